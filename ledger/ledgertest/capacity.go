@@ -21,7 +21,8 @@ func oneSlotHasOneMachine(w *world) {
 	first = applyEvents(w, first, day.Add(time.Hour), node.Drain, node.Retire)
 	require.ErrorIs(w, w.save(ledger.Change{Nodes: []node.Node{first, second}}), ledger.ErrTaken, "it is still billed")
 	first = applyEvents(w, first, day.Add(time.Hour), node.Confirm)
-	// In one change the slot can be freed and taken, in whatever order it is named.
+	// Within one change the slot is freed before it is taken, whatever the order of
+	// its rows.
 	w.mustSave(ledger.Change{Nodes: []node.Node{second, first}})
 	generation := func(slot int) int {
 		return readValue(w, func(r ledger.Reader) (int, error) { return r.Generation("pol_1", slot) })
@@ -110,8 +111,8 @@ func aPoolsStateIsWhatIsLive(w *world) {
 	}))
 }
 
-// oneWorkerHoldsAProvisioner: until its hold is over. What is reported of the
-// provisioner does not touch it.
+// oneWorkerHoldsAProvisioner until its hold is over. Reports about the provisioner
+// leave the hold alone.
 func oneWorkerHoldsAProvisioner(w *world) {
 	hold := func(holder string, lasts time.Duration) ledger.ProvisionerHold {
 		var now ledger.ProvisionerHold

@@ -17,7 +17,7 @@ func newPreview(id, org string) ledger.Preview {
 	}
 }
 
-// decisionEvent is an event that carries a decision of the kind.
+// decisionEvent returns an event that carries a decision of the kind.
 func decisionEvent(org, subject string, kind ledger.DecisionKind) ledger.Event {
 	e := newEvent(org, subject)
 	e.Decision = []byte(ledger.DecisionPrefix(kind) + `"engine":"plan","record":{}}`)

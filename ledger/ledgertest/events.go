@@ -11,8 +11,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// awaitEvents reads events until there are n, which may wait for transactions of
-// others in the same server.
+// awaitEvents reads until there are n events: transactions of other tests on the
+// same server may hold them back.
 func awaitEvents(w *world, n int) []ledger.Event {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
@@ -27,7 +27,7 @@ func awaitEvents(w *world, n int) []ledger.Event {
 	}
 }
 
-// readEvents reads everything after a number.
+// readEvents reads all events after a number.
 func readEvents(w *world, after int64) []ledger.Event {
 	w.Helper()
 	return readValue(w, func(r ledger.Reader) ([]ledger.Event, error) {
@@ -71,7 +71,7 @@ func eventsAreInOrder(w *world) {
 	}
 }
 
-// aFollowerMissesNone reads while many write: numbers are given out in one order
+// aFollowerMissesNone reads while many write. Numbers are given out in one order
 // and committed in another, and a reader that goes by the last one it saw must
 // still see every event, once, in order.
 func aFollowerMissesNone(w *world) {

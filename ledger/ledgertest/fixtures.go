@@ -20,7 +20,7 @@ import (
 // day is a date of the past that stored times count from.
 var day = time.Date(2026, 3, 2, 9, 0, 0, 123456000, time.UTC)
 
-// Fixtures set every field, each to another value, so that a column that is
+// Fixtures set every field, each to a value of its own, so that a column that is
 // forgotten or mixed up shows.
 
 func newOrganization(id string) ledger.Organization {
@@ -142,8 +142,8 @@ func fullNode(w *world, id, poolID string, slot int) node.Node {
 	return n
 }
 
-// bookedReservation returns a reservation that has a place, with every field set that a
-// live one can have.
+// bookedReservation returns a reservation with a place, and with every field set
+// that a live one can have.
 func bookedReservation(w *world, id, org, poolID string, start time.Time) reservation.Reservation {
 	w.Helper()
 	r, err := reservation.New(reservation.Reservation{
@@ -187,7 +187,7 @@ func activeAllocation(w *world, id, org string, n node.Node, at time.Time, gpus 
 	return applyEvents(w, a, at, allocation.Activate)
 }
 
-// releasedAllocation returns the allocation after it was given back.
+// releasedAllocation returns the allocation after its release.
 func releasedAllocation(w *world, a allocation.Allocation, at time.Time) allocation.Allocation {
 	w.Helper()
 	return applyEvents(w, a, at, allocation.Release, allocation.Finish)

@@ -10,7 +10,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// openForecast is an open forecast of the hour after day.
+// openForecast returns an open forecast of the hour after day.
 func openForecast(id, org string) ledger.Forecast {
 	return ledger.Forecast{
 		ID: id, OrganizationID: org, PoolID: "pol_1", MadeBy: "key_1", Source: ledger.ByLLM,
@@ -22,7 +22,7 @@ func openForecast(id, org string) ledger.Forecast {
 	}
 }
 
-// cameOut is the forecast after so many GPUs arrived.
+// cameOut returns the forecast after so many GPUs arrived.
 func cameOut(f ledger.Forecast, gpus int) ledger.Forecast {
 	happened := gpus > 0
 	f.Outcome = ledger.ForecastOutcome{
@@ -116,7 +116,7 @@ func forecastsAreFiltered(w *world) {
 	}
 }
 
-// manyForecasts: a whole batch is written and closed as few are.
+// manyForecasts: a whole batch is written and closed just like a few.
 func manyForecasts(w *world) {
 	saveGround(w)
 	list := make([]ledger.Forecast, ledger.MaxForecasts)
@@ -207,8 +207,7 @@ func byHand(list []ledger.Forecast) ledger.Calibration {
 	return c
 }
 
-// sameCalibration compares what is exact exactly, and means but for their last
-// digits.
+// sameCalibration compares counts exactly, and means up to their last digits.
 func sameCalibration(w *world, want, got ledger.Calibration) {
 	w.Helper()
 	numbers := func(c ledger.Calibration) []float64 {

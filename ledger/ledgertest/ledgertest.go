@@ -58,7 +58,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"spent is the sum of the rest":           spentIsTheSum,
 		"spent counts where leases began":        spentCountsWhereLeasesBegan,
 		"live and spent are commitments":         liveAndSpentAreCommitments,
-		"opening reads what it locks":            openingReadsWhatItLocks,
+		"a lock reads what it locks":             aLockReadsWhatItLocks,
 		"revisions are apart from versions":      revisionsAreApartFromVersions,
 		"revisions are those committed last":     revisionsAreThoseCommittedLast,
 		"a change wakes tasks":                   wakingWithinAChange,
@@ -116,7 +116,7 @@ func (w *world) readSnapshot(fn func(r ledger.Reader) error) {
 	require.NoError(w, w.store.Read(w.Context(), fn))
 }
 
-// now is the store's time.
+// now returns the store's time.
 func (w *world) now() time.Time {
 	var now time.Time
 	w.readSnapshot(func(r ledger.Reader) error {

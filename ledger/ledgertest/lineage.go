@@ -8,8 +8,9 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// whatAKeyMadeIsFound: a key's offspring is itself, what was made with it or with
-// those, and their schedules; a person's is that of all of their keys.
+// whatAKeyMadeIsFound: the offspring of a key is the key itself, the keys made with
+// it or with those, and the schedules of all of them; that of a person is the
+// offspring of all of their keys.
 func whatAKeyMadeIsFound(w *world) {
 	saveGround(w)
 	made := func(id, parent, user string, role ledger.Role) ledger.Key {

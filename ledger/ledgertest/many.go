@@ -14,7 +14,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// manyRowsAreAsGoodAsOne: a store may write many rows in another way than few,
+// manyRowsAreAsGoodAsOne: a store may write many rows in another way than a few,
 // and in parts.
 func manyRowsAreAsGoodAsOne(w *world) {
 	saveGround(w)
@@ -59,7 +59,7 @@ func manyRowsAreAsGoodAsOne(w *world) {
 		ledger.ErrNotFound)
 }
 
-// toldInOrder follows events page by page, until all are visible.
+// toldInOrder reads events page by page until all are visible.
 func toldInOrder(w *world, want []ledger.Event) {
 	w.Helper()
 	var told []ledger.Event
@@ -109,7 +109,7 @@ func manyMachinesAndTheirDevices(w *world) {
 	require.Equal(w, again, state.Allocations)
 }
 
-// manyTasksOfSomeKeys: those whose key is there are left alone, the others come.
+// manyTasksOfSomeKeys: tasks whose key exists are left alone, the others are added.
 func manyTasksOfSomeKeys(w *world) {
 	keyed := func(id, key string) ledger.Task {
 		t := newTask(id, day)

@@ -132,7 +132,7 @@ func everyFieldComesBack(w *world) {
 	require.Equal(w, 23, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
-// comesBackAs stores what an organization used of a pool over what was known.
+// comesBackAs replaces what was known of an organization's use of a pool.
 func comesBackAs(w *world, use ledger.PoolUse) {
 	w.Helper()
 	w.mustSave(ledger.Change{Uses: []ledger.PoolUse{use}})
@@ -140,8 +140,8 @@ func comesBackAs(w *world, use ledger.PoolUse) {
 	require.Equal(w, []ledger.PoolUse{use}, state.Uses)
 }
 
-// everyFieldCanChange stores bare rows first and full ones over them: an update
-// that names too few columns, or skips zeros, shows in one of the directions.
+// everyFieldCanChange stores bare rows and then full ones over them: an update that
+// names too few columns, or skips zeros, shows in one of the two directions.
 func everyFieldCanChange(w *world) {
 	saveGround(w)
 	p, bare := newPool("pol_3"), newPool("pol_3")
@@ -282,7 +282,7 @@ func nonsenseIsRefused(w *world) {
 		"unknown source":     {Forecasts: []ledger.Forecast{unsourced}},
 		"crossed quantiles":  {Forecasts: []ledger.Forecast{crossed}},
 		"more than certain":  {Forecasts: []ledger.Forecast{surer}},
-		"nobody's guess":     {Forecasts: []ledger.Forecast{openForecast("fct_9", "org_404")}},
+		"nobody's forecast":  {Forecasts: []ledger.Forecast{openForecast("fct_9", "org_404")}},
 		"nobody's":           {Reservations: []reservation.Reservation{orphan}},
 		"stateless":          {Nodes: []node.Node{{ID: "nod_9", PoolID: "pol_1", Slot: 9}}},
 		"in a pool of dream": {Nodes: []node.Node{node.New("nod_9", "pol_404", 0, 1, day)}},
@@ -327,7 +327,7 @@ func listsComeInPages(w *world) {
 	newestFirst(w)
 }
 
-// newestFirst: also where an id does not say when.
+// newestFirst: also where ids are not in the order of time.
 func newestFirst(w *world) {
 	w.Helper()
 	var keys []ledger.Key

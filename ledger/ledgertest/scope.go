@@ -12,8 +12,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// scopedArguments are what each scoped method of Reader is asked for besides the
-// scope: something that org_1 has.
+// scopedArguments are the arguments after the scope for each scoped method of
+// Reader: something that org_1 has.
 var scopedArguments = map[string][]any{
 	"Organization":  {"org_1"},
 	"Organizations": {ledger.Page{}},
@@ -39,8 +39,8 @@ var scopedArguments = map[string][]any{
 	"Costs":         {day.Add(-time.Hour), day.Add(time.Hour)},
 }
 
-// nobodySeesAnotherTenant calls every method of Reader that takes a scope. One
-// that is missing in scopedArguments fails the test: none is ever forgotten.
+// nobodySeesAnotherTenant calls every method of Reader that takes a scope. It fails
+// for a method that scopedArguments lacks, so that none is forgotten.
 func nobodySeesAnotherTenant(w *world) {
 	change := everyKind(w)
 	change.Organizations = append(change.Organizations, newOrganization("org_2"))
@@ -197,7 +197,7 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return all
 }
 
-// namesAreFound: by id of everything, by name of what is not over.
+// namesAreFound: by id also of what is over, by name only of what is not.
 func namesAreFound(w *world) {
 	saveGround(w)
 	over := newOrganization("org_3")

@@ -46,7 +46,7 @@ func sealsComeBack(w *world) {
 	}
 }
 
-// aWriteIsChecked looks whether the store takes writes, while nobody is in the way.
+// aWriteIsChecked checks that the store takes writes while nobody is in the way.
 func aWriteIsChecked(w *world) {
 	for range 3 {
 		require.NoError(w, w.store.CheckWrites(w.Context()))
@@ -56,7 +56,7 @@ func aWriteIsChecked(w *world) {
 	require.Empty(w, held.Organizations, "nobody holds what is not there, or free")
 }
 
-// theFirstPepperStays: what proves a pepper is written once.
+// theFirstPepperStays: the check of the pepper is written once.
 func theFirstPepperStays(w *world) {
 	check := func(r ledger.Reader) (string, error) { return r.PepperCheck() }
 	require.Empty(w, readValue(w, check))

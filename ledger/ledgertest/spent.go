@@ -58,20 +58,20 @@ func spentIsTheSum(w *world) {
 				pendingAllocation("alc_4", "org_1", "pol_1", at(0)), at(time.Hour), allocation.Cancel),
 		},
 	})
-	guess := func(org, key string, day time.Time, n, seconds int) ledger.Spend {
+	spend := func(org, key string, day time.Time, n, seconds int) ledger.Spend {
 		return ledger.Spend{OrganizationID: org, MadeBy: key, UserID: "usr_1", Class: reservation.Speculative, Day: day,
 			Cost: money.MicroUSD(n) * 16 * money.USD, GPUSeconds: int64(seconds)}
 	}
-	first := []ledger.Spend{guess("org_1", "key_1", today, 2, 5*60+5), guess("org_1", "key_2", month, 1, 5)}
-	first = append(first, guess("org_1", "key_3", today, 1, 0), guess("org_2", "key_1", today, 1, 10))
+	first := []ledger.Spend{spend("org_1", "key_1", today, 2, 5*60+5), spend("org_1", "key_2", month, 1, 5)}
+	first = append(first, spend("org_1", "key_3", today, 1, 0), spend("org_2", "key_1", today, 1, 10))
 	want := append(first, ledger.Spend{OrganizationID: "org_1", MadeBy: "key_1", UserID: "usr_1", Day: today,
 		GPUSeconds: 3*3600 + 1, Cost: 6*money.USD + (2 * money.USD).For(time.Second)})
 	state := readValue(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") })
 	require.Equal(w, want, state.Spent)
 }
 
-// spentCountsWhereLeasesBegan: what lives can be prolonged, which counts in the
-// month in which it began; so what ended in that month counts still.
+// spentCountsWhereLeasesBegan: what is live can be prolonged, and counts in the
+// month in which it began; so what ended in that month still counts.
 func spentCountsWhereLeasesBegan(w *world) {
 	n := saveGround(w)
 	now := w.now()
@@ -101,8 +101,8 @@ func moveReservation(r reservation.Reservation, org, pool string) reservation.Re
 	return r
 }
 
-// liveAndSpentAreCommitments: what is live in all pools and what the rest has
-// spent there add up to what Commitments say.
+// liveAndSpentAreCommitments: what is live in all pools, and what ended bookings
+// have spent there, add up to Commitments.
 func liveAndSpentAreCommitments(w *world) {
 	n := saveGround(w)
 	now := w.now()

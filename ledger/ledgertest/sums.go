@@ -95,7 +95,7 @@ func sumByHand(all []reservation.Reservation, held []allocation.Allocation, org 
 	return want
 }
 
-// gpuSeconds are the GPU-seconds of a shape that is held for a while.
+// gpuSeconds returns the GPU-seconds of a shape that is held for a while.
 func gpuSeconds(from, to time.Time, s capacity.Shape) int64 {
 	if from.IsZero() {
 		return 0
@@ -144,8 +144,8 @@ func commitmentsAreTheSum(w *world) {
 	}
 }
 
-// sameParts compares sums by key or by person; what nothing counts on may be
-// left out.
+// sameParts compares sums by key or by person. A part on which nothing counts may
+// be left out.
 func sameParts(w *world, want, got map[string]*quota.Commitments, now time.Time) {
 	w.Helper()
 	nothing := &quota.Commitments{}
@@ -226,8 +226,8 @@ func theReportMatches(w *world) {
 	}, report(ledger.Scope{OrganizationID: "org_2"}, 0, 480))
 }
 
-// theReportAddsUpToCosts has one machine of an hour's minimum that lived for half
-// of it, and an orphan: what is spent is one number, whoever divides it.
+// theReportAddsUpToCosts has an instance billed for a minimum of an hour that lived
+// for half of it, and an orphan: the total is one number, however it is divided.
 func theReportAddsUpToCosts(w *world) {
 	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
 	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }

@@ -11,7 +11,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// Leases and windows that are over, or far from it, whatever the database's clock.
+// Leases and windows that are over, or far from over, whatever the database's clock
+// says.
 const (
 	long  = time.Hour
 	ended = -time.Second
@@ -206,8 +207,8 @@ func aDeadWorkersTaskIsGivenAway(w *world) {
 	require.NoError(w, finishTask(w, alive, time.Time{}, ""))
 }
 
-// aStaleWorkerIsFenced: what a worker did under a guard that is void is not
-// committed, even if it does not look at the error.
+// aStaleWorkerIsFenced: what a worker did under a void guard is not committed, even
+// if the worker ignores the error.
 func aStaleWorkerIsFenced(w *world) {
 	now := w.now()
 	w.mustSave(ledger.Change{Tasks: []ledger.Task{newTask("tsk_1", now)}})
@@ -294,7 +295,7 @@ func dispatchersShare(w *world) {
 	require.Len(w, seen, tasks)
 }
 
-// dispatchAll dispatches until there is nothing left, and returns what it was given.
+// dispatchAll dispatches until nothing is left, and returns the ids that it got.
 func dispatchAll(w *world) (sent []string, err error) {
 	for {
 		var some []ledger.Task
@@ -328,7 +329,8 @@ func theNextTaskIsKnown(w *world) {
 	require.Equal(w, now.Add(long), next(), "what runs is not waited for")
 }
 
-// A row that is sent again and again is as late as one that nobody sends.
+// lateWorkIsKnown: a row that is sent again and again is as late as one that nobody
+// sends.
 func lateWorkIsKnown(w *world) {
 	late := func() (at time.Time, working bool) {
 		readValue(w, func(r ledger.Reader) (_ bool, err error) {

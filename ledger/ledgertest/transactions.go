@@ -16,7 +16,7 @@ import (
 
 var errGivenUp = errors.New("given up")
 
-// requireEmpty reports that none of everyKind is there.
+// requireEmpty fails the test unless nothing of everyKind is stored.
 func requireEmpty(w *world) {
 	w.Helper()
 	w.readSnapshot(func(r ledger.Reader) error {
@@ -79,8 +79,8 @@ func aFailedTransactionLeavesNothing(w *world) {
 	w.mustSave(everyKind(w)) // nothing is left that could be in the way
 }
 
-// aSwallowedFailureLeavesNothing: on PostgreSQL a statement that failed ends the
-// transaction, so a caller that goes on must fail everywhere.
+// aSwallowedFailureLeavesNothing: on PostgreSQL a failed statement ends the
+// transaction, so a caller that goes on must fail on every database.
 func aSwallowedFailureLeavesNothing(w *world) {
 	require.ErrorIs(w, w.inTx(func(tx ledger.Tx) error {
 		if err := tx.Save(ledger.Change{Pools: []ledger.Pool{newPool("pol_1")}}); err != nil {
@@ -152,22 +152,22 @@ func aLockKeepsUpdates(w *world) {
 	saveGround(w)
 	const writers = 64
 	runConcurrently(w, writers, func(tx ledger.Tx) error {
-		opened, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}})
+		locked, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}})
 		if err != nil {
 			return err
 		}
-		opened.Pools[0].Failures++
-		return tx.Save(ledger.Change{Pools: opened.Pools})
+		locked.Pools[0].Failures++
+		return tx.Save(ledger.Change{Pools: locked.Pools})
 	})
 	p := readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
 	require.Equal(w, newPool("pol_1").Failures+writers, p.Failures)
 	runConcurrently(w, writers, func(tx ledger.Tx) error {
-		opened, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}})
+		locked, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}})
 		if err != nil {
 			return err
 		}
-		opened.Organizations[0].Limits.GPUs++
-		return tx.Save(ledger.Change{Organizations: opened.Organizations})
+		locked.Organizations[0].Limits.GPUs++
+		return tx.Save(ledger.Change{Organizations: locked.Organizations})
 	})
 	o := readValue(w, func(r ledger.Reader) (ledger.Organization, error) { return r.Organization(everything, "org_1") })
 	require.Equal(w, newOrganization("org_1").Limits.GPUs+writers, o.Limits.GPUs)

@@ -28,7 +28,7 @@ func packAlternates(alternates []capacity.Alternate) string {
 	}
 	text, err := json.Marshal(texts)
 	if err != nil {
-		return "" // strings and whole numbers always can be written
+		return "" // strings and whole numbers can always be encoded
 	}
 	return string(text)
 }

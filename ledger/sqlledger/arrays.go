@@ -8,12 +8,12 @@ import (
 	"reflect"
 )
 
-// PostgreSQL is sent one array for each column of the rows to write, and unnests
-// them. The arrays are put together here, in its binary format (array_send in
-// its source), since going through a driver's type mapping costs several times
-// as much for ten thousand rows.
+// For each column PostgreSQL is sent one array of the values of all rows, and
+// unnests them. This file encodes the arrays in PostgreSQL's binary format
+// (array_send in its source): a driver's type mapping costs several times as much
+// for ten thousand rows.
 
-// encodeArray holds the values of one column of rows, which is a slice of structs.
+// encodeArray encodes one column of rows, which is a slice of structs.
 func (c column) encodeArray(rows reflect.Value) []byte {
 	b := beginArray(c.kind, rows.Len())
 	for i := range rows.Len() {
@@ -22,7 +22,7 @@ func (c column) encodeArray(rows reflect.Value) []byte {
 	return b
 }
 
-// beginArray begins an array of n elements, counted from 1.
+// beginArray encodes the header of an array of n elements, whose first index is 1.
 func beginArray(k columnKind, n int) []byte {
 	b := make([]byte, 0, 20+24*n)
 	dimensions, nulls := uint32(1), uint32(0)
@@ -42,7 +42,7 @@ func beginArray(k columnKind, n int) []byte {
 	return binary.BigEndian.AppendUint32(b, 1)
 }
 
-// appendElement adds one element: its length, then its value.
+// appendElement appends one element: its length, then its value.
 func (c column) appendElement(b []byte, v reflect.Value) []byte {
 	switch c.kind {
 	case integerKind:
@@ -75,11 +75,12 @@ func appendLength(b []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(n)) // no value is that long
 }
 
-// encodeParameters are one row's values; again leaves out those that are written once.
-func (t *rowType) encodeParameters(row reflect.Value, again bool) [][]byte {
+// encodeParameters encodes the values of one row; an update leaves out the columns
+// that are written only when a row is created.
+func (t *rowType) encodeParameters(row reflect.Value, update bool) [][]byte {
 	args := make([][]byte, 0, len(t.columns))
 	for _, c := range t.columns {
-		if again && c.createOnly {
+		if update && c.createOnly {
 			continue
 		}
 		field := row.FieldByIndex(c.index)
@@ -92,7 +93,7 @@ func (t *rowType) encodeParameters(row reflect.Value, again bool) [][]byte {
 	return args
 }
 
-// textArray is an array of strings that are no column of rows.
+// textArray encodes strings that are not a column of rows.
 func textArray(list []string) []byte {
 	b := beginArray(textKind, len(list))
 	for _, s := range list {
@@ -101,7 +102,7 @@ func textArray(list []string) []byte {
 	return b
 }
 
-// integerArray is an array of numbers that are no column of rows.
+// integerArray encodes numbers that are not a column of rows.
 func integerArray(list []int64) []byte {
 	b := beginArray(integerKind, len(list))
 	for _, n := range list {
@@ -110,7 +111,7 @@ func integerArray(list []int64) []byte {
 	return b
 }
 
-// encodeInteger is one number.
+// encodeInteger encodes one number.
 func encodeInteger(n int64) []byte { return appendInteger(nil, n)[4:] }
 
 // decodeInteger is the reverse of encodeInteger.
@@ -121,7 +122,8 @@ func decodeInteger(b []byte) (int64, error) {
 	return int64(binary.BigEndian.Uint64(b)), nil // two's complement, as it was sent
 }
 
-// scanRow sets a row's fields from values in binary format, one for each column.
+// scanRow sets the fields of a row from values in binary format, one for each
+// column.
 func (t *rowType) scanRow(values [][]byte, row reflect.Value) error {
 	if len(values) != len(t.columns) {
 		return fmt.Errorf("%d values came for %d columns", len(values), len(t.columns))

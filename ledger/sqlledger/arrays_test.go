@@ -19,7 +19,7 @@ type oddRow struct {
 	Yes   bool    `gorm:"column:yes"`
 	Share float64 `gorm:"column:share"`
 	Body  []byte  `gorm:"column:body"`
-	Stamp int64   `gorm:"column:stamp;<-:create"`
+	First int64   `gorm:"column:first;<-:create"`
 }
 
 func (oddRow) TableName() string { return "odd" }
@@ -27,7 +27,7 @@ func (oddRow) TableName() string { return "odd" }
 func TestColumnsAreReadOffFields(t *testing.T) {
 	t.Parallel()
 	rt := typeOf[oddRow]()
-	require.Equal(t, "id, version, wide, until, name, yes, share, body, stamp", rt.columnList("%s"))
+	require.Equal(t, "id, version, wide, until, name, yes, share, body, first", rt.columnList("%s"))
 	require.Same(t, rt, typeOf[oddRow]())
 	require.Equal(t,
 		"UPDATE odd SET version = ?, wide = ?, until = ?, name = ?, yes = ?, share = ?, body = ? WHERE id = ? AND "+
@@ -56,7 +56,7 @@ func TestArrays(t *testing.T) {
 	require.Equal(t, "00000000"+"00000000"+"00000019", hex.EncodeToString(textArray(nil)))
 }
 
-// TestValuesComeBack: what array writes for one row, scan reads.
+// TestValuesComeBack: scanRow reads what encodeParameters wrote.
 func TestValuesComeBack(t *testing.T) {
 	t.Parallel()
 	const before = 5*4 + 4 // the array's head, and the length of its one element
@@ -66,7 +66,7 @@ func TestValuesComeBack(t *testing.T) {
 			Head: rowHead{ID: rapid.String().Draw(t, "id"), Version: rapid.Int().Draw(t, "version")},
 			Wide: rapid.Int64().Draw(t, "wide"), Until: &until, Name: rapid.String().Draw(t, "name"),
 			Yes: rapid.Bool().Draw(t, "yes"), Share: rapid.Float64().Draw(t, "share"),
-			Body: rapid.SliceOf(rapid.Byte()).Draw(t, "body"), Stamp: rapid.Int64().Draw(t, "stamp"),
+			Body: rapid.SliceOf(rapid.Byte()).Draw(t, "body"), First: rapid.Int64().Draw(t, "first"),
 		}
 		rt := typeOf[oddRow]()
 		var values [][]byte

@@ -10,29 +10,31 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// Bounds of an estimate of the database's time: it rests on an answer not older
-// than fresh, counted on by this machine's clock, and the database refuses it if
-// it is off by more than slack, as it is when this machine's clock was set.
+// Bounds of an estimate of the database's time. It rests on an answer that is at
+// most estimateLife old, plus what has passed on this machine's clock since. The
+// database refuses it if it is off by more than estimateTolerance, as it is after
+// somebody has set this machine's clock.
 const (
 	estimateLife      = 10 * time.Second
 	estimateTolerance = 200 * time.Millisecond
 )
 
-// timeEstimate is the database's time as it was last told, and when.
+// timeEstimate is the time that the database told last, and when it told it.
 type timeEstimate struct {
 	mu   sync.Mutex
 	told time.Time
 	at   time.Time // by this machine's clock
 }
 
-// setTime keeps what the database just said.
+// setTime keeps the time that the database has just told.
 func (e *timeEstimate) setTime(told, at time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.told, e.at = told, at
 }
 
-// estimateNow returns the database's time, or false when it was not told lately.
+// estimateNow returns the database's time, or false when the database has not told
+// it lately.
 func (e *timeEstimate) estimateNow(at time.Time) (time.Time, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -40,12 +42,12 @@ func (e *timeEstimate) estimateNow(at time.Time) (time.Time, bool) {
 	return toTime(toMicros(e.told.Add(age))), !e.told.IsZero() && age >= 0 && age < estimateLife
 }
 
-// Assume spares PostgreSQL a round trip. SQLite has none to spare.
+// Assume spares PostgreSQL a round trip; SQLite has none to spare.
 func (t *tx) Assume(a ledger.Assumption) bool {
 	if t.session == nil || t.session.begun || t.nested > 0 || !t.now.IsZero() {
 		return false
 	}
-	if _, real := t.store.clock.(clock.System); !real { // it says nothing of the database's
+	if _, real := t.store.clock.(clock.System); !real { // a clock of a test says nothing of the database's
 		return false
 	}
 	now, ok := t.store.dbTime.estimateNow(t.store.clock.Now())
@@ -79,9 +81,9 @@ func (t *tx) Assume(a ledger.Assumption) bool {
 	return true
 }
 
-// checkNumbers locks rows in the order of their ids, and fails unless each has the
-// number that is remembered. Whoever had to wait for a lock sees what it was
-// waiting for: the condition is checked again on the new row.
+// checkNumbers locks rows in the order of their ids, and fails unless each still
+// has the number that this process remembers. PostgreSQL checks the condition again
+// on a row that it had to wait for, so a change made meanwhile is seen.
 func checkNumbers(table, column string, ids []string, numbers []int64) statement {
 	return statement{
 		doing: "checking what is remembered of " + table, unmet: ledger.ErrStale,
@@ -92,7 +94,7 @@ func checkNumbers(table, column string, ids []string, numbers []int64) statement
 	}
 }
 
-// checkRevisions fails unless the pools there are have these revisions.
+// checkRevisions fails unless exactly these pools exist, with these revisions.
 func checkRevisions(ids []string, revisions []int64) statement {
 	return statement{
 		doing: "checking the revisions of all pools", unmet: ledger.ErrStale,
@@ -102,7 +104,7 @@ func checkRevisions(ids []string, revisions []int64) statement {
 	}
 }
 
-// checkTime fails when the estimated time is off.
+// checkTime fails when the estimate of the time is off.
 func (t *tx) checkTime() statement {
 	return statement{
 		doing: "checking the estimated time", unmet: ledger.ErrStale,

@@ -12,9 +12,9 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// saveAssuming saves an event on what is remembered, and reports what came of it.
-// The time is asked for anew, so that only a machine that stands still between
-// the two makes it stale.
+// saveAssuming saves an event on the assumption a, and returns what came of it. It
+// asks for the time anew, so only a machine that stands still between the two makes
+// the time stale.
 func saveAssuming(t *testing.T, s ledger.Store, a ledger.Assumption) error {
 	t.Helper()
 	require.NoError(t, s.InTx(t.Context(), func(tx ledger.Tx) error {
@@ -30,8 +30,9 @@ func saveAssuming(t *testing.T, s ledger.Store, a ledger.Assumption) error {
 	})
 }
 
-// requireAccepted fails the test unless what is remembered is accepted. A machine that
-// stood still for a moment is given other chances: nothing was written then.
+// requireAccepted fails the test unless the assumption is accepted. It tries
+// several times, since a machine may stand still for a moment, and a refused
+// assumption writes nothing.
 func requireAccepted(t *testing.T, s ledger.Store, a ledger.Assumption) {
 	t.Helper()
 	var err error
@@ -43,19 +44,19 @@ func requireAccepted(t *testing.T, s ledger.Store, a ledger.Assumption) {
 	require.NoError(t, err)
 }
 
-// TestWhatIsRememberedIsChecked: one round trip commits what rests on memory, if
-// everything remembered is still so, and nothing at all if anything is not.
+// TestWhatIsRememberedIsChecked: one round trip commits what rests on memory if
+// everything remembered still holds, and nothing at all if anything does not.
 func TestWhatIsRememberedIsChecked(t *testing.T) {
 	t.Parallel()
 	address := sharedDatabase(t)
 	store, other := openInstance(t, address), openInstance(t, address)
-	var opened ledger.Locked
+	var locked ledger.Locked
 	require.NoError(t, store.InTx(t.Context(), func(tx ledger.Tx) (err error) {
 		require.False(t, tx.Assume(ledger.Assumption{}), "nobody told the time yet")
-		opened, err = tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}})
+		locked, err = tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}})
 		return err
 	}))
-	a := ledger.Assumption{Organizations: opened.Organizations, Pools: []string{"pol_1"}, Revisions: opened.Revisions}
+	a := ledger.Assumption{Organizations: locked.Organizations, Pools: []string{"pol_1"}, Revisions: locked.Revisions}
 	early := a
 	require.NoError(t, store.InTx(t.Context(), func(tx ledger.Tx) error {
 		early.NotBefore = time.Now().Add(time.Minute)
@@ -63,7 +64,7 @@ func TestWhatIsRememberedIsChecked(t *testing.T) {
 		return nil
 	}))
 	requireAccepted(t, store, a)
-	require.Equal(t, opened.Revisions["pol_1"]+1, revisionOf(t, other))
+	require.Equal(t, locked.Revisions["pol_1"]+1, revisionOf(t, other))
 	require.ErrorIs(t, saveAssuming(t, store, a), ledger.ErrStale, "its own revision is another one now")
 
 	a.Revisions["pol_1"]++

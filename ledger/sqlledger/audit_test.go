@@ -13,8 +13,8 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-// sealedJournal is a ledger whose journal is sealed, and a way to change rows behind its
-// back.
+// sealedJournal is a ledger whose journal is sealed, with a way to change rows
+// behind its back.
 type sealedJournal struct {
 	*testing.T
 	store *sqlledger.Store
@@ -31,10 +31,10 @@ func newSealed(t *testing.T, store *sqlledger.Store) sealedJournal {
 
 func (s sealedJournal) execBehind(statement string) {
 	s.Helper()
-	require.NoError(s, sqlledger.Behind(s.Context(), s.store, statement))
+	require.NoError(s, sqlledger.ExecBehind(s.Context(), s.store, statement))
 }
 
-// eventNumbers are those of the events after one.
+// eventNumbers returns the numbers of the events after one.
 func (s sealedJournal) eventNumbers(after int64) (list []int64) {
 	s.Helper()
 	require.NoError(s, s.store.Read(s.Context(), func(r ledger.Reader) error {
@@ -47,7 +47,7 @@ func (s sealedJournal) eventNumbers(after int64) (list []int64) {
 	return list
 }
 
-// ledgerWithKey is a ledger over the same rows with another key.
+// ledgerWithKey returns a ledger over the same rows with another key.
 func (s sealedJournal) ledgerWithKey(key string) *ledger.Ledger {
 	return ledger.New(s.store, &ids.UUID{}, ledger.Config{Seals: ledger.NewSealKey([]byte(key))})
 }
@@ -67,8 +67,8 @@ func (s sealedJournal) addEvents(n int) {
 	require.NoError(s, saveChange(s.T, s.store, c))
 }
 
-// sealAll runs the task that seals, once all there is can be sealed: transactions of
-// other tests may keep the newest events back.
+// sealAll runs the task that seals once everything can be sealed: transactions of
+// other tests may hold the newest events back.
 func (s sealedJournal) sealAll() (last ledger.Seal) {
 	s.Helper()
 	var end int64
@@ -99,7 +99,7 @@ func (s sealedJournal) sealAll() (last ledger.Seal) {
 	return last
 }
 
-// sealTask is the row of the task that seals.
+// sealTask returns the row of the task that seals.
 func (s sealedJournal) sealTask() (task ledger.Task) {
 	s.Helper()
 	var id string
@@ -141,9 +141,9 @@ func (s sealedJournal) verifyAll(l *ledger.Ledger, known string) ledger.Audit {
 	}
 }
 
-// tampering is what somebody does who can write to the database, and what is
-// found. {1}, {4} and {5} stand for events of the second seal, {gap} for a number
-// between the latter that a failed transaction drew.
+// tampering lists what somebody can do who may write to the database, and what is
+// then found. {1}, {4} and {5} stand for events of the second seal, {gap} for a
+// number between the latter two that a failed transaction drew.
 var tampering = map[string]struct {
 	statements string
 	kind       string

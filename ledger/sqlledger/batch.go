@@ -11,29 +11,29 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// statement is one of a batch.
+// statement is one statement of a batch.
 type statement struct {
 	doing   string
 	text    string
 	args    [][]byte // in binary format; nil: there are none, and it is not prepared
-	unmet   error    // what it means when the statement's own condition does not hold: see condition
-	tag     string   // what the server must answer; empty: anything
+	unmet   error    // the error when the statement's own condition does not hold: see condition
+	tag     string   // the command tag that the server must answer; empty: any
 	receive func(values [][]byte) error
 }
 
-// condition makes a statement fail unless as many rows were written as its last
-// parameter says. In a batch only the server can stop what follows, up to and
-// with COMMIT, so a division by zero has to say it.
+// condition makes a statement fail unless it wrote as many rows as its last
+// parameter says. In a batch only the server can stop what follows, COMMIT
+// included, so the failure is a division by zero.
 const condition = "SELECT 1 / (count(*) = %s)::int FROM written"
 
 const divisionByZero = "22012"
 
-// binaryFormat is what all parameters and results are in.
+// binaryFormat is the format of all parameters and results.
 var binaryFormat = []int16{pgx.BinaryFormatCode}
 
-// runBatch sends all statements at once and reads what they answer: one round
-// trip, and one more for each text that the connection has not seen yet. The
-// first that fails keeps those after it from being run.
+// runBatch sends all statements at once and reads the answers: one round trip, and
+// one more for each text that the connection has not prepared yet. After the first
+// statement that fails, the server runs none of the rest.
 func runBatch(ctx context.Context, conn *pgx.Conn, list []statement) error {
 	var batch pgconn.Batch
 	for _, s := range list {
@@ -59,8 +59,9 @@ func runBatch(ctx context.Context, conn *pgx.Conn, list []statement) error {
 	return nil
 }
 
-// commitDoubt is ErrOutcomeUnknown when the order to commit was sent with what failed,
-// and the failure is no refusal of the server: then it may have been followed.
+// commitDoubt returns ErrOutcomeUnknown when COMMIT was sent with the statement
+// that failed and the failure is not the server's refusal: the server may have
+// committed.
 func commitDoubt(rest []statement, err error) error {
 	if len(rest) == 0 || rest[len(rest)-1].tag != commitTransaction.tag {
 		return nil
@@ -74,11 +75,11 @@ func commitDoubt(rest []statement, err error) error {
 	return ledger.ErrOutcomeUnknown
 }
 
-// errWrongAnswer is a whole answer that is not the one that was wanted.
+// errWrongAnswer is a complete answer, but not the expected one.
 var errWrongAnswer = errors.New("the server answered otherwise")
 
-// closeFailedBatch reads to the end of a batch that failed, and returns an error only if
-// it is another one.
+// closeFailedBatch reads a failed batch to its end, and returns an error only if it
+// differs from the known one.
 func closeFailedBatch(results *pgconn.MultiResultReader, known error) error {
 	err := results.Close()
 	if err == nil || errors.Is(known, err) {
@@ -86,12 +87,12 @@ func closeFailedBatch(results *pgconn.MultiResultReader, known error) error {
 	}
 	var again *pgconn.PgError
 	if errors.As(err, &again) {
-		return nil // a batch has one error, and it is known
+		return nil // a batch has one error, the known one
 	}
 	return err
 }
 
-// readResult takes what the server answers to one statement.
+// readResult reads what the server answers to one statement.
 func (s statement) readResult(results *pgconn.MultiResultReader) error {
 	if !results.NextResult() {
 		if err := results.Close(); err != nil {
@@ -117,7 +118,7 @@ func (s statement) readResult(results *pgconn.MultiResultReader) error {
 	}
 }
 
-// interpretError is what an error of the server says about the change.
+// interpretError returns what a server's error says about the change.
 func (s statement) interpretError(err error) error {
 	var pg *pgconn.PgError
 	if s.unmet != nil && errors.As(err, &pg) && pg.Code == divisionByZero {

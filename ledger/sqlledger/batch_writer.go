@@ -11,19 +11,19 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// batchWriter collects statements for PostgreSQL, which is sent all of them at once.
+// batchWriter collects statements, and sends them to PostgreSQL all at once.
 type batchWriter struct {
 	t    *tx
 	list []statement
 }
 
-// maxSingleRows is how many rows are written one by one. Unnesting an array for each column
-// has a price of its own: one row was measured to cost the server half as much
-// without it, since its statement is also planned only once.
+// maxSingleRows is how many rows are written one by one. Unnesting an array for
+// each column has a price of its own: without it, one row was measured to cost the
+// server half as much, since its statement is also planned only once.
 const maxSingleRows = 3
 
-// chunkSize is how many rows one statement takes: arrays of this size are small, and
-// a statement more costs little.
+// chunkSize is how many rows one statement writes: arrays of this size are small,
+// and one statement more costs little.
 const chunkSize = 2000
 
 func (b *batchWriter) insertRows(doing string, t *rowType, rows reflect.Value, conflict string) {
@@ -74,7 +74,7 @@ func (b *batchWriter) execStatement(doing, text string, unmet error, args ...any
 	b.list = append(b.list, statement{doing: doing, text: text, args: values, unmet: unmet})
 }
 
-// encodeScalars are a statement's parameters.
+// encodeScalars encodes the parameters of a statement.
 func encodeScalars(args []any) [][]byte {
 	values := make([][]byte, len(args), len(args)+1)
 	for i, arg := range args {
@@ -83,7 +83,7 @@ func encodeScalars(args []any) [][]byte {
 	return values
 }
 
-// encodeScalar is a parameter of a statement in PostgreSQL's binary format.
+// encodeScalar encodes one parameter in PostgreSQL's binary format.
 func encodeScalar(v any) []byte {
 	switch v := v.(type) {
 	case int64:
@@ -105,7 +105,8 @@ func encodeScalar(v any) []byte {
 // errNoReference is what a foreign key would say.
 var errNoReference = errors.New("their organization or pool does not exist")
 
-// checkReferences asks for what the transaction does not hold; nobody deletes the others.
+// checkReferences looks for the rows that the transaction does not hold. Nobody
+// deletes organizations or pools, so what exists now will exist at the commit.
 func (b *batchWriter) checkReferences(organizations, pools []string) {
 	known := func(id string) bool { return b.t.held[id] }
 	organizations, pools = slices.DeleteFunc(organizations, known), slices.DeleteFunc(pools, known)
@@ -141,7 +142,7 @@ func (b *batchWriter) flushChanges(commit bool) error {
 	return nil
 }
 
-// encodeColumns is one array for each column.
+// encodeColumns encodes one array for each column.
 func (t *rowType) encodeColumns(rows reflect.Value) [][]byte {
 	args := make([][]byte, len(t.columns), len(t.columns)+1)
 	for i, c := range t.columns {

@@ -13,8 +13,8 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-// BenchmarkForecasts is a whole batch through the verbs, and what reading costs
-// beside a hundred others.
+// BenchmarkForecasts records and closes whole batches through the verbs, and reads
+// among a hundred others.
 func BenchmarkForecasts(b *testing.B) {
 	for name, open := range benchedStores() {
 		b.Run(name, func(b *testing.B) {
@@ -67,8 +67,8 @@ func BenchmarkForecasts(b *testing.B) {
 	}
 }
 
-// forecastBatch is a full batch of forecasts of windows that are over already, and what
-// came of them.
+// forecastBatch returns a full batch of forecasts of windows that are over already,
+// and what came of them.
 func forecastBatch(store *sqlledger.Store, tb testing.TB, n int) (
 	said []ledger.Forecast, seen []ledger.ForecastClosing,
 ) {

@@ -25,8 +25,8 @@ func benchedStores() map[string]func(tb testing.TB) *sqlledger.Store {
 	return all
 }
 
-// measureMedian runs fn again and again and prints the median, which others on the
-// machine disturb less than the mean. before is not measured.
+// measureMedian runs fn again and again and prints the median, which other work on
+// the machine disturbs less than the mean. What before does is not measured.
 func measureMedian(b *testing.B, name string, before, fn func()) {
 	b.Helper()
 	var took []time.Duration
@@ -47,7 +47,7 @@ func mustWrite(tb testing.TB, store *sqlledger.Store, fn func(tx ledger.Tx) erro
 	require.NoError(tb, store.InTx(tb.Context(), func(tx ledger.Tx) error { return fn(tx) }))
 }
 
-// saveTenantAndPool makes what bookings refer to.
+// saveTenantAndPool saves the rows that bookings refer to.
 func saveTenantAndPool(tb testing.TB, store *sqlledger.Store) {
 	tb.Helper()
 	mustWrite(tb, store, func(tx ledger.Tx) error {
@@ -58,7 +58,7 @@ func saveTenantAndPool(tb testing.TB, store *sqlledger.Store) {
 	})
 }
 
-// newBookings is a change with n new reservations and an event about each.
+// newBookings returns a change with n new reservations and an event about each.
 func newBookings(tb testing.TB, made *int, n int) ledger.Change {
 	tb.Helper()
 	var change ledger.Change
@@ -110,7 +110,7 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// BenchmarkPoolState is what a verb pays that does not know the pool yet.
+// BenchmarkPoolState is what a verb pays when it does not know the pool yet.
 func BenchmarkPoolState(b *testing.B) {
 	for name, open := range benchedStores() {
 		for _, rows := range []int{100, 10_000} {

@@ -5,22 +5,22 @@ import (
 	"reflect"
 )
 
-// changeWriter is where a change is written to, in order. What fails spoils the
-// transaction; nothing after it is written.
+// changeWriter writes the parts of a change in order. A failure makes the
+// transaction fail, and nothing is written after it.
 type changeWriter interface {
-	// insertRows adds rows, a slice of t's. conflict is what becomes of one that is
-	// there already; empty: it is an error.
+	// insertRows adds rows, a slice of the type that t describes. conflict is the
+	// clause for a row that exists already; empty: that is an error.
 	insertRows(doing string, t *rowType, rows reflect.Value, conflict string)
-	// replaceRows writes rows over the versions before theirs: ErrConflict if one of
-	// them is not the current one.
+	// replaceRows writes each row over the version before its own: ErrConflict if
+	// that is not the current version of one of them.
 	replaceRows(doing string, t *rowType, rows reflect.Value)
-	// execStatement runs a statement. If unmet is not nil it is what a statement means that
-	// does not change exactly one row.
+	// execStatement runs a statement. If unmet is not nil, it is the error when the
+	// statement does not change exactly one row.
 	execStatement(doing, text string, unmet error, args ...any)
-	// checkReferences says what the rows that follow refer to without a foreign key on
-	// PostgreSQL: it must be there.
+	// checkReferences names what the rows that follow refer to without a foreign
+	// key on PostgreSQL. It fails if one of them does not exist.
 	checkReferences(organizations, pools []string)
-	// flushChanges ends the writing, and with commit the transaction.
+	// flushChanges ends the writing and, with commit, the transaction.
 	flushChanges(commit bool) error
 }
 
@@ -31,13 +31,14 @@ func addRows[R tableRow](s changeWriter, what string, rows []R, conflict string)
 	}
 }
 
-// versionedRow is a row that may only be written over the version it was read at.
+// versionedRow is a row that may be written only over the version at which it was
+// read.
 type versionedRow interface {
 	tableRow
 	rowHead() rowHead
 }
 
-// saveRows adds the rows that are new and replaces the others, these first: they
+// saveRows replaces the rows that exist and adds the new ones, in this order: a row
 // may give up what a new one takes.
 func saveRows[T any, R versionedRow](s changeWriter, what string, items []T, toRow func(T) R) {
 	var fresh, changed []R
@@ -57,7 +58,7 @@ func saveRows[T any, R versionedRow](s changeWriter, what string, items []T, toR
 	}
 }
 
-// describeRows is what a caller is told was being saved.
+// describeRows says in an error what was being saved.
 func describeRows[R versionedRow](what string, rows []R) string {
 	if len(rows) == 1 {
 		return what + " " + rows[0].rowHead().ID

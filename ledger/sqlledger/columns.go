@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// A row type's columns are read off its fields once, so that both databases,
-// gorm's queries and the statements made here agree on them.
+// The columns of a row type are read off its fields, once, so that both databases,
+// gorm's queries and this package's statements agree on them.
 
-// columnKind is what a column holds.
+// columnKind is the kind of value that a column holds.
 type columnKind int
 
 const (
@@ -24,35 +24,37 @@ const (
 	bytesKind                      // []byte, never NULL
 )
 
-// Of each kind: the type of an element of PostgreSQL's arrays, by name and number.
+// For each kind, the type of an element of PostgreSQL's arrays: its name and its
+// number.
 var (
 	elementName = [...]string{"bigint", "bigint", "text", "boolean", "double precision", "bytea"}
 	elementOID  = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.TextOID, pgtype.BoolOID, pgtype.Float8OID,
 		pgtype.ByteaOID}
 )
 
-// column is one of a row type's.
+// column is one column of a row type.
 type column struct {
 	name       string
 	index      []int // of its field, as reflect counts
 	kind       columnKind
-	createOnly bool // written when the row is made and never after by its type's updates
+	createOnly bool // written with a new row, and left alone by updates
 }
 
 // tableRow is a row of a table.
 type tableRow interface{ TableName() string }
 
-// rowHead is what rows that change have in common. Fields of rows are never called
-// CreatedAt: gorm fills those with the machine's time.
+// rowHead is what all rows with versions have. No field of a row is called
+// CreatedAt: gorm would fill it with this machine's time.
 type rowHead struct {
 	ID      string `gorm:"column:id;primaryKey"`
 	Version int    `gorm:"column:version"`
 }
 
-// nextVersion is the head of the row's next version.
+// nextVersion returns the head of the next version of a row.
 func nextVersion(id string, version int) rowHead { return rowHead{ID: id, Version: version + 1} }
 
-// rowType is what is known of a type of rows, and the statements that write them.
+// rowType describes a type of rows: its table, its columns and the statements that
+// write them.
 type rowType struct {
 	table      string
 	columns    []column
@@ -61,8 +63,8 @@ type rowType struct {
 
 var rowTypes sync.Map // *rowType by reflect.Type
 
-// typeOf describes a type of rows. It panics when a field has a type that no
-// column has: rows are this package's own.
+// typeOf returns the description of a type of rows. It panics when no column can
+// hold the type of a field: row types are declared in this package alone.
 func typeOf[R any]() *rowType {
 	var row R
 	key := reflect.TypeFor[R]()
@@ -73,7 +75,7 @@ func typeOf[R any]() *rowType {
 	}
 	t := &rowType{columns: columnsOf(key, nil)}
 	if named, ok := any(row).(tableRow); ok {
-		t.table = named.TableName() // others are results of queries
+		t.table = named.TableName() // the others are results of queries
 	}
 	t.statements = statementsOf(t)
 	rowTypes.Store(key, t)

@@ -6,18 +6,18 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// placedStates is reservation.Placed.
+// placedStates is reservation.Placed in SQL.
 const placedStates = "state IN ('booked', 'warming', 'ready')"
 
-// inAnyPool holds for every booking. It leads to the indexes of what is live and
-// what is over, which begin with the pool: an organization's own would have to be
-// kept up by every new row.
+// inAnyPool holds for every booking. It leads the database to the indexes of live
+// rows and of ended rows, which begin with the pool. An index that begins with the
+// organization would cost something with every new row.
 const inAnyPool = "pool_id IN (SELECT id FROM pools)"
 
 const dayMicros = int64(24 * time.Hour / time.Microsecond)
 
-// Commitments adds up from the rows themselves: a counter kept beside them would
-// one day differ.
+// Commitments adds up the rows themselves: a counter kept beside them would one day
+// differ.
 func (r bookingReader) Commitments(organizationID string) (ledger.Commitments, error) {
 	var c ledger.Commitments
 	var rows committedRows
@@ -27,7 +27,7 @@ func (r bookingReader) Commitments(organizationID string) (ledger.Commitments, e
 	return c, rows.addUp(&c)
 }
 
-// committedRows are an organization's rows as they are stored.
+// committedRows are the rows behind an organization's commitments.
 type committedRows struct {
 	pools          []poolRow
 	reservations   []reservationRow
@@ -35,7 +35,8 @@ type committedRows struct {
 	reserved, held []spentRow
 }
 
-// rowQueries fills in the rows. month is when what is spent begins to count.
+// rowQueries returns the queries that fill in the rows. Spending counts from month
+// on.
 func (c *committedRows) rowQueries(organizationID string, month int64) []rowQuery {
 	return []rowQuery{
 		queryRows("reading pools", &c.pools, "FROM pools ORDER BY id"),

@@ -10,19 +10,19 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// connection is one transaction's way to the database. Its readers share it: the
-// time that was read, and what went wrong. It is not safe for concurrent use.
+// connection is what the readers of one transaction share: its way to the database,
+// the time it has read, and why it failed. It is not safe for concurrent use.
 type connection struct {
 	store   *Store
 	db      *gorm.DB
 	session *session // of a transaction on PostgreSQL
 	now     time.Time
-	queried bool  // a statement was run, so that the snapshot is taken
+	queried bool  // a statement has run, so the snapshot is taken
 	writes  int   // statements that may have changed something
 	failure error // why the transaction must not be committed
 }
 
-// newQuery starts a statement that inherits no condition from another.
+// newQuery starts a query that inherits no condition from another.
 func (c *connection) newQuery() *gorm.DB {
 	c.queried = true
 	db := c.db.Session(&gorm.Session{NewDB: true})
@@ -32,8 +32,8 @@ func (c *connection) newQuery() *gorm.DB {
 	return db
 }
 
-// ownRows starts a query of rows that belong to organizations, of those that s may
-// see.
+// ownRows starts a query of the rows that belong to organizations, narrowed to
+// those that s may see.
 func (c *connection) ownRows(s ledger.Scope) *gorm.DB {
 	return inScope(c.newQuery(), s, tenantColumn)
 }
@@ -48,9 +48,9 @@ func (c *connection) sendBatch(list []statement) error {
 	return err
 }
 
-// readTogether runs queries. Within a transaction on PostgreSQL that is one round
-// trip; elsewhere, where there is nobody to wait for or no hurry, one follows the
-// other.
+// readTogether runs several queries. Within a transaction on PostgreSQL that is one
+// round trip. Elsewhere there is nobody to wait for, or no hurry, and one query
+// follows the other.
 func (c *connection) readTogether(list ...rowQuery) error {
 	if c.session == nil {
 		for _, one := range list {
@@ -82,8 +82,9 @@ func (c *connection) execStatement(doing, statement string, args ...any) (int64,
 	return result.RowsAffected, nil
 }
 
-// failWith makes sure that the transaction is not committed, and returns err. A
-// failed statement ends a transaction on PostgreSQL; so it does on SQLite.
+// failWith keeps the transaction from being committed, and returns err. On
+// PostgreSQL a failed statement ends the transaction; this makes SQLite do the
+// same.
 func (c *connection) failWith(err error) error {
 	if c.failure == nil {
 		c.failure = err
@@ -91,8 +92,8 @@ func (c *connection) failWith(err error) error {
 	return err
 }
 
-// joinFailure adds to the error of a transaction's function what made the transaction
-// fail, if the function kept that back.
+// joinFailure adds to err the reason why the transaction failed, unless err says it
+// already.
 func (c *connection) joinFailure(err error) error {
 	if c.failure != nil && !errors.Is(err, c.failure) {
 		return errors.Join(err, c.failure)
@@ -100,7 +101,7 @@ func (c *connection) joinFailure(err error) error {
 	return err
 }
 
-// Now returns the database's time, read at the first call.
+// Now returns the database's time, which is read at the first call.
 func (c *connection) Now() time.Time {
 	if !c.now.IsZero() {
 		return c.now

@@ -19,7 +19,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 )
 
-// dialect is what differs between the databases, as data.
+// dialect holds, as data, what differs between the databases.
 type dialect struct {
 	folder     string // of the migrations
 	goose      goose.Dialect
@@ -28,7 +28,7 @@ type dialect struct {
 	skipLocked string // ends a query for rows to update
 	elements   string // selects the strings of a JSON list: one text, however long the list
 	snapshot   sql.TxOptions
-	batches    bool // transactions are sessions, see there
+	batches    bool // statements are sent in batches: see session
 }
 
 var sqliteDialect = dialect{
@@ -68,12 +68,12 @@ func (s *Store) openSQLite(ctx context.Context, cfg Config) error {
 	return s.openPair(ctx, cfg, name, url.Values{"_pragma": {"journal_mode(WAL)"}})
 }
 
-// openMemory opens a database that lives as long as one connection to it is
-// open, and keeps one for that. It has no write-ahead log: a reader and a writer
+// openMemory opens a database that lives as long as one connection to it is open,
+// and keeps one open for that. It has no write-ahead log: a reader and a writer
 // wait for each other.
 //
-// A simulation is one goroutine, and gets one connection for everything: others
-// would read the database anew after each of its writes.
+// A simulation is one goroutine, and gets one connection for everything: any other
+// connection would read the database anew after each write.
 func (s *Store) openMemory(ctx context.Context, cfg Config) error {
 	if cfg.Unsafe {
 		return s.openSingle(ctx, cfg)
@@ -91,7 +91,7 @@ func (s *Store) openMemory(ctx context.Context, cfg Config) error {
 	return s.openPair(ctx, cfg, name, options)
 }
 
-// openSingle opens a database in memory that is its one connection's own.
+// openSingle opens a database in memory that belongs to its one connection.
 func (s *Store) openSingle(ctx context.Context, cfg Config) error {
 	var err error
 	if s.writer, err = s.openConnections(ctx, "file::memory:", sqliteOptions(cfg, nil), 1); err != nil {
@@ -102,7 +102,7 @@ func (s *Store) openSingle(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// openPair opens the one connection that writes, and those that read.
+// openPair opens the one connection that writes, and the connections that read.
 func (s *Store) openPair(ctx context.Context, cfg Config, name string, options url.Values) error {
 	var err error
 	if s.writer, err = s.openConnections(ctx, name, sqliteOptions(cfg, options), 1); err != nil {
@@ -119,7 +119,7 @@ func (s *Store) openPair(ctx context.Context, cfg Config, name string, options u
 	return err
 }
 
-// sqliteOptions returns a connection's options: what all have, and more.
+// sqliteOptions returns the options of a connection: those that all have, and more.
 func sqliteOptions(cfg Config, more url.Values, pragmas ...string) url.Values {
 	synchronous := "FULL"
 	if cfg.Unsafe {
@@ -176,9 +176,10 @@ var errUnreadable = errors.New("the URL cannot be read: write postgres://user:pa
 	"characters of the password as %xx, " +
 	"and options such as sslmode with values that libpq knows")
 
-// openORM wraps a pool. Everything runs in transactions of ours, so gorm's own are
-// off, and so are its prepared statements: it prepares them on a transaction,
-// with which they end. pgx keeps its own, and preparedConn SQLite's.
+// openORM wraps a pool of connections. Everything runs in this package's own
+// transactions, so gorm's are off. So are its prepared statements, which would end
+// with the transaction that they were prepared in: pgx keeps its own, and
+// preparedConn keeps SQLite's.
 func (s *Store) openORM(dialector gorm.Dialector, cfg Config) (*gorm.DB, error) {
 	return gorm.Open(dialector, &gorm.Config{
 		SkipDefaultTransaction: true,

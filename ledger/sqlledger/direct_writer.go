@@ -6,7 +6,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// directWriter writes to SQLite, statement by statement.
+// directWriter writes to SQLite, one statement after the other.
 type directWriter struct{ t *tx }
 
 func (d directWriter) insertRows(doing string, rt *rowType, rows reflect.Value, conflict string) {
@@ -19,7 +19,7 @@ func (d directWriter) insertRows(doing string, rt *rowType, rows reflect.Value, 
 		for i := range n {
 			args = rt.appendArguments(args, rows.Index(at+i))
 		}
-		_, _ = d.t.execStatement(doing, text+" "+conflict, args...) // spoils the transaction
+		_, _ = d.t.execStatement(doing, text+" "+conflict, args...) // a failure makes the transaction fail
 		at += n
 	}
 }
@@ -57,7 +57,7 @@ func (d directWriter) execStatement(doing, text string, unmet error, args ...any
 	}
 }
 
-func (d directWriter) checkReferences(_, _ []string) {} // SQLite has the keys
+func (d directWriter) checkReferences(_, _ []string) {} // SQLite has foreign keys
 
 func (d directWriter) flushChanges(commit bool) error {
 	if d.t.failure != nil || !commit {
@@ -66,7 +66,7 @@ func (d directWriter) flushChanges(commit bool) error {
 	return d.t.commit()
 }
 
-// appendArguments adds a row's values to args.
+// appendArguments appends the values of a row to args.
 func (t *rowType) appendArguments(args []any, row reflect.Value) []any {
 	for _, c := range t.columns {
 		args = append(args, row.FieldByIndex(c.index).Interface())

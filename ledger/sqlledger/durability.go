@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Doubts returns what is set so in PostgreSQL that a power cut, or a crash, can
-// lose what was answered, or break the files. None: what is committed stays.
-func (s *Store) Doubts(ctx context.Context) ([]string, error) {
+// DurabilityWarnings returns the settings of PostgreSQL with which a power cut or a crash can
+// lose answered requests, or break the files. None: what is committed stays.
+func (s *Store) DurabilityWarnings(ctx context.Context) ([]string, error) {
 	if !s.dialect.batches {
 		return nil, nil
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// wrapError says what was being done when err happened, and adds the port's error for
-// what a caller chooses by. Nil stays nil.
+// wrapError says what was being done when err happened, and adds the port's error
+// that a caller can decide by. Nil stays nil.
 func wrapError(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -30,7 +30,7 @@ func wrapError(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// portError is the port's error for what a database says; nil: there is none.
+// portError returns the port's error for what a database says; nil: there is none.
 func portError(err error) error {
 	switch code := sqlState(err); {
 	case isTaken(err):
@@ -45,7 +45,7 @@ func portError(err error) error {
 	return nil
 }
 
-// sqlState is PostgreSQL's code of an error; empty: it is none of PostgreSQL's.
+// sqlState returns the code of a PostgreSQL error; empty: it is not one.
 func sqlState(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -54,7 +54,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-// sqliteCode is SQLite's primary code of an error; 0: it is none of SQLite's.
+// sqliteCode returns the primary code of a SQLite error; 0: it is not one.
 func sqliteCode(err error) int {
 	var lite *sqlite.Error
 	if errors.As(err, &lite) {
@@ -76,7 +76,7 @@ func isStorageFull(err error) bool {
 	return sqlState(err) == "53100" || code == sqlite3.SQLITE_FULL || code == sqlite3.SQLITE_IOERR
 }
 
-// hasStorageFull reports whether the port's error for it was added already.
+// hasStorageFull reports whether err already says that the storage is full.
 func hasStorageFull(err error) bool {
 	var told *ledger.StorageFullError
 	return errors.As(err, &told)
@@ -87,8 +87,8 @@ func isGivenUp(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// isConnectionLost reports whether the connection was lost, or there was none to be had,
-// through no doing of the caller.
+// isConnectionLost reports whether the connection was lost, or none was to be had,
+// while the caller still waited.
 func isConnectionLost(err error) bool {
 	if isGivenUp(err) {
 		return false
@@ -107,9 +107,9 @@ func isConnectionLost(err error) bool {
 		errors.Is(err, driver.ErrBadConn)
 }
 
-// isRetryable reports whether the transaction can be run again: the database asks
-// for it (serialization failure, deadlock, busy), a row is held, or the
-// connection was lost while nothing could have been committed.
+// isRetryable reports whether the transaction can run again: the database asks for
+// it (serialization failure, deadlock, busy), somebody holds a row, or the
+// connection was lost before anything could be committed.
 func isRetryable(err error) bool {
 	if errors.Is(err, ledger.ErrOutcomeUnknown) {
 		return false
@@ -119,8 +119,8 @@ func isRetryable(err error) bool {
 		errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrUnavailable)
 }
 
-// isExpected reports whether err is nobody's fault, so that no log needs it: a race
-// that was lost is run again, or told to whoever lost it.
+// isExpected reports whether err needs no line in the log, because nobody is at
+// fault: whoever loses a race tries again, or hears of it.
 func isExpected(err error) bool {
 	for _, race := range []error{ledger.ErrStale, ledger.ErrConflict, ledger.ErrTaken, ledger.ErrFenced} {
 		if errors.Is(err, race) {

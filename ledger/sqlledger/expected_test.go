@@ -12,8 +12,9 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// Two servers that decide about one pool lose races all day: that is how the store
-// is used, and no line of a log. What is wrong is one line, however long its statement.
+// TestALostRaceIsNotLogged: two servers that decide about one pool lose races all
+// day, as they should, and log no line about it. A real failure is one line,
+// however long its statement.
 func TestALostRaceIsNotLogged(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer

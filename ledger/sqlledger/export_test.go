@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Behind runs a statement that no verb would.
-func Behind(ctx context.Context, s *Store, statement string) error {
+// ExecBehind runs a statement that no verb would.
+func ExecBehind(ctx context.Context, s *Store, statement string) error {
 	return s.write.WithContext(ctx).Exec(statement).Error
 }
 

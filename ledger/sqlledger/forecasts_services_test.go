@@ -17,15 +17,16 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// TestSendersInManyProcesses: the same forecasts and outcomes, sent at once to
-// many processes and in other orders, are each recorded once; no sender is
-// refused. Then one who says something else is.
+// TestSendersInManyProcesses: the same forecasts and outcomes are sent at once to
+// many processes, in different orders. Each is recorded once, and no sender is
+// refused. A sender that then says something else is.
 func TestSendersInManyProcesses(t *testing.T) {
 	t.Parallel()
 	address := sharedDatabase(t)
 	actor := ledger.Actor{KeyID: "key_1", Kind: ledger.AgentKey, OrganizationID: "org_1", Role: ledger.Member}
 	const senders, n = 4, 200
-	// The database's clock cannot be set: a window that is over may still be sent.
+	// The database's clock cannot be set; but a window that is over may still be
+	// sent.
 	start := time.Now().Add(-time.Minute)
 	var said []ledger.Forecast
 	var seen []ledger.ForecastClosing

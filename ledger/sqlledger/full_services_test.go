@@ -12,13 +12,13 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-// TestAFullDiskPostgres: the server's own error, raised where a row would need
+// TestAFullDiskPostgres raises the server's own error where a row would need
 // another page.
 func TestAFullDiskPostgres(t *testing.T) {
 	t.Parallel()
 	store := openPostgres(t)
 	saveTenantAndPool(t, store)
-	behind := func(statement string) { require.NoError(t, sqlledger.Behind(t.Context(), store, statement)) }
+	behind := func(statement string) { require.NoError(t, sqlledger.ExecBehind(t.Context(), store, statement)) }
 	behind("CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " +
 		"RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$")
 	for _, table := range []string{"events", "heartbeats"} {
@@ -62,14 +62,15 @@ func TestAStandbyIsNoticed(t *testing.T) {
 	require.Len(t, listPools(t, standby), 2)
 }
 
-// TestDoubtsAreTold: what a crash can take is said at the start.
-func TestDoubtsAreTold(t *testing.T) {
+// TestDurabilityWarnings: settings with which a crash can lose data are named at
+// the start.
+func TestDurabilityWarnings(t *testing.T) {
 	t.Parallel()
 	address := createDatabase(t)
-	lax, err := openInstance(t, address+"&synchronous_commit=off").Doubts(t.Context())
+	lax, err := openInstance(t, address+"&synchronous_commit=off").DurabilityWarnings(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(lax, "\n"), "synchronous_commit=off")
-	strict, err := openInstance(t, address+"&synchronous_commit=on").Doubts(t.Context())
+	strict, err := openInstance(t, address+"&synchronous_commit=on").DurabilityWarnings(t.Context())
 	require.NoError(t, err)
 	require.NotContains(t, strings.Join(strict, "\n"), "synchronous_commit")
 }

@@ -18,7 +18,7 @@ func TestAFullDiskSQLite(t *testing.T) {
 	store := openSQLite(t, url)
 	saveTenantAndPool(t, store)
 	require.NoError(t, store.CheckWrites(t.Context()))
-	require.NoError(t, sqlledger.Behind(t.Context(), store, "PRAGMA max_page_count = 1")) // as many as there are
+	require.NoError(t, sqlledger.ExecBehind(t.Context(), store, "PRAGMA max_page_count = 1")) // as many as there are
 	made := 0
 	var err error
 	for range 2000 { // until the pages that are there are full
@@ -35,12 +35,12 @@ func TestAFullDiskSQLite(t *testing.T) {
 	require.Len(t, listEvents(t, store), min(made-1, 50), "the last one is not there")
 	require.Len(t, listPools(t, store), 1, "reading goes on")
 
-	require.NoError(t, sqlledger.Behind(t.Context(), store, "PRAGMA max_page_count = 100000"))
+	require.NoError(t, sqlledger.ExecBehind(t.Context(), store, "PRAGMA max_page_count = 100000"))
 	require.NoError(t, store.CheckWrites(t.Context()))
 	require.NoError(t, saveChange(t, store, newBookings(t, &made, 1)))
 }
 
-// TestHeartbeatsAreSwept: a look leaves one row.
+// TestHeartbeatsAreSwept: each check leaves one row.
 func TestHeartbeatsAreSwept(t *testing.T) {
 	t.Parallel()
 	store := openSQLite(t, inFile(t))
@@ -54,19 +54,19 @@ func TestHeartbeatsAreSwept(t *testing.T) {
 func TestAnotherSchemaIsNoticed(t *testing.T) {
 	t.Parallel()
 	store := openSQLite(t, inFile(t))
-	require.NoError(t, sqlledger.Behind(t.Context(), store,
+	require.NoError(t, sqlledger.ExecBehind(t.Context(), store,
 		"INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)"))
 	var schema *ledger.SchemaError
 	require.ErrorAs(t, store.CheckWrites(t.Context()), &schema)
 	require.Equal(t, int64(99999), schema.Have)
 }
 
-// TestAReadOnlyDatabaseIsNoticed: as a standby is after a fail-over.
+// TestAReadOnlyDatabaseIsNoticed: a standby becomes read-only after a fail-over.
 func TestAReadOnlyDatabaseIsNoticed(t *testing.T) {
 	t.Parallel()
 	store := openSQLite(t, inFile(t))
-	require.NoError(t, sqlledger.Behind(t.Context(), store, "PRAGMA query_only = 1"))
+	require.NoError(t, sqlledger.ExecBehind(t.Context(), store, "PRAGMA query_only = 1"))
 	require.ErrorIs(t, store.CheckWrites(t.Context()), ledger.ErrReadOnly)
-	require.NoError(t, sqlledger.Behind(t.Context(), store, "PRAGMA query_only = 0"))
+	require.NoError(t, sqlledger.ExecBehind(t.Context(), store, "PRAGMA query_only = 0"))
 	require.NoError(t, store.CheckWrites(t.Context()))
 }

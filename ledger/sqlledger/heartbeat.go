@@ -10,15 +10,15 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// Of heartbeats: how much room one takes, so that a disk on which only small
-// changes still fit counts as full, and when those of a process that is gone go.
+// How much room a heartbeat takes, so that a disk with room only for small changes
+// counts as full; and how long the heartbeats of a process that is gone are kept.
 const (
 	heartbeatRoom = 12 << 10 // bytes, a third more as text
 	heartbeatLife = 24 * time.Hour
 )
 
-// CheckWrites writes a new heartbeat beside the old one, and then takes that away.
-// So it needs room anew each time.
+// CheckWrites writes a new heartbeat beside the old one and then removes the old
+// one, so that each call needs fresh room.
 func (s *Store) CheckWrites(ctx context.Context) error {
 	if err := s.checkSchema(ctx); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (s *Store) CheckWrites(ctx context.Context) error {
 	})
 }
 
-// checkSchema compares the last migration in the database with this program's.
+// checkSchema compares the newest migration in the database with this program's.
 func (s *Store) checkSchema(ctx context.Context) error {
 	want, err := s.newest()
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	return nil
 }
 
-// newestMigration is the number of the last migration that this program knows.
+// newestMigration returns the number of the newest migration that this program has.
 func (s *Store) newestMigration() (int64, error) {
 	provider, err := s.migrationProvider(s.writer)
 	if err != nil {

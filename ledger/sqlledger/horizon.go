@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// horizon knows how far PostgreSQL's journal is settled: up to which number no
-// open transaction can still add an event.
+// horizon knows how far PostgreSQL's journal is settled: up to which number no open
+// transaction can still add an event.
 //
-// Numbers are drawn before the commit, and a transaction that drew a smaller one
-// may commit later. But it had an id when it drew (see the table's definition), so
-// its id is smaller than one that is made after the largest number was read: once
-// all transactions before that id are over, everything up to that number is there,
-// or never will be.
+// A transaction draws the numbers of its events before it commits, so one with
+// smaller numbers may commit later. But it had a transaction id when it drew them
+// (see the table's definition), and that id is smaller than any id made after the
+// largest number was read. Once all transactions with smaller ids are over, every
+// event up to that number is there or never will be.
 type horizon struct {
 	busy sync.Mutex // held by the one who looks; nobody waits for it
 
@@ -22,21 +22,22 @@ type horizon struct {
 	sure, next horizonMark
 }
 
-// horizonMark says that every number up to seq was drawn by a transaction with an id
-// below xid.
+// horizonMark says that every number up to seq was drawn by a transaction with an
+// id below xid.
 type horizonMark struct{ seq, xid int64 }
 
-// settledSQL holds for events that none with a smaller number can still precede,
-// as far as the statement's own snapshot can see.
+// settledSQL holds for events that none with a smaller number can still precede, as
+// far as the statement's own snapshot can see.
 const (
 	xminSQL    = "CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)"
 	settledSQL = "(seq <= ? AND ? < " + xminSQL + " OR seq <= ? AND ? < " + xminSQL + ")"
 )
 
-// lookTimeout keeps a connection that is dead from holding up everybody's looks.
+// lookTimeout keeps a dead connection from holding up everybody's looks.
 const lookTimeout = 5 * time.Second
 
-// settledMarks returns the arguments of settledSQL, after a look at how far things are.
+// settledMarks looks how far the journal is settled, and returns the arguments of
+// settledSQL.
 func (s *Store) settledMarks(ctx context.Context) ([]any, error) {
 	h := &s.horizon
 	if h.busy.TryLock() {

@@ -17,7 +17,7 @@ import (
 
 var errGivenUp = errors.New("given up")
 
-// openInstance is one more process's store on a database.
+// openInstance opens the database as one more process does.
 func openInstance(t *testing.T, address string) *sqlledger.Store {
 	t.Helper()
 	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: address, MaxConns: 8})
@@ -26,7 +26,8 @@ func openInstance(t *testing.T, address string) *sqlledger.Store {
 	return store
 }
 
-// sharedDatabase is a migrated database with a pool and the tenant of it, and its URL.
+// sharedDatabase returns the URL of a migrated database with two pools and a
+// tenant.
 func sharedDatabase(t *testing.T) string {
 	t.Helper()
 	address := createDatabase(t)
@@ -41,8 +42,8 @@ func sharedDatabase(t *testing.T) string {
 
 func lockPools(ids ...string) ledger.LockRequest { return ledger.LockRequest{Pools: ids} }
 
-// TestInstancesSeeEachOthersRevisions: who gets the lock finds the revision of whoever
-// had it before, in whichever process, and never one that was given up.
+// TestInstancesSeeEachOthersRevisions: whoever gets the lock finds the revision of
+// its last holder, in whichever process, and never one that was given up.
 func TestInstancesSeeEachOthersRevisions(t *testing.T) {
 	t.Parallel()
 	address := sharedDatabase(t)
@@ -56,13 +57,13 @@ func TestInstancesSeeEachOthersRevisions(t *testing.T) {
 			for i := range int64(each) {
 				mine := 1 + worker*each + i
 				err := store.InTx(t.Context(), func(tx ledger.Tx) error {
-					opened, err := tx.Lock(lockPools("pol_1"))
+					locked, err := tx.Lock(lockPools("pol_1"))
 					if err != nil {
 						return err
 					}
 					mu.Lock()
 					defer mu.Unlock()
-					if opened.Revisions["pol_1"] != last || opened.Pools[0].Revision != last {
+					if locked.Revisions["pol_1"] != last || locked.Pools[0].Revision != last {
 						return errors.New("another revision than the last one")
 					}
 					if i%5 == 4 {
@@ -86,8 +87,8 @@ func TestInstancesSeeEachOthersRevisions(t *testing.T) {
 	group.Wait()
 }
 
-// TestALockedPoolHasTheRevisionOfItsHolder: it was waited for, so a snapshot from
-// before the waiting would show an older one.
+// TestALockedPoolHasTheRevisionOfItsHolder: a snapshot from before the wait for the
+// lock would show an older one.
 func TestALockedPoolHasTheRevisionOfItsHolder(t *testing.T) {
 	t.Parallel()
 	address := sharedDatabase(t)
@@ -97,8 +98,8 @@ func TestALockedPoolHasTheRevisionOfItsHolder(t *testing.T) {
 		<-isHeld
 		var revisions map[string]int64
 		_ = there.InTx(context.Background(), func(tx ledger.Tx) error {
-			opened, err := tx.Lock(lockPools("pol_2"))
-			revisions = opened.Revisions
+			locked, err := tx.Lock(lockPools("pol_2"))
+			revisions = locked.Revisions
 			return err
 		})
 		waited <- revisions
@@ -142,8 +143,8 @@ func TestAVerbCostsTwoRoundTrips(t *testing.T) {
 	require.Equal(t, int64(20), p.trips.Load()-before)
 }
 
-// TestALostAnswerIsAnError: nobody may be told that it is stored, though it is;
-// and fn must not run again, since it took effect.
+// TestALostAnswerIsAnError: the caller must not hear that the change is stored,
+// though it is; and fn must not run again, since it took effect.
 func TestALostAnswerIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]bool{"with the save": true, "on its own": false} {
@@ -176,7 +177,7 @@ func TestALostAnswerIsAnError(t *testing.T) {
 	}
 }
 
-// TestADeadlockIsTriedAgain: the one that the server gives up runs again.
+// TestADeadlockIsTriedAgain: the transaction that the server gives up runs again.
 func TestADeadlockIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	address := sharedDatabase(t)
@@ -196,12 +197,12 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 					both.Done()
 					both.Wait()
 				}
-				opened, err := tx.Lock(lockPools(order[1]))
+				locked, err := tx.Lock(lockPools(order[1]))
 				if err != nil {
 					return err
 				}
-				opened.Pools[0].Failures++
-				return tx.Save(ledger.Change{Pools: opened.Pools, Last: true})
+				locked.Pools[0].Failures++
+				return tx.Save(ledger.Change{Pools: locked.Pools, Last: true})
 			})
 			if err != nil {
 				n = -100

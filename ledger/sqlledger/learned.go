@@ -11,8 +11,8 @@ import (
 // learnedForm is the version of learnedText.
 const learnedForm = 1
 
-// learnedText is what a pool has learned as it is stored. Times and durations are
-// microseconds, like everywhere in the database.
+// learnedText is how the database stores what a pool has learned. Times and
+// durations are microseconds, as everywhere in the database.
 type learnedText struct {
 	Form     int          `json:"form"`
 	Prior    [2]int64     `json:"prior"` // median and 95th percentile of boots
@@ -88,7 +88,7 @@ func learnedToText(l plan.Learned) learnedText {
 func packLearned(l plan.Learned) string {
 	text, err := json.Marshal(learnedToText(l))
 	if err != nil {
-		return "" // numbers that a pool learned are finite; what is not cannot be read back, and says so
+		return "" // what a pool has learned is finite; anything else fails when it is read
 	}
 	return string(text)
 }
@@ -144,8 +144,8 @@ func packWindow(w plan.Window) [][2]int64 {
 	return marks
 }
 
-// unpackWindow reads marks, or what an earlier release counted: that counts from
-// when its length began.
+// unpackWindow reads marks, or what an earlier release counted, which counts from
+// the beginning of its window.
 func unpackWindow(marks [][2]int64, counted [3]int64) plan.Window {
 	var w plan.Window
 	if n := counted[1] + counted[2]; n > 0 && counted[0] > 0 && len(marks) == 0 {

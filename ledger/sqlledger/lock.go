@@ -9,46 +9,46 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// rowLock keeps other verbs away from a row, but not those who only refer to it
-// by foreign key: waiting for them could close a circle. SQLite's dialect drops
-// it: there the transaction holds everything anyway.
+// rowLock keeps other verbs away from a row, but not those that only refer to it by
+// a foreign key: waiting for them could close a circle. SQLite's dialect drops it,
+// since there the transaction holds everything anyway.
 var rowLock = clause.Locking{Strength: "NO KEY UPDATE"}
 
-// Lock locks and reads. What others committed while it waited is seen: each
-// statement has a snapshot of its own.
+// Lock locks rows and reads them. Each statement has a snapshot of its own, so what
+// others committed while it waited is seen.
 func (t *tx) Lock(o ledger.LockRequest) (ledger.Locked, error) {
 	if t.session != nil {
 		return t.lockInBatch(o)
 	}
-	opened := ledger.Locked{Revisions: map[string]int64{}}
+	locked := ledger.Locked{Revisions: map[string]int64{}}
 	var err error
-	opened.Organizations, err = lockAndRead[organizationRow](t, "organization", o.Organizations)
+	locked.Organizations, err = lockAndRead[organizationRow](t, "organization", o.Organizations)
 	if err != nil {
-		return opened, err
+		return locked, err
 	}
-	if opened.Pools, err = lockAndRead[poolRow](t, "pool", o.Pools); err != nil {
-		return opened, err
+	if locked.Pools, err = lockAndRead[poolRow](t, "pool", o.Pools); err != nil {
+		return locked, err
 	}
 	var revisions []revisionRow
 	if err := t.newQuery().Select("id, revision").Find(&revisions).Error; err != nil {
-		return opened, wrapError("reading revisions", err)
+		return locked, wrapError("reading revisions", err)
 	}
 	for _, row := range revisions {
-		opened.Revisions[row.ID] = row.Revision
+		locked.Revisions[row.ID] = row.Revision
 	}
 	for _, key := range o.Replays {
 		replay, found, err := t.Replay(key.OrganizationID, key.Route, key.Key)
 		if err != nil {
-			return opened, err
+			return locked, err
 		}
 		if found {
-			opened.Replays = append(opened.Replays, replay)
+			locked.Replays = append(locked.Replays, replay)
 		}
 	}
-	return opened, nil
+	return locked, nil
 }
 
-// revisionRow is as much of a pool as Open reads of all of them.
+// revisionRow is the part of a pool that Lock reads of all pools.
 type revisionRow struct {
 	ID       string `gorm:"column:id"`
 	Revision int64  `gorm:"column:revision"`
@@ -56,13 +56,13 @@ type revisionRow struct {
 
 func (revisionRow) TableName() string { return "pools" }
 
-// lockableRow is a row that Open can hold.
+// lockableRow is a row that Lock can hold.
 type lockableRow[T any] interface {
 	storedRow[T]
 	versionedRow
 }
 
-// lockAndRead holds rows and returns their values in the order of their ids.
+// lockAndRead locks rows and returns their values in the order of their ids.
 func lockAndRead[R lockableRow[T], T any](t *tx, what string, ids []string) ([]T, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -75,7 +75,7 @@ func lockAndRead[R lockableRow[T], T any](t *tx, what string, ids []string) ([]T
 	return requireRows[R, T](doing, ids, rows)
 }
 
-// requireRows turns rows into values and names an id that has none.
+// requireRows returns the values of rows, and names an id that has no row.
 func requireRows[R lockableRow[T], T any](doing string, ids []string, rows []R) ([]T, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -96,9 +96,9 @@ func requireRows[R lockableRow[T], T any](doing string, ids []string, rows []R) 
 	return list, nil
 }
 
-// lockInBatch is Open in one round trip. The clock is read after the last lock.
+// lockInBatch is Lock in one round trip. It reads the clock after the last lock.
 func (t *tx) lockInBatch(o ledger.LockRequest) (ledger.Locked, error) {
-	opened := ledger.Locked{Revisions: map[string]int64{}}
+	locked := ledger.Locked{Revisions: map[string]int64{}}
 	var organizations []organizationRow
 	var pools []poolRow
 	var list []statement
@@ -111,43 +111,43 @@ func (t *tx) lockInBatch(o ledger.LockRequest) (ledger.Locked, error) {
 	if len(o.Pools) > 0 {
 		list = append(list, lockRows("pools", o.Pools, &pools))
 	}
-	if t.now.IsZero() || len(o.Pools) > 0 { // who held a pool meanwhile was at work until a moment ago
+	if t.now.IsZero() || len(o.Pools) > 0 { // whoever held a pool was at work until a moment ago
 		list = append(list, t.readClock())
 	}
-	list = append(list, readRevisions(opened.Revisions))
+	list = append(list, readRevisions(locked.Revisions))
 	var replays []replayRow
 	if len(o.Replays) > 0 {
 		list = append(list, readReplays(o.Replays, &replays))
 	}
 	if err := t.sendBatch(list); err != nil {
-		return opened, t.failWith(err)
+		return locked, t.failWith(err)
 	}
 	var err1, err2 error
-	opened.Organizations, err1 = requireRows[organizationRow]("locking organization", o.Organizations, organizations)
-	opened.Pools, err2 = requireRows[poolRow]("locking pool", o.Pools, pools)
-	t.markHeld(opened)
+	locked.Organizations, err1 = requireRows[organizationRow]("locking organization", o.Organizations, organizations)
+	locked.Pools, err2 = requireRows[poolRow]("locking pool", o.Pools, pools)
+	t.markHeld(locked)
 	for _, row := range replays {
 		replay, err := row.toValue()
 		err2 = errors.Join(err2, err)
-		opened.Replays = append(opened.Replays, replay)
+		locked.Replays = append(locked.Replays, replay)
 	}
-	return opened, errors.Join(err1, err2)
+	return locked, errors.Join(err1, err2)
 }
 
-// markHeld remembers what is there for as long as the transaction is.
-func (t *tx) markHeld(opened ledger.Locked) {
+// markHeld remembers which rows the transaction holds.
+func (t *tx) markHeld(locked ledger.Locked) {
 	if t.held == nil {
 		t.held = map[string]bool{}
 	}
-	for _, o := range opened.Organizations {
+	for _, o := range locked.Organizations {
 		t.held[o.ID] = true
 	}
-	for _, p := range opened.Pools {
+	for _, p := range locked.Pools {
 		t.held[p.ID] = true
 	}
 }
 
-// lockRows holds rows in the order of their ids and reads them into rows.
+// lockRows locks rows in the order of their ids, and reads them into rows.
 func lockRows[R tableRow](what string, ids []string, rows *[]R) statement {
 	return statement{
 		doing: "locking " + what, text: typeOf[R]().statements.lock, args: [][]byte{textArray(ids)},
@@ -155,7 +155,7 @@ func lockRows[R tableRow](what string, ids []string, rows *[]R) statement {
 	}
 }
 
-// readClock reads the database's time once.
+// readClock reads the database's time.
 func (t *tx) readClock() statement {
 	return statement{
 		doing: "asking the database for the time", text: t.store.dialect.now, args: [][]byte{},
@@ -168,7 +168,7 @@ func (t *tx) readClock() statement {
 	}
 }
 
-// readRevisions reads those of all pools, which are few.
+// readRevisions reads the revisions of all pools, which are few.
 func readRevisions(to map[string]int64) statement {
 	return statement{
 		doing: "reading revisions", text: "SELECT id, revision FROM pools", args: [][]byte{},
@@ -180,7 +180,7 @@ func readRevisions(to map[string]int64) statement {
 	}
 }
 
-// readReplays reads the stored answers that there are.
+// readReplays reads those of the stored answers that exist.
 func readReplays(keys []ledger.ReplayKey, rows *[]replayRow) statement {
 	columns := [3][]string{}
 	for _, k := range keys {

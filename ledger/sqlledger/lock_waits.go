@@ -12,16 +12,16 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// What PostgreSQL ends by itself, so that a process that is paused, or cut off,
-// in the middle of a transaction holds the others up for seconds at most. A
-// request has 15 s. The URL's own parameters come first.
+// What PostgreSQL ends by itself, so that a process that is paused or cut off in
+// the middle of a transaction holds up the others for seconds at most. A request
+// has 15 s. Parameters in the URL take precedence.
 var sessionTimeouts = map[string]string{
-	"lock_timeout":                        "250ms", // then a verb waits beside the others: see ledger's gates
+	"lock_timeout":                        "250ms", // after that a verb waits in line: see ledger's gates
 	"statement_timeout":                   "10s",
 	"idle_in_transaction_session_timeout": "5s",
 }
 
-// addTimeouts adds the bounds that the URL does not set.
+// addTimeouts adds the time-outs that the URL does not set.
 func addTimeouts(config *pgx.ConnConfig) {
 	for name, value := range sessionTimeouts {
 		_, set := config.RuntimeParams[name]
@@ -31,7 +31,7 @@ func addTimeouts(config *pgx.ConnConfig) {
 	}
 }
 
-// withoutTimeouts removes them: migrating takes as long as it takes.
+// withoutTimeouts removes them: a migration takes as long as it takes.
 func withoutTimeouts(config *pgx.ConnConfig) *pgx.ConnConfig {
 	config = config.Copy()
 	for name := range sessionTimeouts {
@@ -40,7 +40,7 @@ func withoutTimeouts(config *pgx.ConnConfig) *pgx.ConnConfig {
 	return config
 }
 
-// setLockTimeout has the transaction wait for each lock as long as d.
+// setLockTimeout makes the transaction wait up to d for each lock.
 func setLockTimeout(d time.Duration) statement {
 	return statement{
 		doing: "setting the lock time-out", text: "SELECT set_config('lock_timeout', $1::text, true)",
@@ -48,7 +48,7 @@ func setLockTimeout(d time.Duration) statement {
 	}
 }
 
-// lockTarget names a table's rows that verbs hold, by a column.
+// lockTarget names the table and the column by which verbs lock rows.
 type lockTarget struct{ table, column string }
 
 var (
@@ -57,11 +57,12 @@ var (
 	taskTarget         = lockTarget{"tasks", "key"}
 )
 
-// selectRows selects those of ids that there are, locked as rest says.
-func (l lockTarget) selectRows(ids []string, rest string, into *[]string) statement {
+// selectRows selects those of the ids that exist; locking says how they are locked.
+func (l lockTarget) selectRows(ids []string, locking string, into *[]string) statement {
 	return statement{
 		doing: "looking at " + l.table, args: [][]byte{textArray(ids)},
-		text: "SELECT " + l.column + " FROM " + l.table + " WHERE " + l.column + " = ANY($1::text[]) ORDER BY 1" + rest,
+		text: "SELECT " + l.column + " FROM " + l.table + " WHERE " + l.column + " = ANY($1::text[]) ORDER BY 1" +
+			locking,
 		receive: func(values [][]byte) error {
 			*into = append(*into, string(values[0]))
 			return nil
@@ -75,8 +76,8 @@ const (
 	skipLocked = forUpdate + " SKIP LOCKED"
 )
 
-// Held asks which rows there are and which are free. On SQLite nobody holds a
-// row: there is one writer.
+// Held returns which of the rows somebody else holds. On SQLite nobody holds a row:
+// there is one writer.
 func (s *Store) Held(ctx context.Context, r ledger.Rows) (ledger.Rows, error) {
 	if !s.dialect.batches {
 		return ledger.Rows{}, nil
@@ -98,7 +99,7 @@ func (s *Store) Held(ctx context.Context, r ledger.Rows) (ledger.Rows, error) {
 	return held, err
 }
 
-// Await locks the rows and lets go.
+// Await waits until it has locked the rows, and lets them go.
 func (s *Store) Await(ctx context.Context, r ledger.Rows) error {
 	if !s.dialect.batches {
 		return nil
@@ -118,7 +119,7 @@ func (s *Store) Await(ctx context.Context, r ledger.Rows) error {
 // defaultLockWait is how long Await waits when its caller does not say.
 const defaultLockWait = 8 * time.Second
 
-// runAndRollBack runs statements in a transaction of which nothing stays.
+// runAndRollBack runs statements in a transaction that changes nothing.
 func (s *Store) runAndRollBack(ctx context.Context, list ...statement) error {
 	session, _, err := s.newSession(ctx)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	gormlogger "gorm.io/gorm/logger"
 )
 
-// logger tells slog of statements that failed, with placeholders instead of
-// values: a value may be a key's hash or a customer's name.
+// logger tells slog of statements that failed, with placeholders instead of values:
+// a value may be the hash of a key or the name of a customer.
 type logger struct{ to *slog.Logger }
 
 func newLogger(to *slog.Logger) gormlogger.Interface {

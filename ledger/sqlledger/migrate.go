@@ -13,8 +13,8 @@ import (
 	"github.com/forewarm/forewarm/migrations"
 )
 
-// Migrate brings the tables up to date. On PostgreSQL several processes may call
-// it at once: they wait for each other.
+// Migrate brings the tables up to date. Several processes may call it at once on
+// PostgreSQL: they wait for each other.
 func (s *Store) Migrate(ctx context.Context) error {
 	db, done := s.migrationDB()
 	defer done()
@@ -28,8 +28,8 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// SchemaVersion returns the number of the last migration in the database and of
-// the last one that this program knows. The tables fit when both are equal.
+// SchemaVersion returns the numbers of the newest migration in the database and of
+// the newest one that this program has. The tables fit when both are equal.
 func (s *Store) SchemaVersion(ctx context.Context) (have, want int64, err error) {
 	provider, err := s.migrationProvider(s.writer)
 	if err != nil {
@@ -41,13 +41,14 @@ func (s *Store) SchemaVersion(ctx context.Context) (have, want int64, err error)
 	return have, want, nil
 }
 
-// migrationDB is where migrations run: they wait for each other as long as it takes.
+// migrationDB returns a pool of connections for migrations, without time-outs: a
+// migration waits for another as long as it takes.
 func (s *Store) migrationDB() (db *sql.DB, done func()) {
 	if s.config == nil {
 		return s.writer, func() {}
 	}
 	db = stdlib.OpenDB(*withoutTimeouts(s.config))
-	return db, func() { _ = db.Close() } // it was only for this
+	return db, func() { _ = db.Close() } // nobody else uses it
 }
 
 func (s *Store) migrationProvider(db *sql.DB) (*goose.Provider, error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// nounTable is where things of a kind and their names are.
+// nounTable says where rows of a noun and their names are.
 type nounTable struct {
 	table, name string
 	tenant      string // the column of the organization; empty: they are nobody's

@@ -13,9 +13,10 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// TestTwinsGetOneAnswer: two requests with one idempotency key are both under
-// way in two processes, neither sees the other, and the first one commits. The second takes the
-// key too, or finds that what it wanted is gone: either way it gets the answer.
+// TestTwinsGetOneAnswer: two requests with one idempotency key run at the same time
+// in two processes. Neither sees the other, and one commits first. The other fails,
+// since the key is taken or what it wanted is gone: either way it gets the stored
+// answer.
 func TestTwinsGetOneAnswer(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"it takes the key too": nil,

@@ -15,9 +15,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// TestOperatorsCannotEndEachOther: of two processes in which operators end each
-// other's keys at the same moment, one comes second and sees that it would end
-// the last.
+// TestOperatorsCannotEndEachOther: in two processes operators end each other's keys
+// at the same moment. One comes second, and sees that it would end the last key.
 func TestOperatorsCannotEndEachOther(t *testing.T) {
 	t.Parallel()
 	store := openPostgres(t)

@@ -20,7 +20,8 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-// setUpSite is a database with two pools and a tenant of each, and a ledger over it.
+// setUpSite returns the URL of a database with two pools and a tenant of each, and
+// a ledger over it.
 func setUpSite(t *testing.T) (address string, l *ledger.Ledger) {
 	t.Helper()
 	address = createDatabase(t)
@@ -51,8 +52,9 @@ func reserveGPU(ctx context.Context, l *ledger.Ledger, n, day int) error {
 	return err
 }
 
-// holdPaused is a process that stops in the middle of a transaction: it holds what
-// the statement locks, and says nothing more. The server ends it after a while.
+// holdPaused acts as a process that stops in the middle of a transaction: it holds
+// what the statement locks, and says nothing more. After a while the server ends
+// it.
 func holdPaused(t *testing.T, address, idle, statement string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address+"&idle_in_transaction_session_timeout="+idle)
@@ -65,8 +67,8 @@ func holdPaused(t *testing.T, address, idle, statement string) *pgx.Conn {
 	return conn
 }
 
-// TestAPausedHolderDelaysOnlyItsPool: whoever needs what it holds goes on when
-// the server has ended it; whoever books elsewhere meanwhile hardly notices.
+// TestAPausedHolderDelaysOnlyItsPool: whoever needs what it holds goes on once the
+// server has ended it; whoever books elsewhere meanwhile hardly notices.
 func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 	t.Parallel()
 	for name, held := range map[string]string{
@@ -82,9 +84,9 @@ func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 			plan := ledger.Task{ID: "tsk_1", Key: ledger.PlanKey("pol_1"), Kind: ledger.TaskPlan, Subject: "pol_1",
 				State: ledger.TaskReady, RunAt: start.AddDate(10, 0, 0), CreatedAt: start}
 			require.NoError(t, saveChange(t, l.Store(), ledger.Change{Tasks: []ledger.Task{plan}}))
-			require.NoError(t, reserveGPU(t.Context(), l, 1, 0), "the board knows both")
+			require.NoError(t, reserveGPU(t.Context(), l, 1, 0), "the cache knows both")
 			require.NoError(t, reserveGPU(t.Context(), l, 2, 0))
-			require.NoError(t, sqlledger.Behind(t.Context(), openInstance(t, address),
+			require.NoError(t, sqlledger.ExecBehind(t.Context(), openInstance(t, address),
 				"UPDATE tasks SET run_at = 4102444800000000")) // it sleeps
 			holdPaused(t, address, "2s", held)
 
@@ -116,7 +118,8 @@ func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 	}
 }
 
-// TestABusyPoolIsSaid: a holder that stays is named before the request's end.
+// TestABusyPoolIsSaid: if a holder stays, the request fails with ErrBusy before its
+// deadline.
 func TestABusyPoolIsSaid(t *testing.T) {
 	t.Parallel()
 	address, l := setUpSite(t)
@@ -128,14 +131,14 @@ func TestABusyPoolIsSaid(t *testing.T) {
 	require.NoError(t, ctx.Err(), "there is time left to say it")
 }
 
-// TestALostConnectionIsTriedAgain: before the order to commit nothing can have
-// been done, so it is done again on another connection.
+// TestALostConnectionIsTriedAgain: nothing can have been done before the COMMIT was
+// sent, so it is done again on another connection.
 func TestALostConnectionIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	address, l := setUpSite(t)
 	runs := 0
 	require.NoError(t, l.Store().InTx(t.Context(), func(tx ledger.Tx) error {
-		opened, err := tx.Lock(lockPools("pol_1"))
+		locked, err := tx.Lock(lockPools("pol_1"))
 		if err != nil {
 			return err
 		}
@@ -143,7 +146,7 @@ func TestALostConnectionIsTriedAgain(t *testing.T) {
 			execAdmin(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in "+
 				"transaction' AND datname = '"+nameOf(t, address)+"'")
 		}
-		return tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": opened.Revisions["pol_1"] + 1}, Last: true})
+		return tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": locked.Revisions["pol_1"] + 1}, Last: true})
 	}))
 	require.Equal(t, 2, runs)
 }
@@ -155,7 +158,7 @@ func nameOf(t *testing.T, address string) string {
 	return config.Database
 }
 
-// TestAVerbThatWaitedReadsTheClockAgain: who held the pool meanwhile may have
+// TestAVerbThatWaitedReadsTheClockAgain: whoever held the pool meanwhile may have
 // ended a lease a moment ago. What follows on the same GPU begins after that.
 func TestAVerbThatWaitedReadsTheClockAgain(t *testing.T) {
 	t.Parallel()
@@ -182,8 +185,8 @@ func TestAVerbThatWaitedReadsTheClockAgain(t *testing.T) {
 	require.False(t, (<-began).Before(freed))
 }
 
-// awaitLock returns when a session of the database waits for a lock. It asks
-// outside any transaction: inside one, PostgreSQL answers what it answered first.
+// awaitLock returns once a session of the database waits for a lock. It asks
+// outside any transaction: inside one, PostgreSQL repeats its first answer.
 func awaitLock(t *testing.T, address string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)

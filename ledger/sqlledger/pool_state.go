@@ -4,9 +4,9 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// PoolState reads what is live in a pool and what the rest has spent. Within a
-// transaction on PostgreSQL that is one round trip, or two if the time was not
-// read before.
+// PoolState reads what is live in a pool, and what its ended bookings have spent.
+// Within a transaction on PostgreSQL that is one round trip, or two if the time has
+// not been read before.
 func (r capacityReader) PoolState(id string) (ledger.PoolState, error) {
 	var rows poolRows
 	if err := r.readTogether(rows.rowQueries(id, r.monthStart())...); err != nil {
@@ -15,7 +15,7 @@ func (r capacityReader) PoolState(id string) (ledger.PoolState, error) {
 	return rows.toState(id)
 }
 
-// poolRows are a pool's rows as they are stored.
+// poolRows are the rows behind the state of a pool.
 type poolRows struct {
 	pools        []poolRow
 	nodes        []nodeRow
@@ -28,7 +28,8 @@ type poolRows struct {
 	uses         []usageRow
 }
 
-// rowQueries fills in the rows. month is when what is spent begins to count.
+// rowQueries returns the queries that fill in the rows. Spending counts from month
+// on.
 func (p *poolRows) rowQueries(id string, month int64) []rowQuery {
 	return []rowQuery{
 		queryRows("reading pool "+id, &p.pools, "FROM pools WHERE id = ?", id),
@@ -49,7 +50,7 @@ func (p *poolRows) rowQueries(id string, month int64) []rowQuery {
 	}
 }
 
-// toState turns the rows into values.
+// toState returns the state that the rows describe.
 func (p *poolRows) toState(id string) (ledger.PoolState, error) {
 	var state ledger.PoolState
 	pools, err := requireRows[poolRow]("reading pool", []string{id}, p.pools)

@@ -68,8 +68,8 @@ func TestPostgresConforms(t *testing.T) {
 	ledgertest.Exercise(t, func(t *testing.T) ledger.Store { return openPostgres(t) })
 }
 
-// TestEventsWaitForTheirElders: an event whose transaction began to write later
-// but committed first is held back until the other is settled.
+// TestEventsWaitForTheirElders: an event is held back while an older transaction,
+// which began to write earlier, has not committed.
 func TestEventsWaitForTheirElders(t *testing.T) {
 	t.Parallel()
 	store := openPostgres(t)
@@ -96,7 +96,7 @@ func TestEventsWaitForTheirElders(t *testing.T) {
 }
 
 // TestPostgresTellsTheTime: leases and expiry go by one clock, not by each
-// process's.
+// process's own.
 func TestPostgresTellsTheTime(t *testing.T) {
 	t.Parallel()
 	store := openPostgres(t)
@@ -126,7 +126,7 @@ func TestPostgresMigratesOnce(t *testing.T) {
 	}
 }
 
-// Bounds of waiting for what another goroutine does.
+// How long, and how often, a test looks for what another goroutine does.
 const (
 	patience = time.Minute
 	tick     = 2 * time.Millisecond

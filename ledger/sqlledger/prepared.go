@@ -8,16 +8,16 @@ import (
 	"modernc.org/sqlite"
 )
 
-// SQLite parses a statement each time it is sent as text, which was measured to
-// cost as much as running it; and gorm prepares statements on transactions, with
-// which they end. So each connection keeps the statements it was sent: there are
-// few texts, and all are constant.
+// SQLite parses a statement each time it gets its text, which was measured to cost
+// as much as running it; and gorm's prepared statements end with the transaction
+// that they were prepared in. So each connection keeps the statements that it has
+// run: there are few texts, and all are constant.
 
-// maxPrepared bounds the statements of one connection. A list with a new number
-// of placeholders is a new text, so there may be a few hundred.
+// maxPrepared bounds the statements that one connection keeps. A list with another
+// number of placeholders is another text, so there may be a few hundred.
 const maxPrepared = 512
 
-// preparingConnector opens connections that remember their statements.
+// preparingConnector opens connections that keep their statements.
 type preparingConnector struct{ name string }
 
 // Connect opens a connection.
@@ -48,20 +48,22 @@ type sqliteConn interface {
 	driver.Validator
 }
 
-// preparedConn is one connection. database/sql never uses one concurrently.
+// preparedConn is one connection; database/sql never uses one concurrently.
 type preparedConn struct {
 	sqliteConn
 	kept map[string]*preparedStmt
 }
 
-// preparedStmt is a kept statement. While its rows are read it cannot run again.
+// preparedStmt is a kept statement. It cannot run again while its rows are being
+// read.
 type preparedStmt struct {
 	driver.Stmt
 	busy bool
 }
 
-// keptStatement returns the kept statement of a text, or nil when it must be run as
-// text: its rows are still being read, or it cannot be prepared.
+// keptStatement returns the kept statement of a text, or nil when the text must be
+// run as it is: the statement's rows are still being read, or it cannot be
+// prepared.
 func (c *preparedConn) keptStatement(ctx context.Context, query string) *preparedStmt {
 	if s, ok := c.kept[query]; ok {
 		if s.busy {
@@ -74,7 +76,7 @@ func (c *preparedConn) keptStatement(ctx context.Context, query string) *prepare
 	}
 	inner, err := c.PrepareContext(ctx, query)
 	if err != nil {
-		return nil // run as text it fails in the same way, where the caller sees it
+		return nil // run as text it fails in the same way, and the caller sees it
 	}
 	s := &preparedStmt{Stmt: inner}
 	c.kept[query] = s

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy stands between a store and PostgreSQL. It counts round trips, and can
-// lose what the server answers.
+// proxy stands between a store and PostgreSQL. It counts round trips, and can lose
+// the server's answers.
 type proxy struct {
 	address string
 	trips   atomic.Int64 // messages after which the client waits: Sync and Query
@@ -23,7 +23,8 @@ type proxy struct {
 	group   sync.WaitGroup
 }
 
-// startProxy returns a proxy to the database and the database's URL through it.
+// startProxy returns a proxy to the database, and the URL of the database through
+// it.
 func startProxy(t *testing.T, database string) (*proxy, string) {
 	t.Helper()
 	address, err := url.Parse(database)
@@ -56,8 +57,8 @@ func (p *proxy) acceptClients(listener net.Listener) {
 	}
 }
 
-// forward passes on what the client says, message by message. The first has no
-// type before its length.
+// forward passes on what the client says, message by message. The first message has
+// no type before its length.
 func (p *proxy) forward(client, server net.Conn) {
 	defer func() { _ = server.Close() }()
 	head := make([]byte, 4)

@@ -8,7 +8,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// storedRow is a row that can be turned back into the value it was made from.
+// storedRow is a row that can be turned back into the value that it stores.
 type storedRow[T any] interface{ toValue() (T, error) }
 
 // listRows runs a query and returns its rows as values.
@@ -40,12 +40,12 @@ func readRow[R storedRow[T], T any](db *gorm.DB, doing string) (T, error) {
 	return found, err
 }
 
-// readOwnRow reads one of the rows that belong to organizations, by its id.
+// readOwnRow reads, by its id, a row that belongs to an organization.
 func readOwnRow[R storedRow[T], T any](c *connection, s ledger.Scope, what, id string) (T, error) {
 	return readRow[R, T](c.ownRows(s).Where("id = ?", id), "reading "+what+" "+id)
 }
 
-// rowValues turns rows into what they were made from.
+// rowValues returns the values that rows store.
 func rowValues[R storedRow[T], T any](rows []R) ([]T, error) {
 	list := make([]T, len(rows))
 	for i, row := range rows {
@@ -66,8 +66,8 @@ type rowQuery struct {
 	find  func(db *gorm.DB) error
 }
 
-// queryRows reads all columns of a type of rows, which the rest of the statement
-// names or makes.
+// queryRows queries all columns of a type of rows; rest is the statement from FROM
+// on.
 func queryRows[R any](doing string, rows *[]R, rest string, args ...any) rowQuery {
 	return rowQuery{
 		doing: doing, text: "SELECT " + typeOf[R]().columnList("%s") + " " + rest, args: args, add: appendRows(rows),
@@ -75,7 +75,7 @@ func queryRows[R any](doing string, rows *[]R, rest string, args ...any) rowQuer
 	}
 }
 
-// appendRows returns a receiver that appends each row that comes to rows.
+// appendRows returns a receiver that appends to rows each row that comes.
 func appendRows[R any](rows *[]R) func(values [][]byte) error {
 	t := typeOf[R]()
 	return func(values [][]byte) error {

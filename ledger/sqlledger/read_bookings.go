@@ -8,7 +8,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// bookingReader reads reservations, allocations and schedules, and what they add up to.
+// bookingReader reads reservations, allocations and schedules, and adds them up.
 type bookingReader struct{ *connection }
 
 func (r bookingReader) Reservation(s ledger.Scope, id string) (reservation.Reservation, error) {
@@ -37,9 +37,9 @@ func (r bookingReader) Reservations(s ledger.Scope, f ledger.BookingFilter, p le
 	return listRows[reservationRow](onPage(db, p), "listing reservations")
 }
 
-// newestPage narrows a query to one page, the newest first, of rows whose ids do not
-// say when: keys' are random, and a reservation of a schedule has one that is made
-// of its date.
+// newestPage narrows a query to one page, the newest first, of rows whose ids are
+// not in the order of time: those of keys are random, and a reservation of a
+// schedule has an id made of its date.
 func newestPage(db *gorm.DB, table string, p ledger.Page) *gorm.DB {
 	if p.After != "" {
 		db = db.Where("(created_at, id) < (SELECT created_at, id FROM "+table+" WHERE id = ?)", p.After)
@@ -58,7 +58,7 @@ func filterBookings(db *gorm.DB, f ledger.BookingFilter) *gorm.DB {
 		db = db.Where("user_id = ?", f.UserID)
 	}
 	if f.Name != "" {
-		db = db.Where("name = ?", f.Name).Where("name <> ''") // as the index is
+		db = db.Where("name = ?", f.Name).Where("name <> ''") // the condition of the index
 	}
 	return db
 }
@@ -95,7 +95,7 @@ func (r bookingReader) Allocations(s ledger.Scope, f ledger.BookingFilter, p led
 	return r.readHeldDevices(allocations)
 }
 
-// readHeldDevices adds what they hold, or held, to a page of allocations.
+// readHeldDevices adds to a page of allocations the devices that they hold or held.
 func (r bookingReader) readHeldDevices(allocations []allocation.Allocation) ([]allocation.Allocation, error) {
 	ids := make([]string, len(allocations))
 	for i, a := range allocations {
@@ -106,7 +106,7 @@ func (r bookingReader) readHeldDevices(allocations []allocation.Allocation) ([]a
 	return attachHeldDevices(allocations, holds), wrapError("reading held devices", err)
 }
 
-// attachHeldDevices gives holds, which are in order, to their allocations.
+// attachHeldDevices adds holds, which are in order, to their allocations.
 func attachHeldDevices(allocations []allocation.Allocation, holds []holdRow) []allocation.Allocation {
 	at := make(map[string]int, len(allocations))
 	for i, a := range allocations {

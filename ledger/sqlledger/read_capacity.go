@@ -11,7 +11,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// capacityReader reads pools and nodes, and what is known of provisioners.
+// capacityReader reads pools and nodes, and what provisioners have reported.
 type capacityReader struct{ *connection }
 
 func (r capacityReader) Pool(idOrName string) (ledger.Pool, error) {
@@ -87,7 +87,7 @@ func (r capacityReader) readDevices(nodes []node.Node) ([]node.Node, error) {
 	return attachDevices(nodes, devices), wrapError("reading devices", err)
 }
 
-// attachDevices hands out devices, which are in order, to their nodes.
+// attachDevices adds devices, which are in order, to their nodes.
 func attachDevices(nodes []node.Node, devices []gpuRow) []node.Node {
 	at := make(map[string]int, len(nodes))
 	for i, n := range nodes {
@@ -107,7 +107,7 @@ func (r capacityReader) Generation(poolID string, slot int) (int, error) {
 	return int(count), wrapError("counting the nodes of a slot", err)
 }
 
-// Orphans returns them in the order of their key.
+// Orphans returns them in the order of their keys.
 func (r capacityReader) Orphans(f ledger.OrphanFilter) ([]ledger.Orphan, error) {
 	db := r.newQuery().Order("provisioner, machine")
 	if f.Provisioner != "" {

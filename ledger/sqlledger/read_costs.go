@@ -12,16 +12,17 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// billedInPeriod are the nodes that were billed at some time in a period: its end, its
-// start and its start again.
+// billedInPeriod holds for what was billed at some time in a period. Its parameters
+// are the period's end, its start, and its start again.
 const billedInPeriod = "billed_from > 0 AND billed_from < ? " +
 	"AND (billed_until = 0 OR billed_until > ? OR billed_from >= ?)"
 
-// costReader divides what was billed, and adds up a period.
+// costReader divides what was billed among those who pay for it, and adds up a
+// period.
 type costReader struct{ *connection }
 
-// Costs divides what was billed in a period. A machine's whole life is read,
-// also where only a part of it lies inside: why nobody held a GPU shows later.
+// Costs divides what was billed in a period. It reads the whole life of an instance
+// of which only a part lies in the period: why nobody held a GPU can show later.
 func (r costReader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, error) {
 	costs := ledger.Costs{From: from, To: to}
 	if now := r.Now(); now.Before(to) {
@@ -54,7 +55,7 @@ func (r costReader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, err
 	return costs, nil
 }
 
-// billedInstance is a machine with whose it was.
+// billedInstance is an instance, and the pool that it belonged to.
 type billedInstance struct {
 	pool string
 	cost.Instance
@@ -146,7 +147,8 @@ func (r costReader) gpusPerNode() (map[string]int, error) {
 	return pools, err
 }
 
-// holdsOf reads who held what of the machines billed in the period, by node.
+// holdsOf reads, by node, who held which GPUs of the instances billed in the
+// period.
 func (r costReader) holdsOf(period calendar.Interval) (map[string][]cost.Hold, error) {
 	var rows []struct {
 		NodeID         string `gorm:"column:node_id"`
@@ -173,13 +175,13 @@ func (r costReader) holdsOf(period calendar.Interval) (map[string][]cost.Hold, e
 	return holds, err
 }
 
-// poolSlot is a slot of a pool.
+// poolSlot names a slot of a pool.
 type poolSlot struct {
 	pool string
 	slot int
 }
 
-// missedByPlace reads when slots stood ready for reservations that nobody came for.
+// missedByPlace reads when slots stood ready for reservations that nobody claimed.
 func (r costReader) missedByPlace(period calendar.Interval) (map[poolSlot][]calendar.Interval, error) {
 	db := r.newQuery().Where("state = ? AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
 		string(reservation.Expired), toMicros(period.End), toMicros(period.Start))
@@ -194,8 +196,8 @@ func (r costReader) missedByPlace(period calendar.Interval) (map[poolSlot][]cale
 	return missed, err
 }
 
-// Report adds up a period. What idling and booting cost is the installation's
-// alone: nodes are shared, so a tenant's report has its own starts and use only.
+// Report adds up a period. A tenant's report has only its own starts and use: nodes
+// are shared, so what idling and booting cost is the installation's.
 func (r costReader) Report(s ledger.Scope, from, to time.Time) (ledger.Report, error) {
 	report := ledger.Report{From: from, To: to}
 	if err := r.addWaits(&report, s); err != nil {
@@ -209,7 +211,7 @@ func (r costReader) Report(s ledger.Scope, from, to time.Time) (ledger.Report, e
 	return report, nil
 }
 
-// addWaits looks at the allocations that became active in the period.
+// addWaits adds the waits of the allocations that became active in the period.
 func (r costReader) addWaits(report *ledger.Report, s ledger.Scope) error {
 	var rows []struct {
 		Requested int64 `gorm:"column:requested_at"`
@@ -231,7 +233,8 @@ func (r costReader) addWaits(report *ledger.Report, s ledger.Scope) error {
 	return err
 }
 
-// percentile95 is the nearest-rank 95th percentile: the value at rank ⌈0.95·n⌉.
+// percentile95 returns the nearest-rank 95th percentile: the value at rank
+// ⌈0.95·n⌉.
 func percentile95(waits []time.Duration) time.Duration {
 	if len(waits) == 0 {
 		return 0

@@ -12,7 +12,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// forecastReader reads forecasts, and how they came out.
+// forecastReader reads forecasts and how they came out.
 type forecastReader struct{ *connection }
 
 // The conditions of the two states, in the words of the partial index.
@@ -37,8 +37,8 @@ func (r forecastReader) Forecasts(s ledger.Scope, f ledger.ForecastFilter, limit
 		return listRows[forecastRow](db.Order("seq DESC").Limit(pageSize(limit)), doing)
 	}
 	found, err := listRows[forecastRow](db.Where("id IN ("+r.store.dialect.elements+")", packList(f.IDs)), doing)
-	// Sorted here: asked for an order, PostgreSQL was seen to go through all rows of
-	// the tenant in it rather than look for the ids.
+	// Sorted here: with an ORDER BY, PostgreSQL was seen to go through all rows of
+	// the tenant in that order instead of looking for the ids.
 	slices.SortFunc(found, func(a, b ledger.Forecast) int { return cmp.Compare(b.Seq, a.Seq) })
 	return found, err
 }
@@ -75,7 +75,8 @@ func (r forecastReader) Calibrations(s ledger.Scope, f ledger.CalibrationFilter)
 	return found, r.addInfluences(found, latest)
 }
 
-// reliabilityRow is what one source's forecasts of one reliability bin add up to.
+// reliabilityRow is the sum of one source's forecasts in one bin of the reliability
+// diagram.
 type reliabilityRow struct {
 	Source        string  `gorm:"column:source"`
 	Bin           int     `gorm:"column:bin"`
@@ -92,7 +93,7 @@ type reliabilityRow struct {
 	Latest        int64   `gorm:"column:latest"`
 }
 
-// reliabilitySums are sums, which can be added up again over the bins.
+// reliabilitySums are sums, not means, so that they can be added up over the bins.
 var reliabilitySums = `source, ` + reliabilityBin() + ` AS bin, COUNT(*) AS n,
 	SUM(probability) AS said, SUM(CASE WHEN gpus > 0 THEN 1.0 ELSE 0.0 END) AS seen,
 	SUM(pinball) AS pinball, SUM(brier) AS brier, SUM(log_loss) AS log_loss,` +
@@ -101,8 +102,8 @@ var reliabilitySums = `source, ` + reliabilityBin() + ` AS bin, COUNT(*) AS n,
 	SUM(CASE WHEN baseline >= 0 THEN baseline_brier ELSE 0.0 END) AS baseline_brier,
 	SUM(CASE WHEN baseline >= 0 THEN brier ELSE 0.0 END) AS beside_brier, MAX(seq) AS latest`
 
-// reliabilityBin is the number of a probability's bin. The two databases round
-// and cut numbers differently, so it is spelled out.
+// reliabilityBin is the number of a probability's bin. It is spelled out because
+// the two databases round and truncate numbers differently.
 func reliabilityBin() string {
 	var b strings.Builder
 	b.WriteString("CASE")
@@ -112,7 +113,8 @@ func reliabilityBin() string {
 	return b.String() + " ELSE 0 END"
 }
 
-// sumCalibrations adds up the bins of each source, and says which row is its latest.
+// sumCalibrations adds up the bins of each source, and returns the number of each
+// source's latest forecast.
 func sumCalibrations(rows []reliabilityRow) ([]ledger.Calibration, []int64) {
 	var list []ledger.Calibration
 	var latest []int64
@@ -156,7 +158,7 @@ func sumsToMeans(c *ledger.Calibration) {
 	}
 }
 
-// addInfluences adds what the latest row of each source says of it.
+// addInfluences adds to each source the influence that its latest forecast tells.
 func (r forecastReader) addInfluences(list []ledger.Calibration, latest []int64) error {
 	if len(list) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 type journalReader struct{ *connection }
 
 // Events returns events that no open transaction can still precede, so that a
-// reader who remembers the last number it saw misses none. On PostgreSQL that
-// leaves out those of the calling transaction.
+// reader who remembers the last number it has seen misses none. On PostgreSQL that
+// leaves out the calling transaction's own.
 func (r journalReader) Events(s ledger.Scope, f ledger.EventFilter, limit int) ([]ledger.Event, error) {
 	rule, marks, err := r.settledCondition()
 	if err != nil {
@@ -27,10 +27,10 @@ func (r journalReader) Events(s ledger.Scope, f ledger.EventFilter, limit int) (
 	return listRows[eventRow](db.Omit("decision").Order("seq").Limit(pageSize(limit)), "reading events")
 }
 
-// settledCondition returns a condition for events that may be shown. A follower asks for
-// nothing else, so that the look at how far things are comes before its snapshot.
-// Who reads events beside other things reads them once, and is content with those
-// of transactions before which all are over.
+// settledCondition returns a condition for events that may be shown. A reader that
+// follows events reads nothing else, so the look at how far the journal is settled
+// comes before its snapshot. A reader that reads other things too reads events only
+// once, and is content with those before the oldest open transaction.
 func (r journalReader) settledCondition() (string, []any, error) {
 	switch {
 	case !r.store.dialect.overtakes:
@@ -49,7 +49,7 @@ func (r journalReader) JournalEnd() (int64, error) {
 	return end, wrapError("reading the journal's end", err)
 }
 
-// Journal returns events with everything that they say.
+// Journal returns whole events, with their decision records.
 func (r journalReader) Journal(after, last int64, limit int) ([]ledger.Event, error) {
 	rule, marks := "seq <= ?", []any{last}
 	if last == 0 {
@@ -62,9 +62,9 @@ func (r journalReader) Journal(after, last int64, limit int) ([]ledger.Event, er
 		"reading the journal")
 }
 
-// Decisions returns the newest events with a decision record first. Unlike a
-// follower of events, its reader remembers nothing, so that it may see those
-// which open transactions can still precede.
+// Decisions returns the newest events with a decision record first. Its reader
+// remembers no number, unlike a reader that follows events, so it may see events
+// that open transactions can still precede.
 func (r journalReader) Decisions(s ledger.Scope, f ledger.DecisionFilter, limit int) ([]ledger.Event, error) {
 	db := r.ownRows(s).Where("decision <> ''")
 	for column, value := range map[string]string{"subject": f.Subject, "pool_id": f.PoolID, "actor": f.Actor} {

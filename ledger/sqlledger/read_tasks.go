@@ -36,17 +36,18 @@ func (r taskReader) Tasks() (map[ledger.TaskState]int, error) {
 	return counts, wrapError("counting tasks", err)
 }
 
-// Failing reads the tasks that failed so often in a row, those that failed most first.
+// Failing reads the tasks that have failed at least so often in a row, those that
+// failed most first.
 func (r taskReader) Failing(atLeast int) ([]ledger.Task, error) {
 	return listRows[taskRow](r.newQuery().Where("failures > 0 AND failures >= ?",
 		atLeast).Order("failures DESC, id").Limit(maxFailing),
 		"reading what fails again and again")
 }
 
-// maxFailing bounds how many are told of: with so many, any will do.
+// maxFailing bounds how many failing tasks are listed: with so many, any will do.
 const maxFailing = 500
 
-// NextTask is when the first ready row may be dispatched: not before it is to
+// NextTask returns when the first ready row may be dispatched: not before it is to
 // run, and not again within its window.
 func (r taskReader) NextTask() (time.Time, error) {
 	var first []struct {
@@ -75,8 +76,8 @@ func (r taskReader) NextTask() (time.Time, error) {
 	return r.scanNextTask()
 }
 
-// nextTaskLimit is how many tasks NextTask looks at before it looks at all: every
-// live machine has one that waits, and the first is nearly always due first.
+// nextTaskLimit is how many tasks NextTask reads before it reads them all. Every
+// live node has one that waits, and the first is nearly always due first.
 const nextTaskLimit = 16
 
 func (r taskReader) scanNextTask() (time.Time, error) {
@@ -87,8 +88,8 @@ func (r taskReader) scanNextTask() (time.Time, error) {
 	return toTime(first), wrapError("looking for the next task", err)
 }
 
-// LateSince reads the two indexes by which tasks are dispatched and reaped. When a
-// row was sent does not count: a queue that loses everything is late as well.
+// LateSince reads the two indexes by which tasks are dispatched and reaped. It does
+// not matter when a row was sent: a queue that loses everything is late as well.
 func (r taskReader) LateSince() (at time.Time, working bool, err error) {
 	var found struct {
 		Due    int64 `gorm:"column:due"`

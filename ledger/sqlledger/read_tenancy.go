@@ -48,7 +48,7 @@ func (r tenancyReader) OperatorKeys() ([]ledger.Key, error) {
 		"listing operators' keys")
 }
 
-// bookerRow is an id under which bookings are counted.
+// bookerRow is an id under which bookings are counted: of a key or a schedule.
 type bookerRow struct {
 	ID string `gorm:"column:id"`
 }
@@ -82,7 +82,7 @@ func (r tenancyReader) Offspring(root ledger.KeyRoot) ([]string, error) {
 	return ids, nil
 }
 
-// Pauses returns the pauses that hold now.
+// Pauses returns the pauses that are in force.
 func (r tenancyReader) Pauses() ([]ledger.Pause, error) {
 	db := r.newQuery().Where("until = 0 OR until > ?", toMicros(r.Now())).Order("organization_id")
 	return listRows[pauseRow](db, "reading what is paused")

@@ -132,7 +132,7 @@ func (r allocationRow) toValue() (allocation.Allocation, error) {
 	}, allocation.State(r.State))
 }
 
-// holdRow is one GPU in somebody's hands, now (Until nil) or once.
+// holdRow is one GPU that an allocation holds now (Until is nil) or once held.
 type holdRow struct {
 	AllocationID string `gorm:"column:allocation_id;primaryKey"`
 	NodeID       string `gorm:"column:node_id"`

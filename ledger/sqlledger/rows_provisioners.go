@@ -21,7 +21,7 @@ const replaceProvisioner = "ON CONFLICT (name) DO UPDATE SET offers = excluded.o
 	"excluded.reported_at"
 
 func provisionerToRow(p ledger.Provisioner) provisionerRow {
-	offers, _ := json.Marshal(p.Offers) // strings and numbers: it cannot fail
+	offers, _ := json.Marshal(p.Offers) // strings and numbers can always be encoded
 	return provisionerRow{Name: p.Name, Offers: string(offers), ReportedAt: toMicros(p.ReportedAt)}
 }
 
@@ -47,8 +47,8 @@ func (r provisionerHoldRow) toValue() (ledger.ProvisionerHold, error) {
 }
 
 // holdProvisioner asks and writes in one statement, so that of two workers that
-// begin at once one has the hold. The row of one that never reported is an old
-// report of nothing.
+// begin at once exactly one gets the hold. For a provisioner that never reported it
+// adds a row with an old, empty report.
 const holdProvisioner = `INSERT INTO provisioners (name, offers, reported_at, holder, holder_host, held_until)` +
 	` VALUES (?, '[]', 0, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, holder_host = excluded.holder_host,` +
@@ -79,8 +79,8 @@ type orphanRow struct {
 
 func (orphanRow) TableName() string { return "orphans" }
 
-// replaceOrphan keeps the birth that was written down first: a provider that
-// does not say it would have it grow younger.
+// replaceOrphan keeps the first recorded birth: an orphan whose provider tells no
+// birth would otherwise grow younger.
 const replaceOrphan = "ON CONFLICT (provisioner, machine) DO UPDATE SET billed_until = excluded.billed_until"
 
 func orphanToRow(o ledger.Orphan) orphanRow {

@@ -24,7 +24,7 @@ type taskRow struct {
 
 func (taskRow) TableName() string { return "tasks" }
 
-// taskToRow returns a new row: how far it got is the store's business alone.
+// taskToRow returns a new row. The store alone records how far a task has got.
 func taskToRow(t ledger.Task) taskRow {
 	return taskRow{
 		ID: t.ID, Kind: t.Kind, Subject: t.Subject, Key: t.Key, State: string(ledger.TaskReady),

@@ -64,7 +64,7 @@ func (r organizationRow) toValue() (ledger.Organization, error) {
 	}, errors.Join(err1, err2)
 }
 
-// packBounds stores a limit for each resource, in their order.
+// packBounds stores a limit for each resource, in the order of the resources.
 func packBounds(b quota.Bounds) string {
 	limits := make([]int64, len(b))
 	for r, l := range b {
@@ -210,7 +210,7 @@ func (installationRow) TableName() string { return "installation" }
 
 func (r installationRow) toValue() (string, error) { return r.PepperCheck, nil }
 
-// keepInstallation: whoever was first decides.
+// keepInstallation keeps the row that is there: the first start decides.
 const keepInstallation = "ON CONFLICT (id) DO NOTHING"
 
 func installationToRow(pepperCheck string) installationRow {

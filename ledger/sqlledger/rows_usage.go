@@ -19,7 +19,7 @@ func (usageRow) TableName() string { return "usages" }
 func usageToRow(u ledger.PoolUse) usageRow {
 	text, err := json.Marshal(u.Usage)
 	if err != nil {
-		text = []byte("{}") // it holds a time and finite numbers only: they always can be
+		text = []byte("{}") // a time and finite numbers can always be encoded
 	}
 	return usageRow{PoolID: u.PoolID, OrganizationID: u.OrganizationID, Usage: string(text)}
 }
@@ -32,5 +32,5 @@ func (r usageRow) toValue() (ledger.PoolUse, error) {
 	return ledger.PoolUse{PoolID: r.PoolID, OrganizationID: r.OrganizationID, Usage: u}, nil
 }
 
-// replaceUsage keeps the last of what an organization has used of a pool.
+// replaceUsage replaces what was known of an organization's use of a pool.
 const replaceUsage = "ON CONFLICT (pool_id, organization_id) DO UPDATE SET usage = excluded.usage"

@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// Save writes a change, parents before children, and what ends before what
-// begins, so that a slot or a GPU can change hands within one change.
+// Save writes a change: parents before children, and what ends before what begins,
+// so that a slot or a GPU can change hands within one change.
 func (t *tx) Save(c ledger.Change) error {
 	if t.failure != nil {
 		return t.failure // nothing can be written over a failure
@@ -50,8 +50,8 @@ func (t *tx) Save(c ledger.Change) error {
 	return s.flushChanges(c.Last && t.nested == 0)
 }
 
-// newReferences are the organizations and pools of new bookings and forecasts, each
-// once.
+// newReferences returns the organizations and pools of new bookings and forecasts,
+// each once.
 func newReferences(c ledger.Change) (organizations, pools []string) {
 	own, in := map[string]bool{}, map[string]bool{}
 	for _, r := range c.Reservations {
@@ -70,7 +70,7 @@ func newReferences(c ledger.Change) (organizations, pools []string) {
 	return slices.Sorted(maps.Keys(own)), slices.Sorted(maps.Keys(in))
 }
 
-// changeWriter is where the transaction's changes go.
+// changeWriter returns the writer of the transaction's changes.
 func (t *tx) changeWriter() changeWriter {
 	if t.session != nil {
 		return &batchWriter{t: t}
@@ -86,21 +86,21 @@ func rowsOf[T, R any](items []T, toRow func(T) R) []R {
 	return rows
 }
 
-// What becomes of rows that are there already.
+// What happens to rows that exist already.
 const (
 	replacePause = `ON CONFLICT (organization_id) DO UPDATE SET
 		reason = excluded.reason, paused_by = excluded.paused_by, paused_at = excluded.paused_at,` +
 		` until = excluded.until`
 	keepKeyed = "ON CONFLICT (key) WHERE key <> '' DO NOTHING"
-	// Only the allocation's own rows may be there already: for a GPU in other
-	// hands the constraint must fail.
+	// Only the allocation's own rows may exist already: for a GPU that another one
+	// holds, the constraint must fail.
 	keepHold      = "ON CONFLICT (allocation_id, gpu_uuid) DO NOTHING"
 	replaceDevice = `ON CONFLICT (node_id, uuid) DO UPDATE SET
 		idx = excluded.idx, model = excluded.model, memory_mib = excluded.memory_mib
 		WHERE gpus.idx <> excluded.idx OR gpus.model <> excluded.model OR gpus.memory_mib <> excluded.memory_mib`
 )
 
-// saveNodes writes nodes, those that are over first, and their devices.
+// saveNodes writes nodes, those that are gone first, and their devices.
 func saveNodes(s changeWriter, nodes []node.Node) {
 	over, live := splitList(nodes, func(n node.Node) bool { return node.Machine.Terminal(n.State()) })
 	saveRows(s, "node", over, nodeToRow)
@@ -118,7 +118,7 @@ func saveNodes(s changeWriter, nodes []node.Node) {
 	addRows(s, "devices", devices, replaceDevice)
 }
 
-// forgetDevices deletes devices that a node had and has no more.
+// forgetDevices deletes the devices that a node no longer has.
 func forgetDevices(s changeWriter, n node.Node) {
 	args := []any{n.ID}
 	for _, d := range n.Devices {
@@ -129,8 +129,8 @@ func forgetDevices(s changeWriter, n node.Node) {
 		args...)
 }
 
-// saveAllocations writes allocations, what they hold, and that those that are
-// over hold it no more.
+// saveAllocations writes allocations and what they hold, and ends the holds of
+// those that are over.
 func saveAllocations(s changeWriter, allocations []allocation.Allocation) {
 	saveRows(s, "allocation", allocations, allocationToRow)
 	var holds []holdRow
@@ -149,7 +149,7 @@ func saveAllocations(s changeWriter, allocations []allocation.Allocation) {
 	addRows(s, "what allocations hold", holds, keepHold)
 }
 
-// heldUntil is when an allocation gave back what it held; nil while it lives.
+// heldUntil returns when an allocation gave back what it held; nil while it lives.
 func heldUntil(a allocation.Allocation) *int64 {
 	if a.Live() {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/forewarm/forewarm/migrations"
 )
 
-// openMigrated returns an empty SQLite store, for tests that look under the port.
+// openMigrated returns an empty SQLite store for tests that look beneath the port.
 func openMigrated(t *testing.T, c clock.Clock) *Store {
 	t.Helper()
 	store, err := Open(t.Context(), Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "ledger.db"), Clock: c})
@@ -27,8 +27,8 @@ func openMigrated(t *testing.T, c clock.Clock) *Store {
 	return store
 }
 
-// TestMigrationsKnowTheStates: SQL cannot import the machines, so its lists are
-// compared with theirs.
+// TestMigrationsKnowTheStates: SQL cannot import the transition tables, so its
+// lists of states are compared with theirs.
 func TestMigrationsKnowTheStates(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"sqlite", "postgres"} {
@@ -127,8 +127,8 @@ func inOneTx(t *testing.T, s *Store, fn func(tx ledger.Tx) error) {
 	require.NoError(t, s.InTx(t.Context(), func(tx ledger.Tx) error { return fn(tx) }))
 }
 
-// TestFinishedWorkIsSwept: rows that are over go after their time, not before,
-// and never those that are not over.
+// TestFinishedWorkIsSwept: rows that are over are deleted after their time and not
+// before, and others never.
 func TestFinishedWorkIsSwept(t *testing.T) {
 	t.Parallel()
 	now := clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))

@@ -16,11 +16,12 @@ const (
 	maxPage     = 500
 )
 
-// tenantColumn is the column by which rows belong to an organization.
+// tenantColumn is the column that says which organization a row belongs to.
 const tenantColumn = "organization_id"
 
-// inScope narrows a query to the rows that s may see. column holds the tenant.
-// Every query for a tenant's rows passes here, and the zero scope sees none.
+// inScope narrows a query to the rows that s may see; column holds the
+// organization. Every query for a tenant's rows passes here, and the zero scope
+// sees none.
 func inScope(db *gorm.DB, s ledger.Scope, column string) *gorm.DB {
 	switch {
 	case s.All:
@@ -53,8 +54,8 @@ func pageSize(limit int) int {
 	return min(limit, maxPage)
 }
 
-// The conditions for rows to which something can still happen, in the words of
-// the partial indexes: SQLite uses such an index only for its own words.
+// The conditions for live rows, in the words of the partial indexes: SQLite uses a
+// partial index only for a condition in the index's own words.
 var (
 	liveNode        = liveCondition(&node.Machine)
 	liveReservation = liveCondition(&reservation.Machine)

@@ -34,7 +34,8 @@ func (n *sealMemory) Save(m ledger.SealMark) {
 
 func (n *sealMemory) Where() string { return n.at }
 
-// ledgerWithMemory is a process of the same installation with a memory of its own.
+// ledgerWithMemory returns the ledger of a process of the same installation with a
+// memory of its own.
 func (s sealedJournal) ledgerWithMemory(at string) *ledger.Ledger {
 	return ledger.New(s.store, &ids.UUID{},
 		ledger.Config{Seals: ledger.NewSealKey([]byte("a key of thirty-two bytes or more")),
@@ -55,8 +56,8 @@ func (s sealedJournal) trySeal() error {
 	return err
 }
 
-// awaitAcceptance waits until the acceptance can be read: transactions of other tests may
-// keep it back.
+// awaitAcceptance waits until the acceptance can be read: transactions of other
+// tests may hold it back.
 func (s sealedJournal) awaitAcceptance(l *ledger.Ledger) {
 	s.Helper()
 	require.Eventually(s, func() bool { return l.WatchSeals(s.Context()) == nil }, time.Minute, time.Millisecond)
@@ -77,7 +78,7 @@ func (s sealedJournal) countEvents(kind string) (n int) {
 	return n
 }
 
-// removed are ways to hide that the journal was changed.
+// removed lists ways to hide that the journal was changed.
 var removed = map[string][]string{
 	"all seals": {"UPDATE events SET message = 'x' WHERE seq = 2", "DELETE FROM journal_seals"},
 	"the last seal with its events": {"DELETE FROM journal_seals WHERE number = 2",
@@ -85,8 +86,8 @@ var removed = map[string][]string{
 	"everything": {"DELETE FROM journal_seals", "DELETE FROM events"},
 }
 
-// exerciseMarks: seals that somebody has seen are missed, by who verifies and by
-// who would seal anew, until an operator accepts the journal as it is.
+// exerciseMarks: whoever verifies, or would seal anew, misses the seals that
+// somebody has seen, until an operator accepts the journal as it is.
 func exerciseMarks(t *testing.T, open func(t *testing.T) sealedJournal) {
 	var behind *ledger.JournalBehindError
 	for name, statements := range removed {

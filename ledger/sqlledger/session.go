@@ -15,13 +15,13 @@ import (
 )
 
 // session is a transaction on a PostgreSQL connection of its own. It begins with
-// its first statement, in the same round trip when that is a batch; gorm's
+// its first statement; when that is a batch, in the same round trip. gorm's
 // statements go over the same connection.
 type session struct {
 	conn  *sql.Conn
 	begun bool
-	over  bool // committed: whatever came now would be on its own
-	away  bool // it leads to a standby: the next connection may find the primary
+	over  bool // committed: a statement after it would run on its own
+	away  bool // the server is a standby: another connection may reach the primary
 }
 
 var (
@@ -30,11 +30,12 @@ var (
 	commitTransaction = statement{doing: "committing a transaction", text: "COMMIT", tag: "COMMIT"}
 )
 
-// rollbackPatience is how long the server has to answer a ROLLBACK before the
-// connection is given up, which ends the transaction too.
+// rollbackPatience is how long the server may take to answer a ROLLBACK. After that
+// the connection is given up, which ends the transaction too.
 const rollbackPatience = 5 * time.Second
 
-// newSession takes a connection and returns it with a gorm session over it.
+// newSession takes a connection from the pool, and returns it with a gorm session
+// over it.
 func (s *Store) newSession(ctx context.Context) (*session, *gorm.DB, error) {
 	conn, err := s.writer.Conn(ctx)
 	if err != nil {
@@ -45,7 +46,8 @@ func (s *Store) newSession(ctx context.Context) (*session, *gorm.DB, error) {
 	return &session{conn: conn}, db, nil
 }
 
-// runStatements sends statements in one batch, after BEGIN if nothing was sent before.
+// runStatements sends statements in one batch, beginning with BEGIN if nothing was
+// sent before.
 func (c *session) runStatements(ctx context.Context, list ...statement) error {
 	if c.over {
 		return sql.ErrTxDone
@@ -65,7 +67,7 @@ func (c *session) runStatements(ctx context.Context, list ...statement) error {
 	return err
 }
 
-// ensureBegun begins the transaction if no batch did.
+// ensureBegun begins the transaction if no batch has begun it.
 func (c *session) ensureBegun(ctx context.Context) error {
 	if c.begun && !c.over {
 		return nil
@@ -73,18 +75,18 @@ func (c *session) ensureBegun(ctx context.Context) error {
 	return c.runStatements(ctx)
 }
 
-// close gives the connection back; a transaction that is still open is rolled
-// back first.
+// close gives the connection back. It first rolls back a transaction that is still
+// open.
 func (c *session) close(ctx context.Context) {
 	if c.begun && !c.over {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackPatience)
 		defer cancel()
 		if _, err := c.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
-			_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // away with it
+			_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // gives the connection up
 		}
 	}
 	if c.away {
 		_ = c.conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
-	_ = c.conn.Close() // fails only when it was given up above
+	_ = c.conn.Close() // it fails only when the connection was given up above
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// spentRow is a sum over rows that are over.
+// spentRow is a sum over bookings that are over.
 type spentRow struct {
 	OrganizationID string `gorm:"column:organization_id"`
 	MadeBy         string `gorm:"column:made_by"`
@@ -21,10 +21,9 @@ type spentRow struct {
 	GPUMicros      int64  `gorm:"column:gpu_micros"`
 }
 
-// The sums: a reservation holds GPUs while they are kept warm for it, an
-// allocation while somebody has them. Rows that cost and held nothing are left
-// out. Parameters are a pool, or an organization, and twice the first instant of
-// this month.
+// The sums. A reservation holds GPUs while they are kept warm for it, an allocation
+// while somebody has them. Rows that cost and held nothing are left out. Parameters
+// are a pool or an organization, and twice the first instant of this month.
 var (
 	spentOnReservations = spentFrom(reservationsSpent, ofPool)
 	spentOnAllocations  = spentFrom(allocationsSpent, ofPool)
@@ -49,23 +48,23 @@ var (
 		FROM allocations WHERE active_at > 0 AND ` + overAllocation
 )
 
-// Whose rows are added up. An organization's are not found by its own index: all
-// that it ever had is in there.
+// Whose rows are added up. The rows of an organization are not found by an index of
+// its own, which would hold all that it ever had.
 const (
 	ofPool   = "pool_id = ?"
 	ofTenant = "organization_id || '' = ? AND " + inAnyPool
 )
 
-// countedFrom is from when on bookings count: from the beginning of this month, or of
-// one in which something began that lives and can be prolonged, for that counts
-// where it began. 31 days hold the rest of any month.
+// countedFrom is the time from which bookings count: the beginning of this month,
+// or of an earlier one in which something began that is still live. It can be
+// prolonged, and then counts where it began. 31 days cover the rest of any month.
 var countedFrom = `(
 	SELECT CASE WHEN MIN(began) < ? THEN MIN(began) - 2678400000000 ELSE ? END FROM (
 		SELECT MIN(window_start) AS began FROM allocations WHERE ` + inAnyPool + ` AND ` + liveAllocation + `
 		UNION ALL SELECT MIN(window_start) FROM reservations WHERE ` + inAnyPool +
 	` AND ` + liveReservation + `) AS living)`
 
-// spentFrom adds up rows by whose they are and their day.
+// spentFrom adds up rows by organization, key, person, pool, class and day.
 func spentFrom(rows, whose string) string {
 	return `FROM (
 		SELECT organization_id, made_by, user_id, pool_id, class, window_start / 86400000000 AS day,
@@ -81,15 +80,15 @@ func (r spentRow) toSpend(pool ledger.Pool) ledger.Spend {
 		OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, UserID: r.UserID, Class: reservation.Class(r.Class),
 		Day: toTime(r.Day * dayMicros), Cost: money.MicroUSD(r.Cost), GPUSeconds: r.GPUSeconds,
 	}
-	if s.Class == "" { // an allocation's row holds no cost
+	if s.Class == "" { // the sums of allocations hold no cost
 		s.Cost = priceOf(pool, r.GPUMicros)
 	}
 	return s
 }
 
-// priceOf is the price of GPU-microseconds: the part of the nodes' price that the
-// GPUs are, as admission.Cost has it. Whole hours apart, so that a month of a large
-// pool fits.
+// priceOf is the price of GPU-microseconds: their share of the price of the nodes,
+// as in admission.Cost. Whole hours are multiplied apart from the rest, so that a
+// month of a large pool does not overflow.
 func priceOf(pool ledger.Pool, gpuMicros int64) money.MicroUSD {
 	const hour = int64(time.Hour / time.Microsecond)
 	perGPU := pool.Price / money.MicroUSD(max(pool.PerNode, 1))

@@ -2,23 +2,27 @@
 // installation, SQLite for one process. It is the one implementation of
 // ledger.Store; ledgertest is the suite that both databases pass.
 //
-// How isolation is reached differs, what callers see does not:
-//   - PostgreSQL reads committed rows and serialises verbs on the rows that they
+// The databases reach isolation in different ways, which callers do not notice:
+//   - PostgreSQL reads committed rows, and verbs take turns at the rows that they
 //     lock, organization before pool before task. Snapshots are repeatable reads.
 //   - SQLite has one connection that writes, whose transactions take the write
 //     lock when they begin (a transaction that upgrades later fails with
 //     SQLITE_BUSY whatever the timeout), and a pool of readers beside it.
 //
-// What every verb does goes past gorm: Open, PoolState and Save write and read
-// rows by columns that are read off the row types, in statements that are the
-// same every time. On PostgreSQL each of them is one round trip, the first with
-// BEGIN and the last with COMMIT (session, batched); rows go as an array for each
-// column. On SQLite there is nobody to wait for (direct).
+// What every verb does bypasses gorm: Lock, PoolState and Save read and write rows
+// by the columns of their row types, in statements whose text never changes. On
+// PostgreSQL each of them is one round trip, the first with BEGIN and the last
+// with COMMIT (session, batchWriter), and rows are sent as one array for each
+// column. On SQLite there is no round trip to save (directWriter).
 //
-// gorm does the rest, and fails open: a zero field drops out of a struct
+// gorm does the rest, and it fails open: a zero field drops out of a struct
 // condition, a string from outside becomes SQL, and Or undoes a tenant filter. So
-// conditions here are constant text with placeholders, queries start from a fresh
-// session, and scoped is the only place that knows what a tenant may see.
+// all conditions are constant text with placeholders, every query starts from a
+// fresh session (newQuery), and inScope alone knows what a tenant may see.
+//
+// Of each noun, rows_NOUN.go has the rows and converts them from and to values, and
+// read_NOUN.go has the reader. The readers of all nouns share one connection;
+// together they are the port's Reader (reader.go).
 package sqlledger
 
 import (
@@ -45,21 +49,21 @@ type Config struct {
 	// URL is sqlite:// and a path, sqlite://:memory: for a database that ends
 	// with the Store, or a postgres:// URL.
 	URL string
-	// Clock is SQLite's time; nil means the machine's. PostgreSQL has its own
-	// and never asks another.
+	// Clock is SQLite's time; nil means this machine's. PostgreSQL uses its own
+	// clock.
 	Clock clock.Clock
-	// Logger hears of statements that failed for no reason a caller chooses by.
-	// Nil means none. Values never reach it.
+	// Logger is told of statements that failed for a reason that no caller can act
+	// on. Nil means none. Values are never logged.
 	Logger *slog.Logger
-	// MaxConns bounds the connections to PostgreSQL, at least 2, and SQLite's
-	// readers. Zero means 16, and 4.
+	// MaxConns bounds the connections to PostgreSQL (zero means 16; it is at least
+	// 2) and the connections that read from SQLite (zero means 4).
 	MaxConns int
-	// Unsafe lets SQLite answer before the disk has the data, and gives a database
-	// in memory one connection, on which a Read must not wait inside another. It is
+	// Unsafe lets SQLite answer before the data is on disk, and gives a database in
+	// memory one connection, on which a Read must not wait inside another. It is
 	// for simulations, whose ledger nobody needs after a power cut.
 	Unsafe bool
-	// Seed of the pauses before a transaction is tried again. Processes that
-	// share a database should differ in it.
+	// Seed seeds the pauses before a transaction is tried again. It should differ
+	// between processes that share a database.
 	Seed uint64
 }
 
@@ -73,12 +77,12 @@ type Store struct {
 	logger  *slog.Logger
 	close   []func() error
 	config  *pgx.ConnConfig // of PostgreSQL's connections
-	place   string          // where the data is, for people
-	process string          // whose heartbeats these are
+	place   string          // where the data is, for errors
+	process string          // the id of this process in heartbeats
 	beat    atomic.Int64
 	newest  func() (int64, error) // see newestMigration
-	dbTime  timeEstimate          // of PostgreSQL's
-	horizon horizon               // of PostgreSQL's journal
+	dbTime  timeEstimate          // on PostgreSQL
+	horizon horizon               // on PostgreSQL
 
 	mu   sync.Mutex
 	rand *rand.Rand
@@ -119,8 +123,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// DB returns the pool of connections that write, whose statistics are worth
-// watching; on PostgreSQL they read, too. It belongs to the store.
+// DB returns the pool of connections that write, for its statistics; on PostgreSQL
+// the same connections read, too. It belongs to the store.
 func (s *Store) DB() *sql.DB { return s.writer }
 
 // Close frees the connections.

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// rowStatements are the statements that write rows of a type. They are constant, so that
-// both databases can keep them prepared.
+// rowStatements are the statements that write rows of one type. They are constant,
+// so that both databases can keep them prepared.
 type rowStatements struct {
 	insertOne  string // SQLite: one row
 	insertMany string // SQLite: manyRows rows
 	updateOne  string // SQLite: one row over the version before; the id and version come last
-	insert     string // PostgreSQL: one row, before what a conflict means
+	insert     string // PostgreSQL: one row; the clause for a conflict follows
 	replace    string // PostgreSQL: one row over the version before
-	unnest     string // PostgreSQL: rows from one array for each column, before what a conflict means
-	lock       string // PostgreSQL: rows by an array of ids, in their order
-	update     string // PostgreSQL: rows over the version before, how many in the last parameter
+	unnest     string // PostgreSQL: rows from one array for each column; the clause for a conflict follows
+	lock       string // PostgreSQL: locks rows by an array of ids, in their order
+	update     string // PostgreSQL: rows over the version before; the last parameter is how many
 }
 
-// manyRows is how many rows SQLite is sent at once. Its driver looks through all
-// parameters for each one that it binds, so with more rows a statement soon
-// costs more than it saves: 8 was measured to be best (BenchmarkSave).
+// manyRows is how many rows SQLite is sent at once. For each parameter its driver
+// looks through all of them, so with more rows a statement soon costs more than it
+// saves: 8 was measured to be best (BenchmarkSave).
 const manyRows = 8
 
 func statementsOf(t *rowType) rowStatements {
@@ -29,7 +29,7 @@ func statementsOf(t *rowType) rowStatements {
 	into := "INSERT INTO " + t.table + " (" + t.columnList("%s") + ") "
 	changed := t.filterColumns(func(c column) bool { return c.name != "id" && !c.createOnly })
 	written := t.filterColumns(func(c column) bool { return !c.createOnly })
-	// Numbers are handed out in the order of the arrays.
+	// Parameters are numbered in the order of the columns.
 	return rowStatements{
 		insertOne:  into + "VALUES " + row,
 		insertMany: into + "VALUES " + row + strings.Repeat(", "+row, manyRows-1),
@@ -48,7 +48,7 @@ func statementsOf(t *rowType) rowStatements {
 	}
 }
 
-// columnList names the columns, each as format says.
+// columnList lists the columns, each in the given format.
 func (t *rowType) columnList(format string) string {
 	names := make([]string, len(t.columns))
 	for i, c := range t.columns {
@@ -57,7 +57,7 @@ func (t *rowType) columnList(format string) string {
 	return strings.Join(names, ", ")
 }
 
-// filterColumns keeps some of the columns.
+// filterColumns returns the row type with some of its columns.
 func (t *rowType) filterColumns(keep func(c column) bool) *rowType {
 	some := &rowType{table: t.table}
 	for _, c := range t.columns {
@@ -85,7 +85,7 @@ func (t *rowType) numberedAssignments() string {
 	return strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND ")
 }
 
-// arrayParameters is one parameter for each column, with the type of its array.
+// arrayParameters lists one parameter for each column, with the type of its array.
 func (t *rowType) arrayParameters() string {
 	list := make([]string, len(t.columns))
 	for i, c := range t.columns {
@@ -94,7 +94,8 @@ func (t *rowType) arrayParameters() string {
 	return strings.Join(list, ", ")
 }
 
-// numberPlaceholders writes a statement's placeholders as PostgreSQL counts them.
+// numberPlaceholders numbers the placeholders of a statement, as PostgreSQL wants
+// them.
 func numberPlaceholders(statement string) string {
 	var b strings.Builder
 	n := 0

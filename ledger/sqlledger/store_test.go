@@ -51,12 +51,12 @@ func TestProcessesShareAFile(t *testing.T) {
 		group.Go(func() {
 			for range each {
 				failures <- store.InTx(t.Context(), func(tx ledger.Tx) error {
-					opened, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}})
+					locked, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}})
 					if err != nil {
 						return err
 					}
-					opened.Pools[0].Failures++
-					return tx.Save(ledger.Change{Pools: opened.Pools})
+					locked.Pools[0].Failures++
+					return tx.Save(ledger.Change{Pools: locked.Pools})
 				})
 			}
 		})
@@ -69,7 +69,7 @@ func TestProcessesShareAFile(t *testing.T) {
 	require.Equal(t, 2*each, listPools(t, stores[1])[0].Failures)
 }
 
-// TestLogsHoldNoValues: a statement that fails is told without what was in it.
+// TestLogsHoldNoValues: the log names a statement that failed without its values.
 func TestLogsHoldNoValues(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -9,8 +9,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// How long rows that are over are kept, and how many go at a time: a queue that
-// is never swept slows down, and a big sweep stops everybody else.
+// How long rows that are over are kept, and how many are deleted at a time: a queue
+// that is never swept slows down, and a large sweep stops everybody else.
 const (
 	keepDone    = 24 * time.Hour
 	keepReplays = ledger.KeepAnswers
@@ -18,7 +18,7 @@ const (
 	sweepSize   = 500
 )
 
-// Wake pulls a keyed row forward. A zero at means never, as everywhere, and
+// Wake makes a keyed row run sooner. A zero time means never, as everywhere, and
 // changes nothing.
 func (t *tx) Wake(key string, at time.Time) error {
 	if key == "" || at.IsZero() {
@@ -29,7 +29,7 @@ func (t *tx) Wake(key string, at time.Time) error {
 	return s.flushChanges(false)
 }
 
-// wakeTask has a keyed row run at a time, if it would run later.
+// wakeTask makes a keyed row run at a time, if it would run later.
 func wakeTask(s changeWriter, key string, at time.Time) {
 	us := toMicros(at)
 	s.execStatement("waking task "+key, `
@@ -43,7 +43,8 @@ func wakeTask(s changeWriter, key string, at time.Time) {
 		nil, us, us, key, us, us)
 }
 
-// Finish ends a guarded run. Being woken meanwhile counts as much as next.
+// Finish ends a guarded run. If the row was woken meanwhile, it runs again at the
+// earlier of that time and next.
 func (t *tx) Finish(g ledger.Guard, next time.Time, failure string) error {
 	doing := "finishing task " + g.TaskID
 	done := next.IsZero()
@@ -65,8 +66,8 @@ func (t *tx) Finish(g ledger.Guard, next time.Time, failure string) error {
 	return t.requireFence(doing, n)
 }
 
-// requireFence spoils the transaction of a worker whose guard is void: what it did
-// under it must not be committed.
+// requireFence makes the transaction fail when the worker's guard is void: what it
+// did under the guard must not be committed.
 func (t *tx) requireFence(doing string, changed int64) error {
 	if changed == 1 {
 		return nil
@@ -74,8 +75,8 @@ func (t *tx) requireFence(doing string, changed int64) error {
 	return t.failWith(wrapError(doing, ledger.ErrFenced))
 }
 
-// ClaimTask gives the caller a ready row's attempt. ErrFenced means that it was
-// claimed, or run, before: a duplicate delivery.
+// ClaimTask gives the caller a ready row's attempt. ErrFenced means that the
+// attempt was claimed, or run, before: the message was delivered twice.
 func (t *tx) ClaimTask(id string, attempt int, lease time.Duration) (ledger.Task, error) {
 	doing := "claiming task " + id
 	tasks, err := t.updateTasks(doing, `
@@ -102,8 +103,8 @@ func (t *tx) Extend(g ledger.Guard, lease time.Duration) error {
 	return t.requireFence(doing, n)
 }
 
-// Dispatch marks due rows as sent. Dispatchers beside each other on PostgreSQL
-// skip each other's rows; on SQLite they take turns.
+// Dispatch marks due rows as sent. On PostgreSQL, dispatchers that run at the same
+// time skip each other's rows; on SQLite they take turns.
 func (t *tx) Dispatch(limit int, window time.Duration) ([]ledger.Task, error) {
 	now := t.Now()
 	tasks, err := t.updateTasks("dispatching tasks", fmt.Sprintf(`
@@ -119,8 +120,8 @@ func (t *tx) Dispatch(limit int, window time.Duration) ([]ledger.Task, error) {
 	return tasks, err
 }
 
-// What is swept. SQLite prepares a statement with a parameter as its limit anew
-// for each execution.
+// What is swept. The limits are part of the text: SQLite would prepare a statement
+// with a parameter as its limit anew for each execution.
 var (
 	sweepDone = fmt.Sprintf(`
 		DELETE FROM tasks WHERE id IN (
@@ -134,8 +135,8 @@ var (
 		sweepSize)
 )
 
-// Reap gives rows whose worker was not heard of to somebody else, and sweeps a
-// little of what is over.
+// Reap makes rows ready again whose worker has fallen silent, and deletes a few
+// rows that are over.
 func (t *tx) Reap() (int, error) {
 	now := t.Now()
 	n, err := t.execStatement("reaping tasks", `

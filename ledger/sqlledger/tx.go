@@ -9,7 +9,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// Bounds of trying a transaction again.
+// How often, and after what pause, a transaction is tried again.
 const (
 	maxTries = 10
 	minPause = 5 * time.Millisecond
@@ -22,16 +22,17 @@ const (
 type tx struct {
 	reader
 	held   map[string]bool // ids of organizations and pools, on PostgreSQL
-	nested int             // how many Nested are inside each other
-	over   bool            // it was committed, on SQLite
+	nested int             // depth of Nested
+	over   bool            // committed, on SQLite
 
-	assumptions []statement // what the first write checks before; see Assume
+	assumptions []statement // checks before the first write; see Assume
 }
 
 var _ ledger.Tx = (*tx)(nil)
 
-// InTx runs fn in one transaction, trying again when the database asks for it, a
-// row is held, or the connection was lost before anything could be committed.
+// InTx runs fn in one transaction. It tries again when the database asks for it,
+// when somebody holds a row, and when the connection was lost before anything could
+// be committed.
 func (s *Store) InTx(ctx context.Context, fn func(tx ledger.Tx) error) error {
 	var err error
 	for try := range maxTries {
@@ -49,7 +50,7 @@ func (s *Store) InTx(ctx context.Context, fn func(tx ledger.Tx) error) error {
 	return fmt.Errorf("trying a transaction %d times: %w: %w", maxTries, ledger.ErrBusy, err)
 }
 
-// addStoragePlace says where there is no room.
+// addStoragePlace adds to an error of full storage where that storage is.
 func (s *Store) addStoragePlace(err error) error {
 	var full *ledger.StorageFullError
 	if errors.As(err, &full) {
@@ -70,7 +71,8 @@ func (s *Store) tryOnce(ctx context.Context, fn func(tx ledger.Tx) error) error 
 	return t.commit()
 }
 
-// beginTx begins a transaction, or on PostgreSQL makes ready for it.
+// beginTx begins a transaction; on PostgreSQL it only prepares one, which begins
+// with its first statement.
 func (s *Store) beginTx(ctx context.Context) (*tx, error) {
 	t := &tx{reader: newReader(&connection{store: s})}
 	if s.dialect.batches {
@@ -82,7 +84,7 @@ func (s *Store) beginTx(ctx context.Context) (*tx, error) {
 	return t, wrapError("beginning a transaction", t.db.Error)
 }
 
-// commit ends the transaction, once.
+// commit commits the transaction, once.
 func (t *tx) commit() error {
 	if t.session != nil {
 		return (&batchWriter{t: t}).flushChanges(true)
@@ -106,7 +108,7 @@ func (t *tx) close() {
 	t.db.Rollback() // does nothing after Commit
 }
 
-// Nested runs fn in t, and spoils t when fn fails after it wrote something.
+// Nested runs fn in t. When fn fails after it wrote something, so does t.
 func (t *tx) Nested(fn func(tx ledger.Tx) error) error {
 	t.nested++
 	defer func() { t.nested-- }()
@@ -118,8 +120,8 @@ func (t *tx) Nested(fn func(tx ledger.Tx) error) error {
 	return err
 }
 
-// waitBeforeRetry waits a moment that differs between those who collided, and that grows
-// while the database is away.
+// waitBeforeRetry waits a random moment, so that transactions that collided do not
+// collide again. It waits longer and longer while the database is away.
 func (s *Store) waitBeforeRetry(ctx context.Context, try int, failed error) error {
 	s.mu.Lock()
 	d := minPause + time.Duration(s.rand.Int64N(int64(maxPause-minPause)))

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// toMicros is how a time is stored: microseconds in UTC since 1970; 0 for none.
+// toMicros returns a time as it is stored: microseconds in UTC since 1970; 0 for
+// none.
 func toMicros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -14,7 +15,7 @@ func toMicros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// toTime is the reverse of micros.
+// toTime is the reverse of toMicros.
 func toTime(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}
@@ -25,20 +26,21 @@ func toTime(us int64) time.Time {
 // toDuration is the reverse of Duration.Microseconds.
 func toDuration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
-// packList stores a list as JSON; an empty one comes back as nil.
+// packList returns a list as JSON. An empty list is read back as nil.
 func packList[T any](list []T) string {
 	if len(list) == 0 {
 		return "[]"
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
-		// Only lists of strings and whole numbers are packed: they always can be.
+		// Only lists of strings and whole numbers are packed, which can always be
+		// encoded.
 		return "[]"
 	}
 	return string(text)
 }
 
-// unpackList is the reverse of pack.
+// unpackList is the reverse of packList.
 func unpackList[T any](column, text string) ([]T, error) {
 	if text == "[]" {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func openingReadsWhatItLocks(w *world) {
+func aLockReadsWhatItLocks(w *world) {
 	saveGround(w)
 	stored := newReplay("org_1", "a")
 	w.mustSave(ledger.Change{Replays: []ledger.Replay{stored, newReplay("org_2", "a")}})
@@ -17,18 +17,18 @@ func openingReadsWhatItLocks(w *world) {
 		return ledger.ReplayKey{OrganizationID: org, Route: stored.Route, Key: key}
 	}
 	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
-		opened, err := tx.Lock(ledger.LockRequest{
+		locked, err := tx.Lock(ledger.LockRequest{
 			Organizations: []string{"org_1", "org_2"}, Pools: []string{"pol_1"},
 			Replays: []ledger.ReplayKey{key("org_1", "a"), key("org_1", "b"), key("org_3", "a")},
 		})
 		require.NoError(w, err)
-		require.Equal(w, []string{"org_1", "org_2"}, []string{opened.Organizations[0].ID, opened.Organizations[1].ID})
-		require.Len(w, opened.Pools, 1)
+		require.Equal(w, []string{"org_1", "org_2"}, []string{locked.Organizations[0].ID, locked.Organizations[1].ID})
+		require.Len(w, locked.Pools, 1)
 		p := newPool("pol_1")
 		p.Version = 1
-		require.Equal(w, p, opened.Pools[0])
-		require.Equal(w, map[string]int64{"pol_1": p.Revision, "pol_2": p.Revision}, opened.Revisions)
-		require.Equal(w, []ledger.Replay{stored}, opened.Replays)
+		require.Equal(w, p, locked.Pools[0])
+		require.Equal(w, map[string]int64{"pol_1": p.Revision, "pol_2": p.Revision}, locked.Revisions)
+		require.Equal(w, []ledger.Replay{stored}, locked.Replays)
 		again, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_2"}})
 		require.NoError(w, err)
 		require.Equal(w, "pol_2", again.Pools[0].ID)
@@ -45,20 +45,20 @@ func openingReadsWhatItLocks(w *world) {
 func revisionsAreApartFromVersions(w *world) {
 	saveGround(w)
 	w.mustSave(ledger.Change{Revisions: map[string]int64{"pol_1": 1 << 62, "pol_2": 0}})
-	stamped := readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
-	require.Equal(w, int64(1<<62), stamped.Revision)
-	require.Equal(w, 1, stamped.Version)
-	changed := stamped
+	revised := readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
+	require.Equal(w, int64(1<<62), revised.Revision)
+	require.Equal(w, 1, revised.Version)
+	changed := revised
 	changed.Revision, changed.Failures = 5, 9
 	w.mustSave(ledger.Change{Pools: []ledger.Pool{changed}})
-	stamped.Failures, stamped.Version = 9, 2
-	require.Equal(w, stamped, readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") }),
+	revised.Failures, revised.Version = 9, 2
+	require.Equal(w, revised, readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") }),
 		"only Revisions set a revision")
 	changed.Version = 2
 	w.mustSave(ledger.Change{Pools: []ledger.Pool{changed}, Revisions: map[string]int64{"pol_1": -7}})
 	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
-		opened, err := tx.Lock(ledger.LockRequest{})
-		require.Equal(w, map[string]int64{"pol_1": -7, "pol_2": 0}, opened.Revisions)
+		locked, err := tx.Lock(ledger.LockRequest{})
+		require.Equal(w, map[string]int64{"pol_1": -7, "pol_2": 0}, locked.Revisions)
 		return err
 	}))
 	require.ErrorIs(w, w.save(ledger.Change{Revisions: map[string]int64{"pol_404": 1}}), ledger.ErrNotFound)
@@ -70,14 +70,14 @@ func revisionsAreThoseCommittedLast(w *world) {
 	w.mustSave(ledger.Change{Revisions: map[string]int64{"pol_1": 0}})
 	const writers = 64
 	runConcurrently(w, writers, func(tx ledger.Tx) error {
-		opened, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}})
+		locked, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}})
 		if err != nil {
 			return err
 		}
-		if opened.Revisions["pol_1"] != opened.Pools[0].Revision {
-			return fmt.Errorf("two revisions of one pool: %v", opened)
+		if locked.Revisions["pol_1"] != locked.Pools[0].Revision {
+			return fmt.Errorf("two revisions of one pool: %v", locked)
 		}
-		return tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": opened.Revisions["pol_1"] + 1}})
+		return tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": locked.Revisions["pol_1"] + 1}})
 	})
 	p := readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
 	require.Equal(w, int64(writers), p.Revision)

@@ -11,8 +11,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// A transaction that is younger draws a smaller number than an older one, and is
-// committed later. Who reads in between must not pass its event by.
+// TestAnEventIsNotOvertaken: a younger transaction draws a smaller number than an
+// older one, and commits later. A reader in between must not skip its event.
 func TestAnEventIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	address := sharedDatabase(t)
