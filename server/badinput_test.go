@@ -133,7 +133,9 @@ func TestWrongWindowsZonesAndRules(t *testing.T) {
 		return fmt.Sprintf(`{"pool":"lab","gpus":1,"start":%q,"end":%q}`, start, end)
 	}
 	schedule := func(from, to string) string {
-		good := `{"pool":"lab","name":"standup","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"Europe/Berlin","rrule":"FREQ=DAILY","duration_seconds":3600}`
+		good := `{"pool":"lab","name":"standup","gpus":1,` +
+			`"start_local":"2026-03-02T09:00:00","timezone":"Europe/Berlin",` +
+			`"rrule":"FREQ=DAILY","duration_seconds":3600}`
 		require.Contains(t, good, from)
 		return strings.Replace(good, from, to, 1)
 	}
@@ -223,7 +225,8 @@ func TestZeroIsNoDefault(t *testing.T) {
 			pointer: "/expires_in_seconds"},
 		"alternate": {path: "/v1/pools", pointer: "/alternates/0/boot_p50_seconds",
 			body: strings.Replace(poolBody, `"simulated":true`,
-				`"alternates":[{"provisioner":"b","price_per_node_hour":{"amount":"1","currency":"USD"},"boot_p50_seconds":0}]`, 1)},
+				`"alternates":[{"provisioner":"b","price_per_node_hour":{"amount":"1","currency":"USD"},`+
+					`"boot_p50_seconds":0}]`, 1)},
 	}
 	for _, field := range []string{"warm_hold_seconds", "max_lease_seconds", "create_window_seconds",
 		"boot_p50_seconds", "boot_p95_seconds"} {

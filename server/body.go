@@ -148,8 +148,9 @@ func (w walker) checkValue(place string, depth int) *problem.Problem {
 	}
 	token, err := w.dec.Token()
 	if err != nil {
-		return malformedProblem(place, fmt.Sprintf("is not valid JSON (at byte %d); numbers must be finite, and NaN is none",
-			w.dec.InputOffset()))
+		return malformedProblem(place,
+			fmt.Sprintf("is not valid JSON (at byte %d); numbers must be finite, and NaN is none",
+				w.dec.InputOffset()))
 	}
 	switch t := token.(type) {
 	case string:

@@ -217,7 +217,8 @@ func TestSteadyBodiesAreRead(t *testing.T) {
 			defer func() { <-sent }()
 			go func() {
 				defer close(sent)
-				l.writeText(w.requestHead(http.MethodPost, "/v1/allocations", fmt.Sprintf("Content-Length: %d", bodySize),
+				l.writeText(w.requestHead(http.MethodPost, "/v1/allocations",
+					fmt.Sprintf("Content-Length: %d", bodySize),
 					"Content-Type: application/json"))
 				l.writeText(`{"pool":"lab","gpus":0`)
 				for left := bodySize - len(`{"pool":"lab","gpus":0}`); left > 0; left -= rate {
@@ -303,7 +304,8 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 			func(*world, contract.Key, contract.User) {}},
 		"its person is out": {"text/event-stream", "unauthenticated", auth.CacheFor,
 			func(w *world, _ contract.Key, u contract.User) {
-				ask[contract.User](w, "root", http.MethodPatch, "/v1/users/"+u.ID, `{"active":false}`, "If-Match", `"1"`)
+				ask[contract.User](w, "root", http.MethodPatch, "/v1/users/"+u.ID, `{"active":false}`,
+					"If-Match", `"1"`)
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,8 @@ func (w *world) newForecast(id string) contract.AgentForecast {
 	return contract.AgentForecast{
 		ID: id, PoolID: ask[contract.Pool](w, "root", http.MethodGet, "/v1/pools/lab", "").ID, Source: "llm",
 		ReasonCode: "announced_work",
-		IssuedAt:   now, Start: now, End: now.Add(time.Hour), GPUs: contract.Quantiles{P10: 0, P50: 1, P90: 4, Mean: 1.5},
+		IssuedAt:   now, Start: now, End: now.Add(time.Hour),
+		GPUs:                contract.Quantiles{P10: 0, P50: 1, P90: 4, Mean: 1.5},
 		Probability:         0.75,
 		BaselineProbability: &half, Influence: &half, Model: "m", PromptHash: strings.Repeat("0", 64),
 		EvidenceHash: strings.Repeat("f", 64),
@@ -105,7 +106,8 @@ func TestForecastsHoldNoWords(t *testing.T) {
 	w := newWorld(t)
 	w.createPool()
 	w.createAgentKey("bot")
-	good := w.encodeBody(contract.AgentForecasts{Forecasts: []contract.AgentForecast{w.newForecast("fct_00000000000000000000000001")}})
+	good := w.encodeBody(contract.AgentForecasts{Forecasts: []contract.AgentForecast{
+		w.newForecast("fct_00000000000000000000000001")}})
 	cases := map[string]bad{}
 	for name, c := range map[string]struct{ from, to, pointer string }{
 		"words in model":    {`"model":"m"`, `"model":"the boss said so"`, "/model"},
@@ -161,11 +163,13 @@ func TestAKeyRecordsSoManyForecastsADay(t *testing.T) {
 	w.createPool()
 	w.createAgentKey("bot")
 	first := w.recordForecast("bot", "fct_00000000000000000000000001")
-	batch := contract.AgentForecasts{Forecasts: []contract.AgentForecast{w.newForecast("fct_00000000000000000000000002")}}
+	batch := contract.AgentForecasts{Forecasts: []contract.AgentForecast{
+		w.newForecast("fct_00000000000000000000000002")}}
 	got := w.send("bot", http.MethodPost, "/v1/forecasts", w.encodeBody(batch))
 	require.Equal(t, http.StatusTooManyRequests, got.Code, got.Body)
 	require.Equal(t, "57600", got.Header().Get("Retry-After"), "until the next UTC day")
-	require.Equal(t, contract.CodeRateLimited, w.refuse("bot", http.MethodPost, "/v1/forecasts", w.encodeBody(batch)).Code)
+	require.Equal(t, contract.CodeRateLimited,
+		w.refuse("bot", http.MethodPost, "/v1/forecasts", w.encodeBody(batch)).Code)
 	list := ask[contract.List[contract.Forecast]](w, "bot", http.MethodGet, "/v1/forecasts", "").Items
 	require.Len(t, list, 1)
 	require.Equal(t, first, list[0].ID)

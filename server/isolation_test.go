@@ -42,7 +42,9 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	reserved := ask[contract.Reservation](w, "alice", http.MethodPost, "/v1/reservations",
 		`{"pool":"lab","gpus":1,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "r")
 	scheduled := ask[contract.Schedule](w, "alice", http.MethodPost, "/v1/schedules",
-		`{"pool":"lab","name":"x","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60}`, "Idempotency-Key", "s")
+		`{"pool":"lab","name":"x","gpus":1,`+
+			`"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY",`+
+			`"duration_seconds":60}`, "Idempotency-Key", "s")
 	person := ask[contract.User](w, "alice", http.MethodPost, "/v1/users", `{"email":"a@example.org","role":"member"}`)
 	key := w.createKey("bob", "member")
 	planned := ask[contract.Plan](w, "alice", http.MethodPost, "/v1/plans",
@@ -96,7 +98,8 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	} {
 		unknown := c.id[:len(c.id)-1] + "z"
 		send := func(id, key string) *httptest.ResponseRecorder {
-			return w.send("other", c.method, insertID(c.path, id), insertID(c.body, id), "If-Match", `"1"`, "Idempotency-Key",
+			return w.send("other", c.method, insertID(c.path, id), insertID(c.body, id), "If-Match", `"1"`,
+				"Idempotency-Key",
 				fmt.Sprint(key, i))
 		}
 		theirs, nobodys := send(c.id, "theirs"), send(unknown, "nobodys")

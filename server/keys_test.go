@@ -37,7 +37,8 @@ func TestTheWayBackInIsKept(t *testing.T) {
 func TestKeysDoNotLastForEverUnsaid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	caps := `"caps":{"max_gpus":1,"max_per_day":{"amount":"1","currency":"USD"},"max_lead_seconds":60,"max_window_seconds":60}`
+	caps := `"caps":{"max_gpus":1,"max_per_day":{"amount":"1","currency":"USD"},` +
+		`"max_lead_seconds":60,"max_window_seconds":60}`
 	require.Equal(t, begin.Add(server.DefaultKeyLife), w.createKey("usual", "admin").ExpiresAt)
 	require.Zero(t, w.keepKey("for ever", `{"name":"x","kind":"person","role":"admin","never_expires":true}`).ExpiresAt)
 	require.Zero(t, w.keepKey("agent", `{"name":"x","kind":"agent","role":"member",`+caps+`}`).ExpiresAt)
@@ -85,7 +86,8 @@ func TestCapsAreSharedByWhatAKeyMakes(t *testing.T) {
 	w := newWorld(t)
 	w.createPool()
 	w.keepKey("one", `{"name":"one","kind":"person","role":"admin",
-		"caps":{"max_gpus":1,"max_per_day":{"amount":"100","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":86400}}`)
+		"caps":{"max_gpus":1,"max_per_day":{"amount":"100","currency":"USD"},`+
+		`"max_lead_seconds":86400,"max_window_seconds":86400}}`)
 	refused := 0
 	for range 10 {
 		made := ask[contract.KeyCreated](w, "one", http.MethodPost, "/v1/keys",

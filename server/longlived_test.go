@@ -34,7 +34,8 @@ func TestStreamsAndWaitsAreBounded(t *testing.T) {
 			p := w.inMemory()
 			follow := func(key string) (*line, int) {
 				l := w.openLine(p)
-				go l.writeText("GET /v1/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + w.keys[key] +
+				go l.writeText("GET /v1/events/stream HTTP/1.1\r\nHost: localhost\r\n" +
+					"Authorization: Bearer " + w.keys[key] +
 					"\r\n\r\n")
 				resp, err := http.ReadResponse(l.in, nil)
 				require.NoError(t, err)

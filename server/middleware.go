@@ -58,7 +58,8 @@ func (s *Server) recoverPanic(c *gin.Context) {
 		s.cfg.Logger.ErrorContext(c.Request.Context(), "handler panicked", "panic", fmt.Sprint(v), "stack",
 			string(debug.Stack()))
 		if !c.Writer.Written() {
-			abortWith(c, problem.New(contract.CodeInternal, "The failure is in the server's log under this request id."))
+			abortWith(c, problem.New(contract.CodeInternal,
+				"The failure is in the server's log under this request id."))
 		}
 	}()
 	c.Next()

@@ -13,7 +13,8 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-const standup = `{"pool":"lab","name":"standup","gpus":1,"start_local":"2026-06-01T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60}`
+const standup = `{"pool":"lab","name":"standup","gpus":1,` +
+	`"start_local":"2026-06-01T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60}`
 
 // Whatever has a name is found by it in every route, query and body that takes
 // its id.
@@ -203,7 +204,8 @@ func TestNamesOfOthersDoNotExist(t *testing.T) {
 	} {
 		unknown := strings.Repeat("z", len(c.name))
 		ask := func(name, key string) (int, string) {
-			out := w.send("other", c.method, insertID(c.path, url.QueryEscape(name)), insertID(c.body, name), "If-Match",
+			out := w.send("other", c.method, insertID(c.path, url.QueryEscape(name)), insertID(c.body, name),
+				"If-Match",
 				`"1"`, "Idempotency-Key", fmt.Sprint(key, i))
 			return out.Code, strings.ReplaceAll(bodyOf(t, out.Body.Bytes()), name, "%s")
 		}

@@ -31,7 +31,8 @@ func TestAScheduleGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.createPool()
-	body := `{"pool":"lab","name":"daily","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"Europe/Berlin","rrule":"FREQ=DAILY","duration_seconds":3600}`
+	body := `{"pool":"lab","name":"daily","gpus":1,` +
+		`"start_local":"2026-03-02T09:00:00","timezone":"Europe/Berlin","rrule":"FREQ=DAILY","duration_seconds":3600}`
 	dry := ask[contract.Schedule](w, "root", http.MethodPost, "/v1/schedules?dry_run=true", body)
 	require.Empty(t, ask[contract.List[contract.Schedule]](w, "root", http.MethodGet, "/v1/schedules", "").Items,
 		"nothing was changed")

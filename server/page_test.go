@@ -79,7 +79,8 @@ func TestThePageReadsLikeTheCLI(t *testing.T) {
 	for i, name := range []string{"first", "second"} {
 		w.clock.Advance(time.Minute)
 		ask[contract.Reservation](w, "root", http.MethodPost, "/v1/reservations",
-			fmt.Sprintf(`{"pool":"lab","gpus":1,"name":%q,"start":"2026-03-02T1%d:00:00Z","end":"2026-03-02T1%d:30:00Z"}`, name, i, i), "Idempotency-Key", name)
+			fmt.Sprintf(`{"pool":"lab","gpus":1,"name":%q,`+
+				`"start":"2026-03-02T1%d:00:00Z","end":"2026-03-02T1%d:30:00Z"}`, name, i, i), "Idempotency-Key", name)
 	}
 	body := w.browsePage(http.MethodGet, "/", "", nil).Body.String()
 	require.Less(t, strings.Index(body, "<td>second"), strings.Index(body, "<td>first"), "the newest first")
@@ -123,7 +124,8 @@ func TestSigningInWithAKey(t *testing.T) {
 	form := func(key string) string { return url.Values{"key": {key}}.Encode() }
 	require.Equal(t, 200, w.browsePage(http.MethodGet, "/login", "", nil).Code)
 	require.Equal(t, 403, w.browsePage(http.MethodPost, "/login", form("nonsense"), nil).Code)
-	require.Equal(t, 403, w.browsePage(http.MethodPost, "/login", form(w.keys["bot"]), nil).Code, "the page is for people")
+	require.Equal(t, 403, w.browsePage(http.MethodPost, "/login", form(w.keys["bot"]), nil).Code,
+		"the page is for people")
 	require.Equal(t, 403, w.browsePage(http.MethodPost, "/login", form(w.keys["root"]), nil, "Sec-Fetch-Site",
 		"cross-site").Code)
 
@@ -207,7 +209,8 @@ func TestSessionsOfOtherOrganizationsLast(t *testing.T) {
 	w := newWorld(t)
 	w.createTenant("other")
 	in := func(key string) []*http.Cookie {
-		return w.browsePage(http.MethodPost, "/login", url.Values{"key": {w.keys[key]}}.Encode(), nil).Result().Cookies()
+		form := url.Values{"key": {w.keys[key]}}.Encode()
+		return w.browsePage(http.MethodPost, "/login", form, nil).Result().Cookies()
 	}
 	operator := in("root")
 	first := in("other")

@@ -102,9 +102,11 @@ type Limits struct {
 	// their kind; default 200 a second, bursts of 500.
 	OrganizationWrites auth.Rate
 	Agents             auth.Rate // per agent's key; default 2 a second, bursts of 30
-	Failures           auth.Rate // of one wrong key from one address, at the API and at the page apart; default one in 5 s, bursts of 20
-	Links              auth.Rate // wrong sign-in links per address; default one in 5 s, bursts of 20
-	Logins             auth.Rate // sessions begun per key; default one in 10 s, bursts of 10
+	// Failures are those of one wrong key from one address, at the API and at the page
+	// apart; default one in 5 s, bursts of 20.
+	Failures auth.Rate
+	Links    auth.Rate // wrong sign-in links per address; default one in 5 s, bursts of 20
+	Logins   auth.Rate // sessions begun per key; default one in 10 s, bursts of 10
 }
 
 func (l Limits) withDefaults() Limits {

@@ -127,11 +127,16 @@ func TestNamesDoNotHaveTheFormOfAnId(t *testing.T) {
 	for _, name := range []string{"rsv_01ke4j5m3zf8k9v7q2x6t0b1cd", "key_00000000000000000000000001", "Ab3dE5fG7h",
 		root} {
 		for path, body := range map[string]string{
-			"/v1/keys":          `{"kind":"person","role":"viewer","name":"` + name + `"}`,
-			"/v1/schedules":     `{"pool":"lab","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60,"name":"` + name + `"}`,
-			"/v1/organizations": `{"limits":{"max_gpus":1,"speculation_per_day":{"amount":"1","currency":"USD"}},"name":"` + name + `"}`,
-			"/v1/users":         `{"role":"viewer","email":"` + name + `"}`,
-			"/v1/pools":         `{"provisioner":"sim","model":"a100-80g","gpu_memory_mib":81920,"gpus_per_node":4,"price_per_node_hour":{"amount":"1","currency":"USD"},"max_nodes":1,"name":"` + name + `"}`,
+			"/v1/keys": `{"kind":"person","role":"viewer","name":"` + name + `"}`,
+			"/v1/schedules": `{"pool":"lab","gpus":1,` +
+				`"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY",` +
+				`"duration_seconds":60,"name":"` + name + `"}`,
+			"/v1/organizations": `{"limits":{"max_gpus":1,` +
+				`"speculation_per_day":{"amount":"1","currency":"USD"}},"name":"` + name + `"}`,
+			"/v1/users": `{"role":"viewer","email":"` + name + `"}`,
+			"/v1/pools": `{"provisioner":"sim","model":"a100-80g","gpu_memory_mib":81920,` +
+				`"gpus_per_node":4,"price_per_node_hour":{"amount":"1","currency":"USD"},` +
+				`"max_nodes":1,"name":"` + name + `"}`,
 		} {
 			p := w.refuse("root", http.MethodPost, path, body, "Idempotency-Key", "n")
 			require.Equal(t, contract.CodeValidationFailed, p.Code, "%s %s", path, name)

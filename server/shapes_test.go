@@ -111,7 +111,8 @@ func TestPipelines(t *testing.T) {
 	l := w.onWire()()
 	var all strings.Builder
 	for range 20 {
-		all.WriteString(w.requestHead(http.MethodGet, "/v1/whoami") + "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		all.WriteString(w.requestHead(http.MethodGet, "/v1/whoami") +
+			"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	}
 	l.writeText(all.String())
 	for range 20 {

@@ -14,7 +14,9 @@ import (
 // Timeouts bound how long a request holds its connection. They are measured by
 // the machine's clock. A zero field gets the default.
 type Timeouts struct {
-	Answer  time.Duration // from the last byte of a request to its answer; a wait that the route grants adds to it; default 15 s
+	// Answer counts from the last byte of a request to its answer; a wait that the
+	// route grants adds to it; default 15 s.
+	Answer  time.Duration
 	Body    time.Duration // until a body must have begun to come at BodyRate; default 5 s
 	Longest time.Duration // of a whole body, at whatever rate; default 60 s
 	Send    time.Duration // for an answer, or one part of a stream, to be taken; default 30 s

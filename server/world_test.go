@@ -75,7 +75,8 @@ func newWorld(t *testing.T, change ...func(*server.Config)) *world {
 	w.minter = auth.Minter{Environment: "test", Pepper: pepper, Random: rand.NewChaCha8([32]byte{2})}
 	root, secret, err := w.minter.Mint(ledger.Key{Name: "root"})
 	require.NoError(t, err)
-	made, err := w.ledger.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 16, SpeculationPerDay: 100 * money.USD}, root)
+	limits := quota.Limits{GPUs: 16, SpeculationPerDay: 100 * money.USD}
+	made, err := w.ledger.Bootstrap(t.Context(), "acme", limits, root)
 	require.NoError(t, err)
 	require.True(t, made)
 	w.keys["root"] = secret.Reveal()
@@ -154,7 +155,8 @@ func (w *world) keepKey(name, body string) contract.Key {
 	return made.Key
 }
 
-const agentCaps = `{"max_gpus":4,"max_per_day":{"amount":"20","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":14400}`
+const agentCaps = `{"max_gpus":4,"max_per_day":{"amount":"20","currency":"USD"},"max_lead_seconds":86400,` +
+	`"max_window_seconds":14400}`
 
 // createAgentKey makes an agent's key.
 func (w *world) createAgentKey(name string) contract.Key {

@@ -38,7 +38,7 @@ func allocationEndpoints(a *API) []endpoint {
 type allocateInput struct {
 	KeyRequired
 	DryRun
-	Prefer string `header:"Prefer" maxLength:"64" doc:"wait=30 holds the answer for up to so many seconds, at most 55, until the GPUs are there; Preference-Applied says how many."`
+	Prefer string `header:"Prefer" maxLength:"64"`
 	Body   contract.AllocationCreate
 }
 
@@ -170,11 +170,11 @@ func Wait(prefer string) time.Duration {
 type BookingFilter struct {
 	OfOrganization
 	Pool  string    `query:"pool" maxLength:"64" doc:"Id or name."`
-	Name  string    `query:"name" maxLength:"64" doc:"Only those of this name. Names may be given again; the newest comes first."`
-	User  string    `query:"user" maxLength:"254" doc:"Id or e-mail address of the person whose keys and schedules booked."`
-	Since time.Time `query:"since" doc:"Only those that had not ended by then, whether or not they have since. Of a reservation its window counts."`
-	Until time.Time `query:"until" doc:"Only those that had begun before, whether or not they are over: reservations with their window, allocations when they were asked for."`
-	All   bool      `query:"all" doc:"Also those that are over. Without it, and without a state or a time, only those that are not."`
+	Name  string    `query:"name" maxLength:"64"`
+	User  string    `query:"user" maxLength:"254"`
+	Since time.Time `query:"since"`
+	Until time.Time `query:"until"`
+	All   bool      `query:"all"`
 }
 
 // toLedger is what the parameters say without names to resolve.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"slices"
 	"time"
 
@@ -55,15 +56,16 @@ func Register(engine *gin.Engine, cfg Config) (*huma.OpenAPI, []operation.Operat
 	problem.Install()
 	a := &API{Config: cfg, huma: humagin.New(engine, describeAPI()), names: &names{}, kinds: map[string]planKind{}}
 	var all []operation.Operation
+	inputs := map[string]reflect.Type{}
 	for _, e := range endpoints(a) {
 		e.register()
-		all = append(all, e.Operation)
+		all, inputs[e.ID] = append(all, e.Operation), e.input
 	}
 	doc := a.huma.OpenAPI()
+	completeTags(doc, inputs)
 	for _, op := range cfg.Beside {
 		doc.AddOperation(&op)
 	}
-	completeTags(doc.Components.Schemas)
 	completeDocument(doc)
 	return doc, all
 }
@@ -131,7 +133,8 @@ func (a *API) toProblem(ctx context.Context, op operation.Operation, asked strin
 	case subject != nil && p.Code == contract.CodeNotFound && p.Detail == problem.NotFound:
 		p = a.notFoundProblem(ctx, *subject, asked)
 	case isInvalid && invalid.Missing != nil:
-		return a.problemAt(ctx, invalid.Missing.Noun, invalid.Missing.Name, ledger.ErrNotFound, p.Code, p.Errors[0].Pointer)
+		return a.problemAt(ctx, invalid.Missing.Noun, invalid.Missing.Name, ledger.ErrNotFound, p.Code,
+			p.Errors[0].Pointer)
 	}
 	a.addNames(ctx, op, p)
 	return p

@@ -140,8 +140,8 @@ func encodeBatch(outcomes []ledger.Outcome) contract.BatchResults {
 	for i, o := range outcomes {
 		if o.Err == nil {
 			out.Accepted++
-			out.Items[i] = contract.BatchResult{Index: i, Status: reservationStatus(o.Reservation), ID: o.Reservation.ID,
-				State: string(o.Reservation.State())}
+			out.Items[i] = contract.BatchResult{Index: i, Status: reservationStatus(o.Reservation),
+				ID: o.Reservation.ID, State: string(o.Reservation.State())}
 			continue
 		}
 		p, _ := problem.From(o.Err)

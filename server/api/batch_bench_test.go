@@ -19,7 +19,8 @@ func BenchmarkDecodeBatch(b *testing.B) {
 	a.Clock = clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
 	items := make([]string, 10_000)
 	for i := range items {
-		items[i] = fmt.Sprintf(`{"pool":"lab","gpus":1,"start":"2026-03-02T10:%02d:00Z","end":"2026-03-02T11:00:00Z","name":"job %d"}`, i%60, i)
+		items[i] = fmt.Sprintf(`{"pool":"lab","gpus":1,"start":"2026-03-02T10:%02d:00Z",`+
+			`"end":"2026-03-02T11:00:00Z","name":"job %d"}`, i%60, i)
 	}
 	body := []byte("[" + strings.Join(items, ",") + "]")
 	b.SetBytes(int64(len(body)))

@@ -35,7 +35,7 @@ func getCalendar(ctx context.Context, a *API, in *struct {
 	ByID
 	From        time.Time `query:"from" doc:"Now, when left out."`
 	To          time.Time `query:"to" doc:"A day after from, when left out."`
-	StepSeconds int64     `query:"step_seconds" minimum:"0" maximum:"31536000" default:"3600" doc:"0: a step at each change."`
+	StepSeconds int64     `query:"step_seconds" minimum:"0" maximum:"31536000" default:"3600"`
 },
 ) (*One[contract.Calendar], error) {
 	from := in.From
@@ -98,15 +98,18 @@ func adviseCalendar(ctx context.Context, a *API, in *struct {
 	for _, r := range found {
 		out.Recommendations = append(out.Recommendations,
 			contract.Recommendation{PoolID: r.PoolID, GPUs: r.Shape.GPUs(), Nodes: r.Shape.Nodes,
-				GPUsPerNode: r.Shape.PerNode, Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: formatMoney(r.Cost)})
+				GPUsPerNode: r.Shape.PerNode, Start: r.Window.Start.UTC(), End: r.Window.End.UTC(),
+				Cost: formatMoney(r.Cost)})
 	}
 	return &One[contract.CalendarAdvice]{Body: out}, err
 }
 
 func decodeTimeRange(r contract.TimeRange) calendar.TimeRange {
 	return calendar.TimeRange{
-		StartNotEarlierThan: truncateTime(r.StartTimeNotEarlierThan), StartNotLaterThan: truncateTime(r.StartTimeNotLaterThan),
-		EndNotEarlierThan: truncateTime(r.EndTimeNotEarlierThan), EndNotLaterThan: truncateTime(r.EndTimeNotLaterThan),
-		MinDuration: seconds(r.MinDurationSeconds), MaxDuration: seconds(r.MaxDurationSeconds),
+		StartNotEarlierThan: truncateTime(r.StartTimeNotEarlierThan),
+		StartNotLaterThan:   truncateTime(r.StartTimeNotLaterThan),
+		EndNotEarlierThan:   truncateTime(r.EndTimeNotEarlierThan),
+		EndNotLaterThan:     truncateTime(r.EndTimeNotLaterThan),
+		MinDuration:         seconds(r.MinDurationSeconds), MaxDuration: seconds(r.MaxDurationSeconds),
 	}
 }

@@ -28,7 +28,7 @@ const calibrationText = "Closed forecasts whose windows started in the period, b
 func reportCalibration(ctx context.Context, a *API, in *struct {
 	OfOrganization
 	Source string `query:"source" enum:"statistics,llm,extractor,rule,person" doc:"All, when left out."`
-	Days   int    `query:"days" minimum:"1" maximum:"366" default:"30" doc:"Windows that started in the last so many days."`
+	Days   int    `query:"days" minimum:"1" maximum:"366" default:"30"`
 },
 ) (*One[contract.CalibrationReport], error) {
 	to := truncateTime(a.Clock.Now())

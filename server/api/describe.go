@@ -33,13 +33,21 @@ func completeDocument(doc *huma.OpenAPI) {
 		doc.Components.Headers[name] = &huma.Header{Description: description,
 			Schema: &huma.Schema{Type: huma.TypeString}}
 	}
+	for _, op := range operationsIn(doc) {
+		completeOperation(op)
+	}
+}
+
+// operationsIn lists all operations that the document describes.
+func operationsIn(doc *huma.OpenAPI) (all []*huma.Operation) {
 	for _, item := range doc.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
 			if op != nil {
-				completeOperation(op)
+				all = append(all, op)
 			}
 		}
 	}
+	return all
 }
 
 // answerHeaders says what the headers of answers mean.

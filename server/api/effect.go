@@ -57,7 +57,8 @@ func mayKnow(actor ledger.Actor, organizationID string) bool {
 func diffRows(actor ledger.Actor, e ledger.Effect) ([]contract.RowChange, error) {
 	d := rowDiff{changes: []contract.RowChange{}}
 	for _, p := range e.Organizations {
-		appendChange(&d, "organization", p, func(o ledger.Organization) string { return o.ID }, encodeOrganization, alwaysLive)
+		appendChange(&d, "organization", p, func(o ledger.Organization) string { return o.ID },
+			encodeOrganization, alwaysLive)
 	}
 	for _, p := range e.Pools {
 		appendChange(&d, "pool", p, func(p ledger.Pool) string { return p.ID }, encodePoolAt(time.Time{}), alwaysLive)
@@ -68,8 +69,8 @@ func diffRows(actor ledger.Actor, e ledger.Effect) ([]contract.RowChange, error)
 	}
 	for _, p := range e.Reservations {
 		if mayKnow(actor, p.After.OrganizationID) {
-			appendChange(&d, "reservation", p, func(r reservation.Reservation) string { return r.ID }, encodeReservation,
-				reservation.Reservation.Live)
+			appendChange(&d, "reservation", p, func(r reservation.Reservation) string { return r.ID },
+				encodeReservation, reservation.Reservation.Live)
 		}
 	}
 	for _, p := range e.Allocations {

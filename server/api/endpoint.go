@@ -17,6 +17,7 @@ import (
 // endpoint is one operation as HTTP serves it.
 type endpoint struct {
 	operation.Operation
+	input    reflect.Type
 	register func()
 }
 
@@ -29,13 +30,13 @@ func serve[I, O any](a *API, op operation.Operation, h func(context.Context, *AP
 // not describe whole.
 func serveDescribed[I, O any](a *API, op operation.Operation, describe func(*huma.Operation),
 	h func(context.Context, *API, *I) (*O, error)) endpoint {
-	described := huma.Operation{
-		OperationID: op.ID, Method: op.Method, Path: operation.Prefix + op.Path, Summary: op.Summary,
-		Tags: []string{op.Tag}, DefaultStatus: op.Status, MaxBodyBytes: op.MaxBody,
-		Metadata: inputMetadata(reflect.TypeFor[I]()),
-	}
-	describe(&described)
-	return endpoint{op, func() {
+	return endpoint{op, reflect.TypeFor[I](), func() {
+		described := huma.Operation{
+			OperationID: op.ID, Method: op.Method, Path: operation.Prefix + op.Path, Summary: op.Summary,
+			Tags: []string{op.Tag}, DefaultStatus: op.Status, MaxBodyBytes: op.MaxBody,
+			Metadata: inputMetadata(reflect.TypeFor[I]()),
+		}
+		describe(&described)
 		huma.Register(a.huma, described, func(ctx context.Context, in *I) (*O, error) {
 			asked, _ := pathID(in)
 			name := asked.String()

@@ -138,7 +138,8 @@ func getForecast(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract
 	actor := auth.From(ctx)
 	out := &One[contract.Forecast]{}
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
-		found, err := r.Forecasts(actor.Scope(), ledger.ForecastFilter{IDs: []string{in.ID}, MadeBy: ownKeyOnly(actor)}, 1)
+		f := ledger.ForecastFilter{IDs: []string{in.ID}, MadeBy: ownKeyOnly(actor)}
+		found, err := r.Forecasts(actor.Scope(), f, 1)
 		if err != nil {
 			return err
 		}
@@ -159,7 +160,8 @@ func encodeForecast(f ledger.Forecast) contract.Forecast {
 		EvidenceHash: f.EvidenceHash,
 		IssuedAt:     f.IssuedAt.UTC(), RecordedAt: f.RecordedAt.UTC(), Start: f.Start.UTC(), End: f.End.UTC(),
 		GPUs:        contract.Quantiles{P10: f.Said.P10, P50: f.Said.P50, P90: f.Said.P90, Mean: f.Said.Mean},
-		Probability: f.Said.Any, BaselineProbability: encodeFraction(f.Baseline), Influence: encodeFraction(f.Influence),
+		Probability: f.Said.Any, BaselineProbability: encodeFraction(f.Baseline),
+		Influence: encodeFraction(f.Influence),
 	}
 	if o := f.Outcome; f.Closed() {
 		out.State = string(ledger.ForecastClosed)

@@ -31,7 +31,7 @@ func gpuEndpoints(a *API) []endpoint {
 type GPUFilter struct {
 	Pool         string   `query:"pool" maxLength:"64" doc:"Id or name."`
 	Node         string   `query:"node" maxLength:"254" doc:"Id; to operators also the provider's."`
-	Organization string   `query:"organization" maxLength:"64" doc:"Id or name of who holds them; your own unless you are an operator."`
+	Organization string   `query:"organization" maxLength:"64"`
 	Model        string   `query:"model" maxLength:"63"`
 	State        []string `query:"state" enum:"free,held,booked,coming,unavailable"`
 	Health       []string `query:"health" enum:"healthy,unhealthy,unknown"`
@@ -182,7 +182,8 @@ func deviceHealth(n node.Node) string {
 func encodeGPU(d ledger.Device) contract.GPU {
 	out := contract.GPU{UUID: d.UUID, NodeID: d.Node.ID, PoolID: d.Node.PoolID, Index: d.Index, Model: d.Model,
 		MemoryMiB: d.MemoryMiB,
-		State:     string(d.State), Health: deviceHealth(d.Node), NodeState: string(d.Node.State()), Simulated: d.Node.Simulated}
+		State:     string(d.State), Health: deviceHealth(d.Node), NodeState: string(d.Node.State()),
+		Simulated: d.Node.Simulated}
 	if d.Holder != nil {
 		out.AllocationID, out.AllocationName, out.OrganizationID = d.Holder.ID, d.Holder.Name, d.Holder.OrganizationID
 	}

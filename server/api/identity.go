@@ -23,7 +23,8 @@ func identityEndpoints(a *API) []endpoint {
 func getWhoami(ctx context.Context, a *API, _ *struct{}) (*One[contract.Whoami], error) {
 	actor := auth.From(ctx)
 	out := contract.Whoami{KeyID: actor.KeyID, Kind: string(actor.Kind), OrganizationID: actor.OrganizationID,
-		UserID: actor.UserID, Role: string(actor.Role), Caps: encodeCaps(actor.Caps), UserCaps: encodeCaps(actor.UserCaps)}
+		UserID: actor.UserID, Role: string(actor.Role), Caps: encodeCaps(actor.Caps),
+		UserCaps: encodeCaps(actor.UserCaps)}
 	if out.Caps == nil && out.UserCaps == nil {
 		return &One[contract.Whoami]{Body: out}, nil
 	}

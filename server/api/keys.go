@@ -89,7 +89,8 @@ func checkCaps(b contract.KeyCreate) error {
 		return nil
 	}
 	return problem.Invalid("caps", "must be given for an agent's key", "").Request("Send caps as in: " +
-		`{"max_gpus":8,"max_per_day":{"amount":"50","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":28800}`)
+		`{"max_gpus":8,"max_per_day":{"amount":"50","currency":"USD"},` +
+		`"max_lead_seconds":86400,"max_window_seconds":28800}`)
 }
 
 func listKeys(ctx context.Context, a *API, in *struct {

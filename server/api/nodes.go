@@ -45,8 +45,8 @@ func operateNode(name, summary string, verb func(*ledger.Ledger, context.Context
 // NodeFilter narrows a list of nodes.
 type NodeFilter struct {
 	Pool  string   `query:"pool" maxLength:"64" doc:"Id or name."`
-	State []string `query:"state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
-	All   bool     `query:"all" doc:"Also those that are over. Without it, and without a state, only those that are not."`
+	State []string `query:"state"`
+	All   bool     `query:"all"`
 }
 
 func nodeFilter(ctx context.Context, a *API, r ledger.Reader, f NodeFilter) (ledger.NodeFilter, error) {

@@ -35,7 +35,8 @@ var createOrganization = operation.Change[contract.OrganizationCreate, ledger.Or
 	Encode: forAnybody(encodeOrganization),
 }
 
-func listOrganizations(ctx context.Context, a *API, in *struct{ Page }) (out *ListOut[contract.Organization], err error) {
+func listOrganizations(ctx context.Context, a *API,
+	in *struct{ Page }) (out *ListOut[contract.Organization], err error) {
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		out, err = readPage(in.Page, "org", func(p ledger.Page) ([]ledger.Organization, error) {
 			return r.Organizations(auth.From(ctx).Scope(), p)

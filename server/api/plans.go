@@ -85,8 +85,8 @@ func createPlan(ctx context.Context, a *API, in *struct {
 		return nil, err
 	}
 	body, err := encodePlan(a, p)
-	return &Created[contract.Plan]{Status: http.StatusCreated, Location: "/v1/plans/" + p.ID, ETag: formatETag(p.Version),
-		Body: body}, err
+	return &Created[contract.Plan]{Status: http.StatusCreated, Location: "/v1/plans/" + p.ID,
+		ETag: formatETag(p.Version), Body: body}, err
 }
 
 func getPlan(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Plan], error) {

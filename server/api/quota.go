@@ -100,9 +100,10 @@ func encodeQuota(o ledger.Organization) contract.Quota {
 func decodeLimits(l contract.Limits) quota.Limits {
 	out := quota.Limits{
 		GPUs: l.MaxGPUs, SpeculationPerDay: parseMoney(l.SpeculationPerDay),
-		GPUMemoryMiB: decodeLimit(l.MaxGPUMemoryMiB), CPUs: decodeLimit(l.MaxCPUs), MemoryMiB: decodeLimit(l.MaxMemoryMiB),
-		Bookings: decodeLimit(l.MaxBookings),
-		Cohort:   l.Cohort, Borrowing: decodeBounds(l.Borrowing), Lending: decodeBounds(l.Lending),
+		GPUMemoryMiB: decodeLimit(l.MaxGPUMemoryMiB), CPUs: decodeLimit(l.MaxCPUs),
+		MemoryMiB: decodeLimit(l.MaxMemoryMiB),
+		Bookings:  decodeLimit(l.MaxBookings),
+		Cohort:    l.Cohort, Borrowing: decodeBounds(l.Borrowing), Lending: decodeBounds(l.Lending),
 		Period: quota.Period(l.Period), GPUHours: decodeLimit(l.GPUHours), Weight: l.Weight,
 	}
 	if l.Money != nil {
@@ -114,10 +115,12 @@ func decodeLimits(l contract.Limits) quota.Limits {
 func encodeLimits(l quota.Limits) contract.Limits {
 	return contract.Limits{
 		MaxGPUs: l.GPUs, SpeculationPerDay: formatMoney(l.SpeculationPerDay),
-		MaxGPUMemoryMiB: encodeLimit(l.GPUMemoryMiB), MaxCPUs: encodeLimit(l.CPUs), MaxMemoryMiB: encodeLimit(l.MemoryMiB),
-		MaxBookings: encodeLimit(l.Bookings),
-		Cohort:      l.Cohort, Borrowing: encodeBounds(l.Borrowing), Lending: encodeBounds(l.Lending),
-		Period: string(l.Period), GPUHours: encodeLimit(l.GPUHours), Money: optionalMoney(l.MoneyPerPeriod), Weight: l.Weight,
+		MaxGPUMemoryMiB: encodeLimit(l.GPUMemoryMiB), MaxCPUs: encodeLimit(l.CPUs),
+		MaxMemoryMiB: encodeLimit(l.MemoryMiB),
+		MaxBookings:  encodeLimit(l.Bookings),
+		Cohort:       l.Cohort, Borrowing: encodeBounds(l.Borrowing), Lending: encodeBounds(l.Lending),
+		Period: string(l.Period), GPUHours: encodeLimit(l.GPUHours), Money: optionalMoney(l.MoneyPerPeriod),
+		Weight: l.Weight,
 	}
 }
 
@@ -146,8 +149,9 @@ func optionalMoney(l quota.Limit) *contract.Money {
 }
 
 func decodeBounds(b contract.Bounds) quota.Bounds {
-	return quota.Bounds{quota.GPUs: decodeLimit(b.GPUs), quota.GPUMemoryMiB: decodeLimit(b.GPUMemoryMiB), quota.CPUs: decodeLimit(b.CPUs),
-		quota.MemoryMiB: decodeLimit(b.MemoryMiB), quota.Bookings: decodeLimit(b.Bookings)}
+	return quota.Bounds{quota.GPUs: decodeLimit(b.GPUs), quota.GPUMemoryMiB: decodeLimit(b.GPUMemoryMiB),
+		quota.CPUs: decodeLimit(b.CPUs), quota.MemoryMiB: decodeLimit(b.MemoryMiB),
+		quota.Bookings: decodeLimit(b.Bookings)}
 }
 
 func encodeBounds(b quota.Bounds) contract.Bounds {

@@ -26,7 +26,7 @@ func reportCosts(ctx context.Context, a *API, in *struct {
 	OfOrganization
 	From time.Time `query:"from" doc:"Seven days before to, when left out."`
 	To   time.Time `query:"to" doc:"Now, when left out."`
-	By   string    `query:"by" enum:"pool,provisioner" doc:"Have lines of their own; otherwise lines are by payer and cause alone."`
+	By   string    `query:"by"`
 },
 ) (*One[contract.CostReport], error) {
 	to := in.To
@@ -147,8 +147,8 @@ func encodeReport(r ledger.Report, whole bool) contract.Report {
 
 // addWaste adds what nodes cost that did not compute.
 func addWaste(out *contract.Report, r ledger.Report) {
-	spent, waste, idle, boot := formatMoney(r.Spent()), formatMoney(r.IdleWaste()), formatMoney(r.IdleCost), formatMoney(r.BootCost)
-	minimum, orphans := formatMoney(r.MinBillingCost), formatMoney(r.OrphanCost)
+	spent, waste, idle := formatMoney(r.Spent()), formatMoney(r.IdleWaste()), formatMoney(r.IdleCost)
+	boot, minimum, orphans := formatMoney(r.BootCost), formatMoney(r.MinBillingCost), formatMoney(r.OrphanCost)
 	out.TotalCost, out.IdleWaste, out.IdleCost, out.BootCost = &spent, &waste, &idle, &boot
 	out.MinBillingCost, out.OrphanCost = &minimum, &orphans
 	out.IdleGPUHours, out.BootGPUHours = &r.IdleHours, &r.BootHours

@@ -97,7 +97,7 @@ func listReservations(ctx context.Context, a *API, in *struct {
 	BookingFilter
 	State    []string `query:"state" enum:"booked,waitlisted,warming,ready,claimed,cancelled,expired,failed"`
 	MadeBy   string   `query:"made_by" maxLength:"64" doc:"Id or name of the key or schedule."`
-	Schedule string   `query:"schedule" maxLength:"64" doc:"Id or name of the schedule whose dates they are; instead of made_by."`
+	Schedule string   `query:"schedule" maxLength:"64"`
 },
 ) (out *ListOut[contract.Reservation], err error) {
 	actor := auth.From(ctx)

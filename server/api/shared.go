@@ -23,7 +23,7 @@ type Page struct {
 
 // Idempotency makes a request one that may be sent again.
 type Idempotency struct {
-	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]+$" patternDescription:"printable ASCII without spaces" doc:"Any text of yours. The same key with the same body has one effect and one answer, for 7 days: after that the key is forgotten, and the request is done again. A UUID of version 7 or a ULID says when it was made: one that is older than 7 days is refused instead (idempotency-key-expired)."`
+	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]+$"`
 }
 
 // Match guards a change against one that came between.
@@ -33,7 +33,7 @@ type Match struct {
 
 // ByID names one resource by its id, or by the name of what has one (see resolvePathID).
 type ByID struct {
-	ID string `path:"id" maxLength:"254" doc:"Id, or the name of what has one: of a pool, organization, key or schedule its name, of a user the e-mail address, of a node to operators the provider's id. An id counts before a name."`
+	ID string `path:"id" maxLength:"254"`
 }
 
 // ListOut answers one page.

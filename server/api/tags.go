@@ -10,10 +10,15 @@ import (
 )
 
 // completeTags gives schemas what huma, which reads only the tags beside fields, has
-// not seen: the rests of long tags. It returns the fields that had one.
-func completeTags(registry huma.Registry) (found []string) {
+// not seen: the rests of long tags. inputs are the operations' by their ids. It
+// returns the fields that had a rest.
+func completeTags(doc *huma.OpenAPI, inputs map[string]reflect.Type) (found []string) {
+	registry := doc.Components.Schemas
 	for name, schema := range registry.Map() {
 		found = append(found, completeFields(registry, schema, registry.TypeFromRef("#/components/schemas/"+name))...)
+	}
+	for _, op := range operationsIn(doc) {
+		found = append(found, completeParameters(doc, op, inputs[op.OperationID])...)
 	}
 	return found
 }

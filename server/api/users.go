@@ -34,7 +34,8 @@ func createUser(a *API) operation.Change[contract.UserCreate, ledger.User, contr
 			b.OrganizationID, err = a.resolveOwner(ctx, v.Actor, b.OrganizationID)
 			return err
 		},
-		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b contract.UserCreate) (ledger.User, error) {
+		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+			b contract.UserCreate) (ledger.User, error) {
 			return l.CreateUser(ctx, actor, ledger.User{OrganizationID: b.OrganizationID, Email: b.Email,
 				Role: ledger.Role(b.Role)})
 		},

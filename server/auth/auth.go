@@ -54,8 +54,8 @@ type remembered struct {
 // New returns an authenticator that accepts secrets hashed under any of the
 // peppers.
 func New(l *ledger.Ledger, c clock.Clock, peppers []keys.Pepper) *Authenticator {
-	return &Authenticator{ledger: l, clock: c, peppers: peppers, lookups: lookupQueues{open: map[netip.Prefix]*lookupQueue{}},
-		known: map[string]remembered{}}
+	return &Authenticator{ledger: l, clock: c, peppers: peppers,
+		lookups: lookupQueues{open: map[netip.Prefix]*lookupQueue{}}, known: map[string]remembered{}}
 }
 
 // WrongKeyError is the error of a key that does not open. It says so to its

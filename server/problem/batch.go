@@ -26,7 +26,8 @@ func fromBatch(e *ledger.BatchError) *Problem {
 	p := New(code, fmt.Sprintf("%d of the %s cannot be taken, so none was: the first %s.", len(e.Items), e.Field,
 		rule)).Fix(fix, "")
 	for _, i := range e.Items {
-		p = p.Field(contract.FieldError{Pointer: jsonPointer(fmt.Sprintf("%s[%d]", e.Field, i)), Code: code, Message: rule})
+		p = p.Field(contract.FieldError{Pointer: jsonPointer(fmt.Sprintf("%s[%d]", e.Field, i)), Code: code,
+			Message: rule})
 	}
 	return p
 }

@@ -100,7 +100,8 @@ func fromSentinel(err error) (*Problem, bool) {
 		return New(contract.CodePlanExpired, "A plan is good for a few minutes.").Fix("Make the plan again", ""), true
 	case errors.Is(err, ledger.ErrConflict):
 		return New(contract.CodeETagMismatch,
-				"If-Match names an older version; nothing was done.").Request("Read it again and repeat with the new ETag"),
+				"If-Match names an older version; nothing was done.").
+				Request("Read it again and repeat with the new ETag"),
 			true
 	case errors.Is(err, ledger.ErrKeyReused):
 		return New(contract.CodeIdempotencyKeyReused, "The Idempotency-Key came before with another body.").
@@ -250,7 +251,8 @@ func OfferList(offers []admission.Offer) []contract.Offer {
 	for _, o := range offers {
 		out = append(out, contract.Offer{PoolID: o.Pool, GPUs: o.Shape.GPUs(), Nodes: o.Shape.Nodes,
 			GPUsPerNode: o.Shape.PerNode,
-			Start:       o.Window.Start.UTC(), End: o.Window.End.UTC(), Cost: Money(o.Cost), ReservationID: o.Reservation})
+			Start:       o.Window.Start.UTC(), End: o.Window.End.UTC(), Cost: Money(o.Cost),
+			ReservationID: o.Reservation})
 	}
 	return out
 }

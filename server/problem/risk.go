@@ -45,7 +45,9 @@ func fromShare(e *ledger.ShareTakenError) *Problem {
 	p := New(contract.CodePromisesAtRisk, e.Error())
 	if e.Closest > 0 {
 		p = p.Repeat("online_share", e.Closest,
-			fmt.Sprintf("Choose an online share of %d thousandths, the closest by which everything booked has its share", e.Closest))
+			fmt.Sprintf("Choose an online share of %d thousandths, the closest by which everything booked has "+
+				"its share",
+				e.Closest))
 	}
 	p = p.Repeat("borrow_idle", true, "Or let a workload use what the other leaves free").
 		Repeat("force", true, "Or do it all the same: what is booked stays, and nothing is added beyond the share")

@@ -14,29 +14,31 @@ import (
 
 // ruled has each kind of rule that huma knows a tag for and this API may use.
 type ruled struct {
-	LeaseSeconds int64     `json:"lease_seconds,omitempty" maximum:"31536000"`
-	WarmSeconds  int64     `json:"warm_seconds,omitempty" minimum:"60"`
-	BySeconds    int64     `json:"by_seconds,omitempty" minimum:"1"`
-	OddSeconds   int64     `json:"odd_seconds,omitempty" maximum:"90"`
-	Memory       int64     `json:"gpu_memory_mib,omitempty" maximum:"16777216"`
-	Days         int       `json:"days,omitempty" maximum:"366"`
-	Hours        int       `json:"hours,omitempty" minimum:"1"`
-	Share        float64   `json:"share,omitempty" exclusiveMaximum:"0.5"`
-	More         float64   `json:"more,omitempty" exclusiveMinimum:"1000000000"`
-	Even         int       `json:"even,omitempty" multipleOf:"2"`
-	Name         string    `json:"name,omitempty" maxLength:"3" pattern:"^[a-z]*$" patternDescription:"lower-case letters"`
-	Bare         string    `json:"bare,omitempty" pattern:"^[a-z]*$"`
-	Long         string    `json:"long,omitempty" minLength:"3"`
-	Text         string    `json:"text,omitempty" minLength:"1"`
-	Items        []int     `json:"items,omitempty" maxItems:"2" uniqueItems:"true"`
-	Some         []int     `json:"some,omitempty" minItems:"2"`
-	Any          []int     `json:"any,omitempty" minItems:"1"`
-	Class        string    `json:"class,omitempty" enum:"guaranteed,speculative"`
-	Email        string    `json:"email,omitempty" format:"email"`
-	At           time.Time `json:"at,omitzero"`
-	Raw          []byte    `json:"raw,omitempty"`
-	On           bool      `json:"on,omitempty"`
-	Part         struct{}  `json:"part,omitzero"`
+	LeaseSeconds int64   `json:"lease_seconds,omitempty" maximum:"31536000"`
+	WarmSeconds  int64   `json:"warm_seconds,omitempty" minimum:"60"`
+	BySeconds    int64   `json:"by_seconds,omitempty" minimum:"1"`
+	OddSeconds   int64   `json:"odd_seconds,omitempty" maximum:"90"`
+	Memory       int64   `json:"gpu_memory_mib,omitempty" maximum:"16777216"`
+	Days         int     `json:"days,omitempty" maximum:"366"`
+	Hours        int     `json:"hours,omitempty" minimum:"1"`
+	Share        float64 `json:"share,omitempty" exclusiveMaximum:"0.5"`
+	More         float64 `json:"more,omitempty" exclusiveMinimum:"1000000000"`
+	Even         int     `json:"even,omitempty" multipleOf:"2"`
+
+	Name string `json:"name,omitempty" maxLength:"3" pattern:"^[a-z]*$" patternDescription:"lower-case letters"`
+
+	Bare  string    `json:"bare,omitempty" pattern:"^[a-z]*$"`
+	Long  string    `json:"long,omitempty" minLength:"3"`
+	Text  string    `json:"text,omitempty" minLength:"1"`
+	Items []int     `json:"items,omitempty" maxItems:"2" uniqueItems:"true"`
+	Some  []int     `json:"some,omitempty" minItems:"2"`
+	Any   []int     `json:"any,omitempty" minItems:"1"`
+	Class string    `json:"class,omitempty" enum:"guaranteed,speculative"`
+	Email string    `json:"email,omitempty" format:"email"`
+	At    time.Time `json:"at,omitzero"`
+	Raw   []byte    `json:"raw,omitempty"`
+	On    bool      `json:"on,omitempty"`
+	Part  struct{}  `json:"part,omitzero"`
 }
 
 // problemOf is what is said of a body that breaks one rule.

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"cmp"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// inputTags are the rests of the tags of parameters that are too long for their
+// lines, by the type, or the operation whose input has no name, and the field.
+var inputTags = map[string]reflect.StructTag{
+	"allocateInput.Prefer": `doc:"wait=30 holds the answer for up to so many seconds, at most 55, until the GPUs ` +
+		`are there; Preference-Applied says how many."`,
+	"BookingFilter.Name": `doc:"Only those of this name. Names may be given again; the newest comes first."`,
+	"BookingFilter.User": `doc:"Id or e-mail address of the person whose keys and schedules booked."`,
+	"BookingFilter.Since": `doc:"Only those that had not ended by then, whether or not they have since. Of a ` +
+		`reservation its window counts."`,
+	"BookingFilter.Until": `doc:"Only those that had begun before, whether or not they are over: reservations with ` +
+		`their window, allocations when they were asked for."`,
+	"BookingFilter.All": `doc:"Also those that are over. Without it, and without a state or a time, only those that ` +
+		`are not."`,
+	"verifyJournal.Anchor":    `doc:"A seal that was kept elsewhere, as NUMBER:MAC: it must still be in the chain."`,
+	"getCalendar.StepSeconds": `doc:"0: a step at each change."`,
+	"calibration.Days":        `doc:"Windows that started in the last so many days."`,
+	"GPUFilter.Organization":  `doc:"Id or name of who holds them; your own unless you are an operator."`,
+	"NodeFilter.State": `enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,` +
+		`quarantined,needs_attention"`,
+	"NodeFilter.All": `doc:"Also those that are over. Without it, and without a state, only those that are not."`,
+	"costs.By": `enum:"pool,provisioner" doc:"Have lines of their own; otherwise lines are by payer and cause ` +
+		`alone."`,
+	"listReservations.Schedule": `doc:"Id or name of the schedule whose dates they are; instead of made_by."`,
+	"Idempotency.Key": `patternDescription:"printable ASCII without spaces" ` +
+		`doc:"Any text of yours. The same key with the same body has one effect and one answer, for 7 ` +
+		`days: after that the key is forgotten, and the request is done again. A UUID of version 7 or a ULID ` +
+		`says when it was made: one that is older than 7 days is refused instead (idempotency-key-expired)."`,
+	"ByID.ID": `doc:"Id, or the name of what has one: of a pool, organization, key or schedule its name, of a user ` +
+		`the e-mail address, of a node to operators the provider's id. An id counts before a name."`,
+}
+
+// completeParameters is completeTags for the parameters of an operation with an input
+// of the type.
+func completeParameters(doc *huma.OpenAPI, op *huma.Operation, input reflect.Type) (found []string) {
+	for i := range input.NumField() {
+		f := input.Field(i)
+		if f.Anonymous {
+			found = append(found, completeParameters(doc, op, f.Type)...)
+			continue
+		}
+		key := cmp.Or(input.Name(), op.OperationID) + "." + f.Name
+		rest, ok := inputTags[key]
+		if !ok {
+			continue
+		}
+		f.Tag += " " + rest
+		name := cmp.Or(f.Tag.Get("query"), f.Tag.Get("header"), f.Tag.Get("path"))
+		for _, p := range op.Parameters {
+			if p.Name == name {
+				fresh := huma.SchemaFromField(doc.Components.Schemas, f, "")
+				fresh.Nullable = p.Schema.Nullable
+				fresh.PrecomputeMessages()
+				*p.Schema, p.Description = *fresh, fresh.Description
+				found = append(found, key)
+			}
+		}
+	}
+	return found
+}
