@@ -24,6 +24,7 @@ import (
 	"github.com/forewarm/forewarm/internal/keys"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
 	"github.com/forewarm/forewarm/server"
@@ -39,7 +40,7 @@ var monday = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 type town struct {
 	t        *testing.T
 	clock    *clock.Manual
-	ledger   *ledger.Ledger
+	ledger   *verbs.Ledger
 	worker   *worker.Worker
 	cloud    *sim.Cloud
 	server   *server.Server
@@ -60,7 +61,7 @@ func newTown(t *testing.T) *town {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.NoError(t, store.Migrate(t.Context()))
-	w.ledger = ledger.New(store, &ids.Sequence{},
+	w.ledger = verbs.New(store, &ids.Sequence{},
 		ledger.Config{Seals: ledger.NewSealKey([]byte("a key for seals in tests of the CLI"))})
 	w.startInstallation(t)
 	return w

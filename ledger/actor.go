@@ -28,45 +28,45 @@ const systemKey = "system"
 // SystemActor is the installation itself acting through one of its parts.
 func SystemActor(via string) Actor { return Actor{KeyID: systemKey, Role: Operator, Via: via} }
 
-func (a Actor) isSystem() bool { return a.KeyID == systemKey }
+func (a Actor) IsSystem() bool { return a.KeyID == systemKey }
 
 // Scope is what the actor may see.
 func (a Actor) Scope() Scope {
 	return Scope{OrganizationID: a.OrganizationID, All: a.Role == Operator}
 }
 
-// order of the roles, each including the ones before it.
-var order = []Role{Viewer, Member, Admin, Operator}
+// Order of the roles, each including the ones before it.
+var Order = []Role{Viewer, Member, Admin, Operator}
 
 // AtLeast reports whether the actor's role includes r.
-func (a Actor) AtLeast(r Role) bool { return a.Role.includes(r) }
+func (a Actor) AtLeast(r Role) bool { return a.Role.Includes(r) }
 
-// includes reports whether r is o or above it. What is no role includes nothing.
-func (r Role) includes(o Role) bool {
-	return slices.Contains(order, r) && slices.Index(order, r) >= slices.Index(order, o)
+// Includes reports whether r is o or above it. What is no role includes nothing.
+func (r Role) Includes(o Role) bool {
+	return slices.Contains(Order, r) && slices.Index(Order, r) >= slices.Index(Order, o)
 }
 
-// asker is for whom something is booked, and what caps hold for it.
-type asker struct {
-	keyID, userID string
-	key, user     *quota.Caps // nil: none
-	mayMake       bool        // others may have been made with the key
-	makers        []Bound
+// Asker is for whom something is booked, and what caps hold for it.
+type Asker struct {
+	KeyID, UserID string
+	Key, User     *quota.Caps // nil: none
+	MayMake       bool        // others may have been made with the key
+	Makers        []Bound
 }
 
-func (a Actor) askerFor() asker {
-	who := asker{keyID: a.KeyID, userID: a.UserID, mayMake: a.Kind == PersonKey, makers: a.Makers}
+func (a Actor) AskerFor() Asker {
+	who := Asker{KeyID: a.KeyID, UserID: a.UserID, MayMake: a.Kind == PersonKey, Makers: a.Makers}
 	if a.Kind == AgentKey || a.Caps != (quota.Caps{}) {
-		who.key = &a.Caps
+		who.Key = &a.Caps
 	}
 	if a.UserID != "" && a.UserCaps != (quota.Caps{}) {
-		who.user = &a.UserCaps
+		who.User = &a.UserCaps
 	}
 	return who
 }
 
-// bookingOrganization is the organization that the actor books for, or ErrDenied.
-func (a Actor) bookingOrganization() (string, error) {
+// BookingOrganization is the organization that the actor books for, or ErrDenied.
+func (a Actor) BookingOrganization() (string, error) {
 	if a.OrganizationID == "" {
 		return "", ErrDenied
 	}

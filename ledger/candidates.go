@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,74 +8,34 @@ import (
 	"strings"
 
 	"github.com/forewarm/forewarm/core/capacity"
-	"github.com/forewarm/forewarm/core/money"
 )
 
-// poolNeeds says which pools may serve a request: one that it names, or any that
+// PoolNeeds says which pools may serve a request: one that it names, or any that
 // has the model and meets the needs. What is empty does not bind.
-type poolNeeds struct {
-	pool  string // id or name
+type PoolNeeds struct {
+	Pool  string // id or name
 	model string
 	needs capacity.Needs
 }
 
-func (w poolNeeds) checkNeeds() error {
-	if w.pool == "" && w.model == "" && w.needs == (capacity.Needs{}) {
+func (w PoolNeeds) checkNeeds() error {
+	if w.Pool == "" && w.model == "" && w.needs == (capacity.Needs{}) {
 		return &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size",
 			Fix: "name one of the pools"}
 	}
 	return nil
 }
 
-// lockCandidates locks the pools that a request may use, in the order of their ids,
-// and returns them with the cheapest first.
-func lockCandidates(tx *groupTx, w poolNeeds) ([]*poolTx, error) {
-	if w.pool != "" {
-		p, err := tx.livePool(w.pool)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			return nil, errNoSuchPool(w.pool)
-		case err != nil:
-			return nil, err
-		}
-		return []*poolTx{p}, w.unmetBy(p.Pool)
-	}
-	all, err := tx.port.Pools(Page{Limit: 500})
-	if err != nil {
-		return nil, fmt.Errorf("listing pools: %w", err)
-	}
-	fit, err := w.filterPools(all)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(fit, func(a, b Pool) int { return cmp.Compare(a.ID, b.ID) })
-	pools := make([]*poolTx, 0, len(fit))
-	for _, found := range fit {
-		p, err := tx.lockPool(found.ID)
-		if err != nil {
-			return nil, fmt.Errorf("locking pool: %w", err)
-		}
-		pools = append(pools, p)
-	}
-	slices.SortStableFunc(pools, func(a, b *poolTx) int { return cmp.Compare(gpuPrice(a), gpuPrice(b)) })
-	return pools, nil
-}
-
-// gpuPrice is that of one GPU for one hour.
-func gpuPrice(p *poolTx) money.MicroUSD {
-	return p.Pool.Price / money.MicroUSD(max(p.Pool.PerNode, 1))
-}
-
-// filterPools keeps the pools that fit. If none does, the error names what the last
+// FilterPools keeps the pools that fit. If none does, the error names what the last
 // ones lacked that were left.
-func (w poolNeeds) filterPools(all []Pool) ([]Pool, error) {
+func (w PoolNeeds) FilterPools(all []Pool) ([]Pool, error) {
 	if len(all) == 0 {
 		return nil, &InvalidError{Field: "pool", Rule: "cannot be chosen: there is none yet",
 			Fix: "have an operator make one"}
 	}
-	for _, only := range []poolNeeds{{model: w.model}, {needs: capacity.Needs{Region: w.needs.Region}},
+	for _, only := range []PoolNeeds{{model: w.model}, {needs: capacity.Needs{Region: w.needs.Region}},
 		{needs: capacity.Needs{MemoryMiB: w.needs.MemoryMiB}}, {needs: capacity.Needs{NodeMemoryMiB: w.needs.NodeMemoryMiB}}} {
-		all = slices.DeleteFunc(slices.Clone(all), func(p Pool) bool { return only.unmetBy(p) != nil })
+		all = slices.DeleteFunc(slices.Clone(all), func(p Pool) bool { return only.UnmetBy(p) != nil })
 		if len(all) == 0 {
 			return nil, only.inNoPool()
 		}
@@ -84,17 +43,17 @@ func (w poolNeeds) filterPools(all []Pool) ([]Pool, error) {
 	return all, nil
 }
 
-// unmetBy says what the pool lacks, as *InvalidError; nil: nothing.
-func (w poolNeeds) unmetBy(p Pool) error {
+// UnmetBy says what the pool lacks, as *InvalidError; nil: nothing.
+func (w PoolNeeds) UnmetBy(p Pool) error {
 	if w.model != "" && w.model != p.Model {
 		return &InvalidError{Field: "model", Rule: fmt.Sprintf("%q is not that of pool %s, which has %s",
-			clipText(w.model, 80), p.Name, p.Model),
+			ClipText(w.model, 80), p.Name, p.Model),
 			Fix: "leave out pool or model"}
 	}
 	switch w.needs.Unmet(p.Pool) {
 	case capacity.NeedRegion:
 		return &InvalidError{Field: "region", Rule: fmt.Sprintf("%q is not that of pool %s, which is in %q",
-			clipText(w.needs.Region, 80), p.Name, p.Region)}
+			ClipText(w.needs.Region, 80), p.Name, p.Region)}
 	case capacity.NeedMemory:
 		return &InvalidError{Field: "min_gpu_memory_mib",
 			Rule: fmt.Sprintf("must be at most %s, which a GPU of pool %s has", formatGiB(p.MemoryMiB), p.Name)}
@@ -113,13 +72,13 @@ func (w poolNeeds) unmetBy(p Pool) error {
 func formatGiB(mib int) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1, 64) + " GiB" }
 
 // inNoPool says that no pool that would fit otherwise has the one thing wanted.
-func (w poolNeeds) inNoPool() error {
+func (w PoolNeeds) inNoPool() error {
 	e := &InvalidError{Fix: "ask for what one of the pools has"}
 	switch {
 	case w.model != "":
-		e.Field, e.Rule = "model", fmt.Sprintf("%q is in no pool", clipText(w.model, 80))
+		e.Field, e.Rule = "model", fmt.Sprintf("%q is in no pool", ClipText(w.model, 80))
 	case w.needs.Region != "":
-		e.Field, e.Rule = "region", fmt.Sprintf("%q is that of no pool that would fit", clipText(w.needs.Region, 80))
+		e.Field, e.Rule = "region", fmt.Sprintf("%q is that of no pool that would fit", ClipText(w.needs.Region, 80))
 	case w.needs.MemoryMiB > 0:
 		e.Field, e.Rule = "min_gpu_memory_mib",
 			fmt.Sprintf("must be less than %s: no pool that would fit has such GPUs", formatGiB(w.needs.MemoryMiB))
@@ -131,28 +90,28 @@ func (w poolNeeds) inNoPool() error {
 	return e
 }
 
-// passedPools are those that could not serve a request, in the order in which
+// PassedPools are those that could not serve a request, in the order in which
 // they were tried, before one did or none was left.
-type passedPools []passedPool
+type PassedPools []passedPool
 
 type passedPool struct {
 	name string
 	err  error
 }
 
-// passOver puts down that a pool cannot serve, and reports whether the next one may.
-func (r *passedPools) passOver(p *poolTx, err error) bool {
+// PassOver puts down that a pool cannot serve, and reports whether the next one may.
+func (r *PassedPools) PassOver(pool string, err error) bool {
 	var refused *RefusedError
 	if !errors.As(err, &refused) && !errors.Is(err, ErrRecovering) {
 		return false
 	}
-	*r = append(*r, passedPool{name: p.Pool.Name, err: err})
+	*r = append(*r, passedPool{name: pool, err: err})
 	return true
 }
 
-// refusalOfAll is what is said when no pool was left: the refusal by the first, which
+// RefusalOfAll is what is said when no pool was left: the refusal by the first, which
 // names the others.
-func (r passedPools) refusalOfAll() error {
+func (r PassedPools) RefusalOfAll() error {
 	for i, first := range r {
 		var refused *RefusedError
 		if !errors.As(first.err, &refused) {
@@ -171,12 +130,12 @@ func (r passedPools) refusalOfAll() error {
 	return r[0].err
 }
 
-// describePassed says which cheaper or warmer pools were passed over, for the event of what
+// DescribePassed says which cheaper or warmer pools were passed over, for the event of what
 // another one served.
-func (r passedPools) describePassed() string {
+func (r PassedPools) DescribePassed() string {
 	var b strings.Builder
 	for _, passed := range r {
 		fmt.Fprintf(&b, "; not in %s: %s", passed.name, passed.err)
 	}
-	return clipText(b.String(), 400)
+	return ClipText(b.String(), 400)
 }

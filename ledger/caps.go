@@ -1,71 +1,11 @@
 package ledger
 
 import (
-	"slices"
-
-	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
-// offspring lists, for each of the caps that hold for an asker, the ids under
-// which is counted what they are about: a key's caps hold for all that was made
-// with it, together. An empty list is the key or the person alone.
-type offspring struct {
-	key, user []string
-	makers    [][]string // as asker.makers
-}
-
-// offspringOf looks up whose bookings count for the caps of an asker. Without
-// caps nothing is asked: that is the way of most bookings, an agent's among them,
-// whose key makes no others.
-//
-// What is read here need not be locked. A key that is made later books later,
-// under the organization's lock, which the transaction holds or is about to check.
-func offspringOf(tx *groupTx, who asker) (offspring, error) {
-	var o offspring
-	var err error
-	if who.key != nil && who.mayMake {
-		o.key, err = tx.port.Offspring(KeyRoot{KeyID: who.keyID})
-	}
-	if err == nil && who.user != nil {
-		o.user, err = tx.port.Offspring(KeyRoot{UserID: who.userID})
-	}
-	for _, bound := range who.makers {
-		if err != nil {
-			return o, err
-		}
-		var ids []string
-		ids, err = tx.port.Offspring(bound.KeyRoot)
-		o.makers = append(o.makers, ids)
-	}
-	return o, err
-}
-
-// addCaps sets which caps hold for the holding's asker, and what counts for each.
-func (h *holding) addCaps(v *admission.View) {
-	c := h.commitments
-	v.Key = admission.Capped{Caps: h.who.key, Spent: c.ByKey[h.who.keyID]}
-	if len(h.offspring.key) > 1 {
-		v.Key.Spent = c.sumOf(h.offspring.key)
-	}
-	v.User = admission.Capped{Caps: h.who.user, Spent: c.ByUser[h.who.userID]}
-	if len(h.offspring.user) > 0 {
-		v.User.Spent = c.sumOf(h.offspring.user)
-	}
-	for i := range h.who.makers {
-		v.Makers = append(v.Makers, admission.Capped{Caps: &h.who.makers[i].Caps, Spent: c.sumOf(h.offspring.makers[i])})
-	}
-}
-
-// countToo has what a new schedule books count for the caps that it is under.
-func (h *holding) countToo(id string) {
-	for i, ids := range h.offspring.makers {
-		h.offspring.makers[i] = append(slices.Clone(ids), id)
-	}
-}
-
-// sumOf adds up what keys and schedules made or hold.
-func (c *Commitments) sumOf(ids []string) *quota.Commitments {
+// SumOf adds up what keys and schedules made or hold.
+func (c *Commitments) SumOf(ids []string) *quota.Commitments {
 	parts := make([]*quota.Commitments, len(ids))
 	for i, id := range ids {
 		parts[i] = c.ByKey[id]

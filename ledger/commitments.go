@@ -47,16 +47,16 @@ func (c *Commitments) Reservation(p capacity.Pool, r *reservation.Reservation, o
 	}
 	for _, part := range c.partsFor(r.Class, r.MadeBy, r.UserID) {
 		if out {
-			part.Remove(r.Window, held, reservationSpend(r))
+			part.Remove(r.Window, held, ReservationSpend(r))
 		} else {
-			part.Add(r.Window, held, reservationSpend(r))
+			part.Add(r.Window, held, ReservationSpend(r))
 		}
 	}
 }
 
-// reservationSpend is what a reservation takes of a budget: its window while it
+// ReservationSpend is what a reservation takes of a budget: its window while it
 // is promised, what it really held once it is over.
-func reservationSpend(r *reservation.Reservation) quota.Spend {
+func ReservationSpend(r *reservation.Reservation) quota.Spend {
 	if r.Live() {
 		return quota.SpendOf(r.Window, r.Shape.GPUs(), r.Cost)
 	}
@@ -74,17 +74,17 @@ func (c *Commitments) Allocation(p capacity.Pool, a *allocation.Allocation, out 
 	}
 	for _, part := range c.partsFor("", a.HeldBy, a.UserID) {
 		if out {
-			part.Remove(a.Window, held, allocationSpend(p, a))
+			part.Remove(a.Window, held, AllocationSpend(p, a))
 		} else {
-			part.Add(a.Window, held, allocationSpend(p, a))
+			part.Add(a.Window, held, AllocationSpend(p, a))
 		}
 	}
 }
 
-// allocationSpend is what an allocation takes of a budget: its lease while it is
+// AllocationSpend is what an allocation takes of a budget: its lease while it is
 // awaited or held, what it really held once it is over. The boot that it waits for
 // is in its Window, and costs it nothing.
-func allocationSpend(p capacity.Pool, a *allocation.Allocation) quota.Spend {
+func AllocationSpend(p capacity.Pool, a *allocation.Allocation) quota.Spend {
 	length := a.Lease
 	switch {
 	case !a.Live() && a.ActiveAt.IsZero():

@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
@@ -71,30 +69,4 @@ type Orphan struct {
 	// BilledFrom and BilledUntil are the provider's times; BilledUntil is zero
 	// while the machine stands.
 	BilledFrom, BilledUntil time.Time
-}
-
-// ReportOrphan writes down what is known of machines that no node stands for. A
-// provider that does not say when one was born is believed to have made it now.
-// Repeated, it changes nothing.
-func (l Fleet) ReportOrphan(ctx context.Context, orphans ...Orphan) error {
-	return l.inOwnTx(ctx, SystemActor("reconcile"), func(tx *groupTx) error {
-		for _, o := range orphans {
-			if o.BilledFrom.IsZero() {
-				o.BilledFrom = tx.now()
-			}
-			tx.change.Orphans = append(tx.change.Orphans, o)
-		}
-		return nil
-	})
-}
-
-// ReportOrphanEnded journals that the end of a machine that no node stands for
-// was asked for.
-func (l Fleet) ReportOrphanEnded(ctx context.Context, provisioner, machine, nodeID string) error {
-	return l.inOwnTx(ctx, SystemActor("reconcile"), func(tx *groupTx) error {
-		tx.addEvent(Event{Type: "sweep.orphan_terminated", Subject: machine, Reason: "no_node",
-			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", clipText(machine, 80), provisioner,
-				clipText(nodeID, 40))})
-		return nil
-	})
 }

@@ -1,9 +1,6 @@
 package ledger
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -41,7 +38,7 @@ func (c Credential) Role() Role {
 	least := c[0].Key.Role
 	for _, h := range c {
 		for _, role := range []Role{h.Key.Role, h.User.Role} {
-			if role != "" && !role.includes(least) {
+			if role != "" && !role.Includes(least) {
 				least = role
 			}
 		}
@@ -68,7 +65,7 @@ func (c Credential) Actor() Actor {
 	k, user := c[0].Key, c[0].User
 	return Actor{
 		KeyID: k.ID, Kind: k.Kind, OrganizationID: k.OrganizationID, UserID: k.UserID, Role: c.Role(),
-		Caps: k.Caps, UserCaps: user.Caps, Makers: c[1:].capBounds(k.UserID), ExpiresAt: c.ExpiresAt(), Via: "api",
+		Caps: k.Caps, UserCaps: user.Caps, Makers: c[1:].CapBounds(k.UserID), ExpiresAt: c.ExpiresAt(), Via: "api",
 	}
 }
 
@@ -79,9 +76,9 @@ type Bound struct {
 	Caps quota.Caps
 }
 
-// capBounds lists the caps of keys and of their people, but for one person, whose
+// CapBounds lists the caps of keys and of their people, but for one person, whose
 // caps are known already.
-func (c Credential) capBounds(but string) []Bound {
+func (c Credential) CapBounds(but string) []Bound {
 	var all []Bound
 	seen := []string{but}
 	for _, h := range c {
@@ -96,9 +93,9 @@ func (c Credential) capBounds(but string) []Bound {
 	return all
 }
 
-// tightestCaps are the tightest of all that hold for it; false means that none do.
-func (c Credential) tightestCaps() (quota.Caps, bool) {
-	all := c.capBounds("")
+// TightestCaps are the tightest of all that hold for it; false means that none do.
+func (c Credential) TightestCaps() (quota.Caps, bool) {
+	all := c.CapBounds("")
 	if len(all) == 0 {
 		return quota.Caps{}, false
 	}
@@ -117,65 +114,4 @@ func (c Credential) RestsOn(keyID string) bool {
 // ActsFor reports whether any of its keys acts for a person.
 func (c Credential) ActsFor(userID string) bool {
 	return slices.ContainsFunc(c, func(h Holder) bool { return h.Key.UserID == userID })
-}
-
-// identities is where keys and people are looked up.
-type identities interface {
-	Key(s Scope, id string) (Key, error)
-	User(s Scope, id string) (User, error)
-}
-
-// readCredential reads a key with all that it rests on. ErrNotFound: one of them
-// is not there; those before it are returned.
-func readCredential(r identities, keyID string) (Credential, error) {
-	var c Credential
-	for id := keyID; id != ""; {
-		if c.RestsOn(id) {
-			return c, fmt.Errorf("key %s rests on itself: %w", keyID, ErrNotFound)
-		}
-		k, err := r.Key(Scope{All: true}, id)
-		if err != nil {
-			return c, err
-		}
-		h := Holder{Key: k}
-		if k.UserID != "" {
-			if h.User, err = r.User(Scope{All: true}, k.UserID); err != nil {
-				return append(c, h), err
-			}
-		}
-		c, id = append(c, h), k.ParentID
-	}
-	return c, nil
-}
-
-// Authenticate returns the credential of a key that may be used now. Everything
-// else is ErrNotFound.
-func (l Tenancy) Authenticate(ctx context.Context, keyID string) (Credential, error) {
-	var c Credential
-	err := l.store.Read(ctx, func(r Reader) (err error) {
-		if c, err = readCredential(r, keyID); err != nil {
-			return err
-		}
-		if !c.Valid(r.Now()) {
-			return ErrNotFound
-		}
-		if org := c[0].Key.OrganizationID; org != "" {
-			_, err = LiveOrganization(r, Scope{All: true}, org)
-		}
-		return err
-	})
-	return c, err
-}
-
-// confirmCredential returns the actor's credential as it is in this transaction: what was
-// proved a moment ago may be revoked. The installation itself has none.
-func confirmCredential(tx *groupTx, actor Actor) (Credential, error) {
-	if actor.isSystem() {
-		return nil, nil
-	}
-	c, err := readCredential(tx.port, actor.KeyID)
-	if errors.Is(err, ErrNotFound) || err == nil && !(c.Valid(tx.now()) && c.Role().includes(actor.Role)) {
-		return nil, ErrDenied
-	}
-	return c, err
 }

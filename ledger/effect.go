@@ -11,7 +11,6 @@ import (
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
-	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -33,16 +32,16 @@ type Effect struct {
 	OrganizationID        string
 	GPUsBefore, GPUsAfter int
 
-	held *calendar.Profile // of the changed organization, before
+	Held *calendar.Profile // of the changed organization, before
 }
 
-// setSubject says whose GPUs the effect is about, and what they held before; own is what
+// SetSubject says whose GPUs the effect is about, and what they held before; own is what
 // the actor's organization held.
-func (e *Effect) setSubject(actor Actor, own *calendar.Profile) *calendar.Profile {
+func (e *Effect) SetSubject(actor Actor, own *calendar.Profile) *calendar.Profile {
 	switch {
-	case e.held != nil:
+	case e.Held != nil:
 		e.OrganizationID = e.Organizations[0].After.ID
-		return e.held
+		return e.Held
 	case slices.ContainsFunc(e.Pools, isRedefined):
 		return &calendar.Profile{}
 	default:
@@ -101,13 +100,13 @@ func (e Effect) changedSpan() calendar.Interval {
 	return iv
 }
 
-func (e *Effect) countGPUs(before, after *calendar.Profile) {
+func (e *Effect) CountGPUs(before, after *calendar.Profile) {
 	e.GPUsBefore, e.GPUsAfter = before.Peak(e.changedSpan()), after.Peak(e.changedSpan())
 }
 
-// addUpCost adds up what new promises and allocations commit beyond the promises
+// AddUpCost adds up what new promises and allocations commit beyond the promises
 // that they take over, and reads the limit that all stays under.
-func (e *Effect) addUpCost(r Reader, organizationID string) error {
+func (e *Effect) AddUpCost(r Reader, organizationID string) error {
 	for _, p := range e.Reservations {
 		switch {
 		case p.Before == nil:
@@ -131,124 +130,4 @@ func (e *Effect) addUpCost(r Reader, organizationID string) error {
 	}
 	e.Limit = org.Limits.GPUs
 	return nil
-}
-
-// estimateWaits estimates the longest wait among what is new.
-func (e *Effect) estimateWaits(waits *Waits) error {
-	longer := func(x *plan.Estimate, err error) error {
-		if err == nil && x != nil && (e.Wait == nil || x.P50 > e.Wait.P50) {
-			e.Wait = x
-		}
-		return err
-	}
-	for _, p := range e.Allocations {
-		if p.Before == nil {
-			if err := longer(waits.Allocation(p.After)); err != nil {
-				return err
-			}
-		}
-	}
-	for _, p := range e.Reservations {
-		if p.Before == nil {
-			if err := longer(waits.Reservation(p.After)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// gpusOf counts what an organization holds and is promised, from the rows.
-func gpusOf(r Reader, organizationID string) (*calendar.Profile, error) {
-	if organizationID == "" {
-		return &calendar.Profile{}, nil
-	}
-	c, err := r.Commitments(organizationID)
-	if err != nil {
-		return nil, fmt.Errorf("reading commitments: %w", err)
-	}
-	return c.All.Of(quota.GPUs), nil
-}
-
-// observing returns a ledger that works in tx and tells what it changes. It has no
-// memory of its own, so that nothing of what is taken back stays in this one.
-func observing(l *engine, tx Tx, e *Effect) *Ledger {
-	shadow := New(&nestedStore{Store: l.store, tx: &observedTx{Tx: tx, effect: e}}, l.ids, l.cfg)
-	shadow.dryRun = true
-	return shadow
-}
-
-// observedTx notes every row that is saved through it.
-type observedTx struct {
-	Tx
-	effect *Effect
-}
-
-// Nested has what fn saves noted too.
-func (t *observedTx) Nested(fn func(tx Tx) error) error {
-	return t.Tx.Nested(func(tx Tx) error { return fn(&observedTx{Tx: tx, effect: t.effect}) })
-}
-
-// Save notes the rows as they were, then saves them.
-func (t *observedTx) Save(c Change) error {
-	if err := t.noteChange(c); err != nil {
-		return err
-	}
-	return t.Tx.Save(c)
-}
-
-func (t *observedTx) noteChange(c Change) error {
-	all := Scope{All: true}
-	var err error
-	e := t.effect
-	if len(c.Organizations) > 0 && c.Organizations[0].Version > 0 && len(e.Organizations) == 0 {
-		if e.held, err = gpusOf(t.Tx, c.Organizations[0].ID); err != nil {
-			return err
-		}
-	}
-	if e.Organizations, err = addNoted(e.Organizations, c.Organizations,
-		func(o Organization) (string, int) { return o.ID, o.Version },
-		func(id string) (Organization, error) { return t.Organization(all, id) }); err != nil {
-		return err
-	}
-	if e.Pools, err = addNoted(e.Pools, c.Pools, func(p Pool) (string, int) { return p.ID, p.Version },
-		t.Pool); err != nil {
-		return err
-	}
-	if e.Nodes, err = addNoted(e.Nodes, c.Nodes, func(n node.Node) (string, int) { return n.ID, n.Version },
-		t.Node); err != nil {
-		return err
-	}
-	if e.Reservations, err = addNoted(e.Reservations, c.Reservations,
-		func(r reservation.Reservation) (string, int) { return r.ID, r.Version },
-		func(id string) (reservation.Reservation, error) { return t.Reservation(all, id) }); err != nil {
-		return err
-	}
-	e.Allocations, err = addNoted(e.Allocations, c.Allocations,
-		func(a allocation.Allocation) (string, int) { return a.ID, a.Version },
-		func(id string) (allocation.Allocation, error) { return t.Allocation(all, id) })
-	return err
-}
-
-// addNoted adds rows that are about to be saved to those noted before, with what is
-// stored now for the ones that were not noted yet.
-func addNoted[T any](pairs []Pair[T], rows []T, head func(T) (id string, version int),
-	read func(id string) (T, error)) ([]Pair[T], error) {
-	for _, row := range rows {
-		id, version := head(row)
-		i := slices.IndexFunc(pairs, func(p Pair[T]) bool { known, _ := head(p.After); return known == id })
-		switch {
-		case i >= 0:
-			pairs[i].After = row
-		case version == 0:
-			pairs = append(pairs, Pair[T]{After: row})
-		default:
-			before, err := read(id)
-			if err != nil {
-				return nil, fmt.Errorf("reading %s as it was: %w", id, err)
-			}
-			pairs = append(pairs, Pair[T]{Before: &before, After: row})
-		}
-	}
-	return pairs, nil
 }

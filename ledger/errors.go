@@ -65,7 +65,7 @@ type RefusedError struct {
 	DecisionID string
 	Others     []PoolRefusal // the other pools that might have served, and could not
 
-	leaves *Event // in the journal, whatever becomes of the rest of the verb
+	Leaves *Event // in the journal, whatever becomes of the rest of the verb
 }
 
 // PoolRefusal says why a pool could not serve.

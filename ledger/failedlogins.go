@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/netip"
 	"time"
@@ -31,28 +30,17 @@ func (f FailedLogin) Compare(o FailedLogin) int {
 		cmp.Compare(f.Door, o.Door))
 }
 
-func (f FailedLogin) eventSubject() string {
+func (f FailedLogin) EventSubject() string {
 	if f.KeyPrefix == "" && f.From.IsValid() {
 		return f.From.String()
 	}
 	return f.KeyPrefix
 }
 
-func (f FailedLogin) eventText() string {
+func (f FailedLogin) EventText() string {
 	from := "addresses that are not listed"
 	if f.From.IsValid() {
 		from = f.From.String()
 	}
 	return fmt.Sprintf("%d from %s since %s", f.Count, from, f.Since.UTC().Format(time.TimeOnly))
-}
-
-// RecordFailedLogins writes failed sign-ins into the journal, where operators
-// alone see them: they belong to no organization.
-func (l Tenancy) RecordFailedLogins(ctx context.Context, failed []FailedLogin) error {
-	return l.inOwnTx(ctx, SystemActor("api"), func(tx *groupTx) error {
-		for _, f := range failed {
-			tx.addEvent(Event{Type: "login.failed", Subject: f.eventSubject(), Reason: f.Door, Message: f.eventText()})
-		}
-		return nil
-	})
 }

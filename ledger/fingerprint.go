@@ -16,10 +16,10 @@ import (
 // the organization holds. It is a line for each row; see fingerprintLine.
 func (e Effect) Fingerprint() string { return strings.Join(e.fingerprintLines(false), "\n") }
 
-// compareTo tells how the effect departs from the one of a mark; nothing: it is that
+// CompareTo tells how the effect departs from the one of a mark; nothing: it is that
 // one. GPUs that are there at once are what was shown, too, where there was to be a
 // wait.
-func (e Effect) compareTo(mark string) (shown, now []string) {
+func (e Effect) CompareTo(mark string) (shown, now []string) {
 	shown, now = differingLines(strings.Split(mark, "\n"), e.fingerprintLines(false))
 	if waiting, then := differingLines(strings.Split(mark, "\n"), e.fingerprintLines(true)); len(waiting)+len(then) < len(shown)+
 		len(now) {
@@ -76,7 +76,7 @@ func fingerprintReservation(p Pair[reservation.Reservation]) string {
 	return fingerprintLine("reservation", existingID(p.Before != nil, r.ID), r.OrganizationID, "pool", r.PoolID, "class",
 		r.Class, "state", r.State(),
 		"displaced", r.Reason == "displaced", "shape", r.Shape, "places", r.Slots,
-		"window", fmt.Sprintf("%s to %s", formatTime(r.Window.Start), formatTime(r.Window.End)), "microseconds",
+		"window", fmt.Sprintf("%s to %s", FormatTime(r.Window.Start), FormatTime(r.Window.End)), "microseconds",
 		fmt.Sprintf("%d-%d", r.Window.Start.UnixMicro(), r.Window.End.UnixMicro()), "cost", cost, "micro-dollars",
 		int64(cost), "degraded", r.Degraded)
 }
@@ -119,9 +119,9 @@ func differingLines(a, b []string) (onlyA, onlyB []string) {
 // mostTold is how many differences are told one by one.
 const mostTold = 5
 
-// describeChanges tells an actor what a plan showed and what it would do now. The rows of
+// DescribeChanges tells an actor what a plan showed and what it would do now. The rows of
 // others are only counted.
-func describeChanges(actor Actor, shown, now []string) []string {
+func DescribeChanges(actor Actor, shown, now []string) []string {
 	var told []string
 	others := 0
 	tell := func(line, text string) {

@@ -87,9 +87,9 @@ type ForecastOutcome struct {
 // Closed reports whether it is known how the forecast came out.
 func (f Forecast) Closed() bool { return !f.Outcome.ClosedAt.IsZero() }
 
-// asStated is what the sender said, without what was added here: two rows with
+// AsStated is what the sender said, without what was added here: two rows with
 // the same id must have the same.
-func (f Forecast) asStated() Forecast {
+func (f Forecast) AsStated() Forecast {
 	f.Seq, f.MadeBy, f.RecordedAt, f.Outcome = 0, "", time.Time{}, ForecastOutcome{}
 	for _, t := range []*time.Time{&f.IssuedAt, &f.Start, &f.End} {
 		*t = time.UnixMicro(t.UnixMicro()).UTC()

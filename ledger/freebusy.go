@@ -1,17 +1,9 @@
 package ledger
 
 import (
-	"context"
-	"fmt"
-	"slices"
-	"time"
-
-	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/money"
-	"github.com/forewarm/forewarm/core/reservation"
-	"github.com/forewarm/forewarm/internal/ids"
 )
 
 // FreeBusy is what a pool has free, in steps of time.
@@ -33,33 +25,8 @@ type WorkloadLevel struct {
 	Free        int // what it may still have
 }
 
-// FreeBusy reads what is free of a pool, by id or name, from one time to
-// another: the exact minimum of each step, or with a step of 0 a step at each
-// change. It says nothing of whose the rest is.
-func (l Booking) FreeBusy(ctx context.Context, idOrName string, from, to time.Time,
-	step time.Duration) (FreeBusy, error) {
-	var out FreeBusy
-	err := l.store.Read(ctx, func(r Reader) error {
-		pool, err := LivePool(r, idOrName)
-		if err != nil {
-			return err
-		}
-		state, err := r.PoolState(pool.ID)
-		if err != nil {
-			return fmt.Errorf("reading pool: %w", err)
-		}
-		out = FreeBusy{Pool: state.Pool}
-		used := state.bookedByWorkload()
-		for _, level := range state.buildCalendar().FreeBusy(from, to, step) {
-			out.Steps = append(out.Steps, FreeStep{Level: level, Workloads: splitLevels(pool.Pool, used, level)})
-		}
-		return nil
-	})
-	return out, err
-}
-
-// bookedByWorkload adds up what each workload has booked of the pool.
-func (s PoolState) bookedByWorkload() map[capacity.Workload]*calendar.Profile {
+// BookedByWorkload adds up what each workload has booked of the pool.
+func (s PoolState) BookedByWorkload() map[capacity.Workload]*calendar.Profile {
 	used := map[capacity.Workload]*calendar.Profile{capacity.Online: {}, capacity.Batch: {}}
 	for _, r := range s.Reservations {
 		if r.Placed() {
@@ -74,25 +41,8 @@ func (s PoolState) bookedByWorkload() map[capacity.Workload]*calendar.Profile {
 	return used
 }
 
-// splitLevels says what each workload of a split pool has and may still have.
-func splitLevels(p capacity.Pool, used map[capacity.Workload]*calendar.Profile, level calendar.Level) []WorkloadLevel {
-	if p.OnlineShare == 0 {
-		return nil
-	}
-	online, batch := admission.Shares(p)
-	levels := []WorkloadLevel{{Workload: capacity.Online, Share: online}, {Workload: capacity.Batch, Share: batch}}
-	for i := range levels {
-		l := &levels[i]
-		l.Used = used[l.Workload].Peak(calendar.Interval{Start: level.Start, End: level.End})
-		if l.Free = level.FreeGPUs; !p.BorrowIdle {
-			l.Free = max(0, min(l.Share-l.Used, level.FreeGPUs))
-		}
-	}
-	return levels
-}
-
-// buildCalendar builds the calendar of what is live in the pool.
-func (s PoolState) buildCalendar() *calendar.Slots {
+// BuildCalendar builds the calendar of what is live in the pool.
+func (s PoolState) BuildCalendar() *calendar.Slots {
 	places := calendar.NewSlots(s.Pool.MaxNodes, s.Pool.PerNode)
 	places.SetMargin(s.Pool.Timers.Cleaning)
 	for _, r := range s.Reservations {
@@ -117,136 +67,4 @@ type Recommendation struct {
 	Shape  capacity.Shape
 	Window calendar.Interval
 	Cost   money.MicroUSD
-}
-
-// Advise finds up to limit windows for a flexible request, the earliest first,
-// each of which Reserve would accept now. Without any, the error is the
-// *RefusedError of the cheapest pool, which names the others.
-func (l Booking) Advise(ctx context.Context, actor Actor, req ReserveRequest, limit int) ([]Recommendation, error) {
-	if err := req.checkRequest(); err != nil {
-		return nil, err
-	}
-	var found []Recommendation
-	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
-		h, err := readHolding(tx)
-		if err != nil {
-			return err
-		}
-		pools, err := lockCandidates(tx, req.poolNeeds())
-		if err != nil {
-			return err
-		}
-		found, err = adviseWindows(tx, pools, h, req, limit)
-		return err
-	})
-	return found, err
-}
-
-func adviseWindows(tx *groupTx, pools []*poolTx, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
-	var found []Recommendation
-	for _, p := range pools {
-		some, err := acceptableWindows(tx, p, h, req, limit)
-		if req.passed.passOver(p, err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, some...)
-	}
-	if len(found) == 0 {
-		return nil, onlyAsked(req.passed.refusalOfAll())
-	}
-	slices.SortStableFunc(found, func(a, b Recommendation) int { return a.Window.Start.Compare(b.Window.Start) })
-	return found[:min(limit, len(found))], nil
-}
-
-const (
-	// triedWindows bounds how many windows are decided on for one request.
-	triedWindows = 64
-	// nudge is how far on the next window is looked for after one that no later
-	// change is known to help.
-	nudge = 15 * time.Minute
-)
-
-// acceptableWindows lists up to limit windows of a flexible request that a pool and the
-// limits accept; none is *RefusedError.
-func acceptableWindows(tx *groupTx, p *poolTx, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
-	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
-	left := req.Range
-	left.StartNotEarlierThan = latestOf(left.StartNotEarlierThan, tx.now())
-	var found []Recommendation
-	var last verdict
-	for range triedWindows {
-		iv, _, ok := p.places.FindRange(shape, left, nil)
-		if !ok || len(found) == limit {
-			break
-		}
-		iv, d, err := shrinkToFit(tx, p, h, req, iv)
-		if err != nil {
-			return nil, err
-		}
-		if last = d; d.Accepted() {
-			found = append(found, Recommendation{PoolID: p.Pool.ID, Shape: shape, Window: iv, Cost: d.Cost})
-			left.StartNotEarlierThan = iv.End
-			continue
-		}
-		left.StartNotEarlierThan = h.changeAfter(iv.Start)
-	}
-	if len(found) > 0 {
-		return found, nil
-	}
-	if last.Accepted() { // the calendar had no window at all: say what stands in the way of the first
-		first := calendar.Interval{Start: left.StartNotEarlierThan,
-			End: left.StartNotEarlierThan.Add(max(left.MinDuration, time.Second))}
-		var err error
-		if _, last, err = judgeWindow(tx, p, h, req, first); err != nil {
-			return nil, err
-		}
-	}
-	return nil, refuseRequest(tx, p, h.org.ID, "reservation", last)
-}
-
-// shrinkToFit decides on a window, and on the shortest one that starts with it if the
-// whole of it is refused: limits may bind where the calendar does not.
-func shrinkToFit(tx *groupTx, p *poolTx, h *holding, req ReserveRequest,
-	iv calendar.Interval) (calendar.Interval, verdict, error) {
-	_, d, err := judgeWindow(tx, p, h, req, iv)
-	short := calendar.Interval{Start: iv.Start, End: latestOf(iv.Start.Add(req.Range.MinDuration),
-		req.Range.EndNotEarlierThan)}
-	if err != nil || d.Accepted() || !short.Valid() || !short.End.Before(iv.End) {
-		return iv, d, err
-	}
-	_, shorter, err := judgeWindow(tx, p, h, req, short)
-	if shorter.Accepted() {
-		return short, shorter, err
-	}
-	return iv, d, err
-}
-
-// changeAfter is the first instant after t at which what the organization holds
-// changes; without one, a little later.
-func (h *holding) changeAfter(t time.Time) time.Time {
-	if next, ok := h.commitments.All.Next(t); ok && next.Before(t.Add(24*time.Hour)) {
-		return next
-	}
-	return t.Add(nudge)
-}
-
-// judgeWindow decides on one window of a request as Reserve would.
-func judgeWindow(tx *groupTx, p *poolTx, h *holding, req ReserveRequest,
-	w calendar.Interval) (reservation.Reservation, verdict, error) {
-	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
-	req.Window = w
-	if req.id == "" {
-		req.id = ids.Reservation // it is only looked at
-	}
-	return decideReservation(tx, p, h, newReservation(tx, p, h.org, req, shape))
-}
-
-func latestOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

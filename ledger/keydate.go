@@ -10,9 +10,9 @@ import (
 // kept. Sent again later, it would be done again.
 const KeepAnswers = 7 * 24 * time.Hour
 
-// isLapsed reports whether the key says itself that it was made before the oldest
+// IsLapsed reports whether the key says itself that it was made before the oldest
 // answer that is kept: nobody can tell any more whether it came before.
-func (o Once) isLapsed(now time.Time) bool {
+func (o Once) IsLapsed(now time.Time) bool {
 	made, ok := keyDate(o.Key)
 	return ok && made.Before(now.Add(-KeepAnswers))
 }

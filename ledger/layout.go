@@ -7,14 +7,14 @@ import (
 	"github.com/forewarm/forewarm/core/phrase"
 )
 
-// layOut checks how many GPUs a request names and how they are to lie on nodes,
+// LayOut checks how many GPUs a request names and how they are to lie on nodes,
 // and returns their number, which the layout may give.
-func layOut(gpus int, l capacity.Layout) (int, error) {
+func LayOut(gpus int, l capacity.Layout) (int, error) {
 	switch {
 	case l.Nodes < 0 || l.Nodes > MaxGPUs:
 		return 0, &InvalidError{Field: "nodes", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
-	case l.PerNode < 0 || l.PerNode > maxPerNode:
-		return 0, &InvalidError{Field: "gpus_per_node", Rule: fmt.Sprintf("must be between 1 and %d", maxPerNode)}
+	case l.PerNode < 0 || l.PerNode > MaxPerNode:
+		return 0, &InvalidError{Field: "gpus_per_node", Rule: fmt.Sprintf("must be between 1 and %d", MaxPerNode)}
 	}
 	if gpus == 0 {
 		gpus = l.Nodes * l.PerNode
@@ -22,10 +22,10 @@ func layOut(gpus int, l capacity.Layout) (int, error) {
 	if gpus < 1 || gpus > MaxGPUs {
 		return 0, &InvalidError{Field: "gpus", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
 	}
-	if _, ok := l.Shape(gpus, maxPerNode); ok {
+	if _, ok := l.Shape(gpus, MaxPerNode); ok {
 		return gpus, nil
 	}
-	if _, ok := (capacity.Layout{Nodes: l.Nodes, PerNode: l.PerNode}).Shape(gpus, maxPerNode); ok {
+	if _, ok := (capacity.Layout{Nodes: l.Nodes, PerNode: l.PerNode}).Shape(gpus, MaxPerNode); ok {
 		return 0, &InvalidError{Field: "spread", Rule: fmt.Sprintf("cannot be even: %s cannot be parted evenly so",
 			describeLayout(gpus, l)),
 			Fix: "leave spread out, and the last node has fewer, or name a number of GPUs that can be parted"}

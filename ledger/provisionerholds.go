@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -24,28 +22,4 @@ func (e *ProvisionerHeldError) Error() string {
 	return fmt.Sprintf("provisioner %q serves the worker on %s, and one worker at a time: what it knows of its "+
 		"machines is in that worker's data directory",
 		e.Name, e.Host)
-}
-
-// HoldProvisioner has a provisioner serve one worker alone for a while from now.
-// Repeated by the same holder, it prolongs the hold. *ProvisionerHeldError: another
-// holds it.
-func (l Fleet) HoldProvisioner(ctx context.Context, h ProvisionerHold, lasts time.Duration) error {
-	return l.store.InTx(ctx, func(tx Tx) error {
-		h.Until = tx.Now().Add(lasts)
-		now, err := tx.HoldProvisioner(h)
-		if err == nil && now.Holder != h.Holder {
-			err = &ProvisionerHeldError{now}
-		}
-		return err
-	})
-}
-
-// ReleaseProvisioner ends a hold at once, so that the next worker need not wait for
-// its end. Of one that another has it changes nothing.
-func (l Fleet) ReleaseProvisioner(ctx context.Context, h ProvisionerHold) error {
-	err := l.HoldProvisioner(ctx, h, 0)
-	if _, held := errors.AsType[*ProvisionerHeldError](err); held {
-		return nil
-	}
-	return err
 }

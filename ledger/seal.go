@@ -53,22 +53,22 @@ func ParseAnchor(text string) (Anchor, error) {
 	return Anchor{Number: n, MAC: mac}, nil
 }
 
-// isOf reports whether the anchor is this seal's.
-func (a Anchor) isOf(s Seal) bool { return s.Anchor() == fmt.Sprintf("%d:%s", a.Number, a.MAC) }
+// IsOf reports whether the anchor is this seal's.
+func (a Anchor) IsOf(s Seal) bool { return s.Anchor() == fmt.Sprintf("%d:%s", a.Number, a.MAC) }
 
 // SealKey makes and checks seals. Whoever has it can forge them; it is not in the
 // database. The zero value seals nothing.
-type SealKey struct{ id, key string }
+type SealKey struct{ ID, key string }
 
 // NewSealKey returns the key of 32 bytes or more of secret material.
 func NewSealKey(material []byte) SealKey {
 	k := SealKey{key: string(material)}
-	k.id = hex.EncodeToString(k.keyedHash(labelID).Sum(nil)[:8])
+	k.ID = hex.EncodeToString(k.keyedHash(labelID).Sum(nil)[:8])
 	return k
 }
 
 // String hides the key.
-func (k SealKey) String() string { return "seal key " + k.id }
+func (k SealKey) String() string { return "seal key " + k.ID }
 
 // GoString hides the key.
 func (k SealKey) GoString() string { return k.String() }
@@ -115,9 +115,9 @@ func appendText(b []byte, text string) []byte {
 // tagSize is how much of an event's hash is kept: half, as RFC 2104 allows.
 const tagSize = sha256.Size / 2
 
-type tag [tagSize]byte
+type Tag [tagSize]byte
 
-func (k SealKey) tagEvent(format int, e Event) (t tag, err error) {
+func (k SealKey) TagEvent(format int, e Event) (t Tag, err error) {
 	b, err := canonicalEvent(format, e)
 	if err != nil {
 		return t, err
@@ -128,35 +128,35 @@ func (k SealKey) tagEvent(format int, e Event) (t tag, err error) {
 	return t, nil
 }
 
-// tagged is what a seal knows of one event.
-type tagged struct {
-	seq int64
-	tag tag
+// Tagged is what a seal knows of one event.
+type Tagged struct {
+	Seq int64
+	Tag Tag
 }
 
 // appendTag adds an event: how much larger its number is than the one before, and
 // its tag.
-func appendTag(b []byte, before int64, t tagged) []byte {
-	return append(binary.AppendUvarint(b, uint64(t.seq-before)), t.tag[:]...) //nolint:gosec // numbers grow
+func appendTag(b []byte, before int64, t Tagged) []byte {
+	return append(binary.AppendUvarint(b, uint64(t.Seq-before)), t.Tag[:]...) //nolint:gosec // numbers grow
 }
 
-// readTags reads them again.
-func (s Seal) readTags(before int64) ([]tagged, error) {
-	var list []tagged
+// ReadTags reads them again.
+func (s Seal) ReadTags(before int64) ([]Tagged, error) {
+	var list []Tagged
 	for b := s.Tags; len(b) > 0; {
 		step, n := binary.Uvarint(b)
 		if n <= 0 || step == 0 || len(b) < n+tagSize {
 			return nil, errors.New("its tags cannot be read")
 		}
 		before += int64(step) //nolint:gosec // the mac was right
-		list = append(list, tagged{seq: before, tag: tag(b[n : n+tagSize])})
+		list = append(list, Tagged{Seq: before, Tag: Tag(b[n : n+tagSize])})
 		b = b[n+tagSize:]
 	}
 	return list, nil
 }
 
-// sealMAC binds a seal to all that it says and to the seal before.
-func (k SealKey) sealMAC(before, s Seal) []byte {
+// SealMAC binds a seal to all that it says and to the seal before.
+func (k SealKey) SealMAC(before, s Seal) []byte {
 	h := k.keyedHash(labelSeal)
 	var b []byte
 	for _, n := range []int64{int64(s.Format), s.Number, s.First, s.Last, int64(s.Count), s.SealedAt.UnixMicro()} {
@@ -169,22 +169,22 @@ func (k SealKey) sealMAC(before, s Seal) []byte {
 	return h.Sum(nil)
 }
 
-// makeSeal makes the seal after another, of one or more events in their order.
-func (k SealKey) makeSeal(before Seal, events []Event, now time.Time) (Seal, error) {
+// MakeSeal makes the seal after another, of one or more events in their order.
+func (k SealKey) MakeSeal(before Seal, events []Event, now time.Time) (Seal, error) {
 	s := Seal{
-		Number: before.Number + 1, Format: sealFormat, KeyID: k.id, SealedAt: now,
+		Number: before.Number + 1, Format: sealFormat, KeyID: k.ID, SealedAt: now,
 		First: events[0].Seq, Last: events[len(events)-1].Seq, Count: len(events),
 	}
 	last := before.Last
 	for _, e := range events {
-		t, err := k.tagEvent(s.Format, e)
+		t, err := k.TagEvent(s.Format, e)
 		if err != nil {
 			return s, err
 		}
-		s.Tags = appendTag(s.Tags, last, tagged{e.Seq, t})
+		s.Tags = appendTag(s.Tags, last, Tagged{e.Seq, t})
 		last = e.Seq
 	}
-	s.MAC = k.sealMAC(before, s)
+	s.MAC = k.SealMAC(before, s)
 	return s, nil
 }
 

@@ -14,13 +14,8 @@ import (
 // where Config.TenantsSeeNodes is set it sees all nodes and devices, and still not
 // whose they are. The zero Sight sees nothing.
 type Sight struct {
-	scope Scope
-	open  bool
-}
-
-// Sight returns what a scope sees of nodes.
-func (l Reporting) Sight(s Scope) Sight {
-	return Sight{scope: s, open: s.All || l.cfg.TenantsSeeNodes && s.OrganizationID != ""}
+	Scope Scope
+	Open  bool
 }
 
 // Place is one slot of a pool.
@@ -31,7 +26,7 @@ type Place struct {
 
 // Nodes lists the nodes that are seen.
 func (s Sight) Nodes(r Reader, f NodeFilter, p Page) ([]node.Node, error) {
-	if s.open {
+	if s.Open {
 		return r.Nodes(f, p)
 	}
 	places, err := s.seenPlaces(r)
@@ -45,7 +40,7 @@ func (s Sight) Nodes(r Reader, f NodeFilter, p Page) ([]node.Node, error) {
 // Node reads a node that is seen; any other is ErrNotFound.
 func (s Sight) Node(r Reader, id string) (node.Node, error) {
 	n, err := r.Node(id)
-	if err != nil || s.open {
+	if err != nil || s.Open {
 		return n, err
 	}
 	places, err := s.seenPlaces(r)
@@ -63,12 +58,12 @@ func (s Sight) Node(r Reader, id string) (node.Node, error) {
 func (s Sight) Devices(p PoolState, now time.Time) []Device {
 	var out []Device
 	for _, d := range p.Devices(now) {
-		own := s.scope.All || d.Holder != nil && s.scope.OrganizationID != "" &&
-			d.Holder.OrganizationID == s.scope.OrganizationID
+		own := s.Scope.All || d.Holder != nil && s.Scope.OrganizationID != "" &&
+			d.Holder.OrganizationID == s.Scope.OrganizationID
 		if !own {
 			d.Holder = nil
 		}
-		if own || s.open {
+		if own || s.Open {
 			out = append(out, d)
 		}
 	}
@@ -79,14 +74,14 @@ func (s Sight) Devices(p PoolState, now time.Time) []Device {
 func (s Sight) seenPlaces(r Reader) ([]Place, error) {
 	var out []Place
 	held, err := pagesOf(func(p Page) ([]booked, error) {
-		list, err := r.Allocations(s.scope, BookingFilter{Live: true}, p)
+		list, err := r.Allocations(s.Scope, BookingFilter{Live: true}, p)
 		return bookedOf(list, func(i int) booked { return booked{list[i].ID, list[i].PoolID, list[i].Slots} }), err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading what is held: %w", err)
 	}
 	promised, err := pagesOf(func(p Page) ([]booked, error) {
-		list, err := r.Reservations(s.scope, BookingFilter{Live: true}, p)
+		list, err := r.Reservations(s.Scope, BookingFilter{Live: true}, p)
 		return bookedOf(list, func(i int) booked {
 			if !list[i].Placed() {
 				return booked{id: list[i].ID}

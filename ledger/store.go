@@ -217,8 +217,8 @@ type Rows struct {
 	Pools         []string
 }
 
-// add names those of an Opening too.
-func (r *Rows) add(o LockRequest) {
+// Add names those of an Opening too.
+func (r *Rows) Add(o LockRequest) {
 	r.Organizations = append(r.Organizations, o.Organizations...)
 	r.Pools = append(r.Pools, o.Pools...)
 }

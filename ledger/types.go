@@ -98,9 +98,9 @@ type Pool struct {
 	Version           int
 }
 
-// asPlanned returns the pool as its planner sees it when a node is asked for now: with
+// AsPlanned returns the pool as its planner sees it when a node is asked for now: with
 // the boots and the supply of the source that it would be asked of.
-func (p Pool) asPlanned(now time.Time) Pool {
+func (p Pool) AsPlanned(now time.Time) Pool {
 	_, p.Learned = p.Choose(p.Pool, now.Add(p.Boot.P95()), now)
 	return p
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server"
 )
 
@@ -158,7 +159,7 @@ func TestForecastsHoldNoWords(t *testing.T) {
 func TestAKeyRecordsSoManyForecastsADay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) {
-		c.Ledger = ledger.New(c.Ledger.Store(), ids.UUID{}, ledger.Config{ForecastsPerDay: 1})
+		c.Ledger = verbs.New(c.Ledger.Store(), ids.UUID{}, ledger.Config{ForecastsPerDay: 1})
 	})
 	w.createPool()
 	w.createAgentKey("bot")

@@ -11,7 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/forewarm/forewarm/internal/clock"
-	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/api"
 )
 
@@ -24,7 +24,7 @@ const (
 // OpenAPI returns the description of the API in YAML, made from the code's
 // types. contract/openapi.yaml is this text.
 func OpenAPI() ([]byte, error) {
-	doc, _ := api.Register(newEngine(), api.Config{Ledger: &ledger.Ledger{}, Clock: clock.System{},
+	doc, _ := api.Register(newEngine(), api.Config{Ledger: &verbs.Ledger{}, Clock: clock.System{},
 		Beside: systemOperations()})
 	return doc.YAML()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server"
 )
 
@@ -28,7 +29,7 @@ func inFile(t *testing.T, change ...func(*server.Config)) (*world, *sql.DB) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.NoError(t, store.Migrate(t.Context()))
-	change = append(change, func(c *server.Config) { c.Ledger = ledger.New(store, &ids.Sequence{}, ledger.Config{}) })
+	change = append(change, func(c *server.Config) { c.Ledger = verbs.New(store, &ids.Sequence{}, ledger.Config{}) })
 	w := newWorld(t, change...)
 	other, err := sql.Open("sqlite", path)
 	require.NoError(t, err)
@@ -75,9 +76,9 @@ func TestReadyMeansThatItCanWrite(t *testing.T) {
 func TestTheJournalIsVerified(t *testing.T) {
 	t.Parallel()
 	seals := ledger.NewSealKey([]byte("a key of thirty-two bytes or more"))
-	var l *ledger.Ledger
+	var l *verbs.Ledger
 	w := newWorld(t, func(c *server.Config) {
-		c.Ledger = ledger.New(c.Ledger.Store(), &ids.UUID{}, ledger.Config{Seals: seals})
+		c.Ledger = verbs.New(c.Ledger.Store(), &ids.UUID{}, ledger.Config{Seals: seals})
 		l = c.Ledger
 	})
 	for i := range 3 {
@@ -104,7 +105,7 @@ func TestTheJournalIsVerified(t *testing.T) {
 }
 
 // sealJournal runs the task that seals.
-func sealJournal(t *testing.T, l *ledger.Ledger) {
+func sealJournal(t *testing.T, l *verbs.Ledger) {
 	t.Helper()
 	require.NoError(t, l.EnsureSweep(t.Context(), "sim"))
 	for {

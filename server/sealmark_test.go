@@ -13,6 +13,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server"
 )
 
@@ -31,7 +32,7 @@ func TestSealsThatAreGoneAreMissed(t *testing.T) {
 	memory, metrics := &notes{}, prometheus.NewRegistry()
 	w := newWorld(t, func(c *server.Config) {
 		key := ledger.NewSealKey([]byte("a key of thirty-two bytes or more"))
-		c.Ledger = ledger.New(c.Ledger.Store(), &ids.UUID{}, ledger.Config{Seals: key, SealMemory: memory})
+		c.Ledger = verbs.New(c.Ledger.Store(), &ids.UUID{}, ledger.Config{Seals: key, SealMemory: memory})
 		var err error
 		c.Metric, err = obs.NewMetrics(metrics)
 		require.NoError(t, err)

@@ -34,6 +34,7 @@ import (
 	"github.com/forewarm/forewarm/internal/keys"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/api"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/events"
@@ -43,7 +44,7 @@ import (
 // Config is what a server works with. Ledger and Peppers are required; the rest
 // has defaults.
 type Config struct {
-	Ledger *ledger.Ledger
+	Ledger *verbs.Ledger
 	Clock  clock.Clock         // nil: the machine's
 	Logger *slog.Logger        // nil: none
 	IDs    ids.Source          // of requests; nil: random

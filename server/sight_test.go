@@ -12,6 +12,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server"
 )
 
@@ -130,7 +131,7 @@ func TestABookingShowsItsNode(t *testing.T) {
 func TestTenantsMaySeeAllNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) {
-		c.Ledger = ledger.New(c.Ledger.Store(), ids.UUID{}, ledger.Config{TenantsSeeNodes: true})
+		c.Ledger = verbs.New(c.Ledger.Store(), ids.UUID{}, ledger.Config{TenantsSeeNodes: true})
 	})
 	ours, theirs := w.shareNode()
 	nodes := ask[contract.List[contract.Node]](w, "member", http.MethodGet, "/v1/nodes", "").Items

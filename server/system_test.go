@@ -15,6 +15,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server"
 )
 
@@ -204,7 +205,7 @@ func (away) Read(context.Context, func(ledger.Reader) error) error {
 func TestAMissingDatabaseIsNoFailedAuthentication(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) {
-		c.Ledger = ledger.New(away{c.Ledger.Store()}, &ids.Sequence{}, ledger.Config{})
+		c.Ledger = verbs.New(away{c.Ledger.Store()}, &ids.Sequence{}, ledger.Config{})
 	})
 	p := w.refuse("root", http.MethodGet, "/v1/pools", "")
 	require.Equal(t, contract.CodeUnavailable, p.Code)

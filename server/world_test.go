@@ -27,6 +27,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server"
 	"github.com/forewarm/forewarm/server/auth"
 )
@@ -37,7 +38,7 @@ var begin = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC) // a Monday
 type world struct {
 	t      *testing.T
 	clock  *clock.Manual
-	ledger *ledger.Ledger
+	ledger *verbs.Ledger
 	server *server.Server
 	// handler is the server, compared with its description at every exchange.
 	handler http.Handler
@@ -61,7 +62,7 @@ func newWorld(t *testing.T, change ...func(*server.Config)) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.NoError(t, store.Migrate(t.Context()))
-	w.ledger = ledger.New(store, &ids.Sequence{}, ledger.Config{})
+	w.ledger = verbs.New(store, &ids.Sequence{}, ledger.Config{})
 	pepper, err := keys.ParsePepper("1:" + strings.Repeat("5a", 32))
 	require.NoError(t, err)
 	cfg := server.Config{

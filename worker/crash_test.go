@@ -16,6 +16,7 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
 )
@@ -164,7 +165,7 @@ func (m mortalCloud) Renew(ctx context.Context, id string, until time.Time) erro
 func (w *world) startMortal(d *death) {
 	w.t.Helper()
 	w.death = d
-	p := parts{ledger: ledger.New(mortalStore{w.store, d}, w.ids, w.config), cloud: mortalCloud{w.cloud, d}}
+	p := parts{ledger: verbs.New(mortalStore{w.store, d}, w.ids, w.config), cloud: mortalCloud{w.cloud, d}}
 	if w.spare != nil {
 		p.spare = mortalCloud{w.spare, d}
 	}

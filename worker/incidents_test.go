@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
 	"github.com/forewarm/forewarm/worker/queue/memqueue"
@@ -95,7 +96,7 @@ func TestIncident02WriteConflictAfterCreateLosesNoID(t *testing.T) {
 			w := newWorld(t)
 			left := 0
 			w.start(parts{
-				ledger: ledger.New(conflicted{w.store, &left}, w.ids, w.config),
+				ledger: verbs.New(conflicted{w.store, &left}, w.ids, w.config),
 				cloud:  hooked{Provisioner: w.cloud, after: times(1, func() { left = conflicts })},
 			})
 			a := w.ask()
@@ -203,7 +204,7 @@ func TestIncident06ABurstLeaksNothing(t *testing.T) {
 func (w *world) dies() (*death, parts) {
 	d := &death{}
 	cloud := hooked{Provisioner: mortalCloud{w.cloud, d}, before: times(1, d.now)}
-	return d, parts{ledger: ledger.New(mortalStore{w.store, d}, w.ids, w.config), cloud: cloud}
+	return d, parts{ledger: verbs.New(mortalStore{w.store, d}, w.ids, w.config), cloud: cloud}
 }
 
 // paperclipinc/karpenter-provider-hetzner#53: the leader was lost between create and write; the

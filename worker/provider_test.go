@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
 )
@@ -57,7 +58,7 @@ func held(t *testing.T) (*world, allocation.Allocation) {
 	t.Helper()
 	w := newWorld(t)
 	w.config = ledger.Config{}
-	w.ledger = ledger.New(w.store, w.ids, w.config)
+	w.ledger = verbs.New(w.store, w.ids, w.config)
 	w.start(parts{})
 	a, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Hour})
 	require.NoError(t, err)

@@ -26,6 +26,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
 	"github.com/forewarm/forewarm/worker"
@@ -43,7 +44,7 @@ type world struct {
 	clock  *clock.Manual
 	ids    ids.Source // boot times depend on it: the same life is the same again
 	store  ledger.Store
-	ledger *ledger.Ledger
+	ledger *verbs.Ledger
 	cloud  *sim.Cloud
 	spare  *sim.Cloud // the pool's second source; nil: it has none
 	config ledger.Config
@@ -127,7 +128,7 @@ func (w *world) open(url string) {
 	w.t.Cleanup(func() { require.NoError(w.t, store.Close()) })
 	require.NoError(w.t, store.Migrate(w.t.Context()))
 	w.config = cmp.Or(w.config, quick())
-	w.store, w.ledger = store, ledger.New(store, w.ids, w.config)
+	w.store, w.ledger = store, verbs.New(store, w.ids, w.config)
 }
 
 // reopen returns the same world as a new process finds it.
@@ -175,7 +176,7 @@ func (w *world) alternates() []capacity.Alternate {
 
 // parts are what a worker is made of; nil fields are the world's own.
 type parts struct {
-	ledger       *ledger.Ledger
+	ledger       *verbs.Ledger
 	queue        queue.Queue
 	cloud, spare provisioners.Provisioner
 }

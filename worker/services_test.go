@@ -29,6 +29,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
 	"github.com/forewarm/forewarm/worker"
@@ -55,7 +56,7 @@ func brisk(t *testing.T, nodes int) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.NoError(t, store.Migrate(t.Context()))
-	w.store, w.ledger = store, ledger.New(store, w.ids, cfg)
+	w.store, w.ledger = store, verbs.New(store, w.ids, cfg)
 	offer := cloudConfig().Offers[0]
 	offer.Boot = sim.Boot{P50: 400 * time.Millisecond, P95: time.Second}
 	w.cloud, err = sim.New(sim.Config{Name: "sim", Seed: 7, Terminating: 200 * time.Millisecond,
@@ -167,7 +168,7 @@ func TestTrapCRedisEmptiedAllTheTime(t *testing.T) {
 	const nodes = 30
 	w := brisk(t, nodes)
 	dying := &death{at: 60}
-	w.employ(parts{ledger: ledger.New(mortalStore{w.store, dying}, w.ids, ledger.Config{}),
+	w.employ(parts{ledger: verbs.New(mortalStore{w.store, dying}, w.ids, ledger.Config{}),
 		cloud: mortalCloud{w.cloud, dying}})
 	flush(t)
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/worker/queue"
 	"github.com/forewarm/forewarm/worker/reconcile"
@@ -26,7 +27,7 @@ import (
 // single goroutine, with Step.
 type Worker struct {
 	cfg     Config
-	ledger  *ledger.Ledger
+	ledger  *verbs.Ledger
 	queue   queue.Queue
 	relay   *relay.Relay
 	tasks   *tasks.Runner
@@ -42,7 +43,7 @@ type Worker struct {
 
 // New wires a worker of the ledger, the queue and the provisioners. It fails on
 // a bad config. The queue stays the caller's to close, after Run has returned.
-func New(l *ledger.Ledger, q queue.Queue, provs []provisioners.Provisioner, cfg Config) (*Worker, error) {
+func New(l *verbs.Ledger, q queue.Queue, provs []provisioners.Provisioner, cfg Config) (*Worker, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configuring the worker: %w", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 )
 
@@ -61,7 +62,7 @@ func (i *Installation) furnish(ctx context.Context, boot time.Duration) error {
 	return errors.Join(i.fill(ctx, store, l, boot), store.Close())
 }
 
-func (i *Installation) fill(ctx context.Context, store *sqlledger.Store, l *ledger.Ledger, boot time.Duration) error {
+func (i *Installation) fill(ctx context.Context, store *sqlledger.Store, l *verbs.Ledger, boot time.Duration) error {
 	if err := store.Migrate(ctx); err != nil {
 		return fmt.Errorf("migrating: %w", err)
 	}
@@ -103,10 +104,10 @@ func (i *Installation) fill(ctx context.Context, store *sqlledger.Store, l *ledg
 
 // openLedger opens the ledger as the forewarm command does. Processes on one
 // database differ in seed.
-func openLedger(ctx context.Context, database string, seed uint64) (*sqlledger.Store, *ledger.Ledger, error) {
+func openLedger(ctx context.Context, database string, seed uint64) (*sqlledger.Store, *verbs.Ledger, error) {
 	store, err := sqlledger.Open(ctx, sqlledger.Config{URL: database, Clock: clock.System{}, Seed: seed})
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening the ledger: %w", err)
 	}
-	return store, ledger.New(store, ids.UUID{}, ledger.Config{CheckEvery: 50 * time.Millisecond}), nil
+	return store, verbs.New(store, ids.UUID{}, ledger.Config{CheckEvery: 50 * time.Millisecond}), nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
 	"github.com/forewarm/forewarm/worker"
@@ -56,7 +57,7 @@ func (i *Installation) Warm(ctx context.Context, n int) (ids []string, err error
 	return ids, errors.Join(waited, <-ended)
 }
 
-func simulated(l *ledger.Ledger) (*worker.Worker, error) {
+func simulated(l *verbs.Ledger) (*worker.Worker, error) {
 	cloud, err := sim.New(sim.Config{Name: "sim", Seed: 1, Offers: []sim.Offer{{
 		Type: machine, Model: model, GPUs: PerNode, MemoryMiB: 81_920, Price: provisioners.Price(20 * money.USD),
 		Boot: sim.Boot{P50: bootTime, P95: bootTime, Min: bootTime},

@@ -25,6 +25,7 @@ import (
 	"github.com/forewarm/forewarm/internal/keys"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server"
 	"github.com/forewarm/forewarm/server/auth"
 )
@@ -64,7 +65,7 @@ func (w *home) serve() {
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, store.Close()) })
 	require.NoError(w.t, store.Migrate(ctx))
-	l := ledger.New(store, &ids.Sequence{}, ledger.Config{})
+	l := verbs.New(store, &ids.Sequence{}, ledger.Config{})
 	pepper, err := keys.ParsePepper("1:" + strings.Repeat("5a", 32))
 	require.NoError(w.t, err)
 	s, err := server.New(server.Config{Ledger: l, Clock: w.clock, Logger: slog.New(slog.DiscardHandler),

@@ -14,11 +14,14 @@ import (
 )
 
 // story is what a watcher of the demo sees, in this order, before and after the
-// demo is killed.
-var story = struct{ before, after []string }{
-	before: []string{
+// demo is killed. What the agent says of itself and what the journal tells of its
+// work come by different ways, so that either may be first.
+var story = struct{ agent, before, after []string }{
+	agent: []string{
 		`agent +read \d+ jobs of a synthetic history`,
 		`agent +keeps \d GPUs warm`,
+	},
+	before: []string{
 		`reservation +booked`,
 		`reservation +warming`,
 		`node +booting`,
@@ -34,11 +37,12 @@ var story = struct{ before, after []string }{
 }
 
 // The demo tells its whole story also when it is killed in the middle of a boot
-// and started again, well within three minutes.
+// and started again. A boot that takes uncommonly long comes too late for its sweep,
+// as real ones do: then the next sweep, two minutes later, finds its GPUs warm.
 func TestDemoStoryGoesOnAfterKill(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	limit := time.Now().Add(120*time.Second + slack)
+	limit := time.Now().Add(storyTime)
 	env := []string{"FOREWARM_DATA_DIR=" + h.dataDir()}
 	p := h.start(t, env, "up", "--demo", "--listen", "127.0.0.1:0")
 	key := h.awaitKey(t, p)
@@ -65,8 +69,8 @@ func TestDemoStoryGoesOnAfterKill(t *testing.T) {
 	require.Zero(t, p.stop(t, ending), p.errors.String())
 }
 
-// slack is what a slow, busy machine may be late by.
-const slack = 40 * time.Second
+// storyTime is for three sweeps, on a slow, busy machine.
+const storyTime = 7 * time.Minute
 
 func awaitStory(t *testing.T, p *process, steps []string, limit time.Time) {
 	t.Helper()

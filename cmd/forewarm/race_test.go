@@ -23,6 +23,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
 	"github.com/forewarm/forewarm/worker"
@@ -47,7 +48,7 @@ func TestTrapASQLite(t *testing.T) {
 
 // race is several servers with their workers over one database and one cloud.
 type race struct {
-	ledgers []*ledger.Ledger
+	ledgers []*verbs.Ledger
 	actor   ledger.Actor
 	pool    ledger.Pool
 }
@@ -92,7 +93,7 @@ func newRace(t *testing.T, url string) *race {
 		if i == 0 {
 			require.NoError(t, store.Migrate(t.Context()))
 		}
-		r.ledgers = append(r.ledgers, ledger.New(store, ids.UUID{}, quick))
+		r.ledgers = append(r.ledgers, verbs.New(store, ids.UUID{}, quick))
 	}
 	r.createPool(t)
 	r.startWorkers(t, cloud)

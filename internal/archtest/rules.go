@@ -1,5 +1,7 @@
 package archtest
 
+import "slices"
+
 // Rules is the whole set. The zero value forbids nothing but packages that no
 // boundary names.
 type Rules struct {
@@ -61,7 +63,7 @@ type CallBan struct {
 // House returns the rules of this repository.
 func House() Rules {
 	return Rules{
-		Boundaries: append(coreBoundaries(), boundaries...),
+		Boundaries: slices.Concat(coreBoundaries(), ledgerBoundaries(), boundaries),
 		Bans:       bans,
 		Closures:   closures,
 		Calls:      calls,
@@ -88,6 +90,31 @@ func coreBoundaries() []Boundary {
 	var earlier []string
 	for _, group := range coreOrder {
 		all = append(all, Boundary{Rule: "D1", Of: group, Own: earlier, StdOnly: true, Why: whyCore})
+		earlier = append(append([]string{}, earlier...), group...)
+	}
+	return all
+}
+
+// ledgerOrder is the order in which the ledger's verbs are built.
+var ledgerOrder = [][]string{
+	{"ledger"},
+	{"ledger/internal/txn"},
+	{"ledger/internal/journal", "ledger/internal/tenancy"},
+	{"ledger/internal/booking"},
+	{"ledger/internal/fleet", "ledger/internal/wait", "ledger/internal/measure"},
+	{"ledger/internal/work", "ledger/internal/preview"},
+	{"ledger/internal/report", "ledger/internal/setup"},
+	{"ledger/verbs"},
+}
+
+const whyLedger = "a noun's verbs know the nouns below theirs, and none knows who asks: no HTTP, queue, provider or " +
+	"SQL; a new package of verbs takes its place in ledgerOrder"
+
+func ledgerBoundaries() []Boundary {
+	var all []Boundary
+	earlier := []string{"ledger/recurrence", "core/...", "internal/clock", "internal/ids", "internal/keys"}
+	for _, group := range ledgerOrder {
+		all = append(all, Boundary{Rule: "D3", Of: group, Own: earlier, StdOnly: true, Why: whyLedger})
 		earlier = append(append([]string{}, earlier...), group...)
 	}
 	return all

@@ -21,6 +21,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/ledgermetrics"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 var begin = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
@@ -117,7 +118,7 @@ func levels(t *testing.T, c prometheus.Collector) map[string]float64 {
 func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l := ledger.New(w.store, &ids.Sequence{}, ledger.Config{})
+	l := verbs.New(w.store, &ids.Sequence{}, ledger.Config{})
 	_, err := l.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 12}, ledger.Key{Name: "first key", Hash: []byte("h")})
 	require.NoError(t, err)
 	var org ledger.Organization
@@ -175,7 +176,7 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 func TestBookedGPUsAreNotFree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l := ledger.New(w.store, &ids.Sequence{}, ledger.Config{})
+	l := verbs.New(w.store, &ids.Sequence{}, ledger.Config{})
 	_, err := l.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 12}, ledger.Key{Name: "first key", Hash: []byte("h")})
 	require.NoError(t, err)
 	var actor ledger.Actor

@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // sealedJournal is a ledger whose journal is sealed, with a way to change rows
@@ -18,7 +19,7 @@ import (
 type sealedJournal struct {
 	*testing.T
 	store *sqlledger.Store
-	l     *ledger.Ledger
+	l     *verbs.Ledger
 }
 
 func newSealed(t *testing.T, store *sqlledger.Store) sealedJournal {
@@ -48,8 +49,8 @@ func (s sealedJournal) eventNumbers(after int64) (list []int64) {
 }
 
 // ledgerWithKey returns a ledger over the same rows with another key.
-func (s sealedJournal) ledgerWithKey(key string) *ledger.Ledger {
-	return ledger.New(s.store, &ids.UUID{}, ledger.Config{Seals: ledger.NewSealKey([]byte(key))})
+func (s sealedJournal) ledgerWithKey(key string) *verbs.Ledger {
+	return verbs.New(s.store, &ids.UUID{}, ledger.Config{Seals: ledger.NewSealKey([]byte(key))})
 }
 
 // addEvents adds n events.
@@ -122,7 +123,7 @@ func (s sealedJournal) sealTask() (task ledger.Task) {
 }
 
 // verifyAll reads the whole journal.
-func (s sealedJournal) verifyAll(l *ledger.Ledger, known string) ledger.Audit {
+func (s sealedJournal) verifyAll(l *verbs.Ledger, known string) ledger.Audit {
 	s.Helper()
 	anchor, err := ledger.ParseAnchor(known)
 	require.NoError(s, err)

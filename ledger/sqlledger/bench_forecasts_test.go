@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // BenchmarkForecasts records and closes whole batches through the verbs, and reads
@@ -20,7 +21,7 @@ func BenchmarkForecasts(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			store := open(b)
 			saveTenantAndPool(b, store)
-			book := ledger.New(store, ids.UUID{}, ledger.Config{ForecastsPerDay: 1 << 30})
+			book := verbs.New(store, ids.UUID{}, ledger.Config{ForecastsPerDay: 1 << 30})
 			agent := ledger.Actor{KeyID: "key_1", Kind: ledger.AgentKey, OrganizationID: "org_1", Role: ledger.Member}
 			var said []ledger.Forecast
 			var seen []ledger.ForecastClosing

@@ -15,6 +15,7 @@ import (
 	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // TestSendersInManyProcesses: the same forecasts and outcomes are sent at once to
@@ -37,11 +38,11 @@ func TestSendersInManyProcesses(t *testing.T) {
 		}
 		said, seen = append(said, f), append(seen, ledger.ForecastClosing{ID: f.ID, GPUs: i % 3, CountedAt: f.End})
 	}
-	ledgers := make([]*ledger.Ledger, senders)
+	ledgers := make([]*verbs.Ledger, senders)
 	for i := range ledgers {
-		ledgers[i] = ledger.New(openInstance(t, address), ids.UUID{}, ledger.Config{})
+		ledgers[i] = verbs.New(openInstance(t, address), ids.UUID{}, ledger.Config{})
 	}
-	atOnce := func(send func(l *ledger.Ledger, order []int) (int, error)) {
+	atOnce := func(send func(l *verbs.Ledger, order []int) (int, error)) {
 		var group sync.WaitGroup
 		var counts [senders]int
 		var errs [senders]error
@@ -57,10 +58,10 @@ func TestSendersInManyProcesses(t *testing.T) {
 		}
 		require.Equal(t, n, sum)
 	}
-	atOnce(func(l *ledger.Ledger, order []int) (int, error) {
+	atOnce(func(l *verbs.Ledger, order []int) (int, error) {
 		return l.RecordForecasts(t.Context(), actor, inOrder(said, order))
 	})
-	atOnce(func(l *ledger.Ledger, order []int) (int, error) {
+	atOnce(func(l *verbs.Ledger, order []int) (int, error) {
 		return l.CloseForecasts(t.Context(), actor, inOrder(seen, order))
 	})
 	said[7].Said.Any, seen[7].GPUs = 0.75, 9

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // TestTwinsGetOneAnswer: two requests with one idempotency key run at the same time
@@ -24,14 +25,14 @@ func TestTwinsGetOneAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := openPostgres(t)
-			here, there := ledger.New(store, &ids.Sequence{}, ledger.Config{}),
-				ledger.New(store, &ids.Sequence{}, ledger.Config{})
+			here, there := verbs.New(store, &ids.Sequence{}, ledger.Config{}),
+				verbs.New(store, &ids.Sequence{}, ledger.Config{})
 			actor, same := ledger.Actor{OrganizationID: "org_1"},
 				ledger.Once{Route: "r", Key: "k", Hash: []byte("body")}
 			firstIsIn, secondIsIn, firstIsOver := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			go func() {
 				_, _, _, err := there.Once(context.Background(), actor, same,
-					func(context.Context, *ledger.Ledger) (int, []byte, error) {
+					func(context.Context, *verbs.Ledger) (int, []byte, error) {
 						close(firstIsIn)
 						<-secondIsIn
 						return 201, []byte("first"), nil
@@ -40,7 +41,7 @@ func TestTwinsGetOneAnswer(t *testing.T) {
 			}()
 			<-firstIsIn
 			status, body, replayed, err := here.Once(t.Context(), actor, same,
-				func(context.Context, *ledger.Ledger) (int, []byte, error) {
+				func(context.Context, *verbs.Ledger) (int, []byte, error) {
 					close(secondIsIn)
 					if err := <-firstIsOver; err != nil {
 						return 0, nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // TestOperatorsCannotEndEachOther: in two processes operators end each other's keys
@@ -20,7 +21,7 @@ import (
 func TestOperatorsCannotEndEachOther(t *testing.T) {
 	t.Parallel()
 	store := openPostgres(t)
-	here, there := ledger.New(store, ids.UUID{}, ledger.Config{}), ledger.New(store, ids.UUID{}, ledger.Config{})
+	here, there := verbs.New(store, ids.UUID{}, ledger.Config{}), verbs.New(store, ids.UUID{}, ledger.Config{})
 	made, err := here.Bootstrap(t.Context(), "acme", quota.Limits{},
 		ledger.Key{ID: "op-0", Name: "first", Hash: []byte{1}})
 	require.NoError(t, err)
@@ -47,7 +48,7 @@ func TestOperatorsCannotEndEachOther(t *testing.T) {
 	}
 }
 
-func actorOf(t *testing.T, l *ledger.Ledger, keyID string) ledger.Actor {
+func actorOf(t *testing.T, l *verbs.Ledger, keyID string) ledger.Actor {
 	t.Helper()
 	c, err := l.Authenticate(t.Context(), keyID)
 	require.NoError(t, err)

@@ -18,11 +18,12 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // setUpSite returns the URL of a database with two pools and a tenant of each, and
 // a ledger over it.
-func setUpSite(t *testing.T) (address string, l *ledger.Ledger) {
+func setUpSite(t *testing.T) (address string, l *verbs.Ledger) {
 	t.Helper()
 	address = createDatabase(t)
 	store := openInstance(t, address)
@@ -38,11 +39,11 @@ func setUpSite(t *testing.T) (address string, l *ledger.Ledger) {
 		}})
 	}
 	require.NoError(t, saveChange(t, store, change))
-	return address, ledger.New(store, &ids.UUID{}, ledger.Config{})
+	return address, verbs.New(store, &ids.UUID{}, ledger.Config{})
 }
 
 // reserveGPU reserves a GPU in pool n for tenant n.
-func reserveGPU(ctx context.Context, l *ledger.Ledger, n, day int) error {
+func reserveGPU(ctx context.Context, l *verbs.Ledger, n, day int) error {
 	begin := time.Now().UTC().Truncate(time.Hour).AddDate(0, 0, 1+day)
 	actor := ledger.Actor{OrganizationID: fmt.Sprintf("org_%d", n), KeyID: "key_1", Kind: ledger.PersonKey,
 		Role: ledger.Member}

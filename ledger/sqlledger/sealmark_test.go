@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // sealMemory is what a process remembers beside the database.
@@ -36,8 +37,8 @@ func (n *sealMemory) Where() string { return n.at }
 
 // ledgerWithMemory returns the ledger of a process of the same installation with a
 // memory of its own.
-func (s sealedJournal) ledgerWithMemory(at string) *ledger.Ledger {
-	return ledger.New(s.store, &ids.UUID{},
+func (s sealedJournal) ledgerWithMemory(at string) *verbs.Ledger {
+	return verbs.New(s.store, &ids.UUID{},
 		ledger.Config{Seals: ledger.NewSealKey([]byte("a key of thirty-two bytes or more")),
 			SealMemory: &sealMemory{at: at}})
 }
@@ -58,7 +59,7 @@ func (s sealedJournal) trySeal() error {
 
 // awaitAcceptance waits until the acceptance can be read: transactions of other
 // tests may hold it back.
-func (s sealedJournal) awaitAcceptance(l *ledger.Ledger) {
+func (s sealedJournal) awaitAcceptance(l *verbs.Ledger) {
 	s.Helper()
 	require.Eventually(s, func() bool { return l.WatchSeals(s.Context()) == nil }, time.Minute, time.Millisecond)
 }

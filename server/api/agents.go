@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
@@ -29,7 +30,7 @@ var putAgentPlan = operation.Change[contract.AgentPlan, []ledger.WindowOutcome, 
 	Check: func(_ context.Context, v operation.Viewer, b *contract.AgentPlan) error {
 		return checkWindows(v.Now, b.Windows)
 	},
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 		b contract.AgentPlan) ([]ledger.WindowOutcome, error) {
 		return l.SetDemand(ctx, actor, decodeDemand(b))
 	},

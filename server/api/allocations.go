@@ -13,6 +13,7 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
@@ -50,7 +51,7 @@ var createAllocation = allocationChange[contract.AllocationCreate]{
 		Summary: "Get GPUs now, or a place to wait in"},
 	Plan: contract.PlanAllocate,
 	Lock: func(b contract.AllocationCreate) *ledger.LockHint { return poolLock(b.Pool) },
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 		b contract.AllocationCreate) (allocation.Allocation, error) {
 		return l.Allocate(ctx, actor, decodeAllocation(b))
 	},
@@ -277,7 +278,7 @@ func releaseAllocation(plan string, op operation.Operation) allocationChange[con
 	return allocationChange[contract.PlannedRelease]{
 		Operation: op, Plan: plan,
 		Lock: func(b contract.PlannedRelease) *ledger.LockHint { return &ledger.LockHint{Allocation: b.AllocationID} },
-		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+		Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 			b contract.PlannedRelease) (allocation.Allocation, error) {
 			return l.Release(ctx, actor, b.AllocationID)
 		},
@@ -302,7 +303,7 @@ var extendAllocation = allocationChange[extension]{
 	Operation: operation.Operation{ID: "extendAllocation", Method: http.MethodPost,
 		Path: "/allocations/{id}/extend", Tag: "bookings", Policy: auth.Member, Summary: "Prolong the lease"},
 	Lock: func(b extension) *ledger.LockHint { return &ledger.LockHint{Allocation: b.AllocationID} },
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b extension) (allocation.Allocation, error) {
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b extension) (allocation.Allocation, error) {
 		return l.Extend(ctx, actor, b.AllocationID, seconds(b.BySeconds))
 	},
 	Encode: forAnybody(encodeAllocation),

@@ -20,6 +20,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/events"
 	"github.com/forewarm/forewarm/server/operation"
@@ -28,7 +29,7 @@ import (
 
 // Config is what the operations work with.
 type Config struct {
-	Ledger *ledger.Ledger
+	Ledger *verbs.Ledger
 	Clock  clock.Clock
 	Log    *slog.Logger
 	Feed   *events.Feed

@@ -16,6 +16,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
@@ -40,7 +41,7 @@ var createReservations = operation.Change[batch, []ledger.Outcome, contract.Batc
 		Tag: "bookings", Policy: auth.Member, MaxBody: MaxBatchBody, Summary: "Get up to 10,000 promises at once"},
 	Lock: func(b batch) *ledger.LockHint { return ledger.BatchLockHint(b.items) },
 	Load: func(b batch) int { return len(b.items) },
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b batch) ([]ledger.Outcome, error) {
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b batch) ([]ledger.Outcome, error) {
 		return l.ReserveMany(ctx, actor, b.items)
 	},
 	Encode: forAnybody(encodeBatch),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
@@ -46,7 +47,7 @@ func explainRequest(ctx context.Context, a *API, in *struct {
 },
 ) (*One[contract.Explanation], error) {
 	actor, b := auth.From(ctx), in.Body
-	var op ledger.Operation
+	var op verbs.Operation
 	var err error
 	switch {
 	case b.Reservation != nil && b.Allocation == nil:

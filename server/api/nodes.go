@@ -7,6 +7,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 )
@@ -18,24 +19,24 @@ func nodeEndpoints(a *API) []endpoint {
 			Summary: "List nodes, the newest first: to tenants those that they hold or have booked"}, listNodes),
 		serve(a, operation.Operation{ID: "getNode", Method: http.MethodGet, Path: "/nodes/{id}", Tag: "capacity",
 			Policy: auth.Viewer, Summary: "Read a node"}, getNode),
-		serveOnce(a, operateNode("drain", "Let a node take no new work", (*ledger.Ledger).DrainNode),
+		serveOnce(a, operateNode("drain", "Let a node take no new work", (*verbs.Ledger).DrainNode),
 			(*act).target, nil),
 		serveOnce(a, operateNode("resume",
 			"Take a node back into use: a draining one at once, a quarantined one after its health gate",
-			(*ledger.Ledger).ResumeNode), (*act).target, nil),
+			(*verbs.Ledger).ResumeNode), (*act).target, nil),
 		serveOnce(a, operateNode("quarantine",
 			"Keep a node and its machine for inspection: holders stay, nothing new comes",
-			(*ledger.Ledger).QuarantineNode), (*act).target, nil),
+			(*verbs.Ledger).QuarantineNode), (*act).target, nil),
 	}
 }
 
 // operateNode is what operators do to a node.
-func operateNode(name, summary string, verb func(*ledger.Ledger, context.Context, ledger.Actor, string) (node.Node,
+func operateNode(name, summary string, verb func(*verbs.Ledger, context.Context, ledger.Actor, string) (node.Node,
 	error)) operation.Change[ByID, node.Node, contract.Node] {
 	return operation.Change[ByID, node.Node, contract.Node]{
 		Operation: operation.Operation{ID: name + "Node", Method: http.MethodPost, Path: "/nodes/{id}/" + name,
 			Tag: "capacity", Policy: auth.Operator, Summary: summary},
-		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b ByID) (node.Node, error) {
+		Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b ByID) (node.Node, error) {
 			return verb(l, ctx, actor, b.ID)
 		},
 		Encode: func(v operation.Viewer, n node.Node) contract.Node { return encodeNode(v.Actor, n) },

@@ -6,6 +6,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 )
@@ -28,7 +29,7 @@ func organizationEndpoints(a *API) []endpoint {
 var createOrganization = operation.Change[contract.OrganizationCreate, ledger.Organization, contract.Organization]{
 	Operation: operation.Operation{ID: "createOrganization", Method: http.MethodPost, Path: "/organizations",
 		Tag: "identity", Status: http.StatusCreated, Policy: auth.Operator, Summary: "Make a tenant"},
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 		b contract.OrganizationCreate) (ledger.Organization, error) {
 		return l.CreateOrganization(ctx, actor, b.Name, decodeLimits(b.Limits))
 	},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
@@ -31,12 +32,12 @@ func planEndpoints(a *API) []endpoint {
 type planKind struct {
 	policy  auth.Policy // of the change's own route
 	schema  *huma.Schema
-	prepare func(ctx context.Context, v operation.Viewer, request []byte) (ledger.Operation, error)
+	prepare func(ctx context.Context, v operation.Viewer, request []byte) (verbs.Operation, error)
 }
 
 // planOperation turns a plan's request into what the ledger runs, if the actor may
 // use the change's own route and the request would pass there.
-func planOperation(ctx context.Context, a *API, kind string, request []byte) (ledger.Operation, error) {
+func planOperation(ctx context.Context, a *API, kind string, request []byte) (verbs.Operation, error) {
 	k, ok := a.kinds[kind]
 	if !ok {
 		return nil, problem.Invalid("kind", "must be one of the kinds of plan", "")

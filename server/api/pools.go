@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
@@ -45,7 +46,7 @@ var createPool = operation.Change[contract.PoolCreate, ledger.Pool, contract.Poo
 		}
 		return nil
 	},
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b contract.PoolCreate) (ledger.Pool, error) {
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b contract.PoolCreate) (ledger.Pool, error) {
 		prior := plan.BootTimes{Prior50: fractionalSeconds(b.BootP50Seconds),
 			Prior95: fractionalSeconds(b.BootP95Seconds)}
 		return l.CreatePool(ctx, actor, decodePool(b), prior)
@@ -149,7 +150,7 @@ var patchPool = operation.Change[contract.PlannedPool, ledger.Pool, contract.Poo
 	Operation: operation.Operation{ID: "patchPool", Method: http.MethodPatch, Path: "/pools/{id}", Tag: "capacity",
 		Policy: auth.Operator, Summary: "Change a pool"},
 	Plan: contract.PlanPool,
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b contract.PlannedPool) (ledger.Pool, error) {
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b contract.PlannedPool) (ledger.Pool, error) {
 		update := l.UpdatePool
 		if b.Force {
 			update = l.ForcePool

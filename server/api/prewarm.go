@@ -7,6 +7,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
@@ -64,7 +65,7 @@ func pausePrewarm(a *API) operation.Change[contract.PrewarmPauseCreate, []ledger
 			}
 			return notTooFar(v.Now, "until", b.Until)
 		},
-		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+		Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 			b contract.PrewarmPauseCreate) ([]ledger.Pause, error) {
 			return l.PausePrewarming(ctx, actor, b.OrganizationID, b.Reason, truncateTime(b.Until))
 		},
@@ -80,7 +81,7 @@ func resumePrewarm(a *API) operation.Change[contract.PrewarmResume, []ledger.Pau
 			b.OrganizationID, err = pauseSubject(ctx, a, v.Actor, b.OrganizationID, b.Installation)
 			return err
 		},
-		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+		Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 			b contract.PrewarmResume) ([]ledger.Pause, error) {
 			return l.ResumePrewarming(ctx, actor, b.OrganizationID)
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
@@ -51,7 +52,7 @@ var setQuota = operation.Change[contract.PlannedQuota, ledger.LimitsChange, cont
 	Operation: operation.Operation{ID: "setQuota", Method: http.MethodPut, Path: "/organizations/{id}/quota",
 		Tag: "identity", Policy: auth.Operator, Summary: "Replace a tenant's limits at once"},
 	Plan: contract.PlanQuota,
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 		b contract.PlannedQuota) (ledger.LimitsChange, error) {
 		return l.SetLimits(ctx, actor, b.OrganizationID, b.Version, decodeLimits(b.Limits), b.Force)
 	},

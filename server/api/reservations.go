@@ -13,6 +13,7 @@ import (
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
@@ -47,7 +48,7 @@ var createReservation = reservationChange[contract.ReservationCreate]{
 		return checkReservation(v.Now, *b)
 	},
 	Lock: func(b contract.ReservationCreate) *ledger.LockHint { return poolLock(b.Pool) },
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 		b contract.ReservationCreate) (reservation.Reservation, error) {
 		return l.Reserve(ctx, actor, decodeReservation(b))
 	},
@@ -149,7 +150,7 @@ var cancelReservation = reservationChange[contract.PlannedCancel]{
 		Tag: "bookings", Policy: auth.AgentOwn, Summary: "Give a promise back"},
 	Plan: contract.PlanCancel,
 	Lock: func(b contract.PlannedCancel) *ledger.LockHint { return &ledger.LockHint{Reservation: b.ReservationID} },
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 		b contract.PlannedCancel) (reservation.Reservation, error) {
 		return l.CancelReservation(ctx, actor, b.ReservationID)
 	},
@@ -170,7 +171,7 @@ var claimReservation = allocationChange[contract.PlannedClaim]{
 		Waits: true, Summary: "Turn a reservation into an allocation"},
 	Plan: contract.PlanClaim,
 	Lock: func(b contract.PlannedClaim) *ledger.LockHint { return &ledger.LockHint{Reservation: b.ReservationID} },
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 		b contract.PlannedClaim) (allocation.Allocation, error) {
 		return l.Claim(ctx, actor, b.ReservationID, seconds(b.LeaseSeconds), b.Name)
 	},

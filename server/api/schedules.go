@@ -9,6 +9,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 )
@@ -38,7 +39,7 @@ var createSchedule = scheduleChange[contract.ScheduleCreate, ledger.Scheduled]{
 	Operation: operation.Operation{ID: "createSchedule", Method: http.MethodPost, Path: "/schedules",
 		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member,
 		Summary: "Make reservations again and again"},
-	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 		b contract.ScheduleCreate) (ledger.Scheduled, error) {
 		return l.CreateSchedule(ctx, actor, decodeSchedule(b))
 	},
@@ -54,7 +55,7 @@ func pauseSchedule(a *API, name string, paused bool) scheduleChange[ByID, ledger
 			_, err := readSchedule(ctx, a, b.ID)
 			return err
 		},
-		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b ByID) (ledger.Schedule, error) {
+		Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b ByID) (ledger.Schedule, error) {
 			return l.PauseSchedule(ctx, actor, b.ID, paused)
 		},
 		Encode: forAnybody(encodeSchedule),

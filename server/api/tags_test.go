@@ -11,14 +11,14 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
-	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // What is said of a field away from it is said of a field that there is.
 func TestLongTagsNameFields(t *testing.T) {
 	t.Parallel()
 	gin.SetMode(gin.ReleaseMode)
-	cfg := Config{Ledger: &ledger.Ledger{}, Clock: clock.System{}}
+	cfg := Config{Ledger: &verbs.Ledger{}, Clock: clock.System{}}
 	doc, _ := Register(gin.New(), cfg)
 	inputs := map[string]reflect.Type{}
 	for _, e := range endpoints(&API{Config: cfg}) {

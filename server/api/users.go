@@ -6,6 +6,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 )
@@ -34,7 +35,7 @@ func createUser(a *API) operation.Change[contract.UserCreate, ledger.User, contr
 			b.OrganizationID, err = a.resolveOwner(ctx, v.Actor, b.OrganizationID)
 			return err
 		},
-		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+		Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 			b contract.UserCreate) (ledger.User, error) {
 			return l.CreateUser(ctx, actor, ledger.User{OrganizationID: b.OrganizationID, Email: b.Email,
 				Role: ledger.Role(b.Role)})

@@ -8,12 +8,13 @@ import (
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // waitEncoder encodes what is read with how much longer it waits. The first failure
 // is kept in err.
 type waitEncoder struct {
-	waits *ledger.Waits
+	waits *verbs.Waits
 	err   error
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/keys"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -35,7 +36,7 @@ const maxCached = 10_000
 
 // Authenticator proves keys. It is safe for concurrent use.
 type Authenticator struct {
-	ledger  *ledger.Ledger
+	ledger  *verbs.Ledger
 	clock   clock.Clock
 	peppers []keys.Pepper
 
@@ -53,7 +54,7 @@ type remembered struct {
 
 // New returns an authenticator that accepts secrets hashed under any of the
 // peppers.
-func New(l *ledger.Ledger, c clock.Clock, peppers []keys.Pepper) *Authenticator {
+func New(l *verbs.Ledger, c clock.Clock, peppers []keys.Pepper) *Authenticator {
 	return &Authenticator{ledger: l, clock: c, peppers: peppers,
 		lookups: lookupQueues{open: map[netip.Prefix]*lookupQueue{}}, known: map[string]remembered{}}
 }

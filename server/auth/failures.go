@@ -10,6 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // The bounds of what strangers can make a process write into the journal: of one
@@ -56,7 +57,7 @@ func (f *Failures) Note(door, prefix string, from netip.Addr) {
 // Flush writes what was counted into the journal: a row for each key and
 // address, the most frequent ones first, and one for all that are too many to
 // list. What could not be written is counted on.
-func (f *Failures) Flush(ctx context.Context, l *ledger.Ledger) error {
+func (f *Failures) Flush(ctx context.Context, l *verbs.Ledger) error {
 	f.mu.Lock()
 	count, since := f.count, f.since
 	f.count = map[ledger.FailedLogin]int{}

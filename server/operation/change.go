@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -29,7 +30,7 @@ type Change[B, T, C any] struct {
 	Load func(B) int
 	// Run calls verbs of the ledger that it is given, which may work in a transaction
 	// of others.
-	Run func(context.Context, *ledger.Ledger, ledger.Actor, B) (T, error)
+	Run func(context.Context, *verbs.Ledger, ledger.Actor, B) (T, error)
 	// StatusOf is the status of an answer; nil: Status.
 	StatusOf func(T) int
 	Encode   func(Viewer, T) C
@@ -70,7 +71,7 @@ func (c Change[B, T, C]) Accept(ctx context.Context, v Viewer, b B) (Request[B],
 
 // Once does what was accepted at most once for each idempotency key. Without a key
 // it just does it.
-func (c Change[B, T, C]) Once(ctx context.Context, l *ledger.Ledger, v Viewer, key string,
+func (c Change[B, T, C]) Once(ctx context.Context, l *verbs.Ledger, v Viewer, key string,
 	r Request[B]) (out Answer[C], err error) {
 	if key == "" {
 		out.Status, out.Body, err = c.call(ctx, l, v, r)
@@ -84,7 +85,7 @@ func (c Change[B, T, C]) Once(ctx context.Context, l *ledger.Ledger, v Viewer, k
 		once.Load = c.Load(r.asked)
 	}
 	status, stored, replayed, err := l.Once(ctx, v.Actor, once,
-		func(ctx context.Context, l *ledger.Ledger) (status int, body []byte, err error) {
+		func(ctx context.Context, l *verbs.Ledger) (status int, body []byte, err error) {
 			if status, out.Body, err = c.call(ctx, l, v, r); err != nil {
 				return 0, nil, err
 			}
@@ -106,7 +107,7 @@ func (c Change[B, T, C]) Once(ctx context.Context, l *ledger.Ledger, v Viewer, k
 }
 
 // Do does what is asked, however often it is asked.
-func (c Change[B, T, C]) Do(ctx context.Context, l *ledger.Ledger, v Viewer, b B) (C, error) {
+func (c Change[B, T, C]) Do(ctx context.Context, l *verbs.Ledger, v Viewer, b B) (C, error) {
 	r, err := c.Accept(ctx, v, b)
 	if err != nil {
 		var none C
@@ -118,7 +119,7 @@ func (c Change[B, T, C]) Do(ctx context.Context, l *ledger.Ledger, v Viewer, b B
 
 // DryRun answers what the request would be answered, and changes nothing. Ids in
 // the answer are given to nothing.
-func (c Change[B, T, C]) DryRun(ctx context.Context, l *ledger.Ledger, v Viewer, b B) (out Answer[C], err error) {
+func (c Change[B, T, C]) DryRun(ctx context.Context, l *verbs.Ledger, v Viewer, b B) (out Answer[C], err error) {
 	run, err := c.ForLedger(ctx, v, b)
 	if err != nil {
 		return out, err
@@ -136,13 +137,13 @@ func (c Change[B, T, C]) DryRun(ctx context.Context, l *ledger.Ledger, v Viewer,
 
 // ForLedger is the request as the ledger runs it where it must answer the same
 // whenever it runs: in a dry run, a plan and an explanation.
-func (c Change[B, T, C]) ForLedger(ctx context.Context, v Viewer, b B) (ledger.Operation, error) {
+func (c Change[B, T, C]) ForLedger(ctx context.Context, v Viewer, b B) (verbs.Operation, error) {
 	r, err := c.Accept(ctx, v, b)
 	if err != nil {
 		return nil, err
 	}
 	v.Now = time.Time{}
-	return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+	return func(ctx context.Context, l *verbs.Ledger) (int, []byte, error) {
 		status, body, err := c.call(ctx, l, v, r)
 		if err != nil {
 			return 0, nil, err
@@ -153,7 +154,7 @@ func (c Change[B, T, C]) ForLedger(ctx context.Context, v Viewer, b B) (ledger.O
 }
 
 // Planned is ForLedger of a request in JSON, which fits the schema of B.
-func (c Change[B, T, C]) Planned(ctx context.Context, v Viewer, request []byte) (ledger.Operation, error) {
+func (c Change[B, T, C]) Planned(ctx context.Context, v Viewer, request []byte) (verbs.Operation, error) {
 	var b B
 	if err := json.Unmarshal(request, &b); err != nil {
 		return nil, problem.Invalid("request", "must be the body of the kind's own route", "")
@@ -162,7 +163,7 @@ func (c Change[B, T, C]) Planned(ctx context.Context, v Viewer, request []byte) 
 }
 
 // call runs a request and encodes what came of it.
-func (c Change[B, T, C]) call(ctx context.Context, l *ledger.Ledger, v Viewer, r Request[B]) (int, C, error) {
+func (c Change[B, T, C]) call(ctx context.Context, l *verbs.Ledger, v Viewer, r Request[B]) (int, C, error) {
 	got, err := c.Run(ctx, l, v.Actor, r.asked)
 	if err != nil {
 		var none C

@@ -21,13 +21,14 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/internal/plaintext"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/events"
 )
 
 // Config is what the page works with.
 type Config struct {
-	Ledger  *ledger.Ledger
+	Ledger  *verbs.Ledger
 	Clock   clock.Clock
 	Log     *slog.Logger
 	Feed    *events.Feed

@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // chance is where a history gets its choices from.
@@ -92,7 +93,7 @@ func (w *world) reserve(c chance) error {
 	w.takeOffers(err, by, func(o admission.Offer) error {
 		try := req
 		try.GPUs, try.Window, try.Queue = o.Shape.GPUs(), o.Window, false
-		return w.rehearse(by, func(ctx context.Context, l *ledger.Ledger) error {
+		return w.rehearse(by, func(ctx context.Context, l *verbs.Ledger) error {
 			_, err := l.Reserve(ctx, by, try)
 			return err
 		})
@@ -114,12 +115,12 @@ func (w *world) allocate(c chance) error {
 		if !window.Start.After(w.now) {
 			try := req
 			try.GPUs, try.Lease = gpus, window.Length()
-			return w.rehearse(by, func(ctx context.Context, l *ledger.Ledger) error {
+			return w.rehearse(by, func(ctx context.Context, l *verbs.Ledger) error {
 				_, err := l.Allocate(ctx, by, try)
 				return err
 			})
 		}
-		return w.rehearse(by, func(ctx context.Context, l *ledger.Ledger) error {
+		return w.rehearse(by, func(ctx context.Context, l *verbs.Ledger) error {
 			_, err := l.Reserve(ctx, by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window})
 			return err
 		})
@@ -128,9 +129,9 @@ func (w *world) allocate(c chance) error {
 }
 
 // rehearse tries a verb and keeps nothing of it.
-func (w *world) rehearse(by ledger.Actor, verb func(context.Context, *ledger.Ledger) error) error {
+func (w *world) rehearse(by ledger.Actor, verb func(context.Context, *verbs.Ledger) error) error {
 	_, _, err := w.ledger.DryRun(w.ctx, by, func(ctx context.Context,
-		l *ledger.Ledger) (int, []byte, error) {
+		l *verbs.Ledger) (int, []byte, error) {
 		return 0, nil, verb(ctx, l)
 	})
 	return err
@@ -192,7 +193,7 @@ func (w *world) claim(c chance) error {
 		return nil
 	}
 	w.takeOffers(err, by, func(o admission.Offer) error {
-		return w.rehearse(by, func(ctx context.Context, l *ledger.Ledger) error {
+		return w.rehearse(by, func(ctx context.Context, l *verbs.Ledger) error {
 			if o.Reservation == "" {
 				_, err := l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: o.Shape.GPUs(),
 					Lease: o.Window.Length(), Workload: promise.Workload})

@@ -24,6 +24,7 @@ import (
 	"github.com/forewarm/forewarm/internal/keys"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server"
 	"github.com/forewarm/forewarm/server/auth"
 )
@@ -32,7 +33,7 @@ import (
 // store and a ledger of its own, on one database.
 type site struct {
 	t       *testing.T
-	ledgers []*ledger.Ledger
+	ledgers []*verbs.Ledger
 	clients []*client.Client // one for each server
 	urls    []string
 	key     string
@@ -66,7 +67,7 @@ func newSite(t *testing.T, url string, w want) *site {
 	return s
 }
 
-func openLedger(t *testing.T, url string, seed uint64, migrate bool) *ledger.Ledger {
+func openLedger(t *testing.T, url string, seed uint64, migrate bool) *verbs.Ledger {
 	t.Helper()
 	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: url, Seed: seed})
 	require.NoError(t, err)
@@ -75,7 +76,7 @@ func openLedger(t *testing.T, url string, seed uint64, migrate bool) *ledger.Led
 		require.NoError(t, store.Migrate(t.Context()))
 	}
 	// With so long a guard every reservation of these tests may be claimed at once.
-	return ledger.New(store, ids.UUID{}, ledger.Config{CheckEvery: time.Millisecond,
+	return verbs.New(store, ids.UUID{}, ledger.Config{CheckEvery: time.Millisecond,
 		Policy: plan.Policy{Guard: 72 * time.Hour}})
 }
 
@@ -98,7 +99,7 @@ func (s *site) furnish(key ledger.Key, w want) {
 }
 
 // serve starts one server of the site.
-func (s *site) serve(l *ledger.Ledger, pepper keys.Pepper, key string) {
+func (s *site) serve(l *verbs.Ledger, pepper keys.Pepper, key string) {
 	s.t.Helper()
 	unlimited := auth.Rate{PerSecond: -1}
 	handler, err := server.New(server.Config{Ledger: l, Peppers: []keys.Pepper{pepper}, Environment: "test",

@@ -12,6 +12,7 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/invariants"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // narrow is the person of the organization that may hold 5 GPUs.
@@ -59,7 +60,7 @@ func TestOffersCountTheBoot(t *testing.T) {
 		if !o.Window.Start.After(w.now) {
 			now++
 			req.GPUs, req.Lease = o.Shape.GPUs(), o.Window.Length()
-			err := w.rehearse(w.narrow(), func(ctx context.Context, l *ledger.Ledger) error {
+			err := w.rehearse(w.narrow(), func(ctx context.Context, l *verbs.Ledger) error {
 				_, err := l.Allocate(ctx, w.narrow(), req)
 				return err
 			})

@@ -18,6 +18,7 @@ import (
 	"github.com/forewarm/forewarm/internal/invariants"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // monday is when every world with a clock of its own begins.
@@ -36,7 +37,7 @@ type world struct {
 	t      rapid.TB
 	ctx    context.Context
 	store  *sqlledger.Store
-	ledger *ledger.Ledger
+	ledger *verbs.Ledger
 	now    time.Time
 	set    func(time.Time)
 	pool   ledger.Pool
@@ -58,7 +59,7 @@ func newWorld(t rapid.TB, ctx context.Context, config sqlledger.Config, set func
 	w.store, err = sqlledger.Open(ctx, config)
 	require.NoError(t, err)
 	require.NoError(t, w.store.Migrate(ctx))
-	w.ledger = ledger.New(w.store, &ids.Sequence{}, ledger.Config{
+	w.ledger = verbs.New(w.store, &ids.Sequence{}, ledger.Config{
 		Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second,
 	})
 	w.furnish()

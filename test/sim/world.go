@@ -29,6 +29,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	provsim "github.com/forewarm/forewarm/provisioners/sim"
 	"github.com/forewarm/forewarm/server"
@@ -45,7 +46,7 @@ type World struct {
 	opt    Options
 	clock  *clock.Manual
 	store  *sqlledger.Store
-	ledger *ledger.Ledger
+	ledger *verbs.Ledger
 	cloud  *provsim.Cloud
 	worker *worker.Worker
 	door   http.RoundTripper
@@ -66,7 +67,7 @@ func newWorld(ctx context.Context, at time.Time, opt Options) (*World, error) {
 	if err := w.store.Migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("migrating the ledger: %w", err), w.store.Close())
 	}
-	w.ledger = ledger.New(w.store, &ids.Sequence{}, ledger.Config{
+	w.ledger = verbs.New(w.store, &ids.Sequence{}, ledger.Config{
 		// The benchmark knows no caps, and a keep-alive there does not learn.
 		Policy:      plan.Policy{Guard: time.Second, RemoveFloor: unlimited, Evidence: math.MaxFloat64},
 		ConfirmGone: time.Second, CheckEvery: opt.Boot, RemoveEvery: time.Second, VerifyEvery: 100 * 24 * time.Hour,

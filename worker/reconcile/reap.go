@@ -6,20 +6,20 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // Reaper makes the tasks of workers that fell silent ready again. It may run on
 // every instance. Make one with NewReaper.
 type Reaper struct {
-	ledger *ledger.Ledger
+	ledger *verbs.Ledger
 	every  time.Duration
 	log    *slog.Logger
 }
 
 // NewReaper returns a reaper that looks this often; zero means every second. A
 // nil logger means slog.Default().
-func NewReaper(l *ledger.Ledger, every time.Duration, log *slog.Logger) *Reaper {
+func NewReaper(l *verbs.Ledger, every time.Duration, log *slog.Logger) *Reaper {
 	if every == 0 {
 		every = time.Second
 	}

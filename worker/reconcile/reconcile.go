@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/internal/obs"
-	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/worker/tasks"
 )
@@ -68,7 +68,7 @@ func (c Config) WithDefaults() Config {
 // Sweeper compares providers with the ledger. It is safe for concurrent use.
 // Make one with New.
 type Sweeper struct {
-	ledger       *ledger.Ledger
+	ledger       *verbs.Ledger
 	provisioners map[string]provisioners.Provisioner
 	cfg          Config
 
@@ -82,7 +82,7 @@ type Sweeper struct {
 
 // New returns a sweeper of the provisioners, by name. It fails without a
 // deployment: the machines of all the others in the account would be ours.
-func New(l *ledger.Ledger, byName map[string]provisioners.Provisioner, cfg Config) (*Sweeper, error) {
+func New(l *verbs.Ledger, byName map[string]provisioners.Provisioner, cfg Config) (*Sweeper, error) {
 	if cfg.Deployment == "" {
 		return nil, fmt.Errorf("configuring the sweep: the deployment has no name")
 	}

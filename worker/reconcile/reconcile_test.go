@@ -18,6 +18,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
 	"github.com/forewarm/forewarm/worker/reconcile"
@@ -31,7 +32,7 @@ type site struct {
 	clock   *clock.Manual
 	ids     ids.Source
 	store   ledger.Store
-	ledger  *ledger.Ledger
+	ledger  *verbs.Ledger
 	cloud   *sim.Cloud
 	pool    ledger.Pool
 	log     *bytes.Buffer
@@ -45,7 +46,7 @@ func newSite(t *testing.T) *site {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.NoError(t, store.Migrate(t.Context()))
-	s.store, s.ledger = store, ledger.New(store, s.ids, ledger.Config{})
+	s.store, s.ledger = store, verbs.New(store, s.ids, ledger.Config{})
 	s.cloud, err = sim.New(sim.Config{Name: "sim", Seed: 7}, s.clock)
 	require.NoError(t, err)
 	s.found()

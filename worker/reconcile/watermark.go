@@ -9,6 +9,7 @@ import (
 
 	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // Watermark remembers, in a file beside the process, how far the journal had
@@ -21,7 +22,7 @@ import (
 // keeps its GPUs from being given to a second holder. So it is written within a
 // second of any event, and at the end.
 type Watermark struct {
-	ledger *ledger.Ledger
+	ledger *verbs.Ledger
 	path   string
 	log    *slog.Logger
 
@@ -46,7 +47,7 @@ const lastMark = 2 * time.Second
 
 // NewWatermark returns the watermark kept in the file at path. A nil logger
 // means slog.Default().
-func NewWatermark(l *ledger.Ledger, path string, log *slog.Logger) *Watermark {
+func NewWatermark(l *verbs.Ledger, path string, log *slog.Logger) *Watermark {
 	if log == nil {
 		log = slog.Default()
 	}

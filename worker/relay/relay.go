@@ -14,6 +14,7 @@ import (
 
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/worker/queue"
 )
 
@@ -56,14 +57,14 @@ func (c Config) WithDefaults() Config {
 
 // Relay sends due rows. It is safe for concurrent use. Make one with New.
 type Relay struct {
-	ledger *ledger.Ledger
+	ledger *verbs.Ledger
 	queue  queue.Queue
 	cfg    Config
 	bell   chan struct{} // holds a token when somebody rang
 }
 
 // New returns a relay from l to q.
-func New(l *ledger.Ledger, q queue.Queue, cfg Config) *Relay {
+func New(l *verbs.Ledger, q queue.Queue, cfg Config) *Relay {
 	return &Relay{ledger: l, queue: q, cfg: cfg.WithDefaults(), bell: make(chan struct{}, 1)}
 }
 

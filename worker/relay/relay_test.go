@@ -15,6 +15,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/worker/queue"
 	"github.com/forewarm/forewarm/worker/queue/memqueue"
 	"github.com/forewarm/forewarm/worker/relay"
@@ -25,7 +26,7 @@ var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 type desk struct {
 	t      *testing.T
 	store  ledger.Store
-	ledger *ledger.Ledger
+	ledger *verbs.Ledger
 	ids    ids.Source
 }
 
@@ -36,7 +37,7 @@ func newDesk(t *testing.T, c clock.Clock) *desk {
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.NoError(t, store.Migrate(t.Context()))
 	d := &desk{t: t, store: store, ids: &ids.Sequence{}}
-	d.ledger = ledger.New(store, d.ids, ledger.Config{})
+	d.ledger = verbs.New(store, d.ids, ledger.Config{})
 	return d
 }
 

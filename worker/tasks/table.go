@@ -10,13 +10,14 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
 // Work is what the handlers of pools, nodes and schedules need. All fields but
 // Settle and Logger are required.
 type Work struct {
-	Ledger       *ledger.Ledger
+	Ledger       *verbs.Ledger
 	Provisioners map[string]provisioners.Provisioner // by name
 	// Deployment is the owner tag of every machine this installation makes.
 	Deployment string

@@ -20,6 +20,7 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/worker/queue"
 )
 
@@ -83,7 +84,7 @@ func (c Config) WithDefaults() Config {
 // Runner runs tasks by a table of handlers. It is safe for concurrent use. Make
 // one with New.
 type Runner struct {
-	ledger   *ledger.Ledger
+	ledger   *verbs.Ledger
 	handlers map[string]Handler
 	cfg      Config
 	patience patience
@@ -91,7 +92,7 @@ type Runner struct {
 
 // New returns a runner. The table is by kind of task and must not be changed
 // afterwards.
-func New(l *ledger.Ledger, handlers map[string]Handler, cfg Config) *Runner {
+func New(l *verbs.Ledger, handlers map[string]Handler, cfg Config) *Runner {
 	cfg = cfg.WithDefaults()
 	return &Runner{
 		ledger: l, handlers: handlers, cfg: cfg,

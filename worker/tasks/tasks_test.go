@@ -18,6 +18,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/worker/queue"
 	"github.com/forewarm/forewarm/worker/tasks"
@@ -31,7 +32,7 @@ var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 type bench struct {
 	t      *testing.T
 	store  ledger.Store
-	ledger *ledger.Ledger
+	ledger *verbs.Ledger
 	id     string
 }
 
@@ -41,7 +42,7 @@ func newBench(t *testing.T, c clock.Clock) *bench {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.NoError(t, store.Migrate(t.Context()))
-	b := &bench{t: t, store: store, ledger: ledger.New(store, ids.UUID{}, ledger.Config{}),
+	b := &bench{t: t, store: store, ledger: verbs.New(store, ids.UUID{}, ledger.Config{}),
 		id: ids.UUID{}.New(ids.Task)}
 	require.NoError(t, store.InTx(t.Context(), func(tx ledger.Tx) error {
 		return tx.Save(ledger.Change{Tasks: []ledger.Task{{
@@ -245,7 +246,7 @@ func TestAnUnreachableDatabaseEndsTheHandlerInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, clock.System{})
 		cut := &cutOff{Store: b.store}
-		b.ledger = ledger.New(cut, ids.UUID{}, ledger.Config{})
+		b.ledger = verbs.New(cut, ids.UUID{}, ledger.Config{})
 		began := time.Now()
 		runner := b.runner(func(ctx context.Context, _ tasks.Claim) error {
 			cut.off.Store(true)

@@ -31,6 +31,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/ledgermetrics"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/builtin"
 	"github.com/forewarm/forewarm/server"
@@ -47,7 +48,7 @@ type app struct {
 	registry *prometheus.Registry
 	metrics  *obs.Metrics
 	store    *sqlledger.Store
-	ledger   *ledger.Ledger
+	ledger   *verbs.Ledger
 	pepper   keys.Pepper
 	minter   auth.Minter
 	provs    []provisioners.Provisioner
@@ -78,11 +79,11 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	if err := a.connectLedger(ctx); err != nil {
 		return nil, err
 	}
-	verbs := cfg.ledgerConfig()
-	verbs.Seals = ledger.NewSealKey(a.pepper.Derive("journal seals"))
-	verbs.SealMemory = cfg.sealMark(a.log)
-	verbs.PepperCheck = hex.EncodeToString(a.pepper.Derive("pepper check"))
-	a.ledger = ledger.New(ledgermetrics.Observe(a.store, a.metrics), ids.UUID{}, verbs)
+	settings := cfg.ledgerConfig()
+	settings.Seals = ledger.NewSealKey(a.pepper.Derive("journal seals"))
+	settings.SealMemory = cfg.sealMark(a.log)
+	settings.PepperCheck = hex.EncodeToString(a.pepper.Derive("pepper check"))
+	a.ledger = verbs.New(ledgermetrics.Observe(a.store, a.metrics), ids.UUID{}, settings)
 	if err := a.registerGauges(); err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}

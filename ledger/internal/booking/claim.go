@@ -1,0 +1,153 @@
+package booking
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// Claim takes over one reservation of the actor's organization.
+//
+// A claim costs what was booked, and at most the early part more: it is accepted
+// from the pool's lead before the window on, which is when its nodes begin to be
+// warmed, and its lease ends with the window, or lasts as long as the window does
+// if less than that is asked for. Zero is to the window's end, and no name the
+// reservation's. Anything else is
+// a *RefusedError, whose offers say when it may be claimed, and what may be
+// allocated until then beside the reservation.
+func (l Booking) Claim(ctx context.Context, actor ledger.Actor, reservationID string, lease time.Duration,
+	name string) (allocation.Allocation, error) {
+	var out allocation.Allocation
+	err := l.InGroup(ctx, actor, &ledger.LockHint{Reservation: reservationID}, func(tx *txn.Tx) error {
+		h, err := readHolding(tx)
+		if err != nil {
+			return err
+		}
+		p, r, err := findReservation(tx, actor, reservationID)
+		if err != nil {
+			return err
+		}
+		if p == nil || !r.Placed() || r.OrganizationID != h.org.ID {
+			return &ledger.StateError{Subject: r.ID, State: string(r.State()), Asked: "claim it"}
+		}
+		if err := checkClaim(tx, p, h, r, lease); err != nil {
+			return err
+		}
+		if lease == 0 {
+			lease = claimedLease(tx, p, r)
+		}
+		out, err = takeGPUs(tx, p, h, takeRequest{
+			shape: r.Shape, workload: r.Workload, lease: lease, name: cmp.Or(name, r.Name),
+			own: []reservation.Reservation{r}, explicit: true,
+		})
+		out.Version = p.CommittedVersion(out.ID, out.Version)
+		return err
+	})
+	return out, err
+}
+
+// leastLease is the shortest lease of a claim that comes when its window is
+// almost over, unless the whole window is shorter.
+const leastLease = time.Minute
+
+// claimedLease is the lease of a claim that names none.
+func claimedLease(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation) time.Duration {
+	lease := max(r.Window.End.Sub(tx.Now()), min(leastLease, r.Window.Length()))
+	return min(lease, p.Pool.Timers.MaxLease)
+}
+
+// claimFrom is when a reservation may be claimed first: when its nodes begin to
+// be warmed.
+func claimFrom(p *txn.PoolTx, r reservation.Reservation, now time.Time, policy plan.Policy) time.Time {
+	return r.Window.Start.Add(-plan.Lead(p.Pool.AsPlanned(now).Boot, policy))
+}
+
+// checkClaim refuses a claim that comes too early, or asks for a longer lease than
+// was reserved: either would cost more than the booking said.
+func checkClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation, lease time.Duration) error {
+	from := claimFrom(p, r, tx.Now(), tx.Config.Policy)
+	longest := max(claimedLease(tx, p, r), r.Window.Length())
+	var reasons []admission.Reason
+	if early := from.Sub(tx.Now()); early > 0 {
+		reasons = append(reasons, admission.Reason{
+			Code: admission.ClaimTooEarly, Unit: "seconds", Limit: int64(r.Window.Start.Sub(from) / time.Second),
+			At: r.Window.Start, ClearsAt: from,
+			Asked: int64(r.Window.Start.Sub(tx.Now()) / time.Second),
+			Message: fmt.Sprintf("%s is booked from %s on, and may be claimed from %s on: a lease from now to its "+
+				"end would cost %s in place of %s",
+				r.ID, formatInstant(r.Window.Start), formatInstant(from),
+				admission.Cost(p.Pool.Pool, r.Shape, r.Window.End.Sub(tx.Now())), r.Cost),
+		})
+	}
+	if lease > longest {
+		reasons = append(reasons, admission.Reason{
+			Code: admission.ClaimTooLong, Unit: "seconds", Limit: int64(longest / time.Second),
+			Asked: int64(lease / time.Second),
+			Message: fmt.Sprintf("%s is booked for %s: a lease of %s would cost %s in place of %s; claim it, and "+
+				"extend the lease",
+				r.ID, r.Window.Length(), lease, admission.Cost(p.Pool.Pool, r.Shape, lease), r.Cost),
+		})
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return refuseClaim(tx, p, h, r, from, reasons)
+}
+
+// refuseClaim offers the claim as it would be accepted, now or from its time on.
+// Before that time it also offers the same GPUs at once, beside the reservation.
+func refuseClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation, from time.Time,
+	reasons []admission.Reason) error {
+	now := tx.Now()
+	lease := min(r.Window.Length(), p.Pool.Timers.MaxLease)
+	d, _, err := decideNow(tx, p, h, takeRequest{shape: r.Shape, lease: lease, workload: r.Workload})
+	if err != nil {
+		return err
+	}
+	var offers []admission.Offer
+	if from.After(now) {
+		offers = append(offersBeside(tx, p, r, d, lease), offerClaim(p, r, from, r.Window.End),
+			offerClaim(p, r, r.Window.Start, r.Window.End))
+	} else {
+		offers = append(offers, offerClaim(p, r, now, now.Add(claimedLease(tx, p, r))))
+	}
+	d.RefuseFor(reasons)
+	d.Offers = offers
+	return txn.RefuseRequest(tx, p, h.org.ID, "allocation", d)
+}
+
+// offerClaim offers to claim the reservation at start, with a lease until end.
+func offerClaim(p *txn.PoolTx, r reservation.Reservation, start, end time.Time) admission.Offer {
+	w := calendar.Interval{Start: start, End: end}
+	return admission.Offer{Pool: p.Pool.ID, Shape: r.Shape, Window: w,
+		Cost: admission.Cost(p.Pool.Pool, r.Shape, w.Length()), Reservation: r.ID}
+}
+
+// offersBeside are what can be allocated at once, by a decision that knows of the
+// reservation: nothing that would push the reservation out.
+func offersBeside(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation, d txn.Verdict, lease time.Duration) []admission.Offer {
+	switch {
+	case slices.Contains(d.DisplacedIDs(), r.ID):
+		return nil
+	case d.Accepted():
+		w := calendar.Interval{Start: tx.Now(), End: tx.Now().Add(lease)}
+		return []admission.Offer{{Pool: p.Pool.ID, Shape: r.Shape, Window: w,
+			Cost: admission.Cost(p.Pool.Pool, r.Shape, lease)}}
+	}
+	return slices.DeleteFunc(slices.Clone(d.Offers), func(o admission.Offer) bool {
+		return o.Window.Start.After(tx.Now()) || o.Pool != p.Pool.ID
+	})
+}
+
+// formatInstant renders a time that may be days away.
+func formatInstant(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,109 @@
+package booking
+
+import (
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// decideNow decides on a request that starts now. An offer of a later start is
+// taken by reserving, beside the own reservations, so it must hold with them, too.
+func decideNow(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.Verdict, calendar.Interval, error) {
+	d, window, err := decideInstead(tx, p, h, req)
+	if err != nil || d.Accepted() || len(req.own) == 0 {
+		return d, window, err
+	}
+	d.Offers = slices.DeleteFunc(d.Offers, func(o admission.Offer) bool {
+		if !o.Window.Start.After(tx.Now()) {
+			return false
+		}
+		ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: o.Shape,
+			Window: o.Window}
+		again := txn.JudgeRequest(ask, admissionView(tx, p, h, txn.TiersFor(p, o.Window, tx.Now(), tx.Config.Policy)))
+		return !again.Accepted()
+	})
+	return d, window, nil
+}
+
+// decideInstead admits a request that starts now as if the own reservations were
+// not there, preferring their places. A request that must wait for a boot is
+// admitted again with the boot's time added, so that its lease is whole. Which
+// bookings give way may be what it must wait for: each of the two is therefore
+// asked again with the shares.
+func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.Verdict, calendar.Interval, error) {
+	for _, r := range req.own {
+		p.SetReservation(&r, nil)
+		defer p.SetReservation(nil, &r)
+	}
+	view := admissionView(tx, p, h, txn.TiersNow(p, req.own, req.explicit))
+	window := calendar.Interval{Start: tx.Now(), End: tx.Now().Add(req.lease)}
+	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Window: window,
+		Now: true}
+	d, window := decideBoot(tx, p, ask, view)
+	if d.LeavesCalendar() {
+		return d, window, nil
+	}
+	ranked, err := rankSpeculative(tx, p)
+	if err != nil {
+		return d, window, err
+	}
+	if view.Movable, view.Speculative = p.MovableBookings(), ranked; len(view.Movable) > 0 || len(ranked) > 0 {
+		d, window = decideBoot(tx, p, ask, view)
+	}
+	if !d.Accepted() {
+		d.Offers = acceptableOffers(tx, p, ask, view, d.Offers)
+	}
+	return d, window, nil
+}
+
+// decideBoot admits a request that starts now, and again with a boot's time added
+// if its nodes are not all ready. Of a request that is refused, it offers what
+// either of the two would.
+func decideBoot(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view admission.View) (txn.Verdict, calendar.Interval) {
+	warm := txn.JudgeRequest(ask, view)
+	if warm.Accepted() && allReady(p, warm.Slots) {
+		return warm, ask.Window
+	}
+	boot := p.Pool.AsPlanned(tx.Now()).Boot.P95() + tx.Config.Policy.Guard
+	long := ask
+	long.Window.End, long.Boot = ask.Window.End.Add(boot), boot
+	view.Pool.Timers.MaxLease += boot
+	cold := txn.JudgeRequest(long, view)
+	if warm.Accepted() && cold.Accepted() {
+		return cold, long.Window
+	}
+	offers := warm.Offers
+	for _, o := range cold.Offers {
+		o.Window.End = o.Window.End.Add(-boot)
+		o.Cost = admission.Cost(p.Pool.Pool, o.Shape, o.Window.Length())
+		if !slices.Contains(offers, o) {
+			offers = append(offers, o)
+		}
+	}
+	if warm.Accepted() {
+		warm = cold
+	}
+	warm.Offers = offers
+	return warm, ask.Window
+}
+
+// acceptableOffers keeps the offers that would be accepted if they were taken at once: an
+// offer to begin now may have to wait for a boot, too.
+func acceptableOffers(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view admission.View,
+	offers []admission.Offer) []admission.Offer {
+	return slices.DeleteFunc(offers, func(o admission.Offer) bool {
+		if o.Window.Start.After(tx.Now()) {
+			return false
+		}
+		if o.Window.Length() < time.Second {
+			return true
+		}
+		ask.Shape, ask.Window = o.Shape, o.Window
+		d, _ := decideBoot(tx, p, ask, view)
+		return !d.Accepted()
+	})
+}

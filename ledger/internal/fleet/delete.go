@@ -1,0 +1,50 @@
+package fleet
+
+import (
+	"context"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/tenancy"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// DeletePool ends a pool, by id or name, in which nothing is left: with live
+// nodes, bookings or schedules it is *InUseError. Its history stays, and its name
+// may be used again. Only an operator may.
+func (l Fleet) DeletePool(ctx context.Context, actor ledger.Actor, idOrName string) error {
+	return l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
+		if actor.Role != ledger.Operator {
+			return ledger.ErrDenied
+		}
+		p, err := tx.LivePool(idOrName)
+		if err != nil {
+			return err
+		}
+		if err := poolInUse(tx, p); err != nil {
+			return err
+		}
+		gone := p.Pool
+		gone.DeletedAt = tx.Now()
+		p.PutPool(gone)
+		tx.AddEvent(ledger.Event{Type: "pool.deleted", Subject: gone.ID, PoolID: gone.ID, Message: gone.Name})
+		return nil
+	})
+}
+
+// poolInUse reports what is live in a locked pool.
+func poolInUse(tx *txn.Tx, p *txn.PoolTx) error {
+	s := plannerSnapshot(p)
+	var in ledger.Remains
+	in.Add("nodes", tenancy.IdsOf(s.Nodes, func(n node.Node) string { return n.ID }))
+	in.Add("reservations", tenancy.IdsOf(s.Reservations, func(r reservation.Reservation) string { return r.ID }))
+	in.Add("allocations", tenancy.IdsOf(s.Allocations, func(a allocation.Allocation) string { return a.ID }))
+	schedules, err := tenancy.LiveSchedules(tx, ledger.Scope{All: true}, func(s ledger.Schedule) bool { return s.PoolID == p.Pool.ID })
+	if err != nil {
+		return err
+	}
+	in.Add("schedules", schedules)
+	return in.InUseError("pool " + p.Pool.Name)
+}

@@ -1,0 +1,65 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// learnBoot learns how long a boot took: from when the provider was asked until it
+// was seen to be over. What we ourselves were late with, because no worker was
+// there, says nothing of the provider.
+func learnBoot(tx *txn.Tx, g ledger.Guard, p *txn.PoolTx, n node.Node) error {
+	asked, err := askedAt(tx, n)
+	if err != nil {
+		return err
+	}
+	took := tx.Now().Sub(asked)
+	seen, err := seenInTime(tx, g, took)
+	if err != nil {
+		return err
+	}
+	next := p.Pool
+	if seen {
+		next.Learned = next.Learned.Booted(next.Pool, n.Offering, took, tx.Now())
+	} else {
+		next.Learned = next.Learned.Served(next.Pool, n.Offering, tx.Now())
+	}
+	p.PutPool(next)
+	return nil
+}
+
+// askedAt is when a worker began to ask the provider for a node, as the journal has
+// it, else when it was wanted.
+func askedAt(tx *txn.Tx, n node.Node) (time.Time, error) {
+	events, err := tx.Port.Events(ledger.Scope{All: true}, ledger.EventFilter{Subject: n.ID, Type: "node." + string(node.Provisioning)},
+		1)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading when the provider was asked: %w", err)
+	}
+	if len(events) == 0 {
+		return n.RequestedAt, nil
+	}
+	return events[0].At, nil
+}
+
+// lateLook is the part of a boot by which the look that found it over may be late.
+const lateLook = 4
+
+// seenInTime reports whether the look that found a boot over came when it was due,
+// or so little later that it matters not; and that the looks before it succeeded.
+func seenInTime(tx *txn.Tx, g ledger.Guard, took time.Duration) (bool, error) {
+	task, err := tx.Port.Task(g.TaskID)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading when a look was due: %w", err)
+	}
+	late := tx.Now().Sub(task.RunAt)
+	return task.Failures == 0 && late <= max(tx.Config.CheckEvery, took/lateLook), nil
+}

@@ -1,0 +1,121 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+const (
+	// reportEvery is how often an unchanged report is written down again.
+	reportEvery = 10 * time.Minute
+	// reportLasts is how long a report is believed: a worker that runs repeats it.
+	reportLasts = 24 * time.Hour
+)
+
+// ReportOffers writes down what a provisioner offers, so that pools can be held
+// against it by processes that are not configured with it. Repeated, it changes
+// nothing for a while.
+func (l Fleet) ReportOffers(ctx context.Context, name string, offers []ledger.Offer) error {
+	offers = slices.Clone(offers)
+	slices.SortFunc(offers, func(a, b ledger.Offer) int { return strings.Compare(a.Region+"/"+a.Type, b.Region+"/"+b.Type) })
+	return l.Store.InTx(ctx, func(tx ledger.Tx) error {
+		known, err := tx.Provisioners()
+		if err != nil {
+			return fmt.Errorf("reading provisioners: %w", err)
+		}
+		for _, p := range known {
+			if p.Name == name && slices.Equal(p.Offers, offers) && tx.Now().Sub(p.ReportedAt) < reportEvery {
+				return nil
+			}
+		}
+		return tx.Save(ledger.Change{Provisioners: []ledger.Provisioner{{Name: name, Offers: offers, ReportedAt: tx.Now()}}})
+	})
+}
+
+// KnowsProvisioner reports whether any worker has said of late that it is
+// configured with the provisioner.
+func (l Fleet) KnowsProvisioner(ctx context.Context, name string) (known bool, err error) {
+	err = l.Store.Read(ctx, func(r ledger.Reader) error {
+		all, err := recentProvisioners(r)
+		known = slices.ContainsFunc(all, func(p ledger.Provisioner) bool { return p.Name == name })
+		return err
+	})
+	return known, err
+}
+
+func recentProvisioners(r ledger.Reader) ([]ledger.Provisioner, error) {
+	all, err := r.Provisioners()
+	if err != nil {
+		return nil, fmt.Errorf("reading provisioners: %w", err)
+	}
+	return slices.DeleteFunc(all, func(p ledger.Provisioner) bool { return r.Now().Sub(p.ReportedAt) > reportLasts }), nil
+}
+
+// checkOffered refuses a pool whose machines no provisioner makes, or whose
+// machines would never pass the health gate. Before any worker has reported there
+// is nothing to hold it against, and the gate alone decides.
+func checkOffered(p capacity.Pool, known []ledger.Provisioner) error {
+	if len(known) == 0 {
+		return nil
+	}
+	for i, s := range p.Offerings() {
+		at := ""
+		if i > 0 {
+			at = fmt.Sprintf("alternates[%d].", i-1)
+		}
+		if err := checkSource(p, s, at, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkSource(p capacity.Pool, s capacity.Offering, at string, known []ledger.Provisioner) error {
+	found := slices.IndexFunc(known, func(k ledger.Provisioner) bool { return k.Name == s.Provisioner })
+	if found < 0 {
+		var names []string
+		for _, k := range known {
+			names = append(names, k.Name)
+		}
+		return &ledger.InvalidError{Field: at + "provisioner",
+			Rule: fmt.Sprintf("must be one that a worker is configured with, and %q is none", s.Provisioner),
+			Fix:  "name one of these, or start a worker that has it: " + strings.Join(names, ", "), Allowed: names}
+	}
+	offers := known[found].Offers
+	i := slices.IndexFunc(offers, func(o ledger.Offer) bool { return o.Region == s.Region && o.Type == s.Type })
+	if i < 0 {
+		var kinds []string
+		for _, o := range offers {
+			kinds = append(kinds, fmt.Sprintf("%q in region %q", o.Type, o.Region))
+		}
+		return &ledger.InvalidError{Field: at + "instance_type",
+			Rule: fmt.Sprintf("must be one that %s offers, and %q in region %q is none", s.Provisioner, s.Type,
+				s.Region),
+			Fix: "choose one of these: " + strings.Join(kinds, ", ")}
+	}
+	return checkMachine(p, offers[i])
+}
+
+// checkMachine refuses what no machine of the offer could be.
+func checkMachine(p capacity.Pool, o ledger.Offer) error {
+	switch {
+	case p.PerNode != o.GPUs:
+		return &ledger.InvalidError{Field: "gpus_per_node",
+			Rule: fmt.Sprintf("must be %d: a %s has this many GPUs", o.GPUs, o.Type),
+			Fix:  fmt.Sprintf("write %d", o.GPUs)}
+	case o.Model != "" && !strings.EqualFold(p.Model, o.Model):
+		return &ledger.InvalidError{Field: "model", Rule: fmt.Sprintf("must be %q: that is what a %s has", o.Model, o.Type),
+			Fix: fmt.Sprintf("write %q", o.Model)}
+	case o.MemoryMiB > 0 && p.MemoryMiB > o.MemoryMiB:
+		return &ledger.InvalidError{Field: "gpu_memory_mib",
+			Rule: fmt.Sprintf("must be at most %d MiB: a GPU of a %s has no more", o.MemoryMiB, o.Type),
+			Fix:  fmt.Sprintf("write %d", o.MemoryMiB)}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package txn
+
+import (
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Engine is what all verbs work with: the store, and the transactions over it.
+type Engine struct {
+	Store   ledger.Store
+	IDs     ids.Source
+	Config  ledger.Config
+	commits *groupCommit
+	gates   *gates
+	// joined is the transaction that its verbs work in; nil: each begins its own.
+	joined *Tx
+	// IsDryRun is set where nothing is kept: then refusals leave no event.
+	IsDryRun  bool
+	Cache     *poolCache
+	SealWatch *sealWatch
+	refusals  *refusals
+}
+
+// NewEngine returns an engine with a memory of its own.
+func NewEngine(store ledger.Store, source ids.Source, cfg ledger.Config) *Engine {
+	return &Engine{Store: store, IDs: source, Config: cfg.WithDefaults(), Cache: newPoolCache(),
+		refusals: &refusals{}, commits: &groupCommit{}, gates: &gates{}, SealWatch: &sealWatch{}}
+}
+
+// Waiting returns how many verbs wait for their turn.
+func (l *Engine) Waiting() int {
+	l.commits.mu.Lock()
+	defer l.commits.mu.Unlock()
+	return len(l.commits.queue)
+}

@@ -1,0 +1,91 @@
+package txn
+
+import (
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// WakePlan has the pool planned as soon as this transaction is there.
+func (tx *Tx) WakePlan(poolID string) {
+	if key := ledger.PlanKey(poolID); !slices.Contains(tx.Wake, key) {
+		tx.Wake = append(tx.Wake, key)
+	}
+}
+
+// SchedulesKey is the one row that materialises schedules.
+const SchedulesKey = "schedules"
+
+func SweepKey(provisioner string) string { return "sweep:" + provisioner }
+
+func (tx *Tx) AddEvent(e ledger.Event) {
+	e.At, e.Actor, e.Via = tx.Now(), tx.Actor.KeyID, tx.Actor.Via
+	tx.Change.Events = append(tx.Change.Events, e)
+}
+
+func (tx *Tx) AddTask(kind, subject string, at time.Time) {
+	tx.Change.Tasks = append(tx.Change.Tasks, ledger.Task{
+		ID: tx.IDs.New(ids.Task), Kind: kind, Subject: subject, State: ledger.TaskReady, RunAt: at, CreatedAt: tx.Now(),
+	})
+}
+
+func (tx *Tx) AddKeyedTask(key, kind, subject string) {
+	tx.Change.Tasks = append(tx.Change.Tasks, ledger.Task{
+		ID: tx.IDs.New(ids.Task), Key: key, Kind: kind, Subject: subject, State: ledger.TaskReady, RunAt: tx.Now(),
+		CreatedAt: tx.Now(),
+	})
+}
+
+// StepNode moves a node by an event and journals it. The message may be empty.
+func (tx *Tx) StepNode(p *PoolTx, n node.Node, e node.Event, reason, message string) (node.Node, error) {
+	next, err := n.Apply(e, reason, tx.Now())
+	if err != nil {
+		return n, err
+	}
+	p.PutNode(next)
+	tx.AddEvent(ledger.Event{Type: "node." + string(next.State()), Subject: next.ID, PoolID: p.Pool.ID, Reason: reason,
+		Message: message})
+	return next, nil
+}
+
+func (tx *Tx) StepReservation(p *PoolTx, r reservation.Reservation, e reservation.Event, reason,
+	message string) (reservation.Reservation, error) {
+	next, err := r.Apply(e, reason, tx.Now())
+	if err != nil {
+		return r, err
+	}
+	if !next.Live() {
+		next.Cost = heldCost(p.Pool, next, tx.Now())
+	}
+	p.PutReservation(next)
+	if !next.Live() {
+		chargeReservation(tx, p, next)
+	}
+	tx.AddEvent(ledger.Event{OrganizationID: next.OrganizationID, Type: "reservation." + string(next.State()), Subject: next.ID,
+		PoolID: p.Pool.ID, Reason: reason, Message: message})
+	return next, nil
+}
+
+func (tx *Tx) StepAllocation(p *PoolTx, a allocation.Allocation, e allocation.Event, reason,
+	message string) (allocation.Allocation, error) {
+	next, err := a.Apply(e, reason, tx.Now())
+	if err != nil {
+		return a, err
+	}
+	if !next.Live() {
+		next.Cost = heldUntilEnd(p.Pool, next)
+	}
+	p.PutAllocation(next)
+	learnUse(tx, p, a, next)
+	if !next.Live() {
+		chargeAllocation(tx, p, next)
+	}
+	tx.AddEvent(ledger.Event{OrganizationID: next.OrganizationID, Type: "allocation." + string(next.State()), Subject: next.ID,
+		PoolID: p.Pool.ID, Reason: reason, Message: message})
+	return next, nil
+}

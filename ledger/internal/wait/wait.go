@@ -1,0 +1,112 @@
+// Package wait estimates how long bookings wait, from the plan that the planner
+// would make.
+package wait
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/tenancy"
+)
+
+// Waits says how much longer things wait, on one snapshot, from the plans of their
+// pools. It plans each pool once. It is not safe for concurrent use.
+type Waits struct {
+	r        ledger.Reader
+	cfg      ledger.Config
+	outlooks map[string]*plan.Outlook
+}
+
+// NewWaits returns estimates on what r reads.
+func NewWaits(cfg ledger.Config, r ledger.Reader) *Waits {
+	return &Waits{r: r, cfg: cfg, outlooks: map[string]*plan.Outlook{}}
+}
+
+// poolOutlook is the plan of a pool.
+func (w *Waits) poolOutlook(poolID string) (*plan.Outlook, error) {
+	if o, ok := w.outlooks[poolID]; ok {
+		return o, nil
+	}
+	state, err := w.r.PoolState(poolID)
+	if err != nil {
+		return nil, fmt.Errorf("reading pool: %w", err)
+	}
+	return w.ForeseePool(state)
+}
+
+// ForeseePool plans a pool from what the planner would have: the same learned values,
+// the same pauses.
+func (w *Waits) ForeseePool(state ledger.PoolState) (*plan.Outlook, error) {
+	paused, err := w.r.Pauses()
+	if err != nil {
+		return nil, fmt.Errorf("reading what is paused: %w", err)
+	}
+	s := state.Snapshot()
+	s.Paused = tenancy.ByOrganization(paused).PausedUntil()
+	if len(state.Pool.Alternates) > 0 {
+		_, s.Learned = state.Pool.ChooseOffering(slices.Values(state.Reservations), node.Node{Slot: -1}, w.r.Now())
+	}
+	o := plan.Foresee(s, w.cfg.Policy, w.r.Now())
+	w.outlooks[state.Pool.ID] = o
+	return o, nil
+}
+
+// Allocation estimates when a pending allocation gets its GPUs; nil for one that
+// does not wait, or is likely to expire before.
+func (w *Waits) Allocation(a allocation.Allocation) (*plan.Estimate, error) {
+	if a.State() != allocation.Pending {
+		return nil, nil
+	}
+	return w.estimateWait(a.PoolID, a.ID, a.Window.End)
+}
+
+// Reservation estimates when a reservation gets a place, or when its nodes are
+// warm if it has one and its time to warm has come; nil for one that does not
+// wait, or whose time is likely to be over before.
+func (w *Waits) Reservation(r reservation.Reservation) (*plan.Estimate, error) {
+	if r.State() != reservation.Waitlisted && r.State() != reservation.Warming {
+		return nil, nil
+	}
+	return w.estimateWait(r.PoolID, r.ID, r.Window.End)
+}
+
+// Expires reports whether a waitlisted reservation is likely to expire before it has
+// a place.
+func (w *Waits) Expires(r reservation.Reservation) (bool, error) {
+	if r.State() != reservation.Waitlisted {
+		return false, nil
+	}
+	o, err := w.poolOutlook(r.PoolID)
+	if err != nil {
+		return false, err
+	}
+	facts, waits := o.Waiting(r.ID)
+	if !waits {
+		return o.Hopeless(r.ID), nil
+	}
+	_, inTime := plan.Wait(facts).Within(r.Window.End.Sub(w.r.Now()))
+	return !inTime, nil
+}
+
+// estimateWait is none where the wait is likely to last until somebody gives up.
+func (w *Waits) estimateWait(poolID, id string, until time.Time) (*plan.Estimate, error) {
+	o, err := w.poolOutlook(poolID)
+	if err != nil {
+		return nil, err
+	}
+	facts, waits := o.Waiting(id)
+	if !waits {
+		return nil, nil
+	}
+	e, inTime := plan.Wait(facts).Within(until.Sub(w.r.Now()))
+	if !inTime {
+		return nil, nil
+	}
+	return &e, nil
+}

@@ -1,0 +1,99 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/phrase"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/fleet"
+	"github.com/forewarm/forewarm/ledger/internal/journal"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// Dispatch marks up to limit due tasks as sent and returns them for a queue.
+// What is lost on the way is due again after window.
+func (l Tasks) Dispatch(ctx context.Context, limit int, window time.Duration) (tasks []ledger.Task, err error) {
+	err = l.Store.InTx(ctx, func(tx ledger.Tx) error {
+		tasks, err = tx.Dispatch(limit, window)
+		return err
+	})
+	return tasks, err
+}
+
+// NextTask is when the first waiting task is due; zero means that none waits.
+func (l Tasks) NextTask(ctx context.Context) (at time.Time, err error) {
+	err = l.Store.Read(ctx, func(r ledger.Reader) error {
+		at, err = r.NextTask()
+		return err
+	})
+	return at, err
+}
+
+// Reap makes tasks whose worker fell silent ready again.
+func (l Tasks) Reap(ctx context.Context) (n int, err error) {
+	err = l.Store.InTx(ctx, func(tx ledger.Tx) error {
+		n, err = tx.Reap()
+		return err
+	})
+	return n, err
+}
+
+// ClaimTask gives one attempt of a task to the caller for the lease. ErrFenced
+// means that the message was late or a duplicate, and must be dropped.
+func (l Tasks) ClaimTask(ctx context.Context, id string, attempt int, lease time.Duration) (t ledger.Task, err error) {
+	err = l.Store.InTx(ctx, func(tx ledger.Tx) error {
+		t, err = tx.ClaimTask(id, attempt, lease)
+		return err
+	})
+	return t, err
+}
+
+// ExtendTask prolongs the lease of a claimed task.
+func (l Tasks) ExtendTask(ctx context.Context, g ledger.Guard, lease time.Duration) error {
+	return l.Store.InTx(ctx, func(tx ledger.Tx) error { return tx.Extend(g, lease) })
+}
+
+// RetryTask has a claimed task run again after a while. Where it failed as often in
+// a row as makes it a trouble, the journal tells of it, once.
+func (l Tasks) RetryTask(ctx context.Context, g ledger.Guard, after time.Duration, failure string) error {
+	if failure == "" {
+		return fleet.RetryTask(ctx, l.Engine, g, after, "")
+	}
+	return l.InOwnTx(ctx, ledger.SystemActor("worker"), func(tx *txn.Tx) error {
+		t, err := tx.Port.Task(g.TaskID)
+		if err != nil {
+			return fmt.Errorf("reading task: %w", err)
+		}
+		t.Failures, t.LastError = t.Failures+1, failure
+		if err := tx.Port.Finish(g, tx.Now().Add(after), failure); err != nil {
+			return err
+		}
+		if t.Failures != ledger.TroubleAfter {
+			return nil
+		}
+		return fleet.TellTrouble(tx, t, "failing", fmt.Sprintf("its provider failed %s in a row: %s",
+			phrase.Count(t.Failures, "time"), ledger.ClipText(failure, 200)))
+	})
+}
+
+// FinishTask ends a claimed task; a keyed one sleeps until it is woken.
+func (l Tasks) FinishTask(ctx context.Context, g ledger.Guard) error {
+	return l.Store.InTx(ctx, func(tx ledger.Tx) error { return tx.Finish(g, time.Time{}, "") })
+}
+
+// EnsureSweep has a provisioner's list compared with the ledger again and again.
+func (l Tasks) EnsureSweep(ctx context.Context, provisioner string) error {
+	return l.InOwnTx(ctx, ledger.SystemActor("worker"), func(tx *txn.Tx) error {
+		tx.AddKeyedTask(txn.SweepKey(provisioner), ledger.TaskSweep, provisioner)
+		tx.AddKeyedTask(txn.SchedulesKey, ledger.TaskSchedules, "all")
+		if l.Config.Seals != (ledger.SealKey{}) {
+			tx.AddKeyedTask(journal.SealsKey, ledger.TaskSeal, "journal")
+		}
+		return nil
+	})
+}
+
+// SweepEvery is how long a finished sweep sleeps.
+func (l Tasks) SweepEvery() time.Duration { return l.Config.SweepEvery }
