@@ -71,7 +71,7 @@ type Agent struct {
 	stepping sync.Mutex // one Step at a time; taken before mu
 
 	mu      sync.Mutex                // never held while a model or the control plane is waited for
-	seen    map[string]job            // jobs counted lately and those that run, by id
+	seen    map[string]jobItem        // jobs counted lately and those that run, by id
 	newest  time.Time                 // of the jobs seen
 	lines   []redact.Scrubbed         // the newest, as many as a question can hold
 	logs    map[string]*redact.Stream // by the source of the lines
@@ -94,9 +94,9 @@ func New(cfg Config) (*Agent, error) {
 	if err := cfg.Place.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the placing configuration: %w", err)
 	}
-	a := &Agent{cfg: cfg, seen: map[string]job{}, sources: cfg.Sources, logs: map[string]*redact.Stream{},
+	a := &Agent{cfg: cfg, seen: map[string]jobItem{}, sources: cfg.Sources, logs: map[string]*redact.Stream{},
 		news: make(chan struct{}, 1)}
-	return a, a.load()
+	return a, a.loadState()
 }
 
 // Handle takes what a source found. When it returns nil, what was learned is
@@ -107,13 +107,13 @@ func (a *Agent) Handle(_ context.Context, items []source.Item) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.cfg.Clock.Now()
-	jobs := records(items)
+	jobs := jobRecords(items)
 	for _, r := range jobs {
-		a.learn(now, *r)
+		a.learnJob(now, *r)
 	}
-	a.note(items)
-	a.forget()
-	if err := a.save(); err != nil {
+	a.noteLines(items)
+	a.forgetJobs()
+	if err := a.saveState(); err != nil {
 		return err
 	}
 	if len(jobs) > 0 {
@@ -129,8 +129,8 @@ func (a *Agent) Handle(_ context.Context, items []source.Item) error {
 // for a Step at once.
 func (a *Agent) News() <-chan struct{} { return a.news }
 
-// records are the jobs among the items, in the order they were submitted.
-func records(items []source.Item) []*history.Record {
+// jobRecords are the jobs among the items, in the order they were submitted.
+func jobRecords(items []source.Item) []*history.Record {
 	var found []*history.Record
 	for _, item := range items {
 		if item.Record != nil {
@@ -141,9 +141,9 @@ func records(items []source.Item) []*history.Record {
 	return found
 }
 
-// learn counts a job's beginning once and its end once. A row that cannot count is
+// learnJob counts a job's beginning once and its end once. A row that cannot count is
 // no fault of the agent's: a history may be out of order or from a wrong clock.
-func (a *Agent) learn(now time.Time, r history.Record) {
+func (a *Agent) learnJob(now time.Time, r history.Record) {
 	if a.cfg.Tenant != "" && r.Tenant != a.cfg.Tenant {
 		return
 	}
@@ -154,28 +154,28 @@ func (a *Agent) learn(now time.Time, r history.Record) {
 			a.cfg.Logger.Debug("a row of the history does not count", "error", err)
 			return
 		}
-		j = job{Submitted: r.Submitted, GPUs: r.GPUs}
+		j = jobItem{Submitted: r.Submitted, GPUs: r.GPUs}
 		if r.Submitted.After(a.newest) {
 			a.newest = r.Submitted
 		}
 	}
-	if at, over := ended(r, known, now); over && !j.Over {
+	if at, over := endOf(r, known, now); over && !j.Over {
 		a.cfg.Predict.Finish(a.cfg.Tenant, j.Submitted, j.GPUs, at)
 		j.Over = true
 	}
 	a.seen[r.ID] = j
 }
 
-// job is what is remembered of a job.
-type job struct {
+// jobItem is what is remembered of a job.
+type jobItem struct {
 	Submitted time.Time `json:"submitted"`
 	GPUs      int       `json:"gpus"`
 	Over      bool      `json:"over,omitempty"` // its end was told
 }
 
-// ended says when a job ended, if it did. Of one whose source never tells, only
+// endOf says when a job ended, if it did. Of one whose source never tells, only
 // the arrival counts.
-func ended(r history.Record, known bool, now time.Time) (time.Time, bool) {
+func endOf(r history.Record, known bool, now time.Time) (time.Time, bool) {
 	switch {
 	case !r.Ended.IsZero():
 		return r.Ended, true
@@ -211,11 +211,11 @@ type Report struct {
 func (a *Agent) Step(ctx context.Context) (Report, error) {
 	a.stepping.Lock()
 	defer a.stepping.Unlock()
-	question, err := a.question()
+	question, err := a.nextQuestion()
 	if err != nil {
 		return Report{}, err
 	}
-	rep, err := a.decide(question.Ask(ctx))
+	rep, err := a.decidePlan(question.Ask(ctx))
 	if err != nil || a.cfg.Mode != Auto {
 		return rep, err
 	}
@@ -223,24 +223,24 @@ func (a *Agent) Step(ctx context.Context) (Report, error) {
 		return rep, fmt.Errorf("sending the plan: %w", err)
 	}
 	rep.Sent = true
-	rep.Unsent, err = a.tell(ctx)
+	rep.Unsent, err = a.sendPlan(ctx)
 	return rep, err
 }
 
-// question is what to ask a model now; nil for nothing.
-func (a *Agent) question() (*predict.Question, error) {
+// nextQuestion is what to ask a model now; nil for nothing.
+func (a *Agent) nextQuestion() (*predict.Question, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.cfg.Clock.Now()
 	if err := a.cfg.Predict.Advance(now); err != nil {
 		return nil, fmt.Errorf("advancing to now: %w", err)
 	}
-	return a.cfg.Predict.Question(now, a.cfg.Tenant, a.gathered(now)), nil
+	return a.cfg.Predict.Question(now, a.cfg.Tenant, a.gatheredLines(now)), nil
 }
 
-// decide makes the plan of now, which may be later than when the model was asked,
+// decidePlan makes the plan of now, which may be later than when the model was asked,
 // and keeps score.
-func (a *Agent) decide(answer predict.Answer) (Report, error) {
+func (a *Agent) decidePlan(answer predict.Answer) (Report, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.cfg.Clock.Now()
@@ -255,17 +255,17 @@ func (a *Agent) decide(answer predict.Answer) (Report, error) {
 	kept := place.Raise(rep.Choices, rep.Prediction.Holds, a.cfg.Place.MaxGPUs)
 	rep.Plan = contract.AgentPlan{PoolID: a.cfg.PoolID, Windows: fromNow(place.Windows(kept), now)}
 	var err error
-	if rep.Closed, err = a.score(now, rep); err != nil {
+	if rep.Closed, err = a.scoreForecasts(now, rep); err != nil {
 		return rep, err
 	}
-	return rep, a.keep()
+	return rep, a.saveOutbox()
 }
 
-// tell sends forecasts and outcomes that were not sent yet, and returns how many
+// sendPlan sends forecasts and outcomes that were not sent yet, and returns how many
 // are left. That it fails is no fault of the step: the plan stands, and they are
 // sent again. Only a Step changes what is unsent, so what was sent meanwhile can
 // take its place.
-func (a *Agent) tell(ctx context.Context) (unsent int, err error) {
+func (a *Agent) sendPlan(ctx context.Context) (unsent int, err error) {
 	a.mu.Lock()
 	rest, now := a.unsent.Clone(), a.cfg.Clock.Now()
 	a.mu.Unlock()
@@ -286,11 +286,11 @@ func (a *Agent) tell(ctx context.Context) (unsent int, err error) {
 	if rest.Len() == before {
 		return before, nil
 	}
-	return rest.Len(), a.save()
+	return rest.Len(), a.saveState()
 }
 
-// rows turns forecasts into what may leave; false when nothing is to.
-func (a *Agent) rows() (predict.Rows, bool) {
+// forecastRows turns forecasts into what may leave; false when nothing is to.
+func (a *Agent) forecastRows() (predict.Rows, bool) {
 	return predict.Rows{PoolID: a.cfg.PoolID, Secret: a.cfg.Secret}, a.cfg.Mode == Auto && len(a.cfg.Secret) > 0
 }
 
@@ -306,9 +306,9 @@ func fromNow(windows []contract.AgentWindow, now time.Time) []contract.AgentWind
 	return windows
 }
 
-// entries are the forecasts to be judged later: of now, if GPUs are held because
+// ledgerEntries are the forecasts to be judged later: of now, if GPUs are held because
 // of it, and of windows to come that evidence speaks of.
-func (a *Agent) entries(now time.Time, rep Report) []predict.Entry {
+func (a *Agent) ledgerEntries(now time.Time, rep Report) []predict.Entry {
 	var entries []predict.Entry
 	if rep.Prediction.Now.Held.Levels > 0 && !a.cfg.Ledger.Watches(a.cfg.Tenant) {
 		entries = append(entries, rep.Prediction.NowEntry())
@@ -321,32 +321,32 @@ func (a *Agent) entries(now time.Time, rep Report) []predict.Entry {
 	return entries
 }
 
-// came is what came of a forecast.
-func (a *Agent) came(e predict.Entry) int {
+// outcomeOf is what came of a forecast.
+func (a *Agent) outcomeOf(e predict.Entry) int {
 	if e.Base != nil {
 		return a.cfg.Predict.Rose(e.Tenant, e.Start, e.End, *e.Base)
 	}
 	return a.cfg.Predict.Arrived(e.Tenant, e.Start)
 }
 
-// score enters forecasts, closes the ones that are over, and lets the sources be
+// scoreForecasts enters forecasts, closes the ones that are over, and lets the sources be
 // judged by them.
-func (a *Agent) score(now time.Time, rep Report) (int, error) {
+func (a *Agent) scoreForecasts(now time.Time, rep Report) (int, error) {
 	if a.cfg.Ledger == nil {
 		return 0, nil
 	}
-	entries := a.entries(now, rep)
+	entries := a.ledgerEntries(now, rep)
 	if err := a.cfg.Ledger.Append(entries...); err != nil {
 		return 0, fmt.Errorf("entering forecasts: %w", err)
 	}
-	closed, err := a.cfg.Ledger.Close(now, a.came)
+	closed, err := a.cfg.Ledger.Close(now, a.outcomeOf)
 	if err != nil {
 		return 0, fmt.Errorf("scoring forecasts: %w", err)
 	}
 	for _, o := range closed {
 		a.cfg.Predict.Learn(o.Entry, o.GPUs)
 	}
-	if rows, ok := a.rows(); ok {
+	if rows, ok := a.forecastRows(); ok {
 		for _, e := range entries {
 			a.unsent.Forecast(rows.Forecast(e))
 		}
@@ -357,14 +357,14 @@ func (a *Agent) score(now time.Time, rep Report) (int, error) {
 	return len(closed), nil
 }
 
-// keep saves what a step has learned of evidence: that a record is open, or what
+// saveOutbox saves what a step has learned of evidence: that a record is open, or what
 // became of one, must not be forgotten, or the source would be judged by half. So
 // it is with what is to be told.
-func (a *Agent) keep() error {
+func (a *Agent) saveOutbox() error {
 	if !a.cfg.Predict.Listens() && a.unsent.Len() == 0 {
 		return nil
 	}
-	return a.save()
+	return a.saveState()
 }
 
 // Score returns how well the forecasts of a source have met what happened.

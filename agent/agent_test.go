@@ -105,20 +105,20 @@ func tryBench(t testing.TB, change func(*agent.Config)) (bench, error) {
 	return b, err
 }
 
-// mornings are the jobs of the three weeks before today.
-func mornings() (items []source.Item) {
+// morningJobs are the jobs of the three weeks before today.
+func morningJobs() (items []source.Item) {
 	for day := -21; day < 0; day++ {
 		for n := range 2 {
 			at := today.AddDate(0, 0, day).Add(9*time.Hour + time.Duration(n)*time.Minute)
-			items = append(items, job(fmt.Sprintf("job %d of day %d", n, day), at, 2))
+			items = append(items, jobItem(fmt.Sprintf("job %d of day %d", n, day), at, 2))
 		}
 	}
 	return items
 }
 
-// rush gives an agent a day with a burst of jobs every hour, and puts it
+// playRush gives an agent a day with a burst of jobs every hour, and puts it
 // into the next burst.
-func (b bench) rush(t testing.TB) {
+func (b bench) playRush(t testing.TB) {
 	t.Helper()
 	var items []source.Item
 	for hour := -24; hour <= 0; hour++ {
@@ -127,31 +127,31 @@ func (b bench) rush(t testing.TB) {
 			if at.After(today.Add(inRush)) {
 				continue
 			}
-			j := job(fmt.Sprintf("hour %d, %d", hour, n), at, 2)
+			j := jobItem(fmt.Sprintf("hour %d, %d", hour, n), at, 2)
 			j.Record.Duration = 20 * time.Minute
 			items = append(items, j)
 		}
 	}
 	b.clock.Set(today.Add(inRush))
-	b.handle(t, items...)
+	b.handleItems(t, items...)
 }
 
 // inRush is a time at which more jobs are sure to come.
 const inRush = 4 * time.Minute
 
-func job(id string, at time.Time, gpus int) source.Item {
+func jobItem(id string, at time.Time, gpus int) source.Item {
 	return source.Item{Record: &history.Record{ID: id, Tenant: tenant, Submitted: at, GPUs: gpus}}
 }
 
-// learned is all that the statistics know, to be compared.
-func (b bench) learned(t testing.TB) string {
+// learnedState is all that the statistics know, to be compared.
+func (b bench) learnedState(t testing.TB) string {
 	t.Helper()
 	data, err := json.Marshal(b.predict)
 	require.NoError(t, err)
 	return string(data)
 }
 
-func (b bench) handle(t testing.TB, items ...source.Item) {
+func (b bench) handleItems(t testing.TB, items ...source.Item) {
 	t.Helper()
 	require.NoError(t, b.Handle(context.Background(), items))
 }
@@ -159,7 +159,7 @@ func (b bench) handle(t testing.TB, items ...source.Item) {
 func TestAutoSendsTheWholePlan(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	b.rush(t)
+	b.playRush(t)
 	rep, err := b.Step(t.Context())
 	require.NoError(t, err)
 	require.True(t, rep.Sent)
@@ -185,7 +185,7 @@ func TestAutoSendsTheWholePlan(t *testing.T) {
 func TestAPlanNeverBeginsInThePast(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	b.rush(t)
+	b.playRush(t)
 	for at := today.Add(inRush); at.Before(today.Add(20 * time.Minute)); at = at.Add(17*time.Second +
 		300*time.Millisecond) {
 		b.clock.Set(at)
@@ -202,7 +202,7 @@ func TestAPlanNeverBeginsInThePast(t *testing.T) {
 func TestObserveSendsNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *agent.Config) { c.Mode = agent.Observe })
-	b.rush(t)
+	b.playRush(t)
 	rep, err := b.Step(t.Context())
 	require.NoError(t, err)
 	require.False(t, rep.Sent)
@@ -214,13 +214,13 @@ func TestObserveSendsNothing(t *testing.T) {
 func TestAJobIsLearnedOnce(t *testing.T) {
 	t.Parallel()
 	once, often := newBench(t, nil), newBench(t, nil)
-	once.handle(t, mornings()...)
-	for _, item := range mornings() {
-		often.handle(t, item)
-		often.handle(t, item, item)
+	once.handleItems(t, morningJobs()...)
+	for _, item := range morningJobs() {
+		often.handleItems(t, item)
+		often.handleItems(t, item, item)
 	}
-	often.handle(t, mornings()...)
-	require.Equal(t, once.learned(t), often.learned(t))
+	often.handleItems(t, morningJobs()...)
+	require.Equal(t, once.learnedState(t), often.learnedState(t))
 }
 
 func TestAJobIsLearnedOnceAcrossRestarts(t *testing.T) {
@@ -228,12 +228,12 @@ func TestAJobIsLearnedOnceAcrossRestarts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state.json")
 	keep := func(c *agent.Config) { c.State = file }
 	first := newBench(t, keep)
-	first.handle(t, mornings()...)
+	first.handleItems(t, morningJobs()...)
 	second := newBench(t, keep)
-	require.Equal(t, first.learned(t), second.learned(t), "nothing is forgotten")
-	last := mornings()[len(mornings())-1]
-	second.handle(t, last)
-	require.Equal(t, first.learned(t), second.learned(t))
+	require.Equal(t, first.learnedState(t), second.learnedState(t), "nothing is forgotten")
+	last := morningJobs()[len(morningJobs())-1]
+	second.handleItems(t, last)
+	require.Equal(t, first.learnedState(t), second.learnedState(t))
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
@@ -246,7 +246,7 @@ func TestYearsOfHistoryAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state.json")
 	b := newBench(t, func(c *agent.Config) { c.State = file })
-	b.handle(t, mornings()...)
+	b.handleItems(t, morningJobs()...)
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	var state struct{ Seen map[string]any }
@@ -274,22 +274,22 @@ func TestAStateThatCannotBeWrittenIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state.json")
 	b := newBench(t, func(c *agent.Config) { c.State = file })
 	unblock := statefiletest.Block(t, file)
-	require.Error(t, b.Handle(t.Context(), mornings()), "the source must not move on")
+	require.Error(t, b.Handle(t.Context(), morningJobs()), "the source must not move on")
 	unblock()
-	b.handle(t, mornings()...)
+	b.handleItems(t, morningJobs()...)
 	again := newBench(t, func(c *agent.Config) { c.State = file })
-	require.Equal(t, b.learned(t), again.learned(t))
+	require.Equal(t, b.learnedState(t), again.learnedState(t))
 }
 
 func TestRowsThatCannotCountAreTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	b.handle(t, mornings()...)
-	before := b.learned(t)
-	other := job("of others", today, 1)
+	b.handleItems(t, morningJobs()...)
+	before := b.learnedState(t)
+	other := jobItem("of others", today, 1)
 	other.Record.Tenant = "physics"
-	b.handle(t, job("too late", today.AddDate(0, 0, -10), 1), job("from the future", today.Add(time.Hour), 1), other)
-	require.Equal(t, before, b.learned(t))
+	b.handleItems(t, jobItem("too late", today.AddDate(0, 0, -10), 1), jobItem("from the future", today.Add(time.Hour), 1), other)
+	require.Equal(t, before, b.learnedState(t))
 	rep, err := b.Step(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 2, rep.Late, "jobs of others are no fault")
@@ -299,12 +299,12 @@ func TestRowsThatCannotCountAreTold(t *testing.T) {
 func TestABatchMayBeInAnyOrder(t *testing.T) {
 	t.Parallel()
 	want := newBench(t, nil)
-	want.handle(t, mornings()...)
-	expected := want.learned(t)
+	want.handleItems(t, morningJobs()...)
+	expected := want.learnedState(t)
 	rapid.Check(t, func(r *rapid.T) {
 		b := newBench(t, nil)
-		b.handle(t, rapid.Permutation(mornings()).Draw(r, "order")...)
-		require.Equal(t, expected, b.learned(t))
+		b.handleItems(t, rapid.Permutation(morningJobs()).Draw(r, "order")...)
+		require.Equal(t, expected, b.learnedState(t))
 	})
 }
 
@@ -314,12 +314,12 @@ func TestForecastsAreScored(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, ledger.Release()) })
 	b := newBench(t, func(c *agent.Config) { c.Mode, c.Ledger = agent.Observe, ledger })
-	b.rush(t)
+	b.playRush(t)
 	_, err = b.Step(t.Context())
 	require.NoError(t, err)
 	require.Len(t, ledger.Open(), 1)
 	b.clock.Advance(time.Minute)
-	b.handle(t, job("a", b.clock.Now(), 2), job("b", b.clock.Now(), 2))
+	b.handleItems(t, jobItem("a", b.clock.Now(), 2), jobItem("b", b.clock.Now(), 2))
 	_, err = b.Step(t.Context())
 	require.NoError(t, err)
 	require.Len(t, ledger.Open(), 1, "one at a time")

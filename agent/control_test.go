@@ -18,7 +18,7 @@ import (
 func TestAFailingControlPlaneLeavesTheAgentUsable(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	b.rush(t)
+	b.playRush(t)
 	b.control.fails = errors.New("no route to host")
 	rep, err := b.Step(t.Context())
 	require.ErrorIs(t, err, b.control.fails)
@@ -27,7 +27,7 @@ func TestAFailingControlPlaneLeavesTheAgentUsable(t *testing.T) {
 
 	b.control.fails = nil
 	b.clock.Advance(time.Minute)
-	b.handle(t, job("new", b.clock.Now(), 1))
+	b.handleItems(t, jobItem("new", b.clock.Now(), 1))
 	rep, err = b.Step(t.Context())
 	require.NoError(t, err)
 	require.True(t, rep.Sent)
@@ -44,7 +44,7 @@ func TestForecastsAndOutcomesReachTheControlPlane(t *testing.T) {
 		c.Ledger, c.Secret, c.State = l, []byte("secret"), filepath.Join(dir, "state.json")
 	}
 	b := newBench(t, start)
-	b.rush(t)
+	b.playRush(t)
 	b.control.deaf = errors.New("away")
 	rep, err := b.Step(t.Context())
 	require.NoError(t, err, "the plan stands although nobody hears of forecasts")
@@ -64,12 +64,12 @@ func TestForecastsAndOutcomesReachTheControlPlane(t *testing.T) {
 	require.Greater(t, f.Probability, 0.1)
 
 	running := func(id string, at time.Time) source.Item {
-		j := job(id, at, 3)
+		j := jobItem(id, at, 3)
 		j.Record.State = history.Running
 		return j
 	}
 	again.clock.Set(begun.Add(time.Minute))
-	again.handle(t, running("one more", again.clock.Now()), running("and another", again.clock.Now()))
+	again.handleItems(t, running("one more", again.clock.Now()), running("and another", again.clock.Now()))
 	for _, after := range []time.Duration{10 * time.Minute, 12 * time.Minute} {
 		again.clock.Set(begun.Add(after))
 		_, err = again.Step(t.Context())
@@ -86,7 +86,7 @@ func TestWithoutASecretNoForecastLeaves(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Release()) }()
 	b := newBench(t, func(c *agent.Config) { c.Ledger = l })
-	b.rush(t)
+	b.playRush(t)
 	_, err = b.Step(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, l.Open())

@@ -12,16 +12,16 @@ import (
 // one is found between the lines of others.
 const maxLogs = 1000
 
-// note keeps the newest log lines, without their secrets, for the model. Lines that no question can
+// noteLines keeps the newest log lines, without their secrets, for the model. Lines that no question can
 // hold are only looked at for secrets that go on in the next line: logs grow faster than models read.
-func (a *Agent) note(items []source.Item) {
+func (a *Agent) noteLines(items []source.Item) {
 	room := a.cfg.Predict.MaxLines()
 	if room == 0 {
 		return
 	}
-	lines := foreign(items)
+	lines := foreignLines(items)
 	for i, raw := range lines {
-		stream := a.stream(raw.Source)
+		stream := a.streamOf(raw.Source)
 		if i < len(lines)-room {
 			stream.Skip(raw.Text)
 			continue
@@ -32,9 +32,9 @@ func (a *Agent) note(items []source.Item) {
 	a.lines = a.lines[max(0, len(a.lines)-room):]
 }
 
-// foreign are the log lines among the items but those about what Forewarm itself does: the agent
+// foreignLines are the log lines among the items but those about what Forewarm itself does: the agent
 // would take its own acts for evidence.
-func foreign(items []source.Item) (lines []source.Line) {
+func foreignLines(items []source.Item) (lines []source.Line) {
 	for _, item := range items {
 		if item.Line != nil && !history.IsOwnLine(item.Line.Text) {
 			lines = append(lines, *item.Line)
@@ -43,8 +43,8 @@ func foreign(items []source.Item) (lines []source.Line) {
 	return lines
 }
 
-// stream is what redacts the lines of one source.
-func (a *Agent) stream(name string) *redact.Stream {
+// streamOf is what redacts the lines of one source.
+func (a *Agent) streamOf(name string) *redact.Stream {
 	if a.logs[name] == nil {
 		if len(a.logs) >= maxLogs {
 			clear(a.logs)
@@ -58,8 +58,8 @@ func (a *Agent) stream(name string) *redact.Stream {
 // steps can come with every job, and questions cost.
 const gathering = time.Minute
 
-// gathered are the lines for the model, if it is time to ask it.
-func (a *Agent) gathered(now time.Time) []redact.Scrubbed {
+// gatheredLines are the lines for the model, if it is time to ask it.
+func (a *Agent) gatheredLines(now time.Time) []redact.Scrubbed {
 	if len(a.lines) == 0 || now.Sub(a.asked) < gathering {
 		return nil
 	}

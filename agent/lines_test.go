@@ -46,15 +46,15 @@ func newReader(t testing.TB) (bench, *[]string) {
 	}), asked
 }
 
-// logged are lines of one log.
-func logged(texts ...string) (items []source.Item) {
+// logItems are lines of one log.
+func logItems(texts ...string) (items []source.Item) {
 	for _, text := range texts {
 		items = append(items, source.Item{Line: &source.Line{Source: "train.log", Text: text}})
 	}
 	return items
 }
 
-func numbered(from, to int) (texts []string) {
+func numberedLines(from, to int) (texts []string) {
 	for i := from; i < to; i++ {
 		texts = append(texts, fmt.Sprintf("2026-07-01T09:00:00Z INFO line %d of the log", i))
 	}
@@ -66,11 +66,11 @@ func numbered(from, to int) (texts []string) {
 func TestTheModelGetsTheNewestLines(t *testing.T) {
 	t.Parallel()
 	b, asked := newReader(t)
-	b.handle(t, logged(numbered(0, 1000)...)...)
-	b.handle(t, logged("-----BEGIN RSA PRIVATE KEY-----")...)
+	b.handleItems(t, logItems(numberedLines(0, 1000)...)...)
+	b.handleItems(t, logItems("-----BEGIN RSA PRIVATE KEY-----")...)
 	key := []string{"MIIEow", "c2Vjb25k", "dGhpcmQ", "Zm91cnRo", "ZmlmdGg"}
-	b.handle(t, logged(append(append(key, "-----END RSA PRIVATE KEY-----"), numbered(1000, 1003)...)...)...)
-	b.handle(t, logged("mail bob.smith@example.com")...)
+	b.handleItems(t, logItems(append(append(key, "-----END RSA PRIVATE KEY-----"), numberedLines(1000, 1003)...)...)...)
+	b.handleItems(t, logItems("mail bob.smith@example.com")...)
 	b.clock.Set(today.Add(time.Hour))
 	_, err := b.Step(t.Context())
 	require.NoError(t, err)
@@ -86,11 +86,11 @@ func TestTheModelGetsTheNewestLines(t *testing.T) {
 
 // Lines that no question can hold are not redacted, which is seen by what that would take.
 func TestLinesThatCannotBeSentCostLittle(t *testing.T) {
-	items := logged(numbered(0, 5000)...)
+	items := logItems(numberedLines(0, 5000)...)
 	reader, _ := newReader(t)
 	statistics := newBench(t, nil)
 	for name, b := range map[string]bench{"with a model": reader, "without": statistics} {
-		allocations := testing.AllocsPerRun(1, func() { b.handle(t, items...) })
+		allocations := testing.AllocsPerRun(1, func() { b.handleItems(t, items...) })
 		require.Less(t, allocations, float64(2*len(items)), name)
 	}
 }

@@ -25,14 +25,16 @@ import (
 // hanging is another side that takes a request and never answers.
 type hanging struct{ reached chan struct{} }
 
-func (h hanging) wait(ctx context.Context) error {
+func (h hanging) waitForRelease(ctx context.Context) error {
 	close(h.reached)
 	<-ctx.Done()
 	return ctx.Err()
 }
 
 // RoundTrip makes it a model.
-func (h hanging) RoundTrip(r *http.Request) (*http.Response, error) { return nil, h.wait(r.Context()) }
+func (h hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, h.waitForRelease(r.Context())
+}
 
 // slowPlans and slowForecasts make it a control plane that hangs at either request.
 type (
@@ -47,15 +49,15 @@ type (
 )
 
 func (s *slowPlans) SetDemand(ctx context.Context, _ contract.AgentPlan) (contract.PlanOutcome, error) {
-	return contract.PlanOutcome{}, s.wait(ctx)
+	return contract.PlanOutcome{}, s.waitForRelease(ctx)
 }
 
 func (s *slowForecasts) RecordForecasts(ctx context.Context, _ contract.AgentForecasts) (contract.Recorded, error) {
-	return contract.Recorded{}, s.wait(ctx)
+	return contract.Recorded{}, s.waitForRelease(ctx)
 }
 
-// asking gives the agent a predictor whose model is the hanging one.
-func asking(t *testing.T, c *agent.Config, h hanging) {
+// useHangingModel gives the agent a predictor whose model is the hanging one.
+func useHangingModel(t *testing.T, c *agent.Config, h hanging) {
 	t.Helper()
 	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"}, &http.Client{Transport: h})
 	require.NoError(t, err)
@@ -77,7 +79,7 @@ func asking(t *testing.T, c *agent.Config, h hanging) {
 func TestSourcesGoOnWhileTheOtherSideHangs(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*testing.T, *agent.Config, hanging){
-		"the model": asking,
+		"the model": useHangingModel,
 		"the plan":  func(_ *testing.T, c *agent.Config, h hanging) { c.Control = &slowPlans{hanging: h} },
 		"the forecasts": func(t *testing.T, c *agent.Config, h hanging) {
 			c.Control, c.Secret = &slowForecasts{hanging: h}, []byte("secret")
@@ -95,8 +97,8 @@ func TestSourcesGoOnWhileTheOtherSideHangs(t *testing.T) {
 				c.State = file
 				change(t, c, h)
 			})
-			b.rush(t)
-			b.handle(t, source.Item{Line: &source.Line{Text: "will run at ten"}})
+			b.playRush(t)
+			b.handleItems(t, source.Item{Line: &source.Line{Text: "will run at ten"}})
 			ctx, giveUp := context.WithCancel(t.Context())
 			defer giveUp()
 			stepped := make(chan error, 1)
@@ -104,15 +106,15 @@ func TestSourcesGoOnWhileTheOtherSideHangs(t *testing.T) {
 				_, err := b.Step(ctx)
 				stepped <- err
 			}()
-			within(t, h.reached, "nobody was asked")
+			waitWithin(t, h.reached, "nobody was asked")
 
 			handled := make(chan struct{})
 			go func() {
 				defer close(handled)
-				b.handle(t, job("meanwhile", b.clock.Now(), 3), source.Item{Line: &source.Line{Text: "and at eleven"}})
+				b.handleItems(t, jobItem("meanwhile", b.clock.Now(), 3), source.Item{Line: &source.Line{Text: "and at eleven"}})
 				_ = b.Score(predict.Statistics)
 			}()
-			within(t, handled, "the sources wait for the other side")
+			waitWithin(t, handled, "the sources wait for the other side")
 			data, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Contains(t, string(data), "meanwhile")
@@ -132,7 +134,7 @@ func TestSourcesGoOnWhileTheOtherSideHangs(t *testing.T) {
 	}
 }
 
-func within(t *testing.T, done <-chan struct{}, what string) {
+func waitWithin(t *testing.T, done <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-done:

@@ -16,9 +16,9 @@ import (
 
 // state is what an agent has learned, as it is kept in a file.
 type state struct {
-	Version int             `json:"version"`
-	Seen    map[string]job  `json:"seen"`
-	Learned json.RawMessage `json:"learned"`
+	Version int                `json:"version"`
+	Seen    map[string]jobItem `json:"seen"`
+	Learned json.RawMessage    `json:"learned"`
 	// Sources are those that it was learned from, by name; none in states of versions that did not tell.
 	Sources []string      `json:"sources,omitempty"`
 	Unsent  outbox.Outbox `json:"unsent,omitzero"` // what the control plane is still to be told
@@ -26,10 +26,10 @@ type state struct {
 
 const stateVersion = 2
 
-// load restores what was learned before. A state that does not fit the
+// loadState restores what was learned before. A state that does not fit the
 // configuration is an error with the fix: learning again is the user's choice,
 // since it takes the whole history.
-func (a *Agent) load() error {
+func (a *Agent) loadState() error {
 	if a.cfg.State == "" {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (a *Agent) load() error {
 		return fmt.Errorf("reading the agent's state %s: it is damaged or of another version; delete it to learn "+
 			"again, with the checkpoint beside it", a.cfg.State)
 	}
-	if err := a.own(s.Sources); err != nil {
+	if err := a.adoptState(s.Sources); err != nil {
 		return err
 	}
 	if err := a.cfg.Predict.Restore(s.Learned); err != nil {
@@ -72,8 +72,8 @@ func (e *ForeignStateError) Error() string {
 	return fmt.Sprintf("the state %s was learned from %s", e.Path, strings.Join(e.Sources, ", "))
 }
 
-// own takes a state over that was learned from one of the agent's sources, or from sources that are not known.
-func (a *Agent) own(sources []string) error {
+// adoptState takes a state over that was learned from one of the agent's sources, or from sources that are not known.
+func (a *Agent) adoptState(sources []string) error {
 	mine := func(name string) bool { return slices.Contains(a.cfg.Sources, name) }
 	if len(a.cfg.Sources) > 0 && len(sources) > 0 && !slices.ContainsFunc(sources, mine) {
 		return &ForeignStateError{Path: a.cfg.State, Sources: sources}
@@ -82,9 +82,9 @@ func (a *Agent) own(sources []string) error {
 	return nil
 }
 
-// save makes what was learned durable: a whole new file takes the old one's
+// saveState makes what was learned durable: a whole new file takes the old one's
 // place.
-func (a *Agent) save() error {
+func (a *Agent) saveState() error {
 	if a.cfg.State == "" {
 		return nil
 	}
@@ -112,9 +112,9 @@ const (
 	keepOpen = 90 * 24 * time.Hour
 )
 
-// forget drops the jobs that need not be remembered, so that reading years of
+// forgetJobs drops the jobs that need not be remembered, so that reading years of
 // history does not keep years of ids.
-func (a *Agent) forget() {
+func (a *Agent) forgetJobs() {
 	for id, j := range a.seen {
 		age := a.newest.Sub(j.Submitted)
 		if age <= keepSeen || !j.Over && age <= keepOpen {

@@ -35,8 +35,8 @@ func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
 
 var announcement = regexp.MustCompile(`run at (\S+Z)`)
 
-// believes is a model that takes log lines at their word.
-func believes(user string) string {
+// believeLines is a model that takes log lines at their word.
+func believeLines(user string) string {
 	found := announcement.FindAllStringSubmatch(user, -1)
 	if len(found) == 0 {
 		return `{"records":[]}`
@@ -63,20 +63,20 @@ type listener struct {
 
 func newListener(t *testing.T) *listener {
 	l := &listener{dir: t.TempDir(), now: today}
-	l.start(t)
+	l.restartAgent(t)
 	for day := -21; day < 0; day++ {
-		l.handle(t, job(fmt.Sprintf("day %d", day), today.AddDate(0, 0, day).Add(time.Duration(-5*day)*time.Hour), 4))
+		l.handleItems(t, jobItem(fmt.Sprintf("day %d", day), today.AddDate(0, 0, day).Add(time.Duration(-5*day)*time.Hour), 4))
 	}
 	return l
 }
 
-// start makes the agent anew from its files.
-func (l *listener) start(t *testing.T) {
+// restartAgent makes the agent anew from its files.
+func (l *listener) restartAgent(t *testing.T) {
 	if l.ledger != nil {
 		require.NoError(t, l.ledger.Release())
 	}
 	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"},
-		&http.Client{Transport: memory{&scripted.Server{Say: believes}}})
+		&http.Client{Transport: memory{&scripted.Server{Say: believeLines}}})
 	require.NoError(t, err)
 	manual := clock.NewManual(l.now)
 	budget, err := llm.NewBudget(llm.BudgetConfig{Caps: llm.Caps{Calls: 1e6, Tokens: 1e9, Cost: 1000 * money.USD}},
@@ -100,14 +100,14 @@ func (l *listener) start(t *testing.T) {
 	t.Cleanup(func() { _ = l.ledger.Release() })
 }
 
-// run announces a run for a quarter of an hour later, which comes or does not,
+// playMorning announces a run for a quarter of an hour later, which comes or does not,
 // and returns the report of three minutes before its start.
-func (l *listener) run(t *testing.T, comes bool) agent.Report {
+func (l *listener) playMorning(t *testing.T, comes bool) agent.Report {
 	t.Helper()
 	l.runs++
 	start := l.now.Add(15 * time.Minute)
 	l.bench.clock.Set(l.now)
-	l.handle(t, source.Item{Line: &source.Line{Text: "will run at " + start.Format(time.RFC3339)}})
+	l.handleItems(t, source.Item{Line: &source.Line{Text: "will run at " + start.Format(time.RFC3339)}})
 	var before agent.Report
 	for minute := range 40 {
 		at := l.now.Add(time.Duration(minute) * time.Minute)
@@ -116,7 +116,7 @@ func (l *listener) run(t *testing.T, comes bool) agent.Report {
 		}
 		l.bench.clock.Set(at)
 		if comes && at.Equal(start) {
-			l.handle(t, job(fmt.Sprintf("run %d", l.runs), at, 4))
+			l.handleItems(t, jobItem(fmt.Sprintf("run %d", l.runs), at, 4))
 		}
 		rep, err := l.Step(t.Context())
 		require.NoError(t, err)
@@ -129,40 +129,42 @@ func (l *listener) run(t *testing.T, comes bool) agent.Report {
 	return before
 }
 
-func (l *listener) standing() evidence.TrackRecord { return l.predict.TrackRecord(predict.Announced) }
+func (l *listener) trackRecord() evidence.TrackRecord {
+	return l.predict.TrackRecord(predict.Announced)
+}
 
 func TestEvidenceEarnsItsSayAndLosesIt(t *testing.T) {
 	t.Parallel()
 	l := newListener(t)
 	for range 25 {
-		l.run(t, true)
+		l.playMorning(t, true)
 	}
-	good := l.standing()
+	good := l.trackRecord()
 	require.True(t, good.Acting)
 	require.Greater(t, good.Trust, 0.7)
-	require.Greater(t, good.Say, 0.25, "more than at first")
+	require.Greater(t, good.Weight, 0.25, "more than at first")
 	require.Greater(t, good.Earned, good.Spent)
 	require.Less(t, l.ledger.Score(predict.LLM).LogLoss, l.ledger.Without().LogLoss)
-	rep := l.run(t, true)
+	rep := l.playMorning(t, true)
 	require.NotEmpty(t, rep.Prediction.Holds, "what is announced is held")
 	require.Equal(t, 4, rep.Plan.Windows[0].GPUs)
 
-	before := l.standing()
-	l.start(t)
-	require.Equal(t, before, l.standing(), "a restart forgets nothing")
+	before := l.trackRecord()
+	l.restartAgent(t)
+	require.Equal(t, before, l.trackRecord(), "a restart forgets nothing")
 
-	spent, earned := l.standing().Spent, l.standing().Earned
+	spent, earned := l.trackRecord().Spent, l.trackRecord().Earned
 	held := 0
 	for range 25 {
-		if rep := l.run(t, false); len(rep.Prediction.Holds) > 0 {
+		if rep := l.playMorning(t, false); len(rep.Prediction.Holds) > 0 {
 			held++
 		}
 	}
-	bad := l.standing()
+	bad := l.trackRecord()
 	require.LessOrEqual(t, held, 20, "demoted within twenty closes")
-	require.Zero(t, bad.Say)
+	require.Zero(t, bad.Weight)
 	require.Less(t, bad.Spent-spent-(bad.Earned-earned), allowance*1.2)
-	require.Empty(t, l.run(t, false).Prediction.Holds, "it is only watched")
+	require.Empty(t, l.playMorning(t, false).Prediction.Holds, "it is only watched")
 }
 
 // A restart in the middle of a hold goes on as if nothing had happened.
@@ -170,18 +172,18 @@ func TestARestartInTheMiddleOfAHold(t *testing.T) {
 	t.Parallel()
 	l := newListener(t)
 	for range 3 {
-		l.run(t, true)
+		l.playMorning(t, true)
 	}
 	start := l.now.Add(15 * time.Minute)
 	l.bench.clock.Set(l.now)
-	l.handle(t, source.Item{Line: &source.Line{Text: "will run at " + start.Format(time.RFC3339)}})
+	l.handleItems(t, source.Item{Line: &source.Line{Text: "will run at " + start.Format(time.RFC3339)}})
 	l.now = start.Add(-3 * time.Minute)
 	l.bench.clock.Set(l.now)
 	_, err := l.Step(t.Context())
 	require.NoError(t, err)
 	before, err := json.Marshal(l.predict)
 	require.NoError(t, err)
-	l.start(t)
+	l.restartAgent(t)
 	after, err := json.Marshal(l.predict)
 	require.NoError(t, err)
 	require.JSONEq(t, string(before), string(after))

@@ -54,11 +54,11 @@ func letterOrDigit(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
-// quote makes one line of untrusted text: invalid, control and invisible
+// quoteText makes one line of untrusted text: invalid, control and invisible
 // characters become spaces, so that nothing can start a new line or hide; the
 // length is capped; and the delimiter is taken out until none is left, because
 // taking one out can put another together.
-func quote(delimiter, text string) string {
+func quoteText(delimiter, text string) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range text {

@@ -41,26 +41,26 @@ func Render(name, version string, data Data) (Prompt, error) {
 	if err := data.Validate(); err != nil {
 		return Prompt{}, fmt.Errorf("checking the data of prompt %s/%s: %w", name, version, err)
 	}
-	system, err := source(name, version, "system")
+	system, err := readSource(name, version, "system")
 	if err != nil {
 		return Prompt{}, err
 	}
-	user, err := source(name, version, "user")
+	user, err := readSource(name, version, "user")
 	if err != nil {
 		return Prompt{}, err
 	}
 	sum := sha256.Sum256(append(append(bytes.Clone(system), 0), user...))
 	prompt := Prompt{Hash: hex.EncodeToString(sum[:])}
-	if prompt.System, err = fill(name+"/"+version+".system", system, data); err != nil {
+	if prompt.System, err = fillTemplate(name+"/"+version+".system", system, data); err != nil {
 		return Prompt{}, err
 	}
-	if prompt.User, err = fill(name+"/"+version+".user", user, data); err != nil {
+	if prompt.User, err = fillTemplate(name+"/"+version+".user", user, data); err != nil {
 		return Prompt{}, err
 	}
 	return prompt, nil
 }
 
-func source(name, version, part string) ([]byte, error) {
+func readSource(name, version, part string) ([]byte, error) {
 	text, err := fs.ReadFile(files, name+"/"+version+"."+part+".tmpl")
 	if err != nil {
 		return nil, fmt.Errorf("finding prompt %s/%s: %w", name, version, err)
@@ -68,8 +68,8 @@ func source(name, version, part string) ([]byte, error) {
 	return text, nil
 }
 
-func fill(name string, text []byte, data Data) (string, error) {
-	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{"data": quote}).Parse(string(text))
+func fillTemplate(name string, text []byte, data Data) (string, error) {
+	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{"data": quoteText}).Parse(string(text))
 	if err != nil {
 		return "", fmt.Errorf("parsing prompt %s: %w", name, err)
 	}

@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "rewrite the golden renderings")
 
 const delimiter = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 
-func sample() Forecast {
+func sampleForecast() Forecast {
 	return Forecast{
 		Now: "2026-01-05T08:30:00Z", From: "2026-01-05T09:00:00Z", To: "2026-01-05T11:00:00Z",
 		MaxGPUs: 16, MaxRecords: 64, LargestJob: 8, Reasons: []string{"recurring", "announced"},
@@ -30,9 +30,9 @@ func sample() Forecast {
 
 func TestGoldenRenderings(t *testing.T) {
 	t.Parallel()
-	repair := sample()
+	repair := sampleForecast()
 	repair.Mistake = `record 0: field "gpus": unknown`
-	for name, data := range map[string]Forecast{"forecast_v1": sample(), "forecast_v1_repair": repair} {
+	for name, data := range map[string]Forecast{"forecast_v1": sampleForecast(), "forecast_v1_repair": repair} {
 		p, err := Render("forecast", "v1", data)
 		require.NoError(t, err)
 		got := "--- system\n" + p.System + "--- user\n" + p.User + "--- hash\n" + p.Hash + "\n"
@@ -48,14 +48,14 @@ func TestGoldenRenderings(t *testing.T) {
 
 func TestLinesStayInTheirPlace(t *testing.T) {
 	t.Parallel()
-	base := sample()
+	base := sampleForecast()
 	base.Lines = []string{"x", "x"}
 	plain, err := Render("forecast", "v1", base)
 	require.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		piece := rapid.SampledFrom([]string{delimiter, delimiter[:16], delimiter[16:], "\n", "\r", "\u2028", "\u202e",
 			"\x00", "a", "\xff", "```"})
-		hostile := sample()
+		hostile := sampleForecast()
 		hostile.Lines = []string{strings.Join(rapid.SliceOf(piece).Draw(t, "one"), ""), rapid.String().Draw(t, "two")}
 		p, err := Render("forecast", "v1", hostile)
 		require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestLinesStayInTheirPlace(t *testing.T) {
 
 func TestRenderRefuses(t *testing.T) {
 	t.Parallel()
-	short, odd, long := sample(), sample(), sample()
+	short, odd, long := sampleForecast(), sampleForecast(), sampleForecast()
 	short.Delimiter = "abc"
 	odd.Delimiter = strings.Repeat("-", 32)
 	long.Lines = make([]string, MaxLines+1)
@@ -77,13 +77,13 @@ func TestRenderRefuses(t *testing.T) {
 		_, err := Render("forecast", "v1", data)
 		require.Error(t, err, name)
 	}
-	_, err := Render("forecast", "v0", sample())
+	_, err := Render("forecast", "v0", sampleForecast())
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = Render("../forecast", "v1", sample())
+	_, err = Render("../forecast", "v1", sampleForecast())
 	require.Error(t, err)
 }
 
 func TestLongLinesAreCut(t *testing.T) {
 	t.Parallel()
-	require.Len(t, quote(delimiter, strings.Repeat("a", 10*MaxLine)), MaxLine)
+	require.Len(t, quoteText(delimiter, strings.Repeat("a", 10*MaxLine)), MaxLine)
 }

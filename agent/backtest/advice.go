@@ -30,19 +30,19 @@ const clearly = 0.02
 // simpler are the rules that need no forecast, the simplest first.
 var simpler = []string{Reactive, Schedule, KeepAlive, LastWeek}
 
-// rival is the cheapest simpler rule: the simplest of several that cost the same.
-func (e *experiment) rival() *trial {
-	best := e.shown(Reactive)
+// cheapestRival is the cheapest simpler rule: the simplest of several that cost the same.
+func (e *experiment) cheapestRival() *trial {
+	best := e.shownTrial(Reactive)
 	for _, policy := range simpler[1:] {
-		if t := e.shown(policy); t.out.Cost(e.cfg.WaitWorth) < best.out.Cost(e.cfg.WaitWorth) {
+		if t := e.shownTrial(policy); t.out.Cost(e.cfg.WaitWorth) < best.out.Cost(e.cfg.WaitWorth) {
 			best = t
 		}
 	}
 	return best
 }
 
-// name is what sentences call a rule.
-func (t *trial) name() string {
+// ruleName is what sentences call a rule.
+func (t *trial) ruleName() string {
 	switch t.policy {
 	case Schedule:
 		return "a fixed schedule on weekdays from 9 to 18"
@@ -55,38 +55,38 @@ func (t *trial) name() string {
 	}
 }
 
-// advise fills in the break-even and the recommendation.
-func (e *experiment) advise(r *Report) {
+// fillAdvice fills in the break-even and the recommendation.
+func (e *experiment) fillAdvice(r *Report) {
 	if r.History.Scored < fewestJobs || r.History.To.Sub(r.History.From) < shortest {
 		r.Advice = e.tooShort(r.History)
 		return
 	}
 	r.BreakEven = e.breakEven()
-	ours, rival := e.shown(Forewarm).out.Cost(e.cfg.WaitWorth), e.rival()
+	ours, rival := e.shownTrial(Forewarm).out.Cost(e.cfg.WaitWorth), e.cheapestRival()
 	theirs := rival.out.Cost(e.cfg.WaitWorth)
 	if ours < (1-clearly)*theirs {
 		r.Advice = Advice{Use: Forewarm, Text: []string{
 			fmt.Sprintf("Use Forewarm: waiting and waste together cost %s less than with the best simpler rule (%s).",
-				share(theirs-ours, theirs), rival.name()),
+				formatShare(theirs-ours, theirs), rival.ruleName()),
 			"Start with forewarm-agent run, which only watches and keeps score until it is told mode: auto.",
 		}}
 		return
 	}
-	r.Advice = Advice{Use: rival.policy, Text: append([]string{e.verdict(rival, ours, theirs)}, e.how(rival)...)}
+	r.Advice = Advice{Use: rival.policy, Text: append([]string{e.recommendRival(rival, ours, theirs)}, e.setupSteps(rival)...)}
 }
 
 func (e *experiment) tooShort(p Past) Advice {
 	return Advice{Use: NotKnown, Text: []string{
-		"Nothing can be said: " + p.lacks() + ".",
+		"Nothing can be said: " + p.whatIsLacking() + ".",
 		"Come back with a longer history. Until then do not change anything because of this table.",
 	}}
 }
 
-// lacks says what there is too little of: jobs, time or both.
-func (p Past) lacks() string {
+// whatIsLacking says what there is too little of: jobs, time or both.
+func (p Past) whatIsLacking() string {
 	span := p.To.Sub(p.From)
-	jobs := fmt.Sprintf("%s after the warm-up, and it takes %d", plural(p.Scored, "job"), fewestJobs)
-	cover := fmt.Sprintf("the jobs after the warm-up cover %s, and it takes %s", roughly(span), roughly(shortest))
+	jobs := fmt.Sprintf("%s after the warm-up, and it takes %d", countOf(p.Scored, "job"), fewestJobs)
+	cover := fmt.Sprintf("the jobs after the warm-up cover %s, and it takes %s", formatRoughly(span), formatRoughly(shortest))
 	switch {
 	case p.Scored >= fewestJobs:
 		return "the history is too short: " + cover
@@ -97,14 +97,14 @@ func (p Past) lacks() string {
 	}
 }
 
-// roughly writes a time with its two largest units.
-func roughly(d time.Duration) string {
+// formatRoughly writes a time with its two largest units.
+func formatRoughly(d time.Duration) string {
 	days, hours, minutes := int(d/(24*time.Hour)), int(d%(24*time.Hour)/time.Hour), int(d%time.Hour/time.Minute)
 	join := func(n int, large string, m int, small string) string {
 		if m == 0 {
-			return plural(n, large)
+			return countOf(n, large)
 		}
-		return plural(n, large) + " " + plural(m, small)
+		return countOf(n, large) + " " + countOf(m, small)
 	}
 	switch {
 	case days > 0:
@@ -112,28 +112,28 @@ func roughly(d time.Duration) string {
 	case hours > 0:
 		return join(hours, "hour", minutes, "minute")
 	default:
-		return plural(minutes, "minute")
+		return countOf(minutes, "minute")
 	}
 }
 
-// verdict says that a simpler rule is to be used, and by how much it wins.
-func (e *experiment) verdict(rival *trial, ours, theirs float64) string {
+// recommendRival says that a simpler rule is to be used, and by how much it wins.
+func (e *experiment) recommendRival(rival *trial, ours, theirs float64) string {
 	if ours < theirs {
 		return fmt.Sprintf("Do not use Forewarm here; use the simpler rule: %s. Forewarm costs only %s less, which "+
 			"is too little to rely on.",
-			rival.name(), share(theirs-ours, theirs))
+			rival.ruleName(), formatShare(theirs-ours, theirs))
 	}
 	return fmt.Sprintf("Do not use Forewarm here; use the simpler rule: %s. With Forewarm, waiting and waste "+
 		"together would cost %s more.",
-		rival.name(), share(ours-theirs, theirs))
+		rival.ruleName(), formatShare(ours-theirs, theirs))
 }
 
-// how says how to set up a simpler rule.
-func (e *experiment) how(t *trial) []string {
+// setupSteps says how to set up a simpler rule.
+func (e *experiment) setupSteps(t *trial) []string {
 	switch t.policy {
 	case KeepAlive:
 		return []string{
-			fmt.Sprintf("Set it up: forewarm pools edit POOL --idle-release %s", minutes(t.keep)),
+			fmt.Sprintf("Set it up: forewarm pools edit POOL --idle-release %s", formatMinutes(t.keep)),
 			"Its time was chosen in hindsight, which favours it; no other rule had this advantage.",
 		}
 	case Schedule:
@@ -171,7 +171,7 @@ const (
 )
 
 func (e *experiment) breakEven() *BreakEven {
-	rival, ours := e.rival(), e.shown(Forewarm).out
+	rival, ours := e.cheapestRival(), e.shownTrial(Forewarm).out
 	saved := rival.out.WaitHours - ours.WaitHours
 	extra := ours.IdleHours + ours.BootHours - rival.out.IdleHours - rival.out.BootHours
 	b := &BreakEven{Against: rival.policy}
@@ -187,15 +187,15 @@ func (e *experiment) breakEven() *BreakEven {
 	default:
 		b.Worth = Below
 	}
-	b.WaitWorth = known(extra / saved)
+	b.WaitWorth = roundedOrNil(extra / saved)
 	if e.cfg.GPUPrice > 0 {
-		b.USD = known(extra / saved * e.cfg.GPUPrice)
+		b.USD = roundedOrNil(extra / saved * e.cfg.GPUPrice)
 	}
 	return b
 }
 
-// share writes part as a percentage of whole.
-func share(part, whole float64) string {
+// formatShare writes part as a percentage of whole.
+func formatShare(part, whole float64) string {
 	if whole <= 0 {
 		return "0 %"
 	}
@@ -205,10 +205,10 @@ func share(part, whole float64) string {
 	return fmt.Sprintf("%.0f %%", 100*part/whole)
 }
 
-// minutes writes seconds as a flag takes them.
-func minutes(seconds int64) string { return fmt.Sprintf("%dm", seconds/60) }
+// formatMinutes writes seconds as a flag takes them.
+func formatMinutes(seconds int64) string { return fmt.Sprintf("%dm", seconds/60) }
 
-func plural(n int, what string) string {
+func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -8,9 +8,9 @@ import (
 	core "github.com/forewarm/forewarm/core/backtest"
 )
 
-// came is an experiment that came to hours of waiting and of waste with nothing
+// experimentWith is an experiment that came to hours of waiting and of waste with nothing
 // kept, with a keep-alive and with Forewarm.
-func came(reactive, keep, ours [2]float64) *experiment {
+func experimentWith(reactive, keep, ours [2]float64) *experiment {
 	outcome := func(hours [2]float64) core.Outcome { return core.Outcome{WaitHours: hours[0], IdleHours: hours[1]} }
 	none := core.Outcome{WaitHours: 1e6}
 	return &experiment{cfg: Config{WaitWorth: 10, GPUPrice: 2}.WithDefaults(), trials: []*trial{
@@ -30,15 +30,15 @@ func TestBreakEvenIsTheExtraWasteForEachHourSaved(t *testing.T) {
 		e    *experiment
 		want BreakEven
 	}{
-		{"less waiting, more waste", came([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{10, 100}),
+		{"less waiting, more waste", experimentWith([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{10, 100}),
 			BreakEven{Against: KeepAlive, Worth: Above, WaitWorth: r(6), USD: r(12)}},
-		{"more waiting, less waste", came([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{22, 30}),
+		{"more waiting, less waste", experimentWith([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{22, 30}),
 			BreakEven{Against: KeepAlive, Worth: Below, WaitWorth: r(5), USD: r(10)}},
-		{"less of both", came([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{10, 40}),
+		{"less of both", experimentWith([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{10, 40}),
 			BreakEven{Against: KeepAlive, Worth: Always}},
-		{"more of both", came([2]float64{1, 0}, [2]float64{20, 40}, [2]float64{10, 40}),
+		{"more of both", experimentWith([2]float64{1, 0}, [2]float64{20, 40}, [2]float64{10, 40}),
 			BreakEven{Against: Reactive, Worth: Never}},
-		{"the same", came([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{20, 40}),
+		{"the same", experimentWith([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{20, 40}),
 			BreakEven{Against: KeepAlive, Worth: Never}},
 	} {
 		require.Equal(t, &c.want, c.e.breakEven(), c.name)
@@ -58,19 +58,19 @@ func TestForewarmIsAdvisedOnlyWhereItClearlyWins(t *testing.T) {
 		{"it wins by chance", [2]float64{13, 108}, KeepAlive, "only 0.8 % less"},
 		{"it loses", [2]float64{20, 100}, KeepAlive, "25 % more"},
 	} {
-		e := came([2]float64{50, 0}, [2]float64{20, 40}, c.ours)
+		e := experimentWith([2]float64{50, 0}, [2]float64{20, 40}, c.ours)
 		r := Report{History: long}
-		e.advise(&r)
+		e.fillAdvice(&r)
 		require.Equal(t, c.use, r.Advice.Use, c.name)
 		require.Contains(t, r.Advice.Text[0], c.text, c.name)
 	}
-	e := came([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{10, 100})
+	e := experimentWith([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{10, 100})
 	for _, short := range []Past{
 		{Scored: fewestJobs - 1, From: long.From, To: long.To},
 		{Scored: fewestJobs, From: long.From, To: long.To.Add(-1)},
 	} {
 		r := Report{History: short}
-		e.advise(&r)
+		e.fillAdvice(&r)
 		require.Equal(t, NotKnown, r.Advice.Use)
 		require.Nil(t, r.BreakEven)
 	}
@@ -78,18 +78,18 @@ func TestForewarmIsAdvisedOnlyWhereItClearlyWins(t *testing.T) {
 
 func TestOfEqualRulesTheSimplestIsTheRival(t *testing.T) {
 	t.Parallel()
-	e := came([2]float64{20, 40}, [2]float64{20, 40}, [2]float64{0, 0})
-	require.Equal(t, Reactive, e.rival().policy)
+	e := experimentWith([2]float64{20, 40}, [2]float64{20, 40}, [2]float64{0, 0})
+	require.Equal(t, Reactive, e.cheapestRival().policy)
 }
 
 func TestATallyTellsWhatCameTrue(t *testing.T) {
 	t.Parallel()
 	tally := newTally()
 	for i := range 10 {
-		tally.add(0.31, i < 3)
+		tally.addStatement(0.31, i < 3)
 	}
-	tally.add(1, true)
-	tally.add(-1, false)
+	tally.addStatement(1, true)
+	tally.addStatement(-1, false)
 	require.Equal(t, []Calibrated{{Said: -1, Seen: 0, N: 1}, {Said: 0.31, Seen: 0.3, N: 10}, {Said: 1, Seen: 1, N: 1}},
-		tally.calibrated())
+		tally.calibrationSteps())
 }

@@ -72,7 +72,7 @@ func (c Config) Validate() error {
 	}
 }
 
-func (c Config) boot() int64 { return int64(c.Boot / time.Second) }
+func (c Config) bootSeconds() int64 { return int64(c.Boot / time.Second) }
 
 // ErrNoJobs says that there is nothing to replay.
 var ErrNoJobs = errors.New("the history holds no GPU job whose run time is known")
@@ -104,17 +104,17 @@ func Run(ctx context.Context, h Input, c Config) (Report, error) {
 	if err := c.Validate(); err != nil {
 		return Report{}, fmt.Errorf("checking what waiting and idling are worth: %w", err)
 	}
-	past, err := prepare(h, c)
+	past, err := prepareInput(h, c)
 	if err != nil {
 		return Report{}, err
 	}
 	e := newExperiment(past, c)
-	if err := e.run(ctx); err != nil {
+	if err := e.runTrials(ctx); err != nil {
 		return Report{}, err
 	}
-	foresight, err := core.Oracle(past.trace, c.boot())
+	foresight, err := core.Oracle(past.trace, c.bootSeconds())
 	if err != nil {
 		return Report{}, fmt.Errorf("computing perfect foresight: %w", err)
 	}
-	return e.report(foresight), nil
+	return e.newReport(foresight), nil
 }

@@ -20,8 +20,8 @@ import (
 // monday is the first second of the histories.
 var monday = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 
-// ran is a job that ran at once.
-func ran(n int, tenant string, after, took time.Duration, gpus int) history.Record {
+// jobRecord is a job that ran at once.
+func jobRecord(n int, tenant string, after, took time.Duration, gpus int) history.Record {
 	at := monday.Add(after)
 	return history.Record{
 		ID: fmt.Sprintf("job-%04d", n), Tenant: tenant, Submitted: at, Started: at, Ended: at.Add(took),
@@ -29,25 +29,25 @@ func ran(n int, tenant string, after, took time.Duration, gpus int) history.Reco
 	}
 }
 
-// bursts is a history of jobs in a row, a few minutes apart, at other hours every
+// burstHistory is a history of jobs in a row, a few minutes apart, at other hours every
 // day: what a short keep-alive is good for.
-func bursts(days int) []history.Record {
+func burstHistory(days int) []history.Record {
 	var records []history.Record
 	for day := range days {
 		begin := time.Duration(24*day+(day*7)%20) * time.Hour
 		for i := range 12 {
-			records = append(records, ran(len(records), "lab", begin+time.Duration(i)*7*time.Minute, 5*time.Minute, 2))
+			records = append(records, jobRecord(len(records), "lab", begin+time.Duration(i)*7*time.Minute, 5*time.Minute, 2))
 		}
 	}
 	return records
 }
 
-// rare is a history of single jobs that nothing foretells.
-func rare(days int) []history.Record {
+// rareHistory is a history of single jobs that nothing foretells.
+func rareHistory(days int) []history.Record {
 	var records []history.Record
 	for day := range days {
 		begin := time.Duration(24*day+(day*11)%24)*time.Hour + time.Duration(day*17%60)*time.Minute
-		records = append(records, ran(day, "lab", begin, time.Hour, 8))
+		records = append(records, jobRecord(day, "lab", begin, time.Hour, 8))
 	}
 	return records
 }
@@ -61,12 +61,12 @@ func TestTheAdviceIsTheSimplerRuleWhereItWins(t *testing.T) {
 		use     string
 		text    string
 	}{
-		{"jobs in a row", bursts(30), 32, KeepAlive, "Set it up: forewarm pools edit POOL --idle-release 2m"},
-		{"nothing to foretell", rare(60), 8, Reactive, "keep nothing warm"},
-		{"few jobs and days", bursts(2), 32, NotKnown,
+		{"jobs in a row", burstHistory(30), 32, KeepAlive, "Set it up: forewarm pools edit POOL --idle-release 2m"},
+		{"nothing to foretell", rareHistory(60), 8, Reactive, "keep nothing warm"},
+		{"few jobs and days", burstHistory(2), 32, NotKnown,
 			"too short, with too few jobs: the jobs after the warm-up cover"},
-		{"few jobs", rare(20), 32, NotKnown, "too few jobs: 14 jobs after the warm-up, and it takes 20"},
-		{"few days", slicesOf(bursts(1), 60), 32, NotKnown, "too short: the jobs after the warm-up cover"},
+		{"few jobs", rareHistory(20), 32, NotKnown, "too few jobs: 14 jobs after the warm-up, and it takes 20"},
+		{"few days", slicesOf(burstHistory(1), 60), 32, NotKnown, "too short: the jobs after the warm-up cover"},
 	} {
 		r, err := Run(t.Context(), Input{Records: c.records}, Config{WaitWorth: c.worth})
 		require.NoError(t, err, c.name)
@@ -92,11 +92,11 @@ func slicesOf(records []history.Record, n int) []history.Record {
 
 func TestTheOrderOfRowsChangesNothing(t *testing.T) {
 	t.Parallel()
-	records := bursts(6)
+	records := burstHistory(6)
 	again := records[40]
 	again.Ended, again.Duration, again.State = time.Time{}, 0, history.Running
-	records = append(records, again, ran(900, "other", 30*time.Hour, time.Hour, 1),
-		ran(901, "other", 30*time.Hour, time.Hour, 4))
+	records = append(records, again, jobRecord(900, "other", 30*time.Hour, time.Hour, 1),
+		jobRecord(901, "other", 30*time.Hour, time.Hour, 4))
 	first, err := Run(t.Context(), Input{Records: records}, Config{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, first.History.Rows.Repeated)
@@ -105,9 +105,9 @@ func TestTheOrderOfRowsChangesNothing(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(shuffled),
 			func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		p, err := prepare(Input{Records: shuffled}, Config{}.WithDefaults())
+		p, err := prepareInput(Input{Records: shuffled}, Config{}.WithDefaults())
 		require.NoError(t, err)
-		want, err := prepare(Input{Records: records}, Config{}.WithDefaults())
+		want, err := prepareInput(Input{Records: records}, Config{}.WithDefaults())
 		require.NoError(t, err)
 		require.Equal(t, want, p)
 		if seed%16 != 0 { // a whole replay takes long
@@ -119,12 +119,12 @@ func TestTheOrderOfRowsChangesNothing(t *testing.T) {
 	})
 }
 
-// quick is a history of jobs that are over long before a machine has booted: sessions of two and four GPUs by turns.
-func quick(days int) []history.Record {
+// quickHistory is a history of jobs that are over long before a machine has booted: sessions of two and four GPUs by turns.
+func quickHistory(days int) []history.Record {
 	var records []history.Record
 	for at := time.Duration(0); at < time.Duration(days)*24*time.Hour; at += time.Duration(60+
 		len(records)*37%140) * time.Second {
-		records = append(records, ran(len(records), "lab", at, 14*time.Second, 2+2*(len(records)%2)))
+		records = append(records, jobRecord(len(records), "lab", at, 14*time.Second, 2+2*(len(records)%2)))
 	}
 	return records
 }
@@ -134,7 +134,7 @@ func TestDearerWaitingIsLessWaiting(t *testing.T) {
 	t.Parallel()
 	before := 0.0
 	for _, worth := range []float64{16, 256, 4096} {
-		r, err := Run(t.Context(), Input{Records: quick(4)}, Config{WaitWorth: worth})
+		r, err := Run(t.Context(), Input{Records: quickHistory(4)}, Config{WaitWorth: worth})
 		require.NoError(t, err)
 		for _, p := range r.Policies {
 			if p.Policy == Forewarm {
@@ -148,7 +148,7 @@ func TestDearerWaitingIsLessWaiting(t *testing.T) {
 
 func TestEveryRowSaysWhatItSaves(t *testing.T) {
 	t.Parallel()
-	r, err := Run(t.Context(), Input{Records: bursts(30)}, Config{GPUPrice: 2})
+	r, err := Run(t.Context(), Input{Records: burstHistory(30)}, Config{GPUPrice: 2})
 	require.NoError(t, err)
 	rows := map[string]Row{}
 	for _, p := range r.Policies {
@@ -175,7 +175,7 @@ func TestEveryRowSaysWhatItSaves(t *testing.T) {
 
 func TestWhatRemainsAddsUp(t *testing.T) {
 	t.Parallel()
-	r, err := Run(t.Context(), Input{Records: bursts(30)}, Config{})
+	r, err := Run(t.Context(), Input{Records: burstHistory(30)}, Config{})
 	require.NoError(t, err)
 	jobs, hours := 0, 0.0
 	for _, day := range r.Week {
@@ -198,7 +198,7 @@ func TestARunStopsWhenItIsToldTo(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	told := 0.0
-	_, err := Run(ctx, Input{Records: bursts(30)}, Config{Progress: func(share float64) {
+	_, err := Run(ctx, Input{Records: burstHistory(30)}, Config{Progress: func(share float64) {
 		require.GreaterOrEqual(t, share, told)
 		if told = share; share > 0.2 {
 			stop()
@@ -213,7 +213,7 @@ func TestAConfigThatCannotBe(t *testing.T) {
 	for _, c := range []Config{
 		{WaitWorth: -1}, {WaitWorth: 1e9}, {GPUPrice: -1}, {Boot: time.Millisecond}, {Boot: 48 * time.Hour}, {Days: -1},
 	} {
-		_, err := Run(t.Context(), Input{Records: bursts(3)}, c)
+		_, err := Run(t.Context(), Input{Records: burstHistory(3)}, c)
 		require.Error(t, err, "%+v", c)
 	}
 	_, err := Run(t.Context(), Input{}, Config{})

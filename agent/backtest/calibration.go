@@ -13,8 +13,8 @@ type tallyBin struct {
 
 func newTally() *tally { return &tally{} }
 
-// add counts one statement: the chance that was said, and whether it came true.
-func (t *tally) add(said float64, seen bool) {
+// addStatement counts one statement: the chance that was said, and whether it came true.
+func (t *tally) addStatement(said float64, seen bool) {
 	b := &t.bins[min(max(int(said*tallyBins), 0), tallyBins-1)]
 	b.n++
 	b.said += said
@@ -31,13 +31,13 @@ type Calibrated struct {
 	N    int     `json:"n"`    // statements
 }
 
-// calibrated returns the steps in which anything was said.
-func (t *tally) calibrated() []Calibrated {
+// calibrationSteps returns the steps in which anything was said.
+func (t *tally) calibrationSteps() []Calibrated {
 	all := []Calibrated{}
 	for _, b := range t.bins {
 		if b.n > 0 {
 			n := float64(b.n)
-			all = append(all, Calibrated{Said: rounded(b.said / n), Seen: rounded(float64(b.seen) / n), N: b.n})
+			all = append(all, Calibrated{Said: roundFigure(b.said / n), Seen: roundFigure(float64(b.seen) / n), N: b.n})
 		}
 	}
 	return all

@@ -25,14 +25,14 @@ type plans struct {
 	failed  error           // the first thing that the model refused
 }
 
-// foresee lets the model read the history once, and decides at every worth.
-func foresee(ctx context.Context, t core.Trace, c Config, worths []float64,
+// planWithModel lets the model read the history once, and decides at every worth.
+func planWithModel(ctx context.Context, t core.Trace, c Config, worths []float64,
 	progress func(share float64)) (*plans, error) {
 	p := &plans{worths: worths, tally: newTally()}
 	for range worths {
 		p.targets = append(p.targets, make([][]core.Step, len(t.Tenants)))
 	}
-	watchers, err := p.watchers(t, c)
+	watchers, err := p.newWatchers(t, c)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +55,8 @@ func foresee(ctx context.Context, t core.Trace, c Config, worths []float64,
 	return p, nil
 }
 
-// watchers makes one watcher for each tenant. They learn from each other.
-func (p *plans) watchers(t core.Trace, c Config) ([]*watcher, error) {
+// newWatchers makes one watcher for each tenant. They learn from each other.
+func (p *plans) newWatchers(t core.Trace, c Config) ([]*watcher, error) {
 	fleet := forecast.NewOnlineModel(forecast.BuiltIn())
 	_, from, last := t.Window()
 	all := make([]*watcher, len(t.Tenants))
@@ -66,15 +66,15 @@ func (p *plans) watchers(t core.Trace, c Config) ([]*watcher, error) {
 			return nil, fmt.Errorf("learning of %d groups, choose one: %w", len(t.Tenants), err)
 		}
 		all[i] = &watcher{
-			plans: p, tenant: i, class: class, boot: float64(c.boot()), next: math.MaxInt64,
+			plans: p, tenant: i, class: class, boot: float64(c.bootSeconds()), next: math.MaxInt64,
 			targets: make([]int, len(p.worths)), said: statement{from: from, last: last},
 		}
 	}
 	return all, nil
 }
 
-// policy replays what was wanted at one worth of waiting.
-func (p *plans) policy(worth, tenant int) core.Policy {
+// policyFor replays what was wanted at one worth of waiting.
+func (p *plans) policyFor(worth, tenant int) core.Policy {
 	return &replay{steps: p.targets[worth][tenant]}
 }
 
@@ -91,18 +91,18 @@ type watcher struct {
 
 // Submit counts a job.
 func (w *watcher) Submit(now int64, j core.Job) {
-	w.check(w.class.Submit(now, j.GPUs))
-	w.said.see(now, w.class.Demand())
+	w.noteError(w.class.Submit(now, j.GPUs))
+	w.said.noteDemand(now, w.class.Demand())
 	w.next = now
 }
 
 // End counts the end of a job.
 func (w *watcher) End(now int64, j core.Job, _ int64) {
-	w.check(w.class.End(now, j.GPUs, j.Submit))
+	w.noteError(w.class.End(now, j.GPUs, j.Submit))
 	w.next = now
 }
 
-func (w *watcher) check(err error) {
+func (w *watcher) noteError(err error) {
 	if w.plans.failed == nil {
 		w.plans.failed = err
 	}
@@ -115,18 +115,18 @@ func (w *watcher) Next() int64 { return w.next }
 // at all along. It wants nothing itself.
 func (w *watcher) Target(now int64) int {
 	outlook := w.class.Observe(now)
-	w.said.look(now, outlook, w.plans.tally)
+	w.said.noteChance(now, outlook, w.plans.tally)
 	for i, worth := range w.plans.worths {
 		held := max(0, w.targets[i]-outlook.Demand)
 		prices := forecast.Prices{WaitWorth: worth, Boot: w.boot}
-		w.want(i, now, outlook.Demand+outlook.Hold(prices, held).Levels)
+		w.noteTarget(i, now, outlook.Demand+outlook.Hold(prices, held).Levels)
 	}
 	w.next = w.class.Next(now)
 	return 0
 }
 
-// want notes a target that differs from the one before it.
-func (w *watcher) want(worth int, now int64, target int) {
+// noteTarget notes a target that differs from the one before it.
+func (w *watcher) noteTarget(worth int, now int64, target int) {
 	if target == w.targets[worth] {
 		return
 	}
@@ -149,16 +149,16 @@ type statement struct {
 // tallied is how far ahead the statements look, in seconds.
 const tallied = 600
 
-func (s *statement) see(now int64, demand int) {
+func (s *statement) noteDemand(now int64, demand int) {
 	s.seen = s.seen || now <= s.until && demand > s.demand
 }
 
-func (s *statement) look(now int64, o forecast.Outlook, t *tally) {
+func (s *statement) noteChance(now int64, o forecast.Outlook, t *tally) {
 	if now < s.until {
 		return
 	}
 	if s.until > 0 {
-		t.add(s.chance, s.seen)
+		t.addStatement(s.chance, s.seen)
 	}
 	s.until, s.seen = 0, false
 	if now > s.from && now+tallied <= s.last {

@@ -12,31 +12,31 @@ import (
 	"github.com/forewarm/forewarm/core/forecast"
 )
 
-// foreseen lets the model read a history at a worth of 8 and of 128.
-func foreseen(t *testing.T, jobs core.Trace) *plans {
+// planHistory lets the model read a history at a worth of 8 and of 128.
+func planHistory(t *testing.T, jobs core.Trace) *plans {
 	t.Helper()
-	p, err := foresee(t.Context(), jobs, Config{}.WithDefaults(), []float64{8, 128}, func(float64) {})
+	p, err := planWithModel(t.Context(), jobs, Config{}.WithDefaults(), []float64{8, 128}, func(float64) {})
 	require.NoError(t, err)
 	return p
 }
 
-func prepared(t *testing.T, days int) core.Trace {
+func prepareTrace(t *testing.T, days int) core.Trace {
 	t.Helper()
-	p, err := prepare(Input{Records: bursts(days)}, Config{}.WithDefaults())
+	p, err := prepareInput(Input{Records: burstHistory(days)}, Config{}.WithDefaults())
 	require.NoError(t, err)
 	return p.trace
 }
 
 func TestWhatComesLaterChangesNoDecision(t *testing.T) {
 	t.Parallel()
-	whole := prepared(t, 6)
+	whole := prepareTrace(t, 6)
 	cut := whole
 	cut.Jobs = whole.Jobs[:40]
 	end := cut.Jobs[39].Submit
 	early := func(steps []core.Step) []core.Step {
 		return slices.DeleteFunc(slices.Clone(steps), func(s core.Step) bool { return s.At > end })
 	}
-	long, short := foreseen(t, whole), foreseen(t, cut)
+	long, short := planHistory(t, whole), planHistory(t, cut)
 	for worth := range long.targets {
 		want := early(long.targets[worth][0])
 		require.NotEmpty(t, want)
@@ -46,7 +46,7 @@ func TestWhatComesLaterChangesNoDecision(t *testing.T) {
 
 func TestWaitingThatIsWorthMoreIsNeverGivenLess(t *testing.T) {
 	t.Parallel()
-	p := foreseen(t, prepared(t, 6))
+	p := planHistory(t, prepareTrace(t, 6))
 	cheap, dear := &replay{steps: p.targets[0][0]}, &replay{steps: p.targets[1][0]}
 	level, more := 0, false
 	for dear.Next() < cheap.Next() || cheap.done < len(cheap.steps) {
@@ -84,12 +84,12 @@ func TestAStatementIsCountedOnceItIsKnown(t *testing.T) {
 		{"it would come out after the end", 960, 5, []int64{950, 2000}, []Calibrated{}},
 	} {
 		s, counts := statement{from: 50, last: 1500}, newTally()
-		s.look(c.looks[0], none, counts)
-		s.see(c.at, c.level)
+		s.noteChance(c.looks[0], none, counts)
+		s.noteDemand(c.at, c.level)
 		for _, now := range c.looks[1:] {
-			s.look(now, none, counts)
+			s.noteChance(now, none, counts)
 		}
-		require.Equal(t, c.want, counts.calibrated(), c.name)
+		require.Equal(t, c.want, counts.calibrationSteps(), c.name)
 	}
 }
 
@@ -100,13 +100,13 @@ func TestWhatTheModelRefusesIsTold(t *testing.T) {
 		crowd.Tenants = append(crowd.Tenants, strconv.Itoa(i))
 	}
 	c := Config{}.WithDefaults()
-	_, err := foresee(t.Context(), crowd, c, []float64{1}, func(float64) {})
+	_, err := planWithModel(t.Context(), crowd, c, []float64{1}, func(float64) {})
 	require.ErrorIs(t, err, forecast.ErrClasses)
-	_, err = foresee(t.Context(), core.Trace{Tenants: []string{"a"},
+	_, err = planWithModel(t.Context(), core.Trace{Tenants: []string{"a"},
 		Jobs: []core.Job{{Submit: -9, Duration: 1, GPUs: 1}}}, c, []float64{1}, func(float64) {})
 	require.ErrorIs(t, err, forecast.ErrTime)
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	_, err = foresee(stopped, prepared(t, 2), c, []float64{1}, func(float64) {})
+	_, err = planWithModel(stopped, prepareTrace(t, 2), c, []float64{1}, func(float64) {})
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -27,15 +27,15 @@ type BudgetAt struct {
 // families are the policies that have more than one run.
 var families = []string{KeepAlive, LastWeek, Forewarm}
 
-// frontier lists the runs of every policy that has more than one.
-func (e *experiment) frontier() []Point {
+// frontierPoints lists the runs of every policy that has more than one.
+func (e *experiment) frontierPoints() []Point {
 	points := []Point{}
 	for _, policy := range families {
 		for _, t := range e.trials {
 			if t.policy == policy {
 				points = append(points, Point{
-					Policy: policy, Setting: t.setting, Overhead: rounded(t.out.Overhead()), Mean: rounded(t.out.Mean),
-					ZeroWait: rounded(t.out.ZeroWaitShare()), Chosen: t == e.shown(policy),
+					Policy: policy, Setting: t.setting, Overhead: roundFigure(t.out.Overhead()), Mean: roundFigure(t.out.Mean),
+					ZeroWait: roundFigure(t.out.ZeroWaitShare()), Chosen: t == e.shownTrial(policy),
 				})
 			}
 		}
@@ -43,12 +43,12 @@ func (e *experiment) frontier() []Point {
 	return points
 }
 
-// budgets compares the families at the same overheads. Keeping nothing belongs to
+// budgetRows compares the families at the same overheads. Keeping nothing belongs to
 // each of them.
-func (e *experiment) budgets() []Budget {
+func (e *experiment) budgetRows() []Budget {
 	all := []Budget{}
 	for _, policy := range families {
-		points := []core.Point{e.shown(Reactive).out.Point()}
+		points := []core.Point{e.shownTrial(Reactive).out.Point()}
 		for _, t := range e.trials {
 			if t.policy == policy {
 				points = append(points, t.out.Point())
@@ -59,7 +59,7 @@ func (e *experiment) budgets() []Budget {
 		for _, overhead := range []float64{2, 5, 10, 20} {
 			at := BudgetAt{Overhead: overhead}
 			if p, ok := frontier.At(overhead); ok {
-				at.Mean = known(p.Mean)
+				at.Mean = roundedOrNil(p.Mean)
 			}
 			b.At = append(b.At, at)
 		}

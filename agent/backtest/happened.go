@@ -9,9 +9,9 @@ import (
 // looks at its jobs every now and then, even with GPUs to spare.
 const prompt = 60
 
-// happened is what the history tells of real waits. What was paid for idling, it
+// actualRow is what the history tells of real waits. What was paid for idling, it
 // does not tell.
-func (e *experiment) happened() Row {
+func (e *experiment) actualRow() Row {
 	_, from, _ := e.past.trace.Window()
 	var waits []int64
 	scored, sum, zero := 0, int64(0), 0
@@ -39,7 +39,7 @@ func (e *experiment) happened() Row {
 	}
 	slices.Sort(waits)
 	n := len(waits)
-	r.ZeroWait, r.Mean = known(100*float64(zero)/float64(n)), known(float64(sum)/float64(n))
-	r.P95, r.WaitHours = known(float64(waits[(95*n+99)/100-1])), known(float64(sum)/3600)
+	r.ZeroWait, r.Mean = roundedOrNil(100*float64(zero)/float64(n)), roundedOrNil(float64(sum)/float64(n))
+	r.P95, r.WaitHours = roundedOrNil(float64(waits[(95*n+99)/100-1])), roundedOrNil(float64(sum)/3600)
 	return r
 }

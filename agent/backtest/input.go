@@ -44,7 +44,7 @@ var readers = map[Format]reader{
 // Read reads a whole history, plain or gzip. It ends with the context's error
 // when that is done.
 func Read(ctx context.Context, in io.Reader, format Format, o history.Options) (Input, error) {
-	plain, err := unpack(in)
+	plain, err := openCompressed(in)
 	if err != nil {
 		return Input{}, err
 	}
@@ -53,7 +53,7 @@ func Read(ctx context.Context, in io.Reader, format Format, o history.Options) (
 		if err != nil && !errors.Is(err, io.EOF) {
 			return Input{}, fmt.Errorf("reading history: %w", err)
 		}
-		format = detect(head)
+		format = detectFormat(head)
 	}
 	read, ok := readers[format]
 	if !ok {
@@ -70,8 +70,8 @@ func Read(ctx context.Context, in io.Reader, format Format, o history.Options) (
 // peeked is how much of a history its format is told from, in bytes.
 const peeked = 4096
 
-// unpack makes a reader of the text of a history that may be compressed.
-func unpack(in io.Reader) (*bufio.Reader, error) {
+// openCompressed makes a reader of the text of a history that may be compressed.
+func openCompressed(in io.Reader) (*bufio.Reader, error) {
 	packed := bufio.NewReaderSize(in, peeked)
 	if magic, err := packed.Peek(2); err != nil || !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		return packed, nil
@@ -83,9 +83,9 @@ func unpack(in io.Reader) (*bufio.Reader, error) {
 	return bufio.NewReaderSize(text, peeked), nil
 }
 
-// detect tells the format from the first bytes. What looks like nothing known is
+// detectFormat tells the format from the first bytes. What looks like nothing known is
 // taken for CSV, whose reader says what is missing.
-func detect(head []byte) Format {
+func detectFormat(head []byte) Format {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	switch {

@@ -35,13 +35,13 @@ type Counts struct {
 	StartKnown int64 `json:"start_known"` // that say when they really started
 }
 
-// prepare makes a past of what was read.
-func prepare(in Input, c Config) (*past, error) {
+// prepareInput makes a past of what was read.
+func prepareInput(in Input, c Config) (*past, error) {
 	p := &past{counts: Counts{Rows: in.Report.Rows, Broken: in.Report.Broken, NoGPU: in.Report.Skipped}}
-	records := latest(in.Records)
+	records := keepLatest(in.Records)
 	p.counts.Repeated = int64(len(in.Records) - len(records))
 	found, end := len(records), endOf(records)
-	chosen := c.chosen(slices.Clone(records))
+	chosen := c.chooseRecords(slices.Clone(records))
 	p.counts.Elsewhere = int64(found - len(chosen))
 	tenants := map[string]int{}
 	for _, name := range tenantsOf(chosen) {
@@ -50,7 +50,7 @@ func prepare(in Input, c Config) (*past, error) {
 	}
 	for _, r := range chosen {
 		if seconds, ok := p.counts.runTime(r, end); ok {
-			p.add(r, seconds, tenants[r.Tenant])
+			p.addRecord(r, seconds, tenants[r.Tenant])
 		}
 	}
 	if found > 0 && len(chosen) == 0 {
@@ -62,7 +62,7 @@ func prepare(in Input, c Config) (*past, error) {
 	return p, nil
 }
 
-func (p *past) add(r history.Record, seconds int64, tenant int) {
+func (p *past) addRecord(r history.Record, seconds int64, tenant int) {
 	waited := int64(unknown)
 	if !r.Started.IsZero() {
 		waited = max(0, r.Started.Unix()-r.Submitted.Unix())
@@ -74,10 +74,10 @@ func (p *past) add(r history.Record, seconds int64, tenant int) {
 	})
 }
 
-// latest returns one record of each job, in an order that does not depend on
+// keepLatest returns one record of each job, in an order that does not depend on
 // that of the rows. Of several records of a job, the one that tells most counts:
 // it ended last, or else started last.
-func latest(records []history.Record) []history.Record {
+func keepLatest(records []history.Record) []history.Record {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, func(a, b history.Record) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), b.Ended.Compare(a.Ended), b.Started.Compare(a.Started),
@@ -91,9 +91,9 @@ func latest(records []history.Record) []history.Record {
 	return sorted
 }
 
-// chosen returns the records of the tenant and the days that were asked for, in
+// chooseRecords returns the records of the tenant and the days that were asked for, in
 // place. Days are counted back from the last job of the tenant.
-func (c Config) chosen(records []history.Record) []history.Record {
+func (c Config) chooseRecords(records []history.Record) []history.Record {
 	mine := slices.DeleteFunc(records, func(r history.Record) bool { return c.Tenant != "" && r.Tenant != c.Tenant })
 	if c.Days == 0 || len(mine) == 0 {
 		return mine
@@ -120,9 +120,9 @@ func tenantsOf(records []history.Record) []string {
 func endOf(records []history.Record) time.Time {
 	var end time.Time
 	for _, r := range records {
-		end = later(end, r.Submitted)
+		end = laterOf(end, r.Submitted)
 		if r.State != history.Pending {
-			end = later(later(end, r.Started), r.Ended)
+			end = laterOf(laterOf(end, r.Started), r.Ended)
 		}
 	}
 	return end
@@ -137,12 +137,12 @@ func (c *Counts) runTime(r history.Record, end time.Time) (int64, bool) {
 	case r.State == history.Pending, neverRan(r):
 		c.NeverRan++
 	case r.Duration > 0:
-		return whole(r.Duration), true
+		return wholeSeconds(r.Duration), true
 	case !r.Started.IsZero() && !r.Ended.IsZero(): // under a second
 		return 1, true
 	case r.State == history.Running, r.State == history.Unknown && !r.Started.IsZero():
 		c.StillRuns++
-		return whole(end.Sub(later(r.Submitted, r.Started))), true
+		return wholeSeconds(end.Sub(laterOf(r.Submitted, r.Started))), true
 	default:
 		c.NoRunTime++
 	}
@@ -155,12 +155,12 @@ func neverRan(r history.Record) bool {
 	return r.State == history.Cancelled && r.Duration == 0 && (r.Started.IsZero() || r.Started.Equal(r.Ended))
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
 }
 
-// whole rounds to seconds, of which every job takes one.
-func whole(d time.Duration) int64 { return max(1, int64(math.Round(d.Seconds()))) }
+// wholeSeconds rounds to seconds, of which every job takes one.
+func wholeSeconds(d time.Duration) int64 { return max(1, int64(math.Round(d.Seconds()))) }

@@ -49,24 +49,24 @@ func TestHowLongAJobRan(t *testing.T) {
 
 func TestOnlyWhatWasAskedForCounts(t *testing.T) {
 	t.Parallel()
-	records := append(bursts(10), ran(500, "other", 0, time.Hour, 1))
-	p, err := prepare(Input{Records: records}, Config{Tenant: "lab", Days: 3}.WithDefaults())
+	records := append(burstHistory(10), jobRecord(500, "other", 0, time.Hour, 1))
+	p, err := prepareInput(Input{Records: records}, Config{Tenant: "lab", Days: 3}.WithDefaults())
 	require.NoError(t, err)
 	require.Equal(t, []string{"lab"}, p.trace.Tenants)
 	last := p.trace.Jobs[len(p.trace.Jobs)-1].Submit
 	require.LessOrEqual(t, last-p.trace.Jobs[0].Submit, int64(3*24*3600))
 	require.EqualValues(t, len(records)-len(p.trace.Jobs), p.counts.Elsewhere)
-	_, err = prepare(Input{Records: records}, Config{Tenant: "nobody"}.WithDefaults())
+	_, err = prepareInput(Input{Records: records}, Config{Tenant: "nobody"}.WithDefaults())
 	require.EqualError(t, err, `the history has no job of "nobody", but of lab, other`)
 }
 
 func TestARowWithAWrongDateIsNoticed(t *testing.T) {
 	t.Parallel()
-	records := bursts(30)
+	records := burstHistory(30)
 	r, err := Run(t.Context(), Input{Records: records}, Config{})
 	require.NoError(t, err)
 	require.Nil(t, r.History.Silence)
-	records = append(records, ran(900, "lab", -300*24*time.Hour, time.Hour, 1))
+	records = append(records, jobRecord(900, "lab", -300*24*time.Hour, time.Hour, 1))
 	r, err = Run(t.Context(), Input{Records: records}, Config{})
 	require.NoError(t, err)
 	require.Equal(t, &Silence{From: monday.Add(-300 * 24 * time.Hour), To: monday}, r.History.Silence)
@@ -82,10 +82,10 @@ func TestTheEndIsNotWhenAWaitingJobMayStart(t *testing.T) {
 
 func TestOfSeveralRowsOfAJobTheOneThatTellsMostCounts(t *testing.T) {
 	t.Parallel()
-	running, ended := ran(1, "lab", 0, time.Hour, 2), ran(1, "lab", 0, time.Hour, 2)
+	running, ended := jobRecord(1, "lab", 0, time.Hour, 2), jobRecord(1, "lab", 0, time.Hour, 2)
 	running.Ended, running.Duration, running.State = time.Time{}, 0, history.Running
 	for _, records := range [][]history.Record{{running, ended}, {ended, running}} {
-		require.Equal(t, []history.Record{ended}, latest(records))
+		require.Equal(t, []history.Record{ended}, keepLatest(records))
 	}
 }
 
@@ -103,14 +103,14 @@ func TestScheduleLevels(t *testing.T) {
 	// The warm-up ends on Sunday morning: one working week, Monday of which had 2.
 	require.Equal(t, []int{2}, scheduleLevels(core.Trace{Tenants: []string{"lab"}, Jobs: jobs}, hours),
 		"8.5 of 45 hours had 2, half an hour had 10, the rest none")
-	require.Len(t, openings(at(0, 0), at(7, 0), hours), 5)
-	require.Equal(t, []span{{at(0, 12), at(0, 18)}, {at(1, 9), at(1, 10)}}, openings(at(0, 12), at(1, 10), hours))
-	require.Zero(t, enough(nil, nil))
+	require.Len(t, openSpans(at(0, 0), at(7, 0), hours), 5)
+	require.Equal(t, []span{{at(0, 12), at(0, 18)}, {at(1, 9), at(1, 10)}}, openSpans(at(0, 12), at(1, 10), hours))
+	require.Zero(t, smallestLevel(nil, nil))
 }
 
 func TestRealWaitsAreThoseThatAreKnown(t *testing.T) {
 	t.Parallel()
-	records := bursts(10)
+	records := burstHistory(10)
 	for i := range records {
 		switch i % 4 {
 		case 0:

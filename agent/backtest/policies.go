@@ -42,8 +42,8 @@ var factors = []float64{0.25, 0.5, 0.75, 1, 1.25, 1.5}
 // table shows what the user said.
 var worths = []float64{0.25, 1, 4, 16}
 
-// opening are the hours of the fixed schedule.
-func (c Config) opening() core.Hours { return core.Hours{Open: 9, Close: 18, Zone: c.Zone} }
+// openingHours are the hours of the fixed schedule.
+func (c Config) openingHours() core.Hours { return core.Hours{Open: 9, Close: 18, Zone: c.Zone} }
 
 // experiment is all runs over one history.
 type experiment struct {
@@ -55,18 +55,18 @@ type experiment struct {
 }
 
 func newExperiment(p *past, c Config) *experiment {
-	e := &experiment{past: p, cfg: c, levels: scheduleLevels(p.trace, c.opening())}
-	e.add(&trial{policy: Reactive, main: true, weight: 1})
+	e := &experiment{past: p, cfg: c, levels: scheduleLevels(p.trace, c.openingHours())}
+	e.addTrial(&trial{policy: Reactive, main: true, weight: 1})
 	_, from, _ := p.trace.Window()
-	e.add(&trial{policy: Schedule, main: true, weight: 1, policies: func(i int) core.Policy {
-		return core.Schedule(from, c.opening(), e.levels[i])
+	e.addTrial(&trial{policy: Schedule, main: true, weight: 1, policies: func(i int) core.Policy {
+		return core.Schedule(from, c.openingHours(), e.levels[i])
 	}})
 	for _, minutes := range keeps {
 		t := time.Duration(minutes) * time.Minute
-		e.add(&trial{policy: KeepAlive, setting: brief(t), weight: 1, keep: 60 * minutes})
+		e.addTrial(&trial{policy: KeepAlive, setting: formatBrief(t), weight: 1, keep: 60 * minutes})
 	}
 	for _, factor := range factors {
-		e.add(&trial{
+		e.addTrial(&trial{
 			policy: LastWeek, setting: fmt.Sprintf("× %g", factor), main: factor == 1, weight: 8,
 			policies: func(int) core.Policy { return core.SeasonalNaive(factor) },
 		})
@@ -77,21 +77,21 @@ func newExperiment(p *past, c Config) *experiment {
 	return e
 }
 
-func (e *experiment) add(t *trial) { e.trials = append(e.trials, t) }
+func (e *experiment) addTrial(t *trial) { e.trials = append(e.trials, t) }
 
 func (e *experiment) addForewarm(i int) {
 	t := &trial{
-		policy: Forewarm, setting: "worth " + digits(e.worths()[i]), main: worths[i] == 1, weight: 1,
-		policies: func(tenant int) core.Policy { return e.plans.policy(i, tenant) },
+		policy: Forewarm, setting: "worth " + formatDigits(e.waitingWorths()[i]), main: worths[i] == 1, weight: 1,
+		policies: func(tenant int) core.Policy { return e.plans.policyFor(i, tenant) },
 	}
 	if t.main {
 		t.waits = make([]int64, len(e.past.trace.Jobs))
 	}
-	e.add(t)
+	e.addTrial(t)
 }
 
-// worths are what waiting is worth in Forewarm's runs, in idle GPU-hours an hour.
-func (e *experiment) worths() []float64 {
+// waitingWorths are what waiting is worth in Forewarm's runs, in idle GPU-hours an hour.
+func (e *experiment) waitingWorths() []float64 {
 	all := make([]float64, len(worths))
 	for i, times := range worths {
 		all[i] = times * e.cfg.WaitWorth
@@ -99,8 +99,8 @@ func (e *experiment) worths() []float64 {
 	return all
 }
 
-// digits writes a number with three digits that count, or all before the point.
-func digits(x float64) string {
+// formatDigits writes a number with three digits that count, or all before the point.
+func formatDigits(x float64) string {
 	if x >= 100 {
 		return fmt.Sprintf("%.0f", x)
 	}

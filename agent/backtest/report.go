@@ -70,42 +70,42 @@ type Row struct {
 // processor's rounding does not show.
 const figures = 1e4
 
-func rounded(x float64) float64 { return math.Round(x*figures) / figures }
+func roundFigure(x float64) float64 { return math.Round(x*figures) / figures }
 
-func known(x float64) *float64 {
-	x = rounded(x)
+func roundedOrNil(x float64) *float64 {
+	x = roundFigure(x)
 	return &x
 }
 
-// report puts together what the runs came to.
-func (e *experiment) report(foresight core.Outcome) Report {
+// newReport puts together what the runs came to.
+func (e *experiment) newReport(foresight core.Outcome) Report {
 	r := Report{
-		Version: 1, History: e.history(), Settings: e.cfg.settings(),
-		Frontier: e.frontier(), Budgets: e.budgets(), Calibration: e.plans.tally.calibrated(),
+		Version: 1, History: e.describePast(), Settings: e.cfg.reportSettings(),
+		Frontier: e.frontierPoints(), Budgets: e.budgetRows(), Calibration: e.plans.tally.calibrationSteps(),
 	}
-	r.Policies = append(r.Policies, e.happened())
+	r.Policies = append(r.Policies, e.actualRow())
 	for _, policy := range []string{Reactive, Schedule, KeepAlive, LastWeek, Forewarm} {
-		r.Policies = append(r.Policies, e.row(policy, e.shown(policy).out, foresight))
+		r.Policies = append(r.Policies, e.newRow(policy, e.shownTrial(policy).out, foresight))
 	}
-	r.Policies = append(r.Policies, e.row(Foresight, foresight, foresight))
-	r.Week, r.WeakSpots = e.weakness()
-	e.advise(&r)
+	r.Policies = append(r.Policies, e.newRow(Foresight, foresight, foresight))
+	r.Week, r.WeakSpots = e.whereWaiting()
+	e.fillAdvice(&r)
 	return r
 }
 
-func (e *experiment) history() Past {
+func (e *experiment) describePast() Past {
 	t := e.past.trace
 	first, from, last := t.Window()
-	out := e.shown(Reactive).out
+	out := e.shownTrial(Reactive).out
 	p := Past{
-		From: e.at(first), ScoredFrom: e.at(from), To: e.at(last), Jobs: len(t.Jobs), Scored: out.Jobs,
-		Tenants: len(t.Tenants), BusyHours: rounded(out.BusyHours), Rows: e.past.counts,
+		From: e.timeAt(first), ScoredFrom: e.timeAt(from), To: e.timeAt(last), Jobs: len(t.Jobs), Scored: out.Jobs,
+		Tenants: len(t.Tenants), BusyHours: roundFigure(out.BusyHours), Rows: e.past.counts,
 	}
 	for _, j := range t.Jobs {
 		p.GPUs = max(p.GPUs, j.GPUs)
 	}
-	if s := silence(t); s.to-s.from > max((last-first)/4, 7*24*3600) {
-		p.Silence = &Silence{From: e.at(s.from), To: e.at(s.to)}
+	if s := longestSilence(t); s.to-s.from > max((last-first)/4, 7*24*3600) {
+		p.Silence = &Silence{From: e.timeAt(s.from), To: e.timeAt(s.to)}
 	}
 	return p
 }
@@ -117,8 +117,8 @@ type Silence struct {
 	To   time.Time `json:"to"`
 }
 
-// silence returns the longest time between two submissions.
-func silence(t core.Trace) span {
+// longestSilence returns the longest time between two submissions.
+func longestSilence(t core.Trace) span {
 	longest := span{}
 	for i, j := range t.Jobs[1:] {
 		if before := t.Jobs[i].Submit; j.Submit-before > longest.to-longest.from {
@@ -128,46 +128,46 @@ func silence(t core.Trace) span {
 	return longest
 }
 
-func (e *experiment) at(second int64) time.Time { return time.Unix(second, 0).In(e.cfg.Zone) }
+func (e *experiment) timeAt(second int64) time.Time { return time.Unix(second, 0).In(e.cfg.Zone) }
 
-func (c Config) settings() Settings {
-	s := Settings{WaitWorth: c.WaitWorth, BootSeconds: c.boot(), Zone: c.Zone.String()}
+func (c Config) reportSettings() Settings {
+	s := Settings{WaitWorth: c.WaitWorth, BootSeconds: c.bootSeconds(), Zone: c.Zone.String()}
 	if c.GPUPrice > 0 {
-		s.GPUPrice, s.WaitPrice = known(c.GPUPrice), known(c.GPUPrice*c.WaitWorth)
+		s.GPUPrice, s.WaitPrice = roundedOrNil(c.GPUPrice), roundedOrNil(c.GPUPrice*c.WaitWorth)
 	}
 	return s
 }
 
-func (e *experiment) row(policy string, o, foresight core.Outcome) Row {
-	reactive := e.shown(Reactive).out
-	r := Row{Policy: policy, Label: e.label(policy), Jobs: o.Jobs}
+func (e *experiment) newRow(policy string, o, foresight core.Outcome) Row {
+	reactive := e.shownTrial(Reactive).out
+	r := Row{Policy: policy, Label: e.labelOf(policy), Jobs: o.Jobs}
 	if o.Jobs == 0 {
 		return r
 	}
 	waste := o.IdleHours + o.BootHours
-	r.ZeroWait, r.Mean, r.P95, r.WaitHours = known(o.ZeroWaitShare()), known(o.Mean), known(float64(o.P95)),
-		known(o.WaitHours)
-	r.Saved, r.IdleHours, r.BootHours, r.Waste = known(reactive.WaitHours-o.WaitHours), known(o.IdleHours),
-		known(o.BootHours), known(waste)
-	r.Cost, r.GapClosed = known(o.Cost(e.cfg.WaitWorth)), known(core.GapClosed(reactive, o, foresight, e.cfg.WaitWorth))
+	r.ZeroWait, r.Mean, r.P95, r.WaitHours = roundedOrNil(o.ZeroWaitShare()), roundedOrNil(o.Mean), roundedOrNil(float64(o.P95)),
+		roundedOrNil(o.WaitHours)
+	r.Saved, r.IdleHours, r.BootHours, r.Waste = roundedOrNil(reactive.WaitHours-o.WaitHours), roundedOrNil(o.IdleHours),
+		roundedOrNil(o.BootHours), roundedOrNil(waste)
+	r.Cost, r.GapClosed = roundedOrNil(o.Cost(e.cfg.WaitWorth)), roundedOrNil(core.GapClosed(reactive, o, foresight, e.cfg.WaitWorth))
 	if o.BusyHours > 0 {
-		r.Overhead = known(o.Overhead())
+		r.Overhead = roundedOrNil(o.Overhead())
 	}
 	if e.cfg.GPUPrice > 0 {
-		r.WasteUSD = known(waste * e.cfg.GPUPrice)
+		r.WasteUSD = roundedOrNil(waste * e.cfg.GPUPrice)
 	}
 	return r
 }
 
-// label is what the table calls a policy.
-func (e *experiment) label(policy string) string {
+// labelOf is what the table calls a policy.
+func (e *experiment) labelOf(policy string) string {
 	switch policy {
 	case Reactive:
 		return "reactive, nothing kept"
 	case Schedule:
 		return "fixed 09–18 schedule"
 	case KeepAlive:
-		return "keep-alive " + e.shown(KeepAlive).setting + " (best in hindsight)"
+		return "keep-alive " + e.shownTrial(KeepAlive).setting + " (best in hindsight)"
 	case LastWeek:
 		return "last week, same hour"
 	case Forewarm:
@@ -177,8 +177,8 @@ func (e *experiment) label(policy string) string {
 	}
 }
 
-// brief writes a time as people do: 45s, 30m, 1h30m, 2d.
-func brief(d time.Duration) string {
+// formatBrief writes a time as people do: 45s, 30m, 1h30m, 2d.
+func formatBrief(d time.Duration) string {
 	if day := 24 * time.Hour; d >= day && d%day == 0 {
 		return fmt.Sprintf("%dd", d/day)
 	}

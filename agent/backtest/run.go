@@ -11,8 +11,8 @@ import (
 // passWeight is how long the model takes, beside a run without a policy.
 const passWeight = 150
 
-// run lets the model read the history, and makes every trial, one after the other.
-func (e *experiment) run(ctx context.Context) error {
+// runTrials lets the model read the history, and makes every trial, one after the other.
+func (e *experiment) runTrials(ctx context.Context) error {
 	total, done := passWeight, 0
 	for _, t := range e.trials {
 		total += t.weight
@@ -25,11 +25,11 @@ func (e *experiment) run(ctx context.Context) error {
 		}
 	}
 	var err error
-	if e.plans, err = foresee(ctx, e.past.trace, e.cfg, e.worths(), part(passWeight)); err != nil {
+	if e.plans, err = planWithModel(ctx, e.past.trace, e.cfg, e.waitingWorths(), part(passWeight)); err != nil {
 		return err
 	}
 	for _, t := range e.trials {
-		if err := e.try(ctx, t, part(t.weight)); err != nil {
+		if err := e.runTrial(ctx, t, part(t.weight)); err != nil {
 			return err
 		}
 	}
@@ -37,8 +37,8 @@ func (e *experiment) run(ctx context.Context) error {
 	return nil
 }
 
-func (e *experiment) try(ctx context.Context, t *trial, progress func(share float64)) error {
-	opt := core.Options{Boot: e.cfg.boot(), KeepAlive: t.keep, KeepReady: true, Progress: func(done, of int) error {
+func (e *experiment) runTrial(ctx context.Context, t *trial, progress func(share float64)) error {
+	opt := core.Options{Boot: e.cfg.bootSeconds(), KeepAlive: t.keep, KeepReady: true, Progress: func(done, of int) error {
 		progress(float64(done) / float64(of))
 		return ctx.Err()
 	}}
@@ -83,9 +83,9 @@ func (s *stoppable) Target(now int64) int {
 	return s.Policy.Target(now)
 }
 
-// best returns the cheapest trial of a policy at what the user says that waiting
+// bestTrial returns the cheapest trial of a policy at what the user says that waiting
 // is worth: the first of several that cost the same.
-func (e *experiment) best(policy string) *trial {
+func (e *experiment) bestTrial(policy string) *trial {
 	var best *trial
 	for _, t := range e.trials {
 		if t.policy == policy && (best == nil || t.out.Cost(e.cfg.WaitWorth) < best.out.Cost(e.cfg.WaitWorth)) {
@@ -95,13 +95,13 @@ func (e *experiment) best(policy string) *trial {
 	return best
 }
 
-// shown returns the trial of a policy that stands in the table. Keep-alive has
+// shownTrial returns the trial of a policy that stands in the table. Keep-alive has
 // none by itself: its best is shown.
-func (e *experiment) shown(policy string) *trial {
+func (e *experiment) shownTrial(policy string) *trial {
 	for _, t := range e.trials {
 		if t.policy == policy && t.main {
 			return t
 		}
 	}
-	return e.best(policy)
+	return e.bestTrial(policy)
 }

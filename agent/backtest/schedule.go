@@ -18,7 +18,7 @@ func scheduleLevels(t core.Trace, hours core.Hours) []int {
 	first, from, _ := t.Window()
 	levels := make([]int, len(t.Tenants))
 	for i, steps := range t.Demand() {
-		levels[i] = enough(steps, openings(first, from, hours))
+		levels[i] = smallestLevel(steps, openSpans(first, from, hours))
 	}
 	return levels
 }
@@ -26,8 +26,8 @@ func scheduleLevels(t core.Trace, hours core.Hours) []int {
 // span is a time from one second to another.
 type span struct{ from, to int64 }
 
-// openings returns the opening hours between two seconds.
-func openings(from, to int64, h core.Hours) []span {
+// openSpans returns the opening hours between two seconds.
+func openSpans(from, to int64, h core.Hours) []span {
 	var all []span
 	day := time.Unix(from, 0).In(h.Zone)
 	for n := 0; ; n++ {
@@ -51,8 +51,8 @@ type held struct {
 	seconds int64
 }
 
-// enough returns the smallest level that covers scheduleShare of the spans.
-func enough(steps []core.Step, spans []span) int {
+// smallestLevel returns the smallest level that covers scheduleShare of the spans.
+func smallestLevel(steps []core.Step, spans []span) int {
 	var times []held
 	total, next, level := int64(0), 0, 0
 	for _, s := range spans {
@@ -70,10 +70,10 @@ func enough(steps []core.Step, spans []span) int {
 			at = until
 		}
 	}
-	return quantile(times, total)
+	return quantileOf(times, total)
 }
 
-func quantile(times []held, total int64) int {
+func quantileOf(times []held, total int64) int {
 	slices.SortFunc(times, func(a, b held) int { return cmp.Compare(a.level, b.level) })
 	sum := int64(0)
 	for _, t := range times {

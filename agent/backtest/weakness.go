@@ -33,52 +33,52 @@ type bucket struct {
 	wait int64 // seconds
 }
 
-func (b bucket) hours() float64 { return float64(b.wait) / 3600 }
+func (b bucket) toHours() float64 { return float64(b.wait) / 3600 }
 
-// weakness says where waiting remains with Forewarm.
-func (e *experiment) weakness() (week [7][24]Hour, spots []Spot) {
+// whereWaiting says where waiting remains with Forewarm.
+func (e *experiment) whereWaiting() (week [7][24]Hour, spots []Spot) {
 	var hours [7][24]bucket
 	var sizes [32]bucket
 	total := int64(0)
 	_, from, _ := e.past.trace.Window()
-	waits := e.shown(Forewarm).waits
+	waits := e.shownTrial(Forewarm).waits
 	for i, j := range e.past.trace.Jobs {
 		if j.Submit <= from {
 			continue
 		}
 		at := time.Unix(j.Submit, 0).In(e.cfg.Zone)
-		hours[(int(at.Weekday())+6)%7][at.Hour()].add(waits[i])
-		sizes[bits.Len(uint(j.GPUs-1))].add(waits[i])
+		hours[(int(at.Weekday())+6)%7][at.Hour()].addWait(waits[i])
+		sizes[bits.Len(uint(j.GPUs-1))].addWait(waits[i])
 		total += waits[i]
 	}
 	var byHour, bySize []Spot
 	for day := range hours {
 		for hour, b := range hours[day] {
-			week[day][hour] = Hour{Jobs: b.jobs, WaitHours: rounded(b.hours())}
-			byHour = append(byHour, b.spot("hour", hourLabel(day, hour), total))
+			week[day][hour] = Hour{Jobs: b.jobs, WaitHours: roundFigure(b.toHours())}
+			byHour = append(byHour, b.toSpot("hour", hourLabel(day, hour), total))
 		}
 	}
 	for size, b := range sizes {
-		bySize = append(bySize, b.spot("size", sizeLabel(size), total))
+		bySize = append(bySize, b.toSpot("size", sizeLabel(size), total))
 	}
-	return week, append(worst(byHour), worst(bySize)...)
+	return week, append(worstSpots(byHour), worstSpots(bySize)...)
 }
 
-func (b *bucket) add(wait int64) {
+func (b *bucket) addWait(wait int64) {
 	b.jobs++
 	b.wait += wait
 }
 
-func (b bucket) spot(kind, label string, total int64) Spot {
-	s := Spot{Kind: kind, Label: label, Jobs: b.jobs, WaitHours: rounded(b.hours())}
+func (b bucket) toSpot(kind, label string, total int64) Spot {
+	s := Spot{Kind: kind, Label: label, Jobs: b.jobs, WaitHours: roundFigure(b.toHours())}
 	if b.wait > 0 {
-		s.Mean, s.Share = rounded(float64(b.wait)/float64(b.jobs)), rounded(100*float64(b.wait)/float64(total))
+		s.Mean, s.Share = roundFigure(float64(b.wait)/float64(b.jobs)), roundFigure(100*float64(b.wait)/float64(total))
 	}
 	return s
 }
 
-// worst returns the spots with the most waiting, the earlier of equals first.
-func worst(spots []Spot) []Spot {
+// worstSpots returns the spots with the most waiting, the earlier of equals first.
+func worstSpots(spots []Spot) []Spot {
 	slices.SortStableFunc(spots, func(a, b Spot) int { return cmp.Compare(b.WaitHours, a.WaitHours) })
 	n := 0
 	for n < min(len(spots), spotsShown) && spots[n].WaitHours > 0 {

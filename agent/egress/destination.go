@@ -61,19 +61,19 @@ func parseDestination(base string) (destination, error) {
 			errors.New("must have no user, query or fragment: give keys by the environment or the keyring")
 	}
 	d := destinationOf(u)
-	if d.scheme == "http" && !loopback(d.host) {
+	if d.scheme == "http" && !isLoopback(d.host) {
 		return destination{}, errors.New("must be https unless it is on this machine (localhost, 127.0.0.1, ::1)")
 	}
 	return d, nil
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || (err == nil && address.IsLoopback())
 }
 
-// transport carries requests to one destination, without a proxy.
-func transport(d destination) *http.Transport {
+// newTransport carries requests to one destination, without a proxy.
+func newTransport(d destination) *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	if d.scheme == "http" {
 		dialer.ControlContext = onlyLoopback
@@ -94,7 +94,7 @@ func transport(d destination) *http.Transport {
 // localhost should not have.
 func onlyLoopback(_ context.Context, _, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil || !loopback(host) {
+	if err != nil || !isLoopback(host) {
 		return &RefusedError{Destination: "http://" + address, Why: "plain HTTP stays on this machine"}
 	}
 	return nil

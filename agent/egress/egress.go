@@ -85,11 +85,11 @@ func New(c Config) (*Egress, error) {
 	c = c.withDefaults()
 	e := &Egress{totals: map[Kind]Totals{}, clock: c.Clock}
 	var err error
-	if e.controlPlane, err = e.client(c, ControlPlane, c.ControlPlane); err != nil {
+	if e.controlPlane, err = e.newClient(c, ControlPlane, c.ControlPlane); err != nil {
 		return nil, fmt.Errorf("control plane URL: %w", err)
 	}
 	if c.Model != "" {
-		if e.model, err = e.client(c, Model, c.Model); err != nil {
+		if e.model, err = e.newClient(c, Model, c.Model); err != nil {
 			return nil, fmt.Errorf("model URL: %w", err)
 		}
 	}
@@ -104,14 +104,14 @@ func New(c Config) (*Egress, error) {
 // errRedirect ends an exchange whose answer points elsewhere.
 var errRedirect = errors.New("redirects are not followed: set the final URL in the configuration")
 
-func (e *Egress) client(c Config, kind Kind, base string) (*http.Client, error) {
+func (e *Egress) newClient(c Config, kind Kind, base string) (*http.Client, error) {
 	d, err := parseDestination(base)
 	if err != nil {
 		return nil, err
 	}
 	next := c.Transport
 	if next == nil {
-		next = transport(d)
+		next = newTransport(d)
 	}
 	return &http.Client{
 		Timeout:       c.Timeout,
@@ -149,8 +149,8 @@ func (e *Egress) Close() error {
 	return e.ledger.Close()
 }
 
-// record counts an entry and writes it to the log, if there is one.
-func (e *Egress) record(entry Entry) error {
+// logEntry counts an entry and writes it to the log, if there is one.
+func (e *Egress) logEntry(entry Entry) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	entry.Time = e.clock.Now()

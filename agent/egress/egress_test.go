@@ -54,7 +54,7 @@ func newEgress(t *testing.T, c egress.Config) *egress.Egress {
 	return e
 }
 
-func post(t *testing.T, c *http.Client, url, body string) (string, error) {
+func postBody(t *testing.T, c *http.Client, url, body string) (string, error) {
 	t.Helper()
 	resp, err := c.Post(url, "text/plain", strings.NewReader(body))
 	if err != nil {
@@ -69,10 +69,10 @@ func TestEachClientReachesItsOwnDestinationOnly(t *testing.T) {
 	t.Parallel()
 	control, model, other := newSite(t, echo), newSite(t, echo), newSite(t, echo)
 	e := newEgress(t, egress.Config{ControlPlane: control.URL + "/base", Model: model.URL})
-	got, err := post(t, e.ControlPlane(), control.URL+"/v1/x", "hello")
+	got, err := postBody(t, e.ControlPlane(), control.URL+"/v1/x", "hello")
 	require.NoError(t, err)
 	require.Equal(t, "hello", got)
-	got, err = post(t, e.Model(), model.URL+"/chat", "hi")
+	got, err = postBody(t, e.Model(), model.URL+"/chat", "hi")
 	require.NoError(t, err)
 	require.Equal(t, "hi", got)
 
@@ -81,7 +81,7 @@ func TestEachClientReachesItsOwnDestinationOnly(t *testing.T) {
 		other.URL, model.URL, "https://127.0.0.1" + port, "http://localhost" + port, "http://127.0.0.2" + port,
 		"http://127.0.0.1", "http://example.com" + port, "http://u:p@127.0.0.1" + port,
 	} {
-		_, err := post(t, e.ControlPlane(), url, "secret")
+		_, err := postBody(t, e.ControlPlane(), url, "secret")
 		var refused *egress.RefusedError
 		require.ErrorAs(t, err, &refused, url)
 		require.NotContains(t, refused.Error(), "u:p")
@@ -113,7 +113,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	})
 	e := newEgress(t, egress.Config{ControlPlane: control.URL})
-	_, err := post(t, e.ControlPlane(), control.URL, "body")
+	_, err := postBody(t, e.ControlPlane(), control.URL, "body")
 	require.ErrorContains(t, err, "redirects are not followed")
 	require.Zero(t, other.visits.Load())
 	require.EqualValues(t, 1, control.visits.Load())
@@ -126,9 +126,9 @@ func TestNoProxyIsTakenFromTheEnvironment(t *testing.T) {
 	t.Setenv("ALL_PROXY", proxy.URL)
 	control := newSite(t, echo)
 	e := newEgress(t, egress.Config{ControlPlane: control.URL, Model: "https://model.invalid:1"})
-	_, err := post(t, e.ControlPlane(), control.URL, "x")
+	_, err := postBody(t, e.ControlPlane(), control.URL, "x")
 	require.NoError(t, err)
-	_, err = post(t, e.Model(), "https://model.invalid:1", "x")
+	_, err = postBody(t, e.Model(), "https://model.invalid:1", "x")
 	require.Error(t, err)
 	require.Zero(t, proxy.visits.Load())
 }
@@ -157,12 +157,12 @@ func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	control := newSite(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(make([]byte, 5000)) })
 	e := newEgress(t, egress.Config{ControlPlane: control.URL, MaxRequest: 10, MaxResponse: 4999})
-	_, err := post(t, e.ControlPlane(), control.URL, "12345678901")
+	_, err := postBody(t, e.ControlPlane(), control.URL, "12345678901")
 	var large *egress.TooLargeError
 	require.ErrorAs(t, err, &large)
 	require.Equal(t, "request", large.What)
 	require.Zero(t, control.visits.Load())
-	_, err = post(t, e.ControlPlane(), control.URL, "1234567890")
+	_, err = postBody(t, e.ControlPlane(), control.URL, "1234567890")
 	require.ErrorAs(t, err, &large)
 	require.Equal(t, "response", large.What)
 }
@@ -180,9 +180,9 @@ func TestTheSimulatorsTransportIsGuardedToo(t *testing.T) {
 			calls++
 			return &http.Response{StatusCode: 204, Body: http.NoBody, Request: r}
 		})})
-	_, err := post(t, e.ControlPlane(), "http://localhost:1/x", "abc")
+	_, err := postBody(t, e.ControlPlane(), "http://localhost:1/x", "abc")
 	require.NoError(t, err)
-	_, err = post(t, e.ControlPlane(), "http://localhost:2/x", "abc")
+	_, err = postBody(t, e.ControlPlane(), "http://localhost:2/x", "abc")
 	require.Error(t, err)
 	require.Equal(t, 1, calls)
 }
@@ -192,7 +192,7 @@ func TestEveryRequestIsInTheLog(t *testing.T) {
 	control := newSite(t, echo)
 	path := filepath.Join(t.TempDir(), "egress.jsonl")
 	e := newEgress(t, egress.Config{ControlPlane: control.URL, Ledger: path})
-	_, err := post(t, e.ControlPlane(), control.URL+"/v1/x?token=hunter22", "hello")
+	_, err := postBody(t, e.ControlPlane(), control.URL+"/v1/x?token=hunter22", "hello")
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 
@@ -212,7 +212,7 @@ func TestEveryRequestIsInTheLog(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 
-	_, err = post(t, e.ControlPlane(), control.URL, "after")
+	_, err = postBody(t, e.ControlPlane(), control.URL, "after")
 	require.ErrorContains(t, err, "not sending what cannot be logged")
 	require.EqualValues(t, 1, control.visits.Load())
 }
@@ -301,7 +301,7 @@ func TestTheNoteOfTheLastEntry(t *testing.T) {
 	require.NoError(t, err)
 	forged := bytes.ReplaceAll(text, []byte(`"out":0`), []byte(`"out":9`))
 	require.NotEqual(t, text, forged)
-	require.NoError(t, os.WriteFile(path, rechained(t, forged), 0o600))
+	require.NoError(t, os.WriteFile(path, chainAgain(t, forged), 0o600))
 	_, err = egress.Verify(path)
 	require.ErrorContains(t, err, "line 3: the entry is not the one that was written")
 
@@ -320,8 +320,8 @@ func TestTheNoteOfTheLastEntry(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// rechained writes the entries of a log anew, as one who knows how.
-func rechained(t *testing.T, text []byte) []byte {
+// chainAgain writes the entries of a log anew, as one who knows how.
+func chainAgain(t *testing.T, text []byte) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "forged.jsonl")
 	l, err := egress.OpenLedger(path)

@@ -39,19 +39,19 @@ type guard struct {
 
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := g.check(req); err != nil {
+	if err := g.checkRequest(req); err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	body, err := g.body(req)
+	body, err := g.readBody(req)
 	if err != nil {
 		return nil, err
 	}
 	sent := Entry{
 		Event: Sent, Kind: g.kind, Method: req.Method, Path: req.URL.EscapedPath(),
-		Out: int64(len(body)), Body: sum(body),
+		Out: int64(len(body)), Body: hashOf(body),
 	}
-	if err := g.egress.record(sent); err != nil {
+	if err := g.egress.logEntry(sent); err != nil {
 		return nil, fmt.Errorf("not sending what cannot be logged: %w", err)
 	}
 	resp, err := g.next.RoundTrip(replaceBody(req, body))
@@ -71,9 +71,9 @@ func (g *guard) CloseIdleConnections() {
 	}
 }
 
-// check refuses what is not for the destination. A Host header of its own could
+// checkRequest refuses what is not for the destination. A Host header of its own could
 // reach another site behind the same address.
-func (g *guard) check(req *http.Request) error {
+func (g *guard) checkRequest(req *http.Request) error {
 	asked := destinationOf(req.URL)
 	why := ""
 	switch {
@@ -93,7 +93,7 @@ func (g *guard) check(req *http.Request) error {
 	return &RefusedError{Destination: asked.String(), Why: why}
 }
 
-func (g *guard) body(req *http.Request) ([]byte, error) {
+func (g *guard) readBody(req *http.Request) ([]byte, error) {
 	if req.Body == nil {
 		return nil, nil
 	}
@@ -128,7 +128,7 @@ func replaceBody(req *http.Request, body []byte) *http.Request {
 	return out
 }
 
-func sum(b []byte) string {
+func hashOf(b []byte) string {
 	s := sha256.Sum256(b)
 	return hex.EncodeToString(s[:])
 }
@@ -155,7 +155,7 @@ func (c *counted) Read(p []byte) (int, error) {
 		return n, &TooLargeError{What: "response", Limit: c.guard.maxResponse}
 	}
 	if err != nil {
-		if failed := c.finish(); failed != nil && errors.Is(err, io.EOF) {
+		if failed := c.finishEntry(); failed != nil && errors.Is(err, io.EOF) {
 			err = failed
 		}
 	}
@@ -167,15 +167,15 @@ func (c *counted) Close() error {
 	err := c.ReadCloser.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return errors.Join(err, c.finish())
+	return errors.Join(err, c.finishEntry())
 }
 
-// finish logs what was received, once. The caller holds the lock.
-func (c *counted) finish() error {
+// finishEntry logs what was received, once. The caller holds the lock.
+func (c *counted) finishEntry() error {
 	if c.done {
 		return nil
 	}
 	c.done = true
 	c.entry.Body = hex.EncodeToString(c.sum.Sum(nil))
-	return c.guard.egress.record(c.entry)
+	return c.guard.egress.logEntry(c.entry)
 }

@@ -36,7 +36,7 @@ func readHead(path string) (head, error) {
 	return h, nil
 }
 
-// write puts the note in the place of the one before.
-func (h head) write(path string) error {
+// writeFile puts the note in the place of the one before.
+func (h head) writeFile(path string) error {
 	return statefile.Write(headPath(path), h)
 }

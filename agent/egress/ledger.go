@@ -90,13 +90,13 @@ func OpenLedger(path string) (*Ledger, error) {
 		return nil, fmt.Errorf("opening egress log: %w", err)
 	}
 	l := &Ledger{path: path, file: f}
-	if err := l.prepare(path); err != nil {
+	if err := l.prepareFile(path); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return l, nil
 }
 
-func (l *Ledger) prepare(path string) error {
+func (l *Ledger) prepareFile(path string) error {
 	info, err := l.file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return errors.Join(err, fmt.Errorf("egress log %s must be a regular file", path))
@@ -111,7 +111,7 @@ func (l *Ledger) prepare(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := chain.read(l.file); err != nil {
+	if err := chain.readEntries(l.file); err != nil {
 		return err
 	}
 	l.last, l.size = chain.last, chain.size
@@ -133,7 +133,7 @@ func (l *Ledger) Append(e Entry) error {
 	line = append(line, '\n')
 	_, err = l.file.WriteAt(line, l.size)
 	if err = errors.Join(err, l.file.Sync()); err == nil {
-		err = head{Seq: e.Seq, Hash: e.Hash}.write(l.path)
+		err = head{Seq: e.Seq, Hash: e.Hash}.writeFile(l.path)
 	}
 	if err != nil {
 		return fmt.Errorf("appending to egress log: %w", errors.Join(err, l.file.Truncate(l.size)))
@@ -158,13 +158,13 @@ func Verify(path string) (Entry, error) {
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Entry{}, c.complete()
+		return Entry{}, c.checkComplete()
 	}
 	if err != nil {
 		return Entry{}, fmt.Errorf("verifying egress log: %w", err)
 	}
 	defer f.Close()
-	if err := c.read(f); err != nil {
+	if err := c.readEntries(f); err != nil {
 		return c.last, err
 	}
 	if c.torn {
@@ -187,8 +187,8 @@ func newChain(path string) (chain, error) {
 	return chain{path: path, head: h}, err
 }
 
-// complete reports entries that were noted and are not there.
-func (c *chain) complete() error {
+// checkComplete reports entries that were noted and are not there.
+func (c *chain) checkComplete() error {
 	if c.last.Seq < c.head.Seq {
 		return c.broken(fmt.Sprintf("it and what followed are missing: %d entries were written", c.head.Seq))
 	}
@@ -199,13 +199,13 @@ func (c *chain) broken(why string) error {
 	return &ChainError{Path: c.path, Line: c.last.Seq + 1, Why: why}
 }
 
-func (c *chain) read(r io.Reader) error {
+func (c *chain) readEntries(r io.Reader) error {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	for {
 		line, err := buffered.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
 			c.torn = len(line) > 0
-			return c.complete()
+			return c.checkComplete()
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			return c.broken("the line is longer than any entry")
@@ -213,14 +213,14 @@ func (c *chain) read(r io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("reading egress log: %w", err)
 		}
-		if err := c.link(line); err != nil {
+		if err := c.checkLink(line); err != nil {
 			return err
 		}
 	}
 }
 
-// link checks one line against the one before.
-func (c *chain) link(line []byte) error {
+// checkLink checks one line against the one before.
+func (c *chain) checkLink(line []byte) error {
 	var e Entry
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()

@@ -116,7 +116,7 @@ func (c *Checkpoint) Save(source string, positions []Position) error {
 	defer c.mu.Unlock()
 	old, had := c.files[source]
 	c.files[source] = slices.Clone(positions)
-	if err := c.write(); err != nil {
+	if err := c.writeFile(); err != nil {
 		delete(c.files, source)
 		if had {
 			c.files[source] = old
@@ -143,16 +143,16 @@ func (c *Checkpoint) Forget(source string) error {
 		return nil
 	}
 	delete(c.files, source)
-	if err := c.write(); err != nil {
+	if err := c.writeFile(); err != nil {
 		c.files[source] = old
 		return fmt.Errorf("saving checkpoint: %w", err)
 	}
 	return nil
 }
 
-// write puts a complete new file in the place of the old one: a crash leaves
+// writeFile puts a complete new file in the place of the old one: a crash leaves
 // one or the other.
-func (c *Checkpoint) write() error {
+func (c *Checkpoint) writeFile() error {
 	data, err := json.Marshal(checkpointFile{Version: 1, Files: c.files})
 	if err != nil {
 		return err

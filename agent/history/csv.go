@@ -36,8 +36,8 @@ func newColumns(names, required []string) (columns, error) {
 	return c, nil
 }
 
-// get returns the field of the named column, or an empty string.
-func (c columns) get(row []string, name string) string {
+// fieldOf returns the field of the named column, or an empty string.
+func (c columns) fieldOf(row []string, name string) string {
 	i, ok := c.index[name]
 	if !ok || i >= len(row) {
 		return ""
@@ -45,14 +45,14 @@ func (c columns) get(row []string, name string) string {
 	return strings.TrimSpace(row[i])
 }
 
-// any reports whether one of the columns is there.
-func (c columns) any(names ...string) bool {
+// hasAny reports whether one of the columns is there.
+func (c columns) hasAny(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { _, ok := c.index[name]; return ok })
 }
 
-// fold puts together the named column, if it is the last with a name, where its
+// foldSeparators puts together the named column, if it is the last with a name, where its
 // own text has the separator in it.
-func (c columns) fold(row []string, name string) []string {
+func (c columns) foldSeparators(row []string, name string) []string {
 	i, ok := c.index[name]
 	over := len(row) - c.width
 	if !ok || over <= 0 || i < c.width-2 || i == c.width-2 && c.last != "" {
@@ -95,17 +95,17 @@ func (p *csvParser) Parse(text string) (Record, bool, error) {
 	if len(row) != p.columns.width {
 		return Record{}, false, errWidth
 	}
-	get := func(name string) string { return p.columns.get(row, name) }
+	get := func(name string) string { return p.columns.fieldOf(row, name) }
 	t := traceRow{
 		id: get("job_id"), group: get("group"), user: get("user"), submitted: get("submit_ts"),
 		started: get("start_ts"), duration: get("duration_s"), gpus: get("gpus"), status: get("status"),
 		name: cmp.Or(get("name"), get("job_name")), comment: get("comment"), labels: get("labels"),
-		nameless: !p.columns.any("name", "job_name", "comment", "labels"),
+		nameless: !p.columns.hasAny("name", "job_name", "comment", "labels"),
 	}
-	if t.own() {
+	if t.isOurs() {
 		return Record{}, false, nil
 	}
-	r, err := t.record(p.options)
+	r, err := t.toRecord(p.options)
 	return r, err == nil, err
 }
 

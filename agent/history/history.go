@@ -99,7 +99,7 @@ type Record struct {
 // Validate returns a *RowError, without a line, for the first rule that the
 // record breaks, or nil.
 func (r Record) Validate() error {
-	for _, rule := range r.rules() {
+	for _, rule := range r.validationRules() {
 		if !rule.holds {
 			return &RowError{Field: rule.field, Rule: rule.text}
 		}
@@ -114,20 +114,20 @@ type rule struct {
 	text  string
 }
 
-func (r Record) rules() []rule {
+func (r Record) validationRules() []rule {
 	return []rule{
 		{"id", r.ID != "" && plainName(r.ID), "must be 1 to 256 bytes of text without control characters"},
 		{"tenant", plainName(r.Tenant), "must be at most 256 bytes of text without control characters"},
-		{"submitted", plausible(r.Submitted), "must be a time between 1990 and 2200"},
-		{"started", r.Started.IsZero() || plausible(r.Started), "must be a time between 1990 and 2200"},
-		{"ended", r.Ended.IsZero() || plausible(r.Ended), "must be a time between 1990 and 2200"},
+		{"submitted", isPlausible(r.Submitted), "must be a time between 1990 and 2200"},
+		{"started", r.Started.IsZero() || isPlausible(r.Started), "must be a time between 1990 and 2200"},
+		{"ended", r.Ended.IsZero() || isPlausible(r.Ended), "must be a time between 1990 and 2200"},
 		{"ended", r.Ended.IsZero() || r.Started.IsZero() || !r.Ended.Before(r.Started), "must not be before the start"},
 		{"duration", r.Duration >= 0 && r.Duration <= MaxDuration, "must be between 0 and 10 years"},
 		{"gpus", r.GPUs >= 1 && r.GPUs <= MaxGPUs, "must be a whole number from 1 to 100000"},
 	}
 }
 
-func plausible(t time.Time) bool { return !t.Before(earliest) && t.Before(latest) }
+func isPlausible(t time.Time) bool { return !t.Before(earliest) && t.Before(latest) }
 
 func plainName(s string) bool {
 	return len(s) <= MaxName && utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0

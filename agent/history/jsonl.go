@@ -40,10 +40,10 @@ func (p *jsonlParser) Parse(text string) (Record, bool, error) {
 		name:   string(cmp.Or(row.Name, row.JobName)), comment: string(row.Comment), labels: string(row.Labels),
 		nameless: row.Name+row.JobName+row.Comment+row.Labels == "",
 	}
-	if t.own() {
+	if t.isOurs() {
 		return Record{}, false, nil
 	}
-	r, err := t.record(p.options)
+	r, err := t.toRecord(p.options)
 	return r, err == nil, err
 }
 

@@ -39,13 +39,13 @@ type kubeMeta struct {
 	Annotations       map[string]string `json:"annotations"`
 }
 
-// own reports whether the object is a placeholder of Forewarm.
-func (m kubeMeta) own() bool {
+// isOurs reports whether the object is a placeholder of Forewarm.
+func (m kubeMeta) isOurs() bool {
 	return m.Labels[ownLabel] != "" || m.Annotations[ownToken] != "" || isOwn(m.Name)
 }
 
-// owner is the UID of the Job that made a Pod, or empty.
-func (m kubeMeta) owner() string {
+// owningJob is the UID of the Job that made a Pod, or empty.
+func (m kubeMeta) owningJob() string {
 	for _, o := range m.OwnerReferences {
 		if o.Kind == "Job" {
 			return o.UID
@@ -80,12 +80,12 @@ func (k kubeObject) jobUID() string {
 	return ""
 }
 
-// record makes the record of a Pod or a Job that asks for GPUs.
-func (k kubeObject) record(o Options) (Record, bool, error) {
-	if k.Kind != "Pod" && k.Kind != "Job" || k.Metadata.own() {
+// toRecord makes the record of a Pod or a Job that asks for GPUs.
+func (k kubeObject) toRecord(o Options) (Record, bool, error) {
+	if k.Kind != "Pod" && k.Kind != "Job" || k.Metadata.isOurs() {
 		return Record{}, false, nil
 	}
-	gpus, err := k.gpus()
+	gpus, err := k.countGPUs()
 	if err != nil || gpus == 0 {
 		return Record{}, false, err
 	}
@@ -98,38 +98,38 @@ func (k kubeObject) record(o Options) (Record, bool, error) {
 			Rule: "must be 1 to 256 bytes, or the name must be known"}
 	}
 	r := Record{ID: Pseudonym(o.Salt, name), Tenant: k.Metadata.Namespace, GPUs: gpus}
-	if err := k.times(&r); err != nil {
+	if err := k.readTimes(&r); err != nil {
 		return Record{}, false, err
 	}
 	err = r.Validate()
 	return r, err == nil, err
 }
 
-// gpus counts the GPUs of a Pod, or of all Pods that a Job runs at once.
-func (k kubeObject) gpus() (int, error) {
+// countGPUs counts the GPUs of a Pod, or of all Pods that a Job runs at once.
+func (k kubeObject) countGPUs() (int, error) {
 	if k.Kind == "Pod" {
-		return k.Spec.gpus()
+		return k.Spec.countGPUs()
 	}
-	each, err := k.Spec.Template.Spec.gpus()
+	each, err := k.Spec.Template.Spec.countGPUs()
 	if k.Spec.Parallelism == nil {
 		return each, err
 	}
 	return each * min(max(*k.Spec.Parallelism, 1), MaxGPUs), err
 }
 
-// gpus is what the containers ask for together, or the largest init container if
+// countGPUs is what the containers ask for together, or the largest init container if
 // that is more: they run before the others.
-func (s kubePodSpec) gpus() (int, error) {
+func (s kubePodSpec) countGPUs() (int, error) {
 	sum, largest := 0, 0
 	for _, c := range s.Containers {
-		n, err := c.gpus()
+		n, err := c.countGPUs()
 		if err != nil {
 			return 0, err
 		}
 		sum += n
 	}
 	for _, c := range s.InitContainers {
-		n, err := c.gpus()
+		n, err := c.countGPUs()
 		if err != nil {
 			return 0, err
 		}
@@ -138,11 +138,11 @@ func (s kubePodSpec) gpus() (int, error) {
 	return max(sum, largest), nil
 }
 
-// gpus adds up the resources called …/gpu, such as nvidia.com/gpu. For those, a
+// countGPUs adds up the resources called …/gpu, such as nvidia.com/gpu. For those, a
 // limit is a request.
-func (c kubeResources) gpus() (int, error) {
+func (c kubeResources) countGPUs() (int, error) {
 	sum := 0
-	for _, name := range c.names() {
+	for _, name := range c.resourceNames() {
 		value := c.Resources.Limits[name]
 		if value == "" {
 			value = c.Resources.Requests[name]
@@ -159,7 +159,7 @@ func (c kubeResources) gpus() (int, error) {
 	return sum, nil
 }
 
-func (c kubeResources) names() []string {
+func (c kubeResources) resourceNames() []string {
 	var names []string
 	for _, m := range []map[string]scalar{c.Resources.Limits, c.Resources.Requests} {
 		for name := range m {
@@ -171,8 +171,8 @@ func (c kubeResources) names() []string {
 	return names
 }
 
-// times reads when the object was made, had its GPUs and gave them back.
-func (k kubeObject) times(r *Record) error {
+// readTimes reads when the object was made, had its GPUs and gave them back.
+func (k kubeObject) readTimes(r *Record) error {
 	var err error
 	if r.Submitted, err = kubeTime("metadata.creationTimestamp", k.Metadata.CreationTimestamp); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (k kubeObject) times(r *Record) error {
 			r.Ended = at
 		}
 	}
-	r.Duration = between(started, r.Ended)
+	r.Duration = durationBetween(started, r.Ended)
 	return nil
 }
 
@@ -223,13 +223,13 @@ func (k kubeObject) jobTimes(r *Record, started time.Time) error {
 		}
 	}
 	at, err := kubeTime(field, ended)
-	r.Ended, r.Duration = at, between(started, at)
+	r.Ended, r.Duration = at, durationBetween(started, at)
 	return err
 }
 
-// between is the time from start to end, or 0 when either is not known. It is
+// durationBetween is the time from start to end, or 0 when either is not known. It is
 // negative when they stand in the wrong order, which no record may be.
-func between(start, end time.Time) time.Duration {
+func durationBetween(start, end time.Time) time.Duration {
 	if start.IsZero() || end.IsZero() {
 		return 0
 	}
@@ -241,7 +241,7 @@ func kubeTime(field, text string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
-	if err != nil || !plausible(t) {
+	if err != nil || !isPlausible(t) {
 		return time.Time{}, &RowError{Field: field, Rule: "must be a time like 2026-01-31T13:05:00Z"}
 	}
 	return t.UTC().Truncate(time.Microsecond), nil

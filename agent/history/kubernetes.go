@@ -30,10 +30,10 @@ func ReadKubernetes(r io.Reader, o Options, each func(Record) error) (Report, er
 	l := &kubeList{options: o, in: &allowance{r: plain.r}, owners: map[string]bool{}}
 	l.in.renew()
 	l.decoder = json.NewDecoder(l.in)
-	if err := l.read(); err != nil {
+	if err := l.readList(); err != nil {
 		return l.report, fmt.Errorf("reading history: %w", err)
 	}
-	return l.report, l.hand(each)
+	return l.report, l.handOver(each)
 }
 
 // allowance fails a reader that is read for more than one object at a time.
@@ -69,9 +69,9 @@ type kubeRecord struct {
 	job string
 }
 
-// read goes through the keys of the one object that the file is: a list with
+// readList goes through the keys of the one object that the file is: a list with
 // items, or a single Pod or Job.
-func (l *kubeList) read() error {
+func (l *kubeList) readList() error {
 	if t, err := l.decoder.Token(); err != nil || t != json.Delim('{') {
 		return errors.Join(errors.New("must be the JSON object of kubectl get -o json"), err)
 	}
@@ -82,7 +82,7 @@ func (l *kubeList) read() error {
 			return err
 		}
 		if key == "items" {
-			if err := l.items(); err != nil {
+			if err := l.readItems(); err != nil {
 				return err
 			}
 			continue
@@ -100,11 +100,11 @@ func (l *kubeList) read() error {
 	if err != nil {
 		return err
 	}
-	l.take(whole)
+	l.takeObject(whole)
 	return nil
 }
 
-func (l *kubeList) items() error {
+func (l *kubeList) readItems() error {
 	if t, err := l.decoder.Token(); err != nil || t != json.Delim('[') {
 		return errors.Join(errors.New("items must be an array"), err)
 	}
@@ -114,32 +114,32 @@ func (l *kubeList) items() error {
 		if err := l.decoder.Decode(&object); err != nil {
 			return fmt.Errorf("after object %d: %w", l.report.Rows, err)
 		}
-		l.take(object)
+		l.takeObject(object)
 	}
 	l.in.renew()
 	_, err := l.decoder.Token()
 	return err
 }
 
-// take makes the record of one object.
-func (l *kubeList) take(text json.RawMessage) {
+// takeObject makes the record of one object.
+func (l *kubeList) takeObject(text json.RawMessage) {
 	var object kubeObject
 	if err := json.Unmarshal(text, &object); err != nil {
-		l.count(false, &RowError{Rule: "must be a Pod or a Job as Kubernetes writes it"})
+		l.countObject(false, &RowError{Rule: "must be a Pod or a Job as Kubernetes writes it"})
 		return
 	}
-	r, kept, err := object.record(l.options)
-	l.count(kept, err)
+	r, kept, err := object.toRecord(l.options)
+	l.countObject(kept, err)
 	if kept && err == nil {
 		l.found = append(l.found, kubeRecord{Record: r, job: object.jobUID()})
 		if object.Kind == "Pod" {
-			l.owners[object.Metadata.owner()] = true
+			l.owners[object.Metadata.owningJob()] = true
 		}
 	}
 }
 
-// count counts an object; a broken one is named by its place in the list.
-func (l *kubeList) count(kept bool, err error) {
+// countObject counts an object; a broken one is named by its place in the list.
+func (l *kubeList) countObject(kept bool, err error) {
 	var row *RowError
 	if errors.As(err, &row) {
 		named := *row
@@ -149,8 +149,8 @@ func (l *kubeList) count(kept bool, err error) {
 	l.report.Count(0, kept, err)
 }
 
-// hand hands over what was found, without the Jobs whose Pods are there too.
-func (l *kubeList) hand(each func(Record) error) error {
+// handOver hands over what was found, without the Jobs whose Pods are there too.
+func (l *kubeList) handOver(each func(Record) error) error {
 	for _, f := range l.found {
 		if f.job != "" && l.owners[f.job] {
 			l.report.Kept--

@@ -24,15 +24,15 @@ const job = `{"kind":"Job","metadata":{"name":"train","namespace":"lab","uid":%q
  "spec":{"parallelism":3,"template":{"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}},
  "status":{"startTime":"2026-03-02T07:10:00Z","completionTime":"2026-03-02T07:40:00Z","conditions":[{"type":"Complete","status":"True"}]}}`
 
-func list(items ...string) string {
+func listJSON(items ...string) string {
 	return `{"apiVersion":"v1","items":[` + strings.Join(items, ",\n") + `],"kind":"List","metadata":{}}`
 }
 
 func TestReadKubernetesReadsPodsAndJobs(t *testing.T) {
 	t.Parallel()
-	text := list(fmt.Sprintf(pod, "p1", "other", "Succeeded"), fmt.Sprintf(job, "j1"), `{"kind":"Service","spec":{}}`,
+	text := listJSON(fmt.Sprintf(pod, "p1", "other", "Succeeded"), fmt.Sprintf(job, "j1"), `{"kind":"Service","spec":{}}`,
 		`{"kind":"Pod","metadata":{"uid":"cpu","creationTimestamp":"2026-03-02T08:00:00Z"},"spec":{"containers":[{}]}}`)
-	records, report, err := collect(t, history.ReadKubernetes, history.Options{}, text)
+	records, report, err := collectRecords(t, history.ReadKubernetes, history.Options{}, text)
 	require.NoError(t, err)
 	require.EqualValues(t, 4, report.Rows)
 	require.EqualValues(t, 2, report.Skipped)
@@ -58,7 +58,7 @@ func TestReadKubernetesReadsPodsAndJobs(t *testing.T) {
 
 func TestAPodThatRunsHasNoEnd(t *testing.T) {
 	t.Parallel()
-	records, _, err := collect(t, history.ReadKubernetes, history.Options{}, fmt.Sprintf(pod, "p1", "", "Running"))
+	records, _, err := collectRecords(t, history.ReadKubernetes, history.Options{}, fmt.Sprintf(pod, "p1", "", "Running"))
 	require.NoError(t, err)
 	require.Len(t, records, 1, "a single object is a history too")
 	require.Equal(t, history.Running, records[0].State)
@@ -68,7 +68,7 @@ func TestAPodThatRunsHasNoEnd(t *testing.T) {
 
 func TestAJobIsNotCountedBesideItsPods(t *testing.T) {
 	t.Parallel()
-	records, report, err := collect(t, history.ReadKubernetes, history.Options{}, list(
+	records, report, err := collectRecords(t, history.ReadKubernetes, history.Options{}, listJSON(
 		fmt.Sprintf(job, "j1"), fmt.Sprintf(pod, "p1", "j1", "Succeeded"), fmt.Sprintf(job, "j2")))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, report.Skipped)
@@ -88,7 +88,7 @@ func TestABrokenObjectIsNamedByItsPlace(t *testing.T) {
 		{"wrong type", `{"kind":"Pod","metadata":[]}`, "items[1]"},
 		{"no name", `{"kind":"Pod","metadata":{},"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}}`, "items[1] metadata.uid"},
 	} {
-		records, report, err := collect(t, history.ReadKubernetes, history.Options{}, list(good, c.object, good))
+		records, report, err := collectRecords(t, history.ReadKubernetes, history.Options{}, listJSON(good, c.object, good))
 		require.NoError(t, err, c.name)
 		require.Len(t, records, 2, c.name)
 		require.EqualValues(t, 1, report.Broken, c.name)
@@ -100,7 +100,7 @@ func TestABrokenObjectIsNamedByItsPlace(t *testing.T) {
 func TestReadKubernetesRefusesWhatIsNoList(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "[]", `"x"`, `{"items":{}}`, `{"items":[{"kind":"Pod"},`, `{"items":[}`} {
-		_, _, err := collect(t, history.ReadKubernetes, history.Options{}, text)
+		_, _, err := collectRecords(t, history.ReadKubernetes, history.Options{}, text)
 		require.Error(t, err, text)
 	}
 }
@@ -137,12 +137,12 @@ func TestACSVMaySayWhenAJobStarted(t *testing.T) {
 		{history.ReadCSV, "job_id,submit_ts,start_ts,duration_s,gpus\na,1504521041,1504521100,60,1\n"},
 		{history.ReadJSONL, `{"job_id":"a","submit_ts":1504521041,"start_ts":1504521100,"duration_s":60,"gpus":1}`},
 	} {
-		records, _, err := collect(t, c.read, history.Options{}, c.text)
+		records, _, err := collectRecords(t, c.read, history.Options{}, c.text)
 		require.NoError(t, err)
 		require.Equal(t, time.Unix(1504521100, 0).UTC(), records[0].Started)
 		require.Equal(t, time.Unix(1504521160, 0).UTC(), records[0].Ended)
 	}
-	_, report, err := collect(t, history.ReadCSV, history.Options{},
+	_, report, err := collectRecords(t, history.ReadCSV, history.Options{},
 		"job_id,submit_ts,start_ts,gpus\na,1504521041,soon,1\n")
 	require.NoError(t, err)
 	require.Equal(t, "start_ts", report.Errors[0].Field)

@@ -41,9 +41,9 @@ func newLines(r io.Reader) (*lines, error) {
 	return &lines{r: bufio.NewReaderSize(unpacked, 64<<10)}, nil
 }
 
-// next returns the next line, valid until the following call. long is true for
+// nextLine returns the next line, valid until the following call. long is true for
 // a line over MaxLine, whose text is dropped. The error is io.EOF at the end.
-func (l *lines) next() (text []byte, long bool, err error) {
+func (l *lines) nextLine() (text []byte, long bool, err error) {
 	l.buf = l.buf[:0]
 	for {
 		part, err := l.r.ReadSlice('\n')
@@ -60,13 +60,13 @@ func (l *lines) next() (text []byte, long bool, err error) {
 			return nil, false, err
 		}
 		l.number++
-		text = l.trim()
+		text = l.trimLine()
 		return text, long || len(text) > MaxLine, nil
 	}
 }
 
-// trim cuts the end of line, and a byte order mark before the first line.
-func (l *lines) trim() []byte {
+// trimLine cuts the end of line, and a byte order mark before the first line.
+func (l *lines) trimLine() []byte {
 	text := bytes.TrimSuffix(l.buf, []byte("\n"))
 	text = bytes.TrimSuffix(text, []byte("\r"))
 	if l.number == 1 {

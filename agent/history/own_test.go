@@ -36,7 +36,7 @@ func TestPlaceholdersInARowAreNoJobs(t *testing.T) {
 		"a,x,,forewarm.dev/role=placeholder": false,
 		"a,x,,forewarm.dev/node=nod_1":       true, // work on a warm node
 	} {
-		records, report, err := collect(t, history.ReadCSV, history.Options{},
+		records, report, err := collectRecords(t, history.ReadCSV, history.Options{},
 			"job_id,name,comment,labels,submit_ts,gpus\n"+row+",1504521041,1\n")
 		require.NoError(t, err, row)
 		require.Zero(t, report.Broken, row)
@@ -55,7 +55,7 @@ func TestPlaceholdersInJSONLAreNoJobs(t *testing.T) {
 		`"labels":{"forewarm.dev/role":"record"}`: false,
 		`"labels":["forewarm.dev/role=request"]`:  false,
 	} {
-		records, report, err := collect(t, history.ReadJSONL, history.Options{},
+		records, report, err := collectRecords(t, history.ReadJSONL, history.Options{},
 			`{"job_id":"x","submit_ts":1504521041,"gpus":1,`+fields+"}\n")
 		require.NoError(t, err, fields)
 		require.Zero(t, report.Broken, fields)
@@ -64,7 +64,7 @@ func TestPlaceholdersInJSONLAreNoJobs(t *testing.T) {
 			require.False(t, r.Nameless)
 		}
 	}
-	records, _, err := collect(t, history.ReadJSONL, history.Options{},
+	records, _, err := collectRecords(t, history.ReadJSONL, history.Options{},
 		`{"job_id":"x","submit_ts":1504521041,"gpus":1}`)
 	require.NoError(t, err)
 	require.True(t, records[0].Nameless)
@@ -82,7 +82,7 @@ func TestPlaceholderPodsAreNoJobs(t *testing.T) {
 		`"name":"train-x","labels":null,"annotations":{"team":"forewarmers"}`: true,
 	} {
 		text := strings.Replace(plain, `"name":"train-x"`, with, 1)
-		records, _, err := collect(t, history.ReadKubernetes, history.Options{}, list(text))
+		records, _, err := collectRecords(t, history.ReadKubernetes, history.Options{}, listJSON(text))
 		require.NoError(t, err, with)
 		require.Equal(t, kept, len(records) == 1, with)
 	}

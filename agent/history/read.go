@@ -60,20 +60,20 @@ func NewScanner(r io.Reader, p Parser) *Scanner {
 // cannot be read further; broken rows are counted and passed over.
 func (s *Scanner) Scan() bool {
 	for s.err == nil {
-		text, long, err := s.lines.next()
+		text, long, err := s.lines.nextLine()
 		if err != nil {
 			s.err = err
 			break
 		}
-		if s.parse(text, long) {
+		if s.parseLine(text, long) {
 			return true
 		}
 	}
 	return false
 }
 
-// parse handles one line and reports whether it made a record.
-func (s *Scanner) parse(text []byte, long bool) bool {
+// parseLine handles one line and reports whether it made a record.
+func (s *Scanner) parseLine(text []byte, long bool) bool {
 	if !long && len(bytes.TrimSpace(text)) == 0 {
 		return false
 	}
@@ -112,8 +112,8 @@ func (s *Scanner) Err() error {
 	}
 }
 
-// read hands every record of r to each, and stops at the first error of each.
-func read(r io.Reader, p Parser, each func(Record) error) (Report, error) {
+// readRecords hands every record of r to each, and stops at the first error of each.
+func readRecords(r io.Reader, p Parser, each func(Record) error) (Report, error) {
 	s := NewScanner(r, p)
 	for s.Scan() {
 		if err := each(s.Record()); err != nil {
@@ -131,17 +131,17 @@ func read(r io.Reader, p Parser, each func(Record) error) (Report, error) {
 // A row is one line: quoted line breaks are refused, so that one stray quote
 // breaks one row. An error of each stops the reading and is returned.
 func ReadCSV(r io.Reader, o Options, each func(Record) error) (Report, error) {
-	return read(r, NewCSV(o), each)
+	return readRecords(r, NewCSV(o), each)
 }
 
 // ReadJSONL reads one JSON object per line, with the names of ReadCSV's columns
 // as keys, and calls each for every record. Unknown keys are ignored.
 func ReadJSONL(r io.Reader, o Options, each func(Record) error) (Report, error) {
-	return read(r, NewJSONL(o), each)
+	return readRecords(r, NewJSONL(o), each)
 }
 
 // ReadSacct reads the text of "sacct --parsable2" with its header row and calls
 // each for every GPU job. Job steps and jobs without a GPU are skipped.
 func ReadSacct(r io.Reader, o Options, each func(Record) error) (Report, error) {
-	return read(r, NewSacct(o), each)
+	return readRecords(r, NewSacct(o), each)
 }

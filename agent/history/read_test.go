@@ -16,7 +16,7 @@ import (
 
 type reader func(io.Reader, history.Options, func(history.Record) error) (history.Report, error)
 
-func collect(t *testing.T, read reader, o history.Options, text string) ([]history.Record, history.Report, error) {
+func collectRecords(t *testing.T, read reader, o history.Options, text string) ([]history.Record, history.Report, error) {
 	t.Helper()
 	var records []history.Record
 	report, err := read(strings.NewReader(text), o, func(r history.Record) error {
@@ -35,7 +35,7 @@ func TestReadCSVReadsTheTraceSchema(t *testing.T) {
 	text := "\xef\xbb\xbfgpus,extra,job_id,group,submit_ts,duration_s,status\r\n" +
 		"8,x,a1,lab,1504521041,2240194,Pass\r\n\r\n" +
 		"1,\"y,z\",a2,,1504521042.5,,RUNNING"
-	records, report, err := collect(t, history.ReadCSV, history.Options{}, text)
+	records, report, err := collectRecords(t, history.ReadCSV, history.Options{}, text)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, report.Rows)
 	require.Equal(t, []history.Record{
@@ -77,7 +77,7 @@ func TestABrokenRowIsReportedAndTheRestRead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			text := header + c.row + "\nok,u,g,1504521041,5,1,\n"
-			records, report, err := collect(t, history.ReadCSV, history.Options{}, text)
+			records, report, err := collectRecords(t, history.ReadCSV, history.Options{}, text)
 			require.NoError(t, err)
 			require.Len(t, records, 1)
 			require.Equal(t, history.Pseudonym(nil, "ok"), records[0].ID)
@@ -91,7 +91,7 @@ func TestABrokenRowIsReportedAndTheRestRead(t *testing.T) {
 
 func TestOnlyTheFirstTwentyBrokenRowsAreDescribed(t *testing.T) {
 	t.Parallel()
-	_, report, err := collect(t, history.ReadCSV, history.Options{}, header+strings.Repeat("x\n", 50))
+	_, report, err := collectRecords(t, history.ReadCSV, history.Options{}, header+strings.Repeat("x\n", 50))
 	require.NoError(t, err)
 	require.EqualValues(t, 50, report.Broken)
 	require.Len(t, report.Errors, 20)
@@ -101,13 +101,13 @@ func TestOnlyTheFirstTwentyBrokenRowsAreDescribed(t *testing.T) {
 func TestAHeaderWithoutTheColumnsIsRefused(t *testing.T) {
 	t.Parallel()
 	var missing *history.HeaderError
-	_, _, err := collect(t, history.ReadCSV, history.Options{}, "job_id,when\na,b\n")
+	_, _, err := collectRecords(t, history.ReadCSV, history.Options{}, "job_id,when\na,b\n")
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, []string{"submit_ts", "gpus"}, missing.Missing)
-	_, _, err = collect(t, history.ReadSacct, history.Options{}, "JobID|Submit|State|JobName\n1|Unknown|RUNNING|x\n")
+	_, _, err = collectRecords(t, history.ReadSacct, history.Options{}, "JobID|Submit|State|JobName\n1|Unknown|RUNNING|x\n")
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, []string{"AllocTRES or ReqTRES"}, missing.Missing)
-	_, _, err = collect(t, history.ReadSacct, history.Options{}, "JobID|Submit|AllocTRES\n1|1504521041|gres/gpu=1\n")
+	_, _, err = collectRecords(t, history.ReadSacct, history.Options{}, "JobID|Submit|AllocTRES\n1|1504521041|gres/gpu=1\n")
 	require.ErrorAs(t, err, &missing)
 	require.ErrorContains(t, err,
 		"no column JobName: without it Forewarm's own placeholders would count as your jobs; add it")
@@ -123,7 +123,7 @@ func TestReadJSONL(t *testing.T) {
 [1]
 {"job_id":"x","submit_ts":1504521041,"gpus":"NaN"}
 `
-	records, report, err := collect(t, history.ReadJSONL, history.Options{}, text)
+	records, report, err := collectRecords(t, history.ReadJSONL, history.Options{}, text)
 	require.NoError(t, err)
 	require.Len(t, records, 2)
 	require.Equal(t, history.Pseudonym(nil, "17"), records[0].ID)
@@ -150,12 +150,12 @@ func TestReadSacct(t *testing.T) {
 21|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:05:00|Unknown|0|RUNNING|gres/gpu=8|gres/gpu=8|forewarm-0123456789abcdef
 20|a|b|c
 `
-	records, report, err := collect(t, history.ReadSacct, history.Options{Zone: berlin}, text)
+	records, report, err := collectRecords(t, history.ReadSacct, history.Options{Zone: berlin}, text)
 	require.NoError(t, err)
 	require.Len(t, records, 4)
 	require.EqualValues(t, 3, report.Skipped)
 	require.EqualValues(t, 4, report.Broken)
-	require.Equal(t, []string{"ended", "Submit", "TRES", ""}, fields(report))
+	require.Equal(t, []string{"ended", "Submit", "TRES", ""}, faultFields(report))
 	require.Equal(t, history.Record{
 		ID: history.Pseudonym(nil, "12"), Tenant: "lab", GPUs: 4, State: history.Completed, Duration: time.Hour,
 		Submitted: time.Date(2026, 7, 1, 7, 0, 0, 0, time.UTC), Started: time.Date(2026, 7, 1, 7, 5, 0, 0, time.UTC),
@@ -168,7 +168,7 @@ func TestReadSacct(t *testing.T) {
 	require.Equal(t, 20*time.Minute, records[3].Ended.Sub(records[3].Started))
 }
 
-func fields(r history.Report) []string {
+func faultFields(r history.Report) []string {
 	var names []string
 	for _, e := range r.Errors {
 		names = append(names, e.Field)
@@ -183,12 +183,12 @@ func TestGzipIsFoundByItsMagic(t *testing.T) {
 	_, err := io.WriteString(w, header+"a,u,g,1504521041,5,1,\n")
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	records, _, err := collect(t, history.ReadCSV, history.Options{}, packed.String())
+	records, _, err := collectRecords(t, history.ReadCSV, history.Options{}, packed.String())
 	require.NoError(t, err)
 	require.Len(t, records, 1)
 
 	cut := packed.String()[:packed.Len()-6]
-	_, _, err = collect(t, history.ReadCSV, history.Options{}, cut)
+	_, _, err = collectRecords(t, history.ReadCSV, history.Options{}, cut)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 

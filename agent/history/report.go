@@ -73,7 +73,7 @@ func (r *Report) Count(line int64, kept bool, err error) {
 	r.Rows++
 	switch {
 	case err != nil:
-		r.broken(line, err)
+		r.noteBroken(line, err)
 	case kept:
 		r.Kept++
 	default:
@@ -81,7 +81,7 @@ func (r *Report) Count(line int64, kept bool, err error) {
 	}
 }
 
-func (r *Report) broken(line int64, err error) {
+func (r *Report) noteBroken(line int64, err error) {
 	r.Broken++
 	if len(r.Errors) >= maxErrors {
 		return

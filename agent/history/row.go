@@ -13,12 +13,12 @@ type traceRow struct {
 	nameless                                                    bool // it has no place for any of the three
 }
 
-// own reports whether the row is about a placeholder of Forewarm.
-func (t traceRow) own() bool { return isOwn(t.id, t.name, t.comment, t.labels) }
+// isOurs reports whether the row is about a placeholder of Forewarm.
+func (t traceRow) isOurs() bool { return isOwn(t.id, t.name, t.comment, t.labels) }
 
-// record checks the row and makes its record. The tenant is the group, or the
+// toRecord checks the row and makes its record. The tenant is the group, or the
 // user where there is no group.
-func (t traceRow) record(o Options) (Record, error) {
+func (t traceRow) toRecord(o Options) (Record, error) {
 	if t.id == "" || len(t.id) > MaxName {
 		return Record{}, &RowError{Field: "job_id", Rule: "must be 1 to 256 bytes"}
 	}
@@ -26,7 +26,7 @@ func (t traceRow) record(o Options) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	duration, err := seconds("duration_s", t.duration)
+	duration, err := parseSeconds("duration_s", t.duration)
 	if err != nil {
 		return Record{}, err
 	}
@@ -54,8 +54,8 @@ func (t traceRow) record(o Options) (Record, error) {
 	return r, r.Validate()
 }
 
-// number reads a finite number.
-func number(field, text string) (float64, error) {
+// parseNumber reads a finite number.
+func parseNumber(field, text string) (float64, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 		return 0, &RowError{Field: field, Rule: "must be a number"}
@@ -65,7 +65,7 @@ func number(field, text string) (float64, error) {
 
 // unixTime reads Unix seconds, cut to microseconds like every stored time.
 func unixTime(field, text string) (time.Time, error) {
-	n, err := number(field, text)
+	n, err := parseNumber(field, text)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -76,12 +76,12 @@ func unixTime(field, text string) (time.Time, error) {
 	return time.Unix(int64(whole), 0).Add(time.Duration((n - whole) * 1e9)).UTC().Truncate(time.Microsecond), nil
 }
 
-// seconds reads a run time; an empty text is unknown, which is 0.
-func seconds(field, text string) (time.Duration, error) {
+// parseSeconds reads a run time; an empty text is unknown, which is 0.
+func parseSeconds(field, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	n, err := number(field, text)
+	n, err := parseNumber(field, text)
 	if err != nil {
 		return 0, err
 	}
@@ -93,7 +93,7 @@ func seconds(field, text string) (time.Duration, error) {
 
 // wholeGPUs reads a GPU count; 8.0 is accepted for 8.
 func wholeGPUs(field, text string) (int, error) {
-	n, err := number(field, text)
+	n, err := parseNumber(field, text)
 	if err != nil {
 		return 0, err
 	}

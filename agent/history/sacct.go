@@ -33,11 +33,11 @@ func (p *sacctParser) Parse(text string) (Record, bool, error) {
 		p.columns, p.err = sacctColumns(row)
 		return Record{}, false, p.err
 	}
-	row = p.columns.fold(row, "jobname")
+	row = p.columns.foldSeparators(row, "jobname")
 	if len(row) != p.columns.width {
 		return Record{}, false, errWidth
 	}
-	return p.job(func(name string) string { return p.columns.get(row, name) })
+	return p.parseJob(func(name string) string { return p.columns.fieldOf(row, name) })
 }
 
 func sacctColumns(names []string) (columns, error) {
@@ -56,9 +56,9 @@ func sacctColumns(names []string) (columns, error) {
 	return c, nil
 }
 
-// job makes the record of a row, unless it is a job step, has no GPU or is a
+// parseJob makes the record of a row, unless it is a job step, has no GPU or is a
 // placeholder of Forewarm.
-func (p *sacctParser) job(get func(string) string) (Record, bool, error) {
+func (p *sacctParser) parseJob(get func(string) string) (Record, bool, error) {
 	id := get("jobid")
 	if strings.Contains(id, ".") || isOwn(get("jobname"), get("comment")) {
 		return Record{}, false, nil
@@ -77,27 +77,27 @@ func (p *sacctParser) job(get func(string) string) (Record, bool, error) {
 	if r.Tenant == "" {
 		r.Tenant = get("partition")
 	}
-	if err := p.times(&r, get); err != nil {
+	if err := p.readTimes(&r, get); err != nil {
 		return Record{}, false, err
 	}
 	err = r.Validate()
 	return r, err == nil, err
 }
 
-// times reads when the job was submitted, started and ended. ElapsedRaw wins
+// readTimes reads when the job was submitted, started and ended. ElapsedRaw wins
 // over the difference, which is wrong by an hour across a change of summer time.
-func (p *sacctParser) times(r *Record, get func(string) string) error {
+func (p *sacctParser) readTimes(r *Record, get func(string) string) error {
 	var err error
-	if r.Submitted, err = p.time("Submit", get("submit")); err != nil {
+	if r.Submitted, err = p.parseTime("Submit", get("submit")); err != nil {
 		return err
 	}
 	if r.Submitted.IsZero() {
 		return &RowError{Field: "Submit", Rule: "must be known"}
 	}
-	if r.Started, err = p.time("Start", get("start")); err != nil {
+	if r.Started, err = p.parseTime("Start", get("start")); err != nil {
 		return err
 	}
-	if r.Ended, err = p.time("End", get("end")); err != nil {
+	if r.Ended, err = p.parseTime("End", get("end")); err != nil {
 		return err
 	}
 	if r.Started.IsZero() || r.Ended.IsZero() {
@@ -105,7 +105,7 @@ func (p *sacctParser) times(r *Record, get func(string) string) error {
 	}
 	elapsed := get("elapsedraw")
 	if elapsed != "" && elapsed != "0" {
-		if r.Duration, err = seconds("ElapsedRaw", elapsed); err != nil {
+		if r.Duration, err = parseSeconds("ElapsedRaw", elapsed); err != nil {
 			return err
 		}
 		r.Ended = r.Started.Add(r.Duration)
@@ -115,9 +115,9 @@ func (p *sacctParser) times(r *Record, get func(string) string) error {
 	return nil
 }
 
-// time reads one time of sacct: its default form in the parser's zone, or Unix
+// parseTime reads one time of sacct: its default form in the parser's zone, or Unix
 // seconds (SLURM_TIME_FORMAT=%s). Unknown and None are the zero time.
-func (p *sacctParser) time(field, text string) (time.Time, error) {
+func (p *sacctParser) parseTime(field, text string) (time.Time, error) {
 	switch strings.ToLower(text) {
 	case "", "unknown", "none", "n/a":
 		return time.Time{}, nil
@@ -126,7 +126,7 @@ func (p *sacctParser) time(field, text string) (time.Time, error) {
 		return unixTime(field, text)
 	}
 	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, p.options.zone())
-	if err != nil || !plausible(t) {
+	if err != nil || !isPlausible(t) {
 		return time.Time{},
 			&RowError{Field: field, Rule: "must be a time like 2026-01-31T13:05:00, Unix seconds or Unknown"}
 	}

@@ -37,15 +37,15 @@ func (p *squeueParser) Parse(text string) (Record, bool, error) {
 		p.columns, p.err = squeueColumns(row)
 		return Record{}, false, p.err
 	}
-	row = p.columns.fold(row, "name")
+	row = p.columns.foldSeparators(row, "name")
 	if len(row) != p.columns.width {
 		return Record{}, false, errWidth
 	}
-	fields, err := p.fields(row)
+	fields, err := p.mapFields(row)
 	if err != nil {
 		return Record{}, false, err
 	}
-	return p.sacct.job(func(name string) string { return fields[name] })
+	return p.sacct.parseJob(func(name string) string { return fields[name] })
 }
 
 func squeueColumns(names []string) (columns, error) {
@@ -59,11 +59,11 @@ func squeueColumns(names []string) (columns, error) {
 	return c, nil
 }
 
-// fields are a row's by the names of sacct. A start or an end that is still to
+// mapFields are a row's by the names of sacct. A start or an end that is still to
 // come is what Slurm expects, not what was.
-func (p *squeueParser) fields(row []string) (map[string]string, error) {
-	get := func(name string) string { return p.columns.get(row, name) }
-	gpus, err := p.gpus(get)
+func (p *squeueParser) mapFields(row []string) (map[string]string, error) {
+	get := func(name string) string { return p.columns.fieldOf(row, name) }
+	gpus, err := p.countGPUs(get)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (p *squeueParser) fields(row []string) (map[string]string, error) {
 	return fields, nil
 }
 
-// gpus counts those of the whole job: what it was given, else what it asked for.
-func (p *squeueParser) gpus(get func(string) string) (int, error) {
+// countGPUs counts those of the whole job: what it was given, else what it asked for.
+func (p *squeueParser) countGPUs(get func(string) string) (int, error) {
 	if n, err := gpusInTRES(get("tres_alloc")); err != nil || n > 0 {
 		return n, err
 	}

@@ -109,8 +109,8 @@ func (b *Budget) State() BudgetState {
 // KindInvalid that wraps accept's error. Without room in the caps, with the
 // breaker open, or when the state cannot be saved, m is not asked.
 func (b *Budget) Ask(ctx context.Context, m Model, r Request, accept func(Reply) error) (Reply, error) {
-	most := b.most(r)
-	day, err := b.reserve(most)
+	most := b.largestCost(r)
+	day, err := b.reserveToday(most)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -120,44 +120,44 @@ func (b *Budget) Ask(ctx context.Context, m Model, r Request, accept func(Reply)
 			err = &Error{Kind: KindInvalid, Err: refused}
 		}
 	}
-	if saved := b.settle(day, most, b.actual(reply, most, err), err == nil); saved != nil {
+	if saved := b.settleReservation(day, most, b.actualCost(reply, most, err), err == nil); saved != nil {
 		return Reply{}, saved
 	}
 	return reply, err
 }
 
-// most is the upper bound of what r costs: a token is at least one byte, and a
+// largestCost is the upper bound of what r costs: a token is at least one byte, and a
 // server adds a few of its own around each message.
-func (b *Budget) most(r Request) Caps {
+func (b *Budget) largestCost(r Request) Caps {
 	const frame = 64
 	prompt := int64(len(r.System) + len(r.User) + len(r.Schema) + len(r.SchemaName) + frame)
-	return b.price(prompt, int64(max(r.MaxTokens, 0)))
+	return b.priceTokens(prompt, int64(max(r.MaxTokens, 0)))
 }
 
-// actual is what a call turned out to cost. A server that sent nothing useful
+// actualCost is what a call turned out to cost. A server that sent nothing useful
 // about it is taken to have used all that was reserved, except where it refused
 // the request outright.
-func (b *Budget) actual(reply Reply, most Caps, err error) Caps {
+func (b *Budget) actualCost(reply Reply, most Caps, err error) Caps {
 	if kind := KindOf(err); err != nil && (kind == KindThrottled || kind == KindDenied) {
 		return Caps{Calls: 1}
 	}
 	if reply.PromptTokens <= 0 || reply.CompletionTokens < 0 {
 		return most
 	}
-	return b.price(int64(reply.PromptTokens), int64(reply.CompletionTokens))
+	return b.priceTokens(int64(reply.PromptTokens), int64(reply.CompletionTokens))
 }
 
 // maxTokens bounds what a server may claim to have used in one call.
 const maxTokens = 100_000_000
 
-func (b *Budget) price(prompt, completion int64) Caps {
+func (b *Budget) priceTokens(prompt, completion int64) Caps {
 	prompt, completion = min(prompt, maxTokens), min(completion, maxTokens)
 	micro := float64(prompt)*float64(b.cfg.Price.Prompt) + float64(completion)*float64(b.cfg.Price.Completion)
 	return Caps{Calls: 1, Tokens: prompt + completion, Cost: money.MicroUSD(math.Ceil(micro / 1e6))}
 }
 
-// reserve books most on today, or says why not. It returns the day booked on.
-func (b *Budget) reserve(most Caps) (string, error) {
+// reserveToday books most on today, or says why not. It returns the day booked on.
+func (b *Budget) reserveToday(most Caps) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Now()
@@ -169,20 +169,20 @@ func (b *Budget) reserve(most Caps) (string, error) {
 	if today := now.UTC().Format(time.DateOnly); today > next.Day {
 		next.Day, next.Spent = today, Caps{}
 	}
-	next.Spent = next.Spent.plus(most)
+	next.Spent = next.Spent.addCaps(most)
 	if !next.Spent.within(b.cfg.Caps) {
 		return "", &Error{Kind: KindBudget, RetryAfter: untilTomorrow(now)}
 	}
-	return next.Day, b.save(next)
+	return next.Day, b.saveState(next)
 }
 
-// settle replaces what was reserved by what was used and moves the breaker.
-func (b *Budget) settle(day string, reserved, used Caps, ok bool) error {
+// settleReservation replaces what was reserved by what was used and moves the breaker.
+func (b *Budget) settleReservation(day string, reserved, used Caps, ok bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next := b.state
 	if next.Day == day {
-		next.Spent = next.Spent.minus(reserved).plus(used)
+		next.Spent = next.Spent.subtractCaps(reserved).addCaps(used)
 	}
 	next.Failures++
 	if ok {
@@ -192,12 +192,12 @@ func (b *Budget) settle(day string, reserved, used Caps, ok bool) error {
 		// The count stays, so the first failure after the cool-down opens it again.
 		next.OpenTill = b.clock.Now().Add(b.cfg.CoolDown)
 	}
-	return b.save(next)
+	return b.saveState(next)
 }
 
-// save stores next and makes it the state. If it cannot be stored nothing
+// saveState stores next and makes it the state. If it cannot be stored nothing
 // changes, and the caller must not go on.
-func (b *Budget) save(next BudgetState) error {
+func (b *Budget) saveState(next BudgetState) error {
 	if b.cfg.Save != nil {
 		if err := b.cfg.Save(next); err != nil {
 			return &Error{Kind: KindBudget, Err: fmt.Errorf("saving the budget: %w", err)}
@@ -211,11 +211,11 @@ func untilTomorrow(now time.Time) time.Duration {
 	return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now)
 }
 
-func (c Caps) plus(d Caps) Caps {
+func (c Caps) addCaps(d Caps) Caps {
 	return Caps{Calls: c.Calls + d.Calls, Tokens: c.Tokens + d.Tokens, Cost: c.Cost + d.Cost}
 }
 
-func (c Caps) minus(d Caps) Caps {
+func (c Caps) subtractCaps(d Caps) Caps {
 	return Caps{Calls: c.Calls - d.Calls, Tokens: c.Tokens - d.Tokens, Cost: c.Cost - d.Cost}
 }
 

@@ -32,14 +32,14 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	return recorder.Result(), nil
 }
 
-// serve returns the real client of such a server.
-func serve(t require.TestingT, a answers) llm.Model {
+// newTestModel returns the real client of such a server.
+func newTestModel(t require.TestingT, a answers) llm.Model {
 	c, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"}, &http.Client{Transport: a})
 	require.NoError(t, err)
 	return c
 }
 
-func accept(llm.Reply) error { return nil }
+func acceptAny(llm.Reply) error { return nil }
 
 func newBudget(t require.TestingT, c llm.BudgetConfig, state llm.BudgetState, clk clock.Clock) *llm.Budget {
 	b, err := llm.NewBudget(c, state, clk)
@@ -64,7 +64,7 @@ func TestSpendingStaysWithinTheCaps(t *testing.T) {
 		b := newBudget(t, c, llm.BudgetState{}, clk)
 		asked := map[string]int64{}
 		var r llm.Request
-		model := serve(t, func() (int, int, int) {
+		model := newTestModel(t, func() (int, int, int) {
 			asked[clk.Now().Format(time.DateOnly)]++
 			return rapid.SampledFrom([]int{200, 200, 400, 429, 500}).Draw(t, "status"),
 				rapid.IntRange(-5, len(r.User)).Draw(t, "prompt"),
@@ -73,7 +73,7 @@ func TestSpendingStaysWithinTheCaps(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "asks") {
 			r = llm.Request{User: strings.Repeat("a", rapid.IntRange(0, 3000).Draw(t, "length")),
 				MaxTokens: rapid.IntRange(1, 2000).Draw(t, "max")}
-			_, _ = b.Ask(context.Background(), model, r, accept)
+			_, _ = b.Ask(context.Background(), model, r, acceptAny)
 			s := b.State()
 			require.LessOrEqual(t, s.Spent.Calls, caps.Calls)
 			require.LessOrEqual(t, s.Spent.Tokens, caps.Tokens)
@@ -98,20 +98,20 @@ func TestBudgetIsSavedBeforeTheCallAndFailsClosed(t *testing.T) {
 		return nil
 	}}
 	b := newBudget(t, c, llm.BudgetState{}, clk)
-	_, err := b.Ask(t.Context(), serve(t, func() (int, int, int) {
+	_, err := b.Ask(t.Context(), newTestModel(t, func() (int, int, int) {
 		require.Len(t, saved, 1, "a crash during the call finds it paid")
 		require.Greater(t, saved[0].Spent.Tokens, int64(500))
 		return 200, 10, 5
-	}), ask, accept)
+	}), ask, acceptAny)
 	require.NoError(t, err)
 	require.Equal(t, llm.Caps{Calls: 1, Tokens: 15}, b.State().Spent)
 
 	c.Save = func(llm.BudgetState) error { return errors.New("disk full") }
 	b = newBudget(t, c, b.State(), clk)
-	_, err = b.Ask(t.Context(), serve(t, func() (int, int, int) {
+	_, err = b.Ask(t.Context(), newTestModel(t, func() (int, int, int) {
 		t.Error("asked without a saved budget")
 		return 200, 0, 0
-	}), ask, accept)
+	}), ask, acceptAny)
 	require.Equal(t, llm.KindBudget, llm.KindOf(err))
 }
 
@@ -120,7 +120,7 @@ func TestBreakerOpensAfterFailuresAndClosesByTheClock(t *testing.T) {
 	clk := clock.NewManual(noon)
 	b := newBudget(t, llm.BudgetConfig{Caps: llm.Caps{Calls: 100, Tokens: 1_000_000}}, llm.BudgetState{}, clk)
 	healthy, asked := false, 0
-	model := serve(t, func() (int, int, int) {
+	model := newTestModel(t, func() (int, int, int) {
 		asked++
 		return 200, 0, 0
 	})
@@ -159,15 +159,15 @@ func TestAClockThatGoesBackOpensNoFreshBudget(t *testing.T) {
 	t.Parallel()
 	clk := clock.NewManual(noon)
 	b := newBudget(t, llm.BudgetConfig{Caps: llm.Caps{Calls: 1, Tokens: 100_000}}, llm.BudgetState{}, clk)
-	model := serve(t, func() (int, int, int) { return 200, 0, 0 })
-	_, err := b.Ask(t.Context(), model, ask, accept)
+	model := newTestModel(t, func() (int, int, int) { return 200, 0, 0 })
+	_, err := b.Ask(t.Context(), model, ask, acceptAny)
 	require.NoError(t, err)
 	for _, jump := range []time.Duration{-48 * time.Hour, 48 * time.Hour} {
 		clk.Advance(jump)
-		_, err = b.Ask(t.Context(), model, ask, accept)
+		_, err = b.Ask(t.Context(), model, ask, acceptAny)
 		require.Equal(t, llm.KindBudget, llm.KindOf(err))
 	}
 	clk.Advance(12 * time.Hour)
-	_, err = b.Ask(t.Context(), model, ask, accept)
+	_, err = b.Ask(t.Context(), model, ask, acceptAny)
 	require.NoError(t, err, "a new day has a new budget")
 }

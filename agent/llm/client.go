@@ -78,19 +78,19 @@ func (c *Client) Ask(ctx context.Context, r Request) (Reply, error) {
 	config := openai.DefaultConfig(c.cfg.Key.Reveal())
 	config.BaseURL = strings.TrimRight(c.cfg.BaseURL, "/")
 	config.HTTPClient = doer
-	response, err := openai.NewClientWithConfig(config).CreateChatCompletion(ctx, c.request(r))
+	response, err := openai.NewClientWithConfig(config).CreateChatCompletion(ctx, c.completionRequest(r))
 	if err != nil {
-		return Reply{}, doer.explain(ctx, err)
+		return Reply{}, doer.explainFailure(ctx, err)
 	}
 	reply := Reply{Model: response.Model, PromptTokens: response.Usage.PromptTokens,
 		CompletionTokens: response.Usage.CompletionTokens}
 	if len(response.Choices) != 1 {
-		return reply, invalid("%d choices, want 1", len(response.Choices))
+		return reply, invalidAnswer("%d choices, want 1", len(response.Choices))
 	}
-	return read(reply, response.Choices[0])
+	return readChoice(reply, response.Choices[0])
 }
 
-func (c *Client) request(r Request) openai.ChatCompletionRequest {
+func (c *Client) completionRequest(r Request) openai.ChatCompletionRequest {
 	request := openai.ChatCompletionRequest{
 		Model: c.cfg.Model,
 		Messages: []openai.ChatCompletionMessage{
@@ -112,27 +112,27 @@ func (c *Client) request(r Request) openai.ChatCompletionRequest {
 	return request
 }
 
-// read takes the text out of a choice. The reply is returned beside the error
+// readChoice takes the text out of a choice. The reply is returned beside the error
 // too: its tokens were spent.
-func read(reply Reply, choice openai.ChatCompletionChoice) (Reply, error) {
+func readChoice(reply Reply, choice openai.ChatCompletionChoice) (Reply, error) {
 	message := choice.Message
 	switch {
 	case message.Refusal != "":
 		return reply, &Error{Kind: KindRefused}
 	case len(message.ToolCalls) > 0 || message.FunctionCall != nil:
-		return reply, invalid("it calls a tool, and there are none")
+		return reply, invalidAnswer("it calls a tool, and there are none")
 	case choice.FinishReason == openai.FinishReasonLength:
-		return reply, invalid("it was cut off")
+		return reply, invalidAnswer("it was cut off")
 	case choice.FinishReason == openai.FinishReasonContentFilter:
 		return reply, &Error{Kind: KindRefused}
 	case strings.TrimSpace(message.Content) == "":
-		return reply, invalid("it is empty")
+		return reply, invalidAnswer("it is empty")
 	}
 	reply.Text = message.Content
 	return reply, nil
 }
 
-func invalid(format string, args ...any) *Error {
+func invalidAnswer(format string, args ...any) *Error {
 	return &Error{Kind: KindInvalid, Err: fmt.Errorf("reading the answer: "+format, args...)}
 }
 

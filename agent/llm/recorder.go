@@ -36,9 +36,9 @@ func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// explain sorts the failure of a call. It says what happened in our own words:
+// explainFailure sorts the failure of a call. It says what happened in our own words:
 // the library's error quotes the body, which may hold anything.
-func (r *recorder) explain(ctx context.Context, err error) error {
+func (r *recorder) explainFailure(ctx context.Context, err error) error {
 	e := &Error{Kind: KindInvalid, Status: r.status}
 	switch {
 	case ctx.Err() != nil:

@@ -54,12 +54,12 @@ type Outbox struct {
 }
 
 // Forecast adds a forecast.
-func (o *Outbox) Forecast(f contract.AgentForecast) { o.Forecasts = push(o.Forecasts, f) }
+func (o *Outbox) Forecast(f contract.AgentForecast) { o.Forecasts = pushBounded(o.Forecasts, f) }
 
 // Outcome adds how a forecast came out.
-func (o *Outbox) Outcome(c contract.AgentOutcome) { o.Outcomes = push(o.Outcomes, c) }
+func (o *Outbox) Outcome(c contract.AgentOutcome) { o.Outcomes = pushBounded(o.Outcomes, c) }
 
-func push[T any](list []T, x T) []T {
+func pushBounded[T any](list []T, x T) []T {
 	list = append(list, x)
 	return list[max(0, len(list)-most):]
 }
@@ -83,21 +83,21 @@ func (o *Outbox) Send(ctx context.Context, now time.Time, to Receiver) (dropped 
 		return 0, nil
 	}
 	before := o.Len()
-	o.forget(func(f contract.AgentForecast) bool { return now.After(f.Start.Add(late)) })
+	o.forgetForecasts(func(f contract.AgentForecast) bool { return now.After(f.Start.Add(late)) })
 	dropped = before - o.Len()
-	rest, gone, err := deliver(o.Forecasts, "forecasts", func(list []contract.AgentForecast) error {
+	rest, gone, err := deliverAll(o.Forecasts, "forecasts", func(list []contract.AgentForecast) error {
 		_, err := to.RecordForecasts(ctx, contract.AgentForecasts{Forecasts: list})
 		return err
 	})
 	o.Forecasts = rest
 	before = o.Len()
-	o.orphans(gone)
+	o.dropOrphans(gone)
 	dropped += len(gone) + before - o.Len()
 	if err != nil {
-		return dropped, o.pause(now, err)
+		return dropped, o.pauseIfAsked(now, err)
 	}
 	n, err := o.sendOutcomes(ctx, now, to)
-	return dropped + n, o.pause(now, err)
+	return dropped + n, o.pauseIfAsked(now, err)
 }
 
 // sendOutcomes sends the outcomes whose time has come.
@@ -110,7 +110,7 @@ func (o *Outbox) sendOutcomes(ctx context.Context, now time.Time, to Receiver) (
 			due = append(due, c)
 		}
 	}
-	rest, gone, err := deliver(due, "outcomes", func(list []contract.AgentOutcome) error {
+	rest, gone, err := deliverAll(due, "outcomes", func(list []contract.AgentOutcome) error {
 		_, err := to.CloseForecasts(ctx, contract.AgentOutcomes{Outcomes: list})
 		return err
 	})
@@ -118,8 +118,8 @@ func (o *Outbox) sendOutcomes(ctx context.Context, now time.Time, to Receiver) (
 	return len(gone), err
 }
 
-// forget drops forecasts with their outcomes.
-func (o *Outbox) forget(drop func(contract.AgentForecast) bool) {
+// forgetForecasts drops forecasts with their outcomes.
+func (o *Outbox) forgetForecasts(drop func(contract.AgentForecast) bool) {
 	var gone []contract.AgentForecast
 	o.Forecasts = slices.DeleteFunc(o.Forecasts, func(f contract.AgentForecast) bool {
 		if drop(f) {
@@ -128,11 +128,11 @@ func (o *Outbox) forget(drop func(contract.AgentForecast) bool) {
 		}
 		return false
 	})
-	o.orphans(gone)
+	o.dropOrphans(gone)
 }
 
-// orphans drops the outcomes of forecasts that nobody recorded.
-func (o *Outbox) orphans(gone []contract.AgentForecast) {
+// dropOrphans drops the outcomes of forecasts that nobody recorded.
+func (o *Outbox) dropOrphans(gone []contract.AgentForecast) {
 	ids := map[string]bool{}
 	for _, f := range gone {
 		ids[f.ID] = true
@@ -140,21 +140,21 @@ func (o *Outbox) orphans(gone []contract.AgentForecast) {
 	o.Outcomes = slices.DeleteFunc(o.Outcomes, func(c contract.AgentOutcome) bool { return ids[c.ID] })
 }
 
-// pause keeps to the time after which the control plane wants to be asked again.
-func (o *Outbox) pause(now time.Time, err error) error {
+// pauseIfAsked keeps to the time after which the control plane wants to be asked again.
+func (o *Outbox) pauseIfAsked(now time.Time, err error) error {
 	if refused, ok := errors.AsType[*client.Error](err); ok {
 		o.after = now.Add(time.Duration(refused.Problem.RetryAfter) * time.Second)
 	}
 	return err
 }
 
-// deliver sends a list in batches. It returns what is left after an error, and
+// deliverAll sends a list in batches. It returns what is left after an error, and
 // what was refused for good.
-func deliver[T any](list []T, field string, send func([]T) error) (rest, gone []T, err error) {
+func deliverAll[T any](list []T, field string, send func([]T) error) (rest, gone []T, err error) {
 	for tries := 0; len(list) > 0; {
 		part := list[:min(len(list), batch)]
 		err := send(part)
-		wrong := named(err, field, len(part))
+		wrong := namedItems(err, field, len(part))
 		switch {
 		case err == nil:
 			list = list[len(part):]
@@ -176,9 +176,9 @@ func deliver[T any](list []T, field string, send func([]T) error) (rest, gone []
 	return nil, gone, nil
 }
 
-// named are the items of a batch that a refusal names and that will not be taken
+// namedItems are the items of a batch that a refusal names and that will not be taken
 // later either.
-func named(err error, field string, n int) map[int]bool {
+func namedItems(err error, field string, n int) map[int]bool {
 	refused, ok := errors.AsType[*client.Error](err)
 	if !ok {
 		return nil

@@ -34,7 +34,7 @@ func newPlane() *plane {
 	return &plane{forecasts: map[string]contract.AgentForecast{}, outcomes: map[string]int{}, denies: map[string]bool{}}
 }
 
-func refuse(status int, pointers ...string) error {
+func refusalOf(status int, pointers ...string) error {
 	p := contract.Problem{Status: status}
 	for _, at := range pointers {
 		p.Errors = append(p.Errors, contract.FieldError{Pointer: at})
@@ -42,27 +42,27 @@ func refuse(status int, pointers ...string) error {
 	return &client.Error{Problem: p}
 }
 
-func (p *plane) enter(n int) error {
+func (p *plane) checkSize(n int) error {
 	p.requests++
 	p.largest = max(p.largest, n)
 	return p.fails
 }
 
 func (p *plane) RecordForecasts(_ context.Context, in contract.AgentForecasts) (contract.Recorded, error) {
-	if err := p.enter(len(in.Forecasts)); err != nil {
+	if err := p.checkSize(len(in.Forecasts)); err != nil {
 		return contract.Recorded{}, err
 	}
 	var wrong []string
 	for i, f := range in.Forecasts {
 		if p.now.After(f.Start.Add(2 * time.Minute)) {
-			return contract.Recorded{}, refuse(http.StatusUnprocessableEntity, fmt.Sprintf("/forecasts/%d/start", i))
+			return contract.Recorded{}, refusalOf(http.StatusUnprocessableEntity, fmt.Sprintf("/forecasts/%d/start", i))
 		}
 		if p.denies[f.ID] {
 			wrong = append(wrong, fmt.Sprintf("/forecasts/%d", i))
 		}
 	}
 	if len(wrong) > 0 {
-		return contract.Recorded{}, refuse(http.StatusConflict, wrong...)
+		return contract.Recorded{}, refusalOf(http.StatusConflict, wrong...)
 	}
 	for _, f := range in.Forecasts {
 		p.forecasts[f.ID] = f
@@ -71,7 +71,7 @@ func (p *plane) RecordForecasts(_ context.Context, in contract.AgentForecasts) (
 }
 
 func (p *plane) CloseForecasts(_ context.Context, in contract.AgentOutcomes) (contract.Recorded, error) {
-	if err := p.enter(len(in.Outcomes)); err != nil {
+	if err := p.checkSize(len(in.Outcomes)); err != nil {
 		return contract.Recorded{}, err
 	}
 	var wrong []string
@@ -81,7 +81,7 @@ func (p *plane) CloseForecasts(_ context.Context, in contract.AgentOutcomes) (co
 		}
 	}
 	if len(wrong) > 0 {
-		return contract.Recorded{}, refuse(http.StatusNotFound, wrong...)
+		return contract.Recorded{}, refusalOf(http.StatusNotFound, wrong...)
 	}
 	for _, o := range in.Outcomes {
 		p.outcomes[o.ID] = o.GPUs
@@ -112,9 +112,9 @@ func TestWhatIsTakenIsGone(t *testing.T) {
 func TestAFailureKeepsEverything(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]error{
-		"no network": errors.New("no route"), "a broken server": refuse(500),
-		"another key":                   refuse(http.StatusForbidden, "/forecasts/0"),
-		"a conflict that names nothing": refuse(http.StatusConflict),
+		"no network": errors.New("no route"), "a broken server": refusalOf(500),
+		"another key":                   refusalOf(http.StatusForbidden, "/forecasts/0"),
+		"a conflict that names nothing": refusalOf(http.StatusConflict),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -91,7 +91,7 @@ func Windows(choices []Choice) []contract.AgentWindow {
 	windows := []contract.AgentWindow{} // an empty plan is a plan, and the wire knows no null
 	open := map[run]int{}
 	for level := 1; level <= top; level++ {
-		for _, r := range runs(choices, level) {
+		for _, r := range findRuns(choices, level) {
 			i, ok := open[r]
 			if !ok {
 				i = len(windows)
@@ -102,7 +102,7 @@ func Windows(choices []Choice) []contract.AgentWindow {
 				})
 			}
 			windows[i].GPUs++
-			windows[i].Probability = likeliest(choices, r, level)
+			windows[i].Probability = largestChance(choices, r, level)
 		}
 	}
 	return windows
@@ -111,7 +111,7 @@ func Windows(choices []Choice) []contract.AgentWindow {
 // run is a stretch of neighbouring choices.
 type run struct{ first, last int }
 
-func runs(choices []Choice, level int) []run {
+func findRuns(choices []Choice, level int) []run {
 	var found []run
 	for i, c := range choices {
 		if c.GPUs < level {
@@ -126,8 +126,8 @@ func runs(choices []Choice, level int) []run {
 	return found
 }
 
-// likeliest is the chance that the level is needed in the run's best window.
-func likeliest(choices []Choice, r run, level int) float64 {
+// largestChance is the chance that the level is needed in the run's best window.
+func largestChance(choices []Choice, r run, level int) float64 {
 	best := 0.0
 	for _, c := range choices[r.first : r.last+1] {
 		best = max(best, c.Window.Forecast.AtLeast(level))

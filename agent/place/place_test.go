@@ -17,9 +17,9 @@ const width = 6 * time.Minute
 
 var monday = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// prediction expects, in neighbouring windows, low to high GPUs each with a
+// newPrediction expects, in neighbouring windows, low to high GPUs each with a
 // chance.
-func prediction(windows ...forecast.Forecast) predict.Prediction {
+func newPrediction(windows ...forecast.Forecast) predict.Prediction {
 	p := predict.Prediction{Issued: monday, JobGPUs: 1}
 	for i, f := range windows {
 		start := monday.Add(time.Duration(i) * width)
@@ -29,17 +29,17 @@ func prediction(windows ...forecast.Forecast) predict.Prediction {
 	return p
 }
 
-// levels makes choices that keep so many GPUs in neighbouring windows.
-func levels(kept ...int) []place.Choice {
+// choicesKeeping makes choices that keep so many GPUs in neighbouring windows.
+func choicesKeeping(kept ...int) []place.Choice {
 	choices := make([]place.Choice, len(kept))
-	for i, w := range prediction(make([]forecast.Forecast, len(kept))...).Windows {
+	for i, w := range newPrediction(make([]forecast.Forecast, len(kept))...).Windows {
 		w.Forecast = forecast.Event(0.5, kept[i], kept[i], kept[i])
 		choices[i] = place.Choice{Window: w, GPUs: kept[i]}
 	}
 	return choices
 }
 
-func window(from, to, gpus int) contract.AgentWindow {
+func newWindow(from, to, gpus int) contract.AgentWindow {
 	return contract.AgentWindow{
 		Start: monday.Add(time.Duration(from) * width), End: monday.Add(time.Duration(to) * width), GPUs: gpus,
 		Probability: 0.5, ReasonCode: contract.ReasonRecurringPattern,
@@ -54,15 +54,15 @@ func TestWindowsJoin(t *testing.T) {
 	}{
 		"nothing":                {nil, []contract.AgentWindow{}},
 		"nothing worth keeping":  {[]int{0, 0}, []contract.AgentWindow{}},
-		"one level for all time": {[]int{2, 2, 2}, []contract.AgentWindow{window(0, 3, 2)}},
-		"a peak on a base":       {[]int{1, 3, 1}, []contract.AgentWindow{window(0, 3, 1), window(1, 2, 2)}},
-		"a gap":                  {[]int{1, 0, 1}, []contract.AgentWindow{window(0, 1, 1), window(2, 3, 1)}},
-		"stairs": {[]int{1, 2, 3}, []contract.AgentWindow{window(0, 3, 1), window(1, 3, 1),
-			window(2, 3, 1)}},
+		"one level for all time": {[]int{2, 2, 2}, []contract.AgentWindow{newWindow(0, 3, 2)}},
+		"a peak on a base":       {[]int{1, 3, 1}, []contract.AgentWindow{newWindow(0, 3, 1), newWindow(1, 2, 2)}},
+		"a gap":                  {[]int{1, 0, 1}, []contract.AgentWindow{newWindow(0, 1, 1), newWindow(2, 3, 1)}},
+		"stairs": {[]int{1, 2, 3}, []contract.AgentWindow{newWindow(0, 3, 1), newWindow(1, 3, 1),
+			newWindow(2, 3, 1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, place.Windows(levels(tc.kept...)))
+			require.Equal(t, tc.want, place.Windows(choicesKeeping(tc.kept...)))
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestWindowsSayWhatTheChoicesSay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		kept := rapid.SliceOfN(rapid.IntRange(0, 12), 0, 24).Draw(t, "kept")
-		windows := place.Windows(levels(kept...))
+		windows := place.Windows(choicesKeeping(kept...))
 		require.NotNil(t, windows, "the wire knows no null")
 		sums := make([]int, len(kept))
 		seen := map[[2]time.Time]bool{}
@@ -94,7 +94,7 @@ func TestWindowsSayWhatTheChoicesSay(t *testing.T) {
 func TestChooseKeepsWhatStatisticsHoldNow(t *testing.T) {
 	t.Parallel()
 	sure := forecast.Event(1, 4, 4, 4)
-	p := prediction(sure, sure, sure)
+	p := newPrediction(sure, sure, sure)
 	p.Now = predict.Now{Start: monday.Add(time.Minute), End: monday.Add(width + time.Minute),
 		Forecast: forecast.Event(0.7, 6, 6, 6), Held: forecast.Held{Levels: 6}}
 	for limit, want := range map[int]int{8: 6, 5: 5} {
@@ -122,7 +122,7 @@ func TestReasonsThatMayLeave(t *testing.T) {
 		contract.ReasonRecentRate, contract.ReasonOther}
 	used := map[string]bool{}
 	for _, reason := range append(predict.Reasons(), predict.Recent, "what the log says") {
-		choices := levels(1)
+		choices := choicesKeeping(1)
 		choices[0].Window.Reason = reason
 		code := place.Windows(choices)[0].ReasonCode
 		require.Contains(t, allowed, code, reason)
@@ -169,7 +169,7 @@ func TestRaiseCutsWindowsAtHolds(t *testing.T) {
 	} {
 		var got []int
 		end := monday
-		for _, c := range place.Raise(levels(1, 3, 0), tc.holds, 5) {
+		for _, c := range place.Raise(choicesKeeping(1, 3, 0), tc.holds, 5) {
 			require.Equal(t, end, c.Window.Start, name)
 			end = c.Window.End
 			got = append(got, c.GPUs)
@@ -177,7 +177,7 @@ func TestRaiseCutsWindowsAtHolds(t *testing.T) {
 		require.Equal(t, monday.Add(3*width), end, name)
 		require.Equal(t, tc.want, got, name)
 	}
-	raised := place.Windows(place.Raise(levels(0, 0), []predict.Hold{hold(0.5, 1.5, 2)}, 5))
+	raised := place.Windows(place.Raise(choicesKeeping(0, 0), []predict.Hold{hold(0.5, 1.5, 2)}, 5))
 	require.Len(t, raised, 1)
 	require.Equal(t, 2, raised[0].GPUs)
 	require.Equal(t, 0.4, raised[0].Probability)

@@ -14,18 +14,18 @@ import (
 func Raise(choices []Choice, holds []predict.Hold, limit int) []Choice {
 	var all []Choice
 	for _, c := range choices {
-		cuts := cut(c.Window, holds)
+		cuts := cutPoints(c.Window, holds)
 		for i, start := range cuts[:len(cuts)-1] {
 			piece := c
 			piece.Window.Start, piece.Window.End = start, cuts[i+1]
-			all = append(all, raise(piece, holds, limit))
+			all = append(all, raiseTo(piece, holds, limit))
 		}
 	}
 	return all
 }
 
-// cut returns the instants at which a window begins, is cut and ends.
-func cut(w predict.Window, holds []predict.Hold) []time.Time {
+// cutPoints returns the instants at which a window begins, is cut and ends.
+func cutPoints(w predict.Window, holds []predict.Hold) []time.Time {
 	cuts := []time.Time{w.Start, w.End}
 	for _, h := range holds {
 		for _, at := range []time.Time{h.Start.Truncate(time.Second), h.End.Truncate(time.Second)} {
@@ -38,8 +38,8 @@ func cut(w predict.Window, holds []predict.Hold) []time.Time {
 	return slices.CompactFunc(cuts, time.Time.Equal)
 }
 
-// raise keeps what the largest hold over the piece holds.
-func raise(c Choice, holds []predict.Hold, limit int) Choice {
+// raiseTo keeps what the largest hold over the piece holds.
+func raiseTo(c Choice, holds []predict.Hold, limit int) Choice {
 	for _, h := range holds {
 		gpus := min(h.GPUs, limit)
 		if gpus <= c.GPUs || h.Start.Truncate(time.Second).After(c.Window.Start) || h.End.Before(c.Window.End) {

@@ -37,7 +37,7 @@ func (p *Predictor) Question(now time.Time, name string, lines []redact.Scrubbed
 		return nil
 	}
 	return &Question{forecaster: p.forecaster, question: question{
-		now: now, windows: p.baseline(now, p.tenants[name]), largest: p.largest(name), maxGPUs: p.cfg.MaxGPUs,
+		now: now, windows: p.statisticalBaseline(now, p.tenants[name]), largest: p.largestJob(name), maxGPUs: p.cfg.MaxGPUs,
 		lines: lines,
 	}}
 }
@@ -48,18 +48,18 @@ func (q *Question) Ask(ctx context.Context) Answer {
 	if q == nil {
 		return Answer{}
 	}
-	evidence, err := q.forecaster.ask(ctx, q.question)
+	evidence, err := q.forecaster.askModel(ctx, q.question)
 	if err != nil {
 		return Answer{note: &Note{Kind: llm.KindOf(err), Err: err}}
 	}
 	return Answer{asked: q.question, evidence: evidence}
 }
 
-// ingest keeps what a model has answered until its time is over: a plan states the whole, so what was forgotten would
+// ingestAnswer keeps what a model has answered until its time is over: a plan states the whole, so what was forgotten would
 // be given up. It returns why the model had no say.
-func (p *Predictor) ingest(name string, a Answer) *Note {
+func (p *Predictor) ingestAnswer(name string, a Answer) *Note {
 	if len(a.evidence.Records) > 0 {
-		p.heard(name).add(p.trust.claims(a.asked.now, a.evidence, a.asked.lines))
+		p.tenantEvidence(name).addClaims(p.trust.nameClaims(a.asked.now, a.evidence, a.asked.lines))
 	}
 	return a.note
 }

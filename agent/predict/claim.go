@@ -31,9 +31,9 @@ func evidenceHash(lines []redact.Scrubbed) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// record is the claim as evidence about a tenant. limit is the most GPUs that a
+// evidenceRecord is the claim as evidence about a tenant. limit is the most GPUs that a
 // model may speak of.
-func (c claim) record(tenant string, limit int) evidence.Record {
+func (c claim) evidenceRecord(tenant string, limit int) evidence.Record {
 	mid := min(max(1, c.Mid), max(1, limit))
 	return evidence.Record{
 		Source: string(LLM), Reason: string(c.Reason), Tenant: tenant, Sent: c.Sent, Start: c.Start, End: c.End,
@@ -41,21 +41,21 @@ func (c claim) record(tenant string, limit int) evidence.Record {
 	}
 }
 
-// same reports whether two claims speak of one need.
-func (c claim) same(o claim) bool {
+// isSameNeed reports whether two claims speak of one need.
+func (c claim) isSameNeed(o claim) bool {
 	return c.Reason == o.Reason && c.Start.Before(o.End) && o.Start.Before(c.End)
 }
 
-// heard is what is kept of one tenant's evidence.
-type heard struct {
+// tenantEvidence is what is kept of one tenant's evidence.
+type tenantEvidence struct {
 	Watch  *evidence.Watch `json:"watch"`
 	Claims []claim         `json:"claims"` // of times to come, the newest first
 }
 
-// add takes new claims in. A new one takes the place of an older one that speaks
+// addClaims takes new claims in. A new one takes the place of an older one that speaks
 // of the same need, unless that one is being judged: saying a thing twice makes
 // it neither likelier nor larger.
-func (h *heard) add(fresh []claim) {
+func (h *tenantEvidence) addClaims(fresh []claim) {
 	var kept []claim
 	for _, c := range fresh {
 		if !anySame(c, kept, false) && !anySame(c, h.Claims, true) {
@@ -72,15 +72,15 @@ func (h *heard) add(fresh []claim) {
 
 func anySame(c claim, among []claim, opened bool) bool {
 	for _, o := range among {
-		if c.same(o) && (o.Opened || !opened) {
+		if c.isSameNeed(o) && (o.Opened || !opened) {
 			return true
 		}
 	}
 	return false
 }
 
-// claims gives the records of an answer their names.
-func (t *trust) claims(now time.Time, e Evidence, lines []redact.Scrubbed) []claim {
+// nameClaims gives the records of an answer their names.
+func (t *trust) nameClaims(now time.Time, e Evidence, lines []redact.Scrubbed) []claim {
 	hash := evidenceHash(lines)
 	all := make([]claim, len(e.Records))
 	for i, r := range e.Records {

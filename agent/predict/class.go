@@ -35,9 +35,9 @@ type step struct {
 	Demand int   `json:"demand"`
 }
 
-// rank orders the events of one second: what ends comes before what begins,
+// sortRank orders the events of one second: what ends comes before what begins,
 // unless it began in the same second.
-func (e event) rank() int {
+func (e event) sortRank() int {
 	switch {
 	case !e.End:
 		return 1
@@ -52,14 +52,14 @@ func (e event) rank() int {
 // look as often as it would have, so that it learns from a history what it would
 // have learned from living through it. The look of now itself is left.
 func (c *class) catchUp(now int64) {
-	c.sort()
+	c.sortEvents()
 	n := 0
 	for n < len(c.waiting) && c.waiting[n].At <= now {
 		// What comes too late to be told in its order is told now.
 		at := max(c.waiting[n].At, c.told)
 		c.lookUntil(at)
 		for ; n < len(c.waiting) && c.waiting[n].At <= at; n++ {
-			c.tell(at, c.waiting[n])
+			c.ingestEvent(at, c.waiting[n])
 		}
 		c.told, c.next = at, at
 	}
@@ -67,11 +67,11 @@ func (c *class) catchUp(now int64) {
 	c.lookUntil(now)
 }
 
-// sort puts what waits in its order, so that the order in which it came changes
+// sortEvents puts what waits in its order, so that the order in which it came changes
 // nothing.
-func (c *class) sort() {
+func (c *class) sortEvents() {
 	slices.SortStableFunc(c.waiting, func(a, b event) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Submitted, b.Submitted),
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.sortRank(), b.sortRank()), cmp.Compare(a.Submitted, b.Submitted),
 			cmp.Compare(a.GPUs, b.GPUs))
 	})
 }
@@ -79,19 +79,19 @@ func (c *class) sort() {
 // lookUntil makes the looks that are due before a second.
 func (c *class) lookUntil(at int64) {
 	for c.next < at && c.told > 0 {
-		c.look(c.next)
+		c.observeAt(c.next)
 	}
 }
 
-func (c *class) look(at int64) forecast.Outlook {
+func (c *class) observeAt(at int64) forecast.Outlook {
 	o := c.tenant.Observe(at)
 	c.told, c.next = max(c.told, at), c.tenant.Next(at)
 	return o
 }
 
-// tell passes one event on. One that cannot be is left out: sources have checked
+// ingestEvent passes one event on. One that cannot be is left out: sources have checked
 // what they read.
-func (c *class) tell(at int64, e event) {
+func (c *class) ingestEvent(at int64, e event) {
 	if e.End {
 		_ = c.tenant.End(at, e.GPUs, min(e.Submitted, at))
 		return
@@ -101,8 +101,8 @@ func (c *class) tell(at int64, e event) {
 	}
 }
 
-// rise is how far demand rose above a base between two seconds.
-func (c *class) rise(from, to int64, base int) int {
+// demandRise is how far demand rose above a base between two seconds.
+func (c *class) demandRise(from, to int64, base int) int {
 	most := base
 	for _, s := range c.steps {
 		if s.At >= from && s.At < to {
@@ -115,7 +115,7 @@ func (c *class) rise(from, to int64, base int) int {
 // keepSteps is for how many seconds arrivals are kept to score forecasts with.
 const keepSteps = 7200
 
-func (c *class) forget(now int64) {
+func (c *class) forgetUntil(now int64) {
 	c.steps = slices.DeleteFunc(c.steps, func(s step) bool { return s.At < now-keepSteps })
 }
 
@@ -130,16 +130,16 @@ type Now struct {
 	Next       time.Time // when looking again may say something else; zero is never
 }
 
-// now looks. Nothing is known of a tenant that no job was heard of.
-func (p *Predictor) now(at time.Time, t *tenant) Now {
+// currentState looks. Nothing is known of a tenant that no job was heard of.
+func (p *Predictor) currentState(at time.Time, t *tenant) Now {
 	start := time.Unix(at.Unix(), 0).UTC()
-	n := Now{Start: start, End: p.until(start, start)}
+	n := Now{Start: start, End: p.boundExpiry(start, start)}
 	if t == nil {
 		return n
 	}
 	c := &t.class
 	c.catchUp(at.Unix())
-	o := c.look(at.Unix())
+	o := c.observeAt(at.Unix())
 	boot := p.cfg.Terms.Boot.Seconds()
 	n.Demand = o.Demand
 	n.Held = o.HoldAtMost(forecast.Prices{WaitWorth: p.cfg.Terms.WaitPrice / p.cfg.Terms.GPUPrice, Boot: boot},
@@ -148,18 +148,18 @@ func (p *Predictor) now(at time.Time, t *tenant) Now {
 	n.Watch = max(time.Second, (watched / time.Duration(p.cfg.Pace)).Truncate(time.Second))
 	n.Watched = o.Within(n.Watch.Seconds()).AtMost(p.cfg.MaxGPUs)
 	c.target = o.Demand + n.Held.Levels
-	c.forget(at.Unix())
+	c.forgetUntil(at.Unix())
 	if c.next != math.MaxInt64 {
 		n.Next = time.Unix(c.next, 0).UTC()
 	}
-	n.End = p.until(start, n.Next)
+	n.End = p.boundExpiry(start, n.Next)
 	return n
 }
 
-// until is how long a decision is asked for: past the next look, so that a late
+// boundExpiry is how long a decision is asked for: past the next look, so that a late
 // one finds it standing, in steps, so that a plan that says the same mostly is the
 // same, and bounded, so that GPUs are let go when no agent lives to do it.
-func (p *Predictor) until(now, next time.Time) time.Time {
+func (p *Predictor) boundExpiry(now, next time.Time) time.Time {
 	stretch := p.cfg.Terms.Boot.Truncate(time.Second) + time.Minute
 	end := now.Add(stretch)
 	if next.After(now) {

@@ -23,9 +23,9 @@ func newPredictor(t *testing.T) *predict.Predictor {
 	return p
 }
 
-// bursts tells of a burst of jobs every half hour until noon, of which the last
+// feedBursts tells of a burst of jobs every half hour until noon, of which the last
 // goes on. The ends come in an order of their own.
-func bursts(t *testing.T, p *predict.Predictor, order *rand.Rand) {
+func feedBursts(t *testing.T, p *predict.Predictor, order *rand.Rand) {
 	t.Helper()
 	var ends []func()
 	for at := noon.Add(-10 * time.Hour); at.Before(noon); at = at.Add(30 * time.Minute) {
@@ -46,7 +46,7 @@ func bursts(t *testing.T, p *predict.Predictor, order *rand.Rand) {
 	}
 }
 
-func look(t *testing.T, p *predict.Predictor, at time.Time) predict.Now {
+func observeNow(t *testing.T, p *predict.Predictor, at time.Time) predict.Now {
 	t.Helper()
 	return p.Predict(at, "lab", predict.Answer{}).Now
 }
@@ -54,10 +54,10 @@ func look(t *testing.T, p *predict.Predictor, at time.Time) predict.Now {
 func TestTheOrderInWhichEndsAreToldChangesNothing(t *testing.T) {
 	t.Parallel()
 	first, second := newPredictor(t), newPredictor(t)
-	bursts(t, first, rand.New(rand.NewPCG(1, 1)))
-	bursts(t, second, rand.New(rand.NewPCG(2, 2)))
-	now := look(t, first, noon)
-	require.Equal(t, now, look(t, second, noon))
+	feedBursts(t, first, rand.New(rand.NewPCG(1, 1)))
+	feedBursts(t, second, rand.New(rand.NewPCG(2, 2)))
+	now := observeNow(t, first, noon)
+	require.Equal(t, now, observeNow(t, second, noon))
 	require.Equal(t, 20, now.Demand, "ten jobs run")
 	require.Positive(t, now.Held.Levels, "in the middle of a burst")
 	require.True(t, now.Next.After(noon))
@@ -67,17 +67,17 @@ func TestTheOrderInWhichEndsAreToldChangesNothing(t *testing.T) {
 func TestWhatIsHeldSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	p, again := newPredictor(t), newPredictor(t)
-	bursts(t, p, rand.New(rand.NewPCG(1, 1)))
-	held := look(t, p, noon).Held.Levels
+	feedBursts(t, p, rand.New(rand.NewPCG(1, 1)))
+	held := observeNow(t, p, noon).Held.Levels
 	require.NoError(t, p.Observe(noon, "lab", noon.Add(time.Minute), 2)) // told, and not looked at yet
 	data, err := json.Marshal(p)
 	require.NoError(t, err)
 	require.NoError(t, again.Restore(data))
 	later := noon.Add(time.Minute)
-	now := look(t, again, later)
+	now := observeNow(t, again, later)
 	require.Equal(t, 22, now.Demand)
 	// The looks that wait for what comes true are lost, so chances may differ a little.
-	require.InDelta(t, look(t, p, later).Forecast.AtLeast(1), now.Forecast.AtLeast(1), 0.05)
+	require.InDelta(t, observeNow(t, p, later).Forecast.AtLeast(1), now.Forecast.AtLeast(1), 0.05)
 	require.Equal(t, held-2, now.Held.Before, "the job took its GPUs out of those held")
 	require.Equal(t, 2, again.Rose("lab", noon, noon.Add(10*time.Minute), 20))
 	require.Zero(t, again.Rose("lab", noon, later, 20), "the end of a window is not in it")
@@ -85,7 +85,7 @@ func TestWhatIsHeldSurvivesARestart(t *testing.T) {
 
 func TestATenantNobodyHeardOfHoldsNothing(t *testing.T) {
 	t.Parallel()
-	now := look(t, newPredictor(t), noon)
+	now := observeNow(t, newPredictor(t), noon)
 	require.Zero(t, now.Held.Levels)
 	require.True(t, now.Next.IsZero())
 }

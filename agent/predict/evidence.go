@@ -32,8 +32,8 @@ type Evidence struct {
 	PromptHash string
 }
 
-// overlap returns the share of the record's time that lies in [start, end).
-func (r Record) overlap(start, end time.Time) float64 {
+// overlapShare returns the share of the record's time that lies in [start, end).
+func (r Record) overlapShare(start, end time.Time) float64 {
 	from, to := r.Start, r.End
 	if start.After(from) {
 		from = start
@@ -57,10 +57,10 @@ type answer struct {
 	} `json:"records"`
 }
 
-// schema returns the JSON schema of answer. All fields are required, as strict
+// answerSchema returns the JSON schema of answer. All fields are required, as strict
 // mode wants; the limits of numbers are checked here, not there, because servers
 // differ in what they enforce.
-func schema() json.RawMessage {
+func answerSchema() json.RawMessage {
 	data, err := json.Marshal(map[string]any{
 		"type": "object", "additionalProperties": false, "required": []string{"records"},
 		"properties": map[string]any{"records": map[string]any{"type": "array", "items": recordSchema()}},
@@ -84,14 +84,14 @@ func recordSchema() map[string]any {
 	}
 }
 
-// decode checks all of an answer for windows within [from, to]. Its errors name
+// decodeAnswer checks all of an answer for windows within [from, to]. Its errors name
 // our fields and never quote the model, because they are logged and sent back.
-func decode(text string, from, to time.Time) ([]Record, error) {
+func decodeAnswer(text string, from, to time.Time) ([]Record, error) {
 	var a answer
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&a); err != nil {
-		return nil, plain(err)
+		return nil, describeJSONError(err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is text after the JSON object")
@@ -110,7 +110,7 @@ func decode(text string, from, to time.Time) ([]Record, error) {
 		}
 		gpus := [3]float64{*r.Low, *r.Mid, *r.High}
 		record := Record{Start: r.Start.UTC(), End: r.End.UTC(), Probability: *r.Probability, Reason: *r.Reason}
-		if err := record.check(gpus, from, to); err != nil {
+		if err := record.validate(gpus, from, to); err != nil {
 			return nil, fmt.Errorf("record %d: %w", i, err)
 		}
 		record.Low, record.Mid, record.High = int(gpus[0]), int(gpus[1]), int(gpus[2])
@@ -119,7 +119,7 @@ func decode(text string, from, to time.Time) ([]Record, error) {
 	return records, nil
 }
 
-func (r Record) check(gpus [3]float64, from, to time.Time) error {
+func (r Record) validate(gpus [3]float64, from, to time.Time) error {
 	for _, g := range gpus {
 		if !(g >= 0 && g <= maxClaim) || g != math.Trunc(g) {
 			return fmt.Errorf("gpus_low, gpus_mid and gpus_high must be whole numbers from 0 to %d", maxClaim)
@@ -139,8 +139,8 @@ func (r Record) check(gpus [3]float64, from, to time.Time) error {
 	}
 }
 
-// plain says what is wrong with JSON without quoting it.
-func plain(err error) error {
+// describeJSONError says what is wrong with JSON without quoting it.
+func describeJSONError(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {

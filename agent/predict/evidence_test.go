@@ -15,12 +15,12 @@ var from, to = monday.Add(9 * time.Hour), monday.Add(13 * time.Hour)
 
 func TestDecodeReadsAGoodAnswer(t *testing.T) {
 	t.Parallel()
-	records, err := decode(good, from, to)
+	records, err := decodeAnswer(good, from, to)
 	require.NoError(t, err)
 	require.Equal(t,
 		[]Record{{Start: from, End: from.Add(time.Hour), Low: 1, Mid: 4, High: 8, Probability: 0.8, Reason: Announced}},
 		records)
-	records, err = decode(`{"records":[]}`, from, to)
+	records, err = decodeAnswer(`{"records":[]}`, from, to)
 	require.NoError(t, err)
 	require.Empty(t, records)
 }
@@ -51,14 +51,14 @@ func TestDecodeRefuses(t *testing.T) {
 	} {
 		bad := strings.Replace(good, swap[0], swap[1], 1)
 		require.NotEqual(t, good, bad, name)
-		_, err := decode(bad, from, to)
+		_, err := decodeAnswer(bad, from, to)
 		require.Error(t, err, name)
 		for _, quoted := range []string{"secret", "because", "tomorrow", "rm -rf", "plan"} {
 			require.NotContains(t, err.Error(), quoted, name)
 		}
 	}
 	for _, bad := range []string{"", "null", "[]", "{}", `{"records":null}`} {
-		_, err := decode(bad, from, to)
+		_, err := decodeAnswer(bad, from, to)
 		require.Error(t, err, bad)
 	}
 }
@@ -75,7 +75,7 @@ func TestDecodeNeverLetsAnythingElsePass(t *testing.T) {
 			end := rapid.IntRange(at, min(len(text), at+3)).Draw(t, "end")
 			text = text[:at] + rapid.SampledFrom(pieces).Draw(t, "piece") + text[end:]
 		}
-		records, err := decode(text, from, to)
+		records, err := decodeAnswer(text, from, to)
 		if err != nil {
 			return
 		}
@@ -92,7 +92,7 @@ func TestDecodeNeverLetsAnythingElsePass(t *testing.T) {
 func TestAClaimIsSharedOutOverTheWindowsItCovers(t *testing.T) {
 	t.Parallel()
 	r := Record{Start: from.Add(30 * time.Minute), End: from.Add(90 * time.Minute)}
-	require.InDelta(t, 0.5, r.overlap(from, from.Add(time.Hour)), 1e-12)
-	require.InDelta(t, 0.5, r.overlap(from.Add(time.Hour), from.Add(2*time.Hour)), 1e-12)
-	require.LessOrEqual(t, r.overlap(from.Add(2*time.Hour), to), 0.0)
+	require.InDelta(t, 0.5, r.overlapShare(from, from.Add(time.Hour)), 1e-12)
+	require.InDelta(t, 0.5, r.overlapShare(from.Add(time.Hour), from.Add(2*time.Hour)), 1e-12)
+	require.LessOrEqual(t, r.overlapShare(from.Add(2*time.Hour), to), 0.0)
 }

@@ -82,11 +82,11 @@ type question struct {
 	lines   []redact.Scrubbed
 }
 
-// ask returns the evidence in the lines, or an *llm.Error.
-func (f *Forecaster) ask(ctx context.Context, q question) (Evidence, error) {
+// askModel returns the evidence in the lines, or an *llm.Error.
+func (f *Forecaster) askModel(ctx context.Context, q question) (Evidence, error) {
 	mistake := ""
 	for try := 0; ; try++ {
-		evidence, err := f.try(ctx, q, mistake)
+		evidence, err := f.askOnce(ctx, q, mistake)
 		if err == nil || try == 1 || llm.KindOf(err) != llm.KindInvalid {
 			return evidence, err
 		}
@@ -94,9 +94,9 @@ func (f *Forecaster) ask(ctx context.Context, q question) (Evidence, error) {
 	}
 }
 
-// try makes one call.
-func (f *Forecaster) try(ctx context.Context, q question, mistake string) (Evidence, error) {
-	prompt, err := f.prompt(q, mistake)
+// askOnce makes one call.
+func (f *Forecaster) askOnce(ctx context.Context, q question, mistake string) (Evidence, error) {
+	prompt, err := f.renderPrompt(q, mistake)
 	if err != nil {
 		return Evidence{}, &llm.Error{Kind: llm.KindDenied, Err: err}
 	}
@@ -104,9 +104,9 @@ func (f *Forecaster) try(ctx context.Context, q question, mistake string) (Evide
 	defer cancel()
 	evidence := Evidence{Model: f.cfg.Name, PromptHash: prompt.Hash}
 	_, err = f.budget.Ask(ctx, f.model, llm.Request{
-		System: prompt.System, User: prompt.User, SchemaName: "forecast", Schema: schema(), MaxTokens: f.cfg.MaxTokens,
+		System: prompt.System, User: prompt.User, SchemaName: "forecast", Schema: answerSchema(), MaxTokens: f.cfg.MaxTokens,
 	}, func(r llm.Reply) error {
-		records, err := decode(r.Text, q.from(), q.to())
+		records, err := decodeAnswer(r.Text, q.from(), q.to())
 		evidence.Records = records
 		return err
 	})
@@ -116,13 +116,13 @@ func (f *Forecaster) try(ctx context.Context, q question, mistake string) (Evide
 	return evidence, nil
 }
 
-func (f *Forecaster) prompt(q question, mistake string) (prompts.Prompt, error) {
+func (f *Forecaster) renderPrompt(q question, mistake string) (prompts.Prompt, error) {
 	var delimiter [16]byte
 	if _, err := io.ReadFull(f.random, delimiter[:]); err != nil {
 		return prompts.Prompt{}, fmt.Errorf("drawing a delimiter: %w", err)
 	}
 	data := prompts.Forecast{
-		Now: stamp(q.now), From: stamp(q.from()), To: stamp(q.to()),
+		Now: formatTime(q.now), From: formatTime(q.from()), To: formatTime(q.to()),
 		MaxGPUs: q.maxGPUs, MaxRecords: maxRecords, LargestJob: q.largest,
 		Delimiter: hex.EncodeToString(delimiter[:]), Mistake: mistake,
 	}
@@ -132,7 +132,7 @@ func (f *Forecaster) prompt(q question, mistake string) (prompts.Prompt, error) 
 	for _, w := range q.windows {
 		s := w.Forecast.Summary()
 		data.Windows = append(data.Windows, prompts.Window{
-			Start: stamp(w.Start), End: stamp(w.End), P10: s.P10, P50: s.P50, P90: s.P90, Any: s.Any,
+			Start: formatTime(w.Start), End: formatTime(w.End), P10: s.P10, P50: s.P50, P90: s.P90, Any: s.Any,
 		})
 	}
 	for _, line := range q.lines[max(0, len(q.lines)-f.cfg.MaxLines):] {
@@ -144,4 +144,4 @@ func (f *Forecaster) prompt(q question, mistake string) (prompts.Prompt, error) 
 func (q question) from() time.Time { return q.windows[0].Start }
 func (q question) to() time.Time   { return q.windows[len(q.windows)-1].End }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

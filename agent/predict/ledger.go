@@ -48,7 +48,7 @@ type Outcome struct {
 func (p Prediction) Entry(i int) Entry {
 	w := p.Windows[i]
 	return Entry{
-		ID:     ids.Derived(ids.Forecast, p.Tenant, p.Issued.UTC().Format(time.RFC3339Nano), stamp(w.Start)),
+		ID:     ids.Derived(ids.Forecast, p.Tenant, p.Issued.UTC().Format(time.RFC3339Nano), formatTime(w.Start)),
 		Tenant: p.Tenant, Issued: p.Issued.UTC(), Start: w.Start, End: w.End, Forecast: w.Forecast.Summary(),
 		Source: w.Source, Reason: w.Reason, Model: w.Model, PromptHash: w.PromptHash, Said: w.Said,
 	}
@@ -104,13 +104,13 @@ func OpenLedger(path string) (*Ledger, error) {
 		return nil, fmt.Errorf("opening the forecast ledger: %w", err)
 	}
 	l := &Ledger{file: file, scores: map[Source]*forecast.Scorer{}}
-	if err := l.load(); err != nil {
+	if err := l.loadLines(); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the forecast ledger %s: %w", path, err), file.Close())
 	}
 	return l, nil
 }
 
-func (l *Ledger) load() error {
+func (l *Ledger) loadLines() error {
 	info, err := l.file.Stat()
 	if err != nil {
 		return err
@@ -133,14 +133,14 @@ func (l *Ledger) load() error {
 		if err := json.Unmarshal(text, &parsed); err != nil {
 			return fmt.Errorf("line %d: %w", number, err)
 		}
-		l.apply(parsed)
+		l.applyLine(parsed)
 	}
 	l.size = int64(len(whole))
 	return l.file.Truncate(l.size)
 }
 
-// apply takes a line that is in the file into memory.
-func (l *Ledger) apply(x line) {
+// applyLine takes a line that is in the file into memory.
+func (l *Ledger) applyLine(x line) {
 	if x.Entry != nil {
 		l.open = append(l.open, *x.Entry)
 	}
@@ -191,7 +191,7 @@ func (l *Ledger) Append(entries ...Entry) error {
 			lines = append(lines, line{Entry: &e})
 		}
 	}
-	return l.write(lines)
+	return l.appendLines(lines)
 }
 
 // Close scores and closes every open entry whose window has ended by now, with
@@ -212,7 +212,7 @@ func (l *Ledger) Close(now time.Time, actual func(Entry) int) ([]Outcome, error)
 		}
 		outcomes, lines = append(outcomes, o), append(lines, line{Outcome: &o})
 	}
-	if err := l.write(lines); err != nil {
+	if err := l.appendLines(lines); err != nil {
 		return nil, err
 	}
 	return outcomes, nil
@@ -232,8 +232,8 @@ func (l *Ledger) Score(s Source) forecast.Scorer {
 // Release closes the file.
 func (l *Ledger) Release() error { return l.file.Close() }
 
-// write appends lines and flushes them to disk, all or none.
-func (l *Ledger) write(lines []line) error {
+// appendLines appends lines and flushes them to disk, all or none.
+func (l *Ledger) appendLines(lines []line) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (l *Ledger) write(lines []line) error {
 	}
 	l.size += int64(out.Len())
 	for _, x := range lines {
-		l.apply(x)
+		l.applyLine(x)
 	}
 	return nil
 }

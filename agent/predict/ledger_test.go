@@ -18,9 +18,9 @@ func openLedger(t testing.TB, path string) *Ledger {
 	return l
 }
 
-func entries(t testing.TB) []Entry {
+func testEntries(t testing.TB) []Entry {
 	p := newPredictor(t, nil)
-	teach(t, p)
+	teachHistory(t, p)
 	prediction := p.Predict(now, tenantName, Answer{})
 	return []Entry{prediction.Entry(0), prediction.Entry(1)}
 }
@@ -28,7 +28,7 @@ func entries(t testing.TB) []Entry {
 func TestLedgerScoresWhatHappened(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "forecasts.jsonl")
-	l, want := openLedger(t, path), entries(t)
+	l, want := openLedger(t, path), testEntries(t)
 	require.NoError(t, l.Append(want...))
 	require.NoError(t, l.Append(want...), "twice is once")
 	require.Equal(t, want, l.Open())
@@ -58,7 +58,7 @@ func TestLedgerScoresWhatHappened(t *testing.T) {
 func TestLedgerSurvivesACrashInTheMiddleOfALine(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "forecasts.jsonl")
-	want := entries(t)
+	want := testEntries(t)
 	require.NoError(t, openLedger(t, path).Append(want...))
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -175,7 +175,7 @@ type Note struct {
 type Predictor struct {
 	cfg        Config
 	forecaster *Forecaster
-	fleet      *forecast.OnlineModel
+	model      *forecast.OnlineModel
 	tenants    map[string]*tenant
 	trust      *trust // in what models say, and what they said of times to come
 }
@@ -195,7 +195,7 @@ func New(c Config, forecaster *Forecaster) (*Predictor, error) {
 		return nil, err
 	}
 	return &Predictor{cfg: c, forecaster: forecaster,
-			fleet: forecast.NewOnlineModel(forecast.BuiltIn(), forecast.Pace(c.Pace)), tenants: map[string]*tenant{}, trust: t},
+			model: forecast.NewOnlineModel(forecast.BuiltIn(), forecast.Pace(c.Pace)), tenants: map[string]*tenant{}, trust: t},
 		nil
 }
 
@@ -205,16 +205,16 @@ func (p *Predictor) Observe(now time.Time, name string, at time.Time, gpus int) 
 	if at.After(now.Add(p.cfg.Skew)) {
 		return fmt.Errorf("observing an arrival at %s: %w", at.UTC().Format(time.RFC3339), ErrFuture)
 	}
-	t, err := p.tenant(name)
+	t, err := p.tenantNamed(name)
 	if err != nil {
 		return fmt.Errorf("observing an arrival: %w", err)
 	}
 	if err := t.series.Observe(at, gpus); err != nil {
 		return err
 	}
-	t.counts[at.Unix()/p.seconds()] += gpus
+	t.counts[at.Unix()/p.windowSeconds()] += gpus
 	t.class.waiting = append(t.class.waiting, event{At: at.Unix(), GPUs: gpus})
-	if h := p.trust.of(name); h != nil {
+	if h := p.trust.evidenceOf(name); h != nil {
 		h.Watch.Submit(at, gpus)
 	}
 	return nil
@@ -235,12 +235,12 @@ func (p *Predictor) Rose(name string, start, end time.Time, base int) int {
 	if t == nil {
 		return 0
 	}
-	return t.class.rise(start.Unix(), end.Unix(), base)
+	return t.class.demandRise(start.Unix(), end.Unix(), base)
 }
 
 // Advance lets silence up to now count, for every tenant.
 func (p *Predictor) Advance(now time.Time) error {
-	oldest := now.Add(-2*p.cfg.Horizon).Unix() / p.seconds()
+	oldest := now.Add(-2*p.cfg.Horizon).Unix() / p.windowSeconds()
 	for _, t := range p.tenants {
 		if err := t.series.Advance(now); err != nil {
 			return err
@@ -261,7 +261,7 @@ func (p *Predictor) Arrived(name string, start time.Time) int {
 	if !ok {
 		return 0
 	}
-	return t.counts[start.Unix()/p.seconds()]
+	return t.counts[start.Unix()/p.windowSeconds()]
 }
 
 // Predict returns the forecasts of the windows from the one that now lies in. Of
@@ -274,22 +274,22 @@ func (p *Predictor) Predict(now time.Time, name string, a Answer) Prediction {
 	if t != nil {
 		prediction.JobGPUs = t.series.JobGPUs()
 	}
-	prediction.Windows = p.baseline(now, t)
-	largest := p.largest(name)
-	prediction.Note = p.ingest(name, a)
-	prediction.Now = p.now(now, t)
-	prediction.Holds = p.gate(now, name, prediction.Now.Held.Levels, prediction.JobGPUs, p.limit(largest))
+	prediction.Windows = p.statisticalBaseline(now, t)
+	largest := p.largestJob(name)
+	prediction.Note = p.ingestAnswer(name, a)
+	prediction.Now = p.currentState(now, t)
+	prediction.Holds = p.gateClaims(now, name, prediction.Now.Held.Levels, prediction.JobGPUs, p.holdLimit(largest))
 	if t != nil {
-		t.class.target += prediction.extra()
+		t.class.target += prediction.gpusFromEvidence()
 	}
 	for i := range prediction.Windows {
-		p.correct(&prediction.Windows[i], name, largest)
+		p.correctWindow(&prediction.Windows[i], name, largest)
 	}
 	return prediction
 }
 
-// extra is how many GPUs evidence holds now beyond those of statistics.
-func (p Prediction) extra() int {
+// gpusFromEvidence is how many GPUs evidence holds now beyond those of statistics.
+func (p Prediction) gpusFromEvidence() int {
 	most := p.Now.Held.Levels
 	for _, h := range p.Holds {
 		if !h.Start.After(p.Issued) && h.End.After(p.Issued) {
@@ -299,9 +299,9 @@ func (p Prediction) extra() int {
 	return most - p.Now.Held.Levels
 }
 
-// baseline is what statistics expect; t may be nil.
-func (p *Predictor) baseline(now time.Time, t *tenant) []Window {
-	seconds := p.seconds()
+// statisticalBaseline is what statistics expect; t may be nil.
+func (p *Predictor) statisticalBaseline(now time.Time, t *tenant) []Window {
+	seconds := p.windowSeconds()
 	first := time.Unix(now.Unix()/seconds*seconds, 0).UTC()
 	windows := make([]Window, p.cfg.Horizon/p.cfg.Window)
 	for i := range windows {
@@ -315,12 +315,12 @@ func (p *Predictor) baseline(now time.Time, t *tenant) []Window {
 	return windows
 }
 
-// largest is the largest job of a tenant, in GPUs; 0 when none was seen.
-func (p *Predictor) largest(name string) int {
+// largestJob is the largest job of a tenant, in GPUs; 0 when none was seen.
+func (p *Predictor) largestJob(name string) int {
 	if t := p.tenants[name]; t != nil {
 		return t.series.Largest()
 	}
 	return 0
 }
 
-func (p *Predictor) seconds() int64 { return int64(p.cfg.Window / time.Second) }
+func (p *Predictor) windowSeconds() int64 { return int64(p.cfg.Window / time.Second) }

@@ -37,20 +37,20 @@ type Rows struct {
 // Forecast is an entry, without the tenant's name and the words for reasons.
 func (r Rows) Forecast(e Entry) contract.AgentForecast {
 	out := contract.AgentForecast{
-		ID: r.id(e.ID, e.Source), PoolID: r.PoolID, Source: string(e.Source), ReasonCode: e.Reason.Code(),
+		ID: r.rowID(e.ID, e.Source), PoolID: r.PoolID, Source: string(e.Source), ReasonCode: e.Reason.Code(),
 		IssuedAt: e.Issued, Start: e.Start, End: e.End, Probability: e.Forecast.Any,
 		GPUs:  contract.Quantiles{P10: e.Forecast.P10, P50: e.Forecast.P50, P90: e.Forecast.P90, Mean: e.Forecast.Mean},
 		Model: modelID(e.Model), PromptHash: e.PromptHash,
 	}
 	if s := e.Said; s != nil {
-		out.BaselineProbability, out.Influence, out.EvidenceHash = &s.Statistics.Any, &s.Say, r.hidden(s.Evidence)
+		out.BaselineProbability, out.Influence, out.EvidenceHash = &s.Statistics.Any, &s.Say, r.pseudonym(s.Evidence)
 	}
 	return out
 }
 
-// hidden is a hash of a hash and the secret: what a short line says could be found
+// pseudonym is a hash of a hash and the secret: what a short line says could be found
 // from its plain hash by trying.
-func (r Rows) hidden(hash string) string {
+func (r Rows) pseudonym(hash string) string {
 	mac := hmac.New(sha256.New, r.Secret)
 	mac.Write([]byte(hash))
 	return hex.EncodeToString(mac.Sum(nil))
@@ -58,11 +58,11 @@ func (r Rows) hidden(hash string) string {
 
 // Outcome is an outcome of an entry.
 func (r Rows) Outcome(o Outcome) contract.AgentOutcome {
-	return contract.AgentOutcome{ID: r.id(o.ID, o.Source), GPUs: o.GPUs, CountedAt: o.Closed}
+	return contract.AgentOutcome{ID: r.rowID(o.ID, o.Source), GPUs: o.GPUs, CountedAt: o.Closed}
 }
 
-// id names an entry in the same way each time it is sent.
-func (r Rows) id(entry string, s Source) string {
+// rowID names an entry in the same way each time it is sent.
+func (r Rows) rowID(entry string, s Source) string {
 	return ids.Derived(ids.Forecast, string(r.Secret), entry, string(s))
 }
 

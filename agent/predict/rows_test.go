@@ -14,7 +14,7 @@ import (
 	"github.com/forewarm/forewarm/core/forecast"
 )
 
-func entry() Entry {
+func testEntry() Entry {
 	return Entry{
 		ID: "fct_1", Tenant: "secret-project", Issued: from.Add(-time.Minute), Start: from, End: from.Add(time.Hour),
 		Source: LLM, Reason: DataReady,
@@ -26,7 +26,7 @@ func entry() Entry {
 func TestARowIsItsEntryWithoutNames(t *testing.T) {
 	t.Parallel()
 	rows := Rows{PoolID: "pol_1", Secret: []byte("salt")}
-	e := entry()
+	e := testEntry()
 	got := rows.Forecast(e)
 	require.Equal(t, contract.AgentForecast{
 		ID: got.ID, PoolID: "pol_1", Source: "llm", ReasonCode: contract.ReasonAnnouncedWork, IssuedAt: e.Issued,
@@ -45,7 +45,7 @@ func TestARowIsItsEntryWithoutNames(t *testing.T) {
 
 func TestARowTellsWhatEvidenceDid(t *testing.T) {
 	t.Parallel()
-	e := entry()
+	e := testEntry()
 	require.Nil(t, Rows{}.Forecast(e).Influence)
 	e.Said = &Said{Stated: 0.9, Say: 0.25, Statistics: forecast.Summary{Any: 0.1}, Evidence: strings.Repeat("b", 64)}
 	got := Rows{Secret: []byte("salt")}.Forecast(e)
@@ -68,7 +68,7 @@ func TestARowHasTheContractsForm(t *testing.T) {
 	model := regexp.MustCompile(field("Model").Get("pattern"))
 	id := regexp.MustCompile(field("ID").Get("pattern"))
 	rapid.Check(t, func(t *rapid.T) {
-		e := entry()
+		e := testEntry()
 		e.Model = rapid.StringN(1, 100, -1).Draw(t, "model")
 		e.Reason = rapid.SampledFrom(append(Reasons(), Reason(rapid.String().Draw(t, "words")))).Draw(t, "reason")
 		e.ID = rapid.String().Draw(t, "id")

@@ -16,7 +16,7 @@ type tenant struct {
 	class  class
 }
 
-func (p *Predictor) tenant(name string) (*tenant, error) {
+func (p *Predictor) tenantNamed(name string) (*tenant, error) {
 	if t, ok := p.tenants[name]; ok {
 		return t, nil
 	}
@@ -27,7 +27,7 @@ func (p *Predictor) tenant(name string) (*tenant, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := p.fleet.Tenant(name)
+	c, err := p.model.Tenant(name)
 	if err != nil {
 		return nil, err
 	}
@@ -61,13 +61,13 @@ type classState struct {
 	Steps   []step  `json:"steps,omitempty"`
 }
 
-func (c *class) state() classState {
-	c.sort()
+func (c *class) storedState() classState {
+	c.sortEvents()
 	return classState{c.waiting, c.told, c.next, c.target, c.steps}
 }
 
-// sound reports whether the state can have come from listening.
-func (s classState) sound() bool {
+// isSound reports whether the state can have come from listening.
+func (s classState) isSound() bool {
 	for _, e := range s.Waiting {
 		if e.GPUs < 1 || e.GPUs > forecast.MaxJob || e.At < 0 || e.Submitted < 0 {
 			return false
@@ -78,10 +78,10 @@ func (s classState) sound() bool {
 
 // MarshalJSON writes all that was learned.
 func (p *Predictor) MarshalJSON() ([]byte, error) {
-	s := state{Version: stateVersion, Window: p.seconds(), Fleet: p.fleet, Tenants: map[string]tenantState{},
-		Trust: p.trust.state()}
+	s := state{Version: stateVersion, Window: p.windowSeconds(), Fleet: p.model, Tenants: map[string]tenantState{},
+		Trust: p.trust.storedState()}
 	for name, t := range p.tenants {
-		s.Tenants[name] = tenantState{Series: t.series, Counts: t.counts, Class: t.class.state()}
+		s.Tenants[name] = tenantState{Series: t.series, Counts: t.counts, Class: t.class.storedState()}
 	}
 	return json.Marshal(s)
 }
@@ -96,9 +96,9 @@ func (p *Predictor) Restore(data []byte) error {
 	if err := decoder.Decode(&s); err != nil {
 		return fmt.Errorf("decoding a prediction state: %w", err)
 	}
-	if s.Version != stateVersion || s.Window != p.seconds() {
+	if s.Version != stateVersion || s.Window != p.windowSeconds() {
 		return fmt.Errorf("checking a prediction state: version %d with windows of %d s, want %d with %d s",
-			s.Version, s.Window, stateVersion, p.seconds())
+			s.Version, s.Window, stateVersion, p.windowSeconds())
 	}
 	if s.Fleet == nil {
 		return errors.New("checking a prediction state: what the forecaster learned is missing")
@@ -115,7 +115,7 @@ func (p *Predictor) Restore(data []byte) error {
 			t.Counts = map[int64]int{}
 		}
 		known, err := s.Fleet.Tenant(name)
-		if err != nil || !t.Class.sound() {
+		if err != nil || !t.Class.isSound() {
 			return errors.Join(errors.New("checking a prediction state: what is known of a tenant is damaged"), err)
 		}
 		tenants[name] = &tenant{series: t.Series, counts: t.Counts, class: class{
@@ -123,10 +123,10 @@ func (p *Predictor) Restore(data []byte) error {
 			steps: t.Class.Steps,
 		}}
 	}
-	t, err := s.Trust.restore(p.cfg.Evidence)
+	t, err := s.Trust.restoreTrust(p.cfg.Evidence)
 	if err != nil {
 		return fmt.Errorf("checking a prediction state: evidence: %w", err)
 	}
-	p.fleet, p.tenants, p.trust = s.Fleet, tenants, t
+	p.model, p.tenants, p.trust = s.Fleet, tenants, t
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 // trust is what the Predictor knows of its sources of evidence: their track
 // records, and what each tenant has heard.
 type trust struct {
-	book    *evidence.TrackRecords
-	tenants map[string]*heard
+	records *evidence.TrackRecords
+	tenants map[string]*tenantEvidence
 	named   int64 // claims so far
 }
 
@@ -41,74 +41,74 @@ type Said struct {
 
 func newTrust(c evidence.Config) (*trust, error) {
 	book, err := evidence.New(c)
-	return &trust{book: book, tenants: map[string]*heard{}}, err
+	return &trust{records: book, tenants: map[string]*tenantEvidence{}}, err
 }
 
 // Listens reports whether there is a source of evidence: then each Predict and
 // Learn may change what MarshalJSON writes.
 func (p *Predictor) Listens() bool { return p.forecaster != nil }
 
-// of returns what a tenant has heard, nil if that is nothing.
-func (t *trust) of(name string) *heard { return t.tenants[name] }
+// evidenceOf returns what a tenant has heard, nil if that is nothing.
+func (t *trust) evidenceOf(name string) *tenantEvidence { return t.tenants[name] }
 
-func (p *Predictor) heard(name string) *heard {
+func (p *Predictor) tenantEvidence(name string) *tenantEvidence {
 	h := p.trust.tenants[name]
 	if h == nil {
-		h = &heard{Watch: evidence.NewWatch(p.cfg.Terms.Boot)}
+		h = &tenantEvidence{Watch: evidence.NewWatch(p.cfg.Terms.Boot)}
 		p.trust.tenants[name] = h
 	}
 	return h
 }
 
-// gate decides about claims whose time has come, judges those whose time is over
+// gateClaims decides about claims whose time has come, judges those whose time is over
 // and returns what is to be held now. statistics is how many GPUs would be held
 // without it.
-func (p *Predictor) gate(now time.Time, name string, statistics int, size float64, limit int) []Hold {
-	h := p.trust.of(name)
+func (p *Predictor) gateClaims(now time.Time, name string, statistics int, size float64, limit int) []Hold {
+	h := p.trust.evidenceOf(name)
 	if h == nil {
 		return nil
 	}
 	terms := p.cfg.Terms
 	terms.JobGPUs, terms.MaxGPUs = size, p.cfg.MaxGPUs
 	h.Watch.Plan(now, h.Watch.Demand()+statistics)
-	p.judge(now, h)
+	p.closeClaims(now, h)
 	for i := range h.Claims {
 		c := &h.Claims[i]
-		r := c.record(name, limit)
+		r := c.evidenceRecord(name, limit)
 		if from, _, _ := terms.Hold(r); c.Opened || limit < 1 || from.After(now) {
 			continue
 		}
-		d, err := p.trust.book.Consider(now, c.ID, r, terms)
+		d, err := p.trust.records.Consider(now, c.ID, r, terms)
 		if err != nil {
 			continue // unreachable: a claim has an id of its own
 		}
 		c.Opened, c.Until = true, d.Until
-		if _, _, open := p.trust.book.Open(c.ID); open {
+		if _, _, open := p.trust.records.Open(c.ID); open {
 			h.Watch.Open(now, c.ID, r, d)
 		}
 	}
-	return p.holds(now, h)
+	return p.listHolds(now, h)
 }
 
-// judge closes the claims whose holds are over, and forgets those whose time is.
-func (p *Predictor) judge(now time.Time, h *heard) {
+// closeClaims closes the claims whose holds are over, and forgets those whose time is.
+func (p *Predictor) closeClaims(now time.Time, h *tenantEvidence) {
 	h.Claims = slices.DeleteFunc(h.Claims, func(c claim) bool {
 		if c.Opened && c.Until.After(now) || c.End.After(now) {
 			return false
 		}
 		if out, ok := h.Watch.Close(now, c.ID); ok {
-			_ = p.trust.book.Close(now, c.ID, out) // it was opened with the watch
+			_ = p.trust.records.Close(now, c.ID, out) // it was opened with the watch
 		}
 		return true
 	})
 }
 
-// holds lists what accepted claims still hold.
-func (p *Predictor) holds(now time.Time, h *heard) []Hold {
+// listHolds lists what accepted claims still hold.
+func (p *Predictor) listHolds(now time.Time, h *tenantEvidence) []Hold {
 	var all []Hold
 	for _, c := range h.Claims {
 		left := h.Watch.Left(now, c.ID)
-		_, d, open := p.trust.book.Open(c.ID)
+		_, d, open := p.trust.records.Open(c.ID)
 		if !open || left == 0 {
 			continue
 		}
@@ -138,18 +138,18 @@ func (p *Predictor) Learn(e Entry, gpus int) {
 		End: e.Start,
 		Mid: 1, High: 1, Probability: e.Said.Stated,
 	}
-	p.trust.book.Score(r, e.Said.Statistics.Any, gpus > 0)
+	p.trust.records.Score(r, e.Said.Statistics.Any, gpus > 0)
 }
 
 // TrackRecord returns where the evidence of a reason stands, to be shown.
 func (p *Predictor) TrackRecord(r Reason) evidence.TrackRecord {
-	return p.trust.book.TrackRecord(string(LLM), string(r))
+	return p.trust.records.TrackRecord(string(LLM), string(r))
 }
 
-// correct mixes the evidence that touches w into it, within the bounds and by the
+// correctWindow mixes the evidence that touches w into it, within the bounds and by the
 // weight that the source has earned.
-func (p *Predictor) correct(w *Window, name string, largest int) {
-	h := p.trust.of(name)
+func (p *Predictor) correctWindow(w *Window, name string, largest int) {
+	h := p.trust.evidenceOf(name)
 	if h == nil {
 		return
 	}
@@ -157,13 +157,13 @@ func (p *Predictor) correct(w *Window, name string, largest int) {
 	var strongest claim
 	said := Said{Statistics: w.Statistics.Summary()}
 	for _, c := range h.Claims {
-		share := c.overlap(w.Start, w.End)
+		share := c.overlapShare(w.Start, w.End)
 		if share <= 0 {
 			continue
 		}
-		r := c.record(name, evidence.MaxGPUs)
+		r := c.evidenceRecord(name, evidence.MaxGPUs)
 		r.Probability = c.Probability * share
-		chance := p.trust.book.Chance(r, said.Statistics.Any)
+		chance := p.trust.records.Chance(r, said.Statistics.Any)
 		if said.Evidence == "" || r.Probability > said.Stated {
 			strongest = c
 			said.Reason, said.Stated, said.Chance, said.Evidence = c.Reason, r.Probability, chance, c.Evidence
@@ -173,8 +173,8 @@ func (p *Predictor) correct(w *Window, name string, largest int) {
 	if said.Evidence == "" {
 		return
 	}
-	bounds := forecast.Bounds{Max: p.cfg.MaxGPUs, Floor: p.limit(largest), Factor: 1}
-	said.Say = math.Min(p.cfg.Weight, p.trust.book.Weight(string(LLM), string(said.Reason)))
+	bounds := forecast.Bounds{Max: p.cfg.MaxGPUs, Floor: p.holdLimit(largest), Factor: 1}
+	said.Say = math.Min(p.cfg.Weight, p.trust.records.Weight(string(LLM), string(said.Reason)))
 	w.Said = &said
 	if said.Say > 0 {
 		w.Forecast = forecast.Blend(w.Statistics, bounds.Clamp(model, w.Statistics), said.Say)
@@ -182,8 +182,8 @@ func (p *Predictor) correct(w *Window, name string, largest int) {
 	}
 }
 
-// limit is the most GPUs that a model may speak of: the caps, and a little more
+// holdLimit is the most GPUs that a model may speak of: the caps, and a little more
 // than the largest job ever seen.
-func (p *Predictor) limit(largest int) int {
+func (p *Predictor) holdLimit(largest int) int {
 	return min(p.cfg.MaxGPUs, int(math.Ceil(p.cfg.JobFactor*float64(largest))))
 }

@@ -8,16 +8,16 @@ import (
 
 // trustState is the stored form of trust.
 type trustState struct {
-	Book    *evidence.TrackRecords `json:"book"`
-	Tenants map[string]*heard      `json:"tenants"`
-	Named   int64                  `json:"named"`
+	Book    *evidence.TrackRecords     `json:"book"`
+	Tenants map[string]*tenantEvidence `json:"tenants"`
+	Named   int64                      `json:"named"`
 }
 
-func (t *trust) state() *trustState { return &trustState{t.book, t.tenants, t.named} }
+func (t *trust) storedState() *trustState { return &trustState{t.records, t.tenants, t.named} }
 
-// restore makes trust of its stored form, or afresh if there is none. What
+// restoreTrust makes trust of its stored form, or afresh if there is none. What
 // sources may lose is the configuration's business, not the state's.
-func (s *trustState) restore(c evidence.Config) (*trust, error) {
+func (s *trustState) restoreTrust(c evidence.Config) (*trust, error) {
 	if s == nil {
 		return newTrust(c)
 	}
@@ -27,7 +27,7 @@ func (s *trustState) restore(c evidence.Config) (*trust, error) {
 	if err := s.Book.Reconfigure(c); err != nil {
 		return nil, err
 	}
-	t := &trust{book: s.Book, tenants: map[string]*heard{}, named: s.Named}
+	t := &trust{records: s.Book, tenants: map[string]*tenantEvidence{}, named: s.Named}
 	for name, h := range s.Tenants {
 		if h == nil || h.Watch == nil || len(h.Claims) > maxRecords {
 			return nil, fmt.Errorf("a tenant's evidence is damaged")

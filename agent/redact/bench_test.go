@@ -18,7 +18,7 @@ type mix struct {
 var ordinary = []mix{{"training", trainingLine}, {"sacct", sacctLine}, {"nginx", nginxLine},
 	{"traceback", tracebackLine}}
 
-func pick(r *rand.Rand, words ...string) string { return words[r.IntN(len(words))] }
+func pickWord(r *rand.Rand, words ...string) string { return words[r.IntN(len(words))] }
 
 func trainingLine(r *rand.Rand, i int) string {
 	at := fmt.Sprintf("2026-07-01T09:%02d:%02dZ", i/60%60, i%60)
@@ -43,24 +43,24 @@ func trainingLine(r *rand.Rand, i int) string {
 
 func sacctLine(r *rand.Rand, i int) string {
 	return fmt.Sprintf("%d|%s|%s|%s|%d|2026-07-01T%02d:%02d:00|2026-07-01T%02d:%02d:30|billing=%d,cpu=%d,gres/gpu=%d,mem=%dG,node=1",
-		812000+i, pick(r, "train_resnet50", "sweep-lr", "eval", "interactive"), pick(r, "gpu", "gpu-long", "debug"),
-		pick(r, "COMPLETED", "FAILED", "RUNNING", "CANCELLED"), r.IntN(100000), r.IntN(24), r.IntN(60), r.IntN(24),
+		812000+i, pickWord(r, "train_resnet50", "sweep-lr", "eval", "interactive"), pickWord(r, "gpu", "gpu-long", "debug"),
+		pickWord(r, "COMPLETED", "FAILED", "RUNNING", "CANCELLED"), r.IntN(100000), r.IntN(24), r.IntN(60), r.IntN(24),
 		r.IntN(60),
 		r.IntN(128), r.IntN(128), r.IntN(8), r.IntN(512))
 }
 
 func nginxLine(r *rand.Rand, i int) string {
-	agent := pick(r,
+	agent := pickWord(r,
 		"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36",
 		"curl/8.5.0", "python-requests/2.32.3")
 	return fmt.Sprintf(`10.%d.%d.%d - - [01/Jul/2026:09:%02d:%02d +0000] "%s /%s HTTP/1.1" %d %d "-" "%s"`,
-		r.IntN(256), r.IntN(256), r.IntN(256), i/60%60, i%60, pick(r, "GET", "POST"),
-		pick(r, "v1/jobs?limit=100", "healthz", "static/app.js", "v1/chat/completions"), 200+r.IntN(4)*100,
+		r.IntN(256), r.IntN(256), r.IntN(256), i/60%60, i%60, pickWord(r, "GET", "POST"),
+		pickWord(r, "v1/jobs?limit=100", "healthz", "static/app.js", "v1/chat/completions"), 200+r.IntN(4)*100,
 		r.IntN(1<<20), agent)
 }
 
 func tracebackLine(r *rand.Rand, _ int) string {
-	return pick(r,
+	return pickWord(r,
 		"Traceback (most recent call last):",
 		fmt.Sprintf(`  File "/opt/conda/lib/python3.11/site-packages/torch/nn/modules/module.py", line %d, in _call_impl`,
 			r.IntN(2000)),
@@ -81,7 +81,7 @@ func secretLine(r *rand.Rand, i int) string {
 	for j := range word {
 		word[j] = alphabets["r"][r.IntN(len(alphabets["r"]))]
 	}
-	return fmt.Sprintf(pick(r,
+	return fmt.Sprintf(pickWord(r,
 		"export WANDB_API_KEY=%s for /home/alice/run%d.py on 10.0.0.7",
 		"postgres://app:%s@db%d.lab.example.com/lab user=bsmith",
 		`{"password": "%s", "token": "hunter%d", "host": "trainer7"}`,
@@ -104,7 +104,7 @@ func ordinaryLine(r *rand.Rand, i int) string { return ordinary[r.IntN(len(ordin
 // BenchmarkRedact measures the lines a second that one core redacts. 20,000 of ordinary logs and 5,000 full of secrets
 // keep an agent from falling behind.
 func BenchmarkRedact(b *testing.B) {
-	r := scrubber(b, redact.Config{})
+	r := newScrubber(b, redact.Config{})
 	for _, mix := range append([]mix{{"ordinary", ordinaryLine}, {"secrets", secretLine}}, ordinary...) {
 		b.Run(mix.name, func(b *testing.B) {
 			lines, stream, n := benchLines(mix.line, 1000), r.NewStream(), 0

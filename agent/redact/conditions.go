@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// shapes is the condition that a part of the text looks like one of the pictures. In these, 0 stands for a digit, x for
+// matchShapes is the condition that a part of the text looks like one of the pictures. In these, 0 stands for a digit, x for
 // a digit of hex, A for a capital, ; for a colon or a hyphen, _ for a colon or a space, and any other character for
 // itself.
-func shapes(drawings ...string) func(string) bool {
+func matchShapes(drawings ...string) func(string) bool {
 	var all []picture
 	for _, drawing := range drawings {
 		all = append(all, pictureOf(drawing))
 	}
 	return func(text string) bool {
-		return slices.ContainsFunc(all, func(p picture) bool { return p.in(text) })
+		return slices.ContainsFunc(all, func(p picture) bool { return p.occursIn(text) })
 	}
 }
 
@@ -47,14 +47,14 @@ func pictureOf(drawing string) picture {
 	return p
 }
 
-// in reports whether a part of the text looks like the picture.
-func (p picture) in(text string) bool {
+// occursIn reports whether a part of the text looks like the picture.
+func (p picture) occursIn(text string) bool {
 	for at := 0; ; at++ {
 		i := p.nextRare(text[min(at+p.anchor, len(text)):])
 		if i < 0 || at+i+len(p.bytes) > len(text) {
 			return false
 		}
-		if at += i; p.at(text[at:]) {
+		if at += i; p.matchesAt(text[at:]) {
 			return true
 		}
 	}
@@ -72,7 +72,7 @@ func (p picture) nextRare(text string) int {
 	return -1
 }
 
-func (p picture) at(text string) bool {
+func (p picture) matchesAt(text string) bool {
 	for i, s := range p.bytes {
 		if !s.has(text[i]) {
 			return false
@@ -104,13 +104,13 @@ func manyDigits(least int) func(string) bool {
 
 // manyHex is the condition that 32 digits of hex follow each other, or 16 pairs of them.
 func manyHex(text string) bool {
-	for range inHex.runs(text, 32) {
+	for range inHex.findRuns(text, 32) {
 		return true
 	}
 	return hexPairs(text)
 }
 
-var hexPairs = shapes("xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx")
+var hexPairs = matchShapes("xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx_xx")
 
 // colonsOfIPv6 is the condition of an address of IPv6: eight groups, or a gap.
 func colonsOfIPv6(text string) bool {
@@ -118,11 +118,11 @@ func colonsOfIPv6(text string) bool {
 }
 
 // headOfSyslog is the condition of a priority or a month at the beginning.
-func headOfSyslog(text string) bool { return text != "" && (text[0] == '<' || class(text[0]) == 1) }
+func headOfSyslog(text string) bool { return text != "" && (text[0] == '<' || classOf(text[0]) == 1) }
 
-// fields is the condition that a word has five fields with colons between them.
-func fields(text string) bool {
-	for from, to := range inField.runs(text, 9) {
+// hasFiveFields is the condition that a word has five fields with colons between them.
+func hasFiveFields(text string) bool {
+	for from, to := range inField.findRuns(text, 9) {
 		if strings.Count(text[from:to], ":") >= 4 {
 			return true
 		}
@@ -143,9 +143,9 @@ func setOf(characters string) *set {
 
 func (s *set) has(c byte) bool { return s[c] }
 
-// runs yields the longest pieces of text that are made of the set alone, of the given size or longer, from one place
+// findRuns yields the longest pieces of text that are made of the set alone, of the given size or longer, from one place
 // to another.
-func (s *set) runs(text string, size int) iter.Seq2[int, int] {
+func (s *set) findRuns(text string, size int) iter.Seq2[int, int] {
 	return func(yield func(from, to int) bool) {
 		from := 0
 		for i := 0; i <= len(text); i++ {
@@ -173,10 +173,10 @@ var (
 	inShort  = setOf(letters + digits + "+/=")
 )
 
-// named returns where a secretName begins that has a sign behind it, and the quote behind that.
-func named(quote string) func(string) []int {
+// namedValues returns where a secretName begins that has a sign behind it, and the quote behind that.
+func namedValues(quote string) func(string) []int {
 	return func(text string) (starts []int) {
-		for from, to := range inName.runs(text, 2) {
+		for from, to := range inName.findRuns(text, 2) {
 			after := strings.TrimLeft(strings.TrimLeft(text[to:], `"']`), space)
 			value := strings.TrimLeft(strings.TrimLeft(after, ":=>"), space)
 			if len(after) > len(value) && strings.HasPrefix(value, quote) && namesSecret(text[from:to]) {
@@ -187,9 +187,9 @@ func named(quote string) func(string) []int {
 	}
 }
 
-// flags returns where a secretName begins that is an option, with its value behind a space.
-func flags(text string) (starts []int) {
-	for from, to := range inName.runs(text, 3) {
+// flagValues returns where a secretName begins that is an option, with its value behind a space.
+func flagValues(text string) (starts []int) {
+	for from, to := range inName.findRuns(text, 3) {
 		hyphen := strings.IndexByte(text[from:to], '-')
 		if hyphen >= 0 && to < len(text) && strings.IndexByte(space, text[to]) >= 0 && namesSecret(text[from:to]) {
 			starts = append(starts, from+hyphen)
@@ -210,7 +210,7 @@ func wordsAt(before func(text string, i int) bool, words []string) func(string) 
 	}
 	return func(text string) (starts []int) {
 		for i := range text {
-			if (text[i] >= utf8.RuneSelf || beginsWithAny(text[i:], byFirst[lower(text[i])])) && before(text, i) {
+			if (text[i] >= utf8.RuneSelf || beginsWithAny(text[i:], byFirst[lowerASCII(text[i])])) && before(text, i) {
 				starts = append(starts, i)
 			}
 		}
@@ -229,7 +229,7 @@ func onlyASCII(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-func lower(c byte) byte {
+func lowerASCII(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		return c + 'a' - 'A'
 	}
@@ -242,7 +242,7 @@ func beginsWith(text, word string) bool {
 		return false
 	}
 	for i := range len(word) {
-		if lower(text[i]) != word[i] {
+		if lowerASCII(text[i]) != word[i] {
 			return false
 		}
 	}
@@ -255,22 +255,22 @@ func noLetterBefore(text string, i int) bool {
 	return i == 0 || !unicode.IsLetter(r)
 }
 
-// quads returns the places of digits from which an address of IPv4 may begin: up to three, a point, more digits and
+// dottedQuads returns the places of digits from which an address of IPv4 may begin: up to three, a point, more digits and
 // another point.
-func quads(text string) (starts []int) {
+func dottedQuads(text string) (starts []int) {
 	for i := range len(text) - 1 {
 		if text[i+1] != '.' {
 			continue
 		}
 		next := i + 2
-		for next < len(text) && class(text[next]) == 3 {
+		for next < len(text) && classOf(text[next]) == 3 {
 			next++
 		}
 		if next == i+2 || next == len(text) || text[next] != '.' {
 			continue
 		}
 		from := i + 1
-		for from > 0 && from > i-2 && class(text[from-1]) == 3 {
+		for from > 0 && from > i-2 && classOf(text[from-1]) == 3 {
 			from--
 		}
 		for ; from <= i; from++ {
@@ -289,10 +289,10 @@ func namesSecret(word string) bool {
 	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(word, w) })
 }
 
-// disorderly returns where the words begin that are not orderly.
-func disorderly(text string) (starts []int) {
-	for from, to := range inWord.runs(text, 16) {
-		if !orderly(text[from:to], "") {
+// disorderlyWords returns where the words begin that are not orderly.
+func disorderlyWords(text string) (starts []int) {
+	for from, to := range inWord.findRuns(text, 16) {
+		if !isOrderly(text[from:to], "") {
 			starts = append(starts, from)
 		}
 	}
@@ -301,7 +301,7 @@ func disorderly(text string) (starts []int) {
 
 // shortlyCoded is the condition of a word that is text when decoded, as shortly reads it.
 func shortlyCoded(text string) bool {
-	for from, to := range inShort.runs(text, 7) {
+	for from, to := range inShort.findRuns(text, 7) {
 		bare := strings.TrimRight(text[from:to], "=")
 		word := text[from+strings.LastIndexByte(bare, '=')+1 : to]
 		if shortCode(word) {

@@ -21,7 +21,7 @@ import (
 // sample is one row of a corpus: log lines with secrets between « and », and lines that must stay as they are.
 type sample struct{ id, category, text, near string }
 
-func corpus(t testing.TB, name string) (all []sample) {
+func loadCorpus(t testing.TB, name string) (all []sample) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func corpus(t testing.TB, name string) (all []sample) {
 		require.Len(t, cells, 4, line)
 		require.False(t, seen[cells[0]], "two samples are called %s", cells[0])
 		seen[cells[0]] = true
-		all = append(all, sample{cells[0], cells[1], fill(cells[0], cells[2]), cells[3]})
+		all = append(all, sample{cells[0], cells[1], fillTokens(cells[0], cells[2]), cells[3]})
 	}
 	return all
 }
@@ -48,8 +48,8 @@ var alphabets = map[string]string{
 	"d": "0123456789", "u": "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
 }
 
-// fill makes the tokens of a text, the same for the same sample.
-func fill(id, text string) string {
+// fillTokens makes the tokens of a text, the same for the same sample.
+func fillTokens(id, text string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id))
 	random := rand.New(rand.NewPCG(h.Sum64(), 1))
@@ -76,8 +76,8 @@ func fill(id, text string) string {
 
 var marked = regexp.MustCompile(`«([^»]*)»`)
 
-// survivors are the secrets of a sample that come through.
-func (s sample) survivors(r *redact.Redactor) (found []string) {
+// survivingSecrets are the secrets of a sample that come through.
+func (s sample) survivingSecrets(r *redact.Redactor) (found []string) {
 	text := strings.NewReplacer("«", "", "»", "").Replace(s.text)
 	got := redactAll(r, text)
 	for _, secret := range marked.FindAllStringSubmatch(s.text, -1) {
@@ -108,13 +108,13 @@ var (
 // TestCorpus counts what survives and what is cut without need, over formats that people and programs write secrets in.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
-	r := scrubber(t, redact.Config{})
+	r := newScrubber(t, redact.Config{})
 	missed, alarms, total := 0, 0, 0
 	for _, name := range []string{"corpus.tsv", "holdout.tsv"} {
-		for _, s := range corpus(t, name) {
+		for _, s := range loadCorpus(t, name) {
 			total++
 			require.Regexp(t, marked, s.text, s.id)
-			if left := s.survivors(r); len(left) > 0 {
+			if left := s.survivingSecrets(r); len(left) > 0 {
 				missed++
 				if !misses[s.id] {
 					t.Errorf("%s: %q survives in %q", s.id, left,
@@ -142,10 +142,10 @@ func TestCorpus(t *testing.T) {
 
 // FuzzRedactTwice checks that what was redacted stays as it is, and that no text grows but by the marks.
 func FuzzRedactTwice(f *testing.F) {
-	for _, s := range corpus(f, "corpus.tsv") {
+	for _, s := range loadCorpus(f, "corpus.tsv") {
 		f.Add(strings.NewReplacer("«", "", "»", "").Replace(s.text))
 	}
-	r := scrubber(f, redact.Config{})
+	r := newScrubber(f, redact.Config{})
 	f.Fuzz(func(t *testing.T, text string) {
 		once, _ := r.Redact(text)
 		twice, _ := r.Redact(once.String())

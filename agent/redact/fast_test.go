@@ -12,24 +12,24 @@ import (
 	"testing"
 )
 
-// slow returns a Redactor that looks for every rule in the whole of every text.
-func slow(r *Redactor) *Redactor {
+// unindexed returns a Redactor that looks for every rule in the whole of every text.
+func unindexed(r *Redactor) *Redactor {
 	s := &Redactor{marks: r.marks, maxLine: r.maxLine, detectors: slices.Clone(r.detectors)}
 	for i, d := range s.detectors {
-		s.detectors[i] = d.unconditional()
+		s.detectors[i] = d.withoutCondition()
 		s.groups = append(s.groups, nil)
 	}
-	s.index.build()
+	s.index.buildIndex()
 	return s
 }
 
-func (d detector) unconditional() detector {
+func (d detector) withoutCondition() detector {
 	d.need, d.can, d.starts = nil, nil, nil
 	return d
 }
 
-// samples are the lines of the corpora, with secrets and without.
-func samples(t testing.TB) (lines []string) {
+// corpusLines are the lines of the corpora, with secrets and without.
+func corpusLines(t testing.TB) (lines []string) {
 	t.Helper()
 	for _, name := range []string{"corpus.tsv", "holdout.tsv"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -38,7 +38,7 @@ func samples(t testing.TB) (lines []string) {
 		}
 		for row := range strings.Lines(string(data)) {
 			if cells := strings.Split(strings.TrimRight(row, "\n"), "\t"); len(cells) == 4 {
-				lines = append(lines, filled(strings.NewReplacer("«", "", "»", "").Replace(cells[2])), cells[3])
+				lines = append(lines, fillBlanks(strings.NewReplacer("«", "", "»", "").Replace(cells[2])), cells[3])
 			}
 		}
 	}
@@ -47,8 +47,8 @@ func samples(t testing.TB) (lines []string) {
 
 var blanks = regexp.MustCompile(`\{[a-z]\d*(?::[^}]*)?\}`)
 
-// filled puts tokens where the corpus leaves blanks.
-func filled(text string) string {
+// fillBlanks puts tokens where the corpus leaves blanks.
+func fillBlanks(text string) string {
 	return blanks.ReplaceAllStringFunc(text, func(blank string) string {
 		switch {
 		case blank[1] == 'h' || blank[1] == 'x':
@@ -73,8 +73,8 @@ var bits = strings.Fields(`= : == => := " ' " ] ) ( [ { } < > / \ \\ | , ; . .. 
 
 var glue = []string{"", "", " ", "  ", "\t", "\u00a0", "\u200b", "\x1b[1m", "\x00"}
 
-// mutated returns a line made of pieces of lines and bits.
-func mutated(r *rand.Rand, lines []string) string {
+// mutateLines returns a line made of pieces of lines and bits.
+func mutateLines(r *rand.Rand, lines []string) string {
 	text := lines[r.IntN(len(lines))]
 	for range r.IntN(4) {
 		from := r.IntN(len(text) + 1)
@@ -97,8 +97,8 @@ func mutated(r *rand.Rand, lines []string) string {
 	return text
 }
 
-// chance returns a line of bits alone.
-func chance(r *rand.Rand) string {
+// randomLine returns a line of bits alone.
+func randomLine(r *rand.Rand) string {
 	var text strings.Builder
 	for range r.IntN(24) {
 		text.WriteString(bits[r.IntN(len(bits))] + glue[r.IntN(len(glue))])
@@ -108,21 +108,21 @@ func chance(r *rand.Rand) string {
 
 // sameInEachView checks that the conditions of every rule and every shortcut change nothing about one text.
 func sameInEachView(r *Redactor, line string) error {
-	base := plain(line)
+	base := toPlainText(line)
 	if want := strings.Map(keepTerminal, strings.ToValidUTF8(line, "")); base != want {
 		return fmt.Errorf("plain: %q, want %q", base, want)
 	}
 	if want := strings.ReplaceAll(controls.ReplaceAllString(ansi.ReplaceAllString(base, ""), ""), weakSpace,
-		" "); tidy(base) != want {
-		return fmt.Errorf("tidy: %q, want %q", tidy(base), want)
+		" "); tidyPiece(base) != want {
+		return fmt.Errorf("tidy: %q, want %q", tidyPiece(base), want)
 	}
 	for i, w := range []rewrite{spaces, sequences, orphans, escapes, joints} {
 		anywhere := regexp.MustCompile(strings.TrimPrefix(w.re.String(), "^"))
-		if got, want := w.matches(base), anywhere.FindAllStringIndex(base, -1); !reflect.DeepEqual(got, want) {
+		if got, want := w.findMatches(base), anywhere.FindAllStringIndex(base, -1); !reflect.DeepEqual(got, want) {
 			return fmt.Errorf("rewrite %d: %v, want %v", i, got, want)
 		}
 	}
-	for _, v := range views(base) {
+	for _, v := range listViews(base) {
 		if err := r.sameIn(v.text); err != nil {
 			return fmt.Errorf("in %q: %w", v.text, err)
 		}
@@ -131,16 +131,16 @@ func sameInEachView(r *Redactor, line string) error {
 }
 
 func (r *Redactor) sameIn(text string) error {
-	words := r.index.find(fold(text))
+	words := r.index.findWords(foldCase(text))
 	for i := range r.detectors {
 		if err := r.sameFor(i, text, words); err != nil {
 			return err
 		}
 	}
-	if got, want := shortly(text), shortlyAnywhere(text); !slices.Equal(got, want) {
+	if got, want := decodableWords(text), shortlyAnywhere(text); !slices.Equal(got, want) {
 		return fmt.Errorf("shortly: %v, want %v", got, want)
 	}
-	if got, want := packed(text), packedAnywhere.FindAllStringIndex(text, -1); !reflect.DeepEqual(got, want) {
+	if got, want := encodedPlaces(text), packedAnywhere.FindAllStringIndex(text, -1); !reflect.DeepEqual(got, want) {
 		return fmt.Errorf("packed: %v, want %v", got, want)
 	}
 	return sameOpening(text)
@@ -150,10 +150,10 @@ func (r *Redactor) sameIn(text string) error {
 func (r *Redactor) sameFor(rule int, text string, words satisfied) error {
 	d := r.detectors[rule]
 	var got []span
-	if words.all(r.groups[rule]) {
-		got = d.find(text)
+	if words.hasAll(r.groups[rule]) {
+		got = d.findGroups(text)
 	}
-	if want := d.unconditional().find(text); !slices.Equal(got, want) {
+	if want := d.withoutCondition().findGroups(text); !slices.Equal(got, want) {
 		return fmt.Errorf("%s %s: %v, want %v", d.name, d.re, got, want)
 	}
 	return nil
@@ -169,15 +169,15 @@ func shortlyAnywhere(text string) (found []span) {
 			return found
 		}
 		s := span{from: at + m[2], to: at + m[3], name: "encoded"}
-		if shortCode(text[s.from:s.to]) && !slices.Contains(found, s) && opens(text, s.from) {
+		if shortCode(text[s.from:s.to]) && !slices.Contains(found, s) && canOpenAt(text, s.from) {
 			found = append(found, s)
 		}
 	}
 	return found
 }
 
-// opens reports whether a word can begin here: at is not amid one, where a text that is cut would begin.
-func opens(text string, at int) bool {
+// canOpenAt reports whether a word can begin here: at is not amid one, where a text that is cut would begin.
+func canOpenAt(text string, at int) bool {
 	return at == 0 || strings.IndexByte(" \t\n\f\r\v\"'=:", text[at-1]) >= 0
 }
 
@@ -198,7 +198,7 @@ func sameOpening(text string) error {
 		want = next
 	}
 	var s Stream
-	if s.opens(text, 0); s.open.kind != want {
+	if s.noteOpening(text, 0); s.open.kind != want {
 		return fmt.Errorf("the stream opens %d, want %d", s.open.kind, want)
 	}
 	return nil
@@ -211,7 +211,7 @@ func TestConditionsChangeNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, lines, random := slow(r), samples(t), rand.New(rand.NewPCG(1, 1))
+	s, lines, random := unindexed(r), corpusLines(t), rand.New(rand.NewPCG(1, 1))
 	if len(lines) < 600 {
 		t.Fatalf("%d samples", len(lines))
 	}
@@ -221,9 +221,9 @@ func TestConditionsChangeNothing(t *testing.T) {
 		case i < len(lines):
 			line = lines[i]
 		case i%4 == 0:
-			line = chance(random)
+			line = randomLine(random)
 		default:
-			line = mutated(random, lines)
+			line = mutateLines(random, lines)
 		}
 		if err := sameInEachView(r, line); err != nil {
 			t.Fatalf("%q: %v", line, err)
@@ -240,7 +240,7 @@ func TestConditionsChangeNothing(t *testing.T) {
 }
 
 func FuzzConditionsChangeNothing(f *testing.F) {
-	lines := samples(f)
+	lines := corpusLines(f)
 	for _, line := range lines {
 		f.Add(line, uint64(1))
 	}
@@ -248,10 +248,10 @@ func FuzzConditionsChangeNothing(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s := slow(r)
+	s := unindexed(r)
 	f.Fuzz(func(t *testing.T, line string, seed uint64) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		for _, text := range []string{line, mutated(random, []string{line, lines[seed%uint64(len(lines))]})} {
+		for _, text := range []string{line, mutateLines(random, []string{line, lines[seed%uint64(len(lines))]})} {
 			if err := sameInEachView(r, text); err != nil {
 				t.Fatalf("%q: %v", text, err)
 			}
@@ -266,7 +266,7 @@ func FuzzConditionsChangeNothing(f *testing.F) {
 // A need holds a word of every spelling.
 func TestSpellings(t *testing.T) {
 	t.Parallel()
-	got := spellings(`cl(?:é|e)(?: secr(?:è|e)te)?|creds?`)
+	got := listSpellings(`cl(?:é|e)(?: secr(?:è|e)te)?|creds?`)
 	slices.Sort(got)
 	want := []string{"cle", "cle secrete", "cle secrète", "clé", "clé secrete", "clé secrète", "cred", "creds"}
 	if !slices.Equal(got, want) {

@@ -8,14 +8,14 @@ import (
 	"unicode"
 )
 
-// matching returns a text that the pattern matches, unless an edge in it cannot be met.
-func matching(r *rand.Rand, p *syntax.Regexp) string {
+// drawMatch returns a text that the pattern matches, unless an edge in it cannot be met.
+func drawMatch(r *rand.Rand, p *syntax.Regexp) string {
 	repeat := func(least, most int) (text string) {
 		if most < 0 {
 			most = least + 3
 		}
 		for range least + r.IntN(most-least+1) {
-			text += matching(r, p.Sub[0])
+			text += drawMatch(r, p.Sub[0])
 		}
 		return text
 	}
@@ -27,7 +27,7 @@ func matching(r *rand.Rand, p *syntax.Regexp) string {
 		}
 		return text
 	case syntax.OpCharClass:
-		return string(member(r, p.Rune))
+		return string(drawMember(r, p.Rune))
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		return string(' ' + r.Int32N('~'-' '))
 	case syntax.OpStar:
@@ -39,21 +39,21 @@ func matching(r *rand.Rand, p *syntax.Regexp) string {
 	case syntax.OpRepeat:
 		return repeat(p.Min, p.Max)
 	case syntax.OpCapture:
-		return matching(r, p.Sub[0])
+		return drawMatch(r, p.Sub[0])
 	case syntax.OpAlternate:
-		return matching(r, p.Sub[r.IntN(len(p.Sub))])
+		return drawMatch(r, p.Sub[r.IntN(len(p.Sub))])
 	case syntax.OpConcat:
 		var text string
 		for _, sub := range p.Sub {
-			text += matching(r, sub)
+			text += drawMatch(r, sub)
 		}
 		return text
 	}
 	return "" // an edge
 }
 
-// member returns a character of a class, which is given as ranges: one that is seen, if the class has any.
-func member(r *rand.Rand, ranges []rune) rune {
+// drawMember returns a character of a class, which is given as ranges: one that is seen, if the class has any.
+func drawMember(r *rand.Rand, ranges []rune) rune {
 	for range 200 {
 		c := '!' + r.Int32N('~'-'!'+1)
 		for i := 0; i < len(ranges); i += 2 {
@@ -94,13 +94,13 @@ func TestNoRuleMissesItsOwn(t *testing.T) {
 		}
 		seen := 0
 		for range 100 {
-			text := matching(random, pattern)
+			text := drawMatch(random, pattern)
 			for _, around := range []string{"%s", "x %s y", "12%s,", `"%s"`, "token: %s\n"} {
-				line := plain(fmt.Sprintf(around, text))
+				line := toPlainText(fmt.Sprintf(around, text))
 				if d.re.MatchString(line) {
 					seen++
 				}
-				if err := r.sameFor(i, line, r.index.find(fold(line))); err != nil {
+				if err := r.sameFor(i, line, r.index.findWords(foldCase(line))); err != nil {
 					t.Fatalf("%s: %q: %v", d.name, line, err)
 				}
 			}

@@ -10,34 +10,34 @@ const value = `["'\x60“«„({\[]*([^\s"'\x60”»“)}\],;、。，<>]+)`
 
 // commandRules find passwords in the arguments of programs that take one.
 var commandRules = []detector{
-	re("command", `\bcurl\b|\bwget\b|\bhttp\b|\bhttps\b|\bhttpie\b & -u|-a|--user|--proxy-user|--auth`,
+	newDetector("command", `\bcurl\b|\bwget\b|\bhttp\b|\bhttps\b|\bhttpie\b & -u|-a|--user|--proxy-user|--auth`,
 		`\b(?:curl|wget|https?|httpie)\b.*?\s(?:-u|--user|-U|--proxy-user|-a|--auth)[ =]?["']?([^\s"':=]+:[^\s"']+)`).atWords(),
-	re("command", "mysql|mariadb & -p", `\b(?:mysql|mariadb)[a-z]*\b.*?\s-p(["'][^"']+["']|[^\s"']+)`),
-	re("command", "sshpass", `\bsshpass\b.*?\s-p\s*["']?([^\s"']+)`),
-	re("command", `\blogin\b & -p`, `\blogin\b.*?\s-p\s+["']?([^\s"']+)`).atWords(),
-	re("command", "redis-cli|snmp & -a", `\b(?:redis-cli|snmp[a-z]+)\b.*?\s-[aA]\s+["']?([^\s"']+)`),
-	re("command", "sqlcmd|bcp|zip|ipmitool|rabbitmqadmin & -p",
+	newDetector("command", "mysql|mariadb & -p", `\b(?:mysql|mariadb)[a-z]*\b.*?\s-p(["'][^"']+["']|[^\s"']+)`),
+	newDetector("command", "sshpass", `\bsshpass\b.*?\s-p\s*["']?([^\s"']+)`),
+	newDetector("command", `\blogin\b & -p`, `\blogin\b.*?\s-p\s+["']?([^\s"']+)`).atWords(),
+	newDetector("command", "redis-cli|snmp & -a", `\b(?:redis-cli|snmp[a-z]+)\b.*?\s-[aA]\s+["']?([^\s"']+)`),
+	newDetector("command", "sqlcmd|bcp|zip|ipmitool|rabbitmqadmin & -p",
 		`\b(?:sqlcmd|bcp|zip|unzip|ipmitool|rabbitmqadmin)\b.*?\s-P\s*["']?([^\s"']+)`),
-	re("command", `\bmongo|\btwine|\b7z|\brar\b|\binflux|\bcqlsh|\boc\b|\bnet\b & -p`,
+	newDetector("command", `\bmongo|\btwine|\b7z|\brar\b|\binflux|\bcqlsh|\boc\b|\bnet\b & -p`,
 		`\b(?:mongo[a-z]*|twine|7za?|rar|influx|cqlsh|oc|net)\b.*?\s-p\s*["']?([^\s"']+)`).atWords(),
-	re("command", "ldap & -w", `\bldap[a-z]+\b.*?\s-w\s+["']?([^\s"']+)`),
-	re("command", "smb & -u & %", `\bsmb[a-z]+\b.*?\s-U\s+\S+?%(\S+)`),
-	re("command", "htpasswd", `\bhtpasswd\b.*?\s-\S*b\S*\s+\S+\s+\S+\s+(\S+)`),
-	re("command", `\bopenssl\b & -k|-pass`,
+	newDetector("command", "ldap & -w", `\bldap[a-z]+\b.*?\s-w\s+["']?([^\s"']+)`),
+	newDetector("command", "smb & -u & %", `\bsmb[a-z]+\b.*?\s-U\s+\S+?%(\S+)`),
+	newDetector("command", "htpasswd", `\bhtpasswd\b.*?\s-\S*b\S*\s+\S+\s+\S+\s+(\S+)`),
+	newDetector("command", `\bopenssl\b & -k|-pass`,
 		`\bopenssl\b.*?\s-(?:k|K|pass|passin|passout)\s+(?:pass:)?["']?([^\s"']+)`).atWords(),
-	re("command", "pass:", `\bpass:(\S+)`),
-	re("command", `\bnet\b & \buse\b & /user:`, `(?i)\bnet\s+use\b.*?/user:\S+\s+(\S+)`).atWords(),
-	re("command", "--from-literal", `--from-literal=\S+?=(\S+)`),
-	re("command", `\bsend\b & "`, `\bsend\s+"([^"]+)"`).atWords(),
-	re("command", `\becho\b & sudo|chpasswd|base64|gh|docker`,
+	newDetector("command", "pass:", `\bpass:(\S+)`),
+	newDetector("command", `\bnet\b & \buse\b & /user:`, `(?i)\bnet\s+use\b.*?/user:\S+\s+(\S+)`).atWords(),
+	newDetector("command", "--from-literal", `--from-literal=\S+?=(\S+)`),
+	newDetector("command", `\bsend\b & "`, `\bsend\s+"([^"]+)"`).atWords(),
+	newDetector("command", `\becho\b & sudo|chpasswd|base64|gh|docker`,
 		`\becho\s+["']?(.+?)["']?\s*\|\s*(?:sudo\b|chpasswd|base64|gh\b|docker\b)`).atWords(),
-	re("command", "storepass|keypass|requirepass", `\b(?:storepass|keypass|requirepass)\s+["']?([^\s"']+)`),
-	re("command", "isql", `\bisql\s+\S+\s+\S+\s+(\S{5,})`),
-	re("command", `\bmc\b & \balias\b`, `\bmc\s+alias\s+set\s+(.+)`).atWords(),
-	re("command", "--user & :", `\s--user[ =]["']?([^\s"':=]+:[^\s"']+)`),
-	re("command", `\bwandb\b|\bvault\b|\bhuggingface-cli\b & \blogin\b`,
+	newDetector("command", "storepass|keypass|requirepass", `\b(?:storepass|keypass|requirepass)\s+["']?([^\s"']+)`),
+	newDetector("command", "isql", `\bisql\s+\S+\s+\S+\s+(\S{5,})`),
+	newDetector("command", `\bmc\b & \balias\b`, `\bmc\s+alias\s+set\s+(.+)`).atWords(),
+	newDetector("command", "--user & :", `\s--user[ =]["']?([^\s"':=]+:[^\s"']+)`),
+	newDetector("command", `\bwandb\b|\bvault\b|\bhuggingface-cli\b & \blogin\b`,
 		`\b(?:wandb|vault|huggingface-cli)\s+login\s+([^\s-]\S{7,})`).atWords(),
-	re("command", "rclone", `\brclone\s+config\b.*?\bpass\s+(\S+)`),
+	newDetector("command", "rclone", `\brclone\s+config\b.*?\bpass\s+(\S+)`),
 }
 
 // passwordWords name a password in the languages that logs are written in: what follows one, with a sign, a verb or
@@ -64,61 +64,61 @@ const is = `(?:is|was|are|as|to|of|ist|lautet|war|est|sera|es|era|è|e|é|foi|is
 
 // anyOf joins words as they read once a line is plain.
 func anyOf(words []string) string {
-	return strings.ReplaceAll(plain(strings.Join(words, "|")), weakSpace, " ")
+	return strings.ReplaceAll(toPlainText(strings.Join(words, "|")), weakSpace, " ")
 }
 
-// language makes the rule that one of the words, after which no letter stands, introduces what then matches.
-func language(name string, words []string, then string) detector {
+// newLanguageRule makes the rule that one of the words, after which no letter stands, introduces what then matches.
+func newLanguageRule(name string, words []string, then string) detector {
 	pattern := `(?:` + anyOf(words) + `)` + then
-	spelled := spellings(anyOf(words))
+	spelled := listSpellings(anyOf(words))
 	return detector{
-		name: name, need: ended(spelled), keep: plainWord, starts: wordsAt(noLetterBefore, spelled),
+		name: name, need: needsWordEnd(spelled), keep: plainWord, starts: wordsAt(noLetterBefore, spelled),
 		re: regexp.MustCompile(`(?i)(?:^|[^\pL])` + pattern), here: atStart(`(?i)` + pattern),
 	}
 }
 
 var languageRules = []detector{
-	language("password-word", passwordWords, plain(`(?:\s+(?:for|до|für den|für|de|del|of)`)+
-		`\s+[\pL0-9@._-]+(?:\s+[\pL0-9@._-]+)?)?["'\]]?(?:\s*[:=]+>?\s*|\s+`+plain(is)+`\s*:?\s+)`+value),
-	language("password-word", passwordWords, `["'\]]?\s+`+value),
-	language("password-word", passwordWords, `[,;]?\s+\(?(?:which|that|it)\s+(?:is|was)\s+`+value),
-	{name: "password-word", need: needs("p a s s"),
+	newLanguageRule("password-word", passwordWords, toPlainText(`(?:\s+(?:for|до|für den|für|de|del|of)`)+
+		`\s+[\pL0-9@._-]+(?:\s+[\pL0-9@._-]+)?)?["'\]]?(?:\s*[:=]+>?\s*|\s+`+toPlainText(is)+`\s*:?\s+)`+value),
+	newLanguageRule("password-word", passwordWords, `["'\]]?\s+`+value),
+	newLanguageRule("password-word", passwordWords, `[,;]?\s+\(?(?:which|that|it)\s+(?:is|was)\s+`+value),
+	{name: "password-word", need: parseNeed("p a s s"),
 		re: regexp.MustCompile(`(?i)\bp a s s(?: w o r d| w d| p h r a s e)?\s*(?:[:=]|i s\b|is\b)\s*(\S+)`)},
-	{name: "password-word", need: needs("密码|密碼|口令|パスワード|暗証番号|비밀번호|암호"),
+	{name: "password-word", need: parseNeed("密码|密碼|口令|パスワード|暗証番号|비밀번호|암호"),
 		re: regexp.MustCompile(`(?:密码|密碼|口令|パスワード|暗証番号|비밀번호|암호)(?:是|为|為|は|が|는|은|\s|:)*([!-~]+)`)},
-	language("password-word", keyWords, `["'\]]?\s*[:=]+\s*`+value),
-	re("credentials", `\bcred|\blogin|\blogon|\baccount|\bzugangsdaten|\buser & /`,
+	newLanguageRule("password-word", keyWords, `["'\]]?\s*[:=]+\s*`+value),
+	newDetector("credentials", `\bcred|\blogin|\blogon|\baccount|\bzugangsdaten|\buser & /`,
 		`(?i)\b(?:creds?|credentials?|login|logon|account|zugangsdaten|user ?/ ?pass\w*)\s*(?:[:=]|are|is)?\s*([^\s/]+\s?/\s?[^\s/]+)(?:\s|$)`).atWords(),
-	re("credentials", `\badmin:|\broot:|\bguest:|\buser:|\bsa:|\bpostgres:`,
+	newDetector("credentials", `\badmin:|\broot:|\bguest:|\buser:|\bsa:|\bpostgres:`,
 		`\b(?:admin|root|guest|user|sa|postgres):(\S+)`).atWords(),
-	re("credentials", `\bapi key\b|\baccess key\b|\bsecret key\b|\btoken\b`,
+	newDetector("credentials", `\bapi key\b|\baccess key\b|\bsecret key\b|\btoken\b`,
 		`(?i)\b(?:api key|access key|secret key|token)\s+(?:is\s+|=\s*)?([A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*[A-Za-z][A-Za-z0-9_.-]*|[A-Za-z]+[0-9][A-Za-z0-9_.-]{4,})`).atWords(),
-	re("credentials", `\bmachine\b|\bdefault\b & \bpassword\b`,
+	newDetector("credentials", `\bmachine\b|\bdefault\b & \bpassword\b`,
 		`\b(?:machine|default)\b.*\bpassword\s+(\S+)`).atWords(),
-	re("credentials", ":", `(?:^|\s)[\w.*-]+:(?:[0-9]{2,5}|\*):[\w.*-]+:[\w.*@-]+:(\S+)`).when(fields),
-	re("credentials", `\bauth\b & \bplain\b|\blogin\b`, `(?i)\bauth["']?\s+(?:plain|login)\s+(\S+)`).atWords(),
-	re("credentials", `\bsetenv\b|\benv\b|\bset\b & password|passwd|secret|token|key`,
+	newDetector("credentials", ":", `(?:^|\s)[\w.*-]+:(?:[0-9]{2,5}|\*):[\w.*-]+:[\w.*@-]+:(\S+)`).withCondition(hasFiveFields),
+	newDetector("credentials", `\bauth\b & \bplain\b|\blogin\b`, `(?i)\bauth["']?\s+(?:plain|login)\s+(\S+)`).atWords(),
+	newDetector("credentials", `\bsetenv\b|\benv\b|\bset\b & password|passwd|secret|token|key`,
 		`(?i)\b(?:setenv|ENV|set -x|set)\s+[A-Za-z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|KEY|_password)\s+["']?(\S+)`).atWords(),
-	re("credentials", `secret|password|api_key & =|default|value & "|'`,
+	newDetector("credentials", `secret|password|api_key & =|default|value & "|'`,
 		`(?i)[A-Za-z0-9_-]*(?:secret_access_key|password|api_key|secret)["']?\s*(?:\{?\s*(?:default|value)|\)?\s*=\s*(?:String::from|str|f|r)?)\s*[=(]*\s*["']([^"']+)`),
-	re("credentials", "accesskey|access_key & secret", `(?i)secret_?access_?key["']?\s+["']?(\S+)`),
-	re("credentials", "password & > & <", `(?i)>?password>?<?[^<>=]*>(?:<[A-Za-z]+>)?([^<]+)<`),
-	re("credentials", `value=" & key="|name="`,
+	newDetector("credentials", "accesskey|access_key & secret", `(?i)secret_?access_?key["']?\s+["']?(\S+)`),
+	newDetector("credentials", "password & > & <", `(?i)>?password>?<?[^<>=]*>(?:<[A-Za-z]+>)?([^<]+)<`),
+	newDetector("credentials", `value=" & key="|name="`,
 		`(?i)(?:key|name)="[^"]*(?:pass|secret|token|key)[^"]*"\s+value="([^"]+)"`),
-	re("credentials", "define(", `(?i)define\(\s*["'][^"']*(?:pass|secret|token|key)[^"']*["']\s*,\s*["']([^"']+)`),
-	re("hash", "$", `\$(?:apr1|[0-9][a-z]?|argon2[id]*|y|scrypt|pbkdf2[^$]*)\$([^\s:"']+)`),
-	re("passport", `\bpassport|\bausweis|\bid card`,
+	newDetector("credentials", "define(", `(?i)define\(\s*["'][^"']*(?:pass|secret|token|key)[^"']*["']\s*,\s*["']([^"']+)`),
+	newDetector("hash", "$", `\$(?:apr1|[0-9][a-z]?|argon2[id]*|y|scrypt|pbkdf2[^$]*)\$([^\s:"']+)`),
+	newDetector("passport", `\bpassport|\bausweis|\bid card`,
 		`(?i)\b(?:passport|ausweis|id card)(?: no\.?| nr\.?| number)?\s*[:=]?\s*([A-Z0-9]{6,12})\b`).atWords(),
 }
 
 // codeRules find short numbers that let somebody in.
 var codeRules = []detector{
-	re("code", `\bpin\b|\botp\b|\btotp\b|\bmfa\b|\b2fa\b|\bone-time |\bone time |\bverification code\b|\bsecurity code\b|\btan\b|\bcvv|\bcvc`, `(?i)\b(?:pin|t?otp|mfa|2fa|one[- ]time (?:code|pass\w*)|verification code|security code|tan|cvv2?|cvc2?)\b[^0-9\n]{0,20}([0-9][0-9 -]{1,9}[0-9])`).atWords(),
-	re("code", `\bauth & code\b`, `(?i)\bauth\w* code\b[^0-9\n]{0,20}([0-9][0-9 -]{1,9}[0-9])`).atWords(),
-	re("code", `s your & \bcode`, `(?i)\b([0-9]{4,8})\s+(?:as|is) your\b.{0,20}\bcode`),
-	re("code", `\brecovery code|\bbackup code`,
+	newDetector("code", `\bpin\b|\botp\b|\btotp\b|\bmfa\b|\b2fa\b|\bone-time |\bone time |\bverification code\b|\bsecurity code\b|\btan\b|\bcvv|\bcvc`, `(?i)\b(?:pin|t?otp|mfa|2fa|one[- ]time (?:code|pass\w*)|verification code|security code|tan|cvv2?|cvc2?)\b[^0-9\n]{0,20}([0-9][0-9 -]{1,9}[0-9])`).atWords(),
+	newDetector("code", `\bauth & code\b`, `(?i)\bauth\w* code\b[^0-9\n]{0,20}([0-9][0-9 -]{1,9}[0-9])`).atWords(),
+	newDetector("code", `s your & \bcode`, `(?i)\b([0-9]{4,8})\s+(?:as|is) your\b.{0,20}\bcode`),
+	newDetector("code", `\brecovery code|\bbackup code`,
 		`(?i)\b(?:recovery|backup) codes?\s*[:=]?\s*([A-Za-z0-9]{4,}(?:-[A-Za-z0-9]{3,})+)`).atWords(),
-	re("code", `\bssn\b|\bsocial security`,
+	newDetector("code", `\bssn\b|\bsocial security`,
 		`(?i)\b(?:ssn|social security(?: number)?)\b\D{0,5}([0-9]{3}-?[0-9]{2}-?[0-9]{4})`).atWords(),
 }
 

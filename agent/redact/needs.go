@@ -11,8 +11,8 @@ import (
 // Words are found in any case. One that begins or ends with \b must do so at the edge of a word, as in a pattern.
 type need [][]string
 
-// needs reads a need: | stands between words, " & " between groups. The empty need holds for every text.
-func needs(text string) need {
+// parseNeed reads a need: | stands between words, " & " between groups. The empty need holds for every text.
+func parseNeed(text string) need {
 	var n need
 	for group := range strings.SplitSeq(text, " & ") {
 		if group != "" {
@@ -22,8 +22,8 @@ func needs(text string) need {
 	return n
 }
 
-// ended needs one of the words where no letter follows it.
-func ended(words []string) need {
+// needsWordEnd needs one of the words where no letter follows it.
+func needsWordEnd(words []string) need {
 	words = slices.Clone(words)
 	for i, word := range words {
 		if wordByte(word[len(word)-1]) {
@@ -33,17 +33,17 @@ func ended(words []string) need {
 	return need{words}
 }
 
-// spellings are the texts that a pattern matches. It must be made of letters, groups, alternatives and question marks
+// listSpellings are the texts that a pattern matches. It must be made of letters, groups, alternatives and question marks
 // alone.
-func spellings(pattern string) []string {
+func listSpellings(pattern string) []string {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		panic(err) // the patterns are constants
 	}
-	return spelled(tree)
+	return spellSyntax(tree)
 }
 
-func spelled(p *syntax.Regexp) []string {
+func spellSyntax(p *syntax.Regexp) []string {
 	switch p.Op {
 	case syntax.OpLiteral:
 		return []string{string(p.Rune)}
@@ -56,15 +56,15 @@ func spelled(p *syntax.Regexp) []string {
 		}
 		return all
 	case syntax.OpQuest:
-		return append(spelled(p.Sub[0]), "")
+		return append(spellSyntax(p.Sub[0]), "")
 	case syntax.OpEmptyMatch:
 		return []string{""}
 	case syntax.OpCapture:
-		return spelled(p.Sub[0])
+		return spellSyntax(p.Sub[0])
 	case syntax.OpAlternate:
 		var all []string
 		for _, sub := range p.Sub {
-			all = append(all, spelled(sub)...)
+			all = append(all, spellSyntax(sub)...)
 		}
 		return all
 	case syntax.OpConcat:
@@ -72,7 +72,7 @@ func spelled(p *syntax.Regexp) []string {
 		for _, sub := range p.Sub {
 			var longer []string
 			for _, begin := range all {
-				for _, end := range spelled(sub) {
+				for _, end := range spellSyntax(sub) {
 					longer = append(longer, begin+end)
 				}
 			}
@@ -83,9 +83,9 @@ func spelled(p *syntax.Regexp) []string {
 	panic("redact: a pattern with more than spellings: " + p.String())
 }
 
-// fold maps the letters that patterns without case take for one another to one of them.
-func fold(text string) string {
-	if ascii(text) {
+// foldCase maps the letters that patterns without case take for one another to one of them.
+func foldCase(text string) string {
+	if isASCII(text) {
 		return strings.ToLower(text)
 	}
 	return strings.Map(foldRune, text)
@@ -102,8 +102,8 @@ func foldRune(r rune) rune {
 	return least
 }
 
-// ascii reports whether a text is of the characters from space to tilde alone.
-func ascii(text string) bool {
+// isASCII reports whether a text is of the characters from space to tilde alone.
+func isASCII(text string) bool {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
 			return false
@@ -131,8 +131,8 @@ type entry struct {
 // satisfied tells of each group whether a text satisfies it.
 type satisfied []bool
 
-// add returns the numbers of a need's groups.
-func (x *index) add(n need) []int {
+// addNeed returns the numbers of a need's groups.
+func (x *index) addNeed(n need) []int {
 	if x.known == nil {
 		x.known, x.words = map[string]int{}, map[string]*entry{}
 	}
@@ -159,14 +159,14 @@ func (x *index) addWord(written string, group int) {
 		e = &entry{}
 		e.word, e.begin = strings.CutPrefix(written, `\b`)
 		e.word, e.end = strings.CutSuffix(e.word, `\b`)
-		e.word = fold(e.word)
+		e.word = foldCase(e.word)
 		x.words[written] = e
 	}
 	e.groups = append(e.groups, group)
 }
 
-// build makes the index ready after the last add.
-func (x *index) build() {
+// buildIndex makes the index ready after the last add.
+func (x *index) buildIndex() {
 	lists := map[int][]entry{}
 	for _, e := range x.words {
 		if len(e.word) > 1 {
@@ -187,8 +187,8 @@ func (x *index) build() {
 	x.words = nil
 }
 
-// find looks for the words in a folded text.
-func (x *index) find(text string) satisfied {
+// findWords looks for the words in a folded text.
+func (x *index) findWords(text string) satisfied {
 	groups := make(satisfied, x.groups)
 	for i := range len(text) {
 		pair := int(text[i]) << 8
@@ -196,7 +196,7 @@ func (x *index) find(text string) satisfied {
 			pair |= int(text[i+1])
 		}
 		for _, e := range x.byPair[x.first[pair]] {
-			if e.at(text, i) {
+			if e.standsAt(text, i) {
 				for _, g := range e.groups {
 					groups[g] = true
 				}
@@ -206,23 +206,23 @@ func (x *index) find(text string) satisfied {
 	return groups
 }
 
-// at reports whether the word stands at place i.
-func (e entry) at(text string, i int) bool {
+// standsAt reports whether the word stands at place i.
+func (e entry) standsAt(text string, i int) bool {
 	if !strings.HasPrefix(text[i:], e.word) {
 		return false
 	}
-	return (!e.begin || edge(text, i)) && (!e.end || edge(text, i+len(e.word)))
+	return (!e.begin || isWordEdge(text, i)) && (!e.end || isWordEdge(text, i+len(e.word)))
 }
 
-// edge is \b of patterns.
-func edge(text string, i int) bool {
+// isWordEdge is \b of patterns.
+func isWordEdge(text string, i int) bool {
 	return (i > 0 && wordByte(text[i-1])) != (i < len(text) && wordByte(text[i]))
 }
 
-func wordByte(c byte) bool { return class(c) != 0 || c == '_' }
+func wordByte(c byte) bool { return classOf(c) != 0 || c == '_' }
 
-// all reports whether the groups are satisfied.
-func (s satisfied) all(groups []int) bool {
+// hasAll reports whether the groups are satisfied.
+func (s satisfied) hasAll(groups []int) bool {
 	for _, g := range groups {
 		if !s[g] {
 			return false

@@ -23,11 +23,11 @@ var terminal = setOf("\x07\x1b\xc2")
 // controls are the characters that begin and end terminal sequences.
 var controls = regexp.MustCompile(`[\x07\x1b\x{80}-\x{9f}]+`)
 
-// plain removes what is not seen and replaces what looks like something else. It
+// toPlainText removes what is not seen and replaces what looks like something else. It
 // leaves terminal sequences, because what a terminal would take for the end of
 // one may be the start of a secret: both readings have to be looked at.
-func plain(line string) string {
-	if ascii(line) {
+func toPlainText(line string) string {
+	if isASCII(line) {
 		return line
 	}
 	return strings.Map(keepTerminal, strings.ToValidUTF8(line, ""))
@@ -41,12 +41,12 @@ func keepTerminal(r rune) rune {
 	return plainRune(r)
 }
 
-// finish removes the terminal sequences, and makes all spaces alike.
-func finish(text string) string { return strings.TrimSpace(tidy(text)) }
+// finishLine removes the terminal sequences, and makes all spaces alike.
+func finishLine(text string) string { return strings.TrimSpace(tidyPiece(text)) }
 
-// tidy is finish for a piece of a line, whose spaces at its ends count.
-func tidy(text string) string {
-	if ascii(text) {
+// tidyPiece is finish for a piece of a line, whose spaces at its ends count.
+func tidyPiece(text string) string {
+	if isASCII(text) {
 		return text
 	}
 	text = controls.ReplaceAllString(ansi.ReplaceAllString(text, ""), "")
@@ -62,7 +62,7 @@ func plainRune(r rune) rune {
 		return -1
 	case r < 0x7f:
 		return r
-	case invisible(r):
+	case isInvisible(r):
 		return -1
 	case unicode.In(r, unicode.Zs, unicode.Zl, unicode.Zp), r == '\u2800':
 		return []rune(weakSpace)[0]
@@ -86,9 +86,9 @@ func mathLetter(n int) rune {
 	return 'a' + rune(n-26)
 }
 
-// invisible reports whether r has no width: format characters, combining marks,
+// isInvisible reports whether r has no width: format characters, combining marks,
 // variation selectors and the fillers of Hangul.
-func invisible(r rune) bool {
+func isInvisible(r rune) bool {
 	switch {
 	case unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r), r >= 0xe0000 && r <= 0xe0fff:
 		return true

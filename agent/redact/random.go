@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// orderly keeps long words that do not look random: names, versions, paths. A
+// isOrderly keeps long words that do not look random: names, versions, paths. A
 // random text has many different characters (Shannon entropy) and changes often
 // between capitals, small letters and digits; "train_resnet50_batch256" does not.
-func orderly(match, _ string) bool {
-	for from, to := range inPart.runs(match, 16) {
-		if unspeakable(match[from:to]) {
+func isOrderly(match, _ string) bool {
+	for from, to := range inPart.findRuns(match, 16) {
+		if isUnspeakable(match[from:to]) {
 			return false
 		}
 	}
 	if len(match) < 20 && strings.ContainsAny(match, "/=._-") {
 		return true
 	}
-	return changes(match) < 0.25 || entropy(match) < 3 || hexWord.MatchString(match)
+	return classChangeRate(match) < 0.25 || entropy(match) < 3 || hexWord.MatchString(match)
 }
 
 // inPart are the characters of the rule for random words but those that divide the parts of a name or path.
@@ -31,9 +31,9 @@ var inPart = setOf(letters + digits + "+~")
 // hexWord matches what the rules for hex and UUIDs decide about.
 var hexWord = regexp.MustCompile(`(?i)^(?:[a-z_]+=)?(?:[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
 
-// unspeakable reports whether a word has five consonants in a row twice, or seven once: words of
+// isUnspeakable reports whether a word has five consonants in a row twice, or seven once: words of
 // no language that logs are written in do, and a random text nearly always does.
-func unspeakable(word string) bool {
+func isUnspeakable(word string) bool {
 	row, fives := 0, 0
 	for i := range len(word) {
 		if !consonants.has(word[i]) {
@@ -76,34 +76,34 @@ var camelCase = regexp.MustCompile(`^[a-z]*(?:[A-Z][a-z]+)+$`)
 func wordsTogether(s string) bool {
 	capitals := 0
 	for i := range len(s) {
-		if class(s[i]) == 1 {
+		if classOf(s[i]) == 1 {
 			capitals++
 		}
 	}
 	return capitals > 0 && 2*len(s) >= 7*capitals && camelCase.MatchString(s)
 }
 
-// changes is the share of neighbouring letters and digits of s that are of
+// classChangeRate is the share of neighbouring letters and digits of s that are of
 // different classes: capital, small, digit. A path or name is judged by its most
 // random part of 16 characters or more.
-func changes(s string) float64 {
-	for from, to := range inPart.runs(s, 8) {
+func classChangeRate(s string) float64 {
+	for from, to := range inPart.findRuns(s, 8) {
 		if wordsTogether(s[from:to]) {
 			s = s[:from] + strings.ToLower(s[from:to]) + s[to:]
 		}
 	}
-	most := share(s)
-	for from, to := range inPart.runs(s, 16) {
-		most = max(most, share(s[from:to]))
+	most := classChangeShare(s)
+	for from, to := range inPart.findRuns(s, 16) {
+		most = max(most, classChangeShare(s[from:to]))
 	}
 	return most
 }
 
-func share(s string) float64 {
+func classChangeShare(s string) float64 {
 	pairs, changed := 0, 0
 	last := 0
 	for i := range len(s) {
-		c := class(s[i])
+		c := classOf(s[i])
 		if c == 0 {
 			continue
 		}
@@ -121,8 +121,8 @@ func share(s string) float64 {
 	return float64(changed) / float64(pairs)
 }
 
-// class is 1 for capitals, 2 for small letters, 3 for digits, else 0.
-func class(b byte) int {
+// classOf is 1 for capitals, 2 for small letters, 3 for digits, else 0.
+func classOf(b byte) int {
 	switch {
 	case b >= 'A' && b <= 'Z':
 		return 1
@@ -137,8 +137,8 @@ func class(b byte) int {
 // short matches what may be a password in base64 or hex: few other words are text when decoded.
 var short = regexp.MustCompile(`(?:^|[\s"'=:])([A-Za-z0-9+/]{6,31}={1,2}|[A-Za-z0-9+/]{8,32}|[0-9a-f]{12,32})(?:$|[\s"',;|])`)
 
-// shortly returns the words that decode to printable text: padded base64, base64 of mixed letters, and hex.
-func shortly(text string) []span {
+// decodableWords returns the words that decode to printable text: padded base64, base64 of mixed letters, and hex.
+func decodableWords(text string) []span {
 	if !shortlyCoded(text) {
 		return nil
 	}
@@ -158,16 +158,16 @@ func shortly(text string) []span {
 
 func shortCode(word string) bool {
 	if h, err := hex.DecodeString(word); err == nil && len(h) >= 6 && strings.ContainsAny(word, "abcdef") {
-		return printable(h)
+		return isPrintable(h)
 	}
-	if len(word)%4 != 0 || !strings.HasSuffix(word, "=") && share(word) <= 0.2 {
+	if len(word)%4 != 0 || !strings.HasSuffix(word, "=") && classChangeShare(word) <= 0.2 {
 		return false
 	}
 	b, err := base64.StdEncoding.DecodeString(word)
-	return err == nil && printable(b)
+	return err == nil && isPrintable(b)
 }
 
-func printable(b []byte) bool {
+func isPrintable(b []byte) bool {
 	for _, c := range b {
 		if c < 0x20 || c > 0x7e {
 			return false
@@ -176,20 +176,20 @@ func printable(b []byte) bool {
 	return len(b) >= 4
 }
 
-// encoded returns words that decode to text with a secret in it.
-func (r *Redactor) encoded(text string) []span {
-	found := shortly(text)
-	for _, m := range packed(text) {
-		if slices.ContainsFunc(decodings(text[m[0]:m[1]]), r.secretIn) {
+// encodedSecrets returns words that decode to text with a secret in it.
+func (r *Redactor) encodedSecrets(text string) []span {
+	found := decodableWords(text)
+	for _, m := range encodedPlaces(text) {
+		if slices.ContainsFunc(listDecodings(text[m[0]:m[1]]), r.secretIn) {
 			found = append(found, span{from: m[0], to: m[1], name: "encoded"})
 		}
 	}
 	return found
 }
 
-// packed returns the places of text that may be encoded, with its padding: [A-Za-z0-9+/_-]{16,}={0,6}
-func packed(text string) (places [][]int) {
-	for from, to := range inPacked.runs(text, 16) {
+// encodedPlaces returns the places of text that may be encoded, with its padding: [A-Za-z0-9+/_-]{16,}={0,6}
+func encodedPlaces(text string) (places [][]int) {
+	for from, to := range inPacked.findRuns(text, 16) {
 		for padding := 0; padding < 6 && to < len(text) && text[to] == '='; padding++ {
 			to++
 		}
@@ -199,7 +199,7 @@ func packed(text string) (places [][]int) {
 }
 
 func (r *Redactor) secretIn(text string) bool {
-	for s := range r.seen(text) {
+	for s := range r.seenIn(text) {
 		if s.name != "random" {
 			return true
 		}
@@ -210,9 +210,9 @@ func (r *Redactor) secretIn(text string) bool {
 // fromURL turns base64 for URLs into that for everything else.
 var fromURL = strings.NewReplacer("-", "+", "_", "/")
 
-// decodings returns what the word means in base64, base32 and hex, where that is
+// listDecodings returns what the word means in base64, base32 and hex, where that is
 // text.
-func decodings(word string) []string {
+func listDecodings(word string) []string {
 	bare := strings.TrimRight(word, "=")
 	common := fromURL.Replace(bare)
 	var texts []string
@@ -223,15 +223,15 @@ func decodings(word string) []string {
 		},
 		func() ([]byte, error) { return hex.DecodeString(bare) },
 	} {
-		if b, err := decode(); err == nil && readable(b) {
+		if b, err := decode(); err == nil && isReadable(b) {
 			texts = append(texts, string(b))
 		}
 	}
 	return texts
 }
 
-// readable reports whether b is ASCII text.
-func readable(b []byte) bool {
+// isReadable reports whether b is ASCII text.
+func isReadable(b []byte) bool {
 	for _, c := range b {
 		if (c < 0x20 && c != '\n' && c != '\t' && c != '\r') || c > 0x7e {
 			return false

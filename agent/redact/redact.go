@@ -99,7 +99,7 @@ func New(c Config) (*Redactor, error) {
 		r.detectors = append(r.detectors, detector{name: "custom", re: re})
 	}
 	for i, w := range c.Words {
-		word := finish(plain(w))
+		word := finishLine(toPlainText(w))
 		if utf8.RuneCountInString(word) < 3 {
 			return nil, fmt.Errorf("making a redactor: word %d is shorter than 3 letters", i+1)
 		}
@@ -107,9 +107,9 @@ func New(c Config) (*Redactor, error) {
 			re: regexp.MustCompile(`(?i)` + regexp.QuoteMeta(word))})
 	}
 	for _, d := range r.detectors {
-		r.groups = append(r.groups, r.index.add(d.need))
+		r.groups = append(r.groups, r.index.addNeed(d.need))
 	}
-	r.index.build()
+	r.index.buildIndex()
 	r.marks = regexp.MustCompile(`\[redacted:(?:` +
 		strings.Join(append(Names(), "custom", "word", "encoded", "line"), "|") + `)\]`)
 	return r, nil
@@ -129,11 +129,11 @@ func Names() []string {
 // line of the configuration. What was redacted stays as it is: cutting out one
 // piece can show another, so it is done until nothing is found.
 func (r *Redactor) Redact(line string) (Scrubbed, Count) {
-	text, count := bound(line, 8*r.maxLine), Count{}
+	text, count := boundLine(line, 8*r.maxLine), Count{}
 	for range passes {
-		once, found := r.pass(text)
+		once, found := r.redactOnce(text)
 		count.Add(found)
-		if once == text || len(found) == 0 && once == finish(plain(once)) {
+		if once == text || len(found) == 0 && once == finishLine(toPlainText(once)) {
 			return Scrubbed{text: once}, count
 		}
 		text = once
@@ -145,14 +145,14 @@ func (r *Redactor) Redact(line string) (Scrubbed, Count) {
 // passes is how often a line is looked at; one that still shows something is cut out whole.
 const passes = 6
 
-// pass redacts what stands between the marks of earlier passes.
-func (r *Redactor) pass(text string) (string, Count) {
+// redactOnce redacts what stands between the marks of earlier passes.
+func (r *Redactor) redactOnce(text string) (string, Count) {
 	var out strings.Builder
 	count, at := Count{}, 0
 	between := func(piece string) {
-		base := plain(piece)
-		clean, found := cut(base, r.find(base))
-		out.WriteString(tidy(clean))
+		base := toPlainText(piece)
+		clean, found := cutSpans(base, r.findSecrets(base))
+		out.WriteString(tidyPiece(clean))
 		count.Add(found)
 	}
 	for _, m := range r.marksIn(text) {
@@ -161,7 +161,7 @@ func (r *Redactor) pass(text string) (string, Count) {
 		at = m[1]
 	}
 	between(text[at:])
-	return truncate(strings.TrimSpace(out.String()), r.maxLine), count
+	return truncateText(strings.TrimSpace(out.String()), r.maxLine), count
 }
 
 // marksIn returns where the marks of earlier passes are.
@@ -172,9 +172,9 @@ func (r *Redactor) marksIn(text string) [][]int {
 	return r.marks.FindAllStringIndex(text, -1)
 }
 
-// bound cuts a line that is too long to look at, at a space, so that no half of
+// boundLine cuts a line that is too long to look at, at a space, so that no half of
 // a secret escapes its detector.
-func bound(line string, limit int) string {
+func boundLine(line string, limit int) string {
 	if len(line) <= limit {
 		return line
 	}
@@ -185,8 +185,8 @@ func bound(line string, limit int) string {
 	return ""
 }
 
-// truncate cuts redacted text between two characters.
-func truncate(text string, limit int) string {
+// truncateText cuts redacted text between two characters.
+func truncateText(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
@@ -206,29 +206,29 @@ type span struct {
 	name     string
 }
 
-// find returns what the detectors see in any view, as spans of the base text.
-func (r *Redactor) find(base string) []span {
+// findSecrets returns what the detectors see in any view, as spans of the base text.
+func (r *Redactor) findSecrets(base string) []span {
 	var found []span
-	for _, v := range views(base) {
-		for s := range r.seen(v.text) {
-			found = append(found, v.origin(s))
+	for _, v := range listViews(base) {
+		for s := range r.seenIn(v.text) {
+			found = append(found, v.originOf(s))
 		}
-		for _, s := range r.encoded(v.text) {
-			found = append(found, v.origin(s))
+		for _, s := range r.encodedSecrets(v.text) {
+			found = append(found, v.originOf(s))
 		}
 	}
 	return found
 }
 
-// seen yields what the detectors see in a text, the first detector's first.
-func (r *Redactor) seen(text string) iter.Seq[span] {
+// seenIn yields what the detectors see in a text, the first detector's first.
+func (r *Redactor) seenIn(text string) iter.Seq[span] {
 	return func(yield func(span) bool) {
-		words := r.index.find(fold(text))
+		words := r.index.findWords(foldCase(text))
 		for i, d := range r.detectors {
-			if !words.all(r.groups[i]) {
+			if !words.hasAll(r.groups[i]) {
 				continue
 			}
-			for _, s := range d.find(text) {
+			for _, s := range d.findGroups(text) {
 				if !yield(s) {
 					return
 				}
@@ -237,9 +237,9 @@ func (r *Redactor) seen(text string) iter.Seq[span] {
 	}
 }
 
-// cut replaces the spans in text. Spans that overlap become one, which is named
+// cutSpans replaces the spans in text. Spans that overlap become one, which is named
 // after the first found.
-func cut(text string, found []span) (string, Count) {
+func cutSpans(text string, found []span) (string, Count) {
 	count := Count{}
 	slices.SortStableFunc(found, func(a, b span) int { return a.from - b.from })
 	var out strings.Builder

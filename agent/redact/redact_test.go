@@ -112,7 +112,7 @@ var canaries = []struct{ name, line, secret string }{
 	{"random", "value " + r40 + " end", r40},
 }
 
-func scrubber(t require.TestingT, c redact.Config) *redact.Redactor {
+func newScrubber(t require.TestingT, c redact.Config) *redact.Redactor {
 	r, err := redact.New(c)
 	require.NoError(t, err)
 	return r
@@ -121,7 +121,7 @@ func scrubber(t require.TestingT, c redact.Config) *redact.Redactor {
 func TestNoCanarySurvives(t *testing.T) {
 	t.Parallel()
 	require.GreaterOrEqual(t, len(canaries), 60)
-	r := scrubber(t, redact.Config{})
+	r := newScrubber(t, redact.Config{})
 	for _, c := range canaries {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +186,7 @@ func TestNoHiddenCanarySurvives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, count := scrubber(t, redact.Config{}).Redact("step 3 " + line + " done")
+			got, count := newScrubber(t, redact.Config{}).Redact("step 3 " + line + " done")
 			require.Positive(t, count.Total())
 			require.NotContains(t, got.String(), rest[:12])
 			require.NotContains(t, got.String(), token[4:12])
@@ -200,7 +200,7 @@ func TestNoHiddenCanarySurvives(t *testing.T) {
 
 func TestWhatAForecastNeedsStays(t *testing.T) {
 	t.Parallel()
-	r := scrubber(t, redact.Config{})
+	r := newScrubber(t, redact.Config{})
 	for _, line := range []string{
 		"epoch 3/90 loss=0.231 lr=1e-4 eta 02:13:44",
 		"2026-07-01T09:00:00Z starting sweep 4 of 12 on 8 GPUs",
@@ -217,12 +217,12 @@ func TestWhatAForecastNeedsStays(t *testing.T) {
 
 func TestPatternsAndWordsOfTheCustomer(t *testing.T) {
 	t.Parallel()
-	r := scrubber(t, redact.Config{Patterns: []string{`PROJ-\d+`}, Words: []string{"Bluebird"}})
+	r := newScrubber(t, redact.Config{Patterns: []string{`PROJ-\d+`}, Words: []string{"Bluebird"}})
 	got, count := r.Redact("run PROJ-17 for BLUEBIRD and blue\u200bbird")
 	require.Equal(t, "run [redacted:custom] for [redacted:word] and [redacted:word]", got.String())
 	require.Equal(t, redact.Count{"custom": 1, "word": 2}, count)
 	// Names in letters that look like others are found as well as those that look like them.
-	r = scrubber(t, redact.Config{Words: []string{"Сергей", "Müller"}})
+	r = newScrubber(t, redact.Config{Words: []string{"Сергей", "Müller"}})
 	got, _ = r.Redact("сергей and MÜLLER wait")
 	require.Equal(t, "[redacted:word] and [redacted:word] wait", got.String())
 	for _, bad := range []redact.Config{
@@ -235,7 +235,7 @@ func TestPatternsAndWordsOfTheCustomer(t *testing.T) {
 
 func TestLongLinesAreCut(t *testing.T) {
 	t.Parallel()
-	r := scrubber(t, redact.Config{MaxLine: 100})
+	r := newScrubber(t, redact.Config{MaxLine: 100})
 	got, _ := r.Redact(strings.Repeat("é ", 5000))
 	require.LessOrEqual(t, len(got.String()), 100)
 	require.True(t, strings.HasPrefix(got.String(), "é é"))
@@ -248,7 +248,7 @@ func TestLongLinesAreCut(t *testing.T) {
 
 func TestOnlyScrubbedTextMarshals(t *testing.T) {
 	t.Parallel()
-	got, _ := scrubber(t, redact.Config{}).Redact("password=hunter22 gpus=4")
+	got, _ := newScrubber(t, redact.Config{}).Redact("password=hunter22 gpus=4")
 	b, err := json.Marshal(map[string]any{"line": got})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"line":"password=[redacted:named-secret] gpus=4"}`, string(b))
@@ -260,8 +260,8 @@ func TestThereAreThirtyKindsOfSecret(t *testing.T) {
 	require.GreaterOrEqual(t, len(redact.Names()), 30)
 }
 
-// planted returns a secret of a random kind, and the part that must vanish.
-func planted(t *rapid.T) (text, secret string) {
+// drawSecret returns a secret of a random kind, and the part that must vanish.
+func drawSecret(t *rapid.T) (text, secret string) {
 	body := rapid.StringOfN(rapid.RuneFrom([]rune("ABCDEFGHJKMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789")), 24, 40,
 		-1).Draw(t, "body")
 	prefix := rapid.SampledFrom([]string{
@@ -273,9 +273,9 @@ func planted(t *rapid.T) (text, secret string) {
 
 func TestAPlantedCanaryNeverSurvives(t *testing.T) {
 	t.Parallel()
-	r := scrubber(t, redact.Config{})
+	r := newScrubber(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
-		text, secret := planted(t)
+		text, secret := drawSecret(t)
 		before := rapid.StringOfN(rapid.Rune(), 0, 40, -1).Draw(t, "before")
 		after := rapid.StringOfN(rapid.Rune(), 0, 40, -1).Draw(t, "after")
 		if split := rapid.SampledFrom([]string{"", "\u200b", "\x1b[1m", `"+"`, "\x00", "\u00a0", `\`}).Draw(t,
@@ -295,7 +295,7 @@ func FuzzRedact(f *testing.F) {
 	}
 	f.Add("\x1b]0;", "\x07")
 	f.Add(`"`, `"`)
-	r := scrubber(f, redact.Config{})
+	r := newScrubber(f, redact.Config{})
 	f.Fuzz(func(t *testing.T, before, after string) {
 		got, _ := r.Redact(before + " " + token + " " + after)
 		if strings.Contains(got.String(), token[4:]) {

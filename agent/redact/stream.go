@@ -49,28 +49,28 @@ var (
 
 // Redact is Redactor.Redact for the next line of the log.
 func (s *Stream) Redact(line string) (Scrubbed, Count) {
-	if name := s.advance(line); name != "" {
+	if name := s.advanceLine(line); name != "" {
 		return Scrubbed{text: "[redacted:" + name + "]"}, Count{name: 1}
 	}
 	return s.redactor.Redact(line)
 }
 
 // Skip is Redact for a line that nobody will read: it only looks whether a secret begins or ends there, which is quick.
-func (s *Stream) Skip(line string) { s.advance(line) }
+func (s *Stream) Skip(line string) { s.advanceLine(line) }
 
-// advance takes a line in, and returns the name of the secret that it is a part of, or nothing.
-func (s *Stream) advance(line string) string {
-	base := finish(plain(bound(line, 8*s.redactor.maxLine)))
+// advanceLine takes a line in, and returns the name of the secret that it is a part of, or nothing.
+func (s *Stream) advanceLine(line string) string {
+	base := finishLine(toPlainText(boundLine(line, 8*s.redactor.maxLine)))
 	indent := len(line) - len(strings.TrimLeft(line, " \t"))
-	name := s.belongs(base, indent)
+	name := s.belongsTo(base, indent)
 	if name == "" {
-		s.opens(base, indent)
+		s.noteOpening(base, indent)
 	}
 	return name
 }
 
-// belongs returns the name of the secret that the line is a part of, or nothing.
-func (s *Stream) belongs(text string, indent int) string {
+// belongsTo returns the name of the secret that the line is a part of, or nothing.
+func (s *Stream) belongsTo(text string, indent int) string {
 	if s.open.kind == noSpan || text == "" {
 		return ""
 	}
@@ -103,8 +103,8 @@ func (s *Stream) belongs(text string, indent int) string {
 	return ""
 }
 
-// opens notes that the line begins what spans lines.
-func (s *Stream) opens(text string, indent int) {
+// noteOpening notes that the line begins what spans lines.
+func (s *Stream) noteOpening(text string, indent int) {
 	switch {
 	case strings.Contains(text, "BEGIN") && pemBegins.MatchString(text) && !pemEnds.MatchString(text):
 		s.open = unfinished{kind: pemSpan, left: hidden}

@@ -15,21 +15,21 @@ type view struct {
 	from, to []int32
 }
 
-// views returns the readings that differ from each other.
-func views(base string) []view {
+// listViews returns the readings that differ from each other.
+func listViews(base string) []view {
 	whole := view{text: base}
-	all := readings(whole.replace(sequences).replace(orphans))
-	if !ascii(base) && controls.MatchString(base) {
-		all = append(all, readings(whole.replace(orphans))...)
+	all := listReadings(whole.rewriteMatches(sequences).rewriteMatches(orphans))
+	if !isASCII(base) && controls.MatchString(base) {
+		all = append(all, listReadings(whole.rewriteMatches(orphans))...)
 	}
 	return all
 }
 
-// readings returns a view as it stands, decoded, and decoded and joined.
-func readings(first view) []view {
-	all := []view{first.replace(spaces)}
-	decoded := first.replace(escapes).replace(escapes)
-	for _, v := range []view{decoded.replace(spaces), decoded.replace(joints)} {
+// listReadings returns a view as it stands, decoded, and decoded and joined.
+func listReadings(first view) []view {
+	all := []view{first.rewriteMatches(spaces)}
+	decoded := first.rewriteMatches(escapes).rewriteMatches(escapes)
+	for _, v := range []view{decoded.rewriteMatches(spaces), decoded.rewriteMatches(joints)} {
 		if v.text != all[len(all)-1].text {
 			all = append(all, v)
 		}
@@ -37,8 +37,8 @@ func readings(first view) []view {
 	return all
 }
 
-// traced returns the view with the places that its bytes were made from.
-func (v view) traced() view {
+// withOrigins returns the view with the places that its bytes were made from.
+func (v view) withOrigins() view {
 	if v.from != nil {
 		return v
 	}
@@ -49,8 +49,8 @@ func (v view) traced() view {
 	return v
 }
 
-// origin returns what part of the base text a span of the view was made from.
-func (v view) origin(s span) span {
+// originOf returns what part of the base text a span of the view was made from.
+func (v view) originOf(s span) span {
 	if v.from != nil {
 		s.from, s.to = int(v.from[s.from]), int(v.to[s.to-1])
 	}
@@ -65,8 +65,8 @@ type rewrite struct {
 	with   func(match string) string
 }
 
-// matches returns the places of all matches.
-func (w rewrite) matches(text string) [][]int {
+// findMatches returns the places of all matches.
+func (w rewrite) findMatches(text string) [][]int {
 	var all [][]int
 	for i := 0; i < len(text); i++ {
 		if !w.begins.has(text[i]) {
@@ -94,7 +94,7 @@ var (
 var escapes = rewrite{
 	setOf(`\%&`),
 	atStart(`(?:\\x1[bB]|\\u001[bB]|\\033|\\e)\[[0-9;]*[A-Za-z]|%[0-9A-Fa-f]{2}|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[0-3][0-7]{2}|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[a-z]{2,6});`),
-	unescape,
+	unescapeMatch,
 }
 
 // joints are what divides a secret without belonging to it: quotes with what
@@ -106,22 +106,22 @@ var joints = rewrite{
 	func(string) string { return "" },
 }
 
-func unescape(match string) string {
+func unescapeMatch(match string) string {
 	switch {
 	case strings.Contains(match, "["): // A terminal sequence that was written out.
 		return ""
 	case match[0] == '&':
 		return strings.Map(plainRune, html.UnescapeString(match))
 	case match[0] == '%':
-		return character(match[1:], 16)
+		return characterOf(match[1:], 16)
 	case match[1] == 'x' || match[1] == 'u':
-		return character(match[2:], 16)
+		return characterOf(match[2:], 16)
 	default:
-		return character(match[1:], 8)
+		return characterOf(match[1:], 8)
 	}
 }
 
-func character(digits string, base int) string {
+func characterOf(digits string, base int) string {
 	n, err := strconv.ParseUint(digits, base, 21)
 	if err != nil {
 		return ""
@@ -133,13 +133,13 @@ func character(digits string, base int) string {
 	return string(r)
 }
 
-// replace returns the view with every match rewritten.
-func (v view) replace(w rewrite) view {
-	matches := w.matches(v.text)
+// rewriteMatches returns the view with every match rewritten.
+func (v view) rewriteMatches(w rewrite) view {
+	matches := w.findMatches(v.text)
 	if matches == nil {
 		return v
 	}
-	v = v.traced()
+	v = v.withOrigins()
 	out := view{from: make([]int32, 0, len(v.text)), to: make([]int32, 0, len(v.text))}
 	var text strings.Builder
 	text.Grow(len(v.text))

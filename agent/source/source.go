@@ -75,12 +75,12 @@ func Run(ctx context.Context, r Runner) (err error) {
 	if r.Every <= 0 {
 		r.Every = 5 * time.Second
 	}
-	wake, stop := watch(r.Source.Watch())
+	wake, stop := watchFolders(r.Source.Watch())
 	defer stop()
 	ticker := time.NewTicker(r.Every)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		more, err := r.once(ctx)
+		more, err := r.stepOnce(ctx)
 		if err != nil {
 			return fmt.Errorf("running source %s: %w", r.Source.Name(), err)
 		}
@@ -99,8 +99,8 @@ func Run(ctx context.Context, r Runner) (err error) {
 	return nil
 }
 
-// once does one Step and reports whether another is worth doing at once.
-func (r Runner) once(ctx context.Context) (more bool, err error) {
+// stepOnce does one Step and reports whether another is worth doing at once.
+func (r Runner) stepOnce(ctx context.Context) (more bool, err error) {
 	items, failed := r.Source.Step(ctx)
 	if failed != nil && ctx.Err() == nil && r.OnError != nil {
 		r.OnError(fmt.Errorf("reading source %s: %w", r.Source.Name(), failed))
@@ -116,9 +116,9 @@ func (r Runner) once(ctx context.Context) (more bool, err error) {
 	return len(items) > 0 && failed == nil, nil
 }
 
-// watch returns a channel of hints that something changed in the folders. Where
+// watchFolders returns a channel of hints that something changed in the folders. Where
 // the system cannot watch, the channel stays silent and polling does the work.
-func watch(folders []string) (<-chan fsnotify.Event, func()) {
+func watchFolders(folders []string) (<-chan fsnotify.Event, func()) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, func() {}

@@ -19,20 +19,20 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
+	if err := runBenchmark(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/admission:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
+func runBenchmark() error {
 	count := flag.Int("count", 5, "runs; the figures are their medians")
 	duration := flag.Duration("duration", 2*time.Second, "length of one run")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of the timed parts to this file")
 	flag.Parse()
 	small, large := newWorld(10_000, 1), newWorld(100_000, 10)
 	for _, w := range []*world{small, large} {
-		accepted, err := w.check()
+		accepted, err := w.checkDecisions()
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func run() error {
 			100*w.load, accepted, len(w.requests))
 	}
 	if *profile == "" {
-		compare(small, large, *count, *duration)
+		compareWorlds(small, large, *count, *duration)
 		return nil
 	}
 	file, err := os.Create(*profile)
@@ -52,34 +52,34 @@ func run() error {
 		return fmt.Errorf("starting the profile: %w", err)
 	}
 	defer pprof.StopCPUProfile()
-	compare(small, large, *count, *duration)
+	compareWorlds(small, large, *count, *duration)
 	return nil
 }
 
-// compare measures both worlds in turn and prints the figures.
-func compare(small, large *world, count int, duration time.Duration) {
+// compareWorlds measures both worlds in turn and prints the figures.
+func compareWorlds(small, large *world, count int, duration time.Duration) {
 	var perSecond, growth, allocs, cpu []float64
 	for i := range count {
-		few, many := small.measure(duration), large.measure(duration)
+		few, many := small.measureSpeed(duration), large.measureSpeed(duration)
 		fmt.Printf("run %d: %.0f and %.0f decisions a second, %.2f and %.2f µs of CPU each\n", i+1, few.perSecond,
 			many.perSecond, few.cpu, many.cpu)
 		cpu = append(cpu, few.cpu)
 		perSecond, growth, allocs = append(perSecond, few.perSecond), append(growth, few.perSecond/many.perSecond),
 			append(allocs, few.allocs)
 	}
-	fmt.Printf("figure: admission_per_s %.0f 1/s\n", median(perSecond))
-	fmt.Printf("figure: admission_growth_10x %.2f x\n", median(growth))
-	fmt.Printf("figure: admission_cpu_us %.2f us\n", median(cpu))
-	fmt.Printf("figure: admission_allocs %.4f per decision\n", median(allocs))
+	fmt.Printf("figure: admission_per_s %.0f 1/s\n", medianOf(perSecond))
+	fmt.Printf("figure: admission_growth_10x %.2f x\n", medianOf(growth))
+	fmt.Printf("figure: admission_cpu_us %.2f us\n", medianOf(cpu))
+	fmt.Printf("figure: admission_allocs %.4f per decision\n", medianOf(allocs))
 }
 
 // speed is what one run measured; cpu is the microseconds of processor time that
 // a decision took, which a machine that does other things as well changes less.
 type speed struct{ perSecond, allocs, cpu float64 }
 
-// measure decides the requests that are accepted, one after the other, until
+// measureSpeed decides the requests that are accepted, one after the other, until
 // the time is over.
-func (w *world) measure(d time.Duration) speed {
+func (w *world) measureSpeed(d time.Duration) speed {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	c := clock.System{}
@@ -105,9 +105,9 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// check decides every request once, notes which are accepted, and proves of
+// checkDecisions decides every request once, notes which are accepted, and proves of
 // each of those that it can be booked where the decision says.
-func (w *world) check() (accepted int, err error) {
+func (w *world) checkDecisions() (accepted int, err error) {
 	for _, r := range w.requests {
 		d := admission.Decide(r, w.view)
 		if !d.Accepted() {
@@ -128,7 +128,7 @@ func (w *world) check() (accepted int, err error) {
 	return accepted, nil
 }
 
-func median(all []float64) float64 {
+func medianOf(all []float64) float64 {
 	slices.Sort(all)
 	return all[len(all)/2]
 }

@@ -54,7 +54,7 @@ func newWorld(bookings, shorter int) *world {
 	for placed := 0; placed < bookings; {
 		shape, iv := draw()
 		if slots, ok := w.view.Slots.Find(shape, iv, nil); ok {
-			w.book(placed, shape, calendar.Booking{ID: fmt.Sprint(placed), Interval: iv, Slots: slots,
+			w.addBooking(placed, shape, calendar.Booking{ID: fmt.Sprint(placed), Interval: iv, Slots: slots,
 				GPUs: shape.PerNode})
 			placed++
 		}
@@ -68,9 +68,9 @@ func newWorld(bookings, shorter int) *world {
 	return w
 }
 
-// book places a booking and counts it for one of the cohort, in turn, for the
+// addBooking places a booking and counts it for one of the cohort, in turn, for the
 // key and the user that ask, and for a workload.
-func (w *world) book(i int, shape capacity.Shape, b calendar.Booking) {
+func (w *world) addBooking(i int, shape capacity.Shape, b calendar.Booking) {
 	v := &w.view
 	v.Slots.Force(b)
 	gpuTime := time.Duration(shape.GPUs()) * b.Interval.Length()

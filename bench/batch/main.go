@@ -19,7 +19,7 @@ import (
 // form is how the batches are written.
 var form = flag.String("format", "json", "form of a batch: json (an array) or ndjson")
 
-func main() { rig.Main("1,2,4", run) }
+func main() { rig.Main("1,2,4", runBenchmark) }
 
 // sizes of a batch, with the names of their figures.
 var sizes = []struct {
@@ -27,7 +27,7 @@ var sizes = []struct {
 	figure string
 }{{10_000, "batch"}, {1_000, "batch_1000"}}
 
-func run(ctx context.Context, out io.Writer, o rig.Options) error {
+func runBenchmark(ctx context.Context, out io.Writer, o rig.Options) error {
 	for _, size := range sizes {
 		best, name := rig.Series{}, size.figure+"_per_s"
 		for _, n := range o.Connections {
@@ -37,7 +37,7 @@ func run(ctx context.Context, out io.Writer, o rig.Options) error {
 				if i == o.Count-1 {
 					profile = o.CPUProfile
 				}
-				perSecond, err := once(ctx, out, o, n, size.items, profile)
+				perSecond, err := measureOnce(ctx, out, o, n, size.items, profile)
 				if err != nil {
 					return fmt.Errorf("batches of %d over %d connections, run %d: %w", size.items, n, i+1, err)
 				}
@@ -53,9 +53,9 @@ func run(ctx context.Context, out io.Writer, o rig.Options) error {
 	return nil
 }
 
-// once measures on a database of its own, so that no run books into what another
+// measureOnce measures on a database of its own, so that no run books into what another
 // has left.
-func once(ctx context.Context, out io.Writer, o rig.Options, n, items int,
+func measureOnce(ctx context.Context, out io.Writer, o rig.Options, n, items int,
 	profile string) (perSecond float64, err error) {
 	i, err := rig.Install(ctx, o.Postgres, 5*time.Minute)
 	if err != nil {
@@ -67,7 +67,7 @@ func once(ctx context.Context, out io.Writer, o rig.Options, n, items int,
 		return 0, err
 	}
 	defer func() { err = errors.Join(p.Stop(), err) }()
-	batches, contentType, err := write(items, *form)
+	batches, contentType, err := encodeBatches(items, *form)
 	if err != nil {
 		return 0, err
 	}
@@ -79,7 +79,7 @@ func once(ctx context.Context, out io.Writer, o rig.Options, n, items int,
 	}
 	var acknowledged []string
 	for _, a := range r.All() {
-		ids, err := accepted(a.Body, items)
+		ids, err := acceptedIDs(a.Body, items)
 		if err != nil {
 			return 0, err
 		}
@@ -96,8 +96,8 @@ func once(ctx context.Context, out io.Writer, o rig.Options, n, items int,
 	return perSecond, nil
 }
 
-// write makes a few different batches.
-func write(items int, form string) (batches [][]byte, contentType string, err error) {
+// encodeBatches makes a few different batches.
+func encodeBatches(items int, form string) (batches [][]byte, contentType string, err error) {
 	bookings := rig.Bookings(time.Now())
 	batch := make([][]byte, items)
 	for b := range 8 {
@@ -118,8 +118,8 @@ func write(items int, form string) (batches [][]byte, contentType string, err er
 	return batches, contentType, nil
 }
 
-// accepted returns the ids of a batch, all of which must have been booked.
-func accepted(body []byte, items int) ([]string, error) {
+// acceptedIDs returns the ids of a batch, all of which must have been booked.
+func acceptedIDs(body []byte, items int) ([]string, error) {
 	var answer struct {
 		Items []struct {
 			Index  int    `json:"index"`

@@ -24,9 +24,9 @@ var claims = flag.Int("claims", 1000, "reservations to warm and claim in each ru
 // prepare statements.
 const unmeasured = 20
 
-func main() { rig.Main("1", run) }
+func main() { rig.Main("1", runBenchmark) }
 
-func run(ctx context.Context, out io.Writer, o rig.Options) error {
+func runBenchmark(ctx context.Context, out io.Writer, o rig.Options) error {
 	for _, n := range o.Connections {
 		suffix := ""
 		if n > 1 {
@@ -38,7 +38,7 @@ func run(ctx context.Context, out io.Writer, o rig.Options) error {
 			if i == o.Count-1 {
 				profile = o.CPUProfile
 			}
-			claimed, bare, err := once(ctx, o, n, profile)
+			claimed, bare, err := measureOnce(ctx, o, n, profile)
 			if err != nil {
 				return fmt.Errorf("run %d over %d connections: %w", i+1, n, err)
 			}
@@ -59,8 +59,8 @@ func run(ctx context.Context, out io.Writer, o rig.Options) error {
 	return nil
 }
 
-// once warms a new installation and claims all of it.
-func once(ctx context.Context, o rig.Options, n int, profile string) (claimed, bare []time.Duration, err error) {
+// measureOnce warms a new installation and claims all of it.
+func measureOnce(ctx context.Context, o rig.Options, n int, profile string) (claimed, bare []time.Duration, err error) {
 	i, err := rig.Install(ctx, o.Postgres, time.Second)
 	if err != nil {
 		return nil, nil, err
@@ -78,7 +78,7 @@ func once(ctx context.Context, o rig.Options, n int, profile string) (claimed, b
 	parts := make([]part, n)
 	var wait sync.WaitGroup
 	for k := range parts {
-		wait.Go(func() { parts[k].err = parts[k].run(ctx, i, p, ready[k*len(ready)/n:(k+1)*len(ready)/n]) })
+		wait.Go(func() { parts[k].err = parts[k].measureClaims(ctx, i, p, ready[k*len(ready)/n:(k+1)*len(ready)/n]) })
 	}
 	wait.Wait()
 	var acknowledged []string
@@ -100,9 +100,9 @@ type part struct {
 	err           error
 }
 
-// run takes turns: one claim, one bare transaction, so that whatever slows the
+// measureClaims takes turns: one claim, one bare transaction, so that whatever slows the
 // machine slows both.
-func (p *part) run(ctx context.Context, i *rig.Installation, server *rig.Process, ready []string) error {
+func (p *part) measureClaims(ctx context.Context, i *rig.Installation, server *rig.Process, ready []string) error {
 	c := rig.NewConnection(server.URL, i.Key.Reveal())
 	defer c.Close()
 	yardstick, err := rig.NewBare(ctx, i.Database)

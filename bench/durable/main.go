@@ -14,14 +14,14 @@ import (
 	"github.com/forewarm/forewarm/bench/rig"
 )
 
-func main() { rig.Main("1,16,64", run) }
+func main() { rig.Main("1,16,64", runBenchmark) }
 
 var kinds = []rig.Kind{rig.Ours, rig.Ceiling, rig.Unbatched}
 
 // measured is requests per second by kind and number of connections.
 type measured map[rig.Kind]map[int]rig.Series
 
-func run(ctx context.Context, out io.Writer, o rig.Options) error {
+func runBenchmark(ctx context.Context, out io.Writer, o rig.Options) error {
 	m := measured{}
 	for _, k := range kinds {
 		m[k] = map[int]rig.Series{}
@@ -31,17 +31,17 @@ func run(ctx context.Context, out io.Writer, o rig.Options) error {
 		if i == o.Count-1 {
 			profile = o.CPUProfile
 		}
-		if err := once(ctx, out, o, profile, m); err != nil {
+		if err := measureOnce(ctx, out, o, profile, m); err != nil {
 			return fmt.Errorf("run %d: %w", i+1, err)
 		}
 	}
-	report(out, o, m)
+	writeReport(out, o, m)
 	return nil
 }
 
-// once measures every kind at every number of connections, one after the other,
+// measureOnce measures every kind at every number of connections, one after the other,
 // on a database of their own.
-func once(ctx context.Context, out io.Writer, o rig.Options, profile string, m measured) (err error) {
+func measureOnce(ctx context.Context, out io.Writer, o rig.Options, profile string, m measured) (err error) {
 	i, err := rig.Install(ctx, o.Postgres, 5*time.Minute)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func once(ctx context.Context, out io.Writer, o rig.Options, profile string, m m
 	}
 	for _, n := range o.Connections {
 		for _, p := range processes {
-			r, err := measure(ctx, o, i, p, n)
+			r, err := measureServer(ctx, o, i, p, n)
 			if err != nil {
 				return fmt.Errorf("%s at %d connections: %w", p.Kind, n, err)
 			}
@@ -75,8 +75,8 @@ func once(ctx context.Context, out io.Writer, o rig.Options, profile string, m m
 	return nil
 }
 
-// measure runs the loop and counts what was acknowledged.
-func measure(ctx context.Context, o rig.Options, i *rig.Installation, p *rig.Process, n int) (rig.Result, error) {
+// measureServer runs the loop and counts what was acknowledged.
+func measureServer(ctx context.Context, o rig.Options, i *rig.Installation, p *rig.Process, n int) (rig.Result, error) {
 	bodies := rig.Bookings(time.Now())
 	r, err := rig.Loop(ctx, o, n, p, i.Key.Reveal(), http.StatusCreated,
 		func(connection, n int) (string, string, []byte) {
@@ -98,7 +98,7 @@ func measure(ctx context.Context, o rig.Options, i *rig.Installation, p *rig.Pro
 	return r, err
 }
 
-func report(out io.Writer, o rig.Options, m measured) {
+func writeReport(out io.Writer, o rig.Options, m measured) {
 	names := map[rig.Kind]string{rig.Ours: "durable", rig.Ceiling: "ceiling", rig.Unbatched: "unbatched"}
 	for _, n := range o.Connections {
 		for _, k := range kinds {

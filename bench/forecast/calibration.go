@@ -30,7 +30,7 @@ type tally struct {
 	said, brier, loss    float64
 }
 
-func (t *tally) add(o tally) {
+func (t *tally) addTally(o tally) {
 	t.looks += o.looks
 	t.rises += o.rises
 	t.inside += o.inside
@@ -47,39 +47,39 @@ func newCalibration(t backtest.Trace) *calibration {
 // newDraw starts the numbers that split whole GPUs.
 func newDraw() splitMix { return *newSplitMix("calibration") }
 
-// close counts a look whose ten minutes have passed, in which demand rose by so
+// closeLook counts a look whose ten minutes have passed, in which demand rose by so
 // many GPUs at most.
-func (c *calibration) close(o forecast.Outlook, rise int) {
+func (c *calibration) closeLook(o forecast.Outlook, rise int) {
 	p := o.Chance(1, within)
 	t := tally{looks: 1, said: p, brier: forecast.Brier(p, rise > 0), loss: forecast.LogLoss(p, rise > 0)}
 	if rise > 0 {
 		t.rises = 1
 	}
-	if u := c.place(o.Within(within), rise); u >= 0.1 && u <= 0.9 {
+	if u := c.placeInQuantiles(o.Within(within), rise); u >= 0.1 && u <= 0.9 {
 		t.inside = 1
 	}
-	c.bins[min(reliability-1, int(p*reliability))].add(t)
+	c.bins[min(reliability-1, int(p*reliability))].addTally(t)
 }
 
-// place is the randomised probability integral transform: where in its
+// placeInQuantiles is the randomised probability integral transform: where in its
 // distribution a whole number fell, evenly spread over the share of that number.
 // If the distribution is right it is uniform (Czado, Gneiting and Held,
 // "Predictive Model Assessment for Count Data", Biometrics 2009), which whether
 // whole numbers lie between two quantiles is not.
-func (c *calibration) place(f forecast.Forecast, rise int) float64 {
+func (c *calibration) placeInQuantiles(f forecast.Forecast, rise int) float64 {
 	below, upTo := 1-f.AtLeast(rise), 1-f.AtLeast(rise+1)
-	return below + c.draw.float()*(upTo-below)
+	return below + c.draw.nextFloat()*(upTo-below)
 }
 
-func (c *calibration) sum() (all tally) {
+func (c *calibration) sumTallies() (all tally) {
 	for _, b := range c.bins {
-		all.add(b)
+		all.addTally(b)
 	}
 	return all
 }
 
-// report writes the table and the figures.
-func (c *calibration) report(out io.Writer, prefix string) {
+// writeReport writes the table and the figures.
+func (c *calibration) writeReport(out io.Writer, prefix string) {
 	fmt.Fprintf(out, "calibration: chance that demand rises within %d s, and rises inside the 80 %% interval\n", within)
 	fmt.Fprintf(out, "%10s%10s%10s%10s%12s\n", "stated", "looks", "mean %", "seen %", "inside %")
 	for i, b := range c.bins {
@@ -87,7 +87,7 @@ func (c *calibration) report(out io.Writer, prefix string) {
 		fmt.Fprintf(out, "%3d-%3d %%%11d%10.1f%10.1f%12.1f\n", 10*i, 10*i+10, b.looks, 100*b.said/n,
 			100*float64(b.rises)/n, 100*float64(b.inside)/n)
 	}
-	all := c.sum()
+	all := c.sumTallies()
 	n := math.Max(1, float64(all.looks))
 	fmt.Fprintf(out, "figure: %s_forewarm_coverage_80 %.1f %%\n", prefix, 100*float64(all.inside)/n)
 	fmt.Fprintf(out, "figure: %s_forewarm_brier %.4f\n", prefix, all.brier/n)
@@ -108,18 +108,18 @@ type checks struct {
 	last int64 // second of the last look that was taken
 }
 
-// rose tells of a demand after an arrival.
-func (c *checks) rose(now int64, demand int) {
-	c.reach(now)
+// noteRise tells of a demand after an arrival.
+func (c *checks) noteRise(now int64, demand int) {
+	c.closeLooksUntil(now)
 	for i := range c.open {
 		o := &c.open[i]
 		o.rise = max(o.rise, demand-o.outlook.Demand)
 	}
 }
 
-// looked tells of a look.
-func (c *checks) looked(now int64, o forecast.Outlook) {
-	c.reach(now)
+// noteLook tells of a look.
+func (c *checks) noteLook(now int64, o forecast.Outlook) {
+	c.closeLooksUntil(now)
 	if now < c.last+checkEvery || now <= c.to.from || now+within > c.to.last {
 		return
 	}
@@ -127,11 +127,11 @@ func (c *checks) looked(now int64, o forecast.Outlook) {
 	c.open = append(c.open, checked{at: now, outlook: o})
 }
 
-// reach closes the looks whose ten minutes are over before now.
-func (c *checks) reach(now int64) {
+// closeLooksUntil closes the looks whose ten minutes are over before now.
+func (c *checks) closeLooksUntil(now int64) {
 	n := 0
 	for n < len(c.open) && c.open[n].at+within < now {
-		c.to.close(c.open[n].outlook, c.open[n].rise)
+		c.to.closeLook(c.open[n].outlook, c.open[n].rise)
 		n++
 	}
 	c.open = append(c.open[:0], c.open[n:]...)

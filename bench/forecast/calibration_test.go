@@ -18,11 +18,11 @@ func TestTheIntervalOfATrueDistributionCoversItsShare(t *testing.T) {
 		f, draw, n := forecast.Event(said, 1, 2, 4), *newSplitMix("truth"), 0
 		came := forecast.Event(true, 1, 2, 4)
 		for range 20_000 {
-			rise, u := 0, draw.float()
+			rise, u := 0, draw.nextFloat()
 			for came.AtLeast(rise+1) > u {
 				rise++
 			}
-			if p := c.place(f, rise); p >= 0.1 && p <= 0.9 {
+			if p := c.placeInQuantiles(f, rise); p >= 0.1 && p <= 0.9 {
 				n++
 			}
 		}
@@ -40,21 +40,21 @@ func TestLooksAreClosedWithTheirOwnTenMinutes(t *testing.T) {
 	t.Parallel()
 	c := &calibration{draw: newDraw(), last: 10_000}
 	x := checks{to: c}
-	x.looked(1000, forecast.Outlook{Demand: 4})
-	x.looked(1030, forecast.Outlook{Demand: 4}) // too soon
-	x.looked(1100, forecast.Outlook{Demand: 9})
-	x.rose(1600, 5)  // the last second of the first
-	x.rose(1601, 20) // only of the second
-	x.reach(3000)
+	x.noteLook(1000, forecast.Outlook{Demand: 4})
+	x.noteLook(1030, forecast.Outlook{Demand: 4}) // too soon
+	x.noteLook(1100, forecast.Outlook{Demand: 9})
+	x.noteRise(1600, 5)  // the last second of the first
+	x.noteRise(1601, 20) // only of the second
+	x.closeLooksUntil(3000)
 	require.Equal(t, 2, c.bins[0].looks)
 	require.Equal(t, 2, c.bins[0].rises)
 	y := checks{to: c}
-	y.looked(4000, forecast.Outlook{Demand: 4})
-	y.rose(4601, 9)
-	y.reach(9000)
+	y.noteLook(4000, forecast.Outlook{Demand: 4})
+	y.noteRise(4601, 9)
+	y.closeLooksUntil(9000)
 	require.Equal(t, 3, c.bins[0].looks)
 	require.Equal(t, 2, c.bins[0].rises)
-	y.looked(9500, forecast.Outlook{}) // its ten minutes are not scored
+	y.noteLook(9500, forecast.Outlook{}) // its ten minutes are not scored
 	require.Empty(t, y.open)
 }
 
@@ -67,12 +67,12 @@ func TestForewarmWaitsLessThanReactive(t *testing.T) {
 	require.NoError(t, err)
 	fleet := forecast.NewOnlineModel(forecast.BuiltIn())
 	got, err := backtest.Run(trace, backtest.Options{Boot: 300,
-		Policy: forewarned(s, fleet, 32, newCalibration(trace))})
+		Policy: newForewarmPolicies(s, fleet, 32, newCalibration(trace))})
 	require.NoError(t, err)
 	require.Less(t, got.Mean, re.Mean)
 	require.Less(t, got.Cost(32), re.Cost(32))
 	none, err := backtest.Run(trace, backtest.Options{Boot: 300,
-		Policy: forewarned(s, forecast.NewOnlineModel(forecast.BuiltIn()), 0, nil)})
+		Policy: newForewarmPolicies(s, forecast.NewOnlineModel(forecast.BuiltIn()), 0, nil)})
 	require.NoError(t, err)
 	require.InDelta(t, re.Mean, none.Mean, 1e-9, "who gives nothing for waiting holds nothing")
 }

@@ -18,12 +18,12 @@ type timed struct {
 }
 
 func (t timed) Submit(now int64, j backtest.Job) {
-	defer t.took(time.Now())
+	defer t.addElapsed(time.Now())
 	t.policy.Submit(now, j)
 }
 
 func (t timed) End(now int64, j backtest.Job, started int64) {
-	defer t.took(time.Now())
+	defer t.addElapsed(time.Now())
 	t.policy.End(now, j, started)
 }
 
@@ -31,17 +31,17 @@ func (t timed) Next() int64 { return t.policy.Next() }
 
 func (t timed) Target(now int64) int {
 	*t.looks++
-	defer t.took(time.Now())
+	defer t.addElapsed(time.Now())
 	return t.policy.Target(now)
 }
 
-func (t timed) took(since time.Time) { *t.spent += time.Since(since) }
+func (t timed) addElapsed(since time.Time) { *t.spent += time.Since(since) }
 
-// costs replays a scenario once more, alone and with one price, and writes what
+// measureCosts replays a scenario once more, alone and with one price, and writes what
 // the forecaster takes: the time of a look with its decision and all that is
 // learned and counted between two looks, and the bytes that are kept of the
 // largest tenant class.
-func (r *report) costs(ctx context.Context, out io.Writer) error {
+func (r *report) measureCosts(ctx context.Context, out io.Writer) error {
 	s := r.scenario
 	fleet := forecast.NewOnlineModel(s.prior)
 	var spent time.Duration
@@ -62,8 +62,8 @@ func (r *report) costs(ctx context.Context, out io.Writer) error {
 		}
 		largest = max(largest, t.Bytes())
 	}
-	fmt.Fprintf(out, "figure: %s_forewarm_look_us %.1f us\n", r.prefix(),
+	fmt.Fprintf(out, "figure: %s_forewarm_look_us %.1f us\n", r.figurePrefix(),
 		float64(spent.Nanoseconds())/1000/float64(max(1, looks)))
-	fmt.Fprintf(out, "figure: %s_forewarm_state_bytes %d B\n", r.prefix(), largest)
+	fmt.Fprintf(out, "figure: %s_forewarm_state_bytes %d B\n", r.figurePrefix(), largest)
 	return nil
 }

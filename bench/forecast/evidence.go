@@ -25,7 +25,7 @@ type Message struct {
 // which share of its messages is about one.
 type channel struct{ recall, precision float64 }
 
-func (c channel) sound() bool {
+func (c channel) isSound() bool {
 	return c.recall >= 0 && c.recall <= 1 && c.precision > 0 && c.precision <= 1
 }
 
@@ -42,8 +42,8 @@ type session struct {
 	gpus   int // that arrive within sessionGap
 }
 
-// sessions lists the sessions of a trace.
-func sessions(t backtest.Trace) []session {
+// listSessions lists the sessions of a trace.
+func listSessions(t backtest.Trace) []session {
 	var all []session
 	latest := make([]int, len(t.Tenants)) // session of each tenant, counted from 1
 	last := make([]int64, len(t.Tenants)) // arrival
@@ -66,14 +66,14 @@ func sessions(t backtest.Trace) []session {
 func Messages(t backtest.Trace, recall, precision float64) []Message {
 	first, _, last := t.Window()
 	var all []Message
-	for _, s := range sessions(t) {
+	for _, s := range listSessions(t) {
 		chance := newSplitMix(s.id)
-		if chance.float() < recall {
-			all = append(all, chance.message(s, s.start))
+		if chance.nextFloat() < recall {
+			all = append(all, chance.drawMessage(s, s.start))
 		}
-		for wrong := recall * (1 - precision) / precision; chance.float() < wrong; wrong-- {
-			if at := s.start + chance.elsewhere(); at >= first && at <= last {
-				all = append(all, chance.message(s, at))
+		for wrong := recall * (1 - precision) / precision; chance.nextFloat() < wrong; wrong-- {
+			if at := s.start + chance.nextDisplacement(); at >= first && at <= last {
+				all = append(all, chance.drawMessage(s, at))
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func newSplitMix(id string) *splitMix {
 	return &s
 }
 
-func (s *splitMix) next() uint64 {
+func (s *splitMix) nextNumber() uint64 {
 	*s += 0x9e3779b97f4a7c15
 	z := uint64(*s)
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -100,31 +100,31 @@ func (s *splitMix) next() uint64 {
 	return z ^ z>>31
 }
 
-// float returns a number of [0, 1).
-func (s *splitMix) float() float64 { return float64(s.next()>>11) / (1 << 53) }
+// nextFloat returns a number of [0, 1).
+func (s *splitMix) nextFloat() float64 { return float64(s.nextNumber()>>11) / (1 << 53) }
 
-// between returns a number of seconds, from a number of minutes up to another.
-func (s *splitMix) between(from, to float64) int64 {
-	return int64(60 * (from + (to-from)*s.float()))
+// nextSeconds returns a number of seconds, from a number of minutes up to another.
+func (s *splitMix) nextSeconds(from, to float64) int64 {
+	return int64(60 * (from + (to-from)*s.nextFloat()))
 }
 
-// elsewhere returns how many seconds a wrong message is off: one to six days,
+// nextDisplacement returns how many seconds a wrong message is off: one to six days,
 // either way, and up to two hours.
-func (s *splitMix) elsewhere() int64 {
-	days := 1 + int64(s.next()%6)
-	if s.float() < 0.5 {
+func (s *splitMix) nextDisplacement() int64 {
+	days := 1 + int64(s.nextNumber()%6)
+	if s.nextFloat() < 0.5 {
 		days = -days
 	}
-	return days*24*3600 + s.between(0, 120)
+	return days*24*3600 + s.nextSeconds(0, 120)
 }
 
-// message announces a session at a time: 5 to 30 minutes ahead, up to 3 minutes
+// drawMessage announces a session at a time: 5 to 30 minutes ahead, up to 3 minutes
 // off, and for half or double the GPUs in two cases of ten each.
-func (s *splitMix) message(of session, at int64) Message {
-	sent := at - s.between(5, 30)
-	start := at + s.between(-3, 3)
+func (s *splitMix) drawMessage(of session, at int64) Message {
+	sent := at - s.nextSeconds(5, 30)
+	start := at + s.nextSeconds(-3, 3)
 	gpus := of.gpus
-	switch u := s.float(); {
+	switch u := s.nextFloat(); {
 	case u < 0.2:
 		gpus = (gpus + 1) / 2
 	case u < 0.4:

@@ -13,7 +13,7 @@ func TestSessionsBeginAfterSilence(t *testing.T) {
 	job := func(id string, at int64, gpus, tenant int) backtest.Job {
 		return backtest.Job{ID: id, Submit: at, Duration: 1, GPUs: gpus, Tenant: tenant}
 	}
-	got := sessions(backtest.Trace{Tenants: []string{"a", "b"}, Jobs: []backtest.Job{
+	got := listSessions(backtest.Trace{Tenants: []string{"a", "b"}, Jobs: []backtest.Job{
 		job("1", 1000, 1, 0), job("2", 1100, 8, 1), job("3", 1599, 2, 0), job("4", 1600, 4, 0), job("5", 2200, 1, 0),
 		job("6", 2801, 2, 0),
 	}})
@@ -27,7 +27,7 @@ func TestMessagesHaveTheirRecallAndPrecision(t *testing.T) {
 	t.Parallel()
 	trace := drawnTrace(3, 120, "a", "b", "c")
 	first, _, last := trace.Window()
-	all := sessions(trace)
+	all := listSessions(trace)
 	for _, ch := range []channel{{0.6, 0.5}, {0.6, 0.1}, {0.9, 0.9}, {0, 0.5}} {
 		messages := Messages(trace, ch.recall, ch.precision)
 		if again := Messages(trace, ch.recall, ch.precision); !slices.Equal(again, messages) {
@@ -58,7 +58,7 @@ func TestMessagesHaveTheirRecallAndPrecision(t *testing.T) {
 func TestSureMessagesAreRight(t *testing.T) {
 	t.Parallel()
 	trace := drawnTrace(4, 30, "a", "b")
-	all := sessions(trace)
+	all := listSessions(trace)
 	messages := Messages(trace, 1, 1)
 	if len(messages) != len(all) {
 		t.Fatalf("%d messages about %d sessions", len(messages), len(all))
@@ -78,7 +78,7 @@ func TestSplitMix(t *testing.T) {
 	t.Parallel()
 	s := splitMix(1234567)
 	for _, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423} {
-		if got := s.next(); got != want {
+		if got := s.nextNumber(); got != want {
 			t.Errorf("%d, want %d", got, want)
 		}
 	}

@@ -30,23 +30,23 @@ func lossBound(t backtest.Trace) evidence.Config {
 		Refill: max(time.Hour, time.Duration(last-first)*time.Second)}
 }
 
-// hear makes policies of statistics hear the scenario's messages. All tenants
+// ingestEvidence makes policies of statistics hear the scenario's messages. All tenants
 // share the track records. price is what an hour of one waiting job is worth, in GPU-hours.
-func hear(s *scenario, price float64,
+func ingestEvidence(s *scenario, price float64,
 	statistics func() func(tenant int) backtest.Policy) func() func(tenant int) backtest.Policy {
 	return func() func(int) backtest.Policy {
 		book, err := evidence.New(lossBound(s.trace))
-		must(err)
+		panicOnError(err)
 		inner, terms := statistics(), evidence.Terms{WaitPrice: price, GPUPrice: 1,
 			Boot: time.Duration(s.boot) * time.Second}
 		return func(tenant int) backtest.Policy {
-			return newHearing(inner(tenant), book, terms, records(s.trace.Tenants[tenant], s.told(tenant)))
+			return newEvidencePolicy(inner(tenant), book, terms, recordsOf(s.trace.Tenants[tenant], s.messagesTo(tenant)))
 		}
 	}
 }
 
-// records are the messages of a tenant as evidence.
-func records(tenant string, messages []Message) []evidence.Record {
+// recordsOf are the messages of a tenant as evidence.
+func recordsOf(tenant string, messages []Message) []evidence.Record {
 	all := make([]evidence.Record, len(messages))
 	for i, m := range messages {
 		start := time.Unix(m.Start, 0)
@@ -59,8 +59,8 @@ func records(tenant string, messages []Message) []evidence.Record {
 	return all
 }
 
-// trustings are the reference with a source whose trust is earned on uplift.
-func trustings(s *scenario) []setting {
+// trustSettings are the reference with a source whose trust is earned on uplift.
+func trustSettings(s *scenario) []setting {
 	if s.messages == nil {
 		return nil
 	}
@@ -69,10 +69,10 @@ func trustings(s *scenario) []setting {
 	for _, price := range []float64{8, 16, 32, 64, 128, 192, 256, 320, 512} {
 		theta := float64(window) / (price * float64(s.boot))
 		all = append(all, setting{label: fmt.Sprintf("r %.4g", price), price: price,
-			policies: hear(s, price, func() func(int) backtest.Policy {
+			policies: ingestEvidence(s, price, func() func(int) backtest.Policy {
 				m := newHazard()
 				return func(tenant int) backtest.Policy {
-					return punctually(&reference{ticker: newTicker(), past: newPast(tenant, window), model: m,
+					return makePunctual(&reference{ticker: newTicker(), past: newPast(tenant, window), model: m,
 						theta: theta})
 				}
 			})})
@@ -80,11 +80,11 @@ func trustings(s *scenario) []setting {
 	return all
 }
 
-// hearing lets a policy of statistics hear what was announced. Its target is the
+// evidencePolicy lets a policy of statistics hear what was announced. Its target is the
 // statistics' own, or, while a record holds that the gate accepted, the demand and
 // what was claimed and has not come: whichever is more. What each record is worth
 // is seen beside what statistics alone would have done.
-type hearing struct {
+type evidencePolicy struct {
 	statistics backtest.Policy
 	book       *evidence.TrackRecords // of all tenants
 	watch      *evidence.Watch
@@ -106,22 +106,22 @@ type held struct {
 // newest is the weight of the latest job in the running mean of job sizes.
 const newest = 0.05
 
-func newHearing(statistics backtest.Policy, book *evidence.TrackRecords, terms evidence.Terms,
-	records []evidence.Record) *hearing {
-	h := &hearing{statistics: statistics, book: book, terms: terms, watch: evidence.NewWatch(terms.Boot),
+func newEvidencePolicy(statistics backtest.Policy, book *evidence.TrackRecords, terms evidence.Terms,
+	records []evidence.Record) *evidencePolicy {
+	h := &evidencePolicy{statistics: statistics, book: book, terms: terms, watch: evidence.NewWatch(terms.Boot),
 		records: slices.Clone(records), last: math.MinInt64}
-	slices.SortStableFunc(h.records, func(a, b evidence.Record) int { return int(h.begins(a) - h.begins(b)) })
+	slices.SortStableFunc(h.records, func(a, b evidence.Record) int { return int(h.holdBegins(a) - h.holdBegins(b)) })
 	return h
 }
 
-// begins is the second in which the hold of a record can begin.
-func (h *hearing) begins(r evidence.Record) int64 {
+// holdBegins is the second in which the hold of a record can begin.
+func (h *evidencePolicy) holdBegins(r evidence.Record) int64 {
 	from, _, _ := h.terms.Hold(r)
 	return max(from.Unix(), r.Sent.Unix())
 }
 
 // Submit tells of a job.
-func (h *hearing) Submit(now int64, j backtest.Job) {
+func (h *evidencePolicy) Submit(now int64, j backtest.Job) {
 	h.statistics.Submit(now, j)
 	h.watch.Submit(time.Unix(now, 0), j.GPUs)
 	if h.size == 0 {
@@ -132,7 +132,7 @@ func (h *hearing) Submit(now int64, j backtest.Job) {
 }
 
 // End tells of its end.
-func (h *hearing) End(now int64, j backtest.Job, started int64) {
+func (h *evidencePolicy) End(now int64, j backtest.Job, started int64) {
 	h.statistics.End(now, j, started)
 	h.watch.End(time.Unix(now, 0), j.GPUs)
 	h.changed = len(h.open) > 0
@@ -140,13 +140,13 @@ func (h *hearing) End(now int64, j backtest.Job, started int64) {
 
 // Next is when the statistics want to be asked, a hold begins, is given up or
 // ends, or the demand has changed under one.
-func (h *hearing) Next() int64 {
+func (h *evidencePolicy) Next() int64 {
 	if h.changed {
 		return math.MinInt64
 	}
 	at := h.statistics.Next()
 	if len(h.records) > 0 {
-		at = min(at, h.begins(h.records[0]))
+		at = min(at, h.holdBegins(h.records[0]))
 	}
 	for _, o := range h.open {
 		if at = min(at, o.until); o.doubt > h.last {
@@ -157,42 +157,42 @@ func (h *hearing) Next() int64 {
 }
 
 // Target returns the larger of the two targets.
-func (h *hearing) Target(now int64) int {
+func (h *evidencePolicy) Target(now int64) int {
 	h.changed, h.last = false, now
 	at := time.Unix(now, 0)
 	if h.statistics.Next() <= now {
 		h.own = h.statistics.Target(now)
 		h.watch.Plan(at, h.own)
 	}
-	h.close(at)
-	h.consider(at)
+	h.closeRecords(at)
+	h.considerRecords(at)
 	if claimed := h.watch.Claimed(at); claimed > 0 {
 		return max(h.own, h.watch.Demand()+claimed)
 	}
 	return h.own
 }
 
-// close judges the records whose holds are over.
-func (h *hearing) close(now time.Time) {
+// closeRecords judges the records whose holds are over.
+func (h *evidencePolicy) closeRecords(now time.Time) {
 	h.open = slices.DeleteFunc(h.open, func(o held) bool {
 		if o.until > now.Unix() {
 			return false
 		}
 		if out, ok := h.watch.Close(now, o.id); ok {
-			must(h.book.Close(now, o.id, out))
+			panicOnError(h.book.Close(now, o.id, out))
 		}
 		return true
 	})
 }
 
-// consider asks the gate about the records whose holds begin.
-func (h *hearing) consider(now time.Time) {
-	for ; len(h.records) > 0 && h.begins(h.records[0]) <= now.Unix(); h.records = h.records[1:] {
+// considerRecords asks the gate about the records whose holds begin.
+func (h *evidencePolicy) considerRecords(now time.Time) {
+	for ; len(h.records) > 0 && h.holdBegins(h.records[0]) <= now.Unix(); h.records = h.records[1:] {
 		r, terms := h.records[0], h.terms
 		terms.JobGPUs = max(1, h.size)
 		id := r.Tenant + " " + strconv.Itoa(len(h.records))
 		d, err := h.book.Consider(now, id, r, terms)
-		must(err)
+		panicOnError(err)
 		if _, _, open := h.book.Open(id); open {
 			h.watch.Open(now, id, r, d)
 			h.open = append(h.open, held{id, d.Doubt.Unix(), d.Until.Unix()})
@@ -200,9 +200,9 @@ func (h *hearing) consider(now time.Time) {
 	}
 }
 
-// must stops at what cannot be: every record has an id of its own, and the bound
+// panicOnError stops at what cannot be: every record has an id of its own, and the bound
 // of a trace is a number.
-func must(err error) {
+func panicOnError(err error) {
 	if err != nil {
 		panic(err)
 	}

@@ -27,8 +27,8 @@ func sparseTrace(sessions int) (t backtest.Trace, starts []int64) {
 	return t, starts
 }
 
-// claims announce eight GPUs ten minutes ahead.
-func claims(starts []int64, shift func(i int) int64) (records []evidence.Record) {
+// announceStarts announce eight GPUs ten minutes ahead.
+func announceStarts(starts []int64, shift func(i int) int64) (records []evidence.Record) {
 	for i, s := range starts {
 		at := time.Unix(s+shift(i), 0)
 		records = append(records, evidence.Record{
@@ -39,7 +39,7 @@ func claims(starts []int64, shift func(i int) int64) (records []evidence.Record)
 	return records
 }
 
-func replay(t *testing.T, trace backtest.Trace,
+func replayEvidence(t *testing.T, trace backtest.Trace,
 	records []evidence.Record) (with, without backtest.Outcome, s evidence.TrackRecord) {
 	t.Helper()
 	nothing := func(int) backtest.Policy { return backtest.AlwaysOn(trace.Jobs[0].Submit, 0) }
@@ -49,28 +49,28 @@ func replay(t *testing.T, trace backtest.Trace,
 	require.NoError(t, err)
 	terms := evidence.Terms{WaitPrice: 64, GPUPrice: 1, Boot: 300 * time.Second}
 	with, err = backtest.Run(trace, backtest.Options{Boot: 300, Policy: func(tenant int) backtest.Policy {
-		return newHearing(nothing(tenant), book, terms, records)
+		return newEvidencePolicy(nothing(tenant), book, terms, records)
 	}})
 	require.NoError(t, err)
 	require.LessOrEqual(t, with.Longest, int64(300))
 	return with, without, book.TrackRecord("test", "announced")
 }
 
-// exact is a source that is right to the second.
-func exact(int) int64 { return 0 }
+// exactShift is a source that is right to the second.
+func exactShift(int) int64 { return 0 }
 
-// wrong is a source that is off by hours.
-func wrong(int) int64 { return 2 * 3600 }
+// wrongShift is a source that is off by hours.
+func wrongShift(int) int64 { return 2 * 3600 }
 
-// extra is what listening cost, in GPU-hours of idling and booting.
-func extra(with, without backtest.Outcome) float64 {
+// extraCost is what listening cost, in GPU-hours of idling and booting.
+func extraCost(with, without backtest.Outcome) float64 {
 	return with.IdleHours + with.BootHours - without.IdleHours - without.BootHours
 }
 
 func TestTrueMessagesSpareWaits(t *testing.T) {
 	t.Parallel()
 	trace, starts := sparseTrace(300)
-	with, without, s := replay(t, trace, claims(starts, exact))
+	with, without, s := replayEvidence(t, trace, announceStarts(starts, exactShift))
 	require.Greater(t, without.Mean, 200.0)
 	require.Less(t, with.Mean, 10.0)
 	require.Less(t, with.IdleShare()-without.IdleShare(), 12.0)
@@ -82,12 +82,12 @@ func TestTrueMessagesSpareWaits(t *testing.T) {
 func TestFalseMessagesCostAtMostTheBound(t *testing.T) {
 	t.Parallel()
 	trace, starts := sparseTrace(300)
-	with, without, s := replay(t, trace, claims(starts, wrong))
+	with, without, s := replayEvidence(t, trace, announceStarts(starts, wrongShift))
 	require.InDelta(t, without.Mean, with.Mean, 1e-9)
 	require.Less(t, s.Trust, 0.05)
 	require.Positive(t, s.Spent)
 	require.LessOrEqual(t, s.Spent, 2*lossBound(trace).Allowance)
-	require.LessOrEqual(t, extra(with, without), lossShare*budgetShare*without.BusyHours)
+	require.LessOrEqual(t, extraCost(with, without), lossShare*budgetShare*without.BusyHours)
 }
 
 // A source that turns bad after a hundred good messages is demoted within twenty,
@@ -96,20 +96,20 @@ func TestASabotagedSourceCostsAtMostTheBound(t *testing.T) {
 	t.Parallel()
 	trace, starts := sparseTrace(300)
 	sabotage := func(from int) (backtest.Outcome, evidence.TrackRecord) {
-		records := claims(starts, func(i int) int64 {
+		records := announceStarts(starts, func(i int) int64 {
 			if i >= from {
-				return wrong(i)
+				return wrongShift(i)
 			}
 			return 0
 		})
-		with, _, s := replay(t, trace, records)
+		with, _, s := replayEvidence(t, trace, records)
 		return with, s
 	}
 	turned, s := sabotage(100)
-	silent, _, _ := replay(t, trace, claims(starts[:100], exact))
+	silent, _, _ := replayEvidence(t, trace, announceStarts(starts[:100], exactShift))
 	require.False(t, s.Acting)
-	require.Positive(t, extra(turned, silent))
-	require.LessOrEqual(t, extra(turned, silent), lossShare*budgetShare*silent.BusyHours)
+	require.Positive(t, extraCost(turned, silent))
+	require.LessOrEqual(t, extraCost(turned, silent), lossShare*budgetShare*silent.BusyHours)
 	require.InDelta(t, silent.Mean, turned.Mean, 1e-9)
 	after, _ := sabotage(120)
 	require.Less(t, after.Mean, turned.Mean, "twenty more good messages are worth something")
@@ -120,17 +120,17 @@ func TestMessagesBecomeRecords(t *testing.T) {
 	trace, _ := sparseTrace(50)
 	messages := Messages(trace, 0.6, 0.5)
 	require.NotEmpty(t, messages)
-	for i, r := range records("lab", messages) {
+	for i, r := range recordsOf("lab", messages) {
 		require.NoError(t, r.Check())
 		require.Equal(t, messages[i].Start, r.Start.Unix())
 		require.Equal(t, messages[i].Mid, r.Mid)
 	}
 	s := &scenario{trace: trace, boot: 300, messages: messages}
 	run := func() backtest.Outcome {
-		o, err := backtest.Run(trace, backtest.Options{Boot: 300, Policy: trustings(s)[4].policies()})
+		o, err := backtest.Run(trace, backtest.Options{Boot: 300, Policy: trustSettings(s)[4].policies()})
 		require.NoError(t, err)
 		return o
 	}
 	require.Equal(t, run(), run(), "a rerun gives the same numbers")
-	require.Empty(t, trustings(&scenario{trace: trace, boot: 300}))
+	require.Empty(t, trustSettings(&scenario{trace: trace, boot: 300}))
 }

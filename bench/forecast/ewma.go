@@ -15,7 +15,7 @@ type ewmaSetting struct {
 	sigmas   float64
 }
 
-func ewmas(*scenario) []setting {
+func ewmaSettings(*scenario) []setting {
 	var grid []ewmaSetting
 	for _, h := range []float64{30, 120} {
 		for _, z := range sigmas {
@@ -23,8 +23,8 @@ func ewmas(*scenario) []setting {
 		}
 	}
 	label := func(s ewmaSetting) string { return fmt.Sprintf("%.0f min %+.2f sigma", s.halfLife, s.sigmas) }
-	return each(grid, label, func(s ewmaSetting) backtest.Policy {
-		return punctually(&ewma{ticker: newTicker(), sigmas: s.sigmas, keep: math.Exp2(-1 / s.halfLife)})
+	return settingForEach(grid, label, func(s ewmaSetting) backtest.Policy {
+		return makePunctual(&ewma{ticker: newTicker(), sigmas: s.sigmas, keep: math.Exp2(-1 / s.halfLife)})
 	})
 }
 
@@ -39,7 +39,7 @@ type ewma struct {
 
 // Submit tells of a job.
 func (e *ewma) Submit(now int64, j backtest.Job) {
-	e.heard(now)
+	e.noteEvent(now)
 	e.demand += j.GPUs
 }
 
@@ -48,12 +48,12 @@ func (e *ewma) End(_ int64, j backtest.Job, _ int64) { e.demand -= j.GPUs }
 
 // Target returns the sum, rounded up.
 func (e *ewma) Target(now int64) int {
-	e.asked(now)
+	e.noteAsked(now)
 	d := float64(e.demand) - e.mean
 	e.mean += (1 - e.keep) * d
 	e.variance = e.keep * (e.variance + (1-e.keep)*d*d)
-	return wanted(e.mean + e.sigmas*math.Sqrt(e.variance))
+	return roundUpGPUs(e.mean + e.sigmas*math.Sqrt(e.variance))
 }
 
-// wanted rounds a demand up to GPUs.
-func wanted(gpus float64) int { return max(0, int(math.Ceil(gpus-1e-9))) }
+// roundUpGPUs rounds a demand up to GPUs.
+func roundUpGPUs(gpus float64) int { return max(0, int(math.Ceil(gpus-1e-9))) }

@@ -19,8 +19,8 @@ type scenario struct {
 	messages []Message      // what a source said, in the order of Sent; nil if there is none
 }
 
-// told returns what was said of a tenant, in the order of Sent.
-func (s *scenario) told(tenant int) []Message {
+// messagesTo returns what was said of a tenant, in the order of Sent.
+func (s *scenario) messagesTo(tenant int) []Message {
 	var own []Message
 	for _, m := range s.messages {
 		if m.Tenant == tenant {
@@ -52,33 +52,33 @@ type setting struct {
 // prices are what an hour of one waiting job is worth, in idle GPU-hours.
 var prices = []float64{8, 32, 128}
 
-// families lists what is run, in the order of the tables. The first one is what
+// listFamilies lists what is run, in the order of the tables. The first one is what
 // happens without any pre-warming; it is part of every family's frontier.
-func families() []family {
+func listFamilies() []family {
 	return append([]family{
 		{name: "reactive", settings: func(*scenario) []setting { return []setting{{label: "reactive"}} }},
 		{name: "keepalive", settings: keepAlives},
 		{name: "alwayson", settings: alwaysOn},
-		{name: "histogram", settings: histograms},
-		{name: "seasonal", settings: seasonals},
-		{name: "ewma", settings: ewmas},
+		{name: "histogram", settings: histogramSettings},
+		{name: "seasonal", settings: seasonalSettings},
+		{name: "ewma", settings: ewmaSettings},
 		{name: "holtwinters", settings: holtWinters},
-		{name: "newsvendor", settings: newsvendors},
-		{name: "reference", settings: references, listens: true},
-		{name: "uplift", settings: trustings, listens: true},
-	}, forewarm()...)
+		{name: "newsvendor", settings: newsvendorSettings},
+		{name: "reference", settings: referenceSettings, listens: true},
+		{name: "uplift", settings: trustSettings, listens: true},
+	}, forewarmFamilies()...)
 }
 
-func names() string {
+func familyNames() string {
 	var all []string
-	for _, f := range families() {
+	for _, f := range listFamilies() {
 		all = append(all, f.name)
 	}
 	return strings.Join(all, ", ")
 }
 
-// each makes a setting for every parameter, whose policies share nothing.
-func each[P any](parameters []P, label func(P) string, policy func(P) backtest.Policy) []setting {
+// settingForEach makes a setting for every parameter, whose policies share nothing.
+func settingForEach[P any](parameters []P, label func(P) string, policy func(P) backtest.Policy) []setting {
 	var all []setting
 	for _, p := range parameters {
 		all = append(all, setting{label: label(p), policies: func() func(int) backtest.Policy {

@@ -13,24 +13,24 @@ type looks struct {
 	hour, weekday, weekend, slot, tenant     int
 }
 
-// look writes the features of each step.
-func (p *past) look(now int64, hashes *[steps][features]uint32) {
+// hashFeatures writes the features of each step.
+func (p *past) hashFeatures(now int64, hashes *[steps][features]uint32) {
 	minute := now / 60
 	p.arrivals[minute%remembered] = p.arrived
 	hour := &p.hours[now/3600%hoursOfWeek]
 	hour.minutes++
 	var x values
 	for i := range p.decayed {
-		x[i] = log2(p.decayed[i].reach(now))
+		x[i] = log2(p.decayed[i].decayTo(now))
 	}
 	x[5] = log2(10 * hour.gpus / hour.minutes)
-	x[6] = log2(p.ended.reach(now))
-	x[7], x[8], x[9] = log2(p.lag(minute, hourLag)), log2(p.lag(minute, dayLag)), log2(p.lag(minute, weekLag))
+	x[6] = log2(p.ended.decayTo(now))
+	x[7], x[8], x[9] = log2(p.arrivalsInLag(minute, hourLag)), log2(p.arrivalsInLag(minute, dayLag)), log2(p.arrivalsInLag(minute, weekLag))
 	l := p.tenantLooks(now)
-	l.ended5 = bucket(x[6])
+	l.ended5 = logBucket(x[6])
 	for j := range hashes {
 		p.stepLooks(now, j, &x, &l)
-		l.hash(j, &hashes[j])
+		l.hashStep(j, &hashes[j])
 	}
 }
 
@@ -52,8 +52,8 @@ func (p *past) tenantLooks(now int64) looks {
 		weekend = 1
 	}
 	return looks{
-		jobs30: bucket(log2(p.jobs.reach(now))), since: octave(float64(now-p.last) / 60), size: octave(p.size),
-		demand: octave(float64(p.demand)), hour: int(now / 3600 % 24), weekday: weekday,
+		jobs30: logBucket(log2(p.jobs.decayTo(now))), since: octaveOf(float64(now-p.last) / 60), size: octaveOf(p.size),
+		demand: octaveOf(float64(p.demand)), hour: int(now / 3600 % 24), weekday: weekday,
 		weekend: weekend, slot: int(now / 300 % 12), tenant: p.tenant,
 	}
 }
@@ -72,53 +72,53 @@ const never = 63
 func (p *past) stepLooks(now int64, j int, x *values, l *looks) {
 	l.age = never
 	if level := p.demand + grid[j] - 1; level < len(p.active) && p.active[level] != math.MinInt64 {
-		l.age = bucket(math.Log2(float64(now-p.active[level])/60 + 0.5))
+		l.age = logBucket(math.Log2(float64(now-p.active[level])/60 + 0.5))
 	}
-	b := func(i int) int { return bucket(x[i] - logGrid[j]) }
+	b := func(i int) int { return logBucket(x[i] - logGrid[j]) }
 	l.r5, l.r30, l.r2h, l.r12h, l.r7d = b(0), b(1), b(2), b(3), b(4)
 	l.how, l.ended, l.lag1h, l.lag1d, l.lag7d = b(5), b(6), b(7), b(8), b(9)
 }
 
-// bucket counts half octaves of a number, given its logarithm, from 1 on; 0 is
+// logBucket counts half octaves of a number, given its logarithm, from 1 on; 0 is
 // for nothing.
-func bucket(log2 float64) int {
+func logBucket(log2 float64) int {
 	if math.IsInf(log2, -1) {
 		return 0
 	}
 	return 1 + max(0, int(math.Floor(2*log2+12)))
 }
 
-// octave counts octaves.
-func octave(x float64) int {
+// octaveOf counts octaves.
+func octaveOf(x float64) int {
 	if x <= 0 {
 		return 0
 	}
 	return 1 + int(math.Floor(math.Log2(x)))
 }
 
-// hash writes the features of one step: what is seen, alone and in pairs.
-func (l *looks) hash(j int, out *[features]uint32) {
+// hashStep writes the features of one step: what is seen, alone and in pairs.
+func (l *looks) hashStep(j int, out *[features]uint32) {
 	h := hasher{out: out}
-	h.add(0, 0, 0)
-	h.add(j, 0, 0)
+	h.addFeature(0, 0, 0)
+	h.addFeature(j, 0, 0)
 	for _, v := range [...]int{l.age, l.r5, l.r30, l.r2h, l.r12h, l.r7d, l.how, l.since, l.size, l.demand, l.lag1h,
 		l.lag1d, l.lag7d, l.ended} {
-		h.add(v, j, 0)
+		h.addFeature(v, j, 0)
 	}
-	h.add(l.hour, l.weekend, 0)
-	h.add(l.age, l.r30, 0)
-	h.add(l.r5, l.r2h, 0)
-	h.add(l.since, l.r30, 0)
-	h.add(l.age, l.since, 0)
-	h.add(l.jobs30, l.r30, 0)
-	h.add(l.r30, l.r12h, 0)
-	h.add(l.age, l.r5, j)
-	h.add(l.demand, l.age, 0)
-	h.add(l.lag1h, l.lag1d, 0)
-	h.add(l.lag1d, l.lag7d, j)
-	h.add(l.ended5, l.r5, 0)
+	h.addFeature(l.hour, l.weekend, 0)
+	h.addFeature(l.age, l.r30, 0)
+	h.addFeature(l.r5, l.r2h, 0)
+	h.addFeature(l.since, l.r30, 0)
+	h.addFeature(l.age, l.since, 0)
+	h.addFeature(l.jobs30, l.r30, 0)
+	h.addFeature(l.r30, l.r12h, 0)
+	h.addFeature(l.age, l.r5, j)
+	h.addFeature(l.demand, l.age, 0)
+	h.addFeature(l.lag1h, l.lag1d, 0)
+	h.addFeature(l.lag1d, l.lag7d, j)
+	h.addFeature(l.ended5, l.r5, 0)
 	for _, v := range [...]int{j, l.age, l.r30, l.hour, l.since, l.weekday, l.r5, l.how, l.slot, l.lag1h, l.lag1d} {
-		h.add(l.tenant, v, 0)
+		h.addFeature(l.tenant, v, 0)
 	}
 }
 
@@ -128,7 +128,7 @@ type hasher struct {
 	n   int
 }
 
-func (h *hasher) add(a, b, c int) {
+func (h *hasher) addFeature(a, b, c int) {
 	x := uint64(h.n)<<48 ^ uint64(uint16(a))<<32 ^ uint64(uint16(b))<<16 ^ uint64(uint16(c))
 	x *= 0x9e3779b97f4a7c15
 	x ^= x >> 29

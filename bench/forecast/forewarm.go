@@ -8,17 +8,17 @@ import (
 	"github.com/forewarm/forewarm/core/forecast"
 )
 
-// forewarm lists Forewarm's own families of policies: with what other traces
+// forewarmFamilies lists Forewarm's own families of policies: with what other traces
 // taught, with nothing, and with nothing and without a part of what it sees.
-func forewarm() []family {
+func forewarmFamilies() []family {
 	return []family{
-		{name: "forewarm", settings: taught, listens: true},
-		{name: "forewarm_cold", settings: untaught(worths)},
-		{name: "forewarm_cold_no_hour_of_week", settings: untaught(fewWorths, forecast.Without(forecast.HourOfWeek)),
+		{name: "forewarm", settings: taughtSettings, listens: true},
+		{name: "forewarm_cold", settings: untaughtSettings(worths)},
+		{name: "forewarm_cold_no_hour_of_week", settings: untaughtSettings(fewWorths, forecast.Without(forecast.HourOfWeek)),
 			ablation: true},
-		{name: "forewarm_cold_no_hazard", settings: untaught(fewWorths, forecast.Without(forecast.Hazard)),
+		{name: "forewarm_cold_no_hazard", settings: untaughtSettings(fewWorths, forecast.Without(forecast.Hazard)),
 			ablation: true},
-		{name: "forewarm_cold_no_calibration", settings: untaught(fewWorths, forecast.Without(forecast.Calibration)),
+		{name: "forewarm_cold_no_calibration", settings: untaughtSettings(fewWorths, forecast.Without(forecast.Calibration)),
 			ablation: true},
 	}
 }
@@ -38,26 +38,28 @@ func (s *scenario) worthsOr(all []float64) []float64 {
 	return all
 }
 
-// taught runs Forewarm with the scenario's prior at each worth, which is all that
+// taughtSettings runs Forewarm with the scenario's prior at each worth, which is all that
 // is set. The run at the middle one of the prices is checked for calibration.
-func taught(s *scenario) []setting {
+func taughtSettings(s *scenario) []setting {
 	var all []setting
 	for _, r := range s.worthsOr(worths) {
 		var c *calibration
 		if r == prices[1] && s.messages == nil {
 			c = newCalibration(s.trace)
 		}
-		policies := func() func(int) backtest.Policy { return forewarned(s, forecast.NewOnlineModel(s.prior), r, c) }
+		policies := func() func(int) backtest.Policy {
+			return newForewarmPolicies(s, forecast.NewOnlineModel(s.prior), r, c)
+		}
 		if s.messages != nil {
-			policies = hear(s, r, policies)
+			policies = ingestEvidence(s, r, policies)
 		}
 		all = append(all, setting{label: fmt.Sprintf("r %g", r), price: r, policies: policies, calibration: c})
 	}
 	return all
 }
 
-// untaught runs it without a prior.
-func untaught(worths []float64, options ...forecast.Option) func(s *scenario) []setting {
+// untaughtSettings runs it without a prior.
+func untaughtSettings(worths []float64, options ...forecast.Option) func(s *scenario) []setting {
 	return func(s *scenario) []setting {
 		if s.messages != nil {
 			return nil
@@ -66,16 +68,16 @@ func untaught(worths []float64, options ...forecast.Option) func(s *scenario) []
 		for _, r := range s.worthsOr(worths) {
 			all = append(all, setting{label: fmt.Sprintf("r %g", r), price: r,
 				policies: func() func(int) backtest.Policy {
-					return forewarned(s, forecast.NewOnlineModel(forecast.Prior{}, options...), r, nil)
+					return newForewarmPolicies(s, forecast.NewOnlineModel(forecast.Prior{}, options...), r, nil)
 				}})
 		}
 		return all
 	}
 }
 
-// forewarned makes the policies of tenants that share a fleet. What they say is
+// newForewarmPolicies makes the policies of tenants that share a fleet. What they say is
 // checked unless c is nil.
-func forewarned(s *scenario, fleet *forecast.OnlineModel, worth float64, c *calibration) func(tenant int) backtest.Policy {
+func newForewarmPolicies(s *scenario, fleet *forecast.OnlineModel, worth float64, c *calibration) func(tenant int) backtest.Policy {
 	p := forecast.Prices{WaitWorth: worth, Boot: float64(s.boot)}
 	return func(tenant int) backtest.Policy {
 		f := newForewarned(fleet, s.trace.Tenants[tenant], p)
@@ -98,22 +100,22 @@ type forewarnedTenant struct {
 
 func newForewarned(fleet *forecast.OnlineModel, name string, p forecast.Prices) *forewarnedTenant {
 	t, err := fleet.Tenant(name)
-	must(err)
+	panicOnError(err)
 	return &forewarnedTenant{tenant: t, prices: p, next: math.MaxInt64}
 }
 
 // Submit tells of a job.
 func (f *forewarnedTenant) Submit(now int64, j backtest.Job) {
-	must(f.tenant.Submit(now, j.GPUs))
+	panicOnError(f.tenant.Submit(now, j.GPUs))
 	f.next = now
 	if f.checks != nil {
-		f.checks.rose(now, f.tenant.Demand())
+		f.checks.noteRise(now, f.tenant.Demand())
 	}
 }
 
 // End tells of its end.
 func (f *forewarnedTenant) End(now int64, j backtest.Job, _ int64) {
-	must(f.tenant.End(now, j.GPUs, j.Submit))
+	panicOnError(f.tenant.End(now, j.GPUs, j.Submit))
 	f.next = now
 }
 
@@ -126,7 +128,7 @@ func (f *forewarnedTenant) Target(now int64) int {
 	f.target = o.Demand + o.Hold(f.prices, max(0, f.target-o.Demand)).Levels
 	f.next = f.tenant.Next(now)
 	if f.checks != nil {
-		f.checks.looked(now, o)
+		f.checks.noteLook(now, o)
 	}
 	return f.target
 }

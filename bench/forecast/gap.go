@@ -15,13 +15,13 @@ func (r *report) printGaps(out io.Writer, oracle backtest.Outcome) {
 	fmt.Fprintf(out, "gap to perfect foresight closed, in %%, when an hour of waiting is worth r idle GPU-hours\n%-30s",
 		"")
 	for _, price := range prices {
-		fmt.Fprintf(out, "%8s", "r="+number(price))
+		fmt.Fprintf(out, "%8s", "r="+formatNumber(price))
 	}
 	fmt.Fprintln(out)
 	for _, name := range r.names[1:] {
 		r.gapRow(out, name, "best in hindsight",
 			func(price float64) (float64, bool) { return r.bestGap(name, price, oracle) })
-		if r.priced(name) {
+		if r.isPriced(name) {
 			r.gapRow(out, name, "by the price",
 				func(price float64) (float64, bool) { return r.pricedGap(name, price, oracle) })
 		}
@@ -41,13 +41,13 @@ func (r *report) gapRow(out io.Writer, name, how string, gap func(price float64)
 func (r *report) bestGap(name string, price float64, oracle backtest.Outcome) (float64, bool) {
 	best := 0.0
 	for _, t := range r.runs[name] {
-		best = max(best, backtest.GapClosed(r.reactive(), t.out, oracle, price))
+		best = max(best, backtest.GapClosed(r.reactiveOutcome(), t.out, oracle, price))
 	}
 	return best, true
 }
 
-// priced reports whether a family has settings that a price sets.
-func (r *report) priced(name string) bool {
+// isPriced reports whether a family has settings that a price sets.
+func (r *report) isPriced(name string) bool {
 	_, ok := r.pricedGap(name, prices[0], backtest.Outcome{})
 	return ok
 }
@@ -55,7 +55,7 @@ func (r *report) priced(name string) bool {
 func (r *report) pricedGap(name string, price float64, oracle backtest.Outcome) (float64, bool) {
 	for _, t := range r.runs[name] {
 		if t.setting.price == price {
-			return backtest.GapClosed(r.reactive(), t.out, oracle, price), true
+			return backtest.GapClosed(r.reactiveOutcome(), t.out, oracle, price), true
 		}
 	}
 	return 0, false
@@ -63,19 +63,19 @@ func (r *report) pricedGap(name string, price float64, oracle backtest.Outcome) 
 
 // printFigures writes the figures that other tools read.
 func (r *report) printFigures(out io.Writer, oracle backtest.Outcome) {
-	prefix := r.prefix()
-	fmt.Fprintf(out, "figure: %s_reactive_wait %.1f s\n", prefix, r.reactive().Mean)
-	fmt.Fprintf(out, "figure: %s_reactive_overhead %.2f %%\n", prefix, r.reactive().Overhead())
+	prefix := r.figurePrefix()
+	fmt.Fprintf(out, "figure: %s_reactive_wait %.1f s\n", prefix, r.reactiveOutcome().Mean)
+	fmt.Fprintf(out, "figure: %s_reactive_overhead %.2f %%\n", prefix, r.reactiveOutcome().Overhead())
 	for _, name := range r.names[1:] {
-		f := r.frontier(name)
+		f := r.frontierOf(name)
 		for _, b := range budgets {
 			if p, ok := f.At(b); ok {
-				fmt.Fprintf(out, "figure: %s_%s_wait_at_%s %.1f s\n", prefix, name, number(b), p.Mean)
+				fmt.Fprintf(out, "figure: %s_%s_wait_at_%s %.1f s\n", prefix, name, formatNumber(b), p.Mean)
 			}
 		}
 		for _, price := range prices {
 			if g, ok := r.pricedGap(name, price, oracle); ok {
-				fmt.Fprintf(out, "figure: %s_gap_closed_r%s %.1f %%\n", gapPrefix(prefix, name), number(price), g)
+				fmt.Fprintf(out, "figure: %s_gap_closed_r%s %.1f %%\n", gapPrefix(prefix, name), formatNumber(price), g)
 			}
 		}
 	}
@@ -89,4 +89,4 @@ func gapPrefix(prefix, family string) string {
 	return prefix + "_" + family
 }
 
-func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+func formatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -24,18 +24,18 @@ type weight struct{ value, squares float32 }
 
 func newHazard() *hazard { return &hazard{} }
 
-// predict returns the log-odds of each step, which never rise.
-func (h *hazard) predict(e *example) [steps]float64 {
+// predictLogOdds returns the log-odds of each step, which never rise.
+func (h *hazard) predictLogOdds(e *example) [steps]float64 {
 	var odds [steps]float64
 	least := math.Inf(1)
 	for j := range odds {
-		least = math.Min(least, float64(h.sum(&e.hashes[j])))
+		least = math.Min(least, float64(h.sumWeights(&e.hashes[j])))
 		odds[j] = least
 	}
 	return odds
 }
 
-func (h *hazard) sum(hashes *[features]uint32) float32 {
+func (h *hazard) sumWeights(hashes *[features]uint32) float32 {
 	sum := float32(0)
 	for _, i := range hashes {
 		sum += h.table[i].value
@@ -43,10 +43,10 @@ func (h *hazard) sum(hashes *[features]uint32) float32 {
 	return sum
 }
 
-// learn takes a gradient step of the cross-entropy for every step of an example.
-func (h *hazard) learn(e *example) {
+// learnExample takes a gradient step of the cross-entropy for every step of an example.
+func (h *hazard) learnExample(e *example) {
 	for j := range e.hashes {
-		missed := 1/(1+float32(math.Exp(-float64(h.sum(&e.hashes[j]))))) - e.credits[j]
+		missed := 1/(1+float32(math.Exp(-float64(h.sumWeights(&e.hashes[j]))))) - e.credits[j]
 		square, step := missed*missed, learningRate*missed
 		for _, i := range e.hashes[j] {
 			w := &h.table[i]

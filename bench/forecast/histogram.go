@@ -22,7 +22,7 @@ type histogramSetting struct {
 	fallback int64   // keep-alive in minutes
 }
 
-func histograms(s *scenario) []setting {
+func histogramSettings(s *scenario) []setting {
 	var grid []histogramSetting
 	for _, fallback := range []int64{10, 240} {
 		for _, tail := range []float64{0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99} {
@@ -30,8 +30,8 @@ func histograms(s *scenario) []setting {
 		}
 	}
 	label := func(h histogramSetting) string { return fmt.Sprintf("tail %.2f, else %d min", h.tail, h.fallback) }
-	return each(grid, label, func(h histogramSetting) backtest.Policy {
-		return punctually(&hybrid{ticker: newTicker(), setting: h, boot: s.boot})
+	return settingForEach(grid, label, func(h histogramSetting) backtest.Policy {
+		return makePunctual(&hybrid{ticker: newTicker(), setting: h, boot: s.boot})
 	})
 }
 
@@ -50,12 +50,12 @@ type hybrid struct {
 
 // Submit tells of a job.
 func (h *hybrid) Submit(now int64, j backtest.Job) {
-	h.heard(now)
+	h.noteEvent(now)
 	for k := h.demand; k < h.demand+j.GPUs; k++ {
 		if k == len(h.freed) {
 			h.freed = append(h.freed, math.MaxInt64)
 		} else {
-			h.gaps[group(k)].add((now - h.freed[k]) / 60)
+			h.gaps[histogramOf(k)].addGap((now - h.freed[k]) / 60)
 		}
 	}
 	h.demand += j.GPUs
@@ -69,18 +69,18 @@ func (h *hybrid) End(now int64, j backtest.Job, _ int64) {
 	}
 }
 
-// group returns the histogram of a level that is counted from 0.
-func group(level int) int { return bits.Len(uint(level+1)) - 1 }
+// histogramOf returns the histogram of a level that is counted from 0.
+func histogramOf(level int) int { return bits.Len(uint(level+1)) - 1 }
 
 // Target returns the demand and how many unused levels are to be warm.
 func (h *hybrid) Target(now int64) int {
-	h.asked(now)
+	h.noteAsked(now)
 	warm := h.demand
 	last, from, until := -1, int64(0), int64(0)
 	for k := h.demand; k < len(h.freed); k++ {
-		if g := group(k); g != last {
+		if g := histogramOf(k); g != last {
 			last = g
-			from, until = h.gaps[g].window(h.setting, h.boot)
+			from, until = h.gaps[g].warmWindow(h.setting, h.boot)
 		}
 		if gap := now - h.freed[k]; gap >= from && gap <= until {
 			warm++
@@ -97,7 +97,7 @@ type gaps struct {
 	from, until int64
 }
 
-func (g *gaps) add(minutes int64) {
+func (g *gaps) addGap(minutes int64) {
 	g.dirty = true
 	if minutes >= gapBins {
 		g.out++
@@ -107,20 +107,20 @@ func (g *gaps) add(minutes int64) {
 	g.counts[minutes]++
 }
 
-// window returns between which seconds of a gap a unit is to be warm.
-func (g *gaps) window(s histogramSetting, boot int64) (from, until int64) {
+// warmWindow returns between which seconds of a gap a unit is to be warm.
+func (g *gaps) warmWindow(s histogramSetting, boot int64) (from, until int64) {
 	if g.dirty || g.until == 0 {
 		g.dirty = false
 		g.from, g.until = 0, s.fallback*60
-		if g.representative() {
-			g.from = max(0, int64(headScale*60*float64(g.rank(headShare)))-boot)
-			g.until = int64(tailScale * 60 * float64(g.rank(s.tail)+1))
+		if g.isRepresentative() {
+			g.from = max(0, int64(headScale*60*float64(g.minuteAtShare(headShare)))-boot)
+			g.until = int64(tailScale * 60 * float64(g.minuteAtShare(s.tail)+1))
 		}
 	}
 	return g.from, g.until
 }
 
-func (g *gaps) representative() bool {
+func (g *gaps) isRepresentative() bool {
 	if g.inside+g.out < fewGaps || g.out > g.inside {
 		return false
 	}
@@ -132,8 +132,8 @@ func (g *gaps) representative() bool {
 	return math.Sqrt(squares/gapBins) >= minSpread*mean
 }
 
-// rank returns the minute within which a share of the gaps in range has ended.
-func (g *gaps) rank(share float64) int {
+// minuteAtShare returns the minute within which a share of the gaps in range has ended.
+func (g *gaps) minuteAtShare(share float64) int {
 	need := int32(math.Ceil(share * float64(g.inside)))
 	for m, c := range g.counts {
 		if need -= c; need <= 0 {

@@ -16,8 +16,8 @@ const (
 
 func holtWinters(*scenario) []setting {
 	label := func(z float64) string { return fmt.Sprintf("%+.2f sigma", z) }
-	return each(sigmas, label, func(z float64) backtest.Policy {
-		return punctually(&seasonalTrend{ticker: newTicker(), sigmas: z})
+	return settingForEach(sigmas, label, func(z float64) backtest.Policy {
+		return makePunctual(&seasonalTrend{ticker: newTicker(), sigmas: z})
 	})
 }
 
@@ -38,7 +38,7 @@ type seasonalTrend struct {
 
 // Submit tells of a job.
 func (s *seasonalTrend) Submit(now int64, j backtest.Job) {
-	s.heard(now)
+	s.noteEvent(now)
 	s.demand += j.GPUs
 }
 
@@ -47,18 +47,18 @@ func (s *seasonalTrend) End(_ int64, j backtest.Job, _ int64) { s.demand -= j.GP
 
 // Target returns the forecast, rounded up.
 func (s *seasonalTrend) Target(now int64) int {
-	s.asked(now)
+	s.noteAsked(now)
 	s.sum += float64(s.demand)
 	s.ticks++
 	if now%bin == 0 {
-		s.close(now/bin - 1)
+		s.closeBin(now/bin - 1)
 	}
 	next := s.level + s.trend + s.season[now/bin%binsOfDay]
-	return wanted(next + s.sigmas*math.Sqrt(s.variance))
+	return roundUpGPUs(next + s.sigmas*math.Sqrt(s.variance))
 }
 
-// close learns from a bin.
-func (s *seasonalTrend) close(n int64) {
+// closeBin learns from a bin.
+func (s *seasonalTrend) closeBin(n int64) {
 	mean := s.sum / float64(s.ticks)
 	s.sum, s.ticks = 0, 0
 	season := &s.season[n%binsOfDay]

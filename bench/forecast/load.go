@@ -22,25 +22,25 @@ func readAll(paths []string) ([]lesson, error) {
 	return all, nil
 }
 
-// load makes a scenario for each trace and boot time.
-func load(c config, traces []lesson) []*scenario {
+// loadScenarios makes a scenario for each trace and boot time.
+func loadScenarios(c config, traces []lesson) []*scenario {
 	var all []*scenario
 	for _, l := range traces {
 		name, t := l.name, l.trace
-		sparse, derived := without(t, large)
+		sparse, derived := withoutTenants(t, large)
 		for _, boot := range c.boots {
 			all = append(all, &scenario{name: name, of: l.name, trace: t, boot: boot})
 			if derived {
 				all = append(all, &scenario{name: name + "_sparse", of: l.name, trace: sparse, boot: boot})
 			}
 			if c.pooled && len(t.Tenants) > 1 {
-				all = append(all, &scenario{name: name + "_pooled", of: l.name, trace: pooled(t), boot: boot})
+				all = append(all, &scenario{name: name + "_pooled", of: l.name, trace: poolTenants(t), boot: boot})
 			}
 		}
 		if derived {
 			name, t = name+"_sparse", sparse
 		}
-		for _, s := range evidenced(name, t, c.channels) {
+		for _, s := range scenariosWithEvidence(name, t, c.channels) {
 			s.of = l.name
 			all = append(all, s)
 		}
@@ -51,9 +51,9 @@ func load(c config, traces []lesson) []*scenario {
 	return all
 }
 
-// pooled is a trace whose tenants share all units: what one leaves idle may serve
+// poolTenants is a trace whose tenants share all units: what one leaves idle may serve
 // another, and what is held is held for all of them together.
-func pooled(t backtest.Trace) backtest.Trace {
+func poolTenants(t backtest.Trace) backtest.Trace {
 	out := backtest.Trace{Tenants: []string{"all"}, Jobs: slices.Clone(t.Jobs)}
 	for i := range out.Jobs {
 		out.Jobs[i].Tenant = 0
@@ -61,9 +61,9 @@ func pooled(t backtest.Trace) backtest.Trace {
 	return out
 }
 
-// evidenced makes a scenario of a trace for each source of messages, with boots
+// scenariosWithEvidence makes a scenario of a trace for each source of messages, with boots
 // of five minutes.
-func evidenced(name string, t backtest.Trace, channels []channel) []*scenario {
+func scenariosWithEvidence(name string, t backtest.Trace, channels []channel) []*scenario {
 	var all []*scenario
 	for _, ch := range channels {
 		all = append(all, &scenario{
@@ -78,8 +78,8 @@ func evidenced(name string, t backtest.Trace, channels []channel) []*scenario {
 // is left of it looks like the tenants of one small customer.
 var large = []string{"6214e9", "11cb48", "6c71a0", "b436b2"}
 
-// without returns the trace without some of its tenants, if it has them all.
-func without(t backtest.Trace, tenants []string) (backtest.Trace, bool) {
+// withoutTenants returns the trace without some of its tenants, if it has them all.
+func withoutTenants(t backtest.Trace, tenants []string) (backtest.Trace, bool) {
 	var out backtest.Trace
 	index := make([]int, len(t.Tenants))
 	for i, name := range t.Tenants {

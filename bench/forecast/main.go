@@ -39,7 +39,7 @@ func main() {
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	c, err := parseFlags()
 	if err == nil {
-		err = profiled(*profile, func() error { return benchmark(ctx, os.Stdout, c) })
+		err = runProfiled(*profile, func() error { return runBenchmark(ctx, os.Stdout, c) })
 	}
 	var wrong usageError
 	switch {
@@ -97,8 +97,8 @@ func parseFlags() (config, error) {
 		c.policies = strings.Split(*policies, ",")
 	}
 	for _, p := range c.policies {
-		if !slices.ContainsFunc(families(), func(f family) bool { return f.name == p }) {
-			return c, usageError(fmt.Sprintf("no family of policies is called %q; there are %s", p, names()))
+		if !slices.ContainsFunc(listFamilies(), func(f family) bool { return f.name == p }) {
+			return c, usageError(fmt.Sprintf("no family of policies is called %q; there are %s", p, familyNames()))
 		}
 	}
 	var err error
@@ -112,12 +112,12 @@ func parseFlags() (config, error) {
 	if c.channels, err = parseChannels(*channels); err != nil {
 		return c, err
 	}
-	c.traces, err = files(*traces)
+	c.traces, err = listTraces(*traces)
 	return c, err
 }
 
-// files lists the traces that a comma-separated list of files and folders names.
-func files(list string) ([]string, error) {
+// listTraces lists the traces that a comma-separated list of files and folders names.
+func listTraces(list string) ([]string, error) {
 	var all []string
 	for _, path := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
 		info, err := os.Stat(path)
@@ -143,7 +143,7 @@ func files(list string) ([]string, error) {
 	return all, nil
 }
 
-func profiled(path string, f func() error) error {
+func runProfiled(path string, f func() error) error {
 	if path == "" {
 		return f()
 	}
@@ -168,7 +168,7 @@ func parseChannels(list string) ([]channel, error) {
 		var err, err2 error
 		ch.recall, err = strconv.ParseFloat(recall, 64)
 		ch.precision, err2 = strconv.ParseFloat(precision, 64)
-		if err != nil || err2 != nil || !ch.sound() {
+		if err != nil || err2 != nil || !ch.isSound() {
 			return nil, usageError(fmt.Sprintf("evidence of %q cannot be: want recall/precision, such as 0.6/0.5",
 				pair))
 		}

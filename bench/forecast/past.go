@@ -41,7 +41,7 @@ type decay struct {
 	sum      float64
 }
 
-func (d *decay) reach(now int64) float64 {
+func (d *decay) decayTo(now int64) float64 {
 	if now > d.at {
 		d.sum *= math.Exp2(-float64(now-d.at) / 60 / d.halfLife)
 		d.at = now
@@ -49,21 +49,21 @@ func (d *decay) reach(now int64) float64 {
 	return d.sum
 }
 
-func (d *decay) add(now int64, x float64) {
-	d.reach(now)
+func (d *decay) addAt(now int64, x float64) {
+	d.decayTo(now)
 	d.sum += x
 }
 
-func (p *past) submit(now int64, gpus int) {
+func (p *past) countArrival(now int64, gpus int) {
 	for len(p.active) < p.demand+gpus+grid[steps-1] {
 		p.active = append(p.active, math.MinInt64)
 	}
 	p.demand += gpus
 	p.arrived += gpus
 	for i := range p.decayed {
-		p.decayed[i].add(now, float64(gpus))
+		p.decayed[i].addAt(now, float64(gpus))
 	}
-	p.jobs.add(now, 1)
+	p.jobs.addAt(now, 1)
 	p.hours[now/3600%hoursOfWeek].gpus += float64(gpus)
 	if p.size == 0 {
 		p.size = float64(gpus)
@@ -72,16 +72,16 @@ func (p *past) submit(now int64, gpus int) {
 	p.last = now
 }
 
-func (p *past) end(now int64, gpus int) {
+func (p *past) countEnd(now int64, gpus int) {
 	p.demand -= gpus
 	for k := p.demand; k < p.demand+gpus; k++ {
 		p.active[k] = now
 	}
-	p.ended.add(now, float64(gpus))
+	p.ended.addAt(now, float64(gpus))
 }
 
-// lag returns the arrivals within a window that began some minutes ago.
-func (p *past) lag(minute int64, ago int64) float64 {
+// arrivalsInLag returns the arrivals within a window that began some minutes ago.
+func (p *past) arrivalsInLag(minute int64, ago int64) float64 {
 	from := minute - ago + remembered // which is the same place, and not negative
 	return float64(p.arrivals[(from+p.window/60)%remembered] - p.arrivals[from%remembered])
 }

@@ -16,14 +16,17 @@ type told struct {
 	heardOf []int64 // submits as they are, ends as negative numbers
 }
 
-func (h *told) Submit(now int64, _ backtest.Job)       { h.heard(now); h.heardOf = append(h.heardOf, now) }
+func (h *told) Submit(now int64, _ backtest.Job) {
+	h.noteEvent(now)
+	h.heardOf = append(h.heardOf, now)
+}
 func (h *told) End(now int64, _ backtest.Job, _ int64) { h.heardOf = append(h.heardOf, -now) }
-func (h *told) Target(now int64) int                   { h.asked(now); return 0 }
+func (h *told) Target(now int64) int                   { h.noteAsked(now); return 0 }
 
 func TestPunctualEndsComeAsIfNobodyWaited(t *testing.T) {
 	t.Parallel()
 	inner := &told{ticker: newTicker()}
-	p := punctually(inner)
+	p := makePunctual(inner)
 	p.Submit(100, backtest.Job{Submit: 100, Duration: 500})
 	p.Submit(110, backtest.Job{Submit: 110, Duration: 20})
 	p.Submit(130, backtest.Job{Submit: 130, Duration: 700})
@@ -50,9 +53,9 @@ func TestNegativeBinomialQuantiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all sums
 		for _, g := range rapid.SliceOfN(rapid.IntRange(0, 30), 2, 20).Draw(t, "windows") {
-			all.add(float64(g))
+			all.addWindow(float64(g))
 		}
-		m, _ := moments(all)
+		m, _ := matchMoments(all)
 		tau := rapid.Float64Range(0.05, 0.995).Draw(t, "tau")
 		got := negativeBinomial(tau, all, sums{})
 		if all.gpus == 0 {
@@ -74,10 +77,10 @@ func TestHourLeansOnTheTenant(t *testing.T) {
 	t.Parallel()
 	var all, hour sums
 	for range 24 {
-		all.add(2)
-		hour.add(10)
+		all.addWindow(2)
+		hour.addWindow(10)
 	}
-	mean, variance := hour.shrunk(all)
+	mean, variance := hour.shrinkTo(all)
 	if mean != 6 || variance != 0 {
 		t.Errorf("mean %v, variance %v, want half way and none", mean, variance)
 	}
@@ -88,13 +91,13 @@ func TestHybridHistogram(t *testing.T) {
 	s := histogramSetting{tail: 0.9, fallback: 10}
 	var few, regular, wide gaps
 	for range fewGaps - 1 {
-		few.add(30)
+		few.addGap(30)
 	}
 	for range 2 * fewGaps {
-		regular.add(30)
-		wide.add(gapBins)
+		regular.addGap(30)
+		wide.addGap(gapBins)
 	}
-	wide.add(1)
+	wide.addGap(1)
 	for name, c := range map[string]struct {
 		gaps        *gaps
 		from, until int64
@@ -104,7 +107,7 @@ func TestHybridHistogram(t *testing.T) {
 		"out of range":       {&wide, 0, 600},
 		"every half an hour": {&regular, 27*60 - 300, 2046}, // (30 + 1) minutes x 1.1
 	} {
-		if from, until := c.gaps.window(s, 300); from != c.from || until != c.until {
+		if from, until := c.gaps.warmWindow(s, 300); from != c.from || until != c.until {
 			t.Errorf("%s: warm from %d to %d s, want %d to %d", name, from, until, c.from, c.until)
 		}
 	}

@@ -88,8 +88,8 @@ func writePrior(ctx context.Context, to string, lessons []lesson) error {
 	return nil
 }
 
-// teach gives every scenario its prior, if any policy asks for one.
-func (c config) teach(ctx context.Context, scenarios []*scenario, traces []lesson) error {
+// teachPriors gives every scenario its prior, if any policy asks for one.
+func (c config) teachPriors(ctx context.Context, scenarios []*scenario, traces []lesson) error {
 	if c.policies != nil && !slices.Contains(c.policies, "forewarm") {
 		return nil
 	}
@@ -120,8 +120,8 @@ func (c config) teach(ctx context.Context, scenarios []*scenario, traces []lesso
 	return nil
 }
 
-// wants reports whether a family is to be run.
-func (c config) wants(f family) bool {
+// wantsFamily reports whether a family is to be run.
+func (c config) wantsFamily(f family) bool {
 	if c.policies == nil {
 		return c.ablate || !f.ablation
 	}

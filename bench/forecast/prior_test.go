@@ -11,14 +11,14 @@ import (
 	"github.com/forewarm/forewarm/core/forecast"
 )
 
-func lessons() []lesson {
+func loadLessons() []lesson {
 	return []lesson{{"a", drawnTrace(1, 2, "x", "y")}, {"b", drawnTrace(2, 1, "x")}}
 }
 
 // A trace gets what the other one taught, and nothing of its own.
 func TestAPriorIsLearnedFromTheOtherTraces(t *testing.T) {
 	t.Parallel()
-	all := lessons()
+	all := loadLessons()
 	got, from, err := priorOf(context.Background(), "", "a", all)
 	require.NoError(t, err)
 	require.Equal(t, "learned from b", from)
@@ -32,7 +32,7 @@ func TestAPriorIsLearnedFromTheOtherTraces(t *testing.T) {
 
 func TestThePriorIsThatOfTheFlag(t *testing.T) {
 	t.Parallel()
-	all := lessons()
+	all := loadLessons()
 	for flag, want := range map[string]forecast.Prior{"builtin": forecast.BuiltIn(), "none": {}} {
 		got, _, err := priorOf(context.Background(), flag, "a", all)
 		require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestThePriorIsThatOfTheFlag(t *testing.T) {
 
 func TestAWrittenPriorIsRead(t *testing.T) {
 	t.Parallel()
-	all, path := lessons(), filepath.Join(t.TempDir(), "prior.bin")
+	all, path := loadLessons(), filepath.Join(t.TempDir(), "prior.bin")
 	require.NoError(t, writePrior(context.Background(), path, all))
 	got, from, err := priorOf(context.Background(), path, "a", all)
 	require.NoError(t, err)

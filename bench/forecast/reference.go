@@ -7,11 +7,11 @@ import (
 	"github.com/forewarm/forewarm/core/backtest"
 )
 
-// references run the reference method: a hazard model of levels of concurrency,
+// referenceSettings run the reference method: a hazard model of levels of concurrency,
 // learnt while it runs, and a threshold on what a level is worth. At boots of 300
 // s and without messages it sees its own waits; otherwise it reads the demand as
 // if nobody waited, as the published figures do.
-func references(s *scenario) []setting {
+func referenceSettings(s *scenario) []setting {
 	window := s.boot + tick
 	var all []setting
 	for _, theta := range []float64{0.0006, 0.0011, 0.0019, 0.003, 0.0045, 0.0065, 0.014, 0.021, 0.06, 0.1} {
@@ -31,11 +31,11 @@ func referenceAt(s *scenario, theta, price float64) setting {
 			switch {
 			case s.messages != nil:
 				worth := float64(r.past.window) / (theta * float64(s.boot))
-				return punctually(&trusting{reference: r, source: source, price: worth, messages: s.told(tenant)})
+				return makePunctual(&trusting{reference: r, source: source, price: worth, messages: s.messagesTo(tenant)})
 			case s.boot == 300:
 				return r
 			}
-			return punctually(r)
+			return makePunctual(r)
 		}
 	}}
 }
@@ -62,8 +62,8 @@ type example struct {
 
 // Submit tells of a job.
 func (r *reference) Submit(now int64, j backtest.Job) {
-	r.heard(now)
-	r.past.submit(now, j.GPUs)
+	r.noteEvent(now)
+	r.past.countArrival(now, j.GPUs)
 	for _, e := range r.open {
 		for e.hit < steps && e.demand+grid[e.hit] <= r.past.demand {
 			e.credits[e.hit] = 1 / float32(j.GPUs)
@@ -73,25 +73,25 @@ func (r *reference) Submit(now int64, j backtest.Job) {
 }
 
 // End tells of its end.
-func (r *reference) End(now int64, j backtest.Job, _ int64) { r.past.end(now, j.GPUs) }
+func (r *reference) End(now int64, j backtest.Job, _ int64) { r.past.countEnd(now, j.GPUs) }
 
 // Target learns from the window that closes, predicts and decides.
 func (r *reference) Target(now int64) int {
-	r.asked(now)
+	r.noteAsked(now)
 	for len(r.open) > 0 && r.open[0].closes <= now {
-		r.model.learn(r.open[0])
+		r.model.learnExample(r.open[0])
 		r.unused = append(r.unused, r.open[0])
 		r.open = append(r.open[:0], r.open[1:]...)
 	}
-	e := r.blank()
+	e := r.newExample()
 	*e = example{closes: now + r.past.window, demand: r.past.demand, hashes: e.hashes}
-	r.past.look(now, &e.hashes)
+	r.past.hashFeatures(now, &e.hashes)
 	r.open = append(r.open, e)
-	r.target = r.past.demand + r.decide(r.model.predict(e))
+	r.target = r.past.demand + r.decideLevel(r.model.predictLogOdds(e))
 	return r.target
 }
 
-func (r *reference) blank() *example {
+func (r *reference) newExample() *example {
 	if n := len(r.unused); n > 0 {
 		e := r.unused[n-1]
 		r.unused = r.unused[:n-1]
@@ -100,17 +100,17 @@ func (r *reference) blank() *example {
 	return &example{}
 }
 
-// decide returns how many levels above the demand to have: those that are held
+// decideLevel returns how many levels above the demand to have: those that are held
 // stay as long as they are worth theta, and others boot at twice that.
-func (r *reference) decide(odds [steps]float64) int {
+func (r *reference) decideLevel(odds [steps]float64) int {
 	held := max(0, r.target-r.past.demand)
-	keep, boot := above(odds, r.theta), above(odds, 2*r.theta)
+	keep, boot := timeAbove(odds, r.theta), timeAbove(odds, 2*r.theta)
 	return max(boot, min(keep, held))
 }
 
-// above returns the highest level of which the chance is q or more. Log-odds are
+// timeAbove returns the highest level of which the chance is q or more. Log-odds are
 // straight lines between the steps.
-func above(odds [steps]float64, q float64) int {
+func timeAbove(odds [steps]float64, q float64) int {
 	if q >= 1 {
 		return 0
 	}

@@ -23,7 +23,7 @@ func TestAboveIsTheLastLevelThatIsWorthIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		odds := drawOdds(t)
 		q := rapid.Float64Range(0.0001, 1.2).Draw(t, "q")
-		n := above(odds, q)
+		n := timeAbove(odds, q)
 		if n < 0 || n > grid[steps-1] {
 			t.Fatalf("%d levels", n)
 		}
@@ -33,7 +33,7 @@ func TestAboveIsTheLastLevelThatIsWorthIt(t *testing.T) {
 				t.Fatalf("%d levels at q = %v, but step %d has %v", n, q, j, chance)
 			}
 		}
-		if more := above(odds, q*1.5); more > n {
+		if more := timeAbove(odds, q*1.5); more > n {
 			t.Fatalf("a higher threshold wants %d levels instead of %d", more, n)
 		}
 	})
@@ -47,8 +47,8 @@ func TestHeldLevelsStayLonger(t *testing.T) {
 		p.demand = rapid.IntRange(0, 50).Draw(t, "demand")
 		r := &reference{past: p, theta: rapid.Float64Range(0.0001, 0.6).Draw(t, "theta"),
 			target: rapid.IntRange(0, 200).Draw(t, "target")}
-		got := r.decide(odds)
-		boot, keep := above(odds, 2*r.theta), above(odds, r.theta)
+		got := r.decideLevel(odds)
+		boot, keep := timeAbove(odds, 2*r.theta), timeAbove(odds, r.theta)
 		held := max(0, r.target-p.demand)
 		if got < boot || got > keep || (got > boot && got > held) {
 			t.Fatalf("%d levels: would boot %d, keep %d, holds %d", got, boot, keep, held)
@@ -63,15 +63,15 @@ func TestHazardLearnsARate(t *testing.T) {
 	p := newPast(0, 360)
 	for n := range 4000 {
 		e := &example{}
-		p.look(600_000, &e.hashes)
+		p.hashFeatures(600_000, &e.hashes)
 		if n%4 == 0 {
 			e.credits[0] = 1
 		}
-		h.learn(e)
+		h.learnExample(e)
 	}
 	e := &example{}
-	p.look(600_000, &e.hashes)
-	odds := h.predict(e)
+	p.hashFeatures(600_000, &e.hashes)
+	odds := h.predictLogOdds(e)
 	if q := 1 / (1 + math.Exp(-odds[0])); math.Abs(q-0.25) > 0.05 {
 		t.Errorf("said %v of what happens one time in four", q)
 	}
@@ -106,12 +106,12 @@ func TestCredits(t *testing.T) {
 func TestBuckets(t *testing.T) {
 	t.Parallel()
 	for x, want := range map[float64]int{0: 0, 0.001: 1, 1.0 / 64: 1, 1: 13, 1.5: 14, 2: 15, 1024: 33} {
-		if got := bucket(log2(x)); got != want {
+		if got := logBucket(log2(x)); got != want {
 			t.Errorf("%v is in bucket %d, want %d", x, got, want)
 		}
 	}
 	for x, want := range map[float64]int{0: 0, 0.6: 0, 1: 1, 3.9: 2, 4: 3} {
-		if got := octave(x); got != want {
+		if got := octaveOf(x); got != want {
 			t.Errorf("%v is in octave %d, want %d", x, got, want)
 		}
 	}
@@ -123,20 +123,20 @@ func TestTrustIsEarned(t *testing.T) {
 	of := func(arrived int) bool {
 		r := &trusting{reference: &reference{past: newPast(0, 360)}, source: &trust{}, price: 4}
 		for range 30 {
-			r.source.close(&claim{Message: Message{Mid: 8}, arrived: arrived})
+			r.source.countClaim(&claim{Message: Message{Mid: 8}, arrived: arrived})
 		}
 		r.past.size = 8
-		return r.worth(&claim{Message: Message{Mid: 8}})
+		return r.isWorthHolding(&claim{Message: Message{Mid: 8}})
 	}
 	if of(0) {
 		t.Error("a source that was never right is acted on")
 	}
 	r := &trusting{reference: &reference{past: newPast(0, 360)}, source: &trust{}, price: 4}
-	if r.past.size = 8; r.worth(&claim{Message: Message{Mid: 8}}) {
+	if r.past.size = 8; r.isWorthHolding(&claim{Message: Message{Mid: 8}}) {
 		t.Error("an unknown source is worth 8 GPUs for one job")
 	}
 	r.price = 40
-	if !r.worth(&claim{Message: Message{Mid: 8}}) {
+	if !r.isWorthHolding(&claim{Message: Message{Mid: 8}}) {
 		t.Error("where waiting is dear an unknown source is not worth a try")
 	}
 }

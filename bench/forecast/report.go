@@ -13,8 +13,8 @@ import (
 // budgets are the overheads that are compared, in percent of busy GPU-hours.
 var budgets = []float64{2, 3, 5, 10, 20}
 
-// benchmark runs what c asks for and prints a table for each scenario.
-func benchmark(ctx context.Context, out io.Writer, c config) error {
+// runBenchmark runs what c asks for and prints a table for each scenario.
+func runBenchmark(ctx context.Context, out io.Writer, c config) error {
 	traces, err := readAll(c.traces)
 	if err != nil {
 		return err
@@ -22,8 +22,8 @@ func benchmark(ctx context.Context, out io.Writer, c config) error {
 	if c.learn != "" {
 		return writePrior(ctx, c.learn, traces)
 	}
-	scenarios := load(c, traces)
-	if err := c.teach(ctx, scenarios, traces); err != nil {
+	scenarios := loadScenarios(c, traces)
+	if err := c.teachPriors(ctx, scenarios, traces); err != nil {
 		return err
 	}
 	var tasks []*task
@@ -31,17 +31,17 @@ func benchmark(ctx context.Context, out io.Writer, c config) error {
 	for _, s := range scenarios {
 		r := &report{scenario: s}
 		reports = append(reports, r)
-		tasks = append(tasks, r.plan(c)...)
+		tasks = append(tasks, r.planRuns(c)...)
 	}
-	if err := perform(ctx, tasks); err != nil {
+	if err := runTasks(ctx, tasks); err != nil {
 		return err
 	}
 	for _, r := range reports {
-		if err := r.print(out, c.runs); err != nil {
+		if err := r.printTables(out, c.runs); err != nil {
 			return err
 		}
 		if c.cost && slices.Contains(r.names, "forewarm") && r.scenario.messages == nil {
-			if err := r.costs(ctx, out); err != nil {
+			if err := r.measureCosts(ctx, out); err != nil {
 				return err
 			}
 		}
@@ -56,14 +56,14 @@ type report struct {
 	runs     map[string][]*task // by family
 }
 
-// plan lists the runs of the report.
-func (r *report) plan(c config) (tasks []*task) {
+// planRuns lists the runs of the report.
+func (r *report) planRuns(c config) (tasks []*task) {
 	r.runs = map[string][]*task{}
-	for i, f := range families() {
+	for i, f := range listFamilies() {
 		if i > 0 && r.scenario.messages != nil && !f.listens {
 			continue
 		}
-		if i > 0 && !c.wants(f) {
+		if i > 0 && !c.wantsFamily(f) {
 			continue
 		}
 		settings := f.settings(r.scenario)
@@ -80,15 +80,15 @@ func (r *report) plan(c config) (tasks []*task) {
 	return tasks
 }
 
-func (r *report) reactive() backtest.Outcome { return r.runs[r.names[0]][0].out }
+func (r *report) reactiveOutcome() backtest.Outcome { return r.runs[r.names[0]][0].out }
 
-// print writes the tables and the figures.
-func (r *report) print(out io.Writer, runs bool) error {
+// printTables writes the tables and the figures.
+func (r *report) printTables(out io.Writer, runs bool) error {
 	oracle, err := backtest.Oracle(r.scenario.trace, r.scenario.boot)
 	if err != nil {
 		return err
 	}
-	re := r.reactive()
+	re := r.reactiveOutcome()
 	fmt.Fprintf(out, "\n%s, boots of %d s: %d scored jobs, %.0f busy GPU-hours\n", r.scenario.name, r.scenario.boot,
 		re.Jobs, re.BusyHours)
 	fmt.Fprintf(out,
@@ -112,14 +112,14 @@ func (r *report) printCalibration(out io.Writer) {
 	for _, name := range r.names {
 		for _, t := range r.runs[name] {
 			if t.setting.calibration != nil {
-				t.setting.calibration.report(out, r.prefix())
+				t.setting.calibration.writeReport(out, r.figurePrefix())
 			}
 		}
 	}
 }
 
-// prefix begins the names of the figures.
-func (r *report) prefix() string {
+// figurePrefix begins the names of the figures.
+func (r *report) figurePrefix() string {
 	if r.scenario.boot == 300 {
 		return r.scenario.name
 	}
@@ -137,9 +137,9 @@ func (r *report) printRuns(out io.Writer) {
 	}
 }
 
-// frontier returns what a family reaches.
-func (r *report) frontier(name string) backtest.Frontier {
-	points := []backtest.Point{r.reactive().Point()}
+// frontierOf returns what a family reaches.
+func (r *report) frontierOf(name string) backtest.Frontier {
+	points := []backtest.Point{r.reactiveOutcome().Point()}
 	for _, t := range r.runs[name] {
 		points = append(points, t.out.Point())
 	}
@@ -154,16 +154,16 @@ func (r *report) printWaits(out io.Writer) {
 	}
 	fmt.Fprintln(out)
 	for _, name := range r.names[1:] {
-		f := r.frontier(name)
+		f := r.frontierOf(name)
 		row := fmt.Sprintf("%-16s", name)
 		for _, b := range budgets {
-			row += fmt.Sprintf("%16s", cell(f, b))
+			row += fmt.Sprintf("%16s", formatCell(f, b))
 		}
 		fmt.Fprintln(out, strings.TrimRight(row, " "))
 	}
 }
 
-func cell(f backtest.Frontier, budget float64) string {
+func formatCell(f backtest.Frontier, budget float64) string {
 	p, ok := f.At(budget)
 	if !ok {
 		return "-"

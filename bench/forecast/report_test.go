@@ -23,12 +23,12 @@ func csvOf(t backtest.Trace) string {
 func TestBenchmarkPrintsTheSameFiguresTwice(t *testing.T) {
 	t.Parallel()
 	c := config{
-		traces: []string{write(t, "small.csv", csvOf(drawnTrace(5, 2, "a")))}, boots: []int64{120},
+		traces: []string{writeTrace(t, "small.csv", csvOf(drawnTrace(5, 2, "a")))}, boots: []int64{120},
 		channels: []channel{{0.6, 0.5}}, worths: []float64{32},
 	}
 	var out [2]bytes.Buffer
 	for i := range out {
-		if err := benchmark(context.Background(), &out[i], c); err != nil {
+		if err := runBenchmark(context.Background(), &out[i], c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,8 +59,8 @@ func TestBenchmarkStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	c := config{traces: []string{write(t, "small.csv", csvOf(drawnTrace(5, 1, "a")))}, boots: []int64{300}}
-	if err := benchmark(ctx, new(bytes.Buffer), c); !errors.Is(err, context.Canceled) {
+	c := config{traces: []string{writeTrace(t, "small.csv", csvOf(drawnTrace(5, 1, "a")))}, boots: []int64{300}}
+	if err := runBenchmark(ctx, new(bytes.Buffer), c); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)
 	}
 }
@@ -81,10 +81,10 @@ func TestWrongChannelsAreRefused(t *testing.T) {
 
 func TestNoTraceIsExplained(t *testing.T) {
 	t.Parallel()
-	if _, err := files(","); !errors.Is(err, noTraces) {
+	if _, err := listTraces(","); !errors.Is(err, noTraces) {
 		t.Errorf("error %v, want what to pass", err)
 	}
-	if _, err := files(t.TempDir()); !errors.Is(err, noTraces) {
+	if _, err := listTraces(t.TempDir()); !errors.Is(err, noTraces) {
 		t.Errorf("an empty folder: error %v, want what to pass", err)
 	}
 }

@@ -19,9 +19,9 @@ type task struct {
 	err      error
 }
 
-// perform makes all runs, on as many processors as Go may use. They share
+// runTasks makes all runs, on as many processors as Go may use. They share
 // nothing, so the outcome does not depend on how many there are.
-func perform(ctx context.Context, tasks []*task) error {
+func runTasks(ctx context.Context, tasks []*task) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var next, done atomic.Int64
@@ -30,10 +30,10 @@ func perform(ctx context.Context, tasks []*task) error {
 		workers.Go(func() {
 			for n := int(next.Add(1)); n <= len(tasks) && ctx.Err() == nil; n = int(next.Add(1)) {
 				t := tasks[n-1]
-				if t.err = t.run(ctx); t.err != nil {
+				if t.err = t.runTask(ctx); t.err != nil {
 					cancel()
 				}
-				tell(int(done.Add(1)), len(tasks), t)
+				printProgress(int(done.Add(1)), len(tasks), t)
 			}
 		})
 	}
@@ -46,7 +46,7 @@ func perform(ctx context.Context, tasks []*task) error {
 	return ctx.Err()
 }
 
-func (t *task) run(ctx context.Context) error {
+func (t *task) runTask(ctx context.Context) error {
 	opt := backtest.Options{
 		Boot: t.scenario.boot, KeepAlive: t.setting.keepAlive,
 		Progress: func(int, int) error { return ctx.Err() },
@@ -64,9 +64,9 @@ func (t *task) run(ctx context.Context) error {
 	return nil
 }
 
-// tell shows how far the runs are: on one line of a terminal, and otherwise every
+// printProgress shows how far the runs are: on one line of a terminal, and otherwise every
 // tenth part.
-func tell(done, of int, t *task) {
+func printProgress(done, of int, t *task) {
 	info, err := os.Stderr.Stat()
 	switch {
 	case err == nil && info.Mode()&os.ModeCharDevice != 0:

@@ -25,9 +25,9 @@ func alwaysOn(s *scenario) []setting {
 	}}}
 }
 
-func seasonals(*scenario) []setting {
+func seasonalSettings(*scenario) []setting {
 	label := func(factor float64) string { return fmt.Sprintf("x %.2f", factor) }
-	return each([]float64{0.25, 0.5, 0.75, 1, 1.25, 1.5}, label, func(factor float64) backtest.Policy {
-		return punctually(backtest.SeasonalNaive(factor))
+	return settingForEach([]float64{0.25, 0.5, 0.75, 1, 1.25, 1.5}, label, func(factor float64) backtest.Policy {
+		return makePunctual(backtest.SeasonalNaive(factor))
 	})
 }

@@ -15,13 +15,13 @@ type ticker struct{ next int64 }
 
 func newTicker() ticker { return ticker{math.MaxInt64} }
 
-func (t *ticker) heard(now int64) {
+func (t *ticker) noteEvent(now int64) {
 	if t.next == math.MaxInt64 {
 		t.next = (now + tick - 1) / tick * tick
 	}
 }
 
-func (t *ticker) asked(now int64) { t.next = now/tick*tick + tick }
+func (t *ticker) noteAsked(now int64) { t.next = now/tick*tick + tick }
 
 // Next returns the next full minute.
 func (t *ticker) Next() int64 { return t.next }
@@ -32,13 +32,13 @@ type punctual struct {
 	running ends
 }
 
-// punctually wraps a policy so that it reads the demand as if nobody waited. The
+// makePunctual wraps a policy so that it reads the demand as if nobody waited. The
 // published baselines do, which favours them slightly.
-func punctually(p backtest.Policy) backtest.Policy { return &punctual{Policy: p} }
+func makePunctual(p backtest.Policy) backtest.Policy { return &punctual{Policy: p} }
 
 // Submit tells of a job.
 func (p *punctual) Submit(now int64, j backtest.Job) {
-	p.reach(now)
+	p.tellEndsUntil(now)
 	p.Policy.Submit(now, j)
 	heap.Push(&p.running, j)
 }
@@ -48,12 +48,12 @@ func (p *punctual) End(int64, backtest.Job, int64) {}
 
 // Target asks the policy.
 func (p *punctual) Target(now int64) int {
-	p.reach(now)
+	p.tellEndsUntil(now)
 	return p.Policy.Target(now)
 }
 
-// reach tells of all the ends until now.
-func (p *punctual) reach(now int64) {
+// tellEndsUntil tells of all the ends until now.
+func (p *punctual) tellEndsUntil(now int64) {
 	for len(p.running) > 0 && p.running[0].Submit+p.running[0].Duration <= now {
 		j := heap.Pop(&p.running).(backtest.Job)
 		p.Policy.End(j.Submit+j.Duration, j, j.Submit)

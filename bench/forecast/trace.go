@@ -33,7 +33,7 @@ func readTrace(path string) (backtest.Trace, error) {
 	var t backtest.Trace
 	tenants := map[string]int{}
 	for i, row := range rows[min(1, len(rows)):] {
-		j, group, err := parse(row)
+		j, group, err := parseJob(row)
 		if err != nil {
 			return t, fmt.Errorf("row %d: %w", i+2, err)
 		}
@@ -49,8 +49,8 @@ func readTrace(path string) (backtest.Trace, error) {
 	return t, t.Validate()
 }
 
-// parse reads job_id, user, group, submit_ts, duration_s, gpus.
-func parse(row []string) (backtest.Job, string, error) {
+// parseJob reads job_id, user, group, submit_ts, duration_s, gpus.
+func parseJob(row []string) (backtest.Job, string, error) {
 	if len(row) < 6 {
 		return backtest.Job{}, "", fmt.Errorf("%d columns, want at least 6", len(row))
 	}

@@ -14,7 +14,7 @@ import (
 
 const header = "job_id,user,group,submit_ts,duration_s,gpus,status\n"
 
-func write(t *testing.T, name, content string) string {
+func writeTrace(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	file, err := os.Create(path)
@@ -40,7 +40,7 @@ func TestReadTrace(t *testing.T) {
 		{ID: "c", Submit: 160, Duration: 1, GPUs: 8},
 	}
 	for _, name := range []string{"plain.csv", "packed.csv.gz"} {
-		trace, err := readTrace(write(t, name, rows))
+		trace, err := readTrace(writeTrace(t, name, rows))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -52,7 +52,7 @@ func TestReadTrace(t *testing.T) {
 		"empty": "", "no jobs": header, "a word": header + "a,,red,soon,60,2,\n", "too few columns": "a,b\nc,d\n",
 		"out of order": header + "a,,red,100,60,2,\nb,,red,99,60,2,\n",
 	} {
-		if _, err := readTrace(write(t, "bad.csv", rows)); err == nil {
+		if _, err := readTrace(writeTrace(t, "bad.csv", rows)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -79,7 +79,7 @@ func drawnTrace(seed uint64, days int64, tenants ...string) backtest.Trace {
 func TestWithoutLeavesTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	whole := drawnTrace(1, 1, "a", "b", "c", "d")
-	sparse, ok := without(whole, []string{"a", "c"})
+	sparse, ok := withoutTenants(whole, []string{"a", "c"})
 	if !ok || fmt.Sprint(sparse.Tenants) != "[b d]" {
 		t.Fatalf("%v, tenants %v", ok, sparse.Tenants)
 	}
@@ -97,7 +97,7 @@ func TestWithoutLeavesTheOthersAlone(t *testing.T) {
 	if n != len(sparse.Jobs) {
 		t.Errorf("%d jobs, want %d", len(sparse.Jobs), n)
 	}
-	if _, ok := without(whole, []string{"a", "z"}); ok {
+	if _, ok := withoutTenants(whole, []string{"a", "z"}); ok {
 		t.Error("a trace that lacks one of the tenants has a sparse one")
 	}
 }
@@ -112,7 +112,7 @@ func TestPooledTenantsShareAllUnits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared, err := backtest.Run(pooled(trace), backtest.Options{Boot: 300, KeepAlive: 300})
+	shared, err := backtest.Run(poolTenants(trace), backtest.Options{Boot: 300, KeepAlive: 300})
 	if err != nil {
 		t.Fatal(err)
 	}

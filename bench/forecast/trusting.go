@@ -13,7 +13,7 @@ const (
 // with one met and one missed before the first.
 type trust struct{ met, claims float64 }
 
-func (t *trust) share() float64 { return (1 + t.met) / (2 + t.claims) }
+func (t *trust) earnedShare() float64 { return (1 + t.met) / (2 + t.claims) }
 
 // trusting is the reference with a source of messages: around the start that is
 // claimed it holds the GPUs that are claimed and have not arrived, if what they
@@ -36,20 +36,20 @@ type claim struct {
 
 // Submit tells of a job.
 func (t *trusting) Submit(now int64, j backtest.Job) {
-	t.receive(now)
+	t.receiveUntil(now)
 	for _, c := range t.open {
-		if c.begun(now) && !c.over(now) {
+		if c.hasBegun(now) && !c.isOver(now) {
 			c.arrived += j.GPUs
 		}
 	}
 	t.reference.Submit(now, j)
 }
 
-func (c *claim) begun(now int64) bool { return now >= c.Start-holdBefore }
-func (c *claim) over(now int64) bool  { return now > c.Start+holdAfter }
+func (c *claim) hasBegun(now int64) bool { return now >= c.Start-holdBefore }
+func (c *claim) isOver(now int64) bool   { return now > c.Start+holdAfter }
 
-// receive reads what was sent until now.
-func (t *trusting) receive(now int64) {
+// receiveUntil reads what was sent until now.
+func (t *trusting) receiveUntil(now int64) {
 	for len(t.messages) > 0 && t.messages[0].Sent <= now {
 		t.open = append(t.open, &claim{Message: t.messages[0]})
 		t.messages = t.messages[1:]
@@ -59,28 +59,28 @@ func (t *trusting) receive(now int64) {
 // Target returns what the reference wants, or what claims ask for on top of the
 // demand.
 func (t *trusting) Target(now int64) int {
-	t.receive(now)
+	t.receiveUntil(now)
 	target := t.reference.Target(now)
 	open := t.open[:0]
 	for _, c := range t.open {
-		if c.over(now) {
-			t.source.close(c)
+		if c.isOver(now) {
+			t.source.countClaim(c)
 			continue
 		}
 		open = append(open, c)
-		if c.begun(now) {
-			target = max(target, t.past.demand+t.hold(c))
+		if c.hasBegun(now) {
+			target = max(target, t.past.demand+t.gpusToHold(c))
 		}
 	}
 	t.open = open
 	return target
 }
 
-// hold returns how many GPUs to hold for a claim.
-func (t *trusting) hold(c *claim) int {
+// gpusToHold returns how many GPUs to hold for a claim.
+func (t *trusting) gpusToHold(c *claim) int {
 	if !c.decided {
 		c.decided = true
-		c.held = t.worth(c)
+		c.held = t.isWorthHolding(c)
 	}
 	if !c.held {
 		return 0
@@ -88,9 +88,9 @@ func (t *trusting) hold(c *claim) int {
 	return max(0, c.Mid-c.arrived)
 }
 
-// worth reports whether a claim is worth what it costs at the price of waiting.
-func (t *trusting) worth(c *claim) bool {
-	p, gpus := t.source.share(), float64(c.Mid)
+// isWorthHolding reports whether a claim is worth what it costs at the price of waiting.
+func (t *trusting) isWorthHolding(c *claim) bool {
+	p, gpus := t.source.earnedShare(), float64(c.Mid)
 	jobs := 1.0
 	if t.past.size > 0 {
 		jobs = max(1, gpus/t.past.size)
@@ -99,8 +99,8 @@ func (t *trusting) worth(c *claim) bool {
 	return p*jobs*t.price*boot >= gpus*((1-p)*costOfWrong+p*costOfRight)
 }
 
-// close counts a claim: how much of what was claimed arrived.
-func (t *trust) close(c *claim) {
+// countClaim counts a claim: how much of what was claimed arrived.
+func (t *trust) countClaim(c *claim) {
 	t.claims++
 	t.met += min(1, float64(c.arrived)/float64(c.Mid))
 }

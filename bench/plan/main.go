@@ -21,20 +21,20 @@ func main() {
 	seed := flag.Uint64("seed", 1, "of the pool's bookings")
 	profile := flag.String("cpuprofile", "", "write a profile of the runs to this file")
 	flag.Parse()
-	if err := run(os.Stdout, max(1, *count), *seed, *profile); err != nil {
+	if err := runBenchmark(os.Stdout, max(1, *count), *seed, *profile); err != nil {
 		fmt.Fprintln(os.Stderr, "failed:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, count int, seed uint64, profile string) error {
+func runBenchmark(out io.Writer, count int, seed uint64, profile string) error {
 	pools := map[int]*pool{}
 	for _, n := range []int{small, large} {
-		p, err := build(n, seed)
+		p, err := buildPool(n, seed)
 		if err != nil {
 			return fmt.Errorf("building a pool with %d reservations: %w", n, err)
 		}
-		p.describe(out)
+		p.printPool(out)
 		pools[n] = p
 	}
 	if profile != "" {
@@ -50,19 +50,19 @@ func run(out io.Writer, count int, seed uint64, profile string) error {
 	}
 	ready, anew := map[int]time.Duration{}, map[int]time.Duration{}
 	for _, n := range []int{small, large} {
-		ready[n] = median(out, count, fmt.Sprintf("%6d reservations, calendar at hand", n), pools[n].withCalendar)
-		anew[n] = median(out, count, fmt.Sprintf("%6d reservations, calendar built  ", n), pools[n].withoutCalendar)
+		ready[n] = medianTime(out, count, fmt.Sprintf("%6d reservations, calendar at hand", n), pools[n].withCalendar)
+		anew[n] = medianTime(out, count, fmt.Sprintf("%6d reservations, calendar built  ", n), pools[n].withoutCalendar)
 	}
-	figure(out, "plan_ms", milliseconds(ready[small]), "ms")
-	figure(out, "plan_growth_10x", float64(ready[large])/float64(ready[small]), "x")
-	figure(out, "plan_rebuilt_ms", milliseconds(anew[small]), "ms")
-	figure(out, "plan_rebuilt_growth_10x", float64(anew[large])/float64(anew[small]), "x")
+	printFigure(out, "plan_ms", toMilliseconds(ready[small]), "ms")
+	printFigure(out, "plan_growth_10x", float64(ready[large])/float64(ready[small]), "x")
+	printFigure(out, "plan_rebuilt_ms", toMilliseconds(anew[small]), "ms")
+	printFigure(out, "plan_rebuilt_growth_10x", float64(anew[large])/float64(anew[small]), "x")
 	return nil
 }
 
-// median runs the planner count times after one run that is not counted, and
+// medianTime runs the planner count times after one run that is not counted, and
 // shows every run.
-func median(out io.Writer, count int, what string, compute func() plan.Result) time.Duration {
+func medianTime(out io.Writer, count int, what string, compute func() plan.Result) time.Duration {
 	compute()
 	times := make([]time.Duration, count)
 	for i := range times {
@@ -72,15 +72,15 @@ func median(out io.Writer, count int, what string, compute func() plan.Result) t
 	}
 	fmt.Fprintf(out, "%s:", what)
 	for _, d := range times {
-		fmt.Fprintf(out, " %.2f", milliseconds(d))
+		fmt.Fprintf(out, " %.2f", toMilliseconds(d))
 	}
 	fmt.Fprintln(out, " ms")
 	slices.Sort(times)
 	return times[len(times)/2]
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func toMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func figure(out io.Writer, name string, value float64, unit string) {
+func printFigure(out io.Writer, name string, value float64, unit string) {
 	fmt.Fprintf(out, "figure: %s %.2f %s\n", name, value, unit)
 }

@@ -42,17 +42,17 @@ var shapes = []capacity.Shape{
 	{Nodes: 2, PerNode: 8}, {Nodes: 4, PerNode: 8},
 }
 
-func build(reservations int, seed uint64) (*pool, error) {
+func buildPool(reservations int, seed uint64) (*pool, error) {
 	p := &pool{chance: rand.New(rand.NewPCG(seed, uint64(reservations))), slots: calendar.NewSlots(nodes, perNode),
 		states: map[int]node.State{}}
 	p.Pool = capacity.Pool{ID: "pool", PerNode: perNode, MaxNodes: nodes, MinNodes: 10, Price: 20 * money.USD,
 		Timers: capacity.Timers{WarmHold: 20 * time.Minute, IdleRelease: 4 * time.Hour}}
-	p.learn()
+	p.learnPast()
 	for i := range ondemand {
-		p.allocate(i)
+		p.addAllocation(i)
 	}
 	for i := range reservations {
-		if err := p.reserve(i); err != nil {
+		if err := p.addReservation(i); err != nil {
 			return nil, err
 		}
 	}
@@ -60,11 +60,11 @@ func build(reservations int, seed uint64) (*pool, error) {
 		return nil, err
 	}
 	p.result = p.withoutCalendar()
-	return p, p.check()
+	return p, p.checkPool()
 }
 
-// learn gives the pool a past: sixty boots and four weeks of demand.
-func (p *pool) learn() {
+// learnPast gives the pool a past: sixty boots and four weeks of demand.
+func (p *pool) learnPast() {
 	p.Boot = plan.BootTimes{Prior50: 4 * time.Minute, Prior95: 8 * time.Minute}
 	for range 64 {
 		p.Boot = p.Boot.Learn(3*time.Minute + time.Duration(p.chance.IntN(240))*time.Second)
@@ -77,24 +77,24 @@ func (p *pool) learn() {
 	}
 }
 
-func (p *pool) length() time.Duration {
+func (p *pool) drawLength() time.Duration {
 	return time.Duration(15+p.chance.IntN(8*60)) * time.Minute
 }
 
-func (p *pool) allocate(i int) {
-	a := allocation.Allocation{ID: fmt.Sprintf("a%06d", i), OrganizationID: p.organization(),
-		Shape: shapes[p.chance.IntN(len(shapes))], Lease: p.length()}
+func (p *pool) addAllocation(i int) {
+	a := allocation.Allocation{ID: fmt.Sprintf("a%06d", i), OrganizationID: p.drawOrganization(),
+		Shape: shapes[p.chance.IntN(len(shapes))], Lease: p.drawLength()}
 	a.Window = calendar.Interval{Start: now.Add(-time.Minute), End: now.Add(a.Lease)}
 	slots, ok := p.slots.Find(a.Shape, a.Window, nil)
 	if !ok {
 		return
 	}
 	a.Slots = slots
-	p.hold(allocation.New(a, now.Add(-time.Minute)), p.chance.IntN(20) > 0)
+	p.addHolder(allocation.New(a, now.Add(-time.Minute)), p.chance.IntN(20) > 0)
 }
 
-// hold adds an allocation, with its GPUs if it is active.
-func (p *pool) hold(a allocation.Allocation, active bool) {
+// addHolder adds an allocation, with its GPUs if it is active.
+func (p *pool) addHolder(a allocation.Allocation, active bool) {
 	p.slots.Force(a.Booking())
 	for _, slot := range a.Slots {
 		if active {
@@ -113,46 +113,46 @@ func (p *pool) hold(a allocation.Allocation, active bool) {
 	p.Allocations = append(p.Allocations, a)
 }
 
-func (p *pool) organization() string { return fmt.Sprintf("org%02d", p.chance.IntN(40)) }
+func (p *pool) drawOrganization() string { return fmt.Sprintf("org%02d", p.chance.IntN(40)) }
 
-// reserve books a window that begins between four hours ago and the horizon.
-func (p *pool) reserve(i int) error {
+// addReservation books a window that begins between four hours ago and the horizon.
+func (p *pool) addReservation(i int) error {
 	start := now.Add(-4*time.Hour + time.Duration(p.chance.Int64N(int64(horizon+4*time.Hour)))).Truncate(time.Minute)
 	r := reservation.Reservation{
-		ID: fmt.Sprintf("r%06d", i), OrganizationID: p.organization(), Shape: shapes[p.chance.IntN(len(shapes))],
+		ID: fmt.Sprintf("r%06d", i), OrganizationID: p.drawOrganization(), Shape: shapes[p.chance.IntN(len(shapes))],
 		Class: reservation.Guaranteed, Origin: reservation.FromPerson,
-		Window: calendar.Interval{Start: start, End: start.Add(p.length())},
+		Window: calendar.Interval{Start: start, End: start.Add(p.drawLength())},
 	}
 	if p.chance.IntN(3) == 0 {
 		r.Class, r.Origin = reservation.Speculative, reservation.FromAgent
 	}
 	if !r.Window.End.After(now) {
-		r.Window.End = now.Add(p.length())
+		r.Window.End = now.Add(p.drawLength())
 	}
 	slots, ok := p.slots.Find(r.Shape, r.Window, nil)
 	waits := p.chance.IntN(100) == 0
 	if !ok || waits {
-		return p.add(r, reservation.Waitlisted)
+		return p.addInState(r, reservation.Waitlisted)
 	}
 	r.Slots = slots
-	return p.place(r)
+	return p.placeReservation(r)
 }
 
-// place gives a reservation the state that its time and its nodes allow: of those
+// placeReservation gives a reservation the state that its time and its nodes allow: of those
 // that have begun, most are claimed, and are allocations now.
-func (p *pool) place(r reservation.Reservation) error {
+func (p *pool) placeReservation(r reservation.Reservation) error {
 	if r.Window.Start.After(now.Add(plan.Lead(p.Boot, plan.Policy{}))) {
-		return p.add(r, reservation.Booked)
+		return p.addInState(r, reservation.Booked)
 	}
 	switch p.chance.IntN(6) {
 	case 0:
-		return p.warm(r, node.Booting)
+		return p.warmReservation(r, node.Booting)
 	case 1:
-		return p.warm(r, node.Ready)
+		return p.warmReservation(r, node.Ready)
 	case 2:
-		return p.add(r, reservation.Booked) // its lead time has just come
+		return p.addInState(r, reservation.Booked) // its lead time has just come
 	default:
-		p.hold(allocation.New(allocation.Allocation{
+		p.addHolder(allocation.New(allocation.Allocation{
 			ID: "a-" + r.ID, OrganizationID: r.OrganizationID, Shape: r.Shape, Slots: r.Slots, Window: r.Window,
 			Lease: r.Window.End.Sub(now),
 		}, now.Add(-time.Minute)), true)
@@ -160,7 +160,7 @@ func (p *pool) place(r reservation.Reservation) error {
 	}
 }
 
-func (p *pool) warm(r reservation.Reservation, nodes node.State) error {
+func (p *pool) warmReservation(r reservation.Reservation, nodes node.State) error {
 	events := []reservation.Event{reservation.Warm}
 	for _, slot := range r.Slots {
 		if p.states[slot] == "" {
@@ -170,10 +170,10 @@ func (p *pool) warm(r reservation.Reservation, nodes node.State) error {
 	if !slices.ContainsFunc(r.Slots, func(slot int) bool { return p.states[slot] != node.Ready }) {
 		events = append(events, reservation.BecomeReady)
 	}
-	return p.add(r, reservation.Booked, events...)
+	return p.addInState(r, reservation.Booked, events...)
 }
 
-func (p *pool) add(r reservation.Reservation, s reservation.State, events ...reservation.Event) error {
+func (p *pool) addInState(r reservation.Reservation, s reservation.State, events ...reservation.Event) error {
 	r, err := reservation.New(r, s, now.Add(-5*time.Hour))
 	for _, e := range events {
 		if err == nil {
@@ -234,9 +234,9 @@ func (p *pool) withCalendar() plan.Result {
 	return plan.Compute(p.Snapshot, plan.Policy{}, now)
 }
 
-// check compares both ways, twice: the second run sees what the first left of the
+// checkPool compares both ways, twice: the second run sees what the first left of the
 // calendar.
-func (p *pool) check() error {
+func (p *pool) checkPool() error {
 	for range 2 {
 		got := p.withCalendar()
 		if len(got.Actions) != len(p.result.Actions) || !got.Next.Equal(p.result.Next) {
@@ -253,7 +253,7 @@ func (p *pool) check() error {
 	return nil
 }
 
-func (p *pool) describe(out io.Writer) {
+func (p *pool) printPool(out io.Writer) {
 	counts := map[string]int{}
 	for _, r := range p.Reservations {
 		counts["reservations "+string(r.State())]++

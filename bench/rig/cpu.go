@@ -20,8 +20,8 @@ func (s Share) String() string {
 		100*s.Rest, runtime.NumCPU())
 }
 
-// used is processor time at one moment.
-type used struct {
+// cpuUsage is processor time at one moment.
+type cpuUsage struct {
 	at                     time.Time
 	client, server, system time.Duration
 }
@@ -29,10 +29,10 @@ type used struct {
 // tick is the unit of /proc on Linux.
 const tick = 10 * time.Millisecond
 
-// usage reads what was used so far. What cannot be read counts as nothing: it is
+// readUsage reads what was used so far. What cannot be read counts as nothing: it is
 // told beside the figures, never part of one.
-func usage(p *Process) used {
-	u := used{at: time.Now(), server: processTime(p.cmd.Process.Pid), system: systemTime()}
+func readUsage(p *Process) cpuUsage {
+	u := cpuUsage{at: time.Now(), server: processTime(p.cmd.Process.Pid), system: systemTime()}
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err == nil {
 		u.client = time.Duration(r.Utime.Nano() + r.Stime.Nano())
@@ -40,7 +40,7 @@ func usage(p *Process) used {
 	return u
 }
 
-func (u used) since(before used) Share {
+func (u cpuUsage) shareSince(before cpuUsage) Share {
 	all := float64(u.at.Sub(before.at)) * float64(runtime.NumCPU())
 	s := Share{Client: float64(u.client-before.client) / all, Server: float64(u.server-before.server) / all}
 	s.Rest = max(0, float64(u.system-before.system)/all-s.Client-s.Server)
@@ -54,7 +54,7 @@ func processTime(pid int) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return ticks(bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:]), 11, 12)
+	return sumTicks(bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:]), 11, 12)
 }
 
 // systemTime reads the busy time of all processors from proc_stat(5): user,
@@ -65,10 +65,10 @@ func systemTime() time.Duration {
 		return 0
 	}
 	line, _, _ := bytes.Cut(data, []byte("\n"))
-	return ticks(bytes.Fields(line), 1, 2, 3, 6, 7)
+	return sumTicks(bytes.Fields(line), 1, 2, 3, 6, 7)
 }
 
-func ticks(fields [][]byte, which ...int) time.Duration {
+func sumTicks(fields [][]byte, which ...int) time.Duration {
 	var sum int64
 	for _, i := range which {
 		if i < len(fields) {

@@ -51,7 +51,7 @@ func NewDatabase(ctx context.Context, server string) (*Database, error) {
 		return nil, errors.New("the URL of PostgreSQL cannot be read") // it may hold a password
 	}
 	name := "forewarm_bench_" + strings.ReplaceAll(ids.UUID{}.New("run"), "_", "")
-	if err := administer(ctx, server, "CREATE DATABASE "+name); err != nil {
+	if err := execOnServer(ctx, server, "CREATE DATABASE "+name); err != nil {
 		return nil, err
 	}
 	address.Path = "/" + name
@@ -60,10 +60,10 @@ func NewDatabase(ctx context.Context, server string) (*Database, error) {
 
 // Drop removes the database with whoever is still connected.
 func (d *Database) Drop(ctx context.Context) error {
-	return administer(ctx, d.server, "DROP DATABASE "+d.name+" WITH (FORCE)")
+	return execOnServer(ctx, d.server, "DROP DATABASE "+d.name+" WITH (FORCE)")
 }
 
-func administer(ctx context.Context, server, statement string) error {
+func execOnServer(ctx context.Context, server, statement string) error {
 	conn, err := pgx.Connect(ctx, server)
 	if err != nil {
 		return fmt.Errorf("connecting to PostgreSQL: %w", err)

@@ -38,13 +38,13 @@ func (s Series) Over(by Series) Series {
 func (s Series) Print(out io.Writer, name, unit string) {
 	runs := make([]string, len(s))
 	for i, v := range s {
-		runs[i] = format(v)
+		runs[i] = formatValue(v)
 	}
 	fmt.Fprintf(out, "runs of %s: %s\n", name, strings.Join(runs, " "))
-	fmt.Fprintf(out, "figure: %s %s %s\n", name, format(s.Median()), unit)
+	fmt.Fprintf(out, "figure: %s %s %s\n", name, formatValue(s.Median()), unit)
 }
 
-func format(v float64) string {
+func formatValue(v float64) string {
 	switch {
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)

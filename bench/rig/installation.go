@@ -48,21 +48,22 @@ func Install(ctx context.Context, server string, boot time.Duration) (*Installat
 		return nil, err
 	}
 	i := &Installation{Database: db}
-	if err := i.furnish(ctx, boot); err != nil {
+	if err := i.startServices(ctx, boot); err != nil {
 		return nil, errors.Join(err, db.Drop(ctx))
 	}
 	return i, nil
 }
 
-func (i *Installation) furnish(ctx context.Context, boot time.Duration) error {
+func (i *Installation) startServices(ctx context.Context, boot time.Duration) error {
 	store, l, err := openLedger(ctx, i.URL, 1)
 	if err != nil {
 		return err
 	}
-	return errors.Join(i.fill(ctx, store, l, boot), store.Close())
+	return errors.Join(i.fillStore(ctx, store, l, boot), store.Close())
 }
 
-func (i *Installation) fill(ctx context.Context, store *sqlledger.Store, l *verbs.Ledger, boot time.Duration) error {
+func (i *Installation) fillStore(
+	ctx context.Context, store *sqlledger.Store, l *verbs.Ledger, boot time.Duration) error {
 	if err := store.Migrate(ctx); err != nil {
 		return fmt.Errorf("migrating: %w", err)
 	}

@@ -64,16 +64,16 @@ func Loop(ctx context.Context, o Options, n int, p *Process, key string, want in
 		wait.Go(func() {
 			c := NewConnection(p.URL, key)
 			defer c.Close()
-			parts[i], errs[i] = c.run(ctx, i, begin, end, want, requests)
+			parts[i], errs[i] = c.sendRequests(ctx, i, begin, end, want, requests)
 			if errs[i] != nil {
 				cancel()
 			}
 		})
 	}
 	time.Sleep(time.Until(begin))
-	before := usage(p)
+	before := readUsage(p)
 	time.Sleep(time.Until(end))
-	share := usage(p).since(before)
+	share := readUsage(p).shareSince(before)
 	wait.Wait()
 	out := Result{Elapsed: o.Duration, CPUShare: share}
 	for _, part := range parts {
@@ -102,7 +102,7 @@ func NewConnection(url, key string) *Connection {
 // Close ends the connection.
 func (c *Connection) Close() { c.transport.CloseIdleConnections() }
 
-func (c *Connection) run(ctx context.Context, i int, begin, end time.Time, want int,
+func (c *Connection) sendRequests(ctx context.Context, i int, begin, end time.Time, want int,
 	requests Requests) (Result, error) {
 	var r Result
 	for n := 0; ; n++ {

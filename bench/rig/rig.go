@@ -62,7 +62,7 @@ func Main(connections string, run func(context.Context, io.Writer, Options) erro
 	ctx := context.Background()
 	var err error
 	if kind := os.Getenv(kindVariable); kind != "" {
-		err = serve(ctx, Kind(kind))
+		err = serveKind(ctx, Kind(kind))
 	} else {
 		var o Options
 		if o, err = Parse(connections); err == nil {

@@ -44,9 +44,9 @@ const (
 	profileVariable  = "FOREWARM_BENCH_CPUPROFILE"
 )
 
-// serve answers requests until its input ends, as it does when whoever started
+// serveKind answers requests until its input ends, as it does when whoever started
 // it is gone, however that came about.
-func serve(ctx context.Context, kind Kind) (err error) {
+func serveKind(ctx context.Context, kind Kind) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	memory.Relax() // as forewarm server does, and for the yardsticks too
@@ -55,7 +55,7 @@ func serve(ctx context.Context, kind Kind) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	stop, err := profile(os.Getenv(profileVariable))
+	stop, err := startProfile(os.Getenv(profileVariable))
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func serve(ctx context.Context, kind Kind) (err error) {
 	return nil
 }
 
-func profile(path string) (stop func() error, err error) {
+func startProfile(path string) (stop func() error, err error) {
 	if path == "" {
 		return func() error { return nil }, nil
 	}
@@ -98,18 +98,18 @@ func profile(path string) (stop func() error, err error) {
 func handlerOf(ctx context.Context, kind Kind, database string) (h http.Handler, done func() error, err error) {
 	switch kind {
 	case Ours:
-		return ours(ctx, database)
+		return ourServer(ctx, database)
 	case Ceiling:
-		return ceiling(), func() error { return nil }, nil
+		return ceilingServer(), func() error { return nil }, nil
 	case Unbatched:
-		return unbatched(ctx, database)
+		return unbatchedServer(ctx, database)
 	default:
 		return nil, nil, fmt.Errorf("nothing serves %q", kind)
 	}
 }
 
-// ours is the real server with its log, which goes nowhere, and its metrics.
-func ours(ctx context.Context, database string) (http.Handler, func() error, error) {
+// ourServer is the real server with its log, which goes nowhere, and its metrics.
+func ourServer(ctx context.Context, database string) (http.Handler, func() error, error) {
 	pepper, err := keys.ParsePepper(os.Getenv(pepperVariable))
 	if err != nil {
 		return nil, nil, err
@@ -148,8 +148,8 @@ type made struct {
 	ID string `json:"id"`
 }
 
-// reservations routes the one request of the yardsticks.
-func reservations(answer func(*gin.Context, contract.ReservationCreate) (string, error)) http.Handler {
+// routeReservations routes the one request of the yardsticks.
+func routeReservations(answer func(*gin.Context, contract.ReservationCreate) (string, error)) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
 	e.POST("/v1/reservations", func(c *gin.Context) {
@@ -168,8 +168,8 @@ func reservations(answer func(*gin.Context, contract.ReservationCreate) (string,
 	return e
 }
 
-func ceiling() http.Handler {
-	return reservations(func(*gin.Context, contract.ReservationCreate) (string, error) {
+func ceilingServer() http.Handler {
+	return routeReservations(func(*gin.Context, contract.ReservationCreate) (string, error) {
 		return ids.UUID{}.New(ids.Reservation), nil
 	})
 }
@@ -184,9 +184,9 @@ const unbatchedTable = `CREATE TABLE unbatched (
 // unbatchedConns is as many as the ledger keeps.
 const unbatchedConns = 16
 
-// unbatched is what an application writes first: each request its own
+// unbatchedServer is what an application writes first: each request its own
 // transaction on a connection from a pool.
-func unbatched(ctx context.Context, database string) (http.Handler, func() error, error) {
+func unbatchedServer(ctx context.Context, database string) (http.Handler, func() error, error) {
 	config, err := pgxpool.ParseConfig(database)
 	if err != nil {
 		return nil, nil, errors.New("the URL of PostgreSQL cannot be read")
@@ -199,13 +199,13 @@ func unbatched(ctx context.Context, database string) (http.Handler, func() error
 	if _, err := pool.Exec(ctx, unbatchedTable); err != nil {
 		return nil, nil, fmt.Errorf("making the table: %w", err)
 	}
-	h := reservations(func(c *gin.Context, in contract.ReservationCreate) (string, error) {
-		return insert(c.Request.Context(), pool, in)
+	h := routeReservations(func(c *gin.Context, in contract.ReservationCreate) (string, error) {
+		return insertReservation(c.Request.Context(), pool, in)
 	})
 	return h, func() error { pool.Close(); return nil }, nil
 }
 
-func insert(ctx context.Context, pool *pgxpool.Pool, in contract.ReservationCreate) (string, error) {
+func insertReservation(ctx context.Context, pool *pgxpool.Pool, in contract.ReservationCreate) (string, error) {
 	tx, err := pool.Begin(ctx)
 	if err != nil {
 		return "", fmt.Errorf("beginning: %w", err)

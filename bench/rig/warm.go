@@ -46,7 +46,7 @@ func (i *Installation) Warm(ctx context.Context, n int) (ids []string, err error
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmIn)
 	defer cancel()
-	w, err := simulated(l)
+	w, err := newSimulatedWorker(l)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (i *Installation) Warm(ctx context.Context, n int) (ids []string, err error
 	return ids, errors.Join(waited, <-ended)
 }
 
-func simulated(l *verbs.Ledger) (*worker.Worker, error) {
+func newSimulatedWorker(l *verbs.Ledger) (*worker.Worker, error) {
 	cloud, err := sim.New(sim.Config{Name: "sim", Seed: 1, Offers: []sim.Offer{{
 		Type: machine, Model: model, GPUs: PerNode, MemoryMiB: 81_920, Price: provisioners.Price(20 * money.USD),
 		Boot: sim.Boot{P50: bootTime, P95: bootTime, Min: bootTime},

@@ -43,17 +43,17 @@ func backtestCommand(o outside) *cobra.Command {
 			"backtest.html\n" +
 			"  kubectl get pods -A -o json > pods.json && forewarm-agent backtest --history pods.json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.fill(cmd, o.getenv); err != nil {
+			if err := f.completeFlags(cmd, o.getenv); err != nil {
 				return err
 			}
-			return f.run(cmd)
+			return f.runBacktest(cmd)
 		},
 	}
-	f.bind(c)
+	f.bindFlags(c)
 	return c
 }
 
-func (f *backtestFlags) bind(c *cobra.Command) {
+func (f *backtestFlags) bindFlags(c *cobra.Command) {
 	s := c.Flags()
 	s.StringVar(&f.history, "history", "",
 		"the job history: text of sacct, CSV, JSONL, or JSON of kubectl; may be gzipped")
@@ -74,14 +74,14 @@ func (f *backtestFlags) bind(c *cobra.Command) {
 		"take history, tenant, zone, wait-worth and boot from an agent's configuration where they are not given")
 }
 
-// fill completes the flags from a configuration and checks them.
-func (f *backtestFlags) fill(cmd *cobra.Command, getenv func(string) string) error {
+// completeFlags completes the flags from a configuration and checks them.
+func (f *backtestFlags) completeFlags(cmd *cobra.Command, getenv func(string) string) error {
 	if f.config != "" {
-		if err := f.configured(cmd, getenv); err != nil {
+		if err := f.applyConfig(cmd, getenv); err != nil {
 			return err
 		}
 	}
-	if err := f.check(cmd); err != nil {
+	if err := f.validate(cmd); err != nil {
 		return &usageError{err}
 	}
 	if f.waitPrice > 0 {
@@ -90,7 +90,7 @@ func (f *backtestFlags) fill(cmd *cobra.Command, getenv func(string) string) err
 	return nil
 }
 
-func (f *backtestFlags) check(cmd *cobra.Command) error {
+func (f *backtestFlags) validate(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
 	case f.history == "":
@@ -123,9 +123,9 @@ func (f *backtestFlags) checkFolder() error {
 	return nil
 }
 
-// configured takes what was not given from the agent's configuration.
-func (f *backtestFlags) configured(cmd *cobra.Command, getenv func(string) string) error {
-	cfg, _, err := load(f.config, getenv)
+// applyConfig takes what was not given from the agent's configuration.
+func (f *backtestFlags) applyConfig(cmd *cobra.Command, getenv func(string) string) error {
+	cfg, _, err := loadConfig(f.config, getenv)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (f *backtestFlags) configured(cmd *cobra.Command, getenv func(string) strin
 	if !given("tenant") {
 		f.tenant = cfg.Tenant
 	}
-	place := cfg.place()
+	place := cfg.placeConfig()
 	if !given("wait-worth") && !given("wait-price") {
 		f.waitWorth = place.WaitWorth
 	}
@@ -142,7 +142,7 @@ func (f *backtestFlags) configured(cmd *cobra.Command, getenv func(string) strin
 	}
 	for _, s := range cfg.Sources {
 		if s.Kind == kindJobs && !given("history") && glob.IsPattern(s.Path) {
-			return &usageError{fmt.Errorf("source %s is a pattern: name one file with --history", s.name())}
+			return &usageError{fmt.Errorf("source %s is a pattern: name one file with --history", s.displayName())}
 		}
 		if s.Kind == kindJobs && !given("history") {
 			f.history, f.format = s.Path, s.Format
@@ -155,8 +155,8 @@ func (f *backtestFlags) configured(cmd *cobra.Command, getenv func(string) strin
 	return nil
 }
 
-// run reads, replays and shows. Told to stop, it leaves nothing half done.
-func (f *backtestFlags) run(cmd *cobra.Command) error {
+// runBacktest reads, replays and shows. Told to stop, it leaves nothing half done.
+func (f *backtestFlags) runBacktest(cmd *cobra.Command) error {
 	zone, err := time.LoadLocation(f.zone)
 	if err != nil {
 		return &usageError{fmt.Errorf("--zone %s is not a time zone such as Europe/Berlin", f.zone)}
@@ -168,11 +168,11 @@ func (f *backtestFlags) run(cmd *cobra.Command) error {
 		return &usageError{err}
 	}
 	bar := newProgress(cmd.ErrOrStderr())
-	cfg.Progress = bar.set
-	report, err := f.replay(cmd, cfg)
-	bar.end()
+	cfg.Progress = bar.setShare
+	report, err := f.replayHistory(cmd, cfg)
+	bar.wipeBar()
 	if err == nil {
-		err = f.write(cmd, report)
+		err = f.writeReport(cmd, report)
 	}
 	if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		return errInterrupted
@@ -180,7 +180,7 @@ func (f *backtestFlags) run(cmd *cobra.Command) error {
 	return err
 }
 
-func (f *backtestFlags) replay(cmd *cobra.Command, cfg backtest.Config) (backtest.Report, error) {
+func (f *backtestFlags) replayHistory(cmd *cobra.Command, cfg backtest.Config) (backtest.Report, error) {
 	file, err := tail.Open(f.history)
 	if err != nil {
 		return backtest.Report{}, fmt.Errorf("opening the history: %w", err)
@@ -215,7 +215,7 @@ func tellBroken(cmd *cobra.Command, in backtest.Input) {
 	}
 }
 
-func (f *backtestFlags) write(cmd *cobra.Command, r backtest.Report) error {
+func (f *backtestFlags) writeReport(cmd *cobra.Command, r backtest.Report) error {
 	if f.html != "" {
 		var page bytes.Buffer
 		if err := show.HTML(&page, r); err != nil {

@@ -24,7 +24,7 @@ func agentAt(t *testing.T, errs *bytes.Buffer, args ...string) (out string, code
 	root.SetOut(&stdout)
 	root.SetErr(errs)
 	root.SetArgs(append([]string{"backtest"}, args...))
-	code = execute(t.Context(), root)
+	code = executeCommand(t.Context(), root)
 	return stdout.String(), code
 }
 
@@ -165,7 +165,7 @@ func TestBacktestThatIsInterruptedLeavesNothing(t *testing.T) {
 	root.SetOut(&out)
 	root.SetErr(errs)
 	root.SetArgs([]string{"backtest", "--history", path, "--html", filepath.Join(filepath.Dir(path), "b.html")})
-	require.Equal(t, exitStopped, execute(ctx, root))
+	require.Equal(t, exitStopped, executeCommand(ctx, root))
 	require.Empty(t, out.String())
 	require.Contains(t, errs.String(), "interrupted: nothing was written")
 	require.NotContains(t, errs.String(), "90 %")
@@ -179,9 +179,9 @@ func TestProgressOnATerminalIsABar(t *testing.T) {
 	var b bytes.Buffer
 	p := &progress{out: &b, terminal: true}
 	for _, share := range []float64{0, 0.004, 0.5, 0.5, 1, 2} {
-		p.set(share)
+		p.setShare(share)
 	}
-	p.end()
+	p.wipeBar()
 	require.Equal(t, 2, strings.Count(b.String(), "replaying"), "half, and all")
 	require.Contains(t, b.String(), "▓░")
 	require.True(t, strings.HasSuffix(b.String(), "\r\x1b[K"))

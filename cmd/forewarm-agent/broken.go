@@ -31,7 +31,7 @@ func (w *watchful) Step(ctx context.Context) ([]source.Item, error) {
 		}
 		w.log.Warn(text)
 	}
-	if !w.nameless && slices.ContainsFunc(items, nameless) {
+	if !w.nameless && slices.ContainsFunc(items, isNameless) {
 		w.nameless = true
 		w.log.Warn("source " + w.Name() + ": " + whyNames)
 	}
@@ -44,5 +44,5 @@ const whyNames = "rows have neither name nor comment nor labels, so a placeholde
 	"a job of yours; " +
 	"add the column name"
 
-// nameless reports whether an item is a job that cannot be told from a placeholder.
-func nameless(i source.Item) bool { return i.Record != nil && i.Record.Nameless }
+// isNameless reports whether an item is a job that cannot be told from a placeholder.
+func isNameless(i source.Item) bool { return i.Record != nil && i.Record.Nameless }

@@ -61,9 +61,9 @@ type composer struct {
 	patient bool
 }
 
-// compose builds the agent that the configuration describes. Close the result,
+// composeAgent builds the agent that the configuration describes. Close the result,
 // also after an error.
-func (p composer) compose(ctx context.Context) (_ *composition, err error) {
+func (p composer) composeAgent(ctx context.Context) (_ *composition, err error) {
 	out := &composition{}
 	if err := os.MkdirAll(p.cfg.StateDir, 0o700); err != nil {
 		return out, fmt.Errorf("making the state folder: %w", err)
@@ -73,23 +73,23 @@ func (p composer) compose(ctx context.Context) (_ *composition, err error) {
 		return out, p.blameRedact(err)
 	}
 	cfg := agent.Config{
-		Tenant: p.cfg.Tenant, PoolID: p.cfg.Pool, Mode: p.cfg.Mode, Place: p.cfg.place(), Clock: p.clock,
+		Tenant: p.cfg.Tenant, PoolID: p.cfg.Pool, Mode: p.cfg.Mode, Place: p.cfg.placeConfig(), Clock: p.clock,
 		Logger: p.logger,
-		Scrub:  scrub, State: p.path(stateFile), Sources: p.cfg.histories(),
+		Scrub:  scrub, State: p.statePath(stateFile), Sources: p.cfg.historyNames(),
 	}
 	var model *predict.Forecaster
 	if !p.silent {
-		if model, err = p.connect(ctx, out, &cfg); err != nil {
+		if model, err = p.openEgress(ctx, out, &cfg); err != nil {
 			return out, err
 		}
 	}
-	if cfg.Predict, err = predict.New(p.cfg.predict(), model); err != nil {
+	if cfg.Predict, err = predict.New(p.cfg.predictConfig(), model); err != nil {
 		return out, err
 	}
 	if out.agent, err = agent.New(cfg); err != nil {
 		return out, p.blameState(err)
 	}
-	return out, p.sources(out)
+	return out, p.openSources(out)
 }
 
 // blameRedact finds the line of a pattern or word that cannot be used.
@@ -98,25 +98,25 @@ func (p composer) blameRedact(err error) error {
 	var i int
 	for form, key := range map[string]string{"pattern %d": "patterns", "word %d": "words"} {
 		if n, _ := fmt.Sscanf(text, form, &i); n == 1 {
-			return p.file.wrong(fmt.Sprintf("redact.%s.%d", key, i-1), text, "change it")
+			return p.file.errorAt(fmt.Sprintf("redact.%s.%d", key, i-1), text, "change it")
 		}
 	}
-	return p.file.wrong("redact", text, "change it")
+	return p.file.errorAt("redact", text, "change it")
 }
 
 // blameState says what to do about a state that another configuration's agent learned.
 func (p composer) blameState(err error) error {
 	if foreign, ok := errors.AsType[*agent.ForeignStateError](err); ok {
-		return p.file.wrong("state_dir", "holds what was learned from "+strings.Join(foreign.Sources, ", ")+
+		return p.file.errorAt("state_dir", "holds what was learned from "+strings.Join(foreign.Sources, ", ")+
 			", of which nothing is read here",
 			"name a folder of its own, or begin again: delete "+cmp.Or(p.home, p.cfg.StateDir))
 	}
 	return err
 }
 
-// connect opens the one door to the network and what goes through it.
-func (p composer) connect(ctx context.Context, out *composition, cfg *agent.Config) (*predict.Forecaster, error) {
-	door := egress.Config{ControlPlane: p.cfg.API.Endpoint, Ledger: p.path(egressFile), Clock: p.clock}
+// openEgress opens the one door to the network and what goes through it.
+func (p composer) openEgress(ctx context.Context, out *composition, cfg *agent.Config) (*predict.Forecaster, error) {
+	door := egress.Config{ControlPlane: p.cfg.API.Endpoint, Ledger: p.statePath(egressFile), Clock: p.clock}
 	if p.cfg.LLM != nil {
 		door.Model = p.cfg.LLM.BaseURL
 	}
@@ -125,49 +125,49 @@ func (p composer) connect(ctx context.Context, out *composition, cfg *agent.Conf
 		return nil, p.blameEgress(err)
 	}
 	out.closers = append(out.closers, e.Close)
-	forecasts, err := predict.OpenLedger(p.path(forecastFile))
+	forecasts, err := predict.OpenLedger(p.statePath(forecastFile))
 	if err != nil {
 		return nil, err
 	}
 	out.closers = append(out.closers, forecasts.Release)
 	cfg.Ledger = forecasts
-	if cfg.Secret, err = loadSalt(p.path(saltFile)); err != nil {
+	if cfg.Secret, err = loadSalt(p.statePath(saltFile)); err != nil {
 		return nil, err
 	}
 	if p.cfg.Mode == agent.Auto {
-		if cfg.Control, cfg.PoolID, err = p.control(ctx, e); err != nil {
+		if cfg.Control, cfg.PoolID, err = p.newControlPlane(ctx, e); err != nil {
 			return nil, err
 		}
 	}
 	if p.cfg.LLM == nil {
 		return nil, nil
 	}
-	return p.model(e)
+	return p.newForecaster(e)
 }
 
 func (p composer) blameEgress(err error) error {
 	if text, ok := strings.CutPrefix(err.Error(), "control plane URL: "); ok {
-		return p.file.wrong("api.endpoint", text, "write https://forewarm.example.com")
+		return p.file.errorAt("api.endpoint", text, "write https://forewarm.example.com")
 	}
 	if text, ok := strings.CutPrefix(err.Error(), "model URL: "); ok {
-		return p.file.wrong("llm.base_url", text, "write the URL of an OpenAI-compatible API")
+		return p.file.errorAt("llm.base_url", text, "write the URL of an OpenAI-compatible API")
 	}
 	return err
 }
 
-// control makes the client of the control plane and finds the pool's id.
-func (p composer) control(ctx context.Context, e *egress.Egress) (agent.ControlPlane, string, error) {
+// newControlPlane makes the client of the control plane and finds the pool's id.
+func (p composer) newControlPlane(ctx context.Context, e *egress.Egress) (agent.ControlPlane, string, error) {
 	key := p.cfg.API.Key.Reveal()
 	if p.cfg.API.KeyFile != "" {
 		data, err := os.ReadFile(p.cfg.API.KeyFile)
 		if err != nil {
-			return nil, "", p.file.wrong("api.key_file", err.Error(), "name a file that this user can read")
+			return nil, "", p.file.errorAt("api.key_file", err.Error(), "name a file that this user can read")
 		}
 		key = strings.TrimSpace(string(data))
 	}
 	c, err := client.New(p.cfg.API.Endpoint, key, e.ControlPlane())
 	if err != nil {
-		return nil, "", p.file.wrong("api.endpoint", err.Error(), "write https://forewarm.example.com")
+		return nil, "", p.file.errorAt("api.endpoint", err.Error(), "write https://forewarm.example.com")
 	}
 	if strings.HasPrefix(p.cfg.Pool, "pol_") {
 		return c, p.cfg.Pool, nil
@@ -201,19 +201,19 @@ func (p composer) findPool(ctx context.Context, c *client.Client) (string, error
 	}
 }
 
-// model makes the customer's own model, held to its budget over restarts.
-func (p composer) model(e *egress.Egress) (*predict.Forecaster, error) {
+// newForecaster makes the customer's own model, held to its budget over restarts.
+func (p composer) newForecaster(e *egress.Egress) (*predict.Forecaster, error) {
 	l := *p.cfg.LLM
-	m, err := llm.NewClient(l.client(), e.Model())
+	m, err := llm.NewClient(l.clientConfig(), e.Model())
 	if err != nil {
 		return nil, err
 	}
-	spent, err := loadBudget(p.path(budgetFile))
+	spent, err := loadBudget(p.statePath(budgetFile))
 	if err != nil {
 		return nil, err
 	}
-	bc := l.budget().WithDefaults()
-	bc.Save = func(s llm.BudgetState) error { return saveBudget(p.path(budgetFile), s) }
+	bc := l.budgetConfig().WithDefaults()
+	bc.Save = func(s llm.BudgetState) error { return saveBudget(p.statePath(budgetFile), s) }
 	budget, err := llm.NewBudget(bc, spent, p.clock)
 	if err != nil {
 		return nil, err
@@ -222,22 +222,22 @@ func (p composer) model(e *egress.Egress) (*predict.Forecaster, error) {
 		rand.Reader)
 }
 
-func (p composer) path(name string) string { return filepath.Join(p.cfg.StateDir, name) }
+func (p composer) statePath(name string) string { return filepath.Join(p.cfg.StateDir, name) }
 
-// sources opens what the agent learns from.
-func (p composer) sources(out *composition) error {
-	checkpoint, err := history.OpenCheckpoint(p.path(checkpointFile))
+// openSources opens what the agent learns from.
+func (p composer) openSources(out *composition) error {
+	checkpoint, err := history.OpenCheckpoint(p.statePath(checkpointFile))
 	if err != nil {
 		return err
 	}
-	salt, err := loadSalt(p.path(saltFile))
+	salt, err := loadSalt(p.statePath(saltFile))
 	if err != nil {
 		return err
 	}
 	for i, s := range p.cfg.Sources {
-		opened, err := p.source(s, checkpoint, salt)
+		opened, err := p.openSource(s, checkpoint, salt)
 		if err != nil {
-			return p.file.wrong(fmt.Sprintf("sources.%d.path", i), err.Error(), "name a file that can be read")
+			return p.file.errorAt(fmt.Sprintf("sources.%d.path", i), err.Error(), "name a file that can be read")
 		}
 		out.sources = append(out.sources, opened)
 		out.closers = append(out.closers, opened.Close)
@@ -245,7 +245,7 @@ func (p composer) sources(out *composition) error {
 	return nil
 }
 
-func (p composer) source(s sourceConfig, checkpoint *history.Checkpoint, salt []byte) (source.Source, error) {
+func (p composer) openSource(s sourceConfig, checkpoint *history.Checkpoint, salt []byte) (source.Source, error) {
 	zone, err := time.LoadLocation(s.Zone) // empty means UTC
 	if err != nil {
 		return nil, err
@@ -254,18 +254,18 @@ func (p composer) source(s sourceConfig, checkpoint *history.Checkpoint, salt []
 		if s.Kind == kindLog {
 			return tail.New(tail.Config{Path: path, Name: name, Checkpoint: checkpoint, Clock: p.clock, FromEnd: !late})
 		}
-		return p.jobs(jobs.Config{Path: path, Name: name, Format: jobs.Format(s.Format), Checkpoint: checkpoint,
+		return p.openJobs(jobs.Config{Path: path, Name: name, Format: jobs.Format(s.Format), Checkpoint: checkpoint,
 			Clock:   p.clock,
 			Options: history.Options{Salt: salt, Zone: zone}})
 	}
 	if !glob.IsPattern(s.Path) {
-		return open(s.Path, s.name(), false)
+		return open(s.Path, s.displayName(), false)
 	}
-	return glob.New(glob.Config{Pattern: s.Path, Name: s.name(), Open: open, Checkpoint: checkpoint, Clock: p.clock})
+	return glob.New(glob.Config{Pattern: s.Path, Name: s.displayName(), Open: open, Checkpoint: checkpoint, Clock: p.clock})
 }
 
-// jobs opens a history that tells of rows that cannot be read.
-func (p composer) jobs(c jobs.Config) (source.Source, error) {
+// openJobs opens a history that tells of rows that cannot be read.
+func (p composer) openJobs(c jobs.Config) (source.Source, error) {
 	opened, err := jobs.New(c)
 	if err != nil {
 		return nil, err

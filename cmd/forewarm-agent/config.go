@@ -98,22 +98,22 @@ type file struct {
 	data []byte
 }
 
-func (f file) wrong(key, message, fix string) error {
+func (f file) errorAt(key, message, fix string) error {
 	return strictyaml.Wrong(f.path, f.data, key, message, fix)
 }
 
-// blame makes a line of the file of an error that begins with the name of a key
+// locateError makes a line of the file of an error that begins with the name of a key
 // below group, as the errors of every Validate do.
-func (f file) blame(err error, group string) error {
+func (f file) locateError(err error, group string) error {
 	key, message, ok := strings.Cut(err.Error(), ": ")
 	if !ok || strings.ContainsAny(key, " ") {
 		key, message = "", err.Error()
 	}
-	return f.wrong(strings.TrimSuffix(group+"."+key, "."), message, "change it")
+	return f.errorAt(strings.TrimSuffix(group+"."+key, "."), message, "change it")
 }
 
-// load reads and checks a configuration.
-func load(path string, getenv func(string) string) (config, file, error) {
+// loadConfig reads and checks a configuration.
+func loadConfig(path string, getenv func(string) string) (config, file, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return config{}, file{}, &strictyaml.Error{Path: path, Message: "there is no such file",
@@ -130,7 +130,7 @@ func load(path string, getenv func(string) string) (config, file, error) {
 	if err := strictyaml.Decode(path, data, &c); err != nil {
 		return c, f, err
 	}
-	return c, f, c.check(f)
+	return c, f, c.validate(f)
 }
 
 func stateDir(getenv func(string) string) string {
@@ -154,27 +154,27 @@ func ownStateDir(getenv func(string) string, config string) string {
 	return filepath.Join(base, fmt.Sprintf("%s-%.4x", name, sha256.Sum256([]byte(config))))
 }
 
-// check refuses what no component could work with, by its line.
-func (c config) check(f file) error {
+// validate refuses what no component could work with, by its line.
+func (c config) validate(f file) error {
 	switch {
 	case c.Mode != agent.Observe && c.Mode != agent.Auto:
-		return f.wrong("mode", "is neither observe nor auto", "write observe or auto")
+		return f.errorAt("mode", "is neither observe nor auto", "write observe or auto")
 	case c.Every.Std() < time.Second || c.Every.Std() > 24*time.Hour:
-		return f.wrong("every", "must be between 1s and 24h", "write 1m")
+		return f.errorAt("every", "must be between 1s and 24h", "write 1m")
 	case c.StateDir == "":
-		return f.wrong("state_dir", "is missing, and HOME is not set", "name a folder")
+		return f.errorAt("state_dir", "is missing, and HOME is not set", "name a folder")
 	case c.Mode == agent.Auto && c.Pool == "":
-		return f.wrong("pool", "is missing, which mode auto needs", "name a pool: forewarm pools list")
+		return f.errorAt("pool", "is missing, which mode auto needs", "name a pool: forewarm pools list")
 	case c.Mode == agent.Auto && c.API.Key.IsZero() && c.API.KeyFile == "":
-		return f.wrong("api.key", "is missing, which mode auto needs", "write key: env(FOREWARM_API_KEY), or key_file")
+		return f.errorAt("api.key", "is missing, which mode auto needs", "write key: env(FOREWARM_API_KEY), or key_file")
 	case !c.API.Key.IsZero() && c.API.KeyFile != "":
-		return f.wrong("api.key_file", "stands beside key", "keep one of the two")
+		return f.errorAt("api.key_file", "stands beside key", "keep one of the two")
 	case len(c.Sources) == 0:
-		return f.wrong("sources", "is missing: there is nothing to learn from",
+		return f.errorAt("sources", "is missing: there is nothing to learn from",
 			"add one, such as - {kind: jobs, path: jobs.csv, format: csv}")
 	}
 	if err := egress.Check(c.API.Endpoint); err != nil {
-		return f.wrong("api.endpoint", err.Error(), "write https://forewarm.example.com")
+		return f.errorAt("api.endpoint", err.Error(), "write https://forewarm.example.com")
 	}
 	if err := c.checkSources(f); err != nil {
 		return err
@@ -189,35 +189,35 @@ func (c config) checkSources(f file) error {
 		_, zone := time.LoadLocation(s.Zone)
 		switch {
 		case s.Kind != kindJobs && s.Kind != kindLog:
-			return f.wrong(at("kind"), "is neither jobs nor log", "write jobs or log")
+			return f.errorAt(at("kind"), "is neither jobs nor log", "write jobs or log")
 		case s.Path == "":
-			return f.wrong(at("path"), "is missing", "name the file")
-		case !pattern(s.Path):
-			return f.wrong(at("path"), "is no file name and no pattern such as logs/*.log", "close its bracket")
+			return f.errorAt(at("path"), "is missing", "name the file")
+		case !isPattern(s.Path):
+			return f.errorAt(at("path"), "is no file name and no pattern such as logs/*.log", "close its bracket")
 		case s.Kind == kindLog && s.Format != "":
-			return f.wrong(at("format"), "is only for kind jobs", "remove it")
+			return f.errorAt(at("format"), "is only for kind jobs", "remove it")
 		case s.Kind == kindLog && s.Zone != "":
-			return f.wrong(at("zone"), "is only for kind jobs", "remove it")
+			return f.errorAt(at("zone"), "is only for kind jobs", "remove it")
 		case s.Kind == kindJobs && !slices.Contains([]string{"csv", "jsonl", "sacct", "squeue"}, s.Format):
-			return f.wrong(at("format"), "is none of csv, jsonl, sacct and squeue", "write the form of the file")
+			return f.errorAt(at("format"), "is none of csv, jsonl, sacct and squeue", "write the form of the file")
 		case zone != nil || s.Zone == "Local":
-			return f.wrong(at("zone"), "is no time zone", "write a name such as Europe/Berlin")
-		case names[s.name()]:
-			return f.wrong(at("name"), "is taken by another source", "give each its own")
+			return f.errorAt(at("zone"), "is no time zone", "write a name such as Europe/Berlin")
+		case names[s.displayName()]:
+			return f.errorAt(at("name"), "is taken by another source", "give each its own")
 		}
-		names[s.name()] = true
+		names[s.displayName()] = true
 	}
 	return nil
 }
 
-// pattern reports whether a path could be used as a pattern.
-func pattern(path string) bool {
+// isPattern reports whether a path could be used as a pattern.
+func isPattern(path string) bool {
 	_, err := filepath.Match(path, "")
 	return err == nil
 }
 
-// histories are the sources that statistics learn from: by their name, or else by where their file is.
-func (c config) histories() (names []string) {
+// historyNames are the sources that statistics learn from: by their name, or else by where their file is.
+func (c config) historyNames() (names []string) {
 	for _, s := range c.Sources {
 		if s.Kind != kindJobs {
 			continue
@@ -234,39 +234,39 @@ func (c config) histories() (names []string) {
 	return names
 }
 
-func (s sourceConfig) name() string { return cmp.Or(s.Name, s.Path) }
+func (s sourceConfig) displayName() string { return cmp.Or(s.Name, s.Path) }
 
 // checkNumbers has the components check what is theirs.
 func (c config) checkNumbers(f file) error {
-	if err := c.place().Validate(); err != nil {
-		return f.blame(err, "place")
+	if err := c.placeConfig().Validate(); err != nil {
+		return f.locateError(err, "place")
 	}
-	if err := c.predict().WithDefaults().Validate(); err != nil {
-		return f.blame(ofSeries(err), "forecast")
+	if err := c.predictConfig().WithDefaults().Validate(); err != nil {
+		return f.locateError(ofSeries(err), "forecast")
 	}
 	if c.LLM == nil {
 		return nil
 	}
-	if err := c.LLM.client().Validate(); err != nil {
-		return f.blame(err, "llm")
+	if err := c.LLM.clientConfig().Validate(); err != nil {
+		return f.locateError(err, "llm")
 	}
-	return c.LLM.check(f)
+	return c.LLM.validate(f)
 }
 
-func (l llmConfig) check(f file) error {
+func (l llmConfig) validate(f file) error {
 	for key, v := range map[string]float64{"max_usd_per_day": l.USD, "usd_per_million_prompt_tokens": l.PromptUSD,
 		"usd_per_million_answer_tokens": l.AnswerUSD} {
 		if !(v >= 0 && v <= 10_000) {
-			return f.wrong("llm."+key, "must be between 0 and 10000", "write US dollars")
+			return f.errorAt("llm."+key, "must be between 0 and 10000", "write US dollars")
 		}
 	}
 	switch {
 	case l.Calls < 0:
-		return f.wrong("llm.max_calls_per_day", "must not be negative", "write how many questions a day may cost")
+		return f.errorAt("llm.max_calls_per_day", "must not be negative", "write how many questions a day may cost")
 	case l.Tokens < 0:
-		return f.wrong("llm.max_tokens_per_day", "must not be negative", "write how many tokens a day may cost")
+		return f.errorAt("llm.max_tokens_per_day", "must not be negative", "write how many tokens a day may cost")
 	case l.USD == 0 && (l.PromptUSD > 0 || l.AnswerUSD > 0):
-		return f.wrong("llm.max_usd_per_day", "is missing for a model that costs something",
+		return f.errorAt("llm.max_usd_per_day", "is missing for a model that costs something",
 			"write how many US dollars a day it may cost")
 	default:
 		return nil
@@ -283,29 +283,29 @@ func ofSeries(err error) error {
 	return errors.New(text)
 }
 
-func (c config) place() place.Config {
+func (c config) placeConfig() place.Config {
 	return place.Config{WaitWorth: c.Place.WaitWorth, Boot: c.Place.Boot.Std(), MaxGPUs: c.Place.MaxGPUs}.WithDefaults()
 }
 
-func (c config) predict() predict.Config {
+func (c config) predictConfig() predict.Config {
 	return predict.Config{
 		Series: forecast.Config{Bin: c.Forecast.Bin.Std(), HalfLife: c.Forecast.HalfLife.Std()},
-		Window: c.Forecast.Window.Std(), Horizon: c.Forecast.Horizon.Std(), MaxGPUs: c.place().MaxGPUs,
-		Terms: evidence.Terms{WaitPrice: c.place().WaitWorth, GPUPrice: 1, Boot: c.place().Boot},
+		Window: c.Forecast.Window.Std(), Horizon: c.Forecast.Horizon.Std(), MaxGPUs: c.placeConfig().MaxGPUs,
+		Terms: evidence.Terms{WaitPrice: c.placeConfig().WaitWorth, GPUPrice: 1, Boot: c.placeConfig().Boot},
 	}
 }
 
-func (l llmConfig) client() llm.Config {
+func (l llmConfig) clientConfig() llm.Config {
 	return llm.Config{BaseURL: l.BaseURL, Model: l.Model, Key: l.Key, TokensField: l.TokensField}.WithDefaults()
 }
 
-// budget is what a day may cost: 200 questions and a million tokens, unless the
+// budgetConfig is what a day may cost: 200 questions and a million tokens, unless the
 // file says otherwise.
-func (l llmConfig) budget() llm.BudgetConfig {
+func (l llmConfig) budgetConfig() llm.BudgetConfig {
 	return llm.BudgetConfig{
-		Caps:  llm.Caps{Calls: cmp.Or(l.Calls, 200), Tokens: cmp.Or(l.Tokens, 1_000_000), Cost: usd(l.USD)},
-		Price: llm.Price{Prompt: usd(l.PromptUSD), Completion: usd(l.AnswerUSD)},
+		Caps:  llm.Caps{Calls: cmp.Or(l.Calls, 200), Tokens: cmp.Or(l.Tokens, 1_000_000), Cost: toMicroUSD(l.USD)},
+		Price: llm.Price{Prompt: toMicroUSD(l.PromptUSD), Completion: toMicroUSD(l.AnswerUSD)},
 	}
 }
 
-func usd(v float64) money.MicroUSD { return money.MicroUSD(math.Round(v * float64(money.USD))) }
+func toMicroUSD(v float64) money.MicroUSD { return money.MicroUSD(math.Round(v * float64(money.USD))) }

@@ -35,10 +35,10 @@ var used = map[string]struct {
 	"every":  {"every: 30s", func(t *testing.T, c config) { require.Equal(t, 30*time.Second, c.Every.Std()) }},
 	"state_dir": {"state_dir: /s", func(t *testing.T,
 		c config) {
-		require.Equal(t, "/s/salt", composer{cfg: c}.path(saltFile))
+		require.Equal(t, "/s/salt", composer{cfg: c}.statePath(saltFile))
 	}},
 	"sources.name": {"sources: [{name: n, kind: log, path: p}]",
-		func(t *testing.T, c config) { require.Equal(t, "n", c.Sources[0].name()) }},
+		func(t *testing.T, c config) { require.Equal(t, "n", c.Sources[0].displayName()) }},
 	"sources.kind": {"sources: [{kind: log, path: p}]",
 		func(t *testing.T, c config) { require.Equal(t, kindLog, c.Sources[0].Kind) }},
 	"sources.path": {"sources: [{kind: log, path: p}]",
@@ -50,55 +50,57 @@ var used = map[string]struct {
 		func(t *testing.T, c config) {
 			require.Equal(t, "Europe/Berlin", c.Sources[0].Zone)
 		}},
-	"llm.base_url": {model(""), func(t *testing.T,
+	"llm.base_url": {modelConfig(""), func(t *testing.T,
 		c config) {
-		require.Equal(t, "http://localhost:1/v1", c.LLM.client().BaseURL)
+		require.Equal(t, "http://localhost:1/v1", c.LLM.clientConfig().BaseURL)
 	}},
-	"llm.model": {model(""), func(t *testing.T, c config) { require.Equal(t, "m", c.LLM.client().Model) }},
-	"llm.key": {model("key: k"), func(t *testing.T,
+	"llm.model": {modelConfig(""), func(t *testing.T, c config) { require.Equal(t, "m", c.LLM.clientConfig().Model) }},
+	"llm.key": {modelConfig("key: k"), func(t *testing.T,
 		c config) {
-		require.Equal(t, "k", c.LLM.client().Key.Reveal())
+		require.Equal(t, "k", c.LLM.clientConfig().Key.Reveal())
 	}},
-	"llm.tokens_field": {model("tokens_field: max_completion_tokens"),
-		func(t *testing.T, c config) { require.Equal(t, "max_completion_tokens", c.LLM.client().TokensField) }},
-	"llm.timeout": {model("timeout: 5s"), func(t *testing.T,
+	"llm.tokens_field": {modelConfig("tokens_field: max_completion_tokens"),
+		func(t *testing.T, c config) {
+			require.Equal(t, "max_completion_tokens", c.LLM.clientConfig().TokensField)
+		}},
+	"llm.timeout": {modelConfig("timeout: 5s"), func(t *testing.T,
 		c config) {
 		require.Equal(t, 5*time.Second, c.LLM.Timeout.Std())
 	}},
-	"llm.max_calls_per_day": {model("max_calls_per_day: 7"), func(t *testing.T, c config) {
-		require.EqualValues(t, 7, c.LLM.budget().Caps.Calls)
+	"llm.max_calls_per_day": {modelConfig("max_calls_per_day: 7"), func(t *testing.T, c config) {
+		require.EqualValues(t, 7, c.LLM.budgetConfig().Caps.Calls)
 	}},
-	"llm.max_tokens_per_day": {model("max_tokens_per_day: 7"), func(t *testing.T, c config) {
-		require.EqualValues(t, 7, c.LLM.budget().Caps.Tokens)
+	"llm.max_tokens_per_day": {modelConfig("max_tokens_per_day: 7"), func(t *testing.T, c config) {
+		require.EqualValues(t, 7, c.LLM.budgetConfig().Caps.Tokens)
 	}},
-	"llm.max_usd_per_day": {model("max_usd_per_day: 0.2"), func(t *testing.T, c config) {
-		require.Equal(t, 200_000*money.MicroUSD(1), c.LLM.budget().Caps.Cost)
+	"llm.max_usd_per_day": {modelConfig("max_usd_per_day: 0.2"), func(t *testing.T, c config) {
+		require.Equal(t, 200_000*money.MicroUSD(1), c.LLM.budgetConfig().Caps.Cost)
 	}},
-	"llm.usd_per_million_prompt_tokens": {model("usd_per_million_prompt_tokens: 0.25, max_usd_per_day: 1"),
+	"llm.usd_per_million_prompt_tokens": {modelConfig("usd_per_million_prompt_tokens: 0.25, max_usd_per_day: 1"),
 		func(t *testing.T, c config) {
-			require.Equal(t, money.USD/4, c.LLM.budget().Price.Prompt)
+			require.Equal(t, money.USD/4, c.LLM.budgetConfig().Price.Prompt)
 		}},
-	"llm.usd_per_million_answer_tokens": {model("usd_per_million_answer_tokens: 2, max_usd_per_day: 1"),
+	"llm.usd_per_million_answer_tokens": {modelConfig("usd_per_million_answer_tokens: 2, max_usd_per_day: 1"),
 		func(t *testing.T, c config) {
-			require.Equal(t, 2*money.USD, c.LLM.budget().Price.Completion)
+			require.Equal(t, 2*money.USD, c.LLM.budgetConfig().Price.Completion)
 		}},
 	"forecast.bin": {"forecast: {bin: 30m}",
-		func(t *testing.T, c config) { require.Equal(t, 30*time.Minute, c.predict().Series.Bin) }},
+		func(t *testing.T, c config) { require.Equal(t, 30*time.Minute, c.predictConfig().Series.Bin) }},
 	"forecast.window": {"forecast: {window: 20m}",
-		func(t *testing.T, c config) { require.Equal(t, 20*time.Minute, c.predict().Window) }},
+		func(t *testing.T, c config) { require.Equal(t, 20*time.Minute, c.predictConfig().Window) }},
 	"forecast.horizon": {"forecast: {horizon: 3h}",
-		func(t *testing.T, c config) { require.Equal(t, 3*time.Hour, c.predict().Horizon) }},
+		func(t *testing.T, c config) { require.Equal(t, 3*time.Hour, c.predictConfig().Horizon) }},
 	"forecast.half_life": {"forecast: {half_life: 30d}",
-		func(t *testing.T, c config) { require.Equal(t, 720*time.Hour, c.predict().Series.HalfLife) }},
+		func(t *testing.T, c config) { require.Equal(t, 720*time.Hour, c.predictConfig().Series.HalfLife) }},
 	"place.wait_worth": {"place: {wait_worth: 3}",
-		func(t *testing.T, c config) { require.InDelta(t, 3, c.place().WaitWorth, 0) }},
+		func(t *testing.T, c config) { require.InDelta(t, 3, c.placeConfig().WaitWorth, 0) }},
 	"place.boot": {"place: {boot: 2m}", func(t *testing.T,
 		c config) {
-		require.Equal(t, 2*time.Minute, c.place().Boot)
+		require.Equal(t, 2*time.Minute, c.placeConfig().Boot)
 	}},
 	"place.max_gpus": {"place: {max_gpus: 3}", func(t *testing.T, c config) {
-		require.Equal(t, 3, c.place().MaxGPUs)
-		require.Equal(t, 3, c.predict().MaxGPUs)
+		require.Equal(t, 3, c.placeConfig().MaxGPUs)
+		require.Equal(t, 3, c.predictConfig().MaxGPUs)
 	}},
 	"redact.patterns": {"redact: {patterns: [abc]}",
 		func(t *testing.T, c config) { require.Equal(t, []string{"abc"}, c.Redact.Patterns) }},
@@ -108,7 +110,7 @@ var used = map[string]struct {
 	}},
 }
 
-func model(more string) string {
+func modelConfig(more string) string {
 	return "llm: {base_url: 'http://localhost:1/v1', model: m, " + more + "}"
 }
 
@@ -127,15 +129,15 @@ func keysOf(t reflect.Type, at string) []string {
 	return keys
 }
 
-func write(t *testing.T, text string) string {
+func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "forewarm-agent.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
-// whole adds what every configuration needs.
-func whole(text string) string {
+// wholeConfig adds what every configuration needs.
+func wholeConfig(text string) string {
 	if !strings.Contains(text, "sources:") {
 		text += "\nsources: [{kind: jobs, path: jobs.csv, format: csv}]"
 	}
@@ -153,7 +155,7 @@ func TestEveryKeyIsUsed(t *testing.T) {
 	for _, key := range keys {
 		u, ok := used[key]
 		require.True(t, ok, "key %s is read and nobody knows what for", key)
-		c, _, err := load(write(t, whole(u.yaml)), nothingSet)
+		c, _, err := loadConfig(writeConfig(t, wholeConfig(u.yaml)), nothingSet)
 		require.NoError(t, err, key)
 		u.check(t, c)
 	}
@@ -164,9 +166,9 @@ func TestMisspeltKeysAreRefused(t *testing.T) {
 	t.Parallel()
 	for key, u := range used {
 		last := key[strings.LastIndex(key, ".")+1:]
-		wrong := strings.Replace(whole(u.yaml), last+":", last+"z:", 1)
-		require.NotEqual(t, whole(u.yaml), wrong, key)
-		_, _, err := load(write(t, wrong), nothingSet)
+		wrong := strings.Replace(wholeConfig(u.yaml), last+":", last+"z:", 1)
+		require.NotEqual(t, wholeConfig(u.yaml), wrong, key)
+		_, _, err := loadConfig(writeConfig(t, wrong), nothingSet)
 		var e *strictyaml.Error
 		require.ErrorAs(t, err, &e, key)
 		require.Positive(t, e.Line, key)
@@ -198,18 +200,18 @@ func TestWrongValuesNameTheLine(t *testing.T) {
 		"forecast:\n  horizon: 1m":                                     "2: forecast.horizon:",
 		"llm:\n  model: m":                                             "1: llm.base_url: want http",
 		"llm:\n  base_url: http://localhost/v1":                        "1: llm.model: missing",
-		model("max_calls_per_day: -1"):                                 "1: llm.max_calls_per_day: must not be negative",
-		model("max_tokens_per_day: -1"): "1: llm.max_tokens_per_day: must not be " +
+		modelConfig("max_calls_per_day: -1"):                           "1: llm.max_calls_per_day: must not be negative",
+		modelConfig("max_tokens_per_day: -1"): "1: llm.max_tokens_per_day: must not be " +
 			"negative",
-		model("max_usd_per_day: -1"):              "1: llm.max_usd_per_day: must be between",
-		model("usd_per_million_prompt_tokens: 1"): "1: llm.max_usd_per_day: is missing",
+		modelConfig("max_usd_per_day: -1"):              "1: llm.max_usd_per_day: must be between",
+		modelConfig("usd_per_million_prompt_tokens: 1"): "1: llm.max_usd_per_day: is missing",
 		"tenant: a\napi: {key: env(FOREWARM_TEST_NOT_SET)}": "2: the environment variable " +
 			"FOREWARM_TEST_NOT_SET is not set",
 		"place:\n  max_gpus: many": "2: place.max_gpus is not a whole number",
 		"every: -5m":               "1: the value is not a duration",
 	} {
-		path := write(t, whole(text))
-		_, _, err := load(path, nothingSet)
+		path := writeConfig(t, wholeConfig(text))
+		_, _, err := loadConfig(path, nothingSet)
 		require.ErrorContains(t, err, path+":"+want, text)
 		require.ErrorContains(t, err, "\n  fix: ", text)
 	}
@@ -222,8 +224,8 @@ func TestBadPatternsNameTheLine(t *testing.T) {
 		"redact:\n  words:\n    - ab":              ":3: redact.words.0: word 1",
 	} {
 		w := newHome(t)
-		w.config(text + "\n")
-		_, errs, code := w.run(t.Context(), "run", "--once")
+		w.writeConfig(text + "\n")
+		_, errs, code := w.runCommand(t.Context(), "run", "--once")
 		require.Equal(t, exitUsage, code, errs)
 		require.Contains(t, errs, want)
 	}

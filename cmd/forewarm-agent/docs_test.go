@@ -14,12 +14,12 @@ import (
 )
 
 // files are what the examples speak of, as somebody would have them.
-func (w *home) examples(t *testing.T) {
+func (w *home) writeExampleFiles(t *testing.T) {
 	t.Helper()
 	t.Chdir(w.dir)
-	week := people(monday)
-	w.put("jobs.sacct", written["sacct"].header, week, written["sacct"].row)
-	w.put("jobs.squeue", written["squeue"].header, week, written["squeue"].row)
+	week := peopleJobs(monday)
+	w.writeTable("jobs.sacct", written["sacct"].header, week, written["sacct"].row)
+	w.writeTable("jobs.squeue", written["squeue"].header, week, written["squeue"].row)
 	var pods []string
 	for i, job := range week {
 		pods = append(pods,
@@ -30,13 +30,13 @@ func (w *home) examples(t *testing.T) {
 	require.NoError(t, os.WriteFile("pods.json", []byte(`{"kind":"List","items":[`+strings.Join(pods, ",")+"]}"),
 		0o600))
 	require.NoError(t, os.WriteFile(defaultConfig,
-		[]byte("state_dir: "+w.path("state")+"\nsources: [{kind: jobs, path: jobs.csv, format: csv}]\n"), 0o600))
+		[]byte("state_dir: "+w.pathOf("state")+"\nsources: [{kind: jobs, path: jobs.csv, format: csv}]\n"), 0o600))
 }
 
 var exampleLine = regexp.MustCompile(`^\s*(?:kubectl .*&& )?(?:bin/)?forewarm-agent (\S.*?)(?:\s{2,}.*)?$`)
 
-// ours are the command lines of this program in a text; those of other programs and without arguments are left out.
-func ours(text string) (lines []string) {
+// ourCommands are the command lines of this program in a text; those of other programs and without arguments are left out.
+func ourCommands(text string) (lines []string) {
 	for line := range strings.Lines(text) {
 		if m := exampleLine.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
 			lines = append(lines, m[1])
@@ -58,15 +58,15 @@ func everyCommand(root *cobra.Command) (all []*cobra.Command) {
 func TestEveryExampleRuns(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/agent.md")
 	require.NoError(t, err)
-	examples := ours(string(doc))
+	examples := ourCommands(string(doc))
 	for _, c := range everyCommand(newRoot(outside{})) {
-		examples = append(examples, ours(c.Example)...)
+		examples = append(examples, ourCommands(c.Example)...)
 	}
 	require.Greater(t, len(examples), 8)
 	for _, line := range examples {
 		t.Run(line, func(t *testing.T) {
 			w := newHome(t)
-			w.examples(t)
+			w.writeExampleFiles(t)
 			args := strings.Fields(line)
 			switch {
 			case args[0] == "init":
@@ -80,7 +80,7 @@ func TestEveryExampleRuns(t *testing.T) {
 			root.SetArgs(args)
 			root.SetOut(&out)
 			root.SetErr(&errs)
-			require.Equal(t, exitOK, execute(t.Context(), root), "%s%s", out.String(), errs.String())
+			require.Equal(t, exitOK, executeCommand(t.Context(), root), "%s%s", out.String(), errs.String())
 		})
 	}
 }
@@ -91,7 +91,7 @@ func TestExampleConfigurationsLoad(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "k")
 	data, err := os.ReadFile("../../deploy/forewarm-agent.example.yaml")
 	require.NoError(t, err)
-	_, _, err = load("../../deploy/forewarm-agent.example.yaml", nothingSet)
+	_, _, err = loadConfig("../../deploy/forewarm-agent.example.yaml", nothingSet)
 	require.NoError(t, err)
 	head, body, found := strings.Cut(string(data), "\napi:")
 	require.True(t, found)
@@ -100,7 +100,7 @@ func TestExampleConfigurationsLoad(t *testing.T) {
 	on = regexp.MustCompile(`(?m)^\s*key_file:.*$`).ReplaceAllString(on, "")
 	path := filepath.Join(t.TempDir(), "on.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(on), 0o600))
-	c, _, err := load(path, nothingSet)
+	c, _, err := loadConfig(path, nothingSet)
 	require.NoError(t, err, on)
 	require.NotNil(t, c.LLM)
 	require.Len(t, c.Sources, 2)
@@ -110,7 +110,7 @@ func TestExampleConfigurationsLoad(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```ya?ml\n(.*?)```").FindAllStringSubmatch(string(doc), -1) {
 		var keys map[string]any
 		require.NoError(t, yaml.Unmarshal([]byte(block[1]), &keys))
-		_, _, err := load(write(t, whole(block[1])), nothingSet)
+		_, _, err := loadConfig(writeConfig(t, wholeConfig(block[1])), nothingSet)
 		require.NoError(t, err, block[1])
 	}
 }

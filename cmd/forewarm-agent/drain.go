@@ -18,11 +18,11 @@ import (
 func (p composer) readAll(ctx context.Context, all *composition) error {
 	var unread []string
 	for i, s := range all.sources {
-		failed, err := p.drain(ctx, s, all)
+		failed, err := p.drainSource(ctx, s, all)
 		if err != nil {
 			return err
 		}
-		if why := p.cfg.Sources[i].absent(); why != "" {
+		if why := p.cfg.Sources[i].whyAbsent(); why != "" {
 			p.logger.Warn(why+"; it is read when it comes", "source", s.Name())
 			unread = append(unread, why)
 		} else if failed != nil {
@@ -32,7 +32,7 @@ func (p composer) readAll(ctx context.Context, all *composition) error {
 	if len(unread) < len(all.sources) {
 		return nil
 	}
-	if _, err := os.Stat(p.path(stateFile)); p.silent || errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(p.statePath(stateFile)); p.silent || errors.Is(err, fs.ErrNotExist) {
 		return &nothingRead{unread}
 	}
 	return nil
@@ -46,22 +46,22 @@ func (e *nothingRead) Error() string {
 	return "nothing can be read, so there is nothing to learn from:\n  " + strings.Join(e.why, "\n  ")
 }
 
-// absent says that the files of a source are not there, or is empty.
-func (s sourceConfig) absent() string {
+// whyAbsent says that the files of a source are not there, or is empty.
+func (s sourceConfig) whyAbsent() string {
 	if glob.IsPattern(s.Path) {
 		if found, err := glob.Matches(s.Path); err == nil && len(found) > 0 {
 			return ""
 		}
-		return fmt.Sprintf("source %s: no file matches %s", s.name(), s.Path)
+		return fmt.Sprintf("source %s: no file matches %s", s.displayName(), s.Path)
 	}
 	if _, err := os.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Sprintf("source %s: there is no file %s", s.name(), s.Path)
+		return fmt.Sprintf("source %s: there is no file %s", s.displayName(), s.Path)
 	}
 	return ""
 }
 
-// drain takes what one source holds already. failed is why it could not be read to its end.
-func (p composer) drain(ctx context.Context, s source.Source, all *composition) (failed, err error) {
+// drainSource takes what one source holds already. failed is why it could not be read to its end.
+func (p composer) drainSource(ctx context.Context, s source.Source, all *composition) (failed, err error) {
 	count := 0
 	for {
 		items, failed := s.Step(ctx)

@@ -19,7 +19,7 @@ func egressCommand(o outside) *cobra.Command {
 				return &usageError{fmt.Errorf("--log: %w", err)}
 			}
 			if log == "" {
-				cfg, _, err := load(path, o.getenv)
+				cfg, _, err := loadConfig(path, o.getenv)
 				if err != nil {
 					return err
 				}

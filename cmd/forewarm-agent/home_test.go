@@ -48,17 +48,17 @@ type home struct {
 func newHome(t *testing.T) *home {
 	t.Helper()
 	w := &home{t: t, dir: t.TempDir(), clock: clock.NewManual(monday), model: &scripted.Server{}}
-	w.serve()
+	w.startServer()
 	llm := httptest.NewServer(w.model)
 	t.Cleanup(llm.Close)
 	w.llm = llm.URL + "/v1"
-	w.history()
-	require.NoError(t, os.WriteFile(w.path("train.log"), nil, 0o600))
+	w.writeHistory()
+	require.NoError(t, os.WriteFile(w.pathOf("train.log"), nil, 0o600))
 	return w
 }
 
-// serve starts a real server over a real ledger, with a pool and an agent's key.
-func (w *home) serve() {
+// startServer starts a real server over a real ledger, with a pool and an agent's key.
+func (w *home) startServer() {
 	w.t.Helper()
 	ctx := w.t.Context()
 	store, err := sqlledger.Open(ctx, sqlledger.Config{URL: "sqlite://:memory:", Clock: w.clock, Unsafe: true})
@@ -93,48 +93,48 @@ func (w *home) serve() {
 	w.key = made.Secret
 }
 
-// history writes three weeks in which somebody starts 4 GPUs at every full hour.
-func (w *home) history() {
+// writeHistory writes three weeks in which somebody starts 4 GPUs at every full hour.
+func (w *home) writeHistory() {
 	w.t.Helper()
 	var b strings.Builder
 	b.WriteString("job_id,user,group,gpus,submit_ts,duration_s,status\n")
 	for at := monday.Add(-21 * 24 * time.Hour); at.Before(monday); at = at.Add(time.Hour) {
 		fmt.Fprintf(&b, "job-%d,ada,nlp,4,%d,1800,completed\n", at.Unix(), at.Add(5*time.Minute).Unix())
 	}
-	require.NoError(w.t, os.WriteFile(w.path("jobs.csv"), []byte(b.String()), 0o600))
+	require.NoError(w.t, os.WriteFile(w.pathOf("jobs.csv"), []byte(b.String()), 0o600))
 }
 
-func (w *home) path(name string) string { return filepath.Join(w.dir, name) }
+func (w *home) pathOf(name string) string { return filepath.Join(w.dir, name) }
 
-// config writes the agent's configuration: observe, unless more says otherwise.
-func (w *home) config(more string) {
+// writeConfig writes the agent's configuration: observe, unless more says otherwise.
+func (w *home) writeConfig(more string) {
 	w.t.Helper()
 	text := fmt.Sprintf("%spool: lab\nstate_dir: %s\nsources:\n  - {kind: jobs, path: %s, format: csv}\n  - {kind: "+
 		"log, path: %s}\n"+
-		"forecast: {horizon: 4h}\nplace: {wait_worth: 500}\n", more, w.path("state"), w.path("jobs.csv"),
-		w.path("train.log"))
-	require.NoError(w.t, os.WriteFile(w.path("agent.yaml"), []byte(text), 0o600))
+		"forecast: {horizon: 4h}\nplace: {wait_worth: 500}\n", more, w.pathOf("state"), w.pathOf("jobs.csv"),
+		w.pathOf("train.log"))
+	require.NoError(w.t, os.WriteFile(w.pathOf("agent.yaml"), []byte(text), 0o600))
 }
 
-// auto is the part of a configuration that places.
-func (w *home) auto() string {
+// autoConfig is the part of a configuration that places.
+func (w *home) autoConfig() string {
 	return fmt.Sprintf("mode: auto\napi: {endpoint: '%s', key: %s}\n", w.url, w.key)
 }
 
-// run runs one command line with the configuration.
-func (w *home) run(ctx context.Context, args ...string) (stdout, stderr string, code int) {
+// runCommand runs one command line with the configuration.
+func (w *home) runCommand(ctx context.Context, args ...string) (stdout, stderr string, code int) {
 	w.t.Helper()
 	var out, errs bytes.Buffer
 	root := newRoot(outside{clock: w.clock, getenv: func(string) string { return w.dir }})
-	root.SetArgs(append(args, "--config", w.path("agent.yaml")))
+	root.SetArgs(append(args, "--config", w.pathOf("agent.yaml")))
 	root.SetOut(&out)
 	root.SetErr(&errs)
-	code = execute(ctx, root)
+	code = executeCommand(ctx, root)
 	return out.String(), errs.String(), code
 }
 
-// reserved lists what the control plane was asked for and has not given up.
-func (w *home) reserved() []contract.Reservation {
+// listReserved lists what the control plane was asked for and has not given up.
+func (w *home) listReserved() []contract.Reservation {
 	w.t.Helper()
 	all, err := client.All(w.client.Reservations(context.WithoutCancel(w.t.Context()), client.Filter{}))
 	require.NoError(w.t, err)

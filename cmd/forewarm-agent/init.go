@@ -38,14 +38,14 @@ func initCommand(o outside) *cobra.Command {
 		Use: "init", Short: "Look around, read only, and write one configuration file", Args: cobra.NoArgs,
 		Example: "  forewarm-agent init --history jobs.csv --pool a100-sim",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.look(o.getenv); err != nil {
+			if err := f.lookAround(o.getenv); err != nil {
 				return err
 			}
-			f.report(cmd)
-			if err := f.write(); err != nil {
+			f.printFindings(cmd)
+			if err := f.writeConfig(); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "✓ %s · nothing was sent\n%s", f.config, f.next())
+			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "✓ %s · nothing was sent\n%s", f.config, f.nextStep())
 			return err
 		},
 	}
@@ -58,8 +58,8 @@ func initCommand(o outside) *cobra.Command {
 	return c
 }
 
-// look reads and changes nothing.
-func (f *found) look(getenv func(string) string) error {
+// lookAround reads and changes nothing.
+func (f *found) lookAround(getenv func(string) string) error {
 	if err := egress.Check(f.endpoint); err != nil {
 		return &usageError{fmt.Errorf("--endpoint %s: %w", f.endpoint, err)}
 	}
@@ -73,13 +73,13 @@ func (f *found) look(getenv func(string) string) error {
 	}
 	f.stateDir = ownStateDir(getenv, filepath.Join(folder, filepath.Base(f.config)))
 	if f.history == "" {
-		f.find(folder)
+		f.findFiles(folder)
 		return nil
 	}
 	if f.history, err = filepath.Abs(f.history); err != nil {
 		return fmt.Errorf("finding the history: %w", err)
 	}
-	return f.try()
+	return f.tryHistory()
 }
 
 // firstOnPath returns the first of the programs that can be run, or nothing.
@@ -92,13 +92,13 @@ func firstOnPath(names ...string) string {
 	return ""
 }
 
-// find takes the first history that lies beside the configuration under a usual name; without one, it names the file
+// findFiles takes the first history that lies beside the configuration under a usual name; without one, it names the file
 // that is still to be made.
-func (f *found) find(folder string) {
+func (f *found) findFiles(folder string) {
 	for _, name := range []string{"jobs.sacct", "jobs.squeue", "jobs.csv", "jobs.jsonl", "jobs.csv.gz",
 		"jobs.jsonl.gz"} {
 		f.history = filepath.Join(folder, name)
-		if _, err := os.Stat(f.history); err == nil && f.try() == nil {
+		if _, err := os.Stat(f.history); err == nil && f.tryHistory() == nil {
 			return
 		}
 	}
@@ -109,8 +109,8 @@ func (f *found) find(folder string) {
 	f.history = filepath.Join(folder, "jobs."+f.format)
 }
 
-// command makes the history that is missing, or says what it must be.
-func (f *found) command() string {
+// historyCommand makes the history that is missing, or says what it must be.
+func (f *found) historyCommand() string {
 	switch f.format {
 	case "sacct":
 		return sacctLine
@@ -121,26 +121,26 @@ func (f *found) command() string {
 	}
 }
 
-// next says what to do now.
-func (f *found) next() string {
+// nextStep says what to do now.
+func (f *found) nextStep() string {
 	if !f.missing {
 		return fmt.Sprintf("Next:  forewarm-agent run --dry-run --config %s\n", f.config)
 	}
 	return fmt.Sprintf("· MISSING: %s is not there, and the agent does not start without a history\nNext:  make it: "+
 		"%s\n"+
-		"       or name another: forewarm-agent init --history FILE --config %s\n", f.history, f.command(), f.config)
+		"       or name another: forewarm-agent init --history FILE --config %s\n", f.history, f.historyCommand(), f.config)
 }
 
-// try reads the history in the form that its name says, else in the first form
+// tryHistory reads the history in the form that its name says, else in the first form
 // that gives records.
-func (f *found) try() error {
+func (f *found) tryHistory() error {
 	forms := []string{"csv", "jsonl", "sacct", "squeue"}
 	if ext := strings.TrimPrefix(filepath.Ext(strings.TrimSuffix(f.history, ".gz")), "."); slices.Contains(forms, ext) {
 		forms = []string{ext}
 	}
 	var last error
 	for _, form := range forms {
-		report, err := read(f.history, form)
+		report, err := readHistory(f.history, form)
 		if err == nil && report.Kept > 0 {
 			f.format, f.rows, f.broken = form, report.Kept, report.Broken
 			return nil
@@ -148,17 +148,17 @@ func (f *found) try() error {
 		last = errors.Join(last, err)
 	}
 	return &usageError{fmt.Errorf("--history %s holds no GPU jobs in the form of %s%s", f.history,
-		strings.Join(forms, ", "), because(last))}
+		strings.Join(forms, ", "), causeSuffix(last))}
 }
 
-func because(err error) string {
+func causeSuffix(err error) string {
 	if err == nil {
 		return ""
 	}
 	return ": " + err.Error()
 }
 
-func read(path, form string) (history.Report, error) {
+func readHistory(path, form string) (history.Report, error) {
 	in, err := tail.Open(path)
 	if err != nil {
 		return history.Report{}, err
@@ -173,7 +173,7 @@ func read(path, form string) (history.Report, error) {
 	return s.Report(), s.Err()
 }
 
-func (f *found) report(cmd *cobra.Command) {
+func (f *found) printFindings(cmd *cobra.Command) {
 	say := func(ok bool, text string) {
 		mark := "·"
 		if ok {
@@ -215,13 +215,13 @@ const squeueLine = "squeue --array --states=all -O " +
 	"'JobArrayID:|,SubmitTime:|,StartTime:|,EndTime:|,State:|,Account:|,Partition:|,NumNodes:|," +
 	"tres-alloc:|,tres-per-job:|,tres-per-node:|,Name:|' > queue.new && mv queue.new jobs.squeue"
 
-// write makes the file, for its owner alone. It replaces one only if told to, or to name the history that an earlier
+// writeConfig makes the file, for its owner alone. It replaces one only if told to, or to name the history that an earlier
 // init did not find, if nobody has changed the file since.
-func (f *found) write() error {
-	text := signed(f.text())
+func (f *found) writeConfig() error {
+	text := withSignature(f.configText())
 	out, err := os.OpenFile(f.config, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return f.replace(text)
+		return f.replaceConfig(text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the configuration: %w", err)
@@ -233,12 +233,12 @@ func (f *found) write() error {
 	return nil
 }
 
-func (f *found) replace(text string) error {
+func (f *found) replaceConfig(text string) error {
 	before, err := os.ReadFile(f.config)
 	if err != nil {
 		return fmt.Errorf("reading the configuration that is there: %w", err)
 	}
-	waits := untouched(string(before)) && strings.Contains(string(before), missingMark)
+	waits := isUntouched(string(before)) && strings.Contains(string(before), missingMark)
 	if !f.force && (!waits || f.missing) {
 		return &usageError{fmt.Errorf("%s exists and is left as it is: choose another with --config, or replace it "+
 			"with --force", f.config)}
@@ -252,25 +252,25 @@ func (f *found) replace(text string) error {
 // signature begins the last line of a file that init wrote.
 const signature = "# As init wrote it: "
 
-// signed adds a line by which init knows its file again while nothing in it is changed.
-func signed(text string) string {
+// withSignature adds a line by which init knows its file again while nothing in it is changed.
+func withSignature(text string) string {
 	return fmt.Sprintf("%s%s%x\n", text, signature, sha256.Sum256([]byte(text)))
 }
 
-// untouched reports whether a file is as init wrote it.
-func untouched(text string) bool {
+// isUntouched reports whether a file is as init wrote it.
+func isUntouched(text string) bool {
 	at := strings.LastIndex(text, signature)
-	return at >= 0 && signed(text[:at]) == text
+	return at >= 0 && withSignature(text[:at]) == text
 }
 
 // missingMark begins the note about a history that is still to be made.
 const missingMark = "    # MISSING: "
 
-func (f *found) text() string {
+func (f *found) configText() string {
 	note := ""
 	if f.missing {
 		note = missingMark + "this file is not there yet, and the agent does not start without it. Make it:\n    #   " +
-			f.command() + "\n"
+			f.historyCommand() + "\n"
 	}
 	pool := "# pool: a100-sim          # id or name of the pool to keep warm; mode auto needs it"
 	if f.pool != "" {

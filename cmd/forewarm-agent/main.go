@@ -27,7 +27,7 @@ var version = ""
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := execute(ctx, newRoot(outside{clock: clock.System{}, getenv: os.Getenv}))
+	code := executeCommand(ctx, newRoot(outside{clock: clock.System{}, getenv: os.Getenv}))
 	stop()
 	os.Exit(code)
 }
@@ -66,9 +66,9 @@ const (
 // errInterrupted says that a command that ends by itself was told to stop first.
 var errInterrupted = errors.New("interrupted: nothing was written")
 
-// execute runs the command line and returns its exit code. Being told to stop is
+// executeCommand runs the command line and returns its exit code. Being told to stop is
 // how a run ends, and no failure; what was to give an answer has given none.
-func execute(ctx context.Context, root *cobra.Command) int {
+func executeCommand(ctx context.Context, root *cobra.Command) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	if errors.Is(err, errInterrupted) {
 		_, _ = fmt.Fprintln(root.ErrOrStderr(), err)
@@ -77,13 +77,13 @@ func execute(ctx context.Context, root *cobra.Command) int {
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitOK
 	}
-	code, next := judge(cmd, err)
+	code, next := classifyError(cmd, err)
 	_, _ = fmt.Fprintf(root.ErrOrStderr(), "Error: %v\nNext:  %s\n", err, next)
 	return code
 }
 
-// judge finds the exit code of a failure, and what to run next.
-func judge(cmd *cobra.Command, err error) (code int, next string) {
+// classifyError finds the exit code of a failure, and what to run next.
+func classifyError(cmd *cobra.Command, err error) (code int, next string) {
 	var (
 		wrong   *strictyaml.Error
 		usage   *usageError

@@ -22,7 +22,7 @@ type work struct {
 	gpus              int
 }
 
-func (w work) unix() int64 { return w.at.Unix() }
+func (w work) unixTime() int64 { return w.at.Unix() }
 
 func (w work) state() string {
 	if w.ends.IsZero() {
@@ -52,11 +52,11 @@ var written = map[string]struct {
 	row    func(work) string
 }{
 	"csv": {"job_id,submit_ts,start_ts,duration_s,gpus,status,name,comment\n", func(w work) string {
-		return fmt.Sprintf("%s,%d,%d,%s,%d,%s,%s,%s\n", w.id, w.unix(), w.unix(), w.seconds(), w.gpus, w.state(),
+		return fmt.Sprintf("%s,%d,%d,%s,%d,%s,%s,%s\n", w.id, w.unixTime(), w.unixTime(), w.seconds(), w.gpus, w.state(),
 			w.name, w.comment)
 	}},
 	"jsonl": {"", func(w work) string {
-		row, _ := json.Marshal(map[string]any{"job_id": w.id, "submit_ts": w.unix(), "start_ts": w.unix(),
+		row, _ := json.Marshal(map[string]any{"job_id": w.id, "submit_ts": w.unixTime(), "start_ts": w.unixTime(),
 			"duration_s": json.RawMessage(jsonNumber(w.seconds())),
 			"gpus":       w.gpus, "status": w.state(), "labels": w.labels, "name": "train"})
 		return string(row) + "\n"
@@ -81,8 +81,8 @@ func jsonNumber(text string) string {
 	return text
 }
 
-// people are jobs of a week, one at every full hour, and one that has just begun.
-func people(now time.Time) (all []work) {
+// peopleJobs are jobs of a week, one at every full hour, and one that has just begun.
+func peopleJobs(now time.Time) (all []work) {
 	for at := now.Add(-7 * 24 * time.Hour); at.Before(now); at = at.Add(time.Hour) {
 		from := at.Add(5 * time.Minute)
 		all = append(all, work{id: fmt.Sprint(from.Unix()), name: "train", at: from, ends: from.Add(30 * time.Minute),
@@ -91,8 +91,8 @@ func people(now time.Time) (all []work) {
 	return append(all, work{id: "7", name: "train", at: now.Add(-time.Minute), gpus: 4})
 }
 
-// placeholder is a job of Forewarm's, known by its name, comment and labels, or as people's when disguised.
-func placeholder(n int, at, ends time.Time, disguised bool) work {
+// newPlaceholder is a job of Forewarm's, known by its name, comment and labels, or as people's when disguised.
+func newPlaceholder(n int, at, ends time.Time, disguised bool) work {
 	w := work{
 		id: fmt.Sprintf("p%d", n), name: fmt.Sprintf("forewarm-%016x-x%d", n, at.Add(time.Hour).Unix()),
 		comment: "forewarm:n=a&o=acme&p=slurm&t=t&y=a100",
@@ -104,11 +104,11 @@ func placeholder(n int, at, ends time.Time, disguised bool) work {
 	return w
 }
 
-// placeholders stand in the way of the last hours, the last of them now.
-func placeholders(now time.Time, disguised bool) (all []work) {
+// listPlaceholders stand in the way of the last hours, the last of them now.
+func listPlaceholders(now time.Time, disguised bool) (all []work) {
 	for n := range 48 {
 		at := now.Add(-time.Duration(48-n) * 10 * time.Minute)
-		w := placeholder(n, at, at.Add(9*time.Minute), disguised)
+		w := newPlaceholder(n, at, at.Add(9*time.Minute), disguised)
 		if n > 44 {
 			w.ends = time.Time{}
 		}
@@ -117,29 +117,29 @@ func placeholders(now time.Time, disguised bool) (all []work) {
 	return all
 }
 
-// plan writes a history and returns what the agent makes of it.
-func (w *home) plan(format string, all []work) string {
+// planFrom writes a history and returns what the agent makes of it.
+func (w *home) planFrom(format string, all []work) string {
 	w.t.Helper()
-	w.put("history", written[format].header, all, written[format].row)
+	w.writeTable("history", written[format].header, all, written[format].row)
 	text := fmt.Sprintf("pool: lab\nstate_dir: %s\nsources: [{kind: jobs, path: %s, format: %s}]\nplace: "+
 		"{wait_worth: 500}\n",
-		w.path("state"), w.path("history"), format)
-	require.NoError(w.t, os.WriteFile(w.path("agent.yaml"), []byte(text), 0o600))
-	out, errs, code := w.run(w.t.Context(), "run", "--dry-run", "--log-format", "json")
+		w.pathOf("state"), w.pathOf("history"), format)
+	require.NoError(w.t, os.WriteFile(w.pathOf("agent.yaml"), []byte(text), 0o600))
+	out, errs, code := w.runCommand(w.t.Context(), "run", "--dry-run", "--log-format", "json")
 	require.Equal(w.t, exitOK, code, errs)
 	require.NotContains(w.t, errs, "neither name nor comment")
 	return out + forecastIn(errs)
 }
 
-func (w *home) put(name, header string, all []work, row func(work) string) {
+func (w *home) writeTable(name, header string, all []work, row func(work) string) {
 	w.t.Helper()
 	var text strings.Builder
 	text.WriteString(header)
 	for _, each := range all {
 		text.WriteString(row(each))
 	}
-	require.NoError(w.t, os.WriteFile(w.path(name+".new"), []byte(text.String()), 0o600))
-	require.NoError(w.t, os.Rename(w.path(name+".new"), w.path(name)))
+	require.NoError(w.t, os.WriteFile(w.pathOf(name+".new"), []byte(text.String()), 0o600))
+	require.NoError(w.t, os.Rename(w.pathOf(name+".new"), w.pathOf(name)))
 }
 
 // forecastIn finds the line that says what is expected and kept.
@@ -160,11 +160,11 @@ func TestPlaceholdersAreNoDemand(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
 			w := newHome(t)
-			without := w.plan(format, people(w.clock.Now()))
+			without := w.planFrom(format, peopleJobs(w.clock.Now()))
 			require.Contains(t, without, "expects ")
-			with := w.plan(format, append(people(w.clock.Now()), placeholders(w.clock.Now(), false)...))
+			with := w.planFrom(format, append(peopleJobs(w.clock.Now()), listPlaceholders(w.clock.Now(), false)...))
 			require.Equal(t, without, with)
-			taken := w.plan(format, append(people(w.clock.Now()), placeholders(w.clock.Now(), true)...))
+			taken := w.planFrom(format, append(peopleJobs(w.clock.Now()), listPlaceholders(w.clock.Now(), true)...))
 			require.NotEqual(t, without, taken, "as jobs of people they would have counted")
 		})
 	}
@@ -174,18 +174,18 @@ func TestPlaceholdersAreNoDemand(t *testing.T) {
 func TestAHistoryWithoutNamesIsToldSo(t *testing.T) {
 	t.Parallel()
 	w := newHome(t)
-	w.config("")
-	_, errs, code := w.run(t.Context(), "run", "--once")
+	w.writeConfig("")
+	_, errs, code := w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, 1, strings.Count(errs, "rows have neither name nor comment nor labels"), errs)
-	_, errs, code = w.run(t.Context(), "backtest")
+	_, errs, code = w.runCommand(t.Context(), "backtest")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "note: rows have neither name nor comment nor labels")
 }
 
-// rush is a day in which a job of 2 GPUs comes in each of the first twelve minutes of every hour,
+// rushJobs is a day in which a job of 2 GPUs comes in each of the first twelve minutes of every hour,
 // as far as it has come.
-func rush(now time.Time) (all []work) {
+func rushJobs(now time.Time) (all []work) {
 	for n := range 25 * 12 {
 		at := monday.Add(time.Duration(n/12-24)*time.Hour + time.Duration(n%12)*time.Minute)
 		w := work{id: fmt.Sprint(n + 1), name: "train", at: at, ends: at.Add(20 * time.Minute), gpus: 2}
@@ -205,31 +205,31 @@ func TestTheAgentDoesNotFeedOnItself(t *testing.T) {
 	t.Parallel()
 	fed, apart := newHome(t), newHome(t)
 	for _, w := range []*home{fed, apart} {
-		text := w.auto() +
+		text := w.autoConfig() +
 			fmt.Sprintf("pool: lab\nstate_dir: %s\nsources: [{kind: jobs, path: %s, format: squeue}]\nplace: "+
 				"{wait_worth: 500}\n",
-				w.path("state"), w.path("queue"))
-		require.NoError(t, os.WriteFile(w.path("agent.yaml"), []byte(text), 0o600))
+				w.pathOf("state"), w.pathOf("queue"))
+		require.NoError(t, os.WriteFile(w.pathOf("agent.yaml"), []byte(text), 0o600))
 	}
 	shown := 0
 	for range 6 {
-		jobs := rush(fed.clock.Now())
+		jobs := rushJobs(fed.clock.Now())
 		var own []work
-		for n, r := range fed.reserved() {
-			own = append(own, placeholder(n, r.Start, time.Time{}, false))
+		for n, r := range fed.listReserved() {
+			own = append(own, newPlaceholder(n, r.Start, time.Time{}, false))
 		}
 		shown += len(own)
-		fed.put("queue", written["squeue"].header, append(own, jobs...), written["squeue"].row)
-		apart.put("queue", written["squeue"].header, jobs, written["squeue"].row)
+		fed.writeTable("queue", written["squeue"].header, append(own, jobs...), written["squeue"].row)
+		apart.writeTable("queue", written["squeue"].header, jobs, written["squeue"].row)
 		var said []string
 		for _, w := range []*home{fed, apart} {
-			_, errs, code := w.run(t.Context(), "run", "--once", "--log-format", "json")
+			_, errs, code := w.runCommand(t.Context(), "run", "--once", "--log-format", "json")
 			require.Equal(t, exitOK, code, errs)
 			said = append(said, forecastIn(errs))
 		}
 		require.Contains(t, said[1], "expects ")
 		require.Equal(t, said[1], said[0])
-		require.Equal(t, wantedOf(apart.reserved()), wantedOf(fed.reserved()))
+		require.Equal(t, wantedOf(apart.listReserved()), wantedOf(fed.listReserved()))
 		fed.clock.Advance(3 * time.Minute)
 		apart.clock.Advance(3 * time.Minute)
 	}
@@ -248,17 +248,17 @@ func wantedOf(all []contract.Reservation) (wanted []string) {
 func TestLinesAboutOurOwnActsDoNotReachTheModel(t *testing.T) {
 	t.Parallel()
 	w := newHome(t)
-	w.config(w.auto() + "llm: {base_url: '" + w.llm + "', model: scripted-sim}\n")
-	_, errs, code := w.run(t.Context(), "run", "--once")
+	w.writeConfig(w.autoConfig() + "llm: {base_url: '" + w.llm + "', model: scripted-sim}\n")
+	_, errs, code := w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
-	w.write("train.log", "slurmctld: job 9 forewarm-0123456789abcdef-x1795000000 will sweep 8 GPUs at ten\n"+
+	w.appendFile("train.log", "slurmctld: job 9 forewarm-0123456789abcdef-x1795000000 will sweep 8 GPUs at ten\n"+
 		`level=INFO msg="holds 8 GPUs at ten" program=forewarm-agent`+"\n")
-	_, errs, code = w.run(t.Context(), "run", "--once")
+	_, errs, code = w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
 	require.Zero(t, w.model.Calls())
-	w.write("train.log", "will sweep 8 GPUs at ten\n")
+	w.appendFile("train.log", "will sweep 8 GPUs at ten\n")
 	w.clock.Advance(2 * time.Minute)
-	_, errs, code = w.run(t.Context(), "run", "--once")
+	_, errs, code = w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
 	require.Positive(t, w.model.Calls())
 }

@@ -30,8 +30,8 @@ func isTerminal(stream any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// set tells the share that is done, from 0 to 1.
-func (p *progress) set(share float64) {
+// setShare tells the share that is done, from 0 to 1.
+func (p *progress) setShare(share float64) {
 	percent := int(100 * min(max(share, 0), 1))
 	if p.terminal && percent > p.told {
 		p.told = percent
@@ -45,8 +45,8 @@ func (p *progress) set(share float64) {
 	}
 }
 
-// end wipes the bar, so that what follows begins on an empty line.
-func (p *progress) end() {
+// wipeBar wipes the bar, so that what follows begins on an empty line.
+func (p *progress) wipeBar() {
 	if p.terminal && p.told > 0 {
 		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
 	}

@@ -32,7 +32,7 @@ func runCommand(o outside) *cobra.Command {
 			if err != nil {
 				return &usageError{err}
 			}
-			cfg, f, err := load(path, o.getenv)
+			cfg, f, err := loadConfig(path, o.getenv)
 			if err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ func runCommand(o outside) *cobra.Command {
 				return dryRun(cmd, p)
 			}
 			p.patient = !once
-			return run(cmd.Context(), p, once)
+			return runAgent(cmd.Context(), p, once)
 		},
 	}
 	c.Flags().StringVar(&path, "config", defaultConfig, "the configuration file")
@@ -53,36 +53,36 @@ func runCommand(o outside) *cobra.Command {
 	return c
 }
 
-// run works until it is told to stop, or for one step.
-func run(ctx context.Context, p composer, once bool) (err error) {
-	all, err := p.compose(ctx)
+// runAgent works until it is told to stop, or for one step.
+func runAgent(ctx context.Context, p composer, once bool) (err error) {
+	all, err := p.composeAgent(ctx)
 	defer func() { err = errors.Join(err, all.close()) }()
 	if err != nil {
 		return err
 	}
-	p.logger.Info(greeting(p.cfg))
+	p.logger.Info(greetingFor(p.cfg))
 	if err := p.readAll(ctx, all); err != nil {
 		return err
 	}
 	if once {
-		_, err := step(ctx, all.agent, p.logger)
+		_, err := stepOnce(ctx, all.agent, p.logger)
 		return err
 	}
-	return all.watch(ctx, p)
+	return all.watchSources(ctx, p)
 }
 
-func greeting(c config) string {
+func greetingFor(c config) string {
 	switch c.Mode {
 	case agent.Auto:
-		return fmt.Sprintf("mode auto: keeps up to %d GPUs of pool %s warm", c.place().MaxGPUs, c.Pool)
+		return fmt.Sprintf("mode auto: keeps up to %d GPUs of pool %s warm", c.placeConfig().MaxGPUs, c.Pool)
 	default:
 		return "mode observe: predicts and keeps score; sends nothing to the control plane"
 	}
 }
 
-// watch runs the sources and the steps beside each other. The first that cannot
+// watchSources runs the sources and the steps beside each other. The first that cannot
 // go on ends all.
-func (c *composition) watch(ctx context.Context, p composer) error {
+func (c *composition) watchSources(ctx context.Context, p composer) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var running sync.WaitGroup
@@ -93,7 +93,7 @@ func (c *composition) watch(ctx context.Context, p composer) error {
 			}}))
 		})
 	}
-	c.steps(ctx, p)
+	c.runSteps(ctx, p)
 	stop(nil)
 	running.Wait()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -102,15 +102,15 @@ func (c *composition) watch(ctx context.Context, p composer) error {
 	return nil
 }
 
-// steps predicts and places at once and then whenever there is news, when looking
+// runSteps predicts and places at once and then whenever there is news, when looking
 // again may say something else, and at least as often as configured. A step that
 // fails leaves what was promised as it is.
-func (c *composition) steps(ctx context.Context, p composer) {
+func (c *composition) runSteps(ctx context.Context, p composer) {
 	for ctx.Err() == nil {
 		wait := p.cfg.Every.Std()
-		rep, err := step(ctx, c.agent, p.logger)
+		rep, err := stepOnce(ctx, c.agent, p.logger)
 		if err != nil && ctx.Err() == nil {
-			p.logger.Error("the step failed and is tried again", "error", err, "next", hint(err))
+			p.logger.Error("the step failed and is tried again", "error", err, "next", hintFor(err))
 		}
 		if next := rep.Prediction.Now.Next; err == nil && !next.IsZero() {
 			wait = min(wait, max(time.Second, next.Sub(p.clock.Now())))
@@ -125,8 +125,8 @@ func (c *composition) steps(ctx context.Context, p composer) {
 	}
 }
 
-// hint says what to do about a failed step.
-func hint(err error) string {
+// hintFor says what to do about a failed step.
+func hintFor(err error) string {
 	var problem *client.Error
 	switch {
 	case !errors.As(err, &problem):
@@ -140,10 +140,10 @@ func hint(err error) string {
 	}
 }
 
-func step(ctx context.Context, a *agent.Agent, log *slog.Logger) (agent.Report, error) {
+func stepOnce(ctx context.Context, a *agent.Agent, log *slog.Logger) (agent.Report, error) {
 	rep, err := a.Step(ctx)
 	if err == nil {
-		log.Info(tell(rep))
+		log.Info(describeReport(rep))
 	}
 	return rep, err
 }
@@ -160,7 +160,7 @@ func dryRun(cmd *cobra.Command, p composer) (err error) {
 		return err
 	}
 	p.home, p.cfg.StateDir, p.cfg.Mode, p.silent = p.cfg.StateDir, dir, agent.Observe, true
-	all, err := p.compose(cmd.Context())
+	all, err := p.composeAgent(cmd.Context())
 	defer func() { err = errors.Join(err, all.close()) }()
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func dryRun(cmd *cobra.Command, p composer) (err error) {
 	if err != nil {
 		return err
 	}
-	p.logger.Info(tell(rep))
+	p.logger.Info(describeReport(rep))
 	out := json.NewEncoder(cmd.OutOrStdout())
 	out.SetIndent("", "  ")
 	return out.Encode(rep.Plan)

@@ -21,12 +21,12 @@ import (
 func TestFromHistoryToReservation(t *testing.T) {
 	t.Parallel()
 	w := newHome(t)
-	w.config(w.auto() + "llm: {base_url: '" + w.llm + "', model: scripted-sim, max_calls_per_day: 5}\n")
-	_, errs, code := w.run(t.Context(), "run", "--once")
+	w.writeConfig(w.autoConfig() + "llm: {base_url: '" + w.llm + "', model: scripted-sim, max_calls_per_day: 5}\n")
+	_, errs, code := w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "by statistics; hold ")
 	require.Contains(t, errs, "refused 0")
-	placed := w.reserved()
+	placed := w.listReserved()
 	require.NotEmpty(t, placed)
 	for _, r := range placed {
 		require.Equal(t, "speculative", r.Class)
@@ -34,12 +34,12 @@ func TestFromHistoryToReservation(t *testing.T) {
 		require.Contains(t, contract.ReasonCodes, r.ReasonCode)
 	}
 
-	w.write("train.log", "will sweep 8 GPUs at ten, password=hunter2hunter2\n")
-	_, errs, code = w.run(t.Context(), "run", "--once")
+	w.appendFile("train.log", "will sweep 8 GPUs at ten, password=hunter2hunter2\n")
+	_, errs, code = w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "refused 0")
 	require.Positive(t, w.model.Calls())
-	before, heard := 0, w.reserved()
+	before, heard := 0, w.listReserved()
 	for _, r := range placed {
 		before += r.GPUs
 	}
@@ -49,21 +49,21 @@ func TestFromHistoryToReservation(t *testing.T) {
 		}
 	}
 	require.Zero(t, before, "what the model says of later changes nothing of what is held now")
-	_, errs, code = w.run(t.Context(), "run", "--once")
+	_, errs, code = w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "placed 0, kept")
-	require.Equal(t, heard, w.reserved())
+	require.Equal(t, heard, w.listReserved())
 
-	out, errs, code := w.run(t.Context(), "egress", "verify")
+	out, errs, code := w.runCommand(t.Context(), "egress", "verify")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, "ok: ")
 	w.privateFiles()
 }
 
-// write appends to a file of the customer's.
-func (w *home) write(name, text string) {
+// appendFile appends to a file of the customer's.
+func (w *home) appendFile(name, text string) {
 	w.t.Helper()
-	f, err := os.OpenFile(w.path(name), os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(w.pathOf(name), os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(w.t, err)
 	_, err = f.WriteString(text)
 	require.NoError(w.t, err)
@@ -74,14 +74,14 @@ func (w *home) write(name, text string) {
 // agent's holds a name or a line of the customer's.
 func (w *home) privateFiles() {
 	w.t.Helper()
-	files, err := os.ReadDir(w.path("state"))
+	files, err := os.ReadDir(w.pathOf("state"))
 	require.NoError(w.t, err)
 	require.NotEmpty(w.t, files)
 	for _, f := range files {
 		info, err := f.Info()
 		require.NoError(w.t, err)
 		require.Zero(w.t, info.Mode().Perm()&0o077, f.Name())
-		data, err := os.ReadFile(w.path("state/" + f.Name()))
+		data, err := os.ReadFile(w.pathOf("state/" + f.Name()))
 		require.NoError(w.t, err)
 		for _, private := range []string{"hunter2", "sweep", "job-17", w.key} {
 			require.NotContains(w.t, string(data), private, f.Name())
@@ -94,21 +94,21 @@ func (w *home) privateFiles() {
 func TestWindowsThatHaveBegunArePlacedFromNow(t *testing.T) {
 	t.Parallel()
 	w := newHome(t)
-	w.config(w.auto())
+	w.writeConfig(w.autoConfig())
 	w.clock.Advance(20 * time.Minute)
-	_, errs, code := w.run(t.Context(), "run", "--once")
+	_, errs, code := w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "refused 0")
-	placed := w.reserved()
+	placed := w.listReserved()
 	require.NotEmpty(t, placed)
 	require.True(t, slices.ContainsFunc(placed,
 		func(r contract.Reservation) bool { return r.Start.Equal(w.clock.Now()) }))
 	w.clock.Advance(10 * time.Minute)
-	_, errs, code = w.run(t.Context(), "run", "--once")
+	_, errs, code = w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
-	t.Logf("%+v\n%+v", placed, w.reserved())
+	t.Logf("%+v\n%+v", placed, w.listReserved())
 	require.Contains(t, errs, "placed 0, kept")
-	require.Equal(t, idsOf(placed), idsOf(w.reserved()))
+	require.Equal(t, idsOf(placed), idsOf(w.listReserved()))
 }
 
 func idsOf(all []contract.Reservation) (ids []string) {
@@ -122,9 +122,9 @@ func idsOf(all []contract.Reservation) (ids []string) {
 func TestBrokenRowsAreToldByLine(t *testing.T) {
 	t.Parallel()
 	w := newHome(t)
-	w.write("jobs.csv", "job-x,ada,nlp,-4,1,1,completed\n")
-	w.config("")
-	_, errs, code := w.run(t.Context(), "run", "--once")
+	w.appendFile("jobs.csv", "job-x,ada,nlp,-4,1,1,completed\n")
+	w.writeConfig("")
+	_, errs, code := w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs,
 		"rows that cannot be read: 1 of 505; the rest counts; the latest: line 506: submit_ts must be")
@@ -136,25 +136,25 @@ func TestTenantChoosesTheRows(t *testing.T) {
 	t.Parallel()
 	for tenant, want := range map[string]bool{"nlp": true, "vision": false} {
 		w := newHome(t)
-		w.config(w.auto() + "tenant: " + tenant + "\n")
-		_, errs, code := w.run(t.Context(), "run", "--once")
+		w.writeConfig(w.autoConfig() + "tenant: " + tenant + "\n")
+		_, errs, code := w.runCommand(t.Context(), "run", "--once")
 		require.Equal(t, exitOK, code, errs)
-		require.Equal(t, want, len(w.reserved()) > 0, tenant)
+		require.Equal(t, want, len(w.listReserved()) > 0, tenant)
 	}
 }
 
 func TestObserveSendsNothing(t *testing.T) {
 	t.Parallel()
 	w := newHome(t)
-	w.config("api: {endpoint: '" + w.url + "'}\n")
-	_, errs, code := w.run(t.Context(), "run", "--once")
+	w.writeConfig("api: {endpoint: '" + w.url + "'}\n")
+	_, errs, code := w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "not sent")
-	require.Empty(t, w.reserved())
-	log, err := os.ReadFile(w.path("state/egress.jsonl"))
+	require.Empty(t, w.listReserved())
+	log, err := os.ReadFile(w.pathOf("state/egress.jsonl"))
 	require.NoError(t, err)
 	require.Empty(t, log)
-	out, errs, code := w.run(t.Context(), "egress", "verify")
+	out, errs, code := w.runCommand(t.Context(), "egress", "verify")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, "ok: 0 entries: nothing was sent yet")
 }
@@ -163,8 +163,8 @@ func TestObserveSendsNothing(t *testing.T) {
 func TestNothingSentVerifies(t *testing.T) {
 	t.Parallel()
 	w := newHome(t)
-	w.config("")
-	out, errs, code := w.run(t.Context(), "egress", "verify")
+	w.writeConfig("")
+	out, errs, code := w.runCommand(t.Context(), "egress", "verify")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, "ok: 0 entries: nothing was sent yet")
 }
@@ -174,17 +174,17 @@ func TestNothingSentVerifies(t *testing.T) {
 func TestDryRunSendsAndKeepsNothing(t *testing.T) {
 	t.Parallel()
 	w := newHome(t)
-	w.config(w.auto() + "llm: {base_url: '" + w.llm + "', model: scripted-sim}\n")
-	out, errs, code := w.run(t.Context(), "run", "--dry-run")
+	w.writeConfig(w.autoConfig() + "llm: {base_url: '" + w.llm + "', model: scripted-sim}\n")
+	out, errs, code := w.runCommand(t.Context(), "run", "--dry-run")
 	require.Equal(t, exitOK, code, errs)
 	var plan contract.AgentPlan
 	require.NoError(t, json.Unmarshal([]byte(out), &plan))
 	require.NotEmpty(t, plan.Windows)
-	require.Empty(t, w.reserved())
+	require.Empty(t, w.listReserved())
 	require.Zero(t, w.model.Calls())
-	_, err := os.Stat(w.path("state"))
+	_, err := os.Stat(w.pathOf("state"))
 	require.ErrorIs(t, err, os.ErrNotExist)
-	again, _, _ := w.run(t.Context(), "run", "--dry-run")
+	again, _, _ := w.runCommand(t.Context(), "run", "--dry-run")
 	require.Equal(t, out, again)
 }
 
@@ -205,15 +205,15 @@ func (s *signalling) Write(p []byte) (int, error) {
 func TestRunEndsGracefully(t *testing.T) {
 	t.Parallel()
 	w := newHome(t)
-	w.config(w.auto())
+	w.writeConfig(w.autoConfig())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	root := newRoot(outside{clock: w.clock, getenv: func(string) string { return w.dir }})
-	root.SetArgs([]string{"run", "--config", w.path("agent.yaml")})
+	root.SetArgs([]string{"run", "--config", w.pathOf("agent.yaml")})
 	root.SetErr(&signalling{line: "placed ", then: cancel})
-	require.Equal(t, exitOK, execute(ctx, root))
-	require.NotEmpty(t, w.reserved())
-	_, errs, code := w.run(t.Context(), "run", "--once") // the locks are free again
+	require.Equal(t, exitOK, executeCommand(ctx, root))
+	require.NotEmpty(t, w.listReserved())
+	_, errs, code := w.runCommand(t.Context(), "run", "--once") // the locks are free again
 	require.Equal(t, exitOK, code, errs)
 }
 
@@ -223,18 +223,18 @@ func TestRunGoesOnWithoutTheControlPlane(t *testing.T) {
 	w := newHome(t)
 	pool, err := w.client.Pool(t.Context(), "lab")
 	require.NoError(t, err)
-	w.config(strings.Replace(w.auto(), w.url, "http://127.0.0.1:1", 1))
-	text, err := os.ReadFile(w.path("agent.yaml"))
+	w.writeConfig(strings.Replace(w.autoConfig(), w.url, "http://127.0.0.1:1", 1))
+	text, err := os.ReadFile(w.pathOf("agent.yaml"))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(w.path("agent.yaml"),
+	require.NoError(t, os.WriteFile(w.pathOf("agent.yaml"),
 		bytes.Replace(text, []byte("pool: lab"), []byte("pool: "+pool.ID), 1), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	root := newRoot(outside{clock: w.clock, getenv: func(string) string { return w.dir }})
-	root.SetArgs([]string{"run", "--config", w.path("agent.yaml")})
+	root.SetArgs([]string{"run", "--config", w.pathOf("agent.yaml")})
 	errs := &signalling{line: "the step failed and is tried again", then: cancel}
 	root.SetErr(errs)
-	require.Equal(t, exitOK, execute(ctx, root))
+	require.Equal(t, exitOK, executeCommand(ctx, root))
 	require.Contains(t, errs.String(), "check that api.endpoint is reachable")
 }
 
@@ -250,31 +250,31 @@ func TestExitCodes(t *testing.T) {
 		"unknown flag":    {nil, []string{"run", "--twice"}, exitUsage, "unknown flag"},
 		"log level":       {nil, []string{"run", "--log-level", "loud"}, exitUsage, "level"},
 		"no file":         {nil, []string{"run"}, exitUsage, "fix: forewarm-agent init"},
-		"unknown key": {func(w *home) { w.config("mod: auto\n") }, []string{"run"}, exitUsage,
+		"unknown key": {func(w *home) { w.writeConfig("mod: auto\n") }, []string{"run"}, exitUsage,
 			"agent.yaml:1: there is no key mod\n  fix: write mode"},
 		"wrong key": {func(w *home) {
-			w.config("mode: auto\napi: {endpoint: '" + w.url + "', key: fw_nonsense}\n")
+			w.writeConfig("mode: auto\napi: {endpoint: '" + w.url + "', key: fw_nonsense}\n")
 		}, []string{"run", "--once"}, exitLogin, "API key"},
 		"wrong pool": {func(w *home) {
-			w.config(w.auto())
-			data, _ := os.ReadFile(w.path("agent.yaml"))
-			_ = os.WriteFile(w.path("agent.yaml"), bytes.Replace(data, []byte("pool: lab"), []byte("pool: lob"), 1),
+			w.writeConfig(w.autoConfig())
+			data, _ := os.ReadFile(w.pathOf("agent.yaml"))
+			_ = os.WriteFile(w.pathOf("agent.yaml"), bytes.Replace(data, []byte("pool: lab"), []byte("pool: lob"), 1),
 				0o600)
 		}, []string{"run", "--once"}, exitNotFound, "lob"},
-		"plain HTTP far away": {func(w *home) { w.config("api: {endpoint: 'http://fw.example.com'}\n") },
+		"plain HTTP far away": {func(w *home) { w.writeConfig("api: {endpoint: 'http://fw.example.com'}\n") },
 			[]string{"run", "--once"}, exitUsage, "agent.yaml:1: api.endpoint: must be https"},
 		"log cut at its end": {func(w *home) {
-			w.config(w.auto())
-			_, _, _ = w.run(w.t.Context(), "run", "--once")
-			_ = os.Truncate(w.path("state/egress.jsonl"), 0)
+			w.writeConfig(w.autoConfig())
+			_, _, _ = w.runCommand(w.t.Context(), "run", "--once")
+			_ = os.Truncate(w.pathOf("state/egress.jsonl"), 0)
 		}, []string{"egress", "verify"}, exitFailed, "entries were written"},
-		"no such log": {func(w *home) { w.config("") }, []string{"egress", "verify", "--log", "nowhere.jsonl"},
+		"no such log": {func(w *home) { w.writeConfig("") }, []string{"egress", "verify", "--log", "nowhere.jsonl"},
 			exitUsage, "nowhere.jsonl: no such file"},
 		"changed log": {func(w *home) {
-			w.config(w.auto())
-			_, _, _ = w.run(w.t.Context(), "run", "--once")
-			data, _ := os.ReadFile(w.path("state/egress.jsonl"))
-			_ = os.WriteFile(w.path("state/egress.jsonl"), bytes.Replace(data, []byte("PUT"), []byte("GET"), 1), 0o600)
+			w.writeConfig(w.autoConfig())
+			_, _, _ = w.runCommand(w.t.Context(), "run", "--once")
+			data, _ := os.ReadFile(w.pathOf("state/egress.jsonl"))
+			_ = os.WriteFile(w.pathOf("state/egress.jsonl"), bytes.Replace(data, []byte("PUT"), []byte("GET"), 1), 0o600)
 		}, []string{"egress", "verify"}, exitFailed, "egress.jsonl"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestExitCodes(t *testing.T) {
 			if c.prepare != nil {
 				c.prepare(w)
 			}
-			_, errs, code := w.run(t.Context(), c.args...)
+			_, errs, code := w.runCommand(t.Context(), c.args...)
 			require.Equal(t, c.code, code, errs)
 			require.Contains(t, errs, c.says)
 			require.Contains(t, errs, "\nNext:  forewarm-agent")
@@ -294,18 +294,18 @@ func TestExitCodes(t *testing.T) {
 func TestInit(t *testing.T) {
 	t.Parallel()
 	w := newHome(t)
-	_, errs, code := w.run(t.Context(), "init", "--history", w.path("jobs.csv"), "--pool", "lab", "--endpoint", w.url)
+	_, errs, code := w.runCommand(t.Context(), "init", "--history", w.pathOf("jobs.csv"), "--pool", "lab", "--endpoint", w.url)
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "504 GPU jobs (csv), rows that cannot be read: 0")
 	require.Contains(t, errs, "Next:  forewarm-agent run --dry-run")
-	info, err := os.Stat(w.path("agent.yaml"))
+	info, err := os.Stat(w.pathOf("agent.yaml"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	require.Empty(t, w.reserved())
+	require.Empty(t, w.listReserved())
 
-	_, errs, code = w.run(t.Context(), "run", "--dry-run") // what it wrote works
+	_, errs, code = w.runCommand(t.Context(), "run", "--dry-run") // what it wrote works
 	require.Equal(t, exitOK, code, errs)
-	_, errs, code = w.run(t.Context(), "init", "--history", w.path("jobs.csv"))
+	_, errs, code = w.runCommand(t.Context(), "init", "--history", w.pathOf("jobs.csv"))
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errs, "is left as it is")
 }
@@ -316,12 +316,12 @@ func TestInitTemplateIsAllTrue(t *testing.T) {
 	t.Setenv("FOREWARM_AGENT_KEY", "k")
 	t.Setenv("OPENAI_API_KEY", "k")
 	f := found{endpoint: "http://127.0.0.1:8787", stateDir: "/s", history: "/h/jobs.csv", format: "csv", missing: true}
-	text := strings.ReplaceAll(f.text(), "\n  # ", "\n  ")
+	text := strings.ReplaceAll(f.configText(), "\n  # ", "\n  ")
 	lines := strings.Split(text, "\n")
 	for i, l := range lines[2:] {
 		lines[i+2] = strings.TrimPrefix(l, "# ")
 	}
-	c, _, err := load(write(t, strings.Join(lines, "\n")), nothingSet)
+	c, _, err := loadConfig(writeConfig(t, strings.Join(lines, "\n")), nothingSet)
 	require.NoError(t, err, strings.Join(lines, "\n"))
 	require.Len(t, c.Sources, 2)
 	require.NotNil(t, c.LLM)

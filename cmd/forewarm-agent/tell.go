@@ -8,12 +8,12 @@ import (
 	"github.com/forewarm/forewarm/agent/place"
 )
 
-// tell says in one line what a step expects, what it keeps warm and why, and
+// describeReport says in one line what a step expects, what it keeps warm and why, and
 // what became of it.
-func tell(r agent.Report) string {
-	parts := []string{expects(r), keeps(r.Choices)}
+func describeReport(r agent.Report) string {
+	parts := []string{describeExpectation(r), describeKept(r.Choices)}
 	if r.Sent {
-		parts = append(parts, became(r))
+		parts = append(parts, describeOutcome(r))
 	} else {
 		parts = append(parts, fmt.Sprintf("%d windows, not sent", len(r.Plan.Windows)))
 	}
@@ -26,7 +26,7 @@ func tell(r agent.Report) string {
 	return strings.Join(parts, "; ")
 }
 
-func expects(r agent.Report) string {
+func describeExpectation(r agent.Report) string {
 	if len(r.Choices) == 0 {
 		return "expects nothing"
 	}
@@ -36,15 +36,15 @@ func expects(r agent.Report) string {
 		w.End.UTC().Format("15:04Z"), w.Source)
 }
 
-// keeps explains what is kept warm from now on.
-func keeps(choices []place.Choice) string {
+// describeKept explains what is kept warm from now on.
+func describeKept(choices []place.Choice) string {
 	if len(choices) == 0 {
 		return "keeps nothing warm"
 	}
 	return choices[0].Why
 }
 
-func became(r agent.Report) string {
+func describeOutcome(r agent.Report) string {
 	kept, placed, refused := 0, 0, 0
 	why := map[string]bool{}
 	var reasons []string

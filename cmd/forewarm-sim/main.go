@@ -55,7 +55,7 @@ func replayCommand() *cobra.Command {
 		Use:   "replay --trace FILE",
 		Short: "Replay a slice of a job trace through the real system, and beside it in the pure benchmark",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return replay(cmd.Context(), f) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return replayTrace(cmd.Context(), f) },
 	}
 	cmd.Flags().StringVar(&f.trace, "trace", "",
 		"job trace: CSV with job_id, group, submit_ts, duration_s, gpus; may be gzipped")
@@ -72,8 +72,8 @@ func replayCommand() *cobra.Command {
 	return cmd
 }
 
-func replay(ctx context.Context, f flags) error {
-	if err := f.check(); err != nil {
+func replayTrace(ctx context.Context, f flags) error {
+	if err := f.validate(); err != nil {
 		return err
 	}
 	file, err := os.Open(f.trace)
@@ -89,7 +89,7 @@ func replay(ctx context.Context, f flags) error {
 		f.trace, rep.Rows, rep.Broken,
 		len(trace.Before), len(trace.Jobs), trace.From.Format(time.DateOnly), trace.To.Format(time.DateOnly),
 		f.opt.Seed)
-	rows, err := replayAll(ctx, trace, f.runs())
+	rows, err := replayAll(ctx, trace, f.listRuns())
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -98,13 +98,13 @@ func replay(ctx context.Context, f flags) error {
 			fmt.Fprintf(os.Stderr, "interrupted: %s is replayed up to %s only\n", r.name, r.Until.Format(time.DateTime))
 		}
 	}
-	report(rows)
-	agreement(rows)
+	writeReport(rows)
+	compareWithBenchmark(rows)
 	return ctx.Err()
 }
 
-// check says which flag cannot be, or returns nil.
-func (f flags) check() error {
+// validate says which flag cannot be, or returns nil.
+func (f flags) validate() error {
 	switch {
 	case !(f.days > 0 && f.days <= 366):
 		return errors.New("--days must be above 0 and at most 366")
@@ -116,16 +116,16 @@ func (f flags) check() error {
 		return errors.New("--wait-worth must be above 0 and at most 1000000")
 	case f.opt.KeepAlive <= time.Second:
 		return errors.New("--keep-alive must be above 1s")
-	case len(f.policies) == 0 || slices.ContainsFunc(f.policies, unknown):
+	case len(f.policies) == 0 || slices.ContainsFunc(f.policies, isUnknown):
 		return errors.New("--policy must be some of reactive, keep-alive and forewarm")
 	default:
 		return nil
 	}
 }
 
-// runs are what is replayed: each policy through the system and, beside it, in
+// listRuns are what is replayed: each policy through the system and, beside it, in
 // the pure benchmark, which has no run for what it cannot do.
-func (f flags) runs() []run {
+func (f flags) listRuns() []run {
 	var list []run
 	for _, name := range f.policies {
 		opt := f.opt
@@ -153,14 +153,14 @@ func replayAll(ctx context.Context, trace sim.Trace, runs []run) ([]row, error) 
 	done := newProgress(runs)
 	var wait sync.WaitGroup
 	for i, r := range runs {
-		r.opt.Progress = func(share float64) { done.set(i, share) }
+		r.opt.Progress = func(share float64) { done.printPercent(i, share) }
 		wait.Go(func() {
 			outcome, err := r.do(ctx, trace, r.opt)
 			if err != nil {
 				errs[i] = fmt.Errorf("replaying %s: %w", r.name, err)
 			}
 			rows[i] = row{r.name, outcome}
-			done.set(i, 1)
+			done.printPercent(i, 1)
 		})
 	}
 	wait.Wait()
@@ -184,8 +184,8 @@ func newProgress(runs []run) *progress {
 	return p
 }
 
-// set prints the line when a run has done one more percent.
-func (p *progress) set(i int, share float64) {
+// printPercent prints the line when a run has done one more percent.
+func (p *progress) printPercent(i int, share float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	percent := int(100 * share)
@@ -205,12 +205,12 @@ type row struct {
 	sim.Outcome
 }
 
-func unknown(policy string) bool {
+func isUnknown(policy string) bool {
 	return policy != reactive && policy != keepAlive && policy != forewarm
 }
 
-// report writes the table and the figures that benchmarks read.
-func report(rows []row) {
+// writeReport writes the table and the figures that benchmarks read.
+func writeReport(rows []row) {
 	t := table.NewWriter()
 	t.SetOutputMirror(os.Stdout)
 	t.SetStyle(table.StyleLight)
@@ -249,9 +249,9 @@ func figureName(row string) string {
 	return strings.NewReplacer(", ", "_", "-", "_", " ", "_").Replace(row)
 }
 
-// agreement writes how far the system is from the pure benchmark, in percent of
+// compareWithBenchmark writes how far the system is from the pure benchmark, in percent of
 // the benchmark: each policy, and the worst of all.
-func agreement(rows []row) {
+func compareWithBenchmark(rows []row) {
 	var wait, overhead float64
 	for i, system := range rows {
 		if i+1 == len(rows) || rows[i+1].name != system.name+pure {

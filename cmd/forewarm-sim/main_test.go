@@ -14,7 +14,7 @@ func TestFlagsAreChecked(t *testing.T) {
 	t.Parallel()
 	good := flags{days: 14, policies: []string{reactive, forewarm},
 		opt: sim.Options{Boot: 5 * time.Minute, PerNode: 1, WaitWorth: 32, KeepAlive: time.Minute}}
-	require.NoError(t, good.check())
+	require.NoError(t, good.validate())
 	for flag, change := range map[string]func(*flags){
 		"--days":          func(f *flags) { f.days = math.NaN() },
 		"--boot":          func(f *flags) { f.opt.Boot = time.Millisecond },
@@ -25,7 +25,7 @@ func TestFlagsAreChecked(t *testing.T) {
 	} {
 		wrong := good
 		change(&wrong)
-		require.ErrorContains(t, wrong.check(), flag)
+		require.ErrorContains(t, wrong.validate(), flag)
 	}
 }
 
@@ -33,7 +33,7 @@ func TestEachRunStandsBesideItsBenchmark(t *testing.T) {
 	t.Parallel()
 	f := flags{policies: []string{reactive, keepAlive, forewarm}, opt: sim.Options{KeepAlive: time.Minute}}
 	var names []string
-	for _, r := range f.runs() {
+	for _, r := range f.listRuns() {
 		names = append(names, figureName(r.name))
 		require.Equal(t, r.name == forewarm || r.name == forewarm+pure, r.opt.Agent)
 		require.Equal(t, r.name == keepAlive || r.name == keepAlive+pure, r.opt.KeepAlive > 0)

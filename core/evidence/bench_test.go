@@ -8,7 +8,7 @@ import (
 
 // BenchmarkRecord is one record from its arrival to its judgement.
 func BenchmarkRecord(b *testing.B) {
-	book := newBook(b, evidence.Config{Allowance: 1e6})
+	book := newTrackRecords(b, evidence.Config{Allowance: 1e6})
 	r, at, out := believableRecord(), userTerms(), newOutcome(true)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -10,7 +10,7 @@ const (
 )
 
 func logit(p float64) float64 {
-	p = isBounded(p, floor, surest)
+	p = clampFinite(p, floor, surest)
 	return math.Log(p / (1 - p))
 }
 
@@ -49,8 +49,8 @@ func (p *platt) addOutcome(stated float64, came bool) {
 	ga := miss - (1-keep)*plattPrior*p.A
 	gb := miss*x - (1-keep)*plattPrior*(p.B-1)
 	if det := p.AA*p.BB - p.AB*p.AB; det > 0 {
-		p.A = isBounded(p.A+(p.BB*ga-p.AB*gb)/det, -5, 5)
-		p.B = isBounded(p.B+(p.AA*gb-p.AB*ga)/det, 0, 3)
+		p.A = clampFinite(p.A+(p.BB*ga-p.AB*gb)/det, -5, 5)
+		p.B = clampFinite(p.B+(p.AA*gb-p.AB*ga)/det, 0, 3)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestTheRegretAgainstStatisticsIsBounded(t *testing.T) {
 			r.Probability = rapid.OneOf(probability, rapid.Just(0.0), rapid.Just(1.0)).Draw(t, "stated")
 			baseline, came := probability.Draw(t, "baseline"), rapid.Bool().Draw(t, "came")
 			say := b.Weight(r.Source, r.Reason)
-			require.True(t, say >= 0 && say <= evidence.MostSay)
+			require.True(t, say >= 0 && say <= evidence.MaxWeight)
 			p := blendForecasts(b, r, baseline)
 			require.True(t, p > 0 && p < 1)
 			regret += logLoss(p, came) - logLoss(baseline, came)
@@ -67,10 +67,10 @@ func closeRepeatedly(b *evidence.TrackRecords, closes int, inverted bool) (gain 
 
 func TestASabotagedForecasterIsDemotedWithinTwentyCloses(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, evidence.Config{Allowance: 1})
+	b := newTrackRecords(t, evidence.Config{Allowance: 1})
 	require.InDelta(t, 0.25, b.Weight("llm", "announced"), 1e-12, "a new source has a quarter of the say")
 	require.Greater(t, closeRepeatedly(b, 100, false), 20.0)
-	require.Equal(t, evidence.MostSay, b.Weight("llm", "announced"), "and never more than half")
+	require.Equal(t, evidence.MaxWeight, b.Weight("llm", "announced"), "and never more than half")
 	require.Greater(t, closeRepeatedly(b, 20, true), -20.0)
 	require.Zero(t, b.Weight("llm", "announced"))
 	require.Zero(t, closeRepeatedly(b, 7, true), "who is demoted has no say")
@@ -81,7 +81,7 @@ func TestASabotagedForecasterIsDemotedWithinTwentyCloses(t *testing.T) {
 
 func TestStatedChancesAreCalibrated(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, evidence.Config{Allowance: 1})
+	b := newTrackRecords(t, evidence.Config{Allowance: 1})
 	r := believableRecord()
 	r.Probability = 0.9
 	require.InDelta(t, 0.9, b.Chance(r, 0.3), 1e-9, "a new source is taken at its word, with a quarter of the say")

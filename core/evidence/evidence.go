@@ -1,7 +1,7 @@
-// Package evidence decides how much say outside evidence has: what a log line, a
+// Package evidence decides how much weight outside evidence has: what a log line, a
 // calendar or a language model announced, beside what statistics expect anyway.
 //
-// Say is earned. A Book keeps a track record for each source and reason, over
+// Weight is earned. TrackRecords keeps a track record for each source and reason, over
 // all tenants and for each of them, and it counts uplift: waits that statistics
 // alone would have left and that the record would have spared. Messages that are
 // right only because the tenant is always busy earn nothing. Three fences hold
@@ -13,7 +13,7 @@
 //
 // A record is judged whether it was acted on or not, since what it would have
 // saved can be seen afterwards; so listening again needs no costly trials.
-// Everything is pure: times are arguments, and the same calls give the same Book.
+// Everything is pure: times are arguments, and the same calls give the same records.
 package evidence
 
 import (
@@ -104,7 +104,7 @@ func (r Record) Held(i int) int {
 // Sizes returns how many sizes of a record are judged.
 func Sizes() int { return sizes }
 
-func isBounded(x, low, high float64) float64 {
+func clampFinite(x, low, high float64) float64 {
 	if math.IsNaN(x) {
 		return low
 	}

@@ -34,7 +34,7 @@ func userTerms() evidence.Terms {
 	return evidence.Terms{WaitPrice: 32, GPUPrice: 1, Boot: 5 * time.Minute, JobGPUs: 1}
 }
 
-func newBook(t testing.TB, c evidence.Config) *evidence.TrackRecords {
+func newTrackRecords(t testing.TB, c evidence.Config) *evidence.TrackRecords {
 	t.Helper()
 	b, err := evidence.New(c)
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestCheckRefuses(t *testing.T) {
 			var wrong *evidence.RecordError
 			require.ErrorAs(t, r.Check(), &wrong, "%s %d", field, i)
 			require.Equal(t, field, wrong.Field)
-			d, err := newBook(t, evidence.Config{Allowance: 1e6}).Consider(noon, "x", r, userTerms())
+			d, err := newTrackRecords(t, evidence.Config{Allowance: 1e6}).Consider(noon, "x", r, userTerms())
 			require.NoError(t, err)
 			require.Equal(t, evidence.Invalid, d.Verdict, "%s %d", field, i)
 			require.Zero(t, d.GPUs)

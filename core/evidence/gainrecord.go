@@ -38,7 +38,7 @@ func (s *gainRecord) addGain(gain float64) {
 	if !areFinite(gain) {
 		gain = 0
 	}
-	if s.Gains = append(s.Gains, isBounded(gain, -maxGain, maxGain)); len(s.Gains) > window {
+	if s.Gains = append(s.Gains, clampFinite(gain, -maxGain, maxGain)); len(s.Gains) > window {
 		s.rememberGain(s.Gains[0])
 		s.Gains = append(s.Gains[:0], s.Gains[1:]...)
 	}

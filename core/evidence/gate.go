@@ -66,7 +66,7 @@ const (
 	Broke    Verdict = "nothing_left"  // the source has lost what it may lose
 	Late     Verdict = "too_late"      // the time of the record is over
 	Invalid  Verdict = "not_a_record"  // see Record.Check, or the Terms cannot be
-	Crowded  Verdict = "too_many_open" // more records are open than a Book keeps
+	Crowded  Verdict = "too_many_open" // more records are open than are kept
 )
 
 // Decision is what the gate decided about one record, with the numbers that it

@@ -24,7 +24,7 @@ func TestTheGateOfANewKind(t *testing.T) {
 	}{{16.6, evidence.Unworthy}, {16.8, evidence.Accepted}} {
 		terms := userTerms()
 		terms.WaitPrice = c.worth
-		d, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", r, terms)
+		d, err := newTrackRecords(t, evidence.Config{Allowance: 10}).Consider(noon, "x", r, terms)
 		require.NoError(t, err)
 		require.Equal(t, c.want, d.Verdict, d.Explain())
 		require.InDelta(t, 0.25, d.Trust, 1e-12)
@@ -38,7 +38,7 @@ func TestTheGateOfANewKind(t *testing.T) {
 // What was claimed and always needed whole is held whole; twice of it never pays.
 func TestAProvedSourceIsHeldAsClaimed(t *testing.T) {
 	t.Parallel()
-	b, now := newBook(t, evidence.Config{Allowance: 100}), noon
+	b, now := newTrackRecords(t, evidence.Config{Allowance: 100}), noon
 	playRepeatedly(t, b, &now, 40, true)
 	d, err := b.Consider(now, "x", recordAt(now), userTerms())
 	require.NoError(t, err)
@@ -50,11 +50,11 @@ func TestMinimumBillingAndCapsCount(t *testing.T) {
 	t.Parallel()
 	terms := userTerms()
 	terms.MinBilling, terms.MaxGPUs = time.Hour, 3
-	d, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", believableRecord(), terms)
+	d, err := newTrackRecords(t, evidence.Config{Allowance: 10}).Consider(noon, "x", believableRecord(), terms)
 	require.NoError(t, err)
 	require.LessOrEqual(t, d.GPUs, 3)
 	terms.MinBilling = 0
-	cheap, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", believableRecord(), terms)
+	cheap, err := newTrackRecords(t, evidence.Config{Allowance: 10}).Consider(noon, "x", believableRecord(), terms)
 	require.NoError(t, err)
 	require.Greater(t, d.Cost, cheap.Cost)
 }
@@ -71,7 +71,7 @@ func TestARangeOfTimesIsHeldPastItsEnd(t *testing.T) {
 
 func TestVerdictsExplainThemselves(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, evidence.Config{Allowance: 1.3})
+	b := newTrackRecords(t, evidence.Config{Allowance: 1.3})
 	d, err := b.Consider(noon, "a", believableRecord(), userTerms())
 	require.NoError(t, err)
 	require.Contains(t, d.Explain(), "hold 4 GPUs from 12:23:00 to 12:42:00")
@@ -104,7 +104,7 @@ func TestTermsThatCannotBe(t *testing.T) {
 	} {
 		bad := userTerms()
 		spoil(&bad)
-		d, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", believableRecord(), bad)
+		d, err := newTrackRecords(t, evidence.Config{Allowance: 10}).Consider(noon, "x", believableRecord(), bad)
 		require.NoError(t, err)
 		require.Equal(t, evidence.Invalid, d.Verdict, name)
 	}
@@ -134,7 +134,7 @@ func TestTheGateIsMonotone(t *testing.T) {
 	})
 }
 
-// someBook is the state of a Book with some past.
+// someBook is the state of TrackRecords with some past.
 func someBook(t *rapid.T) []byte {
 	b, err := evidence.New(evidence.Config{Allowance: 1e6})
 	require.NoError(t, err)

@@ -4,7 +4,7 @@ package evidence
 func (b *TrackRecords) kindOf(r Record) *kind {
 	k, ok := b.kinds[r.kindKey()]
 	if !ok && len(b.kinds) < maxKinds {
-		k = &kind{Source: r.Source, Tenants: map[string]*track{}, Voice: newCalibration()}
+		k = &kind{Source: r.Source, Tenants: map[string]*track{}, Calibration: newCalibration()}
 		b.kinds[r.kindKey()] = k
 	}
 	return k
@@ -23,12 +23,12 @@ func (b *TrackRecords) accountOf(source string) *account {
 // kind's, and more or less of it as the source is more or less sure than it
 // usually is.
 func (k *kind) beliefIn(r Record) belief {
-	b := k.Fleet.updateBelief(unknownBelief())
+	b := k.Overall.updateBelief(unknownBelief())
 	if t := k.Tenants[r.Tenant]; t != nil {
 		b = t.updateBelief(b)
 	}
-	if k.Said > 0 {
-		b = b.scaleBy(isBounded(k.Voice.Platt.calibrate(r.Probability)/k.Said, 0.25, 4))
+	if k.MeanChance > 0 {
+		b = b.scaleBy(clampFinite(k.Calibration.Platt.calibrate(r.Probability)/k.MeanChance, 0.25, 4))
 	}
 	return b
 }
@@ -37,7 +37,7 @@ func (k *kind) beliefIn(r Record) belief {
 const saidWeight = 1.0 / 16
 
 func (k *kind) learnResult(r Record, came result) {
-	k.Fleet.addResult(came)
+	k.Overall.addResult(came)
 	t := k.Tenants[r.Tenant]
 	if t == nil && len(k.Tenants) < maxTenants {
 		t = &track{}
@@ -46,11 +46,11 @@ func (k *kind) learnResult(r Record, came result) {
 	if t != nil {
 		t.addResult(came)
 	}
-	chance := k.Voice.Platt.calibrate(r.Probability)
-	if k.Said == 0 {
-		k.Said = chance
+	chance := k.Calibration.Platt.calibrate(r.Probability)
+	if k.MeanChance == 0 {
+		k.MeanChance = chance
 	}
-	k.Said += saidWeight * (chance - k.Said)
+	k.MeanChance += saidWeight * (chance - k.MeanChance)
 }
 
 // Chance returns what statistics expect with the probability given, after a
@@ -59,31 +59,31 @@ func (k *kind) learnResult(r Record, came result) {
 func (b *TrackRecords) Chance(r Record, baseline float64) float64 {
 	v := newCalibration()
 	if k := b.kinds[r.kindKey()]; k != nil {
-		v = k.Voice
+		v = k.Calibration
 	}
 	return v.blendedChance(r.Probability, baseline)
 }
 
-// Weight returns the weight of the source in a forecast made of both, 0 to MostSay.
+// Weight returns the weight of the source in a forecast made of both, 0 to MaxWeight.
 // It is 0 while the source or the kind is demoted.
 func (b *TrackRecords) Weight(source, reason string) float64 {
-	if s := b.sources[source]; s != nil && s.Voice.Demoted {
+	if s := b.sources[source]; s != nil && s.Calibration.Demoted {
 		return 0
 	}
 	k := b.kinds[source+"/"+reason]
 	switch {
 	case k == nil:
-		return firstSay
-	case k.Voice.Standing.Demoted:
+		return firstWeight
+	case k.Calibration.Record.Demoted:
 		return 0
 	default:
-		return k.Voice.Weight
+		return k.Calibration.Weight
 	}
 }
 
 // Score learns from a forecast that the record touched and that is closed: what
 // statistics alone had expected, and whether it came. It is called whether the
-// record had any say or not, so that one who is demoted can come back.
+// record had any weight or not, so that one who is demoted can come back.
 func (b *TrackRecords) Score(r Record, baseline float64, came bool) {
 	if r.Check() != nil || !areFinite(baseline) {
 		return
@@ -92,14 +92,14 @@ func (b *TrackRecords) Score(r Record, baseline float64, came bool) {
 	if k == nil || s == nil {
 		return
 	}
-	s.judgeRecord(&k.Voice.Standing, (*account).calibrationRecord, k.Voice.scoreOutcome(r.Probability, baseline, came))
+	s.judgeRecord(&k.Calibration.Record, (*account).calibrationRecord, k.Calibration.scoreOutcome(r.Probability, baseline, came))
 }
 
 // TrackRecord is where a source and one of its kinds stand, to be shown.
 type TrackRecord struct {
 	Records float64 `json:"records"` // decayed count
 	Trust   float64 `json:"trust"`   // share of the claimed jobs that its records would have spared a wait
-	Say     float64 `json:"say"`     // in forecasts
+	Weight  float64 `json:"say"`     // in forecasts
 	Acting  bool    `json:"acting"`  // its records may be acted on
 	Left    float64 `json:"left"`    // GPU-hours that the source may still lose
 	Spent   float64 `json:"spent"`   // GPU-hours idled for the source
@@ -108,15 +108,15 @@ type TrackRecord struct {
 
 // TrackRecord returns where a kind stands.
 func (b *TrackRecords) TrackRecord(source, reason string) TrackRecord {
-	out := TrackRecord{Trust: priorTrust, Say: b.Weight(source, reason), Acting: true, Left: b.cfg.Allowance}
+	out := TrackRecord{Trust: priorTrust, Weight: b.Weight(source, reason), Acting: true, Left: b.cfg.Allowance}
 	if k := b.kinds[source+"/"+reason]; k != nil {
-		out.Records, out.Trust, out.Acting = k.Fleet.N, k.Fleet.updateBelief(unknownBelief()).trust, !k.Standing.Demoted
+		out.Records, out.Trust, out.Acting = k.Overall.N, k.Overall.updateBelief(unknownBelief()).trust, !k.Acting.Demoted
 	}
 	if s := b.sources[source]; s != nil {
-		out.Acting = out.Acting && !s.Standing.Demoted
-		out.Spent, out.Earned = s.Purse.Spent, s.Purse.Earned
-		if !s.Purse.Since.IsZero() {
-			out.Left = s.Purse.Balance
+		out.Acting = out.Acting && !s.Acting.Demoted
+		out.Spent, out.Earned = s.Budget.Spent, s.Budget.Earned
+		if !s.Budget.Since.IsZero() {
+			out.Left = s.Budget.Balance
 		}
 	}
 	return out

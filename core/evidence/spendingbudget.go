@@ -36,8 +36,8 @@ func (p *spendingBudget) reserveHours(hours float64) {
 
 // settleReservation ends a reservation with what it really cost and earned.
 func (p *spendingBudget) settleReservation(reserved, spent, earned float64, c Config) {
-	spent = isBounded(spent, 0, reserved)
-	earned = isBounded(earned, 0, MaxGPUs)
+	spent = clampFinite(spent, 0, reserved)
+	earned = clampFinite(earned, 0, MaxGPUs)
 	p.Held = max(0, p.Held-reserved)
 	p.Balance += reserved - spent + earned
 	p.Spent, p.Earned = p.Spent+spent, p.Earned+earned

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// stateVersion grows when the stored form of a Book changes its meaning.
+// stateVersion grows when the stored form of TrackRecords changes its meaning.
 const stateVersion = 1
 
-// state is the stored form of a Book.
+// state is the stored form of TrackRecords.
 type state struct {
 	Version int                 `json:"version"`
 	Config  Config              `json:"config"`
@@ -40,7 +40,7 @@ func (b *TrackRecords) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Config returns the configuration of the Book.
+// Config returns the configuration of the TrackRecords.
 func (b *TrackRecords) Config() Config { return b.cfg }
 
 func (s state) validate() error {
@@ -60,7 +60,7 @@ func (s state) validate() error {
 		}
 	}
 	for name, a := range s.Sources {
-		if a == nil || !a.Purse.isSound() || !a.Standing.isSound() || !a.Voice.isSound() {
+		if a == nil || !a.Budget.isSound() || !a.Acting.isSound() || !a.Calibration.isSound() {
 			return fmt.Errorf("source %q: a number is out of range", name)
 		}
 	}
@@ -78,9 +78,9 @@ func (k *kind) isSound() bool {
 			return false
 		}
 	}
-	return k.Tenants != nil && len(k.Tenants) <= maxTenants && k.Fleet.isSound() && areFinite(k.Said) && k.Said >= 0 &&
-		k.Said <= 1 &&
-		k.Standing.isSound() && k.Voice.isSound()
+	return k.Tenants != nil && len(k.Tenants) <= maxTenants && k.Overall.isSound() && areFinite(k.MeanChance) && k.MeanChance >= 0 &&
+		k.MeanChance <= 1 &&
+		k.Acting.isSound() && k.Calibration.isSound()
 }
 
 func (o opened) isSound() bool {

@@ -13,7 +13,7 @@ import (
 
 func TestStateRoundTrip(t *testing.T) {
 	t.Parallel()
-	b, now := newBook(t, evidence.Config{Allowance: 5}), noon
+	b, now := newTrackRecords(t, evidence.Config{Allowance: 5}), noon
 	playRepeatedly(t, b, &now, 30, true)
 	playRepeatedly(t, b, &now, 7, false)
 	closeRepeatedly(b, 25, false)
@@ -38,7 +38,7 @@ func TestStateRoundTrip(t *testing.T) {
 
 func TestABadStateChangesNothing(t *testing.T) {
 	t.Parallel()
-	b, now := newBook(t, evidence.Config{Allowance: 5}), noon
+	b, now := newTrackRecords(t, evidence.Config{Allowance: 5}), noon
 	playRepeatedly(t, b, &now, 3, true)
 	_, err := b.Consider(now, "open", recordAt(now), userTerms())
 	require.NoError(t, err)
@@ -69,11 +69,11 @@ func TestABadStateChangesNothing(t *testing.T) {
 	require.Error(t, b.UnmarshalJSON([]byte(`{"version":1}`)))
 }
 
-// One kind with one tenant and everything learned fits into 4 KB, and track records
-// knows an end.
+// One kind with one tenant and everything learned fits into 4 KB,
+// and the number of kinds is bounded too.
 func TestStateIsSmall(t *testing.T) {
 	t.Parallel()
-	b, now := newBook(t, evidence.Config{Allowance: 5}), noon
+	b, now := newTrackRecords(t, evidence.Config{Allowance: 5}), noon
 	playRepeatedly(t, b, &now, 100, true)
 	playRepeatedly(t, b, &now, 100, false)
 	closeRepeatedly(b, 100, true)
@@ -81,7 +81,7 @@ func TestStateIsSmall(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, len(data), 4096)
 
-	crowd := newBook(t, evidence.Config{Allowance: 5})
+	crowd := newTrackRecords(t, evidence.Config{Allowance: 5})
 	last := evidence.Decision{}
 	for i := range 5000 {
 		r := believableRecord()

@@ -84,7 +84,7 @@ func (b belief) scaleBy(sure float64) belief {
 	b.trust = math.Min(1, b.trust*sure)
 	for i := range sizes {
 		b.saved[i] *= sure
-		b.idle[i] = isBounded(1-(1-b.idle[i])*sure, 0, 1)
+		b.idle[i] = clampFinite(1-(1-b.idle[i])*sure, 0, 1)
 	}
 	return b
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Config configures a Book.
+// Config configures TrackRecords.
 type Config struct {
 	// Allowance is how many GPU-hours a source may lose before it has earned any,
 	// and at most at any time; required.
@@ -37,7 +37,7 @@ func (c Config) Validate() error {
 	}
 }
 
-// The most that a Book keeps. What does not fit is judged by what is known of its
+// The most that TrackRecords keeps. What does not fit is judged by what is known of its
 // kind, or not accepted.
 const (
 	maxKinds   = 256
@@ -55,19 +55,19 @@ type TrackRecords struct {
 
 // kind is what is known of one source and reason.
 type kind struct {
-	Source   string            `json:"source"`
-	Fleet    track             `json:"fleet"`
-	Tenants  map[string]*track `json:"tenants"`
-	Said     float64           `json:"said"` // mean calibrated chance of its records
-	Standing gainRecord        `json:"standing"`
-	Voice    calibration       `json:"voice"`
+	Source      string            `json:"source"`
+	Overall     track             `json:"fleet"`
+	Tenants     map[string]*track `json:"tenants"`
+	MeanChance  float64           `json:"said"` // mean calibrated chance of its records
+	Acting      gainRecord        `json:"standing"`
+	Calibration calibration       `json:"voice"`
 }
 
 // account is what is known of one source.
 type account struct {
-	Purse    spendingBudget `json:"purse"`
-	Standing gainRecord     `json:"standing"` // of acting on its records
-	Voice    gainRecord     `json:"voice"`    // of its say in forecasts
+	Budget      spendingBudget `json:"purse"`
+	Acting      gainRecord     `json:"standing"` // of acting on its records
+	Calibration gainRecord     `json:"voice"`    // of its weight in forecasts
 }
 
 // opened is a record that is not closed yet.
@@ -80,7 +80,7 @@ type opened struct {
 	Reserved float64        `json:"reserved"` // GPU-hours set aside
 }
 
-// New returns an empty Book.
+// New returns empty TrackRecords.
 func New(c Config) (*TrackRecords, error) {
 	c = c.WithDefaults()
 	if err := c.Validate(); err != nil {
@@ -125,12 +125,12 @@ func (b *TrackRecords) Consider(now time.Time, id string, r Record, t Terms) (De
 	if !d.Until.After(now) {
 		return Decision{Verdict: Late}, nil
 	}
-	s.Purse.refillUntil(now, b.cfg)
+	s.Budget.refillUntil(now, b.cfg)
 	o := opened{Record: r, Worth: t.WaitPrice / t.GPUPrice * t.Boot.Hours()}
 	for i := range sizes {
 		o.Jobs[i], o.Hours[i] = t.jobsServed(r, i), t.hoursHeld(r, i)
 	}
-	o.Decision, o.Reserved = s.allowSpending(d, k.Standing.Demoted, o.Hours[d.Size])
+	o.Decision, o.Reserved = s.allowSpending(d, k.Acting.Demoted, o.Hours[d.Size])
 	b.open[id] = o
 	return o.Decision, nil
 }
@@ -138,11 +138,11 @@ func (b *TrackRecords) Consider(now time.Time, id string, r Record, t Terms) (De
 // allowSpending holds an accepted decision against the track records and the budget: what the
 // budget cannot cover whole is held in part.
 func (s *account) allowSpending(d Decision, demoted bool, hours float64) (Decision, float64) {
-	if d.Verdict == Accepted && (demoted || s.Standing.Demoted) {
+	if d.Verdict == Accepted && (demoted || s.Acting.Demoted) {
 		d.Verdict = Demoted
 	}
-	if each := hours / float64(d.GPUs); d.Verdict == Accepted && s.Purse.Balance < hours {
-		d.GPUs = int(s.Purse.Balance / each)
+	if each := hours / float64(d.GPUs); d.Verdict == Accepted && s.Budget.Balance < hours {
+		d.GPUs = int(s.Budget.Balance / each)
 		hours = each * float64(d.GPUs)
 		if d.GPUs == 0 {
 			d.Verdict = Broke
@@ -152,7 +152,7 @@ func (s *account) allowSpending(d Decision, demoted bool, hours float64) (Decisi
 		d.GPUs = 0
 		return d, 0
 	}
-	s.Purse.reserveHours(hours)
+	s.Budget.reserveHours(hours)
 	return d, hours
 }
 
@@ -177,16 +177,16 @@ func (b *TrackRecords) Close(now time.Time, id string, out Outcome) error {
 	k, s := b.kindOf(o.Record), b.accountOf(o.Record.Source)
 	var came result
 	for i := range sizes {
-		came.saved[i] = isBounded(out.Saved[i]/o.Jobs[i], 0, maxSaved)
-		came.idle[i] = isBounded(out.Idle[i]/o.Hours[i], 0, 1)
+		came.saved[i] = clampFinite(out.Saved[i]/o.Jobs[i], 0, maxSaved)
+		came.idle[i] = clampFinite(out.Idle[i]/o.Hours[i], 0, 1)
 	}
 	k.learnResult(o.Record, came)
 	if o.Decision.Verdict != Unworthy { // what the gate refuses does no harm
-		s.judgeRecord(&k.Standing, (*account).actingRecord, o.realizedGain(came))
+		s.judgeRecord(&k.Acting, (*account).actingRecord, o.realizedGain(came))
 	}
-	s.Purse.refillUntil(now, b.cfg)
+	s.Budget.refillUntil(now, b.cfg)
 	if o.Decision.Verdict == Accepted { // who held nothing spared nothing
-		s.Purse.settleReservation(o.Reserved, out.Spent, o.Worth*isBounded(out.Spared, 0, MaxGPUs), b.cfg)
+		s.Budget.settleReservation(o.Reserved, out.Spent, o.Worth*clampFinite(out.Spared, 0, MaxGPUs), b.cfg)
 	}
 	return nil
 }
@@ -198,8 +198,8 @@ func (o opened) realizedGain(came result) float64 {
 	return o.Worth*came.saved[i]*o.Jobs[i]/o.Hours[i] - came.idle[i]
 }
 
-func (s *account) actingRecord() *gainRecord      { return &s.Standing }
-func (s *account) calibrationRecord() *gainRecord { return &s.Voice }
+func (s *account) actingRecord() *gainRecord      { return &s.Acting }
+func (s *account) calibrationRecord() *gainRecord { return &s.Calibration }
 
 // judgeRecord enters a close into the standing of its kind and of its source. A kind
 // that is demoted is only watched, so it does not speak for its source.

@@ -61,7 +61,7 @@ const budget = 100.0
 
 func TestASabotagedSourceIsDemotedWithinTwentyCloses(t *testing.T) {
 	t.Parallel()
-	b, now := newBook(t, evidence.Config{Allowance: 0.02 * budget}), noon
+	b, now := newTrackRecords(t, evidence.Config{Allowance: 0.02 * budget}), noon
 	_, loss := playRepeatedly(t, b, &now, 100, true)
 	require.Less(t, loss, -100.0, "a good source earns")
 	require.True(t, b.TrackRecord("llm", "announced").Acting)
@@ -77,7 +77,7 @@ func TestASabotagedSourceIsDemotedWithinTwentyCloses(t *testing.T) {
 // With an allowance that does not bind, demotion alone stops the harm.
 func TestDemotionDoesNotNeedAnEmptyPurse(t *testing.T) {
 	t.Parallel()
-	b, now := newBook(t, evidence.Config{Allowance: 1e5}), noon
+	b, now := newTrackRecords(t, evidence.Config{Allowance: 1e5}), noon
 	playRepeatedly(t, b, &now, 100, true)
 	acted, _ := playRepeatedly(t, b, &now, 200, false)
 	require.LessOrEqual(t, acted, 20)
@@ -86,7 +86,7 @@ func TestDemotionDoesNotNeedAnEmptyPurse(t *testing.T) {
 func TestASourceThatWasNeverRightIsDemotedWithinTwentyCloses(t *testing.T) {
 	t.Parallel()
 	for _, worth := range []float64{32, 1000} {
-		b, now := newBook(t, evidence.Config{Allowance: 1e5}), noon
+		b, now := newTrackRecords(t, evidence.Config{Allowance: 1e5}), noon
 		acted := 0
 		for range 100 {
 			at := userTerms()
@@ -105,7 +105,7 @@ func TestASourceThatWasNeverRightIsDemotedWithinTwentyCloses(t *testing.T) {
 
 func TestADemotedSourceComesBackWhenItHelpsAgain(t *testing.T) {
 	t.Parallel()
-	b, now := newBook(t, evidence.Config{Allowance: 10}), noon
+	b, now := newTrackRecords(t, evidence.Config{Allowance: 10}), noon
 	playRepeatedly(t, b, &now, 100, true)
 	playRepeatedly(t, b, &now, 60, false)
 	require.False(t, b.TrackRecord("llm", "announced").Acting)
@@ -119,7 +119,7 @@ func TestADemotedSourceComesBackWhenItHelpsAgain(t *testing.T) {
 // What the budget cannot cover whole is held in part.
 func TestAShortPurseHoldsLess(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, evidence.Config{Allowance: 0.5})
+	b := newTrackRecords(t, evidence.Config{Allowance: 0.5})
 	d, err := b.Consider(noon, "x", believableRecord(), userTerms())
 	require.NoError(t, err)
 	require.Equal(t, evidence.Accepted, d.Verdict)
@@ -129,12 +129,12 @@ func TestAShortPurseHoldsLess(t *testing.T) {
 // Who has lost the allowance is not acted on, proved or not, until it is refilled.
 func TestALostAllowanceIsRefilledSlowly(t *testing.T) {
 	t.Parallel()
-	b, now := newBook(t, evidence.Config{Allowance: 0.7, Refill: 10 * 24 * time.Hour}), noon
+	b, now := newTrackRecords(t, evidence.Config{Allowance: 0.7, Refill: 10 * 24 * time.Hour}), noon
 	acted, loss := playRepeatedly(t, b, &now, 10, false)
 	require.LessOrEqual(t, acted, 3, "two GPUs, then one, then none")
 	require.InDelta(t, 0.7, loss+b.TrackRecord("llm", "announced").Left, 0.1)
 	require.Less(t, b.TrackRecord("llm", "announced").Left, 0.4)
-	b, now = newBook(t, b.Config()), noon
+	b, now = newTrackRecords(t, b.Config()), noon
 	playRepeatedly(t, b, &now, 3, false)
 	now = now.Add(10 * 24 * time.Hour)
 	playRepeatedly(t, b, &now, 1, false)
@@ -144,7 +144,7 @@ func TestALostAllowanceIsRefilledSlowly(t *testing.T) {
 // A reason that does harm is not listened to; the source's good one is.
 func TestReasonsOfASourceStandForThemselves(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, evidence.Config{Allowance: 100})
+	b := newTrackRecords(t, evidence.Config{Allowance: 100})
 	for i := range 200 {
 		now := noon.Add(time.Duration(i) * time.Hour)
 		for _, reason := range []string{"announced", "retry"} {
@@ -163,7 +163,7 @@ func TestReasonsOfASourceStandForThemselves(t *testing.T) {
 // A message that is right only because statistics had it covered earns nothing.
 func TestBeingRightWithoutUpliftEarnsNoTrust(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, evidence.Config{Allowance: 100})
+	b := newTrackRecords(t, evidence.Config{Allowance: 100})
 	for i := range 40 {
 		now := noon.Add(time.Duration(i) * time.Hour)
 		_, err := b.Consider(now, "x", recordAt(now), userTerms())
@@ -178,7 +178,7 @@ func TestBeingRightWithoutUpliftEarnsNoTrust(t *testing.T) {
 // A tenant of its own is judged by the kind's record at first, and then by its own.
 func TestTrustIsSharedBetweenTenants(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, evidence.Config{Allowance: 1000})
+	b := newTrackRecords(t, evidence.Config{Allowance: 1000})
 	trust := func(tenant string, closes int, came bool) (last float64) {
 		for range closes {
 			r := believableRecord()
@@ -288,7 +288,7 @@ func TestWildOutcomesLeaveASoundState(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, new(evidence.TrackRecords).UnmarshalJSON(data))
 		s := b.TrackRecord("llm", "announced")
-		for _, x := range []float64{s.Trust, s.Say, s.Left, s.Spent, s.Earned} {
+		for _, x := range []float64{s.Trust, s.Weight, s.Left, s.Spent, s.Earned} {
 			require.False(t, math.IsNaN(x) || math.IsInf(x, 0) || x < 0, "%+v", s)
 		}
 	})
@@ -296,7 +296,7 @@ func TestWildOutcomesLeaveASoundState(t *testing.T) {
 
 func TestOpenAndClose(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, evidence.Config{Allowance: 10})
+	b := newTrackRecords(t, evidence.Config{Allowance: 10})
 	d, err := b.Consider(noon, "x", believableRecord(), userTerms())
 	require.NoError(t, err)
 	_, err = b.Consider(noon, "x", believableRecord(), userTerms())

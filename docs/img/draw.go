@@ -32,16 +32,16 @@ type curve struct {
 }
 
 func main() {
-	curves, err := read("frontier.csv")
+	curves, err := readCurves("frontier.csv")
 	if err == nil {
-		err = os.WriteFile("frontier.svg", []byte(draw(curves)), 0o644)
+		err = os.WriteFile("frontier.svg", []byte(drawChart(curves)), 0o644)
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func read(name string) ([]curve, error) {
+func readCurves(name string) ([]curve, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -71,14 +71,14 @@ func read(name string) ([]curve, error) {
 	return curves, nil
 }
 
-// across is logarithmic: from 2 to 20 percent fill a panel.
-func across(panel int, overhead float64) float64 {
+// xOf is logarithmic: from 2 to 20 percent fill a panel.
+func xOf(panel int, overhead float64) float64 {
 	return left + float64(panel)*(width+gap) + width*math.Log(overhead/2)/math.Log(10)
 }
 
-func down(wait float64) float64 { return top + height*(1-wait/mostWait) }
+func yOf(wait float64) float64 { return top + height*(1-wait/mostWait) }
 
-func draw(curves []curve) string {
+func drawChart(curves []curve) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="13">`+"\n",
 		left+2*width+gap+20, top+height+90)
@@ -88,34 +88,34 @@ func draw(curves []curve) string {
 	for _, c := range curves {
 		if !slices.Contains(traces, c.trace) {
 			traces = append(traces, c.trace)
-			axes(&b, len(traces)-1, c.trace)
+			drawAxes(&b, len(traces)-1, c.trace)
 		}
-		line(&b, slices.Index(traces, c.trace), c)
+		drawCurve(&b, slices.Index(traces, c.trace), c)
 	}
-	legend(&b)
+	drawLegend(&b)
 	fmt.Fprintln(&b, "</svg>")
 	return b.String()
 }
 
-func axes(b *strings.Builder, panel int, trace string) {
-	from, to := across(panel, 2), across(panel, 20)
-	text(b, from, top-16, "start", trace+": mean wait in seconds (a boot takes 300)")
+func drawAxes(b *strings.Builder, panel int, trace string) {
+	from, to := xOf(panel, 2), xOf(panel, 20)
+	writeText(b, from, top-16, "start", trace+": mean wait in seconds (a boot takes 300)")
 	for wait := 0.0; wait <= mostWait; wait += 50 {
-		fmt.Fprintf(b, `<path d="M%.1f %.1fH%.1f" stroke="#dddddd"/>`+"\n", from, down(wait), to)
-		text(b, from-8, down(wait)+4, "end", fmt.Sprint(wait))
+		fmt.Fprintf(b, `<path d="M%.1f %.1fH%.1f" stroke="#dddddd"/>`+"\n", from, yOf(wait), to)
+		writeText(b, from-8, yOf(wait)+4, "end", fmt.Sprint(wait))
 	}
 	for _, overhead := range []float64{2, 3, 5, 10, 20} {
-		fmt.Fprintf(b, `<path d="M%.1f %.1fV%.1f" stroke="#dddddd"/>`+"\n", across(panel, overhead), down(0),
-			down(mostWait))
-		text(b, across(panel, overhead), down(0)+20, "middle", fmt.Sprintf("%g %%", overhead))
+		fmt.Fprintf(b, `<path d="M%.1f %.1fV%.1f" stroke="#dddddd"/>`+"\n", xOf(panel, overhead), yOf(0),
+			yOf(mostWait))
+		writeText(b, xOf(panel, overhead), yOf(0)+20, "middle", fmt.Sprintf("%g %%", overhead))
 	}
-	text(b, (from+to)/2, down(0)+40, "middle", "idle and booting GPU-hours, in % of busy ones")
+	writeText(b, (from+to)/2, yOf(0)+40, "middle", "idle and booting GPU-hours, in % of busy ones")
 }
 
-func line(b *strings.Builder, panel int, c curve) {
+func drawCurve(b *strings.Builder, panel int, c curve) {
 	var path strings.Builder
 	for i, p := range c.points {
-		x, y := across(panel, p[0]), down(p[1])
+		x, y := xOf(panel, p[0]), yOf(p[1])
 		fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(i, 1)], x, y)
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"><title>%s: %.1f s at %g %%</title></circle>`+"\n",
 			x, y, colours[c.policy], c.policy, p[1], p[0])
@@ -123,15 +123,15 @@ func line(b *strings.Builder, panel int, c curve) {
 	fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", path.String(), colours[c.policy])
 }
 
-func legend(b *strings.Builder) {
+func drawLegend(b *strings.Builder) {
 	x, y := left, top+height+70
 	for _, policy := range []string{"keep-alive", "newsvendor", "reference", "Forewarm"} {
 		fmt.Fprintf(b, `<path d="M%.0f %.0fh24" stroke="%s" stroke-width="3"/>`+"\n", x, y-4, colours[policy])
-		text(b, x+30, y, "start", policy)
+		writeText(b, x+30, y, "start", policy)
 		x += 130
 	}
 }
 
-func text(b *strings.Builder, x, y float64, anchor, s string) {
+func writeText(b *strings.Builder, x, y float64, anchor, s string) {
 	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", x, y, anchor, s)
 }

@@ -20,12 +20,12 @@ func frontierChart(r backtest.Report) template.HTML {
 	}
 	s := newScale(points)
 	d := newDrawing(760, 400, "Mean wait against overhead, by policy")
-	s.axes(d)
+	s.drawAxes(d)
 	for _, policy := range []string{backtest.KeepAlive, backtest.LastWeek, backtest.Forewarm} {
 		var line []spot
 		for _, p := range points {
 			if p.Policy == policy {
-				line = append(line, s.at(p))
+				line = append(line, s.spotOf(p))
 			}
 		}
 		d.path("curve "+policy, line)
@@ -36,10 +36,10 @@ func frontierChart(r backtest.Report) template.HTML {
 			radius = 6
 		}
 		note := fmt.Sprintf("%s %s: overhead %s, mean wait %s, zero-wait %s", policyName(p.Policy), p.Setting,
-			percent(&p.Overhead), wait(&p.Mean), percent(&p.ZeroWait))
-		d.mark(p.Policy, s.at(p), radius, note)
+			formatPercent(&p.Overhead), formatWait(&p.Mean), formatPercent(&p.ZeroWait))
+		d.mark(p.Policy, s.spotOf(p), radius, note)
 	}
-	legend(d, spot{s.frame.left, 16})
+	drawLegend(d, spot{s.frame.left, 16})
 	return d.done()
 }
 
@@ -95,7 +95,7 @@ func stepOf(seconds float64) float64 {
 	return math.Ceil(seconds / 6)
 }
 
-func (s scale) at(p backtest.Point) spot { return spot{s.x(math.Log10(p.Overhead)), s.y(p.Mean)} }
+func (s scale) spotOf(p backtest.Point) spot { return spot{s.x(math.Log10(p.Overhead)), s.y(p.Mean)} }
 
 func (s scale) x(power float64) float64 {
 	return s.frame.left + (power-s.low)/(s.high-s.low)*(s.frame.right-s.frame.left)
@@ -105,10 +105,10 @@ func (s scale) y(seconds float64) float64 {
 	return s.frame.bottom - seconds/s.longest*(s.frame.bottom-s.frame.top)
 }
 
-func (s scale) axes(d *drawing) {
+func (s scale) drawAxes(d *drawing) {
 	for y := 0.0; y <= s.longest; y += s.step {
 		d.line("grid", s.frame.left, s.y(y), s.frame.right, s.y(y))
-		d.text("end", spot{s.frame.left - 8, s.y(y) + 4}, wait(&y))
+		d.text("end", spot{s.frame.left - 8, s.y(y) + 4}, formatWait(&y))
 	}
 	for power := math.Floor(s.low); power <= s.high; power++ {
 		for _, digit := range []float64{1, 2, 5} {
@@ -124,8 +124,8 @@ func (s scale) axes(d *drawing) {
 		"overhead: GPU-hours idle or booting, per 100 that jobs used")
 }
 
-// legend names the marks in a row.
-func legend(d *drawing, at spot) {
+// drawLegend names the marks in a row.
+func drawLegend(d *drawing, at spot) {
 	for _, policy := range []string{
 		backtest.Forewarm, backtest.KeepAlive, backtest.LastWeek, backtest.Schedule, backtest.Reactive,
 		backtest.Foresight,
@@ -167,7 +167,7 @@ func calibrationChart(r backtest.Report) template.HTML {
 	for i, c := range r.Calibration {
 		radius := 3 + 6*math.Sqrt(float64(c.N)/float64(most))
 		d.mark("forewarm", line[i], radius, fmt.Sprintf("said %.0f%%, seen %.0f%%, n %s", 100*c.Said, 100*c.Seen,
-			count(c.N)))
+			formatCount(c.N)))
 	}
 	return d.done()
 }
@@ -198,7 +198,7 @@ func weekChart(r backtest.Report) template.HTML {
 		for hour, h := range day {
 			shade := int(math.Ceil(shades * h.WaitHours / most))
 			note := fmt.Sprintf("%s %02d:00: %s h of waiting, %s jobs", backtest.Weekdays()[i], hour,
-				number(&h.WaitHours), count(h.Jobs))
+				formatNumber(&h.WaitHours), formatCount(h.Jobs))
 			d.rect(fmt.Sprintf("cell s%d", shade), spot{left + float64(hour)*width, y}, width-1, height-1, note)
 		}
 	}
@@ -213,5 +213,5 @@ func weekLegend(d *drawing, at spot, most float64) {
 		d.rect(fmt.Sprintf("cell s%d", shade), spot{at.x + float64(shade)*24, at.y}, 23, 16, "")
 	}
 	d.text("start", spot{at.x + (shades+1)*24 + 8, at.y + 13},
-		number(&most)+" hours of waiting in this hour of the week")
+		formatNumber(&most)+" hours of waiting in this hour of the week")
 }

@@ -18,8 +18,8 @@ var pageText string
 //go:embed page.css
 var pageStyle string
 
-// page is what page.html is filled with.
-type page struct {
+// renderPage is what page.html is filled with.
+type renderPage struct {
 	Policy      string // of content security
 	Style       template.CSS
 	Title, Lead string
@@ -50,14 +50,14 @@ func HTML(w io.Writer, r backtest.Report) error {
 		return fmt.Errorf("reading the page's template: %w", err)
 	}
 	sum := sha256.Sum256([]byte(pageStyle))
-	p := page{
+	p := renderPage{
 		Policy: "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-" +
 			base64.StdEncoding.EncodeToString(sum[:]) + "'",
-		Style: template.CSS(pageStyle), Title: "Forewarm backtest", Lead: heading(r), LeftOut: leftOut(r.History),
+		Style: template.CSS(pageStyle), Title: "Forewarm backtest", Lead: tableHeading(r), LeftOut: leftOut(r.History),
 		Advice:    r.Advice,
 		BreakEven: breakEven(r), Policies: grid{policyHeads(r), policyRows(r)},
 		Frontier: grid{frontierHeads(), frontierRows(r)}, Budgets: grid{budgetHeads(r), budgetRows(r)},
-		Spots: grid{spotHeads(), spotRows(r)}, Said: saidGrid(r), Week: weekGrid(r), Terms: terms(r),
+		Spots: grid{spotHeads(), spotRows(r)}, Said: saidGrid(r), Week: weekGrid(r), Terms: listTerms(r),
 	}
 	p.Plots.Frontier, p.Plots.Calibration, p.Plots.Week = frontierChart(r), calibrationChart(r), weekChart(r)
 	var b bytes.Buffer
@@ -74,7 +74,7 @@ func saidGrid(r backtest.Report) grid {
 	g := grid{Heads: []string{"said", "seen", "n"}}
 	for _, c := range r.Calibration {
 		g.Rows = append(g.Rows, []string{fmt.Sprintf("%.0f%%", 100*c.Said), fmt.Sprintf("%.0f%%", 100*c.Seen),
-			count(c.N)})
+			formatCount(c.N)})
 	}
 	return g
 }
@@ -88,7 +88,7 @@ func weekGrid(r backtest.Report) grid {
 	for i, day := range r.Week {
 		row := []string{backtest.Weekdays()[i]}
 		for _, h := range day {
-			row = append(row, number(&h.WaitHours))
+			row = append(row, formatNumber(&h.WaitHours))
 		}
 		g.Rows = append(g.Rows, row)
 	}

@@ -27,10 +27,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// input is four weeks of a group that works in the morning and one that works at
+// testInput is four weeks of a group that works in the morning and one that works at
 // night, with a wait that the history tells, two jobs that still run and one that
 // never ran.
-func input() backtest.Input {
+func testInput() backtest.Input {
 	monday := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	in := backtest.Input{Report: history.Report{Broken: 2}}
 	add := func(tenant string, at time.Time, took time.Duration, gpus int, state history.State) {
@@ -63,14 +63,14 @@ func input() backtest.Input {
 	return in
 }
 
-func report(t *testing.T, c backtest.Config) backtest.Report {
+func newTestReport(t *testing.T, c backtest.Config) backtest.Report {
 	t.Helper()
-	r, err := backtest.Run(t.Context(), input(), c)
+	r, err := backtest.Run(t.Context(), testInput(), c)
 	require.NoError(t, err)
 	return r
 }
 
-func golden(t *testing.T, name string, got []byte) {
+func compareGolden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
@@ -84,24 +84,24 @@ func golden(t *testing.T, name string, got []byte) {
 func TestText(t *testing.T) {
 	t.Parallel()
 	var plain, priced bytes.Buffer
-	require.NoError(t, show.Text(&plain, report(t, backtest.Config{}), false))
-	golden(t, "table.txt", plain.Bytes())
-	require.NoError(t, show.Text(&priced, report(t, backtest.Config{GPUPrice: 2.1, WaitWorth: 100}), true))
-	golden(t, "priced.txt", priced.Bytes())
+	require.NoError(t, show.Text(&plain, newTestReport(t, backtest.Config{}), false))
+	compareGolden(t, "table.txt", plain.Bytes())
+	require.NoError(t, show.Text(&priced, newTestReport(t, backtest.Config{GPUPrice: 2.1, WaitWorth: 100}), true))
+	compareGolden(t, "priced.txt", priced.Bytes())
 }
 
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	r := report(t, backtest.Config{GPUPrice: 2.1, WaitWorth: 100})
+	r := newTestReport(t, backtest.Config{GPUPrice: 2.1, WaitWorth: 100})
 	require.NoError(t, show.JSON(&b, r))
-	golden(t, "report.json", b.Bytes())
+	compareGolden(t, "report.json", b.Bytes())
 	var back backtest.Report
 	require.NoError(t, json.Unmarshal(b.Bytes(), &back))
 	require.Equal(t, r.Policies, back.Policies)
 }
 
-func page(t *testing.T, r backtest.Report) string {
+func renderPage(t *testing.T, r backtest.Report) string {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, show.HTML(&b, r))
@@ -116,8 +116,8 @@ var (
 
 func TestThePageNeedsNothingElse(t *testing.T) {
 	t.Parallel()
-	text := page(t, report(t, backtest.Config{}))
-	require.Equal(t, text, page(t, report(t, backtest.Config{})), "the same bytes")
+	text := renderPage(t, newTestReport(t, backtest.Config{}))
+	require.Equal(t, text, renderPage(t, newTestReport(t, backtest.Config{})), "the same bytes")
 	policy := html.UnescapeString(policyOf.FindStringSubmatch(text)[1])
 	sum := sha256.Sum256([]byte(styleOf.FindStringSubmatch(text)[1]))
 	require.Contains(t, policy, "default-src 'none'")
@@ -157,7 +157,7 @@ func wellFormed(t *testing.T, text string) {
 func TestWhatComesFromElsewhereIsEscaped(t *testing.T) {
 	t.Parallel()
 	const hostile = "\x1b[2J</title></text><script>alert(1)</script>\"'"
-	r := report(t, backtest.Config{})
+	r := newTestReport(t, backtest.Config{})
 	r.Settings.Zone, r.Advice.Text = hostile, []string{hostile, hostile}
 	r.Advice.Use = `x" onclick="alert(1)`
 	for i := range r.Policies {
@@ -169,7 +169,7 @@ func TestWhatComesFromElsewhereIsEscaped(t *testing.T) {
 	for i := range r.WeakSpots {
 		r.WeakSpots[i].Label = hostile
 	}
-	text := page(t, r)
+	text := renderPage(t, r)
 	require.NotContains(t, text, "<script")
 	require.NotContains(t, text, `x" onclick`)
 	for _, d := range svgOf.FindAllString(strings.ReplaceAll(text, "\x1b", ""), -1) {
@@ -184,14 +184,14 @@ func TestWhatComesFromElsewhereIsEscaped(t *testing.T) {
 
 func TestAReportOfAlmostNothingCanBeShown(t *testing.T) {
 	t.Parallel()
-	in := input()
+	in := testInput()
 	in.Records = in.Records[:1]
 	r, err := backtest.Run(t.Context(), in, backtest.Config{})
 	require.NoError(t, err)
-	text := page(t, r)
+	text := renderPage(t, r)
 	require.Contains(t, text, "Nothing can be said: the history is too short, with too few jobs")
 	require.NotContains(t, text, "NaN")
-	require.Contains(t, page(t, backtest.Report{}), "Nothing was said")
+	require.Contains(t, renderPage(t, backtest.Report{}), "Nothing was said")
 	require.NoError(t, show.Text(io.Discard, backtest.Report{}, true))
 }
 
@@ -201,7 +201,7 @@ func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestAWriterThatFailsIsTold(t *testing.T) {
 	t.Parallel()
-	r := report(t, backtest.Config{})
+	r := newTestReport(t, backtest.Config{})
 	require.ErrorIs(t, show.Text(broken{}, r, false), io.ErrClosedPipe)
 	require.ErrorIs(t, show.JSON(broken{}, r), io.ErrClosedPipe)
 	require.ErrorIs(t, show.HTML(broken{}, r), io.ErrClosedPipe)

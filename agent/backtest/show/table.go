@@ -28,13 +28,13 @@ func JSON(w io.Writer, r backtest.Report) error {
 // Text writes the report as tables and sentences, with the frontier if asked for.
 func Text(w io.Writer, r backtest.Report, frontier bool) error {
 	var b strings.Builder
-	fmt.Fprintln(&b, heading(r))
+	fmt.Fprintln(&b, tableHeading(r))
 	for _, line := range leftOut(r.History) {
 		fmt.Fprintln(&b, line)
 	}
 	fmt.Fprintln(&b)
-	render(&b, policyHeads(r), policyRows(r))
-	for _, line := range notes(r) {
+	renderTable(&b, policyHeads(r), policyRows(r))
+	for _, line := range listNotes(r) {
 		fmt.Fprintln(&b, line)
 	}
 	if line := breakEven(r); line != "" {
@@ -42,13 +42,13 @@ func Text(w io.Writer, r backtest.Report, frontier bool) error {
 	}
 	if len(r.WeakSpots) > 0 {
 		fmt.Fprintf(&b, "\nWhere waiting remains with Forewarm\n")
-		render(&b, spotHeads(), spotRows(r))
+		renderTable(&b, spotHeads(), spotRows(r))
 	}
 	if frontier {
 		fmt.Fprintf(&b, "\nWhat more idling would buy\n")
-		render(&b, budgetHeads(r), budgetRows(r))
+		renderTable(&b, budgetHeads(r), budgetRows(r))
 		fmt.Fprintln(&b)
-		render(&b, frontierHeads(), frontierRows(r))
+		renderTable(&b, frontierHeads(), frontierRows(r))
 	}
 	fmt.Fprintln(&b)
 	for _, line := range r.Advice.Text {
@@ -58,7 +58,7 @@ func Text(w io.Writer, r backtest.Report, frontier bool) error {
 		if r == '\n' {
 			return r
 		}
-		return harmless(r)
+		return replaceControl(r)
 	}, b.String())
 	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
@@ -66,9 +66,9 @@ func Text(w io.Writer, r backtest.Report, frontier bool) error {
 	return nil
 }
 
-// render writes a light table without borders, the first column to the left and
+// renderTable writes a light table without borders, the first column to the left and
 // the others to the right.
-func render(b *strings.Builder, heads []string, rows [][]string) {
+func renderTable(b *strings.Builder, heads []string, rows [][]string) {
 	t := table.NewWriter()
 	style := table.StyleLight
 	style.Options = table.OptionsNoBordersAndSeparators
@@ -80,25 +80,25 @@ func render(b *strings.Builder, heads []string, rows [][]string) {
 			AlignHeader: text.AlignRight})
 	}
 	t.SetColumnConfigs(configs)
-	t.AppendHeader(cells(heads))
+	t.AppendHeader(toCells(heads))
 	for _, r := range rows {
-		t.AppendRow(cells(r))
+		t.AppendRow(toCells(r))
 	}
 	for line := range strings.Lines(t.Render()) {
 		fmt.Fprintln(b, strings.TrimRight(line, " \n"))
 	}
 }
 
-func cells(texts []string) table.Row {
+func toCells(texts []string) table.Row {
 	row := make(table.Row, len(texts))
 	for i, t := range texts {
-		row[i] = strings.Map(harmless, t)
+		row[i] = strings.Map(replaceControl, t)
 	}
 	return row
 }
 
-// harmless replaces the characters that steer a terminal.
-func harmless(r rune) rune {
+// replaceControl replaces the characters that steer a terminal.
+func replaceControl(r rune) rune {
 	if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
 		return ' '
 	}

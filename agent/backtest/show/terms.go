@@ -10,8 +10,8 @@ import (
 // term is what a number or a name means.
 type term struct{ Name, Means string }
 
-// terms are the definitions of everything in a report.
-func terms(r backtest.Report) []term {
+// listTerms are the definitions of everything in a report.
+func listTerms(r backtest.Report) []term {
 	boot := (time.Duration(r.Settings.BootSeconds) * time.Second).String()
 	return []term{
 		{"replay", "Your jobs are replayed second by second with as many GPUs as are wanted. A job that finds its " +
@@ -24,7 +24,7 @@ func terms(r backtest.Report) []term {
 		{"hours saved", "Waiting of all jobs together that nothing kept would have cost and this policy does not."},
 		{"idle waste", "GPU-hours paid for in which a GPU idled or booted."},
 		{"overhead", "Idle waste per 100 GPU-hours that jobs used."},
-		{"cost", "Idle waste, and waiting at its worth. " + worth(r) + " This is what the recommendation compares."},
+		{"cost", "Idle waste, and waiting at its worth. " + explainWorth(r) + " This is what the recommendation compares."},
 		{"what happened",
 			"Real waits, where the history says when jobs started. They include waiting for anything, such as a " +
 				"quota or a full " +
@@ -52,9 +52,9 @@ func terms(r backtest.Report) []term {
 	}
 }
 
-// worth says what waiting costs.
-func worth(r backtest.Report) string {
-	text := fmt.Sprintf("An hour of one waiting job counts as %s idle GPU-hours", number(&r.Settings.WaitWorth))
+// explainWorth says what waiting costs.
+func explainWorth(r backtest.Report) string {
+	text := fmt.Sprintf("An hour of one waiting job counts as %s idle GPU-hours", formatNumber(&r.Settings.WaitWorth))
 	if r.Settings.WaitPrice != nil {
 		text += fmt.Sprintf(", which is %s at %s for a GPU-hour", formatMoney(r.Settings.WaitPrice),
 			formatMoney(r.Settings.GPUPrice))
@@ -62,9 +62,9 @@ func worth(r backtest.Report) string {
 	return text + "."
 }
 
-// notes are the definitions that the table cannot do without.
-func notes(r backtest.Report) []string {
-	lines := []string{"Hours saved: against nothing kept. Cost: idle waste, and waiting at its worth. " + worth(r)}
+// listNotes are the definitions that the table cannot do without.
+func listNotes(r backtest.Report) []string {
+	lines := []string{"Hours saved: against nothing kept. Cost: idle waste, and waiting at its worth. " + explainWorth(r)}
 	for _, p := range r.Policies {
 		if p.Policy == backtest.Happened && p.Mean != nil {
 			lines = append(lines,

@@ -12,13 +12,13 @@ import (
 // dash stands for what is not known.
 const dash = "–"
 
-// heading says what the table is about.
-func heading(r backtest.Report) string {
+// tableHeading says what the table is about.
+func tableHeading(r backtest.Report) string {
 	h := r.History
 	return fmt.Sprintf("Walk-forward over %s GPU jobs, %s to %s (%s): each decision knows only what had happened "+
 		"before it.\n"+
 		"The first 30 %% of the time is only learned from; %s jobs count.",
-		count(h.Jobs), h.From.Format("2006-01-02"), h.To.Format("2006-01-02"), r.Settings.Zone, count(h.Scored))
+		formatCount(h.Jobs), h.From.Format("2006-01-02"), h.To.Format("2006-01-02"), r.Settings.Zone, formatCount(h.Scored))
 }
 
 // leftOut says what is odd about a history, and what became of rows that did not
@@ -35,16 +35,16 @@ func leftOut(h backtest.Past) []string {
 		{c.Elsewhere, "not asked for"},
 	} {
 		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", count(int(p.n)), p.what))
+			parts = append(parts, fmt.Sprintf("%s %s", formatCount(int(p.n)), p.what))
 		}
 	}
 	var lines []string
 	if len(parts) > 0 {
-		lines = append(lines, fmt.Sprintf("Rows left out, of %s: %s.", count(int(c.Rows)), strings.Join(parts, ", ")))
+		lines = append(lines, fmt.Sprintf("Rows left out, of %s: %s.", formatCount(int(c.Rows)), strings.Join(parts, ", ")))
 	}
 	if c.StillRuns > 0 {
 		lines = append(lines, fmt.Sprintf("Had not ended, and are taken to run to the history's end: %s.",
-			count(int(c.StillRuns))))
+			formatCount(int(c.StillRuns))))
 	}
 	if s := h.Silence; s != nil {
 		lines = append(lines,
@@ -65,17 +65,17 @@ func policyHeads(r backtest.Report) []string {
 func policyRows(r backtest.Report) [][]string {
 	rows := make([][]string, len(r.Policies))
 	for i, p := range r.Policies {
-		waste := number(p.Waste)
-		cost := number(p.Cost)
+		waste := formatNumber(p.Waste)
+		cost := formatNumber(p.Cost)
 		if price := r.Settings.GPUPrice; price != nil {
-			waste, cost = formatMoney(p.WasteUSD), formatMoney(times(p.Cost, *price))
+			waste, cost = formatMoney(p.WasteUSD), formatMoney(multiply(p.Cost, *price))
 		}
 		saved := p.Saved
 		if p.Policy == backtest.Reactive {
 			saved = nil
 		}
-		rows[i] = []string{p.Label, percent(p.ZeroWait), wait(p.Mean), wait(p.P95), unit(number(saved), " h"), waste,
-			percent(p.Overhead), cost}
+		rows[i] = []string{p.Label, formatPercent(p.ZeroWait), formatWait(p.Mean), formatWait(p.P95), withUnit(formatNumber(saved), " h"), waste,
+			formatPercent(p.Overhead), cost}
 	}
 	return rows
 }
@@ -87,7 +87,7 @@ func frontierHeads() []string {
 func frontierRows(r backtest.Report) [][]string {
 	rows := make([][]string, len(r.Frontier))
 	for i, p := range r.Frontier {
-		rows[i] = []string{policyName(p.Policy), p.Setting, percent(&p.Overhead), wait(&p.Mean), percent(&p.ZeroWait)}
+		rows[i] = []string{policyName(p.Policy), p.Setting, formatPercent(&p.Overhead), formatWait(&p.Mean), formatPercent(&p.ZeroWait)}
 	}
 	return rows
 }
@@ -96,7 +96,7 @@ func budgetHeads(r backtest.Report) []string {
 	heads := []string{"mean wait at an overhead of"}
 	for _, b := range r.Budgets[:min(1, len(r.Budgets))] {
 		for _, at := range b.At {
-			heads = append(heads, percent(&at.Overhead))
+			heads = append(heads, formatPercent(&at.Overhead))
 		}
 	}
 	return heads
@@ -107,7 +107,7 @@ func budgetRows(r backtest.Report) [][]string {
 	for _, b := range r.Budgets {
 		row := []string{policyName(b.Policy)}
 		for _, at := range b.At {
-			row = append(row, wait(at.Mean))
+			row = append(row, formatWait(at.Mean))
 		}
 		rows = append(rows, row)
 	}
@@ -137,7 +137,7 @@ func breakEven(r backtest.Report) string {
 		return fmt.Sprintf("not worth it at any price of waiting: the best simpler rule (%s) waits no longer and "+
 			"wastes no more.", against)
 	}
-	price := fmt.Sprintf("%s idle GPU-hours", number(b.WaitWorth))
+	price := fmt.Sprintf("%s idle GPU-hours", formatNumber(b.WaitWorth))
 	if b.USD != nil {
 		price = formatMoney(b.USD)
 	}
@@ -154,19 +154,19 @@ func spotHeads() []string { return []string{"weak spot", "n", "mean wait", "of w
 func spotRows(r backtest.Report) [][]string {
 	var rows [][]string
 	for _, s := range r.WeakSpots {
-		rows = append(rows, []string{s.Label, count(s.Jobs), wait(&s.Mean), percent(&s.Share)})
+		rows = append(rows, []string{s.Label, formatCount(s.Jobs), formatWait(&s.Mean), formatPercent(&s.Share)})
 	}
 	return rows
 }
 
-func unit(number, unit string) string {
+func withUnit(number, unit string) string {
 	if number == dash {
 		return dash
 	}
 	return number + unit
 }
 
-func times(x *float64, by float64) *float64 {
+func multiply(x *float64, by float64) *float64 {
 	if x == nil {
 		return nil
 	}
@@ -174,7 +174,7 @@ func times(x *float64, by float64) *float64 {
 	return &y
 }
 
-func percent(x *float64) string {
+func formatPercent(x *float64) string {
 	switch {
 	case x == nil:
 		return dash
@@ -185,8 +185,8 @@ func percent(x *float64) string {
 	}
 }
 
-// wait writes seconds as people do.
-func wait(x *float64) string {
+// formatWait writes seconds as people do.
+func formatWait(x *float64) string {
 	switch {
 	case x == nil:
 		return dash
@@ -208,16 +208,16 @@ func wait(x *float64) string {
 	}
 }
 
-// number writes a number with thousands apart, and a digit after the point where
+// formatNumber writes a number with thousands apart, and a digit after the point where
 // it is small.
-func number(x *float64) string {
+func formatNumber(x *float64) string {
 	switch {
 	case x == nil:
 		return dash
 	case math.Abs(*x) < 9.95:
 		return strconv.FormatFloat(*x, 'f', 1, 64)
 	default:
-		return count(int(math.Round(*x)))
+		return formatCount(int(math.Round(*x)))
 	}
 }
 
@@ -230,12 +230,12 @@ func formatMoney(x *float64) string {
 	case math.Abs(*x) < 99.995:
 		return "$" + strconv.FormatFloat(*x, 'f', 2, 64)
 	default:
-		return "$" + count(int(math.Round(*x)))
+		return "$" + formatCount(int(math.Round(*x)))
 	}
 }
 
-// count writes a whole number with thousands apart.
-func count(n int) string {
+// formatCount writes a whole number with thousands apart.
+func formatCount(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
 		text = text[:i] + "," + text[i:]

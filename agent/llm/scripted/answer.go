@@ -24,7 +24,7 @@ func (r record) String() string {
 		r.start, r.end, r.low, r.mid, r.high, r.probability, r.reason, r.more)
 }
 
-func document(records []record) string {
+func encodeRecords(records []record) string {
 	parts := make([]string, len(records))
 	for i, r := range records {
 		parts[i] = r.String()
@@ -32,8 +32,8 @@ func document(records []record) string {
 	return `{"records":[` + strings.Join(parts, ",") + `]}`
 }
 
-// answer plays the modes in which the model says something.
-func (s *Server) answer(w http.ResponseWriter, q question) {
+// writeAnswer plays the modes in which the model says something.
+func (s *Server) writeAnswer(w http.ResponseWriter, q question) {
 	user := q.Messages[1].Content
 	message := map[string]any{"role": "assistant", "content": ""}
 	finish := "stop"
@@ -45,9 +45,9 @@ func (s *Server) answer(w http.ResponseWriter, q question) {
 			"id": "1", "type": "function", "function": map[string]any{"name": "reserve", "arguments": `{"gpus":1000}`},
 		}}
 	case CutOff:
-		message["content"], finish = document(sensible(user))[:10], "length"
+		message["content"], finish = encodeRecords(sensibleRecords(user))[:10], "length"
 	default:
-		message["content"] = s.text(user)
+		message["content"] = s.answerText(user)
 	}
 	content, _ := message["content"].(string)
 	w.Header().Set("Content-Type", "application/json")
@@ -55,22 +55,22 @@ func (s *Server) answer(w http.ResponseWriter, q question) {
 		"id": "scripted", "object": "chat.completion", "model": ModelName,
 		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": finish}},
 		"usage": map[string]any{
-			"prompt_tokens":     tokens(q.Messages[0].Content) + tokens(user),
-			"completion_tokens": tokens(content),
+			"prompt_tokens":     countTokens(q.Messages[0].Content) + countTokens(user),
+			"completion_tokens": countTokens(content),
 		},
 	})
 }
 
-// tokens counts as models roughly do: four bytes each.
-func tokens(text string) int { return len(text)/4 + 1 }
+// countTokens counts as models roughly do: four bytes each.
+func countTokens(text string) int { return len(text)/4 + 1 }
 
-// text is the content of the answer.
-func (s *Server) text(user string) string {
+// answerText is the content of the answer.
+func (s *Server) answerText(user string) string {
 	if s.Say != nil {
 		return s.Say(user)
 	}
 	const broken = "Sure! Here is the forecast you asked for: {\"records\": [{\"start\": \"tomor"
-	windows := read(user)
+	windows := readWindows(user)
 	switch s.Mode {
 	case Garbage:
 		return broken
@@ -78,18 +78,18 @@ func (s *Server) text(user string) string {
 		if !strings.Contains(user, "Your last answer was refused") {
 			return broken
 		}
-		return document(sensible(user))
+		return encodeRecords(sensibleRecords(user))
 	case Injection, Huge, Negative, NaN, Extra, Outside:
-		return document(spoilt(s.Mode, windows))
+		return encodeRecords(spoiltRecords(s.Mode, windows))
 	case Many:
-		return document(append(spoilt(Injection, windows), make([]record, 1000)...))
+		return encodeRecords(append(spoiltRecords(Injection, windows), make([]record, 1000)...))
 	default:
-		return document(sensible(user))
+		return encodeRecords(sensibleRecords(user))
 	}
 }
 
-// spoilt is one record for each window, wrong in the way of the mode.
-func spoilt(mode Mode, windows []window) []record {
+// spoiltRecords is one record for each window, wrong in the way of the mode.
+func spoiltRecords(mode Mode, windows []window) []record {
 	var records []record
 	for _, at := range windows {
 		r := record{start: at.start, end: at.end, low: "1", mid: "2", high: "4", probability: "0.9",
@@ -122,9 +122,9 @@ type window struct {
 
 var line = regexp.MustCompile(`(?m)^window start=(\S+) end=(\S+) p10=(\d+) p50=(\d+) p90=(\d+) any=([0-9.]+)$`)
 
-// read returns the windows of the prompt. It stops where the log lines begin,
+// readWindows returns the windows of the prompt. It stops where the log lines begin,
 // because those are not statistics.
-func read(user string) []window {
+func readWindows(user string) []window {
 	statistics, _, _ := strings.Cut(user, "Log lines:")
 	var windows []window
 	for _, m := range line.FindAllStringSubmatch(statistics, -1) {
@@ -140,10 +140,10 @@ func read(user string) []window {
 // likely is the probability from which the sensible model speaks of a window.
 const likely = 0.5
 
-// sensible repeats the statistics of the likely windows.
-func sensible(user string) []record {
+// sensibleRecords repeats the statistics of the likely windows.
+func sensibleRecords(user string) []record {
 	var records []record
-	for _, at := range read(user) {
+	for _, at := range readWindows(user) {
 		if at.probability < likely {
 			continue
 		}

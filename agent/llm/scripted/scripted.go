@@ -88,26 +88,26 @@ const maxQuestion = 1 << 20
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.calls.Add(1)
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
-		fail(w, http.StatusNotFound, "only POST /chat/completions is served")
+		writeFailure(w, http.StatusNotFound, "only POST /chat/completions is served")
 		return
 	}
 	var q question
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxQuestion)).Decode(&q); err != nil {
-		fail(w, http.StatusBadRequest, "the body is not a chat completion request")
+		writeFailure(w, http.StatusBadRequest, "the body is not a chat completion request")
 		return
 	}
-	if problem := q.check(); problem != "" {
-		fail(w, http.StatusBadRequest, problem)
+	if problem := q.validate(); problem != "" {
+		writeFailure(w, http.StatusBadRequest, problem)
 		return
 	}
-	if s.transport(w, r) {
+	if s.playTransport(w, r) {
 		return
 	}
-	s.answer(w, q)
+	s.writeAnswer(w, q)
 }
 
-// check says why a question is not one the agent may ask.
-func (q question) check() string {
+// validate says why a question is not one the agent may ask.
+func (q question) validate() string {
 	switch {
 	case len(q.Messages) != 2 || q.Messages[0].Role != "system" || q.Messages[1].Role != "user":
 		return "want one system and one user message"
@@ -121,19 +121,19 @@ func (q question) check() string {
 	}
 }
 
-// transport plays the modes in which no answer of a model comes, and reports
+// playTransport plays the modes in which no answer of a model comes, and reports
 // whether it did.
-func (s *Server) transport(w http.ResponseWriter, r *http.Request) bool {
+func (s *Server) playTransport(w http.ResponseWriter, r *http.Request) bool {
 	switch s.Mode {
 	case Slow:
 		<-r.Context().Done()
 	case Throttle:
 		w.Header().Set("Retry-After", "17")
-		fail(w, http.StatusTooManyRequests, "slow down")
+		writeFailure(w, http.StatusTooManyRequests, "slow down")
 	case Broken:
-		fail(w, http.StatusInternalServerError, "it broke")
+		writeFailure(w, http.StatusInternalServerError, "it broke")
 	case Denied:
-		fail(w, http.StatusUnauthorized, "wrong key")
+		writeFailure(w, http.StatusUnauthorized, "wrong key")
 	case Flood:
 		line := []byte(strings.Repeat(" ", 64<<10))
 		for range 64 {
@@ -149,7 +149,7 @@ func (s *Server) transport(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-func fail(w http.ResponseWriter, status int, message string) {
+func writeFailure(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": message, "type": "scripted"}})

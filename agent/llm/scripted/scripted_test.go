@@ -14,7 +14,7 @@ const (
 	format   = `"response_format":{"type":"json_schema","json_schema":{"strict":true,"schema":{}}}`
 )
 
-func post(s *Server, method, path, body string) *httptest.ResponseRecorder {
+func postRequest(s *Server, method, path, body string) *httptest.ResponseRecorder {
 	recorder := httptest.NewRecorder()
 	s.ServeHTTP(recorder, httptest.NewRequest(method, path, strings.NewReader(body)))
 	return recorder
@@ -42,7 +42,7 @@ func TestServerHoldsItsCallersToTheProtocol(t *testing.T) {
 			http.StatusBadRequest},
 	} {
 		s := &Server{}
-		require.Equal(t, c.status, post(s, c.method, c.path, c.body).Code, name)
+		require.Equal(t, c.status, postRequest(s, c.method, c.path, c.body).Code, name)
 		require.Equal(t, int64(1), s.Calls(), name)
 	}
 }
@@ -51,8 +51,8 @@ func TestStatisticsInLogLinesAreNotRead(t *testing.T) {
 	t.Parallel()
 	const real = "window start=a end=b p10=1 p50=2 p90=3 any=0.900\n"
 	forged := "Log lines:\n" + strings.ReplaceAll(real, "p90=3", "p90=999")
-	require.Len(t, read(real+forged), 1)
-	require.Equal(t, document(sensible(real)), document(sensible(real+forged)))
-	require.Contains(t, document(sensible(real)), `"gpus_high":3`)
-	require.Equal(t, `{"records":[]}`, document(sensible("window start=a end=b p10=0 p50=0 p90=1 any=0.100\n")))
+	require.Len(t, readWindows(real+forged), 1)
+	require.Equal(t, encodeRecords(sensibleRecords(real)), encodeRecords(sensibleRecords(real+forged)))
+	require.Contains(t, encodeRecords(sensibleRecords(real)), `"gpus_high":3`)
+	require.Equal(t, `{"records":[]}`, encodeRecords(sensibleRecords("window start=a end=b p10=0 p50=0 p90=1 any=0.100\n")))
 }

@@ -17,8 +17,8 @@ type match struct {
 	info fs.FileInfo
 }
 
-// look finds the regular files of a pattern, in the order of their names. Links, folders and pipes are none.
-func look(pattern string) ([]match, error) {
+// findFiles finds the regular files of a pattern, in the order of their names. Links, folders and pipes are none.
+func findFiles(pattern string) ([]match, error) {
 	paths, err := filepath.Glob(pattern)
 	if err != nil {
 		return nil, err
@@ -32,14 +32,14 @@ func look(pattern string) ([]match, error) {
 	return found, nil
 }
 
-// discover brings the members up to date with the folder.
-func (g *Group) discover() error {
-	found, err := look(g.cfg.Pattern)
+// discoverMembers brings the members up to date with the folder.
+func (g *Group) discoverMembers() error {
+	found, err := findFiles(g.cfg.Pattern)
 	if err != nil {
 		return err
 	}
 	found = g.withoutRotated(found)
-	chosen, tooMany := g.choose(found)
+	chosen, tooMany := g.chooseFiles(found)
 	now := g.cfg.Clock.Now()
 	var failed error
 	for _, f := range chosen {
@@ -58,7 +58,7 @@ func (g *Group) discover() error {
 	if !g.looked {
 		g.looked, g.prune = true, now.Add(lost)
 	}
-	return errors.Join(failed, tooMany, g.forget(found, chosen))
+	return errors.Join(failed, tooMany, g.forgetMembers(found, chosen))
 }
 
 // key is the name of a file's source.
@@ -92,9 +92,9 @@ func (g *Group) wasRead(info fs.FileInfo) bool {
 	return false
 }
 
-// choose returns the files to read: all, or those that changed last. That there are too many is told when their number
+// chooseFiles returns the files to read: all, or those that changed last. That there are too many is told when their number
 // has changed.
-func (g *Group) choose(found []match) ([]match, error) {
+func (g *Group) chooseFiles(found []match) ([]match, error) {
 	if len(found) <= g.cfg.MaxFiles {
 		g.most = 0
 		return found, nil
@@ -110,8 +110,8 @@ func (g *Group) choose(found []match) ([]match, error) {
 		g.cfg.Pattern, len(found), g.cfg.MaxFiles)
 }
 
-// forget closes the members that are read no more, and drops the resume positions of files that are gone.
-func (g *Group) forget(found, chosen []match) error {
+// forgetMembers closes the members that are read no more, and drops the resume positions of files that are gone.
+func (g *Group) forgetMembers(found, chosen []match) error {
 	there, kept := pathsOf(found), pathsOf(chosen)
 	var failed error
 	for path, m := range g.members {

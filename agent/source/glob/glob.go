@@ -75,7 +75,7 @@ func IsPattern(path string) bool {
 
 // Matches returns the regular files that match a pattern. The error is filepath.ErrBadPattern.
 func Matches(pattern string) ([]string, error) {
-	found, err := look(pattern)
+	found, err := findFiles(pattern)
 	paths := make([]string, len(found))
 	for i, f := range found {
 		paths[i] = f.path
@@ -112,7 +112,7 @@ func (g *Group) Watch() []string {
 
 // Step returns what is new in all files. A file that cannot be read does not keep the others from being read.
 func (g *Group) Step(ctx context.Context) ([]source.Item, error) {
-	err := g.discover()
+	err := g.discoverMembers()
 	var items []source.Item
 	for _, path := range g.paths() {
 		found, failed := g.members[path].Step(ctx)

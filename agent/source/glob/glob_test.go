@@ -42,8 +42,8 @@ func newBench(t *testing.T, pattern string) *bench {
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 
-// start makes the group anew from its checkpoint.
-func (b *bench) start() {
+// restartGroup makes the group anew from its checkpoint.
+func (b *bench) restartGroup() {
 	b.Helper()
 	if b.group != nil {
 		require.NoError(b, b.group.Close())
@@ -61,7 +61,7 @@ func (b *bench) start() {
 	require.NoError(b, err)
 }
 
-func (b *bench) write(name, text string) {
+func (b *bench) appendFile(name, text string) {
 	b.Helper()
 	f, err := os.OpenFile(b.path(name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	require.NoError(b, err)
@@ -70,8 +70,8 @@ func (b *bench) write(name, text string) {
 	require.NoError(b, f.Close())
 }
 
-// lines are what is new, committed.
-func (b *bench) lines() (found []string) {
+// newLines are what is new, committed.
+func (b *bench) newLines() (found []string) {
 	b.Helper()
 	items, err := b.group.Step(b.Context())
 	require.NoError(b, err)
@@ -85,33 +85,33 @@ func (b *bench) lines() (found []string) {
 func TestFilesThatComeLaterAreReadWhole(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "logs/*.log")
-	b.write("logs/old.log", "before\n")
-	b.start()
-	require.Empty(t, b.lines(), "what was there is followed from its end")
+	b.appendFile("logs/old.log", "before\n")
+	b.restartGroup()
+	require.Empty(t, b.newLines(), "what was there is followed from its end")
 	require.Equal(t, []string{b.path("logs")}, b.group.Watch())
-	b.write("logs/old.log", "one\n")
-	b.write("logs/new.log", "two\nthree\n")
-	b.write("logs/other.txt", "not matched\n")
+	b.appendFile("logs/old.log", "one\n")
+	b.appendFile("logs/new.log", "two\nthree\n")
+	b.appendFile("logs/other.txt", "not matched\n")
 	require.NoError(t, os.Mkdir(b.path("logs/folder.log"), 0o700))
 	require.NoError(t, os.Symlink("/etc/passwd", b.path("logs/link.log")))
-	require.Equal(t, []string{"two", "three", "one"}, b.lines())
-	require.Empty(t, b.lines())
+	require.Equal(t, []string{"two", "three", "one"}, b.newLines())
+	require.Empty(t, b.newLines())
 
-	b.write("logs/new.log", "four\n")
-	b.start() // a restart goes on where it was
-	require.Equal(t, []string{"four"}, b.lines())
+	b.appendFile("logs/new.log", "four\n")
+	b.restartGroup() // a restart goes on where it was
+	require.Equal(t, []string{"four"}, b.newLines())
 }
 
 // Rotation inside the pattern: no line is lost and none is read twice.
 func TestRotationInsideThePattern(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "logs/*")
-	b.start()
-	require.Empty(t, b.lines())
+	b.restartGroup()
+	require.Empty(t, b.newLines())
 	want, got := []string(nil), []string(nil)
 	for i := range 20 {
 		text := fmt.Sprintf("line %d", i)
-		b.write("logs/train.log", text+"\n")
+		b.appendFile("logs/train.log", text+"\n")
 		want = append(want, text)
 		if i%3 == 2 {
 			for n := 5; n >= 1; n-- {
@@ -121,11 +121,11 @@ func TestRotationInsideThePattern(t *testing.T) {
 			require.NoError(t, os.Rename(b.path("logs/train.log"), b.path("logs/train.log.1")))
 		}
 		if i%2 == 0 {
-			got = append(got, b.lines()...)
+			got = append(got, b.newLines()...)
 		}
 		b.clock.Advance(5 * time.Second)
 	}
-	got = append(got, b.lines()...)
+	got = append(got, b.newLines()...)
 	require.ElementsMatch(t, want, got)
 }
 
@@ -133,11 +133,11 @@ func TestTooManyFilesAreToldOnceAndTheLatestAreRead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "logs/*.log")
 	b.most = 2
-	b.start()
-	require.Empty(t, b.lines())
+	b.restartGroup()
+	require.Empty(t, b.newLines())
 	for i := range 4 {
 		name := fmt.Sprintf("logs/%d.log", i)
-		b.write(name, fmt.Sprintf("of %d\n", i))
+		b.appendFile(name, fmt.Sprintf("of %d\n", i))
 		at := b.clock.Now().Add(time.Duration(i) * time.Second)
 		require.NoError(t, os.Chtimes(b.path(name), at, at))
 	}
@@ -146,32 +146,32 @@ func TestTooManyFilesAreToldOnceAndTheLatestAreRead(t *testing.T) {
 	require.Len(t, items, 2)
 	require.Equal(t, "of 2", items[0].Line.Text)
 	require.NoError(t, b.group.Commit())
-	require.Empty(t, b.lines(), "told once")
+	require.Empty(t, b.newLines(), "told once")
 	at := b.clock.Now().Add(time.Hour)
 	require.NoError(t, os.Chtimes(b.path("logs/0.log"), at, at))
-	require.Equal(t, []string{"of 0"}, b.lines(), "one that changes again takes its turn")
+	require.Equal(t, []string{"of 0"}, b.newLines(), "one that changes again takes its turn")
 }
 
 func TestAFileThatIsGoneIsForgotten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "logs/*.log")
-	b.start()
-	require.Empty(t, b.lines())
-	b.write("logs/a.log", "one\n")
-	b.write("logs/b.log", "two\n")
-	require.Equal(t, []string{"one", "two"}, b.lines())
+	b.restartGroup()
+	require.Empty(t, b.newLines())
+	b.appendFile("logs/a.log", "one\n")
+	b.appendFile("logs/b.log", "two\n")
+	require.Equal(t, []string{"one", "two"}, b.newLines())
 	require.Len(t, b.checkpoint.Names(), 2)
 	require.NoError(t, os.Remove(b.path("logs/a.log")))
-	require.Empty(t, b.lines())
+	require.Empty(t, b.newLines())
 	require.Len(t, b.checkpoint.Names(), 2, "it may come back")
 	b.clock.Advance(time.Minute)
-	require.Empty(t, b.lines())
+	require.Empty(t, b.newLines())
 	require.Equal(t, []string{"train:" + b.path("logs/b.log")}, b.checkpoint.Names())
 	require.NoError(t, os.Remove(b.path("logs/b.log")))
-	b.start() // it went while nobody looked
-	require.Empty(t, b.lines())
+	b.restartGroup() // it went while nobody looked
+	require.Empty(t, b.newLines())
 	b.clock.Advance(time.Minute)
-	require.Empty(t, b.lines())
+	require.Empty(t, b.newLines())
 	require.Empty(t, b.checkpoint.Names())
 }
 
@@ -183,7 +183,7 @@ func (failing) Step(context.Context) ([]source.Item, error) { return nil, errors
 func TestOneThatCannotBeReadDoesNotStopTheOthers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "logs/*.log")
-	b.start()
+	b.restartGroup()
 	g, err := glob.New(glob.Config{Pattern: b.path(b.pattern), Checkpoint: b.checkpoint, Clock: b.clock,
 		Open: func(path, name string, _ bool) (source.Source, error) {
 			followed, err := tail.New(tail.Config{Path: path, Name: name, Checkpoint: b.checkpoint, Clock: b.clock})
@@ -193,8 +193,8 @@ func TestOneThatCannotBeReadDoesNotStopTheOthers(t *testing.T) {
 			return followed, err
 		}})
 	require.NoError(t, err)
-	b.write("logs/a.log", "hidden\n")
-	b.write("logs/b.log", "seen\n")
+	b.appendFile("logs/a.log", "hidden\n")
+	b.appendFile("logs/b.log", "seen\n")
 	items, err := g.Step(t.Context())
 	require.ErrorContains(t, err, "a.log: no permission")
 	require.Len(t, items, 1)
@@ -204,14 +204,14 @@ func TestOneThatCannotBeReadDoesNotStopTheOthers(t *testing.T) {
 func TestPatterns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "logs/*.log")
-	b.write("logs/a[1].log", "x\n")
+	b.appendFile("logs/a[1].log", "x\n")
 	require.False(t, glob.IsPattern(b.path("logs/a[1].log")), "a file of that name is there")
 	require.True(t, glob.IsPattern(b.path("logs/a[2].log")))
 	require.False(t, glob.IsPattern("/var/log/train.log"))
 	found, err := glob.Matches(b.path(b.pattern))
 	require.NoError(t, err)
 	require.Len(t, found, 1)
-	b.start()
+	b.restartGroup()
 	for _, bad := range []glob.Config{{Pattern: "*"}, {Pattern: "[", Checkpoint: b.checkpoint, Open: noSource},
 		{Checkpoint: b.checkpoint, Open: noSource}} {
 		_, err := glob.New(bad)

@@ -42,7 +42,7 @@ func (g *growing) step(ctx context.Context) ([]source.Item, error) {
 	entries, failed := g.tail.Read(ctx)
 	var items []source.Item
 	for _, e := range entries {
-		record, kept, err := g.parse(e)
+		record, kept, err := g.parseEntry(e)
 		var header *history.HeaderError
 		if errors.As(err, &header) {
 			failed = fmt.Errorf("reading %s: %w", g.cfg.Path, err)
@@ -54,10 +54,10 @@ func (g *growing) step(ctx context.Context) ([]source.Item, error) {
 	return items, failed
 }
 
-// parse reads one line with the header row of the file that it is from.
-func (g *growing) parse(e tail.Entry) (record history.Record, kept bool, err error) {
+// parseEntry reads one line with the header row of the file that it is from.
+func (g *growing) parseEntry(e tail.Entry) (record history.Record, kept bool, err error) {
 	if g.parser == nil || e.Header != g.header {
-		g.parser, g.header = g.cfg.parser(), e.Header
+		g.parser, g.header = g.cfg.newParser(), e.Header
 		if g.parser.Header() {
 			_, _, err = g.parser.Parse(e.Header)
 		}

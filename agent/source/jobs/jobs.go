@@ -85,8 +85,8 @@ func New(c Config) (*Jobs, error) {
 	return &Jobs{cfg: c}, nil
 }
 
-// parser returns a fresh parser for the format.
-func (c Config) parser() history.Parser { return parsers[c.Format](c.Options) }
+// newParser returns a fresh parser for the format.
+func (c Config) newParser() history.Parser { return parsers[c.Format](c.Options) }
 
 // Name returns the configured name.
 func (j *Jobs) Name() string { return j.cfg.Name }
@@ -106,7 +106,7 @@ func (j *Jobs) Report() history.Report {
 // Step returns new and changed jobs.
 func (j *Jobs) Step(ctx context.Context) ([]source.Item, error) {
 	if j.inner == nil {
-		if err := j.choose(); err != nil || j.inner == nil {
+		if err := j.chooseReader(); err != nil || j.inner == nil {
 			return nil, err
 		}
 	}
@@ -129,9 +129,9 @@ func (j *Jobs) Close() error {
 	return j.inner.close()
 }
 
-// choose looks at the file, once it is there and not empty, to see whether it
+// chooseReader looks at the file, once it is there and not empty, to see whether it
 // grows or is replaced.
-func (j *Jobs) choose() error {
+func (j *Jobs) chooseReader() error {
 	if j.cfg.Format == Sacct || j.cfg.Format == Squeue {
 		j.inner = newSnapshot(j.cfg)
 		return nil

@@ -36,7 +36,7 @@ type version struct {
 	info     fs.FileInfo
 }
 
-func (v version) same(w version) bool {
+func (v version) isSame(w version) bool {
 	return v.info != nil && os.SameFile(v.info, w.info) && v.size == w.size && v.modified.Equal(w.modified)
 }
 
@@ -64,24 +64,24 @@ func (s *snapshot) report() history.Report {
 
 func (s *snapshot) step(ctx context.Context) ([]source.Item, error) {
 	if s.scanner == nil {
-		if changed, err := s.open(); err != nil || !changed {
+		if changed, err := s.openIfChanged(); err != nil || !changed {
 			return nil, err
 		}
 	}
 	var items []source.Item
 	for len(items) < maxItems && ctx.Err() == nil {
 		if !s.scanner.Scan() {
-			return items, s.end()
+			return items, s.endReading()
 		}
-		if r := s.scanner.Record(); s.fresh(r) {
+		if r := s.scanner.Record(); s.isNew(r) {
 			items = append(items, source.Item{Record: &r})
 		}
 	}
 	return items, ctx.Err()
 }
 
-// open starts a reading if the file is there and has changed.
-func (s *snapshot) open() (changed bool, err error) {
+// openIfChanged starts a reading if the file is there and has changed.
+func (s *snapshot) openIfChanged() (changed bool, err error) {
 	f, err := tail.Open(s.cfg.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -94,16 +94,16 @@ func (s *snapshot) open() (changed bool, err error) {
 		return false, errors.Join(err, f.Close())
 	}
 	now := version{size: info.Size(), modified: info.ModTime(), info: info}
-	if now.same(s.version) {
+	if now.isSame(s.version) {
 		return false, f.Close()
 	}
-	s.version, s.file, s.scanner = now, f, history.NewScanner(f, s.cfg.parser())
+	s.version, s.file, s.scanner = now, f, history.NewScanner(f, s.cfg.newParser())
 	return true, nil
 }
 
-// end closes a reading. A file that was being replaced is read again when it has
+// endReading closes a reading. A file that was being replaced is read again when it has
 // changed once more.
-func (s *snapshot) end() error {
+func (s *snapshot) endReading() error {
 	failed := s.scanner.Err()
 	s.counts = s.scanner.Report()
 	if err := errors.Join(failed, s.close()); err != nil {
@@ -112,8 +112,8 @@ func (s *snapshot) end() error {
 	return nil
 }
 
-// fresh reports whether the job is new or differs from what was handed over.
-func (s *snapshot) fresh(r history.Record) bool {
+// isNew reports whether the job is new or differs from what was handed over.
+func (s *snapshot) isNew(r history.Record) bool {
 	id := maphash.String(s.seed, r.ID)
 	now := maphash.Comparable(s.seed, r)
 	if s.seen[id] == now {

@@ -50,25 +50,25 @@ func openFile(path string) (*file, error) {
 	return &file{File: f, id: id, pos: history.Position{Dev: id.dev, Ino: id.ino}}, nil
 }
 
-// continues reports whether the open file is the one of the position, so that
+// continuesAt reports whether the open file is the one of the position, so that
 // what is before the offset has been read.
-func (f *file) continues(p history.Position) bool {
+func (f *file) continuesAt(p history.Position) bool {
 	info, err := f.Stat()
 	if err != nil || info.Size() < p.Offset || !p.Head.Matches(f) {
 		return false
 	}
-	return p.Offset == 0 || f.seam(p.Offset)
+	return p.Offset == 0 || f.checkSeam(p.Offset)
 }
 
-// seam reports whether a line can begin at the offset: behind an end of line or
+// checkSeam reports whether a line can begin at the offset: behind an end of line or
 // a hole. It sees most files that were cut and have grown past the offset again.
-func (f *file) seam(offset int64) bool {
+func (f *file) checkSeam(offset int64) bool {
 	var before [1]byte
 	_, err := f.ReadAt(before[:], offset-1)
 	return err == nil && (before[0] == '\n' || before[0] == 0)
 }
 
-func (f *file) restart() {
+func (f *file) restartScan() {
 	f.pos = history.Position{Dev: f.id.dev, Ino: f.id.ino}
 	f.scanned, f.partial, f.long, f.header = 0, nil, false, ""
 	f.size = 0
@@ -80,10 +80,10 @@ func (f *file) noteGrowth(now time.Time) {
 	}
 }
 
-// rescan forgets an incomplete line, which is read again: what was there may have
+// scanAgain forgets an incomplete line, which is read again: what was there may have
 // been replaced. Only a line that is too long is not scanned twice, as long as
 // the file holds what was scanned.
-func (f *file) rescan() {
+func (f *file) scanAgain() {
 	info, err := f.Stat()
 	if !f.long || err != nil || info.Size() < f.pos.Offset+f.scanned {
 		f.scanned, f.partial, f.long = 0, f.partial[:0], false
@@ -104,14 +104,14 @@ func (f *file) seekEnd(limit int64) error {
 	}
 	if i := bytes.LastIndexByte(end, '\n'); i >= 0 {
 		f.pos.Offset = from + int64(i) + 1
-		f.fingerprint()
+		f.updateFingerprint()
 	}
 	return nil
 }
 
-// fingerprint extends the head to the bytes that have been read. A file that is
+// updateFingerprint extends the head to the bytes that have been read. A file that is
 // cut in this moment keeps its old head and is found out at the next look.
-func (f *file) fingerprint() {
+func (f *file) updateFingerprint() {
 	if f.pos.Head.Size == history.HeadSize || int64(f.pos.Head.Size) == f.pos.Offset {
 		return
 	}
@@ -120,14 +120,14 @@ func (f *file) fingerprint() {
 	}
 }
 
-// read takes the complete lines of one file until its end or the end of the
+// readFile takes the complete lines of one file until its end or the end of the
 // batch's budget.
-func (t *Tail) read(ctx context.Context, f *file, out *batch) error {
-	if !f.continues(f.pos) {
-		f.restart()
+func (t *Tail) readFile(ctx context.Context, f *file, out *batch) error {
+	if !f.continuesAt(f.pos) {
+		f.restartScan()
 		t.stats.Truncated++
 	}
-	f.rescan()
+	f.scanAgain()
 	buf := make([]byte, chunk)
 	for out.budget > 0 {
 		if err := ctx.Err(); err != nil {
@@ -136,7 +136,7 @@ func (t *Tail) read(ctx context.Context, f *file, out *batch) error {
 		n, err := f.ReadAt(buf[:min(chunk, out.budget)], f.pos.Offset+f.scanned)
 		if n > 0 {
 			out.budget -= int64(n)
-			t.take(f, buf[:n], out)
+			t.takeLines(f, buf[:n], out)
 			f.noteGrowth(t.cfg.Clock.Now())
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -146,25 +146,25 @@ func (t *Tail) read(ctx context.Context, f *file, out *batch) error {
 			break
 		}
 	}
-	f.fingerprint()
+	f.updateFingerprint()
 	return nil
 }
 
-// take cuts the bytes that follow what has been scanned into lines.
-func (t *Tail) take(f *file, data []byte, out *batch) {
+// takeLines cuts the bytes that follow what has been scanned into lines.
+func (t *Tail) takeLines(f *file, data []byte, out *batch) {
 	for len(data) > 0 {
 		if f.scanned == 0 {
 			data = f.skipHole(data)
 		}
 		end := bytes.IndexByte(data, '\n')
 		if end < 0 {
-			f.keep(data, t.cfg.MaxLine)
+			f.keepPartial(data, t.cfg.MaxLine)
 			return
 		}
-		f.keep(data[:end], t.cfg.MaxLine)
+		f.keepPartial(data[:end], t.cfg.MaxLine)
 		f.pos.Offset += f.scanned + 1
 		data = data[end+1:]
-		t.finish(f, out)
+		t.finishLine(f, out)
 	}
 }
 
@@ -180,8 +180,8 @@ func (f *file) skipHole(data []byte) []byte {
 	return rest
 }
 
-// keep adds to the text of the line that has no end yet.
-func (f *file) keep(data []byte, limit int) {
+// keepPartial adds to the text of the line that has no end yet.
+func (f *file) keepPartial(data []byte, limit int) {
 	f.scanned += int64(len(data))
 	if f.long = f.long || f.scanned > int64(limit); f.long {
 		f.partial = nil
@@ -190,8 +190,8 @@ func (f *file) keep(data []byte, limit int) {
 	f.partial = append(f.partial, data...)
 }
 
-// finish hands over the line that ends before the offset.
-func (t *Tail) finish(f *file, out *batch) {
+// finishLine hands over the line that ends before the offset.
+func (t *Tail) finishLine(f *file, out *batch) {
 	f.pos.Lines++
 	text, long := string(f.partial), f.long
 	f.scanned, f.partial, f.long = 0, f.partial[:0], false
@@ -222,9 +222,9 @@ func (f *file) rememberHeader(text string, limit int) {
 	}
 }
 
-// retire closes rotated files that have not grown for a while. Their last line
+// retireOldest closes rotated files that have not grown for a while. Their last line
 // is handed over as it is: nobody will complete it.
-func (t *Tail) retire(out *batch) {
+func (t *Tail) retireOldest(out *batch) {
 	if out.budget <= 0 {
 		return
 	}
@@ -232,7 +232,7 @@ func (t *Tail) retire(out *batch) {
 	for len(t.files) > 1 && now.Sub(t.files[0].grown) >= t.cfg.Drain {
 		old := t.files[0]
 		if old.scanned > 0 {
-			t.finish(old, out)
+			t.finishLine(old, out)
 		}
 		_ = old.Close() // Only read from: nothing can be lost by it.
 		t.files = t.files[1:]

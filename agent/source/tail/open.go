@@ -30,7 +30,7 @@ func Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := regular(path, info); err != nil {
+	if err := requireRegular(path, info); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
@@ -42,7 +42,7 @@ func Open(path string) (*os.File, error) {
 	}
 	info, err = f.Stat()
 	if err == nil {
-		err = regular(path, info)
+		err = requireRegular(path, info)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -50,7 +50,7 @@ func Open(path string) (*os.File, error) {
 	return f, nil
 }
 
-func regular(path string, info fs.FileInfo) error {
+func requireRegular(path string, info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 		return nil

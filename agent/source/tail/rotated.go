@@ -25,9 +25,9 @@ type sibling struct {
 	suffix   string
 }
 
-// counter returns the number of a name such as app.log.3, or -1. A number with
+// rotationNumber returns the number of a name such as app.log.3, or -1. A number with
 // leading zeros or more than four digits is rather a date.
-func (s sibling) counter() int {
+func (s sibling) rotationNumber() int {
 	n, err := strconv.Atoi(s.suffix[1:])
 	if err != nil || n < 0 || n > 9999 || s.suffix != "."+strconv.Itoa(n) {
 		return -1
@@ -35,12 +35,12 @@ func (s sibling) counter() int {
 	return n
 }
 
-// siblings lists the rotated files, the oldest first. A folder cannot be listed
+// listSiblings lists the rotated files, the oldest first. A folder cannot be listed
 // in one instant, so it is listed until two listings agree.
-func (t *Tail) siblings() ([]sibling, error) {
+func (t *Tail) listSiblings() ([]sibling, error) {
 	var last []sibling
 	for range 10 {
-		now, err := t.list()
+		now, err := t.listOnce()
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ func (t *Tail) siblings() ([]sibling, error) {
 	return last, nil
 }
 
-func (t *Tail) list() ([]sibling, error) {
+func (t *Tail) listOnce() ([]sibling, error) {
 	entries, err := os.ReadDir(filepath.Dir(t.cfg.Path))
 	if err != nil {
 		return nil, err
@@ -85,18 +85,18 @@ func (t *Tail) list() ([]sibling, error) {
 // sortOldestFirst orders by number where all names have one (a larger number is
 // older), else by the time of the last change: that of quick rotations can tie.
 func sortOldestFirst(files []sibling) {
-	numbered := !slices.ContainsFunc(files, func(s sibling) bool { return s.counter() < 0 })
+	numbered := !slices.ContainsFunc(files, func(s sibling) bool { return s.rotationNumber() < 0 })
 	slices.SortFunc(files, func(a, b sibling) int {
 		if numbered {
-			return cmp.Compare(b.counter(), a.counter())
+			return cmp.Compare(b.rotationNumber(), a.rotationNumber())
 		}
 		return cmp.Or(a.modified.Compare(b.modified), strings.Compare(a.suffix, b.suffix))
 	})
 }
 
-// between opens the files that were at the path after last and before current.
-func (t *Tail) between(last *file, current identity) ([]*file, error) {
-	all, err := t.siblings()
+// openBetween opens the files that were at the path after last and before current.
+func (t *Tail) openBetween(last *file, current identity) ([]*file, error) {
+	all, err := t.listSiblings()
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +112,11 @@ func (t *Tail) between(last *file, current identity) ([]*file, error) {
 		}
 		all = slices.DeleteFunc(all, func(s sibling) bool { return !s.modified.After(info.ModTime()) })
 	}
-	return t.open(all)
+	return t.openSiblings(all)
 }
 
-// open opens those files that are still what was listed and not open yet.
-func (t *Tail) open(all []sibling) ([]*file, error) {
+// openSiblings opens those files that are still what was listed and not open yet.
+func (t *Tail) openSiblings(all []sibling) ([]*file, error) {
 	var files []*file
 	for _, s := range all {
 		f, err := openFile(s.path)
@@ -128,7 +128,7 @@ func (t *Tail) open(all []sibling) ([]*file, error) {
 			closeAll(files)
 			return nil, err
 		}
-		if f.id != s.id || t.holds(f.id) {
+		if f.id != s.id || t.hasOpen(f.id) {
 			_ = f.Close()
 			continue
 		}
@@ -137,13 +137,13 @@ func (t *Tail) open(all []sibling) ([]*file, error) {
 	return files, nil
 }
 
-// find opens the files of the positions, in their order, wherever they have been
+// findRenamed opens the files of the positions, in their order, wherever they have been
 // renamed to.
-func (t *Tail) find(positions []history.Position) ([]*file, error) {
+func (t *Tail) findRenamed(positions []history.Position) ([]*file, error) {
 	if len(positions) == 0 {
 		return nil, nil
 	}
-	all, err := t.siblings()
+	all, err := t.listSiblings()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func findOne(paths []string, p history.Position) (*file, error) {
 		if err != nil {
 			return nil, err
 		}
-		if f.id == (identity{p.Dev, p.Ino}) && f.continues(p) {
+		if f.id == (identity{p.Dev, p.Ino}) && f.continuesAt(p) {
 			f.pos, f.saved = p, p
 			return f, nil
 		}

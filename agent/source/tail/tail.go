@@ -140,16 +140,16 @@ func (t *Tail) Step(ctx context.Context) ([]source.Item, error) {
 
 // Read is Step for a caller that parses the lines itself.
 func (t *Tail) Read(ctx context.Context) ([]Entry, error) {
-	if err := t.discover(); err != nil {
+	if err := t.discoverFiles(); err != nil {
 		return nil, fmt.Errorf("looking for %s: %w", t.cfg.Path, err)
 	}
 	out := &batch{budget: t.cfg.MaxStep}
 	for _, f := range t.files {
-		if err := t.read(ctx, f, out); err != nil {
+		if err := t.readFile(ctx, f, out); err != nil {
 			return out.entries, fmt.Errorf("reading %s: %w", t.cfg.Path, err)
 		}
 	}
-	t.retire(out)
+	t.retireOldest(out)
 	t.stats.Lines += int64(len(out.entries))
 	return out.entries, nil
 }
@@ -187,10 +187,10 @@ func (t *Tail) Close() error {
 	return failed
 }
 
-// discover brings the list of open files up to date with the folder.
-func (t *Tail) discover() error {
+// discoverFiles brings the list of open files up to date with the folder.
+func (t *Tail) discoverFiles() error {
 	if !t.resumed {
-		if err := t.resume(); err != nil {
+		if err := t.resumeFiles(); err != nil {
 			return err
 		}
 	}
@@ -201,13 +201,13 @@ func (t *Tail) discover() error {
 	if err != nil {
 		return err
 	}
-	if t.holds(current.id) {
+	if t.hasOpen(current.id) {
 		return current.Close()
 	}
-	return t.rotate(current)
+	return t.followRotation(current)
 }
 
-func (t *Tail) holds(id identity) bool {
+func (t *Tail) hasOpen(id identity) bool {
 	for _, f := range t.files {
 		if f.id == id {
 			return true
@@ -216,14 +216,14 @@ func (t *Tail) holds(id identity) bool {
 	return false
 }
 
-// rotate adds the file that is now at the path, after those that were there
+// followRotation adds the file that is now at the path, after those that were there
 // since we last looked.
-func (t *Tail) rotate(current *file) error {
+func (t *Tail) followRotation(current *file) error {
 	if len(t.files) == 0 {
 		t.files = []*file{current}
 		return nil
 	}
-	between, err := t.between(t.files[len(t.files)-1], current.id)
+	between, err := t.openBetween(t.files[len(t.files)-1], current.id)
 	if err != nil {
 		return errors.Join(err, current.Close())
 	}
@@ -236,11 +236,11 @@ func (t *Tail) rotate(current *file) error {
 	return nil
 }
 
-// resume opens the files of the checkpoint. One that is not what it was is left
+// resumeFiles opens the files of the checkpoint. One that is not what it was is left
 // out: at its path, if there is one, lies a new file.
-func (t *Tail) resume() error {
+func (t *Tail) resumeFiles() error {
 	positions := t.cfg.Checkpoint.Get(t.cfg.Name)
-	found, err := t.find(positions)
+	found, err := t.findRenamed(positions)
 	if err != nil {
 		return err
 	}

@@ -33,13 +33,13 @@ func newBench(t *testing.T, c tail.Config) *bench {
 	b := &bench{T: t, path: filepath.Join(t.TempDir(), "app.log"), clock: clock.NewManual(time.Unix(1_800_000_000, 0))}
 	c.Path, c.Clock = b.path, b.clock
 	b.cfg = c
-	b.start()
+	b.restartAgent()
 	t.Cleanup(func() { _ = b.tail.Close() })
 	return b
 }
 
-// start makes the agent anew from what is on disk.
-func (b *bench) start() {
+// restartAgent makes the agent anew from what is on disk.
+func (b *bench) restartAgent() {
 	b.Helper()
 	checkpoint, err := history.OpenCheckpoint(filepath.Join(filepath.Dir(b.path), "state.json"))
 	require.NoError(b, err)
@@ -48,13 +48,13 @@ func (b *bench) start() {
 	require.NoError(b, err)
 }
 
-func (b *bench) restart() {
+func (b *bench) restartTail() {
 	b.Helper()
 	require.NoError(b, b.tail.Close())
-	b.start()
+	b.restartAgent()
 }
 
-func (b *bench) append(text string) {
+func (b *bench) appendText(text string) {
 	b.Helper()
 	f, err := os.OpenFile(b.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	require.NoError(b, err)
@@ -63,7 +63,7 @@ func (b *bench) append(text string) {
 	require.NoError(b, f.Close())
 }
 
-func (b *bench) read() []string {
+func (b *bench) readLines() []string {
 	b.Helper()
 	entries, err := b.tail.Read(context.Background())
 	require.NoError(b, err)
@@ -77,19 +77,19 @@ func (b *bench) read() []string {
 func TestLinesComeOnceTheyAreComplete(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tail.Config{})
-	require.Empty(t, b.read(), "a file that is not there yet is no error")
-	b.append("one\r\ntw")
-	require.Equal(t, []string{"one"}, b.read())
-	require.Empty(t, b.read())
-	b.append("o\n\nfo\x00ur\n")
-	require.Equal(t, []string{"two", "", "four"}, b.read())
+	require.Empty(t, b.readLines(), "a file that is not there yet is no error")
+	b.appendText("one\r\ntw")
+	require.Equal(t, []string{"one"}, b.readLines())
+	require.Empty(t, b.readLines())
+	b.appendText("o\n\nfo\x00ur\n")
+	require.Equal(t, []string{"two", "", "four"}, b.readLines())
 	require.Equal(t, int64(4), b.tail.Stats().Lines)
 }
 
 func TestItemsCarryTheSourceAndTheTime(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tail.Config{Name: "train"})
-	b.append("one\n")
+	b.appendText("one\n")
 	items, err := b.tail.Step(context.Background())
 	require.NoError(t, err)
 	require.Len(t, items, 1)
@@ -102,41 +102,41 @@ func TestItemsCarryTheSourceAndTheTime(t *testing.T) {
 func TestOnlyCommittedLinesAreNotReadAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tail.Config{})
-	b.append("one\ntwo\n")
-	require.Equal(t, []string{"one", "two"}, b.read())
+	b.appendText("one\ntwo\n")
+	require.Equal(t, []string{"one", "two"}, b.readLines())
 	require.NoError(t, b.tail.Commit())
-	b.append("three\nfou")
-	require.Equal(t, []string{"three"}, b.read())
-	b.restart()
-	require.Equal(t, []string{"three"}, b.read())
+	b.appendText("three\nfou")
+	require.Equal(t, []string{"three"}, b.readLines())
+	b.restartTail()
+	require.Equal(t, []string{"three"}, b.readLines())
 	require.NoError(t, b.tail.Commit())
-	b.restart()
-	b.append("r\n")
-	require.Equal(t, []string{"four"}, b.read())
+	b.restartTail()
+	b.appendText("r\n")
+	require.Equal(t, []string{"four"}, b.readLines())
 }
 
 func TestTheRestOfARotatedFileIsRead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tail.Config{Drain: 10 * time.Second})
-	b.append("one\n")
-	require.Equal(t, []string{"one"}, b.read())
+	b.appendText("one\n")
+	require.Equal(t, []string{"one"}, b.readLines())
 	writer, err := os.OpenFile(b.path, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	_, err = writer.WriteString("two\n")
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(b.path, b.path+".1"))
-	b.append("three\n")
-	require.Equal(t, []string{"two", "three"}, b.read())
+	b.appendText("three\n")
+	require.Equal(t, []string{"two", "three"}, b.readLines())
 
 	b.clock.Advance(9 * time.Second)
 	_, err = writer.WriteString("late\nlast without end")
 	require.NoError(t, err)
 	require.NoError(t, writer.Close())
-	require.Equal(t, []string{"late"}, b.read())
+	require.Equal(t, []string{"late"}, b.readLines())
 	b.clock.Advance(9 * time.Second)
-	require.Empty(t, b.read())
+	require.Empty(t, b.readLines())
 	b.clock.Advance(2 * time.Second)
-	require.Equal(t, []string{"last without end"}, b.read())
+	require.Equal(t, []string{"last without end"}, b.readLines())
 	require.EqualValues(t, 1, b.tail.Stats().Rotated)
 	require.NoError(t, b.tail.Commit())
 	require.Len(t, b.cfg.Checkpoint.Get(b.path), 1)
@@ -145,19 +145,19 @@ func TestTheRestOfARotatedFileIsRead(t *testing.T) {
 func TestRotationsWhileTheAgentWasDown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tail.Config{})
-	b.append("one\n")
-	require.Equal(t, []string{"one"}, b.read())
+	b.appendText("one\n")
+	require.Equal(t, []string{"one"}, b.readLines())
 	require.NoError(t, b.tail.Commit())
 	require.NoError(t, b.tail.Close())
-	b.append("two\n")
+	b.appendText("two\n")
 	require.NoError(t, os.Rename(b.path, b.path+".2"))
-	b.append("three\n")
+	b.appendText("three\n")
 	require.NoError(t, os.Rename(b.path, b.path+".1"))
 	require.NoError(t, os.WriteFile(b.path+".0.gz", []byte("packed"), 0o600))
 	require.NoError(t, os.WriteFile(b.path+"book", []byte("another log\n"), 0o600))
-	b.append("four\n")
-	b.start()
-	require.Equal(t, []string{"two", "three", "four"}, b.read())
+	b.appendText("four\n")
+	b.restartAgent()
+	require.Equal(t, []string{"two", "three", "four"}, b.readLines())
 	require.Zero(t, b.tail.Stats().Vanished)
 }
 
@@ -165,31 +165,31 @@ func TestADeletedAndRecreatedFileIsReadFromItsStart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tail.Config{})
 	for _, running := range []bool{true, false} {
-		b.append("old one\nold two\n")
-		b.read()
+		b.appendText("old one\nold two\n")
+		b.readLines()
 		require.NoError(t, b.tail.Commit())
 		if !running {
 			require.NoError(t, b.tail.Close())
 		}
 		require.NoError(t, os.Remove(b.path))
-		b.append("new one\nnew two\nnew three\n") // Often with the old inode.
+		b.appendText("new one\nnew two\nnew three\n") // Often with the old inode.
 		if !running {
-			b.start()
+			b.restartAgent()
 		}
-		require.Equal(t, []string{"new one", "new two", "new three"}, b.read(), "running %v", running)
+		require.Equal(t, []string{"new one", "new two", "new three"}, b.readLines(), "running %v", running)
 	}
 }
 
 func TestTheSameInodeWithOtherBytesIsAnotherFile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tail.Config{})
-	b.append("old one\nold two\n")
-	b.read()
+	b.appendText("old one\nold two\n")
+	b.readLines()
 	require.NoError(t, b.tail.Commit())
 	require.NoError(t, b.tail.Close())
 	require.NoError(t, os.WriteFile(b.path, []byte("new one\nnew two\nnew three\n"), 0o600)) // Keeps the inode.
-	b.start()
-	require.Equal(t, []string{"new one", "new two", "new three"}, b.read())
+	b.restartAgent()
+	require.Equal(t, []string{"new one", "new two", "new three"}, b.readLines())
 	require.EqualValues(t, 1, b.tail.Stats().Vanished)
 }
 
@@ -201,13 +201,13 @@ func TestCopytruncateIsSeenAndCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, tail.Config{})
-			b.append("one\ntwo\nthree\n")
-			require.Len(t, b.read(), 3)
+			b.appendText("one\ntwo\nthree\n")
+			require.Len(t, b.readLines(), 3)
 			require.NoError(t, os.Truncate(b.path, 0))
-			b.append(next)
-			require.Len(t, b.read(), strings.Count(next, "\n"))
-			b.append("after\n")
-			require.Equal(t, []string{"after"}, b.read())
+			b.appendText(next)
+			require.Len(t, b.readLines(), strings.Count(next, "\n"))
+			b.appendText("after\n")
+			require.Equal(t, []string{"after"}, b.readLines())
 			require.EqualValues(t, 1, b.tail.Stats().Truncated)
 		})
 	}
@@ -216,19 +216,19 @@ func TestCopytruncateIsSeenAndCounted(t *testing.T) {
 func TestAHoleLeftByAWriterThatDoesNotAppend(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tail.Config{MaxLine: 100})
-	b.append("one\n")
-	require.Len(t, b.read(), 1)
+	b.appendText("one\n")
+	require.Len(t, b.readLines(), 1)
 	require.NoError(t, os.Truncate(b.path, 0))
 	require.NoError(t, os.Truncate(b.path, 300_000))
-	b.append("two\n")
-	require.Equal(t, []string{"two"}, b.read())
+	b.appendText("two\n")
+	require.Equal(t, []string{"two"}, b.readLines())
 	require.Zero(t, b.tail.Stats().Long)
 }
 
 // It runs alone, because it measures what the process allocates.
 func TestALongLineIsPassedOverInBoundedMemory(t *testing.T) {
 	b := newBench(t, tail.Config{MaxLine: 1000, MaxStep: 64 << 20})
-	b.append("one\n")
+	b.appendText("one\n")
 	f, err := os.OpenFile(b.path, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	piece := bytes.Repeat([]byte("x"), 1<<20)
@@ -239,27 +239,27 @@ func TestALongLineIsPassedOverInBoundedMemory(t *testing.T) {
 	require.NoError(t, f.Close())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	require.Equal(t, []string{"one"}, b.read())
+	require.Equal(t, []string{"one"}, b.readLines())
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 	require.NoError(t, b.tail.Commit())
 	require.EqualValues(t, 4, b.cfg.Checkpoint.Get(b.path)[0].Offset, "never in the middle of a line")
-	b.append("\ntwo\n" + strings.Repeat("y", 1000) + "\n" + strings.Repeat("y", 1001) + "\n")
-	require.Equal(t, []string{"two", strings.Repeat("y", 1000)}, b.read())
+	b.appendText("\ntwo\n" + strings.Repeat("y", 1000) + "\n" + strings.Repeat("y", 1001) + "\n")
+	require.Equal(t, []string{"two", strings.Repeat("y", 1000)}, b.readLines())
 	require.EqualValues(t, 2, b.tail.Stats().Long)
 }
 
 func TestFromEndPassesOverWhatIsThere(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tail.Config{FromEnd: true})
-	b.append("one\ntwo\nthr")
-	require.Empty(t, b.read())
-	b.append("ee\n")
-	require.Equal(t, []string{"three"}, b.read())
+	b.appendText("one\ntwo\nthr")
+	require.Empty(t, b.readLines())
+	b.appendText("ee\n")
+	require.Equal(t, []string{"three"}, b.readLines())
 	require.NoError(t, b.tail.Commit())
-	b.append("four\n")
-	b.restart()
-	require.Equal(t, []string{"four"}, b.read())
+	b.appendText("four\n")
+	b.restartTail()
+	require.Equal(t, []string{"four"}, b.readLines())
 }
 
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
@@ -280,26 +280,26 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	refuse("pipe")
 	require.NoError(t, os.Mkdir(b.path, 0o700))
 	refuse("folder")
-	b.append("one\n")
-	require.Equal(t, []string{"one"}, b.read())
+	b.appendText("one\n")
+	require.Equal(t, []string{"one"}, b.readLines())
 
 	// A link that takes the place of the log is not followed, nor one beside it.
 	require.NoError(t, os.Rename(b.path, b.path+".1"))
 	require.NoError(t, os.Symlink(secret, b.path+".0"))
 	require.NoError(t, os.Symlink(secret, b.path))
 	refuse("symbolic link")
-	b.append("two\n")
-	require.Equal(t, []string{"two"}, b.read())
+	b.appendText("two\n")
+	require.Equal(t, []string{"two"}, b.readLines())
 }
 
 func TestTheHeaderIsKnownAfterARestart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tail.Config{Header: true})
-	b.append("a,b\n1,2\n")
-	b.read()
+	b.appendText("a,b\n1,2\n")
+	b.readLines()
 	require.NoError(t, b.tail.Commit())
-	b.append("3,4\n")
-	b.restart()
+	b.appendText("3,4\n")
+	b.restartTail()
 	entries, err := b.tail.Read(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, []tail.Entry{{Text: "3,4", Number: 3, Header: "a,b"}}, entries)
@@ -308,12 +308,12 @@ func TestTheHeaderIsKnownAfterARestart(t *testing.T) {
 func TestAnEndedContextStopsTheReading(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tail.Config{})
-	b.append("one\n")
+	b.appendText("one\n")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("enough"))
 	_, err := b.tail.Read(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []string{"one"}, b.read())
+	require.Equal(t, []string{"one"}, b.readLines())
 }
 
 func TestAConfigNeedsAPathAndACheckpoint(t *testing.T) {

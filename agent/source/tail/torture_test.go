@@ -46,7 +46,7 @@ func (w *world) start() {
 	require.NoError(w.t, err)
 }
 
-func (w *world) append(text string) {
+func (w *world) appendText(text string) {
 	f, err := os.OpenFile(w.path(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	require.NoError(w.t, err)
 	_, err = f.WriteString(text)
@@ -54,25 +54,25 @@ func (w *world) append(text string) {
 	require.NoError(w.t, f.Close())
 }
 
-func (w *world) line() string { w.written++; return fmt.Sprintf("line %06d", w.written) }
+func (w *world) nextLine() string { w.written++; return fmt.Sprintf("line %06d", w.written) }
 
-func (w *world) write() {
-	w.append(w.partial + "\n" + w.line() + "\r\n")
+func (w *world) writeLine() {
+	w.appendText(w.partial + "\n" + w.nextLine() + "\r\n")
 	w.partial = ""
 }
 
 func (w *world) writePart() {
 	if w.partial == "" {
-		w.append(w.line())
+		w.appendText(w.nextLine())
 		w.partial = " and more"
 	}
 }
 
-func (w *world) rotate() {
+func (w *world) rotateLog() {
 	if _, err := os.Stat(w.path()); err != nil {
 		return
 	}
-	w.append("\n")
+	w.appendText("\n")
 	w.partial = ""
 	for n := w.rotations; n >= 0; n-- {
 		_ = os.Rename(fmt.Sprintf("%s.%d", w.path(), n), fmt.Sprintf("%s.%d", w.path(), n+1))
@@ -81,7 +81,7 @@ func (w *world) rotate() {
 	w.rotations++
 }
 
-func (w *world) step() int {
+func (w *world) stepOnce() int {
 	entries, err := w.tail.Read(context.Background())
 	require.NoError(w.t, err)
 	for _, e := range entries {
@@ -94,29 +94,29 @@ func (w *world) step() int {
 	return len(entries)
 }
 
-func (w *world) commit() {
+func (w *world) commitLines() {
 	require.NoError(w.t, w.tail.Commit())
 	w.since = 0
 }
 
-func (w *world) kill() {
+func (w *world) killAgent() {
 	require.NoError(w.t, w.tail.Close())
 	w.allowed += w.since
 	w.since = 0
 	w.start()
 }
 
-// settle reads until nothing is left.
-func (w *world) settle() {
-	w.append("\n")
+// readToEnd reads until nothing is left.
+func (w *world) readToEnd() {
+	w.appendText("\n")
 	for range 3 {
-		for w.step() > 0 {
+		for w.stepOnce() > 0 {
 		}
 		w.clock.Advance(2 * time.Second)
 	}
 }
 
-func (w *world) check() {
+func (w *world) checkLines() {
 	for n := 1; n <= w.written; n++ {
 		require.Positive(w.t, w.seen[fmt.Sprintf("line %06d", n)], "line %d of %d is lost", n, w.written)
 	}
@@ -130,18 +130,18 @@ func TestNoLineIsLostInAnyOrderOfRotationsAndKills(t *testing.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "log")
 		require.NoError(rt, err)
 		w := newWorld(rt, dir)
-		w.write() // What was rotated before the very first look is history, not log.
-		w.step()
-		w.commit()
+		w.writeLine() // What was rotated before the very first look is history, not log.
+		w.stepOnce()
+		w.commitLines()
 		actions := []func(){
-			w.write, w.write, w.write, w.writePart, w.rotate, func() { w.step() }, func() { w.step() },
-			w.commit, w.kill, func() { w.clock.Advance(700 * time.Millisecond) },
+			w.writeLine, w.writeLine, w.writeLine, w.writePart, w.rotateLog, func() { w.stepOnce() }, func() { w.stepOnce() },
+			w.commitLines, w.killAgent, func() { w.clock.Advance(700 * time.Millisecond) },
 		}
 		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(actions)-1), 1, 60).Draw(rt, "actions") {
 			actions[i]()
 		}
-		w.settle()
-		w.check()
+		w.readToEnd()
+		w.checkLines()
 	})
 }
 
@@ -151,24 +151,24 @@ func TestKilledAtEveryCheckpoint(t *testing.T) {
 		t.Run(fmt.Sprint(kill), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, t.TempDir())
-			w.write()
-			w.step()
-			w.commit()
+			w.writeLine()
+			w.stepOnce()
+			w.commitLines()
 			for i := range 40 {
-				w.write()
+				w.writeLine()
 				if i%4 == 0 {
-					w.rotate()
+					w.rotateLog()
 				}
-				w.step()
+				w.stepOnce()
 				if i == kill {
-					w.kill()
+					w.killAgent()
 				}
 				if i%3 == 0 {
-					w.commit()
+					w.commitLines()
 				}
 			}
-			w.settle()
-			w.check()
+			w.readToEnd()
+			w.checkLines()
 			require.LessOrEqual(t, w.allowed, 16)
 		})
 	}
@@ -177,18 +177,18 @@ func TestKilledAtEveryCheckpoint(t *testing.T) {
 func TestManyRotationsBetweenTwoLooks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, t.TempDir())
-	w.write()
-	w.step()
+	w.writeLine()
+	w.stepOnce()
 	for i := range 300 {
-		w.write()
+		w.writeLine()
 		require.NoError(t, os.Rename(w.path(), fmt.Sprintf("%s-%05d", w.path(), i)))
 		if i%7 == 0 {
-			w.append("")
-			w.step()
-			w.commit()
+			w.appendText("")
+			w.stepOnce()
+			w.commitLines()
 		}
 		w.clock.Advance(100 * time.Millisecond)
 	}
-	w.settle()
-	w.check()
+	w.readToEnd()
+	w.checkLines()
 }
