@@ -20,5 +20,6 @@ func (c *Client) VerifyJournal(ctx context.Context, after, anchor string) (contr
 	if anchor != "" {
 		query.Set("anchor", anchor)
 	}
-	return callFor[contract.AuditPage](ctx, c, call{method: http.MethodGet, path: []string{"audit", "verify"}, query: query})
+	return callFor[contract.AuditPage](ctx, c,
+		call{method: http.MethodGet, path: []string{"audit", "verify"}, query: query})
 }

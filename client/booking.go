@@ -53,14 +53,16 @@ func (c *Client) Allocations(ctx context.Context, f Filter) iter.Seq2[contract.A
 
 // Release gives the GPUs back; a pending allocation is cancelled.
 func (c *Client) Release(ctx context.Context, id string) (contract.Allocation, error) {
-	return callFor[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"allocations", id, "release"}})
+	return callFor[contract.Allocation](ctx, c,
+		call{method: http.MethodPost, path: []string{"allocations", id, "release"}})
 }
 
 // Extend prolongs a lease by whole seconds. Of the options, DryRun counts.
 func (c *Client) Extend(ctx context.Context, id string, by time.Duration, o Options) (contract.Allocation, error) {
-	return callFor[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"allocations", id, "extend"},
-		query: o.query(),
-		body:  contract.Extend{BySeconds: int64(by / time.Second)}})
+	return callFor[contract.Allocation](ctx, c,
+		call{method: http.MethodPost, path: []string{"allocations", id, "extend"},
+			query: o.query(),
+			body:  contract.Extend{BySeconds: int64(by / time.Second)}})
 }
 
 // Reserve asks for a promise.
@@ -86,12 +88,14 @@ func (c *Client) CancelReservation(ctx context.Context, id string) (contract.Res
 
 // Claim turns a reservation into an allocation.
 func (c *Client) Claim(ctx context.Context, id string, in contract.Claim, o Options) (contract.Allocation, error) {
-	return callFor[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"reservations", id, "claim"},
-		body:  in,
-		query: o.query(), header: o.header()})
+	return callFor[contract.Allocation](ctx, c,
+		call{method: http.MethodPost, path: []string{"reservations", id, "claim"},
+			body:  in,
+			query: o.query(), header: o.header()})
 }
 
 // SetDemand replaces the agent's whole plan for a pool.
 func (c *Client) SetDemand(ctx context.Context, in contract.AgentPlan) (contract.PlanOutcome, error) {
-	return callFor[contract.PlanOutcome](ctx, c, call{method: http.MethodPut, path: []string{"agent", "plan"}, body: in})
+	return callFor[contract.PlanOutcome](ctx, c,
+		call{method: http.MethodPut, path: []string{"agent", "plan"}, body: in})
 }

@@ -20,8 +20,9 @@ func (c *Client) Calendar(ctx context.Context, idOrName string, from, to time.Ti
 			q.Set(name, t.UTC().Format(time.RFC3339Nano))
 		}
 	}
-	return callFor[contract.Calendar](ctx, c, call{method: http.MethodGet, path: []string{"pools", idOrName, "calendar"},
-		query: q})
+	return callFor[contract.Calendar](ctx, c,
+		call{method: http.MethodGet, path: []string{"pools", idOrName, "calendar"},
+			query: q})
 }
 
 // CalendarAdvice asks in which windows a request has a place.

@@ -43,17 +43,20 @@ func (c *Client) Decision(ctx context.Context, id string) (contract.Decision, er
 
 // ExplainReservation tells why a reservation is as it is.
 func (c *Client) ExplainReservation(ctx context.Context, id string) (contract.Explanation, error) {
-	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"reservations", id, "explain"}})
+	return callFor[contract.Explanation](ctx, c,
+		call{method: http.MethodGet, path: []string{"reservations", id, "explain"}})
 }
 
 // ExplainAllocation tells why an allocation is as it is.
 func (c *Client) ExplainAllocation(ctx context.Context, id string) (contract.Explanation, error) {
-	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"allocations", id, "explain"}})
+	return callFor[contract.Explanation](ctx, c,
+		call{method: http.MethodGet, path: []string{"allocations", id, "explain"}})
 }
 
 // ExplainSchedule tells what becomes of a schedule's next date.
 func (c *Client) ExplainSchedule(ctx context.Context, id string) (contract.Explanation, error) {
-	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"schedules", id, "explain"}})
+	return callFor[contract.Explanation](ctx, c,
+		call{method: http.MethodGet, path: []string{"schedules", id, "explain"}})
 }
 
 // ExplainNode tells why a node is as it is.

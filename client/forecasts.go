@@ -73,6 +73,7 @@ func (c *Client) Calibration(ctx context.Context, source string, days int) (cont
 	if days > 0 {
 		q.Set("days", strconv.Itoa(days))
 	}
-	return callFor[contract.CalibrationReport](ctx, c, call{method: http.MethodGet, path: []string{"reports", "calibration"},
-		query: q})
+	return callFor[contract.CalibrationReport](ctx, c,
+		call{method: http.MethodGet, path: []string{"reports", "calibration"},
+			query: q})
 }

@@ -21,7 +21,8 @@ func (c *Client) Version(ctx context.Context) (contract.Build, error) {
 // CreateOrganization makes a tenant.
 func (c *Client) CreateOrganization(ctx context.Context,
 	in contract.OrganizationCreate) (contract.Organization, error) {
-	return callFor[contract.Organization](ctx, c, call{method: http.MethodPost, path: []string{"organizations"}, body: in})
+	return callFor[contract.Organization](ctx, c,
+		call{method: http.MethodPost, path: []string{"organizations"}, body: in})
 }
 
 // Organization reads a tenant.

@@ -13,8 +13,9 @@ import (
 // CreateSchedule makes a schedule. Its answer says what the coming dates got. Of
 // the options, DryRun counts.
 func (c *Client) CreateSchedule(ctx context.Context, in contract.ScheduleCreate, o Options) (contract.Schedule, error) {
-	return callFor[contract.Schedule](ctx, c, call{method: http.MethodPost, path: []string{"schedules"}, query: o.query(),
-		body: in})
+	return callFor[contract.Schedule](ctx, c,
+		call{method: http.MethodPost, path: []string{"schedules"}, query: o.query(),
+			body: in})
 }
 
 // Schedule reads a schedule.
@@ -65,7 +66,8 @@ func (c *Client) Costs(ctx context.Context, from, to time.Time, by string) (cont
 	if by != "" {
 		q.Set("by", by)
 	}
-	return callFor[contract.CostReport](ctx, c, call{method: http.MethodGet, path: []string{"reports", "costs"}, query: q})
+	return callFor[contract.CostReport](ctx, c,
+		call{method: http.MethodGet, path: []string{"reports", "costs"}, query: q})
 }
 
 func periodQuery(from, to time.Time) url.Values {

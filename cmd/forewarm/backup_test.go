@@ -37,11 +37,7 @@ func TestABackupOfAnEmbeddedInstallation(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.writeCloud(t)
-	d := newDoor()
-	p := h.start(t, nil, "up", "--config", h.configFile())
-	d.open(t, p.awaitAddress(t))
-	api, err := client.New("http://forewarm.invalid", h.awaitKey(t, p), d)
-	require.NoError(t, err)
+	p, d, api := h.startUp(t, "--config", h.configFile())
 	one := contract.AllocationCreate{Pool: loadPool, GPUs: 1, LeaseSeconds: 3600}
 	restart := func(between func()) {
 		require.Zero(t, p.stop(t, ending), p.errors.String())

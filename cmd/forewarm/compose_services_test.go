@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/forewarm/forewarm/client"
 )
 
 // What compose.yaml runs in containers works as processes: its file, with
@@ -30,10 +28,7 @@ func TestTheConfigurationOfCompose(t *testing.T) {
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
 	server := h.start(t, with("server"), "server", "--config", file)
 	worker := h.start(t, with("worker"), "worker", "--config", file)
-	d := newDoor()
-	d.open(t, "http://"+address)
-	api, err := client.New("http://forewarm.invalid", strings.TrimSpace(migrate.output()), d)
-	require.NoError(t, err)
+	_, api := openDoor(t, "http://"+address, strings.TrimSpace(migrate.output()))
 	eventually(t, patience, func() string {
 		if _, err := api.Whoami(t.Context()); err != nil {
 			return err.Error()

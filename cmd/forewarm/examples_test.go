@@ -36,12 +36,9 @@ func bootsIn(t *testing.T, api *client.Client, pool string) {
 func TestTheExampleConfigurationStarts(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	p := h.start(t, nil, "up", "--config", "../../deploy/forewarm.example.yaml", "--data-dir", h.dataDir(), "--listen",
-		"127.0.0.1:0")
-	d := newDoor()
-	d.open(t, p.awaitAddress(t))
-	api, err := client.New("http://forewarm.invalid", h.awaitKey(t, p), d)
-	require.NoError(t, err)
+	p, _, api :=
+		h.startUp(t, "--config", "../../deploy/forewarm.example.yaml", "--data-dir", h.dataDir(), "--listen",
+			"127.0.0.1:0")
 	bootsIn(t, api, "a100")
 	require.Zero(t, p.stop(t, ending), p.errors.String())
 }

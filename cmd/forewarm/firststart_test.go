@@ -21,10 +21,7 @@ func requireKeyOpens(t *testing.T, p *process, key string) {
 
 func opensAt(t *testing.T, address, key string) {
 	t.Helper()
-	d := newDoor()
-	d.open(t, address)
-	api, err := client.New("http://forewarm.invalid", key, d)
-	require.NoError(t, err)
+	_, api := openDoor(t, address, key)
 	who, err := api.Whoami(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "operator", who.Role)
@@ -50,7 +47,8 @@ func TestAFirstStartThatFailsMakesNoKey(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)
 			h.writeConfig(t, strings.ReplaceAll(pool, "%", run.pool))
-			failed := h.start(t, nil, "up", "--config", h.configFile(), "--data-dir", h.dataDir(), "--listen", run.listen)
+			failed :=
+				h.start(t, nil, "up", "--config", h.configFile(), "--data-dir", h.dataDir(), "--listen", run.listen)
 			require.NotZero(t, failed.wait(t, patience))
 			require.Contains(t, failed.errors.String(), run.says)
 			h.writeConfig(t, strings.ReplaceAll(pool, "%", "good"))
@@ -74,11 +72,7 @@ func TestAPoolThatComesBackIsTold(t *testing.T) {
 		return p.errors.String()
 	}
 	up := func(work func(*client.Client)) string {
-		p := h.start(t, nil, "up", "--config", h.configFile(), "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
-		d := newDoor()
-		d.open(t, p.awaitAddress(t))
-		api, err := client.New("http://forewarm.invalid", h.awaitKey(t, p), d)
-		require.NoError(t, err)
+		p, _, api := h.startUp(t, "--config", h.configFile(), "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
 		work(api)
 		require.Zero(t, p.stop(t, ending), p.errors.String())
 		return p.errors.String()

@@ -97,11 +97,7 @@ func TestTrapCKillNine(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.writeCloud(t)
-	d := newDoor()
-	p := h.start(t, nil, "up", "--config", h.configFile())
-	d.open(t, p.awaitAddress(t))
-	api, err := client.New("http://forewarm.invalid", h.awaitKey(t, p), d)
-	require.NoError(t, err)
+	p, d, api := h.startUp(t, "--config", h.configFile())
 	l := newLoad(api)
 	const seed = 7
 	stop := l.startPeople(t.Context(), 6, seed)

@@ -129,7 +129,8 @@ func pauseAtRandom(ctx context.Context, r *rand.Rand, most time.Duration) {
 // askUntilAnswered repeats one request under one key until the server has answered it,
 // whatever happens to the server meanwhile. It is not ended by ctx: what was
 // asked must be answered before the world is checked.
-func askUntilAnswered[T any](ctx context.Context, l *load, key string, send func(context.Context) (T, error)) (T, bool) {
+func askUntilAnswered[T any](ctx context.Context, l *load, key string, send func(context.Context) (T, error)) (T,
+	bool) {
 	call := client.WithIdempotencyKey(context.WithoutCancel(ctx), key)
 	for limit := time.Now().Add(patience); ; {
 		out, err := send(call)

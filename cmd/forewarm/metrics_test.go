@@ -99,12 +99,8 @@ func TestEveryMetricMoves(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.writeCloud(t)
-	d := newDoor()
-	p := h.start(t, nil, "up", "--config", h.configFile())
-	d.open(t, p.awaitAddress(t))
-	key := h.awaitKey(t, p)
-	api, err := client.New("http://forewarm.invalid", key, d)
-	require.NoError(t, err)
+	p, d, api := h.startUp(t, "--config", h.configFile())
+	key := h.savedKey(t)
 	s := &scrapes{door: d, key: key, types: map[string]string{}, values: map[string]map[string]float64{},
 		moved: map[string]bool{}}
 	want := documentedMetrics(t)

@@ -36,10 +36,7 @@ func TestAPausedServerHoldsNobodyUp(t *testing.T) {
 	key := strings.TrimSpace(migrate.output())
 	serve := func() (*process, *client.Client) {
 		address := freePort(t)
-		d := newDoor()
-		d.open(t, "http://"+address)
-		api, err := client.New("http://forewarm.invalid", key, d)
-		require.NoError(t, err)
+		_, api := openDoor(t, "http://"+address, key)
 		p := h.start(t, append(env, "FOREWARM_LISTEN="+address), "server", "--config", h.configFile())
 		eventually(t, patience, func() string {
 			if _, err := api.Whoami(t.Context()); err != nil {

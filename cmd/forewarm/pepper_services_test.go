@@ -18,7 +18,8 @@ func TestThePepperOfAnInstallation(t *testing.T) {
 	h := newHome(t)
 	redisURL, _ := newRedis(t)
 	address := freePort(t)
-	services := []string{"FOREWARM_DATABASE=" + newPostgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + address}
+	services :=
+		[]string{"FOREWARM_DATABASE=" + newPostgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + address}
 	right := append(services[:3:3], pepperVariable)
 	wrong := append(services[:3:3], "FOREWARM_PEPPER=1:"+strings.Repeat("ab", 32))
 	early := h.start(t, right, "key", "recover", "--data-dir", h.dataDir())

@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/internal/httpx"
 )
@@ -111,6 +112,16 @@ func (h home) start(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
+// startUp runs forewarm up in a home that has no key but its own, and opens the door to it
+// with the key that it saved.
+func (h home) startUp(t *testing.T, args ...string) (*process, *door, *client.Client) {
+	t.Helper()
+	p := h.start(t, nil, append([]string{"up"}, args...)...)
+	address := p.awaitAddress(t)
+	d, api := openDoor(t, address, h.awaitKey(t, p))
+	return p, d, api
+}
+
 func (p *process) followOutput(lines *bufio.Scanner) {
 	for lines.Scan() {
 		p.mu.Lock()
@@ -195,6 +206,17 @@ type door struct {
 }
 
 func newDoor() *door { return &door{http: httpx.NewClient(httpx.Config{Timeout: 30 * time.Second})} }
+
+// openDoor opens a door to the server at base, and returns the client that asks with
+// the key whatever is behind it.
+func openDoor(t *testing.T, base, key string) (*door, *client.Client) {
+	t.Helper()
+	d := newDoor()
+	d.open(t, base)
+	api, err := client.New("http://forewarm.invalid", key, d)
+	require.NoError(t, err)
+	return d, api
+}
 
 func (d *door) open(t *testing.T, base string) {
 	t.Helper()

@@ -56,10 +56,7 @@ func TestWorkGoesOnWithoutRedis(t *testing.T) {
 			worker := h.start(t, env, "worker", "--config", h.configFile())
 			untilReady(t, address, "/readyz")
 			untilReady(t, metrics, "/readyz")
-			d := newDoor()
-			d.open(t, "http://"+address)
-			api, err := client.New("http://forewarm.invalid", strings.TrimSpace(migrate.output()), d)
-			require.NoError(t, err)
+			_, api := openDoor(t, "http://"+address, strings.TrimSpace(migrate.output()))
 
 			require.NoError(t, redis.Process.Signal(signal))
 			requireService(t, api)

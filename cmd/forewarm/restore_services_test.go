@@ -32,10 +32,7 @@ func TestABackupWithoutTheLastLeaseHandsNothingOut(t *testing.T) {
 			}
 			migrate := h.start(t, env(database), "migrate", "--config", h.configFile())
 			require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
-			d := newDoor()
-			d.open(t, "http://"+address)
-			api, err := client.New("http://forewarm.invalid", strings.TrimSpace(migrate.output()), d)
-			require.NoError(t, err)
+			_, api := openDoor(t, "http://"+address, strings.TrimSpace(migrate.output()))
 			dirs := map[string]string{"server": filepath.Join(h.dir, "server"),
 				"worker": filepath.Join(h.dir, "worker")}
 			both := func(database string) (stop func()) {
@@ -68,7 +65,7 @@ func TestABackupWithoutTheLastLeaseHandsNothingOut(t *testing.T) {
 				}
 				return ""
 			})
-			_, err = api.Allocate(t.Context(), one, client.Options{})
+			_, err := api.Allocate(t.Context(), one, client.Options{})
 			var told *client.Error
 			require.ErrorAs(t, err, &told)
 			require.Equal(t, contract.CodeRecovering, told.Problem.Code)

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/internal/ids"
 )
 
@@ -79,14 +78,12 @@ func TestTrapCKillNineServices(t *testing.T) {
 	h := newHome(t)
 	h.writeCloud(t)
 	redisURL, redisDB := newRedis(t)
-	env := []string{"FOREWARM_DATABASE=" + newPostgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + freePort(t),
-		"FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
+	env :=
+		[]string{"FOREWARM_DATABASE=" + newPostgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + freePort(t),
+			"FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
 	migrate := h.start(t, env, "migrate", "--config", h.configFile())
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
-	d := newDoor()
-	d.open(t, "http://"+strings.TrimPrefix(env[2], "FOREWARM_LISTEN="))
-	api, err := client.New("http://forewarm.invalid", strings.TrimSpace(migrate.output()), d)
-	require.NoError(t, err)
+	_, api := openDoor(t, "http://"+strings.TrimPrefix(env[2], "FOREWARM_LISTEN="), strings.TrimSpace(migrate.output()))
 
 	server := h.start(t, env, "server", "--config", h.configFile())
 	worker := h.start(t, env, "worker", "--config", h.configFile())

@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/forewarm/forewarm/client"
 )
 
 // ending is how long a polite end may take.
@@ -21,11 +19,7 @@ func TestGracefulStopAndSecondStart(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.writeCloud(t)
-	p := h.start(t, nil, "up", "--config", h.configFile())
-	d := newDoor()
-	d.open(t, p.awaitAddress(t))
-	api, err := client.New("http://forewarm.invalid", h.awaitKey(t, p), d)
-	require.NoError(t, err)
+	p, d, api := h.startUp(t, "--config", h.configFile())
 	before, err := api.Whoami(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, p.stop(t, ending), p.errors.String())

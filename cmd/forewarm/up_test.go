@@ -15,11 +15,7 @@ import (
 func TestUpWithoutAnything(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	p := h.start(t, nil, "up", "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
-	d := newDoor()
-	d.open(t, p.awaitAddress(t))
-	api, err := client.New("http://forewarm.invalid", h.awaitKey(t, p), d)
-	require.NoError(t, err)
+	p, _, api := h.startUp(t, "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
 	pool, err := api.Pool(t.Context(), "local")
 	require.NoError(t, err)
 	assert.Positive(t, pool.GPUsPerNode)

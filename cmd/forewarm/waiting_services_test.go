@@ -71,7 +71,8 @@ func TestAStartFindsItsServicesLate(t *testing.T) {
 	h.writeCloud(t)
 	database := newPostgres(t)
 	redisURL, _ := newRedis(t)
-	migrate := h.start(t, []string{"FOREWARM_DATABASE=" + database, pepperVariable}, "migrate", "--config", h.configFile())
+	migrate :=
+		h.start(t, []string{"FOREWARM_DATABASE=" + database, pepperVariable}, "migrate", "--config", h.configFile())
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
 
 	lateDatabase, databaseComes := newLatePort(t, database)

@@ -160,8 +160,9 @@ func TestAPoolOfNoProvisionerStopsEveryProcess(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"migrate", "server", "worker", "up"} {
 		h := newHome(t)
-		h.writeConfig(t, fmt.Sprintf("data_dir: %s\nlisten: 127.0.0.1:0\nprovisioners: [{kind: sim, config: {name: sim}}]\n"+
-			"pools: [{name: lab, provisioner: sin, instance_type: x, max_nodes: 1}]\n", h.dataDir()))
+		h.writeConfig(t,
+			fmt.Sprintf("data_dir: %s\nlisten: 127.0.0.1:0\nprovisioners: [{kind: sim, config: {name: sim}}]\n"+
+				"pools: [{name: lab, provisioner: sin, instance_type: x, max_nodes: 1}]\n", h.dataDir()))
 		env := []string{pepperVariable}
 		if command == "server" || command == "worker" {
 			env = append(env, "FOREWARM_DATABASE=sqlite://"+h.dataDir()+"/forewarm.db",

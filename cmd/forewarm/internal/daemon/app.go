@@ -307,7 +307,8 @@ func (a *app) completePool(def capacity.Pool, o provisioners.Offer, at string) (
 
 // completeAlternates completes the other places where a pool's machines can be had. They
 // must be of the same GPUs.
-func (a *app) completeAlternates(ctx context.Context, def capacity.Pool, declared []PoolSource, at string) ([]capacity.Alternate, error) {
+func (a *app) completeAlternates(ctx context.Context, def capacity.Pool, declared []PoolSource,
+	at string) ([]capacity.Alternate, error) {
 	var all []capacity.Alternate
 	for i, d := range declared {
 		here := fmt.Sprintf("%s.alternates.%d", at, i)

@@ -304,7 +304,8 @@ func (c Config) databaseURL() string {
 func (c Config) isEmbedded() bool { return c.Redis.IsZero() }
 
 func (c Config) quotaLimits() quota.Limits {
-	return quota.Limits{GPUs: c.Organization.MaxGPUs, SpeculationPerDay: money.MicroUSD(c.Organization.SpeculationPerDay)}
+	return quota.Limits{GPUs: c.Organization.MaxGPUs,
+		SpeculationPerDay: money.MicroUSD(c.Organization.SpeculationPerDay)}
 }
 
 func (c Config) ledgerConfig() ledger.Config {

@@ -98,7 +98,8 @@ func describeInstallation(t *testing.T, text string) string {
 	require.NoError(t, err)
 	return strings.ReplaceAll(fmt.Sprintf("%+v %v %s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", edge, cfg.Keys,
 		cfg.Listen, cfg.MetricsListen+" "+cfg.Server.MetricsListen, cfg.Deployment, q,
-		a.log.Enabled(t.Context(), slog.LevelDebug), innerHandlerType(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools,
+		a.log.Enabled(t.Context(), slog.LevelDebug), innerHandlerType(a.log.Handler()), orgs[0].Name, orgs[0].Limits,
+		pools,
 		cfg.ledgerConfig(), cfg.workerConfig(), found, key.Hash), dir, "")
 }
 

@@ -56,7 +56,8 @@ func demoConfig(cfg Config) (Config, error) {
 	cfg.Pools = []Pool{{
 		Name: demoPool, Provisioner: "sim", InstanceType: "sim-4xa100", Model: "a100-80g", GPUsPerNode: 4,
 		GPUMemoryMiB: 81920,
-		Price:        provisioners.Price(1280 * money.USD / 100), MaxNodes: 4, WarmHold: seconds(60), IdleRelease: seconds(8),
+		Price:        provisioners.Price(1280 * money.USD / 100), MaxNodes: 4, WarmHold: seconds(60),
+		IdleRelease: seconds(8),
 	}}
 	return cfg, nil
 }
@@ -134,8 +135,9 @@ func (a *app) newActors(ctx context.Context, base string, t *terminal) ([]actor,
 	}
 	story := &demo.Story{Store: a.store, Tell: t.printStory}
 	p := &demo.Person{Rhythm: rhythm, Files: files, Client: person, Pool: demoPool, Log: a.log}
-	t.printLine("A demo's day is 2 minutes long; a sweep of 4 GPUs starts at about the same time of it. Ctrl-C ends the " +
-		"demo; its machines stay in the simulated cloud until the next start.")
+	t.printLine(
+		"A demo's day is 2 minutes long; a sweep of 4 GPUs starts at about the same time of it. Ctrl-C ends the " +
+			"demo; its machines stay in the simulated cloud until the next start.")
 	return []actor{serveHTTP(model, routes), story.Run, agent.Run, p.Run}, nil
 }
 

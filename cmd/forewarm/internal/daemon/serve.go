@@ -151,7 +151,8 @@ func runWorker(ctx context.Context, cfg Config, version string, f *front) error 
 		return unlessTold(ctx, err)
 	}
 	a.version = version
-	return errors.Join(a.runWorker(ctx, func(note func() string) { f.setHandler(a.metricsHandler(note)) }), a.store.Close())
+	return errors.Join(a.runWorker(ctx, func(note func() string) { f.setHandler(a.metricsHandler(note)) }),
+		a.store.Close())
 }
 
 // runWorker runs a worker; up is called when it begins, with what tells what it does

@@ -65,6 +65,8 @@ func (t *terminal) printStep(at time.Time, who, code, text string) {
 		since = 0
 	}
 	stamp := fmt.Sprintf("+%d:%02d", int(since.Minutes()), int(since.Seconds())%60)
-	t.printLine(fmt.Sprintf("%s %s %s", t.colourText(fmt.Sprintf("%7s", stamp), dim), t.colourText(fmt.Sprintf("%-12s", who), code),
-		strings.TrimSpace(text)))
+	t.printLine(
+		fmt.Sprintf("%s %s %s", t.colourText(fmt.Sprintf("%7s", stamp), dim),
+			t.colourText(fmt.Sprintf("%-12s", who), code),
+			strings.TrimSpace(text)))
 }

@@ -69,7 +69,8 @@ func (c *Config) declareLocal(ctx context.Context, t *terminal) error {
 	devices, err := discover.System().Devices(ctx)
 	config := "name: local\n"
 	if err != nil || len(devices) == 0 {
-		t.printNote("GPUs", fmt.Sprintf("none found here (%v); offering 4 simulated ones, marked SIM", failureReason(err)))
+		t.printNote("GPUs",
+			fmt.Sprintf("none found here (%v); offering 4 simulated ones, marked SIM", failureReason(err)))
 		config += "simulate: 4\n"
 	} else {
 		t.printNote("GPUs", fmt.Sprintf("%d× %s", len(devices), devices[0].Model))

@@ -37,8 +37,9 @@ func (p *Person) Run(ctx context.Context) error {
 				continue
 			}
 			if job.GPUs == sweepGPUs && p.sleepUntil(ctx, job.At.Add(-announced)) == nil {
-				p.appendLog(fmt.Sprintf("%s dataset ready, %s wants %d GPUs at %s", formatTime(time.Now()), job.Name, job.GPUs,
-					formatTime(job.At)))
+				p.appendLog(
+					fmt.Sprintf("%s dataset ready, %s wants %d GPUs at %s", formatTime(time.Now()), job.Name, job.GPUs,
+						formatTime(job.At)))
 			}
 			if p.sleepUntil(ctx, job.At) != nil {
 				return nil
