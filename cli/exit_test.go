@@ -92,11 +92,11 @@ func TestRolesAreTold(t *testing.T) {
 	w.mustRun("key", "create", "guest", "--role", "viewer", "--out", key)
 	w.env["FOREWARM_API_KEY"], w.env["FOREWARM_API_KEY_FILE"] = "", key
 	for args, who := range map[string]string{
-		"nodes drain nod_1": "the role operator, and this key has the role viewer.\n  Ask an operator of " +
+		"nodes drain nod_1": "the role operator; this key has the role viewer.\n  Ask an operator of " +
 			"the installation",
-		"prewarm pause": "the role admin, and this key has the role viewer.\n  Ask an admin of your " +
+		"prewarm pause": "the role admin; this key has the role viewer.\n  Ask an admin of your " +
 			"organization",
-		"allocate --gpus 1 --pool lab": "the role member, and this key has the role viewer.\n  Ask a member or an " +
+		"allocate --gpus 1 --pool lab": "the role member; this key has the role viewer.\n  Ask a member or an " +
 			"admin of your organization",
 	} {
 		_, errs, code := w.runCommand(strings.Fields(args)...)

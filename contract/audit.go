@@ -25,8 +25,8 @@ type AuditFinding struct {
 
 // auditTags are the rests of tags that are too long for their lines.
 var auditTags = tags{
-	"AuditPage.LastSeal": `doc:"The last seal that holds, as NUMBER:MAC: after of the next page. Kept elsewhere, it ` +
-		`proves later that nothing before it was rewritten."`,
+	"AuditPage.LastSeal": `doc:"The last seal that holds, as NUMBER:MAC: send it as after for the next page. Kept ` +
+		`elsewhere, it later proves that nothing before it was rewritten."`,
 	"AuditPage.Finding":  `doc:"The first thing that is not as it was sealed; nothing after it was looked at."`,
 	"AuditPage.Unsealed": `doc:"On the last page: about how many events no seal covers yet."`,
 	"AuditFinding.Kind": `enum:"event-changed,event-missing,event-inserted,event-reordered,seal-changed,` +

@@ -139,12 +139,12 @@ var bookingTags = tags{
 	"Allocation.EstimatedCost": `doc:"Of the lease, held to its end, at the pool's price; once ended, of what was ` +
 		`really held."`,
 	"Allocation.Wait":       `doc:"How much longer it waits; present while it does, when it is read."`,
-	"Layout.Nodes":          `doc:"On so many nodes. With gpus_per_node, gpus may be left out."`,
-	"Layout.GPUsPerNode":    `doc:"So many on each node; where gpus says so, the last has fewer."`,
-	"Layout.Spread":         `doc:"even: as many on each node as on any other."`,
-	"Needs.MinGPUMemoryMiB": `doc:"Only GPUs with at least so much memory."`,
-	"Needs.MinNodeMemoryMiB": `doc:"Only nodes with at least so much memory of their own; a pool that does not say ` +
-		`has none."`,
+	"Layout.Nodes":          `doc:"The number of nodes. With gpus_per_node, gpus may be left out."`,
+	"Layout.GPUsPerNode":    `doc:"GPUs on each node; the last has fewer if gpus says so."`,
+	"Layout.Spread":         `doc:"even: the same number on every node."`,
+	"Needs.MinGPUMemoryMiB": `doc:"Only GPUs with at least this much memory."`,
+	"Needs.MinNodeMemoryMiB": `doc:"Only nodes with at least this much memory of their own; a pool that does not ` +
+		`state it does not fit."`,
 	"AllocationCreate.Pool":     `doc:"Id or name. Left out: any pool that fits, warm first, then the cheapest."`,
 	"AllocationCreate.Workload": `doc:"What it is for; pools may keep a share for each."`,
 	"Extend.BySeconds": `doc:"What is added counts for the key that holds the lease, whose caps hold, on the day ` +

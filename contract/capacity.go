@@ -167,8 +167,8 @@ type GPUList struct {
 
 // capacityTags are the rests of tags that are too long for their lines.
 var capacityTags = tags{
-	"Pool.Alternates": `doc:"Where else its machines can be had; each is asked of the best by price, odds and ` +
-		`deadline. Shown to operators."`,
+	"Pool.Alternates": `doc:"Where else its machines can be had; each is requested from the best source by price, ` +
+		`odds and deadline. Shown to operators."`,
 	"Pool.MaxCreates": `doc:"Nodes that may be asked for in the window and have not served anybody; those that were ` +
 		`used do not count."`,
 	"Pool.OnlineShare": `doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`,
@@ -179,8 +179,8 @@ var capacityTags = tags{
 		`handed out."`,
 	"Pool.Failing": `doc:"Its provider fails again and again; left out while it does not, and in the answer to a ` +
 		`change."`,
-	"Pool.BlockedUntil": `doc:"No source had any; no node is asked for before."`,
-	"Pool.CappedUntil": `doc:"max_creates is reached; no node is asked for before. Left out of the answer to a ` +
+	"Pool.BlockedUntil": `doc:"No source had capacity; no node is requested before then."`,
+	"Pool.CappedUntil": `doc:"max_creates is reached; no node is requested before then. Left out of the answer to a ` +
 		`change."`,
 	"Pool.Sources": `doc:"What is known of each place that its machines come from, its own first. Shown to ` +
 		`operators."`,

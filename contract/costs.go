@@ -10,7 +10,7 @@ type CostReport struct {
 	Total    Money      `json:"total"`
 	Tenants  Money      `json:"tenants" doc:"While somebody held the GPUs."`
 	WarmPool *Money     `json:"warm_pool,omitempty"`
-	Orphans  *Money     `json:"orphans,omitempty" doc:"Machines that no node stood for."`
+	Orphans  *Money     `json:"orphans,omitempty" doc:"Machines that belonged to no node."`
 	Items    []CostLine `json:"items" nullable:"false"`
 }
 

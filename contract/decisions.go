@@ -37,7 +37,7 @@ var decisionsTags = tags{
 	"Decision.Event":   `doc:"The type of the event that it left."`,
 	"Decision.Subject": `doc:"What it is about; of a refusal an id of its own, since nothing was made."`,
 	"Decision.Engine":  `doc:"What computes the record again."`,
-	"Decision.Record": `doc:"Facts and outcome, in the form that a replay writes byte for byte; only when one ` +
+	"Decision.Record": `doc:"Facts and outcome, in the form that a replay reproduces byte for byte; only when one ` +
 		`decision is read."`,
 	"Decision.Redacted": `doc:"The record holds the work of others, which this key may not see, and was left out."`,
 }

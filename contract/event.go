@@ -47,7 +47,7 @@ type Report struct {
 	IdleCost       *Money    `json:"idle_cost,omitempty" doc:"Ready, and nobody held them."`
 	BootCost       *Money    `json:"boot_cost,omitempty"`
 	MinBillingCost *Money    `json:"min_billing_cost,omitempty"`
-	OrphanCost     *Money    `json:"orphan_cost,omitempty" doc:"Machines that no node stood for."`
+	OrphanCost     *Money    `json:"orphan_cost,omitempty" doc:"Machines that belonged to no node."`
 	BusyGPUHours   float64   `json:"busy_gpu_hours"`
 	IdleGPUHours   *float64  `json:"idle_gpu_hours,omitempty"`
 	BootGPUHours   *float64  `json:"boot_gpu_hours,omitempty"`

@@ -152,17 +152,17 @@ var forecastsTags = tags{
 		`other"`,
 	"AgentForecast.Probability":         `doc:"The chance that any GPU is asked for."`,
 	"AgentForecast.BaselineProbability": `doc:"What statistics alone said; a source is judged by what it adds."`,
-	"AgentForecast.Influence":           `doc:"The share of the say that the source had; 0 when it was demoted."`,
-	"AgentForecast.Model": `patternDescription:"1 to 64 lower-case letters, digits and . _ : / -" doc:"Its ` +
-		`identifier, if a model had a say."`,
+	"AgentForecast.Influence":           `doc:"The weight that the source had; 0 when it was demoted."`,
+	"AgentForecast.Model": `patternDescription:"1 to 64 lower-case letters, digits and . _ : / -" doc:"The ` +
+		`model's identifier, if one contributed."`,
 	"AgentForecast.PromptHash": `patternDescription:"a SHA-256 in lower-case hex" doc:"Of the wording that the ` +
 		`model was asked with."`,
 	"AgentForecast.EvidenceHash": `patternDescription:"a SHA-256 in lower-case hex" doc:"Of what was read and a ` +
 		`secret of yours, since a short text can be found by trying; the text itself stays with the agent."`,
-	"AgentOutcome.ID":     `patternDescription:"fct_ and 26 characters"`,
-	"Forecast.ReasonCode": `enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,other"`,
-	"SourceCalibration.Influence": `doc:"The share of the say that its latest forecast states; 0 when it was ` +
-		`demoted."`,
+	"AgentOutcome.ID": `patternDescription:"fct_ and 26 characters"`,
+	"Forecast.ReasonCode": `enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,` +
+		`other"`,
+	"SourceCalibration.Influence": `doc:"The weight stated in its latest forecast; 0 when it was demoted."`,
 	"AgainstBaseline.Skill": `doc:"Uplift as a share of the baseline's: 1 is perfect, 0 no better than the ` +
 		`baseline; absent when the baseline was perfect."`,
 }

@@ -162,5 +162,5 @@ var identityTags = tags{
 		`changed; of an agent's, when the key that asks ends."`,
 	"KeyCreate.NeverExpires": `doc:"It works until somebody revokes it or the key that asks. Refused where that one ` +
 		`expires."`,
-	"CapsUse.Peak": `doc:"The most GPUs held and promised at one instant, as far ahead as the caps let book."`,
+	"CapsUse.Peak": `doc:"The most GPUs held and promised at one instant, as far ahead as the caps allow."`,
 }

@@ -26,7 +26,7 @@ type PrewarmPauseCreate struct {
 	OrganizationID string    `json:"organization_id,omitempty" maxLength:"64"`
 	Installation   bool      `json:"installation,omitempty" doc:"Pause everybody (operators)."`
 	Reason         string    `json:"reason,omitempty" maxLength:"200"`
-	Until          time.Time `json:"until,omitzero" doc:"Resume by itself then; left out: when somebody resumes it."`
+	Until          time.Time `json:"until,omitzero"`
 }
 
 // PrewarmResume ends a pause.
@@ -37,8 +37,9 @@ type PrewarmResume struct {
 
 // prewarmTags are the rests of tags that are too long for their lines.
 var prewarmTags = tags{
-	"PrewarmPause.PausedBy": `doc:"Id of the key; shown to the organization itself and to operators."`,
-	"PrewarmPause.Until":    `doc:"It resumes by itself then; absent: when somebody resumes it."`,
+	"PrewarmPause.PausedBy":    `doc:"Id of the key; shown to the organization itself and to operators."`,
+	"PrewarmPause.Until":       `doc:"When it resumes by itself; absent: only when somebody resumes it."`,
+	"PrewarmPauseCreate.Until": `doc:"When to resume by itself; left out: only when somebody resumes it."`,
 	"Prewarm.Paused": `doc:"Speculative reservations of the caller's organization are refused ` +
 		`and not warmed."`,
 	"Prewarm.Pauses":                    `doc:"The organization's own and the installation's; to operators, all."`,

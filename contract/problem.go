@@ -83,10 +83,11 @@ type Offer struct {
 
 // problemTags are the rests of tags that are too long for their lines.
 var problemTags = tags{
-	"Problem.DecisionID":  `doc:"Of a refusal: what GET /v1/decisions/ID tells why by."`,
-	"Problem.AtRisk":      `doc:"Up to 20 of the promises that the change would break."`,
-	"FieldError.Message":  `doc:"The rule, to be read after the field's name; of unknown a sentence of its own."`,
-	"Fix.Request":         `doc:"It is about how a request is written: nothing to people whose program writes it."`,
+	"Problem.DecisionID": `doc:"Of a refusal: the id under which GET /v1/decisions/ID explains it."`,
+	"Problem.AtRisk":     `doc:"Up to 20 of the promises that the change would break."`,
+	"FieldError.Message": `doc:"The rule, to be read after the field's name; of unknown a sentence of its own."`,
+	"Fix.Request": `doc:"It is about how a request is written, which does not help people whose program writes ` +
+		`it."`,
 	"Offer.PoolID":        `doc:"Where: the pool that was asked for, or another with GPUs of the same model."`,
 	"Offer.GPUsPerNode":   `doc:"The last node has the rest of gpus; the three numbers ask for just this."`,
 	"Offer.ReservationID": `doc:"Claim this reservation, at start or later, instead of booking anew."`,

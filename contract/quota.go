@@ -96,7 +96,7 @@ type QuotaUsage struct {
 var quotaTags = tags{
 	"Limits.MaxGPUs":           `doc:"GPUs held and promised at any one instant."`,
 	"Limits.SpeculationPerDay": `doc:"Cost of speculative reservations that start in one UTC day."`,
-	"Limits.MaxGPUMemoryMiB":   `nullable:"false" doc:"At one instant, as the next three."`,
+	"Limits.MaxGPUMemoryMiB":   `nullable:"false" doc:"At any one instant, like the next three."`,
 	"Limits.MaxBookings":       `doc:"Reservations and allocations."`,
 	"Limits.Cohort": `patternDescription:"lower-case letters, digits and hyphens, a letter or digit first" ` +
 		`doc:"Organizations of one cohort lend each other what they do not use."`,

@@ -44,8 +44,8 @@ type RecoveryBegin struct {
 
 // recoveryTags are the rests of tags that are too long for their lines.
 var recoveryTags = tags{
-	"RecoveryState.Orphans": `doc:"Machines that no node stands for and that are billed: once recovery is confirmed ` +
-		`they are ended."`,
+	"RecoveryState.Orphans": `doc:"Machines that belong to no node and are billed: they are ended once recovery ` +
+		`is confirmed."`,
 	"RecoveryState.Journal": `doc:"What is missing from the journal's seals; until it is accepted nothing is sealed ` +
 		`by those who miss it."`,
 }

@@ -70,11 +70,11 @@ var scheduleTags = tags{
 		`again."`,
 	"Schedule.Remarks": `doc:"When it is made: what may not have been meant, such as dates that overlap, for ` +
 		`people."`,
-	"ScheduleCreate.StartLocal": `doc:"The first start as the clock on the wall shows it."`,
+	"ScheduleCreate.StartLocal": `doc:"The first start, in local time."`,
 	"ScheduleCreate.RRule":      `doc:"DAILY, WEEKLY or MONTHLY with INTERVAL, BYDAY, BYMONTHDAY, COUNT, UNTIL."`,
 	"ScheduleCreate.ExDates":    `doc:"Local dates that are skipped, such as 2026-12-24."`,
-	"ScheduleCreate.DSTPolicy": `doc:"What becomes of a start that the change to summer time leaves out: moved ` +
-		`forward by the gap, or dropped. Of a time that comes twice the first counts."`,
+	"ScheduleCreate.DSTPolicy": `doc:"What becomes of a start that the change to daylight saving time skips: it ` +
+		`moves forward by the gap, or is dropped. Of a time that occurs twice, the first counts."`,
 	"Occurrence.State": `enum:"coming,paused,refused,missed,booked,waitlisted,warming,ready,claimed,cancelled,` +
 		`expired,failed" doc:"Of its reservation. Without one: not asked for yet (coming), not asked for while the ` +
 		`schedule is paused, refused, or never asked for (missed)."`,

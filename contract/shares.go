@@ -7,7 +7,7 @@ type Share struct {
 	Weight           int     `json:"weight"`
 	Share            float64 `json:"share" doc:"Weighted dominant share of decayed use; who has less is served first."`
 	GPUHours         float64 `json:"gpu_hours" doc:"In use, decayed."`
-	IdleGPUHours     float64 `json:"idle_gpu_hours" doc:"Kept warm for guesses, as charged, decayed."`
+	IdleGPUHours     float64 `json:"idle_gpu_hours" doc:"Kept warm for speculative reservations, as charged, decayed."`
 	IdleFactor       float64 `json:"idle_factor"`
 }
 
@@ -21,5 +21,6 @@ type Shares struct {
 
 // sharesTags are the rests of tags that are too long for their lines.
 var sharesTags = tags{
-	"Share.IdleFactor": `doc:"How many times idle time of its guesses counts, by how they came true."`,
+	"Share.IdleFactor": `doc:"The factor by which idle time of its speculative reservations counts, by how they ` +
+		`came true."`,
 }

@@ -77,7 +77,7 @@ func (s *Server) refuseKey(c *gin.Context, from netip.Addr, err error) {
 	if wrong, ok := errors.AsType[*auth.WrongKeyError](err); ok {
 		s.failures.Note("api", wrong.Prefix, from)
 		if ok, after := s.limits.failures.Allow(wrong.Prefix + " " + httpx.Network(from).String()); !ok {
-			abortWith(c, slowDown("This key is wrong, and came too often from this address.", after))
+			abortWith(c, slowDown("This key is wrong and was sent too often from this address.", after))
 			return
 		}
 	}

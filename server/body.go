@@ -114,7 +114,7 @@ func checkPatch(data []byte) *problem.Problem {
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if fields[name] == nil {
-			return problem.Invalid(name, "must not be null: it cannot be taken away", "").
+			return problem.Invalid(name, "must not be null: the field cannot be removed", "").
 				Request("Leave it out to keep it as it is, or send another value")
 		}
 	}

@@ -43,7 +43,7 @@ func (s *Server) countOpen(c *gin.Context) {
 	}
 	from := httpx.Network(s.cfg.Proxies.Client(c.Request))
 	if !s.open.admitRequest(from) {
-		abortWith(c, slowDown("Too many requests of this address are open.", 0))
+		abortWith(c, slowDown("Too many requests from this address are open.", 0))
 		return
 	}
 	defer s.open.releaseRequest(from)

@@ -48,7 +48,7 @@ type allocationChange[B any] = operation.Change[B, allocation.Allocation, contra
 var createAllocation = allocationChange[contract.AllocationCreate]{
 	Operation: operation.Operation{ID: "createAllocation", Method: http.MethodPost, Path: "/allocations",
 		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member, Waits: true,
-		Summary: "Get GPUs now, or a place to wait in"},
+		Summary: "Get GPUs now, or a place in the queue"},
 	Plan: contract.PlanAllocate,
 	Lock: func(b contract.AllocationCreate) *ledger.LockHint { return poolLock(b.Pool) },
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
@@ -274,7 +274,7 @@ func releaseOf(in *act) contract.PlannedRelease { return contract.PlannedRelease
 // releaseAllocation gives GPUs back. There are two routes to it, of which one has
 // plans.
 func releaseAllocation(plan string, op operation.Operation) allocationChange[contract.PlannedRelease] {
-	op.Tag, op.Policy, op.Summary = "bookings", auth.Member, "Give the GPUs back"
+	op.Tag, op.Policy, op.Summary = "bookings", auth.Member, "Release the GPUs"
 	return allocationChange[contract.PlannedRelease]{
 		Operation: op, Plan: plan,
 		Lock: func(b contract.PlannedRelease) *ledger.LockHint { return &ledger.LockHint{Allocation: b.AllocationID} },
@@ -301,7 +301,7 @@ type extension struct {
 
 var extendAllocation = allocationChange[extension]{
 	Operation: operation.Operation{ID: "extendAllocation", Method: http.MethodPost,
-		Path: "/allocations/{id}/extend", Tag: "bookings", Policy: auth.Member, Summary: "Prolong the lease"},
+		Path: "/allocations/{id}/extend", Tag: "bookings", Policy: auth.Member, Summary: "Extend the lease"},
 	Lock: func(b extension) *ledger.LockHint { return &ledger.LockHint{Allocation: b.AllocationID} },
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b extension) (allocation.Allocation, error) {
 		return l.Extend(ctx, actor, b.AllocationID, seconds(b.BySeconds))

@@ -14,7 +14,7 @@ import (
 func auditEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serve(a, operation.Operation{ID: "verifyJournal", Method: http.MethodGet, Path: "/audit/verify",
-			Tag: "decisions", Policy: auth.Operator, Summary: "Compare a part of the journal with its seals"},
+			Tag: "decisions", Policy: auth.Operator, Summary: "Verify a part of the journal against its seals"},
 			verifyJournal),
 	}
 }

@@ -21,9 +21,9 @@ import (
 func calendarEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serve(a, operation.Operation{ID: "getCalendar", Method: http.MethodGet, Path: "/pools/{id}/calendar",
-			Tag: "bookings", Policy: auth.Viewer, Summary: "When a pool has room"}, getCalendar),
+			Tag: "bookings", Policy: auth.Viewer, Summary: "Show when a pool has free capacity"}, getCalendar),
 		serve(a, operation.Operation{ID: "adviseCalendar", Method: http.MethodPost, Path: "/advice/calendar",
-			Tag: "bookings", Policy: auth.Member, Summary: "Windows in which a request has a place"},
+			Tag: "bookings", Policy: auth.Member, Summary: "Find windows in which a request fits"},
 			adviseCalendar),
 	}
 }

@@ -19,11 +19,11 @@ import (
 func decisionEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serve(a, operation.Operation{ID: "listDecisions", Method: http.MethodGet, Path: "/decisions", Tag: "decisions",
-			Policy: auth.AnyKey, Summary: "Why things happened, newest first; an agent sees its own"},
+			Policy: auth.AnyKey, Summary: "List decisions, the newest first; an agent sees its own"},
 			listDecisions),
 		serve(a, operation.Operation{ID: "getDecision", Method: http.MethodGet, Path: "/decisions/{id}",
 			Tag: "decisions", Policy: auth.AnyKey,
-			Summary: "Read a decision with the record to compute it again from"}, getDecision),
+			Summary: "Read a decision with the record that reproduces it"}, getDecision),
 	}
 }
 

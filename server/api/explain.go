@@ -16,15 +16,15 @@ import (
 func explanationEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serveExplanation(a, "reservations", operation.Operation{ID: "explainReservation", Policy: auth.AnyKey,
-			Summary: "Why a reservation is as it is, and what happens next"}, a.Ledger.ExplainReservation),
+			Summary: "Explain a reservation's state, and what happens next"}, a.Ledger.ExplainReservation),
 		serveExplanation(a, "allocations", operation.Operation{ID: "explainAllocation", Policy: auth.Viewer,
-			Summary: "Why an allocation is as it is, and what happens next"}, a.Ledger.ExplainAllocation),
+			Summary: "Explain an allocation's state, and what happens next"}, a.Ledger.ExplainAllocation),
 		serveExplanation(a, "schedules", operation.Operation{ID: "explainSchedule", Policy: auth.Viewer,
-			Summary: "What becomes of a schedule's next date, and what stands in its way"}, a.Ledger.ExplainSchedule),
+			Summary: "Explain what becomes of a schedule's next date, and what blocks it"}, a.Ledger.ExplainSchedule),
 		serveExplanation(a, "nodes", operation.Operation{ID: "explainNode", Policy: auth.Viewer,
-			Summary: "Why a node is as it is, and what happens next"}, a.Ledger.ExplainNode),
+			Summary: "Explain a node's state, and what happens next"}, a.Ledger.ExplainNode),
 		serve(a, operation.Operation{ID: "explainRequest", Method: http.MethodPost, Path: "/explain", Tag: "decisions",
-			Policy: auth.Member, Summary: "What would become of a request: every blocker, offers, the wait"},
+			Policy: auth.Member, Summary: "Explain a request without making it: every blocker, offers, the wait"},
 			explainRequest),
 	}
 }

@@ -22,14 +22,14 @@ func forecastEndpoints(a *API) []endpoint {
 			Summary: "Record up to 1,000 forecasts before their windows begin, all or none"}, recordForecasts),
 		serve(a, operation.Operation{ID: "closeForecasts", Method: http.MethodPost, Path: "/forecasts/outcomes",
 			Tag: "forecasts", Policy: auth.AgentOwn,
-			Summary: "Say how up to 1,000 forecasts came out, once, all or none"}, closeForecasts),
+			Summary: "Record the outcomes of up to 1,000 forecasts, once, all or none"}, closeForecasts),
 		serve(a, operation.Operation{ID: "listForecasts", Method: http.MethodGet, Path: "/forecasts", Tag: "forecasts",
 			Policy: auth.AnyKey, Summary: "List forecasts, the latest first; an agent sees its own"},
 			listForecasts),
 		serve(a, operation.Operation{ID: "getForecast", Method: http.MethodGet, Path: "/forecasts/{id}",
 			Tag: "forecasts", Policy: auth.AnyKey, Summary: "Read a forecast"}, getForecast),
 		serve(a, operation.Operation{ID: "calibration", Method: http.MethodGet, Path: "/reports/calibration",
-			Tag: "forecasts", Policy: auth.Viewer, Summary: "How far forecasts can be believed, by source"},
+			Tag: "forecasts", Policy: auth.Viewer, Summary: "How reliable forecasts were, by source"},
 			reportCalibration),
 	}
 }

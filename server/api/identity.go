@@ -14,9 +14,9 @@ import (
 func identityEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serve(a, operation.Operation{ID: "whoami", Method: http.MethodGet, Path: "/whoami", Tag: "identity",
-			Policy: auth.AnyKey, Summary: "Who the key is"}, getWhoami),
+			Policy: auth.AnyKey, Summary: "Show whose key this is"}, getWhoami),
 		serve(a, operation.Operation{ID: "version", Method: http.MethodGet, Path: "/version", Tag: "system",
-			Policy: auth.AnyKey, Summary: "Which program answers"}, getVersion),
+			Policy: auth.AnyKey, Summary: "Show the server's version"}, getVersion),
 	}
 }
 

@@ -14,7 +14,7 @@ var inputTags = map[string]reflect.StructTag{
 		`are there; Preference-Applied says how many."`,
 	"BookingFilter.Name": `doc:"Only those of this name. Names may be given again; the newest comes first."`,
 	"BookingFilter.User": `doc:"Id or e-mail address of the person whose keys and schedules booked."`,
-	"BookingFilter.Since": `doc:"Only those that had not ended by then, whether or not they have since. Of a ` +
+	"BookingFilter.Since": `doc:"Only those that had not ended by then, even if they have since. For a ` +
 		`reservation its window counts."`,
 	"BookingFilter.Until": `doc:"Only those that had begun before, whether or not they are over: reservations with ` +
 		`their window, allocations when they were asked for."`,
@@ -22,18 +22,19 @@ var inputTags = map[string]reflect.StructTag{
 		`are not."`,
 	"verifyJournal.Anchor":    `doc:"A seal that was kept elsewhere, as NUMBER:MAC: it must still be in the chain."`,
 	"getCalendar.StepSeconds": `doc:"0: a step at each change."`,
-	"calibration.Days":        `doc:"Windows that started in the last so many days."`,
+	"calibration.Days":        `doc:"Windows that started within this many days before now."`,
 	"GPUFilter.Organization":  `doc:"Id or name of who holds them; your own unless you are an operator."`,
 	"NodeFilter.State": `enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,` +
 		`quarantined,needs_attention"`,
-	"NodeFilter.All": `doc:"Also those that are over. Without it, and without a state, only those that are not."`,
-	"costs.By": `enum:"pool,provisioner" doc:"Have lines of their own; otherwise lines are by payer and cause ` +
-		`alone."`,
+	"NodeFilter.All": `doc:"Also those that are over. Without it, and without a state, only those that are ` +
+		`not."`,
+	"costs.By": `enum:"pool,provisioner" doc:"Splits lines further; otherwise they are by payer and ` +
+		`cause alone."`,
 	"listReservations.Schedule": `doc:"Id or name of the schedule whose dates they are; instead of made_by."`,
-	"Idempotency.Key": `patternDescription:"printable ASCII without spaces" ` +
-		`doc:"Any text of yours. The same key with the same body has one effect and one answer, for 7 ` +
-		`days: after that the key is forgotten, and the request is done again. A UUID of version 7 or a ULID ` +
-		`says when it was made: one that is older than 7 days is refused instead (idempotency-key-expired)."`,
+	"Idempotency.Key": `patternDescription:"printable ASCII without spaces" doc:"Any text of yours. The same key ` +
+		`with the same body has one effect and one answer, for 7 days: after that the key is forgotten, and the ` +
+		`request would be done again. A UUIDv7 or ULID says when it was made: one older than 7 days is refused ` +
+		`instead (idempotency-key-expired)."`,
 	"ByID.ID": `doc:"Id, or the name of what has one: of a pool, organization, key or schedule its name, of a user ` +
 		`the e-mail address, of a node to operators the provider's id. An id counts before a name."`,
 }

@@ -20,21 +20,21 @@ import (
 func journalEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serve(a, operation.Operation{ID: "listEvents", Method: http.MethodGet, Path: "/events", Tag: "journal",
-			Policy: auth.Viewer, Summary: "What happened, oldest first"}, listEvents),
+			Policy: auth.Viewer, Summary: "List events, the oldest first"}, listEvents),
 		serve(a, streamOperation, streamEvents),
 	}
 }
 
 var streamOperation = operation.Operation{ID: "streamEvents", Method: http.MethodGet, Path: "/events/stream",
 	Tag: "journal", Policy: auth.Viewer, Streams: true,
-	Summary: "What happens, as server-sent events or lines of JSON, until the key ends"}
+	Summary: "Follow events as server-sent events or lines of JSON, until the key ends"}
 
 // EventFilter narrows the journal.
 type EventFilter struct {
 	OfOrganization
 	After   int64  `query:"after" minimum:"0" doc:"Events after this sequence number."`
 	Subject string `query:"subject" maxLength:"64"`
-	Type    string `query:"type" maxLength:"64" doc:"A beginning, such as node. or reservation.ready"`
+	Type    string `query:"type" maxLength:"64" doc:"A prefix, such as node. or reservation.ready"`
 }
 
 func (f EventFilter) toLedger() ledger.EventFilter {

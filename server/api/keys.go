@@ -18,16 +18,16 @@ import (
 func keyEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serve(a, operation.Operation{ID: "createKey", Method: http.MethodPost, Path: "/keys", Tag: "identity",
-			Status: http.StatusCreated, Policy: auth.Admin, Summary: "Make an API key; its secret is shown once"},
+			Status: http.StatusCreated, Policy: auth.Admin, Summary: "Create an API key; its secret is shown once"},
 			createKey),
 		serve(a, operation.Operation{ID: "listKeys", Method: http.MethodGet, Path: "/keys", Tag: "identity",
 			Policy: auth.Admin, Summary: "List keys without their secrets"}, listKeys),
 		serve(a, operation.Operation{ID: "revokeKey", Method: http.MethodDelete, Path: "/keys/{id}", Tag: "identity",
-			Policy: auth.Admin, Summary: "End a key, and all that it made, within five seconds everywhere"},
+			Policy: auth.Admin, Summary: "Revoke a key, and every key it created, everywhere within five seconds"},
 			revokeKey),
 		serve(a, operation.Operation{ID: "adoptKey", Method: http.MethodPost, Path: "/keys/{id}/adopt",
 			Tag: "identity", Policy: auth.Operator,
-			Summary: "Have a key stand for itself, whatever becomes of the one that made it"}, adoptKey),
+			Summary: "Make a key independent of the key that created it"}, adoptKey),
 	}
 }
 

@@ -19,13 +19,13 @@ func nodeEndpoints(a *API) []endpoint {
 			Summary: "List nodes, the newest first: to tenants those that they hold or have booked"}, listNodes),
 		serve(a, operation.Operation{ID: "getNode", Method: http.MethodGet, Path: "/nodes/{id}", Tag: "capacity",
 			Policy: auth.Viewer, Summary: "Read a node"}, getNode),
-		serveOnce(a, operateNode("drain", "Let a node take no new work", (*verbs.Ledger).DrainNode),
+		serveOnce(a, operateNode("drain", "Drain a node: it takes no new work", (*verbs.Ledger).DrainNode),
 			(*act).target, nil),
 		serveOnce(a, operateNode("resume",
 			"Take a node back into use: a draining one at once, a quarantined one after its health gate",
 			(*verbs.Ledger).ResumeNode), (*act).target, nil),
 		serveOnce(a, operateNode("quarantine",
-			"Keep a node and its machine for inspection: holders stay, nothing new comes",
+			"Quarantine a node: its machine is kept for inspection, holders stay, no new work comes",
 			(*verbs.Ledger).QuarantineNode), (*act).target, nil),
 	}
 }

@@ -21,7 +21,7 @@ func organizationEndpoints(a *API) []endpoint {
 			Tag: "identity", Policy: auth.Viewer, Summary: "Read a tenant"}, getOrganization),
 		serve(a, operation.Operation{ID: "deleteOrganization", Method: http.MethodDelete, Path: "/organizations/{id}",
 			Tag: "identity", Status: http.StatusNoContent, Policy: auth.Operator,
-			Summary: "End a tenant that holds nothing, with its people and keys; its history stays"},
+			Summary: "Delete a tenant that holds nothing, with its people and keys; its history stays"},
 			deleteOrganization),
 	}
 }

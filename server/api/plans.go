@@ -20,11 +20,11 @@ func planEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serve(a, operation.Operation{ID: "createPlan", Method: http.MethodPost, Path: "/plans", Tag: "plans",
 			Status: http.StatusCreated, Policy: auth.AnyKey,
-			Summary: "See what a request would do, before it does it"}, createPlan),
+			Summary: "Show what a request would do before it is done"}, createPlan),
 		serve(a, operation.Operation{ID: "getPlan", Method: http.MethodGet, Path: "/plans/{id}", Tag: "plans",
 			Policy: auth.AnyKey, Summary: "Read a plan; an agent sees its own"}, getPlan),
 		serve(a, operation.Operation{ID: "applyPlan", Method: http.MethodPost, Path: "/plans/{id}/apply", Tag: "plans",
-			Policy: auth.AnyKey, Summary: "Do exactly what a plan shows, or nothing"}, applyPlan),
+			Policy: auth.AnyKey, Summary: "Apply a plan: exactly what it shows, or nothing"}, applyPlan),
 	}
 }
 

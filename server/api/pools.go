@@ -31,7 +31,7 @@ func poolEndpoints(a *API) []endpoint {
 		}, func(p contract.Pool) int { return p.Version }),
 		serve(a, operation.Operation{ID: "deletePool", Method: http.MethodDelete, Path: "/pools/{id}", Tag: "capacity",
 			Status: http.StatusNoContent, Policy: auth.Operator,
-			Summary: "End a pool in which nothing is left; its history stays"}, deletePool),
+			Summary: "Delete an empty pool; its history stays"}, deletePool),
 		serve(a, operation.Operation{ID: "getShares", Method: http.MethodGet, Path: "/pools/{id}/shares",
 			Tag: "capacity", Policy: auth.Viewer, Summary: "Fair shares of a pool"}, getShares),
 	}

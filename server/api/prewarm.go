@@ -16,7 +16,7 @@ import (
 func prewarmEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serve(a, operation.Operation{ID: "getPrewarm", Method: http.MethodGet, Path: "/prewarm", Tag: "capacity",
-			Policy: auth.AnyKey, Summary: "Whether guesses are warmed"}, getPrewarm),
+			Policy: auth.AnyKey, Summary: "Show whether speculative reservations are pre-warmed"}, getPrewarm),
 		serveOnce(a, pausePrewarm(a), (*create[contract.PrewarmPauseCreate]).body, nil),
 		serveOnce(a, resumePrewarm(a), (*create[contract.PrewarmResume]).body, nil),
 	}
@@ -58,7 +58,7 @@ func encodePause(actor ledger.Actor, p ledger.Pause) contract.PrewarmPause {
 func pausePrewarm(a *API) operation.Change[contract.PrewarmPauseCreate, []ledger.Pause, contract.Prewarm] {
 	return operation.Change[contract.PrewarmPauseCreate, []ledger.Pause, contract.Prewarm]{
 		Operation: operation.Operation{ID: "pausePrewarm", Method: http.MethodPost, Path: "/prewarm/pause",
-			Tag: "capacity", Policy: auth.Admin, Summary: "Warm nothing on a guess, for a while"},
+			Tag: "capacity", Policy: auth.Admin, Summary: "Pause speculative pre-warming"},
 		Check: func(ctx context.Context, v operation.Viewer, b *contract.PrewarmPauseCreate) (err error) {
 			if b.OrganizationID, err = pauseSubject(ctx, a, v.Actor, b.OrganizationID, b.Installation); err != nil {
 				return err
@@ -76,7 +76,7 @@ func pausePrewarm(a *API) operation.Change[contract.PrewarmPauseCreate, []ledger
 func resumePrewarm(a *API) operation.Change[contract.PrewarmResume, []ledger.Pause, contract.Prewarm] {
 	return operation.Change[contract.PrewarmResume, []ledger.Pause, contract.Prewarm]{
 		Operation: operation.Operation{ID: "resumePrewarm", Method: http.MethodPost, Path: "/prewarm/resume",
-			Tag: "capacity", Policy: auth.Admin, Summary: "Warm guesses again"},
+			Tag: "capacity", Policy: auth.Admin, Summary: "Resume speculative pre-warming"},
 		Check: func(ctx context.Context, v operation.Viewer, b *contract.PrewarmResume) (err error) {
 			b.OrganizationID, err = pauseSubject(ctx, a, v.Actor, b.OrganizationID, b.Installation)
 			return err

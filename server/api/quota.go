@@ -25,7 +25,7 @@ func quotaEndpoints(a *API) []endpoint {
 			return contract.PlannedQuota{OrganizationID: in.ID, Version: version, Limits: in.Body, Force: in.Force}, err
 		}, func(q contract.QuotaChanged) int { return q.Quota.Version }),
 		serve(a, operation.Operation{ID: "getUsage", Method: http.MethodGet, Path: "/organizations/{id}/usage",
-			Tag: "identity", Policy: auth.Viewer, Summary: "What a tenant holds, is promised and has used"},
+			Tag: "identity", Policy: auth.Viewer, Summary: "Show what a tenant holds, has reserved and has used"},
 			getUsage),
 		serve(a, operation.Operation{ID: "setUserCaps", Method: http.MethodPut, Path: "/users/{id}/caps",
 			Tag: "identity", Policy: auth.Admin, Summary: "Cap what a person's keys may book"}, setUserCaps),

@@ -13,17 +13,17 @@ import (
 func recoveryEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serve(a, operation.Operation{ID: "getRecovery", Method: http.MethodGet, Path: "/recovery", Tag: "capacity",
-			Policy: auth.Operator, Summary: "What only reconciles, and the machines that no node stands for"},
+			Policy: auth.Operator, Summary: "Show the pools that only reconcile, and machines that belong to no node"},
 			getRecovery),
 		serve(a, operation.Operation{ID: "beginRecovery", Method: http.MethodPost, Path: "/recovery/begin",
 			Tag: "capacity", Policy: auth.Operator,
-			Summary: "Make, end and hand out nothing until it is confirmed"}, beginRecovery),
+			Summary: "Begin recovery: nothing is created, ended or handed out until it is confirmed"}, beginRecovery),
 		serve(a, operation.Operation{ID: "confirmRecovery", Method: http.MethodPost, Path: "/recovery/confirm",
-			Tag: "capacity", Policy: auth.Operator, Summary: "Work again on what the ledger knows now"},
+			Tag: "capacity", Policy: auth.Operator, Summary: "End recovery: work resumes on what the ledger knows now"},
 			confirmRecovery),
 		serve(a, operation.Operation{ID: "acceptJournal", Method: http.MethodPost, Path: "/recovery/journal",
 			Tag: "capacity", Policy: auth.Operator,
-			Summary: "Accept the journal as it is, although seals of it are missing: seal again from here"},
+			Summary: "Accept the journal although seals are missing, and seal again from here"},
 			acceptJournal),
 	}
 }

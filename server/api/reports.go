@@ -16,7 +16,7 @@ import (
 func reportEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serve(a, operation.Operation{ID: "costs", Method: http.MethodGet, Path: "/reports/costs", Tag: "journal",
-			Policy: auth.Viewer, Summary: "What machines cost in a period, by who pays and why"}, reportCosts),
+			Policy: auth.Viewer, Summary: "What machines cost in a period, by payer and cause"}, reportCosts),
 		serve(a, operation.Operation{ID: "summary", Method: http.MethodGet, Path: "/reports/summary", Tag: "journal",
 			Policy: auth.Viewer, Summary: "Zero-wait rate and idle waste of a period"}, reportSummary),
 	}

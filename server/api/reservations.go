@@ -42,7 +42,7 @@ type reservationChange[B any] = operation.Change[B, reservation.Reservation, con
 var createReservation = reservationChange[contract.ReservationCreate]{
 	Operation: operation.Operation{ID: "createReservation", Method: http.MethodPost, Path: "/reservations",
 		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member,
-		Summary: "Get a promise of GPUs over a window"},
+		Summary: "Reserve GPUs for a window"},
 	Plan: contract.PlanReserve,
 	Check: func(_ context.Context, v operation.Viewer, b *contract.ReservationCreate) error {
 		return checkReservation(v.Now, *b)
@@ -147,7 +147,7 @@ func getReservation(ctx context.Context, a *API, in *struct{ ByID }) (*One[contr
 
 var cancelReservation = reservationChange[contract.PlannedCancel]{
 	Operation: operation.Operation{ID: "cancelReservation", Method: http.MethodDelete, Path: "/reservations/{id}",
-		Tag: "bookings", Policy: auth.AgentOwn, Summary: "Give a promise back"},
+		Tag: "bookings", Policy: auth.AgentOwn, Summary: "Cancel a reservation"},
 	Plan: contract.PlanCancel,
 	Lock: func(b contract.PlannedCancel) *ledger.LockHint { return &ledger.LockHint{Reservation: b.ReservationID} },
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,

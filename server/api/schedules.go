@@ -23,11 +23,11 @@ func scheduleEndpoints(a *API) []endpoint {
 		serve(a, operation.Operation{ID: "getSchedule", Method: http.MethodGet, Path: "/schedules/{id}",
 			Tag: "bookings", Policy: auth.Viewer, Summary: "Read a schedule"}, getSchedule),
 		serve(a, operation.Operation{ID: "deleteSchedule", Method: http.MethodDelete, Path: "/schedules/{id}",
-			Tag: "bookings", Policy: auth.Member, Summary: "End a schedule and give back what it booked"},
+			Tag: "bookings", Policy: auth.Member, Summary: "Delete a schedule and cancel what it booked"},
 			deleteSchedule),
 		serve(a, operation.Operation{ID: "listOccurrences", Method: http.MethodGet,
 			Path: "/schedules/{id}/occurrences", Tag: "bookings", Policy: auth.Viewer,
-			Summary: "The next dates of a schedule, and what became of each"}, listOccurrences),
+			Summary: "List a schedule's next dates, and what became of each"}, listOccurrences),
 		serveOnce(a, pauseSchedule(a, "pause", true), (*act).target, nil),
 		serveOnce(a, pauseSchedule(a, "resume", false), (*act).target, nil),
 	}
@@ -38,7 +38,7 @@ type scheduleChange[B, T any] = operation.Change[B, T, contract.Schedule]
 var createSchedule = scheduleChange[contract.ScheduleCreate, ledger.Scheduled]{
 	Operation: operation.Operation{ID: "createSchedule", Method: http.MethodPost, Path: "/schedules",
 		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member,
-		Summary: "Make reservations again and again"},
+		Summary: "Book reservations by a recurring rule"},
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 		b contract.ScheduleCreate) (ledger.Scheduled, error) {
 		return l.CreateSchedule(ctx, actor, decodeSchedule(b))
@@ -50,7 +50,7 @@ var createSchedule = scheduleChange[contract.ScheduleCreate, ledger.Scheduled]{
 func pauseSchedule(a *API, name string, paused bool) scheduleChange[ByID, ledger.Schedule] {
 	return scheduleChange[ByID, ledger.Schedule]{
 		Operation: operation.Operation{ID: name + "Schedule", Method: http.MethodPost, Path: "/schedules/{id}/" + name,
-			Tag: "bookings", Policy: auth.Member, Summary: "Stop or go on; what is booked stays"},
+			Tag: "bookings", Policy: auth.Member, Summary: "Pause or resume a schedule; what is booked stays"},
 		Check: func(ctx context.Context, _ operation.Viewer, b *ByID) error {
 			_, err := readSchedule(ctx, a, b.ID)
 			return err
@@ -116,8 +116,8 @@ func deleteSchedule(ctx context.Context, a *API, in *struct{ ByID }) (*One[contr
 func listOccurrences(ctx context.Context, a *API, in *struct {
 	ByID
 	From  time.Time `query:"from" doc:"Now, when left out."`
-	To    time.Time `query:"to" doc:"As far ahead as there are any, when left out."`
-	Limit int       `query:"limit" minimum:"0" maximum:"500" doc:"When left out 100, or without to the next 5."`
+	To    time.Time `query:"to" doc:"As far ahead as there are dates, when left out."`
+	Limit int       `query:"limit" minimum:"0" maximum:"500" doc:"Default: 100, or 5 when to is left out."`
 },
 ) (*ListOut[contract.Occurrence], error) {
 	if !in.To.IsZero() {

@@ -179,7 +179,7 @@ func parseCursor(kind, text string) (string, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	id, found := strings.CutPrefix(string(raw), kind+":")
 	if err != nil || !found || !cursorID.MatchString(id) {
-		return "", problem.New(contract.CodeInvalidCursor, "The cursor was not given out by this list.").
+		return "", problem.New(contract.CodeInvalidCursor, "The cursor does not belong to this list.").
 			Field(contract.FieldError{Pointer: "cursor", Code: "invalid",
 				Message: "must be next_cursor of the page before"}).
 			Request("Leave the cursor out to begin again")

@@ -20,10 +20,10 @@ func userEndpoints(a *API) []endpoint {
 		serve(a, operation.Operation{ID: "getUser", Method: http.MethodGet, Path: "/users/{id}", Tag: "identity",
 			Policy: auth.Admin, Summary: "Read a person"}, getUser),
 		serve(a, operation.Operation{ID: "patchUser", Method: http.MethodPatch, Path: "/users/{id}", Tag: "identity",
-			Policy: auth.Admin, Summary: "Change a person's role, or shut them out"}, patchUser),
+			Policy: auth.Admin, Summary: "Change a person's role, or deactivate them"}, patchUser),
 		serve(a, operation.Operation{ID: "deleteUser", Method: http.MethodDelete, Path: "/users/{id}", Tag: "identity",
 			Status: http.StatusNoContent, Policy: auth.Admin,
-			Summary: "End a person with their keys; what they booked stays"}, deleteUser),
+			Summary: "Delete a person with their keys; what they booked stays"}, deleteUser),
 	}
 }
 

@@ -42,7 +42,7 @@ func (p Policy) Allow(a ledger.Actor) error {
 	}
 	if !a.AtLeast(p.Role) {
 		return problem.New(contract.CodePermissionDenied,
-			fmt.Sprintf("It takes the role %s, and this key has the role %s.", p.Role, a.Role)).
+			fmt.Sprintf("It requires the role %s; this key has the role %s.", p.Role, a.Role)).
 			Fix("Ask "+whoMay[p.Role]+" to do it, or for a key with the role "+string(p.Role), "")
 	}
 	return nil

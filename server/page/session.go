@@ -166,7 +166,7 @@ func (p *Page) refuseSignIn(c *gin.Context, from netip.Addr, err error) {
 	}
 	p.Failed("page", wrong.Prefix, from)
 	if ok, after := p.Limits.Keys.Allow(wrong.Prefix + " " + httpx.Network(from).String()); !ok {
-		p.slowDown(c, after, "This key is wrong, and came too often from this address. Wait a minute.")
+		p.slowDown(c, after, "This key is wrong and was sent too often from this address. Wait a minute.")
 		return
 	}
 	p.renderTemplate(c, http.StatusForbidden, "login.html", "That is not a person's valid API key.")

@@ -82,10 +82,10 @@ func fromSentinel(err error) (*Problem, bool) {
 		return New(contract.CodeNotFound, NotFound), true
 	case errors.Is(err, ledger.ErrDenied):
 		return New(contract.CodePermissionDenied, "The key's role or organization does not allow this.").
-			Fix("Ask an admin of the organization, or an operator, for a key that may", ""), true
+			Fix("Ask an admin of the organization, or an operator, for a key with these rights", ""), true
 	case errors.Is(err, ledger.ErrLastOperator):
 		return New(contract.CodeStateConflict,
-			"No operator's key that lasts would be left, and with it no way back in.").
+			"No lasting operator's key would be left, and nobody could get back in.").
 			Fix("First make an operator's key that never expires, and adopt it: forewarm key create NAME --role "+
 				"operator --expires never", ""), true
 	case errors.Is(err, ledger.ErrTaken):
@@ -104,17 +104,17 @@ func fromSentinel(err error) (*Problem, bool) {
 				Request("Read it again and repeat with the new ETag"),
 			true
 	case errors.Is(err, ledger.ErrKeyReused):
-		return New(contract.CodeIdempotencyKeyReused, "The Idempotency-Key came before with another body.").
+		return New(contract.CodeIdempotencyKeyReused, "This Idempotency-Key was used before with another body.").
 			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "reused",
 				Message: "must be new for a new request"}).
 			Request("Send a new Idempotency-Key"), true
 	case errors.Is(err, ledger.ErrKeyExpired):
 		return New(contract.CodeIdempotencyKeyExpired,
 			fmt.Sprintf("Answers are kept for %d days, and the Idempotency-Key says that it is older: "+
-				"whether its request was done cannot be told any more.", ledger.KeepAnswers/(24*time.Hour))).
+				"whether its request was done can no longer be told.", ledger.KeepAnswers/(24*time.Hour))).
 			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "expired",
 				Message: "must be made when the request is"}).
-			Request("Look whether the request took effect; if it did not, send it with a new Idempotency-Key"), true
+			Request("Check whether the request took effect; if it did not, send it with a new Idempotency-Key"), true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return New(contract.CodeTimeout, "The request was given up."), false
 	}
@@ -146,7 +146,7 @@ var refusals = []refusal{
 	{admission.WindowInPast, contract.CodeWindowInPast, "Choose a start in the future"},
 	{admission.NoMatchingHardware, contract.CodeNoMatchingHardware, "Ask for fewer GPUs, or another pool"},
 	{admission.ClaimTooEarly, contract.CodeClaimTooEarly,
-		"Claim it when its time comes, or allocate GPUs now beside it"},
+		"Claim it when its window begins, or allocate GPUs separately now"},
 	{admission.ClaimTooLong, contract.CodeClaimTooLong, "Claim it for as long as it is booked, and extend the lease"},
 	{admission.WindowTooLong, contract.CodeWindowTooLong, "Ask for a shorter time and extend it later"},
 	{admission.KeyCapExceeded, contract.CodeKeyCapExceeded, "Ask an admin for a key with larger caps"},

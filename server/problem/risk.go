@@ -13,10 +13,10 @@ import (
 const shownAtRisk = 20
 
 func fromRisk(e *ledger.PromisesAtRiskError) *Problem {
-	detail, choose := fmt.Sprintf("What is promised would be beyond these limits, in %s",
+	detail, choose := fmt.Sprintf("What is promised would exceed these limits, in %s",
 		phrase.Count(len(e.Promises), "case")), "limits that keep them"
 	if e.Pool != "" {
-		detail, choose = fmt.Sprintf("Pool %s would have no place any more for %d of its promises", e.Pool,
+		detail, choose = fmt.Sprintf("Pool %s would no longer have room for %d of its promises", e.Pool,
 			len(e.Promises)), "a size that keeps them"
 	}
 	if more := len(e.Promises) - shownAtRisk; more > 0 {
@@ -24,7 +24,7 @@ func fromRisk(e *ledger.PromisesAtRiskError) *Problem {
 	}
 	p := New(contract.CodePromisesAtRisk, detail+".").
 		Fix("Choose "+choose+", or wait until they are over", "").
-		Repeat("force", true, "Or do it all the same: they are kept, marked degraded, and told of in the journal")
+		Repeat("force", true, "Or do it anyway: they are kept, marked degraded, and recorded in the journal")
 	p.AtRisk = AtRisk(e.Promises[:min(len(e.Promises), shownAtRisk)])
 	return p
 }
@@ -50,7 +50,7 @@ func fromShare(e *ledger.ShareTakenError) *Problem {
 				e.Closest))
 	}
 	p = p.Repeat("borrow_idle", true, "Or let a workload use what the other leaves free").
-		Repeat("force", true, "Or do it all the same: what is booked stays, and nothing is added beyond the share")
+		Repeat("force", true, "Or do it anyway: what is booked stays, and nothing is added beyond the share")
 	p.Blockers = Reasons(e.Reasons())
 	return p
 }

@@ -25,11 +25,11 @@ func fromStore(err error) *Problem {
 			Request("Send it again with the same Idempotency-Key; without one, look first whether it took effect")
 	case errors.Is(err, ledger.ErrBusy):
 		return retryLater(afterBusy, contract.CodePoolBusy,
-			"Another process holds the pool or the organization, and did not let go in time. Nothing was changed.").
+			"Another process holds the pool or the organization and did not release it in time. Nothing was changed.").
 			Request("Send the request again")
 	case errors.Is(err, ledger.ErrNotTried):
 		return retryLater(afterBusy, contract.CodePoolBusy,
-			"The requests before it took all the time that a batch has: it was not tried. Nothing was booked for it.").
+			"The requests before it used up the time of the batch: it was not tried, and nothing was booked for it.").
 			Request("Send those that were not tried in another batch")
 	case errors.Is(err, ledger.ErrReadOnly):
 		return retryLater(afterAway, contract.CodeUnavailable,
