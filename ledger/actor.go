@@ -28,6 +28,7 @@ const systemKey = "system"
 // SystemActor is the installation itself acting through one of its parts.
 func SystemActor(via string) Actor { return Actor{KeyID: systemKey, Role: Operator, Via: via} }
 
+// IsSystem reports whether the installation itself acts.
 func (a Actor) IsSystem() bool { return a.KeyID == systemKey }
 
 // Scope is what the actor may see.
@@ -54,6 +55,7 @@ type Asker struct {
 	Makers        []Bound
 }
 
+// AskerFor is for whom the actor books, with the caps that hold for them.
 func (a Actor) AskerFor() Asker {
 	who := Asker{KeyID: a.KeyID, UserID: a.UserID, MayMake: a.Kind == PersonKey, Makers: a.Makers}
 	if a.Kind == AgentKey || a.Caps != (quota.Caps{}) {

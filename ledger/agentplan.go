@@ -33,6 +33,7 @@ type WindowOutcome struct {
 	Refused      *RefusedError // why the rest got no place
 }
 
+// Check returns *InvalidError for demand that nobody could serve.
 func (p Demand) Check() error {
 	if len(p.Windows) > MaxWindows {
 		return &InvalidError{Field: "windows", Rule: fmt.Sprintf("may hold at most %d", MaxWindows)}

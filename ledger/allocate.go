@@ -23,6 +23,8 @@ type AllocateRequest struct {
 	Workload capacity.Workload
 }
 
+// Check returns *InvalidError for a request that nobody could serve, and fills
+// in its GPUs.
 func (r *AllocateRequest) Check() (err error) {
 	if r.GPUs, err = LayOut(r.GPUs, r.Layout); err != nil {
 		return err
@@ -33,6 +35,7 @@ func (r *AllocateRequest) Check() (err error) {
 	return r.PoolNeeds().checkNeeds()
 }
 
+// PoolNeeds is what the request needs of a pool.
 func (r AllocateRequest) PoolNeeds() PoolNeeds {
 	return PoolNeeds{Pool: r.Pool, model: r.Model, needs: r.Needs}
 }

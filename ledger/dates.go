@@ -29,11 +29,14 @@ type ScheduleDate struct {
 	AskedAt       time.Time      // about when it is asked for; zero: it was, or never is
 }
 
+// BookedDate is a date of the schedule that has a reservation.
 func (s Schedule) BookedDate(o recurrence.Occurrence, r reservation.Reservation) ScheduleDate {
 	return ScheduleDate{Occurrence: o, State: string(r.State()), ReservationID: r.ID, Degraded: r.Degraded,
 		Cost: r.Cost, Reason: r.Reason}
 }
 
+// LaterDate is a date of the schedule that is booked later, once it is near
+// enough.
 func (s Schedule) LaterDate(o recurrence.Occurrence, ahead time.Duration) ScheduleDate {
 	return ScheduleDate{Occurrence: o, State: DateComing, AskedAt: o.Start.Add(-ahead)}
 }

@@ -34,12 +34,14 @@ const shownInUse = 5
 // Remains collects what is there of each kind.
 type Remains []Use
 
+// Add puts down what is still there of a noun.
 func (in *Remains) Add(noun string, ids []string) {
 	if len(ids) > 0 {
 		*in = append(*in, Use{Noun: noun, Count: len(ids), IDs: ids[:min(len(ids), shownInUse)]})
 	}
 }
 
+// InUseError is *InUseError if anything is still there, else nil.
 func (in Remains) InUseError(subject string) error {
 	if len(in) == 0 {
 		return nil

@@ -100,6 +100,7 @@ func (e Effect) changedSpan() calendar.Interval {
 	return iv
 }
 
+// CountGPUs sets what the organization holds before and after the effect.
 func (e *Effect) CountGPUs(before, after *calendar.Profile) {
 	e.GPUsBefore, e.GPUsAfter = before.Peak(e.changedSpan()), after.Peak(e.changedSpan())
 }

@@ -30,6 +30,8 @@ func (f FailedLogin) Compare(o FailedLogin) int {
 		cmp.Compare(f.Door, o.Door))
 }
 
+// EventSubject is what the event is about: the key that was tried, or the
+// address.
 func (f FailedLogin) EventSubject() string {
 	if f.KeyPrefix == "" && f.From.IsValid() {
 		return f.From.String()
@@ -37,6 +39,7 @@ func (f FailedLogin) EventSubject() string {
 	return f.KeyPrefix
 }
 
+// EventText tells of the failed sign-ins in a sentence.
 func (f FailedLogin) EventText() string {
 	from := "addresses that are not listed"
 	if f.From.IsValid() {

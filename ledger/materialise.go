@@ -30,6 +30,8 @@ func (s Schedule) ReserveRequest(o recurrence.Occurrence) ReserveRequest {
 	}
 }
 
+// ReservationID is the id of the reservation for one date, the same however
+// often it is booked.
 func (s Schedule) ReservationID(o recurrence.Occurrence) string {
 	return ids.Derived(ids.Reservation, s.ID, o.Date)
 }

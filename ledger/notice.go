@@ -11,6 +11,7 @@ type Notice struct {
 	Message string    // the provider's own words
 }
 
+// Text tells of the notice in a sentence.
 func (n Notice) Text() string {
 	when := "at a time that its provider does not say"
 	if !n.At.IsZero() {

@@ -18,6 +18,7 @@ type Once struct {
 	Load int
 }
 
+// ReplayKey names the stored answer to the actor's request.
 func (o Once) ReplayKey(actor Actor) ReplayKey {
 	owner := actor.OrganizationID
 	if owner == "" {

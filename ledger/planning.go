@@ -17,6 +17,9 @@ type Planned struct {
 	Withheld   []plan.Withheld
 }
 
+// ChooseOffering returns the offering that a node is asked of, and what is
+// learned of it: the best by price, odds and the time until the next
+// reservation needs the node.
 func (p Pool) ChooseOffering(reservations iter.Seq[reservation.Reservation], n node.Node,
 	now time.Time) (capacity.Offering, plan.Learned) {
 	deadline := time.Time{}

@@ -7,6 +7,7 @@ import (
 	"time"
 )
 
+// ForecastField names a field of the i-th forecast of a batch.
 func ForecastField(i int, name string) string { return fmt.Sprintf("forecasts[%d].%s", i, name) }
 
 // CheckTimely refuses a forecast that comes too late to be one. Whoever knows the

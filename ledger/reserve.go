@@ -34,6 +34,8 @@ type ReserveRequest struct {
 	Passed PassedPools // by the pools that were tried before
 }
 
+// Check returns *InvalidError for a request that nobody could serve, and fills
+// in its GPUs.
 func (r *ReserveRequest) Check() (err error) {
 	if r.GPUs, err = LayOut(r.GPUs, r.Layout); err != nil {
 		return err
@@ -52,6 +54,7 @@ func (r *ReserveRequest) Check() (err error) {
 	return nil
 }
 
+// PoolNeeds is what the request needs of a pool.
 func (r ReserveRequest) PoolNeeds() PoolNeeds {
 	return PoolNeeds{Pool: r.Pool, model: r.Model, needs: r.Needs}
 }
@@ -89,6 +92,7 @@ func (r ReserveRequest) LockHint() *LockHint {
 	return &LockHint{Pool: r.Pool}
 }
 
+// IgnoreMissing returns nil for ErrNotFound, and any other error as it is.
 func IgnoreMissing(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil

@@ -115,8 +115,10 @@ func appendText(b []byte, text string) []byte {
 // tagSize is how much of an event's hash is kept: half, as RFC 2104 allows.
 const tagSize = sha256.Size / 2
 
+// Tag authenticates one event.
 type Tag [tagSize]byte
 
+// TagEvent authenticates one event.
 func (k SealKey) TagEvent(format int, e Event) (t Tag, err error) {
 	b, err := canonicalEvent(format, e)
 	if err != nil {

@@ -24,7 +24,8 @@ type Flags struct {
 
 var (
 	required = []string{"max-gpus", "max-per-day", "max-lead", "max-window"}
-	All      = append([]string{"gpu-hours-per-day"}, required...)
+	// All names the flags of caps.
+	All = append([]string{"gpu-hours-per-day"}, required...)
 )
 
 // Bind makes the flags; rest says what becomes of those left out.

@@ -23,7 +23,7 @@ func refuseTooLate(p *txn.PoolTx, slots []int, w calendar.Interval, now time.Tim
 		due := now
 		if n, ok := p.NodeOnSlot(slot); ok && n.Coming() {
 			due = n.RequestedAt.Add(boot)
-		} else if p.SlotReadiness(slot) != txn.StandingReady {
+		} else if p.SlotReadiness(slot) != txn.SlotReady {
 			due = now.Add(boot)
 		}
 		if due.After(usable) {

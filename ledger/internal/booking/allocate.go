@@ -214,7 +214,7 @@ func takeGPUs(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (allocatio
 }
 
 func allReady(p *txn.PoolTx, slots []int) bool {
-	return !slices.ContainsFunc(slots, func(slot int) bool { return p.SlotReadiness(slot) != txn.StandingReady })
+	return !slices.ContainsFunc(slots, func(slot int) bool { return p.SlotReadiness(slot) != txn.SlotReady })
 }
 
 // claimOwn takes over the own reservations whose places the allocation uses, up to

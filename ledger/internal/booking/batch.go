@@ -27,13 +27,14 @@ func (l Booking) ReserveMany(ctx context.Context, actor ledger.Actor, batch []le
 		}
 		deciding, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.Config.BatchTime)
 		defer cancel()
-		outcomes, err = reserveBatch(tx, deciding, h, batch)
+		outcomes, err = reserveBatch(deciding, tx, h, batch)
 		return err
 	})
 	return outcomes, err
 }
 
-func reserveBatch(tx *txn.Tx, deciding context.Context, h *holding, batch []ledger.BatchItem) (outcomes []ledger.Outcome, err error) {
+func reserveBatch(deciding context.Context, tx *txn.Tx, h *holding, batch []ledger.BatchItem) (
+	outcomes []ledger.Outcome, err error) {
 	outcomes = make([]ledger.Outcome, len(batch))
 	defer tx.BeginBatch()()
 	var written backgroundWrite

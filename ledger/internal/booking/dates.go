@@ -42,6 +42,7 @@ func (l Booking) Dates(ctx context.Context, actor ledger.Actor, id string, from,
 	return dates, err
 }
 
+// LiveSchedule reads a schedule. One that is deleted is ledger.ErrNotFound.
 func LiveSchedule(r ledger.Reader, scope ledger.Scope, id string) (ledger.Schedule, error) {
 	s, err := r.Schedule(scope, id)
 	if err == nil && !s.DeletedAt.IsZero() {
@@ -50,6 +51,8 @@ func LiveSchedule(r ledger.Reader, scope ledger.Scope, id string) (ledger.Schedu
 	return s, err
 }
 
+// ReadDates lists the dates of a schedule that start in [from, to), and what
+// became of each.
 func ReadDates(l *txn.Engine, r ledger.Reader, s ledger.Schedule, from, to time.Time, limit int) ([]ledger.ScheduleDate, error) {
 	if to.IsZero() {
 		to = from.Add(furthestDate)

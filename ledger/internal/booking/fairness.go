@@ -129,6 +129,8 @@ func rankSpeculative(tx *txn.Tx, p *txn.PoolTx) ([]admission.Speculative, error)
 	return guesses, nil
 }
 
+// SharesOf lists the fair shares of a pool that the actor may see, the largest
+// first.
 func SharesOf(l *txn.Engine, r ledger.Reader, actor ledger.Actor, s ledger.PoolState) ([]ledger.Share, error) {
 	uses := map[string]fairshare.Usage{}
 	for _, use := range s.Uses {

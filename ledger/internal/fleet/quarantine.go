@@ -127,6 +127,7 @@ func keepQuarantined(tx *txn.Tx, p *txn.PoolTx, n node.Node, fault string) {
 		Message: "it did not pass its health gate, and stays in quarantine"})
 }
 
+// LaterOf returns the later of two times.
 func LaterOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b

@@ -11,6 +11,7 @@ import (
 // troublesome are the kinds of task whose failures are their provider's.
 var troublesome = []string{ledger.TaskCreateNode, ledger.TaskCheckNode, ledger.TaskSweep}
 
+// ReadTroubles reads what fails again and again.
 func ReadTroubles(r ledger.Reader) (ledger.Troubles, error) {
 	failing, err := r.Failing(ledger.TroubleAfter)
 	if err != nil {

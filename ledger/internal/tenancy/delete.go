@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
+// IdsOf lists the ids of rows.
 func IdsOf[T any](rows []T, id func(T) string) []string {
 	ids := make([]string, len(rows))
 	for i, row := range rows {

@@ -132,6 +132,8 @@ func (l Tenancy) UpdateUser(ctx context.Context, actor ledger.Actor, id string, 
 	return user, err
 }
 
+// CheckName returns *ledger.InvalidError for a name that breaks tables or is
+// too long.
 func CheckName(field, s string) error {
 	if s == "" || len(s) > 80 || ledger.ClipText(s, 80) != s {
 		return &ledger.InvalidError{Field: field, Rule: "must be 1 to 80 characters on one line, without spaces at its ends"}

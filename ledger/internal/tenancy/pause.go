@@ -126,6 +126,7 @@ func ReadPauses(tx *txn.Tx) (pauses, error) {
 	return ByOrganization(found), nil
 }
 
+// ByOrganization indexes pauses by the organization that each is of.
 func ByOrganization(found []ledger.Pause) pauses {
 	by := make(pauses, len(found))
 	for _, p := range found {

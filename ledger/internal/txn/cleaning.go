@@ -38,6 +38,7 @@ func beginCleaning(tx *Tx, p *PoolTx, a allocation.Allocation) {
 	p.SetCleaning(append(slices.Clip(p.Cleaning), x))
 }
 
+// SetCleaning replaces which devices are being cleaned.
 func (p *PoolTx) SetCleaning(all []plan.Cleaning) {
 	before := p.Cleaning
 	p.Tx.undos = append(p.Tx.undos, func() { p.replaceCleaning(before) })

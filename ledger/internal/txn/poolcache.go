@@ -185,7 +185,7 @@ func (d *cachedPool) assignSlot(n node.Node) {
 // freeSlot notes that a slot has no node any more.
 func (d *cachedPool) freeSlot(n node.Node) {
 	delete(d.occupied, n.Slot)
-	d.Preferred.setReadiness(n.Slot, standingEmpty)
+	d.Preferred.setReadiness(n.Slot, slotEmpty)
 }
 
 // noteHolders notes in whose hands devices are.

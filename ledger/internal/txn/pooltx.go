@@ -35,6 +35,7 @@ func (p *PoolTx) markTouched(id string) {
 	p.Tx.undos = append(p.Tx.undos, func() { delete(p.touched, id) })
 }
 
+// PutPool changes the pool itself.
 func (p *PoolTx) PutPool(next ledger.Pool) {
 	p.markTouched(next.ID)
 	before := p.Pool
@@ -64,6 +65,7 @@ func (p *PoolTx) setLearned(next plan.Learned) {
 	p.Tx.undos = append(p.Tx.undos, func() { p.Pool.Learned = before })
 }
 
+// PutNode adds or changes a node.
 func (p *PoolTx) PutNode(n node.Node) {
 	p.markTouched(n.ID)
 	before := pointerIf(p.Nodes.getRow(n.ID))
@@ -71,6 +73,7 @@ func (p *PoolTx) PutNode(n node.Node) {
 	p.Tx.undos = append(p.Tx.undos, func() { p.setNode(&n, before) })
 }
 
+// PutReservation adds or changes a reservation.
 func (p *PoolTx) PutReservation(r reservation.Reservation) {
 	p.markTouched(r.ID)
 	before := pointerIf(p.Reservations.getRow(r.ID))
@@ -78,6 +81,7 @@ func (p *PoolTx) PutReservation(r reservation.Reservation) {
 	p.Tx.undos = append(p.Tx.undos, func() { p.SetReservation(&r, before) })
 }
 
+// PutAllocation adds or changes an allocation.
 func (p *PoolTx) PutAllocation(a allocation.Allocation) {
 	p.markTouched(a.ID)
 	before := pointerIf(p.Allocations.getRow(a.ID))
@@ -199,12 +203,15 @@ func (p *PoolTx) CommittedVersion(id string, version int) int {
 	return version
 }
 
+// FindNode returns a live node of the pool.
 func (p *PoolTx) FindNode(id string) (node.Node, bool) { return p.Nodes.getRow(id) }
 
+// FindReservation returns a live reservation of the pool.
 func (p *PoolTx) FindReservation(id string) (reservation.Reservation, bool) {
 	return p.Reservations.getRow(id)
 }
 
+// FindAllocation returns a live allocation of the pool.
 func (p *PoolTx) FindAllocation(id string) (allocation.Allocation, bool) {
 	return p.Allocations.getRow(id)
 }

@@ -12,22 +12,23 @@ import (
 // readiness is how soon work on a slot could begin, the soonest first.
 type readiness int
 
+// How soon a slot can be used.
 const (
-	StandingReady readiness = iota
-	standingComing
-	standingEmpty
-	standingLeaving // its node must go before another can be made
-	standings
+	SlotReady readiness = iota
+	slotComing
+	slotEmpty
+	slotLeaving // its node must go before another can be made
+	readinessLevels
 )
 
 func readinessOf(n node.Node) readiness {
 	switch {
 	case n.State() == node.Ready:
-		return StandingReady
+		return SlotReady
 	case n.Coming():
-		return standingComing
+		return slotComing
 	default:
-		return standingLeaving
+		return slotLeaving
 	}
 }
 
@@ -35,7 +36,7 @@ func readinessOf(n node.Node) readiness {
 // prefers them need not be made for each.
 type preference struct {
 	n     int // slots of the pool; a node may stand beyond them when it shrank
-	slots [standings]calendar.SlotSet
+	slots [readinessLevels]calendar.SlotSet
 	soon  calendar.Tiers // for what begins soon: whatever is usable soonest
 	later calendar.Tiers // for the rest: anything but a node on its way out
 }
@@ -47,7 +48,7 @@ func newPreference(n int) preference {
 		p.slots[s] = calendar.NewSlotSet(n)
 	}
 	for slot := range n {
-		p.slots[standingEmpty].Add(slot)
+		p.slots[slotEmpty].Add(slot)
 	}
 	return p
 }
@@ -70,17 +71,17 @@ func (p *preference) SlotTiers() (soon, later calendar.Tiers) {
 	if p.soon != nil {
 		return p.soon, p.later
 	}
-	staying := p.slots[StandingReady].Clone()
+	staying := p.slots[SlotReady].Clone()
 	for s := range p.slots {
 		p.soon = append(p.soon, p.slots[s].Clone())
-		if readiness(s) == standingLeaving {
+		if readiness(s) == slotLeaving {
 			continue
 		}
 		for slot := range p.slots[s].All() {
 			staying.Add(slot)
 		}
 	}
-	p.later = calendar.Tiers{staying, p.soon[standingLeaving]}
+	p.later = calendar.Tiers{staying, p.soon[slotLeaving]}
 	return p.soon, p.later
 }
 
@@ -103,7 +104,7 @@ func TiersNow(p *PoolTx, own []reservation.Reservation, explicit bool) calendar.
 	mine := calendar.NewSlotSet(p.Pool.MaxNodes)
 	for _, r := range own {
 		for _, slot := range r.Slots {
-			if slot < p.Pool.MaxNodes && (explicit || p.SlotReadiness(slot) == StandingReady) {
+			if slot < p.Pool.MaxNodes && (explicit || p.SlotReadiness(slot) == SlotReady) {
 				mine.Add(slot)
 			}
 		}
@@ -120,10 +121,11 @@ func OnlyOn(slots []int) calendar.Tiers {
 	return calendar.Tiers{set}
 }
 
+// SlotReadiness is how soon a slot can be used.
 func (p *PoolTx) SlotReadiness(slot int) readiness {
 	n, ok := p.NodeOnSlot(slot)
 	if !ok {
-		return standingEmpty
+		return slotEmpty
 	}
 	return readinessOf(n)
 }

@@ -21,19 +21,24 @@ func (tx *Tx) WakePlan(poolID string) {
 // SchedulesKey is the one row that materialises schedules.
 const SchedulesKey = "schedules"
 
+// SweepKey is the key of the task that compares a provisioner's list with the
+// ledger.
 func SweepKey(provisioner string) string { return "sweep:" + provisioner }
 
+// AddEvent journals an event, in the actor's name.
 func (tx *Tx) AddEvent(e ledger.Event) {
 	e.At, e.Actor, e.Via = tx.Now(), tx.Actor.KeyID, tx.Actor.Via
 	tx.Change.Events = append(tx.Change.Events, e)
 }
 
+// AddTask has a task run at a time.
 func (tx *Tx) AddTask(kind, subject string, at time.Time) {
 	tx.Change.Tasks = append(tx.Change.Tasks, ledger.Task{
 		ID: tx.IDs.New(ids.Task), Kind: kind, Subject: subject, State: ledger.TaskReady, RunAt: at, CreatedAt: tx.Now(),
 	})
 }
 
+// AddKeyedTask makes sure that there is the one task of a key.
 func (tx *Tx) AddKeyedTask(key, kind, subject string) {
 	tx.Change.Tasks = append(tx.Change.Tasks, ledger.Task{
 		ID: tx.IDs.New(ids.Task), Key: key, Kind: kind, Subject: subject, State: ledger.TaskReady, RunAt: tx.Now(),
@@ -53,6 +58,8 @@ func (tx *Tx) StepNode(p *PoolTx, n node.Node, e node.Event, reason, message str
 	return next, nil
 }
 
+// StepReservation moves a reservation by an event, journals it, and counts what
+// it used once it is over.
 func (tx *Tx) StepReservation(p *PoolTx, r reservation.Reservation, e reservation.Event, reason,
 	message string) (reservation.Reservation, error) {
 	next, err := r.Apply(e, reason, tx.Now())
@@ -71,6 +78,8 @@ func (tx *Tx) StepReservation(p *PoolTx, r reservation.Reservation, e reservatio
 	return next, nil
 }
 
+// StepAllocation moves an allocation by an event, journals it, and counts what
+// it used once it is over.
 func (tx *Tx) StepAllocation(p *PoolTx, a allocation.Allocation, e allocation.Event, reason,
 	message string) (allocation.Allocation, error) {
 	next, err := a.Apply(e, reason, tx.Now())

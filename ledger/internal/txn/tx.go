@@ -105,6 +105,7 @@ func (tx *Tx) giveUp() {
 	}
 }
 
+// Now is the database's time, the same throughout the transaction.
 func (tx *Tx) Now() time.Time { return tx.Port.Now() }
 
 // saveChange writes everything the group changed.
@@ -194,6 +195,7 @@ func (tx *Tx) Commitments(organizationID string) (*ledger.Commitments, error) {
 	return tx.Cache.commitmentsOf(organizationID), nil
 }
 
+// SortedKeys lists the keys of a map in order.
 func SortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
