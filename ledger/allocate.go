@@ -11,7 +11,9 @@ const DefaultLease = time.Hour
 
 // AllocateRequest asks for GPUs now.
 type AllocateRequest struct {
-	Pool  string // id or name; empty: of Model, and such that it meets Needs and can serve: warm ones first, then the cheapest
+	// Pool is an id or a name; empty: one of Model that meets Needs and can serve, warm
+	// ones first, then the cheapest.
+	Pool  string
 	Model string
 	Needs capacity.Needs
 	GPUs  int // 0: those of Layout

@@ -34,7 +34,8 @@ func (w PoolNeeds) FilterPools(all []Pool) ([]Pool, error) {
 			Fix: "have an operator make one"}
 	}
 	for _, only := range []PoolNeeds{{model: w.model}, {needs: capacity.Needs{Region: w.needs.Region}},
-		{needs: capacity.Needs{MemoryMiB: w.needs.MemoryMiB}}, {needs: capacity.Needs{NodeMemoryMiB: w.needs.NodeMemoryMiB}}} {
+		{needs: capacity.Needs{MemoryMiB: w.needs.MemoryMiB}},
+		{needs: capacity.Needs{NodeMemoryMiB: w.needs.NodeMemoryMiB}}} {
 		all = slices.DeleteFunc(slices.Clone(all), func(p Pool) bool { return only.UnmetBy(p) != nil })
 		if len(all) == 0 {
 			return nil, only.inNoPool()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
 )
 
 // Explanation is why something is as it is, what stands in its way, and what
@@ -59,3 +60,28 @@ func (e Explanation) ClearsAt() *Band {
 	}
 	return &Band{P10: e.At.Add(e.Wait.P10), P50: e.At.Add(e.Wait.P50), P90: e.At.Add(e.Wait.P90)}
 }
+
+// DescribeDate tells in a few words what became of a date.
+func (d ScheduleDate) DescribeDate() string {
+	switch d.State {
+	case DateComing:
+		return "not asked for yet"
+	case DatePaused:
+		return "not asked for while the schedule is paused"
+	case DateMissed:
+		return "never asked for"
+	case DateRefused:
+		return "refused: " + d.Message
+	case string(reservation.Waitlisted):
+		return d.ReservationID + " waits for a place"
+	default:
+		return d.ReservationID + " is " + d.State
+	}
+}
+
+// CodeProviderFailing is the blocker of a node whose provider fails, and
+// ProviderRefuses what tenants are told of it: what providers say is operators'.
+const (
+	CodeProviderFailing = "provider_failing"
+	ProviderRefuses     = "its provider refuses: ask an operator"
+)

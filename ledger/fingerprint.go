@@ -21,7 +21,8 @@ func (e Effect) Fingerprint() string { return strings.Join(e.fingerprintLines(fa
 // wait.
 func (e Effect) CompareTo(mark string) (shown, now []string) {
 	shown, now = differingLines(strings.Split(mark, "\n"), e.fingerprintLines(false))
-	if waiting, then := differingLines(strings.Split(mark, "\n"), e.fingerprintLines(true)); len(waiting)+len(then) < len(shown)+
+	if waiting, then := differingLines(strings.Split(mark, "\n"),
+		e.fingerprintLines(true)); len(waiting)+len(then) < len(shown)+
 		len(now) {
 		return waiting, then
 	}
@@ -45,7 +46,8 @@ func (e Effect) fingerprintLines(wait bool) []string {
 	}
 	for _, p := range e.Nodes {
 		if p.Before == nil || p.Before.State() != p.After.State() {
-			lines = append(lines, fingerprintLine("node", existingID(p.Before != nil, p.After.ID), "", "slot", p.After.Slot,
+			lines = append(lines, fingerprintLine("node", existingID(p.Before != nil, p.After.ID), "", "slot",
+				p.After.Slot,
 				"state", p.After.State()))
 		}
 	}
@@ -73,7 +75,8 @@ func fingerprintReservation(p Pair[reservation.Reservation]) string {
 	if !r.Live() {
 		cost = 0 // what it really held grows with the time until it ends
 	}
-	return fingerprintLine("reservation", existingID(p.Before != nil, r.ID), r.OrganizationID, "pool", r.PoolID, "class",
+	return fingerprintLine("reservation", existingID(p.Before != nil, r.ID), r.OrganizationID, "pool", r.PoolID,
+		"class",
 		r.Class, "state", r.State(),
 		"displaced", r.Reason == "displaced", "shape", r.Shape, "places", r.Slots,
 		"window", fmt.Sprintf("%s to %s", FormatTime(r.Window.Start), FormatTime(r.Window.End)), "microseconds",
@@ -87,7 +90,8 @@ func fingerprintAllocation(p Pair[allocation.Allocation], wait bool) string {
 	if wait && p.Before == nil {
 		state = allocation.Pending
 	}
-	return fingerprintLine("allocation", existingID(p.Before != nil, a.ID), a.OrganizationID, "pool", a.PoolID, "state", state,
+	return fingerprintLine("allocation", existingID(p.Before != nil, a.ID), a.OrganizationID, "pool", a.PoolID,
+		"state", state,
 		"shape", a.Shape, "places", a.Slots,
 		"lease", a.Lease, "reservations", a.Reservations)
 }

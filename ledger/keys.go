@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,3 +42,16 @@ func (c Credential) MintKey(k Key) (Key, error) {
 	}
 	return k, nil
 }
+
+// CheckAdministers reports nil when the actor may change people and keys of the
+// organization.
+func (a Actor) CheckAdministers(orgID string) error {
+	if a.Role == Operator || (a.Role == Admin && a.OrganizationID == orgID && a.Kind == PersonKey) {
+		return nil
+	}
+	return ErrDenied
+}
+
+// ErrLastOperator means that without this key no operator would be left, or only
+// such whose keys expire.
+var ErrLastOperator = errors.New("no operator's key that lasts would be left")

@@ -31,8 +31,9 @@ func LayOut(gpus int, l capacity.Layout) (int, error) {
 			Fix: "leave spread out, and the last node has fewer, or name a number of GPUs that can be parted"}
 	}
 	return 0, &InvalidError{Field: "nodes",
-		Rule: fmt.Sprintf("do not go with gpus: %s cannot lie so that only the last node has fewer", describeLayout(gpus, l)),
-		Fix:  "leave out gpus, nodes or gpus_per_node: two of them give the third"}
+		Rule: fmt.Sprintf("do not go with gpus: %s cannot lie so that only the last node has fewer",
+			describeLayout(gpus, l)),
+		Fix: "leave out gpus, nodes or gpus_per_node: two of them give the third"}
 }
 
 // describeLayout says what a layout was asked for.

@@ -7,6 +7,7 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/fairshare"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/quota"
 )
@@ -36,7 +37,8 @@ type PromisesAtRiskError struct {
 // Error says how many there are.
 func (e *PromisesAtRiskError) Error() string {
 	if e.Pool != "" {
-		return fmt.Sprintf("%s would have no place any more in pool %s", phrase.Count(len(e.Promises), "promise"), e.Pool)
+		return fmt.Sprintf("%s would have no place any more in pool %s", phrase.Count(len(e.Promises), "promise"),
+			e.Pool)
 	}
 	return fmt.Sprintf("%s would be beyond the new limits", phrase.Count(len(e.Promises), "promise"))
 }
@@ -56,4 +58,30 @@ type Usage struct {
 	Peak         quota.Vector // the most of each at any one instant from At to Until
 	Period       quota.Spend  // of what starts in the present period
 	Guessed      quota.Spend  // speculative, of what starts today
+}
+
+// SumOf adds up what keys and schedules made or hold.
+func (c *Commitments) SumOf(ids []string) *quota.Commitments {
+	parts := make([]*quota.Commitments, len(ids))
+	for i, id := range ids {
+		parts[i] = c.ByKey[id]
+	}
+	return quota.Sum(parts)
+}
+
+// PoolUse is what an organization has used of a pool, as fair share counts it.
+// What is still held is not in it; see shares.
+type PoolUse struct {
+	PoolID         string
+	OrganizationID string
+	Usage          fairshare.Usage
+}
+
+// Share is an organization's part of a pool.
+type Share struct {
+	OrganizationID string
+	Weight         int
+	Share          float64         // weighted dominant share of decayed use
+	Factor         float64         // how many times idle time of its guesses counts
+	Usage          fairshare.Usage // with what is held at this moment
 }

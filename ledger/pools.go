@@ -10,3 +10,48 @@ const (
 	MaxPerNode = 1024
 	MaxTimer   = 366 * 24 * time.Hour
 )
+
+// Reasons of an operator's quarantine.
+const (
+	ReasonInspection = "inspection" // an operator keeps the node
+	ReasonForgotten  = "forgotten"  // for so long that somebody is told
+)
+
+// Offer is one kind of machine that a provisioner says it can make.
+type Offer struct {
+	Region    string
+	Type      string
+	Model     string // empty: it does not say
+	GPUs      int    // of one machine
+	MemoryMiB int    // of one GPU; 0: it does not say
+}
+
+// Provisioner is what a worker has reported of one that it is configured with.
+type Provisioner struct {
+	Name       string
+	Offers     []Offer
+	ReportedAt time.Time
+}
+
+// Notice is what a provider announced of a machine.
+type Notice struct {
+	Kind    string    // a code: interruption, expiring, degraded
+	At      time.Time // when it comes true; zero where the provider does not say
+	Message string    // the provider's own words
+}
+
+// Text tells of the notice in a sentence.
+func (n Notice) Text() string {
+	when := "at a time that its provider does not say"
+	if !n.At.IsZero() {
+		when = "at " + FormatTime(n.At)
+	}
+	switch n.Kind {
+	case "interruption":
+		return "its provider takes it back " + when
+	case "expiring":
+		return "the supply that it belongs to ends " + when
+	default:
+		return "its provider says that it is failing"
+	}
+}

@@ -156,7 +156,7 @@ type Event struct {
 	Via            string // api, worker, ...
 	Reason         string // a code
 	Message        string // one sentence for people; numbers and names of ours only
-	Decision       []byte // why, so that it can be computed again: see DecisionRecord; nil for what nothing was decided about
+	Decision       []byte // why, to be computed again: see DecisionRecord; nil: nothing was decided
 }
 
 // TaskState is where a task row is.

@@ -49,7 +49,8 @@ func TestRemarks(t *testing.T) {
 			"no date in February, April, June, September, November, which have no day 31; for the last day of each " +
 				"month write FREQ=MONTHLY;BYMONTHDAY=-1"},
 		"30th": {"2026-11-30T09:00:00", "FREQ=MONTHLY", time.Hour,
-			"no date in February, which has no day 30; for the last day of each month write FREQ=MONTHLY;BYMONTHDAY=-1"},
+			"no date in February, which has no day 30; " +
+				"for the last day of each month write FREQ=MONTHLY;BYMONTHDAY=-1"},
 		"29th": {"2026-11-29T09:00:00", "FREQ=MONTHLY", time.Hour,
 			"no date in February (but in leap years), which has no day 29; for the last day of each month write " +
 				"FREQ=MONTHLY;BYMONTHDAY=-1"},

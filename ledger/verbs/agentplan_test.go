@@ -78,10 +78,12 @@ func TestAPlanIsTheWhole(t *testing.T) {
 
 	kept := ids()
 	w.setDemand(bot, windowWanted(w.windowAfter(time.Hour, 3*time.Hour), 2))
-	require.Equal(t, map[calendar.Interval]int{w.windowAfter(time.Hour, 3*time.Hour): 2}, w.coveredWindows(bot), "its end moved")
+	require.Equal(t, map[calendar.Interval]int{w.windowAfter(time.Hour, 3*time.Hour): 2}, w.coveredWindows(bot),
+		"its end moved")
 	require.Equal(t, kept, ids(), "but it is the same reservation")
 
-	w.setDemand(bot, windowWanted(w.windowAfter(time.Hour, 90*time.Minute), 2), windowWanted(w.windowAfter(5*time.Hour, 6*time.Hour), 1))
+	w.setDemand(bot, windowWanted(w.windowAfter(time.Hour, 90*time.Minute), 2),
+		windowWanted(w.windowAfter(5*time.Hour, 6*time.Hour), 1))
 	require.Equal(t, map[calendar.Interval]int{w.windowAfter(time.Hour, 90*time.Minute): 2,
 		w.windowAfter(5*time.Hour, 6*time.Hour): 1}, w.coveredWindows(bot))
 	require.Subset(t, ids(), kept)
@@ -96,10 +98,12 @@ func TestWhatIsKeptIsCountedAtItsNewLength(t *testing.T) {
 	bot := agentBeside(w.newPerson("ann"), "agent")
 	bot.Caps.MaxPerDay = 4 * money.USD // a GPU-hour is a dollar
 	w.setDemand(bot, windowWanted(w.windowAfter(time.Hour, 3*time.Hour), 2))
-	out := w.setDemand(bot, windowWanted(w.windowAfter(time.Hour, 2*time.Hour), 2), windowWanted(w.windowAfter(4*time.Hour, 5*time.Hour), 2))
+	out := w.setDemand(bot, windowWanted(w.windowAfter(time.Hour, 2*time.Hour), 2),
+		windowWanted(w.windowAfter(4*time.Hour, 5*time.Hour), 2))
 	require.Nil(t, out[1].Refused, "what was given up pays for it")
 	require.Equal(t, 1, out[1].Placed)
-	out = w.setDemand(bot, windowWanted(w.windowAfter(time.Hour, 2*time.Hour), 2), windowWanted(w.windowAfter(4*time.Hour, 5*time.Hour), 2),
+	out = w.setDemand(bot, windowWanted(w.windowAfter(time.Hour, 2*time.Hour), 2),
+		windowWanted(w.windowAfter(4*time.Hour, 5*time.Hour), 2),
 		windowWanted(w.windowAfter(6*time.Hour, 7*time.Hour), 1))
 	require.NotNil(t, out[2].Refused, "a fifth dollar is one too many")
 	require.Equal(t, []int{1, 1, 0}, []int{out[0].Kept, out[1].Kept, out[2].Placed})
@@ -111,7 +115,8 @@ func TestWindowsThatGetNoPlaceAreReported(t *testing.T) {
 	bot := agentBeside(w.newPerson("ann"), "agent")
 	w.mustReserve(w.newPerson("bob"), 6, w.windowAfter(time.Hour, 2*time.Hour))
 	bot.Caps.MaxGPUs = 3
-	out := w.setDemand(bot, windowWanted(w.windowAfter(time.Hour, 2*time.Hour), 4), windowWanted(w.windowAfter(3*time.Hour, 4*time.Hour), 4),
+	out := w.setDemand(bot, windowWanted(w.windowAfter(time.Hour, 2*time.Hour), 4),
+		windowWanted(w.windowAfter(3*time.Hour, 4*time.Hour), 4),
 		windowWanted(w.windowAfter(-time.Hour, -time.Minute), 1),
 		windowWanted(w.windowAfter(5*time.Hour, 6*time.Hour), 1))
 	for i, want := range []struct {

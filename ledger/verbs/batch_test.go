@@ -40,7 +40,8 @@ func (w *world) countBooked() int {
 func (w *world) bookSpeculative(t *testing.T, l *verbs.Ledger, by ledger.Actor) string {
 	t.Helper()
 	r, err := l.Reserve(t.Context(), by, ledger.ReserveRequest{
-		Pool: "lab", GPUs: 2, Window: hourlyBatch(1)[0].Request.Window, Class: reservation.Speculative, Probability: 0.5,
+		Pool: "lab", GPUs: 2, Window: hourlyBatch(1)[0].Request.Window, Class: reservation.Speculative,
+		Probability: 0.5,
 	})
 	require.NoError(t, err)
 	return r.ID

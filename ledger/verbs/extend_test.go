@@ -113,7 +113,8 @@ func TestWhoseCapsHoldForAnExtension(t *testing.T) {
 
 	own := k.allocateFor(capped, 1, time.Hour)
 	require.ErrorAs(t, extend(child, own, time.Minute), new(*ledger.NotHolderError), "it does not count for the child")
-	require.Equal(t, []admission.Code{admission.KeyCapExceeded}, itemErrors(t, extend(free, own, 2*time.Hour+time.Second)),
+	require.Equal(t, []admission.Code{admission.KeyCapExceeded},
+		itemErrors(t, extend(free, own, 2*time.Hour+time.Second)),
 		"the holder's caps hold, whoever asks")
 	require.NoError(t, extend(free, own, time.Hour))
 
@@ -204,7 +205,8 @@ func TestNoPeriodHasMoreThanItsLimit(t *testing.T) {
 				}
 			case "reserve":
 				_, _ = w.ledger.Reserve(w.Context(), by, ledger.ReserveRequest{
-					Pool: "lab", GPUs: 1, Class: reservation.Guaranteed, Window: w.windowAfter(minutes, minutes+time.Hour),
+					Pool: "lab", GPUs: 1, Class: reservation.Guaranteed,
+					Window: w.windowAfter(minutes, minutes+time.Hour),
 				})
 			case "pass":
 				w.pass(minutes)

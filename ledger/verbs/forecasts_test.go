@@ -104,12 +104,15 @@ func TestForecastsThatAreNone(t *testing.T) {
 	w := newWorld(t)
 	ada := w.newPerson("ada")
 	for field, change := range map[string]func(*ledger.Forecast){
-		"end":                  func(f *ledger.Forecast) { f.End = f.Start },
-		"end ":                 func(f *ledger.Forecast) { f.End = f.Start.AddDate(0, 0, 32) },
-		"issued_at":            func(f *ledger.Forecast) { f.IssuedAt = f.Start.Add(time.Second) },
-		"issued_at ":           func(f *ledger.Forecast) { f.IssuedAt = time.Time{} },
-		"issued_at  ":          func(f *ledger.Forecast) { f.IssuedAt = w.clock.Now().Add(6 * time.Minute) },
-		"start":                func(f *ledger.Forecast) { f.Start = w.clock.Now().Add(-3 * time.Minute); f.IssuedAt = f.Start },
+		"end":         func(f *ledger.Forecast) { f.End = f.Start },
+		"end ":        func(f *ledger.Forecast) { f.End = f.Start.AddDate(0, 0, 32) },
+		"issued_at":   func(f *ledger.Forecast) { f.IssuedAt = f.Start.Add(time.Second) },
+		"issued_at ":  func(f *ledger.Forecast) { f.IssuedAt = time.Time{} },
+		"issued_at  ": func(f *ledger.Forecast) { f.IssuedAt = w.clock.Now().Add(6 * time.Minute) },
+		"start": func(f *ledger.Forecast) {
+			f.Start = w.clock.Now().Add(-3 * time.Minute)
+			f.IssuedAt = f.Start
+		},
 		"gpus":                 func(f *ledger.Forecast) { f.Said.P10 = -1 },
 		"gpus ":                func(f *ledger.Forecast) { f.Said.P50 = 5 },
 		"gpus  ":               func(f *ledger.Forecast) { f.Said.P90 = 1_000_001 },

@@ -61,7 +61,8 @@ func (w *world) gatedLedger() (*verbs.Ledger, *gate) {
 	w.Helper()
 	g := &gate{Store: w.store}
 	l := verbs.New(g, &random{}, ledger.Config{BatchTime: time.Hour})
-	_, err := l.Reserve(w.Context(), w.newPerson("carl"), ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(99)})
+	_, err := l.Reserve(w.Context(), w.newPerson("carl"), ledger.ReserveRequest{Pool: "lab", GPUs: 1,
+		Window: dayWindow(99)})
 	require.NoError(w, err) // now the cache knows the pool
 	g.transactions = 0
 	return l, g

@@ -242,7 +242,8 @@ func TestCapsHoldForAllThatWasMade(t *testing.T) {
 	require.ErrorAs(t, err, &refused, "no date could ever be within the cap")
 	require.Equal(t, "key_cap_exceeded", string(refused.Decision.Reasons[0].Code))
 	k.pass(time.Minute)
-	require.Empty(t, k.liveReservations(func(r reservation.Reservation) bool { return r.Origin == reservation.FromSchedule }))
+	require.Empty(t,
+		k.liveReservations(func(r reservation.Reservation) bool { return r.Origin == reservation.FromSchedule }))
 }
 
 func dailySchedule(gpus int) ledger.Schedule {

@@ -252,7 +252,8 @@ func TestTheWaitlistIsServedByFairShare(t *testing.T) {
 	_, err = w.ledger.CancelReservation(t.Context(), cid, full.ID)
 	require.NoError(t, err)
 	w.pass(2 * time.Minute)
-	require.Equal(t, reservation.Waitlisted, w.readReservation(waiting[0].ID).State(), "ann had the whole pool just now")
+	require.Equal(t, reservation.Waitlisted, w.readReservation(waiting[0].ID).State(),
+		"ann had the whole pool just now")
 	require.Equal(t, reservation.Booked, w.readReservation(waiting[1].ID).State())
 	_, shares, err := w.ledger.Shares(t.Context(), operator, "lab")
 	require.NoError(t, err)

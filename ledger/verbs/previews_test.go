@@ -91,7 +91,8 @@ func (w *world) drawDeed(t *rapid.T, by ledger.Actor) verbs.Operation {
 	now, live := w.clock.Now(), w.readRows()
 	gpus := rapid.IntRange(1, 6).Draw(t, "gpus")
 	start := now.Add(time.Duration(rapid.IntRange(0, 4).Draw(t, "start")) * time.Hour)
-	window := w.windowAfter(start.Sub(now), start.Sub(now)+time.Duration(rapid.IntRange(1, 3).Draw(t, "hours"))*time.Hour)
+	window := w.windowAfter(start.Sub(now), start.Sub(now)+time.Duration(rapid.IntRange(1, 3).Draw(t,
+		"hours"))*time.Hour)
 	queue := rapid.Bool().Draw(t, "queue")
 	pick := rapid.IntRange(0, 4).Draw(t, "verb")
 	switch {

@@ -31,7 +31,8 @@ func TestRefusalsOfABatchAreCountedNotListed(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, outcomes, 500)
 	for _, o := range outcomes {
-		require.Equal(t, []admission.Code{admission.QuotaExceeded}, itemErrors(t, o.Err), "each answer keeps its blockers")
+		require.Equal(t, []admission.Code{admission.QuotaExceeded}, itemErrors(t, o.Err),
+			"each answer keeps its blockers")
 	}
 	require.Len(t, w.readEvents("reservation.refused"), 10)
 	told := w.readEvents("requests.refused")
@@ -87,7 +88,8 @@ func TestNobodyWaitsForMoreThanOneLargeBatch(t *testing.T) {
 	}
 	for i := range 2 {
 		all.Go(func() {
-			_, err := l.Reserve(t.Context(), bob, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(20 + i)})
+			_, err := l.Reserve(t.Context(), bob, ledger.ReserveRequest{Pool: "lab", GPUs: 1,
+				Window: dayWindow(20 + i)})
 			require.NoError(t, err)
 		})
 		waitForQueue(l, 4+i)

@@ -37,10 +37,14 @@ func TestBoundsOfAPoolHaveUnits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for rule, change := range map[string]func(*capacity.Pool){
-		"cleaning_seconds must be between 0 s and 31622400 s (366 days)":  func(p *capacity.Pool) { p.Timers.Cleaning = -1 },
-		"max_lease_seconds must be between 1 s and 31622400 s (366 days)": func(p *capacity.Pool) { p.Timers.MaxLease = 0 },
-		"gpu_memory_mib must be between 0 and 16777216 MiB":               func(p *capacity.Pool) { p.MemoryMiB = -1 },
-		"max_nodes must be between 1 and 100000":                          func(p *capacity.Pool) { p.MaxNodes = 100_001 },
+		"cleaning_seconds must be between 0 s and 31622400 s (366 days)": func(p *capacity.Pool) {
+			p.Timers.Cleaning = -1
+		},
+		"max_lease_seconds must be between 1 s and 31622400 s (366 days)": func(p *capacity.Pool) {
+			p.Timers.MaxLease = 0
+		},
+		"gpu_memory_mib must be between 0 and 16777216 MiB": func(p *capacity.Pool) { p.MemoryMiB = -1 },
+		"max_nodes must be between 1 and 100000":            func(p *capacity.Pool) { p.MaxNodes = 100_001 },
 	} {
 		_, err := w.ledger.UpdatePool(t.Context(), operator, "lab", 1, change)
 		require.ErrorContains(t, err, rule)

@@ -56,7 +56,8 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, w.store.Migrate(t.Context()))
 	w.ledger = w.restartedLedger()
 	w.pool, err = w.ledger.CreatePool(t.Context(), operator, capacity.Pool{
-		Name: "lab", Provisioner: "sim", Type: "gpu-2", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * money.USD,
+		Name: "lab", Provisioner: "sim", Type: "gpu-2", Model: "h100", PerNode: 2, MemoryMiB: 81920,
+		Price:    2 * money.USD,
 		MaxNodes: 4, Simulated: true,
 		Timers: capacity.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: boot, Prior95: boot})

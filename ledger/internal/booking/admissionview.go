@@ -36,7 +36,8 @@ func refuseTooLate(p *txn.PoolTx, slots []int, w calendar.Interval, now time.Tim
 	return []admission.Reason{{
 		Code: admission.LeadTimeTooShort, Unit: "seconds", Limit: int64(boot / time.Second),
 		Asked: int64(w.End.Sub(now) / time.Second),
-		Message: fmt.Sprintf("the window ends in %s, and a node of pool %s takes %s to boot", phrase.Span(w.End.Sub(now)),
+		Message: fmt.Sprintf("the window ends in %s, and a node of pool %s takes %s to boot",
+			phrase.Span(w.End.Sub(now)),
 			p.Pool.Name, phrase.Span(boot)),
 	}}
 }

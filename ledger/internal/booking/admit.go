@@ -27,7 +27,8 @@ func admit(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view admission.View
 }
 
 // admitDisplacing decides a request that d, without the shares, found no free place for.
-func admitDisplacing(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view admission.View, d txn.Verdict) (txn.Verdict, error) {
+func admitDisplacing(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view admission.View, d txn.Verdict) (
+	txn.Verdict, error) {
 	if d.MakesRoom() {
 		ranked, err := rankSpeculative(tx, p)
 		if err != nil {

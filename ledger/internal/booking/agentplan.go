@@ -26,7 +26,8 @@ type wish struct {
 // SetDemand makes the actor's reservations in a pool what the plan says: it keeps
 // those that serve a window already, shifting their ends, cancels the rest and
 // places what is missing. A window that gets no place does not stop the others.
-func (l Booking) SetDemand(ctx context.Context, actor ledger.Actor, want ledger.Demand) ([]ledger.WindowOutcome, error) {
+func (l Booking) SetDemand(ctx context.Context, actor ledger.Actor, want ledger.Demand) (
+	[]ledger.WindowOutcome, error) {
 	if err := want.Check(); err != nil {
 		return nil, err
 	}
@@ -98,7 +99,8 @@ func wishesOf(windows []ledger.DemandWindow, perNode int) []wish {
 	for i, w := range windows {
 		span := calendar.Interval{Start: w.Start, End: w.End}
 		for left := w.GPUs; left > 0; left -= perNode {
-			list = append(list, wish{window: i, shape: capacity.Shape{Nodes: 1, PerNode: min(left, perNode)}, span: span})
+			list = append(list, wish{window: i, shape: capacity.Shape{Nodes: 1, PerNode: min(left, perNode)},
+				span: span})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b wish) int { return a.span.Start.Compare(b.span.Start) })

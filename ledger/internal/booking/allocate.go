@@ -23,7 +23,8 @@ import (
 // Allocate gives GPUs to the actor's organization: warm ones at once, first
 // those that its own speculative reservations hold, or a place and a boot to
 // wait for. It answers *RefusedError with every blocker.
-func (l Booking) Allocate(ctx context.Context, actor ledger.Actor, req ledger.AllocateRequest) (allocation.Allocation, error) {
+func (l Booking) Allocate(ctx context.Context, actor ledger.Actor, req ledger.AllocateRequest) (
+	allocation.Allocation, error) {
 	var out allocation.Allocation
 	if err := req.Check(); err != nil {
 		return out, err
@@ -48,7 +49,8 @@ func (l Booking) Allocate(ctx context.Context, actor ledger.Actor, req ledger.Al
 
 // allocateFirst takes GPUs in the first pool that accepts: one where they are
 // ready at once, if there is one.
-func allocateFirst(tx *txn.Tx, pools []*txn.PoolTx, h *holding, req ledger.AllocateRequest) (allocation.Allocation, error) {
+func allocateFirst(tx *txn.Tx, pools []*txn.PoolTx, h *holding, req ledger.AllocateRequest) (
+	allocation.Allocation, error) {
 	ask := func(p *txn.PoolTx) takeRequest {
 		shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 		return takeRequest{shape: shape, lease: req.Lease, name: req.Name,
@@ -185,7 +187,8 @@ func takeGPUs(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (allocatio
 		return allocation.Allocation{}, txn.RefuseRequest(tx, p, h.org.ID, "allocation", d)
 	}
 	a := allocation.New(allocation.Allocation{
-		ID: tx.IDs.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: ledger.ClipText(req.name, 80),
+		ID: tx.IDs.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID,
+		Name:   ledger.ClipText(req.name, 80),
 		HeldBy: tx.Actor.KeyID, UserID: tx.Actor.UserID,
 		Workload: req.workload, Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 		Cost: admission.Cost(p.Pool.Pool, req.shape, req.lease),
@@ -208,7 +211,8 @@ func takeGPUs(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (allocatio
 	}
 	tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation." + string(a.State()), Subject: a.ID,
 		PoolID: p.Pool.ID,
-		Message: fmt.Sprintf("%s in %s: waiting for nodes to boot%s", phrase.Count(req.shape.GPUs(), "GPU"), p.Pool.Name,
+		Message: fmt.Sprintf("%s in %s: waiting for nodes to boot%s", phrase.Count(req.shape.GPUs(), "GPU"),
+			p.Pool.Name,
 			req.passed.DescribePassed()), Decision: d.DecisionRecord(ledger.DecisionAdmission)})
 	return a, nil
 }
@@ -219,7 +223,8 @@ func allReady(p *txn.PoolTx, slots []int) bool {
 
 // claimOwn takes over the own reservations whose places the allocation uses, up to
 // its GPUs on each; the others stay, or give way where they no longer fit.
-func claimOwn(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, req takeRequest, v txn.Verdict) ([]string, error) {
+func claimOwn(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, req takeRequest, v txn.Verdict) (
+	[]string, error) {
 	left := map[int]int{}
 	for i, slot := range a.Slots {
 		left[slot] = a.Shape.On(i)
@@ -238,7 +243,8 @@ func claimOwn(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, re
 			others = append(others, r)
 			continue
 		}
-		if _, err := tx.StepReservation(p, r, reservation.Claim, "claimed", "claimed by "+allocationName(a)); err != nil {
+		if _, err := tx.StepReservation(p, r, reservation.Claim, "claimed",
+			"claimed by "+allocationName(a)); err != nil {
 			return nil, err
 		}
 		claimed = append(claimed, r.ID)
@@ -283,7 +289,8 @@ func (h *holding) allowsReservation(p capacity.Pool, r reservation.Reservation) 
 
 // ActivateAllocation hands the devices over. The lease counts from now, as far as the
 // calendar allows it.
-func ActivateAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, held []allocation.Held) (allocation.Allocation, error) {
+func ActivateAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, held []allocation.Held) (
+	allocation.Allocation, error) {
 	a.Devices = held
 	wait := tx.Now().Sub(a.RequestedAt)
 	message := fmt.Sprintf("%s in %s after %s", phrase.Count(len(held), "GPU"), p.Pool.Name, phrase.Span(wait))

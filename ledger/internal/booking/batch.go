@@ -15,7 +15,8 @@ import (
 // deciding on what the ones before it left. One that is refused does not stop the
 // others; when the transaction fails, none of them is there. Those for which
 // Config.BatchTime leaves no time are not tried (ErrNotTried).
-func (l Booking) ReserveMany(ctx context.Context, actor ledger.Actor, batch []ledger.BatchItem) ([]ledger.Outcome, error) {
+func (l Booking) ReserveMany(ctx context.Context, actor ledger.Actor, batch []ledger.BatchItem) (
+	[]ledger.Outcome, error) {
 	if len(batch) == 0 || len(batch) > ledger.MaxBatch {
 		return nil, &ledger.InvalidError{Field: "items", Rule: fmt.Sprintf("must be between 1 and %d", ledger.MaxBatch)}
 	}
@@ -49,7 +50,8 @@ func reserveBatch(deciding context.Context, tx *txn.Tx, h *holding, batch []ledg
 		if outcomes[i], err = reserveItem(tx, h, item); err != nil {
 			return nil, fmt.Errorf("booking item %d: %w", i, err)
 		}
-		if i%ledger.Ahead == ledger.Ahead-1 && len(batch) >= ledger.Large && decidedFromMemory(batch[0].Request.Pool, batch[i+1:]) {
+		if i%ledger.Ahead == ledger.Ahead-1 && len(batch) >= ledger.Large &&
+			decidedFromMemory(batch[0].Request.Pool, batch[i+1:]) {
 			if err := written.beginWrite(tx); err != nil {
 				return nil, err
 			}

@@ -54,7 +54,8 @@ func (h *holding) addCaps(v *admission.View) {
 		v.User.Spent = c.SumOf(h.offspring.user)
 	}
 	for i := range h.who.Makers {
-		v.Makers = append(v.Makers, admission.Capped{Caps: &h.who.Makers[i].Caps, Spent: c.SumOf(h.offspring.makers[i])})
+		v.Makers = append(v.Makers, admission.Capped{Caps: &h.who.Makers[i].Caps,
+			Spent: c.SumOf(h.offspring.makers[i])})
 	}
 }
 

@@ -135,7 +135,8 @@ func offerClaim(p *txn.PoolTx, r reservation.Reservation, start, end time.Time) 
 
 // offersBeside are what can be allocated at once, by a decision that knows of the
 // reservation: nothing that would push the reservation out.
-func offersBeside(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation, d txn.Verdict, lease time.Duration) []admission.Offer {
+func offersBeside(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation, d txn.Verdict,
+	lease time.Duration) []admission.Offer {
 	switch {
 	case slices.Contains(d.DisplacedIDs(), r.ID):
 		return nil

@@ -53,7 +53,8 @@ func LiveSchedule(r ledger.Reader, scope ledger.Scope, id string) (ledger.Schedu
 
 // ReadDates lists the dates of a schedule that start in [from, to), and what
 // became of each.
-func ReadDates(l *txn.Engine, r ledger.Reader, s ledger.Schedule, from, to time.Time, limit int) ([]ledger.ScheduleDate, error) {
+func ReadDates(l *txn.Engine, r ledger.Reader, s ledger.Schedule, from, to time.Time, limit int) (
+	[]ledger.ScheduleDate, error) {
 	if to.IsZero() {
 		to = from.Add(furthestDate)
 	}

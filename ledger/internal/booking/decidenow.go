@@ -63,7 +63,8 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 // decideBoot admits a request that starts now, and again with a boot's time added
 // if its nodes are not all ready. Of a request that is refused, it offers what
 // either of the two would.
-func decideBoot(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view admission.View) (txn.Verdict, calendar.Interval) {
+func decideBoot(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view admission.View) (
+	txn.Verdict, calendar.Interval) {
 	warm := txn.JudgeRequest(ask, view)
 	if warm.Accepted() && allReady(p, warm.Slots) {
 		return warm, ask.Window

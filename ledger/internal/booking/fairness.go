@@ -79,7 +79,8 @@ func useNow(tx *txn.Tx, p *txn.PoolTx) map[string]fairshare.Usage {
 }
 
 // readShares returns the fair share of each organization that is in both.
-func readShares(tx *txn.Tx, p *txn.PoolTx, all map[string]fairshare.Usage, organizations []string) (map[string]float64, error) {
+func readShares(tx *txn.Tx, p *txn.PoolTx, all map[string]fairshare.Usage, organizations []string) (
+	map[string]float64, error) {
 	shares := make(map[string]float64, len(organizations))
 	for _, org := range organizations {
 		if _, known := all[org]; !known {

@@ -41,12 +41,14 @@ func (l Booking) FreeBusy(ctx context.Context, idOrName string, from, to time.Ti
 }
 
 // splitLevels says what each workload of a split pool has and may still have.
-func splitLevels(p capacity.Pool, used map[capacity.Workload]*calendar.Profile, level calendar.Level) []ledger.WorkloadLevel {
+func splitLevels(p capacity.Pool, used map[capacity.Workload]*calendar.Profile,
+	level calendar.Level) []ledger.WorkloadLevel {
 	if p.OnlineShare == 0 {
 		return nil
 	}
 	online, batch := admission.Shares(p)
-	levels := []ledger.WorkloadLevel{{Workload: capacity.Online, Share: online}, {Workload: capacity.Batch, Share: batch}}
+	levels := []ledger.WorkloadLevel{{Workload: capacity.Online, Share: online},
+		{Workload: capacity.Batch, Share: batch}}
 	for i := range levels {
 		l := &levels[i]
 		l.Used = used[l.Workload].Peak(calendar.Interval{Start: level.Start, End: level.End})
@@ -60,7 +62,8 @@ func splitLevels(p capacity.Pool, used map[capacity.Workload]*calendar.Profile, 
 // Advise finds up to limit windows for a flexible request, the earliest first,
 // each of which Reserve would accept now. Without any, the error is the
 // *RefusedError of the cheapest pool, which names the others.
-func (l Booking) Advise(ctx context.Context, actor ledger.Actor, req ledger.ReserveRequest, limit int) ([]ledger.Recommendation, error) {
+func (l Booking) Advise(ctx context.Context, actor ledger.Actor, req ledger.ReserveRequest, limit int) (
+	[]ledger.Recommendation, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
@@ -80,7 +83,8 @@ func (l Booking) Advise(ctx context.Context, actor ledger.Actor, req ledger.Rese
 	return found, err
 }
 
-func adviseWindows(tx *txn.Tx, pools []*txn.PoolTx, h *holding, req ledger.ReserveRequest, limit int) ([]ledger.Recommendation, error) {
+func adviseWindows(tx *txn.Tx, pools []*txn.PoolTx, h *holding, req ledger.ReserveRequest, limit int) (
+	[]ledger.Recommendation, error) {
 	var found []ledger.Recommendation
 	for _, p := range pools {
 		some, err := acceptableWindows(tx, p, h, req, limit)
@@ -109,7 +113,8 @@ const (
 
 // acceptableWindows lists up to limit windows of a flexible request that a pool and the
 // limits accept; none is *RefusedError.
-func acceptableWindows(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.ReserveRequest, limit int) ([]ledger.Recommendation, error) {
+func acceptableWindows(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.ReserveRequest, limit int) (
+	[]ledger.Recommendation, error) {
 	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 	left := req.Range
 	left.StartNotEarlierThan = latestOf(left.StartNotEarlierThan, tx.Now())

@@ -68,7 +68,11 @@ func materialiseSchedule(ctx context.Context, l *txn.Engine, s ledger.Schedule, 
 		return false, nil // a rule that no longer parses (a zone was dropped) is shown by the API, and stops nothing
 	}
 	var actor ledger.Actor
-	if err := l.Store.Read(ctx, func(r ledger.Reader) error { actor, err = ScheduleActor(r, s); return err }); err != nil {
+	if err := l.Store.Read(ctx, func(r ledger.Reader) error {
+		actor,
+			err = ScheduleActor(r, s)
+		return err
+	}); err != nil {
 		return false, err
 	}
 	from, to := s.DoneUntil, now.Add(l.Config.AheadFor(actor))
@@ -106,11 +110,13 @@ func materialiseSchedule(ctx context.Context, l *txn.Engine, s ledger.Schedule, 
 // of the key that made it and of all that this rests on.
 func ScheduleActor(r tenancy.Identities, s ledger.Schedule) (ledger.Actor, error) {
 	makers, err := scheduleBounds(r, s)
-	return ledger.Actor{KeyID: s.ID, Kind: ledger.PersonKey, OrganizationID: s.OrganizationID, Role: ledger.Member, Via: "schedule",
+	return ledger.Actor{KeyID: s.ID, Kind: ledger.PersonKey, OrganizationID: s.OrganizationID, Role: ledger.Member,
+		Via:    "schedule",
 		Makers: makers}, err
 }
 
-func bookOccurrence(ctx context.Context, l *txn.Engine, actor ledger.Actor, s ledger.Schedule, o recurrence.Occurrence) error {
+func bookOccurrence(ctx context.Context, l *txn.Engine, actor ledger.Actor, s ledger.Schedule,
+	o recurrence.Occurrence) error {
 	_, err := Booking{Engine: l}.Reserve(ctx, actor, s.ReserveRequest(o))
 	if errors.Is(err, ledger.ErrTaken) {
 		return nil
@@ -128,7 +134,8 @@ func bookOccurrence(ctx context.Context, l *txn.Engine, actor ledger.Actor, s le
 // refusedDate notes that a date of a schedule got nothing, and why.
 func refusedDate(tx *txn.Tx, s ledger.Schedule, o recurrence.Occurrence, refused *ledger.RefusedError) {
 	tx.AddEvent(ledger.Event{OrganizationID: s.OrganizationID, Type: dateRefused, Subject: s.ID, PoolID: s.PoolID,
-		Reason: string(refused.Decision.Reasons[0].Code), Message: o.Date + dateEnds + ledger.ClipText(refused.Error(), 200)})
+		Reason: string(refused.Decision.Reasons[0].Code), Message: o.Date + dateEnds +
+			ledger.ClipText(refused.Error(), 200)})
 }
 
 // How a date that was refused stands in the journal: its message begins with the
@@ -143,7 +150,8 @@ const firstDates = 31
 
 // bookFirst books the coming dates of a schedule that is being made, and says
 // what each got.
-func bookFirst(tx *txn.Tx, p *txn.PoolTx, h *holding, s *ledger.Schedule, rule recurrence.Rule) ([]ledger.ScheduleDate, error) {
+func bookFirst(tx *txn.Tx, p *txn.PoolTx, h *holding, s *ledger.Schedule, rule recurrence.Rule) (
+	[]ledger.ScheduleDate, error) {
 	to := tx.Now().Add(tx.Config.AheadFor(tx.Actor))
 	found := rule.Between(tx.Now(), to, firstDates)
 	if len(found) == firstDates {
@@ -167,7 +175,8 @@ func bookFirst(tx *txn.Tx, p *txn.PoolTx, h *holding, s *ledger.Schedule, rule r
 	return dates, nil
 }
 
-func bookDate(tx *txn.Tx, p *txn.PoolTx, h *holding, s ledger.Schedule, o recurrence.Occurrence) (ledger.ScheduleDate, error) {
+func bookDate(tx *txn.Tx, p *txn.PoolTx, h *holding, s ledger.Schedule, o recurrence.Occurrence) (
+	ledger.ScheduleDate, error) {
 	r, err := reserveFirst(tx, []*txn.PoolTx{p}, h, s.ReserveRequest(o))
 	if err == nil {
 		return s.BookedDate(o, r), nil

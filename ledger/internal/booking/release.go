@@ -9,6 +9,7 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -48,7 +49,8 @@ func releaseAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation) (allo
 // Extend prolongs the lease of an active allocation, if the calendar and the
 // quota allow it on the GPUs it holds. What is added counts where the lease does:
 // for its holder, whose caps hold, and in the periods in which it began.
-func (l Booking) Extend(ctx context.Context, actor ledger.Actor, id string, by time.Duration) (allocation.Allocation, error) {
+func (l Booking) Extend(ctx context.Context, actor ledger.Actor, id string, by time.Duration) (
+	allocation.Allocation, error) {
 	if by < time.Second {
 		return allocation.Allocation{}, &ledger.InvalidError{Field: "by_seconds", Rule: "must be at least 1 s"}
 	}
@@ -79,7 +81,8 @@ func (l Booking) Extend(ctx context.Context, actor ledger.Actor, id string, by t
 		a.Window.End = a.LeaseUntil
 		a.Cost = txn.LeaseCost(p.Pool, a)
 		p.PutAllocation(a)
-		tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.extended", Subject: a.ID, PoolID: a.PoolID,
+		tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.extended", Subject: a.ID,
+			PoolID:   a.PoolID,
 			Message:  fmt.Sprintf("lease now ends %s and costs up to %s", ledger.FormatTime(a.LeaseUntil), a.Cost),
 			Decision: d.DecisionRecord(ledger.DecisionAdmission)})
 		return a, nil
@@ -127,7 +130,8 @@ func countsFor(tx *txn.Tx, who ledger.Asker, a allocation.Allocation) (bool, err
 // decideExtension decides on added time. Of one that is refused it offers the longest
 // that is not, if there is one: an extension begins where the lease ends, or not at
 // all.
-func decideExtension(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, by time.Duration) (txn.Verdict, error) {
+func decideExtension(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, by time.Duration) (
+	txn.Verdict, error) {
 	d, err := admitExtension(tx, p, h, a, by)
 	if err != nil || d.Accepted() {
 		return d, err
@@ -157,7 +161,8 @@ func decideExtension(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocat
 }
 
 // admitExtension admits the added time on the slots that the allocation has.
-func admitExtension(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, by time.Duration) (txn.Verdict, error) {
+func admitExtension(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, by time.Duration) (
+	txn.Verdict, error) {
 	defer openSlotsOf(p, a)()
 	view := admissionView(tx, p, h, txn.OnlyOn(a.Slots))
 	ask := admission.Request{
@@ -184,7 +189,8 @@ func admitExtension(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocati
 func leaseTooLong(pool string, limit, whole time.Duration) admission.Reason {
 	return admission.Reason{Code: admission.WindowTooLong, Unit: "seconds", Limit: int64(limit / time.Second),
 		Asked: int64(whole / time.Second),
-		Message: fmt.Sprintf("pool %s allows leases of at most %s; with this it would be %s", pool, phrase.Length(limit),
+		Message: fmt.Sprintf("pool %s allows leases of at most %s; with this it would be %s", pool,
+			phrase.Length(limit),
 			phrase.Span(whole))}
 }
 
@@ -240,4 +246,21 @@ func findAllocation(tx *txn.Tx, actor ledger.Actor, id string) (*txn.PoolTx, all
 	}
 	seen, err = tx.Port.Allocation(actor.Scope(), id) // it ended meanwhile
 	return nil, seen, err
+}
+
+// openSlotsOf opens the slots of an allocation whose nodes are kept until the caller
+// calls back: what runs there may run on.
+func openSlotsOf(p *txn.PoolTx, a allocation.Allocation) (back func()) {
+	var kept []node.Node
+	for _, slot := range a.Slots {
+		if n, ok := p.NodeOnSlot(slot); ok && n.Kept() {
+			p.OpenSlot(n)
+			kept = append(kept, n)
+		}
+	}
+	return func() {
+		for _, n := range kept {
+			p.SetSlotBlocked(n)
+		}
+	}
 }

@@ -16,7 +16,8 @@ import (
 
 // Reserve books a promise, or answers *RefusedError with every blocker. A pool that
 // recovers books nothing: ErrRecovering.
-func (l Booking) Reserve(ctx context.Context, actor ledger.Actor, req ledger.ReserveRequest) (reservation.Reservation, error) {
+func (l Booking) Reserve(ctx context.Context, actor ledger.Actor, req ledger.ReserveRequest) (
+	reservation.Reservation, error) {
 	var out reservation.Reservation
 	if err := req.Check(); err != nil {
 		return out, err
@@ -37,7 +38,8 @@ func (l Booking) Reserve(ctx context.Context, actor ledger.Actor, req ledger.Res
 }
 
 // reserveFirst books in the first pool that accepts.
-func reserveFirst(tx *txn.Tx, pools []*txn.PoolTx, h *holding, req ledger.ReserveRequest) (reservation.Reservation, error) {
+func reserveFirst(tx *txn.Tx, pools []*txn.PoolTx, h *holding, req ledger.ReserveRequest) (
+	reservation.Reservation, error) {
 	for _, p := range pools {
 		r, err := reserveIn(tx, p, h, req)
 		if req.Passed.PassOver(p.Pool.Name, err) {
@@ -85,16 +87,19 @@ func reserveIn(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.ReserveRequest)
 	}
 	p.PutReservation(r)
 	tx.WakePlan(p.Pool.ID)
-	tx.AddEvent(ledger.Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID,
+	tx.AddEvent(ledger.Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID,
+		PoolID: p.Pool.ID,
 		Reason: r.ReasonCode,
 		Message: fmt.Sprintf("%s in %s from %s to %s%s%s", phrase.Count(req.GPUs, "GPU"), p.Pool.Name,
-			ledger.FormatTime(r.Window.Start), ledger.FormatTime(r.Window.End), formatChance(r), req.Passed.DescribePassed()),
+			ledger.FormatTime(r.Window.Start), ledger.FormatTime(r.Window.End), formatChance(r),
+			req.Passed.DescribePassed()),
 		Decision: d.DecisionRecord(kind)})
 	return r, nil
 }
 
 // decideReservation admits a reservation or says why not, and sets what it costs.
-func decideReservation(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation) (reservation.Reservation, txn.Verdict, error) {
+func decideReservation(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation) (
+	reservation.Reservation, txn.Verdict, error) {
 	guess := r.Class == reservation.Speculative
 	if guess {
 		if err := readPause(tx, h); err != nil {
@@ -213,7 +218,8 @@ func scheduleBounds(r tenancy.Identities, s ledger.Schedule) ([]ledger.Bound, er
 
 // CancelReservation ends a promise of the actor's organization; an agent may
 // end only its own.
-func (l Booking) CancelReservation(ctx context.Context, actor ledger.Actor, id string) (reservation.Reservation, error) {
+func (l Booking) CancelReservation(ctx context.Context, actor ledger.Actor, id string) (
+	reservation.Reservation, error) {
 	return withReservation(ctx, l.Engine, actor, id, func(tx *txn.Tx, p *txn.PoolTx,
 		r reservation.Reservation) (reservation.Reservation, error) {
 		next, err := tx.StepReservation(p, r, reservation.Cancel, "asked", "cancelled by its owner")

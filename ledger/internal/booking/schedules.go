@@ -53,7 +53,8 @@ func createSchedule(tx *txn.Tx, s ledger.Schedule, rule recurrence.Rule) (out le
 		return out, err
 	}
 	h.countToo(s.ID)
-	pools, err := lockCandidates(tx, ledger.PoolNeeds{Pool: s.PoolID}) // under its lock: one that is being deleted must not get another schedule
+	pools, err := lockCandidates(tx,
+		ledger.PoolNeeds{Pool: s.PoolID}) // under its lock: one that is being deleted must not get another schedule
 	if err != nil {
 		return out, err
 	}
@@ -65,7 +66,8 @@ func createSchedule(tx *txn.Tx, s ledger.Schedule, rule recurrence.Rule) (out le
 	if err := freeScheduleName(tx, s.OrganizationID, s.Name); err != nil {
 		return out, err
 	}
-	tx.AddEvent(ledger.Event{OrganizationID: s.OrganizationID, Type: "schedule.created", Subject: s.ID, PoolID: s.PoolID,
+	tx.AddEvent(ledger.Event{OrganizationID: s.OrganizationID, Type: "schedule.created", Subject: s.ID,
+		PoolID:  s.PoolID,
 		Message: fmt.Sprintf("%s, %s %s", phrase.Count(s.GPUs, "GPU"), s.RRule, s.Timezone)})
 	err = tx.RunVerb(who, func(tx *txn.Tx) error {
 		out.Dates, err = bookFirst(tx, p, h, &s, rule)
@@ -110,7 +112,8 @@ func readSchedule(tx *txn.Tx, id string) (ledger.Schedule, error) {
 }
 
 // PauseSchedule stops or resumes a schedule. What it has booked already stays.
-func (l Booking) PauseSchedule(ctx context.Context, actor ledger.Actor, id string, paused bool) (ledger.Schedule, error) {
+func (l Booking) PauseSchedule(ctx context.Context, actor ledger.Actor, id string, paused bool) (
+	ledger.Schedule, error) {
 	var s ledger.Schedule
 	err := l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
 		var err error
@@ -121,7 +124,8 @@ func (l Booking) PauseSchedule(ctx context.Context, actor ledger.Actor, id strin
 		tx.Change.Schedules = append(tx.Change.Schedules, s)
 		tx.Wake = append(tx.Wake, txn.SchedulesKey)
 		what := map[bool]string{true: "schedule.paused", false: "schedule.resumed"}[paused]
-		tx.AddEvent(ledger.Event{OrganizationID: s.OrganizationID, Type: what, Subject: s.ID, PoolID: s.PoolID, Message: s.Name})
+		tx.AddEvent(ledger.Event{OrganizationID: s.OrganizationID, Type: what, Subject: s.ID, PoolID: s.PoolID,
+			Message: s.Name})
 		return nil
 	})
 	s.Version++
@@ -159,7 +163,8 @@ func (l Booking) DeleteSchedule(ctx context.Context, actor ledger.Actor,
 		s.DeletedAt = tx.Now()
 		tx.Change.Schedules = append(tx.Change.Schedules, s)
 		tx.WakePlan(p.Pool.ID)
-		tx.AddEvent(ledger.Event{OrganizationID: s.OrganizationID, Type: "schedule.deleted", Subject: s.ID, PoolID: s.PoolID,
+		tx.AddEvent(ledger.Event{OrganizationID: s.OrganizationID, Type: "schedule.deleted", Subject: s.ID,
+			PoolID:  s.PoolID,
 			Message: s.Name})
 		ended = s
 		return nil
@@ -186,7 +191,8 @@ func freeScheduleName(tx *txn.Tx, organizationID, name string) error {
 		}
 		other.DeletedAt = tx.Now()
 		tx.Change.Schedules = append(tx.Change.Schedules, other)
-		tx.AddEvent(ledger.Event{OrganizationID: organizationID, Type: "schedule.deleted", Subject: other.ID, PoolID: other.PoolID,
+		tx.AddEvent(ledger.Event{OrganizationID: organizationID, Type: "schedule.deleted", Subject: other.ID,
+			PoolID:  other.PoolID,
 			Reason:  "no_dates_left",
 			Message: name + " had no dates left, and another schedule takes its name"})
 	}

@@ -19,7 +19,8 @@ import (
 const giveUpAfter = 10
 
 // onNode locks a node's pool and runs fn; the pool is planned afterwards.
-func onNode(ctx context.Context, l *txn.Engine, id string, fn func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error) error {
+func onNode(ctx context.Context, l *txn.Engine, id string, fn func(tx *txn.Tx, p *txn.PoolTx,
+	n node.Node) error) error {
 	return l.InOwnTx(ctx, ledger.SystemActor("worker"), func(tx *txn.Tx) error {
 		seen, err := tx.Port.Node(id)
 		if err != nil {
@@ -127,7 +128,8 @@ func withInstance(n node.Node, m ledger.Instance, now time.Time) node.Node {
 
 // BeginCheck reads what there is to check of a node; wanted is false when there
 // is nothing, and the task is finished.
-func (l Fleet) BeginCheck(ctx context.Context, g ledger.Guard, nodeID string) (n node.Node, p ledger.Pool, wanted bool, err error) {
+func (l Fleet) BeginCheck(ctx context.Context, g ledger.Guard, nodeID string) (
+	n node.Node, p ledger.Pool, wanted bool, err error) {
 	return beginNodeTask(ctx, l.Engine, g, nodeID, node.Booting, node.Ready, node.Draining, node.Quarantined)
 }
 

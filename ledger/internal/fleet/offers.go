@@ -23,7 +23,10 @@ const (
 // nothing for a while.
 func (l Fleet) ReportOffers(ctx context.Context, name string, offers []ledger.Offer) error {
 	offers = slices.Clone(offers)
-	slices.SortFunc(offers, func(a, b ledger.Offer) int { return strings.Compare(a.Region+"/"+a.Type, b.Region+"/"+b.Type) })
+	slices.SortFunc(offers, func(a, b ledger.Offer) int {
+		return strings.Compare(a.Region+"/"+a.Type,
+			b.Region+"/"+b.Type)
+	})
 	return l.Store.InTx(ctx, func(tx ledger.Tx) error {
 		known, err := tx.Provisioners()
 		if err != nil {
@@ -34,7 +37,8 @@ func (l Fleet) ReportOffers(ctx context.Context, name string, offers []ledger.Of
 				return nil
 			}
 		}
-		return tx.Save(ledger.Change{Provisioners: []ledger.Provisioner{{Name: name, Offers: offers, ReportedAt: tx.Now()}}})
+		return tx.Save(ledger.Change{Provisioners: []ledger.Provisioner{{Name: name, Offers: offers,
+			ReportedAt: tx.Now()}}})
 	})
 }
 
@@ -54,7 +58,8 @@ func recentProvisioners(r ledger.Reader) ([]ledger.Provisioner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading provisioners: %w", err)
 	}
-	return slices.DeleteFunc(all, func(p ledger.Provisioner) bool { return r.Now().Sub(p.ReportedAt) > reportLasts }), nil
+	return slices.DeleteFunc(all, func(p ledger.Provisioner) bool { return r.Now().Sub(p.ReportedAt) > reportLasts }),
+		nil
 }
 
 // checkOffered refuses a pool whose machines no provisioner makes, or whose
@@ -110,7 +115,8 @@ func checkMachine(p capacity.Pool, o ledger.Offer) error {
 			Rule: fmt.Sprintf("must be %d: a %s has this many GPUs", o.GPUs, o.Type),
 			Fix:  fmt.Sprintf("write %d", o.GPUs)}
 	case o.Model != "" && !strings.EqualFold(p.Model, o.Model):
-		return &ledger.InvalidError{Field: "model", Rule: fmt.Sprintf("must be %q: that is what a %s has", o.Model, o.Type),
+		return &ledger.InvalidError{Field: "model", Rule: fmt.Sprintf("must be %q: that is what a %s has", o.Model,
+			o.Type),
 			Fix: fmt.Sprintf("write %q", o.Model)}
 	case o.MemoryMiB > 0 && p.MemoryMiB > o.MemoryMiB:
 		return &ledger.InvalidError{Field: "gpu_memory_mib",

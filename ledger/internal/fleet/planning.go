@@ -247,8 +247,10 @@ func actOnReservation(tx *txn.Tx, p *txn.PoolTx, a plan.Action) error {
 	case plan.MoveReservation:
 		r.Slots = a.Slots
 		p.PutReservation(r)
-		if a.Reason == plan.ReasonShrunk { // the others are the planner's own affair: a promise is of GPUs, not of a slot
-			tx.AddEvent(ledger.Event{OrganizationID: r.OrganizationID, Type: "reservation.moved", Subject: r.ID, PoolID: p.Pool.ID,
+		// Other moves are the planner's own affair: a promise is of GPUs, not of a slot.
+		if a.Reason == plan.ReasonShrunk {
+			tx.AddEvent(ledger.Event{OrganizationID: r.OrganizationID, Type: "reservation.moved", Subject: r.ID,
+				PoolID:  p.Pool.ID,
 				Reason:  a.Reason,
 				Message: fmt.Sprintf("%s was made smaller, and has another place for it", p.Pool.Name)})
 		}
@@ -283,7 +285,8 @@ func flagReservation(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation, a pla
 	}
 	r.Degraded = a.Kind == plan.DegradeReservation
 	p.PutReservation(r)
-	tx.AddEvent(ledger.Event{OrganizationID: r.OrganizationID, Type: kind, Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason,
+	tx.AddEvent(ledger.Event{OrganizationID: r.OrganizationID, Type: kind, Subject: r.ID, PoolID: p.Pool.ID,
+		Reason:  a.Reason,
 		Message: message})
 }
 
@@ -295,7 +298,8 @@ func describeForOwner(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation, a pl
 		if ahead := secondsAhead(tx, r); ahead > 0 {
 			when = phrase.Span(ahead) + " ahead of the start"
 		}
-		return fmt.Sprintf("%s in %s, %s (a boot takes up to %s here)", phrase.Count(r.Shape.GPUs(), "GPU"), p.Pool.Name,
+		return fmt.Sprintf("%s in %s, %s (a boot takes up to %s here)", phrase.Count(r.Shape.GPUs(), "GPU"),
+			p.Pool.Name,
 			when,
 			phrase.Span(p.Pool.AsPlanned(tx.Now()).Boot.P95()))
 	case plan.ReadyReservation:

@@ -21,7 +21,8 @@ import (
 
 // CreatePool adds a kind of capacity. prior is what its provisioner says of its
 // boots, until better is known. Only an operator may.
-func (l Fleet) CreatePool(ctx context.Context, actor ledger.Actor, def capacity.Pool, prior plan.BootTimes) (ledger.Pool, error) {
+func (l Fleet) CreatePool(ctx context.Context, actor ledger.Actor, def capacity.Pool, prior plan.BootTimes) (
+	ledger.Pool, error) {
 	p := ledger.Pool{Pool: def, Learned: plan.Learned{Boot: prior}, DefinitionVersion: 1}
 	if err := checkPool(def); err != nil {
 		return p, err
@@ -64,7 +65,8 @@ func (l Fleet) ForcePool(ctx context.Context, actor ledger.Actor, idOrName strin
 	return updatePool(ctx, l.Engine, actor, idOrName, version, change, true)
 }
 
-func updatePool(ctx context.Context, l *txn.Engine, actor ledger.Actor, idOrName string, version int, change func(*capacity.Pool),
+func updatePool(ctx context.Context, l *txn.Engine, actor ledger.Actor, idOrName string, version int,
+	change func(*capacity.Pool),
 	force bool) (ledger.Pool, error) {
 	var out ledger.Pool
 	err := l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
@@ -105,7 +107,8 @@ func updatePool(ctx context.Context, l *txn.Engine, actor ledger.Actor, idOrName
 		degradeLost(tx, p, lost)
 		out = p.Pool
 		tx.WakePlan(def.ID)
-		tx.AddEvent(ledger.Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name + taken.DescribeOverhang()})
+		tx.AddEvent(ledger.Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID,
+			Message: def.Name + taken.DescribeOverhang()})
 		return nil
 	})
 	out.Version++
@@ -240,9 +243,10 @@ func checkPool(p capacity.Pool) error {
 
 // DrainNode takes no more work on a node and removes it once it is empty.
 func (l Fleet) DrainNode(ctx context.Context, actor ledger.Actor, nodeID string) (node.Node, error) {
-	return moveNode(ctx, l.Engine, actor, nodeID, "drain it", func(tx *txn.Tx, p *txn.PoolTx, n node.Node) (node.Node, error) {
-		return tx.StepNode(p, n, node.Drain, "asked", "")
-	})
+	return moveNode(ctx, l.Engine, actor, nodeID, "drain it",
+		func(tx *txn.Tx, p *txn.PoolTx, n node.Node) (node.Node, error) {
+			return tx.StepNode(p, n, node.Drain, "asked", "")
+		})
 }
 
 // moveNode changes a node for an operator.

@@ -25,25 +25,26 @@ const remindAfter = 24 * time.Hour
 // there is one. A node that its health gate has quarantined already is kept, too,
 // as long as it is there.
 func (l Fleet) QuarantineNode(ctx context.Context, actor ledger.Actor, nodeID string) (node.Node, error) {
-	return moveNode(ctx, l.Engine, actor, nodeID, "quarantine it", func(tx *txn.Tx, p *txn.PoolTx, n node.Node) (node.Node, error) {
-		if n.Kept() {
-			return n, errKept
-		}
-		if n.State() != node.Quarantined {
-			var err error
-			if n, err = tx.StepNode(p, n, node.Quarantine, ledger.ReasonInspection,
-				"its machine is kept until it is resumed or drained"); err != nil {
-				return n, err
+	return moveNode(ctx, l.Engine, actor, nodeID, "quarantine it",
+		func(tx *txn.Tx, p *txn.PoolTx, n node.Node) (node.Node, error) {
+			if n.Kept() {
+				return n, errKept
 			}
-		}
-		n.Quarantine.Kept = true
-		p.PutNode(n)
-		tellHolders(tx, p, n, ledger.ReasonInspection,
-			fmt.Sprintf("node %s is quarantined for inspection: the lease goes on, and nothing new is placed there",
-				n.ID))
-		vacateBooked(tx, p, n.Slot)
-		return n, nil
-	})
+			if n.State() != node.Quarantined {
+				var err error
+				if n, err = tx.StepNode(p, n, node.Quarantine, ledger.ReasonInspection,
+					"its machine is kept until it is resumed or drained"); err != nil {
+					return n, err
+				}
+			}
+			n.Quarantine.Kept = true
+			p.PutNode(n)
+			tellHolders(tx, p, n, ledger.ReasonInspection,
+				fmt.Sprintf("node %s is quarantined for inspection: the lease goes on, and nothing new is placed there",
+					n.ID))
+			vacateBooked(tx, p, n.Slot)
+			return n, nil
+		})
 }
 
 var errKept = errors.New("it is kept already")
@@ -52,26 +53,28 @@ var errKept = errors.New("it is kept already")
 // as soon as it has passed the health gate, which looks at it now. One that does
 // not pass stays in quarantine, and the journal says why.
 func (l Fleet) ResumeNode(ctx context.Context, actor ledger.Actor, nodeID string) (node.Node, error) {
-	return moveNode(ctx, l.Engine, actor, nodeID, "resume it", func(tx *txn.Tx, p *txn.PoolTx, n node.Node) (node.Node, error) {
-		if n.State() != node.Quarantined {
-			return tx.StepNode(p, n, node.Resume, "asked", "")
-		}
-		if !n.Quarantine.Resuming {
-			n.Quarantine.Kept, n.Quarantine.Resuming = true, true
-			p.PutNode(n)
-			tx.AddTask(ledger.TaskCheckNode, n.ID, tx.Now())
-			tx.AddEvent(ledger.Event{Type: "node.resuming", Subject: n.ID, PoolID: p.Pool.ID, Reason: "asked",
-				Message: "its health gate looks at it first"})
-		}
-		return n, nil
-	})
+	return moveNode(ctx, l.Engine, actor, nodeID, "resume it",
+		func(tx *txn.Tx, p *txn.PoolTx, n node.Node) (node.Node, error) {
+			if n.State() != node.Quarantined {
+				return tx.StepNode(p, n, node.Resume, "asked", "")
+			}
+			if !n.Quarantine.Resuming {
+				n.Quarantine.Kept, n.Quarantine.Resuming = true, true
+				p.PutNode(n)
+				tx.AddTask(ledger.TaskCheckNode, n.ID, tx.Now())
+				tx.AddEvent(ledger.Event{Type: "node.resuming", Subject: n.ID, PoolID: p.Pool.ID, Reason: "asked",
+					Message: "its health gate looks at it first"})
+			}
+			return n, nil
+		})
 }
 
 // tellHolders tells everybody who works on the node.
 func tellHolders(tx *txn.Tx, p *txn.PoolTx, n node.Node, reason, message string) {
 	for a := range p.Allocations.All() {
 		if a.State() == allocation.Active && slices.Contains(a.Slots, n.Slot) {
-			tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID, PoolID: p.Pool.ID,
+			tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID,
+				PoolID: p.Pool.ID,
 				Reason: reason, Message: message})
 		}
 	}
@@ -104,15 +107,17 @@ func finishInspection(tx *txn.Tx, p *txn.PoolTx, n node.Node, m ledger.Instance)
 	switch {
 	case n.Quarantine.Resuming:
 		n.Address, n.Devices = m.Address, m.Devices
-		_, err := tx.StepNode(p, n, node.Resume, "asked", fmt.Sprintf("%s passed the health gate after %s of quarantine",
-			phrase.Count(len(m.Devices), "GPU"), phrase.Span(tx.Now().Sub(n.Quarantine.Since()))))
+		_, err := tx.StepNode(p, n, node.Resume, "asked",
+			fmt.Sprintf("%s passed the health gate after %s of quarantine",
+				phrase.Count(len(m.Devices), "GPU"), phrase.Span(tx.Now().Sub(n.Quarantine.Since()))))
 		tx.WakePlan(p.Pool.ID)
 		return err
 	case n.Kept() && !tx.Now().Before(LaterOf(n.Quarantine.WarnedAt, n.Quarantine.Since()).Add(remindAfter)):
 		n.Quarantine.WarnedAt = tx.Now()
 		p.PutNode(n)
 		kept := tx.Now().Sub(n.Quarantine.Since())
-		tx.AddEvent(ledger.Event{Type: "node.still_quarantined", Subject: n.ID, PoolID: p.Pool.ID, Reason: ledger.ReasonForgotten,
+		tx.AddEvent(ledger.Event{Type: "node.still_quarantined", Subject: n.ID, PoolID: p.Pool.ID,
+			Reason: ledger.ReasonForgotten,
 			Message: fmt.Sprintf("kept for %s, at a cost of %s: forewarm nodes resume, or drain", phrase.Span(kept),
 				n.Offering.Price.For(kept))})
 	}

@@ -46,7 +46,8 @@ func (l Fleet) EndRecovery(ctx context.Context, actor ledger.Actor) (int, error)
 }
 
 // eachPool changes pools in one transaction and counts those that changed.
-func eachPool(ctx context.Context, l *txn.Engine, actor ledger.Actor, change func(tx *txn.Tx, p *txn.PoolTx) bool) (int, error) {
+func eachPool(ctx context.Context, l *txn.Engine, actor ledger.Actor, change func(tx *txn.Tx, p *txn.PoolTx) bool) (
+	int, error) {
 	changed := 0
 	err := l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
 		if actor.Role != ledger.Operator {

@@ -66,5 +66,6 @@ func bookedBy(p *txn.PoolTx, now time.Time) map[capacity.Workload]int {
 		}
 	}
 	ahead := calendar.Interval{Start: now, End: now.Add(farAhead)}
-	return map[capacity.Workload]int{capacity.Online: used[capacity.Online].Peak(ahead), capacity.Batch: used[capacity.Batch].Peak(ahead)}
+	return map[capacity.Workload]int{capacity.Online: used[capacity.Online].Peak(ahead),
+		capacity.Batch: used[capacity.Batch].Peak(ahead)}
 }

@@ -75,7 +75,8 @@ func degradeLost(tx *txn.Tx, p *txn.PoolTx, lost []ledger.AtRisk) {
 		}
 		r.Degraded, r.Reason = true, plan.ReasonShrunk
 		p.PutReservation(r)
-		tx.AddEvent(ledger.Event{OrganizationID: r.OrganizationID, Type: "reservation.degraded", Subject: r.ID, PoolID: p.Pool.ID,
+		tx.AddEvent(ledger.Event{OrganizationID: r.OrganizationID, Type: "reservation.degraded", Subject: r.ID,
+			PoolID:  p.Pool.ID,
 			Reason:  plan.ReasonShrunk,
 			Message: fmt.Sprintf("%s was made smaller, and has no place for it now", p.Pool.Name)})
 	}

@@ -31,7 +31,8 @@ func ReadTroubles(r ledger.Reader) (ledger.Troubles, error) {
 func TellTrouble(tx *txn.Tx, t ledger.Task, what, message string) error {
 	switch t.Kind {
 	case ledger.TaskSweep:
-		tx.AddEvent(ledger.Event{Type: "provisioner." + what, Subject: t.Subject, Reason: "provider_failing", Message: message})
+		tx.AddEvent(ledger.Event{Type: "provisioner." + what, Subject: t.Subject, Reason: "provider_failing",
+			Message: message})
 	case ledger.TaskCreateNode, ledger.TaskCheckNode:
 		n, err := tx.Port.Node(t.Subject)
 		if err != nil {

@@ -24,7 +24,8 @@ func (l Journal) VerifyJournal(ctx context.Context, actor ledger.Actor, req ledg
 		return ledger.Audit{}, ledger.ErrDenied
 	}
 	if l.Config.Seals == (ledger.SealKey{}) {
-		return ledger.Audit{}, &ledger.StateError{Subject: "the journal", State: "without a key for seals", Asked: "be verified"}
+		return ledger.Audit{}, &ledger.StateError{Subject: "the journal", State: "without a key for seals",
+			Asked: "be verified"}
 	}
 	if req.Limit <= 0 || req.Limit > auditMost {
 		req.Limit = auditMost
@@ -147,7 +148,8 @@ func (a audit) checkSeal(before, s ledger.Seal) (*ledger.AuditFinding, error) {
 }
 
 // compareEvents finds the first event that is not as it was sealed.
-func (a audit) compareEvents(s ledger.Seal, sealed []ledger.Tagged, events []ledger.Event) (*ledger.AuditFinding, error) {
+func (a audit) compareEvents(s ledger.Seal, sealed []ledger.Tagged, events []ledger.Event) (
+	*ledger.AuditFinding, error) {
 	places := make(map[ledger.Tag]int64, len(sealed))
 	for _, t := range sealed {
 		places[t.Tag] = t.Seq
@@ -190,7 +192,8 @@ func (a audit) checkUnsealed(found *ledger.Audit) error {
 	found.Unsealed, found.UnsealedSince = end-found.Last.Last, open[0].At
 	if found.Last.Number == 0 && a.Now().Sub(open[0].At) > sealLate {
 		found.Finding = &ledger.AuditFinding{Kind: ledger.AuditUnsealed, What: fmt.Sprintf(
-			"the journal has %d events, the oldest of %s, and no seal: the seals were removed, or no worker has run yet",
+			"the journal has %d events, the oldest of %s, and no seal: the seals were removed, or no worker has "+
+				"run yet",
 			found.Unsealed, open[0].At.UTC().Format(time.RFC3339))}
 	}
 	return err

@@ -104,7 +104,8 @@ func tellBehind(ctx context.Context, l *txn.Engine, err error) error {
 		if gapErr != nil || gap != nil || !l.SealWatch.MayTell(tx.Now()) {
 			return gapErr
 		}
-		tx.AddEvent(ledger.Event{Type: journalBehind, Subject: journalSubject, Reason: "seal-missing", Message: behind.What})
+		tx.AddEvent(ledger.Event{Type: journalBehind, Subject: journalSubject, Reason: "seal-missing",
+			Message: behind.What})
 		return nil
 	}))
 }
@@ -156,7 +157,8 @@ func acceptedSince(l *txn.Engine, r ledger.Reader, since time.Time) (accepted bo
 func aboutJournal(l *txn.Engine, r ledger.Reader, each func(ledger.Event) error) error {
 	const page = 500
 	for after := int64(0); ; {
-		found, err := r.Events(ledger.Scope{All: true}, ledger.EventFilter{After: after, Subject: journalSubject, Type: "journal."},
+		found, err := r.Events(ledger.Scope{All: true}, ledger.EventFilter{After: after, Subject: journalSubject,
+			Type: "journal."},
 			page)
 		if err != nil {
 			return fmt.Errorf("reading events about the journal: %w", err)

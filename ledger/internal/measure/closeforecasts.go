@@ -14,7 +14,8 @@ import (
 // it is; with another number it is a *BatchError, as are one that is not over and
 // one that there is not. An agent closes its own, people below
 // admins what their keys made.
-func (l Forecasting) CloseForecasts(ctx context.Context, actor ledger.Actor, list []ledger.ForecastClosing) (int, error) {
+func (l Forecasting) CloseForecasts(ctx context.Context, actor ledger.Actor, list []ledger.ForecastClosing) (
+	int, error) {
 	owner, err := actor.BookingOrganization()
 	if err != nil {
 		return 0, err
@@ -63,7 +64,8 @@ func (r itemErrors) firstError() error {
 }
 
 // closedForecasts are the forecasts that a batch closes, scored.
-func closedForecasts(tx ledger.Tx, actor ledger.Actor, owner string, list []ledger.ForecastClosing) ([]ledger.Forecast, error) {
+func closedForecasts(tx ledger.Tx, actor ledger.Actor, owner string, list []ledger.ForecastClosing) (
+	[]ledger.Forecast, error) {
 	known, err := forecastsByID(tx, owner, list, func(c ledger.ForecastClosing) string { return c.ID })
 	if err != nil {
 		return nil, err

@@ -87,13 +87,15 @@ func newForecasts(tx ledger.Tx, owner string, list []ledger.Forecast) ([]ledger.
 }
 
 // forecastsByID reads the organization's forecasts that items name.
-func forecastsByID[T any](tx ledger.Tx, owner string, items []T, id func(T) string) (map[string]ledger.Forecast, error) {
+func forecastsByID[T any](tx ledger.Tx, owner string, items []T, id func(T) string) (
+	map[string]ledger.Forecast, error) {
 	names := make([]string, len(items))
 	for i, item := range items {
 		names[i] = id(item)
 	}
 	slices.Sort(names)
-	found, err := tx.Forecasts(ledger.Scope{OrganizationID: owner}, ledger.ForecastFilter{IDs: slices.Compact(names)}, 0)
+	found, err := tx.Forecasts(ledger.Scope{OrganizationID: owner}, ledger.ForecastFilter{IDs: slices.Compact(names)},
+		0)
 	known := make(map[string]ledger.Forecast, len(found))
 	for _, f := range found {
 		known[f.ID] = f

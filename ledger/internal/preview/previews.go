@@ -20,7 +20,8 @@ var errDryRun = errors.New("only a dry run")
 
 // DryRun runs an operation as it would be run, with everything that can make it
 // fail, tells what it changed, and takes all of it back.
-func (l Previews) DryRun(ctx context.Context, actor ledger.Actor, op txn.BoundOperation) (ledger.Effect, []byte, error) {
+func (l Previews) DryRun(ctx context.Context, actor ledger.Actor, op txn.BoundOperation) (
+	ledger.Effect, []byte, error) {
 	var effect ledger.Effect
 	var answer []byte
 	err := l.Store.InTx(ctx, func(tx ledger.Tx) error {
@@ -64,7 +65,8 @@ func (l Previews) MakePlan(ctx context.Context, actor ledger.Actor, p ledger.Pre
 	if p.Effect, err = show(effect, answer); err != nil {
 		return p, err
 	}
-	p.ID, p.OrganizationID, p.MadeBy, p.Fingerprint = l.IDs.New(ids.Plan), actor.OrganizationID, actor.KeyID, effect.Fingerprint()
+	p.ID, p.OrganizationID, p.MadeBy, p.Fingerprint = l.IDs.New(ids.Plan), actor.OrganizationID, actor.KeyID,
+		effect.Fingerprint()
 	if actor.Role == ledger.Operator {
 		p.OrganizationID = "" // it may show the work of every tenant
 	}
@@ -98,7 +100,8 @@ func visiblePlan(r ledger.Reader, actor ledger.Actor, id string) (ledger.Preview
 // ApplyPlan runs a plan's operation and commits it if its effect is the one that was
 // shown; otherwise it answers *PlanStaleError and nothing has changed. A plan
 // that was applied before answers what it answered then.
-func (l Previews) ApplyPlan(ctx context.Context, actor ledger.Actor, id string, op txn.BoundOperation) (ledger.Preview, error) {
+func (l Previews) ApplyPlan(ctx context.Context, actor ledger.Actor, id string, op txn.BoundOperation) (
+	ledger.Preview, error) {
 	var p ledger.Preview
 	applied := false // by this call
 	err := l.Store.InTx(ctx, func(tx ledger.Tx) (err error) {
@@ -141,7 +144,8 @@ func staleError(id string, err error) error {
 
 // appliedMeanwhile looks whether a plan failed only because it was applied at
 // the same time: then that is the answer.
-func appliedMeanwhile(ctx context.Context, l *txn.Engine, actor ledger.Actor, id string, failed error) (ledger.Preview, error) {
+func appliedMeanwhile(ctx context.Context, l *txn.Engine, actor ledger.Actor, id string, failed error) (
+	ledger.Preview, error) {
 	p, err := Previews{Engine: l}.PlanOf(ctx, actor, id)
 	if err == nil && !p.AppliedAt.IsZero() {
 		return p, nil

@@ -43,7 +43,8 @@ func beginExplanation(l *txn.Engine, r ledger.Reader, actor ledger.Actor, subjec
 	if err != nil {
 		return nil, fmt.Errorf("reading pool: %w", err)
 	}
-	e := &explained{state: state, cfg: l.Config, waits: Reporting{Engine: l}.Waits(r), operator: actor.Role == ledger.Operator}
+	e := &explained{state: state, cfg: l.Config, waits: Reporting{Engine: l}.Waits(r),
+		operator: actor.Role == ledger.Operator}
 	e.At, e.Subject, e.PoolID = r.Now(), subject, poolID
 	if e.outlook, err = e.waits.ForeseePool(state); err != nil {
 		return nil, err
@@ -143,16 +144,19 @@ func counterOffers(r reservation.Reservation, decisions []ledger.Event) ([]admis
 // refusedNow asks what a waitlisted reservation would be told if it were made
 // now; nil means that there is a place, which the planner is about to give it.
 func refusedNow(ctx context.Context, l *txn.Engine, r reservation.Reservation) (*ledger.RefusedError, error) {
-	owner := ledger.Actor{KeyID: r.MadeBy, Kind: ledger.PersonKey, OrganizationID: r.OrganizationID, Role: ledger.Member, Via: "explain"}
-	_, _, err := preview.Previews{Engine: l}.DryRun(ctx, owner, func(ctx context.Context, l *txn.Engine) (int, []byte, error) {
-		window := r.Window
-		if now := readNow(ctx, l); window.Start.Before(now) {
-			window.Start = now
-		}
-		_, err := booking.Booking{Engine: l}.Reserve(ctx, owner, ledger.ReserveRequest{Pool: r.PoolID, GPUs: r.Shape.GPUs(), Window: window,
-			Layout: capacity.Layout{Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode}, Class: r.Class})
-		return 0, nil, err
-	})
+	owner := ledger.Actor{KeyID: r.MadeBy, Kind: ledger.PersonKey, OrganizationID: r.OrganizationID,
+		Role: ledger.Member, Via: "explain"}
+	_, _, err := preview.Previews{Engine: l}.DryRun(ctx, owner,
+		func(ctx context.Context, l *txn.Engine) (int, []byte, error) {
+			window := r.Window
+			if now := readNow(ctx, l); window.Start.Before(now) {
+				window.Start = now
+			}
+			_, err := booking.Booking{Engine: l}.Reserve(ctx, owner,
+				ledger.ReserveRequest{Pool: r.PoolID, GPUs: r.Shape.GPUs(), Window: window,
+					Layout: capacity.Layout{Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode}, Class: r.Class})
+			return 0, nil, err
+		})
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
 		return refused, nil
@@ -289,7 +293,8 @@ func (e *explained) blockByRecovery() {
 
 // ExplainRequest tells what would become of a request: its effect, or every
 // blocker and what would be accepted instead.
-func (l Reporting) ExplainRequest(ctx context.Context, actor ledger.Actor, op txn.BoundOperation) (ledger.Explanation, error) {
+func (l Reporting) ExplainRequest(ctx context.Context, actor ledger.Actor, op txn.BoundOperation) (
+	ledger.Explanation, error) {
 	e := ledger.Explanation{Kind: "request", State: "accepted", Summary: "it would get its GPUs"}
 	effect, _, err := preview.Previews{Engine: l.Engine}.DryRun(ctx, actor, op)
 	if errors.As(err, &e.Refused) {

@@ -62,7 +62,8 @@ func (e *explained) explainDraining(r ledger.Reader, n node.Node) error {
 	if n.Coming() || n.State() == node.Ready || n.Kept() {
 		return nil
 	}
-	events, err := r.Events(ledger.Scope{All: true}, ledger.EventFilter{Subject: n.ID, Type: "node." + string(n.State())}, 500)
+	events, err := r.Events(ledger.Scope{All: true}, ledger.EventFilter{Subject: n.ID,
+		Type: "node." + string(n.State())}, 500)
 	if err != nil || len(events) == 0 {
 		return err
 	}

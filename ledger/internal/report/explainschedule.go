@@ -49,7 +49,8 @@ func (l Reporting) ExplainSchedule(ctx context.Context, actor ledger.Actor, id s
 // explainDate adds the next date to what is known of its schedule.
 func explainDate(ctx context.Context, l *txn.Engine, actor ledger.Actor, s ledger.Schedule, d ledger.ScheduleDate,
 	e ledger.Explanation) (ledger.Explanation, error) {
-	e.Summary = fmt.Sprintf("the next date is %s: %s", d.LocalStart.Format("Mon 2 Jan 2006 15:04 -07:00"), d.DescribeDate())
+	e.Summary = fmt.Sprintf("the next date is %s: %s", d.LocalStart.Format("Mon 2 Jan 2006 15:04 -07:00"),
+		d.DescribeDate())
 	e.Reason, e.Degraded = d.Reason, d.Degraded
 	if d.ReservationID != "" {
 		r, err := Reporting{Engine: l}.ExplainReservation(ctx, actor, d.ReservationID)
@@ -61,7 +62,8 @@ func explainDate(ctx context.Context, l *txn.Engine, actor ledger.Actor, s ledge
 		return e, nil
 	}
 	if !d.AskedAt.IsZero() {
-		e.Next = append(e.Next, ledger.Step{Code: "ask", At: fleet.LaterOf(d.AskedAt, e.At), Message: "it is asked for"})
+		e.Next = append(e.Next, ledger.Step{Code: "ask", At: fleet.LaterOf(d.AskedAt, e.At),
+			Message: "it is asked for"})
 	}
 	e.Next = append(e.Next, ledger.Step{Code: "start", At: d.Start, Message: "its time begins"})
 	var err error
@@ -74,7 +76,8 @@ func explainDate(ctx context.Context, l *txn.Engine, actor ledger.Actor, s ledge
 
 // dateRefusedNow asks what a date would be told if it were asked for now; nil
 // means that it would get its place.
-func dateRefusedNow(ctx context.Context, l *txn.Engine, s ledger.Schedule, d ledger.ScheduleDate) (*ledger.RefusedError, error) {
+func dateRefusedNow(ctx context.Context, l *txn.Engine, s ledger.Schedule, d ledger.ScheduleDate) (
+	*ledger.RefusedError, error) {
 	var who ledger.Actor
 	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
 		who, err = booking.ScheduleActor(r, s)
@@ -86,11 +89,13 @@ func dateRefusedNow(ctx context.Context, l *txn.Engine, s ledger.Schedule, d led
 	for i := range who.Makers { // it is asked for as late as they demand
 		who.Makers[i].Caps.MaxLead = max(who.Makers[i].Caps.MaxLead, d.Start.Sub(readNow(ctx, l)))
 	}
-	_, _, err = preview.Previews{Engine: l}.DryRun(ctx, who, func(ctx context.Context, l *txn.Engine) (int, []byte, error) {
-		_, err := booking.Booking{Engine: l}.Reserve(ctx, who, ledger.ReserveRequest{Pool: s.PoolID, GPUs: s.GPUs, Layout: s.Layout, MadeBy: s.ID,
-			Window: calendar.Interval{Start: d.Start, End: d.End}, Origin: reservation.FromSchedule})
-		return 0, nil, err
-	})
+	_, _, err = preview.Previews{Engine: l}.DryRun(ctx, who,
+		func(ctx context.Context, l *txn.Engine) (int, []byte, error) {
+			_, err := booking.Booking{Engine: l}.Reserve(ctx, who,
+				ledger.ReserveRequest{Pool: s.PoolID, GPUs: s.GPUs, Layout: s.Layout, MadeBy: s.ID,
+					Window: calendar.Interval{Start: d.Start, End: d.End}, Origin: reservation.FromSchedule})
+			return 0, nil, err
+		})
 	var refused *ledger.RefusedError
 	if errors.As(err, &refused) {
 		return refused, nil

@@ -52,7 +52,8 @@ func (e *explained) describeObstacle(o plan.Obstacle) (*ledger.Blocker, string) 
 		return b, e.obstacleEvidence(o)
 	}
 	b.Message, b.Fix = "its provider fails again and again; it is tried for ever", "forewarm nodes show "+o.Node.ID
-	return b, fmt.Sprintf("%s, %s in a row, last %s: %s", e.obstacleEvidence(o), phrase.Count(t.Count, "time"), ledger.FormatTime(t.At),
+	return b, fmt.Sprintf("%s, %s in a row, last %s: %s", e.obstacleEvidence(o), phrase.Count(t.Count, "time"),
+		ledger.FormatTime(t.At),
 		t.Message)
 }
 

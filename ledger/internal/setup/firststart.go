@@ -25,7 +25,8 @@ func (l Setup) Start(ctx context.Context, s ledger.FirstStart) (ledger.Started, 
 		out = ledger.Started{}
 		bound := tx.BoundEngine()
 		var err error
-		if out.FirstKey, err = (tenancy.Tenancy{Engine: bound}).Bootstrap(ctx, s.Organization, s.Limits, s.Operator); err != nil {
+		if out.FirstKey, err = (tenancy.Tenancy{Engine: bound}).Bootstrap(ctx, s.Organization, s.Limits,
+			s.Operator); err != nil {
 			return err
 		}
 		for i, p := range s.Pools {

@@ -160,7 +160,8 @@ func endUser(tx *txn.Tx, user ledger.User) {
 func endKeys(tx *txn.Tx, organizationID string, condition func(ledger.Key) bool) ([]string, error) {
 	var ended []string
 	for after := ""; ; {
-		page, err := tx.Port.Keys(ledger.Scope{OrganizationID: organizationID}, ledger.KeyFilter{}, ledger.Page{After: after, Limit: 500})
+		page, err := tx.Port.Keys(ledger.Scope{OrganizationID: organizationID}, ledger.KeyFilter{},
+			ledger.Page{After: after, Limit: 500})
 		if err != nil {
 			return nil, fmt.Errorf("listing keys: %w", err)
 		}
@@ -216,7 +217,8 @@ func (l Tenancy) DeleteUser(ctx context.Context, actor ledger.Actor, id string) 
 				return err
 			}
 		}
-		if keyIDs, err = endKeys(tx, user.OrganizationID, func(k ledger.Key) bool { return k.UserID == id }); err != nil {
+		if keyIDs, err = endKeys(tx, user.OrganizationID,
+			func(k ledger.Key) bool { return k.UserID == id }); err != nil {
 			return err
 		}
 		endUser(tx, user)

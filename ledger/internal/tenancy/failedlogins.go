@@ -12,7 +12,8 @@ import (
 func (l Tenancy) RecordFailedLogins(ctx context.Context, failed []ledger.FailedLogin) error {
 	return l.InOwnTx(ctx, ledger.SystemActor("api"), func(tx *txn.Tx) error {
 		for _, f := range failed {
-			tx.AddEvent(ledger.Event{Type: "login.failed", Subject: f.EventSubject(), Reason: f.Door, Message: f.EventText()})
+			tx.AddEvent(ledger.Event{Type: "login.failed", Subject: f.EventSubject(), Reason: f.Door,
+				Message: f.EventText()})
 		}
 		return nil
 	})

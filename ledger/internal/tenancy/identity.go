@@ -14,7 +14,8 @@ import (
 
 // Bootstrap makes the first organization and the first key of an empty
 // installation. On any other it does nothing and returns false.
-func (l Tenancy) Bootstrap(ctx context.Context, organization string, limits quota.Limits, operator ledger.Key) (bool, error) {
+func (l Tenancy) Bootstrap(ctx context.Context, organization string, limits quota.Limits, operator ledger.Key) (
+	bool, error) {
 	created := false
 	err := l.InOwnTx(ctx, ledger.SystemActor("bootstrap"), func(tx *txn.Tx) error {
 		created = false
@@ -25,13 +26,16 @@ func (l Tenancy) Bootstrap(ctx context.Context, organization string, limits quot
 		if len(existing) > 0 {
 			return nil
 		}
-		org := ledger.Organization{ID: tx.IDs.New(ids.Organization), Name: organization, Limits: withDefaultLimits(limits),
+		org := ledger.Organization{ID: tx.IDs.New(ids.Organization), Name: organization,
+			Limits:    withDefaultLimits(limits),
 			CreatedAt: tx.Now()}
 		operator = newOperator(tx, operator, org.ID)
 		tx.Change.Organizations = append(tx.Change.Organizations, org)
 		tx.Change.Keys = append(tx.Change.Keys, operator)
-		tx.AddEvent(ledger.Event{OrganizationID: org.ID, Type: "organization.created", Subject: org.ID, Message: org.Name})
-		tx.AddEvent(ledger.Event{OrganizationID: org.ID, Type: "key.created", Subject: operator.ID, Message: operator.Name})
+		tx.AddEvent(ledger.Event{OrganizationID: org.ID, Type: "organization.created", Subject: org.ID,
+			Message: org.Name})
+		tx.AddEvent(ledger.Event{OrganizationID: org.ID, Type: "key.created", Subject: operator.ID,
+			Message: operator.Name})
 		created = true
 		return nil
 	})
@@ -136,7 +140,8 @@ func (l Tenancy) UpdateUser(ctx context.Context, actor ledger.Actor, id string, 
 // too long.
 func CheckName(field, s string) error {
 	if s == "" || len(s) > 80 || ledger.ClipText(s, 80) != s {
-		return &ledger.InvalidError{Field: field, Rule: "must be 1 to 80 characters on one line, without spaces at its ends"}
+		return &ledger.InvalidError{Field: field,
+			Rule: "must be 1 to 80 characters on one line, without spaces at its ends"}
 	}
 	if ids.Resembles(s) {
 		return namedLikeID(field)
@@ -146,8 +151,9 @@ func CheckName(field, s string) error {
 
 // namedLikeID refuses a name that people would take for the id of something else.
 func namedLikeID(field string) error {
-	return &ledger.InvalidError{Field: field, Rule: "must not have the form of an id, which tells one thing from all others",
-		Fix: "use another name, or add a hyphen to this one"}
+	return &ledger.InvalidError{Field: field,
+		Rule: "must not have the form of an id, which tells one thing from all others",
+		Fix:  "use another name, or add a hyphen to this one"}
 }
 
 // CheckFree refuses a name that is the id of a key, whatever its form: in some

@@ -45,7 +45,8 @@ func (l Tenancy) SetLimits(ctx context.Context, actor ledger.Actor, orgID string
 	return out, err
 }
 
-func setLimits(tx *txn.Tx, t *tenants, org ledger.Organization, limits quota.Limits, force bool) (ledger.LimitsChange, error) {
+func setLimits(tx *txn.Tx, t *tenants, org ledger.Organization, limits quota.Limits, force bool) (
+	ledger.LimitsChange, error) {
 	if err := gatherPromises(tx, t); err != nil {
 		return ledger.LimitsChange{}, err
 	}
@@ -64,7 +65,8 @@ func setLimits(tx *txn.Tx, t *tenants, org ledger.Organization, limits quota.Lim
 	}
 	tx.Change.Organizations = append(tx.Change.Organizations, org)
 	tx.AddEvent(ledger.Event{OrganizationID: org.ID, Type: "organization.limited", Subject: org.ID,
-		Message: fmt.Sprintf("%s, %s of speculation a day", phrase.Count(limits.GPUs, "GPU"), limits.SpeculationPerDay)})
+		Message: fmt.Sprintf("%s, %s of speculation a day", phrase.Count(limits.GPUs, "GPU"),
+			limits.SpeculationPerDay)})
 	for _, p := range out.Degraded {
 		degradeBeyond(tx, p)
 	}
@@ -99,7 +101,8 @@ func restoreWithin(tx *txn.Tx, t *tenants, beyond []ledger.AtRisk) []string {
 		}
 		r.Degraded, r.Reason = false, ""
 		tx.Pools[b.poolID].PutReservation(r)
-		tx.AddEvent(ledger.Event{OrganizationID: r.OrganizationID, Type: "reservation.restored", Subject: r.ID, PoolID: r.PoolID,
+		tx.AddEvent(ledger.Event{OrganizationID: r.OrganizationID, Type: "reservation.restored", Subject: r.ID,
+			PoolID:  r.PoolID,
 			Message: "within the quota again"})
 		restored = append(restored, r.ID)
 	}
@@ -107,7 +110,8 @@ func restoreWithin(tx *txn.Tx, t *tenants, beyond []ledger.AtRisk) []string {
 }
 
 // Usage reads what a visible organization holds from now on for a while.
-func (l Tenancy) Usage(ctx context.Context, actor ledger.Actor, orgID string, ahead time.Duration) (ledger.Usage, error) {
+func (l Tenancy) Usage(ctx context.Context, actor ledger.Actor, orgID string, ahead time.Duration) (
+	ledger.Usage, error) {
 	var out ledger.Usage
 	err := l.Store.Read(ctx, func(r ledger.Reader) error {
 		org, err := ledger.LiveOrganization(r, actor.Scope(), orgID)
@@ -130,7 +134,8 @@ func (l Tenancy) Usage(ctx context.Context, actor ledger.Actor, orgID string, ah
 
 // SetUserCaps changes what a person's keys may book, all together; zero caps are
 // none. ErrConflict means that version is not the current one.
-func (l Tenancy) SetUserCaps(ctx context.Context, actor ledger.Actor, id string, version int, caps quota.Caps) (ledger.User, error) {
+func (l Tenancy) SetUserCaps(ctx context.Context, actor ledger.Actor, id string, version int, caps quota.Caps) (
+	ledger.User, error) {
 	var user ledger.User
 	if err := checkCaps(caps); err != nil {
 		return user, err
@@ -151,8 +156,9 @@ func (l Tenancy) SetUserCaps(ctx context.Context, actor ledger.Actor, id string,
 			return err
 		}
 		if asker.ActsFor(id) && isLooser(caps, user.Caps) {
-			return &ledger.InvalidError{Field: "caps", Rule: "must not be loosened with a key of the person whom they bind",
-				Fix: "ask another admin, or an operator"}
+			return &ledger.InvalidError{Field: "caps",
+				Rule: "must not be loosened with a key of the person whom they bind",
+				Fix:  "ask another admin, or an operator"}
 		}
 		if user.Version != version {
 			return ledger.ErrConflict
@@ -163,7 +169,8 @@ func (l Tenancy) SetUserCaps(ctx context.Context, actor ledger.Actor, id string,
 		if caps != (quota.Caps{}) {
 			message = fmt.Sprintf("%s, %s a day", phrase.Count(caps.MaxGPUs, "GPU"), caps.MaxPerDay)
 		}
-		tx.AddEvent(ledger.Event{OrganizationID: user.OrganizationID, Type: "user.capped", Subject: user.ID, Message: message})
+		tx.AddEvent(ledger.Event{OrganizationID: user.OrganizationID, Type: "user.capped", Subject: user.ID,
+			Message: message})
 		return nil
 	})
 	user.Version++

@@ -128,7 +128,8 @@ func (l Tenancy) RecoverOperator(ctx context.Context, k ledger.Key) (ledger.Key,
 		}
 		k = newOperator(tx, k, orgs[0].ID)
 		tx.Change.Keys = append(tx.Change.Keys, k)
-		tx.AddEvent(ledger.Event{OrganizationID: k.OrganizationID, Type: "key.recovered", Subject: k.ID, Message: k.Name})
+		tx.AddEvent(ledger.Event{OrganizationID: k.OrganizationID, Type: "key.recovered", Subject: k.ID,
+			Message: k.Name})
 		return nil
 	})
 	k.Version = 1

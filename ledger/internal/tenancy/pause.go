@@ -24,7 +24,8 @@ func (l Tenancy) PausePrewarming(ctx context.Context, actor ledger.Actor, organi
 		if !until.IsZero() && !until.After(tx.Now()) {
 			return &ledger.InvalidError{Field: "until", Rule: "must be in the future"}
 		}
-		p := ledger.Pause{OrganizationID: organizationID, Reason: ledger.ClipText(reason, 200), By: tx.Actor.KeyID, At: tx.Now(),
+		p := ledger.Pause{OrganizationID: organizationID, Reason: ledger.ClipText(reason, 200), By: tx.Actor.KeyID,
+			At:    tx.Now(),
 			Until: until}
 		message := "until somebody resumes"
 		if !until.IsZero() {
@@ -57,7 +58,8 @@ func pausesWith(tx *txn.Tx, p ledger.Pause) ([]ledger.Pause, error) {
 // ResumePrewarming ends the pause of an organization, or of the installation
 // (an empty organizationID), and returns those that still hold. Without one
 // nothing changes.
-func (l Tenancy) ResumePrewarming(ctx context.Context, actor ledger.Actor, organizationID string) ([]ledger.Pause, error) {
+func (l Tenancy) ResumePrewarming(ctx context.Context, actor ledger.Actor, organizationID string) (
+	[]ledger.Pause, error) {
 	var left []ledger.Pause
 	err := l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
 		if err := mayPause(tx, organizationID); err != nil {
@@ -96,8 +98,9 @@ func mayPause(tx *txn.Tx, organizationID string) error {
 // guess is let go, or what was put off is made up for.
 func setPause(tx *txn.Tx, p ledger.Pause, kind, message string) error {
 	tx.Change.Pauses = append(tx.Change.Pauses, p)
-	tx.AddEvent(ledger.Event{OrganizationID: p.OrganizationID, Type: kind, Subject: cmp.Or(p.OrganizationID, ledger.Installation),
-		Reason: "asked", Message: message})
+	tx.AddEvent(ledger.Event{OrganizationID: p.OrganizationID, Type: kind,
+		Subject: cmp.Or(p.OrganizationID, ledger.Installation),
+		Reason:  "asked", Message: message})
 	for after := ""; ; {
 		pools, err := tx.Port.Pools(ledger.Page{After: after, Limit: 500})
 		if err != nil {
@@ -142,4 +145,14 @@ func (p pauses) PauseOf(organizationID string) (ledger.Pause, bool) {
 	}
 	everybody, ok := p[""]
 	return everybody, ok
+}
+
+// PausedUntil is until when each organization's pre-warming is paused, as the planner
+// takes it.
+func (p pauses) PausedUntil() map[string]time.Time {
+	until := make(map[string]time.Time, len(p))
+	for organization, pause := range p {
+		until[organization] = pause.Until
+	}
+	return until
 }

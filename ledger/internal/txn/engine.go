@@ -1,6 +1,9 @@
 package txn
 
 import (
+	"sync"
+	"time"
+
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -32,4 +35,23 @@ func (l *Engine) Waiting() int {
 	l.commits.mu.Lock()
 	defer l.commits.mu.Unlock()
 	return len(l.commits.queue)
+}
+
+// sealWatch is when a process last told that the journal is behind.
+type sealWatch struct {
+	mu   sync.Mutex
+	told time.Time
+}
+
+// tellEvery is how often one process tells it at most.
+const tellEvery = time.Minute
+
+func (w *sealWatch) MayTell(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.told.IsZero() && now.Sub(w.told) < tellEvery {
+		return false
+	}
+	w.told = now
+	return true
 }

@@ -188,7 +188,8 @@ func (p *PoolTx) advanceAllocation(i int) {
 	}
 	p.Allocations.Rows = slices.Delete(p.Allocations.Rows, i, i+1)
 	s := ledger.AllocationSpend(p.Definition, &a)
-	p.countSpend(ledger.Spend{OrganizationID: a.OrganizationID, MadeBy: a.HeldBy, UserID: a.UserID, Day: quota.Day(a.Window.Start),
+	p.countSpend(ledger.Spend{OrganizationID: a.OrganizationID, MadeBy: a.HeldBy, UserID: a.UserID,
+		Day:  quota.Day(a.Window.Start),
 		Cost: s.Cost, GPUSeconds: s.GPUSeconds})
 }
 

@@ -73,8 +73,9 @@ func (tx *Tx) StepReservation(p *PoolTx, r reservation.Reservation, e reservatio
 	if !next.Live() {
 		chargeReservation(tx, p, next)
 	}
-	tx.AddEvent(ledger.Event{OrganizationID: next.OrganizationID, Type: "reservation." + string(next.State()), Subject: next.ID,
-		PoolID: p.Pool.ID, Reason: reason, Message: message})
+	tx.AddEvent(ledger.Event{OrganizationID: next.OrganizationID, Type: "reservation." + string(next.State()),
+		Subject: next.ID,
+		PoolID:  p.Pool.ID, Reason: reason, Message: message})
 	return next, nil
 }
 
@@ -94,7 +95,8 @@ func (tx *Tx) StepAllocation(p *PoolTx, a allocation.Allocation, e allocation.Ev
 	if !next.Live() {
 		chargeAllocation(tx, p, next)
 	}
-	tx.AddEvent(ledger.Event{OrganizationID: next.OrganizationID, Type: "allocation." + string(next.State()), Subject: next.ID,
-		PoolID: p.Pool.ID, Reason: reason, Message: message})
+	tx.AddEvent(ledger.Event{OrganizationID: next.OrganizationID, Type: "allocation." + string(next.State()),
+		Subject: next.ID,
+		PoolID:  p.Pool.ID, Reason: reason, Message: message})
 	return next, nil
 }

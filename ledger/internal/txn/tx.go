@@ -54,7 +54,8 @@ func (l *Engine) InGroup(ctx context.Context, actor ledger.Actor, uses *ledger.L
 }
 
 // InGroupOf is share for a verb that decides on so many requests.
-func (l *Engine) InGroupOf(ctx context.Context, actor ledger.Actor, uses *ledger.LockHint, load int, fn func(tx *Tx) error) error {
+func (l *Engine) InGroupOf(ctx context.Context, actor ledger.Actor, uses *ledger.LockHint, load int,
+	fn func(tx *Tx) error) error {
 	if l.joined != nil {
 		return l.joined.RunVerb(actor, fn)
 	}

@@ -97,3 +97,14 @@ func (l Tasks) EnsureSweep(ctx context.Context, provisioner string) error {
 
 // SweepEvery is how long a finished sweep sleeps.
 func (l Tasks) SweepEvery() time.Duration { return l.Config.SweepEvery }
+
+// ReportWorks tells the journal, once, that a task which was a trouble works.
+func (l Tasks) ReportWorks(ctx context.Context, t ledger.Task) error {
+	if t.Failures < ledger.TroubleAfter {
+		return nil
+	}
+	return l.InOwnTx(ctx, ledger.SystemActor("worker"), func(tx *txn.Tx) error {
+		return fleet.TellTrouble(tx, t, "works_again", fmt.Sprintf("its provider works again after %s in a row",
+			phrase.Count(t.Failures, "failure")))
+	})
+}

@@ -41,7 +41,8 @@ func poolInUse(tx *txn.Tx, p *txn.PoolTx) error {
 	in.Add("nodes", tenancy.IdsOf(s.Nodes, func(n node.Node) string { return n.ID }))
 	in.Add("reservations", tenancy.IdsOf(s.Reservations, func(r reservation.Reservation) string { return r.ID }))
 	in.Add("allocations", tenancy.IdsOf(s.Allocations, func(a allocation.Allocation) string { return a.ID }))
-	schedules, err := tenancy.LiveSchedules(tx, ledger.Scope{All: true}, func(s ledger.Schedule) bool { return s.PoolID == p.Pool.ID })
+	schedules, err := tenancy.LiveSchedules(tx, ledger.Scope{All: true},
+		func(s ledger.Schedule) bool { return s.PoolID == p.Pool.ID })
 	if err != nil {
 		return err
 	}

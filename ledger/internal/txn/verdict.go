@@ -5,6 +5,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -61,14 +62,16 @@ func AttachPlannerDecision(tx *Tx, n int, a plan.Action) error {
 	if err != nil {
 		return err
 	}
-	tx.Change.Events[n].Decision = ledger.DecisionRecord{Kind: plannedKinds[a.Kind], Engine: ledger.PlanEngine, Record: text}.Encode()
+	tx.Change.Events[n].Decision = ledger.DecisionRecord{Kind: plannedKinds[a.Kind], Engine: ledger.PlanEngine,
+		Record: text}.Encode()
 	return nil
 }
 
 // plannedKinds says what the planner's actions decide about.
 var plannedKinds = map[plan.Kind]ledger.DecisionKind{
 	plan.BootNode: ledger.DecisionPrewarm, plan.WarmReservation: ledger.DecisionPrewarm,
-	plan.AbandonNode: ledger.DecisionReclaim, plan.DrainNode: ledger.DecisionReclaim, plan.RetireNode: ledger.DecisionReclaim,
+	plan.AbandonNode: ledger.DecisionReclaim, plan.DrainNode: ledger.DecisionReclaim,
+	plan.RetireNode:        ledger.DecisionReclaim,
 	plan.ExpireReservation: ledger.DecisionReclaim, plan.FailReservation: ledger.DecisionReclaim,
 	plan.ExpireAllocation: ledger.DecisionReclaim, plan.FailAllocation: ledger.DecisionReclaim,
 	plan.ReadyReservation: ledger.DecisionPlacement, plan.UnreadyReservation: ledger.DecisionPlacement,
@@ -115,4 +118,26 @@ func (tx *Tx) JournalRefusal(err error) bool {
 	}
 	tx.Change.Events = append(tx.Change.Events, *refused.Leaves)
 	return true
+}
+
+// LeavesCalendar reports whether the verdict accepts the request into the calendar as
+// it is.
+func (v Verdict) LeavesCalendar() bool { return v.Accepted() && len(v.Displaced) == 0 }
+
+// MakesRoom reports whether room was made among bookings that give way. Whether
+// that helps does not depend on their order, and so not on their shares.
+func (v Verdict) MakesRoom() bool { return len(v.facts.Room.Candidates) > 0 }
+
+// MovableBookings lists the bookings that may be given other slots: those for which
+// nothing has been warmed. The list is kept until a booking changes.
+func (d *cachedPool) MovableBookings() []string {
+	if d.mobile == nil {
+		d.mobile = []string{}
+		for _, r := range d.Reservations.Rows {
+			if r.State() == reservation.Booked {
+				d.mobile = append(d.mobile, r.ID)
+			}
+		}
+	}
+	return d.mobile
 }

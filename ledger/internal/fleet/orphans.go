@@ -28,7 +28,8 @@ func (l Fleet) ReportOrphan(ctx context.Context, orphans ...ledger.Orphan) error
 func (l Fleet) ReportOrphanEnded(ctx context.Context, provisioner, machine, nodeID string) error {
 	return l.InOwnTx(ctx, ledger.SystemActor("reconcile"), func(tx *txn.Tx) error {
 		tx.AddEvent(ledger.Event{Type: "sweep.orphan_terminated", Subject: machine, Reason: "no_node",
-			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", ledger.ClipText(machine, 80), provisioner,
+			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", ledger.ClipText(machine, 80),
+				provisioner,
 				ledger.ClipText(nodeID, 40))})
 		return nil
 	})

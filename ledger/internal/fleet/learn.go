@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
@@ -36,7 +37,8 @@ func learnBoot(tx *txn.Tx, g ledger.Guard, p *txn.PoolTx, n node.Node) error {
 // askedAt is when a worker began to ask the provider for a node, as the journal has
 // it, else when it was wanted.
 func askedAt(tx *txn.Tx, n node.Node) (time.Time, error) {
-	events, err := tx.Port.Events(ledger.Scope{All: true}, ledger.EventFilter{Subject: n.ID, Type: "node." + string(node.Provisioning)},
+	events, err := tx.Port.Events(ledger.Scope{All: true}, ledger.EventFilter{Subject: n.ID,
+		Type: "node." + string(node.Provisioning)},
 		1)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading when the provider was asked: %w", err)
@@ -62,4 +64,31 @@ func seenInTime(tx *txn.Tx, g ledger.Guard, took time.Duration) (bool, error) {
 	}
 	late := tx.Now().Sub(task.RunAt)
 	return task.Failures == 0 && late <= max(tx.Config.CheckEvery, took/lateLook), nil
+}
+
+// learnArrivals lets the pool learn when people come without having reserved. Only a
+// start, or an hour that is over, is worth a write. Who came and went between two
+// plans is not seen: every start has the pool planned.
+func learnArrivals(tx *txn.Tx, p *txn.PoolTx) {
+	seen := p.Pool.Arrivals.Until
+	var starts []plan.Start
+	for a := range p.Allocations.All() {
+		if len(a.Reservations) == 0 && a.RequestedAt.After(seen) {
+			starts = append(starts, plan.Start{At: a.RequestedAt,
+				Nodes: float64(a.Shape.GPUs()) / float64(max(1, p.Pool.PerNode))})
+		}
+	}
+	if len(starts) == 0 && tx.Now().Truncate(time.Hour).Equal(seen.Truncate(time.Hour)) {
+		return
+	}
+	next := p.Pool
+	next.Arrivals = next.Arrivals.Observe(starts, tx.Now())
+	p.PutPool(next)
+}
+
+// endCleaning ends the cleaning that has lasted long enough.
+func endCleaning(tx *txn.Tx, p *txn.PoolTx) {
+	if dirty, clean := plan.Cleaned(p.Cleaning, p.Pool.Timers.Cleaning, tx.Now()); len(clean) > 0 {
+		p.SetCleaning(dirty)
+	}
 }
