@@ -6,29 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
-	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/listing"
-	"github.com/forewarm/forewarm/cli/names"
-	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/client"
 )
 
 // NewCommand is the command allocations.
 func NewCommand(a *app.App) *cobra.Command {
-	show := &cobra.Command{
-		Use: "show ALLOCATION", Short: "Show one allocation", Args: flags.ExactArgs("ALLOCATION"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			api, id, err := names.AllocationID(a, cmd, args[0])
-			if err != nil {
-				return err
-			}
-			got, err := api.Allocation(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			return output.One(a, cmd, View, got)
-		},
-	}
 	return app.NewGroupCommand("allocations", "See what is held now",
-		listing.NewBookingsCommand(a, "allocations", View, (*client.Client).Allocations), show)
+		listing.NewBookingsCommand(a, "allocations", View, (*client.Client).Allocations), newShowCommand(a))
 }

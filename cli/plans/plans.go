@@ -9,27 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
-	"github.com/forewarm/forewarm/cli/flags"
 )
 
 // NewCommand holds the commands that change something, each made to show what it would
 // change instead.
 func NewCommand(a *app.App, verbs ...*cobra.Command) *cobra.Command {
-	show := &cobra.Command{
-		Use: "show PLAN", Short: "Show a plan again", Args: flags.ExactArgs("PLAN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.NewClient()
-			if err != nil {
-				return err
-			}
-			got, err := api.Plan(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return Show(a, cmd, got)
-		},
-	}
-	c := app.NewGroupCommand("plan", "See what a command would do, then apply exactly that", show)
+	c := app.NewGroupCommand("plan", "See what a command would do, then apply exactly that", newShowCommand(a))
 	c.Long = "See what a command would do, then apply exactly that.\n\n" + planText
 	for _, verb := range verbs {
 		c.AddCommand(planInstead(a, verb))

@@ -7,8 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
-	"github.com/forewarm/forewarm/cli/flags"
-	"github.com/forewarm/forewarm/cli/listing"
 	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/cli/prewarm"
 	"github.com/forewarm/forewarm/client"
@@ -33,36 +31,7 @@ func poolsNow(a *app.App, cmd *cobra.Command, api *client.Client) (output.View[c
 
 // NewCommand is the command pools.
 func NewCommand(a *app.App) *cobra.Command {
-	show := &cobra.Command{
-		Use: "show POOL", Short: "Show one pool", Args: flags.ExactArgs("POOL"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.NewClient()
-			if err != nil {
-				return err
-			}
-			got, err := api.Pool(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			v, err := poolsNow(a, cmd, api)
-			if err != nil {
-				return err
-			}
-			return output.One(a, cmd, v, got)
-		},
-	}
-	ls := listing.NewCommand(a, "pools", poolView, (*client.Client).Pools)
-	ls.RunE = func(cmd *cobra.Command, _ []string) error {
-		api, err := a.NewClient()
-		if err != nil {
-			return err
-		}
-		v, err := poolsNow(a, cmd, api)
-		if err != nil {
-			return err
-		}
-		return listing.Run(a, cmd, v, (*client.Client).Pools, client.Filter{})
-	}
-	return app.NewGroupCommand("pools", "See and define kinds of capacity", ls, show, newCreateCommand(a),
+	return app.NewGroupCommand("pools", "See and define kinds of capacity", newListCommand(a), newShowCommand(a),
+		newCreateCommand(a),
 		NewEditCommand(a), newDeleteCommand(a))
 }

@@ -5,7 +5,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
-	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
@@ -13,21 +12,7 @@ import (
 
 // NewCommand is the command prewarm.
 func NewCommand(a *app.App) *cobra.Command {
-	status := &cobra.Command{
-		Use: "status", Short: "Show whether guesses are warmed", Args: flags.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := a.NewClient()
-			if err != nil {
-				return err
-			}
-			got, err := api.Prewarm(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return showPrewarm(a, cmd, got)
-		},
-	}
-	return app.NewGroupCommand("prewarm", "Stop and resume warming on guesses", status, newPauseCommand(a),
+	return app.NewGroupCommand("prewarm", "Stop and resume warming on guesses", newStatusCommand(a), newPauseCommand(a),
 		newResumeCommand(a))
 }
 

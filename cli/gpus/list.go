@@ -1,0 +1,53 @@
+package gpus
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/client"
+)
+
+// newListCommand is the command gpus list.
+func newListCommand(a *app.App) *cobra.Command {
+	var f client.GPUFilter
+	var free, held bool
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List GPUs, node by node, and who holds them", Args: flags.NoArgs,
+		Long: "List GPUs, node by node, and who holds them.\n\n" +
+			"Operators see all. Others see those that their organization holds, unless the installation shows them " +
+			"all (tenants_see_nodes).",
+		Example: "  forewarm gpus list --free\n  forewarm gpus list --pool demo-a100 -o wide",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := a.NewClient()
+			if err != nil {
+				return err
+			}
+			if free {
+				f.State = []string{"free"}
+			}
+			if held {
+				f.State = []string{"held"}
+			}
+			rows, err := client.All(api.GPUs(cmd.Context(), f))
+			if err != nil {
+				return err
+			}
+			return output.List(a, cmd, gpuView, rows)
+		},
+	}
+	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
+	c.Flags().StringVar(&f.Node, "node", "", "only those of this node")
+	c.Flags().StringVar(&f.Organization, "org", "", "only those that this organization holds")
+	c.Flags().StringVar(&f.Model, "model", "", "only those of this model")
+	c.Flags().StringSliceVar(&f.State, "state", nil,
+		"only those that are any of free, held, booked, coming, unavailable")
+	c.Flags().StringSliceVar(&f.Health, "health", nil, "only those that are any of healthy, unhealthy, unknown")
+	c.Flags().BoolVar(&free, "free", false, "the same as --state free")
+	c.Flags().BoolVar(&held, "held", false, "the same as --state held")
+	for _, pair := range [][]string{{"free", "held"}, {"free", "state"}, {"held", "state"}} {
+		c.MarkFlagsMutuallyExclusive(pair...)
+	}
+	return c
+}
