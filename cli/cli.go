@@ -55,8 +55,9 @@ func newRoot(w app.World) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "forewarm",
 		Short: "GPUs that are warm before you ask",
-		Long:  "Forewarm keeps GPU capacity ready just ahead of need, and shows what that costs.\n\nStart:  forewarm up",
-		Args:  flags.NoArgs, RunE: app.ShowHelp, SilenceErrors: true, SilenceUsage: true, Version: w.Version,
+		Long: "Forewarm keeps GPU capacity ready just ahead of need, and shows what that costs.\n\n" +
+			"Start:  forewarm up",
+		Args: flags.NoArgs, RunE: app.ShowHelp, SilenceErrors: true, SilenceUsage: true, Version: w.Version,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return checkFlags(a, cmd) },
 	}
 	root.SetFlagErrorFunc(problem.FlagError)

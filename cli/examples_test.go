@@ -45,7 +45,8 @@ func forecastOf(pool string, start time.Time) string {
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	return `{"forecasts":[{"id":"fct_06h05jkfp1rxn8ak4tjdkaxhc4","pool_id":"` + pool + `","start":"` + at(start) +
 		`","end":"` + at(start.Add(time.Hour)) +
-		`","gpus":{"p10":1,"p50":2,"p90":4,"mean":2.2},"baseline_probability":0.5,"probability":0.8,"source":"statistics","reason_code":"recurring_pattern","issued_at":"` + at(start.Add(-time.Hour)) + `"}]}`
+		`","gpus":{"p10":1,"p50":2,"p90":4,"mean":2.2},"baseline_probability":0.5,"probability":0.8,` +
+		`"source":"statistics","reason_code":"recurring_pattern","issued_at":"` + at(start.Add(-time.Hour)) + `"}]}`
 }
 
 // realNames puts what is there in the places of an example's ids, files and servers.

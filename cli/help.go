@@ -31,13 +31,15 @@ Commands:{{range $cmds}}{{if .IsAvailableCommand}}
 {{.Title}}{{range $cmds}}{{if (and (eq .GroupID $group.ID) .IsAvailableCommand)}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if not .AllChildCommandsHaveGroup}}
 
-More:{{range $cmds}}{{if (and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help") .IsAdditionalHelpTopicCommand))}}
+More:{{range $cmds}}{{if (and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help") ` +
+	`.IsAdditionalHelpTopicCommand))}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{end}}{{with ownFlags .}}
 
 Flags:
 {{.}}{{end}}
 
-Flags of every command, such as {{with index .Annotations "dry-run"}}-o json and -n{{else}}-q{{end}}: {{.Root.Name}} options{{if .HasAvailableSubCommands}}
+Flags of every command, such as {{with index .Annotations "dry-run"}}-o json and -n{{else}}-q{{end}}: ` +
+	`{{.Root.Name}} options{{if .HasAvailableSubCommands}}
 More about a command: {{.CommandPath}} [command] --help{{end}}
 `
 

@@ -139,8 +139,10 @@ func (w *town) runWithContext(ctx context.Context, args ...string) (stdout, stde
 }
 
 // leaks are words of the wire and of Go, which no person should have to read.
-var leaks = regexp.MustCompile(`/v1/|\b(GET|POST|PUT|PATCH|DELETE) |Idempotency-Key|If-Match|ETag|Retry-After|strconv|dial tcp|json:|e\+\d\d|expected (number|string|value|length)|` +
-	`_seconds|\[\d+\]|exdates|rrule|dst_policy|min_duration|not_(earlier|later)_than|(^|\s)/[a-z_]+[: ]|\d+h\d+m\d+s|did you mean|invalid syntax|context (canceled|deadline)|\b(4|5)\d\d\b.*server answered`)
+var leaks = regexp.MustCompile(`/v1/|\b(GET|POST|PUT|PATCH|DELETE) |Idempotency-Key|If-Match|ETag|Retry-After|` +
+	`strconv|dial tcp|json:|e\+\d\d|expected (number|string|value|length)|` +
+	`_seconds|\[\d+\]|exdates|rrule|dst_policy|min_duration|not_(earlier|later)_than|(^|\s)/[a-z_]+[: ]|` +
+	`\d+h\d+m\d+s|did you mean|invalid syntax|context (canceled|deadline)|\b(4|5)\d\d\b.*server answered`)
 
 // inPlainWords checks what every failure of every test says: nothing of the
 // wire, and a command to run next.
@@ -180,7 +182,7 @@ func (w *town) mustRun(args ...string) string {
 // createPool makes the pool of most tests: two nodes of four GPUs.
 func (w *town) createPool() {
 	w.t.Helper()
-	w.mustRun("pools", "create", "lab", "--provisioner", "sim", "--model", "a100", "--region", "sim-1", "--instance-type",
-		"a100-4",
-		"--gpus-per-node", "4", "--memory", "80", "--max-nodes", "2", "--price", "8.40", "--simulated")
+	w.mustRun("pools", "create", "lab", "--provisioner", "sim", "--model", "a100", "--region", "sim-1",
+		"--instance-type", "a100-4", "--gpus-per-node", "4", "--memory", "80", "--max-nodes", "2", "--price",
+		"8.40", "--simulated")
 }

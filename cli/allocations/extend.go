@@ -18,7 +18,8 @@ func NewExtendCommand(a *app.App) *cobra.Command {
 	var by flags.Span
 	c := &cobra.Command{
 		Use: "extend ALLOCATION --by DURATION", Short: "Prolong a lease", Args: flags.ExactArgs("ALLOCATION"),
-		Long: `Prolong a lease. What is added counts for the key that holds it, whose caps hold, and in the budgets of the day and the month in
+		Long: `Prolong a lease. What is added counts for the key that holds it, whose caps hold, and in the budgets ` +
+			`of the day and the month in
 which the lease began.
 
 A key that has caps extends only leases that count for these: its own, and those of keys that were made with it.`,

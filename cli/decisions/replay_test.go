@@ -9,7 +9,8 @@ import (
 
 func TestRecomputeTellsWhatDiffers(t *testing.T) {
 	t.Parallel()
-	const warm = `{"version":1,"kind":"warm_reservation","facts":{"at":"2026-03-02T09:24:00Z","start":"2026-03-02T09:30:00Z","lead_p95_ns":300000000000,` +
+	const warm = `{"version":1,"kind":"warm_reservation","facts":{"at":"2026-03-02T09:24:00Z",` +
+		`"start":"2026-03-02T09:30:00Z","lead_p95_ns":300000000000,` +
 		`"guard_ns":60000000000},"outcome":{"does":true,"reason":"lead_time_reached","subject":"rsv_1"}}`
 	for name, c := range map[string]struct{ engine, record, diff, fails string }{
 		"as it was":         {"plan", warm, "", ""},

@@ -23,8 +23,10 @@ func NewCommand(a *app.App, verbs ...*cobra.Command) *cobra.Command {
 }
 
 // planText is what every plan has in common.
-const planText = `A plan shows every row that would be made, changed or ended, what it costs, the quota before and after, what it displaces,
-and, where there is no room, why and what there is instead. Making one changes nothing and keeps no place. For five minutes
+const planText = `A plan shows every row that would be made, changed or ended, what it costs, the quota before ` +
+	`and after, what it displaces,
+and, where there is no room, why and what there is instead. Making one changes nothing and keeps no place. For ` +
+	`five minutes
 forewarm apply does exactly what it shows, or nothing: if something else changed meanwhile, it says what.`
 
 // planInstead is a command that makes a plan of what it would do.

@@ -20,7 +20,8 @@ func NewClaimCommand(a *app.App) *cobra.Command {
 	var in contract.Claim
 	c := &cobra.Command{
 		Use: "claim RESERVATION", Short: "Turn a promise into GPUs held now", Args: flags.ExactArgs("RESERVATION"),
-		Long: `Turn a promise into GPUs held now, from the pool's lead (the 95th percentile of its boots, and a guard) before the window on.
+		Long: `Turn a promise into GPUs held now, from the pool's lead (the 95th percentile of its boots, and a ` +
+			`guard) before the window on.
 
 The lease ends with the window. It may be shorter, or as long as the window; for more, extend it.`,
 		Annotations: map[string]string{app.Waits: "yes"},

@@ -46,11 +46,14 @@ func NewReserveCommand(a *app.App) *cobra.Command {
 }
 
 // reserveText says what the flags of reserve are together.
-const reserveText = `Which GPUs: --gpus, and --pool, or what the pool must have: --model, --region, --min-gpu-memory, --min-node-memory. How they lie
+const reserveText = `Which GPUs: --gpus, and --pool, or what the pool must have: --model, --region, ` +
+	`--min-gpu-memory, --min-node-memory. How they lie
 on nodes: --nodes, --gpus-per-node, --spread; two of the three numbers give the third.
-When: --at and --for, in the zone --tz; or --not-before, --not-after or both with --for, for the first time at which there is
+When: --at and --for, in the zone --tz; or --not-before, --not-after or both with --for, for the first time at ` +
+	`which there is
 room. Without room it fails and says what there is instead; --on-full queue takes a place in the queue.
-When the time has come: forewarm reservations claim. Who does not come loses the GPUs when the pool's warm hold is over.`
+When the time has come: forewarm reservations claim. Who does not come loses the GPUs when the pool's warm hold ` +
+	`is over.`
 
 // NewSingleReserveCommand is reserve without what makes it recur.
 func NewSingleReserveCommand(a *app.App) *cobra.Command {

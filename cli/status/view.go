@@ -31,7 +31,7 @@ type supply struct {
 	Free    int    `json:"free"`    // of them, those that nobody holds and nothing is kept for
 	Held    int    `json:"held"`    // by anybody
 	Booting int    `json:"booting"` // of nodes on their way
-	Booked  int    `json:"booked"`  // by reservations of the day to come that the key may see and nobody has claimed yet
+	Booked  int    `json:"booked"`  // by unclaimed reservations of the day to come that the key may see
 	Most    int    `json:"most"`    // what the pool may have
 
 	simulated bool

@@ -32,11 +32,15 @@ import (
 
 // Config is forewarm.yaml. Environment variables, then flags, go before it.
 type Config struct {
-	Listen   string     `yaml:"listen"`   // FOREWARM_LISTEN
-	DataDir  string     `yaml:"data_dir"` // FOREWARM_DATA_DIR: the database, keys and simulated machines of an embedded run
-	Database obs.Secret `yaml:"database"` // FOREWARM_DATABASE: sqlite:///path or postgres://…; empty: SQLite in data_dir
+	Listen string `yaml:"listen"` // FOREWARM_LISTEN
+	// DataDir, FOREWARM_DATA_DIR, has the database, keys and simulated machines of an
+	// embedded run.
+	DataDir  string     `yaml:"data_dir"`
+	Database obs.Secret `yaml:"database"` // FOREWARM_DATABASE: sqlite:///path or postgres://…; empty: in data_dir
 	Redis    obs.Secret `yaml:"redis"`    // FOREWARM_REDIS: redis://…; empty: a queue inside the process
-	Pepper   obs.Secret `yaml:"pepper"`   // FOREWARM_PEPPER: <version>:<hex> of at least 32 bytes; empty: made and kept in data_dir
+	// Pepper, FOREWARM_PEPPER, is <version>:<hex> of at least 32 bytes. Empty: one is made
+	// and kept in data_dir.
+	Pepper obs.Secret `yaml:"pepper"`
 	// MetricsListen, FOREWARM_METRICS_LISTEN, is where a worker shows its metrics,
 	// which need no key there; empty: nowhere. A server shows its own beside the API.
 	MetricsListen string `yaml:"metrics_listen"`
@@ -65,7 +69,8 @@ type Config struct {
 
 // Keys says how API keys are made.
 type Keys struct {
-	DefaultLife strictyaml.Duration `yaml:"default_life"` // of a person's key made without an end; 0: server.DefaultKeyLife
+	// DefaultLife is of a person's key made without an end; 0: server.DefaultKeyLife.
+	DefaultLife strictyaml.Duration `yaml:"default_life"`
 }
 
 // Log says what is logged and how.

@@ -13,8 +13,10 @@ import (
 
 // Server says how the API is reached, and how much of it one client may take.
 type Server struct {
-	TrustedProxies []string `yaml:"trusted_proxies"` // FOREWARM_TRUSTED_PROXIES, joined by commas: addresses and networks
-	PublicURL      string   `yaml:"public_url"`      // FOREWARM_PUBLIC_URL: under which people reach the API; empty: as it listens
+	// TrustedProxies, FOREWARM_TRUSTED_PROXIES, are addresses and networks, joined by commas.
+	TrustedProxies []string `yaml:"trusted_proxies"`
+	// PublicURL, FOREWARM_PUBLIC_URL, is where people reach the API. Empty: where it listens.
+	PublicURL string `yaml:"public_url"`
 	// MetricsListen is where a server shows /metrics, /healthz and /readyz without a
 	// key, also while its database is away and no key can be looked up. Empty: only
 	// beside the API, to an operator's key.
