@@ -47,8 +47,8 @@ type allocationChange[B any] = operation.Change[B, allocation.Allocation, contra
 
 var createAllocation = allocationChange[contract.AllocationCreate]{
 	Operation: operation.Operation{ID: "createAllocation", Method: http.MethodPost, Path: "/allocations",
-		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member, Waits: true,
-		Summary: "Get GPUs now, or a place in the queue"},
+		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member, Queues: true,
+		Waits: true, Summary: "Get GPUs now, or a place in the queue"},
 	Plan: contract.PlanAllocate,
 	Lock: func(b contract.AllocationCreate) *ledger.LockHint { return poolLock(b.Pool) },
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,

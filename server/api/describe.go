@@ -11,12 +11,16 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
 // keyRequired marks, in an operation's metadata, that it refuses a request
 // without an idempotency key.
 const keyRequired = "idempotency-key-required"
+
+// describedAs marks, in an operation's metadata, what it is in package operation.
+const describedAs = "operation"
 
 // completeDocument adds to the document what holds for operations of a kind, whatever
 // their types say: which problems they answer with, and the headers of all
@@ -133,7 +137,8 @@ func completeOperation(op *huma.Operation) {
 // describeOutcomes adds the answers of success that are not the usual one.
 func describeOutcomes(op *huma.Operation) {
 	usual := op.Responses[strconv.Itoa(op.DefaultStatus)]
-	if op.OperationID == "streamEvents" {
+	does, _ := op.Metadata[describedAs].(operation.Operation)
+	if does.Streams {
 		usual.Content = map[string]*huma.MediaType{
 			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString,
 				Description: "Each message's data is an Event."}},
@@ -144,7 +149,7 @@ func describeOutcomes(op *huma.Operation) {
 		op.Responses["200"] = &huma.Response{Description: "What would happen, of a request with dry_run",
 			Content: usual.Content}
 	}
-	if hasParameter(op, "Prefer") || op.OperationID == "createReservation" {
+	if does.Queues {
 		op.Responses["202"] = &huma.Response{
 			Description: "It is made, and waits for its GPUs; read it at Location", Content: usual.Content,
 			Headers: maps.Clone(usual.Headers),
@@ -176,10 +181,8 @@ func problemsOf(op *huma.Operation) []int {
 	if hasParameter(op, "If-Match") {
 		statuses = append(statuses, 412, 428)
 	}
-	if op.OperationID == "applyPlan" {
-		statuses = append(statuses, 410, 412)
-	}
-	return statuses
+	does, _ := op.Metadata[describedAs].(operation.Operation)
+	return append(statuses, does.Problems...)
 }
 
 func hasParameter(op *huma.Operation, name string) bool {

@@ -34,7 +34,7 @@ func serveDescribed[I, O any](a *API, op operation.Operation, describe func(*hum
 		described := huma.Operation{
 			OperationID: op.ID, Method: op.Method, Path: operation.Prefix + op.Path, Summary: op.Summary,
 			Tags: []string{op.Tag}, DefaultStatus: op.Status, MaxBodyBytes: op.MaxBody,
-			Metadata: inputMetadata(reflect.TypeFor[I]()),
+			Metadata: inputMetadata(op, reflect.TypeFor[I]()),
 		}
 		describe(&described)
 		huma.Register(a.huma, described, func(ctx context.Context, in *I) (*O, error) {
@@ -134,10 +134,10 @@ func (a *API) viewer(ctx context.Context) operation.Viewer {
 	return operation.Viewer{Actor: auth.From(ctx), Now: a.Clock.Now()}
 }
 
-// inputMetadata is what the type of an input says beyond huma's tags.
-func inputMetadata(input reflect.Type) map[string]any {
+// inputMetadata is what an operation and the type of its input say beyond tags.
+func inputMetadata(op operation.Operation, input reflect.Type) map[string]any {
 	_, required := input.FieldByName("KeyRequired")
-	return map[string]any{problem.FieldsKey: bodyFields(input), keyRequired: required}
+	return map[string]any{problem.FieldsKey: bodyFields(input), keyRequired: required, describedAs: op}
 }
 
 // bodyFields lists the fields that may occur in an input's body, at any depth, as

@@ -24,7 +24,8 @@ func planEndpoints(a *API) []endpoint {
 		serve(a, operation.Operation{ID: "getPlan", Method: http.MethodGet, Path: "/plans/{id}", Tag: "plans",
 			Policy: auth.AnyKey, Summary: "Read a plan; an agent sees its own"}, getPlan),
 		serve(a, operation.Operation{ID: "applyPlan", Method: http.MethodPost, Path: "/plans/{id}/apply", Tag: "plans",
-			Policy: auth.AnyKey, Summary: "Apply a plan: exactly what it shows, or nothing"}, applyPlan),
+			Policy: auth.AnyKey, Problems: []int{http.StatusGone, http.StatusPreconditionFailed},
+			Summary: "Apply a plan: exactly what it shows, or nothing"}, applyPlan),
 	}
 }
 

@@ -41,7 +41,7 @@ type reservationChange[B any] = operation.Change[B, reservation.Reservation, con
 
 var createReservation = reservationChange[contract.ReservationCreate]{
 	Operation: operation.Operation{ID: "createReservation", Method: http.MethodPost, Path: "/reservations",
-		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member,
+		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member, Queues: true,
 		Summary: "Reserve GPUs for a window"},
 	Plan: contract.PlanReserve,
 	Check: func(_ context.Context, v operation.Viewer, b *contract.ReservationCreate) error {
@@ -168,7 +168,7 @@ type claimInput struct {
 var claimReservation = allocationChange[contract.PlannedClaim]{
 	Operation: operation.Operation{ID: "claimReservation", Method: http.MethodPost,
 		Path: "/reservations/{id}/claim", Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member,
-		Waits: true, Summary: "Turn a reservation into an allocation"},
+		Queues: true, Waits: true, Summary: "Turn a reservation into an allocation"},
 	Plan: contract.PlanClaim,
 	Lock: func(b contract.PlannedClaim) *ledger.LockHint { return &ledger.LockHint{Reservation: b.ReservationID} },
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
