@@ -1,7 +1,5 @@
 package cli
 
-import ()
-
 // aliases are the commands of a noun, which are found under both of its numbers.
 var aliases = map[string][]string{"allocations": {"allocation"}, "reservations": {"reservation"},
 	"schedules": {"schedule"},

@@ -96,11 +96,11 @@ func fetchOverview(a *app.App, cmd *cobra.Command) (overview, error) {
 		return o, err
 	}
 	o.Whoami, o.Report = &who, &report
-	return o, fetchCapacity(a, cmd.Context(), api, &o)
+	return o, fetchCapacity(cmd.Context(), a, api, &o)
 }
 
 // fetchCapacity reads what there is now.
-func fetchCapacity(a *app.App, ctx context.Context, api *client.Client, o *overview) error {
+func fetchCapacity(ctx context.Context, a *app.App, api *client.Client, o *overview) error {
 	pools, err := client.All(api.Pools(ctx, client.Filter{}))
 	if err != nil {
 		return err
