@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -93,7 +93,7 @@ func makeLab(ctx context.Context, books *verbs.Ledger) {
 		Name: "lab", Provisioner: "sim", Type: "a100-4", Model: "a100", PerNode: 4, MemoryMiB: 81_920,
 		Price: 8 * money.USD, MaxNodes: 2, Simulated: true,
 		Timers: capacity.Timers{WarmHold: time.Minute, IdleRelease: time.Minute, MaxLease: 24 * time.Hour},
-	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second}))
+	}, learned.BootTimes{Prior50: time.Second, Prior95: time.Second}))
 }
 
 // must is the value of a step that does not fail.

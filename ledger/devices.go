@@ -7,8 +7,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -77,7 +77,7 @@ func (s PoolState) Devices(now time.Time) []Device {
 		}
 	}
 	dirty := map[string]bool{}
-	cleaned, _ := plan.Cleaned(s.Pool.Cleaning, s.Pool.Timers.Cleaning, now)
+	cleaned, _ := learned.Cleaned(s.Pool.Cleaning, s.Pool.Timers.Cleaning, now)
 	for _, c := range cleaned {
 		for _, uuid := range c.UUIDs {
 			dirty[uuid] = true

@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/core/wait"
 )
 
 // Effect is what a request changed, each row as it was and as it is.
@@ -24,7 +24,7 @@ type Effect struct {
 	Allocations   []Pair[allocation.Allocation]
 	Cost          money.MicroUSD // what it commits in addition
 	Limit         int            // GPUs that the organization may hold
-	Wait          *plan.Estimate // of what does not get its GPUs at once, else nil
+	Wait          *wait.Estimate // of what does not get its GPUs at once, else nil
 	// OrganizationID is whose GPUs are counted: the organization that is changed, or
 	// else the actor's; empty where the request is about a pool. GPUsBefore and
 	// GPUsAfter are the most that it holds and is promised at any instant of the time

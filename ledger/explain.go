@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/core/wait"
 )
 
 // Explanation is why something is as it is, what stands in its way, and what
@@ -23,7 +23,7 @@ type Explanation struct {
 	Blockers  []Blocker
 	Refused   *RefusedError     // of what admission refuses now, else nil
 	Instead   []admission.Offer // where what gave way would have had a place, then
-	Wait      *plan.Estimate    // of what waits, else nil
+	Wait      *wait.Estimate    // of what waits, else nil
 	Next      []Step            // in the order of their times
 	Decisions []Event           // newest first
 	Effect    Effect            // of a request that was only asked about

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
-	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
@@ -22,7 +22,7 @@ type FirstStart struct {
 // provisioner says of its boots.
 type NewPool struct {
 	Definition capacity.Pool
-	Prior      plan.BootTimes
+	Prior      learned.BootTimes
 }
 
 // Started is what a FirstStart made.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -21,7 +22,7 @@ type Planned struct {
 // learned of it: the best by price, odds and the time until the next
 // reservation needs the node.
 func (p Pool) ChooseOffering(reservations iter.Seq[reservation.Reservation], n node.Node,
-	now time.Time) (capacity.Offering, plan.Learned) {
+	now time.Time) (capacity.Offering, learned.Learned) {
 	deadline := time.Time{}
 	for r := range reservations {
 		due := r.Live() && r.Window.Start.After(now) && (n.Slot < 0 || slices.Contains(r.Slots, n.Slot))

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
@@ -86,7 +86,7 @@ func (k Key) Valid(t time.Time) bool {
 // Pool is a pool's definition and what was learned about it.
 type Pool struct {
 	capacity.Pool
-	plan.Learned
+	learned.Learned
 	// Recovery is why the pool only reconciles: see BeginRecovery.
 	Recovery  Recovery
 	CreatedAt time.Time

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/internal/obs"
@@ -20,7 +21,7 @@ import (
 func TestAPoolIsHeldAgainstItsOffers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	prior := plan.BootTimes{Prior50: time.Minute, Prior95: time.Minute}
+	prior := learned.BootTimes{Prior50: time.Minute, Prior95: time.Minute}
 	unknown := w.pool.Pool
 	unknown.ID, unknown.Name, unknown.Provisioner = "", "early", "nobody"
 	_, err := w.ledger.CreatePool(t.Context(), w.actor, unknown, prior)
@@ -62,7 +63,7 @@ func TestANodeThatNobodyCanMake(t *testing.T) {
 	w := newWorld(t)
 	def := w.pool.Pool
 	def.ID, def.Name, def.Provisioner = "", "early", "nobody"
-	_, err := w.ledger.CreatePool(t.Context(), w.actor, def, plan.BootTimes{Prior50: time.Minute, Prior95: time.Minute})
+	_, err := w.ledger.CreatePool(t.Context(), w.actor, def, learned.BootTimes{Prior50: time.Minute, Prior95: time.Minute})
 	require.NoError(t, err)
 	_, err = w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "early", GPUs: 8, Lease: time.Hour})
 	require.NoError(t, err)

@@ -16,9 +16,9 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -159,7 +159,7 @@ func (w *world) found() {
 		MemoryMiB: 81_920,
 		Price:     36 * money.USD, MinBilling: time.Minute, MaxNodes: 4, Simulated: true, Alternates: w.alternates(),
 		Timers: capacity.Timers{WarmHold: 5 * time.Minute, IdleRelease: time.Minute, MaxLease: 24 * time.Hour},
-	}, plan.BootTimes{Prior50: 90 * time.Second, Prior95: 2 * time.Minute})
+	}, learned.BootTimes{Prior50: 90 * time.Second, Prior95: 2 * time.Minute})
 	require.NoError(w.t, err)
 }
 

@@ -21,8 +21,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -68,7 +68,7 @@ func brisk(t *testing.T, nodes int) *world {
 		MaxNodes: nodes,
 		Price:    36 * money.USD, MinBilling: time.Minute,
 		Simulated: true, Timers: capacity.Timers{IdleRelease: 100 * time.Millisecond, MaxLease: time.Hour},
-	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second})
+	}, learned.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(t, err)
 	return w
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
@@ -65,7 +66,7 @@ func buildPool(reservations int, seed uint64) (*pool, error) {
 
 // learnPast gives the pool a past: sixty boots and four weeks of demand.
 func (p *pool) learnPast() {
-	p.Boot = plan.BootTimes{Prior50: 4 * time.Minute, Prior95: 8 * time.Minute}
+	p.Boot = learned.BootTimes{Prior50: 4 * time.Minute, Prior95: 8 * time.Minute}
 	for range 64 {
 		p.Boot = p.Boot.Learn(3*time.Minute + time.Duration(p.chance.IntN(240))*time.Second)
 	}
@@ -73,7 +74,7 @@ func (p *pool) learnPast() {
 	p.Arrivals = p.Arrivals.Observe(nil, at)
 	for at.Before(now) {
 		at = at.Add(time.Hour)
-		p.Arrivals = p.Arrivals.Observe([]plan.Start{{At: at.Add(-time.Minute), Nodes: float64(p.chance.IntN(8))}}, at)
+		p.Arrivals = p.Arrivals.Observe([]learned.Start{{At: at.Add(-time.Minute), Nodes: float64(p.chance.IntN(8))}}, at)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -96,7 +96,7 @@ func (i *Installation) fillStore(
 		Price:    20 * money.USD,
 		MaxNodes: PoolNodes, Simulated: true,
 		Timers: capacity.Timers{WarmHold: 24 * time.Hour, IdleRelease: 24 * time.Hour, MaxLease: 7 * 24 * time.Hour},
-	}, plan.BootTimes{Prior50: boot, Prior95: boot})
+	}, learned.BootTimes{Prior50: boot, Prior95: boot})
 	if err != nil {
 		return fmt.Errorf("making the pool: %w", err)
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -115,7 +115,7 @@ func (r *race) createPool(t *testing.T) {
 		Name: "race", Provisioner: "sim", Type: "sim-4", Model: "a100", PerNode: perNode, MemoryMiB: 81920,
 		Price: money.USD, MaxNodes: slots,
 		Timers: capacity.Timers{WarmHold: time.Minute, IdleRelease: time.Second, MaxLease: time.Hour}, Simulated: true,
-	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second})
+	}, learned.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(t, err)
 }
 

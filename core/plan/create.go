@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 )
 
@@ -29,10 +30,10 @@ func (f Facts) withheldBy() []string {
 	switch {
 	case f.Unfit != "":
 		codes = append(codes, HeldUnfit)
-	case !f.hasCome(f.BlockedUntil) || f.Breaker == Open:
+	case !f.hasCome(f.BlockedUntil) || f.Breaker == learned.Open:
 		codes = append(codes, HeldRefused)
 	}
-	if f.Breaker == HalfOpen && f.Coming > 0 {
+	if f.Breaker == learned.HalfOpen && f.Coming > 0 {
 		codes = append(codes, HeldTrial)
 	}
 	if f.Recent >= f.Cap {
@@ -81,7 +82,7 @@ func countsAgainstCap(because string) int {
 // asked for when those before it were and enough of all have faded.
 type cappedQueue struct {
 	begun  bool
-	window Window
+	window learned.Window
 	at     time.Time // when the last of them may be asked for
 }
 
@@ -136,7 +137,7 @@ func (s *Snapshot) Capped(now time.Time) time.Time {
 
 // Unserved are the nodes that were asked for lately and serve nobody: without those
 // that nobody used before and that somebody waits for.
-func (s *Snapshot) Unserved(now time.Time) Window {
+func (s *Snapshot) Unserved(now time.Time) learned.Window {
 	_, length := Creates(s.Pool)
 	if s.Created.Sum(length, now) == 0 {
 		return s.Created

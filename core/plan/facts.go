@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -11,46 +12,46 @@ import (
 // what each means, depends on the kind of action; the others are zero. Times are
 // UTC, durations nanoseconds.
 type Facts struct {
-	At           time.Time     `json:"at"`                     // when it was decided
-	State        string        `json:"state,omitempty"`        // of the subject
-	Source       string        `json:"source,omitempty"`       // of the reservation
-	Start        time.Time     `json:"start,omitzero"`         // of the window
-	End          time.Time     `json:"end,omitzero"`           // of the window
-	BookedAt     time.Time     `json:"booked_at,omitzero"`     // when the reservation was given its place
-	Due          time.Time     `json:"due,omitzero"`           // when a hold, a lease or a boot has lasted long enough
-	ETA          time.Time     `json:"eta,omitzero"`           // when its nodes are likely to be ready, at the median
-	Lead         time.Duration `json:"lead_p95_ns,omitempty"`  // 95th percentile of boots
-	Guard        time.Duration `json:"guard_ns,omitempty"`     // added to the lead
-	Boot50       time.Duration `json:"boot_p50_ns,omitempty"`  // median of boots
-	Standing     string        `json:"standing,omitempty"`     // how far its nodes are: missing, stuck, coming, ready
-	Paused       bool          `json:"paused,omitempty"`       // speculation of its organization is paused
-	Degraded     bool          `json:"degraded,omitempty"`     // it was flagged before
-	Condition    string        `json:"condition,omitempty"`    // why it was flagged
-	Outside      bool          `json:"outside,omitempty"`      // it lies on slots that the pool no longer has
-	From         []int         `json:"from,omitempty"`         // its slots
-	To           []int         `json:"to,omitempty"`           // better ones
-	Cost         int           `json:"cost,omitempty"`         // how far From is from usable
-	CostAfter    int           `json:"cost_after,omitempty"`   // how far To is
-	Sooner       time.Duration `json:"sooner_ns,omitempty"`    // how much longer the last node of To has been coming than that of From
-	For          string        `json:"for,omitempty"`          // what, or whom, it is done for
-	FreeGPUs     int           `json:"free_gpus,omitempty"`    // on the fullest of its nodes
-	NeedGPUs     int           `json:"need_gpus,omitempty"`    // on each of its nodes
-	Share        float64       `json:"share,omitempty"`        // fair share of its organization
-	Behind       string        `json:"behind,omitempty"`       // who waits before it for the same time
-	Needed       bool          `json:"needed,omitempty"`       // something uses the node, or will very soon
-	Held         bool          `json:"held,omitempty"`         // somebody works on the node
-	Kept         bool          `json:"kept,omitempty"`         // an operator keeps the node for inspection
-	Usable       int           `json:"usable,omitempty"`       // nodes that are ready or on their way
-	Minimum      int           `json:"minimum,omitempty"`      // nodes that the pool keeps at all times
-	Coming       int           `json:"coming,omitempty"`       // nodes on their way
-	Breaker      Breaker       `json:"breaker,omitempty"`      // of the pool
-	BlockedUntil time.Time     `json:"blocked_until,omitzero"` // nothing is asked of the provider before
-	Unfit        string        `json:"unfit,omitempty"`        // the fault because of which nothing is asked for any more
-	Failures     int           `json:"failures,omitempty"`     // nodes in a row that never became ready
-	Odds         float64       `json:"odds,omitempty"`         // that the provider has a node
-	Recent       int           `json:"recent,omitempty"`       // creates, or removals, in the policy's window
-	Cap          int           `json:"cap,omitempty"`          // of them
-	Keep         *KeepFacts    `json:"keep,omitempty"`         // of an idle node
+	At           time.Time       `json:"at"`                     // when it was decided
+	State        string          `json:"state,omitempty"`        // of the subject
+	Source       string          `json:"source,omitempty"`       // of the reservation
+	Start        time.Time       `json:"start,omitzero"`         // of the window
+	End          time.Time       `json:"end,omitzero"`           // of the window
+	BookedAt     time.Time       `json:"booked_at,omitzero"`     // when the reservation was given its place
+	Due          time.Time       `json:"due,omitzero"`           // when a hold, a lease or a boot has lasted long enough
+	ETA          time.Time       `json:"eta,omitzero"`           // when its nodes are likely to be ready, at the median
+	Lead         time.Duration   `json:"lead_p95_ns,omitempty"`  // 95th percentile of boots
+	Guard        time.Duration   `json:"guard_ns,omitempty"`     // added to the lead
+	Boot50       time.Duration   `json:"boot_p50_ns,omitempty"`  // median of boots
+	Standing     string          `json:"standing,omitempty"`     // how far its nodes are: missing, stuck, coming, ready
+	Paused       bool            `json:"paused,omitempty"`       // speculation of its organization is paused
+	Degraded     bool            `json:"degraded,omitempty"`     // it was flagged before
+	Condition    string          `json:"condition,omitempty"`    // why it was flagged
+	Outside      bool            `json:"outside,omitempty"`      // it lies on slots that the pool no longer has
+	From         []int           `json:"from,omitempty"`         // its slots
+	To           []int           `json:"to,omitempty"`           // better ones
+	Cost         int             `json:"cost,omitempty"`         // how far From is from usable
+	CostAfter    int             `json:"cost_after,omitempty"`   // how far To is
+	Sooner       time.Duration   `json:"sooner_ns,omitempty"`    // how much longer the last node of To has been coming than that of From
+	For          string          `json:"for,omitempty"`          // what, or whom, it is done for
+	FreeGPUs     int             `json:"free_gpus,omitempty"`    // on the fullest of its nodes
+	NeedGPUs     int             `json:"need_gpus,omitempty"`    // on each of its nodes
+	Share        float64         `json:"share,omitempty"`        // fair share of its organization
+	Behind       string          `json:"behind,omitempty"`       // who waits before it for the same time
+	Needed       bool            `json:"needed,omitempty"`       // something uses the node, or will very soon
+	Held         bool            `json:"held,omitempty"`         // somebody works on the node
+	Kept         bool            `json:"kept,omitempty"`         // an operator keeps the node for inspection
+	Usable       int             `json:"usable,omitempty"`       // nodes that are ready or on their way
+	Minimum      int             `json:"minimum,omitempty"`      // nodes that the pool keeps at all times
+	Coming       int             `json:"coming,omitempty"`       // nodes on their way
+	Breaker      learned.Breaker `json:"breaker,omitempty"`      // of the pool
+	BlockedUntil time.Time       `json:"blocked_until,omitzero"` // nothing is asked of the provider before
+	Unfit        string          `json:"unfit,omitempty"`        // the fault because of which nothing is asked for any more
+	Failures     int             `json:"failures,omitempty"`     // nodes in a row that never became ready
+	Odds         float64         `json:"odds,omitempty"`         // that the provider has a node
+	Recent       int             `json:"recent,omitempty"`       // creates, or removals, in the policy's window
+	Cap          int             `json:"cap,omitempty"`          // of them
+	Keep         *KeepFacts      `json:"keep,omitempty"`         // of an idle node
 }
 
 // Judge decides about one action from its facts: whether it is taken, and the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
@@ -21,7 +22,7 @@ func newWidePool(t require.TestingT, nodes int) *world {
 	w := &world{t: t, now: dawn}
 	w.Pool = capacity.Pool{ID: "pool", PerNode: 8, MaxNodes: nodes,
 		Timers: capacity.Timers{WarmHold: 15 * time.Minute, IdleRelease: 4 * time.Hour}}
-	w.Boot = plan.BootTimes{Prior50: 5 * time.Minute, Prior95: 8 * time.Minute}
+	w.Boot = learned.BootTimes{Prior50: 5 * time.Minute, Prior95: 8 * time.Minute}
 	return w
 }
 
@@ -186,16 +187,16 @@ func TestIdleNodesGoATenthAtATime(t *testing.T) {
 
 func TestAnExpectationReleasesEarlierNeverLater(t *testing.T) {
 	t.Parallel()
-	seen := func(perHour float64) plan.Arrivals {
-		a := plan.Arrivals{}.Observe(nil, dawn.Add(-200*time.Hour))
+	seen := func(perHour float64) learned.Arrivals {
+		a := learned.Arrivals{}.Observe(nil, dawn.Add(-200*time.Hour))
 		for h := -199; h <= 0; h++ {
 			at := dawn.Add(time.Duration(h) * time.Hour)
-			a = a.Observe([]plan.Start{{At: at.Add(-time.Minute), Nodes: perHour}}, at)
+			a = a.Observe([]learned.Start{{At: at.Add(-time.Minute), Nodes: perHour}}, at)
 		}
 		return a
 	}
 	for name, c := range map[string]struct {
-		arrivals plan.Arrivals
+		arrivals learned.Arrivals
 		price    money.MicroUSD
 		idle     time.Duration
 		released int
@@ -204,7 +205,7 @@ func TestAnExpectationReleasesEarlierNeverLater(t *testing.T) {
 		"nobody comes":                     {seen(0), 20 * money.USD, 2 * time.Hour, 2},
 		"one comes each hour: one is kept": {seen(1.2), 20 * money.USD, 2 * time.Hour, 0},
 		"one comes each half day":          {seen(0.08), 20 * money.USD, 2 * time.Hour, 2},
-		"nothing was watched":              {plan.Arrivals{}, 20 * money.USD, 2 * time.Hour, 0},
+		"nothing was watched":              {learned.Arrivals{}, 20 * money.USD, 2 * time.Hour, 0},
 		"no price":                         {seen(0), 0, 2 * time.Hour, 0},
 		"the timer is over, many come":     {seen(50), 20 * money.USD, 4 * time.Hour, 2},
 	} {
@@ -328,4 +329,11 @@ func TestAnIdleNodeServesAnotherSlotsPromise(t *testing.T) {
 	w.planUntilSettled(func(plan.Result) {})
 	require.Equal(t, []int{0}, w.reservationOf("r").Slots)
 	require.Equal(t, reservation.Ready, w.reservationOf("r").State())
+}
+
+func TestLeadIsTheSlowBootAndAGuard(t *testing.T) {
+	t.Parallel()
+	b := learned.BootTimes{Prior50: 2 * time.Minute, Prior95: 4 * time.Minute}
+	require.Equal(t, 5*time.Minute, plan.Lead(b, plan.Policy{}), "a minute of guard")
+	require.Equal(t, 4*time.Minute+time.Second, plan.Lead(b, plan.Policy{Guard: time.Second}))
 }

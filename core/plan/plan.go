@@ -4,8 +4,8 @@
 // Compute looks at a snapshot and returns actions as values; the ledger commits
 // them. It is run again after every change of the pool and at the moment it
 // names itself, so it never needs to remember anything: an action that was lost
-// is simply decided again. What a pool has learned (BootTimes, Supply, Arrivals,
-// LeaseUse) comes in with the snapshot.
+// is simply decided again. What a pool has learned (package learned) comes in
+// with the snapshot.
 package plan
 
 import (
@@ -14,26 +14,15 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// Learned is what a pool has learned from what happened to it.
-type Learned struct {
-	Boot BootTimes
-	Supply
-	Arrivals Arrivals
-	Leases   LeaseUse
-	Cleaning []Cleaning // not learned, but kept with it: what was given back and is not clean
-	// Sources is what is known of the pool's alternates, by capacity.Source.Key. Boot
-	// and Supply are its first source's.
-	Sources map[string]SourceLearned
-}
-
 // Snapshot is one pool at one moment: everything in it that is not over.
 type Snapshot struct {
 	Pool capacity.Pool
-	Learned
+	learned.Learned
 	Billing      Billing
 	Nodes        []node.Node
 	Reservations []reservation.Reservation

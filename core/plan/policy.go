@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 )
 
 // Policy tunes the planner. Zero fields mean the defaults.
@@ -65,4 +66,4 @@ func (p Policy) removalCap(nodes int) int {
 }
 
 // Lead returns how long before its start a promise of the pool begins to warm.
-func Lead(b BootTimes, p Policy) time.Duration { return b.P95() + p.WithDefaults().Guard }
+func Lead(b learned.BootTimes, p Policy) time.Duration { return b.P95() + p.WithDefaults().Guard }

@@ -10,47 +10,48 @@ import (
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/core/wait"
 )
 
 // Waiting gathers what an allocation or reservation of the pool waits for, for
 // Wait; false when it does not wait: it is over, in use or ready, its time has not
 // come, or it ends before there is a place.
-func (o *Outlook) Waiting(id string) (WaitFacts, bool) {
+func (o *Outlook) Waiting(id string) (wait.Facts, bool) {
 	f, waits := o.waitFacts(id)
 	return f, waits && (f.Missing == 0 || o.c.Supply.Stopped() == "") // nobody knows when a person comes
 }
 
-func (o *Outlook) waitFacts(id string) (WaitFacts, bool) {
+func (o *Outlook) waitFacts(id string) (wait.Facts, bool) {
 	c := o.c
 	if a, ok := o.findAllocation(id); ok {
 		if c.losesSlot(o.slotsOf(id, a.Slots)) { // nobody knows when there is a place again
-			return WaitFacts{}, false
+			return wait.Facts{}, false
 		}
 		f := c.waitOn(o.slotsOf(id, a.Slots), a.Shape, a.ID)
-		f.noteInstead(c, a.ID, a.Shape, a.Window)
+		c.noteInstead(&f, a.ID, a.Shape, a.Window)
 		return f, a.State() == allocation.Pending
 	}
 	r, ok := o.findReservation(id)
 	switch {
 	case !ok || !r.Window.End.After(c.now):
-		return WaitFacts{}, false
+		return wait.Facts{}, false
 	case r.State() == reservation.Waitlisted:
 		return c.waitForPlace(r)
 	case c.isPaused(r), c.losesSlot(o.slotsOf(id, r.Slots)):
-		return WaitFacts{}, false
+		return wait.Facts{}, false
 	case r.State() == reservation.Warming, r.State() == reservation.Booked && r.Degraded:
 		f := c.waitOn(o.slotsOf(id, r.Slots), r.Shape, "")
-		f.noteInstead(c, r.ID, r.Shape, r.Window)
+		c.noteInstead(&f, r.ID, r.Shape, r.Window)
 		return f, true
 	default:
-		return WaitFacts{}, false
+		return wait.Facts{}, false
 	}
 }
 
 // waitOn is the wait for the nodes of slots that somebody has, and for the devices
 // of the shape on each that are in hands other than the holder's.
-func (c *computation) waitOn(slots []int, shape capacity.Shape, holder string) WaitFacts {
-	f := WaitFacts{Boot: c.Boot, Leases: c.Leases}
+func (c *computation) waitOn(slots []int, shape capacity.Shape, holder string) wait.Facts {
+	f := wait.Facts{Boot: c.Boot, Leases: c.Leases}
 	for i, slot := range slots {
 		n := c.bySlot[slot]
 		switch c.slotReadiness(slot) {
@@ -62,9 +63,9 @@ func (c *computation) waitOn(slots []int, shape capacity.Shape, holder string) W
 				continue
 			}
 		case stuck:
-			f.noteMissing(c, slot) // its node must go first, and another one boot
+			c.noteMissing(&f, slot) // its node must go first, and another one boot
 		default:
-			f.noteMissing(c, slot)
+			c.noteMissing(&f, slot)
 			continue
 		}
 		if p, held := c.heldUntil(n, holder); held {
@@ -76,11 +77,11 @@ func (c *computation) waitOn(slots []int, shape capacity.Shape, holder string) W
 }
 
 // noteMissing notes that a node must still be asked for.
-func (f *WaitFacts) noteMissing(c *computation, slot int) {
+func (c *computation) noteMissing(f *wait.Facts, slot int) {
 	f.Missing++
 	f.Blocked = max(f.Blocked, c.earliestRequestOn(slot).Sub(c.now))
 	if s := c.Supply; s.Blocks > 0 {
-		f.Stock = &StockOut{Odds: s.Odds(c.now), Refused: s.Blocks, Block: c.policy.StockOut}
+		f.Stock = &wait.StockOut{Odds: s.Odds(c.now), Refused: s.Blocks, Block: c.policy.StockOut}
 	}
 	for _, w := range c.withheld {
 		if w.Slot == slot && slices.Contains(w.Codes, HeldTrial) {
@@ -92,7 +93,8 @@ func (f *WaitFacts) noteMissing(c *computation, slot int) {
 // noteInstead notes, while the provider has nothing, the ready nodes that somebody who
 // waits for a node could be moved to when the leases on them end. Only one missing
 // node is looked at: for more, it is the provider who must have some.
-func (f *WaitFacts) noteInstead(c *computation, id string, shape capacity.Shape, window calendar.Interval) {
+func (c *computation) noteInstead(
+	f *wait.Facts, id string, shape capacity.Shape, window calendar.Interval) {
 	if f.Stock == nil || f.Missing != 1 || shape.Nodes != 1 {
 		return
 	}
@@ -132,8 +134,8 @@ func (c *computation) trialAges() []time.Duration {
 }
 
 // heldUntil is when the leases on a node end.
-func (c *computation) heldUntil(n *node.Node, holder string) (Place, bool) {
-	var p Place
+func (c *computation) heldUntil(n *node.Node, holder string) (wait.Place, bool) {
+	var p wait.Place
 	if n == nil {
 		return p, false
 	}
@@ -147,8 +149,8 @@ func (c *computation) heldUntil(n *node.Node, holder string) (Place, bool) {
 	return p, len(p.Holds) > 0
 }
 
-func (c *computation) leaseHold(a *allocation.Allocation) Hold {
-	return Hold{Age: c.now.Sub(a.ActiveAt), Lease: a.LeaseUntil.Sub(a.ActiveAt)}
+func (c *computation) leaseHold(a *allocation.Allocation) wait.Hold {
+	return wait.Hold{Age: c.now.Sub(a.ActiveAt), Lease: a.LeaseUntil.Sub(a.ActiveAt)}
 }
 
 // candidates is how many slots are looked at for somebody who waits for a place:
@@ -159,13 +161,13 @@ const candidates = 128
 // room for the rest of its window as it and those before it in the queue need.
 // False when they have not before its window ends, so that only somebody's change
 // of mind can help.
-func (c *computation) waitForPlace(r *reservation.Reservation) (WaitFacts, bool) {
-	f := WaitFacts{Boot: c.Boot, Leases: c.Leases, Cleaning: c.places.Margin(),
+func (c *computation) waitForPlace(r *reservation.Reservation) (wait.Facts, bool) {
+	f := wait.Facts{Boot: c.Boot, Leases: c.Leases, Cleaning: c.places.Margin(),
 		Starts: max(0, r.Window.Start.Sub(c.now))}
 	f.Need = r.Shape.Nodes + c.queuedBefore(r)
 	rooms := c.slotsWithRoom(r)
 	if f.Need > len(rooms) {
-		return WaitFacts{}, false
+		return wait.Facts{}, false
 	}
 	slots := make([]int, r.Shape.Nodes)
 	for i := range slots {
@@ -204,7 +206,7 @@ func (c *computation) queuedBefore(of *reservation.Reservation) int {
 
 // slotRoom is a slot that will have room.
 type slotRoom struct {
-	Place
+	wait.Place
 	slot int
 }
 
@@ -238,19 +240,19 @@ func (c *computation) slotsWithRoom(r *reservation.Reservation) []slotRoom {
 // roomOn is when a slot has room for the rest of a window: at the first end of a
 // booking on it from which on it fits. A smaller last node counts as a full one.
 func (c *computation) roomOn(slot int, r *reservation.Reservation,
-	holders map[string]*allocation.Allocation) (Place, bool) {
+	holders map[string]*allocation.Allocation) (wait.Place, bool) {
 	margin, window := c.places.Margin(), r.Window.From(c.now)
 	if c.places.Fits(slot, r.Shape.PerNode, window) {
-		return Place{}, true
+		return wait.Place{}, true
 	}
 	around := calendar.Interval{Start: window.Start.Add(-margin), End: window.End.Add(margin)}
 	on := c.places.On(slot, around)
 	slices.SortStableFunc(on, func(a, b calendar.Booking) int { return a.Interval.End.Compare(b.Interval.End) })
-	var p Place
+	var p wait.Place
 	for _, b := range on {
 		from := b.Interval.End.Add(margin)
 		if !from.Before(window.End) {
-			return Place{}, false
+			return wait.Place{}, false
 		}
 		p.Room = max(0, from.Sub(c.now))
 		if a := holders[b.ID]; a != nil {
@@ -262,5 +264,5 @@ func (c *computation) roomOn(slot int, r *reservation.Reservation,
 			return p, true
 		}
 	}
-	return Place{}, false
+	return wait.Place{}, false
 }

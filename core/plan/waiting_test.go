@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/core/wait"
 )
 
 // worldOf is a world in which the lines of a story have happened (see TestStories).
@@ -30,9 +32,9 @@ func (w *world) holdDevices(id string) {
 	require.True(w.t, w.activateAllocation(id), "%s gets its devices", id)
 }
 
-func (w *world) waitFacts(id string) (plan.WaitFacts, bool) {
+func (w *world) waitFacts(id string) (wait.Facts, bool) {
 	f, ok := plan.Foresee(w.liveSnapshot(), w.policy, w.now).Waiting(id)
-	f.Boot, f.Leases = plan.BootTimes{}, plan.LeaseUse{}
+	f.Boot, f.Leases = learned.BootTimes{}, learned.LeaseUse{}
 	return f, ok
 }
 
@@ -44,29 +46,29 @@ func TestWhoWaitsForNodes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		story string
 		of    string
-		want  plan.WaitFacts
+		want  wait.Facts
 		waits bool
 	}{
 		"a node that boots": {"node n1 0 booting\n clock 09:03\n allocation a 1x8 0 1h", "a",
-			plan.WaitFacts{Ages: three}, true},
+			wait.Facts{Ages: three}, true},
 		"one that boots, and one to ask for": {
-			"node n1 1 booting\n clock 09:03\n allocation a 2x8 0+1 1h", "a", plan.WaitFacts{Ages: three, Missing: 1},
+			"node n1 1 booting\n clock 09:03\n allocation a 2x8 0+1 1h", "a", wait.Facts{Ages: three, Missing: 1},
 			true,
 		},
 		"while the provider refuses": {
-			"block 09:20\n allocation a 1x8 0 1h", "a", plan.WaitFacts{Missing: 1, Blocked: minutes(20)}, true,
+			"block 09:20\n allocation a 1x8 0 1h", "a", wait.Facts{Missing: 1, Blocked: minutes(20)}, true,
 		},
 		"a warming promise": {
-			"reservation r 09:10-10:00 1x8 0 person\n event r warm", "r", plan.WaitFacts{Missing: 1}, true,
+			"reservation r 09:10-10:00 1x8 0 person\n event r warm", "r", wait.Facts{Missing: 1}, true,
 		},
-		"one that is booked": {"reservation r 12:00-13:00 1x8 0 person", "r", plan.WaitFacts{}, false},
+		"one that is booked": {"reservation r 12:00-13:00 1x8 0 person", "r", wait.Facts{}, false},
 		"one that is over": {
-			"reservation r 09:10-10:00 1x8 0 person\n event r warm\n clock 10:00", "r", plan.WaitFacts{}, false,
+			"reservation r 09:10-10:00 1x8 0 person\n event r warm\n clock 10:00", "r", wait.Facts{}, false,
 		},
 		"a guess that is paused": {
-			"pause 11:00\n reservation r 09:10-10:00 1x8 0 agent speculative", "r", plan.WaitFacts{}, false,
+			"pause 11:00\n reservation r 09:10-10:00 1x8 0 agent speculative", "r", wait.Facts{}, false,
 		},
-		"nobody": {"", "nobody", plan.WaitFacts{}, false},
+		"nobody": {"", "nobody", wait.Facts{}, false},
 	} {
 		w := worldOf(t, tc.story)
 		f, waits := w.waitFacts(tc.of)
@@ -88,15 +90,15 @@ func TestWhoWaitsForDevices(t *testing.T) {
 	w.obeyCommand(strings.Fields("allocation b 1x4 0 1h"))
 	f, waits := w.waitFacts("b")
 	require.True(t, waits)
-	lease := plan.Place{Room: minutes(40), Holds: []plan.Hold{{Age: minutes(20), Lease: minutes(60)}}}
-	require.Equal(t, plan.WaitFacts{Need: 1, Places: []plan.Place{lease}}, f)
+	lease := wait.Place{Room: minutes(40), Holds: []wait.Hold{{Age: minutes(20), Lease: minutes(60)}}}
+	require.Equal(t, wait.Facts{Need: 1, Places: []wait.Place{lease}}, f)
 
 	_, waits = w.waitFacts("a")
 	require.False(t, waits, "who holds devices waits for none")
 	w.Allocations[1].Shape.PerNode = 2
 	f, waits = w.waitFacts("b")
 	require.True(t, waits)
-	require.Equal(t, plan.WaitFacts{}, f, "two are free beside six")
+	require.Equal(t, wait.Facts{}, f, "two are free beside six")
 }
 
 func TestWhoWaitsForAPlace(t *testing.T) {
@@ -110,11 +112,11 @@ func TestWhoWaitsForAPlace(t *testing.T) {
 	w := worldOf(t, story)
 	w.holdDevices("a")
 	w.obeyCommand([]string{"clock", "09:05"})
-	booked := plan.Place{Room: minutes(25), Fixed: minutes(25)}
-	leased := plan.Place{Room: minutes(55), Holds: []plan.Hold{{Age: minutes(5), Lease: minutes(60)}}}
+	booked := wait.Place{Room: minutes(25), Fixed: minutes(25)}
+	leased := wait.Place{Room: minutes(55), Holds: []wait.Hold{{Age: minutes(5), Lease: minutes(60)}}}
 	f, waits := w.waitFacts("w")
 	require.True(t, waits)
-	require.Equal(t, plan.WaitFacts{Need: 1, Starts: minutes(5), Places: []plan.Place{booked, leased}}, f)
+	require.Equal(t, wait.Facts{Need: 1, Starts: minutes(5), Places: []wait.Place{booked, leased}}, f)
 	foresee := func() *plan.Outlook { return plan.Foresee(w.liveSnapshot(), w.policy, w.now) }
 	require.False(t, foresee().Hopeless("w"))
 	require.False(t, foresee().Hopeless("r"), "it has its place")
@@ -167,7 +169,7 @@ func TestAReadyNodeInstead(t *testing.T) {
 	w.obeyCommand(strings.Fields("allocation b 1x8 0 2h"))
 	w.obeyCommand([]string{"clock", "09:11"})
 	w.obeyCommand(strings.Fields("allocation c 1x8 2 2h"))
-	instead := []plan.Place{{Room: minutes(49), Holds: []plan.Hold{{Age: minutes(11), Lease: minutes(60)}}}}
+	instead := []wait.Place{{Room: minutes(49), Holds: []wait.Hold{{Age: minutes(11), Lease: minutes(60)}}}}
 	for id, turn := range map[string]int{"b": 1, "c": 2} {
 		f, waits := w.waitFacts(id)
 		require.True(t, waits)
@@ -240,18 +242,18 @@ func TestWhatWasGivenBackIsCleaned(t *testing.T) {
 	t.Parallel()
 	w := worldOf(t, "")
 	w.Pool.Timers.Cleaning = minutes(10)
-	x := plan.Cleaning{ID: "a", Since: w.now, Slots: []int{0, 1}, GPUs: 8, Short: 3}
+	x := learned.Cleaning{ID: "a", Since: w.now, Slots: []int{0, 1}, GPUs: 8, Short: 3}
 	require.Equal(t, calendar.Booking{
 		ID: "cleaning of a", Slots: []int{0, 1}, GPUs: 8, Short: 3,
 		Interval: calendar.Interval{Start: w.now.Add(-time.Second), End: w.now},
 	}, x.Booking())
-	w.Cleaning = []plan.Cleaning{x}
+	w.Cleaning = []learned.Cleaning{x}
 	next := plan.Compute(w.liveSnapshot(), w.policy, w.now).Next
 	require.Equal(t, w.now.Add(minutes(10)), next, "whoever waits is served then")
-	later := plan.Cleaning{ID: "b", Since: w.now.Add(1)}
-	dirty, clean := plan.Cleaned([]plan.Cleaning{x, later}, minutes(10), w.now.Add(minutes(10)))
-	require.Equal(t, []plan.Cleaning{later}, dirty)
-	require.Equal(t, []plan.Cleaning{x}, clean)
+	later := learned.Cleaning{ID: "b", Since: w.now.Add(1)}
+	dirty, clean := learned.Cleaned([]learned.Cleaning{x, later}, minutes(10), w.now.Add(minutes(10)))
+	require.Equal(t, []learned.Cleaning{later}, dirty)
+	require.Equal(t, []learned.Cleaning{x}, clean)
 }
 
 // A promise that is late waits for its nodes, and one that is not late does not.
@@ -276,5 +278,5 @@ func TestWhoWaitsForATrial(t *testing.T) {
 	f, waits := w.waitFacts("a")
 	require.True(t, waits)
 	three := []time.Duration{minutes(3)}
-	require.Equal(t, plan.WaitFacts{Missing: 1, Ages: three, Trials: three}, f)
+	require.Equal(t, wait.Facts{Missing: 1, Ages: three, Trials: three}, f)
 }

@@ -78,7 +78,8 @@ var coreOrder = [][]string{
 	{"core/statemachine"}, {"core/money", "core/phrase"}, {"core/capacity"}, {"core/calendar"}, {"core/quota"}, {"core/fairshare"},
 	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence",
 		"core/cost"},
-	{"core/admission", "core/placement"},
+	{"core/admission", "core/placement", "core/learned"},
+	{"core/wait"},
 	{"core/plan"},
 }
 

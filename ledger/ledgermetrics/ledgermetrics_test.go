@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -132,7 +132,7 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 		Name: "lab", Provisioner: "sim", Region: "r", Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2,
 		OnlineShare: 500, Simulated: true,
 		Timers: capacity.Timers{MaxLease: time.Hour, WarmHold: time.Minute, IdleRelease: time.Minute},
-	}, plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute})
+	}, learned.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute})
 	require.NoError(t, err)
 	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 4, Lease: 30 * time.Minute})
 	require.NoError(t, err)
@@ -189,7 +189,7 @@ func TestBookedGPUsAreNotFree(t *testing.T) {
 		Name: "lab", Provisioner: "sim", Region: "r", Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2,
 		Simulated: true,
 		Timers:    capacity.Timers{MaxLease: time.Hour, WarmHold: time.Minute, IdleRelease: time.Minute},
-	}, plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute})
+	}, learned.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute})
 	require.NoError(t, err)
 	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 6, Lease: 30 * time.Minute})
 	require.NoError(t, err)

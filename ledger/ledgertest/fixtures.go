@@ -9,9 +9,9 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -76,24 +76,24 @@ func newPool(id string) ledger.Pool {
 	}
 }
 
-func newLearned() plan.Learned {
-	return plan.Learned{
-		Boot: plan.BootTimes{Prior50: time.Second, Prior95: 2 * time.Second, Faded: 5,
+func newLearned() learned.Learned {
+	return learned.Learned{
+		Boot: learned.BootTimes{Prior50: time.Second, Prior95: 2 * time.Second, Faded: 5,
 			Seen: []time.Duration{3 * time.Microsecond, time.Minute}},
-		Supply: plan.Supply{
+		Supply: learned.Supply{
 			BlockedUntil: day.Add(time.Hour), Failures: 2, Blocks: 1, Unfit: "gpu_model", UnfitInRow: 2,
-			Hours:   []plan.Odds{{Given: 1.5, Refused: 0.125, At: day}, {}},
-			Created: plan.Window{{At: day, N: 1}, {At: day.Add(time.Minute), N: 2}},
-			Removed: plan.Window{{At: day.Add(time.Second), N: 3}},
+			Hours:   []learned.Odds{{Given: 1.5, Refused: 0.125, At: day}, {}},
+			Created: learned.Window{{At: day, N: 1}, {At: day.Add(time.Minute), N: 2}},
+			Removed: learned.Window{{At: day.Add(time.Second), N: 3}},
 		},
-		Arrivals: plan.Arrivals{Until: day, Open: 0.25, Taken: []float64{1.25, 0}, Hours: []float64{2.5, 1}},
-		Leases:   plan.LeaseUse{Seen: []time.Duration{1, 1000000}},
-		Cleaning: []plan.Cleaning{{ID: "alc_1", Since: day, Slots: []int{0, 2}, GPUs: 1,
+		Arrivals: learned.Arrivals{Until: day, Open: 0.25, Taken: []float64{1.25, 0}, Hours: []float64{2.5, 1}},
+		Leases:   learned.LeaseUse{Seen: []time.Duration{1, 1000000}},
+		Cleaning: []learned.Cleaning{{ID: "alc_1", Since: day, Slots: []int{0, 2}, GPUs: 1,
 			UUIDs: []string{"GPU-1", "GPU-2"}}},
-		Sources: map[string]plan.SourceLearned{"aws/us/p4d-spot": {
-			Boot: plan.BootTimes{Prior50: time.Second, Prior95: time.Minute, Faded: 1,
+		Sources: map[string]learned.SourceLearned{"aws/us/p4d-spot": {
+			Boot: learned.BootTimes{Prior50: time.Second, Prior95: time.Minute, Faded: 1,
 				Seen: []time.Duration{time.Second}},
-			Supply: plan.Supply{BlockedUntil: day, Failures: 1, Blocks: 1, Hours: []plan.Odds{{Given: 1, At: day}}},
+			Supply: learned.Supply{BlockedUntil: day, Failures: 1, Blocks: 1, Hours: []learned.Odds{{Given: 1, At: day}}},
 		}},
 	}
 }

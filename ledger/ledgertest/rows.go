@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/fairshare"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -145,7 +145,7 @@ func comesBackAs(w *world, use ledger.PoolUse) {
 func everyFieldCanChange(w *world) {
 	saveGround(w)
 	p, bare := newPool("pol_3"), newPool("pol_3")
-	bare.Learned = plan.Learned{}
+	bare.Learned = learned.Learned{}
 	bare.Price, bare.MinNodes, bare.Paused, bare.Simulated = 0, 0, false, false
 	bare.Region, bare.Timers = "", capacity.Timers{}
 	for i, version := range []ledger.Pool{p, bare, p} {

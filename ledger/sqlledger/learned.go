@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/learned"
 )
 
 // learnedForm is the version of learnedText.
@@ -52,7 +52,7 @@ type oddsText struct {
 	At      int64   `json:"at,omitempty"`
 }
 
-func learnedToText(l plan.Learned) learnedText {
+func learnedToText(l learned.Learned) learnedText {
 	t := learnedText{
 		Form: learnedForm, Prior: [2]int64{l.Boot.Prior50.Microseconds(), l.Boot.Prior95.Microseconds()},
 		Faded:   l.Boot.Faded,
@@ -80,12 +80,12 @@ func learnedToText(l plan.Learned) learnedText {
 		if t.Sources == nil {
 			t.Sources = map[string]learnedText{}
 		}
-		t.Sources[key] = learnedToText(plan.Learned{Boot: known.Boot, Supply: known.Supply})
+		t.Sources[key] = learnedToText(learned.Learned{Boot: known.Boot, Supply: known.Supply})
 	}
 	return t
 }
 
-func packLearned(l plan.Learned) string {
+func packLearned(l learned.Learned) string {
 	text, err := json.Marshal(learnedToText(l))
 	if err != nil {
 		return "" // what a pool has learned is finite; anything else fails when it is read
@@ -93,28 +93,28 @@ func packLearned(l plan.Learned) string {
 	return string(text)
 }
 
-func unpackLearned(text string) (plan.Learned, error) {
+func unpackLearned(text string) (learned.Learned, error) {
 	var t learnedText
 	if err := json.Unmarshal([]byte(text), &t); err != nil || t.Form != learnedForm {
-		return plan.Learned{}, fmt.Errorf("column learned holds nothing that version %d can read: %q", learnedForm,
+		return learned.Learned{}, fmt.Errorf("column learned holds nothing that version %d can read: %q", learnedForm,
 			text)
 	}
 	return t.toLearned(), nil
 }
 
-func (t learnedText) toLearned() plan.Learned {
-	l := plan.Learned{
-		Boot: plan.BootTimes{Prior50: toDuration(t.Prior[0]), Prior95: toDuration(t.Prior[1]), Faded: t.Faded},
-		Supply: plan.Supply{BlockedUntil: toTime(t.Blocked), Failures: t.Failures, Blocks: t.Blocks, Unfit: t.Unfit,
+func (t learnedText) toLearned() learned.Learned {
+	l := learned.Learned{
+		Boot: learned.BootTimes{Prior50: toDuration(t.Prior[0]), Prior95: toDuration(t.Prior[1]), Faded: t.Faded},
+		Supply: learned.Supply{BlockedUntil: toTime(t.Blocked), Failures: t.Failures, Blocks: t.Blocks, Unfit: t.Unfit,
 			UnfitInRow: t.InRow,
 			Created:    unpackWindow(t.Creates, t.Created), Removed: unpackWindow(t.Removes, t.Removed)},
-		Arrivals: plan.Arrivals{Until: toTime(t.Watched), Open: t.Open},
+		Arrivals: learned.Arrivals{Until: toTime(t.Watched), Open: t.Open},
 	}
 	for _, us := range t.Boots {
 		l.Boot.Seen = append(l.Boot.Seen, toDuration(us))
 	}
 	for _, o := range t.Odds {
-		l.Hours = append(l.Hours, plan.Odds{Given: o.Given, Refused: o.Refused, At: toTime(o.At)})
+		l.Hours = append(l.Hours, learned.Odds{Given: o.Given, Refused: o.Refused, At: toTime(o.At)})
 	}
 	for _, d := range t.Demand {
 		l.Arrivals.Taken, l.Arrivals.Hours = append(l.Arrivals.Taken, d[0]), append(l.Arrivals.Hours, d[1])
@@ -123,20 +123,20 @@ func (t learnedText) toLearned() plan.Learned {
 		l.Leases.Seen = append(l.Leases.Seen, time.Duration(part))
 	}
 	for _, x := range t.Cleaning {
-		l.Cleaning = append(l.Cleaning, plan.Cleaning{ID: x.ID, Since: toTime(x.Since), Slots: x.Slots, GPUs: x.GPUs,
+		l.Cleaning = append(l.Cleaning, learned.Cleaning{ID: x.ID, Since: toTime(x.Since), Slots: x.Slots, GPUs: x.GPUs,
 			Short: x.Short, UUIDs: x.UUIDs})
 	}
 	for key, known := range t.Sources {
 		if l.Sources == nil {
-			l.Sources = map[string]plan.SourceLearned{}
+			l.Sources = map[string]learned.SourceLearned{}
 		}
 		of := known.toLearned()
-		l.Sources[key] = plan.SourceLearned{Boot: of.Boot, Supply: of.Supply}
+		l.Sources[key] = learned.SourceLearned{Boot: of.Boot, Supply: of.Supply}
 	}
 	return l
 }
 
-func packWindow(w plan.Window) [][2]int64 {
+func packWindow(w learned.Window) [][2]int64 {
 	var marks [][2]int64
 	for _, m := range w {
 		marks = append(marks, [2]int64{toMicros(m.At), int64(m.N)})
@@ -146,13 +146,13 @@ func packWindow(w plan.Window) [][2]int64 {
 
 // unpackWindow reads marks, or what an earlier release counted, which counts from
 // the beginning of its window.
-func unpackWindow(marks [][2]int64, counted [3]int64) plan.Window {
-	var w plan.Window
+func unpackWindow(marks [][2]int64, counted [3]int64) learned.Window {
+	var w learned.Window
 	if n := counted[1] + counted[2]; n > 0 && counted[0] > 0 && len(marks) == 0 {
 		marks = [][2]int64{{counted[0], n}}
 	}
 	for _, m := range marks {
-		w = append(w, plan.EventCount{At: toTime(m[0]), N: int(m[1])})
+		w = append(w, learned.EventCount{At: toTime(m[0]), N: int(m[1])})
 	}
 	return w
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -21,7 +21,7 @@ func (w *world) addPool(name string, price money.MicroUSD, change func(*capacity
 	if change != nil {
 		change(&p)
 	}
-	made, err := w.ledger.CreatePool(w.Context(), operator, p, plan.BootTimes{Prior50: boot, Prior95: boot})
+	made, err := w.ledger.CreatePool(w.Context(), operator, p, learned.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(w, err)
 	return made
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -74,7 +74,7 @@ func TestDeletePool(t *testing.T) {
 		Name: "lab", Provisioner: "sim", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * money.USD, MaxNodes: 4,
 		Simulated: true,
 		Timers:    capacity.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
-	}, plan.BootTimes{Prior50: boot, Prior95: boot})
+	}, learned.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(t, err, "the name is free")
 	require.Equal(t, again.ID, w.mustAllocate(alice, 2).PoolID)
 }

@@ -10,9 +10,11 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/core/wait"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -36,7 +38,7 @@ func (w *world) reserveWaiting(by ledger.Actor, gpus int, window calendar.Interv
 	return r
 }
 
-func (w *world) readLearned() (learned plan.Learned) {
+func (w *world) readLearned() (learned learned.Learned) {
 	w.read(func(r ledger.Reader) error {
 		p, err := r.Pool(w.pool.ID)
 		learned = p.Learned
@@ -159,7 +161,7 @@ func TestLeasesThatEndEarlyShortenAWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.newPerson("ann")
-	ask := func() *plan.Estimate {
+	ask := func() *wait.Estimate {
 		a := w.mustAllocate(ann, 8)
 		w.pass(boot)
 		r := w.reserveWaiting(ann, 8, w.windowAfter(0, 8*time.Hour))
@@ -223,7 +225,7 @@ func TestAWaitCountsStockOuts(t *testing.T) {
 	w.doDueWork()
 	e, err := w.ledger.ExplainAllocation(t.Context(), bob, a.ID)
 	require.NoError(t, err)
-	require.Contains(t, e.Wait.Basis, plan.BasisStock)
+	require.Contains(t, e.Wait.Basis, wait.BasisStock)
 	require.Greater(t, e.Wait.P90, e.Wait.P10+5*time.Minute, "it is not known when there is something")
 	require.LessOrEqual(t, e.Wait.P90, time.Hour, "the lease is over then")
 	require.Contains(t, e.Blockers[0].Evidence[0], "nothing 1 time in a row")

@@ -10,6 +10,7 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
@@ -60,7 +61,7 @@ func newWorld(t *testing.T) *world {
 		Price:    2 * money.USD,
 		MaxNodes: 4, Simulated: true,
 		Timers: capacity.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
-	}, plan.BootTimes{Prior50: boot, Prior95: boot})
+	}, learned.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(t, err)
 	return w
 }

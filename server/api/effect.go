@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/core/wait"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -164,7 +164,7 @@ func isEmptyValue(v json.RawMessage) bool {
 // tenth is as exact as an estimate is told.
 const tenth = 100 * time.Millisecond
 
-func encodeWait(e *plan.Estimate) *contract.WaitEstimate {
+func encodeWait(e *wait.Estimate) *contract.WaitEstimate {
 	if e == nil {
 		return nil
 	}

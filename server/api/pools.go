@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
@@ -47,7 +48,7 @@ var createPool = operation.Change[contract.PoolCreate, ledger.Pool, contract.Poo
 		return nil
 	},
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b contract.PoolCreate) (ledger.Pool, error) {
-		prior := plan.BootTimes{Prior50: fractionalSeconds(b.BootP50Seconds),
+		prior := learned.BootTimes{Prior50: fractionalSeconds(b.BootP50Seconds),
 			Prior95: fractionalSeconds(b.BootP95Seconds)}
 		return l.CreatePool(ctx, actor, decodePool(b), prior)
 	},

@@ -5,8 +5,8 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/core/wait"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/verbs"
 )
@@ -34,7 +34,7 @@ func (w *waitEncoder) encodeReservation(r reservation.Reservation) contract.Rese
 	return out
 }
 
-func (w *waitEncoder) keepError(e *plan.Estimate, err error) *contract.WaitEstimate {
+func (w *waitEncoder) keepError(e *wait.Estimate, err error) *contract.WaitEstimate {
 	w.err = errors.Join(w.err, err)
 	return encodeWait(e)
 }

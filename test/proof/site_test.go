@@ -15,6 +15,7 @@ import (
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
@@ -91,7 +92,7 @@ func (s *site) furnish(key ledger.Key, w want) {
 		Name: "lab", Provisioner: "sim", Type: "gpu", Model: "h100", PerNode: w.perNode, MemoryMiB: 81920,
 		Price: 2 * money.USD, MaxNodes: w.nodes,
 		Simulated: true, Timers: capacity.Timers{WarmHold: time.Hour, IdleRelease: time.Hour, MaxLease: 7 * 24 * time.Hour},
-	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second})
+	}, learned.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(s.t, err)
 	found, err := s.ledgers[0].Authenticate(ctx, key.ID)
 	require.NoError(s.t, err)

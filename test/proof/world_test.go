@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -86,7 +87,7 @@ func (w *world) furnish() {
 		Price: 2 * money.USD, MaxNodes: slots,
 		Simulated: true, Timers: capacity.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute,
 			MaxLease: 24 * time.Hour},
-	}, plan.BootTimes{Prior50: boot, Prior95: boot})
+	}, learned.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(w.t, err)
 	for _, o := range []struct {
 		name string

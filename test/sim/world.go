@@ -20,6 +20,7 @@ import (
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/evidence"
 	"github.com/forewarm/forewarm/core/forecast"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -150,7 +151,7 @@ func (w *World) newTenant(ctx context.Context, i int, name string, nodes int) (*
 		MemoryMiB: 81920,
 		Price:     money.MicroUSD(w.opt.PerNode) * money.USD, MaxNodes: nodes, MaxCreates: unlimited, Simulated: true,
 		Timers: capacity.Timers{IdleRelease: w.opt.KeepAlive, WarmHold: 20 * time.Minute, MaxLease: 365 * 24 * time.Hour},
-	}, plan.BootTimes{Prior50: w.opt.Boot, Prior95: w.opt.Boot})
+	}, learned.BootTimes{Prior50: w.opt.Boot, Prior95: w.opt.Boot})
 	if err != nil {
 		return nil, fmt.Errorf("creating pool: %w", err)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -67,7 +67,7 @@ func (s *site) found() {
 		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "sim-a100-8", Model: "a100-80g", PerNode: 8,
 		MaxNodes: 40, Price: 20 * money.USD, MinBilling: time.Minute,
 		Timers: capacity.Timers{MaxLease: time.Hour},
-	}, plan.BootTimes{Prior50: time.Minute, Prior95: time.Minute})
+	}, learned.BootTimes{Prior50: time.Minute, Prior95: time.Minute})
 	require.NoError(s.t, err)
 }
 
@@ -217,7 +217,7 @@ func TestTheLastLookSavesANodeOfAnotherName(t *testing.T) {
 	s := newSite(t)
 	other, err := s.ledger.CreatePool(t.Context(), ledger.SystemActor("test"), capacity.Pool{
 		Name: "other", Provisioner: "sim-2", PerNode: 8, MaxNodes: 1, Timers: capacity.Timers{MaxLease: time.Hour},
-	}, plan.BootTimes{})
+	}, learned.BootTimes{})
 	require.NoError(t, err)
 	s.pool = other
 	n := s.node(0, "", upAndRunning...)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
@@ -71,10 +71,10 @@ func seenInTime(tx *txn.Tx, g ledger.Guard, took time.Duration) (bool, error) {
 // plans is not seen: every start has the pool planned.
 func learnArrivals(tx *txn.Tx, p *txn.PoolTx) {
 	seen := p.Pool.Arrivals.Until
-	var starts []plan.Start
+	var starts []learned.Start
 	for a := range p.Allocations.All() {
 		if len(a.Reservations) == 0 && a.RequestedAt.After(seen) {
-			starts = append(starts, plan.Start{At: a.RequestedAt,
+			starts = append(starts, learned.Start{At: a.RequestedAt,
 				Nodes: float64(a.Shape.GPUs()) / float64(max(1, p.Pool.PerNode))})
 		}
 	}
@@ -88,7 +88,7 @@ func learnArrivals(tx *txn.Tx, p *txn.PoolTx) {
 
 // endCleaning ends the cleaning that has lasted long enough.
 func endCleaning(tx *txn.Tx, p *txn.PoolTx) {
-	if dirty, clean := plan.Cleaned(p.Cleaning, p.Pool.Timers.Cleaning, tx.Now()); len(clean) > 0 {
+	if dirty, clean := learned.Cleaned(p.Cleaning, p.Pool.Timers.Cleaning, tx.Now()); len(clean) > 0 {
 		p.SetCleaning(dirty)
 	}
 }

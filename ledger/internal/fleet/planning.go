@@ -7,6 +7,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/plan"
@@ -118,7 +119,7 @@ func plannerSnapshot(p *txn.PoolTx) plan.Snapshot {
 // price, odds and the time until it is needed, which is when the next reservation
 // on its slot begins. It also returns what is learned with that source's boots
 // and supply as the pool's.
-func chooseOffering(p *txn.PoolTx, n node.Node, now time.Time) (capacity.Offering, plan.Learned) {
+func chooseOffering(p *txn.PoolTx, n node.Node, now time.Time) (capacity.Offering, learned.Learned) {
 	return p.Pool.ChooseOffering(p.Reservations.All(), n, now)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
@@ -21,9 +22,9 @@ import (
 
 // CreatePool adds a kind of capacity. prior is what its provisioner says of its
 // boots, until better is known. Only an operator may.
-func (l Fleet) CreatePool(ctx context.Context, actor ledger.Actor, def capacity.Pool, prior plan.BootTimes) (
+func (l Fleet) CreatePool(ctx context.Context, actor ledger.Actor, def capacity.Pool, prior learned.BootTimes) (
 	ledger.Pool, error) {
-	p := ledger.Pool{Pool: def, Learned: plan.Learned{Boot: prior}, DefinitionVersion: 1}
+	p := ledger.Pool{Pool: def, Learned: learned.Learned{Boot: prior}, DefinitionVersion: 1}
 	if err := checkPool(def); err != nil {
 		return p, err
 	}

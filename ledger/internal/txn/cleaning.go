@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 )
@@ -31,7 +32,7 @@ func beginCleaning(tx *Tx, p *PoolTx, a allocation.Allocation) {
 	if p.Pool.Timers.Cleaning == 0 || len(a.Devices) == 0 {
 		return
 	}
-	x := plan.Cleaning{ID: a.ID, Since: tx.Now(), Slots: a.Slots, GPUs: a.Shape.PerNode, Short: a.Shape.Short}
+	x := learned.Cleaning{ID: a.ID, Since: tx.Now(), Slots: a.Slots, GPUs: a.Shape.PerNode, Short: a.Shape.Short}
 	for _, h := range a.Devices {
 		x.UUIDs = append(x.UUIDs, h.UUID)
 	}
@@ -39,7 +40,7 @@ func beginCleaning(tx *Tx, p *PoolTx, a allocation.Allocation) {
 }
 
 // SetCleaning replaces which devices are being cleaned.
-func (p *PoolTx) SetCleaning(all []plan.Cleaning) {
+func (p *PoolTx) SetCleaning(all []learned.Cleaning) {
 	before := p.Cleaning
 	p.Tx.undos = append(p.Tx.undos, func() { p.replaceCleaning(before) })
 	p.replaceCleaning(all)
@@ -48,7 +49,7 @@ func (p *PoolTx) SetCleaning(all []plan.Cleaning) {
 	p.setLearned(next)
 }
 
-func (p *PoolTx) replaceCleaning(all []plan.Cleaning) {
+func (p *PoolTx) replaceCleaning(all []learned.Cleaning) {
 	for _, x := range p.Cleaning {
 		p.Places.Remove(x.Booking().ID)
 	}
@@ -60,8 +61,8 @@ func (p *PoolTx) replaceCleaning(all []plan.Cleaning) {
 
 // IsDirty reports whether a device is being cleaned.
 func (p *PoolTx) IsDirty(uuid string) bool {
-	dirty, _ := plan.Cleaned(p.Cleaning, p.Pool.Timers.Cleaning, p.Tx.Now())
-	return slices.ContainsFunc(dirty, func(x plan.Cleaning) bool { return slices.Contains(x.UUIDs, uuid) })
+	dirty, _ := learned.Cleaned(p.Cleaning, p.Pool.Timers.Cleaning, p.Tx.Now())
+	return slices.ContainsFunc(dirty, func(x learned.Cleaning) bool { return slices.Contains(x.UUIDs, uuid) })
 }
 
 // countServed takes the nodes of an allocation that nobody used before off the creates

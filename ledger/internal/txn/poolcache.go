@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/fairshare"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -68,7 +69,7 @@ type cachedPool struct {
 	Uses      map[string]fairshare.Usage // by organization
 	guesses   []admission.Speculative    // see speculative; nil: to be listed again
 	mobile    []string                   // see movable; nil: to be listed again
-	Cleaning  []plan.Cleaning            // what was given back and is not clean
+	Cleaning  []learned.Cleaning         // what was given back and is not clean
 }
 
 func newPoolCache() *poolCache {

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -56,7 +56,7 @@ func (p *PoolTx) PutPool(next ledger.Pool) {
 // setLearned changes what the pool has learned. Unlike another change of a row, several
 // of a group may make it: each adds to what the one before it left, and nobody is
 // answered with the row's version.
-func (p *PoolTx) setLearned(next plan.Learned) {
+func (p *PoolTx) setLearned(next learned.Learned) {
 	before := p.Pool.Learned
 	if _, ok := p.touched[p.Pool.ID]; !ok {
 		p.markTouched(p.Pool.ID)

@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/core/wait"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/tenancy"
 )
@@ -59,7 +60,7 @@ func (w *Waits) ForeseePool(state ledger.PoolState) (*plan.Outlook, error) {
 
 // Allocation estimates when a pending allocation gets its GPUs; nil for one that
 // does not wait, or is likely to expire before.
-func (w *Waits) Allocation(a allocation.Allocation) (*plan.Estimate, error) {
+func (w *Waits) Allocation(a allocation.Allocation) (*wait.Estimate, error) {
 	if a.State() != allocation.Pending {
 		return nil, nil
 	}
@@ -69,7 +70,7 @@ func (w *Waits) Allocation(a allocation.Allocation) (*plan.Estimate, error) {
 // Reservation estimates when a reservation gets a place, or when its nodes are
 // warm if it has one and its time to warm has come; nil for one that does not
 // wait, or whose time is likely to be over before.
-func (w *Waits) Reservation(r reservation.Reservation) (*plan.Estimate, error) {
+func (w *Waits) Reservation(r reservation.Reservation) (*wait.Estimate, error) {
 	if r.State() != reservation.Waitlisted && r.State() != reservation.Warming {
 		return nil, nil
 	}
@@ -90,12 +91,12 @@ func (w *Waits) Expires(r reservation.Reservation) (bool, error) {
 	if !waits {
 		return o.Hopeless(r.ID), nil
 	}
-	_, inTime := plan.Wait(facts).Within(r.Window.End.Sub(w.r.Now()))
+	_, inTime := wait.EstimateFrom(facts).Within(r.Window.End.Sub(w.r.Now()))
 	return !inTime, nil
 }
 
 // estimateWait is none where the wait is likely to last until somebody gives up.
-func (w *Waits) estimateWait(poolID, id string, until time.Time) (*plan.Estimate, error) {
+func (w *Waits) estimateWait(poolID, id string, until time.Time) (*wait.Estimate, error) {
 	o, err := w.poolOutlook(poolID)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func (w *Waits) estimateWait(poolID, id string, until time.Time) (*plan.Estimate
 	if !waits {
 		return nil, nil
 	}
-	e, inTime := plan.Wait(facts).Within(until.Sub(w.r.Now()))
+	e, inTime := wait.EstimateFrom(facts).Within(until.Sub(w.r.Now()))
 	if !inTime {
 		return nil, nil
 	}

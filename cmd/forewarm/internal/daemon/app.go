@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/internal/keys"
@@ -260,7 +260,7 @@ func (a *app) declaredPools(ctx context.Context) ([]ledger.NewPool, error) {
 		if def.Alternates, err = a.completeAlternates(ctx, def, p.Alternates, at); err != nil {
 			return nil, err
 		}
-		pools[i] = ledger.NewPool{Definition: def, Prior: plan.BootTimes{Prior50: offer.Boot.P50,
+		pools[i] = ledger.NewPool{Definition: def, Prior: learned.BootTimes{Prior50: offer.Boot.P50,
 			Prior95: offer.Boot.P95}}
 	}
 	return pools, nil

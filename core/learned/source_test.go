@@ -1,4 +1,4 @@
-package plan_test
+package learned_test
 
 import (
 	"testing"
@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
-	"github.com/forewarm/forewarm/core/plan"
 )
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -26,8 +26,8 @@ func threeSources() (p capacity.Pool, own, slow, fast capacity.Offering) {
 	return p, own, slow, fast
 }
 
-func ownBoots() plan.Learned {
-	return plan.Learned{Boot: plan.BootTimes{Prior50: 5 * time.Minute, Prior95: 10 * time.Minute}}
+func ownBoots() learned.Learned {
+	return learned.Learned{Boot: learned.BootTimes{Prior50: 5 * time.Minute, Prior95: 10 * time.Minute}}
 }
 
 func TestANodeIsAskedOfTheSourceThatIsCheapestInTime(t *testing.T) {
@@ -63,11 +63,11 @@ func TestWhatIsKnownOfASource(t *testing.T) {
 	t.Parallel()
 	p, own, slow, fast := threeSources()
 	l := ownBoots()
-	require.Equal(t, plan.SourceLearned{Boot: l.Boot}, l.Of(p, own))
-	prior := func(p50, p95 time.Duration) plan.BootTimes { return plan.BootTimes{Prior50: p50, Prior95: p95} }
-	require.Equal(t, plan.SourceLearned{Boot: prior(time.Hour, 2*time.Hour)}, l.Of(p, slow))
+	require.Equal(t, learned.SourceLearned{Boot: l.Boot}, l.Of(p, own))
+	prior := func(p50, p95 time.Duration) learned.BootTimes { return learned.BootTimes{Prior50: p50, Prior95: p95} }
+	require.Equal(t, learned.SourceLearned{Boot: prior(time.Hour, 2*time.Hour)}, l.Of(p, slow))
 	gone := capacity.Offering{Provisioner: "gcp"}
-	require.Equal(t, plan.SourceLearned{Boot: l.Boot}, l.Of(p, gone),
+	require.Equal(t, learned.SourceLearned{Boot: l.Boot}, l.Of(p, gone),
 		"what is no source any more is taken to be like the pool")
 	l = l.Booted(p, own, time.Minute, noon)
 	require.Equal(t, l.Boot, l.Of(p, own).Boot)
@@ -79,19 +79,19 @@ func TestWhatIsKnownOfASource(t *testing.T) {
 func TestASourceLearnsForItself(t *testing.T) {
 	t.Parallel()
 	p, own, slow, fast := threeSources()
-	for name, learn := range map[string]func(plan.Learned, capacity.Offering) plan.Learned{
-		"booted": func(l plan.Learned, s capacity.Offering) plan.Learned { return l.Booted(p, s, time.Minute, noon) },
-		"served": func(l plan.Learned, s capacity.Offering) plan.Learned { return l.Served(p, s, noon) },
-		"refused": func(l plan.Learned, s capacity.Offering) plan.Learned {
+	for name, learn := range map[string]func(learned.Learned, capacity.Offering) learned.Learned{
+		"booted": func(l learned.Learned, s capacity.Offering) learned.Learned { return l.Booted(p, s, time.Minute, noon) },
+		"served": func(l learned.Learned, s capacity.Offering) learned.Learned { return l.Served(p, s, noon) },
+		"refused": func(l learned.Learned, s capacity.Offering) learned.Learned {
 			return l.Refused(p, s, noon, noon, time.Minute)
 		},
-		"unfit": func(l plan.Learned, s capacity.Offering) plan.Learned {
+		"unfit": func(l learned.Learned, s capacity.Offering) learned.Learned {
 			return l.FailedGate(p, s, noon, noon, time.Minute, "ecc")
 		},
 	} {
 		for _, s := range []capacity.Offering{own, slow, fast} {
 			l := ownBoots()
-			l.Sources = map[string]plan.SourceLearned{fast.Key(): {Boot: plan.BootTimes{Prior50: time.Second}}}
+			l.Sources = map[string]learned.SourceLearned{fast.Key(): {Boot: learned.BootTimes{Prior50: time.Second}}}
 			before := l.Of(p, s)
 			next := learn(l, s)
 			for _, other := range []capacity.Offering{own, slow, fast} {
@@ -129,7 +129,7 @@ func TestAStoppedSourceIsAskedAgainAfterAChange(t *testing.T) {
 
 func TestAnotherFaultCountsAnew(t *testing.T) {
 	t.Parallel()
-	var s plan.Supply
+	var s learned.Supply
 	for i, tc := range []struct{ fault, stopped string }{
 		{"ecc", ""}, {"driver", ""}, {"ecc", ""}, {"ecc", "ecc"}, {"ecc", "ecc"},
 	} {
@@ -145,7 +145,7 @@ func TestBlocksDoubleForWhatWasAskedAfterThem(t *testing.T) {
 	t.Parallel()
 	const ttl = 10 * time.Minute
 	at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
-	var s plan.Supply
+	var s learned.Supply
 	for i, tc := range []struct{ asked, now, blocks, until int }{
 		{0, 1, 1, 11}, {0, 2, 1, 11}, {1, 3, 2, 23}, {2, 4, 2, 23}, {3, 5, 3, 45}, {4, 6, 3, 45}, {46, 50, 4, 130},
 		{130, 130, 5, 290}, {290, 290, 6, 450}, {289, 300, 6, 450}, {290, 300, 7, 460},
@@ -154,12 +154,12 @@ func TestBlocksDoubleForWhatWasAskedAfterThem(t *testing.T) {
 		require.Equal(t, []int{i + 1, tc.blocks}, []int{s.Failures, s.Blocks}, "refusal %d", i)
 		require.Equal(t, at(tc.until), s.BlockedUntil, "refusal %d", i)
 	}
-	require.Equal(t, plan.Open, s.Breaker(11, at(459)))
-	require.Equal(t, plan.HalfOpen, s.Breaker(11, at(460)))
-	require.Equal(t, plan.Closed, s.Breaker(12, at(459)))
-	s = plan.Supply{BlockedUntil: at(60)}.Failed(noon, noon, ttl)
+	require.Equal(t, learned.Open, s.Breaker(11, at(459)))
+	require.Equal(t, learned.HalfOpen, s.Breaker(11, at(460)))
+	require.Equal(t, learned.Closed, s.Breaker(12, at(459)))
+	s = learned.Supply{BlockedUntil: at(60)}.Failed(noon, noon, ttl)
 	require.Equal(t, at(10), s.BlockedUntil, "a block that no refusal made")
-	once := plan.Supply{}.FailedGate(noon, noon, ttl, "ecc")
+	once := learned.Supply{}.FailedGate(noon, noon, ttl, "ecc")
 	require.Equal(t, at(10), once.BlockedUntil, "one machine that is not fit stops nothing")
 	require.True(t, once.FailedGate(noon, noon, ttl, "ecc").BlockedUntil.After(noon.AddDate(99, 0, 0)))
 }

@@ -1,4 +1,4 @@
-package plan_test
+package learned_test
 
 import (
 	"math"
@@ -10,21 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/learned"
 )
 
 func TestNothingSeenIsThePrior(t *testing.T) {
 	t.Parallel()
-	b := plan.BootTimes{Prior50: 2 * time.Minute, Prior95: 4 * time.Minute}
+	b := learned.BootTimes{Prior50: 2 * time.Minute, Prior95: 4 * time.Minute}
 	require.Equal(t, 2*time.Minute, b.P50())
 	require.Equal(t, 4*time.Minute, b.P95())
-	require.Equal(t, 5*time.Minute, plan.Lead(b, plan.Policy{}), "a minute of guard")
-	require.Equal(t, 4*time.Minute+time.Second, plan.Lead(b, plan.Policy{Guard: time.Second}))
 }
 
 func TestThePriorFades(t *testing.T) {
 	t.Parallel()
-	b := plan.BootTimes{Prior50: 10 * time.Minute, Prior95: 10 * time.Minute}
+	b := learned.BootTimes{Prior50: 10 * time.Minute, Prior95: 10 * time.Minute}
 	last := b.P50()
 	for range 64 {
 		b = b.Learn(time.Minute)
@@ -47,7 +45,7 @@ func TestAProviderTwiceAsSlowIsFollowedWithinTenBoots(t *testing.T) {
 	t.Parallel()
 	const followed = 10
 	for seed := range uint64(50) {
-		b := plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute}
+		b := learned.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute}
 		steady, slow := noisyBoots(seed, 2*time.Minute), noisyBoots(seed+1000, 4*time.Minute)
 		for range 200 {
 			b = b.Learn(steady())
@@ -70,7 +68,7 @@ func TestNoiseIsNotAChange(t *testing.T) {
 	t.Parallel()
 	forgotten := 0
 	for seed := range uint64(20) {
-		b, source := plan.BootTimes{}, noisyBoots(seed, 2*time.Minute)
+		b, source := learned.BootTimes{}, noisyBoots(seed, 2*time.Minute)
 		for range 300 {
 			before := len(b.Seen)
 			if b = b.Learn(source()); len(b.Seen) < before {
@@ -79,7 +77,7 @@ func TestNoiseIsNotAChange(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, forgotten, 12, "of 6,000 boots of a steady source")
-	b := plan.BootTimes{}
+	b := learned.BootTimes{}
 	for range 64 {
 		b = b.Learn(time.Minute)
 	}
@@ -90,12 +88,12 @@ func TestNoiseIsNotAChange(t *testing.T) {
 
 func TestTheRankIsTheOneThatCovers(t *testing.T) {
 	t.Parallel()
-	b := plan.BootTimes{Faded: 64, Seen: []time.Duration{3 * time.Minute, time.Minute}}
+	b := learned.BootTimes{Faded: 64, Seen: []time.Duration{3 * time.Minute, time.Minute}}
 	require.InDelta(t, 120, b.P50().Seconds(), 2, "half way between two")
 	require.Equal(t, 3*time.Minute, b.P95(), "too few for a 95th percentile: the slowest")
 	covered, asked := 0, 0
 	for seed := range uint64(40) {
-		b, source := plan.BootTimes{}, noisyBoots(seed, 2*time.Minute)
+		b, source := learned.BootTimes{}, noisyBoots(seed, 2*time.Minute)
 		for n := range 200 {
 			d := source()
 			if n >= 30 {
@@ -115,7 +113,7 @@ func TestBootTimesStayWithinWhatIsKnown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seconds := rapid.Map(rapid.IntRange(1, 7200),
 			func(n int) time.Duration { return time.Duration(n) * time.Second })
-		b := plan.BootTimes{Prior50: seconds.Draw(t, "p50")}
+		b := learned.BootTimes{Prior50: seconds.Draw(t, "p50")}
 		b.Prior95 = b.Prior50 + seconds.Draw(t, "p95")
 		low, high := b.Prior50, b.Prior95
 		for _, d := range rapid.SliceOfN(seconds, 0, 100).Draw(t, "boots") {

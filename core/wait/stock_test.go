@@ -1,13 +1,15 @@
-package plan_test
+package wait_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/learned"
+	"github.com/forewarm/forewarm/core/wait"
 )
 
 const stockOut = 3 * time.Minute
@@ -15,7 +17,7 @@ const stockOut = 3 * time.Minute
 // stockOutModel is a provider that has nothing at times, as its askers see it.
 type stockOutModel struct {
 	*rand.Rand
-	supply plan.Supply
+	supply learned.Supply
 	now    time.Time
 	out    time.Time // until then there is nothing
 }
@@ -35,10 +37,10 @@ func (s *stockOutModel) askProvider() bool {
 }
 
 // waitFacts are those of one missing node now.
-func (s *stockOutModel) waitFacts(boots plan.BootTimes) plan.WaitFacts {
-	f := plan.WaitFacts{Missing: 1, Boot: boots, Blocked: max(0, s.supply.BlockedUntil.Sub(s.now))}
+func (s *stockOutModel) waitFacts(boots learned.BootTimes) wait.Facts {
+	f := wait.Facts{Missing: 1, Boot: boots, Blocked: max(0, s.supply.BlockedUntil.Sub(s.now))}
 	if s.supply.Blocks > 0 {
-		f.Stock = &plan.StockOut{Odds: s.supply.Odds(s.now), Refused: s.supply.Blocks, Block: stockOut}
+		f.Stock = &wait.StockOut{Odds: s.supply.Odds(s.now), Refused: s.supply.Blocks, Block: stockOut}
 	}
 	return f
 }
@@ -46,7 +48,7 @@ func (s *stockOutModel) waitFacts(boots plan.BootTimes) plan.WaitFacts {
 // coverage counts how often the truth lay within what was said.
 type coverage struct{ asked, below10, below90 int }
 
-func (c *coverage) noteEstimate(e plan.Estimate, left time.Duration) {
+func (c *coverage) noteEstimate(e wait.Estimate, left time.Duration) {
 	c.asked++
 	if left <= e.P10 {
 		c.below10++
@@ -70,7 +72,7 @@ func TestTheIntervalCoversStockOuts(t *testing.T) {
 	for name, mean := range map[string]time.Duration{"minutes": 5 * time.Minute, "half hours": 30 * time.Minute,
 		"hours": 2 * time.Hour} {
 		s := &stockOutModel{Rand: rand.New(rand.NewPCG(uint64(mean), 3)), now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
-		boots, source := plan.BootTimes{Prior50: time.Minute, Prior95: 5 * time.Minute},
+		boots, source := learned.BootTimes{Prior50: time.Minute, Prior95: 5 * time.Minute},
 			noisyBoots(uint64(mean), 2*time.Minute)
 		var count coverage
 		for range 600 {
@@ -78,13 +80,13 @@ func TestTheIntervalCoversStockOuts(t *testing.T) {
 			s.out = s.now.Add(s.drawExponential(mean))
 			type told struct {
 				at time.Time
-				e  plan.Estimate
+				e  wait.Estimate
 			}
 			var all []told
 			for !s.askProvider() {
 				next := s.supply.BlockedUntil
 				s.now = s.now.Add(time.Duration(s.Float64() * float64(next.Sub(s.now))))
-				all = append(all, told{s.now, plan.Wait(s.waitFacts(boots))})
+				all = append(all, told{s.now, wait.EstimateFrom(s.waitFacts(boots))})
 				s.now = next
 			}
 			took := source()
@@ -101,8 +103,8 @@ func TestTheIntervalCoversStockOuts(t *testing.T) {
 func TestTheIntervalCoversTheOnlyMachine(t *testing.T) {
 	t.Parallel()
 	s := &stockOutModel{Rand: rand.New(rand.NewPCG(5, 3)), now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
-	boots := plan.BootTimes{Prior50: 5 * time.Second, Prior95: 10 * time.Second}
-	var used plan.LeaseUse
+	boots := learned.BootTimes{Prior50: 5 * time.Second, Prior95: 10 * time.Second}
+	var used learned.LeaseUse
 	var count coverage
 	for range 600 {
 		lease, start := time.Hour, s.now
@@ -116,9 +118,9 @@ func TestTheIntervalCoversTheOnlyMachine(t *testing.T) {
 		}
 		f := s.waitFacts(boots)
 		f.Leases, f.Turn = used, 1
-		f.Instead = []plan.Place{{Room: start.Add(lease).Sub(s.now),
-			Holds: []plan.Hold{{Age: s.now.Sub(start), Lease: lease}}}}
-		if e := plan.Wait(f); len(used.Seen) > 20 {
+		f.Instead = []wait.Place{{Room: start.Add(lease).Sub(s.now),
+			Holds: []wait.Hold{{Age: s.now.Sub(start), Lease: lease}}}}
+		if e := wait.EstimateFrom(f); len(used.Seen) > 20 {
 			require.LessOrEqual(t, e.P90, f.Instead[0].Room+time.Second, "the lease is over then at the latest")
 			count.noteEstimate(e, end.Sub(s.now))
 		}
@@ -127,4 +129,11 @@ func TestTheIntervalCoversTheOnlyMachine(t *testing.T) {
 		s.askProvider()
 	}
 	count.checkCoverage(t, "the only machine")
+}
+
+func noisyBoots(seed uint64, median time.Duration) func() time.Duration {
+	chance := rand.New(rand.NewPCG(seed, 0))
+	return func() time.Duration {
+		return time.Duration(float64(median) * math.Exp(0.2*chance.NormFloat64()))
+	}
 }

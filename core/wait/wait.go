@@ -1,10 +1,15 @@
-package plan
+// Package wait estimates how long somebody will still wait for GPUs: first for a
+// place, until leases and bookings end, then for nodes, until they are asked for and
+// have booted. It is the only estimate of a wait; package plan gathers its facts.
+package wait
 
 import (
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/forewarm/forewarm/core/learned"
 )
 
 // Bases of an estimate; where several apply they are joined by a plus sign.
@@ -17,8 +22,8 @@ const (
 	BasisStock    = "stock_outs" // how often the provider had nothing lately
 )
 
-// WaitFacts is what somebody waits for: first a place, then nodes.
-type WaitFacts struct {
+// Facts is what somebody waits for: first a place, then nodes.
+type Facts struct {
 	Places   []Place         `json:"places,omitempty"`      // slots that will have room
 	Need     int             `json:"need,omitempty"`        // so many of them are waited for, with those of who comes first
 	Cleaning time.Duration   `json:"cleaning_ns,omitempty"` // after each lease
@@ -32,10 +37,10 @@ type WaitFacts struct {
 	Stock *StockOut `json:"stock,omitempty"`
 	// Instead are slots that could be taken over, instead of the missing nodes, when
 	// leases on them end; Turn of them are needed, with those of who comes first.
-	Instead []Place   `json:"instead,omitempty"`
-	Turn    int       `json:"turn,omitempty"`
-	Boot    BootTimes `json:"boot"`
-	Leases  LeaseUse  `json:"leases"`
+	Instead []Place           `json:"instead,omitempty"`
+	Turn    int               `json:"turn,omitempty"`
+	Boot    learned.BootTimes `json:"boot"`
+	Leases  learned.LeaseUse  `json:"leases"`
 }
 
 // Place is a slot that will have room: after Room if nobody leaves early, and not
@@ -63,11 +68,11 @@ type Estimate struct {
 	Samples int           `json:"samples"`
 }
 
-// Wait estimates how long a wait will still be. What has lasted for some time
+// EstimateFrom estimates how long a wait will still be. What has lasted for some time
 // already is estimated from those observations only that lasted longer; things
 // that must end are taken to be independent. The parts of a wait are added
 // quantile by quantile, which is wide rather than narrow.
-func Wait(f WaitFacts) Estimate {
+func EstimateFrom(f Facts) Estimate {
 	place, nodes := f.waitForPlace(), f.waitForNodes()
 	e := Estimate{}
 	for q, to := range map[float64]*time.Duration{0.1: &e.P10, 0.5: &e.P50, 0.9: &e.P90} {
@@ -80,16 +85,16 @@ func Wait(f WaitFacts) Estimate {
 // waitQuantile is the quantile function of a wait.
 type waitQuantile func(q float64) time.Duration
 
-func (f WaitFacts) waitForNodes() waitQuantile {
+func (f Facts) waitForNodes() waitQuantile {
 	n := len(f.Ages) + f.Missing
 	if n == 0 {
 		return func(float64) time.Duration { return 0 }
 	}
-	boots := f.Boot.distribution()
+	boots := f.Boot.Distribution()
 	return func(q float64) time.Duration {
 		each, longest := math.Pow(q, 1/float64(n)), time.Duration(0)
 		for _, age := range f.Ages {
-			longest = max(longest, boots.remaining(age, each))
+			longest = max(longest, boots.Remaining(age, each))
 		}
 		if f.Missing > 0 {
 			longest = max(longest, f.waitForMissing(boots, q, each))
@@ -99,14 +104,14 @@ func (f WaitFacts) waitForNodes() waitQuantile {
 }
 
 // waitForMissing is when nodes are there that are still to be asked for.
-func (f WaitFacts) waitForMissing(boots *distribution, q, each float64) time.Duration {
+func (f Facts) waitForMissing(boots *learned.Distribution, q, each float64) time.Duration {
 	given := func(q float64) time.Duration { return f.Blocked + f.Stock.givenAfter(q) }
 	booted := func(q, each float64) time.Duration {
 		before := given(q)
 		for _, age := range f.Trials {
-			before = max(before, boots.remaining(age, q))
+			before = max(before, boots.Remaining(age, q))
 		}
-		return before + boots.remaining(0, each)
+		return before + boots.Remaining(0, each)
 	}
 	asked := booted(q, each)
 	if f.Stock == nil || f.Turn == 0 || len(f.Instead) < f.Turn {
@@ -118,9 +123,9 @@ func (f WaitFacts) waitForMissing(boots *distribution, q, each float64) time.Dur
 
 // waitForEither is the quantile of whatever comes first of two independent things: nodes
 // that are asked for, or places that leases leave.
-func (f WaitFacts) waitForEither(q float64, asked time.Duration, booted waitQuantile) time.Duration {
-	used := f.Leases.distribution()
-	left := WaitFacts{Need: f.Turn, Cleaning: f.Cleaning}
+func (f Facts) waitForEither(q float64, asked time.Duration, booted waitQuantile) time.Duration {
+	used := f.Leases.Distribution()
+	left := Facts{Need: f.Turn, Cleaning: f.Cleaning}
 	left.Places = f.Instead
 	over := func(t time.Duration) float64 { // the chance that neither has come by t
 		low, high := 0.0, 1.0
@@ -169,7 +174,7 @@ func (s *StockOut) givenAfter(q float64) (after time.Duration) {
 		return 0
 	}
 	lasts := -math.Log2(1 - min(max(s.Odds, leastOdds), mostOdds))
-	block := func(n int) time.Duration { return s.Block << min(n, maxBlocks) }
+	block := func(n int) time.Duration { return s.Block << min(n, learned.MaxBlocks) }
 	known := s.Block // how long it has lasted for sure, and one block
 	for n := range s.Refused - 1 {
 		known += block(n)
@@ -200,11 +205,11 @@ const closeEnough = 10 * time.Millisecond
 
 // waitForPlace is when enough places have room. It is known only as the chance that it is
 // over by then, so that halving finds its quantiles.
-func (f WaitFacts) waitForPlace() waitQuantile {
+func (f Facts) waitForPlace() waitQuantile {
 	if f.Need == 0 || len(f.Places) == 0 {
 		return func(float64) time.Duration { return 0 }
 	}
-	used := f.Leases.distribution()
+	used := f.Leases.Distribution()
 	return func(q float64) time.Duration {
 		low, high := -closeEnough, time.Duration(0)
 		for _, p := range f.Places {
@@ -223,7 +228,7 @@ func (f WaitFacts) waitForPlace() waitQuantile {
 
 // chanceOfEnough is the chance that as many places as are needed have room by t: that of a
 // Poisson binomial distribution, place by place.
-func (f WaitFacts) chanceOfEnough(used *distribution, t time.Duration) float64 {
+func (f Facts) chanceOfEnough(used *learned.Distribution, t time.Duration) float64 {
 	chances := make([]float64, f.Need+1) // that so many have, the last that more do, too
 	chances[0] = 1
 	for _, p := range f.Places {
@@ -241,7 +246,7 @@ func (f WaitFacts) chanceOfEnough(used *distribution, t time.Duration) float64 {
 }
 
 // chanceOfRoom is the chance that a place has room by t.
-func (f WaitFacts) chanceOfRoom(p Place, used *distribution, t time.Duration) float64 {
+func (f Facts) chanceOfRoom(p Place, used *learned.Distribution, t time.Duration) float64 {
 	switch {
 	case t >= p.Room:
 		return 1
@@ -256,16 +261,18 @@ func (f WaitFacts) chanceOfRoom(p Place, used *distribution, t time.Duration) fl
 }
 
 // endedBy is the chance that a lease has ended after t more.
-func (h Hold) endedBy(used *distribution, t time.Duration) float64 {
+func (h Hold) endedBy(used *learned.Distribution, t time.Duration) float64 {
 	if t < 0 {
 		return 0
 	}
-	part := func(d time.Duration) float64 { return used.cdf(float64(d) / float64(max(h.Lease, 1)) * wholeLease) }
+	part := func(d time.Duration) float64 {
+		return used.CDF(float64(d) / float64(max(h.Lease, 1)) * learned.WholeLease)
+	}
 	past := math.Min(part(h.Age), 1-1e-9)
 	return math.Max(0, (part(h.Age+t)-past)/(1-past))
 }
 
-func (f WaitFacts) describeBasis() (string, int) {
+func (f Facts) describeBasis() (string, int) {
 	var parts []string
 	fewest := math.MaxInt
 	rests := func(on string, seen int) {

@@ -1,4 +1,4 @@
-package plan
+package learned
 
 import (
 	"math"
@@ -32,7 +32,7 @@ type Odds struct {
 
 const (
 	fadeOdds  = 14 * 24 * time.Hour
-	maxBlocks = 4 // the longest block is 16 times the first
+	MaxBlocks = 4 // the longest block is 16 times the first
 
 	// Pseudo-counts of the priors: of the pool before anything is known, and of
 	// an hour as the pool's mean.
@@ -78,10 +78,10 @@ func (s Supply) Ready(now time.Time) Supply {
 func (s Supply) Failed(asked, now time.Time, ttl time.Duration) Supply {
 	s = s.countOutcome(now, 0, 1)
 	s.Failures++
-	if s.BlockedUntil.After(now) && s.Blocks > 0 && asked.Before(s.BlockedUntil.Add(-ttl<<min(s.Blocks-1, maxBlocks))) {
+	if s.BlockedUntil.After(now) && s.Blocks > 0 && asked.Before(s.BlockedUntil.Add(-ttl<<min(s.Blocks-1, MaxBlocks))) {
 		return s
 	}
-	s.BlockedUntil = now.Add(ttl << min(s.Blocks, maxBlocks))
+	s.BlockedUntil = now.Add(ttl << min(s.Blocks, MaxBlocks))
 	s.Blocks++
 	return s
 }

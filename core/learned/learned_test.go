@@ -1,4 +1,4 @@
-package plan_test
+package learned_test
 
 import (
 	"math"
@@ -8,13 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
-	"github.com/forewarm/forewarm/core/plan"
 )
+
+var dawn = time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
 
 func TestAStockOutIsRememberedTwiceAsLongEachTime(t *testing.T) {
 	t.Parallel()
-	var s plan.Supply
+	var s learned.Supply
 	now := dawn
 	for _, minutes := range []int{3, 6, 12, 24, 48, 48} {
 		s = s.Failed(now, now, 3*time.Minute)
@@ -34,20 +36,20 @@ func TestAStockOutIsRememberedTwiceAsLongEachTime(t *testing.T) {
 
 func TestTheBreaker(t *testing.T) {
 	t.Parallel()
-	var s plan.Supply
+	var s learned.Supply
 	for range 4 {
 		s = s.Failed(dawn, dawn, time.Minute)
 	}
-	require.Equal(t, plan.Closed, s.Breaker(5, dawn))
+	require.Equal(t, learned.Closed, s.Breaker(5, dawn))
 	s = s.Failed(dawn, dawn, time.Minute)
-	require.Equal(t, plan.Open, s.Breaker(5, dawn))
-	require.Equal(t, plan.HalfOpen, s.Breaker(5, s.BlockedUntil))
-	require.Equal(t, plan.Closed, s.Ready(dawn).Breaker(5, dawn))
+	require.Equal(t, learned.Open, s.Breaker(5, dawn))
+	require.Equal(t, learned.HalfOpen, s.Breaker(5, s.BlockedUntil))
+	require.Equal(t, learned.Closed, s.Ready(dawn).Breaker(5, dawn))
 }
 
 func TestOddsAreLearnedByTheHourAndFade(t *testing.T) {
 	t.Parallel()
-	var s plan.Supply
+	var s learned.Supply
 	require.InDelta(t, 0.9, s.Odds(dawn), 1e-9, "the prior")
 	evening := dawn.Add(12 * time.Hour)
 	for day := range 10 {
@@ -66,7 +68,7 @@ func TestOddsAreLearnedByTheHourAndFade(t *testing.T) {
 func TestAWindowCountsWhatSlides(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		var w plan.Window
+		var w learned.Window
 		now, length := dawn, 10*time.Minute
 		var times []time.Time
 		for range rapid.IntRange(0, 60).Draw(r, "events") {
@@ -97,8 +99,8 @@ func TestAWindowCountsWhatSlides(t *testing.T) {
 	})
 }
 
-func drawOffering(r *rapid.T, id string) plan.Offering {
-	o := plan.Offering{ID: id, Price: money.MicroUSD(rapid.IntRange(0, 50).Draw(r, "price")) * money.USD}
+func drawOffering(r *rapid.T, id string) learned.Offering {
+	o := learned.Offering{ID: id, Price: money.MicroUSD(rapid.IntRange(0, 50).Draw(r, "price")) * money.USD}
 	o.Boot.Prior50 = time.Duration(rapid.IntRange(1, 600).Draw(r, "p50")) * time.Second
 	o.Boot.Prior95 = o.Boot.Prior50 + time.Duration(rapid.IntRange(0, 600).Draw(r, "p95"))*time.Second
 	for range rapid.IntRange(0, 5).Draw(r, "given") {
@@ -113,7 +115,7 @@ func drawOffering(r *rapid.T, id string) plan.Offering {
 func TestFailoverOrderIsMonotone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		offers := []plan.Offering{drawOffering(r, "a"), drawOffering(r, "b"), drawOffering(r, "c")}
+		offers := []learned.Offering{drawOffering(r, "a"), drawOffering(r, "b"), drawOffering(r, "c")}
 		deadline := dawn.Add(time.Duration(rapid.IntRange(0, 1800).Draw(r, "deadline")) * time.Second)
 		before := classRank(offers, deadline)
 		better := offers[1]
@@ -125,15 +127,15 @@ func TestFailoverOrderIsMonotone(t *testing.T) {
 		default:
 			better.Supply = better.Supply.Ready(dawn)
 		}
-		require.LessOrEqual(r, classRank([]plan.Offering{offers[0], better, offers[2]}, deadline), before,
+		require.LessOrEqual(r, classRank([]learned.Offering{offers[0], better, offers[2]}, deadline), before,
 			"what is better never comes later")
-		require.Equal(r, before, classRank([]plan.Offering{offers[2], offers[1], offers[0]}, deadline),
+		require.Equal(r, before, classRank([]learned.Offering{offers[2], offers[1], offers[0]}, deadline),
 			"whatever order they come in")
 	})
 }
 
-func classRank(offers []plan.Offering, deadline time.Time) int {
-	for i, c := range plan.FailoverOrder(offers, deadline, dawn) {
+func classRank(offers []learned.Offering, deadline time.Time) int {
+	for i, c := range learned.FailoverOrder(offers, deadline, dawn) {
 		if c.ID == "b" {
 			return i
 		}
@@ -143,13 +145,13 @@ func classRank(offers []plan.Offering, deadline time.Time) int {
 
 func TestFailoverWeighsPriceOddsAndDeadline(t *testing.T) {
 	t.Parallel()
-	boot := plan.BootTimes{Prior50: 4 * time.Minute, Prior95: 8 * time.Minute}
-	cheap := plan.Offering{ID: "cheap", Price: 10 * money.USD, Boot: boot}
-	fast := plan.Offering{ID: "fast", Price: 20 * money.USD,
-		Boot: plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute}}
+	boot := learned.BootTimes{Prior50: 4 * time.Minute, Prior95: 8 * time.Minute}
+	cheap := learned.Offering{ID: "cheap", Price: 10 * money.USD, Boot: boot}
+	fast := learned.Offering{ID: "fast", Price: 20 * money.USD,
+		Boot: learned.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute}}
 	order := func(deadline time.Duration) []string {
 		var ids []string
-		for _, c := range plan.FailoverOrder([]plan.Offering{cheap, fast}, dawn.Add(deadline), dawn) {
+		for _, c := range learned.FailoverOrder([]learned.Offering{cheap, fast}, dawn.Add(deadline), dawn) {
 			ids = append(ids, c.ID)
 		}
 		return ids
@@ -158,22 +160,22 @@ func TestFailoverWeighsPriceOddsAndDeadline(t *testing.T) {
 	require.Equal(t, []string{"fast", "cheap"}, order(3*time.Minute))
 	cheap.Supply = cheap.Supply.Failed(dawn, dawn, 2*time.Hour)
 	require.Equal(t, []string{"fast", "cheap"}, order(time.Hour), "it has nothing until after the deadline")
-	last := plan.FailoverOrder([]plan.Offering{cheap}, dawn.Add(time.Hour), dawn)[0]
+	last := learned.FailoverOrder([]learned.Offering{cheap}, dawn.Add(time.Hour), dawn)[0]
 	require.True(t, math.IsInf(last.Cost, 1))
 	require.Zero(t, last.OnTime)
 }
 
 func TestArrivalsAreLearnedByTheHourOfTheWeek(t *testing.T) {
 	t.Parallel()
-	var a plan.Arrivals
+	var a learned.Arrivals
 	monday := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	a = a.Observe(nil, monday)
 	for day := range 70 {
 		at := monday.AddDate(0, 0, day)
-		starts := []plan.Start{{At: at.Add(9*time.Hour + 30*time.Minute), Nodes: 2},
+		starts := []learned.Start{{At: at.Add(9*time.Hour + 30*time.Minute), Nodes: 2},
 			{At: at.Add(9*time.Hour + 10*time.Minute), Nodes: 4}}
 		a = a.Observe(starts, at.Add(12*time.Hour))
-		require.Equal(t, a, a.Observe([]plan.Start{{At: at.Add(9 * time.Hour), Nodes: 9}}, at.Add(12*time.Hour)),
+		require.Equal(t, a, a.Observe([]learned.Start{{At: at.Add(9 * time.Hour), Nodes: 9}}, at.Add(12*time.Hour)),
 			"once")
 		a = a.Observe(nil, at.Add(24*time.Hour))
 	}
@@ -185,7 +187,7 @@ func TestArrivalsAreLearnedByTheHourOfTheWeek(t *testing.T) {
 	require.InDelta(t, nine, a.Expected(at.Add(9*time.Hour), half)+a.Expected(half, at.Add(10*time.Hour)), 1e-9)
 	require.InDelta(t, 6, a.Expected(at, at.Add(24*time.Hour)), 0.5)
 	require.Greater(t, a.Watched(), 500.0)
-	require.Zero(t, plan.Arrivals{}.Expected(at, at.Add(time.Hour)))
+	require.Zero(t, learned.Arrivals{}.Expected(at, at.Add(time.Hour)))
 	gone := a.Observe(nil, at.AddDate(3, 0, 0))
 	require.Less(t, gone.Expected(at, at.Add(24*time.Hour)), 0.7*6, "years in which nobody came count")
 }

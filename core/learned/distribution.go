@@ -1,4 +1,4 @@
-package plan
+package learned
 
 import (
 	"math"
@@ -9,21 +9,21 @@ import (
 // quantileSteps is in how many steps a curve goes from 0 to 1.
 const quantileSteps = 100
 
-// distribution is a distribution as its quantiles at 1/grid, 2/grid, ...; between them
+// Distribution is a distribution as its quantiles at 1/grid, 2/grid, ...; between them
 // it is linear, beyond the last an exponential tail.
-type distribution struct {
+type Distribution struct {
 	at   [quantileSteps - 1]float64
 	tail float64 // the mean of what lies beyond the last
 }
 
-// distribution returns the boot times' distribution.
-func (b BootTimes) distribution() *distribution {
+// Distribution returns the boot times' distribution.
+func (b BootTimes) Distribution() *Distribution {
 	w := b.weightedBoots()
 	return newDistribution(func(q float64) float64 { return float64(b.weightedQuantile(w, q)) })
 }
 
-func newDistribution(quantile func(q float64) float64) *distribution {
-	c := &distribution{}
+func newDistribution(quantile func(q float64) float64) *Distribution {
+	c := &Distribution{}
 	for i := range c.at {
 		c.at[i] = quantile(float64(i+1) / quantileSteps)
 	}
@@ -35,9 +35,9 @@ func newDistribution(quantile func(q float64) float64) *distribution {
 }
 
 // Within returns the chance that a boot takes at most d.
-func (b BootTimes) Within(d time.Duration) float64 { return b.distribution().cdf(float64(d)) }
+func (b BootTimes) Within(d time.Duration) float64 { return b.Distribution().CDF(float64(d)) }
 
-func (c *distribution) cdf(d float64) float64 {
+func (c *Distribution) CDF(d float64) float64 {
 	last := len(c.at) - 1
 	switch i := sort.Search(len(c.at), func(i int) bool { return c.at[i] > d }); {
 	case d < 0:
@@ -54,7 +54,7 @@ func (c *distribution) cdf(d float64) float64 {
 }
 
 // quantile is the inverse of within, for u below 1.
-func (c *distribution) quantile(u float64) float64 {
+func (c *Distribution) quantile(u float64) float64 {
 	last := len(c.at) - 1
 	i := int(u * quantileSteps) // u lies between i/grid and (i+1)/grid
 	switch part := u*quantileSteps - float64(i); {
@@ -67,10 +67,10 @@ func (c *distribution) quantile(u float64) float64 {
 	}
 }
 
-// remaining returns the q-quantile of what is left of something that has lasted for
+// Remaining returns the q-quantile of what is left of something that has lasted for
 // age so far.
-func (c *distribution) remaining(age time.Duration, q float64) time.Duration {
-	past := math.Min(c.cdf(float64(age)), 1-1e-9)
+func (c *Distribution) Remaining(age time.Duration, q float64) time.Duration {
+	past := math.Min(c.CDF(float64(age)), 1-1e-9)
 	rest := c.quantile(past+q*(1-past)) - float64(age)
 	if past == 1-1e-9 {
 		rest = -c.tail * math.Log(1-q) // an exponential tail has no memory

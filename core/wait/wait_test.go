@@ -1,4 +1,4 @@
-package plan_test
+package wait_test
 
 import (
 	"math/rand/v2"
@@ -8,42 +8,43 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/learned"
+	"github.com/forewarm/forewarm/core/wait"
 )
 
 func TestWaitSaysWhatItRestsOn(t *testing.T) {
 	t.Parallel()
-	boot := plan.BootTimes{Prior50: 2 * time.Minute, Prior95: 4 * time.Minute}
+	boot := learned.BootTimes{Prior50: 2 * time.Minute, Prior95: 4 * time.Minute}
 	seen := boot.Learn(time.Minute).Learn(3 * time.Minute)
-	held := []plan.Place{{Room: time.Hour, Holds: []plan.Hold{{Age: 30 * time.Minute, Lease: time.Hour}}}}
-	booked := []plan.Place{{Room: time.Hour, Fixed: time.Hour}}
-	used := plan.LeaseUse{}.Learn(40*time.Minute, time.Hour).Learn(time.Hour, time.Hour).Learn(10*time.Minute,
+	held := []wait.Place{{Room: time.Hour, Holds: []wait.Hold{{Age: 30 * time.Minute, Lease: time.Hour}}}}
+	booked := []wait.Place{{Room: time.Hour, Fixed: time.Hour}}
+	used := learned.LeaseUse{}.Learn(40*time.Minute, time.Hour).Learn(time.Hour, time.Hour).Learn(10*time.Minute,
 		time.Hour)
 	for name, c := range map[string]struct {
-		facts   plan.WaitFacts
+		facts   wait.Facts
 		basis   string
 		samples int
 	}{
-		"nothing":            {plan.WaitFacts{Boot: seen}, "now", 0},
-		"a boot, never seen": {plan.WaitFacts{Missing: 1, Boot: boot}, "prior", 0},
-		"boots": {plan.WaitFacts{Ages: []time.Duration{0, time.Second}, Boot: seen}, "boot_times",
+		"nothing":            {wait.Facts{Boot: seen}, "now", 0},
+		"a boot, never seen": {wait.Facts{Missing: 1, Boot: boot}, "prior", 0},
+		"boots": {wait.Facts{Ages: []time.Duration{0, time.Second}, Boot: seen}, "boot_times",
 			2},
-		"a booking's end":        {plan.WaitFacts{Places: booked, Need: 1, Boot: seen}, "calendar", 0},
-		"a lease of unknown use": {plan.WaitFacts{Places: held, Need: 1}, "calendar+prior", 0},
-		"a lease, then a boot": {plan.WaitFacts{Places: held, Need: 1, Leases: used, Missing: 1, Boot: seen},
+		"a booking's end":        {wait.Facts{Places: booked, Need: 1, Boot: seen}, "calendar", 0},
+		"a lease of unknown use": {wait.Facts{Places: held, Need: 1}, "calendar+prior", 0},
+		"a lease, then a boot": {wait.Facts{Places: held, Need: 1, Leases: used, Missing: 1, Boot: seen},
 			"calendar+lease_use+boot_times", 2},
-		"a lease, then a new thing": {plan.WaitFacts{Places: held, Need: 1, Leases: used, Missing: 1, Boot: boot},
+		"a lease, then a new thing": {wait.Facts{Places: held, Need: 1, Leases: used, Missing: 1, Boot: boot},
 			"calendar+lease_use+prior", 0},
 	} {
-		e := plan.Wait(c.facts)
+		e := wait.EstimateFrom(c.facts)
 		require.Equal(t, c.basis, e.Basis, name)
 		require.Equal(t, c.samples, e.Samples, name)
 	}
 	held[0].Room = 30 * time.Minute
-	e := plan.Wait(plan.WaitFacts{Places: held, Need: 1, Leases: used})
+	e := wait.EstimateFrom(wait.Facts{Places: held, Need: 1, Leases: used})
 	require.Less(t, e.P10, e.P90)
 	require.LessOrEqual(t, e.P90, 30*time.Minute, "a lease never runs over its end")
-	blocked := plan.Wait(plan.WaitFacts{Missing: 1, Boot: boot, Blocked: time.Hour})
+	blocked := wait.EstimateFrom(wait.Facts{Missing: 1, Boot: boot, Blocked: time.Hour})
 	require.GreaterOrEqual(t, blocked.P10, time.Hour)
 }
 
@@ -53,7 +54,7 @@ func TestWaitIsOrderedAndShrinksWithAge(t *testing.T) {
 		seconds := func(label string, from, to int) time.Duration {
 			return time.Duration(rapid.IntRange(from, to).Draw(r, label)) * time.Second
 		}
-		f := plan.WaitFacts{Missing: rapid.IntRange(0, 3).Draw(r, "missing"), Blocked: seconds("blocked", 0, 600),
+		f := wait.Facts{Missing: rapid.IntRange(0, 3).Draw(r, "missing"), Blocked: seconds("blocked", 0, 600),
 			Cleaning: seconds("cleaning", 0, 1800)}
 		f.Boot.Prior50 = seconds("p50", 1, 600)
 		f.Boot.Prior95 = f.Boot.Prior50 + seconds("p95", 0, 600)
@@ -65,29 +66,29 @@ func TestWaitIsOrderedAndShrinksWithAge(t *testing.T) {
 			f.Ages = append(f.Ages, seconds("age", 0, 2000))
 		}
 		for range rapid.IntRange(0, 4).Draw(r, "places") {
-			p := plan.Place{Fixed: seconds("fixed", 0, 7200)}
+			p := wait.Place{Fixed: seconds("fixed", 0, 7200)}
 			p.Room = p.Fixed
 			for range rapid.IntRange(0, 2).Draw(r, "leases") {
-				h := plan.Hold{Age: seconds("held for", 0, 3600), Lease: time.Hour}
+				h := wait.Hold{Age: seconds("held for", 0, 3600), Lease: time.Hour}
 				p.Holds, p.Room = append(p.Holds, h), max(p.Room, h.Lease-h.Age+f.Cleaning)
 			}
 			f.Places = append(f.Places, p)
 		}
 		f.Need = rapid.IntRange(0, len(f.Places)).Draw(r, "need")
-		e := plan.Wait(f)
-		require.Equal(r, e, plan.Wait(f))
+		e := wait.EstimateFrom(f)
+		require.Equal(r, e, wait.EstimateFrom(f))
 		require.GreaterOrEqual(r, e.P10, time.Duration(0))
 		require.LessOrEqual(r, e.P10, e.P50)
 		require.LessOrEqual(r, e.P50, e.P90)
 		if f.Need > 0 {
 			f.Need--
-			fewer := plan.Wait(f)
+			fewer := wait.EstimateFrom(f)
 			require.LessOrEqual(r, fewer.P50, e.P50, "one place less is never later")
 			require.LessOrEqual(r, fewer.P90, e.P90)
 			f.Need++
 		}
 		f.Missing++
-		more := plan.Wait(f)
+		more := wait.EstimateFrom(f)
 		require.GreaterOrEqual(r, more.P50, e.P50, "one node more is never sooner")
 		require.GreaterOrEqual(r, more.P90, e.P90)
 	})
@@ -100,10 +101,10 @@ func TestTheIntervalCovers(t *testing.T) {
 	for name, seed := range map[string]uint64{"one node": 1, "four nodes": 4} {
 		nodes := int(seed)
 		chance := rand.New(rand.NewPCG(seed, 7))
-		boots, source := plan.BootTimes{Prior50: time.Minute, Prior95: 5 * time.Minute}, noisyBoots(seed, 3*time.Minute)
+		boots, source := learned.BootTimes{Prior50: time.Minute, Prior95: 5 * time.Minute}, noisyBoots(seed, 3*time.Minute)
 		asked, below10, below90 := 0, 0, 0
 		for n := range 1500 {
-			f := plan.WaitFacts{Boot: boots}
+			f := wait.Facts{Boot: boots}
 			left := time.Duration(0)
 			age := time.Duration(chance.Float64() * float64(3*time.Minute))
 			for range nodes {
@@ -117,7 +118,7 @@ func TestTheIntervalCovers(t *testing.T) {
 				continue
 			}
 			boots = boots.Learn(source())
-			e := plan.Wait(f)
+			e := wait.EstimateFrom(f)
 			asked++
 			if left <= e.P10 {
 				below10++
