@@ -83,7 +83,7 @@ func TestAllocateWaitsForRoom(t *testing.T) {
 	require.Equal(t, exit.OK, code, errs)
 	require.Contains(t, out, `"state": "active"`)
 	require.Contains(t, errs,
-		"No room now; asking again until 2026-03-02T08:10:21Z. That is no place in a queue, as forewarm reserve "+
+		"No room now; asking again until 2026-03-02T08:10:21Z. This is not a place in a queue: forewarm reserve "+
 			"--on-full queue gives one.\n")
 	require.Contains(t, errs, "no room  pool lab has 0 GPUs free")
 

@@ -24,7 +24,7 @@ func (a *App) Confirm(cmd *cobra.Command, args []string, question string) error 
 	again := strings.Join(append([]string{cmd.CommandPath()}, append(args, "--yes")...), " ")
 	if !a.Terminal(cmd.InOrStdin()) || !a.Terminal(cmd.ErrOrStderr()) {
 		return &exit.Error{Code: exit.Usage,
-			Message: question + ": this needs a yes, and there is no terminal to ask at",
+			Message: question + ": this needs a confirmation, and there is no terminal to ask at",
 			Next:    []string{again}}
 	}
 	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s? [y/N] ", format.Plain(question))

@@ -50,7 +50,7 @@ const roomEvery = 5 * time.Second
 // the journal.
 func awaitRoom(a *app.App, cmd *cobra.Command, deadline time.Time, refused error,
 	ask func(context.Context) error) error {
-	a.Say(cmd, "No room now; asking again until %s. That is no place in a queue, as forewarm reserve --on-full "+
+	a.Say(cmd, "No room now; asking again until %s. This is not a place in a queue: forewarm reserve --on-full "+
 		"queue gives one.", format.Time(deadline))
 	p := newProgress(a, cmd)
 	defer p.end()

@@ -46,6 +46,6 @@ func newListCommand(a *app.App) *cobra.Command {
 	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
 	c.Flags().StringVar(&f.Kind, "kind", "",
 		"only admission, waitlist, refusal, promotion, displacement, prewarm, reclaim or placement")
-	c.Flags().IntVar(&last, "last", 50, "only the last so many; 0 means all")
+	c.Flags().IntVar(&last, "last", 50, "show only this many of the last; 0 shows all")
 	return c
 }

@@ -75,7 +75,7 @@ func NewCommand(a *app.App) *cobra.Command {
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens")
 	c.Flags().Int64Var(&after, "after", 0, "only those after this number")
-	c.Flags().IntVar(&last, "last", 50, "only the last so many; 0 means all")
+	c.Flags().IntVar(&last, "last", 50, "show only this many of the last; 0 shows all")
 	return c
 }
 

@@ -18,9 +18,9 @@ import (
 // BindNeeds are what the pool of a request must have. Memory is given in GiB.
 func BindNeeds(f *pflag.FlagSet, n *contract.Needs) {
 	f.StringVar(&n.Region, "region", "", "only in this region")
-	f.Var((*gibibytes)(&n.MinGPUMemoryMiB), "min-gpu-memory", "only GPUs with at least so many GiB of memory")
+	f.Var((*gibibytes)(&n.MinGPUMemoryMiB), "min-gpu-memory", "only GPUs with at least this many GiB of memory")
 	f.Var((*gibibytes)(&n.MinNodeMemoryMiB), "min-node-memory",
-		"only nodes with at least so many GiB of memory of their own")
+		"only nodes with at least this many GiB of memory of their own")
 }
 
 // gibibytes is a flag that counts GiB and is kept in MiB.
@@ -44,9 +44,9 @@ func (g *gibibytes) Set(s string) error {
 
 // BindLayout are how GPUs are to lie on nodes.
 func BindLayout(f *pflag.FlagSet, l *contract.Layout) {
-	f.IntVar(&l.Nodes, "nodes", 0, "on so many nodes (default as few as can be)")
-	f.IntVar(&l.GPUsPerNode, "gpus-per-node", 0, "so many on each node; the last may have fewer")
-	f.StringVar(&l.Spread, "spread", "", "any, or even: as many on each node as on any other (default any)")
+	f.IntVar(&l.Nodes, "nodes", 0, "on this many nodes (default as few as possible)")
+	f.IntVar(&l.GPUsPerNode, "gpus-per-node", 0, "this many on each node; the last may have fewer")
+	f.StringVar(&l.Spread, "spread", "", "any, or even: the same number on each node (default any)")
 }
 
 // AskedLayout is how GPUs were asked to lie on nodes.
@@ -61,7 +61,7 @@ func AskedLayout(nodes, perNode int, spread string) string {
 			parts = append(parts, part.text)
 		}
 	}
-	return cmp.Or(strings.Join(parts, ", "), "as few nodes as can be")
+	return cmp.Or(strings.Join(parts, ", "), "as few nodes as possible")
 }
 
 // NeedGPUs asks for the number of GPUs, which a layout may give.

@@ -45,6 +45,6 @@ func newListCommand(a *app.App) *cobra.Command {
 	c.Flags().StringVar(&from, "from", "", "only windows that start then or later, such as 'mon 08:00'")
 	c.Flags().StringVar(&to, "to", "", "only windows that start before")
 	c.Flags().StringVar(&zone, "tz", "", "time zone of --from and --to (default the machine's)")
-	c.Flags().IntVar(&last, "last", 50, "only the last so many; 0 means all")
+	c.Flags().IntVar(&last, "last", 50, "show only this many of the last; 0 shows all")
 	return c
 }

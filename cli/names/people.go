@@ -22,7 +22,7 @@ func User(a *app.App, cmd *cobra.Command, named string) (string, error) {
 	}
 	who, err := api.Whoami(cmd.Context())
 	if err == nil && who.UserID == "" {
-		err = exit.UsageErrorf("forewarm whoami", "--user me: your key is nobody's, so that no person is known")
+		err = exit.UsageErrorf("forewarm whoami", "--user me: your key belongs to no person")
 	}
 	return who.UserID, err
 }

@@ -84,8 +84,8 @@ func sourcesOf(x contract.Pool) string {
 	return strings.Join(all, "; ")
 }
 
-// State is a word or two on a pool; paused is why its guesses are not warmed
-// though it is not paused itself; empty: they are.
+// State is a word or two on a pool; paused is why nothing speculative is warmed
+// though it is not paused itself; empty: it is.
 func State(x contract.Pool, paused string) string {
 	stopped := slices.IndexFunc(x.Sources, func(s contract.SourceState) bool { return s.Stopped != "" })
 	switch {

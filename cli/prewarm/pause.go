@@ -17,7 +17,7 @@ func newPauseCommand(a *app.App) *cobra.Command {
 	var length flags.Span
 	var until, zone string
 	c := &cobra.Command{
-		Use: "pause", Short: "Warm nothing on a guess; promises are kept (admins)", Args: flags.NoArgs,
+		Use: "pause", Short: "Warm no speculative reservations; guaranteed ones are kept (admins)", Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if in.Until, err = parseEnding(a, cmd, length, until, zone); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // NewCommand is the command prewarm.
 func NewCommand(a *app.App) *cobra.Command {
-	return app.NewGroupCommand("prewarm", "Stop and resume warming on guesses", newStatusCommand(a), newPauseCommand(a),
+	return app.NewGroupCommand("prewarm", "Pause and resume speculative pre-warming", newStatusCommand(a), newPauseCommand(a),
 		newResumeCommand(a))
 }
 
@@ -21,7 +21,7 @@ func showPrewarm(a *app.App, cmd *cobra.Command, got contract.Prewarm) error {
 		return output.One(a, cmd, output.View[contract.Prewarm]{Name: prewarmState}, got)
 	}
 	if len(got.Pauses) == 0 {
-		a.Say(cmd, "Guesses are warmed: nothing is paused.")
+		a.Say(cmd, "Speculative reservations are warmed: nothing is paused.")
 		return nil
 	}
 	return output.List(a, cmd, pauseView, got.Pauses)

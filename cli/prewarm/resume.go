@@ -12,7 +12,7 @@ import (
 func newResumeCommand(a *app.App) *cobra.Command {
 	var in contract.PrewarmResume
 	c := &cobra.Command{
-		Use: "resume", Short: "Warm guesses again (admins)", Args: flags.NoArgs,
+		Use: "resume", Short: "Warm speculative reservations again (admins)", Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return changePrewarm(a, cmd, func(api *client.Client) (contract.Prewarm, error) {
 				return api.ResumePrewarm(a.WithIdempotencyKey(cmd.Context()), in)

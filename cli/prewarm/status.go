@@ -10,7 +10,7 @@ import (
 // newStatusCommand is the command prewarm status.
 func newStatusCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Show whether guesses are warmed", Args: flags.NoArgs,
+		Use: "status", Short: "Show whether speculative reservations are warmed", Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			api, err := a.NewClient()
 			if err != nil {

@@ -34,8 +34,8 @@ func prewarmState(x contract.Prewarm) string {
 	return "running"
 }
 
-// PausedFor says for whom, the caller among them, guesses are not warmed; empty:
-// they are.
+// PausedFor says for whom, the caller among them, nothing speculative is warmed; empty:
+// it is.
 func PausedFor(x contract.Prewarm) string {
 	switch {
 	case !x.Paused:
@@ -47,7 +47,7 @@ func PausedFor(x contract.Prewarm) string {
 	}
 }
 
-// PauseText says who has no guesses warmed, until when, and why.
+// PauseText says for whom nothing speculative is warmed, until when, and why.
 func PauseText(x contract.PrewarmPause) string {
 	text := "Pre-warming is paused for " + pausedWhom(x)
 	if !x.Until.IsZero() {

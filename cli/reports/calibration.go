@@ -125,7 +125,7 @@ func newCalibrationCommand(a *app.App) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&source, "source", "", "only statistics, llm, extractor, rule or person, with its bins")
-	c.Flags().Var(&last, "last", "windows that started in so many days up to now, such as 7d")
+	c.Flags().Var(&last, "last", "windows that started in this many days up to now, such as 7d")
 	return c
 }
 

@@ -52,7 +52,7 @@ on nodes: --nodes, --gpus-per-node, --spread; two of the three numbers give the 
 When: --at and --for, in the zone --tz; or --not-before, --not-after or both with --for, for the first time at ` +
 	`which there is
 room. Without room it fails and says what there is instead; --on-full queue takes a place in the queue.
-When the time has come: forewarm reservations claim. Who does not come loses the GPUs when the pool's warm hold ` +
+When the time has come: forewarm reservations claim. Whoever does not come loses the GPUs when the pool's warm hold ` +
 	`is over.`
 
 // NewSingleReserveCommand is reserve without what makes it recur.

@@ -18,7 +18,7 @@ func newCapsCommand(a *app.App) *cobra.Command {
 		Use: "caps USER", Short: "Cap what a person's keys may book, all together", Args: flags.ExactArgs("USER"),
 		Long: `Cap what a person's keys may book, all together.
 
-The caps that are left out stay as they are. Who has none yet needs --max-gpus, --max-per-day, --max-lead and ` +
+The caps that are left out stay as they are. A person who has none yet needs --max-gpus, --max-per-day, --max-lead and ` +
 			`--max-window.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !none && !given.Given(cmd) {
@@ -34,7 +34,7 @@ The caps that are left out stay as they are. Who has none yet needs --max-gpus, 
 		},
 	}
 	given.Bind(c.Flags(), "")
-	c.Flags().BoolVar(&none, "none", false, "no caps any more")
+	c.Flags().BoolVar(&none, "none", false, "remove the caps")
 	for _, one := range caps.All {
 		c.MarkFlagsMutuallyExclusive("none", one)
 	}

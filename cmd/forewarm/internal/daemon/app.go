@@ -296,7 +296,7 @@ func (a *app) completePool(def capacity.Pool, o provisioners.Offer, at string) (
 	def.MemoryMiB, def.Simulated, def.MinBilling = cmp.Or(def.MemoryMiB, o.MemoryMiB), o.Simulated, o.MinBilling
 	if def.PerNode != o.GPUs {
 		return def, a.cfg.valueError(at+".gpus_per_node", fmt.Sprintf("is %d", def.PerNode),
-			fmt.Sprintf("write %d: so many has a %s", o.GPUs, o.Type))
+			fmt.Sprintf("write %d: a %s has this many GPUs", o.GPUs, o.Type))
 	}
 	if !strings.EqualFold(def.Model, o.Model) {
 		return def, a.cfg.valueError(at+".model", fmt.Sprintf("is %q", def.Model),
