@@ -6,23 +6,23 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 )
 
-func (c *computation) planAllocations() {
+func planAllocations(c *computation) {
 	for _, a := range c.byAge {
 		switch a.State() {
 		case allocation.Active:
-			c.planActive(a)
+			planActive(c, a)
 		case allocation.Pending:
-			c.planPending(a)
+			planPending(c, a)
 		}
 	}
 }
 
-func (c *computation) planActive(a *allocation.Allocation) {
+func planActive(c *computation, a *allocation.Allocation) {
 	for _, slot := range a.Slots {
 		c.wanted[slot], c.held[slot] = true, true
 	}
 	if c.judge(Action{Kind: FailAllocation, Subject: a.ID,
-		Facts: Facts{State: string(a.State()), Standing: c.readinessInUse(a.Slots).String()}}) {
+		Facts: Facts{State: string(a.State()), Standing: readinessInUse(c, a.Slots).String()}}) {
 		c.places.dropBooking(a.Booking())
 		return
 	}
@@ -34,7 +34,7 @@ func (c *computation) planActive(a *allocation.Allocation) {
 
 // readinessInUse is how far the nodes of an allocation are. A node that is draining, or
 // that an operator keeps, still serves what is on it.
-func (c *computation) readinessInUse(slots []int) readiness {
+func readinessInUse(c *computation, slots []int) readiness {
 	worst := ready
 	for _, slot := range slots {
 		if n := c.bySlot[slot]; n == nil || n.State() != node.Draining && !n.Kept() {
@@ -44,7 +44,7 @@ func (c *computation) readinessInUse(slots []int) readiness {
 	return worst
 }
 
-func (c *computation) planPending(a *allocation.Allocation) {
+func planPending(c *computation, a *allocation.Allocation) {
 	f := Facts{State: string(a.State()), Start: a.Window.Start, End: a.Window.End}
 	if c.hasCome(a.Window.End) {
 		c.keepNodes(a.Slots)
@@ -53,10 +53,10 @@ func (c *computation) planPending(a *allocation.Allocation) {
 		return
 	}
 	f.Standing = c.readiness(a.Slots).String()
-	f.NeedGPUs, f.FreeGPUs = c.tightestNode(a)
+	f.NeedGPUs, f.FreeGPUs = tightestNode(c, a)
 	if c.judge(Action{Kind: ActivateAllocation, Subject: a.ID, Facts: f}) {
 		c.keepNodes(a.Slots)
-		c.reserveLease(a)
+		reserveLease(c, a)
 		return
 	}
 	b := a.Booking()
@@ -67,7 +67,7 @@ func (c *computation) planPending(a *allocation.Allocation) {
 // tightestNode is how many GPUs the allocation needs, and how many nobody holds, on
 // that of its nodes where the fewest would be left: the lease before it may have
 // run over.
-func (c *computation) tightestNode(a *allocation.Allocation) (need, free int) {
+func tightestNode(c *computation, a *allocation.Allocation) (need, free int) {
 	need, free = a.Shape.Least(), c.Pool.PerNode
 	for i, slot := range a.Slots {
 		has, takes := c.Pool.PerNode, a.Shape.On(i)
@@ -84,7 +84,7 @@ func (c *computation) tightestNode(a *allocation.Allocation) (need, free int) {
 // reserveLease gives an allocation the whole lease that counts from now, where the
 // calendar allows it, as its activation will: what is moved after it in this
 // result must not take that time.
-func (c *computation) reserveLease(a *allocation.Allocation) {
+func reserveLease(c *computation, a *allocation.Allocation) {
 	b, until := a.Booking(), c.now.Add(a.Lease)
 	if !until.After(b.Interval.End) {
 		return

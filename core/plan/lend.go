@@ -10,7 +10,7 @@ import (
 // reserveIdle keeps idle nodes for promises that begin soon on slots without one: each
 // will be moved to a ready node when its time comes, so the node that is cheapest
 // to keep waits for it. It returns the nodes that are left.
-func (c *computation) reserveIdle(idle []*node.Node) []*node.Node {
+func reserveIdle(c *computation, idle []*node.Node) []*node.Node {
 	if !c.nextUncovered.IsZero() {
 		c.wakeAt(c.nextUncovered.Add(-c.lead - c.boot50))
 	}
@@ -20,7 +20,7 @@ func (c *computation) reserveIdle(idle []*node.Node) []*node.Node {
 			continue
 		}
 		for at, slot := range r.Slots {
-			if !c.lacksNodeSoon(r, slot) || served[slot] {
+			if !lacksNodeSoon(c, r, slot) || served[slot] {
 				continue
 			}
 			served[slot] = true
@@ -36,7 +36,7 @@ func (c *computation) reserveIdle(idle []*node.Node) []*node.Node {
 
 // lacksNodeSoon reports whether a promise that begins soon, but is not warmed yet, has no
 // node on the slot.
-func (c *computation) lacksNodeSoon(r *reservation.Reservation, slot int) bool {
+func lacksNodeSoon(c *computation, r *reservation.Reservation, slot int) bool {
 	soon := !c.keepFrom(r).After(c.now)
 	return soon && !c.wanted[slot] && c.slotReadiness(slot) < coming
 }

@@ -12,7 +12,7 @@ import (
 // timeoutFactor is how many times its p95 a boot may take.
 const timeoutFactor = 5
 
-func (c *computation) planNodes() {
+func planNodes(c *computation) {
 	usable := 0
 	ordered := make([]*node.Node, 0, len(c.Nodes))
 	for _, n := range c.bySlot {
@@ -26,28 +26,28 @@ func (c *computation) planNodes() {
 	}
 	for _, n := range ordered {
 		if c.isBeyond(n.Slot) {
-			c.leaveSlot(n)
+			leaveSlot(c, n)
 		}
 		switch n.State() {
 		case node.Requested:
 			if c.isBeyond(n.Slot) {
 				continue
 			}
-			f := Facts{State: string(n.State()), Needed: c.isNeeded(n), Usable: usable, Minimum: c.Pool.MinNodes}
+			f := Facts{State: string(n.State()), Needed: isNeeded(c, n), Usable: usable, Minimum: c.Pool.MinNodes}
 			if c.judge(Action{Kind: AbandonNode, Subject: n.ID, Facts: f}) {
 				usable--
 			}
 		case node.Booting, node.Draining, node.Lost, node.Quarantined:
-			c.retireNode(n)
+			retireNode(c, n)
 		}
 	}
-	usable -= c.drainIdleNodes(ordered, usable)
-	c.requestMinimum(usable)
+	usable -= drainIdleNodes(c, ordered, usable)
+	requestMinimum(c, usable)
 }
 
 // leaveSlot gives up a node on a slot that the pool no longer has. What runs on it
 // runs on until it ends.
-func (c *computation) leaveSlot(n *node.Node) {
+func leaveSlot(c *computation, n *node.Node) {
 	f := Facts{State: string(n.State()), Outside: true}
 	switch n.State() {
 	case node.Requested:
@@ -63,7 +63,7 @@ func (c *computation) leaveSlot(n *node.Node) {
 }
 
 // retireNode removes what is no longer of use.
-func (c *computation) retireNode(n *node.Node) {
+func retireNode(c *computation, n *node.Node) {
 	f := Facts{State: string(n.State()), Held: c.held[n.Slot], Kept: n.Kept(), Lead: c.boot95}
 	if n.State() == node.Booting {
 		f.Due = n.RequestedAt.Add(max(c.policy.BootTimeout, timeoutFactor*c.boot95))
@@ -76,7 +76,7 @@ func (c *computation) retireNode(n *node.Node) {
 // that removing and re-making the node would cost more than keeping it: a gap
 // shorter than a boot is always held through (the oracle of the benchmark does
 // the same).
-func (c *computation) isNeeded(n *node.Node) bool {
+func isNeeded(c *computation, n *node.Node) bool {
 	if c.wanted[n.Slot] {
 		return true
 	}
@@ -86,10 +86,10 @@ func (c *computation) isNeeded(n *node.Node) bool {
 
 // drainIdleNodes gives up the ready nodes that are not worth keeping, the dearest first,
 // and returns how many.
-func (c *computation) drainIdleNodes(ordered []*node.Node, usable int) int {
+func drainIdleNodes(c *computation, ordered []*node.Node, usable int) int {
 	var idle []*node.Node
 	for _, n := range ordered {
-		if n.State() == node.Ready && !c.isBeyond(n.Slot) && !c.isNeeded(n) {
+		if n.State() == node.Ready && !c.isBeyond(n.Slot) && !isNeeded(c, n) {
 			idle = append(idle, n)
 		}
 	}
@@ -99,25 +99,25 @@ func (c *computation) drainIdleNodes(ordered []*node.Node, usable int) int {
 	// The cheapest to keep is the one that is paid for longest; of equal ones the
 	// lowest is taken first, as placing does.
 	slices.SortFunc(idle, func(a, b *node.Node) int {
-		return cmp.Or(cmp.Compare(c.prepaidTime(b), c.prepaidTime(a)), cmp.Compare(a.Slot, b.Slot))
+		return cmp.Or(cmp.Compare(prepaidTime(c, b), prepaidTime(c, a)), cmp.Compare(a.Slot, b.Slot))
 	})
-	idle = c.reserveIdle(idle)
+	idle = reserveIdle(c, idle)
 	c.idleNodes, c.usableCount = idle, usable
 	gone := 0
 	for ahead, n := range slices.Backward(idle) {
-		if c.drainUnlessKept(n, ahead, usable-gone) {
+		if drainUnlessKept(c, n, ahead, usable-gone) {
 			gone++
 		}
 	}
 	return gone
 }
 
-func (c *computation) prepaidTime(n *node.Node) time.Duration {
+func prepaidTime(c *computation, n *node.Node) time.Duration {
 	return c.Billing.prepaidTime(c.now.Sub(later(n.RequestedAt, n.BootingAt)))
 }
 
 // untilUncovered is how long until the next promise that no node waits for; 0 is none.
-func (c *computation) untilUncovered() time.Duration {
+func untilUncovered(c *computation) time.Duration {
 	if c.nextUncovered.IsZero() {
 		return 0
 	}
@@ -125,13 +125,13 @@ func (c *computation) untilUncovered() time.Duration {
 }
 
 // drainUnlessKept decides about one idle node, before which others would be taken.
-func (c *computation) drainUnlessKept(n *node.Node, ahead, usable int) bool {
+func drainUnlessKept(c *computation, n *node.Node, ahead, usable int) bool {
 	idle := max(0, c.now.Sub(n.IdleSince))
 	latest := n.IdleSince.Add(c.Pool.Timers.IdleRelease)
 	k := KeepFacts{
 		Price: c.Pool.Price, Wait: money.MicroUSD(float64(c.Pool.Price) * c.policy.WaitWorth), Boot: c.boot50, Idle: idle,
 		Latest:  c.Pool.Timers.IdleRelease,
-		Prepaid: c.prepaidTime(n), Booked: c.untilUncovered(), Expected: c.Arrivals.Expected(c.now, latest), Ahead: ahead,
+		Prepaid: prepaidTime(c, n), Booked: untilUncovered(c), Expected: c.Arrivals.Expected(c.now, latest), Ahead: ahead,
 		Watched: c.watchedHours, Patience: c.policy.Patience, Evidence: c.policy.Evidence,
 	}
 	f := Facts{
@@ -146,13 +146,13 @@ func (c *computation) drainUnlessKept(n *node.Node, ahead, usable int) bool {
 		c.removedCount++
 		return true
 	}
-	c.wakeForIdle(k, f)
+	wakeForIdle(c, k, f)
 	return false
 }
 
 // wakeForIdle asks to look at an idle node once more when the verdict may change: when
 // its patience ends, when the cap allows more, and with each hour's demand.
-func (c *computation) wakeForIdle(k KeepFacts, f Facts) {
+func wakeForIdle(c *computation, k KeepFacts, f Facts) {
 	v := Keep(k)
 	switch {
 	case !v.Keep:
@@ -166,7 +166,7 @@ func (c *computation) wakeForIdle(k KeepFacts, f Facts) {
 
 // requestMinimum asks for the nodes that a pool keeps at all times; those that were
 // just asked for count.
-func (c *computation) requestMinimum(usable int) {
+func requestMinimum(c *computation, usable int) {
 	usable += c.requestedCount
 	for slot := 0; slot < c.Pool.MaxNodes && usable < c.Pool.MinNodes; slot++ {
 		if c.slotReadiness(slot) != missing || c.wanted[slot] {

@@ -46,13 +46,13 @@ type Obstacle struct {
 // nodes still lacks, in the order of its slots.
 func (o *Outlook) Obstacles(id string) []Obstacle {
 	if a, ok := o.findAllocation(id); ok && a.State() == allocation.Pending {
-		return o.c.obstaclesOn(o.slotsOf(id, a.Slots), a.Shape)
+		return obstaclesOn(o.c, o.slotsOf(id, a.Slots), a.Shape)
 	}
 	if r, ok := o.findReservation(id); ok {
 		return o.ofReservation(r)
 	}
 	if n, ok := o.findNode(id); ok && n.Coming() {
-		return o.c.obstaclesOn([]int{n.Slot}, capacity.Shape{})
+		return obstaclesOn(o.c, []int{n.Slot}, capacity.Shape{})
 	}
 	return nil
 }
@@ -60,11 +60,11 @@ func (o *Outlook) Obstacles(id string) []Obstacle {
 func (o *Outlook) ofReservation(r *reservation.Reservation) []Obstacle {
 	switch slots := o.slotsOf(r.ID, r.Slots); {
 	case r.State() == reservation.Warming && o.c.isPaused(r):
-		return []Obstacle{{Code: LacksLeave, Slot: -1, Until: o.c.pausedUntil(r)}}
+		return []Obstacle{{Code: LacksLeave, Slot: -1, Until: pausedUntil(o.c, r)}}
 	case r.State() == reservation.Warming:
-		return o.c.obstaclesOn(slots, r.Shape)
+		return obstaclesOn(o.c, slots, r.Shape)
 	case r.State() == reservation.Booked: // its nodes are not asked for yet, but they never could be where the slot is gone
-		return slices.DeleteFunc(o.c.obstaclesOn(slots, capacity.Shape{}), func(x Obstacle) bool { return x.Code != LacksSlot })
+		return slices.DeleteFunc(obstaclesOn(o.c, slots, capacity.Shape{}), func(x Obstacle) bool { return x.Code != LacksSlot })
 	default:
 		return nil
 	}
@@ -87,7 +87,7 @@ func (o *Outlook) Homeless() []string {
 	return ids
 }
 
-func (c *computation) obstaclesOn(slots []int, shape capacity.Shape) []Obstacle {
+func obstaclesOn(c *computation, slots []int, shape capacity.Shape) []Obstacle {
 	var all []Obstacle
 	for i, slot := range slots {
 		n := c.bySlot[slot]
@@ -97,12 +97,12 @@ func (c *computation) obstaclesOn(slots []int, shape capacity.Shape) []Obstacle 
 			if c.inUse[n.ID]+shape.On(i) <= c.Pool.PerNode {
 				continue
 			}
-			p, _ := c.heldUntil(n, "")
+			p, _ := heldUntil(c, n, "")
 			lacks.Code, lacks.Until = LacksDevices, c.now.Add(p.Room)
 		case coming:
 			lacks.Code = LacksBoot
 		case missing:
-			all = append(all, c.whyNotRequested(slot)...)
+			all = append(all, whyNotRequested(c, slot)...)
 			continue
 		default:
 			if lacks.Code = LacksRemoval; c.isBeyond(slot) {
@@ -115,7 +115,7 @@ func (c *computation) obstaclesOn(slots []int, shape capacity.Shape) []Obstacle 
 }
 
 // whyNotRequested is why a slot that needs a node has none.
-func (c *computation) whyNotRequested(slot int) []Obstacle {
+func whyNotRequested(c *computation, slot int) []Obstacle {
 	i := slices.IndexFunc(c.withheld, func(w Withheld) bool { return w.Slot == slot })
 	if at, asked := c.requestTimes[slot]; i < 0 && asked {
 		return []Obstacle{{Code: LacksNode, Slot: slot, Until: at}}
@@ -222,7 +222,7 @@ func (o *Outlook) nextOfNode(n *node.Node) []Step {
 			steps = append(steps, Step{Code: StepNeeded, At: r.Window.Start, Subject: r.ID})
 		}
 	}
-	if at, ok := c.releasedAt(n); ok {
+	if at, ok := releasedAt(c, n); ok {
 		steps = append(steps, Step{Code: StepIdle, At: at})
 	}
 	return steps
@@ -230,7 +230,7 @@ func (o *Outlook) nextOfNode(n *node.Node) []Step {
 
 // releasedAt is when an idle node is removed at the latest: those that were idle first,
 // as long as more are left than the pool keeps.
-func (c *computation) releasedAt(n *node.Node) (time.Time, bool) {
+func releasedAt(c *computation, n *node.Node) (time.Time, bool) {
 	if !slices.Contains(c.idleNodes, n) {
 		return time.Time{}, false
 	}

@@ -113,8 +113,8 @@ func Compute(s Snapshot, p Policy, now time.Time) Result {
 }
 
 func (c *computation) planPool() {
-	c.planAllocations()
-	c.planReservations()
+	planAllocations(c)
+	planReservations(c)
 	c.retryWaitlist()
-	c.planNodes()
+	planNodes(c)
 }

@@ -6,23 +6,23 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-func (c *computation) planReservations() {
+func planReservations(c *computation) {
 	for _, r := range c.near {
 		switch r.State() {
 		case reservation.Waitlisted:
-			c.endIfOver(r, ExpireReservation)
+			endIfOver(c, r, ExpireReservation)
 		case reservation.Booked:
-			c.planBooked(r)
+			planBooked(c, r)
 		case reservation.Warming:
-			c.planWarming(r)
+			planWarming(c, r)
 		case reservation.Ready:
-			c.planReady(r)
+			planReady(c, r)
 		}
 	}
 }
 
 // reservationFacts are those that are the same for every decision about a reservation.
-func (c *computation) reservationFacts(r *reservation.Reservation) Facts {
+func reservationFacts(c *computation, r *reservation.Reservation) Facts {
 	return Facts{
 		State: string(r.State()), Source: string(r.Origin), Start: r.Window.Start, End: r.Window.End,
 		BookedAt: promisedAt(r),
@@ -44,7 +44,7 @@ func (c *computation) isPaused(r *reservation.Reservation) bool {
 }
 
 // pausedUntil is when a paused reservation is warmed again; zero where nobody said.
-func (c *computation) pausedUntil(r *reservation.Reservation) time.Time {
+func pausedUntil(c *computation, r *reservation.Reservation) time.Time {
 	var until time.Time
 	for _, of := range []string{r.OrganizationID, ""} {
 		if c.Pool.Paused || c.organizationPaused(of) && c.Paused[of].IsZero() {
@@ -64,53 +64,53 @@ func (c *computation) organizationPaused(organization string) bool {
 
 // endIfOver takes the action about a reservation whose window is over, and reports
 // whether it is.
-func (c *computation) endIfOver(r *reservation.Reservation, kind Kind) bool {
+func endIfOver(c *computation, r *reservation.Reservation, kind Kind) bool {
 	if !c.hasCome(r.Window.End) {
 		return false
 	}
 	c.keepNodes(r.Slots)
-	c.judge(Action{Kind: kind, Subject: r.ID, Facts: c.reservationFacts(r)})
+	c.judge(Action{Kind: kind, Subject: r.ID, Facts: reservationFacts(c, r)})
 	return true
 }
 
-func (c *computation) planBooked(r *reservation.Reservation) {
+func planBooked(c *computation, r *reservation.Reservation) {
 	switch {
 	case c.isPaused(r):
-		c.endIfOver(r, ExpireReservation)
+		endIfOver(c, r, ExpireReservation)
 		return
-	case c.endIfOver(r, FailReservation), c.shifted[r.ID]:
+	case endIfOver(c, r, FailReservation), c.shifted[r.ID]:
 		return
 	}
 	if c.losesSlot(r.Slots) {
-		c.replaceLostSlots(r)
+		replaceLostSlots(c, r)
 		return
 	}
 	if r.Degraded {
-		c.restorePlace(r)
+		restorePlace(c, r)
 	}
 	if c.hasCome(r.Window.Start.Add(-c.lead)) {
-		c.judge(Action{Kind: WarmReservation, Subject: r.ID, Facts: c.reservationFacts(r)})
-		c.provideNodes(r)
+		c.judge(Action{Kind: WarmReservation, Subject: r.ID, Facts: reservationFacts(c, r)})
+		provideNodes(c, r)
 	}
 }
 
 // replaceLostSlots finds another place for a promise whose slot the pool no longer has,
 // and flags it where there is none. It is never dropped: the pool may grow again.
-func (c *computation) replaceLostSlots(r *reservation.Reservation) {
+func replaceLostSlots(c *computation, r *reservation.Reservation) {
 	b := r.Booking()
 	slots := c.moveToBetter(MoveReservation, b, r.Shape)
 	if c.losesSlot(slots) {
-		slots = c.makeRoomFor(r)
+		slots = makeRoomFor(c, r)
 	}
 	if c.losesSlot(slots) {
-		f := c.reservationFacts(r)
+		f := reservationFacts(c, r)
 		f.Outside, f.Standing, f.From = true, stuck.String(), slots
 		c.judge(Action{Kind: DegradeReservation, Subject: r.ID, Facts: f})
 	}
 }
 
 // makeRoomFor has others make room for a reservation, and returns its slots.
-func (c *computation) makeRoomFor(r *reservation.Reservation) []int {
+func makeRoomFor(c *computation, r *reservation.Reservation) []int {
 	b := r.Booking()
 	slots := c.makeRoom(b, r.Shape)
 	if c.totalCost(slots) < c.totalCost(b.Slots) {
@@ -120,38 +120,38 @@ func (c *computation) makeRoomFor(r *reservation.Reservation) []int {
 	return slots
 }
 
-func (c *computation) restorePlace(r *reservation.Reservation) {
-	f := c.reservationFacts(r)
+func restorePlace(c *computation, r *reservation.Reservation) {
+	f := reservationFacts(c, r)
 	f.Outside = c.losesSlot(r.Slots)
 	c.judge(Action{Kind: RestoreReservation, Subject: r.ID, Facts: f})
 }
 
-func (c *computation) planWarming(r *reservation.Reservation) {
+func planWarming(c *computation, r *reservation.Reservation) {
 	if c.isPaused(r) {
-		c.endIfOver(r, ExpireReservation)
+		endIfOver(c, r, ExpireReservation)
 		return
 	}
-	if c.endIfOver(r, FailReservation) {
+	if endIfOver(c, r, FailReservation) {
 		return
 	}
-	f := c.reservationFacts(r)
+	f := reservationFacts(c, r)
 	f.Standing = c.readiness(r.Slots).String()
 	if c.judge(Action{Kind: ReadyReservation, Subject: r.ID, Facts: f}) {
 		c.keepNodes(r.Slots)
 		return
 	}
-	c.provideNodes(r)
+	provideNodes(c, r)
 }
 
 // provideNodes moves a reservation to slots that serve it sooner, asks for the nodes
 // it lacks, and flags it when it will be late.
-func (c *computation) provideNodes(r *reservation.Reservation) {
-	slots := c.pickSlots(r)
+func provideNodes(c *computation, r *reservation.Reservation) {
+	slots := pickSlots(c, r)
 	c.requireNodes(slots, ReasonPrewarm)
-	f := c.reservationFacts(r)
+	f := reservationFacts(c, r)
 	f.Standing, f.ETA, f.From, f.BlockedUntil = c.readiness(slots).String(), c.expectedReady(slots), slots, c.Supply.BlockedUntil
 	if f.Outside = c.losesSlot(slots); !f.Outside && r.Degraded && r.State() != reservation.Booked {
-		c.restorePlace(r)
+		restorePlace(c, r)
 	}
 	if r.Degraded || !f.Outside && (f.BookedAt.After(f.Start.Add(-f.Lead)) || c.readiness(slots) == ready) {
 		return
@@ -168,21 +168,21 @@ func (c *computation) provideNodes(r *reservation.Reservation) {
 // pickSlots picks the slots that a reservation is warmed on: better ones if there
 // are any; others that can be cleared where its own cannot serve it in time, or
 // where a ready node would be idle beside a boot.
-func (c *computation) pickSlots(r *reservation.Reservation) []int {
+func pickSlots(c *computation, r *reservation.Reservation) []int {
 	slots := c.moveToBetter(MoveReservation, r.Booking(), r.Shape)
 	switch {
 	case len(slots) == 0 || c.totalCost(slots) < c.totalCost(r.Slots) || c.readiness(slots) >= coming:
 		return slots
 	case c.readiness(slots) == stuck, c.readyCount > 0, !c.expectedReady(slots).Before(r.Window.Start):
-		return c.makeRoomFor(r)
+		return makeRoomFor(c, r)
 	default:
 		return slots
 	}
 }
 
-func (c *computation) planReady(r *reservation.Reservation) {
+func planReady(c *computation, r *reservation.Reservation) {
 	hold := later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
-	f := c.reservationFacts(r)
+	f := reservationFacts(c, r)
 	f.Due, f.Standing, f.Outside = hold, c.readiness(r.Slots).String(), c.losesSlot(r.Slots)
 	if r.Origin != reservation.FromAgent && f.Standing == ready.String() {
 		c.wakeAt(hold)
@@ -196,7 +196,7 @@ func (c *computation) planReady(r *reservation.Reservation) {
 			c.keepNodes(r.Slots)
 			return
 		}
-		c.provideNodes(r)
+		provideNodes(c, r)
 	default:
 		c.keepNodes(r.Slots)
 	}

@@ -27,8 +27,8 @@ func (o *Outlook) waitFacts(id string) (wait.Facts, bool) {
 		if c.losesSlot(o.slotsOf(id, a.Slots)) { // nobody knows when there is a place again
 			return wait.Facts{}, false
 		}
-		f := c.waitOn(o.slotsOf(id, a.Slots), a.Shape, a.ID)
-		c.noteInstead(&f, a.ID, a.Shape, a.Window)
+		f := waitOn(c, o.slotsOf(id, a.Slots), a.Shape, a.ID)
+		noteInstead(c, &f, a.ID, a.Shape, a.Window)
 		return f, a.State() == allocation.Pending
 	}
 	r, ok := o.findReservation(id)
@@ -36,12 +36,12 @@ func (o *Outlook) waitFacts(id string) (wait.Facts, bool) {
 	case !ok || !r.Window.End.After(c.now):
 		return wait.Facts{}, false
 	case r.State() == reservation.Waitlisted:
-		return c.waitForPlace(r)
+		return waitForPlace(c, r)
 	case c.isPaused(r), c.losesSlot(o.slotsOf(id, r.Slots)):
 		return wait.Facts{}, false
 	case r.State() == reservation.Warming, r.State() == reservation.Booked && r.Degraded:
-		f := c.waitOn(o.slotsOf(id, r.Slots), r.Shape, "")
-		c.noteInstead(&f, r.ID, r.Shape, r.Window)
+		f := waitOn(c, o.slotsOf(id, r.Slots), r.Shape, "")
+		noteInstead(c, &f, r.ID, r.Shape, r.Window)
 		return f, true
 	default:
 		return wait.Facts{}, false
@@ -50,7 +50,7 @@ func (o *Outlook) waitFacts(id string) (wait.Facts, bool) {
 
 // waitOn is the wait for the nodes of slots that somebody has, and for the devices
 // of the shape on each that are in hands other than the holder's.
-func (c *computation) waitOn(slots []int, shape capacity.Shape, holder string) wait.Facts {
+func waitOn(c *computation, slots []int, shape capacity.Shape, holder string) wait.Facts {
 	f := wait.Facts{Boot: c.Boot, Leases: c.Leases}
 	for i, slot := range slots {
 		n := c.bySlot[slot]
@@ -63,12 +63,12 @@ func (c *computation) waitOn(slots []int, shape capacity.Shape, holder string) w
 				continue
 			}
 		case stuck:
-			c.noteMissing(&f, slot) // its node must go first, and another one boot
+			noteMissing(c, &f, slot) // its node must go first, and another one boot
 		default:
-			c.noteMissing(&f, slot)
+			noteMissing(c, &f, slot)
 			continue
 		}
-		if p, held := c.heldUntil(n, holder); held {
+		if p, held := heldUntil(c, n, holder); held {
 			f.Places = append(f.Places, p)
 			f.Need++
 		}
@@ -77,7 +77,7 @@ func (c *computation) waitOn(slots []int, shape capacity.Shape, holder string) w
 }
 
 // noteMissing notes that a node must still be asked for.
-func (c *computation) noteMissing(f *wait.Facts, slot int) {
+func noteMissing(c *computation, f *wait.Facts, slot int) {
 	f.Missing++
 	f.Blocked = max(f.Blocked, c.earliestRequestOn(slot).Sub(c.now))
 	if s := c.Supply; s.Blocks > 0 {
@@ -85,7 +85,7 @@ func (c *computation) noteMissing(f *wait.Facts, slot int) {
 	}
 	for _, w := range c.withheld {
 		if w.Slot == slot && slices.Contains(w.Codes, HeldTrial) {
-			f.Trials = c.trialAges()
+			f.Trials = trialAges(c)
 		}
 	}
 }
@@ -93,18 +93,18 @@ func (c *computation) noteMissing(f *wait.Facts, slot int) {
 // noteInstead notes, while the provider has nothing, the ready nodes that somebody who
 // waits for a node could be moved to when the leases on them end. Only one missing
 // node is looked at: for more, it is the provider who must have some.
-func (c *computation) noteInstead(
+func noteInstead(c *computation,
 	f *wait.Facts, id string, shape capacity.Shape, window calendar.Interval) {
 	if f.Stock == nil || f.Missing != 1 || shape.Nodes != 1 {
 		return
 	}
-	holders := c.activeByID()
+	holders := activeByID(c)
 	asks := &reservation.Reservation{ID: id, Shape: shape, Window: window}
 	for slot := range c.Pool.MaxNodes {
 		if c.slotReadiness(slot) != ready {
 			continue
 		}
-		if p, ok := c.roomOn(slot, asks, holders); ok {
+		if p, ok := roomOn(c, slot, asks, holders); ok {
 			f.Instead = append(f.Instead, p)
 		}
 	}
@@ -120,7 +120,7 @@ func (c *computation) noteInstead(
 }
 
 // trialAges are the ages of the nodes that are on their way.
-func (c *computation) trialAges() []time.Duration {
+func trialAges(c *computation) []time.Duration {
 	var ages []time.Duration
 	for _, n := range c.bySlot {
 		if n != nil && n.Coming() {
@@ -134,7 +134,7 @@ func (c *computation) trialAges() []time.Duration {
 }
 
 // heldUntil is when the leases on a node end.
-func (c *computation) heldUntil(n *node.Node, holder string) (wait.Place, bool) {
+func heldUntil(c *computation, n *node.Node, holder string) (wait.Place, bool) {
 	var p wait.Place
 	if n == nil {
 		return p, false
@@ -142,14 +142,14 @@ func (c *computation) heldUntil(n *node.Node, holder string) (wait.Place, bool) 
 	for _, a := range c.byAge {
 		on := slices.ContainsFunc(a.Devices, func(h allocation.Held) bool { return h.NodeID == n.ID })
 		if a.State() == allocation.Active && a.ID != holder && on {
-			p.Holds = append(p.Holds, c.leaseHold(a))
+			p.Holds = append(p.Holds, leaseHold(c, a))
 			p.Room = max(p.Room, a.LeaseUntil.Sub(c.now))
 		}
 	}
 	return p, len(p.Holds) > 0
 }
 
-func (c *computation) leaseHold(a *allocation.Allocation) wait.Hold {
+func leaseHold(c *computation, a *allocation.Allocation) wait.Hold {
 	return wait.Hold{Age: c.now.Sub(a.ActiveAt), Lease: a.LeaseUntil.Sub(a.ActiveAt)}
 }
 
@@ -161,11 +161,11 @@ const candidates = 128
 // room for the rest of its window as it and those before it in the queue need.
 // False when they have not before its window ends, so that only somebody's change
 // of mind can help.
-func (c *computation) waitForPlace(r *reservation.Reservation) (wait.Facts, bool) {
+func waitForPlace(c *computation, r *reservation.Reservation) (wait.Facts, bool) {
 	f := wait.Facts{Boot: c.Boot, Leases: c.Leases, Cleaning: c.places.Margin(),
 		Starts: max(0, r.Window.Start.Sub(c.now))}
-	f.Need = r.Shape.Nodes + c.queuedBefore(r)
-	rooms := c.slotsWithRoom(r)
+	f.Need = r.Shape.Nodes + queuedBefore(c, r)
+	rooms := slotsWithRoom(c, r)
 	if f.Need > len(rooms) {
 		return wait.Facts{}, false
 	}
@@ -173,7 +173,7 @@ func (c *computation) waitForPlace(r *reservation.Reservation) (wait.Facts, bool
 	for i := range slots {
 		slots[i] = rooms[i].slot
 	}
-	nodes := c.waitOn(slots, capacity.Shape{}, "")
+	nodes := waitOn(c, slots, capacity.Shape{}, "")
 	f.Ages, f.Missing, f.Blocked, f.Trials, f.Stock = nodes.Ages, nodes.Missing, nodes.Blocked, nodes.Trials,
 		nodes.Stock
 	for _, x := range rooms[:min(len(rooms), max(candidates, f.Need))] {
@@ -186,12 +186,12 @@ func (c *computation) waitForPlace(r *reservation.Reservation) (wait.Facts, bool
 // ends even if nobody waited before it, unless somebody leaves what they have booked.
 func (o *Outlook) Hopeless(id string) bool {
 	r, ok := o.findReservation(id)
-	return ok && r.State() == reservation.Waitlisted && len(o.c.slotsWithRoom(r)) < r.Shape.Nodes
+	return ok && r.State() == reservation.Waitlisted && len(slotsWithRoom(o.c, r)) < r.Shape.Nodes
 }
 
 // queuedBefore is how many nodes those need who wait for the same time and are tried
 // before somebody.
-func (c *computation) queuedBefore(of *reservation.Reservation) int {
+func queuedBefore(c *computation, of *reservation.Reservation) int {
 	gpus := 0
 	for _, r := range c.waitingInOrder() {
 		if r.ID == of.ID {
@@ -211,7 +211,7 @@ type slotRoom struct {
 }
 
 // activeByID are the allocations in use, by their ids.
-func (c *computation) activeByID() map[string]*allocation.Allocation {
+func activeByID(c *computation) map[string]*allocation.Allocation {
 	holders := make(map[string]*allocation.Allocation, len(c.byAge))
 	for _, a := range c.byAge {
 		if a.State() == allocation.Active {
@@ -223,11 +223,11 @@ func (c *computation) activeByID() map[string]*allocation.Allocation {
 
 // slotsWithRoom are the slots that will have room for a waitlisted reservation before its
 // window ends, the soonest first.
-func (c *computation) slotsWithRoom(r *reservation.Reservation) []slotRoom {
-	holders := c.activeByID()
+func slotsWithRoom(c *computation, r *reservation.Reservation) []slotRoom {
+	holders := activeByID(c)
 	var found []slotRoom
 	for slot := range c.Pool.MaxNodes {
-		if p, ok := c.roomOn(slot, r, holders); ok {
+		if p, ok := roomOn(c, slot, r, holders); ok {
 			found = append(found, slotRoom{p, slot})
 		}
 	}
@@ -239,7 +239,7 @@ func (c *computation) slotsWithRoom(r *reservation.Reservation) []slotRoom {
 
 // roomOn is when a slot has room for the rest of a window: at the first end of a
 // booking on it from which on it fits. A smaller last node counts as a full one.
-func (c *computation) roomOn(slot int, r *reservation.Reservation,
+func roomOn(c *computation, slot int, r *reservation.Reservation,
 	holders map[string]*allocation.Allocation) (wait.Place, bool) {
 	margin, window := c.places.Margin(), r.Window.From(c.now)
 	if c.places.Fits(slot, r.Shape.PerNode, window) {
@@ -256,7 +256,7 @@ func (c *computation) roomOn(slot int, r *reservation.Reservation,
 		}
 		p.Room = max(0, from.Sub(c.now))
 		if a := holders[b.ID]; a != nil {
-			p.Holds = append(p.Holds, c.leaseHold(a))
+			p.Holds = append(p.Holds, leaseHold(c, a))
 		} else {
 			p.Fixed = p.Room
 		}

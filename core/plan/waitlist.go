@@ -16,7 +16,7 @@ func (c *computation) retryWaitlist() {
 	var before spans
 	for _, r := range c.waitingInOrder() {
 		behind := before.addSpan(r.Window, r.ID)
-		f := c.reservationFacts(r)
+		f := reservationFacts(c, r)
 		f.Share, f.Behind = c.Shares[r.OrganizationID], behind
 		c.judge(Action{Kind: RetryWaitlisted, Subject: r.ID, Facts: f})
 	}
