@@ -16,7 +16,7 @@ func (s *Slots) Earliest(shape capacity.Shape, length time.Duration, from, until
 		return time.Time{}, nil, false
 	}
 	w := wish{shape: shape, length: length, from: toInstant(from), until: toInstant(until), end: firstInstant}
-	ns, ok := s.firstStart(w)
+	ns, ok := firstStart(s, w)
 	if !ok {
 		return time.Time{}, nil, false
 	}
@@ -64,7 +64,7 @@ func needsOf(shape capacity.Shape) []need {
 // end; the answer is the first instant at which few enough slots forbid it. The
 // sweep takes a part of the starts at a time, so that it costs the changes up to
 // the answer and not all that there are.
-func (s *Slots) firstStart(w wish) (int64, bool) {
+func firstStart(s *Slots, w wish) (int64, bool) {
 	if !w.shape.Valid() || w.shape.PerNode > s.perSlot || w.from > w.until {
 		return 0, false
 	}
@@ -80,12 +80,12 @@ func (s *Slots) firstStart(w wish) (int64, bool) {
 	var edges []edge
 	lo, part := w.from, hour
 	for {
-		hi := min(s.partEnd(w, lo, part), w.until)
-		if s.mayStartIn(w, allowed, lo, hi) {
+		hi := min(partEnd(s, w, lo, part), w.until)
+		if mayStartIn(s, w, allowed, lo, hi) {
 			edges = edges[:0]
 			for slot := range allowed.All() {
 				for i := range w.needs {
-					edges = s.forbiddenStarts(edges, slot, w, i, lo, hi)
+					edges = forbiddenStarts(s, edges, slot, w, i, lo, hi)
 				}
 			}
 			if start, ok := firstAllowed(edges, lo, hi, spare); ok {
@@ -101,13 +101,13 @@ func (s *Slots) firstStart(w wish) (int64, bool) {
 
 // isIndexed reports whether the index tells more of a wish's starts than looking at
 // each slot: starts of one hour share the next hour if the length is two.
-func (s *Slots) isIndexed(w wish) bool {
+func isIndexed(s *Slots, w wish) bool {
 	return len(s.lines) > scanned && w.length >= 2*time.Duration(hour)
 }
 
 // partEnd returns the last of the starts from lo on that are swept at once.
-func (s *Slots) partEnd(w wish, lo, part int64) int64 {
-	if s.isIndexed(w) {
+func partEnd(s *Slots, w wish, lo, part int64) int64 {
+	if isIndexed(s, w) {
 		h, _ := hourOf(shiftInstant(lo, max(w.length/2, time.Duration(hour))))
 		return max(hourStart(h), lo)
 	}
@@ -116,9 +116,9 @@ func (s *Slots) partEnd(w wish, lo, part int64) int64 {
 
 // mayStartIn reports whether there may be a start in [lo, hi]: all of them need what
 // lies between the last start and the first end.
-func (s *Slots) mayStartIn(w wish, allowed SlotSet, lo, hi int64) bool {
+func mayStartIn(s *Slots, w wish, allowed SlotSet, lo, hi int64) bool {
 	end := shiftInstant(shiftInstant(lo, w.length), s.margin)
-	if !s.isIndexed(w) || hi >= end {
+	if !isIndexed(s, w) || hi >= end {
 		return true
 	}
 	s.beginSearch(hi, end, w.needs[0].gpus)
@@ -137,7 +137,7 @@ func (s *Slots) mayStartIn(w wish, allowed SlotSet, lo, hi int64) bool {
 
 // forbiddenStarts appends the edges of the starts in [lo, hi] that a slot forbids by one
 // of the wish's needs.
-func (s *Slots) forbiddenStarts(edges []edge, slot int, w wish, need int, lo, hi int64) []edge {
+func forbiddenStarts(s *Slots, edges []edge, slot int, w wish, need int, lo, hi int64) []edge {
 	l, limit := &s.lines[slot], s.perSlot-w.needs[need].gpus
 	last := max(shiftInstant(shiftInstant(hi, w.length), s.margin), shiftInstant(w.end, s.margin))
 	done := lo // starts before it are judged

@@ -30,8 +30,8 @@ func (s *Slots) FreeBusy(from, to time.Time, step time.Duration) []Level {
 	if lo >= hi || step < 0 {
 		return nil
 	}
-	t := s.newFreeCounts(lo)
-	turns := s.changesInside(lo, hi)
+	t := newFreeCounts(s, lo)
+	turns := changesInside(s, lo, hi)
 	var found []Level
 	for start := lo; start < hi && len(found) < MaxLevels; {
 		end := hi
@@ -62,7 +62,7 @@ type freeChange struct {
 }
 
 // changesInside returns the changes inside (lo, hi), in order.
-func (s *Slots) changesInside(lo, hi int64) []freeChange {
+func changesInside(s *Slots, lo, hi int64) []freeChange {
 	var all []freeChange
 	for slot := range s.lines {
 		l := &s.lines[slot]
@@ -92,7 +92,7 @@ type freeCounts struct {
 	touched []int
 }
 
-func (s *Slots) newFreeCounts(lo int64) *freeCounts {
+func newFreeCounts(s *Slots, lo int64) *freeCounts {
 	t := &freeCounts{now: make([]int, len(s.lines)), slots: make([]int, s.perSlot+1)}
 	for slot := range s.lines {
 		t.now[slot] = max(0, s.perSlot-s.lines[slot].peak(lo, lo+1))

@@ -68,11 +68,11 @@ func (s *Slots) FindRange(shape capacity.Shape, r TimeRange, tiers Tiers) (Inter
 		return Interval{}, nil, false
 	}
 	w := r.newWish(shape, tiers)
-	start, ok := s.firstStart(w)
+	start, ok := firstStart(s, w)
 	if !ok {
 		return Interval{}, nil, false
 	}
-	end, ok := s.lastEnd(w, start, r.longestEnd(w, start))
+	end, ok := lastEnd(s, w, start, r.longestEnd(w, start))
 	if !ok {
 		return Interval{}, nil, false
 	}
@@ -120,7 +120,7 @@ func (r TimeRange) longestEnd(w wish, start int64) int64 {
 
 // lastEnd returns the latest end, up to longest, for which enough slots are free
 // from start on.
-func (s *Slots) lastEnd(w wish, start, longest int64) (int64, bool) {
+func lastEnd(s *Slots, w wish, start, longest int64) (int64, bool) {
 	end, ends := longest, make([]int64, 0, len(s.lines))
 	for _, n := range needsOf(w.shape) {
 		ends = ends[:0]
