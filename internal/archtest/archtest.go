@@ -1,11 +1,12 @@
 // Package archtest holds the house's import rules as data, each with its
 // reason, and checks the tree against them.
 //
-// The rules are in rules.go (D1 to D13). They are checked in two ways: by the
+// The rules are in rules.go (D1 to D14). They are checked in two ways: by the
 // import graph that one call of go list answers, and by a pass over the syntax
 // of every file, whatever its build tags. A test of this package runs the
 // checks on the real tree, so `go test ./internal/archtest` answers with the
-// rule, the file and the reason whenever a boundary is crossed.
+// rule, the file and the reason whenever a boundary is crossed. D14 keeps words
+// that were replaced out of names and texts; its list is in words_data.go.
 //
 // Files ending in _test.go may import what they need: a test may use the real
 // adapter of any port. Only D11 (nobody imports cmd) binds them too.
@@ -47,7 +48,7 @@ type File struct {
 
 // Violation is one broken rule.
 type Violation struct {
-	Rule string // D1 to D13
+	Rule string // D1 to D14
 	File string // file and line, or a package's folder
 	What string
 	Why  string
@@ -62,7 +63,7 @@ func (v Violation) String() string {
 func Check(t Tree, r Rules) []Violation {
 	var all []Violation
 	for _, check := range []func(Tree, Rules) []Violation{
-		checkBoundaries, checkBans, checkClosures, checkCalls, checkCore, checkComments, checkNames,
+		checkBoundaries, checkBans, checkClosures, checkCalls, checkCore, checkComments, checkNames, checkWords,
 	} {
 		all = append(all, check(t, r)...)
 	}
@@ -70,16 +71,16 @@ func Check(t Tree, r Rules) []Violation {
 	return all
 }
 
-// match reports whether path is named by pattern: "a/b" names itself, "a/..."
+// matchesPattern reports whether path is named by pattern: "a/b" names itself, "a/..."
 // names a and everything below, "...test" names every path with that ending.
-func match(pattern, path string) bool {
+func matchesPattern(pattern, path string) bool {
 	switch {
 	case pattern == "...":
 		return true
 	case strings.HasPrefix(pattern, "..."):
 		return strings.HasSuffix(path, pattern[3:])
 	case strings.HasSuffix(pattern, "/..."):
-		root := base(pattern)
+		root := basePath(pattern)
 		return path == root || strings.HasPrefix(path, root+"/")
 	}
 	return pattern == path
@@ -87,25 +88,25 @@ func match(pattern, path string) bool {
 
 func matchAny(patterns []string, path string) bool {
 	for _, p := range patterns {
-		if match(p, path) {
+		if matchesPattern(p, path) {
 			return true
 		}
 	}
 	return false
 }
 
-// base is the path that a pattern is rooted in.
-func base(pattern string) string { return strings.TrimSuffix(pattern, "/...") }
+// basePath is the path that a pattern is rooted in.
+func basePath(pattern string) string { return strings.TrimSuffix(pattern, "/...") }
 
-// own turns an import path into a path relative to the module.
-func (t Tree) own(path string) (string, bool) {
+// ownPath turns an import path into a path relative to the module.
+func (t Tree) ownPath(path string) (string, bool) {
 	if path == t.Module {
 		return ".", true
 	}
 	return strings.CutPrefix(path, t.Module+"/")
 }
 
-// place is the file and line of a position.
-func (f File) place(pos token.Pos) string {
+// positionOf is the file and line of a position.
+func (f File) positionOf(pos token.Pos) string {
 	return fmt.Sprintf("%s:%d", f.Name, f.Fset.Position(pos).Line)
 }

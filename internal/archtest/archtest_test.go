@@ -83,6 +83,6 @@ func TestMatch(t *testing.T) {
 		{"...test", "ledger/ledgertest", true},
 		{"...test", "ledger/testdata", false},
 	} {
-		require.Equal(t, c.want, match(c.pattern, c.path), "%s against %s", c.pattern, c.path)
+		require.Equal(t, c.want, matchesPattern(c.pattern, c.path), "%s against %s", c.pattern, c.path)
 	}
 }

@@ -18,7 +18,7 @@ const (
 func checkCore(t Tree, _ Rules) []Violation {
 	var found []Violation
 	for _, p := range t.Packages {
-		if !match("core/...", p.Path) {
+		if !matchesPattern("core/...", p.Path) {
 			continue
 		}
 		vars := map[string]bool{}
@@ -52,8 +52,8 @@ func checkVars(f File, vars map[string]bool) []Violation {
 					continue
 				}
 				vars[name.Name] = true
-				if !embedded(gen) && (i >= len(spec.Values) || !constantLike(spec.Values[i])) {
-					found = append(found, Violation{"D1", f.place(name.Pos()), "package variable " + name.Name,
+				if !isEmbedded(gen) && (i >= len(spec.Values) || !constantLike(spec.Values[i])) {
+					found = append(found, Violation{"D1", f.positionOf(name.Pos()), "package variable " + name.Name,
 						whyVars})
 				}
 			}
@@ -62,9 +62,9 @@ func checkVars(f File, vars map[string]bool) []Violation {
 	return found
 }
 
-// embedded reports whether the declaration is a file that the compiler put into
+// isEmbedded reports whether the declaration is a file that the compiler put into
 // the program: a table, in a form of its own.
-func embedded(gen *ast.GenDecl) bool {
+func isEmbedded(gen *ast.GenDecl) bool {
 	return gen.Doc != nil && slices.ContainsFunc(gen.Doc.List,
 		func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
 }
@@ -76,7 +76,7 @@ func constantLike(e ast.Expr) bool {
 	}
 	switch e := e.(type) {
 	case *ast.CallExpr:
-		return selected(e.Fun, "errors") == "New"
+		return selectedName(e.Fun, "errors") == "New"
 	case *ast.CompositeLit:
 		return tableType(e.Type)
 	}
@@ -103,11 +103,11 @@ func checkBodies(f File, vars map[string]bool) []Violation {
 	var found []Violation
 	ast.Inspect(f.Syntax, func(n ast.Node) bool {
 		if g, ok := n.(*ast.GoStmt); ok {
-			found = append(found, Violation{"D1", f.place(g.Pos()), "starts a goroutine", whyGo})
+			found = append(found, Violation{"D1", f.positionOf(g.Pos()), "starts a goroutine", whyGo})
 		}
-		for _, target := range written(n) {
+		for _, target := range writtenTo(n) {
 			if name := rootName(target); vars[name] {
-				found = append(found, Violation{"D1", f.place(target.Pos()), "writes package variable " + name,
+				found = append(found, Violation{"D1", f.positionOf(target.Pos()), "writes package variable " + name,
 					whyVars})
 			}
 		}
@@ -116,8 +116,8 @@ func checkBodies(f File, vars map[string]bool) []Violation {
 	return found
 }
 
-// written returns the expressions that a node writes to.
-func written(n ast.Node) []ast.Expr {
+// writtenTo returns the expressions that a node writes to.
+func writtenTo(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
 		if n.Tok != token.DEFINE {

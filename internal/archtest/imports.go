@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// shipped calls visit for every import of every file that is not a test.
-func shipped(t Tree, visit func(Package, File, *ast.ImportSpec, string)) {
+// forEachShippedImport calls visit for every import of every file that is not a test.
+func forEachShippedImport(t Tree, visit func(Package, File, *ast.ImportSpec, string)) {
 	for _, p := range t.Packages {
 		for _, f := range p.Files {
 			if !f.Test {
@@ -42,19 +42,19 @@ func checkBoundaries(t Tree, r Rules) []Violation {
 				"a package without a rule is a hole in the house: give it one in internal/archtest"})
 		}
 	}
-	shipped(t, func(p Package, f File, spec *ast.ImportSpec, path string) {
+	forEachShippedImport(t, func(p Package, f File, spec *ast.ImportSpec, path string) {
 		b, ok := boundaryOf(r, p.Path)
-		if ok && !b.allows(t, p.Path, path) {
-			found = append(found, Violation{b.Rule, f.place(spec.Pos()), p.Path + " imports " + path, b.Why})
+		if ok && !b.allowsImport(t, p.Path, path) {
+			found = append(found, Violation{b.Rule, f.positionOf(spec.Pos()), p.Path + " imports " + path, b.Why})
 		}
 	})
 	return append(found, checkCmd(t)...)
 }
 
-// allows reports whether the package from may import path.
-func (b Boundary) allows(t Tree, from, path string) bool {
-	if own, ok := t.own(path); ok {
-		return matchAny(b.Own, own) || (b.Folder && match(folder(from)+"/...", own))
+// allowsImport reports whether the package from may import path.
+func (b Boundary) allowsImport(t Tree, from, path string) bool {
+	if own, ok := t.ownPath(path); ok {
+		return matchAny(b.Own, own) || (b.Folder && matchesPattern(topFolder(from)+"/...", own))
 	}
 	if path == "C" || t.Std(path) {
 		return b.Std == nil || matchAny(b.Std, path)
@@ -62,8 +62,8 @@ func (b Boundary) allows(t Tree, from, path string) bool {
 	return !b.StdOnly
 }
 
-// folder is the first two elements of a path.
-func folder(path string) string {
+// topFolder is the first two elements of a path.
+func topFolder(path string) string {
 	parts := strings.SplitN(path, "/", 3)
 	return strings.Join(parts[:min(2, len(parts))], "/")
 }
@@ -75,9 +75,9 @@ func checkCmd(t Tree) []Violation {
 	for _, p := range t.Packages {
 		for _, f := range p.Files {
 			eachImport(f, func(spec *ast.ImportSpec, path string) {
-				own, ok := t.own(path)
-				if ok && strings.HasPrefix(own, "cmd/") && binary(own) != binary(p.Path) {
-					found = append(found, Violation{"D11", f.place(spec.Pos()), p.Path + " imports " + own,
+				own, ok := t.ownPath(path)
+				if ok && strings.HasPrefix(own, "cmd/") && commandFolder(own) != commandFolder(p.Path) {
+					found = append(found, Violation{"D11", f.positionOf(spec.Pos()), p.Path + " imports " + own,
 						"composition roots pick adapters; whatever needs one belongs in a package of its own"})
 				}
 			})
@@ -86,8 +86,8 @@ func checkCmd(t Tree) []Violation {
 	return found
 }
 
-// binary is the folder of the command that path belongs to, or "".
-func binary(path string) string {
+// commandFolder is the folder of the command that path belongs to, or "".
+func commandFolder(path string) string {
 	rest, ok := strings.CutPrefix(path, "cmd/")
 	if !ok {
 		return ""
@@ -98,10 +98,10 @@ func binary(path string) string {
 
 func checkBans(t Tree, r Rules) []Violation {
 	var found []Violation
-	shipped(t, func(p Package, f File, spec *ast.ImportSpec, path string) {
+	forEachShippedImport(t, func(p Package, f File, spec *ast.ImportSpec, path string) {
 		for _, b := range r.Bans {
 			if matchAny(b.In, p.Path) && !matchAny(b.Except, p.Path) && matchAny(b.Imports, path) {
-				found = append(found, Violation{b.Rule, f.place(spec.Pos()), p.Path + " imports " + path, b.Why})
+				found = append(found, Violation{b.Rule, f.positionOf(spec.Pos()), p.Path + " imports " + path, b.Why})
 			}
 		}
 	})
@@ -116,7 +116,7 @@ func checkClosures(t Tree, r Rules) []Violation {
 				continue
 			}
 			for _, dep := range p.Deps {
-				own, ours := t.own(dep)
+				own, ours := t.ownPath(dep)
 				if (ours && matchAny(c.Own, own)) || matchAny(c.Imports, dep) {
 					found = append(found, Violation{c.Rule, p.Path, "needs " + dep + ", directly or through others",
 						c.Why})

@@ -15,15 +15,15 @@ func checkNames(t Tree, r Rules) []Violation {
 	report := func(what string) {
 		found = append(found, Violation{"D13", "internal/archtest", what, whyNames})
 	}
-	named := named(t, r)
+	named := namedPaths(t, r)
 	for _, path := range named {
-		if !exists(t, path) && !slices.Contains(r.Planned, path) {
+		if !pathExists(t, path) && !slices.Contains(r.Planned, path) {
 			report("a rule names " + path + ", which does not exist")
 		}
 	}
 	for _, path := range r.Planned {
 		switch {
-		case exists(t, path):
+		case pathExists(t, path):
 			report(path + " exists: take it out of planned")
 		case !slices.Contains(named, path):
 			report(path + " is planned, but no rule names it")
@@ -32,15 +32,15 @@ func checkNames(t Tree, r Rules) []Violation {
 	return found
 }
 
-// named returns every path that a rule names, once, without wildcards.
-func named(t Tree, r Rules) []string {
+// namedPaths returns every path that a rule names, once, without wildcards.
+func namedPaths(t Tree, r Rules) []string {
 	var all []string
 	add := func(patterns ...string) {
 		for _, p := range patterns {
-			if p = base(p); strings.HasPrefix(p, "...") {
+			if p = basePath(p); strings.HasPrefix(p, "...") {
 				continue
 			}
-			if own, ok := t.own(p); ok {
+			if own, ok := t.ownPath(p); ok {
 				p = own
 			}
 			all = append(all, p)
@@ -70,9 +70,9 @@ func named(t Tree, r Rules) []string {
 	return slices.Compact(all)
 }
 
-// exists reports whether path is a package of ours, a folder of some, a package
+// pathExists reports whether path is a package of ours, a folder of some, a package
 // of the standard library, or inside a module that go.mod names.
-func exists(t Tree, path string) bool {
+func pathExists(t Tree, path string) bool {
 	for _, p := range t.Packages {
 		if p.Path == path || strings.HasPrefix(p.Path, path+"/") {
 			return true

@@ -10,6 +10,8 @@ type Rules struct {
 	Closures   []Closure
 	Calls      []CallBan
 	Names      []string // package names that say nothing (D13)
+	Words      []Word   // words that no name may have (D14)
+	Texts      []Word   // texts that no user may be shown (D14)
 	// Planned are packages and modules that a rule may name before they exist.
 	// Once they exist the entry is a fault: a rule must not look for a ghost.
 	Planned []string
@@ -68,6 +70,8 @@ func House() Rules {
 		Closures:   closures,
 		Calls:      calls,
 		Names:      []string{"util", "utils", "common", "helper", "helpers", "misc"},
+		Words:      retiredWords,
+		Texts:      retiredTexts,
 		Planned:    planned,
 	}
 }

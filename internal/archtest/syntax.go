@@ -32,15 +32,15 @@ func forbiddenNames(t Tree, f File, ban CallBan) []Violation {
 	}
 	var found []Violation
 	report := func(n ast.Expr) {
-		if name := selected(n, local); matchAny(ban.Names, name) {
-			found = append(found, Violation{ban.Rule, f.place(n.Pos()), "uses " + path.Base(ban.Path) + "." + name,
+		if name := selectedName(n, local); matchAny(ban.Names, name) {
+			found = append(found, Violation{ban.Rule, f.positionOf(n.Pos()), "uses " + path.Base(ban.Path) + "." + name,
 				ban.Why})
 		}
 	}
 	ast.Inspect(f.Syntax, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.StarExpr: // a pointer to a client is a parameter, not a client built
-			return selected(n.X, local) == ""
+			return selectedName(n.X, local) == ""
 		case *ast.SelectorExpr:
 			report(n)
 		}
@@ -49,8 +49,8 @@ func forbiddenNames(t Tree, f File, ban CallBan) []Violation {
 	return found
 }
 
-// selected returns name if n is pkg.name.
-func selected(n ast.Expr, pkg string) string {
+// selectedName returns name if n is pkg.name.
+func selectedName(n ast.Expr, pkg string) string {
 	sel, ok := n.(*ast.SelectorExpr)
 	if !ok {
 		return ""
@@ -66,7 +66,7 @@ func selected(n ast.Expr, pkg string) string {
 func localName(t Tree, f File, importPath string) string {
 	name := ""
 	eachImport(f, func(spec *ast.ImportSpec, p string) {
-		if own, ok := t.own(p); ok {
+		if own, ok := t.ownPath(p); ok {
 			p = own
 		}
 		if p != importPath {

@@ -37,7 +37,7 @@ func Load(ctx context.Context, root string) (Tree, error) {
 	if err != nil {
 		return Tree{}, err
 	}
-	tree := Tree{Module: module, Modules: modules, Std: standard(packages)}
+	tree := Tree{Module: module, Modules: modules, Std: standardLibrary(packages)}
 	for _, l := range packages {
 		if l.Module == nil || l.Module.Path != module {
 			continue
@@ -75,8 +75,8 @@ func goList(ctx context.Context, root string) ([]listed, error) {
 	}
 }
 
-// standard answers from the source tree that the listed packages live in.
-func standard(packages []listed) func(string) bool {
+// standardLibrary answers from the source tree that the listed packages live in.
+func standardLibrary(packages []listed) func(string) bool {
 	src := ""
 	for _, l := range packages {
 		if l.Standard && l.ImportPath == "errors" {

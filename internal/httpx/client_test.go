@@ -18,9 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// exchange starts a server and returns a client of it, both of which end with
+// startExchange starts a server and returns a client of it, both of which end with
 // the test.
-func exchange(t *testing.T, c httpx.Config, h http.HandlerFunc) (*http.Client, string) {
+func startExchange(t *testing.T, c httpx.Config, h http.HandlerFunc) (*http.Client, string) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = httpx.NewServer("", h)
@@ -36,7 +36,7 @@ func exchange(t *testing.T, c httpx.Config, h http.HandlerFunc) (*http.Client, s
 	return client, server.URL
 }
 
-func get(t *testing.T, client *http.Client, url string) (*http.Response, error) {
+func getURL(t *testing.T, client *http.Client, url string) (*http.Response, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
@@ -51,10 +51,10 @@ func TestAnAnswerIsReadUpToTheLimit(t *testing.T) {
 		tooLong bool
 	}{{10, 9, false}, {10, 10, false}, {10, 11, true}, {10, 1 << 20, true}, {-1, 3 << 20, false}, {0, 1 << 20, false},
 		{0, 1<<20 + 1, true}} {
-		client, url := exchange(t, httpx.Config{MaxBody: tc.limit}, func(w http.ResponseWriter, _ *http.Request) {
+		client, url := startExchange(t, httpx.Config{MaxBody: tc.limit}, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, strings.Repeat("x", tc.size))
 		})
-		resp, err := get(t, client, url)
+		resp, err := getURL(t, client, url)
 		require.NoError(t, err)
 		data, err := io.ReadAll(resp.Body)
 		httpx.Drain(resp.Body)
@@ -71,7 +71,7 @@ func TestAnAnswerIsReadUpToTheLimit(t *testing.T) {
 
 func TestAClientNamesItself(t *testing.T) {
 	t.Parallel()
-	client, url := exchange(t, httpx.Config{UserAgent: "forewarm-agent/1"},
+	client, url := startExchange(t, httpx.Config{UserAgent: "forewarm-agent/1"},
 		func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, r.UserAgent())
 		})
@@ -93,10 +93,10 @@ func TestAClientNamesItself(t *testing.T) {
 
 func TestARedirectIsAnAnswer(t *testing.T) {
 	t.Parallel()
-	client, url := exchange(t, httpx.Config{}, func(w http.ResponseWriter, r *http.Request) {
+	client, url := startExchange(t, httpx.Config{}, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})
-	resp, err := get(t, client, url)
+	resp, err := getURL(t, client, url)
 	require.NoError(t, err)
 	httpx.Drain(resp.Body)
 	require.Equal(t, http.StatusTemporaryRedirect, resp.StatusCode)
@@ -105,11 +105,11 @@ func TestARedirectIsAnAnswer(t *testing.T) {
 
 func TestASlowServerTimesOut(t *testing.T) {
 	t.Parallel()
-	client, url := exchange(t, httpx.Config{Timeout: 50 * time.Millisecond},
+	client, url := startExchange(t, httpx.Config{Timeout: 50 * time.Millisecond},
 		func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 		})
-	resp, err := get(t, client, url+"/path?token=hunter2")
+	resp, err := getURL(t, client, url+"/path?token=hunter2")
 	if err == nil {
 		httpx.Drain(resp.Body)
 	}
@@ -131,7 +131,7 @@ func TestHideURLLeavesOtherErrors(t *testing.T) {
 
 func TestAServerRefusesLongHeaders(t *testing.T) {
 	t.Parallel()
-	client, url := exchange(t, httpx.Config{}, func(w http.ResponseWriter,
+	client, url := startExchange(t, httpx.Config{}, func(w http.ResponseWriter,
 		_ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	})
@@ -149,20 +149,20 @@ func TestAServerRefusesLongHeaders(t *testing.T) {
 
 func TestAGuardedClientDoesNotReachThisMachine(t *testing.T) {
 	t.Parallel()
-	closed, url := exchange(t, httpx.Config{Transport: httpx.Guard{}.Transport()},
+	closed, url := startExchange(t, httpx.Config{Transport: httpx.Guard{}.Transport()},
 		func(http.ResponseWriter, *http.Request) {
 			t.Error("the guard must refuse before a connection is made")
 		})
-	resp, err := get(t, closed, url)
+	resp, err := getURL(t, closed, url)
 	if err == nil {
 		httpx.Drain(resp.Body)
 	}
 	var denied *httpx.DeniedError
 	require.ErrorAs(t, err, &denied)
 
-	open, url := exchange(t, httpx.Config{Transport: httpx.Guard{AllowPrivate: true}.Transport()},
+	open, url := startExchange(t, httpx.Config{Transport: httpx.Guard{AllowPrivate: true}.Transport()},
 		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	resp, err = get(t, open, url)
+	resp, err = getURL(t, open, url)
 	require.NoError(t, err)
 	httpx.Drain(resp.Body)
 	require.Equal(t, http.StatusNoContent, resp.StatusCode)

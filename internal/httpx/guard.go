@@ -32,21 +32,21 @@ var (
 	// metadata holds the addresses at which clouds hand credentials to whoever
 	// asks: link-local ones, and those that AWS (IPv6), Alibaba Cloud, Azure and
 	// Oracle Cloud chose outside of that range.
-	metadata = prefixes("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128",
+	metadata = parsePrefixes("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128",
 		"100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32")
 	// private holds what only AllowPrivate opens.
-	private = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "100.64.0.0/10", "::1/128",
+	private = parsePrefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "100.64.0.0/10", "::1/128",
 		"fc00::/7")
 	// special holds what is no host on the internet (RFC 6890 and its updates),
 	// or hides an IPv4 address in an IPv6 one (NAT64, 6to4, Teredo).
-	special = prefixes("0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24",
+	special = parsePrefixes("0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24",
 		"203.0.113.0/24",
 		"224.0.0.0/4", "240.0.0.0/4", "::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/32",
 		"2001:db8::/32",
 		"2002::/16", "fec0::/10", "ff00::/8")
 )
 
-func prefixes(texts ...string) []netip.Prefix {
+func parsePrefixes(texts ...string) []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range texts {
 		all = append(all, netip.MustParsePrefix(text))
@@ -58,8 +58,8 @@ func prefixes(texts ...string) []netip.Prefix {
 // IPv4 address mapped into IPv6 counts as what it maps.
 func (g Guard) Allow(addr netip.Addr) error {
 	bare := addr.Unmap().WithZone("")
-	open := g.AllowPrivate && within(bare, private)
-	if !bare.IsValid() || within(bare, metadata) || !open && (within(bare, private) || within(bare, special)) {
+	open := g.AllowPrivate && isWithin(bare, private)
+	if !bare.IsValid() || isWithin(bare, metadata) || !open && (isWithin(bare, private) || isWithin(bare, special)) {
 		return &DeniedError{Addr: addr}
 	}
 	return nil
@@ -87,7 +87,7 @@ func (g Guard) Transport() *http.Transport {
 	}
 }
 
-func within(addr netip.Addr, all []netip.Prefix) bool {
+func isWithin(addr netip.Addr, all []netip.Prefix) bool {
 	for _, p := range all {
 		if p.Contains(addr) {
 			return true

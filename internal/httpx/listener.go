@@ -39,8 +39,8 @@ type rows struct {
 
 func newRows() rows { return rows{strangers: list.New(), idle: list.New()} }
 
-// first is the one that is closed next; nil: none may be.
-func (r rows) first() *countedConn {
+// firstToClose is the one that is closed next; nil: none may be.
+func (r rows) firstToClose() *countedConn {
 	front := r.strangers.Front()
 	if front == nil {
 		front = r.idle.Front()
@@ -76,8 +76,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		counted := &countedConn{Conn: conn, listener: l, from: l.origin(conn)}
-		oldest, ok := l.enter(counted)
+		counted := &countedConn{Conn: conn, listener: l, from: l.originOf(conn)}
+		oldest, ok := l.enterConn(counted)
 		if oldest != nil {
 			_ = oldest.Conn.Close()
 		}
@@ -90,8 +90,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// origin is what the connection counts for; the zero Prefix for a proxy's.
-func (l *limitedListener) origin(conn net.Conn) netip.Prefix {
+// originOf is what the connection counts for; the zero Prefix for a proxy's.
+func (l *limitedListener) originOf(conn net.Conn) netip.Prefix {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil || l.proxies.Trust(at.Addr()) {
 		return netip.Prefix{}
@@ -99,9 +99,9 @@ func (l *limitedListener) origin(conn net.Conn) netip.Prefix {
 	return Network(at.Addr().Unmap().WithZone(""))
 }
 
-// enter counts a connection, if there is a place, and returns the one whose place
+// enterConn counts a connection, if there is a place, and returns the one whose place
 // it took, which is to be closed.
-func (l *limitedListener) enter(c *countedConn) (oldest *countedConn, ok bool) {
+func (l *limitedListener) enterConn(c *countedConn) (oldest *countedConn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.networks[c.from]
@@ -113,10 +113,10 @@ func (l *limitedListener) enter(c *countedConn) (oldest *countedConn, ok bool) {
 		full = l.rows
 	}
 	if full != (rows{}) {
-		if oldest = full.first(); oldest == nil {
+		if oldest = full.firstToClose(); oldest == nil {
 			return nil, false
 		}
-		l.remove(oldest)
+		l.removeConn(oldest)
 	}
 	if n = l.networks[c.from]; n == nil {
 		n = &network{rows: newRows()}
@@ -130,13 +130,13 @@ func (l *limitedListener) enter(c *countedConn) (oldest *countedConn, ok bool) {
 	return oldest, true
 }
 
-// remove counts a connection no longer. Repeated, it changes nothing.
-func (l *limitedListener) remove(c *countedConn) {
+// removeConn counts a connection no longer. Repeated, it changes nothing.
+func (l *limitedListener) removeConn(c *countedConn) {
 	if c.left {
 		return
 	}
 	c.left = true
-	l.busy(c)
+	l.markBusy(c)
 	l.all--
 	n := l.networks[c.from]
 	if n.open--; n.open == 0 {
@@ -144,8 +144,8 @@ func (l *limitedListener) remove(c *countedConn) {
 	}
 }
 
-// busy keeps a connection from being closed to make room.
-func (l *limitedListener) busy(c *countedConn) {
+// markBusy keeps a connection from being closed to make room.
+func (l *limitedListener) markBusy(c *countedConn) {
 	if c.inAll == nil {
 		return
 	}
@@ -157,8 +157,8 @@ func (l *limitedListener) busy(c *countedConn) {
 	c.inAll, c.inOwn = nil, nil
 }
 
-// idle lets a connection be closed when there are no strangers': its request ended.
-func (l *limitedListener) idle(c *countedConn) {
+// markIdle lets a connection be closed when there are no strangers': its request ended.
+func (l *limitedListener) markIdle(c *countedConn) {
 	if c.left || !c.proved || c.inAll != nil || !c.from.IsValid() {
 		return
 	}
@@ -178,7 +178,7 @@ type countedConn struct {
 // Close implements net.Conn.
 func (c *countedConn) Close() error {
 	c.listener.mu.Lock()
-	c.listener.remove(c)
+	c.listener.removeConn(c)
 	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }
@@ -201,7 +201,7 @@ func Proved(ctx context.Context) {
 	defer c.listener.mu.Unlock()
 	if !c.left {
 		c.proved = true
-		c.listener.busy(c)
+		c.listener.markBusy(c)
 	}
 }
 
@@ -214,5 +214,5 @@ func connState(conn net.Conn, state http.ConnState) {
 	}
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
-	c.listener.idle(c)
+	c.listener.markIdle(c)
 }

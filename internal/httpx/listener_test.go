@@ -14,9 +14,9 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 )
 
-// served listens with bounds and answers everything; dial opens a connection and
+// startLimited listens with bounds and answers everything; dial opens a connection and
 // returns it with the status of its first answer.
-func served(t *testing.T, limits httpx.ConnLimits, proxies httpx.Proxies) (dial func(path string) (net.Conn, int)) {
+func startLimited(t *testing.T, limits httpx.ConnLimits, proxies httpx.Proxies) (dial func(path string) (net.Conn, int)) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		"of an address, a proxy": {httpx.ConnLimits{PerAddress: 3}, loopback, false},
 		"none":                   {httpx.ConnLimits{}, nobody, false},
 	} {
-		dial := served(t, c.limits, c.proxies)
+		dial := startLimited(t, c.limits, c.proxies)
 		first, status := dial("/open")
 		require.Equal(t, 200, status, name)
 		for range 2 {
@@ -89,7 +89,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 func TestStrangersMakeRoom(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]httpx.ConnLimits{"in all": {All: 4}, "of an address": {PerAddress: 4}} {
-		dial := served(t, limits, httpx.Proxies{})
+		dial := startLimited(t, limits, httpx.Proxies{})
 		known, status := dial("/known")
 		require.Equal(t, 200, status, name)
 		first, status := dial("/")
@@ -115,7 +115,7 @@ func TestStrangersMakeRoom(t *testing.T) {
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]httpx.ConnLimits{"in all": {All: 3}, "of an address": {PerAddress: 3}} {
-		dial := served(t, limits, httpx.Proxies{})
+		dial := startLimited(t, limits, httpx.Proxies{})
 		_, status := dial("/open")
 		require.Equal(t, 200, status, name)
 		for range 10 {

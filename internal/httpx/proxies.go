@@ -59,11 +59,11 @@ func (p Proxies) Client(r *http.Request) netip.Addr {
 	plain, standard := r.Header.Values("X-Forwarded-For"), r.Header.Values("Forwarded")
 	switch {
 	case len(standard) == 0:
-		return p.walk(peer, strings.Split(strings.Join(plain, ","), ","))
+		return p.walkHops(peer, strings.Split(strings.Join(plain, ","), ","))
 	case len(plain) == 0:
-		return p.walk(peer, forwarded(standard, "for"))
+		return p.walkHops(peer, parseForwarded(standard, "for"))
 	}
-	a, b := p.walk(peer, strings.Split(strings.Join(plain, ","), ",")), p.walk(peer, forwarded(standard, "for"))
+	a, b := p.walkHops(peer, strings.Split(strings.Join(plain, ","), ",")), p.walkHops(peer, parseForwarded(standard, "for"))
 	if a != b {
 		return peer
 	}
@@ -82,14 +82,14 @@ func (p Proxies) Secure(r *http.Request) bool {
 		return len(list) > 0 && strings.EqualFold(strings.TrimSpace(list[len(list)-1]), "https")
 	}
 	return last(strings.Split(strings.Join(r.Header.Values("X-Forwarded-Proto"), ","), ",")) ||
-		last(forwarded(r.Header.Values("Forwarded"), "proto"))
+		last(parseForwarded(r.Header.Values("Forwarded"), "proto"))
 }
 
-// walk goes back from a trusted address over the hops, the last one first, and
+// walkHops goes back from a trusted address over the hops, the last one first, and
 // stops at the first that is not trusted or cannot be read.
-func (p Proxies) walk(at netip.Addr, hops []string) netip.Addr {
+func (p Proxies) walkHops(at netip.Addr, hops []string) netip.Addr {
 	for i := len(hops) - 1; i >= 0 && p.Trust(at); i-- {
-		next, ok := hop(hops[i])
+		next, ok := parseHop(hops[i])
 		if !ok {
 			return at
 		}
@@ -98,9 +98,9 @@ func (p Proxies) walk(at netip.Addr, hops []string) netip.Addr {
 	return at
 }
 
-// hop reads 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] and
+// parseHop reads 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] and
 // [2001:db8::1]:80.
-func hop(text string) (netip.Addr, bool) {
+func parseHop(text string) (netip.Addr, bool) {
 	text = strings.TrimSpace(text)
 	if at, err := netip.ParseAddrPort(text); err == nil {
 		return at.Addr().Unmap().WithZone(""), true
@@ -109,13 +109,13 @@ func hop(text string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), err == nil
 }
 
-// forwarded lists what each element of Forwarded (RFC 7239) says of a name, in
+// parseForwarded lists what each element of Forwarded (RFC 7239) says of a name, in
 // order; an element that says nothing of it counts as an empty text.
-func forwarded(values []string, name string) []string {
+func parseForwarded(values []string, name string) []string {
 	var found []string
-	for _, element := range unquoted(strings.Join(values, ","), ',') {
+	for _, element := range splitUnquoted(strings.Join(values, ","), ',') {
 		value := ""
-		for _, pair := range unquoted(element, ';') {
+		for _, pair := range splitUnquoted(element, ';') {
 			if key, v, _ := strings.Cut(pair, "="); strings.EqualFold(strings.TrimSpace(key), name) {
 				value = strings.Trim(strings.TrimSpace(v), `"`)
 			}
@@ -125,8 +125,8 @@ func forwarded(values []string, name string) []string {
 	return found
 }
 
-// unquoted splits at a separator that is outside of quotes.
-func unquoted(text string, separator byte) []string {
+// splitUnquoted splits at a separator that is outside of quotes.
+func splitUnquoted(text string, separator byte) []string {
 	var parts []string
 	quoted, from := false, 0
 	for i := range len(text) {

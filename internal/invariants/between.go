@@ -13,10 +13,10 @@ import (
 // a move that no sequence of transitions makes, a version that fell, or a change
 // without a new version.
 func Between(before, after Rows) []Violation {
-	return ordered(append(append(
-		moved(&reservation.Machine, reservations(before), reservations(after)),
-		moved(&allocation.Machine, allocations(before), allocations(after))...),
-		moved(&node.Machine, nodes(before), nodes(after))...))
+	return sortViolations(append(append(
+		checkTransitions(&reservation.Machine, reservationStates(before), reservationStates(after)),
+		checkTransitions(&allocation.Machine, allocationStates(before), allocationStates(after))...),
+		checkTransitions(&node.Machine, nodeStates(before), nodeStates(after))...))
 }
 
 // row is what Between looks at.
@@ -25,7 +25,7 @@ type row[S ~string] struct {
 	version int
 }
 
-func reservations(rows Rows) map[string]row[reservation.State] {
+func reservationStates(rows Rows) map[string]row[reservation.State] {
 	all := map[string]row[reservation.State]{}
 	for _, r := range rows.OverReservations {
 		all[r.ID] = row[reservation.State]{r.State(), r.Version}
@@ -38,7 +38,7 @@ func reservations(rows Rows) map[string]row[reservation.State] {
 	return all
 }
 
-func allocations(rows Rows) map[string]row[allocation.State] {
+func allocationStates(rows Rows) map[string]row[allocation.State] {
 	all := map[string]row[allocation.State]{}
 	for _, a := range rows.OverAllocations {
 		all[a.ID] = row[allocation.State]{a.State(), a.Version}
@@ -51,7 +51,7 @@ func allocations(rows Rows) map[string]row[allocation.State] {
 	return all
 }
 
-func nodes(rows Rows) map[string]row[node.State] {
+func nodeStates(rows Rows) map[string]row[node.State] {
 	all := map[string]row[node.State]{}
 	for _, p := range rows.Pools {
 		for _, n := range p.Nodes {
@@ -61,13 +61,13 @@ func nodes(rows Rows) map[string]row[node.State] {
 	return all
 }
 
-func moved[S, E ~string](table *statemachine.Table[S, E], before, after map[string]row[S]) []Violation {
+func checkTransitions[S, E ~string](table *statemachine.Table[S, E], before, after map[string]row[S]) []Violation {
 	var found []Violation
 	for id, now := range after {
 		was, known := before[id]
 		switch {
 		case !known:
-		case was.state != now.state && !reachable(table, was.state, now.state):
+		case was.state != now.state && !isReachable(table, was.state, now.state):
 			found = append(found, Violation{Transitions, id, fmt.Sprintf("went from %s to %s", was.state, now.state)})
 		case now.version < was.version || was.state != now.state && now.version == was.version:
 			found = append(found, Violation{Transitions, id,
@@ -77,9 +77,9 @@ func moved[S, E ~string](table *statemachine.Table[S, E], before, after map[stri
 	return found
 }
 
-// reachable reports whether transitions of the table lead from one state to
+// isReachable reports whether transitions of the table lead from one state to
 // another. A verb may take several at once.
-func reachable[S, E ~string](table *statemachine.Table[S, E], from, to S) bool {
+func isReachable[S, E ~string](table *statemachine.Table[S, E], from, to S) bool {
 	seen, next := map[S]bool{from: true}, []S{from}
 	for len(next) > 0 {
 		at := next[0]

@@ -11,9 +11,9 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// bookings are all entries that a pool's calendar must have. It is built from
+// calendarBookings are all entries that a pool's calendar must have. It is built from
 // the rows alone, on purpose without package calendar's own structures.
-func bookings(p ledger.PoolState) []calendar.Booking {
+func calendarBookings(p ledger.PoolState) []calendar.Booking {
 	var all []calendar.Booking
 	for _, r := range p.Reservations {
 		if r.Placed() {
@@ -34,9 +34,9 @@ type step struct {
 	by int
 }
 
-// peak returns the largest sum of the steps and when it is reached. At one
+// peakOf returns the largest sum of the steps and when it is reached. At one
 // instant what ends goes before what begins: intervals are half open.
-func peak(steps []step) (most int, at time.Time) {
+func peakOf(steps []step) (most int, at time.Time) {
 	slices.SortFunc(steps, func(a, b step) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
 	sum := 0
 	for _, s := range steps {
@@ -47,37 +47,37 @@ func peak(steps []step) (most int, at time.Time) {
 	return most, at
 }
 
-func over(iv calendar.Interval, n int) []step {
+func stepsOver(iv calendar.Interval, n int) []step {
 	if !iv.Valid() {
 		return nil
 	}
 	return []step{{iv.Start, n}, {iv.End, -n}}
 }
 
-// slots recounts what is booked on each slot.
-func slots(p ledger.PoolState) []Violation {
+// checkSlots recounts what is booked on each slot.
+func checkSlots(p ledger.PoolState) []Violation {
 	var found []Violation
 	steps := map[int][]step{}
-	for _, b := range bookings(p) {
+	for _, b := range calendarBookings(p) {
 		for i, slot := range b.Slots {
 			if slices.Contains(b.Slots[:i], slot) {
 				found = append(found, Violation{Capacity, b.ID, fmt.Sprintf("is on slot %d twice", slot)})
 			}
-			steps[slot] = append(steps[slot], over(b.Interval, b.Shape().On(i))...)
+			steps[slot] = append(steps[slot], stepsOver(b.Interval, b.Shape().On(i))...)
 		}
 	}
 	for slot, of := range steps {
-		if most, at := peak(of); most > p.Pool.PerNode {
+		if most, at := peakOf(of); most > p.Pool.PerNode {
 			found = append(found, Violation{Capacity, p.Pool.ID,
-				fmt.Sprintf("slot %d has %d GPUs and %d are booked at %s", slot, p.Pool.PerNode, most, stamp(at))})
+				fmt.Sprintf("slot %d has %d GPUs and %d are booked at %s", slot, p.Pool.PerNode, most, formatTime(at))})
 		}
 	}
-	return append(found, places(p)...)
+	return append(found, checkPlaces(p)...)
 }
 
-// places checks that whatever is placed has as many places as it needs, inside
+// checkPlaces checks that whatever is placed has as many places as it needs, inside
 // the pool. What lost its place when the pool shrank is marked as degraded.
-func places(p ledger.PoolState) []Violation {
+func checkPlaces(p ledger.PoolState) []Violation {
 	var found []Violation
 	check := func(id string, shape capacity.Shape, on []int, excused bool) {
 		if !shape.Valid() {
@@ -108,9 +108,9 @@ func places(p ledger.PoolState) []Violation {
 	return found
 }
 
-// recount compares steps, which peak has sorted, with what the ledger counts, at
+// compareCount compares steps, which peak has sorted, with what the ledger counts, at
 // each instant at which either changes.
-func recount(org string, steps []step, counted *calendar.Profile) []Violation {
+func compareCount(org string, steps []step, counted *calendar.Profile) []Violation {
 	instants := slices.Clone(counted.Changes())
 	for _, s := range steps {
 		instants = append(instants, s.at)
@@ -122,7 +122,7 @@ func recount(org string, steps []step, counted *calendar.Profile) []Violation {
 			sum += steps[next].by
 		}
 		if n := counted.At(at); n != sum {
-			return []Violation{{Quota, org, fmt.Sprintf("has %d GPUs at %s and the ledger counts %d", sum, stamp(at),
+			return []Violation{{Quota, org, fmt.Sprintf("has %d GPUs at %s and the ledger counts %d", sum, formatTime(at),
 				n)}}
 		}
 	}

@@ -20,7 +20,7 @@ const pageSize = 500
 func Gather(r ledger.Reader, history bool) (Rows, error) {
 	rows := Rows{Committed: map[string]*calendar.Profile{}}
 	var err error
-	if rows.Organizations, err = every(func(p ledger.Page) ([]ledger.Organization, error) {
+	if rows.Organizations, err = readEvery(func(p ledger.Page) ([]ledger.Organization, error) {
 		return r.Organizations(ledger.Scope{All: true}, p)
 	}, func(o ledger.Organization) string { return o.ID }); err != nil {
 		return rows, fmt.Errorf("reading organizations: %w", err)
@@ -32,7 +32,7 @@ func Gather(r ledger.Reader, history bool) (Rows, error) {
 		}
 		rows.Committed[org.ID] = c.All.Of(quota.GPUs)
 	}
-	pools, err := every(r.Pools, func(p ledger.Pool) string { return p.ID })
+	pools, err := readEvery(r.Pools, func(p ledger.Pool) string { return p.ID })
 	if err != nil {
 		return rows, fmt.Errorf("reading pools: %w", err)
 	}
@@ -46,12 +46,12 @@ func Gather(r ledger.Reader, history bool) (Rows, error) {
 	if !history {
 		return rows, nil
 	}
-	return rows, rows.past(r)
+	return rows, rows.gatherPast(r)
 }
 
-func (rows *Rows) past(r ledger.Reader) error {
+func (rows *Rows) gatherPast(r ledger.Reader) error {
 	all := ledger.Scope{All: true}
-	reservations, err := every(func(p ledger.Page) ([]reservation.Reservation, error) {
+	reservations, err := readEvery(func(p ledger.Page) ([]reservation.Reservation, error) {
 		return r.Reservations(all, ledger.BookingFilter{}, p)
 	}, func(v reservation.Reservation) string { return v.ID })
 	if err != nil {
@@ -62,7 +62,7 @@ func (rows *Rows) past(r ledger.Reader) error {
 			rows.OverReservations = append(rows.OverReservations, v)
 		}
 	}
-	allocations, err := every(func(p ledger.Page) ([]allocation.Allocation, error) {
+	allocations, err := readEvery(func(p ledger.Page) ([]allocation.Allocation, error) {
 		return r.Allocations(all, ledger.BookingFilter{}, p)
 	}, func(a allocation.Allocation) string { return a.ID })
 	if err != nil {
@@ -86,8 +86,8 @@ func (rows *Rows) past(r ledger.Reader) error {
 	}
 }
 
-// every reads a list page by page.
-func every[T any](list func(ledger.Page) ([]T, error), id func(T) string) ([]T, error) {
+// readEvery reads a list page by page.
+func readEvery[T any](list func(ledger.Page) ([]T, error), id func(T) string) ([]T, error) {
 	var all []T
 	for page := (ledger.Page{Limit: pageSize}); ; {
 		rows, err := list(page)

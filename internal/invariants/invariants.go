@@ -59,19 +59,19 @@ type Rows struct {
 func Check(rows Rows) []Violation {
 	var found []Violation
 	for _, p := range rows.Pools {
-		found = append(found, holders(p)...)
+		found = append(found, checkHolders(p)...)
 		found = append(found, slotNodes(p)...)
-		found = append(found, slots(p)...)
-		found = append(found, costs(p)...)
+		found = append(found, checkSlots(p)...)
+		found = append(found, checkCosts(p)...)
 	}
-	found = append(found, quotas(rows)...)
+	found = append(found, checkQuotas(rows)...)
 	if rows.Events != nil {
-		found = append(found, silence(rows)...)
+		found = append(found, checkReasons(rows)...)
 	}
-	return ordered(found)
+	return sortViolations(found)
 }
 
-func ordered(found []Violation) []Violation {
+func sortViolations(found []Violation) []Violation {
 	slices.SortFunc(found, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Subject, b.Subject),
 			cmp.Compare(a.What, b.What))
@@ -79,9 +79,9 @@ func ordered(found []Violation) []Violation {
 	return found
 }
 
-// holders checks that no device is held twice, and that whoever is active holds
+// checkHolders checks that no device is held twice, and that whoever is active holds
 // as many as it was promised.
-func holders(p ledger.PoolState) []Violation {
+func checkHolders(p ledger.PoolState) []Violation {
 	var found []Violation
 	holder := map[string]string{}
 	for _, a := range p.Allocations {
@@ -117,7 +117,7 @@ func slotNodes(p ledger.PoolState) []Violation {
 	return found
 }
 
-func costs(p ledger.PoolState) []Violation {
+func checkCosts(p ledger.PoolState) []Violation {
 	var found []Violation
 	for _, r := range p.Reservations {
 		if r.Cost < 0 {
@@ -127,9 +127,9 @@ func costs(p ledger.PoolState) []Violation {
 	return found
 }
 
-// silence checks that everything that is over has a reason, and an event that
+// checkReasons checks that everything that is over has a reason, and an event that
 // gives it. The state in the event's type is the one it ended in.
-func silence(rows Rows) []Violation {
+func checkReasons(rows Rows) []Violation {
 	told := make(map[string]bool, len(rows.Events))
 	for _, e := range rows.Events {
 		if e.Reason != "" {

@@ -18,12 +18,12 @@ import (
 
 var monday = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-func hours(from, to int) calendar.Interval {
+func hourWindow(from, to int) calendar.Interval {
 	return calendar.Interval{Start: monday.Add(time.Duration(from) * time.Hour),
 		End: monday.Add(time.Duration(to) * time.Hour)}
 }
 
-func booked(id string, window calendar.Interval, perNode int, slots ...int) reservation.Reservation {
+func bookedReservation(id string, window calendar.Interval, perNode int, slots ...int) reservation.Reservation {
 	r, err := reservation.New(reservation.Reservation{ID: id, OrganizationID: "org", Window: window, Version: 1,
 		Shape: capacity.Shape{Nodes: len(slots), PerNode: perNode}, Slots: slots}, reservation.Booked, monday)
 	if err != nil {
@@ -32,7 +32,7 @@ func booked(id string, window calendar.Interval, perNode int, slots ...int) rese
 	return r
 }
 
-func cancelled(r reservation.Reservation, reason string) reservation.Reservation {
+func cancelReservation(r reservation.Reservation, reason string) reservation.Reservation {
 	r, err := r.Apply(reservation.Cancel, reason, monday)
 	if err != nil {
 		panic(err)
@@ -41,7 +41,7 @@ func cancelled(r reservation.Reservation, reason string) reservation.Reservation
 	return r
 }
 
-func active(id string, window calendar.Interval, slot int, devices ...string) allocation.Allocation {
+func activeAllocation(id string, window calendar.Interval, slot int, devices ...string) allocation.Allocation {
 	a := allocation.New(allocation.Allocation{ID: id, OrganizationID: "org", Window: window, Version: 1,
 		Lease: window.Length(),
 		Shape: capacity.Shape{Nodes: 1, PerNode: len(devices)}, Slots: []int{slot}}, monday)
@@ -62,23 +62,23 @@ func inCohort(gpus, borrowing, lending int64) quota.Limits {
 	return l
 }
 
-// sound is a world in which everything holds: a pool of two slots of two GPUs.
-func sound() invariants.Rows {
+// soundRows is a world in which everything holds: a pool of two slots of two GPUs.
+func soundRows() invariants.Rows {
 	counted := &calendar.Profile{}
-	counted.Add(hours(1, 3), 2)
-	counted.Add(hours(3, 4), 4)
-	counted.Add(hours(0, 1), 2)
+	counted.Add(hourWindow(1, 3), 2)
+	counted.Add(hourWindow(3, 4), 4)
+	counted.Add(hourWindow(0, 1), 2)
 	return invariants.Rows{
 		Organizations: []ledger.Organization{{ID: "org", Limits: quota.Limits{GPUs: 4}}},
 		Pools: []ledger.PoolState{{
 			Pool:  ledger.Pool{Pool: capacity.Pool{ID: "pol", PerNode: 2, MaxNodes: 2}},
 			Nodes: []node.Node{node.New("nod", "pol", 0, 1, monday)},
-			Reservations: []reservation.Reservation{booked("rsv_1", hours(1, 3), 1, 0, 1),
-				booked("rsv_2", hours(3, 4), 2, 0, 1)},
-			Allocations: []allocation.Allocation{active("alc_1", hours(0, 1), 0, "gpu-0", "gpu-1")},
+			Reservations: []reservation.Reservation{bookedReservation("rsv_1", hourWindow(1, 3), 1, 0, 1),
+				bookedReservation("rsv_2", hourWindow(3, 4), 2, 0, 1)},
+			Allocations: []allocation.Allocation{activeAllocation("alc_1", hourWindow(0, 1), 0, "gpu-0", "gpu-1")},
 		}},
 		Committed:        map[string]*calendar.Profile{"org": counted},
-		OverReservations: []reservation.Reservation{cancelled(booked("rsv_0", hours(0, 1), 1, 0), "asked")},
+		OverReservations: []reservation.Reservation{cancelReservation(bookedReservation("rsv_0", hourWindow(0, 1), 1, 0), "asked")},
 		Events:           []ledger.Event{{Type: "reservation.cancelled", Subject: "rsv_0", Reason: "asked"}},
 	}
 }
@@ -92,7 +92,7 @@ func TestPlanted(t *testing.T) {
 	}{
 		"nothing": {func(*invariants.Rows) {}, nil},
 		"a GPU in two hands": {func(r *invariants.Rows) {
-			a := active("alc_2", hours(0, 1), 1, "gpu-1")
+			a := activeAllocation("alc_2", hourWindow(0, 1), 1, "gpu-1")
 			r.Pools[0].Allocations = append(r.Pools[0].Allocations, a)
 			r.Committed["org"].Add(a.Window, 1)
 		}, []invariants.Invariant{invariants.OneHolder}},
@@ -106,7 +106,7 @@ func TestPlanted(t *testing.T) {
 			r.Pools[0].Reservations[1].Slots = []int{0, 0}
 		}, []invariants.Invariant{invariants.Capacity, invariants.Capacity}},
 		"a second too long": {func(r *invariants.Rows) {
-			r.Pools[0].Reservations[0].Window.End = hours(3, 4).Start.Add(time.Microsecond)
+			r.Pools[0].Reservations[0].Window.End = hourWindow(3, 4).Start.Add(time.Microsecond)
 			r.Committed = nil
 			r.Organizations[0].Limits.GPUs = 8
 		}, []invariants.Invariant{invariants.Capacity, invariants.Capacity}},
@@ -120,7 +120,7 @@ func TestPlanted(t *testing.T) {
 			r.Organizations[0].Limits.GPUs = 3
 		}, []invariants.Invariant{invariants.Quota}},
 		"another count": {func(r *invariants.Rows) {
-			r.Committed["org"].Add(hours(2, 3), 1)
+			r.Committed["org"].Add(hourWindow(2, 3), 1)
 		}, []invariants.Invariant{invariants.Quota}},
 		"more than it may borrow": {func(r *invariants.Rows) {
 			r.Organizations[0].Limits = inCohort(2, 1, 2)
@@ -140,14 +140,14 @@ func TestPlanted(t *testing.T) {
 		"an end without an event": {func(r *invariants.Rows) { r.Events = []ledger.Event{} },
 			[]invariants.Invariant{invariants.NoSilence}},
 		"an end without a reason": {func(r *invariants.Rows) {
-			r.OverReservations[0] = cancelled(booked("rsv_0", hours(0, 1), 1, 0), "")
+			r.OverReservations[0] = cancelReservation(bookedReservation("rsv_0", hourWindow(0, 1), 1, 0), "")
 		}, []invariants.Invariant{invariants.NoSilence}},
 		"an event about another end": {func(r *invariants.Rows) { r.Events[0].Type = "reservation.expired" },
 			[]invariants.Invariant{invariants.NoSilence}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rows := sound()
+			rows := soundRows()
 			planted.plant(&rows)
 			var got []invariants.Invariant
 			for _, v := range invariants.Check(rows) {
@@ -160,12 +160,12 @@ func TestPlanted(t *testing.T) {
 
 func TestBetween(t *testing.T) {
 	t.Parallel()
-	before, after := sound(), sound()
+	before, after := soundRows(), soundRows()
 	require.Empty(t, invariants.Between(before, after))
 
 	gone := after.Pools[0].Reservations[0]
 	after.Pools[0].Reservations = after.Pools[0].Reservations[1:]
-	after.OverReservations = append(after.OverReservations, cancelled(gone, "asked"))
+	after.OverReservations = append(after.OverReservations, cancelReservation(gone, "asked"))
 	require.Empty(t, invariants.Between(before, after), "a promise may end")
 	back := invariants.Between(after, before)
 	require.Len(t, back, 1)

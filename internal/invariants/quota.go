@@ -9,54 +9,54 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// uses recounts, by organization, how the GPUs that it holds and is promised
+// gpuUseByOrganization recounts, by organization, how the GPUs that it holds and is promised
 // change over time.
-func uses(rows Rows) map[string][]step {
+func gpuUseByOrganization(rows Rows) map[string][]step {
 	steps := map[string][]step{}
 	for _, p := range rows.Pools {
 		for _, r := range p.Reservations {
 			if r.Placed() {
-				steps[r.OrganizationID] = append(steps[r.OrganizationID], over(r.Window, r.Shape.GPUs())...)
+				steps[r.OrganizationID] = append(steps[r.OrganizationID], stepsOver(r.Window, r.Shape.GPUs())...)
 			}
 		}
 		for _, a := range p.Allocations {
 			if a.Live() {
-				steps[a.OrganizationID] = append(steps[a.OrganizationID], over(a.Window, a.Shape.GPUs())...)
+				steps[a.OrganizationID] = append(steps[a.OrganizationID], stepsOver(a.Window, a.Shape.GPUs())...)
 			}
 		}
 	}
 	return steps
 }
 
-// quotas compares the recount of each organization with its limit, with what the
+// checkQuotas compares the recount of each organization with its limit, with what the
 // ledger counts, and with what its cohort lends.
-func quotas(rows Rows) []Violation {
+func checkQuotas(rows Rows) []Violation {
 	var found []Violation
-	steps, cohorts := uses(rows), map[string][]ledger.Organization{}
+	steps, cohorts := gpuUseByOrganization(rows), map[string][]ledger.Organization{}
 	for _, org := range rows.Organizations {
 		of := steps[org.ID]
-		most, at := peak(of)
-		if limit, bounded := ceiling(org.Limits); bounded && int64(most) > limit {
+		most, at := peakOf(of)
+		if limit, bounded := ceilingOf(org.Limits); bounded && int64(most) > limit {
 			found = append(found, Violation{Quota, org.ID,
-				fmt.Sprintf("may have %d GPUs and has %d at %s", limit, most, stamp(at))})
+				fmt.Sprintf("may have %d GPUs and has %d at %s", limit, most, formatTime(at))})
 		}
 		if counted, ok := rows.Committed[org.ID]; ok {
-			found = append(found, recount(org.ID, of, counted)...)
+			found = append(found, compareCount(org.ID, of, counted)...)
 		}
 		if c := org.Limits.Cohort; c != "" {
 			cohorts[c] = append(cohorts[c], org)
 		}
 	}
 	for name, members := range cohorts {
-		found = append(found, lending(name, members, steps)...)
+		found = append(found, checkLending(name, members, steps)...)
 	}
 	return found
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// ceiling is the most GPUs that an organization may have whatever others leave.
-func ceiling(l quota.Limits) (most int64, bounded bool) {
+// ceilingOf is the most GPUs that an organization may have whatever others leave.
+func ceilingOf(l quota.Limits) (most int64, bounded bool) {
 	if l.Cohort == "" {
 		return int64(l.GPUs), true
 	}
@@ -64,9 +64,9 @@ func ceiling(l quota.Limits) (most int64, bounded bool) {
 	return int64(l.GPUs) + borrowed, bounded
 }
 
-// lending checks the rule of quota.Shared at every instant: what the members use
+// checkLending checks the rule of quota.Shared at every instant: what the members use
 // beyond what they keep for themselves is within what they lend.
-func lending(cohort string, members []ledger.Organization, steps map[string][]step) []Violation {
+func checkLending(cohort string, members []ledger.Organization, steps map[string][]step) []Violation {
 	var (
 		lent, beyond int64
 		all          []memberStep
@@ -91,7 +91,7 @@ func lending(cohort string, members []ledger.Organization, steps map[string][]st
 		last := i+1 == len(all) || !all[i+1].at.Equal(s.at)
 		if last && beyond > lent {
 			return []Violation{{Quota, "cohort " + cohort,
-				fmt.Sprintf("lends %d GPUs and its members take %d at %s", lent, beyond, stamp(s.at))}}
+				fmt.Sprintf("lends %d GPUs and its members take %d at %s", lent, beyond, formatTime(s.at))}}
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 // of what is before it is 0x493e0345, which is 1L9vEL in base62.
 const example = "fw_live_0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ_1L9vEL"
 
-func mint(t require.TestingT, env string) keys.Key {
+func mintKey(t require.TestingT, env string) keys.Key {
 	k, err := keys.Mint(env, rand.Reader)
 	require.NoError(t, err)
 	return k
@@ -66,7 +66,7 @@ func TestAKnownKeyParses(t *testing.T) {
 
 func TestThePatternFindsKeysInText(t *testing.T) {
 	t.Parallel()
-	k := mint(t, "live")
+	k := mintKey(t, "live")
 	found := regexp.MustCompile(keys.Pattern).FindString("export KEY=" + k.Text.Reveal() + "\n# next line")
 	require.Equal(t, k.Text.Reveal(), found)
 }
@@ -75,7 +75,7 @@ func TestThePatternFindsKeysInText(t *testing.T) {
 // finds all bursts of up to 32 bits.
 func TestTypingErrorsAreFound(t *testing.T) {
 	t.Parallel()
-	text := mint(t, "live").Text.Reveal()
+	text := mintKey(t, "live").Text.Reveal()
 	secretAt := len("fw_live_")
 	for i := secretAt; i < len(text); i++ {
 		if text[i] == '_' {
@@ -99,7 +99,7 @@ func TestTypingErrorsAreFound(t *testing.T) {
 
 func TestWhatIsNotAKey(t *testing.T) {
 	t.Parallel()
-	text := mint(t, "live").Text.Reveal()
+	text := mintKey(t, "live").Text.Reveal()
 	for _, bad := range []string{
 		"", "fw", "fw_live", "Bearer " + text, text + "\n", "\n" + text, " " + text, text + "x", text[1:],
 		text[:len(text)-1],
@@ -151,7 +151,7 @@ func TestEveryCharacterIsEquallyLikely(t *testing.T) {
 
 func TestAPrintedKeyShowsNoSecret(t *testing.T) {
 	t.Parallel()
-	k := mint(t, "live")
+	k := mintKey(t, "live")
 	printed := fmt.Sprintf("%v %+v %#v %s", k, k, &k, k)
 	require.NotContains(t, printed, k.Secret.Reveal())
 	require.Contains(t, printed, k.ID)
@@ -200,10 +200,10 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 	one, two := pepper("1:"+strings.Repeat("11", 32)), pepper("2:"+strings.Repeat("11", 32))
 	other := pepper("1:" + strings.Repeat("22", 32))
-	secret := mint(t, "live").Secret
+	secret := mintKey(t, "live").Secret
 	stored := one.Hash(secret)
 	require.True(t, one.Verify(secret, stored))
-	require.False(t, one.Verify(mint(t, "live").Secret, stored), "another secret")
+	require.False(t, one.Verify(mintKey(t, "live").Secret, stored), "another secret")
 	require.False(t, two.Verify(secret, stored), "another version")
 	require.False(t, other.Verify(secret, stored), "another pepper")
 	for _, bad := range []string{"", stored[2:], stored[:len(stored)-1], stored + "0",

@@ -52,18 +52,18 @@ func NewRegistry() *prometheus.Registry {
 // already holds one of that name.
 func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
-		httpRequests: counter("http_requests_total", "Requests answered.", "route", "method", "status"),
-		httpDuration: histogram("http_request_duration_seconds", "Time to answer a request.", requestSeconds, "route",
+		httpRequests: newCounter("http_requests_total", "Requests answered.", "route", "method", "status"),
+		httpDuration: newHistogram("http_request_duration_seconds", "Time to answer a request.", requestSeconds, "route",
 			"method", "status"),
-		tasks:        counter("tasks_total", "Task attempts ended.", "kind", "outcome"),
-		taskDuration: histogram("task_duration_seconds", "Time a task attempt took.", taskSeconds, "kind"),
-		dispatches:   counter("queue_dispatch_total", "Messages handed to the queue.", "outcome"),
+		tasks:        newCounter("tasks_total", "Task attempts ended.", "kind", "outcome"),
+		taskDuration: newHistogram("task_duration_seconds", "Time a task attempt took.", taskSeconds, "kind"),
+		dispatches:   newCounter("queue_dispatch_total", "Messages handed to the queue.", "outcome"),
 		transitions: map[string]*prometheus.CounterVec{
-			Node: counter("node_transitions_total", "Journalled events of nodes, by what became of them.",
+			Node: newCounter("node_transitions_total", "Journalled events of nodes, by what became of them.",
 				"event"),
-			Reservation: counter("reservation_transitions_total", "Journalled events of reservations, likewise.",
+			Reservation: newCounter("reservation_transitions_total", "Journalled events of reservations, likewise.",
 				"event"),
-			Allocation: counter("allocation_transitions_total", "Journalled events of allocations, likewise.",
+			Allocation: newCounter("allocation_transitions_total", "Journalled events of allocations, likewise.",
 				"event"),
 		},
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -79,14 +79,14 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Namespace: "forewarm", Name: "journal_seals_behind",
 			Help: "Whether seals of the journal that this process has seen are not in the database any more: 1, or 0.",
 		}),
-		withheld: counter("node_requests_withheld_total", "Times that a plan needed a node and could not ask for it.",
+		withheld: newCounter("node_requests_withheld_total", "Times that a plan needed a node and could not ask for it.",
 			"reason"),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "forewarm", Name: "allocation_wait_seconds",
 			Help: "Time from asking for GPUs to having them. Up to 5 s counts as zero wait.", Buckets: waitSeconds,
 		}),
 	}
-	for _, c := range m.collectors() {
+	for _, c := range m.allCollectors() {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
@@ -188,7 +188,7 @@ func (m *Metrics) SealsBehind(behind bool) {
 	}
 }
 
-func (m *Metrics) collectors() []prometheus.Collector {
+func (m *Metrics) allCollectors() []prometheus.Collector {
 	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait,
 		m.ready, m.queue, m.withheld, m.sealsBehind}
 	for _, c := range m.transitions {
@@ -197,11 +197,11 @@ func (m *Metrics) collectors() []prometheus.Collector {
 	return all
 }
 
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
+func newCounter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "forewarm", Name: name, Help: help}, labels)
 }
 
-func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+func newHistogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(
 		prometheus.HistogramOpts{Namespace: "forewarm", Name: name, Help: help, Buckets: buckets}, labels)
 }

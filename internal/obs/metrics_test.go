@@ -41,11 +41,11 @@ func TestMetricsCount(t *testing.T) {
 		"forewarm_node_transitions_total event=boot":                              2,
 		"forewarm_reservation_transitions_total event=claim":                      1,
 		"forewarm_allocation_transitions_total event=activate":                    1,
-	}, counters(t, registry))
+	}, readCounters(t, registry))
 }
 
-// counters returns every counter by its name and labels.
-func counters(t *testing.T, g prometheus.Gatherer) map[string]float64 {
+// readCounters returns every counter by its name and labels.
+func readCounters(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()
 	require.NoError(t, err)

@@ -20,8 +20,8 @@ func Find(text string) string {
 		if r < unicode.MaxASCII && r >= ' ' {
 			continue
 		}
-		if hidden(r) || broken(text, i, r) {
-			return escaped(text, i, r)
+		if isHidden(r) || isBroken(text, i, r) {
+			return escapeRune(text, i, r)
 		}
 	}
 	return ""
@@ -29,19 +29,19 @@ func Find(text string) string {
 
 // Escape returns text with what Find finds written out, such as \u202e or \x1b,
 // so that it shows and does nothing.
-func Escape(text string) string { return escape(text, "") }
+func Escape(text string) string { return escapeText(text, "") }
 
 // EscapeLines is Escape for text of several lines: line feeds and tabs stay.
-func EscapeLines(text string) string { return escape(text, "\n\t") }
+func EscapeLines(text string) string { return escapeText(text, "\n\t") }
 
-func escape(text, keep string) string {
+func escapeText(text, keep string) string {
 	if Find(text) == "" {
 		return text
 	}
 	var out strings.Builder
 	for i, r := range text {
-		if broken(text, i, r) || hidden(r) && !strings.ContainsRune(keep, r) {
-			out.WriteString(escaped(text, i, r))
+		if isBroken(text, i, r) || isHidden(r) && !strings.ContainsRune(keep, r) {
+			out.WriteString(escapeRune(text, i, r))
 			continue
 		}
 		out.WriteRune(r)
@@ -49,7 +49,7 @@ func escape(text, keep string) string {
 	return out.String()
 }
 
-func hidden(r rune) bool {
+func isHidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp) || Invisible(r)
 }
 
@@ -61,7 +61,7 @@ func Invisible(r rune) bool {
 		!unicode.Is(unicode.Prepended_Concatenation_Mark, r) || r == '\u2800'
 }
 
-func broken(text string, i int, r rune) bool {
+func isBroken(text string, i int, r rune) bool {
 	if r != utf8.RuneError {
 		return false
 	}
@@ -69,9 +69,9 @@ func broken(text string, i int, r rune) bool {
 	return size == 1
 }
 
-func escaped(text string, i int, r rune) string {
+func escapeRune(text string, i int, r rune) string {
 	switch {
-	case broken(text, i, r):
+	case isBroken(text, i, r):
 		return fmt.Sprintf(`\x%02x`, text[i])
 	case r < 0x80:
 		return fmt.Sprintf(`\x%02x`, r)

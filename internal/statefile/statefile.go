@@ -28,15 +28,15 @@ func Read(path string, v any) (bool, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(v); err != nil {
-		return false, damaged(path, err)
+		return false, damagedError(path, err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return false, damaged(path, errors.New("text after the end"))
+		return false, damagedError(path, errors.New("text after the end"))
 	}
 	return true, nil
 }
 
-func damaged(path string, err error) error {
+func damagedError(path string, err error) error {
 	return fmt.Errorf("state file %s is damaged: %w; restore it, or move it away to begin without what it knows", path,
 		err)
 }

@@ -20,10 +20,10 @@ var (
 	goDuration = reflect.TypeFor[time.Duration]()
 )
 
-// check walks a node beside the type that it will be read into and returns the
+// checkNode walks a node beside the type that it will be read into and returns the
 // first key that is unknown or stands twice, the first value of a wrong type, or
 // the first alias.
-func check(n *yaml.Node, t reflect.Type, at string) *Error {
+func checkNode(n *yaml.Node, t reflect.Type, at string) *Error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -41,14 +41,14 @@ func check(n *yaml.Node, t reflect.Type, at string) *Error {
 	if t == goDuration {
 		return checkDuration(n, at)
 	}
-	if !fits(n, t) {
-		return &Error{Line: n.Line, Message: cmp.Or(at, "the file") + " is not " + describe(t),
-			Fix: "write " + describe(t)}
+	if !fitsType(n, t) {
+		return &Error{Line: n.Line, Message: cmp.Or(at, "the file") + " is not " + describeType(t),
+			Fix: "write " + describeType(t)}
 	}
 	switch n.Kind {
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
-			if bad := check(item, t.Elem(), fmt.Sprintf("%s[%d]", at, i)); bad != nil {
+			if bad := checkNode(item, t.Elem(), fmt.Sprintf("%s[%d]", at, i)); bad != nil {
 				return bad
 			}
 		}
@@ -79,8 +79,8 @@ func checkDuration(n *yaml.Node, at string) *Error {
 	return nil
 }
 
-// fits is stricter than the YAML library, which cuts 1.5 down to 1 on its own.
-func fits(n *yaml.Node, t reflect.Type) bool {
+// fitsType is stricter than the YAML library, which cuts 1.5 down to 1 on its own.
+func fitsType(n *yaml.Node, t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct, reflect.Map:
 		return n.Kind == yaml.MappingNode
@@ -99,8 +99,8 @@ func fits(n *yaml.Node, t reflect.Type) bool {
 	}
 }
 
-// describe names a type as a person would who has never seen Go.
-func describe(t reflect.Type) string {
+// describeType names a type as a person would who has never seen Go.
+func describeType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Struct, reflect.Map:
 		return "a group of keys"
@@ -123,7 +123,7 @@ func checkKeys(n *yaml.Node, t reflect.Type, at string) *Error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if line, twice := first[key.Value]; twice {
-			return &Error{Line: key.Line, Message: fmt.Sprintf("%s stands here and on line %d", named(at, key.Value),
+			return &Error{Line: key.Line, Message: fmt.Sprintf("%s stands here and on line %d", qualifiedName(at, key.Value),
 				line), Fix: "remove one of the two"}
 		}
 		first[key.Value] = key.Line
@@ -132,22 +132,22 @@ func checkKeys(n *yaml.Node, t reflect.Type, at string) *Error {
 		case t.Kind() == reflect.Map:
 			inner = t.Elem()
 		case !known:
-			return unknown(key, fields, at)
+			return unknownKey(key, fields, at)
 		}
-		if bad := check(n.Content[i+1], inner, named(at, key.Value)); bad != nil {
+		if bad := checkNode(n.Content[i+1], inner, qualifiedName(at, key.Value)); bad != nil {
 			return bad
 		}
 	}
 	return nil
 }
 
-func unknown(key *yaml.Node, fields map[string]reflect.Type, at string) *Error {
+func unknownKey(key *yaml.Node, fields map[string]reflect.Type, at string) *Error {
 	names := make([]string, 0, len(fields))
 	for name := range fields {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	e := &Error{Line: key.Line, Message: "there is no key " + named(at, key.Value),
+	e := &Error{Line: key.Line, Message: "there is no key " + qualifiedName(at, key.Value),
 		Fix: "remove it; known here: " + strings.Join(names, ", ")}
 	if near, ok := Closest(key.Value, names); ok {
 		e.Fix = "write " + near
@@ -178,7 +178,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-func named(at, key string) string {
+func qualifiedName(at, key string) string {
 	if at == "" {
 		return key
 	}
@@ -190,16 +190,16 @@ func named(at, key string) string {
 func Closest(wrong string, names []string) (string, bool) {
 	best, least := "", max(2, len(wrong)/3)+1
 	for _, name := range names {
-		if d := distance(wrong, name); d < least {
+		if d := editDistance(wrong, name); d < least {
 			best, least = name, d
 		}
 	}
 	return best, best != ""
 }
 
-// distance is the number of bytes to insert, delete or replace to turn a into b
+// editDistance is the number of bytes to insert, delete or replace to turn a into b
 // (Levenshtein 1966), capped at the length of what is too long to compare.
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	if len(a) > 64 {
 		return len(a)
 	}

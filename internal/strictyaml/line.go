@@ -13,7 +13,7 @@ import (
 // file does not mention it, the line is that of the nearest group around it.
 func Wrong(path string, data []byte, key, message, fix string) *Error {
 	e := &Error{Path: path, Message: key + ": " + message, Fix: fix}
-	root, err := parse(path, data)
+	root, err := parseDocument(path, data)
 	if err != nil || root == nil {
 		return e
 	}

@@ -44,20 +44,20 @@ func (e *Error) Error() string {
 // is, so that the caller may fill in defaults before. The error is an *Error;
 // after one, into may be partly set.
 func Decode(path string, data []byte, into any) error {
-	root, err := parse(path, data)
+	root, err := parseDocument(path, data)
 	if err != nil || root == nil {
 		return err
 	}
-	bad := expand(root)
+	bad := expandEnv(root)
 	if bad == nil {
-		bad = check(root, reflect.TypeOf(into).Elem(), "")
+		bad = checkNode(root, reflect.TypeOf(into).Elem(), "")
 	}
 	if bad != nil {
 		bad.Path = path
 		return bad
 	}
 	if err := root.Decode(into); err != nil {
-		return translate(path, err)
+		return translateError(path, err)
 	}
 	return nil
 }
@@ -69,12 +69,12 @@ func DecodeNode(path, at string, n *yaml.Node, into any) error {
 	if n.IsZero() {
 		return nil
 	}
-	if bad := check(n, reflect.TypeOf(into).Elem(), at); bad != nil {
+	if bad := checkNode(n, reflect.TypeOf(into).Elem(), at); bad != nil {
 		bad.Path = path
 		return bad
 	}
 	if err := n.Decode(into); err != nil {
-		e := translate(path, err)
+		e := translateError(path, err)
 		if e.Line == 0 {
 			e.Line, e.Message, e.Fix = n.Line, at+": "+err.Error(), "correct the value"
 		}
@@ -83,14 +83,14 @@ func DecodeNode(path, at string, n *yaml.Node, into any) error {
 	return nil
 }
 
-// parse returns the file's only document, or nil when there is none.
-func parse(path string, data []byte) (*yaml.Node, error) {
+// parseDocument returns the file's only document, or nil when there is none.
+func parseDocument(path string, data []byte) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0 {
 		return nil, nil
 	} else if err != nil {
-		return nil, translate(path, err)
+		return nil, translateError(path, err)
 	}
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, &Error{Path: path, Line: max(more.Line, 1), Message: "there is more than one document",
@@ -105,10 +105,10 @@ func parse(path string, data []byte) (*yaml.Node, error) {
 
 var fromEnv = regexp.MustCompile(`^env\(([A-Za-z_][A-Za-z0-9_]*)\)$`)
 
-// expand puts the environment's values in place of env(NAME).
-func expand(n *yaml.Node) *Error {
+// expandEnv puts the environment's values in place of env(NAME).
+func expandEnv(n *yaml.Node) *Error {
 	for _, child := range n.Content {
-		if bad := expand(child); bad != nil {
+		if bad := expandEnv(child); bad != nil {
 			return bad
 		}
 	}
@@ -130,9 +130,9 @@ func expand(n *yaml.Node) *Error {
 
 var atLine = regexp.MustCompile(`(?s)^(?:yaml: )?line (\d+): (.*)$`)
 
-// translate makes an *Error of one of the YAML library's. Values of the wrong
+// translateError makes an *Error of one of the YAML library's. Values of the wrong
 // type never get that far, so that what is left is about the form.
-func translate(path string, err error) *Error {
+func translateError(path string, err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
 		e.Path = path

@@ -30,8 +30,8 @@ func newGauge(name, help string, labels ...string) gauge {
 	return gauge{prometheus.NewDesc("forewarm_"+name, help, labels, nil)}
 }
 
-// at returns the number with its labels' values, in the order of their names.
-func (g gauge) at(value float64, labels ...string) prometheus.Metric {
+// withValue returns the number with its labels' values, in the order of their names.
+func (g gauge) withValue(value float64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(g.Desc, prometheus.GaugeValue, value, labels...)
 }
 
@@ -90,12 +90,12 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 // Collect sends every gauge. While the database does not answer there is only
 // forewarm_ledger_up, at 0.
 func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
-	for _, m := range c.current() {
+	for _, m := range c.currentMetrics() {
 		metrics <- m
 	}
 }
 
-func (c *Collector) current() []prometheus.Metric {
+func (c *Collector) currentMetrics() []prometheus.Metric {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
@@ -104,9 +104,9 @@ func (c *Collector) current() []prometheus.Metric {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
 	defer cancel()
-	read := levels{}
-	if err := c.store.Read(ctx, read.take); err != nil {
-		read.metrics = []prometheus.Metric{ledgerUp.at(0)}
+	read := readLevels{}
+	if err := c.store.Read(ctx, read.readAll); err != nil {
+		read.metrics = []prometheus.Metric{ledgerUp.withValue(0)}
 	}
 	c.last, c.readAt = read.metrics, now
 	return c.last

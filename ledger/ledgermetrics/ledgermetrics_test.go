@@ -64,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func event(kind, subject string) ledger.Event {
+func newEvent(kind, subject string) ledger.Event {
 	return ledger.Event{At: begin, Type: kind, Subject: subject, Actor: "test", Message: "told"}
 }
 
@@ -75,7 +75,7 @@ func TestOnlyWhatIsCommittedIsTold(t *testing.T) {
 	w := newWorld(t)
 	gone := errors.New("given up")
 	save := func(tx ledger.Tx, kind string) {
-		require.NoError(t, tx.Save(ledger.Change{Events: []ledger.Event{event(kind, "nod_1")}}))
+		require.NoError(t, tx.Save(ledger.Change{Events: []ledger.Event{newEvent(kind, "nod_1")}}))
 	}
 	require.ErrorIs(t, w.store.InTx(t.Context(), func(tx ledger.Tx) error {
 		save(tx, "node.lost")
@@ -95,8 +95,8 @@ func TestOnlyWhatIsCommittedIsTold(t *testing.T) {
 	require.Empty(t, w.tally.waits)
 }
 
-// levels gathers what the collector shows, by name and labels.
-func levels(t *testing.T, c prometheus.Collector) map[string]float64 {
+// readLevels gathers what the collector shows, by name and labels.
+func readLevels(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(c))
@@ -138,7 +138,7 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 	require.NoError(t, err)
 
 	collector := ledgermetrics.NewCollector(w.store, w.clock)
-	got := levels(t, collector)
+	got := readLevels(t, collector)
 	for name, want := range map[string]float64{
 		"forewarm_ledger_up": 1, "forewarm_pool_gpus_limit lab": 8, "forewarm_queue_length lab allocations": 1,
 		"forewarm_queue_length lab waitlist": 0, "forewarm_allocations lab pending": 1, "forewarm_gpus lab free": 0,
@@ -153,9 +153,9 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: 30 * time.Minute,
 		Workload: capacity.Batch})
 	require.NoError(t, err)
-	require.Equal(t, got, levels(t, collector))
+	require.Equal(t, got, readLevels(t, collector))
 	w.clock.Advance(5 * time.Second)
-	got = levels(t, collector)
+	got = readLevels(t, collector)
 	require.InDelta(t, 5, got["forewarm_quota_gpus_used acme"], 0)
 	require.InDelta(t, 5, got["forewarm_task_lag_seconds"], 0, "nobody does the work")
 	require.Equal(t, 2, w.tally.transitions["allocation.pending"])
@@ -164,11 +164,11 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 	_, err = l.BeginRecovery(t.Context(), actor, "", "a test")
 	require.NoError(t, err)
 	w.clock.Advance(5 * time.Second)
-	require.InDelta(t, 1, levels(t, collector)["forewarm_pool_recovering lab"], 0)
+	require.InDelta(t, 1, readLevels(t, collector)["forewarm_pool_recovering lab"], 0)
 
 	require.NoError(t, w.inner.Close())
 	w.clock.Advance(5 * time.Second)
-	require.Equal(t, map[string]float64{"forewarm_ledger_up": 0}, levels(t, collector))
+	require.Equal(t, map[string]float64{"forewarm_ledger_up": 0}, readLevels(t, collector))
 }
 
 // GPUs that are kept for whoever waits are not free: the same words and counts as
@@ -205,7 +205,7 @@ func TestBookedGPUsAreNotFree(t *testing.T) {
 	require.NoError(t, w.store.InTx(t.Context(), func(tx ledger.Tx) error {
 		return tx.Save(ledger.Change{Nodes: []node.Node{up}})
 	}))
-	got := levels(t, ledgermetrics.NewCollector(w.store, w.clock))
+	got := readLevels(t, ledgermetrics.NewCollector(w.store, w.clock))
 	var state ledger.PoolState
 	require.NoError(t, w.store.Read(t.Context(), func(r ledger.Reader) error {
 		state, err = r.PoolState(pool.ID)

@@ -16,15 +16,15 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// levels is what one reading of the ledger comes to.
-type levels struct {
+// readLevels is what one reading of the ledger comes to.
+type readLevels struct {
 	metrics []prometheus.Metric
 	held    map[string]int // GPUs that organizations hold or are promised now, by id
 }
 
-// take reads everything on one snapshot.
-func (l *levels) take(r ledger.Reader) error {
-	l.metrics, l.held = []prometheus.Metric{ledgerUp.at(1)}, map[string]int{}
+// readAll reads everything on one snapshot.
+func (l *readLevels) readAll(r ledger.Reader) error {
+	l.metrics, l.held = []prometheus.Metric{ledgerUp.withValue(1)}, map[string]int{}
 	if err := l.takePools(r); err != nil {
 		return err
 	}
@@ -34,22 +34,22 @@ func (l *levels) take(r ledger.Reader) error {
 	return l.takeTasks(r)
 }
 
-func (l *levels) add(g gauge, value int, labels ...string) {
-	l.metrics = append(l.metrics, g.at(float64(value), labels...))
+func (l *readLevels) addLevel(g gauge, value int, labels ...string) {
+	l.metrics = append(l.metrics, g.withValue(float64(value), labels...))
 }
 
 // addStates adds a gauge for each state that anything is in, in a steady order,
 // and for each of always, so that a series does not vanish at 0.
-func (l *levels) addStates(g gauge, pool string, counts map[string]int, always ...string) {
+func (l *readLevels) addStates(g gauge, pool string, counts map[string]int, always ...string) {
 	for _, state := range always {
 		counts[state] += 0
 	}
 	for _, state := range slices.Sorted(maps.Keys(counts)) {
-		l.add(g, counts[state], pool, state)
+		l.addLevel(g, counts[state], pool, state)
 	}
 }
 
-func (l *levels) takePools(r ledger.Reader) error {
+func (l *readLevels) takePools(r ledger.Reader) error {
 	for after := ""; ; {
 		pools, err := r.Pools(ledger.Page{After: after})
 		if err != nil {
@@ -69,10 +69,10 @@ func (l *levels) takePools(r ledger.Reader) error {
 	}
 }
 
-func (l *levels) takePool(s ledger.PoolState, now time.Time) {
+func (l *readLevels) takePool(s ledger.PoolState, now time.Time) {
 	pool := s.Pool.Name
-	l.add(poolGPUs, s.Pool.MaxNodes*s.Pool.PerNode, pool)
-	l.add(recovering, btoi(s.Pool.Recovery.Active()), pool)
+	l.addLevel(poolGPUs, s.Pool.MaxNodes*s.Pool.PerNode, pool)
+	l.addLevel(recovering, boolToInt(s.Pool.Recovery.Active()), pool)
 	l.takeNodes(s, now)
 	byState, waitlisted := map[string]int{}, 0
 	used := map[capacity.Workload]int{}
@@ -95,20 +95,20 @@ func (l *levels) takePool(s ledger.PoolState, now time.Time) {
 			used[a.Workload] += a.Shape.GPUs()
 		}
 	}
-	l.add(queueLength, byState[string(allocation.Pending)], pool, "allocations")
-	l.add(queueLength, waitlisted, pool, "waitlist")
+	l.addLevel(queueLength, byState[string(allocation.Pending)], pool, "allocations")
+	l.addLevel(queueLength, waitlisted, pool, "waitlist")
 	l.addStates(allocations, pool, byState, string(allocation.Active), string(allocation.Pending))
 	if s.Pool.OnlineShare > 0 {
 		online, batch := admission.Shares(s.Pool.Pool)
 		for workload, limit := range map[capacity.Workload]int{capacity.Online: online, capacity.Batch: batch} {
-			l.add(workloadUsed, used[workload], pool, string(workload))
-			l.add(workloadLimit, limit, pool, string(workload))
+			l.addLevel(workloadUsed, used[workload], pool, string(workload))
+			l.addLevel(workloadLimit, limit, pool, string(workload))
 		}
 	}
 }
 
-// btoi is 1 for true.
-func btoi(b bool) int {
+// boolToInt is 1 for true.
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
@@ -116,7 +116,7 @@ func btoi(b bool) int {
 }
 
 // takeNodes counts nodes by state, and their GPUs as the API does.
-func (l *levels) takeNodes(s ledger.PoolState, now time.Time) {
+func (l *readLevels) takeNodes(s ledger.PoolState, now time.Time) {
 	byState, byUse := map[string]int{}, map[string]int{}
 	for _, n := range s.Nodes {
 		byState[string(n.State())]++
@@ -128,25 +128,25 @@ func (l *levels) takeNodes(s ledger.PoolState, now time.Time) {
 	l.addStates(gpus, s.Pool.Name, byUse, "held", "booked", "free", "coming", "unavailable")
 }
 
-func (l *levels) takeQuotas(r ledger.Reader) error {
+func (l *readLevels) takeQuotas(r ledger.Reader) error {
 	organizations, err := r.Organizations(ledger.Scope{All: true}, ledger.Page{Limit: maxOrganizations})
 	if err != nil {
 		return fmt.Errorf("reading organizations: %w", err)
 	}
 	for _, org := range organizations {
-		l.add(quotaUsed, l.held[org.ID], org.Name)
-		l.add(quotaLimit, org.Limits.GPUs, org.Name)
+		l.addLevel(quotaUsed, l.held[org.ID], org.Name)
+		l.addLevel(quotaLimit, org.Limits.GPUs, org.Name)
 	}
 	return nil
 }
 
-func (l *levels) takeTasks(r ledger.Reader) error {
+func (l *readLevels) takeTasks(r ledger.Reader) error {
 	counts, err := r.Tasks()
 	if err != nil {
 		return fmt.Errorf("counting tasks: %w", err)
 	}
 	for _, state := range []ledger.TaskState{ledger.TaskReady, ledger.TaskRunning, ledger.TaskDone} {
-		l.add(taskRows, counts[state], string(state))
+		l.addLevel(taskRows, counts[state], string(state))
 	}
 	all, err := r.Failing(ledger.TroubleAfter)
 	if err != nil {
@@ -157,7 +157,7 @@ func (l *levels) takeTasks(r ledger.Reader) error {
 		byKind[t.Kind]++
 	}
 	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
-		l.add(failing, byKind[kind], kind)
+		l.addLevel(failing, byKind[kind], kind)
 	}
 	since, _, err := r.LateSince()
 	if err != nil {
@@ -167,6 +167,6 @@ func (l *levels) takeTasks(r ledger.Reader) error {
 	if !since.IsZero() {
 		lag = max(0, r.Now().Sub(since).Seconds())
 	}
-	l.metrics = append(l.metrics, taskLag.at(lag))
+	l.metrics = append(l.metrics, taskLag.withValue(lag))
 	return nil
 }

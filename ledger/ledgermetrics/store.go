@@ -47,12 +47,12 @@ func (s *observedStore) InTx(ctx context.Context, fn func(tx ledger.Tx) error) e
 		return fn(&observedTx{Tx: tx, saved: saved})
 	})
 	if err == nil {
-		s.record(saved)
+		s.recordCommitted(saved)
 	}
 	return err
 }
 
-func (s *observedStore) record(saved *collected) {
+func (s *observedStore) recordCommitted(saved *collected) {
 	for _, e := range saved.events {
 		subject, event, _ := strings.Cut(e.Type, ".")
 		s.recorder.Transition(subject, event)

@@ -114,11 +114,11 @@ func parseExDates(dates []string) (map[string]bool, error) {
 func parseRRule(text string, start time.Time, zone *time.Location) (rrule.ROption, error) {
 	p := parts{option: rrule.ROption{Dtstart: start, Interval: 1}, zone: zone, seen: map[string]bool{}}
 	for part := range strings.SplitSeq(text, ";") {
-		if err := p.read(part); err != nil {
+		if err := p.readPart(part); err != nil {
 			return p.option, err
 		}
 	}
-	if err := p.check(); err != nil {
+	if err := p.checkParts(); err != nil {
 		return p.option, err
 	}
 	if p.option.Until.IsZero() {

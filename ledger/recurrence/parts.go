@@ -22,7 +22,7 @@ type parts struct {
 	nth    bool // BYDAY had a number
 }
 
-func (p *parts) read(part string) error {
+func (p *parts) readPart(part string) error {
 	name, value, ok := strings.Cut(part, "=")
 	if !ok || value == "" {
 		return badRule("must be parts such as FREQ=DAILY joined by semicolons; got %q", part)
@@ -33,13 +33,13 @@ func (p *parts) read(part string) error {
 	p.seen[name] = true
 	switch name {
 	case "FREQ":
-		return p.freq(value)
+		return p.parseFrequency(value)
 	case "INTERVAL":
-		return p.number(&p.option.Interval, name, value, 1000)
+		return p.parseNumber(&p.option.Interval, name, value, 1000)
 	case "COUNT":
-		return p.number(&p.option.Count, name, value, 10_000)
+		return p.parseNumber(&p.option.Count, name, value, 10_000)
 	case "UNTIL":
-		return p.until(value)
+		return p.parseUntil(value)
 	case "BYDAY":
 		return p.byDay(value)
 	case "BYMONTHDAY":
@@ -48,8 +48,8 @@ func (p *parts) read(part string) error {
 	return badRule("supports FREQ, INTERVAL, BYDAY, BYMONTHDAY, COUNT and UNTIL, not %q", name)
 }
 
-// check looks at what only makes sense together.
-func (p *parts) check() error {
+// checkParts looks at what only makes sense together.
+func (p *parts) checkParts() error {
 	weekly := p.option.Freq == rrule.WEEKLY
 	switch {
 	case !p.seen["FREQ"]:
@@ -64,7 +64,7 @@ func (p *parts) check() error {
 	return nil
 }
 
-func (p *parts) freq(value string) error {
+func (p *parts) parseFrequency(value string) error {
 	f, ok := frequencies[value]
 	if !ok {
 		return badRule("must have FREQ=DAILY, WEEKLY or MONTHLY; got %q", value)
@@ -73,7 +73,7 @@ func (p *parts) freq(value string) error {
 	return nil
 }
 
-func (p *parts) number(into *int, name, value string, most int) error {
+func (p *parts) parseNumber(into *int, name, value string, most int) error {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 || n > most {
 		return badRule("must have %s from 1 to %d; got %q", name, most, value)
@@ -82,9 +82,9 @@ func (p *parts) number(into *int, name, value string, most int) error {
 	return nil
 }
 
-// until reads a date, which means the whole of that day, a local time, or a UTC
+// parseUntil reads a date, which means the whole of that day, a local time, or a UTC
 // time, which is put on the zone's clock.
-func (p *parts) until(value string) error {
+func (p *parts) parseUntil(value string) error {
 	for _, layout := range []string{"20060102T150405Z", "20060102T150405", "20060102"} {
 		t, err := time.Parse(layout, value)
 		if err != nil {
@@ -94,7 +94,7 @@ func (p *parts) until(value string) error {
 		case "20060102":
 			t = t.Add(24*time.Hour - time.Second)
 		case "20060102T150405Z":
-			t = floating(t, p.zone)
+			t = floatingTime(t, p.zone)
 		}
 		p.option.Until = t
 		return nil

@@ -84,7 +84,7 @@ func (r Rule) Between(from, to time.Time, limit int) []Occurrence {
 	}
 	var found []Occurrence
 	var last Occurrence
-	first, end := floating(from, r.zone).Add(-margin), floating(to, r.zone).Add(margin)
+	first, end := floatingTime(from, r.zone).Add(-margin), floatingTime(to, r.zone).Add(margin)
 	for next := rule.Iterator(); len(found) < limit; {
 		local, more := next()
 		if !more || local.After(end) {
@@ -93,7 +93,7 @@ func (r Rule) Between(from, to time.Time, limit int) []Occurrence {
 		if local.Before(first) || r.without[local.Format(layoutDate)] {
 			continue
 		}
-		o, exists := r.at(local)
+		o, exists := r.occurrenceAt(local)
 		if !exists || sameDay(o, last) {
 			continue
 		}
@@ -105,9 +105,9 @@ func (r Rule) Between(from, to time.Time, limit int) []Occurrence {
 	return found
 }
 
-// at maps a local time to its occurrence; false when it is dropped.
-func (r Rule) at(local time.Time) (Occurrence, bool) {
-	start, exists := resolve(local, r.zone)
+// occurrenceAt maps a local time to its occurrence; false when it is dropped.
+func (r Rule) occurrenceAt(local time.Time) (Occurrence, bool) {
+	start, exists := resolveLocal(local, r.zone)
 	if !exists && r.policy == Skip {
 		return Occurrence{}, false
 	}
@@ -126,8 +126,8 @@ func sameDay(o, last Occurrence) bool {
 	return !o.Start.After(last.Start) || o.LocalStart.Format(layoutDate) == last.LocalStart.Format(layoutDate)
 }
 
-// floating returns t's wall clock in the zone as if it were UTC.
-func floating(t time.Time, zone *time.Location) time.Time {
+// floatingTime returns t's wall clock in the zone as if it were UTC.
+func floatingTime(t time.Time, zone *time.Location) time.Time {
 	l := t.In(zone)
 	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), 0, time.UTC)
 }

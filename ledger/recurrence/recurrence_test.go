@@ -12,23 +12,23 @@ import (
 	"github.com/forewarm/forewarm/ledger/recurrence"
 )
 
-func spec(start, zone, rule string) recurrence.Spec {
+func ruleSpec(start, zone, rule string) recurrence.Spec {
 	return recurrence.Spec{StartLocal: start, Timezone: zone, RRule: rule, Length: 3 * time.Hour}
 }
 
-func utc(t *testing.T, text string) time.Time {
+func parseUTC(t *testing.T, text string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, text)
 	require.NoError(t, err)
 	return at
 }
 
-func starts(t *testing.T, s recurrence.Spec, from, to string) []string {
+func startsBetween(t *testing.T, s recurrence.Spec, from, to string) []string {
 	t.Helper()
 	rule, err := recurrence.Parse(s)
 	require.NoError(t, err)
 	var out []string
-	for _, o := range rule.Between(utc(t, from), utc(t, to), 1000) {
+	for _, o := range rule.Between(parseUTC(t, from), parseUTC(t, to), 1000) {
 		require.Equal(t, s.Length, o.End.Sub(o.Start), "an end is a length after its start, in absolute time")
 		require.True(t, o.Start.Equal(o.LocalStart))
 		out = append(out, o.LocalStart.Format(time.RFC3339))
@@ -108,31 +108,31 @@ func TestZones(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := spec(c.start, c.zone, c.rule)
+			s := ruleSpec(c.start, c.zone, c.rule)
 			if c.skip {
 				s.Policy = recurrence.Skip
 			}
-			require.Equal(t, c.want, starts(t, s, c.from, c.to))
+			require.Equal(t, c.want, startsBetween(t, s, c.from, c.to))
 		})
 	}
 }
 
 func TestExDatesAndLimit(t *testing.T) {
 	t.Parallel()
-	s := spec("2026-12-23T09:00:00", "Europe/Berlin", "FREQ=DAILY")
+	s := ruleSpec("2026-12-23T09:00:00", "Europe/Berlin", "FREQ=DAILY")
 	s.ExDates = []string{"2026-12-24", "2026-12-25"}
 	require.Equal(t, []string{"2026-12-23T09:00:00+01:00", "2026-12-26T09:00:00+01:00"},
-		starts(t, s, "2026-12-01T00:00:00Z", "2026-12-27T00:00:00Z"))
+		startsBetween(t, s, "2026-12-01T00:00:00Z", "2026-12-27T00:00:00Z"))
 	rule, err := recurrence.Parse(s)
 	require.NoError(t, err)
-	require.Len(t, rule.Between(utc(t, "2026-12-01T00:00:00Z"), utc(t, "2027-12-01T00:00:00Z"), 5), 5)
-	require.Empty(t, rule.Between(utc(t, "2026-12-01T00:00:00Z"), utc(t, "2026-12-01T00:00:00Z"), 5))
-	require.Empty(t, recurrence.Rule{}.Between(utc(t, "2026-12-01T00:00:00Z"), utc(t, "2026-12-02T00:00:00Z"), 0))
+	require.Len(t, rule.Between(parseUTC(t, "2026-12-01T00:00:00Z"), parseUTC(t, "2027-12-01T00:00:00Z"), 5), 5)
+	require.Empty(t, rule.Between(parseUTC(t, "2026-12-01T00:00:00Z"), parseUTC(t, "2026-12-01T00:00:00Z"), 5))
+	require.Empty(t, recurrence.Rule{}.Between(parseUTC(t, "2026-12-01T00:00:00Z"), parseUTC(t, "2026-12-02T00:00:00Z"), 0))
 }
 
 func TestWhatCannotBeARule(t *testing.T) {
 	t.Parallel()
-	good := spec("2026-11-20T09:00:00", "Europe/Berlin", "FREQ=DAILY")
+	good := ruleSpec("2026-11-20T09:00:00", "Europe/Berlin", "FREQ=DAILY")
 	for name, c := range map[string]struct {
 		change func(*recurrence.Spec)
 		field  string
@@ -197,7 +197,7 @@ func TestOccurrencesAreOrderedAndOncePerDate(t *testing.T) {
 		"FREQ=MONTHLY;BYMONTHDAY=1,31,-1"}
 	rapid.Check(t, func(t *rapid.T) {
 		start := time.Unix(rapid.Int64Range(1_293_000_000, 1_900_000_000).Draw(t, "start"), 0).UTC()
-		s := spec(start.Format("2006-01-02T15:04:05"), rapid.SampledFrom(zones).Draw(t, "zone"),
+		s := ruleSpec(start.Format("2006-01-02T15:04:05"), rapid.SampledFrom(zones).Draw(t, "zone"),
 			rapid.SampledFrom(rules).Draw(t, "rule"))
 		s.Policy = rapid.SampledFrom([]recurrence.Policy{recurrence.Shift, recurrence.Skip}).Draw(t, "policy")
 		rule, err := recurrence.Parse(s)

@@ -60,11 +60,11 @@ const mostDates = 100_000
 // Remarks says, in sentences for people, what of the rule from a time on may not be
 // what somebody meant: dates that overlap, and months without one.
 func (r Rule) Remarks(from time.Time) []string {
-	return slices.DeleteFunc([]string{r.overlaps(from), r.gaps(from)}, func(s string) bool { return s == "" })
+	return slices.DeleteFunc([]string{r.overlapRemark(from), r.gapRemark(from)}, func(s string) bool { return s == "" })
 }
 
-// overlaps says that dates begin before the ones before them are over.
-func (r Rule) overlaps(from time.Time) string {
+// overlapRemark says that dates begin before the ones before them are over.
+func (r Rule) overlapRemark(from time.Time) string {
 	dates := r.Between(from, from.Add(10*366*24*time.Hour), 366)
 	n, most := 0, time.Duration(0)
 	for i := 1; i < len(dates); i++ {
@@ -84,8 +84,8 @@ func (r Rule) overlaps(from time.Time) string {
 	}
 }
 
-// gaps says which months have no date, because they are too short.
-func (r Rule) gaps(from time.Time) string {
+// gapRemark says which months have no date, because they are too short.
+func (r Rule) gapRemark(from time.Time) string {
 	if r.option.Freq != rrule.MONTHLY || len(r.option.Byweekday) > 0 {
 		return ""
 	}
@@ -98,7 +98,7 @@ func (r Rule) gaps(from time.Time) string {
 		return ""
 	}
 	var without []time.Month
-	for _, m := range r.months(from) {
+	for _, m := range r.comingMonths(from) {
 		if m.AddDate(0, 1, -1).Day() < day && !slices.Contains(without, m.Month()) {
 			without = append(without, m.Month())
 		}
@@ -119,20 +119,20 @@ func (r Rule) gaps(from time.Time) string {
 		map[bool]string{true: "has", false: "have"}[len(names) == 1], day)
 }
 
-// months are the first days of the rule's coming months, of four years or as long
+// comingMonths are the first days of the rule's coming months, of four years or as long
 // as it lasts.
-func (r Rule) months(from time.Time) (all []time.Time) {
+func (r Rule) comingMonths(from time.Time) (all []time.Time) {
 	first := r.option.Dtstart
-	end := floating(from, r.zone).AddDate(4, 0, 0)
+	end := floatingTime(from, r.zone).AddDate(4, 0, 0)
 	if end.Before(first) {
 		end = first.AddDate(4, 0, 0)
 	}
 	if dates := r.Between(from, from.Add(10*366*24*time.Hour), mostDates); len(dates) > 0 {
-		if last := floating(dates[len(dates)-1].Start, r.zone); last.Before(end) {
+		if last := floatingTime(dates[len(dates)-1].Start, r.zone); last.Before(end) {
 			end = last
 		}
 	}
-	now := floating(from, r.zone)
+	now := floatingTime(from, r.zone)
 	for m := time.Date(first.Year(), first.Month(), 1, 0, 0, 0, 0, time.UTC); m.Before(end); m = m.AddDate(0,
 		max(1, r.option.Interval), 0) {
 		if !m.AddDate(0, 1, 0).Before(now) {

@@ -11,7 +11,7 @@ import (
 
 func TestDatesToLeaveOutAreDatesOfTheRule(t *testing.T) {
 	t.Parallel()
-	s := spec("2026-11-23T09:00:00", "Europe/Berlin", "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR")
+	s := ruleSpec("2026-11-23T09:00:00", "Europe/Berlin", "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR")
 	s.ExDates = []string{"2026-12-24", "2026-11-23"}
 	require.NoError(t, s.CheckSkipped())
 	for date, want := range map[string]string{
@@ -25,14 +25,14 @@ func TestDatesToLeaveOutAreDatesOfTheRule(t *testing.T) {
 		require.Equal(t, recurrence.FieldExDates, wrong.Field)
 		require.Equal(t, want, wrong.Rule)
 	}
-	ended := spec("2026-11-23T09:00:00", "UTC", "FREQ=DAILY;COUNT=3")
+	ended := ruleSpec("2026-11-23T09:00:00", "UTC", "FREQ=DAILY;COUNT=3")
 	ended.ExDates = []string{"2027-01-01"}
 	require.ErrorContains(t, ended.CheckSkipped(), "the nearest: 2026-11-25")
 }
 
 func TestRemarks(t *testing.T) {
 	t.Parallel()
-	from := utc(t, "2026-11-22T00:00:00Z")
+	from := parseUTC(t, "2026-11-22T00:00:00Z")
 	for name, one := range map[string]struct {
 		start, rule string
 		length      time.Duration
@@ -58,7 +58,7 @@ func TestRemarks(t *testing.T) {
 		"long ones alone": {"2026-12-31T09:00:00", "FREQ=MONTHLY;INTERVAL=7;COUNT=2", time.Hour, ""},
 		"over before":     {"2026-11-30T09:00:00", "FREQ=MONTHLY;COUNT=2", time.Hour, ""},
 	} {
-		s := spec(one.start, "UTC", one.rule)
+		s := ruleSpec(one.start, "UTC", one.rule)
 		s.Length = one.length
 		r, err := recurrence.Parse(s)
 		require.NoError(t, err, name)

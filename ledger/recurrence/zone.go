@@ -22,11 +22,11 @@ const (
 // zone: of a time that comes twice the first, as RFC 5545 says, and of one that
 // never comes the time moved forward by the gap.
 func Resolve(local time.Time, zone *time.Location) (time.Time, Fold) {
-	at, exists := resolve(local, zone)
+	at, exists := resolveLocal(local, zone)
 	if !exists {
 		return at, Never
 	}
-	for _, o := range around(local, zone) {
+	for _, o := range offsetsAround(local, zone) {
 		again := local.Add(-o.ahead)
 		if _, ahead := again.In(zone).Zone(); time.Duration(ahead)*time.Second == o.ahead && again.After(at) {
 			return at, Twice
@@ -35,12 +35,12 @@ func Resolve(local time.Time, zone *time.Location) (time.Time, Fold) {
 	return at, Once
 }
 
-// resolve returns the first instant at which clocks in the zone show the local
+// resolveLocal returns the first instant at which clocks in the zone show the local
 // time (given as if it were UTC). When they never do, it returns false and the
 // instant at which they would have, had they not been put forward: on the new
 // clock that is the local time plus the gap.
-func resolve(local time.Time, zone *time.Location) (time.Time, bool) {
-	offsets := around(local, zone)
+func resolveLocal(local time.Time, zone *time.Location) (time.Time, bool) {
+	offsets := offsetsAround(local, zone)
 	for _, o := range offsets {
 		at := local.Add(-o.ahead)
 		if _, ahead := at.In(zone).Zone(); time.Duration(ahead)*time.Second == o.ahead {
@@ -56,8 +56,8 @@ func resolve(local time.Time, zone *time.Location) (time.Time, bool) {
 	return local.Add(-offsets[0].ahead), false
 }
 
-// around lists the zone's offsets near the local time, the earliest first.
-func around(local time.Time, zone *time.Location) []offset {
+// offsetsAround lists the zone's offsets near the local time, the earliest first.
+func offsetsAround(local time.Time, zone *time.Location) []offset {
 	var offsets []offset
 	end := local.Add(margin)
 	for t := local.Add(-margin).In(zone); ; {

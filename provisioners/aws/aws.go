@@ -39,7 +39,7 @@ var (
 // New reads the files that the config names. It asks nothing of EC2.
 func New(c Config, clock clock.Clock) (*Provisioner, error) {
 	c = c.WithDefaults()
-	completed, incomplete := c.completed()
+	completed, incomplete := c.completeOffers()
 	if err := errors.Join(c.Validate(), incomplete); err != nil {
 		return nil, fmt.Errorf("configuring aws provisioner %q: %w", c.Name, err)
 	}
@@ -62,7 +62,7 @@ func (p *Provisioner) Name() string { return p.config.Name }
 
 // Delete terminates the machine, whatever its state.
 func (p *Provisioner) Delete(ctx context.Context, id string) error {
-	ctx, done, err := p.enter(ctx)
+	ctx, done, err := p.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (p *Provisioner) Delete(ctx context.Context, id string) error {
 		return nil // EC2 has no such id
 	}
 	_, err = p.client.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
-	if err != nil && !lost(err) {
+	if err != nil && !isUnknownInstance(err) {
 		return writeError("terminating "+id, err)
 	}
 	return nil

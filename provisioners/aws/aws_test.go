@@ -28,14 +28,14 @@ type site struct {
 	config aws.Config
 }
 
-func price(dollars money.MicroUSD) *provisioners.Price {
+func priceOf(dollars money.MicroUSD) *provisioners.Price {
 	p := provisioners.Price(dollars)
 	return &p
 }
 
 const image = "ami-0123456789abcdef0"
 
-func region() ec2test.Config {
+func regionConfig() ec2test.Config {
 	return ec2test.Config{
 		PageSize: 2, AccessKeys: []string{"AKIDEXAMPLE"}, Groups: []string{"sg-1"},
 		Subnets: map[string]string{"subnet-b": "test-1b"},
@@ -47,18 +47,18 @@ func region() ec2test.Config {
 	}
 }
 
-func offers() []aws.Offer {
+func testOffers() []aws.Offer {
 	h100 := aws.Offer{InstanceType: "p5.48xlarge", Zone: "test-1a", Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559,
-		Price: price(55 * money.USD)}
+		Price: priceOf(55 * money.USD)}
 	spot, odcr, block := h100, h100, h100
 	h100.Type, spot.Type, odcr.Type, block.Type = "p5", "p5-spot", "p5-odcr", "p5-block"
-	spot.Market, spot.Price = aws.Spot, price(20*money.USD)
+	spot.Market, spot.Price = aws.Spot, priceOf(20*money.USD)
 	odcr.Market, odcr.ReservationID = aws.CapacityReservation, "cr-1"
-	block.Market, block.ReservationID, block.Price = aws.CapacityBlock, "cr-block", price(31*money.USD)
+	block.Market, block.ReservationID, block.Price = aws.CapacityBlock, "cr-block", priceOf(31*money.USD)
 	block.From, block.Until = start, start.Add(24*time.Hour)
 	l4 := aws.Offer{
 		Type: "g6", InstanceType: "g6.12xlarge", Subnet: "subnet-b", Model: "l4-24g", GPUs: 4, MemoryMiB: 23_034,
-		Price: price(4_601_600), GPUName: "NVIDIA L4",
+		Price: priceOf(4_601_600), GPUName: "NVIDIA L4",
 	}
 	return []aws.Offer{h100, spot, odcr, block, l4}
 }
@@ -75,12 +75,12 @@ func newSite(t testing.TB, config ec2test.Config) site {
 			[]byte("[default]\naws_access_key_id=AKIDEXAMPLE\naws_secret_access_key=not-a-secret\n"), 0o600))
 	s.config = aws.Config{
 		Region: "test-central-1", Endpoint: server.URL, CredentialsFile: credentials, ImageID: image,
-		SecurityGroups: []string{"sg-1"}, Offers: offers(), RetryWait: time.Nanosecond,
+		SecurityGroups: []string{"sg-1"}, Offers: testOffers(), RetryWait: time.Nanosecond,
 	}
 	return s
 }
 
-func (s site) open(t testing.TB) *aws.Provisioner {
+func (s site) openProvisioner(t testing.TB) *aws.Provisioner {
 	t.Helper()
 	p, err := aws.New(s.config, s.clock)
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func (s site) open(t testing.TB) *aws.Provisioner {
 // attempts is how often the SDK tries a request: a fault must outlast them.
 const attempts = 3
 
-func (s site) fault(action string, effect ec2test.Effect, code string) func() {
+func (s site) injectFault(action string, effect ec2test.Effect, code string) func() {
 	times := attempts
 	if effect == ec2test.Ignore || effect == ec2test.Garble {
 		times = 1
@@ -98,26 +98,26 @@ func (s site) fault(action string, effect ec2test.Effect, code string) func() {
 	return func() { s.Inject(ec2test.Fault{Action: action, Effect: effect, Code: code, Times: times}) }
 }
 
-// subject is one offer of a fresh site under the suite.
-func subject(t *testing.T, kind, other string) provisionertest.Subject {
-	config := region()
+// suiteSubject is one offer of a fresh site under the suite.
+func suiteSubject(t *testing.T, kind, other string) provisionertest.Subject {
+	config := regionConfig()
 	config.Tick = time.Second // the suite looks a second after the end
 	s := newSite(t, config)
 	return provisionertest.Subject{
-		Provisioner: s.open(t),
-		Reopen:      func(t *testing.T) provisioners.Provisioner { return s.open(t) },
+		Provisioner: s.openProvisioner(t),
+		Reopen:      func(t *testing.T) provisioners.Provisioner { return s.openProvisioner(t) },
 		Spec:        provisioners.Spec{Type: kind, Region: "test-central-1"},
 		OtherSpec:   provisioners.Spec{Type: other, Region: "test-central-1"},
 		Machines:    100,
 		Advance:     func(d time.Duration) { s.clock.Advance(d) },
 		BootWithin:  10 * time.Minute, GoneWithin: 5 * time.Minute,
-		TimeOutCreate: s.fault("RunInstances", ec2test.LoseAnswer, ""),
-		TimeOutDelete: s.fault("TerminateInstances", ec2test.LoseAnswer, ""),
-		TruncateList:  s.fault("DescribeInstances", ec2test.Garble, ""),
+		TimeOutCreate: s.injectFault("RunInstances", ec2test.LoseAnswer, ""),
+		TimeOutDelete: s.injectFault("TerminateInstances", ec2test.LoseAnswer, ""),
+		TruncateList:  s.injectFault("DescribeInstances", ec2test.Garble, ""),
 		RunOut:        s.SellOut,
-		FailCreate:    s.fault("DescribeInstances", ec2test.Refuse, "InternalError"), // Create looks before it leaps
-		FailDelete:    s.fault("TerminateInstances", ec2test.Refuse, "InternalError"),
-		IgnoreDelete:  s.fault("TerminateInstances", ec2test.Ignore, ""),
+		FailCreate:    s.injectFault("DescribeInstances", ec2test.Refuse, "InternalError"), // Create looks before it leaps
+		FailDelete:    s.injectFault("TerminateInstances", ec2test.Refuse, "InternalError"),
+		IgnoreDelete:  s.injectFault("TerminateInstances", ec2test.Ignore, ""),
 		Throttle: func(calls int) {
 			if s.Mend(); calls > 0 {
 				s.Inject(ec2test.Fault{Effect: ec2test.Refuse, Code: "RequestLimitExceeded", Times: calls})
@@ -134,7 +134,7 @@ func subject(t *testing.T, kind, other string) provisionertest.Subject {
 func TestConformanceOnDemand(t *testing.T) {
 	t.Parallel()
 	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
-		s := subject(t, "p5", "g6")
+		s := suiteSubject(t, "p5", "g6")
 		s.Reclaim = nil // EC2 does not reclaim what is paid on demand
 		return s
 	}})
@@ -145,6 +145,6 @@ func TestConformanceOnDemand(t *testing.T) {
 func TestConformanceSpot(t *testing.T) {
 	t.Parallel()
 	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
-		return subject(t, "p5-spot", "g6")
+		return suiteSubject(t, "p5-spot", "g6")
 	}})
 }

@@ -28,8 +28,8 @@ type kind struct {
 	Prices    map[Market]provisioners.Price `yaml:"price_per_hour"`
 }
 
-// completed fills in what the offers leave to the catalogue.
-func (c Config) completed() (Config, error) {
+// completeOffers fills in what the offers leave to the catalogue.
+func (c Config) completeOffers() (Config, error) {
 	catalogue := map[string]kind{}
 	if c.PriceFile != "" {
 		var err error
@@ -40,8 +40,8 @@ func (c Config) completed() (Config, error) {
 	var mistakes []error
 	offers := make([]Offer, len(c.Offers))
 	for i, o := range c.Offers {
-		offers[i] = o.with(catalogue[o.InstanceType])
-		if missing := offers[i].missing(); missing != "" {
+		offers[i] = o.completeFrom(catalogue[o.InstanceType])
+		if missing := offers[i].missingField(); missing != "" {
 			mistakes = append(mistakes, fmt.Errorf("offers[%d]: %s: is neither here nor in a price file", i, missing))
 		}
 	}
@@ -49,7 +49,7 @@ func (c Config) completed() (Config, error) {
 	return c, errors.Join(mistakes...)
 }
 
-func (o Offer) with(k kind) Offer {
+func (o Offer) completeFrom(k kind) Offer {
 	o.Model = cmp.Or(o.Model, k.Model)
 	o.GPUs = cmp.Or(o.GPUs, k.GPUs)
 	o.MemoryMiB = cmp.Or(o.MemoryMiB, k.MemoryMiB)
@@ -60,7 +60,7 @@ func (o Offer) with(k kind) Offer {
 	return o
 }
 
-func (o Offer) missing() string {
+func (o Offer) missingField() string {
 	switch {
 	case o.Model == "":
 		return "model"

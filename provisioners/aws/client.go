@@ -53,7 +53,7 @@ func newClient(c Config) (*ec2.Client, sdk.CredentialsProvider, error) {
 	}
 	return ec2.NewFromConfig(loaded, func(o *ec2.Options) {
 		o.HTTPClient = limited{next: o.HTTPClient}
-		o.Retryer = retryer(c.RetryWait, func(error) {})
+		o.Retryer = newRetryer(c.RetryWait, func(error) {})
 		o.ClientLogMode = 0 // a log of requests would hold their signatures
 		if c.Endpoint != "" {
 			o.BaseEndpoint = sdk.String(c.Endpoint)
@@ -61,20 +61,20 @@ func newClient(c Config) (*ec2.Client, sdk.CredentialsProvider, error) {
 	}), loaded.Credentials, nil
 }
 
-// retryer repeats what EC2 answered with its own failure or for being too many,
+// newRetryer repeats what EC2 answered with its own failure or for being too many,
 // and what was not answered at all. A stock-out comes with a status of 500 too:
 // it is for the control plane to try again, elsewhere. seen gets the error of
 // every attempt.
-func retryer(wait time.Duration, seen func(error)) sdk.Retryer {
+func newRetryer(wait time.Duration, seen func(error)) sdk.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff = maxAttempts, max(wait, time.Nanosecond)
 		o.RateLimiter = ratelimit.None // three attempts are the limit
-		first := retry.IsErrorRetryableFunc(func(err error) sdk.Ternary { seen(err); return settled(err) })
+		first := retry.IsErrorRetryableFunc(func(err error) sdk.Ternary { seen(err); return retryDecision(err) })
 		o.Retryables = append([]retry.IsErrorRetryable{first}, o.Retryables...)
 	})
 }
 
-func settled(err error) sdk.Ternary {
+func retryDecision(err error) sdk.Ternary {
 	switch kindOf(err) {
 	case provisioners.KindUnknown, provisioners.KindThrottled:
 		return sdk.UnknownTernary
@@ -96,10 +96,10 @@ func (l limited) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// enter begins a call of the port: it refuses an ended context, bounds the call,
+// beginCall begins a call of the port: it refuses an ended context, bounds the call,
 // and makes sure that there are credentials. Without them nothing is asked of
 // EC2, which the SDK's own error does not tell apart.
-func (p *Provisioner) enter(ctx context.Context) (context.Context, context.CancelFunc, error) {
+func (p *Provisioner) beginCall(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if err := provisioners.Ended(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -115,9 +115,9 @@ func (p *Provisioner) enter(ctx context.Context) (context.Context, context.Cance
 // that could not be asked for them.
 func noCredentials(err error) error {
 	kind := provisioners.KindDenied
-	code, _ := answer(err)
+	code, _ := errorAnswer(err)
 	var network net.Error
-	if code == "" && (errors.As(err, &network) || ended(err) != nil) || kindOf(err) == provisioners.KindThrottled {
+	if code == "" && (errors.As(err, &network) || keepContextError(err) != nil) || kindOf(err) == provisioners.KindThrottled {
 		kind = provisioners.KindTransient
 	}
 	return &provisioners.Error{Kind: kind, Message: "getting credentials", Err: httpx.HideURL(err)}

@@ -19,7 +19,7 @@ import (
 	"github.com/forewarm/forewarm/provisioners/aws"
 )
 
-func strict(t *testing.T, text string, into any) {
+func decodeStrictly(t *testing.T, text string, into any) {
 	t.Helper()
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	decoder.KnownFields(true)
@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 func TestMistakesAreAllNamed(t *testing.T) {
 	t.Parallel()
 	var c aws.Config
-	strict(t, `
+	decodeStrictly(t, `
 name: AWS!
 region: Frankfurt
 endpoint: http://ec2.example.com
@@ -92,7 +92,7 @@ func TestEndpoints(t *testing.T) {
 		"https://user:pw@x.example": "without user",
 		"https://x.example?key=1":   "without user", "http://localhost.example.com": "unencrypted",
 	} {
-		c := aws.Config{Region: "eu-central-1", Endpoint: endpoint, ImageID: image, Offers: offers()}.WithDefaults()
+		c := aws.Config{Region: "eu-central-1", Endpoint: endpoint, ImageID: image, Offers: testOffers()}.WithDefaults()
 		err := c.Validate()
 		if want == "" {
 			require.NoError(t, err, endpoint)
@@ -105,15 +105,15 @@ func TestEndpoints(t *testing.T) {
 
 func TestCatalogue(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
+	s := newSite(t, regionConfig())
 	s.config.PriceFile = filepath.Join(t.TempDir(), "prices.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(s.config.PriceFile, []byte(text), 0o600)) }
 	s.config.Offers = []aws.Offer{
 		{Type: "a", InstanceType: "p5.48xlarge"},
-		{Type: "b", InstanceType: "p5.48xlarge", Market: aws.Spot, Model: "mine", Price: price(7)},
+		{Type: "b", InstanceType: "p5.48xlarge", Market: aws.Spot, Model: "mine", Price: priceOf(7)},
 	}
 	write("p5.48xlarge: {model: h100-80g, gpus: 8, memory_mib: 81559, price_per_hour: {on_demand: 55.04, spot: 20}}")
-	p := s.open(t)
+	p := s.openProvisioner(t)
 	offers, err := p.Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []provisioners.Offer{
@@ -168,7 +168,7 @@ func TestManual(t *testing.T) {
 			} `yaml:"provisioners"`
 			Pools []map[string]any `yaml:"pools"`
 		}
-		strict(t, example, &file)
+		decodeStrictly(t, example, &file)
 		require.Equal(t, "aws", file.Provisioners[0].Kind)
 		c := file.Provisioners[0].Config
 		require.NoError(t, c.WithDefaults().Validate())
@@ -178,7 +178,7 @@ func TestManual(t *testing.T) {
 		if c.UserDataFile != "" {
 			c.UserDataFile = script
 		}
-		c.Profile, c.CredentialsFile, c.Endpoint = "", newSite(t, region()).config.CredentialsFile, ""
+		c.Profile, c.CredentialsFile, c.Endpoint = "", newSite(t, regionConfig()).config.CredentialsFile, ""
 		p, err := aws.New(c, clock.NewManual(start))
 		require.NoError(t, err)
 		offers, err := p.Offers(t.Context())

@@ -21,24 +21,24 @@ import (
 // zone, so that an offer which moved to another zone would make a second
 // machine, and it forgets the id of one that ended more than an hour ago.
 func (p *Provisioner) Create(ctx context.Context, token string, spec provisioners.Spec) (provisioners.Instance, error) {
-	ctx, done, err := p.enter(ctx)
+	ctx, done, err := p.beginCall(ctx)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
 	defer done()
-	if err := p.check(token, spec); err != nil {
+	if err := p.checkRequest(token, spec); err != nil {
 		return provisioners.Instance{}, err
 	}
 	w := want{token: token, spec: spec}
 	if found, err := p.byToken(ctx, token); err != nil || found != nil {
-		return p.taken(ctx, w, found, err)
+		return p.checkTaken(ctx, w, found, err)
 	}
-	offer, known := p.offer(spec.Type)
+	offer, known := p.findOffer(spec.Type)
 	if !known {
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "no offer %q", spec.Type)
 	}
 	w.offer = offer
-	return p.launch(ctx, w)
+	return p.launchInstance(ctx, w)
 }
 
 // want is one machine that was asked for.
@@ -53,8 +53,8 @@ const (
 	maxTag   = 240 // of the 256 of a tag, since one has a word before it
 )
 
-// check refuses what EC2 would refuse, before anything is asked.
-func (p *Provisioner) check(token string, spec provisioners.Spec) error {
+// checkRequest refuses what EC2 would refuse, before anything is asked.
+func (p *Provisioner) checkRequest(token string, spec provisioners.Spec) error {
 	if err := spec.Check(token); err != nil {
 		return err
 	}
@@ -72,26 +72,26 @@ func (p *Provisioner) check(token string, spec provisioners.Spec) error {
 	return nil
 }
 
-func (p *Provisioner) launch(ctx context.Context, w want) (provisioners.Instance, error) {
-	if err := w.offer.open(p.clock.Now()); err != nil {
+func (p *Provisioner) launchInstance(ctx context.Context, w want) (provisioners.Instance, error) {
+	if err := w.offer.checkWindow(p.clock.Now()); err != nil {
 		return provisioners.Instance{}, err
 	}
-	input, err := p.request(ctx, w)
+	input, err := p.buildRequest(ctx, w)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
 	doubt := false
 	out, err := p.client.RunInstances(ctx, input, func(o *ec2.Options) {
-		o.Retryer = retryer(p.config.RetryWait, func(err error) {
+		o.Retryer = newRetryer(p.config.RetryWait, func(err error) {
 			doubt = doubt ||
 				kindOf(err) == provisioners.KindUnknown
 		})
 	})
-	switch code, _ := answer(err); {
+	switch code, _ := errorAnswer(err); {
 	case code == codeMismatch || code == codeTerminated:
-		return p.spent(ctx, w, code)
+		return p.findSpent(ctx, w, code)
 	case err != nil && doubt: // an attempt before this answer may have made it
-		return provisioners.Instance{}, unsure("launching "+w.offer.Type, err)
+		return provisioners.Instance{}, unknownError("launching "+w.offer.Type, err)
 	case err != nil:
 		return provisioners.Instance{}, launchError(w.offer, err)
 	case len(out.Instances) != 1 || sdk.ToString(out.Instances[0].InstanceId) == "":
@@ -100,38 +100,38 @@ func (p *Provisioner) launch(ctx context.Context, w want) (provisioners.Instance
 	}
 	made := out.Instances[0]
 	if len(made.Tags) == 0 { // the answer to a repeated token may lack them; the token vouches for them
-		made.Tags = w.tags()
+		made.Tags = w.instanceTags()
 	}
-	p.remember(made)
-	return p.claim(ctx, w, made)
+	p.rememberLaunch(made)
+	return p.writeExpiry(ctx, w, made)
 }
 
-// spent finds the machine of a token that EC2 will not take again: it has ended,
+// findSpent finds the machine of a token that EC2 will not take again: it has ended,
 // or the offer has changed since it was made.
-func (p *Provisioner) spent(ctx context.Context, w want, code string) (provisioners.Instance, error) {
+func (p *Provisioner) findSpent(ctx context.Context, w want, code string) (provisioners.Instance, error) {
 	found, err := p.byToken(ctx, w.token)
 	if err != nil || found != nil {
-		return p.taken(ctx, w, found, err)
+		return p.checkTaken(ctx, w, found, err)
 	}
 	if code == codeTerminated {
-		return w.forgotten(), nil
+		return w.forgottenInstance(), nil
 	}
 	return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown,
 		"launching %s: the token has made a machine that is not to be seen, and the offer has changed since",
 		w.offer.Type)
 }
 
-// forgotten is the machine that EC2 calls terminated without saying which it
+// forgottenInstance is the machine that EC2 calls terminated without saying which it
 // was. Its id is one that no instance can have.
-func (w want) forgotten() provisioners.Instance {
+func (w want) forgottenInstance() provisioners.Instance {
 	return provisioners.Instance{
 		ID: "ended-" + w.token, Token: w.token, Owner: w.spec.Owner, NodeID: w.spec.NodeID, Type: w.spec.Type,
 		Phase: provisioners.Terminated,
 	}
 }
 
-// taken answers with the token's machine if it is the one that is asked for.
-func (p *Provisioner) taken(ctx context.Context, w want, found *types.Instance,
+// checkTaken answers with the token's machine if it is the one that is asked for.
+func (p *Provisioner) checkTaken(ctx context.Context, w want, found *types.Instance,
 	err error) (provisioners.Instance, error) {
 	if err != nil {
 		return provisioners.Instance{}, err
@@ -141,21 +141,21 @@ func (p *Provisioner) taken(ctx context.Context, w want, found *types.Instance,
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec,
 			"the token was used for type %q, node %q of %q", kind, node, owner)
 	}
-	return p.claim(ctx, w, *found)
+	return p.writeExpiry(ctx, w, *found)
 }
 
-// claim tells a machine its end, unless it knows one, and answers with it.
+// writeExpiry tells a machine its end, unless it knows one, and answers with it.
 // Failing is KindUnknown, whatever the reason: the machine exists.
-func (p *Provisioner) claim(ctx context.Context, w want, made types.Instance) (provisioners.Instance, error) {
-	if standing(made) && tagOf(made, guest.ExpiryTag) == "" && !p.claimed(made) {
+func (p *Provisioner) writeExpiry(ctx context.Context, w want, made types.Instance) (provisioners.Instance, error) {
+	if isStanding(made) && tagOf(made, guest.ExpiryTag) == "" && !p.hasExpiry(made) {
 		if err := p.tagExpiry(ctx, sdk.ToString(made.InstanceId), guest.Expiry(w.spec.ExpiresAt)); err != nil {
-			return provisioners.Instance{}, unsure("telling the new machine its end", err)
+			return provisioners.Instance{}, unknownError("telling the new machine its end", err)
 		}
 		p.setClaimed(made)
 	}
-	answered, err := p.instance(ctx, made)
+	answered, err := p.completeInstance(ctx, made)
 	if err != nil { // it exists, which is the answer; the rest is for Get to say
-		return p.render(made, nil), nil
+		return p.renderRow(made, nil), nil
 	}
 	return answered, nil
 }

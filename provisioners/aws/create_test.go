@@ -19,21 +19,21 @@ import (
 	"github.com/forewarm/forewarm/provisioners/aws/ec2test"
 )
 
-func spec(kind string) provisioners.Spec {
+func testSpec(kind string) provisioners.Spec {
 	return provisioners.Spec{Type: kind, Region: "test-central-1", Owner: "dep", NodeID: "nod_1"}
 }
 
-func create(t *testing.T, p provisioners.Provisioner, kind string) provisioners.Instance {
+func createInstance(t *testing.T, p provisioners.Provisioner, kind string) provisioners.Instance {
 	t.Helper()
-	made, err := p.Create(t.Context(), "token-1", spec(kind))
+	made, err := p.Create(t.Context(), "token-1", testSpec(kind))
 	require.NoError(t, err)
 	return made
 }
 
-// up lets a machine boot and returns it as it runs.
-func (s site) up(t *testing.T, p provisioners.Provisioner, kind string) provisioners.Instance {
+// createRunning lets a machine boot and returns it as it runs.
+func (s site) createRunning(t *testing.T, p provisioners.Provisioner, kind string) provisioners.Instance {
 	t.Helper()
-	made := create(t, p, kind)
+	made := createInstance(t, p, kind)
 	s.clock.Advance(5 * time.Minute)
 	got, err := p.Get(t.Context(), made.ID)
 	require.NoError(t, err)
@@ -51,8 +51,8 @@ func requireKind(t *testing.T, want provisioners.Kind, err error) *provisioners.
 
 func TestTheMachineIsTaggedFromItsBirth(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	create(t, s.open(t), "p5")
+	s := newSite(t, regionConfig())
+	createInstance(t, s.openProvisioner(t), "p5")
 	line := s.Bill()[0]
 	require.Equal(t, map[string]string{
 		"Name": "forewarm nod_1", "forewarm:owner": "dep", "forewarm:node": "nod_1", "forewarm:token": "token-1",
@@ -70,12 +70,12 @@ func TestMarkets(t *testing.T) {
 		"p5": {"on-demand", 55 * money.USD}, "p5-spot": {"spot", 20 * money.USD}, "p5-odcr": {"on-demand", 55 * money.USD},
 		"p5-block": {"capacity-block", 31 * money.USD}, "g6": {"on-demand", 4_601_600},
 	} {
-		s := newSite(t, region())
+		s := newSite(t, regionConfig())
 		s.SellOut() // what is reserved is there all the same
 		if kind != "p5-odcr" && kind != "p5-block" {
-			s = newSite(t, region())
+			s = newSite(t, regionConfig())
 		}
-		create(t, s.open(t), kind)
+		createInstance(t, s.openProvisioner(t), kind)
 		s.clock.Advance(time.Hour)
 		line := s.Bill()[0]
 		require.Equal(t, want.market, line.Market, kind)
@@ -85,10 +85,10 @@ func TestMarkets(t *testing.T) {
 
 func TestWhatIsReservedIsNotMore(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
-	create(t, p, "p5-odcr")
-	second := spec("p5-odcr")
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
+	createInstance(t, p, "p5-odcr")
+	second := testSpec("p5-odcr")
 	second.NodeID = "nod_2"
 	_, err := p.Create(t.Context(), "token-2", second)
 	require.Equal(t, "test-1a/p5.48xlarge/capacity_reservation", requireKind(t, provisioners.KindCapacity, err).Scope)
@@ -96,35 +96,35 @@ func TestWhatIsReservedIsNotMore(t *testing.T) {
 
 func TestABlockIsClosedOutsideOfItsWindow(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
 	offers, err := p.Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, start, offers[3].From)
 	require.Equal(t, start.Add(24*time.Hour-40*time.Minute), offers[3].Until)
 	for _, at := range []time.Duration{-time.Second, 24*time.Hour - 55*time.Minute, 48 * time.Hour} {
 		s.clock.Set(start.Add(at))
-		_, err := p.Create(t.Context(), "token-1", spec("p5-block"))
+		_, err := p.Create(t.Context(), "token-1", testSpec("p5-block"))
 		requireKind(t, provisioners.KindCapacity, err)
 	}
 	require.Zero(t, s.Calls("RunInstances"), "nobody needs to ask")
 	s.clock.Set(start)
-	create(t, p, "p5-block")
+	createInstance(t, p, "p5-block")
 }
 
 // EC2 shows a machine for an hour after its end and knows its token for a day.
 func TestALateDuplicate(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
-	made := create(t, p, "p5")
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
+	made := createInstance(t, p, "p5")
 	require.NoError(t, p.Delete(t.Context(), made.ID))
 	for after, id := range map[time.Duration]string{30 * time.Minute: made.ID, 2 * time.Hour: "ended-token-1",
 		23 * time.Hour: "ended-token-1"} {
 		s.clock.Set(start.Add(after))
-		late := spec("p5")
+		late := testSpec("p5")
 		late.ExpiresAt = start.Add(after + time.Hour)
-		again, err := s.open(t).Create(t.Context(), "token-1", late)
+		again, err := s.openProvisioner(t).Create(t.Context(), "token-1", late)
 		require.NoError(t, err)
 		require.Equal(t, provisioners.Terminated, again.Phase, "after %v", after)
 		require.Equal(t, id, again.ID)
@@ -147,10 +147,10 @@ func TestAnOfferThatChanges(t *testing.T) {
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, region())
-			made := create(t, s.open(t), "p5")
+			s := newSite(t, regionConfig())
+			made := createInstance(t, s.openProvisioner(t), "p5")
 			change(&s.config.Offers[0])
-			require.Equal(t, made.ID, create(t, s.open(t), "p5").ID)
+			require.Equal(t, made.ID, createInstance(t, s.openProvisioner(t), "p5").ID)
 			require.Len(t, s.Standing(), 1)
 		})
 	}
@@ -159,26 +159,26 @@ func TestAnOfferThatChanges(t *testing.T) {
 // EC2 refuses the token and does not show its machine: it may be too young.
 func TestAnOfferThatChangesUnseen(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	create(t, s.open(t), "p5")
+	s := newSite(t, regionConfig())
+	createInstance(t, s.openProvisioner(t), "p5")
 	s.SetLag(time.Minute, 0)
 	s.config.KeyName = "new-key"
-	p := s.open(t)
-	_, err := p.Create(t.Context(), "token-1", spec("p5"))
+	p := s.openProvisioner(t)
+	_, err := p.Create(t.Context(), "token-1", testSpec("p5"))
 	requireKind(t, provisioners.KindUnknown, err)
 	s.clock.Advance(2 * time.Minute)
-	require.Equal(t, s.Bill()[0].ID, create(t, p, "p5").ID)
+	require.Equal(t, s.Bill()[0].ID, createInstance(t, p, "p5").ID)
 	require.Len(t, s.Bill(), 1)
 }
 
 // A repeated token may be answered without the tags (boto/boto#619).
 func TestAnAnswerWithoutTags(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	create(t, s.open(t), "p5")
+	s := newSite(t, regionConfig())
+	createInstance(t, s.openProvisioner(t), "p5")
 	s.SetLag(time.Minute, 0)
 	s.Inject(ec2test.Fault{Action: "RunInstances", Effect: ec2test.Untagged})
-	again := create(t, s.open(t), "p5")
+	again := createInstance(t, s.openProvisioner(t), "p5")
 	require.Equal(t, "dep", again.Owner)
 	require.Equal(t, "token-1", again.Token)
 	require.Len(t, s.Bill(), 1)
@@ -187,10 +187,10 @@ func TestAnAnswerWithoutTags(t *testing.T) {
 // The machine exists, and cannot be told its end: the call is not over.
 func TestAMachineThatCannotBeTaggedYet(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
+	s := newSite(t, regionConfig())
 	s.SetLag(0, 10*time.Second)
-	p := s.open(t)
-	expires := spec("p5")
+	p := s.openProvisioner(t)
+	expires := testSpec("p5")
 	expires.ExpiresAt = start.Add(time.Hour)
 	_, err := p.Create(t.Context(), "token-1", expires)
 	requireKind(t, provisioners.KindUnknown, err)
@@ -205,9 +205,9 @@ func TestAMachineThatCannotBeTaggedYet(t *testing.T) {
 // Who dies between the launch and the tag leaves a machine that ends itself.
 func TestAMachineThatNobodyClaims(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
+	s := newSite(t, regionConfig())
 	s.Inject(ec2test.Fault{Action: "CreateTags", Effect: ec2test.Refuse, Code: "UnauthorizedOperation"})
-	_, err := s.open(t).Create(t.Context(), "token-1", spec("p5"))
+	_, err := s.openProvisioner(t).Create(t.Context(), "token-1", testSpec("p5"))
 	requireKind(t, provisioners.KindUnknown, err)
 	s.clock.Advance(59 * time.Minute)
 	require.Len(t, s.Standing(), 1)
@@ -217,9 +217,9 @@ func TestAMachineThatNobodyClaims(t *testing.T) {
 
 func TestRepetitionsKeepTheEnd(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
-	expires := spec("p5")
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
+	expires := testSpec("p5")
 	expires.ExpiresAt = start.Add(time.Hour)
 	made, err := p.Create(t.Context(), "token-1", expires)
 	require.NoError(t, err)
@@ -241,9 +241,9 @@ func TestRepetitionsKeepTheEnd(t *testing.T) {
 
 func TestTokensAndTagsThatEC2WouldNotTake(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
-	good := spec("p5")
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
+	good := testSpec("p5")
 	long := good
 	long.NodeID = strings.Repeat("n", 250)
 	elsewhere := good
@@ -270,10 +270,10 @@ func TestTokensAndTagsThatEC2WouldNotTake(t *testing.T) {
 // One lost answer is not worth an error: the SDK asks again with the same token.
 func TestTheSDKRepeats(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
 	s.Inject(ec2test.Fault{Action: "RunInstances", Effect: ec2test.LoseAnswer, Times: attempts - 1})
-	create(t, p, "p5")
+	createInstance(t, p, "p5")
 	require.Len(t, s.Bill(), 1)
 	require.Equal(t, attempts, s.Calls("RunInstances"))
 }
@@ -283,14 +283,14 @@ func TestARefusalAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"UnauthorizedOperation", "InsufficientInstanceCapacity", "InvalidParameterValue",
 		"RequestLimitExceeded"} {
-		s := newSite(t, region())
+		s := newSite(t, regionConfig())
 		s.Inject(ec2test.Fault{Action: "RunInstances", Effect: ec2test.LoseAnswer})
 		s.Inject(ec2test.Fault{Action: "RunInstances", Effect: ec2test.Refuse, Code: code, Times: attempts - 1})
-		p := s.open(t)
-		_, err := p.Create(t.Context(), "token-1", spec("p5"))
+		p := s.openProvisioner(t)
+		_, err := p.Create(t.Context(), "token-1", testSpec("p5"))
 		requireKind(t, provisioners.KindUnknown, err)
 		s.Mend()
-		require.Equal(t, s.Bill()[0].ID, create(t, p, "p5").ID)
+		require.Equal(t, s.Bill()[0].ID, createInstance(t, p, "p5").ID)
 		require.Len(t, s.Bill(), 1)
 	}
 }
@@ -298,11 +298,11 @@ func TestARefusalAfterALostAnswer(t *testing.T) {
 // What else there is to know of a new machine does not decide whether it is one.
 func TestAnnouncementsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
+	s := newSite(t, regionConfig())
 	s.Inject(ec2test.Fault{Action: "DescribeInstanceStatus", Effect: ec2test.Refuse, Code: "UnauthorizedOperation",
 		Times: 2})
-	p := s.open(t)
-	made := create(t, p, "p5")
+	p := s.openProvisioner(t)
+	made := createInstance(t, p, "p5")
 	require.Equal(t, provisioners.Booting, made.Phase)
 	require.Equal(t, "token-1", made.Token)
 	_, err := p.Get(t.Context(), made.ID)
@@ -311,9 +311,9 @@ func TestAnnouncementsThatCannotBeRead(t *testing.T) {
 
 func TestAStockOutIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
+	s := newSite(t, regionConfig())
 	s.SellOut()
-	_, err := s.open(t).Create(t.Context(), "token-1", spec("p5"))
+	_, err := s.openProvisioner(t).Create(t.Context(), "token-1", testSpec("p5"))
 	typed := requireKind(t, provisioners.KindCapacity, err)
 	require.Equal(t, "test-1a/p5.48xlarge", typed.Scope)
 	require.Contains(t, typed.Message, "sufficient p5.48xlarge capacity")
@@ -322,11 +322,11 @@ func TestAStockOutIsNotRepeated(t *testing.T) {
 
 func TestUserDataOfTheOperator(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
+	s := newSite(t, regionConfig())
 	s.config.UserDataFile = filepath.Join(t.TempDir(), "user-data")
 	require.NoError(t, os.WriteFile(s.config.UserDataFile, []byte("#!/bin/sh\ntouch /tmp/ours\n"), 0o600))
 	s.config.RootVolumeGiB = 200
-	create(t, s.open(t), "p5")
+	createInstance(t, s.openProvisioner(t), "p5")
 	require.NoError(t, os.WriteFile(s.config.UserDataFile, []byte("hello"), 0o600))
 	_, err := aws.New(s.config, s.clock)
 	require.ErrorContains(t, err, "user_data_file: it begins neither")
@@ -335,21 +335,21 @@ func TestUserDataOfTheOperator(t *testing.T) {
 
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
+	s := newSite(t, regionConfig())
 	write := func(text string) {
 		s.config.CredentialsFile = filepath.Join(t.TempDir(), "credentials")
 		require.NoError(t, os.WriteFile(s.config.CredentialsFile, []byte(text), 0o600))
 	}
 	write("[default]\naws_access_key_id=AKIAWRONG\naws_secret_access_key=hush-hush\n")
-	p := s.open(t)
-	_, err := p.Create(t.Context(), "token-1", spec("p5"))
+	p := s.openProvisioner(t)
+	_, err := p.Create(t.Context(), "token-1", testSpec("p5"))
 	requireKind(t, provisioners.KindDenied, err)
 	require.NotContains(t, err.Error(), "hush-hush")
 	_, err = p.List(t.Context(), "dep")
 	requireKind(t, provisioners.KindDenied, err)
 
 	write("[default]\ncredential_process = /bin/false\n")
-	_, err = s.open(t).Create(t.Context(), "token-1", spec("p5"))
+	_, err = s.openProvisioner(t).Create(t.Context(), "token-1", testSpec("p5"))
 	requireKind(t, provisioners.KindDenied, err)
 	require.Empty(t, s.Bill())
 
@@ -360,9 +360,9 @@ func TestCredentials(t *testing.T) {
 
 func TestACallIsBounded(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
-	made := create(t, p, "p5")
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
+	made := createInstance(t, p, "p5")
 	ctx, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	_, err := p.Get(ctx, made.ID)

@@ -107,7 +107,7 @@ var badFamilies = []string{
 // kindOf sorts an answer of EC2; it returns KindUnknown for what is no answer,
 // and for one that says nothing for sure.
 func kindOf(err error) provisioners.Kind {
-	code, _ := answer(err)
+	code, _ := errorAnswer(err)
 	if kind, known := kinds[code]; known {
 		return kind
 	}
@@ -119,9 +119,9 @@ func kindOf(err error) provisioners.Kind {
 	return provisioners.KindUnknown
 }
 
-// answer returns the code and the words of EC2's refusal, both empty when err is
+// errorAnswer returns the code and the words of EC2's refusal, both empty when err is
 // none.
-func answer(err error) (code, message string) {
+func errorAnswer(err error) (code, message string) {
 	var refusal smithy.APIError
 	if !errors.As(err, &refusal) {
 		return "", ""
@@ -131,34 +131,38 @@ func answer(err error) (code, message string) {
 
 // readError is the error of a call that changes nothing: what is not known of it
 // can simply be asked again.
-func readError(doing string, err error) error { return failure(doing, err, provisioners.KindTransient) }
+func readError(doing string, err error) error {
+	return newFailure(doing, err, provisioners.KindTransient)
+}
 
 // writeError is the error of a call that may have had its effect.
-func writeError(doing string, err error) error { return failure(doing, err, provisioners.KindUnknown) }
+func writeError(doing string, err error) error {
+	return newFailure(doing, err, provisioners.KindUnknown)
+}
 
-func failure(doing string, err error, unknown provisioners.Kind) *provisioners.Error {
+func newFailure(doing string, err error, unknown provisioners.Kind) *provisioners.Error {
 	kind := kindOf(err)
 	if kind == provisioners.KindUnknown {
 		kind = unknown
 	}
-	code, message := answer(err)
+	code, message := errorAnswer(err)
 	if code == "" {
 		return &provisioners.Error{Kind: kind, Message: doing, Err: httpx.HideURL(err)}
 	}
 	return &provisioners.Error{Kind: kind, Message: doing + ": " + code + ": " + message, RetryAfter: retryAfter(err),
-		Err: ended(err)}
+		Err: keepContextError(err)}
 }
 
-// unsure is the error of a call after which a machine may exist, whatever EC2's
+// unknownError is the error of a call after which a machine may exist, whatever EC2's
 // last answer was.
-func unsure(doing string, err error) error {
-	e := failure(doing, err, provisioners.KindUnknown)
+func unknownError(doing string, err error) error {
+	e := newFailure(doing, err, provisioners.KindUnknown)
 	e.Kind = provisioners.KindUnknown
 	return e
 }
 
-// ended keeps the end of a context visible behind an answer that came before it.
-func ended(err error) error {
+// keepContextError keeps the end of a context visible behind an answer that came before it.
+func keepContextError(err error) error {
 	for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, cause) {
 			return cause
@@ -183,22 +187,22 @@ func retryAfter(err error) time.Duration {
 // launchError is the error of RunInstances, with the supply or the limit that it
 // speaks of.
 func launchError(o Offer, err error) error {
-	e := failure("launching "+o.Type, err, provisioners.KindUnknown)
-	code, _ := answer(err)
+	e := newFailure("launching "+o.Type, err, provisioners.KindUnknown)
+	code, _ := errorAnswer(err)
 	switch {
 	case e.Kind == provisioners.KindCapacity && code == "InsufficientFreeAddressesInSubnet":
 		e.Scope = o.Subnet
 	case e.Kind == provisioners.KindCapacity:
-		e.Scope = o.scope()
+		e.Scope = o.supplyScope()
 	case e.Kind == provisioners.KindQuota:
-		e.Scope = quota(code, o)
+		e.Scope = quotaName(code, o)
 	}
 	return e
 }
 
-// quota names the account's limit. EC2 counts vCPUs per family of types, apart
+// quotaName names the account's limit. EC2 counts vCPUs per family of types, apart
 // for the spot market.
-func quota(code string, o Offer) string {
+func quotaName(code string, o Offer) string {
 	family, _, _ := strings.Cut(o.InstanceType, ".")
 	family = family[:cmp.Or(max(0, strings.IndexAny(family, "0123456789-")), len(family))]
 	switch code {
@@ -212,8 +216,8 @@ func quota(code string, o Offer) string {
 	return code
 }
 
-// lost reports whether err says that EC2 knows no such instance.
-func lost(err error) bool {
-	code, _ := answer(err)
+// isUnknownInstance reports whether err says that EC2 knows no such instance.
+func isUnknownInstance(err error) bool {
+	code, _ := errorAnswer(err)
 	return code == codeNotFound || code == codeMalformed
 }

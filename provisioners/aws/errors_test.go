@@ -71,12 +71,12 @@ func TestErrorsOfALaunch(t *testing.T) {
 	} {
 		t.Run(test.code+" "+test.offer, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, region())
+			s := newSite(t, regionConfig())
 			s.Inject(ec2test.Fault{
 				Action: "RunInstances", Effect: ec2test.Refuse, Code: test.code, Message: "in their words",
 				Status: test.status, Times: attempts,
 			})
-			_, err := s.open(t).Create(t.Context(), "token-1", spec(test.offer))
+			_, err := s.openProvisioner(t).Create(t.Context(), "token-1", testSpec(test.offer))
 			typed := requireKind(t, test.want, err)
 			require.Equal(t, test.scope, typed.Scope)
 			if test.code != "IdempotentParameterMismatch" {
@@ -97,9 +97,9 @@ func TestErrorsOfTheOtherCalls(t *testing.T) {
 		"UnauthorizedOperation": {provisioners.KindDenied, provisioners.KindDenied},
 		"OperationNotPermitted": {provisioners.KindDenied, provisioners.KindDenied},
 	} {
-		s := newSite(t, region())
-		p := s.open(t)
-		made := create(t, p, "p5")
+		s := newSite(t, regionConfig())
+		p := s.openProvisioner(t)
+		made := createInstance(t, p, "p5")
 		calls := []func() error{
 			func() error { _, err := p.Get(t.Context(), made.ID); return err },
 			func() error { _, err := p.List(t.Context(), "dep"); return err },
@@ -118,13 +118,13 @@ func TestErrorsOfTheOtherCalls(t *testing.T) {
 
 func TestConnectionsThatBreak(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
 	s.Inject(ec2test.Fault{Action: "RunInstances", Effect: ec2test.Lose, Times: attempts})
-	_, err := p.Create(t.Context(), "token-1", spec("p5"))
+	_, err := p.Create(t.Context(), "token-1", testSpec("p5"))
 	requireKind(t, provisioners.KindUnknown, err)
 	require.NotContains(t, err.Error(), "Authorization")
-	made := create(t, p, "p5")
+	made := createInstance(t, p, "p5")
 	s.Inject(ec2test.Fault{Action: "DescribeInstances", Effect: ec2test.Lose, Times: attempts})
 	_, err = p.Get(t.Context(), made.ID)
 	requireKind(t, provisioners.KindTransient, err)
@@ -132,18 +132,18 @@ func TestConnectionsThatBreak(t *testing.T) {
 
 func TestWaitingTimeIsPassedOn(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
+	s := newSite(t, regionConfig())
 	s.Inject(ec2test.Fault{Effect: ec2test.Refuse, Code: "RequestLimitExceeded", RetryAfter: 7 * time.Second,
 		Times: attempts})
-	_, err := s.open(t).List(t.Context(), "dep")
+	_, err := s.openProvisioner(t).List(t.Context(), "dep")
 	require.Equal(t, 7*time.Second, requireKind(t, provisioners.KindThrottled, err).RetryAfter)
 }
 
 func TestNeitherSilenceNorLagIsProof(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
-	made := create(t, p, "p5")
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
+	made := createInstance(t, p, "p5")
 	s.Inject(ec2test.Fault{Action: "DescribeInstances", Effect: ec2test.Empty})
 	_, err := p.Get(t.Context(), made.ID)
 	requireKind(t, provisioners.KindTransient, err)
@@ -159,9 +159,9 @@ func TestNeitherSilenceNorLagIsProof(t *testing.T) {
 
 func TestListsThatEndNever(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
-	create(t, p, "p5")
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
+	createInstance(t, p, "p5")
 	s.Inject(ec2test.Fault{Action: "DescribeInstances", Effect: ec2test.Loop, Times: 1000})
 	before := s.Calls("DescribeInstances")
 	list, err := p.List(t.Context(), "dep")
@@ -174,10 +174,10 @@ func TestListsThatEndNever(t *testing.T) {
 // The characters that stand for others in a filter are meant as they are.
 func TestOwnersAreNoPatterns(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
 	for i, owner := range []string{"dep", `d*`, `de?`, `d\*`} {
-		made := spec("p5")
+		made := testSpec("p5")
 		made.Owner = owner
 		_, err := p.Create(t.Context(), "token-"+string(rune('a'+i)), made)
 		require.NoError(t, err)

@@ -32,31 +32,31 @@ func stateOf(row types.Instance) types.InstanceStateName {
 	return row.State.Name
 }
 
-// understood reports whether a row says what a row must say.
-func understood(row types.Instance) bool {
+// isUnderstood reports whether a row says what a row must say.
+func isUnderstood(row types.Instance) bool {
 	_, known := phases[stateOf(row)]
 	return known && sdk.ToString(row.InstanceId) != "" && row.LaunchTime != nil
 }
 
-// standing reports whether the machine is not on its way out.
-func standing(row types.Instance) bool {
+// isStanding reports whether the machine is not on its way out.
+func isStanding(row types.Instance) bool {
 	return stateOf(row) == types.InstanceStateNamePending || stateOf(row) == types.InstanceStateNameRunning
 }
 
-// instance asks for what the row lacks: the report, and announcements.
-func (p *Provisioner) instance(ctx context.Context, row types.Instance) (provisioners.Instance, error) {
-	if err := p.prove(ctx, row); err != nil {
+// completeInstance asks for what the row lacks: the report, and announcements.
+func (p *Provisioner) completeInstance(ctx context.Context, row types.Instance) (provisioners.Instance, error) {
+	if err := p.readConsole(ctx, row); err != nil {
 		return provisioners.Instance{}, err
 	}
-	notices, err := p.notices(ctx, []types.Instance{row})
+	notices, err := p.readNotices(ctx, []types.Instance{row})
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	return p.render(row, notices[sdk.ToString(row.InstanceId)]), nil
+	return p.renderRow(row, notices[sdk.ToString(row.InstanceId)]), nil
 }
 
-// render is a row in the port's words, with what is known of it.
-func (p *Provisioner) render(row types.Instance, notice *provisioners.Notice) provisioners.Instance {
+// renderRow is a row in the port's words, with what is known of it.
+func (p *Provisioner) renderRow(row types.Instance, notice *provisioners.Notice) provisioners.Instance {
 	i := provisioners.Instance{
 		ID: sdk.ToString(row.InstanceId), Token: tagOf(row, tagToken), Owner: tagOf(row, tagOwner),
 		NodeID: tagOf(row, tagNode),
@@ -65,12 +65,12 @@ func (p *Provisioner) render(row types.Instance, notice *provisioners.Notice) pr
 	if row.LaunchTime != nil {
 		i.CreatedAt = row.LaunchTime.UTC()
 	}
-	if !standing(row) {
+	if !isStanding(row) {
 		return i
 	}
 	i.Notice = notice
 	if i.Phase == provisioners.Running {
-		if i.Devices, i.Notice = p.devices(row, notice); i.Devices == nil {
+		if i.Devices, i.Notice = p.devicesOf(row, notice); i.Devices == nil {
 			i.Phase = provisioners.Booting
 			return i
 		}

@@ -27,8 +27,8 @@ const (
 	forgetSeen = 30 * time.Minute // not asked about for so long
 )
 
-// see changes what is known of a machine and returns it.
-func (p *Provisioner) see(id string, change func(*sighting)) sighting {
+// updateSighting changes what is known of a machine and returns it.
+func (p *Provisioner) updateSighting(id string, change func(*sighting)) sighting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
@@ -48,11 +48,11 @@ func (p *Provisioner) see(id string, change func(*sighting)) sighting {
 	return s
 }
 
-func (p *Provisioner) sighting(id string) sighting { return p.see(id, func(*sighting) {}) }
+func (p *Provisioner) sightingOf(id string) sighting { return p.updateSighting(id, func(*sighting) {}) }
 
-// remember keeps a machine that was just launched, or answered once more.
-func (p *Provisioner) remember(row types.Instance) {
-	p.see(sdk.ToString(row.InstanceId), func(s *sighting) {
+// rememberLaunch keeps a machine that was just launched, or answered once more.
+func (p *Provisioner) rememberLaunch(row types.Instance) {
+	p.updateSighting(sdk.ToString(row.InstanceId), func(s *sighting) {
 		if s.made.IsZero() {
 			s.made = p.clock.Now()
 		}
@@ -60,17 +60,17 @@ func (p *Provisioner) remember(row types.Instance) {
 	})
 }
 
-// young returns a machine that this process launched so recently that EC2 may
+// recentLaunch returns a machine that this process launched so recently that EC2 may
 // not show it yet.
-func (p *Provisioner) young(id string) (types.Instance, bool) {
-	s := p.sighting(id)
+func (p *Provisioner) recentLaunch(id string) (types.Instance, bool) {
+	s := p.sightingOf(id)
 	return s.row, !s.made.IsZero() && p.clock.Now().Sub(s.made) < settle
 }
 
-func (p *Provisioner) claimed(row types.Instance) bool {
-	return p.sighting(sdk.ToString(row.InstanceId)).claimed
+func (p *Provisioner) hasExpiry(row types.Instance) bool {
+	return p.sightingOf(sdk.ToString(row.InstanceId)).claimed
 }
 
 func (p *Provisioner) setClaimed(row types.Instance) {
-	p.see(sdk.ToString(row.InstanceId), func(s *sighting) { s.claimed = true })
+	p.updateSighting(sdk.ToString(row.InstanceId), func(s *sighting) { s.claimed = true })
 }

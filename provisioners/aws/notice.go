@@ -23,25 +23,25 @@ const (
 	maxEventPages = 20
 )
 
-// notices are the announcements for those of the machines that stand, the most
+// readNotices are the announcements for those of the machines that stand, the most
 // urgent of each.
-func (p *Provisioner) notices(ctx context.Context, rows []types.Instance) (map[string]*provisioners.Notice, error) {
+func (p *Provisioner) readNotices(ctx context.Context, rows []types.Instance) (map[string]*provisioners.Notice, error) {
 	notices := map[string]*provisioners.Notice{}
 	var spot []string
 	for _, row := range rows {
-		if !standing(row) {
+		if !isStanding(row) {
 			continue
 		}
 		id := sdk.ToString(row.InstanceId)
 		if row.InstanceLifecycle == types.InstanceLifecycleTypeSpot {
 			spot = append(spot, id)
 		}
-		notices[id] = p.expiring(row)
+		notices[id] = p.expiryNotice(row)
 	}
 	if len(notices) == 0 {
 		return nil, nil
 	}
-	scheduled, err := p.scheduled(ctx)
+	scheduled, err := p.readScheduled(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,14 +50,14 @@ func (p *Provisioner) notices(ctx context.Context, rows []types.Instance) (map[s
 			notices[id] = &notice
 		}
 	}
-	return notices, p.reclaims(ctx, spot, notices)
+	return notices, p.addReclaims(ctx, spot, notices)
 }
 
-// expiring is known from the day that a block is bought, and said only when it
+// expiryNotice is known from the day that a block is bought, and said only when it
 // comes near: a node with a notice gets no new work.
-func (p *Provisioner) expiring(row types.Instance) *provisioners.Notice {
-	offer, known := p.offer(tagOf(row, tagType))
-	if !known || !offer.closing(p.clock.Now()) {
+func (p *Provisioner) expiryNotice(row types.Instance) *provisioners.Notice {
+	offer, known := p.findOffer(tagOf(row, tagType))
+	if !known || !offer.isClosing(p.clock.Now()) {
 		return nil
 	}
 	return &provisioners.Notice{
@@ -67,16 +67,16 @@ func (p *Provisioner) expiring(row types.Instance) *provisioners.Notice {
 	}
 }
 
-// reclaimed reports whether the status of a spot request means that its machine
+// isReclaim reports whether the status of a spot request means that its machine
 // is being taken away. Of machines that are terminated and not stopped, EC2 says
 // the end of it at once, while they run for two more minutes.
-func reclaimed(code string) bool {
+func isReclaim(code string) bool {
 	return strings.HasPrefix(code, "marked-for-") || strings.HasPrefix(code, "instance-terminated-") ||
 		strings.HasPrefix(code, "instance-stopped-")
 }
 
-// reclaims puts the interruptions of the spot machines over other notices.
-func (p *Provisioner) reclaims(ctx context.Context, ids []string, notices map[string]*provisioners.Notice) error {
+// addReclaims puts the interruptions of the spot machines over other notices.
+func (p *Provisioner) addReclaims(ctx context.Context, ids []string, notices map[string]*provisioners.Notice) error {
 	slices.Sort(ids)
 	for some := range slices.Chunk(ids, maxFilterValues) {
 		out, err := p.client.DescribeSpotInstanceRequests(ctx, &ec2.DescribeSpotInstanceRequestsInput{
@@ -86,7 +86,7 @@ func (p *Provisioner) reclaims(ctx context.Context, ids []string, notices map[st
 			return readError("reading spot requests", err)
 		}
 		for _, request := range out.SpotInstanceRequests {
-			if request.Status == nil || !reclaimed(sdk.ToString(request.Status.Code)) {
+			if request.Status == nil || !isReclaim(sdk.ToString(request.Status.Code)) {
 				continue
 			}
 			notice := &provisioners.Notice{
@@ -108,7 +108,7 @@ type events struct {
 	table map[string]provisioners.Notice
 }
 
-func (p *Provisioner) scheduled(ctx context.Context) (map[string]provisioners.Notice, error) {
+func (p *Provisioner) readScheduled(ctx context.Context) (map[string]provisioners.Notice, error) {
 	p.mu.Lock()
 	known := p.events
 	p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *Provisioner) readEvents(ctx context.Context) (map[string]provisioners.N
 		}
 		for _, status := range out.InstanceStatuses {
 			for _, event := range status.Events {
-				if notice, counts := announced(event); counts {
+				if notice, counts := eventNotice(event); counts {
 					id := sdk.ToString(status.InstanceId)
 					if before, twice := table[id]; !twice || notice.At.Before(before.At) {
 						table[id] = notice
@@ -159,9 +159,9 @@ func (p *Provisioner) readEvents(ctx context.Context) (map[string]provisioners.N
 	return table, nil
 }
 
-// announced is an event as a notice. One that is over is still shown for a week,
+// eventNotice is an event as a notice. One that is over is still shown for a week,
 // with a word before its description.
-func announced(event types.InstanceStatusEvent) (provisioners.Notice, bool) {
+func eventNotice(event types.InstanceStatusEvent) (provisioners.Notice, bool) {
 	text := sdk.ToString(event.Description)
 	if strings.HasPrefix(text, "[Completed]") || strings.HasPrefix(text, "[Canceled]") {
 		return provisioners.Notice{}, false

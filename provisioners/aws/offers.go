@@ -33,12 +33,12 @@ func (p *Provisioner) Offers(ctx context.Context) ([]provisioners.Offer, error) 
 	}
 	offers := make([]provisioners.Offer, len(p.config.Offers))
 	for i, o := range p.config.Offers {
-		offers[i] = o.port(p.config.Region)
+		offers[i] = o.portOffer(p.config.Region)
 	}
 	return offers, nil
 }
 
-func (o Offer) port(region string) provisioners.Offer {
+func (o Offer) portOffer(region string) provisioners.Offer {
 	offer := provisioners.Offer{
 		Type: o.Type, Region: region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
 		Price: money.MicroUSD(*o.Price), MinBilling: minBilling,
@@ -58,21 +58,21 @@ func (o Offer) usableUntil() time.Time {
 	return o.Until.Add(-blockTail)
 }
 
-// open refuses a launch outside of the window that the supply was bought for.
-func (o Offer) open(now time.Time) error {
-	if now.Before(o.From) || o.closing(now) {
-		return &provisioners.Error{Kind: provisioners.KindCapacity, Scope: o.scope(),
+// checkWindow refuses a launch outside of the window that the supply was bought for.
+func (o Offer) checkWindow(now time.Time) error {
+	if now.Before(o.From) || o.isClosing(now) {
+		return &provisioners.Error{Kind: provisioners.KindCapacity, Scope: o.supplyScope(),
 			Message: "outside of the window of " + o.ReservationID}
 	}
 	return nil
 }
 
-func (o Offer) closing(now time.Time) bool {
+func (o Offer) isClosing(now time.Time) bool {
 	return !o.Until.IsZero() && !now.Before(o.usableUntil().Add(-closingLead))
 }
 
-// scope names the supply that an answer about capacity speaks of.
-func (o Offer) scope() string {
+// supplyScope names the supply that an answer about capacity speaks of.
+func (o Offer) supplyScope() string {
 	parts := []string{o.InstanceType}
 	if place := cmp.Or(o.Zone, o.Subnet); place != "" {
 		parts = []string{place, o.InstanceType}
@@ -83,8 +83,8 @@ func (o Offer) scope() string {
 	return strings.Join(parts, "/")
 }
 
-// offer finds an offer by the operator's name for it.
-func (p *Provisioner) offer(name string) (Offer, bool) {
+// findOffer finds an offer by the operator's name for it.
+func (p *Provisioner) findOffer(name string) (Offer, bool) {
 	i := slices.IndexFunc(p.config.Offers, func(o Offer) bool { return o.Type == name })
 	if i < 0 {
 		return Offer{}, false

@@ -28,13 +28,13 @@ const (
 	trusted = 10 * time.Minute
 )
 
-// prove reads the machine's report when it is time to.
-func (p *Provisioner) prove(ctx context.Context, row types.Instance) error {
+// readConsole reads the machine's report when it is time to.
+func (p *Provisioner) readConsole(ctx context.Context, row types.Instance) error {
 	if p.config.Probe == ProbeNone || stateOf(row) != types.InstanceStateNameRunning {
 		return nil
 	}
 	id, now := sdk.ToString(row.InstanceId), p.clock.Now()
-	known := p.sighting(id)
+	known := p.sightingOf(id)
 	wait := lookAgain
 	if known.proved {
 		wait = trusted
@@ -46,7 +46,7 @@ func (p *Provisioner) prove(ctx context.Context, row types.Instance) error {
 		Latest: sdk.Bool(true)})
 	switch {
 	case err == nil:
-	case known.proved || lost(err): // an old report is better than no answer
+	case known.proved || isUnknownInstance(err): // an old report is better than no answer
 		return nil
 	default:
 		return readError("reading the console of "+id, err)
@@ -54,7 +54,7 @@ func (p *Provisioner) prove(ctx context.Context, row types.Instance) error {
 	text, err := base64.StdEncoding.DecodeString(sdk.ToString(out.Output))
 	report, found := guest.Find(string(text))
 	found = found && err == nil
-	p.see(id, func(s *sighting) {
+	p.updateSighting(id, func(s *sighting) {
 		s.looked = now
 		if found { // the console forgets old lines
 			s.report, s.proved = report, true
@@ -63,16 +63,16 @@ func (p *Provisioner) prove(ctx context.Context, row types.Instance) error {
 	return nil
 }
 
-// devices are the GPUs that can be used; nil as long as there is no report. A GPU
+// devicesOf are the GPUs that can be used; nil as long as there is no report. A GPU
 // with memory errors that could not be corrected is left out, so that the
 // control plane's gate counts too few and takes the machine out of use; the
 // notice says why.
-func (p *Provisioner) devices(row types.Instance, notice *provisioners.Notice) ([]capacity.Device, *provisioners.Notice) {
-	offer, known := p.offer(tagOf(row, tagType))
+func (p *Provisioner) devicesOf(row types.Instance, notice *provisioners.Notice) ([]capacity.Device, *provisioners.Notice) {
+	offer, known := p.findOffer(tagOf(row, tagType))
 	if p.config.Probe == ProbeNone {
-		return offer.believed(sdk.ToString(row.InstanceId)), notice
+		return offer.assumedDevices(sdk.ToString(row.InstanceId)), notice
 	}
-	s := p.sighting(sdk.ToString(row.InstanceId))
+	s := p.sightingOf(sdk.ToString(row.InstanceId))
 	if !s.proved {
 		return nil, notice
 	}
@@ -95,8 +95,8 @@ func (p *Provisioner) devices(row types.Instance, notice *provisioners.Notice) (
 	return devices, notice
 }
 
-// believed are the devices of a machine that nobody looked at.
-func (o Offer) believed(id string) []capacity.Device {
+// assumedDevices are the devices of a machine that nobody looked at.
+func (o Offer) assumedDevices(id string) []capacity.Device {
 	devices := []capacity.Device{}
 	for i := range o.GPUs {
 		devices = append(devices, capacity.Device{UUID: fmt.Sprintf("%s-gpu-%d", id, i), Index: i, Model: o.Model,

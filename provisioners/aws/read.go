@@ -24,38 +24,38 @@ const (
 
 // Get returns the machine with its devices and whatever EC2 announces for it.
 func (p *Provisioner) Get(ctx context.Context, id string) (provisioners.Instance, error) {
-	ctx, done, err := p.enter(ctx)
+	ctx, done, err := p.beginCall(ctx)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
 	defer done()
-	row, err := p.describe(ctx, id)
+	row, err := p.describeInstance(ctx, id)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	return p.instance(ctx, row)
+	return p.completeInstance(ctx, row)
 }
 
-// describe asks for one machine. EC2 may deny one for some seconds after it has
+// describeInstance asks for one machine. EC2 may deny one for some seconds after it has
 // made it, and has been seen to answer nothing at all; neither is proof.
-func (p *Provisioner) describe(ctx context.Context, id string) (types.Instance, error) {
+func (p *Provisioner) describeInstance(ctx context.Context, id string) (types.Instance, error) {
 	if id == "" { // an empty list of ids would ask for every machine
 		return types.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "EC2 has no empty id")
 	}
 	out, err := p.client.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
 	if err != nil {
-		row, young := p.young(id)
+		row, young := p.recentLaunch(id)
 		switch {
-		case lost(err) && young:
+		case isUnknownInstance(err) && young:
 			return row, nil
-		case lost(err):
+		case isUnknownInstance(err):
 			return types.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "EC2 knows no instance %s", id)
 		}
 		return types.Instance{}, readError("reading "+id, err)
 	}
 	for _, reservation := range out.Reservations {
 		for _, row := range reservation.Instances {
-			if sdk.ToString(row.InstanceId) == id && understood(row) {
+			if sdk.ToString(row.InstanceId) == id && isUnderstood(row) {
 				return row, nil
 			}
 		}
@@ -67,7 +67,7 @@ func (p *Provisioner) describe(ctx context.Context, id string) (types.Instance, 
 // them. Machines whose report this process has not read yet are Booting: Get
 // reads it.
 func (p *Provisioner) List(ctx context.Context, owner string) (provisioners.List, error) {
-	ctx, done, err := p.enter(ctx)
+	ctx, done, err := p.beginCall(ctx)
 	if err != nil {
 		return provisioners.List{}, err
 	}
@@ -75,20 +75,20 @@ func (p *Provisioner) List(ctx context.Context, owner string) (provisioners.List
 	if owner == "" {
 		return provisioners.List{Complete: true}, nil // Create makes none
 	}
-	rows, complete, err := p.rows(ctx, filter("tag:"+tagOwner, owner), types.Filter{
+	rows, complete, err := p.readRows(ctx, newFilter("tag:"+tagOwner, owner), types.Filter{
 		Name: sdk.String("tag-key"), Values: []string{tagToken},
 	})
 	if err != nil {
 		return provisioners.List{}, err
 	}
 	rows = slices.DeleteFunc(rows, func(row types.Instance) bool { return tagOf(row, tagOwner) != owner })
-	notices, err := p.notices(ctx, rows)
+	notices, err := p.readNotices(ctx, rows)
 	if err != nil {
 		return provisioners.List{}, err
 	}
 	list := provisioners.List{Complete: complete}
 	for _, row := range rows {
-		list.Instances = append(list.Instances, p.render(row, notices[sdk.ToString(row.InstanceId)]))
+		list.Instances = append(list.Instances, p.renderRow(row, notices[sdk.ToString(row.InstanceId)]))
 	}
 	slices.SortFunc(list.Instances, func(a, b provisioners.Instance) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
@@ -99,13 +99,13 @@ func (p *Provisioner) List(ctx context.Context, owner string) (provisioners.List
 // byToken returns the machine that the token made, nil when EC2 shows none: one
 // that stands if there are several.
 func (p *Provisioner) byToken(ctx context.Context, token string) (*types.Instance, error) {
-	rows, complete, err := p.rows(ctx, filter("client-token", token))
+	rows, complete, err := p.readRows(ctx, newFilter("client-token", token))
 	if err != nil {
 		return nil, err
 	}
 	var found *types.Instance
 	for i, row := range rows {
-		if sdk.ToString(row.ClientToken) == token && (found == nil || standing(row)) {
+		if sdk.ToString(row.ClientToken) == token && (found == nil || isStanding(row)) {
 			found = &rows[i]
 		}
 	}
@@ -118,13 +118,13 @@ func (p *Provisioner) byToken(ctx context.Context, token string) (*types.Instanc
 // wild are the characters that mean others in a filter.
 var wild = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`)
 
-func filter(name, value string) types.Filter {
+func newFilter(name, value string) types.Filter {
 	return types.Filter{Name: sdk.String(name), Values: []string{wild.Replace(value)}}
 }
 
-// rows reads all pages. It is complete when there was a last one and every row
+// readRows reads all pages. It is complete when there was a last one and every row
 // was understood.
-func (p *Provisioner) rows(ctx context.Context, filters ...types.Filter) ([]types.Instance, bool, error) {
+func (p *Provisioner) readRows(ctx context.Context, filters ...types.Filter) ([]types.Instance, bool, error) {
 	byID, complete := map[string]types.Instance{}, true
 	input := &ec2.DescribeInstancesInput{Filters: filters, MaxResults: sdk.Int32(pageSize)}
 	for range maxPages {
@@ -134,7 +134,7 @@ func (p *Provisioner) rows(ctx context.Context, filters ...types.Filter) ([]type
 		}
 		for _, reservation := range out.Reservations {
 			for _, row := range reservation.Instances {
-				if !understood(row) {
+				if !isUnderstood(row) {
 					complete = false
 					continue
 				}
@@ -143,17 +143,17 @@ func (p *Provisioner) rows(ctx context.Context, filters ...types.Filter) ([]type
 		}
 		next := sdk.ToString(out.NextToken)
 		if next == "" {
-			return values(byID), complete, nil
+			return valuesOf(byID), complete, nil
 		}
 		if next == sdk.ToString(input.NextToken) {
 			break
 		}
 		input.NextToken = out.NextToken
 	}
-	return values(byID), false, nil
+	return valuesOf(byID), false, nil
 }
 
-func values(byID map[string]types.Instance) []types.Instance {
+func valuesOf(byID map[string]types.Instance) []types.Instance {
 	var all []types.Instance
 	for _, row := range byID {
 		all = append(all, row)

@@ -12,19 +12,19 @@ import (
 
 // Renew moves the end that the machine reads in its tag, at most a minute later.
 func (p *Provisioner) Renew(ctx context.Context, id string, until time.Time) error {
-	ctx, done, err := p.enter(ctx)
+	ctx, done, err := p.beginCall(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	row, err := p.describe(ctx, id)
+	row, err := p.describeInstance(ctx, id)
 	if err != nil {
 		return err
 	}
-	if !standing(row) {
+	if !isStanding(row) {
 		return provisioners.Errorf(provisioners.KindNotFound, "%s is over", id)
 	}
-	if !later(until, tagOf(row, guest.ExpiryTag)) {
+	if !isLater(until, tagOf(row, guest.ExpiryTag)) {
 		return nil
 	}
 	if err := p.tagExpiry(ctx, id, guest.Expiry(until)); err != nil {
@@ -34,9 +34,9 @@ func (p *Provisioner) Renew(ctx context.Context, id string, until time.Time) err
 	return nil
 }
 
-// later reports whether an end is later than the one in the tag. A tag that
+// isLater reports whether an end is later than the one in the tag. A tag that
 // nobody can read, the machine cannot read either.
-func later(until time.Time, tag string) bool {
+func isLater(until time.Time, tag string) bool {
 	if until.IsZero() || tag == guest.Never {
 		return false
 	}

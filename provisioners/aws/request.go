@@ -16,11 +16,11 @@ import (
 	"github.com/forewarm/forewarm/provisioners/aws/guest"
 )
 
-// request is the launch of a machine. It is the same for the same token and
+// buildRequest is the launch of a machine. It is the same for the same token and
 // spec, or EC2 would refuse the repetition: no time, no chance, and not the end
 // of the machine.
-func (p *Provisioner) request(ctx context.Context, w want) (*ec2.RunInstancesInput, error) {
-	disks, err := p.disks(ctx, w.offer.ImageID)
+func (p *Provisioner) buildRequest(ctx context.Context, w want) (*ec2.RunInstancesInput, error) {
+	disks, err := p.diskMappings(ctx, w.offer.ImageID)
 	if err != nil {
 		return nil, err
 	}
@@ -35,16 +35,16 @@ func (p *Provisioner) request(ctx context.Context, w want) (*ec2.RunInstancesInp
 			InstanceMetadataTags: types.InstanceMetadataTagsStateEnabled,
 		},
 		TagSpecifications: []types.TagSpecification{
-			{ResourceType: types.ResourceTypeInstance, Tags: w.tags()},
-			{ResourceType: types.ResourceTypeVolume, Tags: w.tags()},
+			{ResourceType: types.ResourceTypeInstance, Tags: w.instanceTags()},
+			{ResourceType: types.ResourceTypeVolume, Tags: w.instanceTags()},
 		},
 	}
-	p.place(input, w.offer)
-	w.offer.pay(input)
+	p.setPlacement(input, w.offer)
+	w.offer.setMarket(input)
 	return input, nil
 }
 
-func (p *Provisioner) place(input *ec2.RunInstancesInput, o Offer) {
+func (p *Provisioner) setPlacement(input *ec2.RunInstancesInput, o Offer) {
 	if o.Subnet != "" {
 		input.SubnetId = sdk.String(o.Subnet)
 	}
@@ -62,8 +62,8 @@ func (p *Provisioner) place(input *ec2.RunInstancesInput, o Offer) {
 	}
 }
 
-// pay chooses the market.
-func (o Offer) pay(input *ec2.RunInstancesInput) {
+// setMarket chooses the market.
+func (o Offer) setMarket(input *ec2.RunInstancesInput) {
 	switch o.Market {
 	case Spot:
 		spot := &types.SpotMarketOptions{
@@ -107,10 +107,10 @@ type image struct {
 	disks []string // its EBS volumes
 }
 
-// disks makes every volume of the image end with the machine: an image may say
+// diskMappings makes every volume of the image end with the machine: an image may say
 // otherwise, and volumes that are left behind are billed for ever.
-func (p *Provisioner) disks(ctx context.Context, id string) ([]types.BlockDeviceMapping, error) {
-	known, err := p.image(ctx, id)
+func (p *Provisioner) diskMappings(ctx context.Context, id string) ([]types.BlockDeviceMapping, error) {
+	known, err := p.describeImage(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (p *Provisioner) disks(ctx context.Context, id string) ([]types.BlockDevice
 	return all, nil
 }
 
-func (p *Provisioner) image(ctx context.Context, id string) (image, error) {
+func (p *Provisioner) describeImage(ctx context.Context, id string) (image, error) {
 	p.mu.Lock()
 	known, found := p.images[id]
 	p.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	tagName  = "Name"
 )
 
-func (w want) tags() []types.Tag {
+func (w want) instanceTags() []types.Tag {
 	var tags []types.Tag
 	for _, t := range [][2]string{
 		{tagName, "forewarm " + w.spec.NodeID}, {tagOwner, w.spec.Owner}, {tagNode, w.spec.NodeID},

@@ -48,7 +48,7 @@ func (c Config) Validate() error {
 	for i, offer := range c.Offers {
 		wrong(slices.Contains(seen, offer.Type), "offers[%d]: type %q is there twice", i, offer.Type)
 		seen = append(seen, offer.Type)
-		for _, mistake := range offer.mistakes() {
+		for _, mistake := range offer.validateFields() {
 			mistakes = append(mistakes, fmt.Errorf("offers[%d]: %w", i, mistake))
 		}
 	}
@@ -65,18 +65,18 @@ func (c Config) checkEndpoint() error {
 		return errors.New("endpoint: is no URL")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return errors.New("endpoint: want a URL without user, query and fragment")
-	case u.Scheme == "https", u.Scheme == "http" && loopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
 		return nil
 	}
 	return fmt.Errorf("endpoint: %s would carry requests unencrypted; want https, or http to this machine", u.Host)
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (o Offer) mistakes() []error {
+func (o Offer) validateFields() []error {
 	var all []error
 	wrong := func(bad bool, format string, args ...any) {
 		if bad {
@@ -92,7 +92,7 @@ func (o Offer) mistakes() []error {
 	wrong(reserved && o.ReservationID == "", "reservation_id: is empty, and market %s needs it", o.Market)
 	wrong(!reserved && o.ReservationID != "", "reservation_id: market %s has none", o.Market)
 	wrong(o.Market == CapacityBlock && (o.From.IsZero() || o.Until.IsZero()), "from, until: a capacity block has both")
-	wrong(!o.Until.IsZero() && o.closing(o.From), "until: nothing can be used between %v and %v", o.From, o.Until)
+	wrong(!o.Until.IsZero() && o.isClosing(o.From), "until: nothing can be used between %v and %v", o.From, o.Until)
 	wrong(o.MaxSpotPrice != nil && o.Market != Spot, "max_spot_price: market %s has none", o.Market)
 	wrong(o.MaxSpotPrice != nil && *o.MaxSpotPrice <= 0, "max_spot_price: is not positive")
 	wrong(o.GPUs < 0 || o.GPUs > 64, "gpus: %d is not between 1 and 64", o.GPUs)

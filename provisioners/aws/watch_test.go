@@ -37,9 +37,9 @@ func TestDevicesAreWhatTheMachineReports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, region())
-			p := s.open(t)
-			made := create(t, p, test.kind)
+			s := newSite(t, regionConfig())
+			p := s.openProvisioner(t)
+			made := createInstance(t, p, test.kind)
 			s.SetGPUs(made.ID, test.change)
 			s.clock.Advance(5 * time.Minute)
 			got, err := p.Get(t.Context(), made.ID)
@@ -59,9 +59,9 @@ func TestDevicesAreWhatTheMachineReports(t *testing.T) {
 
 func TestAMachineThatDoesNotReportIsNotUp(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
-	made := create(t, p, "p5")
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
+	made := createInstance(t, p, "p5")
 	s.SetGPUs(made.ID, func([]ec2test.GPU) []ec2test.GPU { return nil })
 	for range 100 {
 		s.clock.Advance(2 * time.Second)
@@ -75,9 +75,9 @@ func TestAMachineThatDoesNotReportIsNotUp(t *testing.T) {
 
 func TestReportsAreReadAgain(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
-	made := s.up(t, p, "p5")
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
+	made := s.createRunning(t, p, "p5")
 	for range 5 {
 		s.clock.Advance(time.Minute)
 		_, err := p.Get(t.Context(), made.ID)
@@ -102,14 +102,14 @@ func TestReportsAreReadAgain(t *testing.T) {
 
 func TestListKnowsWhatGetHasRead(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
-	made := s.up(t, p, "p5")
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
+	made := s.createRunning(t, p, "p5")
 	list, err := p.List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.Equal(t, []provisioners.Instance{made}, list.Instances)
 	calls := s.Calls("GetConsoleOutput")
-	list, err = s.open(t).List(t.Context(), "dep")
+	list, err = s.openProvisioner(t).List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.Equal(t, provisioners.Booting, list.Instances[0].Phase, "nobody in this process has looked")
 	require.Equal(t, calls, s.Calls("GetConsoleOutput"))
@@ -117,10 +117,10 @@ func TestListKnowsWhatGetHasRead(t *testing.T) {
 
 func TestNoProbe(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
+	s := newSite(t, regionConfig())
 	s.config.Probe, s.config.Address = aws.ProbeNone, aws.Public
-	p := s.open(t)
-	made := create(t, p, "g6")
+	p := s.openProvisioner(t)
+	made := createInstance(t, p, "g6")
 	s.clock.Advance(30 * time.Second)
 	got, err := p.Get(t.Context(), made.ID)
 	require.NoError(t, err)
@@ -138,9 +138,9 @@ func TestSpotNotices(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"instance-terminated-no-capacity", "marked-for-termination",
 		"instance-terminated-by-price"} {
-		s := newSite(t, region())
-		p := s.open(t)
-		made := s.up(t, p, "p5-spot")
+		s := newSite(t, regionConfig())
+		p := s.openProvisioner(t)
+		made := s.createRunning(t, p, "p5-spot")
 		s.Reclaim(made.ID, code)
 		got, err := p.Get(t.Context(), made.ID)
 		require.NoError(t, err)
@@ -176,9 +176,9 @@ func TestScheduledEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, region())
-			p := s.open(t)
-			made := s.up(t, p, "p5")
+			s := newSite(t, regionConfig())
+			p := s.openProvisioner(t)
+			made := s.createRunning(t, p, "p5")
 			s.Schedule(made.ID, test.code, test.text, soon)
 			s.Schedule(made.ID, test.code, test.text, soon.Add(time.Hour))
 			s.clock.Advance(time.Minute) // the table of events is read once a minute
@@ -200,9 +200,9 @@ func TestScheduledEvents(t *testing.T) {
 
 func TestTheEndOfABlock(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
-	made := s.up(t, p, "p5-block")
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
+	made := s.createRunning(t, p, "p5-block")
 	require.Nil(t, made.Notice, "it is a day away")
 	usable := start.Add(24*time.Hour - 40*time.Minute)
 	s.clock.Set(usable.Add(-15 * time.Minute))
@@ -219,8 +219,8 @@ func TestTheEndOfABlock(t *testing.T) {
 // What the fake bills is what a ledger reckons from the port alone.
 func TestTheBillIsTheSumOfTheMachines(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, region())
-	p := s.open(t)
+	s := newSite(t, regionConfig())
+	p := s.openProvisioner(t)
 	offers, err := p.Offers(t.Context())
 	require.NoError(t, err)
 	var sum money.MicroUSD
@@ -228,7 +228,7 @@ func TestTheBillIsTheSumOfTheMachines(t *testing.T) {
 		47 * time.Minute, 7*time.Hour + time.Millisecond} {
 		ids := map[string]money.MicroUSD{}
 		for _, offer := range offers {
-			wanted := spec(offer.Type)
+			wanted := testSpec(offer.Type)
 			wanted.NodeID = fmt.Sprint("nod_", offer.Type, i)
 			made, err := p.Create(t.Context(), fmt.Sprint("token-", offer.Type, i), wanted)
 			require.NoError(t, err)

@@ -14,5 +14,5 @@ func newAWS(decode func(any) error, deps Deps) (provisioners.Provisioner, error)
 	if err := decode(&config); err != nil {
 		return nil, fmt.Errorf("reading the config of an aws provisioner: %w", err)
 	}
-	return opened(aws.New(config, deps.Clock))
+	return provisionerOrNil(aws.New(config, deps.Clock))
 }

@@ -74,7 +74,7 @@ func newSim(decode func(any) error, deps Deps) (provisioners.Provisioner, error)
 	}
 	config = config.WithDefaults()
 	config.StateFile = deps.stateFile(config.StateFile, config.Name)
-	return opened(sim.New(config, deps.Clock))
+	return provisionerOrNil(sim.New(config, deps.Clock))
 }
 
 func newLocal(decode func(any) error, deps Deps) (provisioners.Provisioner, error) {
@@ -84,7 +84,7 @@ func newLocal(decode func(any) error, deps Deps) (provisioners.Provisioner, erro
 	}
 	config = config.WithDefaults()
 	config.StateFile = deps.stateFile(config.StateFile, config.Name)
-	return opened(local.New(config, deps.Clock))
+	return provisionerOrNil(local.New(config, deps.Clock))
 }
 
 func newSlurm(decode func(any) error, deps Deps) (provisioners.Provisioner, error) {
@@ -94,7 +94,7 @@ func newSlurm(decode func(any) error, deps Deps) (provisioners.Provisioner, erro
 	}
 	config = config.WithDefaults()
 	config.StateFile = deps.stateFile(config.StateFile, config.Name)
-	return opened(slurm.New(config, deps.Clock))
+	return provisionerOrNil(slurm.New(config, deps.Clock))
 }
 
 func newSSH(decode func(any) error, deps Deps) (provisioners.Provisioner, error) {
@@ -102,12 +102,12 @@ func newSSH(decode func(any) error, deps Deps) (provisioners.Provisioner, error)
 	if err := decode(&config); err != nil {
 		return nil, fmt.Errorf("reading the config of an ssh provisioner: %w", err)
 	}
-	return opened(ssh.New(config, deps.Clock))
+	return provisionerOrNil(ssh.New(config, deps.Clock))
 }
 
-// opened keeps a failed constructor's nil pointer out of the interface, where
+// provisionerOrNil keeps a failed constructor's nil pointer out of the interface, where
 // it would not equal nil.
-func opened[P provisioners.Provisioner](provisioner P, err error) (provisioners.Provisioner, error) {
+func provisionerOrNil[P provisioners.Provisioner](provisioner P, err error) (provisioners.Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}

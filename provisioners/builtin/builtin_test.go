@@ -16,7 +16,7 @@ import (
 	"github.com/forewarm/forewarm/provisioners/builtin"
 )
 
-func strict(text string) func(any) error {
+func strictDecoder(text string) func(any) error {
 	return func(v any) error {
 		decoder := yaml.NewDecoder(strings.NewReader(text))
 		decoder.KnownFields(true)
@@ -24,14 +24,14 @@ func strict(text string) func(any) error {
 	}
 }
 
-func deps(folder string) builtin.Deps {
+func testDeps(folder string) builtin.Deps {
 	return builtin.Deps{Clock: clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)), StateDir: folder}
 }
 
 func TestFullConfigs(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	cloud, err := builtin.New("sim", strict(`
+	cloud, err := builtin.New("sim", strictDecoder(`
 name: cloud-1
 seed: 42
 list_lag: 2s
@@ -41,7 +41,7 @@ offers:
      boot: {p50: 4s, p95: 9s, min: 1s}, stock: 4, out_of_stock: 0.1}
 faults:
   - {op: offers, effect: fail_before, times: 1, kind: throttled, retry_after: 3s}
-`), deps(folder))
+`), testDeps(folder))
 	require.NoError(t, err)
 	require.Equal(t, "cloud-1", cloud.Name())
 	_, err = cloud.Offers(t.Context())
@@ -54,7 +54,7 @@ faults:
 		Boot:       provisioners.Boot{P50: 4 * time.Second, P95: 9 * time.Second}, Simulated: true,
 	}}, offers)
 
-	host, err := builtin.New("local", strict("{simulate: 2, price_per_hour: 1, model: t4, host_id: h}"), deps(folder))
+	host, err := builtin.New("local", strictDecoder("{simulate: 2, price_per_hour: 1, model: t4, host_id: h}"), testDeps(folder))
 	require.NoError(t, err)
 	offers, err = host.Offers(t.Context())
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestEveryKindKeepsItsState(t *testing.T) {
 		folder := t.TempDir()
 		var ids []string
 		for range 2 {
-			provisioner, err := builtin.New(kind, strict(config), deps(folder))
+			provisioner, err := builtin.New(kind, strictDecoder(config), testDeps(folder))
 			require.NoError(t, err)
 			require.Equal(t, kind, provisioner.Name())
 			offers, err := provisioner.Offers(t.Context())
@@ -108,7 +108,7 @@ func TestMistakes(t *testing.T) {
 		"bad name 2":    {"local", "{name: ../../x, simulate: 1}", "name"},
 	} {
 		folder := t.TempDir()
-		provisioner, err := builtin.New(test.kind, strict(test.config), deps(folder))
+		provisioner, err := builtin.New(test.kind, strictDecoder(test.config), testDeps(folder))
 		require.ErrorContains(t, err, test.want, name)
 		require.True(t, provisioner == nil, "%s: a nil pointer inside an interface", name)
 		entries, err := os.ReadDir(folder)

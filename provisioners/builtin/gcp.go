@@ -16,5 +16,5 @@ func newGCP(decode func(any) error, deps Deps) (provisioners.Provisioner, error)
 	}
 	config = config.WithDefaults()
 	config.StateFile = deps.stateFile(config.StateFile, config.Name)
-	return opened(gcp.New(config, deps.Clock))
+	return provisionerOrNil(gcp.New(config, deps.Clock))
 }

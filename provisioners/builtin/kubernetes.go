@@ -14,5 +14,5 @@ func newKubernetes(decode func(any) error, deps Deps) (provisioners.Provisioner,
 	if err := decode(&config); err != nil {
 		return nil, fmt.Errorf("reading the config of a kubernetes provisioner: %w", err)
 	}
-	return opened(kubernetes.New(config, deps.Clock))
+	return provisionerOrNil(kubernetes.New(config, deps.Clock))
 }

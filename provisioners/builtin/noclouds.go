@@ -11,12 +11,12 @@ import (
 // cloudKinds answer what to do: their SDKs take minutes and gigabytes to
 // compile, so that they are in builds with the tag clouds only.
 var cloudKinds = map[string]Constructor{
-	"aws":        absent("aws"),
-	"gcp":        absent("gcp"),
-	"kubernetes": absent("kubernetes"),
+	"aws":        lacksClouds("aws"),
+	"gcp":        lacksClouds("gcp"),
+	"kubernetes": lacksClouds("kubernetes"),
 }
 
-func absent(kind string) Constructor {
+func lacksClouds(kind string) Constructor {
 	return func(func(any) error, Deps) (provisioners.Provisioner, error) {
 		return nil, fmt.Errorf("this program was built without %s: build it with `make bin/forewarm CLOUDS=1`, or "+
 			"use a release, which has it", kind)

@@ -106,11 +106,11 @@ func (c Config) checkCommands() error {
 		mistakes = append(mistakes, checkArgv("command", c.Command))
 	}
 	for _, v := range verbs {
-		own := c.Commands.of(v)
+		own := c.Commands.commandOf(v)
 		switch {
 		case len(own) > 0:
 			mistakes = append(mistakes, checkArgv("commands."+string(v), own))
-		case len(c.Command) == 0 && c.needs(v):
+		case len(c.Command) == 0 && c.needsVerb(v):
 			mistakes = append(mistakes, fmt.Errorf("commands.%s: is missing, and there is no command", v))
 		}
 	}
@@ -120,13 +120,13 @@ func (c Config) checkCommands() error {
 	return errors.Join(mistakes...)
 }
 
-// needs reports whether the verb is ever run.
-func (c Config) needs(v verb) bool {
+// needsVerb reports whether the verb is ever run.
+func (c Config) needsVerb(v verb) bool {
 	switch v {
 	case verbOffers:
 		return len(c.Offers) == 0
 	case verbRenew:
-		return c.renews()
+		return c.canRenew()
 	default:
 		return true
 	}
@@ -148,25 +148,25 @@ func (c Config) checkTimeouts() error {
 		mistakes = append(mistakes, fmt.Errorf("timeout: %v is negative", c.Timeout))
 	}
 	for _, v := range verbs {
-		if own := c.Timeouts.of(v); own < 0 {
+		if own := c.Timeouts.timeoutOf(v); own < 0 {
 			mistakes = append(mistakes, fmt.Errorf("timeouts.%s: %v is negative", v, own))
 		}
 	}
 	return errors.Join(mistakes...)
 }
 
-func (c Config) renews() bool { return c.Renews || len(c.Commands.Renew) > 0 }
+func (c Config) canRenew() bool { return c.Renews || len(c.Commands.Renew) > 0 }
 
-// argv is what is run for the verb.
-func (c Config) argv(v verb) []string {
-	if own := c.Commands.of(v); len(own) > 0 {
+// commandOf is what is run for the verb.
+func (c Config) commandOf(v verb) []string {
+	if own := c.Commands.commandOf(v); len(own) > 0 {
 		return own
 	}
 	return append(c.Command[:len(c.Command):len(c.Command)], string(v))
 }
 
-func (c Config) timeout(v verb) time.Duration {
-	if own := c.Timeouts.of(v); own > 0 {
+func (c Config) timeoutOf(v verb) time.Duration {
+	if own := c.Timeouts.timeoutOf(v); own > 0 {
 		return own
 	}
 	return c.Timeout

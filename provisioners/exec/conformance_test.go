@@ -13,7 +13,7 @@ import (
 	"github.com/forewarm/forewarm/provisioners/provisionertest"
 )
 
-func offers() []exec.Offer {
+func testOffers() []exec.Offer {
 	big := exec.Offer{
 		Type: "big", Region: "here", Model: "h100", GPUs: 8, MemoryMiB: 81_920, Price: provisioners.Price(20 * money.USD),
 		MinBilling: time.Minute, Boot: exec.Boot{P50: time.Minute, P95: 2 * time.Minute}, Interruptible: true,
@@ -24,13 +24,13 @@ func offers() []exec.Offer {
 	return []exec.Offer{big, small}
 }
 
-func config(t *testing.T, w world) exec.Config {
+func testConfig(t *testing.T, w world) exec.Config {
 	// The race detector waits for a second at the end of every process.
-	return exec.Config{Command: []string{"env", "GORACE=atexit_sleep_ms=0", self(t), "script", w.folder}, Renews: true,
-		Offers: offers()}
+	return exec.Config{Command: []string{"env", "GORACE=atexit_sleep_ms=0", ownExecutable(t), "script", w.folder}, Renews: true,
+		Offers: testOffers()}
 }
 
-func open(t *testing.T, c exec.Config) provisioners.Provisioner {
+func openScripts(t *testing.T, c exec.Config) provisioners.Provisioner {
 	t.Helper()
 	p, err := exec.New(c, clock.System{})
 	require.NoError(t, err)
@@ -42,33 +42,33 @@ func TestConformance(t *testing.T) {
 	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
 		w := newWorld(t)
 		once := func(verb, effect string) func() {
-			return func() { w.inject(fault{Verb: verb, Effect: effect, Times: 1}) }
+			return func() { w.injectFaults(fault{Verb: verb, Effect: effect, Times: 1}) }
 		}
 		return provisionertest.Subject{
-			Provisioner: open(t, config(t, w)),
-			Reopen:      func(t *testing.T) provisioners.Provisioner { return open(t, config(t, w)) },
+			Provisioner: openScripts(t, testConfig(t, w)),
+			Reopen:      func(t *testing.T) provisioners.Provisioner { return openScripts(t, testConfig(t, w)) },
 			Spec:        provisioners.Spec{Type: "big", Region: "here"},
 			OtherSpec:   provisioners.Spec{Type: "small", Region: "here"},
-			Machines:    100, Advance: w.advance, BootWithin: boot, GoneWithin: time.Minute,
+			Machines:    100, Advance: w.advanceClock, BootWithin: boot, GoneWithin: time.Minute,
 			TimeOutCreate: once("create", dieAfter),
 			TimeOutDelete: once("delete", dieAfter),
 			TruncateList:  once("list", garble),
-			RunOut:        func() { w.inject(fault{Verb: "create", Effect: noCapacity, Times: -1}) },
+			RunOut:        func() { w.injectFaults(fault{Verb: "create", Effect: noCapacity, Times: -1}) },
 			FailCreate:    once("create", transient),
 			FailDelete:    once("delete", dieBefore),
 			IgnoreDelete:  once("delete", lie),
-			Throttle:      w.throttle,
-			LagList:       func(lag time.Duration) { w.change(func(s *state) { s.Lag = lag }) },
-			Foreign:       w.foreign,
+			Throttle:      w.throttleCalls,
+			LagList:       func(lag time.Duration) { w.updateState(func(s *state) { s.Lag = lag }) },
+			Foreign:       w.createForeign,
 			Reclaim: func(id string) {
-				w.change(func(s *state) {
-					if m := s.find(id); m != nil && m.Reclaim.IsZero() {
+				w.updateState(func(s *state) {
+					if m := s.findMachine(id); m != nil && m.Reclaim.IsZero() {
 						m.Reclaim = s.Now.Add(warning)
 					}
 				})
 			},
 			Now: func() (now time.Time) {
-				w.change(func(s *state) { now = s.Now })
+				w.updateState(func(s *state) { now = s.Now })
 				return now
 			},
 			Histories: 2, // some thousand processes
@@ -76,13 +76,13 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// throttle makes each kind of call fail that often; 0 takes back what is left.
-func (w world) throttle(calls int) {
+// throttleCalls makes each kind of call fail that often; 0 takes back what is left.
+func (w world) throttleCalls(calls int) {
 	if calls == 0 {
-		w.change(func(s *state) { s.Faults = nil })
+		w.updateState(func(s *state) { s.Faults = nil })
 		return
 	}
 	for _, verb := range []string{"create", "get", "list", "delete"} {
-		w.inject(fault{Verb: verb, Effect: throttled, Times: calls})
+		w.injectFaults(fault{Verb: verb, Effect: throttled, Times: calls})
 	}
 }

@@ -36,7 +36,7 @@ func TestExamplesOfTheManual(t *testing.T) {
 		require.NoError(t, decoder.Decode(&file), "%s", block)
 		require.Len(t, file.Provisioners, 1)
 		require.Equal(t, "exec", file.Provisioners[0].Kind)
-		made := open(t, file.Provisioners[0].Config)
+		made := openScripts(t, file.Provisioners[0].Config)
 		for _, pool := range file.Pools {
 			offers, err := made.Offers(t.Context())
 			require.NoError(t, err)

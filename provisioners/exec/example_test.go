@@ -23,9 +23,9 @@ if rm "$state/mute-$verb" 2>/dev/null; then "$python" "$script" "$state" "$verb"
 exec "$python" "$script" "$state" "$verb"
 `
 
-// python is the interpreter, empty where there is none. The system's own starts
+// pythonPath is the interpreter, empty where there is none. The system's own starts
 // several times faster than what version managers put before it.
-func python() string {
+func pythonPath() string {
 	const usual = "/usr/bin/python3"
 	if _, err := os.Stat(usual); err == nil {
 		return usual
@@ -39,7 +39,7 @@ func python() string {
 
 func TestShippedExample(t *testing.T) {
 	t.Parallel()
-	interpreter := python()
+	interpreter := pythonPath()
 	if interpreter == "" {
 		t.Log("there is no Python here: the example rests on machines that have one")
 		return
@@ -56,8 +56,8 @@ func TestShippedExample(t *testing.T) {
 			return func() { require.NoError(t, os.WriteFile(filepath.Join(state, name), nil, 0o600)) }
 		}
 		return provisionertest.Subject{
-			Provisioner: open(t, config),
-			Reopen:      func(t *testing.T) provisioners.Provisioner { return open(t, config) },
+			Provisioner: openScripts(t, config),
+			Reopen:      func(t *testing.T) provisioners.Provisioner { return openScripts(t, config) },
 			Spec:        provisioners.Spec{Type: "pretend-8", Region: "here"},
 			OtherSpec:   provisioners.Spec{Type: "pretend-1", Region: "here"},
 			Machines:    4, Advance: func(time.Duration) {}, BootWithin: time.Second, GoneWithin: time.Second,

@@ -42,7 +42,7 @@ func New(config Config, _ clock.Clock) (provisioners.Provisioner, error) {
 		return nil, fmt.Errorf("configuring scripts %q: %w", config.Name, err)
 	}
 	s := &Scripts{config: config, slots: make(chan struct{}, config.Parallel)}
-	if config.renews() {
+	if config.canRenew() {
 		return Renewing{s}, nil
 	}
 	return s, nil
@@ -57,31 +57,31 @@ func (s *Scripts) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 		return nil, err
 	}
 	if len(s.config.Offers) > 0 {
-		return s.configured(), nil
+		return s.configuredOffers(), nil
 	}
-	answer, err := s.ask(ctx, question{Verb: verbOffers})
+	answer, err := s.askScript(ctx, question{Verb: verbOffers})
 	if err != nil {
 		return nil, err
 	}
-	return s.offered(answer)
+	return s.parseOffers(answer)
 }
 
 // Create asks the script for a machine. The answer must be about the token and
 // carry the tags that were given; else a machine may exist that nobody would
 // find, which is KindUnknown.
 func (s *Scripts) Create(ctx context.Context, token string, spec provisioners.Spec) (provisioners.Instance, error) {
-	if err := s.check(ctx, token, spec); err != nil {
+	if err := s.checkRequest(ctx, token, spec); err != nil {
 		return provisioners.Instance{}, err
 	}
 	asked := &wireSpec{Type: spec.Type, Region: spec.Region, Owner: spec.Owner, NodeID: spec.NodeID}
-	if s.config.renews() { // else nobody would move the end, and the machine would die in use
-		asked.ExpiresAt = stamp(spec.ExpiresAt)
+	if s.config.canRenew() { // else nobody would move the end, and the machine would die in use
+		asked.ExpiresAt = optionalTime(spec.ExpiresAt)
 	}
-	answer, err := s.ask(ctx, question{Verb: verbCreate, Token: token, Spec: asked})
+	answer, err := s.askScript(ctx, question{Verb: verbCreate, Token: token, Spec: asked})
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	made, err := answer.one(s.config.Simulated)
+	made, err := answer.parseInstance(s.config.Simulated)
 	if err == nil && (made.Token != token || made.Owner != spec.Owner || made.NodeID != spec.NodeID ||
 		made.Type != spec.Type) {
 		err = fmt.Errorf("it is about token %q, owner %q, node %q, type %q", made.Token, made.Owner, made.NodeID,
@@ -93,8 +93,8 @@ func (s *Scripts) Create(ctx context.Context, token string, spec provisioners.Sp
 	return made, nil
 }
 
-// check refuses what can be refused without a script.
-func (s *Scripts) check(ctx context.Context, token string, spec provisioners.Spec) error {
+// checkRequest refuses what can be refused without a script.
+func (s *Scripts) checkRequest(ctx context.Context, token string, spec provisioners.Spec) error {
 	if err := provisioners.Ended(ctx); err != nil {
 		return err
 	}
@@ -114,11 +114,11 @@ func (s *Scripts) Get(ctx context.Context, id string) (provisioners.Instance, er
 	if err := provisioners.Ended(ctx); err != nil {
 		return provisioners.Instance{}, err
 	}
-	answer, err := s.about(ctx, question{Verb: verbGet, ID: id})
+	answer, err := s.askAbout(ctx, question{Verb: verbGet, ID: id})
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	found, err := answer.one(s.config.Simulated)
+	found, err := answer.parseInstance(s.config.Simulated)
 	if err == nil && found.ID != id {
 		err = fmt.Errorf("it is about machine %q", found.ID)
 	}
@@ -134,20 +134,20 @@ func (s *Scripts) List(ctx context.Context, owner string) (provisioners.List, er
 	if err := provisioners.Ended(ctx); err != nil {
 		return provisioners.List{}, err
 	}
-	answer, err := s.ask(ctx, question{Verb: verbList, Owner: owner})
+	answer, err := s.askScript(ctx, question{Verb: verbList, Owner: owner})
 	if err != nil {
 		return provisioners.List{}, err
 	}
-	return answer.list(owner, s.config.Simulated)
+	return answer.parseList(owner, s.config.Simulated)
 }
 
-// about asks about one machine. No machine has an empty id, and a script that
+// askAbout asks about one machine. No machine has an empty id, and a script that
 // forgets to look at it would answer for all of them.
-func (s *Scripts) about(ctx context.Context, q question) (answer, error) {
+func (s *Scripts) askAbout(ctx context.Context, q question) (answer, error) {
 	if q.ID == "" {
 		return answer{}, provisioners.Errorf(provisioners.KindNotFound, "no machine has an empty id")
 	}
-	return s.ask(ctx, q)
+	return s.askScript(ctx, q)
 }
 
 // Delete asks the script to end the machine. A machine that the script does not
@@ -156,14 +156,14 @@ func (s *Scripts) Delete(ctx context.Context, id string) error {
 	if err := provisioners.Ended(ctx); err != nil {
 		return err
 	}
-	answer, err := s.about(ctx, question{Verb: verbDelete, ID: id})
+	answer, err := s.askAbout(ctx, question{Verb: verbDelete, ID: id})
 	if provisioners.KindOf(err) == provisioners.KindNotFound {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return answer.nothing(verbDelete)
+	return answer.checkEmpty(verbDelete)
 }
 
 // Renew asks the script to move the machine's end.
@@ -171,9 +171,9 @@ func (r Renewing) Renew(ctx context.Context, id string, until time.Time) error {
 	if err := provisioners.Ended(ctx); err != nil {
 		return err
 	}
-	answer, err := r.about(ctx, question{Verb: verbRenew, ID: id, Until: stamp(until)})
+	answer, err := r.askAbout(ctx, question{Verb: verbRenew, ID: id, Until: optionalTime(until)})
 	if err != nil {
 		return err
 	}
-	return answer.nothing(verbRenew)
+	return answer.checkEmpty(verbRenew)
 }

@@ -20,21 +20,21 @@ import (
 const good = `{"id":"m-1","token":"token","owner":"dep","node_id":"nod_1","type":"big","phase":"running","address":"host",` +
 	`"devices":[{"uuid":"GPU-1","index":0,"model":"h100","memory_mib":81920}],"created_at":"2026-03-02T09:00:00Z"}`
 
-// shell is a provisioner whose every verb runs the lines of sh.
-func shell(t *testing.T, lines string) provisioners.Provisioner {
+// shellProvisioner is a provisioner whose every verb runs the lines of sh.
+func shellProvisioner(t *testing.T, lines string) provisioners.Provisioner {
 	t.Helper()
-	return open(t, exec.Config{Command: []string{"/bin/sh", "-c", lines, "script"}, Renews: true})
+	return openScripts(t, exec.Config{Command: []string{"/bin/sh", "-c", lines, "script"}, Renews: true})
 }
 
-// says is one whose every verb gives the answer.
-func says(t *testing.T, answer string) provisioners.Provisioner {
+// answeringProvisioner is one whose every verb gives the answer.
+func answeringProvisioner(t *testing.T, answer string) provisioners.Provisioner {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "answer")
 	require.NoError(t, os.WriteFile(path, []byte(answer), 0o600))
-	return open(t, exec.Config{Command: []string{"/bin/sh", "-c", `cat "$0"`, path}, Renews: true})
+	return openScripts(t, exec.Config{Command: []string{"/bin/sh", "-c", `cat "$0"`, path}, Renews: true})
 }
 
-func spec() provisioners.Spec {
+func testSpec() provisioners.Spec {
 	return provisioners.Spec{Type: "big", Owner: "dep", NodeID: "nod_1"}
 }
 
@@ -45,10 +45,10 @@ func requireKind(t *testing.T, want provisioners.Kind, err error, about string) 
 	require.Equal(t, want, typed.Kind, "%s: %v", about, err)
 }
 
-// calls makes every call and returns what each answered.
-func calls(t *testing.T, p provisioners.Provisioner) map[string]error {
+// callAll makes every call and returns what each answered.
+func callAll(t *testing.T, p provisioners.Provisioner) map[string]error {
 	errs := map[string]error{}
-	_, errs["create"] = p.Create(t.Context(), "token", spec())
+	_, errs["create"] = p.Create(t.Context(), "token", testSpec())
 	_, errs["get"] = p.Get(t.Context(), "m-1")
 	_, errs["list"] = p.List(t.Context(), "dep")
 	errs["delete"] = p.Delete(t.Context(), "m-1")
@@ -57,8 +57,8 @@ func calls(t *testing.T, p provisioners.Provisioner) map[string]error {
 	return errs
 }
 
-// doubt is what is known after an answer that is not understood.
-func doubt(verb string) provisioners.Kind {
+// doubtKind is what is known after an answer that is not understood.
+func doubtKind(verb string) provisioners.Kind {
 	switch verb {
 	case "create", "delete", "renew":
 		return provisioners.KindUnknown
@@ -87,8 +87,8 @@ func TestAnswersThatAreNotUnderstood(t *testing.T) {
 		`{"offers":[{"type":"a","model":"m","gpus":1},{"type":"a","model":"m","gpus":1}]}`,
 		strings.Repeat(" ", 4<<20) + `{"instance":` + good + `}`,
 	} {
-		for verb, err := range calls(t, says(t, answer)) {
-			requireKind(t, doubt(verb), err, fmt.Sprintf("%s: %.80s", verb, answer))
+		for verb, err := range callAll(t, answeringProvisioner(t, answer)) {
+			requireKind(t, doubtKind(verb), err, fmt.Sprintf("%s: %.80s", verb, answer))
 		}
 	}
 }
@@ -99,10 +99,10 @@ func TestAnswersAboutSomethingElse(t *testing.T) {
 	t.Parallel()
 	for _, other := range []string{`"m-1"`, `"token"`, `"dep"`, `"nod_1"`, `"big"`} {
 		answer := `{"instance":` + strings.Replace(good, ":"+other, `:"other"`, 1) + `}`
-		_, err := says(t, answer).Create(t.Context(), "token", spec())
+		_, err := answeringProvisioner(t, answer).Create(t.Context(), "token", testSpec())
 		if other == `"m-1"` { // a new id is news; somebody else's is not
 			require.NoError(t, err)
-			_, err = says(t, answer).Get(t.Context(), "m-1")
+			_, err = answeringProvisioner(t, answer).Get(t.Context(), "m-1")
 			requireKind(t, provisioners.KindTransient, err, other)
 			continue
 		}
@@ -112,19 +112,19 @@ func TestAnswersAboutSomethingElse(t *testing.T) {
 
 func TestOneGoodAnswer(t *testing.T) {
 	t.Parallel()
-	made, err := says(t, `{"instance":`+good+`}`).Create(t.Context(), "token", spec())
+	made, err := answeringProvisioner(t, `{"instance":`+good+`}`).Create(t.Context(), "token", testSpec())
 	require.NoError(t, err)
 	require.Equal(t, "host", made.Address)
 	require.Len(t, made.Devices, 1)
 	require.Equal(t, start, made.CreatedAt)
 
 	ended := strings.Replace(good, `"running"`, `"terminated","ended_at":"2026-03-02T10:00:00+00:30"`, 1)
-	got, err := says(t, `{"instance":`+ended+`}`).Get(t.Context(), "m-1")
+	got, err := answeringProvisioner(t, `{"instance":`+ended+`}`).Get(t.Context(), "m-1")
 	require.NoError(t, err)
 	require.Empty(t, got.Devices, "devices of a machine that is gone")
 	require.Equal(t, start.Add(30*time.Minute), got.EndedAt)
 
-	offers, err := says(t, `{"offers":[{"type":"big","region":"r","model":"h100","gpus":8,"memory_mib":81920,"price_per_hour":"19.22",
+	offers, err := answeringProvisioner(t, `{"offers":[{"type":"big","region":"r","model":"h100","gpus":8,"memory_mib":81920,"price_per_hour":"19.22",
 		"min_billing_seconds":60,"boot_p50_seconds":90,"boot_p95_seconds":180,"interruptible":true,"notice_seconds":30}]}`).Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []provisioners.Offer{{
@@ -151,25 +151,25 @@ func TestRowsOfAList(t *testing.T) {
 		"no object":            {good + `,7`, false, 1},
 		"the same id":          {good + "," + good, false, 1},
 	} {
-		list, err := says(t, `{"instances":[`+test.rows+`],"complete":true}`).List(t.Context(), "dep")
+		list, err := answeringProvisioner(t, `{"instances":[`+test.rows+`],"complete":true}`).List(t.Context(), "dep")
 		require.NoError(t, err, name)
 		require.Equal(t, test.complete, list.Complete, name)
 		require.Len(t, list.Instances, test.found, name)
 	}
 	for _, incomplete := range []string{`{"instances":[]}`, `{"instances":[],"complete":false}`} {
-		list, err := says(t, incomplete).List(t.Context(), "dep")
+		list, err := answeringProvisioner(t, incomplete).List(t.Context(), "dep")
 		require.NoError(t, err)
 		require.False(t, list.Complete, incomplete)
 	}
-	_, err := says(t, `{"instances":null,"complete":true}`).List(t.Context(), "dep")
+	_, err := answeringProvisioner(t, `{"instances":null,"complete":true}`).List(t.Context(), "dep")
 	requireKind(t, provisioners.KindTransient, err, "no list at all")
 }
 
 func TestErrorsOfScripts(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"0", "3"} { // an error document counts whatever the exit code
-		p := shell(t, `echo '{"error":{"kind":"throttled","scope":"eu","message":"slow","retry_after_seconds":7}}'; exit `+code)
-		for verb, err := range calls(t, p) {
+		p := shellProvisioner(t, `echo '{"error":{"kind":"throttled","scope":"eu","message":"slow","retry_after_seconds":7}}'; exit `+code)
+		for verb, err := range callAll(t, p) {
 			var typed *provisioners.Error
 			require.ErrorAs(t, err, &typed, verb)
 			require.Equal(t, provisioners.Error{
@@ -177,7 +177,7 @@ func TestErrorsOfScripts(t *testing.T) {
 			}, *typed, verb)
 		}
 	}
-	for verb, err := range calls(t, shell(t, `echo '{"instance":`+good+`}'; echo 'disk is full' >&2; exit 3`)) {
+	for verb, err := range callAll(t, shellProvisioner(t, `echo '{"instance":`+good+`}'; echo 'disk is full' >&2; exit 3`)) {
 		want := provisioners.KindTransient
 		if verb == "create" {
 			want = provisioners.KindUnknown
@@ -186,7 +186,7 @@ func TestErrorsOfScripts(t *testing.T) {
 		require.ErrorContains(t, err, "disk is full")
 		require.ErrorContains(t, err, "exit status 3")
 	}
-	notFound := calls(t, says(t, `{"error":{"kind":"not_found","message":"no"}}`))
+	notFound := callAll(t, answeringProvisioner(t, `{"error":{"kind":"not_found","message":"no"}}`))
 	require.NoError(t, notFound["delete"], "gone is what was wanted")
 	requireKind(t, provisioners.KindNotFound, notFound["get"], "get")
 	requireKind(t, provisioners.KindNotFound, notFound["renew"], "renew")
@@ -196,7 +196,7 @@ func TestErrorsOfScripts(t *testing.T) {
 
 func TestLongErrorsAreCut(t *testing.T) {
 	t.Parallel()
-	p := shell(t, `head -c 100000 /dev/zero | tr '\0' x >&2; echo the end >&2; exit 1`)
+	p := shellProvisioner(t, `head -c 100000 /dev/zero | tr '\0' x >&2; echo the end >&2; exit 1`)
 	_, err := p.Get(t.Context(), "m-1")
 	require.ErrorContains(t, err, "the end")
 	require.Less(t, len(err.Error()), 5_000)
@@ -204,8 +204,8 @@ func TestLongErrorsAreCut(t *testing.T) {
 
 func TestScriptThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	p := open(t, exec.Config{Command: []string{filepath.Join(t.TempDir(), "absent")}, Renews: true})
-	for verb, err := range calls(t, p) {
+	p := openScripts(t, exec.Config{Command: []string{filepath.Join(t.TempDir(), "absent")}, Renews: true})
+	for verb, err := range callAll(t, p) {
 		requireKind(t, provisioners.KindTransient, err, verb)
 		require.ErrorContains(t, err, "absent", verb)
 	}
@@ -213,12 +213,12 @@ func TestScriptThatIsNotThere(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	p := open(t, exec.Config{
+	p := openScripts(t, exec.Config{
 		Command: []string{"/bin/sleep", "1000"}, Commands: exec.Commands{Create: []string{"/bin/sleep", "1000"},
 			Get: []string{"/bin/sleep", "1000"}},
 		Timeout: 50 * time.Millisecond, Timeouts: exec.Timeouts{Get: 20 * time.Millisecond},
 	})
-	_, err := p.Create(t.Context(), "token", spec())
+	_, err := p.Create(t.Context(), "token", testSpec())
 	requireKind(t, provisioners.KindUnknown, err, "create")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	_, err = p.Get(t.Context(), "m-1")
@@ -232,7 +232,7 @@ func TestEndOfTheContextEndsTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	require.NoError(t, syscall.Mkfifo(filepath.Join(folder, "pids"), 0o600))
-	p := open(t, exec.Config{Command: []string{
+	p := openScripts(t, exec.Config{Command: []string{
 		"/bin/sh", "-c",
 		`cd "$0"; parent=$$; sh -c 'trap "" TERM; echo "$0 $$" >pids; while :; do sleep 1; done' $parent & wait`,
 		folder,
@@ -244,7 +244,7 @@ func TestEndOfTheContextEndsTheWholeGroup(t *testing.T) {
 		cancel()
 		pids <- string(text)
 	}()
-	_, err := p.Create(ctx, "token", spec())
+	_, err := p.Create(ctx, "token", testSpec())
 	requireKind(t, provisioners.KindUnknown, err, "create")
 	require.ErrorIs(t, err, context.Canceled)
 	var parent, child int
@@ -271,7 +271,7 @@ func TestParallelIsTheLimit(t *testing.T) {
 	for _, name := range []string{"started", "go on"} {
 		require.NoError(t, syscall.Mkfifo(filepath.Join(folder, name), 0o600))
 	}
-	p := open(t, exec.Config{
+	p := openScripts(t, exec.Config{
 		Parallel: 1, Command: []string{"/bin/sh", "-c", `echo x >"$0/started"; cat "$0/go on" >/dev/null; echo '{}'`,
 			folder},
 	})
@@ -281,7 +281,7 @@ func TestParallelIsTheLimit(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = p.Create(ctx, "token", spec())
+	_, err = p.Create(ctx, "token", testSpec())
 	requireKind(t, provisioners.KindTransient, err, "nothing was started")
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "go on"), nil, 0o600))
 	require.NoError(t, <-ended)
@@ -291,7 +291,7 @@ func TestScriptsGetLittleOfOurEnvironment(t *testing.T) {
 	t.Setenv("FOREWARM_TEST_SECRET", "hidden")
 	t.Setenv("FOREWARM_TEST_GIVEN", "given")
 	folder := t.TempDir()
-	p := open(t, exec.Config{
+	p := openScripts(t, exec.Config{
 		Command: []string{"/bin/sh", "-c", `env >"$0/env"; pwd >"$0/pwd"; cat >"$0/question"; echo '{}'`, folder},
 		Env:     []string{"FOREWARM_TEST_GIVEN", "FOREWARM_TEST_UNSET"}, Dir: folder,
 	})
@@ -316,12 +316,12 @@ func TestExpiryNeedsRenewing(t *testing.T) {
 	t.Parallel()
 	for _, renews := range []bool{true, false} {
 		folder := t.TempDir()
-		p := open(t, exec.Config{
+		p := openScripts(t, exec.Config{
 			Command: []string{"/bin/sh", "-c", `cat >"$0/question"; exit 1`, folder}, Renews: renews,
 		})
 		_, is := p.(provisioners.Renewer)
 		require.Equal(t, renews, is)
-		expiring := spec()
+		expiring := testSpec()
 		expiring.ExpiresAt = start
 		_, err := p.Create(t.Context(), "token", expiring)
 		require.Error(t, err)
@@ -335,12 +335,12 @@ func TestExpiryNeedsRenewing(t *testing.T) {
 func TestCommandsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	echo := func(text string) []string { return []string{"/bin/sh", "-c", `echo "$0"`, text} }
-	p := open(t, exec.Config{Commands: exec.Commands{
+	p := openScripts(t, exec.Config{Commands: exec.Commands{
 		Create: echo(`{"error":{"kind":"quota","scope":"gpus"}}`), Get: echo(`{"instance":` + good + `}`),
 		List: echo(`{"instances":[],"complete":true}`), Delete: echo(`{}`), Renew: echo(`{}`),
 		Offers: echo(`{"offers":[]}`),
 	}})
-	errs := calls(t, p)
+	errs := callAll(t, p)
 	requireKind(t, provisioners.KindQuota, errs["create"], "create")
 	delete(errs, "create")
 	for verb, err := range errs {

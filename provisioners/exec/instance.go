@@ -37,18 +37,18 @@ type wireNotice struct {
 	Message string                  `json:"message"`
 }
 
-// port checks what the rest of the program relies on. Devices and address count
+// portInstance checks what the rest of the program relies on. Devices and address count
 // only while the machine runs, so a script may always send them.
-func (w wireInstance) port(simulated bool) (provisioners.Instance, error) {
-	if err := w.check(); err != nil {
+func (w wireInstance) portInstance(simulated bool) (provisioners.Instance, error) {
+	if err := w.checkFields(); err != nil {
 		return provisioners.Instance{}, fmt.Errorf("machine %q: %w", w.ID, err)
 	}
 	instance := provisioners.Instance{
 		ID: w.ID, Token: w.Token, Owner: w.Owner, NodeID: w.NodeID, Type: w.Type, Phase: w.Phase,
-		CreatedAt: instant(w.CreatedAt), Simulated: simulated,
+		CreatedAt: truncateTime(w.CreatedAt), Simulated: simulated,
 	}
 	if w.Phase == provisioners.Terminated && w.EndedAt != nil {
-		instance.EndedAt = instant(*w.EndedAt)
+		instance.EndedAt = truncateTime(*w.EndedAt)
 	}
 	if w.Phase == provisioners.Running {
 		instance.Address = w.Address
@@ -59,13 +59,13 @@ func (w wireInstance) port(simulated bool) (provisioners.Instance, error) {
 	if w.Notice != nil {
 		instance.Notice = &provisioners.Notice{Kind: w.Notice.Kind, Message: w.Notice.Message}
 		if w.Notice.At != nil {
-			instance.Notice.At = instant(*w.Notice.At)
+			instance.Notice.At = truncateTime(*w.Notice.At)
 		}
 	}
 	return instance, nil
 }
 
-func (w wireInstance) check() error {
+func (w wireInstance) checkFields() error {
 	var mistakes []error
 	for _, field := range []struct{ name, value string }{
 		{"id", w.ID}, {"token", w.Token}, {"owner", w.Owner}, {"node_id", w.NodeID}, {"type", w.Type},
@@ -87,7 +87,7 @@ func (w wireInstance) check() error {
 	if w.EndedAt != nil && w.EndedAt.Before(w.CreatedAt) {
 		mistakes = append(mistakes, errors.New("ended_at: is before created_at"))
 	}
-	return errors.Join(append(mistakes, w.Notice.check())...)
+	return errors.Join(append(mistakes, w.Notice.checkFields())...)
 }
 
 func (w wireInstance) checkRunning() error {
@@ -109,7 +109,7 @@ func (w wireInstance) checkRunning() error {
 	return nil
 }
 
-func (n *wireNotice) check() error {
+func (n *wireNotice) checkFields() error {
 	if n == nil {
 		return nil
 	}
@@ -121,5 +121,5 @@ func (n *wireNotice) check() error {
 	}
 }
 
-// instant cuts a time to what the ledger stores, so that it equals itself later.
-func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+// truncateTime cuts a time to what the ledger stores, so that it equals itself later.
+func truncateTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

@@ -57,14 +57,14 @@ func checkOffers(field string, offers []Offer) error {
 				offer.Region))
 		}
 		seen[key] = true
-		if err := offer.validate(); err != nil {
+		if err := offer.validateFields(); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("%s[%d]: %w", field, i, err))
 		}
 	}
 	return errors.Join(mistakes...)
 }
 
-func (o Offer) validate() error {
+func (o Offer) validateFields() error {
 	switch {
 	case o.Type == "":
 		return errors.New("type: is empty")
@@ -84,25 +84,25 @@ func (o Offer) validate() error {
 	return nil
 }
 
-func (s *Scripts) configured() []provisioners.Offer {
+func (s *Scripts) configuredOffers() []provisioners.Offer {
 	offers := make([]provisioners.Offer, len(s.config.Offers))
 	for i, offer := range s.config.Offers {
-		offers[i] = offer.port(s.config.Simulated)
+		offers[i] = offer.portOffer(s.config.Simulated)
 	}
 	return offers
 }
 
-// offered reads the script's offers. One that makes no sense spoils them all: a
+// parseOffers reads the script's offers. One that makes no sense spoils them all: a
 // pool whose price was misread costs more than one that waits.
-func (s *Scripts) offered(a answer) ([]provisioners.Offer, error) {
-	if !a.only("offers") {
+func (s *Scripts) parseOffers(a answer) ([]provisioners.Offer, error) {
+	if !a.hasOnly("offers") {
 		return nil, notUnderstood(verbOffers, errors.New("it holds no offers, or something else too"))
 	}
 	read := make([]Offer, len(a.Offers))
 	offers := make([]provisioners.Offer, len(a.Offers))
 	for i, offer := range a.Offers {
-		read[i] = offer.config()
-		offers[i] = read[i].port(s.config.Simulated)
+		read[i] = offer.configOffer()
+		offers[i] = read[i].portOffer(s.config.Simulated)
 	}
 	if err := checkOffers("offers", read); err != nil {
 		return nil, notUnderstood(verbOffers, err)
@@ -110,22 +110,22 @@ func (s *Scripts) offered(a answer) ([]provisioners.Offer, error) {
 	return offers, nil
 }
 
-func (o wireOffer) config() Offer {
+func (o wireOffer) configOffer() Offer {
 	return Offer{
 		Type: o.Type, Region: o.Region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB, Price: o.Price,
-		MinBilling: seconds(o.MinBillingSeconds), Boot: Boot{P50: seconds(o.BootP50Seconds),
-			P95: seconds(o.BootP95Seconds)},
-		Interruptible: o.Interruptible, Notice: seconds(o.NoticeSeconds),
+		MinBilling: durationOf(o.MinBillingSeconds), Boot: Boot{P50: durationOf(o.BootP50Seconds),
+			P95: durationOf(o.BootP95Seconds)},
+		Interruptible: o.Interruptible, Notice: durationOf(o.NoticeSeconds),
 	}
 }
 
-// seconds keeps a number that no duration can hold from turning into another.
-func seconds(n int64) time.Duration {
+// durationOf keeps a number that no duration can hold from turning into another.
+func durationOf(n int64) time.Duration {
 	const most = math.MaxInt64 / int64(time.Second)
 	return time.Duration(min(max(n, -most), most)) * time.Second
 }
 
-func (o Offer) port(simulated bool) provisioners.Offer {
+func (o Offer) portOffer(simulated bool) provisioners.Offer {
 	return provisioners.Offer{
 		Type: o.Type, Region: o.Region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
 		Price: money.MicroUSD(o.Price), MinBilling: o.MinBilling,

@@ -56,45 +56,45 @@ var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 func newWorld(t *testing.T) world {
 	w := world{t.TempDir()}
-	w.change(func(s *state) { s.Now, s.Stock = start, 100 })
+	w.updateState(func(s *state) { s.Now, s.Stock = start, 100 })
 	return w
 }
 
-// change is the one way to the state. It panics: half of its callers are a
+// updateState is the one way to the state. It panics: half of its callers are a
 // script, whose exit code then says that it failed.
-func (w world) change(do func(*state)) {
+func (w world) updateState(do func(*state)) {
 	lock, err := os.OpenFile(filepath.Join(w.folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	must(err)
+	panicOn(err)
 	defer lock.Close()
-	must(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+	panicOn(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	var s state
 	path := filepath.Join(w.folder, "state.json")
 	if data, err := os.ReadFile(path); err == nil {
-		must(json.Unmarshal(data, &s))
+		panicOn(json.Unmarshal(data, &s))
 	}
 	do(&s)
 	data, err := json.Marshal(s)
-	must(err)
-	must(os.WriteFile(path, data, 0o600))
+	panicOn(err)
+	panicOn(os.WriteFile(path, data, 0o600))
 }
 
-func must(err error) {
+func panicOn(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-func (w world) inject(faults ...fault) {
-	w.change(func(s *state) { s.Faults = append(s.Faults, faults...) })
+func (w world) injectFaults(faults ...fault) {
+	w.updateState(func(s *state) { s.Faults = append(s.Faults, faults...) })
 }
 
-func (w world) advance(d time.Duration) { w.change(func(s *state) { s.Now = s.Now.Add(d) }) }
+func (w world) advanceClock(d time.Duration) { w.updateState(func(s *state) { s.Now = s.Now.Add(d) }) }
 
 // TestMain lets this binary be the script: a start takes milliseconds, where an
 // interpreter takes many.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "script" {
-		world{os.Args[2]}.serve(os.Args[3])
+		world{os.Args[2]}.serveVerb(os.Args[3])
 		return
 	}
 	os.Exit(m.Run())
@@ -116,30 +116,30 @@ type asked struct {
 	}
 }
 
-// serve is the script: one question, one answer.
-func (w world) serve(verb string) {
+// serveVerb is the script: one question, one answer.
+func (w world) serveVerb(verb string) {
 	var q asked
-	must(json.NewDecoder(os.Stdin).Decode(&q))
+	panicOn(json.NewDecoder(os.Stdin).Decode(&q))
 	if q.Version != 1 || q.Verb != verb {
 		panic(fmt.Sprintf("asked for %s in version %d as %s", q.Verb, q.Version, verb))
 	}
 	var said any
 	var effect string
-	w.change(func(s *state) {
-		effect = s.strike(verb)
-		said = s.answer(q, effect)
+	w.updateState(func(s *state) {
+		effect = s.takeFault(verb)
+		said = s.answerQuestion(q, effect)
 	})
 	switch effect {
 	case dieAfter:
-		must(syscall.Kill(os.Getpid(), syscall.SIGKILL))
+		panicOn(syscall.Kill(os.Getpid(), syscall.SIGKILL))
 	case dieBefore:
 		fmt.Fprintln(os.Stderr, "injected: died before")
 		os.Exit(1)
 	}
-	must(json.NewEncoder(os.Stdout).Encode(said))
+	panicOn(json.NewEncoder(os.Stdout).Encode(said))
 }
 
-func (s *state) answer(q asked, effect string) any {
+func (s *state) answerQuestion(q asked, effect string) any {
 	switch effect {
 	case dieBefore, lie:
 		return object{}
@@ -148,21 +148,21 @@ func (s *state) answer(q asked, effect string) any {
 	}
 	switch q.Verb {
 	case "create":
-		return s.create(machine{Token: q.Token, Type: q.Spec.Type, Owner: q.Spec.Owner, Node: q.Spec.NodeID,
+		return s.createMachine(machine{Token: q.Token, Type: q.Spec.Type, Owner: q.Spec.Owner, Node: q.Spec.NodeID,
 			Expires: q.Spec.ExpiresAt})
 	case "get":
-		return s.get(q.ID)
+		return s.getMachine(q.ID)
 	case "list":
-		return s.list(effect == garble)
+		return s.listMachines(effect == garble)
 	case "delete":
-		return s.delete(q.ID)
+		return s.deleteMachine(q.ID)
 	default:
-		return s.renew(q.ID, q.Until)
+		return s.renewMachine(q.ID, q.Until)
 	}
 }
 
-// strike returns the effect of the first fault that waits for the verb.
-func (s *state) strike(verb string) string {
+// takeFault returns the effect of the first fault that waits for the verb.
+func (s *state) takeFault(verb string) string {
 	for i, f := range s.Faults {
 		if f.Verb == verb && f.Times != 0 {
 			s.Faults[i].Times--
@@ -172,61 +172,61 @@ func (s *state) strike(verb string) string {
 	return ""
 }
 
-func refusal(kind, message string) any {
+func refusalObject(kind, message string) any {
 	return object{"error": object{"kind": kind, "message": message}}
 }
 
-func (s *state) create(asked machine) any {
+func (s *state) createMachine(asked machine) any {
 	for _, m := range s.Machines {
 		switch {
 		case m.Token != asked.Token:
 		case m.Type != asked.Type || m.Owner != asked.Owner || m.Node != asked.Node:
-			return refusal("bad_spec", "the token is of another machine")
+			return refusalObject("bad_spec", "the token is of another machine")
 		default:
-			return object{"instance": m.show(s.Now)}
+			return object{"instance": m.showAt(s.Now)}
 		}
 	}
 	if asked.Type != "big" && asked.Type != "small" {
-		return refusal("bad_spec", "no such type")
+		return refusalObject("bad_spec", "no such type")
 	}
-	if s.standing() >= s.Stock {
-		return refusal("capacity", "full")
+	if s.countStanding() >= s.Stock {
+		return refusalObject("capacity", "full")
 	}
 	asked.ID, asked.Born = fmt.Sprint("m-", len(s.Machines)), s.Now
 	s.Machines = append(s.Machines, asked)
-	return object{"instance": asked.show(s.Now)}
+	return object{"instance": asked.showAt(s.Now)}
 }
 
-func (s *state) standing() int {
+func (s *state) countStanding() int {
 	n := 0
 	for _, m := range s.Machines {
-		if m.end(s.Now).IsZero() {
+		if m.endedAt(s.Now).IsZero() {
 			n++
 		}
 	}
 	return n
 }
 
-func (s *state) find(id string) *machine {
+func (s *state) findMachine(id string) *machine {
 	if i := slices.IndexFunc(s.Machines, func(m machine) bool { return m.ID == id }); i >= 0 {
 		return &s.Machines[i]
 	}
 	return nil
 }
 
-func (s *state) get(id string) any {
-	if m := s.find(id); m != nil {
-		return object{"instance": m.show(s.Now)}
+func (s *state) getMachine(id string) any {
+	if m := s.findMachine(id); m != nil {
+		return object{"instance": m.showAt(s.Now)}
 	}
-	return refusal("not_found", "no such machine")
+	return refusalObject("not_found", "no such machine")
 }
 
-func (s *state) list(garbled bool) any {
+func (s *state) listMachines(garbled bool) any {
 	then := s.Now.Add(-s.Lag)
 	rows := []object{}
 	for _, m := range s.Machines {
 		if !m.Born.After(then) {
-			rows = append(rows, m.show(then))
+			rows = append(rows, m.showAt(then))
 		}
 	}
 	if garbled && len(rows) > 0 {
@@ -235,17 +235,17 @@ func (s *state) list(garbled bool) any {
 	return object{"instances": rows, "complete": true}
 }
 
-func (s *state) delete(id string) any {
-	if m := s.find(id); m != nil && m.Deleted.IsZero() {
+func (s *state) deleteMachine(id string) any {
+	if m := s.findMachine(id); m != nil && m.Deleted.IsZero() {
 		m.Deleted, m.Ended = s.Now, s.Now.Add(terminating)
 	}
 	return object{}
 }
 
-func (s *state) renew(id string, until time.Time) any {
-	m := s.find(id)
-	if m == nil || !m.end(s.Now).IsZero() {
-		return refusal("not_found", "no such machine")
+func (s *state) renewMachine(id string, until time.Time) any {
+	m := s.findMachine(id)
+	if m == nil || !m.endedAt(s.Now).IsZero() {
+		return refusalObject("not_found", "no such machine")
 	}
 	if until.After(m.Expires) {
 		m.Expires = until
@@ -253,8 +253,8 @@ func (s *state) renew(id string, until time.Time) any {
 	return object{}
 }
 
-// end is when the machine ended, zero while it stands.
-func (m machine) end(now time.Time) time.Time {
+// endedAt is when the machine ended, zero while it stands.
+func (m machine) endedAt(now time.Time) time.Time {
 	for _, at := range []time.Time{m.Ended, m.Reclaim, m.Expires} {
 		if !at.IsZero() && !now.Before(at) {
 			return at
@@ -263,14 +263,14 @@ func (m machine) end(now time.Time) time.Time {
 	return time.Time{}
 }
 
-func (m machine) show(now time.Time) object {
+func (m machine) showAt(now time.Time) object {
 	phase := "booting"
 	shown := object{"id": m.ID, "token": m.Token, "owner": m.Owner, "node_id": m.Node, "type": m.Type,
 		"created_at": m.Born}
 	switch {
-	case !m.end(now).IsZero():
+	case !m.endedAt(now).IsZero():
 		phase = "terminated"
-		shown["ended_at"] = m.end(now)
+		shown["ended_at"] = m.endedAt(now)
 	case !m.Deleted.IsZero() && !now.Before(m.Deleted):
 		phase = "terminating"
 	case !now.Before(m.Born.Add(boot)):
@@ -289,16 +289,16 @@ func (m machine) show(now time.Time) object {
 	return shown
 }
 
-// foreign puts a machine there that somebody else made by hand.
-func (w world) foreign() func() bool {
-	w.change(func(s *state) { s.Machines = append(s.Machines, machine{ID: "theirs", Type: "big", Born: s.Now}) })
+// createForeign puts a machine there that somebody else made by hand.
+func (w world) createForeign() func() bool {
+	w.updateState(func(s *state) { s.Machines = append(s.Machines, machine{ID: "theirs", Type: "big", Born: s.Now}) })
 	return func() (stands bool) {
-		w.change(func(s *state) { stands = s.find("theirs").Deleted.IsZero() })
+		w.updateState(func(s *state) { stands = s.findMachine("theirs").Deleted.IsZero() })
 		return stands
 	}
 }
 
-func self(t *testing.T) string {
+func ownExecutable(t *testing.T) string {
 	path, err := os.Executable()
 	require.NoError(t, err)
 	return path

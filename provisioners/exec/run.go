@@ -21,9 +21,9 @@ const (
 	patience   = 5 * time.Second // between asking a process group to end and ending it
 )
 
-// ask runs the verb's script and returns its answer, or the error that the
+// askScript runs the verb's script and returns its answer, or the error that the
 // answer is.
-func (s *Scripts) ask(ctx context.Context, q question) (answer, error) {
+func (s *Scripts) askScript(ctx context.Context, q question) (answer, error) {
 	q.Version = wireVersion
 	input, err := json.Marshal(q)
 	if err != nil {
@@ -35,11 +35,11 @@ func (s *Scripts) ask(ctx context.Context, q question) (answer, error) {
 	case <-ctx.Done():
 		return answer{}, provisioners.Ended(ctx)
 	}
-	done, err := s.run(ctx, q.Verb, input)
+	done, err := s.runScript(ctx, q.Verb, input)
 	if err != nil {
 		return answer{}, err
 	}
-	return done.answer(q.Verb)
+	return done.parseAnswer(q.Verb)
 }
 
 // outcome is what a script that ended by itself left behind.
@@ -48,20 +48,20 @@ type outcome struct {
 	exit           error // nil for exit code 0
 }
 
-// run starts the script in a process group of its own. A script that is out of
+// runScript starts the script in a process group of its own. A script that is out of
 // time is ended with whatever it started.
-func (s *Scripts) run(ctx context.Context, v verb, input []byte) (outcome, error) {
-	timeout := s.config.timeout(v)
+func (s *Scripts) runScript(ctx context.Context, v verb, input []byte) (outcome, error) {
+	timeout := s.config.timeoutOf(v)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	argv := s.config.argv(v)
+	argv := s.config.commandOf(v)
 	command := osexec.CommandContext(limited, argv[0], argv[1:]...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	command.WaitDelay = patience
 	output, errs := &head{most: mostOutput}, &tail{most: mostErrors}
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), output, errs
-	command.Env, command.Dir = s.environment(), s.config.Dir
+	command.Env, command.Dir = s.scriptEnvironment(), s.config.Dir
 	if err := command.Start(); err != nil {
 		return outcome{}, &provisioners.Error{Kind: provisioners.KindTransient, Message: "starting script " + string(v),
 			Err: err}
@@ -87,13 +87,13 @@ func (s *Scripts) outOfTime(ctx context.Context, v verb, timeout time.Duration, 
 	if cause == nil {
 		cause = fmt.Errorf("it took longer than %v: %w", timeout, context.DeadlineExceeded)
 	}
-	return &provisioners.Error{Kind: v.doubt(), Message: "script " + string(v) + " was ended" + errs.quoted(),
+	return &provisioners.Error{Kind: v.doubtKind(), Message: "script " + string(v) + " was ended" + errs.quoted(),
 		Err: cause}
 }
 
-// environment is what scripts get of ours: secrets of the control plane are none
+// scriptEnvironment is what scripts get of ours: secrets of the control plane are none
 // of their business.
-func (s *Scripts) environment() []string {
+func (s *Scripts) scriptEnvironment() []string {
 	env := []string{}
 	for _, name := range append([]string{"PATH", "HOME"}, s.config.Env...) {
 		if value, set := os.LookupEnv(name); set {
@@ -103,17 +103,17 @@ func (s *Scripts) environment() []string {
 	return env
 }
 
-// answer reads what the script wrote. An error document counts whatever the exit
+// parseAnswer reads what the script wrote. An error document counts whatever the exit
 // code; a success counts only with exit code 0.
-func (o outcome) answer(v verb) (answer, error) {
+func (o outcome) parseAnswer(v verb) (answer, error) {
 	var a answer
-	err := strict(o.output, &a)
-	if err == nil && a.Error != nil && a.only("error") {
-		return answer{}, a.Error.port(v)
+	err := decodeStrictly(o.output, &a)
+	if err == nil && a.Error != nil && a.hasOnly("error") {
+		return answer{}, a.Error.portError(v)
 	}
 	said := (&tail{kept: o.errors}).quoted()
 	if o.exit != nil {
-		return answer{}, &provisioners.Error{Kind: v.failed(), Message: "script " + string(v) + " failed" + said,
+		return answer{}, &provisioners.Error{Kind: v.failedKind(), Message: "script " + string(v) + " failed" + said,
 			Err: o.exit}
 	}
 	if err != nil {

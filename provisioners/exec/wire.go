@@ -51,8 +51,8 @@ type wireError struct {
 	RetryAfterSeconds int64             `json:"retry_after_seconds"`
 }
 
-// strict decodes one document that fills data.
-func strict(data []byte, v any) error {
+// decodeStrictly decodes one document that fills data.
+func decodeStrictly(data []byte, v any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(v); err != nil {
@@ -64,8 +64,8 @@ func strict(data []byte, v any) error {
 	return nil
 }
 
-// only reports whether the answer holds the one field and nothing else.
-func (a answer) only(field string) bool {
+// hasOnly reports whether the answer holds the one field and nothing else.
+func (a answer) hasOnly(field string) bool {
 	for name, there := range map[string]bool{
 		"instance": a.Instance != nil, "instances": a.Instances != nil,
 		"offers": a.Offers != nil, "error": a.Error != nil,
@@ -77,31 +77,31 @@ func (a answer) only(field string) bool {
 	return a.Complete == nil || field == "instances"
 }
 
-// one returns the machine that the answer is about.
-func (a answer) one(simulated bool) (provisioners.Instance, error) {
-	if !a.only("instance") {
+// parseInstance returns the machine that the answer is about.
+func (a answer) parseInstance(simulated bool) (provisioners.Instance, error) {
+	if !a.hasOnly("instance") {
 		return provisioners.Instance{}, errors.New("it holds no instance, or something else too")
 	}
-	return a.Instance.port(simulated)
+	return a.Instance.portInstance(simulated)
 }
 
-// list returns the owner's machines. A machine of somebody else may look as it
+// parseList returns the owner's machines. A machine of somebody else may look as it
 // likes.
-func (a answer) list(owner string, simulated bool) (provisioners.List, error) {
-	if !a.only("instances") {
+func (a answer) parseList(owner string, simulated bool) (provisioners.List, error) {
+	if !a.hasOnly("instances") {
 		return provisioners.List{}, notUnderstood(verbList, errors.New("it holds no instances, or something else too"))
 	}
 	list := provisioners.List{Complete: a.Complete != nil && *a.Complete}
 	seen := map[string]bool{}
 	for _, row := range a.Instances {
 		var found wireInstance
-		err := strict(row, &found)
+		err := decodeStrictly(row, &found)
 		if err == nil && (found.Owner == "" || found.Owner != owner) {
 			continue
 		}
 		var instance provisioners.Instance
 		if err == nil {
-			instance, err = found.port(simulated)
+			instance, err = found.portInstance(simulated)
 		}
 		if err != nil || seen[instance.ID] {
 			list.Complete = false
@@ -113,38 +113,38 @@ func (a answer) list(owner string, simulated bool) (provisioners.List, error) {
 	return list, nil
 }
 
-// nothing wants the empty document: a script that says something else did not
+// checkEmpty wants the empty document: a script that says something else did not
 // do what it was asked.
-func (a answer) nothing(v verb) error {
-	if !a.only("") {
+func (a answer) checkEmpty(v verb) error {
+	if !a.hasOnly("") {
 		return notUnderstood(v, errors.New("want {} and nothing in it"))
 	}
 	return nil
 }
 
-// port turns the script's error into ours. A script that does not know the
+// portError turns the script's error into ours. A script that does not know the
 // machine is believed only where it was asked about one.
-func (e wireError) port(v verb) error {
+func (e wireError) portError(v verb) error {
 	kind := e.Kind
 	if !kind.Known() {
 		return notUnderstood(v, fmt.Errorf("error kind %q is unknown; its message: %s", e.Kind, e.Message))
 	}
 	if kind == provisioners.KindNotFound && v != verbGet && v != verbDelete && v != verbRenew {
-		kind = v.doubt()
+		kind = v.doubtKind()
 	}
 	const longest = 24 * 60 * 60
 	return &provisioners.Error{
-		Kind: kind, Scope: e.Scope, Message: e.Message, RetryAfter: seconds(min(max(e.RetryAfterSeconds, 0), longest)),
+		Kind: kind, Scope: e.Scope, Message: e.Message, RetryAfter: durationOf(min(max(e.RetryAfterSeconds, 0), longest)),
 	}
 }
 
 func notUnderstood(v verb, err error) *provisioners.Error {
-	return &provisioners.Error{Kind: v.doubt(), Message: "the answer of script " + string(v) + " is not understood",
+	return &provisioners.Error{Kind: v.doubtKind(), Message: "the answer of script " + string(v) + " is not understood",
 		Err: err}
 }
 
-// stamp is nil for the zero time, which means never.
-func stamp(t time.Time) *time.Time {
+// optionalTime is nil for the zero time, which means never.
+func optionalTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

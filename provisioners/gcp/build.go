@@ -12,25 +12,25 @@ import (
 	"github.com/forewarm/forewarm/provisioners/gcp/guest"
 )
 
-// build is the instance that is asked for.
-func (c *Cloud) build(token string, spec provisioners.Spec, offer Offer) *compute.Instance {
+// newInstance is the instance that is asked for.
+func (c *Cloud) newInstance(token string, spec provisioners.Spec, offer Offer) *compute.Instance {
 	return &compute.Instance{
 		Name:                nameOf(token),
 		Description:         "A node of Forewarm's; see its labels.",
 		MachineType:         "zones/" + offer.Zone + "/machineTypes/" + offer.MachineType,
-		GuestAccelerators:   accelerators(offer),
-		Scheduling:          scheduling(offer),
-		ReservationAffinity: affinity(offer),
-		Disks:               []*compute.AttachedDisk{c.disk(offer)},
-		NetworkInterfaces:   []*compute.NetworkInterface{c.network(offer)},
-		ServiceAccounts:     c.accounts(),
+		GuestAccelerators:   acceleratorConfigs(offer),
+		Scheduling:          schedulingOf(offer),
+		ReservationAffinity: reservationAffinity(offer),
+		Disks:               []*compute.AttachedDisk{c.config.bootDisk(offer)},
+		NetworkInterfaces:   []*compute.NetworkInterface{c.config.networkInterface(offer)},
+		ServiceAccounts:     c.config.serviceAccounts(),
 		Tags:                &compute.Tags{Items: c.config.Tags},
-		Labels:              labels(token, spec),
-		Metadata:            &compute.Metadata{Items: c.metadata(token, spec)},
+		Labels:              instanceLabels(token, spec),
+		Metadata:            &compute.Metadata{Items: c.instanceMetadata(token, spec)},
 	}
 }
 
-func accelerators(offer Offer) []*compute.AcceleratorConfig {
+func acceleratorConfigs(offer Offer) []*compute.AcceleratorConfig {
 	if offer.AcceleratorType == "" {
 		return nil
 	}
@@ -40,11 +40,11 @@ func accelerators(offer Offer) []*compute.AcceleratorConfig {
 	}}
 }
 
-// scheduling makes machines that end when Google ends them: one that came back
+// schedulingOf makes machines that end when Google ends them: one that came back
 // with other GPUs would not be the machine that was answered. Neither a maximal
 // run time nor a termination time is set, since both end a machine while
 // something computes on it; the start-up script does not.
-func scheduling(offer Offer) *compute.Scheduling {
+func schedulingOf(offer Offer) *compute.Scheduling {
 	restart := false
 	made := &compute.Scheduling{AutomaticRestart: &restart, OnHostMaintenance: "TERMINATE",
 		ProvisioningModel: "STANDARD"}
@@ -57,8 +57,8 @@ func scheduling(offer Offer) *compute.Scheduling {
 	return made
 }
 
-// affinity keeps machines out of reservations that they were not bought from.
-func affinity(offer Offer) *compute.ReservationAffinity {
+// reservationAffinity keeps machines out of reservations that they were not bought from.
+func reservationAffinity(offer Offer) *compute.ReservationAffinity {
 	if offer.Market != Reservation {
 		return &compute.ReservationAffinity{ConsumeReservationType: "NO_RESERVATION"}
 	}
@@ -69,47 +69,47 @@ func affinity(offer Offer) *compute.ReservationAffinity {
 	}
 }
 
-func (c *Cloud) disk(offer Offer) *compute.AttachedDisk {
+func (c Config) bootDisk(offer Offer) *compute.AttachedDisk {
 	return &compute.AttachedDisk{
 		Boot: true, AutoDelete: true,
 		InitializeParams: &compute.AttachedDiskInitializeParams{
-			SourceImage: c.config.Image, DiskSizeGb: c.config.DiskGiB,
-			DiskType: "zones/" + offer.Zone + "/diskTypes/" + c.config.DiskType,
+			SourceImage: c.Image, DiskSizeGb: c.DiskGiB,
+			DiskType: "zones/" + offer.Zone + "/diskTypes/" + c.DiskType,
 		},
 	}
 }
 
-func (c *Cloud) network(offer Offer) *compute.NetworkInterface {
+func (c Config) networkInterface(offer Offer) *compute.NetworkInterface {
 	made := &compute.NetworkInterface{
-		Network:    within("global/networks/", c.config.Network),
-		Subnetwork: within("regions/"+region(offer.Zone)+"/subnetworks/", c.config.Subnetwork),
+		Network:    completePath("global/networks/", c.Network),
+		Subnetwork: completePath("regions/"+regionOf(offer.Zone)+"/subnetworks/", c.Subnetwork),
 	}
-	if c.config.ExternalIP {
+	if c.ExternalIP {
 		made.AccessConfigs = []*compute.AccessConfig{{Name: "External NAT", Type: "ONE_TO_ONE_NAT"}}
 	}
 	return made
 }
 
-// within completes a bare name; a path is one already.
-func within(folder, name string) string {
+// completePath completes a bare name; a path is one already.
+func completePath(folder, name string) string {
 	if name == "" || strings.Contains(name, "/") {
 		return name
 	}
 	return folder + name
 }
 
-func region(zone string) string { return zone[:strings.LastIndexByte(zone, '-')] }
+func regionOf(zone string) string { return zone[:strings.LastIndexByte(zone, '-')] }
 
-func (c *Cloud) accounts() []*compute.ServiceAccount {
-	if c.config.ServiceAccount == "" {
+func (c Config) serviceAccounts() []*compute.ServiceAccount {
+	if c.ServiceAccount == "" {
 		return nil
 	}
-	return []*compute.ServiceAccount{{Email: c.config.ServiceAccount, Scopes: []string{compute.CloudPlatformScope}}}
+	return []*compute.ServiceAccount{{Email: c.ServiceAccount, Scopes: []string{compute.CloudPlatformScope}}}
 }
 
-func labels(token string, spec provisioners.Spec) map[string]string {
+func instanceLabels(token string, spec provisioners.Spec) map[string]string {
 	made := map[string]string{}
-	tagsFor(token, spec).each(func(key, value string) { made[key] = label(value) })
+	tagsFor(token, spec).forEach(func(key, value string) { made[key] = labelValue(value) })
 	return made
 }
 
@@ -117,12 +117,12 @@ func tagsFor(token string, spec provisioners.Spec) tags {
 	return tags{token: token, owner: spec.Owner, node: spec.NodeID, kind: spec.Type}
 }
 
-func (c *Cloud) metadata(token string, spec provisioners.Spec) []*compute.MetadataItems {
+func (c *Cloud) instanceMetadata(token string, spec provisioners.Spec) []*compute.MetadataItems {
 	var items []*compute.MetadataItems
 	add := func(key, value string) {
 		items = append(items, &compute.MetadataItems{Key: key, Value: &value})
 	}
-	tagsFor(token, spec).each(add)
+	tagsFor(token, spec).forEach(add)
 	if c.config.Probe == GuestAttributes {
 		add("enable-guest-attributes", "TRUE")
 	}

@@ -45,15 +45,15 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, &sentError{err: err}
 }
 
-// service returns the API's client, which it makes at the first call: finding
+// computeService returns the API's client, which it makes at the first call: finding
 // credentials may need the network, which a program that starts may not have.
-func (c *Cloud) service(ctx context.Context) (*compute.Service, error) {
+func (c *Cloud) computeService(ctx context.Context) (*compute.Service, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.api != nil {
 		return c.api, nil
 	}
-	api, err := c.connect(ctx)
+	api, err := c.config.newComputeService(ctx)
 	if err != nil {
 		return nil, &provisioners.Error{Kind: provisioners.KindDenied, Scope: "credentials",
 			Message: "finding credentials", Err: err}
@@ -62,15 +62,15 @@ func (c *Cloud) service(ctx context.Context) (*compute.Service, error) {
 	return api, nil
 }
 
-func (c *Cloud) connect(ctx context.Context) (*compute.Service, error) {
+func (c Config) newComputeService(ctx context.Context) (*compute.Service, error) {
 	ctx = context.WithoutCancel(ctx) // the client outlives the call that made it
-	endpoint, err := c.config.endpoint()
+	endpoint, err := c.baseURL()
 	if err != nil {
 		return nil, err
 	}
 	var carrier http.RoundTripper = wire{next: newTransport()}
-	if !c.config.plain() {
-		options, err := c.config.credentials()
+	if !c.isPlaintext() {
+		options, err := c.clientOptions()
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ var credentialTypes = []option.CredentialsType{
 	option.ServiceAccount, option.AuthorizedUser, option.ImpersonatedServiceAccount, option.ExternalAccount,
 }
 
-func (c Config) credentials() ([]option.ClientOption, error) {
+func (c Config) clientOptions() ([]option.ClientOption, error) {
 	options := []option.ClientOption{option.WithScopes(compute.ComputeScope)}
 	if c.CredentialsFile == "" {
 		return options, nil

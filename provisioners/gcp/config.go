@@ -137,7 +137,7 @@ func defaultTo[T comparable](field *T, value T) {
 	}
 }
 
-func (o Offer) port(probe Probe) provisioners.Offer {
+func (o Offer) portOffer(probe Probe) provisioners.Offer {
 	offer := provisioners.Offer{
 		Type: o.Type, Region: o.Zone, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
 		Price: money.MicroUSD(o.Price), MinBilling: o.MinBilling,

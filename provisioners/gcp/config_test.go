@@ -117,7 +117,7 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 		"http://[::1]:1/compute/v1"} {
 		w := newWorld(t)
 		w.config.Endpoint = endpoint
-		w.reopen(t)
+		w.reopenCloud(t)
 	}
 }
 
@@ -129,11 +129,11 @@ func TestRegionMayBeLeftOutOnlyIfThereIsOne(t *testing.T) {
 		second.Zone = otherZone
 		c.Offers = append(c.Offers, second)
 	})
-	_, err := w.Create(t.Context(), "token-1", spec("h100-8-spot", ""))
+	_, err := w.Create(t.Context(), "token-1", testSpec("h100-8-spot", ""))
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err))
-	made, err := w.Create(t.Context(), "token-1", spec("h100-8", ""))
+	made, err := w.Create(t.Context(), "token-1", testSpec("h100-8", ""))
 	require.NoError(t, err)
-	again, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
+	again, err := w.Create(t.Context(), "token-1", testSpec("h100-8", zone))
 	require.NoError(t, err)
 	require.Equal(t, made.ID, again.ID)
 }
@@ -143,9 +143,9 @@ func TestOperatorsScriptIsHandedOn(t *testing.T) {
 	w := newWorld(t)
 	w.config.StartupScriptFile = filepath.Join(t.TempDir(), "setup.sh")
 	require.NoError(t, os.WriteFile(w.config.StartupScriptFile, []byte("#!/bin/sh\ninstall-driver\n"), 0o600))
-	w.reopen(t)
-	made := w.create(t, "token-1")
-	require.Equal(t, "#!/bin/sh\ninstall-driver\n", w.metadata(t, made.ID)["forewarm-startup-script"])
+	w.reopenCloud(t)
+	made := w.createInstance(t, "token-1")
+	require.Equal(t, "#!/bin/sh\ninstall-driver\n", w.metadataOf(t, made.ID)["forewarm-startup-script"])
 	require.NoError(t, os.WriteFile(w.config.StartupScriptFile, make([]byte, 256<<10+1), 0o600))
 	_, err := gcp.New(w.config, w.clock)
 	require.ErrorContains(t, err, "startup_script_file")

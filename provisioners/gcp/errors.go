@@ -26,54 +26,54 @@ type attempt struct {
 	makes bool   // a failure that cannot be told may have made a machine
 }
 
-// failed turns any failure of a call into the port's error.
-func (a attempt) failed(err error) error {
+// callError turns any failure of a call into the port's error.
+func (a attempt) callError(err error) error {
 	var typed *provisioners.Error
 	if errors.As(err, &typed) {
 		return err
 	}
 	var answered *googleapi.Error
 	if errors.As(err, &answered) {
-		return a.refused(answered)
+		return a.refusalError(answered)
 	}
-	return &provisioners.Error{Kind: a.lost(err), Message: a.doing, Err: err}
+	return &provisioners.Error{Kind: a.lostKind(err), Message: a.doing, Err: err}
 }
 
-// lost is the kind of a call that got no answer. A context may end it at any
+// lostKind is the kind of a call that got no answer. A context may end it at any
 // point, so that it tells nothing.
-func (a attempt) lost(err error) provisioners.Kind {
+func (a attempt) lostKind(err error) provisioners.Kind {
 	var asked *url.Error
 	var sent *sentError
 	switch {
-	case dialled(err):
+	case isDialError(err):
 		return provisioners.KindTransient
 	case !errors.As(err, &asked), errors.As(err, &sent), asked.Timeout(), errors.Is(err, context.Canceled):
-		return a.ambiguous()
+		return a.ambiguousKind()
 	default: // it was not sent: the credentials were not to be had
 		return provisioners.KindDenied
 	}
 }
 
-func dialled(err error) bool {
+func isDialError(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
-func (a attempt) ambiguous() provisioners.Kind {
+func (a attempt) ambiguousKind() provisioners.Kind {
 	if a.makes {
 		return provisioners.KindUnknown
 	}
 	return provisioners.KindTransient
 }
 
-// refused is the error of an answer with a status other than success.
-func (a attempt) refused(answer *googleapi.Error) error {
+// refusalError is the error of an answer with a status other than success.
+func (a attempt) refusalError(answer *googleapi.Error) error {
 	reason := ""
 	if len(answer.Errors) > 0 {
 		reason = answer.Errors[0].Reason
 	}
-	refusal := &provisioners.Error{Kind: a.kind(answer.Code, reason),
-		Message: a.doing + ": " + clip(answer.Message, reason)}
+	refusal := &provisioners.Error{Kind: a.kindOf(answer.Code, reason),
+		Message: a.doing + ": " + formatMessage(answer.Message, reason)}
 	switch refusal.Kind {
 	case provisioners.KindThrottled:
 		refusal.RetryAfter = retryAfter(answer.Header)
@@ -85,8 +85,8 @@ func (a attempt) refused(answer *googleapi.Error) error {
 	return refusal
 }
 
-// kind sorts a status and Google's reason for it.
-func (a attempt) kind(status int, reason string) provisioners.Kind {
+// kindOf sorts a status and Google's reason for it.
+func (a attempt) kindOf(status int, reason string) provisioners.Kind {
 	if kind, known := reasonKinds[reason]; known {
 		return kind
 	}
@@ -100,7 +100,7 @@ func (a attempt) kind(status int, reason string) provisioners.Kind {
 	case status == http.StatusBadRequest, status == http.StatusNotFound, status == http.StatusRequestEntityTooLarge:
 		return provisioners.KindBadSpec
 	default: // 5xx, 408, 409, and what nobody foresaw
-		return a.ambiguous()
+		return a.ambiguousKind()
 	}
 }
 
@@ -160,14 +160,14 @@ var operationKinds = []struct {
 	{"REQUIRED", provisioners.KindBadSpec},
 }
 
-// operation returns the error inside a finished operation, nil when it has none.
-func (a attempt) operation(op *compute.Operation) error {
+// operationError returns the error inside a finished operation, nil when it has none.
+func (a attempt) operationError(op *compute.Operation) error {
 	if op.Error == nil || len(op.Error.Errors) == 0 {
 		return nil
 	}
 	cause := op.Error.Errors[0]
 	failure := &provisioners.Error{Kind: provisioners.KindUnknown,
-		Message: a.doing + ": " + clip(cause.Message, cause.Code)}
+		Message: a.doing + ": " + formatMessage(cause.Message, cause.Code)}
 	for _, row := range operationKinds {
 		if strings.Contains(strings.ToUpper(cause.Code), row.part) {
 			failure.Kind = row.kind
@@ -215,8 +215,8 @@ func retryAfter(header http.Header) time.Duration {
 
 const mostMessage = 500
 
-// clip joins a text and its code and bounds them: both come from outside.
-func clip(message, code string) string {
+// formatMessage joins a text and its code and bounds them: both come from outside.
+func formatMessage(message, code string) string {
 	if code != "" {
 		message += " (" + code + ")"
 	}
@@ -227,14 +227,14 @@ func clip(message, code string) string {
 }
 
 // notFound reports whether the service said that there is no such resource.
-func notFound(err error) bool { return answered(err, http.StatusNotFound) }
+func notFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
 
-func answered(err error, statuses ...int) bool {
+func hasStatus(err error, statuses ...int) bool {
 	var answer *googleapi.Error
 	return errors.As(err, &answer) && slices.Contains(statuses, answer.Code)
 }
 
-func reasoned(err error, reason string) bool {
+func hasReason(err error, reason string) bool {
 	var answer *googleapi.Error
 	return errors.As(err, &answer) && slices.ContainsFunc(answer.Errors,
 		func(e googleapi.ErrorItem) bool { return e.Reason == reason })

@@ -63,13 +63,13 @@ func TestOperationErrors(t *testing.T) {
 		w := newWorld(t)
 		w.cloud.Inject(gcetest.Fault{Call: gcetest.Insert, Effect: gcetest.Fail, Reason: code,
 			QuotaMetric: "NVIDIA_H100_GPUS"})
-		_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
+		_, err := w.Create(t.Context(), "token-1", testSpec("h100-8", zone))
 		got := kindOf(t, err)
 		require.Equal(t, want.kind, got.Kind, code)
 		require.Equal(t, want.scope, got.Scope, code)
 		require.Contains(t, got.Message, code)
 		if provisioners.Final(err) { // a late duplicate is told the same, and makes nothing
-			_, err = w.Create(t.Context(), "token-1", spec("h100-8", zone))
+			_, err = w.Create(t.Context(), "token-1", testSpec("h100-8", zone))
 			require.Equal(t, want.kind, provisioners.KindOf(err), code)
 		}
 		require.Zero(t, w.cloud.Live(), code)
@@ -110,7 +110,7 @@ func TestRefusals(t *testing.T) {
 			gcetest.Fault{Call: gcetest.AggregatedList, Effect: gcetest.Refuse, Status: test.status,
 				Reason: test.reason, Message: test.message},
 		)
-		_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
+		_, err := w.Create(t.Context(), "token-1", testSpec("h100-8", zone))
 		got := kindOf(t, err)
 		require.Equal(t, test.insert, got.Kind, name)
 		require.Equal(t, test.scope, got.Scope, name)
@@ -121,7 +121,7 @@ func TestRefusals(t *testing.T) {
 		if test.read != "" {
 			require.Equal(t, test.read, provisioners.KindOf(err), name)
 		}
-		w.create(t, "token-1") // nothing was made, and the token is good
+		w.createInstance(t, "token-1") // nothing was made, and the token is good
 	}
 }
 
@@ -129,9 +129,9 @@ func TestRefusals(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.create(t, "token-1")
+	made := w.createInstance(t, "token-1")
 	w.server.Close()
-	_, err := w.Create(t.Context(), "token-2", spec("h100-8", zone))
+	_, err := w.Create(t.Context(), "token-2", testSpec("h100-8", zone))
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
 	_, err = w.Get(t.Context(), made.ID)
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
@@ -157,12 +157,12 @@ func TestNonsense(t *testing.T) {
 			}))
 			t.Cleanup(proxy.Close)
 			w.config.Endpoint = proxy.URL
-			w.reopen(t)
-			_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
+			w.reopenCloud(t)
+			_, err := w.Create(t.Context(), "token-1", testSpec("h100-8", zone))
 			require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
 			w.config.Endpoint = w.server.URL
-			w.reopen(t)
-			w.create(t, "token-1")
+			w.reopenCloud(t)
+			w.createInstance(t, "token-1")
 			require.Equal(t, 1, w.cloud.Live())
 		})
 	}
@@ -184,8 +184,8 @@ func TestContextEndsInTheMiddle(t *testing.T) {
 	}))
 	t.Cleanup(slow.Close)
 	w.config.Endpoint = slow.URL
-	w.reopen(t)
-	_, err := w.Create(ctx, "token-1", spec("h100-8", zone))
+	w.reopenCloud(t)
+	_, err := w.Create(ctx, "token-1", testSpec("h100-8", zone))
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
 	require.ErrorIs(t, err, context.Canceled)
 }
@@ -202,8 +202,8 @@ func TestCredentialsThatAreNone(t *testing.T) {
 		if text != "" {
 			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		}
-		w.reopen(t)
-		_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
+		w.reopenCloud(t)
+		_, err := w.Create(t.Context(), "token-1", testSpec("h100-8", zone))
 		require.Equal(t, provisioners.KindDenied, provisioners.KindOf(err), name)
 		require.ErrorContains(t, err, "credentials_file", name)
 		require.NotContains(t, err.Error(), "secret", name)
@@ -216,7 +216,7 @@ func TestUnsavedMachineIsNotConfirmed(t *testing.T) {
 	w := newWorld(t)
 	unblock := statefiletest.Block(t, w.config.StateFile)
 	for range 2 {
-		_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
+		_, err := w.Create(t.Context(), "token-1", testSpec("h100-8", zone))
 		require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
 	}
 	list, err := w.List(t.Context(), "deployment-a")
@@ -224,13 +224,13 @@ func TestUnsavedMachineIsNotConfirmed(t *testing.T) {
 	require.Len(t, list.Instances, 1)
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(w.Delete(t.Context(), list.Instances[0].ID)))
 	unblock()
-	require.Equal(t, list.Instances[0].ID, w.create(t, "token-1").ID)
+	require.Equal(t, list.Instances[0].ID, w.createInstance(t, "token-1").ID)
 }
 
 func TestDamagedStateIsAnError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(t, "token-1")
+	w.createInstance(t, "token-1")
 	whole, err := os.ReadFile(w.config.StateFile)
 	require.NoError(t, err)
 	for name, text := range map[string]string{

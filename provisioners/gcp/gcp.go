@@ -74,16 +74,16 @@ func (c *Cloud) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	}
 	var offers []provisioners.Offer
 	for _, offer := range c.config.Offers {
-		offers = append(offers, offer.port(c.config.Probe))
+		offers = append(offers, offer.portOffer(c.config.Probe))
 	}
 	return offers, nil
 }
 
-// offer returns what a spec asks for. Without a region the type must be in one
+// findOffer returns what a spec asks for. Without a region the type must be in one
 // zone only: a repeated call would not be sure to mean the same one.
-func (c *Cloud) offer(spec provisioners.Spec) (Offer, error) {
+func (c Config) findOffer(spec provisioners.Spec) (Offer, error) {
 	var found []Offer
-	for _, offer := range c.config.Offers {
+	for _, offer := range c.Offers {
 		if offer.Type == spec.Type && (spec.Region == "" || offer.Zone == spec.Region) {
 			found = append(found, offer)
 		}
@@ -99,12 +99,12 @@ func (c *Cloud) offer(spec provisioners.Spec) (Offer, error) {
 	}
 }
 
-// offered returns the offer of a machine that exists; false when it is no longer
+// configuredOffer returns the offer of a machine that exists; false when it is no longer
 // configured.
-func (c *Cloud) offered(kind, zone string) (Offer, bool) {
-	i := slices.IndexFunc(c.config.Offers, func(o Offer) bool { return o.Type == kind && o.Zone == zone })
+func (c Config) configuredOffer(kind, zone string) (Offer, bool) {
+	i := slices.IndexFunc(c.Offers, func(o Offer) bool { return o.Type == kind && o.Zone == zone })
 	if i < 0 {
 		return Offer{}, false
 	}
-	return c.config.Offers[i], true
+	return c.Offers[i], true
 }

@@ -54,11 +54,11 @@ func parseRef(id string) (ref, bool) {
 }
 
 func refOf(i *compute.Instance) ref {
-	return ref{zone: last(i.Zone), name: i.Name, number: i.Id}
+	return ref{zone: lastSegment(i.Zone), name: i.Name, number: i.Id}
 }
 
-// last returns the last part of a resource's URL.
-func last(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
+// lastSegment returns the last part of a resource's URL.
+func lastSegment(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
 
 // tags are what a machine carries of its spec.
 type tags struct{ token, owner, node, kind string }
@@ -72,7 +72,7 @@ const (
 	typeKey  = "forewarm-type"
 )
 
-func (t tags) each(do func(key, value string)) {
+func (t tags) forEach(do func(key, value string)) {
 	do(tokenKey, t.token)
 	do(ownerKey, t.owner)
 	do(nodeKey, t.node)
@@ -84,8 +84,8 @@ var labelPattern = regexp.MustCompile(`^[a-z0-9_-]{1,63}$`)
 // hashed starts the label of a value that no label can hold.
 const hashed = "h--"
 
-// label returns the value itself where a label can hold it, else its hash.
-func label(value string) string {
+// labelValue returns the value itself where a label can hold it, else its hash.
+func labelValue(value string) string {
 	if labelPattern.MatchString(value) && !strings.HasPrefix(value, hashed) {
 		return value
 	}
@@ -101,9 +101,9 @@ func tagsOf(i *compute.Instance) (tags, bool) {
 	for key, field := range map[string]*string{tokenKey: &read.token, ownerKey: &read.owner, nodeKey: &read.node,
 		typeKey: &read.kind} {
 		labelled := i.Labels[key]
-		value, found := item(i, key)
+		value, found := metadataValue(i, key)
 		switch {
-		case found && label(value) == labelled:
+		case found && labelValue(value) == labelled:
 			*field = value
 		case !found && labelled != "" && !strings.HasPrefix(labelled, hashed):
 			*field = labelled
@@ -114,8 +114,8 @@ func tagsOf(i *compute.Instance) (tags, bool) {
 	return read, true
 }
 
-// item returns a metadata value.
-func item(i *compute.Instance, key string) (string, bool) {
+// metadataValue returns a metadata value.
+func metadataValue(i *compute.Instance, key string) (string, bool) {
 	if i.Metadata == nil {
 		return "", false
 	}

@@ -18,29 +18,29 @@ import (
 	"github.com/forewarm/forewarm/provisioners/gcp/gcetest"
 )
 
-func spec(kind, region string) provisioners.Spec {
+func testSpec(kind, region string) provisioners.Spec {
 	return provisioners.Spec{Type: kind, Region: region, Owner: "deployment-a", NodeID: "nod_1"}
 }
 
-func (w *world) create(t *testing.T, token string) provisioners.Instance {
+func (w *world) createInstance(t *testing.T, token string) provisioners.Instance {
 	t.Helper()
-	made, err := w.Create(t.Context(), token, spec("h100-8", zone))
+	made, err := w.Create(t.Context(), token, testSpec("h100-8", zone))
 	require.NoError(t, err)
 	return made
 }
 
-func (w *world) get(t *testing.T, id string) provisioners.Instance {
+func (w *world) getInstance(t *testing.T, id string) provisioners.Instance {
 	t.Helper()
 	got, err := w.Get(t.Context(), id)
 	require.NoError(t, err)
 	return got
 }
 
-// running lets the machine boot.
-func (w *world) running(t *testing.T, id string) provisioners.Instance {
+// awaitRunning lets the machine boot.
+func (w *world) awaitRunning(t *testing.T, id string) provisioners.Instance {
 	t.Helper()
 	w.clock.Advance(5 * time.Minute)
-	got := w.get(t, id)
+	got := w.getInstance(t, id)
 	require.Equal(t, provisioners.Running, got.Phase)
 	return got
 }
@@ -51,7 +51,7 @@ func TestStockOutAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(f *gcetest.Config, _ *gcp.Config) { f.FailAfter = 25 * time.Second })
 	w.cloud.SetStock("a3-highgpu-8g", 0)
-	made := w.create(t, "token-1")
+	made := w.createInstance(t, "token-1")
 	require.Equal(t, provisioners.Booting, made.Phase)
 	list, err := w.List(t.Context(), "deployment-a")
 	require.NoError(t, err)
@@ -60,16 +60,16 @@ func TestStockOutAfterTheAnswer(t *testing.T) {
 	w.clock.Advance(30 * time.Second)
 	w.cloud.SetStock("a3-highgpu-8g", 5)
 	for range 2 { // the second time without the machine's record
-		got := w.get(t, made.ID)
+		got := w.getInstance(t, made.ID)
 		require.Equal(t, provisioners.Terminated, got.Phase)
 		require.Equal(t, made.CreatedAt, got.CreatedAt)
 		require.Equal(t, made.CreatedAt, got.EndedAt, "what never was costs nothing")
 		w.config.StateFile = ""
-		w.reopen(t)
+		w.reopenCloud(t)
 	}
 	require.Zero(t, w.cloud.Bill(w.clock.Now()).Total)
 	require.NoError(t, w.Delete(t.Context(), made.ID))
-	_, err = w.Create(t.Context(), "token-1", spec("h100-8", zone))
+	_, err = w.Create(t.Context(), "token-1", testSpec("h100-8", zone))
 	require.Equal(t, provisioners.KindCapacity, provisioners.KindOf(err), "its operation is all that is left of it")
 	require.Zero(t, w.cloud.Live())
 }
@@ -79,16 +79,16 @@ func TestStockOutAfterTheAnswer(t *testing.T) {
 func TestTokenOutlivesGooglesMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.create(t, "token-1")
-	w.running(t, made.ID)
+	made := w.createInstance(t, "token-1")
+	w.awaitRunning(t, made.ID)
 	deleted := w.clock.Now()
 	require.NoError(t, w.Delete(t.Context(), made.ID))
 	w.clock.Advance(time.Minute)
 	ended := deleted.Add(20 * time.Second)
-	require.Equal(t, ended, w.get(t, made.ID).EndedAt)
+	require.Equal(t, ended, w.getInstance(t, made.ID).EndedAt)
 	w.clock.Advance(23 * time.Hour)
-	w.reopen(t)
-	again := w.create(t, "token-1")
+	w.reopenCloud(t)
+	again := w.createInstance(t, "token-1")
 	require.Equal(t, provisioners.Terminated, again.Phase)
 	require.Equal(t, made.ID, again.ID)
 	require.Equal(t, ended, again.EndedAt)
@@ -100,13 +100,13 @@ func TestTokenOutlivesGooglesMemory(t *testing.T) {
 func TestOperationsKnowTheToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *gcetest.Config, c *gcp.Config) { c.StateFile = "" })
-	made := w.create(t, "token-1")
+	made := w.createInstance(t, "token-1")
 	require.NoError(t, w.Delete(t.Context(), made.ID))
 	w.clock.Advance(30 * time.Minute)
-	w.reopen(t)
-	require.Equal(t, made.ID, w.create(t, "token-1").ID)
-	w.reopen(t)
-	other := spec("h100-8", zone)
+	w.reopenCloud(t)
+	require.Equal(t, made.ID, w.createInstance(t, "token-1").ID)
+	w.reopenCloud(t)
+	other := testSpec("h100-8", zone)
 	other.NodeID = "nod_2"
 	_, err := w.Create(t.Context(), "token-1", other)
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err))
@@ -127,7 +127,7 @@ func TestManyProcessesAtOnce(t *testing.T) {
 		process, err := gcp.New(config, w.clock)
 		require.NoError(t, err)
 		group.Go(func() {
-			made, err := process.Create(t.Context(), "token-1", spec("h100-8", zone))
+			made, err := process.Create(t.Context(), "token-1", testSpec("h100-8", zone))
 			ids[i], errs[i] = made.ID, err
 		})
 	}
@@ -146,11 +146,11 @@ func TestSecondTryIsATry(t *testing.T) {
 	w := newWorld(t)
 	for range 3 {
 		w.cloud.Inject(gcetest.Fault{Call: gcetest.Insert, Effect: gcetest.Fail, Reason: "INTERNAL_ERROR"})
-		_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
+		_, err := w.Create(t.Context(), "token-1", testSpec("h100-8", zone))
 		require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
 		w.clock.Advance(time.Second)
 	}
-	w.create(t, "token-1")
+	w.createInstance(t, "token-1")
 	require.Equal(t, 1, w.cloud.Live())
 }
 
@@ -160,14 +160,14 @@ func TestLostAndSwept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.cloud.Inject(gcetest.Fault{Call: gcetest.Insert, Effect: gcetest.Break})
-	_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
+	_, err := w.Create(t.Context(), "token-1", testSpec("h100-8", zone))
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
 	list, err := w.List(t.Context(), "deployment-a")
 	require.NoError(t, err)
 	require.Len(t, list.Instances, 1)
 	require.NoError(t, w.Delete(t.Context(), list.Instances[0].ID))
 	w.clock.Advance(time.Hour)
-	again := w.create(t, "token-1")
+	again := w.createInstance(t, "token-1")
 	require.Equal(t, provisioners.Terminated, again.Phase)
 	require.Equal(t, list.Instances[0].ID, again.ID)
 }
@@ -188,13 +188,13 @@ func TestBill(t *testing.T) {
 		made := map[string]string{}
 		for n := range 12 {
 			offer := offers[chance.IntN(len(offers))]
-			i, err := w.Create(t.Context(), fmt.Sprint("token-", n), spec(offer.Type, offer.Region))
+			i, err := w.Create(t.Context(), fmt.Sprint("token-", n), testSpec(offer.Type, offer.Region))
 			require.NoError(t, err)
 			made[i.ID] = offer.Type
 			w.clock.Advance(time.Duration(chance.IntN(300)) * time.Second)
 			for id := range made {
-				w.happen(t, chance.IntN(12), id)
-				w.get(t, id) // Google tells an hour later, not much more
+				w.injectEvent(t, chance.IntN(12), id)
+				w.getInstance(t, id) // Google tells an hour later, not much more
 			}
 		}
 		w.clock.Advance(10 * time.Minute)
@@ -202,7 +202,7 @@ func TestBill(t *testing.T) {
 		for id, kind := range made {
 			require.NoError(t, w.Delete(t.Context(), id))
 			w.clock.Advance(time.Minute)
-			got := w.get(t, id)
+			got := w.getInstance(t, id)
 			require.Equal(t, provisioners.Terminated, got.Phase)
 			require.False(t, got.EndedAt.IsZero(), "seed %d: %+v", seed, got)
 			total += prices[kind].For(max(got.EndedAt.Sub(got.CreatedAt), time.Minute))
@@ -211,12 +211,12 @@ func TestBill(t *testing.T) {
 	}
 }
 
-func (w *world) happen(t *testing.T, what int, id string) {
+func (w *world) injectEvent(t *testing.T, what int, id string) {
 	switch what {
 	case 0:
 		require.NoError(t, w.Delete(t.Context(), id))
 	case 1:
-		w.cloud.Preempt(place(id))
+		w.cloud.Preempt(splitID(id))
 	}
 }
 
@@ -224,32 +224,32 @@ func (w *world) happen(t *testing.T, what int, id string) {
 func TestStoppedMachineIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	asked := spec("h100-8", zone)
+	asked := testSpec("h100-8", zone)
 	asked.ExpiresAt = start.Add(time.Hour)
 	made, err := w.Create(t.Context(), "token-1", asked)
 	require.NoError(t, err)
-	w.running(t, made.ID)
+	w.awaitRunning(t, made.ID)
 	w.clock.Set(start.Add(2 * time.Hour))
-	got := w.get(t, made.ID)
+	got := w.getInstance(t, made.ID)
 	require.Equal(t, provisioners.Terminated, got.Phase)
 	require.Equal(t, start.Add(time.Hour+5*time.Second), got.EndedAt)
 	require.NoError(t, w.Delete(t.Context(), made.ID))
 	require.NoError(t, w.Delete(t.Context(), made.ID), "it is on its way out")
 	require.Equal(t, 2, w.cloud.Calls(gcetest.Delete))
 	w.clock.Advance(time.Minute)
-	require.Equal(t, got.EndedAt, w.get(t, made.ID).EndedAt, "its end does not move")
+	require.Equal(t, got.EndedAt, w.getInstance(t, made.ID).EndedAt, "its end does not move")
 }
 
 func TestDeadMan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	asked := spec("h100-8", zone)
+	asked := testSpec("h100-8", zone)
 	asked.ExpiresAt = start.Add(time.Hour)
 	made, err := w.Create(t.Context(), "token-1", asked)
 	require.NoError(t, err)
 	w.cloud.SetBusy(zone, nameIn(made.ID), true)
 	w.clock.Set(start.Add(2 * time.Hour))
-	require.Equal(t, provisioners.Running, w.get(t, made.ID).Phase, "work is not cut short")
+	require.Equal(t, provisioners.Running, w.getInstance(t, made.ID).Phase, "work is not cut short")
 
 	race := gcetest.Fault{Call: gcetest.SetMetadata, Effect: gcetest.Race}
 	w.cloud.Inject(race, race)
@@ -258,7 +258,7 @@ func TestDeadMan(t *testing.T) {
 	require.Equal(t, provisioners.KindTransient,
 		provisioners.KindOf(w.Renew(t.Context(), made.ID, start.Add(4*time.Hour))))
 	w.cloud.SetBusy(zone, nameIn(made.ID), false)
-	unlimited := w.create(t, "token-2")
+	unlimited := w.createInstance(t, "token-2")
 	calls := w.cloud.Calls(gcetest.SetMetadata)
 	require.NoError(t, w.Renew(t.Context(), unlimited.ID, start.Add(3*time.Hour)))
 	require.Equal(t, calls, w.cloud.Calls(gcetest.SetMetadata), "a machine without an end keeps none")
@@ -266,7 +266,7 @@ func TestDeadMan(t *testing.T) {
 }
 
 func nameIn(id string) string {
-	_, name := place(id)
+	_, name := splitID(id)
 	return name
 }
 
@@ -274,13 +274,13 @@ func nameIn(id string) string {
 func TestAbsenceNeedsProof(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.create(t, "token-1")
+	made := w.createInstance(t, "token-1")
 	w.config.Project, w.config.StateFile = "another-one", ""
-	w.reopen(t)
+	w.reopenCloud(t)
 	_, err := w.Get(t.Context(), made.ID)
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err), "%v", err)
 	w.config.Project = "acme-gpus"
-	w.reopen(t)
+	w.reopenCloud(t)
 	w.cloud.Inject(gcetest.Fault{Call: gcetest.Get, Effect: gcetest.Refuse, Status: http.StatusForbidden,
 		Reason: "forbidden"})
 	_, err = w.Get(t.Context(), made.ID)

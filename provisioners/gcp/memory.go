@@ -100,21 +100,21 @@ func (m *memory) byID(id string) (record, bool) {
 	return record{}, false
 }
 
-// saw remembers machines that the provider has shown.
-func (m *memory) saw(machines ...provisioners.Instance) {
+// rememberInstances remembers machines that the provider has shown.
+func (m *memory) rememberInstances(machines ...provisioners.Instance) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
 	for _, i := range machines {
 		if i.Token != "" {
-			m.see(i, now)
+			m.rememberInstance(i, now)
 		}
 	}
 }
 
-// see is for a machine with a token. The first machine of a token stays its
+// rememberInstance is for a machine with a token. The first machine of a token stays its
 // machine: there is no second.
-func (m *memory) see(i provisioners.Instance, now time.Time) {
+func (m *memory) rememberInstance(i provisioners.Instance, now time.Time) {
 	known := m.records[i.Token]
 	if known == nil {
 		place, _ := parseRef(i.ID)
@@ -135,9 +135,9 @@ func (m *memory) see(i provisioners.Instance, now time.Time) {
 	}
 }
 
-// gone remembers the end of a machine, from which on nothing more is asked about
+// rememberGone remembers the end of a machine, from which on nothing more is asked about
 // it once the time of the end is known.
-func (m *memory) gone(id string, ended time.Time) {
+func (m *memory) rememberGone(id string, ended time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.records {
@@ -153,15 +153,15 @@ func (m *memory) gone(id string, ended time.Time) {
 	}
 }
 
-// save makes what was learnt durable. What could not be saved stays unsaved, and
+// saveRecords makes what was learnt durable. What could not be saved stays unsaved, and
 // the next call tries again.
-func (m *memory) save() error {
+func (m *memory) saveRecords() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.dirty {
 		return nil
 	}
-	m.prune()
+	m.dropOldRecords()
 	if m.path != "" {
 		saved := state{Version: stateVersion}
 		for _, r := range m.records {
@@ -178,7 +178,7 @@ func (m *memory) save() error {
 	return nil
 }
 
-func (m *memory) prune() {
+func (m *memory) dropOldRecords() {
 	now := m.clock.Now()
 	for token, r := range m.records {
 		ended := !r.Gone.IsZero() && now.Sub(r.Gone) > tokenMemory
@@ -188,8 +188,8 @@ func (m *memory) prune() {
 	}
 }
 
-// instance is a machine of which only the record is left.
-func (r record) instance() provisioners.Instance {
+// portInstance is a machine of which only the record is left.
+func (r record) portInstance() provisioners.Instance {
 	return provisioners.Instance{
 		ID: r.ID, Token: r.Token, Owner: r.Ask.Owner, NodeID: r.Ask.NodeID, Type: r.Ask.Type,
 		Phase: provisioners.Terminated, CreatedAt: r.Created, EndedAt: r.Ended,

@@ -16,8 +16,8 @@ type past struct {
 	others  []*compute.Operation
 }
 
-// add sorts an operation. The filter matches names that begin alike too.
-func (p *past) add(op *compute.Operation, name string) {
+// addOperation sorts an operation. The filter matches names that begin alike too.
+func (p *past) addOperation(op *compute.Operation, name string) {
 	if !strings.HasSuffix(op.TargetLink, "/instances/"+name) {
 		return
 	}
@@ -36,22 +36,22 @@ var stops = []string{
 	"compute.instances.terminateOnHostMaintenance", "compute.instances.scheduledVmTermination",
 }
 
-// ended returns when the instance with the number ended, and whether it is
+// endOf returns when the instance with the number ended, and whether it is
 // certain that it did or does: at its first stop that was not undone, else at
 // the last delete, since a delete that had no effect is asked for again.
-func (p past) ended(number uint64) (at time.Time, certain bool) {
+func (p past) endOf(number uint64) (at time.Time, certain bool) {
 	began := func(op *compute.Operation) bool { return op.OperationType == "start" }
 	deletes := func(op *compute.Operation) bool { return op.OperationType == "delete" }
 	stopped := func(op *compute.Operation) bool { return slices.Contains(stops, op.OperationType) }
-	started := slices.MaxFunc(append(p.ends(number, began), time.Time{}), time.Time.Compare)
+	started := slices.MaxFunc(append(p.endTimes(number, began), time.Time{}), time.Time.Compare)
 	var ends []time.Time
-	for _, end := range p.ends(number, stopped) {
+	for _, end := range p.endTimes(number, stopped) {
 		if end.IsZero() || end.After(started) {
 			certain = true
 			ends = append(ends, end)
 		}
 	}
-	if deleted := p.ends(number, deletes); len(deleted) > 0 {
+	if deleted := p.endTimes(number, deletes); len(deleted) > 0 {
 		certain = true
 		ends = append(ends, slices.MaxFunc(deleted, time.Time.Compare))
 	}
@@ -62,21 +62,21 @@ func (p past) ended(number uint64) (at time.Time, certain bool) {
 	return slices.MinFunc(ends, time.Time.Compare), certain
 }
 
-// ends are the times at which the operations that are meant, and had no error,
+// endTimes are the times at which the operations that are meant, and had no error,
 // were done; zero for those that are not yet.
-func (p past) ends(number uint64, meant func(*compute.Operation) bool) []time.Time {
+func (p past) endTimes(number uint64, meant func(*compute.Operation) bool) []time.Time {
 	var ends []time.Time
 	for _, op := range p.others {
 		if op.TargetId == number && op.Error == nil && meant(op) {
-			ends = append(ends, instant(op.EndTime))
+			ends = append(ends, parseTime(op.EndTime))
 		}
 	}
 	return ends
 }
 
-// insert returns the operation that made the instance with the number, nil when
+// insertOf returns the operation that made the instance with the number, nil when
 // it is not known any more.
-func (p past) insert(number uint64) *compute.Operation {
+func (p past) insertOf(number uint64) *compute.Operation {
 	i := slices.IndexFunc(p.inserts, func(op *compute.Operation) bool { return op.TargetId == number })
 	if i < 0 {
 		return nil

@@ -38,7 +38,7 @@ func TestWhenAMachineEnded(t *testing.T) {
 		"and stopped again": {[]*compute.Operation{op("stop", "09:00"), op("start", "10:00"),
 			op("stop", "11:00")}, 19, true},
 	} {
-		at, certain := past{others: test.operations}.ended(7)
+		at, certain := past{others: test.operations}.endOf(7)
 		require.Equal(t, test.certain, certain, name)
 		want := time.Time{}
 		if test.hour != 0 {

@@ -36,35 +36,35 @@ type probes struct {
 
 func newProbes() *probes { return &probes{readings: map[uint64]reading{}} }
 
-func (p *probes) get(number uint64) (reading, bool) {
+func (p *probes) getReading(number uint64) (reading, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r, known := p.readings[number]
 	return r, known
 }
 
-// set also drops what nobody has asked about for long: machines that ended while
+// putReading also drops what nobody has asked about for long: machines that ended while
 // somebody else looked.
-func (p *probes) set(number uint64, r reading) {
+func (p *probes) putReading(number uint64, r reading) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.readings, func(_ uint64, old reading) bool { return r.at.Sub(old.at) > time.Hour })
 	p.readings[number] = r
 }
 
-func (p *probes) forget(number uint64) {
+func (p *probes) dropReading(number uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.readings, number)
 }
 
-// probe returns what the machine wrote, not older than probeEvery.
-func (c *Cloud) probe(ctx context.Context, place ref) (reading, error) {
+// readProbe returns what the machine wrote, not older than probeEvery.
+func (c *Cloud) readProbe(ctx context.Context, place ref) (reading, error) {
 	now := c.clock.Now()
-	if known, read := c.probes.get(place.number); read && now.Sub(known.at) < probeEvery {
+	if known, read := c.probes.getReading(place.number); read && now.Sub(known.at) < probeEvery {
 		return known, nil
 	}
-	values, problem, err := c.attributes(ctx, place, guest.Namespace)
+	values, problem, err := c.readGuestAttributes(ctx, place, guest.Namespace)
 	if err != nil {
 		return reading{}, err
 	}
@@ -72,7 +72,7 @@ func (c *Cloud) probe(ctx context.Context, place ref) (reading, error) {
 	if fresh.report, err = guest.Read(values); err != nil {
 		fresh.report, fresh.problem = guest.Report{}, err.Error()
 	}
-	c.probes.set(place.number, fresh)
+	c.probes.putReading(place.number, fresh)
 	return fresh, nil
 }
 
@@ -80,22 +80,22 @@ func (c *Cloud) probe(ctx context.Context, place ref) (reading, error) {
 // a machine whose GPUs are known is not asked again, and one that does not
 // answer is not ready.
 func (c *Cloud) lastProbe(ctx context.Context, place ref) (reading, error) {
-	if known, read := c.probes.get(place.number); read && len(known.report.GPUs) > 0 {
+	if known, read := c.probes.getReading(place.number); read && len(known.report.GPUs) > 0 {
 		return known, nil
 	}
-	fresh, err := c.probe(ctx, place)
+	fresh, err := c.readProbe(ctx, place)
 	if err != nil {
 		return reading{}, nil
 	}
 	return fresh, nil
 }
 
-// devices are the machine's GPUs under the one model that it is offered as,
+// devicesOf are the machine's GPUs under the one model that it is offered as,
 // which is what the health gate looks for. Without a probe their ids are made
 // up from Google's number of the machine, which never comes twice.
-func (c *Cloud) devices(place ref, offer Offer, read reading) []capacity.Device {
+func (c Config) devicesOf(place ref, offer Offer, read reading) []capacity.Device {
 	var devices []capacity.Device
-	if c.config.Probe == NoProbe {
+	if c.Probe == NoProbe {
 		for i := range offer.GPUs {
 			devices = append(devices, capacity.Device{
 				UUID: fmt.Sprintf("GPU-UNPROBED-%d-%d", place.number, i), Index: i, Model: offer.Model,
@@ -117,16 +117,16 @@ func (c *Cloud) devices(place ref, offer Offer, read reading) []capacity.Device 
 // expiringWithin is how long before its end a reservation's machines say so.
 const expiringWithin = time.Hour
 
-// notice is the most urgent announcement about a machine that runs or boots.
-func notice(i *compute.Instance, offer Offer, read reading, now time.Time) *provisioners.Notice {
+// noticeOf is the most urgent announcement about a machine that runs or boots.
+func noticeOf(i *compute.Instance, offer Offer, read reading, now time.Time) *provisioners.Notice {
 	if seen := read.report.Notice; !seen.IsZero() {
 		return &provisioners.Notice{Kind: provisioners.NoticeInterruption, At: seen.Add(preemptionNotice),
 			Message: "Google takes the spot machine back"}
 	}
-	if upcoming := maintenance(i); upcoming != nil {
+	if upcoming := maintenanceNotice(i); upcoming != nil {
 		return upcoming
 	}
-	if trouble := read.trouble(offer); trouble != "" {
+	if trouble := read.troubleText(offer); trouble != "" {
 		return &provisioners.Notice{Kind: provisioners.NoticeDegraded, Message: trouble}
 	}
 	if !offer.Until.IsZero() && offer.Until.Sub(now) < expiringWithin {
@@ -136,9 +136,9 @@ func notice(i *compute.Instance, offer Offer, read reading, now time.Time) *prov
 	return nil
 }
 
-// maintenance is what Google announces for the machine's host. A machine with
+// maintenanceNotice is what Google announces for the machine's host. A machine with
 // GPUs cannot be moved while it runs: it is stopped when the window begins.
-func maintenance(i *compute.Instance) *provisioners.Notice {
+func maintenanceNotice(i *compute.Instance) *provisioners.Notice {
 	if i.ResourceStatus == nil || i.ResourceStatus.UpcomingMaintenance == nil {
 		return nil
 	}
@@ -147,14 +147,14 @@ func maintenance(i *compute.Instance) *provisioners.Notice {
 		return nil
 	}
 	return &provisioners.Notice{
-		Kind: provisioners.NoticeDegraded, At: instant(upcoming.WindowStartTime),
-		Message: clip(fmt.Sprintf("%s maintenance of its host, %s %v", upcoming.Type, upcoming.MaintenanceStatus,
+		Kind: provisioners.NoticeDegraded, At: parseTime(upcoming.WindowStartTime),
+		Message: formatMessage(fmt.Sprintf("%s maintenance of its host, %s %v", upcoming.Type, upcoming.MaintenanceStatus,
 			upcoming.MaintenanceReasons), ""),
 	}
 }
 
-// trouble says what is wrong with a machine by its own report.
-func (r reading) trouble(offer Offer) string {
+// troubleText says what is wrong with a machine by its own report.
+func (r reading) troubleText(offer Offer) string {
 	switch {
 	case r.problem != "":
 		return r.problem

@@ -21,29 +21,29 @@ func (c *Cloud) Get(ctx context.Context, id string) (provisioners.Instance, erro
 	if !valid {
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "no machine %q", id)
 	}
-	shown, err := c.look(ctx, place, c.probe)
+	shown, err := c.lookUp(ctx, place, c.readProbe)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	c.keep()
+	c.saveMemory()
 	return shown, nil
 }
 
-// keep saves what reading taught. It is only a guard behind the guards: a disk
+// saveMemory saves what reading taught. It is only a guard behind the guards: a disk
 // that is full must not blind the control plane, and Create and Delete say so.
-func (c *Cloud) keep() { _ = c.memory.save() }
+func (c *Cloud) saveMemory() { _ = c.memory.saveRecords() }
 
-// look returns the machine at the place. A name that now belongs to another
+// lookUp returns the machine at the place. A name that now belongs to another
 // number is proof enough that this one is gone.
-func (c *Cloud) look(ctx context.Context, place ref, probe prober) (provisioners.Instance, error) {
-	found, err := c.instance(ctx, place.zone, place.name)
+func (c *Cloud) lookUp(ctx context.Context, place ref, probe prober) (provisioners.Instance, error) {
+	found, err := c.getInstance(ctx, place.zone, place.name)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
 	if found != nil && found.Id == place.number {
-		return c.present(ctx, found, probe)
+		return c.presentInstance(ctx, found, probe)
 	}
-	return c.absent(ctx, place)
+	return c.answerAbsent(ctx, place)
 }
 
 // List returns the owner's machines in all zones of the project, configured ones
@@ -56,7 +56,7 @@ func (c *Cloud) List(ctx context.Context, owner string) (provisioners.List, erro
 	if owner == "" {
 		return provisioners.List{Complete: true}, nil // no machine is made without an owner
 	}
-	found, complete, err := c.instances(ctx, owner)
+	found, complete, err := c.listInstances(ctx, owner)
 	if err != nil {
 		return provisioners.List{}, err
 	}
@@ -69,31 +69,31 @@ func (c *Cloud) List(ctx context.Context, owner string) (provisioners.List, erro
 		case read.owner != owner, i.Name != nameOf(read.token):
 			// Somebody's copy of a machine of ours has its labels, and another name.
 		default:
-			shown, err := c.present(ctx, i, c.lastProbe)
+			shown, err := c.presentInstance(ctx, i, c.lastProbe)
 			if err != nil {
 				return provisioners.List{}, err
 			}
 			list.Instances = append(list.Instances, shown)
 		}
 	}
-	c.keep()
+	c.saveMemory()
 	return list, nil
 }
 
-// instances reads every page of the instances that are labelled as the owner's.
-func (c *Cloud) instances(ctx context.Context, owner string) (all []*compute.Instance, complete bool, err error) {
-	api, err := c.service(ctx)
+// listInstances reads every page of the instances that are labelled as the owner's.
+func (c *Cloud) listInstances(ctx context.Context, owner string) (all []*compute.Instance, complete bool, err error) {
+	api, err := c.computeService(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	complete = true
 	token := ""
 	for range mostPages {
-		page, err := c.instancesPage(ctx, api, owner, token)
+		page, err := c.config.instancesPage(ctx, api, owner, token)
 		if err != nil {
-			return nil, false, attempt{doing: "listing instances"}.failed(err)
+			return nil, false, attempt{doing: "listing instances"}.callError(err)
 		}
-		complete = complete && whole(page)
+		complete = complete && isComplete(page)
 		for _, scope := range page.Items {
 			all = append(all, scope.Instances...)
 		}
@@ -104,18 +104,18 @@ func (c *Cloud) instances(ctx context.Context, owner string) (all []*compute.Ins
 	return all, false, nil
 }
 
-func (c *Cloud) instancesPage(ctx context.Context, api *compute.Service, owner,
+func (c Config) instancesPage(ctx context.Context, api *compute.Service, owner,
 	token string) (*compute.InstanceAggregatedList, error) {
-	ctx, cancel := c.deadline(ctx)
+	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	call := api.Instances.AggregatedList(c.config.Project).Filter(fmt.Sprintf("labels.%s=%q", ownerKey,
-		label(owner))).MaxResults(pageSize)
+	call := api.Instances.AggregatedList(c.Project).Filter(fmt.Sprintf("labels.%s=%q", ownerKey,
+		labelValue(owner))).MaxResults(pageSize)
 	return call.ReturnPartialSuccess(true).PageToken(token).Context(ctx).Do()
 }
 
-// whole reports whether the page speaks for every zone. A zone without rows says
+// isComplete reports whether the page speaks for every zone. A zone without rows says
 // so in a warning, which is none.
-func whole(page *compute.InstanceAggregatedList) bool {
+func isComplete(page *compute.InstanceAggregatedList) bool {
 	if len(page.Unreachables) > 0 || page.Warning != nil && page.Warning.Code != "NO_RESULTS_ON_PAGE" {
 		return false
 	}

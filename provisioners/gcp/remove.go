@@ -26,28 +26,28 @@ func (c *Cloud) Delete(ctx context.Context, id string) error {
 	if !valid {
 		return nil
 	}
-	found, err := c.instance(ctx, place.zone, place.name)
+	found, err := c.getInstance(ctx, place.zone, place.name)
 	if err != nil {
 		return err
 	}
 	if found == nil || found.Id != place.number {
-		return c.deleted(ctx, place)
+		return c.confirmDeleted(ctx, place)
 	}
 	if read, tagged := tagsOf(found); tagged { // its token is known once it is gone
-		c.memory.saw(provisioners.Instance{
+		c.memory.rememberInstances(provisioners.Instance{
 			ID: id, Token: read.token, Owner: read.owner, NodeID: read.node, Type: read.kind,
-			CreatedAt: instant(found.CreationTimestamp),
+			CreatedAt: parseTime(found.CreationTimestamp),
 		})
 	}
-	if err := c.memory.save(); err != nil {
+	if err := c.memory.saveRecords(); err != nil {
 		return &provisioners.Error{Kind: provisioners.KindTransient, Message: "remembering machine " + id, Err: err}
 	}
-	return c.end(ctx, place, found.Status)
+	return c.deleteInstance(ctx, place, found.Status)
 }
 
-// deleted makes sure that a machine that is not there is not about to be.
-func (c *Cloud) deleted(ctx context.Context, place ref) error {
-	left, err := c.absent(ctx, place)
+// confirmDeleted makes sure that a machine that is not there is not about to be.
+func (c *Cloud) confirmDeleted(ctx context.Context, place ref) error {
+	left, err := c.answerAbsent(ctx, place)
 	switch {
 	case provisioners.KindOf(err) == provisioners.KindNotFound && err != nil:
 		return nil
@@ -56,37 +56,37 @@ func (c *Cloud) deleted(ctx context.Context, place ref) error {
 	case left.Phase == provisioners.Booting:
 		return provisioners.Errorf(provisioners.KindTransient, "machine %s is still being made", place)
 	}
-	c.keep()
+	c.saveMemory()
 	return nil
 }
 
-// end deletes by name; that the name has the right number was looked at a moment
+// deleteInstance deletes by name; that the name has the right number was looked at a moment
 // ago, and another machine of that name would have the same token. There is no
 // requestId: an end that Google forgot must be asked for anew.
-func (c *Cloud) end(ctx context.Context, place ref, status string) error {
-	api, err := c.service(ctx)
+func (c *Cloud) deleteInstance(ctx context.Context, place ref, status string) error {
+	api, err := c.computeService(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.deadline(ctx)
+	ctx, cancel := c.config.withDeadline(ctx)
 	defer cancel()
 	_, err = api.Instances.Delete(c.config.Project, place.zone, place.name).Context(ctx).Do()
 	switch {
 	case err == nil, notFound(err):
 		return nil
-	case reasoned(err, "resourceNotReady"):
-		return c.ending(ctx, place, status)
+	case hasReason(err, "resourceNotReady"):
+		return c.answerEnding(ctx, place, status)
 	}
-	return attempt{doing: "deleting instance " + place.name}.failed(err)
+	return attempt{doing: "deleting instance " + place.name}.callError(err)
 }
 
-// ending is for a machine that Google does not take an end for now: it may be on
+// answerEnding is for a machine that Google does not take an end for now: it may be on
 // its way out.
-func (c *Cloud) ending(ctx context.Context, place ref, status string) error {
-	if phase(status) == provisioners.Terminating {
+func (c *Cloud) answerEnding(ctx context.Context, place ref, status string) error {
+	if phaseOf(status) == provisioners.Terminating {
 		return nil
 	}
-	told, err := c.past(ctx, place.zone, place.name)
+	told, err := c.readPast(ctx, place.zone, place.name)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (c *Cloud) Renew(ctx context.Context, id string, until time.Time) error {
 	}
 	var err error
 	for range mostRaces {
-		if err = c.renew(ctx, place, until); !errors.Is(err, errRaced) {
+		if err = c.renewExpiry(ctx, place, until); !errors.Is(err, errRaced) {
 			return err
 		}
 	}
@@ -123,17 +123,17 @@ func (c *Cloud) Renew(ctx context.Context, id string, until time.Time) error {
 
 var errRaced = errors.New("somebody else changed its metadata")
 
-func (c *Cloud) renew(ctx context.Context, place ref, until time.Time) error {
-	found, err := c.instance(ctx, place.zone, place.name)
+func (c *Cloud) renewExpiry(ctx context.Context, place ref, until time.Time) error {
+	found, err := c.getInstance(ctx, place.zone, place.name)
 	switch {
 	case err != nil:
 		return err
 	case found == nil || found.Id != place.number:
-		return c.unrenewable(ctx, place)
-	case phase(found.Status) == provisioners.Terminating, phase(found.Status) == provisioners.Terminated:
+		return c.renewError(ctx, place)
+	case phaseOf(found.Status) == provisioners.Terminating, phaseOf(found.Status) == provisioners.Terminated:
 		return provisioners.Errorf(provisioners.KindNotFound, "machine %s has ended", place)
 	}
-	text, set := item(found, guest.ExpiresKey)
+	text, set := metadataValue(found, guest.ExpiresKey)
 	current, err := strconv.ParseInt(text, 10, 64)
 	if !set || err == nil && until.Unix() <= current {
 		return nil
@@ -141,8 +141,8 @@ func (c *Cloud) renew(ctx context.Context, place ref, until time.Time) error {
 	return c.setExpiry(ctx, place, found.Metadata, until)
 }
 
-func (c *Cloud) unrenewable(ctx context.Context, place ref) error {
-	left, err := c.absent(ctx, place)
+func (c *Cloud) renewError(ctx context.Context, place ref) error {
+	left, err := c.answerAbsent(ctx, place)
 	if err == nil && left.Phase == provisioners.Booting {
 		return provisioners.Errorf(provisioners.KindTransient, "machine %s is still being made", place)
 	}
@@ -155,7 +155,7 @@ func (c *Cloud) unrenewable(ctx context.Context, place ref) error {
 // setExpiry replaces the whole metadata, under the fingerprint that it was read
 // with.
 func (c *Cloud) setExpiry(ctx context.Context, place ref, metadata *compute.Metadata, until time.Time) error {
-	api, err := c.service(ctx)
+	api, err := c.computeService(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,22 +168,22 @@ func (c *Cloud) setExpiry(ctx context.Context, place ref, metadata *compute.Meta
 		changed.Items = append(changed.Items, entry)
 	}
 	doing := attempt{doing: "renewing instance " + place.name}
-	op, err := c.sendMetadata(ctx, api, place, changed)
+	op, err := c.config.sendMetadata(ctx, api, place, changed)
 	switch {
-	case answered(err, http.StatusPreconditionFailed):
+	case hasStatus(err, http.StatusPreconditionFailed):
 		return errRaced
 	case err != nil:
-		return doing.failed(err)
+		return doing.callError(err)
 	}
-	if op = c.wait(ctx, place.zone, op); op.Status != "DONE" {
+	if op = c.awaitOperation(ctx, place.zone, op); op.Status != "DONE" {
 		return provisioners.Errorf(provisioners.KindTransient, "%s: not done yet", doing.doing)
 	}
-	return doing.operation(op)
+	return doing.operationError(op)
 }
 
-func (c *Cloud) sendMetadata(ctx context.Context, api *compute.Service, place ref,
+func (c Config) sendMetadata(ctx context.Context, api *compute.Service, place ref,
 	changed *compute.Metadata) (*compute.Operation, error) {
-	ctx, cancel := c.deadline(ctx)
+	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	return api.Instances.SetMetadata(c.config.Project, place.zone, place.name, changed).Context(ctx).Do()
+	return api.Instances.SetMetadata(c.Project, place.zone, place.name, changed).Context(ctx).Do()
 }

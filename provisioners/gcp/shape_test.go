@@ -16,8 +16,8 @@ import (
 	"github.com/forewarm/forewarm/provisioners/gcp/gcetest"
 )
 
-// raw speaks the protocol itself, as another user of the project would.
-func (w *world) raw(t *testing.T, method, path string, body any) map[string]any {
+// callAPI speaks the protocol itself, as another user of the project would.
+func (w *world) callAPI(t *testing.T, method, path string, body any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(body)
 	require.NoError(t, err)
@@ -33,16 +33,16 @@ func (w *world) raw(t *testing.T, method, path string, body any) map[string]any 
 	return answer
 }
 
-func (w *world) instance(t *testing.T, id string) map[string]any {
+func (w *world) instanceJSON(t *testing.T, id string) map[string]any {
 	t.Helper()
-	zone, name := place(id)
-	return w.raw(t, http.MethodGet, "zones/"+zone+"/instances/"+name, nil)
+	zone, name := splitID(id)
+	return w.callAPI(t, http.MethodGet, "zones/"+zone+"/instances/"+name, nil)
 }
 
-func (w *world) metadata(t *testing.T, id string) map[string]string {
+func (w *world) metadataOf(t *testing.T, id string) map[string]string {
 	t.Helper()
 	items := map[string]string{}
-	for _, item := range w.instance(t, id)["metadata"].(map[string]any)["items"].([]any) {
+	for _, item := range w.instanceJSON(t, id)["metadata"].(map[string]any)["items"].([]any) {
 		pair := item.(map[string]any)
 		items[pair["key"].(string)] = pair["value"].(string)
 	}
@@ -62,9 +62,9 @@ func TestWhatIsAskedFor(t *testing.T) {
 				Reservation: "march", ReservationBound: true, Model: "h100-80g", GPUs: 8})
 	})
 	ask := func(kind string) map[string]any {
-		made, err := w.Create(t.Context(), "token of "+kind, spec(kind, zone))
+		made, err := w.Create(t.Context(), "token of "+kind, testSpec(kind, zone))
 		require.NoError(t, err)
-		return w.instance(t, made.ID)
+		return w.instanceJSON(t, made.ID)
 	}
 	spot := ask("h100-8-spot")
 	require.Equal(t, map[string]any{
@@ -105,7 +105,7 @@ func TestTagsOfAnyText(t *testing.T) {
 	made, err := w.Create(t.Context(), "Token 1", asked)
 	require.NoError(t, err)
 	w.config.StateFile = ""
-	w.reopen(t)
+	w.reopenCloud(t)
 	list, err := w.List(t.Context(), owner)
 	require.NoError(t, err)
 	require.True(t, list.Complete)
@@ -116,7 +116,7 @@ func TestTagsOfAnyText(t *testing.T) {
 	list, err = w.List(t.Context(), owner)
 	require.NoError(t, err)
 	require.False(t, list.Complete, "a machine that cannot be told is not left out in silence")
-	got := w.get(t, made.ID)
+	got := w.getInstance(t, made.ID)
 	require.Equal(t, made.ID, got.ID, "its id is known all the same")
 	_, err = w.Create(t.Context(), "Token 1", asked)
 	require.NoError(t, err, "and so is its token")
@@ -126,10 +126,10 @@ func TestTagsOfAnyText(t *testing.T) {
 func TestCopyIsNotOurs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.create(t, "token-1")
-	twin := w.instance(t, made.ID)
+	made := w.createInstance(t, "token-1")
+	twin := w.instanceJSON(t, made.ID)
 	twin["name"], twin["machineType"] = "their-copy", "zones/"+zone+"/machineTypes/a3-highgpu-8g"
-	w.raw(t, http.MethodPost, "zones/"+zone+"/instances", twin)
+	w.callAPI(t, http.MethodPost, "zones/"+zone+"/instances", twin)
 	list, err := w.List(t.Context(), "deployment-a")
 	require.NoError(t, err)
 	require.True(t, list.Complete)
@@ -173,11 +173,11 @@ func TestNotices(t *testing.T) {
 		},
 	} {
 		w := newWorld(t)
-		made := w.create(t, "token-1")
-		require.Nil(t, w.running(t, made.ID).Notice)
+		made := w.createInstance(t, "token-1")
+		require.Nil(t, w.awaitRunning(t, made.ID).Notice)
 		test.do(w, nameIn(made.ID))
 		w.clock.Advance(10 * time.Second)
-		got := w.get(t, made.ID)
+		got := w.getInstance(t, made.ID)
 		require.NotNil(t, got.Notice, name)
 		require.NotEmpty(t, got.Notice.Message, name)
 		got.Notice.Message = ""
@@ -201,10 +201,10 @@ func TestReservationExpires(t *testing.T) {
 	require.Equal(t, until, offers[1].Until)
 	require.Equal(t, 30*time.Second, offers[0].Notice)
 	require.True(t, offers[0].Interruptible)
-	made := w.create(t, "token-1")
-	require.Nil(t, w.running(t, made.ID).Notice)
+	made := w.createInstance(t, "token-1")
+	require.Nil(t, w.awaitRunning(t, made.ID).Notice)
 	w.clock.Set(until.Add(-30 * time.Minute))
-	got := w.get(t, made.ID)
+	got := w.getInstance(t, made.ID)
 	require.Equal(t, provisioners.NoticeExpiring, got.Notice.Kind)
 	require.Equal(t, until, got.Notice.At)
 }
@@ -214,17 +214,17 @@ func TestReservationExpires(t *testing.T) {
 func TestAttributesAreNotAskedTooOften(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.create(t, "token-1")
+	made := w.createInstance(t, "token-1")
 	w.clock.Advance(30 * time.Second)
 	before := w.cloud.Calls(gcetest.GuestAttributes)
 	for range 60 {
 		w.clock.Advance(time.Second)
-		w.get(t, made.ID)
+		w.getInstance(t, made.ID)
 		_, err := w.List(t.Context(), "deployment-a")
 		require.NoError(t, err)
 	}
 	require.LessOrEqual(t, w.cloud.Calls(gcetest.GuestAttributes)-before, 7)
-	w.running(t, made.ID)
+	w.awaitRunning(t, made.ID)
 	w.cloud.Inject(gcetest.Fault{Call: gcetest.GuestAttributes, Effect: gcetest.Refuse,
 		Status: http.StatusInternalServerError, Reason: "backendError"})
 	w.clock.Advance(time.Minute)
@@ -238,12 +238,12 @@ func TestAttributesAreNotAskedTooOften(t *testing.T) {
 func TestWithoutAProbe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *gcetest.Config, c *gcp.Config) { c.Probe = gcp.NoProbe })
-	made := w.create(t, "token-1")
+	made := w.createInstance(t, "token-1")
 	w.clock.Advance(15 * time.Second)
-	got := w.get(t, made.ID)
+	got := w.getInstance(t, made.ID)
 	require.Equal(t, provisioners.Running, got.Phase)
 	require.Len(t, got.Devices, 8)
-	require.NotContains(t, w.metadata(t, made.ID), "enable-guest-attributes")
+	require.NotContains(t, w.metadataOf(t, made.ID), "enable-guest-attributes")
 	require.Zero(t, w.cloud.Calls(gcetest.GuestAttributes))
 	offers, err := w.Offers(t.Context())
 	require.NoError(t, err)

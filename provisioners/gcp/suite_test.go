@@ -64,11 +64,11 @@ func newWorld(t *testing.T, changes ...func(*gcetest.Config, *gcp.Config)) *worl
 	w.server = httptest.NewServer(w.cloud)
 	t.Cleanup(w.server.Close)
 	w.config.Endpoint = w.server.URL
-	w.reopen(t)
+	w.reopenCloud(t)
 	return w
 }
 
-func (w *world) reopen(t *testing.T) provisioners.Provisioner {
+func (w *world) reopenCloud(t *testing.T) provisioners.Provisioner {
 	t.Helper()
 	again, err := gcp.New(w.config, w.clock)
 	require.NoError(t, err)
@@ -76,8 +76,8 @@ func (w *world) reopen(t *testing.T) provisioners.Provisioner {
 	return again
 }
 
-// place splits a machine's id.
-func place(id string) (zone, name string) {
+// splitID splits a machine's id.
+func splitID(id string) (zone, name string) {
 	parts := strings.Split(id, "/")
 	return parts[0], parts[1]
 }
@@ -97,7 +97,7 @@ func TestSuite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
-				s := subject(t, newWorld(t, change))
+				s := suiteSubject(t, newWorld(t, change))
 				if name != "usual" {
 					s.Histories = 5 // each is a thousand requests over HTTP
 				}
@@ -107,11 +107,11 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-func subject(t *testing.T, w *world) provisionertest.Subject {
+func suiteSubject(t *testing.T, w *world) provisionertest.Subject {
 	hook := func(fault gcetest.Fault) func() { return func() { w.cloud.Inject(fault) } }
 	return provisionertest.Subject{
 		Provisioner: w.Cloud,
-		Reopen:      w.reopen,
+		Reopen:      w.reopenCloud,
 		Spec:        provisioners.Spec{Type: "h100-8-spot", Region: zone},
 		OtherSpec:   provisioners.Spec{Type: "L4 small", Region: otherZone},
 		Machines:    100,
@@ -128,7 +128,7 @@ func subject(t *testing.T, w *world) provisionertest.Subject {
 		Throttle:     w.cloud.Throttle,
 		LagList:      w.cloud.SetListLag,
 		Foreign:      func() func() bool { return w.cloud.AddForeign(zone, "their-node", "a3-highgpu-8g") },
-		Reclaim:      func(id string) { w.cloud.Preempt(place(id)) },
+		Reclaim:      func(id string) { w.cloud.Preempt(splitID(id)) },
 		Now:          w.clock.Now,
 	}
 }

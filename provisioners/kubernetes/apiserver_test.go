@@ -37,7 +37,7 @@ import (
 // and with the manifests that deploy/kubernetes has: scripts/with-kube-apiserver
 // starts one.
 
-func administrator(t *testing.T) *rest.Config {
+func adminConfig(t *testing.T) *rest.Config {
 	t.Helper()
 	path := os.Getenv("FOREWARM_TEST_KUBERNETES")
 	require.NotEmpty(t, path, "run it with scripts/with-kube-apiserver")
@@ -52,9 +52,9 @@ var plurals = map[string]string{
 	"RoleBinding": "rolebindings", "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings",
 }
 
-// apply makes a manifest's objects, in the namespace instead of "forewarm".
+// applyManifest makes a manifest's objects, in the namespace instead of "forewarm".
 // What is there already stays.
-func apply(t *testing.T, admin *rest.Config, manifest, namespace string) {
+func applyManifest(t *testing.T, admin *rest.Config, manifest, namespace string) {
 	t.Helper()
 	open, err := dynamic.NewForConfig(admin)
 	require.NoError(t, err)
@@ -96,19 +96,19 @@ var worlds atomic.Int64
 // realWorld is a namespace of its own, with its own nodes.
 func realWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *world {
 	t.Helper()
-	admin, namespace := administrator(t), fmt.Sprintf("w%d-", worlds.Add(1))
+	admin, namespace := adminConfig(t), fmt.Sprintf("w%d-", worlds.Add(1))
 	namespace += strings.ToLower(fmt.Sprintf("%x", time.Now().UnixNano()))
 	for _, manifest := range []string{"placeholders.yaml", "rbac.yaml", "rbac-cordon.yaml"} {
-		apply(t, admin, manifest, namespace)
+		applyManifest(t, admin, manifest, namespace)
 	}
 	core, err := corev1client.NewForConfig(admin)
 	require.NoError(t, err)
 	w := &world{clock: clock.NewManual(time.Now())}
 	w.hands = hands{t: t, scope: namespace, core: core, clock: w.clock, boot: time.Minute, room: 12,
 		doom: map[string]time.Time{}}
-	w.config = config(os.Getenv("FOREWARM_TEST_KUBERNETES_USER"))
+	w.config = testConfig(os.Getenv("FOREWARM_TEST_KUBERNETES_USER"))
 	w.config.Namespace = namespace
-	w.Cluster = w.open(t)
+	w.Cluster = w.newCluster(t)
 	require.Eventually(t, func() bool { // the server's own memory of rights is a moment old
 		_, err := w.List(context.Background(), "dep")
 		return err == nil
@@ -116,7 +116,7 @@ func realWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *world {
 	for _, by := range adjust {
 		by(&w.config)
 	}
-	w.Cluster = w.open(t)
+	w.Cluster = w.newCluster(t)
 	return w
 }
 
@@ -124,7 +124,7 @@ func TestContractOnARealAPIServer(t *testing.T) {
 	t.Parallel()
 	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
 		w := realWorld(t)
-		s := w.subject(t)
+		s := w.suiteSubject(t)
 		s.TimeOutCreate, s.TimeOutDelete, s.TruncateList, s.FailCreate = nil, nil, nil, nil
 		s.FailDelete, s.IgnoreDelete, s.Throttle, s.LagList = nil, nil, nil, nil
 		s.Histories = 5
@@ -149,7 +149,7 @@ func TestARealQuota(t *testing.T) {
 	tries := 0
 	require.Eventually(t, func() bool { // the server's own memory of quotas is a moment old
 		tries++
-		_, err := w.Create(t.Context(), fmt.Sprint("token-", tries), w.spec())
+		_, err := w.Create(t.Context(), fmt.Sprint("token-", tries), w.testSpec())
 		return errors.As(err, &typed)
 	}, time.Minute, time.Second)
 	require.Equal(t, provisioners.KindQuota, typed.Kind, "%v", typed)
@@ -168,18 +168,18 @@ func TestARealPlaceholder(t *testing.T) {
 		offer.Requests = map[string]string{"cpu": "90", "memory": "900Gi"}
 		c.Probe, c.ImagePullSecrets, c.CordonOnDelete = kubernetes.ProbeLogs, []string{"registry"}, true
 	})
-	spec := w.spec()
+	spec := w.testSpec()
 	spec.ExpiresAt = w.clock.Now().Add(time.Hour)
 	made, err := w.Create(t.Context(), "token", spec)
 	require.NoError(t, err)
 	require.NoError(t, w.Renew(t.Context(), made.ID, w.clock.Now().Add(2*time.Hour)))
-	pod, err := w.core.Pods(w.scope).Get(t.Context(), name(made.ID), metav1.GetOptions{})
+	pod, err := w.core.Pods(w.scope).Get(t.Context(), podName(made.ID), metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, int32(-5), *pod.Spec.Priority)
 	require.Equal(t, fmt.Sprint(w.clock.Now().Add(2*time.Hour+time.Second-1).Unix()),
 		pod.Annotations["forewarm.dev/expires-at"])
 	require.NoError(t, w.Delete(t.Context(), made.ID))
-	w.phase(t, made.ID, provisioners.Terminated)
+	w.requirePhase(t, made.ID, provisioners.Terminated)
 }
 
 func TestARealRefusal(t *testing.T) {
@@ -198,18 +198,18 @@ func TestARealRefusal(t *testing.T) {
 			provisioners.KindBadSpec},
 	} {
 		w := realWorld(t, test.adjust)
-		_, err := w.Create(t.Context(), "token", w.spec())
+		_, err := w.Create(t.Context(), "token", w.testSpec())
 		var typed *provisioners.Error
 		require.ErrorAs(t, err, &typed, what)
 		require.Equal(t, test.kind, typed.Kind, "%s: %v", what, err)
-		require.Empty(t, w.pods(), what)
+		require.Empty(t, w.listPods(), what)
 	}
 }
 
 func TestRealCordon(t *testing.T) {
 	t.Parallel()
 	w := realWorld(t, func(c *kubernetes.Config) { c.CordonOnDelete = true })
-	machine := w.up(t)
+	machine := w.createRunning(t)
 	require.NoError(t, w.Delete(t.Context(), machine.ID))
 	node, err := w.core.Nodes().Get(t.Context(), machine.Address, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -219,15 +219,15 @@ func TestRealCordon(t *testing.T) {
 func TestRealWorkTakesThePlaceOfItsPlaceholder(t *testing.T) {
 	t.Parallel()
 	w := realWorld(t)
-	before := w.up(t)
-	w.pod(w.scope, "training", 8, func(pod *corev1.Pod) {
-		work("nod_1", before.Address)(pod)
+	before := w.createRunning(t)
+	w.createPod(w.scope, "training", 8, func(pod *corev1.Pod) {
+		userPod("nod_1", before.Address)(pod)
 		pod.Spec.Priority = nil
 	})
-	w.step()
-	require.Equal(t, before, w.phase(t, before.ID, provisioners.Running))
-	w.advance(10 * time.Second)
-	require.Len(t, w.pods(), 1)
-	require.Equal(t, before, w.phase(t, before.ID, provisioners.Running))
-	require.Equal(t, []provisioners.Instance{before}, w.listed(t))
+	w.runControllers()
+	require.Equal(t, before, w.requirePhase(t, before.ID, provisioners.Running))
+	w.advanceClock(10 * time.Second)
+	require.Len(t, w.listPods(), 1)
+	require.Equal(t, before, w.requirePhase(t, before.ID, provisioners.Running))
+	require.Equal(t, []provisioners.Instance{before}, w.listInstances(t))
 }

@@ -39,7 +39,7 @@ func New(config Config, clock clock.Clock) (*Cluster, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("configuring cluster %q: %w", config.Name, err)
 	}
-	client, err := connect(config)
+	client, err := newAPI(config)
 	if err != nil {
 		return nil, fmt.Errorf("configuring cluster %q: %w", config.Name, err)
 	}
@@ -57,15 +57,15 @@ func (c *Cluster) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	}
 	offers := make([]provisioners.Offer, len(c.config.Offers))
 	for i, offer := range c.config.Offers {
-		offers[i] = offer.port()
+		offers[i] = offer.portOffer()
 	}
 	return offers, nil
 }
 
-// offer finds what the spec asks for. A spec without a region takes the first
+// findOffer finds what the spec asks for. A spec without a region takes the first
 // offer of the type.
-func (c *Cluster) offer(s provisioners.Spec) (Offer, error) {
-	for _, offer := range c.config.Offers {
+func (c Config) findOffer(s provisioners.Spec) (Offer, error) {
+	for _, offer := range c.Offers {
 		if offer.Type == s.Type && (s.Region == "" || offer.Region == s.Region) {
 			return offer, nil
 		}
@@ -80,9 +80,9 @@ func (c *Cluster) ranOut(s spec) {
 	c.short[[2]string{s.Type, s.Region}] = c.clock.Now().Add(c.config.CapacityMemory)
 }
 
-// stocked refuses a type of which none could be had a moment ago: a pending
+// checkStockOut refuses a type of which none could be had a moment ago: a pending
 // placeholder costs the control plane its whole patience to learn the same.
-func (c *Cluster) stocked(s spec) error {
+func (c *Cluster) checkStockOut(s spec) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.clock.Now().Before(c.short[[2]string{s.Type, s.Region}]) {

@@ -153,7 +153,7 @@ func (c Config) offerMistakes() (mistakes []error) {
 				offer.Region))
 		}
 		seen[key] = true
-		for _, err := range offer.mistakes() {
+		for _, err := range offer.validateFields() {
 			mistakes = append(mistakes, fmt.Errorf("offers[%d]: %w", i, err))
 		}
 	}

@@ -51,9 +51,9 @@ func TestMistakes(t *testing.T) {
 
 func TestCredentialsThatAreNotThere(t *testing.T) {
 	t.Parallel()
-	_, err := kubernetes.New(config("/no/such/file"), clock.NewManual(start))
+	_, err := kubernetes.New(testConfig("/no/such/file"), clock.NewManual(start))
 	require.ErrorContains(t, err, "/no/such/file")
-	c := config(kubeconfig(t, "http://127.0.0.1:1"))
+	c := testConfig(writeKubeconfig(t, "http://127.0.0.1:1"))
 	c.Context = "elsewhere"
 	_, err = kubernetes.New(c, clock.NewManual(start))
 	require.ErrorContains(t, err, "elsewhere")

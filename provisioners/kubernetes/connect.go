@@ -26,9 +26,9 @@ type api struct {
 	open dynamic.Interface
 }
 
-// connect reads the credentials. It asks the cluster for nothing.
-func connect(c Config) (api, error) {
-	config, err := c.credentials()
+// newAPI reads the credentials. It asks the cluster for nothing.
+func newAPI(c Config) (api, error) {
+	config, err := c.restConfig()
 	if err != nil {
 		return api{}, err
 	}
@@ -53,7 +53,7 @@ func connect(c Config) (api, error) {
 	return api{core, open}, nil
 }
 
-func (c Config) credentials() (*rest.Config, error) {
+func (c Config) restConfig() (*rest.Config, error) {
 	if c.InCluster {
 		config, err := rest.InClusterConfig()
 		if err != nil {

@@ -21,25 +21,25 @@ const attempts = 8
 // Every process that is given the token does the same with the same names, so
 // that the API server lets one of them win each step.
 func (c *Cluster) Create(ctx context.Context, token string, asked provisioners.Spec) (provisioners.Instance, error) {
-	offer, err := c.check(ctx, token, asked)
+	offer, err := c.checkRequest(ctx, token, asked)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	s, err := c.intent(ctx, token, asked, offer)
+	s, err := c.ensureRecord(ctx, token, asked, offer)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
 	if s.Ended || s.PodUID != "" {
-		return c.settle(ctx, s.key())
+		return c.reconcileRecord(ctx, s.instanceKey())
 	}
-	pod, err := c.place(ctx, s, offer, asked.ExpiresAt)
+	pod, err := c.ensurePlaceholder(ctx, s, offer, asked.ExpiresAt)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	return c.claim(ctx, s, pod)
+	return c.recordPlacement(ctx, s, pod)
 }
 
-func (c *Cluster) check(ctx context.Context, token string, asked provisioners.Spec) (Offer, error) {
+func (c *Cluster) checkRequest(ctx context.Context, token string, asked provisioners.Spec) (Offer, error) {
 	if err := provisioners.Ended(ctx); err != nil {
 		return Offer{}, err
 	}
@@ -50,15 +50,15 @@ func (c *Cluster) check(ctx context.Context, token string, asked provisioners.Sp
 		return Offer{}, provisioners.Errorf(provisioners.KindBadSpec,
 			"owner %q or node %q cannot be the value of a label", asked.Owner, asked.NodeID)
 	}
-	return c.offer(asked)
+	return c.config.findOffer(asked)
 }
 
-// intent returns the token's record, which it makes where there is none.
-func (c *Cluster) intent(ctx context.Context, token string, asked provisioners.Spec, offer Offer) (*stored, error) {
+// ensureRecord returns the token's record, which it makes where there is none.
+func (c *Cluster) ensureRecord(ctx context.Context, token string, asked provisioners.Spec, offer Offer) (*stored, error) {
 	known := spec{asked.Type, asked.Region, asked.Owner, asked.NodeID}
-	s, err := c.find(ctx, c.config.Namespace, nameOf(token))
+	s, err := c.api.getRecord(ctx, c.config.Namespace, nameOf(token))
 	if err == nil && s == nil {
-		s, err = c.begin(ctx, record{Token: token, Spec: known, Want: c.want(offer)})
+		s, err = c.createRecord(ctx, record{Token: token, Spec: known, Want: c.config.wantedOf(offer)})
 	}
 	if err != nil {
 		return nil, err
@@ -69,23 +69,23 @@ func (c *Cluster) intent(ctx context.Context, token string, asked provisioners.S
 	return s, nil
 }
 
-func (c *Cluster) want(o Offer) want {
-	return want{o.Resource, o.GPUs, o.Model, o.MemoryMiB, c.config.Probe, o.ProvisioningRequest != ""}
+func (c Config) wantedOf(o Offer) want {
+	return want{o.Resource, o.GPUs, o.Model, o.MemoryMiB, c.Probe, o.ProvisioningRequest != ""}
 }
 
-// begin makes the record, or reads that of another process which was faster.
-func (c *Cluster) begin(ctx context.Context, r record) (*stored, error) {
-	if err := c.stocked(r.Spec); err != nil {
+// createRecord makes the record, or reads that of another process which was faster.
+func (c *Cluster) createRecord(ctx context.Context, r record) (*stored, error) {
+	if err := c.checkStockOut(r.Spec); err != nil {
 		return nil, err
 	}
-	s, err := c.write(ctx, r)
+	s, err := c.writeRecord(ctx, r)
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
-			return nil, refused(err, "writing a record into namespace %s", c.config.Namespace)
+			return nil, writeError(err, "writing a record into namespace %s", c.config.Namespace)
 		}
 		return s, nil
 	}
-	s, err = c.find(ctx, c.config.Namespace, nameOf(r.Token))
+	s, err = c.api.getRecord(ctx, c.config.Namespace, nameOf(r.Token))
 	if err == nil && s == nil {
 		err = provisioners.Errorf(provisioners.KindTransient,
 			"ConfigMap %s/%s is not ours, or came and went", c.config.Namespace, nameOf(r.Token))
@@ -93,64 +93,64 @@ func (c *Cluster) begin(ctx context.Context, r record) (*stored, error) {
 	return s, err
 }
 
-// place makes the record's placeholder, or returns the one that is there.
-func (c *Cluster) place(ctx context.Context, s *stored, offer Offer, expires time.Time) (*corev1.Pod, error) {
-	pod, err := c.api.core.Pods(s.object.Namespace).Create(ctx, c.placeholder(s, offer, expires),
+// ensurePlaceholder makes the record's placeholder, or returns the one that is there.
+func (c *Cluster) ensurePlaceholder(ctx context.Context, s *stored, offer Offer, expires time.Time) (*corev1.Pod, error) {
+	pod, err := c.api.core.Pods(s.object.Namespace).Create(ctx, c.config.newPlaceholder(s, offer, expires),
 		metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		pod, err = c.placed(ctx, s)
+		pod, err = c.api.getPlaceholder(ctx, s)
 	} else if err != nil {
 		err = refusedMachine(err, "making pod %s/%s", s.object.Namespace, s.object.Name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return pod, c.request(ctx, s, offer, pod)
+	return pod, c.api.requestCapacity(ctx, s, offer, pod)
 }
 
-// placed reads the pod that has our placeholder's name.
-func (c *Cluster) placed(ctx context.Context, s *stored) (*corev1.Pod, error) {
-	pod, err := c.api.core.Pods(s.object.Namespace).Get(ctx, s.object.Name, metav1.GetOptions{})
+// getPlaceholder reads the pod that has our placeholder's name.
+func (a api) getPlaceholder(ctx context.Context, s *stored) (*corev1.Pod, error) {
+	pod, err := a.core.Pods(s.object.Namespace).Get(ctx, s.object.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
 		return nil, refusedMachine(err, "reading pod %s/%s", s.object.Namespace, s.object.Name)
 	case pod.Labels[labelRole] != rolePlaceholder:
 		return nil, provisioners.Errorf(provisioners.KindBadSpec, "pod %s/%s exists and is not ours",
 			s.object.Namespace, s.object.Name)
-	case !of(pod, s.object.UID): // of a record that is gone: the cluster collects it
+	case !isPlaceholderOf(pod, s.object.UID): // of a record that is gone: the cluster collects it
 		return nil, provisioners.Errorf(provisioners.KindUnknown, "pod %s/%s is of an older record", s.object.Namespace,
 			s.object.Name)
 	}
 	return pod, nil
 }
 
-// claim writes that the placeholder was made. Where the record has meanwhile
+// recordPlacement writes that the placeholder was made. Where the record has meanwhile
 // ended, or knows another placeholder, this one came too late and goes again.
-func (c *Cluster) claim(ctx context.Context, s *stored, pod *corev1.Pod) (provisioners.Instance, error) {
+func (c *Cluster) recordPlacement(ctx context.Context, s *stored, pod *corev1.Pod) (provisioners.Instance, error) {
 	for range attempts {
 		next := s.record
 		next.PodUID, next.CreatedAt = pod.UID, pod.CreationTimestamp.UTC()
-		err := c.save(ctx, s, next)
+		err := c.api.updateRecord(ctx, s, next)
 		if err == nil {
-			return seen{key: s.key(), record: s, pod: pod}.instance(), nil
+			return seen{key: s.instanceKey(), record: s, pod: pod}.portInstance(), nil
 		}
 		if !errors.Is(err, errChanged) {
 			return provisioners.Instance{}, mayExist(err)
 		}
-		k := s.key()
-		s, err = c.find(ctx, k.namespace, k.name)
+		k := s.instanceKey()
+		s, err = c.api.getRecord(ctx, k.namespace, k.name)
 		switch {
 		case err != nil:
 			return provisioners.Instance{}, mayExist(err)
-		case s == nil || s.key() != k:
+		case s == nil || s.instanceKey() != k:
 			return provisioners.Instance{}, mayExist(errChanged)
 		case s.PodUID == pod.UID:
-			return c.settle(ctx, k)
+			return c.reconcileRecord(ctx, k)
 		case s.Ended || s.PodUID != "":
-			if err := c.evict(ctx, pod); err != nil {
+			if err := c.api.deletePod(ctx, pod); err != nil {
 				return provisioners.Instance{}, mayExist(err)
 			}
-			return c.settle(ctx, k)
+			return c.reconcileRecord(ctx, k)
 		}
 	}
 	return provisioners.Instance{}, mayExist(errChanged)
@@ -162,12 +162,12 @@ func mayExist(err error) error {
 		Message: "the placeholder was made, and not all that belongs to it", Err: err}
 }
 
-// evict deletes this very pod.
-func (c *Cluster) evict(ctx context.Context, pod *corev1.Pod) error {
-	err := c.api.core.Pods(pod.Namespace).Delete(ctx, pod.Name,
+// deletePod deletes this very pod.
+func (a api) deletePod(ctx context.Context, pod *corev1.Pod) error {
+	err := a.core.Pods(pod.Namespace).Delete(ctx, pod.Name,
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-	if err == nil || absent(err, pod.Name) || apierrors.IsConflict(err) { // a conflict is another pod's uid
+	if err == nil || isNotFound(err, pod.Name) || apierrors.IsConflict(err) { // a conflict is another pod's uid
 		return nil
 	}
-	return failed(err, "deleting pod %s/%s", pod.Namespace, pod.Name)
+	return readError(err, "deleting pod %s/%s", pod.Namespace, pod.Name)
 }

@@ -26,24 +26,24 @@ func (c *Cluster) Delete(ctx context.Context, id string) error {
 	if !ok {
 		return nil
 	}
-	s, err := c.finish(ctx, k)
+	s, err := c.recordEnd(ctx, k)
 	if err != nil {
 		return err
 	}
 	// What only makes the end tidier must not hold it up.
-	tidying := c.withdraw(ctx, s)
+	tidying := c.api.deleteRequest(ctx, s)
 	if s.pod == nil || s.pod.DeletionTimestamp != nil {
 		return tidying
 	}
-	tidying = errors.Join(tidying, c.cordon(ctx, s))
-	return errors.Join(c.evict(ctx, s.pod), tidying)
+	tidying = errors.Join(tidying, c.cordonNode(ctx, s))
+	return errors.Join(c.api.deletePod(ctx, s.pod), tidying)
 }
 
-// finish returns the machine with its end written down.
-func (c *Cluster) finish(ctx context.Context, k key) (seen, error) {
+// recordEnd returns the machine with its end written down.
+func (c *Cluster) recordEnd(ctx context.Context, k key) (seen, error) {
 	for range attempts {
-		s, err := c.pair(ctx, k)
-		if err != nil || s.record == nil || s.ended() {
+		s, err := c.api.readPair(ctx, k)
+		if err != nil || s.record == nil || s.hasEnded() {
 			return s, err
 		}
 		now := c.clock.Now()
@@ -51,46 +51,46 @@ func (c *Cluster) finish(ctx context.Context, k key) (seen, error) {
 		if s.pod == nil { // gone before, nobody knows when
 			at = s.record.EndedAt
 		}
-		err = c.save(ctx, s.record, s.record.end(at, now, "it was deleted"))
+		err = c.api.updateRecord(ctx, s.record, s.record.ended(at, now, "it was deleted"))
 		if !errors.Is(err, errChanged) {
 			return s, err
 		}
 	}
-	return seen{}, provisioners.Errorf(provisioners.KindTransient, "machine %s kept changing", k.id())
+	return seen{}, provisioners.Errorf(provisioners.KindTransient, "machine %s kept changing", k.instanceID())
 }
 
-// cordon keeps others off a node that is empty but for our placeholder, until
+// cordonNode keeps others off a node that is empty but for our placeholder, until
 // the autoscaler takes it.
-func (c *Cluster) cordon(ctx context.Context, s seen) error {
+func (c *Cluster) cordonNode(ctx context.Context, s seen) error {
 	if !c.config.CordonOnDelete || s.record == nil || s.record.Place == nil {
 		return nil
 	}
 	node := s.record.Place.Node
-	free, err := c.onlyOurs(ctx, s, node)
+	free, err := c.api.onlyOurs(ctx, s, node)
 	if err != nil || !free {
 		return err
 	}
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"unschedulable":true}}`, s.record.Place.UID)
 	_, err = c.api.core.Nodes().Patch(ctx, node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil && !absent(err, node) && !apierrors.IsConflict(err) {
-		return failed(err, "cordoning node %s", node)
+	if err != nil && !isNotFound(err, node) && !apierrors.IsConflict(err) {
+		return readError(err, "cordoning node %s", node)
 	}
 	return nil
 }
 
 // onlyOurs reports whether the node carries nothing that anybody would miss:
 // this machine's placeholder, and what every node runs.
-func (c *Cluster) onlyOurs(ctx context.Context, s seen, node string) (bool, error) {
-	pods, complete, err := pages("", func(options metav1.ListOptions) ([]corev1.Pod, string, error) {
+func (a api) onlyOurs(ctx context.Context, s seen, node string) (bool, error) {
+	pods, complete, err := readPages("", func(options metav1.ListOptions) ([]corev1.Pod, string, error) {
 		options.FieldSelector = "spec.nodeName=" + node
-		page, err := c.api.core.Pods(metav1.NamespaceAll).List(ctx, options)
+		page, err := a.core.Pods(metav1.NamespaceAll).List(ctx, options)
 		return page.Items, page.Continue, err
 	})
 	if err != nil {
-		return false, failed(err, "listing the pods of node %s", node)
+		return false, readError(err, "listing the pods of node %s", node)
 	}
 	for _, pod := range pods {
-		if !of(&pod, s.record.object.UID) && !finished(&pod) && !everyNodes(&pod) {
+		if !isPlaceholderOf(&pod, s.record.object.UID) && !podFinished(&pod) && !everyNodes(&pod) {
 			return false, nil
 		}
 	}

@@ -39,7 +39,7 @@ func TestExamplesOfTheManual(t *testing.T) {
 			} `yaml:"provisioners"`
 			Pools []map[string]any `yaml:"pools"`
 		}
-		strict(t, block, &file)
+		decodeStrictly(t, block, &file)
 		require.Len(t, file.Provisioners, 1)
 		require.Equal(t, "kubernetes", file.Provisioners[0].Kind)
 		config := file.Provisioners[0].Config
@@ -48,7 +48,7 @@ func TestExamplesOfTheManual(t *testing.T) {
 			require.Equal(t, "prod", config.Context)
 			config.Context = "test"
 		}
-		config.Kubeconfig = kubeconfig(t, "http://127.0.0.1:1")
+		config.Kubeconfig = writeKubeconfig(t, "http://127.0.0.1:1")
 		made, err := kubernetes.New(config, clock.NewManual(start))
 		require.NoError(t, err)
 		offers, err := made.Offers(t.Context())
@@ -63,15 +63,15 @@ func TestExamplesOfTheManual(t *testing.T) {
 	}
 }
 
-func strict(t *testing.T, text []byte, into any) {
+func decodeStrictly(t *testing.T, text []byte, into any) {
 	t.Helper()
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	require.NoError(t, decoder.Decode(into), "%s", text)
 }
 
-// granted reads the rules of a manifest.
-func granted(t *testing.T, path string, rights map[apitest.Use]bool) {
+// readRules reads the rules of a manifest.
+func readRules(t *testing.T, path string, rights map[apitest.Use]bool) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -105,28 +105,28 @@ func granted(t *testing.T, path string, rights map[apitest.Use]bool) {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	rights := map[apitest.Use]bool{}
-	granted(t, "../../deploy/kubernetes/rbac.yaml", rights)
+	readRules(t, "../../deploy/kubernetes/rbac.yaml", rights)
 	require.NotContains(t, rights, apitest.Use{Verb: "patch", Resource: "nodes"})
-	granted(t, "../../deploy/kubernetes/rbac-cordon.yaml", rights)
+	readRules(t, "../../deploy/kubernetes/rbac-cordon.yaml", rights)
 
-	w := newWorld(t, requesting, func(c *kubernetes.Config) { c.Probe, c.CordonOnDelete = kubernetes.ProbeLogs, true })
+	w := newWorld(t, withProvisioningRequest, func(c *kubernetes.Config) { c.Probe, c.CordonOnDelete = kubernetes.ProbeLogs, true })
 	w.server.Define("provisioningrequests", "ProvisioningRequest")
 	w.boot = 2 * time.Minute
-	spec := w.spec()
+	spec := w.testSpec()
 	spec.ExpiresAt = start.Add(time.Hour)
 	made, err := w.Create(t.Context(), "token", spec)
 	require.NoError(t, err)
-	w.advance(90 * time.Second)
-	w.phase(t, made.ID, "booting")
-	w.advance(90 * time.Second)
-	w.server.SetLog("forewarm", name(made.ID), packed("0, GPU-8f1c, 81920, 0"))
-	w.phase(t, made.ID, "running")
+	w.advanceClock(90 * time.Second)
+	w.requirePhase(t, made.ID, "booting")
+	w.advanceClock(90 * time.Second)
+	w.server.SetLog("forewarm", podName(made.ID), packProbe("0, GPU-8f1c, 81920, 0"))
+	w.requirePhase(t, made.ID, "running")
 	require.NoError(t, w.Renew(t.Context(), made.ID, start.Add(2*time.Hour)))
 	require.NoError(t, w.Delete(t.Context(), made.ID))
-	w.advance(10 * time.Second)
-	w.phase(t, made.ID, "terminated")
+	w.advanceClock(10 * time.Second)
+	w.requirePhase(t, made.ID, "terminated")
 	w.clock.Advance(50 * time.Hour)
-	w.listed(t)
+	w.listInstances(t)
 	require.Equal(t, w.server.Used(), rights)
 }
 
@@ -146,6 +146,6 @@ func TestTheExampleOfWork(t *testing.T) {
 
 	text, err = os.ReadFile("../../deploy/kubernetes/placeholders.yaml")
 	require.NoError(t, err)
-	require.Contains(t, string(text), "name: "+config("x").WithDefaults().PriorityClass)
-	require.Contains(t, string(text), "name: "+config("x").WithDefaults().Namespace)
+	require.Contains(t, string(text), "name: "+testConfig("x").WithDefaults().PriorityClass)
+	require.Contains(t, string(text), "name: "+testConfig("x").WithDefaults().Namespace)
 }

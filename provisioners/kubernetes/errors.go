@@ -15,19 +15,19 @@ import (
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-// failed types the failure of a call that creates nothing.
-func failed(err error, format string, args ...any) error {
-	return typed(err, provisioners.KindTransient, fmt.Sprintf(format, args...))
+// readError types the failure of a call that creates nothing.
+func readError(err error, format string, args ...any) error {
+	return typeError(err, provisioners.KindTransient, fmt.Sprintf(format, args...))
 }
 
-// refused types the failure of a call that creates an object which is no machine
+// writeError types the failure of a call that creates an object which is no machine
 // and makes none.
-func refused(err error, format string, args ...any) error {
+func writeError(err error, format string, args ...any) error {
 	otherwise := provisioners.KindTransient
-	if unworkable(err) {
+	if isPermanent(err) {
 		otherwise = provisioners.KindBadSpec
 	}
-	return typed(err, otherwise, fmt.Sprintf(format, args...))
+	return typeError(err, otherwise, fmt.Sprintf(format, args...))
 }
 
 // refusedMachine types the failure of the one call that may have made a machine.
@@ -35,24 +35,24 @@ func refusedMachine(err error, format string, args ...any) error {
 	otherwise := provisioners.KindUnknown
 	var dial *net.OpError
 	switch {
-	case unworkable(err):
+	case isPermanent(err):
 		otherwise = provisioners.KindBadSpec
 	case errors.As(err, &dial) && dial.Op == "dial": // nothing was ever sent
 		otherwise = provisioners.KindTransient
 	}
-	return typed(err, otherwise, fmt.Sprintf(format, args...))
+	return typeError(err, otherwise, fmt.Sprintf(format, args...))
 }
 
-func typed(err error, otherwise provisioners.Kind, doing string) error {
+func typeError(err error, otherwise provisioners.Kind, doing string) error {
 	var known *provisioners.Error
 	if errors.As(err, &known) {
 		return err
 	}
 	e := &provisioners.Error{Kind: otherwise, Message: doing, Err: err}
-	quota := exceeded(err)
+	quota := exceededQuota(err)
 	switch {
 	case apierrors.IsTooManyRequests(err):
-		e.Kind, e.RetryAfter = provisioners.KindThrottled, delay(err)
+		e.Kind, e.RetryAfter = provisioners.KindThrottled, suggestedDelay(err)
 	case quota != "":
 		e.Kind, e.Scope = provisioners.KindQuota, quota
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
@@ -63,9 +63,9 @@ func typed(err error, otherwise provisioners.Kind, doing string) error {
 
 var quotaPattern = regexp.MustCompile(`exceeded quota: ([^,\s]+)`)
 
-// exceeded returns the ResourceQuota that is full. The API server has no reason
+// exceededQuota returns the ResourceQuota that is full. The API server has no reason
 // code for it, only the words of a Forbidden.
-func exceeded(err error) string {
+func exceededQuota(err error) string {
 	if !apierrors.IsForbidden(err) {
 		return ""
 	}
@@ -76,24 +76,24 @@ func exceeded(err error) string {
 	return found[1]
 }
 
-func delay(err error) time.Duration {
+func suggestedDelay(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	return time.Duration(seconds) * time.Second
 }
 
-// unworkable reports whether the request can never succeed as it is. A NotFound
+// isPermanent reports whether the request can never succeed as it is. A NotFound
 // of a call that creates speaks of its namespace, or of a kind that the cluster
 // does not have.
-func unworkable(err error) bool {
+func isPermanent(err error) bool {
 	return ofServer(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) ||
 		apierrors.IsUnsupportedMediaType(err) ||
 		apierrors.IsRequestEntityTooLargeError(err))
 }
 
-// absent reports whether the API server itself said that there is no object of
+// isNotFound reports whether the API server itself said that there is no object of
 // this name. A proxy's 404 is no proof.
-func absent(err error, name string) bool {
+func isNotFound(err error, name string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || !ofServer(err) {
 		return false

@@ -17,7 +17,7 @@ import (
 	"github.com/forewarm/forewarm/provisioners/kubernetes/apitest"
 )
 
-func quota() *apitest.Refusal {
+func quotaRefusal() *apitest.Refusal {
 	return &apitest.Refusal{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Message: `pods "forewarm-1" is forbidden: exceeded quota: gpu-quota, requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8`,
@@ -27,14 +27,14 @@ func quota() *apitest.Refusal {
 func TestRefusalsOfCreate(t *testing.T) {
 	t.Parallel()
 	type refusal = apitest.Refusal
-	pod, record := uses("create", "pods"), uses("create", "configmaps")
+	pod, record := usesOf("create", "pods"), usesOf("create", "configmaps")
 	for what, test := range map[string]struct {
 		on    []apitest.Use
 		with  refusal
 		kind  provisioners.Kind
 		scope string
 	}{
-		"quota": {pod, *quota(), provisioners.KindQuota, "gpu-quota"},
+		"quota": {pod, *quotaRefusal(), provisioners.KindQuota, "gpu-quota"},
 		"rights": {pod, refusal{Code: 403, Reason: metav1.StatusReasonForbidden,
 			Message: `pods is forbidden: User "x" cannot create resource "pods"`},
 			provisioners.KindDenied, ""},
@@ -47,25 +47,25 @@ func TestRefusalsOfCreate(t *testing.T) {
 		"no namespace": {record, refusal{Code: 404, Reason: metav1.StatusReasonNotFound,
 			Message: `namespaces "forewarm" not found`}, provisioners.KindBadSpec, ""},
 		"throttled": {pod, *tooMany(), provisioners.KindThrottled, ""},
-		"broken":    {pod, *broken(), provisioners.KindUnknown, ""},
+		"broken":    {pod, *serverUnavailable(), provisioners.KindUnknown, ""},
 		"time-out": {pod, refusal{Code: 504, Reason: metav1.StatusReasonTimeout, Message: "request timed out"},
 			provisioners.KindUnknown, ""},
 		"a proxy": {pod, refusal{Code: 502, Message: "<html>Bad Gateway", Plain: true},
 			provisioners.KindUnknown, ""},
 		"a proxy's 404": {pod, refusal{Code: 404, Message: "404 page not found", Plain: true},
 			provisioners.KindUnknown, ""},
-		"broken before": {record, *broken(), provisioners.KindTransient, ""},
+		"broken before": {record, *serverUnavailable(), provisioners.KindTransient, ""},
 	} {
 		w := newWorld(t)
 		w.server.Inject(apitest.Fault{On: test.on, Refuse: &test.with})
-		_, err := w.Create(t.Context(), "token", w.spec())
+		_, err := w.Create(t.Context(), "token", w.testSpec())
 		var typed *provisioners.Error
 		require.ErrorAs(t, err, &typed, what)
 		require.Equal(t, test.kind, typed.Kind, "%s: %v", what, err)
 		require.Equal(t, test.scope, typed.Scope, what)
-		require.Empty(t, w.listed(t), what)
-		w.create(t) // the token is still good
-		require.Len(t, w.pods(), 1, what)
+		require.Empty(t, w.listInstances(t), what)
+		w.createInstance(t) // the token is still good
+		require.Len(t, w.listPods(), 1, what)
 	}
 }
 
@@ -85,14 +85,14 @@ func TestAProxysNotFoundProvesNothing(t *testing.T) {
 	t.Parallel()
 	for _, resource := range []string{"configmaps", "pods", "nodes"} {
 		w := newWorld(t)
-		made := w.up(t)
+		made := w.createRunning(t)
 		w.server.Inject(apitest.Fault{
-			On: uses("get", resource), Refuse: &apitest.Refusal{Code: http.StatusNotFound,
+			On: usesOf("get", resource), Refuse: &apitest.Refusal{Code: http.StatusNotFound,
 				Message: "404 page not found", Plain: true},
 		})
 		_, err := w.Get(t.Context(), made.ID)
 		require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err), resource)
-		w.phase(t, made.ID, provisioners.Running)
+		w.requirePhase(t, made.ID, provisioners.Running)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	cluster, err := kubernetes.New(config(kubeconfig(t, server.URL)), clock.NewManual(start))
+	cluster, err := kubernetes.New(testConfig(writeKubeconfig(t, server.URL)), clock.NewManual(start))
 	require.NoError(t, err)
 	spec := ofA100
 	spec.Owner, spec.NodeID = "dep", "nod_1"
@@ -120,7 +120,7 @@ func TestEveryStepCanFail(t *testing.T) {
 				if cut && (verb == "get" || verb == "list") {
 					continue // client-go repeats a read whose connection broke, and sleeps
 				}
-				everyCallFails(t, apitest.Fault{On: uses(verb, resource), Cut: cut})
+				everyCallFails(t, apitest.Fault{On: usesOf(verb, resource), Cut: cut})
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func TestEveryStepCanFail(t *testing.T) {
 func everyCallFails(t *testing.T, fault apitest.Fault) {
 	w := newWorld(t)
 	if !fault.Cut {
-		fault.Refuse = broken()
+		fault.Refuse = serverUnavailable()
 	}
 	failing := func(call func() error) {
 		w.server.Heal()
@@ -140,18 +140,18 @@ func everyCallFails(t *testing.T, fault apitest.Fault) {
 		}
 		w.server.Heal()
 	}
-	spec := w.spec()
+	spec := w.testSpec()
 	spec.ExpiresAt = start.Add(24 * time.Hour)
 	failing(func() error { _, err := w.Create(t.Context(), "token", spec); return err })
-	made := w.create(t)
-	w.advance(2 * time.Minute)
+	made := w.createInstance(t)
+	w.advanceClock(2 * time.Minute)
 	failing(func() error { _, err := w.Get(t.Context(), made.ID); return err })
 	failing(func() error { _, err := w.List(t.Context(), "dep"); return err })
 	failing(func() error { return w.Renew(t.Context(), made.ID, start.Add(48*time.Hour)) })
-	w.phase(t, made.ID, provisioners.Running)
+	w.requirePhase(t, made.ID, provisioners.Running)
 	failing(func() error { return w.Delete(t.Context(), made.ID) })
 	require.NoError(t, w.Delete(t.Context(), made.ID))
-	w.advance(10 * time.Second)
-	w.phase(t, made.ID, provisioners.Terminated)
-	require.Empty(t, w.pods(), "%+v", fault)
+	w.advanceClock(10 * time.Second)
+	w.requirePhase(t, made.ID, provisioners.Terminated)
+	require.Empty(t, w.listPods(), "%+v", fault)
 }

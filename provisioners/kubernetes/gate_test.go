@@ -43,12 +43,12 @@ func newGate(t *testing.T, w *world, method, path string) *gate {
 	}))
 	t.Cleanup(proxy.Close)
 	config := w.config
-	config.Kubeconfig = kubeconfig(t, proxy.URL)
+	config.Kubeconfig = writeKubeconfig(t, proxy.URL)
 	g.Cluster, err = kubernetes.New(config, w.clock)
 	require.NoError(t, err)
 	return g
 }
 
-func (g *gate) await() { <-g.arrived }
+func (g *gate) awaitCaller() { <-g.arrived }
 
-func (g *gate) open() { close(g.leave) }
+func (g *gate) letPass() { close(g.leave) }

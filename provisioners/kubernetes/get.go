@@ -24,65 +24,65 @@ func (c *Cluster) Get(ctx context.Context, id string) (provisioners.Instance, er
 	if !ok {
 		return provisioners.Instance{}, notFound(id)
 	}
-	return c.settle(ctx, k)
+	return c.reconcileRecord(ctx, k)
 }
 
 func notFound(id string) error {
 	return provisioners.Errorf(provisioners.KindNotFound, "no machine %q", id)
 }
 
-// settle looks at the machine until its record has nothing new to say.
-func (c *Cluster) settle(ctx context.Context, k key) (provisioners.Instance, error) {
+// reconcileRecord looks at the machine until its record has nothing new to say.
+func (c *Cluster) reconcileRecord(ctx context.Context, k key) (provisioners.Instance, error) {
 	for range attempts {
-		s, err := c.look(ctx, k)
+		s, err := c.observe(ctx, k)
 		switch {
 		case err != nil:
 			return provisioners.Instance{}, err
-		case s.nothing():
-			return provisioners.Instance{}, notFound(k.id())
-		case s.abandoned():
-			if err := c.retract(ctx, s); err != nil {
+		case s.isEmpty():
+			return provisioners.Instance{}, notFound(k.instanceID())
+		case s.isAbandoned():
+			if err := c.deletePlaceholder(ctx, s); err != nil {
 				return provisioners.Instance{}, err
 			}
 			continue
 		}
-		next, changed := s.next(c.clock.Now())
+		next, changed := s.nextRecord(c.clock.Now())
 		if !changed {
-			return c.render(s), nil
+			return c.renderWithNotice(s), nil
 		}
-		if err := c.save(ctx, s.record, next); err != nil && !errors.Is(err, errChanged) {
+		if err := c.api.updateRecord(ctx, s.record, next); err != nil && !errors.Is(err, errChanged) {
 			return provisioners.Instance{}, err
 		}
 	}
-	return provisioners.Instance{}, provisioners.Errorf(provisioners.KindTransient, "machine %s kept changing", k.id())
+	return provisioners.Instance{}, provisioners.Errorf(provisioners.KindTransient, "machine %s kept changing", k.instanceID())
 }
 
-// retract removes the placeholder of a machine that was given up.
-func (c *Cluster) retract(ctx context.Context, s seen) error {
-	if err := c.withdraw(ctx, s); err != nil {
+// deletePlaceholder removes the placeholder of a machine that was given up.
+func (c *Cluster) deletePlaceholder(ctx context.Context, s seen) error {
+	if err := c.api.deleteRequest(ctx, s); err != nil {
 		return err
 	}
-	return c.evict(ctx, s.pod)
+	return c.api.deletePod(ctx, s.pod)
 }
 
-// render adds what the node announces to the machine. A machine that the adapter
+// renderWithNotice adds what the node announces to the machine. A machine that the adapter
 // gave up says why.
-func (c *Cluster) render(s seen) provisioners.Instance {
-	i := s.instance()
+func (c *Cluster) renderWithNotice(s seen) provisioners.Instance {
+	i := s.portInstance()
 	switch {
 	case i.Phase == provisioners.Running:
-		i.Notice = c.notice(s)
+		i.Notice = c.noticeOf(s)
 		return i
 	case s.record != nil && s.record.GivenUp:
-		i.Notice = interruption(s.record.Reason)
+		i.Notice = interruptionNotice(s.record.Reason)
 	}
 	c.shortSince(s.key, false, time.Time{})
 	return i
 }
 
-// look reads everything that says how the machine is.
-func (c *Cluster) look(ctx context.Context, k key) (seen, error) {
-	s, err := c.pair(ctx, k)
+// observe reads everything that says how the machine is.
+func (c *Cluster) observe(ctx context.Context, k key) (seen, error) {
+	s, err := c.api.readPair(ctx, k)
 	if err != nil || s.record == nil {
 		return s, err
 	}
@@ -90,39 +90,39 @@ func (c *Cluster) look(ctx context.Context, k key) (seen, error) {
 		return s, err
 	}
 	switch {
-	case s.ended():
-	case !s.standing() && s.record.Place != nil && !s.nodeGone:
-		s.work, err = c.worked(ctx, s)
-	case waiting(s):
-		s.refusal, err = c.refusal(ctx, s)
+	case s.hasEnded():
+	case !s.hasPlaceholder() && s.record.Place != nil && !s.nodeGone:
+		s.work, err = c.hasUserPod(ctx, s)
+	case awaitsNode(s):
+		s.refusal, err = c.scaleUpRefusal(ctx, s)
 		if s.refusal != "" {
 			c.ranOut(s.record.Spec)
 		}
-	case s.node != nil && s.record.Place == nil && started(s.pod):
-		s.devices, err = c.probe(ctx, s)
+	case s.node != nil && s.record.Place == nil && containersRunning(s.pod):
+		s.devices, err = c.api.probeDevices(ctx, s)
 	}
 	return s, err
 }
 
-func waiting(s seen) bool { return s.standing() && s.pod.Spec.NodeName == "" }
+func awaitsNode(s seen) bool { return s.hasPlaceholder() && s.pod.Spec.NodeName == "" }
 
-// pair reads the machine's two objects. The record is read first: a pod that is
+// readPair reads the machine's two objects. The record is read first: a pod that is
 // missing afterwards was gone, or its Create has not got there yet.
-func (c *Cluster) pair(ctx context.Context, k key) (seen, error) {
+func (a api) readPair(ctx context.Context, k key) (seen, error) {
 	s := seen{key: k}
-	known, err := c.find(ctx, k.namespace, k.name)
+	known, err := a.getRecord(ctx, k.namespace, k.name)
 	if err != nil {
 		return s, err
 	}
-	if known != nil && known.key() == k {
+	if known != nil && known.instanceKey() == k {
 		s.record = known
 	}
-	pod, err := c.api.core.Pods(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
+	pod, err := a.core.Pods(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
 	switch {
-	case absent(err, k.name):
+	case isNotFound(err, k.name):
 	case err != nil:
-		return s, failed(err, "reading pod %s/%s", k.namespace, k.name)
-	case of(pod, k.uid):
+		return s, readError(err, "reading pod %s/%s", k.namespace, k.name)
+	case isPlaceholderOf(pod, k.uid):
 		s.pod = pod
 	}
 	return s, nil
@@ -131,24 +131,24 @@ func (c *Cluster) pair(ctx context.Context, k key) (seen, error) {
 // lookAtNode reads the node that the machine is on.
 func (c *Cluster) lookAtNode(ctx context.Context, s *seen) error {
 	name := s.nodeName()
-	if name == "" || s.ended() {
+	if name == "" || s.hasEnded() {
 		return nil
 	}
-	node, err := c.node(ctx, name)
+	node, err := c.api.getNode(ctx, name)
 	if err == nil {
-		c.stand(s, node)
+		c.recordPlace(s, node)
 	}
 	return err
 }
 
-// node reads a node; nil when there is none of the name.
-func (c *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
-	node, err := c.api.core.Nodes().Get(ctx, name, metav1.GetOptions{})
+// getNode reads a node; nil when there is none of the name.
+func (a api) getNode(ctx context.Context, name string) (*corev1.Node, error) {
+	node, err := a.core.Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case absent(err, name):
+	case isNotFound(err, name):
 		return nil, nil
 	case err != nil:
-		return nil, failed(err, "reading node %s", name)
+		return nil, readError(err, "reading node %s", name)
 	}
 	return node, nil
 }
@@ -163,8 +163,8 @@ func (s seen) nodeName() string {
 	return ""
 }
 
-// stand says where the machine is. A new node of the same name is another node.
-func (c *Cluster) stand(s *seen, node *corev1.Node) {
+// recordPlace says where the machine is. A new node of the same name is another node.
+func (c *Cluster) recordPlace(s *seen, node *corev1.Node) {
 	if node == nil || s.record.Place != nil && s.record.Place.UID != node.UID {
 		s.nodeGone = true
 		return
@@ -178,15 +178,15 @@ func (c *Cluster) stand(s *seen, node *corev1.Node) {
 	}
 }
 
-// worked looks for a pod of the machine's user on its node.
-func (c *Cluster) worked(ctx context.Context, s seen) (bool, error) {
-	for _, namespace := range c.workNamespaces() {
-		pods, complete, err := c.pods(ctx, namespace, labelNode+"="+s.record.Spec.NodeID)
+// hasUserPod looks for a pod of the machine's user on its node.
+func (c *Cluster) hasUserPod(ctx context.Context, s seen) (bool, error) {
+	for _, namespace := range c.config.workNamespaces() {
+		pods, complete, err := c.api.listPods(ctx, namespace, labelNode+"="+s.record.Spec.NodeID)
 		if err != nil {
 			return false, err
 		}
 		for _, pod := range pods {
-			if s.succeeds(&pod) {
+			if s.takesOver(&pod) {
 				return true, nil
 			}
 		}
@@ -198,9 +198,9 @@ func (c *Cluster) worked(ctx context.Context, s seen) (bool, error) {
 }
 
 // workNamespaces are the configured ones, as the API has them.
-func (c *Cluster) workNamespaces() []string {
-	namespaces := make([]string, len(c.config.WorkNamespaces))
-	for i, namespace := range c.config.WorkNamespaces {
+func (c Config) workNamespaces() []string {
+	namespaces := make([]string, len(c.WorkNamespaces))
+	for i, namespace := range c.WorkNamespaces {
 		namespaces[i] = strings.Replace(namespace, everywhere, metav1.NamespaceAll, 1)
 	}
 	return namespaces

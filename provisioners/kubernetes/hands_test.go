@@ -43,20 +43,20 @@ type hands struct {
 
 const mostRounds = 50
 
-// step does what the cluster would have done until now.
-func (h *hands) step() {
+// runControllers does what the cluster would have done until now.
+func (h *hands) runControllers() {
 	h.t.Helper()
 	for range mostRounds {
-		if !h.round() {
+		if !h.runRound() {
 			return
 		}
 	}
 	require.FailNow(h.t, "the cluster does not come to rest")
 }
 
-func (h *hands) round() (moved bool) {
-	pods := h.pods()
-	for _, one := range []func([]corev1.Pod) bool{h.loseNodes, h.endPods, h.collect, h.schedule, h.runPods, h.expire} {
+func (h *hands) runRound() (moved bool) {
+	pods := h.listPods()
+	for _, one := range []func([]corev1.Pod) bool{h.loseNodes, h.endPods, h.collectGarbage, h.schedulePods, h.runPods, h.expirePods} {
 		if one(pods) {
 			return true
 		}
@@ -64,30 +64,30 @@ func (h *hands) round() (moved bool) {
 	return false
 }
 
-func (h *hands) pods() []corev1.Pod {
+func (h *hands) listPods() []corev1.Pod {
 	list, err := h.core.Pods(h.scope).List(h.t.Context(), metav1.ListOptions{})
 	require.NoError(h.t, err)
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
-		return cmp.Or(-cmp.Compare(priority(a), priority(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		return cmp.Or(-cmp.Compare(podPriority(a), podPriority(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 			cmp.Compare(a.Name, b.Name))
 	})
 	return list.Items
 }
 
-func priority(pod corev1.Pod) int32 {
+func podPriority(pod corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {
 		return 0
 	}
 	return *pod.Spec.Priority
 }
 
-func (h *hands) nodes() []corev1.Node {
+func (h *hands) listNodes() []corev1.Node {
 	list, err := h.core.Nodes().List(h.t.Context(), metav1.ListOptions{})
 	require.NoError(h.t, err)
 	return slices.DeleteFunc(list.Items, func(n corev1.Node) bool { return !strings.HasPrefix(n.Name, h.scope) })
 }
 
-func (h *hands) kill(pod corev1.Pod) {
+func (h *hands) killPod(pod corev1.Pod) {
 	err := h.core.Pods(pod.Namespace).Delete(context.Background(), pod.Name,
 		metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 	if !apierrors.IsNotFound(err) {
@@ -104,7 +104,7 @@ func (h *hands) loseNodes(pods []corev1.Pod) (moved bool) {
 		delete(h.doom, name)
 		for _, pod := range pods {
 			if pod.Spec.NodeName == name {
-				h.kill(pod)
+				h.killPod(pod)
 			}
 		}
 		moved = true
@@ -115,15 +115,15 @@ func (h *hands) loseNodes(pods []corev1.Pod) (moved bool) {
 func (h *hands) endPods(pods []corev1.Pod) (moved bool) {
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil && !h.clock.Now().Before(pod.DeletionTimestamp.Time) {
-			h.kill(pod)
+			h.killPod(pod)
 			moved = true
 		}
 	}
 	return moved
 }
 
-// collect is the garbage collector: it removes pods whose record is gone.
-func (h *hands) collect(pods []corev1.Pod) (moved bool) {
+// collectGarbage is the garbage collector: it removes pods whose record is gone.
+func (h *hands) collectGarbage(pods []corev1.Pod) (moved bool) {
 	for _, pod := range pods {
 		for _, owner := range pod.OwnerReferences {
 			if owner.Kind != "ConfigMap" {
@@ -131,7 +131,7 @@ func (h *hands) collect(pods []corev1.Pod) (moved bool) {
 			}
 			object, err := h.core.ConfigMaps(pod.Namespace).Get(h.t.Context(), owner.Name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) || err == nil && object.UID != owner.UID {
-				h.kill(pod)
+				h.killPod(pod)
 				moved = true
 			}
 		}
@@ -139,72 +139,72 @@ func (h *hands) collect(pods []corev1.Pod) (moved bool) {
 	return moved
 }
 
-func wants(pod corev1.Pod) int64 {
+func gpusOf(pod corev1.Pod) int64 {
 	amount := pod.Spec.Containers[0].Resources.Requests[gpus]
 	return amount.Value()
 }
 
-func over(pod corev1.Pod) bool {
+func hasFinished(pod corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// schedule puts waiting pods on nodes with free GPUs, makes lower pods give way,
+// schedulePods puts waiting pods on nodes with free GPUs, makes lower pods give way,
 // or boots a node.
-func (h *hands) schedule(pods []corev1.Pod) (moved bool) {
-	nodes := h.nodes()
+func (h *hands) schedulePods(pods []corev1.Pod) (moved bool) {
+	nodes := h.listNodes()
 	for _, pod := range pods {
-		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || over(pod) {
+		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || hasFinished(pod) {
 			continue
 		}
-		if node := h.free(pod, pods, nodes); node != "" {
-			h.bind(pod, node)
+		if node := h.nodeWithRoom(pod, pods, nodes); node != "" {
+			h.bindPod(pod, node)
 			return true
 		}
-		if h.preempt(pod, pods) {
+		if h.preemptLower(pod, pods) {
 			return true
 		}
 		if h.clock.Now().Sub(pod.CreationTimestamp.Time) < h.boot {
 			continue
 		}
 		if len(nodes) < h.room {
-			h.addNode(wants(pod))
+			h.addNode(gpusOf(pod))
 			return true
 		}
-		moved = h.refuse(pod) || moved
+		moved = h.refuseScaleUp(pod) || moved
 	}
 	return moved
 }
 
-func (h *hands) free(pod corev1.Pod, pods []corev1.Pod, nodes []corev1.Node) string {
+func (h *hands) nodeWithRoom(pod corev1.Pod, pods []corev1.Pod, nodes []corev1.Node) string {
 	for _, node := range nodes {
 		amount := node.Status.Allocatable[gpus]
 		left := amount.Value()
 		for _, other := range pods {
-			if other.Spec.NodeName == node.Name && !over(other) {
-				left -= wants(other)
+			if other.Spec.NodeName == node.Name && !hasFinished(other) {
+				left -= gpusOf(other)
 			}
 		}
 		fits := pod.Spec.NodeSelector[corev1.LabelHostname] == "" ||
 			pod.Spec.NodeSelector[corev1.LabelHostname] == node.Name
-		if left >= wants(pod) && fits && !node.Spec.Unschedulable {
+		if left >= gpusOf(pod) && fits && !node.Spec.Unschedulable {
 			return node.Name
 		}
 	}
 	return ""
 }
 
-func (h *hands) bind(pod corev1.Pod, node string) {
+func (h *hands) bindPod(pod corev1.Pod, node string) {
 	require.NoError(h.t, h.core.Pods(pod.Namespace).Bind(h.t.Context(), &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	}, metav1.CreateOptions{}))
 }
 
-// preempt lets a pod that names its node have it.
-func (h *hands) preempt(pod corev1.Pod, pods []corev1.Pod) bool {
+// preemptLower lets a pod that names its node have it.
+func (h *hands) preemptLower(pod corev1.Pod, pods []corev1.Pod) bool {
 	node := pod.Spec.NodeSelector[corev1.LabelHostname]
 	for _, victim := range pods {
-		if node == "" || victim.Spec.NodeName != node || priority(victim) >= priority(pod) ||
+		if node == "" || victim.Spec.NodeName != node || podPriority(victim) >= podPriority(pod) ||
 			victim.DeletionTimestamp != nil {
 			continue
 		}
@@ -232,8 +232,8 @@ func (h *hands) addNode(count int64) {
 	require.NoError(h.t, err)
 }
 
-// refuse is the cluster autoscaler's no, said once for each pod.
-func (h *hands) refuse(pod corev1.Pod) bool {
+// refuseScaleUp is the cluster autoscaler's no, said once for each pod.
+func (h *hands) refuseScaleUp(pod corev1.Pod) bool {
 	_, err := h.core.Events(pod.Namespace).Create(h.t.Context(), &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name + ".no"},
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
@@ -265,8 +265,8 @@ func (h *hands) runPods(pods []corev1.Pod) (moved bool) {
 	return moved
 }
 
-// expire is what the placeholder's own script does.
-func (h *hands) expire(pods []corev1.Pod) (moved bool) {
+// expirePods is what the placeholder's own script does.
+func (h *hands) expirePods(pods []corev1.Pod) (moved bool) {
 	for _, pod := range pods {
 		until, err := strconv.ParseInt(pod.Annotations["forewarm.dev/expires-at"], 10, 64)
 		if err != nil || pod.Status.Phase != corev1.PodRunning || h.clock.Now().Unix() < until {
@@ -283,30 +283,30 @@ func (h *hands) expire(pods []corev1.Pod) (moved bool) {
 	return moved
 }
 
-// reclaim is a spot interruption: the taint, and two minutes later the end.
-func (h *hands) reclaim(namespace, name string) {
+// reclaimSpot is a spot interruption: the taint, and two minutes later the end.
+func (h *hands) reclaimSpot(namespace, name string) {
 	pod, err := h.core.Pods(namespace).Get(h.t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return
 	}
 	require.NoError(h.t, err)
 	if pod.Spec.NodeName == "" {
-		h.kill(*pod)
+		h.killPod(*pod)
 		return
 	}
-	h.taint(pod.Spec.NodeName, "aws-node-termination-handler/spot-itn")
+	h.taintNode(pod.Spec.NodeName, "aws-node-termination-handler/spot-itn")
 	if _, doomed := h.doom[pod.Spec.NodeName]; !doomed {
 		h.doom[pod.Spec.NodeName] = h.clock.Now().Add(2 * time.Minute)
 	}
 }
 
-func (h *hands) taint(node, key string) {
-	h.change(node, func(n *corev1.Node) {
+func (h *hands) taintNode(node, key string) {
+	h.updateNode(node, func(n *corev1.Node) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
 	})
 }
 
-func (h *hands) change(name string, by func(*corev1.Node)) {
+func (h *hands) updateNode(name string, by func(*corev1.Node)) {
 	node, err := h.core.Nodes().Get(h.t.Context(), name, metav1.GetOptions{})
 	require.NoError(h.t, err)
 	by(node)
@@ -322,14 +322,14 @@ func (h *hands) changeStatus(name string, by func(*corev1.Node)) {
 	require.NoError(h.t, err)
 }
 
-// pod makes somebody's pod.
-func (h *hands) pod(namespace, name string, count int64, by func(*corev1.Pod)) types.UID {
+// createPod makes somebody's pod.
+func (h *hands) createPod(namespace, name string, count int64, by func(*corev1.Pod)) types.UID {
 	amount := corev1.ResourceList{gpus: *resource.NewQuantity(count, resource.DecimalSI)}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "x", Image: "x", Resources: corev1.ResourceRequirements{Requests: amount, Limits: amount},
-			SecurityContext: restricted(),
+			SecurityContext: restrictedContext(),
 		}}},
 	}
 	if by != nil {
@@ -340,8 +340,8 @@ func (h *hands) pod(namespace, name string, count int64, by func(*corev1.Pod)) t
 	return made.UID
 }
 
-// restricted is what the pod security of our own manifest asks for.
-func restricted() *corev1.SecurityContext {
+// restrictedContext is what the pod security of our own manifest asks for.
+func restrictedContext() *corev1.SecurityContext {
 	yes, no := true, false
 	return &corev1.SecurityContext{
 		RunAsNonRoot: &yes, AllowPrivilegeEscalation: &no,

@@ -34,9 +34,9 @@ const (
 	timeFile   = "expires-at"
 )
 
-func (c *Cluster) command() []string {
+func (c Config) holdCommand() []string {
 	script := holdScript
-	if c.config.Probe == ProbeLogs {
+	if c.Probe == ProbeLogs {
 		script = probeScript + holdScript
 	}
 	return []string{"sh", "-c", script, "forewarm", timeFolder + "/" + timeFile}

@@ -48,27 +48,27 @@ func newWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *world {
 	require.NoError(t, err)
 	w.url = http.URL
 	w.hands = hands{t: t, core: core, clock: w.clock, boot: time.Minute, room: 12, doom: map[string]time.Time{}}
-	w.config = config(kubeconfig(t, http.URL))
+	w.config = testConfig(writeKubeconfig(t, http.URL))
 	for _, by := range adjust {
 		by(&w.config)
 	}
-	w.Cluster = w.open(t)
+	w.Cluster = w.newCluster(t)
 	return w
 }
 
-func (w *world) open(t *testing.T) *kubernetes.Cluster {
+func (w *world) newCluster(t *testing.T) *kubernetes.Cluster {
 	t.Helper()
 	cluster, err := kubernetes.New(w.config, w.clock)
 	require.NoError(t, err)
 	return cluster
 }
 
-func (w *world) advance(d time.Duration) {
+func (w *world) advanceClock(d time.Duration) {
 	w.clock.Advance(d)
-	w.step()
+	w.runControllers()
 }
 
-func kubeconfig(t *testing.T, url string) string {
+func writeKubeconfig(t *testing.T, url string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`
@@ -83,7 +83,7 @@ current-context: test
 	return path
 }
 
-func config(kubeconfig string) kubernetes.Config {
+func testConfig(kubeconfig string) kubernetes.Config {
 	return kubernetes.Config{
 		Kubeconfig: kubeconfig,
 		Offers: []kubernetes.Offer{
@@ -96,22 +96,24 @@ func config(kubeconfig string) kubernetes.Config {
 
 var ofA100 = provisioners.Spec{Type: "a100-8", Region: "r1"}
 
-// subject is the adapter with every fault that an API server can have.
-func (w *world) subject(t *testing.T) provisionertest.Subject {
+// suiteSubject is the adapter with every fault that an API server can have.
+func (w *world) suiteSubject(t *testing.T) provisionertest.Subject {
 	const deleting, update = "delete", "update"
 	endings := []apitest.Use{{Verb: update, Resource: "configmaps"}, {Verb: deleting, Resource: "pods"}}
 	return provisionertest.Subject{
 		Provisioner: w.Cluster,
-		Reopen:      func(t *testing.T) provisioners.Provisioner { return w.open(t) },
+		Reopen:      func(t *testing.T) provisioners.Provisioner { return w.newCluster(t) },
 		Spec:        ofA100, OtherSpec: provisioners.Spec{Type: "l4-2", Region: "r1"},
-		Machines: 8, Advance: w.advance, Now: w.clock.Now,
+		Machines: 8, Advance: w.advanceClock, Now: w.clock.Now,
 		BootWithin: 10 * time.Minute, GoneWithin: 5 * time.Minute,
-		TimeOutCreate: func() { w.server.Inject(apitest.Fault{On: uses("create", "pods"), Cut: true}) },
-		TimeOutDelete: func() { w.server.Inject(apitest.Fault{On: uses(deleting, "pods"), Cut: true}) },
-		TruncateList:  func() { w.server.Inject(apitest.Fault{On: uses("list", "configmaps"), Lose: true}) },
-		FailCreate:    func() { w.server.Inject(apitest.Fault{On: uses("create", "configmaps"), Refuse: broken()}) },
-		FailDelete:    func() { w.server.Inject(apitest.Fault{On: endings, Refuse: broken()}) },
-		IgnoreDelete:  func() { w.server.Inject(apitest.Fault{On: uses(deleting, "pods"), Ignore: true}) },
+		TimeOutCreate: func() { w.server.Inject(apitest.Fault{On: usesOf("create", "pods"), Cut: true}) },
+		TimeOutDelete: func() { w.server.Inject(apitest.Fault{On: usesOf(deleting, "pods"), Cut: true}) },
+		TruncateList:  func() { w.server.Inject(apitest.Fault{On: usesOf("list", "configmaps"), Lose: true}) },
+		FailCreate: func() {
+			w.server.Inject(apitest.Fault{On: usesOf("create", "configmaps"), Refuse: serverUnavailable()})
+		},
+		FailDelete:   func() { w.server.Inject(apitest.Fault{On: endings, Refuse: serverUnavailable()}) },
+		IgnoreDelete: func() { w.server.Inject(apitest.Fault{On: usesOf(deleting, "pods"), Ignore: true}) },
 		Throttle: func(calls int) {
 			w.server.Heal()
 			if calls > 0 {
@@ -119,20 +121,20 @@ func (w *world) subject(t *testing.T) provisionertest.Subject {
 			}
 		},
 		LagList: w.server.Lag,
-		Foreign: func() func() bool { return w.foreign(t) },
+		Foreign: func() func() bool { return w.createForeignPod(t) },
 		Reclaim: func(id string) {
 			parts := strings.Split(id, "/")
-			w.reclaim(parts[0], parts[1])
+			w.reclaimSpot(parts[0], parts[1])
 		},
 		RunOut: func() { w.runOut(t) },
 	}
 }
 
-func uses(verb, resource string) []apitest.Use {
+func usesOf(verb, resource string) []apitest.Use {
 	return []apitest.Use{{Verb: verb, Resource: resource}}
 }
 
-func broken() *apitest.Refusal {
+func serverUnavailable() *apitest.Refusal {
 	return &apitest.Refusal{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
 		Message: "etcd has no leader"}
 }
@@ -142,10 +144,10 @@ func tooMany() *apitest.Refusal {
 		RetryAfter: 7, Plain: true}
 }
 
-// foreign is somebody's own pod with GPUs in our namespace.
-func (w *world) foreign(t *testing.T) func() bool {
+// createForeignPod is somebody's own pod with GPUs in our namespace.
+func (w *world) createForeignPod(t *testing.T) func() bool {
 	namespace := w.config.WithDefaults().Namespace
-	uid := w.pod(namespace, "training", 8, nil)
+	uid := w.createPod(namespace, "training", 8, nil)
 	return func() bool {
 		pod, err := w.core.Pods(namespace).Get(t.Context(), "training", metav1.GetOptions{})
 		return err == nil && pod.UID == uid && pod.DeletionTimestamp == nil
@@ -159,7 +161,7 @@ func (w *world) runOut(t *testing.T) {
 	spec.Owner, spec.NodeID = "deployment-z", "nod_z"
 	made, err := w.Create(t.Context(), "token-z", spec)
 	require.NoError(t, err)
-	w.advance(2 * time.Minute)
+	w.advanceClock(2 * time.Minute)
 	got, err := w.Get(t.Context(), made.ID)
 	require.NoError(t, err)
 	require.Equal(t, provisioners.Terminated, got.Phase)
@@ -170,6 +172,6 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
 		w := newWorld(t)
-		return w.subject(t)
+		return w.suiteSubject(t)
 	}})
 }

@@ -20,28 +20,28 @@ import (
 	"github.com/forewarm/forewarm/provisioners/kubernetes/apitest"
 )
 
-func (w *world) spec() provisioners.Spec {
+func (w *world) testSpec() provisioners.Spec {
 	spec := ofA100
 	spec.Owner, spec.NodeID = "dep", "nod_1"
 	return spec
 }
 
-func (w *world) create(t *testing.T) provisioners.Instance {
+func (w *world) createInstance(t *testing.T) provisioners.Instance {
 	t.Helper()
-	made, err := w.Create(t.Context(), "token", w.spec())
+	made, err := w.Create(t.Context(), "token", w.testSpec())
 	require.NoError(t, err)
 	return made
 }
 
-// up is a machine that runs.
-func (w *world) up(t *testing.T) provisioners.Instance {
+// createRunning is a machine that runs.
+func (w *world) createRunning(t *testing.T) provisioners.Instance {
 	t.Helper()
-	made := w.create(t)
-	w.advance(2 * time.Minute)
-	return w.phase(t, made.ID, provisioners.Running)
+	made := w.createInstance(t)
+	w.advanceClock(2 * time.Minute)
+	return w.requirePhase(t, made.ID, provisioners.Running)
 }
 
-func (w *world) phase(t *testing.T, id string, want provisioners.Phase) provisioners.Instance {
+func (w *world) requirePhase(t *testing.T, id string, want provisioners.Phase) provisioners.Instance {
 	t.Helper()
 	got, err := w.Get(t.Context(), id)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func (w *world) phase(t *testing.T, id string, want provisioners.Phase) provisio
 	return got
 }
 
-func (w *world) listed(t *testing.T) []provisioners.Instance {
+func (w *world) listInstances(t *testing.T) []provisioners.Instance {
 	t.Helper()
 	list, err := w.List(t.Context(), "dep")
 	require.NoError(t, err)
@@ -57,12 +57,12 @@ func (w *world) listed(t *testing.T) []provisioners.Instance {
 	return list.Instances
 }
 
-func name(id string) string { return strings.Split(id, "/")[1] }
+func podName(id string) string { return strings.Split(id, "/")[1] }
 
-// vanish removes the placeholder as an eviction does, behind the adapter's back.
-func (w *world) vanish(t *testing.T, id string) {
+// removePlaceholder removes the placeholder as an eviction does, behind the adapter's back.
+func (w *world) removePlaceholder(t *testing.T, id string) {
 	t.Helper()
-	require.NoError(t, w.core.Pods("forewarm").Delete(t.Context(), name(id),
+	require.NoError(t, w.core.Pods("forewarm").Delete(t.Context(), podName(id),
 		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 }
 
@@ -77,9 +77,9 @@ func TestThePlaceholder(t *testing.T) {
 		offer.RuntimeClass = "nvidia"
 		c.ImagePullSecrets = []string{"registry"}
 	})
-	made := w.create(t)
+	made := w.createInstance(t)
 	require.Equal(t, provisioners.Booting, made.Phase)
-	pod, err := w.core.Pods("forewarm").Get(t.Context(), name(made.ID), metav1.GetOptions{})
+	pod, err := w.core.Pods("forewarm").Get(t.Context(), podName(made.ID), metav1.GetOptions{})
 	require.NoError(t, err)
 	spec := pod.Spec
 	require.Equal(t, "forewarm-placeholder", spec.PriorityClassName)
@@ -105,22 +105,22 @@ func TestThePlaceholder(t *testing.T) {
 func TestAMachineThatRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *kubernetes.Config) { c.Address = kubernetes.AddressInternalIP })
-	got := w.up(t)
+	got := w.createRunning(t)
 	require.Equal(t, "10.0.0.1", got.Address)
 	require.Equal(t, start, got.CreatedAt)
 	require.Equal(t, 81_920, got.Devices[7].MemoryMiB)
 	require.Equal(t, "a100-80g", got.Devices[7].Model)
 	require.Contains(t, got.Devices[7].UUID, "node-1-")
 	require.Nil(t, got.Notice)
-	require.Equal(t, []provisioners.Instance{got}, w.listed(t))
+	require.Equal(t, []provisioners.Instance{got}, w.listInstances(t))
 
 	w.clock.Advance(time.Hour)
 	require.NoError(t, w.Delete(t.Context(), got.ID))
-	w.phase(t, got.ID, provisioners.Terminating)
-	w.advance(10 * time.Second)
-	over := w.phase(t, got.ID, provisioners.Terminated)
+	w.requirePhase(t, got.ID, provisioners.Terminating)
+	w.advanceClock(10 * time.Second)
+	over := w.requirePhase(t, got.ID, provisioners.Terminated)
 	require.Equal(t, w.clock.Now().Add(-5*time.Second), over.EndedAt, "the pod's own deletion time")
-	require.Equal(t, over, w.listed(t)[0])
+	require.Equal(t, over, w.listInstances(t)[0])
 }
 
 // The control plane believes what List shows, so a machine that vanished without
@@ -129,21 +129,21 @@ func TestAVanishedMachineStaysGone(t *testing.T) {
 	t.Parallel()
 	for what, look := range map[string]func(*world, string){
 		"nobody looked": func(*world, string) {},
-		"Get looked":    func(w *world, id string) { w.phase(t, id, provisioners.Terminated) },
-		"List looked":   func(w *world, _ string) { require.Equal(t, provisioners.Terminated, w.listed(t)[0].Phase) },
+		"Get looked":    func(w *world, id string) { w.requirePhase(t, id, provisioners.Terminated) },
+		"List looked":   func(w *world, _ string) { require.Equal(t, provisioners.Terminated, w.listInstances(t)[0].Phase) },
 		"it was deleted": func(w *world, id string) {
 			require.NoError(t, w.Delete(t.Context(), id))
 		},
 	} {
 		w := newWorld(t)
-		made := w.create(t)
-		w.vanish(t, made.ID)
+		made := w.createInstance(t)
+		w.removePlaceholder(t, made.ID)
 		look(w, made.ID)
-		again := w.create(t)
+		again := w.createInstance(t)
 		require.Equal(t, made.ID, again.ID, what)
 		require.Equal(t, provisioners.Terminated, again.Phase, what)
 		require.Zero(t, again.EndedAt, "%s: nobody can say when it was", what)
-		require.Empty(t, w.pods(), what)
+		require.Empty(t, w.listPods(), what)
 	}
 }
 
@@ -152,13 +152,13 @@ func TestAVanishedMachineStaysGone(t *testing.T) {
 func TestACreateThatDiedIsTakenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.Inject(apitest.Fault{On: uses("update", "configmaps"), Refuse: broken()})
-	_, err := w.Create(t.Context(), "token", w.spec())
+	w.server.Inject(apitest.Fault{On: usesOf("update", "configmaps"), Refuse: serverUnavailable()})
+	_, err := w.Create(t.Context(), "token", w.testSpec())
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
-	listed := w.listed(t)
+	listed := w.listInstances(t)
 	require.Len(t, listed, 1)
 	require.Equal(t, provisioners.Booting, listed[0].Phase)
-	again := w.create(t)
+	again := w.createInstance(t)
 	require.Equal(t, listed[0], again)
 }
 
@@ -167,27 +167,27 @@ func TestACreateThatDiedIsTakenUp(t *testing.T) {
 func TestALateDuplicateTakesItsPodBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.Inject(apitest.Fault{On: uses("create", "pods"), Refuse: broken()})
-	_, err := w.Create(t.Context(), "token", w.spec())
+	w.server.Inject(apitest.Fault{On: usesOf("create", "pods"), Refuse: serverUnavailable()})
+	_, err := w.Create(t.Context(), "token", w.testSpec())
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
 	slow := newGate(t, w, http.MethodPost, "/pods")
 	done := make(chan provisioners.Instance)
 	go func() {
-		made, err := slow.Create(context.Background(), "token", w.spec())
+		made, err := slow.Create(context.Background(), "token", w.testSpec())
 		if err != nil {
 			panic(err)
 		}
 		done <- made
 	}()
-	slow.await() // it has read the record, and is about to make the pod
-	made := w.create(t)
+	slow.awaitCaller() // it has read the record, and is about to make the pod
+	made := w.createInstance(t)
 	require.NoError(t, w.Delete(t.Context(), made.ID))
-	w.phase(t, made.ID, provisioners.Terminated)
-	slow.open()
+	w.requirePhase(t, made.ID, provisioners.Terminated)
+	slow.letPass()
 	late := <-done
 	require.Equal(t, made.ID, late.ID)
 	require.Equal(t, provisioners.Terminated, late.Phase)
-	require.Empty(t, w.pods())
+	require.Empty(t, w.listPods())
 }
 
 // A pod that such a duplicate could not take back, because it died, is listed
@@ -195,40 +195,40 @@ func TestALateDuplicateTakesItsPodBack(t *testing.T) {
 func TestAStrayIsSweptLikeAnyMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.create(t)
-	pod, err := w.core.Pods("forewarm").Get(t.Context(), name(made.ID), metav1.GetOptions{})
+	made := w.createInstance(t)
+	pod, err := w.core.Pods("forewarm").Get(t.Context(), podName(made.ID), metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, w.Delete(t.Context(), made.ID))
 	pod.ResourceVersion, pod.UID = "", ""
 	_, err = w.core.Pods("forewarm").Create(t.Context(), pod, metav1.CreateOptions{})
 	require.NoError(t, err)
-	listed := w.listed(t)
+	listed := w.listInstances(t)
 	require.Equal(t, made.ID, listed[0].ID)
 	require.Equal(t, provisioners.Booting, listed[0].Phase, "it stands, and says so")
 	require.NoError(t, w.Delete(t.Context(), listed[0].ID))
-	require.Empty(t, w.pods())
-	w.phase(t, made.ID, provisioners.Terminated)
+	require.Empty(t, w.listPods())
+	w.requirePhase(t, made.ID, provisioners.Terminated)
 }
 
 func TestAMachineWhoseNodeDoesNotComeIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.boot, w.room = time.Hour, 0 // the autoscaler says nothing
-	made := w.create(t)
-	w.advance(20*time.Minute - time.Second)
-	w.phase(t, made.ID, provisioners.Booting)
-	w.advance(time.Second)
-	over := w.phase(t, made.ID, provisioners.Terminated)
+	made := w.createInstance(t)
+	w.advanceClock(20*time.Minute - time.Second)
+	w.requirePhase(t, made.ID, provisioners.Booting)
+	w.advanceClock(time.Second)
+	over := w.requirePhase(t, made.ID, provisioners.Terminated)
 	require.Contains(t, over.Notice.Message, "no node in 20m0s")
 	require.Equal(t, w.clock.Now(), over.EndedAt)
-	require.Empty(t, w.pods(), "its placeholder would boot a node for nobody")
+	require.Empty(t, w.listPods(), "its placeholder would boot a node for nobody")
 
-	spec := w.spec()
+	spec := w.testSpec()
 	spec.NodeID = "nod_2"
 	_, err := w.Create(t.Context(), "token-2", spec)
 	require.Equal(t, provisioners.KindCapacity, provisioners.KindOf(err))
 	require.ErrorContains(t, err, "r1/a100-8")
-	w.advance(3 * time.Minute)
+	w.advanceClock(3 * time.Minute)
 	_, err = w.Create(t.Context(), "token-2", spec)
 	require.NoError(t, err, "the memory of a stock-out ends")
 }
@@ -238,16 +238,16 @@ func TestALaterYesOfTheAutoscalerCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.room = 0
-	made := w.create(t)
-	w.advance(90 * time.Second)
-	pod := w.pods()[0]
+	made := w.createInstance(t)
+	w.advanceClock(90 * time.Second)
+	pod := w.listPods()[0]
 	_, err := w.core.Events("forewarm").Create(t.Context(), &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "forewarm", Name: "yes"},
 		InvolvedObject: corev1.ObjectReference{UID: pod.UID},
 		Reason:         "TriggeredScaleUp", LastTimestamp: metav1.NewTime(w.clock.Now()),
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	w.phase(t, made.ID, provisioners.Booting)
+	w.requirePhase(t, made.ID, provisioners.Booting)
 }
 
 // A give-up whose pod could not be removed is finished by the next Get.
@@ -255,31 +255,31 @@ func TestAGivenUpPlaceholderIsRemovedInTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.boot, w.room = time.Hour, 0
-	made := w.create(t)
-	w.advance(21 * time.Minute)
-	w.server.Inject(apitest.Fault{On: uses("delete", "pods"), Refuse: broken()})
+	made := w.createInstance(t)
+	w.advanceClock(21 * time.Minute)
+	w.server.Inject(apitest.Fault{On: usesOf("delete", "pods"), Refuse: serverUnavailable()})
 	_, err := w.Get(t.Context(), made.ID)
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
-	require.Len(t, w.pods(), 1)
-	w.phase(t, made.ID, provisioners.Terminated)
-	require.Empty(t, w.pods())
+	require.Len(t, w.listPods(), 1)
+	w.requirePhase(t, made.ID, provisioners.Terminated)
+	require.Empty(t, w.listPods())
 }
 
 func TestRecordsAreForgottenAfterDays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.create(t)
+	made := w.createInstance(t)
 	require.NoError(t, w.Delete(t.Context(), made.ID))
-	w.server.Inject(apitest.Fault{On: uses("create", "pods"), Refuse: quota()})
-	spec := w.spec()
+	w.server.Inject(apitest.Fault{On: usesOf("create", "pods"), Refuse: quotaRefusal()})
+	spec := w.testSpec()
 	spec.NodeID = "nod_2"
 	_, err := w.Create(t.Context(), "token-2", spec)
 	require.Equal(t, provisioners.KindQuota, provisioners.KindOf(err))
 	w.clock.Advance(47 * time.Hour)
-	require.Len(t, w.listed(t), 1)
-	require.Equal(t, provisioners.Terminated, w.create(t).Phase)
+	require.Len(t, w.listInstances(t), 1)
+	require.Equal(t, provisioners.Terminated, w.createInstance(t).Phase)
 	w.clock.Advance(2 * time.Hour)
-	w.listed(t)
+	w.listInstances(t)
 	records, err := w.core.ConfigMaps("forewarm").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Empty(t, records.Items)
@@ -292,13 +292,13 @@ func TestRecordsAreForgottenAfterDays(t *testing.T) {
 func TestAMachineWithoutItsRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.up(t)
-	require.NoError(t, w.core.ConfigMaps("forewarm").Delete(t.Context(), name(made.ID), metav1.DeleteOptions{}))
-	w.phase(t, made.ID, provisioners.Booting)
-	require.Equal(t, made.ID, w.listed(t)[0].ID)
-	_, err := w.Create(t.Context(), "token", w.spec())
+	made := w.createRunning(t)
+	require.NoError(t, w.core.ConfigMaps("forewarm").Delete(t.Context(), podName(made.ID), metav1.DeleteOptions{}))
+	w.requirePhase(t, made.ID, provisioners.Booting)
+	require.Equal(t, made.ID, w.listInstances(t)[0].ID)
+	_, err := w.Create(t.Context(), "token", w.testSpec())
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err), "%v", err)
-	w.step()
+	w.runControllers()
 	_, err = w.Get(t.Context(), made.ID)
 	require.Equal(t, provisioners.KindNotFound, provisioners.KindOf(err))
 }
@@ -306,15 +306,15 @@ func TestAMachineWithoutItsRecord(t *testing.T) {
 func TestADamagedRecordIsNotAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.create(t)
-	object, err := w.core.ConfigMaps("forewarm").Get(t.Context(), name(made.ID), metav1.GetOptions{})
+	made := w.createInstance(t)
+	object, err := w.core.ConfigMaps("forewarm").Get(t.Context(), podName(made.ID), metav1.GetOptions{})
 	require.NoError(t, err)
 	object.Data = map[string]string{"machine.json": "{"}
 	_, err = w.core.ConfigMaps("forewarm").Update(t.Context(), object, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	_, err = w.Get(t.Context(), made.ID)
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
-	_, err = w.Create(t.Context(), "token", w.spec())
+	_, err = w.Create(t.Context(), "token", w.testSpec())
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
 	list, err := w.List(t.Context(), "dep")
 	require.NoError(t, err)
@@ -335,5 +335,5 @@ func TestLongListsAreReadToTheirEnd(t *testing.T) {
 		}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	require.Len(t, w.listed(t), many)
+	require.Len(t, w.listInstances(t), many)
 }

@@ -30,23 +30,23 @@ func (c *Cluster) List(ctx context.Context, owner string) (provisioners.List, er
 	if !labelValue(owner) {
 		return provisioners.List{Complete: true}, nil // Create makes none for such an owner
 	}
-	all, complete, err := c.survey(ctx, owner)
+	all, complete, err := c.readOwned(ctx, owner)
 	if err != nil {
 		return provisioners.List{}, err
 	}
 	list := provisioners.List{Complete: complete}
 	for _, s := range all {
-		if s.unmade() {
+		if s.awaitsPlaceholder() {
 			continue
 		}
-		if i := c.render(s); i.Token != "" {
+		if i := c.renderWithNotice(s); i.Token != "" {
 			list.Instances = append(list.Instances, i)
 		} else {
 			list.Complete = false
 		}
 	}
 	if complete {
-		c.tidy(ctx, all)
+		c.recordEnds(ctx, all)
 	}
 	slices.SortFunc(list.Instances, func(a, b provisioners.Instance) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
@@ -54,19 +54,19 @@ func (c *Cluster) List(ctx context.Context, owner string) (provisioners.List, er
 	return list, nil
 }
 
-// survey reads everything of the owner. Records come first: a machine whose
+// readOwned reads everything of the owner. Records come first: a machine whose
 // record is in the answer and whose pod is not has lost it, while a pod without
 // its record is of a Create in between, and says by itself whose it is.
-func (c *Cluster) survey(ctx context.Context, owner string) (all []seen, complete bool, err error) {
-	records, complete, err := c.records(ctx, owner)
+func (c *Cluster) readOwned(ctx context.Context, owner string) (all []seen, complete bool, err error) {
+	records, complete, err := c.listRecords(ctx, owner)
 	if err != nil {
 		return nil, false, err
 	}
-	pods, whole, err := c.pods(ctx, c.config.Namespace, labelOwner+"="+owner+","+labelRole+"="+rolePlaceholder)
+	pods, whole, err := c.api.listPods(ctx, c.config.Namespace, labelOwner+"="+owner+","+labelRole+"="+rolePlaceholder)
 	if err != nil {
 		return nil, false, err
 	}
-	all = match(records, pods)
+	all = pairRecords(records, pods)
 	if err := c.lookAtWork(ctx, all); err != nil {
 		return nil, false, err
 	}
@@ -76,18 +76,18 @@ func (c *Cluster) survey(ctx context.Context, owner string) (all []seen, complet
 	return all, complete && whole, nil
 }
 
-// match pairs records with their pods.
-func match(records []*stored, pods []corev1.Pod) (all []seen) {
+// pairRecords pairs records with their pods.
+func pairRecords(records []*stored, pods []corev1.Pod) (all []seen) {
 	left := map[types.UID]*corev1.Pod{} // by the uid of its record
 	for i := range pods {
 		for _, owner := range pods[i].OwnerReferences {
-			if of(&pods[i], owner.UID) {
+			if isPlaceholderOf(&pods[i], owner.UID) {
 				left[owner.UID] = &pods[i]
 			}
 		}
 	}
 	for _, record := range records {
-		s := seen{key: record.key(), record: record, pod: left[record.object.UID]}
+		s := seen{key: record.instanceKey(), record: record, pod: left[record.object.UID]}
 		delete(left, record.object.UID)
 		all = append(all, s)
 	}
@@ -99,14 +99,16 @@ func match(records []*stored, pods []corev1.Pod) (all []seen) {
 
 // lookAtWork finds the machines whose placeholder made way for a pod of its user.
 func (c *Cluster) lookAtWork(ctx context.Context, all []seen) error {
-	vacant := func(s seen) bool { return !s.standing() && s.record != nil && !s.ended() && s.record.Place != nil }
+	vacant := func(s seen) bool {
+		return !s.hasPlaceholder() && s.record != nil && !s.hasEnded() && s.record.Place != nil
+	}
 	if !slices.ContainsFunc(all, vacant) {
 		return nil
 	}
 	working := map[string][]corev1.Pod{} // by node id
 	unread := false
-	for _, namespace := range c.workNamespaces() {
-		pods, complete, err := c.pods(ctx, namespace, labelNode+","+labelRole+"!="+rolePlaceholder)
+	for _, namespace := range c.config.workNamespaces() {
+		pods, complete, err := c.api.listPods(ctx, namespace, labelNode+","+labelRole+"!="+rolePlaceholder)
 		if err != nil {
 			return err
 		}
@@ -118,7 +120,7 @@ func (c *Cluster) lookAtWork(ctx context.Context, all []seen) error {
 	for i := range all {
 		if s := &all[i]; vacant(*s) {
 			s.work = unread || slices.ContainsFunc(working[s.record.Spec.NodeID], func(pod corev1.Pod) bool {
-				return s.succeeds(&pod)
+				return s.takesOver(&pod)
 			})
 		}
 	}
@@ -130,18 +132,18 @@ func (c *Cluster) lookAtNodes(ctx context.Context, all []seen) error {
 	nodes := map[string]*corev1.Node{} // nil: read, and not there
 	for i := range all {
 		s := &all[i]
-		if !s.held() || s.record == nil || s.record.Place == nil {
+		if !s.holdsNode() || s.record == nil || s.record.Place == nil {
 			continue
 		}
 		node, read := nodes[s.record.Place.Node]
 		if !read {
 			var err error
-			if node, err = c.node(ctx, s.record.Place.Node); err != nil {
+			if node, err = c.api.getNode(ctx, s.record.Place.Node); err != nil {
 				return err
 			}
 			nodes[s.record.Place.Node] = node
 		}
-		c.stand(s, node)
+		c.recordPlace(s, node)
 		s.work = s.work && !s.nodeGone
 	}
 	return nil
@@ -150,9 +152,9 @@ func (c *Cluster) lookAtNodes(ctx context.Context, all []seen) error {
 // mostTidied bounds what one List does beside its job.
 const mostTidied = 100
 
-// tidy writes down the ends that were seen and removes records that are old
+// recordEnds writes down the ends that were seen and removes records that are old
 // enough. What fails is there to be done by the next List.
-func (c *Cluster) tidy(ctx context.Context, all []seen) {
+func (c *Cluster) recordEnds(ctx context.Context, all []seen) {
 	now, left := c.clock.Now(), mostTidied
 	for _, s := range all {
 		if left == 0 {
@@ -161,14 +163,14 @@ func (c *Cluster) tidy(ctx context.Context, all []seen) {
 		if s.record == nil {
 			continue
 		}
-		next, changed := s.next(now)
+		next, changed := s.nextRecord(now)
 		switch {
-		case s.standing():
+		case s.hasPlaceholder():
 			continue
-		case s.forgettable(now):
-			_ = c.forget(ctx, s.record)
-		case changed && !s.unmade():
-			_ = c.save(ctx, s.record, next)
+		case s.isForgettable(now):
+			_ = c.api.deleteRecord(ctx, s.record)
+		case changed && !s.awaitsPlaceholder():
+			_ = c.api.updateRecord(ctx, s.record, next)
 		default:
 			continue
 		}
@@ -176,26 +178,26 @@ func (c *Cluster) tidy(ctx context.Context, all []seen) {
 	}
 }
 
-// forget removes a record, unless it has changed since it was read. Whatever it
+// deleteRecord removes a record, unless it has changed since it was read. Whatever it
 // owns goes with it.
-func (c *Cluster) forget(ctx context.Context, s *stored) error {
-	return c.api.core.ConfigMaps(s.object.Namespace).Delete(ctx, s.object.Name, metav1.DeleteOptions{
+func (a api) deleteRecord(ctx context.Context, s *stored) error {
+	return a.core.ConfigMaps(s.object.Namespace).Delete(ctx, s.object.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &s.object.UID, ResourceVersion: &s.object.ResourceVersion},
 	})
 }
 
-func (c *Cluster) records(ctx context.Context, owner string) (all []*stored, complete bool, err error) {
+func (c *Cluster) listRecords(ctx context.Context, owner string) (all []*stored, complete bool, err error) {
 	client := c.api.core.ConfigMaps(c.config.Namespace)
-	objects, complete, err := pages(labelOwner+"="+owner+","+labelRole+"="+roleRecord,
+	objects, complete, err := readPages(labelOwner+"="+owner+","+labelRole+"="+roleRecord,
 		func(options metav1.ListOptions) ([]corev1.ConfigMap, string, error) {
 			page, err := client.List(ctx, options)
 			return page.Items, page.Continue, err
 		})
 	if err != nil {
-		return nil, false, failed(err, "listing the records of %s", owner)
+		return nil, false, readError(err, "listing the records of %s", owner)
 	}
 	for i := range objects {
-		record, err := understand(&objects[i])
+		record, err := parseRecord(&objects[i])
 		if err != nil {
 			complete = false
 			continue
@@ -205,20 +207,20 @@ func (c *Cluster) records(ctx context.Context, owner string) (all []*stored, com
 	return all, complete, nil
 }
 
-func (c *Cluster) pods(ctx context.Context, namespace, selector string) ([]corev1.Pod, bool, error) {
-	all, complete, err := pages(selector, func(options metav1.ListOptions) ([]corev1.Pod, string, error) {
-		page, err := c.api.core.Pods(namespace).List(ctx, options)
+func (a api) listPods(ctx context.Context, namespace, selector string) ([]corev1.Pod, bool, error) {
+	all, complete, err := readPages(selector, func(options metav1.ListOptions) ([]corev1.Pod, string, error) {
+		page, err := a.core.Pods(namespace).List(ctx, options)
 		return page.Items, page.Continue, err
 	})
 	if err != nil {
-		return nil, false, failed(err, "listing pods with %s", selector)
+		return nil, false, readError(err, "listing pods with %s", selector)
 	}
 	return all, complete, nil
 }
 
-// pages reads a list to its end. The server may forget where a list was while it
+// readPages reads a list to its end. The server may forget where a list was while it
 // is read; what was read until then is returned as incomplete.
-func pages[T any](selector string,
+func readPages[T any](selector string,
 	read func(metav1.ListOptions) ([]T, string, error)) (all []T, complete bool, err error) {
 	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 	for range mostPages {

@@ -32,8 +32,8 @@ type key struct {
 	uid             types.UID
 }
 
-// id is the machine's id at the port.
-func (k key) id() string { return k.namespace + "/" + k.name + "/" + string(k.uid) }
+// instanceID is the machine's id at the port.
+func (k key) instanceID() string { return k.namespace + "/" + k.name + "/" + string(k.uid) }
 
 // parseID is false for a text that this adapter has never given out.
 func parseID(id string) (key, bool) {

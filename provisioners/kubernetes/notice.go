@@ -28,27 +28,27 @@ var endTaints = []string{
 // rebalance warns of a spot interruption that may come.
 const rebalance = "aws-node-termination-handler/rebalance-recommendation"
 
-// notice is what the node of a running machine announces. The sooner end wins.
-func (c *Cluster) notice(s seen) *provisioners.Notice {
+// noticeOf is what the node of a running machine announces. The sooner end wins.
+func (c *Cluster) noticeOf(s seen) *provisioners.Notice {
 	switch {
 	case s.nodeGone:
-		return interruption("the node is not in the cluster any more")
+		return interruptionNotice("the node is not in the cluster any more")
 	case s.node == nil:
 		return nil
 	case s.node.DeletionTimestamp != nil:
-		n := interruption("the node is being deleted")
+		n := interruptionNotice("the node is being deleted")
 		n.At = s.node.DeletionTimestamp.UTC()
 		return n
 	}
 	for _, taint := range s.node.Spec.Taints {
 		if slices.Contains(endTaints, taint.Key) || slices.Contains(c.config.InterruptionTaints, taint.Key) {
-			return interruption("taint " + taint.ToString())
+			return interruptionNotice("taint " + taint.ToString())
 		}
 	}
-	return c.degraded(s)
+	return c.degradedNotice(s)
 }
 
-func interruption(message string) *provisioners.Notice {
+func interruptionNotice(message string) *provisioners.Notice {
 	return &provisioners.Notice{Kind: provisioners.NoticeInterruption, Message: message}
 }
 
@@ -56,10 +56,10 @@ func interruption(message string) *provisioners.Notice {
 // drains it. A kubelet or device plugin that restarts takes less.
 const lasting = 2 * time.Minute
 
-func (c *Cluster) degraded(s seen) *provisioners.Notice {
+func (c *Cluster) degradedNotice(s seen) *provisioners.Notice {
 	var why string
-	now, has := c.clock.Now(), allocatable(s.node, s.record.Want)
-	sick, short := ready(s.node), c.shortSince(s.key, has < s.record.Want.GPUs, now)
+	now, has := c.clock.Now(), allocatableGPUs(s.node, s.record.Want)
+	sick, short := unwellCondition(s.node), c.shortSince(s.key, has < s.record.Want.GPUs, now)
 	switch {
 	case sick != nil && now.Sub(sick.LastTransitionTime.Time) >= lasting:
 		why = fmt.Sprintf("condition %s is %s: %s", sick.Type, sick.Status, sick.Message)
@@ -90,9 +90,9 @@ func (c *Cluster) shortSince(k key, short bool, now time.Time) time.Time {
 	return c.sparse[k]
 }
 
-// ready returns the condition by which the node is not well, nil when it is. The
+// unwellCondition returns the condition by which the node is not well, nil when it is. The
 // GPUs' own condition is that of the EKS node monitoring agent.
-func ready(node *corev1.Node) *corev1.NodeCondition {
+func unwellCondition(node *corev1.Node) *corev1.NodeCondition {
 	missing := &corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Message: "not reported"}
 	for i := range node.Status.Conditions {
 		condition := &node.Status.Conditions[i]

@@ -83,7 +83,7 @@ func (o Offer) withDefaults() Offer {
 
 const mostGPUs = 1024
 
-func (o Offer) mistakes() (mistakes []error) {
+func (o Offer) validateFields() (mistakes []error) {
 	wrong := func(bad bool, format string, args ...any) {
 		if bad {
 			mistakes = append(mistakes, fmt.Errorf(format, args...))
@@ -130,7 +130,7 @@ func extendedName(name string) bool {
 	return strings.Contains(name, "/") && len(validation.IsQualifiedName(name)) == 0
 }
 
-func (o Offer) port() provisioners.Offer {
+func (o Offer) portOffer() provisioners.Offer {
 	return provisioners.Offer{
 		Type: o.Type, Region: o.Region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
 		Price: money.MicroUSD(o.Price), MinBilling: o.MinBilling,

@@ -16,39 +16,39 @@ const (
 	nobody       = 65534
 )
 
-// placeholder is the pod that holds the node of a record.
-func (c *Cluster) placeholder(s *stored, offer Offer, expires time.Time) *corev1.Pod {
+// newPlaceholder is the pod that holds the node of a record.
+func (c Config) newPlaceholder(s *stored, offer Offer, expires time.Time) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.object.Namespace, Name: s.object.Name,
-			Labels:      labels(s.Spec, rolePlaceholder),
-			Annotations: c.annotations(s, offer, expires),
+			Labels:      instanceLabels(s.Spec, rolePlaceholder),
+			Annotations: c.placeholderAnnotations(s, offer, expires),
 			// A placeholder whose record is gone is collected by the cluster, also
 			// when nobody is there to do it.
 			OwnerReferences: []metav1.OwnerReference{ownedBy(s)},
 		},
 		Spec: corev1.PodSpec{
-			Containers:                    []corev1.Container{c.container(offer)},
+			Containers:                    []corev1.Container{c.holdContainer(offer)},
 			Volumes:                       []corev1.Volume{timeMount()},
-			PriorityClassName:             c.config.PriorityClass,
+			PriorityClassName:             c.PriorityClass,
 			NodeSelector:                  offer.NodeSelector,
-			Affinity:                      offer.affinity(),
-			Tolerations:                   offer.tolerations(),
-			RuntimeClassName:              named(offer.RuntimeClass),
+			Affinity:                      offer.nodeAffinity(),
+			Tolerations:                   offer.podTolerations(),
+			RuntimeClassName:              optionalName(offer.RuntimeClass),
 			ImagePullSecrets:              c.pullSecrets(),
 			RestartPolicy:                 corev1.RestartPolicyOnFailure, // a reboot is no end, exit 0 is
-			TerminationGracePeriodSeconds: pointer[int64](graceSeconds),
-			AutomountServiceAccountToken:  pointer(false),
-			EnableServiceLinks:            pointer(false),
+			TerminationGracePeriodSeconds: pointerTo[int64](graceSeconds),
+			AutomountServiceAccountToken:  pointerTo(false),
+			EnableServiceLinks:            pointerTo(false),
 			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: pointer(true), RunAsUser: pointer[int64](nobody), RunAsGroup: pointer[int64](nobody),
+				RunAsNonRoot: pointerTo(true), RunAsUser: pointerTo[int64](nobody), RunAsGroup: pointerTo[int64](nobody),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 		},
 	}
 }
 
-func (c *Cluster) annotations(s *stored, offer Offer, expires time.Time) map[string]string {
+func (c Config) placeholderAnnotations(s *stored, offer Offer, expires time.Time) map[string]string {
 	notes := map[string]string{
 		noteToken: s.Token,
 		// The autoscalers keep the node while the placeholder is there.
@@ -56,7 +56,7 @@ func (c *Cluster) annotations(s *stored, offer Offer, expires time.Time) map[str
 		"karpenter.sh/do-not-disrupt":                    "true",
 	}
 	if !expires.IsZero() {
-		notes[noteExpires] = moment(expires)
+		notes[noteExpires] = formatExpiry(expires)
 	}
 	if offer.ProvisioningRequest != "" {
 		notes["autoscaling.x-k8s.io/consume-provisioning-request"] = s.object.Name
@@ -65,9 +65,9 @@ func (c *Cluster) annotations(s *stored, offer Offer, expires time.Time) map[str
 	return notes
 }
 
-// moment renders a time in whole seconds, the next one where it is between two:
+// formatExpiry renders a time in whole seconds, the next one where it is between two:
 // a machine may not end before its time.
-func moment(t time.Time) string {
+func formatExpiry(t time.Time) string {
 	return strconv.FormatInt(t.Add(time.Second-time.Nanosecond).Unix(), 10)
 }
 
@@ -75,7 +75,7 @@ func ownedBy(s *stored) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: s.object.Name, UID: s.object.UID}
 }
 
-func (c *Cluster) container(offer Offer) corev1.Container {
+func (c Config) holdContainer(offer Offer) corev1.Container {
 	amounts := corev1.ResourceList{}
 	for name, amount := range offer.Requests {
 		amounts[corev1.ResourceName(name)] = resource.MustParse(amount) // Validate has read it
@@ -83,18 +83,18 @@ func (c *Cluster) container(offer Offer) corev1.Container {
 	gpus := *resource.NewQuantity(int64(offer.GPUs), resource.DecimalSI)
 	amounts[corev1.ResourceName(offer.Resource)] = gpus
 	container := corev1.Container{
-		Name: "hold", Image: c.config.Image, Command: c.command(),
+		Name: "hold", Image: c.Image, Command: c.holdCommand(),
 		Resources: corev1.ResourceRequirements{
 			Requests: amounts,
 			Limits:   corev1.ResourceList{corev1.ResourceName(offer.Resource): gpus},
 		},
 		VolumeMounts: []corev1.VolumeMount{{Name: timeVolume, MountPath: timeFolder, ReadOnly: true}},
 		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: pointer(false), ReadOnlyRootFilesystem: pointer(true),
+			AllowPrivilegeEscalation: pointerTo(false), ReadOnlyRootFilesystem: pointerTo(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
-	if c.config.Probe == ProbeLogs { // the container toolkit then brings nvidia-smi along
+	if c.Probe == ProbeLogs { // the container toolkit then brings nvidia-smi along
 		container.Env = []corev1.EnvVar{{Name: "NVIDIA_DRIVER_CAPABILITIES", Value: "utility"}}
 	}
 	return container
@@ -112,15 +112,15 @@ func timeMount() corev1.Volume {
 		}}}
 }
 
-func (c *Cluster) pullSecrets() []corev1.LocalObjectReference {
+func (c Config) pullSecrets() []corev1.LocalObjectReference {
 	var secrets []corev1.LocalObjectReference
-	for _, name := range c.config.ImagePullSecrets {
+	for _, name := range c.ImagePullSecrets {
 		secrets = append(secrets, corev1.LocalObjectReference{Name: name})
 	}
 	return secrets
 }
 
-func (o Offer) affinity() *corev1.Affinity {
+func (o Offer) nodeAffinity() *corev1.Affinity {
 	if len(o.NodeAffinity) == 0 {
 		return nil
 	}
@@ -135,9 +135,9 @@ func (o Offer) affinity() *corev1.Affinity {
 	}}
 }
 
-// tolerations are the offer's, and that of the GPUs' own taint, which clouds put
+// podTolerations are the offer's, and that of the GPUs' own taint, which clouds put
 // on every node that has some.
-func (o Offer) tolerations() []corev1.Toleration {
+func (o Offer) podTolerations() []corev1.Toleration {
 	all := []corev1.Toleration{{Key: o.Resource, Operator: corev1.TolerationOpExists,
 		Effect: corev1.TaintEffectNoSchedule}}
 	for _, t := range o.Tolerations {
@@ -149,9 +149,9 @@ func (o Offer) tolerations() []corev1.Toleration {
 	return all
 }
 
-func pointer[T any](value T) *T { return &value }
+func pointerTo[T any](value T) *T { return &value }
 
-func named(name string) *string {
+func optionalName(name string) *string {
 	if name == "" {
 		return nil
 	}

@@ -18,21 +18,21 @@ import (
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-// probe learns the GPUs of the machine's node; none while they are not known yet.
+// probeDevices learns the GPUs of the machine's node; none while they are not known yet.
 // A driver that sees fewer than were asked for is believed: the control plane
 // judges machines by their devices.
-func (c *Cluster) probe(ctx context.Context, s seen) ([]device, error) {
+func (a api) probeDevices(ctx context.Context, s seen) ([]device, error) {
 	if s.record.Want.Probe != ProbeLogs {
 		return madeUp(s), nil
 	}
-	log, err := c.api.core.Pods(s.pod.Namespace).GetLogs(s.pod.Name, &corev1.PodLogOptions{
-		LimitBytes: pointer[int64](mostLog),
+	log, err := a.core.Pods(s.pod.Namespace).GetLogs(s.pod.Name, &corev1.PodLogOptions{
+		LimitBytes: pointerTo[int64](mostLog),
 	}).DoRaw(ctx)
 	switch {
 	case apierrors.IsBadRequest(err), apierrors.IsNotFound(err): // the container has written nothing yet
 		return nil, nil
 	case err != nil:
-		return nil, failed(err, "reading the log of pod %s/%s", s.pod.Namespace, s.pod.Name)
+		return nil, readError(err, "reading the log of pod %s/%s", s.pod.Namespace, s.pod.Name)
 	}
 	devices, err := parseProbe(string(log))
 	if err != nil {
@@ -88,8 +88,8 @@ func parseTable(table string) ([]device, error) {
 	devices, uuids, indexes := []device{}, map[string]bool{}, map[int]bool{}
 	for _, row := range rows {
 		index, err := strconv.Atoi(strings.TrimSpace(row[0]))
-		memory, memoryErr := figure(row[2])
-		damage, damageErr := figure(row[3])
+		memory, memoryErr := parseFigure(row[2])
+		damage, damageErr := parseFigure(row[3])
 		uuid := strings.TrimSpace(row[1])
 		if errors.Join(err, memoryErr, damageErr) != nil || uuid == "" || uuids[uuid] || indexes[index] {
 			return nil, fmt.Errorf("the probe's row %q makes no sense", row)
@@ -102,8 +102,8 @@ func parseTable(table string) ([]device, error) {
 	return devices, nil
 }
 
-// figure reads a number; a GPU that has none of the kind says so in brackets.
-func figure(field string) (int, error) {
+// parseFigure reads a number; a GPU that has none of the kind says so in brackets.
+func parseFigure(field string) (int, error) {
 	field = strings.TrimSpace(field)
 	if strings.HasPrefix(field, "[") {
 		return 0, nil

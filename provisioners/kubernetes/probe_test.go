@@ -23,42 +23,42 @@ import (
 	"github.com/forewarm/forewarm/provisioners/kubernetes/apitest"
 )
 
-func denied(verb, resource string) apitest.Fault {
-	return apitest.Fault{On: uses(verb, resource),
+func denyFault(verb, resource string) apitest.Fault {
+	return apitest.Fault{On: usesOf(verb, resource),
 		Refuse: &apitest.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "no"}}
 }
 
 // The second GPU counts no memory errors, the third had some.
 const table = "0, GPU-8f1c, 23034, 0\n1, GPU-77aa, 23034, [N/A]\n2, GPU-dead, 23034, 3\n"
 
-func packed(text string) string {
+func packProbe(text string) string {
 	return "forewarm-gpus " + base64.StdEncoding.EncodeToString([]byte(text)) + "\n"
 }
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *kubernetes.Config) { c.Probe = kubernetes.ProbeLogs })
-	spec := w.spec()
+	spec := w.testSpec()
 	spec.Type = "l4-2"
 	made, err := w.Create(t.Context(), "token", spec)
 	require.NoError(t, err)
-	w.advance(2 * time.Minute)
-	w.phase(t, made.ID, provisioners.Booting)
-	w.server.Inject(denied("get", "pods/log"))
+	w.advanceClock(2 * time.Minute)
+	w.requirePhase(t, made.ID, provisioners.Booting)
+	w.server.Inject(denyFault("get", "pods/log"))
 	_, err = w.Get(t.Context(), made.ID)
 	require.Equal(t, provisioners.KindDenied, provisioners.KindOf(err), "who cannot read it must be told")
-	w.server.SetLog("forewarm", name(made.ID), "hello\n"+packed("0, GPU-8f1c"))
+	w.server.SetLog("forewarm", podName(made.ID), "hello\n"+packProbe("0, GPU-8f1c"))
 	_, err = w.Get(t.Context(), made.ID)
 	require.ErrorContains(t, err, "wrong number of fields")
-	w.server.SetLog("forewarm", name(made.ID), "hello\n"+packed(table))
-	got := w.phase(t, made.ID, provisioners.Running)
+	w.server.SetLog("forewarm", podName(made.ID), "hello\n"+packProbe(table))
+	got := w.requirePhase(t, made.ID, provisioners.Running)
 	want := []capacity.Device{
 		{UUID: "GPU-8f1c", Index: 0, Model: "l4", MemoryMiB: 23_034},
 		{UUID: "GPU-77aa", Index: 1, Model: "l4", MemoryMiB: 23_034},
 	}
 	require.Equal(t, want, got.Devices)
-	w.server.SetLog("forewarm", name(made.ID), "") // it was rotated away
-	require.Equal(t, want, w.phase(t, made.ID, provisioners.Running).Devices)
+	w.server.SetLog("forewarm", podName(made.ID), "") // it was rotated away
+	require.Equal(t, want, w.requirePhase(t, made.ID, provisioners.Running).Devices)
 }
 
 func TestProbesThatMakeNoSense(t *testing.T) {
@@ -68,23 +68,23 @@ func TestProbesThatMakeNoSense(t *testing.T) {
 		"x, GPU-1, 1, 0\n", "0, , 1, 0\n", "0, GPU-1, 1\n", "0, GPU-1, 1, many\n",
 	} {
 		w := newWorld(t, func(c *kubernetes.Config) { c.Probe = kubernetes.ProbeLogs })
-		made := w.create(t)
-		w.advance(2 * time.Minute)
-		w.server.SetLog("forewarm", name(made.ID), packed(text))
+		made := w.createInstance(t)
+		w.advanceClock(2 * time.Minute)
+		w.server.SetLog("forewarm", podName(made.ID), packProbe(text))
 		if got, err := w.Get(t.Context(), made.ID); err == nil {
 			require.Equal(t, provisioners.Booting, got.Phase, text)
 		}
 	}
 }
 
-// shell runs what the placeholder would run, with programs of ours before the
+// placeholderCommand runs what the placeholder would run, with programs of ours before the
 // system's.
-func shell(t *testing.T, probe kubernetes.Probe, programs map[string]string,
+func placeholderCommand(t *testing.T, probe kubernetes.Probe, programs map[string]string,
 	expires string) (run *exec.Cmd, file string) {
 	t.Helper()
 	w := newWorld(t, func(c *kubernetes.Config) { c.Probe = probe })
-	made := w.create(t)
-	pod, err := w.core.Pods("forewarm").Get(t.Context(), name(made.ID), metav1.GetOptions{})
+	made := w.createInstance(t)
+	pod, err := w.core.Pods("forewarm").Get(t.Context(), podName(made.ID), metav1.GetOptions{})
 	require.NoError(t, err)
 	command, folder := pod.Spec.Containers[0].Command, t.TempDir()
 	file = filepath.Join(folder, "expires-at")
@@ -111,7 +111,7 @@ func TestThePlaceholderEndsItself(t *testing.T) {
 		"it is given a time":      {laterPast, ""},
 		"its time makes no sense": {laterPast, "soon"},
 	} {
-		run, _ := shell(t, kubernetes.ProbeNone, test.programs, test.expires)
+		run, _ := placeholderCommand(t, kubernetes.ProbeNone, test.programs, test.expires)
 		out, err := run.CombinedOutput()
 		require.NoError(t, err, "%s: %s", what, out)
 	}
@@ -120,10 +120,10 @@ func TestThePlaceholderEndsItself(t *testing.T) {
 func TestThePlaceholderSaysItsGPUs(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
-		"printf '" + `0, GPU-8f1c, 23034, 0\n1, GPU-77aa, 23034, [N/A]\n2, GPU-dead, 23034, 3\n` + "'": packed(table),
+		"printf '" + `0, GPU-8f1c, 23034, 0\n1, GPU-77aa, 23034, [N/A]\n2, GPU-dead, 23034, 3\n` + "'": packProbe(table),
 		"exit 9": "",
 	} {
-		run, _ := shell(t, kubernetes.ProbeLogs, map[string]string{"nvidia-smi": answer}, "1")
+		run, _ := placeholderCommand(t, kubernetes.ProbeLogs, map[string]string{"nvidia-smi": answer}, "1")
 		out, err := run.Output()
 		require.NoError(t, err)
 		require.Equal(t, want, string(out))
@@ -134,7 +134,7 @@ func TestThePlaceholderSaysItsGPUs(t *testing.T) {
 // would then wait out the whole grace.
 func TestThePlaceholderGoesWhenItIsTold(t *testing.T) {
 	t.Parallel()
-	run, _ := shell(t, kubernetes.ProbeNone, map[string]string{"sleep": "echo asleep; exec /bin/sleep 60"}, "")
+	run, _ := placeholderCommand(t, kubernetes.ProbeNone, map[string]string{"sleep": "echo asleep; exec /bin/sleep 60"}, "")
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := run.StdoutPipe()
 	require.NoError(t, err)

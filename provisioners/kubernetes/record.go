@@ -73,7 +73,7 @@ type device struct {
 	MemoryMiB int    `json:"memory_mib"`
 }
 
-func (r record) devices() []capacity.Device {
+func (r record) portDevices() []capacity.Device {
 	devices := make([]capacity.Device, len(r.Devices))
 	for i, d := range r.Devices {
 		devices[i] = capacity.Device{UUID: d.UUID, Index: d.Index, Model: r.Want.Model, MemoryMiB: d.MemoryMiB}
@@ -85,9 +85,9 @@ func (r record) devices() []capacity.Device {
 // says a day at least.
 const remembered = 48 * time.Hour
 
-// end returns the record of a machine that is over. at is when it was, zero when
+// ended returns the record of a machine that is over. at is when it was, zero when
 // nobody can say.
-func (r record) end(at, now time.Time, reason string) record {
+func (r record) ended(at, now time.Time, reason string) record {
 	if r.Ended {
 		return r
 	}
@@ -107,15 +107,15 @@ type stored struct {
 	object *corev1.ConfigMap
 }
 
-func (s *stored) key() key { return key{s.object.Namespace, s.object.Name, s.object.UID} }
+func (s *stored) instanceKey() key { return key{s.object.Namespace, s.object.Name, s.object.UID} }
 
 const dataKey = "machine.json"
 
 var errRecord = errors.New("the record cannot be read")
 
-// understand reads a record from its object. An object that another program or a
+// parseRecord reads a record from its object. An object that another program or a
 // person has damaged is an error, never an empty record.
-func understand(object *corev1.ConfigMap) (*stored, error) {
+func parseRecord(object *corev1.ConfigMap) (*stored, error) {
 	s := &stored{object: object}
 	if err := json.Unmarshal([]byte(object.Data[dataKey]), &s.record); err != nil {
 		return nil, fmt.Errorf("%w: %s/%s: %w", errRecord, object.Namespace, object.Name, err)
@@ -128,7 +128,7 @@ func understand(object *corev1.ConfigMap) (*stored, error) {
 	return s, nil
 }
 
-func (r record) render() (map[string]string, error) {
+func (r record) marshal() (map[string]string, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("rendering a record: %w", err)
@@ -136,19 +136,19 @@ func (r record) render() (map[string]string, error) {
 	return map[string]string{dataKey: string(text)}, nil
 }
 
-// find reads a record; nil when the API server says that there is none.
-func (c *Cluster) find(ctx context.Context, namespace, name string) (*stored, error) {
-	object, err := c.api.core.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+// getRecord reads a record; nil when the API server says that there is none.
+func (a api) getRecord(ctx context.Context, namespace, name string) (*stored, error) {
+	object, err := a.core.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case absent(err, name):
+	case isNotFound(err, name):
 		return nil, nil
 	case err != nil:
-		return nil, failed(err, "reading record %s/%s", namespace, name)
+		return nil, readError(err, "reading record %s/%s", namespace, name)
 	}
 	if object.Labels[labelRole] != roleRecord {
 		return nil, nil // somebody else's
 	}
-	s, err := understand(object)
+	s, err := parseRecord(object)
 	if err != nil {
 		return nil, provisioners.Errorf(provisioners.KindTransient, "%v", err)
 	}
@@ -159,34 +159,34 @@ func (c *Cluster) find(ctx context.Context, namespace, name string) (*stored, er
 // changed or removed since it was read.
 var errChanged = errors.New("the record has changed")
 
-// save writes the record where nobody has changed it, and puts it into s.
-func (c *Cluster) save(ctx context.Context, s *stored, next record) error {
-	data, err := next.render()
+// updateRecord writes the record where nobody has changed it, and puts it into s.
+func (a api) updateRecord(ctx context.Context, s *stored, next record) error {
+	data, err := next.marshal()
 	if err != nil {
 		return err
 	}
 	object := s.object.DeepCopy()
 	object.Data = data
-	written, err := c.api.core.ConfigMaps(object.Namespace).Update(ctx, object, metav1.UpdateOptions{})
+	written, err := a.core.ConfigMaps(object.Namespace).Update(ctx, object, metav1.UpdateOptions{})
 	switch {
-	case apierrors.IsConflict(err), absent(err, object.Name):
+	case apierrors.IsConflict(err), isNotFound(err, object.Name):
 		return errChanged
 	case err != nil:
-		return failed(err, "writing record %s/%s", object.Namespace, object.Name)
+		return readError(err, "writing record %s/%s", object.Namespace, object.Name)
 	}
 	s.record, s.object = next, written
 	return nil
 }
 
-// write makes the record of a token. It fails with AlreadyExists where one is.
-func (c *Cluster) write(ctx context.Context, r record) (*stored, error) {
-	data, err := r.render()
+// writeRecord makes the record of a token. It fails with AlreadyExists where one is.
+func (c *Cluster) writeRecord(ctx context.Context, r record) (*stored, error) {
+	data, err := r.marshal()
 	if err != nil {
 		return nil, err
 	}
 	object := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.config.Namespace, Name: nameOf(r.Token),
-			Labels: labels(r.Spec, roleRecord)},
+			Labels: instanceLabels(r.Spec, roleRecord)},
 		Data: data,
 	}
 	written, err := c.api.core.ConfigMaps(c.config.Namespace).Create(ctx, object, metav1.CreateOptions{})
@@ -196,7 +196,7 @@ func (c *Cluster) write(ctx context.Context, r record) (*stored, error) {
 	return &stored{r, written}, nil
 }
 
-func labels(s spec, role string) map[string]string {
+func instanceLabels(s spec, role string) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/managed-by": "forewarm",
 		labelOwner:                     s.Owner, labelNode: s.NodeID, labelType: s.Type, labelRole: role,

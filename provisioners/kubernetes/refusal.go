@@ -15,15 +15,15 @@ import (
 // also says no while another of its node groups is about to say yes.
 const patience = time.Minute
 
-// refusal says why no node will come for a placeholder that waits for one; empty
+// scaleUpRefusal says why no node will come for a placeholder that waits for one; empty
 // while one may.
-func (c *Cluster) refusal(ctx context.Context, s seen) (string, error) {
+func (c *Cluster) scaleUpRefusal(ctx context.Context, s seen) (string, error) {
 	waited := c.clock.Now().Sub(s.pod.CreationTimestamp.Time)
 	if waited >= c.config.PendingTimeout {
-		return fmt.Sprintf("no node in %v: %s", c.config.PendingTimeout, unscheduled(s.pod)), nil
+		return fmt.Sprintf("no node in %v: %s", c.config.PendingTimeout, unschedulableMessage(s.pod)), nil
 	}
 	if s.record.Want.Request {
-		why, err := c.requestRefused(ctx, s)
+		why, err := c.api.requestRefused(ctx, s)
 		if why != "" || err != nil {
 			return why, err
 		}
@@ -31,10 +31,10 @@ func (c *Cluster) refusal(ctx context.Context, s seen) (string, error) {
 	if waited < patience {
 		return "", nil
 	}
-	return c.autoscalerSaysNo(ctx, s.pod)
+	return c.api.autoscalerSaysNo(ctx, s.pod)
 }
 
-func unscheduled(pod *corev1.Pod) string {
+func unschedulableMessage(pod *corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled {
 			return condition.Message
@@ -45,17 +45,17 @@ func unscheduled(pod *corev1.Pod) string {
 
 // autoscalerSaysNo returns the cluster autoscaler's reason where its last word
 // about the pod was that it will not scale up.
-func (c *Cluster) autoscalerSaysNo(ctx context.Context, pod *corev1.Pod) (string, error) {
-	events, err := c.api.core.Events(pod.Namespace).List(ctx, metav1.ListOptions{
+func (a api) autoscalerSaysNo(ctx context.Context, pod *corev1.Pod) (string, error) {
+	events, err := a.core.Events(pod.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.uid=" + string(pod.UID), Limit: pageSize,
 	})
 	if err != nil {
-		return "", failed(err, "listing the events of pod %s/%s", pod.Namespace, pod.Name)
+		return "", readError(err, "listing the events of pod %s/%s", pod.Namespace, pod.Name)
 	}
 	var last corev1.Event
 	for _, event := range events.Items {
 		if (event.Reason == "NotTriggerScaleUp" || event.Reason == "TriggeredScaleUp") &&
-			!when(event).Before(when(last)) {
+			!eventTime(event).Before(eventTime(last)) {
 			last = event
 		}
 	}
@@ -65,7 +65,7 @@ func (c *Cluster) autoscalerSaysNo(ctx context.Context, pod *corev1.Pod) (string
 	return last.Message, nil
 }
 
-func when(event corev1.Event) time.Time {
+func eventTime(event corev1.Event) time.Time {
 	if event.Series != nil {
 		return event.Series.LastObservedTime.Time
 	}

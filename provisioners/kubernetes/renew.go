@@ -28,55 +28,55 @@ func (c *Cluster) Renew(ctx context.Context, id string, until time.Time) error {
 		return notFound(id)
 	}
 	for range attempts {
-		s, err := c.pair(ctx, k)
+		s, err := c.api.readPair(ctx, k)
 		switch {
 		case err != nil:
 			return err
-		case s.ended():
+		case s.hasEnded():
 			return notFound(id)
-		case !s.standing():
-			return c.replaced(ctx, k)
-		case !prolongs(s.pod, until):
+		case !s.hasPlaceholder():
+			return c.renewReplaced(ctx, k)
+		case !isLater(s.pod, until):
 			return nil
 		}
-		err = c.prolong(ctx, s.pod, until)
-		if !apierrors.IsConflict(err) && !absent(err, k.name) {
+		err = c.api.prolongPod(ctx, s.pod, until)
+		if !apierrors.IsConflict(err) && !isNotFound(err, k.name) {
 			return err
 		}
 	}
 	return provisioners.Errorf(provisioners.KindTransient, "machine %s kept changing", id)
 }
 
-// replaced finds nothing wrong with a machine that its user's pod holds: no time
+// renewReplaced finds nothing wrong with a machine that its user's pod holds: no time
 // runs for it.
-func (c *Cluster) replaced(ctx context.Context, k key) error {
-	i, err := c.settle(ctx, k)
+func (c *Cluster) renewReplaced(ctx context.Context, k key) error {
+	i, err := c.reconcileRecord(ctx, k)
 	if err == nil && i.Phase == provisioners.Terminated {
-		return notFound(k.id())
+		return notFound(k.instanceID())
 	}
 	return err
 }
 
-// prolongs reports whether until is later than the time that the pod has. A pod
+// isLater reports whether until is later than the time that the pod has. A pod
 // without one never ends by itself.
-func prolongs(pod *corev1.Pod, until time.Time) bool {
+func isLater(pod *corev1.Pod, until time.Time) bool {
 	has, err := strconv.ParseInt(pod.Annotations[noteExpires], 10, 64)
 	return err == nil && until.After(time.Unix(has, 0))
 }
 
-// prolong changes this very version of the pod, so that of two calls at once the
+// prolongPod changes this very version of the pod, so that of two calls at once the
 // later time stays.
-func (c *Cluster) prolong(ctx context.Context, pod *corev1.Pod, until time.Time) error {
+func (a api) prolongPod(ctx context.Context, pod *corev1.Pod, until time.Time) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
-		"annotations": map[string]string{noteExpires: moment(until)},
+		"annotations": map[string]string{noteExpires: formatExpiry(until)},
 	}})
 	if err != nil {
 		return fmt.Errorf("rendering the new end of pod %s: %w", pod.Name, err)
 	}
-	_, err = c.api.core.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err == nil || apierrors.IsConflict(err) || absent(err, pod.Name) {
+	_, err = a.core.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err == nil || apierrors.IsConflict(err) || isNotFound(err, pod.Name) {
 		return err
 	}
-	return failed(err, "moving the end of pod %s/%s", pod.Namespace, pod.Name)
+	return readError(err, "moving the end of pod %s/%s", pod.Namespace, pod.Name)
 }

@@ -19,40 +19,40 @@ import (
 var provisioningRequests = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1",
 	Resource: "provisioningrequests"}
 
-// request asks the autoscaler for the placeholder's node by a ProvisioningRequest
+// requestCapacity asks the autoscaler for the placeholder's node by a ProvisioningRequest
 // where the offer wants one. The pod comes first: a pod without its request only
 // waits, a request without its pod would boot a node for nobody.
-func (c *Cluster) request(ctx context.Context, s *stored, offer Offer, pod *corev1.Pod) error {
+func (a api) requestCapacity(ctx context.Context, s *stored, offer Offer, pod *corev1.Pod) error {
 	if offer.ProvisioningRequest == "" {
 		return nil
 	}
-	err := c.requestTemplate(ctx, s, pod)
+	err := a.requestTemplate(ctx, s, pod)
 	if err == nil {
-		_, err = c.api.open.Resource(provisioningRequests).Namespace(s.object.Namespace).
+		_, err = a.open.Resource(provisioningRequests).Namespace(s.object.Namespace).
 			Create(ctx, provisioningRequest(s, offer), metav1.CreateOptions{})
 	}
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	if apierrors.IsNotFound(err) && c.unserved(ctx) {
+	if apierrors.IsNotFound(err) && a.lacksRequests(ctx) {
 		err = provisioners.Errorf(provisioners.KindBadSpec, "the cluster has no ProvisioningRequests of %s",
 			provisioningRequests.GroupVersion())
 	}
-	err = refused(err, "requesting a node for pod %s/%s", s.object.Namespace, s.object.Name)
+	err = writeError(err, "requesting a node for pod %s/%s", s.object.Namespace, s.object.Name)
 	if !provisioners.Final(err) {
 		return mayExist(err)
 	}
-	if evicting := c.evict(ctx, pod); evicting != nil {
+	if evicting := a.deletePod(ctx, pod); evicting != nil {
 		return mayExist(errors.Join(err, evicting))
 	}
 	return err
 }
 
-// unserved reports whether the cluster has no ProvisioningRequests. Its API
+// lacksRequests reports whether the cluster has no ProvisioningRequests. Its API
 // server answers a request for a group that it does not have with a bare 404, as
 // any proxy might; the list of its groups is its own.
-func (c *Cluster) unserved(ctx context.Context) bool {
-	raw, err := c.api.core.RESTClient().Get().AbsPath("/apis").Do(ctx).Raw()
+func (a api) lacksRequests(ctx context.Context) bool {
+	raw, err := a.core.RESTClient().Get().AbsPath("/apis").Do(ctx).Raw()
 	var list metav1.APIGroupList
 	if err != nil || json.Unmarshal(raw, &list) != nil || list.Kind != "APIGroupList" {
 		return false
@@ -67,12 +67,12 @@ func (c *Cluster) unserved(ctx context.Context) bool {
 	return true
 }
 
-func (c *Cluster) requestTemplate(ctx context.Context, s *stored, pod *corev1.Pod) error {
+func (a api) requestTemplate(ctx context.Context, s *stored, pod *corev1.Pod) error {
 	template := &corev1.PodTemplate{
 		ObjectMeta: ownedMeta(s),
 		Template:   corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec},
 	}
-	_, err := c.api.core.PodTemplates(s.object.Namespace).Create(ctx, template, metav1.CreateOptions{})
+	_, err := a.core.PodTemplates(s.object.Namespace).Create(ctx, template, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (c *Cluster) requestTemplate(ctx context.Context, s *stored, pod *corev1.Po
 
 func ownedMeta(s *stored) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: s.object.Namespace, Name: s.object.Name, Labels: labels(s.Spec, "request"),
+		Namespace: s.object.Namespace, Name: s.object.Name, Labels: instanceLabels(s.Spec, "request"),
 		OwnerReferences: []metav1.OwnerReference{ownedBy(s)},
 	}
 }
@@ -97,24 +97,24 @@ func provisioningRequest(s *stored, offer Offer) *unstructured.Unstructured {
 	}}
 	request.SetNamespace(s.object.Namespace)
 	request.SetName(s.object.Name)
-	request.SetLabels(labels(s.Spec, "request"))
+	request.SetLabels(instanceLabels(s.Spec, "request"))
 	request.SetOwnerReferences([]metav1.OwnerReference{ownedBy(s)})
 	return request
 }
 
 // requestRefused says why the autoscaler has given the request up.
-func (c *Cluster) requestRefused(ctx context.Context, s seen) (string, error) {
-	request, err := c.api.open.Resource(provisioningRequests).Namespace(s.key.namespace).Get(ctx, s.key.name,
+func (a api) requestRefused(ctx context.Context, s seen) (string, error) {
+	request, err := a.open.Resource(provisioningRequests).Namespace(s.key.namespace).Get(ctx, s.key.name,
 		metav1.GetOptions{})
 	switch {
-	case absent(err, s.key.name): // a Create that is repeated makes it
+	case isNotFound(err, s.key.name): // a Create that is repeated makes it
 		return "", nil
 	case err != nil:
-		return "", failed(err, "reading the ProvisioningRequest %s/%s", s.key.namespace, s.key.name)
+		return "", readError(err, "reading the ProvisioningRequest %s/%s", s.key.namespace, s.key.name)
 	}
 	conditions, _, err := unstructured.NestedSlice(request.Object, "status", "conditions")
 	if err != nil {
-		return "", failed(err, "reading the conditions of ProvisioningRequest %s/%s", s.key.namespace, s.key.name)
+		return "", readError(err, "reading the conditions of ProvisioningRequest %s/%s", s.key.namespace, s.key.name)
 	}
 	for _, entry := range conditions {
 		condition, _ := entry.(map[string]any)
@@ -128,16 +128,16 @@ func (c *Cluster) requestRefused(ctx context.Context, s seen) (string, error) {
 	return "", nil
 }
 
-// withdraw removes the request of a machine that is over, which would otherwise
+// deleteRequest removes the request of a machine that is over, which would otherwise
 // go on booking a node.
-func (c *Cluster) withdraw(ctx context.Context, s seen) error {
+func (a api) deleteRequest(ctx context.Context, s seen) error {
 	if s.record == nil || !s.record.Want.Request {
 		return nil
 	}
-	err := c.api.open.Resource(provisioningRequests).Namespace(s.key.namespace).Delete(ctx, s.key.name,
+	err := a.open.Resource(provisioningRequests).Namespace(s.key.namespace).Delete(ctx, s.key.name,
 		metav1.DeleteOptions{})
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
-	return failed(err, "withdrawing the ProvisioningRequest %s/%s", s.key.namespace, s.key.name)
+	return readError(err, "withdrawing the ProvisioningRequest %s/%s", s.key.namespace, s.key.name)
 }

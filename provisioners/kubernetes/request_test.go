@@ -20,9 +20,9 @@ import (
 
 const class = "check-capacity.autoscaling.x-k8s.io"
 
-func requesting(c *kubernetes.Config) { c.Offers[0].ProvisioningRequest = class }
+func withProvisioningRequest(c *kubernetes.Config) { c.Offers[0].ProvisioningRequest = class }
 
-func (w *world) requests(t *testing.T) dynamic.ResourceInterface {
+func (w *world) provisioningRequests(t *testing.T) dynamic.ResourceInterface {
 	t.Helper()
 	open, err := dynamic.NewForConfig(&rest.Config{Host: w.url, UserAgent: "hands", QPS: -1})
 	require.NoError(t, err)
@@ -32,58 +32,58 @@ func (w *world) requests(t *testing.T) dynamic.ResourceInterface {
 
 func TestProvisioningRequest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, requesting)
+	w := newWorld(t, withProvisioningRequest)
 	w.server.Define("provisioningrequests", "ProvisioningRequest")
 	w.boot = time.Hour
-	made := w.create(t)
-	request, err := w.requests(t).Get(t.Context(), name(made.ID), metav1.GetOptions{})
+	made := w.createInstance(t)
+	request, err := w.provisioningRequests(t).Get(t.Context(), podName(made.ID), metav1.GetOptions{})
 	require.NoError(t, err)
 	got, _, err := unstructured.NestedString(request.Object, "spec", "provisioningClassName")
 	require.NoError(t, err)
 	require.Equal(t, class, got)
-	template, err := w.core.PodTemplates("forewarm").Get(t.Context(), name(made.ID), metav1.GetOptions{})
+	template, err := w.core.PodTemplates("forewarm").Get(t.Context(), podName(made.ID), metav1.GetOptions{})
 	require.NoError(t, err)
-	pod := w.pods()[0]
+	pod := w.listPods()[0]
 	require.Equal(t, pod.Spec, template.Template.Spec)
-	require.Equal(t, name(made.ID), pod.Annotations["autoscaling.x-k8s.io/consume-provisioning-request"])
-	w.phase(t, made.ID, provisioners.Booting)
+	require.Equal(t, podName(made.ID), pod.Annotations["autoscaling.x-k8s.io/consume-provisioning-request"])
+	w.requirePhase(t, made.ID, provisioners.Booting)
 
 	request.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True",
 		"message": "no capacity in zone a"}}}
-	_, err = w.requests(t).UpdateStatus(t.Context(), request, metav1.UpdateOptions{})
+	_, err = w.provisioningRequests(t).UpdateStatus(t.Context(), request, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.Contains(t, w.phase(t, made.ID, provisioners.Terminated).Notice.Message, "no capacity in zone a")
-	require.Empty(t, w.pods())
-	_, err = w.requests(t).Get(t.Context(), name(made.ID), metav1.GetOptions{})
+	require.Contains(t, w.requirePhase(t, made.ID, provisioners.Terminated).Notice.Message, "no capacity in zone a")
+	require.Empty(t, w.listPods())
+	_, err = w.provisioningRequests(t).Get(t.Context(), podName(made.ID), metav1.GetOptions{})
 	require.Error(t, err, "it would go on booking a node")
 }
 
 func TestAClusterWithoutProvisioningRequests(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, requesting)
-	_, err := w.Create(t.Context(), "token", w.spec())
+	w := newWorld(t, withProvisioningRequest)
+	_, err := w.Create(t.Context(), "token", w.testSpec())
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err), "%v", err)
-	require.Empty(t, w.pods(), "a pod without its request would wait for ever")
-	require.Empty(t, w.listed(t))
+	require.Empty(t, w.listPods(), "a pod without its request would wait for ever")
+	require.Empty(t, w.listInstances(t))
 }
 
 func TestARequestThatMayHaveFailedIsMadeByTheRepeat(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []apitest.Fault{
-		{On: uses("create", "provisioningrequests"), Refuse: broken()},
-		{On: uses("create", "provisioningrequests"), Cut: true},
-		{On: uses("create", "podtemplates"), Cut: true},
+		{On: usesOf("create", "provisioningrequests"), Refuse: serverUnavailable()},
+		{On: usesOf("create", "provisioningrequests"), Cut: true},
+		{On: usesOf("create", "podtemplates"), Cut: true},
 	} {
-		w := newWorld(t, requesting)
+		w := newWorld(t, withProvisioningRequest)
 		w.server.Define("provisioningrequests", "ProvisioningRequest")
 		w.server.Inject(fault)
-		_, err := w.Create(t.Context(), "token", w.spec())
+		_, err := w.Create(t.Context(), "token", w.testSpec())
 		require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err), "%v", err)
-		made := w.create(t)
-		_, err = w.requests(t).Get(t.Context(), name(made.ID), metav1.GetOptions{})
+		made := w.createInstance(t)
+		_, err = w.provisioningRequests(t).Get(t.Context(), podName(made.ID), metav1.GetOptions{})
 		require.NoError(t, err)
 		require.NoError(t, w.Delete(t.Context(), made.ID))
 		require.NoError(t, w.Delete(t.Context(), made.ID))
-		require.Empty(t, w.pods())
+		require.Empty(t, w.listPods())
 	}
 }

@@ -28,76 +28,76 @@ type seen struct {
 	address string   // of the node
 }
 
-func (s seen) nothing() bool { return s.record == nil && s.pod == nil }
+func (s seen) isEmpty() bool { return s.record == nil && s.pod == nil }
 
-// abandoned reports a placeholder that the adapter itself has to remove.
-func (s seen) abandoned() bool { return s.record != nil && s.record.GivenUp && s.standing() }
+// isAbandoned reports a placeholder that the adapter itself has to remove.
+func (s seen) isAbandoned() bool { return s.record != nil && s.record.GivenUp && s.hasPlaceholder() }
 
-func (s seen) ended() bool { return s.record != nil && s.record.Ended }
+func (s seen) hasEnded() bool { return s.record != nil && s.record.Ended }
 
-// standing reports whether the placeholder is there to stay.
-func (s seen) standing() bool {
-	return s.pod != nil && s.pod.DeletionTimestamp == nil && !finished(s.pod)
+// hasPlaceholder reports whether the placeholder is there to stay.
+func (s seen) hasPlaceholder() bool {
+	return s.pod != nil && s.pod.DeletionTimestamp == nil && !podFinished(s.pod)
 }
 
-func finished(pod *corev1.Pod) bool {
+func podFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// stray reports a pod that was made after the machine had already had one: a
+// isLateDuplicate reports a pod that was made after the machine had already had one: a
 // late duplicate of its Create died before it could take it back.
-func (s seen) stray() bool {
+func (s seen) isLateDuplicate() bool {
 	return s.pod != nil && s.record != nil && s.record.PodUID != "" && s.record.PodUID != s.pod.UID
 }
 
-// unmade reports a record whose placeholder was never seen: its Create was
+// awaitsPlaceholder reports a record whose placeholder was never seen: its Create was
 // refused, has died, or has not got there yet. It is no machine.
-func (s seen) unmade() bool {
+func (s seen) awaitsPlaceholder() bool {
 	return s.record != nil && s.pod == nil && s.record.PodUID == "" && !s.record.Ended
 }
 
-// forgettable reports a record that nobody has to know any more.
-func (s seen) forgettable(now time.Time) bool {
-	if s.unmade() {
+// isForgettable reports a record that nobody has to know any more.
+func (s seen) isForgettable(now time.Time) bool {
+	if s.awaitsPlaceholder() {
 		return now.Sub(s.record.object.CreationTimestamp.Time) > remembered
 	}
 	return s.record.Ended && now.After(s.record.ForgetAt)
 }
 
-// held reports whether the machine still has its node, or waits for one.
-func (s seen) held() bool { return s.standing() || s.work && !s.ended() }
+// holdsNode reports whether the machine still has its node, or waits for one.
+func (s seen) holdsNode() bool { return s.hasPlaceholder() || s.work && !s.hasEnded() }
 
-// next is what the record should say, and whether that differs from what it
+// nextRecord is what the record should say, and whether that differs from what it
 // says. Only a record changes; a pod without one has nothing to remember.
-func (s seen) next(now time.Time) (record, bool) {
+func (s seen) nextRecord(now time.Time) (record, bool) {
 	if s.record == nil {
 		return record{}, false
 	}
 	r := s.record.record
 	switch {
 	case r.Ended:
-		return s.dated(r)
-	case s.stray():
-		return r.end(time.Time{}, now, "its placeholder had vanished").giveUp(), true
-	case s.standing() && s.refusal != "":
-		return r.end(now, now, s.refusal).giveUp(), true
-	case s.usable():
+		return s.noteDeletion(r)
+	case s.isLateDuplicate():
+		return r.ended(time.Time{}, now, "its placeholder had vanished").giveUp(), true
+	case s.hasPlaceholder() && s.refusal != "":
+		return r.ended(now, now, s.refusal).giveUp(), true
+	case s.isUsable():
 		r.Place = &place{Node: s.node.Name, UID: s.node.UID, Address: s.address}
 		r.Devices = s.devices
 		return r, true
-	case s.held():
+	case s.holdsNode():
 		return r, false
 	case s.pod == nil:
-		return r.end(r.EndedAt, now, "its placeholder vanished: evicted, preempted, or its node is gone"), true
-	case finished(s.pod):
-		return r.end(finishedAt(s.pod), now, "its placeholder finished: "+finishedWhy(s.pod)), true
+		return r.ended(r.EndedAt, now, "its placeholder vanished: evicted, preempted, or its node is gone"), true
+	case podFinished(s.pod):
+		return r.ended(finishedAt(s.pod), now, "its placeholder finished: "+finishedWhy(s.pod)), true
 	}
-	return s.dated(r)
+	return s.noteDeletion(r)
 }
 
-// dated notes the API server's own time of the end, which is known while the pod
+// noteDeletion notes the API server's own time of the end, which is known while the pod
 // is on its way out and lost with it.
-func (s seen) dated(r record) (record, bool) {
+func (s seen) noteDeletion(r record) (record, bool) {
 	if s.pod == nil || s.pod.DeletionTimestamp == nil || r.EndedAt.Equal(s.pod.DeletionTimestamp.Time) {
 		return r, false
 	}
@@ -105,14 +105,14 @@ func (s seen) dated(r record) (record, bool) {
 	return r, true
 }
 
-// usable reports whether the machine can be used for the first time.
-func (s seen) usable() bool {
-	return s.record.Place == nil && s.standing() && s.pod.Status.Phase == corev1.PodRunning && started(s.pod) &&
-		s.node != nil && ready(s.node) == nil && allocatable(s.node, s.record.Want) >= s.record.Want.GPUs &&
+// isUsable reports whether the machine can be used for the first time.
+func (s seen) isUsable() bool {
+	return s.record.Place == nil && s.hasPlaceholder() && s.pod.Status.Phase == corev1.PodRunning && containersRunning(s.pod) &&
+		s.node != nil && unwellCondition(s.node) == nil && allocatableGPUs(s.node, s.record.Want) >= s.record.Want.GPUs &&
 		len(s.devices) > 0
 }
 
-func started(pod *corev1.Pod) bool {
+func containersRunning(pod *corev1.Pod) bool {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.State.Running == nil {
 			return false
@@ -121,15 +121,15 @@ func started(pod *corev1.Pod) bool {
 	return len(pod.Status.ContainerStatuses) > 0
 }
 
-// allocatable is how many GPUs the node's device plugin stands by.
-func allocatable(node *corev1.Node, w want) int {
+// allocatableGPUs is how many GPUs the node's device plugin stands by.
+func allocatableGPUs(node *corev1.Node, w want) int {
 	quantity := node.Status.Allocatable[corev1.ResourceName(w.Resource)]
 	return int(quantity.Value())
 }
 
-// instance renders the machine. s is as it is after next has nothing to add.
-func (s seen) instance() provisioners.Instance {
-	i := provisioners.Instance{ID: s.key.id(), Phase: s.phase()}
+// portInstance renders the machine. s is as it is after next has nothing to add.
+func (s seen) portInstance() provisioners.Instance {
+	i := provisioners.Instance{ID: s.key.instanceID(), Phase: s.portPhase()}
 	if s.pod != nil {
 		i.Token, i.Owner, i.NodeID = s.pod.Annotations[noteToken], s.pod.Labels[labelOwner], s.pod.Labels[labelNode]
 		i.Type, i.CreatedAt = s.pod.Labels[labelType], s.pod.CreationTimestamp.UTC()
@@ -147,43 +147,43 @@ func (s seen) instance() provisioners.Instance {
 	}
 	switch i.Phase {
 	case provisioners.Running:
-		i.Address, i.Devices = r.Place.Address, r.devices()
+		i.Address, i.Devices = r.Place.Address, r.portDevices()
 	case provisioners.Terminated:
 		i.EndedAt = r.EndedAt
 	}
 	return i
 }
 
-func (s seen) phase() provisioners.Phase {
+func (s seen) portPhase() provisioners.Phase {
 	switch {
-	case s.held() && s.record != nil && s.record.Place != nil:
+	case s.holdsNode() && s.record != nil && s.record.Place != nil:
 		return provisioners.Running
-	case s.held():
+	case s.holdsNode():
 		return provisioners.Booting
-	case s.pod != nil && !finished(s.pod):
+	case s.pod != nil && !podFinished(s.pod):
 		return provisioners.Terminating
 	default:
 		return provisioners.Terminated
 	}
 }
 
-// succeeds reports whether a pod of the machine's user has, or is about to get,
+// takesOver reports whether a pod of the machine's user has, or is about to get,
 // the node that the placeholder held. The scheduler promises the node to a pod
 // that preempts, in older versions only after it has ended the placeholder.
-func (s seen) succeeds(pod *corev1.Pod) bool {
+func (s seen) takesOver(pod *corev1.Pod) bool {
 	switch {
-	case finished(pod) || pod.Labels[labelRole] == rolePlaceholder || s.record.Place == nil:
+	case podFinished(pod) || pod.Labels[labelRole] == rolePlaceholder || s.record.Place == nil:
 		return false
 	case pod.Spec.NodeName != "":
 		return pod.Spec.NodeName == s.record.Place.Node
-	case s.pod != nil && !finished(s.pod):
+	case s.pod != nil && !podFinished(s.pod):
 		return true
 	}
 	return pod.Status.NominatedNodeName == s.record.Place.Node
 }
 
-// of reports whether the pod is the placeholder of the record with the uid.
-func of(pod *corev1.Pod, uid types.UID) bool {
+// isPlaceholderOf reports whether the pod is the placeholder of the record with the uid.
+func isPlaceholderOf(pod *corev1.Pod, uid types.UID) bool {
 	for _, owner := range pod.OwnerReferences {
 		if owner.Kind == "ConfigMap" && owner.UID == uid {
 			return pod.Labels[labelRole] == rolePlaceholder

@@ -14,8 +14,8 @@ import (
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
 )
 
-// work is the pod of whoever holds the allocation.
-func work(node, hostname string) func(*corev1.Pod) {
+// userPod is the pod of whoever holds the allocation.
+func userPod(node, hostname string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		high := int32(100)
 		pod.Spec.Priority, pod.Spec.NodeSelector = &high, map[string]string{corev1.LabelHostname: hostname}
@@ -33,25 +33,25 @@ func TestWorkTakesThePlaceOfItsPlaceholder(t *testing.T) {
 				c.WorkNamespaces = []string{"*"}
 			}
 		})
-		before := w.up(t)
-		w.pod(namespace, "training", 8, work("nod_1", before.Address))
-		w.step() // the placeholder is told to go
-		require.Equal(t, before, w.phase(t, before.ID, provisioners.Running))
-		require.Equal(t, []provisioners.Instance{before}, w.listed(t))
-		w.advance(10 * time.Second) // it is gone, and the work runs
-		require.Len(t, w.pods(), 1)
-		require.Equal(t, before, w.phase(t, before.ID, provisioners.Running))
-		require.Equal(t, []provisioners.Instance{before}, w.listed(t))
+		before := w.createRunning(t)
+		w.createPod(namespace, "training", 8, userPod("nod_1", before.Address))
+		w.runControllers() // the placeholder is told to go
+		require.Equal(t, before, w.requirePhase(t, before.ID, provisioners.Running))
+		require.Equal(t, []provisioners.Instance{before}, w.listInstances(t))
+		w.advanceClock(10 * time.Second) // it is gone, and the work runs
+		require.Len(t, w.listPods(), 1)
+		require.Equal(t, before, w.requirePhase(t, before.ID, provisioners.Running))
+		require.Equal(t, []provisioners.Instance{before}, w.listInstances(t))
 		require.NoError(t, w.Renew(t.Context(), before.ID, start.Add(time.Hour)), "nothing runs out")
-		require.Equal(t, before.ID, w.create(t).ID)
+		require.Equal(t, before.ID, w.createInstance(t).ID)
 
 		pod, err := w.core.Pods(namespace).Get(t.Context(), "training", metav1.GetOptions{})
 		require.NoError(t, err)
 		pod.Status.Phase = corev1.PodSucceeded
 		_, err = w.core.Pods(namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
 		require.NoError(t, err)
-		require.Equal(t, provisioners.Terminated, w.listed(t)[0].Phase, "nothing holds the node any more")
-		w.phase(t, before.ID, provisioners.Terminated)
+		require.Equal(t, provisioners.Terminated, w.listInstances(t)[0].Phase, "nothing holds the node any more")
+		w.requirePhase(t, before.ID, provisioners.Terminated)
 		require.Equal(t, provisioners.KindNotFound,
 			provisioners.KindOf(w.Renew(t.Context(), before.ID, start.Add(time.Hour))))
 	}
@@ -60,12 +60,12 @@ func TestWorkTakesThePlaceOfItsPlaceholder(t *testing.T) {
 func TestWorkOfNobodyWeKnowEndsTheMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	before := w.up(t)
-	w.pod("forewarm", "training", 8, work("", before.Address))
-	w.step()
-	w.phase(t, before.ID, provisioners.Terminating)
-	w.advance(10 * time.Second)
-	over := w.phase(t, before.ID, provisioners.Terminated)
+	before := w.createRunning(t)
+	w.createPod("forewarm", "training", 8, userPod("", before.Address))
+	w.runControllers()
+	w.requirePhase(t, before.ID, provisioners.Terminating)
+	w.advanceClock(10 * time.Second)
+	over := w.requirePhase(t, before.ID, provisioners.Terminated)
 	require.Equal(t, w.clock.Now().Add(-5*time.Second), over.EndedAt)
 }
 
@@ -73,35 +73,35 @@ func TestWorkOfNobodyWeKnowEndsTheMachine(t *testing.T) {
 func TestDeleteLeavesTheWorkAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	before := w.up(t)
-	w.pod("forewarm", "training", 8, work("nod_1", before.Address))
-	w.step()
-	w.advance(10 * time.Second)
+	before := w.createRunning(t)
+	w.createPod("forewarm", "training", 8, userPod("nod_1", before.Address))
+	w.runControllers()
+	w.advanceClock(10 * time.Second)
 	require.NoError(t, w.Delete(t.Context(), before.ID))
-	w.phase(t, before.ID, provisioners.Terminated)
-	require.Len(t, w.pods(), 1)
+	w.requirePhase(t, before.ID, provisioners.Terminated)
+	require.Len(t, w.listPods(), 1)
 }
 
 func TestTheNodeOfTheWorkIsReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	before := w.up(t)
-	w.pod("forewarm", "training", 8, work("nod_1", before.Address))
-	w.step()
-	w.advance(10 * time.Second)
+	before := w.createRunning(t)
+	w.createPod("forewarm", "training", 8, userPod("nod_1", before.Address))
+	w.runControllers()
+	w.advanceClock(10 * time.Second)
 	require.NoError(t, w.core.Nodes().Delete(t.Context(), before.Address, metav1.DeleteOptions{}))
 	_, err := w.core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: before.Address}},
 		metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.Equal(t, provisioners.Terminated, w.listed(t)[0].Phase)
-	w.phase(t, before.ID, provisioners.Terminated)
+	require.Equal(t, provisioners.Terminated, w.listInstances(t)[0].Phase)
+	w.requirePhase(t, before.ID, provisioners.Terminated)
 }
 
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	interruption, degraded := provisioners.NoticeInterruption, provisioners.NoticeDegraded
 	taint := func(key string) func(*world, string) {
-		return func(w *world, node string) { w.taint(node, key) }
+		return func(w *world, node string) { w.taintNode(node, key) }
 	}
 	status := func(by func(*corev1.Node)) func(*world, string) {
 		return func(w *world, node string) { w.changeStatus(node, by) }
@@ -119,7 +119,7 @@ func TestNotices(t *testing.T) {
 		"configured":         {taint("example.com/going"), interruption, "example.com/going"},
 		"rebalance":          {taint("aws-node-termination-handler/rebalance-recommendation"), degraded, "rebalance"},
 		"cordoned": {func(w *world, n string) {
-			w.change(n,
+			w.updateNode(n,
 				func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		}, degraded, "cordoned"},
 		"not ready": {status(func(n *corev1.Node) {
@@ -136,13 +136,13 @@ func TestNotices(t *testing.T) {
 		}, interruption, "not in the cluster"},
 	} {
 		w := newWorld(t, func(c *kubernetes.Config) { c.InterruptionTaints = []string{"example.com/going"} })
-		machine := w.up(t)
+		machine := w.createRunning(t)
 		test.change(w, machine.Address)
-		got := w.phase(t, machine.ID, provisioners.Running)
+		got := w.requirePhase(t, machine.ID, provisioners.Running)
 		require.NotNil(t, got.Notice, what)
 		require.Equal(t, test.kind, got.Notice.Kind, what)
 		require.Contains(t, got.Notice.Message, test.words, what)
-		require.Equal(t, got.Notice, w.listed(t)[0].Notice, what)
+		require.Equal(t, got.Notice, w.listInstances(t)[0].Notice, what)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestNotices(t *testing.T) {
 func TestANodeThatIsUnwellForAMoment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	machine := w.up(t)
+	machine := w.createRunning(t)
 	has := func(count int64) {
 		w.changeStatus(machine.Address, func(n *corev1.Node) {
 			amount := n.Status.Allocatable[gpus]
@@ -159,24 +159,24 @@ func TestANodeThatIsUnwellForAMoment(t *testing.T) {
 		})
 	}
 	has(0)
-	require.Nil(t, w.phase(t, machine.ID, provisioners.Running).Notice)
+	require.Nil(t, w.requirePhase(t, machine.ID, provisioners.Running).Notice)
 	w.clock.Advance(time.Minute)
 	has(8)
-	require.Nil(t, w.phase(t, machine.ID, provisioners.Running).Notice)
+	require.Nil(t, w.requirePhase(t, machine.ID, provisioners.Running).Notice)
 	has(7)
-	require.Nil(t, w.phase(t, machine.ID, provisioners.Running).Notice)
+	require.Nil(t, w.requirePhase(t, machine.ID, provisioners.Running).Notice)
 	w.clock.Advance(2 * time.Minute)
-	require.Contains(t, w.phase(t, machine.ID, provisioners.Running).Notice.Message, "7 of 8 nvidia.com/gpu")
+	require.Contains(t, w.requirePhase(t, machine.ID, provisioners.Running).Notice.Message, "7 of 8 nvidia.com/gpu")
 
 	w = newWorld(t)
-	machine = w.up(t)
+	machine = w.createRunning(t)
 	w.changeStatus(machine.Address, func(n *corev1.Node) {
 		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse,
 			metav1.NewTime(w.clock.Now())
 	})
-	require.Nil(t, w.phase(t, machine.ID, provisioners.Running).Notice)
+	require.Nil(t, w.requirePhase(t, machine.ID, provisioners.Running).Notice)
 	w.clock.Advance(2 * time.Minute)
-	require.NotNil(t, w.phase(t, machine.ID, provisioners.Running).Notice)
+	require.NotNil(t, w.requirePhase(t, machine.ID, provisioners.Running).Notice)
 }
 
 func TestCordonOnDelete(t *testing.T) {
@@ -193,13 +193,13 @@ func TestCordonOnDelete(t *testing.T) {
 		"somebody's work": {func(*corev1.Pod) {}, false},
 	} {
 		w := newWorld(t, func(c *kubernetes.Config) { c.CordonOnDelete = true })
-		machine := w.up(t)
+		machine := w.createRunning(t)
 		if test.beside != nil {
-			w.pod("team", "other", 0, func(pod *corev1.Pod) {
+			w.createPod("team", "other", 0, func(pod *corev1.Pod) {
 				pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: machine.Address}
 				test.beside(pod)
 			})
-			w.step()
+			w.runControllers()
 		}
 		require.NoError(t, w.Delete(t.Context(), machine.ID))
 		node, err := w.core.Nodes().Get(t.Context(), machine.Address, metav1.GetOptions{})
@@ -212,10 +212,10 @@ func TestCordonOnDelete(t *testing.T) {
 func TestACordonThatIsDeniedKeepsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *kubernetes.Config) { c.CordonOnDelete = true })
-	machine := w.up(t)
-	w.server.Inject(denied("patch", "nodes"))
+	machine := w.createRunning(t)
+	w.server.Inject(denyFault("patch", "nodes"))
 	require.Equal(t, provisioners.KindDenied, provisioners.KindOf(w.Delete(t.Context(), machine.ID)))
-	w.advance(10 * time.Second)
-	w.phase(t, machine.ID, provisioners.Terminated)
+	w.advanceClock(10 * time.Second)
+	w.requirePhase(t, machine.ID, provisioners.Terminated)
 	require.NoError(t, w.Delete(t.Context(), machine.ID))
 }

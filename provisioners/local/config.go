@@ -54,7 +54,7 @@ func (c Config) WithDefaults() Config {
 		c.HostID = hostID()
 	}
 	if c.Source == nil {
-		c.Source = c.source()
+		c.Source = c.deviceSource()
 	}
 	return c
 }
@@ -77,7 +77,7 @@ func (c Config) Validate() error {
 	return errors.Join(mistakes...)
 }
 
-func (c Config) source() discover.Source {
+func (c Config) deviceSource() discover.Source {
 	if c.Simulate == 0 {
 		return discover.System()
 	}

@@ -42,7 +42,7 @@ func New(config Config, clock clock.Clock) (*Host, error) {
 		return nil, fmt.Errorf("configuring local machine %q: %w", config.Name, err)
 	}
 	h := &Host{config: config, clock: clock}
-	if err := h.load(); err != nil {
+	if err := h.loadState(); err != nil {
 		return nil, fmt.Errorf("opening local machine %q: %w", config.Name, err)
 	}
 	return h, nil
@@ -57,7 +57,7 @@ func (h *Host) Exclusive() {}
 // Offers returns the machine as the one offer. Its boot takes no time. Without
 // a driver or a GPU the error is KindBadSpec and says what to do.
 func (h *Host) Offers(ctx context.Context) ([]provisioners.Offer, error) {
-	devices, err := h.devices(ctx)
+	devices, err := h.findDevices(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func (h *Host) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	return []provisioners.Offer{offer}, nil
 }
 
-// devices asks the source and turns "nothing here" into advice.
-func (h *Host) devices(ctx context.Context) ([]capacity.Device, error) {
+// findDevices asks the source and turns "nothing here" into advice.
+func (h *Host) findDevices(ctx context.Context) ([]capacity.Device, error) {
 	if err := provisioners.Ended(ctx); err != nil {
 		return nil, err
 	}
@@ -90,12 +90,12 @@ func (h *Host) devices(ctx context.Context) ([]capacity.Device, error) {
 			Message: "the NVIDIA driver is here, but no GPU; set simulate: 4 for four simulated GPUs",
 		}
 	}
-	return h.named(devices), nil
+	return h.withOfferedModel(devices), nil
 }
 
-// named gives all devices the one model that the machine is offered as, which is
+// withOfferedModel gives all devices the one model that the machine is offered as, which is
 // what the health gate will look for.
-func (h *Host) named(devices []capacity.Device) []capacity.Device {
+func (h *Host) withOfferedModel(devices []capacity.Device) []capacity.Device {
 	model := h.config.Model
 	if model == "" {
 		model = devices[0].Model
@@ -117,26 +117,26 @@ func (h *Host) named(devices []capacity.Device) []capacity.Device {
 func (h *Host) Create(ctx context.Context, token string, spec provisioners.Spec) (provisioners.Instance, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.check(ctx, token, spec); err != nil {
+	if err := h.checkRequest(ctx, token, spec); err != nil {
 		return provisioners.Instance{}, err
 	}
-	if known := h.state.find(func(a adoption) bool { return a.Token == token }); known != nil {
+	if known := h.state.findAdoption(func(a adoption) bool { return a.Token == token }); known != nil {
 		if known.Spec.Ask() != spec.Ask() {
 			return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v",
 				known.Spec)
 		}
-		return known.instance(), nil
+		return known.portInstance(), nil
 	}
-	if current := h.state.current(); current != nil {
+	if current := h.state.currentAdoption(); current != nil {
 		return provisioners.Instance{}, &provisioners.Error{
 			Kind: provisioners.KindCapacity, Scope: h.config.Name,
 			Message: "this machine is already node " + current.Spec.NodeID,
 		}
 	}
-	return h.adopt(ctx, token, spec)
+	return h.adoptHost(ctx, token, spec)
 }
 
-func (h *Host) check(ctx context.Context, token string, spec provisioners.Spec) error {
+func (h *Host) checkRequest(ctx context.Context, token string, spec provisioners.Spec) error {
 	if err := provisioners.Ended(ctx); err != nil {
 		return err
 	}
@@ -150,8 +150,8 @@ func (h *Host) check(ctx context.Context, token string, spec provisioners.Spec) 
 	return nil
 }
 
-func (h *Host) adopt(ctx context.Context, token string, spec provisioners.Spec) (provisioners.Instance, error) {
-	devices, err := h.devices(ctx)
+func (h *Host) adoptHost(ctx context.Context, token string, spec provisioners.Spec) (provisioners.Instance, error) {
+	devices, err := h.findDevices(ctx)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
@@ -160,10 +160,10 @@ func (h *Host) adopt(ctx context.Context, token string, spec provisioners.Spec) 
 		ID: adoptionID(h.config.HostID, token, now), Token: token, Spec: spec,
 		Born: now, Devices: devices, Simulated: h.config.Simulate > 0,
 	}
-	if err := h.save(append(slices.Clone(h.state.Adoptions), made)); err != nil {
+	if err := h.saveState(append(slices.Clone(h.state.Adoptions), made)); err != nil {
 		return provisioners.Instance{}, err
 	}
-	return made.instance(), nil
+	return made.portInstance(), nil
 }
 
 // Get returns the adoption while it lasts. A freed machine is unknown at once.
@@ -173,11 +173,11 @@ func (h *Host) Get(ctx context.Context, id string) (provisioners.Instance, error
 	if err := provisioners.Ended(ctx); err != nil {
 		return provisioners.Instance{}, err
 	}
-	current := h.state.current()
+	current := h.state.currentAdoption()
 	if current == nil || current.ID != id {
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "no machine %q", id)
 	}
-	return current.instance(), nil
+	return current.portInstance(), nil
 }
 
 // List returns the adoption when it is the owner's. It is always complete.
@@ -188,8 +188,8 @@ func (h *Host) List(ctx context.Context, owner string) (provisioners.List, error
 		return provisioners.List{}, err
 	}
 	list := provisioners.List{Complete: true}
-	if current := h.state.current(); current != nil && current.Spec.Owner == owner {
-		list.Instances = append(list.Instances, current.instance())
+	if current := h.state.currentAdoption(); current != nil && current.Spec.Owner == owner {
+		list.Instances = append(list.Instances, current.portInstance())
 	}
 	return list, nil
 }
@@ -201,11 +201,11 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	if err := provisioners.Ended(ctx); err != nil {
 		return err
 	}
-	current := h.state.current()
+	current := h.state.currentAdoption()
 	if current == nil || current.ID != id {
 		return nil
 	}
 	adoptions := slices.Clone(h.state.Adoptions)
 	adoptions[len(adoptions)-1].Ended = h.clock.Now()
-	return h.save(adoptions)
+	return h.saveState(adoptions)
 }

@@ -30,18 +30,18 @@ type devices struct {
 
 func (d devices) Devices(context.Context) ([]capacity.Device, error) { return d.found, d.err }
 
-func two() []capacity.Device {
+func twoDevices() []capacity.Device {
 	return []capacity.Device{
 		{UUID: "GPU-1", Index: 0, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_559},
 		{UUID: "GPU-2", Index: 1, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_000},
 	}
 }
 
-func spec(node string) provisioners.Spec {
+func testSpec(node string) provisioners.Spec {
 	return provisioners.Spec{Type: local.Type, Owner: "dep", NodeID: node}
 }
 
-func open(t *testing.T, c local.Config) (*local.Host, *clock.Manual) {
+func openHost(t *testing.T, c local.Config) (*local.Host, *clock.Manual) {
 	t.Helper()
 	manual := clock.NewManual(start)
 	host, err := local.New(c, manual)
@@ -53,14 +53,14 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]local.Config{
 		"simulated":  {Simulate: 4, HostID: "host"},
-		"discovered": {Source: devices{found: two()}},
+		"discovered": {Source: devices{found: twoDevices()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
 				config := config
 				config.StateFile = filepath.Join(t.TempDir(), "local.json")
-				host, manual := open(t, config)
+				host, manual := openHost(t, config)
 				return provisionertest.Subject{
 					Provisioner: host,
 					Reopen: func(t *testing.T) provisioners.Provisioner {
@@ -79,21 +79,21 @@ func TestConformance(t *testing.T) {
 
 func TestOffer(t *testing.T) {
 	t.Parallel()
-	host, _ := open(t, local.Config{Source: devices{found: two()}, Price: provisioners.Price(3 * money.USD)})
+	host, _ := openHost(t, local.Config{Source: devices{found: twoDevices()}, Price: provisioners.Price(3 * money.USD)})
 	offers, err := host.Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []provisioners.Offer{{
 		Type: "local", Region: "local", Model: "NVIDIA H100 80GB HBM3", GPUs: 2, MemoryMiB: 81_000, Price: 3 * money.USD,
 	}}, offers)
 
-	host, _ = open(t, local.Config{Source: devices{found: two()}, Model: "h100-80g"})
+	host, _ = openHost(t, local.Config{Source: devices{found: twoDevices()}, Model: "h100-80g"})
 	offers, err = host.Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "h100-80g", offers[0].Model)
 
-	odd := two()
+	odd := twoDevices()
 	odd[1].Model = "NVIDIA T4"
-	host, _ = open(t, local.Config{Source: devices{found: odd}})
+	host, _ = openHost(t, local.Config{Source: devices{found: odd}})
 	offers, err = host.Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "mixed", offers[0].Model)
@@ -101,12 +101,12 @@ func TestOffer(t *testing.T) {
 
 func TestSimulatedGPUsSaySo(t *testing.T) {
 	t.Parallel()
-	host, _ := open(t, local.Config{Simulate: 3})
+	host, _ := openHost(t, local.Config{Simulate: 3})
 	offers, err := host.Offers(t.Context())
 	require.NoError(t, err)
 	require.True(t, offers[0].Simulated)
 	require.Contains(t, offers[0].Model, "SIM")
-	made, err := host.Create(t.Context(), "token", spec("nod_1"))
+	made, err := host.Create(t.Context(), "token", testSpec("nod_1"))
 	require.NoError(t, err)
 	require.True(t, made.Simulated)
 	require.Len(t, made.Devices, 3)
@@ -125,9 +125,9 @@ func TestNoGPUs(t *testing.T) {
 		"no GPU":    {devices{}, provisioners.KindBadSpec, "simulate: 4"},
 		"hiccup":    {devices{err: errors.New("hiccup")}, provisioners.KindTransient, "hiccup"},
 	} {
-		host, _ := open(t, local.Config{Source: test.source})
+		host, _ := openHost(t, local.Config{Source: test.source})
 		_, offersErr := host.Offers(t.Context())
-		_, createErr := host.Create(t.Context(), "token", spec("nod_1"))
+		_, createErr := host.Create(t.Context(), "token", testSpec("nod_1"))
 		for _, err := range []error{offersErr, createErr} {
 			require.Equal(t, test.kind, provisioners.KindOf(err), name)
 			require.ErrorContains(t, err, test.text, name)
@@ -141,9 +141,9 @@ func TestNoGPUs(t *testing.T) {
 // A machine that is in use stays known when its driver breaks later.
 func TestAdoptedMachineOutlivesItsDriver(t *testing.T) {
 	t.Parallel()
-	config := local.Config{Source: devices{found: two()}, StateFile: filepath.Join(t.TempDir(), "local.json")}
-	host, manual := open(t, config)
-	made, err := host.Create(t.Context(), "token", spec("nod_1"))
+	config := local.Config{Source: devices{found: twoDevices()}, StateFile: filepath.Join(t.TempDir(), "local.json")}
+	host, manual := openHost(t, config)
+	made, err := host.Create(t.Context(), "token", testSpec("nod_1"))
 	require.NoError(t, err)
 	config.Source = devices{err: discover.ErrNoDriver}
 	host, err = local.New(config, manual)
@@ -156,19 +156,19 @@ func TestAdoptedMachineOutlivesItsDriver(t *testing.T) {
 
 func TestTokensAreForgottenAfterADay(t *testing.T) {
 	t.Parallel()
-	host, manual := open(t, local.Config{Simulate: 1})
-	made, err := host.Create(t.Context(), "token-1", spec("nod_1"))
+	host, manual := openHost(t, local.Config{Simulate: 1})
+	made, err := host.Create(t.Context(), "token-1", testSpec("nod_1"))
 	require.NoError(t, err)
 	require.NoError(t, host.Delete(t.Context(), made.ID))
 	manual.Advance(24 * time.Hour)
-	again, err := host.Create(t.Context(), "token-1", spec("nod_1"))
+	again, err := host.Create(t.Context(), "token-1", testSpec("nod_1"))
 	require.NoError(t, err)
 	require.Equal(t, provisioners.Terminated, again.Phase)
 	manual.Advance(time.Second)
-	other, err := host.Create(t.Context(), "token-2", spec("nod_2"))
+	other, err := host.Create(t.Context(), "token-2", testSpec("nod_2"))
 	require.NoError(t, err)
 	require.NoError(t, host.Delete(t.Context(), other.ID))
-	again, err = host.Create(t.Context(), "token-1", spec("nod_1"))
+	again, err = host.Create(t.Context(), "token-1", testSpec("nod_1"))
 	require.NoError(t, err)
 	require.Equal(t, provisioners.Running, again.Phase)
 	require.NotEqual(t, made.ID, again.ID)
@@ -177,12 +177,12 @@ func TestTokensAreForgottenAfterADay(t *testing.T) {
 func TestUnsavedAdoptionIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	config := local.Config{Simulate: 1, StateFile: filepath.Join(t.TempDir(), "local.json")}
-	host, _ := open(t, config)
+	host, _ := openHost(t, config)
 	unblock := statefiletest.Block(t, config.StateFile)
-	_, err := host.Create(t.Context(), "token", spec("nod_1"))
+	_, err := host.Create(t.Context(), "token", testSpec("nod_1"))
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err), "%v", err)
 	unblock()
-	made, err := host.Create(t.Context(), "token", spec("nod_1"))
+	made, err := host.Create(t.Context(), "token", testSpec("nod_1"))
 	require.NoError(t, err)
 	statefiletest.Block(t, config.StateFile)
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(host.Delete(t.Context(), made.ID)))

@@ -41,7 +41,7 @@ func adoptionID(host, token string, born time.Time) string {
 	return "local-" + hex.EncodeToString(sum[:8])
 }
 
-func (a adoption) instance() provisioners.Instance {
+func (a adoption) portInstance() provisioners.Instance {
 	instance := provisioners.Instance{
 		ID: a.ID, Token: a.Token, Owner: a.Spec.Owner, NodeID: a.Spec.NodeID, Type: a.Spec.Type,
 		Phase: provisioners.Terminated, CreatedAt: a.Born, Simulated: a.Simulated,
@@ -52,21 +52,21 @@ func (a adoption) instance() provisioners.Instance {
 	return instance
 }
 
-func (s state) find(wanted func(adoption) bool) *adoption {
+func (s state) findAdoption(wanted func(adoption) bool) *adoption {
 	if i := slices.IndexFunc(s.Adoptions, wanted); i >= 0 {
 		return &s.Adoptions[i]
 	}
 	return nil
 }
 
-// current returns the adoption that lasts, nil when the machine is free.
-func (s state) current() *adoption {
-	return s.find(func(a adoption) bool { return a.Ended.IsZero() })
+// currentAdoption returns the adoption that lasts, nil when the machine is free.
+func (s state) currentAdoption() *adoption {
+	return s.findAdoption(func(a adoption) bool { return a.Ended.IsZero() })
 }
 
-// save makes the adoptions the state, on disk first. After a failure the old
+// saveState makes the adoptions the state, on disk first. After a failure the old
 // state is still used, though a restart may find the new one: KindUnknown.
-func (h *Host) save(adoptions []adoption) error {
+func (h *Host) saveState(adoptions []adoption) error {
 	horizon := h.clock.Now().Add(-tokenMemory)
 	next := state{Version: stateVersion, Adoptions: slices.DeleteFunc(adoptions, func(a adoption) bool {
 		return !a.Ended.IsZero() && a.Ended.Before(horizon)
@@ -81,7 +81,7 @@ func (h *Host) save(adoptions []adoption) error {
 	return nil
 }
 
-func (h *Host) load() error {
+func (h *Host) loadState() error {
 	if h.config.StateFile == "" {
 		return nil
 	}
@@ -89,13 +89,13 @@ func (h *Host) load() error {
 	if err != nil || !found {
 		return err
 	}
-	if err := h.state.check(); err != nil {
+	if err := h.state.checkFields(); err != nil {
 		return fmt.Errorf("state file %s is damaged: %w", h.config.StateFile, err)
 	}
 	return nil
 }
 
-func (s state) check() error {
+func (s state) checkFields() error {
 	if s.Version != stateVersion {
 		return fmt.Errorf("it has version %d, this program reads %d", s.Version, stateVersion)
 	}

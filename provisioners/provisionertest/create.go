@@ -36,7 +36,7 @@ func offersAreSane(t *testing.T, s Subject) {
 }
 
 func tagsComeBack(t *testing.T, s Subject) {
-	made := s.create(t)
+	made := s.createInstance(t)
 	require.NotEmpty(t, made.ID)
 	got, err := s.Get(t.Context(), made.ID)
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func tagsComeBack(t *testing.T, s Subject) {
 func bootsInTime(t *testing.T, s Subject) {
 	offers, err := s.Offers(t.Context())
 	require.NoError(t, err)
-	machine := s.running(t, s.create(t).ID)
+	machine := s.awaitRunning(t, s.createInstance(t).ID)
 	for _, offer := range offers {
 		if offer.Type == s.Spec.Type {
 			require.Len(t, machine.Devices, offer.GPUs)
@@ -79,13 +79,13 @@ func bootsInTime(t *testing.T, s Subject) {
 }
 
 func createIsRepeatable(t *testing.T, s Subject) {
-	first := s.create(t)
-	require.Equal(t, first.ID, s.create(t).ID)
-	s.running(t, first.ID)
-	again := s.create(t)
+	first := s.createInstance(t)
+	require.Equal(t, first.ID, s.createInstance(t).ID)
+	s.awaitRunning(t, first.ID)
+	again := s.createInstance(t)
 	require.Equal(t, first.ID, again.ID)
 	require.Equal(t, provisioners.Running, again.Phase)
-	require.Equal(t, 1, s.live(t, owner))
+	require.Equal(t, 1, s.countLive(t, owner))
 }
 
 func createIsRepeatableAtOnce(t *testing.T, s Subject) {
@@ -94,30 +94,30 @@ func createIsRepeatableAtOnce(t *testing.T, s Subject) {
 	errs := make([]error, callers)
 	var group sync.WaitGroup
 	for i := range callers {
-		group.Go(func() { made[i], errs[i] = s.Create(t.Context(), token, s.spec(owner, node)) })
+		group.Go(func() { made[i], errs[i] = s.Create(t.Context(), token, s.specWithTags(owner, node)) })
 	}
 	group.Wait()
 	for i := range callers {
 		require.NoError(t, errs[i])
 		require.Equal(t, made[0].ID, made[i].ID)
 	}
-	require.Equal(t, 1, s.live(t, owner))
+	require.Equal(t, 1, s.countLive(t, owner))
 }
 
 func createIsRepeatableAfterTheEnd(t *testing.T, s Subject) {
-	made := s.create(t)
+	made := s.createInstance(t)
 	require.NoError(t, s.Delete(t.Context(), made.ID))
-	again := s.create(t)
-	require.True(t, ended(again), "a late duplicate made a machine: %+v", again)
-	s.gone(t, made.ID)
-	again = s.create(t)
-	require.True(t, ended(again), "a late duplicate made a machine: %+v", again)
-	require.Zero(t, s.live(t, owner))
+	again := s.createInstance(t)
+	require.True(t, isEnding(again), "a late duplicate made a machine: %+v", again)
+	s.awaitGone(t, made.ID)
+	again = s.createInstance(t)
+	require.True(t, isEnding(again), "a late duplicate made a machine: %+v", again)
+	require.Zero(t, s.countLive(t, owner))
 }
 
 func tokenBelongsToItsSpec(t *testing.T, s Subject) {
-	s.create(t)
-	others := []provisioners.Spec{s.spec("deployment-b", node), s.spec(owner, "nod_2")}
+	s.createInstance(t)
+	others := []provisioners.Spec{s.specWithTags("deployment-b", node), s.specWithTags(owner, "nod_2")}
 	if s.OtherSpec != (provisioners.Spec{}) {
 		other := s.OtherSpec
 		other.Owner, other.NodeID = owner, node
@@ -128,20 +128,20 @@ func tokenBelongsToItsSpec(t *testing.T, s Subject) {
 		requireKind(t, provisioners.KindBadSpec, err)
 		require.True(t, provisioners.Final(err))
 	}
-	require.Equal(t, 1, s.live(t, owner))
-	require.Zero(t, s.live(t, "deployment-b"))
+	require.Equal(t, 1, s.countLive(t, owner))
+	require.Zero(t, s.countLive(t, "deployment-b"))
 }
 
 func badSpecMakesNothing(t *testing.T, s Subject) {
-	unknownType, untyped := s.spec(owner, node), s.spec(owner, node)
+	unknownType, untyped := s.specWithTags(owner, node), s.specWithTags(owner, node)
 	unknownType.Type, untyped.Type = "no-such-type", ""
 	for name, bad := range map[string]struct {
 		token string
 		spec  provisioners.Spec
 	}{
-		"no token":     {"", s.spec(owner, node)},
-		"no owner":     {token, s.spec("", node)},
-		"no node":      {token, s.spec(owner, "")},
+		"no token":     {"", s.specWithTags(owner, node)},
+		"no owner":     {token, s.specWithTags("", node)},
+		"no node":      {token, s.specWithTags(owner, "")},
 		"no type":      {token, untyped},
 		"unknown type": {token, unknownType},
 	} {
@@ -149,18 +149,18 @@ func badSpecMakesNothing(t *testing.T, s Subject) {
 		require.Error(t, err, name)
 		requireKind(t, provisioners.KindBadSpec, err)
 	}
-	require.Zero(t, s.live(t, owner))
-	require.Zero(t, s.live(t, ""))
-	s.create(t) // the token is still good: nothing was made for it
+	require.Zero(t, s.countLive(t, owner))
+	require.Zero(t, s.countLive(t, ""))
+	s.createInstance(t) // the token is still good: nothing was made for it
 }
 
 func endedContextMakesNothing(t *testing.T, s Subject) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := s.Create(ctx, token, s.spec(owner, node))
+	_, err := s.Create(ctx, token, s.specWithTags(owner, node))
 	require.ErrorIs(t, err, context.Canceled)
-	require.Zero(t, s.live(t, owner))
-	made := s.create(t)
+	require.Zero(t, s.countLive(t, owner))
+	made := s.createInstance(t)
 	_, err = s.Get(ctx, made.ID)
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = s.List(ctx, owner)
@@ -168,19 +168,19 @@ func endedContextMakesNothing(t *testing.T, s Subject) {
 	_, err = s.Offers(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, s.Delete(ctx, made.ID), context.Canceled)
-	require.Equal(t, 1, s.live(t, owner))
+	require.Equal(t, 1, s.countLive(t, owner))
 }
 
 func noCapacityMakesNothing(t *testing.T, s Subject) {
 	if s.RunOut == nil { // an adapter without that hook shows it by filling up
 		for i := range s.Machines {
-			_, err := s.Create(t.Context(), "filler-"+string(rune('a'+i)), s.spec("deployment-b", "nod_filler"))
+			_, err := s.Create(t.Context(), "filler-"+string(rune('a'+i)), s.specWithTags("deployment-b", "nod_filler"))
 			require.NoError(t, err)
 		}
 	} else {
 		s.RunOut()
 	}
-	_, err := s.Create(t.Context(), token, s.spec(owner, node))
+	_, err := s.Create(t.Context(), token, s.specWithTags(owner, node))
 	requireKind(t, provisioners.KindCapacity, err)
-	require.Zero(t, s.live(t, owner))
+	require.Zero(t, s.countLive(t, owner))
 }

@@ -108,21 +108,21 @@ func Run(t *testing.T, harness Harness) {
 	}
 	t.Run("random histories with faults", func(t *testing.T) {
 		t.Parallel()
-		histories(t, harness)
+		testHistories(t, harness)
 	})
 }
 
-// spec is Spec with tags.
-func (s Subject) spec(owner, node string) provisioners.Spec {
+// specWithTags is Spec with tags.
+func (s Subject) specWithTags(owner, node string) provisioners.Spec {
 	spec := s.Spec
 	spec.Owner, spec.NodeID = owner, node
 	return spec
 }
 
-// create makes the suite's usual machine.
-func (s Subject) create(t *testing.T) provisioners.Instance {
+// createInstance makes the suite's usual machine.
+func (s Subject) createInstance(t *testing.T) provisioners.Instance {
 	t.Helper()
-	instance, err := s.Create(t.Context(), token, s.spec(owner, node))
+	instance, err := s.Create(t.Context(), token, s.specWithTags(owner, node))
 	require.NoError(t, err)
 	return instance
 }
@@ -130,8 +130,8 @@ func (s Subject) create(t *testing.T) provisioners.Instance {
 // steps is into how many parts a waiting time is cut.
 const steps = 20
 
-// running lets time pass until the machine runs.
-func (s Subject) running(t *testing.T, id string) provisioners.Instance {
+// awaitRunning lets time pass until the machine runs.
+func (s Subject) awaitRunning(t *testing.T, id string) provisioners.Instance {
 	t.Helper()
 	for range steps + 1 {
 		instance, err := s.Get(t.Context(), id)
@@ -147,8 +147,8 @@ func (s Subject) running(t *testing.T, id string) provisioners.Instance {
 	return provisioners.Instance{}
 }
 
-// gone lets time pass until the machine is Terminated or unknown.
-func (s Subject) gone(t *testing.T, id string) {
+// awaitGone lets time pass until the machine is Terminated or unknown.
+func (s Subject) awaitGone(t *testing.T, id string) {
 	t.Helper()
 	for range steps + 1 {
 		instance, err := s.Get(t.Context(), id)
@@ -165,22 +165,22 @@ func (s Subject) gone(t *testing.T, id string) {
 	require.FailNow(t, "the machine was not gone in time")
 }
 
-// live counts the owner's machines that are not on their way out.
-func (s Subject) live(t *testing.T, owner string) int {
+// countLive counts the owner's machines that are not on their way out.
+func (s Subject) countLive(t *testing.T, owner string) int {
 	t.Helper()
 	list, err := s.List(t.Context(), owner)
 	require.NoError(t, err)
 	require.True(t, list.Complete)
 	count := 0
 	for _, instance := range list.Instances {
-		if !ended(instance) {
+		if !isEnding(instance) {
 			count++
 		}
 	}
 	return count
 }
 
-func ended(instance provisioners.Instance) bool {
+func isEnding(instance provisioners.Instance) bool {
 	return instance.Phase == provisioners.Terminating || instance.Phase == provisioners.Terminated
 }
 

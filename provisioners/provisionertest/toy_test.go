@@ -57,23 +57,23 @@ func (a toy) Create(ctx context.Context, token string, spec provisioners.Spec) (
 	if err := spec.Check(token); err != nil {
 		return provisioners.Instance{}, err
 	}
-	if known := a.shop.find(func(b *box) bool { return b.token == token }); known != nil {
+	if known := a.shop.findBox(func(b *box) bool { return b.token == token }); known != nil {
 		if known.spec.Ask() != spec.Ask() {
 			return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec,
 				"the token was used for another box")
 		}
-		return a.shop.instance(known), nil
+		return a.shop.portInstance(known), nil
 	}
 	if spec.Type != toyType {
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "no type %q", spec.Type)
 	}
-	if a.shop.standing() == 3 {
+	if a.shop.countStanding() == 3 {
 		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindCapacity, Scope: toyType,
 			Message: "all boxes are rented out"}
 	}
 	made := &box{id: fmt.Sprint("box-", len(a.shop.boxes)), token: token, spec: spec, born: a.shop.clock.Now()}
 	a.shop.boxes = append(a.shop.boxes, made)
-	return a.shop.instance(made), nil
+	return a.shop.portInstance(made), nil
 }
 
 func (a toy) Get(ctx context.Context, id string) (provisioners.Instance, error) {
@@ -82,8 +82,8 @@ func (a toy) Get(ctx context.Context, id string) (provisioners.Instance, error) 
 	if err := provisioners.Ended(ctx); err != nil {
 		return provisioners.Instance{}, err
 	}
-	if known := a.shop.find(func(b *box) bool { return b.id == id }); known != nil {
-		return a.shop.instance(known), nil
+	if known := a.shop.findBox(func(b *box) bool { return b.id == id }); known != nil {
+		return a.shop.portInstance(known), nil
 	}
 	return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "no box %q", id)
 }
@@ -94,7 +94,7 @@ func (a toy) List(ctx context.Context, owner string) (provisioners.List, error) 
 	list := provisioners.List{Complete: true}
 	for _, b := range a.shop.boxes {
 		if b.spec.Owner == owner {
-			list.Instances = append(list.Instances, a.shop.instance(b))
+			list.Instances = append(list.Instances, a.shop.portInstance(b))
 		}
 	}
 	return list, provisioners.Ended(ctx)
@@ -106,13 +106,13 @@ func (a toy) Delete(ctx context.Context, id string) error {
 	if err := provisioners.Ended(ctx); err != nil {
 		return err
 	}
-	if known := a.shop.find(func(b *box) bool { return b.id == id }); known != nil && known.ended.IsZero() {
+	if known := a.shop.findBox(func(b *box) bool { return b.id == id }); known != nil && known.ended.IsZero() {
 		known.ended = a.shop.clock.Now()
 	}
 	return nil
 }
 
-func (s *shop) find(is func(*box) bool) *box {
+func (s *shop) findBox(is func(*box) bool) *box {
 	for _, b := range s.boxes {
 		if is(b) {
 			return b
@@ -121,7 +121,7 @@ func (s *shop) find(is func(*box) bool) *box {
 	return nil
 }
 
-func (s *shop) standing() (n int) {
+func (s *shop) countStanding() (n int) {
 	for _, b := range s.boxes {
 		if b.ended.IsZero() {
 			n++
@@ -130,7 +130,7 @@ func (s *shop) standing() (n int) {
 	return n
 }
 
-func (s *shop) instance(b *box) provisioners.Instance {
+func (s *shop) portInstance(b *box) provisioners.Instance {
 	i := provisioners.Instance{
 		ID: b.id, Token: b.token, Owner: b.spec.Owner, NodeID: b.spec.NodeID, Type: b.spec.Type,
 		Phase: provisioners.Booting, CreatedAt: b.born, EndedAt: b.ended, Simulated: true,
@@ -162,7 +162,7 @@ func TestToy(t *testing.T) {
 				s.boxes = append(s.boxes, &box{id: "theirs", token: "theirs", spec: provisioners.Spec{Owner: "theirs"},
 					born: s.clock.Now()})
 				return func() bool {
-					theirs := s.find(func(b *box) bool { return b.id == "theirs" })
+					theirs := s.findBox(func(b *box) bool { return b.id == "theirs" })
 					require.NotNil(t, theirs)
 					return theirs.ended.IsZero()
 				}

@@ -33,7 +33,7 @@ type Sum struct {
 	Cost     money.MicroUSD
 }
 
-func (s Sum) plus(other Sum) Sum {
+func (s Sum) add(other Sum) Sum {
 	return Sum{Machines: s.Machines + other.Machines, Billed: s.Billed + other.Billed, Cost: s.Cost + other.Cost}
 }
 
@@ -44,9 +44,9 @@ func (c *Cloud) Bill(now time.Time) Bill {
 	defer c.mu.Unlock()
 	bill := Bill{Settled: c.settled, Total: c.settled}
 	for _, m := range c.tokens {
-		line := m.line(now)
+		line := m.billLine(now)
 		bill.Lines = append(bill.Lines, line)
-		bill.Total = bill.Total.plus(line.Sum)
+		bill.Total = bill.Total.add(line.Sum)
 	}
 	slices.SortFunc(bill.Lines, func(a, b Line) int {
 		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.ID, b.ID))
@@ -54,18 +54,18 @@ func (c *Cloud) Bill(now time.Time) Bill {
 	return bill
 }
 
-func (m *machine) line(now time.Time) Line {
+func (m *machine) billLine(now time.Time) Line {
 	to := now
-	if reached(m.Ended, now) {
+	if hasReached(m.Ended, now) {
 		to = m.Ended
 	}
 	return Line{
 		ID: m.ID, NodeID: m.Spec.NodeID, Owner: m.Spec.Owner, Type: m.Spec.Type,
-		From: m.Born, To: to, Sum: m.sum(to),
+		From: m.Born, To: to, Sum: m.billSum(to),
 	}
 }
 
-func (m *machine) sum(to time.Time) Sum {
+func (m *machine) billSum(to time.Time) Sum {
 	billed := max(to.Sub(m.Born), m.Offer.MinBilling, 0)
-	return Sum{Machines: 1, Billed: billed, Cost: m.price().For(billed)}
+	return Sum{Machines: 1, Billed: billed, Cost: m.hourlyPrice().For(billed)}
 }

@@ -16,10 +16,10 @@ import (
 
 func TestBill(t *testing.T) {
 	t.Parallel()
-	c := config()
+	c := testConfig()
 	c.Terminating = 5 * time.Second
-	cloud, manual := open(t, c)
-	short, long := create(t, cloud, 1), create(t, cloud, 2)
+	cloud, manual := openCloud(t, c)
+	short, long := createInstance(t, cloud, 1), createInstance(t, cloud, 2)
 	manual.Advance(10 * time.Second)
 	require.NoError(t, cloud.Delete(t.Context(), short.ID))
 	manual.Advance(59*time.Minute + 50*time.Second)
@@ -47,7 +47,7 @@ func TestBillProperties(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(r *rapid.T) {
 		run++
-		c := config()
+		c := testConfig()
 		c.StateFile = filepath.Join(folder, fmt.Sprint(run), "sim.json")
 		manual := clock.NewManual(start)
 		cloud, err := sim.New(c, manual)
@@ -57,7 +57,7 @@ func TestBillProperties(t *testing.T) {
 		for n := range rapid.IntRange(1, 40).Draw(r, "steps") {
 			switch rapid.IntRange(0, 4).Draw(r, "step") {
 			case 0:
-				made, err := cloud.Create(t.Context(), fmt.Sprint(n), spec(fmt.Sprint(n)))
+				made, err := cloud.Create(t.Context(), fmt.Sprint(n), testSpec(fmt.Sprint(n)))
 				require.NoError(r, err)
 				ids = append(ids, made.ID)
 			case 1:

@@ -112,19 +112,19 @@ func (c Config) Validate() error {
 				offer.Region))
 		}
 		seen[key] = true
-		if err := offer.validate(); err != nil {
+		if err := offer.validateFields(); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("offers[%d]: %w", i, err))
 		}
 	}
 	for i, fault := range c.Faults {
-		if err := fault.validate(); err != nil {
+		if err := fault.validateFields(); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("faults[%d]: %w", i, err))
 		}
 	}
 	return errors.Join(mistakes...)
 }
 
-func (o Offer) validate() error {
+func (o Offer) validateFields() error {
 	switch {
 	case o.Type == "":
 		return errors.New("type: is empty")
@@ -149,7 +149,7 @@ func (o Offer) validate() error {
 	return nil
 }
 
-func (o Offer) port() provisioners.Offer {
+func (o Offer) portOffer() provisioners.Offer {
 	return provisioners.Offer{
 		Type: o.Type, Region: o.Region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
 		Price: money.MicroUSD(o.Price), MinBilling: o.MinBilling,

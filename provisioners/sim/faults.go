@@ -67,7 +67,7 @@ type Fault struct {
 	RetryAfter time.Duration     `yaml:"retry_after"`
 }
 
-func (f Fault) validate() error {
+func (f Fault) validateFields() error {
 	ops, known := effects[f.Effect]
 	switch {
 	case !known:
@@ -84,7 +84,7 @@ func (f Fault) validate() error {
 
 // Inject queues a fault. Faults are not kept across restarts.
 func (c *Cloud) Inject(fault Fault) error {
-	if err := fault.validate(); err != nil {
+	if err := fault.validateFields(); err != nil {
 		return fmt.Errorf("injecting a fault: %w", err)
 	}
 	c.mu.Lock()
@@ -112,11 +112,11 @@ func (c *Cloud) SetListLag(lag time.Duration) {
 func (c *Cloud) Kill(id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.settle()
-	if m := c.shown[id]; m != nil && !reached(m.Ended, now) {
-		c.end(m, now)
+	now := c.advanceMachines()
+	if m := c.shown[id]; m != nil && !hasReached(m.Ended, now) {
+		c.endMachine(m, now)
 	}
-	return c.save()
+	return c.saveState()
 }
 
 // Reclaim makes the provider take the machine back as it takes spot machines:
@@ -125,20 +125,20 @@ func (c *Cloud) Kill(id string) error {
 func (c *Cloud) Reclaim(id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.settle()
-	if m := c.shown[id]; m != nil && !reached(m.Ended, now) {
-		c.reclaim(m, now.Add(m.Offer.Notice))
+	now := c.advanceMachines()
+	if m := c.shown[id]; m != nil && !hasReached(m.Ended, now) {
+		c.reclaimMachine(m, now.Add(m.Offer.Notice))
 	}
-	return c.save()
+	return c.saveState()
 }
 
-// enter starts a call: it refuses an ended context, brings the world up to now
+// beginCall starts a call: it refuses an ended context, brings the world up to now
 // and uses up one fault of the call, which is the zero Fault when there is none.
-func (c *Cloud) enter(ctx context.Context, op Op) (time.Time, Fault, error) {
+func (c *Cloud) beginCall(ctx context.Context, op Op) (time.Time, Fault, error) {
 	if err := provisioners.Ended(ctx); err != nil {
 		return time.Time{}, Fault{}, err
 	}
-	now := c.settle()
+	now := c.advanceMachines()
 	fault := c.nextFault(op)
 	if fault.Effect == FailBefore {
 		return now, fault, &provisioners.Error{

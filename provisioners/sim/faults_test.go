@@ -13,17 +13,17 @@ import (
 
 func TestFailBefore(t *testing.T) {
 	t.Parallel()
-	cloud, _ := open(t, config())
-	made := create(t, cloud, 1)
+	cloud, _ := openCloud(t, testConfig())
+	made := createInstance(t, cloud, 1)
 	calls := map[sim.Op]func() error{
 		sim.OpOffers: func() error { _, err := cloud.Offers(t.Context()); return err },
-		sim.OpCreate: func() error { _, err := cloud.Create(t.Context(), "token-2", spec("nod_2")); return err },
+		sim.OpCreate: func() error { _, err := cloud.Create(t.Context(), "token-2", testSpec("nod_2")); return err },
 		sim.OpGet:    func() error { _, err := cloud.Get(t.Context(), made.ID); return err },
 		sim.OpList:   func() error { _, err := cloud.List(t.Context(), "dep"); return err },
 		sim.OpDelete: func() error { return cloud.Delete(t.Context(), made.ID) },
 	}
 	for op, call := range calls {
-		inject(t, cloud, sim.Fault{
+		injectFault(t, cloud, sim.Fault{
 			Op: op, Effect: sim.FailBefore, Times: 2, Kind: provisioners.KindThrottled, Scope: "account",
 			RetryAfter: time.Minute,
 		})
@@ -44,11 +44,11 @@ func TestFailBefore(t *testing.T) {
 // A dead call does not use up a fault, and faults of one call queue up.
 func TestFaultsQueueUp(t *testing.T) {
 	t.Parallel()
-	c := config()
+	c := testConfig()
 	c.Faults = []sim.Fault{{Op: sim.OpGet, Effect: sim.FailBefore, Kind: provisioners.KindTransient, Times: 1}}
-	cloud, _ := open(t, c)
-	made := create(t, cloud, 1)
-	inject(t, cloud, sim.Fault{Op: sim.OpGet, Effect: sim.Deny})
+	cloud, _ := openCloud(t, c)
+	made := createInstance(t, cloud, 1)
+	injectFault(t, cloud, sim.Fault{Op: sim.OpGet, Effect: sim.Deny})
 	for _, want := range []provisioners.Kind{provisioners.KindTransient, provisioners.KindNotFound} {
 		_, err := cloud.Get(t.Context(), made.ID)
 		require.Equal(t, want, provisioners.KindOf(err))
@@ -59,7 +59,7 @@ func TestFaultsQueueUp(t *testing.T) {
 
 func TestBadFaultsAreRefused(t *testing.T) {
 	t.Parallel()
-	cloud, _ := open(t, config())
+	cloud, _ := openCloud(t, testConfig())
 	for _, fault := range []sim.Fault{
 		{},
 		{Op: sim.OpCreate, Effect: "explode", Times: 1},
@@ -74,11 +74,11 @@ func TestBadFaultsAreRefused(t *testing.T) {
 
 func TestTruncatedList(t *testing.T) {
 	t.Parallel()
-	cloud, _ := open(t, config())
+	cloud, _ := openCloud(t, testConfig())
 	for n := range 4 {
-		create(t, cloud, n)
+		createInstance(t, cloud, n)
 	}
-	inject(t, cloud, sim.Fault{Op: sim.OpList, Effect: sim.Truncate})
+	injectFault(t, cloud, sim.Fault{Op: sim.OpList, Effect: sim.Truncate})
 	list, err := cloud.List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.False(t, list.Complete)
@@ -91,9 +91,9 @@ func TestTruncatedList(t *testing.T) {
 
 func TestListLag(t *testing.T) {
 	t.Parallel()
-	cloud, manual := open(t, config())
+	cloud, manual := openCloud(t, testConfig())
 	cloud.SetListLag(time.Minute)
-	made := create(t, cloud, 1)
+	made := createInstance(t, cloud, 1)
 	phases := func() []provisioners.Phase {
 		list, err := cloud.List(t.Context(), "dep")
 		require.NoError(t, err)
@@ -118,9 +118,9 @@ func TestListLag(t *testing.T) {
 
 func TestDeleteThatIsIgnored(t *testing.T) {
 	t.Parallel()
-	cloud, manual := open(t, config())
-	made := create(t, cloud, 1)
-	inject(t, cloud, sim.Fault{Op: sim.OpDelete, Effect: sim.Ignore})
+	cloud, manual := openCloud(t, testConfig())
+	made := createInstance(t, cloud, 1)
+	injectFault(t, cloud, sim.Fault{Op: sim.OpDelete, Effect: sim.Ignore})
 	require.NoError(t, cloud.Delete(t.Context(), made.ID))
 	manual.Advance(2 * time.Hour)
 	got, err := cloud.Get(t.Context(), made.ID)
@@ -133,9 +133,9 @@ func TestDeleteThatIsIgnored(t *testing.T) {
 
 func TestBootThatNeverEnds(t *testing.T) {
 	t.Parallel()
-	cloud, manual := open(t, config())
-	inject(t, cloud, sim.Fault{Op: sim.OpCreate, Effect: sim.BootNever})
-	made := create(t, cloud, 1)
+	cloud, manual := openCloud(t, testConfig())
+	injectFault(t, cloud, sim.Fault{Op: sim.OpCreate, Effect: sim.BootNever})
+	made := createInstance(t, cloud, 1)
 	manual.Advance(100 * time.Hour)
 	got, err := cloud.Get(t.Context(), made.ID)
 	require.NoError(t, err)
@@ -153,11 +153,11 @@ func TestBootThatDies(t *testing.T) {
 	for name, deleteAfter := range map[string]time.Duration{"never": 0, "early": time.Second, "late": 2 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := config()
+			c := testConfig()
 			c.Remembered = 5 * time.Hour
-			cloud, manual := open(t, c)
-			inject(t, cloud, sim.Fault{Op: sim.OpCreate, Effect: sim.BootDies})
-			made := create(t, cloud, 1)
+			cloud, manual := openCloud(t, c)
+			injectFault(t, cloud, sim.Fault{Op: sim.OpCreate, Effect: sim.BootDies})
+			made := createInstance(t, cloud, 1)
 			manual.Advance(deleteAfter)
 			if deleteAfter > 0 {
 				require.NoError(t, cloud.Delete(t.Context(), made.ID))
@@ -180,10 +180,10 @@ func TestBootThatDies(t *testing.T) {
 
 func TestKill(t *testing.T) {
 	t.Parallel()
-	c := config()
+	c := testConfig()
 	c.Offers[0].Stock = 1
-	cloud, manual := open(t, c)
-	made := create(t, cloud, 1)
+	cloud, manual := openCloud(t, c)
+	made := createInstance(t, cloud, 1)
 	manual.Advance(2 * time.Hour)
 	require.NoError(t, cloud.Kill(made.ID))
 	require.NoError(t, cloud.Kill(made.ID))
@@ -192,16 +192,16 @@ func TestKill(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, provisioners.Terminated, got.Phase)
 	require.NoError(t, cloud.Delete(t.Context(), made.ID))
-	create(t, cloud, 2) // its stock is free again
+	createInstance(t, cloud, 2) // its stock is free again
 	manual.Advance(time.Hour)
 	require.Equal(t, 3*time.Hour, cloud.Bill(manual.Now()).Total.Billed)
 }
 
 func TestLivePerNodeSeesDuplicates(t *testing.T) {
 	t.Parallel()
-	cloud, _ := open(t, config())
+	cloud, _ := openCloud(t, testConfig())
 	for n := range 2 {
-		_, err := cloud.Create(t.Context(), fmt.Sprint("generation-", n), spec("nod_1"))
+		_, err := cloud.Create(t.Context(), fmt.Sprint("generation-", n), testSpec("nod_1"))
 		require.NoError(t, err)
 	}
 	require.Equal(t, map[string]int{"nod_1": 2}, cloud.LivePerNode())

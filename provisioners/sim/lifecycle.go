@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// end lets the machine end at the time, unless it ends earlier anyway.
-func (c *Cloud) end(m *machine, at time.Time) {
+// endMachine lets the machine end at the time, unless it ends earlier anyway.
+func (c *Cloud) endMachine(m *machine, at time.Time) {
 	c.dirty = true
 	if !m.Ended.IsZero() && m.Ended.Before(at) {
 		return
@@ -15,36 +15,36 @@ func (c *Cloud) end(m *machine, at time.Time) {
 	heap.Push(&c.pending, event{at: at, machine: m, leaves: standing})
 }
 
-// settle moves machines whose time has come to their next stage and returns
+// advanceMachines moves machines whose time has come to their next stage and returns
 // now. It is what keeps every call cheap however many machines there ever were.
-func (c *Cloud) settle() time.Time {
+func (c *Cloud) advanceMachines() time.Time {
 	now := c.clock.Now()
 	for len(c.pending) > 0 && !c.pending[0].at.After(now) {
 		due := heap.Pop(&c.pending).(event)
-		if m := due.machine; m.Stage == due.leaves && (m.Stage != standing || reached(m.Ended, now)) {
+		if m := due.machine; m.Stage == due.leaves && (m.Stage != standing || hasReached(m.Ended, now)) {
 			m.Stage++
-			c.leave(m, due.leaves)
+			c.leaveStage(m, due.leaves)
 		}
 	}
 	return now
 }
 
-func (c *Cloud) leave(m *machine, left stage) {
+func (c *Cloud) leaveStage(m *machine, left stage) {
 	switch left {
 	case standing:
 		c.taken[[2]string{m.Offer.Type, m.Offer.Region}]--
-		c.plan(m)
+		c.queueNextStage(m)
 	case shown:
 		delete(c.shown, m.ID)
-		c.plan(m)
+		c.queueNextStage(m)
 	case tokenOnly:
 		delete(c.tokens, m.Token)
-		c.settled = c.settled.plus(m.sum(m.Ended))
+		c.settled = c.settled.add(m.billSum(m.Ended))
 	}
 }
 
-// plan queues the end of the machine's present stage, if it has one.
-func (c *Cloud) plan(m *machine) {
+// queueNextStage queues the end of the machine's present stage, if it has one.
+func (c *Cloud) queueNextStage(m *machine) {
 	at := m.Ended
 	switch m.Stage {
 	case shown:
@@ -57,10 +57,10 @@ func (c *Cloud) plan(m *machine) {
 	}
 }
 
-// reclaim lets the provider take the machine back at the time.
-func (c *Cloud) reclaim(m *machine, at time.Time) {
+// reclaimMachine lets the provider take the machine back at the time.
+func (c *Cloud) reclaimMachine(m *machine, at time.Time) {
 	m.Reclaimed = at
-	c.end(m, at)
+	c.endMachine(m, at)
 }
 
 // event is the instant at which a machine enters its next stage. A machine

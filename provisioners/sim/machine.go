@@ -38,53 +38,53 @@ const (
 // EC2 promises for client tokens.
 const tokenMemory = 24 * time.Hour
 
-func (m *machine) phase(at time.Time) provisioners.Phase {
+func (m *machine) phaseAt(at time.Time) provisioners.Phase {
 	switch {
-	case reached(m.Ended, at):
+	case hasReached(m.Ended, at):
 		return provisioners.Terminated
-	case reached(m.Deleted, at):
+	case hasReached(m.Deleted, at):
 		return provisioners.Terminating
-	case reached(m.Ready, at):
+	case hasReached(m.Ready, at):
 		return provisioners.Running
 	default:
 		return provisioners.Booting
 	}
 }
 
-func reached(instant, at time.Time) bool { return !instant.IsZero() && !at.Before(instant) }
+func hasReached(instant, at time.Time) bool { return !instant.IsZero() && !at.Before(instant) }
 
-func (m *machine) instance(at time.Time) provisioners.Instance {
+func (m *machine) instanceAt(at time.Time) provisioners.Instance {
 	instance := provisioners.Instance{
 		ID: m.ID, Token: m.Token, Owner: m.Spec.Owner, NodeID: m.Spec.NodeID, Type: m.Spec.Type,
-		Phase: m.phase(at), CreatedAt: m.Born, Notice: m.notice(at), Simulated: true,
+		Phase: m.phaseAt(at), CreatedAt: m.Born, Notice: m.noticeAt(at), Simulated: true,
 	}
 	if instance.Phase == provisioners.Terminated {
 		instance.EndedAt = m.Ended
 	}
 	if instance.Phase == provisioners.Running {
 		instance.Address = m.ID + ".sim.invalid"
-		instance.Devices = m.devices()
+		instance.Devices = m.listDevices()
 	}
 	return instance
 }
 
-// notice is what the provider announces of a machine that it will take back.
-func (m *machine) notice(at time.Time) *provisioners.Notice {
-	if !reached(m.Reclaimed, at.Add(m.Offer.Notice)) || reached(m.Ended, at) || reached(m.Deleted, at) {
+// noticeAt is what the provider announces of a machine that it will take back.
+func (m *machine) noticeAt(at time.Time) *provisioners.Notice {
+	if !hasReached(m.Reclaimed, at.Add(m.Offer.Notice)) || hasReached(m.Ended, at) || hasReached(m.Deleted, at) {
 		return nil
 	}
 	return &provisioners.Notice{Kind: provisioners.NoticeInterruption, At: m.Reclaimed,
 		Message: "the simulated cloud wants it back"}
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
 	}
 	return a
 }
 
-func (m *machine) devices() []capacity.Device {
+func (m *machine) listDevices() []capacity.Device {
 	devices := make([]capacity.Device, m.Offer.GPUs)
 	for i := range devices {
 		devices[i] = capacity.Device{UUID: deviceUUID(m.ID, i), Index: i, Model: m.Offer.Model, MemoryMiB: m.Offer.MemoryMiB}
@@ -92,5 +92,5 @@ func (m *machine) devices() []capacity.Device {
 	return devices
 }
 
-// price of the machine per hour.
-func (m *machine) price() money.MicroUSD { return money.MicroUSD(m.Offer.Price) }
+// hourlyPrice of the machine per hour.
+func (m *machine) hourlyPrice() money.MicroUSD { return money.MicroUSD(m.Offer.Price) }

@@ -52,7 +52,7 @@ func New(config Config, clock clock.Clock) (*Cloud, error) {
 		shown: map[string]*machine{}, tokens: map[string]*machine{}, taken: map[[2]string]int{},
 		faults: map[Op][]Fault{},
 	}
-	if err := c.load(); err != nil {
+	if err := c.loadState(); err != nil {
 		return nil, fmt.Errorf("opening simulated cloud %q: %w", config.Name, err)
 	}
 	for _, fault := range config.Faults {
@@ -71,12 +71,12 @@ func (c *Cloud) Exclusive() {}
 func (c *Cloud) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, _, err := c.enter(ctx, OpOffers); err != nil {
+	if _, _, err := c.beginCall(ctx, OpOffers); err != nil {
 		return nil, err
 	}
 	offers := make([]provisioners.Offer, len(c.config.Offers))
 	for i, offer := range c.config.Offers {
-		offers[i] = offer.port()
+		offers[i] = offer.portOffer()
 	}
 	return offers, nil
 }
@@ -85,25 +85,25 @@ func (c *Cloud) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 func (c *Cloud) Create(ctx context.Context, token string, spec provisioners.Spec) (provisioners.Instance, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, fault, err := c.enter(ctx, OpCreate)
+	now, fault, err := c.beginCall(ctx, OpCreate)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	m, err := c.find(token, spec)
+	m, err := c.findMachine(token, spec)
 	if err == nil && m == nil {
-		m, err = c.make(token, spec, now, fault)
+		m, err = c.makeMachine(token, spec, now, fault)
 	}
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	if err := cmp.Or(c.save(), fault.timedOut(OpCreate)); err != nil {
+	if err := cmp.Or(c.saveState(), fault.timedOut(OpCreate)); err != nil {
 		return provisioners.Instance{}, err
 	}
-	return m.instance(now), nil
+	return m.instanceAt(now), nil
 }
 
-// find returns the machine of the token, nil when there is none.
-func (c *Cloud) find(token string, spec provisioners.Spec) (*machine, error) {
+// findMachine returns the machine of the token, nil when there is none.
+func (c *Cloud) findMachine(token string, spec provisioners.Spec) (*machine, error) {
 	if err := spec.Check(token); err != nil {
 		return nil, err
 	}
@@ -114,8 +114,8 @@ func (c *Cloud) find(token string, spec provisioners.Spec) (*machine, error) {
 	return m, nil
 }
 
-func (c *Cloud) make(token string, spec provisioners.Spec, now time.Time, fault Fault) (*machine, error) {
-	offer, err := c.offer(spec)
+func (c *Cloud) makeMachine(token string, spec provisioners.Spec, now time.Time, fault Fault) (*machine, error) {
+	offer, err := c.findOffer(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (c *Cloud) make(token string, spec provisioners.Spec, now time.Time, fault 
 			Kind: provisioners.KindCapacity, Scope: offer.Region + "/" + offer.Type, Message: "out of stock",
 		}
 	}
-	boot := offer.Boot.sample(chance(c.config.Seed, "boot", c.config.Name, token))
+	boot := offer.Boot.drawBoot(newRand(c.config.Seed, "boot", c.config.Name, token))
 	m := &machine{ID: c.instanceID(token, now), Token: token, Spec: spec, Offer: offer, Born: now, Ready: now.Add(boot)}
 	c.shown[m.ID], c.tokens[token] = m, m
 	c.taken[key]++
@@ -134,20 +134,20 @@ func (c *Cloud) make(token string, spec provisioners.Spec, now time.Time, fault 
 		m.Ready = time.Time{}
 	}
 	if fault.Effect == BootDies {
-		c.end(m, now.Add((boot / 2).Truncate(time.Microsecond)))
+		c.endMachine(m, now.Add((boot / 2).Truncate(time.Microsecond)))
 	}
 	if m.Expires = spec.ExpiresAt; !m.Expires.IsZero() {
-		c.end(m, later(m.Expires, now))
+		c.endMachine(m, laterOf(m.Expires, now))
 	}
-	if at, drawn := offer.reclaimed(chance(c.config.Seed, "reclaim", c.config.Name, token), now); drawn {
-		c.reclaim(m, at)
+	if at, drawn := offer.drawReclaim(newRand(c.config.Seed, "reclaim", c.config.Name, token), now); drawn {
+		c.reclaimMachine(m, at)
 	}
 	return m, nil
 }
 
-// offer finds what the spec asks for. A spec without a region takes the first
+// findOffer finds what the spec asks for. A spec without a region takes the first
 // offer of the type.
-func (c *Cloud) offer(spec provisioners.Spec) (Offer, error) {
+func (c *Cloud) findOffer(spec provisioners.Spec) (Offer, error) {
 	for _, offer := range c.config.Offers {
 		if offer.Type == spec.Type && (spec.Region == "" || offer.Region == spec.Region) {
 			return offer, nil
@@ -160,7 +160,7 @@ func (c *Cloud) offer(spec provisioners.Spec) (Offer, error) {
 func (c *Cloud) Get(ctx context.Context, id string) (provisioners.Instance, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, fault, err := c.enter(ctx, OpGet)
+	now, fault, err := c.beginCall(ctx, OpGet)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
@@ -168,14 +168,14 @@ func (c *Cloud) Get(ctx context.Context, id string) (provisioners.Instance, erro
 	if m == nil || fault.Effect == Deny {
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "no machine %q", id)
 	}
-	return m.instance(now), nil
+	return m.instanceAt(now), nil
 }
 
 // List returns the owner's machines by birth, as they were Config.ListLag ago.
 func (c *Cloud) List(ctx context.Context, owner string) (provisioners.List, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, fault, err := c.enter(ctx, OpList)
+	now, fault, err := c.beginCall(ctx, OpList)
 	if err != nil {
 		return provisioners.List{}, err
 	}
@@ -183,7 +183,7 @@ func (c *Cloud) List(ctx context.Context, owner string) (provisioners.List, erro
 	list := provisioners.List{Complete: true}
 	for _, m := range c.shown {
 		if m.Spec.Owner == owner && !m.Born.After(then) {
-			list.Instances = append(list.Instances, m.instance(then))
+			list.Instances = append(list.Instances, m.instanceAt(then))
 		}
 	}
 	slices.SortFunc(list.Instances, func(a, b provisioners.Instance) int {
@@ -199,16 +199,16 @@ func (c *Cloud) List(ctx context.Context, owner string) (provisioners.List, erro
 func (c *Cloud) Delete(ctx context.Context, id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, fault, err := c.enter(ctx, OpDelete)
+	now, fault, err := c.beginCall(ctx, OpDelete)
 	if err != nil {
 		return err
 	}
 	m := c.shown[id]
-	if m != nil && fault.Effect != Ignore && !reached(m.Deleted, now) && !reached(m.Ended, now) {
+	if m != nil && fault.Effect != Ignore && !hasReached(m.Deleted, now) && !hasReached(m.Ended, now) {
 		m.Deleted = now
-		c.end(m, now.Add(c.config.Terminating))
+		c.endMachine(m, now.Add(c.config.Terminating))
 	}
-	return cmp.Or(c.save(), fault.timedOut(OpDelete))
+	return cmp.Or(c.saveState(), fault.timedOut(OpDelete))
 }
 
 // Renew moves the machine's own end. A machine that ends sooner for another
@@ -216,23 +216,23 @@ func (c *Cloud) Delete(ctx context.Context, id string) error {
 func (c *Cloud) Renew(ctx context.Context, id string, until time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, _, err := c.enter(ctx, OpRenew)
+	now, _, err := c.beginCall(ctx, OpRenew)
 	if err != nil {
 		return err
 	}
 	m := c.shown[id]
-	if m == nil || reached(m.Ended, now) {
+	if m == nil || hasReached(m.Ended, now) {
 		return provisioners.Errorf(provisioners.KindNotFound, "no machine %q", id)
 	}
-	if m.Expires.IsZero() || !until.After(m.Expires) || reached(m.Deleted, now) {
+	if m.Expires.IsZero() || !until.After(m.Expires) || hasReached(m.Deleted, now) {
 		return nil
 	}
 	if m.Ended.Equal(m.Expires) {
 		m.Ended = m.Reclaimed
 	}
 	m.Expires = until
-	c.end(m, until)
-	return c.save()
+	c.endMachine(m, until)
+	return c.saveState()
 }
 
 // LivePerNode counts, for each node id, the machines that exist and are not
@@ -240,10 +240,10 @@ func (c *Cloud) Renew(ctx context.Context, id string, until time.Time) error {
 func (c *Cloud) LivePerNode() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.settle()
+	now := c.advanceMachines()
 	counts := map[string]int{}
 	for _, m := range c.shown {
-		if !reached(m.Ended, now) {
+		if !hasReached(m.Ended, now) {
 			counts[m.Spec.NodeID]++
 		}
 	}

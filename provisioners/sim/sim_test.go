@@ -21,7 +21,7 @@ import (
 
 var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-func offer() sim.Offer {
+func testOffer() sim.Offer {
 	return sim.Offer{
 		Type: "a100-8", Region: "sim-1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920,
 		Price: provisioners.Price(36 * money.USD), MinBilling: time.Minute,
@@ -30,21 +30,21 @@ func offer() sim.Offer {
 	}
 }
 
-func other() sim.Offer {
-	o := offer()
+func otherOffer() sim.Offer {
+	o := testOffer()
 	o.Type, o.GPUs = "a100-4", 4
 	return o
 }
 
-func config() sim.Config {
-	return sim.Config{Name: "sim", Seed: 7, Offers: []sim.Offer{offer(), other()}}
+func testConfig() sim.Config {
+	return sim.Config{Name: "sim", Seed: 7, Offers: []sim.Offer{testOffer(), otherOffer()}}
 }
 
-func spec(node string) provisioners.Spec {
+func testSpec(node string) provisioners.Spec {
 	return provisioners.Spec{Type: "a100-8", Region: "sim-1", Owner: "dep", NodeID: node}
 }
 
-func open(t testing.TB, c sim.Config) (*sim.Cloud, *clock.Manual) {
+func openCloud(t testing.TB, c sim.Config) (*sim.Cloud, *clock.Manual) {
 	t.Helper()
 	manual := clock.NewManual(start)
 	cloud, err := sim.New(c, manual)
@@ -52,14 +52,14 @@ func open(t testing.TB, c sim.Config) (*sim.Cloud, *clock.Manual) {
 	return cloud, manual
 }
 
-func create(t testing.TB, cloud *sim.Cloud, n int) provisioners.Instance {
+func createInstance(t testing.TB, cloud *sim.Cloud, n int) provisioners.Instance {
 	t.Helper()
-	instance, err := cloud.Create(t.Context(), fmt.Sprint("token-", n), spec(fmt.Sprint("nod_", n)))
+	instance, err := cloud.Create(t.Context(), fmt.Sprint("token-", n), testSpec(fmt.Sprint("nod_", n)))
 	require.NoError(t, err)
 	return instance
 }
 
-func inject(t testing.TB, cloud *sim.Cloud, fault sim.Fault) {
+func injectFault(t testing.TB, cloud *sim.Cloud, fault sim.Fault) {
 	t.Helper()
 	fault.Times = max(1, fault.Times)
 	require.NoError(t, cloud.Inject(fault))
@@ -68,14 +68,14 @@ func inject(t testing.TB, cloud *sim.Cloud, fault sim.Fault) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
-		c := config()
+		c := testConfig()
 		c.StateFile = filepath.Join(t.TempDir(), "sim.json")
-		cloud, manual := open(t, c)
+		cloud, manual := openCloud(t, c)
 		hook := func(op sim.Op, effect sim.Effect) func() {
-			return func() { inject(t, cloud, sim.Fault{Op: op, Effect: effect}) }
+			return func() { injectFault(t, cloud, sim.Fault{Op: op, Effect: effect}) }
 		}
 		failure := func(op sim.Op, kind provisioners.Kind) func() {
-			return func() { inject(t, cloud, sim.Fault{Op: op, Effect: sim.FailBefore, Kind: kind}) }
+			return func() { injectFault(t, cloud, sim.Fault{Op: op, Effect: sim.FailBefore, Kind: kind}) }
 		}
 		return provisionertest.Subject{
 			Provisioner: cloud,
@@ -85,7 +85,7 @@ func TestConformance(t *testing.T) {
 				cloud = again
 				return again
 			},
-			Spec: spec(""), OtherSpec: provisioners.Spec{Type: "a100-4", Region: "sim-1"}, Machines: 100,
+			Spec: testSpec(""), OtherSpec: provisioners.Spec{Type: "a100-4", Region: "sim-1"}, Machines: 100,
 			Advance:    func(d time.Duration) { manual.Advance(d) },
 			BootWithin: 2 * time.Hour, GoneWithin: time.Minute,
 			TimeOutCreate: hook(sim.OpCreate, sim.ExecuteAndTimeout),
@@ -95,7 +95,7 @@ func TestConformance(t *testing.T) {
 			FailCreate:    failure(sim.OpCreate, provisioners.KindTransient),
 			FailDelete:    failure(sim.OpDelete, provisioners.KindTransient),
 			IgnoreDelete:  hook(sim.OpDelete, sim.Ignore),
-			Throttle:      func(calls int) { throttle(t, cloud, calls) },
+			Throttle:      func(calls int) { throttleCalls(t, cloud, calls) },
 			LagList:       func(lag time.Duration) { cloud.SetListLag(lag) },
 			Reclaim:       func(id string) { require.NoError(t, cloud.Reclaim(id)) },
 			Now:           manual.Now,
@@ -112,15 +112,15 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// throttle makes each kind of call fail that often; 0 takes back what is left.
-func throttle(t *testing.T, cloud *sim.Cloud, calls int) {
+// throttleCalls makes each kind of call fail that often; 0 takes back what is left.
+func throttleCalls(t *testing.T, cloud *sim.Cloud, calls int) {
 	t.Helper()
 	for _, op := range []sim.Op{sim.OpCreate, sim.OpGet, sim.OpList, sim.OpDelete} {
 		if calls == 0 {
 			cloud.Mend(op)
 			continue
 		}
-		inject(t, cloud, sim.Fault{Op: op, Effect: sim.FailBefore, Kind: provisioners.KindThrottled, Times: calls})
+		injectFault(t, cloud, sim.Fault{Op: op, Effect: sim.FailBefore, Kind: provisioners.KindThrottled, Times: calls})
 	}
 }
 
@@ -128,12 +128,12 @@ func throttle(t *testing.T, cloud *sim.Cloud, calls int) {
 // machines, and no boot is shorter than the minimum.
 func TestBootTimesFollowTheDistribution(t *testing.T) {
 	t.Parallel()
-	c := config()
+	c := testConfig()
 	c.Offers[0].Boot.Min = 0
-	cloud, manual := open(t, c)
+	cloud, manual := openCloud(t, c)
 	const machines = 4000
 	for n := range machines {
-		create(t, cloud, n)
+		createInstance(t, cloud, n)
 	}
 	var boots []time.Duration
 	for waited := time.Duration(0); len(boots) < machines && waited < 2*time.Hour; waited += 5 * time.Second {
@@ -158,10 +158,10 @@ func TestBootTimesFollowTheDistribution(t *testing.T) {
 
 func TestShortestBoot(t *testing.T) {
 	t.Parallel()
-	c := config()
+	c := testConfig()
 	c.Offers[0].Boot = sim.Boot{P50: time.Second, P95: 2 * time.Second, Min: time.Minute}
-	cloud, manual := open(t, c)
-	made := create(t, cloud, 1)
+	cloud, manual := openCloud(t, c)
+	made := createInstance(t, cloud, 1)
 	manual.Advance(time.Minute - time.Microsecond)
 	got, err := cloud.Get(t.Context(), made.ID)
 	require.NoError(t, err)
@@ -180,12 +180,12 @@ func TestShortestBoot(t *testing.T) {
 func TestDeterminism(t *testing.T) {
 	t.Parallel()
 	run := func(seed uint64) string {
-		c := config()
+		c := testConfig()
 		c.Seed, c.Offers[0].OutOfStock = seed, 0.3
-		cloud, manual := open(t, c)
+		cloud, manual := openCloud(t, c)
 		var story string
 		for n := range 100 {
-			_, err := cloud.Create(t.Context(), fmt.Sprint(n), spec(fmt.Sprint(n)))
+			_, err := cloud.Create(t.Context(), fmt.Sprint(n), testSpec(fmt.Sprint(n)))
 			list, listErr := cloud.List(t.Context(), "dep")
 			require.NoError(t, listErr)
 			story += fmt.Sprint(err, list, "\n")
@@ -199,17 +199,17 @@ func TestDeterminism(t *testing.T) {
 
 func TestStockLimit(t *testing.T) {
 	t.Parallel()
-	c := config()
+	c := testConfig()
 	c.Offers[0].Stock = 2
-	cloud, manual := open(t, c)
-	first := create(t, cloud, 1)
-	create(t, cloud, 2)
+	cloud, manual := openCloud(t, c)
+	first := createInstance(t, cloud, 1)
+	createInstance(t, cloud, 2)
 	full := func() error {
-		_, err := cloud.Create(t.Context(), "token-3", spec("nod_3"))
+		_, err := cloud.Create(t.Context(), "token-3", testSpec("nod_3"))
 		return err
 	}
 	require.Equal(t, provisioners.KindCapacity, provisioners.KindOf(full()))
-	create(t, cloud, 1) // a repeat needs no stock
+	createInstance(t, cloud, 1) // a repeat needs no stock
 	require.NoError(t, cloud.Delete(t.Context(), first.ID))
 	require.Error(t, full(), "a machine on its way out still takes stock")
 	manual.Advance(30 * time.Second)
@@ -220,15 +220,15 @@ func TestStockLimit(t *testing.T) {
 
 func TestStockOutsLastForTheirWindow(t *testing.T) {
 	t.Parallel()
-	c := config()
+	c := testConfig()
 	c.Offers[0].OutOfStock = 0.25
-	cloud, manual := open(t, c)
+	cloud, manual := openCloud(t, c)
 	const windows = 1000
 	out := 0
 	for n := range windows {
-		_, first := cloud.Create(t.Context(), fmt.Sprint("a", n), spec("nod"))
+		_, first := cloud.Create(t.Context(), fmt.Sprint("a", n), testSpec("nod"))
 		manual.Advance(9 * time.Minute)
-		_, second := cloud.Create(t.Context(), fmt.Sprint("b", n), spec("nod"))
+		_, second := cloud.Create(t.Context(), fmt.Sprint("b", n), testSpec("nod"))
 		manual.Advance(time.Minute)
 		require.Equal(t, first == nil, second == nil, "stock changed inside a window")
 		if first != nil {
@@ -243,8 +243,8 @@ func TestStockOutsLastForTheirWindow(t *testing.T) {
 // stays known for a day, and its cost for ever.
 func TestForgetting(t *testing.T) {
 	t.Parallel()
-	cloud, manual := open(t, config())
-	made := create(t, cloud, 1)
+	cloud, manual := openCloud(t, testConfig())
+	made := createInstance(t, cloud, 1)
 	manual.Advance(30 * time.Minute)
 	require.NoError(t, cloud.Delete(t.Context(), made.ID))
 	manual.Advance(30*time.Second + 10*time.Minute - time.Second)
@@ -254,12 +254,12 @@ func TestForgetting(t *testing.T) {
 	manual.Advance(time.Second)
 	_, err = cloud.Get(t.Context(), made.ID)
 	require.Equal(t, provisioners.KindNotFound, provisioners.KindOf(err))
-	require.Equal(t, provisioners.Terminated, create(t, cloud, 1).Phase)
+	require.Equal(t, provisioners.Terminated, createInstance(t, cloud, 1).Phase)
 	bill := cloud.Bill(manual.Now())
 	require.Len(t, bill.Lines, 1)
 
 	manual.Advance(24 * time.Hour)
-	require.NotEqual(t, made.ID, create(t, cloud, 1).ID)
+	require.NotEqual(t, made.ID, createInstance(t, cloud, 1).ID)
 	after := cloud.Bill(manual.Now())
 	require.Equal(t, bill.Total, after.Settled)
 	require.Equal(t, 2, after.Total.Machines)
@@ -267,10 +267,10 @@ func TestForgetting(t *testing.T) {
 
 func TestDamagedStateIsAnError(t *testing.T) {
 	t.Parallel()
-	c := config()
+	c := testConfig()
 	c.StateFile = filepath.Join(t.TempDir(), "sim.json")
-	cloud, manual := open(t, c)
-	create(t, cloud, 1)
+	cloud, manual := openCloud(t, c)
+	createInstance(t, cloud, 1)
 	whole, err := os.ReadFile(c.StateFile)
 	require.NoError(t, err)
 	for name, text := range map[string]string{
@@ -289,16 +289,16 @@ func TestDamagedStateIsAnError(t *testing.T) {
 // until it is saved.
 func TestUnsavedMachineIsNotConfirmed(t *testing.T) {
 	t.Parallel()
-	c := config()
+	c := testConfig()
 	c.StateFile = filepath.Join(t.TempDir(), "sim.json")
-	cloud, manual := open(t, c)
+	cloud, manual := openCloud(t, c)
 	unblock := statefiletest.Block(t, c.StateFile)
 	for range 2 {
-		_, err := cloud.Create(t.Context(), "token-1", spec("nod_1"))
+		_, err := cloud.Create(t.Context(), "token-1", testSpec("nod_1"))
 		require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err), "%v", err)
 	}
 	unblock()
-	made := create(t, cloud, 1)
+	made := createInstance(t, cloud, 1)
 	again, err := sim.New(c, manual)
 	require.NoError(t, err)
 	got, err := again.Get(t.Context(), made.ID)
@@ -329,7 +329,7 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 				Times: 1}}
 		},
 	} {
-		c := config()
+		c := testConfig()
 		spoil(&c)
 		_, err := sim.New(c, clock.NewManual(start))
 		require.ErrorContains(t, err, want)
@@ -341,9 +341,9 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 // A replay makes very many machines; the price of a call must not grow with
 // the number there ever were.
 func BenchmarkLife(b *testing.B) {
-	cloud, manual := open(b, config())
+	cloud, manual := openCloud(b, testConfig())
 	for n := 0; b.Loop(); n++ {
-		made := create(b, cloud, n)
+		made := createInstance(b, cloud, n)
 		manual.Advance(10 * time.Minute)
 		_ = cloud.Delete(b.Context(), made.ID)
 		_, _ = cloud.List(b.Context(), "dep")

@@ -19,10 +19,10 @@ type state struct {
 	Settled  Sum
 }
 
-// save makes every change so far durable. After a failure it is unknown what a
+// saveState makes every change so far durable. After a failure it is unknown what a
 // restart would find, so the caller must not answer success; the change stays
 // unsaved, and the next call that answers success saves it first.
-func (c *Cloud) save() error {
+func (c *Cloud) saveState() error {
 	if c.config.StateFile == "" || !c.dirty {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (c *Cloud) save() error {
 	return nil
 }
 
-func (c *Cloud) load() error {
+func (c *Cloud) loadState() error {
 	if c.config.StateFile == "" {
 		return nil
 	}
@@ -55,21 +55,21 @@ func (c *Cloud) load() error {
 	}
 	c.settled = saved.Settled
 	for _, m := range saved.Machines {
-		if err := c.restore(m); err != nil {
+		if err := c.restoreMachine(m); err != nil {
 			return fmt.Errorf("state file %s is damaged: %w", c.config.StateFile, err)
 		}
 	}
 	return nil
 }
 
-func (c *Cloud) restore(m *machine) error {
+func (c *Cloud) restoreMachine(m *machine) error {
 	if m == nil || m.ID == "" || m.Token == "" || c.tokens[m.Token] != nil || m.Born.IsZero() {
 		return errors.New("a machine without id, token or birth, or one that is there twice")
 	}
 	if m.Stage < standing || m.Stage >= forgotten {
 		return fmt.Errorf("machine %s: stage %d", m.ID, m.Stage)
 	}
-	if err := m.Offer.validate(); err != nil {
+	if err := m.Offer.validateFields(); err != nil {
 		return fmt.Errorf("machine %s: %w", m.ID, err)
 	}
 	c.tokens[m.Token] = m
@@ -79,6 +79,6 @@ func (c *Cloud) restore(m *machine) error {
 	if m.Stage == standing {
 		c.taken[[2]string{m.Offer.Type, m.Offer.Region}]++
 	}
-	c.plan(m)
+	c.queueNextStage(m)
 	return nil
 }

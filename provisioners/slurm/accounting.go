@@ -23,19 +23,19 @@ type ended struct {
 	preempted      bool
 }
 
-// accounted answers the token's ended machine from accounting, where there is
+// findAccounted answers the token's ended machine from accounting, where there is
 // some: the memory that all processes share. Its tags are those of the asked
 // spec, which alone the name cannot be held against.
-func (c *Cluster) accounted(ctx context.Context, token string,
+func (c *Cluster) findAccounted(ctx context.Context, token string,
 	spec provisioners.Spec) (provisioners.Instance, bool, error) {
 	if !c.config.Accounting {
 		return provisioners.Instance{}, false, nil
 	}
-	output, err := c.sacct(ctx, "--starttime=now-"+strconv.Itoa(int(tokenMemory.Hours()))+"hours")
+	output, err := c.runSacct(ctx, "--starttime=now-"+strconv.Itoa(int(tokenMemory.Hours()))+"hours")
 	if err != nil {
 		return provisioners.Instance{}, false, err
 	}
-	mark := c.mark(token)
+	mark := c.tokenMark(token)
 	jobs, err := parseAccounting(output)
 	if err != nil {
 		return provisioners.Instance{}, false, &provisioners.Error{Kind: provisioners.KindTransient,
@@ -58,7 +58,7 @@ func (c *Cluster) accountedEnd(ctx context.Context, o memo) ended {
 	if !ok || !c.config.Accounting {
 		return ended{}
 	}
-	output, err := c.sacct(ctx, "--jobs="+number)
+	output, err := c.runSacct(ctx, "--jobs="+number)
 	if err != nil {
 		return ended{} // the end itself is known; when it was is worth a guess to the caller
 	}
@@ -71,8 +71,8 @@ func (c *Cluster) accountedEnd(ctx context.Context, o memo) ended {
 	return ended{}
 }
 
-func (c *Cluster) sacct(ctx context.Context, filter string) (string, error) {
-	return c.ask(ctx, provisioners.KindTransient, "", "sacct", "--noheader", "--parsable2", "--allocations",
+func (c *Cluster) runSacct(ctx context.Context, filter string) (string, error) {
+	return c.askSlurm(ctx, provisioners.KindTransient, "", "sacct", "--noheader", "--parsable2", "--allocations",
 		"--duplicates",
 		"--delimiter="+separator, filter, "--format="+strings.Join(sacctFields, ","))
 }
@@ -93,8 +93,8 @@ func parseAccounting(output string) ([]ended, error) {
 		j := ended{mark: name[1], preempted: fields[1] == "PREEMPTED"}
 		var errs [3]error
 		j.id, errs[0] = strconv.Atoi(fields[0])
-		j.submitted, errs[1] = instant(fields[2])
-		j.end, errs[2] = instant(fields[3])
+		j.submitted, errs[1] = parseInstant(fields[2])
+		j.end, errs[2] = parseInstant(fields[3])
 		if err := errors.Join(errs[:]...); err != nil {
 			return nil, err
 		}

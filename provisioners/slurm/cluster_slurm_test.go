@@ -93,15 +93,15 @@ func newReal(t *testing.T, spoil ...func(*slurm.Config)) *real {
 	for _, spoil := range spoil {
 		spoil(&r.config)
 	}
-	r.open(t)
+	r.openCluster(t)
 	t.Cleanup(func() {
-		sweep(t, partition)
+		cancelPartitionJobs(t, partition)
 		partitions <- partition
 	})
 	return r
 }
 
-func (r *real) open(t *testing.T) provisioners.Provisioner {
+func (r *real) openCluster(t *testing.T) provisioners.Provisioner {
 	t.Helper()
 	var err error
 	r.Cluster, err = slurm.New(r.config, clock.System{})
@@ -109,9 +109,9 @@ func (r *real) open(t *testing.T) provisioners.Provisioner {
 	return r.Cluster
 }
 
-// admin runs one of Slurm's commands as root. It uses no context of the test's:
+// runAsRoot runs one of Slurm's commands as root. It uses no context of the test's:
 // it is also what cleans up.
-func admin(t *testing.T, line ...string) string {
+func runAsRoot(t *testing.T, line ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -120,35 +120,35 @@ func admin(t *testing.T, line ...string) string {
 	return string(output)
 }
 
-// until polls, and fails when it takes more than the limit.
-func until(t *testing.T, limit time.Duration, what string, done func() bool) {
+// waitUntil polls, and fails when it takes more than the limit.
+func waitUntil(t *testing.T, limit time.Duration, what string, done func() bool) {
 	t.Helper()
 	require.Eventually(t, done, limit, 100*time.Millisecond, what)
 }
 
-// sweep ends all jobs of the partition and waits until they are gone.
-func sweep(t *testing.T, partition string) {
+// cancelPartitionJobs ends all jobs of the partition and waits until they are gone.
+func cancelPartitionJobs(t *testing.T, partition string) {
 	t.Helper()
-	until(t, 30*time.Second, "jobs do not end", func() bool {
-		jobs := strings.Fields(admin(t, "squeue", "--noheader", "--partition="+partition, "--format=%i"))
+	waitUntil(t, 30*time.Second, "jobs do not end", func() bool {
+		jobs := strings.Fields(runAsRoot(t, "squeue", "--noheader", "--partition="+partition, "--format=%i"))
 		if len(jobs) > 0 {
-			admin(t, append([]string{"scancel"}, jobs...)...)
+			runAsRoot(t, append([]string{"scancel"}, jobs...)...)
 		}
 		return len(jobs) == 0
 	})
 }
 
-// advance waits for real, and no longer than something can still happen.
-func (r *real) advance(t *testing.T, d time.Duration) {
+// waitRealTime waits for real, and no longer than something can still happen.
+func (r *real) waitRealTime(t *testing.T, d time.Duration) {
 	t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end) && !r.settled(t); {
+	for end := time.Now().Add(d); time.Now().Before(end) && !r.hasNoJobs(t); {
 		time.Sleep(min(100*time.Millisecond, time.Until(end)))
 	}
 }
 
-func (r *real) settled(t *testing.T) bool {
+func (r *real) hasNoJobs(t *testing.T) bool {
 	t.Helper()
-	for job := range strings.Lines(admin(t, "squeue", "--noheader", "--partition="+r.config.Offers[0].Partition,
+	for job := range strings.Lines(runAsRoot(t, "squeue", "--noheader", "--partition="+r.config.Offers[0].Partition,
 		"--format=%T %j %k")) {
 		fields := strings.Fields(job)
 		ours := strings.HasPrefix(fields[1], "forewarm-")
@@ -159,7 +159,7 @@ func (r *real) settled(t *testing.T) bool {
 	return true
 }
 
-func (r *real) fault(t *testing.T, name string) func() {
+func (r *real) armFault(t *testing.T, name string) func() {
 	return func() { require.NoError(t, os.WriteFile(filepath.Join(r.faults, name), nil, 0o600)) }
 }
 
@@ -168,18 +168,18 @@ func TestRealConformance(t *testing.T) {
 	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
 		r := newReal(t)
 		return provisionertest.Subject{
-			Provisioner: r.Cluster, Reopen: r.open,
+			Provisioner: r.Cluster, Reopen: r.openCluster,
 			Spec: provisioners.Spec{Type: "two"}, OtherSpec: provisioners.Spec{Type: "one"}, Machines: 2,
-			Advance:    func(d time.Duration) { r.advance(t, d) },
+			Advance:    func(d time.Duration) { r.waitRealTime(t, d) },
 			BootWithin: 15 * time.Second, GoneWithin: 15 * time.Second,
-			TimeOutCreate: r.fault(t, "sbatch times out"),
-			TimeOutDelete: r.fault(t, "scancel times out"),
-			TruncateList:  r.fault(t, "squeue truncated"),
-			FailCreate:    r.fault(t, "sbatch standby"),
-			FailDelete:    r.fault(t, "scancel unreachable"),
-			IgnoreDelete:  r.fault(t, "scancel ignored"),
-			Foreign:       func() func() bool { return r.foreign(t) },
-			Reclaim:       func(id string) { admin(t, "scancel", jobOf(id)) },
+			TimeOutCreate: r.armFault(t, "sbatch times out"),
+			TimeOutDelete: r.armFault(t, "scancel times out"),
+			TruncateList:  r.armFault(t, "squeue truncated"),
+			FailCreate:    r.armFault(t, "sbatch standby"),
+			FailDelete:    r.armFault(t, "scancel unreachable"),
+			IgnoreDelete:  r.armFault(t, "scancel ignored"),
+			Foreign:       func() func() bool { return r.createForeignJob(t) },
+			Reclaim:       func(id string) { runAsRoot(t, "scancel", jobOf(id)) },
 			Now:           clock.System{}.Now,
 			Histories:     2,
 		}
@@ -191,19 +191,19 @@ func jobOf(id string) string {
 	return number
 }
 
-// sbatch submits a job that is no placeholder, as root or as the user.
-func sbatch(t *testing.T, args ...string) string {
+// submitForeignJob submits a job that is no placeholder, as root or as the user.
+func submitForeignJob(t *testing.T, args ...string) string {
 	t.Helper()
 	line := append([]string{"sbatch", "--parsable", "--chdir=/", "--output=/dev/null", "--wrap=sleep 300"}, args...)
-	return strings.TrimSpace(admin(t, line...))
+	return strings.TrimSpace(runAsRoot(t, line...))
 }
 
-func (r *real) foreign(t *testing.T) func() bool {
+func (r *real) createForeignJob(t *testing.T) func() bool {
 	t.Helper()
-	id := sbatch(t, "--uid=nobody", "--partition="+r.config.Offers[0].Partition, "--job-name=forewarm-0123456789abcdef",
+	id := submitForeignJob(t, "--uid=nobody", "--partition="+r.config.Offers[0].Partition, "--job-name=forewarm-0123456789abcdef",
 		"--comment=forewarm:p=elsewhere&t=token-1&o=deployment-a&n=nod_1&y=two")
 	return func() bool {
-		state := strings.TrimSpace(admin(t, "squeue", "--noheader", "--states=all", "--jobs="+id, "--format=%T"))
+		state := strings.TrimSpace(runAsRoot(t, "squeue", "--noheader", "--states=all", "--jobs="+id, "--format=%T"))
 		return state == "RUNNING" || state == "PENDING"
 	}
 }

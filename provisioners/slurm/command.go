@@ -46,14 +46,14 @@ type answer struct {
 	code           int
 }
 
-// run runs one command. An error means that it did not run to its end, so that
+// runCommand runs one command. An error means that it did not run to its end, so that
 // what it did is not known, except with errNoCommand.
-func (r runner) run(ctx context.Context, stdin string, name string, args ...string) (answer, error) {
+func (r runner) runCommand(ctx context.Context, stdin string, name string, args ...string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	line := r.line(name, args)
+	line := r.commandLine(name, args)
 	command := exec.CommandContext(ctx, line[0], line[1:]...)
-	command.Env = append(inherited(), r.settings()...)
+	command.Env = append(inheritedEnv(), r.slurmSettings()...)
 	command.Stdin = strings.NewReader(stdin)
 	stdout, stderr := &limited{most: mostOutput, stop: cancel}, &limited{most: mostErrors}
 	command.Stdout, command.Stderr = stdout, stderr
@@ -77,9 +77,9 @@ func (r runner) run(ctx context.Context, stdin string, name string, args ...stri
 		nil
 }
 
-// line is the whole command line, with the settings as arguments where the
+// commandLine is the whole command line, with the settings as arguments where the
 // environment ends at the prefix.
-func (r runner) line(name string, args []string) []string {
+func (r runner) commandLine(name string, args []string) []string {
 	if r.bin != "" {
 		name = filepath.Join(r.bin, name)
 	}
@@ -87,18 +87,18 @@ func (r runner) line(name string, args []string) []string {
 	if len(r.prefix) == 0 {
 		return line
 	}
-	line = slices.Concat([]string{"env"}, r.settings(), line)
+	line = slices.Concat([]string{"env"}, r.slurmSettings(), line)
 	if r.remoteShell {
 		for i := range line {
-			line[i] = quoted(line[i])
+			line[i] = shellQuote(line[i])
 		}
 	}
 	return slices.Concat(r.prefix, line)
 }
 
-// settings make Slurm speak English and write times as seconds since 1970: its
+// slurmSettings make Slurm speak English and write times as seconds since 1970: its
 // own format has no time zone.
-func (r runner) settings() []string {
+func (r runner) slurmSettings() []string {
 	settings := []string{"LC_ALL=C", "SLURM_TIME_FORMAT=%s"}
 	if r.slurmConf != "" {
 		settings = append(settings, "SLURM_CONF="+r.slurmConf)
@@ -106,9 +106,9 @@ func (r runner) settings() []string {
 	return settings
 }
 
-// inherited is all that a command sees of our own environment: sbatch hands its
+// inheritedEnv is all that a command sees of our own environment: sbatch hands its
 // environment to the job, and ours may hold secrets.
-func inherited() []string {
+func inheritedEnv() []string {
 	var environment []string
 	for _, name := range []string{"PATH", "HOME", "SLURM_CONF"} {
 		if value, set := os.LookupEnv(name); set {
@@ -118,8 +118,8 @@ func inherited() []string {
 	return environment
 }
 
-// quoted is text as one word of a POSIX shell.
-func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+// shellQuote is text as one word of a POSIX shell.
+func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // limited keeps the beginning of what is written to it and calls stop when
 // there is more. The buffer is not embedded: its ReadFrom would read without end.

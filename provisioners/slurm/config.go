@@ -138,7 +138,7 @@ func (c Config) checkOffers() []error {
 	}
 	seen := map[string]bool{}
 	for i, o := range c.Offers {
-		for _, mistake := range o.mistakes() {
+		for _, mistake := range o.validateFields() {
 			mistakes = append(mistakes, fmt.Errorf("offers[%d].%w", i, mistake))
 		}
 		if seen[o.Type] {

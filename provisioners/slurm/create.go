@@ -16,7 +16,7 @@ import (
 // processes that submit at the same moment the one with the higher number sees
 // the other's job, ends its own and answers the other's.
 func (c *Cluster) Create(ctx context.Context, token string, spec provisioners.Spec) (provisioners.Instance, error) {
-	offer, err := c.check(ctx, token, spec)
+	offer, err := c.checkRequest(ctx, token, spec)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
@@ -27,53 +27,53 @@ func (c *Cluster) Create(ctx context.Context, token string, spec provisioners.Sp
 		return provisioners.Instance{}, provisioners.Ended(ctx)
 	}
 	// Memory is asked first: what it knows now, the look must show while it lives.
-	remembered, known := c.memory.token(token)
-	v, err := c.look(ctx)
+	remembered, known := c.memory.byToken(token)
+	v, err := c.listJobs(ctx)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	if found := v.of(token); found != nil {
-		return c.confirm(ctx, v, *found, spec)
+	if found := v.jobOf(token); found != nil {
+		return c.confirmJob(ctx, v, *found, spec)
 	}
-	if err := c.absent(v, token); err != nil {
+	if err := c.proveAbsence(v, token); err != nil {
 		return provisioners.Instance{}, err
 	}
 	if known {
-		if fresh, still := c.memory.token(token); still {
+		if fresh, still := c.memory.byToken(token); still {
 			remembered = fresh
 		}
-		return same(remembered.instance(), spec)
+		return checkSameRequest(remembered.portInstance(), spec)
 	}
-	if ended, found, err := c.accounted(ctx, token, spec); found || err != nil {
+	if ended, found, err := c.findAccounted(ctx, token, spec); found || err != nil {
 		return ended, err
 	}
-	if err := c.room(ctx, offer, v); err != nil {
+	if err := c.checkRoom(ctx, offer, v); err != nil {
 		return provisioners.Instance{}, err
 	}
-	return c.submit(ctx, token, spec, offer)
+	return c.submitJob(ctx, token, spec, offer)
 }
 
-// check returns the offer, or why nothing can be made.
-func (c *Cluster) check(ctx context.Context, token string, spec provisioners.Spec) (Offer, error) {
+// checkRequest returns the offer, or why nothing can be made.
+func (c *Cluster) checkRequest(ctx context.Context, token string, spec provisioners.Spec) (Offer, error) {
 	if err := provisioners.Ended(ctx); err != nil {
 		return Offer{}, err
 	}
 	if err := spec.Check(token); err != nil {
 		return Offer{}, err
 	}
-	offer, known := c.config.offer(spec.Type)
+	offer, known := c.config.findOffer(spec.Type)
 	if !known || spec.Region != "" && spec.Region != c.config.Region {
 		return Offer{}, provisioners.Errorf(provisioners.KindBadSpec, "no type %q in region %q", spec.Type, spec.Region)
 	}
-	return offer, checkComment(c.comment(tagsOf(token, spec)), offer.GPUs)
+	return offer, checkComment(c.formatComment(tagsOf(token, spec)), offer.GPUs)
 }
 
 func tagsOf(token string, spec provisioners.Spec) tags {
 	return tags{token: token, owner: spec.Owner, node: spec.NodeID, kind: spec.Type}
 }
 
-// of returns the token's job.
-func (v view) of(token string) *job {
+// jobOf returns the token's job.
+func (v view) jobOf(token string) *job {
 	i := slices.IndexFunc(v.jobs, func(j job) bool { return j.tags.token == token })
 	if i < 0 {
 		return nil
@@ -81,34 +81,34 @@ func (v view) of(token string) *job {
 	return &v.jobs[i]
 }
 
-// absent returns an error when the view does not prove that the token has no job.
-func (c *Cluster) absent(v view, token string) error {
+// proveAbsence returns an error when the view does not prove that the token has no job.
+func (c *Cluster) proveAbsence(v view, token string) error {
 	if !v.whole {
 		return provisioners.Errorf(provisioners.KindUnknown, "squeue's list of jobs is cut")
 	}
-	if mark := c.mark(token); slices.Contains(v.strange, mark) {
+	if mark := c.tokenMark(token); slices.Contains(v.strange, mark) {
 		return provisioners.Errorf(provisioners.KindUnknown,
 			"a job named forewarm-%s has another comment than it was made with", mark)
 	}
 	return nil
 }
 
-// confirm answers a job that was found, once it is remembered.
-func (c *Cluster) confirm(ctx context.Context, v view, found job,
+// confirmJob answers a job that was found, once it is remembered.
+func (c *Cluster) confirmJob(ctx context.Context, v view, found job,
 	spec provisioners.Spec) (provisioners.Instance, error) {
 	if v.unsaved != nil {
 		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindUnknown,
 			Message: "remembering the machine", Err: v.unsaved}
 	}
-	instances, err := c.noticed(ctx, []job{found})
+	instances, err := c.withNotices(ctx, []job{found})
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	return same(instances[0], spec)
+	return checkSameRequest(instances[0], spec)
 }
 
-// same refuses a machine that was made for something else.
-func same(instance provisioners.Instance, spec provisioners.Spec) (provisioners.Instance, error) {
+// checkSameRequest refuses a machine that was made for something else.
+func checkSameRequest(instance provisioners.Instance, spec provisioners.Spec) (provisioners.Instance, error) {
 	if instance.Type != spec.Type || instance.Owner != spec.Owner || instance.NodeID != spec.NodeID {
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec,
 			"the token was used for type %q, owner %q, node %q",
@@ -121,33 +121,33 @@ func same(instance provisioners.Instance, spec provisioners.Spec) (provisioners.
 // cluster where there are several.
 var submitted = regexp.MustCompile(`^([1-9][0-9]{0,9})(;\S*)?$`)
 
-func (c *Cluster) submit(ctx context.Context, token string, spec provisioners.Spec,
+func (c *Cluster) submitJob(ctx context.Context, token string, spec provisioners.Spec,
 	offer Offer) (provisioners.Instance, error) {
-	output, err := c.ask(ctx, provisioners.KindUnknown, c.script(token, spec, offer), "sbatch",
+	output, err := c.askSlurm(ctx, provisioners.KindUnknown, c.placeholderScript(token, spec, offer), "sbatch",
 		c.sbatchArgs(token, spec, offer)...)
 	if err != nil {
-		return provisioners.Instance{}, scoped(fmt.Errorf("submitting: %w", err), offer)
+		return provisioners.Instance{}, addPartition(fmt.Errorf("submitting: %w", err), offer)
 	}
 	number := submitted.FindStringSubmatch(strings.TrimSpace(output))
 	if number == nil {
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown, "sbatch printed %q",
-			shortened(output))
+			truncateText(output))
 	}
-	v, err := c.look(ctx)
+	v, err := c.listJobs(ctx)
 	if err != nil {
 		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindUnknown,
 			Message: "looking for job " + number[1], Err: err}
 	}
-	found := v.of(token)
+	found := v.jobOf(token)
 	if found == nil {
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown,
 			"job %s was submitted, and squeue does not show it", number[1])
 	}
-	return c.confirm(ctx, v, *found, spec)
+	return c.confirmJob(ctx, v, *found, spec)
 }
 
-// scoped names the partition in an error of capacity.
-func scoped(err error, offer Offer) error {
+// addPartition names the partition in an error of capacity.
+func addPartition(err error, offer Offer) error {
 	if provisioners.KindOf(err) != provisioners.KindCapacity {
 		return err
 	}
@@ -158,7 +158,7 @@ func (c *Cluster) sbatchArgs(token string, spec provisioners.Spec, offer Offer) 
 	args := []string{
 		"--parsable", "--no-requeue", "--nodes=1", "--ntasks=1", "--chdir=/",
 		"--partition=" + offer.Partition, "--gres=" + offer.Gres + ":" + strconv.Itoa(offer.GPUs),
-		"--job-name=" + jobName(c.mark(token), spec.ExpiresAt), "--comment=" + c.comment(tagsOf(token, spec)),
+		"--job-name=" + jobName(c.tokenMark(token), spec.ExpiresAt), "--comment=" + c.formatComment(tagsOf(token, spec)),
 		"--output=" + c.config.Output, "--error=" + c.config.Output,
 	}
 	if offer.Exclusive {
@@ -172,7 +172,7 @@ func (c *Cluster) sbatchArgs(token string, spec provisioners.Spec, offer Offer) 
 	}{
 		{"account", offer.Account}, {"qos", offer.QOS}, {"reservation", offer.Reservation},
 		{"constraint", offer.Constraint},
-		{"cpus-per-gpu", positive(offer.CPUsPerGPU)}, {"mem-per-gpu", positive(offer.HostMemoryPerGPU)},
+		{"cpus-per-gpu", formatPositive(offer.CPUsPerGPU)}, {"mem-per-gpu", formatPositive(offer.HostMemoryPerGPU)},
 	} {
 		if option.value != "" {
 			args = append(args, "--"+option.name+"="+option.value)
@@ -181,7 +181,7 @@ func (c *Cluster) sbatchArgs(token string, spec provisioners.Spec, offer Offer) 
 	return append(args, c.config.ExtraArgs...)
 }
 
-func positive(n int) string {
+func formatPositive(n int) string {
 	if n <= 0 {
 		return ""
 	}

@@ -61,11 +61,11 @@ var refusals = []struct {
 // throttled is how long to wait when Slurm does not say it, which it never does.
 const throttled = 5 * time.Second
 
-// ask runs a command and returns what it printed. A failure that is no refusal
+// askSlurm runs a command and returns what it printed. A failure that is no refusal
 // is of kind otherwise: what the caller must assume when nothing is known.
-func (c *Cluster) ask(ctx context.Context, otherwise provisioners.Kind, stdin string, name string,
+func (c *Cluster) askSlurm(ctx context.Context, otherwise provisioners.Kind, stdin string, name string,
 	args ...string) (string, error) {
-	got, err := c.runner.run(ctx, stdin, name, args...)
+	got, err := c.runner.runCommand(ctx, stdin, name, args...)
 	switch {
 	case errors.Is(err, errNoCommand):
 		return "", &provisioners.Error{Kind: provisioners.KindBadSpec, Scope: c.config.Name,
@@ -73,15 +73,15 @@ func (c *Cluster) ask(ctx context.Context, otherwise provisioners.Kind, stdin st
 	case err != nil:
 		return "", &provisioners.Error{Kind: otherwise, Message: "asking Slurm", Err: err}
 	case got.code != 0:
-		return "", refused(name, got, otherwise)
+		return "", commandError(name, got, otherwise)
 	}
 	return got.stdout, nil
 }
 
-// refused turns a failed command into an error by what it said.
-func refused(name string, got answer, otherwise provisioners.Kind) error {
+// commandError turns a failed command into an error by what it said.
+func commandError(name string, got answer, otherwise provisioners.Kind) error {
 	said := strings.Join(strings.Fields(got.stderr+" "+got.stdout), " ") // scontrol complains on standard output
-	failure := &provisioners.Error{Kind: otherwise, Message: name + " failed: " + shortened(said)}
+	failure := &provisioners.Error{Kind: otherwise, Message: name + " failed: " + truncateText(said)}
 	lower := strings.ToLower(said)
 	for _, refusal := range refusals {
 		if strings.Contains(lower, refusal.text) {
@@ -104,7 +104,7 @@ var limitName = regexp.MustCompile(`\b(QOS|Assoc|Max|Grp)[A-Z][A-Za-z]+\b`)
 
 const mostMessage = 300
 
-func shortened(text string) string {
+func truncateText(text string) string {
 	if len(text) > mostMessage {
 		return text[:mostMessage] + "…"
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/forewarm/forewarm/provisioners/slurm"
 )
 
-func spec(kind, node string) provisioners.Spec {
+func testSpec(kind, node string) provisioners.Spec {
 	return provisioners.Spec{Type: kind, Owner: "dep", NodeID: node}
 }
 
@@ -50,9 +50,9 @@ func TestRefusalsOfSbatch(t *testing.T) {
 	} {
 		script := fmt.Sprintf("echo \"sbatch: error: QOSMaxGRESPerUser\" >&2\necho '%s' >&2\nexit 1",
 			strings.ReplaceAll(said, "'", `'\''`))
-		cluster := replay(t, map[string]string{"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": script},
+		cluster := replayCluster(t, map[string]string{"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": script},
 			func(c *slurm.Config) { c.Offers[1].Partition = "gpu" })
-		_, err := cluster.Create(t.Context(), "token-1", spec("a100-2", "nod_1"))
+		_, err := cluster.Create(t.Context(), "token-1", testSpec("a100-2", "nod_1"))
 		var got *provisioners.Error
 		require.ErrorAs(t, err, &got, said)
 		require.Equal(t, want.Kind, got.Kind, said)
@@ -69,8 +69,8 @@ func TestStrangeAnswers(t *testing.T) {
 		for name, script := range scripts {
 			all[name] = script
 		}
-		cluster := replay(t, all, func(c *slurm.Config) { c.Offers[1].Partition = "gpu" })
-		_, err := cluster.Create(t.Context(), "token-1", spec("a100-2", "nod_1"))
+		cluster := replayCluster(t, all, func(c *slurm.Config) { c.Offers[1].Partition = "gpu" })
+		_, err := cluster.Create(t.Context(), "token-1", testSpec("a100-2", "nod_1"))
 		require.Error(t, err)
 		return err
 	}
@@ -83,7 +83,7 @@ func TestStrangeAnswers(t *testing.T) {
 	require.Equal(t, provisioners.KindUnknown,
 		provisioners.KindOf(create(map[string]string{"squeue": "printf 'x\\037y'"})), "a list that is cut")
 
-	none, err := slurm.New(slurm.Config{BinDir: t.TempDir(), Offers: config("/").Offers}, clock.NewManual(start))
+	none, err := slurm.New(slurm.Config{BinDir: t.TempDir(), Offers: testConfig("/").Offers}, clock.NewManual(start))
 	require.NoError(t, err)
 	_, err = none.Offers(t.Context())
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err))
@@ -97,8 +97,8 @@ func TestCommandsAreBounded(t *testing.T) {
 	quick := func(c *slurm.Config) { c.Timeout = 3 * time.Second; c.Offers[1].Partition = "gpu" }
 	child := filepath.Join(t.TempDir(), "child")
 	hangs := "sleep 600 & echo $! >" + child + "; wait"
-	cluster := replay(t, map[string]string{"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": hangs}, quick)
-	_, err := cluster.Create(t.Context(), "token-1", spec("a100-2", "nod_1"))
+	cluster := replayCluster(t, map[string]string{"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": hangs}, quick)
+	_, err := cluster.Create(t.Context(), "token-1", testSpec("a100-2", "nod_1"))
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	text, err := os.ReadFile(child)
@@ -110,14 +110,14 @@ func TestCommandsAreBounded(t *testing.T) {
 		return err != nil || strings.Contains(string(state), ") Z ")
 	}, 10*time.Second, 10*time.Millisecond, "what the command started lives on")
 
-	_, err = replay(t, map[string]string{"squeue": hangs}, quick).List(t.Context(), "dep")
+	_, err = replayCluster(t, map[string]string{"squeue": hangs}, quick).List(t.Context(), "dep")
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
-	_, err = replay(t, map[string]string{"squeue": "yes"}).List(t.Context(), "dep")
+	_, err = replayCluster(t, map[string]string{"squeue": "yes"}).List(t.Context(), "dep")
 	require.ErrorContains(t, err, "longer than 16 MiB")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	began := filepath.Join(t.TempDir(), "began")
-	leaves := replay(t, map[string]string{"squeue": "touch " + began + "; sleep 600"})
+	leaves := replayCluster(t, map[string]string{"squeue": "touch " + began + "; sleep 600"})
 	answered := make(chan error)
 	go func() {
 		_, err := leaves.Get(ctx, "12-0123456789abcdef")
@@ -142,12 +142,12 @@ func TestCommandLines(t *testing.T) {
 		require.NoError(t, forklock.WriteProgram(filepath.Join(dir, name), "#!/bin/sh\n"+text+"\n"))
 	}
 	for _, prefix := range [][]string{nil, {filepath.Join(dir, "ssh"), "login1"}} {
-		c := config(folder(dir))
+		c := testConfig(folder(dir))
 		c.CommandPrefix, c.SlurmConf, c.ExtraArgs = prefix, "/etc/slurm/a b.conf", []string{"--constraint=a&b|c"}
 		cluster, err := slurm.New(c, clock.NewManual(start))
 		require.NoError(t, err)
 		token := "it's; $(touch /tmp/x) `id` \"quoted\"\n"
-		_, err = cluster.Create(t.Context(), token, spec("a100-2", "nod_1"))
+		_, err = cluster.Create(t.Context(), token, testSpec("a100-2", "nod_1"))
 		require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err), "%v", err)
 		environment, err := os.ReadFile(filepath.Join(dir, "env"))
 		require.NoError(t, err)
@@ -165,33 +165,33 @@ func TestCommandLines(t *testing.T) {
 // over and over.
 func TestRaceOfTwoProcesses(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: nodes(8)})
+	l := newLab(t, world{Nodes: fakeNodes(8)})
 	for round := range 5 {
 		token := fmt.Sprint("token-", round)
 		ids, errs := make([]string, 3), make([]error, 3)
 		var group sync.WaitGroup
 		for i := range ids {
 			other := l
-			other.open(t, func(c *slurm.Config) { c.StateFile = "" })
+			other.openCluster(t, func(c *slurm.Config) { c.StateFile = "" })
 			group.Go(func() {
-				made, err := other.Create(t.Context(), token, spec("a100-2", "nod_1"))
+				made, err := other.Create(t.Context(), token, testSpec("a100-2", "nod_1"))
 				ids[i], errs[i] = made.ID, err
 			})
 		}
 		group.Wait()
 		require.NoError(t, errors.Join(errs...))
 		require.Equal(t, []string{ids[0], ids[0], ids[0]}, ids)
-		require.Equal(t, 1, l.standing(t, token))
+		require.Equal(t, 1, l.countStanding(t, token))
 	}
 }
 
-// standing counts the jobs of a token that hold something.
-func (l lab) standing(t *testing.T, token string) int {
+// countStanding counts the jobs of a token that hold something.
+func (l lab) countStanding(t *testing.T, token string) int {
 	t.Helper()
 	count := 0
-	l.must(t, func(w *world) {
+	l.mustUpdate(t, func(w *world) {
 		for _, j := range w.Jobs {
-			if strings.Contains(j.Comment, "&t="+token+"&") && !j.over() {
+			if strings.Contains(j.Comment, "&t="+token+"&") && !j.isOver() {
 				count++
 			}
 		}
@@ -203,19 +203,19 @@ func (l lab) standing(t *testing.T, token string) int {
 // nobody hears of it.
 func TestLateSubmission(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: nodes(2)})
-	made, err := l.Create(t.Context(), "token-1", spec("a100-4", "nod_1"))
+	l := newLab(t, world{Nodes: fakeNodes(2)})
+	made, err := l.Create(t.Context(), "token-1", testSpec("a100-4", "nod_1"))
 	require.NoError(t, err)
-	l.must(t, func(w *world) {
+	l.mustUpdate(t, func(w *world) {
 		late := *w.Jobs[0]
 		w.Next++
 		late.ID, late.State, late.Node = w.Next, "PENDING", ""
 		w.Jobs = append(w.Jobs, &late)
 	})
-	require.Equal(t, 2, l.standing(t, "token-1"))
+	require.Equal(t, 2, l.countStanding(t, "token-1"))
 	list, err := l.List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.Len(t, list.Instances, 1)
 	require.Equal(t, made.ID, list.Instances[0].ID)
-	require.Equal(t, 1, l.standing(t, "token-1"))
+	require.Equal(t, 1, l.countStanding(t, "token-1"))
 }

@@ -59,12 +59,12 @@ func newWorld(t *testing.T, w world) folder {
 	}
 	w.Faults = map[string]int{}
 	w.Next = max(w.Next, 100)
-	require.NoError(t, f.write(w))
+	require.NoError(t, f.writeWorld(w))
 	return f
 }
 
-// change lets do see and change the world, alone.
-func (f folder) change(do func(*world)) error {
+// updateWorld lets do see and change the world, alone.
+func (f folder) updateWorld(do func(*world)) error {
 	lock, err := os.OpenFile(filepath.Join(string(f), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -81,13 +81,13 @@ func (f folder) change(do func(*world)) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
 	}
-	w.pass()
+	w.advanceJobs()
 	do(&w)
-	w.pass()
-	return f.write(w)
+	w.advanceJobs()
+	return f.writeWorld(w)
 }
 
-func (f folder) write(w world) error {
+func (f folder) writeWorld(w world) error {
 	data, err := json.Marshal(w)
 	if err != nil {
 		return err
@@ -95,19 +95,19 @@ func (f folder) write(w world) error {
 	return os.WriteFile(filepath.Join(string(f), "world.json"), data, 0o600)
 }
 
-// must is change for tests.
-func (f folder) must(t *testing.T, do func(*world)) {
+// mustUpdate is change for tests.
+func (f folder) mustUpdate(t *testing.T, do func(*world)) {
 	t.Helper()
-	require.NoError(t, f.change(do))
+	require.NoError(t, f.updateWorld(do))
 }
 
-// fault makes the next call of the name misbehave.
-func (f folder) fault(t *testing.T, name string) func() {
-	return func() { f.must(t, func(w *world) { w.Faults[name]++ }) }
+// armFault makes the next call of the name misbehave.
+func (f folder) armFault(t *testing.T, name string) func() {
+	return func() { f.mustUpdate(t, func(w *world) { w.Faults[name]++ }) }
 }
 
-// strikes reports whether a fault is due, and uses it up.
-func (w *world) strikes(name string) bool {
+// takeFault reports whether a fault is due, and uses it up.
+func (w *world) takeFault(name string) bool {
 	if w.Faults[name] == 0 {
 		return false
 	}
@@ -121,7 +121,7 @@ type reply struct {
 	code           int
 }
 
-func complaint(format string, args ...any) reply {
+func complain(format string, args ...any) reply {
 	return reply{complaint: fmt.Sprintf(format, args...) + "\n", code: 1}
 }
 
@@ -130,17 +130,17 @@ const unreachable = "Unable to contact slurm controller (connect failure)"
 func fakeMain(dir, name string, args []string) int {
 	var r reply
 	hangs := false
-	err := folder(dir).change(func(w *world) {
+	err := folder(dir).updateWorld(func(w *world) {
 		w.Calls = append(w.Calls, name+" "+strings.Join(args, " "))
-		if w.strikes("throttle") {
-			r = complaint("%s: error: Rate limit exceeded, please retry momentarily", name)
+		if w.takeFault("throttle") {
+			r = complain("%s: error: Rate limit exceeded, please retry momentarily", name)
 			return
 		}
-		r = w.answer(name, args)
-		hangs = w.strikes(name + " hangs")
+		r = w.answerCommand(name, args)
+		hangs = w.takeFault(name + " hangs")
 	})
 	if err != nil {
-		r = complaint("the fake is broken: %v", err)
+		r = complain("the fake is broken: %v", err)
 	}
 	if hangs { // it has done its work, and never says so
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -151,7 +151,7 @@ func fakeMain(dir, name string, args []string) int {
 	return r.code
 }
 
-func (w *world) answer(name string, args []string) reply {
+func (w *world) answerCommand(name string, args []string) reply {
 	options := map[string]string{}
 	var words []string
 	for _, arg := range args {
@@ -163,16 +163,16 @@ func (w *world) answer(name string, args []string) reply {
 	}
 	switch name {
 	case "squeue":
-		return w.squeue(options)
+		return w.runSqueue(options)
 	case "sbatch":
-		return w.sbatch(options)
+		return w.runSbatch(options)
 	case "scancel":
-		return w.scancel(words)
+		return w.runScancel(words)
 	case "sinfo":
-		return w.sinfo(options)
+		return w.runSinfo(options)
 	case "sacct":
-		return w.sacct()
+		return w.runSacct()
 	default:
-		return w.scontrol(words)
+		return w.runScontrol(words)
 	}
 }

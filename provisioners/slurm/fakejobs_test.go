@@ -26,25 +26,25 @@ const (
 	fakeMinJobAge = 5 * time.Minute
 )
 
-func (j *fakeJob) over() bool { return !j.Ended.IsZero() }
+func (j *fakeJob) isOver() bool { return !j.Ended.IsZero() }
 
-// pass brings every job to the world's time.
-func (w *world) pass() {
+// advanceJobs brings every job to the world's time.
+func (w *world) advanceJobs() {
 	for _, j := range w.Jobs {
-		w.age(j)
+		w.advanceJob(j)
 	}
-	w.Jobs = slices.DeleteFunc(w.Jobs, func(j *fakeJob) bool { return j.over() && w.Now.Sub(j.Ended) > fakeMinJobAge })
+	w.Jobs = slices.DeleteFunc(w.Jobs, func(j *fakeJob) bool { return j.isOver() && w.Now.Sub(j.Ended) > fakeMinJobAge })
 }
 
-func (w *world) age(j *fakeJob) {
-	if j.over() {
+func (w *world) advanceJob(j *fakeJob) {
+	if j.isOver() {
 		if j.State == "COMPLETING" && w.Now.Sub(j.Ended) >= fakeKillWait {
 			j.State = "CANCELLED"
 		}
 		return
 	}
 	if j.State == "PENDING" {
-		if j.Node = w.place(j); j.Node == "" {
+		if j.Node = w.placeJob(j); j.Node == "" {
 			return
 		}
 		j.State, j.Started = "CONFIGURING", w.Now
@@ -55,26 +55,26 @@ func (w *world) age(j *fakeJob) {
 	}
 	if !w.NoReport && j.User == "me" && !j.Reported && !w.Now.Before(up.Add(w.Probe)) {
 		j.Reported = true
-		j.Comment += j.report()
+		j.Comment += j.probeReport()
 	}
-	if end, set := j.expiry(); set && j.State == "RUNNING" && !w.Now.Before(end) {
-		j.end("COMPLETED", end)
+	if end, set := j.expiryFromName(); set && j.State == "RUNNING" && !w.Now.Before(end) {
+		j.endAt("COMPLETED", end)
 	} else if !j.Ends.IsZero() && !w.Now.Before(j.Ends) {
-		j.end("PREEMPTED", j.Ends)
+		j.endAt("PREEMPTED", j.Ends)
 	}
 }
 
-func (j *fakeJob) end(state string, at time.Time) { j.State, j.Ended, j.Ends = state, at, at }
+func (j *fakeJob) endAt(state string, at time.Time) { j.State, j.Ended, j.Ends = state, at, at }
 
-// expiry reads the name, as the placeholder does.
-func (j *fakeJob) expiry() (time.Time, bool) {
+// expiryFromName reads the name, as the placeholder does.
+func (j *fakeJob) expiryFromName() (time.Time, bool) {
 	_, text, found := strings.Cut(j.Name, "-x")
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	return time.Unix(seconds, 0), found && err == nil && strings.HasPrefix(j.Name, "forewarm-")
 }
 
-// report is what placeholder.sh adds, if this is one.
-func (j *fakeJob) report() string {
+// probeReport is what placeholder.sh adds, if this is one.
+func (j *fakeJob) probeReport() string {
 	if !strings.Contains(j.Script, "comment='"+j.Comment+"'") {
 		return ""
 	}
@@ -85,28 +85,28 @@ func (j *fakeJob) report() string {
 	return "&g=" + strings.Join(devices, ",") + "&m=NVIDIA+A100-SXM4-80GB"
 }
 
-func (w *world) place(j *fakeJob) string {
+func (w *world) placeJob(j *fakeJob) string {
 	for _, n := range w.Nodes {
-		if n.Partition == j.Partition && n.State == "idle" && n.GPUs-w.used(n) >= j.GPUs {
+		if n.Partition == j.Partition && n.State == "idle" && n.GPUs-w.usedGPUs(n) >= j.GPUs {
 			return n.Name
 		}
 	}
 	return ""
 }
 
-func (w *world) used(n *fakeNode) int {
+func (w *world) usedGPUs(n *fakeNode) int {
 	used := 0
 	for _, j := range w.Jobs {
-		if j.Node == n.Name && (!j.over() || j.State == "COMPLETING") {
+		if j.Node == n.Name && (!j.isOver() || j.State == "COMPLETING") {
 			used += j.GPUs
 		}
 	}
 	return used
 }
 
-func (w *world) sbatch(options map[string]string) reply {
-	refuse := func(text string) reply { return complaint("sbatch: error: Batch job submission failed: %s", text) }
-	if w.strikes("sbatch standby") {
+func (w *world) runSbatch(options map[string]string) reply {
+	refuse := func(text string) reply { return complain("sbatch: error: Batch job submission failed: %s", text) }
+	if w.takeFault("sbatch standby") {
 		return refuse("Slurm backup controller in standby mode")
 	}
 	script, err := io.ReadAll(os.Stdin)
@@ -126,7 +126,7 @@ func (w *world) sbatch(options map[string]string) reply {
 		Script:    string(script),
 		Partition: options["partition"], Gres: gres, GPUs: gpus, Submitted: w.Now, State: "PENDING"}
 	w.Jobs = append(w.Jobs, j)
-	if w.strikes("sbatch times out") {
+	if w.takeFault("sbatch times out") {
 		return refuse("Socket timed out on send/recv operation")
 	}
 	return reply{out: fmt.Sprintln(j.ID)}
@@ -140,30 +140,30 @@ func cutLast(text string) (before, after string, found bool) {
 	return text[:i], text[i+1:], true
 }
 
-func (w *world) scancel(ids []string) reply {
-	if w.strikes("scancel unreachable") {
-		return complaint("scancel: error: Kill job error on job id %s: %s", ids[0], unreachable)
+func (w *world) runScancel(ids []string) reply {
+	if w.takeFault("scancel unreachable") {
+		return complain("scancel: error: Kill job error on job id %s: %s", ids[0], unreachable)
 	}
-	if w.strikes("scancel ignored") {
+	if w.takeFault("scancel ignored") {
 		return reply{}
 	}
 	for _, j := range w.Jobs {
-		if !slices.Contains(ids, strconv.Itoa(j.ID)) || j.over() {
+		if !slices.Contains(ids, strconv.Itoa(j.ID)) || j.isOver() {
 			continue
 		}
 		if state := "COMPLETING"; j.State == "PENDING" {
-			j.end("CANCELLED", w.Now)
+			j.endAt("CANCELLED", w.Now)
 		} else {
-			j.end(state, w.Now)
+			j.endAt(state, w.Now)
 		}
 	}
-	if w.strikes("scancel times out") {
-		return complaint("scancel: error: Kill job error on job id %s: Socket timed out on send/recv operation", ids[0])
+	if w.takeFault("scancel times out") {
+		return complain("scancel: error: Kill job error on job id %s: Socket timed out on send/recv operation", ids[0])
 	}
 	return reply{}
 }
 
-func (w *world) scontrol(words []string) reply {
+func (w *world) runScontrol(words []string) reply {
 	switch {
 	case slices.Equal(words[:2], []string{"show", "partition"}):
 		total := 0
@@ -173,7 +173,7 @@ func (w *world) scontrol(words []string) reply {
 			}
 		}
 		if total == 0 {
-			return complaint("Partition %s not found", words[2])
+			return complain("Partition %s not found", words[2])
 		}
 		return reply{out: fmt.Sprintf("PartitionName=%s AllowGroups=ALL State=UP TotalCPUs=4 TotalNodes=%d "+
 			"SelectTypeParameters=NONE\n", words[2], total)}
@@ -183,13 +183,13 @@ func (w *world) scontrol(words []string) reply {
 		for _, j := range w.Jobs {
 			switch {
 			case strconv.Itoa(j.ID) != id:
-			case j.over():
-				return complaint("Job has already finished for job %s", id)
+			case j.isOver():
+				return complain("Job has already finished for job %s", id)
 			default:
 				j.Name = name
 			}
 		}
 		return reply{}
 	}
-	return complaint("invalid keyword: %s", words[0])
+	return complain("invalid keyword: %s", words[0])
 }

@@ -11,8 +11,8 @@ import (
 
 var fakeColumn = regexp.MustCompile(`^([A-Za-z]+):(\d+)(.*)$`)
 
-// line prints one row as Slurm does for --Format: padded, or cut, to the widths.
-func line(format string, values map[string]string) string {
+// formatRow prints one row as Slurm does for --Format: padded, or cut, to the widths.
+func formatRow(format string, values map[string]string) string {
 	text := ""
 	for part := range strings.SplitSeq(format, ",") {
 		column := fakeColumn.FindStringSubmatch(part)
@@ -26,14 +26,14 @@ func line(format string, values map[string]string) string {
 	return text + "\n"
 }
 
-func seconds(t time.Time, none string) string {
+func formatSeconds(t time.Time, none string) string {
 	if t.IsZero() {
 		return none
 	}
 	return strconv.FormatInt(t.Unix(), 10)
 }
 
-func (w *world) squeue(options map[string]string) reply {
+func (w *world) runSqueue(options map[string]string) reply {
 	id, one := options["jobs"]
 	_, mine := options["me"]
 	out, found := "", false
@@ -42,16 +42,16 @@ func (w *world) squeue(options map[string]string) reply {
 			continue
 		}
 		found = true
-		out += line(options["Format"], map[string]string{
-			"JobID": strconv.Itoa(j.ID), "State": j.State, "Reason": "None", "PreemptTime": seconds(j.Preempted, "N/A"),
-			"SubmitTime": seconds(j.Submitted, "N/A"), "EndTime": seconds(j.Ends, "N/A"), "NodeList": j.Node,
+		out += formatRow(options["Format"], map[string]string{
+			"JobID": strconv.Itoa(j.ID), "State": j.State, "Reason": "None", "PreemptTime": formatSeconds(j.Preempted, "N/A"),
+			"SubmitTime": formatSeconds(j.Submitted, "N/A"), "EndTime": formatSeconds(j.Ends, "N/A"), "NodeList": j.Node,
 			"Name": j.Name, "Comment": orNull(j.Comment),
 		})
 	}
 	if one && !found {
-		return complaint("slurm_load_jobs error: Invalid job id specified")
+		return complain("slurm_load_jobs error: Invalid job id specified")
 	}
-	if mine && w.strikes("squeue truncated") {
+	if mine && w.takeFault("squeue truncated") {
 		out = out[:len(out)/2]
 	}
 	return reply{out: out}
@@ -64,14 +64,14 @@ func orNull(text string) string {
 	return text
 }
 
-func (w *world) sinfo(options map[string]string) reply {
+func (w *world) runSinfo(options map[string]string) reply {
 	_, all := options["all"]
 	if _, one := options["partition"]; all && one {
-		return complaint("sinfo: error: Conflicting options, -a and -p, specified. Please choose one or the other.")
+		return complain("sinfo: error: Conflicting options, -a and -p, specified. Please choose one or the other.")
 	}
 	out := ""
 	for _, n := range w.Nodes {
-		used := w.used(n)
+		used := w.usedGPUs(n)
 		if n.Hidden && used == 0 {
 			continue
 		}
@@ -81,7 +81,7 @@ func (w *world) sinfo(options map[string]string) reply {
 		if names, set := options["nodes"]; set && !slices.Contains(strings.Split(names, ","), n.Name) {
 			continue
 		}
-		out += line(options["Format"], map[string]string{
+		out += formatRow(options["Format"], map[string]string{
 			"NodeList": n.Name, "PartitionName": n.Partition, "StateComplete": n.State,
 			"Gres":     fmt.Sprintf("%s:%d", n.Gres, n.GPUs),
 			"GresUsed": fmt.Sprintf("%s:%d(IDX:N/A)", n.Gres, used), "CPUsState": "0/4/0/4", "Reason": "none",
@@ -90,5 +90,5 @@ func (w *world) sinfo(options map[string]string) reply {
 	return reply{out: out}
 }
 
-// sacct knows nothing here: its output was recorded, see recorded_test.go.
-func (w *world) sacct() reply { return complaint("Slurm accounting storage is disabled") }
+// runSacct knows nothing here: its output was recorded, see recorded_test.go.
+func (w *world) runSacct() reply { return complain("Slurm accounting storage is disabled") }

@@ -55,12 +55,12 @@ type view struct {
 	unsaved error
 }
 
-func (v view) complete() bool { return v.whole && len(v.strange) == 0 }
+func (v view) isComplete() bool { return v.whole && len(v.strange) == 0 }
 
 // parseJobs reads the output of squeue. Jobs of the same user that are not
 // placeholders, and those of other provisioners, are nobody's business.
 func (c *Cluster) parseJobs(output string) view {
-	table, whole := rows(output, len(jobColumns))
+	table, whole := cutRows(output, len(jobColumns))
 	v := view{whole: whole}
 	for _, row := range table {
 		name := namePattern.FindStringSubmatch(row[7])
@@ -72,7 +72,7 @@ func (c *Cluster) parseJobs(output string) view {
 			continue
 		}
 		j := job{state: row[1], reason: row[2], node: row[6], mark: name[1], tags: tags, found: found}
-		if err = errors.Join(err, c.finish(&j, row, name[2])); err != nil {
+		if err = errors.Join(err, c.parseTypedFields(&j, row, name[2])); err != nil {
 			v.strange = append(v.strange, name[1])
 			continue
 		}
@@ -81,14 +81,14 @@ func (c *Cluster) parseJobs(output string) view {
 	return v
 }
 
-// finish reads the fields that can be wrong.
-func (c *Cluster) finish(j *job, row []string, expires string) error {
+// parseTypedFields reads the fields that can be wrong.
+func (c *Cluster) parseTypedFields(j *job, row []string, expires string) error {
 	var errs [5]error
 	j.id, errs[0] = strconv.Atoi(row[0])
-	j.preempted, errs[1] = instant(row[3])
-	j.submitted, errs[2] = instant(row[4])
-	j.endTime, errs[3] = instant(row[5])
-	j.expires, errs[4] = instant(expires)
+	j.preempted, errs[1] = parseInstant(row[3])
+	j.submitted, errs[2] = parseInstant(row[4])
+	j.endTime, errs[3] = parseInstant(row[5])
+	j.expires, errs[4] = parseInstant(expires)
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *Cluster) finish(j *job, row []string, expires string) error {
 		return fmt.Errorf("state %.40q", j.state)
 	case j.submitted.IsZero():
 		return errors.New("no time of submission")
-	case j.mark != c.mark(j.tags.token):
+	case j.mark != c.tokenMark(j.tags.token):
 		return errors.New("the name is not that of the comment's token")
 	}
 	if j.phase == provisioners.Running && len(j.found.devices) == 0 {
@@ -108,21 +108,21 @@ func (c *Cluster) finish(j *job, row []string, expires string) error {
 	return nil
 }
 
-func (j job) ended() bool {
+func (j job) hasEnded() bool {
 	return j.phase == provisioners.Terminating || j.phase == provisioners.Terminated
 }
 
 // takenBack reports whether Slurm ended the job for another one.
 func (j job) takenBack() bool {
-	return j.state == "PREEMPTED" || j.ended() && !j.preempted.IsZero()
+	return j.state == "PREEMPTED" || j.hasEnded() && !j.preempted.IsZero()
 }
 
 // preemptionLook is how soon a machine is looked at again that others may take:
 // what Slurm ends without a GraceTime is announced by nothing.
 const preemptionLook = 10 * time.Second
 
-// instance is the machine, without what its node says.
-func (c *Cluster) instance(j job) provisioners.Instance {
+// portInstance is the machine, without what its node says.
+func (c *Cluster) portInstance(j job) provisioners.Instance {
 	instance := provisioners.Instance{
 		ID: instanceID(j.id, j.mark), Token: j.tags.token, Owner: j.tags.owner, NodeID: j.tags.node, Type: j.tags.kind,
 		Phase: j.phase, CreatedAt: j.submitted, Preempted: j.takenBack(),
@@ -131,7 +131,7 @@ func (c *Cluster) instance(j job) provisioners.Instance {
 	case provisioners.Running:
 		instance.Address = fmt.Sprintf("slurm://%s?job=%d", j.node, j.id)
 		instance.Devices = c.devicesOf(j)
-		if offer, _ := c.config.offer(j.tags.kind); offer.Interruptible {
+		if offer, _ := c.config.findOffer(j.tags.kind); offer.Interruptible {
 			instance.LookWithin = preemptionLook
 		}
 	case provisioners.Terminated:

@@ -15,31 +15,31 @@ func (c *Cluster) Get(ctx context.Context, id string) (provisioners.Instance, er
 	if err := provisioners.Ended(ctx); err != nil {
 		return provisioners.Instance{}, err
 	}
-	found, err := c.find(ctx, id)
+	found, err := c.findJob(ctx, id)
 	if provisioners.KindOf(err) == provisioners.KindNotFound {
-		return c.departed(ctx, id)
+		return c.answerDeparted(ctx, id)
 	}
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	settled := c.settle(ctx, []job{found})
-	_ = c.memory.learn(settled) // see view.unsaved
-	instances, err := c.noticed(ctx, settled)
+	settled := c.cancelSurplus(ctx, []job{found})
+	_ = c.memory.rememberJobs(settled) // see view.unsaved
+	instances, err := c.withNotices(ctx, settled)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
 	return instances[0], nil
 }
 
-// find asks for one job. KindNotFound means that Slurm does not know it, or
+// findJob asks for one job. KindNotFound means that Slurm does not know it, or
 // knows another one by its number.
-func (c *Cluster) find(ctx context.Context, id string) (job, error) {
+func (c *Cluster) findJob(ctx context.Context, id string) (job, error) {
 	number, mark, ok := parseID(id)
 	if !ok {
-		return job{}, gone(id)
+		return job{}, notFoundError(id)
 	}
-	output, err := c.ask(ctx, provisioners.KindTransient, "", "squeue", "--noheader", "--states=all", "--jobs="+number,
-		"--Format="+format(jobColumns))
+	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "squeue", "--noheader", "--states=all", "--jobs="+number,
+		"--Format="+formatColumns(jobColumns))
 	if err != nil {
 		return job{}, fmt.Errorf("looking for job %s: %w", number, err)
 	}
@@ -57,21 +57,21 @@ func (c *Cluster) find(ctx context.Context, id string) (job, error) {
 	if !v.whole {
 		return job{}, provisioners.Errorf(provisioners.KindTransient, "squeue's answer for job %s is cut", number)
 	}
-	return job{}, gone(id)
+	return job{}, notFoundError(id)
 }
 
-// departed answers a machine whose job Slurm has forgotten.
-func (c *Cluster) departed(ctx context.Context, id string) (provisioners.Instance, error) {
-	o, known := c.memory.id(id)
+// answerDeparted answers a machine whose job Slurm has forgotten.
+func (c *Cluster) answerDeparted(ctx context.Context, id string) (provisioners.Instance, error) {
+	o, known := c.memory.byID(id)
 	if !known {
-		return provisioners.Instance{}, gone(id)
+		return provisioners.Instance{}, notFoundError(id)
 	}
 	if o.Ended.IsZero() {
 		end := c.accountedEnd(ctx, o)
 		o.Ended, o.Preempted = end.end, end.preempted
 	}
-	_ = c.memory.leave(o) // see view.unsaved
-	return o.instance(), nil
+	_ = c.memory.rememberGone(o) // see view.unsaved
+	return o.portInstance(), nil
 }
 
 // List returns the owner's machines, those included that ended in the last
@@ -80,7 +80,7 @@ func (c *Cluster) List(ctx context.Context, owner string) (provisioners.List, er
 	if err := provisioners.Ended(ctx); err != nil {
 		return provisioners.List{}, err
 	}
-	v, err := c.look(ctx)
+	v, err := c.listJobs(ctx)
 	if err != nil {
 		return provisioners.List{}, err
 	}
@@ -90,11 +90,11 @@ func (c *Cluster) List(ctx context.Context, owner string) (provisioners.List, er
 			theirs = append(theirs, j)
 		}
 	}
-	instances, err := c.noticed(ctx, theirs)
+	instances, err := c.withNotices(ctx, theirs)
 	if err != nil {
 		return provisioners.List{}, err
 	}
-	return provisioners.List{Instances: instances, Complete: v.complete()}, nil
+	return provisioners.List{Instances: instances, Complete: v.isComplete()}, nil
 }
 
 // Delete cancels the job, with all that runs inside of it: Slurm sends SIGTERM
@@ -103,22 +103,22 @@ func (c *Cluster) Delete(ctx context.Context, id string) error {
 	if err := provisioners.Ended(ctx); err != nil {
 		return err
 	}
-	found, err := c.find(ctx, id)
+	found, err := c.findJob(ctx, id)
 	if provisioners.KindOf(err) == provisioners.KindNotFound {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if found.ended() {
-		_ = c.memory.learn([]job{found}) // see view.unsaved
+	if found.hasEnded() {
+		_ = c.memory.rememberJobs([]job{found}) // see view.unsaved
 		return nil
 	}
-	return c.cancel(ctx, found.id)
+	return c.cancelJob(ctx, found.id)
 }
 
-func (c *Cluster) cancel(ctx context.Context, id int) error {
-	_, err := c.ask(ctx, provisioners.KindUnknown, "", "scancel", strconv.Itoa(id))
+func (c *Cluster) cancelJob(ctx context.Context, id int) error {
+	_, err := c.askSlurm(ctx, provisioners.KindUnknown, "", "scancel", strconv.Itoa(id))
 	if err != nil && provisioners.KindOf(err) != provisioners.KindNotFound {
 		return fmt.Errorf("cancelling job %d: %w", id, err)
 	}
@@ -137,17 +137,17 @@ func (c *Cluster) Renew(ctx context.Context, id string, until time.Time) error {
 		return err
 	}
 	for range renewals {
-		found, err := c.find(ctx, id)
+		found, err := c.findJob(ctx, id)
 		if err != nil {
 			return err
 		}
 		switch {
-		case found.ended():
-			return gone(id)
+		case found.hasEnded():
+			return notFoundError(id)
 		case found.expires.IsZero(), found.expires.Unix() >= until.Unix():
 			return nil
 		}
-		_, err = c.ask(ctx, provisioners.KindUnknown, "", "scontrol", "update",
+		_, err = c.askSlurm(ctx, provisioners.KindUnknown, "", "scontrol", "update",
 			"JobId="+strconv.Itoa(found.id), "JobName="+jobName(found.mark, until))
 		if err != nil {
 			return fmt.Errorf("renewing job %d: %w", found.id, err)

@@ -15,23 +15,23 @@ import (
 	"github.com/forewarm/forewarm/provisioners/slurm"
 )
 
-func (l lab) make(t *testing.T, token, kind string) provisioners.Instance {
+func (l lab) createInstance(t *testing.T, token, kind string) provisioners.Instance {
 	t.Helper()
-	made, err := l.Create(t.Context(), token, spec(kind, "nod_1"))
+	made, err := l.Create(t.Context(), token, testSpec(kind, "nod_1"))
 	require.NoError(t, err)
 	return made
 }
 
-func (l lab) get(t *testing.T, id string) provisioners.Instance {
+func (l lab) getInstance(t *testing.T, id string) provisioners.Instance {
 	t.Helper()
 	got, err := l.Get(t.Context(), id)
 	require.NoError(t, err)
 	return got
 }
 
-func (l lab) refuses(t *testing.T, kind provisioners.Kind, token, machine string) {
+func (l lab) requireRefusal(t *testing.T, kind provisioners.Kind, token, machine string) {
 	t.Helper()
-	_, err := l.Create(t.Context(), token, spec(machine, "nod_1"))
+	_, err := l.Create(t.Context(), token, testSpec(machine, "nod_1"))
 	require.Error(t, err)
 	require.Equal(t, kind, provisioners.KindOf(err), "%v", err)
 }
@@ -40,44 +40,44 @@ func (l lab) refuses(t *testing.T, kind provisioners.Kind, token, machine string
 // not.
 func TestPendingTimeout(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: nodes(1), Boot: time.Hour}, func(c *slurm.Config) { c.QueueWhenFull = true })
-	boots := l.make(t, "token-1", "a100-4")
-	waits := l.make(t, "token-2", "a100-4")
-	l.advance(t, 10*time.Minute)
-	require.Equal(t, provisioners.Booting, l.get(t, waits.ID).Phase)
-	l.advance(t, time.Second)
-	require.Equal(t, provisioners.Terminating, l.get(t, waits.ID).Phase)
-	ended := l.get(t, waits.ID)
+	l := newLab(t, world{Nodes: fakeNodes(1), Boot: time.Hour}, func(c *slurm.Config) { c.QueueWhenFull = true })
+	boots := l.createInstance(t, "token-1", "a100-4")
+	waits := l.createInstance(t, "token-2", "a100-4")
+	l.advanceClock(t, 10*time.Minute)
+	require.Equal(t, provisioners.Booting, l.getInstance(t, waits.ID).Phase)
+	l.advanceClock(t, time.Second)
+	require.Equal(t, provisioners.Terminating, l.getInstance(t, waits.ID).Phase)
+	ended := l.getInstance(t, waits.ID)
 	require.Equal(t, provisioners.Terminated, ended.Phase)
 	require.Equal(t, l.clock.Now(), ended.EndedAt)
-	require.Equal(t, provisioners.Booting, l.get(t, boots.ID).Phase)
+	require.Equal(t, provisioners.Booting, l.getInstance(t, boots.ID).Phase)
 }
 
 // Room is counted by GPUs of nodes, with our own that wait; a node that Slurm
 // hides because it has no power is room, too.
 func TestRoom(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: append(nodes(1), &fakeNode{Name: "cloud", Partition: "gpu", State: "idle",
+	l := newLab(t, world{Nodes: append(fakeNodes(1), &fakeNode{Name: "cloud", Partition: "gpu", State: "idle",
 		Gres: "gpu:a100", GPUs: 4, Hidden: true})})
-	l.make(t, "token-1", "a100-2")
-	l.make(t, "token-2", "a100-4")
-	l.make(t, "token-3", "a100-2")
-	l.refuses(t, provisioners.KindCapacity, "token-4", "a100-2")
-	l.must(t, func(w *world) { w.Nodes[0].Gres = "gpu:h100" })
-	l.must(t, func(w *world) { w.Nodes[1].Gres = "gpu:h100" })
-	l.refuses(t, provisioners.KindBadSpec, "token-4", "a100-2")
-	l.must(t, func(w *world) { w.Nodes = nil })
-	l.refuses(t, provisioners.KindBadSpec, "token-4", "a100-2")
+	l.createInstance(t, "token-1", "a100-2")
+	l.createInstance(t, "token-2", "a100-4")
+	l.createInstance(t, "token-3", "a100-2")
+	l.requireRefusal(t, provisioners.KindCapacity, "token-4", "a100-2")
+	l.mustUpdate(t, func(w *world) { w.Nodes[0].Gres = "gpu:h100" })
+	l.mustUpdate(t, func(w *world) { w.Nodes[1].Gres = "gpu:h100" })
+	l.requireRefusal(t, provisioners.KindBadSpec, "token-4", "a100-2")
+	l.mustUpdate(t, func(w *world) { w.Nodes = nil })
+	l.requireRefusal(t, provisioners.KindBadSpec, "token-4", "a100-2")
 	_, err := l.Offers(t.Context())
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err))
 
-	whole := newLab(t, world{Nodes: nodes(1)}, func(c *slurm.Config) {
+	whole := newLab(t, world{Nodes: fakeNodes(1)}, func(c *slurm.Config) {
 		c.Offers[0].Exclusive, c.Offers[0].GPUs = true,
 			2
 	})
-	whole.make(t, "token-1", "a100-4")
-	whole.must(t, func(w *world) { w.Nodes[0].State = "mixed" })
-	whole.refuses(t, provisioners.KindCapacity, "token-2", "a100-4")
+	whole.createInstance(t, "token-1", "a100-4")
+	whole.mustUpdate(t, func(w *world) { w.Nodes[0].State = "mixed" })
+	whole.requireRefusal(t, provisioners.KindCapacity, "token-2", "a100-4")
 }
 
 // A job of ours that somebody has changed stops what depends on it and nothing
@@ -91,57 +91,57 @@ func TestJobThatIsNotUnderstood(t *testing.T) {
 		"bad report":      func(j *fakeJob) { j.Comment = strings.Replace(j.Comment, "&g=", "&g=x,", 1) },
 		"unknown state":   func(j *fakeJob) { j.State, j.Ended = "DREAMING", start },
 	} {
-		l := newLab(t, world{Nodes: nodes(4)})
-		bad, good := l.make(t, "token-1", "a100-2"), l.make(t, "token-2", "a100-2")
-		l.job(t, bad.ID, func(j *fakeJob, _ *world) { spoil(j) })
+		l := newLab(t, world{Nodes: fakeNodes(4)})
+		bad, good := l.createInstance(t, "token-1", "a100-2"), l.createInstance(t, "token-2", "a100-2")
+		l.changeJob(t, bad.ID, func(j *fakeJob, _ *world) { spoil(j) })
 		list, err := l.List(t.Context(), "dep")
 		require.NoError(t, err, name)
 		require.False(t, list.Complete, name)
 		require.Len(t, list.Instances, 1, name)
 		_, err = l.Get(t.Context(), bad.ID)
 		require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err), "%s: %v", name, err)
-		l.refuses(t, provisioners.KindUnknown, "token-1", "a100-2")
-		require.Equal(t, good.ID, l.make(t, "token-2", "a100-2").ID, name)
-		l.make(t, "token-3", "a100-2")
+		l.requireRefusal(t, provisioners.KindUnknown, "token-1", "a100-2")
+		require.Equal(t, good.ID, l.createInstance(t, "token-2", "a100-2").ID, name)
+		l.createInstance(t, "token-3", "a100-2")
 	}
 }
 
 func TestNotices(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: nodes(1)}, func(c *slurm.Config) { c.Offers[1].NameContains = "H100" })
-	id := l.make(t, "token-1", "a100-2").ID
-	running := l.get(t, id)
+	l := newLab(t, world{Nodes: fakeNodes(1)}, func(c *slurm.Config) { c.Offers[1].NameContains = "H100" })
+	id := l.createInstance(t, "token-1", "a100-2").ID
+	running := l.getInstance(t, id)
 	require.Nil(t, running.Notice)
 	require.Equal(t, "NVIDIA A100-SXM4-80GB", running.Devices[0].Model,
 		"what was not ordered keeps its name, for the health gate")
-	l.job(t, id, func(j *fakeJob, _ *world) { j.Comment = strings.Replace(j.Comment, ":81559:0&", ":81559:3&", 1) })
-	require.Equal(t, "3 uncorrected ECC errors when the machine started", l.get(t, id).Notice.Message)
-	l.must(t, func(w *world) { w.Nodes[0].State = "mixed+drain" })
-	require.Equal(t, "node n0 is mixed+drain: none", l.get(t, id).Notice.Message)
+	l.changeJob(t, id, func(j *fakeJob, _ *world) { j.Comment = strings.Replace(j.Comment, ":81559:0&", ":81559:3&", 1) })
+	require.Equal(t, "3 uncorrected ECC errors when the machine started", l.getInstance(t, id).Notice.Message)
+	l.mustUpdate(t, func(w *world) { w.Nodes[0].State = "mixed+drain" })
+	require.Equal(t, "node n0 is mixed+drain: none", l.getInstance(t, id).Notice.Message)
 	end := start.Add(16 * time.Minute)
-	l.job(t, id, func(j *fakeJob, _ *world) { j.Ends = end })
-	require.Equal(t, provisioners.NoticeDegraded, l.get(t, id).Notice.Kind)
-	l.advance(t, time.Minute)
+	l.changeJob(t, id, func(j *fakeJob, _ *world) { j.Ends = end })
+	require.Equal(t, provisioners.NoticeDegraded, l.getInstance(t, id).Notice.Kind)
+	l.advanceClock(t, time.Minute)
 	require.Equal(t, &provisioners.Notice{Kind: provisioners.NoticeExpiring, At: end, Message: "the job's time limit"},
-		l.get(t, id).Notice)
+		l.getInstance(t, id).Notice)
 }
 
 func TestRenewal(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: nodes(2)})
-	forever := l.make(t, "token-1", "a100-2")
+	l := newLab(t, world{Nodes: fakeNodes(2)})
+	forever := l.createInstance(t, "token-1", "a100-2")
 	require.NoError(t, l.Renew(t.Context(), forever.ID, start.Add(time.Minute)))
-	l.advance(t, time.Hour)
-	require.Equal(t, provisioners.Running, l.get(t, forever.ID).Phase, "never is later than any time")
+	l.advanceClock(t, time.Hour)
+	require.Equal(t, provisioners.Running, l.getInstance(t, forever.ID).Phase, "never is later than any time")
 
-	limited := spec("a100-2", "nod_2")
+	limited := testSpec("a100-2", "nod_2")
 	limited.ExpiresAt = l.clock.Now().Add(time.Minute)
 	made, err := l.Create(t.Context(), "token-2", limited)
 	require.NoError(t, err)
-	l.job(t, made.ID, func(j *fakeJob, _ *world) { require.Regexp(t, `^forewarm-[0-9a-f]{16}-x1772445660$`, j.Name) })
+	l.changeJob(t, made.ID, func(j *fakeJob, _ *world) { require.Regexp(t, `^forewarm-[0-9a-f]{16}-x1772445660$`, j.Name) })
 	until := limited.ExpiresAt.Add(time.Hour)
 	require.NoError(t, l.Renew(t.Context(), made.ID, until))
-	l.job(t, made.ID, func(j *fakeJob, _ *world) { require.Regexp(t, `-x1772449260$`, j.Name) })
+	l.changeJob(t, made.ID, func(j *fakeJob, _ *world) { require.Regexp(t, `-x1772449260$`, j.Name) })
 	for _, id := range []string{"99-0123456789abcdef", "x"} {
 		require.Equal(t, provisioners.KindNotFound, provisioners.KindOf(l.Renew(t.Context(), id, until)))
 	}
@@ -151,21 +151,21 @@ func TestRenewal(t *testing.T) {
 // processes on one host share what they know.
 func TestForgetting(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: nodes(1)})
-	made := l.make(t, "token-1", "a100-2")
+	l := newLab(t, world{Nodes: fakeNodes(1)})
+	made := l.createInstance(t, "token-1", "a100-2")
 	neighbour := l
-	neighbour.open(t)
+	neighbour.openCluster(t)
 	require.NoError(t, l.Delete(t.Context(), made.ID))
-	require.Equal(t, provisioners.Terminating, l.get(t, made.ID).Phase)
-	l.advance(t, time.Minute)
-	ended := l.get(t, made.ID)
-	l.advance(t, 10*time.Minute)
-	require.Equal(t, ended, l.get(t, made.ID), "Slurm has forgotten it")
-	l.advance(t, 24*time.Hour)
-	require.Equal(t, ended, neighbour.make(t, "token-1", "a100-2"))
-	l.refuses(t, provisioners.KindBadSpec, "token-1", "a100-4")
-	l.advance(t, 2*time.Hour)
-	require.NotEqual(t, made.ID, l.make(t, "token-1", "a100-2").ID)
+	require.Equal(t, provisioners.Terminating, l.getInstance(t, made.ID).Phase)
+	l.advanceClock(t, time.Minute)
+	ended := l.getInstance(t, made.ID)
+	l.advanceClock(t, 10*time.Minute)
+	require.Equal(t, ended, l.getInstance(t, made.ID), "Slurm has forgotten it")
+	l.advanceClock(t, 24*time.Hour)
+	require.Equal(t, ended, neighbour.createInstance(t, "token-1", "a100-2"))
+	l.requireRefusal(t, provisioners.KindBadSpec, "token-1", "a100-4")
+	l.advanceClock(t, 2*time.Hour)
+	require.NotEqual(t, made.ID, l.createInstance(t, "token-1", "a100-2").ID)
 	_, err := l.Get(t.Context(), made.ID)
 	require.Equal(t, provisioners.KindNotFound, provisioners.KindOf(err))
 }
@@ -174,38 +174,38 @@ func TestForgetting(t *testing.T) {
 // same.
 func TestEndThatNobodySaw(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: nodes(1)})
-	made := l.make(t, "token-1", "a100-2")
-	l.must(t, func(w *world) { w.Jobs = nil })
-	l.advance(t, time.Minute)
-	again := l.make(t, "token-1", "a100-2")
+	l := newLab(t, world{Nodes: fakeNodes(1)})
+	made := l.createInstance(t, "token-1", "a100-2")
+	l.mustUpdate(t, func(w *world) { w.Jobs = nil })
+	l.advanceClock(t, time.Minute)
+	again := l.createInstance(t, "token-1", "a100-2")
 	require.Equal(t, made.ID, again.ID)
 	require.Equal(t, provisioners.Terminated, again.Phase)
 	require.True(t, again.EndedAt.IsZero(), "nobody knows when")
-	require.Equal(t, provisioners.Terminated, l.get(t, made.ID).Phase)
+	require.Equal(t, provisioners.Terminated, l.getInstance(t, made.ID).Phase)
 }
 
 // A machine that could not be remembered is not confirmed, also not by the
 // repeat, until it is; reading goes on.
 func TestUnsavedMachineIsNotConfirmed(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: nodes(4)})
+	l := newLab(t, world{Nodes: fakeNodes(4)})
 	file := filepath.Join(string(l.folder), "slurm.json")
 	unblock := statefiletest.Block(t, file)
 	for range 2 {
-		l.refuses(t, provisioners.KindUnknown, "token-1", "a100-2")
+		l.requireRefusal(t, provisioners.KindUnknown, "token-1", "a100-2")
 		list, err := l.List(t.Context(), "dep")
 		require.NoError(t, err)
 		require.Len(t, list.Instances, 1)
 	}
 	unblock()
-	l.make(t, "token-1", "a100-2")
-	require.Equal(t, 1, l.standing(t, "token-1"))
+	l.createInstance(t, "token-1", "a100-2")
+	require.Equal(t, 1, l.countStanding(t, "token-1"))
 
 	for _, text := range []string{"", "{", `{"Version":2,"Machines":{}}`,
 		`{"Version":1,"Machines":{"a":{"Token":"b"}}}`} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		_, err := slurm.New(config(l.folder), l.clock)
+		_, err := slurm.New(testConfig(l.folder), l.clock)
 		require.ErrorContains(t, err, file, text)
 	}
 }
@@ -241,13 +241,13 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 		"offers[0].price_per_hour":    func(c *slurm.Config) { c.Offers[0].Price = -1 },
 		"offers[0].boot.p50: -1 is n": func(c *slurm.Config) { c.Offers[0].Boot.P50 = -1 },
 	} {
-		c := config("/")
+		c := testConfig("/")
 		c.StateFile = ""
 		spoil(&c)
 		_, err := slurm.New(c, clock.NewManual(start))
 		require.ErrorContains(t, err, want)
 	}
-	c := config("/")
+	c := testConfig("/")
 	c.Timeout, c.Offers[0].GPUs, c.Offers[1].Model = -1, 0, ""
 	_, err := slurm.New(c, clock.NewManual(start))
 	for _, want := range []string{"timeout", "offers[0].gpus", "offers[1].model"} {
@@ -259,8 +259,8 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 // made of them.
 func TestTagsThatAreTooLong(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: nodes(1)})
-	long := spec("a100-4", "nod_1")
+	l := newLab(t, world{Nodes: fakeNodes(1)})
+	long := testSpec("a100-4", "nod_1")
 	long.Owner = strings.Repeat("d", 650)
 	_, err := l.Create(t.Context(), "token-1", long)
 	require.NoError(t, err)
@@ -273,23 +273,23 @@ func TestTagsThatAreTooLong(t *testing.T) {
 // forgotten the job, and machines that others may take are looked at soon.
 func TestAPreemptedPlaceholder(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: nodes(2)}, func(c *slurm.Config) { c.Offers[0].Interruptible = true })
-	taken, steady := l.make(t, "token-1", "a100-4"), l.make(t, "token-2", "a100-2")
-	l.advance(t, time.Minute)
-	require.Equal(t, 10*time.Second, l.get(t, taken.ID).LookWithin)
-	require.Zero(t, l.get(t, steady.ID).LookWithin, "nobody takes it")
-	require.False(t, l.get(t, taken.ID).Preempted)
+	l := newLab(t, world{Nodes: fakeNodes(2)}, func(c *slurm.Config) { c.Offers[0].Interruptible = true })
+	taken, steady := l.createInstance(t, "token-1", "a100-4"), l.createInstance(t, "token-2", "a100-2")
+	l.advanceClock(t, time.Minute)
+	require.Equal(t, 10*time.Second, l.getInstance(t, taken.ID).LookWithin)
+	require.Zero(t, l.getInstance(t, steady.ID).LookWithin, "nobody takes it")
+	require.False(t, l.getInstance(t, taken.ID).Preempted)
 	end := l.clock.Now()
-	l.job(t, taken.ID, func(j *fakeJob, w *world) { j.Ends = end }) // PreemptMode=CANCEL without GraceTime
-	l.advance(t, 5*time.Second)
+	l.changeJob(t, taken.ID, func(j *fakeJob, w *world) { j.Ends = end }) // PreemptMode=CANCEL without GraceTime
+	l.advanceClock(t, 5*time.Second)
 	for range 2 {
-		over := l.get(t, taken.ID)
+		over := l.getInstance(t, taken.ID)
 		require.Equal(t, provisioners.Terminated, over.Phase)
 		require.True(t, over.Preempted)
 		require.Equal(t, end, over.EndedAt.UTC())
-		l.advance(t, time.Hour) // Slurm forgets
+		l.advanceClock(t, time.Hour) // Slurm forgets
 	}
 	require.NoError(t, l.Delete(t.Context(), steady.ID))
-	l.advance(t, time.Minute)
-	require.False(t, l.get(t, steady.ID).Preempted, "we ended it ourselves")
+	l.advanceClock(t, time.Minute)
+	require.False(t, l.getInstance(t, steady.ID).Preempted, "we ended it ourselves")
 }

@@ -37,44 +37,44 @@ type memo struct {
 func openMemory(path string, clock clock.Clock) (*memory, error) {
 	m := &memory{path: path, clock: clock, known: map[string]memo{}}
 	var err error
-	m.known, err = m.read()
+	m.known, err = m.readFile()
 	return m, err
 }
 
-// token returns what is known of a token.
-func (m *memory) token(token string) (memo, bool) {
-	return m.find(func(o memo) bool { return o.Token == token })
+// byToken returns what is known of a token.
+func (m *memory) byToken(token string) (memo, bool) {
+	return m.findMemo(func(o memo) bool { return o.Token == token })
 }
 
-// id returns what is known of a machine.
-func (m *memory) id(id string) (memo, bool) {
-	return m.find(func(o memo) bool { return o.ID == id })
+// byID returns what is known of a machine.
+func (m *memory) byID(id string) (memo, bool) {
+	return m.findMemo(func(o memo) bool { return o.ID == id })
 }
 
-// find reads the file again when it does not know: another process of ours may
+// findMemo reads the file again when it does not know: another process of ours may
 // have written it.
-func (m *memory) find(wanted func(memo) bool) (memo, bool) {
+func (m *memory) findMemo(wanted func(memo) bool) (memo, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for range 2 {
 		for _, o := range m.known {
-			if wanted(o) && !m.old(o) {
+			if wanted(o) && !m.isOld(o) {
 				return o, true
 			}
 		}
-		fresh, err := m.read()
+		fresh, err := m.readFile()
 		if err != nil {
 			return memo{}, false // the file was whole when it was opened; a write will say what is wrong
 		}
-		m.known = merged(m.known, fresh)
+		m.known = mergeMemos(m.known, fresh)
 	}
 	return memo{}, false
 }
 
-// learn takes in machines as Slurm shows them.
-func (m *memory) learn(jobs []job) error {
+// rememberJobs takes in machines as Slurm shows them.
+func (m *memory) rememberJobs(jobs []job) error {
 	now := m.clock.Now()
-	return m.update(func(known map[string]memo) bool {
+	return m.updateMemos(func(known map[string]memo) bool {
 		changed := false
 		for _, j := range jobs {
 			before, seen := known[j.tags.token]
@@ -100,10 +100,10 @@ func (m *memory) learn(jobs []job) error {
 	})
 }
 
-// missed ends what a complete view that began at begun did not show.
-func (m *memory) missed(begun time.Time, shown func(id string) bool) error {
+// endUnlisted ends what a complete view that began at begun did not show.
+func (m *memory) endUnlisted(begun time.Time, shown func(id string) bool) error {
 	now := m.clock.Now()
-	return m.update(func(known map[string]memo) bool {
+	return m.updateMemos(func(known map[string]memo) bool {
 		changed := false
 		for token, o := range known {
 			if o.Gone.IsZero() && o.Known.Before(begun) && !shown(o.ID) {
@@ -115,12 +115,12 @@ func (m *memory) missed(begun time.Time, shown func(id string) bool) error {
 	})
 }
 
-// leave takes in that a machine has left Slurm's sight.
-func (m *memory) leave(o memo) error {
+// rememberGone takes in that a machine has left Slurm's sight.
+func (m *memory) rememberGone(o memo) error {
 	if o.Gone.IsZero() {
 		o.Gone = m.clock.Now()
 	}
-	return m.update(func(known map[string]memo) bool {
+	return m.updateMemos(func(known map[string]memo) bool {
 		before, still := known[o.Token]
 		if !still || before.ID != o.ID || before == o {
 			return false
@@ -130,15 +130,15 @@ func (m *memory) leave(o memo) error {
 	})
 }
 
-// update changes what is known. It writes nothing when the change changes
+// updateMemos changes what is known. It writes nothing when the change changes
 // nothing, which is the rule. What could not be written is written next time.
-func (m *memory) update(change func(map[string]memo) bool) error {
+func (m *memory) updateMemos(change func(map[string]memo) bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dirty = change(m.known) || m.dirty
 	if m.path == "" || !m.dirty {
 		m.dirty = false
-		m.forget()
+		m.dropOldMemos()
 		return nil
 	}
 	unlock, err := lockFile(m.path + ".lock")
@@ -146,13 +146,13 @@ func (m *memory) update(change func(map[string]memo) bool) error {
 		return err
 	}
 	defer unlock()
-	stored, err := m.read()
+	stored, err := m.readFile()
 	if err != nil {
 		return err
 	}
-	m.known = merged(m.known, stored)
+	m.known = mergeMemos(m.known, stored)
 	change(m.known) // what we have just seen is newer than what another process stored
-	m.forget()
+	m.dropOldMemos()
 	if err := statefile.Write(m.path, memoryFile{Version: memoryVersion, Machines: m.known}); err != nil {
 		return err
 	}
@@ -160,20 +160,20 @@ func (m *memory) update(change func(map[string]memo) bool) error {
 	return nil
 }
 
-func (m *memory) forget() {
+func (m *memory) dropOldMemos() {
 	for token, o := range m.known {
-		if m.old(o) {
+		if m.isOld(o) {
 			delete(m.known, token)
 		}
 	}
 }
 
-func (m *memory) old(o memo) bool {
+func (m *memory) isOld(o memo) bool {
 	return !o.Gone.IsZero() && m.clock.Now().Sub(o.Gone) > tokenMemory
 }
 
-// instance is the machine as far as it is remembered, which is after its end.
-func (o memo) instance() provisioners.Instance {
+// portInstance is the machine as far as it is remembered, which is after its end.
+func (o memo) portInstance() provisioners.Instance {
 	return provisioners.Instance{
 		ID: o.ID, Token: o.Token, Owner: o.Owner, NodeID: o.NodeID, Type: o.Type,
 		Phase: provisioners.Terminated, CreatedAt: o.Created, EndedAt: o.Ended, Preempted: o.Preempted,

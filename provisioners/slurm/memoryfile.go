@@ -18,9 +18,9 @@ type memoryFile struct {
 	Machines map[string]memo
 }
 
-// merged joins what two processes know. Of two memos of a machine the one that
+// mergeMemos joins what two processes know. Of two memos of a machine the one that
 // knows more of its end wins.
-func merged(ours, stored map[string]memo) map[string]memo {
+func mergeMemos(ours, stored map[string]memo) map[string]memo {
 	for token, o := range stored {
 		mine, known := ours[token]
 		better := mine.ID == o.ID && !o.Gone.IsZero() && (mine.Gone.IsZero() || mine.Ended.IsZero())
@@ -31,7 +31,7 @@ func merged(ours, stored map[string]memo) map[string]memo {
 	return ours
 }
 
-func (m *memory) read() (map[string]memo, error) {
+func (m *memory) readFile() (map[string]memo, error) {
 	file := memoryFile{Version: memoryVersion, Machines: map[string]memo{}}
 	if m.path == "" {
 		return file.Machines, nil

@@ -25,15 +25,15 @@ var nodeColumns = []column{
 	{"CPUsState", 64}, {"Reason", 256},
 }
 
-// nodes asks for the nodes that the filter, options of sinfo, selects. Nodes that
+// listNodes asks for the nodes that the filter, options of sinfo, selects. Nodes that
 // Slurm hides, as it does with cloud nodes without power, are not among them.
-func (c *Cluster) nodes(ctx context.Context, filter ...string) ([]node, error) {
-	args := append([]string{"--Node", "--noheader", "--Format=" + format(nodeColumns)}, filter...)
-	output, err := c.ask(ctx, provisioners.KindTransient, "", "sinfo", args...)
+func (c *Cluster) listNodes(ctx context.Context, filter ...string) ([]node, error) {
+	args := append([]string{"--Node", "--noheader", "--Format=" + formatColumns(nodeColumns)}, filter...)
+	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "sinfo", args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	table, whole := rows(output, len(nodeColumns))
+	table, whole := cutRows(output, len(nodeColumns))
 	if !whole {
 		return nil, provisioners.Errorf(provisioners.KindTransient, "sinfo's list of nodes is cut")
 	}
@@ -61,9 +61,9 @@ func idleCPUs(text string) int {
 
 var inBrackets = regexp.MustCompile(`\([^)]*\)`)
 
-// count sums what a list such as gpu:a100:2(S:0-1),nic:2 has of the resource:
+// countResource sums what a list such as gpu:a100:2(S:0-1),nic:2 has of the resource:
 // gpu for all kinds, gpu:a100 for one.
-func count(list, resource string) int {
+func countResource(list, resource string) int {
 	total := 0
 	for item := range strings.SplitSeq(inBrackets.ReplaceAllString(list, ""), ",") {
 		parts := strings.Split(strings.TrimSpace(item), ":")
@@ -92,30 +92,30 @@ var barred = []string{
 var degraded = []string{"down", "drain", "drained", "draining", "error", "fail", "failing", "inval", "invalid_reg",
 	"not_responding"}
 
-func (n node) is(states []string) bool {
+func (n node) hasState(states []string) bool {
 	return slices.ContainsFunc(n.state, func(s string) bool { return slices.Contains(states, s) })
 }
 
-// takes reports whether the node could hold one such machine when empty.
-func (n node) takes(o Offer) bool {
-	return n.partition == o.Partition && count(n.gres, o.Gres) >= o.GPUs
+// canHold reports whether the node could hold one such machine when empty.
+func (n node) canHold(o Offer) bool {
+	return n.partition == o.Partition && countResource(n.gres, o.Gres) >= o.GPUs
 }
 
-// free is how many GPUs of the offer's kind the node has left for it.
-func (n node) free(o Offer) int {
+// freeGPUs is how many GPUs of the offer's kind the node has left for it.
+func (n node) freeGPUs(o Offer) int {
 	waking := slices.Contains(n.state, "powering_up") // it does not respond yet, and takes jobs
 	silent := slices.Contains(n.state, "not_responding") && !waking
 	reserved := slices.Contains(n.state, "reserved") && o.Reservation == ""
-	if n.is(barred) || silent || reserved || n.idleCPUs == 0 {
+	if n.hasState(barred) || silent || reserved || n.idleCPUs == 0 {
 		return 0
 	}
 	if o.Exclusive && n.state[0] != "idle" {
 		return 0
 	}
-	return max(0, count(n.gres, o.Gres)-count(n.used, o.Gres))
+	return max(0, countResource(n.gres, o.Gres)-countResource(n.used, o.Gres))
 }
 
-// message is what an operator should hear of a degraded node.
-func (n node) message() string {
+// degradedMessage is what an operator should hear of a degraded node.
+func (n node) degradedMessage() string {
 	return fmt.Sprintf("node %s is %s: %s", n.name, strings.Join(n.state, "+"), n.reason)
 }

@@ -10,25 +10,25 @@ import (
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-// noticed are the machines, each with the most urgent thing that Slurm
+// withNotices are the machines, each with the most urgent thing that Slurm
 // announces for it: preemption, then its time limit, then its node's state.
-func (c *Cluster) noticed(ctx context.Context, jobs []job) ([]provisioners.Instance, error) {
-	troubled, err := c.troubled(ctx, jobs)
+func (c *Cluster) withNotices(ctx context.Context, jobs []job) ([]provisioners.Instance, error) {
+	troubled, err := c.degradedNodes(ctx, jobs)
 	if err != nil {
 		return nil, err
 	}
 	instances := make([]provisioners.Instance, len(jobs))
 	for i, j := range jobs {
-		instances[i] = c.instance(j)
+		instances[i] = c.portInstance(j)
 		if j.phase == provisioners.Running {
-			instances[i].Notice = c.notice(j, troubled)
+			instances[i].Notice = c.noticeOf(j, troubled)
 		}
 	}
 	return instances, nil
 }
 
-// troubled are the nodes of the running jobs that are degraded, by name.
-func (c *Cluster) troubled(ctx context.Context, jobs []job) (map[string]node, error) {
+// degradedNodes are the nodes of the running jobs that are degraded, by name.
+func (c *Cluster) degradedNodes(ctx context.Context, jobs []job) (map[string]node, error) {
 	var names []string
 	for _, j := range jobs {
 		if j.phase == provisioners.Running && j.node != "" && !slices.Contains(names, j.node) {
@@ -38,20 +38,20 @@ func (c *Cluster) troubled(ctx context.Context, jobs []job) (map[string]node, er
 	if len(names) == 0 {
 		return nil, nil
 	}
-	nodes, err := c.nodes(ctx, "--all", "--nodes="+strings.Join(names, ","))
+	nodes, err := c.listNodes(ctx, "--all", "--nodes="+strings.Join(names, ","))
 	if err != nil {
 		return nil, err
 	}
 	troubled := map[string]node{}
 	for _, n := range nodes {
-		if n.is(degraded) {
+		if n.hasState(degraded) {
 			troubled[n.name] = n
 		}
 	}
 	return troubled, nil
 }
 
-func (c *Cluster) notice(j job, troubled map[string]node) *provisioners.Notice {
+func (c *Cluster) noticeOf(j job, troubled map[string]node) *provisioners.Notice {
 	bad, degraded := troubled[j.node]
 	switch {
 	case !j.preempted.IsZero():
@@ -63,7 +63,7 @@ func (c *Cluster) notice(j job, troubled map[string]node) *provisioners.Notice {
 		return &provisioners.Notice{Kind: provisioners.NoticeDegraded,
 			Message: "the job is " + strings.ToLower(j.state)}
 	case degraded:
-		return &provisioners.Notice{Kind: provisioners.NoticeDegraded, Message: bad.message()}
+		return &provisioners.Notice{Kind: provisioners.NoticeDegraded, Message: bad.degradedMessage()}
 	case j.found.eccErrors > 0:
 		return &provisioners.Notice{Kind: provisioners.NoticeDegraded,
 			Message: fmt.Sprintf("%d uncorrected ECC errors when the machine started", j.found.eccErrors)}
@@ -74,7 +74,7 @@ func (c *Cluster) notice(j job, troubled map[string]node) *provisioners.Notice {
 // preemptedAt is when a preempted job is killed. squeue hides it for a job
 // without a time limit; then it is what the offer says of the partition.
 func (c *Cluster) preemptedAt(j job) time.Time {
-	offer, _ := c.config.offer(j.tags.kind)
+	offer, _ := c.config.findOffer(j.tags.kind)
 	if !j.endTime.IsZero() || offer.PreemptionWarning == 0 {
 		return j.endTime
 	}

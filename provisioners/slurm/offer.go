@@ -58,7 +58,7 @@ var (
 	gres  = regexp.MustCompile(`^gpu(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
 )
 
-func (o Offer) mistakes() []error {
+func (o Offer) validateFields() []error {
 	var mistakes []error
 	wrong := func(format string, args ...any) { mistakes = append(mistakes, fmt.Errorf(format, args...)) }
 	for _, name := range []struct {
@@ -103,8 +103,8 @@ func (o Offer) mistakes() []error {
 	return mistakes
 }
 
-// offer returns the offer of the type.
-func (c Config) offer(kind string) (Offer, bool) {
+// findOffer returns the offer of the type.
+func (c Config) findOffer(kind string) (Offer, bool) {
 	i := slices.IndexFunc(c.Offers, func(o Offer) bool { return o.Type == kind })
 	if i < 0 {
 		return Offer{}, false
@@ -112,7 +112,7 @@ func (c Config) offer(kind string) (Offer, bool) {
 	return c.Offers[i], true
 }
 
-func (o Offer) port(region string) provisioners.Offer {
+func (o Offer) portOffer(region string) provisioners.Offer {
 	return provisioners.Offer{
 		Type: o.Type, Region: region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
 		Price:      money.MicroUSD(o.Price),

@@ -15,11 +15,11 @@ import (
 func TestTheAgentKnowsOurPlaceholders(t *testing.T) {
 	t.Parallel()
 	c := &Cluster{config: Config{Name: "lab"}}
-	mark := c.mark("token")
+	mark := c.tokenMark("token")
 	for _, row := range []string{
 		jobName(mark, time.Time{}) + ",",
 		jobName(mark, time.Unix(1_795_000_000, 0)) + ",",
-		"x," + c.comment(tags{token: "token", owner: "acme", node: "nod_1", kind: "a100"}),
+		"x," + c.formatComment(tags{token: "token", owner: "acme", node: "nod_1", kind: "a100"}),
 	} {
 		report, err := history.ReadCSV(strings.NewReader("job_id,submit_ts,gpus,name,comment\n1,1504521041,8,"+row+
 			"\n"),

@@ -18,16 +18,16 @@ const settingsMark = "# SETTINGS\n"
 // probeLimit bounds one run of the probe: a broken driver makes nvidia-smi hang.
 const probeLimit = "timeout -k 5 30 "
 
-// script is the placeholder for one machine. Every value is quoted, so that none
+// placeholderScript is the placeholder for one machine. Every value is quoted, so that none
 // can be anything but a value.
-func (c *Cluster) script(token string, spec provisioners.Spec, offer Offer) string {
+func (c *Cluster) placeholderScript(token string, spec provisioners.Spec, offer Offer) string {
 	words := make([]string, len(c.config.Probe))
 	for i, word := range c.config.Probe {
-		words[i] = quoted(word)
+		words[i] = shellQuote(word)
 	}
 	var settings strings.Builder
 	for _, setting := range [][2]string{
-		{"comment", c.comment(tagsOf(token, spec))},
+		{"comment", c.formatComment(tagsOf(token, spec))},
 		{"gpus", strconv.Itoa(offer.GPUs)},
 		{"bin_dir", c.config.BinDir},
 		{"probe_program", c.config.Probe[0]},
@@ -35,7 +35,7 @@ func (c *Cluster) script(token string, spec provisioners.Spec, offer Offer) stri
 		{"allow_unprobed", strconv.FormatBool(c.config.AllowUnprobed)},
 		{"check_every", strconv.Itoa(int(c.config.CheckEvery.Seconds()))},
 	} {
-		fmt.Fprintf(&settings, "%s=%s\n", setting[0], quoted(setting[1]))
+		fmt.Fprintf(&settings, "%s=%s\n", setting[0], shellQuote(setting[1]))
 	}
 	fmt.Fprintf(&settings, "probe() {\n\t%s%s\n}\n", probeLimit, strings.Join(words, " "))
 	return strings.Replace(placeholder, settingsMark, settings.String(), 1)

@@ -49,11 +49,11 @@ func newStage(t *testing.T, spoil ...func(*slurm.Config)) stage {
 		program := "#!/bin/sh\ndir='" + s.dir + "'\n" + text + "\n"
 		require.NoError(t, forklock.WriteProgram(filepath.Join(s.dir, name), program))
 	}
-	s.write("now", "1000000")
-	s.write("name", "forewarm-0123456789abcdef")
-	s.write("steps", "12.batch\n12.extern\n")
-	s.write("gpus", "0, GPU-a, 81559, 0, NVIDIA A100\n1, GPU-b, 81559, [N/A], NVIDIA A100\n")
-	c := config(folder(s.dir))
+	s.writeFile("now", "1000000")
+	s.writeFile("name", "forewarm-0123456789abcdef")
+	s.writeFile("steps", "12.batch\n12.extern\n")
+	s.writeFile("gpus", "0, GPU-a, 81559, 0, NVIDIA A100\n1, GPU-b, 81559, [N/A], NVIDIA A100\n")
+	c := testConfig(folder(s.dir))
 	for _, spoil := range spoil {
 		spoil(&c)
 	}
@@ -65,12 +65,12 @@ func newStage(t *testing.T, spoil ...func(*slurm.Config)) stage {
 	return s
 }
 
-func (s stage) write(name, text string) {
+func (s stage) writeFile(name, text string) {
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
 }
 
-// play runs the placeholder and returns what it did, and whether it ended well.
-func (s stage) play(gpus string) (story []string, fine bool) {
+// runPlaceholder runs the placeholder and returns what it did, and whether it ended well.
+func (s stage) runPlaceholder(gpus string) (story []string, fine bool) {
 	s.t.Helper()
 	run := exec.CommandContext(s.t.Context(), "sh", filepath.Join(s.dir, "script"))
 	run.Env = []string{"PATH=" + os.Getenv("PATH"), "SLURM_JOB_ID=12", "SLURM_JOB_GPUS=" + gpus}
@@ -91,12 +91,12 @@ const published = "JobId=12 Comment=forewarm:n=nod_1&o=dep+%26+%27co%27&p=slurm&
 func TestPlaceholderLives(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.write("name", "forewarm-0123456789abcdef-x1000100")
-	s.write("then", `case $(cat "$dir/now") in
+	s.writeFile("name", "forewarm-0123456789abcdef-x1000100")
+	s.writeFile("then", `case $(cat "$dir/now") in
 1000100) echo forewarm-0123456789abcdef-x1000300 >"$dir/name"; echo 12.0 >>"$dir/steps" ;;
 1000330) echo 12.batch >"$dir/steps" ;;
 esac`)
-	story, fine := s.play("0,1")
+	story, fine := s.runPlaceholder("0,1")
 	require.True(t, fine)
 	require.Equal(t, []string{
 		published + "&g=0:a:81559:0,1:b:81559:0&m=NVIDIA+A100", "slept 100", "slept 200", "slept 30",
@@ -107,9 +107,9 @@ esac`)
 func TestPlaceholderPicksItsGPUs(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.write("gpus", "0, GPU-a, 1, 0, A\n1, GPU-b, 1, 2, B \"x\"&g=\n2, GPU-c, 1, 0, A\n10, GPU-d, 1, 5, C\n")
-	s.write("then", `echo forewarm-0123456789abcdef-x1 >"$dir/name"`)
-	story, fine := s.play("1,10")
+	s.writeFile("gpus", "0, GPU-a, 1, 0, A\n1, GPU-b, 1, 2, B \"x\"&g=\n2, GPU-c, 1, 0, A\n10, GPU-d, 1, 5, C\n")
+	s.writeFile("then", `echo forewarm-0123456789abcdef-x1 >"$dir/name"`)
+	story, fine := s.runPlaceholder("1,10")
 	require.True(t, fine)
 	require.Equal(t, published+"&g=1:b:1:2,10:d:1:5&m=mixed", story[0])
 }
@@ -128,8 +128,8 @@ func TestPlaceholderGivesUp(t *testing.T) {
 		"own's prefix": {"1, GPU-a, 1, 0, A\n2, GPU-b, 1, 0, A\n3, GPU-c, 1, 0, A\n", "11,22"},
 	} {
 		s := newStage(t, func(c *slurm.Config) { c.ProbeTimeout = 10 * time.Second })
-		s.write("gpus", test.gpus)
-		story, fine := s.play(test.own)
+		s.writeFile("gpus", test.gpus)
+		story, fine := s.runPlaceholder(test.own)
 		require.False(t, fine, name)
 		require.Equal(t, []string{"slept 2", "slept 2", "slept 2", "slept 2", "slept 2"}, story, name)
 	}
@@ -139,9 +139,9 @@ func TestPlaceholderGivesUp(t *testing.T) {
 func TestPlaceholderRepeatsItsReport(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.write("deaf", "")
-	s.write("then", `rm -f "$dir/deaf"; [ "$(cat "$dir/now")" -lt 1000004 ] || echo forewarm-0123456789abcdef-x1 >"$dir/name"`)
-	story, fine := s.play("0,1")
+	s.writeFile("deaf", "")
+	s.writeFile("then", `rm -f "$dir/deaf"; [ "$(cat "$dir/now")" -lt 1000004 ] || echo forewarm-0123456789abcdef-x1 >"$dir/name"`)
+	story, fine := s.runPlaceholder("0,1")
 	require.True(t, fine)
 	require.Len(t, story, 4) // report, sleep, report, the long sleep
 	require.Equal(t, story[0], story[2])
@@ -152,15 +152,15 @@ func TestPlaceholderRepeatsItsReport(t *testing.T) {
 func TestPlaceholderAtTheEnds(t *testing.T) {
 	t.Parallel()
 	late := newStage(t)
-	late.write("name", "forewarm-0123456789abcdef-x999999")
-	story, fine := late.play("0,1")
+	late.writeFile("name", "forewarm-0123456789abcdef-x999999")
+	story, fine := late.runPlaceholder("0,1")
 	require.True(t, fine)
 	require.Empty(t, story)
 
 	lost := newStage(t)
-	lost.write("name", "slurm_load_jobs error: something\n")
-	lost.write("then", `[ "$(cat "$dir/now")" -lt 1000600 ] || echo forewarm-0123456789abcdef-x1000700 >"$dir/name"`)
-	story, fine = lost.play("0,1")
+	lost.writeFile("name", "slurm_load_jobs error: something\n")
+	lost.writeFile("then", `[ "$(cat "$dir/now")" -lt 1000600 ] || echo forewarm-0123456789abcdef-x1000700 >"$dir/name"`)
+	story, fine = lost.runPlaceholder("0,1")
 	require.True(t, fine)
 	require.Equal(t, "slept 30", story[1])
 	require.Equal(t, "slept 100", story[len(story)-1])
@@ -175,12 +175,12 @@ func TestPlaceholderUnprobed(t *testing.T) {
 		}
 	}
 	s := newStage(t, absent(true))
-	s.write("then", `echo forewarm-0123456789abcdef-x1 >"$dir/name"`)
-	story, fine := s.play("2,3")
+	s.writeFile("then", `echo forewarm-0123456789abcdef-x1 >"$dir/name"`)
+	story, fine := s.runPlaceholder("2,3")
 	require.True(t, fine)
 	require.Equal(t, published+"&u=2,3", story[0])
-	_, fine = newStage(t, absent(true)).play("2")
+	_, fine = newStage(t, absent(true)).runPlaceholder("2")
 	require.False(t, fine, "another number of GPUs than asked for")
-	_, fine = newStage(t, absent(false)).play("2,3")
+	_, fine = newStage(t, absent(false)).runPlaceholder("2,3")
 	require.False(t, fine, "not allowed")
 }

@@ -19,9 +19,9 @@ import (
 // recording is when the outputs in testdata were recorded.
 var recording = time.Unix(1795278727, 0).UTC()
 
-// replay is a cluster whose commands print what the scripts say: names of files
+// replayCluster is a cluster whose commands print what the scripts say: names of files
 // of testdata, or lines of sh.
-func replay(t *testing.T, scripts map[string]string, spoil ...func(*slurm.Config)) *slurm.Cluster {
+func replayCluster(t *testing.T, scripts map[string]string, spoil ...func(*slurm.Config)) *slurm.Cluster {
 	t.Helper()
 	dir := t.TempDir()
 	testdata, err := filepath.Abs("testdata")
@@ -32,7 +32,7 @@ func replay(t *testing.T, scripts map[string]string, spoil ...func(*slurm.Config
 		}
 		require.NoError(t, forklock.WriteProgram(filepath.Join(dir, name), "#!/bin/sh\n"+script+"\n"))
 	}
-	c := config(folder(dir))
+	c := testConfig(folder(dir))
 	c.StateFile, c.Offers[0].Partition, c.Offers[1].Partition = "", "n1", "n1"
 	for _, spoil := range spoil {
 		spoil(&c)
@@ -42,7 +42,7 @@ func replay(t *testing.T, scripts map[string]string, spoil ...func(*slurm.Config
 	return cluster
 }
 
-func recorded(more map[string]string) map[string]string {
+func recordedScripts(more map[string]string) map[string]string {
 	scripts := map[string]string{
 		"squeue": "squeue-22.05.8.txt", "sinfo": "sinfo-22.05.8.txt", "sacct": "sacct-22.05.8.txt",
 		"scontrol": "partition-22.05.8.txt", "scancel": "exit 0", "sbatch": "exit 1",
@@ -57,7 +57,7 @@ func recorded(more map[string]string) map[string]string {
 // placeholders, and a job of somebody who likes quotes and bars.
 func TestRecordedJobs(t *testing.T) {
 	t.Parallel()
-	list, err := replay(t, recorded(nil)).List(t.Context(), "dep")
+	list, err := replayCluster(t, recordedScripts(nil)).List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.True(t, list.Complete)
 	born := time.Unix(1795278723, 0).UTC()
@@ -99,7 +99,7 @@ func TestRecordedNodes(t *testing.T) {
 	t.Parallel()
 	spec := provisioners.Spec{Type: "a100-2", Owner: "dep", NodeID: "nod_9"}
 	create := func(partition string, more map[string]string) error {
-		cluster := replay(t, recorded(more), func(c *slurm.Config) { c.Offers[1].Partition = partition })
+		cluster := replayCluster(t, recordedScripts(more), func(c *slurm.Config) { c.Offers[1].Partition = partition })
 		_, err := cluster.Create(t.Context(), "token-9", spec)
 		return err
 	}
@@ -110,7 +110,7 @@ func TestRecordedNodes(t *testing.T) {
 	}
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(create("n3", refuses)),
 		"there is room, so sbatch was asked")
-	offers, err := replay(t, recorded(nil), func(c *slurm.Config) { c.Offers[0].GPUs = 8 }).Offers(t.Context())
+	offers, err := replayCluster(t, recordedScripts(nil), func(c *slurm.Config) { c.Offers[0].GPUs = 8 }).Offers(t.Context())
 	require.NoError(t, err)
 	require.Len(t, offers, 1)
 }
@@ -119,8 +119,8 @@ func TestRecordedNodes(t *testing.T) {
 // also when the job was renewed; one that runs has not ended.
 func TestRecordedAccounting(t *testing.T) {
 	t.Parallel()
-	scripts := recorded(map[string]string{"squeue": "exit 0"})
-	cluster := replay(t, scripts, func(c *slurm.Config) { c.Accounting = true; c.Offers[1].Partition = "n2" })
+	scripts := recordedScripts(map[string]string{"squeue": "exit 0"})
+	cluster := replayCluster(t, scripts, func(c *slurm.Config) { c.Accounting = true; c.Offers[1].Partition = "n2" })
 	spec := provisioners.Spec{Type: "a100-2", Owner: "dep", NodeID: "nod_1"}
 	made, err := cluster.Create(t.Context(), "token-1", spec)
 	require.NoError(t, err)

@@ -70,7 +70,7 @@ func parseDevice(text string) (device capacity.Device, eccErrors int, err error)
 // devicesOf gives a job's GPUs the model that they are offered as, where the
 // probe does not contradict.
 func (c *Cluster) devicesOf(j job) []capacity.Device {
-	offer, _ := c.config.offer(j.tags.kind)
+	offer, _ := c.config.findOffer(j.tags.kind)
 	devices := make([]capacity.Device, len(j.found.devices))
 	for i, device := range j.found.devices {
 		if j.found.unprobed {

@@ -11,14 +11,14 @@ import (
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-// room returns nil when a node of the offer's partition could start one more
+// checkRoom returns nil when a node of the offer's partition could start one more
 // placeholder now, else KindCapacity, or KindBadSpec where none ever could. Our
 // own placeholders that still wait are counted; other people's are not, whose
 // priorities only Slurm knows. It guesses: the pending timeout is the proof.
-func (c *Cluster) room(ctx context.Context, wanted Offer, v view) error {
+func (c *Cluster) checkRoom(ctx context.Context, wanted Offer, v view) error {
 	for range lookAgain {
-		waiting, offers := c.waiting(wanted, v.jobs)
-		full, err := c.full(ctx, wanted, offers)
+		waiting, offers := c.pendingOffers(wanted, v.jobs)
+		full, err := c.checkFull(ctx, wanted, offers)
 		if err != nil || full == nil {
 			return err
 		}
@@ -27,10 +27,10 @@ func (c *Cluster) room(ctx context.Context, wanted Offer, v view) error {
 		}
 		// What waited when the jobs were listed may have had a node when the nodes
 		// were, and was then counted twice.
-		if v, err = c.look(ctx); err != nil {
+		if v, err = c.listJobs(ctx); err != nil {
 			return err
 		}
-		if after, _ := c.waiting(wanted, v.jobs); slices.Equal(waiting, after) {
+		if after, _ := c.pendingOffers(wanted, v.jobs); slices.Equal(waiting, after) {
 			return full
 		}
 	}
@@ -40,37 +40,37 @@ func (c *Cluster) room(ctx context.Context, wanted Offer, v view) error {
 
 const lookAgain = 4
 
-// full says why the partition cannot start the wanted beside those that wait,
+// checkFull says why the partition cannot start the wanted beside those that wait,
 // nil when it can.
-func (c *Cluster) full(ctx context.Context, wanted Offer, waiting []Offer) (full, err error) {
-	nodes, err := c.nodes(ctx, "--partition="+wanted.Partition)
+func (c *Cluster) checkFull(ctx context.Context, wanted Offer, waiting []Offer) (full, err error) {
+	nodes, err := c.listNodes(ctx, "--partition="+wanted.Partition)
 	if err != nil {
 		return nil, err
 	}
 	all := append(waiting, wanted)
-	if fits(nodes, all, 0) {
+	if allFit(nodes, all, 0) {
 		return nil, nil
 	}
-	hidden, err := c.hidden(ctx, wanted.Partition, nodes)
+	hidden, err := c.countHiddenNodes(ctx, wanted.Partition, nodes)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case hidden == 0 && !slices.ContainsFunc(nodes, func(n node) bool { return n.takes(wanted) }):
+	case hidden == 0 && !slices.ContainsFunc(nodes, func(n node) bool { return n.canHold(wanted) }):
 		return nil, provisioners.Errorf(provisioners.KindBadSpec, "no node of partition %s has %d of %s",
 			wanted.Partition, wanted.GPUs, wanted.Gres)
-	case c.config.QueueWhenFull, fits(nodes, all, hidden):
+	case c.config.QueueWhenFull, allFit(nodes, all, hidden):
 		return nil, nil
 	}
 	return &provisioners.Error{Kind: provisioners.KindCapacity, Scope: wanted.Partition,
 		Message: fmt.Sprintf("no node of the partition has %d of %s free", wanted.GPUs, wanted.Gres)}, nil
 }
 
-// waiting are the offers of our placeholders in the same partition that have no
+// pendingOffers are the offers of our placeholders in the same partition that have no
 // node yet, so that no node shows them.
-func (c *Cluster) waiting(wanted Offer, jobs []job) (ids []int, offers []Offer) {
+func (c *Cluster) pendingOffers(wanted Offer, jobs []job) (ids []int, offers []Offer) {
 	for _, j := range jobs {
-		if offer, known := c.config.offer(j.tags.kind); known && offer.Partition == wanted.Partition &&
+		if offer, known := c.config.findOffer(j.tags.kind); known && offer.Partition == wanted.Partition &&
 			j.phase == provisioners.Booting && j.node == "" {
 			ids, offers = append(ids, j.id), append(offers, offer)
 		}
@@ -78,15 +78,15 @@ func (c *Cluster) waiting(wanted Offer, jobs []job) (ids []int, offers []Offer) 
 	return ids, offers
 }
 
-// fits reports whether all of the wanted find a place, the largest first, each
+// allFit reports whether all of the wanted find a place, the largest first, each
 // on the node that it fills best. A hidden node takes one machine.
-func fits(nodes []node, wanted []Offer, hidden int) bool {
+func allFit(nodes []node, wanted []Offer, hidden int) bool {
 	slices.SortStableFunc(wanted, func(a, b Offer) int { return cmp.Compare(b.GPUs, a.GPUs) })
 	taken := map[string]int{}
 	for _, o := range wanted {
 		best, left := "", 0
 		for _, n := range nodes {
-			rest := n.free(o) - taken[n.name] - o.GPUs
+			rest := n.freeGPUs(o) - taken[n.name] - o.GPUs
 			if n.partition != o.Partition || rest < 0 || o.Exclusive && taken[n.name] > 0 {
 				continue
 			}
@@ -113,10 +113,10 @@ var (
 	partitionNodes = regexp.MustCompile(`\bTotalNodes=(\d+)`)
 )
 
-// hidden counts the partition's nodes that sinfo does not show: cloud nodes
+// countHiddenNodes counts the partition's nodes that sinfo does not show: cloud nodes
 // without power. A partition that is closed is KindCapacity.
-func (c *Cluster) hidden(ctx context.Context, partition string, shown []node) (int, error) {
-	output, err := c.ask(ctx, provisioners.KindTransient, "", "scontrol", "--oneliner", "--all", "show", "partition",
+func (c *Cluster) countHiddenNodes(ctx context.Context, partition string, shown []node) (int, error) {
+	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "--oneliner", "--all", "show", "partition",
 		partition)
 	if err != nil {
 		return 0, fmt.Errorf("looking at partition %s: %w", partition, err)

@@ -69,11 +69,11 @@ func (c *Cluster) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	var offers []provisioners.Offer
 	var missing []error
 	for partition := range partitions {
-		nodes, err := c.nodes(ctx, "--partition="+partition)
+		nodes, err := c.listNodes(ctx, "--partition="+partition)
 		if err != nil {
 			return nil, err
 		}
-		found, err := c.served(ctx, partition, nodes)
+		found, err := c.servedOffers(ctx, partition, nodes)
 		if provisioners.KindOf(err) == provisioners.KindBadSpec {
 			missing = append(missing, err)
 			continue
@@ -91,9 +91,9 @@ func (c *Cluster) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	return offers, nil
 }
 
-// served are the offers of a partition for which it has nodes, or hides some.
-func (c *Cluster) served(ctx context.Context, partition string, nodes []node) ([]provisioners.Offer, error) {
-	hidden, err := c.hidden(ctx, partition, nodes)
+// servedOffers are the offers of a partition for which it has nodes, or hides some.
+func (c *Cluster) servedOffers(ctx context.Context, partition string, nodes []node) ([]provisioners.Offer, error) {
+	hidden, err := c.countHiddenNodes(ctx, partition, nodes)
 	if provisioners.KindOf(err) == provisioners.KindCapacity { // closed for now, and still what it is
 		hidden, err = 0, nil
 	}
@@ -103,27 +103,27 @@ func (c *Cluster) served(ctx context.Context, partition string, nodes []node) ([
 	var offers []provisioners.Offer
 	for _, o := range c.config.Offers {
 		if o.Partition == partition && (hidden > 0 ||
-			slices.ContainsFunc(nodes, func(n node) bool { return n.takes(o) })) {
-			offers = append(offers, o.port(c.config.Region))
+			slices.ContainsFunc(nodes, func(n node) bool { return n.canHold(o) })) {
+			offers = append(offers, o.portOffer(c.config.Region))
 		}
 	}
 	return offers, nil
 }
 
-// look asks for all of our jobs that Slurm still knows, and puts right what must
+// listJobs asks for all of our jobs that Slurm still knows, and puts right what must
 // not stay: see settle.
-func (c *Cluster) look(ctx context.Context) (view, error) {
+func (c *Cluster) listJobs(ctx context.Context) (view, error) {
 	begun := c.clock.Now()
-	output, err := c.ask(ctx, provisioners.KindTransient, "", "squeue", "--me", "--noheader", "--states=all",
-		"--Format="+format(jobColumns))
+	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "squeue", "--me", "--noheader", "--states=all",
+		"--Format="+formatColumns(jobColumns))
 	if err != nil {
 		return view{}, fmt.Errorf("listing jobs: %w", err)
 	}
 	v := c.parseJobs(output)
-	v.jobs = c.settle(ctx, v.jobs)
-	err = c.memory.learn(v.jobs)
-	if err == nil && v.complete() {
-		err = c.memory.missed(begun, func(id string) bool {
+	v.jobs = c.cancelSurplus(ctx, v.jobs)
+	err = c.memory.rememberJobs(v.jobs)
+	if err == nil && v.isComplete() {
+		err = c.memory.endUnlisted(begun, func(id string) bool {
 			return slices.ContainsFunc(v.jobs, func(j job) bool { return instanceID(j.id, j.mark) == id })
 		})
 	}
@@ -131,18 +131,18 @@ func (c *Cluster) look(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// settle ends jobs that wait for a node for too long, and all but the oldest of
+// cancelSurplus ends jobs that wait for a node for too long, and all but the oldest of
 // a token, which two processes have made at the same moment. The latter are left
 // out: nobody was ever told of them. What could not be ended is tried again at
 // the next look.
-func (c *Cluster) settle(ctx context.Context, jobs []job) []job {
+func (c *Cluster) cancelSurplus(ctx context.Context, jobs []job) []job {
 	slices.SortFunc(jobs, func(a, b job) int { return a.id - b.id })
 	tokens := map[string]bool{}
 	kept := jobs[:0]
 	for _, j := range jobs {
 		younger := tokens[j.tags.token]
 		tokens[j.tags.token] = true
-		if (younger || c.overdue(j)) && !j.ended() && c.cancel(ctx, j.id) == nil {
+		if (younger || c.isOverdue(j)) && !j.hasEnded() && c.cancelJob(ctx, j.id) == nil {
 			j.phase = provisioners.Terminating
 		}
 		if !younger {
@@ -152,14 +152,14 @@ func (c *Cluster) settle(ctx context.Context, jobs []job) []job {
 	return kept
 }
 
-// overdue reports whether the job waits for a node for too long. A node that
+// isOverdue reports whether the job waits for a node for too long. A node that
 // boots is Slurm's to give up, by its ResumeTimeout.
-func (c *Cluster) overdue(j job) bool {
+func (c *Cluster) isOverdue(j job) bool {
 	return j.phase == provisioners.Booting && j.state != "CONFIGURING" && j.state != "RUNNING" &&
 		c.clock.Now().Sub(j.submitted) > c.config.PendingTimeout
 }
 
-// gone is the KindNotFound of a machine.
-func gone(id string) error {
-	return provisioners.Errorf(provisioners.KindNotFound, "no machine %q", shortened(id))
+// notFoundError is the KindNotFound of a machine.
+func notFoundError(id string) error {
+	return provisioners.Errorf(provisioners.KindNotFound, "no machine %q", truncateText(id))
 }

@@ -17,8 +17,8 @@ import (
 
 var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// nodes is a partition gpu with that many nodes of 4 GPUs.
-func nodes(count int) []*fakeNode {
+// fakeNodes is a partition gpu with that many nodes of 4 GPUs.
+func fakeNodes(count int) []*fakeNode {
 	nodes := make([]*fakeNode, count)
 	for i := range nodes {
 		nodes[i] = &fakeNode{Name: "n" + strconv.Itoa(i), Partition: "gpu", State: "idle", Gres: "gpu:a100", GPUs: 4}
@@ -26,7 +26,7 @@ func nodes(count int) []*fakeNode {
 	return nodes
 }
 
-func config(f folder) slurm.Config {
+func testConfig(f folder) slurm.Config {
 	return slurm.Config{
 		BinDir: string(f), StateFile: filepath.Join(string(f), "slurm.json"),
 		Offers: []slurm.Offer{
@@ -47,13 +47,13 @@ func newLab(t *testing.T, w world, spoil ...func(*slurm.Config)) lab {
 	t.Helper()
 	w.Now = start
 	l := lab{folder: newWorld(t, w), clock: clock.NewManual(start)}
-	l.open(t, spoil...)
+	l.openCluster(t, spoil...)
 	return l
 }
 
-func (l *lab) open(t *testing.T, spoil ...func(*slurm.Config)) {
+func (l *lab) openCluster(t *testing.T, spoil ...func(*slurm.Config)) {
 	t.Helper()
-	c := config(l.folder)
+	c := testConfig(l.folder)
 	for _, spoil := range spoil {
 		spoil(&c)
 	}
@@ -62,15 +62,15 @@ func (l *lab) open(t *testing.T, spoil ...func(*slurm.Config)) {
 	require.NoError(t, err)
 }
 
-func (l lab) advance(t *testing.T, d time.Duration) {
+func (l lab) advanceClock(t *testing.T, d time.Duration) {
 	t.Helper()
-	l.must(t, func(w *world) { w.Now = l.clock.Advance(d) })
+	l.mustUpdate(t, func(w *world) { w.Now = l.clock.Advance(d) })
 }
 
-func (l lab) job(t *testing.T, id string, do func(*fakeJob, *world)) {
+func (l lab) changeJob(t *testing.T, id string, do func(*fakeJob, *world)) {
 	t.Helper()
 	number, _, _ := strings.Cut(id, "-")
-	l.must(t, func(w *world) {
+	l.mustUpdate(t, func(w *world) {
 		for _, j := range w.Jobs {
 			if strconv.Itoa(j.ID) == number {
 				do(j, w)
@@ -82,26 +82,26 @@ func (l lab) job(t *testing.T, id string, do func(*fakeJob, *world)) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
-		l := newLab(t, world{Nodes: nodes(6), Boot: 40 * time.Second, Probe: 5 * time.Second})
+		l := newLab(t, world{Nodes: fakeNodes(6), Boot: 40 * time.Second, Probe: 5 * time.Second})
 		return provisionertest.Subject{
 			Provisioner: l.Cluster,
 			Reopen: func(t *testing.T) provisioners.Provisioner {
-				l.open(t)
+				l.openCluster(t)
 				return l.Cluster
 			},
 			Spec: provisioners.Spec{Type: "a100-4"}, OtherSpec: provisioners.Spec{Type: "a100-2"}, Machines: 6,
-			Advance:    func(d time.Duration) { l.advance(t, d) },
+			Advance:    func(d time.Duration) { l.advanceClock(t, d) },
 			BootWithin: 2 * time.Minute, GoneWithin: time.Minute,
-			TimeOutCreate: l.fault(t, "sbatch times out"),
-			TimeOutDelete: l.fault(t, "scancel times out"),
-			TruncateList:  l.fault(t, "squeue truncated"),
-			FailCreate:    l.fault(t, "sbatch standby"),
-			FailDelete:    l.fault(t, "scancel unreachable"),
-			IgnoreDelete:  l.fault(t, "scancel ignored"),
-			Throttle:      func(calls int) { l.must(t, func(w *world) { w.Faults["throttle"] = calls }) },
-			Foreign:       func() func() bool { return l.foreign(t) },
+			TimeOutCreate: l.armFault(t, "sbatch times out"),
+			TimeOutDelete: l.armFault(t, "scancel times out"),
+			TruncateList:  l.armFault(t, "squeue truncated"),
+			FailCreate:    l.armFault(t, "sbatch standby"),
+			FailDelete:    l.armFault(t, "scancel unreachable"),
+			IgnoreDelete:  l.armFault(t, "scancel ignored"),
+			Throttle:      func(calls int) { l.mustUpdate(t, func(w *world) { w.Faults["throttle"] = calls }) },
+			Foreign:       func() func() bool { return l.addForeignJobs(t) },
 			Reclaim: func(id string) {
-				l.job(t, id, func(j *fakeJob, w *world) { j.Preempted, j.Ends = w.Now, w.Now.Add(30*time.Second) })
+				l.changeJob(t, id, func(j *fakeJob, w *world) { j.Preempted, j.Ends = w.Now, w.Now.Add(30*time.Second) })
 			},
 			Now:       l.clock.Now,
 			Histories: played,
@@ -109,12 +109,12 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// foreign adds jobs that are none of ours: another user's, one of our user with
+// addForeignJobs adds jobs that are none of ours: another user's, one of our user with
 // a comment like ours, and a placeholder of another provisioner.
-func (l lab) foreign(t *testing.T) func() bool {
+func (l lab) addForeignJobs(t *testing.T) func() bool {
 	t.Helper()
 	theirs := map[int]bool{}
-	l.must(t, func(w *world) {
+	l.mustUpdate(t, func(w *world) {
 		for _, j := range []fakeJob{
 			{User: "other", Name: "train"},
 			{User: "me", Name: "train\nmore\n", Comment: "forewarm:t=token-1&o=deployment-a&n=nod_1&p=slurm&y=a100-4"},
@@ -130,7 +130,7 @@ func (l lab) foreign(t *testing.T) func() bool {
 	})
 	return func() bool {
 		stand := 0
-		l.must(t, func(w *world) {
+		l.mustUpdate(t, func(w *world) {
 			for _, j := range w.Jobs {
 				if theirs[j.ID] && j.State == "RUNNING" || theirs[j.ID] && j.State == "CONFIGURING" {
 					stand++

@@ -24,18 +24,18 @@ func specOf(kind string) provisioners.Spec {
 	return provisioners.Spec{Type: kind, Owner: "dep", NodeID: "nod_1"}
 }
 
-func (r *real) make(t *testing.T, token string, spec provisioners.Spec) provisioners.Instance {
+func (r *real) createInstance(t *testing.T, token string, spec provisioners.Spec) provisioners.Instance {
 	t.Helper()
 	made, err := r.Create(t.Context(), token, spec)
 	require.NoError(t, err)
 	return made
 }
 
-// reaches waits for a phase; a machine that is not found counts as Terminated.
-func (r *real) reaches(t *testing.T, id string, phase provisioners.Phase, limit time.Duration) provisioners.Instance {
+// awaitPhase waits for a phase; a machine that is not found counts as Terminated.
+func (r *real) awaitPhase(t *testing.T, id string, phase provisioners.Phase, limit time.Duration) provisioners.Instance {
 	t.Helper()
 	var got provisioners.Instance
-	until(t, limit, "machine "+id+" does not become "+string(phase), func() bool {
+	waitUntil(t, limit, "machine "+id+" does not become "+string(phase), func() bool {
 		var err error
 		got, err = r.Get(t.Context(), id)
 		if provisioners.KindOf(err) == provisioners.KindNotFound && err != nil {
@@ -47,8 +47,8 @@ func (r *real) reaches(t *testing.T, id string, phase provisioners.Phase, limit 
 	return got
 }
 
-// srun runs a step in a machine's allocation, as its user would by the address.
-func srun(ctx context.Context, address, command string) *exec.Cmd {
+// runInAllocation runs a step in a machine's allocation, as its user would by the address.
+func runInAllocation(ctx context.Context, address, command string) *exec.Cmd {
 	_, job, _ := strings.Cut(address, "?job=")
 	run := exec.CommandContext(ctx, "runuser", "-u", "nobody", "--", "srun", "--jobid="+job, "--overlap", "--chdir=/",
 		"--gres=gpu:a100:2", "sh", "-c", command)
@@ -62,23 +62,23 @@ func TestRealPowerSaving(t *testing.T) {
 	t.Parallel()
 	c := realConfig(t, "cloud")
 	r := &real{config: c}
-	r.open(t)
-	t.Cleanup(func() { sweep(t, "cloud") })
-	require.NotContains(t, admin(t, "sinfo", "--noheader", "--partition=cloud"), "c1")
+	r.openCluster(t)
+	t.Cleanup(func() { cancelPartitionJobs(t, "cloud") })
+	require.NotContains(t, runAsRoot(t, "sinfo", "--noheader", "--partition=cloud"), "c1")
 	offers, err := r.Offers(t.Context())
 	require.NoError(t, err)
 	require.Len(t, offers, 2)
 
-	made := r.make(t, "token-1", specOf("two"))
+	made := r.createInstance(t, "token-1", specOf("two"))
 	require.Equal(t, provisioners.Booting, made.Phase)
-	up := r.reaches(t, made.ID, provisioners.Running, 60*time.Second)
+	up := r.awaitPhase(t, made.ID, provisioners.Running, 60*time.Second)
 	require.Equal(t, "slurm://c1?job="+jobOf(made.ID), up.Address)
 	require.Len(t, up.Devices, 2)
 	require.Equal(t, "GPU-c1-0000-0000-0", up.Devices[0].UUID)
 	require.Equal(t, "a100-80g", up.Devices[0].Model)
 	require.Equal(t, 81_559, up.Devices[0].MemoryMiB)
 
-	said, err := srun(t.Context(), up.Address, "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES").CombinedOutput()
+	said, err := runInAllocation(t.Context(), up.Address, "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES").CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	require.Equal(t, "c1 0,1\n", string(said))
 }
@@ -87,10 +87,10 @@ func TestRealPowerSaving(t *testing.T) {
 func TestRealMachinesShareANode(t *testing.T) {
 	t.Parallel()
 	r := newReal(t)
-	first, second := r.make(t, "token-1", specOf("two")), r.make(t, "token-2", specOf("two"))
+	first, second := r.createInstance(t, "token-1", specOf("two")), r.createInstance(t, "token-2", specOf("two"))
 	seen := map[string]bool{}
 	for _, id := range []string{first.ID, second.ID} {
-		for _, device := range r.reaches(t, id, provisioners.Running, 20*time.Second).Devices {
+		for _, device := range r.awaitPhase(t, id, provisioners.Running, 20*time.Second).Devices {
 			seen[device.UUID] = true
 		}
 	}
@@ -103,14 +103,14 @@ func TestRealExpiryWaitsForSteps(t *testing.T) {
 	r := newReal(t)
 	spec := specOf("two")
 	spec.ExpiresAt = time.Now().Add(15 * time.Second)
-	made := r.make(t, "token-1", spec)
-	up := r.reaches(t, made.ID, provisioners.Running, 15*time.Second)
+	made := r.createInstance(t, "token-1", spec)
+	up := r.awaitPhase(t, made.ID, provisioners.Running, 15*time.Second)
 	const longer = 3 * time.Second
-	step := srun(t.Context(), up.Address, fmt.Sprint("sleep ", int((time.Until(spec.ExpiresAt)+longer).Seconds())+1))
+	step := runInAllocation(t.Context(), up.Address, fmt.Sprint("sleep ", int((time.Until(spec.ExpiresAt)+longer).Seconds())+1))
 	said, err := step.CombinedOutput()
 	require.NoError(t, err, "the step was killed: %s", said)
 	require.True(t, time.Now().After(spec.ExpiresAt.Add(longer)))
-	ended := r.reaches(t, made.ID, provisioners.Terminated, 15*time.Second)
+	ended := r.awaitPhase(t, made.ID, provisioners.Terminated, 15*time.Second)
 	require.True(t, ended.EndedAt.After(spec.ExpiresAt))
 }
 
@@ -124,7 +124,7 @@ func TestRealRaceOfTwoProcesses(t *testing.T) {
 		c := r.config
 		c.StateFile = ""
 		other := &real{config: c}
-		other.open(t)
+		other.openCluster(t)
 		others = append(others, other)
 	}
 	ids, errs := make([]string, len(others)), make([]error, len(others))
@@ -143,8 +143,8 @@ func TestRealRaceOfTwoProcesses(t *testing.T) {
 	list, err := r.List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.Len(t, list.Instances, 1)
-	until(t, 20*time.Second, "a duplicate lives on", func() bool {
-		return len(strings.Fields(admin(t, "squeue", "--noheader", "--partition="+r.config.Offers[0].Partition,
+	waitUntil(t, 20*time.Second, "a duplicate lives on", func() bool {
+		return len(strings.Fields(runAsRoot(t, "squeue", "--noheader", "--partition="+r.config.Offers[0].Partition,
 			"--format=%i"))) == 1
 	})
 }
@@ -154,21 +154,21 @@ func TestRealRaceOfTwoProcesses(t *testing.T) {
 func TestRealMemory(t *testing.T) {
 	t.Parallel()
 	r := newReal(t)
-	old, live := r.make(t, "token-1", specOf("one")), r.make(t, "token-2", specOf("one"))
+	old, live := r.createInstance(t, "token-1", specOf("one")), r.createInstance(t, "token-2", specOf("one"))
 	require.NoError(t, r.Delete(t.Context(), old.ID))
-	until(t, 30*time.Second, "Slurm does not forget", func() bool {
+	waitUntil(t, 30*time.Second, "Slurm does not forget", func() bool {
 		return exec.Command("squeue", "--noheader", "--states=all", "--jobs="+jobOf(old.ID)).Run() != nil
 	})
 	for range 2 {
 		got, err := r.Get(t.Context(), old.ID)
 		require.NoError(t, err)
 		require.Equal(t, provisioners.Terminated, got.Phase)
-		require.Equal(t, old.ID, r.make(t, "token-1", specOf("one")).ID, "a late duplicate made a machine")
-		r.open(t)
+		require.Equal(t, old.ID, r.createInstance(t, "token-1", specOf("one")).ID, "a late duplicate made a machine")
+		r.openCluster(t)
 	}
 	r.config.StateFile = ""
-	r.open(t)
-	require.Equal(t, live.ID, r.make(t, "token-2", specOf("one")).ID)
+	r.openCluster(t)
+	require.Equal(t, live.ID, r.createInstance(t, "token-2", specOf("one")).ID)
 	_, err := r.Get(t.Context(), old.ID)
 	require.Equal(t, provisioners.KindNotFound, provisioners.KindOf(err))
 }
@@ -194,22 +194,22 @@ func TestRealRefusals(t *testing.T) {
 		require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err), "%s: %v", kind, err)
 	}
 	partition := r.config.Offers[0].Partition
-	theirs := sbatch(t, "--partition="+partition, "--gres=gpu:a100:4")
-	until(t, 20*time.Second, "the node does not fill", func() bool {
-		return strings.TrimSpace(admin(t, "squeue", "--noheader", "--jobs="+theirs, "--format=%T")) == "RUNNING"
+	theirs := submitForeignJob(t, "--partition="+partition, "--gres=gpu:a100:4")
+	waitUntil(t, 20*time.Second, "the node does not fill", func() bool {
+		return strings.TrimSpace(runAsRoot(t, "squeue", "--noheader", "--jobs="+theirs, "--format=%T")) == "RUNNING"
 	})
-	made := r.make(t, "token-1", specOf("two"))
-	ended := r.reaches(t, made.ID, provisioners.Terminated, 15*time.Second)
+	made := r.createInstance(t, "token-1", specOf("two"))
+	ended := r.awaitPhase(t, made.ID, provisioners.Terminated, 15*time.Second)
 	require.Empty(t, ended.Devices)
 
 	r.config.QueueWhenFull = false
-	r.open(t)
+	r.openCluster(t)
 	_, err = r.Create(t.Context(), "token-2", specOf("two"))
 	require.Equal(t, provisioners.KindCapacity, provisioners.KindOf(err), "%v", err)
-	admin(t, "scontrol", "update", "partition="+partition, "state=drain")
-	defer admin(t, "scontrol", "update", "partition="+partition, "state=up")
+	runAsRoot(t, "scontrol", "update", "partition="+partition, "state=drain")
+	defer runAsRoot(t, "scontrol", "update", "partition="+partition, "state=up")
 	r.config.QueueWhenFull = true
-	r.open(t)
+	r.openCluster(t)
 	_, err = r.Create(t.Context(), "token-3", specOf("two"))
 	require.Equal(t, provisioners.KindCapacity, provisioners.KindOf(err), "%v", err)
 }
@@ -219,21 +219,21 @@ func TestRealNotices(t *testing.T) {
 	t.Parallel()
 	r := &real{config: realConfig(t, "n5")}
 	r.config.Offers[0].PreemptionWarning = 30 * time.Second // GraceTime of the partition
-	r.open(t)
-	t.Cleanup(func() { sweep(t, "high"); sweep(t, "n5") })
-	made := r.make(t, "token-1", specOf("two"))
-	require.Nil(t, r.reaches(t, made.ID, provisioners.Running, 20*time.Second).Notice)
+	r.openCluster(t)
+	t.Cleanup(func() { cancelPartitionJobs(t, "high"); cancelPartitionJobs(t, "n5") })
+	made := r.createInstance(t, "token-1", specOf("two"))
+	require.Nil(t, r.awaitPhase(t, made.ID, provisioners.Running, 20*time.Second).Notice)
 
-	admin(t, "scontrol", "update", "nodename=n5", "state=drain", "reason=fans are loud")
+	runAsRoot(t, "scontrol", "update", "nodename=n5", "state=drain", "reason=fans are loud")
 	got, err := r.Get(t.Context(), made.ID)
 	require.NoError(t, err)
 	require.Equal(t, provisioners.Running, got.Phase)
 	require.Equal(t, provisioners.NoticeDegraded, got.Notice.Kind)
 	require.Contains(t, got.Notice.Message, "fans are loud")
-	admin(t, "scontrol", "update", "nodename=n5", "state=resume")
+	runAsRoot(t, "scontrol", "update", "nodename=n5", "state=resume")
 
-	sbatch(t, "--partition=high", "--gres=gpu:a100:4")
-	until(t, 15*time.Second, "the preemption is not announced", func() bool {
+	submitForeignJob(t, "--partition=high", "--gres=gpu:a100:4")
+	waitUntil(t, 15*time.Second, "the preemption is not announced", func() bool {
 		got, err = r.Get(t.Context(), made.ID)
 		require.NoError(t, err)
 		return got.Notice != nil && got.Notice.Kind == provisioners.NoticeInterruption
@@ -247,22 +247,22 @@ func TestRealNotices(t *testing.T) {
 func TestRealProbes(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, func(c *slurm.Config) { c.Probe, c.AllowUnprobed = []string{"no-such-program"}, true })
-	up := r.reaches(t, r.make(t, "token-1", specOf("two")).ID, provisioners.Running, 20*time.Second)
+	up := r.awaitPhase(t, r.createInstance(t, "token-1", specOf("two")).ID, provisioners.Running, 20*time.Second)
 	require.Len(t, up.Devices, 2)
 	require.Contains(t, up.Devices[0].UUID, "GPU-UNPROBED-")
 	require.NotEqual(t, up.Devices[0].UUID, up.Devices[1].UUID)
 
 	r.config.AllowUnprobed, r.config.ProbeTimeout = false, time.Second
-	r.open(t)
-	made := r.make(t, "token-2", specOf("two"))
-	require.Equal(t, provisioners.Terminated, r.reaches(t, made.ID, provisioners.Terminated, 15*time.Second).Phase)
+	r.openCluster(t)
+	made := r.createInstance(t, "token-2", specOf("two"))
+	require.Equal(t, provisioners.Terminated, r.awaitPhase(t, made.ID, provisioners.Terminated, 15*time.Second).Phase)
 }
 
 // Who may not do it is told so, and an unreachable controller is no absence.
 func TestRealRightsAndConnections(t *testing.T) {
 	t.Parallel()
 	r := newReal(t)
-	made := r.make(t, "token-1", specOf("one"))
+	made := r.createInstance(t, "token-1", specOf("one"))
 	stranger := r.config
 	stranger.CommandPrefix, stranger.StateFile = []string{"runuser", "-u", "daemon", "--"}, ""
 	other, err := slurm.New(stranger, clock.System{})

@@ -21,8 +21,8 @@ type column struct {
 	width int
 }
 
-// format is the argument of --Format for the columns.
-func format(columns []column) string {
+// formatColumns is the argument of --Format for the columns.
+func formatColumns(columns []column) string {
 	parts := make([]string, len(columns))
 	for i, column := range columns {
 		parts[i] = fmt.Sprintf("%s:%d%s", column.name, column.width, separator)
@@ -30,9 +30,9 @@ func format(columns []column) string {
 	return strings.Join(parts, ",")
 }
 
-// rows cuts the output into rows of that many columns. It is whole when the
+// cutRows cuts the output into rows of that many columns. It is whole when the
 // output ends where a row ends.
-func rows(output string, columns int) (rows [][]string, whole bool) {
+func cutRows(output string, columns int) (rows [][]string, whole bool) {
 	if output == "" {
 		return nil, true
 	}
@@ -48,8 +48,8 @@ func rows(output string, columns int) (rows [][]string, whole bool) {
 	return rows, last%columns == 0 && cells[last] == "\n"
 }
 
-// instant reads a time in seconds since 1970. Slurm has many words for none.
-func instant(text string) (time.Time, error) {
+// parseInstant reads a time in seconds since 1970. Slurm has many words for none.
+func parseInstant(text string) (time.Time, error) {
 	switch strings.ToLower(text) {
 	case "", "n/a", "none", "unknown", "(null)":
 		return time.Time{}, nil

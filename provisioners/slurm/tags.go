@@ -41,8 +41,8 @@ type tags struct {
 	token, owner, node, kind string
 }
 
-// mark names a token of this provisioner in the names of jobs and machines.
-func (c *Cluster) mark(token string) string {
+// tokenMark names a token of this provisioner in the names of jobs and machines.
+func (c *Cluster) tokenMark(token string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", c.config.Name, token))
 	return hex.EncodeToString(sum[:])[:markLength]
 }
@@ -68,9 +68,9 @@ func parseID(id string) (job, mark string, ok bool) {
 	return parts[1], parts[2], true
 }
 
-// comment is what a new job's comment says. It has no character that a command
+// formatComment is what a new job's comment says. It has no character that a command
 // line of Slurm or of a shell's user would have to quote.
-func (c *Cluster) comment(t tags) string {
+func (c *Cluster) formatComment(t tags) string {
 	return commentStart + url.Values{
 		"p": {c.config.Name}, "t": {t.token}, "o": {t.owner}, "n": {t.node}, "y": {t.kind},
 	}.Encode()

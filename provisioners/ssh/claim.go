@@ -51,13 +51,13 @@ func newClaim(h Host, token string, spec provisioners.Spec, at time.Time) (id, t
 	return c.ID, string(encoded)
 }
 
-func (c claim) spec() provisioners.Spec {
+func (c claim) portSpec() provisioners.Spec {
 	return provisioners.Spec{Type: c.Type, Region: c.Region, Owner: c.Owner, NodeID: c.Node}
 }
 
-// instance is the claim as the port sees it. Without a probe in the report, a
+// portInstance is the claim as the port sees it. Without a probe in the report, a
 // machine that runs has the devices that it was claimed with.
-func (r report) instance(h Host) provisioners.Instance {
+func (r report) portInstance(h Host) provisioners.Instance {
 	i := provisioners.Instance{
 		ID: r.claim.ID, Token: r.claim.Token, Owner: r.claim.Owner, NodeID: r.claim.Node, Type: r.claim.Type,
 		CreatedAt: r.claim.CreatedAt,
@@ -67,30 +67,30 @@ func (r report) instance(h Host) provisioners.Instance {
 		i.Phase, i.EndedAt = provisioners.Terminated, r.ended
 	case r.phase == "ending":
 		i.Phase = provisioners.Terminating
-		if r.wipe.failed() {
-			i.Notice = degraded("the wipe failed (%s), and the machine stays taken until a repeated delete succeeds: %s", r.wipe, r.said("wipe"))
+		if r.wipe.hasFailed() {
+			i.Notice = degradedNotice("the wipe failed (%s), and the machine stays taken until a repeated delete succeeds: %s", r.wipe, r.lastLogOf("wipe"))
 		}
 	case r.boot == succeeded:
-		i.Phase, i.Address = provisioners.Running, h.reach()
-		devices, fault := r.judge(h)
+		i.Phase, i.Address = provisioners.Running, h.hostAddress()
+		devices, fault := r.judgeDevices(h)
 		if i.Devices = devices; fault != "" {
-			i.Notice = degraded("%s", fault)
+			i.Notice = degradedNotice("%s", fault)
 		}
 	default:
 		i.Phase = provisioners.Booting
-		if r.boot.failed() {
-			i.Notice = degraded("the setup failed (%s): %s", r.boot, r.said("boot"))
+		if r.boot.hasFailed() {
+			i.Notice = degradedNotice("the setup failed (%s): %s", r.boot, r.lastLogOf("boot"))
 		}
 	}
 	return i
 }
 
-func degraded(format string, args ...any) *provisioners.Notice {
+func degradedNotice(format string, args ...any) *provisioners.Notice {
 	return &provisioners.Notice{Kind: provisioners.NoticeDegraded, Message: fmt.Sprintf(format, args...)}
 }
 
-// said is the end of a detached process's log.
-func (r report) said(kind string) string {
+// lastLogOf is the end of a detached process's log.
+func (r report) lastLogOf(kind string) string {
 	var lines []string
 	for _, line := range r.log {
 		if rest, of := strings.CutPrefix(line, kind+": "); of {

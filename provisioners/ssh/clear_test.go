@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// killed ends the process that a file names.
-func killed(path string) error {
+// killFromFile ends the process that a file names.
+func killFromFile(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -28,8 +28,8 @@ func killed(path string) error {
 
 const nobody = 65_534
 
-// holder is a process that has the file open, of a user who is not root.
-func holder(t *testing.T, file *os.File) *osexec.Cmd {
+// startHolder is a process that has the file open, of a user who is not root.
+func startHolder(t *testing.T, file *os.File) *osexec.Cmd {
 	process := osexec.Command("sleep", "1000")
 	process.ExtraFiles = []*os.File{file}
 	if os.Getuid() == 0 {
@@ -55,7 +55,7 @@ func TestClearingDevices(t *testing.T) {
 		return file
 	}
 	device, another := open("nvidia0"), open("disk")
-	user, bystander := holder(t, device), holder(t, another)
+	user, bystander := startHolder(t, device), startHolder(t, another)
 	t.Cleanup(func() {
 		require.NoError(t, bystander.Process.Kill())
 		_ = bystander.Wait()

@@ -84,25 +84,25 @@ const usualProbe = "nvidia-smi --query-gpu=uuid,index,name,memory.total,ecc.erro
 
 // WithDefaults returns the config with every unset field set.
 func (c Config) WithDefaults() Config {
-	c.Name = either(c.Name, "ssh")
-	c.StateDir = either(c.StateDir, ".forewarm")
-	c.Probe = either(c.Probe, usualProbe)
-	c.ProbeTimeout = either(c.ProbeTimeout, 20*time.Second)
-	c.ConnectTimeout = either(c.ConnectTimeout, 10*time.Second)
-	c.Timeout = either(c.Timeout, time.Minute)
-	c.Boot.P95 = either(c.Boot.P95, c.Boot.P50)
+	c.Name = valueOr(c.Name, "ssh")
+	c.StateDir = valueOr(c.StateDir, ".forewarm")
+	c.Probe = valueOr(c.Probe, usualProbe)
+	c.ProbeTimeout = valueOr(c.ProbeTimeout, 20*time.Second)
+	c.ConnectTimeout = valueOr(c.ConnectTimeout, 10*time.Second)
+	c.Timeout = valueOr(c.Timeout, time.Minute)
+	c.Boot.P95 = valueOr(c.Boot.P95, c.Boot.P50)
 	c.Hosts = append([]Host(nil), c.Hosts...)
 	for i := range c.Hosts {
-		c.Hosts[i].User = either(c.Hosts[i].User, c.User)
+		c.Hosts[i].User = valueOr(c.Hosts[i].User, c.User)
 	}
 	c.Setup.Copy = append([]File(nil), c.Setup.Copy...)
 	for i := range c.Setup.Copy {
-		c.Setup.Copy[i].Mode = either(c.Setup.Copy[i].Mode, "0755")
+		c.Setup.Copy[i].Mode = valueOr(c.Setup.Copy[i].Mode, "0755")
 	}
 	return c
 }
 
-func either[T comparable](value, otherwise T) T {
+func valueOr[T comparable](value, otherwise T) T {
 	var unset T
 	if value == unset {
 		return otherwise
@@ -120,7 +120,7 @@ var (
 // Validate returns every mistake in the config, each with its field. It looks at
 // no file.
 func (c Config) Validate() error {
-	mistakes := []error{provisioners.CheckName(c.Name), c.checkHosts(), c.Setup.validate()}
+	mistakes := []error{provisioners.CheckName(c.Name), c.checkHosts(), c.Setup.validateFields()}
 	mistake := func(wrong bool, format string, args ...any) {
 		if wrong {
 			mistakes = append(mistakes, fmt.Errorf(format, args...))
@@ -146,7 +146,7 @@ func (c Config) Validate() error {
 // patience is how long after its time-out a probe is known to hang.
 const patience = 5 * time.Second
 
-func (s Setup) validate() error {
+func (s Setup) validateFields() error {
 	var mistakes []error
 	for i, file := range s.Copy {
 		if !filepath.IsAbs(file.From) || file.To == "" || strings.HasSuffix(file.To, "/") {

@@ -18,27 +18,27 @@ func TestConformance(t *testing.T) {
 		l := newLab(t, big)
 		theirs := func(n int) provisioners.Instance {
 			spec := provisioners.Spec{Type: "big", Owner: "theirs", NodeID: "nod_1"}
-			made, err := l.open().Create(t.Context(), fmt.Sprint("theirs-", n), spec)
+			made, err := l.openFleet().Create(t.Context(), fmt.Sprint("theirs-", n), spec)
 			require.NoError(t, err)
 			return made
 		}
 		return provisionertest.Subject{
-			Provisioner: l.open(),
-			Reopen:      func(*testing.T) provisioners.Provisioner { return l.open() },
+			Provisioner: l.openFleet(),
+			Reopen:      func(*testing.T) provisioners.Provisioner { return l.openFleet() },
 			Spec:        provisioners.Spec{Type: "big", Region: "lab"},
 			OtherSpec:   provisioners.Spec{Type: "small", Region: "lab"},
 			Machines:    big - 1, // one may be somebody else's
 			Advance: func(d time.Duration) {
 				l.clock.Advance(d)
-				l.settle()
+				l.awaitDetached()
 			},
 			BootWithin: time.Minute, GoneWithin: time.Minute,
-			TimeOutCreate: l.inject("claim", mute),
-			TimeOutDelete: l.inject("end", mute),
+			TimeOutCreate: l.injectFault("claim", mute),
+			TimeOutDelete: l.injectFault("end", mute),
 			TruncateList:  l.refuseNext(1),
 			FailCreate:    l.refuseNext(big + 1),
 			FailDelete:    l.refuseNext(1),
-			IgnoreDelete:  l.inject("end", lie),
+			IgnoreDelete:  l.injectFault("end", lie),
 			RunOut: func() {
 				for n := range big {
 					theirs(n)
@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 			Foreign: func() func() bool {
 				made := theirs(0)
 				return func() bool {
-					got, err := l.open().Get(t.Context(), made.ID)
+					got, err := l.openFleet().Get(t.Context(), made.ID)
 					return err == nil && (got.Phase == provisioners.Booting || got.Phase == provisioners.Running)
 				}
 			},

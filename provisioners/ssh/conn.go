@@ -23,10 +23,10 @@ const (
 // the one it should be.
 var errRefused = errors.New("the host refused us or is not the one that is known")
 
-// connect opens a connection that ends with the context. Whatever goes wrong here,
+// connectTo opens a connection that ends with the context. Whatever goes wrong here,
 // the host was not asked to do anything.
-func (f *Fleet) connect(ctx context.Context, h Host) (*xssh.Client, error) {
-	client, err := f.handshake(ctx, h)
+func (f *Fleet) connectTo(ctx context.Context, h Host) (*xssh.Client, error) {
+	client, err := f.dialHost(ctx, h)
 	if err == nil {
 		return client, nil
 	}
@@ -37,22 +37,22 @@ func (f *Fleet) connect(ctx context.Context, h Host) (*xssh.Client, error) {
 	if ended := ctx.Err(); ended != nil {
 		kind, err = provisioners.KindTransient, errors.Join(ended, err)
 	}
-	return nil, &provisioners.Error{Kind: kind, Scope: h.Name, Message: "connecting to " + h.dial(), Err: err}
+	return nil, &provisioners.Error{Kind: kind, Scope: h.Name, Message: "connecting to " + h.dialAddress(), Err: err}
 }
 
-func (f *Fleet) handshake(ctx context.Context, h Host) (*xssh.Client, error) {
-	signer, err := f.config.identity()
+func (f *Fleet) dialHost(ctx context.Context, h Host) (*xssh.Client, error) {
+	signer, err := f.config.readIdentity()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRefused, err)
 	}
-	trust, err := f.config.trust(h)
+	trust, err := f.config.trustOf(h)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRefused, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.config.ConnectTimeout)
 	defer cancel()
 	var dialer net.Dialer
-	raw, err := dialer.DialContext(ctx, "tcp", h.dial())
+	raw, err := dialer.DialContext(ctx, "tcp", h.dialAddress())
 	if err != nil {
 		return nil, err
 	}
@@ -68,20 +68,20 @@ func (f *Fleet) handshake(ctx context.Context, h Host) (*xssh.Client, error) {
 			return nil
 		},
 	}
-	conn, channels, requests, err := xssh.NewClientConn(raw, h.dial(), settings)
+	conn, channels, requests, err := xssh.NewClientConn(raw, h.dialAddress(), settings)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		_ = raw.Close()
-		return nil, refusal(err, believed)
+		return nil, classifyHandshake(err, believed)
 	}
 	return xssh.NewClient(conn, channels, requests), nil
 }
 
-// refusal tells a host that said no from a line that broke. The library has no
+// classifyHandshake tells a host that said no from a line that broke. The library has no
 // type for the former: it is what is left once we believed the host.
-func refusal(err error, believed bool) error {
+func classifyHandshake(err error, believed bool) error {
 	var broken net.Error
 	if !believed || errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return err
@@ -92,12 +92,12 @@ func refusal(err error, believed bool) error {
 // errFailed is a command that ended with another exit code than 0.
 var errFailed = errors.New("the command failed on the host")
 
-// command runs one command on the host. The error of a connection is typed; any
+// runCommand runs one command on the host. The error of a connection is typed; any
 // other one comes from after the host was asked.
-func (f *Fleet) command(ctx context.Context, h Host, command string, input io.Reader) ([]byte, error) {
+func (f *Fleet) runCommand(ctx context.Context, h Host, command string, input io.Reader) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.config.Timeout)
 	defer cancel()
-	client, err := f.connect(ctx, h)
+	client, err := f.connectTo(ctx, h)
 	if err != nil {
 		return nil, err
 	}

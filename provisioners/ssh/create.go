@@ -17,60 +17,60 @@ import (
 // Create claims a machine for the token and starts its setup, or finds the claim
 // that the token made.
 func (f *Fleet) Create(ctx context.Context, token string, spec provisioners.Spec) (provisioners.Instance, error) {
-	if err := f.check(ctx, token, spec); err != nil {
+	if err := f.checkRequest(ctx, token, spec); err != nil {
 		return provisioners.Instance{}, err
 	}
-	asked := f.everyone(ctx, call{verb: "survey", args: append([]string{tokenHash(token)}, f.probed()...)})
+	asked := f.askAll(ctx, call{verb: "survey", args: append([]string{tokenHash(token)}, f.probeArgs()...)})
 	if i := slices.IndexFunc(asked, func(a answered) bool { return a.err == nil && a.state == "known" }); i >= 0 {
-		return f.resume(ctx, asked[i], spec)
+		return f.resumeClaim(ctx, asked[i], spec)
 	}
-	return f.walk(ctx, asked, token, spec)
+	return f.walkHosts(ctx, asked, token, spec)
 }
 
-func (f *Fleet) check(ctx context.Context, token string, spec provisioners.Spec) error {
+func (f *Fleet) checkRequest(ctx context.Context, token string, spec provisioners.Spec) error {
 	if err := provisioners.Ended(ctx); err != nil {
 		return err
 	}
 	if err := spec.Check(token); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(f.config.Hosts, func(h Host) bool { return h.is(spec) }) {
+	if !slices.ContainsFunc(f.config.Hosts, func(h Host) bool { return h.matchesSpec(spec) }) {
 		return provisioners.Errorf(provisioners.KindBadSpec, "no host of type %q in region %q", spec.Type, spec.Region)
 	}
 	return nil
 }
 
-// is reports whether the host is of the kind that is asked for.
-func (h Host) is(spec provisioners.Spec) bool {
+// matchesSpec reports whether the host is of the kind that is asked for.
+func (h Host) matchesSpec(spec provisioners.Spec) bool {
 	return h.Type == spec.Type && (spec.Region == "" || spec.Region == h.Region)
 }
 
-// walk goes the token's way until a host has it. A host of which nothing is known
+// walkHosts goes the token's way until a host has it. A host of which nothing is known
 // ends the walk: it may have the token.
-func (f *Fleet) walk(ctx context.Context, asked []answered, token string,
+func (f *Fleet) walkHosts(ctx context.Context, asked []answered, token string,
 	spec provisioners.Spec) (provisioners.Instance, error) {
 	taken, unfit := 0, []string{}
-	for _, a := range way(asked, token, spec) {
+	for _, a := range hostOrder(asked, token, spec) {
 		if a.err != nil {
-			return provisioners.Instance{}, stuck(a, asked)
+			return provisioners.Instance{}, stuckError(a, asked)
 		}
 		if a.state == "passed" {
 			taken++
 			continue
 		}
 		decide := call{verb: "refuse", args: []string{tokenHash(token)}}
-		if _, fault := a.judge(a.host); fault == "" {
+		if _, fault := a.judgeDevices(a.host); fault == "" {
 			id, text := newClaim(a.host, token, spec, f.clock.Now())
 			decide = call{verb: "claim", args: []string{tokenHash(token), id, text}}
 		} else {
 			unfit = append(unfit, a.host.Name+": "+fault)
 		}
-		r, err := f.ask(ctx, a.host, decide)
+		r, err := f.askHost(ctx, a.host, decide)
 		if err != nil {
 			return provisioners.Instance{}, err
 		}
 		if r.state == "known" {
-			return f.resume(ctx, answered{report: r, host: a.host}, spec)
+			return f.resumeClaim(ctx, answered{report: r, host: a.host}, spec)
 		}
 	}
 	message := fmt.Sprintf("%d machines are taken, %d are unfit", taken, len(unfit))
@@ -80,19 +80,19 @@ func (f *Fleet) walk(ctx context.Context, asked []answered, token string,
 	}
 }
 
-// way is the order in which the token comes by the hosts that could serve it.
+// hostOrder is the order in which the token comes by the hosts that could serve it.
 // Every token has its own, so that they do not all try the same host first.
-func way(asked []answered, token string, spec provisioners.Spec) []answered {
-	asked = slices.DeleteFunc(slices.Clone(asked), func(a answered) bool { return !a.host.is(spec) })
+func hostOrder(asked []answered, token string, spec provisioners.Spec) []answered {
+	asked = slices.DeleteFunc(slices.Clone(asked), func(a answered) bool { return !a.host.matchesSpec(spec) })
 	slices.SortFunc(asked, func(a, b answered) int {
 		return cmp.Compare(tokenHash(token+" "+a.host.Name), tokenHash(token+" "+b.host.Name))
 	})
 	return asked
 }
 
-// stuck is the error of a host that is in the token's way. That we are refused is
+// stuckError is the error of a host that is in the token's way. That we are refused is
 // final only when all hosts do: then it is our key.
-func stuck(a answered, asked []answered) error {
+func stuckError(a answered, asked []answered) error {
 	kind := provisioners.KindTransient
 	if !slices.ContainsFunc(asked,
 		func(a answered) bool { return provisioners.KindOf(a.err) != provisioners.KindDenied }) {
@@ -104,15 +104,15 @@ func stuck(a answered, asked []answered) error {
 	}
 }
 
-// resume answers the token's claim, and starts its setup where that did not
+// resumeClaim answers the token's claim, and starts its setup where that did not
 // happen yet: whoever made the claim may have died right after.
-func (f *Fleet) resume(ctx context.Context, a answered, spec provisioners.Spec) (provisioners.Instance, error) {
-	if a.claim.spec() != spec.Ask() {
+func (f *Fleet) resumeClaim(ctx context.Context, a answered, spec provisioners.Spec) (provisioners.Instance, error) {
+	if a.claim.portSpec() != spec.Ask() {
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v",
-			a.claim.spec())
+			a.claim.portSpec())
 	}
 	if a.phase == "standing" && (a.boot == notStarted || a.boot == diedEarly) {
-		r, err := f.boot(ctx, a)
+		r, err := f.startSetup(ctx, a)
 		if err != nil {
 			return provisioners.Instance{}, err
 		}
@@ -121,11 +121,11 @@ func (f *Fleet) resume(ctx context.Context, a answered, spec provisioners.Spec) 
 	if a.phase == "standing" && a.boot == succeeded {
 		return f.Get(ctx, a.claim.ID)
 	}
-	return a.instance(a.host), nil
+	return a.portInstance(a.host), nil
 }
 
-// boot copies what the setup needs and starts it.
-func (f *Fleet) boot(ctx context.Context, a answered) (report, error) {
+// startSetup copies what the setup needs and starts it.
+func (f *Fleet) startSetup(ctx context.Context, a answered) (report, error) {
 	args := []string{a.claim.ID}
 	if len(f.config.Setup.Copy) > 0 {
 		sums, err := f.copyAll(ctx, a.host)
@@ -135,11 +135,11 @@ func (f *Fleet) boot(ctx context.Context, a answered) (report, error) {
 				Message: "copying files for the setup", Err: err}
 		}
 		for i, file := range f.config.Setup.Copy {
-			args = append(args, file.installing(sums[i]))
+			args = append(args, file.installCommand(sums[i]))
 		}
 	}
-	r, err := f.ask(ctx, a.host, call{verb: "boot", args: append(args, f.config.Setup.Commands...),
-		env: f.config.Setup.environment(a.claim)})
+	r, err := f.askHost(ctx, a.host, call{verb: "boot", args: append(args, f.config.Setup.Commands...),
+		env: f.config.Setup.environmentOf(a.claim)})
 	if err == nil && r.state != "known" {
 		err = provisioners.Errorf(provisioners.KindUnknown, "host %s forgot the claim it has just made", a.host.Name)
 	}
@@ -160,13 +160,13 @@ func (f *Fleet) copyAll(ctx context.Context, h Host) ([]string, error) {
 		}
 		sums[i] = sum
 	}
-	r, err := f.ask(ctx, h, call{verb: "missing", args: sums})
+	r, err := f.askHost(ctx, h, call{verb: "missing", args: sums})
 	if err != nil {
 		return nil, err
 	}
 	for i, file := range f.config.Setup.Copy {
 		if slices.Contains(r.missing, sums[i]) {
-			if err := f.put(ctx, h, file.From, sums[i]); err != nil {
+			if err := f.copyFile(ctx, h, file.From, sums[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -192,7 +192,7 @@ func sumOf(path string) (string, error) {
 // shell, whichever it is, would look at twice.
 const putting = `umask 077; d=$1/$(uname -n)/files; mkdir -p "$d" && cat >"$d/$2.$$" && [ "$(wc -c <"$d/$2.$$")" -eq "$3" ] && mv -f "$d/$2.$$" "$d/$2"`
 
-func (f *Fleet) put(ctx context.Context, h Host, path, sum string) error {
+func (f *Fleet) copyFile(ctx context.Context, h Host, path, sum string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -202,8 +202,8 @@ func (f *Fleet) put(ctx context.Context, h Host, path, sum string) error {
 	if err != nil {
 		return err
 	}
-	command := fmt.Sprintf("/bin/sh -c %s sh %s %s %d", quote(putting), quote(f.config.StateDir), sum, info.Size())
-	if _, err := f.command(ctx, h, command, file); err != nil {
+	command := fmt.Sprintf("/bin/sh -c %s sh %s %s %d", shellQuote(putting), shellQuote(f.config.StateDir), sum, info.Size())
+	if _, err := f.runCommand(ctx, h, command, file); err != nil {
 		return fmt.Errorf("copying %s: %w", path, err)
 	}
 	return nil

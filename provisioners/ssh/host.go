@@ -25,17 +25,17 @@ func (c Config) checkHosts() error {
 			}
 		}
 		mistake(h.validate(c.KnownHosts != ""))
-		offer := h.offer(c.Boot)
+		offer := h.portOffer(c.Boot)
 		key := [2]string{offer.Type, offer.Region}
 		first, seen := offers[key]
 		switch {
-		case names[h.Name] || addresses[h.dial()]:
+		case names[h.Name] || addresses[h.dialAddress()]:
 			mistake(fmt.Errorf("name, address: %s at %s is there twice", h.Name, h.Address))
 		case seen && first != offer:
 			mistake(fmt.Errorf("type: %s in %q has another model, number of GPUs, memory or price than a host before",
 				h.Type, h.Region))
 		}
-		names[h.Name], addresses[h.dial()], offers[key] = true, true, offer
+		names[h.Name], addresses[h.dialAddress()], offers[key] = true, true, offer
 	}
 	return errors.Join(mistakes...)
 }
@@ -47,7 +47,7 @@ func (h Host) validate(known bool) error {
 			mistakes = append(mistakes, fmt.Errorf(format, args...))
 		}
 	}
-	host, port, err := net.SplitHostPort(h.dial())
+	host, port, err := net.SplitHostPort(h.dialAddress())
 	_, portErr := strconv.ParseUint(port, 10, 16)
 	mistake(err != nil || portErr != nil || host == "", "address: %q is not host:port", h.Address)
 	mistake(h.User == "", "user: is empty, and so is the one for all hosts")
@@ -64,21 +64,21 @@ func (h Host) validate(known bool) error {
 	return errors.Join(mistakes...)
 }
 
-// dial is the address with a port.
-func (h Host) dial() string {
+// dialAddress is the address with a port.
+func (h Host) dialAddress() string {
 	if _, _, err := net.SplitHostPort(h.Address); err == nil {
 		return h.Address
 	}
 	return net.JoinHostPort(h.Address, "22")
 }
 
-// reach is the address without a port.
-func (h Host) reach() string {
-	host, _, _ := net.SplitHostPort(h.dial())
+// hostAddress is the address without a port.
+func (h Host) hostAddress() string {
+	host, _, _ := net.SplitHostPort(h.dialAddress())
 	return host
 }
 
-func (h Host) offer(boot Boot) provisioners.Offer {
+func (h Host) portOffer(boot Boot) provisioners.Offer {
 	return provisioners.Offer{
 		Type: h.Type, Region: h.Region, Model: h.Model, GPUs: h.GPUs, MemoryMiB: h.MemoryMiB,
 		Price: money.MicroUSD(h.Price),

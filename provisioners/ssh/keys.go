@@ -13,9 +13,9 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// identity reads the private key. It is read for every connection, so that a new
+// readIdentity reads the private key. It is read for every connection, so that a new
 // one needs no restart.
-func (c Config) identity() (xssh.Signer, error) {
+func (c Config) readIdentity() (xssh.Signer, error) {
 	info, err := os.Stat(c.IdentityFile)
 	if err != nil {
 		return nil, fmt.Errorf("identity_file: %w", err)
@@ -60,13 +60,13 @@ type trust struct {
 	algorithms []string
 }
 
-func (c Config) trust(h Host) (trust, error) {
+func (c Config) trustOf(h Host) (trust, error) {
 	if h.HostKey != "" {
 		key, err := parseHostKey(h.HostKey)
 		if err != nil {
 			return trust{}, fmt.Errorf("host_key of %s: %w", h.Name, err)
 		}
-		return trust{xssh.FixedHostKey(key), algorithms(key.Type())}, nil
+		return trust{xssh.FixedHostKey(key), signatureAlgorithms(key.Type())}, nil
 	}
 	believe, err := knownhosts.New(c.KnownHosts)
 	if err != nil {
@@ -78,31 +78,31 @@ func (c Config) trust(h Host) (trust, error) {
 		return trust{}, fmt.Errorf("making a key to ask with: %w", err)
 	}
 	var wanted *knownhosts.KeyError
-	if err := believe(h.dial(), &net.TCPAddr{}, nobody); !errors.As(err, &wanted) || len(wanted.Want) == 0 {
-		return trust{}, fmt.Errorf("known_hosts: %s has no key of %s at %s", c.KnownHosts, h.Name, h.dial())
+	if err := believe(h.dialAddress(), &net.TCPAddr{}, nobody); !errors.As(err, &wanted) || len(wanted.Want) == 0 {
+		return trust{}, fmt.Errorf("known_hosts: %s has no key of %s at %s", c.KnownHosts, h.Name, h.dialAddress())
 	}
 	t := trust{believe: believe}
 	for _, known := range wanted.Want {
-		t.algorithms = append(t.algorithms, algorithms(known.Key.Type())...)
+		t.algorithms = append(t.algorithms, signatureAlgorithms(known.Key.Type())...)
 	}
 	return t, nil
 }
 
-// algorithms are the signatures that a key of the type can make.
-func algorithms(keyType string) []string {
+// signatureAlgorithms are the signatures that a key of the type can make.
+func signatureAlgorithms(keyType string) []string {
 	if keyType == xssh.KeyAlgoRSA {
 		return []string{xssh.KeyAlgoRSASHA512, xssh.KeyAlgoRSASHA256}
 	}
 	return []string{keyType}
 }
 
-// check reads every file once, so that a mistake in them stops the start.
-func (c Config) check() error {
-	_, err := c.identity()
+// checkFiles reads every file once, so that a mistake in them stops the start.
+func (c Config) checkFiles() error {
+	_, err := c.readIdentity()
 	mistakes := []error{err}
 	for _, h := range c.Hosts {
 		if !h.OutOfService {
-			_, err := c.trust(h)
+			_, err := c.trustOf(h)
 			mistakes = append(mistakes, err)
 		}
 	}

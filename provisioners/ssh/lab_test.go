@@ -73,7 +73,7 @@ func newLab(t *testing.T, n int) *lab {
 	require.NoError(t, os.WriteFile(l.config.IdentityFile, identity, 0o600))
 	var known bytes.Buffer
 	for i := range n + 1 {
-		m := l.add(fmt.Sprint("gpu-", i), signer.PublicKey())
+		m := l.addMachine(fmt.Sprint("gpu-", i), signer.PublicKey())
 		host := ssh.Host{
 			Name: m.name, Address: m.listen.Addr().String(), Type: "big", Region: "lab", Model: "h100-80g", GPUs: 2,
 			MemoryMiB: 81_920,
@@ -82,12 +82,12 @@ func newLab(t *testing.T, n int) *lab {
 		if i == n {
 			host.Type, host.GPUs = "small", 1
 		}
-		m.gpus(host.GPUs)
+		m.setGPUs(host.GPUs)
 		l.config.Hosts = append(l.config.Hosts, host)
 		fmt.Fprintln(&known, knownhosts.Line([]string{host.Address}, m.key.PublicKey()))
 	}
 	require.NoError(t, os.WriteFile(l.config.KnownHosts, known.Bytes(), 0o600))
-	t.Cleanup(l.settle)
+	t.Cleanup(l.awaitDetached)
 	return l
 }
 
@@ -101,15 +101,15 @@ func newKey(t *testing.T) (xssh.Signer, []byte) {
 	return signer, pem.EncodeToMemory(block)
 }
 
-func (l *lab) open() *ssh.Fleet {
+func (l *lab) openFleet() *ssh.Fleet {
 	l.t.Helper()
 	f, err := ssh.New(l.config, l.clock)
 	require.NoError(l.t, err)
 	return f
 }
 
-// add starts a machine that lets the key in.
-func (l *lab) add(name string, key xssh.PublicKey) *machine {
+// addMachine starts a machine that lets the key in.
+func (l *lab) addMachine(name string, key xssh.PublicKey) *machine {
 	m := &machine{lab: l, name: name, home: l.t.TempDir()}
 	m.key, _ = newKey(l.t)
 	require.NoError(l.t, os.Mkdir(filepath.Join(m.home, "bin"), 0o700))
@@ -128,7 +128,7 @@ func (l *lab) add(name string, key xssh.PublicKey) *machine {
 	m.listen, err = net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(l.t, err)
 	var serving sync.WaitGroup
-	serving.Go(func() { m.accept(settings, &serving) })
+	serving.Go(func() { m.acceptConnections(settings, &serving) })
 	l.t.Cleanup(func() {
 		m.listen.Close()
 		serving.Wait()
@@ -137,13 +137,13 @@ func (l *lab) add(name string, key xssh.PublicKey) *machine {
 	return m
 }
 
-func (m *machine) accept(settings *xssh.ServerConfig, serving *sync.WaitGroup) {
+func (m *machine) acceptConnections(settings *xssh.ServerConfig, serving *sync.WaitGroup) {
 	for {
 		raw, err := m.listen.Accept()
 		if err != nil {
 			return
 		}
-		if m.lab.refuses() {
+		if m.lab.takeRefusal() {
 			raw.Close()
 			continue
 		}
@@ -155,13 +155,13 @@ func (m *machine) accept(settings *xssh.ServerConfig, serving *sync.WaitGroup) {
 			}
 			go xssh.DiscardRequests(requests)
 			for channel := range channels {
-				m.session(conn, channel)
+				m.serveSession(conn, channel)
 			}
 		})
 	}
 }
 
-func (l *lab) refuses() bool {
+func (l *lab) takeRefusal() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.refuse == 0 {
@@ -173,8 +173,8 @@ func (l *lab) refuses() bool {
 
 var mainCall = regexp.MustCompile(`(?m)^main '([a-z]+)'`)
 
-// session runs one command, and breaks where a fault says so.
-func (m *machine) session(conn *xssh.ServerConn, offered xssh.NewChannel) {
+// serveSession runs one command, and breaks where a fault says so.
+func (m *machine) serveSession(conn *xssh.ServerConn, offered xssh.NewChannel) {
 	channel, requests, err := offered.Accept()
 	if err != nil {
 		return
@@ -193,12 +193,12 @@ func (m *machine) session(conn *xssh.ServerConn, offered xssh.NewChannel) {
 		if found := mainCall.FindSubmatch(input); found != nil {
 			verb = string(found[1])
 		}
-		fault := m.lab.strike(verb)
+		fault := m.lab.takeFault(verb)
 		code := 0
 		if fault == lie {
 			fmt.Fprint(channel, "forewarm 1\nstate unknown\nend\n")
 		} else {
-			code = m.run(asked.Command, input, channel, fault)
+			code = m.runCommand(asked.Command, input, channel, fault)
 		}
 		if fault == mute {
 			conn.Close()
@@ -209,7 +209,7 @@ func (m *machine) session(conn *xssh.ServerConn, offered xssh.NewChannel) {
 	}
 }
 
-func (l *lab) strike(verb string) effect {
+func (l *lab) takeFault(verb string) effect {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls = append(l.calls, verb)
@@ -218,7 +218,7 @@ func (l *lab) strike(verb string) effect {
 	return e
 }
 
-func (l *lab) inject(verb string, e effect) func() {
+func (l *lab) injectFault(verb string, e effect) func() {
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -234,9 +234,9 @@ func (l *lab) refuseNext(n int) func() {
 	}
 }
 
-// run is what sshd does: the login shell runs the command. What it left running
+// runCommand is what sshd does: the login shell runs the command. What it left running
 // may not hold the output.
-func (m *machine) run(text string, input []byte, channel xssh.Channel, fault effect) int {
+func (m *machine) runCommand(text string, input []byte, channel xssh.Channel, fault effect) int {
 	command := osexec.Command("/bin/sh", "-c", "echo a talkative login; "+text)
 	command.Dir = m.home
 	command.Env = []string{"HOME=" + m.home, "PATH=" + filepath.Join(m.home, "bin") + ":" + os.Getenv("PATH")}
@@ -254,24 +254,24 @@ func (m *machine) run(text string, input []byte, channel xssh.Channel, fault eff
 	return 0
 }
 
-// gpus gives the machine so many healthy GPUs.
-func (m *machine) gpus(n int) {
+// setGPUs gives the machine so many healthy GPUs.
+func (m *machine) setGPUs(n int) {
 	var rows string
 	for i := range n {
 		rows += fmt.Sprintf("GPU-%s-%d, %d, NVIDIA H100 80GB HBM3, 81559, 0\n", m.name, i, i)
 	}
-	m.drive(rows)
+	m.setDriverOutput(rows)
 }
 
-// drive makes the driver say that.
-func (m *machine) drive(rows string) { m.write("gpus", rows) }
+// setDriverOutput makes the driver say that.
+func (m *machine) setDriverOutput(rows string) { m.writeFile("gpus", rows) }
 
-func (m *machine) write(name, text string) {
+func (m *machine) writeFile(name, text string) {
 	require.NoError(m.lab.t, os.WriteFile(filepath.Join(m.home, name), []byte(text), 0o600))
 }
 
-// state is the machine's folder of claims.
-func (m *machine) state() string {
+// claimsFolder is the machine's folder of claims.
+func (m *machine) claimsFolder() string {
 	found, err := filepath.Glob(filepath.Join(m.home, ".forewarm", "*"))
 	require.NoError(m.lab.t, err)
 	if len(found) == 0 {
@@ -280,10 +280,10 @@ func (m *machine) state() string {
 	return found[0]
 }
 
-// settle waits for every detached process: each holds a lock while it lives.
-func (l *lab) settle() {
+// awaitDetached waits for every detached process: each holds a lock while it lives.
+func (l *lab) awaitDetached() {
 	for _, m := range l.machines {
-		locks, err := filepath.Glob(filepath.Join(m.state(), "claims", "*", "*.lock"))
+		locks, err := filepath.Glob(filepath.Join(m.claimsFolder(), "claims", "*", "*.lock"))
 		require.NoError(l.t, err)
 		for _, path := range locks {
 			file, err := os.Open(path)

@@ -20,10 +20,10 @@ type seen struct {
 	ecc  uint64 // uncorrected errors
 }
 
-// judge returns the GPUs that are fit and what is wrong with the machine, empty
+// judgeDevices returns the GPUs that are fit and what is wrong with the machine, empty
 // for nothing. A GPU that is not fit is left out, so that the health gate counts
 // too few: a machine that is failing is not handed out.
-func (r report) judge(h Host) ([]capacity.Device, string) {
+func (r report) judgeDevices(h Host) ([]capacity.Device, string) {
 	if r.probe != "0" {
 		return nil, fmt.Sprintf("the probe ended with %s: %.200s", r.probe, strings.Join(r.gpus, " / "))
 	}
@@ -38,7 +38,7 @@ func (r report) judge(h Host) ([]capacity.Device, string) {
 			faults = append(faults, fmt.Sprintf("the probe's row %.200q: %v", line, err))
 			continue
 		}
-		if fault := found.fault(h); fault != "" {
+		if fault := found.faultText(h); fault != "" {
 			faults = append(faults, found.UUID+" "+fault)
 			continue
 		}
@@ -52,7 +52,7 @@ func (r report) judge(h Host) ([]capacity.Device, string) {
 	return devices, strings.Join(faults, "; ")
 }
 
-func (s seen) fault(h Host) string {
+func (s seen) faultText(h Host) string {
 	switch {
 	case s.ecc > 0:
 		return fmt.Sprintf("has %d uncorrected ECC errors", s.ecc)
@@ -81,18 +81,18 @@ func parseRow(line string) (seen, error) {
 	if err != nil {
 		return seen{}, fmt.Errorf("index: %w", err)
 	}
-	memory, err := number(fields[last-1])
+	memory, err := parseNumber(fields[last-1])
 	if err != nil {
 		return seen{}, fmt.Errorf("memory: %w", err)
 	}
-	if s.ecc, err = number(fields[last]); err != nil {
+	if s.ecc, err = parseNumber(fields[last]); err != nil {
 		return seen{}, fmt.Errorf("ECC errors: %w", err)
 	}
 	s.Index, s.MemoryMiB = int(index), int(memory)
 	return s, nil
 }
 
-func number(field string) (uint64, error) {
+func parseNumber(field string) (uint64, error) {
 	field = strings.TrimSpace(field)
 	if strings.HasPrefix(field, "[") {
 		return 0, nil

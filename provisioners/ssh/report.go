@@ -36,8 +36,8 @@ const (
 	succeeded  progress = "0"
 )
 
-// failed reports whether it ended, and not well.
-func (p progress) failed() bool { return p != notStarted && p != inProgress && p != succeeded }
+// hasFailed reports whether it ended, and not well.
+func (p progress) hasFailed() bool { return p != notStarted && p != inProgress && p != succeeded }
 
 func parseReport(output []byte) (report, error) {
 	_, body, begun := strings.Cut("\n"+string(output), "\nforewarm 1\n")
@@ -47,14 +47,14 @@ func parseReport(output []byte) (report, error) {
 	var r report
 	for line := range strings.Lines(strings.TrimSuffix(body, "end\n")) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if err := r.set(key, value); err != nil {
+		if err := r.setField(key, value); err != nil {
 			return report{}, fmt.Errorf("reading %.100q: %w", line, err)
 		}
 	}
-	return r, r.check()
+	return r, r.checkFields()
 }
 
-func (r *report) set(key, value string) (err error) {
+func (r *report) setField(key, value string) (err error) {
 	switch key {
 	case "": // an empty line after the output of a probe
 	case "state":
@@ -83,7 +83,7 @@ func (r *report) set(key, value string) (err error) {
 	return err
 }
 
-func (r report) check() error {
+func (r report) checkFields() error {
 	switch {
 	case r.state == "known" && (r.claim.ID == "" || r.phase == "" || r.boot == "" || r.wipe == ""):
 		return errors.New("a claim without its state")

@@ -26,8 +26,8 @@ type call struct {
 	env  map[string]string
 }
 
-// doubt is what is known of a call whose answer was lost.
-func (c call) doubt() provisioners.Kind {
+// doubtKind is what is known of a call whose answer was lost.
+func (c call) doubtKind() provisioners.Kind {
 	switch c.verb {
 	case "survey", "look", "standing", "missing":
 		return provisioners.KindTransient
@@ -36,54 +36,54 @@ func (c call) doubt() provisioners.Kind {
 	}
 }
 
-// text is the whole script. The login shell, whichever it is, sees none of it.
+// scriptText is the whole script. The login shell, whichever it is, sees none of it.
 // Its standard input is closed to what it runs: the script itself comes from
 // there.
-func (c call) text(stateDir string) string {
+func (c call) scriptText(stateDir string) string {
 	var b strings.Builder
 	b.WriteString(remote)
 	for name, value := range c.env {
-		b.WriteString("export " + name + "=" + quote(value) + "\n")
+		b.WriteString("export " + name + "=" + shellQuote(value) + "\n")
 	}
-	b.WriteString("main " + quote(c.verb) + " " + quote(stateDir))
+	b.WriteString("main " + shellQuote(c.verb) + " " + shellQuote(stateDir))
 	for _, arg := range c.args {
-		b.WriteString(" " + quote(arg))
+		b.WriteString(" " + shellQuote(arg))
 	}
 	b.WriteString(" </dev/null\nexit $?\n")
 	return b.String()
 }
 
-// quote makes one word of any text for a POSIX shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+// shellQuote makes one word of any text for a POSIX shell.
+func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// ask makes the call on the host and reads the answer.
-func (f *Fleet) ask(ctx context.Context, h Host, c call) (report, error) {
-	output, err := f.command(ctx, h, "/bin/sh -s", strings.NewReader(c.text(f.config.StateDir)))
+// askHost makes the call on the host and reads the answer.
+func (f *Fleet) askHost(ctx context.Context, h Host, c call) (report, error) {
+	output, err := f.runCommand(ctx, h, "/bin/sh -s", strings.NewReader(c.scriptText(f.config.StateDir)))
 	var r report
 	if err == nil {
 		r, err = parseReport(output)
 	}
 	var typed *provisioners.Error
 	if err != nil && !errors.As(err, &typed) {
-		err = &provisioners.Error{Kind: c.doubt(), Scope: h.Name, Message: "asking the host to " + c.verb, Err: err}
+		err = &provisioners.Error{Kind: c.doubtKind(), Scope: h.Name, Message: "asking the host to " + c.verb, Err: err}
 	}
 	return r, err
 }
 
-// probed are the arguments that a probe needs.
-func (f *Fleet) probed() []string {
+// probeArgs are the arguments that a probe needs.
+func (f *Fleet) probeArgs() []string {
 	return []string{f.config.Probe, strconv.Itoa(int(f.config.ProbeTimeout.Seconds()))}
 }
 
-// installing is the command that puts a copied file in its place.
-func (file File) installing(sum string) string {
-	to, fresh := quote(file.To), quote(file.To+".forewarm-new")
+// installCommand is the command that puts a copied file in its place.
+func (file File) installCommand(sum string) string {
+	to, fresh := shellQuote(file.To), shellQuote(file.To+".forewarm-new")
 	return fmt.Sprintf(`mkdir -p -- %s && cp -- "$FOREWARM_ROOT/files/%s" %s && chmod %s %s && mv -f -- %s %s`,
-		quote(path.Dir(file.To)), sum, fresh, file.Mode, fresh, fresh, to)
+		shellQuote(path.Dir(file.To)), sum, fresh, file.Mode, fresh, fresh, to)
 }
 
-// environment is what the setup's commands know.
-func (s Setup) environment(c claim) map[string]string {
+// environmentOf is what the setup's commands know.
+func (s Setup) environmentOf(c claim) map[string]string {
 	env := map[string]string{
 		"FOREWARM_INSTANCE_ID": c.ID, "FOREWARM_NODE_ID": c.Node, "FOREWARM_OWNER": c.Owner, "FOREWARM_TYPE": c.Type,
 	}

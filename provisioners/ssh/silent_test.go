@@ -13,9 +13,9 @@ import (
 func TestHostThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
-	f := l.open()
-	made := l.claim(f, 1)
-	down := l.on(made)
+	f := l.openFleet()
+	made := l.claimMachine(f, 1)
+	down := l.machineOf(made)
 	down.listen.Close()
 	_, err := f.Get(t.Context(), made.ID)
 	requireKind(t, provisioners.KindTransient, err)
@@ -23,14 +23,14 @@ func TestHostThatDoesNotAnswer(t *testing.T) {
 	list, err := f.List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.False(t, list.Complete)
-	_, err = f.Create(t.Context(), "token-1", spec("nod_1"))
+	_, err = f.Create(t.Context(), "token-1", testSpec("nod_1"))
 	requireKind(t, provisioners.KindTransient, err)
 	require.ErrorContains(t, err, "out of service")
 
 	for i := range l.config.Hosts {
 		l.config.Hosts[i].OutOfService = l.config.Hosts[i].Name == down.name
 	}
-	f = l.open()
+	f = l.openFleet()
 	list, err = f.List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.True(t, list.Complete)
@@ -38,7 +38,7 @@ func TestHostThatDoesNotAnswer(t *testing.T) {
 	_, err = f.Get(t.Context(), made.ID)
 	requireKind(t, provisioners.KindNotFound, err)
 	require.NoError(t, f.Delete(t.Context(), made.ID))
-	require.NotEqual(t, down, l.on(l.claim(f, 2)))
+	require.NotEqual(t, down, l.machineOf(l.claimMachine(f, 2)))
 
 	for _, m := range l.machines {
 		m.listen.Close()
@@ -50,11 +50,11 @@ func TestHostThatDoesNotAnswer(t *testing.T) {
 func TestContextEndsWhileTheHostIsSilent(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
-	f := l.open()
-	l.machines[0].write("hang", "")
+	f := l.openFleet()
+	l.machines[0].writeFile("hang", "")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := f.Create(ctx, "token-1", spec("nod_1"))
+	_, err := f.Create(ctx, "token-1", testSpec("nod_1"))
 	requireKind(t, provisioners.KindTransient, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }

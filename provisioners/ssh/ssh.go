@@ -45,7 +45,7 @@ func New(config Config, clock clock.Clock) (*Fleet, error) {
 	config = config.WithDefaults()
 	err := config.Validate()
 	if err == nil {
-		err = config.check()
+		err = config.checkFiles()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("configuring machines %q: %w", config.Name, err)
@@ -72,7 +72,7 @@ func (f *Fleet) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	for _, h := range f.config.Hosts {
 		if key := [2]string{h.Type, h.Region}; !seen[key] {
 			seen[key] = true
-			offers = append(offers, h.offer(f.config.Boot))
+			offers = append(offers, h.portOffer(f.config.Boot))
 		}
 	}
 	return offers, nil
@@ -89,7 +89,7 @@ func (f *Fleet) Get(ctx context.Context, id string) (provisioners.Instance, erro
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound,
 			"no host in service has a claim %q", id)
 	}
-	r, err := f.ask(ctx, h, call{verb: "look", args: append([]string{id}, f.probed()...)})
+	r, err := f.askHost(ctx, h, call{verb: "look", args: append([]string{id}, f.probeArgs()...)})
 	switch {
 	case err != nil:
 		return provisioners.Instance{}, err
@@ -97,7 +97,7 @@ func (f *Fleet) Get(ctx context.Context, id string) (provisioners.Instance, erro
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "host %s knows no claim %q",
 			h.Name, id)
 	}
-	return r.instance(h), nil
+	return r.portInstance(h), nil
 }
 
 // List asks every machine who has it. It is complete when all of them answered.
@@ -106,7 +106,7 @@ func (f *Fleet) List(ctx context.Context, owner string) (provisioners.List, erro
 	if err := provisioners.Ended(ctx); err != nil {
 		return provisioners.List{}, err
 	}
-	answers := f.everyone(ctx, call{verb: "standing", args: f.probed()})
+	answers := f.askAll(ctx, call{verb: "standing", args: f.probeArgs()})
 	list := provisioners.List{Complete: true}
 	var failures []error
 	seen := map[string]bool{} // one machine may stand in the config under two addresses
@@ -117,7 +117,7 @@ func (f *Fleet) List(ctx context.Context, owner string) (provisioners.List, erro
 			list.Complete = false
 		case a.state == "known" && a.claim.Owner == owner && !seen[a.claim.ID]:
 			seen[a.claim.ID] = true
-			list.Instances = append(list.Instances, a.instance(a.host))
+			list.Instances = append(list.Instances, a.portInstance(a.host))
 		}
 	}
 	if len(failures) == len(answers) && len(failures) > 0 {
@@ -138,8 +138,8 @@ type answered struct {
 // mostAtOnce is how many hosts are asked at the same time.
 const mostAtOnce = 16
 
-// everyone makes the call on every host in service.
-func (f *Fleet) everyone(ctx context.Context, c call) []answered {
+// askAll makes the call on every host in service.
+func (f *Fleet) askAll(ctx context.Context, c call) []answered {
 	answers := make([]answered, len(f.hosts))
 	slots := make(chan struct{}, mostAtOnce)
 	var group sync.WaitGroup
@@ -147,7 +147,7 @@ func (f *Fleet) everyone(ctx context.Context, c call) []answered {
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			r, err := f.ask(ctx, h, c)
+			r, err := f.askHost(ctx, h, c)
 			answers[i] = answered{report: r, host: h, err: err}
 		})
 	}
@@ -170,6 +170,6 @@ func (f *Fleet) Delete(ctx context.Context, id string) error {
 		after = "leave"
 	}
 	args := append([]string{id, f.clock.Now().Format(time.RFC3339Nano), after}, f.config.Wipe...)
-	_, err := f.ask(ctx, h, call{verb: "end", args: args})
+	_, err := f.askHost(ctx, h, call{verb: "end", args: args})
 	return err
 }

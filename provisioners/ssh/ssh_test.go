@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func spec(node string) provisioners.Spec {
+func testSpec(node string) provisioners.Spec {
 	return provisioners.Spec{Type: "big", Region: "lab", Owner: "dep", NodeID: node}
 }
 
@@ -29,24 +29,24 @@ func requireKind(t *testing.T, want provisioners.Kind, err error) {
 	require.Equal(t, want, typed.Kind, "%v", err)
 }
 
-// claim makes a machine and lets its setup end.
-func (l *lab) claim(f *ssh.Fleet, n int) provisioners.Instance {
+// claimMachine makes a machine and lets its setup end.
+func (l *lab) claimMachine(f *ssh.Fleet, n int) provisioners.Instance {
 	l.t.Helper()
-	made, err := f.Create(l.t.Context(), fmt.Sprint("token-", n), spec(fmt.Sprint("nod_", n)))
+	made, err := f.Create(l.t.Context(), fmt.Sprint("token-", n), testSpec(fmt.Sprint("nod_", n)))
 	require.NoError(l.t, err)
-	l.settle()
-	return l.get(f, made.ID)
+	l.awaitDetached()
+	return l.getInstance(f, made.ID)
 }
 
-func (l *lab) get(f *ssh.Fleet, id string) provisioners.Instance {
+func (l *lab) getInstance(f *ssh.Fleet, id string) provisioners.Instance {
 	l.t.Helper()
 	got, err := f.Get(l.t.Context(), id)
 	require.NoError(l.t, err)
 	return got
 }
 
-// on is the machine that an instance is.
-func (l *lab) on(i provisioners.Instance) *machine {
+// machineOf is the machine that an instance is.
+func (l *lab) machineOf(i provisioners.Instance) *machine {
 	name, _, _ := strings.Cut(i.ID, ".")
 	for _, m := range l.machines {
 		if m.name == name {
@@ -57,15 +57,15 @@ func (l *lab) on(i provisioners.Instance) *machine {
 	return nil
 }
 
-func (l *lab) end(f *ssh.Fleet, id string) provisioners.Instance {
+func (l *lab) endMachine(f *ssh.Fleet, id string) provisioners.Instance {
 	l.t.Helper()
 	require.NoError(l.t, f.Delete(l.t.Context(), id))
-	l.settle()
-	return l.get(f, id)
+	l.awaitDetached()
+	return l.getInstance(f, id)
 }
 
-// ran counts how often a verb was run.
-func (l *lab) ran(verb string) int {
+// countRuns counts how often a verb was run.
+func (l *lab) countRuns(verb string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(" "+strings.Join(l.calls, " ")+" ", " "+verb+" ")
@@ -75,7 +75,7 @@ func TestOfferAndMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
 	l.config.Boot = ssh.Boot{P50: time.Minute}
-	f := l.open()
+	f := l.openFleet()
 	offers, err := f.Offers(t.Context())
 	require.NoError(t, err)
 	require.Len(t, offers, 2, "two hosts of one type are one offer")
@@ -83,7 +83,7 @@ func TestOfferAndMachine(t *testing.T) {
 		Type: "big", Region: "lab", Model: "h100-80g", GPUs: 2, MemoryMiB: 81_920, Price: 2_000_000,
 		Boot: provisioners.Boot{P50: time.Minute, P95: time.Minute},
 	}, offers[0])
-	made := l.claim(f, 1)
+	made := l.claimMachine(f, 1)
 	require.Equal(t, provisioners.Running, made.Phase)
 	require.Equal(t, "127.0.0.1", made.Address)
 	require.Equal(t, "h100-80g", made.Devices[1].Model)
@@ -92,7 +92,7 @@ func TestOfferAndMachine(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []provisioners.Instance{made}, list.Instances)
 	l.clock.Advance(time.Hour)
-	ended := l.end(f, made.ID)
+	ended := l.endMachine(f, made.ID)
 	require.Equal(t, provisioners.Terminated, ended.Phase)
 	require.Equal(t, start, ended.CreatedAt)
 	require.Equal(t, start.Add(time.Hour), ended.EndedAt)
@@ -103,19 +103,19 @@ func TestOfferAndMachine(t *testing.T) {
 func TestTagsAreNeverEvaluated(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
-	f := l.open()
+	f := l.openFleet()
 	nasty := "it's $(touch \"$HOME/hacked\") `touch ~/hacked` \\n\n; touch hacked; \"€"
 	asked := provisioners.Spec{Type: "big", Owner: nasty, NodeID: nasty}
 	made, err := f.Create(t.Context(), nasty, asked)
 	require.NoError(t, err)
-	l.settle()
+	l.awaitDetached()
 	require.Equal(t, nasty, made.Owner)
 	require.Equal(t, nasty, made.Token)
 	list, err := f.List(t.Context(), nasty)
 	require.NoError(t, err)
 	require.Len(t, list.Instances, 1)
-	require.Equal(t, nasty, l.get(f, made.ID).NodeID)
-	require.NoFileExists(t, filepath.Join(l.on(made).home, "hacked"))
+	require.Equal(t, nasty, l.getInstance(f, made.ID).NodeID)
+	require.NoFileExists(t, filepath.Join(l.machineOf(made).home, "hacked"))
 }
 
 func TestSetup(t *testing.T) {
@@ -132,10 +132,10 @@ func TestSetup(t *testing.T) {
 		},
 		Env: []string{"FOREWARM_TEST_KEY"},
 	}
-	f := l.open()
-	made := l.claim(f, 1)
-	home := l.on(made).home
-	t.Cleanup(func() { require.NoError(t, killed(filepath.Join(home, "daemon.pid"))) })
+	f := l.openFleet()
+	made := l.claimMachine(f, 1)
+	home := l.machineOf(made).home
+	t.Cleanup(func() { require.NoError(t, killFromFile(filepath.Join(home, "daemon.pid"))) })
 	require.Equal(t, provisioners.Running, made.Phase)
 	for name, want := range map[string]string{
 		"said": "I am opt/it's here/daemon\n", "env": "it's a $secret nod_1 dep\n", "runs": "once\n",
@@ -144,14 +144,14 @@ func TestSetup(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(text))
 	}
-	again, err := f.Create(t.Context(), "token-1", spec("nod_1"))
+	again, err := f.Create(t.Context(), "token-1", testSpec("nod_1"))
 	require.NoError(t, err)
 	require.Equal(t, made, again)
-	require.Equal(t, 1, l.ran("boot"))
-	require.Equal(t, 1, l.ran("put"))
-	require.Equal(t, provisioners.Terminated, l.end(f, made.ID).Phase)
-	l.claim(f, 2)
-	require.Equal(t, 1, l.ran("put"), "what is there is not copied again")
+	require.Equal(t, 1, l.countRuns("boot"))
+	require.Equal(t, 1, l.countRuns("put"))
+	require.Equal(t, provisioners.Terminated, l.endMachine(f, made.ID).Phase)
+	l.claimMachine(f, 2)
+	require.Equal(t, 1, l.countRuns("put"), "what is there is not copied again")
 }
 
 // Whoever claims may die before the setup is started. The repeated call starts
@@ -163,14 +163,14 @@ func TestSetupAfterALostCall(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")
 		require.NoError(t, os.WriteFile(file, []byte("text"), 0o600))
 		l.config.Setup = ssh.Setup{Copy: []ssh.File{{From: file, To: "file"}}, Commands: []string{"echo once >>runs"}}
-		f := l.open()
-		l.inject(lost, mute)()
-		_, err := f.Create(t.Context(), "token-1", spec("nod_1"))
+		f := l.openFleet()
+		l.injectFault(lost, mute)()
+		_, err := f.Create(t.Context(), "token-1", testSpec("nod_1"))
 		requireKind(t, provisioners.KindUnknown, err)
-		l.settle()
-		made := l.claim(f, 1)
+		l.awaitDetached()
+		made := l.claimMachine(f, 1)
 		require.Equal(t, provisioners.Running, made.Phase, lost)
-		runs, err := os.ReadFile(filepath.Join(l.on(made).home, "runs"))
+		runs, err := os.ReadFile(filepath.Join(l.machineOf(made).home, "runs"))
 		require.NoError(t, err)
 		require.Equal(t, "once\n", string(runs), lost)
 		list, err := f.List(t.Context(), "dep")
@@ -183,27 +183,27 @@ func TestSetupThatFails(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	l.config.Setup.Commands = []string{"echo no network; exit 7", "touch never"}
-	f := l.open()
-	made := l.claim(f, 1)
+	f := l.openFleet()
+	made := l.claimMachine(f, 1)
 	require.Equal(t, provisioners.Booting, made.Phase)
 	require.Equal(t, provisioners.NoticeDegraded, made.Notice.Kind)
 	require.Contains(t, made.Notice.Message, "(7): no network")
-	require.NoFileExists(t, filepath.Join(l.on(made).home, "never"))
-	require.Equal(t, provisioners.Terminated, l.end(f, made.ID).Phase)
+	require.NoFileExists(t, filepath.Join(l.machineOf(made).home, "never"))
+	require.Equal(t, provisioners.Terminated, l.endMachine(f, made.ID).Phase)
 }
 
 func TestDeleteEndsASetupThatRuns(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	l.config.Setup.Commands = []string{"sh -c 'trap \"\" INT; sleep 1000; touch never'"}
-	f := l.open()
-	made, err := f.Create(t.Context(), "token-1", spec("nod_1"))
+	f := l.openFleet()
+	made, err := f.Create(t.Context(), "token-1", testSpec("nod_1"))
 	require.NoError(t, err)
 	require.Equal(t, provisioners.Booting, made.Phase)
 	require.Nil(t, made.Notice)
-	ended := l.end(f, made.ID)
+	ended := l.endMachine(f, made.ID)
 	require.Equal(t, provisioners.Terminated, ended.Phase)
-	require.NoFileExists(t, filepath.Join(l.on(made).home, "never"))
+	require.NoFileExists(t, filepath.Join(l.machineOf(made).home, "never"))
 }
 
 // A machine that was not wiped is nobody's until it is.
@@ -211,27 +211,27 @@ func TestWipeThatFails(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	l.config.Wipe = []string{`[ -e clean ] || { echo still mounted; exit 3; }`}
-	f := l.open()
-	made := l.claim(f, 1)
-	ending := l.end(f, made.ID)
+	f := l.openFleet()
+	made := l.claimMachine(f, 1)
+	ending := l.endMachine(f, made.ID)
 	require.Equal(t, provisioners.Terminating, ending.Phase)
 	require.Contains(t, ending.Notice.Message, "still mounted")
-	_, err := f.Create(t.Context(), "token-2", spec("nod_2"))
+	_, err := f.Create(t.Context(), "token-2", testSpec("nod_2"))
 	requireKind(t, provisioners.KindCapacity, err)
-	l.on(made).write("clean", "")
+	l.machineOf(made).writeFile("clean", "")
 	l.clock.Advance(time.Hour)
-	ended := l.end(f, made.ID)
+	ended := l.endMachine(f, made.ID)
 	require.Equal(t, provisioners.Terminated, ended.Phase)
 	require.Equal(t, start, ended.EndedAt, "its end was asked for then")
-	l.claim(f, 3)
+	l.claimMachine(f, 3)
 }
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
-	f := l.open()
-	made := l.claim(f, 1)
-	m := l.on(made)
+	f := l.openFleet()
+	made := l.claimMachine(f, 1)
+	m := l.machineOf(made)
 	const fine = "GPU-a, 0, NVIDIA H100, PCIe, 81559, 0\n"
 	for name, test := range map[string]struct {
 		rows string
@@ -249,8 +249,8 @@ func TestProbe(t *testing.T) {
 		"no number":     {fine + "GPU-b, 1, H100, lots, 0\n", 1, "memory"},
 		"no count":      {fine + "GPU-b, 1, H100, 81559, many\n", 1, "ECC"},
 	} {
-		m.drive(test.rows)
-		got := l.get(f, made.ID)
+		m.setDriverOutput(test.rows)
+		got := l.getInstance(f, made.ID)
 		require.Equal(t, provisioners.Running, got.Phase, name)
 		require.Len(t, got.Devices, test.fit, name)
 		if test.want == "" {
@@ -266,7 +266,7 @@ func TestGPUName(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	l.config.Hosts[0].GPUName = "NVIDIA H200"
-	_, err := l.open().Create(t.Context(), "token-1", spec("nod_1"))
+	_, err := l.openFleet().Create(t.Context(), "token-1", testSpec("nod_1"))
 	requireKind(t, provisioners.KindCapacity, err)
 	require.ErrorContains(t, err, `is "NVIDIA H100 80GB HBM3", not "NVIDIA H200"`)
 }
@@ -276,12 +276,12 @@ func TestUnfitMachinesAreNotClaimed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3)
 	l.config.ProbeTimeout = time.Second
-	l.machines[0].write("broken", "")
-	l.machines[1].write("hang", "")
-	f := l.open()
-	made := l.claim(f, 1)
-	require.Equal(t, l.machines[2], l.on(made))
-	_, err := f.Create(t.Context(), "token-2", spec("nod_2"))
+	l.machines[0].writeFile("broken", "")
+	l.machines[1].writeFile("hang", "")
+	f := l.openFleet()
+	made := l.claimMachine(f, 1)
+	require.Equal(t, l.machines[2], l.machineOf(made))
+	_, err := f.Create(t.Context(), "token-2", testSpec("nod_2"))
 	requireKind(t, provisioners.KindCapacity, err)
 	require.ErrorContains(t, err, "1 machines are taken, 2 are unfit")
 	require.ErrorContains(t, err, "gpu-0: the probe ended with 1")
@@ -293,14 +293,14 @@ func TestUnfitMachinesAreNotClaimed(t *testing.T) {
 func TestTokenThatPassedStaysAway(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
-	f := l.open()
-	made := l.claim(f, 1)
-	_, err := f.Create(t.Context(), "token-2", spec("nod_2"))
+	f := l.openFleet()
+	made := l.claimMachine(f, 1)
+	_, err := f.Create(t.Context(), "token-2", testSpec("nod_2"))
 	requireKind(t, provisioners.KindCapacity, err)
-	l.end(f, made.ID)
-	_, err = f.Create(t.Context(), "token-2", spec("nod_2"))
+	l.endMachine(f, made.ID)
+	_, err = f.Create(t.Context(), "token-2", testSpec("nod_2"))
 	requireKind(t, provisioners.KindCapacity, err)
-	l.claim(f, 3)
+	l.claimMachine(f, 3)
 }
 
 // Many control planes want few machines: each machine is had by one.
@@ -311,11 +311,11 @@ func TestRaceOfControlPlanes(t *testing.T) {
 	ids := make([]string, planes)
 	var group sync.WaitGroup
 	for n := range planes {
-		f := l.open()
+		f := l.openFleet()
 		group.Go(func() {
 			// Two of them share a token.
 			token, node := fmt.Sprint("token-", n/2), fmt.Sprint("nod_", n/2)
-			made, err := f.Create(t.Context(), token, spec(node))
+			made, err := f.Create(t.Context(), token, testSpec(node))
 			if err == nil {
 				ids[n] = made.ID
 			}
@@ -332,7 +332,7 @@ func TestRaceOfControlPlanes(t *testing.T) {
 		}
 	}
 	require.Len(t, distinct, machines)
-	list, err := l.open().List(t.Context(), "dep")
+	list, err := l.openFleet().List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.Len(t, list.Instances, machines)
 }
@@ -340,14 +340,14 @@ func TestRaceOfControlPlanes(t *testing.T) {
 func TestDamagedClaim(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
-	f := l.open()
-	made := l.claim(f, 1)
-	path := filepath.Join(l.on(made).state(), "claims", made.ID, "claim")
+	f := l.openFleet()
+	made := l.claimMachine(f, 1)
+	path := filepath.Join(l.machineOf(made).claimsFolder(), "claims", made.ID, "claim")
 	for _, text := range []string{"", "{}", "{", `{"Version":2}`, `{"Version":1,"Else":1}`} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		_, err := f.Get(t.Context(), made.ID)
 		requireKind(t, provisioners.KindTransient, err)
-		_, err = f.Create(t.Context(), "token-1", spec("nod_1"))
+		_, err = f.Create(t.Context(), "token-1", testSpec("nod_1"))
 		requireKind(t, provisioners.KindTransient, err)
 		list, err := f.List(t.Context(), "dep")
 		require.NoError(t, err)
@@ -359,21 +359,21 @@ func TestDamagedClaim(t *testing.T) {
 func TestTokensAreForgotten(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
-	f := l.open()
-	made := l.claim(f, 1)
-	l.end(f, made.ID)
-	ended := filepath.Join(l.on(made).state(), "claims", made.ID, "ended")
+	f := l.openFleet()
+	made := l.claimMachine(f, 1)
+	l.endMachine(f, made.ID)
+	ended := filepath.Join(l.machineOf(made).claimsFolder(), "claims", made.ID, "ended")
 	aged := func(age time.Duration, other int) {
 		then := time.Now().Add(-age) // the machine's own clock decides
 		require.NoError(t, os.Chtimes(ended, then, then))
-		l.end(f, l.claim(f, other).ID) // which tidies up
+		l.endMachine(f, l.claimMachine(f, other).ID) // which tidies up
 	}
 	aged(47*time.Hour, 2)
 	require.FileExists(t, ended)
 	aged(49*time.Hour, 3)
 	require.NoFileExists(t, ended)
 	l.clock.Advance(time.Second)
-	again := l.claim(f, 1)
+	again := l.claimMachine(f, 1)
 	require.Equal(t, provisioners.Running, again.Phase)
 	require.NotEqual(t, made.ID, again.ID)
 }

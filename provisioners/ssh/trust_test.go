@@ -29,7 +29,7 @@ func TestHostKeyInTheConfig(t *testing.T) {
 	for i, m := range l.machines {
 		l.config.Hosts[i].HostKey = keyLine(m.key.PublicKey()) + " comment"
 	}
-	l.claim(l.open(), 1)
+	l.claimMachine(l.openFleet(), 1)
 }
 
 // A host that is not the one that is known is not asked, and is not absent.
@@ -46,7 +46,7 @@ func TestStrangers(t *testing.T) {
 		},
 	} {
 		l := newLab(t, 1)
-		made := l.claim(l.open(), 1)
+		made := l.claimMachine(l.openFleet(), 1)
 		var lines string
 		for i := range l.config.Hosts {
 			lines += know(l, &l.config.Hosts[i])
@@ -54,13 +54,13 @@ func TestStrangers(t *testing.T) {
 		if lines != "" {
 			require.NoError(t, os.WriteFile(l.config.KnownHosts, []byte(lines), 0o600))
 		}
-		f := l.open()
+		f := l.openFleet()
 		before := len(l.calls)
 		_, err := f.Get(t.Context(), made.ID)
 		requireKind(t, provisioners.KindDenied, err)
 		_, err = f.List(t.Context(), "dep")
 		requireKind(t, provisioners.KindDenied, err)
-		_, err = f.Create(t.Context(), "token-1", spec("nod_1"))
+		_, err = f.Create(t.Context(), "token-1", testSpec("nod_1"))
 		requireKind(t, provisioners.KindDenied, err)
 		requireKind(t, provisioners.KindDenied, f.Delete(t.Context(), made.ID))
 		require.Len(t, l.calls, before, name)
@@ -73,10 +73,10 @@ func TestOneHostRefuses(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	l.config.Hosts[0].User = "somebody"
-	_, err := l.open().Create(t.Context(), "token-1", spec("nod_1"))
+	_, err := l.openFleet().Create(t.Context(), "token-1", testSpec("nod_1"))
 	requireKind(t, provisioners.KindTransient, err)
 	l.config.Hosts[1].User = "somebody"
-	_, err = l.open().Create(t.Context(), "token-1", spec("nod_1"))
+	_, err = l.openFleet().Create(t.Context(), "token-1", testSpec("nod_1"))
 	requireKind(t, provisioners.KindDenied, err)
 }
 
@@ -112,7 +112,7 @@ func TestPassphrase(t *testing.T) {
 	require.ErrorContains(t, err, "passphrase")
 	l.config.PassphraseEnv = "FOREWARM_TEST_PASSPHRASE"
 	t.Setenv("FOREWARM_TEST_PASSPHRASE", "open sesame")
-	l.claim(l.open(), 1)
+	l.claimMachine(l.openFleet(), 1)
 	t.Setenv("FOREWARM_TEST_PASSPHRASE", "something else")
 	_, err = ssh.New(l.config, l.clock)
 	require.Error(t, err)
@@ -123,13 +123,13 @@ func TestPassphrase(t *testing.T) {
 func TestKeyIsReadAnew(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
-	f := l.open()
-	made := l.claim(f, 1)
+	f := l.openFleet()
+	made := l.claimMachine(f, 1)
 	require.NoError(t, os.Chmod(l.config.IdentityFile, 0o644))
 	_, err := f.Get(t.Context(), made.ID)
 	requireKind(t, provisioners.KindDenied, err)
 	require.NoError(t, os.Chmod(l.config.IdentityFile, 0o600))
-	l.get(f, made.ID)
+	l.getInstance(f, made.ID)
 }
 
 func TestConfigMistakesAreNamed(t *testing.T) {

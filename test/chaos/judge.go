@@ -26,9 +26,9 @@ type verdict struct {
 	accounts             []string
 }
 
-// judge compares what people were told, what the ledger has and what the cloud
+// judgeRun compares what people were told, what the ledger has and what the cloud
 // has, and prints the figures. restless is what did not become quiet.
-func (g *game) judge(ctx context.Context, restless error) error {
+func (g *game) judgeRun(ctx context.Context, restless error) error {
 	if ctx.Err() != nil {
 		return nil // nobody waits for an answer
 	}
@@ -47,16 +47,16 @@ func (g *game) judge(ctx context.Context, restless error) error {
 	for _, m := range bill {
 		v.bill += m.Cost
 	}
-	if v.costs, err = g.costs(ctx); err != nil {
+	if v.costs, err = g.readCosts(ctx); err != nil {
 		return err
 	}
-	v.other = g.others(rows, restless)
-	g.print(rows, v)
-	return v.err(g.dir)
+	v.other = g.otherFaults(rows, restless)
+	g.printReport(rows, v)
+	return v.failure(g.dir)
 }
 
-// costs is the total of the report, which all servers must agree on.
-func (g *game) costs(ctx context.Context) (money.MicroUSD, error) {
+// readCosts is the total of the report, which all servers must agree on.
+func (g *game) readCosts(ctx context.Context) (money.MicroUSD, error) {
 	var total provisioners.Price
 	for i, s := range g.site.Servers {
 		api, err := g.load.Client(s.URL, g.site.Key)
@@ -79,8 +79,8 @@ func (g *game) costs(ctx context.Context) (money.MicroUSD, error) {
 	return money.MicroUSD(total), nil
 }
 
-// others are faults that no figure counts.
-func (g *game) others(rows audit.Rows, restless error) []string {
+// otherFaults are faults that no figure counts.
+func (g *game) otherFaults(rows audit.Rows, restless error) []string {
 	var all []string
 	if restless != nil {
 		all = append(all, restless.Error())
@@ -96,15 +96,15 @@ func (g *game) others(rows audit.Rows, restless error) []string {
 	}
 	all = append(all, g.journal.Odd()...)
 	for _, p := range g.site.Forewarm() {
-		if line := panicked(p); line != "" {
+		if line := panicOf(p); line != "" {
 			all = append(all, fmt.Sprintf("%s: %s", p.Log(), line))
 		}
 	}
 	return all
 }
 
-// panicked returns the first line of a process's log that tells of a panic.
-func panicked(p *site.Process) string {
+// panicOf returns the first line of a process's log that tells of a panic.
+func panicOf(p *site.Process) string {
 	f, err := os.Open(p.Log())
 	if err != nil {
 		return err.Error()
@@ -120,15 +120,15 @@ func panicked(p *site.Process) string {
 	return ""
 }
 
-func (v verdict) difference() money.MicroUSD {
+func (v verdict) costDifference() money.MicroUSD {
 	if v.bill > v.costs {
 		return v.bill - v.costs
 	}
 	return v.costs - v.bill
 }
 
-// err is everything that is not as it must be.
-func (v verdict) err(dir string) error {
+// failure is everything that is not as it must be.
+func (v verdict) failure(dir string) error {
 	var all []string
 	for _, group := range []struct {
 		title string
@@ -140,7 +140,7 @@ func (v verdict) err(dir string) error {
 			all = append(all, group.title+": "+text)
 		}
 	}
-	if v.difference() != 0 {
+	if v.costDifference() != 0 {
 		all = append(all, fmt.Sprintf("the cloud's bill is %s, the report of costs says %s", v.bill.Decimal(),
 			v.costs.Decimal()))
 		all = append(all, v.accounts...)

@@ -35,7 +35,7 @@ type options struct {
 	schedule bool
 }
 
-func parse() (options, error) {
+func parseFlags() (options, error) {
 	var o options
 	flag.Float64Var(&o.minutes, "minutes", 10, "how long faults are injected; some minutes of settling follow")
 	flag.Uint64Var(&o.seed, "seed", 0, "decides faults and requests; 0: another one each time")
@@ -65,18 +65,18 @@ func parse() (options, error) {
 	return o, nil
 }
 
-func (o options) length() time.Duration { return time.Duration(o.minutes * float64(time.Minute)) }
+func (o options) duration() time.Duration { return time.Duration(o.minutes * float64(time.Minute)) }
 
 func main() {
-	o, err := parse()
+	o, err := parseFlags()
 	if err == nil && o.schedule {
-		for _, p := range fault.Schedule(o.seed, o.length()) {
+		for _, p := range fault.Schedule(o.seed, o.duration()) {
 			fmt.Printf("%8.1fs %s for %v\n", p.At.Seconds(), p.Kind, p.For.Round(time.Millisecond))
 		}
 		return
 	}
 	if err == nil {
-		err = run(o)
+		err = runInFolder(o)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
@@ -84,8 +84,8 @@ func main() {
 	}
 }
 
-// run makes a folder, and removes it again when there is nothing to look at.
-func run(o options) (err error) {
+// runInFolder makes a folder, and removes it again when there is nothing to look at.
+func runInFolder(o options) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	own := o.dir == ""
@@ -99,9 +99,9 @@ func run(o options) (err error) {
 	if err := os.Chmod(o.dir, 0o755); err != nil { //nolint:gosec // PostgreSQL runs as another user
 		return fmt.Errorf("opening the folder to PostgreSQL: %w", err)
 	}
-	fmt.Printf("chaos: seed %d, %v of faults, %d servers, %d workers, data and logs in %s\n", o.seed, o.length(),
+	fmt.Printf("chaos: seed %d, %v of faults, %d servers, %d workers, data and logs in %s\n", o.seed, o.duration(),
 		o.servers, o.workers, o.dir)
-	err = play(ctx, o)
+	err = playGame(ctx, o)
 	if ctx.Err() != nil {
 		err = errors.Join(errors.New("it was ended before its time; nothing was judged"), err)
 	}

@@ -34,10 +34,10 @@ type game struct {
 	samples int
 }
 
-// play starts everything, breaks it, makes it whole, and judges.
-func play(ctx context.Context, o options) (err error) {
+// playGame starts everything, breaks it, makes it whole, and judges.
+func playGame(ctx context.Context, o options) (err error) {
 	g := &game{options: o, begun: time.Now(), broken: map[string]bool{}}
-	files, err := g.files()
+	files, err := g.openFiles()
 	if err != nil {
 		return err
 	}
@@ -48,20 +48,20 @@ func play(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("starting everything: %w", err)
 	}
 	defer func() { err = errors.Join(err, g.site.Close()) }()
-	if g.load, err = load.New(starting, g.people(), g.journal); err != nil {
+	if g.load, err = load.New(starting, g.loadConfig(), g.journal); err != nil {
 		return err
 	}
 	defer g.load.Close()
-	g.breaker = fault.New(g.site, g.note)
+	g.breaker = fault.New(g.site, g.noteFault)
 	g.begun = time.Now()
-	if err := g.storm(ctx); err != nil || ctx.Err() != nil {
+	if err := g.injectFaults(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	return g.judge(ctx, g.settle(ctx))
+	return g.judgeRun(ctx, g.endEverything(ctx))
 }
 
-// files opens the journal and the log of faults.
-func (g *game) files() (done func() error, err error) {
+// openFiles opens the journal and the log of faults.
+func (g *game) openFiles() (done func() error, err error) {
 	journal, err := os.Create(filepath.Join(g.dir, "journal.jsonl"))
 	if err != nil {
 		return nil, fmt.Errorf("making the journal: %w", err)
@@ -73,7 +73,7 @@ func (g *game) files() (done func() error, err error) {
 	return func() error { return errors.Join(g.journal.Err(), journal.Close(), g.log.Close()) }, nil
 }
 
-func (g *game) people() load.Config {
+func (g *game) loadConfig() load.Config {
 	c := load.Config{
 		Key: g.site.Key, Tenants: g.tenants, People: g.options.people, Pools: []string{site.Steady, site.Spot},
 		MaxGPUs: 64, Seed: g.seed,
@@ -84,18 +84,18 @@ func (g *game) people() load.Config {
 	return c
 }
 
-// storm has everybody book while faults strike, and makes all whole again.
-func (g *game) storm(ctx context.Context) error {
+// injectFaults has everybody book while faults strike, and makes all whole again.
+func (g *game) injectFaults(ctx context.Context) error {
 	stop := g.load.Drive(ctx)
 	watching, calm := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { g.watch(watching) })
-	err := g.breaker.Run(ctx, fault.Schedule(g.seed, g.length()))
+	watch.Go(func() { g.watchRun(watching) })
+	err := g.breaker.Run(ctx, fault.Schedule(g.seed, g.duration()))
 	if ctx.Err() == nil && err == nil {
 		healing, cancel := context.WithTimeout(ctx, opening)
 		defer cancel()
 		err = g.site.Heal(healing)
-		g.say("everything is whole again")
+		g.printProgress("everything is whole again")
 	}
 	stop() // who asks is answered first
 	calm()
@@ -106,8 +106,8 @@ func (g *game) storm(ctx context.Context) error {
 	return nil
 }
 
-// note writes down a fault.
-func (g *game) note(text string) {
+// noteFault writes down a fault.
+func (g *game) noteFault(text string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	fmt.Fprintf(g.log, "%s %s\n", time.Now().UTC().Format("15:04:05.000"), text)
@@ -116,7 +116,7 @@ func (g *game) note(text string) {
 	}
 }
 
-// say prints a line of progress.
-func (g *game) say(format string, args ...any) {
+// printProgress prints a line of progress.
+func (g *game) printProgress(format string, args ...any) {
 	fmt.Printf("%7.1fs  %s\n", time.Since(g.begun).Seconds(), fmt.Sprintf(format, args...))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/forewarm/forewarm/test/chaos/audit"
 )
 
-// print tells what was done, and the figures.
-func (g *game) print(rows audit.Rows, v verdict) {
+// printReport tells what was done, and the figures.
+func (g *game) printReport(rows audit.Rows, v verdict) {
 	fmt.Println()
 	counts := g.journal.Counts()
 	for _, op := range slices.Sorted(maps.Keys(counts)) {
@@ -38,5 +38,5 @@ func (g *game) print(rows audit.Rows, v verdict) {
 	figure("doubled", len(v.doubled), "effects")
 	figure("orphans", len(v.ownerless.Orphans), "machines")
 	figure("orphan_seconds", fmt.Sprintf("%.0f", v.ownerless.Total.Seconds()), "seconds")
-	figure("bill_difference_usd", v.difference().Decimal(), "USD")
+	figure("bill_difference_usd", v.costDifference().Decimal(), "USD")
 }

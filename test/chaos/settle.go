@@ -14,25 +14,25 @@ import (
 	"github.com/forewarm/forewarm/test/chaos/site"
 )
 
-// settle gives everything back and waits until nothing is booked, no machine
+// endEverything gives everything back and waits until nothing is booked, no machine
 // stands, and the ledger has written down what the cloud has written down. It
 // returns what is not so after a bounded time, nothing when all is quiet.
-func (g *game) settle(ctx context.Context) error {
+func (g *game) endEverything(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
 	said := time.Now()
 	for {
-		err := errors.Join(g.unpin(ctx), g.give(ctx))
+		err := errors.Join(g.unpinPools(ctx), g.giveAllBack(ctx))
 		if err == nil {
-			err = g.restless(ctx)
+			err = g.requireQuiet(ctx)
 		}
 		if err == nil {
-			g.say("all is quiet")
+			g.printProgress("all is quiet")
 			return nil
 		}
 		if time.Since(said) > 2*watchEvery {
 			said = time.Now()
-			g.say("waiting: %v", err)
+			g.printProgress("waiting: %v", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -42,9 +42,9 @@ func (g *game) settle(ctx context.Context) error {
 	}
 }
 
-// unpin lets pools keep no machine.
-func (g *game) unpin(ctx context.Context) error {
-	api, err := g.operator()
+// unpinPools lets pools keep no machine.
+func (g *game) unpinPools(ctx context.Context) error {
+	api, err := g.operatorClient()
 	if err != nil {
 		return err
 	}
@@ -63,26 +63,26 @@ func (g *game) unpin(ctx context.Context) error {
 	return nil
 }
 
-func (g *game) operator() (*client.Client, error) {
+func (g *game) operatorClient() (*client.Client, error) {
 	return g.load.Client(g.site.Servers[0].URL, g.site.Key)
 }
 
-// give releases and cancels whatever anybody still has.
-func (g *game) give(ctx context.Context) error {
+// giveAllBack releases and cancels whatever anybody still has.
+func (g *game) giveAllBack(ctx context.Context) error {
 	for _, t := range g.load.Tenants() {
-		if err := give(ctx, t); err != nil {
+		if err := giveBack(ctx, t); err != nil {
 			return fmt.Errorf("giving back what %s has: %w", t.ID, err)
 		}
 	}
 	return nil
 }
 
-func give(ctx context.Context, t *load.Tenant) error {
+func giveBack(ctx context.Context, t *load.Tenant) error {
 	for a, err := range t.API[0].Allocations(ctx, client.Filter{}) {
 		if err != nil {
 			return err
 		}
-		if _, err := t.API[0].Release(ctx, a.ID); unexpected(err) {
+		if _, err := t.API[0].Release(ctx, a.ID); isUnexpected(err) {
 			return err
 		}
 	}
@@ -90,21 +90,21 @@ func give(ctx context.Context, t *load.Tenant) error {
 		if err != nil {
 			return err
 		}
-		if _, err := t.API[0].CancelReservation(ctx, v.ID); unexpected(err) {
+		if _, err := t.API[0].CancelReservation(ctx, v.ID); isUnexpected(err) {
 			return err
 		}
 	}
 	return nil
 }
 
-// unexpected is an error other than that it ended meanwhile.
-func unexpected(err error) bool {
+// isUnexpected is an error other than that it ended meanwhile.
+func isUnexpected(err error) bool {
 	var problem *client.Error
 	return err != nil && !(errors.As(err, &problem) && problem.Problem.Code == contract.CodeStateConflict)
 }
 
-// restless says what is not quiet yet.
-func (g *game) restless(ctx context.Context) error {
+// requireQuiet says what is not quiet yet.
+func (g *game) requireQuiet(ctx context.Context) error {
 	rows, err := audit.Read(ctx, g.site.Postgres.URL(), false)
 	if err != nil {
 		return err

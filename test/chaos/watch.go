@@ -14,9 +14,9 @@ import (
 // at while everything breaks.
 const watchEvery = 5 * time.Second
 
-// watch says how it goes, and checks at each moment what must be true at every
+// watchRun says how it goes, and checks at each moment what must be true at every
 // moment.
-func (g *game) watch(ctx context.Context) {
+func (g *game) watchRun(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	var before *invariants.Rows
@@ -26,20 +26,20 @@ func (g *game) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		before = g.look(ctx, before)
+		before = g.checkRows(ctx, before)
 		faults := 0
 		for _, n := range g.breaker.Struck() {
 			faults += n
 		}
-		g.say("%d operations, %d faults, %d machines; broken: %s", g.journal.Operations(), faults,
+		g.printProgress("%d operations, %d faults, %d machines; broken: %s", g.journal.Operations(), faults,
 			g.site.Cloud.Standing(),
 			cmp.Or(strings.Join(g.breaker.Broken(), ", "), "nothing"))
 	}
 }
 
-// look reads the rows from PostgreSQL itself. When it does not answer, nothing is
+// checkRows reads the rows from PostgreSQL itself. When it does not answer, nothing is
 // known of this moment.
-func (g *game) look(ctx context.Context, before *invariants.Rows) *invariants.Rows {
+func (g *game) checkRows(ctx context.Context, before *invariants.Rows) *invariants.Rows {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
 	rows, err := audit.Read(ctx, g.site.Postgres.URL(), false)

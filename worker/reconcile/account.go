@@ -13,15 +13,15 @@ import (
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-// account writes down what machines cost that no node stands for, from their
+// accountStrays writes down what machines cost that no node stands for, from their
 // birth until their provider stops charging. Without it their price would be in
 // the provider's bill and in nobody's account.
-func (s *Sweeper) account(ctx context.Context, p provisioners.Provisioner, all []provisioners.Instance, v view) error {
-	strays, err := s.strays(ctx, all, v)
+func (s *Sweeper) accountStrays(ctx context.Context, p provisioners.Provisioner, all []provisioners.Instance, v view) error {
+	strays, err := s.findStrays(ctx, all, v)
 	if err != nil {
 		return err
 	}
-	open, err := s.open(ctx, p.Name())
+	open, err := s.openOrphans(ctx, p.Name())
 	if err != nil {
 		return err
 	}
@@ -30,10 +30,10 @@ func (s *Sweeper) account(ctx context.Context, p provisioners.Provisioner, all [
 		o, known := open[i.ID]
 		delete(open, i.ID)
 		if !known {
-			if err := s.suspect(ctx, p, i); err != nil {
+			if err := s.suspectLostHistory(ctx, p, i); err != nil {
 				return err
 			}
-			if o, err = s.priced(ctx, p, i); err != nil {
+			if o, err = s.priceOrphan(ctx, p, i); err != nil {
 				return err
 			}
 		}
@@ -53,21 +53,21 @@ func (s *Sweeper) account(ctx context.Context, p provisioners.Provisioner, all [
 	if err := s.ledger.ReportOrphan(ctx, changed...); err != nil {
 		return fmt.Errorf("writing down what orphans cost: %w", err)
 	}
-	s.close(seen)
+	s.rememberClosed(seen)
 	return nil
 }
 
-// suspect has the pools of the provisioner only reconcile when a machine that
+// suspectLostHistory has the pools of the provisioner only reconcile when a machine that
 // stands has our tag and a node that the ledger never had. An intent is
 // committed before its machine is asked for, and nodes are never deleted: so
 // either the database is older than the machine, or somebody else uses our
 // name. To end the machine would be wrong in both cases until a person has
 // looked. A machine that is written down already was looked at.
-func (s *Sweeper) suspect(ctx context.Context, p provisioners.Provisioner, i provisioners.Instance) error {
+func (s *Sweeper) suspectLostHistory(ctx context.Context, p provisioners.Provisioner, i provisioners.Instance) error {
 	if i.Phase == provisioners.Terminating || i.Phase == provisioners.Terminated {
 		return nil
 	}
-	known, err := s.known(ctx, i.NodeID)
+	known, err := s.knowsNode(ctx, i.NodeID)
 	if err != nil || known {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *Sweeper) suspect(ctx context.Context, p provisioners.Provisioner, i pro
 	return nil
 }
 
-func (s *Sweeper) known(ctx context.Context, nodeID string) (known bool, err error) {
+func (s *Sweeper) knowsNode(ctx context.Context, nodeID string) (known bool, err error) {
 	err = s.ledger.Store().Read(ctx, func(r ledger.Reader) error {
 		_, err := r.Node(nodeID)
 		known = err == nil
@@ -112,19 +112,19 @@ func (s *Sweeper) billedUntil(i provisioners.Instance, now time.Time) time.Time 
 	}
 }
 
-// strays are the machines with our tag that are on no node's account, in
+// findStrays are the machines with our tag that are on no node's account, in
 // whatever phase. A node that does not know its machine yet may still come to.
-func (s *Sweeper) strays(ctx context.Context, all []provisioners.Instance, v view) ([]provisioners.Instance, error) {
+func (s *Sweeper) findStrays(ctx context.Context, all []provisioners.Instance, v view) ([]provisioners.Instance, error) {
 	var strays []provisioners.Instance
 	for _, i := range all {
-		if i.Owner != s.cfg.Deployment || i.Phase == provisioners.Terminated && s.closed(i.ID) {
+		if i.Owner != s.cfg.Deployment || i.Phase == provisioners.Terminated && s.isClosed(i.ID) {
 			continue
 		}
 		n, live := v.nodes[i.NodeID]
-		if live && owns(n, i) {
+		if live && isOwner(n, i) {
 			continue
 		}
-		accounted, err := s.accounted(ctx, i)
+		accounted, err := s.isAccounted(ctx, i)
 		if err != nil {
 			return nil, err
 		}
@@ -135,22 +135,22 @@ func (s *Sweeper) strays(ctx context.Context, all []provisioners.Instance, v vie
 	return strays, nil
 }
 
-// accounted reports whether a node, which may be over, had the machine.
-func (s *Sweeper) accounted(ctx context.Context, i provisioners.Instance) (bool, error) {
-	n, err := s.node(ctx, i.NodeID)
+// isAccounted reports whether a node, which may be over, had the machine.
+func (s *Sweeper) isAccounted(ctx context.Context, i provisioners.Instance) (bool, error) {
+	n, err := s.readNode(ctx, i.NodeID)
 	switch {
 	case err != nil || n.ID == "":
 		return false, err
 	case n.ProviderID != i.ID:
-		return owns(n, i), nil
+		return isOwner(n, i), nil
 	case node.Machine.Terminal(n.State()) && i.Phase == provisioners.Terminated && !i.EndedAt.IsZero():
-		return true, s.billed(ctx, i, i.EndedAt)
+		return true, s.extendNodeCost(ctx, i, i.EndedAt)
 	}
 	return true, nil
 }
 
-// node returns the zero node where there is none of the id.
-func (s *Sweeper) node(ctx context.Context, id string) (n node.Node, err error) {
+// readNode returns the zero node where there is none of the id.
+func (s *Sweeper) readNode(ctx context.Context, id string) (n node.Node, err error) {
 	err = s.ledger.Store().Read(ctx, func(r ledger.Reader) (err error) {
 		n, err = r.Node(id)
 		return err
@@ -164,9 +164,9 @@ func (s *Sweeper) node(ctx context.Context, id string) (n node.Node, err error) 
 	return n, nil
 }
 
-// billed corrects the account of a node that was over before its machine: a
+// extendNodeCost corrects the account of a node that was over before its machine: a
 // provider had denied twice that it stood. Its last word is what it charges by.
-func (s *Sweeper) billed(ctx context.Context, i provisioners.Instance, until time.Time) error {
+func (s *Sweeper) extendNodeCost(ctx context.Context, i provisioners.Instance, until time.Time) error {
 	err := s.ledger.ReportBilled(ctx, i.NodeID, i.ID, until)
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return fmt.Errorf("correcting the account of node %s: %w", i.NodeID, err)
@@ -174,7 +174,7 @@ func (s *Sweeper) billed(ctx context.Context, i provisioners.Instance, until tim
 	return nil
 }
 
-func (s *Sweeper) open(ctx context.Context, provisioner string) (map[string]ledger.Orphan, error) {
+func (s *Sweeper) openOrphans(ctx context.Context, provisioner string) (map[string]ledger.Orphan, error) {
 	open := map[string]ledger.Orphan{}
 	err := s.ledger.Store().Read(ctx, func(r ledger.Reader) error {
 		orphans, err := r.Orphans(ledger.OrphanFilter{Provisioner: provisioner, Standing: true})
@@ -189,10 +189,10 @@ func (s *Sweeper) open(ctx context.Context, provisioner string) (map[string]ledg
 	return open, nil
 }
 
-// priced is a machine with the price that it was asked for at, where a node is
+// priceOrphan is a machine with the price that it was asked for at, where a node is
 // known that asked for it, and else the one its provider offers its type for: what
 // a provider says of a machine does not tell its region.
-func (s *Sweeper) priced(ctx context.Context, p provisioners.Provisioner,
+func (s *Sweeper) priceOrphan(ctx context.Context, p provisioners.Provisioner,
 	i provisioners.Instance) (ledger.Orphan, error) {
 	o := ledger.Orphan{
 		Machine: i.ID, NodeID: i.NodeID, BilledFrom: i.CreatedAt,
@@ -207,7 +207,7 @@ func (s *Sweeper) priced(ctx context.Context, p provisioners.Provisioner,
 		o.GPUs, o.Source.Region = offers[at].GPUs, offers[at].Region
 		o.Source.Price, o.Source.MinBilling = offers[at].Price, offers[at].MinBilling
 	}
-	n, err := s.node(ctx, i.NodeID)
+	n, err := s.readNode(ctx, i.NodeID)
 	switch {
 	case err != nil:
 		return o, err
@@ -221,9 +221,9 @@ func (s *Sweeper) priced(ctx context.Context, p provisioners.Provisioner,
 	return o, nil
 }
 
-// close remembers machines whose account is closed: providers list them for a
+// rememberClosed remembers machines whose account is closed: providers list them for a
 // while. Losing it costs a write.
-func (s *Sweeper) close(orphans []ledger.Orphan) {
+func (s *Sweeper) rememberClosed(orphans []ledger.Orphan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range orphans {
@@ -239,7 +239,7 @@ func (s *Sweeper) close(orphans []ledger.Orphan) {
 // settledLimit bounds what is remembered of closed accounts.
 const settledLimit = 10_000
 
-func (s *Sweeper) closed(machine string) bool {
+func (s *Sweeper) isClosed(machine string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.settled[machine]

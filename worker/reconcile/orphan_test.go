@@ -16,21 +16,21 @@ import (
 func TestAnOrphanThatAnOldListLacksIsChargedToItsEnd(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	i := s.machine("ours", "nod_unknown", "t")
-	s.sweeps(time.Minute)
+	i := s.createInstance("ours", "nod_unknown", "t")
+	s.sweepFor(time.Minute)
 	s.cloud.SetListLag(5 * time.Minute)
-	s.sweeps(time.Minute)
-	require.NotZero(t, s.orphan().BilledUntil)
+	s.sweepFor(time.Minute)
+	require.NotZero(t, s.readOrphan().BilledUntil)
 	s.cloud.SetListLag(0)
-	s.sweeps(time.Minute)
-	require.Zero(t, s.orphan().BilledUntil, "it stands")
+	s.sweepFor(time.Minute)
+	require.Zero(t, s.readOrphan().BilledUntil, "it stands")
 	s.cloud.SetListLag(5 * time.Minute)
-	s.sweeps(time.Minute)
+	s.sweepFor(time.Minute)
 	require.NoError(t, s.cloud.Kill(i.ID))
 	ended := s.clock.Now()
 	s.cloud.SetListLag(0)
-	s.sweeps(time.Minute)
-	require.Equal(t, ended, s.orphan().BilledUntil)
+	s.sweepFor(time.Minute)
+	require.Equal(t, ended, s.readOrphan().BilledUntil)
 }
 
 // What a machine costs depends on where it was asked for.
@@ -43,15 +43,15 @@ func TestAnOrphanIsChargedAtThePriceOfItsRegion(t *testing.T) {
 	var err error
 	s.cloud, err = sim.New(sim.Config{Name: "sim", Offers: []sim.Offer{far, near}}, s.clock)
 	require.NoError(t, err)
-	n := s.node(0, "", node.Provision, node.Refuse)
-	s.machine("ours", n.ID, "t")
-	s.sweeps(time.Minute)
-	require.Equal(t, s.pool.Offering(), s.orphan().Source)
-	require.Equal(t, near.GPUs, s.orphan().GPUs)
+	n := s.createNode(0, "", node.Provision, node.Refuse)
+	s.createInstance("ours", n.ID, "t")
+	s.sweepFor(time.Minute)
+	require.Equal(t, s.pool.Offering(), s.readOrphan().Source)
+	require.Equal(t, near.GPUs, s.readOrphan().GPUs)
 }
 
-// orphan is the only one that is written down.
-func (s *site) orphan() ledger.Orphan {
+// readOrphan is the only one that is written down.
+func (s *site) readOrphan() ledger.Orphan {
 	s.t.Helper()
 	var all []ledger.Orphan
 	require.NoError(s.t, s.store.Read(s.t.Context(), func(r ledger.Reader) (err error) {

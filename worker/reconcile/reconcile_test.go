@@ -49,7 +49,7 @@ func newSite(t *testing.T) *site {
 	s.store, s.ledger = store, verbs.New(store, s.ids, ledger.Config{})
 	s.cloud, err = sim.New(sim.Config{Name: "sim", Seed: 7}, s.clock)
 	require.NoError(t, err)
-	s.found()
+	s.bootstrapTenant()
 	s.sweeper, err = reconcile.New(s.ledger, map[string]provisioners.Provisioner{"sim": s.cloud}, reconcile.Config{
 		Deployment: "ours", Logger: slog.New(slog.NewTextHandler(s.log, nil)),
 	})
@@ -57,7 +57,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func (s *site) found() {
+func (s *site) bootstrapTenant() {
 	s.t.Helper()
 	ctx := s.t.Context()
 	_, err := s.ledger.Bootstrap(ctx, "acme", quota.Limits{GPUs: 1000},
@@ -71,8 +71,8 @@ func (s *site) found() {
 	require.NoError(s.t, err)
 }
 
-// machine makes one at the cloud.
-func (s *site) machine(owner, nodeID, token string) provisioners.Instance {
+// createInstance makes one at the cloud.
+func (s *site) createInstance(owner, nodeID, token string) provisioners.Instance {
 	s.t.Helper()
 	made, err := s.cloud.Create(s.t.Context(), token,
 		provisioners.Spec{Type: "sim-a100-8", Region: "sim-1", Owner: owner, NodeID: nodeID})
@@ -80,9 +80,9 @@ func (s *site) machine(owner, nodeID, token string) provisioners.Instance {
 	return made
 }
 
-// node writes one into the ledger, as far along as the events say, with the task
+// createNode writes one into the ledger, as far along as the events say, with the task
 // its state needs.
-func (s *site) node(slot int, providerID string, events ...node.Event) node.Node {
+func (s *site) createNode(slot int, providerID string, events ...node.Event) node.Node {
 	s.t.Helper()
 	n := node.New(s.ids.New(ids.Node), s.pool.ID, slot, 1, s.clock.Now())
 	n.Offering = s.pool.Offering()
@@ -98,35 +98,35 @@ func (s *site) node(slot int, providerID string, events ...node.Event) node.Node
 	return n
 }
 
-// over returns a node that the ledger knows and that is over.
-func (s *site) over() string { return s.node(39, "", node.Provision, node.Refuse).ID }
+// createOverNode returns a node that the ledger knows and that is over.
+func (s *site) createOverNode() string { return s.createNode(39, "", node.Provision, node.Refuse).ID }
 
-func (s *site) sweep() reconcile.Result {
+func (s *site) sweepOnce() reconcile.Result {
 	s.t.Helper()
 	result, err := s.sweeper.Sweep(s.t.Context(), s.cloud)
 	require.NoError(s.t, err)
 	return result
 }
 
-// sweeps sweeps every minute for d.
-func (s *site) sweeps(d time.Duration) {
+// sweepFor sweeps every minute for d.
+func (s *site) sweepFor(d time.Duration) {
 	s.t.Helper()
 	for range d / time.Minute {
 		s.clock.Advance(time.Minute)
-		s.sweep()
+		s.sweepOnce()
 	}
 }
 
-func (s *site) phase(i provisioners.Instance) provisioners.Phase {
+func (s *site) phaseOf(i provisioners.Instance) provisioners.Phase {
 	s.t.Helper()
 	found, err := s.cloud.Get(s.t.Context(), i.ID)
 	require.NoError(s.t, err)
 	return found.Phase
 }
 
-func (s *site) stands(i provisioners.Instance) bool {
+func (s *site) isStanding(i provisioners.Instance) bool {
 	s.t.Helper()
-	p := s.phase(i)
+	p := s.phaseOf(i)
 	return p == provisioners.Booting || p == provisioners.Running
 }
 
@@ -136,22 +136,22 @@ func TestAMachineWithoutANodeIsEnded(t *testing.T) {
 	t.Parallel()
 	for name, orphan := range map[string]func(*site) provisioners.Instance{
 		"second machine": func(s *site) provisioners.Instance {
-			n := s.node(0, "sim-another", upAndRunning...)
-			return s.machine("ours", n.ID, "t")
+			n := s.createNode(0, "sim-another", upAndRunning...)
+			return s.createInstance("ours", n.ID, "t")
 		},
 		"node that is over": func(s *site) provisioners.Instance {
-			n := s.node(0, "", node.Provision, node.Refuse)
-			return s.machine("ours", n.ID, "t")
+			n := s.createNode(0, "", node.Provision, node.Refuse)
+			return s.createInstance("ours", n.ID, "t")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			i := orphan(s)
-			s.sweeps(9 * time.Minute)
-			require.True(t, s.stands(i), "ended before its grace")
-			s.sweeps(2 * time.Minute)
-			require.False(t, s.stands(i))
+			s.sweepFor(9 * time.Minute)
+			require.True(t, s.isStanding(i), "ended before its grace")
+			s.sweepFor(2 * time.Minute)
+			require.False(t, s.isStanding(i))
 			require.Contains(t, s.log.String(), i.ID)
 		})
 	}
@@ -160,49 +160,49 @@ func TestAMachineWithoutANodeIsEnded(t *testing.T) {
 func TestOneSightingIsNotEnough(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	i := s.machine("ours", s.over(), "t")
+	i := s.createInstance("ours", s.createOverNode(), "t")
 	s.clock.Advance(time.Hour)
-	s.sweep()
+	s.sweepOnce()
 	s.clock.Advance(59 * time.Second)
-	require.Equal(t, reconcile.Result{Complete: true, Orphans: []string{i.ID}}, s.sweep())
-	require.True(t, s.stands(i))
+	require.Equal(t, reconcile.Result{Complete: true, Orphans: []string{i.ID}}, s.sweepOnce())
+	require.True(t, s.isStanding(i))
 	s.clock.Advance(time.Second)
-	require.Equal(t, []string{i.ID}, s.sweep().Ended)
-	require.False(t, s.stands(i))
+	require.Equal(t, []string{i.ID}, s.sweepOnce().Ended)
+	require.False(t, s.isStanding(i))
 }
 
 // A cut-off list adds nothing to the evidence and takes nothing back.
 func TestAnIncompleteListConcludesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	i := s.machine("ours", s.over(), "t")
+	i := s.createInstance("ours", s.createOverNode(), "t")
 	s.clock.Advance(time.Hour)
-	s.sweep()
+	s.sweepOnce()
 	require.NoError(t, s.cloud.Inject(sim.Fault{Op: sim.OpList, Effect: sim.Truncate, Times: 1}))
 	s.clock.Advance(time.Minute)
-	require.Equal(t, reconcile.Result{}, s.sweep(), "something was concluded")
+	require.Equal(t, reconcile.Result{}, s.sweepOnce(), "something was concluded")
 	s.clock.Advance(time.Minute)
-	require.Equal(t, []string{i.ID}, s.sweep().Ended)
+	require.Equal(t, []string{i.ID}, s.sweepOnce().Ended)
 }
 
 func TestWhatIsOwnedOrForeignIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	foreign := s.machine("theirs", "nod_unknown", "t1")
-	n := s.node(0, "", upAndRunning...)
-	owned := s.machine("ours", n.ID, "t2")
-	s.give(n, owned)
-	unanswered := s.node(1, "", node.Provision)
-	coming := s.machine("ours", unanswered.ID, "t3")
-	s.sweeps(time.Hour)
-	require.True(t, s.stands(foreign))
-	require.True(t, s.stands(owned))
-	require.True(t, s.stands(coming))
+	foreign := s.createInstance("theirs", "nod_unknown", "t1")
+	n := s.createNode(0, "", upAndRunning...)
+	owned := s.createInstance("ours", n.ID, "t2")
+	s.assignInstance(n, owned)
+	unanswered := s.createNode(1, "", node.Provision)
+	coming := s.createInstance("ours", unanswered.ID, "t3")
+	s.sweepFor(time.Hour)
+	require.True(t, s.isStanding(foreign))
+	require.True(t, s.isStanding(owned))
+	require.True(t, s.isStanding(coming))
 	require.NotContains(t, s.log.String(), "ended")
 }
 
-// give writes down which machine is the node's.
-func (s *site) give(n node.Node, i provisioners.Instance) {
+// assignInstance writes down which machine is the node's.
+func (s *site) assignInstance(n node.Node, i provisioners.Instance) {
 	s.t.Helper()
 	n.ProviderID, n.Version = i.ID, 1
 	require.NoError(s.t, s.store.InTx(s.t.Context(), func(tx ledger.Tx) error {
@@ -220,11 +220,11 @@ func TestTheLastLookSavesANodeOfAnotherName(t *testing.T) {
 	}, learned.BootTimes{})
 	require.NoError(t, err)
 	s.pool = other
-	n := s.node(0, "", upAndRunning...)
-	i := s.machine("ours", n.ID, "t")
-	s.give(n, i)
-	s.sweeps(time.Hour)
-	require.True(t, s.stands(i))
+	n := s.createNode(0, "", upAndRunning...)
+	i := s.createInstance("ours", n.ID, "t")
+	s.assignInstance(n, i)
+	s.sweepFor(time.Hour)
+	require.True(t, s.isStanding(i))
 	require.NotContains(t, s.log.String(), "ended")
 }
 
@@ -236,14 +236,14 @@ func TestASweepEndsFewMachines(t *testing.T) {
 		t.Run(fmt.Sprint(tc.machines), func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			over := s.over()
+			over := s.createOverNode()
 			for i := range tc.machines {
-				s.machine("ours", over, fmt.Sprint("t", i))
+				s.createInstance("ours", over, fmt.Sprint("t", i))
 			}
 			s.clock.Advance(time.Hour)
-			s.sweep()
+			s.sweepOnce()
 			s.clock.Advance(time.Minute)
-			result := s.sweep()
+			result := s.sweepOnce()
 			require.Len(t, result.Ended, tc.perSweep)
 			require.Equal(t, tc.machines > tc.perSweep, result.Capped)
 			if result.Capped {
@@ -257,13 +257,13 @@ func TestASweepEndsFewMachines(t *testing.T) {
 func TestAMachineThatCannotBeEndedKeepsNoOther(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	over := s.over()
+	over := s.createOverNode()
 	for i := range 9 {
-		s.machine("ours", over, fmt.Sprint("t", i))
+		s.createInstance("ours", over, fmt.Sprint("t", i))
 		s.clock.Advance(time.Second)
 	}
 	s.clock.Advance(time.Hour)
-	s.sweep()
+	s.sweepOnce()
 	for _, effect := range []sim.Fault{
 		{Op: sim.OpDelete, Effect: sim.Ignore},
 		{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: provisioners.KindDenied},
@@ -274,8 +274,8 @@ func TestAMachineThatCannotBeEndedKeepsNoOther(t *testing.T) {
 		_, _ = s.sweeper.Sweep(t.Context(), s.cloud)
 	}
 	s.clock.Advance(time.Minute)
-	require.Len(t, s.sweep().Ended, 3)
-	s.sweeps(5 * time.Minute)
+	require.Len(t, s.sweepOnce().Ended, 3)
+	s.sweepFor(5 * time.Minute)
 	require.Empty(t, s.cloud.LivePerNode())
 	require.Contains(t, s.log.String(), "ended a machine")
 }
@@ -285,8 +285,8 @@ func TestAMachineThatCannotBeEndedKeepsNoOther(t *testing.T) {
 func TestAnEmptyListConcludesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	n := s.node(0, "sim-gone", upAndRunning...)
-	s.sweeps(time.Hour)
+	n := s.createNode(0, "sim-gone", upAndRunning...)
+	s.sweepFor(time.Hour)
 	var after node.Node
 	require.NoError(t, s.store.Read(t.Context(), func(r ledger.Reader) (err error) {
 		after, err = r.Node(n.ID)
@@ -315,20 +315,20 @@ func TestANodeWithoutATaskGetsOne(t *testing.T) {
 		t.Run(fmt.Sprint(tc.events), func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			s.node(0, "sim-1", tc.events...)
+			s.createNode(0, "sim-1", tc.events...)
 			want := 0
 			if tc.kind != "" {
 				want = 1
 			}
-			require.Equal(t, want, s.sweep().Emitted)
-			require.Zero(t, s.sweep().Emitted, "asked twice")
-			require.Equal(t, want, s.due(tc.kind))
+			require.Equal(t, want, s.sweepOnce().Emitted)
+			require.Zero(t, s.sweepOnce().Emitted, "asked twice")
+			require.Equal(t, want, s.countDue(tc.kind))
 		})
 	}
 }
 
-// due counts the tasks of a kind that wait.
-func (s *site) due(kind string) int {
+// countDue counts the tasks of a kind that wait.
+func (s *site) countDue(kind string) int {
 	s.t.Helper()
 	rows, err := s.ledger.Dispatch(s.t.Context(), 100, time.Second)
 	require.NoError(s.t, err)

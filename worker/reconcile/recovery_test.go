@@ -10,7 +10,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func (s *site) recovery() ledger.Recovery {
+func (s *site) readRecovery() ledger.Recovery {
 	s.t.Helper()
 	var p ledger.Pool
 	require.NoError(s.t, s.store.Read(s.t.Context(), func(r ledger.Reader) (err error) {
@@ -25,21 +25,21 @@ func (s *site) recovery() ledger.Recovery {
 func TestAnUnknownNodeStopsEverythingUntilAPersonHasLooked(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	unknown := s.machine("ours", "nod_unknown", "t1")
-	stray := s.machine("ours", s.over(), "t2")
-	s.sweeps(time.Hour)
-	require.True(t, s.recovery().Active())
-	require.Contains(t, s.recovery().Reason, unknown.ID)
-	require.True(t, s.stands(unknown))
-	require.True(t, s.stands(stray), "what is known to be an orphan waits too")
+	unknown := s.createInstance("ours", "nod_unknown", "t1")
+	stray := s.createInstance("ours", s.createOverNode(), "t2")
+	s.sweepFor(time.Hour)
+	require.True(t, s.readRecovery().Active())
+	require.Contains(t, s.readRecovery().Reason, unknown.ID)
+	require.True(t, s.isStanding(unknown))
+	require.True(t, s.isStanding(stray), "what is known to be an orphan waits too")
 
 	changed, err := s.ledger.EndRecovery(t.Context(), ledger.SystemActor("test"))
 	require.NoError(t, err)
 	require.Equal(t, 1, changed)
-	s.sweeps(time.Minute)
-	require.False(t, s.recovery().Active(), "what a person has looked at is looked at once")
-	require.False(t, s.stands(unknown))
-	require.False(t, s.stands(stray))
+	s.sweepFor(time.Minute)
+	require.False(t, s.readRecovery().Active(), "what a person has looked at is looked at once")
+	require.False(t, s.isStanding(unknown))
+	require.False(t, s.isStanding(stray))
 }
 
 // Whoever shares the account has another name, and whoever is gone already
@@ -47,23 +47,23 @@ func TestAnUnknownNodeStopsEverythingUntilAPersonHasLooked(t *testing.T) {
 func TestForeignAndEndedMachinesAreNoReasonToStop(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.machine("theirs", "nod_unknown", "t1")
-	ended := s.machine("ours", "nod_unknown", "t2")
+	s.createInstance("theirs", "nod_unknown", "t1")
+	ended := s.createInstance("ours", "nod_unknown", "t2")
 	require.NoError(t, s.cloud.Delete(t.Context(), ended.ID))
-	s.sweeps(time.Hour)
-	require.False(t, s.recovery().Active())
+	s.sweepFor(time.Hour)
+	require.False(t, s.readRecovery().Active())
 }
 
 // What no node stands for is on an account of its own, from birth to end.
 func TestOrphansAreCharged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.machine("ours", s.over(), "t1")
-	second := s.node(0, "sim-another", upAndRunning...)
-	s.machine("ours", second.ID, "t2")
-	died := s.machine("ours", s.node(1, "", node.Provision, node.Refuse).ID, "t3")
+	s.createInstance("ours", s.createOverNode(), "t1")
+	second := s.createNode(0, "sim-another", upAndRunning...)
+	s.createInstance("ours", second.ID, "t2")
+	died := s.createInstance("ours", s.createNode(1, "", node.Provision, node.Refuse).ID, "t3")
 	require.NoError(t, s.cloud.Kill(died.ID))
-	s.sweeps(30 * time.Minute)
+	s.sweepFor(30 * time.Minute)
 	bill := s.cloud.Bill(s.clock.Now())
 	require.Equal(t, 3, bill.Total.Machines)
 	var costs ledger.Costs

@@ -39,20 +39,20 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 			p.Name())
 		return Result{}, nil
 	}
-	view, err := s.look(ctx, p.Name())
+	view, err := s.readView(ctx, p.Name())
 	if err != nil {
 		return Result{}, err
 	}
-	if err := s.account(ctx, p, list.Instances, view); err != nil {
+	if err := s.accountStrays(ctx, p, list.Instances, view); err != nil {
 		return Result{}, err
 	}
-	if view.recovering, err = s.recovering(ctx, p.Name()); err != nil {
+	if view.recovering, err = s.isRecovering(ctx, p.Name()); err != nil {
 		return Result{}, err
 	}
-	standing := s.standing(list.Instances)
+	standing := s.standingInstances(list.Instances)
 	result := Result{Complete: true}
 	orphans := orphansOf(standing, view.nodes)
-	due := s.due(p.Name(), orphans, view.now)
+	due := s.dueOrphans(p.Name(), orphans, view.now)
 	if view.recovering {
 		due = nil
 	}
@@ -66,9 +66,9 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 			"more machines without a node than one sweep may end; is this the right database?",
 			"provisioner", p.Name(), "orphans", len(orphans), "at_most", most)
 	}
-	result.Ended, err = s.end(ctx, p, due, view.now)
+	result.Ended, err = s.endOrphans(ctx, p, due, view.now)
 	var failed error
-	result.Emitted, failed = s.emit(ctx, view.neglected)
+	result.Emitted, failed = s.emitLostTasks(ctx, view.neglected)
 	return result, errors.Join(err, failed)
 }
 
@@ -90,9 +90,9 @@ func (s *Sweeper) reportOffers(ctx context.Context, p provisioners.Provisioner) 
 	}
 }
 
-// standing are the machines with our tag that are not on their way out. The
+// standingInstances are the machines with our tag that are not on their way out. The
 // provider was asked for those with our tag only; this is the second lock.
-func (s *Sweeper) standing(all []provisioners.Instance) []provisioners.Instance {
+func (s *Sweeper) standingInstances(all []provisioners.Instance) []provisioners.Instance {
 	var ours []provisioners.Instance
 	for _, i := range all {
 		if i.Owner == s.cfg.Deployment && i.Phase != provisioners.Terminating && i.Phase != provisioners.Terminated {
@@ -102,9 +102,9 @@ func (s *Sweeper) standing(all []provisioners.Instance) []provisioners.Instance 
 	return ours
 }
 
-// owns reports whether the node is the machine's: it made it, or may have. A
+// isOwner reports whether the node is the machine's: it made it, or may have. A
 // node that does not know its machine yet may own any that says it is its own.
-func owns(n node.Node, i provisioners.Instance) bool {
+func isOwner(n node.Node, i provisioners.Instance) bool {
 	if node.Machine.Terminal(n.State()) {
 		return false
 	}
@@ -116,7 +116,7 @@ func owns(n node.Node, i provisioners.Instance) bool {
 func orphansOf(standing []provisioners.Instance, nodes map[string]node.Node) []provisioners.Instance {
 	var orphans []provisioners.Instance
 	for _, i := range standing {
-		if n, known := nodes[i.NodeID]; !known || !owns(n, i) {
+		if n, known := nodes[i.NodeID]; !known || !isOwner(n, i) {
 			orphans = append(orphans, i)
 		}
 	}
@@ -132,10 +132,10 @@ type sighting struct {
 	tries int // to end it
 }
 
-// due remembers the orphans of this sweep, forgets those that are none any more,
+// dueOrphans remembers the orphans of this sweep, forgets those that are none any more,
 // and returns the ones with enough evidence against them: first those whose end
 // was tried least often, so that one which cannot be ended is in nobody's way.
-func (s *Sweeper) due(provisioner string, orphans []provisioners.Instance, now time.Time) []provisioners.Instance {
+func (s *Sweeper) dueOrphans(provisioner string, orphans []provisioners.Instance, now time.Time) []provisioners.Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, seen := s.seen[provisioner], make(map[string]*sighting, len(orphans))
@@ -160,8 +160,8 @@ func (s *Sweeper) due(provisioner string, orphans []provisioners.Instance, now t
 	return due
 }
 
-// tried counts a try to end the machine, and reports whether it is the first.
-func (s *Sweeper) tried(provisioner, machine string) (first bool) {
+// countTry counts a try to end the machine, and reports whether it is the first.
+func (s *Sweeper) countTry(provisioner, machine string) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.seen[provisioner][machine]
@@ -172,8 +172,8 @@ func (s *Sweeper) tried(provisioner, machine string) (first bool) {
 	return known.tries == 1
 }
 
-// end asks for the end of each machine. One that fails does not keep the others.
-func (s *Sweeper) end(ctx context.Context, p provisioners.Provisioner, due []provisioners.Instance,
+// endOrphans asks for the end of each machine. One that fails does not keep the others.
+func (s *Sweeper) endOrphans(ctx context.Context, p provisioners.Provisioner, due []provisioners.Instance,
 	now time.Time) (ended []string, err error) {
 	for _, o := range due {
 		asked, failed := s.endOne(ctx, p, o, now)
@@ -191,14 +191,14 @@ func (s *Sweeper) end(ctx context.Context, p provisioners.Provisioner, due []pro
 // endOne asks for the end of a machine after a last look at its node.
 func (s *Sweeper) endOne(ctx context.Context, p provisioners.Provisioner, o provisioners.Instance,
 	now time.Time) (asked bool, err error) {
-	if owned, err := s.owned(ctx, o); err != nil || owned {
+	if owned, err := s.isOwned(ctx, o); err != nil || owned {
 		return false, err
 	}
-	first := s.tried(p.Name(), o.ID)
+	first := s.countTry(p.Name(), o.ID)
 	if err := p.Delete(ctx, o.ID); err != nil && provisioners.KindOf(err) != provisioners.KindNotFound {
 		return false, fmt.Errorf("ending machine %s, which no node owns: %w", o.ID, err)
 	}
-	if err := s.billed(ctx, o, now); err != nil || !first {
+	if err := s.extendNodeCost(ctx, o, now); err != nil || !first {
 		return true, err
 	}
 	if err := s.ledger.ReportOrphanEnded(ctx, p.Name(), o.ID, o.NodeID); err != nil {
@@ -210,9 +210,9 @@ func (s *Sweeper) endOne(ctx context.Context, p provisioners.Provisioner, o prov
 	return true, nil
 }
 
-// owned looks at the machine's node again, whatever provisioner it is of now:
+// isOwned looks at the machine's node again, whatever provisioner it is of now:
 // a pool may have been given another one.
-func (s *Sweeper) owned(ctx context.Context, o provisioners.Instance) (bool, error) {
-	n, err := s.node(ctx, o.NodeID)
-	return err == nil && n.ID != "" && owns(n, o), err
+func (s *Sweeper) isOwned(ctx context.Context, o provisioners.Instance) (bool, error) {
+	n, err := s.readNode(ctx, o.NodeID)
+	return err == nil && n.ID != "" && isOwner(n, o), err
 }

@@ -34,7 +34,7 @@ type view struct {
 
 const pageSize = 500
 
-func (s *Sweeper) look(ctx context.Context, provisioner string) (view, error) {
+func (s *Sweeper) readView(ctx context.Context, provisioner string) (view, error) {
 	var v view
 	err := s.ledger.Store().Read(ctx, func(r ledger.Reader) error {
 		v = view{now: r.Now(), nodes: map[string]node.Node{}}
@@ -44,7 +44,7 @@ func (s *Sweeper) look(ctx context.Context, provisioner string) (view, error) {
 			if err != nil {
 				return err
 			}
-			if err := v.add(r, nodes); err != nil {
+			if err := v.addNodes(r, nodes); err != nil {
 				return err
 			}
 			if len(nodes) < pageSize {
@@ -59,9 +59,9 @@ func (s *Sweeper) look(ctx context.Context, provisioner string) (view, error) {
 	return v, nil
 }
 
-// recovering reports whether any pool that may have machines of the provisioner
+// isRecovering reports whether any pool that may have machines of the provisioner
 // only reconciles.
-func (s *Sweeper) recovering(ctx context.Context, provisioner string) (found bool, err error) {
+func (s *Sweeper) isRecovering(ctx context.Context, provisioner string) (found bool, err error) {
 	err = s.ledger.Store().Read(ctx, func(r ledger.Reader) error {
 		pools, err := r.Pools(ledger.Page{})
 		for _, p := range pools {
@@ -77,7 +77,7 @@ func (s *Sweeper) recovering(ctx context.Context, provisioner string) (found boo
 	return found, nil
 }
 
-func (v *view) add(r ledger.Reader, nodes []node.Node) error {
+func (v *view) addNodes(r ledger.Reader, nodes []node.Node) error {
 	for _, n := range nodes {
 		v.nodes[n.ID] = n
 		kind, needed := needs[n.State()]
@@ -95,9 +95,9 @@ func (v *view) add(r ledger.Reader, nodes []node.Node) error {
 	return nil
 }
 
-// emit asks for lost work again. The check of a node whose machine is not listed
+// emitLostTasks asks for lost work again. The check of a node whose machine is not listed
 // finds out why; the sweep concludes nothing about it.
-func (s *Sweeper) emit(ctx context.Context, neglected []node.Node) (emitted int, err error) {
+func (s *Sweeper) emitLostTasks(ctx context.Context, neglected []node.Node) (emitted int, err error) {
 	for _, n := range neglected {
 		kind := needs[n.State()]
 		if err := s.ledger.EmitNodeTask(ctx, n.ID, kind); err != nil {

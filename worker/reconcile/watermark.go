@@ -64,25 +64,25 @@ func (w *Watermark) Step(ctx context.Context) error {
 	before := w.seen
 	if !w.checked {
 		var err error
-		if before, err = w.load(); err != nil {
+		if before, err = w.loadMark(); err != nil {
 			return err
 		}
 	}
-	now, err := w.read(ctx)
+	now, err := w.readMark(ctx)
 	if err != nil {
 		return err
 	}
 	if before.First == now.First && now.Seq < before.Seq {
-		if now, err = w.recover(ctx, before, now); err != nil {
+		if now, err = w.enterRecovery(ctx, before, now); err != nil {
 			return err
 		}
 	}
-	w.keep(ctx, now)
+	w.saveMark(ctx, now)
 	return nil
 }
 
-// keep moves the mark. A folder that cannot be written is no reason not to work.
-func (w *Watermark) keep(ctx context.Context, now mark) {
+// saveMark moves the mark. A folder that cannot be written is no reason not to work.
+func (w *Watermark) saveMark(ctx context.Context, now mark) {
 	if w.checked && w.kept && now == w.seen {
 		return
 	}
@@ -93,8 +93,8 @@ func (w *Watermark) keep(ctx context.Context, now mark) {
 	w.seen, w.checked, w.kept = now, true, err == nil
 }
 
-// recover has every pool only reconcile, and reads again how far the journal is.
-func (w *Watermark) recover(ctx context.Context, before, now mark) (mark, error) {
+// enterRecovery has every pool only reconcile, and reads again how far the journal is.
+func (w *Watermark) enterRecovery(ctx context.Context, before, now mark) (mark, error) {
 	reason := fmt.Sprintf("the journal ends at event %d, and had come to %d: the database was restored from a backup",
 		now.Seq, before.Seq)
 	began, err := w.ledger.BeginRecovery(ctx, ledger.SystemActor("reconcile"), "", reason)
@@ -102,7 +102,7 @@ func (w *Watermark) recover(ctx context.Context, before, now mark) (mark, error)
 		return now, fmt.Errorf("stopping what acts on a restored database: %w", err)
 	}
 	w.log.ErrorContext(ctx, reason+"; pools only reconcile until `forewarm recovery confirm`", "pools", began)
-	return w.read(ctx)
+	return w.readMark(ctx)
 }
 
 // Run steps until ctx ends. ready is called once, after the first step that
@@ -144,7 +144,7 @@ func (w *Watermark) Last(ctx context.Context) {
 	}
 }
 
-func (w *Watermark) read(ctx context.Context) (now mark, err error) {
+func (w *Watermark) readMark(ctx context.Context) (now mark, err error) {
 	err = w.ledger.Store().Read(ctx, func(r ledger.Reader) error {
 		first, err := r.Organizations(ledger.Scope{All: true}, ledger.Page{Limit: 1})
 		if err != nil {
@@ -162,7 +162,7 @@ func (w *Watermark) read(ctx context.Context) (now mark, err error) {
 	return now, nil
 }
 
-func (w *Watermark) load() (before mark, err error) {
+func (w *Watermark) loadMark() (before mark, err error) {
 	if _, err = statefile.Read(w.path, &before); err != nil {
 		return before, fmt.Errorf("reading how far the journal had come: %w", err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/forewarm/forewarm/worker/reconcile"
 )
 
-func (s *site) watermark(path string) *reconcile.Watermark {
+func (s *site) newWatermark(path string) *reconcile.Watermark {
 	return reconcile.NewWatermark(s.ledger, path, slog.New(slog.NewTextHandler(s.log, nil)))
 }
 
@@ -26,23 +26,23 @@ func TestAShorterJournalIsARestoredBackup(t *testing.T) {
 	restored, later := newSite(t), newSite(t) // the same ids: the same installation at two times
 	_, err := later.ledger.BeginRecovery(t.Context(), ledger.SystemActor("test"), "", "one event more")
 	require.NoError(t, err)
-	require.NoError(t, later.watermark(path).Step(t.Context()))
-	require.NoError(t, later.watermark(path).Step(t.Context()), "a restart of the same changes nothing")
+	require.NoError(t, later.newWatermark(path).Step(t.Context()))
+	require.NoError(t, later.newWatermark(path).Step(t.Context()), "a restart of the same changes nothing")
 
-	require.NoError(t, restored.watermark(path).Step(t.Context()))
-	require.True(t, restored.recovery().Active())
-	require.Contains(t, restored.recovery().Reason, "restored from a backup")
+	require.NoError(t, restored.newWatermark(path).Step(t.Context()))
+	require.True(t, restored.readRecovery().Active())
+	require.Contains(t, restored.readRecovery().Reason, "restored from a backup")
 	_, err = restored.ledger.EndRecovery(t.Context(), ledger.SystemActor("test"))
 	require.NoError(t, err)
-	require.NoError(t, restored.watermark(path).Step(t.Context()), "it was looked at, and the mark went back with it")
-	require.False(t, restored.recovery().Active())
+	require.NoError(t, restored.newWatermark(path).Step(t.Context()), "it was looked at, and the mark went back with it")
+	require.False(t, restored.readRecovery().Active())
 }
 
 func TestTheMarkFollowsTheJournal(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	path := filepath.Join(t.TempDir(), "journal.mark")
-	mark := s.watermark(path)
+	mark := s.newWatermark(path)
 	require.NoError(t, mark.Step(t.Context()))
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -61,10 +61,10 @@ func TestAnotherDatabaseAndADamagedMark(t *testing.T) {
 	s := newSite(t)
 	path := filepath.Join(t.TempDir(), "journal.mark")
 	require.NoError(t, os.WriteFile(path, []byte(`{"first":"org_other","seq":1000000}`), 0o600))
-	require.NoError(t, s.watermark(path).Step(t.Context()))
-	require.False(t, s.recovery().Active())
+	require.NoError(t, s.newWatermark(path).Step(t.Context()))
+	require.False(t, s.readRecovery().Active())
 	require.NoError(t, os.WriteFile(path, []byte(`{"first`), 0o600))
-	require.ErrorContains(t, s.watermark(path).Step(t.Context()), "move it away")
+	require.ErrorContains(t, s.newWatermark(path).Step(t.Context()), "move it away")
 }
 
 // What was committed in the last moment before the end counts, and so does a
@@ -74,7 +74,7 @@ func TestTheMarkIsNeverOlderThanASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "journal.mark")
 		restored, s := newSite(t), newSite(t)
-		mark := s.watermark(path)
+		mark := s.newWatermark(path)
 		ctx, cancel := context.WithCancel(t.Context())
 		begun, ended := make(chan struct{}), make(chan struct{})
 		go func() { defer close(ended); mark.Run(ctx, func() { close(begun) }) }()
@@ -102,8 +102,8 @@ func TestTheMarkIsNeverOlderThanASecond(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, before, string(after))
 
-		require.NoError(t, restored.watermark(path).Step(t.Context()))
-		require.True(t, restored.recovery().Active())
+		require.NoError(t, restored.newWatermark(path).Step(t.Context()))
+		require.True(t, restored.readRecovery().Active())
 	})
 }
 
@@ -112,6 +112,6 @@ func TestTheLastMarkNeedsAFirst(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	path := filepath.Join(t.TempDir(), "journal.mark")
-	s.watermark(path).Last(t.Context())
+	s.newWatermark(path).Last(t.Context())
 	require.NoFileExists(t, path)
 }

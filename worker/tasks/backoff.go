@@ -29,7 +29,7 @@ type patience struct {
 // succeed at another worker would stay for ever.
 const remembered = 10_000
 
-func (p *patience) after(task ledger.Task, failure error) time.Duration {
+func (p *patience) delayAfter(task ledger.Task, failure error) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if task.LastError == "" { // its last run went well, wherever that was
@@ -43,7 +43,7 @@ func (p *patience) after(task ledger.Task, failure error) time.Duration {
 		bound = min(p.most, p.base<<n)
 	}
 	p.failures[task.ID]++
-	wait := p.jitter(bound)
+	wait := p.jitterUpTo(bound)
 	var typed *provisioners.Error
 	if errors.As(failure, &typed) && typed.Kind == provisioners.KindThrottled {
 		wait += typed.RetryAfter
@@ -51,15 +51,15 @@ func (p *patience) after(task ledger.Task, failure error) time.Duration {
 	return wait
 }
 
-func (p *patience) jitter(bound time.Duration) time.Duration {
+func (p *patience) jitterUpTo(bound time.Duration) time.Duration {
 	if p.chance == nil {
 		return bound
 	}
 	return time.Duration(p.chance.Int64N(int64(bound) + 1))
 }
 
-// forget ends a row of failures.
-func (p *patience) forget(task ledger.Task) {
+// forgetFailures ends a row of failures.
+func (p *patience) forgetFailures(task ledger.Task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.failures, task.ID)

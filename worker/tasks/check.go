@@ -19,8 +19,8 @@ type looked struct {
 	provider provisioners.Provisioner
 }
 
-// check asks whether the node's machine is up yet, or still there.
-func (w Work) check(ctx context.Context, c Claim) error {
+// checkNode asks whether the node's machine is up yet, or still there.
+func (w Work) checkNode(ctx context.Context, c Claim) error {
 	n, pool, wanted, err := w.Ledger.BeginCheck(ctx, c.Guard, c.Task.Subject)
 	if err != nil {
 		return fmt.Errorf("beginning to check node %s: %w", c.Task.Subject, err)
@@ -28,9 +28,9 @@ func (w Work) check(ctx context.Context, c Claim) error {
 	if !wanted {
 		return nil
 	}
-	p, err := w.provisioner(n.Offering.Provisioner)
+	p, err := w.findProvisioner(n.Offering.Provisioner)
 	if err == nil {
-		err = w.look(ctx, looked{Claim: c, node: n, pool: pool, provider: p})
+		err = w.lookAtInstance(ctx, looked{Claim: c, node: n, pool: pool, provider: p})
 	}
 	if err != nil {
 		return fmt.Errorf("checking node %s: %w", n.ID, err)
@@ -38,31 +38,31 @@ func (w Work) check(ctx context.Context, c Claim) error {
 	return nil
 }
 
-func (w Work) look(ctx context.Context, l looked) error {
+func (w Work) lookAtInstance(ctx context.Context, l looked) error {
 	found, err := l.provider.Get(ctx, l.node.ProviderID)
 	switch {
 	case provisioners.KindOf(err) == provisioners.KindNotFound:
-		return w.absent(ctx, l)
+		return w.handleAbsent(ctx, l)
 	case err != nil:
 		return err
-	case over(found.Phase):
+	case isEnding(found.Phase):
 		return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID,
 			ledger.Loss{Preempted: found.Preempted, Ended: found.EndedAt})
 	case found.Phase != provisioners.Running:
 		return w.Ledger.ReportBooting(ctx, l.Guard, l.node.ID)
 	default:
-		return w.running(ctx, l, found)
+		return w.checkRunning(ctx, l, found)
 	}
 }
 
-// running is the health gate: a machine that runs is not yet one that can serve.
+// checkRunning is the health gate: a machine that runs is not yet one that can serve.
 // Of a node that serves nobody any more, it is enough that it stands.
-func (w Work) running(ctx context.Context, l looked, found provisioners.Instance) error {
-	if err := w.renew(ctx, l); err != nil {
+func (w Work) checkRunning(ctx context.Context, l looked, found provisioners.Instance) error {
+	if err := w.renewDeadMan(ctx, l); err != nil {
 		return err
 	}
-	fault := unfit(l.pool, found.Devices)
-	if fault == "" && l.node.State() == node.Ready && !same(l.node.Devices, found.Devices) {
+	fault := unfitReason(l.pool, found.Devices)
+	if fault == "" && l.node.State() == node.Ready && !haveSameGPUs(l.node.Devices, found.Devices) {
 		fault = "gpu_changed"
 	}
 	serves := l.node.State() == node.Booting || l.node.State() == node.Ready || l.node.Quarantine.Resuming
@@ -72,16 +72,16 @@ func (w Work) running(ctx context.Context, l looked, found provisioners.Instance
 			Kind: string(found.Notice.Kind), At: found.Notice.At, Message: found.Notice.Message,
 		})
 	case !serves || fault == "":
-		return w.Ledger.ReportUp(ctx, l.Guard, l.node.ID, machine(found))
+		return w.Ledger.ReportUp(ctx, l.Guard, l.node.ID, ledgerInstance(found))
 	}
 	w.Logger.WarnContext(ctx, "a node does not pass its health gate", "fault", fault)
 	return w.Ledger.ReportUnhealthy(ctx, l.Guard, l.node.ID, fault)
 }
 
-// renew moves the machine's dead-man switch when half of its time is over. A
+// renewDeadMan moves the machine's dead-man switch when half of its time is over. A
 // provider that could not be told is tried again at the next look, of which
 // there are many in the other half.
-func (w Work) renew(ctx context.Context, l looked) error {
+func (w Work) renewDeadMan(ctx context.Context, l looked) error {
 	renewer, able := l.provider.(provisioners.Renewer)
 	until, due := w.Ledger.Renewal(l.node, l.Now)
 	if !able || !due {
@@ -98,9 +98,9 @@ func (w Work) renew(ctx context.Context, l looked) error {
 	return nil
 }
 
-// same reports whether a machine still has the GPUs that its node was proved
+// haveSameGPUs reports whether a machine still has the GPUs that its node was proved
 // with: whoever holds one holds it by its UUID.
-func same(proved, found []capacity.Device) bool {
+func haveSameGPUs(proved, found []capacity.Device) bool {
 	known := map[string]bool{}
 	for _, d := range proved {
 		known[d.UUID] = true
@@ -117,9 +117,9 @@ func same(proved, found []capacity.Device) bool {
 // is not what was ordered. Drivers keep a little for themselves.
 const memoryShort = 90
 
-// unfit returns the code of what is wrong with a machine's devices, empty for
+// unfitReason returns the code of what is wrong with a machine's devices, empty for
 // nothing. A second device with the same UUID is one device seen twice.
-func unfit(pool ledger.Pool, devices []capacity.Device) string {
+func unfitReason(pool ledger.Pool, devices []capacity.Device) string {
 	if len(devices) != pool.PerNode {
 		return "gpu_count"
 	}
@@ -138,38 +138,38 @@ func unfit(pool ledger.Pool, devices []capacity.Device) string {
 	return ""
 }
 
-// absent handles a machine that its provider says it does not know. That is
+// handleAbsent handles a machine that its provider says it does not know. That is
 // believed of a machine that is old enough, and only when a complete list lacks
 // it too: healthy machines have been given up on one wrong answer
 // (aws/aws-parallelcluster-node#694, kubernetes-sigs/cluster-api-provider-aws#2915).
-func (w Work) absent(ctx context.Context, l looked) error {
-	if w.fresh(l.node, l.Now) {
-		return w.again(l)
+func (w Work) handleAbsent(ctx context.Context, l looked) error {
+	if w.isFresh(l.node, l.Now) {
+		return w.retryCheck(l)
 	}
 	list, err := l.provider.List(ctx, w.Deployment)
 	if err != nil {
 		return fmt.Errorf("seeking a second opinion: %w", err)
 	}
-	if _, listed := find(list, l.node); listed || !list.Complete {
-		return w.again(l)
+	if _, listed := findInstance(list, l.node); listed || !list.Complete {
+		return w.retryCheck(l)
 	}
 	return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID, ledger.Loss{})
 }
 
-// again asks for another try with back-off; the ledger learns nothing.
-func (w Work) again(l looked) error {
+// retryCheck asks for another try with back-off; the ledger learns nothing.
+func (w Work) retryCheck(l looked) error {
 	return provisioners.Errorf(provisioners.KindTransient, "%s does not know machine %s, which is not proof yet",
 		l.provider.Name(), l.node.ProviderID)
 }
 
-// find returns the node's machine in a list, one that still stands if there are
+// findInstance returns the node's machine in a list, one that still stands if there are
 // several.
-func find(list provisioners.List, n node.Node) (provisioners.Instance, bool) {
+func findInstance(list provisioners.List, n node.Node) (provisioners.Instance, bool) {
 	var best provisioners.Instance
 	found := false
 	for _, i := range list.Instances {
 		ours := i.Token == n.Token && n.Token != "" || i.ID == n.ProviderID && n.ProviderID != "" || i.NodeID == n.ID
-		if ours && (!found || over(best.Phase)) {
+		if ours && (!found || isEnding(best.Phase)) {
 			best, found = i, true
 		}
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-// create asks the provider for the node's machine. The intent with its token is
+// createInstance asks the provider for the node's machine. The intent with its token is
 // committed before; every repetition, by whomever, uses that token, so the
 // answer may be lost at any point. An answer of the wrong kind is not an error
 // here: the machine that died at birth is found by the check.
-func (w Work) create(ctx context.Context, c Claim) error {
+func (w Work) createInstance(ctx context.Context, c Claim) error {
 	intent, err := w.Ledger.BeginCreate(ctx, c.Guard, c.Task.Subject)
 	if err != nil {
 		return fmt.Errorf("beginning to create node %s: %w", c.Task.Subject, err)
@@ -22,9 +22,9 @@ func (w Work) create(ctx context.Context, c Claim) error {
 	if !intent.Wanted {
 		return nil
 	}
-	p, err := w.provisioner(intent.Node.Offering.Provisioner)
+	p, err := w.findProvisioner(intent.Node.Offering.Provisioner)
 	if err != nil {
-		return w.unmade(ctx, c, intent, err)
+		return w.handleUnknownProvisioner(ctx, c, intent, err)
 	}
 	made, err := p.Create(ctx, intent.Node.Token, provisioners.Spec{
 		Type: intent.Node.Offering.Type, Region: intent.Node.Offering.Region, Owner: w.Deployment, NodeID: intent.Node.ID,
@@ -32,9 +32,9 @@ func (w Work) create(ctx context.Context, c Claim) error {
 	})
 	switch {
 	case err == nil:
-		err = w.Ledger.ReportCreated(ctx, c.Guard, intent.Node.ID, born(p, made))
+		err = w.Ledger.ReportCreated(ctx, c.Guard, intent.Node.ID, newInstance(p, made))
 	case provisioners.Final(err):
-		err = w.refused(ctx, c, intent, err)
+		err = w.reportRefusal(ctx, c, intent, err)
 	}
 	if err != nil {
 		return fmt.Errorf("creating node %s: %w", intent.Node.ID, err)
@@ -42,17 +42,17 @@ func (w Work) create(ctx context.Context, c Claim) error {
 	return nil
 }
 
-// born is what a provider said of a machine that is made or found now.
-func born(p provisioners.Provisioner, i provisioners.Instance) ledger.Instance {
-	m := machine(i)
+// newInstance is what a provider said of a machine that is made or found now.
+func newInstance(p provisioners.Provisioner, i provisioners.Instance) ledger.Instance {
+	m := ledgerInstance(i)
 	_, renews := p.(provisioners.Renewer)
 	m.Endless = !renews
 	return m
 }
 
-// unmade handles a node whose provisioner this worker does not have. Another may
+// handleUnknownProvisioner handles a node whose provisioner this worker does not have. Another may
 // have it and try next; where none does, waiting would help nobody.
-func (w Work) unmade(ctx context.Context, c Claim, intent ledger.CreateIntent, missing error) error {
+func (w Work) handleUnknownProvisioner(ctx context.Context, c Claim, intent ledger.CreateIntent, missing error) error {
 	elsewhere, err := w.Ledger.KnowsProvisioner(ctx, intent.Node.Offering.Provisioner)
 	if err == nil && !elsewhere {
 		err = w.Ledger.ReportRefused(ctx, c.Guard, intent.Node.ID, "no_provisioner", missing.Error(), false)
@@ -65,7 +65,7 @@ func (w Work) unmade(ctx context.Context, c Claim, intent ledger.CreateIntent, m
 	return nil
 }
 
-func (w Work) refused(ctx context.Context, c Claim, intent ledger.CreateIntent, refusal error) error {
+func (w Work) reportRefusal(ctx context.Context, c Claim, intent ledger.CreateIntent, refusal error) error {
 	kind, message := provisioners.KindOf(refusal), ""
 	var typed *provisioners.Error
 	if errors.As(refusal, &typed) {

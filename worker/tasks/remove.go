@@ -8,9 +8,9 @@ import (
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-// remove asks for the end of a node's machine and looks whether it has come. It
+// removeInstance asks for the end of a node's machine and looks whether it has come. It
 // is run again until the ledger has heard twice, apart, that the machine is gone.
-func (w Work) remove(ctx context.Context, c Claim) error {
+func (w Work) removeInstance(ctx context.Context, c Claim) error {
 	n, pool, wanted, err := w.Ledger.BeginDelete(ctx, c.Guard, c.Task.Subject)
 	if err != nil {
 		return fmt.Errorf("beginning to delete node %s: %w", c.Task.Subject, err)
@@ -18,32 +18,32 @@ func (w Work) remove(ctx context.Context, c Claim) error {
 	if !wanted {
 		return nil
 	}
-	p, err := w.provisioner(n.Offering.Provisioner)
+	p, err := w.findProvisioner(n.Offering.Provisioner)
 	if err != nil {
 		return fmt.Errorf("deleting node %s: %w", n.ID, err)
 	}
 	l := looked{Claim: c, node: n, pool: pool, provider: p}
 	if n.ProviderID == "" {
-		return w.adopt(ctx, l)
+		return w.adoptUnanswered(ctx, l)
 	}
-	return w.end(ctx, l)
+	return w.deleteInstance(ctx, l)
 }
 
-// adopt finds the machine of a node whose creation was never answered. Asking
+// adoptUnanswered finds the machine of a node whose creation was never answered. Asking
 // for it again by its token would find it too, but could also make it.
-func (w Work) adopt(ctx context.Context, l looked) error {
+func (w Work) adoptUnanswered(ctx context.Context, l looked) error {
 	list, err := l.provider.List(ctx, w.Deployment)
 	if err != nil {
 		return fmt.Errorf("looking for the machine of node %s: %w", l.node.ID, err)
 	}
-	found, ok := find(list, l.node)
+	found, ok := findInstance(list, l.node)
 	switch {
 	case ok:
-		if err := w.Ledger.ReportAdopted(ctx, l.node.ID, born(l.provider, found)); err != nil {
+		if err := w.Ledger.ReportAdopted(ctx, l.node.ID, newInstance(l.provider, found)); err != nil {
 			return fmt.Errorf("adopting the machine of node %s: %w", l.node.ID, err)
 		}
 		l.node.ProviderID = found.ID
-		return w.end(ctx, l)
+		return w.deleteInstance(ctx, l)
 	case !list.Complete:
 		return provisioners.Errorf(provisioners.KindTransient,
 			"the list of %s is incomplete: whether node %s has a machine is not known", l.provider.Name(), l.node.ID)
@@ -51,42 +51,42 @@ func (w Work) adopt(ctx context.Context, l looked) error {
 		return provisioners.Errorf(provisioners.KindTransient,
 			"node %s may have a machine that %s does not list yet", l.node.ID, l.provider.Name())
 	}
-	return w.gone(ctx, l, time.Time{})
+	return w.reportAbsent(ctx, l, time.Time{})
 }
 
-func (w Work) end(ctx context.Context, l looked) error {
+func (w Work) deleteInstance(ctx context.Context, l looked) error {
 	if err := l.provider.Delete(ctx, l.node.ProviderID); err != nil &&
 		provisioners.KindOf(err) != provisioners.KindNotFound {
-		return w.still(ctx, l, fmt.Errorf("deleting: %w", err))
+		return w.reportStanding(ctx, l, fmt.Errorf("deleting: %w", err))
 	}
 	found, err := l.provider.Get(ctx, l.node.ProviderID)
 	switch {
-	case provisioners.KindOf(err) == provisioners.KindNotFound && !w.fresh(l.node, l.Now),
+	case provisioners.KindOf(err) == provisioners.KindNotFound && !w.isFresh(l.node, l.Now),
 		err == nil && found.Phase == provisioners.Terminated:
-		return w.gone(ctx, l, found.EndedAt)
+		return w.reportAbsent(ctx, l, found.EndedAt)
 	case err != nil:
-		return w.still(ctx, l, fmt.Errorf("looking whether it is gone: %w", err))
+		return w.reportStanding(ctx, l, fmt.Errorf("looking whether it is gone: %w", err))
 	}
-	return w.still(ctx, l, nil)
+	return w.reportStanding(ctx, l, nil)
 }
 
-func (w Work) gone(ctx context.Context, l looked, ended time.Time) error {
+func (w Work) reportAbsent(ctx context.Context, l looked, ended time.Time) error {
 	if err := w.Ledger.ReportAbsent(ctx, l.Guard, l.node.ID, ended); err != nil {
 		return fmt.Errorf("reporting that the machine of node %s is gone: %w", l.node.ID, err)
 	}
 	return nil
 }
 
-// still reports that the machine is not gone. What failed counts in the ledger,
+// reportStanding reports that the machine is not gone. What failed counts in the ledger,
 // which calls a person when it has failed for too long; a provider that asked
 // for patience and a worker that is ending are no failures.
-func (w Work) still(ctx context.Context, l looked, failure error) error {
+func (w Work) reportStanding(ctx context.Context, l looked, failure error) error {
 	text := ""
 	if failure != nil {
 		if ctx.Err() != nil || provisioners.KindOf(failure) == provisioners.KindThrottled {
 			return fmt.Errorf("deleting node %s: %w", l.node.ID, failure)
 		}
-		text = summary(failure)
+		text = summarizeError(failure)
 	}
 	if err := w.Ledger.ReportStillThere(ctx, l.Guard, l.node.ID, text); err != nil {
 		return fmt.Errorf("reporting that the machine of node %s stands: %w", l.node.ID, err)

@@ -39,18 +39,18 @@ func (w Work) Table() map[string]Handler {
 		w.Logger = slog.Default()
 	}
 	return map[string]Handler{
-		ledger.TaskPlan:       w.plan,
-		ledger.TaskCreateNode: w.create,
-		ledger.TaskCheckNode:  w.check,
-		ledger.TaskDeleteNode: w.remove,
-		ledger.TaskSchedules:  w.materialise,
-		ledger.TaskSeal:       w.seal,
+		ledger.TaskPlan:       w.planPool,
+		ledger.TaskCreateNode: w.createInstance,
+		ledger.TaskCheckNode:  w.checkNode,
+		ledger.TaskDeleteNode: w.removeInstance,
+		ledger.TaskSchedules:  w.materialiseSchedules,
+		ledger.TaskSeal:       w.sealJournal,
 	}
 }
 
-// plan lets the ledger plan the pool and offers each waitlisted reservation its
+// planPool lets the ledger plan the pool and offers each waitlisted reservation its
 // place. Whatever fails after the plan is found again by the next plan.
-func (w Work) plan(ctx context.Context, c Claim) error {
+func (w Work) planPool(ctx context.Context, c Claim) error {
 	planned, err := w.Ledger.Plan(ctx, c.Guard, c.Task.Subject)
 	if err != nil {
 		return fmt.Errorf("planning pool %s: %w", c.Task.Subject, err)
@@ -70,16 +70,16 @@ func (w Work) plan(ctx context.Context, c Claim) error {
 	return nil
 }
 
-func (w Work) materialise(ctx context.Context, c Claim) error {
+func (w Work) materialiseSchedules(ctx context.Context, c Claim) error {
 	if err := w.Ledger.Materialise(ctx, c.Guard); err != nil {
 		return fmt.Errorf("materialising schedules: %w", err)
 	}
 	return nil
 }
 
-// seal seals what was added to the journal. The seals in the log are kept
+// sealJournal seals what was added to the journal. The seals in the log are kept
 // wherever the log is: who cannot write there cannot write the journal anew unseen.
-func (w Work) seal(ctx context.Context, c Claim) error {
+func (w Work) sealJournal(ctx context.Context, c Claim) error {
 	made, err := w.Ledger.SealJournal(ctx, c.Guard)
 	if err != nil {
 		return fmt.Errorf("sealing the journal: %w", err)
@@ -91,7 +91,7 @@ func (w Work) seal(ctx context.Context, c Claim) error {
 	return nil
 }
 
-func (w Work) provisioner(name string) (provisioners.Provisioner, error) {
+func (w Work) findProvisioner(name string) (provisioners.Provisioner, error) {
 	p, ok := w.Provisioners[name]
 	if !ok {
 		return nil, fmt.Errorf("no provisioner %q is configured on this worker", name)
@@ -99,13 +99,13 @@ func (w Work) provisioner(name string) (provisioners.Provisioner, error) {
 	return p, nil
 }
 
-// fresh reports whether the node's machine is so young that its provider's "not
+// isFresh reports whether the node's machine is so young that its provider's "not
 // found" means nothing. Providers answer from replicas: a machine that was just
 // made and one that is gone look the same for a while.
 //
 // The machine of a creation that was never answered is first met when it is to be
 // removed, and was made before that.
-func (w Work) fresh(n node.Node, now time.Time) bool {
+func (w Work) isFresh(n node.Node, now time.Time) bool {
 	known := n.BootingAt
 	if known.IsZero() {
 		known = n.RetiredAt
@@ -113,14 +113,14 @@ func (w Work) fresh(n node.Node, now time.Time) bool {
 	return known.IsZero() || now.Sub(known) < w.Settle
 }
 
-// machine is what the provider said, in the ledger's words.
-func machine(i provisioners.Instance) ledger.Instance {
+// ledgerInstance is what the provider said, in the ledger's words.
+func ledgerInstance(i provisioners.Instance) ledger.Instance {
 	return ledger.Instance{
 		ProviderID: i.ID, Address: i.Address, Devices: i.Devices, Simulated: i.Simulated,
 		Born: i.CreatedAt, Ended: i.EndedAt, LookWithin: i.LookWithin,
 	}
 }
 
-func over(p provisioners.Phase) bool {
+func isEnding(p provisioners.Phase) bool {
 	return p == provisioners.Terminating || p == provisioners.Terminated
 }

@@ -126,23 +126,23 @@ func (r *Runner) Handle(ctx context.Context, m queue.Message) {
 		r.cfg.Logger.WarnContext(ctx, "could not claim a task; it is sent again", "error", err)
 		return
 	}
-	r.work(obs.WithAttrs(ctx, slog.String("subject", task.Subject)), task, handler)
+	r.runTask(obs.WithAttrs(ctx, slog.String("subject", task.Subject)), task, handler)
 }
 
-func (r *Runner) work(ctx context.Context, task ledger.Task, handler Handler) {
+func (r *Runner) runTask(ctx context.Context, task ledger.Task, handler Handler) {
 	c := Claim{
 		Task: task, Guard: ledger.Guard{TaskID: task.ID, Fence: task.Fence},
 		Now: task.LeaseUntil.Add(-r.cfg.Lease),
 	}
 	began := r.cfg.Clock.Now()
-	err := r.held(ctx, c, handler)
-	outcome := r.end(ctx, c, err)
+	err := r.runHeld(ctx, c, handler)
+	outcome := r.reportFailure(ctx, c, err)
 	r.cfg.Metrics.Task(task.Kind, outcome, r.cfg.Clock.Now().Sub(began))
 }
 
-// held runs the handler while the claim is kept alive.
-func (r *Runner) held(ctx context.Context, c Claim, handler Handler) (err error) {
-	ctx, stop := r.heartbeat(ctx, c.Guard)
+// runHeld runs the handler while the claim is kept alive.
+func (r *Runner) runHeld(ctx context.Context, c Claim, handler Handler) (err error) {
+	ctx, stop := r.startHeartbeat(ctx, c.Guard)
 	defer stop()
 	defer func() {
 		if p := recover(); p != nil {
@@ -150,13 +150,13 @@ func (r *Runner) held(ctx context.Context, c Claim, handler Handler) (err error)
 		}
 	}()
 	if err := handler(ctx, c); err != nil {
-		return errors.Join(err, cause(ctx))
+		return errors.Join(err, lossCause(ctx))
 	}
 	return nil
 }
 
-// cause is why the claim was lost, nil if it was not.
-func cause(ctx context.Context) error {
+// lossCause is why the claim was lost, nil if it was not.
+func lossCause(ctx context.Context) error {
 	if err := context.Cause(ctx); errors.Is(err, ledger.ErrFenced) {
 		return err
 	}
@@ -166,11 +166,11 @@ func cause(ctx context.Context) error {
 // lastWords is how long handing a task back may take when the process is ending.
 const lastWords = 5 * time.Second
 
-// end hands a failed task back and returns what became of the attempt.
-func (r *Runner) end(ctx context.Context, c Claim, failure error) string {
+// reportFailure hands a failed task back and returns what became of the attempt.
+func (r *Runner) reportFailure(ctx context.Context, c Claim, failure error) string {
 	switch {
 	case failure == nil:
-		r.patience.forget(c.Task)
+		r.patience.forgetFailures(c.Task)
 		if err := r.ledger.ReportWorks(ctx, c.Task); err != nil {
 			r.cfg.Logger.WarnContext(ctx, "could not tell that a task works again", "error", err)
 		}
@@ -179,7 +179,7 @@ func (r *Runner) end(ctx context.Context, c Claim, failure error) string {
 		r.cfg.Logger.InfoContext(ctx, "another worker holds the task now", "error", failure)
 		return outcomeFenced
 	}
-	after := r.patience.after(c.Task, failure)
+	after := r.patience.delayAfter(c.Task, failure)
 	if ctx.Err() != nil {
 		after = 0 // the worker is ending, which is not the task's fault
 	}
@@ -187,7 +187,7 @@ func (r *Runner) end(ctx context.Context, c Claim, failure error) string {
 		"attempt", c.Task.Attempt, "again_in", after, "error", failure)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	err := r.ledger.RetryTask(ctx, c.Guard, after, summary(failure))
+	err := r.ledger.RetryTask(ctx, c.Guard, after, summarizeError(failure))
 	switch {
 	case errors.Is(err, ledger.ErrFenced):
 		return outcomeFenced
@@ -201,9 +201,9 @@ func (r *Runner) end(ctx context.Context, c Claim, failure error) string {
 // summaryLimit keeps stacks and providers' pages out of rows.
 const summaryLimit = 500
 
-// summary cuts a failure to what a row may hold. The text may be a provider's:
+// summarizeError cuts a failure to what a row may hold. The text may be a provider's:
 // PostgreSQL takes neither broken UTF-8 nor NUL.
-func summary(err error) string {
+func summarizeError(err error) string {
 	text := obs.ScrubText(strings.ReplaceAll(err.Error(), "\x00", ""))
 	return strings.ToValidUTF8(text[:min(len(text), summaryLimit)], "")
 }

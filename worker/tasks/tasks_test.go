@@ -52,7 +52,7 @@ func newBench(t *testing.T, c clock.Clock) *bench {
 	return b
 }
 
-func (b *bench) row() ledger.Task {
+func (b *bench) readTask() ledger.Task {
 	b.t.Helper()
 	var row ledger.Task
 	require.NoError(b.t, b.store.Read(context.WithoutCancel(b.t.Context()), func(r ledger.Reader) (err error) {
@@ -62,7 +62,7 @@ func (b *bench) row() ledger.Task {
 	return row
 }
 
-func (b *bench) runner(h tasks.Handler, change ...func(*tasks.Config)) *tasks.Runner {
+func (b *bench) newRunner(h tasks.Handler, change ...func(*tasks.Config)) *tasks.Runner {
 	cfg := tasks.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	for _, c := range change {
 		c(&cfg)
@@ -70,12 +70,12 @@ func (b *bench) runner(h tasks.Handler, change ...func(*tasks.Config)) *tasks.Ru
 	return tasks.New(b.ledger, map[string]tasks.Handler{kind: h}, cfg)
 }
 
-func (b *bench) message() queue.Message {
-	return queue.Message{TaskID: b.id, Kind: kind, Attempt: b.row().Attempt}
+func (b *bench) newMessage() queue.Message {
+	return queue.Message{TaskID: b.id, Kind: kind, Attempt: b.readTask().Attempt}
 }
 
-// finish ends the task well.
-func (b *bench) finish(ctx context.Context, c tasks.Claim) error {
+// finishTask ends the task well.
+func (b *bench) finishTask(ctx context.Context, c tasks.Claim) error {
 	return b.ledger.FinishTask(ctx, c.Guard)
 }
 
@@ -84,17 +84,17 @@ func TestAHandlerGetsItsClaim(t *testing.T) {
 	c := clock.NewManual(start)
 	b := newBench(t, c)
 	calls := 0
-	runner := b.runner(func(ctx context.Context, claim tasks.Claim) error {
+	runner := b.newRunner(func(ctx context.Context, claim tasks.Claim) error {
 		calls++
 		require.Equal(t, start, claim.Now)
 		require.Equal(t, b.id, claim.Task.ID)
-		require.Equal(t, ledger.TaskRunning, b.row().State)
-		require.Equal(t, start.Add(10*time.Second), b.row().LeaseUntil)
-		return b.finish(ctx, claim)
+		require.Equal(t, ledger.TaskRunning, b.readTask().State)
+		require.Equal(t, start.Add(10*time.Second), b.readTask().LeaseUntil)
+		return b.finishTask(ctx, claim)
 	})
-	m := b.message()
+	m := b.newMessage()
 	runner.Handle(t.Context(), m)
-	require.Equal(t, ledger.TaskDone, b.row().State)
+	require.Equal(t, ledger.TaskDone, b.readTask().State)
 	runner.Handle(t.Context(), m)
 	require.Equal(t, 1, calls, "a duplicate was handled")
 }
@@ -120,8 +120,8 @@ func TestWhatWentWrongIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, clock.NewManual(start))
-			b.runner(tc.handler).Handle(t.Context(), b.message())
-			row := b.row()
+			b.newRunner(tc.handler).Handle(t.Context(), b.newMessage())
+			row := b.readTask()
 			require.Equal(t, ledger.TaskReady, row.State)
 			require.Equal(t, 1, row.Attempt)
 			require.Equal(t, start.Add(tc.wait), row.RunAt)
@@ -138,15 +138,15 @@ func TestBackOffGrowsWithFailuresInARow(t *testing.T) {
 	c := clock.NewManual(start)
 	b := newBench(t, c)
 	fail := true
-	runner := b.runner(func(ctx context.Context, claim tasks.Claim) error {
+	runner := b.newRunner(func(ctx context.Context, claim tasks.Claim) error {
 		if fail {
 			return errors.New("no")
 		}
 		return b.ledger.RetryTask(ctx, claim.Guard, time.Second, "")
 	})
 	wait := func() time.Duration {
-		runner.Handle(t.Context(), b.message())
-		d := b.row().RunAt.Sub(c.Now())
+		runner.Handle(t.Context(), b.newMessage())
+		d := b.readTask().RunAt.Sub(c.Now())
 		c.Advance(d)
 		return d
 	}
@@ -165,9 +165,9 @@ func TestBackOffIsSpread(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
 		b := newBench(t, clock.NewManual(start))
-		b.runner(func(context.Context, tasks.Claim) error { return errors.New("no") },
-			func(c *tasks.Config) { c.Rand = chance }).Handle(t.Context(), b.message())
-		at := b.row().RunAt
+		b.newRunner(func(context.Context, tasks.Claim) error { return errors.New("no") },
+			func(c *tasks.Config) { c.Rand = chance }).Handle(t.Context(), b.newMessage())
+		at := b.readTask().RunAt
 		require.False(t, at.After(start.Add(time.Second)))
 		seen[at] = true
 	}
@@ -178,9 +178,9 @@ func TestBackOffIsSpread(t *testing.T) {
 func TestAnUnknownKindIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, clock.NewManual(start))
-	before := b.row()
-	tasks.New(b.ledger, nil, tasks.Config{Logger: slog.New(slog.DiscardHandler)}).Handle(t.Context(), b.message())
-	require.Equal(t, before, b.row())
+	before := b.readTask()
+	tasks.New(b.ledger, nil, tasks.Config{Logger: slog.New(slog.DiscardHandler)}).Handle(t.Context(), b.newMessage())
+	require.Equal(t, before, b.readTask())
 }
 
 // A worker that is told to end hands its task back for another one at once.
@@ -188,16 +188,16 @@ func TestAWorkerThatEndsHandsItsTaskBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, clock.NewManual(start))
 	ctx, cancel := context.WithCancel(t.Context())
-	b.runner(func(ctx context.Context, _ tasks.Claim) error {
+	b.newRunner(func(ctx context.Context, _ tasks.Claim) error {
 		cancel()
 		return ctx.Err()
-	}).Handle(ctx, b.message())
-	row := b.row()
+	}).Handle(ctx, b.newMessage())
+	row := b.readTask()
 	require.Equal(t, ledger.TaskReady, row.State)
 	require.Equal(t, start, row.RunAt)
 }
 
-func beating(c *tasks.Config) { c.Heartbeat = 3 * time.Second }
+func withHeartbeat(c *tasks.Config) { c.Heartbeat = 3 * time.Second }
 
 // Under synctest the machine's clock is the bubble's, so that an hour of work
 // takes no time.
@@ -205,17 +205,17 @@ func TestTheHeartbeatKeepsALongTaskClaimed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, clock.System{})
-		runner := b.runner(func(ctx context.Context, claim tasks.Claim) error {
+		runner := b.newRunner(func(ctx context.Context, claim tasks.Claim) error {
 			for range 60 {
 				time.Sleep(time.Minute)
 				freed, err := b.ledger.Reap(ctx)
 				require.NoError(t, err)
 				require.Zero(t, freed, "the claim ran out")
 			}
-			return b.finish(ctx, claim)
-		}, beating)
-		runner.Handle(t.Context(), b.message())
-		require.Equal(t, ledger.TaskDone, b.row().State)
+			return b.finishTask(ctx, claim)
+		}, withHeartbeat)
+		runner.Handle(t.Context(), b.newMessage())
+		require.Equal(t, ledger.TaskDone, b.readTask().State)
 	})
 }
 
@@ -226,16 +226,16 @@ func TestALostClaimEndsTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, clock.System{})
 		var stolen ledger.Task
-		runner := b.runner(func(ctx context.Context, claim tasks.Claim) error {
+		runner := b.newRunner(func(ctx context.Context, claim tasks.Claim) error {
 			var err error
 			require.NoError(t, b.ledger.RetryTask(ctx, claim.Guard, 0, ""))
-			stolen, err = b.ledger.ClaimTask(ctx, b.id, b.row().Attempt, time.Hour)
+			stolen, err = b.ledger.ClaimTask(ctx, b.id, b.readTask().Attempt, time.Hour)
 			require.NoError(t, err)
 			<-ctx.Done()
 			return ctx.Err()
-		}, beating)
-		runner.Handle(t.Context(), b.message())
-		require.Equal(t, stolen, b.row())
+		}, withHeartbeat)
+		runner.Handle(t.Context(), b.newMessage())
+		require.Equal(t, stolen, b.readTask())
 	})
 }
 
@@ -248,14 +248,14 @@ func TestAnUnreachableDatabaseEndsTheHandlerInTime(t *testing.T) {
 		cut := &cutOff{Store: b.store}
 		b.ledger = verbs.New(cut, ids.UUID{}, ledger.Config{})
 		began := time.Now()
-		runner := b.runner(func(ctx context.Context, _ tasks.Claim) error {
+		runner := b.newRunner(func(ctx context.Context, _ tasks.Claim) error {
 			cut.off.Store(true)
 			<-ctx.Done()
 			return ctx.Err()
-		}, beating)
-		runner.Handle(t.Context(), b.message())
+		}, withHeartbeat)
+		runner.Handle(t.Context(), b.newMessage())
 		require.Less(t, time.Since(began), 10*time.Second)
-		require.Equal(t, ledger.TaskRunning, b.row().State, "its lease runs out")
+		require.Equal(t, ledger.TaskRunning, b.readTask().State, "its lease runs out")
 	})
 }
 

@@ -17,7 +17,7 @@ type stateChange struct {
 
 // terminateInstances accepts what is over already, for as long as it is shown.
 func (r *Region) terminateInstances(c call) (any, error) {
-	all, err := r.find(list(c.form, "InstanceId"), c.now)
+	all, err := r.findMachines(listValues(c.form, "InstanceId"), c.now)
 	if err != nil {
 		return nil, err
 	}
@@ -27,12 +27,12 @@ func (r *Region) terminateInstances(c call) (any, error) {
 	}
 	var a answer
 	for _, m := range all {
-		before := m.state(r.config, c.now)
+		before := m.stateAt(r.config, c.now)
 		if m.stop.IsZero() && c.fault.Effect != Ignore {
-			m.end(c.now, "Client.UserInitiatedShutdown", "User initiated shutdown",
+			m.endAt(c.now, "Client.UserInitiatedShutdown", "User initiated shutdown",
 				"User initiated ("+c.now.UTC().Format(gmt)+")")
 		}
-		now := m.state(r.config, c.now)
+		now := m.stateAt(r.config, c.now)
 		if c.fault.Effect == Ignore {
 			now = ending
 		}
@@ -43,7 +43,7 @@ func (r *Region) terminateInstances(c call) (any, error) {
 }
 
 func (r *Region) createTags(c call) (any, error) {
-	all, err := r.find(list(c.form, "ResourceId"), c.now.Add(-r.config.TagLag))
+	all, err := r.findMachines(listValues(c.form, "ResourceId"), c.now.Add(-r.config.TagLag))
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (r *Region) createTags(c call) (any, error) {
 		t := tag{key: c.form.Get(fmt.Sprintf("Tag.%d.Key", i)), value: c.form.Get(fmt.Sprintf("Tag.%d.Value", i)),
 			at: c.now}
 		if !metadataKey.MatchString(t.key) {
-			return nil, refuse("InvalidParameterValue", "'%s' is not a valid tag key", t.key)
+			return nil, newRefusal("InvalidParameterValue", "'%s' is not a valid tag key", t.key)
 		}
 		for _, m := range all {
 			m.tags = append(m.tags, t)
@@ -79,10 +79,10 @@ func (r *Region) describeImages(c call) (any, error) {
 		Rows    []row    `xml:"imagesSet>item"`
 	}
 	var a answer
-	for _, id := range list(c.form, "ImageId") {
-		image, known := r.config.image(id)
+	for _, id := range listValues(c.form, "ImageId") {
+		image, known := r.config.findImage(id)
 		if !known {
-			return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+			return nil, newRefusal("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 		}
 		x := row{ID: image.ID, Root: image.RootDevice}
 		for _, name := range image.Disks {
@@ -94,7 +94,7 @@ func (r *Region) describeImages(c call) (any, error) {
 }
 
 func (r *Region) consoleOutput(c call) (any, error) {
-	all, err := r.find([]string{c.form.Get("InstanceId")}, c.now)
+	all, err := r.findMachines([]string{c.form.Get("InstanceId")}, c.now)
 	if err != nil {
 		return nil, err
 	}
@@ -104,19 +104,19 @@ func (r *Region) consoleOutput(c call) (any, error) {
 		At      string   `xml:"timestamp"`
 		Output  string   `xml:"output"`
 	}
-	text := all[0].console(r.config, c.now)
+	text := all[0].consoleOutput(r.config, c.now)
 	return answer{ID: all[0].id, At: c.now.UTC().Format(wireTime),
 		Output: base64.StdEncoding.EncodeToString([]byte(text))}, nil
 }
 
-// console is what the machine has printed so far, as its user data makes it.
-func (m *machine) console(c Config, now time.Time) string {
+// consoleOutput is what the machine has printed so far, as its user data makes it.
+func (m *machine) consoleOutput(c Config, now time.Time) string {
 	up := m.born.Add(c.Pending)
 	if now.Before(up) {
 		return ""
 	}
 	text := "[    0.000000] Linux version 6.8.0-aws\r\n"
-	if now.Before(up.Add(c.Report)) || !strings.Contains(m.text(), "forewarm-gpus") || len(m.gpus) == 0 {
+	if now.Before(up.Add(c.Report)) || !strings.Contains(m.userText(), "forewarm-gpus") || len(m.gpus) == 0 {
 		return text
 	}
 	report, _ := json.Marshal(map[string]any{"v": 1, "gpus": m.gpus})

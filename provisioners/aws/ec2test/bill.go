@@ -27,10 +27,10 @@ const MinBilled = time.Minute
 func (r *Region) Bill() []Line {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.settle()
+	now := r.advanceMachines()
 	var lines []Line
 	for _, m := range r.machines {
-		lines = append(lines, m.line(r.config, now))
+		lines = append(lines, m.billLine(r.config, now))
 	}
 	return lines
 }
@@ -44,15 +44,15 @@ func Total(lines []Line) money.MicroUSD {
 	return sum
 }
 
-func (m *machine) line(c Config, now time.Time) Line {
+func (m *machine) billLine(c Config, now time.Time) Line {
 	to := now.Truncate(time.Second)
-	if m.ended(now) {
+	if m.endedAt(now) {
 		to = m.stop
 	}
 	billed := max(to.Sub(m.born), MinBilled)
 	line := Line{
 		ID: m.id, Token: m.token, Type: m.kind.Name, Zone: m.zone, Market: m.market, Tags: map[string]string{},
-		State: m.state(c, now), DeletedDisks: m.ephemeral, From: m.born, To: to, Billed: billed,
+		State: m.stateAt(c, now), DeletedDisks: m.ephemeral, From: m.born, To: to, Billed: billed,
 		Cost: m.price.For(billed),
 	}
 	for _, row := range m.tagRows(now) {
@@ -77,19 +77,19 @@ func (r *Region) Standing() []Line {
 func (r *Region) Foreign(kind string, tags map[string]string) (stands func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.settle()
+	now := r.advanceMachines()
 	m := &machine{zone: r.config.Zones[0], image: r.config.Images[0].ID, market: "on-demand",
 		born: now.Truncate(time.Second)}
-	m.kind, _ = r.config.kind(kind)
+	m.kind, _ = r.config.findType(kind)
 	m.price = m.kind.OnDemand
 	for key, value := range tags {
 		m.tags = append(m.tags, tag{key: key, value: value, at: m.born})
 	}
-	r.add(m)
+	r.addMachine(m)
 	return func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.settle()
+		r.advanceMachines()
 		return m.stop.IsZero()
 	}
 }

@@ -94,7 +94,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-func (c Config) kind(name string) (Type, bool) {
+func (c Config) findType(name string) (Type, bool) {
 	i := slices.IndexFunc(c.Types, func(t Type) bool { return t.Name == name })
 	if i < 0 {
 		return Type{}, false
@@ -102,7 +102,7 @@ func (c Config) kind(name string) (Type, bool) {
 	return c.Types[i], true
 }
 
-func (c Config) image(id string) (Image, bool) {
+func (c Config) findImage(id string) (Image, bool) {
 	i := slices.IndexFunc(c.Images, func(x Image) bool { return x.ID == id })
 	if i < 0 {
 		return Image{}, false
@@ -110,7 +110,7 @@ func (c Config) image(id string) (Image, bool) {
 	return c.Images[i], true
 }
 
-func (c Config) reservation(id string) (Reservation, bool) {
+func (c Config) findReservation(id string) (Reservation, bool) {
 	i := slices.IndexFunc(c.Reservations, func(x Reservation) bool { return x.ID == id })
 	if i < 0 {
 		return Reservation{}, false
@@ -118,5 +118,5 @@ func (c Config) reservation(id string) (Reservation, bool) {
 	return c.Reservations[i], true
 }
 
-// ends is when EC2 begins to terminate the machines of a block.
-func (r Reservation) ends() time.Time { return r.End.Add(-30 * time.Minute) }
+// endsAt is when EC2 begins to terminate the machines of a block.
+func (r Reservation) endsAt() time.Time { return r.End.Add(-30 * time.Minute) }

@@ -19,7 +19,7 @@ func (r *Region) Schedule(id, code, description string, notBefore time.Time) {
 func (r *Region) Reclaim(id string, code ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.settle()
+	now := r.advanceMachines()
 	m := r.byID[id]
 	if m == nil || m.market != "spot" || !m.stop.IsZero() || !m.reclaim.IsZero() {
 		return
@@ -43,7 +43,7 @@ func (r *Region) SetGPUs(id string, change func([]GPU) []GPU) {
 func (r *Region) SetBusy(id string, busy bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.settle()
+	now := r.advanceMachines()
 	if m := r.byID[id]; m != nil {
 		m.busy, m.idle = busy, now
 	}

@@ -25,34 +25,34 @@ type describeAnswer struct {
 // describeInstances shows the world as it was Config.Lag ago.
 func (r *Region) describeInstances(c call) (any, error) {
 	then := c.now.Add(-r.config.Lag)
-	ids := list(c.form, "InstanceId")
+	ids := listValues(c.form, "InstanceId")
 	if len(ids) > 0 && c.form.Has("MaxResults") {
-		return nil, refuse("InvalidParameterCombination",
+		return nil, newRefusal("InvalidParameterCombination",
 			"The parameter instancesSet cannot be used with the parameter maxResults")
 	}
 	var found []*machine
 	var err error
 	if len(ids) > 0 {
-		found, err = r.find(ids, then)
+		found, err = r.findMachines(ids, then)
 	} else {
-		found, err = r.filter(c.form, then)
+		found, err = r.filterMachines(c.form, then)
 	}
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := r.page(c.form, found)
+	page, next, err := r.cutPage(c.form, found)
 	if err != nil {
 		return nil, err
 	}
 	answer := describeAnswer{Next: next}
 	for _, m := range page {
 		answer.Reservations = append(answer.Reservations,
-			reservationRow{ID: "r-" + m.id[2:], Instances: []instanceRow{m.row(r.config, then)}})
+			reservationRow{ID: "r-" + m.id[2:], Instances: []instanceRow{m.rowAt(r.config, then)}})
 	}
-	return c.fault.spoil(answer), nil
+	return c.fault.spoilAnswer(answer), nil
 }
 
-func (f Fault) spoil(answer describeAnswer) describeAnswer {
+func (f Fault) spoilAnswer(answer describeAnswer) describeAnswer {
 	last := len(answer.Reservations) - 1
 	switch {
 	case f.Effect == Garble && last >= 0:
@@ -67,24 +67,24 @@ func (f Fault) spoil(answer describeAnswer) describeAnswer {
 
 var idPattern = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
-// find returns the machines with the ids, all or an error.
-func (r *Region) find(ids []string, at time.Time) ([]*machine, error) {
+// findMachines returns the machines with the ids, all or an error.
+func (r *Region) findMachines(ids []string, at time.Time) ([]*machine, error) {
 	var all []*machine
 	for _, id := range ids {
 		if !idPattern.MatchString(id) {
-			return nil, refuse("InvalidInstanceID.Malformed", "Invalid id: %q", id)
+			return nil, newRefusal("InvalidInstanceID.Malformed", "Invalid id: %q", id)
 		}
 		m := r.byID[id]
-		if m == nil || !m.shown(r.config, at) {
-			return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+		if m == nil || !m.isShown(r.config, at) {
+			return nil, newRefusal("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 		}
 		all = append(all, m)
 	}
 	return all, nil
 }
 
-// field reads what a filter of DescribeInstances looks at.
-func (m *machine) field(name string, c Config, at time.Time) (values []string, known bool) {
+// filterField reads what a filter of DescribeInstances looks at.
+func (m *machine) filterField(name string, c Config, at time.Time) (values []string, known bool) {
 	rows := m.tagRows(at)
 	if key, ok := strings.CutPrefix(name, "tag:"); ok {
 		for _, row := range rows {
@@ -100,7 +100,7 @@ func (m *machine) field(name string, c Config, at time.Time) (values []string, k
 	case "instance-id":
 		return []string{m.id}, true
 	case "instance-state-name":
-		return []string{m.state(c, at)}, true
+		return []string{m.stateAt(c, at)}, true
 	case "tag-key":
 		for _, row := range rows {
 			values = append(values, row.Key)
@@ -110,13 +110,13 @@ func (m *machine) field(name string, c Config, at time.Time) (values []string, k
 	return nil, false
 }
 
-func (r *Region) filter(form url.Values, at time.Time) ([]*machine, error) {
+func (r *Region) filterMachines(form url.Values, at time.Time) ([]*machine, error) {
 	var found []*machine
 	for _, m := range r.machines {
-		if !m.shown(r.config, at) {
+		if !m.isShown(r.config, at) {
 			continue
 		}
-		fits, err := matches(form, func(name string) ([]string, bool) { return m.field(name, r.config, at) })
+		fits, err := matchesFilters(form, func(name string) ([]string, bool) { return m.filterField(name, r.config, at) })
 		if err != nil {
 			return nil, err
 		}
@@ -127,20 +127,20 @@ func (r *Region) filter(form url.Values, at time.Time) ([]*machine, error) {
 	return found, nil
 }
 
-// matches applies all filters of a form to a row.
-func matches(form url.Values, field func(name string) ([]string, bool)) (bool, error) {
+// matchesFilters applies all filters of a form to a row.
+func matchesFilters(form url.Values, field func(name string) ([]string, bool)) (bool, error) {
 	for i := 1; form.Has(fmt.Sprintf("Filter.%d.Name", i)); i++ {
 		name := form.Get(fmt.Sprintf("Filter.%d.Name", i))
 		values, known := field(name)
 		if !known {
-			return false, refuse("InvalidParameterValue", "The filter '%s' is invalid", name)
+			return false, newRefusal("InvalidParameterValue", "The filter '%s' is invalid", name)
 		}
-		wanted := list(form, fmt.Sprintf("Filter.%d.Value", i))
+		wanted := listValues(form, fmt.Sprintf("Filter.%d.Value", i))
 		if len(wanted) > 200 {
-			return false, refuse("FilterLimitExceeded", "The maximum number of filter values is 200")
+			return false, newRefusal("FilterLimitExceeded", "The maximum number of filter values is 200")
 		}
 		if !slices.ContainsFunc(wanted, func(pattern string) bool {
-			return slices.ContainsFunc(values, wildcard(pattern).MatchString)
+			return slices.ContainsFunc(values, wildcardPattern(pattern).MatchString)
 		}) {
 			return false, nil
 		}
@@ -148,9 +148,9 @@ func matches(form url.Values, field func(name string) ([]string, bool)) (bool, e
 	return true, nil
 }
 
-// wildcard is a filter's pattern: * and ? stand for other characters, unless a
+// wildcardPattern is a filter's pattern: * and ? stand for other characters, unless a
 // backslash stands before them.
-func wildcard(pattern string) *regexp.Regexp {
+func wildcardPattern(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString("^")
 	for i := 0; i < len(pattern); i++ {
@@ -169,20 +169,20 @@ func wildcard(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(b.String() + "$")
 }
 
-// page cuts rows at what the request and the config allow.
-func (r *Region) page(form url.Values, rows []*machine) ([]*machine, string, error) {
+// cutPage cuts rows at what the request and the config allow.
+func (r *Region) cutPage(form url.Values, rows []*machine) ([]*machine, string, error) {
 	from := 0
 	if token := form.Get("NextToken"); token != "" && token != "again" {
 		var err error
 		if from, err = strconv.Atoi(strings.TrimPrefix(token, "row-")); err != nil || from < 0 || from > len(rows) {
-			return nil, "", refuse("InvalidPaginationToken", "The pagination token is invalid")
+			return nil, "", newRefusal("InvalidPaginationToken", "The pagination token is invalid")
 		}
 	}
 	size := len(rows)
 	if text := form.Get("MaxResults"); text != "" {
 		asked, err := strconv.Atoi(text)
 		if err != nil || asked < 5 || asked > 1000 {
-			return nil, "", refuse("InvalidParameterValue",
+			return nil, "", newRefusal("InvalidParameterValue",
 				"Value ( %s ) for parameter maxResults is invalid. Expecting a value between 5 and 1000.", text)
 		}
 		size = asked

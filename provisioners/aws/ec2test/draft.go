@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// draft reads a request and refuses what no machine could be made of.
-func (r *Region) draft(c call) (*machine, error) {
+// draftMachine reads a request and refuses what no machine could be made of.
+func (r *Region) draftMachine(c call) (*machine, error) {
 	form := c.form
 	m := &machine{
 		token: form.Get("ClientToken"), image: form.Get("ImageId"), subnet: form.Get("SubnetId"),
@@ -21,10 +21,10 @@ func (r *Region) draft(c call) (*machine, error) {
 		born:        c.now.Truncate(time.Second),
 	}
 	if form.Get("MinCount") != "1" || form.Get("MaxCount") != "1" {
-		return nil, refuse("InvalidParameterValue", "the fake launches one instance at a time")
+		return nil, newRefusal("InvalidParameterValue", "the fake launches one instance at a time")
 	}
 	if len(m.token) > 64 {
-		return nil, refuse("InvalidParameterValue",
+		return nil, newRefusal("InvalidParameterValue",
 			"Value (%s) for parameter clientToken is invalid. The string must have at most 64 characters.", m.token)
 	}
 	for _, check := range []func(*machine, url.Values) error{r.checkType, r.checkPlace, r.checkDisks, checkUserData,
@@ -44,9 +44,9 @@ func marketOf(form url.Values) string {
 }
 
 func (r *Region) checkType(m *machine, form url.Values) error {
-	kind, known := r.config.kind(form.Get("InstanceType"))
+	kind, known := r.config.findType(form.Get("InstanceType"))
 	if !known {
-		return refuse("InvalidParameterValue", "Invalid value '%s' for InstanceType.", form.Get("InstanceType"))
+		return newRefusal("InvalidParameterValue", "Invalid value '%s' for InstanceType.", form.Get("InstanceType"))
 	}
 	m.kind = kind
 	for i := range kind.GPUs {
@@ -59,10 +59,10 @@ func (r *Region) checkPlace(m *machine, form url.Values) error {
 	if m.subnet != "" {
 		zone, known := r.config.Subnets[m.subnet]
 		if !known {
-			return refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", m.subnet)
+			return newRefusal("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", m.subnet)
 		}
 		if m.zone != "" && m.zone != zone {
-			return refuse("InvalidParameterCombination", "subnet %s is not in %s", m.subnet, m.zone)
+			return newRefusal("InvalidParameterCombination", "subnet %s is not in %s", m.subnet, m.zone)
 		}
 		m.zone = zone
 	}
@@ -70,11 +70,11 @@ func (r *Region) checkPlace(m *machine, form url.Values) error {
 		m.zone = r.config.Zones[0]
 	}
 	if !slices.Contains(r.config.Zones, m.zone) {
-		return refuse("InvalidParameterValue", "Invalid availability zone: [%s]", m.zone)
+		return newRefusal("InvalidParameterValue", "Invalid availability zone: [%s]", m.zone)
 	}
-	for _, group := range list(form, "SecurityGroupId") {
+	for _, group := range listValues(form, "SecurityGroupId") {
 		if !slices.Contains(r.config.Groups, group) {
-			return refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", group)
+			return newRefusal("InvalidGroup.NotFound", "The security group '%s' does not exist", group)
 		}
 	}
 	return nil
@@ -83,14 +83,14 @@ func (r *Region) checkPlace(m *machine, form url.Values) error {
 // checkDisks refuses a disk that the image does not have: EC2 would add one,
 // which is not what anybody here means.
 func (r *Region) checkDisks(m *machine, form url.Values) error {
-	image, known := r.config.image(m.image)
+	image, known := r.config.findImage(m.image)
 	if !known {
-		return refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", m.image)
+		return newRefusal("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", m.image)
 	}
 	for i := 1; form.Has(fmt.Sprintf("BlockDeviceMapping.%d.DeviceName", i)); i++ {
 		name := form.Get(fmt.Sprintf("BlockDeviceMapping.%d.DeviceName", i))
 		if !slices.Contains(image.Disks, name) {
-			return refuse("InvalidBlockDeviceMapping", "%s is no device of %s", name, image.ID)
+			return newRefusal("InvalidBlockDeviceMapping", "%s is no device of %s", name, image.ID)
 		}
 		if form.Get(fmt.Sprintf("BlockDeviceMapping.%d.Ebs.DeleteOnTermination", i)) == "true" {
 			m.ephemeral = append(m.ephemeral, name)
@@ -102,10 +102,10 @@ func (r *Region) checkDisks(m *machine, form url.Values) error {
 func checkUserData(m *machine, _ url.Values) error {
 	data, err := base64.StdEncoding.DecodeString(m.userData)
 	if err != nil {
-		return refuse("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data")
+		return newRefusal("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data")
 	}
 	if len(data) > 16_384 {
-		return refuse("InvalidParameterValue", "User data is limited to 16384 bytes")
+		return newRefusal("InvalidParameterValue", "User data is limited to 16384 bytes")
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func checkTags(m *machine, form url.Values) error {
 			t := tag{key: form.Get(fmt.Sprintf("%s.Tag.%d.Key", prefix, j)),
 				value: form.Get(fmt.Sprintf("%s.Tag.%d.Value", prefix, j)), at: m.born}
 			if inMetadata && !metadataKey.MatchString(t.key) {
-				return refuse("InvalidParameterValue",
+				return newRefusal("InvalidParameterValue",
 					"'%s' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\-_+=,.@:]{1,255})", t.key)
 			}
 			if form.Get(prefix+".ResourceType") == "instance" {
@@ -131,8 +131,8 @@ func checkTags(m *machine, form url.Values) error {
 	return nil
 }
 
-// list reads the values Name.1, Name.2 and so on.
-func list(form url.Values, name string) []string {
+// listValues reads the values Name.1, Name.2 and so on.
+func listValues(form url.Values, name string) []string {
 	var all []string
 	for i := 1; form.Has(name + "." + strconv.Itoa(i)); i++ {
 		all = append(all, form.Get(name+"."+strconv.Itoa(i)))
@@ -140,8 +140,8 @@ func list(form url.Values, name string) []string {
 	return all
 }
 
-// address is made from the id, so that no two machines share one.
-func (m *machine) address(prefix string) string {
+// addressWith is made from the id, so that no two machines share one.
+func (m *machine) addressWith(prefix string) string {
 	n, _ := strconv.ParseUint(m.id[2:], 16, 64)
 	return fmt.Sprintf("%s.%d.%d.%d", prefix, n>>16&255, n>>8&255, n&255)
 }

@@ -28,7 +28,7 @@ type account struct {
 	url   string
 }
 
-func open(t *testing.T, config ec2test.Config) account {
+func openAccount(t *testing.T, config ec2test.Config) account {
 	t.Helper()
 	manual := clock.NewManual(start)
 	region := ec2test.New(config, manual)
@@ -60,22 +60,22 @@ type row struct {
 	Tags       []string `xml:"tagSet>item>key"`
 }
 
-// call sends Name=value pairs.
-func (a account) call(action string, pairs ...string) answer {
+// mustCall sends Name=value pairs.
+func (a account) mustCall(action string, pairs ...string) answer {
 	a.t.Helper()
-	got, status := a.try(action, pairs...)
+	got, status := a.callAPI(action, pairs...)
 	require.Equal(a.t, http.StatusOK, status, "%s: %s", action, got.Code)
 	return got
 }
 
-func (a account) refused(action string, pairs ...string) string {
+func (a account) mustRefuse(action string, pairs ...string) string {
 	a.t.Helper()
-	got, status := a.try(action, pairs...)
+	got, status := a.callAPI(action, pairs...)
 	require.NotEqual(a.t, http.StatusOK, status)
 	return got.Code
 }
 
-func (a account) try(action string, pairs ...string) (answer, int) {
+func (a account) callAPI(action string, pairs ...string) (answer, int) {
 	a.t.Helper()
 	form := url.Values{"Action": {action}, "Version": {"2016-11-15"}}
 	for _, pair := range pairs {
@@ -99,60 +99,60 @@ func (a account) try(action string, pairs ...string) (answer, int) {
 
 var launch = []string{"MinCount=1", "MaxCount=1", "ImageId=ami-0123456789abcdef0", "InstanceType=p5.48xlarge"}
 
-func with(pairs ...string) []string { return append(append([]string{}, launch...), pairs...) }
+func withLaunch(pairs ...string) []string { return append(append([]string{}, launch...), pairs...) }
 
-func (a account) launch(pairs ...string) row {
+func (a account) launchInstance(pairs ...string) row {
 	a.t.Helper()
-	return a.call("RunInstances", with(pairs...)...).Launched[0]
+	return a.mustCall("RunInstances", withLaunch(pairs...)...).Launched[0]
 }
 
-func (a account) state(id string) string {
+func (a account) instanceState(id string) string {
 	a.t.Helper()
-	return a.call("DescribeInstances", "InstanceId.1="+id).Described[0].State
+	return a.mustCall("DescribeInstances", "InstanceId.1="+id).Described[0].State
 }
 
 func TestALife(t *testing.T) {
 	t.Parallel()
-	a := open(t, ec2test.Config{})
+	a := openAccount(t, ec2test.Config{})
 	a.clock.Advance(1500 * time.Millisecond)
-	made := a.launch()
+	made := a.launchInstance()
 	require.Equal(t, "2026-03-02T09:00:01.000Z", made.Launch, "to the second")
 	require.Equal(t, "pending", made.State)
 	a.clock.Advance(20 * time.Second)
-	require.Equal(t, "running", a.state(made.ID))
+	require.Equal(t, "running", a.instanceState(made.ID))
 	a.clock.Advance(time.Minute)
-	require.Equal(t, "shutting-down", a.call("TerminateInstances", "InstanceId.1="+made.ID).Launched[0].Current)
+	require.Equal(t, "shutting-down", a.mustCall("TerminateInstances", "InstanceId.1="+made.ID).Launched[0].Current)
 	a.clock.Advance(30 * time.Second)
-	over := a.call("DescribeInstances", "InstanceId.1="+made.ID).Described[0]
+	over := a.mustCall("DescribeInstances", "InstanceId.1="+made.ID).Described[0]
 	require.Equal(t, "terminated", over.State)
 	require.Equal(t, "User initiated (2026-03-02 09:01:21 GMT)", over.Transition)
-	a.call("TerminateInstances", "InstanceId.1="+made.ID) // as often as one likes
+	a.mustCall("TerminateInstances", "InstanceId.1="+made.ID) // as often as one likes
 	a.clock.Advance(time.Hour)
-	require.Equal(t, "InvalidInstanceID.NotFound", a.refused("DescribeInstances", "InstanceId.1="+made.ID))
-	require.Equal(t, "InvalidInstanceID.NotFound", a.refused("TerminateInstances", "InstanceId.1="+made.ID))
-	require.Equal(t, "InvalidInstanceID.Malformed", a.refused("TerminateInstances", "InstanceId.1=../x"))
+	require.Equal(t, "InvalidInstanceID.NotFound", a.mustRefuse("DescribeInstances", "InstanceId.1="+made.ID))
+	require.Equal(t, "InvalidInstanceID.NotFound", a.mustRefuse("TerminateInstances", "InstanceId.1="+made.ID))
+	require.Equal(t, "InvalidInstanceID.Malformed", a.mustRefuse("TerminateInstances", "InstanceId.1=../x"))
 	require.Equal(t, 80*time.Second, a.Bill()[0].Billed)
 }
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	a := open(t, ec2test.Config{Subnets: map[string]string{"subnet-b": "test-1b"}})
+	a := openAccount(t, ec2test.Config{Subnets: map[string]string{"subnet-b": "test-1b"}})
 	token := "ClientToken=token-1"
-	made := a.launch(token)
-	require.Equal(t, made.ID, a.launch(token).ID)
-	require.Equal(t, "IdempotentParameterMismatch", a.refused("RunInstances", with(token, "KeyName=other")...))
+	made := a.launchInstance(token)
+	require.Equal(t, made.ID, a.launchInstance(token).ID)
+	require.Equal(t, "IdempotentParameterMismatch", a.mustRefuse("RunInstances", withLaunch(token, "KeyName=other")...))
 	// A token that goes with a zone is another one, and so is each zone's.
-	inA, inB := a.launch(token, "Placement.AvailabilityZone=test-1a"), a.launch(token, "SubnetId=subnet-b")
+	inA, inB := a.launchInstance(token, "Placement.AvailabilityZone=test-1a"), a.launchInstance(token, "SubnetId=subnet-b")
 	require.NotEqual(t, inA.ID, inB.ID)
 	require.NotEqual(t, made.ID, inA.ID)
-	require.Equal(t, inB.ID, a.launch(token, "SubnetId=subnet-b").ID)
+	require.Equal(t, inB.ID, a.launchInstance(token, "SubnetId=subnet-b").ID)
 
-	a.call("TerminateInstances", "InstanceId.1="+made.ID)
-	require.Equal(t, "shutting-down", a.launch(token).State)
+	a.mustCall("TerminateInstances", "InstanceId.1="+made.ID)
+	require.Equal(t, "shutting-down", a.launchInstance(token).State)
 	a.clock.Advance(time.Minute)
-	require.Equal(t, "IdempotentInstanceTerminated", a.refused("RunInstances", with(token)...))
+	require.Equal(t, "IdempotentInstanceTerminated", a.mustRefuse("RunInstances", withLaunch(token)...))
 	a.clock.Advance(24 * time.Hour)
-	require.NotEqual(t, made.ID, a.launch(token).ID, "a day later nobody knows the token")
+	require.NotEqual(t, made.ID, a.launchInstance(token).ID, "a day later nobody knows the token")
 }
 
 func TestWhatCannotBeMade(t *testing.T) {
@@ -161,7 +161,7 @@ func TestWhatCannotBeMade(t *testing.T) {
 		Start: start.Add(time.Hour), End: start.Add(9 * time.Hour)}
 	types := ec2test.Config{}.WithDefaults().Types
 	types[1].MissesFrom = []string{"test-1b"}
-	a := open(t, ec2test.Config{Types: types, VCPULimit: 200, Reservations: []ec2test.Reservation{block}})
+	a := openAccount(t, ec2test.Config{Types: types, VCPULimit: 200, Reservations: []ec2test.Reservation{block}})
 	reserved := "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId="
 	for want, pairs := range map[string][]string{
 		"UnknownParameter":          {"Colour=blue"},
@@ -177,7 +177,7 @@ func TestWhatCannotBeMade(t *testing.T) {
 		"InvalidCapacityReservationId.NotFound": {reserved + "cr-0"},
 		"ReservationCapacityExceeded":           {reserved + "cr-1", "InstanceMarketOptions.MarketType=capacity-block"},
 	} {
-		require.Equal(t, want, a.refused("RunInstances", with(pairs...)...))
+		require.Equal(t, want, a.mustRefuse("RunInstances", withLaunch(pairs...)...))
 	}
 	for _, pairs := range [][]string{
 		{"MaxCount=2"}, {"Placement.AvailabilityZone=mars-1a"}, {"ClientToken=" + strings.Repeat("t", 65)},
@@ -186,40 +186,40 @@ func TestWhatCannotBeMade(t *testing.T) {
 			"TagSpecification.1.Tag.1.Key=a/b"},
 		{reserved + "cr-1"},
 	} {
-		require.Equal(t, "InvalidParameterValue", a.refused("RunInstances", with(pairs...)...), "%v", pairs)
+		require.Equal(t, "InvalidParameterValue", a.mustRefuse("RunInstances", withLaunch(pairs...)...), "%v", pairs)
 	}
-	a.launch()
-	require.Equal(t, "VcpuLimitExceeded", a.refused("RunInstances", launch...))
+	a.launchInstance()
+	require.Equal(t, "VcpuLimitExceeded", a.mustRefuse("RunInstances", launch...))
 	a.SetStock("test-1a", "p5.48xlarge", 1)
 	require.Equal(t, "InsufficientInstanceCapacity",
-		a.refused("RunInstances", with("InstanceMarketOptions.MarketType=spot")...))
-	require.Equal(t, "InvalidAction", a.refused("LaunchRockets"))
+		a.mustRefuse("RunInstances", withLaunch("InstanceMarketOptions.MarketType=spot")...))
+	require.Equal(t, "InvalidAction", a.mustRefuse("LaunchRockets"))
 	require.Len(t, a.Bill(), 1)
 }
 
 func TestBlocksEndEarly(t *testing.T) {
 	t.Parallel()
-	a := open(t, ec2test.Config{Reservations: []ec2test.Reservation{
+	a := openAccount(t, ec2test.Config{Reservations: []ec2test.Reservation{
 		{ID: "cr-1", Type: "p5.48xlarge", Zone: "test-1a", Count: 1, Block: true, Start: start,
 			End: start.Add(2 * time.Hour)},
 	}})
-	made := a.launch("CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId=cr-1",
+	made := a.launchInstance("CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId=cr-1",
 		"InstanceMarketOptions.MarketType=capacity-block")
 	a.clock.Advance(90*time.Minute - time.Second)
-	require.Equal(t, "running", a.state(made.ID))
+	require.Equal(t, "running", a.instanceState(made.ID))
 	a.clock.Advance(time.Second)
-	require.Equal(t, "shutting-down", a.state(made.ID))
+	require.Equal(t, "shutting-down", a.instanceState(made.ID))
 }
 
 func TestPagesAndFilters(t *testing.T) {
 	t.Parallel()
-	a := open(t, ec2test.Config{PageSize: 2})
+	a := openAccount(t, ec2test.Config{PageSize: 2})
 	tags := func(value string) []string {
 		return []string{"TagSpecification.1.ResourceType=instance", "TagSpecification.1.Tag.1.Key=owner",
 			"TagSpecification.1.Tag.1.Value=" + value}
 	}
 	for _, owner := range []string{"a", "a", "a", "ab", "a*"} {
-		a.launch(tags(owner)...)
+		a.launchInstance(tags(owner)...)
 	}
 	count := func(pattern string) int {
 		total, next := 0, ""
@@ -228,7 +228,7 @@ func TestPagesAndFilters(t *testing.T) {
 			if next != "" {
 				pairs = append(pairs, "NextToken="+next)
 			}
-			got := a.call("DescribeInstances", pairs...)
+			got := a.mustCall("DescribeInstances", pairs...)
 			require.LessOrEqual(t, len(got.Described), 2)
 			total += len(got.Described)
 			if next = got.Next; next == "" {
@@ -239,122 +239,122 @@ func TestPagesAndFilters(t *testing.T) {
 	for pattern, want := range map[string]int{"a": 3, "a*": 5, "a?": 2, `a\*`: 1, "b": 0} {
 		require.Equal(t, want, count(pattern), pattern)
 	}
-	require.Equal(t, "InvalidParameterValue", a.refused("DescribeInstances", "Filter.1.Name=colour",
+	require.Equal(t, "InvalidParameterValue", a.mustRefuse("DescribeInstances", "Filter.1.Name=colour",
 		"Filter.1.Value.1=x"))
-	require.Equal(t, "InvalidParameterValue", a.refused("DescribeInstances", "MaxResults=1"))
-	require.Equal(t, "InvalidPaginationToken", a.refused("DescribeInstances", "NextToken=x"))
+	require.Equal(t, "InvalidParameterValue", a.mustRefuse("DescribeInstances", "MaxResults=1"))
+	require.Equal(t, "InvalidPaginationToken", a.mustRefuse("DescribeInstances", "NextToken=x"))
 	id := a.Bill()[0].ID
-	require.Equal(t, "InvalidParameterCombination", a.refused("DescribeInstances", "InstanceId.1="+id, "MaxResults=5"))
+	require.Equal(t, "InvalidParameterCombination", a.mustRefuse("DescribeInstances", "InstanceId.1="+id, "MaxResults=5"))
 }
 
 func TestLag(t *testing.T) {
 	t.Parallel()
-	a := open(t, ec2test.Config{})
+	a := openAccount(t, ec2test.Config{})
 	a.SetLag(10*time.Second, 5*time.Second)
-	made := a.launch("ClientToken=token-1")
-	require.Equal(t, "InvalidInstanceID.NotFound", a.refused("DescribeInstances", "InstanceId.1="+made.ID))
-	require.Empty(t, a.call("DescribeInstances").Described)
-	require.Equal(t, made.ID, a.launch("ClientToken=token-1").ID, "a token is known at once")
+	made := a.launchInstance("ClientToken=token-1")
+	require.Equal(t, "InvalidInstanceID.NotFound", a.mustRefuse("DescribeInstances", "InstanceId.1="+made.ID))
+	require.Empty(t, a.mustCall("DescribeInstances").Described)
+	require.Equal(t, made.ID, a.launchInstance("ClientToken=token-1").ID, "a token is known at once")
 	require.Equal(t, "InvalidInstanceID.NotFound",
-		a.refused("CreateTags", "ResourceId.1="+made.ID, "Tag.1.Key=k", "Tag.1.Value=v"))
+		a.mustRefuse("CreateTags", "ResourceId.1="+made.ID, "Tag.1.Key=k", "Tag.1.Value=v"))
 	a.clock.Advance(10 * time.Second)
-	a.call("CreateTags", "ResourceId.1="+made.ID, "Tag.1.Key=k", "Tag.1.Value=v")
-	require.Empty(t, a.call("DescribeInstances").Described[0].Tags, "as it was")
+	a.mustCall("CreateTags", "ResourceId.1="+made.ID, "Tag.1.Key=k", "Tag.1.Value=v")
+	require.Empty(t, a.mustCall("DescribeInstances").Described[0].Tags, "as it was")
 	a.clock.Advance(10 * time.Second)
-	require.Equal(t, []string{"k"}, a.call("DescribeInstances").Described[0].Tags)
+	require.Equal(t, []string{"k"}, a.mustCall("DescribeInstances").Described[0].Tags)
 }
 
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	a := open(t, ec2test.Config{})
-	made := a.launch()
+	a := openAccount(t, ec2test.Config{})
+	made := a.launchInstance()
 	a.Inject(ec2test.Fault{Action: "RunInstances", Effect: ec2test.Refuse, Code: "InternalError", Times: 2})
 	for range 2 {
-		_, status := a.try("RunInstances", launch...)
+		_, status := a.callAPI("RunInstances", launch...)
 		require.Equal(t, http.StatusInternalServerError, status)
 	}
-	a.launch()
+	a.launchInstance()
 	a.Inject(ec2test.Fault{Action: "TerminateInstances", Effect: ec2test.Ignore})
-	require.Equal(t, "shutting-down", a.call("TerminateInstances", "InstanceId.1="+made.ID).Launched[0].Current)
-	require.Equal(t, "pending", a.state(made.ID), "it was accepted, and nothing happened")
+	require.Equal(t, "shutting-down", a.mustCall("TerminateInstances", "InstanceId.1="+made.ID).Launched[0].Current)
+	require.Equal(t, "pending", a.instanceState(made.ID), "it was accepted, and nothing happened")
 	a.Inject(ec2test.Fault{Effect: ec2test.Refuse, Code: "RequestLimitExceeded", Times: 100})
-	_, status := a.try("DescribeImages")
+	_, status := a.callAPI("DescribeImages")
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	a.Mend()
-	require.Equal(t, []string{"/dev/sda1"}, a.call("DescribeImages", "ImageId.1=ami-0123456789abcdef0").Disks)
-	require.Equal(t, "InvalidAMIID.NotFound", a.refused("DescribeImages", "ImageId.1=ami-0"))
+	require.Equal(t, []string{"/dev/sda1"}, a.mustCall("DescribeImages", "ImageId.1=ami-0123456789abcdef0").Disks)
+	require.Equal(t, "InvalidAMIID.NotFound", a.mustRefuse("DescribeImages", "ImageId.1=ami-0"))
 }
 
 func TestSpotReclaim(t *testing.T) {
 	t.Parallel()
-	a := open(t, ec2test.Config{})
-	made := a.launch("InstanceMarketOptions.MarketType=spot")
+	a := openAccount(t, ec2test.Config{})
+	made := a.launchInstance("InstanceMarketOptions.MarketType=spot")
 	a.clock.Advance(time.Hour)
 	a.Reclaim(made.ID)
 	a.Reclaim(made.ID)
 	a.clock.Advance(2*time.Minute - time.Second)
-	require.Equal(t, "running", a.state(made.ID))
+	require.Equal(t, "running", a.instanceState(made.ID))
 	require.Equal(t, []string{"instance-terminated-no-capacity"},
-		a.call("DescribeSpotInstanceRequests", "Filter.1.Name=instance-id", "Filter.1.Value.1="+made.ID).Spot)
+		a.mustCall("DescribeSpotInstanceRequests", "Filter.1.Name=instance-id", "Filter.1.Value.1="+made.ID).Spot)
 	a.clock.Advance(time.Second)
-	over := a.call("DescribeInstances", "InstanceId.1="+made.ID).Described[0]
+	over := a.mustCall("DescribeInstances", "InstanceId.1="+made.ID).Described[0]
 	require.Equal(t, "shutting-down", over.State)
 	require.Equal(t, "Server.SpotInstanceTermination", over.Reason)
 	require.Equal(t, "Service initiated (2026-03-02 10:02:00 GMT)", over.Transition)
-	require.Equal(t, "InvalidParameterValue", a.refused("DescribeSpotInstanceRequests", "Filter.1.Name=colour",
+	require.Equal(t, "InvalidParameterValue", a.mustRefuse("DescribeSpotInstanceRequests", "Filter.1.Name=colour",
 		"Filter.1.Value.1=x"))
 }
 
 func TestTheGuestDoesWhatItsUserDataSays(t *testing.T) {
 	t.Parallel()
-	a := open(t, ec2test.Config{})
+	a := openAccount(t, ec2test.Config{})
 	data := "UserData=" +
 		base64.StdEncoding.EncodeToString([]byte("forewarm-gpus forewarm:expires-at FOREWARM_UNCLAIMED_S=3600"))
-	plain, ours := a.launch(), a.launch(data)
+	plain, ours := a.launchInstance(), a.launchInstance(data)
 	a.clock.Advance(3 * time.Minute)
 	output := func(id string) string {
-		text, err := base64.StdEncoding.DecodeString(a.call("GetConsoleOutput", "InstanceId="+id, "Latest=true").Output)
+		text, err := base64.StdEncoding.DecodeString(a.mustCall("GetConsoleOutput", "InstanceId="+id, "Latest=true").Output)
 		require.NoError(t, err)
 		return string(text)
 	}
 	require.NotContains(t, output(plain.ID), "forewarm-gpus")
 	require.Contains(t, output(ours.ID), "forewarm-gpus ")
-	a.call("CreateTags", "ResourceId.1="+ours.ID, "Tag.1.Key=forewarm:expires-at", "Tag.1.Value=2026-03-02T09:30:00Z")
-	forgotten := a.launch(data) // never told its end
+	a.mustCall("CreateTags", "ResourceId.1="+ours.ID, "Tag.1.Key=forewarm:expires-at", "Tag.1.Value=2026-03-02T09:30:00Z")
+	forgotten := a.launchInstance(data) // never told its end
 	a.clock.Set(start.Add(30*time.Minute + 19*time.Second))
-	require.Equal(t, "running", a.state(ours.ID), "it looks once a minute")
+	require.Equal(t, "running", a.instanceState(ours.ID), "it looks once a minute")
 	a.clock.Advance(time.Second)
-	over := a.call("DescribeInstances", "InstanceId.1="+ours.ID).Described[0]
+	over := a.mustCall("DescribeInstances", "InstanceId.1="+ours.ID).Described[0]
 	require.Equal(t, "shutting-down", over.State)
 	require.Equal(t, "Client.InstanceInitiatedShutdown", over.Reason)
 	require.Empty(t, over.Transition)
 	a.clock.Advance(2 * time.Hour)
-	require.Equal(t, "InvalidInstanceID.NotFound", a.refused("DescribeInstances", "InstanceId.1="+forgotten.ID))
-	require.Equal(t, "running", a.state(plain.ID))
+	require.Equal(t, "InvalidInstanceID.NotFound", a.mustRefuse("DescribeInstances", "InstanceId.1="+forgotten.ID))
+	require.Equal(t, "running", a.instanceState(plain.ID))
 }
 
 func TestForeignMachinesAndEvents(t *testing.T) {
 	t.Parallel()
-	a := open(t, ec2test.Config{})
+	a := openAccount(t, ec2test.Config{})
 	stands := a.Foreign("g6.12xlarge", map[string]string{"team": "other"})
 	a.clock.Advance(time.Minute)
 	id := a.Bill()[0].ID
 	a.Schedule(id, "system-reboot", "reboot", start.Add(time.Hour))
-	require.Equal(t, []string{"system-reboot"}, a.call("DescribeInstanceStatus", "Filter.1.Name=event.code",
+	require.Equal(t, []string{"system-reboot"}, a.mustCall("DescribeInstanceStatus", "Filter.1.Name=event.code",
 		"Filter.1.Value.1=system-reboot").Events)
-	require.Empty(t, a.call("DescribeInstanceStatus", "Filter.1.Name=event.code",
+	require.Empty(t, a.mustCall("DescribeInstanceStatus", "Filter.1.Name=event.code",
 		"Filter.1.Value.1=instance-stop").Events)
 	require.True(t, stands())
-	a.call("TerminateInstances", "InstanceId.1="+id)
+	a.mustCall("TerminateInstances", "InstanceId.1="+id)
 	require.False(t, stands())
 }
 
 func TestTheBill(t *testing.T) {
 	t.Parallel()
-	a := open(t, ec2test.Config{})
-	short, long := a.launch(), a.launch("InstanceMarketOptions.MarketType=spot")
+	a := openAccount(t, ec2test.Config{})
+	short, long := a.launchInstance(), a.launchInstance("InstanceMarketOptions.MarketType=spot")
 	a.clock.Advance(10 * time.Second)
-	a.call("TerminateInstances", "InstanceId.1="+short.ID)
+	a.mustCall("TerminateInstances", "InstanceId.1="+short.ID)
 	a.clock.Advance(time.Hour - 10*time.Second)
 	lines := a.Bill()
 	require.Equal(t, (55 * money.USD).For(time.Minute), lines[0].Cost, "a minute at least")
@@ -366,8 +366,8 @@ func TestTheBill(t *testing.T) {
 
 func TestOnlyKnownKeysMayCall(t *testing.T) {
 	t.Parallel()
-	a := open(t, ec2test.Config{AccessKeys: []string{"OTHER"}})
-	require.Equal(t, "AuthFailure", a.refused("DescribeInstances"))
+	a := openAccount(t, ec2test.Config{AccessKeys: []string{"OTHER"}})
+	require.Equal(t, "AuthFailure", a.mustRefuse("DescribeInstances"))
 	resp, err := http.PostForm(a.url, url.Values{"Action": {"DescribeInstances"}})
 	require.NoError(t, err)
 	resp.Body.Close()

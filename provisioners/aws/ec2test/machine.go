@@ -54,11 +54,11 @@ const (
 
 var stateCodes = map[string]int{pending: 0, running: 16, ending: 32, terminated: 48}
 
-func (m *machine) state(c Config, at time.Time) string {
+func (m *machine) stateAt(c Config, at time.Time) string {
 	switch {
-	case m.ended(at) && !at.Before(m.stop.Add(c.Ending)):
+	case m.endedAt(at) && !at.Before(m.stop.Add(c.Ending)):
 		return terminated
-	case m.ended(at):
+	case m.endedAt(at):
 		return ending
 	case at.Before(m.born.Add(c.Pending)):
 		return pending
@@ -66,22 +66,22 @@ func (m *machine) state(c Config, at time.Time) string {
 	return running
 }
 
-// ended reports whether the machine's end had begun.
-func (m *machine) ended(at time.Time) bool { return !m.stop.IsZero() && !at.Before(m.stop) }
+// endedAt reports whether the machine's end had begun.
+func (m *machine) endedAt(at time.Time) bool { return !m.stop.IsZero() && !at.Before(m.stop) }
 
-// shown reports whether a machine can be described at all.
-func (m *machine) shown(c Config, at time.Time) bool {
+// isShown reports whether a machine can be described at all.
+func (m *machine) isShown(c Config, at time.Time) bool {
 	return !at.Before(m.born) && (m.stop.IsZero() || at.Before(m.stop.Add(c.Ending).Add(c.Shown)))
 }
 
-func (m *machine) end(at time.Time, code, message, told string) {
+func (m *machine) endAt(at time.Time, code, message, told string) {
 	m.stop, m.reason, m.told = at.Truncate(time.Second), [2]string{code, message}, told
 	if m.stop.Before(m.born) {
 		m.stop = m.born
 	}
 }
 
-func (m *machine) tag(key string) (string, bool) {
+func (m *machine) tagValue(key string) (string, bool) {
 	for i := len(m.tags) - 1; i >= 0; i-- {
 		if m.tags[i].key == key {
 			return m.tags[i].value, true
@@ -90,8 +90,8 @@ func (m *machine) tag(key string) (string, bool) {
 	return "", false
 }
 
-// text is the user data as the machine reads it.
-func (m *machine) text() string {
+// userText is the user data as the machine reads it.
+func (m *machine) userText() string {
 	data, err := base64.StdEncoding.DecodeString(m.userData)
 	if err != nil {
 		return ""
@@ -101,9 +101,9 @@ func (m *machine) text() string {
 
 const gmt = "2006-01-02 15:04:05 GMT"
 
-// settle brings every machine up to now: announced reclaims, blocks that end,
+// advanceMachines brings every machine up to now: announced reclaims, blocks that end,
 // and machines that end themselves.
-func (r *Region) settle() time.Time {
+func (r *Region) advanceMachines() time.Time {
 	now := r.clock.Now()
 	for _, m := range r.machines {
 		if !m.stop.IsZero() {
@@ -111,16 +111,16 @@ func (r *Region) settle() time.Time {
 		}
 		if !m.reclaim.IsZero() && !now.Before(m.reclaim.Add(2*time.Minute)) {
 			at := m.reclaim.Add(2 * time.Minute)
-			m.end(at, "Server.SpotInstanceTermination", "Spot instance termination",
+			m.endAt(at, "Server.SpotInstanceTermination", "Spot instance termination",
 				"Service initiated ("+at.Format(gmt)+")")
 		}
-		if block, found := r.config.reservation(m.reservation); found && block.Block && !now.Before(block.ends()) {
-			at := block.ends()
-			m.end(at, "Server.CapacityBlockExpired", "Capacity Block ended", "Service initiated ("+at.Format(gmt)+")")
+		if block, found := r.config.findReservation(m.reservation); found && block.Block && !now.Before(block.endsAt()) {
+			at := block.endsAt()
+			m.endAt(at, "Server.CapacityBlockExpired", "Capacity Block ended", "Service initiated ("+at.Format(gmt)+")")
 		}
 		if at, due := m.powersOff(r.config, now); due && (m.stop.IsZero() || at.Before(m.stop)) {
 			// EC2 is not known to tell the time of such an end, so it does not here.
-			m.end(at, "Client.InstanceInitiatedShutdown", "Instance initiated shutdown", "")
+			m.endAt(at, "Client.InstanceInitiatedShutdown", "Instance initiated shutdown", "")
 		}
 	}
 	return now
@@ -133,12 +133,12 @@ var unclaimed = regexp.MustCompile(`FOREWARM_UNCLAIMED_S=(\d+)`)
 // between, because every call settles first.
 func (m *machine) powersOff(c Config, now time.Time) (time.Time, bool) {
 	up := m.born.Add(c.Pending)
-	text := m.text()
+	text := m.userText()
 	if m.busy || now.Before(up) || !strings.Contains(text, "forewarm:expires-at") {
 		return time.Time{}, false
 	}
 	var over time.Time
-	value, tagged := m.tag("forewarm:expires-at")
+	value, tagged := m.tagValue("forewarm:expires-at")
 	if tagged {
 		at, err := time.Parse(time.RFC3339, value)
 		if err != nil {

@@ -43,9 +43,9 @@ type tagRow struct {
 
 const wireTime = "2006-01-02T15:04:05.000Z"
 
-// row is the machine as it was at that time.
-func (m *machine) row(c Config, at time.Time) instanceRow {
-	state := m.state(c, at)
+// rowAt is the machine as it was at that time.
+func (m *machine) rowAt(c Config, at time.Time) instanceRow {
+	state := m.stateAt(c, at)
 	row := instanceRow{
 		ID: m.id, Image: m.image, State: stateRow{Code: stateCodes[state], Name: state}, Key: m.key, Type: m.kind.Name,
 		Launched: m.born.UTC().Format(wireTime), Zone: m.zone, Token: m.token, Reservation: m.reservation,
@@ -57,10 +57,10 @@ func (m *machine) row(c Config, at time.Time) instanceRow {
 	if m.market == "spot" {
 		row.SpotRequest = m.spotRequest()
 	}
-	if m.ended(at) {
+	if m.endedAt(at) {
 		row.Transition, row.Reason = m.told, reasonRow{Code: m.reason[0], Message: m.reason[0] + ": " + m.reason[1]}
 	} else {
-		row.PrivateIP, row.PublicIP, row.Subnet = m.address("10"), m.address("198"), m.subnet
+		row.PrivateIP, row.PublicIP, row.Subnet = m.addressWith("10"), m.addressWith("198"), m.subnet
 	}
 	return row
 }

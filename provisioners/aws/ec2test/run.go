@@ -25,10 +25,10 @@ var runParameters = regexp.MustCompile(`^(Action|Version|ClientToken|MinCount|Ma
 func (r *Region) runInstances(c call) (any, error) {
 	for name := range c.form {
 		if !runParameters.MatchString(name) {
-			return nil, refuse("UnknownParameter", "The parameter %s is not recognized", name)
+			return nil, newRefusal("UnknownParameter", "The parameter %s is not recognized", name)
 		}
 	}
-	draft, err := r.draft(c)
+	draft, err := r.draftMachine(c)
 	if err != nil {
 		return nil, err
 	}
@@ -36,19 +36,19 @@ func (r *Region) runInstances(c call) (any, error) {
 	if c.form.Get("SubnetId") != "" || c.form.Get("Placement.AvailabilityZone") != "" {
 		key += "\n" + draft.zone // a token counts in its zone only, where the request names one
 	}
-	before, err := r.repeated(c, key)
+	before, err := r.repeatedLaunch(c, key)
 	if err != nil {
 		return nil, err
 	}
 	if before == nil {
-		if before, err = r.launch(c, draft); err != nil {
+		if before, err = r.launchMachine(c, draft); err != nil {
 			return nil, err
 		}
 		if draft.token != "" {
 			r.tokens[key] = &launch{parameters: c.form.Encode(), machine: before}
 		}
 	}
-	row := before.row(r.config, c.now)
+	row := before.rowAt(r.config, c.now)
 	if c.fault.Effect == Untagged {
 		row.Tags = nil
 	}
@@ -61,8 +61,8 @@ type runAnswer struct {
 	Instances   []instanceRow `xml:"instancesSet>item"`
 }
 
-// repeated returns the machine that the token has made already.
-func (r *Region) repeated(c call, key string) (*machine, error) {
+// repeatedLaunch returns the machine that the token has made already.
+func (r *Region) repeatedLaunch(c call, key string) (*machine, error) {
 	known := r.tokens[key]
 	if known == nil {
 		return nil, nil
@@ -73,32 +73,32 @@ func (r *Region) repeated(c call, key string) (*machine, error) {
 		delete(r.tokens, key)
 		return nil, nil
 	case known.parameters != c.form.Encode():
-		return nil, refuse("IdempotentParameterMismatch",
+		return nil, newRefusal("IdempotentParameterMismatch",
 			"Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
-	case m.state(r.config, c.now) == terminated: // since January 2025, see boto/boto3#4406
-		return nil, refuse("IdempotentInstanceTerminated",
+	case m.stateAt(r.config, c.now) == terminated: // since January 2025, see boto/boto3#4406
+		return nil, newRefusal("IdempotentInstanceTerminated",
 			"The client token you have provided is associated with a terminated instance. Please use a different "+
 				"client token.")
 	}
 	return m, nil
 }
 
-// launch makes the machine if there is room for it.
-func (r *Region) launch(c call, m *machine) (*machine, error) {
-	price, err := r.price(m, c)
+// launchMachine makes the machine if there is room for it.
+func (r *Region) launchMachine(c call, m *machine) (*machine, error) {
+	price, err := r.priceMachine(m, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.room(m, c.now); err != nil {
+	if err := r.checkRoom(m, c.now); err != nil {
 		return nil, err
 	}
 	m.price = price
-	r.add(m)
+	r.addMachine(m)
 	return m, nil
 }
 
-// add gives the machine an id that no other has, or will have.
-func (r *Region) add(m *machine) {
+// addMachine gives the machine an id that no other has, or will have.
+func (r *Region) addMachine(m *machine) {
 	r.made++
 	m.id = fmt.Sprintf("i-%017x", uint64(r.made)*0x9e3779b1&0xfffffffffffff)
 	for i := range m.gpus {
@@ -107,17 +107,17 @@ func (r *Region) add(m *machine) {
 	r.machines, r.byID[m.id] = append(r.machines, m), m
 }
 
-func (r *Region) price(m *machine, c call) (money.MicroUSD, error) {
+func (r *Region) priceMachine(m *machine, c call) (money.MicroUSD, error) {
 	switch m.market {
 	case "spot":
 		m.spot = "fulfilled"
 		text := c.form.Get("InstanceMarketOptions.SpotOptions.MaxPrice")
 		var most provisioners.Price
 		if text != "" && most.UnmarshalText([]byte(text)) != nil {
-			return 0, refuse("InvalidParameterValue", "Invalid spot price %s", text)
+			return 0, newRefusal("InvalidParameterValue", "Invalid spot price %s", text)
 		}
 		if text != "" && money.MicroUSD(most) < m.kind.Spot {
-			return 0, refuse("SpotMaxPriceTooLow",
+			return 0, newRefusal("SpotMaxPriceTooLow",
 				"Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %s.", text, m.kind.Spot.Decimal())
 		}
 		return m.kind.Spot, nil
@@ -127,22 +127,22 @@ func (r *Region) price(m *machine, c call) (money.MicroUSD, error) {
 	return m.kind.OnDemand, nil
 }
 
-// room refuses a machine for which there is no capacity or quota.
-func (r *Region) room(m *machine, now time.Time) error {
+// checkRoom refuses a machine for which there is no capacity or quota.
+func (r *Region) checkRoom(m *machine, now time.Time) error {
 	if m.reservation != "" {
-		return r.reserved(m, now)
+		return r.checkReservation(m, now)
 	}
 	if slices.Contains(m.kind.MissesFrom, m.zone) {
-		return refuse("Unsupported",
+		return newRefusal("Unsupported",
 			"Your requested instance type (%s) is not supported in your requested Availability Zone (%s).", m.kind.Name,
 			m.zone)
 	}
 	stock, limited := r.stock[[2]string{m.zone, m.kind.Name}]
-	if taken := r.count(func(x *machine) bool {
+	if taken := r.countStanding(func(x *machine) bool {
 		return x.zone == m.zone && x.kind.Name == m.kind.Name &&
 			x.reservation == ""
 	}); limited && taken >= stock {
-		return refuse("InsufficientInstanceCapacity",
+		return newRefusal("InsufficientInstanceCapacity",
 			"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", m.kind.Name,
 			m.zone)
 	}
@@ -153,32 +153,32 @@ func (r *Region) room(m *machine, now time.Time) error {
 		}
 	}
 	if limit := r.config.VCPULimit; limit > 0 && m.market == "on-demand" && used+m.kind.VCPUs > limit {
-		return refuse("VcpuLimitExceeded",
+		return newRefusal("VcpuLimitExceeded",
 			"You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance "+
 				"bucket that the specified instance type belongs to.", limit)
 	}
 	return nil
 }
 
-func (r *Region) reserved(m *machine, now time.Time) error {
-	reservation, known := r.config.reservation(m.reservation)
+func (r *Region) checkReservation(m *machine, now time.Time) error {
+	reservation, known := r.config.findReservation(m.reservation)
 	switch {
 	case !known:
-		return refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation '%s' does not exist",
+		return newRefusal("InvalidCapacityReservationId.NotFound", "The capacity reservation '%s' does not exist",
 			m.reservation)
 	case reservation.Block != (m.market == "capacity-block"), reservation.Type != m.kind.Name,
 		reservation.Zone != m.zone:
-		return refuse("InvalidParameterValue", "The capacity reservation %s does not match the request", m.reservation)
-	case reservation.Block && (now.Before(reservation.Start) || !now.Before(reservation.ends())),
-		r.count(func(x *machine) bool { return x.reservation == m.reservation }) >= reservation.Count:
-		return refuse("ReservationCapacityExceeded",
+		return newRefusal("InvalidParameterValue", "The capacity reservation %s does not match the request", m.reservation)
+	case reservation.Block && (now.Before(reservation.Start) || !now.Before(reservation.endsAt())),
+		r.countStanding(func(x *machine) bool { return x.reservation == m.reservation }) >= reservation.Count:
+		return newRefusal("ReservationCapacityExceeded",
 			"The requested reservation does not have sufficient compatible and available capacity for this request.")
 	}
 	return nil
 }
 
-// count counts the machines that stand.
-func (r *Region) count(which func(*machine) bool) int {
+// countStanding counts the machines that stand.
+func (r *Region) countStanding(which func(*machine) bool) int {
 	n := 0
 	for _, m := range r.machines {
 		if m.stop.IsZero() && which(m) {

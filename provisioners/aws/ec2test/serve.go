@@ -27,7 +27,7 @@ type apiError struct{ code, message string }
 
 func (e *apiError) Error() string { return e.code + ": " + e.message }
 
-func refuse(code, format string, args ...any) *apiError {
+func newRefusal(code, format string, args ...any) *apiError {
 	return &apiError{code: code, message: fmt.Sprintf(format, args...)}
 }
 
@@ -48,10 +48,10 @@ var actions = map[string]func(*Region, call) (any, error){
 func (r *Region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	req.Body = http.MaxBytesReader(w, req.Body, maxRequest)
 	if err := req.ParseForm(); err != nil {
-		writeError(w, refuse("MalformedQueryString", "%v", err), Fault{})
+		writeError(w, newRefusal("MalformedQueryString", "%v", err), Fault{})
 		return
 	}
-	answer, fault, err := r.do(req)
+	answer, fault, err := r.runAction(req)
 	var refused *apiError
 	switch {
 	case errors.As(err, &refused):
@@ -63,23 +63,23 @@ func (r *Region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-func (r *Region) do(req *http.Request) (any, Fault, error) {
+func (r *Region) runAction(req *http.Request) (any, Fault, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	action := req.PostForm.Get("Action")
 	r.calls[action]++
 	run, known := actions[action]
 	if !known {
-		return nil, Fault{}, refuse("InvalidAction", "The action %s is not valid for this web service.", action)
+		return nil, Fault{}, newRefusal("InvalidAction", "The action %s is not valid for this web service.", action)
 	}
-	if err := r.authenticate(req.Header.Get("Authorization")); err != nil {
+	if err := r.checkSignature(req.Header.Get("Authorization")); err != nil {
 		return nil, Fault{}, err
 	}
-	now := r.settle()
+	now := r.advanceMachines()
 	fault := r.nextFault(action)
 	switch fault.Effect {
 	case Refuse:
-		return nil, fault, refuse(fault.Code, "%s", fault.Message)
+		return nil, fault, newRefusal(fault.Code, "%s", fault.Message)
 	case Lose:
 		return nil, fault, nil
 	}
@@ -89,13 +89,13 @@ func (r *Region) do(req *http.Request) (any, Fault, error) {
 
 var credential = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([A-Za-z0-9]+)/`)
 
-func (r *Region) authenticate(header string) error {
+func (r *Region) checkSignature(header string) error {
 	match := credential.FindStringSubmatch(header)
 	if match == nil {
-		return refuse("MissingAuthenticationToken", "Request is missing Authentication Token")
+		return newRefusal("MissingAuthenticationToken", "Request is missing Authentication Token")
 	}
 	if len(r.config.AccessKeys) > 0 && !slices.Contains(r.config.AccessKeys, match[1]) {
-		return refuse("AuthFailure", "AWS was not able to validate the provided access credentials")
+		return newRefusal("AuthFailure", "AWS was not able to validate the provided access credentials")
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (r *Region) describeSpot(c call) (any, error) {
 	}
 	var a answer
 	for _, m := range r.machines {
-		if m.market != "spot" || !m.shown(r.config, c.now) {
+		if m.market != "spot" || !m.isShown(r.config, c.now) {
 			continue
 		}
 		code, at := m.spot, m.born
@@ -33,7 +33,7 @@ func (r *Region) describeSpot(c call) (any, error) {
 		}
 		fields := map[string]string{"instance-id": m.id, "spot-instance-request-id": m.spotRequest(),
 			"status-code": code}
-		fits, err := matches(c.form, func(name string) ([]string, bool) {
+		fits, err := matchesFilters(c.form, func(name string) ([]string, bool) {
 			v, ok := fields[name]
 			return []string{v},
 				ok
@@ -71,7 +71,7 @@ func (r *Region) describeStatus(c call) (any, error) {
 	}
 	var a answer
 	for _, m := range r.machines {
-		if m.state(r.config, c.now) != running {
+		if m.stateAt(r.config, c.now) != running {
 			continue
 		}
 		x := row{ID: m.id}
@@ -83,7 +83,7 @@ func (r *Region) describeStatus(c call) (any, error) {
 					NotBefore: e.notBefore.UTC().Format(wireTime)})
 			}
 		}
-		fits, err := matches(c.form, func(name string) ([]string, bool) { return codes, name == "event.code" })
+		fits, err := matchesFilters(c.form, func(name string) ([]string, bool) { return codes, name == "event.code" })
 		if err != nil {
 			return nil, err
 		}

@@ -62,7 +62,7 @@ func UserData(unclaimed time.Duration, extra []byte) ([]byte, error) {
 	}
 	ours := strings.NewReplacer("{{guest}}", script, "{{unclaimed}}",
 		strconv.Itoa(int(unclaimed.Seconds()))).Replace(install)
-	if err := add(parts, "text/x-shellscript", []byte(ours)); err != nil {
+	if err := addPart(parts, "text/x-shellscript", []byte(ours)); err != nil {
 		return nil, err
 	}
 	if len(extra) > 0 {
@@ -70,7 +70,7 @@ func UserData(unclaimed time.Duration, extra []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := add(parts, kind, extra); err != nil {
+		if err := addPart(parts, kind, extra); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +84,7 @@ func UserData(unclaimed time.Duration, extra []byte) ([]byte, error) {
 	return document.Bytes(), nil
 }
 
-func add(parts *multipart.Writer, kind string, body []byte) error {
+func addPart(parts *multipart.Writer, kind string, body []byte) error {
 	part, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {kind}})
 	if err == nil {
 		_, err = part.Write(body)

@@ -17,8 +17,8 @@ import (
 	"github.com/forewarm/forewarm/provisioners/aws/guest"
 )
 
-// parts reads a document as cloud-init does.
-func parts(t *testing.T, document []byte) (kinds, bodies []string) {
+// readParts reads a document as cloud-init does.
+func readParts(t *testing.T, document []byte) (kinds, bodies []string) {
 	t.Helper()
 	message, err := mail.ReadMessage(strings.NewReader(string(document)))
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestUserData(t *testing.T) {
 	t.Parallel()
 	document, err := guest.UserData(90*time.Minute, []byte("#cloud-config\npackages: [htop]\n"))
 	require.NoError(t, err)
-	kinds, bodies := parts(t, document)
+	kinds, bodies := readParts(t, document)
 	require.Equal(t, []string{"text/x-shellscript", "text/cloud-config"}, kinds)
 	require.Contains(t, bodies[0], "FOREWARM_UNCLAIMED_S=5400")
 	require.Contains(t, bodies[0], "poweroff\nfi\nFOREWARM_END", "the script is whole")
@@ -56,11 +56,11 @@ func TestUserData(t *testing.T) {
 	again, err := guest.UserData(90*time.Minute, []byte("#cloud-config\npackages: [htop]\n"))
 	require.NoError(t, err)
 	require.Equal(t, document, again, "the same token must mean the same bytes")
-	kinds, _ = parts(t, must(guest.UserData(time.Hour, []byte("#!/bin/sh\ntrue\n"))))
+	kinds, _ = readParts(t, mustDocument(guest.UserData(time.Hour, []byte("#!/bin/sh\ntrue\n"))))
 	require.Equal(t, []string{"text/x-shellscript", "text/x-shellscript"}, kinds)
 }
 
-func must(document []byte, err error) []byte {
+func mustDocument(document []byte, err error) []byte {
 	if err != nil {
 		panic(err)
 	}

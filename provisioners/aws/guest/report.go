@@ -38,14 +38,14 @@ func Find(console string) (Report, bool) {
 		if at < 0 {
 			return Report{}, false
 		}
-		if report, ok := parse(console[at+len(mark):]); ok {
+		if report, ok := parseReport(console[at+len(mark):]); ok {
 			return report, true
 		}
 		console = console[:at]
 	}
 }
 
-func parse(text string) (Report, bool) {
+func parseReport(text string) (Report, bool) {
 	end := strings.IndexFunc(text, func(r rune) bool { return !strings.ContainsRune(alphabet, r) })
 	if end < 0 {
 		return Report{}, false // it may still be being written
@@ -58,10 +58,10 @@ func parse(text string) (Report, bool) {
 	if err := json.Unmarshal(data, &report); err != nil {
 		return Report{}, false
 	}
-	return report, report.sane()
+	return report, report.isSane()
 }
 
-func (r Report) sane() bool {
+func (r Report) isSane() bool {
 	if r.Version != 1 || len(r.GPUs) > mostGPUs {
 		return false
 	}

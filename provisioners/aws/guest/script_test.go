@@ -59,18 +59,20 @@ func newMachine(t *testing.T) machine {
 	for name, text := range programs {
 		require.NoError(t, forklock.WriteProgram(filepath.Join(bin, name), text))
 	}
-	m.write("gpus", twoGPUs)
-	m.write("apps", "")
+	m.writeFile("gpus", twoGPUs)
+	m.writeFile("apps", "")
 	return m
 }
 
-func (m machine) write(name, text string) {
+func (m machine) writeFile(name, text string) {
 	require.NoError(m.t, os.WriteFile(filepath.Join(m.here, name), []byte(text), 0o600))
 }
 
-func (m machine) remove(name string) { require.NoError(m.t, os.Remove(filepath.Join(m.here, name))) }
+func (m machine) removeFile(name string) {
+	require.NoError(m.t, os.Remove(filepath.Join(m.here, name)))
+}
 
-func (m machine) read(name string) string {
+func (m machine) readFile(name string) string {
 	data, err := os.ReadFile(filepath.Join(m.here, name))
 	if err != nil {
 		return ""
@@ -78,12 +80,12 @@ func (m machine) read(name string) string {
 	return string(data)
 }
 
-// run runs the script as the timer does, at that time after its first run.
-func (m machine) run(after time.Duration) {
+// runScript runs the script as the timer does, at that time after its first run.
+func (m machine) runScript(after time.Duration) {
 	m.t.Helper()
 	now := start.Add(after)
-	m.write("seconds", fmt.Sprint(now.Unix()))
-	m.write("digits", now.Format("20060102150405"))
+	m.writeFile("seconds", fmt.Sprint(now.Unix()))
+	m.writeFile("digits", now.Format("20060102150405"))
 	cmd := exec.CommandContext(m.t.Context(), "sh", "guest.sh")
 	cmd.Env = []string{
 		"PATH=" + filepath.Join(m.here, "bin") + ":/usr/bin:/bin", "HERE=" + m.here,
@@ -94,7 +96,7 @@ func (m machine) run(after time.Duration) {
 	require.Empty(m.t, string(output))
 }
 
-func (m machine) off() bool { return m.read("poweroff") != "" }
+func (m machine) isOff() bool { return m.readFile("poweroff") != "" }
 
 func TestScriptsAreShell(t *testing.T) {
 	t.Parallel()
@@ -107,80 +109,80 @@ func TestScriptsAreShell(t *testing.T) {
 func TestScriptReports(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.write("tag", "never")
-	m.run(0)
-	report, found := guest.Find(m.read("console"))
-	require.True(t, found, m.read("console"))
+	m.writeFile("tag", "never")
+	m.runScript(0)
+	report, found := guest.Find(m.readFile("console"))
+	require.True(t, found, m.readFile("console"))
 	none := uint64(0)
 	require.Equal(t, []guest.GPU{
 		{UUID: "GPU-a", Index: 0, Name: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_559, ECC: &none},
 		{UUID: "GPU-b", Index: 1, Name: "NVIDIA H100 80GB", MemoryMiB: 81_559},
 	}, report.GPUs)
 
-	m.write("gpus", "GPU-a, 0, NVIDIA H100 80GB HBM3, 81559, 3\nUnable to determine the device handle for GPU1: GPU "+
+	m.writeFile("gpus", "GPU-a, 0, NVIDIA H100 80GB HBM3, 81559, 3\nUnable to determine the device handle for GPU1: GPU "+
 		"is lost.\n")
-	m.write("lost", "")
-	m.run(time.Minute)
-	report, found = guest.Find(m.read("console"))
+	m.writeFile("lost", "")
+	m.runScript(time.Minute)
+	report, found = guest.Find(m.readFile("console"))
 	require.True(t, found)
 	require.Len(t, report.GPUs, 1)
 	require.Equal(t, uint64(3), *report.GPUs[0].ECC)
 
-	m.write("no-driver", "")
-	before := m.read("console")
-	m.run(2 * time.Minute)
-	require.Equal(t, before, m.read("console"), "without a driver there is nothing to say")
-	require.False(t, m.off())
+	m.writeFile("no-driver", "")
+	before := m.readFile("console")
+	m.runScript(2 * time.Minute)
+	require.Equal(t, before, m.readFile("console"), "without a driver there is nothing to say")
+	require.False(t, m.isOff())
 }
 
 // The console forgets, so the line comes again; but not every minute for ever.
 func TestScriptRepeatsItsReport(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.write("tag", "never")
+	m.writeFile("tag", "never")
 	for i := range 30 {
-		m.run(time.Duration(i) * time.Minute)
+		m.runScript(time.Duration(i) * time.Minute)
 	}
-	require.Equal(t, 12, strings.Count(m.read("console"), "forewarm-gpus "), "10 at first, then each tenth")
+	require.Equal(t, 12, strings.Count(m.readFile("console"), "forewarm-gpus "), "10 at first, then each tenth")
 }
 
 func TestScriptEndsAnIdleMachineInTime(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.write("tag", guest.Expiry(start.Add(time.Hour)))
-	m.run(0)
-	m.run(59 * time.Minute)
-	require.False(t, m.off())
-	m.write("tag", guest.Expiry(start.Add(2*time.Hour))) // renewed
-	m.run(61 * time.Minute)
-	require.False(t, m.off())
-	m.write("apps", "4711\n")
-	m.run(3 * time.Hour)
-	require.False(t, m.off(), "something runs on its GPUs")
-	m.write("apps", "")
-	m.run(4 * time.Hour)
-	require.True(t, m.off())
-	require.Contains(t, m.read("console"), "the time of this machine is over")
+	m.writeFile("tag", guest.Expiry(start.Add(time.Hour)))
+	m.runScript(0)
+	m.runScript(59 * time.Minute)
+	require.False(t, m.isOff())
+	m.writeFile("tag", guest.Expiry(start.Add(2*time.Hour))) // renewed
+	m.runScript(61 * time.Minute)
+	require.False(t, m.isOff())
+	m.writeFile("apps", "4711\n")
+	m.runScript(3 * time.Hour)
+	require.False(t, m.isOff(), "something runs on its GPUs")
+	m.writeFile("apps", "")
+	m.runScript(4 * time.Hour)
+	require.True(t, m.isOff())
+	require.Contains(t, m.readFile("console"), "the time of this machine is over")
 }
 
 func TestScriptKeepsWhatItKnows(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(machine){
-		"tag gone":    func(m machine) { m.remove("tag") },
-		"no metadata": func(m machine) { m.write("no-imds", "") },
-		"nonsense":    func(m machine) { m.write("tag", "tomorrow; poweroff") },
-		"empty":       func(m machine) { m.write("tag", "") },
+		"tag gone":    func(m machine) { m.removeFile("tag") },
+		"no metadata": func(m machine) { m.writeFile("no-imds", "") },
+		"nonsense":    func(m machine) { m.writeFile("tag", "tomorrow; poweroff") },
+		"empty":       func(m machine) { m.writeFile("tag", "") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
-			m.write("tag", guest.Expiry(start.Add(2*time.Hour)))
-			m.run(0)
+			m.writeFile("tag", guest.Expiry(start.Add(2*time.Hour)))
+			m.runScript(0)
 			spoil(m)
-			m.run(119 * time.Minute)
-			require.False(t, m.off())
-			m.run(2 * time.Hour)
-			require.True(t, m.off())
+			m.runScript(119 * time.Minute)
+			require.False(t, m.isOff())
+			m.runScript(2 * time.Hour)
+			require.True(t, m.isOff())
 		})
 	}
 }
@@ -188,33 +190,33 @@ func TestScriptKeepsWhatItKnows(t *testing.T) {
 func TestScriptAndAMachineThatNobodyClaimed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.run(0)
-	m.run(59 * time.Minute)
-	require.False(t, m.off())
-	m.write("no-imds", "")
-	m.run(2 * time.Hour)
-	require.False(t, m.off(), "that a tag is missing must be said, not guessed")
-	m.remove("no-imds")
-	m.run(3 * time.Hour)
-	require.True(t, m.off())
+	m.runScript(0)
+	m.runScript(59 * time.Minute)
+	require.False(t, m.isOff())
+	m.writeFile("no-imds", "")
+	m.runScript(2 * time.Hour)
+	require.False(t, m.isOff(), "that a tag is missing must be said, not guessed")
+	m.removeFile("no-imds")
+	m.runScript(3 * time.Hour)
+	require.True(t, m.isOff())
 
 	m = newMachine(t)
-	m.write("tag", guest.Never)
-	m.run(0)
-	m.run(10_000 * time.Hour)
-	require.False(t, m.off())
+	m.writeFile("tag", guest.Never)
+	m.runScript(0)
+	m.runScript(10_000 * time.Hour)
+	require.False(t, m.isOff())
 }
 
 // A driver that answers nothing may hide a job, but not for ever.
 func TestScriptAndADriverThatIsSilent(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.write("tag", guest.Expiry(start))
-	m.write("no-driver", "")
+	m.writeFile("tag", guest.Expiry(start))
+	m.writeFile("no-driver", "")
 	for i := range 59 {
-		m.run(time.Duration(i) * time.Minute)
+		m.runScript(time.Duration(i) * time.Minute)
 	}
-	require.False(t, m.off())
-	m.run(time.Hour)
-	require.True(t, m.off())
+	require.False(t, m.isOff())
+	m.runScript(time.Hour)
+	require.True(t, m.isOff())
 }

@@ -32,23 +32,23 @@ type Line struct {
 func (c *Cloud) Bill(now time.Time) Bill {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settle(now)
+	c.runGuests(now)
 	var bill Bill
 	for _, m := range c.machines {
-		if m.never() {
+		if m.neverMade() {
 			continue
 		}
-		line := m.line(now)
+		line := m.billLine(now)
 		bill.Lines = append(bill.Lines, line)
 		bill.Total += line.Cost
 	}
 	return bill
 }
 
-func (m *machine) line(now time.Time) Line {
+func (m *machine) billLine(now time.Time) Line {
 	to := now
 	for _, end := range []time.Time{m.stopped, m.gone} {
-		if reached(end, to) {
+		if hasReached(end, to) {
 			to = end
 		}
 	}
@@ -70,10 +70,10 @@ func (c *Cloud) Live() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
-	c.settle(now)
+	c.runGuests(now)
 	live := 0
 	for _, m := range c.machines {
-		if m.there(now) && m.stopping.IsZero() && !m.foreign && !m.never() {
+		if m.existsAt(now) && m.stopping.IsZero() && !m.foreign && !m.neverMade() {
 			live++
 		}
 	}

@@ -93,14 +93,14 @@ func (c *Cloud) nextFault(call Call) (Fault, error) {
 		}
 		c.faults = append(c.faults[:i:i], c.faults[i+1:]...)
 		if fault.Effect == Refuse {
-			return fault, fault.refusal()
+			return fault, fault.refusalError()
 		}
 		return fault, nil
 	}
 	return Fault{}, nil
 }
 
-func (f Fault) refusal() error {
+func (f Fault) refusalError() error {
 	refused := &apiError{status: f.Status, reason: f.Reason, message: f.Message}
 	if refused.message == "" {
 		refused.message = "injected failure: " + f.Reason

@@ -94,16 +94,16 @@ func New(config Config, clock clock.Clock) *Cloud {
 		"GET " + project + "/zones":                                c.listZones,
 		"GET " + project + "/aggregated/instances":                 c.aggregatedList,
 		"GET " + zone + "/instances":                               c.listInstances,
-		"POST " + zone + "/instances":                              c.insert,
-		"GET " + zone + "/instances/{instance}":                    c.get,
-		"DELETE " + zone + "/instances/{instance}":                 c.remove,
+		"POST " + zone + "/instances":                              c.insertInstance,
+		"GET " + zone + "/instances/{instance}":                    c.getInstance,
+		"DELETE " + zone + "/instances/{instance}":                 c.deleteInstance,
 		"POST " + zone + "/instances/{instance}/setMetadata":       c.setMetadata,
 		"GET " + zone + "/instances/{instance}/getGuestAttributes": c.guestAttributes,
 		"GET " + zone + "/operations":                              c.listOperations,
 		"GET " + zone + "/operations/{operation}":                  c.getOperation,
 		"POST " + zone + "/operations/{operation}/wait":            c.getOperation,
 	} {
-		c.mux.HandleFunc(pattern, c.serve(pattern, handle))
+		c.mux.HandleFunc(pattern, c.wrapHandler(pattern, handle))
 	}
 	return c
 }
@@ -111,8 +111,8 @@ func New(config Config, clock clock.Clock) *Cloud {
 // ServeHTTP implements http.Handler.
 func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
 
-// id returns a number that no resource had before.
-func (c *Cloud) id() uint64 {
+// nextID returns a number that no resource had before.
+func (c *Cloud) nextID() uint64 {
 	c.lastID += 7_919
 	return c.lastID
 }

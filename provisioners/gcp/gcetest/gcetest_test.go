@@ -47,8 +47,8 @@ func newProject(t *testing.T, change ...func(*gcetest.Config)) project {
 	return p
 }
 
-// call asks for a path of the zone, or of the project when it starts with /.
-func (p project) call(method, path string, body any) (int, object) {
+// callAPI asks for a path of the zone, or of the project when it starts with /.
+func (p project) callAPI(method, path string, body any) (int, object) {
 	p.t.Helper()
 	if path[0] != '/' {
 		path = "/zones/" + zone + "/" + path
@@ -64,14 +64,14 @@ func (p project) call(method, path string, body any) (int, object) {
 	return answer.Code, decoded
 }
 
-func (p project) ok(method, path string, body any) object {
+func (p project) mustCall(method, path string, body any) object {
 	p.t.Helper()
-	status, answer := p.call(method, path, body)
+	status, answer := p.callAPI(method, path, body)
 	require.Equal(p.t, http.StatusOK, status, "%v", answer)
 	return answer
 }
 
-func node(name string) object {
+func instanceBody(name string) object {
 	return object{
 		"name": name, "machineType": "zones/" + zone + "/machineTypes/" + kind, "disks": []object{{"boot": true}},
 		"networkInterfaces": []object{{}}, "labels": object{"owner": "a"},
@@ -82,9 +82,9 @@ func node(name string) object {
 	}
 }
 
-func (p project) status(name string) string {
+func (p project) instanceStatus(name string) string {
 	p.t.Helper()
-	status, answer := p.call(http.MethodGet, "instances/"+name, nil)
+	status, answer := p.callAPI(http.MethodGet, "instances/"+name, nil)
 	if status == http.StatusNotFound {
 		return "gone"
 	}
@@ -95,50 +95,50 @@ func (p project) status(name string) string {
 func TestLife(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	op := p.ok(http.MethodPost, "instances?requestId="+aUUID, node("node-1"))
+	op := p.mustCall(http.MethodPost, "instances?requestId="+aUUID, instanceBody("node-1"))
 	require.Equal(t, "RUNNING", op["status"])
 	require.Equal(t, aUUID, op["clientOperationId"])
-	require.Equal(t, "PROVISIONING", p.status("node-1"))
+	require.Equal(t, "PROVISIONING", p.instanceStatus("node-1"))
 	p.clock.Advance(2 * time.Second)
-	require.Equal(t, "STAGING", p.status("node-1"))
+	require.Equal(t, "STAGING", p.instanceStatus("node-1"))
 	p.clock.Advance(10 * time.Second)
-	require.Equal(t, "RUNNING", p.status("node-1"))
+	require.Equal(t, "RUNNING", p.instanceStatus("node-1"))
 	name, _ := op["name"].(string)
-	require.Equal(t, "DONE", p.ok(http.MethodPost, "operations/"+name+"/wait", nil)["status"])
-	status, _ := p.call(http.MethodGet, "instances/node-1/getGuestAttributes?queryPath=forewarm/", nil)
+	require.Equal(t, "DONE", p.mustCall(http.MethodPost, "operations/"+name+"/wait", nil)["status"])
+	status, _ := p.callAPI(http.MethodGet, "instances/node-1/getGuestAttributes?queryPath=forewarm/", nil)
 	require.Equal(t, http.StatusNotFound, status)
 	p.clock.Advance(time.Minute)
-	require.Contains(t, p.ok(http.MethodGet, "instances/node-1/getGuestAttributes?queryPath=forewarm/", nil),
+	require.Contains(t, p.mustCall(http.MethodGet, "instances/node-1/getGuestAttributes?queryPath=forewarm/", nil),
 		"queryValue")
-	p.ok(http.MethodDelete, "instances/node-1", nil)
-	require.Equal(t, "STOPPING", p.status("node-1"))
-	status, _ = p.call(http.MethodDelete, "instances/node-1", nil)
+	p.mustCall(http.MethodDelete, "instances/node-1", nil)
+	require.Equal(t, "STOPPING", p.instanceStatus("node-1"))
+	status, _ = p.callAPI(http.MethodDelete, "instances/node-1", nil)
 	require.Equal(t, http.StatusBadRequest, status)
 	p.clock.Advance(20 * time.Second)
-	require.Equal(t, "gone", p.status("node-1"))
+	require.Equal(t, "gone", p.instanceStatus("node-1"))
 }
 
 func TestNamesAndRequests(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	first := p.ok(http.MethodPost, "instances?requestId="+aUUID, node("node-1"))
-	require.Equal(t, first["name"], p.ok(http.MethodPost, "instances?requestId="+aUUID, node("node-1"))["name"])
-	status, answer := p.call(http.MethodPost, "instances", node("node-1"))
+	first := p.mustCall(http.MethodPost, "instances?requestId="+aUUID, instanceBody("node-1"))
+	require.Equal(t, first["name"], p.mustCall(http.MethodPost, "instances?requestId="+aUUID, instanceBody("node-1"))["name"])
+	status, answer := p.callAPI(http.MethodPost, "instances", instanceBody("node-1"))
 	require.Equal(t, http.StatusConflict, status)
 	require.Contains(t, jsonOf(t, answer), `"reason":"alreadyExists"`)
 	for _, bad := range []string{"00000000-0000-0000-0000-000000000000", "x"} {
-		status, _ = p.call(http.MethodPost, "instances?requestId="+bad, node("node-2"))
+		status, _ = p.callAPI(http.MethodPost, "instances?requestId="+bad, instanceBody("node-2"))
 		require.Equal(t, http.StatusBadRequest, status)
 	}
-	p.ok(http.MethodDelete, "instances/node-1", nil)
+	p.mustCall(http.MethodDelete, "instances/node-1", nil)
 	p.clock.Advance(time.Minute)
-	require.Equal(t, first["name"], p.ok(http.MethodPost, "instances?requestId="+aUUID, node("node-1"))["name"],
+	require.Equal(t, first["name"], p.mustCall(http.MethodPost, "instances?requestId="+aUUID, instanceBody("node-1"))["name"],
 		"a repeat after the end")
-	require.Equal(t, "gone", p.status("node-1"))
-	second := p.ok(http.MethodPost, "instances", node("node-1"))
+	require.Equal(t, "gone", p.instanceStatus("node-1"))
+	second := p.mustCall(http.MethodPost, "instances", instanceBody("node-1"))
 	require.NotEqual(t, first["targetId"], second["targetId"], "names come twice, numbers do not")
 	p.clock.Advance(2 * time.Hour)
-	list := p.ok(http.MethodGet, "operations", nil)
+	list := p.mustCall(http.MethodGet, "operations", nil)
 	require.Nil(t, list["items"], "operations are forgotten")
 }
 
@@ -168,9 +168,9 @@ func TestWhatIsRefused(t *testing.T) {
 		"items": func(o object) { o["metadata"] = object{"items": []object{{"key": "a"}, {"key": "a"}}} },
 	} {
 		p := newProject(t)
-		body := node("node-1")
+		body := instanceBody("node-1")
 		spoil(body)
-		status, answer := p.call(http.MethodPost, "instances", body)
+		status, answer := p.callAPI(http.MethodPost, "instances", body)
 		require.GreaterOrEqual(t, status, 400, "%s: %v", name, answer)
 		require.Zero(t, p.Live())
 	}
@@ -180,14 +180,14 @@ func TestStockOutsAreInsideTheOperation(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, func(c *gcetest.Config) { c.FailAfter = 7 * time.Second })
 	p.SetStock(kind, 1)
-	p.ok(http.MethodPost, "instances", node("node-1"))
-	op := p.ok(http.MethodPost, "instances", node("node-2"))
+	p.mustCall(http.MethodPost, "instances", instanceBody("node-1"))
+	op := p.mustCall(http.MethodPost, "instances", instanceBody("node-2"))
 	require.Equal(t, "RUNNING", op["status"])
-	require.Equal(t, "PROVISIONING", p.status("node-2"), "it is shown, and vanishes")
+	require.Equal(t, "PROVISIONING", p.instanceStatus("node-2"), "it is shown, and vanishes")
 	p.clock.Advance(7 * time.Second)
-	require.Equal(t, "gone", p.status("node-2"))
+	require.Equal(t, "gone", p.instanceStatus("node-2"))
 	name, _ := op["name"].(string)
-	require.Contains(t, jsonOf(t, p.ok(http.MethodGet, "operations/"+name, nil)),
+	require.Contains(t, jsonOf(t, p.mustCall(http.MethodGet, "operations/"+name, nil)),
 		"ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS")
 	require.Len(t, p.Bill(p.clock.Now()).Lines, 1)
 }
@@ -196,7 +196,7 @@ func TestLists(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, func(c *gcetest.Config) { c.PageSize = 2 })
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		p.ok(http.MethodPost, "instances", node(name))
+		p.mustCall(http.MethodPost, "instances", instanceBody(name))
 	}
 	p.AddForeign("europe-west4-b", "theirs", kind)
 	for path, want := range map[string]int{
@@ -209,19 +209,19 @@ func TestLists(t *testing.T) {
 		"operations?filter=" + url.QueryEscape("operationType=delete"):                   0,
 		"/aggregated/instances?maxResults=1&filter=" + url.QueryEscape("labels.team:re"): 1,
 	} {
-		require.Equal(t, want, p.count(path), path)
+		require.Equal(t, want, p.countRows(path), path)
 	}
 	for _, bad := range []string{"instances?filter=name", "instances?maxResults=501", "instances?pageToken=x"} {
-		status, _ := p.call(http.MethodGet, bad, nil)
+		status, _ := p.callAPI(http.MethodGet, bad, nil)
 		require.Equal(t, http.StatusBadRequest, status, bad)
 	}
 	p.SetListLag(time.Minute)
-	require.Equal(t, 1, p.count("/aggregated/instances"), "the world a minute ago")
-	require.Len(t, p.ok(http.MethodGet, "/zones", nil)["items"], 2)
+	require.Equal(t, 1, p.countRows("/aggregated/instances"), "the world a minute ago")
+	require.Len(t, p.mustCall(http.MethodGet, "/zones", nil)["items"], 2)
 }
 
-// count reads all pages.
-func (p project) count(path string) int {
+// countRows reads all pages.
+func (p project) countRows(path string) int {
 	p.t.Helper()
 	count, token := 0, ""
 	for {
@@ -232,7 +232,7 @@ func (p project) count(path string) int {
 			query.Set("pageToken", token)
 		}
 		u.RawQuery = query.Encode()
-		page := p.ok(http.MethodGet, u.String(), nil)
+		page := p.mustCall(http.MethodGet, u.String(), nil)
 		rows, _ := page["items"].([]any)
 		count += len(rows)
 		if scopes, aggregated := page["items"].(object); aggregated {
@@ -250,32 +250,32 @@ func (p project) count(path string) int {
 func TestPartialSuccessIsAskedFor(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	p.ok(http.MethodPost, "instances", node("node-1"))
+	p.mustCall(http.MethodPost, "instances", instanceBody("node-1"))
 	fault := gcetest.Fault{Call: gcetest.AggregatedList, Effect: gcetest.Partial}
 	p.Inject(fault, fault)
-	status, _ := p.call(http.MethodGet, "/aggregated/instances", nil)
+	status, _ := p.callAPI(http.MethodGet, "/aggregated/instances", nil)
 	require.Equal(t, http.StatusServiceUnavailable, status)
-	answer := p.ok(http.MethodGet, "/aggregated/instances?returnPartialSuccess=true", nil)
+	answer := p.mustCall(http.MethodGet, "/aggregated/instances?returnPartialSuccess=true", nil)
 	require.Len(t, answer["unreachables"], 1)
-	require.Equal(t, 1, p.count("/aggregated/instances"))
+	require.Equal(t, 1, p.countRows("/aggregated/instances"))
 }
 
 func TestPreemption(t *testing.T) {
 	t.Parallel()
 	for action, after := range map[string]string{"DELETE": "gone", "STOP": "TERMINATED"} {
 		p := newProject(t)
-		body := node("node-1")
+		body := instanceBody("node-1")
 		body["scheduling"].(object)["instanceTerminationAction"] = action
-		p.ok(http.MethodPost, "instances", body)
+		p.mustCall(http.MethodPost, "instances", body)
 		p.clock.Advance(time.Hour)
 		p.Preempt(zone, "node-1")
-		require.Equal(t, "STOPPING", p.status("node-1"))
+		require.Equal(t, "STOPPING", p.instanceStatus("node-1"))
 		require.Contains(t,
-			jsonOf(t, p.ok(http.MethodGet, "instances/node-1/getGuestAttributes?queryPath=forewarm/notice", nil)),
+			jsonOf(t, p.mustCall(http.MethodGet, "instances/node-1/getGuestAttributes?queryPath=forewarm/notice", nil)),
 			"forewarm")
 		p.clock.Advance(30 * time.Second)
-		require.Equal(t, after, p.status("node-1"))
-		require.Equal(t, 1, p.count("operations?filter=operationType=compute.instances.preempted"))
+		require.Equal(t, after, p.instanceStatus("node-1"))
+		require.Equal(t, 1, p.countRows("operations?filter=operationType=compute.instances.preempted"))
 		require.Equal(t, time.Hour+30*time.Second, p.Bill(p.clock.Now().Add(time.Hour)).Lines[0].Billed)
 	}
 }
@@ -283,41 +283,41 @@ func TestPreemption(t *testing.T) {
 func TestDeadMan(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	body := node("node-1")
+	body := instanceBody("node-1")
 	items := body["metadata"].(object)["items"].([]object)
 	expires := p.start.Add(10 * time.Minute)
 	body["metadata"] = object{"items": append(items,
 		object{"key": "forewarm-expires-at", "value": jsonOf(t, expires.Unix())})}
-	p.ok(http.MethodPost, "instances", body)
+	p.mustCall(http.MethodPost, "instances", body)
 	p.clock.Set(expires.Add(-time.Second))
-	require.Equal(t, "RUNNING", p.status("node-1"))
+	require.Equal(t, "RUNNING", p.instanceStatus("node-1"))
 	p.SetBusy(zone, "node-1", true)
 	p.clock.Set(expires.Add(time.Hour))
-	require.Equal(t, "RUNNING", p.status("node-1"))
+	require.Equal(t, "RUNNING", p.instanceStatus("node-1"))
 
-	metadata, _ := p.ok(http.MethodGet, "instances/node-1", nil)["metadata"].(object)
-	status, _ := p.call(http.MethodPost, "instances/node-1/setMetadata", object{"fingerprint": "old"})
+	metadata, _ := p.mustCall(http.MethodGet, "instances/node-1", nil)["metadata"].(object)
+	status, _ := p.callAPI(http.MethodPost, "instances/node-1/setMetadata", object{"fingerprint": "old"})
 	require.Equal(t, http.StatusPreconditionFailed, status)
 	metadata["items"] = append(metadata["items"].([]any)[:2],
 		object{"key": "forewarm-expires-at", "value": jsonOf(t, expires.Add(2*time.Hour).Unix())})
-	p.ok(http.MethodPost, "instances/node-1/setMetadata", metadata)
+	p.mustCall(http.MethodPost, "instances/node-1/setMetadata", metadata)
 	p.SetBusy(zone, "node-1", false)
-	require.Equal(t, "RUNNING", p.status("node-1"))
+	require.Equal(t, "RUNNING", p.instanceStatus("node-1"))
 	p.clock.Set(expires.Add(2 * time.Hour))
-	require.Equal(t, "STOPPING", p.status("node-1"))
+	require.Equal(t, "STOPPING", p.instanceStatus("node-1"))
 	p.clock.Advance(5 * time.Second)
-	require.Equal(t, "TERMINATED", p.status("node-1"))
+	require.Equal(t, "TERMINATED", p.instanceStatus("node-1"))
 }
 
 func TestBill(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	p.ok(http.MethodPost, "instances", node("short"))
-	long := node("long")
+	p.mustCall(http.MethodPost, "instances", instanceBody("short"))
+	long := instanceBody("long")
 	long["scheduling"] = object{"onHostMaintenance": "TERMINATE"}
-	p.ok(http.MethodPost, "instances", long)
+	p.mustCall(http.MethodPost, "instances", long)
 	p.clock.Advance(10 * time.Second)
-	p.ok(http.MethodDelete, "instances/short", nil)
+	p.mustCall(http.MethodDelete, "instances/short", nil)
 	p.clock.Advance(time.Hour - 10*time.Second)
 	bill := p.Bill(p.clock.Now())
 	require.Len(t, bill.Lines, 2)
@@ -332,7 +332,7 @@ func TestOtherProjectsAndZones(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
 	for _, path := range []string{"/zones/mars-a" + instance, "/zones/mars-a/operations"} {
-		status, _ := p.call(http.MethodGet, path, nil)
+		status, _ := p.callAPI(http.MethodGet, path, nil)
 		require.Equal(t, http.StatusNotFound, status)
 	}
 	answer := httptest.NewRecorder()
@@ -345,11 +345,11 @@ func TestThrottling(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
 	p.Throttle(1)
-	status, answer := p.call(http.MethodGet, "instances", nil)
+	status, answer := p.callAPI(http.MethodGet, "instances", nil)
 	require.Equal(t, http.StatusTooManyRequests, status)
 	require.Contains(t, jsonOf(t, answer), "rateLimitExceeded")
 	p.Throttle(100)
 	p.Throttle(0)
-	p.ok(http.MethodGet, "instances", nil)
+	p.mustCall(http.MethodGet, "instances", nil)
 	require.Equal(t, 2, p.Calls(gcetest.List))
 }

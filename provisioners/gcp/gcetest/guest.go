@@ -10,19 +10,19 @@ import (
 )
 
 func (c *Cloud) setMetadata(r *http.Request, now time.Time) (any, error) {
-	m, err := c.find(r, now)
+	m, err := c.findInstance(r, now)
 	if err != nil {
 		return nil, err
 	}
-	body, err := read(r)
+	body, err := decodeBody(r)
 	if err != nil {
 		return nil, err
 	}
 	if faultOf(r).Effect == Race {
 		m.changes++
 	}
-	if body["fingerprint"] != m.fingerprint() {
-		return nil, refuse(http.StatusPreconditionFailed, "conditionNotMet",
+	if body["fingerprint"] != m.metadataFingerprint() {
+		return nil, newRefusal(http.StatusPreconditionFailed, "conditionNotMet",
 			"Supplied fingerprint does not match current metadata fingerprint.")
 	}
 	items, _ := body["items"].([]any)
@@ -31,40 +31,40 @@ func (c *Cloud) setMetadata(r *http.Request, now time.Time) (any, error) {
 	}
 	m.metadata = items
 	m.changes++
-	return c.renderOperation(c.record(&operation{kind: "setMetadata", machine: m, begun: now, ended: now}), now), nil
+	return c.config.renderOperation(c.recordOperation(&operation{kind: "setMetadata", machine: m, begun: now, ended: now}), now), nil
 }
 
 // guestAttributes answers what the guest wrote. Nothing there is a 404.
 func (c *Cloud) guestAttributes(r *http.Request, now time.Time) (any, error) {
-	m, err := c.find(r, now)
+	m, err := c.findInstance(r, now)
 	if err != nil {
 		return nil, err
 	}
-	if m.item("enable-guest-attributes") != "TRUE" {
-		return nil, refuse(http.StatusForbidden, "forbidden", "Guest attributes endpoint access is disabled.")
+	if m.metadataValue("enable-guest-attributes") != "TRUE" {
+		return nil, newRefusal(http.StatusForbidden, "forbidden", "Guest attributes endpoint access is disabled.")
 	}
 	prefix := r.URL.Query().Get("queryPath")
 	items := []object{}
-	for path, value := range c.written(m, now) {
+	for path, value := range c.writtenAttributes(m, now) {
 		if namespace, key, _ := strings.Cut(path, "/"); strings.HasPrefix(path, prefix) {
 			items = append(items, object{"namespace": namespace, "key": key, "value": value})
 		}
 	}
 	if len(items) == 0 {
-		return nil, refuse(http.StatusNotFound, "notFound",
+		return nil, newRefusal(http.StatusNotFound, "notFound",
 			"The resource '%s' of type 'Guest Attribute' was not found.", prefix)
 	}
 	return object{"kind": "compute#guestAttributes", "queryPath": prefix, "queryValue": object{"items": items}}, nil
 }
 
-// written is what the adapter's start-up script writes in a real guest, and what
+// writtenAttributes is what the adapter's start-up script writes in a real guest, and what
 // a test wrote instead.
-func (c *Cloud) written(m *machine, now time.Time) map[string]string {
+func (c *Cloud) writtenAttributes(m *machine, now time.Time) map[string]string {
 	all := map[string]string{}
-	if reached(m.reported, now) && !m.foreign && m.item("startup-script") != "" {
-		all["forewarm/gpus"] = m.report()
+	if hasReached(m.reported, now) && !m.foreign && m.metadataValue("startup-script") != "" {
+		all["forewarm/gpus"] = m.guestReport()
 	}
-	if reached(m.preempted, now) && reached(m.running, m.preempted) {
+	if hasReached(m.preempted, now) && hasReached(m.running, m.preempted) {
 		all["forewarm/notice"] = fmt.Sprint(m.preempted.Unix())
 	}
 	for path, value := range m.attributes {
@@ -73,7 +73,7 @@ func (c *Cloud) written(m *machine, now time.Time) map[string]string {
 	return all
 }
 
-func (m *machine) report() string {
+func (m *machine) guestReport() string {
 	gpus := []object{}
 	for i := range m.typed.GPUs {
 		gpus = append(gpus, object{
@@ -88,13 +88,13 @@ func (m *machine) report() string {
 	return string(text)
 }
 
-// change runs a change of the instance that stands, if one does.
-func (c *Cloud) change(zone, name string, do func(m *machine, now time.Time)) {
+// changeMachine runs a change of the instance that stands, if one does.
+func (c *Cloud) changeMachine(zone, name string, do func(m *machine, now time.Time)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
-	c.settle(now)
-	if m := c.standing(zone, name, now); m != nil {
+	c.runGuests(now)
+	if m := c.findMachine(zone, name, now); m != nil {
 		do(m, now)
 	}
 }
@@ -102,7 +102,7 @@ func (c *Cloud) change(zone, name string, do func(m *machine, now time.Time)) {
 // Preempt takes the instance back as Google takes spot machines back: it is
 // STOPPING for the notice, then stopped, and deleted if it was made so.
 func (c *Cloud) Preempt(zone, name string) {
-	c.change(zone, name, func(m *machine, now time.Time) {
+	c.changeMachine(zone, name, func(m *machine, now time.Time) {
 		if !m.stopping.IsZero() {
 			return
 		}
@@ -110,32 +110,32 @@ func (c *Cloud) Preempt(zone, name string) {
 		if m.onPreempt == "DELETE" {
 			m.gone = m.stopped
 		}
-		if m.insert != nil && !reached(m.insert.ended, now) {
+		if m.insert != nil && !hasReached(m.insert.ended, now) {
 			m.insert.ended = now
 		}
-		c.record(&operation{kind: "compute.instances.preempted", machine: m, begun: now, ended: m.stopped})
+		c.recordOperation(&operation{kind: "compute.instances.preempted", machine: m, begun: now, ended: m.stopped})
 	})
 }
 
 // SetGuestAttribute writes what a guest writes, by namespace/key.
 func (c *Cloud) SetGuestAttribute(zone, name, path, value string) {
-	c.change(zone, name, func(m *machine, _ time.Time) { m.attributes[path] = value })
+	c.changeMachine(zone, name, func(m *machine, _ time.Time) { m.attributes[path] = value })
 }
 
 // SetBusy says whether something computes in the guest.
 func (c *Cloud) SetBusy(zone, name string, busy bool) {
-	c.change(zone, name, func(m *machine, _ time.Time) { m.busy = busy })
+	c.changeMachine(zone, name, func(m *machine, _ time.Time) { m.busy = busy })
 }
 
 // SetMaintenance announces maintenance of the instance's host, in the fields of
 // the API's UpcomingMaintenance.
 func (c *Cloud) SetMaintenance(zone, name string, upcoming map[string]any) {
-	c.change(zone, name, func(m *machine, _ time.Time) { m.maintained = upcoming })
+	c.changeMachine(zone, name, func(m *machine, _ time.Time) { m.maintained = upcoming })
 }
 
 // SetLabel changes a label from outside.
 func (c *Cloud) SetLabel(zone, name, key, value string) {
-	c.change(zone, name, func(m *machine, _ time.Time) {
+	c.changeMachine(zone, name, func(m *machine, _ time.Time) {
 		labels, _ := m.body["labels"].(object)
 		labels = maps.Clone(labels) // an answer that is being written shows the old ones
 		labels[key] = value

@@ -5,44 +5,44 @@ import (
 	"time"
 )
 
-// find returns the instance of the request's zone and name that is there.
-func (c *Cloud) find(r *http.Request, now time.Time) (*machine, error) {
+// findInstance returns the instance of the request's zone and name that is there.
+func (c *Cloud) findInstance(r *http.Request, now time.Time) (*machine, error) {
 	zone, name := r.PathValue("zone"), r.PathValue("instance")
-	if m := c.standing(zone, name, now); m != nil {
+	if m := c.findMachine(zone, name, now); m != nil {
 		return m, nil
 	}
-	return nil, refuse(http.StatusNotFound, "notFound",
+	return nil, newRefusal(http.StatusNotFound, "notFound",
 		"The resource 'projects/%s/zones/%s/instances/%s' was not found", c.config.Project, zone, name)
 }
 
-func (c *Cloud) standing(zone, name string, now time.Time) *machine {
+func (c *Cloud) findMachine(zone, name string, now time.Time) *machine {
 	for _, m := range c.machines {
-		if m.zone == zone && m.name == name && m.there(now) {
+		if m.zone == zone && m.name == name && m.existsAt(now) {
 			return m
 		}
 	}
 	return nil
 }
 
-func (c *Cloud) get(r *http.Request, now time.Time) (any, error) {
-	m, err := c.find(r, now)
+func (c *Cloud) getInstance(r *http.Request, now time.Time) (any, error) {
+	m, err := c.findInstance(r, now)
 	if err != nil {
 		return nil, err
 	}
-	return c.render(m, now), nil
+	return c.config.renderMachine(m, now), nil
 }
 
-func (c *Cloud) remove(r *http.Request, now time.Time) (any, error) {
-	m, err := c.find(r, now)
+func (c *Cloud) deleteInstance(r *http.Request, now time.Time) (any, error) {
+	m, err := c.findInstance(r, now)
 	if err != nil {
 		return nil, err
 	}
-	if !m.gone.IsZero() && !m.never() && m.preempted.IsZero() {
-		return nil, refuse(http.StatusBadRequest, "resourceNotReady", "The resource '%s' is not ready",
-			c.instanceLink(m))
+	if !m.gone.IsZero() && !m.neverMade() && m.preempted.IsZero() {
+		return nil, newRefusal(http.StatusBadRequest, "resourceNotReady", "The resource '%s' is not ready",
+			c.config.instanceLink(m))
 	}
 	if faultOf(r).Effect == Ignore {
-		return c.renderOperation(c.record(&operation{kind: "delete", machine: m, begun: now, ended: now}), now), nil
+		return c.config.renderOperation(c.recordOperation(&operation{kind: "delete", machine: m, begun: now, ended: now}), now), nil
 	}
 	m.gone = now.Add(c.config.Deleting)
 	if m.stopping.IsZero() {
@@ -51,30 +51,30 @@ func (c *Cloud) remove(r *http.Request, now time.Time) (any, error) {
 	if m.stopped.After(m.gone) {
 		m.stopped = m.gone
 	}
-	if m.insert != nil && !reached(m.insert.ended, now) { // it is cancelled by its own end
+	if m.insert != nil && !hasReached(m.insert.ended, now) { // it is cancelled by its own end
 		m.insert.ended, m.insert.code, m.insert.message = now, "CONFLICT",
 			"The instance was deleted while it was being created."
 	}
-	op := c.record(&operation{kind: "delete", machine: m, requestID: r.URL.Query().Get("requestId"), begun: now,
+	op := c.recordOperation(&operation{kind: "delete", machine: m, requestID: r.URL.Query().Get("requestId"), begun: now,
 		ended: m.gone})
-	return c.renderOperation(op, now), nil
+	return c.config.renderOperation(op, now), nil
 }
 
 func (c *Cloud) listInstances(r *http.Request, now time.Time) (any, error) {
-	rows, next, err := c.page(r, c.shown(now, func(m *machine) bool { return m.zone == r.PathValue("zone") }))
+	rows, next, err := c.config.cutPage(r, c.listedInstances(now, func(m *machine) bool { return m.zone == r.PathValue("zone") }))
 	if err != nil {
 		return nil, err
 	}
 	return object{"kind": "compute#instanceList", "items": rows, "nextPageToken": next}, nil
 }
 
-// shown renders instances as a list shows them, which may be late.
-func (c *Cloud) shown(now time.Time, keep func(*machine) bool) []object {
+// listedInstances renders instances as a list shows them, which may be late.
+func (c *Cloud) listedInstances(now time.Time, keep func(*machine) bool) []object {
 	then := now.Add(-c.listLag)
 	var rows []object
 	for _, m := range c.machines {
-		if m.there(then) && keep(m) {
-			rows = append(rows, c.render(m, then))
+		if m.existsAt(then) && keep(m) {
+			rows = append(rows, c.config.renderMachine(m, then))
 		}
 	}
 	return rows
@@ -85,18 +85,18 @@ func (c *Cloud) shown(now time.Time, keep func(*machine) bool) []object {
 func (c *Cloud) aggregatedList(r *http.Request, now time.Time) (any, error) {
 	missing := ""
 	if faultOf(r).Effect == Partial {
-		if missing = c.busiest(now); r.URL.Query().Get("returnPartialSuccess") != "true" {
-			return nil, refuse(http.StatusServiceUnavailable, "backendError", "The zone '%s' cannot be reached.",
+		if missing = c.oldestZone(now); r.URL.Query().Get("returnPartialSuccess") != "true" {
+			return nil, newRefusal(http.StatusServiceUnavailable, "backendError", "The zone '%s' cannot be reached.",
 				missing)
 		}
 	}
-	rows, next, err := c.page(r, c.shown(now, func(m *machine) bool { return m.zone != missing }))
+	rows, next, err := c.config.cutPage(r, c.listedInstances(now, func(m *machine) bool { return m.zone != missing }))
 	if err != nil {
 		return nil, err
 	}
 	items := object{}
 	for _, zone := range c.config.Zones {
-		items["zones/"+zone] = c.scope(zone, missing, rows)
+		items["zones/"+zone] = c.config.zoneScope(zone, missing, rows)
 	}
 	answer := object{"kind": "compute#instanceAggregatedList", "items": items, "nextPageToken": next}
 	if missing != "" {
@@ -105,13 +105,13 @@ func (c *Cloud) aggregatedList(r *http.Request, now time.Time) (any, error) {
 	return answer, nil
 }
 
-func (c *Cloud) scope(zone, missing string, rows []object) object {
+func (c Config) zoneScope(zone, missing string, rows []object) object {
 	if zone == missing {
 		return object{"warning": object{"code": "UNREACHABLE", "message": "The zone cannot be reached."}}
 	}
 	var instances []object
 	for _, row := range rows {
-		if row["zone"] == c.link("zones", zone) {
+		if row["zone"] == c.resourceLink("zones", zone) {
 			instances = append(instances, row)
 		}
 	}
@@ -122,10 +122,10 @@ func (c *Cloud) scope(zone, missing string, rows []object) object {
 	return object{"instances": instances}
 }
 
-// busiest returns the zone of the oldest instance that is there, else the first.
-func (c *Cloud) busiest(now time.Time) string {
+// oldestZone returns the zone of the oldest instance that is there, else the first.
+func (c *Cloud) oldestZone(now time.Time) string {
 	for _, m := range c.machines {
-		if m.there(now) && !m.foreign {
+		if m.existsAt(now) && !m.foreign {
 			return m.zone
 		}
 	}

@@ -30,36 +30,38 @@ type machine struct {
 	stopped, gone                    time.Time
 }
 
-func reached(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
+func hasReached(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
-// never reports whether the insert of the machine failed.
-func (m *machine) never() bool { return m.insert != nil && m.insert.stillborn }
+// neverMade reports whether the insert of the machine failed.
+func (m *machine) neverMade() bool { return m.insert != nil && m.insert.stillborn }
 
-// there reports whether the instance could be got at the time.
-func (m *machine) there(now time.Time) bool { return reached(m.born, now) && !reached(m.gone, now) }
+// existsAt reports whether the instance could be got at the time.
+func (m *machine) existsAt(now time.Time) bool {
+	return hasReached(m.born, now) && !hasReached(m.gone, now)
+}
 
-// status is the instance's as it was at the time.
-func (m *machine) status(now time.Time) string {
+// statusAt is the instance's as it was at the time.
+func (m *machine) statusAt(now time.Time) string {
 	switch {
-	case reached(m.stopped, now):
+	case hasReached(m.stopped, now):
 		return "TERMINATED"
-	case reached(m.stopping, now):
+	case hasReached(m.stopping, now):
 		return "STOPPING"
-	case reached(m.running, now) && !m.never():
+	case hasReached(m.running, now) && !m.neverMade():
 		return "RUNNING"
-	case reached(m.staging, now) && !m.never():
+	case hasReached(m.staging, now) && !m.neverMade():
 		return "STAGING"
 	default:
 		return "PROVISIONING"
 	}
 }
 
-func (m *machine) fingerprint() string {
+func (m *machine) metadataFingerprint() string {
 	return fmt.Sprintf("%08x=", crc32.ChecksumIEEE(fmt.Appendf(nil, "%d %d", m.id, m.changes)))
 }
 
-// item returns a metadata value.
-func (m *machine) item(key string) string {
+// metadataValue returns a metadata value.
+func (m *machine) metadataValue(key string) string {
 	for _, item := range m.metadata {
 		if pair, ok := item.(object); ok && pair["key"] == key {
 			value, _ := pair["value"].(string)
@@ -69,25 +71,25 @@ func (m *machine) item(key string) string {
 	return ""
 }
 
-// settle lets the guests do what time made due: one that nobody renewed, and
+// runGuests lets the guests do what time made due: one that nobody renewed, and
 // on which nothing computes, powers its machine off.
-func (c *Cloud) settle(now time.Time) {
+func (c *Cloud) runGuests(now time.Time) {
 	for _, m := range c.machines {
-		seconds, err := strconv.ParseInt(m.item("forewarm-expires-at"), 10, 64)
-		if err != nil || m.busy || m.foreign || !m.stopping.IsZero() || !reached(m.reported, now) || !m.there(now) {
+		seconds, err := strconv.ParseInt(m.metadataValue("forewarm-expires-at"), 10, 64)
+		if err != nil || m.busy || m.foreign || !m.stopping.IsZero() || !hasReached(m.reported, now) || !m.existsAt(now) {
 			continue
 		}
 		expired := time.Unix(seconds, 0)
 		if expired.Before(m.reported) {
 			expired = m.reported
 		}
-		if !reached(expired, now) {
+		if !hasReached(expired, now) {
 			continue
 		}
 		m.stopping, m.stopped = expired, expired.Add(c.config.PowerOff)
-		c.record(&operation{kind: "compute.instances.guestTerminate", machine: m, begun: m.stopping, ended: m.stopped})
+		c.recordOperation(&operation{kind: "compute.instances.guestTerminate", machine: m, begun: m.stopping, ended: m.stopped})
 	}
-	c.forget(now)
+	c.dropOldOperations(now)
 }
 
 const timeFormat = "2006-01-02T15:04:05.000-07:00"
@@ -95,22 +97,22 @@ const timeFormat = "2006-01-02T15:04:05.000-07:00"
 // pacific is where the service's timestamps come from.
 var pacific = time.FixedZone("", -7*60*60)
 
-func stamp(t time.Time) string { return t.In(pacific).Format(timeFormat) }
+func formatTime(t time.Time) string { return t.In(pacific).Format(timeFormat) }
 
-// render is the instance as the API shows it.
-func (c *Cloud) render(m *machine, now time.Time) object {
+// renderMachine is the instance as the API shows it.
+func (c Config) renderMachine(m *machine, now time.Time) object {
 	shown := maps.Clone(m.body)
 	shown["kind"], shown["id"] = "compute#instance", strconv.FormatUint(m.id, 10)
-	shown["creationTimestamp"], shown["status"] = stamp(m.born), m.status(now)
-	shown["zone"] = c.link("zones", m.zone)
+	shown["creationTimestamp"], shown["status"] = formatTime(m.born), m.statusAt(now)
+	shown["zone"] = c.resourceLink("zones", m.zone)
 	shown["selfLink"] = c.instanceLink(m)
-	shown["metadata"] = object{"kind": "compute#metadata", "fingerprint": m.fingerprint(), "items": m.metadata}
-	shown["networkInterfaces"] = c.interfaces(m)
-	if reached(m.running, now) {
-		shown["lastStartTimestamp"] = stamp(m.running)
+	shown["metadata"] = object{"kind": "compute#metadata", "fingerprint": m.metadataFingerprint(), "items": m.metadata}
+	shown["networkInterfaces"] = c.networkInterfaces(m)
+	if hasReached(m.running, now) {
+		shown["lastStartTimestamp"] = formatTime(m.running)
 	}
-	if reached(m.stopped, now) {
-		shown["lastStopTimestamp"] = stamp(m.stopped)
+	if hasReached(m.stopped, now) {
+		shown["lastStopTimestamp"] = formatTime(m.stopped)
 	}
 	if m.maintained != nil {
 		shown["resourceStatus"] = object{"upcomingMaintenance": m.maintained}
@@ -118,19 +120,19 @@ func (c *Cloud) render(m *machine, now time.Time) object {
 	return shown
 }
 
-func (c *Cloud) interfaces(m *machine) []object {
+func (c Config) networkInterfaces(m *machine) []object {
 	address := fmt.Sprintf("10.128.%d.%d", m.id>>8&0xff, m.id&0xff)
 	return []object{{"name": "nic0", "networkIP": address}}
 }
 
-func (c *Cloud) link(parts ...string) string {
-	link := "https://www.googleapis.com/compute/v1/projects/" + c.config.Project
+func (c Config) resourceLink(parts ...string) string {
+	link := "https://www.googleapis.com/compute/v1/projects/" + c.Project
 	for _, part := range parts {
 		link += "/" + part
 	}
 	return link
 }
 
-func (c *Cloud) instanceLink(m *machine) string {
-	return c.link("zones", m.zone, "instances", m.name)
+func (c Config) instanceLink(m *machine) string {
+	return c.resourceLink("zones", m.zone, "instances", m.name)
 }

@@ -19,34 +19,34 @@ type operation struct {
 	stillborn     bool // an insert that made nothing
 }
 
-func (c *Cloud) record(op *operation) *operation {
-	op.id = c.id()
+func (c *Cloud) recordOperation(op *operation) *operation {
+	op.id = c.nextID()
 	c.operations = append(c.operations, op)
 	return op
 }
 
-// forget drops finished operations that are too old to be listed.
-func (c *Cloud) forget(now time.Time) {
+// dropOldOperations drops finished operations that are too old to be listed.
+func (c *Cloud) dropOldOperations(now time.Time) {
 	horizon := now.Add(-c.config.OperationMemory)
 	c.operations = slices.DeleteFunc(c.operations, func(op *operation) bool { return op.ended.Before(horizon) })
 }
 
-func (op *operation) name() string { return "operation-" + strconv.FormatUint(op.id, 16) }
+func (op *operation) operationName() string { return "operation-" + strconv.FormatUint(op.id, 16) }
 
-func (c *Cloud) renderOperation(op *operation, now time.Time) object {
+func (c Config) renderOperation(op *operation, now time.Time) object {
 	shown := object{
-		"kind": "compute#operation", "id": strconv.FormatUint(op.id, 10), "name": op.name(), "operationType": op.kind,
-		"zone": c.link("zones", op.machine.zone), "targetLink": c.instanceLink(op.machine),
-		"targetId": strconv.FormatUint(op.machine.id, 10), "insertTime": stamp(op.begun), "startTime": stamp(op.begun),
-		"status": "RUNNING", "selfLink": c.link("zones", op.machine.zone, "operations", op.name()),
+		"kind": "compute#operation", "id": strconv.FormatUint(op.id, 10), "name": op.operationName(), "operationType": op.kind,
+		"zone": c.resourceLink("zones", op.machine.zone), "targetLink": c.instanceLink(op.machine),
+		"targetId": strconv.FormatUint(op.machine.id, 10), "insertTime": formatTime(op.begun), "startTime": formatTime(op.begun),
+		"status": "RUNNING", "selfLink": c.resourceLink("zones", op.machine.zone, "operations", op.operationName()),
 	}
 	if op.requestID != "" {
 		shown["clientOperationId"] = op.requestID
 	}
-	if !reached(op.ended, now) {
+	if !hasReached(op.ended, now) {
 		return shown
 	}
-	shown["status"], shown["progress"], shown["endTime"] = "DONE", 100, stamp(op.ended)
+	shown["status"], shown["progress"], shown["endTime"] = "DONE", 100, formatTime(op.ended)
 	if op.code != "" {
 		failure := object{"code": op.code, "message": op.message}
 		if op.quota != "" {
@@ -61,11 +61,11 @@ func (c *Cloud) renderOperation(op *operation, now time.Time) object {
 // getOperation also answers wait: the API allows it to return at any time.
 func (c *Cloud) getOperation(r *http.Request, now time.Time) (any, error) {
 	for _, op := range c.operations {
-		if op.name() == r.PathValue("operation") && op.machine.zone == r.PathValue("zone") {
-			return c.renderOperation(op, now), nil
+		if op.operationName() == r.PathValue("operation") && op.machine.zone == r.PathValue("zone") {
+			return c.config.renderOperation(op, now), nil
 		}
 	}
-	return nil, refuse(http.StatusNotFound, "notFound",
+	return nil, newRefusal(http.StatusNotFound, "notFound",
 		"The resource 'projects/%s/zones/%s/operations/%s' was not found",
 		c.config.Project, r.PathValue("zone"), r.PathValue("operation"))
 }
@@ -74,10 +74,10 @@ func (c *Cloud) listOperations(r *http.Request, now time.Time) (any, error) {
 	var rows []object
 	for _, op := range c.operations {
 		if op.machine.zone == r.PathValue("zone") {
-			rows = append(rows, c.renderOperation(op, now))
+			rows = append(rows, c.config.renderOperation(op, now))
 		}
 	}
-	rows, next, err := c.page(r, rows)
+	rows, next, err := c.config.cutPage(r, rows)
 	if err != nil {
 		return nil, err
 	}

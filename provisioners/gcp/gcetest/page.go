@@ -9,9 +9,9 @@ import (
 
 const maxPage = 500
 
-// page filters rows and cuts out the page that was asked for.
-func (c *Cloud) page(r *http.Request, rows []object) (page []object, next string, err error) {
-	keep, err := filter(r.URL.Query().Get("filter"))
+// cutPage filters rows and cuts out the page that was asked for.
+func (c Config) cutPage(r *http.Request, rows []object) (page []object, next string, err error) {
+	keep, err := parseFilter(r.URL.Query().Get("filter"))
 	if err != nil {
 		return nil, "", err
 	}
@@ -19,15 +19,15 @@ func (c *Cloud) page(r *http.Request, rows []object) (page []object, next string
 	size := maxPage
 	if text := r.URL.Query().Get("maxResults"); text != "" {
 		if size, err = strconv.Atoi(text); err != nil || size < 0 || size > maxPage {
-			return nil, "", refuse(http.StatusBadRequest, "invalid", "Invalid value for field 'maxResults': '%s'.",
+			return nil, "", newRefusal(http.StatusBadRequest, "invalid", "Invalid value for field 'maxResults': '%s'.",
 				text)
 		}
 	}
-	size = min(size, c.config.PageSize)
+	size = min(size, c.PageSize)
 	from := 0
 	if token := r.URL.Query().Get("pageToken"); token != "" {
 		if from, err = strconv.Atoi(strings.TrimPrefix(token, "page-")); err != nil || from > len(rows) {
-			return nil, "", refuse(http.StatusBadRequest, "invalid", "Invalid value for field 'pageToken': '%s'.",
+			return nil, "", newRefusal(http.StatusBadRequest, "invalid", "Invalid value for field 'pageToken': '%s'.",
 				token)
 		}
 	}
@@ -38,9 +38,9 @@ func (c *Cloud) page(r *http.Request, rows []object) (page []object, next string
 	return rows[from:to], next, nil
 }
 
-// filter understands the AIP-160 expressions that clients like ours use: terms
+// parseFilter understands the AIP-160 expressions that clients like ours use: terms
 // of a field, one of = != : and a value, joined by AND.
-func filter(expression string) (keep func(object) bool, err error) {
+func parseFilter(expression string) (keep func(object) bool, err error) {
 	var terms []func(object) bool
 	for _, text := range strings.Split(expression, " AND ") {
 		if strings.TrimSpace(text) == "" {
@@ -65,7 +65,7 @@ func filter(expression string) (keep func(object) bool, err error) {
 func parseTerm(text string) (func(object) bool, error) {
 	at := strings.IndexAny(text, "=:!")
 	if at <= 0 {
-		return nil, refuse(http.StatusBadRequest, "invalid",
+		return nil, newRefusal(http.StatusBadRequest, "invalid",
 			"Invalid value for field 'filter': '%s'. Invalid list filter expression.", text)
 	}
 	path, operator, value := strings.TrimSpace(text[:at]), text[at:at+1], text[at+1:]
@@ -74,7 +74,7 @@ func parseTerm(text string) (func(object) bool, error) {
 	}
 	value = strings.Trim(strings.TrimSpace(value), `"`)
 	return func(row object) bool {
-		found := field(row, path)
+		found := fieldAt(row, path)
 		switch operator {
 		case ":":
 			return value == "*" && found != "" || strings.Contains(found, value)
@@ -86,12 +86,12 @@ func parseTerm(text string) (func(object) bool, error) {
 	}, nil
 }
 
-// field returns a string of the row by its dotted path.
-func field(row object, path string) string {
+// fieldAt returns a string of the row by its dotted path.
+func fieldAt(row object, path string) string {
 	name, rest, nested := strings.Cut(path, ".")
 	if nested {
 		inner, _ := row[name].(object)
-		return field(inner, rest)
+		return fieldAt(inner, rest)
 	}
 	text, _ := row[name].(string)
 	return text

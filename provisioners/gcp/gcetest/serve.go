@@ -28,46 +28,46 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.message }
 
-func refuse(status int, reason, format string, args ...any) error {
+func newRefusal(status int, reason, format string, args ...any) error {
 	return &apiError{status: status, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
 const maxBody = 2 << 20
 
-// serve wraps a handler in what every call has: faults, the project's and the
+// wrapHandler wraps a handler in what every call has: faults, the project's and the
 // zone's existence, and the rendering of its answer.
-func (c *Cloud) serve(pattern string, handle handler) http.HandlerFunc {
+func (c *Cloud) wrapHandler(pattern string, handle handler) http.HandlerFunc {
 	call := callOf(pattern)
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		answer, fault, err := c.answer(call, r, handle)
+		answer, fault, err := c.answerCall(call, r, handle)
 		if fault.Effect == Break {
-			cut(w)
+			cutConnection(w)
 			return
 		}
 		if err != nil {
 			renderError(w, err)
 			return
 		}
-		render(w, http.StatusOK, answer)
+		writeJSON(w, http.StatusOK, answer)
 	}
 }
 
-func (c *Cloud) answer(call Call, r *http.Request, handle handler) (any, Fault, error) {
+func (c *Cloud) answerCall(call Call, r *http.Request, handle handler) (any, Fault, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
-	c.settle(now)
+	c.runGuests(now)
 	c.calls[call]++
 	fault, err := c.nextFault(call)
 	if err != nil {
 		return nil, fault, err
 	}
 	if project := r.PathValue("project"); project != c.config.Project {
-		return nil, fault, refuse(http.StatusNotFound, "notFound", "The resource 'projects/%s' was not found", project)
+		return nil, fault, newRefusal(http.StatusNotFound, "notFound", "The resource 'projects/%s' was not found", project)
 	}
 	if zone := r.PathValue("zone"); zone != "" && !slices.Contains(c.config.Zones, zone) {
-		return nil, fault, refuse(http.StatusNotFound, "notFound", "The resource 'projects/%s/zones/%s' was not found",
+		return nil, fault, newRefusal(http.StatusNotFound, "notFound", "The resource 'projects/%s/zones/%s' was not found",
 			c.config.Project, zone)
 	}
 	answer, err := handle(r.WithContext(withFault(r.Context(), fault)), now)
@@ -97,8 +97,8 @@ func callOf(pattern string) Call {
 	}
 }
 
-// cut ends the connection without an answer.
-func cut(w http.ResponseWriter) {
+// cutConnection ends the connection without an answer.
+func cutConnection(w http.ResponseWriter) {
 	if hijacker, ok := w.(http.Hijacker); ok {
 		if conn, _, err := hijacker.Hijack(); err == nil {
 			_ = conn.Close() // nobody is to hear of it
@@ -108,7 +108,7 @@ func cut(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-func render(w http.ResponseWriter, status int, value any) {
+func writeJSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(value) // a reader that left has nobody to tell
@@ -122,21 +122,21 @@ func renderError(w http.ResponseWriter, err error) {
 	if refused.retryAfter != "" {
 		w.Header().Set("Retry-After", refused.retryAfter)
 	}
-	render(w, refused.status, object{"error": object{
+	writeJSON(w, refused.status, object{"error": object{
 		"code": refused.status, "message": refused.message,
 		"errors": []object{{"message": refused.message, "domain": "global", "reason": refused.reason}},
 	}})
 }
 
-// read decodes the body of a request into an object.
-func read(r *http.Request) (object, error) {
+// decodeBody decodes the body of a request into an object.
+func decodeBody(r *http.Request) (object, error) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "badRequest", "reading the request: %v", err)
+		return nil, newRefusal(http.StatusBadRequest, "badRequest", "reading the request: %v", err)
 	}
 	var body object
 	if err := json.Unmarshal(data, &body); err != nil {
-		return nil, refuse(http.StatusBadRequest, "parseError", "This API does not support parsing form-encoded input.")
+		return nil, newRefusal(http.StatusBadRequest, "parseError", "This API does not support parsing form-encoded input.")
 	}
 	return body, nil
 }

@@ -50,11 +50,11 @@ const mostGPUs = 64
 // no sense is an error: anybody on the machine can write there.
 func Read(values map[string]string) (Report, error) {
 	var report Report
-	report.Error = clip(values["error"])
+	report.Error = clipText(values["error"])
 	if text, written := values["notice"]; written {
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || seconds <= 0 {
-			return Report{}, fmt.Errorf("the notice %q is no time", clip(text))
+			return Report{}, fmt.Errorf("the notice %q is no time", clipText(text))
 		}
 		report.Notice = time.Unix(seconds, 0).UTC()
 	}
@@ -65,10 +65,10 @@ func Read(values map[string]string) (Report, error) {
 	if err := json.Unmarshal([]byte(text), &report.GPUs); err != nil {
 		return Report{}, fmt.Errorf("the report of GPUs: %w", err)
 	}
-	return report, check(report.GPUs)
+	return report, checkGPUs(report.GPUs)
 }
 
-func check(gpus []GPU) error {
+func checkGPUs(gpus []GPU) error {
 	if len(gpus) == 0 || len(gpus) > mostGPUs {
 		return fmt.Errorf("the report has %d GPUs, not 1 to %d", len(gpus), mostGPUs)
 	}
@@ -84,7 +84,7 @@ func check(gpus []GPU) error {
 
 const mostText = 200
 
-func clip(text string) string {
+func clipText(text string) string {
 	if len(text) > mostText {
 		return text[:mostText]
 	}

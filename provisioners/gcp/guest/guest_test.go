@@ -52,20 +52,20 @@ true`,
 func newMachine(t *testing.T) machine {
 	m := machine{t: t, folder: t.TempDir()}
 	for name, text := range commands {
-		m.write(filepath.Join("bin", name), text)
+		m.writeFile(filepath.Join("bin", name), text)
 	}
-	m.write("startup.sh", guest.Script)
-	m.write("now", fmt.Sprint(born))
+	m.writeFile("startup.sh", guest.Script)
+	m.writeFile("now", fmt.Sprint(born))
 	return m
 }
 
-func (m machine) write(name, text string) {
+func (m machine) writeFile(name, text string) {
 	path := filepath.Join(m.folder, name)
 	require.NoError(m.t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(m.t, forklock.WriteProgram(path, text))
 }
 
-func (m machine) read(name string) string {
+func (m machine) readFile(name string) string {
 	text, err := os.ReadFile(filepath.Join(m.folder, name))
 	if os.IsNotExist(err) {
 		return ""
@@ -74,9 +74,9 @@ func (m machine) read(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// boot runs the script to the machine's end, which every test gives it.
-func (m machine) boot(expires int) {
-	m.write("metadata/"+guest.ExpiresKey, fmt.Sprint(expires))
+// bootMachine runs the script to the machine's end, which every test gives it.
+func (m machine) bootMachine(expires int) {
+	m.writeFile("metadata/"+guest.ExpiresKey, fmt.Sprint(expires))
 	shell := exec.CommandContext(m.t.Context(), "sh", "-c", `. "$0"; wait`, filepath.Join(m.folder, "startup.sh"))
 	shell.Env = []string{"HOME=" + m.folder, "TMPDIR=" + m.folder,
 		"PATH=" + filepath.Join(m.folder, "bin") + ":/usr/bin:/bin"}
@@ -84,10 +84,10 @@ func (m machine) boot(expires int) {
 	require.NoError(m.t, err, "%s", output)
 }
 
-func (m machine) report() (guest.Report, error) {
+func (m machine) readReport() (guest.Report, error) {
 	values := map[string]string{}
 	for _, key := range []string{"gpus", "notice", "error"} {
-		if text := m.read("written/" + key); text != "" {
+		if text := m.readFile("written/" + key); text != "" {
 			values[key] = text
 		}
 	}
@@ -99,16 +99,16 @@ const driver = "0, GPU-aaaa, 81559, 0, NVIDIA H100 80GB HBM3\n1, GPU-bbbb, 81559
 func TestMachineReportsAndEnds(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.write("driver", driver)
-	m.boot(born + 150)
-	report, err := m.report()
+	m.writeFile("driver", driver)
+	m.bootMachine(born + 150)
+	report, err := m.readReport()
 	require.NoError(t, err)
 	require.Equal(t, guest.Report{GPUs: []guest.GPU{
 		{Index: 0, UUID: "GPU-aaaa", Name: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_559},
 		{Index: 1, UUID: "GPU-bbbb", Name: "NVIDIA H100, PCIe", MemoryMiB: 81_559},
 	}}, report)
-	require.Equal(t, fmt.Sprint(born+150), m.read("off"))
-	for _, namespace := range strings.Fields(m.read("namespaces")) {
+	require.Equal(t, fmt.Sprint(born+150), m.readFile("off"))
+	for _, namespace := range strings.Fields(m.readFile("namespaces")) {
 		require.Equal(t, "guest-attributes/"+guest.Namespace, namespace)
 	}
 }
@@ -116,27 +116,27 @@ func TestMachineReportsAndEnds(t *testing.T) {
 func TestWorkIsNotCutShort(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.write("driver", driver)
-	m.write("busy-until", fmt.Sprint(born+200))
-	m.boot(born + 100)
-	require.Equal(t, fmt.Sprint(born+200), m.read("off"))
+	m.writeFile("driver", driver)
+	m.writeFile("busy-until", fmt.Sprint(born+200))
+	m.bootMachine(born + 100)
+	require.Equal(t, fmt.Sprint(born+200), m.readFile("off"))
 }
 
 func TestMachineWithoutADriverEndsToo(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.boot(born + 100)
-	require.Equal(t, fmt.Sprint(born+100), m.read("off"))
-	require.Empty(t, m.read("written/gpus"), "no driver, no report")
+	m.bootMachine(born + 100)
+	require.Equal(t, fmt.Sprint(born+100), m.readFile("off"))
+	require.Empty(t, m.readFile("written/gpus"), "no driver, no report")
 }
 
 func TestSpotMachineSaysWhenItIsTakenBack(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.write("driver", driver)
-	m.write("preempted-at", fmt.Sprint(born+60))
-	m.boot(born + 150)
-	report, err := m.report()
+	m.writeFile("driver", driver)
+	m.writeFile("preempted-at", fmt.Sprint(born+60))
+	m.bootMachine(born + 150)
+	report, err := m.readReport()
 	require.NoError(t, err)
 	require.Equal(t, time.Unix(born+60, 0).UTC(), report.Notice)
 }
@@ -146,10 +146,10 @@ func TestSpotMachineSaysWhenItIsTakenBack(t *testing.T) {
 func TestOperatorsScriptComesFirst(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.write("metadata/"+guest.UserKey, "#!/bin/bash\n[[ -f $HOME/written/gpus ]] && exit 1\nprintf '"+
+	m.writeFile("metadata/"+guest.UserKey, "#!/bin/bash\n[[ -f $HOME/written/gpus ]] && exit 1\nprintf '"+
 		strings.ReplaceAll(driver, "\n", "\\n")+"' >$HOME/driver\n")
-	m.boot(born + 150)
-	report, err := m.report()
+	m.bootMachine(born + 150)
+	report, err := m.readReport()
 	require.NoError(t, err)
 	require.Len(t, report.GPUs, 2)
 }
@@ -157,10 +157,10 @@ func TestOperatorsScriptComesFirst(t *testing.T) {
 func TestOperatorsScriptThatFails(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.write("driver", driver)
-	m.write("metadata/"+guest.UserKey, "exit 7\n")
-	m.boot(born + 150)
-	report, err := m.report()
+	m.writeFile("driver", driver)
+	m.writeFile("metadata/"+guest.UserKey, "exit 7\n")
+	m.bootMachine(born + 150)
+	report, err := m.readReport()
 	require.NoError(t, err)
 	require.Equal(t, guest.Report{Error: "the start-up script ended with 7"}, report)
 }

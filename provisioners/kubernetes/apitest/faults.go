@@ -56,10 +56,10 @@ func (s *Server) Lag(by time.Duration) {
 	s.lag = by
 }
 
-// strike takes the first fault that the call hits.
-func (s *Server) strike(c call) Fault {
+// takeFault takes the first fault that the call hits.
+func (s *Server) takeFault(c call) Fault {
 	for _, f := range s.faults {
-		use := Use{Verb: c.verb, Resource: c.full()}
+		use := Use{Verb: c.verb, Resource: c.fullResource()}
 		if f.Times > 0 && (len(f.On) == 0 || slices.Contains(f.On, use)) {
 			f.Times--
 			return *f
@@ -68,13 +68,13 @@ func (s *Server) strike(c call) Fault {
 	return Fault{}
 }
 
-func (f Fault) refuse(w http.ResponseWriter) {
+func (f Fault) writeRefusal(w http.ResponseWriter) {
 	if f.Refuse.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(f.Refuse.RetryAfter))
 	}
 	if f.Refuse.Plain {
-		answer{f.Refuse.Code, f.Refuse.Message}.write(w)
+		answer{f.Refuse.Code, f.Refuse.Message}.writeTo(w)
 		return
 	}
-	refusal(f.Refuse.Code, f.Refuse.Reason, f.Refuse.Message, call{}).write(w)
+	refusalAnswer(f.Refuse.Code, f.Refuse.Reason, f.Refuse.Message, call{}).writeTo(w)
 }

@@ -15,15 +15,15 @@ import (
 
 const usualGrace = 30 // seconds
 
-// born gives a new pod what the server gives it.
-func born(o object) {
+// initializePod gives a new pod what the server gives it.
+func initializePod(o object) {
 	o.Object["status"] = map[string]any{"phase": string(corev1.PodPending)}
 	if _, found, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "terminationGracePeriodSeconds"); !found {
 		_ = unstructured.SetNestedField(o.Object, float64(usualGrace), "spec", "terminationGracePeriodSeconds")
 	}
 }
 
-func field(o object, path ...string) string {
+func stringAt(o object, path ...string) string {
 	text, _, _ := unstructured.NestedString(o.Object, path...)
 	return text
 }
@@ -38,9 +38,9 @@ func (s *Server) endPod(c call, kept object, grace *int64) answer {
 	if grace != nil {
 		wait = time.Duration(*grace) * time.Second
 	}
-	phase := corev1.PodPhase(field(kept, "status", "phase"))
-	if field(kept, "spec", "nodeName") == "" || phase == corev1.PodSucceeded || phase == corev1.PodFailed || wait == 0 {
-		s.drop(c.key())
+	phase := corev1.PodPhase(stringAt(kept, "status", "phase"))
+	if stringAt(kept, "spec", "nodeName") == "" || phase == corev1.PodSucceeded || phase == corev1.PodFailed || wait == 0 {
+		s.dropObject(c.objectKey())
 		return answer{http.StatusOK, kept}
 	}
 	if kept.GetDeletionTimestamp() != nil {
@@ -49,39 +49,39 @@ func (s *Server) endPod(c call, kept object, grace *int64) answer {
 	next := object{kept.DeepCopy()}
 	at := metav1.NewTime(s.clock.Now().Add(wait).Truncate(time.Second))
 	next.SetDeletionTimestamp(&at)
-	return answer{http.StatusOK, s.keep(c.key(), next)}
+	return answer{http.StatusOK, s.putObject(c.objectKey(), next)}
 }
 
-// bind is how a scheduler puts a pod on a node.
-func (s *Server) bind(c call) answer {
-	kept, found := s.objects[c.key()]
+// bindPod is how a scheduler puts a pod on a node.
+func (s *Server) bindPod(c call) answer {
+	kept, found := s.objects[c.objectKey()]
 	var binding corev1.Binding
 	switch {
 	case !found:
 		return notFound(c)
 	case json.Unmarshal(c.body, &binding) != nil:
-		return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, "no Binding", c)
-	case field(kept, "spec", "nodeName") != "" || kept.GetDeletionTimestamp() != nil:
-		return refusal(http.StatusConflict, metav1.StatusReasonConflict, "the pod is assigned or being deleted", c)
+		return refusalAnswer(http.StatusBadRequest, metav1.StatusReasonBadRequest, "no Binding", c)
+	case stringAt(kept, "spec", "nodeName") != "" || kept.GetDeletionTimestamp() != nil:
+		return refusalAnswer(http.StatusConflict, metav1.StatusReasonConflict, "the pod is assigned or being deleted", c)
 	}
 	next := object{kept.DeepCopy()}
 	_ = unstructured.SetNestedField(next.Object, binding.Target.Name, "spec", "nodeName")
-	s.keep(c.key(), next)
+	s.putObject(c.objectKey(), next)
 	return answer{http.StatusCreated, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status: metav1.StatusSuccess}}
 }
 
-func (s *Server) log(c call) answer {
-	kept, found := s.objects[c.key()]
+func (s *Server) podLog(c call) answer {
+	kept, found := s.objects[c.objectKey()]
 	if !found {
 		return notFound(c)
 	}
-	if field(kept, "status", "phase") == string(corev1.PodPending) {
-		return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest,
+	if stringAt(kept, "status", "phase") == string(corev1.PodPending) {
+		return refusalAnswer(http.StatusBadRequest, metav1.StatusReasonBadRequest,
 			"container is waiting to start: ContainerCreating", c)
 	}
 	text := s.logs[c.namespace+"/"+c.name]
-	if limit, err := strconv.Atoi(c.param("limitBytes")); err == nil && len(text) > limit {
+	if limit, err := strconv.Atoi(c.queryParam("limitBytes")); err == nil && len(text) > limit {
 		text = text[:limit]
 	}
 	return answer{http.StatusOK, text}

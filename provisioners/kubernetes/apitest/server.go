@@ -77,15 +77,17 @@ type call struct {
 	ours  bool // of the adapter under test
 }
 
-func (c call) param(name string) string {
+func (c call) queryParam(name string) string {
 	if len(c.query[name]) == 0 {
 		return ""
 	}
 	return c.query[name][0]
 }
 
-// key is where the object of the call is kept.
-func (c call) key() string { return c.group + "/" + c.resource + "/" + c.namespace + "/" + c.name }
+// objectKey is where the object of the call is kept.
+func (c call) objectKey() string {
+	return c.group + "/" + c.resource + "/" + c.namespace + "/" + c.name
+}
 
 const mostBody = 3 << 20 // as the real one
 
@@ -98,36 +100,36 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.URL.Path == "/apis" {
-		s.groups().write(w)
+		s.listGroups().writeTo(w)
 		return
 	}
-	c, ok := parse(r, body)
+	c, ok := parseCall(r, body)
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
 	var fault Fault
 	if c.ours = strings.HasPrefix(r.UserAgent(), "forewarm"); c.ours {
-		fault = s.strike(c)
-		s.used[Use{c.verb, c.group, c.full()}] = true
+		fault = s.takeFault(c)
+		s.used[Use{c.verb, c.group, c.fullResource()}] = true
 	}
 	if fault.Refuse != nil {
-		fault.refuse(w)
+		fault.writeRefusal(w)
 		return
 	}
 	if s.kinds[c.resource] == "" {
 		http.NotFound(w, r) // a bare one, as the real server's
 		return
 	}
-	answer := s.answer(c, fault)
+	answer := s.answerCall(c, fault)
 	if fault.Cut {
 		panic(http.ErrAbortHandler) // which closes the connection without an answer
 	}
-	answer.write(w)
+	answer.writeTo(w)
 }
 
-// groups is the list of API groups: that of the defined kinds, if there are any.
-func (s *Server) groups() answer {
+// listGroups is the list of API groups: that of the defined kinds, if there are any.
+func (s *Server) listGroups() answer {
 	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
 		Groups: []metav1.APIGroup{}}
 	if s.kinds["provisioningrequests"] != "" {
@@ -140,38 +142,38 @@ func (s *Server) groups() answer {
 	return answer{http.StatusOK, list}
 }
 
-func (c call) full() string {
+func (c call) fullResource() string {
 	if c.sub == "" {
 		return c.resource
 	}
 	return c.resource + "/" + c.sub
 }
 
-func (s *Server) answer(c call, fault Fault) answer {
+func (s *Server) answerCall(c call, fault Fault) answer {
 	switch {
 	case c.sub == "log":
-		return s.log(c)
+		return s.podLog(c)
 	case c.sub == "binding":
-		return s.bind(c)
+		return s.bindPod(c)
 	}
 	switch c.verb {
 	case "list":
-		return s.list(c, fault)
+		return s.listObjects(c, fault)
 	case "get":
-		return s.get(c)
+		return s.getObject(c)
 	case "create":
-		return s.create(c)
+		return s.createObject(c)
 	case "update":
-		return s.update(c)
+		return s.updateObject(c)
 	case "patch":
-		return s.patch(c)
+		return s.patchObject(c)
 	default:
-		return s.remove(c, fault)
+		return s.deleteObject(c, fault)
 	}
 }
 
-// parse understands /api/v1/… and /apis/group/version/….
-func parse(r *http.Request, body []byte) (call, bool) {
+// parseCall understands /api/v1/… and /apis/group/version/….
+func parseCall(r *http.Request, body []byte) (call, bool) {
 	c := call{query: r.URL.Query(), body: body}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
@@ -205,7 +207,7 @@ type answer struct {
 	body any
 }
 
-func (a answer) write(w http.ResponseWriter) {
+func (a answer) writeTo(w http.ResponseWriter) {
 	if text, plain := a.body.(string); plain {
 		w.Header().Set("Content-Type", "text/plain")
 		w.WriteHeader(a.code)
@@ -221,8 +223,8 @@ func (a answer) write(w http.ResponseWriter) {
 	w.Write(body)
 }
 
-// refusal is a Status as the real server writes it.
-func refusal(code int, reason metav1.StatusReason, message string, c call) answer {
+// refusalAnswer is a Status as the real server writes it.
+func refusalAnswer(code int, reason metav1.StatusReason, message string, c call) answer {
 	return answer{code, metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
 		Code: int32(code), Reason: reason, Message: message,

@@ -31,29 +31,29 @@ type snapshot struct {
 
 const mostPast = 400 // snapshots: more than a lagging list looks back
 
-func (s *Server) keep(key string, o object) object {
+func (s *Server) putObject(key string, o object) object {
 	s.version++
 	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	s.objects[key] = o
-	s.remember()
+	s.saveSnapshot()
 	return o
 }
 
-func (s *Server) drop(key string) {
+func (s *Server) dropObject(key string) {
 	s.version++
 	delete(s.objects, key)
-	s.remember()
+	s.saveSnapshot()
 }
 
-func (s *Server) remember() {
+func (s *Server) saveSnapshot() {
 	s.past = append(s.past, snapshot{s.clock.Now(), maps.Clone(s.objects)})
 	if len(s.past) > mostPast {
 		s.past = s.past[1:]
 	}
 }
 
-// shown is what lists are made of.
-func (s *Server) shown(c call) map[string]object {
+// listedObjects is what lists are made of.
+func (s *Server) listedObjects(c call) map[string]object {
 	if s.lag == 0 || !c.ours {
 		return s.objects
 	}
@@ -67,8 +67,8 @@ func (s *Server) shown(c call) map[string]object {
 	return world
 }
 
-func (s *Server) get(c call) answer {
-	o, found := s.objects[c.key()]
+func (s *Server) getObject(c call) answer {
+	o, found := s.objects[c.objectKey()]
 	if !found {
 		return notFound(c)
 	}
@@ -76,20 +76,20 @@ func (s *Server) get(c call) answer {
 }
 
 func notFound(c call) answer {
-	return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", c.resource, c.name),
+	return refusalAnswer(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", c.resource, c.name),
 		c)
 }
 
-func (s *Server) create(c call) answer {
-	o, err := decode(c.body)
+func (s *Server) createObject(c call) answer {
+	o, err := decodeObject(c.body)
 	if err != nil {
-		return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error(), c)
+		return refusalAnswer(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error(), c)
 	}
 	if c.name = o.GetName(); c.name == "" {
 		c.name = o.GetGenerateName() + strconv.FormatInt(s.version, 36)
 	}
-	if _, taken := s.objects[c.key()]; taken {
-		return refusal(http.StatusConflict, metav1.StatusReasonAlreadyExists,
+	if _, taken := s.objects[c.objectKey()]; taken {
+		return refusalAnswer(http.StatusConflict, metav1.StatusReasonAlreadyExists,
 			fmt.Sprintf("%s %q already exists", c.resource, c.name), c)
 	}
 	o.SetName(c.name)
@@ -97,37 +97,37 @@ func (s *Server) create(c call) answer {
 	o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.version+1)))
 	o.SetCreationTimestamp(metav1.NewTime(s.clock.Now().Truncate(time.Second)))
 	if c.resource == "pods" {
-		born(o)
+		initializePod(o)
 	}
-	return answer{http.StatusCreated, s.keep(c.key(), o)}
+	return answer{http.StatusCreated, s.putObject(c.objectKey(), o)}
 }
 
-func decode(body []byte) (object, error) {
+func decodeObject(body []byte) (object, error) {
 	o := object{&unstructured.Unstructured{}}
 	err := json.Unmarshal(body, &o.Object)
 	return o, err
 }
 
-// stale refuses a write that names another object or version than is kept.
-func stale(c call, kept object, uid types.UID, version string) (answer, bool) {
+// checkPrecondition refuses a write that names another object or version than is kept.
+func checkPrecondition(c call, kept object, uid types.UID, version string) (answer, bool) {
 	if (uid == "" || uid == kept.GetUID()) && (version == "" || version == kept.GetResourceVersion()) {
 		return answer{}, false
 	}
-	return refusal(http.StatusConflict, metav1.StatusReasonConflict,
+	return refusalAnswer(http.StatusConflict, metav1.StatusReasonConflict,
 			fmt.Sprintf("Operation cannot be fulfilled on %s %q: the object has been modified", c.resource, c.name), c),
 		true
 }
 
-func (s *Server) update(c call) answer {
-	kept, found := s.objects[c.key()]
+func (s *Server) updateObject(c call) answer {
+	kept, found := s.objects[c.objectKey()]
 	if !found {
 		return notFound(c)
 	}
-	o, err := decode(c.body)
+	o, err := decodeObject(c.body)
 	if err != nil {
-		return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error(), c)
+		return refusalAnswer(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error(), c)
 	}
-	if no, is := stale(c, kept, o.GetUID(), o.GetResourceVersion()); is {
+	if no, is := checkPrecondition(c, kept, o.GetUID(), o.GetResourceVersion()); is {
 		return no
 	}
 	next := object{kept.DeepCopy()}
@@ -138,28 +138,28 @@ func (s *Server) update(c call) answer {
 	}
 	next.SetUID(kept.GetUID())
 	next.SetCreationTimestamp(kept.GetCreationTimestamp())
-	return answer{http.StatusOK, s.keep(c.key(), next)}
+	return answer{http.StatusOK, s.putObject(c.objectKey(), next)}
 }
 
-// patch is a JSON merge patch, the only kind that it knows.
-func (s *Server) patch(c call) answer {
-	kept, found := s.objects[c.key()]
+// patchObject is a JSON merge patch, the only kind that it knows.
+func (s *Server) patchObject(c call) answer {
+	kept, found := s.objects[c.objectKey()]
 	if !found {
 		return notFound(c)
 	}
-	change, err := decode(c.body)
+	change, err := decodeObject(c.body)
 	if err != nil {
-		return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error(), c)
+		return refusalAnswer(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error(), c)
 	}
-	if no, is := stale(c, kept, change.GetUID(), change.GetResourceVersion()); is {
+	if no, is := checkPrecondition(c, kept, change.GetUID(), change.GetResourceVersion()); is {
 		return no
 	}
 	next := object{kept.DeepCopy()}
-	merge(next.Object, change.Object)
-	return answer{http.StatusOK, s.keep(c.key(), next)}
+	mergePatch(next.Object, change.Object)
+	return answer{http.StatusOK, s.putObject(c.objectKey(), next)}
 }
 
-func merge(into, change map[string]any) {
+func mergePatch(into, change map[string]any) {
 	for field, value := range change {
 		inner, nested := value.(map[string]any)
 		old, was := into[field].(map[string]any)
@@ -167,24 +167,24 @@ func merge(into, change map[string]any) {
 		case value == nil:
 			delete(into, field)
 		case nested && was:
-			merge(old, inner)
+			mergePatch(old, inner)
 		default:
 			into[field] = value
 		}
 	}
 }
 
-func (s *Server) remove(c call, fault Fault) answer {
-	kept, found := s.objects[c.key()]
+func (s *Server) deleteObject(c call, fault Fault) answer {
+	kept, found := s.objects[c.objectKey()]
 	if !found {
 		return notFound(c)
 	}
 	var options metav1.DeleteOptions
 	if len(c.body) > 0 && json.Unmarshal(c.body, &options) != nil {
-		return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, "no DeleteOptions", c)
+		return refusalAnswer(http.StatusBadRequest, metav1.StatusReasonBadRequest, "no DeleteOptions", c)
 	}
 	if p := options.Preconditions; p != nil {
-		if no, is := stale(c, kept, value(p.UID), value(p.ResourceVersion)); is {
+		if no, is := checkPrecondition(c, kept, valueOf(p.UID), valueOf(p.ResourceVersion)); is {
 			return no
 		}
 	}
@@ -194,11 +194,11 @@ func (s *Server) remove(c call, fault Fault) answer {
 	if c.resource == "pods" {
 		return s.endPod(c, kept, options.GracePeriodSeconds)
 	}
-	s.drop(c.key())
+	s.dropObject(c.objectKey())
 	return answer{http.StatusOK, kept}
 }
 
-func value[T any](p *T) (v T) {
+func valueOf[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
 	}
@@ -207,16 +207,16 @@ func value[T any](p *T) (v T) {
 
 const lost = "bG9zdA" // the continue token of a page that has expired
 
-func (s *Server) list(c call, fault Fault) answer {
-	if c.param("continue") == lost {
-		return refusal(http.StatusGone, metav1.StatusReasonExpired, "The provided continue parameter is too old", c)
+func (s *Server) listObjects(c call, fault Fault) answer {
+	if c.queryParam("continue") == lost {
+		return refusalAnswer(http.StatusGone, metav1.StatusReasonExpired, "The provided continue parameter is too old", c)
 	}
-	keys, err := s.matching(c)
+	keys, err := s.matchingKeys(c)
 	if err != nil {
-		return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error(), c)
+		return refusalAnswer(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error(), c)
 	}
 	more := ""
-	if limit, _ := strconv.Atoi(c.param("limit")); limit > 0 && len(keys) > limit {
+	if limit, _ := strconv.Atoi(c.queryParam("limit")); limit > 0 && len(keys) > limit {
 		keys = keys[:limit]
 		more = base64.RawURLEncoding.EncodeToString([]byte(keys[limit-1]))
 	}
@@ -225,7 +225,7 @@ func (s *Server) list(c call, fault Fault) answer {
 	}
 	items := []any{}
 	for _, key := range keys {
-		items = append(items, s.shown(c)[key].Object)
+		items = append(items, s.listedObjects(c)[key].Object)
 	}
 	version := c.version
 	if c.group != "" {
@@ -238,17 +238,17 @@ func (s *Server) list(c call, fault Fault) answer {
 	}}
 }
 
-// matching returns the keys of what the list shows, in order.
-func (s *Server) matching(c call) ([]string, error) {
-	byLabel, err := labels.Parse(c.param("labelSelector"))
+// matchingKeys returns the keys of what the list shows, in order.
+func (s *Server) matchingKeys(c call) ([]string, error) {
+	byLabel, err := labels.Parse(c.queryParam("labelSelector"))
 	if err != nil {
 		return nil, err
 	}
-	byField, err := fields.ParseSelector(c.param("fieldSelector"))
+	byField, err := fields.ParseSelector(c.queryParam("fieldSelector"))
 	if err != nil {
 		return nil, err
 	}
-	after, err := base64.RawURLEncoding.DecodeString(c.param("continue"))
+	after, err := base64.RawURLEncoding.DecodeString(c.queryParam("continue"))
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func (s *Server) matching(c call) ([]string, error) {
 		prefix += c.namespace + "/"
 	}
 	var keys []string
-	for key, o := range s.shown(c) {
+	for key, o := range s.listedObjects(c) {
 		if strings.HasPrefix(key, prefix) && key > string(after) && byLabel.Matches(labels.Set(o.GetLabels())) &&
 			byField.Matches(pathSet(o.Object)) {
 			keys = append(keys, key)

@@ -14,7 +14,7 @@ import (
 // machine they run on.
 var absent = NVML{Library: "/nonexistent/libnvidia-ml.so.1"}
 
-func smi(script string) FirstOf {
+func smiSource(script string) FirstOf {
 	return FirstOf{Library: absent, Command: SMI{Command: []string{"sh", "-c", script}}}
 }
 
@@ -22,7 +22,7 @@ func smi(script string) FirstOf {
 // host's memory.
 func TestSMI(t *testing.T) {
 	t.Parallel()
-	devices, err := smi(`printf '%s\n' \
+	devices, err := smiSource(`printf '%s\n' \
 		'0, GPU-5f1d3c2a-9a56-5d0e-b8ab-0a0c8a1f2b3c, 81920, 0, NVIDIA A100-SXM4-80GB' \
 		'1, GPU-0b7e6f2c-1111-2222-3333-444455556666, [N/A], [N/A], NVIDIA GB10' \
 		'2, GPU-broken, 81920, 3, NVIDIA A100-SXM4-80GB' ''`).Devices(t.Context())
@@ -35,7 +35,7 @@ func TestSMI(t *testing.T) {
 
 func TestSMIGetsTheQuery(t *testing.T) {
 	t.Parallel()
-	_, err := smi(`echo "$0 $1"; exit 3`).Devices(t.Context())
+	_, err := smiSource(`echo "$0 $1"; exit 3`).Devices(t.Context())
 	require.ErrorContains(t, err,
 		"--query-gpu=index,uuid,memory.total,ecc.errors.uncorrected.volatile.total,name --format=csv,noheader,nounits")
 }
@@ -45,12 +45,12 @@ func TestSMIFailures(t *testing.T) {
 	_, err := FirstOf{Library: absent,
 		Command: SMI{Command: []string{"no-such-command-nvidia-smi"}}}.Devices(t.Context())
 	require.ErrorIs(t, err, ErrNoDriver)
-	_, err = smi(`echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9`).Devices(t.Context())
+	_, err = smiSource(`echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9`).Devices(t.Context())
 	require.ErrorIs(t, err, ErrNoDriver)
-	_, err = smi(`echo broken >&2; exit 1`).Devices(t.Context())
+	_, err = smiSource(`echo broken >&2; exit 1`).Devices(t.Context())
 	require.ErrorContains(t, err, "broken")
 	require.NotErrorIs(t, err, ErrNoDriver)
-	devices, err := smi(`echo "No devices were found"; exit 6`).Devices(t.Context())
+	devices, err := smiSource(`echo "No devices were found"; exit 6`).Devices(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, devices)
 }

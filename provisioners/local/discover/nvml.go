@@ -35,7 +35,7 @@ func (n NVML) Devices(ctx context.Context) ([]capacity.Device, error) {
 	}
 	nvmlLock.Lock()
 	defer nvmlLock.Unlock()
-	library := n.library()
+	library := n.openLibrary()
 	// After a failed Init no further call may be made, not even for its text.
 	switch code := library.Init(); code {
 	case nvml.SUCCESS:
@@ -55,7 +55,7 @@ func (n NVML) Devices(ctx context.Context) ([]capacity.Device, error) {
 	return readAll(library)
 }
 
-func (n NVML) library() nvml.Interface {
+func (n NVML) openLibrary() nvml.Interface {
 	if n.Library == "" {
 		return nvml.New()
 	}
@@ -73,24 +73,24 @@ func readAll(library nvml.Interface) ([]capacity.Device, error) {
 		if code != nvml.SUCCESS {
 			return nil, fmt.Errorf("finding GPU %d: NVML error %d", index, code)
 		}
-		device, err := read(handle, index)
+		device, err := readDevice(handle, index)
 		if err != nil {
 			return nil, fmt.Errorf("reading GPU %d: %w", index, err)
 		}
-		if !damaged(handle) {
+		if !hasMemoryErrors(handle) {
 			devices = append(devices, device)
 		}
 	}
 	return devices, nil
 }
 
-// damaged reports memory errors. A GPU that does not count them has none to show.
-func damaged(handle nvml.Device) bool {
+// hasMemoryErrors reports memory errors. A GPU that does not count them has none to show.
+func hasMemoryErrors(handle nvml.Device) bool {
 	uncorrected, code := handle.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)
 	return code == nvml.SUCCESS && uncorrected > 0
 }
 
-func read(handle nvml.Device, index int) (capacity.Device, error) {
+func readDevice(handle nvml.Device, index int) (capacity.Device, error) {
 	uuid, code := handle.GetUUID()
 	if code != nvml.SUCCESS {
 		return capacity.Device{}, fmt.Errorf("reading its UUID: NVML error %d", code)

@@ -38,9 +38,9 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// ask builds the fake driver library with the C compiler that cgo needs anyway,
+// askDriver builds the fake driver library with the C compiler that cgo needs anyway,
 // and returns what a process that loads it answers.
-func ask(t *testing.T, flags ...string) string {
+func askDriver(t *testing.T, flags ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
 	output, err := exec.CommandContext(t.Context(), "gcc",
@@ -61,13 +61,13 @@ func askFile(t *testing.T, path string) string {
 func TestNVML(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "[{GPU-00000000-0000-0000-0000-000000000001 0 NVIDIA H100 80GB HBM3 81559} "+
-		"{GPU-00000000-0000-0000-0000-000000000002 1 NVIDIA H100 80GB HBM3 0}] <nil> false", ask(t))
+		"{GPU-00000000-0000-0000-0000-000000000002 1 NVIDIA H100 80GB HBM3 0}] <nil> false", askDriver(t))
 }
 
 func TestNVMLLeavesOutDamagedMemory(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "[{GPU-00000000-0000-0000-0000-000000000002 1 NVIDIA H100 80GB HBM3 0}] <nil> false",
-		ask(t, "-DECC=2"))
+		askDriver(t, "-DECC=2"))
 }
 
 func TestNVMLFailures(t *testing.T) {
@@ -75,10 +75,10 @@ func TestNVMLFailures(t *testing.T) {
 	require.Equal(t, "[{GPU-smi 7 smi 1}] <nil> false", askFile(t, "/nonexistent/libnvidia-ml.so.1"))
 	require.Equal(t,
 		"[] no NVIDIA driver found on this machine: the library is there, the kernel module is not loaded true",
-		ask(t, "-DINIT=9"))
-	require.Equal(t, "[] starting NVML: error 999 false", ask(t, "-DINIT=999"))
+		askDriver(t, "-DINIT=9"))
+	require.Equal(t, "[] starting NVML: error 999 false", askDriver(t, "-DINIT=999"))
 	// Calling the missing function would end the process.
-	require.Contains(t, ask(t, "-DOLD"), "the NVIDIA driver is too old")
+	require.Contains(t, askDriver(t, "-DOLD"), "the NVIDIA driver is too old")
 }
 
 func TestNVMLHonoursTheContext(t *testing.T) {

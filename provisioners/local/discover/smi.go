@@ -88,11 +88,11 @@ func parseRow(line string) (device capacity.Device, damaged bool, err error) {
 	if !strings.HasPrefix(fields[1], "GPU-") {
 		return capacity.Device{}, false, fmt.Errorf("%q is not the UUID of a GPU", fields[1])
 	}
-	memory, err := count(fields[2], 31)
+	memory, err := parseCount(fields[2], 31)
 	if err != nil { // without a figure, the GPU shares the host's memory
 		return capacity.Device{}, false, fmt.Errorf("memory: %w", err)
 	}
-	uncorrected, err := count(fields[3], 64)
+	uncorrected, err := parseCount(fields[3], 64)
 	if err != nil {
 		return capacity.Device{}, false, fmt.Errorf("memory errors: %w", err)
 	}
@@ -103,9 +103,9 @@ func parseRow(line string) (device capacity.Device, damaged bool, err error) {
 		nil //nolint:gosec // 31 bits
 }
 
-// count reads a number. "[N/A]" and "[Not Supported]", where the GPU has no such
+// parseCount reads a number. "[N/A]" and "[Not Supported]", where the GPU has no such
 // figure, count as none.
-func count(field string, bits int) (uint64, error) {
+func parseCount(field string, bits int) (uint64, error) {
 	if strings.HasPrefix(field, "[") {
 		return 0, nil
 	}

@@ -20,10 +20,10 @@ import (
 
 var dawn = time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
 
-func at(seconds int) time.Time { return dawn.Add(time.Duration(seconds) * time.Second) }
+func secondsAfter(seconds int) time.Time { return dawn.Add(time.Duration(seconds) * time.Second) }
 
-// held is an allocation after the events.
-func held(t *testing.T, id, name string, events ...allocation.Event) allocation.Allocation {
+// heldAllocation is an allocation after the events.
+func heldAllocation(t *testing.T, id, name string, events ...allocation.Event) allocation.Allocation {
 	t.Helper()
 	a := allocation.New(allocation.Allocation{ID: id, OrganizationID: "org", Name: name,
 		Reservations: []string{"res_1"},
@@ -36,7 +36,7 @@ func held(t *testing.T, id, name string, events ...allocation.Event) allocation.
 	return a
 }
 
-func promised(t *testing.T, id, name string, events ...reservation.Event) reservation.Reservation {
+func promisedReservation(t *testing.T, id, name string, events ...reservation.Event) reservation.Reservation {
 	t.Helper()
 	r, err := reservation.New(reservation.Reservation{ID: id, OrganizationID: "org", Name: name}, reservation.Booked,
 		dawn)
@@ -54,52 +54,52 @@ func ledgerRows(t *testing.T) audit.Rows {
 	t.Helper()
 	return audit.Rows{
 		Rows:         invariants.Rows{Events: []ledger.Event{{Type: "allocation.extended", Subject: "alc_1"}}},
-		Reservations: map[string]reservation.Reservation{"res_1": promised(t, "res_1", "r", reservation.Claim)},
+		Reservations: map[string]reservation.Reservation{"res_1": promisedReservation(t, "res_1", "r", reservation.Claim)},
 		Allocations: map[string]allocation.Allocation{
-			"alc_1": held(t, "alc_1", "a", allocation.Activate, allocation.Release, allocation.Finish),
+			"alc_1": heldAllocation(t, "alc_1", "a", allocation.Activate, allocation.Release, allocation.Finish),
 		},
 	}
 }
 
-func told(op load.Op, id, name string) load.Entry {
+func toldEntry(op load.Op, id, name string) load.Entry {
 	return load.Entry{At: dawn, Op: op, Organization: "org", ID: id, Name: name}
 }
 
 func TestWhatIsTrueIsNotLost(t *testing.T) {
 	t.Parallel()
-	claim := told(load.Claim, "alc_1", "a")
+	claim := toldEntry(load.Claim, "alc_1", "a")
 	claim.Reservation, claim.Devices = "res_1", []string{"gpu-a", "gpu-b"}
 	require.Empty(t, ledgerRows(t).Lost([]load.Entry{
-		told(load.Reserve, "res_1", "r"), told(load.Batch, "res_1", "r"), told(load.Plan, "res_1", ""), claim,
-		told(load.Allocate, "alc_1", "a"), told(load.Extend, "alc_1", ""), told(load.Release, "alc_1", ""),
+		toldEntry(load.Reserve, "res_1", "r"), toldEntry(load.Batch, "res_1", "r"), toldEntry(load.Plan, "res_1", ""), claim,
+		toldEntry(load.Allocate, "alc_1", "a"), toldEntry(load.Extend, "alc_1", ""), toldEntry(load.Release, "alc_1", ""),
 	}))
 }
 
 func TestEveryLossIsFound(t *testing.T) {
 	t.Parallel()
-	gpus := told(load.Allocate, "alc_1", "a")
+	gpus := toldEntry(load.Allocate, "alc_1", "a")
 	gpus.Devices = []string{"gpu-a", "gpu-c"}
-	claim := told(load.Claim, "alc_1", "a")
+	claim := toldEntry(load.Claim, "alc_1", "a")
 	claim.Reservation = "res_2"
-	stranger := told(load.Reserve, "res_1", "r")
+	stranger := toldEntry(load.Reserve, "res_1", "r")
 	stranger.Organization = "other"
 	for name, c := range map[string]struct {
 		entries []load.Entry
 		says    string
 	}{
-		"a reservation": {[]load.Entry{told(load.Reserve, "res_9", "r")},
+		"a reservation": {[]load.Entry{toldEntry(load.Reserve, "res_9", "r")},
 			"reserve of res_9, acknowledged at 06:00:00.000, is not there"},
-		"an item of a batch":   {[]load.Entry{told(load.Batch, "res_9", "r")}, "is not there"},
-		"a plan's reservation": {[]load.Entry{told(load.Plan, "res_9", "")}, "is not there"},
-		"an allocation":        {[]load.Entry{told(load.Allocate, "alc_9", "a")}, "is not there"},
-		"its name":             {[]load.Entry{told(load.Reserve, "res_1", "x")}, `is "r" of org`},
+		"an item of a batch":   {[]load.Entry{toldEntry(load.Batch, "res_9", "r")}, "is not there"},
+		"a plan's reservation": {[]load.Entry{toldEntry(load.Plan, "res_9", "")}, "is not there"},
+		"an allocation":        {[]load.Entry{toldEntry(load.Allocate, "alc_9", "a")}, "is not there"},
+		"its name":             {[]load.Entry{toldEntry(load.Reserve, "res_1", "x")}, `is "r" of org`},
 		"its owner":            {[]load.Entry{stranger}, `is "r" of org`},
-		"a cancellation":       {[]load.Entry{told(load.Cancel, "res_1", "")}, "is claimed"},
+		"a cancellation":       {[]load.Entry{toldEntry(load.Cancel, "res_1", "")}, "is claimed"},
 		"what was claimed":     {[]load.Entry{claim}, "did not claim res_2"},
 		"the GPUs":             {[]load.Entry{gpus}, "was told of GPUs [gpu-a gpu-c] and held [gpu-a gpu-b]"},
-		"an extension": {[]load.Entry{told(load.Extend, "alc_1", ""), told(load.Extend, "alc_1", "")},
+		"an extension": {[]load.Entry{toldEntry(load.Extend, "alc_1", ""), toldEntry(load.Extend, "alc_1", "")},
 			"2 extensions of alc_1 were acknowledged, and 1 took place"},
-		"an extension of nobody": {[]load.Entry{told(load.Extend, "alc_9", "")},
+		"an extension of nobody": {[]load.Entry{toldEntry(load.Extend, "alc_9", "")},
 			"1 extensions of alc_9 were acknowledged, and 0 took place"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestEveryLossIsFound(t *testing.T) {
 func TestAReleaseThatDidNotHappenIsLost(t *testing.T) {
 	t.Parallel()
 	rows := ledgerRows(t)
-	rows.Allocations["alc_1"] = held(t, "alc_1", "a", allocation.Activate)
-	require.Len(t, rows.Lost([]load.Entry{told(load.Release, "alc_1", "")}), 1)
+	rows.Allocations["alc_1"] = heldAllocation(t, "alc_1", "a", allocation.Activate)
+	require.Len(t, rows.Lost([]load.Entry{toldEntry(load.Release, "alc_1", "")}), 1)
 }
 
 func TestEverythingThatIsThereTwiceIsFound(t *testing.T) {
@@ -124,10 +124,10 @@ func TestEverythingThatIsThereTwiceIsFound(t *testing.T) {
 	require.Empty(t, rows.Doubled(map[string]int{"alc_1": 1}))
 	require.Len(t, rows.Doubled(nil), 1, "an extension that nobody asked for")
 
-	rows.Reservations["res_2"] = promised(t, "res_2", "r")
-	rows.Allocations["alc_2"] = held(t, "alc_2", "a")
-	rows.Reservations["res_3"], rows.Reservations["res_4"] = promised(t, "res_3", ""),
-		promised(t, "res_4", "") // an agent's have no names
+	rows.Reservations["res_2"] = promisedReservation(t, "res_2", "r")
+	rows.Allocations["alc_2"] = heldAllocation(t, "alc_2", "a")
+	rows.Reservations["res_3"], rows.Reservations["res_4"] = promisedReservation(t, "res_3", ""),
+		promisedReservation(t, "res_4", "") // an agent's have no names
 	rows.Overlaps = []string{"GPU x was held by two"}
 	require.Len(t, rows.Doubled(map[string]int{"alc_1": 1}), 3)
 }
@@ -135,15 +135,15 @@ func TestEverythingThatIsThereTwiceIsFound(t *testing.T) {
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	life := func(id, node string, from, to int) site.Machine {
-		return site.Machine{ID: id, Node: node, From: at(from), To: at(to)}
+		return site.Machine{ID: id, Node: node, From: secondsAfter(from), To: secondsAfter(to)}
 	}
 	require.Empty(t, audit.Twins([]site.Machine{life("a", "1", 0, 10), life("b", "1", 10, 20), life("c", "2", 5, 15)}))
 	require.Equal(t, []string{"node 1 had a and b at one time"},
 		audit.Twins([]site.Machine{life("a", "1", 0, 10), life("b", "1", 9, 20)}))
 }
 
-// made is a node with its machine, over since a moment.
-func made(t *testing.T, id, machine string, gone int) node.Node {
+// nodeWithMachine is a node with its machine, over since a moment.
+func nodeWithMachine(t *testing.T, id, machine string, gone int) node.Node {
 	t.Helper()
 	n := node.New(id, "pool", 0, 1, dawn)
 	n.ProviderID = machine
@@ -152,7 +152,7 @@ func made(t *testing.T, id, machine string, gone int) node.Node {
 			break
 		}
 		var err error
-		n, err = n.Apply(e, "", at(gone))
+		n, err = n.Apply(e, "", secondsAfter(gone))
 		require.NoError(t, err)
 	}
 	return n
@@ -160,10 +160,10 @@ func made(t *testing.T, id, machine string, gone int) node.Node {
 
 func TestOwnerless(t *testing.T) {
 	t.Parallel()
-	rows := audit.Rows{Nodes: []node.Node{made(t, "live", "m1", -1), made(t, "late", "", 30), made(t, "over", "m3", 50),
-		made(t, "other", "m5", 90)}}
+	rows := audit.Rows{Nodes: []node.Node{nodeWithMachine(t, "live", "m1", -1), nodeWithMachine(t, "late", "", 30), nodeWithMachine(t, "over", "m3", 50),
+		nodeWithMachine(t, "other", "m5", 90)}}
 	machine := func(id, node string, from, to int, standing bool) site.Machine {
-		return site.Machine{ID: id, Node: node, From: at(from), To: at(to), Standing: standing}
+		return site.Machine{ID: id, Node: node, From: secondsAfter(from), To: secondsAfter(to), Standing: standing}
 	}
 	found := rows.Ownerless([]site.Machine{
 		machine("m1", "live", 0, 100, true),   // owned
@@ -185,13 +185,13 @@ func TestOwnerless(t *testing.T) {
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	source := capacity.Offering{Price: 3600 * money.USD}
-	n := made(t, "n", "m1", 50)
-	n.Offering, n.BilledFrom, n.BilledUntil = source, at(0), at(10)
+	n := nodeWithMachine(t, "n", "m1", 50)
+	n.Offering, n.BilledFrom, n.BilledUntil = source, secondsAfter(0), secondsAfter(10)
 	rows := audit.Rows{Nodes: []node.Node{n},
-		Orphans: []ledger.Orphan{{Machine: "m2", Source: source, BilledFrom: at(0), BilledUntil: at(5)}}}
+		Orphans: []ledger.Orphan{{Machine: "m2", Source: source, BilledFrom: secondsAfter(0), BilledUntil: secondsAfter(5)}}}
 	right := []site.Machine{
-		{ID: "m1", Node: "n", From: at(0), To: at(10), Cost: 10 * money.USD},
-		{ID: "m2", From: at(0), To: at(5), Cost: 5 * money.USD},
+		{ID: "m1", Node: "n", From: secondsAfter(0), To: secondsAfter(10), Cost: 10 * money.USD},
+		{ID: "m2", From: secondsAfter(0), To: secondsAfter(5), Cost: 5 * money.USD},
 	}
 	require.Empty(t, rows.Accounts(right))
 	require.Len(t, rows.Accounts(right[:1]), 1, "an account that the bill lacks")
@@ -202,17 +202,17 @@ func TestAccounts(t *testing.T) {
 		[]string{"machine m1 of node n, billed 10.000001 from 06:00:00.000 to 06:00:10.000, is in the ledger as " +
 			"10.000000 of node n"},
 		rows.Accounts(right))
-	rows.Orphans = append(rows.Orphans, ledger.Orphan{Machine: "m1", Source: source, BilledFrom: at(0),
-		BilledUntil: at(1)})
+	rows.Orphans = append(rows.Orphans, ledger.Orphan{Machine: "m1", Source: source, BilledFrom: secondsAfter(0),
+		BilledUntil: secondsAfter(1)})
 	require.Contains(t, rows.Accounts(right)[0], "10.000000 of node n and 1.000000 of orphan")
 }
 
 func TestWorkThatTheCloudDidNotTake(t *testing.T) {
 	t.Parallel()
 	rows := audit.Rows{
-		Rows: invariants.Rows{OverAllocations: []allocation.Allocation{held(t, "alc_1", "a", allocation.Activate,
+		Rows: invariants.Rows{OverAllocations: []allocation.Allocation{heldAllocation(t, "alc_1", "a", allocation.Activate,
 			allocation.Fail)}},
-		Nodes: []node.Node{made(t, "nod_1", "m1", 50)},
+		Nodes: []node.Node{nodeWithMachine(t, "nod_1", "m1", 50)},
 	}
 	require.Empty(t, rows.TakenAway(func(machine string) bool { return machine == "m1" }))
 	require.Len(t, rows.TakenAway(func(string) bool { return false }), 1)

@@ -26,7 +26,7 @@ func (r Rows) Doubled(asked map[string]int) []string {
 	for id, a := range r.Allocations {
 		note("allocation", a.OrganizationID, a.Name, id)
 	}
-	for id, n := range r.extensions() {
+	for id, n := range r.countExtensions() {
 		if n > asked[id] {
 			doubled = append(doubled, fmt.Sprintf("%d extensions of %s were asked for, and %d took place", asked[id],
 				id, n))

@@ -11,7 +11,7 @@ import (
 
 // Lost returns what was acknowledged and is not there, or had no effect.
 func (r Rows) Lost(entries []load.Entry) []string {
-	extended := r.extensions()
+	extended := r.countExtensions()
 	told := map[string]int{}
 	var lost []string
 	for _, e := range entries {
@@ -19,7 +19,7 @@ func (r Rows) Lost(entries []load.Entry) []string {
 			told[e.ID]++
 			continue
 		}
-		if what := r.against(e); what != "" {
+		if what := r.contradictionOf(e); what != "" {
 			lost = append(lost, fmt.Sprintf("%s of %s, acknowledged at %s, %s", e.Op, e.ID, e.At.Format(stamp), what))
 		}
 	}
@@ -35,8 +35,8 @@ func (r Rows) Lost(entries []load.Entry) []string {
 
 const stamp = "15:04:05.000"
 
-// against says what speaks against an entry, nothing when it is true.
-func (r Rows) against(e load.Entry) string {
+// contradictionOf says what speaks against an entry, nothing when it is true.
+func (r Rows) contradictionOf(e load.Entry) string {
 	switch e.Op {
 	case load.Reserve, load.Batch, load.Plan, load.Cancel:
 		v, there := r.Reservations[e.ID]
@@ -50,11 +50,11 @@ func (r Rows) against(e load.Entry) string {
 		}
 		return ""
 	default:
-		return r.allocated(e)
+		return r.contradictAllocated(e)
 	}
 }
 
-func (r Rows) allocated(e load.Entry) string {
+func (r Rows) contradictAllocated(e load.Entry) string {
 	a, there := r.Allocations[e.ID]
 	if !there {
 		return "is not there"
@@ -69,13 +69,13 @@ func (r Rows) allocated(e load.Entry) string {
 		r.Reservations[e.Reservation].State() != reservation.Claimed) {
 		return "did not claim " + e.Reservation
 	}
-	if held := uuids(a); len(e.Devices) > 0 && !slices.Equal(held, e.Devices) {
+	if held := deviceIDs(a); len(e.Devices) > 0 && !slices.Equal(held, e.Devices) {
 		return fmt.Sprintf("was told of GPUs %v and held %v", e.Devices, held)
 	}
 	return ""
 }
 
-func uuids(a allocation.Allocation) []string {
+func deviceIDs(a allocation.Allocation) []string {
 	var all []string
 	for _, d := range a.Devices {
 		all = append(all, d.UUID)
@@ -84,8 +84,8 @@ func uuids(a allocation.Allocation) []string {
 	return all
 }
 
-// extensions counts those that the journal of the ledger tells of, by allocation.
-func (r Rows) extensions() map[string]int {
+// countExtensions counts those that the journal of the ledger tells of, by allocation.
+func (r Rows) countExtensions() map[string]int {
 	n := map[string]int{}
 	for _, e := range r.Events {
 		if e.Type == "allocation.extended" {

@@ -37,16 +37,16 @@ func (r Rows) Accounts(bill []site.Machine) []string {
 			continue
 		}
 		wrong = append(wrong, fmt.Sprintf("machine %s of node %s, billed %s from %s to %s, is in the ledger as %s",
-			m.ID, m.Node, m.Cost.Decimal(), m.From.Format(stamp), m.To.Format(stamp), text(known)))
+			m.ID, m.Node, m.Cost.Decimal(), m.From.Format(stamp), m.To.Format(stamp), formatAccounts(known)))
 	}
 	for id, known := range accounts {
-		wrong = append(wrong, fmt.Sprintf("machine %s is in the ledger as %s, and the bill lacks it", id, text(known)))
+		wrong = append(wrong, fmt.Sprintf("machine %s is in the ledger as %s, and the bill lacks it", id, formatAccounts(known)))
 	}
 	slices.Sort(wrong)
 	return wrong
 }
 
-func text(known []account) string {
+func formatAccounts(known []account) string {
 	if len(known) == 0 {
 		return "nothing"
 	}

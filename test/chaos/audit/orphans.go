@@ -29,7 +29,7 @@ func (r Rows) Ownerless(bill []site.Machine, limit time.Duration) Ownerless {
 	var out Ownerless
 	for _, m := range bill {
 		n, known := nodes[m.Node]
-		since, owned := alone(m, n, known)
+		since, owned := unownedSince(m, n, known)
 		if owned || !since.Before(m.To) && !m.Standing {
 			continue
 		}
@@ -51,8 +51,8 @@ func (r Rows) Ownerless(bill []site.Machine, limit time.Duration) Ownerless {
 	return out
 }
 
-// alone returns since when a machine has no owner; owned is true when it has one.
-func alone(m site.Machine, n node.Node, known bool) (since time.Time, owned bool) {
+// unownedSince returns since when a machine has no owner; owned is true when it has one.
+func unownedSince(m site.Machine, n node.Node, known bool) (since time.Time, owned bool) {
 	switch {
 	case !known || n.ProviderID != "" && n.ProviderID != m.ID:
 		return m.From, false

@@ -50,18 +50,18 @@ func Read(ctx context.Context, url string, history bool) (rows Rows, err error) 
 		if rows.Orphans, err = r.Orphans(ledger.OrphanFilter{}); err != nil {
 			return err
 		}
-		rows.Nodes, err = nodes(r)
+		rows.Nodes, err = readNodes(r)
 		return err
 	})
 	if err != nil {
 		return rows, fmt.Errorf("reading the ledger: %w", err)
 	}
-	rows.index()
+	rows.indexRows()
 	rows.Overlaps, err = heldTwice(ctx, url)
 	return rows, err
 }
 
-func nodes(r ledger.Reader) ([]node.Node, error) {
+func readNodes(r ledger.Reader) ([]node.Node, error) {
 	var all []node.Node
 	for page := (ledger.Page{Limit: pageSize}); ; {
 		some, err := r.Nodes(ledger.NodeFilter{}, page)
@@ -76,7 +76,7 @@ func nodes(r ledger.Reader) ([]node.Node, error) {
 	}
 }
 
-func (r *Rows) index() {
+func (r *Rows) indexRows() {
 	r.Reservations, r.Allocations = map[string]reservation.Reservation{}, map[string]allocation.Allocation{}
 	for _, v := range r.OverReservations {
 		r.Reservations[v.ID] = v

@@ -12,15 +12,15 @@ import (
 // role chooses processes of the control plane.
 type role func(*site.Site) []*site.Process
 
-func server(s *site.Site) []*site.Process { return s.Forewarm()[:len(s.Servers)] }
-func worker(s *site.Site) []*site.Process { return s.Workers }
+func serversOf(s *site.Site) []*site.Process { return s.Forewarm()[:len(s.Servers)] }
+func workersOf(s *site.Site) []*site.Process { return s.Workers }
 
-// process breaks one process of a role.
-func process(of role, act func(*site.Process) (mend, error)) begin {
-	return func(_ context.Context, b *blow) (string, mend, error) {
+// breakProcess breaks one process of a role.
+func breakProcess(of role, act func(*site.Process) (undo, error)) begin {
+	return func(_ context.Context, b *injection) (string, undo, error) {
 		all := of(b.site)
 		for _, i := range b.chance.Perm(len(all)) {
-			if b.take(all[i].Name) {
+			if b.claimTarget(all[i].Name) {
 				end, err := act(all[i])
 				return all[i].Name, end, err
 			}
@@ -29,48 +29,48 @@ func process(of role, act func(*site.Process) (mend, error)) begin {
 	}
 }
 
-func kill(p *site.Process) (mend, error) {
+func killProcess(p *site.Process) (undo, error) {
 	p.Kill()
 	return func(context.Context) error { return p.Start() }, nil
 }
 
-func stop(p *site.Process) (mend, error) {
+func stopProcess(p *site.Process) (undo, error) {
 	p.Stop()
 	return func(context.Context) error { return p.Start() }, nil
 }
 
-func pause(p *site.Process) (mend, error) {
+func pauseProcess(p *site.Process) (undo, error) {
 	return func(context.Context) error { return p.Resume() }, p.Pause()
 }
 
 // flushRedis is over as soon as it has happened.
-func flushRedis(ctx context.Context, b *blow) (string, mend, error) {
-	if !b.take("redis") {
+func flushRedis(ctx context.Context, b *injection) (string, undo, error) {
+	if !b.claimTarget("redis") {
 		return "", nil, nil
 	}
 	return "redis", nil, b.site.Redis.Flush(ctx)
 }
 
-func killRedis(_ context.Context, b *blow) (string, mend, error) {
-	if !b.take("redis") {
+func killRedis(_ context.Context, b *injection) (string, undo, error) {
+	if !b.claimTarget("redis") {
 		return "", nil, nil
 	}
 	b.site.Redis.Kill()
 	return "redis", b.site.Redis.Up, nil
 }
 
-func crashPostgres(_ context.Context, b *blow) (string, mend, error) {
-	if !b.take("postgres") {
+func crashPostgres(_ context.Context, b *injection) (string, undo, error) {
+	if !b.claimTarget("postgres") {
 		return "", nil, nil
 	}
 	b.site.Postgres.Crash()
 	return "postgres", b.site.Postgres.Up, nil
 }
 
-// proxy breaks the connections to one server.
-func proxy(name string, act func(*site.Proxy, *rand.Rand) error) begin {
-	return func(_ context.Context, b *blow) (string, mend, error) {
-		if !b.take("to " + name) {
+// breakProxy breaks the connections to one server.
+func breakProxy(name string, act func(*site.Proxy, *rand.Rand) error) begin {
+	return func(_ context.Context, b *injection) (string, undo, error) {
+		if !b.claimTarget("to " + name) {
 			return "", nil, nil
 		}
 		p := b.site.Proxies[name]
@@ -78,20 +78,20 @@ func proxy(name string, act func(*site.Proxy, *rand.Rand) error) begin {
 	}
 }
 
-func cut(p *site.Proxy, _ *rand.Rand) error      { p.Cut(); return nil }
-func halfOpen(p *site.Proxy, _ *rand.Rand) error { return p.HalfOpen() }
-func swallow(p *site.Proxy, _ *rand.Rand) error  { return p.Swallow() }
-func truncate(p *site.Proxy, r *rand.Rand) error { return p.Truncate(50 + r.IntN(3000)) }
-func delay(p *site.Proxy, r *rand.Rand) error {
+func cutConnections(p *site.Proxy, _ *rand.Rand) error { p.Cut(); return nil }
+func halfOpen(p *site.Proxy, _ *rand.Rand) error       { return p.HalfOpen() }
+func swallowData(p *site.Proxy, _ *rand.Rand) error    { return p.Swallow() }
+func truncateData(p *site.Proxy, r *rand.Rand) error   { return p.Truncate(50 + r.IntN(3000)) }
+func delayData(p *site.Proxy, r *rand.Rand) error {
 	milliseconds := 50 + r.IntN(700)
 	return p.Delay(milliseconds, milliseconds/2)
 }
 
-// cloud has the provider do what providers do. Some of it lasts until it is
+// disturbCloud has the provider do what providers do. Some of it lasts until it is
 // mended; the rest is over when it has hit some calls.
-func cloud(act func(*site.Cloud, *rand.Rand) (what string, heal func())) begin {
-	return func(_ context.Context, b *blow) (string, mend, error) {
-		if !b.take("cloud") {
+func disturbCloud(act func(*site.Cloud, *rand.Rand) (what string, heal func())) begin {
+	return func(_ context.Context, b *injection) (string, undo, error) {
+		if !b.claimTarget("cloud") {
 			return "", nil, nil
 		}
 		what, heal := act(b.site.Cloud, b.chance)
@@ -102,36 +102,36 @@ func cloud(act func(*site.Cloud, *rand.Rand) (what string, heal func())) begin {
 	}
 }
 
-func some(r *rand.Rand, most int) int { return 1 + r.IntN(most) }
+func drawCount(r *rand.Rand, most int) int { return 1 + r.IntN(most) }
 
 func lostLaunch(c *site.Cloud, r *rand.Rand) (string, func()) {
-	n := some(r, 4)
+	n := drawCount(r, 4)
 	c.LoseAnswers(site.Launch, n)
-	return times(n), nil
+	return formatTimes(n), nil
 }
 
 func lostTerminate(c *site.Cloud, r *rand.Rand) (string, func()) {
-	n := some(r, 4)
+	n := drawCount(r, 4)
 	c.LoseAnswers(site.Terminate, n)
-	return times(n), nil
+	return formatTimes(n), nil
 }
 
-func undead(c *site.Cloud, r *rand.Rand) (string, func()) {
-	n := some(r, 4)
+func ignoreDeletes(c *site.Cloud, r *rand.Rand) (string, func()) {
+	n := drawCount(r, 4)
 	c.Ignore(n)
-	return times(n), nil
+	return formatTimes(n), nil
 }
 
-func throttle(c *site.Cloud, r *rand.Rand) (string, func()) {
-	n := some(r, 20)
+func throttleCalls(c *site.Cloud, r *rand.Rand) (string, func()) {
+	n := drawCount(r, 20)
 	c.Refuse("RequestLimitExceeded", n)
-	return times(n), nil
+	return formatTimes(n), nil
 }
 
 func serverErrors(c *site.Cloud, r *rand.Rand) (string, func()) {
-	n := some(r, 20)
+	n := drawCount(r, 20)
 	c.Refuse([]string{"InternalError", "Unavailable"}[r.IntN(2)], n)
-	return times(n), nil
+	return formatTimes(n), nil
 }
 
 func listsLag(c *site.Cloud, r *rand.Rand) (string, func()) {
@@ -141,15 +141,15 @@ func listsLag(c *site.Cloud, r *rand.Rand) (string, func()) {
 }
 
 func listsGarbled(c *site.Cloud, r *rand.Rand) (string, func()) {
-	n := some(r, 6)
+	n := drawCount(r, 6)
 	c.Garble(n)
-	return times(n), nil
+	return formatTimes(n), nil
 }
 
 func listsEmpty(c *site.Cloud, r *rand.Rand) (string, func()) {
-	n := some(r, 3)
+	n := drawCount(r, 3)
 	c.Empty(n)
-	return times(n), nil
+	return formatTimes(n), nil
 }
 
 func soldOut(c *site.Cloud, _ *rand.Rand) (string, func()) {
@@ -157,9 +157,9 @@ func soldOut(c *site.Cloud, _ *rand.Rand) (string, func()) {
 	return "everything", func() { c.Stock(site.Plenty) }
 }
 
-func times(n int) string { return fmt.Sprintf("%d times", n) }
+func formatTimes(n int) string { return fmt.Sprintf("%d times", n) }
 
-func reclaim(_ context.Context, b *blow) (string, mend, error) {
+func reclaimSpot(_ context.Context, b *injection) (string, undo, error) {
 	if !b.site.Cloud.Reclaim(b.chance) {
 		return "", nil, nil
 	}

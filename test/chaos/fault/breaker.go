@@ -29,16 +29,16 @@ func New(s *site.Site, log func(string)) *Breaker {
 	return &Breaker{site: s, log: log, broken: map[string]bool{}, struck: map[Kind]int{}}
 }
 
-// blow is one fault while it lasts.
-type blow struct {
+// injection is one fault while it lasts.
+type injection struct {
 	site   *site.Site
 	chance *rand.Rand
 	owner  *Breaker
 	target string
 }
 
-// take claims a target, and reports whether nobody else breaks it now.
-func (b *blow) take(target string) bool {
+// claimTarget claims a target, and reports whether nobody else breaks it now.
+func (b *injection) claimTarget(target string) bool {
 	b.owner.mu.Lock()
 	defer b.owner.mu.Unlock()
 	if b.owner.broken[target] {
@@ -48,7 +48,7 @@ func (b *blow) take(target string) bool {
 	return true
 }
 
-func (b *blow) free() {
+func (b *injection) releaseTarget() {
 	b.owner.mu.Lock()
 	defer b.owner.mu.Unlock()
 	delete(b.owner.broken, b.target)
@@ -60,10 +60,10 @@ func (b *Breaker) Run(ctx context.Context, plan []Planned) error {
 	begun := time.Now()
 	var striking sync.WaitGroup
 	for _, p := range plan {
-		if !sleep(ctx, time.Until(begun.Add(p.At))) {
+		if !sleepFor(ctx, time.Until(begun.Add(p.At))) {
 			break
 		}
-		striking.Go(func() { b.strike(ctx, p) })
+		striking.Go(func() { b.injectFault(ctx, p) })
 	}
 	striking.Wait()
 	b.mu.Lock()
@@ -71,14 +71,14 @@ func (b *Breaker) Run(ctx context.Context, plan []Planned) error {
 	return errors.Join(b.errs...)
 }
 
-func (b *Breaker) strike(ctx context.Context, p Planned) {
-	hit := &blow{site: b.site, owner: b,
+func (b *Breaker) injectFault(ctx context.Context, p Planned) {
+	hit := &injection{site: b.site, owner: b,
 		chance: rand.New(rand.NewPCG(p.Seed, 2))} //nolint:gosec // a run is to be repeatable
-	defer hit.free()
+	defer hit.releaseTarget()
 	whole := context.WithoutCancel(ctx) // what is broken is mended, also at the end
 	what, end, err := kinds[p.Kind].begin(whole, hit)
 	if err != nil {
-		b.failed(p.Kind, err)
+		b.recordError(p.Kind, err)
 	}
 	if what == "" {
 		return // all of it is broken already
@@ -91,13 +91,13 @@ func (b *Breaker) strike(ctx context.Context, p Planned) {
 		return
 	}
 	b.log(fmt.Sprintf("%s: %s, for %v", p.Kind, what, p.For.Round(100*time.Millisecond)))
-	sleep(ctx, p.For)
+	sleepFor(ctx, p.For)
 	if err := end(whole); err != nil {
-		b.failed(p.Kind, err)
+		b.recordError(p.Kind, err)
 	}
 }
 
-func (b *Breaker) failed(kind Kind, err error) {
+func (b *Breaker) recordError(kind Kind, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.errs = append(b.errs, fmt.Errorf("%s: %w", kind, err))
@@ -117,8 +117,8 @@ func (b *Breaker) Broken() []string {
 	return slices.Sorted(maps.Keys(b.broken))
 }
 
-// sleep reports whether the time is over, and not ctx.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleepFor reports whether the time is over, and not ctx.
+func sleepFor(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false

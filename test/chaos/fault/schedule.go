@@ -28,20 +28,20 @@ func Schedule(seed uint64, length time.Duration) []Planned {
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a run is to be repeatable
 	var plan []Planned
 	var order []Kind
-	for at := meanGap; at < length-quietEnd; at += gap(r) {
+	for at := meanGap; at < length-quietEnd; at += drawGap(r) {
 		if len(order) == 0 {
-			order = deck(r, len(plan) > 0)
+			order = shuffleKinds(r, len(plan) > 0)
 		}
 		kind := order[0]
 		order = order[1:]
-		plan = append(plan, Planned{At: at, Kind: kind, For: min(kinds[kind].last(r), length-at), Seed: r.Uint64()})
+		plan = append(plan, Planned{At: at, Kind: kind, For: min(kinds[kind].drawDuration(r), length-at), Seed: r.Uint64()})
 	}
 	return plan
 }
 
-// deck is every kind in a random order: once at first, and later as often as its
+// shuffleKinds is every kind in a random order: once at first, and later as often as its
 // weight says.
-func deck(r *rand.Rand, weighted bool) []Kind {
+func shuffleKinds(r *rand.Rand, weighted bool) []Kind {
 	var all []Kind
 	for _, kind := range Kinds() {
 		times := 1
@@ -54,10 +54,10 @@ func deck(r *rand.Rand, weighted bool) []Kind {
 	return all
 }
 
-func gap(r *rand.Rand) time.Duration {
+func drawGap(r *rand.Rand) time.Duration {
 	return meanGap/5 + time.Duration(r.ExpFloat64()*float64(meanGap)*0.8)
 }
 
-func (n nature) last(r *rand.Rand) time.Duration {
+func (n nature) drawDuration(r *rand.Rand) time.Duration {
 	return n.shortest + time.Duration(r.Int64N(int64(n.longest-n.shortest)+1))
 }

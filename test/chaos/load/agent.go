@@ -18,19 +18,19 @@ type agent struct {
 	count int
 }
 
-func (a *agent) live(ctx context.Context) {
-	for a.tide.flood(ctx) {
+func (a *agent) runAgent(ctx context.Context) {
+	for a.tide.awaitFlood(ctx) {
 		a.count++
 		plan := contract.AgentPlan{PoolID: a.pools[a.count%len(a.pools)], Windows: []contract.AgentWindow{}}
 		for range a.chance.IntN(4) {
-			plan.Windows = append(plan.Windows, a.window())
+			plan.Windows = append(plan.Windows, a.drawWindow())
 		}
-		a.put(ctx, plan)
-		wait(ctx, 2*time.Second+time.Duration(a.chance.Int64N(int64(4*time.Second))))
+		a.declareDemand(ctx, plan)
+		waitFor(ctx, 2*time.Second+time.Duration(a.chance.Int64N(int64(4*time.Second))))
 	}
 }
 
-func (a *agent) window() contract.AgentWindow {
+func (a *agent) drawWindow() contract.AgentWindow {
 	start := time.Now().UTC().Truncate(time.Second).Add(time.Duration(5+a.chance.IntN(60)) * time.Second)
 	return contract.AgentWindow{
 		Start: start, End: start.Add(time.Duration(5+a.chance.IntN(25)) * time.Second), GPUs: 1 + a.chance.IntN(2),
@@ -38,23 +38,23 @@ func (a *agent) window() contract.AgentWindow {
 	}
 }
 
-func (a *agent) put(ctx context.Context, plan contract.AgentPlan) {
-	outcome, ok := ask(ctx, a.caller, request[contract.PlanOutcome]{Plan, fmt.Sprintf("%s-%d", a.name, a.count),
+func (a *agent) declareDemand(ctx context.Context, plan contract.AgentPlan) {
+	outcome, ok := askUntilAnswered(ctx, a.caller, request[contract.PlanOutcome]{Plan, fmt.Sprintf("%s-%d", a.name, a.count),
 		func(ctx context.Context, c *client.Client) (contract.PlanOutcome, error) {
 			return c.SetDemand(ctx, plan)
 		},
-		planned})
+		noIDs})
 	if !ok {
 		return
 	}
 	for _, w := range outcome.Windows {
 		for _, id := range w.ReservationIDs {
-			a.journal.acknowledged(Entry{Op: Plan, Organization: a.org, ID: id})
+			a.journal.recordEffect(Entry{Op: Plan, Organization: a.org, ID: id})
 		}
 	}
 }
 
-// planned has nothing in common between two answers: a plan is the whole of what
+// noIDs has nothing in common between two answers: a plan is the whole of what
 // is wished, so each of them tells what there is then, and what found a place
 // meanwhile.
-func planned(contract.PlanOutcome) string { return "" }
+func noIDs(contract.PlanOutcome) string { return "" }

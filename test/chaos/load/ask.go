@@ -40,45 +40,45 @@ type request[T any] struct {
 	id   func(T) string
 }
 
-// ask sends a request until it is answered, to one server after the other. It is
+// askUntilAnswered sends a request until it is answered, to one server after the other. It is
 // not ended by ctx: what was asked is answered before the world is judged. False
 // means that it was refused, or never answered.
-func ask[T any](ctx context.Context, c *caller, r request[T]) (T, bool) {
+func askUntilAnswered[T any](ctx context.Context, c *caller, r request[T]) (T, bool) {
 	call := client.WithIdempotencyKey(context.WithoutCancel(ctx), r.key)
 	var told []string
 	if c.chance.IntN(twins) == 0 {
-		told = both(call, c, r)
+		told = askAllServers(call, c, r)
 	}
 	for limit := time.Now().Add(patience); ; {
-		out, err := r.send(call, c.server())
+		out, err := r.send(call, c.currentServer())
 		var problem *client.Error
 		switch {
 		case err == nil:
-			c.journal.answered(r.op)
+			c.journal.countAnswer(r.op)
 			told = append(told, r.id(out))
 			if c.chance.IntN(echoes) == 0 {
-				told = append(told, echo(call, c, r))
+				told = append(told, repeatRequest(call, c, r))
 			}
-			c.compare(r.key, told)
+			c.compareEffects(r.key, told)
 			return out, true
-		case errors.As(err, &problem) && final(problem):
-			c.journal.answered(r.op)
-			c.explain(r.op, problem)
+		case errors.As(err, &problem) && isFinal(problem):
+			c.journal.countAnswer(r.op)
+			c.recordProblem(r.op, problem)
 			return out, false
 		case time.Now().After(limit):
-			c.journal.unanswered()
+			c.journal.countUnanswered()
 			return out, false
 		}
 		c.at++
-		wait(call, time.Duration(100+c.chance.IntN(200))*time.Millisecond)
+		waitFor(call, time.Duration(100+c.chance.IntN(200))*time.Millisecond)
 	}
 }
 
-func (c *caller) server() *client.Client { return c.servers[c.at%len(c.servers)] }
+func (c *caller) currentServer() *client.Client { return c.servers[c.at%len(c.servers)] }
 
-// both sends the request to all servers at the same moment, and returns what
+// askAllServers sends the request to all servers at the same moment, and returns what
 // those that answer speak of.
-func both[T any](call context.Context, c *caller, r request[T]) []string {
+func askAllServers[T any](call context.Context, c *caller, r request[T]) []string {
 	ids := make([]string, len(c.servers))
 	var sent sync.WaitGroup
 	for i, server := range c.servers {
@@ -92,9 +92,9 @@ func both[T any](call context.Context, c *caller, r request[T]) []string {
 	return ids
 }
 
-// echo sends an answered request once more, to the next server; empty when that
+// repeatRequest sends an answered request once more, to the next server; empty when that
 // does not answer.
-func echo[T any](call context.Context, c *caller, r request[T]) string {
+func repeatRequest[T any](call context.Context, c *caller, r request[T]) string {
 	out, err := r.send(call, c.servers[(c.at+1)%len(c.servers)])
 	if err != nil {
 		return ""
@@ -102,17 +102,17 @@ func echo[T any](call context.Context, c *caller, r request[T]) string {
 	return r.id(out)
 }
 
-// compare notes when answers to one request speak of different effects. An
+// compareEffects notes when answers to one request speak of different effects. An
 // empty one is of who did not answer.
-func (c *caller) compare(key string, ids []string) {
+func (c *caller) compareEffects(key string, ids []string) {
 	ids = slices.Compact(slices.DeleteFunc(ids, func(id string) bool { return id == "" }))
 	if len(ids) > 1 {
-		c.journal.twice(fmt.Sprintf("the idempotency key %s was answered with %q", key, ids))
+		c.journal.recordDoubled(fmt.Sprintf("the idempotency key %s was answered with %q", key, ids))
 	}
 }
 
-// final reports whether asking again would bring nothing else.
-func final(e *client.Error) bool {
+// isFinal reports whether asking again would bring nothing else.
+func isFinal(e *client.Error) bool {
 	return e.Problem.Status < http.StatusInternalServerError && e.Problem.Status != http.StatusTooManyRequests
 }
 
@@ -124,15 +124,15 @@ var explained = []string{
 	contract.CodeClaimTooEarly, contract.CodeClaimTooLong,
 }
 
-func (c *caller) explain(op Op, e *client.Error) {
+func (c *caller) recordProblem(op Op, e *client.Error) {
 	overtaken := op == Plan &&
 		e.Problem.Code == contract.CodeValidationFailed // its windows passed while nobody answered
 	if !overtaken && !slices.Contains(explained, e.Problem.Code) {
-		c.journal.strange(fmt.Sprintf("%s was answered %d %s: %s", op, e.Problem.Status, e.Problem.Code, e.Error()))
+		c.journal.recordStrange(fmt.Sprintf("%s was answered %d %s: %s", op, e.Problem.Status, e.Problem.Code, e.Error()))
 	}
 }
 
-func wait(ctx context.Context, d time.Duration) {
+func waitFor(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):

@@ -16,8 +16,8 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-// asker has two servers that answer as they are told.
-func asker(t *testing.T, answers ...http.HandlerFunc) *caller {
+// newAsker has two servers that answer as they are told.
+func newAsker(t *testing.T, answers ...http.HandlerFunc) *caller {
 	t.Helper()
 	c := &caller{journal: NewJournal(io.Discard), org: "org", chance: rand.New(rand.NewPCG(1, 1))}
 	for _, answer := range answers {
@@ -30,19 +30,19 @@ func asker(t *testing.T, answers ...http.HandlerFunc) *caller {
 	return c
 }
 
-// made answers that an allocation was made.
-func made(id string) http.HandlerFunc {
+// answerMade answers that an allocation was made.
+func answerMade(id string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"id":%q}`, id) }
 }
 
-func problem(status int, code string) http.HandlerFunc {
+func answerProblem(status int, code string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		fmt.Fprintf(w, `{"code":%q,"title":"no"}`, code)
 	}
 }
 
-func allocate(key string) request[contract.Allocation] {
+func allocateRequest(key string) request[contract.Allocation] {
 	return request[contract.Allocation]{Allocate, key,
 		func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
 			return c.Allocate(ctx, contract.AllocationCreate{GPUs: 1}, client.Options{})
@@ -51,9 +51,9 @@ func allocate(key string) request[contract.Allocation] {
 
 func TestARequestIsSentUntilItIsAnswered(t *testing.T) {
 	t.Parallel()
-	c := asker(t, problem(http.StatusServiceUnavailable, contract.CodeUnavailable), made("alc_1"))
+	c := newAsker(t, answerProblem(http.StatusServiceUnavailable, contract.CodeUnavailable), answerMade("alc_1"))
 	for i := range 10 {
-		a, ok := ask(t.Context(), c, allocate(fmt.Sprint(i)))
+		a, ok := askUntilAnswered(t.Context(), c, allocateRequest(fmt.Sprint(i)))
 		require.True(t, ok)
 		require.Equal(t, "alc_1", a.ID)
 	}
@@ -65,9 +65,9 @@ func TestARequestIsSentUntilItIsAnswered(t *testing.T) {
 // requests are sent to both, and some once more.
 func TestTwoEffectsOfOneKeyAreNoticed(t *testing.T) {
 	t.Parallel()
-	c := asker(t, made("alc_1"), made("alc_2"))
+	c := newAsker(t, answerMade("alc_1"), answerMade("alc_2"))
 	for i := range 50 {
-		_, ok := ask(t.Context(), c, allocate(fmt.Sprint(i)))
+		_, ok := askUntilAnswered(t.Context(), c, allocateRequest(fmt.Sprint(i)))
 		require.True(t, ok)
 	}
 	require.NotEmpty(t, c.journal.Doubled())
@@ -76,12 +76,12 @@ func TestTwoEffectsOfOneKeyAreNoticed(t *testing.T) {
 
 func TestARefusalIsAnAnswerAndAnOddOneIsKept(t *testing.T) {
 	t.Parallel()
-	c := asker(t, problem(http.StatusConflict, contract.CodeCapacityExhausted))
-	_, ok := ask(t.Context(), c, allocate("a"))
+	c := newAsker(t, answerProblem(http.StatusConflict, contract.CodeCapacityExhausted))
+	_, ok := askUntilAnswered(t.Context(), c, allocateRequest("a"))
 	require.False(t, ok)
 	require.Empty(t, c.journal.Odd())
-	c = asker(t, problem(http.StatusUnauthorized, contract.CodeUnauthenticated))
-	_, ok = ask(t.Context(), c, allocate("b"))
+	c = newAsker(t, answerProblem(http.StatusUnauthorized, contract.CodeUnauthenticated))
+	_, ok = askUntilAnswered(t.Context(), c, allocateRequest("b"))
 	require.False(t, ok)
 	require.Equal(t, []string{"allocate was answered 401 unauthenticated: no"}, c.journal.Odd())
 	require.Equal(t, 1, c.journal.Operations())
@@ -91,7 +91,7 @@ func TestTheJournalIsOnDisk(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	j := NewJournal(&out)
-	j.acknowledged(Entry{Op: Claim, Organization: "org", ID: "alc_1", Devices: []string{"b", "a"}})
+	j.recordEffect(Entry{Op: Claim, Organization: "org", ID: "alc_1", Devices: []string{"b", "a"}})
 	require.Contains(t, out.String(), `"op":"claim","organization":"org","id":"alc_1","devices":["a","b"]}`+"\n")
 	require.Len(t, j.Entries(), 1)
 	require.NoError(t, j.Err())

@@ -14,27 +14,27 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-// batch books several windows at once, some minutes ahead, and cancels some of
+// bookBatch books several windows at once, some minutes ahead, and cancels some of
 // them. The SDK has no batches, so the request is built here.
-func (p *person) batch(ctx context.Context, name string) {
+func (p *person) bookBatch(ctx context.Context, name string) {
 	items := make([]contract.ReservationCreate, 3+p.chance.IntN(10))
 	for i := range items {
 		start := time.Now().UTC().Add(time.Duration(20+p.chance.IntN(300)) * time.Second)
 		items[i] = contract.ReservationCreate{
-			Pool: p.pool(), GPUs: p.gpus(), Start: start,
+			Pool: p.drawPool(), GPUs: p.drawGPUs(), Start: start,
 			End:  start.Add(time.Duration(5+p.chance.IntN(20)) * time.Second),
 			Name: fmt.Sprintf("%s-%d", name, i),
 		}
 	}
 	body, err := json.Marshal(items)
 	if err != nil {
-		p.journal.strange("encoding a batch: " + err.Error())
+		p.journal.recordStrange("encoding a batch: " + err.Error())
 		return
 	}
-	results, ok := ask(ctx, p.caller, request[contract.BatchResults]{Batch, name,
+	results, ok := askUntilAnswered(ctx, p.caller, request[contract.BatchResults]{Batch, name,
 		func(ctx context.Context, c *client.Client) (contract.BatchResults, error) {
-			return p.desk.send(ctx, c, name, body)
-		}, ids})
+			return p.batches.sendBatch(ctx, c, name, body)
+		}, joinIDs})
 	if !ok {
 		return
 	}
@@ -42,14 +42,14 @@ func (p *person) batch(ctx context.Context, name string) {
 		if r.ID == "" {
 			continue
 		}
-		p.acknowledged(Entry{Op: Batch, ID: r.ID, Name: items[i].Name})
+		p.recordEffect(Entry{Op: Batch, ID: r.ID, Name: items[i].Name})
 		if p.chance.IntN(3) > 0 {
-			p.cancel(ctx, r.ID, items[i].Name)
+			p.cancelReservation(ctx, r.ID, items[i].Name)
 		}
 	}
 }
 
-func ids(r contract.BatchResults) string {
+func joinIDs(r contract.BatchResults) string {
 	var all []string
 	for _, item := range r.Items {
 		all = append(all, item.ID)
@@ -57,14 +57,14 @@ func ids(r contract.BatchResults) string {
 	return strings.Join(all, " ")
 }
 
-// desk sends what the SDK has no method for.
-type desk struct {
+// batchClient sends what the SDK has no method for.
+type batchClient struct {
 	key  string
 	http client.Doer
 	urls map[*client.Client]string
 }
 
-func (d desk) send(ctx context.Context, c *client.Client, key string, body []byte) (contract.BatchResults, error) {
+func (d batchClient) sendBatch(ctx context.Context, c *client.Client, key string, body []byte) (contract.BatchResults, error) {
 	var out contract.BatchResults
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.urls[c]+"/v1/reservations/batch",
 		bytes.NewReader(body))

@@ -116,8 +116,8 @@ func (j *Journal) Err() error {
 	return j.failed
 }
 
-// acknowledged writes down an effect.
-func (j *Journal) acknowledged(e Entry) {
+// recordEffect writes down an effect.
+func (j *Journal) recordEffect(e Entry) {
 	e.At = time.Now().UTC()
 	slices.Sort(e.Devices)
 	j.mu.Lock()
@@ -132,27 +132,27 @@ func (j *Journal) acknowledged(e Entry) {
 	}
 }
 
-func (j *Journal) answered(op Op) {
+func (j *Journal) countAnswer(op Op) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.counts[op]++
 }
 
-func (j *Journal) extending(allocation string) {
+func (j *Journal) countExtension(allocation string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.extended[allocation]++
 }
 
-func (j *Journal) twice(text string) {
+func (j *Journal) recordDoubled(text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.doubled = append(j.doubled, text)
 }
 
-// strange keeps the first of each kind of answer that nothing explains, and
+// recordStrange keeps the first of each kind of answer that nothing explains, and
 // counts no more than a screenful.
-func (j *Journal) strange(text string) {
+func (j *Journal) recordStrange(text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.odd) < 40 && !slices.Contains(j.odd, text) {
@@ -160,7 +160,7 @@ func (j *Journal) strange(text string) {
 	}
 }
 
-func (j *Journal) unanswered() {
+func (j *Journal) countUnanswered() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.unsure++

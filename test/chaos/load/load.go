@@ -48,7 +48,7 @@ type Config struct {
 func New(ctx context.Context, cfg Config, journal *Journal) (*Load, error) {
 	l := &Load{Journal: journal, servers: cfg.Servers,
 		http: httpx.NewClient(httpx.Config{Timeout: answerIn, MaxBody: 32 << 20})}
-	operator, _, err := l.clients(cfg.Key)
+	operator, _, err := l.newClients(cfg.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func New(ctx context.Context, cfg Config, journal *Journal) (*Load, error) {
 		pools = append(pools, p.ID)
 	}
 	for i := range cfg.Tenants {
-		if err := l.settle(ctx, cfg, operator[0], i, pools); err != nil {
+		if err := l.createTenant(ctx, cfg, operator[0], i, pools); err != nil {
 			return nil, fmt.Errorf("making tenant %d: %w", i, err)
 		}
 	}
@@ -71,9 +71,9 @@ func New(ctx context.Context, cfg Config, journal *Journal) (*Load, error) {
 // Tenants are the organizations, to look at them and to clean up after them.
 func (l *Load) Tenants() []*Tenant { return l.tenants }
 
-// clients are those of one key, one for each server.
-func (l *Load) clients(key string) ([]*client.Client, desk, error) {
-	d := desk{key: key, http: l.http, urls: map[*client.Client]string{}}
+// newClients are those of one key, one for each server.
+func (l *Load) newClients(key string) ([]*client.Client, batchClient, error) {
+	d := batchClient{key: key, http: l.http, urls: map[*client.Client]string{}}
 	var all []*client.Client
 	for _, url := range l.servers {
 		c, err := client.New(url, key, l.http)
@@ -86,20 +86,20 @@ func (l *Load) clients(key string) ([]*client.Client, desk, error) {
 	return all, d, nil
 }
 
-// settle makes one tenant with its people and its agent.
-func (l *Load) settle(ctx context.Context, cfg Config, operator *client.Client, n int, poolIDs []string) error {
+// createTenant makes one tenant with its people and its agent.
+func (l *Load) createTenant(ctx context.Context, cfg Config, operator *client.Client, n int, poolIDs []string) error {
 	org, err := operator.CreateOrganization(ctx, contract.OrganizationCreate{Name: fmt.Sprintf("tenant-%d", n+1),
-		Limits: contract.Limits{MaxGPUs: cfg.MaxGPUs, SpeculationPerDay: dollars("1000")}})
+		Limits: contract.Limits{MaxGPUs: cfg.MaxGPUs, SpeculationPerDay: dollarMoney("1000")}})
 	if err != nil {
 		return fmt.Errorf("making the organization: %w", err)
 	}
-	key := func(in contract.KeyCreate) ([]*client.Client, desk, error) {
+	key := func(in contract.KeyCreate) ([]*client.Client, batchClient, error) {
 		in.OrganizationID = org.ID
 		made, err := operator.CreateKey(ctx, in)
 		if err != nil {
-			return nil, desk{}, fmt.Errorf("making a key: %w", err)
+			return nil, batchClient{}, fmt.Errorf("making a key: %w", err)
 		}
-		return l.clients(made.Secret)
+		return l.newClients(made.Secret)
 	}
 	admin, _, err := key(contract.KeyCreate{Name: "admin", Kind: "person", Role: "admin"})
 	if err != nil {
@@ -111,25 +111,27 @@ func (l *Load) settle(ctx context.Context, cfg Config, operator *client.Client, 
 		if err != nil {
 			return err
 		}
-		c := l.caller(cfg.Seed, org.ID, servers)
-		l.people = append(l.people, &person{caller: c, desk: d, name: fmt.Sprintf("t%d-p%d", n+1, i+1),
+		c := l.newCaller(cfg.Seed, org.ID, servers)
+		l.people = append(l.people, &person{caller: c, batches: d, name: fmt.Sprintf("t%d-p%d", n+1, i+1),
 			pools: cfg.Pools})
 	}
 	servers, _, err := key(contract.KeyCreate{Name: "agent", Kind: "agent", Role: "member", Caps: &contract.Caps{
-		MaxGPUs: 4, MaxPerDay: dollars("500"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
+		MaxGPUs: 4, MaxPerDay: dollarMoney("500"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
 	}})
 	if err != nil {
 		return err
 	}
-	l.agents = append(l.agents, &agent{caller: l.caller(cfg.Seed, org.ID, servers), name: fmt.Sprintf("t%d-agent", n+1),
+	l.agents = append(l.agents, &agent{caller: l.newCaller(cfg.Seed, org.ID, servers), name: fmt.Sprintf("t%d-agent", n+1),
 		pools: poolIDs})
 	return nil
 }
 
-func dollars(amount string) contract.Money { return contract.Money{Amount: amount, Currency: "USD"} }
+func dollarMoney(amount string) contract.Money {
+	return contract.Money{Amount: amount, Currency: "USD"}
+}
 
-// caller is somebody whose choices are those of the seed, whatever the others do.
-func (l *Load) caller(seed uint64, org string, servers []*client.Client) *caller {
+// newCaller is somebody whose choices are those of the seed, whatever the others do.
+func (l *Load) newCaller(seed uint64, org string, servers []*client.Client) *caller {
 	n := len(l.people) + len(l.agents)
 	chance := rand.New(rand.NewPCG(seed, uint64(1000+n))) //nolint:gosec // a run is to be repeatable
 	return &caller{journal: l.Journal, org: org, servers: servers, chance: chance, at: n}
@@ -143,11 +145,11 @@ func (l *Load) Drive(ctx context.Context) (stop func()) {
 	now := tide{time.Now()}
 	for _, p := range l.people {
 		p.tide = now
-		busy.Go(func() { p.live(ctx) })
+		busy.Go(func() { p.runPerson(ctx) })
 	}
 	for _, a := range l.agents {
 		a.tide = now
-		busy.Go(func() { a.live(ctx) })
+		busy.Go(func() { a.runAgent(ctx) })
 	}
 	return func() { cancel(); busy.Wait() }
 }

@@ -12,59 +12,59 @@ import (
 // person books, uses and gives back, one thing after the other.
 type person struct {
 	*caller
-	tide  tide
-	desk  desk
-	name  string
-	pools []string
-	count int
+	tide    tide
+	batches batchClient
+	name    string
+	pools   []string
+	count   int
 }
 
-func (p *person) live(ctx context.Context) {
-	for p.tide.flood(ctx) {
+func (p *person) runPerson(ctx context.Context) {
+	for p.tide.awaitFlood(ctx) {
 		p.count++
 		name := fmt.Sprintf("%s-%d", p.name, p.count)
 		switch n := p.chance.IntN(20); {
 		case n < 9:
-			p.allocate(ctx, name)
+			p.allocateGPUs(ctx, name)
 		case n < 18:
-			p.reserve(ctx, name)
+			p.reserveGPUs(ctx, name)
 		default:
-			p.batch(ctx, name)
+			p.bookBatch(ctx, name)
 		}
-		p.pause(ctx, 2*time.Second)
+		p.pauseUpTo(ctx, 2*time.Second)
 	}
 }
 
-func (p *person) pause(ctx context.Context, most time.Duration) {
-	wait(ctx, time.Duration(p.chance.Int64N(int64(most))))
+func (p *person) pauseUpTo(ctx context.Context, most time.Duration) {
+	waitFor(ctx, time.Duration(p.chance.Int64N(int64(most))))
 }
 
-func (p *person) pool() string { return p.pools[p.chance.IntN(len(p.pools))] }
+func (p *person) drawPool() string { return p.pools[p.chance.IntN(len(p.pools))] }
 
-// gpus is usually a part of a node, now and then two nodes.
-func (p *person) gpus() int { return []int{1, 1, 1, 2, 2, 4}[p.chance.IntN(6)] }
+// drawGPUs is usually a part of a node, now and then two nodes.
+func (p *person) drawGPUs() int { return []int{1, 1, 1, 2, 2, 4}[p.chance.IntN(6)] }
 
-func (p *person) allocate(ctx context.Context, name string) {
-	in := contract.AllocationCreate{Pool: p.pool(), GPUs: p.gpus(), LeaseSeconds: int64(3 + p.chance.IntN(20)),
+func (p *person) allocateGPUs(ctx context.Context, name string) {
+	in := contract.AllocationCreate{Pool: p.drawPool(), GPUs: p.drawGPUs(), LeaseSeconds: int64(3 + p.chance.IntN(20)),
 		Name: name}
-	a, ok := ask(ctx, p.caller, request[contract.Allocation]{Allocate, name,
+	a, ok := askUntilAnswered(ctx, p.caller, request[contract.Allocation]{Allocate, name,
 		func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
 			return c.Allocate(ctx, in, client.Options{})
 		}, allocationID})
 	if !ok {
 		return
 	}
-	p.acknowledged(Entry{Op: Allocate, ID: a.ID, Name: name, Devices: uuids(a)})
-	p.use(ctx, a.ID, name)
+	p.recordEffect(Entry{Op: Allocate, ID: a.ID, Name: name, Devices: deviceIDs(a)})
+	p.useAllocation(ctx, a.ID, name)
 }
 
-// use holds what was allocated for a while. Now and then it is left to the end
+// useAllocation holds what was allocated for a while. Now and then it is left to the end
 // of its lease.
-func (p *person) use(ctx context.Context, id, name string) {
-	p.pause(ctx, 3*time.Second)
+func (p *person) useAllocation(ctx context.Context, id, name string) {
+	p.pauseUpTo(ctx, 3*time.Second)
 	for i := range p.chance.IntN(3) {
-		p.journal.extending(id)
-		_, ok := ask(ctx, p.caller, request[contract.Allocation]{
+		p.journal.countExtension(id)
+		_, ok := askUntilAnswered(ctx, p.caller, request[contract.Allocation]{
 			Extend, fmt.Sprintf("%s-extend-%d", name, i),
 			func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
 				return c.Extend(ctx, id, time.Second, client.Options{})
@@ -72,79 +72,79 @@ func (p *person) use(ctx context.Context, id, name string) {
 			func(a contract.Allocation) string { return a.LeaseUntil.Format(time.RFC3339Nano) },
 		})
 		if ok {
-			p.acknowledged(Entry{Op: Extend, ID: id})
+			p.recordEffect(Entry{Op: Extend, ID: id})
 		}
 	}
 	if p.chance.IntN(6) > 0 {
-		p.release(ctx, id, name)
+		p.releaseAllocation(ctx, id, name)
 	}
 }
 
-func (p *person) release(ctx context.Context, id, name string) {
-	_, ok := ask(ctx, p.caller, request[contract.Allocation]{Release, name + "-release",
+func (p *person) releaseAllocation(ctx context.Context, id, name string) {
+	_, ok := askUntilAnswered(ctx, p.caller, request[contract.Allocation]{Release, name + "-release",
 		func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
 			return c.Release(ctx, id)
 		}, allocationID})
 	if ok {
-		p.acknowledged(Entry{Op: Release, ID: id})
+		p.recordEffect(Entry{Op: Release, ID: id})
 	}
 }
 
-func (p *person) reserve(ctx context.Context, name string) {
+func (p *person) reserveGPUs(ctx context.Context, name string) {
 	start := time.Now().UTC().Add(time.Duration(2+p.chance.IntN(12)) * time.Second)
 	in := contract.ReservationCreate{
-		Pool: p.pool(), GPUs: p.gpus(), Start: start, End: start.Add(time.Duration(4+p.chance.IntN(15)) * time.Second),
+		Pool: p.drawPool(), GPUs: p.drawGPUs(), Start: start, End: start.Add(time.Duration(4+p.chance.IntN(15)) * time.Second),
 		Name: name,
 	}
-	v, ok := ask(ctx, p.caller, request[contract.Reservation]{Reserve, name,
+	v, ok := askUntilAnswered(ctx, p.caller, request[contract.Reservation]{Reserve, name,
 		func(ctx context.Context, c *client.Client) (contract.Reservation, error) {
 			return c.Reserve(ctx, in, client.Options{})
 		}, reservationID})
 	if !ok {
 		return
 	}
-	p.acknowledged(Entry{Op: Reserve, ID: v.ID, Name: name})
-	p.pause(ctx, 6*time.Second)
+	p.recordEffect(Entry{Op: Reserve, ID: v.ID, Name: name})
+	p.pauseUpTo(ctx, 6*time.Second)
 	switch p.chance.IntN(4) {
 	case 0:
-		p.cancel(ctx, v.ID, name)
+		p.cancelReservation(ctx, v.ID, name)
 	case 1, 2:
-		p.claim(ctx, v.ID, name+"-claim")
+		p.claimReservation(ctx, v.ID, name+"-claim")
 	}
 }
 
-func (p *person) cancel(ctx context.Context, id, name string) {
-	_, ok := ask(ctx, p.caller, request[contract.Reservation]{Cancel, name + "-cancel",
+func (p *person) cancelReservation(ctx context.Context, id, name string) {
+	_, ok := askUntilAnswered(ctx, p.caller, request[contract.Reservation]{Cancel, name + "-cancel",
 		func(ctx context.Context, c *client.Client) (contract.Reservation, error) {
 			return c.CancelReservation(ctx, id)
 		}, reservationID})
 	if ok {
-		p.acknowledged(Entry{Op: Cancel, ID: id})
+		p.recordEffect(Entry{Op: Cancel, ID: id})
 	}
 }
 
-func (p *person) claim(ctx context.Context, id, name string) {
+func (p *person) claimReservation(ctx context.Context, id, name string) {
 	in := contract.Claim{LeaseSeconds: int64(3 + p.chance.IntN(10)), Name: name}
-	a, ok := ask(ctx, p.caller, request[contract.Allocation]{Claim, name,
+	a, ok := askUntilAnswered(ctx, p.caller, request[contract.Allocation]{Claim, name,
 		func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
 			return c.Claim(ctx, id, in, client.Options{})
 		}, allocationID})
 	if !ok {
 		return
 	}
-	p.acknowledged(Entry{Op: Claim, ID: a.ID, Name: name, Reservation: id, Devices: uuids(a)})
-	p.use(ctx, a.ID, name)
+	p.recordEffect(Entry{Op: Claim, ID: a.ID, Name: name, Reservation: id, Devices: deviceIDs(a)})
+	p.useAllocation(ctx, a.ID, name)
 }
 
-func (p *person) acknowledged(e Entry) {
+func (p *person) recordEffect(e Entry) {
 	e.Organization = p.org
-	p.journal.acknowledged(e)
+	p.journal.recordEffect(e)
 }
 
 func allocationID(a contract.Allocation) string   { return a.ID }
 func reservationID(r contract.Reservation) string { return r.ID }
 
-func uuids(a contract.Allocation) []string {
+func deviceIDs(a contract.Allocation) []string {
 	var all []string
 	for _, d := range a.Devices {
 		all = append(all, d.UUID)

@@ -15,11 +15,11 @@ const (
 	ebb   = 9 * time.Second
 )
 
-// flood waits until it is time to work, and reports whether it is: false when ctx
+// awaitFlood waits until it is time to work, and reports whether it is: false when ctx
 // has ended.
-func (t tide) flood(ctx context.Context) bool {
+func (t tide) awaitFlood(ctx context.Context) bool {
 	if into := time.Since(t.since) % (flood + ebb); into >= flood {
-		wait(ctx, flood+ebb-into)
+		waitFor(ctx, flood+ebb-into)
 	}
 	return ctx.Err() == nil
 }

@@ -76,7 +76,7 @@ func newCloud() (*Cloud, error) {
 	return c, nil
 }
 
-func (c *Cloud) close() error {
+func (c *Cloud) closeServer() error {
 	if err := c.server.Close(); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("closing the cloud: %w", err)
 	}

@@ -69,15 +69,15 @@ pools:
      alternates: [{provisioner: cloud, region: %[6]s, instance_type: steady}]}
 `
 
-// write writes the configuration of one process and returns its path. Each has
+// writeConfig writes the configuration of one process and returns its path. Each has
 // a folder of its own.
-func (s *Site) write(name string) (string, error) {
+func (s *Site) writeConfig(name string) (string, error) {
 	dir := filepath.Join(s.Dir, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("making a folder for %s: %w", name, err)
 	}
 	text := fmt.Sprintf(configuration, dir, deployment, Sweep, Grace, Apart, region, s.Proxies[CloudProxy].Port,
-		kind, zone, perNode, memory, gpuName, dollars(onDemand), dollars(spot), Slots)
+		kind, zone, perNode, memory, gpuName, formatDollars(onDemand), formatDollars(spot), Slots)
 	path := filepath.Join(dir, "forewarm.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("writing the configuration of %s: %w", name, err)
@@ -85,18 +85,18 @@ func (s *Site) write(name string) (string, error) {
 	return path, nil
 }
 
-func dollars(micro int) string { return fmt.Sprintf("%d.%06d", micro/1_000_000, micro%1_000_000) }
+func formatDollars(micro int) string { return fmt.Sprintf("%d.%06d", micro/1_000_000, micro%1_000_000) }
 
-// forewarm is the command of a process of the control plane.
-func (s *Site) forewarm(name string, env []string, args ...string) (func() *exec.Cmd, error) {
-	config, err := s.write(name)
+// forewarmCommand is the command of a process of the control plane.
+func (s *Site) forewarmCommand(name string, env []string, args ...string) (func() *exec.Cmd, error) {
+	config, err := s.writeConfig(name)
 	if err != nil {
 		return nil, err
 	}
 	env = append([]string{
 		"HOME=" + s.Dir, "PATH=" + os.Getenv("PATH"), "NO_COLOR=1", "GOMAXPROCS=2",
-		"FOREWARM_DATABASE=" + s.Postgres.through(s.Proxies[PostgresProxy].Port),
-		"FOREWARM_REDIS=" + s.Redis.through(s.Proxies[RedisProxy].Port),
+		"FOREWARM_DATABASE=" + s.Postgres.urlThrough(s.Proxies[PostgresProxy].Port),
+		"FOREWARM_REDIS=" + s.Redis.urlThrough(s.Proxies[RedisProxy].Port),
 		"FOREWARM_PEPPER=1:" + s.pepper,
 		// The fake takes any credentials; the SDK wants some.
 		"AWS_ACCESS_KEY_ID=AKIACHAOS", "AWS_SECRET_ACCESS_KEY=chaos", "AWS_EC2_METADATA_DISABLED=true",

@@ -44,10 +44,10 @@ func newPostgres(ctx context.Context, s *Site) (*Postgres, error) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
 		return cmd
 	}
-	if err := s.initdb(ctx, dir, run); err != nil {
+	if err := s.runInitdb(ctx, dir, run); err != nil {
 		return nil, err
 	}
-	p.Process = s.process("postgres", func() *exec.Cmd {
+	p.Process = s.newProcess("postgres", func() *exec.Cmd {
 		return run("postgres", "-D", dir, "-p", strconv.Itoa(p.Port), "-c", "listen_addresses=127.0.0.1", "-c",
 			"unix_socket_directories=",
 			"-c", "max_connections=200", "-c", "log_checkpoints=off")
@@ -58,7 +58,7 @@ func newPostgres(ctx context.Context, s *Site) (*Postgres, error) {
 	return p, nil
 }
 
-func (s *Site) initdb(ctx context.Context, dir string, run func(string, ...string) *exec.Cmd) error {
+func (s *Site) runInitdb(ctx context.Context, dir string, run func(string, ...string) *exec.Cmd) error {
 	secret := filepath.Join(s.Dir, "password")
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(secret, []byte(s.secret), 0o600)); err != nil {
 		return fmt.Errorf("making a place for PostgreSQL: %w", err)
@@ -72,13 +72,13 @@ func (s *Site) initdb(ctx context.Context, dir string, run func(string, ...strin
 	}
 	cmd := run("initdb", "-D", dir, "-U", "forewarm", "-A", "scram-sha-256", "--pwfile="+secret, "--encoding=UTF8",
 		"--locale=C", "--no-sync")
-	if out, err := output(ctx, cmd); err != nil {
+	if out, err := outputOf(ctx, cmd); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	return nil
 }
 
-func output(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
+func outputOf(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	defer stop()
 	return cmd.CombinedOutput()
@@ -87,7 +87,7 @@ func output(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
 // postgresPrograms is the folder of the newest installed server.
 func postgresPrograms() (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is right
-	slices.SortFunc(found, func(a, b string) int { return version(b) - version(a) })
+	slices.SortFunc(found, func(a, b string) int { return versionOf(b) - versionOf(a) })
 	if path, err := exec.LookPath("initdb"); err == nil {
 		found = append(found, path)
 	}
@@ -97,13 +97,13 @@ func postgresPrograms() (string, error) {
 	return filepath.Dir(found[0]), nil
 }
 
-func version(path string) int {
+func versionOf(path string) int {
 	n, _ := strconv.Atoi(strings.Split(path, "/")[4]) // the pattern has it there; another name counts as none
 	return n
 }
 
-// unprivileged is who PostgreSQL runs as when we are root; nil when we are not.
-func unprivileged() (*syscall.Credential, error) {
+// unprivilegedUser is who PostgreSQL runs as when we are root; nil when we are not.
+func unprivilegedUser() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
@@ -124,7 +124,7 @@ func (p *Postgres) Up(ctx context.Context) error {
 	if err := p.Start(); err != nil {
 		return err
 	}
-	err := until(ctx, recovery, func(ctx context.Context) error {
+	err := retryUntil(ctx, recovery, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, p.URL())
 		if err != nil {
 			return err
@@ -139,11 +139,11 @@ func (p *Postgres) Up(ctx context.Context) error {
 
 // Crash stops the server at once, without a checkpoint, as `pg_ctl -m immediate
 // stop` does.
-func (p *Postgres) Crash() { p.end(syscall.SIGQUIT) }
+func (p *Postgres) Crash() { p.endLife(syscall.SIGQUIT) }
 
 // URL is the server's own address, which no proxy breaks.
-func (p *Postgres) URL() string { return p.through(p.Port) }
+func (p *Postgres) URL() string { return p.urlThrough(p.Port) }
 
-func (p *Postgres) through(port int) string {
+func (p *Postgres) urlThrough(port int) string {
 	return fmt.Sprintf("postgres://forewarm:%s@127.0.0.1:%d/postgres?sslmode=disable", p.password, port)
 }

@@ -22,7 +22,7 @@ const ending = 20 * time.Second
 // safe for concurrent use.
 type Process struct {
 	Name    string
-	nursery nursery
+	group   processGroup
 	command func() *exec.Cmd // a fresh one for each life
 	log     string
 
@@ -44,10 +44,10 @@ func (p *Process) Start() error {
 	if p.life != nil {
 		return nil
 	}
-	return p.begin()
+	return p.beginLife()
 }
 
-func (p *Process) begin() error {
+func (p *Process) beginLife() error {
 	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // below our own folder
 	if err != nil {
 		return fmt.Errorf("opening the log of %s: %w", p.Name, err)
@@ -55,16 +55,16 @@ func (p *Process) begin() error {
 	defer out.Close()
 	l := &life{cmd: p.command(), done: make(chan struct{})}
 	l.cmd.Stdout, l.cmd.Stderr = out, out
-	if err := p.nursery.start(l.cmd); err != nil {
+	if err := p.group.startCommand(l.cmd); err != nil {
 		return fmt.Errorf("starting %s: %w", p.Name, err)
 	}
 	p.life = l
-	go p.follow(l)
+	go p.followLife(l)
 	return nil
 }
 
-// follow waits for the end of a life, and begins another if nobody asked for it.
-func (p *Process) follow(l *life) {
+// followLife waits for the end of a life, and begins another if nobody asked for it.
+func (p *Process) followLife(l *life) {
 	_ = l.cmd.Wait() // its code is nobody's business: it is started again
 	close(l.done)
 	time.Sleep(restartAfter)
@@ -74,18 +74,18 @@ func (p *Process) follow(l *life) {
 		return
 	}
 	p.deaths++
-	if p.begin() != nil {
+	if p.beginLife() != nil {
 		p.life = nil
 	}
 }
 
 // Kill ends the process as a power cut would, and leaves it away.
-func (p *Process) Kill() { p.end(syscall.SIGKILL) }
+func (p *Process) Kill() { p.endLife(syscall.SIGKILL) }
 
 // Stop asks the process to end, and leaves it away.
-func (p *Process) Stop() { p.end(syscall.SIGTERM) }
+func (p *Process) Stop() { p.endLife(syscall.SIGTERM) }
 
-func (p *Process) end(sig syscall.Signal) {
+func (p *Process) endLife(sig syscall.Signal) {
 	p.mu.Lock()
 	l := p.life
 	p.life = nil
@@ -103,12 +103,12 @@ func (p *Process) end(sig syscall.Signal) {
 }
 
 // Pause stops the process in the middle of whatever it does, until Resume.
-func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
+func (p *Process) Pause() error { return p.signalLife(syscall.SIGSTOP) }
 
 // Resume lets a paused process go on.
-func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
+func (p *Process) Resume() error { return p.signalLife(syscall.SIGCONT) }
 
-func (p *Process) signal(sig syscall.Signal) error {
+func (p *Process) signalLife(sig syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.life == nil {
@@ -130,8 +130,8 @@ func (p *Process) Deaths() int {
 // Log is the file that the process writes to.
 func (p *Process) Log() string { return p.log }
 
-// until asks again and again until there is no error, or the time is over.
-func until(ctx context.Context, within time.Duration, ask func(context.Context) error) error {
+// retryUntil asks again and again until there is no error, or the time is over.
+func retryUntil(ctx context.Context, within time.Duration, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	again := time.NewTicker(50 * time.Millisecond)

@@ -12,18 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program runs a line of shell as a process of a site.
-func program(t *testing.T, line string) *Process {
+// newProgram runs a line of shell as a process of a site.
+func newProgram(t *testing.T, line string) *Process {
 	t.Helper()
-	n := newNursery()
-	p := &Process{Name: "test", nursery: n, log: filepath.Join(t.TempDir(), "log"),
+	n := newProcessGroup()
+	p := &Process{Name: "test", group: n, log: filepath.Join(t.TempDir(), "log"),
 		command: func() *exec.Cmd { return exec.Command("sh", "-c", line) }}
-	t.Cleanup(func() { p.Kill(); n.close() })
+	t.Cleanup(func() { p.Kill(); n.closeGroup() })
 	return p
 }
 
-// state is the letter that the kernel has for the process.
-func (p *Process) state(t *testing.T) string {
+// kernelState is the letter that the kernel has for the process.
+func (p *Process) kernelState(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.life.cmd.Process.Pid))
 	require.NoError(t, err)
@@ -33,12 +33,12 @@ func (p *Process) state(t *testing.T) string {
 
 func TestAProcessIsPausedResumedAndKilled(t *testing.T) {
 	t.Parallel()
-	p := program(t, "exec sleep 1000")
+	p := newProgram(t, "exec sleep 1000")
 	require.NoError(t, p.Start())
 	require.NoError(t, p.Pause())
-	require.Eventually(t, func() bool { return p.state(t) == "T" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.kernelState(t) == "T" }, 5*time.Second, time.Millisecond)
 	require.NoError(t, p.Resume())
-	require.Eventually(t, func() bool { return p.state(t) != "T" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.kernelState(t) != "T" }, 5*time.Second, time.Millisecond)
 	require.NoError(t, p.Pause())
 	p.Kill() // also while it is paused
 	require.Nil(t, p.life)
@@ -48,7 +48,7 @@ func TestAProcessIsPausedResumedAndKilled(t *testing.T) {
 
 func TestAProcessThatEndsByItselfIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	p := program(t, "echo here")
+	p := newProgram(t, "echo here")
 	require.NoError(t, p.Start())
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(p.Log())

@@ -28,33 +28,33 @@ func newProxies() *toxiproxy.ApiServer {
 	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop())
 }
 
-func (s *Site) proxy(name string, upstream int) (*Proxy, error) {
+func (s *Site) newProxy(name string, upstream int) (*Proxy, error) {
 	port := forklock.FreePort()
-	p := toxiproxy.NewProxy(s.proxies, name, loopback(port), loopback(upstream))
+	p := toxiproxy.NewProxy(s.proxies, name, loopbackAddress(port), loopbackAddress(upstream))
 	if err := p.Start(); err != nil {
 		return nil, fmt.Errorf("starting the proxy of %s: %w", name, err)
 	}
 	return &Proxy{Name: name, Port: port, proxy: p}, nil
 }
 
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+func loopbackAddress(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 // Cut ends every connection. New ones are refused until Heal.
 func (p *Proxy) Cut() { p.proxy.Stop() }
 
 // Delay lets everything through, late.
 func (p *Proxy) Delay(milliseconds, jitter int) error {
-	return p.poison("latency", "downstream", map[string]int{"latency": milliseconds, "jitter": jitter})
+	return p.addToxic("latency", "downstream", map[string]int{"latency": milliseconds, "jitter": jitter})
 }
 
 // HalfOpen lets questions through and drops the answers, without a word.
 func (p *Proxy) HalfOpen() error {
-	return p.poison("timeout", "downstream", map[string]int{"timeout": 0})
+	return p.addToxic("timeout", "downstream", map[string]int{"timeout": 0})
 }
 
 // Swallow takes what is sent and lets nothing through in either direction.
 func (p *Proxy) Swallow() error {
-	if err := p.poison("timeout", "upstream", map[string]int{"timeout": 0}); err != nil {
+	if err := p.addToxic("timeout", "upstream", map[string]int{"timeout": 0}); err != nil {
 		return err
 	}
 	return p.HalfOpen()
@@ -62,10 +62,10 @@ func (p *Proxy) Swallow() error {
 
 // Truncate ends each connection in the middle of an answer, after so many bytes.
 func (p *Proxy) Truncate(bytes int) error {
-	return p.poison("limit_data", "downstream", map[string]int{"bytes": bytes})
+	return p.addToxic("limit_data", "downstream", map[string]int{"bytes": bytes})
 }
 
-func (p *Proxy) poison(kind, stream string, attributes map[string]int) error {
+func (p *Proxy) addToxic(kind, stream string, attributes map[string]int) error {
 	text, err := json.Marshal(map[string]any{"type": kind, "stream": stream, "attributes": attributes})
 	if err == nil {
 		_, err = p.proxy.Toxics.AddToxicJson(strings.NewReader(string(text)))
@@ -82,7 +82,7 @@ func (p *Proxy) Heal(ctx context.Context) error {
 	p.proxy.Stop()
 	p.proxy.Toxics.ResetToxics(ctx)
 	// Somebody's outgoing connection may have been given the port meanwhile.
-	if err := until(ctx, ending, func(context.Context) error { return p.proxy.Start() }); err != nil {
+	if err := retryUntil(ctx, ending, func(context.Context) error { return p.proxy.Start() }); err != nil {
 		return fmt.Errorf("starting the proxy of %s again: %w", p.Name, err)
 	}
 	return nil

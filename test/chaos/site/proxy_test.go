@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// echo answers each line with itself and returns its port.
-func echo(t *testing.T) int {
+// startEcho answers each line with itself and returns its port.
+func startEcho(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -36,16 +36,16 @@ func echo(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func through(t *testing.T) *Proxy {
+func newTestProxy(t *testing.T) *Proxy {
 	t.Helper()
-	p, err := (&Site{proxies: newProxies()}).proxy("test", echo(t))
+	p, err := (&Site{proxies: newProxies()}).newProxy("test", startEcho(t))
 	require.NoError(t, err)
 	t.Cleanup(p.Cut)
 	return p
 }
 
-// ask sends a line and returns the answer.
-func ask(t *testing.T, conn net.Conn, text string) (string, error) {
+// askLine sends a line and returns the answer.
+func askLine(t *testing.T, conn net.Conn, text string) (string, error) {
 	t.Helper()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(500*time.Millisecond)))
 	if _, err := fmt.Fprintln(conn, text); err != nil {
@@ -54,7 +54,7 @@ func ask(t *testing.T, conn net.Conn, text string) (string, error) {
 	return bufio.NewReader(conn).ReadString('\n')
 }
 
-func dial(t *testing.T, p *Proxy) net.Conn {
+func dialProxy(t *testing.T, p *Proxy) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.Port))
 	require.NoError(t, err)
@@ -77,19 +77,19 @@ func TestProxyFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := through(t)
+			p := newTestProxy(t)
 			for range 3 {
-				conn := dial(t, p)
-				answer, err := ask(t, conn, "hello")
+				conn := dialProxy(t, p)
+				answer, err := askLine(t, conn, "hello")
 				require.NoError(t, err)
 				require.Equal(t, "hello\n", answer)
 				require.NoError(t, c.act(p))
-				_, err = ask(t, conn, "are you there?")
+				_, err = askLine(t, conn, "are you there?")
 				require.Error(t, err)
 				require.Equal(t, c.silent, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
 				require.NoError(t, p.Heal(t.Context()))
 			}
-			answer, err := ask(t, dial(t, p), "again")
+			answer, err := askLine(t, dialProxy(t, p), "again")
 			require.NoError(t, err)
 			require.Equal(t, "again\n", answer)
 		})
@@ -98,11 +98,11 @@ func TestProxyFaults(t *testing.T) {
 
 func TestADelayLetsEverythingThrough(t *testing.T) {
 	t.Parallel()
-	p := through(t)
-	conn := dial(t, p)
+	p := newTestProxy(t)
+	conn := dialProxy(t, p)
 	require.NoError(t, p.Delay(60, 0))
 	begun := time.Now()
-	answer, err := ask(t, conn, "hello")
+	answer, err := askLine(t, conn, "hello")
 	require.NoError(t, err)
 	require.Equal(t, "hello\n", answer)
 	require.GreaterOrEqual(t, time.Since(begun), 60*time.Millisecond)

@@ -27,7 +27,7 @@ func newRedis(ctx context.Context, s *Site) (*Redis, error) {
 		return nil, errors.New("Redis is not installed (Debian and Ubuntu: apt-get install redis-server)")
 	}
 	r := &Redis{Port: forklock.FreePort(), password: s.secret}
-	r.Process = s.process("redis", func() *exec.Cmd {
+	r.Process = s.newProcess("redis", func() *exec.Cmd {
 		//nolint:gosec,noctx // the installed server, which outlives the call that starts it
 		return exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(r.Port), "--requirepass", r.password,
 			"--dir", s.Dir, "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction")
@@ -43,18 +43,18 @@ func (r *Redis) Up(ctx context.Context) error {
 	if err := r.Start(); err != nil {
 		return err
 	}
-	if err := until(ctx, ending, func(ctx context.Context) error { return r.ask(ctx, "PING") }); err != nil {
+	if err := retryUntil(ctx, ending, func(ctx context.Context) error { return r.runCommand(ctx, "PING") }); err != nil {
 		return fmt.Errorf("waiting for Redis: %w", err)
 	}
 	return nil
 }
 
 // Flush has it forget everything.
-func (r *Redis) Flush(ctx context.Context) error { return r.ask(ctx, "FLUSHALL") }
+func (r *Redis) Flush(ctx context.Context) error { return r.runCommand(ctx, "FLUSHALL") }
 
-// ask sends one inline command. It takes no client library: package asynqueue is
+// runCommand sends one inline command. It takes no client library: package asynqueue is
 // the one place that has one.
-func (r *Redis) ask(ctx context.Context, command string) error {
+func (r *Redis) runCommand(ctx context.Context, command string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var dialer net.Dialer
@@ -81,6 +81,6 @@ func (r *Redis) ask(ctx context.Context, command string) error {
 	return nil
 }
 
-func (r *Redis) through(port int) string {
+func (r *Redis) urlThrough(port int) string {
 	return fmt.Sprintf("redis://default:%s@127.0.0.1:%d/0", r.password, port)
 }

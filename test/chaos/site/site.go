@@ -41,12 +41,12 @@ type Site struct {
 	Workers  []*Process
 	Key      string // the operator's
 
-	nursery nursery
-	proxies *toxiproxy.ApiServer
-	owner   *syscall.Credential // of PostgreSQL's processes
-	secret  string
-	pepper  string
-	all     []*Process
+	processes processGroup
+	proxies   *toxiproxy.ApiServer
+	owner     *syscall.Credential // of PostgreSQL's processes
+	secret    string
+	pepper    string
+	all       []*Process
 }
 
 // Server is a process that serves the API.
@@ -58,31 +58,31 @@ type Server struct {
 // Open starts everything below dir, which must be empty, with so many servers
 // and workers of the program.
 func Open(ctx context.Context, dir, binary string, servers, workers int) (_ *Site, err error) {
-	s := &Site{Dir: dir, Binary: binary, Proxies: map[string]*Proxy{}, nursery: newNursery(), proxies: newProxies()}
+	s := &Site{Dir: dir, Binary: binary, Proxies: map[string]*Proxy{}, processes: newProcessGroup(), proxies: newProxies()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.owner, err = unprivileged(); err != nil {
+	if s.owner, err = unprivilegedUser(); err != nil {
 		return nil, err
 	}
-	if s.secret, err = secret(16); err != nil {
+	if s.secret, err = drawSecret(16); err != nil {
 		return nil, err
 	}
-	if s.pepper, err = secret(32); err != nil {
+	if s.pepper, err = drawSecret(32); err != nil {
 		return nil, err
 	}
-	if err := s.furnish(ctx); err != nil {
+	if err := s.startServices(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.migrate(ctx); err != nil {
+	if err := s.migrateSchema(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.staff(ctx, servers, workers)
+	return s, s.startProcesses(ctx, servers, workers)
 }
 
-func secret(bytes int) (string, error) {
+func drawSecret(bytes int) (string, error) {
 	random := make([]byte, bytes)
 	if _, err := rand.Read(random); err != nil {
 		return "", fmt.Errorf("drawing a secret: %w", err)
@@ -90,8 +90,8 @@ func secret(bytes int) (string, error) {
 	return hex.EncodeToString(random), nil
 }
 
-// furnish starts what forewarm calls.
-func (s *Site) furnish(ctx context.Context) (err error) {
+// startServices starts what forewarm calls.
+func (s *Site) startServices(ctx context.Context) (err error) {
 	if s.Postgres, err = newPostgres(ctx, s); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (s *Site) furnish(ctx context.Context) (err error) {
 	}
 	for name, port := range map[string]int{PostgresProxy: s.Postgres.Port, RedisProxy: s.Redis.Port,
 		CloudProxy: s.Cloud.Port} {
-		p, err := s.proxy(name, port)
+		p, err := s.newProxy(name, port)
 		if err != nil {
 			return err
 		}
@@ -112,16 +112,16 @@ func (s *Site) furnish(ctx context.Context) (err error) {
 	return nil
 }
 
-// migrate makes the schema, the first key and the pools.
-func (s *Site) migrate(ctx context.Context) error {
-	command, err := s.forewarm("migrate", nil, "migrate")
+// migrateSchema makes the schema, the first key and the pools.
+func (s *Site) migrateSchema(ctx context.Context) error {
+	command, err := s.forewarmCommand("migrate", nil, "migrate")
 	if err != nil {
 		return err
 	}
 	cmd := command()
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := s.nursery.start(cmd); err != nil {
+	if err := s.processes.startCommand(cmd); err != nil {
 		return fmt.Errorf("migrating: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
@@ -133,26 +133,26 @@ func (s *Site) migrate(ctx context.Context) error {
 	return nil
 }
 
-// staff starts the servers and the workers.
-func (s *Site) staff(ctx context.Context, servers, workers int) error {
+// startProcesses starts the servers and the workers.
+func (s *Site) startProcesses(ctx context.Context, servers, workers int) error {
 	for i := range servers {
 		name, address := fmt.Sprintf("server-%d", i+1), fmt.Sprintf("127.0.0.1:%d", forklock.FreePort())
-		command, err := s.forewarm(name, []string{"FOREWARM_LISTEN=" + address}, "server")
+		command, err := s.forewarmCommand(name, []string{"FOREWARM_LISTEN=" + address}, "server")
 		if err != nil {
 			return err
 		}
-		s.Servers = append(s.Servers, &Server{Process: s.process(name, command), URL: "http://" + address})
+		s.Servers = append(s.Servers, &Server{Process: s.newProcess(name, command), URL: "http://" + address})
 		if err := s.Servers[i].Start(); err != nil {
 			return err
 		}
 	}
 	for i := range workers {
 		name := fmt.Sprintf("worker-%d", i+1)
-		command, err := s.forewarm(name, nil, "worker")
+		command, err := s.forewarmCommand(name, nil, "worker")
 		if err != nil {
 			return err
 		}
-		s.Workers = append(s.Workers, s.process(name, command))
+		s.Workers = append(s.Workers, s.newProcess(name, command))
 		if err := s.Workers[i].Start(); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (s *Site) staff(ctx context.Context, servers, workers int) error {
 func (s *Site) Answering(ctx context.Context) error {
 	ask := httpx.NewClient(httpx.Config{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}})
 	for _, server := range s.Servers {
-		err := until(ctx, recovery, func(ctx context.Context) error {
+		err := retryUntil(ctx, recovery, func(ctx context.Context) error {
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/readyz", nil)
 			if err != nil {
 				return err
@@ -186,9 +186,9 @@ func (s *Site) Answering(ctx context.Context) error {
 	return nil
 }
 
-// process is one that is not started yet.
-func (s *Site) process(name string, command func() *exec.Cmd) *Process {
-	p := &Process{Name: name, nursery: s.nursery, command: command, log: filepath.Join(s.Dir, name+".log")}
+// newProcess is one that is not started yet.
+func (s *Site) newProcess(name string, command func() *exec.Cmd) *Process {
+	p := &Process{Name: name, group: s.processes, command: command, log: filepath.Join(s.Dir, name+".log")}
 	s.all = append(s.all, p)
 	return p
 }
@@ -229,9 +229,9 @@ func (s *Site) Close() error {
 	for _, p := range s.Proxies {
 		p.Cut()
 	}
-	s.nursery.close()
+	s.processes.closeGroup()
 	if s.Cloud == nil {
 		return nil
 	}
-	return s.Cloud.close()
+	return s.Cloud.closeServer()
 }

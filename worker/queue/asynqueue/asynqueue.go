@@ -49,7 +49,7 @@ func New(cfg Config) (*Queue, error) {
 // Enqueue implements queue.Queue. A timed-out call may have arrived, so that its
 // repeat finds the task's id taken; both are success.
 func (q *Queue) Enqueue(ctx context.Context, m queue.Message) error {
-	payload, err := encode(m)
+	payload, err := encodeMessage(m)
 	if err != nil {
 		return fmt.Errorf("enqueueing task %s: %w", m.TaskID, err)
 	}
@@ -101,15 +101,15 @@ func (q *Queue) Ping(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if refused(err) {
+	if isRefusal(err) {
 		return fmt.Errorf("asking Redis at %s: %w", q.redis.Options().Addr, err)
 	}
 	return fmt.Errorf("reaching Redis at %s: %w: %w", q.redis.Options().Addr, ErrUnreachable, err)
 }
 
-// refused reports whether Redis itself said no, to what it will not say yes to
+// isRefusal reports whether Redis itself said no, to what it will not say yes to
 // later either.
-func refused(err error) bool {
+func isRefusal(err error) bool {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
 		return false

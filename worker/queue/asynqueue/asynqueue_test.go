@@ -109,9 +109,9 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 			Attempt: rapid.IntRange(0, 1<<40).Draw(t, "attempt"),
 			Epoch:   rapid.IntRange(0, 1<<40).Draw(t, "epoch"),
 		}
-		payload, err := encode(want)
+		payload, err := encodeMessage(want)
 		require.NoError(t, err)
-		got, err := decode(payload)
+		got, err := decodeMessage(payload)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	})
@@ -130,7 +130,7 @@ func TestDecodeRefusesWhatIsNotOurs(t *testing.T) {
 		`{"task_id":"tsk_1","kind":"k","attempt":1.5,"epoch":0}`,
 		`{"task_id":7,"kind":"k","attempt":0,"epoch":0}`,
 	} {
-		_, err := decode([]byte(payload))
+		_, err := decodeMessage([]byte(payload))
 		require.Error(t, err, "payload %q", payload)
 	}
 }
@@ -159,7 +159,7 @@ func TestTaskIDsDifferByAttemptAndEpoch(t *testing.T) {
 
 func TestEnqueueRefusesAMessageWithoutTask(t *testing.T) {
 	t.Parallel()
-	_, err := encode(queue.Message{Kind: "k"})
+	_, err := encodeMessage(queue.Message{Kind: "k"})
 	require.Error(t, err)
 }
 

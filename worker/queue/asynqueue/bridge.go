@@ -22,15 +22,15 @@ type bridge struct {
 	said time.Time
 }
 
-func (b *bridge) Debug(args ...any) { b.detail(args) }
-func (b *bridge) Info(args ...any)  { b.detail(args) }
-func (b *bridge) Warn(args ...any)  { b.complain(args) }
-func (b *bridge) Error(args ...any) { b.complain(args) }
-func (b *bridge) Fatal(args ...any) { b.complain(args) }
+func (b *bridge) Debug(args ...any) { b.logDetail(args) }
+func (b *bridge) Info(args ...any)  { b.logDetail(args) }
+func (b *bridge) Warn(args ...any)  { b.logComplaint(args) }
+func (b *bridge) Error(args ...any) { b.logComplaint(args) }
+func (b *bridge) Fatal(args ...any) { b.logComplaint(args) }
 
-func (b *bridge) detail(args []any) { b.log.Debug("asynq says", "text", line(args)) }
+func (b *bridge) logDetail(args []any) { b.log.Debug("asynq says", "text", formatLine(args)) }
 
-func (b *bridge) complain(args []any) {
+func (b *bridge) logComplaint(args []any) {
 	b.mu.Lock()
 	now := time.Now() //nolint:forbidigo // of a log line
 	again := !b.said.IsZero() && now.Sub(b.said) < quiet
@@ -39,11 +39,11 @@ func (b *bridge) complain(args []any) {
 	}
 	b.mu.Unlock()
 	if again {
-		b.detail(args)
+		b.logDetail(args)
 		return
 	}
-	b.log.Warn("the Redis queue has trouble; work goes on without it", "error", line(args))
+	b.log.Warn("the Redis queue has trouble; work goes on without it", "error", formatLine(args))
 }
 
-// line is what asynq prints, on one line.
-func line(args []any) string { return strings.Join(strings.Fields(fmt.Sprint(args...)), " ") }
+// formatLine is what asynq prints, on one line.
+func formatLine(args []any) string { return strings.Join(strings.Fields(fmt.Sprint(args...)), " ") }

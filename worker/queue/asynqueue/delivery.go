@@ -33,7 +33,7 @@ func (d *delivery) ProcessTask(ctx context.Context, task *asynq.Task) error {
 	if d.end.Err() != nil {
 		return nil // lost, which the port allows: the dispatcher sends it again
 	}
-	m, err := decode(task.Payload())
+	m, err := decodeMessage(task.Payload())
 	if err != nil {
 		d.log.WarnContext(ctx, "dropped a message that is not ours",
 			"type", task.Type(), "bytes", len(task.Payload()), "error", err)
@@ -42,13 +42,13 @@ func (d *delivery) ProcessTask(ctx context.Context, task *asynq.Task) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.end, cancel)()
-	d.deliver(ctx, m)
+	d.deliverMessage(ctx, m)
 	return nil
 }
 
-// deliver runs the handler in a slot of its own. asynq counts workers, but stops
+// deliverMessage runs the handler in a slot of its own. asynq counts workers, but stops
 // counting one whose lease or timeout ran out although its handler still runs.
-func (d *delivery) deliver(ctx context.Context, m queue.Message) {
+func (d *delivery) deliverMessage(ctx context.Context, m queue.Message) {
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()

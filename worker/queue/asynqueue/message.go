@@ -28,7 +28,7 @@ func taskID(m queue.Message) string {
 	return fmt.Sprintf("%s:%d:%d", m.TaskID, m.Attempt, m.Epoch)
 }
 
-func encode(m queue.Message) ([]byte, error) {
+func encodeMessage(m queue.Message) ([]byte, error) {
 	if m.TaskID == "" {
 		return nil, errors.New("the message has no task id")
 	}
@@ -39,8 +39,8 @@ func encode(m queue.Message) ([]byte, error) {
 	return payload, nil
 }
 
-// decode refuses whatever encode did not write: Redis may be shared.
-func decode(payload []byte) (queue.Message, error) {
+// decodeMessage refuses whatever encode did not write: Redis may be shared.
+func decodeMessage(payload []byte) (queue.Message, error) {
 	var w wire
 	dec := json.NewDecoder(bytes.NewReader(payload))
 	dec.DisallowUnknownFields()

@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	queuetest.Run(t, queuetest.Harness{
 		New:  func(t *testing.T) queue.Queue { return newQueue(t, Config{}) },
-		Wipe: func(t *testing.T, q queue.Queue) { wipe(t, q.(*Queue)) },
+		Wipe: func(t *testing.T, q queue.Queue) { wipeQueue(t, q.(*Queue)) },
 	})
 }
 
@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 // archive: the same epoch is then refused for 90 days, the next one is not.
 func TestAnEpochLeavesAnArchivedMessageBehind(t *testing.T) {
 	t.Parallel()
-	q := closing(t, newQueue(t, Config{Timeout: time.Second}))
+	q := closeAtEnd(t, newQueue(t, Config{Timeout: time.Second}))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	m := queue.Message{TaskID: "tsk_stuck", Kind: "node.create"}
 	got, ended := make(chan queue.Message, 2), make(chan error, 1)
@@ -68,7 +68,7 @@ func TestAnEpochLeavesAnArchivedMessageBehind(t *testing.T) {
 
 func TestForeignTasksDoNotStopTheQueue(t *testing.T) {
 	t.Parallel()
-	q := closing(t, newQueue(t, Config{}))
+	q := closeAtEnd(t, newQueue(t, Config{}))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	foreign := asynq.NewTask("other", []byte("garbage"))
 	_, err := q.client.EnqueueContext(ctx, foreign, asynq.Queue(q.cfg.Namespace), asynq.MaxRetry(0))
@@ -89,10 +89,10 @@ func TestForeignTasksDoNotStopTheQueue(t *testing.T) {
 
 func TestNamespacesShareARedisApart(t *testing.T) {
 	t.Parallel()
-	a, b := closing(t, newQueue(t, Config{})), closing(t, newQueue(t, Config{}))
+	a, b := closeAtEnd(t, newQueue(t, Config{})), closeAtEnd(t, newQueue(t, Config{}))
 	require.NoError(t, a.Enqueue(t.Context(), queue.Message{TaskID: "tsk_1"}))
-	require.NotEmpty(t, keys(t, a))
-	require.Empty(t, keys(t, b))
+	require.NotEmpty(t, queueKeys(t, a))
+	require.Empty(t, queueKeys(t, b))
 }
 
 // newQueue returns a queue in a namespace of its own, which is removed at the
@@ -111,23 +111,23 @@ func newQueue(t *testing.T, cfg Config) *Queue {
 	return q
 }
 
-// closing closes q at the end of the test.
-func closing(t *testing.T, q *Queue) *Queue {
+// closeAtEnd closes q at the end of the test.
+func closeAtEnd(t *testing.T, q *Queue) *Queue {
 	t.Helper()
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	return q
 }
 
-// wipe removes all that Redis holds of q. FLUSHDB would do the same to this
+// wipeQueue removes all that Redis holds of q. FLUSHDB would do the same to this
 // queue, and to every test that runs beside it.
-func wipe(t *testing.T, q *Queue) {
+func wipeQueue(t *testing.T, q *Queue) {
 	t.Helper()
-	if held := keys(t, q); len(held) > 0 {
+	if held := queueKeys(t, q); len(held) > 0 {
 		require.NoError(t, q.redis.Del(context.Background(), held...).Err())
 	}
 }
 
-func keys(t *testing.T, q *Queue) []string {
+func queueKeys(t *testing.T, q *Queue) []string {
 	t.Helper()
 	return namespaceKeys(t, q.redis, q.cfg.Namespace)
 }

@@ -35,7 +35,7 @@ type identity struct {
 	attempt, epoch int
 }
 
-func identify(m queue.Message) identity { return identity{m.TaskID, m.Attempt, m.Epoch} }
+func identityOf(m queue.Message) identity { return identity{m.TaskID, m.Attempt, m.Epoch} }
 
 // New returns an empty queue that reports panics of handlers to log; nil means
 // slog.Default().
@@ -54,13 +54,13 @@ func (q *Queue) Enqueue(ctx context.Context, m queue.Message) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	id := identify(m)
+	id := identityOf(m)
 	if _, waits := q.held[id]; waits {
 		return nil
 	}
 	q.held[id] = struct{}{}
 	q.items = append(q.items, m)
-	q.signal()
+	q.signalWorker()
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (q *Queue) Len() int {
 // single-threaded event loop can drive the queue. It reports whether there was
 // a message. A panic of h reaches the caller.
 func (q *Queue) Step(ctx context.Context, h queue.Handler) bool {
-	m, ok := q.take()
+	m, ok := q.takeMessage()
 	if ok {
 		h(ctx, m)
 	}
@@ -90,7 +90,7 @@ func (q *Queue) Run(ctx context.Context, concurrency int, h queue.Handler) error
 	}
 	var workers sync.WaitGroup
 	for range concurrency {
-		workers.Go(func() { q.work(ctx, h) })
+		workers.Go(func() { q.runWorker(ctx, h) })
 	}
 	workers.Wait()
 	return nil
@@ -110,11 +110,11 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-func (q *Queue) work(ctx context.Context, h queue.Handler) {
+func (q *Queue) runWorker(ctx context.Context, h queue.Handler) {
 	for ctx.Err() == nil {
-		m, ok := q.take()
+		m, ok := q.takeMessage()
 		if ok {
-			q.deliver(ctx, m, h)
+			q.deliverMessage(ctx, m, h)
 			continue
 		}
 		select {
@@ -124,9 +124,9 @@ func (q *Queue) work(ctx context.Context, h queue.Handler) {
 	}
 }
 
-// deliver keeps a panic from ending the process: the row's lease runs out and
+// deliverMessage keeps a panic from ending the process: the row's lease runs out and
 // the task is tried again.
-func (q *Queue) deliver(ctx context.Context, m queue.Message, h queue.Handler) {
+func (q *Queue) deliverMessage(ctx context.Context, m queue.Message, h queue.Handler) {
 	defer func() {
 		if r := recover(); r != nil {
 			q.log.ErrorContext(ctx, "task handler panicked",
@@ -136,7 +136,7 @@ func (q *Queue) deliver(ctx context.Context, m queue.Message, h queue.Handler) {
 	h(ctx, m)
 }
 
-func (q *Queue) take() (queue.Message, bool) {
+func (q *Queue) takeMessage() (queue.Message, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.items) == 0 {
@@ -145,15 +145,15 @@ func (q *Queue) take() (queue.Message, bool) {
 	m := q.items[0]
 	q.items[0] = queue.Message{} // lets go of its strings before the array is replaced
 	q.items = q.items[1:]
-	delete(q.held, identify(m))
+	delete(q.held, identityOf(m))
 	if len(q.items) > 0 {
-		q.signal()
+		q.signalWorker()
 	}
 	return m, true
 }
 
-// signal wakes one sleeping worker, which wakes the next while work remains.
-func (q *Queue) signal() {
+// signalWorker wakes one sleeping worker, which wakes the next while work remains.
+func (q *Queue) signalWorker() {
 	select {
 	case q.wake <- struct{}{}:
 	default:

@@ -76,7 +76,7 @@ func newFixture(t *testing.T, h Harness) *fixture {
 	return &fixture{T: t, ctx: ctx, q: q, wipe: func() { h.Wipe(t, q) }}
 }
 
-func (f *fixture) enqueue(ms ...queue.Message) {
+func (f *fixture) enqueueAll(ms ...queue.Message) {
 	f.Helper()
 	for _, m := range ms {
 		require.NoError(f, f.q.Enqueue(f.ctx, m))
@@ -91,28 +91,28 @@ type run struct {
 	err    error
 }
 
-// start runs the queue until stop or the end of the test.
-func (f *fixture) start(concurrency int, h queue.Handler) *run {
+// startRun runs the queue until stop or the end of the test.
+func (f *fixture) startRun(concurrency int, h queue.Handler) *run {
 	ctx, cancel := context.WithCancel(f.ctx)
 	r := &run{f: f, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
 		r.err = f.q.Run(ctx, concurrency, h)
 	}()
-	f.Cleanup(r.stop)
+	f.Cleanup(r.stopRun)
 	return r
 }
 
-// stop ends the run and waits for it. It may be called again.
-func (r *run) stop() {
+// stopRun ends the run and waits for it. It may be called again.
+func (r *run) stopRun() {
 	r.f.Helper()
 	r.cancel()
-	receive(r.f, r.done, "Run to return")
+	receiveValue(r.f, r.done, "Run to return")
 	require.NoError(r.f, r.err)
 }
 
-// receive returns the next value of c, which must come before the deadline.
-func receive[T any](f *fixture, c <-chan T, what string) T {
+// receiveValue returns the next value of c, which must come before the deadline.
+func receiveValue[T any](f *fixture, c <-chan T, what string) T {
 	f.Helper()
 	select {
 	case v := <-c:
@@ -123,8 +123,8 @@ func receive[T any](f *fixture, c <-chan T, what string) T {
 	}
 }
 
-// never checks that c stays silent for a moment.
-func never[T any](f *fixture, c <-chan T, what string) {
+// requireSilence checks that c stays silent for a moment.
+func requireSilence[T any](f *fixture, c <-chan T, what string) {
 	f.Helper()
 	select {
 	case <-c:
@@ -133,8 +133,8 @@ func never[T any](f *fixture, c <-chan T, what string) {
 	}
 }
 
-// into returns a handler that sends every message to c.
-func into(c chan<- queue.Message) queue.Handler {
+// sendTo returns a handler that sends every message to c.
+func sendTo(c chan<- queue.Message) queue.Handler {
 	return func(ctx context.Context, m queue.Message) {
 		select {
 		case c <- m:

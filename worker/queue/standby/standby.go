@@ -105,12 +105,12 @@ func (q *Queue) Enqueue(ctx context.Context, m queue.Message) error {
 	err := q.main.Enqueue(try, m)
 	switch {
 	case err == nil:
-		q.found(ctx)
+		q.markFound(ctx)
 		return nil
 	case ctx.Err() != nil:
 		return err
 	}
-	q.lost(ctx, err, true)
+	q.markLost(ctx, err, true)
 	return q.spare.Enqueue(ctx, m)
 }
 
@@ -120,35 +120,35 @@ func (q *Queue) Run(ctx context.Context, concurrency int, h queue.Handler) error
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var beside sync.WaitGroup
-	beside.Go(func() { q.watch(ctx) })
-	beside.Go(func() { q.serve(ctx, concurrency, h) })
+	beside.Go(func() { q.watchMain(ctx) })
+	beside.Go(func() { q.serveMain(ctx, concurrency, h) })
 	err := q.spare.Run(ctx, concurrency, h)
 	stop()
 	beside.Wait()
 	return err
 }
 
-// serve runs the queue proper whenever it is there.
-func (q *Queue) serve(ctx context.Context, concurrency int, h queue.Handler) {
+// serveMain runs the queue proper whenever it is there.
+func (q *Queue) serveMain(ctx context.Context, concurrency int, h queue.Handler) {
 	for ctx.Err() == nil {
-		if q.look(ctx) == nil {
+		if q.pingMain(ctx) == nil {
 			if err := q.main.Run(ctx, concurrency, h); err != nil && ctx.Err() == nil {
-				q.lost(ctx, err, false)
+				q.markLost(ctx, err, false)
 			}
 		}
-		q.pause(ctx)
+		q.pauseBetweenLooks(ctx)
 	}
 }
 
-// watch asks the queue proper for signs of life until ctx ends.
-func (q *Queue) watch(ctx context.Context) {
+// watchMain asks the queue proper for signs of life until ctx ends.
+func (q *Queue) watchMain(ctx context.Context) {
 	for ctx.Err() == nil {
-		_ = q.look(ctx)
-		q.pause(ctx)
+		_ = q.pingMain(ctx)
+		q.pauseBetweenLooks(ctx)
 	}
 }
 
-func (q *Queue) pause(ctx context.Context) {
+func (q *Queue) pauseBetweenLooks(ctx context.Context) {
 	wait := q.cfg.LookEvery/2 +
 		rand.N(q.cfg.LookEvery) //nolint:gosec,forbidigo // many workers lose it at once: they should not knock together
 	timer := time.NewTimer(wait)
@@ -159,17 +159,17 @@ func (q *Queue) pause(ctx context.Context) {
 	}
 }
 
-// look asks for a sign of life and remembers what came.
-func (q *Queue) look(ctx context.Context) error {
+// pingMain asks for a sign of life and remembers what came.
+func (q *Queue) pingMain(ctx context.Context) error {
 	try, cancel := context.WithTimeout(ctx, q.cfg.Patience)
 	defer cancel()
 	err := q.main.Ping(try)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		q.lost(ctx, err, false)
-	case q.forgive():
-		q.found(ctx)
+		q.markLost(ctx, err, false)
+	case q.isForgiving():
+		q.markFound(ctx)
 	}
 	return err
 }
@@ -183,16 +183,16 @@ func (q *Queue) worthTrying() bool {
 	return worth
 }
 
-// forgive reports whether a sign of life is enough to be there again.
-func (q *Queue) forgive() bool {
+// isForgiving reports whether a sign of life is enough to be there again.
+func (q *Queue) isForgiving() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.trial = q.refuses
 	return !q.refuses
 }
 
-// lost notes that the queue proper is away, or refuses messages.
-func (q *Queue) lost(ctx context.Context, err error, refuses bool) {
+// markLost notes that the queue proper is away, or refuses messages.
+func (q *Queue) markLost(ctx context.Context, err error, refuses bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.cfg.Clock.Now()
@@ -209,8 +209,8 @@ func (q *Queue) lost(ctx context.Context, err error, refuses bool) {
 		"since", now.Sub(q.since).Round(time.Second), "error", err)
 }
 
-// found notes that the queue proper is there.
-func (q *Queue) found(ctx context.Context) {
+// markFound notes that the queue proper is there.
+func (q *Queue) markFound(ctx context.Context) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.since.IsZero() {

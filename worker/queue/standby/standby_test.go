@@ -35,7 +35,7 @@ type service struct {
 
 func newService() *service { return &service{Queue: memqueue.New(slog.New(slog.DiscardHandler))} }
 
-func (s *service) trouble(ctx context.Context) error {
+func (s *service) currentTrouble(ctx context.Context) error {
 	if s.hangs.Load() {
 		<-ctx.Done()
 		return ctx.Err()
@@ -46,11 +46,11 @@ func (s *service) trouble(ctx context.Context) error {
 	return nil
 }
 
-func (s *service) Ping(ctx context.Context) error { return s.trouble(ctx) }
+func (s *service) Ping(ctx context.Context) error { return s.currentTrouble(ctx) }
 
 func (s *service) Enqueue(ctx context.Context, m queue.Message) error {
 	s.asked.Add(1)
-	if err := s.trouble(ctx); err != nil {
+	if err := s.currentTrouble(ctx); err != nil {
 		return err
 	}
 	if s.full.Load() {
@@ -60,13 +60,13 @@ func (s *service) Enqueue(ctx context.Context, m queue.Message) error {
 }
 
 func (s *service) Run(ctx context.Context, n int, h queue.Handler) error {
-	if err := s.trouble(ctx); err != nil {
+	if err := s.currentTrouble(ctx); err != nil {
 		return err
 	}
 	return s.Queue.Run(ctx, n, h)
 }
 
-func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func silentLogger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestConformance(t *testing.T) {
 			queuetest.Run(t, queuetest.Harness{New: func(*testing.T) queue.Queue {
 				s := newService()
 				s.away.Store(away)
-				return standby.New(s, standby.Config{Logger: silent()})
+				return standby.New(s, standby.Config{Logger: silentLogger()})
 			}})
 		})
 	}
@@ -92,14 +92,14 @@ type rig struct {
 	delivered atomic.Int64
 }
 
-func (r *rig) send(id string) {
+func (r *rig) enqueueTask(id string) {
 	r.Helper()
 	require.NoError(r, r.q.Enqueue(r.Context(), queue.Message{TaskID: id}))
 	synctest.Wait()
 }
 
-// up is what the metric shows.
-func (r *rig) up(want float64) {
+// requireUp is what the metric shows.
+func (r *rig) requireUp(want float64) {
 	r.Helper()
 	families, err := r.registry.Gather()
 	require.NoError(r, err)
@@ -112,7 +112,7 @@ func (r *rig) up(want float64) {
 	r.Fatal("there is no forewarm_queue_up")
 }
 
-func bubble(t *testing.T, prepare func(*service), story func(*rig)) {
+func runInBubble(t *testing.T, prepare func(*service), story func(*rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t, service: newService(), registry: prometheus.NewRegistry()}
@@ -134,25 +134,25 @@ func bubble(t *testing.T, prepare func(*service), story func(*rig)) {
 
 func TestWorkGoesOnWhileTheQueueIsAway(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(*service) {}, func(r *rig) {
-		r.send("a")
-		r.up(1)
+	runInBubble(t, func(*service) {}, func(r *rig) {
+		r.enqueueTask("a")
+		r.requireUp(1)
 		require.Empty(r, r.q.Note())
 		r.service.away.Store(true)
-		r.send("b")
-		r.send("c")
+		r.enqueueTask("b")
+		r.enqueueTask("c")
 		require.EqualValues(r, 3, r.delivered.Load())
 		require.EqualValues(r, 2, r.service.asked.Load(),
 			"a queue that is known to be away was asked again for each message")
-		r.up(0)
+		r.requireUp(0)
 		time.Sleep(77 * time.Second)
 		require.Contains(r, r.q.Note(), "Redis has not answered for 1m17s")
 		require.Equal(r, 2, strings.Count(r.log.String(), "Redis does not answer"), "once, and once a minute")
 
 		r.service.away.Store(false)
 		time.Sleep(4 * time.Second)
-		r.send("d")
-		r.up(1)
+		r.enqueueTask("d")
+		r.requireUp(1)
 		require.EqualValues(r, 4, r.delivered.Load())
 		require.EqualValues(r, 3, r.service.asked.Load(), "the queue is used again")
 		require.Contains(r, r.log.String(), "Redis answers again")
@@ -161,21 +161,21 @@ func TestWorkGoesOnWhileTheQueueIsAway(t *testing.T) {
 
 func TestAnAbsenceIsNoticedThoughNothingIsSent(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(*service) {}, func(r *rig) {
+	runInBubble(t, func(*service) {}, func(r *rig) {
 		r.service.away.Store(true)
 		time.Sleep(2 * time.Second)
-		r.up(0)
+		r.requireUp(0)
 	})
 }
 
 // A queue that swallows what it is sent costs one patience, not one a message.
 func TestAQueueThatHangsCostsItsPatienceOnce(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(*service) {}, func(r *rig) {
+	runInBubble(t, func(*service) {}, func(r *rig) {
 		r.service.hangs.Store(true)
 		began := time.Now()
 		for range 50 {
-			r.send("a")
+			r.enqueueTask("a")
 		}
 		require.LessOrEqual(r, time.Since(began), time.Second)
 		require.Positive(r, r.delivered.Load())
@@ -184,8 +184,8 @@ func TestAQueueThatHangsCostsItsPatienceOnce(t *testing.T) {
 
 func TestAWorkerStartsWithoutTheQueue(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(s *service) { s.away.Store(true) }, func(r *rig) {
-		r.send("a")
+	runInBubble(t, func(s *service) { s.away.Store(true) }, func(r *rig) {
+		r.enqueueTask("a")
 		require.EqualValues(r, 1, r.delivered.Load())
 		r.service.away.Store(false)
 		time.Sleep(4 * time.Second)
@@ -198,18 +198,18 @@ func TestAWorkerStartsWithoutTheQueue(t *testing.T) {
 // One that lives and has no room is asked once a look, and told of once a minute.
 func TestAQueueThatTakesNothingIsNotThere(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(s *service) { s.full.Store(true) }, func(r *rig) {
+	runInBubble(t, func(s *service) { s.full.Store(true) }, func(r *rig) {
 		for range 100 {
-			r.send("a")
+			r.enqueueTask("a")
 			time.Sleep(100 * time.Millisecond)
 		}
 		require.EqualValues(r, 100, r.delivered.Load())
 		require.Less(r, r.service.asked.Load(), int64(40))
 		require.Equal(r, 1, strings.Count(r.log.String(), "\n"), r.log.String())
-		r.up(0)
+		r.requireUp(0)
 		r.service.full.Store(false)
 		time.Sleep(2 * time.Second)
-		r.send("a")
-		r.up(1)
+		r.enqueueTask("a")
+		r.requireUp(1)
 	})
 }

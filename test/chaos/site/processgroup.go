@@ -6,18 +6,18 @@ import (
 	"syscall"
 )
 
-// nursery starts processes on one thread that never ends. The kernel kills a
+// processGroup starts processes on one thread that never ends. The kernel kills a
 // child with the death signal when the thread that forked it ends, and Go's
 // threads come and go.
-type nursery chan birth
+type processGroup chan birth
 
 type birth struct {
 	cmd  *exec.Cmd
 	done chan<- error
 }
 
-func newNursery() nursery {
-	n := make(nursery)
+func newProcessGroup() processGroup {
+	n := make(processGroup)
 	go func() {
 		runtime.LockOSThread()
 		for b := range n {
@@ -27,8 +27,8 @@ func newNursery() nursery {
 	return n
 }
 
-// start starts the command, which will die with us.
-func (n nursery) start(cmd *exec.Cmd) error {
+// startCommand starts the command, which will die with us.
+func (n processGroup) startCommand(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -40,4 +40,4 @@ func (n nursery) start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-func (n nursery) close() { close(n) }
+func (n processGroup) closeGroup() { close(n) }
