@@ -15,17 +15,17 @@ import (
 	"github.com/forewarm/forewarm/provisioners/sim"
 )
 
-func (w *world) clouds() []*sim.Cloud {
+func (w *world) allClouds() []*sim.Cloud {
 	if w.spare == nil {
 		return []*sim.Cloud{w.cloud}
 	}
 	return []*sim.Cloud{w.cloud, w.spare}
 }
 
-// live counts the machines of every node, at whichever cloud.
-func (w *world) live() map[string]int {
+// countMachines counts the machines of every node, at whichever cloud.
+func (w *world) countMachines() map[string]int {
 	live := map[string]int{}
-	for _, c := range w.clouds() {
+	for _, c := range w.allClouds() {
 		for id, n := range c.LivePerNode() {
 			live[id] += n
 		}
@@ -33,25 +33,25 @@ func (w *world) live() map[string]int {
 	return live
 }
 
-// bill is what the clouds charge until now.
-func (w *world) bill() (lines []sim.Line, total money.MicroUSD) {
-	for _, c := range w.clouds() {
+// billOfClouds is what the clouds charge until now.
+func (w *world) billOfClouds() (lines []sim.Line, total money.MicroUSD) {
+	for _, c := range w.allClouds() {
 		b := c.Bill(w.clock.Now())
 		lines, total = append(lines, b.Lines...), total+b.Total.Cost
 	}
 	return lines, total
 }
 
-func (w *world) costs() ledger.Costs {
+func (w *world) readCosts() ledger.Costs {
 	w.t.Helper()
-	return fetch(w, func(r ledger.Reader) (ledger.Costs, error) {
+	return readFrom(w, func(r ledger.Reader) (ledger.Costs, error) {
 		return r.Costs(ledger.Scope{All: true}, time.Unix(0, 0), r.Now())
 	})
 }
 
-func (w *world) orphans(standing bool) []ledger.Orphan {
+func (w *world) readOrphans(standing bool) []ledger.Orphan {
 	w.t.Helper()
-	return fetch(w, func(r ledger.Reader) ([]ledger.Orphan, error) {
+	return readFrom(w, func(r ledger.Reader) ([]ledger.Orphan, error) {
 		return r.Orphans(ledger.OrphanFilter{Standing: standing})
 	})
 }
@@ -60,10 +60,10 @@ func (w *world) orphans(standing bool) []ledger.Orphan {
 // anything, is what the clouds charge, to the micro-dollar.
 func (w *world) requireBill() {
 	w.t.Helper()
-	lines, total := w.bill()
-	if costs := w.costs(); costs.Total() != total {
+	lines, total := w.billOfClouds()
+	if costs := w.readCosts(); costs.Total() != total {
 		require.Equal(w.t, total.Decimal(), costs.Total().Decimal(), "the bill is %+v\nthe ledger has %+v\norphans %+v",
-			lines, costs.Lines, w.orphans(false))
+			lines, costs.Lines, w.readOrphans(false))
 	}
 }
 
@@ -71,9 +71,9 @@ func (w *world) requireBill() {
 // left, no node ever had two, and every machine is accounted for.
 func (w *world) requireClean() {
 	w.t.Helper()
-	require.True(w.t, w.quiet(), "it is not over: nodes %v, machines %v, orphans %v", w.states(), w.live(),
-		w.orphans(true))
-	lines, _ := w.bill()
+	require.True(w.t, w.isQuiet(), "it is not over: nodes %v, machines %v, orphans %v", w.nodeStates(), w.countMachines(),
+		w.readOrphans(true))
+	lines, _ := w.billOfClouds()
 	made := map[string]int{}
 	for _, line := range lines {
 		made[line.NodeID]++
@@ -84,79 +84,79 @@ func (w *world) requireClean() {
 	w.requireBill()
 }
 
-// quiet reports whether every node is over, no machine is left and nobody is at
+// isQuiet reports whether every node is over, no machine is left and nobody is at
 // work.
-func (w *world) quiet() bool {
-	for _, state := range w.states() {
+func (w *world) isQuiet() bool {
+	for _, state := range w.nodeStates() {
 		if !node.Machine.Terminal(state) {
 			return false
 		}
 	}
-	return len(w.live()) == 0 && len(w.orphans(true)) == 0 && w.tasks()[ledger.TaskRunning] == 0
+	return len(w.countMachines()) == 0 && len(w.readOrphans(true)) == 0 && w.readTasks()[ledger.TaskRunning] == 0
 }
 
-// wind drives until it is quiet, but not for ever.
-func (w *world) wind() {
+// driveUntilQuiet drives until it is quiet, but not for ever.
+func (w *world) driveUntilQuiet() {
 	w.t.Helper()
-	for tries := 0; tries < 40 && !w.quiet(); tries++ {
-		w.drive(3 * time.Minute)
+	for tries := 0; tries < 40 && !w.isQuiet(); tries++ {
+		w.driveFor(3 * time.Minute)
 	}
 	w.requireClean()
 }
 
-// allocations and reservations are those that are not over.
-func (w *world) allocations() []allocation.Allocation {
+// liveAllocations and reservations are those that are not over.
+func (w *world) liveAllocations() []allocation.Allocation {
 	w.t.Helper()
-	return fetch(w, func(r ledger.Reader) ([]allocation.Allocation, error) {
+	return readFrom(w, func(r ledger.Reader) ([]allocation.Allocation, error) {
 		return r.Allocations(w.actor.Scope(), ledger.BookingFilter{Live: true}, ledger.Page{Limit: 500})
 	})
 }
 
-func (w *world) reservations() []reservation.Reservation {
+func (w *world) liveReservations() []reservation.Reservation {
 	w.t.Helper()
-	return fetch(w, func(r ledger.Reader) ([]reservation.Reservation, error) {
+	return readFrom(w, func(r ledger.Reader) ([]reservation.Reservation, error) {
 		return r.Reservations(w.actor.Scope(), ledger.BookingFilter{Live: true}, ledger.Page{Limit: 500})
 	})
 }
 
-// leave ends everything that is asked of the installation.
-func (w *world) leave() {
+// endEverything ends everything that is asked of the installation.
+func (w *world) endEverything() {
 	w.t.Helper()
-	for _, a := range w.allocations() {
+	for _, a := range w.liveAllocations() {
 		_, err := w.ledger.Release(w.t.Context(), w.actor, a.ID)
 		require.NoError(w.t, err)
 	}
-	for _, n := range w.nodes() {
+	for _, n := range w.readNodes() {
 		if n.Kept() {
 			_, err := w.ledger.DrainNode(w.t.Context(), w.actor, n.ID)
 			require.NoError(w.t, err)
 		}
 	}
-	for _, r := range w.reservations() {
+	for _, r := range w.liveReservations() {
 		_, err := w.ledger.CancelReservation(w.t.Context(), w.actor, r.ID)
 		require.NoError(w.t, err)
 	}
 }
 
-// mend takes back every fault that has not hit yet.
-func (w *world) mend() {
-	for _, c := range w.clouds() {
+// removeFaults takes back every fault that has not hit yet.
+func (w *world) removeFaults() {
+	for _, c := range w.allClouds() {
 		for _, op := range []sim.Op{sim.OpOffers, sim.OpCreate, sim.OpGet, sim.OpList, sim.OpDelete, sim.OpRenew} {
 			c.Mend(op)
 		}
 	}
 }
 
-// close gives everything back, and checks that nothing is left of it.
-func (w *world) close() {
+// closeAndCheck gives everything back, and checks that nothing is left of it.
+func (w *world) closeAndCheck() {
 	w.t.Helper()
-	w.mend()
-	w.leave()
-	w.wind()
+	w.removeFaults()
+	w.endEverything()
+	w.driveUntilQuiet()
 }
 
-// ask takes a node's GPUs for an hour.
-func (w *world) ask() allocation.Allocation {
+// allocateNode takes a node's GPUs for an hour.
+func (w *world) allocateNode() allocation.Allocation {
 	w.t.Helper()
 	a, err := w.ledger.Allocate(w.t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Hour})
 	require.NoError(w.t, err)
@@ -166,5 +166,5 @@ func (w *world) ask() allocation.Allocation {
 // requireActive checks that an allocation has what it asked for.
 func (w *world) requireActive(a allocation.Allocation) {
 	w.t.Helper()
-	require.Equal(w.t, allocation.Active, w.allocation(a.ID).State())
+	require.Equal(w.t, allocation.Active, w.readAllocation(a.ID).State())
 }

@@ -86,23 +86,23 @@ func (c Config) Validate() error {
 	if c.Concurrency < 1 {
 		errs = append(errs, fmt.Errorf("concurrency: %d, want 1 or more", c.Concurrency))
 	}
-	if lease := c.tasks().WithDefaults().Lease; c.Heartbeat < 0 || 2*c.Heartbeat > lease {
+	if lease := c.tasksConfig().WithDefaults().Lease; c.Heartbeat < 0 || 2*c.Heartbeat > lease {
 		errs = append(errs, fmt.Errorf("heartbeat: %v, want at most half of the lease of %v", c.Heartbeat, lease))
 	}
 	return errors.Join(errs...)
 }
 
-func (c Config) relay() relay.Config {
+func (c Config) relayConfig() relay.Config {
 	return relay.Config{Limit: c.Limit, Window: c.Window, Every: c.Every, Logger: c.Logger, Metrics: c.Metrics}
 }
 
-func (c Config) tasks() tasks.Config {
+func (c Config) tasksConfig() tasks.Config {
 	return tasks.Config{
 		Lease: c.Lease, Heartbeat: c.Heartbeat, Rand: c.Rand, Clock: c.Clock, Logger: c.Logger, Metrics: c.Metrics,
 	}
 }
 
-func (c Config) sweep() reconcile.Config {
+func (c Config) sweepConfig() reconcile.Config {
 	s := c.Sweep
 	s.Deployment, s.Logger, s.Metrics = c.Deployment, c.Logger, c.Metrics
 	return s

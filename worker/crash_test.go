@@ -21,27 +21,27 @@ import (
 	"github.com/forewarm/forewarm/provisioners/sim"
 )
 
-// life is one promise kept: booked, warm at its start, claimed, given back, and
+// livePromise is one promise kept: booked, warm at its start, claimed, given back, and
 // nothing left. However the worker is treated, this is how it must end.
-func (w *world) life() {
+func (w *world) livePromise() {
 	w.t.Helper()
-	r := w.reserve(5*time.Minute, 30*time.Minute)
-	w.drive(5 * time.Minute)
-	require.Equal(w.t, reservation.Ready, w.reservation(r.ID).State(), "the promise was not warm at its start")
+	r := w.reserveNode(5*time.Minute, 30*time.Minute)
+	w.driveFor(5 * time.Minute)
+	require.Equal(w.t, reservation.Ready, w.readReservation(r.ID).State(), "the promise was not warm at its start")
 	a, err := w.ledger.Claim(w.t.Context(), w.actor, r.ID, 20*time.Minute, "")
 	require.NoError(w.t, err)
-	w.drive(time.Minute)
-	require.Equal(w.t, allocation.Active, w.allocation(a.ID).State())
+	w.driveFor(time.Minute)
+	require.Equal(w.t, allocation.Active, w.readAllocation(a.ID).State())
 	_, err = w.ledger.Release(w.t.Context(), w.actor, a.ID)
 	require.NoError(w.t, err)
-	w.wind()
-	require.Equal(w.t, reservation.Claimed, w.reservation(r.ID).State())
-	require.Equal(w.t, allocation.Released, w.allocation(a.ID).State())
+	w.driveUntilQuiet()
+	require.Equal(w.t, reservation.Claimed, w.readReservation(r.ID).State())
+	require.Equal(w.t, allocation.Released, w.readAllocation(a.ID).State())
 	w.requireOver(1)
 }
 
-// deeds are the events of a life, each of which must happen once.
-var deeds = []string{
+// lifeEvents are the events of a life, each of which must happen once.
+var lifeEvents = []string{
 	"reservation.booked", "reservation.warming", "reservation.ready", "reservation.claimed",
 	"node.requested", "node.provisioning", "node.booting", "node.ready", "node.draining", "node.deprovisioning",
 	"node.gone",
@@ -51,11 +51,11 @@ var deeds = []string{
 func (w *world) requireOnce() {
 	w.t.Helper()
 	counts := map[string]int{}
-	for _, e := range w.history() {
+	for _, e := range w.eventTypes() {
 		counts[e]++
 	}
-	for _, deed := range deeds {
-		require.Equal(w.t, 1, counts[deed], "%s in %v", deed, counts)
+	for _, event := range lifeEvents {
+		require.Equal(w.t, 1, counts[event], "%s in %v", event, counts)
 	}
 }
 
@@ -72,9 +72,9 @@ type death struct {
 	dead  bool
 }
 
-// touch does fn unless the process is dead.
-func (d *death) touch(fn func() error) error {
-	alive, last := d.next()
+// doUnlessDead does fn unless the process is dead.
+func (d *death) doUnlessDead(fn func() error) error {
+	alive, last := d.countTouch()
 	if alive {
 		return fn()
 	}
@@ -84,17 +84,17 @@ func (d *death) touch(fn func() error) error {
 	return errKilled
 }
 
-// call is a touch of a provider.
-func (d *death) call(fn func() error) error {
+// callProvider is a touch of a provider.
+func (d *death) callProvider(fn func() error) error {
 	d.mu.Lock()
 	if !d.dead {
 		d.calls++
 	}
 	d.mu.Unlock()
-	return d.touch(fn)
+	return d.doUnlessDead(fn)
 }
 
-func (d *death) next() (alive, last bool) {
+func (d *death) countTouch() (alive, last bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.dead {
@@ -105,14 +105,14 @@ func (d *death) next() (alive, last bool) {
 	return !d.dead, d.dead
 }
 
-// now has the death come with the next touch.
-func (d *death) now() {
+// dieNext has the death come with the next touch.
+func (d *death) dieNext() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.at = d.seen + 1
 }
 
-func (d *death) came() bool {
+func (d *death) hasCome() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.dead
@@ -125,10 +125,10 @@ type mortalStore struct {
 }
 
 func (m mortalStore) InTx(ctx context.Context, fn func(ledger.Tx) error) error {
-	if len(obs.Attrs(ctx)) == 0 && !m.came() {
+	if len(obs.Attrs(ctx)) == 0 && !m.hasCome() {
 		return m.Store.InTx(ctx, fn)
 	}
-	return m.touch(func() error { return m.Store.InTx(ctx, fn) })
+	return m.doUnlessDead(func() error { return m.Store.InTx(ctx, fn) })
 }
 
 // mortalCloud passes every call through death.
@@ -139,26 +139,26 @@ type mortalCloud struct {
 
 func (m mortalCloud) Create(ctx context.Context, token string,
 	spec provisioners.Spec) (i provisioners.Instance, err error) {
-	err = m.call(func() (err error) { i, err = m.Provisioner.Create(ctx, token, spec); return err })
+	err = m.callProvider(func() (err error) { i, err = m.Provisioner.Create(ctx, token, spec); return err })
 	return i, err
 }
 
 func (m mortalCloud) Get(ctx context.Context, id string) (i provisioners.Instance, err error) {
-	err = m.call(func() (err error) { i, err = m.Provisioner.Get(ctx, id); return err })
+	err = m.callProvider(func() (err error) { i, err = m.Provisioner.Get(ctx, id); return err })
 	return i, err
 }
 
 func (m mortalCloud) List(ctx context.Context, owner string) (l provisioners.List, err error) {
-	err = m.call(func() (err error) { l, err = m.Provisioner.List(ctx, owner); return err })
+	err = m.callProvider(func() (err error) { l, err = m.Provisioner.List(ctx, owner); return err })
 	return l, err
 }
 
 func (m mortalCloud) Delete(ctx context.Context, id string) error {
-	return m.call(func() error { return m.Provisioner.Delete(ctx, id) })
+	return m.callProvider(func() error { return m.Provisioner.Delete(ctx, id) })
 }
 
 func (m mortalCloud) Renew(ctx context.Context, id string, until time.Time) error {
-	return m.call(func() error { return m.Provisioner.(provisioners.Renewer).Renew(ctx, id, until) })
+	return m.callProvider(func() error { return m.Provisioner.(provisioners.Renewer).Renew(ctx, id, until) })
 }
 
 // startMortal starts a worker that dies of d.
@@ -169,14 +169,14 @@ func (w *world) startMortal(d *death) {
 	if w.spare != nil {
 		p.spare = mortalCloud{w.spare, d}
 	}
-	w.start(p)
+	w.startWorker(p)
 }
 
-// enumerate has a life lived once, and then once for each thing that a worker did
+// testEveryDeath has a life lived once, and then once for each thing that a worker did
 // to the ledger or to a provider in it, with a worker that is killed after it.
-func enumerate(t *testing.T, s site, live func(*world)) {
+func testEveryDeath(t *testing.T, s site, live func(*world)) {
 	t.Helper()
-	calm, unhurt := build(t, s), &death{}
+	calm, unhurt := buildWorld(t, s), &death{}
 	calm.startMortal(unhurt)
 	live(calm)
 	t.Logf("%d crash points: %d after calls of providers, %d after transactions of the ledger",
@@ -187,10 +187,10 @@ func enumerate(t *testing.T, s site, live func(*world)) {
 	for at := 1; at <= unhurt.seen; at += crashStride {
 		t.Run(fmt.Sprint("after touch ", at), func(t *testing.T) {
 			t.Parallel()
-			w, d := build(t, s), &death{at: at}
+			w, d := buildWorld(t, s), &death{at: at}
 			w.startMortal(d)
 			live(w)
-			require.True(t, d.came(), "nobody died")
+			require.True(t, d.hasCome(), "nobody died")
 		})
 	}
 }
@@ -200,8 +200,8 @@ func enumerate(t *testing.T, s site, live func(*world)) {
 // everything once, the same bill.
 func TestTrapCKilledAnywhereTheSuccessorFinishes(t *testing.T) {
 	t.Parallel()
-	enumerate(t, usual(), func(w *world) {
-		w.life()
+	testEveryDeath(t, usualSite(), func(w *world) {
+		w.livePromise()
 		w.requireOnce()
 	})
 }
@@ -209,15 +209,15 @@ func TestTrapCKilledAnywhereTheSuccessorFinishes(t *testing.T) {
 // The same where the first source refuses, and the machine comes from the second.
 func TestTrapCKilledAnywhereInAFailover(t *testing.T) {
 	t.Parallel()
-	s := swift()
+	s := swiftSite()
 	s.spare = true
-	enumerate(t, s, func(w *world) {
-		w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindCapacity, Times: 1000})
-		a := w.ask()
-		w.drive(3 * time.Minute)
+	testEveryDeath(t, s, func(w *world) {
+		w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindCapacity, Times: 1000})
+		a := w.allocateNode()
+		w.driveFor(3 * time.Minute)
 		w.requireActive(a)
-		w.close()
-		require.Equal(w.t, []node.State{node.Failed, node.Gone}, w.states())
+		w.closeAndCheck()
+		require.Equal(w.t, []node.State{node.Failed, node.Gone}, w.nodeStates())
 		require.Zero(w.t, w.cloud.Bill(w.clock.Now()).Total.Machines)
 		require.Equal(w.t, 1, w.spare.Bill(w.clock.Now()).Total.Machines)
 	})
@@ -227,21 +227,21 @@ func TestTrapCKilledAnywhereInAFailover(t *testing.T) {
 // known whether there is a machine.
 func TestTrapCKilledAnywhereInAnAdoption(t *testing.T) {
 	t.Parallel()
-	enumerate(t, swift(), func(w *world) {
-		w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
-		w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
-		w.ask()
-		w.drive(30 * time.Second)
-		w.leave()
-		w.retire(w.nodes()[0])
-		w.close()
+	testEveryDeath(t, swiftSite(), func(w *world) {
+		w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+		w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
+		w.allocateNode()
+		w.driveFor(30 * time.Second)
+		w.endEverything()
+		w.retireNode(w.readNodes()[0])
+		w.closeAndCheck()
 		w.requireOver(1)
 	})
 }
 
-// swift is a cloud whose machines need no more than one look to be up.
-func swift() site {
-	s := usual()
+// swiftSite is a cloud whose machines need no more than one look to be up.
+func swiftSite() site {
+	s := usualSite()
 	s.cloud.Offers[0].Boot = sim.Boot{P50: 20 * time.Second, P95: 25 * time.Second}
 	return s
 }
@@ -251,17 +251,17 @@ func TestTrapCReopenedFromItsFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	w := openWorld(t, "sqlite://"+path)
-	w.start(parts{})
-	r := w.reserve(10*time.Minute, 30*time.Minute)
-	w.drive(8*time.Minute + 30*time.Second)
+	w.startWorker(parts{})
+	r := w.reserveNode(10*time.Minute, 30*time.Minute)
+	w.driveFor(8*time.Minute + 30*time.Second)
 	require.Len(t, w.cloud.LivePerNode(), 1, "the machine is booting")
 
-	again := w.reopen("sqlite://" + path)
-	again.start(parts{})
-	again.drive(90 * time.Second)
-	require.Equal(t, reservation.Ready, again.reservation(r.ID).State())
+	again := w.reopenStore("sqlite://" + path)
+	again.startWorker(parts{})
+	again.driveFor(90 * time.Second)
+	require.Equal(t, reservation.Ready, again.readReservation(r.ID).State())
 	_, err := again.ledger.CancelReservation(t.Context(), again.actor, r.ID)
 	require.NoError(t, err)
-	again.drive(10 * time.Minute)
+	again.driveFor(10 * time.Minute)
 	again.requireOver(1)
 }

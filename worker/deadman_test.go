@@ -16,7 +16,7 @@ import (
 const deadMan = 20 * time.Minute
 
 func mortalMachines() site {
-	s := usual()
+	s := usualSite()
 	s.ledger.DeadMan, s.ledger.VerifyEvery = deadMan, time.Minute
 	return s
 }
@@ -25,17 +25,17 @@ func mortalMachines() site {
 // to be asked several times.
 func TestMachinesAreRenewedAtHalfTime(t *testing.T) {
 	t.Parallel()
-	w := build(t, mortalMachines())
-	w.start(parts{})
-	a := w.ask()
-	w.drive(9 * time.Minute)
-	require.Equal(t, start.Add(deadMan), w.nodes()[0].ExpiresAt)
-	w.drive(3 * time.Minute)
-	require.WithinRange(t, w.nodes()[0].ExpiresAt, start.Add(10*time.Minute+deadMan), start.Add(11*time.Minute+deadMan))
-	w.inject(sim.Fault{Op: sim.OpRenew, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 5})
-	w.drive(45 * time.Minute)
+	w := buildWorld(t, mortalMachines())
+	w.startWorker(parts{})
+	a := w.allocateNode()
+	w.driveFor(9 * time.Minute)
+	require.Equal(t, start.Add(deadMan), w.readNodes()[0].ExpiresAt)
+	w.driveFor(3 * time.Minute)
+	require.WithinRange(t, w.readNodes()[0].ExpiresAt, start.Add(10*time.Minute+deadMan), start.Add(11*time.Minute+deadMan))
+	w.injectFault(sim.Fault{Op: sim.OpRenew, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 5})
+	w.driveFor(45 * time.Minute)
 	w.requireActive(a)
-	w.close()
+	w.closeAndCheck()
 	w.requireOver(1)
 }
 
@@ -46,23 +46,23 @@ func TestADeadControlPlaneLeavesNoMachines(t *testing.T) {
 	t.Parallel()
 	s := mortalMachines()
 	s.cloud.Remembered = 24 * time.Hour
-	w := build(t, s)
-	w.start(parts{})
+	w := buildWorld(t, s)
+	w.startWorker(parts{})
 	a, err := w.ledger.Allocate(t.Context(), w.actor,
 		ledger.AllocateRequest{Pool: "a100", GPUs: 16, Lease: 12 * time.Hour})
 	require.NoError(t, err)
-	w.drive(25 * time.Minute)
+	w.driveFor(25 * time.Minute)
 	w.requireActive(a)
-	require.Len(t, w.live(), 2)
+	require.Len(t, w.countMachines(), 2)
 
 	w.clock.Advance(2 * time.Hour)
-	require.Empty(t, w.live(), "machines stand although nobody is there")
-	w.start(parts{})
-	w.drive(10 * time.Minute)
-	require.Equal(t, allocation.Failed, w.allocation(a.ID).State())
-	require.Contains(t, w.history(), "node.lost")
-	require.Equal(t, []node.State{node.Gone, node.Gone}, w.states())
-	w.close()
+	require.Empty(t, w.countMachines(), "machines stand although nobody is there")
+	w.startWorker(parts{})
+	w.driveFor(10 * time.Minute)
+	require.Equal(t, allocation.Failed, w.readAllocation(a.ID).State())
+	require.Contains(t, w.eventTypes(), "node.lost")
+	require.Equal(t, []node.State{node.Gone, node.Gone}, w.nodeStates())
+	w.closeAndCheck()
 }
 
 // endless is a provider that gives machines no dead-man switch.
@@ -72,9 +72,9 @@ type endless struct{ provisioners.Provisioner }
 // not end by itself.
 func TestAMachineWithoutASwitchHasNoEnd(t *testing.T) {
 	t.Parallel()
-	w := build(t, mortalMachines())
-	w.start(parts{cloud: endless{w.cloud}})
-	w.ask()
-	w.drive(9 * time.Minute)
-	require.Zero(t, w.nodes()[0].ExpiresAt)
+	w := buildWorld(t, mortalMachines())
+	w.startWorker(parts{cloud: endless{w.cloud}})
+	w.allocateNode()
+	w.driveFor(9 * time.Minute)
+	require.Zero(t, w.readNodes()[0].ExpiresAt)
 }

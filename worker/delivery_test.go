@@ -34,8 +34,8 @@ func (q threefold) Step(ctx context.Context, h queue.Handler) bool {
 func TestTrapBThreeDeliveriesAtOnceAreOneEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{queue: threefold{memqueue.New(silent())}})
-	w.life()
+	w.startWorker(parts{queue: threefold{memqueue.New(silentLogger())}})
+	w.livePromise()
 	w.requireOnce()
 }
 
@@ -74,10 +74,10 @@ func TestTrapCAQueueThatForgetsChangesNothing(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.start(parts{queue: fickle{
-				Queue: memqueue.New(silent()), chance: rand.New(rand.NewPCG(seed, 0)), kept: &[]queue.Message{},
+			w.startWorker(parts{queue: fickle{
+				Queue: memqueue.New(silentLogger()), chance: rand.New(rand.NewPCG(seed, 0)), kept: &[]queue.Message{},
 			}})
-			w.life()
+			w.livePromise()
 			w.requireOnce()
 		})
 	}
@@ -106,8 +106,8 @@ func TestAZombieChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	slow := stopped{Provisioner: w.cloud, once: new(sync.Once), reached: make(chan struct{}), goOn: make(chan struct{})}
-	w.start(parts{cloud: slow})
-	w.reserve(3*time.Minute, 30*time.Minute)
+	w.startWorker(parts{cloud: slow})
+	w.reserveNode(3*time.Minute, 30*time.Minute)
 	ended := make(chan error, 1)
 	zombie := w.worker
 	go func() {
@@ -120,14 +120,14 @@ func TestAZombieChangesNothing(t *testing.T) {
 	}()
 	<-slow.reached
 
-	w.start(parts{})
-	w.drive(4 * time.Minute)
-	require.Equal(t, []node.State{node.Ready}, w.states())
-	before, then := w.nodes(), w.history()
+	w.startWorker(parts{})
+	w.driveFor(4 * time.Minute)
+	require.Equal(t, []node.State{node.Ready}, w.nodeStates())
+	before, then := w.readNodes(), w.eventTypes()
 
 	close(slow.goOn)
 	require.NoError(t, <-ended)
-	require.Equal(t, before, w.nodes())
-	require.Equal(t, then, w.history())
+	require.Equal(t, before, w.readNodes())
+	require.Equal(t, then, w.eventTypes())
 	require.Len(t, w.cloud.LivePerNode(), 1)
 }

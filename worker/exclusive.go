@@ -19,8 +19,8 @@ const (
 	holdRetry = 2 * time.Second
 )
 
-// exclusive are the names of the provisioners that serve one worker at a time.
-func exclusive(provs []provisioners.Provisioner) []string {
+// exclusiveNames are the names of the provisioners that serve one worker at a time.
+func exclusiveNames(provs []provisioners.Provisioner) []string {
 	var names []string
 	for _, p := range provs {
 		if _, alone := p.(provisioners.Exclusive); alone {
@@ -36,7 +36,7 @@ func (w *Worker) awaitHold(ctx context.Context) bool {
 	tick := time.NewTicker(holdRetry)
 	defer tick.Stop()
 	for said := ""; ; {
-		err := w.hold(ctx)
+		err := w.holdExclusive(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return false
@@ -68,7 +68,7 @@ func (w *Worker) keepHold(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		err := w.hold(ctx)
+		err := w.holdExclusive(ctx)
 		if _, held := errors.AsType[*ledger.ProvisionerHeldError](err); held {
 			return err
 		}
@@ -78,7 +78,7 @@ func (w *Worker) keepHold(ctx context.Context) error {
 	}
 }
 
-func (w *Worker) hold(ctx context.Context) error {
+func (w *Worker) holdExclusive(ctx context.Context) error {
 	for _, name := range w.exclusive {
 		if err := w.ledger.HoldProvisioner(ctx, w.holdOf(name), holdLasts); err != nil {
 			return fmt.Errorf("holding a provisioner: %w", err)

@@ -14,12 +14,12 @@ import (
 	"github.com/forewarm/forewarm/worker/queue/memqueue"
 )
 
-// alone is another worker of the world that is held to be the only one.
-func (w *world) alone(holder string) {
+// newExclusiveWorker is another worker of the world that is held to be the only one.
+func (w *world) newExclusiveWorker(holder string) {
 	w.t.Helper()
 	var err error
-	w.worker, err = worker.New(w.ledger, memqueue.New(silent()), []provisioners.Provisioner{w.cloud}, worker.Config{
-		Deployment: deployment, Concurrency: 4, Logger: silent(), Rand: rand.New(rand.NewPCG(1, 1)), Every: time.Second,
+	w.worker, err = worker.New(w.ledger, memqueue.New(silentLogger()), []provisioners.Provisioner{w.cloud}, worker.Config{
+		Deployment: deployment, Concurrency: 4, Logger: silentLogger(), Rand: rand.New(rand.NewPCG(1, 1)), Every: time.Second,
 		Holder: holder, Host: "host of " + holder,
 	})
 	require.NoError(w.t, err)
@@ -30,12 +30,12 @@ func (w *world) alone(holder string) {
 func TestOneWorkerHasAnExclusiveProvisioner(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T) {
-		w := running(t, itself)
-		w.alone("first")
-		first := w.run()
+		w := newRunningWorld(t, sameProvisioner)
+		w.newExclusiveWorker("first")
+		first := w.runWorker()
 		time.Sleep(time.Second)
-		w.alone("second")
-		second := w.run()
+		w.newExclusiveWorker("second")
+		second := w.runWorker()
 		time.Sleep(time.Minute) // the first renews its hold
 		var held *ledger.ProvisionerHeldError
 		err := w.ledger.HoldProvisioner(t.Context(), ledger.ProvisionerHold{Name: w.cloud.Name(), Holder: "third"},
@@ -53,8 +53,8 @@ func TestOneWorkerHasAnExclusiveProvisioner(t *testing.T) {
 
 		require.NoError(t, w.ledger.HoldProvisioner(t.Context(),
 			ledger.ProvisionerHold{Name: w.cloud.Name(), Holder: "dead"}, 30*time.Second))
-		w.alone("heir")
-		heir := w.run()
+		w.newExclusiveWorker("heir")
+		heir := w.runWorker()
 		time.Sleep(29 * time.Second)
 		require.ErrorAs(t, w.ledger.HoldProvisioner(t.Context(),
 			ledger.ProvisionerHold{Name: w.cloud.Name(), Holder: "third"}, time.Minute), &held)
@@ -72,8 +72,8 @@ func TestOneWorkerHasAnExclusiveProvisioner(t *testing.T) {
 func TestAWorkerThatWasTakenOverFromEnds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T) {
-		w := running(t, itself)
-		w.alone("paused")
+		w := newRunningWorld(t, sameProvisioner)
+		w.newExclusiveWorker("paused")
 		ended := make(chan error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -17,11 +17,11 @@ import (
 // twoSources is a world whose first source has no machines.
 func twoSources(t *testing.T) *world {
 	t.Helper()
-	s := usual()
+	s := usualSite()
 	s.spare = true
-	w := build(t, s)
-	w.start(parts{})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindCapacity, Times: 1000})
+	w := buildWorld(t, s)
+	w.startWorker(parts{})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindCapacity, Times: 1000})
 	return w
 }
 
@@ -29,17 +29,17 @@ func twoSources(t *testing.T) *world {
 func (w *world) requireShares() {
 	w.t.Helper()
 	shares := map[string]money.MicroUSD{}
-	for _, line := range w.costs().Lines {
+	for _, line := range w.readCosts().Lines {
 		shares[line.Provisioner] += line.Amount
 	}
-	for _, c := range w.clouds() {
+	for _, c := range w.allClouds() {
 		require.Equal(w.t, c.Bill(w.clock.Now()).Total.Cost.Decimal(), shares[c.Name()].Decimal(), c.Name())
 	}
 }
 
-func (w *world) sources() []string {
+func (w *world) nodeProvisioners() []string {
 	var all []string
-	for _, n := range w.nodes() {
+	for _, n := range w.readNodes() {
 		all = append(all, n.Offering.Provisioner)
 	}
 	return all
@@ -50,21 +50,21 @@ func (w *world) sources() []string {
 func TestAStockOutMovesToTheNextSourceAndBack(t *testing.T) {
 	t.Parallel()
 	w := twoSources(t)
-	a := w.ask()
-	w.drive(0)
-	require.Equal(t, []node.State{node.Failed, node.Booting}, w.states())
-	require.Equal(t, []string{"sim", "spare"}, w.sources())
-	w.drive(5 * time.Minute)
+	a := w.allocateNode()
+	w.driveFor(0)
+	require.Equal(t, []node.State{node.Failed, node.Booting}, w.nodeStates())
+	require.Equal(t, []string{"sim", "spare"}, w.nodeProvisioners())
+	w.driveFor(5 * time.Minute)
 	w.requireActive(a)
 	w.requireShares()
 	require.Zero(t, w.cloud.Bill(w.clock.Now()).Total.Cost)
 
-	w.mend()
-	b := w.ask()
-	w.drive(5 * time.Minute)
+	w.removeFaults()
+	b := w.allocateNode()
+	w.driveFor(5 * time.Minute)
 	w.requireActive(b)
-	require.Equal(t, []string{"sim", "spare", "sim"}, w.sources())
-	w.close()
+	require.Equal(t, []string{"sim", "spare", "sim"}, w.nodeProvisioners())
+	w.closeAndCheck()
 	w.requireShares()
 }
 
@@ -78,13 +78,13 @@ func TestAnExplanationIsOfTheSourceThatIsAsked(t *testing.T) {
 		require.NotEmpty(t, explained.Next)
 		return explained.Next[0].Message
 	}
-	r := w.reserve(time.Hour, time.Hour)
+	r := w.reserveNode(time.Hour, time.Hour)
 	require.Contains(t, warm(r), "up to 2m ")
-	w.ask()
-	w.drive(0)
+	w.allocateNode()
+	w.driveFor(0)
 	require.Contains(t, warm(r), "up to 3m ")
-	w.mend()
-	w.close()
+	w.removeFaults()
+	w.closeAndCheck()
 }
 
 // While no source has any, all are asked again, and whichever has some first
@@ -94,14 +94,14 @@ func TestWhereNoSourceHasAnyTheFirstThatHealsGivesIt(t *testing.T) {
 	w := twoSources(t)
 	require.NoError(t,
 		w.spare.Inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindQuota, Times: 1000}))
-	a := w.ask()
-	w.drive(10 * time.Minute)
-	require.Empty(t, w.live())
+	a := w.allocateNode()
+	w.driveFor(10 * time.Minute)
+	require.Empty(t, w.countMachines())
 	w.spare.Mend(sim.OpCreate)
-	w.drive(40 * time.Minute)
+	w.driveFor(40 * time.Minute)
 	w.requireActive(a)
-	require.Equal(t, []string{"spare"}, w.sources()[len(w.sources())-1:])
-	w.close()
+	require.Equal(t, []string{"spare"}, w.nodeProvisioners()[len(w.nodeProvisioners())-1:])
+	w.closeAndCheck()
 }
 
 // A machine stays the business of the source that made it, whatever becomes of
@@ -109,22 +109,22 @@ func TestWhereNoSourceHasAnyTheFirstThatHealsGivesIt(t *testing.T) {
 func TestAMachineIsLookedAfterWhereItWasMade(t *testing.T) {
 	t.Parallel()
 	w := twoSources(t)
-	a := w.ask()
-	w.drive(5 * time.Minute)
+	a := w.allocateNode()
+	w.driveFor(5 * time.Minute)
 	w.requireActive(a)
-	w.mend()
+	w.removeFaults()
 	w.updatePool(func(p *capacity.Pool) { p.Alternates = nil })
-	w.drive(10 * time.Minute)
+	w.driveFor(10 * time.Minute)
 	w.requireActive(a)
-	require.NotContains(t, w.history(), "sweep.orphan_terminated")
-	require.NoError(t, w.spare.Kill(w.nodes()[1].ProviderID))
-	w.drive(5 * time.Minute)
-	require.Equal(t, node.Gone, w.states()[1], "its end was not noticed")
-	b := w.ask()
-	w.drive(5 * time.Minute)
+	require.NotContains(t, w.eventTypes(), "sweep.orphan_terminated")
+	require.NoError(t, w.spare.Kill(w.readNodes()[1].ProviderID))
+	w.driveFor(5 * time.Minute)
+	require.Equal(t, node.Gone, w.nodeStates()[1], "its end was not noticed")
+	b := w.allocateNode()
+	w.driveFor(5 * time.Minute)
 	w.requireActive(b)
-	require.Equal(t, []string{"sim", "spare", "sim"}, w.sources())
-	w.close()
+	require.Equal(t, []string{"sim", "spare", "sim"}, w.nodeProvisioners())
+	w.closeAndCheck()
 	w.requireShares()
 }
 
@@ -136,14 +136,14 @@ func TestAMachineIsAdoptedWhereItWasMade(t *testing.T) {
 	require.NoError(t,
 		w.spare.Inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown,
 			Times: 1000}))
-	w.ask()
-	w.drive(30 * time.Second)
-	require.Equal(t, []node.State{node.Failed, node.Provisioning}, w.states())
-	w.leave()
+	w.allocateNode()
+	w.driveFor(30 * time.Second)
+	require.Equal(t, []node.State{node.Failed, node.Provisioning}, w.nodeStates())
+	w.endEverything()
 	w.updatePool(func(p *capacity.Pool) { p.Alternates = nil })
-	w.retire(w.nodes()[1])
-	w.drive(5 * time.Minute)
-	require.Equal(t, []node.State{node.Failed, node.Gone}, w.states())
-	w.close()
+	w.retireNode(w.readNodes()[1])
+	w.driveFor(5 * time.Minute)
+	require.Equal(t, []node.State{node.Failed, node.Gone}, w.nodeStates())
+	w.closeAndCheck()
 	w.requireShares()
 }

@@ -45,9 +45,9 @@ var illnesses = map[string]func([]capacity.Device) []capacity.Device{
 	},
 }
 
-// exchanged is what can only be seen of a machine that was proved before: whoever
+// exchangeDevices is what can only be seen of a machine that was proved before: whoever
 // holds a GPU holds it by its UUID.
-func exchanged(d []capacity.Device) []capacity.Device {
+func exchangeDevices(d []capacity.Device) []capacity.Device {
 	d[3].UUID = "GPU-another"
 	return d
 }
@@ -57,24 +57,24 @@ func exchanged(d []capacity.Device) []capacity.Device {
 func TestANodeThatFallsIllIsTakenOutOfUse(t *testing.T) {
 	t.Parallel()
 	all := maps.Clone(illnesses)
-	all["gpu_changed"] = exchanged
+	all["gpu_changed"] = exchangeDevices
 	for code, illness := range all {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			w, cloud, a := observed(t)
-			w.drive(5 * time.Minute)
-			require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+			w, cloud, a := newObservedWorld(t)
+			w.driveFor(5 * time.Minute)
+			require.Equal(t, allocation.Active, w.readAllocation(a.ID).State())
 			cloud.change = illness
-			w.drive(4 * time.Minute)
-			require.Equal(t, allocation.Failed, w.allocation(a.ID).State())
-			require.Contains(t, w.history(), "node.quarantined")
-			require.Contains(t, w.reasons(), code)
+			w.driveFor(4 * time.Minute)
+			require.Equal(t, allocation.Failed, w.readAllocation(a.ID).State())
+			require.Contains(t, w.eventTypes(), "node.quarantined")
+			require.Contains(t, w.nodeReasons(), code)
 			cloud.change = nil
-			b := w.ask()
-			w.drive(5 * time.Minute)
+			b := w.allocateNode()
+			w.driveFor(5 * time.Minute)
 			w.requireActive(b)
-			require.Len(t, w.live(), 1, "the ill machine is left")
-			w.close()
+			require.Len(t, w.countMachines(), 1, "the ill machine is left")
+			w.closeAndCheck()
 			w.requireOver(2)
 		})
 	}
@@ -86,47 +86,47 @@ func TestTheHealthGateStopsAnIllMachine(t *testing.T) {
 	for code, illness := range illnesses {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			w, cloud, a := observed(t)
+			w, cloud, a := newObservedWorld(t)
 			cloud.change = illness
-			w.drive(20 * time.Minute)
-			require.NotContains(t, w.history(), "node.ready")
+			w.driveFor(20 * time.Minute)
+			require.NotContains(t, w.eventTypes(), "node.ready")
 			cloud.change = nil
 			w.updatePool(func(*capacity.Pool) {}) // what all of a kind have stops the buying until a person comes
-			w.drive(10 * time.Minute)
-			require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+			w.driveFor(10 * time.Minute)
+			require.Equal(t, allocation.Active, w.readAllocation(a.ID).State())
 			require.Len(t, w.cloud.LivePerNode(), 1, "ill machines are left")
-			w.close()
+			w.closeAndCheck()
 		})
 	}
 }
 
-// observed is a world with a request for GPUs, and a hand on what is seen of
+// newObservedWorld is a world with a request for GPUs, and a hand on what is seen of
 // its machines.
-func observed(t *testing.T) (*world, *ill, allocation.Allocation) {
+func newObservedWorld(t *testing.T) (*world, *ill, allocation.Allocation) {
 	t.Helper()
 	w := newWorld(t)
 	cloud := &ill{Provisioner: w.cloud}
-	w.start(parts{cloud: cloud})
+	w.startWorker(parts{cloud: cloud})
 	a, err := w.ledger.Allocate(t.Context(), w.actor,
 		ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: 2 * time.Hour})
 	require.NoError(t, err)
 	return w, cloud, a
 }
 
-// reasons are why the nodes are as they are.
-func (w *world) reasons() []string {
+// nodeReasons are why the nodes are as they are.
+func (w *world) nodeReasons() []string {
 	w.t.Helper()
 	var all []string
-	for _, e := range w.events("node." + string(node.Quarantined)) {
+	for _, e := range w.readEvents("node." + string(node.Quarantined)) {
 		all = append(all, e.Reason)
 	}
 	return all
 }
 
-// events are the latest of a type.
-func (w *world) events(kind string) []ledger.Event {
+// readEvents are the latest of a type.
+func (w *world) readEvents(kind string) []ledger.Event {
 	w.t.Helper()
-	return fetch(w, func(r ledger.Reader) ([]ledger.Event, error) {
+	return readFrom(w, func(r ledger.Reader) ([]ledger.Event, error) {
 		return r.Events(ledger.Scope{All: true}, ledger.EventFilter{Type: kind}, 10)
 	})
 }

@@ -25,16 +25,16 @@ func TestTheLedgerIsTheBill(t *testing.T) {
 	for seed := range uint64(histories) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			s := usual()
+			s := usualSite()
 			s.spare = seed%2 == 1
-			h := history{world: build(t, s), rand: rand.New(rand.NewPCG(seed, 5))}
-			h.start(parts{})
+			h := history{world: buildWorld(t, s), rand: rand.New(rand.NewPCG(seed, 5))}
+			h.startWorker(parts{})
 			for range 40 {
-				h.act()
-				h.drive(time.Duration(h.rand.IntN(8)) * 90 * time.Second)
+				h.takeStep()
+				h.driveFor(time.Duration(h.rand.IntN(8)) * 90 * time.Second)
 			}
-			h.close()
-			require.NotEmpty(t, h.costs().Lines, "nothing was ever made")
+			h.closeAndCheck()
+			require.NotEmpty(t, h.readCosts().Lines, "nothing was ever made")
 		})
 	}
 }
@@ -45,10 +45,10 @@ type history struct {
 	rand *rand.Rand
 }
 
-func (h history) act() {
+func (h history) takeStep() {
 	h.t.Helper()
-	acts := []func() error{h.take, h.take, h.book, h.book, h.claim, h.claim, h.giveBack, h.giveBack, h.cancel, h.fail,
-		h.fail, h.lose, h.restart, h.keep, h.resume, h.early}
+	acts := []func() error{h.allocateGPUs, h.allocateGPUs, h.reserveGPUs, h.reserveGPUs, h.claimReady, h.claimReady, h.giveBack, h.giveBack, h.cancelBooked, h.injectFault,
+		h.injectFault, h.killMachine, h.restartWorker, h.quarantineReady, h.resumeQuarantined, h.claimEarly}
 	var refused *ledger.RefusedError
 	var late *ledger.StateError
 	if err := acts[h.rand.IntN(len(acts))](); err != nil && !errors.As(err, &refused) && !errors.As(err, &late) {
@@ -56,28 +56,28 @@ func (h history) act() {
 	}
 }
 
-func (h history) minutes(least, most int) time.Duration {
+func (h history) drawMinutes(least, most int) time.Duration {
 	return time.Duration(least+h.rand.IntN(most-least+1)) * time.Minute
 }
 
-func (h history) take() error {
+func (h history) allocateGPUs() error {
 	_, err := h.ledger.Allocate(h.t.Context(), h.actor,
-		ledger.AllocateRequest{Pool: "a100", GPUs: 1 + h.rand.IntN(8), Lease: h.minutes(5, 60)})
+		ledger.AllocateRequest{Pool: "a100", GPUs: 1 + h.rand.IntN(8), Lease: h.drawMinutes(5, 60)})
 	return err
 }
 
-func (h history) book() error {
+func (h history) reserveGPUs() error {
 	_, err := h.ledger.Reserve(h.t.Context(), h.actor, ledger.ReserveRequest{
 		Pool: "a100", GPUs: 1 + h.rand.IntN(16), Class: reservation.Guaranteed,
-		Window: window(h.clock.Now().Add(h.minutes(0, 30)), h.minutes(5, 60)),
+		Window: windowFrom(h.clock.Now().Add(h.drawMinutes(0, 30)), h.drawMinutes(5, 60)),
 	})
 	return err
 }
 
-func (h history) claim() error {
-	for _, r := range h.reservations() {
+func (h history) claimReady() error {
+	for _, r := range h.liveReservations() {
 		if r.State() == reservation.Ready {
-			_, err := h.ledger.Claim(h.t.Context(), h.actor, r.ID, h.minutes(5, 30), "")
+			_, err := h.ledger.Claim(h.t.Context(), h.actor, r.ID, h.drawMinutes(5, 30), "")
 			return err
 		}
 	}
@@ -85,15 +85,15 @@ func (h history) claim() error {
 }
 
 func (h history) giveBack() error {
-	if held := h.allocations(); len(held) > 0 {
+	if held := h.liveAllocations(); len(held) > 0 {
 		_, err := h.ledger.Release(h.t.Context(), h.actor, held[h.rand.IntN(len(held))].ID)
 		return err
 	}
 	return nil
 }
 
-func (h history) cancel() error {
-	for _, r := range h.reservations() {
+func (h history) cancelBooked() error {
+	for _, r := range h.liveReservations() {
 		if r.State() == reservation.Booked {
 			_, err := h.ledger.CancelReservation(h.t.Context(), h.actor, r.ID)
 			return err
@@ -102,8 +102,8 @@ func (h history) cancel() error {
 	return nil
 }
 
-// fail prepares one of the faults a provider is known for, for the next calls.
-func (h history) fail() error {
+// injectFault prepares one of the faults a provider is known for, for the next calls.
+func (h history) injectFault() error {
 	kinds := []provisioners.Kind{provisioners.KindTransient, provisioners.KindUnknown, provisioners.KindThrottled,
 		provisioners.KindCapacity}
 	faults := []sim.Fault{
@@ -118,11 +118,11 @@ func (h history) fail() error {
 	}
 	f := faults[h.rand.IntN(len(faults))]
 	f.Times = 1 + h.rand.IntN(4)
-	return h.clouds()[h.rand.IntN(len(h.clouds()))].Inject(f)
+	return h.allClouds()[h.rand.IntN(len(h.allClouds()))].Inject(f)
 }
 
-// lose takes a machine away without a word.
-func (h history) lose() error {
+// killMachine takes a machine away without a word.
+func (h history) killMachine() error {
 	for _, line := range h.cloud.Bill(h.clock.Now()).Lines {
 		if line.To.Equal(h.clock.Now()) {
 			return h.cloud.Kill(line.ID)
@@ -131,14 +131,16 @@ func (h history) lose() error {
 	return nil
 }
 
-// keep has an operator keep a node that is ready.
-func (h history) keep() error { return h.steer(node.Ready, h.ledger.QuarantineNode) }
+// quarantineReady has an operator keep a node that is ready.
+func (h history) quarantineReady() error { return h.applyToNode(node.Ready, h.ledger.QuarantineNode) }
 
-// resume has an operator take a node back.
-func (h history) resume() error { return h.steer(node.Quarantined, h.ledger.ResumeNode) }
+// resumeQuarantined has an operator take a node back.
+func (h history) resumeQuarantined() error {
+	return h.applyToNode(node.Quarantined, h.ledger.ResumeNode)
+}
 
-func (h history) steer(in node.State, verb func(context.Context, ledger.Actor, string) (node.Node, error)) error {
-	for _, n := range h.nodes() {
+func (h history) applyToNode(in node.State, verb func(context.Context, ledger.Actor, string) (node.Node, error)) error {
+	for _, n := range h.readNodes() {
 		if n.State() == in {
 			_, err := verb(h.t.Context(), h.actor, n.ID)
 			return err
@@ -147,9 +149,9 @@ func (h history) steer(in node.State, verb func(context.Context, ledger.Actor, s
 	return nil
 }
 
-// early claims what is booked, however far off its window is.
-func (h history) early() error {
-	for _, r := range h.reservations() {
+// claimEarly claims what is booked, however far off its window is.
+func (h history) claimEarly() error {
+	for _, r := range h.liveReservations() {
 		if r.Placed() {
 			_, err := h.ledger.Claim(h.t.Context(), h.actor, r.ID, 0, "")
 			return err
@@ -158,7 +160,7 @@ func (h history) early() error {
 	return nil
 }
 
-func (h history) restart() error {
-	h.start(parts{})
+func (h history) restartWorker() error {
+	h.startWorker(parts{})
 	return nil
 }

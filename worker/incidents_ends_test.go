@@ -18,30 +18,30 @@ import (
 // skypilot-org/skypilot#1496: the row was dropped when a restart failed, and the stopped cluster leaked.
 func TestIncident11ARowStaysUntilItsMachineIsGone(t *testing.T) {
 	t.Parallel()
-	w, cloud, a := observed(t)
-	w.drive(5 * time.Minute)
+	w, cloud, a := newObservedWorld(t)
+	w.driveFor(5 * time.Minute)
 	w.requireActive(a)
 	cloud.change = illnesses["gpu_count"]
-	w.inject(sim.Fault{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: provisioners.KindTransient, Times: 6})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindDenied, Times: 2})
-	b := w.ask()
-	w.drive(8 * time.Minute)
-	require.Contains(t, w.states(), node.Deprovisioning)
-	require.Len(t, w.live(), 1, "the ill machine stands as long as it cannot be ended")
-	require.NotEqual(t, allocation.Active, w.allocation(b.ID).State())
+	w.injectFault(sim.Fault{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: provisioners.KindTransient, Times: 6})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindDenied, Times: 2})
+	b := w.allocateNode()
+	w.driveFor(8 * time.Minute)
+	require.Contains(t, w.nodeStates(), node.Deprovisioning)
+	require.Len(t, w.countMachines(), 1, "the ill machine stands as long as it cannot be ended")
+	require.NotEqual(t, allocation.Active, w.readAllocation(b.ID).State())
 	cloud.change = nil
-	w.close()
+	w.closeAndCheck()
 }
 
 // skypilot-org/skypilot#509: the end of a cluster of several nodes left some.
 func TestIncident12AllNodesOfAGangAreEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
+	w.startWorker(parts{})
 	gang, err := w.ledger.Allocate(t.Context(), w.actor,
 		ledger.AllocateRequest{Pool: "a100", GPUs: 32, Lease: time.Hour})
 	require.NoError(t, err)
-	w.drive(5 * time.Minute)
+	w.driveFor(5 * time.Minute)
 	w.requireActive(gang)
 	for _, f := range []sim.Fault{
 		{Op: sim.OpDelete, Effect: sim.Ignore, Times: 2},
@@ -49,10 +49,10 @@ func TestIncident12AllNodesOfAGangAreEnded(t *testing.T) {
 		{Op: sim.OpDelete, Effect: sim.ExecuteAndTimeout},
 		{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 3},
 	} {
-		w.inject(f)
+		w.injectFault(f)
 	}
-	w.leave()
-	w.drive(20 * time.Minute)
+	w.endEverything()
+	w.driveFor(20 * time.Minute)
 	w.requireOver(4)
 }
 
@@ -62,12 +62,12 @@ func TestIncident13AnEmptyListLaunchesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	none := func(provisioners.List, error) provisioners.List { return provisioners.List{Complete: true} }
-	w.start(parts{cloud: hooked{Provisioner: w.cloud, list: none}})
-	a := w.ask()
-	w.drive(40 * time.Minute)
+	w.startWorker(parts{cloud: hooked{Provisioner: w.cloud, list: none}})
+	a := w.allocateNode()
+	w.driveFor(40 * time.Minute)
 	w.requireActive(a)
-	require.Len(t, w.nodes(), 1)
-	w.close()
+	require.Len(t, w.readNodes(), 1)
+	w.closeAndCheck()
 	w.requireOver(1)
 }
 
@@ -75,18 +75,18 @@ func TestIncident13AnEmptyListLaunchesNothing(t *testing.T) {
 func TestIncident14AnIncompleteListEndsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
+	w.startWorker(parts{})
 	var all []allocation.Allocation
 	for range 4 {
-		all = append(all, w.ask())
+		all = append(all, w.allocateNode())
 	}
-	w.inject(sim.Fault{Op: sim.OpList, Effect: sim.Truncate, Times: 1000})
-	w.drive(40 * time.Minute)
+	w.injectFault(sim.Fault{Op: sim.OpList, Effect: sim.Truncate, Times: 1000})
+	w.driveFor(40 * time.Minute)
 	for _, a := range all {
 		w.requireActive(a)
 	}
-	require.NotContains(t, w.history(), "sweep.orphan_terminated")
-	w.close()
+	require.NotContains(t, w.eventTypes(), "sweep.orphan_terminated")
+	w.closeAndCheck()
 	w.requireOver(4)
 }
 
@@ -94,18 +94,18 @@ func TestIncident14AnIncompleteListEndsNothing(t *testing.T) {
 func TestIncident15NothingIsGoneWhileNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
-	a := w.ask()
-	w.drive(5 * time.Minute)
+	w.startWorker(parts{})
+	a := w.allocateNode()
+	w.driveFor(5 * time.Minute)
 	w.requireActive(a)
 	for _, op := range []sim.Op{sim.OpGet, sim.OpList, sim.OpDelete} {
-		w.inject(sim.Fault{Op: op, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 10_000})
+		w.injectFault(sim.Fault{Op: op, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 10_000})
 	}
-	w.leave()
-	w.drive(30 * time.Minute)
-	require.Len(t, w.live(), 1)
-	require.NotContains(t, w.states(), node.Gone)
-	w.close()
+	w.endEverything()
+	w.driveFor(30 * time.Minute)
+	require.Len(t, w.countMachines(), 1)
+	require.NotContains(t, w.nodeStates(), node.Gone)
+	w.closeAndCheck()
 	w.requireOver(1)
 }
 
@@ -116,17 +116,17 @@ func TestIncident16AFailedTerminationIsSeenAndRepeated(t *testing.T) {
 		provisioners.KindQuota} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			s := usual()
+			s := usualSite()
 			s.ledger.RemoveEvery = time.Second
-			w := build(t, s)
-			w.start(parts{})
-			w.ask()
-			w.drive(5 * time.Minute)
-			w.inject(sim.Fault{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: kind, Times: 12})
-			w.leave()
-			w.drive(20 * time.Minute)
-			require.Contains(t, w.history(), "node.needs_attention")
-			w.close()
+			w := buildWorld(t, s)
+			w.startWorker(parts{})
+			w.allocateNode()
+			w.driveFor(5 * time.Minute)
+			w.injectFault(sim.Fault{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: kind, Times: 12})
+			w.endEverything()
+			w.driveFor(20 * time.Minute)
+			require.Contains(t, w.eventTypes(), "node.needs_attention")
+			w.closeAndCheck()
 			w.requireOver(1)
 		})
 	}
@@ -139,13 +139,13 @@ func TestIncident17CancelledWhileProvisioningTheNodeIsGivenBack(t *testing.T) {
 		t.Run(after.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.start(parts{})
-			w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
-			w.ask()
-			w.drive(after)
-			w.leave()
-			w.drive(15 * time.Minute)
-			w.close()
+			w.startWorker(parts{})
+			w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+			w.allocateNode()
+			w.driveFor(after)
+			w.endEverything()
+			w.driveFor(15 * time.Minute)
+			w.closeAndCheck()
 		})
 	}
 }
@@ -157,20 +157,20 @@ func TestIncident18AClaimAtTheEndOfIdlenessHolds(t *testing.T) {
 		t.Run(before.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.start(parts{})
-			w.ask()
-			w.drive(5 * time.Minute)
-			w.leave()
-			w.drive(time.Minute - before) // its pool releases what was idle for a minute
+			w.startWorker(parts{})
+			w.allocateNode()
+			w.driveFor(5 * time.Minute)
+			w.endEverything()
+			w.driveFor(time.Minute - before) // its pool releases what was idle for a minute
 			if before == 0 {
-				require.NotContains(t, w.states(), node.Ready)
+				require.NotContains(t, w.nodeStates(), node.Ready)
 			}
-			a := w.ask()
-			w.drive(5 * time.Minute)
+			a := w.allocateNode()
+			w.driveFor(5 * time.Minute)
 			w.requireActive(a)
-			w.drive(54 * time.Minute)
+			w.driveFor(54 * time.Minute)
 			w.requireActive(a)
-			w.close()
+			w.closeAndCheck()
 		})
 	}
 }
@@ -184,15 +184,15 @@ func TestIncident19RetiredDuringItsCreationTheMachineIsRemoved(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			if timesOut {
-				w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+				w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
 			}
-			w.start(parts{cloud: hooked{Provisioner: w.cloud, before: times(1, func() {
-				w.leave()
-				w.retire(w.nodes()[0])
+			w.startWorker(parts{cloud: hooked{Provisioner: w.cloud, before: firstTimes(1, func() {
+				w.endEverything()
+				w.retireNode(w.readNodes()[0])
 			})}})
-			w.ask()
-			w.drive(10 * time.Minute)
-			w.close()
+			w.allocateNode()
+			w.driveFor(10 * time.Minute)
+			w.closeAndCheck()
 			w.requireOver(1)
 		})
 	}
@@ -205,15 +205,15 @@ func TestIncident20CancelledAtAnyStageNothingIsLeft(t *testing.T) {
 		t.Run(stage.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.start(parts{})
-			r := w.reserve(3*time.Minute, 30*time.Minute)
-			w.drive(stage)
+			w.startWorker(parts{})
+			r := w.reserveNode(3*time.Minute, 30*time.Minute)
+			w.driveFor(stage)
 			_, err := w.ledger.CancelReservation(t.Context(), w.actor, r.ID)
 			require.NoError(t, err)
-			w.start(parts{}) // whoever was at work is gone with all that it knew
-			w.drive(15 * time.Minute)
-			require.Equal(t, reservation.Cancelled, w.reservation(r.ID).State())
-			w.close()
+			w.startWorker(parts{}) // whoever was at work is gone with all that it knew
+			w.driveFor(15 * time.Minute)
+			require.Equal(t, reservation.Cancelled, w.readReservation(r.ID).State())
+			w.closeAndCheck()
 		})
 	}
 }
@@ -222,13 +222,13 @@ func TestIncident20CancelledAtAnyStageNothingIsLeft(t *testing.T) {
 func TestIncident21WhatIsGoneAlreadyIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
-	a := w.ask()
-	w.drive(5 * time.Minute)
-	require.NoError(t, w.cloud.Kill(w.nodes()[0].ProviderID))
+	w.startWorker(parts{})
+	a := w.allocateNode()
+	w.driveFor(5 * time.Minute)
+	require.NoError(t, w.cloud.Kill(w.readNodes()[0].ProviderID))
 	_, err := w.ledger.Release(t.Context(), w.actor, a.ID)
 	require.NoError(t, err)
-	w.drive(6 * time.Minute)
+	w.driveFor(6 * time.Minute)
 	w.requireOver(1)
 }
 
@@ -237,31 +237,31 @@ func TestIncident21WhatIsGoneAlreadyIsGone(t *testing.T) {
 func TestIncident22WhatWasNeverCreatedIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
-	w.ask()
-	w.drive(time.Minute)
-	w.leave()
-	w.retire(w.nodes()[0])
-	w.drive(5 * time.Minute)
-	require.Equal(t, []node.State{node.Gone}, w.states())
-	w.close()
+	w.startWorker(parts{})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
+	w.allocateNode()
+	w.driveFor(time.Minute)
+	w.endEverything()
+	w.retireNode(w.readNodes()[0])
+	w.driveFor(5 * time.Minute)
+	require.Equal(t, []node.State{node.Gone}, w.nodeStates())
+	w.closeAndCheck()
 	require.Zero(t, w.cloud.Bill(w.clock.Now()).Total.Machines)
 }
 
 // kubermatic/machine-controller#345: the finalizer was removed before the instance was gone.
 func TestIncident23AMachineThatEndsSlowlyIsNotGoneBefore(t *testing.T) {
 	t.Parallel()
-	s := usual()
+	s := usualSite()
 	s.cloud.Terminating = 40 * time.Minute
-	w := build(t, s)
-	w.start(parts{})
-	w.ask()
-	w.drive(5 * time.Minute)
-	w.leave()
-	w.drive(35 * time.Minute)
-	require.NotContains(t, w.states(), node.Gone)
-	w.close()
+	w := buildWorld(t, s)
+	w.startWorker(parts{})
+	w.allocateNode()
+	w.driveFor(5 * time.Minute)
+	w.endEverything()
+	w.driveFor(35 * time.Minute)
+	require.NotContains(t, w.nodeStates(), node.Gone)
+	w.closeAndCheck()
 	w.requireOver(1)
 }
 
@@ -269,15 +269,15 @@ func TestIncident23AMachineThatEndsSlowlyIsNotGoneBefore(t *testing.T) {
 func TestIncident24WhatNeedsAttentionIsTriedForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
-	w.ask()
-	w.drive(5 * time.Minute)
-	w.inject(sim.Fault{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: provisioners.KindDenied, Times: 10_000})
-	w.leave()
-	w.drive(12 * time.Hour)
-	require.Equal(t, []node.State{node.NeedsAttention}, w.states())
+	w.startWorker(parts{})
+	w.allocateNode()
+	w.driveFor(5 * time.Minute)
+	w.injectFault(sim.Fault{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: provisioners.KindDenied, Times: 10_000})
+	w.endEverything()
+	w.driveFor(12 * time.Hour)
+	require.Equal(t, []node.State{node.NeedsAttention}, w.nodeStates())
 	w.requireBill() // it is charged as long as it stands
 	w.cloud.Mend(sim.OpDelete)
-	w.drive(2 * time.Hour)
+	w.driveFor(2 * time.Hour)
 	w.requireOver(1)
 }

@@ -49,8 +49,8 @@ func (h hooked) List(ctx context.Context, owner string) (provisioners.List, erro
 	return list, err
 }
 
-// times returns a function that does something the first n times.
-func times(n int, do func()) func() {
+// firstTimes returns a function that does something the first n times.
+func firstTimes(n int, do func()) func() {
 	return func() {
 		if n > 0 {
 			n--
@@ -63,11 +63,11 @@ func times(n int, do func()) func() {
 func TestIncident01PanicAfterCreateMakesNoSecondMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{cloud: hooked{Provisioner: w.cloud, after: times(3, func() { panic("index out of range") })}})
-	a := w.ask()
-	w.drive(5 * time.Minute)
+	w.startWorker(parts{cloud: hooked{Provisioner: w.cloud, after: firstTimes(3, func() { panic("index out of range") })}})
+	a := w.allocateNode()
+	w.driveFor(5 * time.Minute)
 	w.requireActive(a)
-	w.close()
+	w.closeAndCheck()
 	w.requireOver(1)
 }
 
@@ -95,17 +95,17 @@ func TestIncident02WriteConflictAfterCreateLosesNoID(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			left := 0
-			w.start(parts{
+			w.startWorker(parts{
 				ledger: verbs.New(conflicted{w.store, &left}, w.ids, w.config),
-				cloud:  hooked{Provisioner: w.cloud, after: times(1, func() { left = conflicts })},
+				cloud:  hooked{Provisioner: w.cloud, after: firstTimes(1, func() { left = conflicts })},
 			})
-			a := w.ask()
+			a := w.allocateNode()
 			for range 5 { // a step that cannot write is an error of that step alone
 				_, _ = w.worker.Step(t.Context())
 			}
-			w.drive(5 * time.Minute)
+			w.driveFor(5 * time.Minute)
 			w.requireActive(a)
-			w.close()
+			w.closeAndCheck()
 			w.requireOver(1)
 		})
 	}
@@ -115,15 +115,15 @@ func TestIncident02WriteConflictAfterCreateLosesNoID(t *testing.T) {
 func TestIncident03NotFoundForALiveMachineMakesNoDuplicate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
-	a := w.ask()
+	w.startWorker(parts{})
+	a := w.allocateNode()
 	for range 8 {
-		w.inject(sim.Fault{Op: sim.OpGet, Effect: sim.Deny, Times: 2})
-		w.inject(sim.Fault{Op: sim.OpList, Effect: sim.Truncate})
-		w.drive(2 * time.Minute)
+		w.injectFault(sim.Fault{Op: sim.OpGet, Effect: sim.Deny, Times: 2})
+		w.injectFault(sim.Fault{Op: sim.OpList, Effect: sim.Truncate})
+		w.driveFor(2 * time.Minute)
 	}
 	w.requireActive(a)
-	w.close()
+	w.closeAndCheck()
 	w.requireOver(1)
 }
 
@@ -131,30 +131,30 @@ func TestIncident03NotFoundForALiveMachineMakesNoDuplicate(t *testing.T) {
 func TestIncident04RepeatedCreatesAreOneMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{queue: threefold{memqueue.New(silent())}})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout, Times: 5})
-	a := w.ask()
-	w.drive(5 * time.Minute)
+	w.startWorker(parts{queue: threefold{memqueue.New(silentLogger())}})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout, Times: 5})
+	a := w.allocateNode()
+	w.driveFor(5 * time.Minute)
 	w.requireActive(a)
-	w.close()
+	w.closeAndCheck()
 	w.requireOver(1)
 }
 
 // ubicloud/ubicloud#5898: the token was used again with another instance type, which is an error for ever.
 func TestIncident05ATokenIsNeverUsedForAnotherSource(t *testing.T) {
 	t.Parallel()
-	s := usual()
+	s := usualSite()
 	s.spare = true
-	w := build(t, s)
-	w.start(parts{})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindCapacity})
-	a, b := w.ask(), w.ask()
-	w.drive(5 * time.Minute) // one creation is repeated when the other source has become the better one
+	w := buildWorld(t, s)
+	w.startWorker(parts{})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindCapacity})
+	a, b := w.allocateNode(), w.allocateNode()
+	w.driveFor(5 * time.Minute) // one creation is repeated when the other source has become the better one
 	w.requireActive(a)
 	w.requireActive(b)
 	tokens, sources := map[string]bool{}, map[string]int{}
-	for _, n := range w.nodes() {
+	for _, n := range w.readNodes() {
 		tokens[n.Token] = true
 		if n.State() == node.Ready {
 			sources[n.Offering.Provisioner]++
@@ -162,12 +162,12 @@ func TestIncident05ATokenIsNeverUsedForAnotherSource(t *testing.T) {
 	}
 	require.Len(t, tokens, 3)
 	require.Equal(t, map[string]int{"sim": 1, "spare": 1}, sources)
-	w.close()
+	w.closeAndCheck()
 }
 
 func (w *world) updatePool(change func(*capacity.Pool)) {
 	w.t.Helper()
-	now := fetch(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool(w.pool.ID) })
+	now := readFrom(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool(w.pool.ID) })
 	_, err := w.ledger.UpdatePool(w.t.Context(), w.actor, w.pool.ID, now.DefinitionVersion, change)
 	require.NoError(w.t, err)
 }
@@ -180,7 +180,7 @@ func TestIncident06ABurstLeaksNothing(t *testing.T) {
 	w.updatePool(func(p *capacity.Pool) { p.MaxNodes = burst })
 	chance := rand.New(rand.NewPCG(549, 0))
 	for range burst {
-		w.inject([]sim.Fault{
+		w.injectFault([]sim.Fault{
 			{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout},
 			{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindTransient},
 			{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindThrottled, RetryAfter: time.Second},
@@ -190,20 +190,20 @@ func TestIncident06ABurstLeaksNothing(t *testing.T) {
 	w.startMortal(&death{at: 70})
 	var all []allocation.Allocation
 	for range burst {
-		all = append(all, w.ask())
+		all = append(all, w.allocateNode())
 	}
-	w.drive(6 * time.Minute)
+	w.driveFor(6 * time.Minute)
 	for _, a := range all {
 		w.requireActive(a)
 	}
-	w.close()
+	w.closeAndCheck()
 	w.requireOver(burst)
 }
 
-// dies returns a death that comes with the first creation.
-func (w *world) dies() (*death, parts) {
+// deathAtCreation returns a death that comes with the first creation.
+func (w *world) deathAtCreation() (*death, parts) {
 	d := &death{}
-	cloud := hooked{Provisioner: mortalCloud{w.cloud, d}, before: times(1, d.now)}
+	cloud := hooked{Provisioner: mortalCloud{w.cloud, d}, before: firstTimes(1, d.dieNext)}
 	return d, parts{ledger: verbs.New(mortalStore{w.store, d}, w.ids, w.config), cloud: cloud}
 }
 
@@ -212,14 +212,14 @@ func (w *world) dies() (*death, parts) {
 func TestIncident07TheSuccessorFindsTheMachineOfALostLeader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	d, p := w.dies()
+	d, p := w.deathAtCreation()
 	w.death = d
-	w.start(p)
-	a := w.ask()
-	w.drive(5 * time.Minute)
-	require.True(t, d.came())
+	w.startWorker(p)
+	a := w.allocateNode()
+	w.driveFor(5 * time.Minute)
+	require.True(t, d.hasCome())
 	w.requireActive(a)
-	w.close()
+	w.closeAndCheck()
 	w.requireOver(1)
 }
 
@@ -232,17 +232,17 @@ func TestIncident08ARowIsNotDroppedWhileItsMachineIsNotListedYet(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.cloud.SetListLag(lag)
-			d, p := w.dies()
+			d, p := w.deathAtCreation()
 			w.death = d
-			w.start(p)
-			w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
-			w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 100})
-			w.ask()
-			w.drive(20 * time.Second)
-			require.True(t, d.came())
-			w.leave()
-			w.retire(w.nodes()[0])
-			w.close()
+			w.startWorker(p)
+			w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+			w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 100})
+			w.allocateNode()
+			w.driveFor(20 * time.Second)
+			require.True(t, d.hasCome())
+			w.endEverything()
+			w.retireNode(w.readNodes()[0])
+			w.closeAndCheck()
 			require.Equal(t, 1, w.cloud.Bill(w.clock.Now()).Total.Machines)
 		})
 	}
@@ -252,16 +252,16 @@ func TestIncident08ARowIsNotDroppedWhileItsMachineIsNotListedYet(t *testing.T) {
 func TestIncident09TheMachineOfATimedOutCreationIsDestroyed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
-	w.inject(sim.Fault{Op: sim.OpDelete, Effect: sim.ExecuteAndTimeout, Times: 2})
-	w.ask()
-	w.drive(time.Minute)
-	w.leave()
-	w.retire(w.nodes()[0])
-	w.drive(10 * time.Minute)
-	w.close()
+	w.startWorker(parts{})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
+	w.injectFault(sim.Fault{Op: sim.OpDelete, Effect: sim.ExecuteAndTimeout, Times: 2})
+	w.allocateNode()
+	w.driveFor(time.Minute)
+	w.endEverything()
+	w.retireNode(w.readNodes()[0])
+	w.driveFor(10 * time.Minute)
+	w.closeAndCheck()
 	w.requireOver(1)
 }
 
@@ -270,7 +270,7 @@ func TestIncident10ParallelAndLateLaunchesMakeNoCopies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var late []func()
-	w.start(parts{queue: threefold{memqueue.New(silent())}, cloud: recorded{w.cloud, new(sync.Mutex), &late}})
+	w.startWorker(parts{queue: threefold{memqueue.New(silentLogger())}, cloud: recorded{w.cloud, new(sync.Mutex), &late}})
 	var launches sync.WaitGroup
 	for range 20 {
 		launches.Go(func() {
@@ -279,9 +279,9 @@ func TestIncident10ParallelAndLateLaunchesMakeNoCopies(t *testing.T) {
 		})
 	}
 	launches.Wait()
-	w.drive(5 * time.Minute)
-	require.Len(t, w.live(), 4)
-	w.close()
+	w.driveFor(5 * time.Minute)
+	require.Len(t, w.countMachines(), 4)
+	w.closeAndCheck()
 	require.NotEmpty(t, late)
 	for _, again := range late {
 		again()

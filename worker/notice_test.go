@@ -15,9 +15,9 @@ import (
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-// spot is a cloud that announces five minutes ahead what it takes back.
-func spot() site {
-	s := usual()
+// spotSite is a cloud that announces five minutes ahead what it takes back.
+func spotSite() site {
+	s := usualSite()
 	s.ledger.VerifyEvery = time.Minute
 	s.cloud.Offers[0].Notice = 5 * time.Minute
 	return s
@@ -27,18 +27,18 @@ func spot() site {
 // until then, and pays until then.
 func TestAnInterruptionIsAnnouncedToWhoWorksThere(t *testing.T) {
 	t.Parallel()
-	w := build(t, spot())
-	w.start(parts{})
-	a := w.ask()
-	w.drive(5 * time.Minute)
+	w := buildWorld(t, spotSite())
+	w.startWorker(parts{})
+	a := w.allocateNode()
+	w.driveFor(5 * time.Minute)
 	w.requireActive(a)
-	require.NoError(t, w.cloud.Reclaim(w.nodes()[0].ProviderID))
+	require.NoError(t, w.cloud.Reclaim(w.readNodes()[0].ProviderID))
 	ends := w.clock.Now().Add(5 * time.Minute)
-	w.drive(2 * time.Minute)
+	w.driveFor(2 * time.Minute)
 
-	require.Equal(t, []node.State{node.Draining}, w.states())
-	require.Equal(t, "interruption", w.nodes()[0].Reason)
-	warned := w.events("allocation.warned")
+	require.Equal(t, []node.State{node.Draining}, w.nodeStates())
+	require.Equal(t, "interruption", w.readNodes()[0].Reason)
+	warned := w.readEvents("allocation.warned")
 	require.Len(t, warned, 1)
 	require.Equal(t, a.ID, warned[0].Subject)
 	require.Equal(t, w.actor.OrganizationID, warned[0].OrganizationID)
@@ -46,43 +46,43 @@ func TestAnInterruptionIsAnnouncedToWhoWorksThere(t *testing.T) {
 	require.Contains(t, warned[0].Message, ends.Format("15:04:05"))
 	w.requireActive(a)
 
-	b := w.ask() // nothing new comes onto it
-	w.drive(2 * time.Minute)
+	b := w.allocateNode() // nothing new comes onto it
+	w.driveFor(2 * time.Minute)
 	w.requireActive(a)
 	w.requireActive(b)
-	require.NotEqual(t, w.allocation(a.ID).Slots, w.allocation(b.ID).Slots)
-	w.drive(3 * time.Minute)
-	require.Equal(t, allocation.Failed, w.allocation(a.ID).State())
-	require.Len(t, w.events("allocation.warned"), 1, "told twice")
-	w.close()
+	require.NotEqual(t, w.readAllocation(a.ID).Slots, w.readAllocation(b.ID).Slots)
+	w.driveFor(3 * time.Minute)
+	require.Equal(t, allocation.Failed, w.readAllocation(a.ID).State())
+	require.Len(t, w.readEvents("allocation.warned"), 1, "told twice")
+	w.closeAndCheck()
 	w.requireOver(2)
 }
 
 // A promise that is warm on such a machine moves to another in time.
 func TestAnInterruptedPromiseIsWarmElsewhere(t *testing.T) {
 	t.Parallel()
-	w := build(t, spot())
+	w := buildWorld(t, spotSite())
 	w.updatePool(func(p *capacity.Pool) { p.MinNodes = 2 })
-	w.start(parts{})
-	w.drive(5 * time.Minute)
-	r := w.reserve(6*time.Minute, 30*time.Minute)
-	w.drive(4 * time.Minute)
-	require.Equal(t, reservation.Ready, w.reservation(r.ID).State())
-	before := w.reservation(r.ID).Slots
-	for _, n := range w.nodes() {
+	w.startWorker(parts{})
+	w.driveFor(5 * time.Minute)
+	r := w.reserveNode(6*time.Minute, 30*time.Minute)
+	w.driveFor(4 * time.Minute)
+	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
+	before := w.readReservation(r.ID).Slots
+	for _, n := range w.readNodes() {
 		if slices.Contains(before, n.Slot) {
 			require.NoError(t, w.cloud.Reclaim(n.ProviderID))
 		}
 	}
-	w.drive(2 * time.Minute)
-	require.Equal(t, reservation.Ready, w.reservation(r.ID).State(), "not warm at its start")
-	require.NotEqual(t, before, w.reservation(r.ID).Slots)
+	w.driveFor(2 * time.Minute)
+	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State(), "not warm at its start")
+	require.NotEqual(t, before, w.readReservation(r.ID).Slots)
 	a, err := w.ledger.Claim(t.Context(), w.actor, r.ID, 20*time.Minute, "")
 	require.NoError(t, err)
-	w.drive(10 * time.Minute)
+	w.driveFor(10 * time.Minute)
 	w.requireActive(a)
 	w.updatePool(func(p *capacity.Pool) { p.MinNodes = 0 })
-	w.close()
+	w.closeAndCheck()
 }
 
 // announcing is a provider that says something of its machines.
@@ -110,16 +110,16 @@ func TestADegradedMachineIsDrained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cloud := &announcing{Provisioner: w.cloud, notice: map[string]*provisioners.Notice{}}
-	w.start(parts{cloud: cloud})
-	a := w.ask()
-	w.drive(5 * time.Minute)
-	cloud.notice[w.nodes()[0].ProviderID] = failing
-	w.drive(10 * time.Minute)
-	require.Equal(t, []node.State{node.Draining}, w.states())
-	require.Equal(t, "degraded", w.events("allocation.warned")[0].Reason)
+	w.startWorker(parts{cloud: cloud})
+	a := w.allocateNode()
+	w.driveFor(5 * time.Minute)
+	cloud.notice[w.readNodes()[0].ProviderID] = failing
+	w.driveFor(10 * time.Minute)
+	require.Equal(t, []node.State{node.Draining}, w.nodeStates())
+	require.Equal(t, "degraded", w.readEvents("allocation.warned")[0].Reason)
 	w.requireActive(a)
-	w.leave()
-	w.drive(5 * time.Minute)
+	w.endEverything()
+	w.driveFor(5 * time.Minute)
 	w.requireOver(1)
 }
 
@@ -128,15 +128,15 @@ func TestAMachineThatIsFailingFromTheStartIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cloud := &announcing{Provisioner: w.cloud, all: failing}
-	w.start(parts{cloud: cloud})
-	a := w.ask()
-	w.drive(3 * time.Minute)
-	require.Equal(t, "degraded", w.nodes()[0].Reason)
-	require.NotContains(t, w.history(), "node.ready")
+	w.startWorker(parts{cloud: cloud})
+	a := w.allocateNode()
+	w.driveFor(3 * time.Minute)
+	require.Equal(t, "degraded", w.readNodes()[0].Reason)
+	require.NotContains(t, w.eventTypes(), "node.ready")
 	cloud.all = nil
-	w.drive(10 * time.Minute)
+	w.driveFor(10 * time.Minute)
 	w.requireActive(a)
-	require.Equal(t, []node.State{node.Gone, node.Ready}, w.states())
-	w.close()
+	require.Equal(t, []node.State{node.Gone, node.Ready}, w.nodeStates())
+	w.closeAndCheck()
 	w.requireOver(2)
 }

@@ -26,8 +26,8 @@ func TestAPoolIsHeldAgainstItsOffers(t *testing.T) {
 	unknown.ID, unknown.Name, unknown.Provisioner = "", "early", "nobody"
 	_, err := w.ledger.CreatePool(t.Context(), w.actor, unknown, prior)
 	require.NoError(t, err, "no worker has said anything yet")
-	w.start(parts{})
-	w.drive(time.Minute)
+	w.startWorker(parts{})
+	w.driveFor(time.Minute)
 
 	for field, spoil := range map[string]func(*capacity.Pool){
 		"provisioner":    func(p *capacity.Pool) { p.Provisioner = "nobody" },
@@ -47,7 +47,7 @@ func TestAPoolIsHeldAgainstItsOffers(t *testing.T) {
 		require.ErrorAs(t, err, &invalid, field)
 		require.Equal(t, field, invalid.Field)
 		require.NotEmpty(t, invalid.Fix)
-		now := fetch(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("a100") })
+		now := readFrom(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("a100") })
 		_, err = w.ledger.UpdatePool(t.Context(), w.actor, "a100", now.DefinitionVersion, spoil)
 		require.ErrorAs(t, err, &invalid, "an edit, too: %s", field)
 	}
@@ -67,9 +67,9 @@ func TestANodeThatNobodyCanMake(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "early", GPUs: 8, Lease: time.Hour})
 	require.NoError(t, err)
-	w.start(parts{})
-	w.drive(time.Second)
-	nodes := w.nodes()
+	w.startWorker(parts{})
+	w.driveFor(time.Second)
+	nodes := w.readNodes()
 	require.Len(t, nodes, 1)
 	require.Equal(t, node.Failed, nodes[0].State())
 	require.Equal(t, "no_provisioner", nodes[0].Reason)
@@ -87,13 +87,13 @@ func TestUnfitMachinesStopTheBuying(t *testing.T) {
 	var err error
 	w.counts, err = obs.NewMetrics(registry)
 	require.NoError(t, err)
-	w.start(parts{})
-	r := w.reserve(4*time.Minute, 12*time.Hour)
-	w.drive(8 * time.Hour)
-	require.Len(t, w.nodes(), 2, "a third would cost as much")
-	pool := fetch(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("a100") })
+	w.startWorker(parts{})
+	r := w.reserveNode(4*time.Minute, 12*time.Hour)
+	w.driveFor(8 * time.Hour)
+	require.Len(t, w.readNodes(), 2, "a third would cost as much")
+	pool := readFrom(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("a100") })
 	require.Equal(t, "gpu_model", pool.Stopped())
-	require.Contains(t, w.history(), "pool.stopped")
+	require.Contains(t, w.eventTypes(), "pool.stopped")
 	told, err := w.ledger.ExplainReservation(t.Context(), w.actor, r.ID)
 	require.NoError(t, err)
 	var codes []string
@@ -113,7 +113,7 @@ func TestUnfitMachinesStopTheBuying(t *testing.T) {
 	sick.change = nil
 	_, err = w.ledger.UpdatePool(t.Context(), w.actor, "a100", pool.DefinitionVersion, func(*capacity.Pool) {})
 	require.NoError(t, err)
-	w.drive(3 * time.Minute)
-	require.Len(t, w.nodes(), 3)
-	require.Equal(t, node.Ready, w.nodes()[2].State())
+	w.driveFor(3 * time.Minute)
+	require.Len(t, w.readNodes(), 3)
+	require.Equal(t, node.Ready, w.readNodes()[2].State())
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/forewarm/forewarm/provisioners/sim"
 )
 
-func (w *world) inject(f sim.Fault) {
+func (w *world) injectFault(f sim.Fault) {
 	w.t.Helper()
 	f.Times = max(1, f.Times)
 	require.NoError(w.t, w.cloud.Inject(f))
@@ -44,26 +44,26 @@ func TestAProviderMayFailAFewTimesAnywhere(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %s %s", f.Op, f.Effect, f.Kind), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.start(parts{})
+			w.startWorker(parts{})
 			f.Times = 2
-			w.inject(f)
-			w.life()
+			w.injectFault(f)
+			w.livePromise()
 			w.requireOnce()
 		})
 	}
 }
 
-// held is a world with an active allocation on its one machine.
-func held(t *testing.T) (*world, allocation.Allocation) {
+// newHeldWorld is a world with an active allocation on its one machine.
+func newHeldWorld(t *testing.T) (*world, allocation.Allocation) {
 	t.Helper()
 	w := newWorld(t)
 	w.config = ledger.Config{}
 	w.ledger = verbs.New(w.store, w.ids, w.config)
-	w.start(parts{})
+	w.startWorker(parts{})
 	a, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Hour})
 	require.NoError(t, err)
-	w.drive(5 * time.Minute)
-	require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+	w.driveFor(5 * time.Minute)
+	require.Equal(t, allocation.Active, w.readAllocation(a.ID).State())
 	return w, a
 }
 
@@ -72,14 +72,14 @@ func held(t *testing.T) (*world, allocation.Allocation) {
 // aws/aws-parallelcluster-node#694.
 func TestNotFoundForALiveMachineIsNotBelieved(t *testing.T) {
 	t.Parallel()
-	w, a := held(t)
+	w, a := newHeldWorld(t)
 	for range 5 {
-		w.inject(sim.Fault{Op: sim.OpGet, Effect: sim.Deny})
-		w.inject(sim.Fault{Op: sim.OpList, Effect: sim.Truncate})
-		w.drive(4 * time.Minute)
+		w.injectFault(sim.Fault{Op: sim.OpGet, Effect: sim.Deny})
+		w.injectFault(sim.Fault{Op: sim.OpList, Effect: sim.Truncate})
+		w.driveFor(4 * time.Minute)
 	}
-	require.Equal(t, allocation.Active, w.allocation(a.ID).State())
-	require.Equal(t, []node.State{node.Ready}, w.states())
+	require.Equal(t, allocation.Active, w.readAllocation(a.ID).State())
+	require.Equal(t, []node.State{node.Ready}, w.nodeStates())
 	require.Len(t, w.cloud.LivePerNode(), 1)
 }
 
@@ -87,11 +87,11 @@ func TestNotFoundForALiveMachineIsNotBelieved(t *testing.T) {
 // node ends by the provider's word.
 func TestAMachineThatDiedIsNoticed(t *testing.T) {
 	t.Parallel()
-	w, a := held(t)
-	require.NoError(t, w.cloud.Kill(w.nodes()[0].ProviderID))
-	w.drive(5 * time.Minute)
-	require.Equal(t, allocation.Failed, w.allocation(a.ID).State())
-	w.drive(5 * time.Minute)
+	w, a := newHeldWorld(t)
+	require.NoError(t, w.cloud.Kill(w.readNodes()[0].ProviderID))
+	w.driveFor(5 * time.Minute)
+	require.Equal(t, allocation.Failed, w.readAllocation(a.ID).State())
+	w.driveFor(5 * time.Minute)
 	w.requireOver(1)
 }
 
@@ -99,15 +99,15 @@ func TestAMachineThatDiedIsNoticed(t *testing.T) {
 func TestAStockOutIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindCapacity})
+	w.startWorker(parts{})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindCapacity})
 	a, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Hour})
 	require.NoError(t, err)
-	w.drive(2 * time.Minute)
-	require.Equal(t, []node.State{node.Failed}, w.states())
-	w.drive(10 * time.Minute)
-	require.Equal(t, []node.State{node.Failed, node.Ready}, w.states())
-	require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+	w.driveFor(2 * time.Minute)
+	require.Equal(t, []node.State{node.Failed}, w.nodeStates())
+	w.driveFor(10 * time.Minute)
+	require.Equal(t, []node.State{node.Failed, node.Ready}, w.nodeStates())
+	require.Equal(t, allocation.Active, w.readAllocation(a.ID).State())
 	require.Equal(t, 1, w.cloud.Bill(w.clock.Now()).Total.Machines)
 }
 
@@ -115,12 +115,12 @@ func TestAStockOutIsTriedAgain(t *testing.T) {
 func TestABootThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.BootNever})
+	w.startWorker(parts{})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.BootNever})
 	_, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Hour})
 	require.NoError(t, err)
-	w.drive(30 * time.Minute)
-	require.Equal(t, []node.State{node.Gone, node.Ready}, w.states())
+	w.driveFor(30 * time.Minute)
+	require.Equal(t, []node.State{node.Gone, node.Ready}, w.nodeStates())
 	require.Len(t, w.cloud.LivePerNode(), 1)
 }
 
@@ -128,14 +128,14 @@ func TestABootThatHangsIsGivenUp(t *testing.T) {
 // is tried for ever.
 func TestAMachineThatCannotBeRemovedCallsForAPerson(t *testing.T) {
 	t.Parallel()
-	w, a := held(t)
-	w.inject(sim.Fault{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: provisioners.KindDenied, Times: 20})
+	w, a := newHeldWorld(t)
+	w.injectFault(sim.Fault{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: provisioners.KindDenied, Times: 20})
 	_, err := w.ledger.Release(t.Context(), w.actor, a.ID)
 	require.NoError(t, err)
-	w.drive(30 * time.Minute)
-	require.Equal(t, []node.State{node.NeedsAttention}, w.states())
+	w.driveFor(30 * time.Minute)
+	require.Equal(t, []node.State{node.NeedsAttention}, w.nodeStates())
 	require.Len(t, w.cloud.LivePerNode(), 1)
-	w.drive(90 * time.Minute)
+	w.driveFor(90 * time.Minute)
 	w.requireOver(1)
 }
 
@@ -148,20 +148,20 @@ func TestTheMachineOfAnUnansweredCreationIsFoundAndRemoved(t *testing.T) {
 		t.Run(fmt.Sprintf("made %t", made), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.start(parts{})
+			w.startWorker(parts{})
 			_, err := w.ledger.Allocate(t.Context(), w.actor,
 				ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Minute})
 			require.NoError(t, err)
 			if made {
-				w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+				w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
 			}
-			w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
-			w.drive(time.Minute)
-			require.Equal(t, []node.State{node.Provisioning}, w.states())
-			w.retire(w.nodes()[0])
-			w.drive(10 * time.Minute)
-			require.Equal(t, node.Gone, w.states()[0])
-			require.Zero(t, w.cloud.LivePerNode()[w.nodes()[0].ID])
+			w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
+			w.driveFor(time.Minute)
+			require.Equal(t, []node.State{node.Provisioning}, w.nodeStates())
+			w.retireNode(w.readNodes()[0])
+			w.driveFor(10 * time.Minute)
+			require.Equal(t, node.Gone, w.nodeStates()[0])
+			require.Zero(t, w.cloud.LivePerNode()[w.readNodes()[0].ID])
 		})
 	}
 }
@@ -170,19 +170,19 @@ func TestTheMachineOfAnUnansweredCreationIsFoundAndRemoved(t *testing.T) {
 // adopted one is, too.
 func TestAnAdoptedMachineThatItsProviderForgetsIsGone(t *testing.T) {
 	t.Parallel()
-	s := usual()
+	s := usualSite()
 	s.cloud.Remembered = time.Microsecond
-	w := build(t, s)
-	w.start(parts{})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
-	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
-	w.ask()
-	w.drive(time.Minute)
-	w.leave()
-	w.retire(w.nodes()[0])
-	w.drive(10 * time.Minute)
-	require.Equal(t, []node.State{node.Gone}, w.states())
-	require.Empty(t, w.live())
+	w := buildWorld(t, s)
+	w.startWorker(parts{})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+	w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
+	w.allocateNode()
+	w.driveFor(time.Minute)
+	w.endEverything()
+	w.retireNode(w.readNodes()[0])
+	w.driveFor(10 * time.Minute)
+	require.Equal(t, []node.State{node.Gone}, w.nodeStates())
+	require.Empty(t, w.countMachines())
 }
 
 // A provider that denies twice, and far enough apart, a machine that it was told to
@@ -191,21 +191,21 @@ func TestAnAdoptedMachineThatItsProviderForgetsIsGone(t *testing.T) {
 func TestAMachineThatWasWronglyBelievedGoneIsEndedAndCharged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
-	w.ask()
-	w.drive(5 * time.Minute)
-	w.inject(sim.Fault{Op: sim.OpDelete, Effect: sim.Ignore, Times: 2})
-	w.inject(sim.Fault{Op: sim.OpGet, Effect: sim.Deny, Times: 2})
-	w.leave()
-	w.drive(4 * time.Minute)
-	require.Equal(t, []node.State{node.Gone}, w.states())
-	require.Len(t, w.live(), 1)
-	w.drive(30 * time.Minute)
+	w.startWorker(parts{})
+	w.allocateNode()
+	w.driveFor(5 * time.Minute)
+	w.injectFault(sim.Fault{Op: sim.OpDelete, Effect: sim.Ignore, Times: 2})
+	w.injectFault(sim.Fault{Op: sim.OpGet, Effect: sim.Deny, Times: 2})
+	w.endEverything()
+	w.driveFor(4 * time.Minute)
+	require.Equal(t, []node.State{node.Gone}, w.nodeStates())
+	require.Len(t, w.countMachines(), 1)
+	w.driveFor(30 * time.Minute)
 	w.requireOver(1)
 }
 
-// retire has a node removed, as the planner does.
-func (w *world) retire(n node.Node) {
+// retireNode has a node removed, as the planner does.
+func (w *world) retireNode(n node.Node) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.InTx(w.t.Context(), func(tx ledger.Tx) error {
 		n, err := n.Apply(node.Retire, "test", tx.Now())

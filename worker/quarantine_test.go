@@ -14,10 +14,10 @@ import (
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-// keep has an operator keep the first node for inspection.
-func (w *world) keep() node.Node {
+// quarantineFirst has an operator keep the first node for inspection.
+func (w *world) quarantineFirst() node.Node {
 	w.t.Helper()
-	n, err := w.ledger.QuarantineNode(w.t.Context(), w.actor, w.nodes()[0].ID)
+	n, err := w.ledger.QuarantineNode(w.t.Context(), w.actor, w.readNodes()[0].ID)
 	require.NoError(w.t, err)
 	require.True(w.t, n.Kept())
 	return n
@@ -28,40 +28,40 @@ func (w *world) keep() node.Node {
 // reminded of it, and its price has a line of its own.
 func TestAQuarantinedNodeIsKept(t *testing.T) {
 	t.Parallel()
-	w := build(t, mortalMachines())
-	w.start(parts{})
-	a := w.ask()
-	w.drive(5 * time.Minute)
-	n := w.keep()
-	w.drive(10 * time.Minute)
+	w := buildWorld(t, mortalMachines())
+	w.startWorker(parts{})
+	a := w.allocateNode()
+	w.driveFor(5 * time.Minute)
+	n := w.quarantineFirst()
+	w.driveFor(10 * time.Minute)
 	w.requireActive(a)
-	require.Contains(t, w.history(), "allocation.warned")
+	require.Contains(t, w.eventTypes(), "allocation.warned")
 	_, err := w.ledger.Extend(t.Context(), w.actor, a.ID, 10*time.Minute)
 	require.NoError(t, err, "what runs there may run on")
-	b := w.ask()
-	w.drive(5 * time.Minute)
+	b := w.allocateNode()
+	w.driveFor(5 * time.Minute)
 	w.requireActive(b)
-	require.NotEqual(t, w.allocation(a.ID).Slots, w.allocation(b.ID).Slots)
+	require.NotEqual(t, w.readAllocation(a.ID).Slots, w.readAllocation(b.ID).Slots)
 
-	w.drive(28 * time.Hour)
-	require.Equal(t, allocation.Expired, w.allocation(a.ID).State(), "its lease ends as it would have")
-	require.Equal(t, node.Quarantined, w.nodes()[0].State())
-	require.Equal(t, 1, w.live()[n.ID], "its machine stands")
-	require.Contains(t, w.history(), "node.still_quarantined")
-	require.InDelta(t, float64(27*36*money.USD), float64(w.charged(cost.Quarantine)), float64(3*36*money.USD))
+	w.driveFor(28 * time.Hour)
+	require.Equal(t, allocation.Expired, w.readAllocation(a.ID).State(), "its lease ends as it would have")
+	require.Equal(t, node.Quarantined, w.readNodes()[0].State())
+	require.Equal(t, 1, w.countMachines()[n.ID], "its machine stands")
+	require.Contains(t, w.eventTypes(), "node.still_quarantined")
+	require.InDelta(t, float64(27*36*money.USD), float64(w.chargedFor(cost.Quarantine)), float64(3*36*money.USD))
 
 	_, err = w.ledger.ResumeNode(t.Context(), w.actor, n.ID)
 	require.NoError(t, err)
-	w.drive(time.Second)
-	require.Equal(t, node.Ready, w.nodes()[0].State())
+	w.driveFor(time.Second)
+	require.Equal(t, node.Ready, w.readNodes()[0].State())
 	w.requireBill()
-	w.close()
+	w.closeAndCheck()
 }
 
-// charged is what the warm pool paid for a cause.
-func (w *world) charged(cause cost.Cause) (sum money.MicroUSD) {
+// chargedFor is what the warm pool paid for a cause.
+func (w *world) chargedFor(cause cost.Cause) (sum money.MicroUSD) {
 	w.t.Helper()
-	for _, l := range w.costs().Lines {
+	for _, l := range w.readCosts().Lines {
 		if l.Cause == cause {
 			sum += l.Amount
 		}
@@ -73,22 +73,22 @@ func (w *world) charged(cause cost.Cause) (sum money.MicroUSD) {
 func TestPromisesLeaveAQuarantinedNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(parts{})
-	a := w.ask()
-	w.drive(5 * time.Minute)
-	slot := w.allocation(a.ID).Slots[0]
-	r := w.reserve(2*time.Hour, time.Hour)
-	if w.reservation(r.ID).Slots[0] != slot {
-		w.reserve(2*time.Hour, time.Hour)
+	w.startWorker(parts{})
+	a := w.allocateNode()
+	w.driveFor(5 * time.Minute)
+	slot := w.readAllocation(a.ID).Slots[0]
+	r := w.reserveNode(2*time.Hour, time.Hour)
+	if w.readReservation(r.ID).Slots[0] != slot {
+		w.reserveNode(2*time.Hour, time.Hour)
 	}
-	w.keep()
-	for _, r := range w.reservations() {
+	w.quarantineFirst()
+	for _, r := range w.liveReservations() {
 		require.NotContains(t, r.Slots, slot)
 	}
 	_, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 32, Lease: time.Hour})
 	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused, "a pool has no more than what is not kept")
-	w.close()
+	w.closeAndCheck()
 }
 
 // A node that does not pass its health gate stays in quarantine, and can be given up.
@@ -97,21 +97,21 @@ func TestAKeptNodeThatIsUnfitDoesNotComeBack(t *testing.T) {
 	w := newWorld(t)
 	sick := &ill{Provisioner: w.cloud}
 	w.dress = func(provisioners.Provisioner) provisioners.Provisioner { return sick }
-	w.start(parts{})
-	a := w.ask()
-	w.drive(5 * time.Minute)
+	w.startWorker(parts{})
+	a := w.allocateNode()
+	w.driveFor(5 * time.Minute)
 	_, err := w.ledger.Release(t.Context(), w.actor, a.ID)
 	require.NoError(t, err)
-	n := w.keep()
+	n := w.quarantineFirst()
 	sick.change = illnesses["gpu_model"]
 	_, err = w.ledger.ResumeNode(t.Context(), w.actor, n.ID)
 	require.NoError(t, err)
-	w.drive(10 * time.Minute)
-	require.Contains(t, w.history(), "node.resume_refused")
-	require.Equal(t, node.Quarantined, w.nodes()[0].State())
+	w.driveFor(10 * time.Minute)
+	require.Contains(t, w.eventTypes(), "node.resume_refused")
+	require.Equal(t, node.Quarantined, w.readNodes()[0].State())
 	_, err = w.ledger.DrainNode(t.Context(), w.actor, n.ID)
 	require.NoError(t, err)
-	w.drive(10 * time.Minute)
-	require.Equal(t, node.Gone, w.nodes()[0].State())
-	w.close()
+	w.driveFor(10 * time.Minute)
+	require.Equal(t, node.Gone, w.readNodes()[0].State())
+	w.closeAndCheck()
 }

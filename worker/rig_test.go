@@ -59,8 +59,8 @@ type world struct {
 	wall   clock.Clock                                             // replaces clock where it is set
 }
 
-// quick are timers that make a life short without making it trivial.
-func quick() ledger.Config {
+// quickConfig are timers that make a life short without making it trivial.
+func quickConfig() ledger.Config {
 	return ledger.Config{CheckEvery: 30 * time.Second, VerifyEvery: 3 * time.Minute, SweepEvery: 5 * time.Minute}
 }
 
@@ -84,25 +84,27 @@ type site struct {
 	spare  bool // the pool has a second source: the same machines, dearer
 }
 
-func usual() site { return site{url: "sqlite://:memory:", ledger: quick(), cloud: cloudConfig()} }
+func usualSite() site {
+	return site{url: "sqlite://:memory:", ledger: quickConfig(), cloud: cloudConfig()}
+}
 
 // newWorld returns an installation with one pool and no worker yet.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return build(t, usual())
+	return buildWorld(t, usualSite())
 }
 
 func openWorld(t *testing.T, url string) *world {
 	t.Helper()
-	s := usual()
+	s := usualSite()
 	s.url = url
-	return build(t, s)
+	return buildWorld(t, s)
 }
 
-func build(t *testing.T, s site) *world {
+func buildWorld(t *testing.T, s site) *world {
 	t.Helper()
 	w := &world{t: t, clock: clock.NewManual(start), ids: &ids.Sequence{}, config: s.ledger}
-	w.open(s.url)
+	w.openStore(s.url)
 	var err error
 	w.cloud, err = sim.New(s.cloud, w.clock)
 	require.NoError(t, err)
@@ -112,7 +114,7 @@ func build(t *testing.T, s site) *world {
 		w.spare, err = sim.New(s.cloud, w.clock)
 		require.NoError(t, err)
 	}
-	w.found()
+	w.bootstrapTenant()
 	return w
 }
 
@@ -120,27 +122,27 @@ func build(t *testing.T, s site) *world {
 // as it may be asked, although it has refused something lately.
 const sparePrice = 144 * money.USD
 
-func (w *world) open(url string) {
+func (w *world) openStore(url string) {
 	w.t.Helper()
 	store, err := sqlledger.Open(w.t.Context(), sqlledger.Config{URL: url, Clock: cmp.Or[clock.Clock](w.wall, w.clock),
 		Unsafe: true})
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, store.Close()) })
 	require.NoError(w.t, store.Migrate(w.t.Context()))
-	w.config = cmp.Or(w.config, quick())
+	w.config = cmp.Or(w.config, quickConfig())
 	w.store, w.ledger = store, verbs.New(store, w.ids, w.config)
 }
 
-// reopen returns the same world as a new process finds it.
-func (w *world) reopen(url string) *world {
+// reopenStore returns the same world as a new process finds it.
+func (w *world) reopenStore(url string) *world {
 	w.t.Helper()
 	again := *w
-	again.open(url)
+	again.openStore(url)
 	return &again
 }
 
-// found makes the tenant and the pool.
-func (w *world) found() {
+// bootstrapTenant makes the tenant and the pool.
+func (w *world) bootstrapTenant() {
 	w.t.Helper()
 	ctx := w.t.Context()
 	limits := quota.Limits{GPUs: 256, SpeculationPerDay: 1000 * money.USD}
@@ -157,13 +159,13 @@ func (w *world) found() {
 	w.pool, err = w.ledger.CreatePool(ctx, w.actor, capacity.Pool{
 		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8,
 		MemoryMiB: 81_920,
-		Price:     36 * money.USD, MinBilling: time.Minute, MaxNodes: 4, Simulated: true, Alternates: w.alternates(),
+		Price:     36 * money.USD, MinBilling: time.Minute, MaxNodes: 4, Simulated: true, Alternates: w.alternateOfferings(),
 		Timers: capacity.Timers{WarmHold: 5 * time.Minute, IdleRelease: time.Minute, MaxLease: 24 * time.Hour},
 	}, learned.BootTimes{Prior50: 90 * time.Second, Prior95: 2 * time.Minute})
 	require.NoError(w.t, err)
 }
 
-func (w *world) alternates() []capacity.Alternate {
+func (w *world) alternateOfferings() []capacity.Alternate {
 	if w.spare == nil {
 		return nil
 	}
@@ -181,14 +183,14 @@ type parts struct {
 	cloud, spare provisioners.Provisioner
 }
 
-// start makes a worker, in place of the one before.
-func (w *world) start(p parts) *worker.Worker {
+// startWorker makes a worker, in place of the one before.
+func (w *world) startWorker(p parts) *worker.Worker {
 	w.t.Helper()
 	if p.ledger == nil {
 		p.ledger = w.ledger
 	}
 	if p.queue == nil {
-		p.queue = memqueue.New(silent())
+		p.queue = memqueue.New(silentLogger())
 	}
 	if p.cloud == nil {
 		p.cloud = w.cloud
@@ -208,24 +210,24 @@ func (w *world) start(p parts) *worker.Worker {
 	w.seed++
 	var err error
 	w.worker, err = worker.New(p.ledger, p.queue, provs, worker.Config{
-		Deployment: deployment, Rand: rand.New(rand.NewPCG(1, w.seed)), Clock: w.clock, Logger: silent(),
+		Deployment: deployment, Rand: rand.New(rand.NewPCG(1, w.seed)), Clock: w.clock, Logger: silentLogger(),
 		Metrics: w.counts,
 	})
 	require.NoError(w.t, err)
 	return w.worker
 }
 
-func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func silentLogger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // stride is longer than a lease: what a worker that died has claimed is due
 // again without a task that says when.
 const stride = 11 * time.Second
 
-// drive lets the time pass, doing all work when it is due.
-func (w *world) drive(d time.Duration) {
+// driveFor lets the time pass, doing all work when it is due.
+func (w *world) driveFor(d time.Duration) {
 	w.t.Helper()
 	for end := w.clock.Now().Add(d); ; {
-		w.settle()
+		w.doDueWork()
 		now := w.clock.Now()
 		if !now.Before(end) {
 			return
@@ -233,31 +235,31 @@ func (w *world) drive(d time.Duration) {
 		next, err := w.ledger.NextTask(w.t.Context())
 		require.NoError(w.t, err)
 		to := end
-		if w.tasks()[ledger.TaskRunning] > 0 {
-			to = earlier(to, now.Add(stride))
+		if w.readTasks()[ledger.TaskRunning] > 0 {
+			to = earlierOf(to, now.Add(stride))
 		}
 		if next.After(now) {
-			to = earlier(to, next)
+			to = earlierOf(to, next)
 		}
 		w.clock.Set(to)
 	}
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}
 	return b
 }
 
-// settle does what is due now.
-func (w *world) settle() {
+// doDueWork does what is due now.
+func (w *world) doDueWork() {
 	w.t.Helper()
 	for range 100 {
 		handled, err := w.worker.Step(w.t.Context())
-		if w.death != nil && w.death.came() {
+		if w.death != nil && w.death.hasCome() {
 			w.death = nil
-			w.start(parts{})
+			w.startWorker(parts{})
 			continue
 		}
 		require.NoError(w.t, err)
@@ -268,60 +270,60 @@ func (w *world) settle() {
 	w.t.Fatal("work at one instant does not end")
 }
 
-// reserve books one whole node.
-func (w *world) reserve(from, length time.Duration) reservation.Reservation {
+// reserveNode books one whole node.
+func (w *world) reserveNode(from, length time.Duration) reservation.Reservation {
 	w.t.Helper()
 	r, err := w.ledger.Reserve(w.t.Context(), w.actor, ledger.ReserveRequest{
 		Pool: "a100", GPUs: 8, Class: reservation.Guaranteed,
-		Window: window(w.clock.Now().Add(from), length),
+		Window: windowFrom(w.clock.Now().Add(from), length),
 	})
 	require.NoError(w.t, err)
 	return r
 }
 
-func window(from time.Time, length time.Duration) calendar.Interval {
+func windowFrom(from time.Time, length time.Duration) calendar.Interval {
 	return calendar.Interval{Start: from, End: from.Add(length)}
 }
 
-func (w *world) reservation(id string) reservation.Reservation {
+func (w *world) readReservation(id string) reservation.Reservation {
 	w.t.Helper()
-	return fetch(w, func(r ledger.Reader) (reservation.Reservation, error) {
+	return readFrom(w, func(r ledger.Reader) (reservation.Reservation, error) {
 		return r.Reservation(w.actor.Scope(),
 			id)
 	})
 }
 
-func (w *world) allocation(id string) allocation.Allocation {
+func (w *world) readAllocation(id string) allocation.Allocation {
 	w.t.Helper()
-	return fetch(w, func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(w.actor.Scope(), id) })
+	return readFrom(w, func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(w.actor.Scope(), id) })
 }
 
-// nodes returns all there ever were.
-func (w *world) nodes() []node.Node {
+// readNodes returns all there ever were.
+func (w *world) readNodes() []node.Node {
 	w.t.Helper()
-	return fetch(w, func(r ledger.Reader) ([]node.Node, error) {
+	return readFrom(w, func(r ledger.Reader) ([]node.Node, error) {
 		return r.Nodes(ledger.NodeFilter{}, ledger.Page{Limit: 500})
 	})
 }
 
-// states are the nodes' states in the order of their making.
-func (w *world) states() []node.State {
+// nodeStates are the nodes' states in the order of their making.
+func (w *world) nodeStates() []node.State {
 	var all []node.State
-	for _, n := range w.nodes() {
+	for _, n := range w.readNodes() {
 		all = append(all, n.State())
 	}
 	return all
 }
 
-func (w *world) tasks() map[ledger.TaskState]int {
+func (w *world) readTasks() map[ledger.TaskState]int {
 	w.t.Helper()
-	return fetch(w, func(r ledger.Reader) (map[ledger.TaskState]int, error) { return r.Tasks() })
+	return readFrom(w, func(r ledger.Reader) (map[ledger.TaskState]int, error) { return r.Tasks() })
 }
 
-// history is the journal's types in order, whole: PostgreSQL keeps back what was
+// eventTypes is the journal's types in order, whole: PostgreSQL keeps back what was
 // committed while an older transaction is open, in any database of the server. A
 // last event that can be read tells that all before it can.
-func (w *world) history() []string {
+func (w *world) eventTypes() []string {
 	w.t.Helper()
 	w.marks++
 	mark, err := w.ledger.CreateOrganization(w.t.Context(), w.actor, fmt.Sprintf("mark %d", w.marks), quota.Limits{})
@@ -330,7 +332,7 @@ func (w *world) history() []string {
 	var last int64
 	require.Eventually(w.t, func() bool {
 		for {
-			events := fetch(w, func(r ledger.Reader) ([]ledger.Event, error) {
+			events := readFrom(w, func(r ledger.Reader) ([]ledger.Event, error) {
 				return r.Events(ledger.Scope{All: true}, ledger.EventFilter{After: last}, 500)
 			})
 			if len(events) == 0 {
@@ -350,7 +352,7 @@ func (w *world) history() []string {
 	return all
 }
 
-func fetch[T any](w *world, read func(ledger.Reader) (T, error)) T {
+func readFrom[T any](w *world, read func(ledger.Reader) (T, error)) T {
 	w.t.Helper()
 	var out T
 	require.NoError(w.t, w.store.Read(context.WithoutCancel(w.t.Context()), func(r ledger.Reader) (err error) {

@@ -23,18 +23,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// running makes a world whose time is the bubble's, with a worker to run.
-func running(t *testing.T, cloud func(provisioners.Provisioner) provisioners.Provisioner) *world {
+// newRunningWorld makes a world whose time is the bubble's, with a worker to run.
+func newRunningWorld(t *testing.T, cloud func(provisioners.Provisioner) provisioners.Provisioner) *world {
 	t.Helper()
 	w := &world{t: t, clock: clock.NewManual(start), ids: &ids.Sequence{}, wall: clock.System{}}
-	w.open("sqlite://:memory:")
+	w.openStore("sqlite://:memory:")
 	var err error
 	w.cloud, err = sim.New(cloudConfig(), w.wall)
 	require.NoError(t, err)
-	w.found()
-	w.worker, err = worker.New(w.ledger, memqueue.New(silent()), []provisioners.Provisioner{cloud(w.cloud)},
+	w.bootstrapTenant()
+	w.worker, err = worker.New(w.ledger, memqueue.New(silentLogger()), []provisioners.Provisioner{cloud(w.cloud)},
 		worker.Config{
-			Deployment: deployment, Concurrency: 4, Heartbeat: 3 * time.Second, Logger: silent(),
+			Deployment: deployment, Concurrency: 4, Heartbeat: 3 * time.Second, Logger: silentLogger(),
 			Rand: rand.New(rand.NewPCG(1, 1)), Every: time.Second,
 		})
 	require.NoError(t, err)
@@ -50,17 +50,17 @@ func inBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	warm.Do(func() {
 		w := newWorld(t)
-		w.start(parts{})
-		w.life()
+		w.startWorker(parts{})
+		w.livePromise()
 	})
 	synctest.Test(t, test)
 }
 
-func itself(p provisioners.Provisioner) provisioners.Provisioner { return p }
+func sameProvisioner(p provisioners.Provisioner) provisioners.Provisioner { return p }
 
-// run runs the worker until the returned function is called, which reports what
+// runWorker runs the worker until the returned function is called, which reports what
 // Run said.
-func (w *world) run() (stop func() error) {
+func (w *world) runWorker() (stop func() error) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.worker.Run(ctx) }()
@@ -73,16 +73,16 @@ func (w *world) run() (stop func() error) {
 func TestRunKeepsAPromiseAndStops(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T) {
-		w := running(t, itself)
-		stop := w.run()
+		w := newRunningWorld(t, sameProvisioner)
+		stop := w.runWorker()
 		now := time.Now()
 		r, err := w.ledger.Reserve(t.Context(), w.actor, ledger.ReserveRequest{
-			Pool: "a100", GPUs: 8, Window: window(now.Add(5*time.Minute), 20*time.Minute),
+			Pool: "a100", GPUs: 8, Window: windowFrom(now.Add(5*time.Minute), 20*time.Minute),
 		})
 		require.NoError(t, err)
 		w.worker.Ring()
 		time.Sleep(5 * time.Minute)
-		require.Equal(t, reservation.Ready, w.reservation(r.ID).State())
+		require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
 		a, err := w.ledger.Claim(t.Context(), w.actor, r.ID, 0, "")
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
@@ -119,18 +119,18 @@ func TestRunLetsHandlersFinishWithinItsGrace(t *testing.T) {
 		machines    int
 	}{{5 * time.Second, 5 * time.Second, 1}, {time.Hour, 10 * time.Second, 0}} {
 		inBubble(t, func(t *testing.T) {
-			w := running(t, func(p provisioners.Provisioner) provisioners.Provisioner { return slow{p, tc.takes} })
-			stop := w.run()
+			w := newRunningWorld(t, func(p provisioners.Provisioner) provisioners.Provisioner { return slow{p, tc.takes} })
+			stop := w.runWorker()
 			_, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8})
 			require.NoError(t, err)
 			time.Sleep(1500 * time.Millisecond)
 			synctest.Wait()
-			require.Equal(t, 1, w.tasks()[ledger.TaskRunning])
+			require.Equal(t, 1, w.readTasks()[ledger.TaskRunning])
 			began := time.Now()
 			require.NoError(t, stop())
 			require.LessOrEqual(t, time.Since(began), tc.ends)
 			require.Len(t, w.cloud.LivePerNode(), tc.machines)
-			require.Zero(t, w.tasks()[ledger.TaskRunning], "the task was not handed back")
+			require.Zero(t, w.readTasks()[ledger.TaskRunning], "the task was not handed back")
 		})
 	}
 }

@@ -43,16 +43,16 @@ const patience = 90 * time.Second
 // it can be emptied whole.
 const redisDB = "13"
 
-// brisk is a world on PostgreSQL and on the machine's clock, whose timers let
+// newBriskWorld is a world on PostgreSQL and on the machine's clock, whose timers let
 // many lives pass in seconds.
-func brisk(t *testing.T, nodes int) *world {
+func newBriskWorld(t *testing.T, nodes int) *world {
 	t.Helper()
 	cfg := ledger.Config{
 		CheckEvery: 200 * time.Millisecond, VerifyEvery: time.Second, ConfirmGone: 300 * time.Millisecond,
 		SweepEvery: time.Second,
 	}
 	w := &world{t: t, clock: clock.NewManual(start), wall: clock.System{}, ids: ids.UUID{}}
-	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: schema(t), MaxConns: 24})
+	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: makeSchema(t), MaxConns: 24})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.NoError(t, store.Migrate(t.Context()))
@@ -62,7 +62,7 @@ func brisk(t *testing.T, nodes int) *world {
 	w.cloud, err = sim.New(sim.Config{Name: "sim", Seed: 7, Terminating: 200 * time.Millisecond,
 		Offers: []sim.Offer{offer}}, w.wall)
 	require.NoError(t, err)
-	w.found()
+	w.bootstrapTenant()
 	w.pool, err = w.ledger.CreatePool(t.Context(), w.actor, capacity.Pool{
 		Name: "many", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8,
 		MaxNodes: nodes,
@@ -73,15 +73,15 @@ func brisk(t *testing.T, nodes int) *world {
 	return w
 }
 
-// schema makes a PostgreSQL schema for one test and returns the URL whose tables
+// makeSchema makes a PostgreSQL schema for one test and returns the URL whose tables
 // are in it.
-func schema(t *testing.T) string {
+func makeSchema(t *testing.T) string {
 	t.Helper()
 	base := os.Getenv("FOREWARM_TEST_POSTGRES")
 	require.NotEmpty(t, base, "FOREWARM_TEST_POSTGRES must name a PostgreSQL database")
 	name := "worker_" + strings.ToLower(rand.Text())
-	execute(t, base, "CREATE SCHEMA "+name)
-	t.Cleanup(func() { execute(t, base, "DROP SCHEMA "+name+" CASCADE") })
+	executeSQL(t, base, "CREATE SCHEMA "+name)
+	t.Cleanup(func() { executeSQL(t, base, "DROP SCHEMA "+name+" CASCADE") })
 	parsed, err := url.Parse(base)
 	require.NoError(t, err)
 	query := parsed.Query()
@@ -90,7 +90,7 @@ func schema(t *testing.T) string {
 	return parsed.String()
 }
 
-func execute(t *testing.T, base, statement string) {
+func executeSQL(t *testing.T, base, statement string) {
 	t.Helper()
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, base)
@@ -109,8 +109,8 @@ func redisURL(t *testing.T) string {
 	return parsed.String()
 }
 
-// employ runs a worker of its own queue connection until the test ends.
-func (w *world) employ(p parts) {
+// runOwnWorker runs a worker of its own queue connection until the test ends.
+func (w *world) runOwnWorker(p parts) {
 	w.t.Helper()
 	q, err := asynqueue.New(asynqueue.Config{
 		URL: obs.NewSecret(redisURL(w.t)), PollInterval: 10 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
@@ -120,7 +120,7 @@ func (w *world) employ(p parts) {
 	one, err := worker.New(p.ledger, q, []provisioners.Provisioner{p.cloud}, worker.Config{
 		Deployment: deployment, Concurrency: 8, Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond,
 		Window: 500 * time.Millisecond,
-		Rand:   mathrand.New(mathrand.NewPCG(1, w.seed)), Logger: silent(),
+		Rand:   mathrand.New(mathrand.NewPCG(1, w.seed)), Logger: silentLogger(),
 	})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -133,8 +133,8 @@ func (w *world) employ(p parts) {
 	})
 }
 
-// flush empties Redis every 300 ms until the test ends.
-func flush(t *testing.T) {
+// flushRedis empties Redis every 300 ms until the test ends.
+func flushRedis(t *testing.T) {
 	t.Helper()
 	opt, err := redis.ParseURL(redisURL(t))
 	require.NoError(t, err)
@@ -166,40 +166,40 @@ func flush(t *testing.T) {
 // Every machine is made once, serves once and is removed once.
 func TestTrapCRedisEmptiedAllTheTime(t *testing.T) {
 	const nodes = 30
-	w := brisk(t, nodes)
+	w := newBriskWorld(t, nodes)
 	dying := &death{at: 60}
-	w.employ(parts{ledger: verbs.New(mortalStore{w.store, dying}, w.ids, ledger.Config{}),
+	w.runOwnWorker(parts{ledger: verbs.New(mortalStore{w.store, dying}, w.ids, ledger.Config{}),
 		cloud: mortalCloud{w.cloud, dying}})
-	flush(t)
+	flushRedis(t)
 
 	ids := w.allocateAll(nodes)
-	w.eventually("the first worker is dead", dying.came)
+	w.requireEventually("the first worker is dead", dying.hasCome)
 	for range 2 {
-		w.employ(parts{ledger: w.ledger, cloud: w.cloud})
+		w.runOwnWorker(parts{ledger: w.ledger, cloud: w.cloud})
 	}
-	w.eventually("every allocation is active", func() bool { return w.count(allocation.Active) == nodes })
+	w.requireEventually("every allocation is active", func() bool { return w.countAllocations(allocation.Active) == nodes })
 	for _, id := range ids {
 		_, err := w.ledger.Release(t.Context(), w.actor, id)
 		require.NoError(t, err)
 	}
-	w.eventually("every node is gone", w.quiet)
+	w.requireEventually("every node is gone", w.isQuiet)
 
 	w.clock.Set(w.wall.Now())
 	w.requireOver(nodes)
 	counts := map[string]int{}
-	for _, e := range w.history() {
+	for _, e := range w.eventTypes() {
 		counts[e]++
 	}
-	for _, deed := range []string{"node.requested", "node.provisioning", "node.booting", "node.ready", "node.gone",
+	for _, event := range []string{"node.requested", "node.provisioning", "node.booting", "node.ready", "node.gone",
 		"allocation.active", "allocation.released"} {
-		require.Equal(t, nodes, counts[deed], deed)
+		require.Equal(t, nodes, counts[event], event)
 	}
 }
 
 func (w *world) allocateAll(n int) []string {
 	w.t.Helper()
 	var all []string
-	org := fetch(w, func(r ledger.Reader) (ledger.Organization, error) {
+	org := readFrom(w, func(r ledger.Reader) (ledger.Organization, error) {
 		return r.Organization(w.actor.Scope(), w.actor.OrganizationID)
 	})
 	_, err := w.ledger.SetLimits(w.t.Context(), w.actor, org.ID, org.Version, quota.Limits{GPUs: 8 * n}, true)
@@ -213,15 +213,15 @@ func (w *world) allocateAll(n int) []string {
 	return all
 }
 
-func (w *world) count(state allocation.State) int {
+func (w *world) countAllocations(state allocation.State) int {
 	w.t.Helper()
-	return len(fetch(w, func(r ledger.Reader) ([]allocation.Allocation, error) {
+	return len(readFrom(w, func(r ledger.Reader) ([]allocation.Allocation, error) {
 		return r.Allocations(w.actor.Scope(), ledger.BookingFilter{State: []string{string(state)}},
 			ledger.Page{Limit: 500})
 	}))
 }
 
-func (w *world) eventually(what string, reached func() bool) {
+func (w *world) requireEventually(what string, reached func() bool) {
 	w.t.Helper()
-	require.Eventually(w.t, reached, patience, 100*time.Millisecond, "%s; nodes %s", what, fmt.Sprint(w.states()))
+	require.Eventually(w.t, reached, patience, 100*time.Millisecond, "%s; nodes %s", what, fmt.Sprint(w.nodeStates()))
 }

@@ -48,11 +48,11 @@ func New(l *verbs.Ledger, q queue.Queue, provs []provisioners.Provisioner, cfg C
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configuring the worker: %w", err)
 	}
-	byName, err := index(provs)
+	byName, err := indexByName(provs)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the worker: %w", err)
 	}
-	sweeper, err := reconcile.New(l, byName, cfg.sweep())
+	sweeper, err := reconcile.New(l, byName, cfg.sweepConfig())
 	if err != nil {
 		return nil, fmt.Errorf("configuring the worker: %w", err)
 	}
@@ -61,18 +61,18 @@ func New(l *verbs.Ledger, q queue.Queue, provs []provisioners.Provisioner, cfg C
 	table[ledger.TaskSweep] = sweeper.Handle
 	var alone []string
 	if cfg.Holder != "" {
-		alone = exclusive(provs)
+		alone = exclusiveNames(provs)
 	}
 	return &Worker{
 		exclusive: alone,
 		cfg:       cfg, ledger: l, queue: q, sweeper: sweeper,
-		relay:  relay.New(l, q, cfg.relay()),
-		tasks:  tasks.New(l, table, cfg.tasks()),
+		relay:  relay.New(l, q, cfg.relayConfig()),
+		tasks:  tasks.New(l, table, cfg.tasksConfig()),
 		reaper: reconcile.NewReaper(l, cfg.ReapEvery, cfg.Logger),
 	}, nil
 }
 
-func index(provs []provisioners.Provisioner) (map[string]provisioners.Provisioner, error) {
+func indexByName(provs []provisioners.Provisioner) (map[string]provisioners.Provisioner, error) {
 	byName := make(map[string]provisioners.Provisioner, len(provs))
 	for _, p := range provs {
 		if _, twice := byName[p.Name()]; twice {
@@ -98,7 +98,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stop(nil)
 	var actors sync.WaitGroup
 	defer actors.Wait()
-	last, trusted := w.trusted(ctx, &actors)
+	last, trusted := w.awaitTrusted(ctx, &actors)
 	if !trusted {
 		return nil
 	}
@@ -113,8 +113,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	})
 	actors.Go(func() { w.relay.Run(ctx) })
 	actors.Go(func() { w.reaper.Run(ctx) })
-	actors.Go(func() { w.ensure(ctx) })
-	err := w.queue.Run(ctx, w.cfg.Concurrency, w.handle)
+	actors.Go(func() { w.keepSweeping(ctx) })
+	err := w.queue.Run(ctx, w.cfg.Concurrency, w.handleMessage)
 	stop(nil)
 	if held, ok := errors.AsType[*ledger.ProvisionerHeldError](context.Cause(ctx)); err == nil && ok {
 		err = held
@@ -125,10 +125,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// trusted waits until the database was compared with how far its journal had
+// awaitTrusted waits until the database was compared with how far its journal had
 // come, and keeps watching. It returns false when ctx ended before, and what is to
 // be done when all work is.
-func (w *Worker) trusted(ctx context.Context, actors *sync.WaitGroup) (last func(), ok bool) {
+func (w *Worker) awaitTrusted(ctx context.Context, actors *sync.WaitGroup) (last func(), ok bool) {
 	if w.cfg.Watermark == "" {
 		return func() {}, true
 	}
@@ -143,8 +143,8 @@ func (w *Worker) trusted(ctx context.Context, actors *sync.WaitGroup) (last func
 	}
 }
 
-// handle gives a handler that is at work some time beyond the end of ctx.
-func (w *Worker) handle(ctx context.Context, m queue.Message) {
+// handleMessage gives a handler that is at work some time beyond the end of ctx.
+func (w *Worker) handleMessage(ctx context.Context, m queue.Message) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
@@ -156,9 +156,9 @@ func (w *Worker) handle(ctx context.Context, m queue.Message) {
 	w.relay.Ring() // what was done may have caused more
 }
 
-// ensure has every provisioner swept, now and, should somebody have removed the
+// keepSweeping has every provisioner swept, now and, should somebody have removed the
 // rows, again; and looks after the journal's seals as often.
-func (w *Worker) ensure(ctx context.Context) {
+func (w *Worker) keepSweeping(ctx context.Context) {
 	tick := time.NewTicker(w.cfg.EnsureEvery)
 	defer tick.Stop()
 	for {

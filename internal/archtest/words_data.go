@@ -9,7 +9,6 @@ var retiredWords = []Word{
 	{"desk", "cached pool"},
 	{"gpa", "fw"},
 	{"lane", "group commit"},
-	{"machine table", "state machine table"},
 	{"misfit", "needs own tx"},
 	{"nursery", "process group"},
 	{"pool unit", "pool tx"},

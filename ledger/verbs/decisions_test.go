@@ -67,7 +67,7 @@ func TestEveryDecisionCanBeComputedAgain(t *testing.T) {
 		ours, theirs := w.newPerson("ours"), w.newPerson("theirs")
 		for range rapid.IntRange(2, 6).Draw(r, "steps") {
 			by := rapid.SampledFrom([]ledger.Actor{ours, theirs, agentBeside(ours, "guesser")}).Draw(r, "actor")
-			_, _, _ = w.drawDeed(r, by)(w.Context(), w.ledger) // a refusal is a decision, too
+			_, _, _ = w.drawOperation(r, by)(w.Context(), w.ledger) // a refusal is a decision, too
 			w.pass(time.Duration(rapid.IntRange(0, 90).Draw(r, "minutes")) * time.Minute)
 		}
 		for _, e := range w.readDecisions(ledger.DecisionFilter{}) {

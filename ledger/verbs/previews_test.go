@@ -86,8 +86,8 @@ func answerWith(v any, err error) (int, []byte, error) {
 	return 200, text, err
 }
 
-// drawDeed draws a request of the actor's.
-func (w *world) drawDeed(t *rapid.T, by ledger.Actor) verbs.Operation {
+// drawOperation draws a request of the actor's.
+func (w *world) drawOperation(t *rapid.T, by ledger.Actor) verbs.Operation {
 	now, live := w.clock.Now(), w.readRows()
 	gpus := rapid.IntRange(1, 6).Draw(t, "gpus")
 	start := now.Add(time.Duration(rapid.IntRange(0, 4).Draw(t, "start")) * time.Hour)
@@ -150,7 +150,7 @@ func TestAPlanDoesWhatItShows(t *testing.T) {
 
 func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
 	before := w.readRows()
-	op := w.drawDeed(r, by)
+	op := w.drawOperation(r, by)
 	p, failed := w.makePlan(by, op)
 	require.Equal(w, before, w.readRows(), "a plan changed something")
 	if failed != nil {
@@ -163,7 +163,7 @@ func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
 		return
 	}
 	if rapid.Bool().Draw(r, "somebody acts meanwhile") {
-		_, _, _ = w.drawDeed(r, other)(w.Context(), w.ledger) // whether it succeeds is theirs to know
+		_, _, _ = w.drawOperation(r, other)(w.Context(), w.ledger) // whether it succeeds is theirs to know
 	}
 	before = w.readRows()
 	done, err := w.ledger.ApplyPlan(w.Context(), by, p.ID, op)

@@ -28,33 +28,33 @@ var acts = []struct {
 	name string
 	do   func(*world, chance) error
 }{
-	{"reserve", (*world).reserve},
-	{"reserve", (*world).reserve},
-	{"reserve", (*world).reserve},
-	{"allocate", (*world).allocate},
-	{"allocate", (*world).allocate},
-	{"claim", (*world).claim},
-	{"attend", (*world).attend},
-	{"extend", (*world).extend},
-	{"release", (*world).release},
-	{"cancel", (*world).cancel},
-	{"wait", (*world).wait},
-	{"wait", (*world).wait},
-	{"wait", (*world).wait},
-	{"lose", (*world).lose},
+	{"reserve", (*world).reserveGPUs},
+	{"reserve", (*world).reserveGPUs},
+	{"reserve", (*world).reserveGPUs},
+	{"allocate", (*world).allocateGPUs},
+	{"allocate", (*world).allocateGPUs},
+	{"claim", (*world).claimPromised},
+	{"attend", (*world).claimInWindow},
+	{"extend", (*world).extendHeld},
+	{"release", (*world).releaseHeld},
+	{"cancel", (*world).cancelPromised},
+	{"wait", (*world).waitMinutes},
+	{"wait", (*world).waitMinutes},
+	{"wait", (*world).waitMinutes},
+	{"lose", (*world).loseMachine},
 }
 
-// act does one thing and returns what came of it, in words.
-func (w *world) act(c chance) string {
+// takeStep does one thing and returns what came of it, in words.
+func (w *world) takeStep(c chance) string {
 	w.t.Helper()
 	a := acts[c.IntN(len(acts), "act")]
 	err := a.do(w, c)
-	w.explained(err)
+	w.requireExpected(err)
 	return fmt.Sprintf("%s: %v", a.name, err)
 }
 
-// explained fails for an error that no caller chooses by.
-func (w *world) explained(err error) {
+// requireExpected fails for an error that no caller chooses by.
+func (w *world) requireExpected(err error) {
 	w.t.Helper()
 	var (
 		refused *ledger.RefusedError
@@ -70,16 +70,16 @@ func (w *world) explained(err error) {
 	require.NoError(w.t, err)
 }
 
-func (w *world) actor(c chance) ledger.Actor { return w.actors[c.IntN(len(w.actors), "actor")] }
+func (w *world) drawActor(c chance) ledger.Actor { return w.actors[c.IntN(len(w.actors), "actor")] }
 
-func halves(n int) time.Duration { return time.Duration(n) * 30 * time.Minute }
+func halfHours(n int) time.Duration { return time.Duration(n) * 30 * time.Minute }
 
-func (w *world) reserve(c chance) error {
-	by := w.actor(c)
-	start := w.now.Add(halves(c.IntN(16, "start")))
+func (w *world) reserveGPUs(c chance) error {
+	by := w.drawActor(c)
+	start := w.now.Add(halfHours(c.IntN(16, "start")))
 	req := ledger.ReserveRequest{
 		Pool: "lab", GPUs: 1 + c.IntN(perNode*slots+1, "gpus"),
-		Window: calendar.Interval{Start: start, End: start.Add(halves(1 + c.IntN(8, "length")))},
+		Window: calendar.Interval{Start: start, End: start.Add(halfHours(1 + c.IntN(8, "length")))},
 		Queue:  c.IntN(4, "queue") == 0, Probability: float64(c.IntN(4, "probability")) / 4,
 	}
 	if c.IntN(3, "class") == 0 {
@@ -93,7 +93,7 @@ func (w *world) reserve(c chance) error {
 	w.takeOffers(err, by, func(o admission.Offer) error {
 		try := req
 		try.GPUs, try.Window, try.Queue = o.Shape.GPUs(), o.Window, false
-		return w.rehearse(by, func(ctx context.Context, l *verbs.Ledger) error {
+		return w.tryVerb(by, func(ctx context.Context, l *verbs.Ledger) error {
 			_, err := l.Reserve(ctx, by, try)
 			return err
 		})
@@ -101,10 +101,10 @@ func (w *world) reserve(c chance) error {
 	return err
 }
 
-func (w *world) allocate(c chance) error {
-	by := w.actor(c)
+func (w *world) allocateGPUs(c chance) error {
+	by := w.drawActor(c)
 	req := ledger.AllocateRequest{Pool: "lab", GPUs: 1 + c.IntN(perNode*slots+1, "gpus"),
-		Lease: halves(1 + c.IntN(8, "lease"))}
+		Lease: halfHours(1 + c.IntN(8, "lease"))}
 	a, err := w.ledger.Allocate(w.ctx, by, req)
 	if err == nil {
 		w.held = append(w.held, a.ID)
@@ -115,12 +115,12 @@ func (w *world) allocate(c chance) error {
 		if !window.Start.After(w.now) {
 			try := req
 			try.GPUs, try.Lease = gpus, window.Length()
-			return w.rehearse(by, func(ctx context.Context, l *verbs.Ledger) error {
+			return w.tryVerb(by, func(ctx context.Context, l *verbs.Ledger) error {
 				_, err := l.Allocate(ctx, by, try)
 				return err
 			})
 		}
-		return w.rehearse(by, func(ctx context.Context, l *verbs.Ledger) error {
+		return w.tryVerb(by, func(ctx context.Context, l *verbs.Ledger) error {
 			_, err := l.Reserve(ctx, by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window})
 			return err
 		})
@@ -128,8 +128,8 @@ func (w *world) allocate(c chance) error {
 	return err
 }
 
-// rehearse tries a verb and keeps nothing of it.
-func (w *world) rehearse(by ledger.Actor, verb func(context.Context, *verbs.Ledger) error) error {
+// tryVerb tries a verb and keeps nothing of it.
+func (w *world) tryVerb(by ledger.Actor, verb func(context.Context, *verbs.Ledger) error) error {
 	_, _, err := w.ledger.DryRun(w.ctx, by, func(ctx context.Context,
 		l *verbs.Ledger) (int, []byte, error) {
 		return 0, nil, verb(ctx, l)
@@ -150,8 +150,8 @@ func (w *world) takeOffers(err error, by ledger.Actor, take func(admission.Offer
 	}
 }
 
-// pick chooses one of the ids, the late ones more often.
-func pick(c chance, ids []string) (string, bool) {
+// pickID chooses one of the ids, the late ones more often.
+func pickID(c chance, ids []string) (string, bool) {
 	if len(ids) == 0 {
 		return "", false
 	}
@@ -159,41 +159,41 @@ func pick(c chance, ids []string) (string, bool) {
 	return ids[len(ids)-1-back], true
 }
 
-// attend waits for the window of something promised, and claims it as its holder.
-func (w *world) attend(c chance) error {
-	id, ok := pick(c, w.promised)
+// claimInWindow waits for the window of something promised, and claims it as its holder.
+func (w *world) claimInWindow(c chance) error {
+	id, ok := pickID(c, w.promised)
 	if !ok {
 		return nil
 	}
-	promise := w.reservation(id)
-	w.pass(max(0, promise.Window.Start.Sub(w.now)))
+	promise := w.readReservation(id)
+	w.passTime(max(0, promise.Window.Start.Sub(w.now)))
 	holder := slices.IndexFunc(w.actors,
 		func(a ledger.Actor) bool { return a.OrganizationID == promise.OrganizationID })
 	a, err := w.ledger.Claim(w.ctx, w.actors[holder], id, 0, "")
 	if err == nil {
 		w.held = append(w.held, a.ID)
-		w.cheap(promise, a)
+		w.requireCostBound(promise, a)
 	}
 	return err
 }
 
-// claim claims something promised, however early or late and for however long, and
+// claimPromised claims something promised, however early or late and for however long, and
 // checks what that can cost.
-func (w *world) claim(c chance) error {
-	id, ok := pick(c, w.promised)
+func (w *world) claimPromised(c chance) error {
+	id, ok := pickID(c, w.promised)
 	if !ok {
 		return nil
 	}
-	by, lease := w.actor(c), halves(c.IntN(6, "lease"))
-	promise := w.reservation(id)
+	by, lease := w.drawActor(c), halfHours(c.IntN(6, "lease"))
+	promise := w.readReservation(id)
 	a, err := w.ledger.Claim(w.ctx, by, id, lease, "")
 	if err == nil {
 		w.held = append(w.held, a.ID)
-		w.cheap(promise, a)
+		w.requireCostBound(promise, a)
 		return nil
 	}
 	w.takeOffers(err, by, func(o admission.Offer) error {
-		return w.rehearse(by, func(ctx context.Context, l *verbs.Ledger) error {
+		return w.tryVerb(by, func(ctx context.Context, l *verbs.Ledger) error {
 			if o.Reservation == "" {
 				_, err := l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: o.Shape.GPUs(),
 					Lease: o.Window.Length(), Workload: promise.Workload})
@@ -211,9 +211,9 @@ func (w *world) claim(c chance) error {
 	return err
 }
 
-// cheap checks that a claim costs, without an extension, what was booked and at
+// requireCostBound checks that a claim costs, without an extension, what was booked and at
 // most the pool's lead more.
-func (w *world) cheap(promise reservation.Reservation, a allocation.Allocation) {
+func (w *world) requireCostBound(promise reservation.Reservation, a allocation.Allocation) {
 	w.t.Helper()
 	early := promise.Window
 	early.Start = early.Start.Add(-boot - guard)
@@ -223,7 +223,7 @@ func (w *world) cheap(promise reservation.Reservation, a allocation.Allocation) 
 	require.Equal(w.t, admission.Cost(w.pool.Pool, a.Shape, a.Lease), a.Cost)
 }
 
-func (w *world) reservation(id string) (found reservation.Reservation) {
+func (w *world) readReservation(id string) (found reservation.Reservation) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.Read(w.ctx, func(r ledger.Reader) (err error) {
 		found, err = r.Reservation(ledger.Scope{All: true}, id)
@@ -232,49 +232,49 @@ func (w *world) reservation(id string) (found reservation.Reservation) {
 	return found
 }
 
-func (w *world) extend(c chance) error {
-	id, ok := pick(c, w.held)
+func (w *world) extendHeld(c chance) error {
+	id, ok := pickID(c, w.held)
 	if !ok {
 		return nil
 	}
-	_, err := w.ledger.Extend(w.ctx, w.actor(c), id, halves(1+c.IntN(4, "by")))
+	_, err := w.ledger.Extend(w.ctx, w.drawActor(c), id, halfHours(1+c.IntN(4, "by")))
 	return err
 }
 
-func (w *world) release(c chance) error {
-	id, ok := pick(c, w.held)
+func (w *world) releaseHeld(c chance) error {
+	id, ok := pickID(c, w.held)
 	if !ok {
 		return nil
 	}
-	_, err := w.ledger.Release(w.ctx, w.actor(c), id)
+	_, err := w.ledger.Release(w.ctx, w.drawActor(c), id)
 	return err
 }
 
-func (w *world) cancel(c chance) error {
-	id, ok := pick(c, w.promised)
+func (w *world) cancelPromised(c chance) error {
+	id, ok := pickID(c, w.promised)
 	if !ok {
 		return nil
 	}
-	_, err := w.ledger.CancelReservation(w.ctx, w.actor(c), id)
+	_, err := w.ledger.CancelReservation(w.ctx, w.drawActor(c), id)
 	return err
 }
 
-// wait lets the planner and the machines do their work.
-func (w *world) wait(c chance) error {
-	w.pass(time.Duration(c.IntN(90, "minutes")) * time.Minute)
+// waitMinutes lets the planner and the machines do their work.
+func (w *world) waitMinutes(c chance) error {
+	w.passTime(time.Duration(c.IntN(90, "minutes")) * time.Minute)
 	return nil
 }
 
-// lose takes a machine away, and has everybody look.
-func (w *world) lose(c chance) error {
+// loseMachine takes a machine away, and has everybody look.
+func (w *world) loseMachine(c chance) error {
 	var standing []string
 	for id := range w.up {
 		standing = append(standing, id)
 	}
 	slices.Sort(standing)
-	if id, ok := pick(c, standing); ok && c.IntN(2, "lose") == 0 {
+	if id, ok := pickID(c, standing); ok && c.IntN(2, "lose") == 0 {
 		delete(w.up, id)
-		w.pass(24 * time.Hour) // until it is verified
+		w.passTime(24 * time.Hour) // until it is verified
 	}
 	return nil
 }

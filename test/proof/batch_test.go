@@ -21,20 +21,20 @@ import (
 // batchItems is how many requests a batch of these tests holds.
 const batchItems = 500
 
-// hour is the n-th hour from the day after tomorrow.
-func hour(n int) (start, end time.Time) {
+// hourAfter is the n-th hour from the day after tomorrow.
+func hourAfter(n int) (start, end time.Time) {
 	start = time.Now().UTC().Truncate(time.Hour).Add(time.Duration(48+n) * time.Hour)
 	return start, start.Add(time.Hour)
 }
 
-// request is one GPU over the n-th hour, as a line of a batch.
-func request(n int) string {
-	start, end := hour(n)
+// requestLine is one GPU over the n-th hour, as a line of a batch.
+func requestLine(n int) string {
+	start, end := hourAfter(n)
 	return fmt.Sprintf(`{"pool":"lab","gpus":1,"start":%q,"end":%q}`, start.Format(time.RFC3339),
 		end.Format(time.RFC3339))
 }
 
-func repeated(line string, n int) []string {
+func repeatLine(line string, n int) []string {
 	lines := make([]string, n)
 	for i := range lines {
 		lines[i] = line
@@ -42,13 +42,13 @@ func repeated(line string, n int) []string {
 	return lines
 }
 
-func array(lines []string) string  { return "[" + strings.Join(lines, ",") + "]" }
-func ndjson(lines []string) string { return strings.Join(lines, "\n") + "\n" }
+func jsonArray(lines []string) string   { return "[" + strings.Join(lines, ",") + "]" }
+func ndjsonLines(lines []string) string { return strings.Join(lines, "\n") + "\n" }
 
-// batch sends one batch until it is answered, and returns the answer as it came.
-func (s *site) batch(t *testing.T, server int, key, contentType, body string) []byte {
+// sendBatch sends one batch until it is answered, and returns the answer as it came.
+func (s *site) sendBatch(t *testing.T, server int, key, contentType, body string) []byte {
 	for limit := time.Now().Add(patience); ; {
-		status, data, err := s.post(t.Context(), server, key, contentType, body)
+		status, data, err := s.postBatch(t.Context(), server, key, contentType, body)
 		if status == http.StatusOK {
 			return data
 		}
@@ -60,7 +60,7 @@ func (s *site) batch(t *testing.T, server int, key, contentType, body string) []
 	}
 }
 
-func (s *site) post(ctx context.Context, server int, key, contentType,
+func (s *site) postBatch(ctx context.Context, server int, key, contentType,
 	body string) (status int, data []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.urls[server]+"/v1/reservations/batch",
 		strings.NewReader(body))
@@ -79,8 +79,8 @@ func (s *site) post(ctx context.Context, server int, key, contentType,
 	return resp.StatusCode, data, err
 }
 
-// results decodes an answer and checks its sums.
-func results(t *testing.T, data []byte, items int) contract.BatchResults {
+// decodeResults decodes an answer and checks its sums.
+func decodeResults(t *testing.T, data []byte, items int) contract.BatchResults {
 	t.Helper()
 	var out contract.BatchResults
 	require.NoError(t, json.Unmarshal(data, &out))
@@ -97,9 +97,9 @@ func results(t *testing.T, data []byte, items int) contract.BatchResults {
 	return out
 }
 
-// batches sends batches at the edge of the quota, to every server at once: in
+// testBatches sends batches at the edge of the quota, to every server at once: in
 // both forms, each twice under its key.
-func batches(t *testing.T, url string, servers int) {
+func testBatches(t *testing.T, url string, servers int) {
 	t.Helper()
 	s := newSite(t, url, want{servers: servers, nodes: 40, perNode: 8, quota: edgeQuota})
 	answers := make([][]byte, 4*servers)
@@ -108,10 +108,10 @@ func batches(t *testing.T, url string, servers int) {
 		wait.Go(func() {
 			key := fmt.Sprintf("batch-%d", i/2)
 			if i/2%2 == 0 {
-				answers[i] = s.batch(t, i%servers, key, "application/json", array(repeated(request(0), batchItems)))
+				answers[i] = s.sendBatch(t, i%servers, key, "application/json", jsonArray(repeatLine(requestLine(0), batchItems)))
 			} else {
-				answers[i] = s.batch(t, i%servers, key, "application/x-ndjson",
-					ndjson(repeated(request(0), batchItems)))
+				answers[i] = s.sendBatch(t, i%servers, key, "application/x-ndjson",
+					ndjsonLines(repeatLine(requestLine(0), batchItems)))
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func batches(t *testing.T, url string, servers int) {
 	admitted := map[string]bool{}
 	for i := 0; i < len(answers); i += 2 {
 		require.True(t, bytes.Equal(answers[i], answers[i+1]), "the same batch again is answered the same")
-		for _, item := range results(t, answers[i], batchItems).Items {
+		for _, item := range decodeResults(t, answers[i], batchItems).Items {
 			if item.ID != "" {
 				require.Equal(t, http.StatusCreated, item.Status)
 				admitted[item.ID] = true
@@ -129,12 +129,12 @@ func batches(t *testing.T, url string, servers int) {
 		}
 	}
 	require.Len(t, admitted, edgeQuota)
-	rows := s.rows(true)
+	rows := s.readRows(true)
 	require.Len(t, rows.Pools[0].Reservations, edgeQuota)
 	for _, r := range rows.Pools[0].Reservations {
 		require.True(t, admitted[r.ID], "%s is stored and was not acknowledged", r.ID)
 	}
-	s.sound()
+	s.requireSound()
 }
 
 // TestBatchItemsStandAlone: a request of a batch that cannot be right takes
@@ -142,18 +142,18 @@ func batches(t *testing.T, url string, servers int) {
 func TestBatchItemsStandAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "sqlite://:memory:", want{servers: 1, nodes: 10, perNode: 8, quota: 80})
-	lines := repeated(request(0), 3)
-	lines[1] = strings.Replace(request(0), `"gpus":1`, `"gpus":0`, 1)
-	out := results(t, s.batch(t, 0, "once", "application/json", array(lines)), 3)
+	lines := repeatLine(requestLine(0), 3)
+	lines[1] = strings.Replace(requestLine(0), `"gpus":1`, `"gpus":0`, 1)
+	out := decodeResults(t, s.sendBatch(t, 0, "once", "application/json", jsonArray(lines)), 3)
 	require.Equal(t, 2, out.Accepted)
 	require.Empty(t, out.Items[1].ID)
 	require.GreaterOrEqual(t, out.Items[1].Status, 400)
 	require.NotEmpty(t, out.Items[1].Code)
-	require.Len(t, s.rows(false).Pools[0].Reservations, 2)
+	require.Len(t, s.readRows(false).Pools[0].Reservations, 2)
 }
 
 // TestBatchesSQLite: one server, SQLite.
 func TestBatchesSQLite(t *testing.T) {
 	t.Parallel()
-	batches(t, "sqlite://:memory:", 1)
+	testBatches(t, "sqlite://:memory:", 1)
 }

@@ -40,7 +40,7 @@ func atTheEdge(t *testing.T, url string, servers int) {
 	for i := range edgeClients {
 		wait.Go(func() {
 			for range requests {
-				r, err := repeat(t.Context(), func(ctx context.Context) (contract.Reservation, error) {
+				r, err := repeatUntilAnswered(t.Context(), func(ctx context.Context) (contract.Reservation, error) {
 					return s.clients[i%servers].Reserve(ctx, in, client.Options{})
 				})
 				mu.Lock()
@@ -62,14 +62,14 @@ func atTheEdge(t *testing.T, url string, servers int) {
 	require.Len(t, admitted, edgeQuota)
 	require.Equal(t, edgeRequests-edgeQuota, refused)
 
-	rows := s.rows(true)
+	rows := s.readRows(true)
 	require.Len(t, rows.Pools[0].Reservations, edgeQuota, "rows of the pool")
 	require.Empty(t, rows.OverReservations)
 	for _, r := range rows.Pools[0].Reservations {
 		require.True(t, admitted[r.ID], "%s is stored and was not acknowledged", r.ID)
 	}
 	require.Equal(t, edgeQuota, rows.Committed[s.org].At(start), "the ledger's count")
-	s.sound()
+	s.requireSound()
 }
 
 // TestEdgeSQLite: one server, SQLite.

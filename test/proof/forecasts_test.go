@@ -54,7 +54,7 @@ func TestForecastsOnTheirWay(t *testing.T) {
 	c, err := client.New(s.urls[0], key.Secret, door.ControlPlane())
 	require.NoError(t, err)
 
-	entries, outcomes, book := foretold(t)
+	entries, outcomes, book := recordForecasts(t)
 	rows := predict.Rows{PoolID: s.pool.ID, Secret: []byte("salt")}
 	var said contract.AgentForecasts
 	var seen contract.AgentOutcomes
@@ -91,8 +91,8 @@ func TestForecastsOnTheirWay(t *testing.T) {
 
 const tenantName = "secret-project"
 
-// foretold is what an agent foresaw a while ago, and what came of it.
-func foretold(t *testing.T) ([]predict.Entry, []predict.Outcome, *predict.Ledger) {
+// recordForecasts is what an agent foresaw a while ago, and what came of it.
+func recordForecasts(t *testing.T) ([]predict.Entry, []predict.Outcome, *predict.Ledger) {
 	t.Helper()
 	issued := time.Now().Add(-30 * time.Second).Truncate(time.Second)
 	p, err := predict.New(predict.Config{

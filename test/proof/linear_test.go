@@ -35,8 +35,8 @@ type history struct {
 	faults []error
 }
 
-// record has clients ask at the same time, each of a server of its own.
-func record(ctx context.Context, s *site, seed uint64) *history {
+// recordHistory has clients ask at the same time, each of a server of its own.
+func recordHistory(ctx context.Context, s *site, seed uint64) *history {
 	h := &history{begun: time.Now(), first: time.Now().UTC().Truncate(time.Hour).Add(48 * time.Hour),
 		things: map[string]int{}}
 	var wait sync.WaitGroup
@@ -44,7 +44,7 @@ func record(ctx context.Context, s *site, seed uint64) *history {
 		wait.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // a test's chance is to be repeatable
 			for range linearActs {
-				h.act(ctx, i, s.clients[i%len(s.clients)], r)
+				h.recordStep(ctx, i, s.clients[i%len(s.clients)], r)
 			}
 		})
 	}
@@ -52,11 +52,11 @@ func record(ctx context.Context, s *site, seed uint64) *history {
 	return h
 }
 
-// act chooses something, asks for it and notes the answer.
-func (h *history) act(ctx context.Context, who int, c *client.Client, r *rand.Rand) {
-	in, id := h.choose(r)
+// recordStep chooses something, asks for it and notes the answer.
+func (h *history) recordStep(ctx context.Context, who int, c *client.Client, r *rand.Rand) {
+	in, id := h.chooseRequest(r)
 	call := time.Since(h.begun)
-	made, err := repeat(ctx, func(ctx context.Context) (string, error) { return h.ask(ctx, c, in, id) })
+	made, err := repeatUntilAnswered(ctx, func(ctx context.Context) (string, error) { return h.sendRequest(ctx, c, in, id) })
 	back := time.Since(h.begun)
 	out := answered{}
 	var problem *client.Error
@@ -79,9 +79,9 @@ func (h *history) act(ctx context.Context, who int, c *client.Client, r *rand.Ra
 		Return: back.Nanoseconds()})
 }
 
-// choose picks what to do. Things made lately are chosen more often, by several
+// chooseRequest picks what to do. Things made lately are chosen more often, by several
 // clients at once, and some that are over are chosen again.
-func (h *history) choose(r *rand.Rand) (in asked, id string) {
+func (h *history) chooseRequest(r *rand.Rand) (in asked, id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in = asked{verb: []verb{verbReserve, verbReserve, verbAllocate, verbCancel, verbClaim, verbRelease}[r.IntN(6)],
@@ -108,8 +108,8 @@ func (h *history) choose(r *rand.Rand) (in asked, id string) {
 	return in, id
 }
 
-// ask sends the request and returns the id of what it made, if anything.
-func (h *history) ask(ctx context.Context, c *client.Client, in asked, id string) (string, error) {
+// sendRequest sends the request and returns the id of what it made, if anything.
+func (h *history) sendRequest(ctx context.Context, c *client.Client, in asked, id string) (string, error) {
 	const lease = 3600 // ends long before the first window begins
 	switch in.verb {
 	case verbReserve:
@@ -133,17 +133,17 @@ func (h *history) ask(ctx context.Context, c *client.Client, in asked, id string
 	}
 }
 
-// linearizable records histories at a site and checks that each could have been
+// testLinearizable records histories at a site and checks that each could have been
 // told by a pool that does one thing at a time.
-func linearizable(t *testing.T, url string, servers int) {
+func testLinearizable(t *testing.T, url string, servers int) {
 	t.Helper()
 	s := newSite(t, url, want{servers: servers, nodes: linearNodes, perNode: linearPerNode, quota: 1000})
-	s.warm(linearNodes)
-	h := record(t.Context(), s, 7)
+	s.warmPool(linearNodes)
+	h := recordHistory(t.Context(), s, 7)
 	require.Empty(t, h.faults)
-	h.variety(t)
+	h.requireVariety(t)
 	require.True(t, porcupine.CheckOperations(registerModel(linearNodes*linearPerNode), h.done))
-	s.sound()
+	s.requireSound()
 	for name, plant := range sabotage {
 		t.Run(name, func(t *testing.T) {
 			broken := plant(t, h)
@@ -153,8 +153,8 @@ func linearizable(t *testing.T, url string, servers int) {
 	}
 }
 
-// variety: a history in which nothing was contended would prove nothing.
-func (h *history) variety(t *testing.T) {
+// requireVariety: a history in which nothing was contended would prove nothing.
+func (h *history) requireVariety(t *testing.T) {
 	t.Helper()
 	seen := map[string]int{}
 	for _, op := range h.done {
@@ -183,20 +183,20 @@ var sabotage = map[string]func(*testing.T, *history) []porcupine.Operation{
 	},
 	// Somebody was told that a cancelled reservation was cancelled again.
 	"cancelled twice": func(t *testing.T, h *history) []porcupine.Operation {
-		return h.change(t, verbCancel, contract.CodeStateConflict, answered{})
+		return h.withAnswer(t, verbCancel, contract.CodeStateConflict, answered{})
 	},
 	// Somebody was told that there is no GPU long after all were given back.
 	"refused without need": func(_ *testing.T, h *history) []porcupine.Operation {
 		at := time.Since(h.begun).Nanoseconds()
-		return append(append([]porcupine.Operation{}, h.released(at)...), porcupine.Operation{
+		return append(append([]porcupine.Operation{}, h.withRelease(at)...), porcupine.Operation{
 			Input: asked{verb: verbAllocate}, Output: answered{code: contract.CodeCapacityExhausted},
 			Call: at + 1_000_000, Return: at + 1_000_001,
 		})
 	},
 }
 
-// change gives the first operation of the verb and code another answer.
-func (h *history) change(t *testing.T, v verb, code string, out answered) []porcupine.Operation {
+// withAnswer gives the first operation of the verb and code another answer.
+func (h *history) withAnswer(t *testing.T, v verb, code string, out answered) []porcupine.Operation {
 	t.Helper()
 	ops := append([]porcupine.Operation{}, h.done...)
 	for i, op := range ops {
@@ -209,8 +209,8 @@ func (h *history) change(t *testing.T, v verb, code string, out answered) []porc
 	return nil
 }
 
-// released is the history with everything that is held given back after it.
-func (h *history) released(at int64) []porcupine.Operation {
+// withRelease is the history with everything that is held given back after it.
+func (h *history) withRelease(at int64) []porcupine.Operation {
 	over := map[int]bool{}
 	for _, op := range h.done {
 		in, out := op.Input.(asked), op.Output.(answered) //nolint:forcetypeassert // act wrote them
@@ -232,5 +232,5 @@ func (h *history) released(at int64) []porcupine.Operation {
 // TestLinearizableSQLite: one server, SQLite.
 func TestLinearizableSQLite(t *testing.T) {
 	t.Parallel()
-	linearizable(t, "sqlite://:memory:", 1)
+	testLinearizable(t, "sqlite://:memory:", 1)
 }

@@ -23,16 +23,16 @@ func TestHistories(t *testing.T) {
 	ctx, seen := t.Context(), map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		w := inMemory(t, ctx)
-		defer w.close()
-		before := w.rows(false)
+		defer w.closeStore()
+		before := w.readRows(false)
 		for range rapid.IntRange(6, 18).Draw(t, "steps") {
-			did := w.act(drawn{t})
-			after := w.rows(false)
+			did := w.takeStep(drawn{t})
+			after := w.readRows(false)
 			require.Empty(t, invariants.Check(after), did)
 			require.Empty(t, invariants.Between(before, after), did)
 			before = after
 		}
-		end := w.rows(true)
+		end := w.readRows(true)
 		require.Empty(t, invariants.Check(end))
 		require.Empty(t, invariants.Between(before, end))
 		w.nothingMissing(end)

@@ -16,22 +16,22 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 )
 
-// postgres makes an empty database that is dropped when the test ends, and
+// createPostgres makes an empty database that is dropped when the test ends, and
 // returns its URL.
-func postgres(t *testing.T) string {
+func createPostgres(t *testing.T) string {
 	t.Helper()
 	address, err := url.Parse(os.Getenv("FOREWARM_TEST_POSTGRES"))
 	require.NoError(t, err)
 	require.NotEmpty(t, address.Host, "FOREWARM_TEST_POSTGRES must name a server on which databases may be made")
 	name := "forewarm_proof_" + strings.ReplaceAll(ids.UUID{}.New("tst"), "_", "")
 	server := address.String()
-	administer(t, server, "CREATE DATABASE "+name)
-	t.Cleanup(func() { administer(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	runStatements(t, server, "CREATE DATABASE "+name)
+	t.Cleanup(func() { runStatements(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
 	address.Path = "/" + name
 	return address.String()
 }
 
-func administer(t *testing.T, address string, statements ...string) {
+func runStatements(t *testing.T, address string, statements ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a cleanup's t.Context is over
 	defer cancel()
@@ -47,7 +47,7 @@ func administer(t *testing.T, address string, statements ...string) {
 // TestLinearizablePostgres: two servers on one PostgreSQL.
 func TestLinearizablePostgres(t *testing.T) {
 	t.Parallel()
-	linearizable(t, postgres(t), 2)
+	testLinearizable(t, createPostgres(t), 2)
 }
 
 // TestEdgePostgres: one server, and two at once, on one PostgreSQL.
@@ -56,7 +56,7 @@ func TestEdgePostgres(t *testing.T) {
 	for name, servers := range map[string]int{"one server": 1, "two servers": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			atTheEdge(t, postgres(t), servers)
+			atTheEdge(t, createPostgres(t), servers)
 		})
 	}
 }
@@ -64,5 +64,5 @@ func TestEdgePostgres(t *testing.T) {
 // TestBatchesPostgres: two servers on one PostgreSQL.
 func TestBatchesPostgres(t *testing.T) {
 	t.Parallel()
-	batches(t, postgres(t), 2)
+	testBatches(t, createPostgres(t), 2)
 }

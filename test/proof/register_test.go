@@ -47,8 +47,8 @@ const (
 	over      thing = 128 // added when it has ended
 )
 
-func (t thing) reservation() bool { return t&^over >= reserved && t&^over < allocated }
-func (t thing) window() int       { return int(t&^over - reserved) }
+func (t thing) isReservation() bool { return t&^over >= reserved && t&^over < allocated }
+func (t thing) windowIndex() int    { return int(t&^over - reserved) }
 
 // register is the whole pool as one object that does one thing at a time: how
 // many GPUs are taken in each window and now, and by what.
@@ -64,48 +64,48 @@ func registerModel(capacity int) porcupine.Model {
 		Init: func() any { return register{} },
 		Step: func(state, input, output any) (bool, any) {
 			s := state.(register) //nolint:forcetypeassert // Init says so
-			ok := s.step(capacity, input.(asked), output.(answered))
+			ok := s.stepRegister(capacity, input.(asked), output.(answered))
 			return ok, s
 		},
 		Equal: func(a, b any) bool { return a.(register) == b.(register) },
 	}
 }
 
-// step reports whether the register could have answered so, and makes the change.
-func (s *register) step(capacity int, in asked, out answered) bool {
+// stepRegister reports whether the register could have answered so, and makes the change.
+func (s *register) stepRegister(capacity int, in asked, out answered) bool {
 	switch in.verb {
 	case verbReserve:
 		if s.taken[in.window] == capacity {
 			return out.code == contract.CodeCapacityExhausted
 		}
 		s.taken[in.window]++
-		return out.code == "" && s.add(out.thing, reserved+thing(in.window)) //nolint:gosec // there are few windows
+		return out.code == "" && s.addThing(out.thing, reserved+thing(in.window)) //nolint:gosec // there are few windows
 	case verbAllocate:
-		return s.hold(capacity, out)
+		return s.holdGPU(capacity, out)
 	case verbCancel:
-		return s.things[in.thing].reservation() && s.end(in.thing, out)
+		return s.things[in.thing].isReservation() && s.endThing(in.thing, out)
 	case verbRelease:
-		return s.things[in.thing]&^over == allocated && s.end(in.thing, out)
+		return s.things[in.thing]&^over == allocated && s.endThing(in.thing, out)
 	case verbClaim:
-		if t := s.things[in.thing]; !t.reservation() || t >= over {
-			return t.reservation() && out.code == contract.CodeStateConflict
+		if t := s.things[in.thing]; !t.isReservation() || t >= over {
+			return t.isReservation() && out.code == contract.CodeStateConflict
 		}
-		return s.hold(capacity, out) && (out.code != "" || s.end(in.thing, answered{}))
+		return s.holdGPU(capacity, out) && (out.code != "" || s.endThing(in.thing, answered{}))
 	default:
 		return false
 	}
 }
 
-// hold takes a GPU now, or says that there is none.
-func (s *register) hold(capacity int, out answered) bool {
+// holdGPU takes a GPU now, or says that there is none.
+func (s *register) holdGPU(capacity int, out answered) bool {
 	if s.held == capacity {
 		return out.code == contract.CodeCapacityExhausted
 	}
 	s.held++
-	return out.code == "" && s.add(out.thing, allocated)
+	return out.code == "" && s.addThing(out.thing, allocated)
 }
 
-func (s *register) add(i int, t thing) bool {
+func (s *register) addThing(i int, t thing) bool {
 	if s.things[i] != absent {
 		return false
 	}
@@ -113,15 +113,15 @@ func (s *register) add(i int, t thing) bool {
 	return true
 }
 
-// end ends a thing and gives back what it took; once it is over it cannot end
+// endThing ends a thing and gives back what it took; once it is over it cannot end
 // again.
-func (s *register) end(i int, out answered) bool {
+func (s *register) endThing(i int, out answered) bool {
 	t := s.things[i]
 	if t >= over {
 		return out.code == contract.CodeStateConflict
 	}
-	if s.things[i] += over; t.reservation() {
-		s.taken[t.window()]--
+	if s.things[i] += over; t.isReservation() {
+		s.taken[t.windowIndex()]--
 	} else {
 		s.held--
 	}

@@ -61,9 +61,9 @@ func newSite(t *testing.T, url string, w want) *site {
 		l := openLedger(t, url, uint64(i), i == 0)
 		s.ledgers = append(s.ledgers, l)
 		if i == 0 {
-			s.furnish(key, w)
+			s.bootstrapTenant(key, w)
 		}
-		s.serve(l, pepper, secret.Reveal())
+		s.startServer(l, pepper, secret.Reveal())
 	}
 	return s
 }
@@ -81,7 +81,7 @@ func openLedger(t *testing.T, url string, seed uint64, migrate bool) *verbs.Ledg
 		Policy: plan.Policy{Guard: 72 * time.Hour}})
 }
 
-func (s *site) furnish(key ledger.Key, w want) {
+func (s *site) bootstrapTenant(key ledger.Key, w want) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	made, err := s.ledgers[0].Bootstrap(ctx, "acme", quota.Limits{GPUs: w.quota, SpeculationPerDay: 1000 * money.USD},
@@ -99,8 +99,8 @@ func (s *site) furnish(key ledger.Key, w want) {
 	s.org = found[0].Key.OrganizationID
 }
 
-// serve starts one server of the site.
-func (s *site) serve(l *verbs.Ledger, pepper keys.Pepper, key string) {
+// startServer starts one server of the site.
+func (s *site) startServer(l *verbs.Ledger, pepper keys.Pepper, key string) {
 	s.t.Helper()
 	unlimited := auth.Rate{PerSecond: -1}
 	handler, err := server.New(server.Config{Ledger: l, Peppers: []keys.Pepper{pepper}, Environment: "test",
@@ -116,9 +116,9 @@ func (s *site) serve(l *verbs.Ledger, pepper keys.Pepper, key string) {
 	s.clients, s.urls, s.key = append(s.clients, c), append(s.urls, up.URL), key
 }
 
-// warm brings up all nodes of the pool, as a worker would whose provider boots at
+// warmPool brings up all nodes of the pool, as a worker would whose provider boots at
 // once, and ends when all are ready: nothing plans afterwards.
-func (s *site) warm(nodes int) {
+func (s *site) warmPool(nodes int) {
 	s.t.Helper()
 	ctx, l := s.t.Context(), s.ledgers[0]
 	_, err := l.UpdatePool(ctx, ledger.SystemActor("test"), s.pool.ID, s.pool.DefinitionVersion,
@@ -130,10 +130,10 @@ func (s *site) warm(nodes int) {
 		for _, task := range due {
 			task, err = l.ClaimTask(ctx, task.ID, task.Attempt, time.Hour)
 			require.NoError(s.t, err)
-			require.NoError(s.t, s.handle(ctx, task))
+			require.NoError(s.t, s.handleTask(ctx, task))
 		}
 		ready := 0
-		for _, n := range s.rows(false).Pools[0].Nodes {
+		for _, n := range s.readRows(false).Pools[0].Nodes {
 			if n.State() == node.Ready {
 				ready++
 			}
@@ -142,7 +142,7 @@ func (s *site) warm(nodes int) {
 	}, time.Minute, time.Millisecond)
 }
 
-func (s *site) handle(ctx context.Context, task ledger.Task) error {
+func (s *site) handleTask(ctx context.Context, task ledger.Task) error {
 	g, l := ledger.Guard{TaskID: task.ID, Fence: task.Fence}, s.ledgers[0]
 	machine := ledger.Instance{ProviderID: "machine of " + task.Subject}
 	for i := range s.pool.PerNode {
@@ -165,8 +165,8 @@ func (s *site) handle(ctx context.Context, task ledger.Task) error {
 	}
 }
 
-// rows reads what is stored.
-func (s *site) rows(history bool) (rows invariants.Rows) {
+// readRows reads what is stored.
+func (s *site) readRows(history bool) (rows invariants.Rows) {
 	s.t.Helper()
 	require.NoError(s.t, s.ledgers[0].Store().Read(s.t.Context(), func(r ledger.Reader) (err error) {
 		rows, err = invariants.Gather(r, history)
@@ -175,13 +175,13 @@ func (s *site) rows(history bool) (rows invariants.Rows) {
 	return rows
 }
 
-// sound checks the rows. PostgreSQL holds events back as long as anybody on the
+// requireSound checks the rows. PostgreSQL holds events back as long as anybody on the
 // server, of another database even, has an older transaction open.
-func (s *site) sound() {
+func (s *site) requireSound() {
 	s.t.Helper()
 	var found []invariants.Violation
 	if !assert.Eventually(s.t, func() bool {
-		found = invariants.Check(s.rows(true))
+		found = invariants.Check(s.readRows(true))
 		return len(found) == 0
 	}, time.Minute, 10*time.Millisecond) {
 		require.Empty(s.t, found)
@@ -191,10 +191,10 @@ func (s *site) sound() {
 // patience is how long a request may be repeated on a slow, busy machine.
 const patience = 2 * time.Minute
 
-// repeat sends one request under one key until the server answers it: on a busy
+// repeatUntilAnswered sends one request under one key until the server answers it: on a busy
 // machine it may give one up. What was given up and took effect all the same is
 // answered from what was stored.
-func repeat[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
+func repeatUntilAnswered[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(client.WithIdempotencyKey(ctx, ids.UUID{}.New("try")), patience)
 	defer cancel()
 	for {

@@ -15,12 +15,12 @@ import (
 	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
-// narrow is the person of the organization that may hold 5 GPUs.
-func (w *world) narrow() ledger.Actor { return w.actors[2] }
+// narrowActor is the person of the organization that may hold 5 GPUs.
+func (w *world) narrowActor() ledger.Actor { return w.actors[2] }
 
-func (w *world) promise(class reservation.Class, gpus int, from, to time.Duration) reservation.Reservation {
+func (w *world) reservePromise(class reservation.Class, gpus int, from, to time.Duration) reservation.Reservation {
 	w.t.Helper()
-	r, err := w.ledger.Reserve(w.ctx, w.narrow(), ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Class: class,
+	r, err := w.ledger.Reserve(w.ctx, w.narrowActor(), ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Class: class,
 		Window: calendar.Interval{Start: w.now.Add(from), End: w.now.Add(to)}})
 	require.NoError(w.t, err)
 	return r
@@ -32,13 +32,13 @@ func (w *world) promise(class reservation.Class, gpus int, from, to time.Duratio
 func TestTakeoverKeepsTheQuota(t *testing.T) {
 	t.Parallel()
 	w := inMemory(t, t.Context())
-	defer w.close()
-	guess := w.promise(reservation.Speculative, 4, 0, 30*time.Minute)
-	w.promise(reservation.Guaranteed, 3, 2*time.Hour, 4*time.Hour) // leaves one whole node
-	_, err := w.ledger.Allocate(t.Context(), w.narrow(),
+	defer w.closeStore()
+	guess := w.reservePromise(reservation.Speculative, 4, 0, 30*time.Minute)
+	w.reservePromise(reservation.Guaranteed, 3, 2*time.Hour, 4*time.Hour) // leaves one whole node
+	_, err := w.ledger.Allocate(t.Context(), w.narrowActor(),
 		ledger.AllocateRequest{Pool: "lab", GPUs: 2, Lease: 4 * time.Hour})
 	require.NoError(t, err)
-	rows := w.rows(true)
+	rows := w.readRows(true)
 	require.Empty(t, invariants.Check(rows))
 	require.Len(t, rows.OverReservations, 1)
 	require.Equal(t, guess.ID, rows.OverReservations[0].ID)
@@ -49,10 +49,10 @@ func TestTakeoverKeepsTheQuota(t *testing.T) {
 func TestOffersCountTheBoot(t *testing.T) {
 	t.Parallel()
 	w := inMemory(t, t.Context())
-	defer w.close()
-	w.promise(reservation.Guaranteed, 4, 30*time.Minute, time.Hour)
+	defer w.closeStore()
+	w.reservePromise(reservation.Guaranteed, 4, 30*time.Minute, time.Hour)
 	req := ledger.AllocateRequest{Pool: "lab", GPUs: 6, Lease: 30 * time.Minute}
-	_, err := w.ledger.Allocate(t.Context(), w.narrow(), req)
+	_, err := w.ledger.Allocate(t.Context(), w.narrowActor(), req)
 	var refused *ledger.RefusedError
 	require.True(t, errors.As(err, &refused), "%v", err)
 	now := 0
@@ -60,8 +60,8 @@ func TestOffersCountTheBoot(t *testing.T) {
 		if !o.Window.Start.After(w.now) {
 			now++
 			req.GPUs, req.Lease = o.Shape.GPUs(), o.Window.Length()
-			err := w.rehearse(w.narrow(), func(ctx context.Context, l *verbs.Ledger) error {
-				_, err := l.Allocate(ctx, w.narrow(), req)
+			err := w.tryVerb(w.narrowActor(), func(ctx context.Context, l *verbs.Ledger) error {
+				_, err := l.Allocate(ctx, w.narrowActor(), req)
 				return err
 			})
 			require.NoError(t, err, "%s until %s was offered", o.Shape, o.Window.End)

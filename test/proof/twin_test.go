@@ -31,14 +31,14 @@ type seeded struct{ *rand.Rand }
 
 func (s seeded) IntN(n int, _ string) int { return s.Rand.IntN(n) }
 
-// standing makes PostgreSQL's clock of one database one that the test moves: an
+// moveClockOf makes PostgreSQL's clock of one database one that the test moves: an
 // unqualified clock_timestamp() finds the function of a schema that is searched
 // before the built-in ones. It returns how the clock is moved.
-func standing(t *testing.T, address string) func(time.Time) {
+func moveClockOf(t *testing.T, address string) func(time.Time) {
 	t.Helper()
 	parsed, err := pgx.ParseConfig(address)
 	require.NoError(t, err)
-	administer(t, address,
+	runStatements(t, address,
 		"CREATE SCHEMA standing",
 		"CREATE TABLE standing.clock (at timestamptz NOT NULL)",
 		"INSERT INTO standing.clock VALUES ('2026-03-02T09:00:00Z')",
@@ -64,19 +64,19 @@ func TestTwins(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "twin.db")
 			c := clock.NewManual(monday)
 			small := newWorld(t, t.Context(), sqlledger.Config{URL: "sqlite://" + path, Clock: c, Unsafe: true}, c.Set)
-			defer small.close()
-			address := postgres(t)
-			large := newWorld(t, t.Context(), sqlledger.Config{URL: address, Clock: c}, standing(t, address))
-			defer large.close()
+			defer small.closeStore()
+			address := createPostgres(t)
+			large := newWorld(t, t.Context(), sqlledger.Config{URL: address, Clock: c}, moveClockOf(t, address))
+			defer large.closeStore()
 
 			a, b := seeded{rand.New(rand.NewPCG(seed, 1))},
 				seeded{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test's chance is to be repeatable
 			for i := range twinActs {
-				did := small.act(a)
-				require.Equal(t, did, large.act(b), "answer %d", i)
+				did := small.takeStep(a)
+				require.Equal(t, did, large.takeStep(b), "answer %d", i)
 			}
-			require.Empty(t, invariants.Check(small.rows(true)))
-			one, other := dump(t, "sqlite", path), dump(t, "pgx", address)
+			require.Empty(t, invariants.Check(small.readRows(true)))
+			one, other := dumpTables(t, "sqlite", path), dumpTables(t, "pgx", address)
 			require.NotEmpty(t, one["reservations"])
 			require.NotEmpty(t, one["allocations"])
 			for table, rows := range one {
@@ -97,15 +97,15 @@ var tables = map[string]string{
 // and the marks by which a process knows its own writing.
 var own = []string{"seq", "xid", "revision"}
 
-// dump reads all rows of all tables in a form that does not depend on the
+// dumpTables reads all rows of all tables in a form that does not depend on the
 // database. Events keep their order.
-func dump(t *testing.T, driver, address string) map[string][]string {
+func dumpTables(t *testing.T, driver, address string) map[string][]string {
 	t.Helper()
 	db, err := sql.Open(driver, address)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	all := map[string][]string{}
-	for _, row := range contents(t, db, tables[driver]) {
+	for _, row := range dumpQuery(t, db, tables[driver]) {
 		name := strings.TrimPrefix(row, "name=")
 		if strings.HasPrefix(name, "goose") {
 			continue
@@ -114,7 +114,7 @@ func dump(t *testing.T, driver, address string) map[string][]string {
 		if name == "events" {
 			order = " ORDER BY seq"
 		}
-		all[name] = contents(t, db, "SELECT * FROM "+name+order)
+		all[name] = dumpQuery(t, db, "SELECT * FROM "+name+order)
 		if order == "" {
 			slices.Sort(all[name])
 		}
@@ -122,7 +122,7 @@ func dump(t *testing.T, driver, address string) map[string][]string {
 	return all
 }
 
-func contents(t *testing.T, db *sql.DB, query string) []string {
+func dumpQuery(t *testing.T, db *sql.DB, query string) []string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func contents(t *testing.T, db *sql.DB, query string) []string {
 		var cells []string
 		for i, column := range columns {
 			if !slices.Contains(own, column) {
-				cells = append(cells, column+"="+cell(values[i]))
+				cells = append(cells, column+"="+formatCell(values[i]))
 			}
 		}
 		slices.Sort(cells)
@@ -149,7 +149,7 @@ func contents(t *testing.T, db *sql.DB, query string) []string {
 	return list
 }
 
-func cell(v any) string {
+func formatCell(v any) string {
 	switch v := v.(type) {
 	case bool:
 		if v {

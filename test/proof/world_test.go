@@ -63,7 +63,7 @@ func newWorld(t rapid.TB, ctx context.Context, config sqlledger.Config, set func
 	w.ledger = verbs.New(w.store, &ids.Sequence{}, ledger.Config{
 		Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second,
 	})
-	w.furnish()
+	w.bootstrapTenants()
 	return w
 }
 
@@ -74,11 +74,11 @@ func inMemory(t rapid.TB, ctx context.Context) *world { //nolint:revive // the t
 	return newWorld(t, ctx, sqlledger.Config{URL: "sqlite://:memory:", Clock: c, Unsafe: true}, c.Set)
 }
 
-func (w *world) close() { require.NoError(w.t, w.store.Close()) }
+func (w *world) closeStore() { require.NoError(w.t, w.store.Close()) }
 
-// furnish makes the pool, and two organizations with a person and an agent each,
+// bootstrapTenants makes the pool, and two organizations with a person and an agent each,
 // the second of which may hold less than the pool has.
-func (w *world) furnish() {
+func (w *world) bootstrapTenants() {
 	w.t.Helper()
 	operator := ledger.SystemActor("test")
 	var err error
@@ -105,31 +105,31 @@ func (w *world) furnish() {
 	}
 }
 
-// at moves the world's time.
-func (w *world) at(t time.Time) {
+// setTime moves the world's time.
+func (w *world) setTime(t time.Time) {
 	w.now = t
 	w.set(t)
 }
 
-// pass lets time go by, doing all work when it is due.
-func (w *world) pass(d time.Duration) {
+// passTime lets time go by, doing all work when it is due.
+func (w *world) passTime(d time.Duration) {
 	w.t.Helper()
 	end := w.now.Add(d)
-	for w.work(); ; w.work() {
+	for w.doDueWork(); ; w.doDueWork() {
 		next, err := w.ledger.NextTask(w.ctx)
 		require.NoError(w.t, err)
 		if next.IsZero() || next.After(end) {
-			w.at(end)
+			w.setTime(end)
 			return
 		}
 		if next.After(w.now) {
-			w.at(next)
+			w.setTime(next)
 		}
 	}
 }
 
-// work does what is due now.
-func (w *world) work() {
+// doDueWork does what is due now.
+func (w *world) doDueWork() {
 	w.t.Helper()
 	for range 100 {
 		due, err := w.ledger.Dispatch(w.ctx, 100, time.Minute)
@@ -140,13 +140,13 @@ func (w *world) work() {
 		for _, task := range due {
 			task, err = w.ledger.ClaimTask(w.ctx, task.ID, task.Attempt, time.Hour)
 			require.NoError(w.t, err)
-			require.NoError(w.t, w.handle(task), task.Kind)
+			require.NoError(w.t, w.handleTask(task), task.Kind)
 		}
 	}
 	require.Fail(w.t, "the work does not end")
 }
 
-func (w *world) handle(task ledger.Task) error {
+func (w *world) handleTask(task ledger.Task) error {
 	g := ledger.Guard{TaskID: task.ID, Fence: task.Fence}
 	switch task.Kind {
 	case ledger.TaskPlan:
@@ -163,7 +163,7 @@ func (w *world) handle(task ledger.Task) error {
 		w.up[task.Subject] = w.now.Add(boot)
 		return w.ledger.ReportCreated(w.ctx, g, task.Subject, ledger.Instance{ProviderID: "machine of " + task.Subject})
 	case ledger.TaskCheckNode:
-		return w.check(g, task.Subject)
+		return w.checkNode(g, task.Subject)
 	case ledger.TaskDeleteNode:
 		if _, _, wanted, err := w.ledger.BeginDelete(w.ctx, g, task.Subject); err != nil || !wanted {
 			return err
@@ -175,7 +175,7 @@ func (w *world) handle(task ledger.Task) error {
 	}
 }
 
-func (w *world) check(g ledger.Guard, nodeID string) error {
+func (w *world) checkNode(g ledger.Guard, nodeID string) error {
 	if _, _, wanted, err := w.ledger.BeginCheck(w.ctx, g, nodeID); err != nil || !wanted {
 		return err
 	}
@@ -193,8 +193,8 @@ func (w *world) check(g ledger.Guard, nodeID string) error {
 	return w.ledger.ReportUp(w.ctx, g, nodeID, machine)
 }
 
-// rows reads the world; with history also what is over.
-func (w *world) rows(history bool) (rows invariants.Rows) {
+// readRows reads the world; with history also what is over.
+func (w *world) readRows(history bool) (rows invariants.Rows) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.Read(w.ctx, func(r ledger.Reader) (err error) {
 		rows, err = invariants.Gather(r, history)
@@ -207,16 +207,16 @@ func (w *world) rows(history bool) (rows invariants.Rows) {
 func TestWorldGoesRound(t *testing.T) {
 	t.Parallel()
 	w := inMemory(t, t.Context())
-	defer w.close()
+	defer w.closeStore()
 	a, err := w.ledger.Allocate(t.Context(), w.actors[0],
 		ledger.AllocateRequest{Pool: "lab", GPUs: 3, Lease: time.Hour})
 	require.NoError(t, err)
 	require.Equal(t, "pending", string(a.State()))
-	w.pass(boot)
-	rows := w.rows(true)
+	w.passTime(boot)
+	rows := w.readRows(true)
 	require.Equal(t, "active", string(rows.Pools[0].Allocations[0].State()))
-	w.pass(3 * time.Hour)
-	rows = w.rows(true)
+	w.passTime(3 * time.Hour)
+	rows = w.readRows(true)
 	require.Empty(t, rows.Pools[0].Nodes, "idle nodes go")
 	require.Len(t, rows.OverAllocations, 1)
 	require.Empty(t, invariants.Check(rows))

@@ -59,19 +59,19 @@ func (a *agenda) Pop() any {
 	return last
 }
 
-// add puts an event on the agenda.
-func (a *agenda) add(at time.Time, kind int, do func() error) {
+// addEvent puts an event on the agenda.
+func (a *agenda) addEvent(at time.Time, kind int, do func() error) {
 	a.added++
 	heap.Push(a, event{at: at, kind: kind, seq: a.added, do: do})
 }
 
-// next returns the instant of the first event, or false when there is none.
-func (a *agenda) next() (time.Time, bool) {
+// nextInstant returns the instant of the first event, or false when there is none.
+func (a *agenda) nextInstant() (time.Time, bool) {
 	if len(a.events) == 0 {
 		return time.Time{}, false
 	}
 	return a.events[0].at, true
 }
 
-// take removes and returns the first event.
-func (a *agenda) take() event { return heap.Pop(a).(event) } //nolint:forcetypeassert // only add pushes
+// takeEvent removes and returns the first event.
+func (a *agenda) takeEvent() event { return heap.Pop(a).(event) } //nolint:forcetypeassert // only add pushes

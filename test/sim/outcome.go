@@ -25,20 +25,20 @@ type Outcome struct {
 }
 
 // Overhead is GPU time paid and not computing, in percent of busy time.
-func (o Outcome) Overhead() float64 { return percent(o.IdleHours+o.BootHours, o.BusyHours) }
+func (o Outcome) Overhead() float64 { return percentOf(o.IdleHours+o.BootHours, o.BusyHours) }
 
 // ZeroWaitRate is the share of starts that did not wait, in percent.
-func (o Outcome) ZeroWaitRate() float64 { return percent(float64(o.ZeroWaits), float64(o.Starts)) }
+func (o Outcome) ZeroWaitRate() float64 { return percentOf(float64(o.ZeroWaits), float64(o.Starts)) }
 
-func percent(part, whole float64) float64 {
+func percentOf(part, whole float64) float64 {
 	if whole == 0 {
 		return 0
 	}
 	return 100 * part / whole
 }
 
-// outcome adds up what happened until now.
-func (r *run) outcome(ctx context.Context) (Outcome, error) {
+// sumOutcome adds up what happened until now.
+func (r *run) sumOutcome(ctx context.Context) (Outcome, error) {
 	var rep ledger.Report
 	live := 0
 	err := r.store.Read(ctx, func(rd ledger.Reader) error {

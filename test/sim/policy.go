@@ -23,14 +23,14 @@ type foresee struct {
 	err    error
 }
 
-// policies makes a policy for every tenant, taught what was before.
-func (t Trace) policies(opt Options) ([]*foresee, error) {
+// newPolicies makes a policy for every tenant, taught what was before.
+func (t Trace) newPolicies(opt Options) ([]*foresee, error) {
 	began := map[string]int64{}
-	for _, job := range t.running() {
+	for _, job := range t.runningJobs() {
 		began[job.ID] = job.Submitted.Unix()
 	}
 	var made []*foresee
-	for _, name := range t.tenants() {
+	for _, name := range t.tenantNames() {
 		class, err := forecast.NewOnlineModel(forecast.BuiltIn()).Tenant(name)
 		if err != nil {
 			return nil, fmt.Errorf("making a forecaster: %w", err)
@@ -39,7 +39,7 @@ func (t Trace) policies(opt Options) ([]*foresee, error) {
 			class: class, prices: forecast.Prices{WaitWorth: opt.WaitWorth, Boot: opt.Boot.Seconds()},
 			began: began, from: t.From.Unix(), next: t.From.Unix(),
 		}
-		if err := f.teach(t.past(name)); err != nil {
+		if err := f.learnPast(t.pastOf(name)); err != nil {
 			return nil, fmt.Errorf("teaching the forecaster of %s: %w", name, err)
 		}
 		made = append(made, f)
@@ -54,9 +54,9 @@ type moment struct {
 	end           bool
 }
 
-// past are the moments of a tenant's jobs before the scored part, in order. Ends
+// pastOf are the moments of a tenant's jobs before the scored part, in order. Ends
 // come before beginnings.
-func (t Trace) past(tenant string) []moment {
+func (t Trace) pastOf(tenant string) []moment {
 	var all []moment
 	for _, job := range t.Before {
 		if job.Tenant != tenant {
@@ -64,7 +64,7 @@ func (t Trace) past(tenant string) []moment {
 		}
 		submitted := job.Submitted.Unix()
 		all = append(all, moment{submitted, submitted, job.GPUs, false})
-		if e := end(job); !e.After(t.From) {
+		if e := jobEnd(job); !e.After(t.From) {
 			all = append(all, moment{e.Unix(), submitted, job.GPUs, true})
 		}
 	}
@@ -75,8 +75,8 @@ func (t Trace) past(tenant string) []moment {
 	return all
 }
 
-// teach has the forecaster live through the past.
-func (f *foresee) teach(past []moment) error {
+// learnPast has the forecaster live through the past.
+func (f *foresee) learnPast(past []moment) error {
 	for i, m := range past {
 		if i > 0 {
 			for next := f.class.Next(past[i-1].at); next < m.at; next = f.class.Next(next) {
@@ -107,7 +107,7 @@ func (f *foresee) teach(past []moment) error {
 // Submit tells of an arrival. Those before the scored part were taught.
 func (f *foresee) Submit(now int64, j backtest.Job) {
 	if now > f.from {
-		f.note(now, f.class.Submit(now, j.GPUs))
+		f.recordError(now, f.class.Submit(now, j.GPUs))
 	}
 }
 
@@ -120,10 +120,10 @@ func (f *foresee) End(now int64, j backtest.Job, _ int64) {
 	if !ok {
 		submitted = j.Submit
 	}
-	f.note(now, f.class.End(now, j.GPUs, submitted))
+	f.recordError(now, f.class.End(now, j.GPUs, submitted))
 }
 
-func (f *foresee) note(now int64, err error) {
+func (f *foresee) recordError(now int64, err error) {
 	if f.err == nil {
 		f.err = err
 	}

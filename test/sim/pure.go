@@ -15,7 +15,7 @@ import (
 func Pure(ctx context.Context, trace Trace, opt Options) (Outcome, error) {
 	opt = opt.WithDefaults()
 	run := backtest.Options{
-		Boot: int64(opt.Boot / time.Second), KeepAlive: opt.kept(), Scored: trace.scored(),
+		Boot: int64(opt.Boot / time.Second), KeepAlive: opt.keepAliveSeconds(), Scored: trace.scoredSpan(),
 		Progress: func(done, of int) error {
 			if opt.Progress != nil {
 				opt.Progress(float64(done) / float64(of))
@@ -26,12 +26,12 @@ func Pure(ctx context.Context, trace Trace, opt Options) (Outcome, error) {
 	var policies []*foresee
 	if opt.Agent {
 		var err error
-		if policies, err = trace.policies(opt); err != nil {
+		if policies, err = trace.newPolicies(opt); err != nil {
 			return Outcome{}, err
 		}
 		run.Policy = func(tenant int) backtest.Policy { return policies[tenant] }
 	}
-	out, err := backtest.Run(trace.slice(opt), run)
+	out, err := backtest.Run(trace.backtestTrace(opt), run)
 	for _, p := range policies {
 		err = errors.Join(err, p.err)
 	}
@@ -45,26 +45,28 @@ func Pure(ctx context.Context, trace Trace, opt Options) (Outcome, error) {
 	}, nil
 }
 
-// kept is the benchmark's keep-alive in seconds. The shortest one of the system
+// keepAliveSeconds is the benchmark's keep-alive in seconds. The shortest one of the system
 // only gives an agent time to ask, which the benchmark's policies need not.
-func (o Options) kept() int64 {
+func (o Options) keepAliveSeconds() int64 {
 	if o.KeepAlive <= time.Second {
 		return 0
 	}
 	return int64(o.KeepAlive / time.Second)
 }
 
-func (t Trace) scored() backtest.Span { return backtest.Span{From: t.From.Unix(), Last: t.To.Unix()} }
+func (t Trace) scoredSpan() backtest.Span {
+	return backtest.Span{From: t.From.Unix(), Last: t.To.Unix()}
+}
 
-// slice returns what is replayed in the benchmark's form. The jobs that run when
+// backtestTrace returns what is replayed in the benchmark's form. The jobs that run when
 // the scored part begins come first, and end when they did.
-func (t Trace) slice(opt Options) backtest.Trace {
-	names := t.tenants()
+func (t Trace) backtestTrace(opt Options) backtest.Trace {
+	names := t.tenantNames()
 	index := map[string]int{}
 	for i, name := range names {
 		index[name] = i
 	}
-	begin := t.From.Add(-opt.settling())
+	begin := t.From.Add(-opt.settlingTime())
 	out := backtest.Trace{Tenants: names}
 	add := func(job history.Record, submit time.Time, duration time.Duration) {
 		out.Jobs = append(out.Jobs, backtest.Job{
@@ -72,8 +74,8 @@ func (t Trace) slice(opt Options) backtest.Trace {
 			Tenant: index[job.Tenant],
 		})
 	}
-	for _, job := range t.running() {
-		add(job, begin, end(job).Sub(begin.Add(opt.Boot)))
+	for _, job := range t.runningJobs() {
+		add(job, begin, jobEnd(job).Sub(begin.Add(opt.Boot)))
 	}
 	for _, job := range t.Jobs {
 		add(job, job.Submitted, job.Duration)

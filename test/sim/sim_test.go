@@ -31,15 +31,15 @@ func TestTheAgendaKeepsItsOrder(t *testing.T) {
 			e := entry{rapid.IntRange(0, 5).Draw(t, "at"),
 				rapid.SampledFrom([]int{kindEnd, kindArrival, kindAgent}).Draw(t, "kind"), i}
 			added = append(added, e)
-			a.add(monday.Add(time.Duration(e.at)*time.Second), e.kind,
+			a.addEvent(monday.Add(time.Duration(e.at)*time.Second), e.kind,
 				func() error { did = append(did, e); return nil })
 		}
 		for {
-			at, ok := a.next()
+			at, ok := a.nextInstant()
 			if !ok {
 				break
 			}
-			e := a.take()
+			e := a.takeEvent()
 			require.Equal(t, at, e.at)
 			require.NoError(t, e.do())
 		}
@@ -96,7 +96,7 @@ func TestReadTraceCutsAfterThreeTenths(t *testing.T) {
 	require.Len(t, trace.Jobs, 24)
 	require.Equal(t, monday, trace.Before[0].Submitted)
 	require.Equal(t, trace.To, trace.Jobs[23].Submitted)
-	require.Equal(t, []string{"lab-0", "lab-1"}, trace.tenants())
+	require.Equal(t, []string{"lab-0", "lab-1"}, trace.tenantNames())
 
 	_, _, err = ReadTrace(strings.NewReader("job_id,group,submit_ts,duration_s,gpus\n"), 1)
 	require.ErrorContains(t, err, "no jobs")
@@ -110,16 +110,16 @@ func TestPeakIsWhatIsHeldAtOnce(t *testing.T) {
 	}
 	trace := Trace{Jobs: []history.Record{at(0, 10, 2), at(5, 10, 3), at(10, 5, 1),
 		{Tenant: "b", Submitted: monday, Duration: time.Hour, GPUs: 50}}}
-	require.Equal(t, 5, trace.peak("a"))
-	require.Zero(t, trace.peak("nobody"))
+	require.Equal(t, 5, trace.peakGPUs("a"))
+	require.Zero(t, trace.peakGPUs("nobody"))
 }
 
 // busy is how many jobs a Monday has.
 const busy = 20
 
-// rhythm is a trace of two tenants with the same busy hours every Monday: eight
+// rhythmTrace is a trace of two tenants with the same busy hours every Monday: eight
 // weeks to learn from, and three hours of jobs to replay.
-func rhythm() Trace {
+func rhythmTrace() Trace {
 	random := rand.New(rand.NewPCG(7, 7))
 	var trace Trace
 	for week := range 9 {
@@ -141,14 +141,14 @@ func rhythm() Trace {
 	return trace
 }
 
-// finished replays the rhythm to its end.
-func finished(t *testing.T, opt Options) (*run, Outcome) {
+// replayToEnd replays the rhythm to its end.
+func replayToEnd(t *testing.T, opt Options) (*run, Outcome) {
 	t.Helper()
-	r, err := begin(t.Context(), rhythm(), opt.WithDefaults())
+	r, err := beginRun(t.Context(), rhythmTrace(), opt.WithDefaults())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.store.Close()) })
-	require.NoError(t, r.loop(t.Context()))
-	o, err := r.outcome(t.Context())
+	require.NoError(t, r.runToEnd(t.Context()))
+	o, err := r.sumOutcome(t.Context())
 	require.NoError(t, err)
 	return r, o
 }
@@ -157,7 +157,7 @@ func TestReplayIsFaithful(t *testing.T) {
 	t.Parallel()
 	outcomes := map[bool]Outcome{}
 	for _, withAgent := range []bool{false, true} {
-		r, o := finished(t, Options{Seed: 1, Agent: withAgent, KeepAlive: 30 * time.Second})
+		r, o := replayToEnd(t, Options{Seed: 1, Agent: withAgent, KeepAlive: 30 * time.Second})
 		outcomes[withAgent] = o
 		require.Equal(t, busy, o.Jobs)
 		require.Equal(t, o.Jobs, o.Starts, "everybody got what they asked for")
@@ -178,9 +178,9 @@ func TestReplayIsFaithful(t *testing.T) {
 	require.InDelta(t, outcomes[false].BusyHours, outcomes[true].BusyHours, 0.01, "the jobs are the same")
 }
 
-// crowd is a trace of two tenants with busy hours and jobs of several sizes, some
+// crowdTrace is a trace of two tenants with busy hours and jobs of several sizes, some
 // of which run when the scored part begins.
-func crowd(seed uint64) Trace {
+func crowdTrace(seed uint64) Trace {
 	random := rand.New(rand.NewPCG(seed, 11))
 	trace := Trace{From: monday, To: monday.Add(5 * time.Hour)}
 	at := monday.Add(-time.Hour)
@@ -201,8 +201,8 @@ func crowd(seed uint64) Trace {
 
 func TestTheSystemAgreesWithTheBenchmark(t *testing.T) {
 	t.Parallel()
-	trace := crowd(3)
-	require.Greater(t, len(trace.running()), 5)
+	trace := crowdTrace(3)
+	require.Greater(t, len(trace.runningJobs()), 5)
 	for name, opt := range map[string]Options{"reactive": {Seed: 1},
 		"keep-alive": {Seed: 1, KeepAlive: 10 * time.Minute}, "forewarm": {Seed: 1, Agent: true}} {
 		near := 0.05
@@ -263,7 +263,7 @@ func (r *run) noSharing(t *testing.T) {
 
 func TestTheSameReplayTwiceIsTheSame(t *testing.T) {
 	t.Parallel()
-	opt, short := Options{Seed: 42, Agent: true}, rhythm()
+	opt, short := Options{Seed: 42, Agent: true}, rhythmTrace()
 	short.To = short.From.Add(40 * time.Minute)
 	first, err := Replay(t.Context(), short, opt)
 	require.NoError(t, err)
@@ -276,7 +276,7 @@ func TestTheSameReplayTwiceIsTheSame(t *testing.T) {
 func TestAnInterruptedReplayTellsWhatItHas(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	trace := rhythm()
+	trace := rhythmTrace()
 	o, err := Replay(ctx, trace, Options{Seed: 1, Progress: func(done float64) {
 		if done > 0 {
 			stop()

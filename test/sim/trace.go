@@ -19,24 +19,24 @@ type Trace struct {
 	To     time.Time
 }
 
-// running are the jobs that hold GPUs when the scored part begins, none of them
+// runningJobs are the jobs that hold GPUs when the scored part begins, none of them
 // having waited.
-func (t Trace) running() []history.Record {
+func (t Trace) runningJobs() []history.Record {
 	var found []history.Record
 	for _, job := range t.Before {
-		if end(job).After(t.From) {
+		if jobEnd(job).After(t.From) {
 			found = append(found, job)
 		}
 	}
 	return found
 }
 
-// end is when a job ends that did not wait.
-func end(job history.Record) time.Time { return job.Submitted.Add(job.Duration) }
+// jobEnd is when a job ends that did not wait.
+func jobEnd(job history.Record) time.Time { return job.Submitted.Add(job.Duration) }
 
-// settling is how long before the scored part the running jobs ask for their
+// settlingTime is how long before the scored part the running jobs ask for their
 // GPUs: a boot, and the time to make the nodes' way to it.
-func (o Options) settling() time.Duration { return o.Boot + time.Minute }
+func (o Options) settlingTime() time.Duration { return o.Boot + time.Minute }
 
 // warmUp is the share of a trace's time that is only learned from, as the
 // benchmark defines it.
@@ -73,8 +73,8 @@ func ReadTrace(r io.Reader, days float64) (Trace, history.Report, error) {
 	return t, rep, nil
 }
 
-// tenants lists the tenants of a trace in order.
-func (t Trace) tenants() []string {
+// tenantNames lists the tenants of a trace in order.
+func (t Trace) tenantNames() []string {
 	var names []string
 	for _, jobs := range [][]history.Record{t.Before, t.Jobs} {
 		for _, job := range jobs {
@@ -86,16 +86,16 @@ func (t Trace) tenants() []string {
 	return names
 }
 
-// peak is the most GPUs that a tenant's jobs hold at once if none waits.
-func (t Trace) peak(tenant string) int {
+// peakGPUs is the most GPUs that a tenant's jobs hold at once if none waits.
+func (t Trace) peakGPUs(tenant string) int {
 	type change struct {
 		at   time.Time
 		gpus int
 	}
 	var changes []change
-	for _, job := range slices.Concat(t.running(), t.Jobs) {
+	for _, job := range slices.Concat(t.runningJobs(), t.Jobs) {
 		if job.Tenant == tenant {
-			changes = append(changes, change{job.Submitted, job.GPUs}, change{end(job), -job.GPUs})
+			changes = append(changes, change{job.Submitted, job.GPUs}, change{jobEnd(job), -job.GPUs})
 		}
 	}
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.gpus, b.gpus)) })

@@ -90,11 +90,11 @@ func newWorld(ctx context.Context, at time.Time, opt Options) (*World, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the worker: %w", err)
 	}
-	return w, w.open(ctx, log)
+	return w, w.openServer(ctx, log)
 }
 
-// open makes the router and the operator who administers through it.
-func (w *World) open(ctx context.Context, log *slog.Logger) error {
+// openServer makes the router and the operator who administers through it.
+func (w *World) openServer(ctx context.Context, log *slog.Logger) error {
 	pepper, err := keys.ParsePepper("1:" + fmt.Sprintf("%064x", w.opt.Seed+1))
 	if err != nil {
 		return fmt.Errorf("making a pepper: %w", err)
@@ -118,7 +118,7 @@ func (w *World) open(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-func (w *World) client(key obs.Secret) (*client.Client, error) {
+func (w *World) newClient(key obs.Secret) (*client.Client, error) {
 	return client.New(origin, key.Reveal(), &http.Client{Transport: w.door})
 }
 
@@ -183,7 +183,7 @@ func (w *World) keyFor(ctx context.Context, k ledger.Key) (*client.Client, error
 		return nil, fmt.Errorf("creating a key: %w", err)
 	}
 	if k.Kind != ledger.AgentKey {
-		return w.client(secret)
+		return w.newClient(secret)
 	}
 	// The agent's own door: it counts and refuses as it does outside.
 	out, err := egress.New(egress.Config{ControlPlane: origin, Transport: w.door, Clock: w.clock})

@@ -86,14 +86,14 @@ func (r *Relay) Step(ctx context.Context) (sent int, err error) {
 		return 0, fmt.Errorf("dispatching tasks: %w", err)
 	}
 	for _, row := range rows {
-		if r.send(ctx, row) {
+		if r.sendTask(ctx, row) {
 			sent++
 		}
 	}
 	return sent, nil
 }
 
-func (r *Relay) send(ctx context.Context, row ledger.Task) bool {
+func (r *Relay) sendTask(ctx context.Context, row ledger.Task) bool {
 	err := r.queue.Enqueue(ctx, queue.Message{
 		TaskID: row.ID, Kind: row.Kind, Attempt: row.Attempt, Epoch: row.Dispatches / group,
 	})

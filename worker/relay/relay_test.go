@@ -23,26 +23,26 @@ import (
 
 var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-type desk struct {
+type taskFixture struct {
 	t      *testing.T
 	store  ledger.Store
 	ledger *verbs.Ledger
 	ids    ids.Source
 }
 
-func newDesk(t *testing.T, c clock.Clock) *desk {
+func newTaskFixture(t *testing.T, c clock.Clock) *taskFixture {
 	t.Helper()
 	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: "sqlite://:memory:", Clock: c, Unsafe: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.NoError(t, store.Migrate(t.Context()))
-	d := &desk{t: t, store: store, ids: &ids.Sequence{}}
+	d := &taskFixture{t: t, store: store, ids: &ids.Sequence{}}
 	d.ledger = verbs.New(store, d.ids, ledger.Config{})
 	return d
 }
 
-// add writes n task rows that are due after a while, and returns their ids.
-func (d *desk) add(n int, after time.Duration) []string {
+// addTasks writes n task rows that are due after a while, and returns their ids.
+func (d *taskFixture) addTasks(n int, after time.Duration) []string {
 	d.t.Helper()
 	var all []string
 	require.NoError(d.t, d.store.InTx(d.t.Context(), func(tx ledger.Tx) error {
@@ -58,19 +58,19 @@ func (d *desk) add(n int, after time.Duration) []string {
 	return all
 }
 
-func (d *desk) relay(q queue.Queue, cfg relay.Config) *relay.Relay {
+func (d *taskFixture) newRelay(q queue.Queue, cfg relay.Config) *relay.Relay {
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	return relay.New(d.ledger, q, cfg)
 }
 
-func step(t *testing.T, r *relay.Relay) int {
+func stepRelay(t *testing.T, r *relay.Relay) int {
 	t.Helper()
 	sent, err := r.Step(t.Context())
 	require.NoError(t, err)
 	return sent
 }
 
-func drain(t *testing.T, q *memqueue.Queue) (all []queue.Message) {
+func drainQueue(t *testing.T, q *memqueue.Queue) (all []queue.Message) {
 	t.Helper()
 	for q.Step(t.Context(), func(_ context.Context, m queue.Message) { all = append(all, m) }) {
 	}
@@ -80,21 +80,21 @@ func drain(t *testing.T, q *memqueue.Queue) (all []queue.Message) {
 func TestDueRowsAreSentOnceAWindow(t *testing.T) {
 	t.Parallel()
 	c := clock.NewManual(start)
-	d, q := newDesk(t, c), memqueue.New(nil)
-	r := d.relay(q, relay.Config{Limit: 2, Window: 5 * time.Second})
-	due := d.add(3, 0)
-	d.add(1, time.Hour)
-	require.Equal(t, 2, step(t, r))
-	require.Equal(t, 1, step(t, r))
-	require.Zero(t, step(t, r), "a row was sent again within its window")
+	d, q := newTaskFixture(t, c), memqueue.New(nil)
+	r := d.newRelay(q, relay.Config{Limit: 2, Window: 5 * time.Second})
+	due := d.addTasks(3, 0)
+	d.addTasks(1, time.Hour)
+	require.Equal(t, 2, stepRelay(t, r))
+	require.Equal(t, 1, stepRelay(t, r))
+	require.Zero(t, stepRelay(t, r), "a row was sent again within its window")
 	var got []string
-	for _, m := range drain(t, q) {
+	for _, m := range drainQueue(t, q) {
 		require.Equal(t, queue.Message{TaskID: m.TaskID, Kind: "test"}, m)
 		got = append(got, m.TaskID)
 	}
 	require.Equal(t, due, got)
 	c.Advance(5 * time.Second)
-	require.Equal(t, 2, step(t, r), "a row that nobody claimed was not sent again")
+	require.Equal(t, 2, stepRelay(t, r), "a row that nobody claimed was not sent again")
 }
 
 // A worker that died between taking a message and claiming its row leaves a
@@ -102,13 +102,13 @@ func TestDueRowsAreSentOnceAWindow(t *testing.T) {
 func TestEveryThirdDispatchHasANewEpoch(t *testing.T) {
 	t.Parallel()
 	c := clock.NewManual(start)
-	d, q := newDesk(t, c), memqueue.New(nil)
-	r := d.relay(q, relay.Config{Window: time.Second})
-	d.add(1, 0)
+	d, q := newTaskFixture(t, c), memqueue.New(nil)
+	r := d.newRelay(q, relay.Config{Window: time.Second})
+	d.addTasks(1, 0)
 	var epochs []int
 	for range 7 {
-		require.Equal(t, 1, step(t, r))
-		epochs = append(epochs, drain(t, q)[0].Epoch)
+		require.Equal(t, 1, stepRelay(t, r))
+		epochs = append(epochs, drainQueue(t, q)[0].Epoch)
 		c.Advance(time.Second)
 	}
 	require.Equal(t, []int{0, 0, 1, 1, 1, 2, 2}, epochs)
@@ -122,21 +122,21 @@ func (down) Enqueue(context.Context, queue.Message) error { return errors.New("c
 func TestAQueueThatIsDownIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	c := clock.NewManual(start)
-	d, q := newDesk(t, c), memqueue.New(nil)
-	d.add(2, 0)
-	require.Zero(t, step(t, d.relay(down{q}, relay.Config{})))
+	d, q := newTaskFixture(t, c), memqueue.New(nil)
+	d.addTasks(2, 0)
+	require.Zero(t, stepRelay(t, d.newRelay(down{q}, relay.Config{})))
 	c.Advance(5 * time.Second)
-	require.Equal(t, 2, step(t, d.relay(q, relay.Config{})))
+	require.Equal(t, 2, stepRelay(t, d.newRelay(q, relay.Config{})))
 }
 
 func TestTwoRelaysShareTheRows(t *testing.T) {
 	t.Parallel()
-	d, q := newDesk(t, clock.NewManual(start)), memqueue.New(nil)
-	d.add(50, 0)
+	d, q := newTaskFixture(t, clock.NewManual(start)), memqueue.New(nil)
+	d.addTasks(50, 0)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			r := d.relay(q, relay.Config{Limit: 5})
+			r := d.newRelay(q, relay.Config{Limit: 5})
 			for {
 				if sent, err := r.Step(t.Context()); err != nil || sent == 0 {
 					return
@@ -146,7 +146,7 @@ func TestTwoRelaysShareTheRows(t *testing.T) {
 	}
 	all.Wait()
 	seen := map[string]int{}
-	for _, m := range drain(t, q) {
+	for _, m := range drainQueue(t, q) {
 		seen[m.TaskID]++
 	}
 	require.Len(t, seen, 50)
@@ -158,18 +158,18 @@ func TestTwoRelaysShareTheRows(t *testing.T) {
 func TestRunSendsWhatIsDueAndAnswersTheBell(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, q := newDesk(t, clock.System{}), memqueue.New(nil)
-		r := d.relay(q, relay.Config{Limit: 2, Every: time.Minute})
+		d, q := newTaskFixture(t, clock.System{}), memqueue.New(nil)
+		r := d.newRelay(q, relay.Config{Limit: 2, Every: time.Minute})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { r.Run(ctx); close(ended) }()
 		synctest.Wait()
 
-		d.add(5, 0)
+		d.addTasks(5, 0)
 		r.Ring()
 		synctest.Wait()
 		require.Equal(t, 5, q.Len(), "the bell did not send everything at once")
-		d.add(1, 0)
+		d.addTasks(1, 0)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Equal(t, 6, q.Len(), "the ticker sent nothing")
