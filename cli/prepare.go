@@ -76,7 +76,8 @@ func checkFilter(a *app.App, cmd *cobra.Command) (err error) {
 		a.Flags.Output = output.JSON
 	case output.JSON, output.JSONLines:
 	default:
-		return exit.UsageErrorf(cmd.CommandPath()+" -o json --jq '"+a.Flags.Jq+"'", "--jq works on JSON, and not on -o %s",
+		return exit.UsageErrorf(cmd.CommandPath()+" -o json --jq '"+a.Flags.Jq+"'",
+			"--jq works on JSON, and not on -o %s",
 			a.Flags.Output)
 	}
 	a.Filter, err = jq.Parse(a.Flags.Jq)

@@ -12,7 +12,8 @@ import (
 
 // NewCommand is the command prewarm.
 func NewCommand(a *app.App) *cobra.Command {
-	return app.NewGroupCommand("prewarm", "Pause and resume speculative pre-warming", newStatusCommand(a), newPauseCommand(a),
+	return app.NewGroupCommand("prewarm", "Pause and resume speculative pre-warming", newStatusCommand(a),
+		newPauseCommand(a),
 		newResumeCommand(a))
 }
 
