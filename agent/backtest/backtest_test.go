@@ -119,7 +119,8 @@ func TestTheOrderOfRowsChangesNothing(t *testing.T) {
 	})
 }
 
-// quickHistory is a history of jobs that are over long before a machine has booted: sessions of two and four GPUs by turns.
+// quickHistory is a history of jobs that are over long before a machine has booted: sessions of two and four
+// GPUs by turns.
 func quickHistory(days int) []history.Record {
 	var records []history.Record
 	for at := time.Duration(0); at < time.Duration(days)*24*time.Hour; at += time.Duration(60+

@@ -17,10 +17,11 @@ import (
 
 // Config says which model to ask, and where.
 type Config struct {
-	BaseURL     string     // of the OpenAI-compatible API, for example http://localhost:11434/v1
-	Model       string     // name of the model there
-	Key         obs.Secret // API key; empty for servers that want none
-	TokensField string     // "max_tokens" (default; every server knows it) or "max_completion_tokens" (what some newer models insist on)
+	BaseURL string     // of the OpenAI-compatible API, for example http://localhost:11434/v1
+	Model   string     // name of the model there
+	Key     obs.Secret // API key; empty for servers that want none
+	// "max_tokens" (default; every server knows it) or "max_completion_tokens" (what some newer models insist on)
+	TokensField string
 }
 
 // The values of Config.TokensField.

@@ -55,8 +55,8 @@ func (q *Question) Ask(ctx context.Context) Answer {
 	return Answer{asked: q.question, evidence: evidence}
 }
 
-// ingestAnswer keeps what a model has answered until its time is over: a plan states the whole, so what was forgotten would
-// be given up. It returns why the model had no say.
+// ingestAnswer keeps what a model has answered until its time is over: a plan states the whole, so what was
+// forgotten would be given up. It returns why the model had no say.
 func (p *Predictor) ingestAnswer(name string, a Answer) *Note {
 	if len(a.evidence.Records) > 0 {
 		p.tenantEvidence(name).addClaims(p.trust.nameClaims(a.asked.now, a.evidence, a.asked.lines))

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// matchShapes is the condition that a part of the text looks like one of the pictures. In these, 0 stands for a digit, x for
-// a digit of hex, A for a capital, ; for a colon or a hyphen, _ for a colon or a space, and any other character for
-// itself.
+// matchShapes is the condition that a part of the text looks like one of the pictures. In these, 0 stands for
+// a digit, x for a digit of hex, A for a capital, ; for a colon or a hyphen, _ for a colon or a space,
+// and any other character for itself.
 func matchShapes(drawings ...string) func(string) bool {
 	var all []picture
 	for _, drawing := range drawings {
@@ -143,8 +143,8 @@ func setOf(characters string) *set {
 
 func (s *set) has(c byte) bool { return s[c] }
 
-// findRuns yields the longest pieces of text that are made of the set alone, of the given size or longer, from one place
-// to another.
+// findRuns yields the longest pieces of text that are made of the set alone, of the given size or longer,
+// from one place to another.
 func (s *set) findRuns(text string, size int) iter.Seq2[int, int] {
 	return func(yield func(from, to int) bool) {
 		from := 0
@@ -255,8 +255,8 @@ func noLetterBefore(text string, i int) bool {
 	return i == 0 || !unicode.IsLetter(r)
 }
 
-// dottedQuads returns the places of digits from which an address of IPv4 may begin: up to three, a point, more digits and
-// another point.
+// dottedQuads returns the places of digits from which an address of IPv4 may begin: up to three, a point,
+// more digits and another point.
 func dottedQuads(text string) (starts []int) {
 	for i := range len(text) - 1 {
 		if text[i+1] != '.' {

@@ -33,8 +33,8 @@ func needsWordEnd(words []string) need {
 	return need{words}
 }
 
-// listSpellings are the texts that a pattern matches. It must be made of letters, groups, alternatives and question marks
-// alone.
+// listSpellings are the texts that a pattern matches. It must be made of letters, groups, alternatives and
+// question marks alone.
 func listSpellings(pattern string) []string {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

@@ -35,7 +35,8 @@ func (w *home) writeExampleFiles(t *testing.T) {
 
 var exampleLine = regexp.MustCompile(`^\s*(?:kubectl .*&& )?(?:bin/)?forewarm-agent (\S.*?)(?:\s{2,}.*)?$`)
 
-// ourCommands are the command lines of this program in a text; those of other programs and without arguments are left out.
+// ourCommands are the command lines of this program in a text; those of other programs and without arguments
+// are left out.
 func ourCommands(text string) (lines []string) {
 	for line := range strings.Lines(text) {
 		if m := exampleLine.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {

@@ -92,8 +92,8 @@ func firstOnPath(names ...string) string {
 	return ""
 }
 
-// findFiles takes the first history that lies beside the configuration under a usual name; without one, it names the file
-// that is still to be made.
+// findFiles takes the first history that lies beside the configuration under a usual name; without one, it
+// names the file that is still to be made.
 func (f *found) findFiles(folder string) {
 	for _, name := range []string{"jobs.sacct", "jobs.squeue", "jobs.csv", "jobs.jsonl", "jobs.csv.gz",
 		"jobs.jsonl.gz"} {
@@ -215,8 +215,8 @@ const squeueLine = "squeue --array --states=all -O " +
 	"'JobArrayID:|,SubmitTime:|,StartTime:|,EndTime:|,State:|,Account:|,Partition:|,NumNodes:|," +
 	"tres-alloc:|,tres-per-job:|,tres-per-node:|,Name:|' > queue.new && mv queue.new jobs.squeue"
 
-// writeConfig makes the file, for its owner alone. It replaces one only if told to, or to name the history that an earlier
-// init did not find, if nobody has changed the file since.
+// writeConfig makes the file, for its owner alone. It replaces one only if told to, or to name the history
+// that an earlier init did not find, if nobody has changed the file since.
 func (f *found) writeConfig() error {
 	text := withSignature(f.configText())
 	out, err := os.OpenFile(f.config, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -53,7 +53,8 @@ type View struct {
 	Cohort                 []quota.Member     // the other members of its cohort
 	Key                    Capped             // who asks, and which of their caps hold
 	User                   Capped
-	Makers                 []Capped // the keys, and their people, that made the key: all that was made under each counts for it
+	// the keys, and their people, that made the key: all that was made under each counts for it
+	Makers []Capped
 
 	// Pause is what keeps guesses from being made ready in every pool; nil is nothing.
 	Pause *Pause

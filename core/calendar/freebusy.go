@@ -17,8 +17,9 @@ const MaxLevels = 10_000
 type Level struct {
 	Start, End time.Time
 	FreeGPUs   int
-	FreeSlots  int            // slots of which every GPU is free
-	Largest    capacity.Shape // with the most GPUs that one booking of the whole time could have; zero when there is none
+	FreeSlots  int // slots of which every GPU is free
+	// with the most GPUs that one booking of the whole time could have; zero when there is none
+	Largest capacity.Shape
 }
 
 // FreeBusy returns what is free in each step of [from, to), the last of which may

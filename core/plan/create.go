@@ -19,8 +19,9 @@ const (
 // Withheld is a node that is needed and may not be asked for yet.
 type Withheld struct {
 	Slot  int
-	Codes []string  // everything that keeps it, at least one
-	Until time.Time // when it may be asked for if nothing else happens; for a trial, when that could end at the earliest
+	Codes []string // everything that keeps it, at least one
+	// when it may be asked for if nothing else happens; for a trial, when that could end at the earliest
+	Until time.Time
 }
 
 // withheldBy lists what keeps a missing node from being asked for. judgeBoot and every

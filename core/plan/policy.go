@@ -9,19 +9,23 @@ import (
 
 // Policy tunes the planner. Zero fields mean the defaults.
 type Policy struct {
-	Guard       time.Duration // added to the learned boot time; default 1 minute
-	BootTimeout time.Duration // a node that boots for longer than this and than five times its p95 is given up; default 15 minutes
+	Guard time.Duration // added to the learned boot time; default 1 minute
+	// a node that boots for longer than this and than five times its p95 is given up; default 15 minutes
+	BootTimeout time.Duration
 
 	WaitWorth float64 // what an hour of somebody's waiting is worth, in hours of a node; default 32
-	Patience  float64 // part of the break-even time that a node idles for although its next use is unlikely; default 0.5
-	Evidence  float64 // hours of demand that must have been watched before an expectation releases a node; default 24
+	// part of the break-even time that a node idles for although its next use is unlikely; default 0.5
+	Patience float64
+	Evidence float64 // hours of demand that must have been watched before an expectation releases a node; default 24
 
-	StockOut time.Duration // how long a provider is not asked again after it had nothing, the first time; default 3 minutes
+	// how long a provider is not asked again after it had nothing, the first time; default 3 minutes
+	StockOut time.Duration
 
-	BreakAfter   int           // nodes in a row that never became ready, after which the breaker opens; default 5
-	RemoveWindow time.Duration // the length in which removals of idle nodes are capped; default 1 minute. What an idle node costs until the next window is the price of the cap
-	RemoveFloor  int           // idle nodes that may always be removed in it; default 50
-	RemoveShare  float64       // part of the pool's nodes that may be removed in it; default 0.25
+	BreakAfter int // nodes in a row that never became ready, after which the breaker opens; default 5
+	// the length in which removals of idle nodes are capped; default 1 minute. What an idle node costs until the next window is the price of the cap
+	RemoveWindow time.Duration
+	RemoveFloor  int     // idle nodes that may always be removed in it; default 50
+	RemoveShare  float64 // part of the pool's nodes that may be removed in it; default 0.25
 }
 
 // WithDefaults fills what is zero.

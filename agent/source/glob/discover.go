@@ -92,8 +92,8 @@ func (g *Group) wasRead(info fs.FileInfo) bool {
 	return false
 }
 
-// chooseFiles returns the files to read: all, or those that changed last. That there are too many is told when their number
-// has changed.
+// chooseFiles returns the files to read: all, or those that changed last. That there are too many is told
+// when their number has changed.
 func (g *Group) chooseFiles(found []match) ([]match, error) {
 	if len(found) <= g.cfg.MaxFiles {
 		g.most = 0
