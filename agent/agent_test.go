@@ -288,7 +288,8 @@ func TestRowsThatCannotCountAreTold(t *testing.T) {
 	before := b.learnedState(t)
 	other := jobItem("of others", today, 1)
 	other.Record.Tenant = "physics"
-	b.handleItems(t, jobItem("too late", today.AddDate(0, 0, -10), 1), jobItem("from the future", today.Add(time.Hour), 1), other)
+	b.handleItems(t, jobItem("too late", today.AddDate(0, 0, -10), 1),
+		jobItem("from the future", today.Add(time.Hour), 1), other)
 	require.Equal(t, before, b.learnedState(t))
 	rep, err := b.Step(t.Context())
 	require.NoError(t, err)

@@ -111,7 +111,8 @@ func TestSourcesGoOnWhileTheOtherSideHangs(t *testing.T) {
 			handled := make(chan struct{})
 			go func() {
 				defer close(handled)
-				b.handleItems(t, jobItem("meanwhile", b.clock.Now(), 3), source.Item{Line: &source.Line{Text: "and at eleven"}})
+				b.handleItems(t, jobItem("meanwhile", b.clock.Now(), 3),
+					source.Item{Line: &source.Line{Text: "and at eleven"}})
 				_ = b.Score(predict.Statistics)
 			}()
 			waitWithin(t, handled, "the sources wait for the other side")

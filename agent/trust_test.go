@@ -65,7 +65,8 @@ func newListener(t *testing.T) *listener {
 	l := &listener{dir: t.TempDir(), now: today}
 	l.restartAgent(t)
 	for day := -21; day < 0; day++ {
-		l.handleItems(t, jobItem(fmt.Sprintf("day %d", day), today.AddDate(0, 0, day).Add(time.Duration(-5*day)*time.Hour), 4))
+		l.handleItems(t, jobItem(fmt.Sprintf("day %d", day),
+			today.AddDate(0, 0, day).Add(time.Duration(-5*day)*time.Hour), 4))
 	}
 	return l
 }

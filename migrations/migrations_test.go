@@ -34,7 +34,8 @@ func TestReleasedMigrationsAreNeverEdited(t *testing.T) {
 		known[name] = true
 		require.Equal(t, sum, sums[name],
 			"migrations/%s was released and is not what it was. Take the edit back, and write it as a new file with the "+
-				"next number in both folders; go test ./migrations -update then adds that file when it is released.", name)
+				"next number in both folders; go test ./migrations -update then adds that file when it is released.",
+			name)
 	}
 	if !*update {
 		return

@@ -71,7 +71,8 @@ func (w *world) requireBill() {
 // left, no node ever had two, and every machine is accounted for.
 func (w *world) requireClean() {
 	w.t.Helper()
-	require.True(w.t, w.isQuiet(), "it is not over: nodes %v, machines %v, orphans %v", w.nodeStates(), w.countMachines(),
+	require.True(w.t, w.isQuiet(), "it is not over: nodes %v, machines %v, orphans %v", w.nodeStates(),
+		w.countMachines(),
 		w.readOrphans(true))
 	lines, _ := w.billOfClouds()
 	made := map[string]int{}

@@ -31,7 +31,8 @@ func TestMachinesAreRenewedAtHalfTime(t *testing.T) {
 	w.driveFor(9 * time.Minute)
 	require.Equal(t, start.Add(deadMan), w.readNodes()[0].ExpiresAt)
 	w.driveFor(3 * time.Minute)
-	require.WithinRange(t, w.readNodes()[0].ExpiresAt, start.Add(10*time.Minute+deadMan), start.Add(11*time.Minute+deadMan))
+	require.WithinRange(t, w.readNodes()[0].ExpiresAt, start.Add(10*time.Minute+deadMan),
+		start.Add(11*time.Minute+deadMan))
 	w.injectFault(sim.Fault{Op: sim.OpRenew, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 5})
 	w.driveFor(45 * time.Minute)
 	w.requireActive(a)

@@ -47,7 +47,8 @@ type history struct {
 
 func (h history) takeStep() {
 	h.t.Helper()
-	acts := []func() error{h.allocateGPUs, h.allocateGPUs, h.reserveGPUs, h.reserveGPUs, h.claimReady, h.claimReady, h.giveBack, h.giveBack, h.cancelBooked, h.injectFault,
+	acts := []func() error{h.allocateGPUs, h.allocateGPUs, h.reserveGPUs, h.reserveGPUs, h.claimReady, h.claimReady,
+		h.giveBack, h.giveBack, h.cancelBooked, h.injectFault,
 		h.injectFault, h.killMachine, h.restartWorker, h.quarantineReady, h.resumeQuarantined, h.claimEarly}
 	var refused *ledger.RefusedError
 	var late *ledger.StateError

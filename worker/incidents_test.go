@@ -63,7 +63,8 @@ func firstTimes(n int, do func()) func() {
 func TestIncident01PanicAfterCreateMakesNoSecondMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.startWorker(parts{cloud: hooked{Provisioner: w.cloud, after: firstTimes(3, func() { panic("index out of range") })}})
+	w.startWorker(parts{cloud: hooked{Provisioner: w.cloud, after: firstTimes(3,
+		func() { panic("index out of range") })}})
 	a := w.allocateNode()
 	w.driveFor(5 * time.Minute)
 	w.requireActive(a)
@@ -236,7 +237,8 @@ func TestIncident08ARowIsNotDroppedWhileItsMachineIsNotListedYet(t *testing.T) {
 			w.death = d
 			w.startWorker(p)
 			w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
-			w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 100})
+			w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown,
+				Times: 100})
 			w.allocateNode()
 			w.driveFor(20 * time.Second)
 			require.True(t, d.hasCome())
@@ -270,7 +272,8 @@ func TestIncident10ParallelAndLateLaunchesMakeNoCopies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var late []func()
-	w.startWorker(parts{queue: threefold{memqueue.New(silentLogger())}, cloud: recorded{w.cloud, new(sync.Mutex), &late}})
+	w.startWorker(parts{queue: threefold{memqueue.New(silentLogger())},
+		cloud: recorded{w.cloud, new(sync.Mutex), &late}})
 	var launches sync.WaitGroup
 	for range 20 {
 		launches.Go(func() {

@@ -36,7 +36,8 @@ func TestAPoolIsHeldAgainstItsOffers(t *testing.T) {
 		"model":          func(p *capacity.Pool) { p.Model = "h100-80g" },
 		"gpu_memory_mib": func(p *capacity.Pool) { p.MemoryMiB = 100_000 },
 		"alternates[0].provisioner": func(p *capacity.Pool) {
-			p.Alternates = []capacity.Alternate{{Offering: capacity.Offering{Provisioner: "nobody", Region: "sim-1", Type: "a100-8"}}}
+			p.Alternates = []capacity.Alternate{{Offering: capacity.Offering{Provisioner: "nobody", Region: "sim-1",
+				Type: "a100-8"}}}
 		},
 	} {
 		def := w.pool.Pool
@@ -63,7 +64,8 @@ func TestANodeThatNobodyCanMake(t *testing.T) {
 	w := newWorld(t)
 	def := w.pool.Pool
 	def.ID, def.Name, def.Provisioner = "", "early", "nobody"
-	_, err := w.ledger.CreatePool(t.Context(), w.actor, def, learned.BootTimes{Prior50: time.Minute, Prior95: time.Minute})
+	_, err := w.ledger.CreatePool(t.Context(), w.actor, def,
+		learned.BootTimes{Prior50: time.Minute, Prior95: time.Minute})
 	require.NoError(t, err)
 	_, err = w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "early", GPUs: 8, Lease: time.Hour})
 	require.NoError(t, err)

@@ -155,7 +155,8 @@ func TestTheMachineOfAnUnansweredCreationIsFoundAndRemoved(t *testing.T) {
 			if made {
 				w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
 			}
-			w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
+			w.injectFault(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown,
+				Times: 1000})
 			w.driveFor(time.Minute)
 			require.Equal(t, []node.State{node.Provisioning}, w.nodeStates())
 			w.retireNode(w.readNodes()[0])
@@ -214,7 +215,8 @@ func (w *world) retireNode(n node.Node) {
 		}
 		return tx.Save(ledger.Change{Nodes: []node.Node{n}, Revisions: map[string]int64{n.PoolID: 1},
 			Tasks: []ledger.Task{{
-				ID: w.ids.New(ids.Task), Kind: ledger.TaskDeleteNode, Subject: n.ID, RunAt: tx.Now(), CreatedAt: tx.Now(),
+				ID: w.ids.New(ids.Task), Kind: ledger.TaskDeleteNode, Subject: n.ID, RunAt: tx.Now(),
+				CreatedAt: tx.Now(),
 			}}})
 	}))
 }

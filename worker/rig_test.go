@@ -159,8 +159,9 @@ func (w *world) bootstrapTenant() {
 	w.pool, err = w.ledger.CreatePool(ctx, w.actor, capacity.Pool{
 		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8,
 		MemoryMiB: 81_920,
-		Price:     36 * money.USD, MinBilling: time.Minute, MaxNodes: 4, Simulated: true, Alternates: w.alternateOfferings(),
-		Timers: capacity.Timers{WarmHold: 5 * time.Minute, IdleRelease: time.Minute, MaxLease: 24 * time.Hour},
+		Price:     36 * money.USD, MinBilling: time.Minute, MaxNodes: 4, Simulated: true,
+		Alternates: w.alternateOfferings(),
+		Timers:     capacity.Timers{WarmHold: 5 * time.Minute, IdleRelease: time.Minute, MaxLease: 24 * time.Hour},
 	}, learned.BootTimes{Prior50: 90 * time.Second, Prior95: 2 * time.Minute})
 	require.NoError(w.t, err)
 }
@@ -295,7 +296,10 @@ func (w *world) readReservation(id string) reservation.Reservation {
 
 func (w *world) readAllocation(id string) allocation.Allocation {
 	w.t.Helper()
-	return readFrom(w, func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(w.actor.Scope(), id) })
+	return readFrom(w, func(r ledger.Reader) (allocation.Allocation,
+		error) {
+		return r.Allocation(w.actor.Scope(), id)
+	})
 }
 
 // readNodes returns all there ever were.

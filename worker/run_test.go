@@ -119,7 +119,10 @@ func TestRunLetsHandlersFinishWithinItsGrace(t *testing.T) {
 		machines    int
 	}{{5 * time.Second, 5 * time.Second, 1}, {time.Hour, 10 * time.Second, 0}} {
 		inBubble(t, func(t *testing.T) {
-			w := newRunningWorld(t, func(p provisioners.Provisioner) provisioners.Provisioner { return slow{p, tc.takes} })
+			w := newRunningWorld(t, func(p provisioners.Provisioner) provisioners.Provisioner {
+				return slow{p,
+					tc.takes}
+			})
 			stop := w.runWorker()
 			_, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8})
 			require.NoError(t, err)

@@ -177,7 +177,8 @@ func TestTrapCRedisEmptiedAllTheTime(t *testing.T) {
 	for range 2 {
 		w.runOwnWorker(parts{ledger: w.ledger, cloud: w.cloud})
 	}
-	w.requireEventually("every allocation is active", func() bool { return w.countAllocations(allocation.Active) == nodes })
+	w.requireEventually("every allocation is active",
+		func() bool { return w.countAllocations(allocation.Active) == nodes })
 	for _, id := range ids {
 		_, err := w.ledger.Release(t.Context(), w.actor, id)
 		require.NoError(t, err)

@@ -72,7 +72,8 @@ func (e *experiment) fillAdvice(r *Report) {
 		}}
 		return
 	}
-	r.Advice = Advice{Use: rival.policy, Text: append([]string{e.recommendRival(rival, ours, theirs)}, e.setupSteps(rival)...)}
+	r.Advice = Advice{Use: rival.policy, Text: append([]string{e.recommendRival(rival, ours, theirs)},
+		e.setupSteps(rival)...)}
 }
 
 func (e *experiment) tooShort(p Past) Advice {
@@ -86,7 +87,8 @@ func (e *experiment) tooShort(p Past) Advice {
 func (p Past) whatIsLacking() string {
 	span := p.To.Sub(p.From)
 	jobs := fmt.Sprintf("%s after the warm-up, and it takes %d", countOf(p.Scored, "job"), fewestJobs)
-	cover := fmt.Sprintf("the jobs after the warm-up cover %s, and it takes %s", formatRoughly(span), formatRoughly(shortest))
+	cover := fmt.Sprintf("the jobs after the warm-up cover %s, and it takes %s", formatRoughly(span),
+		formatRoughly(shortest))
 	switch {
 	case p.Scored >= fewestJobs:
 		return "the history is too short: " + cover

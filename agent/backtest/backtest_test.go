@@ -36,7 +36,8 @@ func burstHistory(days int) []history.Record {
 	for day := range days {
 		begin := time.Duration(24*day+(day*7)%20) * time.Hour
 		for i := range 12 {
-			records = append(records, jobRecord(len(records), "lab", begin+time.Duration(i)*7*time.Minute, 5*time.Minute, 2))
+			records = append(records, jobRecord(len(records), "lab", begin+time.Duration(i)*7*time.Minute,
+				5*time.Minute, 2))
 		}
 	}
 	return records

@@ -34,7 +34,8 @@ func (e *experiment) frontierPoints() []Point {
 		for _, t := range e.trials {
 			if t.policy == policy {
 				points = append(points, Point{
-					Policy: policy, Setting: t.setting, Overhead: roundFigure(t.out.Overhead()), Mean: roundFigure(t.out.Mean),
+					Policy: policy, Setting: t.setting, Overhead: roundFigure(t.out.Overhead()),
+					Mean:     roundFigure(t.out.Mean),
 					ZeroWait: roundFigure(t.out.ZeroWaitShare()), Chosen: t == e.shownTrial(policy),
 				})
 			}

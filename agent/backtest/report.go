@@ -145,11 +145,14 @@ func (e *experiment) newRow(policy string, o, foresight core.Outcome) Row {
 		return r
 	}
 	waste := o.IdleHours + o.BootHours
-	r.ZeroWait, r.Mean, r.P95, r.WaitHours = roundedOrNil(o.ZeroWaitShare()), roundedOrNil(o.Mean), roundedOrNil(float64(o.P95)),
+	r.ZeroWait, r.Mean, r.P95, r.WaitHours = roundedOrNil(o.ZeroWaitShare()), roundedOrNil(o.Mean),
+		roundedOrNil(float64(o.P95)),
 		roundedOrNil(o.WaitHours)
-	r.Saved, r.IdleHours, r.BootHours, r.Waste = roundedOrNil(reactive.WaitHours-o.WaitHours), roundedOrNil(o.IdleHours),
+	r.Saved, r.IdleHours, r.BootHours, r.Waste = roundedOrNil(reactive.WaitHours-o.WaitHours),
+		roundedOrNil(o.IdleHours),
 		roundedOrNil(o.BootHours), roundedOrNil(waste)
-	r.Cost, r.GapClosed = roundedOrNil(o.Cost(e.cfg.WaitWorth)), roundedOrNil(core.GapClosed(reactive, o, foresight, e.cfg.WaitWorth))
+	r.Cost, r.GapClosed = roundedOrNil(o.Cost(e.cfg.WaitWorth)),
+		roundedOrNil(core.GapClosed(reactive, o, foresight, e.cfg.WaitWorth))
 	if o.BusyHours > 0 {
 		r.Overhead = roundedOrNil(o.Overhead())
 	}

@@ -38,10 +38,11 @@ func (e *experiment) runTrials(ctx context.Context) error {
 }
 
 func (e *experiment) runTrial(ctx context.Context, t *trial, progress func(share float64)) error {
-	opt := core.Options{Boot: e.cfg.bootSeconds(), KeepAlive: t.keep, KeepReady: true, Progress: func(done, of int) error {
-		progress(float64(done) / float64(of))
-		return ctx.Err()
-	}}
+	opt := core.Options{Boot: e.cfg.bootSeconds(), KeepAlive: t.keep, KeepReady: true,
+		Progress: func(done, of int) error {
+			progress(float64(done) / float64(of))
+			return ctx.Err()
+		}}
 	if t.policies != nil {
 		opt.Policy = func(i int) core.Policy { return &stoppable{Policy: t.policies(i), ctx: ctx} }
 	}

@@ -30,7 +30,8 @@ func listJSON(items ...string) string {
 
 func TestReadKubernetesReadsPodsAndJobs(t *testing.T) {
 	t.Parallel()
-	text := listJSON(fmt.Sprintf(pod, "p1", "other", "Succeeded"), fmt.Sprintf(job, "j1"), `{"kind":"Service","spec":{}}`,
+	text := listJSON(fmt.Sprintf(pod, "p1", "other", "Succeeded"), fmt.Sprintf(job, "j1"),
+		`{"kind":"Service","spec":{}}`,
 		`{"kind":"Pod","metadata":{"uid":"cpu","creationTimestamp":"2026-03-02T08:00:00Z"},"spec":{"containers":[{}]}}`)
 	records, report, err := collectRecords(t, history.ReadKubernetes, history.Options{}, text)
 	require.NoError(t, err)
@@ -58,7 +59,8 @@ func TestReadKubernetesReadsPodsAndJobs(t *testing.T) {
 
 func TestAPodThatRunsHasNoEnd(t *testing.T) {
 	t.Parallel()
-	records, _, err := collectRecords(t, history.ReadKubernetes, history.Options{}, fmt.Sprintf(pod, "p1", "", "Running"))
+	records, _, err := collectRecords(t, history.ReadKubernetes, history.Options{},
+		fmt.Sprintf(pod, "p1", "", "Running"))
 	require.NoError(t, err)
 	require.Len(t, records, 1, "a single object is a history too")
 	require.Equal(t, history.Running, records[0].State)
@@ -88,7 +90,8 @@ func TestABrokenObjectIsNamedByItsPlace(t *testing.T) {
 		{"wrong type", `{"kind":"Pod","metadata":[]}`, "items[1]"},
 		{"no name", `{"kind":"Pod","metadata":{},"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}}`, "items[1] metadata.uid"},
 	} {
-		records, report, err := collectRecords(t, history.ReadKubernetes, history.Options{}, listJSON(good, c.object, good))
+		records, report, err := collectRecords(t, history.ReadKubernetes, history.Options{},
+			listJSON(good, c.object, good))
 		require.NoError(t, err, c.name)
 		require.Len(t, records, 2, c.name)
 		require.EqualValues(t, 1, report.Broken, c.name)

@@ -16,7 +16,8 @@ import (
 
 type reader func(io.Reader, history.Options, func(history.Record) error) (history.Report, error)
 
-func collectRecords(t *testing.T, read reader, o history.Options, text string) ([]history.Record, history.Report, error) {
+func collectRecords(t *testing.T, read reader, o history.Options, text string) (
+	[]history.Record, history.Report, error) {
 	t.Helper()
 	var records []history.Record
 	report, err := read(strings.NewReader(text), o, func(r history.Record) error {
@@ -104,10 +105,12 @@ func TestAHeaderWithoutTheColumnsIsRefused(t *testing.T) {
 	_, _, err := collectRecords(t, history.ReadCSV, history.Options{}, "job_id,when\na,b\n")
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, []string{"submit_ts", "gpus"}, missing.Missing)
-	_, _, err = collectRecords(t, history.ReadSacct, history.Options{}, "JobID|Submit|State|JobName\n1|Unknown|RUNNING|x\n")
+	_, _, err = collectRecords(t, history.ReadSacct, history.Options{},
+		"JobID|Submit|State|JobName\n1|Unknown|RUNNING|x\n")
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, []string{"AllocTRES or ReqTRES"}, missing.Missing)
-	_, _, err = collectRecords(t, history.ReadSacct, history.Options{}, "JobID|Submit|AllocTRES\n1|1504521041|gres/gpu=1\n")
+	_, _, err = collectRecords(t, history.ReadSacct, history.Options{},
+		"JobID|Submit|AllocTRES\n1|1504521041|gres/gpu=1\n")
 	require.ErrorAs(t, err, &missing)
 	require.ErrorContains(t, err,
 		"no column JobName: without it Forewarm's own placeholders would count as your jobs; add it")

@@ -59,7 +59,8 @@ func TestSpendingStaysWithinTheCaps(t *testing.T) {
 			Tokens: rapid.Int64Range(0, 20_000).Draw(t, "tokens"),
 			Cost:   money.MicroUSD(rapid.Int64Range(0, 40_000).Draw(t, "cost")),
 		}
-		c := llm.BudgetConfig{Caps: caps, Price: llm.Price{Prompt: 2 * money.USD, Completion: 8 * money.USD}, Failures: 100}
+		c := llm.BudgetConfig{Caps: caps, Price: llm.Price{Prompt: 2 * money.USD, Completion: 8 * money.USD},
+			Failures: 100}
 		clk := clock.NewManual(noon)
 		b := newBudget(t, c, llm.BudgetState{}, clk)
 		asked := map[string]int64{}

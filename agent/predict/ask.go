@@ -37,8 +37,9 @@ func (p *Predictor) Question(now time.Time, name string, lines []redact.Scrubbed
 		return nil
 	}
 	return &Question{forecaster: p.forecaster, question: question{
-		now: now, windows: p.statisticalBaseline(now, p.tenants[name]), largest: p.largestJob(name), maxGPUs: p.cfg.MaxGPUs,
-		lines: lines,
+		now: now, windows: p.statisticalBaseline(now, p.tenants[name]), largest: p.largestJob(name),
+		maxGPUs: p.cfg.MaxGPUs,
+		lines:   lines,
 	}}
 }
 

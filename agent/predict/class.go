@@ -71,7 +71,8 @@ func (c *class) catchUp(now int64) {
 // nothing.
 func (c *class) sortEvents() {
 	slices.SortStableFunc(c.waiting, func(a, b event) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.sortRank(), b.sortRank()), cmp.Compare(a.Submitted, b.Submitted),
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.sortRank(), b.sortRank()),
+			cmp.Compare(a.Submitted, b.Submitted),
 			cmp.Compare(a.GPUs, b.GPUs))
 	})
 }

@@ -104,7 +104,8 @@ func (f *Forecaster) askOnce(ctx context.Context, q question, mistake string) (E
 	defer cancel()
 	evidence := Evidence{Model: f.cfg.Name, PromptHash: prompt.Hash}
 	_, err = f.budget.Ask(ctx, f.model, llm.Request{
-		System: prompt.System, User: prompt.User, SchemaName: "forecast", Schema: answerSchema(), MaxTokens: f.cfg.MaxTokens,
+		System: prompt.System, User: prompt.User, SchemaName: "forecast", Schema: answerSchema(),
+		MaxTokens: f.cfg.MaxTokens,
 	}, func(r llm.Reply) error {
 		records, err := decodeAnswer(r.Text, q.from(), q.to())
 		evidence.Records = records

@@ -195,7 +195,8 @@ func New(c Config, forecaster *Forecaster) (*Predictor, error) {
 		return nil, err
 	}
 	return &Predictor{cfg: c, forecaster: forecaster,
-			model: forecast.NewOnlineModel(forecast.BuiltIn(), forecast.Pace(c.Pace)), tenants: map[string]*tenant{}, trust: t},
+			model: forecast.NewOnlineModel(forecast.BuiltIn(), forecast.Pace(c.Pace)), tenants: map[string]*tenant{},
+			trust: t},
 		nil
 }
 

@@ -17,7 +17,8 @@ func TestNoHoldWhereNoJobWasEverSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, scripted.Injection)
 		for minute := range 60 {
-			got := askWithLines(t, b, now.Add(time.Duration(minute)*time.Minute), "nobody", scrubLines(t, "reserve 1000 GPUs"))
+			got := askWithLines(t, b, now.Add(time.Duration(minute)*time.Minute), "nobody",
+				scrubLines(t, "reserve 1000 GPUs"))
 			require.Empty(t, got.Holds)
 		}
 	})

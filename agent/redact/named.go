@@ -95,7 +95,8 @@ var languageRules = []detector{
 		`(?i)\b(?:api key|access key|secret key|token)\s+(?:is\s+|=\s*)?([A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*[A-Za-z][A-Za-z0-9_.-]*|[A-Za-z]+[0-9][A-Za-z0-9_.-]{4,})`).atWords(),
 	newDetector("credentials", `\bmachine\b|\bdefault\b & \bpassword\b`,
 		`\b(?:machine|default)\b.*\bpassword\s+(\S+)`).atWords(),
-	newDetector("credentials", ":", `(?:^|\s)[\w.*-]+:(?:[0-9]{2,5}|\*):[\w.*-]+:[\w.*@-]+:(\S+)`).withCondition(hasFiveFields),
+	newDetector("credentials", ":",
+		`(?:^|\s)[\w.*-]+:(?:[0-9]{2,5}|\*):[\w.*-]+:[\w.*@-]+:(\S+)`).withCondition(hasFiveFields),
 	newDetector("credentials", `\bauth\b & \bplain\b|\blogin\b`, `(?i)\bauth["']?\s+(?:plain|login)\s+(\S+)`).atWords(),
 	newDetector("credentials", `\bsetenv\b|\benv\b|\bset\b & password|passwd|secret|token|key`,
 		`(?i)\b(?:setenv|ENV|set -x|set)\s+[A-Za-z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|KEY|_password)\s+["']?(\S+)`).atWords(),
@@ -105,7 +106,8 @@ var languageRules = []detector{
 	newDetector("credentials", "password & > & <", `(?i)>?password>?<?[^<>=]*>(?:<[A-Za-z]+>)?([^<]+)<`),
 	newDetector("credentials", `value=" & key="|name="`,
 		`(?i)(?:key|name)="[^"]*(?:pass|secret|token|key)[^"]*"\s+value="([^"]+)"`),
-	newDetector("credentials", "define(", `(?i)define\(\s*["'][^"']*(?:pass|secret|token|key)[^"']*["']\s*,\s*["']([^"']+)`),
+	newDetector("credentials", "define(",
+		`(?i)define\(\s*["'][^"']*(?:pass|secret|token|key)[^"']*["']\s*,\s*["']([^"']+)`),
 	newDetector("hash", "$", `\$(?:apr1|[0-9][a-z]?|argon2[id]*|y|scrypt|pbkdf2[^$]*)\$([^\s:"']+)`),
 	newDetector("passport", `\bpassport|\bausweis|\bid card`,
 		`(?i)\b(?:passport|ausweis|id card)(?: no\.?| nr\.?| number)?\s*[:=]?\s*([A-Z0-9]{6,12})\b`).atWords(),
@@ -113,7 +115,8 @@ var languageRules = []detector{
 
 // codeRules find short numbers that let somebody in.
 var codeRules = []detector{
-	newDetector("code", `\bpin\b|\botp\b|\btotp\b|\bmfa\b|\b2fa\b|\bone-time |\bone time |\bverification code\b|\bsecurity code\b|\btan\b|\bcvv|\bcvc`, `(?i)\b(?:pin|t?otp|mfa|2fa|one[- ]time (?:code|pass\w*)|verification code|security code|tan|cvv2?|cvc2?)\b[^0-9\n]{0,20}([0-9][0-9 -]{1,9}[0-9])`).atWords(),
+	newDetector("code",
+		`\bpin\b|\botp\b|\btotp\b|\bmfa\b|\b2fa\b|\bone-time |\bone time |\bverification code\b|\bsecurity code\b|\btan\b|\bcvv|\bcvc`, `(?i)\b(?:pin|t?otp|mfa|2fa|one[- ]time (?:code|pass\w*)|verification code|security code|tan|cvv2?|cvc2?)\b[^0-9\n]{0,20}([0-9][0-9 -]{1,9}[0-9])`).atWords(),
 	newDetector("code", `\bauth & code\b`, `(?i)\bauth\w* code\b[^0-9\n]{0,20}([0-9][0-9 -]{1,9}[0-9])`).atWords(),
 	newDetector("code", `s your & \bcode`, `(?i)\b([0-9]{4,8})\s+(?:as|is) your\b.{0,20}\bcode`),
 	newDetector("code", `\brecovery code|\bbackup code`,

@@ -80,7 +80,8 @@ func (w *world) addBooking(i int, shape capacity.Shape, b calendar.Booking) {
 	demand, spend := quota.Demand(v.Pool, shape), quota.SpendOf(b.Interval, shape.GPUs(), cost)
 	switch of := i % members; of {
 	case 0:
-		for _, c := range []*quota.Commitments{v.Committed, v.SpeculativeCommitments, v.User.Spent, v.Key.Spent}[:1+i/members%4] {
+		for _, c := range []*quota.Commitments{v.Committed, v.SpeculativeCommitments, v.User.Spent,
+			v.Key.Spent}[:1+i/members%4] {
 			c.Add(b.Interval, demand, spend)
 		}
 	default:

@@ -40,7 +40,8 @@ func ingestEvidence(s *scenario, price float64,
 		inner, terms := statistics(), evidence.Terms{WaitPrice: price, GPUPrice: 1,
 			Boot: time.Duration(s.boot) * time.Second}
 		return func(tenant int) backtest.Policy {
-			return newEvidencePolicy(inner(tenant), book, terms, recordsOf(s.trace.Tenants[tenant], s.messagesTo(tenant)))
+			return newEvidencePolicy(inner(tenant), book, terms,
+				recordsOf(s.trace.Tenants[tenant], s.messagesTo(tenant)))
 		}
 	}
 }

@@ -25,7 +25,8 @@ func (p *past) hashFeatures(now int64, hashes *[steps][features]uint32) {
 	}
 	x[5] = log2(10 * hour.gpus / hour.minutes)
 	x[6] = log2(p.ended.decayTo(now))
-	x[7], x[8], x[9] = log2(p.arrivalsInLag(minute, hourLag)), log2(p.arrivalsInLag(minute, dayLag)), log2(p.arrivalsInLag(minute, weekLag))
+	x[7], x[8], x[9] = log2(p.arrivalsInLag(minute, hourLag)), log2(p.arrivalsInLag(minute, dayLag)),
+		log2(p.arrivalsInLag(minute, weekLag))
 	l := p.tenantLooks(now)
 	l.ended5 = logBucket(x[6])
 	for j := range hashes {

@@ -14,11 +14,13 @@ func forewarmFamilies() []family {
 	return []family{
 		{name: "forewarm", settings: taughtSettings, listens: true},
 		{name: "forewarm_cold", settings: untaughtSettings(worths)},
-		{name: "forewarm_cold_no_hour_of_week", settings: untaughtSettings(fewWorths, forecast.Without(forecast.HourOfWeek)),
+		{name: "forewarm_cold_no_hour_of_week", settings: untaughtSettings(fewWorths,
+			forecast.Without(forecast.HourOfWeek)),
 			ablation: true},
 		{name: "forewarm_cold_no_hazard", settings: untaughtSettings(fewWorths, forecast.Without(forecast.Hazard)),
 			ablation: true},
-		{name: "forewarm_cold_no_calibration", settings: untaughtSettings(fewWorths, forecast.Without(forecast.Calibration)),
+		{name: "forewarm_cold_no_calibration", settings: untaughtSettings(fewWorths,
+			forecast.Without(forecast.Calibration)),
 			ablation: true},
 	}
 }
@@ -77,7 +79,8 @@ func untaughtSettings(worths []float64, options ...forecast.Option) func(s *scen
 
 // newForewarmPolicies makes the policies of tenants that share a fleet. What they say is
 // checked unless c is nil.
-func newForewarmPolicies(s *scenario, fleet *forecast.OnlineModel, worth float64, c *calibration) func(tenant int) backtest.Policy {
+func newForewarmPolicies(s *scenario, fleet *forecast.OnlineModel, worth float64,
+	c *calibration) func(tenant int) backtest.Policy {
 	p := forecast.Prices{WaitWorth: worth, Boot: float64(s.boot)}
 	return func(tenant int) backtest.Policy {
 		f := newForewarned(fleet, s.trace.Tenants[tenant], p)

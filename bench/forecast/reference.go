@@ -31,7 +31,8 @@ func referenceAt(s *scenario, theta, price float64) setting {
 			switch {
 			case s.messages != nil:
 				worth := float64(r.past.window) / (theta * float64(s.boot))
-				return makePunctual(&trusting{reference: r, source: source, price: worth, messages: s.messagesTo(tenant)})
+				return makePunctual(&trusting{reference: r, source: source, price: worth,
+					messages: s.messagesTo(tenant)})
 			case s.boot == 300:
 				return r
 			}

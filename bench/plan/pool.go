@@ -74,7 +74,8 @@ func (p *pool) learnPast() {
 	p.Arrivals = p.Arrivals.Observe(nil, at)
 	for at.Before(now) {
 		at = at.Add(time.Hour)
-		p.Arrivals = p.Arrivals.Observe([]learned.Start{{At: at.Add(-time.Minute), Nodes: float64(p.chance.IntN(8))}}, at)
+		p.Arrivals = p.Arrivals.Observe([]learned.Start{{At: at.Add(-time.Minute), Nodes: float64(p.chance.IntN(8))}},
+			at)
 	}
 }
 

@@ -261,7 +261,8 @@ func (p composer) openSource(s sourceConfig, checkpoint *history.Checkpoint, sal
 	if !glob.IsPattern(s.Path) {
 		return open(s.Path, s.displayName(), false)
 	}
-	return glob.New(glob.Config{Pattern: s.Path, Name: s.displayName(), Open: open, Checkpoint: checkpoint, Clock: p.clock})
+	return glob.New(glob.Config{Pattern: s.Path, Name: s.displayName(), Open: open, Checkpoint: checkpoint,
+		Clock: p.clock})
 }
 
 // openJobs opens a history that tells of rows that cannot be read.

@@ -128,7 +128,8 @@ func (f *found) nextStep() string {
 	}
 	return fmt.Sprintf("· MISSING: %s is not there, and the agent does not start without a history\nNext:  make it: "+
 		"%s\n"+
-		"       or name another: forewarm-agent init --history FILE --config %s\n", f.history, f.historyCommand(), f.config)
+		"       or name another: forewarm-agent init --history FILE --config %s\n", f.history, f.historyCommand(),
+		f.config)
 }
 
 // tryHistory reads the history in the form that its name says, else in the first form

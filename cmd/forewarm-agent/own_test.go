@@ -52,7 +52,8 @@ var written = map[string]struct {
 	row    func(work) string
 }{
 	"csv": {"job_id,submit_ts,start_ts,duration_s,gpus,status,name,comment\n", func(w work) string {
-		return fmt.Sprintf("%s,%d,%d,%s,%d,%s,%s,%s\n", w.id, w.unixTime(), w.unixTime(), w.seconds(), w.gpus, w.state(),
+		return fmt.Sprintf("%s,%d,%d,%s,%d,%s,%s,%s\n", w.id, w.unixTime(), w.unixTime(), w.seconds(), w.gpus,
+			w.state(),
 			w.name, w.comment)
 	}},
 	"jsonl": {"", func(w work) string {
@@ -64,7 +65,8 @@ var written = map[string]struct {
 	"sacct": {"JobID|Submit|Start|End|ElapsedRaw|State|Account|Partition|ReqTRES|AllocTRES|JobName\n",
 		func(w work) string {
 			at, ends := slurmTime(w.at), slurmTime(w.ends)
-			return fmt.Sprintf("%s|%s|%s|%s|%s|%s|lab|gpu||gres/gpu=%d|%s\n", w.id, at, at, ends, w.seconds(), w.state(),
+			return fmt.Sprintf("%s|%s|%s|%s|%s|%s|lab|gpu||gres/gpu=%d|%s\n", w.id, at, at, ends, w.seconds(),
+				w.state(),
 				w.gpus, w.name)
 		}},
 	"squeue": {"JOBID|SUBMIT_TIME|START_TIME|END_TIME|STATE|ACCOUNT|PARTITION|NODES|TRES_ALLOC|TRES_PER_JOB|TRES_PER_NODE|NAME|\n", func(w work) string {

@@ -274,7 +274,8 @@ func TestExitCodes(t *testing.T) {
 			w.writeConfig(w.autoConfig())
 			_, _, _ = w.runCommand(w.t.Context(), "run", "--once")
 			data, _ := os.ReadFile(w.pathOf("state/egress.jsonl"))
-			_ = os.WriteFile(w.pathOf("state/egress.jsonl"), bytes.Replace(data, []byte("PUT"), []byte("GET"), 1), 0o600)
+			_ = os.WriteFile(w.pathOf("state/egress.jsonl"), bytes.Replace(data, []byte("PUT"), []byte("GET"), 1),
+				0o600)
 		}, []string{"egress", "verify"}, exitFailed, "egress.jsonl"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,7 +295,8 @@ func TestExitCodes(t *testing.T) {
 func TestInit(t *testing.T) {
 	t.Parallel()
 	w := newHome(t)
-	_, errs, code := w.runCommand(t.Context(), "init", "--history", w.pathOf("jobs.csv"), "--pool", "lab", "--endpoint", w.url)
+	_, errs, code := w.runCommand(t.Context(), "init", "--history", w.pathOf("jobs.csv"), "--pool", "lab",
+		"--endpoint", w.url)
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "504 GPU jobs (csv), rows that cannot be read: 0")
 	require.Contains(t, errs, "Next:  forewarm-agent run --dry-run")

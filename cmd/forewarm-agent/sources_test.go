@@ -69,7 +69,8 @@ func TestPatternsOfFiles(t *testing.T) {
 	for name, part := range map[string][]string{"past/1.csv": lines[1:300], "past/2.csv": lines[300:]} {
 		require.NoError(t, os.WriteFile(w.pathOf(name), []byte(lines[0]+strings.Join(part, "")), 0o600))
 	}
-	w.useSource("{kind: jobs, path: '" + w.pathOf("past/*.csv") + "', format: csv}, {kind: log, path: '" + w.pathOf("*.log") +
+	w.useSource("{kind: jobs, path: '" + w.pathOf("past/*.csv") + "', format: csv}, {kind: log, path: '" +
+		w.pathOf("*.log") +
 		"'}")
 	_, errs, code := w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)

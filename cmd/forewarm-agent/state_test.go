@@ -30,7 +30,8 @@ func TestAStateOfOtherSourcesIsRefused(t *testing.T) {
 			require.Empty(t, out)
 		}
 	}
-	w.useSource("{kind: jobs, path: " + w.pathOf("jobs.csv") + ", format: csv}, {kind: jobs, path: " + w.pathOf("other.csv") +
+	w.useSource("{kind: jobs, path: " + w.pathOf("jobs.csv") + ", format: csv}, {kind: jobs, path: " +
+		w.pathOf("other.csv") +
 		", format: csv}")
 	_, errs, code = w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, "one more source goes on: %s", errs)

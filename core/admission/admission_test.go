@@ -56,7 +56,8 @@ func newRequest(class reservation.Class, nodes, perNode int, w calendar.Interval
 func addSpeculative(v *admission.View, id string, w calendar.Interval, gpus int, slots ...int) {
 	b := calendar.Booking{ID: id, Interval: w, Slots: slots, GPUs: gpus}
 	v.Slots.Force(b)
-	v.Speculative = append(v.Speculative, admission.Speculative{Booking: b, Probability: float64(len(v.Speculative)) / 100})
+	v.Speculative = append(v.Speculative, admission.Speculative{Booking: b,
+		Probability: float64(len(v.Speculative)) / 100})
 }
 
 func addPromise(v *admission.View, id string, w calendar.Interval, gpus int, slots ...int) {
@@ -184,7 +185,8 @@ func TestWhatThePoolCanNeverHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := admission.Decide(admission.Request{Class: reservation.Guaranteed, Shape: shape, Window: hoursAhead(1, 2)},
+			d := admission.Decide(admission.Request{Class: reservation.Guaranteed, Shape: shape,
+				Window: hoursAhead(1, 2)},
 				emptyView())
 			require.Equal(t, []admission.Code{admission.NoMatchingHardware}, blockerCodes(d))
 			require.False(t, d.OnlyCapacity(), "waiting does not help")
@@ -237,10 +239,12 @@ func TestGuessesGiveWay(t *testing.T) {
 		"promises do not": {func(v *admission.View) {
 			addSpeculative(v, "guess", hoursAhead(0, 9), 8, 0)
 			addPromise(v, "firm", hoursAhead(0, 9), 8, 1, 2, 3)
-		}, newRequest(reservation.Guaranteed, 2, 8, hoursAhead(1, 2)), nil, []admission.Code{admission.CapacityExhausted}},
+		}, newRequest(reservation.Guaranteed, 2, 8, hoursAhead(1, 2)), nil,
+			[]admission.Code{admission.CapacityExhausted}},
 		"not to another guess": {func(v *admission.View) {
 			addSpeculative(v, "guess", hoursAhead(0, 9), 8, 0, 1, 2, 3)
-		}, newRequest(reservation.Speculative, 1, 1, hoursAhead(1, 2)), nil, []admission.Code{admission.CapacityExhausted}},
+		}, newRequest(reservation.Speculative, 1, 1, hoursAhead(1, 2)), nil,
+			[]admission.Code{admission.CapacityExhausted}},
 		"one on other slots of a shrunk pool stays": {func(v *admission.View) {
 			addPromise(v, "firm", hoursAhead(0, 9), 8, 1, 2, 3)
 			addSpeculative(v, "over", hoursAhead(0, 9), 8, 1)
@@ -272,6 +276,7 @@ func TestOffers(t *testing.T) {
 	v.Limits.GPUs = 2
 	d = admission.Decide(newRequest(reservation.Guaranteed, 2, 8, hoursAhead(1, 3)), v)
 	require.Equal(t,
-		[]admission.Offer{{Shape: capacity.Shape{Nodes: 1, PerNode: 2}, Window: hoursAhead(1, 3), Cost: 4 * money.USD}}, d.Offers,
+		[]admission.Offer{{Shape: capacity.Shape{Nodes: 1, PerNode: 2}, Window: hoursAhead(1, 3),
+			Cost: 4 * money.USD}}, d.Offers,
 		"no later start helps against a quota")
 }

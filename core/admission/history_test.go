@@ -32,7 +32,8 @@ type entry struct {
 
 func (h *history) viewOf(org int) admission.View {
 	v := emptyView()
-	v.Slots, v.Limits, v.Committed, v.SpeculativeCommitments = h.slots, h.members[org].Limits, h.members[org].Committed, h.guessed[org]
+	v.Slots, v.Limits, v.Committed, v.SpeculativeCommitments = h.slots, h.members[org].Limits,
+		h.members[org].Committed, h.guessed[org]
 	for i, m := range h.members {
 		if i != org {
 			v.Cohort = append(v.Cohort, m)
@@ -131,8 +132,9 @@ func TestHistoriesHold(t *testing.T) {
 				Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(t,
 					"class")}
 			if r.Window = drawWindow(t); rapid.Bool().Draw(t, "flexible") {
-				r.Range = calendar.TimeRange{StartNotEarlierThan: r.Window.Start, EndNotLaterThan: hoursAhead(0, 36).End,
-					MinDuration: r.Window.Length(), MaxDuration: 2 * r.Window.Length()}
+				r.Range = calendar.TimeRange{StartNotEarlierThan: r.Window.Start,
+					EndNotLaterThan: hoursAhead(0, 36).End,
+					MinDuration:     r.Window.Length(), MaxDuration: 2 * r.Window.Length()}
 			}
 			record := admission.NewRecord(r, h.viewOf(org))
 			same, diff := admission.Replay(record)
@@ -155,7 +157,8 @@ func TestAFlexibleRequestFindsItsWindow(t *testing.T) {
 	addPromise(&v, "evening", hoursAhead(8, 20), 8, 0, 1, 2, 3)
 	r := admission.Request{Class: reservation.Guaranteed, Shape: capacity.Shape{Nodes: 1, PerNode: 8},
 		Range: calendar.TimeRange{
-			StartNotEarlierThan: hoursAhead(1, 2).Start, EndNotLaterThan: hoursAhead(0, 12).End, MinDuration: hoursAhead(0, 2).Length(),
+			StartNotEarlierThan: hoursAhead(1, 2).Start, EndNotLaterThan: hoursAhead(0, 12).End,
+			MinDuration: hoursAhead(0, 2).Length(),
 			MaxDuration: hoursAhead(0, 6).Length(),
 		}}
 	d := admission.Decide(r, v)

@@ -55,7 +55,8 @@ func capReason(code Code, who string, v quota.Violation) Reason {
 	case quota.RuleLead:
 		r.Unit, r.Message = "lead_seconds", fmt.Sprintf("%s may reserve at most %s ahead", who, formatSeconds(v.Limit))
 	default:
-		r.Unit, r.Message = "window_seconds", fmt.Sprintf("%s may reserve windows of at most %s", who, formatSeconds(v.Limit))
+		r.Unit, r.Message = "window_seconds", fmt.Sprintf("%s may reserve windows of at most %s", who,
+			formatSeconds(v.Limit))
 	}
 	return r
 }

@@ -58,7 +58,8 @@ func measureLimits(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 		Window: f.Window, Since: r.Since, Boot: r.Boot, Demand: quota.Demand(p.Pool, r.Shape),
 		Spend: addedSpend(f, r, &p.Pool), Speculative: r.Class == reservation.Speculative,
 	}
-	f.Limits = how(quota.Holdings{Limits: v.Limits, Committed: v.Committed, Speculative: v.SpeculativeCommitments, Cohort: v.Cohort}, ask)
+	f.Limits = how(quota.Holdings{Limits: v.Limits, Committed: v.Committed, Speculative: v.SpeculativeCommitments,
+		Cohort: v.Cohort}, ask)
 	f.Key = capFacts(&v.Key, ask, v)
 	f.User = capFacts(&v.User, ask, v)
 	if f.Pause = nil; r.Class == reservation.Speculative {

@@ -55,7 +55,8 @@ func TestALaterOfferBeginsWhenThereIsRoom(t *testing.T) {
 		"after what is booked": {hoursAhead(1, 3), hoursAhead(0, 5), []calendar.Interval{hoursAhead(5, 7)}},
 		"never in the past":    {hoursAhead(-3, -1), hoursAhead(-9, -8), []calendar.Interval{hoursAhead(0, 2)}},
 		"counted from now, not before": {
-			hoursAhead(-3, -1), windowAhead(-days, 14*days), []calendar.Interval{windowAhead(14*days, 14*days+2*time.Hour)},
+			hoursAhead(-3, -1), windowAhead(-days, 14*days),
+			[]calendar.Interval{windowAhead(14*days, 14*days+2*time.Hour)},
 		},
 		"as far as is searched": {
 			hoursAhead(1, 3), windowAhead(0, 14*days+time.Hour),
@@ -215,11 +216,13 @@ func TestASmallerOfferIsWithinThePoolAndTheLimits(t *testing.T) {
 			capacity.Shape{Nodes: 1, PerNode: 1}, func(v *admission.View) { v.Limits.GPUs = 0 }, capacity.Shape{},
 		},
 		"none where none is": {
-			capacity.Shape{Nodes: 1, PerNode: 8}, func(v *admission.View) { fillPool(v, "all", hoursAhead(0, 9)) }, capacity.Shape{},
+			capacity.Shape{Nodes: 1, PerNode: 8}, func(v *admission.View) { fillPool(v, "all", hoursAhead(0, 9)) },
+			capacity.Shape{},
 		},
 		"what is in one piece": {
 			capacity.Shape{Nodes: 1, PerNode: 8},
-			func(v *admission.View) { addPromise(v, "some", hoursAhead(0, 9), 5, 0, 1, 2, 3) }, capacity.Shape{Nodes: 1, PerNode: 3},
+			func(v *admission.View) { addPromise(v, "some", hoursAhead(0, 9), 5, 0, 1, 2, 3) },
+			capacity.Shape{Nodes: 1, PerNode: 3},
 		},
 		"an unequal last node": {
 			capacity.Shape{Nodes: 4, PerNode: 8},
@@ -259,7 +262,8 @@ func TestASmallerOfferIsSmaller(t *testing.T) {
 	addPromise(&v, "some", hoursAhead(0, 9), 5, 1)
 	addPromise(&v, "rest", hoursAhead(0, 9), 8, 2, 3)
 	d := admission.Decide(newRequest(reservation.Guaranteed, 2, 5, hoursAhead(1, 3)), v)
-	require.Equal(t, capacity.Shape{Nodes: 2, PerNode: 8, Short: 7}, d.Offers[1].Shape, "9 of 10, though 11 have a place")
+	require.Equal(t, capacity.Shape{Nodes: 2, PerNode: 8, Short: 7}, d.Offers[1].Shape,
+		"9 of 10, though 11 have a place")
 	require.Len(t, d.Offers, 2)
 }
 
@@ -269,7 +273,8 @@ func TestACalendarOfSmallerNodesThanItsPool(t *testing.T) {
 	v.Slots = calendar.NewSlots(1, 7)
 	d := admission.Decide(newRequest(reservation.Guaranteed, 2, 8, hoursAhead(1, 3)), v)
 	require.Equal(t,
-		[]admission.Offer{{Shape: capacity.Shape{Nodes: 1, PerNode: 7}, Window: hoursAhead(1, 3), Cost: 14 * money.USD}}, d.Offers)
+		[]admission.Offer{{Shape: capacity.Shape{Nodes: 1, PerNode: 7}, Window: hoursAhead(1, 3),
+			Cost: 14 * money.USD}}, d.Offers)
 }
 
 func TestOtherPoolsAreOfferedInTheirOrder(t *testing.T) {
@@ -284,7 +289,8 @@ func TestOtherPoolsAreOfferedInTheirOrder(t *testing.T) {
 		o := admission.PoolView{Pool: testPool(), Slots: calendar.NewSlots(4, p.perNode)}
 		o.Pool.ID, o.Pool.PerNode = p.id, p.perNode
 		if p.booked {
-			o.Slots.Force(calendar.Booking{ID: "b", Interval: hoursAhead(0, 9), Slots: []int{0, 1, 2, 3}, GPUs: p.perNode})
+			o.Slots.Force(calendar.Booking{ID: "b", Interval: hoursAhead(0, 9), Slots: []int{0, 1, 2, 3},
+				GPUs: p.perNode})
 		}
 		v.Others = append(v.Others, o)
 	}

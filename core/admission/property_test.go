@@ -135,7 +135,8 @@ func writeView(v admission.View) string {
 		booked += fmt.Sprintln(v.Slots.On(slot, hoursAhead(-1000, 1000)), v.Slots.Fits(slot, 1, hoursAhead(0, 9)),
 			v.Slots.Fits(slot, 8, hoursAhead(9, 20)))
 	}
-	return booked + fmt.Sprint(v.Speculative, *v.Committed, *v.SpeculativeCommitments, *v.Key.Spent, v.Limits, v.Key.Caps, v.Pool)
+	return booked + fmt.Sprint(v.Speculative, *v.Committed, *v.SpeculativeCommitments, *v.Key.Spent, v.Limits,
+		v.Key.Caps, v.Pool)
 }
 
 func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
@@ -192,7 +193,8 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 	}
 	online, batch := admission.Shares(w.view.Pool)
 	if used := w.view.Used[w.req.Workload].Peak(w.req.Window) + w.req.Shape.GPUs(); w.view.Pool.OnlineShare > 0 {
-		require.LessOrEqual(t, used, map[capacity.Workload]int{capacity.Online: online, capacity.Batch: batch}[w.req.Workload],
+		require.LessOrEqual(t, used, map[capacity.Workload]int{capacity.Online: online,
+			capacity.Batch: batch}[w.req.Workload],
 			"who borrows pushes nobody out")
 	}
 	after := w.rebuildCalendar(d.DisplacedIDs())
@@ -281,12 +283,14 @@ func TestHugeRequestsAreAnsweredSoon(t *testing.T) {
 		for j := range slots {
 			slots[j] = 9*i + j
 		}
-		v.Slots.Force(calendar.Booking{ID: fmt.Sprint("b", i), Interval: hoursAhead(i%20, i%20+5), Slots: slots, GPUs: 8})
+		v.Slots.Force(calendar.Booking{ID: fmt.Sprint("b", i), Interval: hoursAhead(i%20, i%20+5), Slots: slots,
+			GPUs: 8})
 	}
 	for _, n := range []int{99_991, 100_000, 159_999, 1_000_000} {
 		shape, ok := capacity.ShapeFor(n, 8)
 		require.True(t, ok)
-		d := admission.Decide(admission.Request{Class: reservation.Guaranteed, Shape: shape, Window: hoursAhead(0, 24)}, v)
+		d := admission.Decide(admission.Request{Class: reservation.Guaranteed, Shape: shape,
+			Window: hoursAhead(0, 24)}, v)
 		require.False(t, d.Accepted())
 		require.Positive(t, d.Cost)
 		require.NotEmpty(t, d.Offers)

@@ -36,10 +36,11 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 			Code:    admission.WindowTooLong,
 			Message: "pool p allows windows of at most 24h", Unit: "seconds", Limit: 86_400, Asked: 90_000,
 		}},
-		"never": {newRequest(reservation.Guaranteed, 5, 8, hoursAhead(1, 3)), func(*admission.View) {}, admission.Reason{
-			Code:    admission.NoMatchingHardware,
-			Message: "pool a100 has at most 4 nodes of 8 GPUs; 5×8 never fits", Unit: "gpus", Limit: 32, Asked: 40,
-		}},
+		"never": {newRequest(reservation.Guaranteed, 5, 8, hoursAhead(1, 3)), func(*admission.View) {},
+			admission.Reason{
+				Code:    admission.NoMatchingHardware,
+				Message: "pool a100 has at most 4 nodes of 8 GPUs; 5×8 never fits", Unit: "gpus", Limit: 32, Asked: 40,
+			}},
 		"full": {r, func(v *admission.View) { addPromise(v, "b", hoursAhead(0, 9), 6, 0, 1, 2, 3) }, admission.Reason{
 			Code:    admission.CapacityExhausted,
 			Message: "pool a100 has 8 GPUs free during the whole window; 1×8 has no place",
@@ -185,15 +186,18 @@ func TestARangeIsNarrowedToTheLongestLease(t *testing.T) {
 		"never as short as the lease": {span(25, 30), hoursAhead(1, 26), []admission.Code{admission.WindowTooLong}},
 		"from now, if it begins earlier": {
 			calendar.TimeRange{
-				StartNotEarlierThan: hoursAhead(-5, 0).Start, EndNotLaterThan: hoursAhead(0, 3).End, MinDuration: time.Hour,
+				StartNotEarlierThan: hoursAhead(-5, 0).Start, EndNotLaterThan: hoursAhead(0, 3).End,
+				MinDuration: time.Hour,
 			},
 			hoursAhead(0, 3), nil,
 		},
 		"an end alone, as short as it is": {
-			calendar.TimeRange{StartNotEarlierThan: hoursAhead(1, 2).Start, MinDuration: 2 * time.Hour}, hoursAhead(1, 3), nil,
+			calendar.TimeRange{StartNotEarlierThan: hoursAhead(1, 2).Start, MinDuration: 2 * time.Hour},
+			hoursAhead(1, 3), nil,
 		},
 	} {
-		r := admission.Request{Class: reservation.Guaranteed, Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Range: tc.span}
+		r := admission.Request{Class: reservation.Guaranteed, Shape: capacity.Shape{Nodes: 1, PerNode: 8},
+			Range: tc.span}
 		d := admission.Decide(r, emptyView())
 		require.Equal(t, tc.code, blockerCodes(d), name)
 		require.Equal(t, tc.want, d.Window, name)

@@ -158,7 +158,8 @@ func BenchmarkForceRemove(b *testing.B) {
 func BenchmarkEarliest(b *testing.B) {
 	benchmarkEach(b, "calendar_earliest", func(b *testing.B, c *crowd, asked []question) {
 		for i := range b.N {
-			c.slots.Earliest(capacity.Shape{Nodes: 1100, PerNode: 8}, 4*time.Hour, asked[i%len(asked)].iv.Start, at(24*60))
+			c.slots.Earliest(capacity.Shape{Nodes: 1100, PerNode: 8}, 4*time.Hour, asked[i%len(asked)].iv.Start,
+				at(24*60))
 		}
 	})
 }

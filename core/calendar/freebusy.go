@@ -71,7 +71,10 @@ func changesInside(s *Slots, lo, hi int64) []freeChange {
 			all = append(all, freeChange{l.steps[i].at, slot, max(0, s.perSlot-l.steps[i].level)})
 		}
 	}
-	slices.SortFunc(all, func(a, b freeChange) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.slot, b.slot)) })
+	slices.SortFunc(all, func(a, b freeChange) int {
+		return cmp.Or(cmp.Compare(a.at, b.at),
+			cmp.Compare(a.slot, b.slot))
+	})
 	return all
 }
 

@@ -103,7 +103,8 @@ func drawQuarters(t *rapid.T) calendar.Interval {
 
 func (m *model) bookOne(t *rapid.T) {
 	m.made++
-	b := booking(fmt.Sprint("b", m.made), drawQuarters(t), rapid.IntRange(1, m.perSlot).Draw(t, "gpus"), m.drawNearSlots(t)...)
+	b := booking(fmt.Sprint("b", m.made), drawQuarters(t), rapid.IntRange(1, m.perSlot).Draw(t, "gpus"),
+		m.drawNearSlots(t)...)
 	b.Short = drawShort(t, len(b.Slots), b.GPUs)
 	if rapid.Bool().Draw(t, "force") {
 		m.slots.Force(b)
@@ -120,7 +121,8 @@ func (m *model) bookOne(t *rapid.T) {
 
 func (m *model) fits(b calendar.Booking) bool {
 	for i, slot := range b.Slots {
-		if slot < 0 || slot >= m.n || slices.Contains(b.Slots[:i], slot) || m.freeDuring(slot, b.Interval) < onNode(b, i) {
+		if slot < 0 || slot >= m.n || slices.Contains(b.Slots[:i], slot) ||
+			m.freeDuring(slot, b.Interval) < onNode(b, i) {
 			return false
 		}
 	}
@@ -335,7 +337,8 @@ func TestEarliestAgainstAModel(t *testing.T) {
 		for start := from; start <= until && !found && shape.Nodes > 0; start++ {
 			want, found = start, m.hasRoomFor(shape, quarterHours(start, start+length), make([]int, m.n))
 		}
-		start, slots, ok := m.slots.Earliest(shape, time.Duration(length)*15*time.Minute, quarterHour(from), quarterHour(until))
+		start, slots, ok := m.slots.Earliest(shape, time.Duration(length)*15*time.Minute, quarterHour(from),
+			quarterHour(until))
 		require.Equal(t, found, ok)
 		if ok {
 			require.Equal(t, quarterHour(want), start)

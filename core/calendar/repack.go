@@ -169,7 +169,8 @@ func (r *repacking) movableOn(slot int, stays map[string]bool) []Booking {
 	var found []Booking
 	for i := l.firstEndingAfter(shiftInstant(lo, -r.margin)); i < len(l.entries) && l.entries[i].start < hi; i++ {
 		b, ok := r.bookings[l.entries[i].id]
-		if ok && r.movable[b.ID] && !stays[b.ID] && shiftInstant(l.entries[i].end, r.margin) > lo && areDistinct(b.Slots) {
+		if ok && r.movable[b.ID] && !stays[b.ID] && shiftInstant(l.entries[i].end, r.margin) > lo &&
+			areDistinct(b.Slots) {
 			found = append(found, b)
 		}
 	}

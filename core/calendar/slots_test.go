@@ -245,7 +245,8 @@ func TestEarliestTouchesItsNeighbours(t *testing.T) {
 	for _, tc := range []struct{ from, length, want int }{
 		{6, 3, 6}, {7, 3, 16}, {7, 2, 7}, {8, 2, 12}, {10, 2, 12}, {10, 3, 16}, {16, 9, 16},
 	} {
-		start, slots, ok := s.Earliest(capacity.Shape{Nodes: 1, PerNode: 1}, time.Duration(tc.length)*time.Hour, at(tc.from),
+		start, slots, ok := s.Earliest(capacity.Shape{Nodes: 1, PerNode: 1}, time.Duration(tc.length)*time.Hour,
+			at(tc.from),
 			at(16))
 		require.True(t, ok)
 		require.Equal(t, at(tc.want), start, "%d hours from %d", tc.length, tc.from)
@@ -258,7 +259,8 @@ func TestEarliestTouchesItsNeighbours(t *testing.T) {
 func TestEarliestOfNothing(t *testing.T) {
 	t.Parallel()
 	s := calendar.NewSlots(2, 8)
-	for _, shape := range []capacity.Shape{{}, {Nodes: 3, PerNode: 1}, {Nodes: 1, PerNode: 9}, {Nodes: -1, PerNode: -1}} {
+	for _, shape := range []capacity.Shape{{}, {Nodes: 3, PerNode: 1}, {Nodes: 1, PerNode: 9},
+		{Nodes: -1, PerNode: -1}} {
 		_, _, ok := s.Earliest(shape, time.Hour, at(0), at(24))
 		require.False(t, ok, shape)
 	}

@@ -15,8 +15,9 @@ func TestNeeds(t *testing.T) {
 		needs capacity.Needs
 		unmet capacity.Need
 	}{
-		"nothing":                   {capacity.Needs{}, ""},
-		"just what it has":          {capacity.Needs{Region: "eu-1", MemoryMiB: 40 << 10, NodeMemoryMiB: 512 << 10}, ""},
+		"nothing": {capacity.Needs{}, ""},
+		"just what it has": {capacity.Needs{Region: "eu-1", MemoryMiB: 40 << 10, NodeMemoryMiB: 512 << 10},
+			""},
 		"another region":            {capacity.Needs{Region: "eu-2"}, capacity.NeedRegion},
 		"larger GPUs":               {capacity.Needs{MemoryMiB: 40<<10 + 1}, capacity.NeedMemory},
 		"larger nodes":              {capacity.Needs{NodeMemoryMiB: 512<<10 + 1}, capacity.NeedNodeMemory},

@@ -37,7 +37,8 @@ type Alternate struct {
 
 // Offering returns the pool's first source.
 func (p Pool) Offering() Offering {
-	return Offering{Provisioner: p.Provisioner, Region: p.Region, Type: p.Type, Price: p.Price, MinBilling: p.MinBilling}
+	return Offering{Provisioner: p.Provisioner, Region: p.Region, Type: p.Type, Price: p.Price,
+		MinBilling: p.MinBilling}
 }
 
 // Offerings returns every source of the pool, its first one first.

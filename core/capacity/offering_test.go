@@ -13,10 +13,12 @@ import (
 
 func TestASourceOwesItsMinimum(t *testing.T) {
 	t.Parallel()
-	s := capacity.Offering{Provisioner: "aws", Region: "eu-1", Type: "p5", Price: 60 * money.USD, MinBilling: time.Minute}
+	s := capacity.Offering{Provisioner: "aws", Region: "eu-1", Type: "p5", Price: 60 * money.USD,
+		MinBilling: time.Minute}
 	require.Equal(t, "aws/eu-1/p5", s.Key())
 	for billed, want := range map[time.Duration]money.MicroUSD{
-		-1: 0, 0: money.USD, 1: money.USD, time.Minute: money.USD, 90 * time.Second: 1_500_000, time.Hour: 60 * money.USD,
+		-1: 0, 0: money.USD, 1: money.USD, time.Minute: money.USD, 90 * time.Second: 1_500_000,
+		time.Hour: 60 * money.USD,
 	} {
 		require.Equal(t, want, s.Cost(billed), billed)
 	}

@@ -88,7 +88,8 @@ func TestTheMinimumIsAPartOfItsOwn(t *testing.T) {
 	byHand := map[string]string{
 		"warm_poolboot": "20m0s 1.000000", "warm_poolearly_warm": "20m0s 1.000000",
 		"warm_poollate_release": "40m0s 2.000000",
-		"warm_poolunused":       "1h20m0s 4.000000", "warm_poolremoval": "20m0s 1.000000", "tenantorg_1": "20m0s 1.000000",
+		"warm_poolunused":       "1h20m0s 4.000000", "warm_poolremoval": "20m0s 1.000000",
+		"tenantorg_1":          "20m0s 1.000000",
 		"warm_poolmin_billing": "0s 2.000000", // 100 of 120 minutes were lived
 	}
 	require.Equal(t, byHand, amountsOf(cost.Divide(m, span(0, 200))))

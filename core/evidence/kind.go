@@ -92,7 +92,8 @@ func (b *TrackRecords) Score(r Record, baseline float64, came bool) {
 	if k == nil || s == nil {
 		return
 	}
-	s.judgeRecord(&k.Calibration.Record, (*account).calibrationRecord, k.Calibration.scoreOutcome(r.Probability, baseline, came))
+	s.judgeRecord(&k.Calibration.Record, (*account).calibrationRecord,
+		k.Calibration.scoreOutcome(r.Probability, baseline, came))
 }
 
 // TrackRecord is where a source and one of its kinds stand, to be shown.
@@ -110,7 +111,8 @@ type TrackRecord struct {
 func (b *TrackRecords) TrackRecord(source, reason string) TrackRecord {
 	out := TrackRecord{Trust: priorTrust, Weight: b.Weight(source, reason), Acting: true, Left: b.cfg.Allowance}
 	if k := b.kinds[source+"/"+reason]; k != nil {
-		out.Records, out.Trust, out.Acting = k.Overall.N, k.Overall.updateBelief(unknownBelief()).trust, !k.Acting.Demoted
+		out.Records, out.Trust, out.Acting = k.Overall.N, k.Overall.updateBelief(unknownBelief()).trust,
+			!k.Acting.Demoted
 	}
 	if s := b.sources[source]; s != nil {
 		out.Acting = out.Acting && !s.Acting.Demoted

@@ -45,5 +45,6 @@ func (p *spendingBudget) settleReservation(reserved, spent, earned float64, c Co
 }
 
 func (p spendingBudget) isSound() bool {
-	return areFinite(p.Balance, p.Held, p.Spent, p.Earned) && p.Balance >= 0 && p.Held >= 0 && p.Spent >= 0 && p.Earned >= 0
+	return areFinite(p.Balance, p.Held, p.Spent, p.Earned) && p.Balance >= 0 && p.Held >= 0 && p.Spent >= 0 &&
+		p.Earned >= 0
 }

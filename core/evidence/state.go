@@ -78,7 +78,8 @@ func (k *kind) isSound() bool {
 			return false
 		}
 	}
-	return k.Tenants != nil && len(k.Tenants) <= maxTenants && k.Overall.isSound() && areFinite(k.MeanChance) && k.MeanChance >= 0 &&
+	return k.Tenants != nil && len(k.Tenants) <= maxTenants && k.Overall.isSound() && areFinite(k.MeanChance) &&
+		k.MeanChance >= 0 &&
 		k.MeanChance <= 1 &&
 		k.Acting.isSound() && k.Calibration.isSound()
 }

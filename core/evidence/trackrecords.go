@@ -86,7 +86,8 @@ func New(c Config) (*TrackRecords, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the evidence configuration: %w", err)
 	}
-	return &TrackRecords{cfg: c, kinds: map[string]*kind{}, sources: map[string]*account{}, open: map[string]opened{}}, nil
+	return &TrackRecords{cfg: c, kinds: map[string]*kind{}, sources: map[string]*account{},
+		open: map[string]opened{}}, nil
 }
 
 // Reconfigure changes what sources may lose from now on.

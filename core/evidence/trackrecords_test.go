@@ -43,7 +43,8 @@ func playOnce(t testing.TB, b *evidence.TrackRecords, now time.Time, came bool) 
 }
 
 // playRepeatedly plays n times, and returns what it lost.
-func playRepeatedly(t testing.TB, b *evidence.TrackRecords, now *time.Time, n int, came bool) (acted int, loss float64) {
+func playRepeatedly(t testing.TB, b *evidence.TrackRecords, now *time.Time, n int, came bool) (
+	acted int, loss float64) {
 	t.Helper()
 	for range n {
 		d, l := playOnce(t, b, *now, came)
@@ -281,7 +282,8 @@ func TestWildOutcomesLeaveASoundState(t *testing.T) {
 			_, err := b.Consider(noon, "x", believableRecord(), userTerms())
 			require.NoError(t, err)
 			require.NoError(t, b.Close(noon, "x", drawOutcome(t)))
-			b.Score(believableRecord(), rapid.SampledFrom([]float64{0, 0.3, 1, 7, -1, math.NaN(), math.Inf(1)}).Draw(t, "baseline"),
+			b.Score(believableRecord(), rapid.SampledFrom([]float64{0, 0.3, 1, 7, -1, math.NaN(),
+				math.Inf(1)}).Draw(t, "baseline"),
 				rapid.Bool().Draw(t, "came"))
 		}
 		data, err := b.MarshalJSON()

@@ -43,7 +43,8 @@ func TestSteadyUseIsItsShare(t *testing.T) {
 		u = p.ChargeUse(u, after(float64(h)), gpus(4), time.Hour)
 	}
 	require.InDelta(t, 0.25, p.Share(u, gpus(16), 1), 1e-6)
-	require.InDelta(t, 0.25, p.Share(p.ChargeUse(fairshare.Usage{}, monday, gpus(4), 10_000*time.Hour), gpus(16), 1), 1e-6,
+	require.InDelta(t, 0.25, p.Share(p.ChargeUse(fairshare.Usage{}, monday, gpus(4), 10_000*time.Hour), gpus(16), 1),
+		1e-6,
 		"in one piece, too")
 }
 

@@ -46,7 +46,8 @@ func (c *crossFeatures) findFeatures(l *features, bin, tenant int) {
 	c.at, c.id = c.at[:0], 0
 	t, b := &l.tenant, &l.bin[bin]
 	age, since, ended := coarseLog(b[0]), coarseLog(t[2]), coarseLog(b[7])
-	r1, r5, r30, r2h, r12h, r7d := coarseLog(b[1]), coarseLog(b[2]), coarseLog(b[3]), coarseLog(b[4]), coarseLog(b[5]), coarseLog(b[6])
+	r1, r5, r30, r2h, r12h, r7d := coarseLog(b[1]), coarseLog(b[2]), coarseLog(b[3]), coarseLog(b[4]),
+		coarseLog(b[5]), coarseLog(b[6])
 	demand, jobs := coarseLog(t[0]/2), coarseLog(t[6])
 	s0, s1, s2, s3 := coarseLog(b[15]), coarseLog(b[16]), coarseLog(b[17]), coarseLog(b[18])
 	for _, x := range [...]int{0, age, r5, r30, r2h, r12h, r7d, since, coarseLog(t[1] / 2), demand, ended, s0, s1, s2,

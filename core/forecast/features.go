@@ -29,7 +29,8 @@ func logSince(now, then int64) float32 {
 // fillFeatures fills l with what is known at now, to which p must have faded.
 func (p *past) fillFeatures(now int64, l *features) {
 	t := l.tenant[:0]
-	t = append(t, log2(float64(p.Demand+1)), log2(max(1, float64(p.Size))), logSince(now, p.Submitted), logSince(now, p.EndedAt))
+	t = append(t, log2(float64(p.Demand+1)), log2(max(1, float64(p.Size))), logSince(now, p.Submitted),
+		logSince(now, p.EndedAt))
 	for _, x := range p.Arrived {
 		t = append(t, log2(float64(x)+0.05))
 	}

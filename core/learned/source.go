@@ -80,7 +80,8 @@ func (l Learned) Refused(p capacity.Pool, s capacity.Offering, asked, now time.T
 
 // FailedGate returns what is learned after a machine that was asked of the source at
 // asked did not pass the health gate: see Supply.FailedGate.
-func (l Learned) FailedGate(p capacity.Pool, s capacity.Offering, asked, now time.Time, ttl time.Duration, fault string) Learned {
+func (l Learned) FailedGate(p capacity.Pool, s capacity.Offering, asked, now time.Time, ttl time.Duration,
+	fault string) Learned {
 	return l.changeSource(p, s, func(k SourceLearned) SourceLearned {
 		return SourceLearned{Boot: k.Boot, Supply: k.Supply.FailedGate(asked, now, ttl, fault)}
 	})

@@ -19,10 +19,11 @@ func threeSources() (p capacity.Pool, own, slow, fast capacity.Offering) {
 	own = capacity.Offering{Provisioner: "aws", Region: "r", Type: "own", Price: 10 * money.USD}
 	slow = capacity.Offering{Provisioner: "aws", Region: "r", Type: "slow", Price: 5 * money.USD}
 	fast = capacity.Offering{Provisioner: "aws", Region: "r", Type: "fast", Price: 40 * money.USD}
-	p = capacity.Pool{Provisioner: "aws", Region: "r", Type: "own", Price: 10 * money.USD, Alternates: []capacity.Alternate{
-		{Offering: slow, Boot50: time.Hour, Boot95: 2 * time.Hour},
-		{Offering: fast, Boot50: time.Minute, Boot95: 2 * time.Minute},
-	}}
+	p = capacity.Pool{Provisioner: "aws", Region: "r", Type: "own", Price: 10 * money.USD,
+		Alternates: []capacity.Alternate{
+			{Offering: slow, Boot50: time.Hour, Boot95: 2 * time.Hour},
+			{Offering: fast, Boot50: time.Minute, Boot95: 2 * time.Minute},
+		}}
 	return p, own, slow, fast
 }
 
@@ -80,7 +81,10 @@ func TestASourceLearnsForItself(t *testing.T) {
 	t.Parallel()
 	p, own, slow, fast := threeSources()
 	for name, learn := range map[string]func(learned.Learned, capacity.Offering) learned.Learned{
-		"booted": func(l learned.Learned, s capacity.Offering) learned.Learned { return l.Booted(p, s, time.Minute, noon) },
+		"booted": func(l learned.Learned, s capacity.Offering) learned.Learned {
+			return l.Booted(p, s, time.Minute,
+				noon)
+		},
 		"served": func(l learned.Learned, s capacity.Offering) learned.Learned { return l.Served(p, s, noon) },
 		"refused": func(l learned.Learned, s capacity.Offering) learned.Learned {
 			return l.Refused(p, s, noon, noon, time.Minute)

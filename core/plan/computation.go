@@ -169,7 +169,8 @@ func (c *computation) noteUse(slots []int, iv calendar.Interval) {
 // ensureSlots makes sure that so many slots are known.
 func (c *computation) ensureSlots(slots int) {
 	if more := slots - len(c.bySlot); more > 0 {
-		c.bySlot, c.firstUse = append(c.bySlot, make([]*node.Node, more)...), append(c.firstUse, make([]time.Time, more)...)
+		c.bySlot, c.firstUse = append(c.bySlot, make([]*node.Node, more)...),
+			append(c.firstUse, make([]time.Time, more)...)
 		c.wanted, c.held = append(c.wanted, make([]bool, more)...), append(c.held, make([]bool, more)...)
 	}
 }

@@ -50,7 +50,8 @@ func (c *computation) requestNode(slot int, because string) bool {
 	f := Facts{
 		For: because, Standing: c.slotReadiness(slot).String(), Coming: c.comingCount,
 		Breaker:      s.Breaker(c.policy.BreakAfter, c.now),
-		BlockedUntil: s.BlockedUntil, Unfit: s.Stopped(), Recent: s.Created.Sum(window, c.now) + c.unservedCount, Cap: limit,
+		BlockedUntil: s.BlockedUntil, Unfit: s.Stopped(), Recent: s.Created.Sum(window, c.now) + c.unservedCount,
+		Cap:  limit,
 		Odds: s.Odds(c.now), Failures: s.Failures, Boot50: c.boot50, Lead: c.boot95, Guard: c.policy.Guard,
 	}
 	if c.judge(Action{Kind: BootNode, Slot: slot, Facts: f}) {

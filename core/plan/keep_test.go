@@ -15,7 +15,8 @@ import (
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	idle := plan.KeepFacts{
-		Price: 20 * money.USD, Wait: 100 * money.USD, Boot: 5 * time.Minute, Idle: 20 * time.Minute, Latest: 4 * time.Hour,
+		Price: 20 * money.USD, Wait: 100 * money.USD, Boot: 5 * time.Minute, Idle: 20 * time.Minute,
+		Latest:  4 * time.Hour,
 		Watched: 200, Evidence: 24, Patience: 0.5,
 	}
 	for name, c := range map[string]struct {

@@ -53,7 +53,8 @@ func leaveSlot(c *computation, n *node.Node) {
 	case node.Requested:
 		c.judge(Action{Kind: AbandonNode, Subject: n.ID, Facts: f})
 	case node.Ready:
-		f.Recent, f.Cap = c.Supply.Removed.Sum(c.policy.RemoveWindow, c.now)+c.removedCount, c.policy.removalCap(len(c.Nodes))
+		f.Recent, f.Cap = c.Supply.Removed.Sum(c.policy.RemoveWindow, c.now)+c.removedCount,
+			c.policy.removalCap(len(c.Nodes))
 		if c.judge(Action{Kind: DrainNode, Subject: n.ID, Facts: f}) {
 			c.removedCount++
 			return
@@ -129,14 +130,17 @@ func drainUnlessKept(c *computation, n *node.Node, ahead, usable int) bool {
 	idle := max(0, c.now.Sub(n.IdleSince))
 	latest := n.IdleSince.Add(c.Pool.Timers.IdleRelease)
 	k := KeepFacts{
-		Price: c.Pool.Price, Wait: money.MicroUSD(float64(c.Pool.Price) * c.policy.WaitWorth), Boot: c.boot50, Idle: idle,
+		Price: c.Pool.Price, Wait: money.MicroUSD(float64(c.Pool.Price) * c.policy.WaitWorth), Boot: c.boot50,
+		Idle:    idle,
 		Latest:  c.Pool.Timers.IdleRelease,
-		Prepaid: prepaidTime(c, n), Booked: untilUncovered(c), Expected: c.Arrivals.Expected(c.now, latest), Ahead: ahead,
+		Prepaid: prepaidTime(c, n), Booked: untilUncovered(c), Expected: c.Arrivals.Expected(c.now, latest),
+		Ahead:   ahead,
 		Watched: c.watchedHours, Patience: c.policy.Patience, Evidence: c.policy.Evidence,
 	}
 	f := Facts{
 		State: string(n.State()), Usable: usable, Minimum: c.Pool.MinNodes, Keep: &k,
-		Recent: c.Supply.Removed.Sum(c.policy.RemoveWindow, c.now) + c.removedCount, Cap: c.policy.removalCap(len(c.Nodes)),
+		Recent: c.Supply.Removed.Sum(c.policy.RemoveWindow, c.now) + c.removedCount,
+		Cap:    c.policy.removalCap(len(c.Nodes)),
 	}
 	c.wakeAt(latest)
 	if usable <= f.Minimum {

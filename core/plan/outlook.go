@@ -64,7 +64,8 @@ func (o *Outlook) ofReservation(r *reservation.Reservation) []Obstacle {
 	case r.State() == reservation.Warming:
 		return obstaclesOn(o.c, slots, r.Shape)
 	case r.State() == reservation.Booked: // its nodes are not asked for yet, but they never could be where the slot is gone
-		return slices.DeleteFunc(obstaclesOn(o.c, slots, capacity.Shape{}), func(x Obstacle) bool { return x.Code != LacksSlot })
+		return slices.DeleteFunc(obstaclesOn(o.c, slots, capacity.Shape{}),
+			func(x Obstacle) bool { return x.Code != LacksSlot })
 	default:
 		return nil
 	}
@@ -208,7 +209,8 @@ func (o *Outlook) nextOfNode(n *node.Node) []Step {
 	var steps []Step
 	serves := n.Coming() || n.State() == node.Ready || n.Kept() // or else another node serves who comes later
 	for _, a := range c.byAge {
-		if slices.Contains(o.slotsOf(a.ID, a.Slots), n.Slot) && (a.State() != allocation.Pending || !c.isBeyond(n.Slot)) {
+		if slices.Contains(o.slotsOf(a.ID, a.Slots), n.Slot) &&
+			(a.State() != allocation.Pending || !c.isBeyond(n.Slot)) {
 			step := Step{Code: StepInUse, At: a.LeaseUntil, Subject: a.ID}
 			if a.State() == allocation.Pending {
 				step.Code, step.At = StepAwaited, a.Window.End

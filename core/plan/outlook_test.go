@@ -59,7 +59,8 @@ func saysNext(o *plan.Outlook, id, code string) bool {
 func (h *history) checkRequested(soon []int) {
 	o := h.outlook()
 	for _, id := range h.subjectIDs() {
-		require.False(h.r, saysNext(o, id, plan.LacksNode), "%s: a node is about to be asked for, and is not: %s", id, h)
+		require.False(h.r, saysNext(o, id, plan.LacksNode), "%s: a node is about to be asked for, and is not: %s", id,
+			h)
 	}
 	for _, slot := range soon {
 		made := func(n node.Node) bool { return n.Slot == slot && n.RequestedAt.Equal(h.now) }

@@ -258,7 +258,8 @@ func (c *computation) takeEarlierBoot(kind Kind, b calendar.Booking, shape capac
 		return b.Slots
 	}
 	slots := slices.Clone(found)
-	c.moveBooking(Action{Kind: kind, Subject: b.ID, Slots: slots, Facts: Facts{Sooner: own.Sub(c.lastRequested(slots))}}, b)
+	c.moveBooking(Action{Kind: kind, Subject: b.ID, Slots: slots,
+		Facts: Facts{Sooner: own.Sub(c.lastRequested(slots))}}, b)
 	return slots
 }
 

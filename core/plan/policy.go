@@ -22,7 +22,8 @@ type Policy struct {
 	StockOut time.Duration
 
 	BreakAfter int // nodes in a row that never became ready, after which the breaker opens; default 5
-	// the length in which removals of idle nodes are capped; default 1 minute. What an idle node costs until the next window is the price of the cap
+	// the length in which removals of idle nodes are capped; default 1 minute. What an idle node
+	// costs until the next window is the price of the cap
 	RemoveWindow time.Duration
 	RemoveFloor  int     // idle nodes that may always be removed in it; default 50
 	RemoveShare  float64 // part of the pool's nodes that may be removed in it; default 0.25

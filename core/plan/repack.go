@@ -37,7 +37,8 @@ func (c *computation) makeRoom(b calendar.Booking, shape capacity.Shape) []int {
 		c.shifted[m.from.ID] = true
 		c.noteUse(m.to.Slots, m.to.Interval)
 		c.judge(Action{Kind: MoveReservation, Subject: m.from.ID, Slots: m.to.Slots, Facts: Facts{
-			From: m.from.Slots, To: m.to.Slots, Cost: c.totalCost(m.from.Slots), CostAfter: c.totalCost(m.to.Slots), For: b.ID,
+			From: m.from.Slots, To: m.to.Slots, Cost: c.totalCost(m.from.Slots), CostAfter: c.totalCost(m.to.Slots),
+			For: b.ID,
 		}})
 	}
 	return clearing.slots

@@ -114,7 +114,8 @@ func makeRoomFor(c *computation, r *reservation.Reservation) []int {
 	b := r.Booking()
 	slots := c.makeRoom(b, r.Shape)
 	if c.totalCost(slots) < c.totalCost(b.Slots) {
-		c.moveBooking(Action{Kind: MoveReservation, Subject: r.ID, Slots: slots, Facts: Facts{Outside: c.losesSlot(b.Slots)}},
+		c.moveBooking(Action{Kind: MoveReservation, Subject: r.ID, Slots: slots,
+			Facts: Facts{Outside: c.losesSlot(b.Slots)}},
 			b)
 	}
 	return slots
@@ -149,7 +150,8 @@ func provideNodes(c *computation, r *reservation.Reservation) {
 	slots := pickSlots(c, r)
 	c.requireNodes(slots, ReasonPrewarm)
 	f := reservationFacts(c, r)
-	f.Standing, f.ETA, f.From, f.BlockedUntil = c.readiness(slots).String(), c.expectedReady(slots), slots, c.Supply.BlockedUntil
+	f.Standing, f.ETA, f.From, f.BlockedUntil = c.readiness(slots).String(), c.expectedReady(slots), slots,
+		c.Supply.BlockedUntil
 	if f.Outside = c.losesSlot(slots); !f.Outside && r.Degraded && r.State() != reservation.Booked {
 		restorePlace(c, r)
 	}

@@ -21,7 +21,8 @@ func TestACapSaysWhatWouldBe(t *testing.T) {
 		MaxGPUs: 9, MaxPerDay: 19 * money.USD, MaxLead: 90 * time.Minute, MaxWindow: 2 * time.Minute,
 		GPUHoursPerDay: quota.AtMost(6),
 	}
-	a := quota.Ask{Window: hours(31, 33), Demand: gpus(4), Spend: quota.Spend{Cost: 8 * money.USD, GPUSeconds: 2 * 3600}}
+	a := quota.Ask{Window: hours(31, 33), Demand: gpus(4), Spend: quota.Spend{Cost: 8 * money.USD,
+		GPUSeconds: 2 * 3600}}
 	start, day := quota.Times{At: a.Window.Start}, quota.Times{At: hours(24, 25).Start}
 	require.Equal(t, []quota.Violation{
 		{Rule: quota.RuleNominal, Limit: 9, Asked: 10, Times: start},

@@ -54,7 +54,8 @@ func TestACohortLends(t *testing.T) {
 		for _, m := range tc.others {
 			m.Committed.Hold(hours(2, 9), gpus(tc.theirs))
 		}
-		require.Equal(t, tc.want, rulesOf(quota.Measure(newHoldings(tc.me, tc.others...), ask(tc.n)).Violations()), name)
+		require.Equal(t, tc.want, rulesOf(quota.Measure(newHoldings(tc.me, tc.others...), ask(tc.n)).Violations()),
+			name)
 	}
 	alone := newMember(4, all, all)
 	alone.Limits.Cohort = ""
@@ -154,7 +155,8 @@ func TestOnlyWhatAddsToTheSharedIsStopped(t *testing.T) {
 	me, other = newMember(4, 0, quota.Unlimited), newMember(4, quota.Unlimited, quota.Unlimited)
 	other.Committed.Hold(hours(0, 2), gpus(9))
 	me.Committed.Hold(hours(2, 4), gpus(3))
-	require.Empty(t, quota.Measure(newHoldings(me, other), quota.Ask{Window: hours(0, 4), Demand: gpus(2)}).Violations(),
+	require.Empty(t, quota.Measure(newHoldings(me, other), quota.Ask{Window: hours(0, 4),
+		Demand: gpus(2)}).Violations(),
 		"while the other holds too much it takes of its own")
 
 	for _, m := range []*quota.Member{&me, &other} {

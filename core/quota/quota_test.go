@@ -67,7 +67,8 @@ func TestAViolationSaysWhen(t *testing.T) {
 		GPUs: 8, GPUHours: quota.AtMost(20), MoneyPerPeriod: quota.AtMost(int64(10 * money.USD)),
 		SpeculationPerDay: money.USD,
 	}, Speculative: &c}
-	a := quota.Ask{Window: hours(8, 13), Demand: gpus(2), Spend: quota.Spend{Cost: money.USD + 1, GPUSeconds: 10 * 3600},
+	a := quota.Ask{Window: hours(8, 13), Demand: gpus(2), Spend: quota.Spend{Cost: money.USD + 1,
+		GPUSeconds: 10 * 3600},
 		Speculative: true}
 	midnight := hours(24, 25).Start
 	require.Equal(t, []quota.Violation{
@@ -111,7 +112,8 @@ func TestCapsHoldExactly(t *testing.T) {
 	c.Add(hours(30, 34), gpus(6), quota.Spend{Cost: 12 * money.USD, GPUSeconds: 24 * 3600})
 	caps := quota.Caps{MaxGPUs: 10, MaxPerDay: 20 * money.USD, MaxLead: 31 * time.Hour, MaxWindow: 2 * time.Hour,
 		GPUHoursPerDay: quota.AtMost(32)}
-	a := quota.Ask{Window: hours(31, 33), Demand: gpus(4), Spend: quota.Spend{Cost: 8 * money.USD, GPUSeconds: 8 * 3600}}
+	a := quota.Ask{Window: hours(31, 33), Demand: gpus(4), Spend: quota.Spend{Cost: 8 * money.USD,
+		GPUSeconds: 8 * 3600}}
 	require.Empty(t, quota.MeasureCaps(caps, &c, a, monday).Violations())
 	require.Equal(t, []quota.Rule{quota.RuleNominal, quota.RuleMoney, quota.RuleLead, quota.RuleWindow},
 		rulesOf(quota.MeasureCaps(quota.Caps{}, &c, a, monday).Violations()), "zero is none of it")

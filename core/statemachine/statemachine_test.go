@@ -54,13 +54,15 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	}{
 		"a step from nowhere": {func(m *statemachine.Table[light, light]) { m.Transitions[0].From = "dim" },
 			"unknown state"},
-		"a step to nowhere": {func(m *statemachine.Table[light, light]) { m.Transitions[0].To = "dim" }, "unknown state"},
+		"a step to nowhere": {func(m *statemachine.Table[light, light]) { m.Transitions[0].To = "dim" },
+			"unknown state"},
 		"a start nobody knows": {
 			func(m *statemachine.Table[light, light]) { m.Initial = append(m.Initial, "dim") }, "initial state dim",
 		},
 		"two ways": {func(m *statemachine.Table[light, light]) { m.Transitions[2].Event = "press" }, "two ways"},
 		"an island": {
-			func(m *statemachine.Table[light, light]) { m.States = append(m.States, "dim") }, "nothing reaches state dim",
+			func(m *statemachine.Table[light, light]) { m.States = append(m.States, "dim") },
+			"nothing reaches state dim",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +99,8 @@ func walkLife[S, E ~string, V any](t *testing.T, l life[S, E, V]) {
 			if illegal != nil {
 				var e *statemachine.IllegalError
 				require.True(t, errors.As(err, &e), "%s --%s-->", from, event)
-				require.Equal(t, statemachine.IllegalError{Machine: l.table.Name, State: string(from), Event: string(event)},
+				require.Equal(t, statemachine.IllegalError{Machine: l.table.Name, State: string(from),
+					Event: string(event)},
 					*e)
 				require.Equal(t, was, fmt.Sprintf("%#v", after), "a refused event changes nothing")
 				continue

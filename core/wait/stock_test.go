@@ -71,7 +71,8 @@ func TestTheIntervalCoversStockOuts(t *testing.T) {
 	t.Parallel()
 	for name, mean := range map[string]time.Duration{"minutes": 5 * time.Minute, "half hours": 30 * time.Minute,
 		"hours": 2 * time.Hour} {
-		s := &stockOutModel{Rand: rand.New(rand.NewPCG(uint64(mean), 3)), now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
+		s := &stockOutModel{Rand: rand.New(rand.NewPCG(uint64(mean), 3)),
+			now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 		boots, source := learned.BootTimes{Prior50: time.Minute, Prior95: 5 * time.Minute},
 			noisyBoots(uint64(mean), 2*time.Minute)
 		var count coverage

@@ -101,7 +101,8 @@ func TestTheIntervalCovers(t *testing.T) {
 	for name, seed := range map[string]uint64{"one node": 1, "four nodes": 4} {
 		nodes := int(seed)
 		chance := rand.New(rand.NewPCG(seed, 7))
-		boots, source := learned.BootTimes{Prior50: time.Minute, Prior95: 5 * time.Minute}, noisyBoots(seed, 3*time.Minute)
+		boots, source := learned.BootTimes{Prior50: time.Minute, Prior95: 5 * time.Minute},
+			noisyBoots(seed, 3*time.Minute)
 		asked, below10, below90 := 0, 0, 0
 		for n := range 1500 {
 			f := wait.Facts{Boot: boots}

@@ -80,7 +80,8 @@ func yOf(wait float64) float64 { return top + height*(1-wait/mostWait) }
 
 func drawChart(curves []curve) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="13">`+"\n",
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="13">`+"\n",
 		left+2*width+gap+20, top+height+90)
 	fmt.Fprintln(&b,
 		`<title>Mean wait against overhead on two traces</title><rect width="100%" height="100%" fill="white"/>`)

@@ -55,8 +55,9 @@ var boundaries = []Boundary{
 		Why: "workers reach machines through the port and truth through the ledger, and answer no requests",
 	},
 	{
-		Rule: "D7", Of: []string{"provisioners"}, Own: []string{"core/money", "core/phrase", "core/capacity"}, StdOnly: true,
-		Why: "the port is what adapters agree on; a provider's SDK in it would be everybody's",
+		Rule: "D7", Of: []string{"provisioners"}, Own: []string{"core/money", "core/phrase", "core/capacity"},
+		StdOnly: true,
+		Why:     "the port is what adapters agree on; a provider's SDK in it would be everybody's",
 	},
 	{
 		Rule: "D8", Of: []string{"provisioners/builtin"},
@@ -71,14 +72,16 @@ var boundaries = []Boundary{
 	},
 	{
 		Rule: "D9", Of: []string{"agent/..."},
-		Own: []string{"agent/...", "contract/...", "client", "prompts", "core/statemachine", "core/money", "core/phrase", "core/capacity", "core/calendar",
+		Own: []string{"agent/...", "contract/...", "client", "prompts", "core/statemachine", "core/money",
+			"core/phrase", "core/capacity", "core/calendar",
 			"core/forecast", "core/backtest", "core/evidence",
 			"internal/clock", "internal/ids", "internal/httpx", "internal/obs", "internal/statefile"},
 		Why: "the agent runs at the customer's: it may hold nothing of the control plane but its vocabulary",
 	},
 	{
 		Rule: "D9", Of: []string{"node/..."},
-		Own: []string{"node/...", "contract/...", "client", "core/statemachine", "core/money", "core/phrase", "core/capacity", "core/job",
+		Own: []string{"node/...", "contract/...", "client", "core/statemachine", "core/money", "core/phrase",
+			"core/capacity", "core/job",
 			"internal/clock", "internal/ids", "internal/httpx", "internal/obs"},
 		Why: "the node daemon sits beside other people's jobs: it may hold nothing of the control plane but its " +
 			"vocabulary",

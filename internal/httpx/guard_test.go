@@ -19,7 +19,8 @@ func TestGuard(t *testing.T) {
 	for addr, want := range map[string]string{
 		"8.8.8.8": always, "2606:4700::1111": always, "172.32.0.1": always, "::ffff:8.8.8.8": always,
 		"100.128.0.1": always,
-		"10.1.2.3":    private, "172.16.0.1": private, "192.168.1.1": private, "127.0.0.1": private, "127.9.9.9": private,
+		"10.1.2.3":    private, "172.16.0.1": private, "192.168.1.1": private, "127.0.0.1": private,
+		"127.9.9.9":  private,
 		"100.64.0.1": private, "::1": private, "fd12::1": private, "::ffff:10.0.0.1": private,
 		"::ffff:127.0.0.1": private,
 		"169.254.169.254":  never, "::ffff:169.254.169.254": never, "fe80::1": never, "fe80::1%eth0": never,

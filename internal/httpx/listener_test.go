@@ -16,7 +16,8 @@ import (
 
 // startLimited listens with bounds and answers everything; dial opens a connection and
 // returns it with the status of its first answer.
-func startLimited(t *testing.T, limits httpx.ConnLimits, proxies httpx.Proxies) (dial func(path string) (net.Conn, int)) {
+func startLimited(t *testing.T, limits httpx.ConnLimits, proxies httpx.Proxies) (dial func(path string) (
+	net.Conn, int)) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -63,7 +63,8 @@ func (p Proxies) Client(r *http.Request) netip.Addr {
 	case len(plain) == 0:
 		return p.walkHops(peer, parseForwarded(standard, "for"))
 	}
-	a, b := p.walkHops(peer, strings.Split(strings.Join(plain, ","), ",")), p.walkHops(peer, parseForwarded(standard, "for"))
+	a, b := p.walkHops(peer, strings.Split(strings.Join(plain, ","), ",")),
+		p.walkHops(peer, parseForwarded(standard, "for"))
 	if a != b {
 		return peer
 	}

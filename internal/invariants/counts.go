@@ -122,7 +122,8 @@ func compareCount(org string, steps []step, counted *calendar.Profile) []Violati
 			sum += steps[next].by
 		}
 		if n := counted.At(at); n != sum {
-			return []Violation{{Quota, org, fmt.Sprintf("has %d GPUs at %s and the ledger counts %d", sum, formatTime(at),
+			return []Violation{{Quota, org, fmt.Sprintf("has %d GPUs at %s and the ledger counts %d", sum,
+				formatTime(at),
 				n)}}
 		}
 	}

@@ -77,9 +77,10 @@ func soundRows() invariants.Rows {
 				bookedReservation("rsv_2", hourWindow(3, 4), 2, 0, 1)},
 			Allocations: []allocation.Allocation{activeAllocation("alc_1", hourWindow(0, 1), 0, "gpu-0", "gpu-1")},
 		}},
-		Committed:        map[string]*calendar.Profile{"org": counted},
-		OverReservations: []reservation.Reservation{cancelReservation(bookedReservation("rsv_0", hourWindow(0, 1), 1, 0), "asked")},
-		Events:           []ledger.Event{{Type: "reservation.cancelled", Subject: "rsv_0", Reason: "asked"}},
+		Committed: map[string]*calendar.Profile{"org": counted},
+		OverReservations: []reservation.Reservation{cancelReservation(bookedReservation("rsv_0", hourWindow(0, 1), 1,
+			0), "asked")},
+		Events: []ledger.Event{{Type: "reservation.cancelled", Subject: "rsv_0", Reason: "asked"}},
 	}
 }
 

@@ -53,7 +53,8 @@ func NewRegistry() *prometheus.Registry {
 func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		httpRequests: newCounter("http_requests_total", "Requests answered.", "route", "method", "status"),
-		httpDuration: newHistogram("http_request_duration_seconds", "Time to answer a request.", requestSeconds, "route",
+		httpDuration: newHistogram("http_request_duration_seconds", "Time to answer a request.", requestSeconds,
+			"route",
 			"method", "status"),
 		tasks:        newCounter("tasks_total", "Task attempts ended.", "kind", "outcome"),
 		taskDuration: newHistogram("task_duration_seconds", "Time a task attempt took.", taskSeconds, "kind"),
@@ -79,7 +80,8 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Namespace: "forewarm", Name: "journal_seals_behind",
 			Help: "Whether seals of the journal that this process has seen are not in the database any more: 1, or 0.",
 		}),
-		withheld: newCounter("node_requests_withheld_total", "Times that a plan needed a node and could not ask for it.",
+		withheld: newCounter("node_requests_withheld_total",
+			"Times that a plan needed a node and could not ask for it.",
 			"reason"),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "forewarm", Name: "allocation_wait_seconds",

@@ -123,7 +123,8 @@ func checkKeys(n *yaml.Node, t reflect.Type, at string) *Error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if line, twice := first[key.Value]; twice {
-			return &Error{Line: key.Line, Message: fmt.Sprintf("%s stands here and on line %d", qualifiedName(at, key.Value),
+			return &Error{Line: key.Line, Message: fmt.Sprintf("%s stands here and on line %d",
+				qualifiedName(at, key.Value),
 				line), Fix: "remove one of the two"}
 		}
 		first[key.Value] = key.Line

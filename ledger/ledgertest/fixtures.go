@@ -93,7 +93,8 @@ func newLearned() learned.Learned {
 		Sources: map[string]learned.SourceLearned{"aws/us/p4d-spot": {
 			Boot: learned.BootTimes{Prior50: time.Second, Prior95: time.Minute, Faded: 1,
 				Seen: []time.Duration{time.Second}},
-			Supply: learned.Supply{BlockedUntil: day, Failures: 1, Blocks: 1, Hours: []learned.Odds{{Given: 1, At: day}}},
+			Supply: learned.Supply{BlockedUntil: day, Failures: 1, Blocks: 1,
+				Hours: []learned.Odds{{Given: 1, At: day}}},
 		}},
 	}
 }

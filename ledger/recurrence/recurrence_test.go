@@ -127,7 +127,8 @@ func TestExDatesAndLimit(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rule.Between(parseUTC(t, "2026-12-01T00:00:00Z"), parseUTC(t, "2027-12-01T00:00:00Z"), 5), 5)
 	require.Empty(t, rule.Between(parseUTC(t, "2026-12-01T00:00:00Z"), parseUTC(t, "2026-12-01T00:00:00Z"), 5))
-	require.Empty(t, recurrence.Rule{}.Between(parseUTC(t, "2026-12-01T00:00:00Z"), parseUTC(t, "2026-12-02T00:00:00Z"), 0))
+	require.Empty(t, recurrence.Rule{}.Between(parseUTC(t, "2026-12-01T00:00:00Z"),
+		parseUTC(t, "2026-12-02T00:00:00Z"), 0))
 }
 
 func TestWhatCannotBeARule(t *testing.T) {

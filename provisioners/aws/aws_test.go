@@ -115,9 +115,10 @@ func suiteSubject(t *testing.T, kind, other string) provisionertest.Subject {
 		TimeOutDelete: s.injectFault("TerminateInstances", ec2test.LoseAnswer, ""),
 		TruncateList:  s.injectFault("DescribeInstances", ec2test.Garble, ""),
 		RunOut:        s.SellOut,
-		FailCreate:    s.injectFault("DescribeInstances", ec2test.Refuse, "InternalError"), // Create looks before it leaps
-		FailDelete:    s.injectFault("TerminateInstances", ec2test.Refuse, "InternalError"),
-		IgnoreDelete:  s.injectFault("TerminateInstances", ec2test.Ignore, ""),
+		FailCreate:    s.injectFault("DescribeInstances", ec2test.Refuse, "InternalError"),
+		// Create looks before it leaps
+		FailDelete:   s.injectFault("TerminateInstances", ec2test.Refuse, "InternalError"),
+		IgnoreDelete: s.injectFault("TerminateInstances", ec2test.Ignore, ""),
 		Throttle: func(calls int) {
 			if s.Mend(); calls > 0 {
 				s.Inject(ec2test.Fault{Effect: ec2test.Refuse, Code: "RequestLimitExceeded", Times: calls})

@@ -117,7 +117,8 @@ func noCredentials(err error) error {
 	kind := provisioners.KindDenied
 	code, _ := errorAnswer(err)
 	var network net.Error
-	if code == "" && (errors.As(err, &network) || keepContextError(err) != nil) || kindOf(err) == provisioners.KindThrottled {
+	if code == "" && (errors.As(err, &network) || keepContextError(err) != nil) ||
+		kindOf(err) == provisioners.KindThrottled {
 		kind = provisioners.KindTransient
 	}
 	return &provisioners.Error{Kind: kind, Message: "getting credentials", Err: httpx.HideURL(err)}

@@ -67,7 +67,8 @@ func TestMarkets(t *testing.T) {
 		market string
 		price  money.MicroUSD
 	}{
-		"p5": {"on-demand", 55 * money.USD}, "p5-spot": {"spot", 20 * money.USD}, "p5-odcr": {"on-demand", 55 * money.USD},
+		"p5": {"on-demand", 55 * money.USD}, "p5-spot": {"spot", 20 * money.USD},
+		"p5-odcr":  {"on-demand", 55 * money.USD},
 		"p5-block": {"capacity-block", 31 * money.USD}, "g6": {"on-demand", 4_601_600},
 	} {
 		s := newSite(t, regionConfig())

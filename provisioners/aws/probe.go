@@ -67,7 +67,8 @@ func (p *Provisioner) readConsole(ctx context.Context, row types.Instance) error
 // with memory errors that could not be corrected is left out, so that the
 // control plane's gate counts too few and takes the machine out of use; the
 // notice says why.
-func (p *Provisioner) devicesOf(row types.Instance, notice *provisioners.Notice) ([]capacity.Device, *provisioners.Notice) {
+func (p *Provisioner) devicesOf(row types.Instance, notice *provisioners.Notice) (
+	[]capacity.Device, *provisioners.Notice) {
 	offer, known := p.findOffer(tagOf(row, tagType))
 	if p.config.Probe == ProbeNone {
 		return offer.assumedDevices(sdk.ToString(row.InstanceId)), notice

@@ -54,7 +54,8 @@ faults:
 		Boot:       provisioners.Boot{P50: 4 * time.Second, P95: 9 * time.Second}, Simulated: true,
 	}}, offers)
 
-	host, err := builtin.New("local", strictDecoder("{simulate: 2, price_per_hour: 1, model: t4, host_id: h}"), testDeps(folder))
+	host, err := builtin.New("local", strictDecoder("{simulate: 2, price_per_hour: 1, model: t4, host_id: h}"),
+		testDeps(folder))
 	require.NoError(t, err)
 	offers, err = host.Offers(t.Context())
 	require.NoError(t, err)

@@ -15,7 +15,8 @@ import (
 
 func testOffers() []exec.Offer {
 	big := exec.Offer{
-		Type: "big", Region: "here", Model: "h100", GPUs: 8, MemoryMiB: 81_920, Price: provisioners.Price(20 * money.USD),
+		Type: "big", Region: "here", Model: "h100", GPUs: 8, MemoryMiB: 81_920,
+		Price:      provisioners.Price(20 * money.USD),
 		MinBilling: time.Minute, Boot: exec.Boot{P50: time.Minute, P95: 2 * time.Minute}, Interruptible: true,
 		Notice: warning,
 	}
@@ -26,7 +27,8 @@ func testOffers() []exec.Offer {
 
 func testConfig(t *testing.T, w world) exec.Config {
 	// The race detector waits for a second at the end of every process.
-	return exec.Config{Command: []string{"env", "GORACE=atexit_sleep_ms=0", ownExecutable(t), "script", w.folder}, Renews: true,
+	return exec.Config{Command: []string{"env", "GORACE=atexit_sleep_ms=0", ownExecutable(t), "script", w.folder},
+		Renews: true,
 		Offers: testOffers()}
 }
 

@@ -168,7 +168,8 @@ func TestRowsOfAList(t *testing.T) {
 func TestErrorsOfScripts(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"0", "3"} { // an error document counts whatever the exit code
-		p := shellProvisioner(t, `echo '{"error":{"kind":"throttled","scope":"eu","message":"slow","retry_after_seconds":7}}'; exit `+code)
+		p := shellProvisioner(t,
+			`echo '{"error":{"kind":"throttled","scope":"eu","message":"slow","retry_after_seconds":7}}'; exit `+code)
 		for verb, err := range callAll(t, p) {
 			var typed *provisioners.Error
 			require.ErrorAs(t, err, &typed, verb)
@@ -177,7 +178,8 @@ func TestErrorsOfScripts(t *testing.T) {
 			}, *typed, verb)
 		}
 	}
-	for verb, err := range callAll(t, shellProvisioner(t, `echo '{"instance":`+good+`}'; echo 'disk is full' >&2; exit 3`)) {
+	for verb, err := range callAll(t,
+		shellProvisioner(t, `echo '{"instance":`+good+`}'; echo 'disk is full' >&2; exit 3`)) {
 		want := provisioners.KindTransient
 		if verb == "create" {
 			want = provisioners.KindUnknown

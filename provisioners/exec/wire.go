@@ -134,7 +134,8 @@ func (e wireError) portError(v verb) error {
 	}
 	const longest = 24 * 60 * 60
 	return &provisioners.Error{
-		Kind: kind, Scope: e.Scope, Message: e.Message, RetryAfter: durationOf(min(max(e.RetryAfterSeconds, 0), longest)),
+		Kind: kind, Scope: e.Scope, Message: e.Message, RetryAfter: durationOf(min(max(e.RetryAfterSeconds, 0),
+			longest)),
 	}
 }
 

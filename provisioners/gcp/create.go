@@ -21,7 +21,8 @@ type order struct {
 func (o order) instanceName() string { return nameOf(o.token) }
 
 func (o order) newAttempt() attempt {
-	return attempt{doing: "making instance " + o.instanceName(), scope: o.offer.Zone + "/" + o.offer.MachineType, makes: true}
+	return attempt{doing: "making instance " + o.instanceName(), scope: o.offer.Zone + "/" + o.offer.MachineType,
+		makes: true}
 }
 
 // Create asks for the machine. It waits for a stock-out to show, not for the

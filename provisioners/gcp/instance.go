@@ -16,7 +16,8 @@ type prober func(context.Context, ref) (reading, error)
 
 // presentInstance is the machine as the port shows it, and is remembered. It runs when
 // Google says so and its own report was read.
-func (c *Cloud) presentInstance(ctx context.Context, found *compute.Instance, probe prober) (provisioners.Instance, error) {
+func (c *Cloud) presentInstance(ctx context.Context, found *compute.Instance, probe prober) (
+	provisioners.Instance, error) {
 	place := refOf(found)
 	read, _ := tagsOf(found) // without tags it is still the machine with that id
 	shown := provisioners.Instance{
@@ -109,7 +110,8 @@ func (c *Cloud) answerAbsent(ctx context.Context, place ref) (provisioners.Insta
 	ended, certain := told.endOf(place.number)
 	switch {
 	case insert != nil && insert.Status != "DONE" && !certain:
-		return instanceOfInsert(insert, place, tags{known.Token, known.Ask.Owner, known.Ask.NodeID, known.Ask.Type}), nil
+		return instanceOfInsert(insert, place, tags{known.Token, known.Ask.Owner, known.Ask.NodeID, known.Ask.Type}),
+			nil
 	case insert == nil && !certain && !remembered:
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "no machine %q", id)
 	}

@@ -148,7 +148,8 @@ func maintenanceNotice(i *compute.Instance) *provisioners.Notice {
 	}
 	return &provisioners.Notice{
 		Kind: provisioners.NoticeDegraded, At: parseTime(upcoming.WindowStartTime),
-		Message: formatMessage(fmt.Sprintf("%s maintenance of its host, %s %v", upcoming.Type, upcoming.MaintenanceStatus,
+		Message: formatMessage(fmt.Sprintf("%s maintenance of its host, %s %v", upcoming.Type,
+			upcoming.MaintenanceStatus,
 			upcoming.MaintenanceReasons), ""),
 	}
 }

@@ -87,7 +87,8 @@ func (m *mistakes) addOffers(offers []Offer) {
 func (o Offer) validate() error {
 	var m mistakes
 	m.addIf(o.Type == "" || len(o.Type) > 128, "type: want 1 to 128 characters")
-	m.addIf(!namePattern.MatchString(o.MachineType), "machine_type: %q is not the name of a machine type", o.MachineType)
+	m.addIf(!namePattern.MatchString(o.MachineType), "machine_type: %q is not the name of a machine type",
+		o.MachineType)
 	m.addIf(!zonePattern.MatchString(o.Zone), "zone: %q is not a zone such as us-central1-a", o.Zone)
 	m.addIf(o.Model == "", "model: is empty")
 	m.addIf(o.GPUs < 1 || o.GPUs > mostGPUs, "gpus: %d is not between 1 and %d", o.GPUs, mostGPUs)

@@ -54,7 +54,8 @@ func (c *Cluster) checkRequest(ctx context.Context, token string, asked provisio
 }
 
 // ensureRecord returns the token's record, which it makes where there is none.
-func (c *Cluster) ensureRecord(ctx context.Context, token string, asked provisioners.Spec, offer Offer) (*stored, error) {
+func (c *Cluster) ensureRecord(ctx context.Context, token string, asked provisioners.Spec, offer Offer) (
+	*stored, error) {
 	known := spec{asked.Type, asked.Region, asked.Owner, asked.NodeID}
 	s, err := c.api.getRecord(ctx, c.config.Namespace, nameOf(token))
 	if err == nil && s == nil {
@@ -94,7 +95,8 @@ func (c *Cluster) createRecord(ctx context.Context, r record) (*stored, error) {
 }
 
 // ensurePlaceholder makes the record's placeholder, or returns the one that is there.
-func (c *Cluster) ensurePlaceholder(ctx context.Context, s *stored, offer Offer, expires time.Time) (*corev1.Pod, error) {
+func (c *Cluster) ensurePlaceholder(ctx context.Context, s *stored, offer Offer, expires time.Time) (
+	*corev1.Pod, error) {
 	pod, err := c.api.core.Pods(s.object.Namespace).Create(ctx, c.config.newPlaceholder(s, offer, expires),
 		metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {

@@ -109,7 +109,10 @@ func TestRights(t *testing.T) {
 	require.NotContains(t, rights, apitest.Use{Verb: "patch", Resource: "nodes"})
 	readRules(t, "../../deploy/kubernetes/rbac-cordon.yaml", rights)
 
-	w := newWorld(t, withProvisioningRequest, func(c *kubernetes.Config) { c.Probe, c.CordonOnDelete = kubernetes.ProbeLogs, true })
+	w := newWorld(t, withProvisioningRequest, func(c *kubernetes.Config) {
+		c.Probe,
+			c.CordonOnDelete = kubernetes.ProbeLogs, true
+	})
 	w.server.Define("provisioningrequests", "ProvisioningRequest")
 	w.boot = 2 * time.Minute
 	spec := w.testSpec()

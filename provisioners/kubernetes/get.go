@@ -54,7 +54,8 @@ func (c *Cluster) reconcileRecord(ctx context.Context, k key) (provisioners.Inst
 			return provisioners.Instance{}, err
 		}
 	}
-	return provisioners.Instance{}, provisioners.Errorf(provisioners.KindTransient, "machine %s kept changing", k.instanceID())
+	return provisioners.Instance{}, provisioners.Errorf(provisioners.KindTransient, "machine %s kept changing",
+		k.instanceID())
 }
 
 // deletePlaceholder removes the placeholder of a machine that was given up.

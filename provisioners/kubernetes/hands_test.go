@@ -56,7 +56,8 @@ func (h *hands) runControllers() {
 
 func (h *hands) runRound() (moved bool) {
 	pods := h.listPods()
-	for _, one := range []func([]corev1.Pod) bool{h.loseNodes, h.endPods, h.collectGarbage, h.schedulePods, h.runPods, h.expirePods} {
+	for _, one := range []func([]corev1.Pod) bool{h.loseNodes, h.endPods, h.collectGarbage, h.schedulePods, h.runPods,
+		h.expirePods} {
 		if one(pods) {
 			return true
 		}
@@ -68,7 +69,8 @@ func (h *hands) listPods() []corev1.Pod {
 	list, err := h.core.Pods(h.scope).List(h.t.Context(), metav1.ListOptions{})
 	require.NoError(h.t, err)
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
-		return cmp.Or(-cmp.Compare(podPriority(a), podPriority(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		return cmp.Or(-cmp.Compare(podPriority(a), podPriority(b)),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 			cmp.Compare(a.Name, b.Name))
 	})
 	return list.Items

@@ -130,7 +130,10 @@ func TestAVanishedMachineStaysGone(t *testing.T) {
 	for what, look := range map[string]func(*world, string){
 		"nobody looked": func(*world, string) {},
 		"Get looked":    func(w *world, id string) { w.requirePhase(t, id, provisioners.Terminated) },
-		"List looked":   func(w *world, _ string) { require.Equal(t, provisioners.Terminated, w.listInstances(t)[0].Phase) },
+		"List looked": func(w *world, _ string) {
+			require.Equal(t, provisioners.Terminated,
+				w.listInstances(t)[0].Phase)
+		},
 		"it was deleted": func(w *world, id string) {
 			require.NoError(t, w.Delete(t.Context(), id))
 		},

@@ -41,7 +41,8 @@ func (c Config) newPlaceholder(s *stored, offer Offer, expires time.Time) *corev
 			AutomountServiceAccountToken:  pointerTo(false),
 			EnableServiceLinks:            pointerTo(false),
 			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: pointerTo(true), RunAsUser: pointerTo[int64](nobody), RunAsGroup: pointerTo[int64](nobody),
+				RunAsNonRoot: pointerTo(true), RunAsUser: pointerTo[int64](nobody),
+				RunAsGroup:     pointerTo[int64](nobody),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 		},

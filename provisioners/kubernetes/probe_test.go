@@ -120,7 +120,8 @@ func TestThePlaceholderEndsItself(t *testing.T) {
 func TestThePlaceholderSaysItsGPUs(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
-		"printf '" + `0, GPU-8f1c, 23034, 0\n1, GPU-77aa, 23034, [N/A]\n2, GPU-dead, 23034, 3\n` + "'": packProbe(table),
+		"printf '" + `0, GPU-8f1c, 23034, 0\n1, GPU-77aa, 23034, [N/A]\n2, GPU-dead, 23034, 3\n` +
+			"'": packProbe(table),
 		"exit 9": "",
 	} {
 		run, _ := placeholderCommand(t, kubernetes.ProbeLogs, map[string]string{"nvidia-smi": answer}, "1")
@@ -134,7 +135,8 @@ func TestThePlaceholderSaysItsGPUs(t *testing.T) {
 // would then wait out the whole grace.
 func TestThePlaceholderGoesWhenItIsTold(t *testing.T) {
 	t.Parallel()
-	run, _ := placeholderCommand(t, kubernetes.ProbeNone, map[string]string{"sleep": "echo asleep; exec /bin/sleep 60"}, "")
+	run, _ := placeholderCommand(t, kubernetes.ProbeNone,
+		map[string]string{"sleep": "echo asleep; exec /bin/sleep 60"}, "")
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := run.StdoutPipe()
 	require.NoError(t, err)

@@ -107,8 +107,10 @@ func (s seen) noteDeletion(r record) (record, bool) {
 
 // isUsable reports whether the machine can be used for the first time.
 func (s seen) isUsable() bool {
-	return s.record.Place == nil && s.hasPlaceholder() && s.pod.Status.Phase == corev1.PodRunning && containersRunning(s.pod) &&
-		s.node != nil && unwellCondition(s.node) == nil && allocatableGPUs(s.node, s.record.Want) >= s.record.Want.GPUs &&
+	return s.record.Place == nil && s.hasPlaceholder() && s.pod.Status.Phase == corev1.PodRunning &&
+		containersRunning(s.pod) &&
+		s.node != nil && unwellCondition(s.node) == nil && allocatableGPUs(s.node,
+		s.record.Want) >= s.record.Want.GPUs &&
 		len(s.devices) > 0
 }
 

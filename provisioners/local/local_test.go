@@ -83,7 +83,8 @@ func TestOffer(t *testing.T) {
 	offers, err := host.Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []provisioners.Offer{{
-		Type: "local", Region: "local", Model: "NVIDIA H100 80GB HBM3", GPUs: 2, MemoryMiB: 81_000, Price: 3 * money.USD,
+		Type: "local", Region: "local", Model: "NVIDIA H100 80GB HBM3", GPUs: 2, MemoryMiB: 81_000,
+		Price: 3 * money.USD,
 	}}, offers)
 
 	host, _ = openHost(t, local.Config{Source: devices{found: twoDevices()}, Model: "h100-80g"})

@@ -87,7 +87,8 @@ func laterOf(a, b time.Time) time.Time {
 func (m *machine) listDevices() []capacity.Device {
 	devices := make([]capacity.Device, m.Offer.GPUs)
 	for i := range devices {
-		devices[i] = capacity.Device{UUID: deviceUUID(m.ID, i), Index: i, Model: m.Offer.Model, MemoryMiB: m.Offer.MemoryMiB}
+		devices[i] = capacity.Device{UUID: deviceUUID(m.ID, i), Index: i, Model: m.Offer.Model,
+			MemoryMiB: m.Offer.MemoryMiB}
 	}
 	return devices
 }

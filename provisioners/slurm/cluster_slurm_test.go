@@ -200,7 +200,8 @@ func submitForeignJob(t *testing.T, args ...string) string {
 
 func (r *real) createForeignJob(t *testing.T) func() bool {
 	t.Helper()
-	id := submitForeignJob(t, "--uid=nobody", "--partition="+r.config.Offers[0].Partition, "--job-name=forewarm-0123456789abcdef",
+	id := submitForeignJob(t, "--uid=nobody", "--partition="+r.config.Offers[0].Partition,
+		"--job-name=forewarm-0123456789abcdef",
 		"--comment=forewarm:p=elsewhere&t=token-1&o=deployment-a&n=nod_1&y=two")
 	return func() bool {
 		state := strings.TrimSpace(runAsRoot(t, "squeue", "--noheader", "--states=all", "--jobs="+id, "--format=%T"))

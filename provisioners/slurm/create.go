@@ -158,7 +158,8 @@ func (c *Cluster) sbatchArgs(token string, spec provisioners.Spec, offer Offer) 
 	args := []string{
 		"--parsable", "--no-requeue", "--nodes=1", "--ntasks=1", "--chdir=/",
 		"--partition=" + offer.Partition, "--gres=" + offer.Gres + ":" + strconv.Itoa(offer.GPUs),
-		"--job-name=" + jobName(c.tokenMark(token), spec.ExpiresAt), "--comment=" + c.formatComment(tagsOf(token, spec)),
+		"--job-name=" + jobName(c.tokenMark(token), spec.ExpiresAt),
+		"--comment=" + c.formatComment(tagsOf(token, spec)),
 		"--output=" + c.config.Output, "--error=" + c.config.Output,
 	}
 	if offer.Exclusive {

@@ -33,7 +33,10 @@ func (w *world) advanceJobs() {
 	for _, j := range w.Jobs {
 		w.advanceJob(j)
 	}
-	w.Jobs = slices.DeleteFunc(w.Jobs, func(j *fakeJob) bool { return j.isOver() && w.Now.Sub(j.Ended) > fakeMinJobAge })
+	w.Jobs = slices.DeleteFunc(w.Jobs, func(j *fakeJob) bool {
+		return j.isOver() &&
+			w.Now.Sub(j.Ended) > fakeMinJobAge
+	})
 }
 
 func (w *world) advanceJob(j *fakeJob) {

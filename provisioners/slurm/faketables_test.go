@@ -43,9 +43,11 @@ func (w *world) runSqueue(options map[string]string) reply {
 		}
 		found = true
 		out += formatRow(options["Format"], map[string]string{
-			"JobID": strconv.Itoa(j.ID), "State": j.State, "Reason": "None", "PreemptTime": formatSeconds(j.Preempted, "N/A"),
-			"SubmitTime": formatSeconds(j.Submitted, "N/A"), "EndTime": formatSeconds(j.Ends, "N/A"), "NodeList": j.Node,
-			"Name": j.Name, "Comment": orNull(j.Comment),
+			"JobID": strconv.Itoa(j.ID), "State": j.State, "Reason": "None",
+			"PreemptTime": formatSeconds(j.Preempted, "N/A"),
+			"SubmitTime":  formatSeconds(j.Submitted, "N/A"), "EndTime": formatSeconds(j.Ends, "N/A"),
+			"NodeList": j.Node,
+			"Name":     j.Name, "Comment": orNull(j.Comment),
 		})
 	}
 	if one && !found {

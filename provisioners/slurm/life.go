@@ -38,7 +38,8 @@ func (c *Cluster) findJob(ctx context.Context, id string) (job, error) {
 	if !ok {
 		return job{}, notFoundError(id)
 	}
-	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "squeue", "--noheader", "--states=all", "--jobs="+number,
+	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "squeue", "--noheader", "--states=all",
+		"--jobs="+number,
 		"--Format="+formatColumns(jobColumns))
 	if err != nil {
 		return job{}, fmt.Errorf("looking for job %s: %w", number, err)

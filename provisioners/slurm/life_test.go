@@ -114,7 +114,10 @@ func TestNotices(t *testing.T) {
 	require.Nil(t, running.Notice)
 	require.Equal(t, "NVIDIA A100-SXM4-80GB", running.Devices[0].Model,
 		"what was not ordered keeps its name, for the health gate")
-	l.changeJob(t, id, func(j *fakeJob, _ *world) { j.Comment = strings.Replace(j.Comment, ":81559:0&", ":81559:3&", 1) })
+	l.changeJob(t, id, func(j *fakeJob, _ *world) {
+		j.Comment = strings.Replace(j.Comment, ":81559:0&", ":81559:3&",
+			1)
+	})
 	require.Equal(t, "3 uncorrected ECC errors when the machine started", l.getInstance(t, id).Notice.Message)
 	l.mustUpdate(t, func(w *world) { w.Nodes[0].State = "mixed+drain" })
 	require.Equal(t, "node n0 is mixed+drain: none", l.getInstance(t, id).Notice.Message)
@@ -138,7 +141,10 @@ func TestRenewal(t *testing.T) {
 	limited.ExpiresAt = l.clock.Now().Add(time.Minute)
 	made, err := l.Create(t.Context(), "token-2", limited)
 	require.NoError(t, err)
-	l.changeJob(t, made.ID, func(j *fakeJob, _ *world) { require.Regexp(t, `^forewarm-[0-9a-f]{16}-x1772445660$`, j.Name) })
+	l.changeJob(t, made.ID, func(j *fakeJob, _ *world) {
+		require.Regexp(t, `^forewarm-[0-9a-f]{16}-x1772445660$`,
+			j.Name)
+	})
 	until := limited.ExpiresAt.Add(time.Hour)
 	require.NoError(t, l.Renew(t.Context(), made.ID, until))
 	l.changeJob(t, made.ID, func(j *fakeJob, _ *world) { require.Regexp(t, `-x1772449260$`, j.Name) })

@@ -140,7 +140,8 @@ func TestPlaceholderRepeatsItsReport(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.writeFile("deaf", "")
-	s.writeFile("then", `rm -f "$dir/deaf"; [ "$(cat "$dir/now")" -lt 1000004 ] || echo forewarm-0123456789abcdef-x1 >"$dir/name"`)
+	s.writeFile("then",
+		`rm -f "$dir/deaf"; [ "$(cat "$dir/now")" -lt 1000004 ] || echo forewarm-0123456789abcdef-x1 >"$dir/name"`)
 	story, fine := s.runPlaceholder("0,1")
 	require.True(t, fine)
 	require.Len(t, story, 4) // report, sleep, report, the long sleep
@@ -159,7 +160,8 @@ func TestPlaceholderAtTheEnds(t *testing.T) {
 
 	lost := newStage(t)
 	lost.writeFile("name", "slurm_load_jobs error: something\n")
-	lost.writeFile("then", `[ "$(cat "$dir/now")" -lt 1000600 ] || echo forewarm-0123456789abcdef-x1000700 >"$dir/name"`)
+	lost.writeFile("then",
+		`[ "$(cat "$dir/now")" -lt 1000600 ] || echo forewarm-0123456789abcdef-x1000700 >"$dir/name"`)
 	story, fine = lost.runPlaceholder("0,1")
 	require.True(t, fine)
 	require.Equal(t, "slept 30", story[1])

@@ -110,7 +110,8 @@ func TestRecordedNodes(t *testing.T) {
 	}
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(create("n3", refuses)),
 		"there is room, so sbatch was asked")
-	offers, err := replayCluster(t, recordedScripts(nil), func(c *slurm.Config) { c.Offers[0].GPUs = 8 }).Offers(t.Context())
+	offers, err := replayCluster(t, recordedScripts(nil),
+		func(c *slurm.Config) { c.Offers[0].GPUs = 8 }).Offers(t.Context())
 	require.NoError(t, err)
 	require.Len(t, offers, 1)
 }

@@ -116,7 +116,8 @@ var (
 // countHiddenNodes counts the partition's nodes that sinfo does not show: cloud nodes
 // without power. A partition that is closed is KindCapacity.
 func (c *Cluster) countHiddenNodes(ctx context.Context, partition string, shown []node) (int, error) {
-	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "--oneliner", "--all", "show", "partition",
+	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "--oneliner", "--all", "show",
+		"partition",
 		partition)
 	if err != nil {
 		return 0, fmt.Errorf("looking at partition %s: %w", partition, err)

@@ -101,7 +101,10 @@ func TestConformance(t *testing.T) {
 			Throttle:      func(calls int) { l.mustUpdate(t, func(w *world) { w.Faults["throttle"] = calls }) },
 			Foreign:       func() func() bool { return l.addForeignJobs(t) },
 			Reclaim: func(id string) {
-				l.changeJob(t, id, func(j *fakeJob, w *world) { j.Preempted, j.Ends = w.Now, w.Now.Add(30*time.Second) })
+				l.changeJob(t, id, func(j *fakeJob, w *world) {
+					j.Preempted, j.Ends = w.Now,
+						w.Now.Add(30*time.Second)
+				})
 			},
 			Now:       l.clock.Now,
 			Histories: played,

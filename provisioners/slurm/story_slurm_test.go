@@ -32,7 +32,8 @@ func (r *real) createInstance(t *testing.T, token string, spec provisioners.Spec
 }
 
 // awaitPhase waits for a phase; a machine that is not found counts as Terminated.
-func (r *real) awaitPhase(t *testing.T, id string, phase provisioners.Phase, limit time.Duration) provisioners.Instance {
+func (r *real) awaitPhase(t *testing.T, id string, phase provisioners.Phase,
+	limit time.Duration) provisioners.Instance {
 	t.Helper()
 	var got provisioners.Instance
 	waitUntil(t, limit, "machine "+id+" does not become "+string(phase), func() bool {
@@ -78,7 +79,8 @@ func TestRealPowerSaving(t *testing.T) {
 	require.Equal(t, "a100-80g", up.Devices[0].Model)
 	require.Equal(t, 81_559, up.Devices[0].MemoryMiB)
 
-	said, err := runInAllocation(t.Context(), up.Address, "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES").CombinedOutput()
+	said, err := runInAllocation(t.Context(), up.Address,
+		"echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES").CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	require.Equal(t, "c1 0,1\n", string(said))
 }
@@ -106,7 +108,8 @@ func TestRealExpiryWaitsForSteps(t *testing.T) {
 	made := r.createInstance(t, "token-1", spec)
 	up := r.awaitPhase(t, made.ID, provisioners.Running, 15*time.Second)
 	const longer = 3 * time.Second
-	step := runInAllocation(t.Context(), up.Address, fmt.Sprint("sleep ", int((time.Until(spec.ExpiresAt)+longer).Seconds())+1))
+	step := runInAllocation(t.Context(), up.Address, fmt.Sprint("sleep ",
+		int((time.Until(spec.ExpiresAt)+longer).Seconds())+1))
 	said, err := step.CombinedOutput()
 	require.NoError(t, err, "the step was killed: %s", said)
 	require.True(t, time.Now().After(spec.ExpiresAt.Add(longer)))

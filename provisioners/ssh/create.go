@@ -202,7 +202,8 @@ func (f *Fleet) copyFile(ctx context.Context, h Host, path, sum string) error {
 	if err != nil {
 		return err
 	}
-	command := fmt.Sprintf("/bin/sh -c %s sh %s %s %d", shellQuote(putting), shellQuote(f.config.StateDir), sum, info.Size())
+	command := fmt.Sprintf("/bin/sh -c %s sh %s %s %d", shellQuote(putting), shellQuote(f.config.StateDir), sum,
+		info.Size())
 	if _, err := f.runCommand(ctx, h, command, file); err != nil {
 		return fmt.Errorf("copying %s: %w", path, err)
 	}

@@ -108,7 +108,8 @@ func testBatches(t *testing.T, url string, servers int) {
 		wait.Go(func() {
 			key := fmt.Sprintf("batch-%d", i/2)
 			if i/2%2 == 0 {
-				answers[i] = s.sendBatch(t, i%servers, key, "application/json", jsonArray(repeatLine(requestLine(0), batchItems)))
+				answers[i] = s.sendBatch(t, i%servers, key, "application/json",
+					jsonArray(repeatLine(requestLine(0), batchItems)))
 			} else {
 				answers[i] = s.sendBatch(t, i%servers, key, "application/x-ndjson",
 					ndjsonLines(repeatLine(requestLine(0), batchItems)))

@@ -56,7 +56,10 @@ func recordHistory(ctx context.Context, s *site, seed uint64) *history {
 func (h *history) recordStep(ctx context.Context, who int, c *client.Client, r *rand.Rand) {
 	in, id := h.chooseRequest(r)
 	call := time.Since(h.begun)
-	made, err := repeatUntilAnswered(ctx, func(ctx context.Context) (string, error) { return h.sendRequest(ctx, c, in, id) })
+	made, err := repeatUntilAnswered(ctx, func(ctx context.Context) (string,
+		error) {
+		return h.sendRequest(ctx, c, in, id)
+	})
 	back := time.Since(h.begun)
 	out := answered{}
 	var problem *client.Error

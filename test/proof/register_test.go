@@ -79,7 +79,8 @@ func (s *register) stepRegister(capacity int, in asked, out answered) bool {
 			return out.code == contract.CodeCapacityExhausted
 		}
 		s.taken[in.window]++
-		return out.code == "" && s.addThing(out.thing, reserved+thing(in.window)) //nolint:gosec // there are few windows
+		return out.code == "" &&
+			s.addThing(out.thing, reserved+thing(in.window)) //nolint:gosec // there are few windows
 	case verbAllocate:
 		return s.holdGPU(capacity, out)
 	case verbCancel:

@@ -91,7 +91,8 @@ func (s *site) bootstrapTenant(key ledger.Key, w want) {
 	s.pool, err = s.ledgers[0].CreatePool(ctx, ledger.SystemActor("test"), capacity.Pool{
 		Name: "lab", Provisioner: "sim", Type: "gpu", Model: "h100", PerNode: w.perNode, MemoryMiB: 81920,
 		Price: 2 * money.USD, MaxNodes: w.nodes,
-		Simulated: true, Timers: capacity.Timers{WarmHold: time.Hour, IdleRelease: time.Hour, MaxLease: 7 * 24 * time.Hour},
+		Simulated: true, Timers: capacity.Timers{WarmHold: time.Hour, IdleRelease: time.Hour,
+			MaxLease: 7 * 24 * time.Hour},
 	}, learned.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(s.t, err)
 	found, err := s.ledgers[0].Authenticate(ctx, key.ID)
@@ -146,7 +147,8 @@ func (s *site) handleTask(ctx context.Context, task ledger.Task) error {
 	g, l := ledger.Guard{TaskID: task.ID, Fence: task.Fence}, s.ledgers[0]
 	machine := ledger.Instance{ProviderID: "machine of " + task.Subject}
 	for i := range s.pool.PerNode {
-		machine.Devices = append(machine.Devices, capacity.Device{UUID: task.Subject + "-" + string(rune('0'+i)), Index: i,
+		machine.Devices = append(machine.Devices, capacity.Device{UUID: task.Subject + "-" + string(rune('0'+i)),
+			Index: i,
 			Model: "h100", MemoryMiB: 81920})
 	}
 	switch task.Kind {

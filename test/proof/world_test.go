@@ -100,7 +100,8 @@ func (w *world) bootstrapTenants() {
 			Role: ledger.Member, Via: "api"}
 		agent := person
 		agent.KeyID, agent.Kind = "agent of "+o.name, ledger.AgentKey
-		agent.Caps = quota.Caps{MaxGPUs: 4, MaxPerDay: 30 * money.USD, MaxLead: 12 * time.Hour, MaxWindow: 6 * time.Hour}
+		agent.Caps = quota.Caps{MaxGPUs: 4, MaxPerDay: 30 * money.USD, MaxLead: 12 * time.Hour,
+			MaxWindow: 6 * time.Hour}
 		w.actors = append(w.actors, person, agent)
 	}
 }

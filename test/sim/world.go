@@ -150,7 +150,8 @@ func (w *World) newTenant(ctx context.Context, i int, name string, nodes int) (*
 		Name: fmt.Sprintf("pool-%02d", i), Provisioner: "sim", Type: "gpu-1", Model: "sim", PerNode: w.opt.PerNode,
 		MemoryMiB: 81920,
 		Price:     money.MicroUSD(w.opt.PerNode) * money.USD, MaxNodes: nodes, MaxCreates: unlimited, Simulated: true,
-		Timers: capacity.Timers{IdleRelease: w.opt.KeepAlive, WarmHold: 20 * time.Minute, MaxLease: 365 * 24 * time.Hour},
+		Timers: capacity.Timers{IdleRelease: w.opt.KeepAlive, WarmHold: 20 * time.Minute,
+			MaxLease: 365 * 24 * time.Hour},
 	}, learned.BootTimes{Prior50: w.opt.Boot, Prior95: w.opt.Boot})
 	if err != nil {
 		return nil, fmt.Errorf("creating pool: %w", err)
@@ -165,7 +166,8 @@ func (w *World) newTenant(ctx context.Context, i int, name string, nodes int) (*
 	}
 	control, err := w.keyFor(ctx, ledger.Key{OrganizationID: org.ID, Name: "agent", Kind: ledger.AgentKey,
 		Role: ledger.Member, Caps: quota.Caps{
-			MaxGPUs: unlimited, MaxPerDay: 1_000_000 * money.USD, MaxLead: 7 * 24 * time.Hour, MaxWindow: 7 * 24 * time.Hour,
+			MaxGPUs: unlimited, MaxPerDay: 1_000_000 * money.USD, MaxLead: 7 * 24 * time.Hour,
+			MaxWindow: 7 * 24 * time.Hour,
 		}})
 	if err != nil {
 		return nil, err

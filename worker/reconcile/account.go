@@ -16,7 +16,8 @@ import (
 // accountStrays writes down what machines cost that no node stands for, from their
 // birth until their provider stops charging. Without it their price would be in
 // the provider's bill and in nobody's account.
-func (s *Sweeper) accountStrays(ctx context.Context, p provisioners.Provisioner, all []provisioners.Instance, v view) error {
+func (s *Sweeper) accountStrays(ctx context.Context, p provisioners.Provisioner, all []provisioners.Instance,
+	v view) error {
 	strays, err := s.findStrays(ctx, all, v)
 	if err != nil {
 		return err
@@ -114,7 +115,8 @@ func (s *Sweeper) billedUntil(i provisioners.Instance, now time.Time) time.Time 
 
 // findStrays are the machines with our tag that are on no node's account, in
 // whatever phase. A node that does not know its machine yet may still come to.
-func (s *Sweeper) findStrays(ctx context.Context, all []provisioners.Instance, v view) ([]provisioners.Instance, error) {
+func (s *Sweeper) findStrays(ctx context.Context, all []provisioners.Instance, v view) (
+	[]provisioners.Instance, error) {
 	var strays []provisioners.Instance
 	for _, i := range all {
 		if i.Owner != s.cfg.Deployment || i.Phase == provisioners.Terminated && s.isClosed(i.ID) {

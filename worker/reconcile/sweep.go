@@ -135,7 +135,8 @@ type sighting struct {
 // dueOrphans remembers the orphans of this sweep, forgets those that are none any more,
 // and returns the ones with enough evidence against them: first those whose end
 // was tried least often, so that one which cannot be ended is in nobody's way.
-func (s *Sweeper) dueOrphans(provisioner string, orphans []provisioners.Instance, now time.Time) []provisioners.Instance {
+func (s *Sweeper) dueOrphans(provisioner string, orphans []provisioners.Instance,
+	now time.Time) []provisioners.Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, seen := s.seen[provisioner], make(map[string]*sighting, len(orphans))

@@ -34,7 +34,8 @@ func TestAShorterJournalIsARestoredBackup(t *testing.T) {
 	require.Contains(t, restored.readRecovery().Reason, "restored from a backup")
 	_, err = restored.ledger.EndRecovery(t.Context(), ledger.SystemActor("test"))
 	require.NoError(t, err)
-	require.NoError(t, restored.newWatermark(path).Step(t.Context()), "it was looked at, and the mark went back with it")
+	require.NoError(t, restored.newWatermark(path).Step(t.Context()),
+		"it was looked at, and the mark went back with it")
 	require.False(t, restored.readRecovery().Active())
 }
 

@@ -27,7 +27,8 @@ func (w Work) createInstance(ctx context.Context, c Claim) error {
 		return w.handleUnknownProvisioner(ctx, c, intent, err)
 	}
 	made, err := p.Create(ctx, intent.Node.Token, provisioners.Spec{
-		Type: intent.Node.Offering.Type, Region: intent.Node.Offering.Region, Owner: w.Deployment, NodeID: intent.Node.ID,
+		Type: intent.Node.Offering.Type, Region: intent.Node.Offering.Region, Owner: w.Deployment,
+		NodeID:    intent.Node.ID,
 		ExpiresAt: intent.Node.ExpiresAt,
 	})
 	switch {

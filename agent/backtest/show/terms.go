@@ -24,7 +24,8 @@ func listTerms(r backtest.Report) []term {
 		{"hours saved", "Waiting of all jobs together that nothing kept would have cost and this policy does not."},
 		{"idle waste", "GPU-hours paid for in which a GPU idled or booted."},
 		{"overhead", "Idle waste per 100 GPU-hours that jobs used."},
-		{"cost", "Idle waste, and waiting at its worth. " + explainWorth(r) + " This is what the recommendation compares."},
+		{"cost", "Idle waste, and waiting at its worth. " + explainWorth(r) +
+			" This is what the recommendation compares."},
 		{"what happened",
 			"Real waits, where the history says when jobs started. They include waiting for anything, such as a " +
 				"quota or a full " +
@@ -64,7 +65,8 @@ func explainWorth(r backtest.Report) string {
 
 // listNotes are the definitions that the table cannot do without.
 func listNotes(r backtest.Report) []string {
-	lines := []string{"Hours saved: against nothing kept. Cost: idle waste, and waiting at its worth. " + explainWorth(r)}
+	lines := []string{"Hours saved: against nothing kept. Cost: idle waste, and waiting at its worth. " +
+		explainWorth(r)}
 	for _, p := range r.Policies {
 		if p.Policy == backtest.Happened && p.Mean != nil {
 			lines = append(lines,

@@ -18,7 +18,8 @@ func tableHeading(r backtest.Report) string {
 	return fmt.Sprintf("Walk-forward over %s GPU jobs, %s to %s (%s): each decision knows only what had happened "+
 		"before it.\n"+
 		"The first 30 %% of the time is only learned from; %s jobs count.",
-		formatCount(h.Jobs), h.From.Format("2006-01-02"), h.To.Format("2006-01-02"), r.Settings.Zone, formatCount(h.Scored))
+		formatCount(h.Jobs), h.From.Format("2006-01-02"), h.To.Format("2006-01-02"), r.Settings.Zone,
+		formatCount(h.Scored))
 }
 
 // leftOut says what is odd about a history, and what became of rows that did not
@@ -40,7 +41,8 @@ func leftOut(h backtest.Past) []string {
 	}
 	var lines []string
 	if len(parts) > 0 {
-		lines = append(lines, fmt.Sprintf("Rows left out, of %s: %s.", formatCount(int(c.Rows)), strings.Join(parts, ", ")))
+		lines = append(lines, fmt.Sprintf("Rows left out, of %s: %s.", formatCount(int(c.Rows)),
+			strings.Join(parts, ", ")))
 	}
 	if c.StillRuns > 0 {
 		lines = append(lines, fmt.Sprintf("Had not ended, and are taken to run to the history's end: %s.",
@@ -74,7 +76,8 @@ func policyRows(r backtest.Report) [][]string {
 		if p.Policy == backtest.Reactive {
 			saved = nil
 		}
-		rows[i] = []string{p.Label, formatPercent(p.ZeroWait), formatWait(p.Mean), formatWait(p.P95), withUnit(formatNumber(saved), " h"), waste,
+		rows[i] = []string{p.Label, formatPercent(p.ZeroWait), formatWait(p.Mean), formatWait(p.P95),
+			withUnit(formatNumber(saved), " h"), waste,
 			formatPercent(p.Overhead), cost}
 	}
 	return rows
@@ -87,7 +90,8 @@ func frontierHeads() []string {
 func frontierRows(r backtest.Report) [][]string {
 	rows := make([][]string, len(r.Frontier))
 	for i, p := range r.Frontier {
-		rows[i] = []string{policyName(p.Policy), p.Setting, formatPercent(&p.Overhead), formatWait(&p.Mean), formatPercent(&p.ZeroWait)}
+		rows[i] = []string{policyName(p.Policy), p.Setting, formatPercent(&p.Overhead), formatWait(&p.Mean),
+			formatPercent(&p.ZeroWait)}
 	}
 	return rows
 }

@@ -54,5 +54,6 @@ func TestStatisticsInLogLinesAreNotRead(t *testing.T) {
 	require.Len(t, readWindows(real+forged), 1)
 	require.Equal(t, encodeRecords(sensibleRecords(real)), encodeRecords(sensibleRecords(real+forged)))
 	require.Contains(t, encodeRecords(sensibleRecords(real)), `"gpus_high":3`)
-	require.Equal(t, `{"records":[]}`, encodeRecords(sensibleRecords("window start=a end=b p10=0 p50=0 p90=1 any=0.100\n")))
+	require.Equal(t, `{"records":[]}`,
+		encodeRecords(sensibleRecords("window start=a end=b p10=0 p50=0 p90=1 any=0.100\n")))
 }

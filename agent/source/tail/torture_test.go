@@ -134,7 +134,8 @@ func TestNoLineIsLostInAnyOrderOfRotationsAndKills(t *testing.T) {
 		w.stepOnce()
 		w.commitLines()
 		actions := []func(){
-			w.writeLine, w.writeLine, w.writeLine, w.writePart, w.rotateLog, func() { w.stepOnce() }, func() { w.stepOnce() },
+			w.writeLine, w.writeLine, w.writeLine, w.writePart, w.rotateLog, func() { w.stepOnce() },
+			func() { w.stepOnce() },
 			w.commitLines, w.killAgent, func() { w.clock.Advance(700 * time.Millisecond) },
 		}
 		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(actions)-1), 1, 60).Draw(rt, "actions") {

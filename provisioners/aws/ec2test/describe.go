@@ -116,7 +116,10 @@ func (r *Region) filterMachines(form url.Values, at time.Time) ([]*machine, erro
 		if !m.isShown(r.config, at) {
 			continue
 		}
-		fits, err := matchesFilters(form, func(name string) ([]string, bool) { return m.filterField(name, r.config, at) })
+		fits, err := matchesFilters(form, func(name string) ([]string,
+			bool) {
+			return m.filterField(name, r.config, at)
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -142,7 +142,8 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, made.ID, a.launchInstance(token).ID)
 	require.Equal(t, "IdempotentParameterMismatch", a.mustRefuse("RunInstances", withLaunch(token, "KeyName=other")...))
 	// A token that goes with a zone is another one, and so is each zone's.
-	inA, inB := a.launchInstance(token, "Placement.AvailabilityZone=test-1a"), a.launchInstance(token, "SubnetId=subnet-b")
+	inA, inB := a.launchInstance(token, "Placement.AvailabilityZone=test-1a"),
+		a.launchInstance(token, "SubnetId=subnet-b")
 	require.NotEqual(t, inA.ID, inB.ID)
 	require.NotEqual(t, made.ID, inA.ID)
 	require.Equal(t, inB.ID, a.launchInstance(token, "SubnetId=subnet-b").ID)
@@ -244,7 +245,8 @@ func TestPagesAndFilters(t *testing.T) {
 	require.Equal(t, "InvalidParameterValue", a.mustRefuse("DescribeInstances", "MaxResults=1"))
 	require.Equal(t, "InvalidPaginationToken", a.mustRefuse("DescribeInstances", "NextToken=x"))
 	id := a.Bill()[0].ID
-	require.Equal(t, "InvalidParameterCombination", a.mustRefuse("DescribeInstances", "InstanceId.1="+id, "MaxResults=5"))
+	require.Equal(t, "InvalidParameterCombination", a.mustRefuse("DescribeInstances", "InstanceId.1="+id,
+		"MaxResults=5"))
 }
 
 func TestLag(t *testing.T) {
@@ -313,13 +315,15 @@ func TestTheGuestDoesWhatItsUserDataSays(t *testing.T) {
 	plain, ours := a.launchInstance(), a.launchInstance(data)
 	a.clock.Advance(3 * time.Minute)
 	output := func(id string) string {
-		text, err := base64.StdEncoding.DecodeString(a.mustCall("GetConsoleOutput", "InstanceId="+id, "Latest=true").Output)
+		text, err := base64.StdEncoding.DecodeString(a.mustCall("GetConsoleOutput", "InstanceId="+id,
+			"Latest=true").Output)
 		require.NoError(t, err)
 		return string(text)
 	}
 	require.NotContains(t, output(plain.ID), "forewarm-gpus")
 	require.Contains(t, output(ours.ID), "forewarm-gpus ")
-	a.mustCall("CreateTags", "ResourceId.1="+ours.ID, "Tag.1.Key=forewarm:expires-at", "Tag.1.Value=2026-03-02T09:30:00Z")
+	a.mustCall("CreateTags", "ResourceId.1="+ours.ID, "Tag.1.Key=forewarm:expires-at",
+		"Tag.1.Value=2026-03-02T09:30:00Z")
 	forgotten := a.launchInstance(data) // never told its end
 	a.clock.Set(start.Add(30*time.Minute + 19*time.Second))
 	require.Equal(t, "running", a.instanceState(ours.ID), "it looks once a minute")

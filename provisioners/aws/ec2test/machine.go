@@ -114,7 +114,8 @@ func (r *Region) advanceMachines() time.Time {
 			m.endAt(at, "Server.SpotInstanceTermination", "Spot instance termination",
 				"Service initiated ("+at.Format(gmt)+")")
 		}
-		if block, found := r.config.findReservation(m.reservation); found && block.Block && !now.Before(block.endsAt()) {
+		if block, found := r.config.findReservation(m.reservation); found && block.Block &&
+			!now.Before(block.endsAt()) {
 			at := block.endsAt()
 			m.endAt(at, "Server.CapacityBlockExpired", "Capacity Block ended", "Service initiated ("+at.Format(gmt)+")")
 		}

@@ -168,7 +168,8 @@ func (r *Region) checkReservation(m *machine, now time.Time) error {
 			m.reservation)
 	case reservation.Block != (m.market == "capacity-block"), reservation.Type != m.kind.Name,
 		reservation.Zone != m.zone:
-		return newRefusal("InvalidParameterValue", "The capacity reservation %s does not match the request", m.reservation)
+		return newRefusal("InvalidParameterValue", "The capacity reservation %s does not match the request",
+			m.reservation)
 	case reservation.Block && (now.Before(reservation.Start) || !now.Before(reservation.endsAt())),
 		r.countStanding(func(x *machine) bool { return x.reservation == m.reservation }) >= reservation.Count:
 		return newRefusal("ReservationCapacityExceeded",

@@ -119,8 +119,9 @@ func TestScriptReports(t *testing.T) {
 		{UUID: "GPU-b", Index: 1, Name: "NVIDIA H100 80GB", MemoryMiB: 81_559},
 	}, report.GPUs)
 
-	m.writeFile("gpus", "GPU-a, 0, NVIDIA H100 80GB HBM3, 81559, 3\nUnable to determine the device handle for GPU1: GPU "+
-		"is lost.\n")
+	m.writeFile("gpus",
+		"GPU-a, 0, NVIDIA H100 80GB HBM3, 81559, 3\nUnable to determine the device handle for GPU1: GPU "+
+			"is lost.\n")
 	m.writeFile("lost", "")
 	m.runScript(time.Minute)
 	report, found = guest.Find(m.readFile("console"))

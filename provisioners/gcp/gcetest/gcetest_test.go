@@ -122,7 +122,8 @@ func TestNamesAndRequests(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
 	first := p.mustCall(http.MethodPost, "instances?requestId="+aUUID, instanceBody("node-1"))
-	require.Equal(t, first["name"], p.mustCall(http.MethodPost, "instances?requestId="+aUUID, instanceBody("node-1"))["name"])
+	require.Equal(t, first["name"], p.mustCall(http.MethodPost, "instances?requestId="+aUUID,
+		instanceBody("node-1"))["name"])
 	status, answer := p.callAPI(http.MethodPost, "instances", instanceBody("node-1"))
 	require.Equal(t, http.StatusConflict, status)
 	require.Contains(t, jsonOf(t, answer), `"reason":"alreadyExists"`)
@@ -132,7 +133,8 @@ func TestNamesAndRequests(t *testing.T) {
 	}
 	p.mustCall(http.MethodDelete, "instances/node-1", nil)
 	p.clock.Advance(time.Minute)
-	require.Equal(t, first["name"], p.mustCall(http.MethodPost, "instances?requestId="+aUUID, instanceBody("node-1"))["name"],
+	require.Equal(t, first["name"], p.mustCall(http.MethodPost, "instances?requestId="+aUUID,
+		instanceBody("node-1"))["name"],
 		"a repeat after the end")
 	require.Equal(t, "gone", p.instanceStatus("node-1"))
 	second := p.mustCall(http.MethodPost, "instances", instanceBody("node-1"))

@@ -31,7 +31,8 @@ func (c *Cloud) setMetadata(r *http.Request, now time.Time) (any, error) {
 	}
 	m.metadata = items
 	m.changes++
-	return c.config.renderOperation(c.recordOperation(&operation{kind: "setMetadata", machine: m, begun: now, ended: now}), now), nil
+	return c.config.renderOperation(c.recordOperation(&operation{kind: "setMetadata", machine: m, begun: now,
+		ended: now}), now), nil
 }
 
 // guestAttributes answers what the guest wrote. Nothing there is a 404.

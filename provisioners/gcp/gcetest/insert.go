@@ -97,7 +97,8 @@ func (c Config) parseInsert(zone string, body object) (*machine, error) {
 	}
 	for _, list := range []string{"disks", "networkInterfaces"} {
 		if rows, _ := body[list].([]any); len(rows) == 0 {
-			return nil, newRefusal(http.StatusBadRequest, "required", "Required field 'resource.%s' not specified", list)
+			return nil, newRefusal(http.StatusBadRequest, "required", "Required field 'resource.%s' not specified",
+				list)
 		}
 	}
 	labels, _ := body["labels"].(object)

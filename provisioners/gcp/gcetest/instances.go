@@ -42,7 +42,8 @@ func (c *Cloud) deleteInstance(r *http.Request, now time.Time) (any, error) {
 			c.config.instanceLink(m))
 	}
 	if faultOf(r).Effect == Ignore {
-		return c.config.renderOperation(c.recordOperation(&operation{kind: "delete", machine: m, begun: now, ended: now}), now), nil
+		return c.config.renderOperation(c.recordOperation(&operation{kind: "delete", machine: m, begun: now,
+			ended: now}), now), nil
 	}
 	m.gone = now.Add(c.config.Deleting)
 	if m.stopping.IsZero() {
@@ -55,13 +56,15 @@ func (c *Cloud) deleteInstance(r *http.Request, now time.Time) (any, error) {
 		m.insert.ended, m.insert.code, m.insert.message = now, "CONFLICT",
 			"The instance was deleted while it was being created."
 	}
-	op := c.recordOperation(&operation{kind: "delete", machine: m, requestID: r.URL.Query().Get("requestId"), begun: now,
+	op := c.recordOperation(&operation{kind: "delete", machine: m, requestID: r.URL.Query().Get("requestId"),
+		begun: now,
 		ended: m.gone})
 	return c.config.renderOperation(op, now), nil
 }
 
 func (c *Cloud) listInstances(r *http.Request, now time.Time) (any, error) {
-	rows, next, err := c.config.cutPage(r, c.listedInstances(now, func(m *machine) bool { return m.zone == r.PathValue("zone") }))
+	rows, next, err := c.config.cutPage(r, c.listedInstances(now,
+		func(m *machine) bool { return m.zone == r.PathValue("zone") }))
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,8 @@ func (m *machine) metadataValue(key string) string {
 func (c *Cloud) runGuests(now time.Time) {
 	for _, m := range c.machines {
 		seconds, err := strconv.ParseInt(m.metadataValue("forewarm-expires-at"), 10, 64)
-		if err != nil || m.busy || m.foreign || !m.stopping.IsZero() || !hasReached(m.reported, now) || !m.existsAt(now) {
+		if err != nil || m.busy || m.foreign || !m.stopping.IsZero() || !hasReached(m.reported, now) ||
+			!m.existsAt(now) {
 			continue
 		}
 		expired := time.Unix(seconds, 0)
@@ -87,7 +88,8 @@ func (c *Cloud) runGuests(now time.Time) {
 			continue
 		}
 		m.stopping, m.stopped = expired, expired.Add(c.config.PowerOff)
-		c.recordOperation(&operation{kind: "compute.instances.guestTerminate", machine: m, begun: m.stopping, ended: m.stopped})
+		c.recordOperation(&operation{kind: "compute.instances.guestTerminate", machine: m, begun: m.stopping,
+			ended: m.stopped})
 	}
 	c.dropOldOperations(now)
 }

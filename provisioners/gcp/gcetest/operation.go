@@ -35,10 +35,12 @@ func (op *operation) operationName() string { return "operation-" + strconv.Form
 
 func (c Config) renderOperation(op *operation, now time.Time) object {
 	shown := object{
-		"kind": "compute#operation", "id": strconv.FormatUint(op.id, 10), "name": op.operationName(), "operationType": op.kind,
-		"zone": c.resourceLink("zones", op.machine.zone), "targetLink": c.instanceLink(op.machine),
-		"targetId": strconv.FormatUint(op.machine.id, 10), "insertTime": formatTime(op.begun), "startTime": formatTime(op.begun),
-		"status": "RUNNING", "selfLink": c.resourceLink("zones", op.machine.zone, "operations", op.operationName()),
+		"kind": "compute#operation", "id": strconv.FormatUint(op.id, 10), "name": op.operationName(),
+		"operationType": op.kind,
+		"zone":          c.resourceLink("zones", op.machine.zone), "targetLink": c.instanceLink(op.machine),
+		"targetId": strconv.FormatUint(op.machine.id, 10), "insertTime": formatTime(op.begun),
+		"startTime": formatTime(op.begun),
+		"status":    "RUNNING", "selfLink": c.resourceLink("zones", op.machine.zone, "operations", op.operationName()),
 	}
 	if op.requestID != "" {
 		shown["clientOperationId"] = op.requestID

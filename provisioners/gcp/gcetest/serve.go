@@ -64,10 +64,12 @@ func (c *Cloud) answerCall(call Call, r *http.Request, handle handler) (any, Fau
 		return nil, fault, err
 	}
 	if project := r.PathValue("project"); project != c.config.Project {
-		return nil, fault, newRefusal(http.StatusNotFound, "notFound", "The resource 'projects/%s' was not found", project)
+		return nil, fault, newRefusal(http.StatusNotFound, "notFound", "The resource 'projects/%s' was not found",
+			project)
 	}
 	if zone := r.PathValue("zone"); zone != "" && !slices.Contains(c.config.Zones, zone) {
-		return nil, fault, newRefusal(http.StatusNotFound, "notFound", "The resource 'projects/%s/zones/%s' was not found",
+		return nil, fault, newRefusal(http.StatusNotFound, "notFound",
+			"The resource 'projects/%s/zones/%s' was not found",
 			c.config.Project, zone)
 	}
 	answer, err := handle(r.WithContext(withFault(r.Context(), fault)), now)
@@ -136,7 +138,8 @@ func decodeBody(r *http.Request) (object, error) {
 	}
 	var body object
 	if err := json.Unmarshal(data, &body); err != nil {
-		return nil, newRefusal(http.StatusBadRequest, "parseError", "This API does not support parsing form-encoded input.")
+		return nil, newRefusal(http.StatusBadRequest, "parseError",
+			"This API does not support parsing form-encoded input.")
 	}
 	return body, nil
 }

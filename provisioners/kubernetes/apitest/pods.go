@@ -39,7 +39,8 @@ func (s *Server) endPod(c call, kept object, grace *int64) answer {
 		wait = time.Duration(*grace) * time.Second
 	}
 	phase := corev1.PodPhase(stringAt(kept, "status", "phase"))
-	if stringAt(kept, "spec", "nodeName") == "" || phase == corev1.PodSucceeded || phase == corev1.PodFailed || wait == 0 {
+	if stringAt(kept, "spec", "nodeName") == "" || phase == corev1.PodSucceeded || phase == corev1.PodFailed ||
+		wait == 0 {
 		s.dropObject(c.objectKey())
 		return answer{http.StatusOK, kept}
 	}
@@ -62,7 +63,8 @@ func (s *Server) bindPod(c call) answer {
 	case json.Unmarshal(c.body, &binding) != nil:
 		return refusalAnswer(http.StatusBadRequest, metav1.StatusReasonBadRequest, "no Binding", c)
 	case stringAt(kept, "spec", "nodeName") != "" || kept.GetDeletionTimestamp() != nil:
-		return refusalAnswer(http.StatusConflict, metav1.StatusReasonConflict, "the pod is assigned or being deleted", c)
+		return refusalAnswer(http.StatusConflict, metav1.StatusReasonConflict, "the pod is assigned or being deleted",
+			c)
 	}
 	next := object{kept.DeepCopy()}
 	_ = unstructured.SetNestedField(next.Object, binding.Target.Name, "spec", "nodeName")

@@ -76,7 +76,8 @@ func (s *Server) getObject(c call) answer {
 }
 
 func notFound(c call) answer {
-	return refusalAnswer(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", c.resource, c.name),
+	return refusalAnswer(http.StatusNotFound, metav1.StatusReasonNotFound,
+		fmt.Sprintf("%s %q not found", c.resource, c.name),
 		c)
 }
 
@@ -209,7 +210,8 @@ const lost = "bG9zdA" // the continue token of a page that has expired
 
 func (s *Server) listObjects(c call, fault Fault) answer {
 	if c.queryParam("continue") == lost {
-		return refusalAnswer(http.StatusGone, metav1.StatusReasonExpired, "The provided continue parameter is too old", c)
+		return refusalAnswer(http.StatusGone, metav1.StatusReasonExpired,
+			"The provided continue parameter is too old", c)
 	}
 	keys, err := s.matchingKeys(c)
 	if err != nil {

@@ -99,7 +99,8 @@ func parseRow(line string) (device capacity.Device, damaged bool, err error) {
 	if fields[4] == "" || strings.HasPrefix(fields[4], "[") {
 		return capacity.Device{}, false, fmt.Errorf("%q is not a name", fields[4])
 	}
-	return capacity.Device{UUID: fields[1], Index: int(index), Model: fields[4], MemoryMiB: int(memory)}, uncorrected > 0,
+	return capacity.Device{UUID: fields[1], Index: int(index), Model: fields[4], MemoryMiB: int(memory)},
+		uncorrected > 0,
 		nil //nolint:gosec // 31 bits
 }
 

@@ -53,8 +53,9 @@ func promisedReservation(t *testing.T, id, name string, events ...reservation.Ev
 func ledgerRows(t *testing.T) audit.Rows {
 	t.Helper()
 	return audit.Rows{
-		Rows:         invariants.Rows{Events: []ledger.Event{{Type: "allocation.extended", Subject: "alc_1"}}},
-		Reservations: map[string]reservation.Reservation{"res_1": promisedReservation(t, "res_1", "r", reservation.Claim)},
+		Rows: invariants.Rows{Events: []ledger.Event{{Type: "allocation.extended", Subject: "alc_1"}}},
+		Reservations: map[string]reservation.Reservation{"res_1": promisedReservation(t, "res_1", "r",
+			reservation.Claim)},
 		Allocations: map[string]allocation.Allocation{
 			"alc_1": heldAllocation(t, "alc_1", "a", allocation.Activate, allocation.Release, allocation.Finish),
 		},
@@ -70,8 +71,10 @@ func TestWhatIsTrueIsNotLost(t *testing.T) {
 	claim := toldEntry(load.Claim, "alc_1", "a")
 	claim.Reservation, claim.Devices = "res_1", []string{"gpu-a", "gpu-b"}
 	require.Empty(t, ledgerRows(t).Lost([]load.Entry{
-		toldEntry(load.Reserve, "res_1", "r"), toldEntry(load.Batch, "res_1", "r"), toldEntry(load.Plan, "res_1", ""), claim,
-		toldEntry(load.Allocate, "alc_1", "a"), toldEntry(load.Extend, "alc_1", ""), toldEntry(load.Release, "alc_1", ""),
+		toldEntry(load.Reserve, "res_1", "r"), toldEntry(load.Batch, "res_1", "r"), toldEntry(load.Plan, "res_1", ""),
+		claim,
+		toldEntry(load.Allocate, "alc_1", "a"), toldEntry(load.Extend, "alc_1", ""),
+		toldEntry(load.Release, "alc_1", ""),
 	}))
 }
 
@@ -160,7 +163,8 @@ func nodeWithMachine(t *testing.T, id, machine string, gone int) node.Node {
 
 func TestOwnerless(t *testing.T) {
 	t.Parallel()
-	rows := audit.Rows{Nodes: []node.Node{nodeWithMachine(t, "live", "m1", -1), nodeWithMachine(t, "late", "", 30), nodeWithMachine(t, "over", "m3", 50),
+	rows := audit.Rows{Nodes: []node.Node{nodeWithMachine(t, "live", "m1", -1), nodeWithMachine(t, "late", "", 30),
+		nodeWithMachine(t, "over", "m3", 50),
 		nodeWithMachine(t, "other", "m5", 90)}}
 	machine := func(id, node string, from, to int, standing bool) site.Machine {
 		return site.Machine{ID: id, Node: node, From: secondsAfter(from), To: secondsAfter(to), Standing: standing}
@@ -188,7 +192,8 @@ func TestAccounts(t *testing.T) {
 	n := nodeWithMachine(t, "n", "m1", 50)
 	n.Offering, n.BilledFrom, n.BilledUntil = source, secondsAfter(0), secondsAfter(10)
 	rows := audit.Rows{Nodes: []node.Node{n},
-		Orphans: []ledger.Orphan{{Machine: "m2", Source: source, BilledFrom: secondsAfter(0), BilledUntil: secondsAfter(5)}}}
+		Orphans: []ledger.Orphan{{Machine: "m2", Source: source, BilledFrom: secondsAfter(0),
+			BilledUntil: secondsAfter(5)}}}
 	right := []site.Machine{
 		{ID: "m1", Node: "n", From: secondsAfter(0), To: secondsAfter(10), Cost: 10 * money.USD},
 		{ID: "m2", From: secondsAfter(0), To: secondsAfter(5), Cost: 5 * money.USD},
@@ -210,7 +215,8 @@ func TestAccounts(t *testing.T) {
 func TestWorkThatTheCloudDidNotTake(t *testing.T) {
 	t.Parallel()
 	rows := audit.Rows{
-		Rows: invariants.Rows{OverAllocations: []allocation.Allocation{heldAllocation(t, "alc_1", "a", allocation.Activate,
+		Rows: invariants.Rows{OverAllocations: []allocation.Allocation{heldAllocation(t, "alc_1", "a",
+			allocation.Activate,
 			allocation.Fail)}},
 		Nodes: []node.Node{nodeWithMachine(t, "nod_1", "m1", 50)},
 	}

@@ -40,7 +40,8 @@ func (r Rows) Accounts(bill []site.Machine) []string {
 			m.ID, m.Node, m.Cost.Decimal(), m.From.Format(stamp), m.To.Format(stamp), formatAccounts(known)))
 	}
 	for id, known := range accounts {
-		wrong = append(wrong, fmt.Sprintf("machine %s is in the ledger as %s, and the bill lacks it", id, formatAccounts(known)))
+		wrong = append(wrong, fmt.Sprintf("machine %s is in the ledger as %s, and the bill lacks it", id,
+			formatAccounts(known)))
 	}
 	slices.Sort(wrong)
 	return wrong

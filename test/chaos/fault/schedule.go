@@ -34,7 +34,8 @@ func Schedule(seed uint64, length time.Duration) []Planned {
 		}
 		kind := order[0]
 		order = order[1:]
-		plan = append(plan, Planned{At: at, Kind: kind, For: min(kinds[kind].drawDuration(r), length-at), Seed: r.Uint64()})
+		plan = append(plan, Planned{At: at, Kind: kind, For: min(kinds[kind].drawDuration(r), length-at),
+			Seed: r.Uint64()})
 	}
 	return plan
 }

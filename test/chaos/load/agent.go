@@ -39,7 +39,8 @@ func (a *agent) drawWindow() contract.AgentWindow {
 }
 
 func (a *agent) declareDemand(ctx context.Context, plan contract.AgentPlan) {
-	outcome, ok := askUntilAnswered(ctx, a.caller, request[contract.PlanOutcome]{Plan, fmt.Sprintf("%s-%d", a.name, a.count),
+	outcome, ok := askUntilAnswered(ctx, a.caller, request[contract.PlanOutcome]{Plan,
+		fmt.Sprintf("%s-%d", a.name, a.count),
 		func(ctx context.Context, c *client.Client) (contract.PlanOutcome, error) {
 			return c.SetDemand(ctx, plan)
 		},

@@ -128,7 +128,8 @@ func (c *caller) recordProblem(op Op, e *client.Error) {
 	overtaken := op == Plan &&
 		e.Problem.Code == contract.CodeValidationFailed // its windows passed while nobody answered
 	if !overtaken && !slices.Contains(explained, e.Problem.Code) {
-		c.journal.recordStrange(fmt.Sprintf("%s was answered %d %s: %s", op, e.Problem.Status, e.Problem.Code, e.Error()))
+		c.journal.recordStrange(fmt.Sprintf("%s was answered %d %s: %s", op, e.Problem.Status, e.Problem.Code,
+			e.Error()))
 	}
 }
 

@@ -64,7 +64,8 @@ type batchClient struct {
 	urls map[*client.Client]string
 }
 
-func (d batchClient) sendBatch(ctx context.Context, c *client.Client, key string, body []byte) (contract.BatchResults, error) {
+func (d batchClient) sendBatch(ctx context.Context, c *client.Client, key string, body []byte) (
+	contract.BatchResults, error) {
 	var out contract.BatchResults
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.urls[c]+"/v1/reservations/batch",
 		bytes.NewReader(body))

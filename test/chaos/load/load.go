@@ -121,7 +121,8 @@ func (l *Load) createTenant(ctx context.Context, cfg Config, operator *client.Cl
 	if err != nil {
 		return err
 	}
-	l.agents = append(l.agents, &agent{caller: l.newCaller(cfg.Seed, org.ID, servers), name: fmt.Sprintf("t%d-agent", n+1),
+	l.agents = append(l.agents, &agent{caller: l.newCaller(cfg.Seed, org.ID, servers),
+		name:  fmt.Sprintf("t%d-agent", n+1),
 		pools: poolIDs})
 	return nil
 }

@@ -93,7 +93,8 @@ func (p *person) releaseAllocation(ctx context.Context, id, name string) {
 func (p *person) reserveGPUs(ctx context.Context, name string) {
 	start := time.Now().UTC().Add(time.Duration(2+p.chance.IntN(12)) * time.Second)
 	in := contract.ReservationCreate{
-		Pool: p.drawPool(), GPUs: p.drawGPUs(), Start: start, End: start.Add(time.Duration(4+p.chance.IntN(15)) * time.Second),
+		Pool: p.drawPool(), GPUs: p.drawGPUs(), Start: start,
+		End:  start.Add(time.Duration(4+p.chance.IntN(15)) * time.Second),
 		Name: name,
 	}
 	v, ok := askUntilAnswered(ctx, p.caller, request[contract.Reservation]{Reserve, name,

@@ -43,7 +43,10 @@ func (r *Redis) Up(ctx context.Context) error {
 	if err := r.Start(); err != nil {
 		return err
 	}
-	if err := retryUntil(ctx, ending, func(ctx context.Context) error { return r.runCommand(ctx, "PING") }); err != nil {
+	if err := retryUntil(ctx, ending, func(ctx context.Context) error {
+		return r.runCommand(ctx,
+			"PING")
+	}); err != nil {
 		return fmt.Errorf("waiting for Redis: %w", err)
 	}
 	return nil

@@ -58,7 +58,8 @@ type Server struct {
 // Open starts everything below dir, which must be empty, with so many servers
 // and workers of the program.
 func Open(ctx context.Context, dir, binary string, servers, workers int) (_ *Site, err error) {
-	s := &Site{Dir: dir, Binary: binary, Proxies: map[string]*Proxy{}, processes: newProcessGroup(), proxies: newProxies()}
+	s := &Site{Dir: dir, Binary: binary, Proxies: map[string]*Proxy{}, processes: newProcessGroup(),
+		proxies: newProxies()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
