@@ -174,7 +174,7 @@ type takeRequest struct {
 }
 
 // takeGPUs finds a place for an allocation that starts now, claims what it uses of
-// the own reservations, and activates it if its nodes are ready.
+// the tenant's own reservations, and activates it if its nodes are ready.
 func takeGPUs(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (allocation.Allocation, error) {
 	if p.Pool.Recovery.Active() {
 		return allocation.Allocation{}, fmt.Errorf("pool %s: %w", p.Pool.Name, ledger.ErrRecovering)
@@ -221,7 +221,7 @@ func allReady(p *txn.PoolTx, slots []int) bool {
 	return !slices.ContainsFunc(slots, func(slot int) bool { return p.SlotReadiness(slot) != txn.SlotReady })
 }
 
-// claimOwn takes over the own reservations whose places the allocation uses, up to
+// claimOwn takes over the tenant's own reservations whose places the allocation uses, up to
 // its GPUs on each; the others stay, or give way where they no longer fit.
 func claimOwn(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, req takeRequest, v txn.Verdict) (
 	[]string, error) {

@@ -11,7 +11,7 @@ import (
 )
 
 // decideNow decides on a request that starts now. An offer of a later start is
-// taken by reserving, beside the own reservations, so it must hold with them, too.
+// taken by reserving, beside the tenant's own reservations, so it must hold with them, too.
 func decideNow(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.Verdict, calendar.Interval, error) {
 	d, window, err := decideInstead(tx, p, h, req)
 	if err != nil || d.Accepted() || len(req.own) == 0 {
@@ -29,7 +29,7 @@ func decideNow(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.Verd
 	return d, window, nil
 }
 
-// decideInstead admits a request that starts now as if the own reservations were
+// decideInstead admits a request that starts now as if the tenant's own reservations were
 // not there, preferring their places. A request that must wait for a boot is
 // admitted again with the boot's time added, so that its lease is whole. Which
 // bookings give way may be what it must wait for: each of the two is therefore

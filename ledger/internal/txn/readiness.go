@@ -96,7 +96,7 @@ func TiersFor(p *PoolTx, w calendar.Interval, now time.Time, policy plan.Policy)
 	return later
 }
 
-// TiersNow prefers the places of the own reservations, then whatever is usable
+// TiersNow prefers the places of the tenant's own reservations, then whatever is usable
 // soonest. The places of an explicit claim come before everything, others only
 // where they are ready.
 func TiersNow(p *PoolTx, own []reservation.Reservation, explicit bool) calendar.Tiers {
