@@ -37,6 +37,7 @@ func newDistribution(quantile func(q float64) float64) *Distribution {
 // Within returns the chance that a boot takes at most d.
 func (b BootTimes) Within(d time.Duration) float64 { return b.Distribution().CDF(float64(d)) }
 
+// CDF returns the chance of at most d, in nanoseconds.
 func (c *Distribution) CDF(d float64) float64 {
 	last := len(c.at) - 1
 	switch i := sort.Search(len(c.at), func(i int) bool { return c.at[i] > d }); {

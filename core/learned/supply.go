@@ -31,8 +31,9 @@ type Odds struct {
 }
 
 const (
-	fadeOdds  = 14 * 24 * time.Hour
-	MaxBlocks = 4 // the longest block is 16 times the first
+	fadeOdds = 14 * 24 * time.Hour
+	// MaxBlocks is how often a block doubles: the longest is 16 times the first.
+	MaxBlocks = 4
 
 	// Pseudo-counts of the priors: of the pool before anything is known, and of
 	// an hour as the pool's mean.
