@@ -234,7 +234,7 @@ func TestALostCommitIsNotRepeatedBlindly(t *testing.T) {
 	}))
 }
 
-func TestTheBoardIsNeverStale(t *testing.T) {
+func TestThePoolCacheIsNeverStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	l, _ := w.gatedLedger()

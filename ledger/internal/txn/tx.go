@@ -53,7 +53,7 @@ func (l *Engine) InGroup(ctx context.Context, actor ledger.Actor, uses *ledger.L
 	return l.InGroupOf(ctx, actor, uses, 0, fn)
 }
 
-// InGroupOf is share for a verb that decides on so many requests.
+// InGroupOf is InGroup for a verb that decides on this many requests.
 func (l *Engine) InGroupOf(ctx context.Context, actor ledger.Actor, uses *ledger.LockHint, load int,
 	fn func(tx *Tx) error) error {
 	if l.joined != nil {
