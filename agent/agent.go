@@ -125,9 +125,9 @@ func (a *Agent) Handle(_ context.Context, items []source.Item) error {
 	return nil
 }
 
-// News tells that jobs were heard of since it was last received from: a reason
+// NewJobs receives a value once jobs were read since the last receive: a reason
 // for a Step at once.
-func (a *Agent) News() <-chan struct{} { return a.news }
+func (a *Agent) NewJobs() <-chan struct{} { return a.news }
 
 // jobRecords are the jobs among the items, in the order they were submitted.
 func jobRecords(items []source.Item) []*history.Record {
@@ -314,7 +314,8 @@ func (a *Agent) ledgerEntries(now time.Time, rep Report) []predict.Entry {
 		entries = append(entries, rep.Prediction.NowEntry())
 	}
 	for i, w := range rep.Prediction.Windows {
-		if e := rep.Prediction.Entry(i); !w.Start.Before(now) && e.Said != nil && !a.cfg.Ledger.Heard(e) {
+		e := rep.Prediction.Entry(i)
+		if !w.Start.Before(now) && e.Statement != nil && !a.cfg.Ledger.HasOpenForecast(e) {
 			entries = append(entries, e)
 		}
 	}
@@ -324,7 +325,7 @@ func (a *Agent) ledgerEntries(now time.Time, rep Report) []predict.Entry {
 // outcomeOf is what came of a forecast.
 func (a *Agent) outcomeOf(e predict.Entry) int {
 	if e.Base != nil {
-		return a.cfg.Predict.Rose(e.Tenant, e.Start, e.End, *e.Base)
+		return a.cfg.Predict.DemandRise(e.Tenant, e.Start, e.End, *e.Base)
 	}
 	return a.cfg.Predict.Arrived(e.Tenant, e.Start)
 }
@@ -361,7 +362,7 @@ func (a *Agent) scoreForecasts(now time.Time, rep Report) (int, error) {
 // became of one, must not be forgotten, or the source would be judged by half. So
 // it is with what is to be told.
 func (a *Agent) saveOutbox() error {
-	if !a.cfg.Predict.Listens() && a.unsent.Len() == 0 {
+	if !a.cfg.Predict.UsesEvidence() && a.unsent.Len() == 0 {
 		return nil
 	}
 	return a.saveState()

@@ -29,7 +29,7 @@ func newReader(t testing.TB) (bench, *[]string) {
 		return `{"records":[]}`
 	}
 	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"},
-		&http.Client{Transport: memory{&scripted.Server{Say: say}}})
+		&http.Client{Transport: memory{&scripted.Server{Respond: say}}})
 	require.NoError(t, err)
 	caps := llm.BudgetConfig{Caps: llm.Caps{Calls: 9, Tokens: 1e6, Cost: money.USD}}
 	budget, err := llm.NewBudget(caps, llm.BudgetState{}, clock.NewManual(today))

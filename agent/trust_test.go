@@ -45,7 +45,8 @@ func believeLines(user string) string {
 	if err != nil {
 		return `{"records":[]}`
 	}
-	return fmt.Sprintf(`{"records":[{"start":%q,"end":%q,"gpus_low":4,"gpus_mid":4,"gpus_high":4,"probability":0.9,"reason_code":"announced"}]}`,
+	return fmt.Sprintf(`{"records":[{"start":%q,"end":%q,"gpus_low":4,"gpus_mid":4,"gpus_high":4,`+
+		`"probability":0.9,"reason_code":"announced"}]}`,
 		start.Format(time.RFC3339), start.Add(width).Format(time.RFC3339))
 }
 
@@ -77,7 +78,7 @@ func (l *listener) restartAgent(t *testing.T) {
 		require.NoError(t, l.ledger.Release())
 	}
 	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"},
-		&http.Client{Transport: memory{&scripted.Server{Say: believeLines}}})
+		&http.Client{Transport: memory{&scripted.Server{Respond: believeLines}}})
 	require.NoError(t, err)
 	manual := clock.NewManual(l.now)
 	budget, err := llm.NewBudget(llm.BudgetConfig{Caps: llm.Caps{Calls: 1e6, Tokens: 1e9, Cost: 1000 * money.USD}},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -93,6 +94,24 @@ func keysAsked(asked bool, key string) []string {
 		return nil
 	}
 	return []string{key}
+}
+
+// What holds no key is named, and what to type next is for the same server.
+func TestLoginSaysWhereThereIsNoKey(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.env["FOREWARM_API_KEY"], w.stdin = "", "\n"
+	_, errs, code := w.runCommand("login", "--server", w.url, "--key-file", "-")
+	require.Equal(t, exit.Login, code)
+	require.Equal(t, "Error: --key-file: there is no key in standard input\n"+
+		"Next:  forewarm login --server "+w.url+" --key-file FILE\n", errs)
+	empty := filepath.Join(t.TempDir(), "empty.key")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	_, errs, _ = w.runCommand("login", "--key-file", empty)
+	require.Contains(t, errs, "there is no key in "+empty)
+	_, errs, code = w.runCommand("status", "--server", w.url+"/")
+	require.Equal(t, exit.Login, code)
+	require.Contains(t, errs, "Next:  forewarm login --server "+w.url+"/ --key-file FILE\n")
 }
 
 // A key may be saved for another server whatever context is in use.

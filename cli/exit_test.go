@@ -221,3 +221,27 @@ func TestRefusalsNameWhatThereIs(t *testing.T) {
 	require.Contains(t, errs, "Name one of these, or start a worker that has it: sim, slurm-west\n")
 	w.mustRun(append(strings.Fields(line), "--provisioner", "sim")...)
 }
+
+// Nobody at a terminal is asked whether to delete what is not there.
+func TestNoQuestionAboutASchedule(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.stdin, w.terminal = "y\n", true
+	_, errs, code := w.runCommand("schedules", "delete", "nothing")
+	require.Equal(t, exit.NotFound, code)
+	require.NotContains(t, errs, "[y/N]")
+}
+
+// What a worker says is simulated is marked so, also by an operator who did not say it.
+func TestAPoolOfASimulatedProvisionerIsMarked(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	real := ledger.Offer{Region: "sim-1", Type: "a100-4", Model: "a100", GPUs: 4}
+	simulated := real
+	simulated.Simulated = true
+	require.NoError(t, w.ledger.ReportOffers(t.Context(), "sim", []ledger.Offer{simulated}))
+	require.NoError(t, w.ledger.ReportOffers(t.Context(), "slurm-west", []ledger.Offer{real}))
+	line := " --model a100 --region sim-1 --instance-type a100-4 --gpus-per-node 4 --memory 80 --max-nodes 2 --price 1"
+	require.Contains(t, w.mustRun(strings.Fields("pools create lab --provisioner sim"+line)...), "lab SIM")
+	require.NotContains(t, w.mustRun(strings.Fields("pools create west --provisioner slurm-west"+line)...), "SIM")
+}

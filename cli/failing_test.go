@@ -50,7 +50,7 @@ func TestAProviderThatFailsAgainAndAgainIsSeen(t *testing.T) {
 	}
 
 	w.env["FOREWARM_API_KEY"] = w.secret
-	w.cloud.Mend(sim.OpCreate)
+	w.cloud.ClearFaults(sim.OpCreate)
 	w.passTime(6 * time.Minute)
 	require.Regexp(t, `lab.* ok`, w.mustRun("pools", "list"))
 	require.Contains(t, w.mustRun("events", "--last", "500"), "node.works_again")

@@ -37,7 +37,7 @@ func bindGlobalFlags(a *app.App, root *cobra.Command) {
 // checkFlags refuses what no command could use, before anything is sent.
 func checkFlags(a *app.App, cmd *cobra.Command) error {
 	cmd.SetContext(problem.WithClock(cmd.Context(), a.Clock.Now))
-	a.Told = func(d time.Duration, why contract.Problem) {
+	a.OnWait = func(d time.Duration, why contract.Problem) {
 		a.Say(cmd, "%s; trying again in %s.", app.WaitsFor(why), format.Duration(d))
 	}
 	if a.Terminal(cmd.ErrOrStderr()) && !a.Flags.NoColor && a.Getenv("NO_COLOR") == "" {
@@ -55,6 +55,9 @@ func checkFlags(a *app.App, cmd *cobra.Command) error {
 	if !output.IsFormat(a.Flags.Output) {
 		return exit.UsageErrorf(cmd.CommandPath()+" --help", "there is no output format %q: want %s", a.Flags.Output,
 			strings.Join(output.Formats, ", "))
+	}
+	if cmd.Flags().Changed("idempotency-key") && a.Flags.IdempotencyKey == "" {
+		return exit.UsageErrorf(cmd.CommandPath()+" --help", "--idempotency-key is empty")
 	}
 	if cmd.Flags().Changed("timeout") && cmd.Flags().Lookup("wait") != nil && !a.Flags.Wait {
 		return exit.UsageErrorf(flags.TypedLine(cmd)+" --wait",

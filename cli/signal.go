@@ -13,8 +13,13 @@ import (
 // Interrupted is the cause of a context that a signal ended.
 type Interrupted struct{ Signal syscall.Signal }
 
-// Error names the signal.
-func (i *Interrupted) Error() string { return "interrupted by " + i.Signal.String() }
+// Error names the signal, as people do.
+func (i *Interrupted) Error() string {
+	if i.Signal == syscall.SIGTERM {
+		return "ended by SIGTERM"
+	}
+	return "interrupted by Ctrl-C"
+}
 
 // Is makes it what the end of any other context is.
 func (i *Interrupted) Is(target error) bool { return target == context.Canceled }

@@ -123,6 +123,20 @@ func TestBusyServer(t *testing.T) {
 	require.Equal(t, "2s", w.clock.Now().Sub(before).String())
 }
 
+// Nor is one called busy that limits how fast a key may ask: the key asks too fast.
+func TestALimitedKeyIsNotToldThatTheServerIsBusy(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.firstAnswer(func(out http.ResponseWriter) {
+		out.Header().Set("Retry-After", "1")
+		out.WriteHeader(http.StatusTooManyRequests)
+		_, _ = out.Write([]byte(`{"code":"` + contract.CodeRateLimited + `"}`))
+	})
+	_, errs, code := w.runCommand("org", "list", "-o", "name")
+	require.Zero(t, code, errs)
+	require.Equal(t, "Too many requests at once; trying again in 1s.\n", errs)
+}
+
 // One whose database is away is not called busy.
 func TestAServerWithoutItsDatabaseIsNotCalledBusy(t *testing.T) {
 	t.Parallel()

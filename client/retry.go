@@ -23,9 +23,9 @@ type Patient struct {
 	// Limit is how long all waits of one request may be together. What would
 	// take longer is answered as it came.
 	Limit time.Duration
-	// Told is called before each wait, if it is there, with the problem that the
+	// OnWait is called before each wait, if it is there, with the problem that the
 	// server told; its code is empty where it told none.
-	Told func(time.Duration, contract.Problem)
+	OnWait func(time.Duration, contract.Problem)
 }
 
 // Do sends a request until it is answered for good.
@@ -55,8 +55,8 @@ func (p Patient) waitAndRewind(r *http.Request, resp *http.Response, after time.
 	if err != nil || json.Unmarshal(body, &why) != nil {
 		why = contract.Problem{}
 	}
-	if p.Told != nil {
-		p.Told(after, why)
+	if p.OnWait != nil {
+		p.OnWait(after, why)
 	}
 	if err := p.Wait(r.Context(), after); err != nil {
 		return err

@@ -2,8 +2,8 @@ package contract
 
 import "time"
 
-// PrewarmPause says that an organization, or everybody, pre-warms nothing on a
-// guess.
+// PrewarmPause says that an organization, or everybody, pre-warms nothing for
+// speculative reservations.
 type PrewarmPause struct {
 	OrganizationID   string    `json:"organization_id,omitempty"`
 	OrganizationName string    `json:"organization_name,omitempty"`
@@ -15,13 +15,13 @@ type PrewarmPause struct {
 	Until            time.Time `json:"until,omitzero"`
 }
 
-// Prewarm says whether guesses are warmed.
+// Prewarm says whether speculative reservations are warmed.
 type Prewarm struct {
 	Paused bool           `json:"paused"`
 	Pauses []PrewarmPause `json:"pauses" nullable:"false"`
 }
 
-// PrewarmPauseCreate pauses pre-warming on guesses. Promises are kept.
+// PrewarmPauseCreate pauses pre-warming for speculative reservations. Promises are kept.
 type PrewarmPauseCreate struct {
 	OrganizationID string    `json:"organization_id,omitempty" maxLength:"64"`
 	Installation   bool      `json:"installation,omitempty" doc:"Pause everybody (operators)."`

@@ -10,7 +10,7 @@ import (
 
 // partsFor lists the sums that what a key made in a class belongs to: the
 // organization's, the key's, the person's if it is somebody's key, and that of
-// guesses.
+// speculative reservations.
 func (c *Commitments) partsFor(class reservation.Class, madeBy, userID string) []*quota.Commitments {
 	sums := append(make([]*quota.Commitments, 0, 4), &c.All, partOf(&c.ByKey, madeBy))
 	if userID != "" {

@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"strings"
+
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // InUseError says that something cannot be deleted yet, with everything that is
@@ -19,11 +21,14 @@ type Use struct {
 	IDs   []string // the first few
 }
 
+// Text is how many there are, in words.
+func (u Use) Text() string { return phrase.Count(u.Count, strings.TrimSuffix(u.Noun, "s")) }
+
 // Error names what is still there.
 func (e *InUseError) Error() string {
 	parts := make([]string, len(e.In))
 	for i, use := range e.In {
-		parts[i] = fmt.Sprintf("%d %s", use.Count, use.Noun)
+		parts[i] = use.Text()
 	}
 	return fmt.Sprintf("%s still has %s", e.Subject, strings.Join(parts, ", "))
 }

@@ -41,25 +41,8 @@ func (s PoolState) BookedByWorkload() map[capacity.Workload]*calendar.Profile {
 	return used
 }
 
-// BuildCalendar builds the calendar of what is live in the pool.
-func (s PoolState) BuildCalendar() *calendar.Slots {
-	places := calendar.NewSlots(s.Pool.MaxNodes, s.Pool.PerNode)
-	places.SetMargin(s.Pool.Timers.Cleaning)
-	for _, r := range s.Reservations {
-		if r.Placed() {
-			places.Force(r.Booking())
-		}
-	}
-	for _, a := range s.Allocations {
-		if a.Live() {
-			places.Force(a.Booking())
-		}
-	}
-	for _, x := range s.Pool.Cleaning {
-		places.Force(x.Booking())
-	}
-	return places
-}
+// BuildCalendar returns the calendar of all that takes GPUs of the pool.
+func (s PoolState) BuildCalendar() *calendar.Slots { return s.Snapshot().BuildCalendar() }
 
 // Recommendation is a reservation that succeeds when it is asked for at once.
 type Recommendation struct {

@@ -26,12 +26,12 @@ func LayOut(gpus int, l capacity.Layout) (int, error) {
 		return gpus, nil
 	}
 	if _, ok := (capacity.Layout{Nodes: l.Nodes, PerNode: l.PerNode}).Shape(gpus, MaxPerNode); ok {
-		return 0, &InvalidError{Field: "spread", Rule: fmt.Sprintf("cannot be even: %s cannot be parted evenly so",
+		return 0, &InvalidError{Field: "spread", Rule: fmt.Sprintf("does not work out: %s cannot be divided evenly",
 			describeLayout(gpus, l)),
-			Fix: "leave spread out, and the last node has fewer, or name a number of GPUs that can be parted"}
+			Fix: "leave spread out, and the last node has fewer, or name a number of GPUs that can be divided"}
 	}
 	return 0, &InvalidError{Field: "nodes",
-		Rule: fmt.Sprintf("do not go with gpus: %s cannot lie so that only the last node has fewer",
+		Rule: fmt.Sprintf("contradicts gpus: %s is impossible, as only the last node may have fewer",
 			describeLayout(gpus, l)),
 		Fix: "leave out gpus, nodes or gpus_per_node: two of them give the third"}
 }

@@ -57,7 +57,7 @@ type Usage struct {
 	Now          quota.Vector
 	Peak         quota.Vector // the most of each at any one instant from At to Until
 	Period       quota.Spend  // of what starts in the present period
-	Guessed      quota.Spend  // speculative, of what starts today
+	Speculative  quota.Spend  // speculative, of what starts today
 }
 
 // SumOf adds up what keys and schedules made or hold.
@@ -82,6 +82,6 @@ type Share struct {
 	OrganizationID string
 	Weight         int
 	Share          float64         // weighted dominant share of decayed use
-	Factor         float64         // how many times idle time of its guesses counts
+	Factor         float64         // how many times the idle time of its speculative reservations counts
 	Usage          fairshare.Usage // with what is held at this moment
 }

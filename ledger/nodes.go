@@ -19,8 +19,8 @@ type Instance struct {
 	// Endless says that its provider gives machines no dead-man switch: it never
 	// ends by itself.
 	Endless bool
-	// LookWithin is how soon it should be looked at again; zero: as configured.
-	LookWithin time.Duration
+	// CheckWithin is how soon it should be looked at again; zero: as configured.
+	CheckWithin time.Duration
 }
 
 // Loss is what is known of a machine that is gone without having been removed.

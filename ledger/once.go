@@ -52,6 +52,7 @@ type LockHint struct {
 	Pool        string // id or name
 	Reservation string
 	Allocation  string
+	Node        string
 	// Alone asks for a transaction of its own all the same: it has much to do.
 	Alone bool
 }

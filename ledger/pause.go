@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// Pause stops pre-warming on a guess for an organization, or for the whole
-// installation: speculative reservations are refused and those that are booked
+// Pause stops pre-warming for speculative reservations of an organization, or for the whole
+// installation: new ones are refused and those that are booked
 // are not warmed. Promises are kept as before.
 type Pause struct {
 	OrganizationID string // empty: the installation

@@ -24,6 +24,7 @@ type Offer struct {
 	Model     string // empty: it does not say
 	GPUs      int    // of one machine
 	MemoryMiB int    // of one GPU; 0: it does not say
+	Simulated bool   // no real machine stands behind it
 }
 
 // Provisioner is what a worker has reported of one that it is configured with.

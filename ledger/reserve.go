@@ -102,3 +102,16 @@ func IgnoreMissing(err error) error {
 
 // FormatTime renders a time for a message, always in UTC.
 func FormatTime(t time.Time) string { return t.UTC().Format("Mon 15:04:05") + "Z" }
+
+// sameWeek is how far a time may be away for its weekday to name it: a day less
+// than the next one of that name.
+const sameWeek = 6 * 24 * time.Hour
+
+// FormatTimeSeen renders a time for a message that is first read at another: by its
+// weekday where that can mean no other day, else with its date.
+func FormatTimeSeen(t, seen time.Time) string {
+	if t.Sub(seen).Abs() < sameWeek {
+		return FormatTime(t)
+	}
+	return t.UTC().Format("Mon 2006-01-02 15:04:05") + "Z"
+}

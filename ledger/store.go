@@ -84,8 +84,14 @@ type Reader interface {
 	Pools(p Page) ([]Pool, error)
 	// DeletedPool reads the pool of a name that was deleted last.
 	DeletedPool(name string) (Pool, error)
-	// PoolState reads a pool with all that is live in it. It takes no lock.
+	// PoolState reads a pool with all that is live in it. It takes no lock: without
+	// the pool's, it is of one moment only in a snapshot.
 	PoolState(id string) (PoolState, error)
+	// PoolStateSince reads a pool and the rows that were written in it since it was
+	// as known says, by its Changes and Revision: those that are over, too, and no
+	// Spent. False: that cannot be told, or is too much; use PoolState. Like that it
+	// takes no lock: without the pool's, read it in a Snapshot.
+	PoolStateSince(known Pool) (PoolState, bool, error)
 	Node(id string) (node.Node, error)
 	Nodes(f NodeFilter, p Page) ([]node.Node, error)
 	// Generation returns how many nodes a slot has had.
@@ -163,6 +169,9 @@ type Tx interface {
 	// something, the whole transaction is lost, whatever its caller does about the
 	// error: half of what fn did must not be committed.
 	Nested(fn func(tx Tx) error) error
+	// Snapshot runs fn on one snapshot of all that others have committed by now. What
+	// this transaction wrote may be missing in it.
+	Snapshot(fn func(r Reader) error) error
 	// Lock holds rows against other verbs: what an organization holds and is
 	// promised changes only under its row's lock, and a pool's nodes and bookings
 	// only under its pool's. What it returns was read after the last lock, so it
@@ -170,20 +179,17 @@ type Tx interface {
 	// those before, organizations only while no pool is held. ErrNotFound names
 	// what is missing.
 	Lock(o LockRequest) (Locked, error)
-	// Assume is Open for who remembers what it would answer. Nothing is asked; the
+	// Assume is Lock for who remembers what it would answer. Nothing is asked; the
 	// first Save locks the rows, and is ErrStale, with nothing written, unless
 	// everything is still as assumed and Now was right within a fraction of a second.
-	// False means that the store cannot do this now: use Open.
+	// False means that the store cannot do this now: use Lock.
 	Assume(a Assumption) bool
 	// Save writes a change. A row whose version is not the one that was read is
-	// ErrConflict; a name that is taken is ErrTaken.
+	// ErrConflict; a name that is taken is ErrTaken; ErrFenced means that the guard of
+	// a run that is finished is void.
 	Save(c Change) error
 	// Wake pulls a keyed task forward to at, if it would run later.
 	Wake(key string, at time.Time) error
-	// Finish ends a guarded run: the row is done, or, if next is not zero (and
-	// for keyed rows always), ready to run again at next. ErrFenced means that
-	// the guard is void and the transaction must be given up.
-	Finish(g Guard, next time.Time, failure string) error
 	// ClaimTask gives the caller a ready task's attempt for the lease, under a new fence.
 	ClaimTask(id string, attempt int, lease time.Duration) (Task, error)
 	// HoldProvisioner writes a hold unless another holder has one that is not over,
@@ -217,7 +223,7 @@ type Rows struct {
 	Pools         []string
 }
 
-// Add names those of an Opening too.
+// Add names those of a LockRequest too.
 func (r *Rows) Add(o LockRequest) {
 	r.Organizations = append(r.Organizations, o.Organizations...)
 	r.Pools = append(r.Pools, o.Pools...)
@@ -243,7 +249,7 @@ type ReplayKey struct {
 	Key            string
 }
 
-// Locked is what was held by an Opening.
+// Locked is what a LockRequest locked, as it was read under the locks.
 type Locked struct {
 	Organizations []Organization
 	Pools         []Pool
@@ -251,7 +257,7 @@ type Locked struct {
 	Replays       []Replay         // those that were found
 }
 
-// Assumption is what an Opening is thought to answer, but for stored answers:
+// Assumption is what a LockRequest is thought to answer, but for stored answers:
 // they are thought not to be there, and Save is ErrTaken when they are.
 type Assumption struct {
 	Organizations []Organization   // to be locked, sorted by id, in the versions remembered
@@ -318,7 +324,7 @@ type KeyRoot struct {
 // OrphanFilter narrows a list of orphans. Zero fields do not narrow.
 type OrphanFilter struct {
 	Provisioner string
-	Standing    bool // only those that are still billed
+	Billed      bool // only those that are still billed
 }
 
 // BookingFilter narrows a list of reservations or allocations. Zero fields do
@@ -353,6 +359,14 @@ type Replay struct {
 	CreatedAt      time.Time
 }
 
+// FinishedRun is the end of a guarded run of a task: the task is done, or, if Next is
+// not zero (and for keyed tasks always), ready to run again at Next.
+type FinishedRun struct {
+	Guard   Guard
+	Next    time.Time
+	Failure string // why it has to run again; empty: it did not fail
+}
+
 // Change is what one transaction writes. A row with Version 0 is new.
 type Change struct {
 	PepperCheck   string // of the first start; one that is there is left alone
@@ -381,6 +395,8 @@ type Change struct {
 	// drawn anew for each transaction stands for what the transaction left: who
 	// finds it again, under the pool's lock, knows all that is live there.
 	Revisions map[string]int64
+	// Finished are runs of tasks that end with this change.
+	Finished []FinishedRun
 	// Wake are keys of tasks that are to run at once; see Tx.Wake.
 	Wake []string
 	// Last says that nothing follows: the transaction is committed when Save

@@ -91,7 +91,8 @@ type Pool struct {
 	Recovery  Recovery
 	CreatedAt time.Time
 	DeletedAt time.Time // deleted ones are in no list and take nothing; read by id they still tell their name
-	Revision  int64     // see Change.Stamps; no part of what a version is of
+	Revision  int64     // see Change.Revisions; no part of what a version is of
+	Changes   int64     // how many transactions have set a revision; the store counts
 	// DefinitionVersion counts the changes of the definition alone: what somebody
 	// has read and is about to change is not another because a boot was measured.
 	DefinitionVersion int

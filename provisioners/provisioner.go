@@ -121,9 +121,10 @@ type Spec struct {
 	ExpiresAt time.Time
 }
 
-// Ask returns the spec without what may differ between two calls that ask for
-// the same machine: what an adapter compares a token's first spec with.
-func (s Spec) Ask() Spec {
+// Identity returns the spec without what may differ between two calls that ask for
+// the same machine. An adapter compares the identity of a repeated call with that of
+// the token's first one.
+func (s Spec) Identity() Spec {
 	s.ExpiresAt = time.Time{}
 	return s
 }
@@ -154,9 +155,9 @@ type Instance struct {
 	// Preempted says of a machine that is over that its provider took it back for
 	// somebody else.
 	Preempted bool
-	// LookWithin is how soon the provider wants a running machine looked at again,
+	// CheckWithin is how soon the provider wants a running machine looked at again,
 	// where it may go at any moment; zero: whenever.
-	LookWithin time.Duration
+	CheckWithin time.Duration
 	// Notice is what the provider announces for the machine; nil for nothing.
 	Notice    *Notice
 	Simulated bool

@@ -25,7 +25,7 @@ const (
 // types. contract/openapi.yaml is this text.
 func OpenAPI() ([]byte, error) {
 	doc, _ := api.Register(newEngine(), api.Config{Ledger: &verbs.Ledger{}, Clock: clock.System{},
-		Beside: systemOperations()})
+		External: systemOperations()})
 	return doc.YAML()
 }
 

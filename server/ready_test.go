@@ -68,7 +68,7 @@ func TestReadyMeansThatItCanWrite(t *testing.T) {
 	_, err = other.ExecContext(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)")
 	require.NoError(t, err)
 	w.clock.Advance(time.Second)
-	look(503, "schema 99999 and this program needs 3: run forewarm migrate", "0")
+	look(503, "schema 99999 and this program needs ", "0")
 	require.Equal(t, 200, w.send("", http.MethodGet, "/healthz", "").Code)
 }
 

@@ -206,7 +206,7 @@ func (s *Server) registerRoutes() {
 	doc, operations := api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
 		Minter:  auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
-		KeyLife: s.cfg.KeyLife, Beside: systemOperations(),
+		KeyLife: s.cfg.KeyLife, External: systemOperations(),
 		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(),
 			Simulation: s.cfg.Simulation},
 	})

@@ -52,7 +52,7 @@ func (w *world) readCosts() ledger.Costs {
 func (w *world) readOrphans(standing bool) []ledger.Orphan {
 	w.t.Helper()
 	return readFrom(w, func(r ledger.Reader) ([]ledger.Orphan, error) {
-		return r.Orphans(ledger.OrphanFilter{Standing: standing})
+		return r.Orphans(ledger.OrphanFilter{Billed: standing})
 	})
 }
 
@@ -143,7 +143,7 @@ func (w *world) endEverything() {
 func (w *world) removeFaults() {
 	for _, c := range w.allClouds() {
 		for _, op := range []sim.Op{sim.OpOffers, sim.OpCreate, sim.OpGet, sim.OpList, sim.OpDelete, sim.OpRenew} {
-			c.Mend(op)
+			c.ClearFaults(op)
 		}
 	}
 }

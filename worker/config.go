@@ -25,13 +25,13 @@ type Config struct {
 	// Grace is how long running handlers may take to finish when the worker is
 	// told to end. Default 10 s.
 	Grace time.Duration
-	// Settle is how long after a machine's creation its provider may not know it.
-	Settle time.Duration
+	// ProviderDelay is how long after a machine's creation its provider may not know it.
+	ProviderDelay time.Duration
 	// Lease, Heartbeat: see tasks.Config. A zero Heartbeat means none.
 	Lease, Heartbeat time.Duration
 	// Limit, Window, Every: see relay.Config.
-	Limit         int
-	Window, Every time.Duration
+	DispatchLimit                 int
+	DispatchWindow, DispatchEvery time.Duration
 	// ReapEvery is how often tasks of silent workers are looked for.
 	ReapEvery time.Duration
 	// EnsureEvery is how often the rows of the sweeps are looked for. Default 1 min.
@@ -93,7 +93,8 @@ func (c Config) Validate() error {
 }
 
 func (c Config) relayConfig() relay.Config {
-	return relay.Config{Limit: c.Limit, Window: c.Window, Every: c.Every, Logger: c.Logger, Metrics: c.Metrics}
+	return relay.Config{Limit: c.DispatchLimit, Window: c.DispatchWindow, Every: c.DispatchEvery,
+		Logger: c.Logger, Metrics: c.Metrics}
 }
 
 func (c Config) tasksConfig() tasks.Config {

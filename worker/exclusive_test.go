@@ -21,8 +21,8 @@ func (w *world) newExclusiveWorker(holder string) {
 	w.worker, err = worker.New(w.ledger, memqueue.New(silentLogger()), []provisioners.Provisioner{w.cloud},
 		worker.Config{
 			Deployment: deployment, Concurrency: 4, Logger: silentLogger(), Rand: rand.New(rand.NewPCG(1, 1)),
-			Every:  time.Second,
-			Holder: holder, Host: "host of " + holder,
+			DispatchEvery: time.Second,
+			Holder:        holder, Host: "host of " + holder,
 		})
 	require.NoError(w.t, err)
 }

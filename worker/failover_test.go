@@ -97,7 +97,7 @@ func TestWhereNoSourceHasAnyTheFirstThatHealsGivesIt(t *testing.T) {
 	a := w.allocateNode()
 	w.driveFor(10 * time.Minute)
 	require.Empty(t, w.countMachines())
-	w.spare.Mend(sim.OpCreate)
+	w.spare.ClearFaults(sim.OpCreate)
 	w.driveFor(40 * time.Minute)
 	w.requireActive(a)
 	require.Equal(t, []string{"spare"}, w.nodeProvisioners()[len(w.nodeProvisioners())-1:])

@@ -277,7 +277,7 @@ func TestIncident24WhatNeedsAttentionIsTriedForEver(t *testing.T) {
 	w.driveFor(12 * time.Hour)
 	require.Equal(t, []node.State{node.NeedsAttention}, w.nodeStates())
 	w.requireBill() // it is charged as long as it stands
-	w.cloud.Mend(sim.OpDelete)
+	w.cloud.ClearFaults(sim.OpDelete)
 	w.driveFor(2 * time.Hour)
 	w.requireOver(1)
 }

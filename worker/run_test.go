@@ -35,7 +35,7 @@ func newRunningWorld(t *testing.T, cloud func(provisioners.Provisioner) provisio
 	w.worker, err = worker.New(w.ledger, memqueue.New(silentLogger()), []provisioners.Provisioner{cloud(w.cloud)},
 		worker.Config{
 			Deployment: deployment, Concurrency: 4, Heartbeat: 3 * time.Second, Logger: silentLogger(),
-			Rand: rand.New(rand.NewPCG(1, 1)), Every: time.Second,
+			Rand: rand.New(rand.NewPCG(1, 1)), DispatchEvery: time.Second,
 		})
 	require.NoError(t, err)
 	return w

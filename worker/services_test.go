@@ -119,8 +119,8 @@ func (w *world) runOwnWorker(p parts) {
 	w.seed++
 	one, err := worker.New(p.ledger, q, []provisioners.Provisioner{p.cloud}, worker.Config{
 		Deployment: deployment, Concurrency: 8, Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond,
-		Window: 500 * time.Millisecond,
-		Rand:   mathrand.New(mathrand.NewPCG(1, w.seed)), Logger: silentLogger(),
+		DispatchWindow: 500 * time.Millisecond,
+		Rand:           mathrand.New(mathrand.NewPCG(1, w.seed)), Logger: silentLogger(),
 	})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())

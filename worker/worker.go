@@ -56,7 +56,7 @@ func New(l *verbs.Ledger, q queue.Queue, provs []provisioners.Provisioner, cfg C
 	if err != nil {
 		return nil, fmt.Errorf("configuring the worker: %w", err)
 	}
-	table := tasks.Work{Ledger: l, Provisioners: byName, Deployment: cfg.Deployment, Settle: cfg.Settle,
+	table := tasks.Work{Ledger: l, Provisioners: byName, Deployment: cfg.Deployment, ProviderDelay: cfg.ProviderDelay,
 		Logger: cfg.Logger, Metrics: cfg.Metrics}.Table()
 	table[ledger.TaskSweep] = sweeper.Handle
 	var alone []string
@@ -137,7 +137,7 @@ func (w *Worker) awaitTrusted(ctx context.Context, actors *sync.WaitGroup) (last
 	actors.Go(func() { mark.Run(ctx, func() { close(ready) }) })
 	select {
 	case <-ready:
-		return func() { mark.Last(ctx) }, true
+		return func() { mark.Finish(ctx) }, true
 	case <-ctx.Done():
 		return func() {}, false
 	}

@@ -82,14 +82,15 @@ func TestOfEqualRulesTheSimplestIsTheRival(t *testing.T) {
 	require.Equal(t, Reactive, e.cheapestRival().policy)
 }
 
-func TestATallyTellsWhatCameTrue(t *testing.T) {
+func TestReliabilityTellsWhatCameTrue(t *testing.T) {
 	t.Parallel()
-	tally := newTally()
+	counts := newReliability()
 	for i := range 10 {
-		tally.addStatement(0.31, i < 3)
+		counts.addStatement(0.31, i < 3)
 	}
-	tally.addStatement(1, true)
-	tally.addStatement(-1, false)
-	require.Equal(t, []Calibrated{{Said: -1, Seen: 0, N: 1}, {Said: 0.31, Seen: 0.3, N: 10}, {Said: 1, Seen: 1, N: 1}},
-		tally.calibrationSteps())
+	counts.addStatement(1, true)
+	counts.addStatement(-1, false)
+	require.Equal(t, []Calibrated{
+		{Stated: -1, Seen: 0, N: 1}, {Stated: 0.31, Seen: 0.3, N: 10}, {Stated: 1, Seen: 1, N: 1}},
+		counts.calibrationSteps())
 }

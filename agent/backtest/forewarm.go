@@ -19,16 +19,16 @@ const passBoot = 1
 
 // plans are what Forewarm would want at each worth of waiting.
 type plans struct {
-	worths  []float64
-	targets [][][]core.Step // by worth and tenant: the supply target from a second on
-	tally   *tally          // of what the model said
-	failed  error           // the first thing that the model refused
+	worths      []float64
+	targets     [][][]core.Step // by worth and tenant: the supply target from a second on
+	reliability *reliability    // of what the model said
+	failed      error           // the first thing that the model refused
 }
 
 // planWithModel lets the model read the history once, and decides at every worth.
 func planWithModel(ctx context.Context, t core.Trace, c Config, worths []float64,
 	progress func(share float64)) (*plans, error) {
-	p := &plans{worths: worths, tally: newTally()}
+	p := &plans{worths: worths, reliability: newReliability()}
 	for range worths {
 		p.targets = append(p.targets, make([][]core.Step, len(t.Tenants)))
 	}
@@ -115,7 +115,7 @@ func (w *watcher) Next() int64 { return w.next }
 // at all along. It wants nothing itself.
 func (w *watcher) Target(now int64) int {
 	outlook := w.class.Observe(now)
-	w.said.noteChance(now, outlook, w.plans.tally)
+	w.said.noteChance(now, outlook, w.plans.reliability)
 	for i, worth := range w.plans.worths {
 		held := max(0, w.targets[i]-outlook.Demand)
 		prices := forecast.Prices{WaitWorth: worth, Boot: w.boot}
@@ -153,7 +153,7 @@ func (s *statement) noteDemand(now int64, demand int) {
 	s.seen = s.seen || now <= s.until && demand > s.demand
 }
 
-func (s *statement) noteChance(now int64, o forecast.Outlook, t *tally) {
+func (s *statement) noteChance(now int64, o forecast.Outlook, t *reliability) {
 	if now < s.until {
 		return
 	}

@@ -76,14 +76,14 @@ func TestAStatementIsCountedOnceItIsKnown(t *testing.T) {
 		looks []int64
 		want  []Calibrated
 	}{
-		{"it rises in time", 700, 5, []int64{100, 300, 700}, []Calibrated{{Said: 0, Seen: 1, N: 1}}},
-		{"it rises too late", 701, 5, []int64{100, 300, 800}, []Calibrated{{Said: 0, Seen: 0, N: 1}}},
-		{"it does not rise", 200, 4, []int64{100, 700}, []Calibrated{{Said: 0, Seen: 0, N: 1}}},
+		{"it rises in time", 700, 5, []int64{100, 300, 700}, []Calibrated{{Stated: 0, Seen: 1, N: 1}}},
+		{"it rises too late", 701, 5, []int64{100, 300, 800}, []Calibrated{{Stated: 0, Seen: 0, N: 1}}},
+		{"it does not rise", 200, 4, []int64{100, 700}, []Calibrated{{Stated: 0, Seen: 0, N: 1}}},
 		{"not known yet", 200, 5, []int64{100, 699}, []Calibrated{}},
 		{"before anything is scored", 40, 5, []int64{50, 700}, []Calibrated{}},
 		{"it would come out after the end", 960, 5, []int64{950, 2000}, []Calibrated{}},
 	} {
-		s, counts := statement{from: 50, last: 1500}, newTally()
+		s, counts := statement{from: 50, last: 1500}, newReliability()
 		s.noteChance(c.looks[0], none, counts)
 		s.noteDemand(c.at, c.level)
 		for _, now := range c.looks[1:] {

@@ -116,7 +116,7 @@ func tenantsOf(records []history.Record) []string {
 }
 
 // endOf returns the last instant of which the history speaks. Of a job that still
-// waits, the start is a guess.
+// waits, the start is an estimate.
 func endOf(records []history.Record) time.Time {
 	var end time.Time
 	for _, r := range records {

@@ -81,7 +81,7 @@ func roundedOrNil(x float64) *float64 {
 func (e *experiment) newReport(foresight core.Outcome) Report {
 	r := Report{
 		Version: 1, History: e.describePast(), Settings: e.cfg.reportSettings(),
-		Frontier: e.frontierPoints(), Budgets: e.budgetRows(), Calibration: e.plans.tally.calibrationSteps(),
+		Frontier: e.frontierPoints(), Budgets: e.budgetRows(), Calibration: e.plans.reliability.calibrationSteps(),
 	}
 	r.Policies = append(r.Policies, e.actualRow())
 	for _, policy := range []string{Reactive, Schedule, KeepAlive, LastWeek, Forewarm} {

@@ -79,11 +79,11 @@ func TestWhatIsHeldSurvivesARestart(t *testing.T) {
 	// The looks that wait for what comes true are lost, so chances may differ a little.
 	require.InDelta(t, observeNow(t, p, later).Forecast.AtLeast(1), now.Forecast.AtLeast(1), 0.05)
 	require.Equal(t, held-2, now.Held.Before, "the job took its GPUs out of those held")
-	require.Equal(t, 2, again.Rose("lab", noon, noon.Add(10*time.Minute), 20))
-	require.Zero(t, again.Rose("lab", noon, later, 20), "the end of a window is not in it")
+	require.Equal(t, 2, again.DemandRise("lab", noon, noon.Add(10*time.Minute), 20))
+	require.Zero(t, again.DemandRise("lab", noon, later, 20), "the end of a window is not in it")
 }
 
-func TestATenantNobodyHeardOfHoldsNothing(t *testing.T) {
+func TestAnUnknownTenantHoldsNothing(t *testing.T) {
 	t.Parallel()
 	now := observeNow(t, newPredictor(t), noon)
 	require.Zero(t, now.Held.Levels)

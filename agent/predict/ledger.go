@@ -27,8 +27,8 @@ type Entry struct {
 	Reason     Reason           `json:"reason"`
 	Model      string           `json:"model,omitempty"`
 	PromptHash string           `json:"prompt_hash,omitempty"`
-	Said       *Said            `json:"said,omitempty"` // what evidence said of the window
-	Base       *int             `json:"base,omitempty"` // if not nil, the forecast is of how far demand rises above this
+	Statement  *Statement       `json:"said,omitempty"` // what evidence said of the window
+	Base       *int             `json:"base,omitempty"` // if not nil, how far demand rises above this is forecast
 }
 
 // Outcome closes an Entry with what happened.
@@ -50,7 +50,7 @@ func (p Prediction) Entry(i int) Entry {
 	return Entry{
 		ID:     ids.Derived(ids.Forecast, p.Tenant, p.Issued.UTC().Format(time.RFC3339Nano), formatTime(w.Start)),
 		Tenant: p.Tenant, Issued: p.Issued.UTC(), Start: w.Start, End: w.End, Forecast: w.Forecast.Summary(),
-		Source: w.Source, Reason: w.Reason, Model: w.Model, PromptHash: w.PromptHash, Said: w.Said,
+		Source: w.Source, Reason: w.Reason, Model: w.Model, PromptHash: w.PromptHash, Statement: w.Statement,
 	}
 }
 
@@ -166,11 +166,12 @@ func (l *Ledger) applyLine(x line) {
 // evidence had a say: what LLM's own score is to be held against.
 func (l *Ledger) Without() forecast.Scorer { return l.without }
 
-// Heard reports whether a forecast is open that was made of the same evidence
+// HasOpenForecast reports whether a forecast is open that was made of the same evidence
 // about the same window: a source is judged once for what it says once.
-func (l *Ledger) Heard(e Entry) bool {
+func (l *Ledger) HasOpenForecast(e Entry) bool {
 	for _, o := range l.open {
-		if o.Said != nil && e.Said != nil && o.Said.Evidence == e.Said.Evidence && o.Start.Equal(e.Start) &&
+		if o.Statement != nil && e.Statement != nil &&
+			o.Statement.Evidence == e.Statement.Evidence && o.Start.Equal(e.Start) &&
 			o.Tenant == e.Tenant {
 			return true
 		}
@@ -206,8 +207,8 @@ func (l *Ledger) Close(now time.Time, actual func(Entry) int) ([]Outcome, error)
 		gpus := actual(e)
 		o := Outcome{ID: e.ID, Source: e.Source, Closed: now.UTC(), GPUs: gpus, Score: e.Forecast.Evaluate(gpus),
 			Entry: e}
-		if e.Said != nil {
-			without := e.Said.Statistics.Evaluate(gpus)
+		if e.Statement != nil {
+			without := e.Statement.Statistics.Evaluate(gpus)
 			o.Without = &without
 		}
 		outcomes, lines = append(outcomes, o), append(lines, line{Outcome: &o})

@@ -145,7 +145,7 @@ type Window struct {
 	Start, End time.Time
 	Forecast   forecast.Forecast
 	Statistics forecast.Forecast // what Forecast would be without evidence
-	Said       *Said             // what evidence said, with a say or without; nil if nothing
+	Statement  *Statement        // what evidence said, with a say or without; nil if nothing
 	Source     Source
 	Reason     Reason
 	Model      string // with LLM: the model's configured name
@@ -229,9 +229,9 @@ func (p *Predictor) Finish(name string, submitted time.Time, gpus int, at time.T
 	}
 }
 
-// Rose returns by how many GPUs demand rose above a base in [start, end), to
+// DemandRise returns by how many GPUs demand rose above a base in [start, end), to
 // close a forecast of Now with. It knows the last two hours.
-func (p *Predictor) Rose(name string, start, end time.Time, base int) int {
+func (p *Predictor) DemandRise(name string, start, end time.Time, base int) int {
 	t := p.tenants[name]
 	if t == nil {
 		return 0

@@ -304,13 +304,14 @@ func TestEvidenceLastsUntilItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, scripted.Sensible)
-		heard := askWithLines(t, b, now, tenantName, scrubLines(t, "job failed, will retry at 10:00"))
-		require.Nil(t, heard.Note)
-		require.Equal(t, LLM, heard.Windows[1].Source)
+		withLines := askWithLines(t, b, now, tenantName, scrubLines(t, "job failed, will retry at 10:00"))
+		require.Nil(t, withLines.Note)
+		require.Equal(t, LLM, withLines.Windows[1].Source)
 		again := askWithLines(t, b, now.Add(time.Minute), tenantName, nil)
-		require.Equal(t, heard.Windows, again.Windows, "the plan of the next look is the same")
+		require.Equal(t, withLines.Windows, again.Windows, "the plan of the next look is the same")
 		require.EqualValues(t, 1, b.server.Calls(), "nobody is asked without new lines")
-		later := askWithLines(t, b, heard.Windows[len(heard.Windows)-1].End.Add(15*time.Minute), tenantName, nil)
+		last := withLines.Windows[len(withLines.Windows)-1]
+		later := askWithLines(t, b, last.End.Add(15*time.Minute), tenantName, nil)
 		for _, w := range later.Windows {
 			require.Equal(t, Statistics, w.Source)
 		}

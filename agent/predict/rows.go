@@ -42,8 +42,8 @@ func (r Rows) Forecast(e Entry) contract.AgentForecast {
 		GPUs:  contract.Quantiles{P10: e.Forecast.P10, P50: e.Forecast.P50, P90: e.Forecast.P90, Mean: e.Forecast.Mean},
 		Model: modelID(e.Model), PromptHash: e.PromptHash,
 	}
-	if s := e.Said; s != nil {
-		out.BaselineProbability, out.Influence, out.EvidenceHash = &s.Statistics.Any, &s.Say, r.pseudonym(s.Evidence)
+	if s := e.Statement; s != nil {
+		out.BaselineProbability, out.Influence, out.EvidenceHash = &s.Statistics.Any, &s.Weight, r.pseudonym(s.Evidence)
 	}
 	return out
 }

@@ -47,12 +47,13 @@ func TestARowTellsWhatEvidenceDid(t *testing.T) {
 	t.Parallel()
 	e := testEntry()
 	require.Nil(t, Rows{}.Forecast(e).Influence)
-	e.Said = &Said{Stated: 0.9, Say: 0.25, Statistics: forecast.Summary{Any: 0.1}, Evidence: strings.Repeat("b", 64)}
+	e.Statement = &Statement{Stated: 0.9, Weight: 0.25, Statistics: forecast.Summary{Any: 0.1},
+		Evidence: strings.Repeat("b", 64)}
 	got := Rows{Secret: []byte("salt")}.Forecast(e)
 	require.Equal(t, 0.25, *got.Influence)
 	require.Equal(t, 0.1, *got.BaselineProbability)
 	require.Regexp(t, "^[0-9a-f]{64}$", got.EvidenceHash)
-	require.NotEqual(t, e.Said.Evidence, got.EvidenceHash)
+	require.NotEqual(t, e.Statement.Evidence, got.EvidenceHash)
 	require.NotEqual(t, got.EvidenceHash, Rows{Secret: []byte("pepper")}.Forecast(e).EvidenceHash)
 }
 

@@ -27,14 +27,14 @@ type Hold struct {
 	Decision   evidence.Decision
 }
 
-// Said is what a source said of a window, and what statistics alone expected of
+// Statement is what a source said of a window, and what statistics alone expected of
 // it: enough to judge the source when the window is over, whether it had any say
 // or not.
-type Said struct {
+type Statement struct {
 	Reason     Reason           `json:"reason"`
 	Stated     float64          `json:"stated"`     // the chance of any need, as stated
 	Chance     float64          `json:"chance"`     // what the source's record makes of it
-	Say        float64          `json:"say"`        // its weight in the forecast; 0 while demoted
+	Weight     float64          `json:"say"`        // its weight in the forecast; 0 while demoted
 	Statistics forecast.Summary `json:"statistics"` // without it
 	Evidence   string           `json:"evidence"`   // hash of the lines that were read
 }
@@ -44,9 +44,9 @@ func newTrust(c evidence.Config) (*trust, error) {
 	return &trust{records: book, tenants: map[string]*tenantEvidence{}}, err
 }
 
-// Listens reports whether there is a source of evidence: then each Predict and
+// UsesEvidence reports whether there is a source of evidence: then each Predict and
 // Learn may change what MarshalJSON writes.
-func (p *Predictor) Listens() bool { return p.forecaster != nil }
+func (p *Predictor) UsesEvidence() bool { return p.forecaster != nil }
 
 // evidenceOf returns what a tenant has heard, nil if that is nothing.
 func (t *trust) evidenceOf(name string) *tenantEvidence { return t.tenants[name] }
@@ -128,17 +128,17 @@ func (p *Predictor) listHolds(now time.Time, h *tenantEvidence) []Hold {
 }
 
 // Learn judges what a source said of a window that is closed. Call it once for
-// each outcome of an entry with Said.
+// each outcome of an entry with a Statement.
 func (p *Predictor) Learn(e Entry, gpus int) {
-	if e.Said == nil {
+	if e.Statement == nil {
 		return
 	}
 	r := evidence.Record{
-		Source: string(LLM), Reason: string(e.Said.Reason), Tenant: e.Tenant, Sent: e.Issued, Start: e.Start,
+		Source: string(LLM), Reason: string(e.Statement.Reason), Tenant: e.Tenant, Sent: e.Issued, Start: e.Start,
 		End: e.Start,
-		Mid: 1, High: 1, Probability: e.Said.Stated,
+		Mid: 1, High: 1, Probability: e.Statement.Stated,
 	}
-	p.trust.records.Score(r, e.Said.Statistics.Any, gpus > 0)
+	p.trust.records.Score(r, e.Statement.Statistics.Any, gpus > 0)
 }
 
 // TrackRecord returns where the evidence of a reason stands, to be shown.
@@ -155,7 +155,7 @@ func (p *Predictor) correctWindow(w *Window, name string, largest int) {
 	}
 	var model forecast.Forecast
 	var strongest claim
-	said := Said{Statistics: w.Statistics.Summary()}
+	said := Statement{Statistics: w.Statistics.Summary()}
 	for _, c := range h.Claims {
 		share := c.overlapShare(w.Start, w.End)
 		if share <= 0 {
@@ -174,10 +174,10 @@ func (p *Predictor) correctWindow(w *Window, name string, largest int) {
 		return
 	}
 	bounds := forecast.Bounds{Max: p.cfg.MaxGPUs, Floor: p.holdLimit(largest), Factor: 1}
-	said.Say = math.Min(p.cfg.Weight, p.trust.records.Weight(string(LLM), string(said.Reason)))
-	w.Said = &said
-	if said.Say > 0 {
-		w.Forecast = forecast.Blend(w.Statistics, bounds.Clamp(model, w.Statistics), said.Say)
+	said.Weight = math.Min(p.cfg.Weight, p.trust.records.Weight(string(LLM), string(said.Reason)))
+	w.Statement = &said
+	if said.Weight > 0 {
+		w.Forecast = forecast.Blend(w.Statistics, bounds.Clamp(model, w.Statistics), said.Weight)
 		w.Source, w.Reason, w.Model, w.PromptHash = LLM, said.Reason, strongest.Model, strongest.PromptHash
 	}
 }

@@ -21,22 +21,22 @@ const (
 type calibration struct {
 	from, last int64
 	draw       splitMix
-	bins       [reliability]tally
+	bins       [reliability]lookCount
 }
 
-// tally counts looks.
-type tally struct {
+// lookCount sums up looks.
+type lookCount struct {
 	looks, rises, inside int
 	said, brier, loss    float64
 }
 
-func (t *tally) addTally(o tally) {
-	t.looks += o.looks
-	t.rises += o.rises
-	t.inside += o.inside
-	t.said += o.said
-	t.brier += o.brier
-	t.loss += o.loss
+func (c *lookCount) addCount(o lookCount) {
+	c.looks += o.looks
+	c.rises += o.rises
+	c.inside += o.inside
+	c.said += o.said
+	c.brier += o.brier
+	c.loss += o.loss
 }
 
 func newCalibration(t backtest.Trace) *calibration {
@@ -51,14 +51,14 @@ func newDraw() splitMix { return *newSplitMix("calibration") }
 // many GPUs at most.
 func (c *calibration) closeLook(o forecast.Outlook, rise int) {
 	p := o.Chance(1, within)
-	t := tally{looks: 1, said: p, brier: forecast.Brier(p, rise > 0), loss: forecast.LogLoss(p, rise > 0)}
+	t := lookCount{looks: 1, said: p, brier: forecast.Brier(p, rise > 0), loss: forecast.LogLoss(p, rise > 0)}
 	if rise > 0 {
 		t.rises = 1
 	}
 	if u := c.placeInQuantiles(o.Within(within), rise); u >= 0.1 && u <= 0.9 {
 		t.inside = 1
 	}
-	c.bins[min(reliability-1, int(p*reliability))].addTally(t)
+	c.bins[min(reliability-1, int(p*reliability))].addCount(t)
 }
 
 // placeInQuantiles is the randomised probability integral transform: where in its
@@ -71,9 +71,9 @@ func (c *calibration) placeInQuantiles(f forecast.Forecast, rise int) float64 {
 	return below + c.draw.nextFloat()*(upTo-below)
 }
 
-func (c *calibration) sumTallies() (all tally) {
+func (c *calibration) sumCounts() (all lookCount) {
 	for _, b := range c.bins {
-		all.addTally(b)
+		all.addCount(b)
 	}
 	return all
 }
@@ -87,7 +87,7 @@ func (c *calibration) writeReport(out io.Writer, prefix string) {
 		fmt.Fprintf(out, "%3d-%3d %%%11d%10.1f%10.1f%12.1f\n", 10*i, 10*i+10, b.looks, 100*b.said/n,
 			100*float64(b.rises)/n, 100*float64(b.inside)/n)
 	}
-	all := c.sumTallies()
+	all := c.sumCounts()
 	n := math.Max(1, float64(all.looks))
 	fmt.Fprintf(out, "figure: %s_forewarm_coverage_80 %.1f %%\n", prefix, 100*float64(all.inside)/n)
 	fmt.Fprintf(out, "figure: %s_forewarm_brier %.4f\n", prefix, all.brier/n)

@@ -11,21 +11,21 @@ import (
 )
 
 // told writes down what a policy hears.
-type told struct {
+type recordedCalls struct {
 	ticker
-	heardOf []int64 // submits as they are, ends as negative numbers
+	calls []int64 // submits as they are, ends as negative numbers
 }
 
-func (h *told) Submit(now int64, _ backtest.Job) {
+func (h *recordedCalls) Submit(now int64, _ backtest.Job) {
 	h.noteEvent(now)
-	h.heardOf = append(h.heardOf, now)
+	h.calls = append(h.calls, now)
 }
-func (h *told) End(now int64, _ backtest.Job, _ int64) { h.heardOf = append(h.heardOf, -now) }
-func (h *told) Target(now int64) int                   { h.noteAsked(now); return 0 }
+func (h *recordedCalls) End(now int64, _ backtest.Job, _ int64) { h.calls = append(h.calls, -now) }
+func (h *recordedCalls) Target(now int64) int                   { h.noteAsked(now); return 0 }
 
 func TestPunctualEndsComeAsIfNobodyWaited(t *testing.T) {
 	t.Parallel()
-	inner := &told{ticker: newTicker()}
+	inner := &recordedCalls{ticker: newTicker()}
 	p := makePunctual(inner)
 	p.Submit(100, backtest.Job{Submit: 100, Duration: 500})
 	p.Submit(110, backtest.Job{Submit: 110, Duration: 20})
@@ -35,12 +35,12 @@ func TestPunctualEndsComeAsIfNobodyWaited(t *testing.T) {
 		p.Target(now)
 	}
 	want := []int64{100, 110, -130, 130, -600}
-	if len(inner.heardOf) != len(want) {
-		t.Fatalf("heard %v, want %v", inner.heardOf, want)
+	if len(inner.calls) != len(want) {
+		t.Fatalf("called with %v, want %v", inner.calls, want)
 	}
 	for i := range want {
-		if inner.heardOf[i] != want[i] {
-			t.Errorf("heard %v, want %v", inner.heardOf, want)
+		if inner.calls[i] != want[i] {
+			t.Errorf("called with %v, want %v", inner.calls, want)
 		}
 	}
 	if p.Next() != 720 {

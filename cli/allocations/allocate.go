@@ -39,7 +39,7 @@ a queue. forewarm reserve --on-full queue keeps one.`,
 			switch {
 			case a.Planning:
 				return plans.Make(a, cmd, api, contract.PlanAllocate, in)
-			case a.Asking:
+			case a.Explaining:
 				return explain.Ask(a, cmd, api, contract.ExplainRequest{Allocation: &in})
 			}
 			if lease.Duration() > longLease {

@@ -36,7 +36,7 @@ var View = output.View[contract.Allocation]{
 		{Head: "ORGANIZATION",
 			Cell: func(x contract.Allocation) string { return cmp.Or(x.OrganizationName, x.OrganizationID) },
 			Wide: true},
-		{Head: "DEVICES", Cell: func(x contract.Allocation) string { return devicesText(x) }, Wide: true},
+		{Head: "DEVICES", Cell: func(x contract.Allocation) string { return format.Devices(x.Devices) }, Wide: true},
 		{Head: "REASON", Cell: func(x contract.Allocation) string { return format.OrDash(x.Reason) }},
 	},
 }
@@ -46,20 +46,4 @@ func waitedText(x contract.Allocation) string {
 		return "-"
 	}
 	return strconv.FormatFloat(*x.WaitSeconds, 'f', 1, 64) + "s"
-}
-
-// devicesText lists what is held, node by node.
-func devicesText(x contract.Allocation) string {
-	var nodes []string
-	uuids := map[string]string{}
-	for _, d := range x.Devices {
-		if _, seen := uuids[d.NodeID]; !seen {
-			nodes = append(nodes, d.NodeID)
-		}
-		uuids[d.NodeID] += " " + d.UUID
-	}
-	for i, n := range nodes {
-		nodes[i] = n + ":" + uuids[n]
-	}
-	return format.OrDash(strings.Join(nodes, "; "))
 }

@@ -30,12 +30,12 @@ type World struct {
 type App struct {
 	World
 	Flags GlobalFlags
-	// planning and asking are set by the commands that make others show what they
+	// Planning and Explaining are set by the commands that make others show what they
 	// would do, or explain it.
-	Planning, Asking bool
-	Question         string                                // what would be done for ever, of a command that asks before
-	Filter           *jq.Filter                            // of --jq; nil for all
-	Told             func(time.Duration, contract.Problem) // says what is waited for
+	Planning, Explaining bool
+	Question             string                                // what a command would do for ever, and asks before
+	Filter               *jq.Filter                            // of --jq; nil for all
+	OnWait               func(time.Duration, contract.Problem) // says what is waited for
 }
 
 // PreviewsOnly reports whether a command shows a plan instead of doing something.

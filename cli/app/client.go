@@ -35,7 +35,7 @@ func (a *App) NewDoer(timeout time.Duration) client.Doer {
 	if a.Flags.DryRun {
 		d = dryRunDoer{d}
 	}
-	return client.Patient{Next: interruptDoer{d}, Wait: a.Pause, Limit: patience, Told: a.tellWait}
+	return client.Patient{Next: interruptDoer{d}, Wait: a.Pause, Limit: patience, OnWait: a.tellWait}
 }
 
 // NewStreamClient is a client whose answers do not end.
@@ -61,8 +61,8 @@ func (a *App) WithIdempotencyKey(ctx context.Context) context.Context {
 
 // tellWait says why nothing seems to happen.
 func (a *App) tellWait(d time.Duration, why contract.Problem) {
-	if a.Told != nil {
-		a.Told(d, why)
+	if a.OnWait != nil {
+		a.OnWait(d, why)
 	}
 }
 
@@ -73,6 +73,8 @@ func WaitsFor(why contract.Problem) string {
 		return "The server's database does not answer"
 	case contract.CodePoolBusy:
 		return "Somebody else is changing the same thing"
+	case contract.CodeRateLimited:
+		return "Too many requests at once"
 	}
 	return "The server is busy"
 }

@@ -4,6 +4,7 @@ package audit
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,10 @@ func NewCommand(a *app.App) *cobra.Command {
 		Example: "  forewarm audit verify\n  forewarm audit verify -o name > /media/notary/seal\n" +
 			"  forewarm audit verify --anchor \"$(cat /media/notary/seal)\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("anchor") && strings.TrimSpace(anchor) == "" {
+				return exit.UsageErrorf("forewarm audit verify --help",
+					"--anchor is empty: the seal that was kept could not be read")
+			}
 			api, err := a.NewClient()
 			if err != nil {
 				return err

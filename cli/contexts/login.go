@@ -48,7 +48,7 @@ func NewLoginCommand(a *app.App) *cobra.Command {
 			if err := contextfile.Save(a.Getenv, as, t); err != nil {
 				return err
 			}
-			a.Say(cmd, "Logged in to %s with key %s, role %s; saved as context %q.", t.Server,
+			a.Say(cmd, "Logged in to %s with key %s, role %s; saved as context %q, which is now in use.", t.Server,
 				cmp.Or(who.KeyName, who.KeyID), who.Role, as)
 			a.Say(cmd, "Next:  forewarm status")
 			return nil
@@ -69,21 +69,32 @@ func readNewKey(a *app.App, cmd *cobra.Command, file, known string) (string, err
 		if err != nil {
 			return "", fmt.Errorf("reading the key: %w", err)
 		}
-		return strings.TrimSpace(string(data)), nil
+		return trimKey(cmd, data, "standard input")
 	case file != "":
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return "", &exit.Error{Code: exit.Usage, Message: "--key-file: " + err.Error(),
-				Next: []string{"forewarm login --key-file FILE"}, Err: err}
+				Next: []string{flags.TypedLine(cmd, "key-file") + " --key-file FILE"}, Err: err}
 		}
-		return strings.TrimSpace(string(data)), nil
+		return trimKey(cmd, data, file)
 	case known != "":
 		return known, nil
 	case !a.Terminal(cmd.InOrStdin()):
 		return "", &exit.Error{Code: exit.Login, Message: "no key was given, and there is no terminal to ask at",
-			Next: []string{"forewarm login --key-file FILE"}}
+			Next: []string{flags.TypedLine(cmd) + " --key-file FILE"}}
 	}
 	_, _ = fmt.Fprint(cmd.ErrOrStderr(), "API key (it will be visible): ")
 	text, err := app.ReadLine(cmd.Context(), cmd.InOrStdin())
 	return strings.TrimSpace(text), err
+}
+
+// trimKey is the key in what was read from somewhere, which must hold one: without
+// it the server would say that a key is missing, and not where.
+func trimKey(cmd *cobra.Command, data []byte, from string) (string, error) {
+	key := strings.TrimSpace(string(data))
+	if key == "" {
+		return "", &exit.Error{Code: exit.Login, Message: "--key-file: there is no key in " + from,
+			Next: []string{flags.TypedLine(cmd, "key-file") + " --key-file FILE"}}
+	}
+	return key, nil
 }

@@ -2,8 +2,10 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,8 +36,9 @@ func Route(api *client.Client, id string) func(context.Context, string) (contrac
 // NewCommand is the command that tells why something is as it is.
 func NewCommand(a *app.App, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "explain ALLOCATION|RESERVATION|SCHEDULE|NODE|PLAN",
-		Short: "See why, what stands in the way, and what happens next", Args: flags.ExactArgs("ALLOCATION"),
+		Use:         "explain ALLOCATION|RESERVATION|SCHEDULE|NODE|PLAN",
+		Short:       "See why, what stands in the way, and what happens next",
+		Args:        flags.ExactArgs("ALLOCATION, RESERVATION, SCHEDULE, NODE or PLAN"),
 		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := resolveExplainable(a, cmd, args[0])
@@ -74,6 +77,9 @@ func resolveExplainable(a *app.App, cmd *cobra.Command, ref string) (*client.Cli
 		if s, err := api.Schedule(cmd.Context(), ref); err == nil {
 			return api, s.ID, nil
 		}
+		unknown.Message = fmt.Sprintf("there is no allocation, reservation or schedule %q, or your key may not see it",
+			ref)
+		unknown.Next = append(unknown.Next, "forewarm schedules list")
 	}
 	return api, id, err
 }
@@ -81,9 +87,11 @@ func resolveExplainable(a *app.App, cmd *cobra.Command, ref string) (*client.Cli
 // explainInstead is a command that asks what would become of its request.
 func explainInstead(a *app.App, c *cobra.Command) *cobra.Command {
 	run := c.RunE
-	c.Short, c.Annotations = "What would become of: "+strings.ToLower(c.Short[:1])+c.Short[1:], nil
+	c.Short, c.Annotations = "What if: "+strings.ToLower(c.Short[:1])+c.Short[1:], nil
+	c.Long = cmp.Or(c.Long, c.Short+".") + "\n\nNothing is done or kept: it shows whether the request would be " +
+		"accepted, how long it would wait, what stands\nin the way, and what there is instead."
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		a.Asking = true
+		a.Explaining = true
 		return run(cmd, args)
 	}
 	return c

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/contract"
@@ -22,7 +23,7 @@ func showExplanation(a *app.App, cmd *cobra.Command, x contract.Explanation) err
 func writeExplanation(w io.Writer, x contract.Explanation) {
 	title := strings.ToUpper(x.State)
 	if !x.Since.IsZero() {
-		title += " " + format.Duration(x.At.Sub(x.Since).Round(time.Second))
+		title += " " + flags.Span(x.At.Sub(x.Since).Round(time.Second)).LongText()
 	}
 	if x.Degraded {
 		title += " (degraded)"
@@ -58,7 +59,7 @@ func writeExplanation(w io.Writer, x contract.Explanation) {
 		_,
 			_ =
 			fmt.Fprintf(w, "Next      %s in %s: %s\n", format.Time(s.At),
-				format.Duration(s.At.Sub(x.At).Round(time.Second)),
+				flags.Span(s.At.Sub(x.At).Round(time.Second)).LongText(),
 				format.Plain(s.Message))
 	}
 	for _, d := range x.Decisions {

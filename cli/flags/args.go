@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/internal/strictyaml"
@@ -16,7 +17,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if !cmd.HasSubCommands() {
-		return exit.UsageErrorf(cmd.CommandPath()+" --help", "%q is one argument too many", args[0])
+		return oneTooMany(cmd, args[0])
 	}
 	e := exit.UsageErrorf(cmd.CommandPath()+" --help", "there is no command %q",
 		strings.TrimPrefix(cmd.CommandPath()+" "+args[0], "forewarm "))
@@ -37,9 +38,24 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 		case len(args) < len(names):
 			return exit.UsageErrorf(cmd.CommandPath()+" --help", "%s is missing", names[len(args)])
 		case len(args) > len(names):
-			return exit.UsageErrorf(cmd.CommandPath()+" --help", "%q is one argument too many", args[len(names)])
+			return oneTooMany(cmd, args[len(names)])
 		default:
 			return nil
 		}
 	}
+}
+
+// oneTooMany refuses an argument. A flag that is true or false takes its value with =
+// alone, so that "--paused true" is a flag and an argument.
+func oneTooMany(cmd *cobra.Command, arg string) error {
+	e := exit.UsageErrorf(cmd.CommandPath()+" --help", "%q is one argument too many", arg)
+	if arg != "true" && arg != "false" {
+		return e
+	}
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && f.Value.Type() == "bool" {
+			e.Next = append([]string{CommandWith(cmd, "--"+f.Name+"="+arg)}, e.Next...)
+		}
+	})
+	return e
 }

@@ -36,7 +36,7 @@ func (g *gibibytes) Type() string { return "GiB" }
 func (g *gibibytes) Set(s string) error {
 	n, err := strconv.ParseFloat(strings.TrimSuffix(s, "GiB"), 64)
 	if err != nil || !(n*1024 >= 1) || n > 1<<20 {
-		return errors.New("is not a number of GiB, such as 40, up to 1048576")
+		return errors.New("must be a number of GiB, such as 40")
 	}
 	*g = gibibytes(math.Round(n * 1024))
 	return nil

@@ -17,7 +17,7 @@ var forecastView = output.View[contract.Forecast]{
 		{Head: "START", Cell: func(x contract.Forecast) string { return format.Time(x.Start) }},
 		{Head: "FOR", Right: true,
 			Cell: func(x contract.Forecast) string { return format.Duration(x.End.Sub(x.Start)) }},
-		{Head: "GPUS", Right: true, Cell: expectedGPUs},
+		{Head: "GPUS P10 P50 P90", Right: true, Cell: expectedGPUs},
 		{Head: "CHANCE", Right: true, Cell: func(x contract.Forecast) string { return format.Fixed(&x.Probability) }},
 		{Head: "BASELINE", Right: true,
 			Cell: func(x contract.Forecast) string { return format.Fixed(x.BaselineProbability) }},

@@ -41,10 +41,30 @@ func Value(v json.RawMessage) string {
 	if err := json.Unmarshal(v, &m); err == nil && m.Amount != "" {
 		return Money(m)
 	}
-	if string(v) == "null" {
+	if len(v) == 0 || string(v) == "null" {
 		return "-"
 	}
+	var devices []contract.Device
+	if err := json.Unmarshal(v, &devices); err == nil && len(devices) > 0 && devices[0].UUID != "" {
+		return Devices(devices)
+	}
 	return string(v)
+}
+
+// Devices are the GPUs of an allocation, node by node.
+func Devices(all []contract.Device) string {
+	var nodes []string
+	uuids := map[string]string{}
+	for _, d := range all {
+		if _, seen := uuids[d.NodeID]; !seen {
+			nodes = append(nodes, d.NodeID)
+		}
+		uuids[d.NodeID] += " " + d.UUID
+	}
+	for i, n := range nodes {
+		nodes[i] = n + ":" + uuids[n]
+	}
+	return OrDash(strings.Join(nodes, "; "))
 }
 
 // Offer says what is offered, where and when.

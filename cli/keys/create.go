@@ -82,11 +82,21 @@ func makeKey(a *app.App, cmd *cobra.Command, k createOptions) error {
 		return err
 	}
 	if out == nil {
-		a.Say(cmd, "The secret is shown this once and stored nowhere.")
+		saySecret(a, cmd, got)
 		return output.One(a, cmd, createdKey, got)
 	}
 	if _, err := fmt.Fprintln(out, got.Secret); err != nil {
 		return fmt.Errorf("writing the secret, which is lost: revoke key %s: %w", got.Key.ID, err)
 	}
 	return output.One(a, cmd, keyView, got.Key)
+}
+
+// saySecret says that the secret is shown once, and shows it where the answer, being
+// a name, would not.
+func saySecret(a *app.App, cmd *cobra.Command, made contract.KeyCreated) {
+	if a.Flags.Output == output.Name {
+		a.Say(cmd, "The secret, shown this once and stored nowhere: %s", made.Secret)
+		return
+	}
+	a.Say(cmd, "The secret is shown this once and stored nowhere.")
 }

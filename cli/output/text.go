@@ -20,6 +20,9 @@ func Text(a *app.App, cmd *cobra.Command, id string, item any, text func(io.Writ
 	case JSONLines:
 		return writeLine(a, w, item)
 	case Name:
+		if id == "" { // a request that was only asked about
+			return nil
+		}
 		_, err := fmt.Fprintln(w, id)
 		return err
 	}

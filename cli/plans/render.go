@@ -35,8 +35,10 @@ func writePlan(a *app.App, w io.Writer, p contract.Plan) {
 	signs := map[string]string{"created": "+", "changed": "~", "ended": "-"}
 	for _, row := range p.Diff {
 		_, _ = fmt.Fprintln(w, strings.TrimSpace(signs[row.Change]+" "+row.Kind+" "+row.ID))
-		for _, f := range row.Fields {
-			_, _ = fmt.Fprintf(w, "    %-22s %s\n", format.Plain(f.Name), format.Plain(changeText(row.Change, f)))
+		for _, whole := range row.Fields {
+			for _, f := range changedParts(whole) {
+				_, _ = fmt.Fprintf(w, "    %-22s %s\n", format.Plain(f.Name), format.Plain(changeText(row.Change, f)))
+			}
 		}
 	}
 	if len(p.Diff) == 0 {

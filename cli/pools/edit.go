@@ -37,7 +37,7 @@ func NewEditCommand(a *app.App) *cobra.Command {
 			flags.SetIfGiven(cmd, "borrow-idle", &patch.BorrowIdle, borrow)
 			flags.SetIfGiven(cmd, "paused", &patch.Paused, paused)
 			if patch == (contract.PoolPatch{}) {
-				return exit.UsageErrorf("forewarm pools edit --help", "there is nothing to change")
+				return exit.UsageErrorf(cmd.CommandPath()+" --help", "there is nothing to change")
 			}
 			patch.Force = force
 			return patchPool(a, cmd, args[0], patch)

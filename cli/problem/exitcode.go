@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -52,7 +53,7 @@ func fallbackCommands(cmd *cobra.Command, exitCode int, code string) []string {
 	}
 	switch exitCode {
 	case exit.Login:
-		return []string{"forewarm login --key-file FILE"}
+		return []string{"forewarm login" + namedServer(cmd) + " --key-file FILE"}
 	case exit.NotFound, exit.Conflict:
 		return []string{listCommandFor(cmd)}
 	case exit.Policy:
@@ -67,6 +68,14 @@ func fallbackCommands(cmd *cobra.Command, exitCode int, code string) []string {
 	default:
 		return []string{"forewarm status"}
 	}
+}
+
+// namedServer repeats --server where it was given: a key is saved for one server.
+func namedServer(cmd *cobra.Command) string {
+	if f := cmd.Flags().Lookup("server"); f != nil && f.Changed {
+		return " " + flags.FlagWords(f, f.Value.String())
+	}
+	return ""
 }
 
 // nounLists are the lists of what arguments name, where it is not the command's

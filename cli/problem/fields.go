@@ -90,13 +90,34 @@ func FieldText(cmd *cobra.Command, f contract.FieldError) string {
 			what += ":"
 		case flag.Changed && !strings.HasPrefix(rule, `"`) && !strings.Contains(rule, "; got ") &&
 			!strings.Contains(rule, ", not \""):
-			what += " " + flags.Quote(strings.Trim(flag.Value.String(), "[]"))
+			what += " " + flags.Quote(valueAt(flag, f.Pointer))
 		}
 	} else if words := strings.Fields(cmd.Use); len(words) > 1 && strings.EqualFold(words[1], what) &&
 		cmd.Flags().NArg() > 0 {
 		what += " " + flags.Quote(cmd.Flags().Arg(0))
 	}
-	return strings.TrimSpace(what + " " + strings.ReplaceAll(rule, " after from", ""))
+	return strings.TrimSpace(what + " " + afterFrom(cmd, rule))
+}
+
+// valueAt is the value of a flag at the place that a pointer names, or all of them.
+func valueAt(flag *pflag.Flag, pointer string) string {
+	list, ok := flag.Value.(pflag.SliceValue)
+	if place := listPlace.FindString(pointer); ok && place != "" {
+		values := list.GetSlice()
+		if i, err := strconv.Atoi(strings.Trim(place, "[]")); err == nil && i < len(values) {
+			return values[i]
+		}
+	}
+	return strings.Trim(flag.Value.String(), "[]")
+}
+
+// afterFrom says "from" as the flag that it is. A length is counted from there
+// in any case, so that only "must be after from" is left to say.
+func afterFrom(cmd *cobra.Command, rule string) string {
+	if rule == "must be after from" && cmd.Flags().Lookup("from") != nil {
+		return "must be after --from"
+	}
+	return strings.ReplaceAll(rule, " after from", "")
 }
 
 // ruleText is the rule that a value breaks. Times, and memory but of flags that

@@ -21,7 +21,7 @@ import (
 // fields, and commands to run instead of requests.
 func fromProblem(cmd *cobra.Command, p contract.Problem) *exit.Error {
 	e := &exit.Error{Code: exitOf(p), Message: problemHeadline(cmd, p), Err: &client.Error{Problem: p}}
-	for _, f := range p.Errors {
+	for _, f := range fieldsToTell(p) {
 		if told := FieldText(cmd, f); !strings.Contains(e.Message, told) && !strings.Contains(p.Detail, f.Message) {
 			e.Detail = append(e.Detail, told)
 		}
@@ -59,6 +59,27 @@ func fromProblem(cmd *cobra.Command, p contract.Problem) *exit.Error {
 	return e
 }
 
+// fieldsToTell are the fields that are wrong; none where the headline says it all.
+func fieldsToTell(p contract.Problem) []contract.FieldError {
+	if p.Code == contract.CodeIdempotencyKeyReused {
+		return nil
+	}
+	return p.Errors
+}
+
+// movingTime says where a time is counted from now: typed again with the same key, it
+// is another time, and so another request.
+func movingTime(cmd *cobra.Command) string {
+	for _, name := range []string{"at", "not-before", "not-after"} {
+		f := cmd.LocalFlags().Lookup(name)
+		if f != nil && f.Changed && (f.Value.String() == "now" || strings.HasPrefix(f.Value.String(), "in ")) {
+			return fmt.Sprintf(": --%s %s is another time whenever it is typed; write the time itself", name,
+				flags.Quote(f.Value.String()))
+		}
+	}
+	return ""
+}
+
 // problemHeadline is what happened, in a sentence.
 func problemHeadline(cmd *cobra.Command, p contract.Problem) string {
 	detail := inFlags(cmd, InWords(p.Detail))
@@ -74,7 +95,7 @@ func problemHeadline(cmd *cobra.Command, p contract.Problem) string {
 	case contract.CodeETagMismatch:
 		return "somebody else changed it meanwhile; nothing was done"
 	case contract.CodeIdempotencyKeyReused:
-		return "--idempotency-key was used before, for something else"
+		return "--idempotency-key was used before, for something else" + movingTime(cmd)
 	case contract.CodeNameTaken:
 		if n := cmd.Flags().Arg(0); n != "" && !strings.Contains(detail, n) {
 			return fmt.Sprintf("the name %q is taken", n)

@@ -32,7 +32,7 @@ func NewSetCommand(a *app.App) *cobra.Command {
 		Args: flags.ExactArgs("ORGANIZATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !flags.AnyChanged(cmd.LocalNonPersistentFlags(), "force") {
-				return exit.UsageErrorf("forewarm quota set --help", "there is nothing to change")
+				return exit.UsageErrorf(cmd.CommandPath()+" --help", "there is nothing to change")
 			}
 			api, err := a.NewClient()
 			if err != nil {
@@ -61,7 +61,7 @@ func NewSetCommand(a *app.App) *cobra.Command {
 	f.StringVar(&q.cohort, "cohort", "", "tenants that lend each other what they do not use; '' leaves it")
 	f.StringVar(&q.borrow, "borrowing", "", "GPUs that it may borrow from its cohort, or none for no limit")
 	f.StringVar(&q.lending, "lending", "", "GPUs that its cohort may borrow from it, or none for no limit")
-	f.IntVar(&q.weight, "weight", 1, "of its fair share")
+	f.IntVar(&q.weight, "weight", 0, "of its fair share, from 1")
 	f.BoolVar(&q.force, "force", false, "also when promises are beyond the new limits: they are marked degraded")
 	return c
 }
@@ -74,7 +74,7 @@ func (q setOptions) changeLimits(cmd *cobra.Command, l *contract.Limits) error {
 	}
 	if given("weight") {
 		if l.Weight = q.weight; l.Weight < 1 {
-			return exit.UsageErrorf("forewarm quota set --help", "--weight must be at least 1")
+			return exit.UsageErrorf(cmd.CommandPath()+" --help", "--weight must be at least 1")
 		}
 	}
 	if given("period") {

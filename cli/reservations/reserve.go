@@ -91,7 +91,7 @@ func runReserve(a *app.App, cmd *cobra.Command, r reserveOptions) error {
 	flexible := r.notBefore != "" || r.notAfter != ""
 	if flexible && (r.at != "" || r.every != "") {
 		return exit.UsageErrorf("forewarm reserve --help",
-			"--not-before and --not-after are instead of --at, and not for --every")
+			"--not-before and --not-after take the place of --at, and do not go with --every")
 	}
 	if err := cmp.Or(flags.NeedGPUs(cmd), flags.Need(cmd, "for")); err != nil {
 		return err
@@ -178,7 +178,7 @@ func bookReservation(a *app.App, cmd *cobra.Command, in contract.ReservationCrea
 	switch {
 	case a.Planning:
 		return plans.Make(a, cmd, api, contract.PlanReserve, in)
-	case a.Asking:
+	case a.Explaining:
 		return explain.Ask(a, cmd, api, contract.ExplainRequest{Reservation: &in})
 	}
 	got, err := api.Reserve(a.WithIdempotencyKey(cmd.Context()), in, client.Options{DryRun: a.Flags.DryRun})

@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,28 +15,40 @@ import (
 // SayCost tells what the booked dates of a schedule cost in all, and what may not
 // have been meant.
 func SayCost(a *app.App, cmd *cobra.Command, made contract.Schedule) {
-	booked := 0
-	for _, o := range made.Next {
-		if o.Cost != nil {
-			booked++
-		}
-	}
-	if made.Cost != nil && booked > 0 {
-		a.Say(cmd, "Costs     %s: %s", format.Money(*made.Cost),
-			format.Count(booked, "date")+" so far, and each later one as much again")
+	if text := costText(made); text != "" {
+		a.Say(cmd, "Costs     %s", text)
 	}
 	for _, r := range made.Remarks {
 		a.SayNote(cmd, r)
 	}
 }
 
+// costText is the sum of the dates that are booked, and what each costs: a schedule
+// that has no end books more of them.
+func costText(made contract.Schedule) string {
+	var each []string
+	for _, o := range made.Next {
+		if o.Cost != nil {
+			each = append(each, format.Money(*o.Cost))
+		}
+	}
+	if made.Cost == nil || len(each) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s for %s so far", format.Money(*made.Cost), format.Count(len(each), "date"))
+	if slices.Sort(each); each[0] == each[len(each)-1] {
+		text += ", " + each[0] + " each"
+	}
+	return text
+}
+
 // SayDates tells what became of a schedule's coming dates.
 func SayDates(a *app.App, cmd *cobra.Command, dates []contract.Occurrence) {
 	if len(dates) == 0 {
-		a.Say(cmd, "Next  no date is still to come")
+		a.Say(cmd, "Dates     none is still to come")
 	}
 	for _, o := range dates {
-		a.Say(cmd, "%s", strings.TrimRight(fmt.Sprintf("Next  %s  %-10s  %s", o.LocalStart, o.State, dateText(o)), " "))
+		a.Say(cmd, "%s", strings.TrimRight(fmt.Sprintf("Date      %s  %-10s  %s", o.LocalStart, o.State, dateText(o)), " "))
 	}
 }
 

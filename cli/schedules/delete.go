@@ -12,11 +12,14 @@ func newDeleteCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "delete SCHEDULE", Short: "End a schedule", Args: flags.ExactArgs("SCHEDULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.Confirm(cmd, args, "Delete schedule "+args[0]); err != nil {
-				return err
-			}
 			api, err := a.NewClient()
 			if err != nil {
+				return err
+			}
+			if _, err := api.Schedule(cmd.Context(), args[0]); err != nil { // nobody is asked about what is not there
+				return err
+			}
+			if err := a.Confirm(cmd, args, "Delete schedule "+args[0]); err != nil {
 				return err
 			}
 			got, err := api.DeleteSchedule(a.WithIdempotencyKey(cmd.Context()), args[0])

@@ -48,6 +48,6 @@ func findUser(a *app.App, cmd *cobra.Command, api *client.Client, ref string) (c
 			return u, err
 		}
 	}
-	return contract.User{}, &exit.Error{Code: exit.NotFound, Message: fmt.Sprintf("there is no user %q", ref),
+	return contract.User{}, &exit.Error{Code: exit.NotFound, Message: fmt.Sprintf("There is no user %q.", ref),
 		Next: []string{"forewarm users list"}}
 }

@@ -18,7 +18,8 @@ import (
 // NewCommand is the command wait.
 func NewCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "wait ALLOCATION|RESERVATION", Short: "Wait until the GPUs are there", Args: flags.ExactArgs("ALLOCATION"),
+		Use: "wait ALLOCATION|RESERVATION", Short: "Wait until the GPUs are there",
+		Args:        flags.ExactArgs("ALLOCATION or RESERVATION"),
 		Annotations: map[string]string{app.Waits: "yes", "noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := names.BookingID(a, cmd, args[0])

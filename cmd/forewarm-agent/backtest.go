@@ -34,7 +34,7 @@ func backtestCommand(o outside) *cobra.Command {
 	var f backtestFlags
 	c := &cobra.Command{
 		Use:   "backtest --history FILE",
-		Short: "Show what Forewarm and simpler rules would have done for your own history", Args: cobra.NoArgs,
+		Short: "Show what Forewarm and simpler rules would have done for your own history", Args: refuseArguments,
 		Long: "Replays your own job history under simple rules and under Forewarm's statistics, each decision made " +
 			"from its past alone, and says which to use.\n" +
 			"It needs no server, no key and no network, and reads no configuration but the one that --config names.",

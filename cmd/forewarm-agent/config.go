@@ -167,7 +167,7 @@ func (c config) validate(f file) error {
 		return f.errorAt("pool", "is missing, which mode auto needs", "name a pool: forewarm pools list")
 	case c.Mode == agent.Auto && c.API.Key.IsZero() && c.API.KeyFile == "":
 		return f.errorAt("api.key", "is missing, which mode auto needs",
-			"write key: env(FOREWARM_API_KEY), or key_file")
+			"write key: env(FOREWARM_AGENT_KEY), or key_file")
 	case !c.API.Key.IsZero() && c.API.KeyFile != "":
 		return f.errorAt("api.key_file", "stands beside key", "keep one of the two")
 	case len(c.Sources) == 0:

@@ -13,7 +13,7 @@ import (
 func egressCommand(o outside) *cobra.Command {
 	var path, log string
 	verify := &cobra.Command{
-		Use: "verify", Short: "Check that the log of everything sent was not changed", Args: cobra.NoArgs,
+		Use: "verify", Short: "Check that the log of everything sent was not changed", Args: refuseArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := os.Stat(log); log != "" && err != nil {
 				return &usageError{fmt.Errorf("--log: %w", err)}

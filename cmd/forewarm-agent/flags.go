@@ -14,8 +14,16 @@ import (
 // span is a flag for a time as the configuration reads it, in days too.
 type span time.Duration
 
-// String is the text form.
-func (s *span) String() string { return time.Duration(*s).String() }
+// String is the text form, without the zeros that Go adds: 5m, 1h30m, 90s.
+func (s *span) String() string {
+	text := time.Duration(*s).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
 
 // Set reads the text form.
 func (s *span) Set(text string) error {

@@ -35,7 +35,7 @@ type found struct {
 func initCommand(o outside) *cobra.Command {
 	var f found
 	c := &cobra.Command{
-		Use: "init", Short: "Look around, read only, and write one configuration file", Args: cobra.NoArgs,
+		Use: "init", Short: "Look around, read only, and write one configuration file", Args: refuseArguments,
 		Example: "  forewarm-agent init --history jobs.csv --pool a100-sim",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.lookAround(o.getenv); err != nil {
@@ -135,6 +135,9 @@ func (f *found) nextStep() string {
 // tryHistory reads the history in the form that its name says, else in the first form
 // that gives records.
 func (f *found) tryHistory() error {
+	if _, err := os.Stat(f.history); errors.Is(err, fs.ErrNotExist) {
+		return &usageError{fmt.Errorf("--history %s: there is no such file", f.history)}
+	}
 	forms := []string{"csv", "jsonl", "sacct", "squeue"}
 	if ext := strings.TrimPrefix(filepath.Ext(strings.TrimSuffix(f.history, ".gz")), "."); slices.Contains(forms, ext) {
 		forms = []string{ext}

@@ -42,11 +42,21 @@ func newRoot(o outside) *cobra.Command {
 	root := &cobra.Command{
 		Use: "forewarm-agent", Short: "Predicts which GPUs you will want and has them warm",
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		SilenceErrors: true, SilenceUsage: true,
+		SilenceErrors: true, SilenceUsage: true, Version: versionText(),
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{flagError(err)} })
 	root.AddCommand(runCommand(o), initCommand(o), backtestCommand(o), egressCommand(o), versionCommand())
 	return root
+}
+
+// refuseArguments is for commands that are told everything by flags. cobra's own words
+// would be of a command that there is not.
+func refuseArguments(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return &usageError{fmt.Errorf("%q is one argument too many", args[0])}
 }
 
 // usageError is a command line that makes no sense.
@@ -127,7 +137,7 @@ func codeOf(status int) int {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Show the version of this program", Args: cobra.NoArgs,
+		Use: "version", Short: "Show the version of this program", Args: refuseArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "forewarm-agent "+versionText())
 			return err

@@ -24,7 +24,7 @@ func runCommand(o outside) *cobra.Command {
 	var path, level, format string
 	var once, dry bool
 	c := &cobra.Command{
-		Use: "run", Short: "Watch, predict and, in mode auto, place", Args: cobra.NoArgs,
+		Use: "run", Short: "Watch, predict and, in mode auto, place", Args: refuseArguments,
 		Example: "  forewarm-agent run --dry-run     shows the plan it would send, and sends nothing\n  " +
 			"forewarm-agent run --config forewarm-agent.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -119,7 +119,7 @@ func (c *composition) runSteps(ctx context.Context, p composer) {
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-		case <-c.agent.News():
+		case <-c.agent.NewJobs():
 		}
 		timer.Stop()
 	}

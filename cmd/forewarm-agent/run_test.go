@@ -39,11 +39,11 @@ func TestFromHistoryToReservation(t *testing.T) {
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "refused 0")
 	require.Positive(t, w.model.Calls())
-	before, heard := 0, w.listReserved()
+	before, reserved := 0, w.listReserved()
 	for _, r := range placed {
 		before += r.GPUs
 	}
-	for _, r := range heard {
+	for _, r := range reserved {
 		if r.Start.Equal(w.clock.Now()) {
 			before -= r.GPUs
 		}
@@ -52,7 +52,7 @@ func TestFromHistoryToReservation(t *testing.T) {
 	_, errs, code = w.runCommand(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "placed 0, kept")
-	require.Equal(t, heard, w.listReserved())
+	require.Equal(t, reserved, w.listReserved())
 
 	out, errs, code := w.runCommand(t.Context(), "egress", "verify")
 	require.Equal(t, exitOK, code, errs)
@@ -238,6 +238,22 @@ func TestRunGoesOnWithoutTheControlPlane(t *testing.T) {
 	require.Contains(t, errs.String(), "check that api.endpoint is reachable")
 }
 
+// The version is asked for as of any program, and as of forewarm.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	say := func(arg string) string {
+		var out bytes.Buffer
+		root := newRoot(outside{})
+		root.SetArgs([]string{arg})
+		root.SetOut(&out)
+		require.Equal(t, exitOK, executeCommand(t.Context(), root))
+		return out.String()
+	}
+	asFlag := say("--version")
+	require.Equal(t, say("version"), asFlag)
+	require.Contains(t, asFlag, "forewarm-agent ")
+}
+
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -246,10 +262,13 @@ func TestExitCodes(t *testing.T) {
 		code    int
 		says    string
 	}{
-		"unknown command": {nil, []string{"rum", "--"}, exitUsage, "unknown command"},
-		"unknown flag":    {nil, []string{"run", "--twice"}, exitUsage, "unknown flag"},
-		"log level":       {nil, []string{"run", "--log-level", "loud"}, exitUsage, "level"},
-		"no file":         {nil, []string{"run"}, exitUsage, "fix: forewarm-agent init"},
+		"unknown command":      {nil, []string{"rum", "--"}, exitUsage, "unknown command"},
+		"an argument too many": {nil, []string{"run", "extra"}, exitUsage, `"extra" is one argument too many`},
+		"no such history": {nil, []string{"init", "--history", "nowhere.csv"}, exitUsage,
+			"nowhere.csv: there is no such file"},
+		"unknown flag": {nil, []string{"run", "--twice"}, exitUsage, "unknown flag"},
+		"log level":    {nil, []string{"run", "--log-level", "loud"}, exitUsage, "level"},
+		"no file":      {nil, []string{"run"}, exitUsage, "fix: forewarm-agent init"},
 		"unknown key": {func(w *home) { w.writeConfig("mod: auto\n") }, []string{"run"}, exitUsage,
 			"agent.yaml:1: there is no key mod\n  fix: write mode"},
 		"wrong key": {func(w *home) {

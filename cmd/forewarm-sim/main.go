@@ -25,11 +25,28 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	root := &cobra.Command{Use: "forewarm-sim", Short: "Drive the real system in virtual time", SilenceUsage: true}
-	root.AddCommand(replayCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
-		os.Exit(1) //nolint:gocritic // the deferred stop only gives the signal back
+	if err := newRoot().ExecuteContext(ctx); err != nil {
+		os.Exit(exitCode(err)) //nolint:gocritic // the deferred stop only gives the signal back
 	}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{Use: "forewarm-sim", Short: "Drive the real system in virtual time", SilenceUsage: true}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(replayCommand())
+	return root
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct{ error }
+
+// exitCode is that of forewarm and its agent: 2 for what is wrong with the command
+// itself, else 1.
+func exitCode(err error) int {
+	if _, ok := errors.AsType[usageError](err); ok || strings.HasPrefix(err.Error(), "unknown command") {
+		return 2
+	}
+	return 1
 }
 
 // flags of the replay command.
@@ -54,8 +71,13 @@ func replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay --trace FILE",
 		Short: "Replay a slice of a job trace through the real system, and beside it in the pure benchmark",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return replayTrace(cmd.Context(), f) },
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("%q is one argument too many: the trace is --trace FILE", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return replayTrace(cmd.Context(), f) },
 	}
 	cmd.Flags().StringVar(&f.trace, "trace", "",
 		"job trace: CSV with job_id, group, submit_ts, duration_s, gpus; may be gzipped")
@@ -68,13 +90,12 @@ func replayCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&f.opt.KeepAlive, "keep-alive", 10*time.Minute,
 		"how long the policy keep-alive keeps a node that nobody holds")
 	cmd.Flags().StringSliceVar(&f.policies, "policy", []string{reactive, keepAlive, forewarm}, "what to replay")
-	_ = cmd.MarkFlagRequired("trace") // it exists
 	return cmd
 }
 
 func replayTrace(ctx context.Context, f flags) error {
 	if err := f.validate(); err != nil {
-		return err
+		return usageError{err}
 	}
 	file, err := os.Open(f.trace)
 	if err != nil {
@@ -106,6 +127,8 @@ func replayTrace(ctx context.Context, f flags) error {
 // validate says which flag cannot be, or returns nil.
 func (f flags) validate() error {
 	switch {
+	case f.trace == "":
+		return errors.New("--trace FILE is missing")
 	case !(f.days > 0 && f.days <= 366):
 		return errors.New("--days must be above 0 and at most 366")
 	case f.opt.Boot < time.Second || f.opt.Boot > time.Hour:

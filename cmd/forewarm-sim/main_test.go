@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"math"
 	"testing"
 	"time"
@@ -12,10 +13,11 @@ import (
 
 func TestFlagsAreChecked(t *testing.T) {
 	t.Parallel()
-	good := flags{days: 14, policies: []string{reactive, forewarm},
+	good := flags{trace: "trace.csv", days: 14, policies: []string{reactive, forewarm},
 		opt: sim.Options{Boot: 5 * time.Minute, PerNode: 1, WaitWorth: 32, KeepAlive: time.Minute}}
 	require.NoError(t, good.validate())
 	for flag, change := range map[string]func(*flags){
+		"--trace":         func(f *flags) { f.trace = "" },
 		"--days":          func(f *flags) { f.days = math.NaN() },
 		"--boot":          func(f *flags) { f.opt.Boot = time.Millisecond },
 		"--gpus-per-node": func(f *flags) { f.opt.PerNode = -1 },
@@ -26,6 +28,30 @@ func TestFlagsAreChecked(t *testing.T) {
 		wrong := good
 		change(&wrong)
 		require.ErrorContains(t, wrong.validate(), flag)
+	}
+}
+
+// A wrong command line ends with the code that it has in every program of ours, and what
+// was found wrong in doing what it says with another.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for says, c := range map[string]struct {
+		args []string
+		code int
+	}{
+		"--trace FILE is missing":   {[]string{"replay"}, 2},
+		"the trace is --trace FILE": {[]string{"replay", "trace.csv"}, 2},
+		"unknown flag":              {[]string{"replay", "--tracer", "x"}, 2},
+		"unknown command":           {[]string{"play"}, 2},
+		"--policy must be some of":  {[]string{"replay", "--trace", "x", "--policy", "hope"}, 2},
+		"no such file":              {[]string{"replay", "--trace", "/nowhere/trace.csv"}, 1},
+	} {
+		root := newRoot()
+		root.SetArgs(c.args)
+		root.SetErr(io.Discard)
+		err := root.Execute()
+		require.ErrorContains(t, err, says)
+		require.Equal(t, c.code, exitCode(err), says)
 	}
 }
 

@@ -68,8 +68,8 @@ func (h home) readBill(t *testing.T) sim.Bill {
 	return cloud.Bill(time.Now())
 }
 
-// machinesStanding are the machines on a bill that still cost money, by node.
-func machinesStanding(bill sim.Bill) map[string][]string {
+// liveMachines are the machines on a bill that still cost money, by node.
+func liveMachines(bill sim.Bill) map[string][]string {
 	machines := map[string][]string{}
 	for _, line := range bill.Lines {
 		if line.To.Equal(billingTime(bill)) {
@@ -110,7 +110,7 @@ func TestTrapCKillNine(t *testing.T) {
 		untilMoment(t.Context(), api, moment, chance)
 		p.kill()
 		d.close()
-		for node, machines := range machinesStanding(h.readBill(t)) {
+		for node, machines := range liveMachines(h.readBill(t)) {
 			assert.Len(t, machines, 1, "machines of node %s", node)
 		}
 		p = h.start(t, nil, "up", "--config", h.configFile())
@@ -205,7 +205,7 @@ func compareBill(t *testing.T, h home, api *client.Client) {
 		}
 	}
 	var there []string
-	for node, machines := range machinesStanding(bill) {
+	for node, machines := range liveMachines(bill) {
 		there = append(there, node)
 		assert.Len(t, machines, 1, "machines of node %s", node)
 	}

@@ -105,7 +105,7 @@ func TestTrapCKillNineServices(t *testing.T) {
 		untilMoment(t.Context(), api, moment, chance)
 		require.NoError(t, redisDB.FlushDB(t.Context()).Err())
 		worker.kill()
-		for node, machines := range machinesStanding(h.readBill(t)) {
+		for node, machines := range liveMachines(h.readBill(t)) {
 			assert.Len(t, machines, 1, "machines of node %s", node)
 		}
 		if i%3 == 2 {

@@ -56,7 +56,8 @@ type View struct {
 	// the keys, and their people, that made the key: all that was made under each counts for it
 	Makers []Capped
 
-	// Pause is what keeps guesses from being made ready in every pool; nil is nothing.
+	// Pause is what keeps speculative reservations from being made ready in every
+	// pool; nil is nothing.
 	Pause *Pause
 
 	// Brief leaves out what takes a search and only helps whoever is refused: offers,
@@ -69,7 +70,7 @@ type View struct {
 	Buf []int
 }
 
-// Pause keeps guesses from being made ready.
+// Pause keeps speculative reservations from being made ready.
 type Pause struct {
 	Everybody bool      `json:",omitzero"` // or else the organization alone
 	Reason    string    `json:",omitzero"` // in the words of who paused

@@ -167,7 +167,7 @@ func TestEveryBlockerIsListed(t *testing.T) {
 		admission.CapacityExhausted,
 	}, blockerCodes(d))
 	require.False(t, d.OnlyCapacity())
-	require.Empty(t, d.Offers, "a paused pool takes no smaller guess either")
+	require.Empty(t, d.Offers, "a paused pool takes no smaller speculative one either")
 	units := map[string]bool{}
 	for _, r := range d.Reasons {
 		units[string(r.Code)+r.Unit] = true
@@ -207,7 +207,7 @@ func TestAWindowMustHaveAFuture(t *testing.T) {
 	require.True(t, admission.Decide(late, emptyView()).Accepted(), "a request for now is never late")
 }
 
-func TestGuessesGiveWay(t *testing.T) {
+func TestSpeculativeReservationsGiveWay(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		set  func(v *admission.View)
@@ -237,12 +237,12 @@ func TestGuessesGiveWay(t *testing.T) {
 			addSpeculative(v, "same time", hoursAhead(1, 2), 8, 0, 1, 2, 3)
 		}, newRequest(reservation.Guaranteed, 1, 1, hoursAhead(1, 2)), []string{"same time"}, nil},
 		"promises do not": {func(v *admission.View) {
-			addSpeculative(v, "guess", hoursAhead(0, 9), 8, 0)
+			addSpeculative(v, "speculative", hoursAhead(0, 9), 8, 0)
 			addPromise(v, "firm", hoursAhead(0, 9), 8, 1, 2, 3)
 		}, newRequest(reservation.Guaranteed, 2, 8, hoursAhead(1, 2)), nil,
 			[]admission.Code{admission.CapacityExhausted}},
-		"not to another guess": {func(v *admission.View) {
-			addSpeculative(v, "guess", hoursAhead(0, 9), 8, 0, 1, 2, 3)
+		"not to another speculative one": {func(v *admission.View) {
+			addSpeculative(v, "speculative", hoursAhead(0, 9), 8, 0, 1, 2, 3)
 		}, newRequest(reservation.Speculative, 1, 1, hoursAhead(1, 2)), nil,
 			[]admission.Code{admission.CapacityExhausted}},
 		"one on other slots of a shrunk pool stays": {func(v *admission.View) {

@@ -25,7 +25,7 @@ func makeRoom(f *Facts, r *Request, v *View) {
 			inTheWay = append(inTheWay, g)
 		}
 	}
-	givingWay(inTheWay)
+	sortYielding(inTheWay)
 	out := 0 // so many are out of the calendar now
 	fits := func(n int) bool {
 		for ; out < n; out++ {

@@ -43,7 +43,7 @@ func (p *PoolFacts) everHolds(s capacity.Shape) bool {
 // CapFacts are those of a key or a user, if it is capped.
 type CapFacts struct {
 	Capped bool
-	quota.CapStanding
+	quota.CapUsage
 }
 
 // RoomFacts say what the calendar found.

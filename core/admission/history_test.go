@@ -17,10 +17,10 @@ import (
 
 // history is what three organizations of a cohort do to one pool.
 type history struct {
-	slots   *calendar.Slots
-	members []quota.Member
-	guessed []*quota.Commitments
-	kept    map[string]entry
+	slots       *calendar.Slots
+	members     []quota.Member
+	speculative []*quota.Commitments
+	kept        map[string]entry
 }
 
 type entry struct {
@@ -33,7 +33,7 @@ type entry struct {
 func (h *history) viewOf(org int) admission.View {
 	v := emptyView()
 	v.Slots, v.Limits, v.Committed, v.SpeculativeCommitments = h.slots, h.members[org].Limits,
-		h.members[org].Committed, h.guessed[org]
+		h.members[org].Committed, h.speculative[org]
 	for i, m := range h.members {
 		if i != org {
 			v.Cohort = append(v.Cohort, m)
@@ -69,7 +69,7 @@ func (h *history) bookDecision(t *rapid.T, id string, org int, r admission.Reque
 	h.kept[id] = e
 	h.members[org].Committed.Add(e.ask.Window, e.ask.Demand, e.ask.Spend)
 	if r.Class == reservation.Speculative {
-		h.guessed[org].Add(e.ask.Window, e.ask.Demand, e.ask.Spend)
+		h.speculative[org].Add(e.ask.Window, e.ask.Demand, e.ask.Spend)
 	}
 }
 
@@ -78,7 +78,7 @@ func (h *history) endBooking(id string) {
 	h.slots.Remove(id)
 	h.members[e.org].Committed.Remove(e.ask.Window, e.ask.Demand, e.ask.Spend)
 	if e.class == reservation.Speculative {
-		h.guessed[e.org].Remove(e.ask.Window, e.ask.Demand, e.ask.Spend)
+		h.speculative[e.org].Remove(e.ask.Window, e.ask.Demand, e.ask.Spend)
 	}
 	delete(h.kept, id)
 }
@@ -123,7 +123,7 @@ func TestHistoriesHold(t *testing.T) {
 				Lending:   quota.Bounds{quota.GPUs: quota.AtMost(rapid.Int64Range(0, 12).Draw(t, "lends"))},
 				GPUHours:  quota.AtMost(rapid.Int64Range(20, 400).Draw(t, "GPU-hours")),
 			}}
-			h.members, h.guessed = append(h.members, m), append(h.guessed, &quota.Commitments{})
+			h.members, h.speculative = append(h.members, m), append(h.speculative, &quota.Commitments{})
 		}
 		for i := range rapid.IntRange(1, 25).Draw(t, "steps") {
 			org := rapid.IntRange(0, 2).Draw(t, "organization")
@@ -240,7 +240,7 @@ func TestASplitPoolKeepsItsShares(t *testing.T) {
 	require.Empty(t, blockerCodes(admission.Decide(r, v)), "batch has its own share")
 	r.Workload, v.Pool.BorrowIdle = capacity.Online, true
 	require.Empty(t, blockerCodes(admission.Decide(r, v)), "what is free may be borrowed")
-	addSpeculative(&v, "guess", hoursAhead(0, 9), 8, 0, 1, 2, 3)
+	addSpeculative(&v, "speculative", hoursAhead(0, 9), 8, 0, 1, 2, 3)
 	require.Equal(t, []admission.Code{admission.CapacityExhausted}, blockerCodes(admission.Decide(r, v)),
 		"nobody is displaced for it")
 }

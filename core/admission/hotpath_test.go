@@ -38,7 +38,7 @@ func TestAcceptedDecisionsAllocateNothing(t *testing.T) {
 	}
 	v.Buf = make([]int, 0, 8)
 	for name, class := range map[string]reservation.Class{"a promise": reservation.Guaranteed,
-		"a guess": reservation.Speculative} {
+		"speculative": reservation.Speculative} {
 		r := newRequest(class, 2, 8, calendar.Interval{Start: now.Add(90 * time.Minute), End: now.Add(7 * time.Hour)})
 		d := admission.Decide(r, v)
 		require.Empty(t, d.Reasons, name)

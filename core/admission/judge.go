@@ -3,7 +3,7 @@ package admission
 import (
 	"slices"
 
-	"github.com/forewarm/forewarm/core/fairshare"
+	"github.com/forewarm/forewarm/core/priority"
 )
 
 // Judge decides the request on the facts alone.
@@ -50,11 +50,13 @@ func listDisplacements(candidates []Candidate) []Displacement {
 	return gone
 }
 
-// givingWay orders speculative bookings, the first to give way first.
-func givingWay(guesses []Speculative) {
-	slices.SortFunc(guesses, func(a, b Speculative) int {
-		return fairshare.DisplaceBefore(
-			fairshare.Claimant{ID: a.ID, Share: a.Share, Probability: a.Probability},
-			fairshare.Claimant{ID: b.ID, Share: b.Share, Probability: b.Probability})
+// sortYielding sorts speculative bookings, the first to give way first.
+func sortYielding(bookings []Speculative) {
+	slices.SortFunc(bookings, func(a, b Speculative) int {
+		return priority.YieldByShare(bookingClaimant(&a), bookingClaimant(&b))
 	})
+}
+
+func bookingClaimant(s *Speculative) priority.Claimant {
+	return priority.Claimant{ID: s.ID, Speculative: true, Share: s.Share, Probability: s.Probability}
 }

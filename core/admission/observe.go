@@ -101,7 +101,7 @@ func capFacts(c *Capped, ask quota.Ask, v *View) CapFacts {
 	if c.Caps == nil {
 		return CapFacts{}
 	}
-	return CapFacts{Capped: true, CapStanding: quota.MeasureCaps(*c.Caps, c.Spent, ask, v.Now)}
+	return CapFacts{Capped: true, CapUsage: quota.MeasureCaps(*c.Caps, c.Spent, ask, v.Now)}
 }
 
 // findPlace appends the place of a request in the pool as it is to dst.

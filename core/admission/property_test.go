@@ -178,7 +178,7 @@ func (w world) withinItsShare(t *rapid.T) {
 	}
 }
 
-// displacedWell checks that only guesses went, only for a promise, only when
+// displacedWell checks that only speculative bookings went, only for a promise, only when
 // the pool had no room as it was, and none that could have stayed.
 func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Booking) {
 	if len(d.Displaced) == 0 {
@@ -187,9 +187,9 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 	require.Equal(t, reservation.Guaranteed, w.req.Class)
 	_, roomAlready := w.rebuildCalendar(nil).Find(w.req.Shape, w.req.Window, nil)
 	require.False(t, roomAlready)
-	guesses := map[string]calendar.Booking{}
+	speculative := map[string]calendar.Booking{}
 	for _, b := range w.view.Speculative {
-		guesses[b.ID] = b.Booking
+		speculative[b.ID] = b.Booking
 	}
 	online, batch := admission.Shares(w.view.Pool)
 	if used := w.view.Used[w.req.Workload].Peak(w.req.Window) + w.req.Shape.GPUs(); w.view.Pool.OnlineShare > 0 {
@@ -210,8 +210,8 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 	after = w.rebuildCalendar(d.DisplacedIDs())
 	require.NoError(t, after.Place(taken))
 	for _, id := range d.DisplacedIDs() {
-		require.Contains(t, guesses, id)
-		require.Error(t, after.Place(guesses[id]), "%s could have stayed", id)
+		require.Contains(t, speculative, id)
+		require.Error(t, after.Place(speculative[id]), "%s could have stayed", id)
 	}
 }
 

@@ -28,7 +28,7 @@ const (
 	KeyCapExceeded        Code = "key_cap_exceeded"
 	UserCapExceeded       Code = "user_cap_exceeded"
 	PrewarmPaused         Code = "prewarm_paused"
-	LeadTimeTooShort      Code = "lead_time_too_short" // a guess that would be over before a node is up
+	LeadTimeTooShort      Code = "lead_time_too_short" // a speculative reservation would be over before a node is up
 	ClaimTooEarly         Code = "claim_too_early"     // the reservation's window is too far off
 	ClaimTooLong          Code = "claim_too_long"      // the lease would be longer than what was reserved
 )

@@ -119,7 +119,7 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 			Limit: 16_000_000, Asked: 17_000_000, At: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC),
 			ClearsAt: time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC),
 		}},
-		"guesses": {newRequest(reservation.Speculative, 1, 8, hoursAhead(1, 3)), func(v *admission.View) {
+		"speculative": {newRequest(reservation.Speculative, 1, 8, hoursAhead(1, 3)), func(v *admission.View) {
 			v.Limits.SpeculationPerDay = 16 * money.USD
 			v.SpeculativeCommitments.Spend(now, usd(1))
 		}, admission.Reason{

@@ -149,3 +149,6 @@ func (a Allocation) Live() bool { return !Machine.Terminal(a.state) }
 func (a Allocation) Booking() calendar.Booking {
 	return calendar.Booking{ID: a.ID, Interval: a.Window, Slots: a.Slots, GPUs: a.Shape.PerNode, Short: a.Shape.Short}
 }
+
+// Occupies makes an allocation a calendar.Occupant until it is over.
+func (a Allocation) Occupies(int) (calendar.Booking, bool) { return a.Booking(), a.Live() }

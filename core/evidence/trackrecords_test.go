@@ -76,7 +76,7 @@ func TestASabotagedSourceIsDemotedWithinTwentyCloses(t *testing.T) {
 }
 
 // With an allowance that does not bind, demotion alone stops the harm.
-func TestDemotionDoesNotNeedAnEmptyPurse(t *testing.T) {
+func TestDemotionDoesNotNeedAnEmptyBudget(t *testing.T) {
 	t.Parallel()
 	b, now := newTrackRecords(t, evidence.Config{Allowance: 1e5}), noon
 	playRepeatedly(t, b, &now, 100, true)
@@ -118,7 +118,7 @@ func TestADemotedSourceComesBackWhenItHelpsAgain(t *testing.T) {
 }
 
 // What the budget cannot cover whole is held in part.
-func TestAShortPurseHoldsLess(t *testing.T) {
+func TestASmallBudgetHoldsLess(t *testing.T) {
 	t.Parallel()
 	b := newTrackRecords(t, evidence.Config{Allowance: 0.5})
 	d, err := b.Consider(noon, "x", believableRecord(), userTerms())

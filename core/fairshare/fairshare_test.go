@@ -92,26 +92,6 @@ func TestCalibrationWeighsIdleTime(t *testing.T) {
 	require.InDelta(t, 1, outcome(1, false), 0)
 }
 
-func TestOrders(t *testing.T) {
-	t.Parallel()
-	waiting := []fairshare.Claimant{
-		{ID: "d", Share: 0.2}, {ID: "c", Share: 0.1, Since: after(1)}, {ID: "b", Share: 0.1},
-		{ID: "a", Share: 0.1, Since: after(1)},
-		{ID: "e", Share: 0.1, Probability: 0.5},
-	}
-	fairshare.ServeOrder(waiting)
-	order := ""
-	for _, c := range waiting {
-		order += c.ID
-	}
-	require.Equal(t, "ebacd", order)
-	require.Negative(t, fairshare.DisplaceBefore(fairshare.Claimant{ID: "z", Share: 0.2, Probability: 1},
-		fairshare.Claimant{ID: "a", Share: 0.1}))
-	require.Negative(t, fairshare.DisplaceBefore(fairshare.Claimant{ID: "z", Probability: 0.1},
-		fairshare.Claimant{ID: "a", Probability: 0.2}))
-	require.Negative(t, fairshare.DisplaceBefore(fairshare.Claimant{ID: "a"}, fairshare.Claimant{ID: "b"}))
-}
-
 func TestUsageIsStoredExactly(t *testing.T) {
 	t.Parallel()
 	p := testPolicy()

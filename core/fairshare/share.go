@@ -1,26 +1,20 @@
 package fairshare
 
-import (
-	"cmp"
-	"slices"
-	"time"
+import "github.com/forewarm/forewarm/core/quota"
 
-	"github.com/forewarm/forewarm/core/quota"
-)
-
-// doubt is the GPU-seconds of guesses, an hour of one GPU, before which a
+// doubt is the GPU-seconds of speculative reservations, an hour of one GPU, before which a
 // measured calibration says little.
 const doubt = 3600
 
-// Factor is how many times the idle time of the tenant's guesses counts:
+// Factor is how many times the idle time of the tenant's speculative reservations counts:
 //
 //	1 + (MaxIdle − 1) · max(0, Expected − Claimed) / (Expected + 1 GPU-hour)
 //
-// A tenant whose guesses come true as often as it says pays for idle time once.
+// A tenant whose speculative reservations come true as often as it says pays for idle time once.
 // Who states more than comes true, by asking for more or by claiming to be surer,
 // raises Expected alone: the factor rises, and so does the idle time it is
 // applied to. Understating does not lower it below 1. An inflated forecast
-// therefore never lowers its maker's share, and never moves it up in ServeOrder.
+// therefore never lowers its maker's share, and never serves it sooner.
 func (p Policy) Factor(u Usage) float64 {
 	excess := max(0, u.Expected-u.Claimed) / (max(u.Expected, 0) + doubt)
 	return 1 + max(p.MaxIdle-1, 0)*min(excess, 1)
@@ -40,28 +34,4 @@ func (p Policy) Share(u Usage, capacity quota.Vector, weight int) float64 {
 		}
 	}
 	return dominant / float64(max(weight, 1))
-}
-
-// Claimant is somebody who waits for a place, or holds one that can be taken.
-type Claimant struct {
-	ID          string
-	Share       float64
-	Probability float64   // of being used; 0 where nobody said
-	Since       time.Time // waits since
-}
-
-// ServeOrder sorts those who wait, the first to be served first: the least
-// share, then the likeliest to be used, then who waits longest, then the id.
-func ServeOrder(waiting []Claimant) {
-	slices.SortFunc(waiting, func(a, b Claimant) int {
-		return cmp.Or(cmp.Compare(a.Share, b.Share), cmp.Compare(b.Probability, a.Probability),
-			a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
-	})
-}
-
-// DisplaceBefore compares two whose places can be taken: negative when a gives
-// way before b. The largest share goes first, then the least likely to be used,
-// then the id.
-func DisplaceBefore(a, b Claimant) int {
-	return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Probability, b.Probability), cmp.Compare(a.ID, b.ID))
 }

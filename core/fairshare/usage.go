@@ -1,7 +1,7 @@
-// Package fairshare says who has had how much lately, and so who is served next
-// and who gives way first: weighted dominant shares over use that is forgotten
-// exponentially, with an entry penalty against bursts, and with guesses that
-// nobody came for charged by how well the tenant's guesses have come true.
+// Package fairshare says who has had how much lately: weighted dominant shares over
+// use that is forgotten exponentially, with an entry penalty against bursts, and
+// with speculative reservations that nobody came for charged by how well the tenant's
+// predictions have come true. Package priority orders those who want GPUs by these shares.
 package fairshare
 
 import (
@@ -19,13 +19,13 @@ type Policy struct {
 	// half-life, while the real use is counted; 0 or less: no penalty. It is the
 	// entry penalty of Kueue's admission fair sharing (KEP-4136).
 	Entry time.Duration
-	// MaxIdle is how many times the idle time of a tenant's guesses counts when
-	// none of them comes true; at most 1: always once.
+	// MaxIdle is how many times the idle time of a tenant's speculative reservations
+	// counts when none of them comes true; at most 1: always once.
 	MaxIdle float64
 }
 
-// Default is a week's half-life, an hour's entry penalty, and idle guesses that
-// count up to four times.
+// Default is a week's half-life, an hour's entry penalty, and idle speculative
+// reservations that count up to four times.
 func Default() Policy { return Policy{HalfLife: defaultHalfLife, Entry: time.Hour, MaxIdle: 4} }
 
 const defaultHalfLife = 7 * 24 * time.Hour
@@ -45,11 +45,11 @@ type Amounts [len(quota.Vector{})]float64
 type Usage struct {
 	At      time.Time
 	Held    Amounts // resource-seconds in use, decayed
-	Idle    Amounts // resource-seconds of guesses before anybody came, as charged, decayed
+	Idle    Amounts // resource-seconds of speculative reservations before anybody came, as charged, decayed
 	Entered Amounts // resource-seconds charged for entry, decayed
 	// Expected and Claimed measure calibration: the GPU-seconds that the tenant's
-	// guesses were expected to be claimed for, each by its stated probability, and
-	// those that were claimed; decayed.
+	// speculative reservations were expected to be claimed for, each by its stated
+	// probability, and those that were claimed; decayed.
 	Expected float64
 	Claimed  float64
 }
@@ -89,8 +89,8 @@ func (p Policy) ChargeUse(u Usage, now time.Time, v quota.Vector, d time.Duratio
 	return u
 }
 
-// ChargeSpeculative adds what was kept ready, over the time d that ends now, for a guess
-// that nobody had claimed yet. It counts Factor times.
+// ChargeSpeculative adds what was kept ready, over the time d that ends now, for a
+// speculative reservation that nobody had claimed yet. It counts Factor times.
 func (p Policy) ChargeSpeculative(u Usage, now time.Time, v quota.Vector, d time.Duration) Usage {
 	u = p.Advance(u, now)
 	u.Idle = u.Idle.addWeighted(v, p.decayedLength(d)*p.Factor(u))
@@ -104,8 +104,8 @@ func (p Policy) ChargeEntry(u Usage, now time.Time, v quota.Vector) Usage {
 	return u
 }
 
-// Outcome notes what became of a guess of so many GPU-seconds that was stated
-// with a probability. Larger guesses weigh more, so that many small ones that
+// Outcome notes what became of a speculative reservation of so many GPU-seconds that
+// was stated with a probability. Larger ones count more, so that many small ones that
 // come true do not pay for a large one that does not.
 func (p Policy) Outcome(u Usage, now time.Time, probability, gpuSeconds float64, claimed bool) Usage {
 	u = p.Advance(u, now)

@@ -22,7 +22,7 @@ type crossFeatures struct {
 	id      uint64
 }
 
-func newCrosses(rate float64) *crossFeatures {
+func newCrossFeatures(rate float64) *crossFeatures {
 	return &crossFeatures{weights: make([]float32, slot<<tableBits), squares: make([]float32, slot<<tableBits),
 		rate: float32(rate)}
 }

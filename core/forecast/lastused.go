@@ -12,7 +12,7 @@ type stair struct {
 type lastUsedByLevel []stair
 
 // maxStairs bounds the memory; beyond it two old steps become one.
-const maxStairs = 40
+const maxSteps = 40
 
 // leaveLevels notes that levels up to level were in use until now.
 func (s lastUsedByLevel) leaveLevels(level int, now int64) lastUsedByLevel {
@@ -20,7 +20,7 @@ func (s lastUsedByLevel) leaveLevels(level int, now int64) lastUsedByLevel {
 		s = s[:len(s)-1]
 	}
 	s = append(s, stair{level, now})
-	if len(s) > maxStairs {
+	if len(s) > maxSteps {
 		s = append(s[:1], s[2:]...)
 	}
 	return s

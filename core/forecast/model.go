@@ -4,24 +4,24 @@ import "math"
 
 // The rates at which the two parts of the model learn.
 const (
-	networkRate = 0.002
-	crossesRate = 0.002
-	// teachingRate is that of the crosses while a prior is learned.
+	networkRate       = 0.002
+	crossFeaturesRate = 0.002
+	// teachingRate is that of the cross features while a prior is learned.
 	teachingRate = 0.005
 )
 
 // model predicts the outputs of a bin as the sum of a network and a linear model
-// of crosses, trained together (Cheng et al., "Wide & Deep Learning for
+// of cross features, trained together (Cheng et al., "Wide & Deep Learning for
 // Recommender Systems", DLRS 2016).
 type model struct {
-	network *network
-	crosses *crossFeatures
-	draw    splitmix
-	z       [outputs]float32
+	network       *network
+	crossFeatures *crossFeatures
+	draw          splitmix
+	z             [outputs]float32
 }
 
 func newModel() *model {
-	return &model{network: newNetwork(networkRate, 1), crosses: newCrosses(crossesRate), draw: 1}
+	return &model{network: newNetwork(networkRate, 1), crossFeatures: newCrossFeatures(crossFeaturesRate), draw: 1}
 }
 
 // chancesOf computes the probabilities of one bin of one tenant's look, which
@@ -29,8 +29,8 @@ func newModel() *model {
 func (m *model) chancesOf(l *features, bin, tenant int, to *[outputs]float32) {
 	m.network.addOutputs(l, bin)
 	m.z = m.network.z
-	m.crosses.findFeatures(l, bin, tenant)
-	m.crosses.addScores(&m.z)
+	m.crossFeatures.findFeatures(l, bin, tenant)
+	m.crossFeatures.addScores(&m.z)
 	for k := range to {
 		to[k] = logistic(m.z[k] - offset[k])
 	}
@@ -65,6 +65,6 @@ func (m *model) learnBin(e *example, bin, tenant int) {
 	for k := range wrong {
 		wrong[k] /= odds
 	}
-	m.crosses.learnFromErrors(&wrong)
+	m.crossFeatures.learnFromErrors(&wrong)
 	m.network.learnFromErrors(&wrong)
 }

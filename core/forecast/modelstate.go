@@ -15,12 +15,12 @@ const modelVersion = 2
 // modelState is the stored form of an OnlineModel. Looks that wait for what comes true
 // are not part of it: after a restart those of the last 40 minutes are lost.
 type modelState struct {
-	Version int                    `json:"version"`
-	Pace    int64                  `json:"pace"`
-	Network []byte                 `json:"network"`
-	Crosses []byte                 `json:"crosses"`
-	Learned float64                `json:"learned"` // examples, by the crosses
-	Tenants map[string]tenantState `json:"tenants"`
+	Version       int                    `json:"version"`
+	Pace          int64                  `json:"pace"`
+	Network       []byte                 `json:"network"`
+	CrossFeatures []byte                 `json:"crosses"`
+	Learned       float64                `json:"learned"` // examples, by the cross features
+	Tenants       map[string]tenantState `json:"tenants"`
 }
 
 type tenantState struct {
@@ -31,7 +31,8 @@ type tenantState struct {
 // MarshalJSON writes what was learned.
 func (f *OnlineModel) MarshalJSON() ([]byte, error) {
 	s := modelState{Version: modelVersion, Pace: f.pace, Network: f.model.network.encode(),
-		Crosses: f.model.crosses.encode(), Learned: f.model.crosses.learned, Tenants: map[string]tenantState{}}
+		CrossFeatures: f.model.crossFeatures.encode(), Learned: f.model.crossFeatures.learned,
+		Tenants: map[string]tenantState{}}
 	for name, t := range f.tenants {
 		s.Tenants[name] = tenantState{t.number, t.past}
 	}
@@ -54,13 +55,14 @@ func (f *OnlineModel) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("the forecaster's state has a clock of pace %d: %w", s.Pace, errState)
 	}
 	fresh := &OnlineModel{model: newModel(), pace: s.Pace, tenants: map[string]*Tenant{}}
-	if err := errors.Join(fresh.model.network.decode(s.Network), fresh.model.crosses.decode(s.Crosses)); err != nil {
+	err := errors.Join(fresh.model.network.decode(s.Network), fresh.model.crossFeatures.decode(s.CrossFeatures))
+	if err != nil {
 		return fmt.Errorf("restoring the forecaster's model: %w", err)
 	}
 	if !(s.Learned >= 0) {
 		return fmt.Errorf("the forecaster learned from %v examples: %w", s.Learned, errState)
 	}
-	fresh.model.crosses.learned = s.Learned
+	fresh.model.crossFeatures.learned = s.Learned
 	numbers := map[int]bool{}
 	for name, t := range s.Tenants {
 		if err := t.Past.checkSound(latest * s.Pace); err != nil || t.Number < 0 || numbers[t.Number] {
@@ -85,7 +87,7 @@ func (p *past) checkSound(latest int64) error {
 		return errors.New("a count is out of range")
 	case p.Submitted > p.Last || p.EndedAt > p.Last || p.First > p.Last || p.Gap1 < 0 || p.Gap2 < 0 || p.EndAge < 0:
 		return errors.New("a time is out of range")
-	case len(p.Steps) > maxStairs || p.JobGPUs < 0 || p.EndGPUs < 0 || p.Burst < 0 || p.Before < 0:
+	case len(p.Steps) > maxSteps || p.JobGPUs < 0 || p.EndGPUs < 0 || p.Burst < 0 || p.Before < 0:
 		return errors.New("a size is out of range")
 	}
 	for _, x := range p.Seen {

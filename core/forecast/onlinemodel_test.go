@@ -277,7 +277,7 @@ func TestLooksGrowRare(t *testing.T) {
 	require.Less(t, n, 400)
 }
 
-func TestStairsRememberWhenALevelWasLeft(t *testing.T) {
+func TestStepsRememberWhenALevelWasLeft(t *testing.T) {
 	t.Parallel()
 	var s lastUsedByLevel
 	s = s.leaveLevels(10, 100)
@@ -291,7 +291,7 @@ func TestStairsRememberWhenALevelWasLeft(t *testing.T) {
 	for i := range 500 {
 		s = s.leaveLevels(1000-i, int64(400+i))
 	}
-	require.LessOrEqual(t, len(s), maxStairs)
+	require.LessOrEqual(t, len(s), maxSteps)
 }
 
 // BenchmarkLook is one arrival or end, with what is learned, and the decision

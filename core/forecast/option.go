@@ -27,13 +27,15 @@ func Pace(times int) Option {
 	return func(f *OnlineModel) { f.pace = int64(min(max(1, times), MaxPace)) }
 }
 
-// Teaching is for an OnlineModel that a prior is learned with. Its crosses take larger
-// steps all the time, so that they learn what is peculiar to the traces, and the
-// network, which is all that a prior keeps, what traces have in common. With equal
-// steps the waits of other traces are a little lower still, but where nothing can
-// be foreseen the prior holds GPUs for nothing.
+// Teaching is for an OnlineModel that a prior is learned with. Its cross features
+// take larger steps all the time, so that they learn what is peculiar to the traces,
+// and the network, which is all that a prior keeps, what traces have in common. With
+// equal steps the waits of other traces are a little lower still, but where nothing
+// can be foreseen the prior holds GPUs for nothing.
 func Teaching() Option {
-	return func(f *OnlineModel) { f.model.crosses.rate, f.model.crosses.learned = teachingRate, math.MaxFloat64 }
+	return func(f *OnlineModel) {
+		f.model.crossFeatures.rate, f.model.crossFeatures.learned = teachingRate, math.MaxFloat64
+	}
 }
 
 // Pace returns how many times faster than the world's the model's clock runs.

@@ -24,6 +24,9 @@ func (c Cleaning) Booking() calendar.Booking {
 		Interval: calendar.Interval{Start: c.Since.Add(-time.Second), End: c.Since}}
 }
 
+// Occupies makes what is being cleaned a calendar.Occupant.
+func (c Cleaning) Occupies(int) (calendar.Booking, bool) { return c.Booking(), true }
+
 // Cleaned parts what is being cleaned into what still is at now, where that takes
 // so long, and what is clean.
 func Cleaned(all []Cleaning, takes time.Duration, now time.Time) (dirty, clean []Cleaning) {

@@ -78,3 +78,13 @@ func TestCostIsTheNearestMicroDollar(t *testing.T) {
 		require.Equal(t, want.Int64(), int64(money.MicroUSD(m).For(time.Duration(d))))
 	})
 }
+
+// The largest products do not fit, and neither does the first that does not.
+func TestWhatIsTooMuchIsTheMost(t *testing.T) {
+	t.Parallel()
+	const half = money.MicroUSD(1 << 62)
+	require.Equal(t, half, half.For(time.Hour))
+	for _, d := range []time.Duration{2 * time.Hour, 4 * time.Hour, 1 << 62} {
+		require.Equal(t, money.MicroUSD(math.MaxInt64), half.For(d), "%s", d)
+	}
+}

@@ -47,3 +47,14 @@ func (q Quarantines) afterMove(from, to State, now time.Time) Quarantines {
 
 // Kept reports whether an operator keeps the node for inspection.
 func (n Node) Kept() bool { return n.state == Quarantined && n.Quarantine.Kept }
+
+// keptFor ends what nobody knows the end of.
+const keptFor = 100 * 366 * 24 * time.Hour
+
+// Occupies makes a node a calendar.Occupant while an operator keeps it: nobody else gets
+// its slot until then.
+func (n Node) Occupies(perSlot int) (calendar.Booking, bool) {
+	since := n.Quarantine.Since()
+	return calendar.Booking{ID: "kept:" + n.ID, Slots: []int{n.Slot}, GPUs: perSlot,
+		Interval: calendar.Interval{Start: since, End: since.Add(keptFor)}}, n.Kept()
+}

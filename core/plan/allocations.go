@@ -22,7 +22,7 @@ func planActive(c *computation, a *allocation.Allocation) {
 		c.wanted[slot], c.held[slot] = true, true
 	}
 	if c.judge(Action{Kind: FailAllocation, Subject: a.ID,
-		Facts: Facts{State: string(a.State()), Standing: readinessInUse(c, a.Slots).String()}}) {
+		Facts: Facts{State: string(a.State()), Readiness: readinessInUse(c, a.Slots).String()}}) {
 		c.places.dropBooking(a.Booking())
 		return
 	}
@@ -52,7 +52,7 @@ func planPending(c *computation, a *allocation.Allocation) {
 		c.judge(Action{Kind: ExpireAllocation, Subject: a.ID, Facts: f})
 		return
 	}
-	f.Standing = c.readiness(a.Slots).String()
+	f.Readiness = c.readiness(a.Slots).String()
 	f.NeedGPUs, f.FreeGPUs = tightestNode(c, a)
 	if c.judge(Action{Kind: ActivateAllocation, Subject: a.ID, Facts: f}) {
 		c.keepNodes(a.Slots)

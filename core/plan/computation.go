@@ -1,13 +1,13 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/priority"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -23,25 +23,25 @@ type computation struct {
 	bySlot         []*node.Node               // the node that occupies each slot, also of those that the pool lost
 	wanted         []bool                     // slots that must have a node, or keep it
 	held           []bool                     // slots on whose node somebody works
-	near           []*reservation.Reservation // those that something may be done for now, by start
-	oldestRequest  time.Time                  // when the first of the nodes that are coming was asked for; zero is never
-	firstUse       []time.Time                // for each slot, when the first booking that is not over begins; zero is never
-	byAge          []*allocation.Allocation
-	nearIDs        map[string]bool   // of near; made when it is first needed
-	shifted        map[string]bool   // moved to make room for others
-	inUse          map[string]int    // GPUs in somebody's hands, by node
-	readyCount     int               // ready nodes
-	comingCount    int               // nodes asked for and not ready, with those of this run
-	requestedCount int               // nodes asked for by this run
-	unservedCount  int               // of them, those that nobody waits for
-	idleNodes      []*node.Node      // that nothing needs or waits for
-	usableCount    int               // nodes that are ready or on their way
-	removedCount   int               // idle nodes given up by this run
-	withheld       []Withheld        // nodes that are needed and may not be asked for yet
-	capped         cappedQueue       // when those that the cap holds back may be
-	requestTimes   map[int]time.Time // when the nodes that are needed are asked for, by slot
-	watchedHours   float64           // hours of demand that were watched
-	nextUncovered  time.Time         // the start of the next promise that no node waits for; zero is none
+	near           []*reservation.Reservation // those that something may be done for now, in the order of serving
+	oldestRequest  time.Time                  // when the first node that is coming was asked for; zero is never
+	firstUse       []time.Time                // of each slot, when its first live booking begins; zero is never
+	byAge          []*allocation.Allocation   // the first to be served first
+	nearIDs        map[string]bool            // of near; made when it is first needed
+	shifted        map[string]bool            // moved to make room for others
+	inUse          map[string]int             // GPUs in somebody's hands, by node
+	readyCount     int                        // ready nodes
+	comingCount    int                        // nodes asked for and not ready, with those of this run
+	requestedCount int                        // nodes asked for by this run
+	unservedCount  int                        // of them, those that nobody waits for
+	idleNodes      []*node.Node               // that nothing needs or waits for
+	usableCount    int                        // nodes that are ready or on their way
+	removedCount   int                        // idle nodes given up by this run
+	withheld       []Withheld                 // nodes that are needed and may not be asked for yet
+	capped         cappedQueue                // when those that the cap holds back may be
+	requestTimes   map[int]time.Time          // when the nodes that are needed are asked for, by slot
+	watchedHours   float64                    // hours of demand that were watched
+	nextUncovered  time.Time                  // the start of the next promise that no node waits for; zero is none
 	actions        []Action
 	next           time.Time
 }
@@ -59,7 +59,7 @@ func newComputation(s Snapshot, p Policy, now time.Time) *computation {
 		c.byAge[i] = &s.Allocations[i]
 	}
 	slices.SortFunc(c.byAge, func(a, b *allocation.Allocation) int {
-		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt), cmp.Compare(a.ID, b.ID))
+		return priority.ServeByArrival(allocationClaimant(a), allocationClaimant(b))
 	})
 	for _, a := range c.byAge {
 		c.noteUse(a.Slots, a.Window)
@@ -122,12 +122,8 @@ func (c *computation) sortReservations() {
 			c.noteUse(r.Slots, r.Window)
 		}
 	}
-	// Whoever starts first is served first.
 	slices.SortFunc(c.near, func(a, b *reservation.Reservation) int {
-		if order := a.Window.Start.Compare(b.Window.Start); order != 0 {
-			return order
-		}
-		return cmp.Compare(a.ID, b.ID)
+		return priority.ServeByStart(reservationClaimant(c, a), reservationClaimant(c, b))
 	})
 }
 
@@ -145,13 +141,13 @@ func (c *computation) keepFrom(r *reservation.Reservation) time.Time {
 // noteDistant notes what a promise that is far off changes, if it is nearer than
 // those before.
 func (c *computation) noteDistant(r *reservation.Reservation) {
-	nextLull := c.nextUncovered.IsZero() || r.Window.Start.Before(c.nextUncovered)
-	if !nextLull && !c.next.IsZero() && !c.keepFrom(r).Before(c.next) {
+	nearest := c.nextUncovered.IsZero() || r.Window.Start.Before(c.nextUncovered)
+	if !nearest && !c.next.IsZero() && !c.keepFrom(r).Before(c.next) {
 		return
 	}
 	c.wakeAt(r.Window.Start.Add(-c.lead))
 	c.noteUse(r.Slots, r.Window)
-	if nextLull && slices.ContainsFunc(r.Slots, func(slot int) bool { return c.slotReadiness(slot) < coming }) {
+	if nearest && slices.ContainsFunc(r.Slots, func(slot int) bool { return c.slotReadiness(slot) < coming }) {
 		c.nextUncovered = r.Window.Start
 	}
 }

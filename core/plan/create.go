@@ -48,7 +48,7 @@ func (c *computation) requestNode(slot int, because string) bool {
 	s := c.Supply
 	limit, window := Creates(c.Pool)
 	f := Facts{
-		For: because, Standing: c.slotReadiness(slot).String(), Coming: c.comingCount,
+		For: because, Readiness: c.slotReadiness(slot).String(), Coming: c.comingCount,
 		Breaker:      s.Breaker(c.policy.BreakAfter, c.now),
 		BlockedUntil: s.BlockedUntil, Unfit: s.Stopped(), Recent: s.Created.Sum(window, c.now) + c.unservedCount,
 		Cap:  limit,

@@ -18,12 +18,12 @@ type Facts struct {
 	Start        time.Time       `json:"start,omitzero"`         // of the window
 	End          time.Time       `json:"end,omitzero"`           // of the window
 	BookedAt     time.Time       `json:"booked_at,omitzero"`     // when the reservation was given its place
-	Due          time.Time       `json:"due,omitzero"`           // when a hold, a lease or a boot has lasted long enough
+	Due          time.Time       `json:"due,omitzero"`           // when a hold, a lease or a boot is over
 	ETA          time.Time       `json:"eta,omitzero"`           // when its nodes are likely to be ready, at the median
 	Lead         time.Duration   `json:"lead_p95_ns,omitempty"`  // 95th percentile of boots
 	Guard        time.Duration   `json:"guard_ns,omitempty"`     // added to the lead
 	Boot50       time.Duration   `json:"boot_p50_ns,omitempty"`  // median of boots
-	Standing     string          `json:"standing,omitempty"`     // how far its nodes are: missing, stuck, coming, ready
+	Readiness    string          `json:"standing,omitempty"`     // how far its nodes are: missing, stuck, coming, ready
 	Paused       bool            `json:"paused,omitempty"`       // speculation of its organization is paused
 	Degraded     bool            `json:"degraded,omitempty"`     // it was flagged before
 	Condition    string          `json:"condition,omitempty"`    // why it was flagged
@@ -32,7 +32,7 @@ type Facts struct {
 	To           []int           `json:"to,omitempty"`           // better ones
 	Cost         int             `json:"cost,omitempty"`         // how far From is from usable
 	CostAfter    int             `json:"cost_after,omitempty"`   // how far To is
-	Sooner       time.Duration   `json:"sooner_ns,omitempty"`    // how much longer the last node of To has been coming than that of From
+	Sooner       time.Duration   `json:"sooner_ns,omitempty"`    // what the last node of To is ahead of that of From
 	For          string          `json:"for,omitempty"`          // what, or whom, it is done for
 	FreeGPUs     int             `json:"free_gpus,omitempty"`    // on the fullest of its nodes
 	NeedGPUs     int             `json:"need_gpus,omitempty"`    // on each of its nodes
@@ -46,7 +46,7 @@ type Facts struct {
 	Coming       int             `json:"coming,omitempty"`       // nodes on their way
 	Breaker      learned.Breaker `json:"breaker,omitempty"`      // of the pool
 	BlockedUntil time.Time       `json:"blocked_until,omitzero"` // nothing is asked of the provider before
-	Unfit        string          `json:"unfit,omitempty"`        // the fault because of which nothing is asked for any more
+	Unfit        string          `json:"unfit,omitempty"`        // the fault for which nothing is asked for any more
 	Failures     int             `json:"failures,omitempty"`     // nodes in a row that never became ready
 	Odds         float64         `json:"odds,omitempty"`         // that the provider has a node
 	Recent       int             `json:"recent,omitempty"`       // creates, or removals, in the policy's window
@@ -79,7 +79,7 @@ var rules = map[Kind]func(Facts) string{
 		return reasonIf(!f.Paused && f.hasCome(f.Start.Add(-f.Lead-f.Guard)),
 			ReasonLead)
 	},
-	ReadyReservation:   func(f Facts) string { return reasonIf(f.Standing == ready.String(), ReasonNodesReady) },
+	ReadyReservation:   func(f Facts) string { return reasonIf(f.Readiness == ready.String(), ReasonNodesReady) },
 	UnreadyReservation: judgeUnready,
 	DegradeReservation: judgeDegrade,
 	RestoreReservation: func(f Facts) string {
@@ -91,10 +91,10 @@ var rules = map[Kind]func(Facts) string{
 	MoveAllocation:    judgeMove,
 	RetryWaitlisted:   func(f Facts) string { return reasonIf(f.Behind == "", ReasonTurn) },
 	ActivateAllocation: func(f Facts) string {
-		return reasonIf(f.Standing == ready.String() && f.FreeGPUs >= f.NeedGPUs, ReasonNodesReady)
+		return reasonIf(f.Readiness == ready.String() && f.FreeGPUs >= f.NeedGPUs, ReasonNodesReady)
 	},
 	ExpireAllocation: func(f Facts) string { return reasonIf(f.hasCome(f.Due), f.For) },
-	FailAllocation:   func(f Facts) string { return reasonIf(f.Standing != ready.String(), ReasonNodeLost) },
+	FailAllocation:   func(f Facts) string { return reasonIf(f.Readiness != ready.String(), ReasonNodeLost) },
 }
 
 func reasonIf(does bool, reason string) string {
@@ -109,7 +109,7 @@ func (f Facts) hasCome(t time.Time) bool { return !t.After(f.At) }
 // judgeBoot asks for a node if the provider may be asked: not during a block, one
 // at a time while the breaker is half open, and never more than the cap.
 func judgeBoot(f Facts) string {
-	return reasonIf(f.Standing == missing.String() && len(f.withheldBy()) == 0, f.For)
+	return reasonIf(f.Readiness == missing.String() && len(f.withheldBy()) == 0, f.For)
 }
 
 func judgeDrain(f Facts) string {
@@ -130,7 +130,7 @@ func judgeUnready(f Facts) string {
 	if f.Outside {
 		return ReasonShrunk
 	}
-	return reasonIf(f.Standing != ready.String(), ReasonNodeLost)
+	return reasonIf(f.Readiness != ready.String(), ReasonNodeLost)
 }
 
 // judgeDegrade flags a promise that has no place, or will be late although it was
@@ -143,7 +143,7 @@ func judgeDegrade(f Facts) string {
 	if f.Outside {
 		return ReasonShrunk
 	}
-	late := f.Standing != ready.String() && !f.ETA.Before(f.Start) && !f.BookedAt.After(f.Start.Add(-f.Lead))
+	late := f.Readiness != ready.String() && !f.ETA.Before(f.Start) && !f.BookedAt.After(f.Start.Add(-f.Lead))
 	return reasonIf(late, ReasonLate)
 }
 
@@ -153,7 +153,7 @@ func judgeExpiry(f Facts) string {
 	over := f.hasCome(f.End)
 	switch reservation.State(f.State) {
 	case reservation.Ready:
-		hold := f.Source != string(reservation.FromAgent) && f.Standing == ready.String() && f.hasCome(f.Due)
+		hold := f.Source != string(reservation.FromAgent) && f.Readiness == ready.String() && f.hasCome(f.Due)
 		return reasonIf(over || hold, ReasonNoShow)
 	case reservation.Booked, reservation.Warming:
 		return reasonIf(over && f.Paused, ReasonPaused)

@@ -237,7 +237,7 @@ func TestTheWaitlistIsServedByShareAndInOrder(t *testing.T) {
 	add("modest", "small", reservation.Guaranteed, 1, time.Hour, 3*time.Hour, time.Hour)
 	add("behind", "small", reservation.Guaranteed, 1, 2*time.Hour, 3*time.Hour, time.Minute)
 	add("apart", "big", reservation.Guaranteed, 1, 5*time.Hour, 6*time.Hour, time.Minute)
-	add("guess", "small", reservation.Speculative, 1, 6*time.Hour, 7*time.Hour, 9*time.Hour)
+	add("speculative", "small", reservation.Speculative, 1, 6*time.Hour, 7*time.Hour, 9*time.Hour)
 	add("huge", "small", reservation.Guaranteed, 5, time.Hour, 8*time.Hour, 9*time.Hour)
 	w.Shares = map[string]float64{"big": 0.6, "small": 0.1}
 	offered := func() (ids []string) {
@@ -248,12 +248,12 @@ func TestTheWaitlistIsServedByShareAndInOrder(t *testing.T) {
 		}
 		return ids
 	}
-	require.Equal(t, []string{"modest", "apart", "guess"}, offered(),
+	require.Equal(t, []string{"modest", "apart", "speculative"}, offered(),
 		"who waits for the same time waits behind; what can never fit is in nobody's way")
 	w.Shares = map[string]float64{"big": 0.1, "small": 0.6}
-	require.Equal(t, []string{"greedy", "apart", "guess"}, offered())
+	require.Equal(t, []string{"greedy", "apart", "speculative"}, offered())
 	w.Paused = map[string]time.Time{"small": {}}
-	require.Equal(t, []string{"greedy", "apart"}, offered(), "a guess that is paused is not offered")
+	require.Equal(t, []string{"greedy", "apart"}, offered(), "a paused speculative one is not offered")
 }
 
 // However many wait, those offered do not overlap, and each that is not waits

@@ -57,9 +57,9 @@ func TestWhatStandsInTheWay(t *testing.T) {
 			[]plan.Obstacle{{Code: plan.LacksNode, Until: at("09:00")}},
 		},
 		"one whose time has not come": {"reservation r 12:00-13:00 1x8 0 person", nothing, "r", nil},
-		"a guess that may not warm": {
+		"a speculative one that may not warm": {
 			"reservation r 09:10-10:00 1x8 0 agent speculative\n event r warm\n pause 09:30", nothing, "r",
-			[]plan.Obstacle{{Code: plan.LacksLeave, Slot: -1, Until: at("09:30")}},
+			[]plan.Obstacle{{Code: plan.LacksPrewarm, Slot: -1, Until: at("09:30")}},
 		},
 		"a promise that may": {
 			"reservation r 09:10-10:00 1x8 0 agent guaranteed\n event r warm\n pause 09:30", nothing, "r",
@@ -126,9 +126,10 @@ func TestWhatComesNext(t *testing.T) {
 			{Code: plan.StepWarm, At: at("12:00").Add(-lead)},
 			{Code: plan.StepStart, At: at("12:00")}, {Code: plan.StepEnd, At: at("12:15")},
 		}},
-		"a guess that is paused": {"pause 23:00\n reservation r 12:00-13:00 1x8 0 agent speculative", "r", []plan.Step{
-			{Code: plan.StepStart, At: at("12:00")}, {Code: plan.StepEnd, At: at("13:00")},
-		}},
+		"a paused speculative one": {"pause 23:00\n reservation r 12:00-13:00 1x8 0 agent speculative", "r",
+			[]plan.Step{
+				{Code: plan.StepStart, At: at("12:00")}, {Code: plan.StepEnd, At: at("13:00")},
+			}},
 		"one that began": {"reservation r 09:00-10:00 1x8 0 person\n event r warm", "r", []plan.Step{
 			{Code: plan.StepNoShow, At: at("09:15")}, {Code: plan.StepEnd, At: at("10:00")},
 		}},

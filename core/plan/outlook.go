@@ -31,7 +31,7 @@ const (
 	LacksRemoval = "node_leaving"   // the slot's node must be gone before another one can be asked for
 	LacksSlot    = "slot_missing"   // the pool no longer has it
 	LacksDevices = "devices_held"   // a lease that was to be over is not
-	LacksLeave   = "prewarm_paused" // nothing is made ready on a guess
+	LacksPrewarm = "prewarm_paused" // nothing speculative is made ready
 )
 
 // Obstacle is one thing that stands in the way on one slot.
@@ -60,10 +60,11 @@ func (o *Outlook) Obstacles(id string) []Obstacle {
 func (o *Outlook) ofReservation(r *reservation.Reservation) []Obstacle {
 	switch slots := o.slotsOf(r.ID, r.Slots); {
 	case r.State() == reservation.Warming && o.c.isPaused(r):
-		return []Obstacle{{Code: LacksLeave, Slot: -1, Until: pausedUntil(o.c, r)}}
+		return []Obstacle{{Code: LacksPrewarm, Slot: -1, Until: pausedUntil(o.c, r)}}
 	case r.State() == reservation.Warming:
 		return obstaclesOn(o.c, slots, r.Shape)
-	case r.State() == reservation.Booked: // its nodes are not asked for yet, but they never could be where the slot is gone
+	case r.State() == reservation.Booked:
+		// Its nodes are not asked for yet, but where the slot is gone they never could be.
 		return slices.DeleteFunc(obstaclesOn(o.c, slots, capacity.Shape{}),
 			func(x Obstacle) bool { return x.Code != LacksSlot })
 	default:

@@ -7,6 +7,7 @@ import (
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/wait"
 )
 
 // places is the pool's calendar while a plan is made. Where it belongs to the
@@ -26,39 +27,23 @@ func newPlaces(s Snapshot) *places {
 	if s.Slots != nil {
 		return &places{Slots: s.Slots, borrowed: true, noted: map[string]bool{}}
 	}
-	p := &places{Slots: calendar.NewSlots(s.Pool.MaxNodes, s.Pool.PerNode)}
-	p.SetMargin(s.Pool.Timers.Cleaning)
-	for i := range s.Reservations {
-		if r := &s.Reservations[i]; r.Placed() {
-			p.Force(r.Booking())
-		}
-	}
-	for i := range s.Allocations {
-		p.Force(s.Allocations[i].Booking())
-	}
-	for _, x := range s.Cleaning {
-		p.Force(x.Booking())
-	}
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Kept() {
-			p.Force(Kept(n, s.Pool.PerNode))
-		}
-	}
-	return p
+	return &places{Slots: s.BuildCalendar()}
 }
 
-// keptFor ends what nobody knows the end of.
-const keptFor = 100 * 366 * 24 * time.Hour
+// BuildCalendar returns the calendar of all that takes GPUs of the pool.
+func (s Snapshot) BuildCalendar() *calendar.Slots {
+	return calendar.Build(s.Pool, calendar.Occupants(s.Reservations), calendar.Occupants(s.Allocations),
+		calendar.Occupants(s.Cleaning), calendar.Occupants(s.Nodes))
+}
 
 // Kept is what keeps the slot of a node from all bookings that an operator keeps.
 func Kept(n *node.Node, perNode int) calendar.Booking {
-	since := n.Quarantine.Since()
-	return calendar.Booking{ID: KeptID(n), Slots: []int{n.Slot}, GPUs: perNode,
-		Interval: calendar.Interval{Start: since, End: since.Add(keptFor)}}
+	kept, _ := n.Occupies(perNode)
+	return kept
 }
 
 // KeptID is what the booking is called that keeps a node's slot from all others.
-func KeptID(n *node.Node) string { return "kept:" + n.ID }
+func KeptID(n *node.Node) string { return Kept(n, 0).ID }
 
 // replaceBooking puts a booking where it is now; from is how it was until now.
 func (p *places) replaceBooking(from, to calendar.Booking) {
@@ -312,16 +297,20 @@ func (c *computation) moveBooking(a Action, b calendar.Booking) {
 
 // expectedReady is when the nodes of the slots are likely to be ready, at the median.
 func (c *computation) expectedReady(slots []int) time.Time {
-	latest := c.now
-	for _, slot := range slots {
-		due := c.now
-		switch n := c.bySlot[slot]; {
-		case n != nil && n.Coming():
-			due = n.RequestedAt.Add(c.boot50)
-		case n == nil || n.State() != node.Ready:
-			due = c.earliestRequestOn(slot).Add(c.boot50)
+	return wait.LikelyReady(c.now, func(yield func(time.Time) bool) {
+		for _, slot := range slots {
+			n := c.bySlot[slot]
+			switch {
+			case n != nil && n.State() == node.Ready:
+			case n != nil && n.Coming():
+				if !yield(n.RequestedAt) {
+					return
+				}
+			default:
+				if !yield(c.earliestRequestOn(slot)) {
+					return
+				}
+			}
 		}
-		latest = later(latest, due)
-	}
-	return latest
+	}, c.boot50)
 }

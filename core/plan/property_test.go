@@ -202,15 +202,7 @@ func (h *history) inspectResult(result plan.Result) {
 // was.
 func (h *history) checkBorrowedCalendar(result plan.Result) {
 	input := h.liveSnapshot()
-	input.Slots = calendar.NewSlots(h.Pool.MaxNodes, h.Pool.PerNode)
-	for _, x := range input.Reservations {
-		if x.Placed() {
-			input.Slots.Force(x.Booking())
-		}
-	}
-	for _, a := range input.Allocations {
-		input.Slots.Force(a.Booking())
-	}
+	input.Slots = input.BuildCalendar()
 	before := input.Slots.String()
 	require.Equal(h.r, result, plan.Compute(input, h.policy, h.now), "the same with a calendar at hand")
 	require.Equal(h.r, before, input.Slots.String())

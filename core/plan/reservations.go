@@ -35,7 +35,7 @@ func reservationFacts(c *computation, r *reservation.Reservation) Facts {
 // counts from: one that waited was promised nothing while it did.
 func promisedAt(r *reservation.Reservation) time.Time { return later(r.CreatedAt, r.BookedAt) }
 
-// isPaused reports whether the reservation is a guess that nothing may be done for.
+// isPaused reports whether the reservation is speculative and nothing may be done for it.
 func (c *computation) isPaused(r *reservation.Reservation) bool {
 	if r.Class != reservation.Speculative {
 		return false
@@ -104,7 +104,7 @@ func replaceLostSlots(c *computation, r *reservation.Reservation) {
 	}
 	if c.losesSlot(slots) {
 		f := reservationFacts(c, r)
-		f.Outside, f.Standing, f.From = true, stuck.String(), slots
+		f.Outside, f.Readiness, f.From = true, stuck.String(), slots
 		c.judge(Action{Kind: DegradeReservation, Subject: r.ID, Facts: f})
 	}
 }
@@ -136,7 +136,7 @@ func planWarming(c *computation, r *reservation.Reservation) {
 		return
 	}
 	f := reservationFacts(c, r)
-	f.Standing = c.readiness(r.Slots).String()
+	f.Readiness = c.readiness(r.Slots).String()
 	if c.judge(Action{Kind: ReadyReservation, Subject: r.ID, Facts: f}) {
 		c.keepNodes(r.Slots)
 		return
@@ -150,7 +150,7 @@ func provideNodes(c *computation, r *reservation.Reservation) {
 	slots := pickSlots(c, r)
 	c.requireNodes(slots, ReasonPrewarm)
 	f := reservationFacts(c, r)
-	f.Standing, f.ETA, f.From, f.BlockedUntil = c.readiness(slots).String(), c.expectedReady(slots), slots,
+	f.Readiness, f.ETA, f.From, f.BlockedUntil = c.readiness(slots).String(), c.expectedReady(slots), slots,
 		c.Supply.BlockedUntil
 	if f.Outside = c.losesSlot(slots); !f.Outside && r.Degraded && r.State() != reservation.Booked {
 		restorePlace(c, r)
@@ -185,8 +185,8 @@ func pickSlots(c *computation, r *reservation.Reservation) []int {
 func planReady(c *computation, r *reservation.Reservation) {
 	hold := later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
 	f := reservationFacts(c, r)
-	f.Due, f.Standing, f.Outside = hold, c.readiness(r.Slots).String(), c.losesSlot(r.Slots)
-	if r.Origin != reservation.FromAgent && f.Standing == ready.String() {
+	f.Due, f.Readiness, f.Outside = hold, c.readiness(r.Slots).String(), c.losesSlot(r.Slots)
+	if r.Origin != reservation.FromAgent && f.Readiness == ready.String() {
 		c.wakeAt(hold)
 	}
 	c.wakeAt(r.Window.End)

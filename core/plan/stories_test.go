@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "rewrite the recorded answers in testdat
 //	clock 09:19                                   time passes, nobody plans
 //	event n1 lose                                 something happens outside
 //	block 09:20                                   the provider refuses until then
-//	pause 09:20                                   guesses are not warmed until then
+//	pause 09:20                                   speculative reservations are not warmed until then
 //	at 09:25                                      plan until nothing is left to do
 //	----
 //	the actions in their order, what is left, when to look again

@@ -13,6 +13,26 @@ import (
 	"github.com/forewarm/forewarm/core/wait"
 )
 
+// Wait estimates how much longer an allocation or reservation of the pool waits that
+// gives up at a time; false when it does not wait, or is likely to give up.
+func (o *Outlook) Wait(id string, until time.Time) (wait.Estimate, bool) {
+	f, waits := o.Waiting(id)
+	if !waits {
+		return wait.Estimate{}, false
+	}
+	return wait.EstimateFrom(f).Within(until.Sub(o.c.now))
+}
+
+// Expires reports whether a waitlisted reservation is likely to give up at a time, before
+// it has a place.
+func (o *Outlook) Expires(id string, until time.Time) bool {
+	if _, waits := o.Waiting(id); !waits {
+		return o.Hopeless(id)
+	}
+	_, inTime := o.Wait(id, until)
+	return !inTime
+}
+
 // Waiting gathers what an allocation or reservation of the pool waits for, for
 // Wait; false when it does not wait: it is over, in use or ready, its time has not
 // come, or it ends before there is a place.
@@ -153,10 +173,6 @@ func leaseHold(c *computation, a *allocation.Allocation) wait.Hold {
 	return wait.Hold{Age: c.now.Sub(a.ActiveAt), Lease: a.LeaseUntil.Sub(a.ActiveAt)}
 }
 
-// candidates is how many slots are looked at for somebody who waits for a place:
-// those with room first matter most.
-const candidates = 128
-
 // waitForPlace is the wait of a waitlisted reservation: until so many slots have
 // room for the rest of its window as it and those before it in the queue need.
 // False when they have not before its window ends, so that only somebody's change
@@ -176,7 +192,7 @@ func waitForPlace(c *computation, r *reservation.Reservation) (wait.Facts, bool)
 	nodes := waitOn(c, slots, capacity.Shape{}, "")
 	f.Ages, f.Missing, f.Blocked, f.Trials, f.Stock = nodes.Ages, nodes.Missing, nodes.Blocked, nodes.Trials,
 		nodes.Stock
-	for _, x := range rooms[:min(len(rooms), max(candidates, f.Need))] {
+	for _, x := range rooms[:min(len(rooms), max(wait.MostPlaces, f.Need))] {
 		f.Places = append(f.Places, x.Place)
 	}
 	return f, true

@@ -65,7 +65,7 @@ func TestWhoWaitsForNodes(t *testing.T) {
 		"one that is over": {
 			"reservation r 09:10-10:00 1x8 0 person\n event r warm\n clock 10:00", "r", wait.Facts{}, false,
 		},
-		"a guess that is paused": {
+		"a paused speculative one": {
 			"pause 11:00\n reservation r 09:10-10:00 1x8 0 agent speculative", "r", wait.Facts{}, false,
 		},
 		"nobody": {"", "nobody", wait.Facts{}, false},
@@ -120,11 +120,23 @@ func TestWhoWaitsForAPlace(t *testing.T) {
 	foresee := func() *plan.Outlook { return plan.Foresee(w.liveSnapshot(), w.policy, w.now) }
 	require.False(t, foresee().Hopeless("w"))
 	require.False(t, foresee().Hopeless("r"), "it has its place")
+	until := w.Reservations[1].Window.End
+	e, waits := foresee().Wait("w", until)
+	require.True(t, waits)
+	require.False(t, foresee().Expires("w", until))
+	_, waits = foresee().Wait("w", w.now.Add(e.P50-1))
+	require.False(t, waits, "it has likely given up by then")
+	require.True(t, foresee().Expires("w", w.now.Add(e.P50-1)))
+	require.False(t, foresee().Expires("w", w.now.Add(e.P50)))
+	_, waits = foresee().Wait("r", until)
+	require.False(t, waits)
+	require.False(t, foresee().Expires("r", w.now), "it has its place")
 
 	w.Reservations[1].Window.End = w.now.Add(minutes(25))
 	_, waits = w.waitFacts("w")
 	require.False(t, waits, "its window ends when there is room")
 	require.True(t, foresee().Hopeless("w"))
+	require.True(t, foresee().Expires("w", w.now.Add(minutes(999))), "however long it waits")
 	w.Reservations[1].Window.End = w.now.Add(minutes(25) + 1)
 	_, waits = w.waitFacts("w")
 	require.True(t, waits)

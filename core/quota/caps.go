@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// CapStanding is every number that a check of one key's or user's caps looks at.
-type CapStanding struct {
+// CapUsage is every number that a check of one key's or user's caps looks at.
+type CapUsage struct {
 	Caps Caps          `json:",omitzero"`
 	Ask  Ask           `json:",omitzero"`
 	Lead time.Duration `json:",omitzero"` // from now to the window's start
@@ -15,16 +15,16 @@ type CapStanding struct {
 
 // MeasureCaps gathers what Violations judges; a nil committed is nothing. It
 // changes and allocates nothing.
-func MeasureCaps(c Caps, committed *Commitments, a Ask, now time.Time) CapStanding {
-	return CapStanding{
+func MeasureCaps(c Caps, committed *Commitments, a Ask, now time.Time) CapUsage {
+	return CapUsage{
 		Caps: c, Ask: a, Lead: a.Window.Start.Sub(now),
 		Peak: peakUse(committed, a.Window)[GPUs], Day: spentIn(committed, PerDay, a.bookingStart()),
 	}
 }
 
 // Violations lists every cap that the ask would exceed. It is a function of the
-// CapStanding alone.
-func (s CapStanding) Violations() []Violation {
+// CapUsage alone.
+func (s CapUsage) Violations() []Violation {
 	var found []Violation
 	start := s.Ask.Window.Start
 	day := Times{At: Day(s.Ask.bookingStart())}

@@ -2,8 +2,8 @@
 // every resource at any instant, now and in the future, on what a period may
 // use and cost, and on what a cohort of organizations borrows and lends.
 //
-// Measure gathers every number that a check looks at into a Standing, and
-// Standing.Violations judges them, so that a check can be repeated from what was
+// Measure gathers every number that a check looks at into a UsageReport, and
+// UsageReport.Violations judges them, so that a check can be repeated from what was
 // written down.
 package quota
 

@@ -80,7 +80,7 @@ func TestAViolationSaysWhen(t *testing.T) {
 			Times: quota.Times{At: monday, ClearsAt: midnight}},
 		{Rule: quota.RuleSpeculation, Period: quota.PerDay, Limit: 1_000_000, Asked: 10_000_001,
 			Times: quota.Times{At: monday}},
-	}, quota.Measure(h, a).Violations(), "a guess that costs more than a day's budget never clears")
+	}, quota.Measure(h, a).Violations(), "a speculative reservation that costs more than a day's budget never clears")
 }
 
 func TestEachResourceHasItsLimit(t *testing.T) {

@@ -182,3 +182,6 @@ func (r Reservation) Live() bool { return !Machine.Terminal(r.state) }
 func (r Reservation) Booking() calendar.Booking {
 	return calendar.Booking{ID: r.ID, Interval: r.Window, Slots: r.Slots, GPUs: r.Shape.PerNode, Short: r.Shape.Short}
 }
+
+// Occupies makes a reservation a calendar.Occupant while it has its place.
+func (r Reservation) Occupies(int) (calendar.Booking, bool) { return r.Booking(), r.Placed() }

@@ -22,6 +22,10 @@ const (
 	BasisStock    = "stock_outs" // how often the provider had nothing lately
 )
 
+// MostPlaces is how many places an estimate is worth looking at, unless more are
+// needed: those that have room first matter most.
+const MostPlaces = 128
+
 // Facts is what somebody waits for: first a place, then nodes.
 type Facts struct {
 	Places   []Place         `json:"places,omitempty"`      // slots that will have room

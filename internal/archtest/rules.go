@@ -80,7 +80,7 @@ func House() Rules {
 // of earlier groups only.
 var coreOrder = [][]string{
 	{"core/statemachine"}, {"core/money", "core/phrase"}, {"core/capacity"}, {"core/calendar"}, {"core/quota"},
-	{"core/fairshare"},
+	{"core/fairshare"}, {"core/priority"},
 	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence",
 		"core/cost"},
 	{"core/admission", "core/placement", "core/learned"},
@@ -107,7 +107,7 @@ var ledgerOrder = [][]string{
 	{"ledger/internal/txn"},
 	{"ledger/internal/journal", "ledger/internal/tenancy"},
 	{"ledger/internal/booking"},
-	{"ledger/internal/fleet", "ledger/internal/wait", "ledger/internal/measure"},
+	{"ledger/internal/fleet", "ledger/internal/outlook", "ledger/internal/measure"},
 	{"ledger/internal/work", "ledger/internal/preview"},
 	{"ledger/internal/report", "ledger/internal/setup"},
 	{"ledger/verbs"},

@@ -26,41 +26,41 @@ import (
 
 var begin = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 
-// tally is a recorder that remembers.
-type tally struct {
+// recorder remembers what it was told.
+type recorder struct {
 	mu          sync.Mutex
 	transitions map[string]int
 	waits       []time.Duration
 }
 
-func (c *tally) Transition(subject, event string) {
+func (c *recorder) Transition(subject, event string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.transitions[subject+"."+event]++
 }
 
-func (c *tally) Wait(d time.Duration) {
+func (c *recorder) Wait(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waits = append(c.waits, d)
 }
 
 type world struct {
-	clock *clock.Manual
-	inner *sqlledger.Store
-	store ledger.Store
-	tally *tally
+	clock    *clock.Manual
+	inner    *sqlledger.Store
+	store    ledger.Store
+	recorder *recorder
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{clock: clock.NewManual(begin), tally: &tally{transitions: map[string]int{}}}
+	w := &world{clock: clock.NewManual(begin), recorder: &recorder{transitions: map[string]int{}}}
 	var err error
 	w.inner, err = sqlledger.Open(t.Context(), sqlledger.Config{URL: "sqlite://:memory:", Clock: w.clock, Unsafe: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.inner.Close()) })
 	require.NoError(t, w.inner.Migrate(t.Context()))
-	w.store = ledgermetrics.Observe(w.inner, w.tally)
+	w.store = ledgermetrics.Observe(w.inner, w.recorder)
 	return w
 }
 
@@ -81,18 +81,18 @@ func TestOnlyWhatIsCommittedIsTold(t *testing.T) {
 		save(tx, "node.lost")
 		return gone
 	}), gone)
-	require.Empty(t, w.tally.transitions)
+	require.Empty(t, w.recorder.transitions)
 	require.NoError(t, w.store.InTx(t.Context(), func(tx ledger.Tx) error {
 		save(tx, "node.ready")
 		require.NoError(t, tx.Nested(func(joined ledger.Tx) error {
 			save(joined, "node.draining")
 			return nil
 		}))
-		require.Empty(t, w.tally.transitions, "nothing is committed yet")
+		require.Empty(t, w.recorder.transitions, "nothing is committed yet")
 		return nil
 	}))
-	require.Equal(t, map[string]int{"node.ready": 1, "node.draining": 1}, w.tally.transitions)
-	require.Empty(t, w.tally.waits)
+	require.Equal(t, map[string]int{"node.ready": 1, "node.draining": 1}, w.recorder.transitions)
+	require.Empty(t, w.recorder.waits)
 }
 
 // readLevels gathers what the collector shows, by name and labels.
@@ -158,7 +158,7 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 	got = readLevels(t, collector)
 	require.InDelta(t, 5, got["forewarm_quota_gpus_used acme"], 0)
 	require.InDelta(t, 5, got["forewarm_task_lag_seconds"], 0, "nobody does the work")
-	require.Equal(t, 2, w.tally.transitions["allocation.pending"])
+	require.Equal(t, 2, w.recorder.transitions["allocation.pending"])
 
 	require.InDelta(t, 0, got["forewarm_pool_recovering lab"], 0)
 	_, err = l.BeginRecovery(t.Context(), actor, "", "a test")

@@ -17,7 +17,8 @@ import (
 // GPUs costs 8 $/h, so a GPU-hour costs 2 $.
 //
 //	node:   born 0:00, usable 0:30, retired 4:30, billed until 5:00
-//	    alc_1 (org_1) 2 GPUs from 1:00 to 3:00; rsv_1 ready 3:30, nobody came until 4:00
+//	    alc_1 (org_1) 2 GPUs from 1:00 to 3:00; rsv_1 ready 3:30, nobody came until 4:00;
+//	    rsv_2 was never ready, and nobody came until 4:20
 //	orphan: born 2:00, billed until 3:00
 func costsAreDivided(w *world) {
 	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
@@ -32,10 +33,13 @@ func costsAreDivided(w *world) {
 	missed.Slots = []int{1, 2}
 	missed = applyEvents(w, missed, at(210), reservation.Warm, reservation.BecomeReady)
 	missed = applyEvents(w, missed, at(240), reservation.Expire)
+	unready := bookedReservation(w, "rsv_2", "org_2", "pol_1", at(200))
+	unready.Slots = []int{1, 2}
+	unready = applyEvents(w, applyEvents(w, unready, at(210), reservation.Warm), at(260), reservation.Expire)
 	taken := releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", n, at(60), 0, 1), at(180))
 	orphan := ledger.Orphan{Machine: "i-1", GPUs: 4, Source: poolOffering(), BilledFrom: at(120), BilledUntil: at(180)}
 	w.mustSave(ledger.Change{
-		Nodes: []node.Node{n}, Orphans: []ledger.Orphan{orphan}, Reservations: []reservation.Reservation{missed},
+		Nodes: []node.Node{n}, Orphans: []ledger.Orphan{orphan}, Reservations: []reservation.Reservation{missed, unready},
 		Allocations: []allocation.Allocation{taken},
 	})
 	line := func(payer cost.Payer, organization string, cause cost.Cause, gpuMinutes int) ledger.CostLine {
@@ -76,10 +80,10 @@ func anOrphansBirthStays(w *world) {
 	orphans := func(f ledger.OrphanFilter) []ledger.Orphan {
 		return readValue(w, func(r ledger.Reader) ([]ledger.Orphan, error) { return r.Orphans(f) })
 	}
-	require.Equal(w, []ledger.Orphan{o}, orphans(ledger.OrphanFilter{Provisioner: "sim", Standing: true}))
+	require.Equal(w, []ledger.Orphan{o}, orphans(ledger.OrphanFilter{Provisioner: "sim", Billed: true}))
 	o.BilledUntil = day.Add(2 * time.Hour)
 	w.mustSave(ledger.Change{Orphans: []ledger.Orphan{o}})
 	require.Equal(w, []ledger.Orphan{o}, orphans(ledger.OrphanFilter{}))
-	require.Empty(w, orphans(ledger.OrphanFilter{Standing: true}))
+	require.Empty(w, orphans(ledger.OrphanFilter{Billed: true}))
 	require.Empty(w, orphans(ledger.OrphanFilter{Provisioner: "aws"}))
 }

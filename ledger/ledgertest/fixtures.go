@@ -72,7 +72,7 @@ func newPool(id string) ledger.Pool {
 		},
 		Learned:   newLearned(),
 		Recovery:  ledger.Recovery{Since: day, Reason: "restored"},
-		CreatedAt: day, Revision: 11, DefinitionVersion: 12,
+		CreatedAt: day, Revision: 11, Changes: 10, DefinitionVersion: 12,
 	}
 }
 

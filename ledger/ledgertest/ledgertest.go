@@ -59,6 +59,8 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"spent counts where leases began":        spentCountsWhereLeasesBegan,
 		"live and spent are commitments":         liveAndSpentAreCommitments,
 		"a lock reads what it locks":             aLockReadsWhatItLocks,
+		"what changed in a pool is listed":       whatChangedInAPoolIsListed,
+		"changes that cannot be told":            changesThatCannotBeTold,
 		"revisions are apart from versions":      revisionsAreApartFromVersions,
 		"revisions are those committed last":     revisionsAreThoseCommittedLast,
 		"a change wakes tasks":                   wakingWithinAChange,

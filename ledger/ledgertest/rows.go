@@ -119,7 +119,7 @@ func everyFieldComesBack(w *world) {
 		return found[0], err
 	})
 	made := ledger.Provisioner{Name: "sim", ReportedAt: day,
-		Offers: []ledger.Offer{{Region: "r", Type: "m", Model: "a100", GPUs: 8, MemoryMiB: 1024}}}
+		Offers: []ledger.Offer{{Region: "r", Type: "m", Model: "a100", GPUs: 8, MemoryMiB: 1024, Simulated: true}}}
 	w.mustSave(ledger.Change{Provisioners: []ledger.Provisioner{{Name: "sim", ReportedAt: day.Add(-time.Hour)}}})
 	comesBack(w, made, ledger.Change{Provisioners: []ledger.Provisioner{made}},
 		func(r ledger.Reader) (ledger.Provisioner, error) {
@@ -129,7 +129,7 @@ func everyFieldComesBack(w *world) {
 		})
 	// Seals and the pepper have tests of their own: sealsComeBack, theFirstPepperStays.
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 23, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 24, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // comesBackAs replaces what was known of an organization's use of a pool.

@@ -91,6 +91,9 @@ func spentCountsWhereLeasesBegan(w *world) {
 		return pool.All.In(quota.PerMonth, first).Cost
 	}
 	require.Zero(w, spent(), "nothing can be added to that month")
+	w.mustSave(ledger.Change{Reservations: []reservation.Reservation{
+		bookedReservation(w, "rsv_0", "org_2", "pol_2", month)}})
+	require.Zero(w, spent(), "nor by what began with this month")
 	w.mustSave(ledger.Change{Reservations: []reservation.Reservation{bookedReservation(w, "rsv_1", "org_2", "pol_2",
 		month.Add(-time.Second))}})
 	require.Equal(w, 2*money.USD, spent())

@@ -171,7 +171,7 @@ func requireSameSums(w *world, want, got *quota.Commitments, now time.Time) {
 // GPUs costs 8 $/h, so a GPU-hour costs 2 $.
 //
 //	first node:  boots :30, usable 4 h, goes away :30
-//	    alc_1 (org_1) 2 GPUs from 1:00 to 3:00, no wait
+//	    alc_1 (org_1) 2 GPUs from 1:00 to 3:00, waited 5 s, which is none
 //	    alc_2 (org_2) 1 GPU  from 2:00 to 4:00, waited 60 s
 //	second node: boots :30 from 5:30 on, then is held whole, still
 //	third node:  was refused by the provider
@@ -194,10 +194,12 @@ func theReportMatches(w *world) {
 	refused := applyEvents(w, node.New("nod_3", "pol_1", 2, 1, at(0)), at(60), node.Provision, node.Refuse)
 	late := activeAllocation(w, "alc_2", "org_2", first, at(120), 2)
 	late.RequestedAt = at(119)
+	prompt := activeAllocation(w, "alc_1", "org_1", first, at(60), 0, 1)
+	prompt.RequestedAt = prompt.RequestedAt.Add(-allocation.ZeroWait)
 	w.mustSave(ledger.Change{
 		Nodes: []node.Node{first, second, refused},
 		Allocations: []allocation.Allocation{
-			releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", first, at(60), 0, 1), at(180)),
+			releasedAllocation(w, prompt, at(180)),
 			releasedAllocation(w, late, at(240)),
 			activeAllocation(w, "alc_3", "org_1", second, at(360), 0, 1, 2, 3),
 			pendingAllocation("alc_4", "org_1", "pol_1", at(100)),
@@ -211,7 +213,7 @@ func theReportMatches(w *world) {
 		return got
 	}
 	require.Equal(w, ledger.Report{
-		Starts: 3, ZeroWaits: 2, WaitTotal: time.Minute, WaitP95: time.Minute,
+		Starts: 3, ZeroWaits: 2, WaitTotal: time.Minute + allocation.ZeroWait, WaitP95: time.Minute,
 		BusyCost: (8 + 4 + 16) * money.USD, BusyHours: 4 + 2 + 8,
 		IdleCost: 20 * money.USD, IdleHours: 10, BootCost: (8 + 4) * money.USD, BootHours: 4 + 2,
 	}, report(everything, 0, 480))
@@ -219,7 +221,13 @@ func theReportMatches(w *world) {
 		Starts: 1, WaitTotal: time.Minute, WaitP95: time.Minute,
 		BusyCost: 6 * money.USD, BusyHours: 3, IdleCost: 2 * money.USD, IdleHours: 1,
 	}, report(everything, 120, 180), "an hour from the middle")
-	require.Equal(w, ledger.Report{Starts: 2, ZeroWaits: 2, BusyCost: 24 * money.USD, BusyHours: 12},
+	require.Equal(w, 1, report(everything, 60, 120).Starts, "what begins at its end is the next period's")
+	ever := readValue(w, func(r ledger.Reader) (ledger.Report, error) {
+		return r.Report(everything, time.Time{}, at(480))
+	})
+	require.Equal(w, 3, ever.Starts, "what waits has not started, however long the period")
+	require.Equal(w, ledger.Report{Starts: 2, ZeroWaits: 2, WaitTotal: allocation.ZeroWait,
+		WaitP95: allocation.ZeroWait, BusyCost: 24 * money.USD, BusyHours: 12},
 		report(ledger.Scope{OrganizationID: "org_1"}, 0, 480))
 	require.Equal(w, ledger.Report{
 		Starts: 1, WaitTotal: time.Minute, WaitP95: time.Minute, BusyCost: 4 * money.USD, BusyHours: 2,

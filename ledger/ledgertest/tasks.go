@@ -39,7 +39,7 @@ func mustClaim(w *world, id string, attempt int) ledger.Guard {
 }
 
 func finishTask(w *world, g ledger.Guard, next time.Time, failure string) error {
-	return w.inTx(func(tx ledger.Tx) error { return tx.Finish(g, next, failure) })
+	return w.save(ledger.Change{Finished: []ledger.FinishedRun{{Guard: g, Next: next, Failure: failure}}})
 }
 
 func wakeTask(w *world, key string, at time.Time) {
@@ -219,7 +219,9 @@ func aStaleWorkerIsFenced(w *world) {
 	guard := mustClaim(w, "tsk_1", 1)
 	require.Greater(w, guard.Fence, stale.Fence)
 	for name, report := range map[string]func(tx ledger.Tx) error{
-		"finish":  func(tx ledger.Tx) error { return tx.Finish(stale, time.Time{}, "") },
+		"finish": func(tx ledger.Tx) error {
+			return tx.Save(ledger.Change{Finished: []ledger.FinishedRun{{Guard: stale}}})
+		},
 		"extend":  func(tx ledger.Tx) error { return tx.Extend(stale, long) },
 		"unknown": func(tx ledger.Tx) error { return tx.Extend(ledger.Guard{TaskID: "tsk_404", Fence: 1}, long) },
 	} {

@@ -113,7 +113,7 @@ func (r capacityReader) Orphans(f ledger.OrphanFilter) ([]ledger.Orphan, error) 
 	if f.Provisioner != "" {
 		db = db.Where("provisioner = ?", f.Provisioner)
 	}
-	if f.Standing {
+	if f.Billed {
 		db = db.Where("billed_until = 0")
 	}
 	return listRows[orphanRow](db, "reading orphans")

@@ -94,15 +94,15 @@ func (r taskReader) LateSince() (at time.Time, working bool, err error) {
 	var found struct {
 		Due    int64 `gorm:"column:due"`
 		Silent int64 `gorm:"column:silent"`
-		Heard  int64 `gorm:"column:heard"`
+		Lease  int64 `gorm:"column:lease"`
 	}
 	err = r.newQuery().Raw(`
 		SELECT COALESCE((SELECT MIN(run_at) FROM tasks WHERE state = 'ready' AND run_at > 0), 0) AS due,
 			COALESCE((SELECT MIN(lease_until) FROM tasks WHERE state = 'running'), 0) AS silent,
-			COALESCE((SELECT MAX(lease_until) FROM tasks WHERE state = 'running'), 0) AS heard`).Scan(&found).Error
+			COALESCE((SELECT MAX(lease_until) FROM tasks WHERE state = 'running'), 0) AS lease`).Scan(&found).Error
 	first := found.Due
 	if first == 0 || found.Silent != 0 && found.Silent < first {
 		first = found.Silent
 	}
-	return toTime(first), found.Heard > toMicros(r.Now()), wrapError("looking for the oldest work", err)
+	return toTime(first), found.Lease > toMicros(r.Now()), wrapError("looking for the oldest work", err)
 }

@@ -41,6 +41,7 @@ type poolRow struct {
 	Created       int64   `gorm:"column:created_at"`
 	Deleted       int64   `gorm:"column:deleted_at"`
 	Revision      int64   `gorm:"column:revision;<-:create"`
+	Changes       int64   `gorm:"column:changes;<-:create"`
 	Definition    int     `gorm:"column:definition_version"`
 }
 
@@ -59,7 +60,7 @@ func poolToRow(p ledger.Pool) poolRow {
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Microseconds(),
 		RecoveringAt: toMicros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Learned: packLearned(p.Learned),
-		Created: toMicros(p.CreatedAt), Deleted: toMicros(p.DeletedAt), Revision: p.Revision,
+		Created: toMicros(p.CreatedAt), Deleted: toMicros(p.DeletedAt), Revision: p.Revision, Changes: p.Changes,
 		Definition: p.DefinitionVersion,
 	}
 }
@@ -80,8 +81,8 @@ func (r poolRow) toValue() (ledger.Pool, error) {
 		},
 		Learned:   learned,
 		Recovery:  ledger.Recovery{Since: toTime(r.RecoveringAt), Reason: r.RecoveringWhy},
-		CreatedAt: toTime(r.Created), DeletedAt: toTime(r.Deleted), Revision: r.Revision, Version: r.Head.Version,
-		DefinitionVersion: r.Definition,
+		CreatedAt: toTime(r.Created), DeletedAt: toTime(r.Deleted), Revision: r.Revision, Changes: r.Changes,
+		Version: r.Head.Version, DefinitionVersion: r.Definition,
 	}, errors.Join(err, damaged)
 }
 

@@ -40,10 +40,11 @@ func (t *tx) Save(c ledger.Change) error {
 	closeForecasts(s, c.ClosedForecasts)
 	addRows(s, "events", rowsOf(c.Events, eventToRow), "")
 	addRows(s, "seals", rowsOf(c.Seals, sealToRow), "")
-	for _, poolID := range slices.Sorted(maps.Keys(c.Revisions)) {
-		s.execStatement("setting the revision of pool "+poolID, "UPDATE pools SET revision = ? WHERE id = ?",
-			ledger.ErrNotFound, c.Revisions[poolID], poolID)
+	for _, run := range c.Finished {
+		finishTask(s, run, t.Now())
 	}
+	t.noteWritten(c)
+	t.saveRevisions(s, c.Revisions)
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(c.Wake))) {
 		wakeTask(s, key, t.Now())
 	}

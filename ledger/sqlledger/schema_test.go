@@ -157,7 +157,9 @@ func TestFinishedWorkIsSwept(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return tx.Finish(ledger.Guard{TaskID: "tsk_1", Fence: task.Fence}, time.Time{}, "")
+		return tx.Save(ledger.Change{Finished: []ledger.FinishedRun{
+			{Guard: ledger.Guard{TaskID: "tsk_1", Fence: task.Fence}},
+		}})
 	})
 	now.Advance(keepDone)
 	reap()

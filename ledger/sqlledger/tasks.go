@@ -43,13 +43,11 @@ func wakeTask(s changeWriter, key string, at time.Time) {
 		nil, us, us, key, us, us)
 }
 
-// Finish ends a guarded run. If the row was woken meanwhile, it runs again at the
-// earlier of that time and next.
-func (t *tx) Finish(g ledger.Guard, next time.Time, failure string) error {
-	doing := "finishing task " + g.TaskID
-	done := next.IsZero()
-	us := toMicros(next)
-	n, err := t.execStatement(doing, `
+// finishTask ends a guarded run. If the row was woken meanwhile, it runs again at the
+// earlier of that time and the next.
+func finishTask(s changeWriter, run ledger.FinishedRun, now time.Time) {
+	done, failed, us := run.Next.IsZero(), run.Failure != "", toMicros(run.Next)
+	s.execStatement("finishing task "+run.Guard.TaskID, `
 		UPDATE tasks SET
 			state       = CASE WHEN key = '' AND ? THEN 'done' ELSE 'ready' END,
 			finished_at = CASE WHEN key = '' AND ? THEN CAST(? AS BIGINT) ELSE 0 END,
@@ -57,13 +55,9 @@ func (t *tx) Finish(g ledger.Guard, next time.Time, failure string) error {
 			attempt = attempt + 1, wake_at = 0, dispatches = 0, dispatch_after = 0, lease_until = 0, last_error = ?,
 			failures    = CASE WHEN ? THEN failures + 1 ELSE 0 END,
 			failed_at   = CASE WHEN ? THEN CAST(? AS BIGINT) ELSE 0 END
-		WHERE id = ? AND fence = ? AND state = 'running'`,
-		done, done, toMicros(t.Now()), done, us, us, failure, failure != "", failure != "", toMicros(t.Now()), g.TaskID,
-		g.Fence)
-	if err != nil {
-		return err
-	}
-	return t.requireFence(doing, n)
+		WHERE id = ? AND fence = ? AND state = 'running'`, ledger.ErrFenced,
+		done, done, toMicros(now), done, us, us, run.Failure, failed, failed, toMicros(now), run.Guard.TaskID,
+		int64(run.Guard.Fence))
 }
 
 // requireFence makes the transaction fail when the worker's guard is void: what it

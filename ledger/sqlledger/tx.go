@@ -21,9 +21,10 @@ const (
 // tx reads and writes within one transaction.
 type tx struct {
 	reader
-	held   map[string]bool // ids of organizations and pools, on PostgreSQL
-	nested int             // depth of Nested
-	over   bool            // committed, on SQLite
+	held    map[string]bool     // ids of organizations and pools, on PostgreSQL
+	written map[string][]string // by pool: ids of what was saved since its revision was set
+	nested  int                 // depth of Nested
+	over    bool                // committed, on SQLite
 
 	assumptions []statement // checks before the first write; see Assume
 }
@@ -118,6 +119,15 @@ func (t *tx) Nested(fn func(tx ledger.Tx) error) error {
 		return t.failWith(err)
 	}
 	return err
+}
+
+// Snapshot reads over another connection, on PostgreSQL: there each statement of a
+// transaction has a snapshot of its own. On SQLite nobody else writes meanwhile.
+func (t *tx) Snapshot(fn func(r ledger.Reader) error) error {
+	if t.session == nil {
+		return fn(t)
+	}
+	return t.store.Read(t.db.Statement.Context, fn)
 }
 
 // waitBeforeRetry waits a random moment, so that transactions that collided do not

@@ -31,15 +31,15 @@ func TestAllocatePrefersWhatIsUsableSoonest(t *testing.T) {
 	w := newWorld(t)
 	ann := w.newPerson("ann")
 	w.warmNodes(2)
-	guess := w.mustReserve(agentBeside(ann, "agent"), 2, w.windowAfter(0, time.Hour))
+	speculative := w.mustReserve(agentBeside(ann, "agent"), 2, w.windowAfter(0, time.Hour))
 	w.doDueWork()
-	require.Equal(t, reservation.Ready, w.readReservation(guess.ID).State())
+	require.Equal(t, reservation.Ready, w.readReservation(speculative.ID).State())
 
 	first := w.mustAllocate(ann, 2)
 	require.Equal(t, allocation.Active, first.State(), "zero wait")
-	require.Equal(t, []string{guess.ID}, first.Reservations, "its own reservation comes first")
-	require.Equal(t, guess.Slots, first.Slots)
-	require.Equal(t, reservation.Claimed, w.readReservation(guess.ID).State())
+	require.Equal(t, []string{speculative.ID}, first.Reservations, "its own reservation comes first")
+	require.Equal(t, speculative.Slots, first.Slots)
+	require.Equal(t, reservation.Claimed, w.readReservation(speculative.ID).State())
 
 	second := w.mustAllocate(ann, 2)
 	require.Equal(t, allocation.Active, second.State(), "the idle warm node is next")
@@ -190,16 +190,17 @@ func TestExtend(t *testing.T) {
 	require.NoError(t, err, "up to the booking there is room")
 }
 
-func TestExtendDisplacesAGuess(t *testing.T) {
+func TestExtendDisplacesASpeculativeReservation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.newPerson("ann")
 	a := w.mustAllocate(ann, 8)
 	w.pass(boot)
-	guess := w.mustReserve(agentBeside(w.newPerson("bob"), "agent"), 2, w.windowAfter(65*time.Minute, 3*time.Hour))
+	speculative := w.mustReserve(agentBeside(w.newPerson("bob"), "agent"), 2,
+		w.windowAfter(65*time.Minute, 3*time.Hour))
 	_, err := w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
 	require.NoError(t, err)
-	require.Equal(t, reservation.Cancelled, w.readReservation(guess.ID).State())
+	require.Equal(t, reservation.Cancelled, w.readReservation(speculative.ID).State())
 }
 
 func TestQuotaHoldsAndIsGivenBack(t *testing.T) {
@@ -221,13 +222,13 @@ func TestQuotaHoldsAndIsGivenBack(t *testing.T) {
 	w.mustAllocate(ann, 1)
 }
 
-// Work that starts now takes over what its agent guessed; a later start, which is
+// Work that starts now takes over what its agent booked; a later start, which is
 // reserved, stands beside it, and both count against the key's cap.
 func TestALaterOfferHoldsBesideTheOwnReservations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ours, theirs := w.newPerson("ours"), w.newPerson("theirs")
-	bot := agentBeside(ours, "guesser")
+	bot := agentBeside(ours, "forecaster")
 	bot.Caps.MaxGPUs = 4
 	_, err := w.ledger.SetDemand(w.Context(), bot, ledger.Demand{Pool: "lab", Windows: []ledger.DemandWindow{
 		{Start: w.clock.Now().Add(time.Minute), End: w.clock.Now().Add(6 * time.Hour), GPUs: 1, Probability: 0.9}}})

@@ -36,7 +36,7 @@ func (w *world) countBooked() int {
 	return n
 }
 
-// bookSpeculative books a guess where the first of hourly will be.
+// bookSpeculative books a speculative reservation where the first of hourly will be.
 func (w *world) bookSpeculative(t *testing.T, l *verbs.Ledger, by ledger.Actor) string {
 	t.Helper()
 	r, err := l.Reserve(t.Context(), by, ledger.ReserveRequest{
@@ -78,17 +78,17 @@ func TestALargeBatchThatFails(t *testing.T) {
 	w := newWorld(t)
 	l, g := w.gatedLedger()
 	ann := w.newPerson("ann")
-	guess := w.bookSpeculative(t, l, ann)
+	speculative := w.bookSpeculative(t, l, ann)
 	g.mu.Lock()
 	g.fail = 1
 	g.mu.Unlock()
 	_, err := l.ReserveMany(t.Context(), ann, hourlyBatch(2100))
 	require.ErrorIs(t, err, errFull)
 	require.Equal(t, 2, w.countBooked(), "only what was there before")
-	require.Equal(t, reservation.Booked, w.readReservation(guess).State(), "it did not give way")
+	require.Equal(t, reservation.Booked, w.readReservation(speculative).State(), "it did not give way")
 	outcomes, err := l.ReserveMany(t.Context(), ann, hourlyBatch(2100))
 	require.NoError(t, err)
 	require.NoError(t, outcomes[0].Err)
 	require.Equal(t, 2101, w.countBooked())
-	require.Equal(t, reservation.Cancelled, w.readReservation(guess).State())
+	require.Equal(t, reservation.Cancelled, w.readReservation(speculative).State())
 }

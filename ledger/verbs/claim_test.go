@@ -58,6 +58,27 @@ func TestAnEarlyClaimIsRefusedWithOffers(t *testing.T) {
 	require.Equal(t, 220*money.USD/100, claimed.Cost, "what was offered")
 }
 
+// Whoever claims for less than the window is told what that costs, and offered it: not
+// the whole window under the same words.
+func TestAnEarlyClaimIsOfferedTheLeaseItAskedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	r := w.mustReserve(ann, 2, w.windowAfter(72*time.Hour, 73*time.Hour))
+	const asked = 15 * time.Minute
+	refused := w.refusedClaim(ann, r.ID, asked)
+	require.NotContains(t, refused.Error(), "would cost", "a lease to the window's end, which nobody asked for")
+	require.Len(t, refused.Decision.Offers, 3)
+	for _, o := range refused.Decision.Offers {
+		require.Equal(t, asked, o.Window.Length())
+		require.Equal(t, money.USD/2, o.Cost)
+	}
+	w.pass(r.Window.Start.Add(-boot - guard).Sub(w.clock.Now()))
+	claimed, err := w.ledger.Claim(t.Context(), ann, r.ID, asked, "")
+	require.NoError(t, err)
+	require.Equal(t, money.USD/2, claimed.Cost, "what was offered")
+}
+
 // The offer to allocate at once is left out where there is no room for it.
 func TestAnEarlyClaimInAFullPoolIsOfferedItsTimes(t *testing.T) {
 	t.Parallel()

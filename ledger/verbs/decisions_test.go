@@ -66,7 +66,7 @@ func TestEveryDecisionCanBeComputedAgain(t *testing.T) {
 		w := newWorld(t)
 		ours, theirs := w.newPerson("ours"), w.newPerson("theirs")
 		for range rapid.IntRange(2, 6).Draw(r, "steps") {
-			by := rapid.SampledFrom([]ledger.Actor{ours, theirs, agentBeside(ours, "guesser")}).Draw(r, "actor")
+			by := rapid.SampledFrom([]ledger.Actor{ours, theirs, agentBeside(ours, "forecaster")}).Draw(r, "actor")
 			_, _, _ = w.drawOperation(r, by)(w.Context(), w.ledger) // a refusal is a decision, too
 			w.pass(time.Duration(rapid.IntRange(0, 90).Draw(r, "minutes")) * time.Minute)
 		}
@@ -89,8 +89,8 @@ func TestWhoGaveWayAndWhoCameInstead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ours, theirs := w.newPerson("ours"), w.newPerson("theirs")
-	guesser := agentBeside(ours, "guesser")
-	_, err := w.ledger.SetDemand(w.Context(), guesser, ledger.Demand{Pool: "lab", Windows: []ledger.DemandWindow{
+	forecaster := agentBeside(ours, "forecaster")
+	_, err := w.ledger.SetDemand(w.Context(), forecaster, ledger.Demand{Pool: "lab", Windows: []ledger.DemandWindow{
 		{Start: w.clock.Now().Add(time.Hour), End: w.clock.Now().Add(2 * time.Hour), GPUs: 8, Probability: 0.5}}})
 	require.NoError(t, err)
 	taken := w.mustReserve(theirs, 8, w.windowAfter(time.Hour, 2*time.Hour))

@@ -20,7 +20,7 @@ func inUse(t *testing.T, err error) map[string]int {
 	count := map[string]int{}
 	for _, use := range e.In {
 		require.NotEmpty(t, use.IDs)
-		require.Contains(t, err.Error(), use.Noun)
+		require.Contains(t, err.Error(), use.Text())
 		count[use.Noun] = use.Count
 	}
 	return count

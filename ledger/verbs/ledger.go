@@ -13,12 +13,12 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/fleet"
 	"github.com/forewarm/forewarm/ledger/internal/journal"
 	"github.com/forewarm/forewarm/ledger/internal/measure"
+	"github.com/forewarm/forewarm/ledger/internal/outlook"
 	"github.com/forewarm/forewarm/ledger/internal/preview"
 	"github.com/forewarm/forewarm/ledger/internal/report"
 	"github.com/forewarm/forewarm/ledger/internal/setup"
 	"github.com/forewarm/forewarm/ledger/internal/tenancy"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
-	"github.com/forewarm/forewarm/ledger/internal/wait"
 	"github.com/forewarm/forewarm/ledger/internal/work"
 )
 
@@ -38,7 +38,7 @@ type Ledger struct {
 }
 
 // Waits estimates how long bookings wait.
-type Waits = wait.Waits
+type Waits = outlook.Waits
 
 // New returns a ledger over the store.
 func New(store ledger.Store, source ids.Source, cfg ledger.Config) *Ledger {

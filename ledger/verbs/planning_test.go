@@ -83,25 +83,25 @@ func TestANodeBeyondAShrunkPoolServesOut(t *testing.T) {
 	require.Empty(t, w.readNodes(node.Ready, node.Draining))
 }
 
-func TestAPauseStopsGuessesAndSparesPromises(t *testing.T) {
+func TestAPauseStopsSpeculationAndSparesPromises(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.newPerson("ann")
-	guess := w.mustReserve(agentBeside(ann, "agent"), 2, w.windowAfter(time.Hour, 3*time.Hour))
+	speculative := w.mustReserve(agentBeside(ann, "agent"), 2, w.windowAfter(time.Hour, 3*time.Hour))
 	promise := w.mustReserve(ann, 2, w.windowAfter(time.Hour, 3*time.Hour))
 	w.pass(time.Hour)
-	require.Equal(t, reservation.Ready, w.readReservation(guess.ID).State())
+	require.Equal(t, reservation.Ready, w.readReservation(speculative.ID).State())
 	until := w.clock.Now().Add(time.Hour)
 	admin := ann
 	admin.Role = ledger.Admin
 	_, err := w.ledger.PausePrewarming(t.Context(), admin, ann.OrganizationID, "too dear", until)
 	require.NoError(t, err)
 	w.pass(time.Minute)
-	require.Equal(t, reservation.Warming, w.readReservation(guess.ID).State())
-	require.Equal(t, plan.ReasonPaused, w.readReservation(guess.ID).Reason)
+	require.Equal(t, reservation.Warming, w.readReservation(speculative.ID).State())
+	require.Equal(t, plan.ReasonPaused, w.readReservation(speculative.ID).Reason)
 	require.Equal(t, reservation.Ready, w.readReservation(promise.ID).State())
 	w.pass(time.Hour + 2*boot)
-	require.Equal(t, reservation.Ready, w.readReservation(guess.ID).State(), "it ended by itself")
+	require.Equal(t, reservation.Ready, w.readReservation(speculative.ID).State(), "it ended by itself")
 }
 
 func TestAPoolLearnsWhatHappensToIt(t *testing.T) {

@@ -125,12 +125,12 @@ func TestCapsOfAPersonHoldForAllTheirKeys(t *testing.T) {
 	w.mustReserve(desktop, 2, w.windowAfter(3*time.Hour, 4*time.Hour))
 }
 
-func TestAPauseStopsGuessesAndEndsByItself(t *testing.T) {
+func TestAPauseStopsSpeculationAndEndsByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.newPerson("ann")
 	bot := agentBeside(ann, "agent")
-	guess := w.mustReserve(bot, 2, w.windowAfter(62*time.Minute, 2*time.Hour))
+	speculative := w.mustReserve(bot, 2, w.windowAfter(62*time.Minute, 2*time.Hour))
 	promise := w.mustReserve(ann, 2, w.windowAfter(20*time.Minute, 2*time.Hour))
 	_, err := w.ledger.PausePrewarming(t.Context(), operator, ann.OrganizationID, "budget",
 		w.clock.Now().Add(time.Hour))
@@ -141,10 +141,11 @@ func TestAPauseStopsGuessesAndEndsByItself(t *testing.T) {
 	w.pass(25 * time.Minute)
 	require.Equal(t, reservation.Ready, w.readReservation(promise.ID).State(), "promises are kept")
 	w.pass(34 * time.Minute)
-	require.Equal(t, reservation.Booked, w.readReservation(guess.ID).State(),
-		"its lead time has come, but a guess is not warmed")
+	require.Equal(t, reservation.Booked, w.readReservation(speculative.ID).State(),
+		"its lead time has come, but what is speculative is not warmed")
 	w.pass(9 * time.Minute)
-	require.Equal(t, reservation.Ready, w.readReservation(guess.ID).State(), "it is made up for once the pause is over")
+	require.Equal(t, reservation.Ready, w.readReservation(speculative.ID).State(),
+		"it is made up for once the pause is over")
 }
 
 func TestFlexibleWindows(t *testing.T) {

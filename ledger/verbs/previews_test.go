@@ -141,7 +141,7 @@ func TestAPlanDoesWhatItShows(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(r, "steps") {
 			by := ours
 			if rapid.IntRange(0, 3).Draw(r, "as an agent") == 0 {
-				by = agentBeside(ours, "guesser")
+				by = agentBeside(ours, "forecaster")
 			}
 			w.planOne(r, by, theirs)
 		}
@@ -264,14 +264,14 @@ func TestAStalePlanSaysWhatIsOtherwise(t *testing.T) {
 	_, err = w.ledger.CancelReservation(w.Context(), bob, first.ID)
 	require.NoError(t, err)
 
-	guess, err := w.ledger.Reserve(w.Context(), agentBeside(bob, "guesser"),
+	speculative, err := w.ledger.Reserve(w.Context(), agentBeside(bob, "forecaster"),
 		ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: window})
 	require.NoError(t, err)
 	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, op)
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, []string{"what becomes of 1 booking of others differs"}, stale.Changes,
 		"whose they are is not told")
-	_, err = w.ledger.CancelReservation(w.Context(), bob, guess.ID)
+	_, err = w.ledger.CancelReservation(w.Context(), bob, speculative.ID)
 	require.NoError(t, err)
 	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, op)
 	require.NoError(t, err, "the rest does not matter")

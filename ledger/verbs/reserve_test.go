@@ -12,23 +12,23 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func TestTheLeastLikelyGuessGivesWay(t *testing.T) {
+func TestTheLeastLikelyGivesWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := agentBeside(w.newPerson("bob"), "agent")
 	window := w.windowAfter(time.Hour, 2*time.Hour)
-	guesses := map[float64]string{}
+	speculative := map[float64]string{}
 	for _, p := range []float64{0.9, 0.3, 0.6, 0.5} {
 		r, err := w.ledger.Reserve(t.Context(), bot,
 			ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: window, Probability: p})
 		require.NoError(t, err)
 		require.Equal(t, reservation.Speculative, r.Class, "an agent cannot promise harder")
-		guesses[p] = r.ID
+		speculative[p] = r.ID
 	}
 	ann := w.newPerson("ann")
 	firm := w.mustReserve(ann, 4, window)
 	require.Equal(t, reservation.Guaranteed, firm.Class)
-	for p, id := range guesses {
+	for p, id := range speculative {
 		r := w.readReservation(id)
 		require.Equal(t, p > 0.5, r.Placed(), "chance %v is %s", p, r.State())
 		if p <= 0.5 {
@@ -37,10 +37,11 @@ func TestTheLeastLikelyGuessGivesWay(t *testing.T) {
 	}
 	_, err := w.ledger.Reserve(t.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window,
 		Probability: 1})
-	require.Equal(t, []admission.Code{admission.CapacityExhausted}, itemErrors(t, err), "a guess displaces nobody")
+	require.Equal(t, []admission.Code{admission.CapacityExhausted}, itemErrors(t, err),
+		"what is speculative displaces nobody")
 }
 
-// Who has had more of the pool gives way first, however likely its guess is.
+// Who has had more of the pool gives way first, however likely its reservation is.
 func TestTheLargestShareGivesWayFirst(t *testing.T) {
 	t.Parallel()
 	for name, makeRoom := range map[string]func(w *world, by ledger.Actor, window calendar.Interval){
@@ -59,21 +60,21 @@ func TestTheLargestShareGivesWayFirst(t *testing.T) {
 			_, err := w.ledger.Release(t.Context(), ann, a.ID)
 			require.NoError(t, err)
 			window := w.windowAfter(time.Hour, 2*time.Hour)
-			guessed := map[string][]reservation.Reservation{}
+			booked := map[string][]reservation.Reservation{}
 			for i, by := range []ledger.Actor{ann, bob, ann, bob} {
 				chance := []float64{0.9, 0.2}[i%2]
 				r, err := w.ledger.Reserve(t.Context(), agentBeside(by, "agent of "+by.KeyID), ledger.ReserveRequest{
 					Pool: "lab", GPUs: 2, Window: window, Probability: chance,
 				})
 				require.NoError(t, err)
-				guessed[by.KeyID] = append(guessed[by.KeyID], r)
+				booked[by.KeyID] = append(booked[by.KeyID], r)
 			}
 			makeRoom(w, cid, window)
 			gone := w.readDecisions(ledger.DecisionFilter{Kind: ledger.DecisionDisplacement})
 			require.Len(t, gone, 1)
 			require.Equal(t, ann.OrganizationID, gone[0].OrganizationID, "ann had the whole pool just now")
 			require.Empty(t, replayDecision(t, gone[0]))
-			for _, r := range guessed[bob.KeyID] {
+			for _, r := range booked[bob.KeyID] {
 				require.True(t, w.readReservation(r.ID).Placed())
 			}
 		})

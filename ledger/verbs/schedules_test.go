@@ -287,6 +287,59 @@ func TestASchedulesDatesSayWhatTheyGot(t *testing.T) {
 	require.ErrorIs(t, err, ledger.ErrNotFound)
 }
 
+func TestADeletedScheduleHasNoDates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightlySchedule("lab"))
+	require.NoError(t, err)
+	_, _, err = w.ledger.DeleteSchedule(t.Context(), ann, s.ID)
+	require.NoError(t, err)
+	_, err = w.ledger.Dates(t.Context(), ann, s.ID, time.Time{}, time.Time{}, 1)
+	require.ErrorIs(t, err, ledger.ErrNotFound)
+}
+
+// What a paused schedule let pass is missed, what is still to come is paused.
+func TestAPausedSchedulesDatesAreMissed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, wish := w.newPerson("ann"), nightlySchedule("lab")
+	wish.StartLocal = "2026-04-02T21:00:00"
+	s, err := w.ledger.CreateSchedule(t.Context(), ann, wish)
+	require.NoError(t, err)
+	_, err = w.ledger.PauseSchedule(t.Context(), ann, s.ID, true)
+	require.NoError(t, err)
+	w.clock.Set(time.Date(2026, 4, 3, 0, 0, 0, 0, time.UTC))
+	dates, err := w.ledger.Dates(t.Context(), ann, s.ID, monday, time.Time{}, 2)
+	require.NoError(t, err)
+	require.Equal(t, []string{ledger.DateMissed, ledger.DatePaused}, []string{dates[0].State, dates[1].State})
+}
+
+// However much was refused, and whatever of it was read at once, each date is told.
+func TestManyRefusedDatesAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, wish := w.newPerson("ann"), nightlySchedule("lab")
+	wish.StartLocal = "2027-03-02T21:00:00"
+	s, err := w.ledger.CreateSchedule(t.Context(), ann, wish)
+	require.NoError(t, err)
+	first := time.Date(2027, 3, 2, 0, 0, 0, 0, time.UTC)
+	events := make([]ledger.Event, 501)
+	for i := range events {
+		events[i] = ledger.Event{At: w.clock.Now(), OrganizationID: ann.OrganizationID, Type: "schedule.refused",
+			Subject: s.ID, PoolID: w.pool.ID, Reason: "quota_exceeded",
+			Message: first.AddDate(0, 0, i).Format(time.DateOnly) + ": too much"}
+	}
+	require.NoError(t, w.store.InTx(t.Context(), func(tx ledger.Tx) error {
+		return tx.Save(ledger.Change{Events: events})
+	}))
+	last := first.AddDate(0, 0, len(events)-1)
+	dates, err := w.ledger.Dates(t.Context(), ann, s.ID, last, last.AddDate(0, 0, 2), 0)
+	require.NoError(t, err)
+	require.Equal(t, []string{ledger.DateRefused, ledger.DateComing}, []string{dates[0].State, dates[1].State})
+	require.Equal(t, "too much", dates[0].Message)
+}
+
 func TestTheNextDatesAreToldHoweverFarTheyAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
@@ -108,6 +109,30 @@ func TestAKeptNodeIsNoPlaceInAnExplanation(t *testing.T) {
 	e, err := w.ledger.ExplainReservation(t.Context(), ann, lost.ID)
 	require.NoError(t, err)
 	require.Contains(t, e.Summary, "has no place for it now")
+}
+
+// Free and busy times are those that admission sees: a slot whose node an operator
+// keeps is free to nobody.
+func TestAKeptNodeIsNotFree(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	w.warmNodes(1)
+	window := w.windowAfter(5*time.Hour, 6*time.Hour)
+	free := func() int {
+		f, err := w.ledger.FreeBusy(t.Context(), "lab", window.Start, window.End, 0)
+		require.NoError(t, err)
+		require.Len(t, f.Steps, 1)
+		return f.Steps[0].FreeGPUs
+	}
+	require.Equal(t, 8, free())
+	_, err := w.ledger.QuarantineNode(t.Context(), operator, w.readNodes()[0].ID)
+	require.NoError(t, err)
+	require.Equal(t, 6, free())
+	w.mustReserve(ann, free(), window)
+	require.Zero(t, free())
+	_, err = w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window})
+	require.Contains(t, itemErrors(t, err), admission.CapacityExhausted)
 }
 
 // What runs on a node beyond a smaller pool runs on to its end. Nothing else is

@@ -177,7 +177,7 @@ func (w *world) checkNode(ctx context.Context, g ledger.Guard, nodeID string) er
 	case w.clock.Now().Before(at):
 		return w.ledger.ReportBooting(ctx, g, nodeID)
 	}
-	return w.ledger.ReportUp(ctx, g, nodeID, ledger.Instance{LookWithin: w.look, Devices: []capacity.Device{
+	return w.ledger.ReportUp(ctx, g, nodeID, ledger.Instance{CheckWithin: w.look, Devices: []capacity.Device{
 		{UUID: nodeID + "-0", Model: "h100", MemoryMiB: 81920},
 		{UUID: nodeID + "-1", Index: 1, Model: "h100", MemoryMiB: 81920},
 	}})

@@ -147,7 +147,7 @@ func (p *Provisioner) checkTaken(ctx context.Context, w want, found *types.Insta
 // writeExpiry tells a machine its end, unless it knows one, and answers with it.
 // Failing is KindUnknown, whatever the reason: the machine exists.
 func (p *Provisioner) writeExpiry(ctx context.Context, w want, made types.Instance) (provisioners.Instance, error) {
-	if isStanding(made) && tagOf(made, guest.ExpiryTag) == "" && !p.hasExpiry(made) {
+	if isLive(made) && tagOf(made, guest.ExpiryTag) == "" && !p.hasExpiry(made) {
 		if err := p.tagExpiry(ctx, sdk.ToString(made.InstanceId), guest.Expiry(w.spec.ExpiresAt)); err != nil {
 			return provisioners.Instance{}, unknownError("telling the new machine its end", err)
 		}

@@ -152,7 +152,7 @@ func TestAnOfferThatChanges(t *testing.T) {
 			made := createInstance(t, s.openProvisioner(t), "p5")
 			change(&s.config.Offers[0])
 			require.Equal(t, made.ID, createInstance(t, s.openProvisioner(t), "p5").ID)
-			require.Len(t, s.Standing(), 1)
+			require.Len(t, s.LiveLines(), 1)
 		})
 	}
 }
@@ -211,9 +211,9 @@ func TestAMachineThatNobodyClaims(t *testing.T) {
 	_, err := s.openProvisioner(t).Create(t.Context(), "token-1", testSpec("p5"))
 	requireKind(t, provisioners.KindUnknown, err)
 	s.clock.Advance(59 * time.Minute)
-	require.Len(t, s.Standing(), 1)
+	require.Len(t, s.LiveLines(), 1)
 	s.clock.Advance(2 * time.Minute)
-	require.Empty(t, s.Standing())
+	require.Empty(t, s.LiveLines())
 }
 
 func TestRepetitionsKeepTheEnd(t *testing.T) {
@@ -232,10 +232,10 @@ func TestRepetitionsKeepTheEnd(t *testing.T) {
 	require.Equal(t, "2026-03-02T12:00:00Z", s.Bill()[0].Tags["forewarm:expires-at"])
 	s.SetBusy(made.ID, true)
 	s.clock.Advance(4 * time.Hour)
-	require.Len(t, s.Standing(), 1, "it ended under a running job")
+	require.Len(t, s.LiveLines(), 1, "it ended under a running job")
 	s.SetBusy(made.ID, false)
 	s.clock.Advance(time.Minute)
-	require.Empty(t, s.Standing())
+	require.Empty(t, s.LiveLines())
 	requireKind(t, provisioners.KindNotFound, p.Renew(t.Context(), made.ID, start.Add(9*time.Hour)))
 	requireKind(t, provisioners.KindNotFound, p.Renew(t.Context(), "", start))
 }

@@ -112,7 +112,7 @@ func TestErrorsOfTheOtherCalls(t *testing.T) {
 			require.Contains(t, typed.Message, code)
 			s.Mend()
 		}
-		require.Len(t, s.Standing(), 1)
+		require.Len(t, s.LiveLines(), 1)
 	}
 }
 

@@ -38,8 +38,8 @@ func isUnderstood(row types.Instance) bool {
 	return known && sdk.ToString(row.InstanceId) != "" && row.LaunchTime != nil
 }
 
-// isStanding reports whether the machine is not on its way out.
-func isStanding(row types.Instance) bool {
+// isLive reports whether the machine is not on its way out.
+func isLive(row types.Instance) bool {
 	return stateOf(row) == types.InstanceStateNamePending || stateOf(row) == types.InstanceStateNameRunning
 }
 
@@ -65,7 +65,7 @@ func (p *Provisioner) renderRow(row types.Instance, notice *provisioners.Notice)
 	if row.LaunchTime != nil {
 		i.CreatedAt = row.LaunchTime.UTC()
 	}
-	if !isStanding(row) {
+	if !isLive(row) {
 		return i
 	}
 	i.Notice = notice

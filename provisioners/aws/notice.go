@@ -29,7 +29,7 @@ func (p *Provisioner) readNotices(ctx context.Context, rows []types.Instance) (m
 	notices := map[string]*provisioners.Notice{}
 	var spot []string
 	for _, row := range rows {
-		if !isStanding(row) {
+		if !isLive(row) {
 			continue
 		}
 		id := sdk.ToString(row.InstanceId)

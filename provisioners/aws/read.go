@@ -105,7 +105,7 @@ func (p *Provisioner) byToken(ctx context.Context, token string) (*types.Instanc
 	}
 	var found *types.Instance
 	for i, row := range rows {
-		if sdk.ToString(row.ClientToken) == token && (found == nil || isStanding(row)) {
+		if sdk.ToString(row.ClientToken) == token && (found == nil || isLive(row)) {
 			found = &rows[i]
 		}
 	}

@@ -21,7 +21,7 @@ func (p *Provisioner) Renew(ctx context.Context, id string, until time.Time) err
 	if err != nil {
 		return err
 	}
-	if !isStanding(row) {
+	if !isLive(row) {
 		return provisioners.Errorf(provisioners.KindNotFound, "%s is over", id)
 	}
 	if !isLater(until, tagOf(row, guest.ExpiryTag)) {

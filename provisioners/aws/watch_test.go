@@ -235,7 +235,7 @@ func TestTheBillIsTheSumOfTheMachines(t *testing.T) {
 			ids[made.ID] = offer.Price
 		}
 		s.clock.Advance(life)
-		for _, line := range s.Standing() {
+		for _, line := range s.LiveLines() {
 			if line.Market == "spot" {
 				s.Reclaim(line.ID)
 				continue

@@ -189,7 +189,7 @@ func (s *state) createMachine(asked machine) any {
 	if asked.Type != "big" && asked.Type != "small" {
 		return refusalObject("bad_spec", "no such type")
 	}
-	if s.countStanding() >= s.Stock {
+	if s.countLive() >= s.Stock {
 		return refusalObject("capacity", "full")
 	}
 	asked.ID, asked.Born = fmt.Sprint("m-", len(s.Machines)), s.Now
@@ -197,7 +197,7 @@ func (s *state) createMachine(asked machine) any {
 	return object{"instance": asked.showAt(s.Now)}
 }
 
-func (s *state) countStanding() int {
+func (s *state) countLive() int {
 	n := 0
 	for _, m := range s.Machines {
 		if m.endedAt(s.Now).IsZero() {

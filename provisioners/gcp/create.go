@@ -53,7 +53,7 @@ func (c *Cloud) Create(ctx context.Context, token string, spec provisioners.Spec
 
 func (c *Cloud) findExisting(ctx context.Context, o order) (provisioners.Instance, error) {
 	if known, remembered := c.memory.byToken(o.token); remembered {
-		if known.Ask != o.spec.Ask() {
+		if known.Ask != o.spec.Identity() {
 			return provisioners.Instance{}, otherSpec(o)
 		}
 		place, _ := parseRef(known.ID)

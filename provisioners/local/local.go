@@ -121,7 +121,7 @@ func (h *Host) Create(ctx context.Context, token string, spec provisioners.Spec)
 		return provisioners.Instance{}, err
 	}
 	if known := h.state.findAdoption(func(a adoption) bool { return a.Token == token }); known != nil {
-		if known.Spec.Ask() != spec.Ask() {
+		if known.Spec.Identity() != spec.Identity() {
 			return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v",
 				known.Spec)
 		}

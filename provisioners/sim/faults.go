@@ -93,8 +93,8 @@ func (c *Cloud) Inject(fault Fault) error {
 	return nil
 }
 
-// Mend takes back the faults of the call that have not hit yet.
-func (c *Cloud) Mend(op Op) {
+// ClearFaults removes the faults of the call that have not hit yet.
+func (c *Cloud) ClearFaults(op Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.faults, op)

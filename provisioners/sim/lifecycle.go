@@ -12,7 +12,7 @@ func (c *Cloud) endMachine(m *machine, at time.Time) {
 		return
 	}
 	m.Ended = at
-	heap.Push(&c.pending, event{at: at, machine: m, leaves: standing})
+	heap.Push(&c.pending, event{at: at, machine: m, leaves: live})
 }
 
 // advanceMachines moves machines whose time has come to their next stage and returns
@@ -21,7 +21,7 @@ func (c *Cloud) advanceMachines() time.Time {
 	now := c.clock.Now()
 	for len(c.pending) > 0 && !c.pending[0].at.After(now) {
 		due := heap.Pop(&c.pending).(event)
-		if m := due.machine; m.Stage == due.leaves && (m.Stage != standing || hasReached(m.Ended, now)) {
+		if m := due.machine; m.Stage == due.leaves && (m.Stage != live || hasReached(m.Ended, now)) {
 			m.Stage++
 			c.leaveStage(m, due.leaves)
 		}
@@ -31,7 +31,7 @@ func (c *Cloud) advanceMachines() time.Time {
 
 func (c *Cloud) leaveStage(m *machine, left stage) {
 	switch left {
-	case standing:
+	case live:
 		c.taken[[2]string{m.Offer.Type, m.Offer.Region}]--
 		c.queueNextStage(m)
 	case shown:

@@ -28,7 +28,7 @@ type machine struct {
 type stage int
 
 const (
-	standing  stage = iota // exists, takes stock
+	live      stage = iota // exists, takes stock
 	shown                  // is gone, Get and List still show it
 	tokenOnly              // is unknown to Get and List, Create still knows the token
 	forgotten              // only its sums are left

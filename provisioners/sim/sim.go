@@ -108,7 +108,7 @@ func (c *Cloud) findMachine(token string, spec provisioners.Spec) (*machine, err
 		return nil, err
 	}
 	m := c.tokens[token]
-	if m != nil && m.Spec.Ask() != spec.Ask() {
+	if m != nil && m.Spec.Identity() != spec.Identity() {
 		return nil, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v", m.Spec)
 	}
 	return m, nil

@@ -117,7 +117,7 @@ func throttleCalls(t *testing.T, cloud *sim.Cloud, calls int) {
 	t.Helper()
 	for _, op := range []sim.Op{sim.OpCreate, sim.OpGet, sim.OpList, sim.OpDelete} {
 		if calls == 0 {
-			cloud.Mend(op)
+			cloud.ClearFaults(op)
 			continue
 		}
 		injectFault(t, cloud, sim.Fault{Op: op, Effect: sim.FailBefore, Kind: provisioners.KindThrottled, Times: calls})

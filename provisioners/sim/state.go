@@ -66,7 +66,7 @@ func (c *Cloud) restoreMachine(m *machine) error {
 	if m == nil || m.ID == "" || m.Token == "" || c.tokens[m.Token] != nil || m.Born.IsZero() {
 		return errors.New("a machine without id, token or birth, or one that is there twice")
 	}
-	if m.Stage < standing || m.Stage >= forgotten {
+	if m.Stage < live || m.Stage >= forgotten {
 		return fmt.Errorf("machine %s: stage %d", m.ID, m.Stage)
 	}
 	if err := m.Offer.validateFields(); err != nil {
@@ -76,7 +76,7 @@ func (c *Cloud) restoreMachine(m *machine) error {
 	if m.Stage < tokenOnly {
 		c.shown[m.ID] = m
 	}
-	if m.Stage == standing {
+	if m.Stage == live {
 		c.taken[[2]string{m.Offer.Type, m.Offer.Region}]++
 	}
 	c.queueNextStage(m)

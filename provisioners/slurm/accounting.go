@@ -60,7 +60,7 @@ func (c *Cluster) accountedEnd(ctx context.Context, o memo) ended {
 	}
 	output, err := c.runSacct(ctx, "--jobs="+number)
 	if err != nil {
-		return ended{} // the end itself is known; when it was is worth a guess to the caller
+		return ended{} // the end itself is known; the caller estimates when it was
 	}
 	jobs, err := parseAccounting(output)
 	for _, j := range jobs {

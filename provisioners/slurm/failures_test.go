@@ -181,12 +181,12 @@ func TestRaceOfTwoProcesses(t *testing.T) {
 		group.Wait()
 		require.NoError(t, errors.Join(errs...))
 		require.Equal(t, []string{ids[0], ids[0], ids[0]}, ids)
-		require.Equal(t, 1, l.countStanding(t, token))
+		require.Equal(t, 1, l.countHolding(t, token))
 	}
 }
 
-// countStanding counts the jobs of a token that hold something.
-func (l lab) countStanding(t *testing.T, token string) int {
+// countHolding counts the jobs of a token that hold something.
+func (l lab) countHolding(t *testing.T, token string) int {
 	t.Helper()
 	count := 0
 	l.mustUpdate(t, func(w *world) {
@@ -212,10 +212,10 @@ func TestLateSubmission(t *testing.T) {
 		late.ID, late.State, late.Node = w.Next, "PENDING", ""
 		w.Jobs = append(w.Jobs, &late)
 	})
-	require.Equal(t, 2, l.countStanding(t, "token-1"))
+	require.Equal(t, 2, l.countHolding(t, "token-1"))
 	list, err := l.List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.Len(t, list.Instances, 1)
 	require.Equal(t, made.ID, list.Instances[0].ID)
-	require.Equal(t, 1, l.countStanding(t, "token-1"))
+	require.Equal(t, 1, l.countHolding(t, "token-1"))
 }

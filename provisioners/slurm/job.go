@@ -132,7 +132,7 @@ func (c *Cluster) portInstance(j job) provisioners.Instance {
 		instance.Address = fmt.Sprintf("slurm://%s?job=%d", j.node, j.id)
 		instance.Devices = c.devicesOf(j)
 		if offer, _ := c.config.findOffer(j.tags.kind); offer.Interruptible {
-			instance.LookWithin = preemptionLook
+			instance.CheckWithin = preemptionLook
 		}
 	case provisioners.Terminated:
 		instance.EndedAt = j.endTime

@@ -206,7 +206,7 @@ func TestUnsavedMachineIsNotConfirmed(t *testing.T) {
 	}
 	unblock()
 	l.createInstance(t, "token-1", "a100-2")
-	require.Equal(t, 1, l.countStanding(t, "token-1"))
+	require.Equal(t, 1, l.countHolding(t, "token-1"))
 
 	for _, text := range []string{"", "{", `{"Version":2,"Machines":{}}`,
 		`{"Version":1,"Machines":{"a":{"Token":"b"}}}`} {
@@ -282,8 +282,8 @@ func TestAPreemptedPlaceholder(t *testing.T) {
 	l := newLab(t, world{Nodes: fakeNodes(2)}, func(c *slurm.Config) { c.Offers[0].Interruptible = true })
 	taken, steady := l.createInstance(t, "token-1", "a100-4"), l.createInstance(t, "token-2", "a100-2")
 	l.advanceClock(t, time.Minute)
-	require.Equal(t, 10*time.Second, l.getInstance(t, taken.ID).LookWithin)
-	require.Zero(t, l.getInstance(t, steady.ID).LookWithin, "nobody takes it")
+	require.Equal(t, 10*time.Second, l.getInstance(t, taken.ID).CheckWithin)
+	require.Zero(t, l.getInstance(t, steady.ID).CheckWithin, "nobody takes it")
 	require.False(t, l.getInstance(t, taken.ID).Preempted)
 	end := l.clock.Now()
 	l.changeJob(t, taken.ID, func(j *fakeJob, w *world) { j.Ends = end }) // PreemptMode=CANCEL without GraceTime

@@ -14,7 +14,7 @@ import (
 // checkRoom returns nil when a node of the offer's partition could start one more
 // placeholder now, else KindCapacity, or KindBadSpec where none ever could. Our
 // own placeholders that still wait are counted; other people's are not, whose
-// priorities only Slurm knows. It guesses: the pending timeout is the proof.
+// priorities only Slurm knows. It estimates: the pending timeout is the proof.
 func (c *Cluster) checkRoom(ctx context.Context, wanted Offer, v view) error {
 	for range lookAgain {
 		waiting, offers := c.pendingOffers(wanted, v.jobs)

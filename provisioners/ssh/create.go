@@ -107,7 +107,7 @@ func stuckError(a answered, asked []answered) error {
 // resumeClaim answers the token's claim, and starts its setup where that did not
 // happen yet: whoever made the claim may have died right after.
 func (f *Fleet) resumeClaim(ctx context.Context, a answered, spec provisioners.Spec) (provisioners.Instance, error) {
-	if a.claim.portSpec() != spec.Ask() {
+	if a.claim.portSpec() != spec.Identity() {
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v",
 			a.claim.portSpec())
 	}

@@ -48,7 +48,7 @@ type allocationChange[B any] = operation.Change[B, allocation.Allocation, contra
 var createAllocation = allocationChange[contract.AllocationCreate]{
 	Operation: operation.Operation{ID: "createAllocation", Method: http.MethodPost, Path: "/allocations",
 		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member, Queues: true,
-		Waits: true, Summary: "Get GPUs now, or a place in the queue"},
+		Waits: true, Summary: "Get GPUs now, or as soon as their nodes are ready"},
 	Plan: contract.PlanAllocate,
 	Lock: func(b contract.AllocationCreate) *ledger.LockHint { return poolLock(b.Pool) },
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,

@@ -39,9 +39,9 @@ type Config struct {
 	// KeyLife is how long a person's key works that is made without a word of its
 	// end.
 	KeyLife time.Duration
-	// Beside are operations that somebody else answers, to be described with the
+	// External are operations that somebody else answers, to be described with the
 	// API's own.
-	Beside []huma.Operation
+	External []huma.Operation
 }
 
 // API is what the operations share.
@@ -64,7 +64,7 @@ func Register(engine *gin.Engine, cfg Config) (*huma.OpenAPI, []operation.Operat
 	}
 	doc := a.huma.OpenAPI()
 	completeTags(doc, inputs)
-	for _, op := range cfg.Beside {
+	for _, op := range cfg.External {
 		doc.AddOperation(&op)
 	}
 	completeDocument(doc)

@@ -39,8 +39,8 @@ type batch struct {
 var createReservations = operation.Change[batch, []ledger.Outcome, contract.BatchResults]{
 	Operation: operation.Operation{ID: "createReservations", Method: http.MethodPost, Path: "/reservations/batch",
 		Tag: "bookings", Policy: auth.Member, MaxBody: MaxBatchBody, Summary: "Book up to 10,000 reservations at once"},
-	Lock: func(b batch) *ledger.LockHint { return ledger.BatchLockHint(b.items) },
-	Load: func(b batch) int { return len(b.items) },
+	Lock:  func(b batch) *ledger.LockHint { return ledger.BatchLockHint(b.items) },
+	Count: func(b batch) int { return len(b.items) },
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b batch) ([]ledger.Outcome, error) {
 		return l.ReserveMany(ctx, actor, b.items)
 	},

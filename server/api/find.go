@@ -135,7 +135,7 @@ func ambiguousName(r ledger.Reader, n ledger.Noun, name string, found []ledger.N
 		allowed[i] = one.ID
 		p = p.Fix(fmt.Sprintf("Use %s for the one of organization %s", one.ID, owners[one.OrganizationID]), "")
 	}
-	return p.Field(contract.FieldError{Pointer: "id", Code: "ambiguous", Message: "must be an id: the name has several",
+	return p.Field(contract.FieldError{Pointer: "id", Code: "ambiguous", Message: "must be an id: the name fits several",
 		Allowed: allowed})
 }
 

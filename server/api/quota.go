@@ -164,7 +164,7 @@ func encodeBounds(b quota.Bounds) contract.Bounds {
 func encodeUsage(u ledger.Usage) contract.QuotaUsage {
 	l := u.Organization.Limits
 	out := contract.QuotaUsage{OrganizationID: u.Organization.ID, At: u.At.UTC(), Until: u.Until.UTC(),
-		Speculation: formatMoney(u.Guessed.Cost), SpeculationLimit: formatMoney(l.SpeculationPerDay),
+		Speculation: formatMoney(u.Speculative.Cost), SpeculationLimit: formatMoney(l.SpeculationPerDay),
 		Period: contract.PeriodUsage{Period: string(l.Period), Start: l.Period.Start(u.At), End: l.Period.Next(u.At),
 			GPUHours: float64(u.Period.GPUSeconds) / 3600, GPUHoursLimit: encodeLimit(l.GPUHours),
 			Money: formatMoney(u.Period.Cost), MoneyLimit: optionalMoney(l.MoneyPerPeriod)},

@@ -48,7 +48,7 @@ func getRecovery(ctx context.Context, a *API, _ *struct{}) (*One[contract.Recove
 		if gap != nil {
 			out.Journal = &contract.JournalGap{Since: gap.Since.UTC(), Reason: gap.What}
 		}
-		orphans, err := r.Orphans(ledger.OrphanFilter{Standing: true})
+		orphans, err := r.Orphans(ledger.OrphanFilter{Billed: true})
 		for _, o := range orphans {
 			out.Orphans = append(out.Orphans, contract.OrphanMachine{
 				Machine: o.Machine, Provisioner: o.Source.Provisioner, NodeID: o.NodeID, InstanceType: o.Source.Type,

@@ -48,9 +48,13 @@ var createSchedule = scheduleChange[contract.ScheduleCreate, ledger.Scheduled]{
 
 // pauseSchedule stops a schedule, or lets it go on.
 func pauseSchedule(a *API, name string, paused bool) scheduleChange[ByID, ledger.Schedule] {
+	summary := "Resume a schedule: it books reservations again"
+	if paused {
+		summary = "Pause a schedule: it books no more reservations; what is booked stays"
+	}
 	return scheduleChange[ByID, ledger.Schedule]{
 		Operation: operation.Operation{ID: name + "Schedule", Method: http.MethodPost, Path: "/schedules/{id}/" + name,
-			Tag: "bookings", Policy: auth.Member, Summary: "Pause or resume a schedule; what is booked stays"},
+			Tag: "bookings", Policy: auth.Member, Summary: summary},
 		Check: func(ctx context.Context, _ operation.Viewer, b *ByID) error {
 			_, err := readSchedule(ctx, a, b.ID)
 			return err

@@ -27,7 +27,7 @@ type Change[B, T, C any] struct {
 	// with others. Nil: it cannot.
 	Lock func(B) *ledger.LockHint
 	// Load is how many requests it decides on; nil: one.
-	Load func(B) int
+	Count func(B) int
 	// Run calls verbs of the ledger that it is given, which may work in a transaction
 	// of others.
 	Run func(context.Context, *verbs.Ledger, ledger.Actor, B) (T, error)
@@ -81,8 +81,8 @@ func (c Change[B, T, C]) Once(ctx context.Context, l *verbs.Ledger, v Viewer, ke
 	if c.Lock != nil {
 		once.LockHint = c.Lock(r.asked)
 	}
-	if c.Load != nil {
-		once.Load = c.Load(r.asked)
+	if c.Count != nil {
+		once.Load = c.Count(r.asked)
 	}
 	status, stored, replayed, err := l.Once(ctx, v.Actor, once,
 		func(ctx context.Context, l *verbs.Ledger) (status int, body []byte, err error) {

@@ -31,7 +31,7 @@ func (v *view) addMoney(r ledger.Reader, s ledger.Scope, now time.Time) error {
 	if !s.All {
 		return nil
 	}
-	orphans, err := r.Orphans(ledger.OrphanFilter{Standing: true})
+	orphans, err := r.Orphans(ledger.OrphanFilter{Billed: true})
 	if err != nil {
 		return fmt.Errorf("listing orphans: %w", err)
 	}

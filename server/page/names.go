@@ -63,7 +63,8 @@ func namesOf(r ledger.Reader, s ledger.Scope, of []string) (map[string]string, e
 	return names, nil
 }
 
-// pausedFor says for whom, the reader among them, guesses are not warmed though no pool is paused; empty: they are.
+// pausedFor says for whom, the reader among them, speculative reservations are not
+// warmed though no pool is paused; empty: they are.
 func pausedFor(r ledger.Reader, s ledger.Scope) (string, error) {
 	pauses, err := r.Pauses()
 	if err != nil {

@@ -92,10 +92,10 @@ func fromSentinel(err error) (*Problem, bool) {
 		return New(contract.CodeNameTaken, "Something of that name exists.").Fix("Choose another name", ""), true
 	case errors.Is(err, ledger.ErrRecovering):
 		return New(contract.CodeRecovering,
-				"Nothing is made, ended, promised or handed out until an operator has confirmed what was found at the "+
-					"provider.").
-				Fix("Operators look, and confirm", "forewarm recovery show").Fix("Others wait, or ask an operator", ""),
-			true
+			"Nothing is made, ended, promised or handed out until an operator has confirmed what was found at the "+
+				"provider.").
+			Fix("Operators: look at what was found, and confirm it", "forewarm recovery show").
+			Fix("Others: wait, or ask an operator", ""), true
 	case errors.Is(err, ledger.ErrPlanExpired):
 		return New(contract.CodePlanExpired, "A plan is good for a few minutes.").Fix("Make the plan again", ""), true
 	case errors.Is(err, ledger.ErrConflict):
@@ -106,7 +106,7 @@ func fromSentinel(err error) (*Problem, bool) {
 	case errors.Is(err, ledger.ErrKeyReused):
 		return New(contract.CodeIdempotencyKeyReused, "This Idempotency-Key was used before with another body.").
 			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "reused",
-				Message: "must be new for a new request"}).
+				Message: "was used before for another request"}).
 			Request("Send a new Idempotency-Key"), true
 	case errors.Is(err, ledger.ErrKeyExpired):
 		return New(contract.CodeIdempotencyKeyExpired,

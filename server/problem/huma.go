@@ -47,6 +47,9 @@ func OfSchema(names []string, errs []error) *Problem {
 	return p
 }
 
+// noBody is what huma says when a request lacks the body that its route needs.
+const noBody = "request body is required"
+
 // fromHuma makes a problem of what huma found wrong with a request.
 func fromHuma(names []string, status int, message string, errs []error) huma.StatusError {
 	var p *Problem
@@ -56,6 +59,10 @@ func fromHuma(names []string, status int, message string, errs []error) huma.Sta
 		}
 	}
 	p = New(codeFor(status, errs), message)
+	if message == noBody {
+		return p.addError("body", contract.FieldError{Code: "required", Message: "is missing"},
+			"Send one JSON object in UTF-8")
+	}
 	for _, err := range errs {
 		var detail *huma.ErrorDetail
 		if errors.As(err, &detail) {

@@ -27,7 +27,7 @@ func fromInUse(e *ledger.InUseError) *Problem {
 		}
 		p.Blockers = append(p.Blockers, contract.Blocker{Code: "live_" + use.Noun, Unit: use.Noun,
 			Asked:   int64(use.Count),
-			Message: fmt.Sprintf("%s still has %d %s: %s", e.Subject, use.Count, use.Noun, named)})
+			Message: use.Text() + ": " + named})
 		p = p.Fix(waysToEnd[use.Noun], "")
 	}
 	return p

@@ -121,7 +121,7 @@ func (g *game) requireQuiet(ctx context.Context) error {
 	}
 	bill := g.site.Cloud.Bill()
 	for _, m := range bill {
-		if m.Standing {
+		if m.Live {
 			return fmt.Errorf("machine %s of node %s stands", m.ID, m.Node)
 		}
 	}

@@ -32,7 +32,7 @@ func (g *game) watchRun(ctx context.Context) {
 			faults += n
 		}
 		g.printProgress("%d operations, %d faults, %d machines; broken: %s", g.journal.Operations(), faults,
-			g.site.Cloud.Standing(),
+			g.site.Cloud.CountLive(),
 			cmp.Or(strings.Join(g.breaker.Broken(), ", "), "nothing"))
 	}
 }

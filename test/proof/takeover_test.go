@@ -27,13 +27,13 @@ func (w *world) reservePromise(class reservation.Class, gpus int, from, to time.
 }
 
 // TestTakeoverKeepsTheQuota: an allocation is placed as if the organization's own
-// guesses were not there. One whose place it does not take still counts, and gives
+// reservations were not there. One whose place it does not take still counts, and gives
 // way if both would be more than the organization may hold.
 func TestTakeoverKeepsTheQuota(t *testing.T) {
 	t.Parallel()
 	w := inMemory(t, t.Context())
 	defer w.closeStore()
-	guess := w.reservePromise(reservation.Speculative, 4, 0, 30*time.Minute)
+	speculative := w.reservePromise(reservation.Speculative, 4, 0, 30*time.Minute)
 	w.reservePromise(reservation.Guaranteed, 3, 2*time.Hour, 4*time.Hour) // leaves one whole node
 	_, err := w.ledger.Allocate(t.Context(), w.narrowActor(),
 		ledger.AllocateRequest{Pool: "lab", GPUs: 2, Lease: 4 * time.Hour})
@@ -41,7 +41,7 @@ func TestTakeoverKeepsTheQuota(t *testing.T) {
 	rows := w.readRows(true)
 	require.Empty(t, invariants.Check(rows))
 	require.Len(t, rows.OverReservations, 1)
-	require.Equal(t, guess.ID, rows.OverReservations[0].ID)
+	require.Equal(t, speculative.ID, rows.OverReservations[0].ID)
 }
 
 // TestOffersCountTheBoot: what is offered instead of an allocation would have to

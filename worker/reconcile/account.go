@@ -179,7 +179,7 @@ func (s *Sweeper) extendNodeCost(ctx context.Context, i provisioners.Instance, u
 func (s *Sweeper) openOrphans(ctx context.Context, provisioner string) (map[string]ledger.Orphan, error) {
 	open := map[string]ledger.Orphan{}
 	err := s.ledger.Store().Read(ctx, func(r ledger.Reader) error {
-		orphans, err := r.Orphans(ledger.OrphanFilter{Provisioner: provisioner, Standing: true})
+		orphans, err := r.Orphans(ledger.OrphanFilter{Provisioner: provisioner, Billed: true})
 		for _, o := range orphans {
 			open[o.Machine] = o
 		}

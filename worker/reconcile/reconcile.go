@@ -32,9 +32,9 @@ type Config struct {
 	Deployment string
 	// Grace is how old a machine without a node must be. Default 10 min.
 	Grace time.Duration
-	// Apart is how long before a machine must have been seen without a node for
-	// the first time. Default 1 min.
-	Apart time.Duration
+	// OrphanedFor is how long a machine must have been without a node since a sweep first
+	// saw it so. Default 1 min.
+	OrphanedFor time.Duration
 	// KillMin and KillPercent bound how many machines one sweep ends: the larger
 	// of the number and the share of the listed machines. Defaults 3 and 10.
 	KillMin, KillPercent int
@@ -50,8 +50,8 @@ func (c Config) WithDefaults() Config {
 	if c.Grace == 0 {
 		c.Grace = 10 * time.Minute
 	}
-	if c.Apart == 0 {
-		c.Apart = time.Minute
+	if c.OrphanedFor == 0 {
+		c.OrphanedFor = time.Minute
 	}
 	if c.KillMin == 0 {
 		c.KillMin = 3

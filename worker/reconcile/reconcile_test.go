@@ -124,7 +124,7 @@ func (s *site) phaseOf(i provisioners.Instance) provisioners.Phase {
 	return found.Phase
 }
 
-func (s *site) isStanding(i provisioners.Instance) bool {
+func (s *site) isLive(i provisioners.Instance) bool {
 	s.t.Helper()
 	p := s.phaseOf(i)
 	return p == provisioners.Booting || p == provisioners.Running
@@ -149,9 +149,9 @@ func TestAMachineWithoutANodeIsEnded(t *testing.T) {
 			s := newSite(t)
 			i := orphan(s)
 			s.sweepFor(9 * time.Minute)
-			require.True(t, s.isStanding(i), "ended before its grace")
+			require.True(t, s.isLive(i), "ended before its grace")
 			s.sweepFor(2 * time.Minute)
-			require.False(t, s.isStanding(i))
+			require.False(t, s.isLive(i))
 			require.Contains(t, s.log.String(), i.ID)
 		})
 	}
@@ -165,10 +165,10 @@ func TestOneSightingIsNotEnough(t *testing.T) {
 	s.sweepOnce()
 	s.clock.Advance(59 * time.Second)
 	require.Equal(t, reconcile.Result{Complete: true, Orphans: []string{i.ID}}, s.sweepOnce())
-	require.True(t, s.isStanding(i))
+	require.True(t, s.isLive(i))
 	s.clock.Advance(time.Second)
 	require.Equal(t, []string{i.ID}, s.sweepOnce().Ended)
-	require.False(t, s.isStanding(i))
+	require.False(t, s.isLive(i))
 }
 
 // A cut-off list adds nothing to the evidence and takes nothing back.
@@ -195,9 +195,9 @@ func TestWhatIsOwnedOrForeignIsLeftAlone(t *testing.T) {
 	unanswered := s.createNode(1, "", node.Provision)
 	coming := s.createInstance("ours", unanswered.ID, "t3")
 	s.sweepFor(time.Hour)
-	require.True(t, s.isStanding(foreign))
-	require.True(t, s.isStanding(owned))
-	require.True(t, s.isStanding(coming))
+	require.True(t, s.isLive(foreign))
+	require.True(t, s.isLive(owned))
+	require.True(t, s.isLive(coming))
 	require.NotContains(t, s.log.String(), "ended")
 }
 
@@ -224,7 +224,7 @@ func TestTheLastLookSavesANodeOfAnotherName(t *testing.T) {
 	i := s.createInstance("ours", n.ID, "t")
 	s.assignInstance(n, i)
 	s.sweepFor(time.Hour)
-	require.True(t, s.isStanding(i))
+	require.True(t, s.isLive(i))
 	require.NotContains(t, s.log.String(), "ended")
 }
 
@@ -320,8 +320,8 @@ func TestANodeWithoutATaskGetsOne(t *testing.T) {
 			if tc.kind != "" {
 				want = 1
 			}
-			require.Equal(t, want, s.sweepOnce().Emitted)
-			require.Zero(t, s.sweepOnce().Emitted, "asked twice")
+			require.Equal(t, want, s.sweepOnce().Requeued)
+			require.Zero(t, s.sweepOnce().Requeued, "asked twice")
 			require.Equal(t, want, s.countDue(tc.kind))
 		})
 	}

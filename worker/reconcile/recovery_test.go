@@ -30,16 +30,16 @@ func TestAnUnknownNodeStopsEverythingUntilAPersonHasLooked(t *testing.T) {
 	s.sweepFor(time.Hour)
 	require.True(t, s.readRecovery().Active())
 	require.Contains(t, s.readRecovery().Reason, unknown.ID)
-	require.True(t, s.isStanding(unknown))
-	require.True(t, s.isStanding(stray), "what is known to be an orphan waits too")
+	require.True(t, s.isLive(unknown))
+	require.True(t, s.isLive(stray), "what is known to be an orphan waits too")
 
 	changed, err := s.ledger.EndRecovery(t.Context(), ledger.SystemActor("test"))
 	require.NoError(t, err)
 	require.Equal(t, 1, changed)
 	s.sweepFor(time.Minute)
 	require.False(t, s.readRecovery().Active(), "what a person has looked at is looked at once")
-	require.False(t, s.isStanding(unknown))
-	require.False(t, s.isStanding(stray))
+	require.False(t, s.isLive(unknown))
+	require.False(t, s.isLive(stray))
 }
 
 // Whoever shares the account has another name, and whoever is gone already
@@ -69,7 +69,7 @@ func TestOrphansAreCharged(t *testing.T) {
 	var costs ledger.Costs
 	var standing []ledger.Orphan
 	require.NoError(t, s.store.Read(t.Context(), func(r ledger.Reader) (err error) {
-		if standing, err = r.Orphans(ledger.OrphanFilter{Standing: true}); err != nil {
+		if standing, err = r.Orphans(ledger.OrphanFilter{Billed: true}); err != nil {
 			return err
 		}
 		costs, err = r.Costs(ledger.Scope{All: true}, start, s.clock.Now())

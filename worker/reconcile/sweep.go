@@ -20,7 +20,7 @@ type Result struct {
 	Orphans  []string // ids of machines that no node owns
 	Ended    []string // of them, those whose end was asked for
 	Capped   bool     // more were due than one sweep may end
-	Emitted  int      // nodes whose work was asked for again
+	Requeued int      // nodes whose work was asked for again
 }
 
 // Sweep compares the provisioner's machines with its nodes once.
@@ -49,9 +49,9 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 	if view.recovering, err = s.isRecovering(ctx, p.Name()); err != nil {
 		return Result{}, err
 	}
-	standing := s.standingInstances(list.Instances)
+	live := s.liveInstances(list.Instances)
 	result := Result{Complete: true}
-	orphans := orphansOf(standing, view.nodes)
+	orphans := orphansOf(live, view.nodes)
 	due := s.dueOrphans(p.Name(), orphans, view.now)
 	if view.recovering {
 		due = nil
@@ -59,7 +59,7 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 	for _, o := range orphans {
 		result.Orphans = append(result.Orphans, o.ID)
 	}
-	if most := max(s.cfg.KillMin, len(standing)*s.cfg.KillPercent/100); len(due) > most {
+	if most := max(s.cfg.KillMin, len(live)*s.cfg.KillPercent/100); len(due) > most {
 		result.Capped, due = true, due[:most]
 		s.cfg.Metrics.Transition(obs.Node, "orphan_cap_reached")
 		s.cfg.Logger.ErrorContext(ctx,
@@ -68,7 +68,7 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 	}
 	result.Ended, err = s.endOrphans(ctx, p, due, view.now)
 	var failed error
-	result.Emitted, failed = s.emitLostTasks(ctx, view.neglected)
+	result.Requeued, failed = s.emitLostTasks(ctx, view.neglected)
 	return result, errors.Join(err, failed)
 }
 
@@ -80,7 +80,7 @@ func (s *Sweeper) reportOffers(ctx context.Context, p provisioners.Provisioner) 
 		offers := make([]ledger.Offer, len(all))
 		for i, o := range all {
 			offers[i] = ledger.Offer{Region: o.Region, Type: o.Type, Model: o.Model, GPUs: o.GPUs,
-				MemoryMiB: o.MemoryMiB}
+				MemoryMiB: o.MemoryMiB, Simulated: o.Simulated}
 		}
 		err = s.ledger.ReportOffers(ctx, p.Name(), offers)
 	}
@@ -90,9 +90,9 @@ func (s *Sweeper) reportOffers(ctx context.Context, p provisioners.Provisioner) 
 	}
 }
 
-// standingInstances are the machines with our tag that are not on their way out. The
+// liveInstances are the machines with our tag that are not on their way out. The
 // provider was asked for those with our tag only; this is the second lock.
-func (s *Sweeper) standingInstances(all []provisioners.Instance) []provisioners.Instance {
+func (s *Sweeper) liveInstances(all []provisioners.Instance) []provisioners.Instance {
 	var ours []provisioners.Instance
 	for _, i := range all {
 		if i.Owner == s.cfg.Deployment && i.Phase != provisioners.Terminating && i.Phase != provisioners.Terminated {
@@ -113,9 +113,9 @@ func isOwner(n node.Node, i provisioners.Instance) bool {
 
 // orphansOf returns the machines that no node owns, the oldest first: those of
 // unknown nodes, of nodes that are over, and the second machine of a node.
-func orphansOf(standing []provisioners.Instance, nodes map[string]node.Node) []provisioners.Instance {
+func orphansOf(live []provisioners.Instance, nodes map[string]node.Node) []provisioners.Instance {
 	var orphans []provisioners.Instance
-	for _, i := range standing {
+	for _, i := range live {
 		if n, known := nodes[i.NodeID]; !known || !isOwner(n, i) {
 			orphans = append(orphans, i)
 		}
@@ -151,7 +151,7 @@ func (s *Sweeper) dueOrphans(provisioner string, orphans []provisioners.Instance
 		if born.IsZero() {
 			born = known.first
 		}
-		if again && now.Sub(known.first) >= s.cfg.Apart && now.Sub(born) >= s.cfg.Grace {
+		if again && now.Sub(known.first) >= s.cfg.OrphanedFor && now.Sub(born) >= s.cfg.Grace {
 			due = append(due, o)
 		}
 	}

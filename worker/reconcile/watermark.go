@@ -128,9 +128,9 @@ func (w *Watermark) Run(ctx context.Context, ready func()) {
 	}
 }
 
-// Last moves the mark when all else has ended, so that nothing that this process
+// Finish moves the mark when all else has ended, so that nothing that this process
 // did is beyond it.
-func (w *Watermark) Last(ctx context.Context) {
+func (w *Watermark) Finish(ctx context.Context) {
 	w.mu.Lock()
 	checked := w.checked
 	w.mu.Unlock()

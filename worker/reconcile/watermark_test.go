@@ -98,7 +98,7 @@ func TestTheMarkIsNeverOlderThanASecond(t *testing.T) {
 		before = step("two")
 		cancel()
 		<-ended
-		mark.Last(ctx)
+		mark.Finish(ctx)
 		after, err = os.ReadFile(path)
 		require.NoError(t, err)
 		require.NotEqual(t, before, string(after))
@@ -113,6 +113,6 @@ func TestTheLastMarkNeedsAFirst(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	path := filepath.Join(t.TempDir(), "journal.mark")
-	s.newWatermark(path).Last(t.Context())
+	s.newWatermark(path).Finish(t.Context())
 	require.NoFileExists(t, path)
 }

@@ -47,7 +47,7 @@ func (w Work) adoptUnanswered(ctx context.Context, l looked) error {
 	case !list.Complete:
 		return provisioners.Errorf(provisioners.KindTransient,
 			"the list of %s is incomplete: whether node %s has a machine is not known", l.provider.Name(), l.node.ID)
-	case l.Now.Sub(l.node.RetiredAt) < w.Settle:
+	case l.Now.Sub(l.node.RetiredAt) < w.ProviderDelay:
 		return provisioners.Errorf(provisioners.KindTransient,
 			"node %s may have a machine that %s does not list yet", l.node.ID, l.provider.Name())
 	}

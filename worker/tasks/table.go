@@ -15,15 +15,15 @@ import (
 )
 
 // Work is what the handlers of pools, nodes and schedules need. All fields but
-// Settle and Logger are required.
+// ProviderDelay and Logger are required.
 type Work struct {
 	Ledger       *verbs.Ledger
 	Provisioners map[string]provisioners.Provisioner // by name
 	// Deployment is the owner tag of every machine this installation makes.
 	Deployment string
-	// Settle is how long after a machine's creation its provider may not know it
+	// ProviderDelay is how long after a machine's creation its provider may not know it
 	// yet. Default 1 min.
-	Settle time.Duration
+	ProviderDelay time.Duration
 	// Logger gets what is odd but no failure. Nil means slog.Default().
 	Logger *slog.Logger
 	// Metrics counts nodes that could not be asked for; nil counts nothing.
@@ -32,8 +32,8 @@ type Work struct {
 
 // Table returns the handlers of every kind of task but the sweep.
 func (w Work) Table() map[string]Handler {
-	if w.Settle == 0 {
-		w.Settle = time.Minute
+	if w.ProviderDelay == 0 {
+		w.ProviderDelay = time.Minute
 	}
 	if w.Logger == nil {
 		w.Logger = slog.Default()
@@ -110,14 +110,14 @@ func (w Work) isFresh(n node.Node, now time.Time) bool {
 	if known.IsZero() {
 		known = n.RetiredAt
 	}
-	return known.IsZero() || now.Sub(known) < w.Settle
+	return known.IsZero() || now.Sub(known) < w.ProviderDelay
 }
 
 // ledgerInstance is what the provider said, in the ledger's words.
 func ledgerInstance(i provisioners.Instance) ledger.Instance {
 	return ledger.Instance{
 		ProviderID: i.ID, Address: i.Address, Devices: i.Devices, Simulated: i.Simulated,
-		Born: i.CreatedAt, Ended: i.EndedAt, LookWithin: i.LookWithin,
+		Born: i.CreatedAt, Ended: i.EndedAt, CheckWithin: i.CheckWithin,
 	}
 }
 

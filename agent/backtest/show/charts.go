@@ -160,13 +160,13 @@ func calibrationChart(r backtest.Report) template.HTML {
 	var line []spot
 	most := 0
 	for _, c := range r.Calibration {
-		line = append(line, at(c.Said, c.Seen))
+		line = append(line, at(c.Stated, c.Seen))
 		most = max(most, c.N)
 	}
 	d.path("curve forewarm", line)
 	for i, c := range r.Calibration {
 		radius := 3 + 6*math.Sqrt(float64(c.N)/float64(most))
-		d.mark("forewarm", line[i], radius, fmt.Sprintf("said %.0f%%, seen %.0f%%, n %s", 100*c.Said, 100*c.Seen,
+		d.mark("forewarm", line[i], radius, fmt.Sprintf("said %.0f%%, seen %.0f%%, n %s", 100*c.Stated, 100*c.Seen,
 			formatCount(c.N)))
 	}
 	return d.done()

@@ -73,7 +73,7 @@ func HTML(w io.Writer, r backtest.Report) error {
 func saidGrid(r backtest.Report) grid {
 	g := grid{Heads: []string{"said", "seen", "n"}}
 	for _, c := range r.Calibration {
-		g.Rows = append(g.Rows, []string{fmt.Sprintf("%.0f%%", 100*c.Said), fmt.Sprintf("%.0f%%", 100*c.Seen),
+		g.Rows = append(g.Rows, []string{fmt.Sprintf("%.0f%%", 100*c.Stated), fmt.Sprintf("%.0f%%", 100*c.Seen),
 			formatCount(c.N)})
 	}
 	return g

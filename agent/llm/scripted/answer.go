@@ -20,7 +20,8 @@ type record struct {
 }
 
 func (r record) String() string {
-	return fmt.Sprintf(`{"start":%q,"end":%q,"gpus_low":%s,"gpus_mid":%s,"gpus_high":%s,"probability":%s,"reason_code":%q%s}`,
+	return fmt.Sprintf(`{"start":%q,"end":%q,"gpus_low":%s,"gpus_mid":%s,"gpus_high":%s,"probability":%s,`+
+		`"reason_code":%q%s}`,
 		r.start, r.end, r.low, r.mid, r.high, r.probability, r.reason, r.more)
 }
 
@@ -66,8 +67,8 @@ func countTokens(text string) int { return len(text)/4 + 1 }
 
 // answerText is the content of the answer.
 func (s *Server) answerText(user string) string {
-	if s.Say != nil {
-		return s.Say(user)
+	if s.Respond != nil {
+		return s.Respond(user)
 	}
 	const broken = "Sure! Here is the forecast you asked for: {\"records\": [{\"start\": \"tomor"
 	windows := readWindows(user)

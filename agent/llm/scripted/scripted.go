@@ -57,7 +57,7 @@ type Server struct {
 	Mode Mode
 	// Say makes the content of the answer from the user's part of the prompt, in
 	// place of what a Mode would say; nil leaves it to the Mode.
-	Say func(user string) string
+	Respond func(user string) string
 
 	calls atomic.Int64
 }

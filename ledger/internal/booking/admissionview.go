@@ -14,8 +14,8 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
-// refuseTooLate refuses a guess that would be over before its nodes are likely to be
-// up: it could only cost.
+// refuseTooLate refuses a speculative reservation that would be over before its nodes
+// are likely to be up: it could only cost.
 func refuseTooLate(p *txn.PoolTx, slots []int, w calendar.Interval, now time.Time) []admission.Reason {
 	boot := p.Pool.AsPlanned(now).Boot.P50()
 	usable := now

@@ -101,7 +101,7 @@ type holding struct {
 	cohort      []quota.Member // the others, locked too
 	who         ledger.Asker
 	offspring   offspring
-	pause       *admission.Pause // why nothing is warmed for it on a guess, else nil
+	pause       *admission.Pause // why nothing speculative is warmed for it, else nil
 }
 
 func readHolding(tx *txn.Tx) (*holding, error) {
@@ -137,7 +137,7 @@ func readHoldingOf(tx *txn.Tx, organizationID string, who ledger.Asker) (*holdin
 	return h, nil
 }
 
-// readPause notes whether the organization may have something warmed on a guess.
+// readPause notes whether the organization may have something warmed speculatively.
 func readPause(tx *txn.Tx, h *holding) error {
 	paused, err := tenancy.ReadPauses(tx)
 	if err == nil {
@@ -280,7 +280,8 @@ func displacedBy(p *txn.PoolTx, h *holding, a allocation.Allocation, others []re
 // allowsReservation reports whether the organization may hold the reservation's GPUs beside
 // what it holds.
 func (h *holding) allowsReservation(p capacity.Pool, r reservation.Reservation) bool {
-	standing := quota.Measure(quota.Holdings{Limits: h.org.Limits, Committed: &h.commitments.All},
+	standing := quota.Measure(
+		quota.Holdings{Limits: h.org.Limits, Committed: &h.commitments.All, Cohort: h.cohort},
 		quota.Ask{Window: r.Window, Demand: quota.Demand(p, r.Shape)})
 	return !slices.ContainsFunc(standing.Violations(), func(v quota.Violation) bool {
 		return v.Rule == quota.RuleNominal || v.Rule == quota.RuleCohort

@@ -83,10 +83,8 @@ func checkClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation
 			Code: admission.ClaimTooEarly, Unit: "seconds", Limit: int64(r.Window.Start.Sub(from) / time.Second),
 			At: r.Window.Start, ClearsAt: from,
 			Asked: int64(r.Window.Start.Sub(tx.Now()) / time.Second),
-			Message: fmt.Sprintf("%s is booked from %s on, and may be claimed from %s on: a lease from now to its "+
-				"end would cost %s in place of %s",
-				r.ID, formatInstant(r.Window.Start), formatInstant(from),
-				admission.Cost(p.Pool.Pool, r.Shape, r.Window.End.Sub(tx.Now())), r.Cost),
+			Message: fmt.Sprintf("%s is booked from %s on, and may be claimed from %s on", r.ID,
+				formatInstant(r.Window.Start), formatInstant(from)) + costOfClaimingNow(tx, p, r, lease),
 		})
 	}
 	if lease > longest {
@@ -101,29 +99,53 @@ func checkClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation
 	if len(reasons) == 0 {
 		return nil
 	}
-	return refuseClaim(tx, p, h, r, from, reasons)
+	return refuseClaim(tx, p, h, r, from, lease, reasons)
+}
+
+// costOfClaimingNow says what a lease that begins now and ends with the window would
+// cost. Whoever asks for a lease of their own choice is not asking for that one.
+func costOfClaimingNow(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation, lease time.Duration) string {
+	if lease > 0 {
+		return ""
+	}
+	return fmt.Sprintf(": a lease from now to its end would cost %s in place of %s",
+		admission.Cost(p.Pool.Pool, r.Shape, r.Window.End.Sub(tx.Now())), r.Cost)
 }
 
 // refuseClaim offers the claim as it would be accepted, now or from its time on.
 // Before that time it also offers the same GPUs at once, beside the reservation.
+// A shorter lease than the window is offered as it was asked for.
 func refuseClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation, from time.Time,
-	reasons []admission.Reason) error {
+	asked time.Duration, reasons []admission.Reason) error {
 	now := tx.Now()
 	lease := min(r.Window.Length(), p.Pool.Timers.MaxLease)
+	if asked > 0 {
+		lease = min(lease, asked)
+	}
 	d, _, err := decideNow(tx, p, h, takeRequest{shape: r.Shape, lease: lease, workload: r.Workload})
 	if err != nil {
 		return err
 	}
 	var offers []admission.Offer
 	if from.After(now) {
-		offers = append(offersBeside(tx, p, r, d, lease), offerClaim(p, r, from, r.Window.End),
-			offerClaim(p, r, r.Window.Start, r.Window.End))
+		end := r.Window.End
+		offers = append(offersBeside(tx, p, r, d, lease), offerClaim(p, r, from, endOfClaim(from, end, asked)),
+			offerClaim(p, r, r.Window.Start, endOfClaim(r.Window.Start, end, asked)))
 	} else {
 		offers = append(offers, offerClaim(p, r, now, now.Add(claimedLease(tx, p, r))))
 	}
 	d.RefuseFor(reasons)
 	d.Offers = offers
 	return txn.RefuseRequest(tx, p, h.org.ID, "allocation", d)
+}
+
+// endOfClaim is when a claim that begins at start ends: with the window, unless a
+// shorter lease is asked for.
+func endOfClaim(start, windowEnd time.Time, asked time.Duration) time.Time {
+	if end := start.Add(asked); asked > 0 && end.Before(windowEnd) {
+		return end
+	}
+	return windowEnd
 }
 
 // offerClaim offers to claim the reservation at start, with a lease until end.

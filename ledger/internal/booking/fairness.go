@@ -35,7 +35,7 @@ type inUse struct {
 	organizationID string
 	demand         quota.Vector
 	since          time.Time
-	guess          bool
+	speculative    bool
 }
 
 // usageNow is the organizations' uses of a pool with what they hold now.
@@ -46,7 +46,7 @@ func usageNow(f fairshare.Policy, uses map[string]fairshare.Usage, held []inUse,
 		all[org] = f.Advance(s, now)
 	}
 	for _, h := range held {
-		if length := now.Sub(h.since); h.guess {
+		if length := now.Sub(h.since); h.speculative {
 			all[h.organizationID] = f.ChargeSpeculative(all[h.organizationID], now, h.demand, length)
 		} else {
 			all[h.organizationID] = f.ChargeUse(all[h.organizationID], now, h.demand, length)
@@ -67,7 +67,7 @@ func heldBy(p capacity.Pool, reservations []*reservation.Reservation, allocation
 	for _, r := range reservations {
 		if r.Placed() && r.Class == reservation.Speculative && !r.WarmedAt.IsZero() {
 			held = append(held, inUse{organizationID: r.OrganizationID, demand: quota.Demand(p, r.Shape),
-				since: r.WarmedAt, guess: true})
+				since: r.WarmedAt, speculative: true})
 		}
 	}
 	return held
@@ -108,15 +108,15 @@ func SharesOfWaiting(tx *txn.Tx, p *txn.PoolTx) (map[string]float64, error) {
 
 // rankSpeculative lists the bookings that give way with the shares of their holders.
 func rankSpeculative(tx *txn.Tx, p *txn.PoolTx) ([]admission.Speculative, error) {
-	guesses := slices.Clone(p.SpeculativeBookings())
-	if len(guesses) == 0 {
+	bookings := slices.Clone(p.SpeculativeBookings())
+	if len(bookings) == 0 {
 		return nil, nil
 	}
-	holders := make([]string, len(guesses))
-	for i, g := range guesses {
-		r, ok := p.FindReservation(g.ID)
+	holders := make([]string, len(bookings))
+	for i, b := range bookings {
+		r, ok := p.FindReservation(b.ID)
 		if !ok {
-			return nil, fmt.Errorf("ranking guesses: %s is not in the pool", g.ID)
+			return nil, fmt.Errorf("ranking speculative bookings: %s is not in the pool", b.ID)
 		}
 		holders[i] = r.OrganizationID
 	}
@@ -124,10 +124,10 @@ func rankSpeculative(tx *txn.Tx, p *txn.PoolTx) ([]admission.Speculative, error)
 	if err != nil {
 		return nil, err
 	}
-	for i := range guesses {
-		guesses[i].Share = shares[holders[i]]
+	for i := range bookings {
+		bookings[i].Share = shares[holders[i]]
 	}
-	return guesses, nil
+	return bookings, nil
 }
 
 // SharesOf lists the fair shares of a pool that the actor may see, the largest

@@ -57,7 +57,10 @@ func (l Booking) Materialise(ctx context.Context, g ledger.Guard) error {
 			again = now
 		}
 	}
-	return l.Store.InTx(ctx, func(tx ledger.Tx) error { return tx.Finish(g, again, "") })
+	return l.InGroup(ctx, ledger.SystemActor("planner"), &ledger.LockHint{}, func(tx *txn.Tx) error {
+		tx.FinishTask(g, again)
+		return nil
+	})
 }
 
 // materialiseSchedule books one schedule's occurrences and reports whether there are
@@ -96,7 +99,7 @@ func materialiseSchedule(ctx context.Context, l *txn.Engine, s ledger.Schedule, 
 		return more, nil
 	}
 	s.DoneUntil = to
-	err = l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
+	err = l.InGroup(ctx, actor, &ledger.LockHint{}, func(tx *txn.Tx) error {
 		tx.Change.Schedules = append(tx.Change.Schedules, s)
 		return nil
 	})
@@ -125,7 +128,7 @@ func bookOccurrence(ctx context.Context, l *txn.Engine, actor ledger.Actor, s le
 	if !ok {
 		return err
 	}
-	return l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
+	return l.InGroup(ctx, actor, &ledger.LockHint{}, func(tx *txn.Tx) error {
 		refusedDate(tx, s, o, refused)
 		return nil
 	})
@@ -203,7 +206,7 @@ func checkEverServed(tx *txn.Tx, p *txn.PoolTx, h *holding, s ledger.Schedule, r
 		Window: calendar.Interval{Start: first[0].Start, End: first[0].End}}
 	v := admissionView(tx, p, h, nil)
 	v.Now = ask.Window.Start.Add(-materialiseEvery) // as late as a date is sure to be asked for
-	v.PoolView = admission.PoolView{Pool: p.Pool.Pool, Slots: calendar.NewSlots(p.Pool.MaxNodes, p.Pool.PerNode)}
+	v.PoolView = admission.PoolView{Pool: p.Pool.Pool, Slots: calendar.Build(p.Pool.Pool)}
 	v.Committed, v.SpeculativeCommitments, v.Key.Spent, v.User.Spent = nil, nil, nil, nil
 	for i := range v.Makers {
 		v.Makers[i].Spent = nil

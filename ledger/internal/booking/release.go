@@ -82,8 +82,9 @@ func (l Booking) Extend(ctx context.Context, actor ledger.Actor, id string, by t
 		a.Cost = txn.LeaseCost(p.Pool, a)
 		p.PutAllocation(a)
 		tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.extended", Subject: a.ID,
-			PoolID:   a.PoolID,
-			Message:  fmt.Sprintf("lease now ends %s and costs up to %s", ledger.FormatTime(a.LeaseUntil), a.Cost),
+			PoolID: a.PoolID,
+			Message: fmt.Sprintf("lease now ends %s and costs up to %s", ledger.FormatTimeSeen(a.LeaseUntil, tx.Now()),
+				a.Cost),
 			Decision: d.DecisionRecord(ledger.DecisionAdmission)})
 		return a, nil
 	})

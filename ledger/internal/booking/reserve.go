@@ -91,7 +91,8 @@ func reserveIn(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.ReserveRequest)
 		PoolID: p.Pool.ID,
 		Reason: r.ReasonCode,
 		Message: fmt.Sprintf("%s in %s from %s to %s%s%s", phrase.Count(req.GPUs, "GPU"), p.Pool.Name,
-			ledger.FormatTime(r.Window.Start), ledger.FormatTime(r.Window.End), formatChance(r),
+			ledger.FormatTimeSeen(r.Window.Start, tx.Now()), ledger.FormatTimeSeen(r.Window.End, tx.Now()),
+			formatChance(r),
 			req.Passed.DescribePassed()),
 		Decision: d.DecisionRecord(kind)})
 	return r, nil
@@ -100,8 +101,8 @@ func reserveIn(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.ReserveRequest)
 // decideReservation admits a reservation or says why not, and sets what it costs.
 func decideReservation(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation) (
 	reservation.Reservation, txn.Verdict, error) {
-	guess := r.Class == reservation.Speculative
-	if guess {
+	speculative := r.Class == reservation.Speculative
+	if speculative {
 		if err := readPause(tx, h); err != nil {
 			return r, txn.Verdict{}, err
 		}
@@ -112,7 +113,7 @@ func decideReservation(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Rese
 		return r, d, err
 	}
 	r.Cost = d.Cost
-	if d.Accepted() && guess {
+	if d.Accepted() && speculative {
 		d.RefuseFor(refuseTooLate(p, d.Slots, r.Window, tx.Now()))
 	}
 	return r, d, nil
@@ -147,7 +148,7 @@ func newReservation(tx *txn.Tx, p *txn.PoolTx, org ledger.Organization, req ledg
 // Promote gives a waitlisted reservation a place if there is one now. Nothing
 // happens when it is not waitlisted any more.
 func (l Booking) Promote(ctx context.Context, id string) error {
-	return l.InOwnTx(ctx, ledger.SystemActor("planner"), func(tx *txn.Tx) error {
+	return l.InGroup(ctx, ledger.SystemActor("planner"), &ledger.LockHint{Reservation: id}, func(tx *txn.Tx) error {
 		r, err := tx.Port.Reservation(ledger.Scope{All: true}, id)
 		if err != nil || r.State() != reservation.Waitlisted {
 			return ledger.IgnoreMissing(err)

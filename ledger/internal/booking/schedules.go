@@ -27,7 +27,7 @@ func (l Booking) CreateSchedule(ctx context.Context, actor ledger.Actor, s ledge
 	if err != nil {
 		return out, err
 	}
-	err = l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
+	err = l.InGroup(ctx, actor, &ledger.LockHint{Pool: s.PoolID}, func(tx *txn.Tx) error {
 		var err error
 		out, err = createSchedule(tx, s, rule)
 		return err
@@ -115,7 +115,7 @@ func readSchedule(tx *txn.Tx, id string) (ledger.Schedule, error) {
 func (l Booking) PauseSchedule(ctx context.Context, actor ledger.Actor, id string, paused bool) (
 	ledger.Schedule, error) {
 	var s ledger.Schedule
-	err := l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
+	err := l.InGroup(ctx, actor, &ledger.LockHint{}, func(tx *txn.Tx) error {
 		var err error
 		if s, err = readSchedule(tx, id); err != nil {
 			return err

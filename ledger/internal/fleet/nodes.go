@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/node"
@@ -21,23 +21,40 @@ const giveUpAfter = 10
 // onNode locks a node's pool and runs fn; the pool is planned afterwards.
 func onNode(ctx context.Context, l *txn.Engine, id string, fn func(tx *txn.Tx, p *txn.PoolTx,
 	n node.Node) error) error {
-	return l.InOwnTx(ctx, ledger.SystemActor("worker"), func(tx *txn.Tx) error {
-		seen, err := tx.Port.Node(id)
+	return l.InGroup(ctx, workerActor, &ledger.LockHint{Node: id}, func(tx *txn.Tx) error {
+		p, n, err := lockPoolOfNode(tx, id)
 		if err != nil {
-			return fmt.Errorf("reading node: %w", err)
-		}
-		p, err := tx.LockPool(seen.PoolID)
-		if err != nil {
-			return fmt.Errorf("locking pool: %w", err)
-		}
-		n, ok := p.FindNode(id)
-		if !ok { // it is over
-			if n, err = tx.Port.Node(id); err != nil {
-				return fmt.Errorf("reading node: %w", err)
-			}
+			return err
 		}
 		return fn(tx, p, n)
 	})
+}
+
+// workerActor is in whose name workers report.
+var workerActor = ledger.SystemActor("worker")
+
+// lockPoolOfNode returns a node, which may be over, and its pool, locked.
+func lockPoolOfNode(tx *txn.Tx, id string) (*txn.PoolTx, node.Node, error) {
+	for _, p := range tx.Pools {
+		if n, ok := p.FindNode(id); ok {
+			return p, n, nil
+		}
+	}
+	n, err := tx.Port.Node(id)
+	if err != nil {
+		return nil, n, fmt.Errorf("reading node: %w", err)
+	}
+	p, err := tx.LockPool(n.PoolID)
+	if err != nil {
+		return nil, n, fmt.Errorf("locking pool: %w", err)
+	}
+	if live, ok := p.FindNode(id); ok {
+		return p, live, nil
+	}
+	if n, err = tx.Port.Node(id); err != nil { // it is over
+		return nil, n, fmt.Errorf("reading node: %w", err)
+	}
+	return p, n, nil
 }
 
 // BeginCreate commits the intent to make a node's machine, with its token,
@@ -64,7 +81,8 @@ func (l Fleet) BeginCreate(ctx context.Context, g ledger.Guard, nodeID string) (
 			return err
 		default:
 			intent.Wanted = false
-			return tx.Port.Finish(g, time.Time{}, "")
+			tx.FinishTask(g, time.Time{})
+			return nil
 		}
 	})
 	return intent, err
@@ -90,7 +108,8 @@ func (l Fleet) ReportCreated(ctx context.Context, g ledger.Guard, nodeID string,
 			tx.AddTask(ledger.TaskCheckNode, n.ID, tx.Now().Add(l.Config.CheckEvery))
 		}
 		tx.WakePlan(p.Pool.ID)
-		return tx.Port.Finish(g, time.Time{}, "")
+		tx.FinishTask(g, time.Time{})
+		return nil
 	})
 }
 
@@ -109,7 +128,8 @@ func (l Fleet) ReportRefused(ctx context.Context, g ledger.Guard, nodeID, kind, 
 			noteFailedBoot(tx, p, n, wait)
 		}
 		tx.WakePlan(p.Pool.ID)
-		return tx.Port.Finish(g, time.Time{}, "")
+		tx.FinishTask(g, time.Time{})
+		return nil
 	})
 }
 
@@ -146,23 +166,19 @@ func (l Fleet) BeginDelete(ctx context.Context, g ledger.Guard,
 
 func beginNodeTask(ctx context.Context, l *txn.Engine, g ledger.Guard, nodeID string,
 	in ...node.State) (n node.Node, p ledger.Pool, wanted bool, err error) {
-	err = l.Store.InTx(ctx, func(tx ledger.Tx) error {
-		if n, err = tx.Node(nodeID); err != nil {
+	err = l.Store.Read(ctx, func(r ledger.Reader) error {
+		if n, err = r.Node(nodeID); err != nil {
 			return fmt.Errorf("reading node: %w", err)
 		}
-		if p, err = tx.Pool(n.PoolID); err != nil {
+		if p, err = r.Pool(n.PoolID); err != nil {
 			return fmt.Errorf("reading pool: %w", err)
 		}
-		wanted = false
-		for _, s := range in {
-			wanted = wanted || n.State() == s
-		}
-		if wanted {
-			return nil
-		}
-		return tx.Finish(g, time.Time{}, "")
+		return nil
 	})
-	return n, p, wanted, err
+	if err != nil || slices.Contains(in, n.State()) {
+		return n, p, err == nil, err
+	}
+	return n, p, false, FinishTask(ctx, l, g)
 }
 
 // ReportBooting looks again soon.
@@ -190,17 +206,19 @@ func (l Fleet) ReportUp(ctx context.Context, g ledger.Guard, nodeID string, m le
 		if n.State() == node.Quarantined {
 			resuming := n.Quarantine.Resuming
 			if err := finishInspection(tx, p, n, m); err != nil || resuming {
-				return errors.Join(err, tx.Port.Finish(g, time.Time{}, "")) // ResumeNode made one more check
+				tx.FinishTask(g, time.Time{}) // ResumeNode made one more check
+				return err
 			}
 		}
-		return tx.Port.Finish(g, tx.Now().Add(lookWithin(l.Engine, m)), "")
+		tx.FinishTask(g, tx.Now().Add(lookWithin(l.Engine, m)))
+		return nil
 	})
 }
 
 // lookWithin is how long a node that is up is left alone.
 func lookWithin(l *txn.Engine, m ledger.Instance) time.Duration {
-	if m.LookWithin > 0 {
-		return min(m.LookWithin, l.Config.VerifyEvery)
+	if m.CheckWithin > 0 {
+		return min(m.CheckWithin, l.Config.VerifyEvery)
 	}
 	return l.Config.VerifyEvery
 }
@@ -215,7 +233,8 @@ func (l Fleet) ReportUnhealthy(ctx context.Context, g ledger.Guard, nodeID, reas
 			if _, err := tx.StepNode(p, n, node.Quarantine, reason, ""); err != nil {
 				return err
 			}
-			return tx.Port.Finish(g, tx.Now().Add(l.Config.VerifyEvery), "")
+			tx.FinishTask(g, tx.Now().Add(l.Config.VerifyEvery))
+			return nil
 		case node.Booting:
 			return giveUpBoot(tx, p, n, g, reason)
 		case node.Quarantined:
@@ -223,7 +242,8 @@ func (l Fleet) ReportUnhealthy(ctx context.Context, g ledger.Guard, nodeID, reas
 				keepQuarantined(tx, p, n, reason)
 			}
 		}
-		return tx.Port.Finish(g, time.Time{}, "")
+		tx.FinishTask(g, time.Time{})
+		return nil
 	})
 }
 
@@ -246,7 +266,8 @@ func (l Fleet) ReportMissing(ctx context.Context, g ledger.Guard, nodeID string,
 			}
 		}
 		tx.WakePlan(p.Pool.ID)
-		return tx.Port.Finish(g, time.Time{}, "")
+		tx.FinishTask(g, time.Time{})
+		return nil
 	})
 }
 
@@ -266,22 +287,26 @@ func (l Fleet) ReportAdopted(ctx context.Context, nodeID string, m ledger.Instan
 func (l Fleet) ReportAbsent(ctx context.Context, g ledger.Guard, nodeID string, ended time.Time) error {
 	return onNode(ctx, l.Engine, nodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
 		if node.Machine.Terminal(n.State()) {
-			return tx.Port.Finish(g, time.Time{}, "")
+			tx.FinishTask(g, time.Time{})
+			return nil
 		}
 		if n.AbsentAt.IsZero() {
 			n.AbsentAt = tx.Now()
 			p.PutNode(billedUntil(n, ended))
-			return tx.Port.Finish(g, tx.Now().Add(l.Config.ConfirmGone), "")
+			tx.FinishTask(g, tx.Now().Add(l.Config.ConfirmGone))
+			return nil
 		}
 		if due := n.AbsentAt.Add(l.Config.ConfirmGone); tx.Now().Before(due) {
-			return tx.Port.Finish(g, due, "")
+			tx.FinishTask(g, due)
+			return nil
 		}
 		if _, err := tx.StepNode(p, billedUntil(n, ended), node.Confirm, n.Reason,
 			"its provider said so twice"); err != nil {
 			return err
 		}
 		tx.WakePlan(p.Pool.ID)
-		return tx.Port.Finish(g, time.Time{}, "")
+		tx.FinishTask(g, time.Time{})
+		return nil
 	})
 }
 
@@ -333,7 +358,8 @@ func (l Fleet) ReportStillThere(ctx context.Context, g ledger.Guard, nodeID, fai
 				return err
 			}
 		}
-		return tx.Port.Finish(g, tx.Now().Add(l.Config.RemoveEvery<<min(t.Attempt, 7)), failure)
+		tx.FailTask(g, tx.Now().Add(l.Config.RemoveEvery<<min(t.Attempt, 7)), failure)
+		return nil
 	})
 }
 
@@ -354,7 +380,16 @@ func (l Fleet) EmitNodeTask(ctx context.Context, nodeID, kind string) error {
 
 // RetryTask has a guarded task run once more after a while.
 func RetryTask(ctx context.Context, l *txn.Engine, g ledger.Guard, after time.Duration, failure string) error {
-	return l.Store.InTx(ctx, func(tx ledger.Tx) error {
-		return tx.Finish(g, tx.Now().Add(after), failure)
+	return l.InGroup(ctx, workerActor, &ledger.LockHint{}, func(tx *txn.Tx) error {
+		tx.FailTask(g, tx.Now().Add(after), failure)
+		return nil
+	})
+}
+
+// FinishTask ends a guarded task; a keyed one sleeps until it is woken.
+func FinishTask(ctx context.Context, l *txn.Engine, g ledger.Guard) error {
+	return l.InGroup(ctx, workerActor, &ledger.LockHint{}, func(tx *txn.Tx) error {
+		tx.FinishTask(g, time.Time{})
+		return nil
 	})
 }

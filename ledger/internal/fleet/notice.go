@@ -28,7 +28,8 @@ func (l Fleet) ReportNotice(ctx context.Context, g ledger.Guard, nodeID string, 
 			}
 			warnHolders(tx, p, n, notice)
 		}
-		return tx.Port.Finish(g, tx.Now().Add(l.Config.CheckEvery), "")
+		tx.FinishTask(g, tx.Now().Add(l.Config.CheckEvery))
+		return nil
 	})
 }
 
@@ -68,7 +69,8 @@ func giveUpBoot(tx *txn.Tx, p *txn.PoolTx, n node.Node, g ledger.Guard, reason s
 				"forewarm pools edit %s, with any change, has it asked again", n.Offering.Provisioner, reason,
 				p.Pool.Name)})
 	}
-	return tx.Port.Finish(g, time.Time{}, "")
+	tx.FinishTask(g, time.Time{})
+	return nil
 }
 
 // Renewal returns until when the machine of a node should live now, and whether

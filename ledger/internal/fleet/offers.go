@@ -125,3 +125,14 @@ func checkMachine(p capacity.Pool, o ledger.Offer) error {
 	}
 	return nil
 }
+
+// offersSimulated reports whether some source of a pool makes simulated machines.
+func offersSimulated(p capacity.Pool, known []ledger.Provisioner) bool {
+	return slices.ContainsFunc(p.Offerings(), func(s capacity.Offering) bool {
+		return slices.ContainsFunc(known, func(k ledger.Provisioner) bool {
+			return k.Name == s.Provisioner && slices.ContainsFunc(k.Offers, func(o ledger.Offer) bool {
+				return o.Simulated && o.Region == s.Region && o.Type == s.Type
+			})
+		})
+	})
+}

@@ -12,7 +12,7 @@ import (
 // provider that does not say when one was born is believed to have made it now.
 // Repeated, it changes nothing.
 func (l Fleet) ReportOrphan(ctx context.Context, orphans ...ledger.Orphan) error {
-	return l.InOwnTx(ctx, ledger.SystemActor("reconcile"), func(tx *txn.Tx) error {
+	return l.InGroup(ctx, ledger.SystemActor("reconcile"), &ledger.LockHint{}, func(tx *txn.Tx) error {
 		for _, o := range orphans {
 			if o.BilledFrom.IsZero() {
 				o.BilledFrom = tx.Now()
@@ -26,7 +26,7 @@ func (l Fleet) ReportOrphan(ctx context.Context, orphans ...ledger.Orphan) error
 // ReportOrphanEnded journals that the end of a machine that no node stands for
 // was asked for.
 func (l Fleet) ReportOrphanEnded(ctx context.Context, provisioner, machine, nodeID string) error {
-	return l.InOwnTx(ctx, ledger.SystemActor("reconcile"), func(tx *txn.Tx) error {
+	return l.InGroup(ctx, ledger.SystemActor("reconcile"), &ledger.LockHint{}, func(tx *txn.Tx) error {
 		tx.AddEvent(ledger.Event{Type: "sweep.orphan_terminated", Subject: machine, Reason: "no_node",
 			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", ledger.ClipText(machine, 80),
 				provisioner,

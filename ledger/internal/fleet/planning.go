@@ -27,17 +27,20 @@ const rounds = 12
 // is left to do now, and has itself woken when something will be.
 func (l Fleet) Plan(ctx context.Context, g ledger.Guard, poolID string) (ledger.Planned, error) {
 	var out ledger.Planned
-	err := l.InOwnTx(ctx, ledger.SystemActor("planner"), func(tx *txn.Tx) error {
+	locks := &ledger.LockHint{Pool: poolID, Alone: true}
+	err := l.InGroup(ctx, ledger.SystemActor("planner"), locks, func(tx *txn.Tx) error {
 		out = ledger.Planned{}
 		p, err := tx.LockPool(poolID)
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
 		if !p.Pool.DeletedAt.IsZero() {
-			return tx.Port.Finish(g, time.Time{}, "")
+			tx.FinishTask(g, time.Time{})
+			return nil
 		}
 		if p.Pool.Recovery.Active() {
-			return tx.Port.Finish(g, tx.Now().Add(retryWaitlisted), "")
+			tx.FinishTask(g, tx.Now().Add(retryWaitlisted))
+			return nil
 		}
 		paused, err := tenancy.ReadPauses(tx)
 		if err != nil {
@@ -63,7 +66,8 @@ func (l Fleet) Plan(ctx context.Context, g ledger.Guard, poolID string) (ledger.
 				break
 			}
 		}
-		return tx.Port.Finish(g, soonestRetry(next, out.Waitlisted, tx.Now()), "")
+		tx.FinishTask(g, soonestRetry(next, out.Waitlisted, tx.Now()))
+		return nil
 	})
 	return out, err
 }
@@ -275,7 +279,8 @@ func actOnReservation(tx *txn.Tx, p *txn.PoolTx, a plan.Action) error {
 // flagReservation marks a promise as degraded, or as whole again. The reason of a lost place
 // is kept with it: the planner heals that one when the place is back.
 func flagReservation(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation, a plan.Action) {
-	kind, message := "reservation.degraded", fmt.Sprintf("will not be ready at %s", ledger.FormatTime(r.Window.Start))
+	kind, message := "reservation.degraded",
+		"will not be ready at "+ledger.FormatTimeSeen(r.Window.Start, tx.Now())
 	switch {
 	case a.Kind == plan.RestoreReservation:
 		kind, message = "reservation.restored", "has its place again"

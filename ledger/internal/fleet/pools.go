@@ -32,7 +32,7 @@ func (l Fleet) CreatePool(ctx context.Context, actor ledger.Actor, def capacity.
 		if actor.Role != ledger.Operator {
 			return ledger.ErrDenied
 		}
-		if err := checkPoolOffered(tx, def); err != nil {
+		if err := holdAgainstOffers(tx, &p.Pool); err != nil {
 			return err
 		}
 		p.ID, p.CreatedAt = tx.IDs.New(ids.Pool), tx.Now()
@@ -87,7 +87,7 @@ func updatePool(ctx context.Context, l *txn.Engine, actor ledger.Actor, idOrName
 			return err
 		}
 		if !sameMachines(p.Pool.Pool, def) {
-			if err := checkPoolOffered(tx, def); err != nil {
+			if err := holdAgainstOffers(tx, &def); err != nil {
 				return err
 			}
 		}
@@ -121,13 +121,16 @@ func (l Fleet) Lead(p ledger.Pool, now time.Time) time.Duration {
 	return plan.Lead(p.AsPlanned(now).Boot, l.Config.Policy)
 }
 
-// checkPoolOffered holds a pool against what workers have reported of provisioners.
-func checkPoolOffered(tx *txn.Tx, p capacity.Pool) error {
+// holdAgainstOffers checks a pool against what workers have reported of provisioners,
+// and marks it as simulated where they say that its machines are: nobody has to know
+// that, or can leave it out.
+func holdAgainstOffers(tx *txn.Tx, p *capacity.Pool) error {
 	known, err := recentProvisioners(tx.Port)
 	if err != nil {
 		return err
 	}
-	return checkOffered(p, known)
+	p.Simulated = p.Simulated || offersSimulated(*p, known)
+	return checkOffered(*p, known)
 }
 
 // sameMachines reports whether two definitions of a pool ask for the same

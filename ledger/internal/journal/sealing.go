@@ -47,16 +47,15 @@ func (l Journal) SealJournal(ctx context.Context, g ledger.Guard) (ledger.Seal, 
 		if len(events) == sealMost {
 			next = now
 		}
+		change := ledger.Change{Finished: []ledger.FinishedRun{{Guard: g, Next: next}}, Last: true}
 		if len(events) > 0 {
 			if made, err = l.Config.Seals.MakeSeal(before, events, now); err != nil {
 				return err
 			}
 			newest = made
-			if err := tx.Save(ledger.Change{Seals: []ledger.Seal{made}}); err != nil {
-				return err
-			}
+			change.Seals = []ledger.Seal{made}
 		}
-		return tx.Finish(g, next, "")
+		return tx.Save(change)
 	})
 	if err != nil {
 		return ledger.Seal{}, fmt.Errorf("sealing the journal: %w", err)

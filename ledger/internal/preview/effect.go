@@ -9,15 +9,15 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
-	corewait "github.com/forewarm/forewarm/core/wait"
+	"github.com/forewarm/forewarm/core/wait"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/outlook"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
-	"github.com/forewarm/forewarm/ledger/internal/wait"
 )
 
 // estimateWaits estimates the longest wait among what is new.
-func estimateWaits(e *ledger.Effect, waits *wait.Waits) error {
-	longer := func(x *corewait.Estimate, err error) error {
+func estimateWaits(e *ledger.Effect, waits *outlook.Waits) error {
+	longer := func(x *wait.Estimate, err error) error {
 		if err == nil && x != nil && (e.Wait == nil || x.P50 > e.Wait.P50) {
 			e.Wait = x
 		}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/outlook"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
-	"github.com/forewarm/forewarm/ledger/internal/wait"
 )
 
 // planValid is how long a plan may be applied. It is short, because what it
@@ -43,7 +43,7 @@ func (l Previews) DryRun(ctx context.Context, actor ledger.Actor, op txn.BoundOp
 		if err := effect.AddUpCost(tx, effect.OrganizationID); err != nil {
 			return err
 		}
-		if err := estimateWaits(&effect, wait.NewWaits(l.Config, tx)); err != nil {
+		if err := estimateWaits(&effect, outlook.NewWaits(l.Config, tx)); err != nil {
 			return err
 		}
 		return errDryRun

@@ -16,9 +16,9 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
 	"github.com/forewarm/forewarm/ledger/internal/fleet"
+	"github.com/forewarm/forewarm/ledger/internal/outlook"
 	"github.com/forewarm/forewarm/ledger/internal/preview"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
-	"github.com/forewarm/forewarm/ledger/internal/wait"
 )
 
 // recentDecisions is how many decisions an explanation tells of.
@@ -30,7 +30,7 @@ type explained struct {
 	state   ledger.PoolState
 	cfg     ledger.Config
 	outlook *plan.Outlook
-	waits   *wait.Waits
+	waits   *outlook.Waits
 	// troubles are what fails again and again.
 	troubles ledger.Troubles
 	// operator: who asks sees what providers say. hopeless: time alone helps not.
@@ -177,7 +177,7 @@ func readNow(ctx context.Context, l *txn.Engine) time.Time {
 func (e *explained) explainReservation(r reservation.Reservation) {
 	e.Kind, e.State, e.Reason, e.Degraded, e.Since = "reservation", string(r.State()), r.Reason, r.Degraded, r.CreatedAt
 	what := fmt.Sprintf("%s in %s from %s to %s", phrase.Count(r.Shape.GPUs(), "GPU"), e.state.Pool.Name,
-		ledger.FormatTime(r.Window.Start), ledger.FormatTime(r.Window.End))
+		ledger.FormatTimeSeen(r.Window.Start, e.At), ledger.FormatTimeSeen(r.Window.End, e.At))
 	boots := e.state.Pool.Boot
 	switch r.State() {
 	case reservation.Waitlisted:
@@ -199,9 +199,9 @@ func (e *explained) explainReservation(r reservation.Reservation) {
 		return
 	}
 	e.addObstacles()
-	noShow := "it ends if nobody has claimed it"
+	noShow := "it ends if nobody has claimed it by then"
 	if r.State() != reservation.Ready {
-		noShow = "it ends if nobody has claimed it, and not before it was ready for so long"
+		noShow += "; if its nodes come late, " + phrase.Length(e.state.Pool.Timers.WarmHold) + " after they are ready"
 	}
 	e.describeNextSteps(map[string]string{
 		plan.StepGivesUp: "it expires if no place was found",
@@ -282,7 +282,7 @@ func (e *explained) blockByRecovery() {
 	b := ledger.Blocker{
 		Code:     ledger.CodeRecovering,
 		Message:  "the pool only reconciles until an operator confirms what was found at its provider",
-		Evidence: []string{"since " + ledger.FormatTime(e.state.Pool.Recovery.Since)},
+		Evidence: []string{"since " + ledger.FormatTimeSeen(e.state.Pool.Recovery.Since, e.At)},
 	}
 	if e.operator {
 		b.Evidence = append(b.Evidence, e.state.Pool.Recovery.Reason)

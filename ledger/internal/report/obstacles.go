@@ -30,7 +30,7 @@ func (e *explained) addObstacles() {
 	for _, code := range txn.SortedKeys(found) {
 		b := found[code]
 		if b.ClearsAt != nil {
-			b.Message = fmt.Sprintf("%s before %s", b.Message, ledger.FormatTime(b.ClearsAt.P90))
+			b.Message = fmt.Sprintf("%s before %s", b.Message, ledger.FormatTimeSeen(b.ClearsAt.P90, e.At))
 		}
 		e.Blockers = append(e.Blockers, *b)
 	}
@@ -53,7 +53,7 @@ func (e *explained) describeObstacle(o plan.Obstacle) (*ledger.Blocker, string) 
 	}
 	b.Message, b.Fix = "its provider fails again and again; it is tried for ever", "forewarm nodes show "+o.Node.ID
 	return b, fmt.Sprintf("%s, %s in a row, last %s: %s", e.obstacleEvidence(o), phrase.Count(t.Count, "time"),
-		ledger.FormatTime(t.At),
+		ledger.FormatTimeSeen(t.At, e.At),
 		t.Message)
 }
 
@@ -64,7 +64,7 @@ var lacking = map[string]string{
 	plan.LacksRemoval: "a node must be gone before the next one can take its slot",
 	plan.LacksSlot:    "the pool was made smaller, and no longer has the slot",
 	plan.LacksDevices: "the lease before is not given back; it is not over",
-	plan.LacksLeave:   "warming on a guess is paused; nothing is asked for",
+	plan.LacksPrewarm: "pre-warming for speculative reservations is paused; nothing is asked for",
 	plan.HeldRefused:  "the provider had nothing; no node is asked for",
 	plan.HeldUnfit: "the last machines had the same fault at the health gate, so none is asked for until an " +
 		"operator edits the pool",
@@ -86,7 +86,7 @@ func (e *explained) obstacleEvidence(o plan.Obstacle) string {
 		limit, window := plan.Creates(e.state.Pool.Pool)
 		seen := e.state.Snapshot()
 		unserved := seen.Unserved(e.At)
-		return fmt.Sprintf("slot %d before %s; %d of at most %d in %s", o.Slot, ledger.FormatTime(o.Until),
+		return fmt.Sprintf("slot %d before %s; %d of at most %d in %s", o.Slot, ledger.FormatTimeSeen(o.Until, e.At),
 			unserved.Sum(window, e.At), limit, phrase.Length(window))
 	case o.Slot < 0:
 		return e.state.Pool.Name

@@ -9,8 +9,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
 	"github.com/forewarm/forewarm/ledger/internal/fleet"
+	"github.com/forewarm/forewarm/ledger/internal/outlook"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
-	"github.com/forewarm/forewarm/ledger/internal/wait"
 )
 
 // Reporting is the verbs of what is read and explained.
@@ -47,4 +47,4 @@ func (l Reporting) Sight(s ledger.Scope) ledger.Sight {
 func (l Reporting) Troubles(r ledger.Reader) (ledger.Troubles, error) { return fleet.ReadTroubles(r) }
 
 // Waits returns estimates on what r reads.
-func (l Reporting) Waits(r ledger.Reader) *wait.Waits { return wait.NewWaits(l.Config, r) }
+func (l Reporting) Waits(r ledger.Reader) *outlook.Waits { return outlook.NewWaits(l.Config, r) }

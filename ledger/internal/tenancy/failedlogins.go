@@ -10,7 +10,7 @@ import (
 // RecordFailedLogins writes failed sign-ins into the journal, where operators
 // alone see them: they belong to no organization.
 func (l Tenancy) RecordFailedLogins(ctx context.Context, failed []ledger.FailedLogin) error {
-	return l.InOwnTx(ctx, ledger.SystemActor("api"), func(tx *txn.Tx) error {
+	return l.InGroup(ctx, ledger.SystemActor("api"), &ledger.LockHint{}, func(tx *txn.Tx) error {
 		for _, f := range failed {
 			tx.AddEvent(ledger.Event{Type: "login.failed", Subject: f.EventSubject(), Reason: f.Door,
 				Message: f.EventText()})

@@ -126,7 +126,7 @@ func (l Tenancy) Usage(ctx context.Context, actor ledger.Actor, orgID string, ah
 		until := now.Add(ahead)
 		out = ledger.Usage{Organization: org, At: now, Until: until, Now: c.All.At(now),
 			Peak:   c.All.Peak(calendar.Interval{Start: now, End: until}),
-			Period: c.All.In(org.Limits.Period, now), Guessed: c.Speculative.On(now)}
+			Period: c.All.In(org.Limits.Period, now), Speculative: c.Speculative.On(now)}
 		return nil
 	})
 	return out, err

@@ -29,7 +29,7 @@ func (l Tenancy) PausePrewarming(ctx context.Context, actor ledger.Actor, organi
 			Until: until}
 		message := "until somebody resumes"
 		if !until.IsZero() {
-			message = "until " + ledger.FormatTime(until)
+			message = "until " + ledger.FormatTimeSeen(until, tx.Now())
 		}
 		if err := setPause(tx, p, "prewarm.paused", message); err != nil {
 			return err
@@ -71,7 +71,8 @@ func (l Tenancy) ResumePrewarming(ctx context.Context, actor ledger.Actor, organ
 		}
 		p, ok := paused[organizationID]
 		if p.OrganizationID, p.Until = organizationID, tx.Now(); ok {
-			if err := setPause(tx, p, "prewarm.resumed", "paused since "+ledger.FormatTime(p.At)); err != nil {
+			since := ledger.FormatTimeSeen(p.At, tx.Now())
+			if err := setPause(tx, p, "prewarm.resumed", "paused since "+since); err != nil {
 				return err
 			}
 		}
@@ -94,8 +95,8 @@ func mayPause(tx *txn.Tx, organizationID string) error {
 	return tx.Actor.CheckAdministers(organizationID)
 }
 
-// setPause stores a pause and has every pool planned anew: what is warm on a
-// guess is let go, or what was put off is made up for.
+// setPause stores a pause and has every pool planned anew: what is warm for
+// speculative reservations is let go, or what was put off is made up for.
 func setPause(tx *txn.Tx, p ledger.Pause, kind, message string) error {
 	tx.Change.Pauses = append(tx.Change.Pauses, p)
 	tx.AddEvent(ledger.Event{OrganizationID: p.OrganizationID, Type: kind,

@@ -28,7 +28,7 @@ type promise struct {
 	id, orgID, poolID string
 	shape             capacity.Shape
 	ask               quota.Ask
-	rank              int // running work first, then guaranteed reservations, then guesses
+	rank              int // running work first, then guaranteed reservations, then speculative ones
 	created           time.Time
 }
 

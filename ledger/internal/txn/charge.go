@@ -41,9 +41,9 @@ func chargeAllocation(tx *Tx, p *PoolTx, a allocation.Allocation) {
 	})
 }
 
-// chargeReservation counts what a guess that is over has kept warm, and whether
-// it came true. One that was given up before anything was warmed, or that gave
-// way to others, says nothing of its maker's guesses.
+// chargeReservation counts what a speculative reservation that is over has kept warm,
+// and whether it came true. One that was given up before anything was warmed, or that
+// gave way to others, says nothing of its maker's other speculative reservations.
 func chargeReservation(tx *Tx, p *PoolTx, r reservation.Reservation) {
 	if r.Class != reservation.Speculative {
 		return
@@ -61,5 +61,5 @@ func chargeReservation(tx *Tx, p *PoolTx, r reservation.Reservation) {
 	})
 }
 
-// reasonDisplaced is why a guess ends that gave way.
+// reasonDisplaced is why a speculative reservation that gave way ends.
 const reasonDisplaced = "displaced"

@@ -49,13 +49,14 @@ func (p *PoolTx) SetCleaning(all []learned.Cleaning) {
 	p.setLearned(next)
 }
 
-func (p *PoolTx) replaceCleaning(all []learned.Cleaning) {
-	for _, x := range p.Cleaning {
-		p.Places.Remove(x.Booking().ID)
+// replaceCleaning replaces them in the calendar, too.
+func (d *cachedPool) replaceCleaning(all []learned.Cleaning) {
+	for _, x := range d.Cleaning {
+		d.Places.Remove(x.Booking().ID)
 	}
-	p.Cleaning = all
+	d.Cleaning = all
 	for _, x := range all {
-		p.Places.Force(x.Booking())
+		d.Places.Force(x.Booking())
 	}
 }
 

@@ -129,7 +129,7 @@ func neededRows(l *Engine, it *PendingTx) []string {
 	if it.hint == nil {
 		return nil
 	}
-	ids := []string{it.org}
+	ids := []string{l.Cache.findOrganizationOf(it)}
 	if id, ok := l.Cache.findPoolOf(*it.hint); ok {
 		ids = append(ids, id)
 	}

@@ -22,10 +22,14 @@ func runGroup(l *Engine, group []*PendingTx) {
 	if len(group) == 0 {
 		return
 	}
-	asked, err := attemptGroup(l, group, l.Cache.trusted)
-	if errors.Is(err, ledger.ErrStale) {
-		l.Cache.trusted = false
+	assume := l.Cache.trust.isEarned()
+	asked, err := attemptGroup(l, group, assume)
+	switch {
+	case errors.Is(err, ledger.ErrStale):
+		l.Cache.trust.noteWrong()
 		asked, err = attemptGroup(l, group, false)
+	case assume && err == nil:
+		l.Cache.trust.noteRight()
 	}
 	switch {
 	case errors.Is(err, ledger.ErrBusy):
@@ -176,8 +180,8 @@ func (tx *Tx) openGroup(group []*PendingTx) error {
 	tx.Grouped = true
 	var o ledger.LockRequest
 	for _, it := range group {
-		if it.org != "" {
-			o.Organizations = append(o.Organizations, it.org)
+		if org := tx.Cache.findOrganizationOf(it); org != "" {
+			o.Organizations = append(o.Organizations, org)
 		}
 		if id, ok := tx.Cache.findPoolOf(*it.hint); ok {
 			o.Pools = append(o.Pools, id)
@@ -216,7 +220,7 @@ func (tx *Tx) openFromMemory(o ledger.LockRequest) bool {
 		a.Organizations = append(a.Organizations, org)
 	}
 	for id, revision := range a.Revisions {
-		if d := tx.Cache.Pools[id]; d == nil || d.revision != revision {
+		if d := tx.Cache.Pools[id]; d == nil || d.Row.Revision != revision {
 			return false
 		}
 	}
@@ -245,7 +249,8 @@ func (tx *Tx) AcceptLocked(o ledger.Locked) error {
 	for _, org := range o.Organizations {
 		tx.Organizations[org.ID], tx.Cache.orgs[org.ID] = org, org
 	}
-	tx.Cache.revisions, tx.Cache.trusted = maps.Clone(o.Revisions), true
+	tx.Cache.trust.noteFound(maps.Equal(tx.Cache.revisions, o.Revisions))
+	tx.Cache.revisions = maps.Clone(o.Revisions)
 	tx.Cache.noteTime(tx.Now())
 	for id, revision := range o.Revisions {
 		if _, locked := tx.Pools[id]; !locked {
@@ -253,13 +258,9 @@ func (tx *Tx) AcceptLocked(o ledger.Locked) error {
 		}
 	}
 	for _, p := range o.Pools {
-		d := tx.Cache.Pools[p.ID]
-		if d == nil || d.revision != p.Revision {
-			state, err := tx.Port.PoolState(p.ID)
-			if err != nil {
-				return fmt.Errorf("reading pool: %w", err)
-			}
-			d = tx.Cache.loadPool(state)
+		d, err := tx.refreshLocked(p)
+		if err != nil {
+			return err
 		}
 		d.Row = p
 		tx.Cache.names[p.Name] = p.ID
@@ -268,7 +269,21 @@ func (tx *Tx) AcceptLocked(o ledger.Locked) error {
 	return nil
 }
 
-// findPoolOf guesses the pool of a use from what the cache has.
+// findOrganizationOf returns whose promises a verb is about: its actor's, or those of
+// the reservation that it names.
+func (b *poolCache) findOrganizationOf(it *PendingTx) string {
+	if it.org != "" || it.hint.Reservation == "" {
+		return it.org
+	}
+	for _, d := range b.Pools {
+		if r, ok := d.Reservations.getRow(it.hint.Reservation); ok {
+			return r.OrganizationID
+		}
+	}
+	return ""
+}
+
+// findPoolOf infers the pool of a use from what the cache has.
 func (b *poolCache) findPoolOf(uses ledger.LockHint) (string, bool) {
 	if uses.Pool != "" {
 		if id, ok := b.names[uses.Pool]; ok {
@@ -282,6 +297,9 @@ func (b *poolCache) findPoolOf(uses ledger.LockHint) (string, bool) {
 			return id, true
 		}
 		if _, ok := d.Allocations.indexOf(uses.Allocation); ok && uses.Allocation != "" {
+			return id, true
+		}
+		if _, ok := d.Nodes.indexOf(uses.Node); ok && uses.Node != "" {
 			return id, true
 		}
 	}

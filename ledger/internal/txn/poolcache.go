@@ -3,7 +3,6 @@ package txn
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"fmt"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
@@ -32,11 +31,11 @@ type poolCache struct {
 	commitments  map[string]*ledger.Commitments
 	lastRevision uint64
 
-	// What the last Open answered, kept in step with what was committed since, for
-	// Assume. trusted is set while nobody else was seen to write.
+	// What the last Lock answered, kept in step with what was committed since, for
+	// Assume.
 	orgs      map[string]ledger.Organization
 	revisions map[string]int64
-	trusted   bool
+	trust     trust
 	seen      time.Time // when any of this was read or written last, by the database's clock
 }
 
@@ -51,8 +50,7 @@ func (b *poolCache) noteTime(at time.Time) {
 // cachedPool is one pool in the cache.
 type cachedPool struct {
 	cache      *poolCache
-	Row        ledger.Pool // as it was last read or committed
-	revision   int64
+	Row        ledger.Pool   // as it was last read or committed
 	Definition capacity.Pool // as its bookings are counted
 
 	Nodes        rowTable[node.Node]
@@ -62,14 +60,14 @@ type cachedPool struct {
 
 	Places *calendar.Slots
 	// Split is what each workload has booked of a split pool; nil otherwise.
-	Split     map[capacity.Workload]*calendar.Profile
-	occupied  map[int]string             // slot → id of its live node
-	Preferred preference                 // the same, by how soon the slots are usable
-	Taken     map[string]string          // device in somebody's hands → allocation
-	Uses      map[string]fairshare.Usage // by organization
-	guesses   []admission.Speculative    // see speculative; nil: to be listed again
-	mobile    []string                   // see movable; nil: to be listed again
-	Cleaning  []learned.Cleaning         // what was given back and is not clean
+	Split       map[capacity.Workload]*calendar.Profile
+	occupied    map[int]string             // slot → id of its live node
+	Preferred   preference                 // the same, by how soon the slots are usable
+	Taken       map[string]string          // device in somebody's hands → allocation
+	Uses        map[string]fairshare.Usage // by organization
+	speculative []admission.Speculative    // see speculative; nil: to be listed again
+	mobile      []string                   // see movable; nil: to be listed again
+	Cleaning    []learned.Cleaning         // what was given back and is not clean
 }
 
 func newPoolCache() *poolCache {
@@ -92,7 +90,7 @@ func (b *poolCache) nextRevision() int64 {
 // loadPool puts a pool in the cache as it was read.
 func (b *poolCache) loadPool(s ledger.PoolState) *cachedPool {
 	d := &cachedPool{
-		cache: b, Row: s.Pool, revision: s.Pool.Revision, Definition: s.Pool.Pool, spent: map[spendKey]ledger.Spend{},
+		cache: b, Row: s.Pool, Definition: s.Pool.Pool, spent: map[spendKey]ledger.Spend{},
 		Nodes:        newRowTable(s.Nodes, func(n *node.Node) string { return n.ID }),
 		Reservations: newRowTable(s.Reservations, func(r *reservation.Reservation) string { return r.ID }),
 		Allocations:  newRowTable(s.Allocations, func(a *allocation.Allocation) string { return a.ID }),
@@ -206,7 +204,7 @@ func (d *cachedPool) noteHolders(a allocation.Allocation) {
 func (d *cachedPool) SetReservation(from, to *reservation.Reservation) {
 	d.mobile = nil
 	if from != nil && from.Class == reservation.Speculative || to != nil && to.Class == reservation.Speculative {
-		d.guesses = nil
+		d.speculative = nil
 	}
 	if from != nil {
 		d.countReservation(from, true)
@@ -311,42 +309,6 @@ func (d *cachedPool) countAllocation(a *allocation.Allocation, out bool) {
 	if d.cache.commitments != nil {
 		d.cache.commitmentsOf(a.OrganizationID).Allocation(d.Definition, a, out)
 	}
-}
-
-// refreshOthers loads what other processes changed meanwhile in pools that are not
-// locked, so that what an organization holds there is counted. Nothing can be
-// added to it there: that takes the organization's lock.
-func (tx *Tx) refreshOthers() error {
-	for _, id := range SortedKeys(tx.Revisions) {
-		d := tx.Cache.Pools[id]
-		if _, locked := tx.Pools[id]; locked || d != nil && d.revision == tx.Revisions[id] {
-			continue
-		}
-		if err := tx.loadUnlocked(id); err != nil {
-			return fmt.Errorf("reading pool %s: %w", id, err)
-		}
-	}
-	return nil
-}
-
-// loadUnlocked loads a pool without its lock: what was read is whole if the revision is the
-// same afterwards.
-func (tx *Tx) loadUnlocked(id string) error {
-	for range 10 {
-		state, err := tx.Port.PoolState(id)
-		if err != nil {
-			return err
-		}
-		after, err := tx.Port.Pool(id)
-		if err != nil {
-			return err
-		}
-		if after.Revision == state.Pool.Revision {
-			tx.Cache.loadPool(state)
-			return nil
-		}
-	}
-	return ledger.ErrConflict
 }
 
 // SetSlotBlocked keeps the slot of a node that an operator keeps from all bookings, or

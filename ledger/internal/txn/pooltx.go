@@ -2,12 +2,10 @@ package txn
 
 import (
 	"reflect"
-	"slices"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -131,7 +129,7 @@ func (p *PoolTx) advanceToCommitted(revision int64) {
 	if len(p.touched) == 0 && !p.writtenAhead {
 		return
 	}
-	p.revision, p.Pool.Revision = revision, revision
+	p.Pool.Revision, p.Pool.Changes = revision, p.Pool.Changes+1
 	p.advanceRows()
 	p.Row, p.cache.revisions[p.Pool.ID] = p.Pool, revision
 	p.cache.noteTime(p.Tx.Now())
@@ -163,34 +161,22 @@ func (p *PoolTx) advanceRows() {
 func (p *PoolTx) advanceNode(i int) {
 	n := *p.Nodes.Rows[i]
 	n.Version++
-	if p.Nodes.Rows[i] = &n; node.Machine.Terminal(n.State()) {
-		p.Nodes.Rows = slices.Delete(p.Nodes.Rows, i, i+1)
-	}
+	p.Nodes.Rows[i] = &n
+	p.retireNode(i)
 }
 
 func (p *PoolTx) advanceReservation(i int) {
 	r := *p.Reservations.Rows[i]
 	r.Version++
-	if p.Reservations.Rows[i] = &r; r.Live() {
-		return
-	}
-	p.Reservations.Rows = slices.Delete(p.Reservations.Rows, i, i+1)
-	s := ledger.ReservationSpend(&r)
-	p.countSpend(ledger.Spend{OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, UserID: r.UserID, Class: r.Class,
-		Day: quota.Day(r.Window.Start), Cost: s.Cost, GPUSeconds: s.GPUSeconds})
+	p.Reservations.Rows[i] = &r
+	p.retireReservation(i)
 }
 
 func (p *PoolTx) advanceAllocation(i int) {
 	a := *p.Allocations.Rows[i]
 	a.Version++
-	if p.Allocations.Rows[i] = &a; a.Live() {
-		return
-	}
-	p.Allocations.Rows = slices.Delete(p.Allocations.Rows, i, i+1)
-	s := ledger.AllocationSpend(p.Definition, &a)
-	p.countSpend(ledger.Spend{OrganizationID: a.OrganizationID, MadeBy: a.HeldBy, UserID: a.UserID,
-		Day:  quota.Day(a.Window.Start),
-		Cost: s.Cost, GPUSeconds: s.GPUSeconds})
+	p.Allocations.Rows[i] = &a
+	p.retireAllocation(i)
 }
 
 // CommittedVersion returns the version that a row will have once the transaction is committed.

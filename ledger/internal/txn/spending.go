@@ -14,15 +14,16 @@ import (
 // holders, which change with the clock: see ranked. The list is kept until one of
 // them changes.
 func (d *cachedPool) SpeculativeBookings() []admission.Speculative {
-	if d.guesses == nil {
-		d.guesses = []admission.Speculative{}
+	if d.speculative == nil {
+		d.speculative = []admission.Speculative{}
 		for r := range d.Reservations.All() {
 			if r.Placed() && r.Class == reservation.Speculative {
-				d.guesses = append(d.guesses, admission.Speculative{Booking: r.Booking(), Probability: r.Probability})
+				d.speculative = append(d.speculative,
+					admission.Speculative{Booking: r.Booking(), Probability: r.Probability})
 			}
 		}
 	}
-	return d.guesses
+	return d.speculative
 }
 
 // heldCost is what a reservation that is over really held.

@@ -38,6 +38,15 @@ func (tx *Tx) AddTask(kind, subject string, at time.Time) {
 	})
 }
 
+// FinishTask ends a guarded run with this transaction: the task is done, or runs again
+// at next if that is not zero. A void guard fails the transaction with ErrFenced.
+func (tx *Tx) FinishTask(g ledger.Guard, next time.Time) { tx.FailTask(g, next, "") }
+
+// FailTask is FinishTask for a run that failed.
+func (tx *Tx) FailTask(g ledger.Guard, next time.Time, failure string) {
+	tx.Change.Finished = append(tx.Change.Finished, ledger.FinishedRun{Guard: g, Next: next, Failure: failure})
+}
+
 // AddKeyedTask makes sure that there is the one task of a key.
 func (tx *Tx) AddKeyedTask(key, kind, subject string) {
 	tx.Change.Tasks = append(tx.Change.Tasks, ledger.Task{

@@ -129,7 +129,7 @@ func (tx *Tx) publishCommitted() {
 	}
 }
 
-// LockRows is Tx.Open that notes what was asked for. It does not try what somebody
+// LockRows is the port's Lock, and notes what was asked for. It does not try what somebody
 // else is known to hold.
 func (tx *Tx) LockRows(o ledger.LockRequest) (ledger.Locked, error) {
 	tx.asked.Add(o)

@@ -61,15 +61,13 @@ func (l Tasks) RetryTask(ctx context.Context, g ledger.Guard, after time.Duratio
 	if failure == "" {
 		return fleet.RetryTask(ctx, l.Engine, g, after, "")
 	}
-	return l.InOwnTx(ctx, ledger.SystemActor("worker"), func(tx *txn.Tx) error {
+	return l.InGroup(ctx, ledger.SystemActor("worker"), &ledger.LockHint{}, func(tx *txn.Tx) error {
 		t, err := tx.Port.Task(g.TaskID)
 		if err != nil {
 			return fmt.Errorf("reading task: %w", err)
 		}
 		t.Failures, t.LastError = t.Failures+1, failure
-		if err := tx.Port.Finish(g, tx.Now().Add(after), failure); err != nil {
-			return err
-		}
+		tx.FailTask(g, tx.Now().Add(after), failure)
 		if t.Failures != ledger.TroubleAfter {
 			return nil
 		}
@@ -80,12 +78,12 @@ func (l Tasks) RetryTask(ctx context.Context, g ledger.Guard, after time.Duratio
 
 // FinishTask ends a claimed task; a keyed one sleeps until it is woken.
 func (l Tasks) FinishTask(ctx context.Context, g ledger.Guard) error {
-	return l.Store.InTx(ctx, func(tx ledger.Tx) error { return tx.Finish(g, time.Time{}, "") })
+	return fleet.FinishTask(ctx, l.Engine, g)
 }
 
 // EnsureSweep has a provisioner's list compared with the ledger again and again.
 func (l Tasks) EnsureSweep(ctx context.Context, provisioner string) error {
-	return l.InOwnTx(ctx, ledger.SystemActor("worker"), func(tx *txn.Tx) error {
+	return l.InGroup(ctx, ledger.SystemActor("worker"), &ledger.LockHint{}, func(tx *txn.Tx) error {
 		tx.AddKeyedTask(txn.SweepKey(provisioner), ledger.TaskSweep, provisioner)
 		tx.AddKeyedTask(txn.SchedulesKey, ledger.TaskSchedules, "all")
 		if l.Config.Seals != (ledger.SealKey{}) {
@@ -103,7 +101,7 @@ func (l Tasks) ReportWorks(ctx context.Context, t ledger.Task) error {
 	if t.Failures < ledger.TroubleAfter {
 		return nil
 	}
-	return l.InOwnTx(ctx, ledger.SystemActor("worker"), func(tx *txn.Tx) error {
+	return l.InGroup(ctx, ledger.SystemActor("worker"), &ledger.LockHint{}, func(tx *txn.Tx) error {
 		return fleet.TellTrouble(tx, t, "works_again", fmt.Sprintf("its provider works again after %s in a row",
 			phrase.Count(t.Failures, "failure")))
 	})

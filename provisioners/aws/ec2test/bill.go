@@ -61,15 +61,15 @@ func (m *machine) billLine(c Config, now time.Time) Line {
 	return line
 }
 
-// Standing returns the lines of the machines whose end has not begun.
-func (r *Region) Standing() []Line {
-	var standing []Line
+// LiveLines returns the lines of the machines whose end has not begun.
+func (r *Region) LiveLines() []Line {
+	var live []Line
 	for _, line := range r.Bill() {
 		if line.State == pending || line.State == running {
-			standing = append(standing, line)
+			live = append(live, line)
 		}
 	}
-	return standing
+	return live
 }
 
 // Foreign makes a machine of somebody else in the account and returns whether it

@@ -14,13 +14,16 @@ import (
 // runParameters are the parameters that the fake understands. EC2 refuses one
 // that it does not know, and so does the fake: one that it would ignore could
 // hide a mistake.
-var runParameters = regexp.MustCompile(`^(Action|Version|ClientToken|MinCount|MaxCount|ImageId|InstanceType|KeyName|SubnetId|UserData|` +
-	`InstanceInitiatedShutdownBehavior|SecurityGroupId\.\d+|Placement\.AvailabilityZone|IamInstanceProfile\.(Arn|Name)|` +
+var runParameters = regexp.MustCompile(`^(Action|Version|ClientToken|MinCount|MaxCount|ImageId|InstanceType|KeyName|SubnetId|` +
+	`UserData|` +
+	`InstanceInitiatedShutdownBehavior|SecurityGroupId\.\d+|Placement\.AvailabilityZone|` +
+	`IamInstanceProfile\.(Arn|Name)|` +
 	`MetadataOptions\.(HttpTokens|HttpEndpoint|HttpPutResponseHopLimit|InstanceMetadataTags)|` +
 	`BlockDeviceMapping\.\d+\.(DeviceName|Ebs\.(DeleteOnTermination|VolumeSize))|` +
 	`TagSpecification\.\d+\.(ResourceType|Tag\.\d+\.(Key|Value))|` +
 	`InstanceMarketOptions\.(MarketType|SpotOptions\.(MaxPrice|SpotInstanceType|InstanceInterruptionBehavior))|` +
-	`CapacityReservationSpecification\.(CapacityReservationPreference|CapacityReservationTarget\.CapacityReservationId))$`)
+	`CapacityReservationSpecification\.(CapacityReservationPreference|` +
+	`CapacityReservationTarget\.CapacityReservationId))$`)
 
 func (r *Region) runInstances(c call) (any, error) {
 	for name := range c.form {
@@ -118,7 +121,8 @@ func (r *Region) priceMachine(m *machine, c call) (money.MicroUSD, error) {
 		}
 		if text != "" && money.MicroUSD(most) < m.kind.Spot {
 			return 0, newRefusal("SpotMaxPriceTooLow",
-				"Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %s.", text, m.kind.Spot.Decimal())
+				"Your Spot request price of %s is lower than the minimum required Spot request fulfillment price "+
+					"of %s.", text, m.kind.Spot.Decimal())
 		}
 		return m.kind.Spot, nil
 	case "capacity-block":
@@ -138,7 +142,7 @@ func (r *Region) checkRoom(m *machine, now time.Time) error {
 			m.zone)
 	}
 	stock, limited := r.stock[[2]string{m.zone, m.kind.Name}]
-	if taken := r.countStanding(func(x *machine) bool {
+	if taken := r.countLive(func(x *machine) bool {
 		return x.zone == m.zone && x.kind.Name == m.kind.Name &&
 			x.reservation == ""
 	}); limited && taken >= stock {
@@ -171,15 +175,15 @@ func (r *Region) checkReservation(m *machine, now time.Time) error {
 		return newRefusal("InvalidParameterValue", "The capacity reservation %s does not match the request",
 			m.reservation)
 	case reservation.Block && (now.Before(reservation.Start) || !now.Before(reservation.endsAt())),
-		r.countStanding(func(x *machine) bool { return x.reservation == m.reservation }) >= reservation.Count:
+		r.countLive(func(x *machine) bool { return x.reservation == m.reservation }) >= reservation.Count:
 		return newRefusal("ReservationCapacityExceeded",
 			"The requested reservation does not have sufficient compatible and available capacity for this request.")
 	}
 	return nil
 }
 
-// countStanding counts the machines that stand.
-func (r *Region) countStanding(which func(*machine) bool) int {
+// countLive counts the machines whose end has not begun.
+func (r *Region) countLive(which func(*machine) bool) int {
 	n := 0
 	for _, m := range r.machines {
 		if m.stop.IsZero() && which(m) {

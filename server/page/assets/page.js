@@ -8,7 +8,7 @@
   button.hidden = false;
   button.addEventListener("click", () => {
     paused = !paused;
-    button.textContent = paused ? "Go on" : "Pause";
+    button.textContent = paused ? "Resume updates" : "Pause updates";
   });
   const refresh = async () => {
     if (paused || document.hidden) return;

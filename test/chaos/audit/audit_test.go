@@ -167,7 +167,7 @@ func TestOwnerless(t *testing.T) {
 		nodeWithMachine(t, "over", "m3", 50),
 		nodeWithMachine(t, "other", "m5", 90)}}
 	machine := func(id, node string, from, to int, standing bool) site.Machine {
-		return site.Machine{ID: id, Node: node, From: secondsAfter(from), To: secondsAfter(to), Standing: standing}
+		return site.Machine{ID: id, Node: node, From: secondsAfter(from), To: secondsAfter(to), Live: standing}
 	}
 	found := rows.Ownerless([]site.Machine{
 		machine("m1", "live", 0, 100, true),   // owned

@@ -30,7 +30,7 @@ func (r Rows) Ownerless(bill []site.Machine, limit time.Duration) Ownerless {
 	for _, m := range bill {
 		n, known := nodes[m.Node]
 		since, owned := unownedSince(m, n, known)
-		if owned || !since.Before(m.To) && !m.Standing {
+		if owned || !since.Before(m.To) && !m.Live {
 			continue
 		}
 		stood := m.To.Sub(since)
@@ -38,7 +38,7 @@ func (r Rows) Ownerless(bill []site.Machine, limit time.Duration) Ownerless {
 		out.Total += stood
 		out.Longest = max(out.Longest, stood)
 		switch {
-		case m.Standing:
+		case m.Live:
 			out.Orphans = append(out.Orphans, fmt.Sprintf("machine %s of node %s stands, and no live node owns it",
 				m.ID, m.Node))
 		case stood > limit:

@@ -52,7 +52,7 @@ type Cloud struct {
 type Machine struct {
 	ID, Node string
 	From, To time.Time // To is now while it stands
-	Standing bool
+	Live     bool
 	Cost     money.MicroUSD
 }
 
@@ -93,16 +93,16 @@ func (c *Cloud) Bill() []Machine {
 		}
 		standing := line.State == "pending" || line.State == "running"
 		all = append(all, Machine{ID: line.ID, Node: line.Tags[nodeTag], From: line.From, To: line.To,
-			Standing: standing, Cost: line.Cost})
+			Live: standing, Cost: line.Cost})
 	}
 	return all
 }
 
-// Standing counts the machines whose end has not begun.
-func (c *Cloud) Standing() int {
+// CountLive counts the machines whose end has not begun.
+func (c *Cloud) CountLive() int {
 	n := 0
 	for _, m := range c.Bill() {
-		if m.Standing {
+		if m.Live {
 			n++
 		}
 	}
@@ -157,7 +157,7 @@ const Plenty = 1000
 // reports whether there was one.
 func (c *Cloud) Reclaim(chance *rand.Rand) bool {
 	var standing []string
-	for _, line := range c.region.Standing() {
+	for _, line := range c.region.LiveLines() {
 		if line.Market == "spot" && !c.Took(line.ID) {
 			standing = append(standing, line.ID)
 		}

@@ -1,4 +1,4 @@
-// Package standby lets workers work while the queue proper is away.
+// Package standby lets workers work while the main queue is away.
 //
 // A queue only rings the bell: the tasks are rows. So a message that the queue
 // does not take is delivered in this process, which found the row due and can
@@ -23,7 +23,7 @@ import (
 
 var _ queue.Queue = (*Queue)(nil)
 
-// Main is the queue proper. Its Run must fail where Ping does, and may then be
+// Main is the main queue. Its Run must fail where Ping does, and may then be
 // called again.
 type Main interface {
 	queue.Queue
@@ -33,15 +33,15 @@ type Main interface {
 
 // Config tunes a Queue. The zero value is made whole by WithDefaults.
 type Config struct {
-	// Name is what the queue proper is called in log lines. Default "the queue".
+	// Name is what the main queue is called in log lines. Default "the queue".
 	Name string
-	// Patience is how long it may take to answer. Default 1 s.
-	Patience time.Duration
-	// LookEvery is how often it is asked for a sign of life, give or take a half.
+	// Timeout is how long it may take to answer. Default 1 s.
+	Timeout time.Duration
+	// PingEvery is how often it is asked for a sign of life, give or take a half.
 	// Default 1 s.
-	LookEvery time.Duration
-	// SayEvery is how often its absence is logged while it lasts. Default 1 min.
-	SayEvery time.Duration
+	PingEvery time.Duration
+	// LogEvery is how often its absence is logged while it lasts. Default 1 min.
+	LogEvery time.Duration
 	// Clock measures durations. Nil means the machine's clock.
 	Clock clock.Clock
 	// Logger is told when it goes and when it comes. Nil means slog.Default().
@@ -55,14 +55,14 @@ func (c Config) WithDefaults() Config {
 	if c.Name == "" {
 		c.Name = "the queue"
 	}
-	if c.Patience == 0 {
-		c.Patience = time.Second
+	if c.Timeout == 0 {
+		c.Timeout = time.Second
 	}
-	if c.LookEvery == 0 {
-		c.LookEvery = time.Second
+	if c.PingEvery == 0 {
+		c.PingEvery = time.Second
 	}
-	if c.SayEvery == 0 {
-		c.SayEvery = time.Minute
+	if c.LogEvery == 0 {
+		c.LogEvery = time.Minute
 	}
 	if c.Clock == nil {
 		c.Clock = clock.System{}
@@ -73,14 +73,14 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Queue is the queue proper with a stand-in. Make one with New.
+// Queue is the main queue with a stand-in. Make one with New.
 type Queue struct {
 	main  Main
 	spare *memqueue.Queue
 	cfg   Config
 
 	mu    sync.Mutex
-	since time.Time // the queue proper is away since then; zero: it is there
+	since time.Time // the main queue is away since then; zero: it is there
 	said  time.Time // when that was logged last
 	// refuses: it lives, and did not take a message. Only a message that it takes
 	// ends that; trial says that the next one may try.
@@ -94,13 +94,13 @@ func New(main Main, cfg Config) *Queue {
 	return &Queue{main: main, spare: memqueue.New(cfg.Logger), cfg: cfg}
 }
 
-// Enqueue implements queue.Queue. What the queue proper does not take in time
+// Enqueue implements queue.Queue. What the main queue does not take in time
 // waits in this process.
 func (q *Queue) Enqueue(ctx context.Context, m queue.Message) error {
 	if !q.worthTrying() {
 		return q.spare.Enqueue(ctx, m)
 	}
-	try, cancel := context.WithTimeout(ctx, q.cfg.Patience)
+	try, cancel := context.WithTimeout(ctx, q.cfg.Timeout)
 	defer cancel()
 	err := q.main.Enqueue(try, m)
 	switch {
@@ -128,7 +128,7 @@ func (q *Queue) Run(ctx context.Context, concurrency int, h queue.Handler) error
 	return err
 }
 
-// serveMain runs the queue proper whenever it is there.
+// serveMain runs the main queue whenever it is there.
 func (q *Queue) serveMain(ctx context.Context, concurrency int, h queue.Handler) {
 	for ctx.Err() == nil {
 		if q.pingMain(ctx) == nil {
@@ -140,7 +140,7 @@ func (q *Queue) serveMain(ctx context.Context, concurrency int, h queue.Handler)
 	}
 }
 
-// watchMain asks the queue proper for signs of life until ctx ends.
+// watchMain asks the main queue for signs of life until ctx ends.
 func (q *Queue) watchMain(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = q.pingMain(ctx)
@@ -149,8 +149,8 @@ func (q *Queue) watchMain(ctx context.Context) {
 }
 
 func (q *Queue) pauseBetweenLooks(ctx context.Context) {
-	wait := q.cfg.LookEvery/2 +
-		rand.N(q.cfg.LookEvery) //nolint:gosec,forbidigo // many workers lose it at once: they should not knock together
+	wait := q.cfg.PingEvery/2 +
+		rand.N(q.cfg.PingEvery) //nolint:gosec,forbidigo // many workers lose it at once: they should not knock together
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -161,7 +161,7 @@ func (q *Queue) pauseBetweenLooks(ctx context.Context) {
 
 // pingMain asks for a sign of life and remembers what came.
 func (q *Queue) pingMain(ctx context.Context) error {
-	try, cancel := context.WithTimeout(ctx, q.cfg.Patience)
+	try, cancel := context.WithTimeout(ctx, q.cfg.Timeout)
 	defer cancel()
 	err := q.main.Ping(try)
 	switch {
@@ -174,7 +174,7 @@ func (q *Queue) pingMain(ctx context.Context) error {
 	return err
 }
 
-// worthTrying reports whether the queue proper should be given a message.
+// worthTrying reports whether the main queue should be given a message.
 func (q *Queue) worthTrying() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -191,7 +191,7 @@ func (q *Queue) isForgiving() bool {
 	return !q.refuses
 }
 
-// markLost notes that the queue proper is away, or refuses messages.
+// markLost notes that the main queue is away, or refuses messages.
 func (q *Queue) markLost(ctx context.Context, err error, refuses bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -201,7 +201,7 @@ func (q *Queue) markLost(ctx context.Context, err error, refuses bool) {
 		q.cfg.Metrics.Queue(false)
 	}
 	q.refuses = refuses
-	if !q.said.IsZero() && now.Sub(q.said) < q.cfg.SayEvery {
+	if !q.said.IsZero() && now.Sub(q.said) < q.cfg.LogEvery {
 		return
 	}
 	q.said = now
@@ -209,7 +209,7 @@ func (q *Queue) markLost(ctx context.Context, err error, refuses bool) {
 		"since", now.Sub(q.since).Round(time.Second), "error", err)
 }
 
-// markFound notes that the queue proper is there.
+// markFound notes that the main queue is there.
 func (q *Queue) markFound(ctx context.Context) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,9 +222,9 @@ func (q *Queue) markFound(ctx context.Context) {
 	q.cfg.Logger.InfoContext(ctx, q.cfg.Name+" answers again", "away", away.Round(time.Millisecond))
 }
 
-// Note says in one line, for a person, that the queue proper is away; empty: it
+// OutageText says in one line, for a person, that the main queue is away; empty: it
 // is there.
-func (q *Queue) Note() string {
+func (q *Queue) OutageText() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.since.IsZero() {

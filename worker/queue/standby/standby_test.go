@@ -137,7 +137,7 @@ func TestWorkGoesOnWhileTheQueueIsAway(t *testing.T) {
 	runInBubble(t, func(*service) {}, func(r *rig) {
 		r.enqueueTask("a")
 		r.requireUp(1)
-		require.Empty(r, r.q.Note())
+		require.Empty(r, r.q.OutageText())
 		r.service.away.Store(true)
 		r.enqueueTask("b")
 		r.enqueueTask("c")
@@ -146,7 +146,7 @@ func TestWorkGoesOnWhileTheQueueIsAway(t *testing.T) {
 			"a queue that is known to be away was asked again for each message")
 		r.requireUp(0)
 		time.Sleep(77 * time.Second)
-		require.Contains(r, r.q.Note(), "Redis has not answered for 1m17s")
+		require.Contains(r, r.q.OutageText(), "Redis has not answered for 1m17s")
 		require.Equal(r, 2, strings.Count(r.log.String(), "Redis does not answer"), "once, and once a minute")
 
 		r.service.away.Store(false)

@@ -14,12 +14,12 @@ import (
 // bell is a queue that can tell that it works without what it should work with.
 type bell interface {
 	queue.Queue
-	Note() string
+	OutageText() string
 }
 
 type inProcess struct{ *memqueue.Queue }
 
-func (inProcess) Note() string { return "" }
+func (inProcess) OutageText() string { return "" }
 
 // checkRedis refuses a Redis that says no, such as for a database that it does not
 // have. One that does not answer, or cannot be reached from here, may come.

@@ -333,8 +333,8 @@ func (c Config) workerConfig() worker.Config {
 	t := c.Timing
 	return worker.Config{
 		Deployment: c.Deployment, Watermark: c.watermarkPath(),
-		Heartbeat: 3 * time.Second, Settle: t.Settle.Std(),
-		Sweep: reconcile.Config{Grace: t.OrphanGrace.Std(), Apart: t.OrphanApart.Std()},
+		Heartbeat: 3 * time.Second, ProviderDelay: t.Settle.Std(),
+		Sweep: reconcile.Config{Grace: t.OrphanGrace.Std(), OrphanedFor: t.OrphanApart.Std()},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/worker/queue/asynqueue"
 )
@@ -33,7 +34,7 @@ func (p *patience) String() string {
 	if *p == forever {
 		return "forever"
 	}
-	return time.Duration(*p).String()
+	return phrase.Length(time.Duration(*p))
 }
 
 // Set reads a duration, or "forever".

@@ -24,7 +24,8 @@ func RecoverCommand(version string, contexts Contexts) *cobra.Command {
 		Long: "Makes an operator's key that never expires and stands for itself. It works on the data directory " +
 			"(--data-dir), also\n" +
 			"while forewarm up runs, or with FOREWARM_DATABASE and FOREWARM_PEPPER. The journal tells of it. The " +
-			"key is shown once.",
+			"key is shown once.\n" +
+			"It is also saved as a context for the server at --listen, which is then the one in use.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.readConfig()
 			if err != nil {

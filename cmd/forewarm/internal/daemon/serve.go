@@ -68,7 +68,7 @@ func serveAPI(ctx context.Context, cfg Config, version string) error {
 		if err != nil {
 			return unlessTold(ctx, err)
 		}
-		end = func() { mark.Last(ctx) }
+		end = func() { mark.Finish(ctx) }
 		f.setHandler(s)
 		metrics.setHandler(a.metricsHandler(nil))
 		defer a.tellEnd(ctx)()
@@ -169,7 +169,7 @@ func (a *app) runWorker(ctx context.Context, up func(note func() string)) error 
 	if err != nil {
 		return errors.Join(err, q.Close())
 	}
-	up(q.Note)
+	up(q.OutageText)
 	defer a.tellEnd(ctx)()
 	a.log.InfoContext(ctx, "worker is up", "ledger", a.cfg.maskedText())
 	return errors.Join(w.Run(ctx), q.Close())

@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -194,7 +196,8 @@ func (a *app) printGreeting(ctx context.Context, t *terminal, g greeting, contex
 		a.log.Warn("the first key is saved, and still in a file", "path", a.pendingKey(), "error", err)
 	}
 	t.printNote("context", fmt.Sprintf("%q saved and selected, with the first key", saved))
-	t.printLine("Next:  forewarm status   ·   forewarm allocate --pool " + a.firstPool() + " --gpus 1 --for 30m")
+	self := programName(exec.LookPath, os.Args[0])
+	t.printLine("Next:  " + self + " status   ·   " + self + " allocate --pool " + a.firstPool() + " --gpus 1 --for 30m")
 }
 
 func (a *app) firstPool() string {
@@ -202,4 +205,13 @@ func (a *app) firstPool() string {
 		return "NAME"
 	}
 	return a.cfg.Pools[0].Name
+}
+
+// programName is how this program is called: by its name where a shell finds it under
+// that, else as it was started, such as bin/forewarm.
+func programName(find func(string) (string, error), started string) string {
+	if _, err := find("forewarm"); err == nil || started == "" {
+		return "forewarm"
+	}
+	return started
 }

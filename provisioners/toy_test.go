@@ -1,4 +1,4 @@
-package provisionertest_test
+package provisioners_test
 
 import (
 	"context"
@@ -30,13 +30,17 @@ type box struct {
 	born, ended time.Time
 }
 
+func newShop() *shop {
+	return &shop{clock: clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))}
+}
+
 const (
 	toyType = "box"
 	toyBoot = time.Minute
 )
 
-// toy is the smallest adapter that keeps the whole contract: what
-// provisioners/README.md says, followed literally. It holds nothing itself.
+// toy is the smallest adapter that keeps the whole contract: what README.md says,
+// followed literally. It holds nothing itself.
 type toy struct{ shop *shop }
 
 func (a toy) Name() string { return "toy" }
@@ -58,7 +62,7 @@ func (a toy) Create(ctx context.Context, token string, spec provisioners.Spec) (
 		return provisioners.Instance{}, err
 	}
 	if known := a.shop.findBox(func(b *box) bool { return b.token == token }); known != nil {
-		if known.spec.Ask() != spec.Ask() {
+		if known.spec.Identity() != spec.Identity() {
 			return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec,
 				"the token was used for another box")
 		}
@@ -67,7 +71,7 @@ func (a toy) Create(ctx context.Context, token string, spec provisioners.Spec) (
 	if spec.Type != toyType {
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "no type %q", spec.Type)
 	}
-	if a.shop.countStanding() == 3 {
+	if a.shop.countRented() == 3 {
 		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindCapacity, Scope: toyType,
 			Message: "all boxes are rented out"}
 	}
@@ -121,7 +125,7 @@ func (s *shop) findBox(is func(*box) bool) *box {
 	return nil
 }
 
-func (s *shop) countStanding() (n int) {
+func (s *shop) countRented() (n int) {
 	for _, b := range s.boxes {
 		if b.ended.IsZero() {
 			n++
@@ -150,7 +154,7 @@ func (s *shop) portInstance(b *box) provisioners.Instance {
 func TestToy(t *testing.T) {
 	t.Parallel()
 	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
-		s := &shop{clock: clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))}
+		s := newShop()
 		return provisionertest.Subject{
 			Provisioner: toy{s},
 			Reopen:      func(*testing.T) provisioners.Provisioner { return toy{s} },

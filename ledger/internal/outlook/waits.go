@@ -1,6 +1,7 @@
-// Package wait estimates how long bookings wait, from the plan that the planner
-// would make.
-package wait
+// Package outlook reads what the planner would do with a pool, without doing it, and
+// how long bookings wait by that. It only reads: package core/plan foresees, and
+// package core/wait estimates.
+package outlook
 
 import (
 	"fmt"
@@ -87,12 +88,7 @@ func (w *Waits) Expires(r reservation.Reservation) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	facts, waits := o.Waiting(r.ID)
-	if !waits {
-		return o.Hopeless(r.ID), nil
-	}
-	_, inTime := wait.EstimateFrom(facts).Within(r.Window.End.Sub(w.r.Now()))
-	return !inTime, nil
+	return o.Expires(r.ID, r.Window.End), nil
 }
 
 // estimateWait is none where the wait is likely to last until somebody gives up.
@@ -101,13 +97,8 @@ func (w *Waits) estimateWait(poolID, id string, until time.Time) (*wait.Estimate
 	if err != nil {
 		return nil, err
 	}
-	facts, waits := o.Waiting(id)
-	if !waits {
-		return nil, nil
+	if e, waits := o.Wait(id, until); waits {
+		return &e, nil
 	}
-	e, inTime := wait.EstimateFrom(facts).Within(until.Sub(w.r.Now()))
-	if !inTime {
-		return nil, nil
-	}
-	return &e, nil
+	return nil, nil
 }

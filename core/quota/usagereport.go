@@ -47,7 +47,7 @@ type Member struct {
 type UsageReport struct {
 	Limits      Limits  `json:",omitzero"`
 	Ask         Ask     `json:",omitzero"`
-	Peak        Vector  `json:",omitzero"`  // the most held of each resource at any instant of the window, without the ask
+	Peak        Vector  `json:",omitzero"`  // the most of each resource held at once in the window, without the ask
 	Period      Spend   `json:",omitzero"`  // committed in the period in which the booking began
 	Speculative Spend   `json:",omitzero"`  // speculative, on the day on which it began
 	Shared      Shared  `json:",omitzero"`  // of the cohort, if there is one
@@ -110,7 +110,7 @@ const (
 	RuleCohort      Rule = "cohort"      // what the cohort shares, at one instant
 	RuleGPUHours    Rule = "gpu_hours"   // in one period
 	RuleMoney       Rule = "money"       // in one period
-	RuleSpeculation Rule = "speculation" // cost of guesses in one day
+	RuleSpeculation Rule = "speculation" // cost of speculative reservations in one day
 	RuleLead        Rule = "lead"
 	RuleWindow      Rule = "window"
 )
@@ -126,7 +126,7 @@ type Violation struct {
 }
 
 // Violations lists every limit that the ask would exceed: by resource, then what
-// a period may use. It is a function of the Standing alone.
+// a period may use. It is a function of the UsageReport alone.
 func (s UsageReport) Violations() []Violation {
 	var found []Violation
 	ceiling := s.Limits.ceilingBounds()
