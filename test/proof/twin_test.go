@@ -95,7 +95,7 @@ var tables = map[string]string{
 
 // own are columns in which the databases may differ: numbers that they hand out,
 // and the marks by which a process knows its own writing.
-var own = []string{"seq", "xid", "revision"}
+var own = []string{"seq", "xid", "revision", "previous"}
 
 // dumpTables reads all rows of all tables in a form that does not depend on the
 // database. Events keep their order.
