@@ -55,11 +55,21 @@ func BenchmarkProcesses(b *testing.B) {
 	}
 }
 
-// BenchmarkOtherPool books one GPU at a time in a small pool, while nothing happens
-// in a big one, while single bookings come there as fast as they are answered, and
-// while batches of 1,000 do. One process does all.
-func BenchmarkOtherPool(b *testing.B) {
-	for name, beside := range map[string]int{"idle": 0, "singles": 1, "batches": 1000} {
+// BenchmarkBeside books one GPU at a time in a pool, beside what others book without
+// pause: nothing, one GPU at a time, batches of 1,000, or both. One process does all.
+func BenchmarkBeside(b *testing.B) {
+	for name, beside := range map[string]struct {
+		pool  string // where is booked: the others book in the big one
+		sizes []int  // of what each of the others books at a time
+	}{
+		"nothing":             {pool: "small"},
+		"other-pool/singles":  {pool: "small", sizes: []int{1}},
+		"other-pool/batches":  {pool: "small", sizes: []int{1000, 1000}},
+		"other-pool/both":     {pool: "small", sizes: []int{1, 1000, 1000}},
+		"same-pool/singles":   {pool: "big", sizes: []int{1}},
+		"same-pool/a-batcher": {pool: "big", sizes: []int{1000}},
+		"same-pool/batches":   {pool: "big", sizes: []int{1000, 1000}},
+	} {
 		b.Run(name, func(b *testing.B) {
 			store, err := sqlledger.Open(b.Context(), sqlledger.Config{URL: createDatabase(b), MaxConns: 8})
 			require.NoError(b, err)
@@ -70,11 +80,13 @@ func BenchmarkOtherPool(b *testing.B) {
 			other := fillPool(b, l, "small", 1000)
 			stop := make(chan struct{})
 			var others sync.WaitGroup
-			others.Go(func() { bookUntil(b, l, who, beside, stop) })
+			for _, size := range beside.sizes {
+				others.Go(func() { bookUntil(b, l, who, size, stop) })
+			}
 			var took []time.Duration
 			for i := int64(0); b.Loop(); i++ {
 				began := time.Now()
-				_, err := l.Reserve(b.Context(), other, hourRequest("small", i))
+				_, err := l.Reserve(b.Context(), other, hourRequest(beside.pool, i))
 				took = append(took, time.Since(began))
 				require.NoError(b, err)
 			}
@@ -89,7 +101,7 @@ func BenchmarkOtherPool(b *testing.B) {
 
 // bookUntil books batches of a size in the big pool until it is told to stop.
 func bookUntil(b *testing.B, l *verbs.Ledger, who ledger.Actor, size int, stop <-chan struct{}) {
-	for at := 0; size > 0; at += size {
+	for at := 0; ; at += size {
 		select {
 		case <-stop:
 			return

@@ -1,7 +1,6 @@
 package verbs_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -70,53 +69,22 @@ func TestRefusalsOfAKeyAreListedUpToANumberAMinute(t *testing.T) {
 	require.Len(t, w.readEvents("requests.refused"), 1, "once")
 }
 
-// After a large batch those who want little come first, so that nobody waits for
-// more than one.
-func TestNobodyWaitsForMoreThanOneLargeBatch(t *testing.T) {
+func TestWhatLargeBatchesWereRefusedIsToldByWhoeverCommitsNext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, g := w.gatedLedger()
-	ann, bob := w.newLimitedPerson("ann", quota.Limits{GPUs: 4}), w.newPerson("bob")
-	release := g.holdTransaction(l)
-	var all sync.WaitGroup
-	for i := range 3 {
-		all.Go(func() {
-			_, err := l.ReserveMany(t.Context(), ann, askTooMuch(250))
-			require.NoError(t, err)
-		})
-		waitForQueue(l, i+1)
+	ann := w.newLimitedPerson("ann", quota.Limits{GPUs: 4})
+	for range 20 {
+		_, err := w.ledger.ReserveMany(t.Context(), ann, askTooMuch(250))
+		require.NoError(t, err)
 	}
-	for i := range 2 {
-		all.Go(func() {
-			_, err := l.Reserve(t.Context(), bob, ledger.ReserveRequest{Pool: "lab", GPUs: 1,
-				Window: dayWindow(20 + i)})
-			require.NoError(t, err)
-		})
-		waitForQueue(l, 4+i)
-	}
-	release()
-	all.Wait()
-	batches := w.readEvents("requests.refused")
-	require.Len(t, batches, 3)
-	var before int
-	for _, booked := range w.readEvents("reservation.booked") {
-		if booked.Actor != bob.KeyID {
-			continue
-		}
-		before++
-		require.Less(t, booked.Seq, max(batches[0].Seq, batches[2].Seq))
-		require.Equal(t, 1, countEarlier(batches, booked.Seq), "one batch came first")
-	}
-	require.Equal(t, 2, before)
-}
+	require.Len(t, w.readEvents("reservation.refused"), 100, "large batches and others have one number")
+	told := len(w.readEvents("requests.refused"))
 
-func countEarlier(events []ledger.Event, seq int64) (n int) {
-	for _, e := range events {
-		if e.Seq < seq {
-			n++
-		}
-	}
-	return n
+	w.clock.Set(w.clock.Now().Add(time.Minute))
+	w.mustReserve(ann, 1, dayWindow(8))
+	events := w.readEvents("requests.refused")
+	require.Len(t, events, told+1)
+	require.Regexp(t, `[0-9]+ for quota_exceeded`, events[len(events)-1].Message)
 }
 
 func TestABatchThatTakesTooLongSaysWhatWasNotTried(t *testing.T) {

@@ -55,7 +55,7 @@ func gpusOf(r ledger.Reader, organizationID string) (*calendar.Profile, error) {
 // observing returns an engine that works in tx and tells what it changes. It has no
 // memory of its own, so that nothing of what is taken back stays in this one.
 func observing(l *txn.Engine, tx ledger.Tx, e *ledger.Effect) *txn.Engine {
-	shadow := txn.NewEngine(&txn.NestedStore{Store: l.Store, Tx: &observedTx{Tx: tx, effect: e}}, l.IDs, l.Config)
+	shadow := txn.NewSingleEngine(&txn.NestedStore{Store: l.Store, Tx: &observedTx{Tx: tx, effect: e}}, l.IDs, l.Config)
 	shadow.IsDryRun = true
 	return shadow
 }

@@ -15,6 +15,8 @@ type Engine struct {
 	Config  ledger.Config
 	commits *groupCommit
 	gates   *gates
+	// batches commits the large batches; nil: they share this engine's transactions.
+	batches *Engine
 	// joined is the transaction that its verbs work in; nil: each begins its own.
 	joined *Tx
 	// IsDryRun is set where nothing is kept: then refusals leave no event.
@@ -24,13 +26,24 @@ type Engine struct {
 	refusals  *refusals
 }
 
-// NewEngine returns an engine with a memory of its own.
+// NewEngine returns an engine with a memory of its own. Large batches have another
+// with a memory of its own, as if a second process served them: nobody else waits
+// until one is decided.
 func NewEngine(store ledger.Store, source ids.Source, cfg ledger.Config) *Engine {
+	l := NewSingleEngine(store, source, cfg)
+	batches := *l
+	batches.commits, batches.gates, batches.Cache = &groupCommit{}, &gates{}, newPoolCache()
+	l.batches = &batches
+	return l
+}
+
+// NewSingleEngine returns an engine that commits everything in one queue.
+func NewSingleEngine(store ledger.Store, source ids.Source, cfg ledger.Config) *Engine {
 	return &Engine{Store: store, IDs: source, Config: cfg.WithDefaults(), Cache: newPoolCache(),
 		refusals: &refusals{}, commits: &groupCommit{}, gates: &gates{}, SealWatch: &sealWatch{}}
 }
 
-// Waiting returns how many verbs wait for their turn.
+// Waiting returns how many verbs wait for their turn, large batches not among them.
 func (l *Engine) Waiting() int {
 	l.commits.mu.Lock()
 	defer l.commits.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/forewarm/forewarm/ledger"
@@ -21,13 +20,12 @@ const groupMost = 512
 // Whoever finds nobody at work leads: it runs the group, its own verb included,
 // and hands the lead over. There is no goroutine to stop and no queue to drain.
 //
-// A verb that has very much to do, such as a large batch, is heavy. After each
-// such the others come first, all that wait: so nobody waits for more than one.
+// A verb that has very much to do, such as a large batch, is heavy, and waits in the
+// queue of the engine that batches have to themselves.
 type groupCommit struct {
 	mu    sync.Mutex
 	queue []*PendingTx
 	busy  bool
-	heavy bool // the group at work is
 }
 
 // PendingTx is one verb that waits for its turn.
@@ -61,6 +59,9 @@ func (it *PendingTx) isHeavy() bool { return it.load >= heavyLoad }
 // while it waits had no effect. One that meets a row that somebody else holds
 // waits for it outside the group commit, and then runs from the start.
 func SubmitTx(l *Engine, it *PendingTx) error {
+	if it.isHeavy() && l.batches != nil {
+		l = l.batches
+	}
 	if err := waitTurn(l, it); err != nil || it.gate == nil {
 		return err
 	}
@@ -150,11 +151,10 @@ func (ln *groupCommit) takeGroup() []*PendingTx {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	group := []*PendingTx{ln.queue[0]}
-	ln.heavy = group[0].isHeavy()
 	rest := ln.queue[:0:0]
 	load := 0
 	for _, it := range ln.queue[1:] {
-		if group[0].mayShare() && it.mayShare() && !ln.heavy && load+it.load < heavyLoad && len(group) < groupMost {
+		if group[0].mayShare() && it.mayShare() && load+it.load < heavyLoad && len(group) < groupMost {
 			group, load = append(group, it), load+it.load
 		} else {
 			rest = append(rest, it)
@@ -164,16 +164,10 @@ func (ln *groupCommit) takeGroup() []*PendingTx {
 	return group
 }
 
-// handOver hands the lead to whoever waits longest; after what was heavy, of those
-// who are not, if there are any.
+// handOver hands the lead to whoever waits longest.
 func (ln *groupCommit) handOver() {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	if i := slices.IndexFunc(ln.queue, func(it *PendingTx) bool { return !it.isHeavy() }); ln.heavy && i > 0 {
-		first := ln.queue[i]
-		copy(ln.queue[1:], ln.queue[:i])
-		ln.queue[0] = first
-	}
 	if len(ln.queue) > 0 {
 		close(ln.queue[0].turn)
 		return

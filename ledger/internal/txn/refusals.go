@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
@@ -19,9 +20,10 @@ const (
 	refusalsPerBatch  = 10
 )
 
-// refusals is what this process knows of the refusals of a minute. Only whoever
-// leads the group uses it. What is counted and not told yet is lost with the process.
+// refusals is what this process knows of the refusals of a minute. What is counted
+// and not told yet is lost with the process.
 type refusals struct {
+	mu       sync.Mutex
 	minute   time.Time
 	journals map[string]int // by key: journaled with their decisions
 	counted  refusalCounts  // of this minute
@@ -37,12 +39,40 @@ type refusedBy struct {
 	reason                   admission.Code
 }
 
-// turnMinute begins the count of a new minute.
+// turnMinute begins the count of a new minute. The caller holds the mutex.
 func (r *refusals) turnMinute(now time.Time) {
 	if minute := now.Truncate(time.Minute); !minute.Equal(r.minute) {
 		r.untold = append(r.untold, r.counted.refusalEvents(r.minute)...)
 		r.minute, r.journals, r.counted = minute, map[string]int{}, refusalCounts{}
 	}
+}
+
+// takeUntold returns the events that tell of the minutes that are over. Whoever
+// takes them journals them or gives them back.
+func (r *refusals) takeUntold(now time.Time) []ledger.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turnMinute(now)
+	untold := r.untold
+	r.untold = nil
+	return untold
+}
+
+// giveBack has somebody else journal what takeUntold returned.
+func (r *refusals) giveBack(untold []ledger.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.untold = slices.Concat(untold, r.untold)
+}
+
+// countJournaled returns how many refusals of a key were journaled in the minute of now.
+func (r *refusals) countJournaled(key string, now time.Time) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.minute.Equal(now.Truncate(time.Minute)) {
+		return 0
+	}
+	return r.journals[key]
 }
 
 // addCounts adds up what others counted.
@@ -98,7 +128,7 @@ type refused struct {
 	journals map[string]int
 	counted  refusalCounts
 	batch    *batchRefusals // of the batch that is at work; nil: none is
-	told     int            // of Ledger.refusals.untold
+	told     []ledger.Event // taken from the engine's refusals, and journaled
 }
 
 // batchRefusals are those of one batch.
@@ -138,11 +168,7 @@ func (tx *Tx) mayJournal(organizationID string, reason admission.Code) bool {
 
 // journaledThisMinute is how many refusals of a key were journaled in this minute.
 func (tx *Tx) journaledThisMinute(key string) int {
-	n := tx.refused.journals[key]
-	if tx.Engine.refusals.minute.Equal(tx.Now().Truncate(time.Minute)) {
-		n += tx.Engine.refusals.journals[key]
-	}
-	return n
+	return tx.refused.journals[key] + tx.Engine.refusals.countJournaled(key, tx.Now())
 }
 
 func (r *refused) countRefused(by refusedBy, n int) {
@@ -177,21 +203,21 @@ func (tx *Tx) tellRefusals() {
 	if tx.IsDryRun {
 		return
 	}
-	tx.Engine.refusals.turnMinute(tx.Now())
-	for _, e := range tx.Engine.refusals.untold {
+	tx.refused.told = tx.Engine.refusals.takeUntold(tx.Now())
+	for _, e := range tx.refused.told {
 		e.At = tx.Now()
 		tx.Change.Events = append(tx.Change.Events, e)
 	}
-	tx.refused.told = len(tx.Engine.refusals.untold)
 }
 
 // rememberRefused keeps what a transaction refused, once it is over.
 func (r *refusals) rememberRefused(tx *Tx) {
-	if tx.refused.told == 0 && len(tx.refused.journals) == 0 && len(tx.refused.counted) == 0 {
+	if len(tx.refused.journals) == 0 && len(tx.refused.counted) == 0 {
 		return
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.turnMinute(tx.Now())
-	r.untold = r.untold[tx.refused.told:]
 	for key, n := range tx.refused.journals {
 		r.journals[key] += n
 	}

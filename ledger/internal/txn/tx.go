@@ -98,6 +98,7 @@ func (tx *Tx) undoTo(n int) {
 // changed than there is an undo for: it is forgotten, and read again.
 func (tx *Tx) giveUp() {
 	tx.undoTo(0)
+	tx.Engine.refusals.giveBack(tx.refused.told)
 	for id, p := range tx.Pools {
 		if p.writtenAhead {
 			delete(tx.Cache.Pools, id)
