@@ -17,6 +17,9 @@ type Engine struct {
 	gates   *gates
 	// batches commits the large batches; nil: they share this engine's transactions.
 	batches *Engine
+	// beside are the gates of the engine that this one has the large batches of; nil
+	// in any other.
+	beside *gates
 	// joined is the transaction that its verbs work in; nil: each begins its own.
 	joined *Tx
 	// IsDryRun is set where nothing is kept: then refusals leave no event.
@@ -32,7 +35,8 @@ type Engine struct {
 func NewEngine(store ledger.Store, source ids.Source, cfg ledger.Config) *Engine {
 	l := NewSingleEngine(store, source, cfg)
 	batches := *l
-	batches.commits, batches.gates, batches.Cache = &groupCommit{}, &gates{}, newPoolCache()
+	batches.commits, batches.gates, batches.Cache = &groupCommit{}, newGates(), newPoolCache()
+	batches.beside = l.gates
 	l.batches = &batches
 	return l
 }
@@ -40,7 +44,7 @@ func NewEngine(store ledger.Store, source ids.Source, cfg ledger.Config) *Engine
 // NewSingleEngine returns an engine that commits everything in one queue.
 func NewSingleEngine(store ledger.Store, source ids.Source, cfg ledger.Config) *Engine {
 	return &Engine{Store: store, IDs: source, Config: cfg.WithDefaults(), Cache: newPoolCache(),
-		refusals: &refusals{}, commits: &groupCommit{}, gates: &gates{}, SealWatch: &sealWatch{}}
+		refusals: &refusals{}, commits: &groupCommit{}, gates: newGates(), SealWatch: &sealWatch{}}
 }
 
 // Waiting returns how many verbs wait for their turn, large batches not among them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -27,24 +28,52 @@ const (
 type gates struct {
 	mu     sync.Mutex
 	closed map[string]*gate // by the id of the organization or pool
+	own    *gate            // the latest that closeOwn made; only the leader of batches uses it
 }
 
+func newGates() *gates { return &gates{closed: map[string]*gate{}} }
+
 // gate is one closed gate. One of those who wait at it asks the database; it has
-// the token while it does.
+// the token while it does. One without a token was closed by this process, which
+// opens it.
 type gate struct {
-	id    string
-	rows  ledger.Rows
-	token chan struct{}
-	open  chan struct{} // closed when nobody holds the rows
+	id      string
+	rows    ledger.Rows
+	token   chan struct{}
+	open    chan struct{}  // closed when nobody holds the rows
+	waiting sync.WaitGroup // those who wait at it, until their next turn is over
+}
+
+func (one *gate) isOwn() bool { return one.token == nil }
+
+// closeOwn closes a gate before rows that a large batch is about to lock, until open
+// is called. First those have their turn who waited for the batch before, so that
+// nobody waits for more than one.
+func (g *gates) closeOwn(ids []string) (open func()) {
+	if g.own != nil {
+		g.own.waiting.Wait()
+	}
+	one := &gate{id: "a large batch", open: make(chan struct{})}
+	g.own = one
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, id := range ids {
+		if g.closed[id] == nil {
+			g.closed[id] = one
+		}
+	}
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		maps.DeleteFunc(g.closed, func(_ string, other *gate) bool { return other == one })
+		close(one.open)
+	}
 }
 
 // closeGates makes gates for what is held, where there are none.
 func (g *gates) closeGates(held ledger.Rows) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed == nil {
-		g.closed = map[string]*gate{}
-	}
 	for _, id := range held.Organizations {
 		g.closeGate(id, ledger.Rows{Organizations: []string{id}})
 	}
@@ -66,6 +95,22 @@ func (g *gates) closeGate(id string, rows ledger.Rows) {
 func (g *gates) firstClosed(ids ...string) *gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.findClosed(ids)
+}
+
+// joinFirst is firstClosed for somebody who waits at the gate from then on.
+func (g *gates) joinFirst(ids ...string) *gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.findClosed(ids)
+	if one != nil {
+		one.waiting.Add(1)
+	}
+	return one
+}
+
+// findClosed is firstClosed for whoever holds the mutex.
+func (g *gates) findClosed(ids []string) *gate {
 	for _, id := range ids {
 		if one := g.closed[id]; one != nil {
 			return one
@@ -112,7 +157,7 @@ func withGatePatience(ctx context.Context) (context.Context, context.CancelFunc)
 // others leave the queue and wait there.
 func stopAtGates(l *Engine, group []*PendingTx) []*PendingTx {
 	return slices.DeleteFunc(slices.Clone(group), func(it *PendingTx) bool {
-		return it.stopAt(l.gates.firstClosed(neededRows(l, it)...))
+		return it.stopAt(l.gates.joinFirst(neededRows(l, it)...))
 	})
 }
 
@@ -129,7 +174,10 @@ func neededRows(l *Engine, it *PendingTx) []string {
 	if it.hint == nil {
 		return nil
 	}
-	ids := []string{l.Cache.findOrganizationOf(it)}
+	var ids []string
+	if id := l.Cache.findOrganizationOf(it); id != "" {
+		ids = append(ids, id)
+	}
 	if id, ok := l.Cache.findPoolOf(*it.hint); ok {
 		ids = append(ids, id)
 	}
@@ -148,7 +196,7 @@ func yieldToHolders(l *Engine, group []*PendingTx, asked ledger.Rows, failed err
 	rest := stopAtGates(l, group)
 	if len(group) == 1 { // what it locks was found out by running it
 		rest = slices.DeleteFunc(rest, func(it *PendingTx) bool {
-			return it.stopAt(l.gates.firstClosed(slices.Concat(held.Organizations, held.Pools)...))
+			return it.stopAt(l.gates.joinFirst(slices.Concat(asked.Organizations, asked.Pools)...))
 		})
 	}
 	if len(rest) < len(group) {

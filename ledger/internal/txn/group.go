@@ -11,8 +11,14 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// commitGroup has a group run, but for those who have to wait outside the group commit.
-func commitGroup(l *Engine, group []*PendingTx) { runGroup(l, stopAtGates(l, group)) }
+// commitGroup has a group run, but for those who have to wait outside the group
+// commit. Whoever needs what a large batch locks waits outside until it is over.
+func commitGroup(l *Engine, group []*PendingTx) {
+	if l.beside != nil {
+		defer l.beside.closeOwn(neededRows(l, group[0]))()
+	}
+	runGroup(l, stopAtGates(l, group))
+}
 
 // runGroup runs a group in one transaction and sets what became of each. What is
 // remembered is assumed at first, which spares a round trip; when it was not so,
@@ -143,6 +149,8 @@ func (tx *Tx) runMembers(group []*PendingTx) error {
 		}
 	}
 	switch {
+	case tx.stopped != nil:
+		return tx.stopped
 	case kept == 0 && tx.assume:
 		return ledger.ErrStale // a refusal may rest on what is not so any more
 	case kept == 0:

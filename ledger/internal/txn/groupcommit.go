@@ -68,15 +68,22 @@ func SubmitTx(l *Engine, it *PendingTx) error {
 	ctx, cancel := withGatePatience(it.Ctx)
 	defer cancel()
 	for it.gate != nil {
-		if err := l.gates.waitAtGate(ctx, it.gate, l.Store); err != nil {
-			return err
-		}
-		it.gate, it.patient = nil, true
-		if err := waitTurn(l, it); err != nil {
+		if err := passGate(ctx, l, it); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// passGate waits until the item's gate is open, and then for its turn.
+func passGate(ctx context.Context, l *Engine, it *PendingTx) error {
+	one := it.gate
+	defer one.waiting.Done()
+	if err := l.gates.waitAtGate(ctx, one, l.Store); err != nil {
+		return err
+	}
+	it.gate, it.patient = nil, it.patient || !one.isOwn()
+	return waitTurn(l, it)
 }
 
 // waitTurn waits for the item's turn, and returns when it is over.

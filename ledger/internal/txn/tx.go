@@ -37,6 +37,7 @@ type Tx struct {
 
 	asked    ledger.Rows   // what it locked, or wanted to
 	patience time.Duration // for locks; zero: the store's
+	stopped  error         // it met a closed gate, and has to wait there
 }
 
 // ErrNeedsOwnTx ends a verb that has to run alone.
@@ -131,11 +132,12 @@ func (tx *Tx) publishCommitted() {
 }
 
 // LockRows is the port's Lock, and notes what was asked for. It does not try what somebody
-// else is known to hold.
+// else is known to hold; whoever is patient waits for a large batch of this process.
 func (tx *Tx) LockRows(o ledger.LockRequest) (ledger.Locked, error) {
 	tx.asked.Add(o)
-	if one := tx.gates.firstClosed(slices.Concat(o.Organizations, o.Pools)...); one != nil {
-		return ledger.Locked{}, fmt.Errorf("locking %s: %w", one.id, ledger.ErrBusy)
+	if one := tx.gates.firstClosed(slices.Concat(o.Organizations, o.Pools)...); one != nil && (!one.isOwn() || tx.patience == 0) {
+		tx.stopped = fmt.Errorf("locking %s: %w", one.id, ledger.ErrBusy)
+		return ledger.Locked{}, tx.stopped
 	}
 	o.Patience = tx.patience
 	return tx.Port.Lock(o)
