@@ -91,7 +91,7 @@ func (s *scrapes) noteSample(family, series string, value float64) {
 // ledger/ledgermetrics and worker make it so.
 var elsewhere = map[string]bool{"forewarm_task_lag_seconds": true, "forewarm_node_requests_withheld_total": true,
 	"forewarm_queue_up": true, "forewarm_pool_recovering": true, "forewarm_tasks_failing": true,
-	"forewarm_journal_seals_behind": true}
+	"forewarm_journal_seals_behind": true, "forewarm_changes_waiting": true}
 
 // One story moves every metric there is, and every metric there is is in the
 // manual.

@@ -171,6 +171,12 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 	require.Equal(t, map[string]float64{"forewarm_ledger_up": 0}, readLevels(t, collector))
 }
 
+func TestWaitingShowsBothKinds(t *testing.T) {
+	t.Parallel()
+	got := readLevels(t, ledgermetrics.NewWaiting(func() (turn, row int) { return 2, 3 }))
+	require.Equal(t, map[string]float64{"forewarm_changes_waiting turn": 2, "forewarm_changes_waiting row": 3}, got)
+}
+
 // GPUs that are kept for whoever waits are not free: the same words and counts as
 // in the API.
 func TestBookedGPUsAreNotFree(t *testing.T) {

@@ -92,8 +92,9 @@ func (g *gate) holdTransaction(l *verbs.Ledger) (release func()) {
 	}
 }
 
+// waitForQueue returns when n verbs wait for their turn.
 func waitForQueue(l *verbs.Ledger, n int) {
-	for l.Waiting() < n {
+	for turn, _ := l.Waiting(); turn < n; turn, _ = l.Waiting() {
 		runtime.Gosched()
 	}
 }

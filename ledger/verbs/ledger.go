@@ -98,5 +98,6 @@ func (l *Ledger) ExplainRequest(ctx context.Context, actor ledger.Actor, op Oper
 // Store returns the port, for reads that need no verb.
 func (l *Ledger) Store() ledger.Store { return l.engine.Store }
 
-// Waiting returns how many verbs wait for their turn.
-func (l *Ledger) Waiting() int { return l.engine.Waiting() }
+// Waiting returns how many verbs wait in this process: for their turn, and for rows
+// that somebody else holds, a large batch among them.
+func (l *Ledger) Waiting() (turn, row int) { return l.engine.Waiting() }

@@ -47,11 +47,15 @@ func NewSingleEngine(store ledger.Store, source ids.Source, cfg ledger.Config) *
 		refusals: &refusals{}, commits: &groupCommit{}, gates: newGates(), SealWatch: &sealWatch{}}
 }
 
-// Waiting returns how many verbs wait for their turn, large batches not among them.
-func (l *Engine) Waiting() int {
-	l.commits.mu.Lock()
-	defer l.commits.mu.Unlock()
-	return len(l.commits.queue)
+// Waiting returns how many verbs wait for their turn, and how many for rows that
+// somebody else holds, a large batch of this process among them.
+func (l *Engine) Waiting() (turn, row int) {
+	for _, e := range []*Engine{l, l.batches} {
+		if e != nil {
+			turn, row = turn+e.commits.countQueued(), row+e.gates.countWaiting()
+		}
+	}
+	return turn, row
 }
 
 // sealWatch is when a process last told that the journal is behind.

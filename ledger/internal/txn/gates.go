@@ -26,9 +26,10 @@ const (
 // long, holds what they need: everybody else in the queue would wait with them.
 // There is a gate for each row that is known to be held.
 type gates struct {
-	mu     sync.Mutex
-	closed map[string]*gate // by the id of the organization or pool
-	own    *gate            // the latest that closeOwn made; only the leader of batches uses it
+	mu      sync.Mutex
+	closed  map[string]*gate // by the id of the organization or pool
+	waiting int              // at all gates
+	own     *gate            // the latest that closeOwn made; only the leader of batches uses it
 }
 
 func newGates() *gates { return &gates{closed: map[string]*gate{}} }
@@ -105,8 +106,22 @@ func (g *gates) joinFirst(ids ...string) *gate {
 	one := g.findClosed(ids)
 	if one != nil {
 		one.waiting.Add(1)
+		g.waiting++
 	}
 	return one
+}
+
+// leaveGate notes that one who joined a gate does not wait there any more.
+func (g *gates) leaveGate() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting--
+}
+
+func (g *gates) countWaiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting
 }
 
 // findClosed is firstClosed for whoever holds the mutex.

@@ -79,7 +79,9 @@ func SubmitTx(l *Engine, it *PendingTx) error {
 func passGate(ctx context.Context, l *Engine, it *PendingTx) error {
 	one := it.gate
 	defer one.waiting.Done()
-	if err := l.gates.waitAtGate(ctx, one, l.Store); err != nil {
+	err := l.gates.waitAtGate(ctx, one, l.Store)
+	l.gates.leaveGate()
+	if err != nil {
 		return err
 	}
 	it.gate, it.patient = nil, it.patient || !one.isOwn()
@@ -138,6 +140,12 @@ func leadGroup(l *Engine) {
 		}
 		group = rest
 	}
+}
+
+func (ln *groupCommit) countQueued() int {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return len(ln.queue)
 }
 
 // enqueue queues the item and reports whether it must lead.

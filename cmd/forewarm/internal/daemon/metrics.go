@@ -12,10 +12,11 @@ import (
 )
 
 // registerGauges adds what is read when the registry is scraped: the ledger's
-// levels and the state of the connections to its database.
+// levels, what waits here, and the state of the connections to its database.
 func (a *app) registerGauges() error {
 	for _, c := range []prometheus.Collector{
 		ledgermetrics.NewCollector(a.store, a.clock),
+		ledgermetrics.NewWaiting(a.ledger.Waiting),
 		collectors.NewDBStatsCollector(a.store.DB(), "ledger"),
 	} {
 		if err := a.registry.Register(c); err != nil {
