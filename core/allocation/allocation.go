@@ -133,6 +133,10 @@ func (a Allocation) Apply(event Event, reason string, now time.Time) (Allocation
 	return a, nil
 }
 
+// Holds reports whether the allocation has GPUs: while it is active, and while what
+// runs on them comes to its end.
+func (a Allocation) Holds() bool { return a.state == Active || a.state == Releasing }
+
 // Wait returns how long the holder waited for the GPUs, and false while it
 // still waits or never got them.
 func (a Allocation) Wait() (time.Duration, bool) {

@@ -9,15 +9,17 @@ import (
 func planAllocations(c *computation) {
 	for _, a := range c.byAge {
 		switch a.State() {
-		case allocation.Active:
-			planActive(c, a)
+		case allocation.Active, allocation.Releasing:
+			planHolding(c, a)
 		case allocation.Pending:
 			planPending(c, a)
 		}
 	}
 }
 
-func planActive(c *computation, a *allocation.Allocation) {
+// planHolding keeps the nodes of an allocation for as long as it holds GPUs. One that
+// is releasing keeps them, past its lease too, until nothing of its holder runs there.
+func planHolding(c *computation, a *allocation.Allocation) {
 	for _, slot := range a.Slots {
 		c.wanted[slot], c.held[slot] = true, true
 	}
@@ -26,7 +28,7 @@ func planActive(c *computation, a *allocation.Allocation) {
 		c.places.dropBooking(a.Booking())
 		return
 	}
-	if c.hasCome(a.LeaseUntil) {
+	if a.State() == allocation.Active && c.hasCome(a.LeaseUntil) {
 		c.judge(Action{Kind: ExpireAllocation, Subject: a.ID,
 			Facts: Facts{State: string(a.State()), Due: a.LeaseUntil, For: ReasonLease}})
 	}

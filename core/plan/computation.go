@@ -93,7 +93,7 @@ func (c *computation) indexSlots() {
 		}
 	}
 	for _, a := range c.Allocations {
-		if a.State() != allocation.Active {
+		if !a.Holds() {
 			continue
 		}
 		for _, h := range a.Devices {

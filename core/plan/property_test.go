@@ -139,18 +139,28 @@ func (h *history) addAllocation() {
 	}
 }
 
+// releaseOne has a holder give up, at once or while something still runs, or what runs
+// come to its end.
 func (h *history) releaseOne() {
-	var pending, active []string
+	var pending, active, releasing []string
 	for _, a := range h.Allocations {
 		switch a.State() {
 		case allocation.Pending:
 			pending = append(pending, a.ID)
 		case allocation.Active:
 			active = append(active, a.ID)
+		case allocation.Releasing:
+			releasing = append(releasing, a.ID)
 		}
 	}
 	h.pickOne("gave up", pending, func(id string) { h.applyToAllocation(id, allocation.Cancel) })
-	h.pickOne("released", active, func(id string) { h.applyToAllocation(id, allocation.Release, allocation.Finish) })
+	h.pickOne("finished", releasing, func(id string) { h.applyToAllocation(id, allocation.Finish) })
+	h.pickOne("released", active, func(id string) {
+		h.applyToAllocation(id, allocation.Release)
+		if rapid.Bool().Draw(h.r, "nothing runs") {
+			h.applyToAllocation(id, allocation.Finish)
+		}
+	})
 }
 
 // planAndInspect plans as the ledger does, and inspects each result before it is committed.
@@ -232,7 +242,7 @@ func (h *history) checkNodeSpared(n node.Node) {
 		return
 	}
 	for _, a := range h.Allocations {
-		require.False(h.r, a.State() == allocation.Active && slices.Contains(a.Slots, n.Slot), "%s works on %s: %s",
+		require.False(h.r, a.Holds() && slices.Contains(a.Slots, n.Slot), "%s works on %s: %s",
 			a.ID, n.ID, h)
 	}
 	for _, r := range h.Reservations {
@@ -267,8 +277,18 @@ func TestAnyHistoryEndsWell(t *testing.T) {
 			h.passTime(h.drawMinutes("step", 0, 20))
 		}
 		h.Pool.MinNodes = 0
+		h.finishReleased()
 		h.runToEnd()
 	})
+}
+
+// finishReleased ends what still runs on released allocations.
+func (h *history) finishReleased() {
+	for _, a := range slices.Clone(h.Allocations) {
+		if a.State() == allocation.Releasing {
+			h.applyToAllocation(a.ID, allocation.Finish)
+		}
+	}
 }
 
 // runToEnd goes from one due moment to the next, with nobody outside doing
@@ -288,7 +308,8 @@ func (h *history) runToEnd() {
 		require.False(h.r, a.EndedAt.IsZero())
 		if wait, ok := a.Wait(); ok {
 			require.GreaterOrEqual(h.r, wait, time.Duration(0))
-			require.False(h.r, a.EndedAt.After(a.LeaseUntil), "nobody holds GPUs beyond the lease")
+			require.False(h.r, a.State() != allocation.Released && a.EndedAt.After(a.LeaseUntil),
+				"nobody holds GPUs beyond the lease, but for what runs to its end")
 		}
 	}
 	for _, x := range h.Reservations {

@@ -118,7 +118,7 @@ func noteInstead(c *computation,
 	if f.Stock == nil || f.Missing != 1 || shape.Nodes != 1 {
 		return
 	}
-	holders := activeByID(c)
+	holders := holdersByID(c)
 	asks := &reservation.Reservation{ID: id, Shape: shape, Window: window}
 	for slot := range c.Pool.MaxNodes {
 		if c.slotReadiness(slot) != ready {
@@ -161,7 +161,7 @@ func heldUntil(c *computation, n *node.Node, holder string) (wait.Place, bool) {
 	}
 	for _, a := range c.byAge {
 		on := slices.ContainsFunc(a.Devices, func(h allocation.Held) bool { return h.NodeID == n.ID })
-		if a.State() == allocation.Active && a.ID != holder && on {
+		if a.Holds() && a.ID != holder && on {
 			p.Holds = append(p.Holds, leaseHold(c, a))
 			p.Room = max(p.Room, a.LeaseUntil.Sub(c.now))
 		}
@@ -226,11 +226,11 @@ type slotRoom struct {
 	slot int
 }
 
-// activeByID are the allocations in use, by their ids.
-func activeByID(c *computation) map[string]*allocation.Allocation {
+// holdersByID are the allocations that hold GPUs, by their ids.
+func holdersByID(c *computation) map[string]*allocation.Allocation {
 	holders := make(map[string]*allocation.Allocation, len(c.byAge))
 	for _, a := range c.byAge {
-		if a.State() == allocation.Active {
+		if a.Holds() {
 			holders[a.ID] = a
 		}
 	}
@@ -240,7 +240,7 @@ func activeByID(c *computation) map[string]*allocation.Allocation {
 // slotsWithRoom are the slots that will have room for a waitlisted reservation before its
 // window ends, the soonest first.
 func slotsWithRoom(c *computation, r *reservation.Reservation) []slotRoom {
-	holders := activeByID(c)
+	holders := holdersByID(c)
 	var found []slotRoom
 	for slot := range c.Pool.MaxNodes {
 		if p, ok := roomOn(c, slot, r, holders); ok {

@@ -250,7 +250,7 @@ func (w *world) activateAllocation(id string) bool {
 	a := w.allocationOf(id)
 	taken := map[allocation.Held]bool{}
 	for _, other := range w.Allocations {
-		if other.State() == allocation.Active {
+		if other.Holds() {
 			for _, h := range other.Devices {
 				taken[h] = true
 			}

@@ -85,7 +85,7 @@ func checkHolders(p ledger.PoolState) []Violation {
 	var found []Violation
 	holder := map[string]string{}
 	for _, a := range p.Allocations {
-		if a.State() != allocation.Active && a.State() != allocation.Releasing {
+		if !a.Holds() {
 			continue
 		}
 		for _, d := range a.Devices {

@@ -40,8 +40,15 @@ func releaseAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation) (allo
 	if err != nil {
 		return a, err
 	}
-	a, err = tx.StepAllocation(p, a, allocation.Finish, "asked",
+	return EndAllocation(tx, p, a, allocation.Finish, "asked",
 		fmt.Sprintf("%s back after %s", phrase.Count(a.Shape.GPUs(), "GPU"), held))
+}
+
+// EndAllocation ends an allocation by an event after which it holds nothing, and nothing
+// of its holder runs. Its nodes are idle from then on, if nobody else is on them.
+func EndAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, event allocation.Event, reason, message string,
+) (allocation.Allocation, error) {
+	a, err := tx.StepAllocation(p, a, event, reason, message)
 	MarkIdle(tx, p, a.Slots)
 	return a, err
 }

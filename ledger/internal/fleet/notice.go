@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
@@ -26,27 +25,11 @@ func (l Fleet) ReportNotice(ctx context.Context, g ledger.Guard, nodeID string, 
 			if _, err := tx.StepNode(p, n, node.Drain, notice.Kind, notice.Text()); err != nil {
 				return err
 			}
-			warnHolders(tx, p, n, notice)
+			tellHolders(tx, p, n, notice.Kind, fmt.Sprintf("node %s: %s", n.ID, notice.Text()))
 		}
 		tx.FinishTask(g, tx.Now().Add(l.Config.CheckEvery))
 		return nil
 	})
-}
-
-// warnHolders tells everybody who works on the node.
-func warnHolders(tx *txn.Tx, p *txn.PoolTx, n node.Node, notice ledger.Notice) {
-	for a := range p.Allocations.All() {
-		if a.State() != allocation.Active {
-			continue
-		}
-		for _, slot := range a.Slots {
-			if slot == n.Slot {
-				tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID,
-					PoolID: p.Pool.ID,
-					Reason: notice.Kind, Message: fmt.Sprintf("node %s: %s", n.ID, notice.Text())})
-			}
-		}
-	}
 }
 
 // kindFaults are faults that a machine has because all of its kind have them:

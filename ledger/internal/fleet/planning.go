@@ -358,12 +358,10 @@ func actOnAllocation(tx *txn.Tx, p *txn.PoolTx, a plan.Action) (bool, error) {
 		_, err := booking.ActivateAllocation(tx, p, al, held)
 		return true, err
 	case plan.ExpireAllocation:
-		_, err := tx.StepAllocation(p, al, allocation.Expire, a.Reason, "its time is over")
-		booking.MarkIdle(tx, p, al.Slots)
+		_, err := booking.EndAllocation(tx, p, al, allocation.Expire, a.Reason, "its time is over")
 		return true, err
 	case plan.FailAllocation:
-		_, err := tx.StepAllocation(p, al, allocation.Fail, a.Reason, "a node under it was lost")
-		booking.MarkIdle(tx, p, al.Slots)
+		_, err := booking.EndAllocation(tx, p, al, allocation.Fail, a.Reason, "a node under it was lost")
 		return true, err
 	default:
 		return false, fmt.Errorf("unknown action %s", a.Kind)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -72,7 +71,7 @@ func (l Fleet) ResumeNode(ctx context.Context, actor ledger.Actor, nodeID string
 // tellHolders tells everybody who works on the node.
 func tellHolders(tx *txn.Tx, p *txn.PoolTx, n node.Node, reason, message string) {
 	for a := range p.Allocations.All() {
-		if a.State() == allocation.Active && slices.Contains(a.Slots, n.Slot) {
+		if a.Holds() && slices.Contains(a.Slots, n.Slot) {
 			tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID,
 				PoolID: p.Pool.ID,
 				Reason: reason, Message: message})

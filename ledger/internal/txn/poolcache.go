@@ -189,7 +189,7 @@ func (d *cachedPool) freeSlot(n node.Node) {
 
 // noteHolders notes in whose hands devices are.
 func (d *cachedPool) noteHolders(a allocation.Allocation) {
-	holds := a.State() == allocation.Active || a.State() == allocation.Releasing
+	holds := a.Holds()
 	for _, h := range a.Devices {
 		switch {
 		case holds:
