@@ -107,8 +107,8 @@ func TestWhatCountsForWhom(t *testing.T) {
 	}{
 		"a promise": {countReservation(bookedFor(t, reservation.Guaranteed, reservation.Booked)), held, 12 * money.USD,
 			true, false},
-		"a speculative one": {countReservation(bookedFor(t, reservation.Speculative, reservation.Booked)), held, 12 * money.USD,
-			true, true},
+		"a speculative one": {countReservation(bookedFor(t, reservation.Speculative, reservation.Booked)),
+			held, 12 * money.USD, true, true},
 		"a speculative one that is over": {countReservation(bookedFor(t, reservation.Speculative, reservation.Booked,
 			reservation.Cancel)), quota.Vector{}, 12 * money.USD, true, true},
 		"one that waits for a place": {countReservation(bookedFor(t, reservation.Guaranteed, reservation.Waitlisted)),

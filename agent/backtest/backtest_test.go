@@ -239,7 +239,8 @@ func TestReadTellsTheFormatFromTheFirstBytes(t *testing.T) {
 		{packed.String(), CSV},
 		{`{"job_id":"a","submit_ts":1504521041,"gpus":1}`, JSONL},
 		{"JobID|Submit|AllocTRES|JobName|\n1|2026-03-02T08:00:00|gres/gpu=1|x|\n", Sacct},
-		{`{"apiVersion":"v1","kind":"List","items":[{"kind":"Pod","metadata":{"uid":"u1","creationTimestamp":"2026-03-02T08:00:00Z"},` +
+		{`{"apiVersion":"v1","kind":"List","items":[{"kind":"Pod",` +
+			`"metadata":{"uid":"u1","creationTimestamp":"2026-03-02T08:00:00Z"},` +
 			`"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}]}`, Kubernetes},
 	} {
 		in, err := Read(t.Context(), strings.NewReader(c.text), Auto, history.Options{})

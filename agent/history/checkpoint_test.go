@@ -37,15 +37,16 @@ func TestCheckpointSurvivesReopening(t *testing.T) {
 
 func TestADamagedCheckpointIsATypedError(t *testing.T) {
 	t.Parallel()
+	const positionOfA = `{"version":1,"files":{"a":[{"dev":1,"ino":1,`
 	for name, text := range map[string]string{
 		"empty":           "",
 		"cut":             `{"version":1,"files":{"a":[{"dev":1`,
 		"other version":   `{"version":2,"files":{}}`,
 		"unknown field":   `{"version":1,"files":{},"x":1}`,
 		"text after":      `{"version":1,"files":{}} x`,
-		"negative offset": `{"version":1,"files":{"a":[{"dev":1,"ino":1,"offset":-1,"lines":0,"head":{"size":0,"sum":""}}]}}`,
-		"huge head":       `{"version":1,"files":{"a":[{"dev":1,"ino":1,"offset":9999,"lines":0,"head":{"size":5000,"sum":""}}]}}`,
-		"no sum":          `{"version":1,"files":{"a":[{"dev":1,"ino":1,"offset":9,"lines":0,"head":{"size":5,"sum":"x"}}]}}`,
+		"negative offset": positionOfA + `"offset":-1,"lines":0,"head":{"size":0,"sum":""}}]}}`,
+		"huge head":       positionOfA + `"offset":9999,"lines":0,"head":{"size":5000,"sum":""}}]}}`,
+		"no sum":          positionOfA + `"offset":9,"lines":0,"head":{"size":5,"sum":"x"}}]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,14 +15,18 @@ import (
 const pod = `{"apiVersion":"v1","kind":"Pod",
  "metadata":{"name":"train-x","namespace":"lab","uid":%q,"creationTimestamp":"2026-03-02T08:00:00Z",
    "ownerReferences":[{"kind":"Job","uid":%q}]},
- "spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"2","cpu":"4"}}},{"resources":{"requests":{"nvidia.com/gpu":1}}},{}],
+ "spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"2","cpu":"4"}}},
+     {"resources":{"requests":{"nvidia.com/gpu":1}}},{}],
    "initContainers":[{"resources":{"limits":{"nvidia.com/gpu":"1"}}}]},
  "status":{"phase":%q,"startTime":"2026-03-02T08:05:00Z","containerStatuses":[
-   {"state":{"terminated":{"finishedAt":"2026-03-02T09:05:00Z"}}},{"state":{"terminated":{"finishedAt":"2026-03-02T09:04:00Z"}}}]}}`
+   {"state":{"terminated":{"finishedAt":"2026-03-02T09:05:00Z"}}},
+   {"state":{"terminated":{"finishedAt":"2026-03-02T09:04:00Z"}}}]}}`
 
-const job = `{"kind":"Job","metadata":{"name":"train","namespace":"lab","uid":%q,"creationTimestamp":"2026-03-02T07:00:00Z"},
+const job = `{"kind":"Job",
+ "metadata":{"name":"train","namespace":"lab","uid":%q,"creationTimestamp":"2026-03-02T07:00:00Z"},
  "spec":{"parallelism":3,"template":{"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}},
- "status":{"startTime":"2026-03-02T07:10:00Z","completionTime":"2026-03-02T07:40:00Z","conditions":[{"type":"Complete","status":"True"}]}}`
+ "status":{"startTime":"2026-03-02T07:10:00Z","completionTime":"2026-03-02T07:40:00Z",
+   "conditions":[{"type":"Complete","status":"True"}]}}`
 
 func listJSON(items ...string) string {
 	return `{"apiVersion":"v1","items":[` + strings.Join(items, ",\n") + `],"kind":"List","metadata":{}}`
@@ -88,7 +92,8 @@ func TestABrokenObjectIsNamedByItsPlace(t *testing.T) {
 		{"half a gpu", strings.Replace(good, `"2"`, `"500m"`, 1), "items[1] resources"},
 		{"ends before it starts", strings.ReplaceAll(good, "2026-03-02T09:0", "2026-03-01T09:0"), "items[1] ended"},
 		{"wrong type", `{"kind":"Pod","metadata":[]}`, "items[1]"},
-		{"no name", `{"kind":"Pod","metadata":{},"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}}`, "items[1] metadata.uid"},
+		{"no name", `{"kind":"Pod","metadata":{},"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}}`,
+			"items[1] metadata.uid"},
 	} {
 		records, report, err := collectRecords(t, history.ReadKubernetes, history.Options{},
 			listJSON(good, c.object, good))

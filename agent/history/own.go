@@ -20,7 +20,8 @@ const (
 )
 
 // ownWord matches what only lines about placeholders, or of the agent's own log, hold.
-var ownWord = regexp.MustCompile(`\bforewarm-(?:[0-9a-f]{11,40}\b|agent\b)|\bforewarm:[notpy]=|\bforewarm\.dev/(?:role|token)\b`)
+var ownWord = regexp.MustCompile(`\bforewarm-(?:[0-9a-f]{11,40}\b|agent\b)|` +
+	`\bforewarm:[notpy]=|\bforewarm\.dev/(?:role|token)\b`)
 
 // isOwn reports whether one of the texts that describe a job, such as its name, its comment or its labels, says that
 // it is a placeholder of Forewarm.

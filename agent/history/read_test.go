@@ -3,6 +3,7 @@ package history_test
 import (
 	"bytes"
 	"compress/gzip"
+	_ "embed"
 	"errors"
 	"io"
 	"strings"
@@ -136,24 +137,14 @@ func TestReadJSONL(t *testing.T) {
 	require.EqualValues(t, 3, report.Errors[0].Line)
 }
 
+//go:embed testdata/sacct.txt
+var sacct string
+
 func TestReadSacct(t *testing.T) {
 	t.Parallel()
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
-	text := `JobID|Account|Partition|Submit|Start|End|ElapsedRaw|State|AllocTRES|ReqTRES|JobName
-12|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:05:00|2026-07-01T10:05:00|3600|COMPLETED|cpu=8,gres/gpu:a100=4,gres/gpu=4||a|b
-12.batch|lab||2026-07-01T09:00:00|2026-07-01T09:05:00|2026-07-01T10:05:00|3600|COMPLETED|cpu=8,gres/gpu=4||train
-13_4||gpu|2026-07-01T09:00:00|Unknown|Unknown|0|PENDING||cpu=1,gres/gpu:a100=2,gres/gpu:t4=1|train
-14|lab|cpu|2026-07-01T09:00:00|Unknown|Unknown|0|PENDING||cpu=1,gres/gpumem=7|train
-15|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:00:00|2026-07-01T09:00:00|0|CANCELLED by 1000|gres/gpu=1||train
-16|lab|gpu|2026-10-25T00:00:00|2026-10-25T02:50:00|2026-10-25T02:10:00|1200|TIMEOUT|gres/gpu=1||train
-17|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:05:00|2026-07-01T08:05:00||FAILED|gres/gpu=1||train
-18|lab|gpu|Unknown|||| |gres/gpu=1||train
-19|lab|gpu|2026-07-01T09:00:00|||||gres/gpu=x||train
-21|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:05:00|Unknown|0|RUNNING|gres/gpu=8|gres/gpu=8|forewarm-0123456789abcdef
-20|a|b|c
-`
-	records, report, err := collectRecords(t, history.ReadSacct, history.Options{Zone: berlin}, text)
+	records, report, err := collectRecords(t, history.ReadSacct, history.Options{Zone: berlin}, sacct)
 	require.NoError(t, err)
 	require.Len(t, records, 4)
 	require.EqualValues(t, 3, report.Skipped)

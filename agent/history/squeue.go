@@ -9,7 +9,8 @@ import (
 // there now, for clusters without accounting, or in between two looks of sacct.
 // Its lines are separated by bars, after a header row, as
 //
-//	squeue --array --states=all -O 'JobArrayID:|,SubmitTime:|,StartTime:|,EndTime:|,State:|,Account:|,Partition:|,NumNodes:|,tres-alloc:|,tres-per-job:|,tres-per-node:|,Name:|'
+//	squeue --array --states=all -O 'JobArrayID:|,SubmitTime:|,StartTime:|,EndTime:|,State:|,Account:|,'\
+//	'Partition:|,NumNodes:|,tres-alloc:|,tres-per-job:|,tres-per-node:|,Name:|'
 //
 // makes them. Ids are those of sacct.
 func NewSqueue(o Options) Parser { return &squeueParser{sacct: &sacctParser{options: o}} }

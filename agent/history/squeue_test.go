@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	_ "embed"
 	"io"
 	"strings"
 	"testing"
@@ -12,17 +13,9 @@ import (
 )
 
 // Recorded from Slurm 22.05.8; the accounts and names were added.
-const squeue = `JOBID|SUBMIT_TIME|START_TIME|END_TIME|STATE|ACCOUNT|PARTITION|NODES|TRES_ALLOC|TRES_PER_JOB|TRES_PER_NODE|NAME|
-1|2026-11-21T19:10:50|2026-11-21T19:10:51|2027-11-21T19:10:51|RUNNING|(null)|n1|1|cpu=1,node=1,billing=1|N/A|gres:gpu:a100:2|train|
-2_1|2026-11-21T19:10:50|2026-11-21T20:10:50|N/A|PENDING|physics|n1|2|cpu=1,node=2,billing=1|N/A|gres:gpu:a100:4|a|b|
-3|2026-11-21T19:10:50|2026-11-21T19:11:00|2026-11-21T19:12:00|COMPLETED|physics|n1|1|cpu=1,node=1,billing=1|gres:gpu:3|N/A|train|
-4|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1-4|cpu=1,node=1,billing=1|N/A|gres/gpu|train|
-5|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1,gres/gpu=7|N/A|gres:gpu:7|forewarm-tests|
-6|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1|N/A|N/A|train|
-7|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1|N/A|gres:gpu:a100:many|train|
-8|2026-11-21T19:10:50|2026-11-21T19:10:51|N/A|RUNNING|physics|n1|1|cpu=1,node=1|N/A|gres:gpu:8|forewarm-0123456789abcdef-x1795000000|
-9|2026-11-21T19:10:50|2026-11-21T19:10:51|N/A|RUNNING|physics|n1|1|cpu=1,node=1|N/A|gres:gpu:8|forewarm-0123456789a|
-`
+//
+//go:embed testdata/squeue.txt
+var squeue string
 
 func TestTheQueueOfSlurm(t *testing.T) {
 	t.Parallel()
@@ -70,5 +63,6 @@ func FuzzSqueue(f *testing.F) {
 			}
 		}
 		return s.Report(), s.Err()
-	}, squeue, "JOBID|SUBMIT_TIME|STATE|NODES|TRES_PER_NODE|NAME\n1|1504521041|R|99999|gpu:99999,gres/gpu=9223372036854775807|x\n")
+	}, squeue, "JOBID|SUBMIT_TIME|STATE|NODES|TRES_PER_NODE|NAME\n"+
+		"1|1504521041|R|99999|gpu:99999,gres/gpu=9223372036854775807|x\n")
 }

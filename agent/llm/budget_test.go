@@ -28,7 +28,8 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	recorder := httptest.NewRecorder()
 	recorder.WriteHeader(status)
 	_, _ = fmt.Fprintf(recorder,
-		`{"choices":[{"message":{"content":"{}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, prompt, completion)
+		`{"choices":[{"message":{"content":"{}"},"finish_reason":"stop"}],`+
+			`"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, prompt, completion)
 	return recorder.Result(), nil
 }
 

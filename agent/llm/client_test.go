@@ -41,7 +41,8 @@ func TestClientAsksStrictlyAndWithoutTools(t *testing.T) {
 		path, authorization = r.URL.Path, r.Header.Get("Authorization")
 		_ = json.NewDecoder(r.Body).Decode(&body)
 		_, _ = fmt.Fprint(w,
-			`{"model":"m1","choices":[{"message":{"role":"assistant","content":"{}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":2}}`)
+			`{"model":"m1","choices":[{"message":{"role":"assistant","content":"{}"},"finish_reason":"stop"}],`+
+				`"usage":{"prompt_tokens":7,"completion_tokens":2}}`)
 	}))
 	reply, err := c.Ask(t.Context(), ask)
 	require.NoError(t, err)

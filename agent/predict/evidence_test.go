@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-const good = `{"records":[{"start":"2026-01-05T09:00:00Z","end":"2026-01-05T10:00:00Z","gpus_low":1,"gpus_mid":4,"gpus_high":8,"probability":0.8,"reason_code":"announced"}]}`
+const good = `{"records":[{"start":"2026-01-05T09:00:00Z","end":"2026-01-05T10:00:00Z",` +
+	`"gpus_low":1,"gpus_mid":4,"gpus_high":8,"probability":0.8,"reason_code":"announced"}]}`
 
 var from, to = monday.Add(9 * time.Hour), monday.Add(13 * time.Hour)
 

@@ -42,7 +42,8 @@ func trainingLine(r *rand.Rand, i int) string {
 }
 
 func sacctLine(r *rand.Rand, i int) string {
-	return fmt.Sprintf("%d|%s|%s|%s|%d|2026-07-01T%02d:%02d:00|2026-07-01T%02d:%02d:30|billing=%d,cpu=%d,gres/gpu=%d,mem=%dG,node=1",
+	return fmt.Sprintf("%d|%s|%s|%s|%d|2026-07-01T%02d:%02d:00|2026-07-01T%02d:%02d:30|"+
+		"billing=%d,cpu=%d,gres/gpu=%d,mem=%dG,node=1",
 		812000+i, pickWord(r, "train_resnet50", "sweep-lr", "eval", "interactive"),
 		pickWord(r, "gpu", "gpu-long", "debug"),
 		pickWord(r, "COMPLETED", "FAILED", "RUNNING", "CANCELLED"), r.IntN(100000), r.IntN(24), r.IntN(60), r.IntN(24),

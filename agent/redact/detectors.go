@@ -117,7 +117,8 @@ var knownRules = []detector{
 	newDetector("anthropic", "sk-ant-", `sk-ant-[A-Za-z0-9_-]{10,}`),
 	newDetector("openai", "sk-", `sk-[A-Za-z0-9_-]{16,}`),
 	newDetector("model-provider", "nvapi-|r8_|gsk_|pplx-|xai-|tvly-",
-		`nvapi-[A-Za-z0-9_-]{16,}|r8_[A-Za-z0-9]{16,}|gsk_[A-Za-z0-9]{16,}|pplx-[A-Za-z0-9]{16,}|xai-[A-Za-z0-9]{16,}|tvly-[A-Za-z0-9-]{16,}`),
+		`nvapi-[A-Za-z0-9_-]{16,}|r8_[A-Za-z0-9]{16,}|gsk_[A-Za-z0-9]{16,}|`+
+			`pplx-[A-Za-z0-9]{16,}|xai-[A-Za-z0-9]{16,}|tvly-[A-Za-z0-9-]{16,}`),
 	newDetector("slack", "xox|xapp-|hooks.slack",
 		`xox[a-z]-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{8,}|hooks\.slack\.com/[A-Za-z0-9/_-]+`),
 	newDetector("discord", "discord", `discord(?:app)?\.com/api/webhooks/[A-Za-z0-9/_-]+`),
@@ -129,12 +130,14 @@ var knownRules = []detector{
 	newDetector("mail-service", "", `SK[a-f0-9]{32}`).withCondition(matchShapes("SKxxxxxxxx")),
 	newDetector("cloud-token",
 		"dapi|doo_v1_|dop_v1_|dor_v1_|hvs.|hvb.|hvr.|lin_api_|shpat_|shpca_|shppa_|shpss_|glsa_|tskey-",
-		`dapi[a-f0-9]{30,}|do[opr]_v1_[a-f0-9]{30,}|hv[sbr]\.[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]+|lin_api_[A-Za-z0-9]{20,}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{20,}|glsa_[A-Za-z0-9_]{20,}|tskey-[A-Za-z0-9-]{10,}`),
+		`dapi[a-f0-9]{30,}|do[opr]_v1_[a-f0-9]{30,}|hv[sbr]\.[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]+|`+
+			`lin_api_[A-Za-z0-9]{20,}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{20,}|glsa_[A-Za-z0-9_]{20,}|tskey-[A-Za-z0-9-]{10,}`),
 	newDetector("jwt", "eyj", `eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*)*`),
 	newDetector("url-password", ":// & @", `[A-Za-z][A-Za-z0-9+.-]*://([^\s"'<>]*)@`),
 	newDetector("dsn", "@tcp(|@udp(|@unix(", `[^\s"'=]+:([^\s"']+)@(?:tcp|udp|unix)\(`),
 	newDetector("cloud-token", "atlasv1|dp.|pul-|ntn_|figd_",
-		`[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{20,}|dp\.[a-z]{2,5}\.[A-Za-z0-9]{20,}|pul-[a-f0-9]{20,}|ntn_[A-Za-z0-9]{20,}|figd_[A-Za-z0-9_-]{20,}`),
+		`[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{20,}|dp\.[a-z]{2,5}\.[A-Za-z0-9]{20,}|`+
+			`pul-[a-f0-9]{20,}|ntn_[A-Za-z0-9]{20,}|figd_[A-Za-z0-9_-]{20,}`),
 }
 
 // namedRules find what a name or a header says is a secret.
@@ -171,19 +174,23 @@ var lastRules = []detector{
 		`(?i)(?:/home|/users|/export/home|/nfs/home|\\users|/scratch|/data/home)[/\\]+([^\s/\\"':;,]+)`),
 	newDetector("home", "~", `(?:^|[\s"'=:(])~([A-Za-z][A-Za-z0-9._-]+)`),
 	newDetector("user", `\buser|\blogin|\bowner|\buid|\blogname|\baccount|\brunas|\brun_as & =|:`,
-		`(?i)\b(?:user(?:name|id)?|login|owner|uid|logname|account_?name|run_?as)["']?\s*[=:]\s*["']?([A-Za-z0-9_.@$\\-]+(?:\([^)]*\))?)`).atWords(),
+		`(?i)\b(?:user(?:name|id)?|login|owner|uid|logname|account_?name|run_?as)["']?\s*[=:]\s*`+
+			`["']?([A-Za-z0-9_.@$\\-]+(?:\([^)]*\))?)`).atWords(),
 	{name: "user", need: parseNeed(`\bfor user\b|\bby user\b|\binvalid user\b|\bfrom user\b`), keep: noName,
 		re: regexp.MustCompile(`(?i)\b(?:for|by|invalid|from) user\s+([A-Za-z0-9_.-]+)`)},
 	newDetector("host", `\bhost|\bnode|\bserver|\bmachine|\bworker|\bfqdn & =|:`,
-		`(?i)\b(?:host(?:name)?|node(?:name|list)?|server|machine|worker|fqdn)["']?\s*[=:]\s*["']?([A-Za-z0-9_.\[\],-]+)`).atWords().withException(isCount),
+		`(?i)\b(?:host(?:name)?|node(?:name|list)?|server|machine|worker|fqdn)["']?\s*[=:]\s*`+
+			`["']?([A-Za-z0-9_.\[\],-]+)`).atWords().withException(isCount),
 	newDetector("host", "",
 		`^(?:<[0-9]+>)?[A-Z][a-z]{2}\s+[0-9]{1,2}\s[0-9:]{8}\s+([A-Za-z0-9._-]+)`).withCondition(headOfSyslog),
 	domain,
 	newDetector("host", `\bip-`, `\bip-[0-9]{1,3}(?:-[0-9]{1,3}){3}\b`).atWords(),
 	{name: "uuid", can: matchShapes("xxxxxxxx-xxxx-"),
-		re: regexp.MustCompile(`(?i)(?:\b(?:job|run|task|trial|batch|trace)(?:[ _-]?id)?["']?[=: #]{1,2}["']?)?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})`), keep: isIntroduced},
+		re: regexp.MustCompile(`(?i)(?:\b(?:job|run|task|trial|batch|trace)(?:[ _-]?id)?["']?[=: #]{1,2}["']?)?` +
+			`([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})`), keep: isIntroduced},
 	{name: "hex", can: manyHex,
-		re: regexp.MustCompile(`(?i)(?:\b(?:commit|sha|revision|rev|checkout|HEAD is now at)["']?[=: ]{1,2}["']?)?((?:[0-9a-f]{2}[: ]){15,}[0-9a-f]{2}|[0-9a-f]{32,})`), keep: isIntroduced},
+		re: regexp.MustCompile(`(?i)(?:\b(?:commit|sha|revision|rev|checkout|HEAD is now at)["']?[=: ]{1,2}["']?)?` +
+			`((?:[0-9a-f]{2}[: ]){15,}[0-9a-f]{2}|[0-9a-f]{32,})`), keep: isIntroduced},
 	{name: "random", starts: disorderlyWords, re: regexp.MustCompile(`[A-Za-z0-9+/=_~.-]{16,}`), keep: isOrderly},
 }
 
@@ -210,7 +217,8 @@ var fewDigits = regexp.MustCompile(`^[0-9]{1,5}$`)
 func isCount(_, group string) bool { return fewDigits.MatchString(group) }
 
 // topLevels end the names of hosts.
-const topLevels = `com|net|org|io|ai|dev|edu|gov|mil|int|internal|intranet|local|localdomain|lan|corp|cloud|app|tech|systems|cluster|home|` +
+const topLevels = `com|net|org|io|ai|dev|edu|gov|mil|int|internal|intranet|local|localdomain|lan|corp|cloud|` +
+	`app|tech|systems|cluster|home|` +
 	`private|info|biz|co|uk|de|fr|ch|at|nl|eu|us|ca|cn|jp|kr|in|au|br|se|no|fi|dk|pl|it|es|be`
 
 // domain finds the names of hosts by their ends.
@@ -222,7 +230,11 @@ var secretWords = strings.Fields("pass pwd pw pswd secret token key credential a
 	"nonce otp pin psk")
 
 // secretName matches the name of something whose value is a secret.
-const secretName = `[A-Za-z0-9_.-]*(?:passw(?:or)?d|passwd|passcode|\bpass|_pass|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|encryption[_-]?key|signing[_-]?key|ssh[_-]?key|license[_-]?key|account[_-]?key|auth[_-]?key|_key|credential|auth|session|conn(?:ection)?[_-]?str(?:ing)?|dsn|salt|signature|nonce|\b[mt]?otp\b|\bpin\b|pswd|\bpw\b|_pw\b|\bpsk)[A-Za-z0-9_.-]*`
+const secretName = `[A-Za-z0-9_.-]*(?:passw(?:or)?d|passwd|passcode|\bpass|_pass|pwd|secret|token|` +
+	`api[_-]?key|apikey|access[_-]?key|private[_-]?key|encryption[_-]?key|signing[_-]?key|` +
+	`ssh[_-]?key|license[_-]?key|account[_-]?key|auth[_-]?key|_key|credential|auth|session|` +
+	`conn(?:ection)?[_-]?str(?:ing)?|dsn|salt|signature|nonce|` +
+	`\b[mt]?otp\b|\bpin\b|pswd|\bpw\b|_pw\b|\bpsk)[A-Za-z0-9_.-]*`
 
 // countName matches names that hold "token" and mean a number of them.
 var countName = regexp.MustCompile(`(?i)tokens|token_?(?:count|id|len|num|s)|(?:num|max|min|n|total|per)_?token`)

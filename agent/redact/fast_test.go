@@ -65,10 +65,12 @@ func fillBlanks(text string) string {
 // bits are what rules look for: characters that divide, words that introduce, and what follows these.
 var bits = strings.Fields(`= : == => := " ' " ] ) ( [ { } < > / \ \\ | , ; . .. - -- _ @ % $ ~ + & # * :: ://
 	password Passwort пароль 密码 clé cle: hasło pw= secret token api_key _key -token --password author auth KEY pswd
-	curl -u http user user= for by node node-12 gpu-07 gpu12 host: at [at] (dot) via on to from call fax tel phone pin otp code
+	curl -u http user user= for by node node-12 gpu-07 gpu12 host: at [at] (dot) via on to from call fax tel phone
+	pin otp code
 	10.0.0.7 1.2.3.4567.8.9.1.2 fe80::1 1:2:3:4:5:6:7:8 aa:bb:cc:dd:ee:ff aa-bb:cc-dd-ee-ff 09:00:00 2026-07-01T09:00:00Z
 	4111-1111-1111-1111 DE89370400440532013000 +49301234567 555-123-4567 (555)123-4567 12345678-1234-1234-1234-123456789abc
-	%41 \x41 \u0041 &#65; \n </b> AKIA ghp_ sk- hf_ eyJ dGVzdDE= cGFzc3dvcmQ= 68756e74657232 Bearer Basic .com .local /home/ /data/ C:\Users\
+	%41 \x41 \u0041 &#65; \n </b> AKIA ghp_ sk- hf_ eyJ dGVzdDE= cGFzc3dvcmQ= 68756e74657232 Bearer Basic
+	.com .local /home/ /data/ C:\Users\
 	а ı İ ſ K é É œ 中 ｐ ᲀ [redacted:ip] -----BEGIN KEY-----`)
 
 var glue = []string{"", "", " ", "  ", "\t", "\u00a0", "\u200b", "\x1b[1m", "\x00"}

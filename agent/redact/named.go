@@ -11,7 +11,8 @@ const value = `["'\x60“«„({\[]*([^\s"'\x60”»“)}\],;、。，<>]+)`
 // commandRules find passwords in the arguments of programs that take one.
 var commandRules = []detector{
 	newDetector("command", `\bcurl\b|\bwget\b|\bhttp\b|\bhttps\b|\bhttpie\b & -u|-a|--user|--proxy-user|--auth`,
-		`\b(?:curl|wget|https?|httpie)\b.*?\s(?:-u|--user|-U|--proxy-user|-a|--auth)[ =]?["']?([^\s"':=]+:[^\s"']+)`).atWords(),
+		`\b(?:curl|wget|https?|httpie)\b.*?\s(?:-u|--user|-U|--proxy-user|-a|--auth)`+
+			`[ =]?["']?([^\s"':=]+:[^\s"']+)`).atWords(),
 	newDetector("command", "mysql|mariadb & -p", `\b(?:mysql|mariadb)[a-z]*\b.*?\s-p(["'][^"']+["']|[^\s"']+)`),
 	newDetector("command", "sshpass", `\bsshpass\b.*?\s-p\s*["']?([^\s"']+)`),
 	newDetector("command", `\blogin\b & -p`, `\blogin\b.*?\s-p\s+["']?([^\s"']+)`).atWords(),
@@ -88,20 +89,24 @@ var languageRules = []detector{
 		re: regexp.MustCompile(`(?:密码|密碼|口令|パスワード|暗証番号|비밀번호|암호)(?:是|为|為|は|が|는|은|\s|:)*([!-~]+)`)},
 	newLanguageRule("password-word", keyWords, `["'\]]?\s*[:=]+\s*`+value),
 	newDetector("credentials", `\bcred|\blogin|\blogon|\baccount|\bzugangsdaten|\buser & /`,
-		`(?i)\b(?:creds?|credentials?|login|logon|account|zugangsdaten|user ?/ ?pass\w*)\s*(?:[:=]|are|is)?\s*([^\s/]+\s?/\s?[^\s/]+)(?:\s|$)`).atWords(),
+		`(?i)\b(?:creds?|credentials?|login|logon|account|zugangsdaten|user ?/ ?pass\w*)\s*(?:[:=]|are|is)?\s*`+
+			`([^\s/]+\s?/\s?[^\s/]+)(?:\s|$)`).atWords(),
 	newDetector("credentials", `\badmin:|\broot:|\bguest:|\buser:|\bsa:|\bpostgres:`,
 		`\b(?:admin|root|guest|user|sa|postgres):(\S+)`).atWords(),
 	newDetector("credentials", `\bapi key\b|\baccess key\b|\bsecret key\b|\btoken\b`,
-		`(?i)\b(?:api key|access key|secret key|token)\s+(?:is\s+|=\s*)?([A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*[A-Za-z][A-Za-z0-9_.-]*|[A-Za-z]+[0-9][A-Za-z0-9_.-]{4,})`).atWords(),
+		`(?i)\b(?:api key|access key|secret key|token)\s+(?:is\s+|=\s*)?`+
+			`([A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*[A-Za-z][A-Za-z0-9_.-]*|[A-Za-z]+[0-9][A-Za-z0-9_.-]{4,})`).atWords(),
 	newDetector("credentials", `\bmachine\b|\bdefault\b & \bpassword\b`,
 		`\b(?:machine|default)\b.*\bpassword\s+(\S+)`).atWords(),
 	newDetector("credentials", ":",
 		`(?:^|\s)[\w.*-]+:(?:[0-9]{2,5}|\*):[\w.*-]+:[\w.*@-]+:(\S+)`).withCondition(hasFiveFields),
 	newDetector("credentials", `\bauth\b & \bplain\b|\blogin\b`, `(?i)\bauth["']?\s+(?:plain|login)\s+(\S+)`).atWords(),
 	newDetector("credentials", `\bsetenv\b|\benv\b|\bset\b & password|passwd|secret|token|key`,
-		`(?i)\b(?:setenv|ENV|set -x|set)\s+[A-Za-z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|KEY|_password)\s+["']?(\S+)`).atWords(),
+		`(?i)\b(?:setenv|ENV|set -x|set)\s+`+
+			`[A-Za-z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|KEY|_password)\s+["']?(\S+)`).atWords(),
 	newDetector("credentials", `secret|password|api_key & =|default|value & "|'`,
-		`(?i)[A-Za-z0-9_-]*(?:secret_access_key|password|api_key|secret)["']?\s*(?:\{?\s*(?:default|value)|\)?\s*=\s*(?:String::from|str|f|r)?)\s*[=(]*\s*["']([^"']+)`),
+		`(?i)[A-Za-z0-9_-]*(?:secret_access_key|password|api_key|secret)["']?\s*`+
+			`(?:\{?\s*(?:default|value)|\)?\s*=\s*(?:String::from|str|f|r)?)\s*[=(]*\s*["']([^"']+)`),
 	newDetector("credentials", "accesskey|access_key & secret", `(?i)secret_?access_?key["']?\s+["']?(\S+)`),
 	newDetector("credentials", "password & > & <", `(?i)>?password>?<?[^<>=]*>(?:<[A-Za-z]+>)?([^<]+)<`),
 	newDetector("credentials", `value=" & key="|name="`,
@@ -116,7 +121,10 @@ var languageRules = []detector{
 // codeRules find short numbers that let somebody in.
 var codeRules = []detector{
 	newDetector("code",
-		`\bpin\b|\botp\b|\btotp\b|\bmfa\b|\b2fa\b|\bone-time |\bone time |\bverification code\b|\bsecurity code\b|\btan\b|\bcvv|\bcvc`, `(?i)\b(?:pin|t?otp|mfa|2fa|one[- ]time (?:code|pass\w*)|verification code|security code|tan|cvv2?|cvc2?)\b[^0-9\n]{0,20}([0-9][0-9 -]{1,9}[0-9])`).atWords(),
+		`\bpin\b|\botp\b|\btotp\b|\bmfa\b|\b2fa\b|\bone-time |\bone time |\bverification code\b|\bsecurity code\b|`+
+			`\btan\b|\bcvv|\bcvc`,
+		`(?i)\b(?:pin|t?otp|mfa|2fa|one[- ]time (?:code|pass\w*)|verification code|security code|tan|cvv2?|cvc2?)\b`+
+			`[^0-9\n]{0,20}([0-9][0-9 -]{1,9}[0-9])`).atWords(),
 	newDetector("code", `\bauth & code\b`, `(?i)\bauth\w* code\b[^0-9\n]{0,20}([0-9][0-9 -]{1,9}[0-9])`).atWords(),
 	newDetector("code", `s your & \bcode`, `(?i)\b([0-9]{4,8})\s+(?:as|is) your\b.{0,20}\bcode`),
 	newDetector("code", `\brecovery code|\bbackup code`,
@@ -126,7 +134,12 @@ var codeRules = []detector{
 }
 
 // common are words that follow the name of a password in messages about one.
-var common = regexp.MustCompile(`(?i)^(?:authentication|auth|required|reset|expired|incorrect|wrong|changed?|updated?|for|prompt|fields?|file|policy|is|was|are|not|must|may|has|have|and|or|in|of|from|hash(?:ing)?|manager|rotation|protected|set|mismatch|accepted|verified|failed|ok|invalid|missing|needed|valid|loaded|will|should|can(?:not)?|on|at|to|with|the|a|an|no|none|null|true|false|fehlt|falsch|vergessen|ist|lautet|est|es|è|é|jest|user|check|server|length|option|argument|store|management|scanning|key|keys|value|name|type|manager\.|error|text|:|=|-|is:|reminder|works?|accepted\.)[.,:;!?]?$`)
+var common = regexp.MustCompile(`(?i)^(?:authentication|auth|required|reset|expired|incorrect|wrong|` +
+	`changed?|updated?|for|prompt|fields?|file|policy|` +
+	`is|was|are|not|must|may|has|have|and|or|in|of|from|hash(?:ing)?|manager|rotation|protected|set|mismatch|accepted|` +
+	`verified|failed|ok|invalid|missing|needed|valid|loaded|will|should|can(?:not)?|on|at|to|with|the|a|an|no|none|null|` +
+	`true|false|fehlt|falsch|vergessen|ist|lautet|est|es|è|é|jest|user|check|server|length|option|argument|store|` +
+	`management|scanning|key|keys|value|name|type|manager\.|error|text|:|=|-|is:|reminder|works?|accepted\.)[.,:;!?]?$`)
 
 // plainWord keeps the words of a sentence about passwords.
 func plainWord(_, word string) bool {

@@ -135,7 +135,8 @@ func classOf(b byte) int {
 }
 
 // short matches what may be a password in base64 or hex: few other words are text when decoded.
-var short = regexp.MustCompile(`(?:^|[\s"'=:])([A-Za-z0-9+/]{6,31}={1,2}|[A-Za-z0-9+/]{8,32}|[0-9a-f]{12,32})(?:$|[\s"',;|])`)
+var short = regexp.MustCompile(`(?:^|[\s"'=:])([A-Za-z0-9+/]{6,31}={1,2}|[A-Za-z0-9+/]{8,32}|[0-9a-f]{12,32})` +
+	`(?:$|[\s"',;|])`)
 
 // decodableWords returns the words that decode to printable text: padded base64, base64 of mixed letters, and hex.
 func decodableWords(text string) []span {

@@ -93,7 +93,8 @@ var (
 // strings, and HTML; and terminal sequences that are written so.
 var escapes = rewrite{
 	setOf(`\%&`),
-	atStart(`(?:\\x1[bB]|\\u001[bB]|\\033|\\e)\[[0-9;]*[A-Za-z]|%[0-9A-Fa-f]{2}|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[0-3][0-7]{2}|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[a-z]{2,6});`),
+	atStart(`(?:\\x1[bB]|\\u001[bB]|\\033|\\e)\[[0-9;]*[A-Za-z]|%[0-9A-Fa-f]{2}|\\x[0-9A-Fa-f]{2}|` +
+		`\\u[0-9A-Fa-f]{4}|\\[0-3][0-7]{2}|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[a-z]{2,6});`),
 	unescapeMatch,
 }
 

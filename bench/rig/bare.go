@@ -28,7 +28,8 @@ func NewBare(ctx context.Context, d *Database) (*Bare, error) {
 	}
 	_, err = conn.Exec(ctx, fmt.Sprintf(`BEGIN;
 		SELECT pg_advisory_xact_lock(1);
-		CREATE TABLE IF NOT EXISTS bare (id BIGINT NOT NULL PRIMARY KEY, state TEXT NOT NULL, changed_at BIGINT NOT NULL, version BIGINT NOT NULL);
+		CREATE TABLE IF NOT EXISTS bare (
+			id BIGINT NOT NULL PRIMARY KEY, state TEXT NOT NULL, changed_at BIGINT NOT NULL, version BIGINT NOT NULL);
 		INSERT INTO bare SELECT n, 'ready', 0, 1 FROM generate_series(1, %d) AS n ON CONFLICT DO NOTHING;
 		COMMIT`, bareRows))
 	if err != nil {

@@ -177,8 +177,9 @@ func ceilingServer() http.Handler {
 // unbatchedTable is smaller than the ledger's: a row without a place, without an
 // event, and with one index beside the key.
 const unbatchedTable = `CREATE TABLE unbatched (
-	id TEXT COLLATE "C" NOT NULL PRIMARY KEY, organization_id TEXT NOT NULL, pool_id TEXT NOT NULL, name TEXT NOT NULL, class TEXT NOT NULL,
-	state TEXT NOT NULL, gpus BIGINT NOT NULL, window_start BIGINT NOT NULL, window_end BIGINT NOT NULL, created_at BIGINT NOT NULL);
+	id TEXT COLLATE "C" NOT NULL PRIMARY KEY, organization_id TEXT NOT NULL, pool_id TEXT NOT NULL,
+	name TEXT NOT NULL, class TEXT NOT NULL, state TEXT NOT NULL, gpus BIGINT NOT NULL,
+	window_start BIGINT NOT NULL, window_end BIGINT NOT NULL, created_at BIGINT NOT NULL);
 	CREATE INDEX unbatched_page ON unbatched (organization_id, id)`
 
 // unbatchedConns is as many as the ledger keeps.

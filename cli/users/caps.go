@@ -18,8 +18,8 @@ func newCapsCommand(a *app.App) *cobra.Command {
 		Use: "caps USER", Short: "Cap what a person's keys may book, all together", Args: flags.ExactArgs("USER"),
 		Long: `Cap what a person's keys may book, all together.
 
-The caps that are left out stay as they are. A person who has none yet needs --max-gpus, --max-per-day, --max-lead and ` +
-			`--max-window.`,
+The caps that are left out stay as they are. A person who has none yet needs --max-gpus, --max-per-day, --max-lead ` +
+			`and --max-window.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !none && !given.Given(cmd) {
 				return exit.UsageErrorf("forewarm users caps --help",

@@ -24,7 +24,8 @@ func (w *home) writeExampleFiles(t *testing.T) {
 	for i, job := range week {
 		pods = append(pods,
 			fmt.Sprintf(`{"kind":"Pod","metadata":{"uid":"u%d","name":"t%d","namespace":"lab","creationTimestamp":%q},`+
-				`"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"4"}}}]},"status":{"phase":"Running","startTime":%q}}`,
+				`"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"4"}}}]},`+
+				`"status":{"phase":"Running","startTime":%q}}`,
 				i, i, job.at.Format("2006-01-02T15:04:05Z"), job.at.Format("2006-01-02T15:04:05Z")))
 	}
 	require.NoError(t, os.WriteFile("pods.json", []byte(`{"kind":"List","items":[`+strings.Join(pods, ",")+"]}"),

@@ -69,11 +69,13 @@ var written = map[string]struct {
 				w.state(),
 				w.gpus, w.name)
 		}},
-	"squeue": {"JOBID|SUBMIT_TIME|START_TIME|END_TIME|STATE|ACCOUNT|PARTITION|NODES|TRES_ALLOC|TRES_PER_JOB|TRES_PER_NODE|NAME|\n", func(w work) string {
-		at, ends := slurmTime(w.at), slurmTime(w.ends)
-		return fmt.Sprintf("%s|%s|%s|%s|%s|lab|gpu|1|gres/gpu=%d|N/A|N/A|%s|\n", w.id, at, at, ends, w.state(), w.gpus,
-			w.name)
-	}},
+	"squeue": {"JOBID|SUBMIT_TIME|START_TIME|END_TIME|STATE|ACCOUNT|PARTITION|NODES|" +
+		"TRES_ALLOC|TRES_PER_JOB|TRES_PER_NODE|NAME|\n",
+		func(w work) string {
+			at, ends := slurmTime(w.at), slurmTime(w.ends)
+			return fmt.Sprintf("%s|%s|%s|%s|%s|lab|gpu|1|gres/gpu=%d|N/A|N/A|%s|\n", w.id, at, at, ends, w.state(),
+				w.gpus, w.name)
+		}},
 }
 
 func jsonNumber(text string) string {

@@ -28,7 +28,8 @@ data_dir: %s
 deployment: e2e
 log: {level: warn}
 organization: {name: e2e, max_gpus: 64, speculation_per_day: 1000}
-timing: {guard: 1s, boot_timeout: 1m, confirm_gone: 1s, stock_out: 1s, check_every: 300ms, verify_every: 2s, sweep_every: 2s}
+timing: {guard: 1s, boot_timeout: 1m, confirm_gone: 1s, stock_out: 1s, check_every: 300ms,
+  verify_every: 2s, sweep_every: 2s}
 provisioners:
   - kind: sim
     config:
@@ -36,7 +37,8 @@ provisioners:
       state_file: %s
       terminating: 500ms
       offers:
-        - {type: sim-2, model: a100, gpus: 2, memory_mib: 81920, price_per_hour: 36, boot: {p50: 1s, p95: 1500ms, min: 500ms}}
+        - {type: sim-2, model: a100, gpus: 2, memory_mib: 81920, price_per_hour: 36,
+           boot: {p50: 1s, p95: 1500ms, min: 500ms}}
       faults:
         - {op: create, effect: execute_and_timeout, times: 1}
         - {op: delete, effect: execute_and_timeout, times: 1}

@@ -7,9 +7,11 @@ import (
 
 // Config shapes a Series. The zero value means the defaults.
 type Config struct {
-	Period      time.Duration `json:"period"`       // the pattern repeats after this; default a week
-	Bin         time.Duration `json:"bin"`          // one time of the period that has its own statistics; default an hour
-	Window      time.Duration `json:"window"`       // arrivals are counted in windows of this width; default 6 min (a 300 s boot and a tick), or Bin if that does not divide it
+	Period time.Duration `json:"period"` // the pattern repeats after this; default a week
+	Bin    time.Duration `json:"bin"`    // one time of the period that has its own statistics; default an hour
+	// Window is the width of the windows in which arrivals are counted. The default is 6 min (a 300 s boot and a
+	// tick), or Bin where 6 min do not divide it.
+	Window      time.Duration `json:"window"`
 	PriorWeight float64       `json:"prior_weight"` // how many windows of the tenant's mean a bin starts with; default 24
 	HalfLife    time.Duration `json:"half_life"`    // what was seen this long ago counts half; 0 never forgets
 }

@@ -59,7 +59,8 @@ func (o Outlook) HoldAtMost(p Prices, held, most int) Held {
 // Explain says in one line why.
 func (h Held) Explain() string {
 	if h.Levels == 0 {
-		return fmt.Sprintf("hold none: one more GPU is needed with probability %.2f within %.0f min, which does not pay", h.Refused, h.Horizon/60)
+		return fmt.Sprintf("hold none: one more GPU is needed with probability %.2f within %.0f min, "+
+			"which does not pay", h.Refused, h.Horizon/60)
 	}
 	return fmt.Sprintf("hold %d (before: %d): GPU %d is needed with probability %.2f within %.0f min, the next one "+
 		"with %.2f; worth %.0f s of an idle GPU, costs %.0f s",

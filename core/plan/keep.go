@@ -18,10 +18,10 @@ type KeepFacts struct {
 	Latest   time.Duration  `json:"latest_ns"`           // idle for so long, it goes: the pool's idle_release
 	Prepaid  time.Duration  `json:"prepaid_ns"`          // so much more is paid for already
 	Booked   time.Duration  `json:"booked_ns,omitempty"` // until the next booking that it could serve; 0 is none
-	Expected float64        `json:"expected"`            // nodes that starts without a reservation take in the time left until Latest
+	Expected float64        `json:"expected"`            // nodes taken without a reservation in the time left until Latest
 	Ahead    int            `json:"ahead"`               // idle nodes that would be taken before it
 	Watched  float64        `json:"watched_hours"`       // hours of demand that Expected was learned from
-	Patience float64        `json:"patience"`            // part of the break-even that an unlikely node idles for, from 0 to 1
+	Patience float64        `json:"patience"`            // share of the break-even that an unlikely node idles, 0 to 1
 	Evidence float64        `json:"evidence_hours"`      // hours that must have been watched for it to count
 }
 

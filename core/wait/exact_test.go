@@ -140,11 +140,12 @@ func TestAStockOutLastsForAsLongAgain(t *testing.T) {
 		stock         wait.StockOut
 		p10, p50, p90 time.Duration
 	}{
-		"refused once":             {wait.StockOut{Odds: 0.5, Refused: 1, Block: m}, 0, 0, (2 + 4 + 8) * m},
-		"refused twice":            {wait.StockOut{Odds: 0.5, Refused: 2, Block: m}, 0, 0, (4 + 8 + 16) * m},
-		"refused three times":      {wait.StockOut{Odds: 0.5, Refused: 3, Block: m}, 0, 0, (8 + 16 + 16) * m},
-		"never refused":            {wait.StockOut{Odds: 0.5, Block: m}, 0, 0, (1 + 2 + 4 + 8) * m},
-		"hopeless is not so":       {wait.StockOut{Odds: 0, Refused: 1, Block: m}, 0, (2 + 4 + 8) * m, (2 + 4 + 8 + 79*16) * m},
+		"refused once":        {wait.StockOut{Odds: 0.5, Refused: 1, Block: m}, 0, 0, (2 + 4 + 8) * m},
+		"refused twice":       {wait.StockOut{Odds: 0.5, Refused: 2, Block: m}, 0, 0, (4 + 8 + 16) * m},
+		"refused three times": {wait.StockOut{Odds: 0.5, Refused: 3, Block: m}, 0, 0, (8 + 16 + 16) * m},
+		"never refused":       {wait.StockOut{Odds: 0.5, Block: m}, 0, 0, (1 + 2 + 4 + 8) * m},
+		"hopeless is not so": {wait.StockOut{Odds: 0, Refused: 1, Block: m},
+			0, (2 + 4 + 8) * m, (2 + 4 + 8 + 79*16) * m},
 		"certain is not so":        {wait.StockOut{Odds: 1, Refused: 1, Block: m}, 0, 0, 2 * m},
 		"longer blocks by as many": {wait.StockOut{Odds: 0.5, Refused: 1, Block: 3 * m}, 0, 0, 42 * m},
 	} {

@@ -29,13 +29,13 @@ const MostPlaces = 128
 // Facts is what somebody waits for: first a place, then nodes.
 type Facts struct {
 	Places   []Place         `json:"places,omitempty"`      // slots that will have room
-	Need     int             `json:"need,omitempty"`        // so many of them are waited for, with those of who comes first
+	Need     int             `json:"need,omitempty"`        // how many of them must come free, for those ahead as well
 	Cleaning time.Duration   `json:"cleaning_ns,omitempty"` // after each lease
 	Starts   time.Duration   `json:"starts_ns,omitempty"`   // until its time begins, however early there is room
 	Ages     []time.Duration `json:"ages_ns,omitempty"`     // since each node that is on its way was asked for
 	Missing  int             `json:"missing,omitempty"`     // nodes that are still to be asked for
 	Blocked  time.Duration   `json:"blocked_ns,omitempty"`  // until they may be
-	Trials   []time.Duration `json:"trials_ns,omitempty"`   // since each node was asked for that must be ready before they are
+	Trials   []time.Duration `json:"trials_ns,omitempty"`   // since each node was asked for that must be ready first
 	// Stock is set while the provider has nothing: the next time it is asked it may
 	// have nothing again.
 	Stock *StockOut `json:"stock,omitempty"`

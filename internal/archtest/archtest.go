@@ -1,12 +1,13 @@
-// Package archtest holds the house's import rules as data, each with its
+// Package archtest holds the rules of this repository as data, each with its
 // reason, and checks the tree against them.
 //
-// The rules are in rules.go (D1 to D14). They are checked in two ways: by the
+// The rules are in rules.go (D1 to D15). They are checked in two ways: by the
 // import graph that one call of go list answers, and by a pass over the syntax
 // of every file, whatever its build tags. A test of this package runs the
 // checks on the real tree, so `go test ./internal/archtest` answers with the
 // rule, the file and the reason whenever a boundary is crossed. D14 keeps words
-// that were replaced out of names and texts; its list is in words_data.go.
+// that were replaced out of names and texts; its list is in words_data.go. D15
+// bounds the length of lines; its exceptions are in lines_data.go.
 //
 // Files ending in _test.go may import what they need: a test may use the real
 // adapter of any port. Only D11 (nobody imports cmd) binds them too.
@@ -44,11 +45,13 @@ type File struct {
 	Test   bool
 	Fset   *token.FileSet
 	Syntax *ast.File
+	// LineLengths are the lengths of its lines in characters, without their ends.
+	LineLengths []int
 }
 
 // Violation is one broken rule.
 type Violation struct {
-	Rule string // D1 to D14
+	Rule string // D1 to D15
 	File string // file and line, or a package's folder
 	What string
 	Why  string
@@ -64,6 +67,7 @@ func Check(t Tree, r Rules) []Violation {
 	var all []Violation
 	for _, check := range []func(Tree, Rules) []Violation{
 		checkBoundaries, checkBans, checkClosures, checkCalls, checkCore, checkComments, checkNames, checkWords,
+		checkLines,
 	} {
 		all = append(all, check(t, r)...)
 	}

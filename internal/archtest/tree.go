@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 // listed is what go list says of one package.
@@ -97,19 +98,32 @@ func parsePackage(root string, l listed) (Package, error) {
 	p := Package{Path: filepath.ToSlash(rel), Name: l.Name, Deps: l.Deps}
 	for _, names := range [][]string{l.GoFiles, l.CgoFiles, l.IgnoredGoFiles, l.TestGoFiles, l.XTestGoFiles} {
 		for _, name := range names {
-			fset := token.NewFileSet()
-			syntax, err := parser.ParseFile(fset, filepath.Join(l.Dir, name), nil,
-				parser.ParseComments|parser.SkipObjectResolution)
+			source, err := os.ReadFile(filepath.Join(l.Dir, name))
+			if err != nil {
+				return Package{}, fmt.Errorf("reading for the rules: %w", err)
+			}
+			file, err := parseFile(filepath.ToSlash(filepath.Join(rel, name)), source)
 			if err != nil {
 				return Package{}, fmt.Errorf("parsing for the rules: %w", err)
 			}
-			p.Files = append(p.Files, File{
-				Name: filepath.ToSlash(filepath.Join(rel, name)), Test: strings.HasSuffix(name, "_test.go"),
-				Fset: fset, Syntax: syntax,
-			})
+			p.Files = append(p.Files, file)
 		}
 	}
 	return p, nil
+}
+
+// parseFile parses the source of the file of that name, which is relative to the module's root.
+func parseFile(name string, source []byte) (File, error) {
+	fset := token.NewFileSet()
+	syntax, err := parser.ParseFile(fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return File{}, err
+	}
+	f := File{Name: name, Test: strings.HasSuffix(name, "_test.go"), Fset: fset, Syntax: syntax}
+	for line := range bytes.Lines(source) {
+		f.LineLengths = append(f.LineLengths, utf8.RuneCount(bytes.TrimRight(line, "\r\n")))
+	}
+	return f, nil
 }
 
 // readGoMod returns the module's path and the modules it requires. It reads the

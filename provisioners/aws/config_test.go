@@ -57,8 +57,8 @@ offers:
   - {type: "", instance_type: p5, market: auction, gpus: 99, memory_mib: -1}
   - {type: a, instance_type: p5.48xlarge, market: spot, reservation_id: cr-1, max_spot_price: 0, image_id: ami-1}
   - {type: a, instance_type: p5.48xlarge, market: capacity_block, image_id: ami-1, boot: {p50: 5m, p95: 1m}}
-  - {type: b, instance_type: p5.48xlarge, market: capacity_block, reservation_id: cr-2, image_id: ami-1, max_spot_price: 1,
-     from: 2026-03-02T09:00:00Z, until: 2026-03-02T09:50:00Z}
+  - {type: b, instance_type: p5.48xlarge, market: capacity_block, reservation_id: cr-2, image_id: ami-1,
+     max_spot_price: 1, from: 2026-03-02T09:00:00Z, until: 2026-03-02T09:50:00Z}
 `, &c)
 	_, err := aws.New(c, clock.NewManual(start))
 	require.Error(t, err)

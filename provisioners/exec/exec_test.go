@@ -17,7 +17,8 @@ import (
 	"github.com/forewarm/forewarm/provisioners/exec"
 )
 
-const good = `{"id":"m-1","token":"token","owner":"dep","node_id":"nod_1","type":"big","phase":"running","address":"host",` +
+const good = `{"id":"m-1","token":"token","owner":"dep","node_id":"nod_1","type":"big","phase":"running",` +
+	`"address":"host",` +
 	`"devices":[{"uuid":"GPU-1","index":0,"model":"h100","memory_mib":81920}],"created_at":"2026-03-02T09:00:00Z"}`
 
 // shellProvisioner is a provisioner whose every verb runs the lines of sh.
@@ -124,8 +125,10 @@ func TestOneGoodAnswer(t *testing.T) {
 	require.Empty(t, got.Devices, "devices of a machine that is gone")
 	require.Equal(t, start.Add(30*time.Minute), got.EndedAt)
 
-	offers, err := answeringProvisioner(t, `{"offers":[{"type":"big","region":"r","model":"h100","gpus":8,"memory_mib":81920,"price_per_hour":"19.22",
-		"min_billing_seconds":60,"boot_p50_seconds":90,"boot_p95_seconds":180,"interruptible":true,"notice_seconds":30}]}`).Offers(t.Context())
+	offers, err := answeringProvisioner(t, `{"offers":[{
+		"type":"big","region":"r","model":"h100","gpus":8,"memory_mib":81920,"price_per_hour":"19.22",
+		"min_billing_seconds":60,"boot_p50_seconds":90,"boot_p95_seconds":180,"interruptible":true,
+		"notice_seconds":30}]}`).Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []provisioners.Offer{{
 		Type: "big", Region: "r", Model: "h100", GPUs: 8, MemoryMiB: 81_920, Price: 19_220_000, MinBilling: time.Minute,

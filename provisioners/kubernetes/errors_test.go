@@ -20,7 +20,8 @@ import (
 func quotaRefusal() *apitest.Refusal {
 	return &apitest.Refusal{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-		Message: `pods "forewarm-1" is forbidden: exceeded quota: gpu-quota, requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8`,
+		Message: `pods "forewarm-1" is forbidden: exceeded quota: gpu-quota, ` +
+			`requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8`,
 	}
 }
 

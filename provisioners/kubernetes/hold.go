@@ -22,7 +22,8 @@ done
 
 // probeScript says the GPUs once, for the adapter to read from the log. It says
 // nothing where the driver says nothing.
-const probeScript = `gpus=$(nvidia-smi --query-gpu=index,uuid,memory.total,ecc.errors.uncorrected.volatile.total --format=csv,noheader,nounits | base64 | tr -d '\n') &&
+const probeScript = `gpus=$(nvidia-smi --query-gpu=index,uuid,memory.total,ecc.errors.uncorrected.volatile.total ` +
+	`--format=csv,noheader,nounits | base64 | tr -d '\n') &&
   [ -n "$gpus" ] && echo "` + probeMark + `$gpus"
 `
 

@@ -84,8 +84,8 @@ func TestThePlaceholder(t *testing.T) {
 	spec := pod.Spec
 	require.Equal(t, "forewarm-placeholder", spec.PriorityClassName)
 	require.Equal(t, map[string]string{"pool": "gpu"}, spec.NodeSelector)
-	require.Equal(t, "zone",
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Key)
+	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	require.Equal(t, "zone", terms[0].MatchExpressions[0].Key)
 	require.Contains(t, spec.Tolerations, corev1.Toleration{Key: "nvidia.com/gpu", Operator: "Exists",
 		Effect: "NoSchedule"})
 	require.Contains(t, spec.Tolerations, corev1.Toleration{Key: "spot", Operator: "Exists", Effect: "NoSchedule"})

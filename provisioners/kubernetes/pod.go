@@ -131,9 +131,10 @@ func (o Offer) nodeAffinity() *corev1.Affinity {
 			Key: match.Key, Operator: corev1.NodeSelectorOperator(match.Operator), Values: match.Values,
 		})
 	}
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}},
-	}}
+	required := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}
+	return &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required},
+	}
 }
 
 // podTolerations are the offer's, and that of the GPUs' own taint, which clouds put

@@ -196,7 +196,8 @@ func TestDamagedStateIsAnError(t *testing.T) {
 	config := local.Config{Simulate: 1, StateFile: filepath.Join(t.TempDir(), "local.json")}
 	for _, text := range []string{
 		"", "{", `{"Version":2,"Adoptions":[]}`, `{"Version":1,"Adoptions":[{"ID":"x"}]}`,
-		`{"Version":1,"Adoptions":[{"ID":"x","Token":"t","Born":"2026-01-01T00:00:00Z"},{"ID":"y","Token":"u","Born":"2026-01-01T00:00:00Z"}]}`,
+		`{"Version":1,"Adoptions":[{"ID":"x","Token":"t","Born":"2026-01-01T00:00:00Z"},` +
+			`{"ID":"y","Token":"u","Born":"2026-01-01T00:00:00Z"}]}`,
 	} {
 		require.NoError(t, os.WriteFile(config.StateFile, []byte(text), 0o600))
 		_, err := local.New(config, clock.NewManual(start))

@@ -51,11 +51,19 @@ strikes() { mv "$faults/$1" "$faults/struck" 2>/dev/null; }
 complain() { echo "$*" >&2; exit 1; }
 case " $* " in
 *" sbatch "*)
-	strikes "sbatch standby" && complain "sbatch: error: Batch job submission failed: Slurm backup controller in standby mode"
-	strikes "sbatch times out" && { "$@" >/dev/null; complain "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"; } ;;
+	strikes "sbatch standby" &&
+		complain "sbatch: error: Batch job submission failed: Slurm backup controller in standby mode"
+	strikes "sbatch times out" && {
+		"$@" >/dev/null
+		complain "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+	} ;;
 *" scancel "*)
-	strikes "scancel unreachable" && complain "scancel: error: Kill job error: Unable to contact slurm controller (connect failure)"
-	strikes "scancel times out" && { "$@"; complain "scancel: error: Kill job error: Socket timed out on send/recv operation"; }
+	strikes "scancel unreachable" &&
+		complain "scancel: error: Kill job error: Unable to contact slurm controller (connect failure)"
+	strikes "scancel times out" && {
+		"$@"
+		complain "scancel: error: Kill job error: Socket timed out on send/recv operation"
+	}
 	strikes "scancel ignored" && exit 0 ;;
 *" squeue --me "*)
 	strikes "squeue truncated" && { "$@" | head -c 700; exit 0; } ;;

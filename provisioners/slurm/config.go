@@ -129,7 +129,8 @@ func (c Config) Validate() error {
 
 const extraNames = "constraint, exclude, licenses, nice, nodelist, prefer, priority, switches, wckey"
 
-var extraArg = regexp.MustCompile(`^--(constraint|exclude|licenses|nice|nodelist|prefer|priority|switches|wckey)=[^\x00-\x20\x7f]+$`)
+var extraArg = regexp.MustCompile(`^--(constraint|exclude|licenses|nice|nodelist|prefer|priority|switches|wckey)` +
+	`=[^\x00-\x20\x7f]+$`)
 
 func (c Config) checkOffers() []error {
 	var mistakes []error

@@ -27,26 +27,34 @@ func testSpec(kind, node string) provisioners.Spec {
 // What sbatch says, as 22.05.8 said it or as slurm_errno.c has it.
 func TestRefusalsOfSbatch(t *testing.T) {
 	t.Parallel()
+	badSpec := provisioners.Error{Kind: provisioners.KindBadSpec}
+	denied := provisioners.Error{Kind: provisioners.KindDenied}
+	throttled := provisioners.Error{Kind: provisioners.KindThrottled}
+	transient := provisioners.Error{Kind: provisioners.KindTransient}
+	unknown := provisioners.Error{Kind: provisioners.KindUnknown}
 	for said, want := range map[string]provisioners.Error{
-		"Invalid partition name specified":                                                                      {Kind: provisioners.KindBadSpec},
-		"Requested node configuration is not available":                                                         {Kind: provisioners.KindBadSpec},
-		"Invalid account or account/partition combination specified":                                            {Kind: provisioners.KindBadSpec},
-		"Invalid qos specification":                                                                             {Kind: provisioners.KindBadSpec},
-		"Invalid feature specification":                                                                         {Kind: provisioners.KindBadSpec},
-		"Requested reservation is invalid":                                                                      {Kind: provisioners.KindBadSpec},
-		"Access denied to requested reservation":                                                                {Kind: provisioners.KindDenied},
-		"User's group not permitted to use this partition":                                                      {Kind: provisioners.KindDenied},
-		"Access/permission denied":                                                                              {Kind: provisioners.KindDenied},
-		"Required partition not available (inactive or drain)":                                                  {Kind: provisioners.KindCapacity, Scope: "gpu"},
-		"Requested nodes are busy":                                                                              {Kind: provisioners.KindCapacity, Scope: "gpu"},
-		"Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)":                 {Kind: provisioners.KindQuota, Scope: "QOSMaxGRESPerUser"},
-		"Slurm temporarily unable to accept job, sleeping and retrying":                                         {Kind: provisioners.KindThrottled},
-		"Rate limit exceeded, please retry momentarily":                                                         {Kind: provisioners.KindThrottled},
-		"Slurm backup controller in standby mode":                                                               {Kind: provisioners.KindTransient},
-		"Unable to contact slurm controller (connect failure)":                                                  {Kind: provisioners.KindUnknown},
-		"Socket timed out on send/recv operation":                                                               {Kind: provisioners.KindUnknown},
-		"Zero Bytes were transmitted or received":                                                               {Kind: provisioners.KindUnknown},
-		"Munge encode failed: Failed to connect to \"/run/munge/munge.socket.2\" Protocol authentication error": {Kind: provisioners.KindTransient},
+		"Invalid partition name specified":                           badSpec,
+		"Requested node configuration is not available":              badSpec,
+		"Invalid account or account/partition combination specified": badSpec,
+		"Invalid qos specification":                                  badSpec,
+		"Invalid feature specification":                              badSpec,
+		"Requested reservation is invalid":                           badSpec,
+		"Access denied to requested reservation":                     denied,
+		"User's group not permitted to use this partition":           denied,
+		"Access/permission denied":                                   denied,
+		"Required partition not available (inactive or drain)":       {Kind: provisioners.KindCapacity, Scope: "gpu"},
+		"Requested nodes are busy":                                   {Kind: provisioners.KindCapacity, Scope: "gpu"},
+		"Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)": {
+			Kind: provisioners.KindQuota, Scope: "QOSMaxGRESPerUser",
+		},
+		"Slurm temporarily unable to accept job, sleeping and retrying": throttled,
+		"Rate limit exceeded, please retry momentarily":                 throttled,
+		"Slurm backup controller in standby mode":                       transient,
+		"Unable to contact slurm controller (connect failure)":          unknown,
+		"Socket timed out on send/recv operation":                       unknown,
+		"Zero Bytes were transmitted or received":                       unknown,
+		"Munge encode failed: Failed to connect to \"/run/munge/munge.socket.2\" " +
+			"Protocol authentication error": transient,
 	} {
 		script := fmt.Sprintf("echo \"sbatch: error: QOSMaxGRESPerUser\" >&2\necho '%s' >&2\nexit 1",
 			strings.ReplaceAll(said, "'", `'\''`))
@@ -156,7 +164,8 @@ func TestCommandLines(t *testing.T) {
 		args, err := os.ReadFile(filepath.Join(dir, "args"))
 		require.NoError(t, err)
 		require.Contains(t, string(args),
-			"\n--comment=forewarm:n=nod_1&o=dep&p=slurm&t=it%27s%3B+%24%28touch+%2Ftmp%2Fx%29+%60id%60+%22quoted%22%0A&y=a100-2\n")
+			"\n--comment=forewarm:n=nod_1&o=dep&p=slurm&"+
+				"t=it%27s%3B+%24%28touch+%2Ftmp%2Fx%29+%60id%60+%22quoted%22%0A&y=a100-2\n")
 		require.Contains(t, string(args), "\n--constraint=a&b|c\n")
 	}
 }

@@ -68,7 +68,8 @@ func (r report) portInstance(h Host) provisioners.Instance {
 	case r.phase == "ending":
 		i.Phase = provisioners.Terminating
 		if r.wipe.hasFailed() {
-			i.Notice = degradedNotice("the wipe failed (%s), and the machine stays taken until a repeated delete succeeds: %s", r.wipe, r.lastLogOf("wipe"))
+			i.Notice = degradedNotice("the wipe failed (%s), and the machine stays taken until a repeated delete "+
+				"succeeds: %s", r.wipe, r.lastLogOf("wipe"))
 		}
 	case r.boot == succeeded:
 		i.Phase, i.Address = provisioners.Running, h.hostAddress()

@@ -190,7 +190,8 @@ func sumOf(path string) (string, error) {
 // putting keeps a file only when all of it came: the input of a connection that
 // breaks ends like one that is complete. No argument holds anything that a login
 // shell, whichever it is, would look at twice.
-const putting = `umask 077; d=$1/$(uname -n)/files; mkdir -p "$d" && cat >"$d/$2.$$" && [ "$(wc -c <"$d/$2.$$")" -eq "$3" ] && mv -f "$d/$2.$$" "$d/$2"`
+const putting = `umask 077; d=$1/$(uname -n)/files; mkdir -p "$d" && ` +
+	`cat >"$d/$2.$$" && [ "$(wc -c <"$d/$2.$$")" -eq "$3" ] && mv -f "$d/$2.$$" "$d/$2"`
 
 func (f *Fleet) copyFile(ctx context.Context, h Host, path, sum string) error {
 	file, err := os.Open(path)

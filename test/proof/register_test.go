@@ -18,8 +18,10 @@ const (
 )
 
 const (
-	windows   = 3                                                        // which do not overlap, nor begin before anything that is held now ends
-	mostThing = linearClients*linearActs + linearNodes*linearPerNode + 1 // reservations and allocations in one history
+	// windows do not overlap, and they begin after everything that is held now has ended.
+	windows = 3
+	// mostThing is how many reservations and allocations one history can have.
+	mostThing = linearClients*linearActs + linearNodes*linearPerNode + 1
 )
 
 // asked is the input of one operation. Things are numbered as they were made.

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Seed      uint64
 	Agent     bool          // false: GPUs are only made when somebody waits for them
-	KeepAlive time.Duration // how long a node that nobody holds is kept; at least a second, in which an agent can ask for it
+	KeepAlive time.Duration // how long a node that nobody holds is kept: at least a second, so that an agent can ask
 	Boot      time.Duration // of every node
 	PerNode   int           // GPUs of a node
 	WaitWorth float64       // see place.Config

@@ -14,8 +14,8 @@ import (
 // runParameters are the parameters that the fake understands. EC2 refuses one
 // that it does not know, and so does the fake: one that it would ignore could
 // hide a mistake.
-var runParameters = regexp.MustCompile(`^(Action|Version|ClientToken|MinCount|MaxCount|ImageId|InstanceType|KeyName|SubnetId|` +
-	`UserData|` +
+var runParameters = regexp.MustCompile(`^(Action|Version|ClientToken|MinCount|MaxCount|ImageId|InstanceType|` +
+	`KeyName|SubnetId|UserData|` +
 	`InstanceInitiatedShutdownBehavior|SecurityGroupId\.\d+|Placement\.AvailabilityZone|` +
 	`IamInstanceProfile\.(Arn|Name)|` +
 	`MetadataOptions\.(HttpTokens|HttpEndpoint|HttpPutResponseHopLimit|InstanceMetadataTags)|` +

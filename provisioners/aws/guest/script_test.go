@@ -20,7 +20,8 @@ var programs = map[string]string{
 	"curl": `#!/bin/sh
 case "$*" in
 *api/token*) [ -e "$HERE/no-imds" ] && exit 7; echo session ;;
-*tags/instance/forewarm:expires-at*"X-aws-ec2-metadata-token: session"* | *"X-aws-ec2-metadata-token: session"*tags/instance/forewarm:expires-at*)
+*tags/instance/forewarm:expires-at*"X-aws-ec2-metadata-token: session"* | \
+*"X-aws-ec2-metadata-token: session"*tags/instance/forewarm:expires-at*)
 	while [ $# -gt 0 ]; do [ "$1" = -o ] && out=$2; shift; done
 	if [ -e "$HERE/tag" ]; then cat "$HERE/tag" >"$out"; printf 200; else echo '<html>404' >"$out"; printf 404; fi ;;
 *) exit 22 ;;

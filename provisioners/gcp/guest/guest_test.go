@@ -32,8 +32,18 @@ var commands = map[string]string{
 for last; do :; done
 path=${last#http://metadata.google.internal/computeMetadata/v1/instance/}
 case "$*" in *'Metadata-Flavor: Google'*) ;; *) exit 22 ;; esac
-case "$*" in *PUT*) mkdir -p "$HOME/written"; cat >"$HOME/written/${path##*/}"; echo "${path%/*}" >>"$HOME/namespaces"; exit ;; esac
-[ "$path" = preempted ] && { [ "$(cat "$HOME/now")" -ge "$(cat "$HOME/preempted-at" 2>/dev/null || echo 9999999999)" ] && echo TRUE || echo FALSE; exit; }
+case "$*" in
+*PUT*)
+	mkdir -p "$HOME/written"
+	cat >"$HOME/written/${path##*/}"
+	echo "${path%/*}" >>"$HOME/namespaces"
+	exit ;;
+esac
+if [ "$path" = preempted ]; then
+	at=$(cat "$HOME/preempted-at" 2>/dev/null || echo 9999999999)
+	[ "$(cat "$HOME/now")" -ge "$at" ] && echo TRUE || echo FALSE
+	exit
+fi
 cat "$HOME/metadata/${path#attributes/}" 2>/dev/null || exit 22`,
 	"nvidia-smi": `#!/bin/sh
 [ -f "$HOME/driver" ] || exit 9

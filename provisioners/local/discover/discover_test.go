@@ -45,7 +45,8 @@ func TestSMIFailures(t *testing.T) {
 	_, err := FirstOf{Library: absent,
 		Command: SMI{Command: []string{"no-such-command-nvidia-smi"}}}.Devices(t.Context())
 	require.ErrorIs(t, err, ErrNoDriver)
-	_, err = smiSource(`echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9`).Devices(t.Context())
+	const noDriver = `echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9`
+	_, err = smiSource(noDriver).Devices(t.Context())
 	require.ErrorIs(t, err, ErrNoDriver)
 	_, err = smiSource(`echo broken >&2; exit 1`).Devices(t.Context())
 	require.ErrorContains(t, err, "broken")

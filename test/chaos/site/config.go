@@ -59,13 +59,15 @@ provisioners:
       call_timeout: 8s
       retry_wait: 300ms
       offers:
-        - {type: steady, instance_type: %[8]s, zone: %[9]s, model: l4, gpus: %[10]d, memory_mib: %[11]d, gpu_name: %[12]s,
-           price_per_hour: %[13]s, boot: {p50: 4s, p95: 8s}}
-        - {type: spot, instance_type: %[8]s, zone: %[9]s, market: spot, model: l4, gpus: %[10]d, memory_mib: %[11]d, gpu_name: %[12]s,
-           price_per_hour: %[14]s, boot: {p50: 4s, p95: 8s}}
+        - {type: steady, instance_type: %[8]s, zone: %[9]s, model: l4, gpus: %[10]d, memory_mib: %[11]d,
+           gpu_name: %[12]s, price_per_hour: %[13]s, boot: {p50: 4s, p95: 8s}}
+        - {type: spot, instance_type: %[8]s, zone: %[9]s, market: spot, model: l4, gpus: %[10]d, memory_mib: %[11]d,
+           gpu_name: %[12]s, price_per_hour: %[14]s, boot: {p50: 4s, p95: 8s}}
 pools:
-  - {name: steady, provisioner: cloud, region: %[6]s, instance_type: steady, min_nodes: 1, max_nodes: %[15]d, warm_hold: 5s, idle_release: 2s, max_lease: 10m}
-  - {name: spot, provisioner: cloud, region: %[6]s, instance_type: spot, max_nodes: %[15]d, warm_hold: 5s, idle_release: 2s, max_lease: 10m,
+  - {name: steady, provisioner: cloud, region: %[6]s, instance_type: steady, min_nodes: 1, max_nodes: %[15]d,
+     warm_hold: 5s, idle_release: 2s, max_lease: 10m}
+  - {name: spot, provisioner: cloud, region: %[6]s, instance_type: spot, max_nodes: %[15]d,
+     warm_hold: 5s, idle_release: 2s, max_lease: 10m,
      alternates: [{provisioner: cloud, region: %[6]s, instance_type: steady}]}
 `
 

@@ -28,15 +28,16 @@ const base = `
 listen: 0.0.0.0:18787
 open_bind: true
 metrics_listen: 127.0.0.1:19464
-server: {trusted_proxies: [10.1.0.0/16], public_url: "https://gpu.example", max_connections: 31, max_connections_per_address: 32,
-  max_streams_per_key: 2, max_streams_per_organization: 3, metrics_listen: "127.0.0.1:19466"}
+server: {trusted_proxies: [10.1.0.0/16], public_url: "https://gpu.example", max_connections: 31,
+  max_connections_per_address: 32, max_streams_per_key: 2, max_streams_per_organization: 3,
+  metrics_listen: "127.0.0.1:19466"}
 pepper: "1:cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"
 data_dir: DIR
 log: {level: debug, format: json}
 deployment: trap-n
 organization: {name: trap, max_gpus: 7, speculation_per_day: 3}
-timing: {guard: 1s, boot_timeout: 2s, confirm_gone: 3s, stock_out: 4s, check_every: 5s, verify_every: 6s, sweep_every: 7s, schedules_ahead: 8s, dead_man: 10h,
-  settle: 20s, orphan_grace: 21s, orphan_apart: 22s}
+timing: {guard: 1s, boot_timeout: 2s, confirm_gone: 3s, stock_out: 4s, check_every: 5s, verify_every: 6s,
+  sweep_every: 7s, schedules_ahead: 8s, dead_man: 10h, settle: 20s, orphan_grace: 21s, orphan_apart: 22s}
 provisioners:
   - kind: sim
     config: {name: cloud, offers: [
@@ -47,7 +48,8 @@ provisioners:
       {type: m9, region: r9, model: a100, gpus: 2, memory_mib: 1024, price_per_hour: 1, boot: {p50: 1s, p95: 2s}}]}
 pools:
   - {name: p1, provisioner: cloud, region: r1, instance_type: m2, model: a100, gpus_per_node: 2, gpu_memory_mib: 1024,
-     price_per_node_hour: 1, min_nodes: 1, max_nodes: 2, warm_hold: 11s, idle_release: 12s, max_lease: 13m, max_creates: 14, create_window: 16m,
+     price_per_node_hour: 1, min_nodes: 1, max_nodes: 2, warm_hold: 11s, idle_release: 12s, max_lease: 13m,
+     max_creates: 14, create_window: 16m,
      alternates: [{provisioner: spare, region: r9, instance_type: m9, price_per_node_hour: 7}]}
 `
 

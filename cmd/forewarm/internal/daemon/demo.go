@@ -32,7 +32,8 @@ const demoCloud = `
 name: sim
 terminating: 3s
 offers:
-  - {type: sim-4xa100, model: a100-80g, gpus: 4, memory_mib: 81920, price_per_hour: 12.80, boot: {p50: 12s, p95: 18s, min: 8s}}
+  - {type: sim-4xa100, model: a100-80g, gpus: 4, memory_mib: 81920, price_per_hour: 12.80,
+     boot: {p50: 12s, p95: 18s, min: 8s}}
 `
 
 // demoPool is the one pool of the demo.
