@@ -123,7 +123,9 @@ func ownCommand(c *cobra.Command) bool {
 func flagsOfAll(root *cobra.Command) string {
 	text := "Every command has these flags"
 	if names := withoutDryRun(root); len(names) > 0 {
-		text += "; what runs or sets up the control plane has no --dry-run (" + strings.Join(names, ", ") + ")"
+		text += ", except that commands that set up or run the control plane have no --dry-run (" +
+			strings.Join(names, ", ") +
+			")"
 	}
 	return text + ":\n\n" + root.PersistentFlags().FlagUsages()
 }

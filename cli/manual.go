@@ -63,15 +63,12 @@ func manualError(err error) error {
 // writeReference writes what --help says of every command, as one page.
 func writeReference(w io.Writer, root *cobra.Command) {
 	_, _ = fmt.Fprint(w, "<!-- Written by make gen from the commands themselves. -->\n\n# The command line\n\n"+
-		"Data goes to standard output, everything else to standard error. Where an id is wanted, a name will do.\n"+
-		"Nothing asks a question unless a person sits at a terminal.\n\n"+
-		"Which server is asked: `--server`, else that of `--context`, else `FOREWARM_API`, else that of "+
-		"`FOREWARM_CONTEXT`, else\n"+
-		"that of the context in use. The key is `FOREWARM_API_KEY`, else what the file `FOREWARM_API_KEY_FILE` "+
-		"holds, else the\n"+
-		"context's, which goes to the context's own server and to no other: a context named beside another server "+
-		"is refused\n"+
-		"unless the environment has a key.\n")
+		"Data goes to standard output, everything else to standard error. Every argument that takes an id also takes a\n"+
+		"name. Commands ask questions only at a terminal.\n\n"+
+		"The server is `--server`, else that of `--context`, else `FOREWARM_API`, else that of `FOREWARM_CONTEXT`,\n"+
+		"else that of the context in use. The key is `FOREWARM_API_KEY`, else the content of the file\n"+
+		"`FOREWARM_API_KEY_FILE`, else the context's key. A context's key goes to that context's own server only: a\n"+
+		"context named together with another server is refused unless the environment has a key.\n")
 	for _, g := range root.Groups() {
 		_, _ = fmt.Fprintf(w, "\n## %s\n", strings.TrimSuffix(g.Title, ":"))
 		for _, c := range root.Commands() {

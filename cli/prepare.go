@@ -24,13 +24,13 @@ func bindGlobalFlags(a *app.App, root *cobra.Command) {
 		contextfile.DefaultServer+")")
 	f.StringVar(&g.Context, "context", "", "saved context to use (FOREWARM_CONTEXT)")
 	f.StringVarP(&g.Output, "output", "o", "", "table, wide, json, jsonl, yaml or name (FOREWARM_OUTPUT)")
-	f.StringVar(&g.Jq, "jq", "", "show what this jq expression makes of the JSON, such as '.[].name'")
-	f.BoolVar(&g.NoHeaders, "no-headers", false, "tables without their header")
-	f.BoolVarP(&g.Quiet, "quiet", "q", false, "only data, nothing on standard error but failures")
+	f.StringVar(&g.Jq, "jq", "", "filter the JSON through this jq expression, such as '.[].name'")
+	f.BoolVar(&g.NoHeaders, "no-headers", false, "leave out the header of tables")
+	f.BoolVarP(&g.Quiet, "quiet", "q", false, "print only data, and only failures on standard error")
 	f.BoolVar(&g.NoColor, "no-color", false, "no colours (NO_COLOR)")
 	g.Timeout = flags.Span(15 * time.Minute)
-	f.BoolVarP(&g.DryRun, "dry-run", "n", false, "say what would happen and change nothing")
-	f.StringVar(&g.IdempotencyKey, "idempotency-key", "", "the same key sent twice has one effect")
+	f.BoolVarP(&g.DryRun, "dry-run", "n", false, "show what would happen and change nothing")
+	f.StringVar(&g.IdempotencyKey, "idempotency-key", "", "a request sent twice with the same key has one effect")
 	f.BoolVarP(&g.Yes, "yes", "y", false, "do not ask before destroying something")
 }
 

@@ -23,9 +23,8 @@ func NewAllocateCommand(a *app.App) *cobra.Command {
 		Use: "allocate --gpus N (--pool P | --model M | --region R …)", Short: "Get GPUs now, under a lease",
 		Long: `Get GPUs now, under a lease.
 
-With --wait a full pool is asked again until --timeout, and whoever asks at the right moment gets the GPUs: this is ` +
-			`not a place in
-a queue. forewarm reserve --on-full queue keeps one.`,
+With --wait, the command asks a full pool again and again until --timeout. That is not a place in a queue: GPUs that
+come free go to the next request. To queue, use forewarm reserve --on-full queue.`,
 		Args: flags.NoArgs, Annotations: map[string]string{app.Waits: "yes", "noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.NeedGPUs(cmd); err != nil {

@@ -12,6 +12,6 @@ import (
 
 // NewCommand is the command allocations.
 func NewCommand(a *app.App) *cobra.Command {
-	return app.NewGroupCommand("allocations", "See what is held now",
+	return app.NewGroupCommand("allocations", "See the GPUs that are held now",
 		listing.NewBookingsCommand(a, "allocations", View, (*client.Client).Allocations), newShowCommand(a))
 }

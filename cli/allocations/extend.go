@@ -17,12 +17,11 @@ import (
 func NewExtendCommand(a *app.App) *cobra.Command {
 	var by flags.Span
 	c := &cobra.Command{
-		Use: "extend ALLOCATION --by DURATION", Short: "Prolong a lease", Args: flags.ExactArgs("ALLOCATION"),
-		Long: `Prolong a lease. What is added counts for the key that holds it, whose caps hold, and in the budgets ` +
-			`of the day and the month in
-which the lease began.
+		Use: "extend ALLOCATION --by DURATION", Short: "Extend a lease", Args: flags.ExactArgs("ALLOCATION"),
+		Long: `Extend a lease. The added time counts for the key that holds the lease, within that key's caps, and in
+the budgets of the day and the month in which the lease began.
 
-A key that has caps extends only leases that count for these: its own, and those of keys that were made with it.`,
+A key with caps extends only leases that count for those caps: its own, and those of keys that were made with it.`,
 		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.Need(cmd, "by"); err != nil {

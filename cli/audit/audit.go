@@ -52,13 +52,11 @@ func NewCommand(a *app.App) *cobra.Command {
 	var anchor string
 	verify := &cobra.Command{
 		Use: "verify", Short: "Compare the whole journal with its seals (operators)", Args: flags.NoArgs,
-		Long: "Compares every event with the seal that covers it, and names the first one that was changed, " +
-			"removed, put\n" +
-			"between or moved. Keep the last seal that it prints where nobody who has the database or the pepper " +
-			"can write:\n" +
-			"with --anchor it proves later that nothing before it was written anew. Servers and workers keep the " +
-			"newest seal that\n" +
-			"they saw in their data directories, and tell when it is gone: see forewarm recovery show.",
+		Long: "Compares every event with the seal that covers it, and names the first event that was changed, removed,\n" +
+			"inserted or moved. Keep the last seal that it prints where nobody with access to the database or the pepper\n" +
+			"can write: --anchor proves later that nothing before that seal was rewritten. Servers and workers keep the\n" +
+			"newest seal they have seen in their data directories, and report when it is missing: see forewarm recovery\n" +
+			"show.",
 		Example: "  forewarm audit verify\n  forewarm audit verify -o name > /media/notary/seal\n" +
 			"  forewarm audit verify --anchor \"$(cat /media/notary/seal)\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -81,7 +79,7 @@ func NewCommand(a *app.App) *cobra.Command {
 		},
 	}
 	verify.Flags().StringVar(&anchor, "anchor", "",
-		"a seal that was kept elsewhere, as it was printed: it must still be in the chain")
+		"a seal kept elsewhere, exactly as printed: it must still be in the chain")
 	return app.NewGroupCommand("audit", "Prove that the journal was not changed", verify)
 }
 

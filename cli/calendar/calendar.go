@@ -94,7 +94,7 @@ func NewCommand(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&from, "from", "", "start, such as 'mon 08:00' (default now)")
 	f.StringVar(&zone, "tz", "",
-		"time zone of --from (default the machine's), and that times are shown in (default UTC)")
+		"time zone of --from (default the machine's) and of the times shown (default UTC)")
 	f.Var(&length, "for", "how far")
 	f.Var(&step, "step", "length of a step; 0s: one at each change")
 	return c

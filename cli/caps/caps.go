@@ -31,11 +31,11 @@ var (
 // Bind makes the flags; rest says what becomes of those left out.
 func (c *Flags) Bind(f *pflag.FlagSet, rest string) {
 	f.IntVar(&c.gpus, "max-gpus", 0, "cap: GPUs held and promised at once"+rest)
-	f.StringVar(&c.perDay, "max-per-day", "", "cap: USD of bookings a UTC day"+rest)
+	f.StringVar(&c.perDay, "max-per-day", "", "cap: USD of bookings per UTC day"+rest)
 	f.Var(&c.lead, "max-lead", "cap: how far ahead it may reserve"+rest)
 	f.Var(&c.window, "max-window", "cap: longest booking"+rest)
 	f.StringVar(&c.gpuHours, "gpu-hours-per-day", "",
-		"cap: GPU-hours of bookings a UTC day, or none (default no limit)")
+		"cap: GPU-hours of bookings per UTC day, or none (default no limit)")
 }
 
 // Given reports whether any cap was.

@@ -12,8 +12,7 @@ import (
 func newDeleteCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "delete CONTEXT", Short: "Forget a saved server and its key", Args: flags.ExactArgs("CONTEXT"),
-		Long: "Forgets a saved server and the key for it. The key itself goes on working until it expires or is " +
-			"revoked.",
+		Long: "Forgets a saved server and the key for it. The key itself keeps working until it expires or is revoked.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, f, err := loadSaved(a)
 			if err != nil {

@@ -32,7 +32,7 @@ var decisionView = output.View[contract.Decision]{
 
 // NewCommand is the command decisions.
 func NewCommand(a *app.App) *cobra.Command {
-	return app.NewGroupCommand("decisions", "See why, and compute it again", newListCommand(a), newShowCommand(a),
+	return app.NewGroupCommand("decisions", "See decisions and recompute them", newListCommand(a), newShowCommand(a),
 		newReplayCommand(a))
 }
 

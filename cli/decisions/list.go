@@ -17,7 +17,7 @@ func newListCommand(a *app.App) *cobra.Command {
 	var f client.DecisionFilter
 	var last int
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List why things happened, newest first", Args: flags.NoArgs,
+		Use: "list", Aliases: []string{"ls"}, Short: "List decisions, newest first", Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if last < 0 {
 				return exit.UsageErrorf("forewarm decisions list --help",
@@ -42,10 +42,10 @@ func newListCommand(a *app.App) *cobra.Command {
 			return output.List(a, cmd, decisionView, found)
 		},
 	}
-	c.Flags().StringVar(&f.Subject, "subject", "", "only those about this: an id, or the name of a booking")
-	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
+	c.Flags().StringVar(&f.Subject, "subject", "", "only those about this id or booking name")
+	c.Flags().StringVar(&f.Pool, "pool", "", "only those in this pool")
 	c.Flags().StringVar(&f.Kind, "kind", "",
 		"only admission, waitlist, refusal, promotion, displacement, prewarm, reclaim or placement")
-	c.Flags().IntVar(&last, "last", 50, "show only this many of the last; 0 shows all")
+	c.Flags().IntVar(&last, "last", 50, "show only this many of the newest; 0 shows all")
 	return c
 }

@@ -26,7 +26,7 @@ type replayed struct {
 
 func newReplayCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "replay DECISION", Short: "Compute a decision again from its record, here, and compare the bytes",
+		Use: "replay DECISION", Short: "Recompute a decision on this machine from its record, and compare the bytes",
 		Args: flags.ExactArgs("DECISION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := fetchDecision(a, cmd, args[0])

@@ -45,7 +45,7 @@ func NewCommand(a *app.App) *cobra.Command {
 	var after int64
 	var last int
 	c := &cobra.Command{
-		Use: "events", Short: "See what happened, and with -f what happens", Args: flags.NoArgs,
+		Use: "events", Short: "See what happened; with -f, follow what happens", Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if after < 0 || last < 0 {
 				return exit.UsageErrorf("forewarm events --help", "--after and --last must not be negative")
@@ -73,9 +73,9 @@ func NewCommand(a *app.App) *cobra.Command {
 			return followEvents(a, cmd, seq)
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "keep showing new events")
 	c.Flags().Int64Var(&after, "after", 0, "only those after this number")
-	c.Flags().IntVar(&last, "last", 50, "show only this many of the last; 0 shows all")
+	c.Flags().IntVar(&last, "last", 50, "show only this many of the newest; 0 shows all")
 	return c
 }
 

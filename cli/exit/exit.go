@@ -17,7 +17,7 @@ const (
 	Policy     = 7   // quota, budget, cap or role
 	NoCapacity = 8   // later it may work
 	Timeout    = 9   // --wait gave up; what was waited for goes on
-	WaitFailed = 10  // what was waited for failed
+	WaitFailed = 10  // what the command waited for failed
 	Interrupt  = 130 // Ctrl-C
 	Terminated = 143 // SIGTERM
 )

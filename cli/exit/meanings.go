@@ -17,9 +17,9 @@ var Meanings = []struct {
 	{NotFound, "there is no such thing, or the key may not see it"},
 	{Conflict, "its state, or somebody else's change, does not allow it"},
 	{Policy, "a quota, a budget, a cap or the key's role does not allow it"},
-	{NoCapacity, "there is no room now; later there may be"},
-	{Timeout, "--timeout is over; what was waited for goes on"},
-	{WaitFailed, "what was waited for failed"},
+	{NoCapacity, "there is no room now, but there may be later"},
+	{Timeout, "--timeout has passed; what the command waited for continues"},
+	{WaitFailed, "what the command waited for failed"},
 	{Interrupt, "interrupted by Ctrl-C; up, server and worker then stop cleanly, with 0"},
 	{Terminated, "ended by SIGTERM"},
 }

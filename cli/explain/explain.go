@@ -37,7 +37,7 @@ func Route(api *client.Client, id string) func(context.Context, string) (contrac
 func NewCommand(a *app.App, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:         "explain ALLOCATION|RESERVATION|SCHEDULE|NODE|PLAN",
-		Short:       "See why, what stands in the way, and what happens next",
+		Short:       "See why something waits, what blocks it, and what happens next",
 		Args:        flags.ExactArgs("ALLOCATION, RESERVATION, SCHEDULE, NODE or PLAN"),
 		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,8 +88,8 @@ func resolveExplainable(a *app.App, cmd *cobra.Command, ref string) (*client.Cli
 func explainInstead(a *app.App, c *cobra.Command) *cobra.Command {
 	run := c.RunE
 	c.Short, c.Annotations = "What if: "+strings.ToLower(c.Short[:1])+c.Short[1:], nil
-	c.Long = cmp.Or(c.Long, c.Short+".") + "\n\nNothing is done or kept: it shows whether the request would be " +
-		"accepted, how long it would wait, what stands\nin the way, and what there is instead."
+	c.Long = cmp.Or(c.Long, c.Short+".") + "\n\nThis changes and stores nothing. It shows whether the request " +
+		"would be accepted, how long it would wait,\nwhat blocks it, and what would be accepted instead."
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		a.Explaining = true
 		return run(cmd, args)

@@ -20,7 +20,7 @@ func BindNeeds(f *pflag.FlagSet, n *contract.Needs) {
 	f.StringVar(&n.Region, "region", "", "only in this region")
 	f.Var((*gibibytes)(&n.MinGPUMemoryMiB), "min-gpu-memory", "only GPUs with at least this many GiB of memory")
 	f.Var((*gibibytes)(&n.MinNodeMemoryMiB), "min-node-memory",
-		"only nodes with at least this many GiB of memory of their own")
+		"only nodes with at least this many GiB of memory")
 }
 
 // gibibytes is a flag that counts GiB and is kept in MiB.
@@ -45,7 +45,7 @@ func (g *gibibytes) Set(s string) error {
 // BindLayout are how GPUs are to lie on nodes.
 func BindLayout(f *pflag.FlagSet, l *contract.Layout) {
 	f.IntVar(&l.Nodes, "nodes", 0, "on this many nodes (default as few as possible)")
-	f.IntVar(&l.GPUsPerNode, "gpus-per-node", 0, "this many on each node; the last may have fewer")
+	f.IntVar(&l.GPUsPerNode, "gpus-per-node", 0, "how many on each node; the last may have fewer")
 	f.StringVar(&l.Spread, "spread", "", "any, or even: the same number on each node (default any)")
 }
 

@@ -12,7 +12,7 @@ import (
 
 // NewCommand is the command forecasts.
 func NewCommand(a *app.App) *cobra.Command {
-	return app.NewGroupCommand("forecasts", "See what was expected, and what came", newListCommand(a),
+	return app.NewGroupCommand("forecasts", "See forecasts and their outcomes", newListCommand(a),
 		newShowCommand(a))
 }
 

@@ -16,7 +16,7 @@ func newListCommand(a *app.App) *cobra.Command {
 	var last int
 	var from, to, zone string
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List what was expected and what came, the latest first",
+		Use: "list", Aliases: []string{"ls"}, Short: "List forecasts and their outcomes, latest first",
 		Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
@@ -40,11 +40,11 @@ func newListCommand(a *app.App) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&f.Source, "source", "", "only statistics, llm, extractor, rule or person")
-	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
+	c.Flags().StringVar(&f.Pool, "pool", "", "only those in this pool")
 	c.Flags().StringVar(&f.State, "state", "", "only open or closed")
-	c.Flags().StringVar(&from, "from", "", "only windows that start then or later, such as 'mon 08:00'")
-	c.Flags().StringVar(&to, "to", "", "only windows that start before")
+	c.Flags().StringVar(&from, "from", "", "only windows that start at this time or later, such as 'mon 08:00'")
+	c.Flags().StringVar(&to, "to", "", "only windows that start before this time")
 	c.Flags().StringVar(&zone, "tz", "", "time zone of --from and --to (default the machine's)")
-	c.Flags().IntVar(&last, "last", 50, "show only this many of the last; 0 shows all")
+	c.Flags().IntVar(&last, "last", 50, "show only this many of the newest; 0 shows all")
 	return c
 }

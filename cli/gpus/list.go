@@ -16,7 +16,7 @@ func newListCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List GPUs, node by node, and who holds them", Args: flags.NoArgs,
 		Long: "List GPUs, node by node, and who holds them.\n\n" +
-			"Operators see all. Others see those that their organization holds, unless the installation shows them " +
+			"Operators see all GPUs. Others see those that their organization holds, unless the installation shows them " +
 			"all (tenants_see_nodes).",
 		Example: "  forewarm gpus list --free\n  forewarm gpus list --pool demo-a100 -o wide",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,13 +37,13 @@ func newListCommand(a *app.App) *cobra.Command {
 			return output.List(a, cmd, gpuView, rows)
 		},
 	}
-	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
+	c.Flags().StringVar(&f.Pool, "pool", "", "only those in this pool")
 	c.Flags().StringVar(&f.Node, "node", "", "only those of this node")
 	c.Flags().StringVar(&f.Organization, "org", "", "only those that this organization holds")
 	c.Flags().StringVar(&f.Model, "model", "", "only those of this model")
 	c.Flags().StringSliceVar(&f.State, "state", nil,
-		"only those that are any of free, held, booked, coming, unavailable")
-	c.Flags().StringSliceVar(&f.Health, "health", nil, "only those that are any of healthy, unhealthy, unknown")
+		"only those in any of these states: free, held, booked, coming, unavailable")
+	c.Flags().StringSliceVar(&f.Health, "health", nil, "only those with any of these: healthy, unhealthy, unknown")
 	c.Flags().BoolVar(&free, "free", false, "the same as --state free")
 	c.Flags().BoolVar(&held, "held", false, "the same as --state held")
 	for _, pair := range [][]string{{"free", "held"}, {"free", "state"}, {"held", "state"}} {

@@ -11,7 +11,7 @@ import (
 // newAdoptCommand keeps a key from ending with the one that made it.
 func newAdoptCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "adopt KEY", Short: "Have a key stand for itself: it no longer ends with the key that made it (operators)",
+		Use: "adopt KEY", Short: "Make a key independent: it no longer ends with the key that made it (operators)",
 		Args: flags.ExactArgs("KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := a.NewClient()

@@ -25,7 +25,7 @@ type createOptions struct {
 func newCreateCommand(a *app.App) *cobra.Command {
 	var k createOptions
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Make an API key, which can do no more than yours", Args: flags.ExactArgs("NAME"),
+		Use: "create NAME", Short: "Make an API key with at most the rights of yours", Args: flags.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k.in.Name = args[0]
 			if err := k.completeRequest(cmd); err != nil {
@@ -40,10 +40,11 @@ func newCreateCommand(a *app.App) *cobra.Command {
 	f.StringVar(&k.in.UserID, "user", "", "id or e-mail address of the user that it acts for")
 	f.StringVar(&k.in.OrganizationID, "org", "", "id or name of the organization (default your own)")
 	f.Var(&k.expires, "expires",
-		"how long it works, or never (default 90 days for a person's key, unless the server was told otherwise; "+
+		"how long it works, or never (default 90 days for a person's key, unless the server is configured otherwise; "+
 			"never longer than yours)")
-	k.caps.Bind(f, "; an agent's key, and any with caps, needs it")
-	f.StringVar(&k.out, "out", "", "write the secret to this new file, for its owner alone, and do not show it")
+	k.caps.Bind(f, "; required for an agent's key and any key with caps")
+	f.StringVar(&k.out, "out", "", "write the secret to this new file, which only its owner can read, instead of "+
+		"showing it")
 	return c
 }
 

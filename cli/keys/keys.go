@@ -16,7 +16,7 @@ import (
 // NewCommand is the command key.
 func NewCommand(a *app.App) *cobra.Command {
 	list, _ :=
-		listing.NewLiveCommand(a, "keys", keyView, (*client.Client).Keys, "also those that are revoked or expired")
+		listing.NewLiveCommand(a, "keys", keyView, (*client.Client).Keys, "include revoked and expired keys")
 	return app.NewGroupCommand("key", "Make and revoke API keys", newCreateCommand(a), list, newRevokeCommand(a),
 		newAdoptCommand(a))
 }

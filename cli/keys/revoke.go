@@ -16,7 +16,7 @@ import (
 
 func newRevokeCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke KEY", Short: "End a key for ever, and all keys that were made with it",
+		Use: "revoke KEY", Short: "Revoke a key for good, with all keys that were made with it",
 		Args: flags.ExactArgs("KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := a.NewClient()

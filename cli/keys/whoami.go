@@ -45,7 +45,7 @@ func capsUsed(u *contract.CapsUse) string {
 // NewWhoamiCommand is the command whoami.
 func NewWhoamiCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "whoami", Short: "Show whose key this is, what it may, and what is used of its caps", Args: flags.NoArgs,
+		Use: "whoami", Short: "Show whose key this is, what it may do, and how much of its caps is used", Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			api, err := a.NewClient()
 			if err != nil {

@@ -44,15 +44,16 @@ func NewBookingsCommand[T any](a *app.App, noun string, v output.View[T],
 		}
 		return run(cmd, args)
 	}
-	c.Flags().StringVar(&f.Name, "name", "", "only those of this name")
+	c.Flags().StringVar(&f.Name, "name", "", "only those with this name")
 	if noun == "reservations" {
 		c.Flags().StringVar(&f.Schedule, "schedule", "", "only the dates of this schedule: id or name")
 	}
 	c.Flags().StringVar(&f.User, "user", "",
-		"only those that keys and schedules of this person booked: id, e-mail address or me")
+		"only those booked by this person's keys and schedules: id, e-mail address or me")
 	c.Flags().StringVar(&since, "since", "",
-		"only those that had not ended by then, over or not: a time, or how long ago, such as 7d")
-	c.Flags().StringVar(&until, "until", "", "only those that had begun before, over or not: a time, or how long ago")
+		"only those that had not ended before: a time, or how long ago, such as 7d; includes those that have ended since")
+	c.Flags().StringVar(&until, "until", "", "only those that began before: a time, or how long ago; includes "+
+		"those that have ended")
 	c.Flags().StringVar(&zone, "tz", "", "time zone of --since and --until (default the machine's)")
 	return c
 }

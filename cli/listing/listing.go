@@ -28,9 +28,9 @@ func NewCommand[T any](a *app.App, noun string, v output.View[T],
 // have not.
 func NewPooledCommand[T any](a *app.App, noun string, v output.View[T],
 	read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
-	c, f := NewLiveCommand(a, noun, v, read, "also those that are over")
+	c, f := NewLiveCommand(a, noun, v, read, "include those that have ended")
 	c.Flags().StringSliceVar(&f.State, "state", nil, "only those in any of these states")
-	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
+	c.Flags().StringVar(&f.Pool, "pool", "", "only those in this pool")
 	return c
 }
 

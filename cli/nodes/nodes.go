@@ -54,12 +54,12 @@ func NewCommand(a *app.App) *cobra.Command {
 			},
 		}
 	}
-	return app.NewGroupCommand("nodes", "See and steer machines",
+	return app.NewGroupCommand("nodes", "See and manage nodes",
 		listing.NewPooledCommand(a, "nodes", nodeView, (*client.Client).Nodes),
 		do("show", "Show one node", false, (*client.Client).Node),
 		do("drain", "Take no new work and retire when empty (operators)", false, (*client.Client).DrainNode),
 		do("resume", "Take work again; out of quarantine only after a health check (operators)", false,
 			(*client.Client).ResumeNode),
-		do("quarantine", "Keep it and its machine for inspection: holders stay, nothing new comes (operators)", true,
+		do("quarantine", "Keep a node and its machine for inspection: holders stay, it takes no new work (operators)", true,
 			(*client.Client).QuarantineNode))
 }

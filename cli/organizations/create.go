@@ -32,6 +32,6 @@ func newCreateCommand(a *app.App) *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&gpus, "max-gpus", 0, "GPUs held and promised at once")
-	c.Flags().StringVar(&budget, "speculation-per-day", "0", "USD of speculative reservations a UTC day")
+	c.Flags().StringVar(&budget, "speculation-per-day", "0", "USD of speculative reservations per UTC day")
 	return c
 }

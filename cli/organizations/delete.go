@@ -12,7 +12,7 @@ import (
 
 func newDeleteCommand(a *app.App) *cobra.Command {
 	return app.NewDeleteCommand(a, "ORGANIZATION",
-		"End a tenant that holds nothing, with its people and keys; its history stays (operators)",
+		"Delete a tenant that holds nothing, with its people and keys; its history stays (operators)",
 		"orgs delete beta --yes",
 		func(cmd *cobra.Command, api *client.Client, ref string) (string, string, error) {
 			o, err := api.Organization(cmd.Context(), ref)

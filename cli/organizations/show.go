@@ -11,7 +11,7 @@ import (
 // newShowCommand is the command orgs show.
 func newShowCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "show [ORGANIZATION]", Short: "Show one organization, your own when left out",
+		Use: "show [ORGANIZATION]", Short: "Show one organization (default your own)",
 		Args: names.OptionalOrganization,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := names.Organization(a, cmd, args)

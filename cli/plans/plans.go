@@ -23,11 +23,10 @@ func NewCommand(a *app.App, verbs ...*cobra.Command) *cobra.Command {
 }
 
 // planText is what every plan has in common.
-const planText = `A plan shows every row that would be made, changed or ended, what it costs, the quota before ` +
-	`and after, what it displaces,
-and, where there is no room, why and what there is instead. Making one changes nothing and keeps no place. For ` +
-	`five minutes
-forewarm apply does exactly what it shows, or nothing: if something else changed meanwhile, it says what.`
+const planText = `A plan shows every row that the command would create, change or end, the cost, the quota before and
+after, and what it would displace. Without room it shows why, and what would be accepted instead. Making a plan
+changes nothing and reserves nothing. For five minutes, forewarm apply does exactly what the plan shows, or nothing:
+if something has changed since, it says what.`
 
 // planInstead is a command that makes a plan of what it would do.
 func planInstead(a *app.App, c *cobra.Command) *cobra.Command {
@@ -40,7 +39,7 @@ func planInstead(a *app.App, c *cobra.Command) *cobra.Command {
 		c.Use = strings.Replace(c.Use, "edit", "pool", 1)
 	}
 	c.Long = cmp.Or(c.Long, c.Short+".") +
-		"\n\nIt is shown and not done: forewarm apply does it. What a plan is: forewarm plan --help"
+		"\n\nThis only makes a plan; forewarm apply carries it out. See forewarm plan --help."
 	c.Annotations = nil // a plan is a dry run, and there is nothing to wait for
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		a.Planning = true

@@ -47,23 +47,23 @@ func newCreateCommand(a *app.App) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&in.Provisioner, "provisioner", "", "who makes its nodes, such as sim or local")
+	f.StringVar(&in.Provisioner, "provisioner", "", "the provisioner of its nodes, such as sim or local")
 	f.StringVar(&in.Model, "model", "", "GPU model, such as a100")
 	f.StringVar(&in.Region, "region", "", "region at the provider")
 	f.StringVar(&in.InstanceType, "instance-type", "", "instance type at the provider")
 	f.IntVar(&in.GPUsPerNode, "gpus-per-node", 0, "GPUs of one node")
 	f.Float64Var(&memory, "memory", 0, "memory of one GPU in GiB")
-	f.IntVar(&in.MinNodes, "min-nodes", 0, "nodes that are always kept")
+	f.IntVar(&in.MinNodes, "min-nodes", 0, "nodes to keep at all times")
 	f.IntVar(&in.MaxNodes, "max-nodes", 0, "most nodes at once")
 	f.StringVar(&price, "price", "", "USD of one node for one hour")
-	f.Var(&hold, "warm-hold", "how long a warm GPU waits for who reserved it (default 20m)")
+	f.Var(&hold, "warm-hold", "how long a warm GPU waits for the owner of its reservation (default 20m)")
 	f.Var(&idle, "idle-release", "how long an idle node is kept (default 10m)")
 	f.Var(&lease, "max-lease", "longest lease (default 7d)")
-	f.Var(&cleaning, "cleaning", "kept free on a node between two bookings (default 0s)")
+	f.Var(&cleaning, "cleaning", "how long a node is kept free between two bookings (default 0s)")
 	f.IntVar(&in.MaxCreates, "max-creates", 0,
-		"nodes that may be asked for in --create-window and have not served anybody (default three for each node, "+
+		"most nodes to request in --create-window that have served nobody (default three for each node, "+
 			"at least 10)")
-	f.Var(&creating, "create-window", "see --max-creates (default 10m)")
+	f.Var(&creating, "create-window", "the period that --max-creates counts in (default 10m)")
 	f.IntVar(&in.NodeCPUs, "node-cpus", 0, "CPUs of one node, for quotas that count them")
 	f.IntVar(&in.NodeMemoryMiB, "node-memory-mib", 0, "memory of one node, for quotas that count it")
 	f.IntVar(&in.OnlineShare, "online-share", 0,

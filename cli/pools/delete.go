@@ -11,7 +11,7 @@ import (
 )
 
 func newDeleteCommand(a *app.App) *cobra.Command {
-	return app.NewDeleteCommand(a, "POOL", "End a pool in which nothing is left; its history stays (operators)",
+	return app.NewDeleteCommand(a, "POOL", "Delete an empty pool; its history stays (operators)",
 		"pools delete spare --yes",
 		func(cmd *cobra.Command, api *client.Client, ref string) (string, string, error) {
 			p, err := api.Pool(cmd.Context(), ref)

@@ -44,23 +44,23 @@ func NewEditCommand(a *app.App) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.IntVar(&minNodes, "min-nodes", 0, "nodes that are always kept")
+	f.IntVar(&minNodes, "min-nodes", 0, "nodes to keep at all times")
 	f.IntVar(&maxNodes, "max-nodes", 0, "most nodes at once")
 	f.StringVar(&price, "price", "", "USD of one node for one hour")
-	f.Var(&hold, "warm-hold", "how long a warm GPU waits for who reserved it")
+	f.Var(&hold, "warm-hold", "how long a warm GPU waits for the owner of its reservation")
 	f.Var(&idle, "idle-release", "how long an idle node is kept")
 	f.Var(&lease, "max-lease", "longest lease")
-	f.Var(&cleaning, "cleaning", "kept free on a node between two bookings")
+	f.Var(&cleaning, "cleaning", "how long a node is kept free between two bookings")
 	f.IntVar(&creates, "max-creates", 0,
-		"nodes that may be asked for in --create-window and have not served anybody; 0: three for each node, at "+
+		"most nodes to request in --create-window that have served nobody; 0: three for each node, at "+
 			"least 10")
-	f.Var(&creating, "create-window", "see --max-creates")
+	f.Var(&creating, "create-window", "the period that --max-creates counts in")
 	f.IntVar(&cpus, "node-cpus", 0, "CPUs of one node")
 	f.IntVar(&memory, "node-memory-mib", 0, "memory of one node")
 	f.IntVar(&share, "online-share", 0, "thousandths of the GPUs for online work, the rest for batch; 0: not split")
 	f.BoolVar(&borrow, "borrow-idle", false, "a workload may use what the other leaves free")
 	f.BoolVar(&force, "force", false,
-		"do it although a workload has booked more than its new share, or promises lose their place")
+		"even if a workload has booked more than its new share, or promises lose their place")
 	f.BoolVar(&paused, "paused", false, "switch speculative pre-warming off (true) or on (false)")
 	return c
 }

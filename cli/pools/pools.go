@@ -31,7 +31,7 @@ func poolsNow(a *app.App, cmd *cobra.Command, api *client.Client) (output.View[c
 
 // NewCommand is the command pools.
 func NewCommand(a *app.App) *cobra.Command {
-	return app.NewGroupCommand("pools", "See and define kinds of capacity", newListCommand(a), newShowCommand(a),
+	return app.NewGroupCommand("pools", "See and define pools", newListCommand(a), newShowCommand(a),
 		newCreateCommand(a),
 		NewEditCommand(a), newDeleteCommand(a))
 }

@@ -17,7 +17,8 @@ func newPauseCommand(a *app.App) *cobra.Command {
 	var length flags.Span
 	var until, zone string
 	c := &cobra.Command{
-		Use: "pause", Short: "Warm no speculative reservations; guaranteed ones are kept (admins)", Args: flags.NoArgs,
+		Use: "pause", Short: "Stop warming speculative reservations; guaranteed ones are unaffected (admins)",
+		Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if in.Until, err = parseEnding(a, cmd, length, until, zone); err != nil {
@@ -31,7 +32,7 @@ func newPauseCommand(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&in.OrganizationID, "org", "", "id or name of the organization (default your own)")
 	f.BoolVar(&in.Installation, "installation", false, "pause everybody (operators)")
-	f.StringVar(&in.Reason, "reason", "", "why, shown to whoever is refused")
+	f.StringVar(&in.Reason, "reason", "", "why; shown to people whose requests are refused")
 	f.Var(&length, "for", "resume by itself after this long")
 	f.StringVar(&until, "until", "", "resume by itself at this time, such as 'mon 09:00'")
 	f.StringVar(&zone, "tz", "", "time zone of --until (default the machine's)")

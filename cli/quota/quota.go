@@ -9,7 +9,7 @@ import (
 
 // NewCommand is the command quota.
 func NewCommand(a *app.App) *cobra.Command {
-	return app.NewGroupCommand("quota", "See and set what tenants may hold and use", newShowCommand(a),
+	return app.NewGroupCommand("quota", "See and set the limits of tenants", newShowCommand(a),
 		NewSetCommand(a),
 		newUsageCommand(a))
 }

@@ -28,7 +28,7 @@ type setOptions struct {
 func NewSetCommand(a *app.App) *cobra.Command {
 	var q setOptions
 	c := &cobra.Command{
-		Use: "set ORGANIZATION", Short: "Change what a tenant may hold, at once (operators)",
+		Use: "set ORGANIZATION", Short: "Change a tenant's limits, with immediate effect (operators)",
 		Args: flags.ExactArgs("ORGANIZATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !flags.AnyChanged(cmd.LocalNonPersistentFlags(), "force") {
@@ -54,15 +54,15 @@ func NewSetCommand(a *app.App) *cobra.Command {
 	f.StringVar(&q.cpus, "max-cpus", "", "CPUs at once, or none")
 	f.StringVar(&q.ram, "max-memory-mib", "", "memory of nodes at once, or none")
 	f.StringVar(&q.bookings, "max-bookings", "", "reservations and allocations at once, or none")
-	f.StringVar(&q.period, "period", "", "day or month: what --gpu-hours and --money are for")
-	f.StringVar(&q.gpuHours, "gpu-hours", "", "GPU-hours of what starts in a period, or none")
-	f.StringVar(&q.money, "money", "", "USD of what starts in a period, or none")
-	f.StringVar(&q.speculation, "speculation-per-day", "", "USD of speculative reservations a UTC day")
-	f.StringVar(&q.cohort, "cohort", "", "tenants that lend each other what they do not use; '' leaves it")
+	f.StringVar(&q.period, "period", "", "day or month: the period of --gpu-hours and --money")
+	f.StringVar(&q.gpuHours, "gpu-hours", "", "GPU-hours of bookings that start in one period, or none")
+	f.StringVar(&q.money, "money", "", "USD of bookings that start in one period, or none")
+	f.StringVar(&q.speculation, "speculation-per-day", "", "USD of speculative reservations per UTC day")
+	f.StringVar(&q.cohort, "cohort", "", "cohort whose members lend each other what they do not use; '' leaves it")
 	f.StringVar(&q.borrow, "borrowing", "", "GPUs that it may borrow from its cohort, or none for no limit")
 	f.StringVar(&q.lending, "lending", "", "GPUs that its cohort may borrow from it, or none for no limit")
-	f.IntVar(&q.weight, "weight", 0, "of its fair share, from 1")
-	f.BoolVar(&q.force, "force", false, "also when promises are beyond the new limits: they are marked degraded")
+	f.IntVar(&q.weight, "weight", 0, "weight in fair share, from 1")
+	f.BoolVar(&q.force, "force", false, "even if promises exceed the new limits; those are marked degraded")
 	return c
 }
 

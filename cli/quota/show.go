@@ -11,7 +11,7 @@ import (
 // newShowCommand is the command quota show.
 func newShowCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "show [ORGANIZATION]", Short: "Show what a tenant may hold, your own when left out",
+		Use: "show [ORGANIZATION]", Short: "Show the limits of a tenant (default your own)",
 		Args: names.OptionalOrganization,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := names.Organization(a, cmd, args)

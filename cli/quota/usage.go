@@ -29,7 +29,7 @@ func newUsageCommand(a *app.App) *cobra.Command {
 			return showUsage(a, cmd, got)
 		},
 	}
-	c.Flags().IntVar(&ahead, "hours", ahead, "how far ahead the peak is looked for")
+	c.Flags().IntVar(&ahead, "hours", ahead, "how far ahead to look for the peak")
 	return c
 }
 

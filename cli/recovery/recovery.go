@@ -39,18 +39,18 @@ var orphanView = output.View[contract.OrphanMachine]{
 
 // NewCommand is the command recovery.
 func NewCommand(a *app.App) *cobra.Command {
-	show := newStepCommand(a, "show", "Show what only reconciles, and the machines that no node stands for (operators)",
+	show := newStepCommand(a, "show", "Show the pools that only reconcile, and the machines without a node (operators)",
 		func(cmd *cobra.Command, api *client.Client) (contract.RecoveryState, error) {
 			return api.Recovery(cmd.Context())
 		})
 	var reason string
-	begin := newStepCommand(a, "begin", "Make, end and hand out nothing until it is confirmed (operators)",
+	begin := newStepCommand(a, "begin", "Create, end and hand out nothing until an operator confirms (operators)",
 		func(cmd *cobra.Command, api *client.Client) (contract.RecoveryState, error) {
 			return api.BeginRecovery(cmd.Context(), reason)
 		})
-	begin.Flags().StringVar(&reason, "reason", "an operator asked", "why, for those who are refused")
+	begin.Flags().StringVar(&reason, "reason", "an operator asked", "why; shown to people whose requests are refused")
 	var journal bool
-	confirm := newStepCommand(a, "confirm", "Work again; machines that no node stands for are then ended (operators)",
+	confirm := newStepCommand(a, "confirm", "Resume work; machines without a node are then ended (operators)",
 		func(cmd *cobra.Command, api *client.Client) (contract.RecoveryState, error) {
 			if journal {
 				if _, err := api.AcceptJournal(cmd.Context()); err != nil {
@@ -60,9 +60,9 @@ func NewCommand(a *app.App) *cobra.Command {
 			return api.ConfirmRecovery(cmd.Context())
 		})
 	confirm.Flags().BoolVar(&journal, "journal", false,
-		"also accept the journal as it is, although seals are missing that a server or worker has seen (see "+
+		"also accept the journal as it is, without seals that a server or worker has seen (see "+
 			"forewarm audit verify)")
-	return app.NewGroupCommand("recovery", "Only look, after a database was restored", show, begin, confirm)
+	return app.NewGroupCommand("recovery", "Only reconcile, after a database was restored", show, begin, confirm)
 }
 
 func newStepCommand(a *app.App, name, short string,

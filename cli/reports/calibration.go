@@ -108,7 +108,7 @@ func newCalibrationCommand(a *app.App) *cobra.Command {
 	var source string
 	last := flags.Span(30 * day)
 	c := &cobra.Command{
-		Use: "calibration", Short: "See how far forecasts can be believed, by what made them", Args: flags.NoArgs,
+		Use: "calibration", Short: "See how well forecasts match what happened, by source", Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if last.Duration() < day || last.Duration()%day != 0 {
 				return exit.UsageErrorf(cmd.CommandPath()+" --last 7d", "--last must be whole days")
@@ -125,7 +125,7 @@ func newCalibrationCommand(a *app.App) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&source, "source", "", "only statistics, llm, extractor, rule or person, with its bins")
-	c.Flags().Var(&last, "last", "windows that started in this many days up to now, such as 7d")
+	c.Flags().Var(&last, "last", "windows that started within this period up to now, such as 7d")
 	return c
 }
 

@@ -78,23 +78,23 @@ func NewCostsCommand(a *app.App) *cobra.Command {
 	last := flags.Span(7 * 24 * time.Hour)
 	var by string
 	c := &cobra.Command{
-		Use: "costs", Short: "See what machines cost, who pays for them, and what for", Args: flags.NoArgs,
-		Long: `Every moment of every GPU is in one line, so that the lines add up to the providers' bill, and to what
-forewarm report shows as busy and idle waste. A tenant pays for the time for which it held GPUs, at their
-machine's price: what its allocations cost, as long as the pool has one price.
+		Use: "costs", Short: "See what machines cost, who pays for them, and why", Args: flags.NoArgs,
+		Long: `Every moment of every GPU is in exactly one line. So the lines add up to the providers' bill, and to the busy
+time and idle waste that forewarm report shows. A tenant pays for the time for which it held GPUs, at the price
+of their machine; that is what its allocations cost, as long as the pool has one price.
 
 tenant      somebody held it
-warm pool   nobody did: the price of being ready
+warm pool   nobody held it: the price of being ready
   boot          until the machine was proved usable
-  failed boot   the whole life of a machine that never was
-  early warm    ready before somebody came
-  late release  ready after the last one left, until it was given up
-  unused        ready, and nobody ever came for this GPU
+  failed boot   the whole life of a machine that never became usable
+  early warm    ready before its first holder came
+  late release  ready after its last holder left, until it was given up
+  unused        ready, but nobody ever held this GPU
   no show       ready for a reservation whose owner did not come
   quarantined   kept out of use and not held, until it was resumed or given up
   removal       from giving it up until it was gone
-  min billing   what the provider's minimum adds to a machine that lived shorter
-orphan      a machine that no node stood for`,
+  min billing   what the provider's minimum billing adds to a short-lived machine
+orphan      a machine without a node`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if by != "" && by != "pool" && by != "provisioner" {
 				return exit.UsageErrorf("forewarm costs --by pool", "--by %q is neither pool nor provisioner", by)
@@ -112,7 +112,7 @@ orphan      a machine that no node stood for`,
 		},
 	}
 	c.Flags().Var(&last, "last", "the period up to now, such as 1d")
-	c.Flags().StringVar(&by, "by", "", "lines of their own for each pool or provisioner")
+	c.Flags().StringVar(&by, "by", "", "separate lines for each pool or provisioner")
 	return c
 }
 

@@ -70,7 +70,7 @@ func isSpent(m *contract.Money) bool {
 func NewReportCommand(a *app.App) *cobra.Command {
 	last := flags.Span(7 * 24 * time.Hour)
 	c := &cobra.Command{
-		Use: "report", Short: "See the two numbers: how often nobody waited, and what that cost", Args: flags.NoArgs,
+		Use: "report", Short: "See the two numbers: how many starts did not wait, and what that cost", Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			api, err := a.NewClient()
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 // NewCancelCommand is the command reservations cancel.
 func NewCancelCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "cancel RESERVATION", Short: "Give a promise back", Args: flags.ExactArgs("RESERVATION"),
+		Use: "cancel RESERVATION", Short: "Cancel a reservation", Args: flags.ExactArgs("RESERVATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := names.ReservationID(a, cmd, args[0])
 			if err != nil {

@@ -19,11 +19,11 @@ func NewClaimCommand(a *app.App) *cobra.Command {
 	var lease flags.Span
 	var in contract.Claim
 	c := &cobra.Command{
-		Use: "claim RESERVATION", Short: "Turn a promise into GPUs held now", Args: flags.ExactArgs("RESERVATION"),
-		Long: `Turn a promise into GPUs held now, from the pool's lead (the 95th percentile of its boots, and a ` +
-			`guard) before the window on.
+		Use: "claim RESERVATION", Short: "Turn a reservation into GPUs held now", Args: flags.ExactArgs("RESERVATION"),
+		Long: `Turn a reservation into GPUs held now. The earliest time is the pool's lead before the window: the 95th
+percentile of the pool's boot times, plus a guard.
 
-The lease ends with the window. It may be shorter, or as long as the window; for more, extend it.`,
+The lease ends with the window. --for sets another length, at most that of the window; to hold longer, extend it.`,
 		Annotations: map[string]string{app.Waits: "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.LeaseSeconds = lease.Seconds()

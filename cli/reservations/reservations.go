@@ -12,7 +12,7 @@ import (
 
 // NewCommand is the command reservations.
 func NewCommand(a *app.App) *cobra.Command {
-	return app.NewGroupCommand("reservations", "See and use what is promised",
+	return app.NewGroupCommand("reservations", "See and use reservations",
 		listing.NewBookingsCommand(a, "reservations", View, (*client.Client).Reservations), newShowCommand(a),
 		NewCancelCommand(a), NewClaimCommand(a))
 }

@@ -36,26 +36,24 @@ type reserveOptions struct {
 func NewReserveCommand(a *app.App) *cobra.Command {
 	var r reserveOptions
 	c := newBaseReserveCommand(a, &r)
-	c.Short += ", once or again and again"
+	c.Short += ", once or repeatedly"
 	f := c.Flags()
 	f.StringVar(&r.every, "every", "", "repeat: weekday, weekend, daily, weekly, monthly or an RRULE")
-	f.StringSliceVar(&r.skip, "skip", nil, "with --every: local dates without it, such as 2026-12-24")
+	f.StringSliceVar(&r.skip, "skip", nil, "with --every: local dates to skip, such as 2026-12-24")
 	f.StringVar(&r.dst, "dst", "",
-		"with --every: when summer time leaves the start out, shift or skip it (default shift)")
+		"with --every: shift or skip a start that daylight saving time leaves out (default shift)")
 	return c
 }
 
 // reserveText says what the flags of reserve are together.
-const reserveText = `Which GPUs: --gpus, and --pool, or what the pool must have: --model, --region, ` +
-	`--min-gpu-memory, --min-node-memory. How they lie
-on nodes: --nodes, --gpus-per-node, --spread; two of the three numbers give the third.
-When: --at and --for, in the zone --tz; or --not-before, --not-after or both with --for, for the first time at ` +
-	`which there is
-room. Without room it fails and says what there is instead; --on-full queue takes a place in the queue.
-When the time has come: forewarm reservations claim. Whoever does not come loses the GPUs when the pool's warm hold ` +
-	`is over.`
+const reserveText = `Which GPUs: --gpus with --pool, or with what the pool must have: --model, --region, ` +
+	`--min-gpu-memory,
+--min-node-memory. --nodes, --gpus-per-node and --spread arrange them on nodes; two of the three numbers give the third.
+When: --at and --for, in the time zone --tz; or --not-before, --not-after or both, with --for, for the first time with
+room. Without room the command fails and shows what would be accepted instead; --on-full queue joins the waitlist.
+At the start: forewarm reservations claim. If nobody claims the reservation, it ends when the pool's warm hold is over.`
 
-// NewSingleReserveCommand is reserve without what makes it recur.
+// NewSingleReserveCommand is reserve without the flags that make it recur.
 func NewSingleReserveCommand(a *app.App) *cobra.Command {
 	return newBaseReserveCommand(a, &reserveOptions{})
 }
@@ -63,8 +61,8 @@ func NewSingleReserveCommand(a *app.App) *cobra.Command {
 func newBaseReserveCommand(a *app.App, r *reserveOptions) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reserve --gpus N (--pool P | --model M | --region R …) (--at TIME | --not-before TIME) --for DURATION",
-		Short: "Have GPUs warm at a time",
-		Long:  "Have GPUs warm at a time.\n\n" + reserveText,
+		Short: "Have GPUs warm at a given time",
+		Long:  "Have GPUs warm at a given time.\n\n" + reserveText,
 		Args:  flags.NoArgs, Annotations: map[string]string{app.Waits: "yes", "noun": "reservations"},
 		RunE: func(cmd *cobra.Command, _ []string) error { return runReserve(a, cmd, *r) },
 	}
@@ -78,9 +76,9 @@ func newBaseReserveCommand(a *app.App, r *reserveOptions) *cobra.Command {
 	f.StringVar(&r.at, "at", "", "start: 'tomorrow 09:00', 'mon 14:30', '2026-11-20 09:00', 'in 2h'")
 	f.Var(&r.length, "for", "how long, such as 3h")
 	f.StringVar(&r.zone, "tz", "", "time zone of --at, such as Europe/Berlin (default the machine's)")
-	f.StringVar(&r.onFull, "on-full", "fail", "when there is no room: fail or queue")
+	f.StringVar(&r.onFull, "on-full", "fail", "what to do when there is no room: fail or queue")
 	f.StringVar(&r.notBefore, "not-before", "",
-		"instead of --at: the earliest start; the first time at which there is room is booked")
+		"instead of --at: the earliest start; books the first time with room")
 	f.StringVar(&r.notAfter, "not-after", "", "instead of --at, alone or with --not-before: the latest end")
 	f.StringVar(&r.workload, "workload", "", "online or batch (default online)")
 	f.StringVar(&r.class, "class", "", "guaranteed or speculative (default guaranteed)")

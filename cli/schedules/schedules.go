@@ -13,6 +13,6 @@ import (
 func NewCommand(a *app.App) *cobra.Command {
 	return app.NewGroupCommand("schedules", "See and change recurring reservations",
 		listing.NewCommand(a, "schedules", View, (*client.Client).Schedules), newShowCommand(a),
-		newPauseCommand(a, "pause", "Make no more reservations until resumed", true),
+		newPauseCommand(a, "pause", "Stop making reservations until the schedule is resumed", true),
 		newPauseCommand(a, "resume", "Make reservations again", false), newDeleteCommand(a))
 }

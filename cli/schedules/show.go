@@ -12,7 +12,7 @@ import (
 
 func newShowCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "show SCHEDULE", Short: "Show one schedule, its next dates and what became of each",
+		Use: "show SCHEDULE", Short: "Show one schedule, its next dates and the result of each",
 		Args: flags.ExactArgs("SCHEDULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := a.NewClient()

@@ -33,7 +33,7 @@ var shareView = output.View[contract.Share]{
 // NewCommand is the command shares.
 func NewCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "shares POOL", Short: "See fair shares of a pool: whoever has had less is served first",
+		Use: "shares POOL", Short: "See the fair shares of a pool: the smallest share is served first",
 		Args: flags.ExactArgs("POOL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := a.NewClient()

@@ -24,7 +24,7 @@ import (
 // NewCommand is the command status.
 func NewCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "See GPUs, the two numbers and what waits on one screen", Args: flags.NoArgs,
+		Use: "status", Short: "See GPUs, the two numbers and all waits on one screen", Args: flags.NoArgs,
 		Example: "  forewarm status",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := fetchOverview(a, cmd)

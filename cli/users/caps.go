@@ -15,10 +15,10 @@ func newCapsCommand(a *app.App) *cobra.Command {
 	var given caps.Flags
 	var none bool
 	c := &cobra.Command{
-		Use: "caps USER", Short: "Cap what a person's keys may book, all together", Args: flags.ExactArgs("USER"),
-		Long: `Cap what a person's keys may book, all together.
+		Use: "caps USER", Short: "Cap what all of a person's keys together may book", Args: flags.ExactArgs("USER"),
+		Long: `Cap what all of a person's keys together may book.
 
-The caps that are left out stay as they are. A person who has none yet needs --max-gpus, --max-per-day, --max-lead ` +
+Caps that you leave out stay as they are. A person without caps needs --max-gpus, --max-per-day, --max-lead ` +
 			`and --max-window.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !none && !given.Given(cmd) {

@@ -14,7 +14,7 @@ import (
 )
 
 func newDeleteCommand(a *app.App) *cobra.Command {
-	return app.NewDeleteCommand(a, "USER", "End a person, with their keys; what they booked stays (admins)",
+	return app.NewDeleteCommand(a, "USER", "Delete a user and their keys; what they booked stays (admins)",
 		"users delete ada@example.com --yes",
 		func(cmd *cobra.Command, api *client.Client, ref string) (string, string, error) {
 			u, err := findUser(a, cmd, api, ref)

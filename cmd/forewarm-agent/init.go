@@ -35,7 +35,7 @@ type found struct {
 func initCommand(o outside) *cobra.Command {
 	var f found
 	c := &cobra.Command{
-		Use: "init", Short: "Look around, read only, and write one configuration file", Args: refuseArguments,
+		Use: "init", Short: "Inspect this machine, read-only, and write one configuration file", Args: refuseArguments,
 		Example: "  forewarm-agent init --history jobs.csv --pool a100-sim",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.lookAround(o.getenv); err != nil {

@@ -24,7 +24,7 @@ func runCommand(o outside) *cobra.Command {
 	var path, level, format string
 	var once, dry bool
 	c := &cobra.Command{
-		Use: "run", Short: "Watch, predict and, in mode auto, place", Args: refuseArguments,
+		Use: "run", Short: "Watch, predict and, in auto mode, place reservations", Args: refuseArguments,
 		Example: "  forewarm-agent run --dry-run     shows the plan it would send, and sends nothing\n  " +
 			"forewarm-agent run --config forewarm-agent.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -70,7 +70,7 @@ func replayCommand() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "replay --trace FILE",
-		Short: "Replay a slice of a job trace through the real system, and beside it in the pure benchmark",
+		Short: "Replay part of a job trace through the real system, and compare it with the pure benchmark",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError{fmt.Errorf("%q is one argument too many: the trace is --trace FILE", args[0])}

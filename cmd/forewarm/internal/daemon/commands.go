@@ -77,7 +77,7 @@ func Commands(version string, contexts Contexts) []*cobra.Command {
 func migrateCommand() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use: "migrate", Short: "Bring the database's schema up to date, make the first key and the declared pools",
+		Use: "migrate", Short: "Bring the database's schema up to date, and create the first key and the declared pools",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.readConfig()

@@ -21,11 +21,10 @@ func RecoverCommand(version string, contexts Contexts) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "recover", Short: "Make an operator's key on the server's own host, when all others are lost",
 		Args: cobra.NoArgs,
-		Long: "Makes an operator's key that never expires and stands for itself. It works on the data directory " +
-			"(--data-dir), also\n" +
-			"while forewarm up runs, or with FOREWARM_DATABASE and FOREWARM_PEPPER. The journal tells of it. The " +
-			"key is shown once.\n" +
-			"It is also saved as a context for the server at --listen, which is then the one in use.",
+		Long: "Makes an operator's key that never expires and does not depend on another key. It works on the data\n" +
+			"directory (--data-dir), even while forewarm up runs, or with FOREWARM_DATABASE and FOREWARM_PEPPER. The\n" +
+			"journal records it. The key is shown once. It is also saved as a context for the server at --listen, and\n" +
+			"that context is then in use.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.readConfig()
 			if err != nil {

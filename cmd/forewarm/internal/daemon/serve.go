@@ -92,13 +92,11 @@ func (a *app) checkJournal(ctx context.Context) (*reconcile.Watermark, error) {
 func workerCommand(version string) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use: "worker", Short: "Run a worker alone (any number, each with its own data directory, but one with sim " +
-			"or local)", Args: cobra.NoArgs,
-		Long: "Runs a worker alone. Any number may run against one database, each with its own data directory, if " +
-			"they have the same provisioners.\n" +
-			"What the provisioners sim and local know of their machines is a file of one worker's data directory: a " +
-			"second worker that has\n" +
-			"them waits until the first is gone.",
+		Use: "worker", Short: "Run a worker alone (any number, each with its own data directory; only one with sim or " +
+			"local)", Args: cobra.NoArgs,
+		Long: "Runs a worker alone. Any number of workers can share one database if they have the same provisioners; each\n" +
+			"needs its own data directory. The provisioners sim and local keep the state of their machines in a file of\n" +
+			"one worker's data directory, so a second worker with either of them waits until the first is gone.",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			cfg, err := f.readConfig()
 			if err != nil {

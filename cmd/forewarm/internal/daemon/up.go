@@ -39,7 +39,7 @@ func upCommand(version string, contexts Contexts) *cobra.Command {
 	f.addFlags(cmd)
 	f.addListen(cmd)
 	cmd.Flags().BoolVar(&demo, "demo", false,
-		"show the whole story with simulated machines, a synthetic history and a demo agent")
+		"run a demo with simulated machines, a synthetic history and a demo agent")
 	cmd.MarkFlagsMutuallyExclusive("demo", "config") // the demo is an installation of its own
 	return cmd
 }
