@@ -25,7 +25,6 @@ import (
 	"github.com/forewarm/forewarm/agent/redact"
 	"github.com/forewarm/forewarm/agent/source"
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/internal/clock"
 )
 
@@ -199,9 +198,10 @@ type Report struct {
 	Plan       contract.AgentPlan
 	Outcome    contract.PlanOutcome
 	Sent       bool
-	Closed     int // forecasts that were scored
-	Late       int // rows that came too late to count, since the start
-	Unsent     int // forecasts and outcomes that the control plane does not have yet
+	Closed     int             // forecasts that were scored
+	Scores     predict.Summary // of all forecasts so far; the zero value without a ledger
+	Late       int             // rows that came too late to count, since the start
+	Unsent     int             // forecasts and outcomes that the control plane does not have yet
 }
 
 // Step predicts, scores what is over and, in mode auto, sends the whole plan. A
@@ -257,6 +257,9 @@ func (a *Agent) decidePlan(answer predict.Answer) (Report, error) {
 	var err error
 	if rep.Closed, err = a.scoreForecasts(now, rep); err != nil {
 		return rep, err
+	}
+	if a.cfg.Ledger != nil {
+		rep.Scores = a.cfg.Ledger.Summary()
 	}
 	return rep, a.saveOutbox()
 }
@@ -366,14 +369,4 @@ func (a *Agent) saveOutbox() error {
 		return nil
 	}
 	return a.saveState()
-}
-
-// Score returns how well the forecasts of a source have met what happened.
-func (a *Agent) Score(s predict.Source) forecast.Scorer {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.cfg.Ledger == nil {
-		return forecast.Scorer{}
-	}
-	return a.cfg.Ledger.Score(s)
 }

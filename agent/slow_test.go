@@ -113,7 +113,6 @@ func TestSourcesGoOnWhileTheOtherSideHangs(t *testing.T) {
 				defer close(handled)
 				b.handleItems(t, jobItem("meanwhile", b.clock.Now(), 3),
 					source.Item{Line: &source.Line{Text: "and at eleven"}})
-				_ = b.Score(predict.Statistics)
 			}()
 			waitWithin(t, handled, "the sources wait for the other side")
 			data, err := os.ReadFile(file)

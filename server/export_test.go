@@ -5,6 +5,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/ledger/verbs"
+	"github.com/forewarm/forewarm/server/api"
 	"github.com/forewarm/forewarm/server/auth"
 )
 
@@ -34,3 +37,11 @@ func (s *Server) Policies() map[string]auth.Policy {
 
 // AcceptsJSON reports whether a body passes the check of its form.
 func AcceptsJSON(data []byte) bool { return checkJSON(data) == nil }
+
+// OpenAPI returns the description of the API in YAML, made from the code's
+// types. contract/openapi.yaml is this text.
+func OpenAPI() ([]byte, error) {
+	doc, _ := api.Register(newEngine(), api.Config{Ledger: &verbs.Ledger{}, Clock: clock.System{},
+		External: systemOperations()})
+	return doc.YAML()
+}

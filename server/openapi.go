@@ -9,10 +9,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
-
-	"github.com/forewarm/forewarm/internal/clock"
-	"github.com/forewarm/forewarm/ledger/verbs"
-	"github.com/forewarm/forewarm/server/api"
 )
 
 // The media types of the API's description.
@@ -20,14 +16,6 @@ const (
 	openAPIInJSON = "application/vnd.oai.openapi+json"
 	openAPIInYAML = "application/vnd.oai.openapi"
 )
-
-// OpenAPI returns the description of the API in YAML, made from the code's
-// types. contract/openapi.yaml is this text.
-func OpenAPI() ([]byte, error) {
-	doc, _ := api.Register(newEngine(), api.Config{Ledger: &verbs.Ledger{}, Clock: clock.System{},
-		External: systemOperations()})
-	return doc.YAML()
-}
 
 func (s *Server) serveOpenAPIJSON(c *gin.Context) {
 	text, err := s.doc.MarshalJSON()

@@ -80,7 +80,7 @@ func TestRunKeepsAPromiseAndStops(t *testing.T) {
 			Pool: "a100", GPUs: 8, Window: windowFrom(now.Add(5*time.Minute), 20*time.Minute),
 		})
 		require.NoError(t, err)
-		w.worker.Ring()
+		worker.Ring(w.worker)
 		time.Sleep(5 * time.Minute)
 		require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
 		a, err := w.ledger.Claim(t.Context(), w.actor, r.ID, 0, "")

@@ -83,10 +83,6 @@ func indexByName(provs []provisioners.Provisioner) (map[string]provisioners.Prov
 	return byName, nil
 }
 
-// Ring has due tasks sent at once instead of with the next tick. It never
-// blocks, and may be called after any verb of the ledger.
-func (w *Worker) Ring() { w.relay.Ring() }
-
 // Run works until ctx ends. Then it sends nothing more, lets handlers finish for
 // up to Config.Grace, ends their contexts, waits for them, and returns nil. What
 // was cut off is done by another worker or after the restart. It returns an

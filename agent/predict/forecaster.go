@@ -72,6 +72,9 @@ func NewForecaster(c ForecasterConfig, model llm.Model, budget *llm.Budget, rand
 	return &Forecaster{cfg: c, model: model, budget: budget, random: random}, nil
 }
 
+// Spent returns what the model has cost today, by UTC.
+func (f *Forecaster) Spent() llm.Caps { return f.budget.State().Spent }
+
 // question is what a Forecaster is asked: only numbers, and lines that were
 // redacted.
 type question struct {

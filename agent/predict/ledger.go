@@ -162,10 +162,6 @@ func (l *Ledger) applyLine(x line) {
 	}
 }
 
-// Without returns how statistics alone would have scored in the windows in which
-// evidence had a say: what LLM's own score is to be held against.
-func (l *Ledger) Without() forecast.Scorer { return l.without }
-
 // HasOpenForecast reports whether a forecast is open that was made of the same evidence
 // about the same window: a source is judged once for what it says once.
 func (l *Ledger) HasOpenForecast(e Entry) bool {
@@ -219,11 +215,20 @@ func (l *Ledger) Close(now time.Time, actual func(Entry) int) ([]Outcome, error)
 	return outcomes, nil
 }
 
-// Open returns the entries whose outcome is not known yet.
-func (l *Ledger) Open() []Entry { return append([]Entry(nil), l.open...) }
+// Summary is how the forecasts of a ledger have met what happened, so far.
+type Summary struct {
+	Open       int // whose outcome is not known yet
+	Statistics forecast.Scorer
+	LLM        forecast.Scorer // where evidence had a say
+	Without    forecast.Scorer // statistics alone in the same windows, to hold LLM against
+}
 
-// Score returns the running score of a source.
-func (l *Ledger) Score(s Source) forecast.Scorer {
+// Summary sums up the ledger.
+func (l *Ledger) Summary() Summary {
+	return Summary{Open: len(l.open), Statistics: l.scoreOf(Statistics), LLM: l.scoreOf(LLM), Without: l.without}
+}
+
+func (l *Ledger) scoreOf(s Source) forecast.Scorer {
 	if l.scores[s] == nil {
 		return forecast.Scorer{}
 	}

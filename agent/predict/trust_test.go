@@ -98,7 +98,7 @@ func TestAnOutcomeTellsWhatEvidenceAdded(t *testing.T) {
 		require.Len(t, outcomes, 1)
 		require.Equal(t, e, outcomes[0].Entry)
 		require.Equal(t, e.Statement.Statistics.Evaluate(0), *outcomes[0].Without)
-		require.Less(t, l.Without().LogLoss, l.Score(LLM).LogLoss, "nobody came")
+		require.Less(t, l.Summary().Without.LogLoss, l.Summary().LLM.LogLoss, "nobody came")
 		b.Learn(outcomes[0].Entry, 0)
 		require.Less(t, b.TrackRecord(e.Statement.Reason).Weight, 0.25)
 		b.Learn(Entry{}, 0)

@@ -41,15 +41,6 @@ func (s Scrubbed) MarshalText() ([]byte, error) { return []byte(s.text), nil }
 // Count is how many pieces each detector cut out, by the detector's name.
 type Count map[string]int
 
-// Total is the sum over all detectors.
-func (c Count) Total() int {
-	total := 0
-	for _, n := range c {
-		total += n
-	}
-	return total
-}
-
 // Add adds the counts of other.
 func (c Count) Add(other Count) {
 	for name, n := range other {

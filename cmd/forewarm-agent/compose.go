@@ -43,6 +43,7 @@ const (
 // composition is an agent with everything that it works with.
 type composition struct {
 	agent   *agent.Agent
+	model   *predict.Forecaster // nil: none is configured
 	sources []source.Source
 	closers []func() error
 }
@@ -82,6 +83,7 @@ func (p composer) composeAgent(ctx context.Context) (_ *composition, err error) 
 		if model, err = p.openEgress(ctx, out, &cfg); err != nil {
 			return out, err
 		}
+		out.model = model
 	}
 	if cfg.Predict, err = predict.New(p.cfg.predictConfig(), model); err != nil {
 		return out, err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/agent"
+	"github.com/forewarm/forewarm/agent/llm"
 	"github.com/forewarm/forewarm/agent/source"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/internal/obs"
@@ -65,7 +66,7 @@ func runAgent(ctx context.Context, p composer, once bool) (err error) {
 		return err
 	}
 	if once {
-		_, err := stepOnce(ctx, all.agent, p.logger)
+		_, err := all.stepOnce(ctx, p.logger)
 		return err
 	}
 	return all.watchSources(ctx, p)
@@ -108,7 +109,7 @@ func (c *composition) watchSources(ctx context.Context, p composer) error {
 func (c *composition) runSteps(ctx context.Context, p composer) {
 	for ctx.Err() == nil {
 		wait := p.cfg.Every.Std()
-		rep, err := stepOnce(ctx, c.agent, p.logger)
+		rep, err := c.stepOnce(ctx, p.logger)
 		if err != nil && ctx.Err() == nil {
 			p.logger.Error("the step failed and is tried again", "error", err, "next", hintFor(err))
 		}
@@ -140,12 +141,25 @@ func hintFor(err error) string {
 	}
 }
 
-func stepOnce(ctx context.Context, a *agent.Agent, log *slog.Logger) (agent.Report, error) {
-	rep, err := a.Step(ctx)
+// stepOnce takes a step and tells of it, and of what the model cost if it was asked.
+func (c *composition) stepOnce(ctx context.Context, log *slog.Logger) (agent.Report, error) {
+	before := c.spentToday()
+	rep, err := c.agent.Step(ctx)
 	if err == nil {
 		log.Info(describeReport(rep))
 	}
+	if spent := c.spentToday(); spent != before {
+		log.Info(describeSpent(spent))
+	}
 	return rep, err
+}
+
+// spentToday is what the customer's own model has cost today; nothing without a model.
+func (c *composition) spentToday() llm.Caps {
+	if c.model == nil {
+		return llm.Caps{}
+	}
+	return c.model.Spent()
 }
 
 // dryRun prints the plan that would be sent. It works on a copy of what was

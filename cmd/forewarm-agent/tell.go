@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"github.com/forewarm/forewarm/agent"
+	"github.com/forewarm/forewarm/agent/llm"
 	"github.com/forewarm/forewarm/agent/place"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // describeReport says in one line what a step expects, what it keeps warm and why, and
@@ -18,12 +20,31 @@ func describeReport(r agent.Report) string {
 		parts = append(parts, fmt.Sprintf("%d windows, not sent", len(r.Plan.Windows)))
 	}
 	if r.Closed > 0 {
-		parts = append(parts, fmt.Sprintf("%d forecasts scored", r.Closed))
+		parts = append(parts, describeScores(r))
 	}
 	if r.Late > 0 {
 		parts = append(parts, fmt.Sprintf("%d rows came too late to count", r.Late))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// describeScores says how the forecasts have met what happened, as mean log losses: the
+// lower, the better.
+func describeScores(r agent.Report) string {
+	s := r.Scores
+	text := fmt.Sprintf("%s scored, %d open, mean log loss of %d by statistics %.2f",
+		phrase.Count(r.Closed, "forecast"), s.Open, s.Statistics.N, s.Statistics.LogLoss)
+	if s.LLM.N > 0 {
+		text += fmt.Sprintf(", of %d with the model's evidence %.2f instead of %.2f", s.LLM.N, s.LLM.LogLoss,
+			s.Without.LogLoss)
+	}
+	return text
+}
+
+// describeSpent says what the customer's own model has cost today.
+func describeSpent(spent llm.Caps) string {
+	return fmt.Sprintf("the model was asked %s today, for %s (%s)", phrase.Count(int(spent.Calls), "time"),
+		phrase.Count(int(spent.Tokens), "token"), spent.Cost)
 }
 
 func describeExpectation(r agent.Report) string {

@@ -19,12 +19,6 @@ type Record struct {
 	Decision Decision
 }
 
-// NewRecord observes and judges the request, and records both.
-func NewRecord(r Request, v View) Record {
-	f := Observe(r, v)
-	return Record{Version: RecordVersion, Request: r, Facts: f, Decision: Judge(r, f)}
-}
-
 // Encode returns the record's canonical JSON: the same record always has the
 // same bytes. Times beyond the year 9999 and shares that are not numbers are
 // errors.

@@ -101,9 +101,6 @@ func (r Record) Held(i int) int {
 	return min(MaxGPUs, max(1, int(math.Ceil(float64(r.Mid)*multiples[i]))))
 }
 
-// Sizes returns how many sizes of a record are judged.
-func Sizes() int { return sizes }
-
 func clampFinite(x, low, high float64) float64 {
 	if math.IsNaN(x) {
 		return low

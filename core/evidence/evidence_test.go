@@ -97,5 +97,5 @@ func TestJudgedSizes(t *testing.T) {
 	require.Equal(t, []int{1, 1, 2}, []int{r.Held(0), r.Held(1), r.Held(2)})
 	r.Mid = evidence.MaxGPUs
 	require.Equal(t, evidence.MaxGPUs, r.Held(2))
-	require.Equal(t, 3, evidence.Sizes())
+	require.Equal(t, 3, evidence.Sizes)
 }

@@ -16,7 +16,7 @@ import (
 // comes and every size idles for 11 minutes.
 func newOutcome(came bool) evidence.Outcome {
 	var o evidence.Outcome
-	for i := range evidence.Sizes() {
+	for i := range evidence.Sizes {
 		if came {
 			o.Saved[i] = min(4, float64(believableRecord().Held(i)))
 			continue
@@ -265,7 +265,7 @@ func drawHostile(t *rapid.T, now time.Time) evidence.Record {
 func drawOutcome(t *rapid.T) evidence.Outcome {
 	var o evidence.Outcome
 	any := rapid.SampledFrom([]float64{0, 1, 5, -3, math.NaN(), math.Inf(1), math.Inf(-1), 1e300})
-	for i := range evidence.Sizes() {
+	for i := range evidence.Sizes {
 		o.Saved[i], o.Idle[i] = any.Draw(t, "saved"), any.Draw(t, "idle")
 	}
 	o.Spent, o.Spared = any.Draw(t, "spent?"), any.Draw(t, "spared?")

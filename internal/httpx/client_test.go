@@ -146,24 +146,3 @@ func TestAServerRefusesLongHeaders(t *testing.T) {
 		require.Equal(t, want, resp.StatusCode)
 	}
 }
-
-func TestAGuardedClientDoesNotReachThisMachine(t *testing.T) {
-	t.Parallel()
-	closed, url := startExchange(t, httpx.Config{Transport: httpx.Guard{}.Transport()},
-		func(http.ResponseWriter, *http.Request) {
-			t.Error("the guard must refuse before a connection is made")
-		})
-	resp, err := getURL(t, closed, url)
-	if err == nil {
-		httpx.Drain(resp.Body)
-	}
-	var denied *httpx.DeniedError
-	require.ErrorAs(t, err, &denied)
-
-	open, url := startExchange(t, httpx.Config{Transport: httpx.Guard{AllowPrivate: true}.Transport()},
-		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	resp, err = getURL(t, open, url)
-	require.NoError(t, err)
-	httpx.Drain(resp.Body)
-	require.Equal(t, http.StatusNoContent, resp.StatusCode)
-}

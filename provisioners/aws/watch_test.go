@@ -251,6 +251,10 @@ func TestTheBillIsTheSumOfTheMachines(t *testing.T) {
 			sum += price.For(max(got.EndedAt.Sub(got.CreatedAt), time.Minute))
 		}
 	}
-	require.Len(t, s.Bill(), 25)
-	require.Equal(t, ec2test.Total(s.Bill()), sum)
+	lines := s.Bill()
+	require.Len(t, lines, 25)
+	for _, line := range lines {
+		sum -= line.Cost
+	}
+	require.Zero(t, sum, "what the account's bill says")
 }

@@ -80,7 +80,7 @@ func TestForecastsOnTheirWay(t *testing.T) {
 	report, err := s.clients[0].Calibration(t.Context(), string(predict.Statistics), 1)
 	require.NoError(t, err)
 	require.Len(t, report.Sources, 1)
-	got, score := report.Sources[0], book.Score(predict.Statistics)
+	got, score := report.Sources[0], book.Summary().Statistics
 	require.EqualValues(t, score.N, got.N)
 	require.InDeltaSlice(t, []float64{score.Pinball, score.Brier, score.LogLoss, score.Inside},
 		[]float64{got.MeanPinball, got.Brier, got.LogLoss, got.Interval.Seen}, 1e-9, "both sides score alike")

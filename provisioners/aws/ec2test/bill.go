@@ -35,15 +35,6 @@ func (r *Region) Bill() []Line {
 	return lines
 }
 
-// Total adds up a bill.
-func Total(lines []Line) money.MicroUSD {
-	var sum money.MicroUSD
-	for _, line := range lines {
-		sum += line.Cost
-	}
-	return sum
-}
-
 func (m *machine) billLine(c Config, now time.Time) Line {
 	to := now.Truncate(time.Second)
 	if m.endedAt(now) {

@@ -1,0 +1,4 @@
+package evidence
+
+// Sizes is how many sizes of a record are judged.
+const Sizes = sizes
