@@ -63,7 +63,8 @@ func TestSignalsEndQuestions(t *testing.T) {
 // been done; while it only reads there is nothing to say.
 func TestSignalsEndRequests(t *testing.T) {
 	t.Parallel()
-	for args, says := range map[string]string{"apply pln_1": "it may have done what was asked", "plan show pln_1": ""} {
+	for args, says := range map[string]string{"apply pln_1": "it may have carried out the request", "plan show " +
+		"pln_1": ""} {
 		w := newTown(t)
 		ctx, interrupt := newInterruptibleContext(t, syscall.SIGINT)
 		s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

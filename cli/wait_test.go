@@ -47,7 +47,7 @@ func TestWaitSurvivesARestart(t *testing.T) {
 	require.Greater(t, pauses, 4)
 }
 
-// What was waited for goes on, and so says who gives up.
+// What was waited for continues, and the message says so.
 func TestWaitGivesUpOnAServerThatStaysAway(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
@@ -58,7 +58,7 @@ func TestWaitGivesUpOnAServerThatStaysAway(t *testing.T) {
 	before := w.clock.Now()
 	_, errs, code := w.runCommand("wait", id, "--timeout", "2m")
 	require.Equal(t, exit.Timeout, code)
-	require.Contains(t, errs, "and 2m is over; "+id+" goes on\nNext:  forewarm wait "+id+"\n")
+	require.Contains(t, errs, "and 2m has passed; "+id+" continues\nNext:  forewarm wait "+id+"\n")
 	require.InDelta(t, 120, w.clock.Now().Sub(before).Seconds(), 15)
 }
 

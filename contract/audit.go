@@ -18,8 +18,8 @@ type AuditPage struct {
 // AuditFinding is one thing that is not as it was sealed.
 type AuditFinding struct {
 	Kind  string `json:"kind"`
-	Seal  int64  `json:"seal" doc:"Number of the seal; 0: it is the journal as a whole."`
-	Event int64  `json:"event,omitempty" doc:"Number of the event; none: it is the seal itself, or the journal."`
+	Seal  int64  `json:"seal" doc:"Number of the seal; 0 for the journal as a whole."`
+	Event int64  `json:"event,omitempty" doc:"Number of the event; absent for the seal itself or the journal."`
 	What  string `json:"what"`
 }
 

@@ -136,15 +136,15 @@ type Claim struct {
 var bookingTags = tags{
 	"Allocation.WaitSeconds": `doc:"From the request to the GPUs; absent while it waits."`,
 	"Allocation.ZeroWait":    `doc:"Whether it waited at most 5 s; absent while it waits."`,
-	"Allocation.EstimatedCost": `doc:"Of the lease, held to its end, at the pool's price; once ended, of what was ` +
-		`really held."`,
+	"Allocation.EstimatedCost": `doc:"Cost of the lease held to its end, at the pool's price; after its end, of ` +
+		`the time that was held."`,
 	"Allocation.Wait":       `doc:"How much longer it waits; present while it does, when it is read."`,
 	"Layout.Nodes":          `doc:"The number of nodes. With gpus_per_node, gpus may be left out."`,
 	"Layout.GPUsPerNode":    `doc:"GPUs on each node; the last has fewer if gpus says so."`,
 	"Layout.Spread":         `doc:"even: the same number on every node."`,
 	"Needs.MinGPUMemoryMiB": `doc:"Only GPUs with at least this much memory."`,
-	"Needs.MinNodeMemoryMiB": `doc:"Only nodes with at least this much memory of their own; a pool that does not ` +
-		`state it does not fit."`,
+	"Needs.MinNodeMemoryMiB": `doc:"Only nodes with at least this much memory; a pool that does not state it does ` +
+		`not fit."`,
 	"AllocationCreate.Pool":     `doc:"Id or name. Left out: any pool that fits, warm first, then the cheapest."`,
 	"AllocationCreate.Workload": `doc:"What it is for; pools may keep a share for each."`,
 	"Extend.BySeconds": `doc:"What is added counts for the key that holds the lease, whose caps hold, on the day ` +

@@ -12,8 +12,8 @@ type Pool struct {
 	Model              string        `json:"model"`
 	GPUsPerNode        int           `json:"gpus_per_node"`
 	GPUMemoryMiB       int           `json:"gpu_memory_mib"`
-	NodeCPUs           int           `json:"node_cpus" doc:"Of one node; 0: not known, and not counted."`
-	NodeMemoryMiB      int           `json:"node_memory_mib" doc:"Of one node; 0: not known, and not counted."`
+	NodeCPUs           int           `json:"node_cpus" doc:"For one node; 0: unknown, and not counted."`
+	NodeMemoryMiB      int           `json:"node_memory_mib" doc:"For one node; 0: unknown, and not counted."`
 	PricePerNodeHour   Money         `json:"price_per_node_hour" doc:"Of one node."`
 	MinBillingSeconds  int64         `json:"min_billing_seconds" doc:"The shortest time that is charged."`
 	Alternates         []PoolSource  `json:"alternates,omitempty"`
@@ -56,8 +56,8 @@ type GPUCounts struct {
 	Free        int `json:"free"`
 	Held        int `json:"held" doc:"By allocations."`
 	Booked      int `json:"booked" doc:"Kept for bookings that are due."`
-	Coming      int `json:"coming" doc:"Of nodes on their way."`
-	Unavailable int `json:"unavailable" doc:"Of nodes that take no work, or being cleaned."`
+	Coming      int `json:"coming" doc:"On nodes that are coming."`
+	Unavailable int `json:"unavailable" doc:"On nodes that take no work, or being cleaned."`
 }
 
 // PoolCreate defines a pool.
@@ -167,36 +167,35 @@ type GPUList struct {
 
 // capacityTags are the rests of tags that are too long for their lines.
 var capacityTags = tags{
-	"Pool.Alternates": `doc:"Where else its machines can be had; each is requested from the best source by price, ` +
-		`odds and deadline. Shown to operators."`,
-	"Pool.MaxCreates": `doc:"Nodes that may be asked for in the window and have not served anybody; those that were ` +
-		`used do not count."`,
+	"Pool.Alternates": `doc:"Other sources of its machines; each machine is requested from the best source by ` +
+		`price, odds and deadline. Shown to operators."`,
+	"Pool.MaxCreates":  `doc:"Most nodes to request in the window that have served nobody; used nodes do not count."`,
 	"Pool.OnlineShare": `doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`,
 	"Pool.BootSamples": `doc:"Real boots behind the two numbers; with few, the prior counts."`,
-	"Pool.LeadSeconds": `doc:"How long before its start a promise begins to be warmed: the 95th percentile of a ` +
-		`boot, and a margin. Left out of the answer to a change."`,
+	"Pool.LeadSeconds": `doc:"How long before its start a reservation begins to warm: the 95th percentile of boot ` +
+		`times, plus a margin. Left out of the answer to a change."`,
 	"Pool.Recovering": `doc:"It only reconciles until an operator confirms: nothing is made, ended, promised or ` +
 		`handed out."`,
-	"Pool.Failing": `doc:"Its provider fails again and again; left out while it does not, and in the answer to a ` +
+	"Pool.Failing": `doc:"Its provider keeps failing; left out while it does not, and in the answer to a ` +
 		`change."`,
 	"Pool.BlockedUntil": `doc:"No source had capacity; no node is requested before then."`,
 	"Pool.CappedUntil": `doc:"max_creates is reached; no node is requested before then. Left out of the answer to a ` +
 		`change."`,
-	"Pool.Sources": `doc:"What is known of each place that its machines come from, its own first. Shown to ` +
+	"Pool.Sources": `doc:"What is known about each source of its machines, its own first. Shown to ` +
 		`operators."`,
 	"Pool.GPUCounts": `doc:"Of its live nodes. Left out of the answer to a change."`,
 	"Pool.Version":   `doc:"Counts changes of what people set, not of what the pool learns."`,
-	"Failure.Message": `doc:"What the provider said last, without secrets: to operators. To others only whom to ` +
+	"Failure.Message": `doc:"For operators, what the provider said last, without secrets; for others, only whom to ` +
 		`ask."`,
 	"PoolCreate.Name": `patternDescription:"lower-case letters, digits and hyphens, a letter ` +
 		`or digit first"`,
 	"PoolCreate.MinBillingSeconds":  `doc:"The shortest time that is charged."`,
-	"PoolCreate.Alternates":         `doc:"Where else the same machines can be had."`,
+	"PoolCreate.Alternates":         `doc:"Other sources of the same machines."`,
 	"PoolCreate.IdleReleaseSeconds": `nullable:"false"`,
 	"PoolCreate.MaxLeaseSeconds":    `maximum:"31536000"`,
 	"PoolCreate.CleaningSeconds":    `doc:"Kept free on a node between two bookings."`,
-	"PoolCreate.MaxCreates": `doc:"Nodes that may be asked for in the window and have not served anybody; 0: three ` +
-		`for each of max_nodes, at least 10."`,
+	"PoolCreate.MaxCreates": `doc:"Most nodes to request in the window that have served nobody; 0: three for each ` +
+		`of max_nodes, at least 10."`,
 	"PoolCreate.OnlineShare": `doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not ` +
 		`split."`,
 	"PoolCreate.BootP50Seconds":    `maximum:"86400" doc:"What is believed before any boot was measured."`,
@@ -211,15 +210,15 @@ var capacityTags = tags{
 		`degraded."`,
 	"Node.State": `enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,` +
 		`needs_attention"`,
-	"Node.Failing": `doc:"Its provider fails again and again; left out while it does not, and in the answer to a ` +
+	"Node.Failing": `doc:"Its provider keeps failing; left out while it does not, and in the answer to a ` +
 		`change."`,
 	"Node.PricePerNodeHour": `doc:"As it was when the node was asked for. Shown to operators."`,
 	"Node.ExpiresAt":        `doc:"When its machine ends by itself unless it is renewed. Shown to operators."`,
 	"Node.Kept":             `doc:"An operator keeps it for inspection, until it is resumed or drained."`,
-	"Node.Resuming":         `doc:"An operator wants it back; its health gate looks at it first."`,
-	"GPU.State": `doc:"What can be done with it now: it is free, held by an allocation, kept for a booking that is ` +
-		`due, of a node on its way, or of one that takes no work."`,
-	"GPU.Health": `doc:"What is known of its node: unknown while that is on its way or lost."`,
+	"Node.Resuming":         `doc:"An operator wants it back; it must pass its health gate first."`,
+	"GPU.State": `doc:"Its state now: free, held by an allocation, kept for a booking that is due, on a node that ` +
+		`is coming, or on a node that takes no work."`,
+	"GPU.Health": `doc:"The health of its node; unknown while the node is coming or lost."`,
 	"GPU.NodeState": `enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,` +
 		`quarantined,needs_attention"`,
 }

@@ -18,7 +18,7 @@ type Decision struct {
 	PoolID           string          `json:"pool_id,omitempty"`
 	PoolName         string          `json:"pool_name,omitempty"`
 	Actor            string          `json:"actor,omitempty" doc:"Id of a key, or a part of the system."`
-	ActorName        string          `json:"actor_name,omitempty" doc:"Of a key or schedule that the reader may see."`
+	ActorName        string          `json:"actor_name,omitempty" doc:"Its name, if the reader may see it."`
 	Reason           string          `json:"reason,omitempty"`
 	Message          string          `json:"message,omitempty"`
 	Engine           string          `json:"engine,omitempty" enum:"admission,plan"`

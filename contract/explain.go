@@ -12,7 +12,7 @@ type Explanation struct {
 	Summary   string        `json:"summary" doc:"One sentence for people."`
 	PoolID    string        `json:"pool_id,omitempty"`
 	PoolName  string        `json:"pool_name,omitempty"`
-	Since     time.Time     `json:"since,omitzero" doc:"When it came into this state, or was asked for."`
+	Since     time.Time     `json:"since,omitzero" doc:"When it entered this state, or was requested."`
 	Degraded  bool          `json:"degraded"`
 	Blockers  []BlockedBy   `json:"blockers" nullable:"false" doc:"Everything that must clear, not only the first."`
 	Offers    []Offer       `json:"offers" nullable:"false" doc:"What would be accepted now."`
@@ -68,6 +68,6 @@ type ExplainRequest struct {
 
 // explainTags are the rests of tags that are too long for their lines.
 var explainTags = tags{
-	"Explanation.State":     `doc:"Of a request: accepted, waits or refused. Of a schedule: active, paused or ended."`,
+	"Explanation.State":     `doc:"For a request: accepted, waits or refused. For a schedule: active, paused or ended."`,
 	"Explanation.Displaced": `doc:"Reservations that a request would push out; those of others are only counted."`,
 }

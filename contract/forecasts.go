@@ -66,7 +66,7 @@ type Forecast struct {
 	State               string           `json:"state" enum:"open,closed"`
 	Source              string           `json:"source" enum:"statistics,llm,extractor,rule,person"`
 	ReasonCode          string           `json:"reason_code"`
-	IssuedAt            time.Time        `json:"issued_at" doc:"As its sender says."`
+	IssuedAt            time.Time        `json:"issued_at" doc:"As stated by its sender."`
 	RecordedAt          time.Time        `json:"recorded_at" doc:"When it came here."`
 	Start               time.Time        `json:"start"`
 	End                 time.Time        `json:"end"`
@@ -84,7 +84,7 @@ type Forecast struct {
 // less is better.
 type ForecastOutcome struct {
 	GPUs          int       `json:"gpus"`
-	CountedAt     time.Time `json:"counted_at" doc:"As its sender says."`
+	CountedAt     time.Time `json:"counted_at" doc:"As stated by its sender."`
 	ClosedAt      time.Time `json:"closed_at" doc:"When it was recorded."`
 	Pinball       float64   `json:"pinball" doc:"Mean pinball loss of the three quantiles, in GPUs."`
 	Brier         float64   `json:"brier" doc:"Squared error of the probability."`
@@ -145,8 +145,8 @@ type ReliabilityBin struct {
 
 // forecastsTags are the rests of tags that are too long for their lines.
 var forecastsTags = tags{
-	"AgentForecast.ID": `patternDescription:"fct_ and 26 characters" doc:"Yours to choose, the same for the same ` +
-		`forecast: what is sent twice is kept once."`,
+	"AgentForecast.ID": `patternDescription:"fct_ and 26 characters" doc:"An id that you choose, the same for the ` +
+		`same forecast: a forecast sent twice is kept once."`,
 	"AgentForecast.PoolID": `patternDescription:"the id of a pool"`,
 	"AgentForecast.ReasonCode": `enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,` +
 		`other"`,
@@ -157,8 +157,8 @@ var forecastsTags = tags{
 		`model's identifier, if one contributed."`,
 	"AgentForecast.PromptHash": `patternDescription:"a SHA-256 in lower-case hex" doc:"Of the wording that the ` +
 		`model was asked with."`,
-	"AgentForecast.EvidenceHash": `patternDescription:"a SHA-256 in lower-case hex" doc:"Of what was read and a ` +
-		`secret of yours, since a short text can be found by trying; the text itself stays with the agent."`,
+	"AgentForecast.EvidenceHash": `patternDescription:"a SHA-256 in lower-case hex" doc:"A hash of what was read, ` +
+		`keyed with a secret of yours because short texts can be guessed; the text itself stays with the agent."`,
 	"AgentOutcome.ID": `patternDescription:"fct_ and 26 characters"`,
 	"Forecast.ReasonCode": `enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,` +
 		`other"`,

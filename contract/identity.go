@@ -25,7 +25,7 @@ type User struct {
 	Email            string    `json:"email"`
 	Role             string    `json:"role" enum:"viewer,member,admin,operator"`
 	Active           bool      `json:"active"`
-	Caps             *Caps     `json:"caps,omitempty" doc:"Of everything that this person's keys book; absent: none."`
+	Caps             *Caps     `json:"caps,omitempty" doc:"Caps on everything that this person's keys book; absent: none."`
 	CreatedAt        time.Time `json:"created_at"`
 	Version          int       `json:"version"`
 }
@@ -128,9 +128,9 @@ type Whoami struct {
 	Role             string `json:"role" enum:"viewer,member,admin,operator"`
 	// The caps that hold, and what is used of each: of this key, and of all keys of
 	// its person together. A booking must be within both.
-	Caps     *Caps    `json:"caps,omitempty" doc:"Of this key; absent: none."`
+	Caps     *Caps    `json:"caps,omitempty" doc:"Caps of this key; absent: none."`
 	Used     *CapsUse `json:"used,omitempty" doc:"Of caps, by this key."`
-	UserCaps *Caps    `json:"user_caps,omitempty" doc:"Of the person, for all their keys together; absent: none."`
+	UserCaps *Caps    `json:"user_caps,omitempty" doc:"Caps of the person, for all their keys together; absent: none."`
 	UserUsed *CapsUse `json:"user_used,omitempty" doc:"Of user_caps, by all keys of the person."`
 }
 
@@ -146,20 +146,20 @@ type CapsUse struct {
 var identityTags = tags{
 	"OrganizationCreate.Name": `patternDescription:"lower-case letters, digits and hyphens, a letter or digit first"`,
 	"Caps.MaxGPUs":            `doc:"GPUs held and promised at any one instant."`,
-	"Caps.MaxPerDay":          `doc:"Cost of bookings that start in one UTC day, with all by which they are extended."`,
+	"Caps.MaxPerDay":          `doc:"Cost of bookings that start in one UTC day, including their extensions."`,
 	"Caps.MaxLeadSeconds":     `doc:"How far ahead a reservation may start."`,
-	"Caps.MaxWindowSeconds":   `doc:"The longest single booking, with all by which it is extended."`,
-	"Caps.GPUHoursPerDay":     `doc:"Of bookings that start in one UTC day; absent: no limit."`,
-	"Key.ParentID": `doc:"The key that made it, whose caps, role and end hold for it too; absent: it stands for ` +
-		`itself."`,
-	"Key.Ended": `doc:"In the answer to a revocation: keys that worked, rested on it, and ended with it."`,
-	"Key.Schedules": `doc:"In the answer to a revocation: schedules that it, or a key that ended with it, made. ` +
-		`They are the organization's and go on: pause or delete those that should not."`,
+	"Caps.MaxWindowSeconds":   `doc:"The longest single booking, including its extensions."`,
+	"Caps.GPUHoursPerDay":     `doc:"For bookings that start in one UTC day; absent: no limit."`,
+	"Key.ParentID": `doc:"The key that made it, whose caps, role and expiry also apply to it; absent for an ` +
+		`independent key."`,
+	"Key.Ended": `doc:"In the answer to a revocation: working keys that depended on it and ended with it."`,
+	"Key.Schedules": `doc:"In the answer to a revocation: schedules made by it or by a key that ended with it. ` +
+		`They belong to the organization and continue: pause or delete those that should not."`,
 	"KeyCreate.OrganizationID": `doc:"Id or name; only an operator may name another than its own."`,
 	"KeyCreate.Caps": `doc:"Required for an agent's key. Left out of a person's, those of the key that asks, or ` +
 		`none."`,
-	"KeyCreate.ExpiresInSeconds": `doc:"Left out: of a person's key what the installation set, 90 days unless ` +
-		`changed; of an agent's, when the key that asks ends."`,
+	"KeyCreate.ExpiresInSeconds": `doc:"Default: for a person's key what the installation set, 90 days unless ` +
+		`changed; for an agent's key the end of the requesting key."`,
 	"KeyCreate.NeverExpires": `doc:"It works until somebody revokes it or the key that asks. Refused where that one ` +
 		`expires."`,
 	"CapsUse.Peak": `doc:"The most GPUs held and promised at one instant, as far ahead as the caps allow."`,

@@ -48,7 +48,7 @@ type PlannedQuota struct {
 	OrganizationID string `json:"organization_id" minLength:"1" maxLength:"64"`
 	Version        int    `json:"version" minimum:"1"`
 	Limits         Limits `json:"limits"`
-	Force          bool   `json:"force,omitempty" doc:"As of setQuota."`
+	Force          bool   `json:"force,omitempty" doc:"As in setQuota."`
 }
 
 // PlannedPool is a change of a pool. Version is the one that was read.
@@ -67,7 +67,7 @@ type Plan struct {
 	Diff         []RowChange     `json:"diff" nullable:"false"`
 	Cost         Money           `json:"cost" doc:"What it commits in addition."`
 	Quota        QuotaChange     `json:"quota"`
-	Wait         *WaitEstimate   `json:"wait,omitempty" doc:"Present when its GPUs are not there at once."`
+	Wait         *WaitEstimate   `json:"wait,omitempty" doc:"Present when its GPUs are not ready immediately."`
 	Displaced    []string        `json:"displaced" nullable:"false"`
 	Others       int             `json:"displaced_others" doc:"How many reservations of others give way."`
 	Reasons      []Blocker       `json:"reasons" nullable:"false" doc:"Why parts of an agent's plan get no place."`
@@ -76,7 +76,7 @@ type Plan struct {
 	CreatedAt    time.Time       `json:"created_at"`
 	ExpiresAt    time.Time       `json:"expires_at"`
 	AppliedAt    time.Time       `json:"applied_at,omitzero"`
-	Answer       json.RawMessage `json:"answer,omitempty" doc:"Once applied: what the request answered."`
+	Answer       json.RawMessage `json:"answer,omitempty" doc:"After it was applied: the answer to the request."`
 	AnswerStatus int             `json:"answer_status,omitempty"`
 }
 
@@ -106,9 +106,9 @@ type QuotaChange struct {
 
 // plansTags are the rests of tags that are too long for their lines.
 var plansTags = tags{
-	"PlanCreate.Request": `doc:"The body of the kind's own route, with the id that stands in its path: ` +
+	"PlanCreate.Request": `doc:"The body of the kind's own route, plus the id from that route's path: ` +
 		`reservation_id, allocation_id, organization_id or pool_id."`,
 	"Plan.Displaced": `doc:"Reservations that give way; those of others are only counted."`,
-	"QuotaChange.OrganizationID": `doc:"Whose they are: the organization that is changed, or else your own; absent, ` +
-		`and the numbers 0, where a pool is changed."`,
+	"QuotaChange.OrganizationID": `doc:"The organization they belong to: the one that is changed, otherwise your ` +
+		`own. Absent, with all numbers 0, where a pool is changed."`,
 }

@@ -23,7 +23,7 @@ type Problem struct {
 	RetryAfter int             `json:"retry_after_seconds,omitempty"`
 	Fixes      []Fix           `json:"fixes,omitempty"`
 	DecisionID string          `json:"decision_id,omitempty"`
-	Blockers   []Blocker       `json:"blockers,omitempty" doc:"Everything that stands in the way, not only the first."`
+	Blockers   []Blocker       `json:"blockers,omitempty" doc:"Every blocker, not only the first."`
 	AtRisk     []PromiseAtRisk `json:"promises_at_risk,omitempty"`
 	Offers     []Offer         `json:"offers,omitempty" doc:"What would be accepted now."`
 }
@@ -35,7 +35,7 @@ type FieldError struct {
 	Pointer string   `json:"pointer" doc:"JSON pointer into the body, or the name of a parameter or header."`
 	Code    string   `json:"code" doc:"The kind of rule that it breaks, such as maximum, enum or required."`
 	Message string   `json:"message"`
-	Limit   *float64 `json:"limit,omitempty" doc:"Of a minimum or maximum: of the value, its length or its items."`
+	Limit   *float64 `json:"limit,omitempty" doc:"The minimum or maximum of the value, its length or its items."`
 	Unit    string   `json:"unit,omitempty" doc:"What limit counts: seconds, mib, days, hours, characters or items."`
 	Allowed []string `json:"allowed,omitempty" doc:"All that would do."`
 }
@@ -43,7 +43,7 @@ type FieldError struct {
 // Fix is something to try next.
 type Fix struct {
 	Label   string         `json:"label"`
-	Command string         `json:"command,omitempty" doc:"To be run as it stands."`
+	Command string         `json:"command,omitempty" doc:"A command that can be run as it is."`
 	Set     map[string]any `json:"set,omitempty" doc:"Fields or parameters to set when the request is repeated."`
 	Request bool           `json:"request,omitempty"`
 }
@@ -83,7 +83,7 @@ type Offer struct {
 
 // problemTags are the rests of tags that are too long for their lines.
 var problemTags = tags{
-	"Problem.DecisionID": `doc:"Of a refusal: the id under which GET /v1/decisions/ID explains it."`,
+	"Problem.DecisionID": `doc:"For a refusal: the id under which GET /v1/decisions/ID explains it."`,
 	"Problem.AtRisk":     `doc:"Up to 20 of the promises that the change would break."`,
 	"FieldError.Message": `doc:"The rule, to be read after the field's name; of unknown a sentence of its own."`,
 	"Fix.Request": `doc:"It is about how a request is written, which does not help people whose program writes ` +

@@ -102,8 +102,8 @@ var quotaTags = tags{
 		`doc:"Organizations of one cohort lend each other what they do not use."`,
 	"Limits.Borrowing": `doc:"How far beyond its own limits it may go in its cohort; absent: as far as the others ` +
 		`lend."`,
-	"Limits.Period": `doc:"Of gpu_hours and money: the UTC day or month in which a booking starts; what extends it ` +
-		`counts there, too."`,
+	"Limits.Period": `doc:"The period of gpu_hours and money: the UTC day or month in which a booking starts. Its ` +
+		`extensions also count there."`,
 	"Limits.GPUHours":        `doc:"In one period."`,
 	"QuotaChanged.Degraded":  `doc:"Promises beyond the new limits: kept, and marked degraded."`,
 	"QuotaChanged.Restored":  `doc:"Reservations that were beyond the limits and no longer are."`,

@@ -31,7 +31,7 @@ type RecoveringPool struct {
 type OrphanMachine struct {
 	Machine          string    `json:"machine" doc:"The provider's id."`
 	Provisioner      string    `json:"provisioner"`
-	NodeID           string    `json:"node_id,omitempty" doc:"As its tag says."`
+	NodeID           string    `json:"node_id,omitempty" doc:"From its tag."`
 	InstanceType     string    `json:"instance_type,omitempty"`
 	PricePerNodeHour Money     `json:"price_per_node_hour"`
 	BilledFrom       time.Time `json:"billed_from"`
@@ -46,6 +46,6 @@ type RecoveryBegin struct {
 var recoveryTags = tags{
 	"RecoveryState.Orphans": `doc:"Machines that belong to no node and are billed: they are ended once recovery ` +
 		`is confirmed."`,
-	"RecoveryState.Journal": `doc:"What is missing from the journal's seals; until it is accepted nothing is sealed ` +
-		`by those who miss it."`,
+	"RecoveryState.Journal": `doc:"What is missing from the journal's seals. Processes that miss it seal nothing ` +
+		`until an operator accepts the journal."`,
 }

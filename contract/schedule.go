@@ -27,12 +27,12 @@ type Schedule struct {
 	DoneUntil        time.Time `json:"done_until,omitzero" doc:"Occurrences before this have their reservations."`
 	Version          int       `json:"version"`
 	// Next is only in the answer to its creation.
-	Next []Occurrence `json:"next,omitempty" doc:"When it is made: its coming dates, and what each got."`
+	Next []Occurrence `json:"next,omitempty" doc:"In the answer to its creation: its next dates and the results."`
 	// Cost and Remarks are there too.
 	Cost    *Money   `json:"cost,omitempty"`
 	Remarks []string `json:"remarks,omitempty"`
 	// Cancelled is only in the answer to its deletion.
-	Cancelled *int `json:"cancelled,omitempty" doc:"When it is deleted: how many of its reservations were cancelled."`
+	Cancelled *int `json:"cancelled,omitempty" doc:"After a deletion: how many of its reservations were cancelled."`
 }
 
 // ScheduleCreate asks for a schedule.
@@ -58,24 +58,24 @@ type Occurrence struct {
 	ReservationID string    `json:"reservation_id,omitempty"`
 	Degraded      bool      `json:"degraded,omitempty"`
 	Cost          *Money    `json:"cost,omitempty" doc:"Of its reservation."`
-	Reason        string    `json:"reason,omitempty" doc:"A code: of a date that was refused the blocker."`
+	Reason        string    `json:"reason,omitempty" doc:"A code; for a refused date, the blocker."`
 	Message       string    `json:"message,omitempty" doc:"Why it was refused, for people."`
-	AskedAt       time.Time `json:"asked_at,omitzero" doc:"About when a date that is coming is asked for."`
+	AskedAt       time.Time `json:"asked_at,omitzero" doc:"Roughly when a coming date will be requested."`
 }
 
 // scheduleTags are the rests of tags that are too long for their lines.
 var scheduleTags = tags{
 	"Schedule.GPUsPerNode": `doc:"As it was asked for; the last node has the rest of gpus."`,
-	"Schedule.Cost": `doc:"When it is made: of those dates that are booked, all together. Later dates cost as much ` +
-		`again."`,
-	"Schedule.Remarks": `doc:"When it is made: what may not have been meant, such as dates that overlap, for ` +
-		`people."`,
+	"Schedule.Cost": `doc:"In the answer to its creation: the total of the dates that are booked. Later dates add ` +
+		`to it."`,
+	"Schedule.Remarks": `doc:"In the answer to its creation: remarks for people on what may be unintended, such as ` +
+		`overlapping dates."`,
 	"ScheduleCreate.StartLocal": `doc:"The first start, in local time."`,
 	"ScheduleCreate.RRule":      `doc:"DAILY, WEEKLY or MONTHLY with INTERVAL, BYDAY, BYMONTHDAY, COUNT, UNTIL."`,
 	"ScheduleCreate.ExDates":    `doc:"Local dates that are skipped, such as 2026-12-24."`,
-	"ScheduleCreate.DSTPolicy": `doc:"What becomes of a start that the change to daylight saving time skips: it ` +
+	"ScheduleCreate.DSTPolicy": `doc:"What happens to a start that the change to daylight saving time skips: it ` +
 		`moves forward by the gap, or is dropped. Of a time that occurs twice, the first counts."`,
 	"Occurrence.State": `enum:"coming,paused,refused,missed,booked,waitlisted,warming,ready,claimed,cancelled,` +
-		`expired,failed" doc:"Of its reservation. Without one: not asked for yet (coming), not asked for while the ` +
-		`schedule is paused, refused, or never asked for (missed)."`,
+		`expired,failed" doc:"State of its reservation. Without one: not requested yet (coming), not requested while ` +
+		`the schedule is paused, refused, or never requested (missed)."`,
 }

@@ -5,7 +5,7 @@ type Share struct {
 	OrganizationID   string  `json:"organization_id"`
 	OrganizationName string  `json:"organization_name,omitempty"`
 	Weight           int     `json:"weight"`
-	Share            float64 `json:"share" doc:"Weighted dominant share of decayed use; who has less is served first."`
+	Share            float64 `json:"share" doc:"Weighted dominant share of decayed use; the smallest is served first."`
 	GPUHours         float64 `json:"gpu_hours" doc:"In use, decayed."`
 	IdleGPUHours     float64 `json:"idle_gpu_hours" doc:"Kept warm for speculative reservations, as charged, decayed."`
 	IdleFactor       float64 `json:"idle_factor"`

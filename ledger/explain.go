@@ -65,11 +65,11 @@ func (e Explanation) ClearsAt() *Band {
 func (d ScheduleDate) DescribeDate() string {
 	switch d.State {
 	case DateComing:
-		return "not asked for yet"
+		return "not requested yet"
 	case DatePaused:
-		return "not asked for while the schedule is paused"
+		return "not requested while the schedule is paused"
 	case DateMissed:
-		return "never asked for"
+		return "never requested"
 	case DateRefused:
 		return "refused: " + d.Message
 	case string(reservation.Waitlisted):

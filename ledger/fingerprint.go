@@ -149,14 +149,14 @@ func DescribeChanges(actor Actor, shown, now []string) []string {
 		if strings.Contains(line, "displaced=true") {
 			tell(line, "would be displaced")
 		} else {
-			tell(line, "would come or change, too")
+			tell(line, "would come or change as well")
 		}
 	}
 	if n := len(told) - mostTold; n > 0 {
 		told = append(told[:mostTold], fmt.Sprintf("%d more differ", n))
 	}
 	if others > 0 {
-		told = append(told, fmt.Sprintf("what becomes of %s of others differs", phrase.Count(others, "booking")))
+		told = append(told, fmt.Sprintf("the outcome for %s of others differs", phrase.Count(others, "booking")))
 	}
 	return told
 }

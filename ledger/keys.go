@@ -19,7 +19,7 @@ func (c Credential) MintKey(k Key) (Key, error) {
 	switch end := c.ExpiresAt(); {
 	case len(c) >= maxGenerations:
 		return k, &StateError{Subject: "key " + k.ParentID, State: fmt.Sprintf("the %dth in a line of keys", len(c)),
-			Asked: "make another with it: have an operator adopt it, or use a key further up"}
+			Asked: "make another key with it: have an operator adopt it, or use a key nearer the start of the line"}
 	case !c.Role().Includes(k.Role):
 		return k, &InvalidError{Field: "role", Rule: "must not exceed the role of the key that makes it"}
 	case !end.IsZero() && (k.ExpiresAt.IsZero() || k.ExpiresAt.After(end)):

@@ -31,7 +31,7 @@ func LayOut(gpus int, l capacity.Layout) (int, error) {
 			Fix: "leave spread out, and the last node has fewer, or name a number of GPUs that can be divided"}
 	}
 	return 0, &InvalidError{Field: "nodes",
-		Rule: fmt.Sprintf("contradicts gpus: %s is impossible, as only the last node may have fewer",
+		Rule: fmt.Sprintf("contradicts gpus: %s is impossible, because only the last node may have fewer",
 			describeLayout(gpus, l)),
 		Fix: "leave out gpus, nodes or gpus_per_node: two of them give the third"}
 }

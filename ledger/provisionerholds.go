@@ -19,7 +19,7 @@ type ProvisionerHeldError struct{ ProvisionerHold }
 
 // Error names the provisioner and where the other worker runs.
 func (e *ProvisionerHeldError) Error() string {
-	return fmt.Sprintf("provisioner %q serves the worker on %s, and one worker at a time: what it knows of its "+
-		"machines is in that worker's data directory",
+	return fmt.Sprintf("provisioner %q serves the worker on %s, and one worker at a time: its state is in that "+
+		"worker's data directory",
 		e.Name, e.Host)
 }

@@ -99,7 +99,7 @@ type Pool struct {
 	Version           int
 }
 
-// AsPlanned returns the pool as its planner sees it when a node is asked for now: with
+// AsPlanned returns the pool as its planner sees it when a node is requested now: with
 // the boots and the supply of the source that it would be asked of.
 func (p Pool) AsPlanned(now time.Time) Pool {
 	_, p.Learned = p.Choose(p.Pool, now.Add(p.Boot.P95()), now)

@@ -63,7 +63,7 @@ func (s *Server) checkBody(c *gin.Context) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.Header("Connection", "close")
 		abortWith(c, problem.New(contract.CodeBodyTooSlow,
-			"The body did not come fast enough.").Request("Send it again, whole"))
+			"The body arrived too slowly.").Request("Send it again, whole"))
 		return
 	}
 	if err != nil {

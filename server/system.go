@@ -37,7 +37,7 @@ func systemOperations() []huma.Operation {
 	return []huma.Operation{
 		systemOperation("/healthz", "health", "Whether the process answers", "text/plain", nobody),
 		systemOperation("/readyz", "readiness",
-			"Whether this instance can do its work; 503 says in a line of text what keeps it from it", "text/plain",
+			"Whether this instance can do its work; with 503, a line of text says what prevents it", "text/plain",
 			nobody),
 		systemOperation("/metrics", "metrics",
 			"Metrics in Prometheus' text format; to operators, unless the configuration opens them", "text/plain", nil),

@@ -25,7 +25,7 @@ var single = []string{"Authorization", "Content-Type", contract.HeaderIdempotenc
 func (s *Server) checkText(c *gin.Context) {
 	for _, name := range single {
 		if len(c.Request.Header.Values(name)) > 1 {
-			abortWith(c, problem.Parameter(name, "must come once"))
+			abortWith(c, problem.Parameter(name, "must be given once"))
 			return
 		}
 	}

@@ -25,7 +25,7 @@ type Config struct {
 	WaitWorth float64
 	// GPUPrice is what a GPU costs in USD an hour; 0 means that it is not known.
 	GPUPrice float64
-	// Boot is how long a job waits that finds no warm GPU, in whole seconds.
+	// Boot is how long a job waits when no GPU is warm, in whole seconds.
 	Boot time.Duration
 	// Zone is the zone of opening hours and of weekdays; nil means UTC.
 	Zone *time.Location

@@ -18,6 +18,6 @@ func (d interruptDoer) Do(r *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	return nil, &exit.Error{Code: exit.Interrupt,
-		Message: "interrupted before the server answered: it may have done what was asked",
+		Message: "interrupted before the server answered: it may have carried out the request",
 		Next:    []string{"forewarm events --last 5"}, Err: err}
 }

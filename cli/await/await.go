@@ -89,11 +89,11 @@ func troubleText(err error) string {
 // seen last, if it was not.
 func gaveUp(a *app.App, x watched, err error) error {
 	e := &exit.Error{Code: exit.Timeout, Err: err, Next: []string{"forewarm wait " + x.id},
-		Message: fmt.Sprintf("%s is still %s after %s; it goes on", x.id, x.text,
+		Message: fmt.Sprintf("%s is still %s after %s; it continues", x.id, x.text,
 			format.Duration(a.Flags.Timeout.Duration()))}
 	if err != nil {
 		e.Message =
-			fmt.Sprintf("%s, and %s is over; %s goes on", troubleText(err),
+			fmt.Sprintf("%s, and %s has passed; %s continues", troubleText(err),
 				format.Duration(a.Flags.Timeout.Duration()), x.id)
 	}
 	return e
@@ -104,7 +104,7 @@ func letGo(a *app.App, cmd *cobra.Command, x watched, err error) error {
 	if cmd.Context().Err() == nil || x.id == "" {
 		return err
 	}
-	return &exit.Error{Code: exit.Interrupt, Message: "no longer waiting; " + x.id + " goes on",
+	return &exit.Error{Code: exit.Interrupt, Message: "no longer waiting; " + x.id + " continues",
 		Next: []string{"forewarm wait " + x.id}, Err: err}
 }
 

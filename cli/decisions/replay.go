@@ -38,7 +38,7 @@ func newReplayCommand(a *app.App) *cobra.Command {
 			}
 			x := replayed{ID: d.ID}
 			if x.Difference, err = recomputeDecision(d.Engine, d.Record); err != nil {
-				return &exit.Error{Code: exit.Failed, Message: d.ID + " cannot be computed again: " + err.Error(),
+				return &exit.Error{Code: exit.Failed, Message: d.ID + " cannot be recomputed: " + err.Error(),
 					Next: []string{"forewarm decisions show " + d.ID}, Err: err}
 			}
 			x.Identical = x.Difference == ""
@@ -52,10 +52,10 @@ func checkReplayable(d contract.Decision) error {
 	switch {
 	case d.Redacted:
 		return &exit.Error{Code: exit.Policy,
-			Message: d.ID + " holds the work of others: an operator can compute it again",
+			Message: d.ID + " includes the work of others: an operator can recompute it",
 			Next:    []string{"forewarm decisions show " + d.ID}}
 	case len(d.Record) == 0:
-		return &exit.Error{Code: exit.Failed, Message: d.ID + " has no record: it was too long to be kept",
+		return &exit.Error{Code: exit.Failed, Message: d.ID + " has no record: the record was too long to keep",
 			Next: []string{"forewarm decisions show " + d.ID}}
 	default:
 		return nil
@@ -73,7 +73,7 @@ func showReplay(a *app.App, cmd *cobra.Command, x replayed) error {
 	if err != nil || x.Identical {
 		return err
 	}
-	return &exit.Error{Code: exit.Failed, Message: x.ID + " does not come out the same",
+	return &exit.Error{Code: exit.Failed, Message: x.ID + " gives another result when recomputed",
 		Next: []string{"forewarm decisions show " + x.ID}}
 }
 

@@ -38,9 +38,9 @@ func newListCommand(a *app.App) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&f.Pool, "pool", "", "only those in this pool")
-	c.Flags().StringVar(&f.Node, "node", "", "only those of this node")
+	c.Flags().StringVar(&f.Node, "node", "", "only those on this node")
 	c.Flags().StringVar(&f.Organization, "org", "", "only those that this organization holds")
-	c.Flags().StringVar(&f.Model, "model", "", "only those of this model")
+	c.Flags().StringVar(&f.Model, "model", "", "only those with this model")
 	c.Flags().StringSliceVar(&f.State, "state", nil,
 		"only those in any of these states: free, held, booked, coming, unavailable")
 	c.Flags().StringSliceVar(&f.Health, "health", nil, "only those with any of these: healthy, unhealthy, unknown")

@@ -96,8 +96,8 @@ func makeKey(a *app.App, cmd *cobra.Command, k createOptions) error {
 // a name, would not.
 func saySecret(a *app.App, cmd *cobra.Command, made contract.KeyCreated) {
 	if a.Flags.Output == output.Name {
-		a.Say(cmd, "The secret, shown this once and stored nowhere: %s", made.Secret)
+		a.Say(cmd, "The secret, shown only once and stored nowhere: %s", made.Secret)
 		return
 	}
-	a.Say(cmd, "The secret is shown this once and stored nowhere.")
+	a.Say(cmd, "The secret is shown only once and stored nowhere.")
 }

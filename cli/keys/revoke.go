@@ -38,14 +38,14 @@ func newRevokeCommand(a *app.App) *cobra.Command {
 				return err
 			}
 			for _, k := range got.Ended {
-				a.Say(cmd, "Key %s (%s) rested on it and ended with it.", k.Name, k.ID)
+				a.Say(cmd, "Key %s (%s) depended on it and ended with it.", k.Name, k.ID)
 			}
 			for _, s := range got.Schedules {
 				with := "it"
 				if s.MadeBy != got.ID {
 					with = "key " + cmp.Or(s.MadeByName, s.MadeBy) + ", which ended with it,"
 				}
-				a.Say(cmd, "Schedule %s (%s) was made with %s and goes on; to end it: forewarm schedules delete %s",
+				a.Say(cmd, "Schedule %s (%s) was made with %s and continues; to end it: forewarm schedules delete %s",
 					s.Name, s.ID, with, s.ID)
 			}
 			return output.One(a, cmd, keyView, got)

@@ -83,7 +83,7 @@ func offerCommand(cmd *cobra.Command, o contract.Offer) string {
 		if f := cmd.LocalFlags().Lookup("for"); f.Changed {
 			length = f.Value.String()
 		}
-		return fmt.Sprintf("forewarm allocate --gpus %d%s --for %s%s   # now, and beside the reservation, up to %s",
+		return fmt.Sprintf("forewarm allocate --gpus %d%s --for %s%s   # now, in addition to the reservation, up to %s",
 			o.GPUs, pool, length, keptFlags(cmd, "name", "wait", "timeout"), format.Money(o.Cost))
 	case cmd.Name() == "allocate" && startsNow(cmd, o):
 		return fmt.Sprintf("forewarm allocate %s%s --for %s%s", gpus, pool, length,

@@ -91,7 +91,7 @@ func showRecovery(a *app.App, cmd *cobra.Command, got contract.RecoveryState) er
 			got)
 	}
 	if gap := got.Journal; gap != nil {
-		a.Say(cmd, "The journal needs attention since %s: %s.", format.Time(gap.Since), gap.Reason)
+		a.Say(cmd, "The journal has needed attention since %s: %s.", format.Time(gap.Since), gap.Reason)
 		a.Say(cmd,
 			"If its database was restored from a backup, accept it as it is: forewarm recovery confirm --journal")
 	}

@@ -135,7 +135,7 @@ func showCosts(a *app.App, cmd *cobra.Command, got contract.CostReport, by strin
 	}
 	if got.WarmPool == nil || got.Orphans == nil {
 		_, err := fmt.Fprintf(cmd.OutOrStdout(),
-			"\n%s in all, for GPUs that were held; what being ready costs is for operators to see\n",
+			"\n%s in all, for GPUs that were held; only operators see what being ready costs\n",
 			format.Money(got.Total))
 		return err
 	}

@@ -45,7 +45,7 @@ var View = output.View[contract.Report]{
 // wasteText is the second of the two numbers, which only who sees all nodes is told.
 func wasteText(x contract.Report) string {
 	if x.IdleWaste == nil || x.IdleCost == nil || x.BootCost == nil {
-		return "for operators to see: nodes are shared"
+		return "only operators see this: nodes are shared"
 	}
 	parts := fmt.Sprintf("idle %s, booting and removal %s", format.Money(*x.IdleCost), format.Money(*x.BootCost))
 	if isSpent(x.MinBillingCost) {

@@ -78,13 +78,13 @@ func (r reserveOptions) buildSchedule(cmd *cobra.Command, start when.Moment,
 			"--every needs --pool: a schedule belongs to one pool")
 	case r.model != "" || r.needs != (contract.Needs{}):
 		return contract.ScheduleCreate{}, exit.UsageErrorf("forewarm reserve --help",
-			"--every goes with --pool alone: a schedule belongs to one pool")
+			"--every works with --pool only: a schedule belongs to one pool")
 	case r.name == "":
 		return contract.ScheduleCreate{}, exit.UsageErrorf(flags.CommandWith(cmd, "--name NAME"),
 			"--every needs --name: a schedule is known by its name")
 	case r.class != "" || r.onFull != "fail":
 		return contract.ScheduleCreate{}, exit.UsageErrorf("forewarm reserve --help",
-			"--class and --on-full are not for --every: what a schedule books is guaranteed")
+			"--class and --on-full cannot be used with --every: a schedule books guaranteed reservations")
 	}
 	return contract.ScheduleCreate{Pool: r.pool, Name: r.name, GPUs: r.gpus, Layout: r.layout,
 			StartLocal: start.Wall.Format("2006-01-02T15:04:05"),

@@ -89,7 +89,7 @@ func runReserve(a *app.App, cmd *cobra.Command, r reserveOptions) error {
 	flexible := r.notBefore != "" || r.notAfter != ""
 	if flexible && (r.at != "" || r.every != "") {
 		return exit.UsageErrorf("forewarm reserve --help",
-			"--not-before and --not-after take the place of --at, and do not go with --every")
+			"--not-before and --not-after replace --at, and cannot be used with --every")
 	}
 	if err := cmp.Or(flags.NeedGPUs(cmd), flags.Need(cmd, "for")); err != nil {
 		return err
@@ -116,7 +116,7 @@ func runReserve(a *app.App, cmd *cobra.Command, r reserveOptions) error {
 	if r.every != "" {
 		if a.Flags.Wait {
 			e := exit.UsageErrorf(flags.TypedLine(cmd, "wait", "timeout"),
-				"--wait is not for --every: each date of a schedule has a reservation of its own")
+				"--wait cannot be used with --every: each date of a schedule has a reservation of its own")
 			e.Detail = []string{"Leave --wait out, and wait for the reservation of a date: forewarm wait RESERVATION"}
 			return e
 		}

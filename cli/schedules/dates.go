@@ -45,7 +45,7 @@ func costText(made contract.Schedule) string {
 // SayDates tells what became of a schedule's coming dates.
 func SayDates(a *app.App, cmd *cobra.Command, dates []contract.Occurrence) {
 	if len(dates) == 0 {
-		a.Say(cmd, "Dates     none is still to come")
+		a.Say(cmd, "Dates     none are left")
 	}
 	for _, o := range dates {
 		a.Say(cmd, "%s", strings.TrimRight(fmt.Sprintf("Date      %s  %-10s  %s", o.LocalStart, o.State, dateText(o)), " "))

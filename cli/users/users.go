@@ -11,7 +11,7 @@ import (
 
 // NewCommand is the command users.
 func NewCommand(a *app.App) *cobra.Command {
-	return app.NewGroupCommand("users", "See and make users",
+	return app.NewGroupCommand("users", "See and create users",
 		listing.NewCommand(a, "users", userView, (*client.Client).Users), newCreateCommand(a), newCapsCommand(a),
 		newDeleteCommand(a))
 }

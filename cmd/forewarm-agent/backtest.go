@@ -35,9 +35,9 @@ func backtestCommand(o outside) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backtest --history FILE",
 		Short: "Show what Forewarm and simpler rules would have done for your own history", Args: refuseArguments,
-		Long: "Replays your own job history under simple rules and under Forewarm's statistics, each decision made " +
-			"from its past alone, and says which to use.\n" +
-			"It needs no server, no key and no network, and reads no configuration but the one that --config names.",
+		Long: "Replays your own job history under simple rules and under Forewarm's statistics, and says which to " +
+			"use. Every decision is made from its past alone.\n" +
+			"It needs no server, key or network, and reads no configuration except one that --config names.",
 		Example: "  " + sacctLine +
 			"\n  forewarm-agent backtest --history jobs.sacct --days 90 --wait-price 60 --gpu-price 2.10 --html " +
 			"backtest.html\n" +
@@ -62,7 +62,7 @@ func (f *backtestFlags) bindFlags(c *cobra.Command) {
 	s.StringVar(&f.tenant, "tenant", "", "only this group, account or namespace")
 	s.IntVar(&f.days, "days", 0, "only the last days of the history (default all)")
 	f.boot = 5 * time.Minute
-	s.Var((*span)(&f.boot), "boot", "how long a job waits that finds no warm GPU")
+	s.Var((*span)(&f.boot), "boot", "how long a job waits when no GPU is warm")
 	s.Float64Var(&f.waitWorth, "wait-worth", 32, "how many idle GPU-hours an hour of one waiting job is worth")
 	s.Float64Var(&f.waitPrice, "wait-price", 0,
 		"what an hour of one waiting job costs in USD; with --gpu-price, instead of --wait-worth")
@@ -100,7 +100,7 @@ func (f *backtestFlags) validate(cmd *cobra.Command) error {
 	case f.output != "table" && f.output != "json":
 		return fmt.Errorf("--output %s is not one of table, json", f.output)
 	case given("wait-price") && given("wait-worth"):
-		return errors.New("--wait-price and --wait-worth say the same: give one of them")
+		return errors.New("--wait-price and --wait-worth mean the same: give one of them")
 	case given("wait-price") && !(f.waitPrice > 0 && f.gpuPrice > 0):
 		return errors.New("--wait-price needs --gpu-price, and both above 0")
 	case given("gpu-price") && !(f.gpuPrice > 0):

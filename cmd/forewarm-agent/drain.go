@@ -23,7 +23,7 @@ func (p composer) readAll(ctx context.Context, all *composition) error {
 			return err
 		}
 		if why := p.cfg.Sources[i].whyAbsent(); why != "" {
-			p.logger.Warn(why+"; it is read when it comes", "source", s.Name())
+			p.logger.Warn(why+"; it is read once it exists", "source", s.Name())
 			unread = append(unread, why)
 		} else if failed != nil {
 			unread = append(unread, failed.Error())

@@ -206,7 +206,7 @@ func (f *found) printFindings(cmd *cobra.Command) {
 	if f.llmKey != "" {
 		say(true, "LLM key   "+f.llmKey+" is set: the model is in the file, switched off")
 	} else {
-		say(false, "LLM key   none set: statistics alone, which is enough")
+		say(false, "LLM key   none set: the agent uses statistics alone, which is enough")
 	}
 }
 
@@ -273,7 +273,7 @@ const missingMark = "    # MISSING: "
 func (f *found) configText() string {
 	note := ""
 	if f.missing {
-		note = missingMark + "this file is not there yet, and the agent does not start without it. Make it:\n    #   " +
+		note = missingMark + "this file does not exist yet, and the agent does not start without it. Make it:\n    #   " +
 			f.historyCommand() + "\n"
 	}
 	pool := "# pool: a100-sim          # id or name of the pool to keep warm; mode auto needs it"

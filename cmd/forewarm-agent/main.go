@@ -40,7 +40,7 @@ type outside struct {
 
 func newRoot(o outside) *cobra.Command {
 	root := &cobra.Command{
-		Use: "forewarm-agent", Short: "Predicts which GPUs you will want and has them warm",
+		Use: "forewarm-agent", Short: "Predicts which GPUs you will need and keeps them warm",
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true, SilenceUsage: true, Version: versionText(),
 	}

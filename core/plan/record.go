@@ -55,7 +55,7 @@ func DecodeRecord(text []byte) (Record, error) {
 }
 
 // Replay makes the decision of a record again from its facts, and says what
-// differs if it does not come out the same.
+// differs if it gives another result when recomputed.
 func Replay(r Record) (same bool, diff string) {
 	if r.Version != RecordVersion {
 		return false, fmt.Sprintf("made by version %d of the rules, this is version %d", r.Version, RecordVersion)

@@ -55,7 +55,7 @@ var (
 	quotaLimit    = newGauge("quota_gpus_limit", "GPUs that an organization may hold at once.", "organization")
 	taskRows      = newGauge("task_rows", "Rows of work by state.", "state")
 	failing       = newGauge("tasks_failing",
-		"Work that failed three times in a row or oftener, by kind, and is tried again.", "kind")
+		"Work that failed three or more times in a row, by kind, and is tried again.", "kind")
 	taskLag = newGauge("task_lag_seconds",
 		"How long the oldest due task has waited to be done, sent to a queue or not; 0 while none is due.")
 )

@@ -32,7 +32,7 @@ func TestAnEarlyClaimIsRefusedWithOffers(t *testing.T) {
 	require.Equal(t, 2*money.USD, r.Cost)
 	refused := w.refusedClaim(ann, r.ID, 0)
 	require.Equal(t, admission.ClaimTooEarly, refused.Decision.Reasons[0].Code)
-	require.Contains(t, refused.Error(), "would cost $146.00 in place of $2.00")
+	require.Contains(t, refused.Error(), "would cost $146.00 instead of $2.00")
 	require.Contains(t, refused.Error(), "2026-03-05T08:54:00Z", "with its date")
 	require.NotEmpty(t, refused.DecisionID)
 	require.Equal(t, reservation.Booked, w.readReservation(r.ID).State())

@@ -144,7 +144,7 @@ func TestARefusalIsJournaled(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// A record that somebody changed does not come out the same.
+// A record that somebody changed gives another result when recomputed.
 func TestATamperedRecordDiffers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

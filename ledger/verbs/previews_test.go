@@ -269,7 +269,7 @@ func TestAStalePlanSaysWhatIsOtherwise(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, op)
 	require.ErrorAs(t, err, &stale)
-	require.Equal(t, []string{"what becomes of 1 booking of others differs"}, stale.Changes,
+	require.Equal(t, []string{"the outcome for 1 booking of others differs"}, stale.Changes,
 		"whose they are is not told")
 	_, err = w.ledger.CancelReservation(w.Context(), bob, speculative.ID)
 	require.NoError(t, err)

@@ -355,7 +355,7 @@ func TestTheNextDatesAreToldHoweverFarTheyAre(t *testing.T) {
 	require.Equal(t, "2027-10-01", dates[0].Date)
 	e, err := w.ledger.ExplainSchedule(t.Context(), ann, s.ID)
 	require.NoError(t, err)
-	require.Contains(t, e.Summary, "not asked for yet")
+	require.Contains(t, e.Summary, "not requested yet")
 	require.Nil(t, e.Refused)
 }
 

@@ -20,7 +20,7 @@ func auditEndpoints(a *API) []endpoint {
 }
 
 func verifyJournal(ctx context.Context, a *API, in *struct {
-	After  string `query:"after" maxLength:"90" doc:"last_seal of the page before; none: begin with the first seal."`
+	After  string `query:"after" maxLength:"90" doc:"last_seal of the previous page; absent: begin with the first seal."`
 	Anchor string `query:"anchor" maxLength:"90"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"20" default:"20" doc:"How many seals to check."`
 },

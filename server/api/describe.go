@@ -30,7 +30,7 @@ func completeDocument(doc *huma.OpenAPI) {
 	doc.Components.Parameters = map[string]*huma.Param{contract.HeaderRequestID: {
 		Name: contract.HeaderRequestID, In: "header",
 		Schema:      &huma.Schema{Type: huma.TypeString, Pattern: "^[0-9A-Za-z_.-]{1,64}$"},
-		Description: "Names the request in the answer and in the server's log. One of another form is replaced.",
+		Description: "Names the request in the answer and in the server's log. An id in another form is replaced.",
 	}}
 	doc.Components.Headers = map[string]*huma.Header{}
 	for name, description := range answerHeaders {
@@ -56,12 +56,12 @@ func operationsIn(doc *huma.OpenAPI) (all []*huma.Operation) {
 
 // answerHeaders says what the headers of answers mean.
 var answerHeaders = map[string]string{
-	contract.HeaderRequestID: "The request in the server's log.",
+	contract.HeaderRequestID: "The id of the request in the server's log.",
 	contract.HeaderIdempotencyReplayed: "true when this is the stored answer of the first request with the same " +
 		"Idempotency-Key.",
 	"ETag":               "The version that is answered, to be sent as If-Match.",
 	"Location":           "Where to read what was made.",
-	"Preference-Applied": "How long the answer was held at most, such as wait=30.",
+	"Preference-Applied": "The longest time for which the answer was held, such as wait=30.",
 	"Retry-After":        "Seconds after which it is worth trying again.",
 	"WWW-Authenticate":   "How to authenticate: with an API key as a bearer token.",
 	"Allow":              "The methods that the path has.",

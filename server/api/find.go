@@ -240,7 +240,7 @@ func (a *API) problemAt(ctx context.Context, n ledger.Noun, idOrName string, err
 
 // OfOrganization narrows a list to one tenant.
 type OfOrganization struct {
-	Organization string `query:"organization" maxLength:"64" doc:"Id or name. Left out: your own, or to operators all."`
+	Organization string `query:"organization" maxLength:"64" doc:"Id or name. Default: your own; for operators, all."`
 }
 
 // requestedScope is what a request may see and wants to.

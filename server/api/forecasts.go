@@ -102,9 +102,9 @@ func listForecasts(ctx context.Context, a *API, in *struct {
 	OfOrganization
 	Source string    `query:"source" enum:"statistics,llm,extractor,rule,person"`
 	Pool   string    `query:"pool" maxLength:"64" doc:"Id or name."`
-	State  string    `query:"state" enum:"open,closed" doc:"Closed: how it came out is known."`
-	From   time.Time `query:"from" doc:"Only windows that start then or later."`
-	To     time.Time `query:"to" doc:"Only windows that start before."`
+	State  string    `query:"state" enum:"open,closed" doc:"Closed: its outcome is known."`
+	From   time.Time `query:"from" doc:"Only windows that start at this time or later."`
+	To     time.Time `query:"to" doc:"Only windows that start before this time."`
 },
 ) (out *ListOut[contract.Forecast], err error) {
 	if !in.From.IsZero() && !in.To.IsZero() && !in.From.Before(in.To) {

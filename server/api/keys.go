@@ -96,7 +96,7 @@ func checkCaps(b contract.KeyCreate) error {
 func listKeys(ctx context.Context, a *API, in *struct {
 	Page
 	OfOrganization
-	All bool `query:"all" doc:"Also those that are revoked or expired. Without it, only those that work."`
+	All bool `query:"all" doc:"Include revoked and expired keys. Without it, only working keys are listed."`
 },
 ) (out *ListOut[contract.Key], err error) {
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {

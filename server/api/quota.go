@@ -66,7 +66,7 @@ func encodeQuotaChange(c ledger.LimitsChange) contract.QuotaChanged {
 
 func getUsage(ctx context.Context, a *API, in *struct {
 	ByID
-	Hours int `query:"hours" minimum:"1" maximum:"8784" default:"168" doc:"How far ahead the peak is looked for."`
+	Hours int `query:"hours" minimum:"1" maximum:"8784" default:"168" doc:"How far ahead to look for the peak."`
 },
 ) (*One[contract.QuotaUsage], error) {
 	got, err := a.Ledger.Usage(ctx, auth.From(ctx), in.ID, time.Duration(in.Hours)*time.Hour)

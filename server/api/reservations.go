@@ -161,7 +161,7 @@ type claimInput struct {
 	ByID
 	KeyRequired
 	DryRun
-	Prefer string `header:"Prefer" maxLength:"64" doc:"As of createAllocation."`
+	Prefer string `header:"Prefer" maxLength:"64" doc:"As in createAllocation."`
 	Body   contract.Claim
 }
 

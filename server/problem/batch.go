@@ -23,7 +23,7 @@ func fromBatch(e *ledger.BatchError) *Problem {
 	case errors.Is(e.Err, ledger.ErrNotOver):
 		fix = "Send it again when its window is over"
 	}
-	p := New(code, fmt.Sprintf("%d of the %s cannot be taken, so none was: the first %s.", len(e.Items), e.Field,
+	p := New(code, fmt.Sprintf("%d of the %s are not valid, so none was accepted: the first %s.", len(e.Items), e.Field,
 		rule)).Fix(fix, "")
 	for _, i := range e.Items {
 		p = p.Field(contract.FieldError{Pointer: jsonPointer(fmt.Sprintf("%s[%d]", e.Field, i)), Code: code,
@@ -34,7 +34,7 @@ func fromBatch(e *ledger.BatchError) *Problem {
 
 func fromTooMany(e *ledger.TooManyError) *Problem {
 	p := New(contract.CodeRateLimited,
-		e.Error()+".").Request("Send fewer forecasts, or go on when the next UTC day begins")
+		e.Error()+".").Request("Send fewer forecasts, or continue when the next UTC day begins")
 	p.RetryAfter = max(1, int(math.Ceil(e.After.Seconds())))
 	return p
 }

@@ -57,7 +57,7 @@ func From(err error) (*Problem, bool) {
 		return New(contract.CodeStateConflict, state.Error()), true
 	case errors.As(err, &holder):
 		return New(contract.CodePermissionDenied, holder.Error()+".").
-			Fix("Ask whoever holds the lease to extend it, or allocate with this key", ""), true
+			Fix("Ask the holder of the lease to extend it, or allocate with this key", ""), true
 	case errors.As(err, &taken):
 		return fromTaken(taken), true
 	case errors.As(err, &full):
@@ -85,19 +85,19 @@ func fromSentinel(err error) (*Problem, bool) {
 			Fix("Ask an admin of the organization, or an operator, for a key with these rights", ""), true
 	case errors.Is(err, ledger.ErrLastOperator):
 		return New(contract.CodeStateConflict,
-			"No lasting operator's key would be left, and nobody could get back in.").
+			"No permanent operator's key would be left, and nobody could get back in.").
 			Fix("First make an operator's key that never expires, and adopt it: forewarm key create NAME --role "+
 				"operator --expires never", ""), true
 	case errors.Is(err, ledger.ErrTaken):
 		return New(contract.CodeNameTaken, "Something of that name exists.").Fix("Choose another name", ""), true
 	case errors.Is(err, ledger.ErrRecovering):
 		return New(contract.CodeRecovering,
-			"Nothing is made, ended, promised or handed out until an operator has confirmed what was found at the "+
+			"Nothing is created, ended, promised or handed out until an operator has confirmed what was found at the "+
 				"provider.").
 			Fix("Operators: look at what was found, and confirm it", "forewarm recovery show").
 			Fix("Others: wait, or ask an operator", ""), true
 	case errors.Is(err, ledger.ErrPlanExpired):
-		return New(contract.CodePlanExpired, "A plan is good for a few minutes.").Fix("Make the plan again", ""), true
+		return New(contract.CodePlanExpired, "A plan is valid for a few minutes.").Fix("Make the plan again", ""), true
 	case errors.Is(err, ledger.ErrConflict):
 		return New(contract.CodeETagMismatch,
 				"If-Match names an older version; nothing was done.").
@@ -110,13 +110,13 @@ func fromSentinel(err error) (*Problem, bool) {
 			Request("Send a new Idempotency-Key"), true
 	case errors.Is(err, ledger.ErrKeyExpired):
 		return New(contract.CodeIdempotencyKeyExpired,
-			fmt.Sprintf("Answers are kept for %d days, and the Idempotency-Key says that it is older: "+
-				"whether its request was done can no longer be told.", ledger.KeepAnswers/(24*time.Hour))).
+			fmt.Sprintf("Answers are kept for %d days, and this Idempotency-Key is older: the server can no longer tell "+
+				"whether its request was carried out.", ledger.KeepAnswers/(24*time.Hour))).
 			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "expired",
 				Message: "must be made when the request is"}).
 			Request("Check whether the request took effect; if it did not, send it with a new Idempotency-Key"), true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return New(contract.CodeTimeout, "The request was given up."), false
+		return New(contract.CodeTimeout, "The request was abandoned."), false
 	}
 	return New(contract.CodeInternal, "The failure is in the server's log under this request id."), false
 }
@@ -152,7 +152,7 @@ var refusals = []refusal{
 	{admission.KeyCapExceeded, contract.CodeKeyCapExceeded, "Ask an admin for a key with larger caps"},
 	{admission.QuotaExceeded, contract.CodeQuotaExceeded, "Release something, or ask an operator for a larger quota"},
 	{admission.CohortExhausted, contract.CodeQuotaExceeded,
-		"Wait until the others of the cohort use less, or ask an operator for a larger quota"},
+		"Wait until other members of the cohort use less, or ask an operator for a larger quota"},
 	{admission.UserCapExceeded, contract.CodeUserCapExceeded, "Ask an admin for larger caps"},
 	{admission.GPUHoursExceeded, contract.CodeQuotaExceeded,
 		"Wait for the next period, or ask an operator for a larger quota"},
@@ -161,7 +161,7 @@ var refusals = []refusal{
 	{admission.BudgetExceeded, contract.CodeBudgetExceeded,
 		"Wait for the next UTC day, or ask an operator for a larger speculation budget"},
 	{admission.PrewarmPaused, contract.CodePrewarmPaused,
-		"Ask for a guaranteed reservation, or wait until pre-warming goes on"},
+		"Ask for a guaranteed reservation, or wait until pre-warming resumes"},
 	{admission.LeadTimeTooShort, contract.CodeLeadTimeTooShort, "Choose a later end, or ask for an allocation now"},
 	{admission.WorkloadShareExceeded, contract.CodeCapacityExhausted,
 		takeOffer + ", or wait until the workload uses less of the pool"},

@@ -13,7 +13,7 @@ import (
 const shownAtRisk = 20
 
 func fromRisk(e *ledger.PromisesAtRiskError) *Problem {
-	detail, choose := fmt.Sprintf("What is promised would exceed these limits, in %s",
+	detail, choose := fmt.Sprintf("Promises would exceed these limits in %s",
 		phrase.Count(len(e.Promises), "case")), "limits that keep them"
 	if e.Pool != "" {
 		detail, choose = fmt.Sprintf("Pool %s would no longer have room for %d of its promises", e.Pool,
@@ -45,8 +45,7 @@ func fromShare(e *ledger.ShareTakenError) *Problem {
 	p := New(contract.CodePromisesAtRisk, e.Error())
 	if e.Closest > 0 {
 		p = p.Repeat("online_share", e.Closest,
-			fmt.Sprintf("Choose an online share of %d thousandths, the closest by which everything booked has "+
-				"its share",
+			fmt.Sprintf("Choose an online share of %d thousandths, the closest that has room for everything booked",
 				e.Closest))
 	}
 	p = p.Repeat("borrow_idle", true, "Or let a workload use what the other leaves free").

@@ -39,7 +39,7 @@ var rules = []rule{
 	{validation.MsgExpectedMaxLength, "max-length", "must be at most %s long", "Send a shorter %s"},
 	{validation.MsgExpectedMinItems, "min-items", "must hold at least %s", "Send more in %s"},
 	{validation.MsgExpectedMaxItems, "max-items", "must hold at most %s", "Send less in %s"},
-	{validation.MsgExpectedArrayItemsUnique, "unique-items", "must not hold anything twice",
+	{validation.MsgExpectedArrayItemsUnique, "unique-items", "must not have duplicates",
 		"Send each value of %s once"},
 	{validation.MsgExpectedOneOf, "enum", "must be one of %s", "Send one of these as %s"},
 	{validation.MsgExpectedRequiredProperty, required, "is missing", "Add %s"},
@@ -61,7 +61,7 @@ var rules = []rule{
 	{validation.MsgExpectedArray, "type", "must be a list", "Send a list as %s"},
 	{validation.MsgExpectedObject, "type", "must be an object", "Send an object as %s"},
 	{"unknown query parameter", "unknown-field", "is not a parameter of this request", "Leave %s out"},
-	{"expected at most one value, but received multiple values", "max-items", "must come once", "Send %s once"},
+	{"expected at most one value, but received multiple values", "max-items", "must be given once", "Send %s once"},
 }
 
 // findBrokenRule finds the rule that a message of huma's tells of, and what it bounds the

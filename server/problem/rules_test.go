@@ -91,7 +91,7 @@ func TestRulesInOurWords(t *testing.T) {
 			"characters"},
 		`{"text":""}`:       {"min-length", "must not be empty", "Send a longer text", 1, "characters"},
 		`{"items":[1,2,3]}`: {"max-items", "must hold at most 2", "Send less in items", 2, "items"},
-		`{"items":[1,1]}`: {code: "unique-items", message: "must not hold anything twice",
+		`{"items":[1,1]}`: {code: "unique-items", message: "must not have duplicates",
 			fix: "Send each value of items once"},
 		`{"some":[1]}`: {"min-items", "must hold at least 2", "Send more in some", 2, "items"},
 		`{"any":[]}`:   {"min-items", "must not be empty", "Send more in any", 1, "items"},

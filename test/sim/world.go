@@ -190,7 +190,7 @@ func (w *World) keyFor(ctx context.Context, k ledger.Key) (*client.Client, error
 	// The agent's own door: it counts and refuses as it does outside.
 	out, err := egress.New(egress.Config{ControlPlane: origin, Transport: w.door, Clock: w.clock})
 	if err != nil {
-		return nil, fmt.Errorf("making the agent's door: %w", err)
+		return nil, fmt.Errorf("making the agent's egress: %w", err)
 	}
 	return client.New(origin, secret.Reveal(), out.ControlPlane())
 }

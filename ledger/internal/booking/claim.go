@@ -83,7 +83,7 @@ func checkClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation
 			Code: admission.ClaimTooEarly, Unit: "seconds", Limit: int64(r.Window.Start.Sub(from) / time.Second),
 			At: r.Window.Start, ClearsAt: from,
 			Asked: int64(r.Window.Start.Sub(tx.Now()) / time.Second),
-			Message: fmt.Sprintf("%s is booked from %s on, and may be claimed from %s on", r.ID,
+			Message: fmt.Sprintf("%s is booked from %s, and can be claimed from %s", r.ID,
 				formatInstant(r.Window.Start), formatInstant(from)) + costOfClaimingNow(tx, p, r, lease),
 		})
 	}
@@ -91,7 +91,7 @@ func checkClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation
 		reasons = append(reasons, admission.Reason{
 			Code: admission.ClaimTooLong, Unit: "seconds", Limit: int64(longest / time.Second),
 			Asked: int64(lease / time.Second),
-			Message: fmt.Sprintf("%s is booked for %s: a lease of %s would cost %s in place of %s; claim it, and "+
+			Message: fmt.Sprintf("%s is booked for %s: a lease of %s would cost %s instead of %s; claim it, and "+
 				"extend the lease",
 				r.ID, r.Window.Length(), lease, admission.Cost(p.Pool.Pool, r.Shape, lease), r.Cost),
 		})
@@ -108,7 +108,7 @@ func costOfClaimingNow(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation, lea
 	if lease > 0 {
 		return ""
 	}
-	return fmt.Sprintf(": a lease from now to its end would cost %s in place of %s",
+	return fmt.Sprintf(": a lease from now to its end would cost %s instead of %s",
 		admission.Cost(p.Pool.Pool, r.Shape, r.Window.End.Sub(tx.Now())), r.Cost)
 }
 

@@ -48,8 +48,8 @@ func giveUpBoot(tx *txn.Tx, p *txn.PoolTx, n node.Node, g ledger.Guard, reason s
 		noteFailedBoot(tx, p, n, tx.Config.StockOut)
 	} else if noteUnfit(tx, p, n, reason) {
 		tx.AddEvent(ledger.Event{Type: "pool.stopped", Subject: p.Pool.ID, PoolID: p.Pool.ID, Reason: reason,
-			Message: fmt.Sprintf("no more machines are asked of %s: two in a row did not pass the health gate (%s); "+
-				"forewarm pools edit %s, with any change, has it asked again", n.Offering.Provisioner, reason,
+			Message: fmt.Sprintf("no more machines are requested from %s: two in a row did not pass the health gate "+
+				"(%s); any change by forewarm pools edit %s resumes the requests", n.Offering.Provisioner, reason,
 				p.Pool.Name)})
 	}
 	tx.FinishTask(g, time.Time{})

@@ -358,7 +358,7 @@ func actOnAllocation(tx *txn.Tx, p *txn.PoolTx, a plan.Action) (bool, error) {
 		_, err := booking.ActivateAllocation(tx, p, al, held)
 		return true, err
 	case plan.ExpireAllocation:
-		_, err := booking.EndAllocation(tx, p, al, allocation.Expire, a.Reason, "its time is over")
+		_, err := booking.EndAllocation(tx, p, al, allocation.Expire, a.Reason, "its window ends")
 		return true, err
 	case plan.FailAllocation:
 		_, err := booking.EndAllocation(tx, p, al, allocation.Fail, a.Reason, "a node under it was lost")

@@ -62,7 +62,7 @@ func (l Fleet) ResumeNode(ctx context.Context, actor ledger.Actor, nodeID string
 				p.PutNode(n)
 				tx.AddTask(ledger.TaskCheckNode, n.ID, tx.Now())
 				tx.AddEvent(ledger.Event{Type: "node.resuming", Subject: n.ID, PoolID: p.Pool.ID, Reason: "asked",
-					Message: "its health gate looks at it first"})
+					Message: "it must pass its health gate first"})
 			}
 			return n, nil
 		})

@@ -95,7 +95,7 @@ func (a audit) runAudit() (found ledger.Audit, err error) {
 	}
 	if found.Last.Number < a.req.Known.Number {
 		found.Finding = &ledger.AuditFinding{Kind: ledger.AuditAnchor, Seal: a.req.Known.Number, What: fmt.Sprintf(
-			"the chain ends at seal %d, before the one that was kept: its end was cut off, or an older copy restored",
+			"the chain ends at seal %d, before the one that was kept: the chain was truncated, or an older copy restored",
 			found.Last.Number)}
 		return found, nil
 	}
@@ -134,7 +134,7 @@ func (a audit) checkSeal(before, s ledger.Seal) (*ledger.AuditFinding, error) {
 		return finding(ledger.AuditSealChanged, "is not as it was made")
 	case a.req.Known.Number == s.Number && !a.req.Known.IsOf(s):
 		return finding(ledger.AuditAnchor,
-			"is not the one that was kept: the journal was written anew, or an older copy restored")
+			"is not the one that was kept: the journal was rewritten, or an older copy restored")
 	}
 	sealed, err := s.ReadTags(before.Last)
 	if err != nil {

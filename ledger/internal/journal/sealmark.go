@@ -78,8 +78,8 @@ func checkMark(l *txn.Engine, r ledger.Reader) error {
 		return err
 	}
 	return &ledger.JournalBehindError{What: fmt.Sprintf(
-		"seal %d:%s, seen by %s (%s), is not in the journal, whose last seal is %d: the journal was written anew or "+
-			"cut off, or an older copy restored",
+		"seal %d:%s, seen by %s (%s), is not in the journal, whose last seal is %d: the journal was rewritten or "+
+			"truncated, or an older copy restored",
 		mark.Number, mark.MAC, l.Config.SealMemory.Where(), mark.At.UTC().Format(time.RFC3339), last.Number)}
 }
 

@@ -207,7 +207,7 @@ func (e *explained) explainReservation(r reservation.Reservation) {
 		plan.StepGivesUp: "it expires if no place was found",
 		plan.StepWarm: fmt.Sprintf("warm-up begins: a boot takes up to %s here, and %s are added",
 			phrase.Span(boots.P95()), phrase.Length(e.cfg.Policy.Guard)),
-		plan.StepStart: "its time begins", plan.StepNoShow: noShow, plan.StepEnd: "its time is over",
+		plan.StepStart: "its window begins", plan.StepNoShow: noShow, plan.StepEnd: "its window ends",
 	})
 }
 

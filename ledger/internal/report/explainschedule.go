@@ -63,13 +63,13 @@ func explainDate(ctx context.Context, l *txn.Engine, actor ledger.Actor, s ledge
 	}
 	if !d.AskedAt.IsZero() {
 		e.Next = append(e.Next, ledger.Step{Code: "ask", At: fleet.LaterOf(d.AskedAt, e.At),
-			Message: "it is asked for"})
+			Message: "it is requested"})
 	}
-	e.Next = append(e.Next, ledger.Step{Code: "start", At: d.Start, Message: "its time begins"})
+	e.Next = append(e.Next, ledger.Step{Code: "start", At: d.Start, Message: "its window begins"})
 	var err error
 	e.Refused, err = dateRefusedNow(ctx, l, s, d)
 	if err == nil && e.Refused == nil && d.State == ledger.DateRefused {
-		e.Summary += "; it would get its place now, but is not asked for again: reserve it by itself"
+		e.Summary += "; it would get its place now, but is not requested again: reserve it separately"
 	}
 	return e, err
 }

@@ -51,7 +51,7 @@ func (e *explained) describeObstacle(o plan.Obstacle) (*ledger.Blocker, string) 
 	if !e.operator {
 		return b, e.obstacleEvidence(o)
 	}
-	b.Message, b.Fix = "its provider fails again and again; it is tried for ever", "forewarm nodes show "+o.Node.ID
+	b.Message, b.Fix = "its provider keeps failing; it is retried forever", "forewarm nodes show "+o.Node.ID
 	return b, fmt.Sprintf("%s, %s in a row, last %s: %s", e.obstacleEvidence(o), phrase.Count(t.Count, "time"),
 		ledger.FormatTimeSeen(t.At, e.At),
 		t.Message)
@@ -59,18 +59,18 @@ func (e *explained) describeObstacle(o plan.Obstacle) (*ledger.Blocker, string) 
 
 // lacking says what each obstacle means; one with a time goes on with when that is.
 var lacking = map[string]string{
-	plan.LacksNode:    "a node is asked for now",
+	plan.LacksNode:    "a node is requested now",
 	plan.LacksBoot:    "nodes are on their way",
 	plan.LacksRemoval: "a node must be gone before the next one can take its slot",
 	plan.LacksSlot:    "the pool was made smaller, and no longer has the slot",
 	plan.LacksDevices: "the lease before is not given back; it is not over",
-	plan.LacksPrewarm: "pre-warming for speculative reservations is paused; nothing is asked for",
-	plan.HeldRefused:  "the provider had nothing; no node is asked for",
-	plan.HeldUnfit: "the last machines had the same fault at the health gate, so none is asked for until an " +
+	plan.LacksPrewarm: "pre-warming for speculative reservations is paused; no node is requested",
+	plan.HeldRefused:  "the provider had no stock; no node is requested",
+	plan.HeldUnfit: "the last machines had the same fault at the health gate, so none is requested until an " +
 		"operator edits the pool",
-	plan.HeldTrial: "after many failures one node is tried first, and another is asked for when it is ready",
-	plan.HeldCapped: "as many nodes were asked for lately as max_creates allows, and served nobody; this one is " +
-		"not asked for",
+	plan.HeldTrial: "after many failures one node is tried first; the next is requested when it is ready",
+	plan.HeldCapped: "as many nodes as max_creates allows were requested lately and served nobody; this one is not " +
+		"requested",
 }
 
 func (e *explained) obstacleEvidence(o plan.Obstacle) string {

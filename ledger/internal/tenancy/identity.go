@@ -152,7 +152,7 @@ func CheckName(field, s string) error {
 // namedLikeID refuses a name that people would take for the id of something else.
 func namedLikeID(field string) error {
 	return &ledger.InvalidError{Field: field,
-		Rule: "must not have the form of an id, which tells one thing from all others",
+		Rule: "must not have the form of an id",
 		Fix:  "use another name, or add a hyphen to this one"}
 }
 

@@ -157,7 +157,7 @@ func (l Tenancy) SetUserCaps(ctx context.Context, actor ledger.Actor, id string,
 		}
 		if asker.ActsFor(id) && isLooser(caps, user.Caps) {
 			return &ledger.InvalidError{Field: "caps",
-				Rule: "must not be loosened with a key of the person whom they bind",
+				Rule: "must not be loosened with a key of the person they apply to",
 				Fix:  "ask another admin, or an operator"}
 		}
 		if user.Version != version {

@@ -38,15 +38,15 @@ func (a *app) savedContext(ctx context.Context, contexts Contexts, before, base 
 	if before != "" && before != base {
 		for _, name := range a.contextsThatOpen(ctx, contexts, before) {
 			if err := contexts.Move(name, base); err != nil {
-				a.log.Warn("a saved context still has the address of the start before", "context", name, "error", err)
+				a.log.Warn("a saved context still has the address of the previous start", "context", name, "error", err)
 			}
 		}
 	}
 	names := a.contextsThatOpen(ctx, contexts, base)
 	if len(names) == 0 {
-		return "none that is saved opens this; a new key: forewarm key recover --data-dir " + a.cfg.DataDir
+		return "no saved key opens this server; to make a new one: forewarm key recover --data-dir " + a.cfg.DataDir
 	}
-	return fmt.Sprintf("%q opens this; to have commands use it: forewarm contexts use %s", names[0], names[0])
+	return fmt.Sprintf("%q has a key for this server; to use it: forewarm contexts use %s", names[0], names[0])
 }
 
 // contextsThatOpen are the contexts of an address whose key opens this installation, by

@@ -113,12 +113,12 @@ func migrateCommand() *cobra.Command {
 func poolOutcome(p ledger.StartedPool) string {
 	switch {
 	case !p.Made:
-		return fmt.Sprintf("pool %q is there, and stays as it is: change it with forewarm pools edit", p.Name)
+		return fmt.Sprintf("pool %q exists and stays as it is: change it with forewarm pools edit", p.Name)
 	case p.DeletedAt.IsZero():
 		return fmt.Sprintf("pool %q was made", p.Name)
 	default:
-		return fmt.Sprintf("pool %q was made again, because the configuration declares it: it was deleted %s; take "+
-			"it out of the configuration to keep it away",
+		return fmt.Sprintf("pool %q was made again, because the configuration declares it: it was deleted %s; remove "+
+			"it from the configuration to keep it deleted",
 			p.Name, p.DeletedAt.UTC().Format(time.RFC3339))
 	}
 }
@@ -164,8 +164,8 @@ func (c Config) sharesPepper() error {
 		return nil
 	}
 	return errors.New("FOREWARM_PEPPER is not set: give forewarm migrate, every server and every worker the same " +
-		"one, or no key that one makes is known " +
-		"to another. For a new installation, once: export FOREWARM_PEPPER=1:$(openssl rand -hex 32)")
+		"one, or they will not recognize each other's keys. For a new installation, once: export " +
+		"FOREWARM_PEPPER=1:$(openssl rand -hex 32)")
 }
 
 // ownDatabase reports whether the database is a file of this machine, beside

@@ -295,7 +295,7 @@ func (c Config) checkAddress(key, address string) error {
 		return nil
 	}
 	return c.valueError(key, address+" would serve plain HTTP beyond this machine",
-		"put a TLS proxy before 127.0.0.1, or set open_bind: true")
+		"put a TLS proxy in front of 127.0.0.1, or set open_bind: true")
 }
 
 // databaseURL is the URL of the ledger.

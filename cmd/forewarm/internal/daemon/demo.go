@@ -71,7 +71,7 @@ func runDemo(ctx context.Context, cfg Config, version string, contexts Contexts,
 		return err
 	}
 	t.printLine(t.colourText("Forewarm demo", bold) +
-		": machines, job history, people and the model are simulated (SIM); everything else is the real thing.")
+		": machines, job history, people and the model are simulated (SIM); everything else is real.")
 	release, err := lockDataDir(cfg.DataDir)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (a *app) newActors(ctx context.Context, base string, t *terminal) ([]actor,
 	story := &demo.Story{Store: a.store, Tell: t.printStory}
 	p := &demo.Person{Rhythm: rhythm, Files: files, Client: person, Pool: demoPool, Log: a.log}
 	t.printLine(
-		"A demo's day is 2 minutes long; a sweep of 4 GPUs starts at about the same time of it. Ctrl-C ends the " +
+		"The demo's day is 2 minutes long, and a sweep of 4 GPUs starts at about the same time each day. Ctrl-C ends the " +
 			"demo; its machines stay in the simulated cloud until the next start.")
 	return []actor{serveHTTP(model, routes), story.Run, agent.Run, p.Run}, nil
 }

@@ -76,7 +76,7 @@ func (c Config) newEdge() (edge, error) {
 	proxies, err := httpx.ParseProxies(c.Server.TrustedProxies)
 	if err != nil {
 		return edge{}, c.valueError("server.trusted_proxies", err.Error(),
-			"list the proxies before the API, such as [127.0.0.1, 10.1.0.0/16]")
+			"list the proxies in front of the API, such as [127.0.0.1, 10.1.0.0/16]")
 	}
 	e := edge{proxies: proxies, limits: httpx.ConnLimits{All: max(0, c.Server.MaxConnections),
 		PerAddress: max(0, c.Server.MaxPerAddress)}}

@@ -50,8 +50,8 @@ func (c Config) hasPepper() error {
 		return nil
 	}
 	if !c.Database.IsZero() {
-		return errors.New("FOREWARM_PEPPER is not set: take the one that the servers have, or no key that is made " +
-			"here opens them")
+		return errors.New("FOREWARM_PEPPER is not set: use the servers' pepper, or they will not accept keys that are " +
+			"made here")
 	}
 	_, err := os.Stat(filepath.Join(c.DataDir, "pepper"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +69,7 @@ func (a *app) recoverKey(ctx context.Context, cmd *cobra.Command, contexts Conte
 		return fmt.Errorf("minting a key: %w", err)
 	}
 	if _, err := a.ledger.RecoverOperator(ctx, k); errors.Is(err, ledger.ErrNotFound) {
-		return errors.New("nothing was set up here yet: run forewarm up or forewarm migrate, which makes the first key")
+		return errors.New("nothing is set up here yet: run forewarm up or forewarm migrate, which make the first key")
 	} else if err != nil {
 		return fmt.Errorf("storing the key: %w", err)
 	}
@@ -81,7 +81,7 @@ func (a *app) recoverKey(ctx context.Context, cmd *cobra.Command, contexts Conte
 	base, err := a.serverAddress(cmd)
 	if err != nil || base == "" {
 		fmt.Fprintln(cmd.ErrOrStderr(),
-			"no context was saved, for it is not known where the server listens; forewarm login --server URL saves one")
+			"no context was saved, because the server's address is not known; forewarm login --server URL saves one")
 		return err
 	}
 	saved, err := contexts.Save(a.context, base, text)

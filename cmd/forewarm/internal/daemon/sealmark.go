@@ -34,7 +34,7 @@ func (m sealMark) Load() (mark ledger.SealMark, err error) {
 // Save implements ledger.SealMemory.
 func (m sealMark) Save(mark ledger.SealMark) {
 	if err := statefile.Write(m.path, mark); err != nil {
-		m.log.Warn("seals that are removed from the database may not be missed: the newest could not be noted", "path",
+		m.log.Warn("the newest seal could not be noted: seals that are removed from the database may go unnoticed", "path",
 			m.path, "error", err)
 	}
 }

@@ -94,7 +94,8 @@ func workerCommand(version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "worker", Short: "Run a worker alone (any number, each with its own data directory; only one with sim or " +
 			"local)", Args: cobra.NoArgs,
-		Long: "Runs a worker alone. Any number of workers can share one database if they have the same provisioners; each\n" +
+		Long: "Runs a worker alone. Any number of workers can share one database if they have the same provisioners; " +
+			"each\n" +
 			"needs its own data directory. The provisioners sim and local keep the state of their machines in a file of\n" +
 			"one worker's data directory, so a second worker with either of them waits until the first is gone.",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -177,7 +178,7 @@ func (a *app) runWorker(ctx context.Context, up func(note func() string)) error 
 // work is over.
 func (a *app) tellEnd(ctx context.Context) (over func()) {
 	stop := context.AfterFunc(ctx,
-		func() { a.log.Info("stopping: finishing what was begun", "cause", context.Cause(ctx)) })
+		func() { a.log.Info("stopping: finishing work in progress", "cause", context.Cause(ctx)) })
 	return func() {
 		if !stop() {
 			a.log.Info("stopped")

@@ -72,7 +72,7 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 	var err error
 	if a.out, err = egress.New(egress.Config{ControlPlane: c.API, Model: c.Model,
 		Ledger: at("egress.jsonl")}); err != nil {
-		return nil, fmt.Errorf("opening the agent's door: %w", err)
+		return nil, fmt.Errorf("opening the agent's egress: %w", err)
 	}
 	control, err := client.New(c.API, c.Key.Reveal(), a.out.ControlPlane())
 	if err != nil {
@@ -200,7 +200,7 @@ func (a *Agent) ingestItems(ctx context.Context, items []source.Item) error {
 	case jobs > 1:
 		a.tell(fmt.Sprintf("read %d jobs of a synthetic history", jobs))
 	case lines > 0:
-		a.tell(fmt.Sprintf("read %d log line: asks the scripted model (no real one)", lines))
+		a.tell(fmt.Sprintf("read %d log line: asks the scripted model (not a real one)", lines))
 	}
 	return a.agent.Handle(ctx, items)
 }
