@@ -13,4 +13,6 @@ CREATE TABLE pool_changes (
     ids       TEXT   NOT NULL, -- JSON: nodes, reservations, allocations, organizations of usages
     PRIMARY KEY (pool_id, number)
 );
+
+DROP TABLE meta; -- nothing was ever written to it
 -- +goose StatementEnd

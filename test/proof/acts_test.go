@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -22,6 +23,11 @@ type chance interface {
 	// IntN returns a number from 0 to n-1; what says of what, for people.
 	IntN(n int, what string) int
 }
+
+// seeded takes a history's choices from a seed.
+type seeded struct{ *rand.Rand }
+
+func (s seeded) IntN(n int, _ string) int { return s.Rand.IntN(n) }
 
 // acts are what can happen in a history, each as often as it is listed.
 var acts = []struct {

@@ -26,11 +26,6 @@ import (
 // twinActs is how long one history of the twins is.
 const twinActs = 200
 
-// seeded takes a history's choices from a seed.
-type seeded struct{ *rand.Rand }
-
-func (s seeded) IntN(n int, _ string) int { return s.Rand.IntN(n) }
-
 // moveClockOf makes PostgreSQL's clock of one database one that the test moves: an
 // unqualified clock_timestamp() finds the function of a schema that is searched
 // before the built-in ones. It returns how the clock is moved.
@@ -85,12 +80,6 @@ func TestTwins(t *testing.T) {
 			require.Len(t, other, len(one))
 		})
 	}
-}
-
-// tables asks a database what tables of ours it has.
-var tables = map[string]string{
-	"sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
-	"pgx":    "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'",
 }
 
 // own are columns in which the databases may differ: numbers that they hand out,

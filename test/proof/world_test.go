@@ -54,16 +54,28 @@ type world struct {
 //nolint:revive // the test comes first
 func newWorld(t rapid.TB, ctx context.Context, config sqlledger.Config, set func(time.Time)) *world {
 	t.Helper()
-	w := &world{t: t, ctx: ctx, now: monday, set: set, up: map[string]time.Time{}}
-	set(monday)
+	w := openWorld(t, ctx, config, set)
+	w.setTime(monday)
+	w.ledger = verbs.New(w.store, &ids.Sequence{}, settings)
+	w.bootstrapTenants()
+	return w
+}
+
+// settings are those of the worlds' ledgers.
+var settings = ledger.Config{
+	Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second,
+}
+
+// openWorld opens a database and brings its tables up to date.
+//
+//nolint:revive // the test comes first
+func openWorld(t rapid.TB, ctx context.Context, config sqlledger.Config, set func(time.Time)) *world {
+	t.Helper()
+	w := &world{t: t, ctx: ctx, set: set, up: map[string]time.Time{}}
 	var err error
 	w.store, err = sqlledger.Open(ctx, config)
 	require.NoError(t, err)
 	require.NoError(t, w.store.Migrate(ctx))
-	w.ledger = verbs.New(w.store, &ids.Sequence{}, ledger.Config{
-		Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second,
-	})
-	w.bootstrapTenants()
 	return w
 }
 
@@ -96,14 +108,18 @@ func (w *world) bootstrapTenants() {
 		org, err := w.ledger.CreateOrganization(w.ctx, operator, o.name,
 			quota.Limits{GPUs: o.gpus, SpeculationPerDay: 40 * money.USD})
 		require.NoError(w.t, err)
-		person := ledger.Actor{KeyID: "person of " + o.name, Kind: ledger.PersonKey, OrganizationID: org.ID,
-			Role: ledger.Member, Via: "api"}
-		agent := person
-		agent.KeyID, agent.Kind = "agent of "+o.name, ledger.AgentKey
-		agent.Caps = quota.Caps{MaxGPUs: 4, MaxPerDay: 30 * money.USD, MaxLead: 12 * time.Hour,
-			MaxWindow: 6 * time.Hour}
-		w.actors = append(w.actors, person, agent)
+		w.addActors(org)
 	}
+}
+
+// addActors adds a person and an agent of an organization.
+func (w *world) addActors(org ledger.Organization) {
+	person := ledger.Actor{KeyID: "person of " + org.Name, Kind: ledger.PersonKey, OrganizationID: org.ID,
+		Role: ledger.Member, Via: "api"}
+	agent := person
+	agent.KeyID, agent.Kind = "agent of "+org.Name, ledger.AgentKey
+	agent.Caps = quota.Caps{MaxGPUs: 4, MaxPerDay: 30 * money.USD, MaxLead: 12 * time.Hour, MaxWindow: 6 * time.Hour}
+	w.actors = append(w.actors, person, agent)
 }
 
 // setTime moves the world's time.
