@@ -53,7 +53,7 @@ func TestInstallationsKeepTheirContexts(t *testing.T) {
 
 	require.Zero(t, first.stop(t, ending), first.errors.String())
 	again := up("a")
-	again.awaitLine(t, 0, patience, regexp.MustCompile(`context +"local" opens this`))
+	again.awaitLine(t, 0, patience, regexp.MustCompile(`context +"local" has a key for this server`))
 	moved := h.readContexts(t)
 	require.NotEqual(t, now.Contexts["local"].Server, moved.Contexts["local"].Server, "it listens elsewhere now")
 	require.Equal(t, now.Contexts["local-2"].Server, moved.Contexts["local-2"].Server)

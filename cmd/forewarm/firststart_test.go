@@ -81,7 +81,7 @@ func TestAPoolThatComesBackIsTold(t *testing.T) {
 	up(remove)
 	require.Regexp(t, `pool "lab" was made again, because the configuration declares it: it was deleted \d{4}-`,
 		migrate())
-	require.Contains(t, migrate(), `pool "lab" is there, and stays as it is`)
+	require.Contains(t, migrate(), `pool "lab" exists and stays as it is`)
 	require.NotContains(t, up(remove), "made again")
 	require.Contains(t, up(remove), "a deleted pool is made again")
 }
