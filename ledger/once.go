@@ -16,8 +16,8 @@ type Once struct {
 	// LockHint is what the request will lock, if its caller can tell: then it shares a
 	// transaction with others.
 	LockHint *LockHint
-	// Load is how many requests it decides on; zero is one. Those who decide on few
-	// go before those who decide on very many.
+	// Load is how many requests it decides on; zero is one. One that decides on very
+	// many holds up nobody who does not need what it locks.
 	Load int
 }
 

@@ -26,7 +26,7 @@ type Change[B, T, C any] struct {
 	// Lock is what Run will lock, if that can be told: then it shares a transaction
 	// with others. Nil: it cannot.
 	Lock func(B) *ledger.LockHint
-	// Load is how many requests it decides on; nil: one.
+	// Count is how many requests it decides on; nil: one.
 	Count func(B) int
 	// Run calls verbs of the ledger that it is given, which may work in a transaction
 	// of others.
