@@ -4,9 +4,8 @@
 // It runs in the customer's environment with the customer's rights and the
 // customer's own model key, if there is one. What it may tell the control plane
 // is a contract.AgentPlan, and contract.AgentForecasts with their outcomes:
-// identifiers, numbers, enums, hashes and times. The statistics
-// work alone; a model that is silent, wrong or hostile costs nothing but its
-// own bounded say.
+// identifiers, numbers, enums, hashes and times. The statistics work alone; a
+// silent, wrong or hostile model can do no more than its bounded weight allows.
 package agent
 
 import (

@@ -1,11 +1,11 @@
-// Package cli is the people's half of the forewarm command: it asks the API of a
+// Package cli is the client half of the forewarm command: it calls the API of a
 // running server and shows the answer. Each noun has a package of its own below
 // this one, and each command a file.
 //
 // Its promises to scripts: data goes to standard output and everything else to
-// standard error; nothing asks a question unless a person sits at a terminal;
-// every failure has an exit code of its own kind and names a command to run next;
-// -o json is the API's own JSON.
+// standard error; questions are asked only at a terminal; every failure has an
+// exit code of its own kind and names a command to run next; -o json is the
+// API's own JSON.
 package cli
 
 import (

@@ -1,9 +1,9 @@
 // Package ledger is the vocabulary of the single source of truth: what is stored,
 // the port of the store that keeps it, and the errors of its verbs.
 //
-// Package verbs changes it; sqlledger keeps it; ledgertest is what any store must
-// do. Nothing else in the program changes stored state, and queues, loops and
-// caches hold nothing that cannot be lost.
+// Package verbs changes it; sqlledger stores it; ledgertest is the contract of
+// every store. Nothing else in the program changes stored state, and queues,
+// loops and caches hold nothing that must survive.
 package ledger
 
 import (

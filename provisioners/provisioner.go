@@ -1,11 +1,11 @@
-// Package provisioners is the port between the control plane and whatever makes
-// machines: a simulation, this host, a cluster, a cloud.
+// Package provisioners is the port between the control plane and the systems
+// that make machines: a simulation, this host, a cluster, a cloud.
 //
-// The contract exists because every peer that wrote the machine's id only after
-// the call that made it has leaked machines. The control plane commits an intent
-// with a token before it calls Create, repeats any call whose answer it did not
-// get, and believes that a machine is gone only when it is told so by id, twice.
-// An adapter must make that safe:
+// The contract exists because every comparable system that wrote a machine's id
+// only after the call that made it has leaked machines. The control plane
+// commits an intent with a token before it calls Create, repeats any call whose
+// answer it did not get, and believes that a machine is gone only when it is
+// told so by id, twice. An adapter must make that safe:
 //
 //   - Create is repeatable: the same token never makes a second machine.
 //   - Absence needs proof: List says whether it is complete, and Get of an

@@ -3,7 +3,7 @@
 // workers that died, and sweeps providers for what was forgotten.
 //
 // Any number of workers may run against one ledger. None of them holds anything
-// that cannot be lost: the rows are the backlog, claims are leases, and every
+// that must survive: the rows are the backlog, claims are leases, and every
 // message may be delivered twice.
 package worker
 

@@ -1,11 +1,11 @@
-// Package backtest says what Forewarm and simpler rules would have come to on a
-// user's own job history, and which of them to use.
+// Package backtest compares Forewarm with simpler rules on a user's own job
+// history, and says which of them to use.
 //
-// It works on a history alone: no server, no model, no network. Every decision is
-// made from what had happened before it, which core/backtest guarantees. The
-// first three tenths of the time are only learned from. The same history gives
-// the same report, whatever the order of its rows; nothing in it depends on when
-// it was made.
+// It works on a history alone: no server, no model, no network. Every decision
+// is made from what had happened before it, which core/backtest guarantees. The
+// first three tenths of the time serve only for learning. The same history
+// gives the same report, whatever the order of its rows; nothing in it depends
+// on when it was made.
 package backtest
 
 import (

@@ -1,12 +1,12 @@
-// Package egress is the agent's only door to the network, and the only place in
-// the agent that makes HTTP clients.
+// Package egress is the agent's only way to the network, and the only package
+// in the agent that makes HTTP clients.
 //
 // Two destinations exist: the control plane and, where the customer has named
-// one, the customer's own model. Any other is refused before anything is dialled:
-// scheme, host and port must be equal, redirects are not followed, and no proxy is
-// taken from the environment. TLS is required except on this machine. Every
-// request is entered in a hash-chained log before its first byte is sent; if it
-// cannot be entered, it is not sent.
+// one, the customer's own model. Any other is refused before anything is
+// dialled: scheme, host and port must match, redirects are not followed, and no
+// proxy is taken from the environment. TLS is required except on this machine.
+// Every request is written to a hash-chained log before its first byte is sent;
+// a request that cannot be logged is not sent.
 package egress
 
 import (

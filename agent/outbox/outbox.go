@@ -1,11 +1,11 @@
-// Package outbox keeps forecasts and how they came out until the control plane
-// has them.
+// Package outbox keeps forecasts and their outcomes until the control plane has
+// them.
 //
-// A forecast must be there before its window begins, or it is worth nothing as
+// A forecast must arrive before its window begins, or it is worth nothing as
 // evidence: one that is too late is dropped, with its outcome. What the control
-// plane refuses for good is dropped too, so that it does not stand in the way of
-// the rest. Everything else is sent again until it is taken, which changes
-// nothing where it was taken before.
+// plane refuses for good is also dropped, so that it does not block the rest.
+// Everything else is sent again until it is accepted; sending it twice changes
+// nothing.
 package outbox
 
 import (

@@ -4,11 +4,11 @@
 //
 // The statistics are enough alone. Whatever the model does — nothing, nonsense,
 // or the bidding of a hostile log line — the answer is a forecast: a model has
-// the say that its record earned, at most half of it, never more GPUs than the caps and the tenant's past
-// allow, and no way to say anything but numbers and a reason from a fixed list.
-// Beside the forecast, what it announces is held warm if the gate of core/evidence
-// accepts it, and all that its mistakes can cost is bounded. The package only
-// predicts; it has no way to reserve.
+// the weight that its record earned, at most one half. It can announce no more
+// GPUs than the caps and the tenant's past allow, and can say only numbers and
+// a reason from a fixed list. In addition to the forecast, what it announces is
+// held warm if the gate of core/evidence accepts it, and the cost of its
+// mistakes is bounded. The package only predicts; it has no way to reserve.
 package predict
 
 import (

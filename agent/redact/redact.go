@@ -1,15 +1,16 @@
 // Package redact takes secrets and names out of raw text before it may go to
 // the customer's own language model.
 //
-// A line is first made plain: escape sequences, control and invisible characters
-// are removed and look-alike characters replaced. Detectors then look at three
-// views of it: as it stands, with escapes such as %41 or \u0041 decoded, and with
-// quotes, string joins and tags removed, so that a secret that was split or
-// encoded is found too. What any view shows is cut out of the line.
+// A line is first made plain: escape sequences, control and invisible
+// characters are removed and look-alike characters replaced. Detectors then
+// look at three views of it: as it stands, with escapes such as %41 or \u0041
+// decoded, and with quotes, string joins and tags removed, so that a split or
+// encoded secret is also found. What any view shows is cut out of the line.
 //
-// Patterns are slow, so each detector has conditions that are quick to check and that every match meets: words that a
-// line must hold, shapes of numbers, places where a match may begin. They change no result, which
-// tests check by looking without them, too. A new detector needs none.
+// Patterns are slow, so each detector has conditions that are quick to check
+// and that every match meets: words that a line must hold, shapes of numbers,
+// places where a match may begin. They change no result; tests check that by
+// searching without them as well. A new detector needs none.
 //
 // It errs on the side of cutting too much. A Redactor works on single lines, a
 // Stream on those of one log, and so on secrets that span lines. No redactor finds

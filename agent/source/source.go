@@ -1,9 +1,9 @@
 // Package source is the port through which evidence of past and coming work
 // enters the agent: job records and raw log lines, from files that others write.
 //
-// Looking is the truth, being told is only a hint: every source finds what is
-// new by polling, and a file notification does no more than make it look sooner.
-// So a lost notification costs one polling interval and never a line.
+// Every source finds what is new by polling; a file notification is only a hint
+// to poll sooner. So a lost notification costs one polling interval and never a
+// line.
 package source
 
 import (

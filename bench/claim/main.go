@@ -1,5 +1,6 @@
 // Command claim measures how long it takes to claim a warm reservation over
-// HTTP, beside a bare transaction of two changed rows. See bench/README.md.
+// HTTP, compared with a bare transaction of two changed rows. See
+// bench/README.md.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Command durable measures how many single reservations a second are durable,
-// beside a handler that only decodes the request, and one that commits each
-// request on its own. See bench/README.md.
+// compared with a handler that only decodes the request, and with one that
+// commits each request on its own. See bench/README.md.
 package main
 
 import (

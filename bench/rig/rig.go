@@ -1,10 +1,10 @@
 // Package rig is what the benchmarks of the running program share: a scratch
-// database that is known to be durable, the server in a process of its own
-// beside yardsticks that are built the same way, a closed loop of clients, and
-// the count afterwards of what was acknowledged.
+// database that is known to be durable, the server in a process of its own,
+// baselines that are built the same way, a closed loop of clients, and the
+// count afterwards of what was acknowledged.
 //
 // Server and client are two processes on one machine, as is the database, so a
-// figure is what the whole of it does together.
+// figure is for all of them together.
 package rig
 
 import (

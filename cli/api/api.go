@@ -1,4 +1,4 @@
-// Package api sends any request with the key in use.
+// Package api sends any request with the current key.
 package api
 
 import (

@@ -1,6 +1,6 @@
-// Package app is what the commands of a run share: the flags that all of them
-// have, the client of the chosen server, questions to a person, and what is said
-// besides data.
+// Package app holds what the commands of a run share: the flags of all
+// commands, the client of the chosen server, questions to a person, and
+// messages besides data.
 package app
 
 import (

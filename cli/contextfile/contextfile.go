@@ -1,5 +1,5 @@
 // Package contextfile keeps servers and the keys for them, under names, in the
-// settings of whoever runs the program.
+// settings of the user who runs the program.
 package contextfile
 
 import (

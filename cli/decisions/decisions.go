@@ -1,4 +1,4 @@
-// Package decisions shows why things happened, and computes decisions again.
+// Package decisions shows decisions and recomputes them.
 package decisions
 
 import (

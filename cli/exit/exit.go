@@ -1,5 +1,5 @@
-// Package exit has the exit codes of the command line, by which scripts choose,
-// and the error that carries one, together with a command to run next.
+// Package exit has the exit codes of the command line, which scripts depend on,
+// and the error that carries one, with a command to run next.
 package exit
 
 import (

@@ -1,4 +1,5 @@
-// Package explain tells why something is as it is, and what comes next.
+// Package explain explains why something waits, what blocks it, and what
+// happens next.
 package explain
 
 import (

@@ -1,5 +1,5 @@
-// Package flags reads what commands are told in arguments and flags, and writes
-// command lines as a person would type them.
+// Package flags reads the arguments and flags of commands, and writes command
+// lines as a person would type them.
 package flags
 
 import (

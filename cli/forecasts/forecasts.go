@@ -1,4 +1,4 @@
-// Package forecasts shows what was expected, and what came.
+// Package forecasts shows forecasts and their outcomes.
 package forecasts
 
 import (

@@ -1,4 +1,4 @@
-// Package names finds the ids of what people call by its name.
+// Package names finds ids by name.
 package names
 
 import (

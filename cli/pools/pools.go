@@ -1,4 +1,4 @@
-// Package pools has the commands about pools: kinds of capacity.
+// Package pools has the commands about pools.
 package pools
 
 import (

@@ -1,5 +1,5 @@
-// Package problem tells failures in the words of the command line: flags instead
-// of fields, and commands to run instead of requests.
+// Package problem describes failures in terms of the command line: flags
+// instead of fields, and commands to run instead of requests.
 package problem
 
 import (

@@ -1,4 +1,4 @@
-// Package quota has the commands about what tenants may hold and use.
+// Package quota has the commands about the limits and the usage of tenants.
 package quota
 
 import (

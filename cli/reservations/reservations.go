@@ -1,5 +1,5 @@
-// Package reservations has the commands about GPUs that are promised: reserve,
-// and reservations.
+// Package reservations has the commands about reservations: reserve, and
+// reservations.
 package reservations
 
 import (

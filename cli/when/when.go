@@ -1,4 +1,4 @@
-// Package when reads times as people write them, and says how they were read.
+// Package when reads times as people write them, and says how it read them.
 package when
 
 import (

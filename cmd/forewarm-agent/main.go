@@ -1,6 +1,7 @@
-// Command forewarm-agent runs beside the customer's work: it reads job history
-// and logs, predicts which GPUs will be wanted, and asks the control plane to
-// have them warm. Until it is told mode: auto, it only watches and keeps score.
+// Command forewarm-agent runs next to the customer's workloads: it reads job
+// history and logs, predicts which GPUs will be wanted, and asks the control
+// plane to have them warm. Until its mode is auto, it only watches and keeps
+// score.
 package main
 
 import (

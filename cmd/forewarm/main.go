@@ -1,5 +1,5 @@
-// Command forewarm is the control plane, whole or in parts, and the people's
-// command line for it.
+// Command forewarm is the control plane, whole or in parts, and its command
+// line.
 package main
 
 import (

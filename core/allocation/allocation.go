@@ -1,4 +1,4 @@
-// Package allocation is the life of GPUs that somebody holds now: asked for,
+// Package allocation is the life of GPUs that somebody holds now: requested,
 // active under a lease, released.
 package allocation
 

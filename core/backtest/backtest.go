@@ -1,5 +1,5 @@
-// Package backtest replays a job history against a policy of pre-warming and
-// says what people would have waited and what would have been paid for idling.
+// Package backtest replays a job history against a pre-warming policy, and says
+// how long people would have waited and what idling would have cost.
 //
 // The unit is one GPU, time is in whole seconds, tenants never share GPUs and
 // capacity is unlimited unless a budget of units says otherwise. What happens in

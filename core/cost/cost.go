@@ -1,4 +1,4 @@
-// Package cost divides what machines cost among those they cost it for: every
+// Package cost divides the cost of machines among those who caused it: every
 // moment of every GPU is charged once, to a tenant, to the warm pool, or to an
 // orphan, and the parts of a machine's price add up to it to the micro-dollar.
 // It is pure: what was billed and who held what come in, charges come out.

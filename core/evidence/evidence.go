@@ -1,5 +1,6 @@
-// Package evidence decides how much weight outside evidence has: what a log line, a
-// calendar or a language model announced, beside what statistics expect anyway.
+// Package evidence decides how much weight outside evidence has: what a log
+// line, a calendar or a language model announced, in addition to what
+// statistics expect.
 //
 // Weight is earned. TrackRecords keeps a track record for each source and reason, over
 // all tenants and for each of them, and it counts uplift: waits that statistics

@@ -1,7 +1,8 @@
-// Package fairshare says who has had how much lately: weighted dominant shares over
-// use that is forgotten exponentially, with an entry penalty against bursts, and
-// with speculative reservations that nobody came for charged by how well the tenant's
-// predictions have come true. Package priority orders those who want GPUs by these shares.
+// Package fairshare computes how much each tenant has had lately: weighted
+// dominant shares of exponentially decayed use, with an entry penalty against
+// bursts. Speculative reservations that nobody claimed are charged by how well
+// the tenant's predictions have come true. Package priority orders requests for
+// GPUs by these shares.
 package fairshare
 
 import (

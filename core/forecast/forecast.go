@@ -1,10 +1,11 @@
-// Package forecast predicts how many GPUs will be asked for, learns from what
+// Package forecast predicts how many GPUs will be requested, learns from what
 // happened, and says how many are worth keeping warm.
 //
-// An OnlineModel speaks of the next minutes: how likely a tenant's demand is to rise to
-// each level, and what is worth holding for it. A Series speaks of the hours of
-// the week, for windows further ahead. Everything here is pure: the same calls
-// give the same numbers, and none depends on anything later than its call.
+// An OnlineModel covers the next minutes: how likely a tenant's demand is to
+// rise to each level, and what is worth holding for it. A Series covers the
+// hours of the week, for windows further ahead. Everything here is pure: the
+// same calls give the same numbers, and none depends on anything later than its
+// call.
 package forecast
 
 import (

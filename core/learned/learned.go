@@ -1,6 +1,6 @@
-// Package learned holds what a pool has learned from what happened to it: how long
-// its boots take, whether its provider gives what it is asked for, when people come
-// without a reservation, and how much of their leases they use.
+// Package learned holds what a pool has learned from what happened to it: how
+// long its boots take, whether its provider delivers, when people come without
+// a reservation, and how much of their leases they use.
 //
 // Everything is a value with methods that return what it is afterwards. The planner
 // decides by it, the wait estimate draws on it, and the ledger stores it with the

@@ -1,11 +1,12 @@
 // Package plan decides what happens to a pool next: which reservations start
-// warming, which nodes are made, handed over or removed, and who came too late.
+// warming, which nodes are made, handed over or removed, and which were not
+// claimed in time.
 //
 // Compute looks at a snapshot and returns actions as values; the ledger commits
 // them. It is run again after every change of the pool and at the moment it
-// names itself, so it never needs to remember anything: an action that was lost
-// is simply decided again. What a pool has learned (package learned) comes in
-// with the snapshot.
+// names itself, so it never needs to remember anything: a lost action is simply
+// decided again. What a pool has learned (package learned) comes in with the
+// snapshot.
 package plan
 
 import (

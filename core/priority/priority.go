@@ -1,17 +1,18 @@
-// Package priority says who is served next and who yields first: every order in
-// which those who want the same GPUs take turns is here, each as one comparison
-// for slices.SortFunc, negative when a comes before b. All end with the id, so
-// that an order never depends on how its input was sorted. How much of a pool
-// somebody has had lately is computed by package fairshare, whose shares these
-// orders compare.
+// Package priority says which request is served next and which gives way first.
+// Every order in which requests for the same GPUs take turns is here, each as
+// one comparison for slices.SortFunc, negative when a comes before b. All end
+// with the id, so that an order never depends on how its input was sorted. How
+// much of a pool somebody has had lately is computed by package fairshare,
+// whose shares these orders compare.
 //
-// ServeByShare and YieldByShare are the two ends of one rule. What is free goes to
-// the smallest weighted dominant share, as progressive filling does (Ghodsi et al.,
-// Dominant Resource Fairness, NSDI 2011, algorithm 1); the share is of decayed use,
-// so that who had little lately comes first (Kay and Lauder, A Fair Share
-// Scheduler, CACM 31(1), 1988). What has to be given back comes from the largest
-// share. Taking it elsewhere would raise the one share that is ahead, or lower one
-// that is behind, and the next decision would have to take it back again.
+// ServeByShare and YieldByShare are the two ends of one rule. What is free goes
+// to the smallest weighted dominant share, as progressive filling does (Ghodsi
+// et al., Dominant Resource Fairness, NSDI 2011, algorithm 1); the share is of
+// decayed use, so that those who had little lately come first (Kay and Lauder,
+// A Fair Share Scheduler, CACM 31(1), 1988). What has to be given back comes
+// from the largest share. Taking it elsewhere would raise the one share that is
+// ahead, or lower one that is behind, and the next decision would have to take
+// it back again.
 package priority
 
 import (

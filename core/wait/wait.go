@@ -1,6 +1,7 @@
-// Package wait estimates how long somebody will still wait for GPUs: first for a
-// place, until leases and bookings end, then for nodes, until they are asked for and
-// have booted. It is the only estimate of a wait; package plan gathers its facts.
+// Package wait estimates how long somebody will still wait for GPUs: first for
+// a place, until leases and bookings end, then for nodes, until they are
+// requested and have booted. It is the only estimate of a wait; package plan
+// gathers its facts.
 package wait
 
 import (

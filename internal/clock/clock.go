@@ -1,4 +1,4 @@
-// Package clock is the one door through which wall time enters the program.
+// Package clock is the only way in which wall time enters the program.
 //
 // Pure code (core) takes time as an argument and never sees a Clock. Everything
 // else that needs to know the time takes a Clock, so that a test or the

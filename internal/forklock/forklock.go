@@ -1,9 +1,10 @@
-// Package forklock does what a child process that is just being started must not
-// take part in. Between its fork and its exec a child holds a copy of every open
-// file of its parent, whatever is marked to be closed on exec: a program that was
-// written and closed is still "busy" (go.dev/issue/22315), a port that was
-// released is still taken. Tests, which write programs and look for ports while
-// other tests start processes, do both of it here.
+// Package forklock keeps the writing of programs and the choice of ports apart
+// from the start of child processes. Between its fork and its exec a child
+// holds a copy of every open file of its parent, whatever is marked to be
+// closed on exec: a program that was written and closed is still "busy"
+// (go.dev/issue/22315), a port that was released is still taken. Tests, which
+// write programs and look for ports while other tests start processes, do both
+// here.
 package forklock
 
 import (

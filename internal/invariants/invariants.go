@@ -1,6 +1,6 @@
 // Package invariants says what must be true of the ledger's rows at every
-// moment, whoever did what and in which order. It is pure: tests, simulations
-// and a running installation give it rows and read what it finds.
+// moment, no matter who did what and in which order. It is pure: tests,
+// simulations and a running installation give it rows and read what it finds.
 //
 // The names are those under which the design lists the invariants.
 package invariants

@@ -1,4 +1,4 @@
-// Package memory says how much of it a serving process trades for time.
+// Package memory sets how much memory a serving process trades for time.
 package memory
 
 import (

@@ -1,6 +1,6 @@
-// Package statefile replaces small files at once: whatever kills the process or
-// the machine, and whoever writes beside it, a reader finds the old content or
-// the new.
+// Package statefile replaces small files atomically: a reader finds the old or
+// the new content, even if the process or the machine dies, or another process
+// writes at the same time.
 package statefile
 
 import (

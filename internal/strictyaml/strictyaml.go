@@ -1,11 +1,11 @@
-// Package strictyaml reads configuration files that people write. A key that
-// does not exist, one that stands twice and a value of the wrong type are
-// errors that name the file, the line and the fix: a misspelt setting must never
-// be a silent default.
+// Package strictyaml reads configuration files that people write. An unknown
+// key, a repeated one and a value of the wrong type are errors that name the
+// file, the line and the fix: a misspelt setting must never be a silent
+// default.
 //
-// A value written env(NAME), and nothing else, is taken from the environment, so
-// that a file need hold no secret. Anchors and aliases are refused. No error
-// quotes a value, since it may be a secret.
+// A value that is exactly env(NAME) is taken from the environment, so that no
+// file has to hold a secret. Anchors and aliases are refused. No error quotes a
+// value, since it may be a secret.
 package strictyaml
 
 import (

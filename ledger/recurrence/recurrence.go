@@ -1,13 +1,13 @@
-// Package recurrence turns a schedule's rule into instants: a first local start,
-// an IANA time zone, a subset of RFC 5545 (DAILY, WEEKLY or MONTHLY with
-// INTERVAL, BYDAY, BYMONTHDAY, COUNT and UNTIL) and dates that are left out.
+// Package recurrence turns a schedule's rule into instants: a first local
+// start, an IANA time zone, a subset of RFC 5545 (DAILY, WEEKLY or MONTHLY with
+// INTERVAL, BYDAY, BYMONTHDAY, COUNT and UNTIL) and excluded dates.
 //
 // The library underneath runs on wall-clock times without any zone. The mapping
 // to instants is ours, because libraries disagree on it and some start an hour
 // early when summer time begins (teambition/rrule-go issues 63 and others):
 //   - a local time that does not exist is moved forward by the gap (Shift) or
 //     dropped (Skip);
-//   - of a local time that comes twice the first counts;
+//   - of a local time that occurs twice, the first counts;
 //   - an occurrence ends a fixed length after its start, whatever clocks do.
 package recurrence
 

@@ -1,6 +1,6 @@
-// Package verbs offers everything that can be done to the ledger as one value.
-// Each verb is one transaction: it locks what it decides on, lets core decide, and
-// writes the next state, the event that tells of it and the tasks it causes, all
+// Package verbs offers every operation on the ledger as one value. Each verb is
+// one transaction: it locks what it decides on, lets core decide, and writes
+// the next state, the event that records it and the tasks it causes, all
 // together or not at all. Verbs that wait at the same time share a transaction.
 package verbs
 

@@ -1,8 +1,8 @@
 // Package exec lets the operator's own scripts make machines: each call is one
 // process that reads a JSON document and writes one.
 //
-// A script is not trusted. What it writes is decoded strictly and held against
-// what was asked; an answer that is not understood is never taken for "there is
+// A script is not trusted. Its output is decoded strictly and compared with the
+// request; an answer that is not understood is never taken for "there is
 // nothing". docs/provisioners/exec.md is the contract that a script is written
 // against, with a complete one in deploy/exec.
 package exec

@@ -1,8 +1,8 @@
 // Package local offers the machine that the program runs on as one node.
 //
 // Nothing is made or destroyed: Create adopts the machine and Delete frees it,
-// whatever runs there goes on, and nothing is ever powered off. Every adoption
-// has its own id, so that a late Delete of an old one cannot end a new one.
+// work on it continues, and nothing is ever powered off. Every adoption has its
+// own id, so that a late Delete of an old one cannot end a new one.
 package local
 
 import (

@@ -1,5 +1,5 @@
-// Package ssh offers machines of the operator's own that stand and are reached
-// over SSH.
+// Package ssh offers the operator's own machines, which exist already and are
+// reached over SSH.
 //
 // Nothing is made: Create claims a machine and sets it up, Delete wipes it and
 // frees it. The claim is on the machine itself, so that two control planes can
@@ -7,11 +7,11 @@
 // script, remote.sh, sent anew with every call.
 //
 // A token is tried on the machines of its type in an order of its own, the same
-// for whoever repeats the call. Each machine decides once: it is claimed for the
-// token, or it was taken and lets the token pass for good. So whoever comes
-// later, even at the same time, walks the same way to the same machine. The price
-// is that a machine that does not answer blocks the tokens that come by it: it
-// may hold them. An operator who knows better sets out_of_service.
+// for every repetition of the call. Each machine decides once: it is claimed
+// for the token, or it was taken and lets the token pass for good. So later and
+// concurrent calls reach the same machine in the same way. The price is that a
+// machine that does not answer blocks the tokens that come by it: it may hold
+// them. An operator who knows better sets out_of_service.
 //
 // It is no provisioners.Renewer: a machine that was switched off and on again
 // would have forgotten to end by itself.

@@ -1,4 +1,4 @@
-// Package api is the operations under /v1: each decodes a request, calls one
+// Package api has the operations under /v1: each decodes a request, calls one
 // verb of the ledger or reads, and encodes the answer. It decides nothing.
 //
 // huma checks requests by the tags of package contract and makes openapi.yaml of

@@ -3,10 +3,10 @@
 //
 // A request carries an API key as "Authorization: Bearer fw_…". Its checksum is
 // checked before anything is looked up, so that typing errors and random text
-// cost nothing; its secret is compared by keyed hash in constant time. A key
-// that was found good is remembered for at most CacheFor, which is therefore how
-// long a revoked key may still work. Nothing that others send keeps a good key
-// out: failures are counted by key and address, and answered apart.
+// cost nothing; its secret is compared by keyed hash in constant time. A valid
+// key is remembered for at most CacheFor, which is therefore how long a revoked
+// key may still work. Nothing that others send locks out a valid key: failures
+// are counted, and answered, by key and address.
 package auth
 
 import (

@@ -2,7 +2,7 @@
 // wait, what not waiting costs, and what is warm for whom.
 //
 // It is rendered on the server and works without JavaScript; a small script of
-// our own refreshes it. Who signs in sees what their API key sees.
+// our own refreshes it. People who sign in see what their API key may see.
 package page
 
 import (

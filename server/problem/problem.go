@@ -3,7 +3,7 @@
 //
 // It is the only place that knows which failure has which status. What a caller
 // may not know, or cannot do anything about, becomes "internal" or "not-found"
-// outside and is told in full to the log.
+// outside and is logged in full.
 package problem
 
 import (

@@ -1,6 +1,6 @@
 // Package reconcile finds what every other path forgot. It compares what a
 // provider has with what the ledger says, in both directions, and frees the
-// tasks of workers that fell silent.
+// tasks of workers that have gone silent.
 //
 // Both mirror bugs have cost money elsewhere: machines that nobody knew were
 // billed for months, and healthy machines were ended because a list was short

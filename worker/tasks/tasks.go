@@ -1,10 +1,11 @@
 // Package tasks runs task rows: it claims a row, calls the handler of its kind,
-// keeps the claim alive meanwhile, and writes down what came of it.
+// keeps the claim alive meanwhile, and records the result.
 //
 // A message may come twice, late, or to two workers at once; whatever a handler
 // reports is accepted only under the fence of the latest claim. A handler never
-// decides: it asks the provider, tells the ledger what was said in the ledger's
-// own words, and the state machines and the planner choose what happens next.
+// decides: it asks the provider, reports the answer to the ledger in the
+// ledger's own terms, and the state machines and the planner choose what
+// happens next.
 package tasks
 
 import (

@@ -1,7 +1,8 @@
 // Package glob reads every file that matches a pattern, such as logs/*.log, as one source.
 //
-// Each file has a source of its own, with resume positions of its own: files that come later are picked up, and what a
-// rotation renames to another name of the pattern is not read again. Of more files than the bound, those that changed
+// Each file has its own source, with its own resume positions. Files that
+// appear later are picked up, and a file that rotation renames within the
+// pattern is not read again. Of more files than the limit, those that changed
 // last are read. A file that is gone for a minute is forgotten.
 package glob
 

@@ -1,5 +1,5 @@
-// Package statefiletest makes the writing of a state file fail, also for root,
-// whom no permission stops.
+// Package statefiletest makes writing a state file fail, even for root, whom
+// permissions do not stop.
 package statefiletest
 
 import (

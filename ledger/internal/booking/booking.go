@@ -1,5 +1,5 @@
-// Package booking is the verbs that book: reservations, schedules, allocations and
-// what an agent asks for; and what is free.
+// Package booking has the verbs that book: reservations, schedules, allocations
+// and an agent's demand; and finds free capacity.
 package booking
 
 import (

@@ -1,5 +1,5 @@
-// Package fleet is the verbs of pools and nodes: what operators define, what the
-// planner decides, and what provisioners report.
+// Package fleet has the verbs of pools and nodes: what operators define, what
+// the planner decides, and what provisioners report.
 package fleet
 
 import (

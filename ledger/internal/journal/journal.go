@@ -1,4 +1,4 @@
-// Package journal is the verbs that seal what happened, and that verify it.
+// Package journal has the verbs that seal and verify the journal.
 package journal
 
 import (

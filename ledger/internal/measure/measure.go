@@ -1,5 +1,4 @@
-// Package measure is the verbs of forecasts: what was expected, and what came of
-// it.
+// Package measure has the verbs of forecasts and their outcomes.
 package measure
 
 import (

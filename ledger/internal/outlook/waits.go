@@ -1,6 +1,6 @@
-// Package outlook reads what the planner would do with a pool, without doing it, and
-// how long bookings wait by that. It only reads: package core/plan foresees, and
-// package core/wait estimates.
+// Package outlook reads what the planner would do with a pool, without doing
+// it, and so how long bookings will wait. It only reads: package core/plan
+// computes what comes next, and package core/wait estimates the waits.
 package outlook
 
 import (

@@ -1,5 +1,5 @@
-// Package preview is the verbs that try a request: dry runs, and plans that are
-// shown and applied.
+// Package preview has the verbs that try a request: dry runs, and plans that
+// are shown and applied.
 package preview
 
 import (

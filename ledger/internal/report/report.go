@@ -1,5 +1,5 @@
-// Package report is what is read and explained: why a booking waits, what comes
-// next, who has how much.
+// Package report has the reads that explain: why a booking waits, what happens
+// next, how much everybody has.
 package report
 
 import (

@@ -1,4 +1,5 @@
-// Package tenancy is the verbs of organizations, their people, keys and limits.
+// Package tenancy has the verbs of organizations, their people, keys and
+// limits.
 package tenancy
 
 import (

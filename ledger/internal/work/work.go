@@ -1,5 +1,5 @@
-// Package work is the verbs of tasks: the work that other verbs cause, claimed,
-// extended and done.
+// Package work has the verbs of tasks: the work that other verbs cause,
+// claimed, extended and done.
 package work
 
 import (

@@ -4,9 +4,9 @@
 // report.
 //
 // The machine needs no credentials for that, and no way to the control plane:
-// its end is a tag that it reads from the instance metadata, and its report is a
-// line that EC2 hands out as console output. Whoever is root on the machine can
-// write such a line too.
+// its end is a tag that it reads from the instance metadata, and its report is
+// a line that EC2 hands out as console output. Anybody with root on the machine
+// can write such a line.
 package guest
 
 import (

@@ -1,9 +1,9 @@
 // Package guest is what runs inside a machine in Compute Engine on Forewarm's
 // behalf, a start-up script, and how to read what it writes.
 //
-// A machine has no other way to tell that a spot machine is being taken back, or
-// which GPUs it has: Google's API shows neither. The script writes both as guest
-// attributes, which whoever may read the instance can read.
+// A machine has no other way to tell that a spot machine is being taken back,
+// or which GPUs it has: Google's API shows neither. The script writes both as
+// guest attributes, which everybody who may read the instance can read.
 package guest
 
 import (

@@ -1,6 +1,6 @@
 // Package discover finds the GPUs of this machine: through NVIDIA's management
 // library where the program was built with cgo, else through nvidia-smi, or
-// simulated ones where somebody asked for them.
+// simulated ones on request.
 package discover
 
 import (

@@ -1,4 +1,4 @@
-// Package audit says whether what people were told is true: it holds what they
-// wrote down, and the cloud's own bill, against the ledger's rows. It is pure
-// but for reading the rows.
+// Package audit checks whether what people were told is true: it compares what
+// they wrote down, and the cloud's own bill, with the ledger's rows. Apart from
+// reading the rows, it is pure.
 package audit

@@ -1,7 +1,7 @@
 // Package demo is the cast of "forewarm up --demo": a synthetic job history, a
-// scripted person who submits jobs, the real agent that learns from the history,
-// and the teller of what happens. Nothing in it is measured; everything it makes
-// up says so.
+// scripted person who submits jobs, the real agent that learns from the
+// history, and the narrator of what happens. Nothing in it is measured, and
+// everything simulated is marked.
 package demo
 
 import (
