@@ -7,7 +7,7 @@
 // checks on the real tree, so `go test ./internal/archtest` answers with the
 // rule, the file and the reason whenever a boundary is crossed. D14 keeps words
 // that were replaced out of names and texts; its list is in words_data.go. D15
-// bounds the length of lines; its exceptions are in lines_data.go.
+// bounds the length of lines and files, and the methods of a type.
 //
 // Files ending in _test.go may import what they need: a test may use the real
 // adapter of any port. Only D11 (nobody imports cmd) binds them too.
@@ -67,7 +67,7 @@ func Check(t Tree, r Rules) []Violation {
 	var all []Violation
 	for _, check := range []func(Tree, Rules) []Violation{
 		checkBoundaries, checkBans, checkClosures, checkCalls, checkCore, checkComments, checkNames, checkWords,
-		checkLines,
+		checkSizes,
 	} {
 		all = append(all, check(t, r)...)
 	}

@@ -33,7 +33,7 @@ func fileWith(pkg, path, decls string) string {
 
 // withoutGhosts drops the search for ghosts and for idle exceptions: a planted tree has few files.
 func withoutGhosts(found []Violation) []Violation {
-	return slices.DeleteFunc(found, func(v Violation) bool { return v.Why == whyNames || v.Why == whyLongFiles })
+	return slices.DeleteFunc(found, func(v Violation) bool { return v.Why == whyNames })
 }
 
 func TestPlantedViolationsAreFound(t *testing.T) {
@@ -160,6 +160,8 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		"a test's string is too long": {"server/a_test.go", fileWith("server", "sort",
 			"var s = sort.StringSlice{`\n"+columns(121)+"\n`}"),
 			"D15", "has 121 columns of at most 120"},
+		"a file is too long": {"server/a.go", fileWith("server", "sort",
+			"func f() { sort.Ints(nil) }"+strings.Repeat("\n", 400)), "D15", "lines of at most 400"},
 		"a new folder that no rule governs": {"magic/a.go", fileImporting("magic", "sort"), "D13", "no boundary names"},
 	} {
 		t.Run(name, func(t *testing.T) {

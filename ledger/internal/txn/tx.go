@@ -135,13 +135,16 @@ func (tx *Tx) publishCommitted() {
 // else is known to hold; whoever is patient waits for a large batch of this process.
 func (tx *Tx) LockRows(o ledger.LockRequest) (ledger.Locked, error) {
 	tx.asked.Add(o)
-	if one := tx.gates.firstClosed(slices.Concat(o.Organizations, o.Pools)...); one != nil && (!one.isOwn() || tx.patience == 0) {
+	if one := tx.gates.firstClosed(slices.Concat(o.Organizations, o.Pools)...); one != nil && tx.waitsAt(one) {
 		tx.stopped = fmt.Errorf("locking %s: %w", one.id, ledger.ErrBusy)
 		return ledger.Locked{}, tx.stopped
 	}
 	o.Patience = tx.patience
 	return tx.Port.Lock(o)
 }
+
+// waitsAt reports whether the transaction must end because a gate is closed.
+func (tx *Tx) waitsAt(one *gate) bool { return !one.isOwn() || tx.patience == 0 }
 
 // LockPool locks a pool once per transaction.
 func (tx *Tx) LockPool(id string) (*PoolTx, error) {
