@@ -43,7 +43,7 @@ func TestThePageShowsTheStory(t *testing.T) {
 	w := newWorld(t, func(c *server.Config) { c.OpenPage = true })
 	empty := w.browsePage(http.MethodGet, "/", "", nil).Body.String()
 	for _, text := range []string{"no starts yet", "the share of starts", "There is no pool yet", "Nobody holds GPUs",
-		"Nothing is promised", "<code>forewarm "} {
+		"There is no reservation", "<code>forewarm "} {
 		require.Contains(t, empty, text)
 	}
 	p := w.createPool()

@@ -217,7 +217,7 @@ func (s *Sweeper) priceOrphan(ctx context.Context, p provisioners.Provisioner,
 		o.Source = n.Offering
 	case at < 0:
 		s.cfg.Logger.WarnContext(ctx,
-			"a machine that no node stands for has a type that is offered no more: its price is not known",
+			"a machine without a node has a type that is no longer offered: its price is unknown",
 			"provisioner", p.Name(), "machine", i.ID, "type", i.Type)
 	}
 	return o, nil
