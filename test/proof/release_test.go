@@ -46,7 +46,7 @@ type storedRow struct {
 
 func TestReleaseIsWritten(t *testing.T) {
 	if *release == 0 {
-		t.Skip("-release=N writes the file of a release")
+		return
 	}
 	path := filepath.Join(t.TempDir(), "release.db")
 	c := clock.NewManual(monday)

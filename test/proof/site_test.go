@@ -177,17 +177,24 @@ func (s *site) readRows(history bool) (rows invariants.Rows) {
 	return rows
 }
 
-// requireSound checks the rows. PostgreSQL holds events back as long as anybody on the
-// server, of another database even, has an older transaction open.
 func (s *site) requireSound() {
 	s.t.Helper()
+	requireSound(s.t, s.readRows)
+}
+
+// requireSound checks rows with their history, and returns them. PostgreSQL holds events
+// back as long as anybody on the server, of another database even, has an older
+// transaction open.
+func requireSound(t require.TestingT, read func(history bool) invariants.Rows) (rows invariants.Rows) {
 	var found []invariants.Violation
-	if !assert.Eventually(s.t, func() bool {
-		found = invariants.Check(s.readRows(true))
+	if !assert.Eventually(t, func() bool {
+		rows = read(true)
+		found = invariants.Check(rows)
 		return len(found) == 0
 	}, time.Minute, 10*time.Millisecond) {
-		require.Empty(s.t, found)
+		require.Empty(t, found)
 	}
+	return rows
 }
 
 // patience is how long a request may be repeated on a slow, busy machine.

@@ -14,7 +14,8 @@ func TestUpgradeOfEachReleaseOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	forEachRelease(t, func(t *testing.T, release string) {
 		address := createPostgres(t)
-		upgradeAndGoOn(t, release, database{driver: "pgx", address: address, dialect: goose.DialectPostgres,
-			folder: "postgres", config: sqlledger.Config{URL: address}, set: moveClockOf(t, address)})
+		upgradeAndGoOn(t, release, database{driver: "pgx", address: address, empty: createPostgres(t),
+			dialect: goose.DialectPostgres, folder: "postgres", config: sqlledger.Config{URL: address},
+			set: moveClockOf(t, address)})
 	})
 }
