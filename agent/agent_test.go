@@ -264,7 +264,7 @@ func TestADamagedStateNamesTheFix(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "state.json")
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 		_, err := tryBench(t, func(c *agent.Config) { c.State = file })
-		require.ErrorContains(t, err, "delete it to learn again", name)
+		require.ErrorContains(t, err, "to learn again, delete it", name)
 		require.ErrorContains(t, err, file, name)
 	}
 }

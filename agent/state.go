@@ -42,8 +42,8 @@ func (a *Agent) loadState() error {
 	}
 	var s state
 	if err := json.Unmarshal(data, &s); err != nil || s.Version != stateVersion {
-		return fmt.Errorf("reading the agent's state %s: it is damaged or of another version; delete it to learn "+
-			"again, with the checkpoint beside it", a.cfg.State)
+		return fmt.Errorf("reading the agent's state %s: it is damaged or has another version; to learn again, delete "+
+			"it and the checkpoint next to it", a.cfg.State)
 	}
 	if err := a.adoptState(s.Sources); err != nil {
 		return err

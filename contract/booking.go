@@ -147,8 +147,8 @@ var bookingTags = tags{
 		`not fit."`,
 	"AllocationCreate.Pool":     `doc:"Id or name. Left out: any pool that fits, warm first, then the cheapest."`,
 	"AllocationCreate.Workload": `doc:"What it is for; pools may keep a share for each."`,
-	"Extend.BySeconds": `doc:"What is added counts for the key that holds the lease, whose caps hold, on the day ` +
-		`and in the month in which the lease began. A key with caps extends only leases that count for these."`,
+	"Extend.BySeconds": `doc:"The added time counts for the key that holds the lease, within its caps, on the day ` +
+		`and in the month in which the lease began. A key with caps extends only leases that count for those caps."`,
 	"Reservation.State": `enum:"booked,waitlisted,warming,ready,claimed,cancelled,expired,failed"`,
 	"Reservation.Wait": `doc:"How much longer it waits for a place or for its nodes; present while it does, when it ` +
 		`is read."`,

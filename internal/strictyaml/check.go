@@ -123,7 +123,7 @@ func checkKeys(n *yaml.Node, t reflect.Type, at string) *Error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if line, twice := first[key.Value]; twice {
-			return &Error{Line: key.Line, Message: fmt.Sprintf("%s stands here and on line %d",
+			return &Error{Line: key.Line, Message: fmt.Sprintf("%s is set here and on line %d",
 				qualifiedName(at, key.Value),
 				line), Fix: "remove one of the two"}
 		}

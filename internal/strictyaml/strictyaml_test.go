@@ -62,7 +62,7 @@ func TestDecodeErrors(t *testing.T) {
 		"far off": {"xyzzy: 1\n",
 			"a.yaml:1: there is no key xyzzy\n  fix: remove it; known here: every, key, labels, name, place, sources"},
 		"twice": {"name: a\nevery: 1h\nname: b\n",
-			"a.yaml:3: name stands here and on line 1\n  fix: remove one of the two"},
+			"a.yaml:3: name is set here and on line 1\n  fix: remove one of the two"},
 		"not a number": {"place:\n  max_gpus: many\n",
 			"a.yaml:2: place.max_gpus is not a whole number\n  fix: write a whole number"},
 		"half a gpu": {"place:\n  max_gpus: 1.5\n",

@@ -37,7 +37,7 @@ func (c Config) Validate() error {
 	wrong(c.RootVolumeGiB < 0 || c.RootVolumeGiB > maxRootVolume, "root_volume_gib: %d is not between 0 and %d",
 		c.RootVolumeGiB, maxRootVolume)
 	wrong(c.UnclaimedAfter < 10*time.Minute,
-		"unclaimed_after: %v is shorter than 10m, in which a machine can be made and told", c.UnclaimedAfter)
+		"unclaimed_after: %v is shorter than 10m, the time to create a machine and set its end", c.UnclaimedAfter)
 	wrong(c.CallTimeout < time.Second, "call_timeout: %v is shorter than 1s", c.CallTimeout)
 	wrong(c.RetryWait < 0 || c.RetryWait > time.Minute, "retry_wait: %v is not between 0 and 1m", c.RetryWait)
 	wrong(len(c.Offers) == 0, "offers: want at least one")

@@ -86,10 +86,9 @@ func describeAPI() huma.Config {
 	c.CreateHooks, c.OpenAPIPath, c.DocsPath, c.SchemasPath = nil, "", "", ""
 	c.RejectUnknownQueryParameters = true
 	c.Transformers = []huma.Transformer{locateProblem}
-	c.Info.Description = "GPU capacity that is warm before it is asked for. Every failure is a problem document " +
-		"(RFC 9457). " +
-		"Every path with GET answers HEAD like it, without the body; a method that a path does not have is answered " +
-		"with 405 and Allow. " +
+	c.Info.Description = "GPU capacity that is warm before it is needed. Every failure is a problem document (RFC " +
+		"9457). Every path with GET also answers HEAD, without the body; a method that a path does not have gets 405 " +
+		"and Allow. " +
 		"An operation that does not take an Idempotency-Key ignores one."
 	c.Servers = []*huma.Server{{URL: "/",
 		Description: "The server that gave you this document, or where you reach your own"}}

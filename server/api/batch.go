@@ -50,11 +50,10 @@ var createReservations = operation.Change[batch, []ledger.Outcome, contract.Batc
 func (a *API) describeBatch(op *huma.Operation) {
 	schema := a.reservationSchema()
 	op.SkipValidateBody = true
-	op.Description = "A JSON array, or one JSON object on each line. All that is booked is booked in one " +
-		"transaction, in the given order; a request that is refused, or that breaks the schema, does not stop " +
-		"the others. The journal has the first 10 refusals and the number of the rest. " +
-		"A request that the batch had no time for has the status 503 and the code pool-busy: send it again in " +
-		"another batch."
+	op.Description = "A JSON array, or one JSON object on each line. All bookings are made in one transaction, in " +
+		"the given order; a request that is refused, or that violates the schema, does not stop the others. The " +
+		"journal has the first 10 refusals and the number of the rest. A request that the batch had no time for gets " +
+		"status 503 and code pool-busy: send it again in another batch."
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		"application/json":     {Schema: &huma.Schema{Type: huma.TypeArray, Items: schema}},
 		"application/x-ndjson": {Schema: schema},

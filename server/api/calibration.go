@@ -11,19 +11,18 @@ import (
 
 // calibrationText goes with the numbers, so that nobody has to guess what they
 // are.
-const calibrationText = "Closed forecasts whose windows started in the period, by what made them. " +
-	"A forecast was recorded before its window began, or at most two minutes later, " +
-	"and says how many GPUs will be asked for in it: three quantiles, and the chance of any. " +
-	"mean_pinball is the quantiles' pinball loss in GPUs, averaged over the three. brier is the mean squared error " +
-	"of the chance, " +
-	"and log_loss minus the mean logarithm of the chance given to what happened (clamped to one in a million); of " +
-	"these less is better. " +
-	"interval: p10 to p90 should hold the number in 80 % of cases. " +
-	"baseline: the same windows by statistics alone; uplift is what the source takes off their Brier score, skill " +
-	"that as a share of it. " +
-	"bins: of the forecasts that stated about the same chance, the mean that was said and the share that came true; " +
-	"with n forecasts the share strays by about the square root of said x (1 - said) / n. " +
-	"Outcomes are as their senders counted them."
+const calibrationText = "Closed forecasts whose windows started in the period, by source. " +
+	"A forecast was recorded before its window began, or at most two minutes later. " +
+	"It states how many GPUs will be requested in the window: three quantiles, and the probability of any. " +
+	"mean_pinball is the pinball loss of the quantiles in GPUs, averaged over the three. " +
+	"brier is the mean squared error of the probability, and log_loss is minus the mean logarithm of the " +
+	"probability given to what happened (clamped to one in a million); for all of these, less is better. " +
+	"interval: p10 to p90 should contain the number in 80 % of cases. " +
+	"baseline: the same windows predicted by statistics alone; uplift is how much lower the source's Brier score " +
+	"is, and skill is that as a share of the baseline's. " +
+	"bins: forecasts with about the same stated probability, with its mean and the share that came true; " +
+	"with n forecasts the share varies by about the square root of stated x (1 - stated) / n. " +
+	"Outcomes are as counted by their senders."
 
 func reportCalibration(ctx context.Context, a *API, in *struct {
 	OfOrganization

@@ -173,7 +173,7 @@ func (r *Runner) reportFailure(ctx context.Context, c Claim, failure error) stri
 	case failure == nil:
 		r.patience.forgetFailures(c.Task)
 		if err := r.ledger.ReportWorks(ctx, c.Task); err != nil {
-			r.cfg.Logger.WarnContext(ctx, "could not tell that a task works again", "error", err)
+			r.cfg.Logger.WarnContext(ctx, "could not report that a task works again", "error", err)
 		}
 		return outcomeDone
 	case errors.Is(failure, ledger.ErrFenced):

@@ -42,7 +42,7 @@ func (b *bridge) logComplaint(args []any) {
 		b.logDetail(args)
 		return
 	}
-	b.log.Warn("the Redis queue has trouble; work goes on without it", "error", formatLine(args))
+	b.log.Warn("the Redis queue has trouble; work continues without it", "error", formatLine(args))
 }
 
 // formatLine is what asynq prints, on one line.
