@@ -49,7 +49,7 @@ func (a *Agent) loadState() error {
 		return err
 	}
 	if err := a.cfg.Predict.Restore(s.Learned); err != nil {
-		return fmt.Errorf("restoring from %s (delete it to learn again): %w", a.cfg.State, err)
+		return fmt.Errorf("restoring from %s (to learn again, delete it): %w", a.cfg.State, err)
 	}
 	a.unsent = s.Unsent
 	for id, j := range s.Seen {
