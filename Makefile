@@ -144,6 +144,10 @@ bench/batch: ## measure durable reservations that come in batches
 bench/claim: ## measure claims of warm reservations beside a bare transaction
 	$(BENCH)
 
+.PHONY: bench/servers
+bench/servers: ## measure several servers on one pool, workers beside a server, and many pools (ARGS='-count 5')
+	$(BENCH)
+
 .PHONY: bench/admission
 bench/admission: ## measure decisions of core/admission with 10,000 and 100,000 bookings
 	@CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -o bin/bench-admission ./bench/admission && bin/bench-admission $(ARGS)

@@ -211,6 +211,9 @@ type LockRequest struct {
 	Organizations []string
 	Pools         []string
 	Replays       []ReplayKey // stored answers to look for; nothing is locked
+	// Known are some of the pools, as the caller has them. Their changes since are
+	// read with them.
+	Known []Pool
 	// Patience is how long this transaction waits for each lock from now on; zero:
 	// as long as the store always does.
 	Patience time.Duration
@@ -255,6 +258,9 @@ type Locked struct {
 	Pools         []Pool
 	Revisions     map[string]int64 // of every pool there is
 	Replays       []Replay         // those that were found
+	// Since is what PoolStateSince answers for the known pools: none for those of
+	// which it cannot be told.
+	Since map[string]PoolState
 }
 
 // Assumption is what a LockRequest is thought to answer, but for stored answers:

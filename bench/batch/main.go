@@ -98,7 +98,7 @@ func measureOnce(ctx context.Context, out io.Writer, o rig.Options, n, items int
 
 // encodeBatches makes a few different batches.
 func encodeBatches(items int, form string) (batches [][]byte, contentType string, err error) {
-	bookings := rig.Bookings(time.Now())
+	bookings := rig.Bookings(rig.PoolName, time.Now())
 	batch := make([][]byte, items)
 	for b := range 8 {
 		for i := range batch {

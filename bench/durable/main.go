@@ -77,7 +77,7 @@ func measureOnce(ctx context.Context, out io.Writer, o rig.Options, profile stri
 
 // measureServer runs the loop and counts what was acknowledged.
 func measureServer(ctx context.Context, o rig.Options, i *rig.Installation, p *rig.Process, n int) (rig.Result, error) {
-	bodies := rig.Bookings(time.Now())
+	bodies := rig.Bookings(rig.PoolName, time.Now())
 	r, err := rig.Loop(ctx, o, n, p, i.Key.Reveal(), http.StatusCreated,
 		func(connection, n int) (string, string, []byte) {
 			return "/v1/reservations", "application/json", bodies[(connection*97+n)%len(bodies)]

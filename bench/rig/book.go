@@ -10,14 +10,17 @@ import (
 // Hours is over how many different hours the bookings are spread: 30 days.
 const Hours = 30 * 24
 
-// Bookings are bodies that each ask for one GPU over another hour, from
+// firstHour is the first of them.
+func firstHour(now time.Time) time.Time { return now.UTC().Truncate(time.Hour).Add(24 * time.Hour) }
+
+// Bookings are bodies that each ask for one GPU of the pool over another hour, from
 // tomorrow on.
-func Bookings(now time.Time) [][]byte {
-	first := now.UTC().Truncate(time.Hour).Add(24 * time.Hour)
+func Bookings(pool string, now time.Time) [][]byte {
+	first := firstHour(now)
 	bodies := make([][]byte, Hours)
 	for i := range bodies {
 		start := first.Add(time.Duration(i) * time.Hour)
-		bodies[i] = fmt.Appendf(nil, `{"pool":%q,"gpus":1,"start":%q,"end":%q}`, PoolName, start.Format(time.RFC3339),
+		bodies[i] = fmt.Appendf(nil, `{"pool":%q,"gpus":1,"start":%q,"end":%q}`, pool, start.Format(time.RFC3339),
 			start.Add(time.Hour).Format(time.RFC3339))
 	}
 	return bodies

@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 )
 
 // Share says who used the machine's processors, each from 0 to 1 of all of them.
-type Share struct{ Client, Server, Rest float64 }
+type Share struct {
+	Client, Server, Rest float64
+	Each                 []time.Duration // processor time of each server, then of each worker
+}
 
 // String renders the share for people. The rest is PostgreSQL, and whatever else
 // the machine does.
@@ -24,6 +28,7 @@ func (s Share) String() string {
 type cpuUsage struct {
 	at                     time.Time
 	client, server, system time.Duration
+	each                   []time.Duration
 }
 
 // tick is the unit of /proc on Linux.
@@ -31,8 +36,12 @@ const tick = 10 * time.Millisecond
 
 // readUsage reads what was used so far. What cannot be read counts as nothing: it is
 // told beside the figures, never part of one.
-func readUsage(p *Process) cpuUsage {
-	u := cpuUsage{at: time.Now(), server: processTime(p.cmd.Process.Pid), system: systemTime()}
+func readUsage(f Fleet) cpuUsage {
+	u := cpuUsage{at: time.Now(), system: systemTime()}
+	for _, p := range slices.Concat(f.Servers, f.Workers) {
+		used := processTime(p.cmd.Process.Pid)
+		u.server, u.each = u.server+used, append(u.each, used)
+	}
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err == nil {
 		u.client = time.Duration(r.Utime.Nano() + r.Stime.Nano())
@@ -43,6 +52,9 @@ func readUsage(p *Process) cpuUsage {
 func (u cpuUsage) shareSince(before cpuUsage) Share {
 	all := float64(u.at.Sub(before.at)) * float64(runtime.NumCPU())
 	s := Share{Client: float64(u.client-before.client) / all, Server: float64(u.server-before.server) / all}
+	for i, used := range u.each {
+		s.Each = append(s.Each, used-before.each[i])
+	}
 	s.Rest = max(0, float64(u.system-before.system)/all-s.Client-s.Server)
 	return s
 }

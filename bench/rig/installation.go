@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
@@ -91,14 +92,67 @@ func (i *Installation) fillStore(
 	}
 	i.Key = text
 	i.Actor = found.Actor()
-	_, err = l.CreatePool(ctx, ledger.SystemActor("bench"), capacity.Pool{
-		Name: PoolName, Provisioner: "sim", Type: machine, Model: model, PerNode: PerNode, MemoryMiB: 81_920,
+	return createPool(ctx, l, PoolName, boot)
+}
+
+func createPool(ctx context.Context, l *verbs.Ledger, name string, boot time.Duration) error {
+	_, err := l.CreatePool(ctx, ledger.SystemActor("bench"), capacity.Pool{
+		Name: name, Provisioner: "sim", Type: machine, Model: model, PerNode: PerNode, MemoryMiB: 81_920,
 		Price:    20 * money.USD,
 		MaxNodes: PoolNodes, Simulated: true,
 		Timers: capacity.Timers{WarmHold: 24 * time.Hour, IdleRelease: 24 * time.Hour, MaxLease: 7 * 24 * time.Hour},
 	}, learned.BootTimes{Prior50: boot, Prior95: boot})
 	if err != nil {
-		return fmt.Errorf("making the pool: %w", err)
+		return fmt.Errorf("making pool %s: %w", name, err)
+	}
+	return nil
+}
+
+// AddPools makes further pools like the first one, and returns the names of all.
+func (i *Installation) AddPools(ctx context.Context, n int) (names []string, err error) {
+	store, l, err := openLedger(ctx, i.URL, 3)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	names = []string{PoolName}
+	for at := range n {
+		name := fmt.Sprintf("%s-%d", PoolName, at+1)
+		if err := createPool(ctx, l, name, 5*time.Minute); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// fillStep is how many reservations Fill books at a time.
+const fillStep = 1_000
+
+// Fill books n reservations of one GPU, spread over the pools and over Hours.
+func (i *Installation) Fill(ctx context.Context, n int, pools []string) (err error) {
+	store, l, err := openLedger(ctx, i.URL, 4)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	first := firstHour(time.Now())
+	for at := 0; at < n; at += fillStep {
+		var batch []ledger.BatchItem
+		for k := at; k < min(at+fillStep, n); k++ {
+			start := first.Add(time.Duration(k*7%Hours) * time.Hour)
+			batch = append(batch, ledger.BatchItem{Request: ledger.ReserveRequest{Pool: pools[k%len(pools)], GPUs: 1,
+				Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}}})
+		}
+		results, err := l.ReserveMany(ctx, i.Actor, batch)
+		if err != nil {
+			return fmt.Errorf("filling pools: %w", err)
+		}
+		for _, r := range results {
+			if r.Err != nil {
+				return fmt.Errorf("filling pools: %w", r.Err)
+			}
+		}
 	}
 	return nil
 }

@@ -54,6 +54,19 @@ func (r Result) Latencies() []time.Duration {
 // soon as the one before is answered, and measures after the warm-up. An answer
 // that is not of the wanted status fails it.
 func Loop(ctx context.Context, o Options, n int, p *Process, key string, want int, requests Requests) (Result, error) {
+	return LoopOver(ctx, o, n, Fleet{Servers: []*Process{p}}, key, want, requests)
+}
+
+// Fleet is the processes of one installation.
+type Fleet struct {
+	Servers []*Process // requests go to them in turn
+	Workers []*Process // only their processor time is read
+}
+
+// LoopOver is Loop over several servers: each request of a connection goes to the
+// next of them, as from a load balancer that lets them take turns.
+func LoopOver(ctx context.Context, o Options, n int, f Fleet, key string, want int,
+	requests Requests) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	begin := time.Now().Add(o.WarmUp)
@@ -62,8 +75,8 @@ func Loop(ctx context.Context, o Options, n int, p *Process, key string, want in
 	var wait sync.WaitGroup
 	for i := range n {
 		wait.Go(func() {
-			c := NewConnection(p.URL, key)
-			defer c.Close()
+			c := f.connect(key)
+			defer c.close()
 			parts[i], errs[i] = c.sendRequests(ctx, i, begin, end, want, requests)
 			if errs[i] != nil {
 				cancel()
@@ -71,15 +84,32 @@ func Loop(ctx context.Context, o Options, n int, p *Process, key string, want in
 		})
 	}
 	time.Sleep(time.Until(begin))
-	before := readUsage(p)
+	before := readUsage(f)
 	time.Sleep(time.Until(end))
-	share := readUsage(p).shareSince(before)
+	share := readUsage(f).shareSince(before)
 	wait.Wait()
 	out := Result{Elapsed: o.Duration, CPUShare: share}
 	for _, part := range parts {
 		out.Counted, out.Others = append(out.Counted, part.Counted...), append(out.Others, part.Others...)
 	}
 	return out, errors.Join(errs...)
+}
+
+// turns is a client's connections, one to each server, which it uses in turn.
+type turns []*Connection
+
+func (f Fleet) connect(key string) turns {
+	var all turns
+	for _, p := range f.Servers {
+		all = append(all, NewConnection(p.URL, key))
+	}
+	return all
+}
+
+func (all turns) close() {
+	for _, c := range all {
+		c.Close()
+	}
 }
 
 // Connection is one kept-alive connection to a server. It is not safe for
@@ -102,7 +132,7 @@ func NewConnection(url, key string) *Connection {
 // Close ends the connection.
 func (c *Connection) Close() { c.transport.CloseIdleConnections() }
 
-func (c *Connection) sendRequests(ctx context.Context, i int, begin, end time.Time, want int,
+func (all turns) sendRequests(ctx context.Context, i int, begin, end time.Time, want int,
 	requests Requests) (Result, error) {
 	var r Result
 	for n := 0; ; n++ {
@@ -111,7 +141,7 @@ func (c *Connection) sendRequests(ctx context.Context, i int, begin, end time.Ti
 			return r, nil
 		}
 		path, contentType, body := requests(i, n)
-		answer, err := c.Post(ctx, path, contentType, body, want)
+		answer, err := all[(i+n)%len(all)].Post(ctx, path, contentType, body, want)
 		if err != nil {
 			return r, err
 		}

@@ -34,6 +34,7 @@ const (
 	Ours      Kind = "ours"      // the server, as `forewarm server` runs it, without limits on requests per key
 	Ceiling   Kind = "ceiling"   // decodes the JSON and answers 201
 	Unbatched Kind = "unbatched" // decodes the JSON, then BEGIN, one INSERT and COMMIT
+	Worker    Kind = "worker"    // a worker with a simulated cloud; it serves nothing
 )
 
 // The environment of a process that serves.
@@ -103,6 +104,8 @@ func handlerOf(ctx context.Context, kind Kind, database string) (h http.Handler,
 		return ceilingServer(), func() error { return nil }, nil
 	case Unbatched:
 		return unbatchedServer(ctx, database)
+	case Worker:
+		return runWorker(ctx, database)
 	default:
 		return nil, nil, fmt.Errorf("nothing serves %q", kind)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
+	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,6 +57,22 @@ func (i *Installation) Warm(ctx context.Context, n int) (ids []string, err error
 	waited := i.untilReady(ctx, n)
 	cancel()
 	return ids, errors.Join(waited, <-ended)
+}
+
+// runWorker runs a worker with a simulated cloud until it is told that it is done.
+func runWorker(ctx context.Context, database string) (http.Handler, func() error, error) {
+	store, l, err := openLedger(ctx, database, uint64(os.Getpid())) //nolint:gosec // a pid is not negative
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := newSimulatedWorker(l)
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	return http.NotFoundHandler(), func() error { cancel(); return errors.Join(<-ended, store.Close()) }, nil
 }
 
 func newSimulatedWorker(l *verbs.Ledger) (*worker.Worker, error) {

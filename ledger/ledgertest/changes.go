@@ -21,8 +21,8 @@ func revise(w *world, revision int64, c ledger.Change) ledger.Pool {
 	return readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
 }
 
-// stateSince reads what was written since a pool was as known, within a transaction
-// and without.
+// stateSince reads what was written since a pool was as known: in a snapshot, in a
+// transaction, and together with the pool's lock.
 func stateSince(w *world, known ledger.Pool) (state ledger.PoolState, ok bool) {
 	w.Helper()
 	w.readSnapshot(func(r ledger.Reader) (err error) {
@@ -30,8 +30,15 @@ func stateSince(w *world, known ledger.Pool) (state ledger.PoolState, ok bool) {
 		return err
 	})
 	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
-		again, known, err := tx.PoolStateSince(known)
-		require.Equal(w, ok, known)
+		again, told, err := tx.PoolStateSince(known)
+		require.Equal(w, ok, told)
+		require.Equal(w, state, again)
+		return err
+	}))
+	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
+		locked, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}, Known: []ledger.Pool{known}})
+		again, told := locked.Since["pol_1"]
+		require.Equal(w, ok, told)
 		require.Equal(w, state, again)
 		return err
 	}))

@@ -71,8 +71,7 @@ func (t *tx) Assume(a ledger.Assumption) bool {
 	}
 	t.assumptions = []statement{
 		checkNumbers("organizations", "version", organizations, versions),
-		checkNumbers("pools", "revision", a.Pools, held),
-		checkRevisions(all, revisions), t.checkTime(),
+		checkNumbers("pools", "revision", a.Pools, held), t.checkRevisions(all, revisions),
 	}
 	t.markHeld(ledger.Locked{Organizations: a.Organizations})
 	for _, id := range a.Pools {
@@ -94,22 +93,16 @@ func checkNumbers(table, column string, ids []string, numbers []int64) statement
 	}
 }
 
-// checkRevisions fails unless exactly these pools exist, with these revisions.
-func checkRevisions(ids []string, revisions []int64) statement {
+// checkRevisions fails unless exactly these pools exist, with these revisions, and the
+// estimate of the time is right.
+func (t *tx) checkRevisions(ids []string, revisions []int64) statement {
 	return statement{
-		doing: "checking the revisions of all pools", unmet: ledger.ErrStale,
-		text: `SELECT 1 / (count(*) = $3 AND count(k.id) = $3)::int FROM pools AS r
-			LEFT JOIN unnest($1::text[], $2::bigint[]) AS k (id, n) ON r.id = k.id AND r.revision = k.n`,
-		args: [][]byte{textArray(ids), integerArray(revisions), encodeInteger(int64(len(ids)))},
-	}
-}
-
-// checkTime fails when the estimate of the time is off.
-func (t *tx) checkTime() statement {
-	return statement{
-		doing: "checking the estimated time", unmet: ledger.ErrStale,
-		text: "SELECT 1 / (abs(CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) - $1::bigint) <= " +
-			"$2::bigint)::int",
-		args: [][]byte{encodeInteger(toMicros(t.now)), encodeInteger(estimateTolerance.Microseconds())},
+		doing: "checking the revisions of all pools and the estimated time", unmet: ledger.ErrStale,
+		text: `SELECT 1 / (count(*) = $3 AND count(k.id) = $3
+			AND abs(CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) - $4::bigint) <= $5::bigint)::int
+			FROM pools AS r LEFT JOIN unnest($1::text[], $2::bigint[]) AS k (id, n)
+			ON r.id = k.id AND r.revision = k.n`,
+		args: [][]byte{textArray(ids), integerArray(revisions), encodeInteger(int64(len(ids))),
+			encodeInteger(toMicros(t.now)), encodeInteger(estimateTolerance.Microseconds())},
 	}
 }

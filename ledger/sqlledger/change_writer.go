@@ -17,6 +17,9 @@ type changeWriter interface {
 	// execStatement runs a statement. If unmet is not nil, it is the error when the
 	// statement does not change exactly one row.
 	execStatement(doing, text string, unmet error, args ...any)
+	// setRevision sets the revision of a pool, and lists the ids of what was written
+	// to reach it: ErrNotFound if there is no such pool.
+	setRevision(poolID string, revision int64, written string)
 	// checkReferences names what the rows that follow refer to without a foreign
 	// key on PostgreSQL. It fails if one of them does not exist.
 	checkReferences(organizations, pools []string)

@@ -62,9 +62,7 @@ func (c *connection) readTogether(list ...rowQuery) error {
 	}
 	batch := make([]statement, len(list))
 	for i, one := range list {
-		batch[i] = statement{
-			doing: one.doing, text: numberPlaceholders(one.text), args: encodeScalars(one.args), receive: one.add,
-		}
+		batch[i] = one.toStatement()
 	}
 	if err := c.sendBatch(batch); err != nil {
 		return c.failWith(err)

@@ -3,6 +3,7 @@ package sqlledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"gorm.io/gorm/clause"
 
@@ -36,6 +37,9 @@ func (t *tx) Lock(o ledger.LockRequest) (ledger.Locked, error) {
 	for _, row := range revisions {
 		locked.Revisions[row.ID] = row.Revision
 	}
+	if locked.Since, err = t.readKnown(o.Known); err != nil {
+		return locked, err
+	}
 	for _, key := range o.Replays {
 		replay, found, err := t.Replay(key.OrganizationID, key.Route, key.Key)
 		if err != nil {
@@ -46,6 +50,30 @@ func (t *tx) Lock(o ledger.LockRequest) (ledger.Locked, error) {
 		}
 	}
 	return locked, nil
+}
+
+// readKnown reads what was written in pools since they were as known says.
+func (t *tx) readKnown(known []ledger.Pool) (since map[string]ledger.PoolState, err error) {
+	for _, pool := range known {
+		state, ok, err := t.PoolStateSince(pool)
+		if err != nil {
+			return nil, err
+		}
+		since = addKnown(since, state, ok)
+	}
+	return since, nil
+}
+
+// addKnown adds the state of a pool, if it could be told.
+func addKnown(since map[string]ledger.PoolState, state ledger.PoolState, ok bool) map[string]ledger.PoolState {
+	if !ok {
+		return since
+	}
+	if since == nil {
+		since = map[string]ledger.PoolState{}
+	}
+	since[state.Pool.ID] = state
+	return since
 }
 
 // revisionRow is the part of a pool that Lock reads of all pools.
@@ -115,6 +143,13 @@ func (t *tx) lockInBatch(o ledger.LockRequest) (ledger.Locked, error) {
 		list = append(list, t.readClock())
 	}
 	list = append(list, readRevisions(locked.Revisions))
+	since := make([]changesSince, len(o.Known))
+	for i, known := range o.Known {
+		since[i].known = known
+		for _, q := range since[i].rowQueries(t.store.dialect.written) {
+			list = append(list, q.toStatement())
+		}
+	}
 	var replays []replayRow
 	if len(o.Replays) > 0 {
 		list = append(list, readReplays(o.Replays, &replays))
@@ -130,6 +165,12 @@ func (t *tx) lockInBatch(o ledger.LockRequest) (ledger.Locked, error) {
 		replay, err := row.toValue()
 		err2 = errors.Join(err2, err)
 		locked.Replays = append(locked.Replays, replay)
+	}
+	for _, c := range since {
+		c.rows.pools = slices.DeleteFunc(slices.Clone(pools), func(p poolRow) bool { return p.Head.ID != c.known.ID })
+		state, ok, err := c.toState()
+		err2 = errors.Join(err2, err)
+		locked.Since = addKnown(locked.Since, state, ok)
 	}
 	return locked, errors.Join(err1, err2)
 }

@@ -52,18 +52,36 @@ func (t *tx) noteWritten(c ledger.Change) {
 // them.
 func (t *tx) saveRevisions(s changeWriter, revisions map[string]int64) {
 	for _, poolID := range slices.Sorted(maps.Keys(revisions)) {
-		revision, listed := revisions[poolID], packList(t.written[poolID])
+		revision := revisions[poolID]
+		s.setRevision(poolID, revision, packList(t.written[poolID]))
 		delete(t.written, poolID)
-		s.execStatement("listing what changed in pool "+poolID,
-			"INSERT INTO pool_changes (pool_id, number, previous, revision, ids) "+
-				"SELECT id, changes + 1, revision, CAST(? AS BIGINT), CAST(? AS TEXT) FROM pools WHERE id = ?",
-			nil, revision, listed, poolID)
-		s.execStatement("setting the revision of pool "+poolID,
-			"UPDATE pools SET revision = ?, changes = changes + 1 WHERE id = ?", ledger.ErrNotFound, revision, poolID)
 		if revision%forgetInterval == 0 {
 			s.execStatement("forgetting old changes of pool "+poolID, forgetChanges, nil, poolID, poolID, poolID)
 		}
 	}
+}
+
+func (d directWriter) setRevision(poolID string, revision int64, written string) {
+	d.execStatement("listing what changed in pool "+poolID,
+		"INSERT INTO pool_changes (pool_id, number, previous, revision, ids) "+
+			"SELECT id, changes + 1, revision, ?, ? FROM pools WHERE id = ?", nil, revision, written, poolID)
+	d.execStatement("setting the revision of pool "+poolID,
+		"UPDATE pools SET revision = ?, changes = changes + 1 WHERE id = ?", ledger.ErrNotFound, revision, poolID)
+}
+
+// setRevision lists and sets in one statement. The pool as it was before the update
+// is joined to it.
+func (b *batchWriter) setRevision(poolID string, revision int64, written string) {
+	b.list = append(b.list, statement{
+		doing: "setting the revision of pool " + poolID, unmet: ledger.ErrNotFound,
+		text: `WITH changed AS (UPDATE pools AS p SET revision = $2::bigint, changes = p.changes + 1
+				FROM pools AS old WHERE p.id = $1::text AND old.id = p.id
+				RETURNING p.changes AS number, old.revision AS previous),
+			written AS (INSERT INTO pool_changes (pool_id, number, previous, revision, ids)
+				SELECT $1::text, number, previous, $2::bigint, $3::text FROM changed RETURNING 1)
+			` + fmt.Sprintf(condition, "1"),
+		args: [][]byte{[]byte(poolID), encodeInteger(revision), []byte(written)},
+	})
 }
 
 var forgetChanges = fmt.Sprintf(`DELETE FROM pool_changes WHERE pool_id = ?
@@ -72,69 +90,70 @@ var forgetChanges = fmt.Sprintf(`DELETE FROM pool_changes WHERE pool_id = ?
 	keepChanges, keepLarge, largeList)
 
 // PoolStateSince reads the rows that were written in a pool since it was as known
-// says. Within a transaction on PostgreSQL that is two round trips.
+// says, in one round trip.
 func (r capacityReader) PoolStateSince(known ledger.Pool) (ledger.PoolState, bool, error) {
-	var rows poolRows
-	var changes []poolChangeRow
-	if err := r.readTogether(
-		queryRows("reading pool "+known.ID, &rows.pools, "FROM pools WHERE id = ?", known.ID),
-		queryRows("reading what changed in a pool", &changes,
-			"FROM pool_changes WHERE pool_id = ? AND number >= ? ORDER BY number", known.ID, known.Changes),
-	); err != nil {
+	c := changesSince{known: known}
+	list := append(c.rowQueries(r.store.dialect.written),
+		queryRows("reading pool "+known.ID, &c.rows.pools, "FROM pools WHERE id = ?", known.ID))
+	if err := r.readTogether(list...); err != nil {
 		return ledger.PoolState{}, false, err
 	}
-	ids, ok := listChanged(known, rows.pools, changes)
-	if !ok {
+	return c.toState()
+}
+
+// changesSince are the rows that were written in a pool since it was as known.
+type changesSince struct {
+	known ledger.Pool
+	list  []poolChangeRow // from the change on that made it so
+	rows  poolRows
+}
+
+// rowQueries returns the queries that fill in the rows, but for the pool's own.
+// written selects the ids in the changes of a pool after a number.
+func (c *changesSince) rowQueries(written string) []rowQuery {
+	pool, number, p := c.known.ID, c.known.Changes, &c.rows
+	return []rowQuery{
+		queryRows("reading what changed in a pool", &c.list,
+			"FROM pool_changes WHERE pool_id = ? AND number >= ? ORDER BY number", pool, number),
+		queryRows("reading changed nodes", &p.nodes, "FROM nodes WHERE id "+written+" ORDER BY id", pool, number),
+		queryRows("reading their devices", &p.devices,
+			"FROM gpus WHERE node_id "+written+" ORDER BY node_id, idx, uuid", pool, number),
+		queryRows("reading changed reservations", &p.reservations,
+			"FROM reservations WHERE id "+written+" ORDER BY id", pool, number),
+		queryRows("reading changed allocations", &p.allocations,
+			"FROM allocations WHERE id "+written+" ORDER BY id", pool, number),
+		queryRows("reading held devices", &p.holds,
+			"FROM allocation_gpus WHERE allocation_id "+written+" ORDER BY allocation_id, idx", pool, number),
+		queryRows("reading changed uses", &p.uses,
+			"FROM usages WHERE pool_id = ? AND organization_id "+written+" ORDER BY organization_id", pool, pool, number),
+	}
+}
+
+// toState returns the pool with the rows that were written. False: the changes since
+// are not all there, or the pool was never as known says: a copy of the database took
+// over that lagged, or an older program wrote without listing it.
+func (c *changesSince) toState() (ledger.PoolState, bool, error) {
+	if !c.continues() {
 		return ledger.PoolState{}, false, nil
 	}
-	if err := r.readTogether(rows.changedQueries(known.ID, ids, r.store.dialect.elements)...); err != nil {
-		return ledger.PoolState{}, false, err
-	}
-	state, err := rows.toState(known.ID)
+	state, err := c.rows.toState(c.known.ID)
 	return state, err == nil, err
 }
 
-// listChanged returns the ids of the rows that were written between two states of a
-// pool. False: the changes in between are not all there, or the pool was never as
-// known says: a copy of the database took over that lagged, or an older program wrote
-// without listing it.
-func listChanged(known ledger.Pool, now []poolRow, changes []poolChangeRow) ([]string, bool) {
-	if len(now) == 0 || len(changes) == 0 {
-		return nil, false
+// continues reports whether the changes lead from the known state to the present one.
+func (c *changesSince) continues() bool {
+	if len(c.rows.pools) == 0 || len(c.list) == 0 {
+		return false
 	}
-	first, last := changes[0], changes[len(changes)-1]
-	if first.Number != known.Changes || first.Revision != known.Revision || last.Revision != now[0].Revision {
-		return nil, false
+	first, last := c.list[0], c.list[len(c.list)-1]
+	if first.Number != c.known.Changes || first.Revision != c.known.Revision ||
+		last.Revision != c.rows.pools[0].Revision {
+		return false
 	}
-	var ids []string
-	for i, change := range changes[1:] {
-		if change.Previous != changes[i].Revision {
-			return nil, false
+	for i, change := range c.list[1:] {
+		if change.Previous != c.list[i].Revision {
+			return false
 		}
-		some, err := unpackList[string]("ids", change.IDs)
-		if err != nil {
-			return nil, false
-		}
-		ids = append(ids, some...)
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids), true
-}
-
-// changedQueries returns the queries that fill in the rows that have one of the
-// ids. elements selects them from a JSON list.
-func (p *poolRows) changedQueries(id string, ids []string, elements string) []rowQuery {
-	list, in := packList(ids), " IN ("+elements+") "
-	return []rowQuery{
-		queryRows("reading changed nodes", &p.nodes, "FROM nodes WHERE id"+in+"ORDER BY id", list),
-		queryRows("reading their devices", &p.devices,
-			"FROM gpus WHERE node_id"+in+"ORDER BY node_id, idx, uuid", list),
-		queryRows("reading changed reservations", &p.reservations,
-			"FROM reservations WHERE id"+in+"ORDER BY id", list),
-		queryRows("reading changed allocations", &p.allocations, "FROM allocations WHERE id"+in+"ORDER BY id", list),
-		queryRows("reading held devices", &p.holds,
-			"FROM allocation_gpus WHERE allocation_id"+in+"ORDER BY allocation_id, idx", list),
-		queryRows("reading changed uses", &p.uses,
-			"FROM usages WHERE pool_id = ? AND organization_id"+in+"ORDER BY organization_id", id, list),
-	}
+	return true
 }

@@ -66,6 +66,11 @@ type rowQuery struct {
 	find  func(db *gorm.DB) error
 }
 
+// toStatement returns the query as a statement of a batch, on PostgreSQL.
+func (q rowQuery) toStatement() statement {
+	return statement{doing: q.doing, text: numberPlaceholders(q.text), args: encodeScalars(q.args), receive: q.add}
+}
+
 // queryRows queries all columns of a type of rows; rest is the statement from FROM
 // on.
 func queryRows[R any](doing string, rows *[]R, rest string, args ...any) rowQuery {

@@ -38,10 +38,27 @@ func (b *poolCache) applyUpdate(u poolUpdate) *cachedPool {
 	return d
 }
 
-// refreshLocked returns a pool that is locked, as its row says it is.
-func (tx *Tx) refreshLocked(p ledger.Pool) (*cachedPool, error) {
+// knownPools are those of the pools that are in the cache, if others are known to
+// write: then their changes are read together with the lock.
+func (b *poolCache) knownPools(ids []string) (known []ledger.Pool) {
+	if !b.trust.expectsChanges() {
+		return nil
+	}
+	for _, id := range ids {
+		if d := b.Pools[id]; d != nil {
+			known = append(known, d.Row)
+		}
+	}
+	return known
+}
+
+// refreshLocked returns a pool that is locked, as its row says it is. since is what
+// the lock read of it.
+func (tx *Tx) refreshLocked(p ledger.Pool, since map[string]ledger.PoolState) (*cachedPool, error) {
 	if d := tx.Cache.Pools[p.ID]; d != nil && d.Row.Revision == p.Revision {
 		return d, nil
+	} else if state, ok := since[p.ID]; ok && p.DefinitionVersion == d.Row.DefinitionVersion {
+		return tx.Cache.applyUpdate(poolUpdate{state: state, since: true}), nil
 	}
 	update, err := readUpdate(tx.Port, tx.Cache, p.ID)
 	if err != nil {

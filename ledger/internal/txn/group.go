@@ -205,6 +205,7 @@ func (tx *Tx) openGroup(group []*PendingTx) error {
 	if tx.assume = tx.assume && tx.openFromMemory(o); tx.assume {
 		return nil
 	}
+	o.Known = tx.Cache.knownPools(o.Pools)
 	opened, err := tx.LockRows(o)
 	if err != nil {
 		return fmt.Errorf("locking for a group: %w", err)
@@ -266,7 +267,7 @@ func (tx *Tx) AcceptLocked(o ledger.Locked) error {
 		}
 	}
 	for _, p := range o.Pools {
-		d, err := tx.refreshLocked(p)
+		d, err := tx.refreshLocked(p, o.Since)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,9 @@ const maxNeeded = 64
 
 func (t *trust) isEarned() bool { return t.held > t.needed }
 
+// expectsChanges reports whether others wrote before the last lock.
+func (t *trust) expectsChanges() bool { return t.held == 0 }
+
 // noteFound notes whether a lock found everything as it is remembered.
 func (t *trust) noteFound(unchanged bool) {
 	if t.held++; !unchanged {
