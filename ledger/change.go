@@ -46,10 +46,16 @@ type Change struct {
 	Revisions map[string]int64
 	// Finished are runs of tasks that end with this change.
 	Finished []FinishedRun
-	// Wake are keys of tasks that are to run at once; see Tx.Wake.
-	Wake []string
+	// Wake are tasks that are to run; see Tx.Wake.
+	Wake []Wakeup
 	// Last says that nothing follows: the transaction is committed when Save
 	// returns nil, and whatever is asked of it afterwards is an error. Within a
 	// joined transaction it is ignored.
 	Last bool
+}
+
+// Wakeup has the task of a key run at a time, if it would run later.
+type Wakeup struct {
+	Key string
+	At  time.Time
 }

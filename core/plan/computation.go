@@ -138,6 +138,22 @@ func (c *computation) keepFrom(r *reservation.Reservation) time.Time {
 	return r.Window.Start.Add(-c.lead - c.boot50)
 }
 
+// LookAt returns when the pool has to be planned because of a new promise, if nothing
+// else happens before. That is at once if anything may depend on it by now, whether an
+// idle node is worth keeping included; otherwise when nodes begin to be kept for it,
+// whichever source the pool then asks for them.
+func (s *Snapshot) LookAt(r *reservation.Reservation, p Policy, now time.Time) time.Time {
+	if r.State() != reservation.Booked || r.Degraded || r.Window.Start.Sub(now) <= s.Pool.Timers.IdleRelease {
+		return now
+	}
+	var at time.Time
+	for _, source := range s.Pool.Offerings() {
+		boot := s.Of(s.Pool, source).Boot
+		at = earlier(at, r.Window.Start.Add(-Lead(boot, p)-boot.P50()))
+	}
+	return later(at, now)
+}
+
 // noteDistant notes what a promise that is far off changes, if it is nearer than
 // those before.
 func (c *computation) noteDistant(r *reservation.Reservation) {

@@ -26,12 +26,13 @@ type history struct {
 	waking  time.Time            // what the last plan asked for
 	ordinal int
 	said    map[string]claim // what was said to come next and nobody outside changed since
+	running map[string]bool  // allocations that something still ran on when they were released
 }
 
 var dawn = time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
 
 func newHistory(r *rapid.T) *history {
-	h := &history{r: r, due: map[string]time.Time{}, said: map[string]claim{},
+	h := &history{r: r, due: map[string]time.Time{}, said: map[string]claim{}, running: map[string]bool{},
 		world: &world{t: r, now: dawn, policy: plan.Policy{Guard: time.Minute}}}
 	h.Pool = capacity.Pool{
 		ID: "pool", PerNode: rapid.SampledFrom([]int{1, 4, 8}).Draw(r, "per node"),
@@ -159,6 +160,8 @@ func (h *history) releaseOne() {
 		h.applyToAllocation(id, allocation.Release)
 		if rapid.Bool().Draw(h.r, "nothing runs") {
 			h.applyToAllocation(id, allocation.Finish)
+		} else {
+			h.running[id] = true
 		}
 	})
 }
@@ -168,11 +171,46 @@ func (h *history) planAndInspect() {
 	soon := h.announcedSlots()
 	result := h.planUntilSettled(h.inspectResult)
 	h.waking = result.Next
+	h.checkDistantPromise(result)
 	h.checkRequested(soon)
 	h.verifyClaims()
 	h.checkObstacles()
 	h.collectClaims()
 	h.promisedCalendar() // places every promise again
+}
+
+// checkDistantPromise adds a promise of some later time to a pool in which nothing is
+// left to do now: unless it is to be looked at now, what is to be done stays the same, and
+// what was due before is due when it was, or when it is to be looked at.
+func (h *history) checkDistantPromise(settled plan.Result) {
+	s := h.liveSnapshot()
+	start := h.now.Add(h.drawMinutes("distance", 1, 240))
+	r := reservation.Reservation{ID: "distant", Shape: h.drawShape(), OrganizationID: "o1",
+		Window: calendar.Interval{Start: start, End: start.Add(h.drawMinutes("its window", 1, 120))},
+		Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed,
+			reservation.Speculative}).Draw(h.r, "its class"),
+	}
+	slots, ok := h.promisedCalendar().Find(r.Shape, r.Window, nil)
+	if !ok {
+		return
+	}
+	r.Slots = slots
+	r, err := reservation.New(r, reservation.Booked, h.now)
+	require.NoError(h.r, err)
+	look := s.LookAt(&r, h.policy, h.now)
+	require.False(h.r, look.Before(h.now))
+	if !look.After(h.now) {
+		return
+	}
+	s.Reservations = append(s.Reservations, r)
+	with := plan.Compute(s, h.policy, h.now)
+	require.Equal(h.r, settled.Actions, with.Actions, "%s at %s", r.Window, h.now)
+	require.Equal(h.r, settled.Withheld, with.Withheld)
+	paused := r.Class == reservation.Speculative && len(s.Paused) > 0 // it is looked at once more when that ends
+	if with.Next.Before(look) && !with.Next.Equal(settled.Next) && !paused {
+		require.False(h.r, with.Next.Before(settled.Next) || settled.Next.IsZero(),
+			"it is to be looked at %s, but planned %s, before %s", look, with.Next, settled.Next)
+	}
 }
 
 func (h *history) inspectResult(result plan.Result) {
@@ -308,7 +346,7 @@ func (h *history) runToEnd() {
 		require.False(h.r, a.EndedAt.IsZero())
 		if wait, ok := a.Wait(); ok {
 			require.GreaterOrEqual(h.r, wait, time.Duration(0))
-			require.False(h.r, a.State() != allocation.Released && a.EndedAt.After(a.LeaseUntil),
+			require.False(h.r, !h.running[a.ID] && a.State() != allocation.Released && a.EndedAt.After(a.LeaseUntil),
 				"nobody holds GPUs beyond the lease, but for what runs to its end")
 		}
 	}

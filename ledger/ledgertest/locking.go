@@ -90,15 +90,19 @@ func wakingWithinAChange(w *world) {
 		t.Key = key
 		return t
 	}
-	w.mustSave(ledger.Change{Tasks: []ledger.Task{keyed("tsk_1", "plan:a"), keyed("tsk_2", "plan:b")}})
+	w.mustSave(ledger.Change{Tasks: []ledger.Task{keyed("tsk_1", "plan:a"), keyed("tsk_2", "plan:b"),
+		keyed("tsk_4", "plan:d"), keyed("tsk_5", "plan:e")}})
+	soon := w.now().Add(time.Hour)
 	var now time.Time
 	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
 		now = tx.Now()
 		return tx.Save(ledger.Change{
-			Tasks: []ledger.Task{keyed("tsk_3", "plan:c")}, Wake: []string{"plan:c", "plan:404", "plan:a", "plan:a"},
+			Tasks: []ledger.Task{keyed("tsk_3", "plan:c")},
+			Wake: []ledger.Wakeup{{Key: "plan:c", At: now}, {Key: "plan:404", At: now}, {Key: "plan:a", At: soon},
+				{Key: "plan:a", At: now}, {Key: "plan:d", At: soon}, {Key: "plan:e", At: far.Add(time.Hour)}},
 		})
 	}))
-	for id, want := range map[string]time.Time{"tsk_1": now, "tsk_2": far, "tsk_3": now} {
+	for id, want := range map[string]time.Time{"tsk_1": now, "tsk_2": far, "tsk_3": now, "tsk_4": soon, "tsk_5": far} {
 		got := readValue(w, func(r ledger.Reader) (ledger.Task, error) { return r.Task(id) })
 		require.Equal(w, want, got.RunAt, id)
 	}

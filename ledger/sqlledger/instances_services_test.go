@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -124,7 +125,7 @@ func TestAVerbCostsTwoRoundTrips(t *testing.T) {
 	verb := func() {
 		change := newBookings(t, &made, 3)
 		change.Revisions = map[string]int64{"pol_1": int64(made)}
-		change.Wake, change.Last = []string{"plan:pol_1"}, true
+		change.Wake, change.Last = []ledger.Wakeup{{Key: "plan:pol_1", At: time.Now()}}, true
 		mustWrite(t, store, func(tx ledger.Tx) error {
 			_, err := tx.Lock(ledger.LockRequest{
 				Organizations: []string{"org_1"}, Pools: []string{"pol_1"},

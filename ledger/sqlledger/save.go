@@ -1,6 +1,7 @@
 package sqlledger
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -45,10 +46,18 @@ func (t *tx) Save(c ledger.Change) error {
 	}
 	t.noteWritten(c)
 	t.saveRevisions(s, c.Revisions)
-	for _, key := range slices.Compact(slices.Sorted(slices.Values(c.Wake))) {
-		wakeTask(s, key, t.Now())
+	for _, w := range earliestOfEach(c.Wake) {
+		wakeTask(s, w.Key, w.At)
 	}
 	return s.flushChanges(c.Last && t.nested == 0)
+}
+
+// earliestOfEach returns the earliest of the wake-ups of each task, ordered by key.
+func earliestOfEach(all []ledger.Wakeup) []ledger.Wakeup {
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b ledger.Wakeup) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), a.At.Compare(b.At))
+	})
+	return slices.CompactFunc(sorted, func(a, b ledger.Wakeup) bool { return a.Key == b.Key })
 }
 
 // newReferences returns the organizations and pools of new bookings and forecasts,

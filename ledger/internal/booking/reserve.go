@@ -86,7 +86,10 @@ func reserveIn(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.ReserveRequest)
 		return r, err
 	}
 	p.PutReservation(r)
-	tx.WakePlan(p.Pool.ID)
+	tx.WakePlanFor(p, r)
+	if len(d.Moves)+len(d.DisplacedIDs()) > 0 {
+		tx.WakePlan(p.Pool.ID)
+	}
 	tx.AddEvent(ledger.Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID,
 		PoolID: p.Pool.ID,
 		Reason: r.ReasonCode,

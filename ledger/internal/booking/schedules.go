@@ -76,7 +76,7 @@ func createSchedule(tx *txn.Tx, s ledger.Schedule, rule recurrence.Rule) (out le
 	out.Schedule, out.Remarks = s, rule.Remarks(tx.Now())
 	tx.Change.Schedules = append(tx.Change.Schedules, s)
 	tx.AddKeyedTask(txn.SchedulesKey, ledger.TaskSchedules, "all")
-	tx.Wake = append(tx.Wake, txn.SchedulesKey)
+	tx.Wake = append(tx.Wake, ledger.Wakeup{Key: txn.SchedulesKey, At: tx.Now()})
 	return out, err
 }
 
@@ -122,7 +122,7 @@ func (l Booking) PauseSchedule(ctx context.Context, actor ledger.Actor, id strin
 		}
 		s.Paused = paused
 		tx.Change.Schedules = append(tx.Change.Schedules, s)
-		tx.Wake = append(tx.Wake, txn.SchedulesKey)
+		tx.Wake = append(tx.Wake, ledger.Wakeup{Key: txn.SchedulesKey, At: tx.Now()})
 		what := map[bool]string{true: "schedule.paused", false: "schedule.resumed"}[paused]
 		tx.AddEvent(ledger.Event{OrganizationID: s.OrganizationID, Type: what, Subject: s.ID, PoolID: s.PoolID,
 			Message: s.Name})

@@ -38,7 +38,7 @@ func (l Fleet) EndRecovery(ctx context.Context, actor ledger.Actor) (int, error)
 		next.Recovery = ledger.Recovery{}
 		p.PutPool(next)
 		tx.WakePlan(next.ID)
-		tx.Wake = append(tx.Wake, txn.SchedulesKey)
+		tx.Wake = append(tx.Wake, ledger.Wakeup{Key: txn.SchedulesKey, At: tx.Now()})
 		tx.AddEvent(ledger.Event{Type: "pool.recovered", Subject: next.ID, PoolID: next.ID, Reason: "confirmed",
 			Message: next.Name + " works again: an operator confirmed what was found"})
 		return true

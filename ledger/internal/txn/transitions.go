@@ -12,9 +12,18 @@ import (
 )
 
 // WakePlan has the pool planned as soon as this transaction is there.
-func (tx *Tx) WakePlan(poolID string) {
-	if key := ledger.PlanKey(poolID); !slices.Contains(tx.Wake, key) {
-		tx.Wake = append(tx.Wake, key)
+func (tx *Tx) WakePlan(poolID string) { tx.wakePlanAt(poolID, tx.Now()) }
+
+// WakePlanFor has the pool planned when a promise that was just made needs it.
+func (tx *Tx) WakePlanFor(p *PoolTx, r reservation.Reservation) {
+	s := ledger.PoolState{Pool: p.Pool}.Snapshot()
+	tx.wakePlanAt(p.Pool.ID, s.LookAt(&r, tx.Config.Policy, tx.Now()))
+}
+
+func (tx *Tx) wakePlanAt(poolID string, at time.Time) {
+	key := ledger.PlanKey(poolID)
+	if !slices.ContainsFunc(tx.Wake, func(w ledger.Wakeup) bool { return w.Key == key && !w.At.After(at) }) {
+		tx.Wake = append(tx.Wake, ledger.Wakeup{Key: key, At: at})
 	}
 }
 

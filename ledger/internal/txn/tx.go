@@ -26,7 +26,7 @@ type Tx struct {
 	Revisions     map[string]int64 // of every pool, as read with the last lock
 	replays       map[ledger.ReplayKey]ledger.Replay
 	Change        ledger.Change
-	Wake          []string
+	Wake          []ledger.Wakeup
 	undos         []func()
 	member        int  // which of the group is at work
 	NeedsOwnTx    bool // it needs a lock that the group does not have
