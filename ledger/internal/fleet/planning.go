@@ -101,6 +101,7 @@ func plannerSnapshot(p *txn.PoolTx) plan.Snapshot {
 		_, s.Learned = chooseOffering(p, node.Node{Slot: -1}, p.Tx.Now())
 	}
 	s.Slots = p.Places
+	s.Reservations = make([]reservation.Reservation, 0, len(p.Reservations.Rows))
 	for n := range p.Nodes.All() {
 		if !node.Machine.Terminal(n.State()) {
 			s.Nodes = append(s.Nodes, n)
