@@ -6,6 +6,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/priority"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -138,20 +140,26 @@ func (c *computation) keepFrom(r *reservation.Reservation) time.Time {
 	return r.Window.Start.Add(-c.lead - c.boot50)
 }
 
-// LookAt returns when the pool has to be planned because of a new promise, if nothing
+// KeepAhead returns how long before its start nodes begin to be kept for a promise of
+// the pool, whichever source it asks for them.
+func KeepAhead(pool *capacity.Pool, l *learned.Learned, p Policy) time.Duration {
+	var longest time.Duration
+	for _, source := range pool.Offerings() {
+		boot := l.Of(*pool, source).Boot
+		longest = max(longest, Lead(boot, p)+boot.P50())
+	}
+	return longest
+}
+
+// LookAt returns when a pool has to be planned because of a new promise, if nothing
 // else happens before. That is at once if anything may depend on it by now, whether an
 // idle node is worth keeping included; otherwise when nodes begin to be kept for it,
-// whichever source the pool then asks for them.
-func (s *Snapshot) LookAt(r *reservation.Reservation, p Policy, now time.Time) time.Time {
-	if r.State() != reservation.Booked || r.Degraded || r.Window.Start.Sub(now) <= s.Pool.Timers.IdleRelease {
+// which is KeepAhead of its start.
+func LookAt(r *reservation.Reservation, timers capacity.Timers, keepAhead time.Duration, now time.Time) time.Time {
+	if r.State() != reservation.Booked || r.Degraded || r.Window.Start.Sub(now) <= timers.IdleRelease {
 		return now
 	}
-	var at time.Time
-	for _, source := range s.Pool.Offerings() {
-		boot := s.Of(s.Pool, source).Boot
-		at = earlier(at, r.Window.Start.Add(-Lead(boot, p)-boot.P50()))
-	}
-	return later(at, now)
+	return later(r.Window.Start.Add(-keepAhead), now)
 }
 
 // noteDistant notes what a promise that is far off changes, if it is nearer than

@@ -197,7 +197,7 @@ func (h *history) checkDistantPromise(settled plan.Result) {
 	r.Slots = slots
 	r, err := reservation.New(r, reservation.Booked, h.now)
 	require.NoError(h.r, err)
-	look := s.LookAt(&r, h.policy, h.now)
+	look := plan.LookAt(&r, h.Pool.Timers, plan.KeepAhead(&h.Pool, &h.Learned, h.policy), h.now)
 	require.False(h.r, look.Before(h.now))
 	if !look.After(h.now) {
 		return

@@ -12,7 +12,7 @@ import (
 // pool whole, which then costs no more.
 const (
 	keepChanges    = 1000
-	keepLarge      = 20    // of those that list very much, such as large batches
+	keepLarge      = 20    // of those that list very much, such as large batches, when there is one more
 	largeList      = 10000 // characters
 	forgetInterval = 16    // changes of one process between deletions
 )
@@ -52,11 +52,14 @@ func (t *tx) noteWritten(c ledger.Change) {
 // them.
 func (t *tx) saveRevisions(s changeWriter, revisions map[string]int64) {
 	for _, poolID := range slices.Sorted(maps.Keys(revisions)) {
-		revision := revisions[poolID]
-		s.setRevision(poolID, revision, packList(t.written[poolID]))
+		revision, listed := revisions[poolID], packList(t.written[poolID])
+		s.setRevision(poolID, revision, listed)
 		delete(t.written, poolID)
 		if revision%forgetInterval == 0 {
-			s.execStatement("forgetting old changes of pool "+poolID, forgetChanges, nil, poolID, poolID, poolID)
+			s.execStatement("forgetting old changes of pool "+poolID, forgetOld, nil, poolID, poolID)
+		}
+		if len(listed) > largeList {
+			s.execStatement("forgetting large changes of pool "+poolID, forgetLarge, nil, poolID, poolID)
 		}
 	}
 }
@@ -84,10 +87,14 @@ func (b *batchWriter) setRevision(poolID string, revision int64, written string)
 	})
 }
 
-var forgetChanges = fmt.Sprintf(`DELETE FROM pool_changes WHERE pool_id = ?
-	AND (number <= (SELECT changes FROM pools WHERE id = ?) - %d
-	OR number <= (SELECT changes FROM pools WHERE id = ?) - %d AND LENGTH(ids) > %d)`,
-	keepChanges, keepLarge, largeList)
+// What is forgotten. Old changes are found by the key; the large ones, for which all
+// are read, only when there is one more.
+var (
+	forgetOld = fmt.Sprintf("DELETE FROM pool_changes WHERE pool_id = ? "+
+		"AND number <= (SELECT changes FROM pools WHERE id = ?) - %d", keepChanges)
+	forgetLarge = fmt.Sprintf("DELETE FROM pool_changes WHERE pool_id = ? "+
+		"AND number <= (SELECT changes FROM pools WHERE id = ?) - %d AND LENGTH(ids) > %d", keepLarge, largeList)
+)
 
 // PoolStateSince reads the rows that were written in a pool since it was as known
 // says, in one round trip.

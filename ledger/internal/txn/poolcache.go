@@ -68,6 +68,22 @@ type cachedPool struct {
 	speculative []admission.Speculative    // see speculative; nil: to be listed again
 	mobile      []string                   // see movable; nil: to be listed again
 	Cleaning    []learned.Cleaning         // what was given back and is not clean
+	keepAhead   keepAhead
+}
+
+// keepAhead is plan.KeepAhead of a pool's row in one version. It rests on quantiles of
+// all boots that were learned from, and changes with the row.
+type keepAhead struct {
+	version int
+	by      time.Duration
+}
+
+// keepAheadNow returns plan.KeepAhead of the committed row.
+func (d *cachedPool) keepAheadNow(p plan.Policy) time.Duration {
+	if d.keepAhead.version != d.Row.Version {
+		d.keepAhead = keepAhead{d.Row.Version, plan.KeepAhead(&d.Row.Pool, &d.Row.Learned, p)}
+	}
+	return d.keepAhead.by
 }
 
 func newPoolCache() *poolCache {

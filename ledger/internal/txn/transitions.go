@@ -6,6 +6,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
@@ -16,8 +17,7 @@ func (tx *Tx) WakePlan(poolID string) { tx.wakePlanAt(poolID, tx.Now()) }
 
 // WakePlanFor has the pool planned when a promise that was just made needs it.
 func (tx *Tx) WakePlanFor(p *PoolTx, r reservation.Reservation) {
-	s := ledger.PoolState{Pool: p.Pool}.Snapshot()
-	tx.wakePlanAt(p.Pool.ID, s.LookAt(&r, tx.Config.Policy, tx.Now()))
+	tx.wakePlanAt(p.Pool.ID, plan.LookAt(&r, p.Pool.Timers, p.keepAheadNow(tx.Config.Policy), tx.Now()))
 }
 
 func (tx *Tx) wakePlanAt(poolID string, at time.Time) {
