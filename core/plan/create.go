@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
@@ -154,13 +155,23 @@ func (s *Snapshot) Unserved(now time.Time) learned.Window {
 			awaited[slot] = awaited[slot] || a.State() == allocation.Pending
 		}
 	}
-	serves := 0
+	left := s.Created.Take(0, length, now) // a copy of what counts
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		fresh := n.Coming() || n.State() == node.Ready && n.IdleSince.Equal(n.ReadyAt) && !used[n.ID]
 		if awaited[n.Slot] && fresh && now.Sub(n.RequestedAt) < length {
-			serves++
+			takeRequest(left, n.RequestedAt)
 		}
 	}
-	return s.Created.Take(serves, length, now)
+	return slices.DeleteFunc(left, func(e learned.EventCount) bool { return e.N == 0 })
+}
+
+// takeRequest takes the request of a node off those that were counted. It must be the
+// node's own: with another one taken in its place, that one would count again once the
+// node's is old, and the cap would last longer than was said.
+func takeRequest(counted learned.Window, at time.Time) {
+	own := slices.IndexFunc(counted, func(e learned.EventCount) bool { return !e.At.Before(at) })
+	if own >= 0 && counted[own].N > 0 {
+		counted[own].N--
+	}
 }

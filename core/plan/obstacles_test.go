@@ -97,6 +97,31 @@ func TestDevicesInOtherHandsStandInTheWay(t *testing.T) {
 	}, w.foresee().Obstacles("b"))
 }
 
+// A node that somebody waits for does not count against the cap, but those asked for after it
+// do, and for as long as was said, even when its own request is older than the cap's window.
+func TestAHeldBackNodeIsToldTheTurnThatItGets(t *testing.T) {
+	t.Parallel()
+	w := worldOf(t, "pool nodes=3\n allocation a 1x8 0 2h")
+	w.Pool.MaxCreates, w.Pool.CreateWindow = 1, 10*time.Minute
+	w.planUntilSettled(func(plan.Result) {})
+	w.obeyCommand([]string{"clock", "09:04"})
+	w.obeyCommand([]string{"reservation", "r", "09:05-11:00", "2x8", "1+2", "person"})
+	w.planUntilSettled(func(plan.Result) {})
+	turn := clockTime(t, "09:14") // the node of a does not count, that on slot 1 does
+	told := w.foresee().Obstacles("r")
+	require.Len(t, told, 2)
+	require.Equal(t, plan.LacksBoot, told[0].Code)
+	require.Equal(t, plan.Obstacle{Code: plan.HeldCapped, Slot: 2, Until: turn}, told[1])
+	for _, at := range []time.Time{clockTime(t, "09:10"), turn} {
+		_, there := w.onSlot(2)
+		require.False(t, there)
+		w.now = at
+		w.planUntilSettled(func(plan.Result) {})
+	}
+	_, there := w.onSlot(2)
+	require.True(t, there, "%s", w)
+}
+
 func TestAWaitingAllocationThatLostItsSlot(t *testing.T) {
 	t.Parallel()
 	w := worldOf(t, "allocation a 4x8 0+1+2+3 1h\n allocation b 1x8 0 1h")
