@@ -2,6 +2,7 @@ package learned_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -151,10 +152,20 @@ func TestAWindowByHand(t *testing.T) {
 	w = w.Add(4, length, at(60)).Add(1, length, at(120))
 	all := learned.Window{{At: at(50), N: 5}, {At: at(60), N: 4}, {At: at(120), N: 1}}
 	require.Equal(t, all, w)
-	for n, left := range map[int]learned.Window{
-		0: all, 1: all[:2], 2: {all[0], {At: at(60), N: 3}}, 5: all[:1], 9: {{At: at(50), N: 1}}, 10: nil, 11: nil,
+	for _, tc := range []struct {
+		added []time.Time
+		left  learned.Window
+	}{
+		{nil, all},
+		{[]time.Time{at(120)}, all[:2]},
+		{[]time.Time{at(120), at(120)}, all[:2]},
+		{[]time.Time{at(121)}, all},
+		{[]time.Time{at(10)}, learned.Window{{At: at(50), N: 4}, all[1], all[2]}},
+		{[]time.Time{at(60), at(120), at(51)}, learned.Window{all[0], {At: at(60), N: 2}}},
+		{slices.Repeat([]time.Time{at(50)}, 6), all[1:]},
+		{slices.Repeat([]time.Time{at(50), at(60), at(120)}, 5), nil},
 	} {
-		require.Equal(t, left, w.Take(n, length, at(130)), "without %d", n)
+		require.Equal(t, tc.left, w.Take(tc.added, length, at(130)), "without %s", tc.added)
 	}
 	require.Equal(t, all, w, "a window is a value")
 	require.Equal(t, 5, w.Sum(length, at(55)), "where the clock was set back, what is yet to be does not count")
@@ -162,5 +173,5 @@ func TestAWindowByHand(t *testing.T) {
 	end := at(50).Add(length)
 	require.Equal(t, 10, w.Sum(length, end.Add(-1)))
 	require.Equal(t, 5, w.Sum(length, end))
-	require.Equal(t, all[1:], w.Take(0, length, end), "what no longer counts is dropped")
+	require.Equal(t, all[1:], w.Take(nil, length, end), "what no longer counts is dropped")
 }

@@ -32,19 +32,21 @@ func (w Window) Add(n int, length time.Duration, now time.Time) Window {
 	return append(w, EventCount{At: now, N: n})
 }
 
-// Take returns the window without n of its events, the latest first. There are
-// never fewer than none.
-func (w Window) Take(n int, length time.Duration, now time.Time) Window {
+// Take returns the window without one event for each of the times at which it was
+// added. With others taken in their place, those would count again once these are old,
+// and a limit would hold for longer than was said. There are never fewer than none.
+func (w Window) Take(added []time.Time, length time.Duration, now time.Time) Window {
 	w = w.copyCounted(length, now)
-	for last := len(w) - 1; last >= 0; last-- {
-		if w[last].N > n {
-			w[last].N -= n
-			return w
+	for _, at := range added {
+		own := slices.IndexFunc(w, func(e EventCount) bool { return !e.At.Before(at) })
+		if own >= 0 && w[own].N > 0 {
+			w[own].N--
 		}
-		n -= w[last].N
-		w = w[:last]
 	}
-	return nil
+	if w = slices.DeleteFunc(w, func(e EventCount) bool { return e.N == 0 }); len(w) == 0 {
+		return nil
+	}
+	return w
 }
 
 // copyCounted is a copy of what counts at now; nil where nothing does.

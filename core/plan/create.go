@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
@@ -155,23 +154,13 @@ func (s *Snapshot) Unserved(now time.Time) learned.Window {
 			awaited[slot] = awaited[slot] || a.State() == allocation.Pending
 		}
 	}
-	left := s.Created.Take(0, length, now) // a copy of what counts
+	var serving []time.Time
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		fresh := n.Coming() || n.State() == node.Ready && n.IdleSince.Equal(n.ReadyAt) && !used[n.ID]
 		if awaited[n.Slot] && fresh && now.Sub(n.RequestedAt) < length {
-			takeRequest(left, n.RequestedAt)
+			serving = append(serving, n.RequestedAt)
 		}
 	}
-	return slices.DeleteFunc(left, func(e learned.EventCount) bool { return e.N == 0 })
-}
-
-// takeRequest takes the request of a node off those that were counted. It must be the
-// node's own: with another one taken in its place, that one would count again once the
-// node's is old, and the cap would last longer than was said.
-func takeRequest(counted learned.Window, at time.Time) {
-	own := slices.IndexFunc(counted, func(e learned.EventCount) bool { return !e.At.Before(at) })
-	if own >= 0 && counted[own].N > 0 {
-		counted[own].N--
-	}
+	return s.Created.Take(serving, length, now)
 }

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func TestAPoolAsksForNoMoreNodesThanItsCap(t *testing.T) {
 	w.Supply.Created = w.Supply.Created.Add(85, 10*time.Minute, w.now)
 	require.Equal(t, 35, w.countKinds()[plan.BootNode],
 		"three for each slot, of which 85 were asked for lately and served nobody")
-	w.Supply.Created = w.Supply.Created.Take(5, 10*time.Minute, w.now.Add(time.Minute))
+	w.Supply.Created = w.Supply.Created.Take(slices.Repeat([]time.Time{w.now}, 5), 10*time.Minute, w.now)
 	require.Equal(t, 40, w.countKinds()[plan.BootNode], "those that served do not count")
 	w.Pool.MaxCreates, w.Pool.CreateWindow = 20, 5*time.Minute
 	result := plan.Compute(w.liveSnapshot(), w.policy, w.now)

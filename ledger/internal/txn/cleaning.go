@@ -2,6 +2,7 @@ package txn
 
 import (
 	"slices"
+	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/learned"
@@ -70,16 +71,16 @@ func (p *PoolTx) IsDirty(uuid string) bool {
 // that are capped.
 func countServed(tx *Tx, p *PoolTx, a allocation.Allocation) {
 	_, window := plan.Creates(p.Pool.Pool)
-	first := 0
+	var asked []time.Time
 	for _, slot := range a.Slots {
 		n, ok := p.NodeOnSlot(slot)
 		if ok && tx.Now().Sub(n.RequestedAt) < window && neverUsed(p, n, a.ID) {
-			first++
+			asked = append(asked, n.RequestedAt)
 		}
 	}
-	if first > 0 {
+	if len(asked) > 0 {
 		next := p.Pool.Learned
-		next.Created = next.Created.Take(first, window, tx.Now())
+		next.Created = next.Created.Take(asked, window, tx.Now())
 		p.setLearned(next)
 	}
 }
