@@ -21,7 +21,7 @@ func (t *tx) Lock(o ledger.LockRequest) (ledger.Locked, error) {
 	if t.session != nil {
 		return t.lockInBatch(o)
 	}
-	locked := ledger.Locked{Revisions: map[string]int64{}}
+	locked := ledger.Locked{Revisions: map[string]int64{}, Since: map[string]ledger.PoolState{}}
 	var err error
 	locked.Organizations, err = lockAndRead[organizationRow](t, "organization", o.Organizations)
 	if err != nil {
@@ -37,8 +37,14 @@ func (t *tx) Lock(o ledger.LockRequest) (ledger.Locked, error) {
 	for _, row := range revisions {
 		locked.Revisions[row.ID] = row.Revision
 	}
-	if locked.Since, err = t.readKnown(o.Known); err != nil {
-		return locked, err
+	for _, known := range o.Known {
+		state, ok, err := t.PoolStateSince(known)
+		if err != nil {
+			return locked, err
+		}
+		if ok {
+			locked.Since[known.ID] = state
+		}
 	}
 	for _, key := range o.Replays {
 		replay, found, err := t.Replay(key.OrganizationID, key.Route, key.Key)
@@ -50,30 +56,6 @@ func (t *tx) Lock(o ledger.LockRequest) (ledger.Locked, error) {
 		}
 	}
 	return locked, nil
-}
-
-// readKnown reads what was written in pools since they were as known says.
-func (t *tx) readKnown(known []ledger.Pool) (since map[string]ledger.PoolState, err error) {
-	for _, pool := range known {
-		state, ok, err := t.PoolStateSince(pool)
-		if err != nil {
-			return nil, err
-		}
-		since = addKnown(since, state, ok)
-	}
-	return since, nil
-}
-
-// addKnown adds the state of a pool, if it could be told.
-func addKnown(since map[string]ledger.PoolState, state ledger.PoolState, ok bool) map[string]ledger.PoolState {
-	if !ok {
-		return since
-	}
-	if since == nil {
-		since = map[string]ledger.PoolState{}
-	}
-	since[state.Pool.ID] = state
-	return since
 }
 
 // revisionRow is the part of a pool that Lock reads of all pools.
@@ -126,7 +108,7 @@ func requireRows[R lockableRow[T], T any](doing string, ids []string, rows []R) 
 
 // lockInBatch is Lock in one round trip. It reads the clock after the last lock.
 func (t *tx) lockInBatch(o ledger.LockRequest) (ledger.Locked, error) {
-	locked := ledger.Locked{Revisions: map[string]int64{}}
+	locked := ledger.Locked{Revisions: map[string]int64{}, Since: map[string]ledger.PoolState{}}
 	var organizations []organizationRow
 	var pools []poolRow
 	var list []statement
@@ -169,8 +151,9 @@ func (t *tx) lockInBatch(o ledger.LockRequest) (ledger.Locked, error) {
 	for _, c := range since {
 		c.rows.pools = slices.DeleteFunc(slices.Clone(pools), func(p poolRow) bool { return p.Head.ID != c.known.ID })
 		state, ok, err := c.toState()
-		err2 = errors.Join(err2, err)
-		locked.Since = addKnown(locked.Since, state, ok)
+		if err2 = errors.Join(err2, err); ok {
+			locked.Since[c.known.ID] = state
+		}
 	}
 	return locked, errors.Join(err1, err2)
 }

@@ -12,7 +12,7 @@ import (
 // pool whole, which then costs no more.
 const (
 	keepChanges    = 1000
-	keepLarge      = 20    // of those that list very much, such as large batches, when there is one more
+	keepLarge      = 20    // of long lists, such as those of large batches; older ones go with the next
 	largeList      = 10000 // characters
 	forgetInterval = 16    // changes of one process between deletions
 )

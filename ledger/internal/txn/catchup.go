@@ -55,9 +55,11 @@ func (b *poolCache) knownPools(ids []string) (known []ledger.Pool) {
 // refreshLocked returns a pool that is locked, as its row says it is. since is what
 // the lock read of it.
 func (tx *Tx) refreshLocked(p ledger.Pool, since map[string]ledger.PoolState) (*cachedPool, error) {
-	if d := tx.Cache.Pools[p.ID]; d != nil && d.Row.Revision == p.Revision {
+	d := tx.Cache.Pools[p.ID]
+	if d != nil && d.Row.Revision == p.Revision {
 		return d, nil
-	} else if state, ok := since[p.ID]; ok && p.DefinitionVersion == d.Row.DefinitionVersion {
+	}
+	if state, ok := since[p.ID]; ok && p.DefinitionVersion == d.Row.DefinitionVersion {
 		return tx.Cache.applyUpdate(poolUpdate{state: state, since: true}), nil
 	}
 	update, err := readUpdate(tx.Port, tx.Cache, p.ID)

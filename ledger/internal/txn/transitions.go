@@ -15,9 +15,17 @@ import (
 // WakePlan has the pool planned as soon as this transaction is there.
 func (tx *Tx) WakePlan(poolID string) { tx.wakePlanAt(poolID, tx.Now()) }
 
+// planWithin is how soon a pool is planned after every promise. The process that plans
+// may have another policy than this one, such as a longer guard, and goes by its own.
+const planWithin = time.Minute
+
 // WakePlanFor has the pool planned when a promise that was just made needs it.
 func (tx *Tx) WakePlanFor(p *PoolTx, r reservation.Reservation) {
-	tx.wakePlanAt(p.Pool.ID, plan.LookAt(&r, p.Pool.Timers, p.keepAheadNow(tx.Config.Policy), tx.Now()))
+	at := plan.LookAt(&r, p.Pool.Timers, p.keepAheadNow(tx.Config.Policy), tx.Now())
+	if latest := tx.Now().Add(planWithin); latest.Before(at) {
+		at = latest
+	}
+	tx.wakePlanAt(p.Pool.ID, at)
 }
 
 func (tx *Tx) wakePlanAt(poolID string, at time.Time) {
