@@ -148,6 +148,10 @@ bench/claim: ## measure claims of warm reservations beside a bare transaction
 bench/servers: ## measure several servers on one pool, workers beside a server, and many pools (ARGS='-count 5')
 	$(BENCH)
 
+.PHONY: bench/smoke
+bench/smoke: ARGS = -count 1 -duration 300ms -warmup 0s
+bench/smoke: bench/durable bench/batch bench/claim bench/servers ## run those of the running program for a moment: do they still count what they book? (their figures say nothing)
+
 .PHONY: bench/admission
 bench/admission: ## measure decisions of core/admission with 10,000 and 100,000 bookings
 	@CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -o bin/bench-admission ./bench/admission && bin/bench-admission $(ARGS)

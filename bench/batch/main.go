@@ -71,9 +71,10 @@ func measureOnce(ctx context.Context, out io.Writer, o rig.Options, n, items int
 	if err != nil {
 		return 0, err
 	}
-	r, err := rig.Loop(ctx, o, n, p, i.Key.Reveal(), http.StatusOK, func(connection, n int) (string, string, []byte) {
-		return "/v1/reservations/batch", contentType, batches[(connection+n)%len(batches)]
-	})
+	r, err := rig.Loop(ctx, o, n, rig.Fleet{Servers: []*rig.Process{p}}, i.Key.Reveal(), http.StatusOK,
+		func(connection, n int) (string, string, []byte) {
+			return "/v1/reservations/batch", contentType, batches[(connection+n)%len(batches)]
+		})
 	if err != nil {
 		return 0, err
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"time"
 
 	"github.com/forewarm/forewarm/bench/rig"
@@ -77,15 +76,7 @@ func measureOnce(ctx context.Context, out io.Writer, o rig.Options, profile stri
 
 // measureServer runs the loop and counts what was acknowledged.
 func measureServer(ctx context.Context, o rig.Options, i *rig.Installation, p *rig.Process, n int) (rig.Result, error) {
-	bodies := rig.Bookings(rig.PoolName, time.Now())
-	r, err := rig.Loop(ctx, o, n, p, i.Key.Reveal(), http.StatusCreated,
-		func(connection, n int) (string, string, []byte) {
-			return "/v1/reservations", "application/json", bodies[(connection*97+n)%len(bodies)]
-		})
-	if err != nil {
-		return r, err
-	}
-	ids, err := rig.IDs(r.All())
+	r, ids, err := rig.BookInTurn(ctx, o, n, rig.Fleet{Servers: []*rig.Process{p}}, i.Key.Reveal(), rig.PoolName)
 	if err != nil {
 		return r, err
 	}

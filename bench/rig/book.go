@@ -2,8 +2,10 @@ package rig
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -24,6 +26,24 @@ func Bookings(pool string, now time.Time) [][]byte {
 			start.Add(time.Hour).Format(time.RFC3339))
 	}
 	return bodies
+}
+
+// BookInTurn runs the loop with single reservations, in one pool after the other, and
+// returns the ids that were acknowledged.
+func BookInTurn(ctx context.Context, o Options, n int, f Fleet, key string, pools ...string) (Result, []string, error) {
+	var bodies [][][]byte
+	for _, pool := range pools {
+		bodies = append(bodies, Bookings(pool, time.Now()))
+	}
+	r, err := Loop(ctx, o, n, f, key, http.StatusCreated, func(connection, n int) (string, string, []byte) {
+		of := bodies[(connection+n)%len(bodies)]
+		return "/v1/reservations", "application/json", of[(connection*97+n)%len(of)]
+	})
+	if err != nil {
+		return r, nil, err
+	}
+	ids, err := IDs(r.All())
+	return r, ids, err
 }
 
 // ID finds the id in the body of an answer. It is the first member that is so

@@ -50,23 +50,16 @@ func (r Result) Latencies() []time.Duration {
 	return out
 }
 
-// Loop sends requests over n connections that are kept alive, each the next as
-// soon as the one before is answered, and measures after the warm-up. An answer
-// that is not of the wanted status fails it.
-func Loop(ctx context.Context, o Options, n int, p *Process, key string, want int, requests Requests) (Result, error) {
-	return LoopOver(ctx, o, n, Fleet{Servers: []*Process{p}}, key, want, requests)
-}
-
 // Fleet is the processes of one installation.
 type Fleet struct {
 	Servers []*Process // requests go to them in turn
 	Workers []*Process // only their processor time is read
 }
 
-// LoopOver is Loop over several servers: each request of a connection goes to the
-// next of them, as from a load balancer that lets them take turns.
-func LoopOver(ctx context.Context, o Options, n int, f Fleet, key string, want int,
-	requests Requests) (Result, error) {
+// Loop has n clients send requests over connections that are kept alive, each the next
+// as soon as the one before is answered, to one server after the other. It measures
+// after the warm-up. An answer that is not of the wanted status fails it.
+func Loop(ctx context.Context, o Options, n int, f Fleet, key string, want int, requests Requests) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	begin := time.Now().Add(o.WarmUp)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"time"
 
@@ -121,19 +120,7 @@ func startFleet(ctx context.Context, i *rig.Installation, s setting, profile str
 // measureFleet runs the loop and counts what was acknowledged.
 func measureFleet(ctx context.Context, o rig.Options, i *rig.Installation, f rig.Fleet, n int,
 	pools []string) (rig.Result, error) {
-	var bodies [][][]byte
-	for _, pool := range pools {
-		bodies = append(bodies, rig.Bookings(pool, time.Now()))
-	}
-	r, err := rig.LoopOver(ctx, o, n, f, i.Key.Reveal(), http.StatusCreated,
-		func(connection, n int) (string, string, []byte) {
-			of := bodies[(connection+n)%len(bodies)]
-			return "/v1/reservations", "application/json", of[(connection*97+n)%len(of)]
-		})
-	if err != nil {
-		return r, err
-	}
-	ids, err := rig.IDs(r.All())
+	r, ids, err := rig.BookInTurn(ctx, o, n, f, i.Key.Reveal(), pools...)
 	if err != nil {
 		return r, err
 	}
