@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -41,7 +42,16 @@ func AcceptsJSON(data []byte) bool { return checkJSON(data) == nil }
 // OpenAPI returns the description of the API in YAML, made from the code's
 // types. contract/openapi.yaml is this text.
 func OpenAPI() ([]byte, error) {
-	doc, _ := api.Register(newEngine(), api.Config{Ledger: &verbs.Ledger{}, Clock: clock.System{},
+	_, doc, _ := api.Register(newEngine(), api.Config{Ledger: &verbs.Ledger{}, Clock: clock.System{},
 		External: systemOperations()})
 	return doc.YAML()
 }
+
+// Attend has the server look once who decides.
+func (s *Server) Attend(ctx context.Context) { s.peers.Attend(ctx) }
+
+// IsFollower reports whether another server decides.
+func (s *Server) IsFollower() bool { return s.peers.IsFollower() }
+
+// EndPeers ends what Attend began.
+func (s *Server) EndPeers(ctx context.Context) { s.peers.Leave(ctx) }

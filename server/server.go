@@ -39,6 +39,7 @@ import (
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/events"
 	"github.com/forewarm/forewarm/server/page"
+	"github.com/forewarm/forewarm/server/peers"
 )
 
 // Config is what a server works with. Ledger and Peppers are required; the rest
@@ -84,6 +85,9 @@ type Config struct {
 	// OpenPerAddress bounds the requests that one address has open through a
 	// proxy; zero: no bound.
 	OpenPerAddress int
+	// Peers is this server among others of the installation; nil: it is alone. Only
+	// Peers, ID, Listener and Address are read.
+	Peers *peers.Config
 	// Streams bound the requests that stay open by design. Zero fields: no bound.
 	Streams  StreamLimits
 	Limits   Limits
@@ -159,6 +163,8 @@ type Server struct {
 	// byRoute says what each route demands.
 	byRoute routes
 	feed    *events.Feed
+	api     *api.API
+	peers   *peers.Group // nil: there are none
 	auth    *auth.Authenticator
 	limits  limiters
 	open    inFlight
@@ -185,8 +191,23 @@ func New(cfg Config) (*Server, error) {
 	if err := s.engine.SetTrustedProxies(nil); err != nil { // ours are asked, not gin's
 		return nil, err
 	}
+	if err := s.joinPeers(); err != nil {
+		return nil, err
+	}
 	s.registerRoutes()
 	return s, nil
+}
+
+// joinPeers prepares to have one of several servers decide for all.
+func (s *Server) joinPeers() (err error) {
+	if s.cfg.Peers == nil {
+		return nil
+	}
+	cfg := *s.cfg.Peers
+	cfg.Clock, cfg.Logger, cfg.Metric = s.cfg.Clock, s.cfg.Logger, s.cfg.Metric
+	cfg.Peppers, cfg.Version = s.cfg.Peppers, s.cfg.Version
+	s.peers, err = peers.New(cfg, func(ctx context.Context, c *peers.Call) peers.Reply { return s.api.Answer(ctx, c) })
+	return err
 }
 
 // release keeps gin from printing its routes. It is a setting of the process.
@@ -203,14 +224,14 @@ func (s *Server) registerRoutes() {
 	e.UseRawPath, e.RedirectTrailingSlash = true, false
 	e.Use(s.guardConnection, s.logRequest, s.recoverPanic, s.securityHeaders, s.checkHost, s.countOpen, s.checkText,
 		s.authorizeRoute, s.countLongLived, s.checkBody, s.boundAnswer)
-	doc, operations := api.Register(e, api.Config{
-		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
+	a, doc, operations := api.Register(e, api.Config{
+		Ledger: s.cfg.Ledger, Peers: s.peers, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
 		Minter:  auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
 		KeyLife: s.cfg.KeyLife, External: systemOperations(),
 		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(),
 			Simulation: s.cfg.Simulation},
 	})
-	s.doc, s.byRoute = doc, newRoutes(operations)
+	s.api, s.doc, s.byRoute = a, doc, newRoutes(operations)
 	s.registerSystem()
 	page.Register(e, page.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth, Random: s.cfg.Random,
@@ -237,16 +258,21 @@ const (
 	watchEvery   = time.Minute // the journal's seals are compared with the newest that was seen
 )
 
-// Run notices events, writes down failed sign-ins, and looks after the journal's
-// seals, until the context ends, and then ends all streams. Without it, streams and waiting requests stay
-// silent; everything else works.
+// Run notices events, writes down failed sign-ins, looks after the journal's seals,
+// and answers other servers, until the context ends, and then ends all streams.
+// Without it, streams and waiting requests stay silent, and this server decides for
+// itself; everything else works.
 func (s *Server) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	wait.Go(func() { s.flushFailures(ctx) })
 	wait.Go(func() { s.watchSeals(ctx) })
+	var answered error
+	if s.peers != nil {
+		wait.Go(func() { answered = s.peers.Run(ctx) })
+	}
 	s.feed.Run(ctx, noticeEvery)
 	wait.Wait()
-	return nil
+	return answered
 }
 
 // flushFailures flushes every minute, and when the context has ended.

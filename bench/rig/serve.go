@@ -24,6 +24,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/server"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/peers"
 )
 
 // Kind says what a process serves.
@@ -131,11 +132,18 @@ func ourServer(ctx context.Context, database string) (http.Handler, func() error
 		return nil, nil, err
 	}
 	unlimited := auth.Rate{PerSecond: -1}
+	var config net.ListenConfig
+	others, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("listening for other servers: %w", err), store.Close())
+	}
 	s, err := server.New(server.Config{
 		Ledger: l, Clock: clock.System{}, Logger: obs.NewLogger(log, obs.Config{}), Metric: metrics, Gather: registry,
 		Peppers: []keys.Pepper{pepper}, Environment: "bench", Version: "bench",
 		Limits: server.Limits{Reads: unlimited, Writes: unlimited, Agents: unlimited, OrganizationWrites: unlimited,
 			Failures: unlimited},
+		Peers: &peers.Config{Peers: store, ID: ids.UUID{}.New(ids.Server), Listener: others,
+			Address: others.Addr().String()},
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())

@@ -98,7 +98,7 @@ func startFleet(ctx context.Context, i *rig.Installation, s setting, profile str
 	stop = func() error { return errors.Join(rig.StopAll(f.Workers), rig.StopAll(f.Servers)) }
 	for n := range s.servers {
 		path := ""
-		if n == 0 {
+		if n == s.servers-1 {
 			path = profile
 		}
 		p, err := rig.Start(ctx, rig.Ours, i, path)

@@ -34,6 +34,7 @@ const (
 	Request      = "req"
 	Decision     = "dec"
 	Plan         = "pln"
+	Server       = "srv"
 )
 
 // length of an identifier's part after the underscore.

@@ -24,6 +24,8 @@ type Metrics struct {
 	queue        *prometheus.GaugeVec // without labels: only who uses a queue shows it
 	withheld     *prometheus.CounterVec
 	sealsBehind  prometheus.Gauge
+	forwarded    *prometheus.CounterVec
+	leads        *prometheus.GaugeVec // without labels: only a server among others shows it
 }
 
 // The subjects whose transitions are counted.
@@ -80,6 +82,12 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Namespace: "forewarm", Name: "journal_seals_behind",
 			Help: "Whether seals of the journal that this process has seen are not in the database any more: 1, or 0.",
 		}),
+		forwarded: newCounter("requests_forwarded_total",
+			"Requests sent on to the server that decides, by what came back.", "outcome"),
+		leads: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "forewarm", Name: "server_leads",
+			Help: "1 if this server decides what all servers are asked to change, else 0.",
+		}, nil),
 		withheld: newCounter("node_requests_withheld_total",
 			"Times that a plan needed a node and could not ask for it.",
 			"reason"),
@@ -192,7 +200,7 @@ func (m *Metrics) SealsBehind(behind bool) {
 
 func (m *Metrics) allCollectors() []prometheus.Collector {
 	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait,
-		m.ready, m.queue, m.withheld, m.sealsBehind}
+		m.ready, m.queue, m.withheld, m.sealsBehind, m.forwarded, m.leads}
 	for _, c := range m.transitions {
 		all = append(all, c)
 	}

@@ -27,11 +27,7 @@ func (s *Store) CheckWrites(ctx context.Context) error {
 	_, _ = rand.Read(filling) // never fails; zeros would be compressed
 	room := base64.StdEncoding.EncodeToString(filling)
 	beat := s.beat.Add(1)
-	return s.InTx(ledger.Hurried(ctx), func(port ledger.Tx) error {
-		t, ok := port.(*tx)
-		if !ok {
-			return fmt.Errorf("the transaction is a %T", port)
-		}
+	return s.inDirectTx(ctx, func(t *tx) error {
 		now := t.Now()
 		if _, err := t.execStatement("writing a heartbeat",
 			"INSERT INTO heartbeats (process, beat, at, room) VALUES (?, ?, ?, ?)",

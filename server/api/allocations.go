@@ -96,7 +96,7 @@ type allocationOut struct {
 // asked also returns the preference to wait.
 func serveWaiting[I keyed, B any](a *API, c allocationChange[B],
 	asked func(*I) (B, string)) endpoint {
-	return planned(a, c, serve(a, c.Operation,
+	return forwarded(a, c, planned(a, c, serve(a, c.Operation,
 		func(ctx context.Context, a *API, in *I) (*allocationOut, error) {
 			b, prefer := asked(in)
 			got, dry, err := changeOnce(ctx, a, c, *in, b)
@@ -107,7 +107,7 @@ func serveWaiting[I keyed, B any](a *API, c allocationChange[B],
 				return &allocationOut{Status: got.Status, Body: got.Body}, nil
 			}
 			return awaitAllocation(ctx, a, got, prefer)
-		}))
+		})))
 }
 
 // awaitAllocation completes the answer of a new allocation, after having waited for its

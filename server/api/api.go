@@ -24,6 +24,7 @@ import (
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/events"
 	"github.com/forewarm/forewarm/server/operation"
+	"github.com/forewarm/forewarm/server/peers"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -39,6 +40,8 @@ type Config struct {
 	// KeyLife is how long a person's key works that is made without a word of its
 	// end.
 	KeyLife time.Duration
+	// Peers are the other servers, one of which may decide; nil: there are none.
+	Peers *peers.Group
 	// External are operations that somebody else answers, to be described with the
 	// API's own.
 	External []huma.Operation
@@ -50,12 +53,16 @@ type API struct {
 	huma  huma.API
 	names *names
 	kinds map[string]planKind // what can be planned
+	// answers decide what another server was asked, by operation.
+	answers map[string]peers.Answerer
 }
 
-// Register adds every operation to the engine and returns their description.
-func Register(engine *gin.Engine, cfg Config) (*huma.OpenAPI, []operation.Operation) {
+// Register adds every operation to the engine. It returns the API, their description
+// and what each demands.
+func Register(engine *gin.Engine, cfg Config) (*API, *huma.OpenAPI, []operation.Operation) {
 	problem.Install()
-	a := &API{Config: cfg, huma: humagin.New(engine, describeAPI()), names: &names{}, kinds: map[string]planKind{}}
+	a := &API{Config: cfg, huma: humagin.New(engine, describeAPI()), names: &names{}, kinds: map[string]planKind{},
+		answers: map[string]peers.Answerer{}}
 	var all []operation.Operation
 	inputs := map[string]reflect.Type{}
 	for _, e := range endpoints(a) {
@@ -68,7 +75,7 @@ func Register(engine *gin.Engine, cfg Config) (*huma.OpenAPI, []operation.Operat
 		doc.AddOperation(&op)
 	}
 	completeDocument(doc)
-	return doc, all
+	return a, doc, all
 }
 
 // endpoints are all operations of the API, by noun.

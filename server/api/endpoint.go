@@ -92,7 +92,7 @@ func serveOnce[I keyed, B, T, C any](a *API, c operation.Change[B, T, C], asked 
 		}
 		return out, nil
 	})
-	return planned(a, c, e)
+	return forwarded(a, c, planned(a, c, e))
 }
 
 // changeOnce does what is asked at most once, or shows what would come of it.
@@ -111,7 +111,7 @@ func changeOnce[B, T, C any](ctx context.Context, a *API, c operation.Change[B, 
 	if err != nil {
 		return got, false, err
 	}
-	got, err = c.Once(ctx, a.Ledger, v, key, r)
+	got, err = decide(ctx, a, c, v, key, r)
 	return got, false, err
 }
 

@@ -19,7 +19,7 @@ func TestLongTagsNameFields(t *testing.T) {
 	t.Parallel()
 	gin.SetMode(gin.ReleaseMode)
 	cfg := Config{Ledger: &verbs.Ledger{}, Clock: clock.System{}}
-	doc, _ := Register(gin.New(), cfg)
+	_, doc, _ := Register(gin.New(), cfg)
 	inputs := map[string]reflect.Type{}
 	for _, e := range endpoints(&API{Config: cfg}) {
 		inputs[e.ID] = e.input

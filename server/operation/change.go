@@ -39,7 +39,8 @@ type Change[B, T, C any] struct {
 // Request is what was asked, once it is checked.
 type Request[B any] struct {
 	asked B
-	hash  []byte // of what was sent: the same request has the same
+	sent  []byte // what was sent, in JSON: the same request has the same
+	hash  []byte // of that
 }
 
 // Viewer is who reads an answer, and when. A zero time is that of a plan, which
@@ -66,7 +67,13 @@ func (c Change[B, T, C]) Accept(ctx context.Context, v Viewer, b B) (Request[B],
 	if c.Check != nil {
 		err = c.Check(ctx, v, &b)
 	}
-	return Request[B]{asked: b, hash: sum[:]}, err
+	return Request[B]{asked: b, sent: canonical, hash: sum[:]}, err
+}
+
+// MayForward returns the request in JSON, if another server may decide it together
+// with others: AnswerForwarded does so there.
+func (c Change[B, T, C]) MayForward(r Request[B]) (sent []byte, ok bool) {
+	return r.sent, c.Lock != nil && c.Count == nil && c.Lock(r.asked) != nil
 }
 
 // Once does what was accepted at most once for each idempotency key. Without a key
@@ -77,21 +84,7 @@ func (c Change[B, T, C]) Once(ctx context.Context, l *verbs.Ledger, v Viewer, ke
 		out.Status, out.Body, err = c.call(ctx, l, v, r)
 		return out, err
 	}
-	once := ledger.Once{Route: c.Template(), Key: key, Hash: r.hash}
-	if c.Lock != nil {
-		once.LockHint = c.Lock(r.asked)
-	}
-	if c.Count != nil {
-		once.Load = c.Count(r.asked)
-	}
-	status, stored, replayed, err := l.Once(ctx, v.Actor, once,
-		func(ctx context.Context, l *verbs.Ledger) (status int, body []byte, err error) {
-			if status, out.Body, err = c.call(ctx, l, v, r); err != nil {
-				return 0, nil, err
-			}
-			body, err = json.Marshal(out.Body)
-			return status, body, err
-		})
+	status, stored, replayed, err := c.onceStored(ctx, l, v, key, r, &out.Body)
 	if err != nil {
 		return Answer[C]{}, err
 	}
@@ -104,6 +97,52 @@ func (c Change[B, T, C]) Once(ctx context.Context, l *verbs.Ledger, v Viewer, ke
 	}
 	out.Body = body
 	return out, nil
+}
+
+// onceStored is Once, and returns the answer as it is stored. into gets the answer
+// of a call, also of one that is rolled back.
+func (c Change[B, T, C]) onceStored(ctx context.Context, l *verbs.Ledger, v Viewer, key string, r Request[B],
+	into *C) (status int, stored []byte, replayed bool, err error) {
+	once := ledger.Once{Route: c.Template(), Key: key, Hash: r.hash}
+	if c.Lock != nil {
+		once.LockHint = c.Lock(r.asked)
+	}
+	if c.Count != nil {
+		once.Load = c.Count(r.asked)
+	}
+	return l.Once(ctx, v.Actor, once, func(ctx context.Context, l *verbs.Ledger) (status int, body []byte, err error) {
+		if status, *into, err = c.call(ctx, l, v, r); err != nil {
+			return 0, nil, err
+		}
+		body, err = json.Marshal(*into)
+		return status, body, err
+	})
+}
+
+// AnswerForwarded is Once of a request that another server has accepted, in JSON both
+// ways.
+func (c Change[B, T, C]) AnswerForwarded(ctx context.Context, l *verbs.Ledger, v Viewer, key string, sent []byte) (
+	status int, answer []byte, replayed bool, err error) {
+	r := Request[B]{sent: sent}
+	if err := json.Unmarshal(sent, &r.asked); err != nil {
+		return 0, nil, false, fmt.Errorf("decoding a request of another server: %w", err)
+	}
+	sum := sha256.Sum256(sent)
+	r.hash = sum[:]
+	if c.Check != nil {
+		if err := c.Check(ctx, v, &r.asked); err != nil {
+			return 0, nil, false, err
+		}
+	}
+	var body C
+	if key != "" {
+		return c.onceStored(ctx, l, v, key, r, &body)
+	}
+	if status, body, err = c.call(ctx, l, v, r); err != nil {
+		return 0, nil, false, err
+	}
+	answer, err = json.Marshal(body)
+	return status, answer, false, err
 }
 
 // Do does what is asked, however often it is asked.

@@ -275,6 +275,9 @@ func (c Config) checkAddresses() error {
 			return err
 		}
 	}
+	if err := c.checkPeers(); err != nil {
+		return err
+	}
 	if err := c.checkAddress("listen", c.Listen); err != nil || c.MetricsListen == "" {
 		return err
 	}

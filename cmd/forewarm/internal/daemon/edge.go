@@ -21,6 +21,13 @@ type Server struct {
 	// key, also while its database is away and no key can be looked up. Empty: only
 	// beside the API, to an operator's key.
 	MetricsListen string `yaml:"metrics_listen"` // FOREWARM_SERVER_METRICS_LISTEN
+	// PeersListen, FOREWARM_SERVER_PEERS_LISTEN, is where a server listens to the
+	// others of its installation; off: it stays alone. Empty: on a free port where
+	// the API listens.
+	PeersListen string `yaml:"peers_listen"`
+	// PeersAddress, FOREWARM_SERVER_PEERS_ADDRESS, is a host, or host:port, at which
+	// the others reach it. Empty: it is found out.
+	PeersAddress string `yaml:"peers_address"`
 	// MaxConnections bounds open connections, and MaxPerAddress those of one IPv4
 	// address or IPv6 /64, or its open requests behind a trusted proxy. Negative:
 	// no bound.
@@ -38,6 +45,12 @@ func (s *Server) overlayEnvironment() {
 	}
 	if v := os.Getenv("FOREWARM_SERVER_METRICS_LISTEN"); v != "" {
 		s.MetricsListen = v
+	}
+	if v := os.Getenv("FOREWARM_SERVER_PEERS_LISTEN"); v != "" {
+		s.PeersListen = v
+	}
+	if v := os.Getenv("FOREWARM_SERVER_PEERS_ADDRESS"); v != "" {
+		s.PeersAddress = v
 	}
 	if v := os.Getenv("FOREWARM_PUBLIC_URL"); v != "" {
 		s.PublicURL = v

@@ -60,7 +60,11 @@ func serveAPI(ctx context.Context, cfg Config, version string) error {
 		if err := a.awaitSchema(ctx); err != nil {
 			return unlessTold(ctx, err)
 		}
-		s, err := a.newServer(nil)
+		join, err := a.joinPeers(ctx)
+		if err != nil {
+			return err
+		}
+		s, err := a.newServer(join)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,241 @@
+// Package peers has one server decide what all are asked to change.
+//
+// Servers that decide in the same pool at the same time wait for each other's
+// commits, and share them with nobody. So each sends what it is asked to the one that has
+// been there longest, over a connection that it keeps open, and that one decides
+// it together with what it is asked itself. Everything else, from TLS to the key and
+// the form of the body, is done where the request came.
+//
+// Nothing rests on who decides. Two servers that decide at the same time are only
+// slower: the locks of their transactions keep them apart. So nobody is elected, a
+// server that is out of reach is done without at once, and a request whose reply was lost is
+// decided again under its idempotency key.
+package peers
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/keys"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// How often a server says that it is there, and how long it is believed.
+const (
+	attendEvery = time.Second
+	attendLife  = 5 * time.Second
+	// shunFor is how long a server is passed over whose connection broke.
+	shunFor = 5 * time.Second
+)
+
+// Errors of Ask.
+var (
+	// ErrNobody says that nobody else is to be asked: nothing was sent.
+	ErrNobody = errors.New("nobody else decides")
+	// ErrLost says that no reply came: it may have been done.
+	ErrLost = errors.New("no reply of the server that decides")
+)
+
+// Config is what a Group works with. All but Metric are required.
+type Config struct {
+	Peers    ledger.Peers
+	Clock    clock.Clock
+	Logger   *slog.Logger
+	Metric   *obs.Metrics // nil: none are recorded
+	ID       string       // of this process
+	Listener net.Listener // for other servers; Run closes it
+	Address  string       // of the listener, as others reach it
+	// Peppers prove one server to another.
+	Peppers []keys.Pepper
+	Version string // of the program
+}
+
+// Answerer decides a call here. It is called concurrently.
+type Answerer func(ctx context.Context, c *Call) Reply
+
+// Group is this server among the others. It is safe for concurrent use. A nil *Group
+// is alone.
+type Group struct {
+	cfg      Config
+	answer   Answerer
+	security *tls.Config
+	link     atomic.Pointer[link] // to who decides; nil: this server does
+	broke    chan struct{}        // holds something when the link has broken
+
+	mu    sync.Mutex
+	shun  map[string]time.Time // until when whose connection broke is passed over
+	known string               // whom this server was told to ask last, for the log
+}
+
+// New returns a group that asks and answers nobody until Run.
+func New(cfg Config, answer Answerer) (*Group, error) {
+	security, err := secureConnections(cfg.Peppers, cfg.Version, cfg.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	return &Group{cfg: cfg, answer: answer, security: security, broke: make(chan struct{}, 1),
+		shun: map[string]time.Time{}}, nil
+}
+
+// IsFollower reports whether another server is to be asked now.
+func (g *Group) IsFollower() bool { return g != nil && g.link.Load() != nil }
+
+// Ask has another server decide a call, if one is to: ErrNobody, ErrLost.
+func (g *Group) Ask(ctx context.Context, c *Call) (Reply, error) {
+	if g == nil {
+		return Reply{}, ErrNobody
+	}
+	l := g.link.Load()
+	if l == nil {
+		return Reply{}, ErrNobody
+	}
+	p, err := l.ask(ctx, c)
+	switch {
+	case err == nil:
+		g.cfg.Metric.Forwarded(obs.ForwardAnswered)
+	case errors.Is(err, ErrLost):
+		g.cfg.Metric.Forwarded(obs.ForwardLost)
+	}
+	return p, err
+}
+
+// Run answers others and keeps a connection to who decides, until the context ends.
+// Then it says that this server is gone, and finishes what others asked.
+func (g *Group) Run(ctx context.Context) error {
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	var served error
+	wait.Go(func() { served = g.serveOthers(ctx) })
+	tick := time.NewTicker(attendEvery)
+	defer tick.Stop()
+	for {
+		g.Attend(ctx)
+		select {
+		case <-ctx.Done():
+			g.Leave(ctx)
+			wait.Wait()
+			return served
+		case <-tick.C:
+		case <-g.broke:
+		}
+	}
+}
+
+// Attend says once that this server is there, and connects to who decides, as Run does
+// again and again.
+func (g *Group) Attend(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, attendLife/2)
+	defer cancel()
+	all, err := g.cfg.Peers.Attend(bounded, ledger.Peer{ID: g.cfg.ID, Address: g.cfg.Address}, attendLife)
+	if err != nil {
+		if ctx.Err() == nil { // the connection is as good as before
+			g.cfg.Logger.DebugContext(ctx, "saying that this server is there failed", "error", err)
+		}
+		return
+	}
+	if err := g.follow(ctx, g.firstReachable(all)); err != nil && ctx.Err() == nil {
+		g.cfg.Logger.WarnContext(ctx, "another server cannot be reached, so this one decides for itself, which is "+
+			"slower; look at server.peers_listen and server.peers_address of both", "error", err)
+	}
+}
+
+// firstReachable is who decides: whoever has been there longest, but for those whose
+// connection broke a moment ago. It is this server if there is nobody else.
+func (g *Group) firstReachable(all []ledger.Peer) ledger.Peer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.cfg.Clock.Now()
+	for _, p := range all {
+		if p.ID == g.cfg.ID || now.After(g.shun[p.ID]) {
+			return p
+		}
+	}
+	return ledger.Peer{ID: g.cfg.ID}
+}
+
+// follow connects to who decides, unless it is this server.
+func (g *Group) follow(ctx context.Context, first ledger.Peer) error {
+	g.note(ctx, first)
+	old := g.link.Load()
+	if old != nil && old.to == first {
+		return nil
+	}
+	if old != nil {
+		g.link.CompareAndSwap(old, nil)
+		old.retire()
+	}
+	if first.ID == g.cfg.ID {
+		return nil
+	}
+	l, err := dialPeer(ctx, first, g.security, g.lose)
+	if err != nil {
+		g.pass(first.ID)
+		return err
+	}
+	g.link.Store(l)
+	if l.isLeaving() { // it broke before it was stored
+		g.lose(l)
+	}
+	return nil
+}
+
+// note logs who decides when that changes.
+func (g *Group) note(ctx context.Context, first ledger.Peer) {
+	g.cfg.Metric.Leads(first.ID == g.cfg.ID)
+	if g.known == first.ID {
+		return
+	}
+	g.known = first.ID
+	if first.ID == g.cfg.ID {
+		g.cfg.Logger.InfoContext(ctx, "this server decides for all")
+		return
+	}
+	g.cfg.Logger.InfoContext(ctx, "another server decides", "address", first.Address)
+}
+
+// lose is told that a link takes no more calls. If it was in use, somebody else is
+// looked for at once.
+func (g *Group) lose(l *link) {
+	if !g.link.CompareAndSwap(l, nil) {
+		return
+	}
+	g.pass(l.to.ID)
+	select {
+	case g.broke <- struct{}{}:
+	default:
+	}
+}
+
+// pass has a server passed over for a while.
+func (g *Group) pass(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.cfg.Clock.Now()
+	for other, until := range g.shun {
+		if now.After(until) {
+			delete(g.shun, other)
+		}
+	}
+	g.shun[id] = now.Add(shunFor)
+}
+
+// Leave says that this server is gone, so that the others ask somebody else. Run ends
+// with it.
+func (g *Group) Leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attendLife/2)
+	defer cancel()
+	if err := g.cfg.Peers.Leave(ctx, g.cfg.ID); err != nil {
+		g.cfg.Logger.DebugContext(ctx, "saying that this server is gone failed", "error", err)
+	}
+	if l := g.link.Swap(nil); l != nil {
+		l.retire()
+	}
+}
