@@ -146,6 +146,7 @@ func TestTrapN(t *testing.T) {
 		"Proxies":        TestForwardedClients,
 		"PublicTLS":      TestCookiesBehindTLS,
 		"OpenPerAddress": TestRequestsOfAClientAreBounded,
+		"Peers":          TestAFollowerDecidesWhenNobodyReplies,
 		"Streams":        TestStreamsAndWaitsAreBounded,
 		"Timeouts":       TestADeadlineOfABodyEndsWithIt,
 		"Limits":         TestRequestsAreLimitedByKeyAndKind,

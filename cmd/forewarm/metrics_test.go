@@ -88,10 +88,12 @@ func (s *scrapes) noteSample(family, series string, value float64) {
 }
 
 // elsewhere are the metrics that move when something is wrong: tests in
-// ledger/ledgermetrics and worker make it so.
+// ledger/ledgermetrics and worker make it so. Others need a second server, as in
+// TestTwoServersShareTheirWork.
 var elsewhere = map[string]bool{"forewarm_task_lag_seconds": true, "forewarm_node_requests_withheld_total": true,
 	"forewarm_queue_up": true, "forewarm_pool_recovering": true, "forewarm_tasks_failing": true,
-	"forewarm_journal_seals_behind": true, "forewarm_changes_waiting": true}
+	"forewarm_journal_seals_behind": true, "forewarm_changes_waiting": true,
+	"forewarm_server_leads": true, "forewarm_requests_forwarded_total": true}
 
 // One story moves every metric there is, and every metric there is is in the
 // manual.

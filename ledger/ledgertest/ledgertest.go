@@ -84,6 +84,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"the first pepper stays":                 theFirstPepperStays,
 		"seals come back":                        sealsComeBack,
 		"a write is checked":                     aWriteIsChecked,
+		"servers are listed":                     serversAreListed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

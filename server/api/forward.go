@@ -20,13 +20,17 @@ import (
 
 // forwarded lets other servers have a change decided here.
 func forwarded[B, T, C any](a *API, c operation.Change[B, T, C], e endpoint) endpoint {
-	a.answers[c.ID] = func(ctx context.Context, call *peers.Call) peers.Reply {
-		v := operation.Viewer{Actor: call.Actor, Now: call.At}
-		status, body, replayed, err := c.AnswerForwarded(ctx, a.Ledger, v, call.Key, call.Body)
-		if err != nil {
-			return a.failedReply(ctx, c.Operation, err)
+	register := e.register
+	e.register = func() {
+		a.answers[c.ID] = func(ctx context.Context, call *peers.Call) peers.Reply {
+			v := operation.Viewer{Actor: call.Actor, Now: call.At}
+			status, body, replayed, err := c.AnswerForwarded(ctx, a.Ledger, v, call.Key, call.Body)
+			if err != nil {
+				return a.failedReply(ctx, c.Operation, err)
+			}
+			return peers.Reply{Status: status, Body: body, Replayed: replayed}
 		}
-		return peers.Reply{Status: status, Body: body, Replayed: replayed}
+		register()
 	}
 	return e
 }

@@ -21,7 +21,7 @@ func fromStore(err error) *Problem {
 	switch {
 	case errors.Is(err, ledger.ErrOutcomeUnknown):
 		return retryLater(afterAway, contract.CodeUnavailable,
-			"The connection to the database was lost during the commit: the request took effect completely, or not at all.").
+			"The connection was lost before the outcome was known: the request took effect completely, or not at all.").
 			Request("Send it again with the same Idempotency-Key; without one, check first whether it took effect")
 	case errors.Is(err, ledger.ErrBusy):
 		return retryLater(afterBusy, contract.CodePoolBusy,

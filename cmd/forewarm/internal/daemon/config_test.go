@@ -30,7 +30,7 @@ open_bind: true
 metrics_listen: 127.0.0.1:19464
 server: {trusted_proxies: [10.1.0.0/16], public_url: "https://gpu.example", max_connections: 31,
   max_connections_per_address: 32, max_streams_per_key: 2, max_streams_per_organization: 3,
-  metrics_listen: "127.0.0.1:19466"}
+  metrics_listen: "127.0.0.1:19466", peers_listen: 127.0.0.1:0, peers_address: one.example}
 pepper: "1:cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"
 data_dir: DIR
 log: {level: debug, format: json}
@@ -99,7 +99,8 @@ func describeInstallation(t *testing.T, text string) string {
 	edge, err := cfg.newEdge()
 	require.NoError(t, err)
 	return strings.ReplaceAll(fmt.Sprintf("%+v %v %s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", edge, cfg.Keys,
-		cfg.Listen, cfg.MetricsListen+" "+cfg.Server.MetricsListen, cfg.Deployment, q,
+		strings.Join([]string{cfg.Listen, cfg.peersListen(), cfg.peersAddress(t.Context(), "127.0.0.1:1")}, " "),
+		cfg.MetricsListen+" "+cfg.Server.MetricsListen, cfg.Deployment, q,
 		a.log.Enabled(t.Context(), slog.LevelDebug), innerHandlerType(a.log.Handler()), orgs[0].Name, orgs[0].Limits,
 		pools,
 		cfg.ledgerConfig(), cfg.workerConfig(), found, key.Hash), dir, "")
@@ -130,6 +131,8 @@ var changes = map[string]struct{ was, is string }{
 	"server.trusted_proxies":              {"10.1.0.0/16", "10.2.0.0/16"},
 	"server.metrics_listen":               {"127.0.0.1:19466", "127.0.0.1:19467"},
 	"server.public_url":                   {"https://gpu.example", "http://gpu.example"},
+	"server.peers_listen":                 {"127.0.0.1:0,", "127.0.0.2:0,"},
+	"server.peers_address":                {"peers_address: one.example", "peers_address: two.example"},
 	"server.max_connections":              {"max_connections: 31", "max_connections: 33"},
 	"server.max_connections_per_address":  {"max_connections_per_address: 32", "max_connections_per_address: 34"},
 	"server.max_streams_per_key":          {"max_streams_per_key: 2", "max_streams_per_key: 1"},
