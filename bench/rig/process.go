@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 )
 
 // Process is something that serves in a process of its own.
@@ -17,6 +18,8 @@ type Process struct {
 	URL  string
 	cmd  *exec.Cmd
 	in   io.WriteCloser
+
+	killed bool // by End
 }
 
 // Start starts this program again, to serve the kind on the installation. A
@@ -51,10 +54,37 @@ func Start(ctx context.Context, kind Kind, i *Installation, profile string) (*Pr
 // Stop has the process end and waits until it has.
 func (p *Process) Stop() error {
 	err := p.in.Close()
+	if p.killed {
+		return nil
+	}
 	if werr := p.cmd.Wait(); werr != nil {
 		return fmt.Errorf("%s: %w", p.Kind, werr)
 	}
 	return err
+}
+
+// Signal sends the process a signal; 0 sends none.
+func (p *Process) Signal(signal syscall.Signal) error {
+	if signal == 0 {
+		return nil
+	}
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		return fmt.Errorf("%s: %w", p.Kind, err)
+	}
+	return nil
+}
+
+// End makes sure that a process can end that was sent a signal: one that was killed
+// is not waited for any more, and one that was paused goes on.
+func (p *Process) End(signal syscall.Signal) error {
+	switch signal {
+	case syscall.SIGKILL:
+		_ = p.cmd.Wait() // says that it was killed
+		p.killed = true
+	case syscall.SIGSTOP:
+		return p.Signal(syscall.SIGCONT)
+	}
+	return nil
 }
 
 // StopAll stops processes, the last started first.

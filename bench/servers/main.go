@@ -45,7 +45,7 @@ type measure struct {
 type measured map[string]map[int]*measure
 
 func runBenchmark(ctx context.Context, out io.Writer, o rig.Options) error {
-	m := measured{}
+	m, f := measured{}, failovers{}
 	for i := range o.Count {
 		for _, s := range slices.Concat([]setting{alone}, compared) {
 			profile := ""
@@ -56,8 +56,12 @@ func runBenchmark(ctx context.Context, out io.Writer, o rig.Options) error {
 				return fmt.Errorf("%s, run %d: %w", s.name, i+1, err)
 			}
 		}
+		if err := measureFailovers(ctx, out, o, f); err != nil {
+			return fmt.Errorf("run %d: %w", i+1, err)
+		}
 	}
 	writeReport(out, o, m)
+	f.writeReport(out)
 	return nil
 }
 
@@ -98,7 +102,7 @@ func startFleet(ctx context.Context, i *rig.Installation, s setting, profile str
 	stop = func() error { return errors.Join(rig.StopAll(f.Workers), rig.StopAll(f.Servers)) }
 	for n := range s.servers {
 		path := ""
-		if n == s.servers-1 {
+		if n == s.servers-1 { // one that forwards, if there is one
 			path = profile
 		}
 		p, err := rig.Start(ctx, rig.Ours, i, path)

@@ -42,7 +42,7 @@ func parseFlags() (options, error) {
 	flag.StringVar(&o.binary, "binary", "bin/forewarm-clouds", "the program, built with the kind aws")
 	flag.StringVar(&o.dir, "dir", "",
 		"an empty folder for data and logs; empty: a new one, which is removed when all is well")
-	flag.IntVar(&o.servers, "servers", 2, "server processes")
+	flag.IntVar(&o.servers, "servers", 4, "server processes")
 	flag.IntVar(&o.workers, "workers", 2, "worker processes")
 	flag.IntVar(&o.tenants, "tenants", 3, "organizations, each with an agent")
 	flag.IntVar(&o.people, "people", 6, "people of each organization")

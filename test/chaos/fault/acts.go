@@ -78,6 +78,18 @@ func breakProxy(name string, act func(*site.Proxy, *rand.Rand) error) begin {
 	}
 }
 
+// breakPeers breaks the connections of the other servers to one of ours.
+func breakPeers(act func(*site.Proxy, *rand.Rand) error) begin {
+	return func(_ context.Context, b *injection) (string, undo, error) {
+		for _, i := range b.chance.Perm(len(b.site.Servers)) {
+			if p := b.site.Servers[i].Peers; b.claimTarget("to " + p.Name) {
+				return "to " + p.Name, p.Heal, act(p, b.chance)
+			}
+		}
+		return "", nil, nil
+	}
+}
+
 func cutConnections(p *site.Proxy, _ *rand.Rand) error { p.Cut(); return nil }
 func halfOpen(p *site.Proxy, _ *rand.Rand) error       { return p.HalfOpen() }
 func swallowData(p *site.Proxy, _ *rand.Rand) error    { return p.Swallow() }

@@ -18,7 +18,7 @@ import (
 // up: longer than any fault.
 const patience = 2 * time.Minute
 
-// one in so many requests is sent to both servers at once, and one in so many is
+// one in so many requests is sent to all servers at once, and one in so many is
 // sent once more after it was answered.
 const twins, echoes = 8, 8
 

@@ -52,7 +52,8 @@ type Site struct {
 // Server is a process that serves the API.
 type Server struct {
 	*Process
-	URL string
+	URL   string
+	Peers *Proxy // before where it listens to the other servers
 }
 
 // Open starts everything below dir, which must be empty, with so many servers
@@ -137,13 +138,12 @@ func (s *Site) migrateSchema(ctx context.Context) error {
 // startProcesses starts the servers and the workers.
 func (s *Site) startProcesses(ctx context.Context, servers, workers int) error {
 	for i := range servers {
-		name, address := fmt.Sprintf("server-%d", i+1), fmt.Sprintf("127.0.0.1:%d", forklock.FreePort())
-		command, err := s.forewarmCommand(name, []string{"FOREWARM_LISTEN=" + address}, "server")
+		server, err := s.newServer(fmt.Sprintf("server-%d", i+1))
 		if err != nil {
 			return err
 		}
-		s.Servers = append(s.Servers, &Server{Process: s.newProcess(name, command), URL: "http://" + address})
-		if err := s.Servers[i].Start(); err != nil {
+		s.Servers = append(s.Servers, server)
+		if err := server.Start(); err != nil {
 			return err
 		}
 	}
@@ -159,6 +159,22 @@ func (s *Site) startProcesses(ctx context.Context, servers, workers int) error {
 		}
 	}
 	return s.Answering(ctx)
+}
+
+// newServer is a server that is not started yet, with a proxy between it and the others.
+func (s *Site) newServer(name string) (*Server, error) {
+	address, peers := fmt.Sprintf("127.0.0.1:%d", forklock.FreePort()), forklock.FreePort()
+	proxy, err := s.newProxy("peers of "+name, peers)
+	if err != nil {
+		return nil, err
+	}
+	command, err := s.forewarmCommand(name, []string{"FOREWARM_LISTEN=" + address,
+		"FOREWARM_SERVER_PEERS_LISTEN=" + loopbackAddress(peers),
+		"FOREWARM_SERVER_PEERS_ADDRESS=" + loopbackAddress(proxy.Port)}, "server")
+	if err != nil {
+		return nil, err
+	}
+	return &Server{Process: s.newProcess(name, command), URL: "http://" + address, Peers: proxy}, nil
 }
 
 // Answering waits until every server answers that it is ready.
