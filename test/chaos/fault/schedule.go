@@ -16,7 +16,7 @@ type Planned struct {
 
 const (
 	// meanGap is between two faults, on average; the shortest is a fifth of it.
-	meanGap = 2200 * time.Millisecond
+	meanGap = 1850 * time.Millisecond
 	// quietEnd is a part of the time in which no fault begins.
 	quietEnd = 5 * time.Second
 )
