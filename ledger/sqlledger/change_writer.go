@@ -3,6 +3,8 @@ package sqlledger
 import (
 	"fmt"
 	"reflect"
+
+	"github.com/forewarm/forewarm/ledger"
 )
 
 // changeWriter writes the parts of a change in order. A failure makes the
@@ -17,9 +19,12 @@ type changeWriter interface {
 	// execStatement runs a statement. If unmet is not nil, it is the error when the
 	// statement does not change exactly one row.
 	execStatement(doing, text string, unmet error, args ...any)
-	// setRevision sets the revision of a pool, and lists the ids of what was written
-	// to reach it: ErrNotFound if there is no such pool.
-	setRevision(poolID string, revision int64, written string)
+	// setRevisions sets the revisions of pools, and lists the ids of what was written
+	// to reach them: ErrNotFound if there is no such pool.
+	setRevisions(changes []poolChange)
+	// wakeTasks makes keyed rows run at a time, if they would run later. Each key
+	// comes once.
+	wakeTasks(all []ledger.Wakeup)
 	// checkReferences names what the rows that follow refer to without a foreign
 	// key on PostgreSQL. It fails if one of them does not exist.
 	checkReferences(organizations, pools []string)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -48,42 +49,62 @@ func (t *tx) noteWritten(c ledger.Change) {
 	}
 }
 
+// poolChange is a new revision of a pool, and the list of what was written to reach it.
+type poolChange struct {
+	poolID   string
+	revision int64
+	written  string
+}
+
 // saveRevisions sets the revisions of pools, and lists what was written to reach
 // them.
 func (t *tx) saveRevisions(s changeWriter, revisions map[string]int64) {
+	if len(revisions) == 0 {
+		return
+	}
+	var changes []poolChange
 	for _, poolID := range slices.Sorted(maps.Keys(revisions)) {
-		revision, listed := revisions[poolID], packList(t.written[poolID])
-		s.setRevision(poolID, revision, listed)
+		changes = append(changes, poolChange{poolID, revisions[poolID], packList(t.written[poolID])})
 		delete(t.written, poolID)
-		if revision%forgetInterval == 0 {
-			s.execStatement("forgetting old changes of pool "+poolID, forgetOld, nil, poolID, poolID)
+	}
+	s.setRevisions(changes)
+	for _, c := range changes {
+		if c.revision%forgetInterval == 0 {
+			s.execStatement("forgetting old changes of pool "+c.poolID, forgetOld, nil, c.poolID, c.poolID)
 		}
-		if len(listed) > largeList {
-			s.execStatement("forgetting large changes of pool "+poolID, forgetLarge, nil, poolID, poolID)
+		if len(c.written) > largeList {
+			s.execStatement("forgetting large changes of pool "+c.poolID, forgetLarge, nil, c.poolID, c.poolID)
 		}
 	}
 }
 
-func (d directWriter) setRevision(poolID string, revision int64, written string) {
-	d.execStatement("listing what changed in pool "+poolID,
-		"INSERT INTO pool_changes (pool_id, number, previous, revision, ids) "+
-			"SELECT id, changes + 1, revision, ?, ? FROM pools WHERE id = ?", nil, revision, written, poolID)
-	d.execStatement("setting the revision of pool "+poolID,
-		"UPDATE pools SET revision = ?, changes = changes + 1 WHERE id = ?", ledger.ErrNotFound, revision, poolID)
+func (d directWriter) setRevisions(changes []poolChange) {
+	for _, c := range changes {
+		d.execStatement("listing what changed in pool "+c.poolID,
+			"INSERT INTO pool_changes (pool_id, number, previous, revision, ids) "+
+				"SELECT id, changes + 1, revision, ?, ? FROM pools WHERE id = ?", nil, c.revision, c.written, c.poolID)
+		d.execStatement("setting the revision of pool "+c.poolID,
+			"UPDATE pools SET revision = ?, changes = changes + 1 WHERE id = ?", ledger.ErrNotFound, c.revision, c.poolID)
+	}
 }
 
-// setRevision lists and sets in one statement. The pool as it was before the update
-// is joined to it.
-func (b *batchWriter) setRevision(poolID string, revision int64, written string) {
+// setRevisions lists and sets in one statement for all pools. The pool as it was before
+// the update is joined to it.
+func (b *batchWriter) setRevisions(changes []poolChange) {
+	ids, revisions, written := make([]string, len(changes)), make([]int64, len(changes)), make([]string, len(changes))
+	for i, c := range changes {
+		ids[i], revisions[i], written[i] = c.poolID, c.revision, c.written
+	}
 	b.list = append(b.list, statement{
-		doing: "setting the revision of pool " + poolID, unmet: ledger.ErrNotFound,
-		text: `WITH changed AS (UPDATE pools AS p SET revision = $2::bigint, changes = p.changes + 1
-				FROM pools AS old WHERE p.id = $1::text AND old.id = p.id
-				RETURNING p.changes AS number, old.revision AS previous),
+		doing: "setting the revision of pools " + strings.Join(ids, ", "), unmet: ledger.ErrNotFound,
+		text: `WITH changed AS (UPDATE pools AS p SET revision = k.revision, changes = p.changes + 1
+				FROM pools AS old JOIN unnest($1::text[], $2::bigint[], $3::text[]) AS k (id, revision, ids) ON old.id = k.id
+				WHERE p.id = old.id
+				RETURNING p.id, p.changes AS number, old.revision AS previous, k.revision, k.ids),
 			written AS (INSERT INTO pool_changes (pool_id, number, previous, revision, ids)
-				SELECT $1::text, number, previous, $2::bigint, $3::text FROM changed RETURNING 1)
-			` + fmt.Sprintf(condition, "1"),
-		args: [][]byte{[]byte(poolID), encodeInteger(revision), []byte(written)},
+				SELECT id, number, previous, revision, ids FROM changed RETURNING 1)
+			` + fmt.Sprintf(condition, "$4"),
+		args: [][]byte{textArray(ids), integerArray(revisions), textArray(written), encodeInteger(int64(len(changes)))},
 	})
 }
 

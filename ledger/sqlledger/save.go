@@ -46,9 +46,7 @@ func (t *tx) Save(c ledger.Change) error {
 	}
 	t.noteWritten(c)
 	t.saveRevisions(s, c.Revisions)
-	for _, w := range earliestOfEach(c.Wake) {
-		wakeTask(s, w.Key, w.At)
-	}
+	s.wakeTasks(earliestOfEach(c.Wake))
 	return s.flushChanges(c.Last && t.nested == 0)
 }
 

@@ -25,22 +25,8 @@ func (t *tx) Wake(key string, at time.Time) error {
 		return nil
 	}
 	s := t.changeWriter()
-	wakeTask(s, key, at)
+	s.wakeTasks([]ledger.Wakeup{{Key: key, At: at}})
 	return s.flushChanges(false)
-}
-
-// wakeTask makes a keyed row run at a time, if it would run later.
-func wakeTask(s changeWriter, key string, at time.Time) {
-	us := toMicros(at)
-	s.execStatement("waking task "+key, `
-		UPDATE tasks SET
-			run_at         = CASE WHEN state = 'ready' THEN CAST(? AS BIGINT) ELSE run_at END,
-			dispatch_after = CASE WHEN state = 'ready' THEN 0 ELSE dispatch_after END,
-			wake_at        = CASE WHEN state = 'running' THEN CAST(? AS BIGINT) ELSE wake_at END
-		WHERE key = ?
-		  AND ((state = 'ready' AND (run_at = 0 OR run_at > ?))
-		    OR (state = 'running' AND (wake_at = 0 OR wake_at > ?)))`,
-		nil, us, us, key, us, us)
 }
 
 // finishTask ends a guarded run. If the row was woken meanwhile, it runs again at the
