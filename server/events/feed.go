@@ -1,8 +1,9 @@
 // Package events lets clients follow the journal: a feed that notices new rows
-// for everybody in this process with one query, and the stream that sends them.
+// for everybody in this process with one look, and the stream that sends them.
 //
 // The feed only wakes; what a client gets is read from the ledger in its own
-// scope, so a late or lost wake-up costs time and never an event.
+// scope, so a late or lost wake-up costs time and never an event. While nobody
+// follows, the feed asks the ledger nothing.
 package events
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// keep is how many of the newest events the feed remembers.
+// keep is how far back in the journal Recent looks.
 const keep = 500
 
 // page is how many events one read takes.
@@ -26,14 +27,15 @@ type Feed struct {
 	store ledger.Store
 	log   *slog.Logger
 
-	step   sync.Mutex // held while reading, so that two steps do not see the same rows
-	mu     sync.Mutex
-	last   int64
-	sought bool
-	recent []ledger.Event
-	waiter chan struct{}
-	done   chan struct{}
-	stop   func()
+	step sync.Mutex // held while looking, so that two steps do not see the same rows
+	last int64      // guarded by step: who followed until now has been woken for all up to this one
+
+	mu       sync.Mutex
+	followed bool // somebody has the waiter
+	waiter   chan struct{}
+
+	done chan struct{}
+	stop func()
 }
 
 // NewFeed returns a feed that has seen nothing yet.
@@ -44,20 +46,27 @@ func NewFeed(store ledger.Store, log *slog.Logger) *Feed {
 }
 
 // Changed returns a channel that is closed when there are events newer than
-// those of now.
+// those of now. It may be closed once for events that came before.
 func (f *Feed) Changed() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.followed = true
 	return f.waiter
 }
 
-// Recent returns up to n of the newest events that the scope may see, the newest
-// first.
-func (f *Feed) Recent(s ledger.Scope, n int) []ledger.Event {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// Recent reads up to n of the newest events that the scope may see, the newest
+// first. It looks only at the newest of all scopes.
+func (f *Feed) Recent(ctx context.Context, s ledger.Scope, n int) ([]ledger.Event, error) {
+	end, err := f.readEnd(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := f.readAfter(ctx, max(0, end-keep), page)
+	if err != nil {
+		return nil, err
+	}
 	var out []ledger.Event
-	for _, e := range slices.Backward(f.recent) {
+	for _, e := range slices.Backward(found) {
 		if len(out) == n {
 			break
 		}
@@ -65,26 +74,25 @@ func (f *Feed) Recent(s ledger.Scope, n int) []ledger.Event {
 			out = append(out, e)
 		}
 	}
-	return out
+	return out, nil
 }
 
-// Step looks for new events once and wakes those who wait for them.
+// Step looks for new events once and wakes those who wait for them. Those who begin
+// to wait after it are woken by the next one: what nobody waited for was not looked
+// at, so that the place where it stands is never ahead of what was told.
 func (f *Feed) Step(ctx context.Context) error {
 	f.step.Lock()
 	defer f.step.Unlock()
-	if err := f.findEnd(ctx); err != nil {
+	if !f.isFollowed() {
+		return nil
+	}
+	settled, err := f.findSettled(ctx)
+	if err != nil || settled == f.last {
 		return err
 	}
-	for {
-		fresh, err := f.readAfter(ctx, f.last, page)
-		if err != nil {
-			return err
-		}
-		f.publish(fresh)
-		if len(fresh) < page {
-			return nil
-		}
-	}
+	f.last = settled
+	f.wakeFollowers()
+	return nil
 }
 
 // Stop ends all streams, which a server's graceful shutdown would otherwise wait
@@ -108,52 +116,44 @@ func (f *Feed) Run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-func (f *Feed) publish(fresh []ledger.Event) {
-	if len(fresh) == 0 {
-		return
-	}
+func (f *Feed) isFollowed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last = fresh[len(fresh)-1].Seq
-	f.recent = append(f.recent, fresh...)
-	f.recent = slices.Clone(f.recent[max(0, len(f.recent)-keep):])
+	return f.followed
+}
+
+func (f *Feed) wakeFollowers() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	close(f.waiter)
-	f.waiter = make(chan struct{})
+	f.waiter, f.followed = make(chan struct{}), false
 }
 
-// findEnd finds the end of a journal that may be long, by doubling and halving,
-// and stands a little before it.
-func (f *Feed) findEnd(ctx context.Context) error {
-	if f.sought {
-		return nil
-	}
-	low, high := int64(0), int64(1)
-	for {
-		more, err := f.readAfter(ctx, high, 1)
-		if err != nil {
-			return err
-		}
-		if len(more) == 0 {
-			break
-		}
-		low, high = high, high*2
-	}
-	for high-low > 1 {
-		mid := low + (high-low)/2
-		more, err := f.readAfter(ctx, mid, 1)
-		if err != nil {
-			return err
-		}
-		if len(more) == 0 {
-			high = mid
+// findSettled finds the newest event that may be shown, by halving what lies between
+// the last one and the journal's end: mostly all of it may, and the first look tells.
+func (f *Feed) findSettled(ctx context.Context) (int64, error) {
+	low := f.last
+	high, err := f.readEnd(ctx)
+	for mid := high - 1; err == nil && low < high; mid = low + (high-low)/2 {
+		var more []ledger.Event
+		if more, err = f.readAfter(ctx, mid, 1); err == nil && len(more) > 0 {
+			low = more[0].Seq
 		} else {
-			low = mid
+			high = mid
 		}
 	}
-	f.last, f.sought = max(0, low-keep), true
-	return nil
+	return low, err
 }
 
+func (f *Feed) readEnd(ctx context.Context) (end int64, err error) {
+	err = f.store.Read(ctx, func(r ledger.Reader) error {
+		end, err = r.JournalEnd()
+		return err
+	})
+	return end, err
+}
+
+// readAfter reads nothing else beside, so that it gets all that may be shown.
 func (f *Feed) readAfter(ctx context.Context, seq int64, limit int) (found []ledger.Event, err error) {
 	err = f.store.Read(ctx, func(r ledger.Reader) error {
 		found, err = r.Events(ledger.Scope{All: true}, ledger.EventFilter{After: seq}, limit)

@@ -81,9 +81,6 @@ func (p *Page) showPage(c *gin.Context) {
 		c.Redirect(http.StatusSeeOther, "/login")
 		return
 	}
-	if err := p.Feed.Step(c.Request.Context()); err != nil {
-		p.Log.WarnContext(c.Request.Context(), "looking for new events failed", "error", err)
-	}
 	v, err := p.readView(c.Request.Context(), scope)
 	if err != nil {
 		p.Log.ErrorContext(c.Request.Context(), "reading for the page failed", "error", err)

@@ -78,8 +78,11 @@ type eventRow struct {
 // readView reads everything on one snapshot.
 func (p *Page) readView(ctx context.Context, s ledger.Scope) (view, error) {
 	v := view{Version: p.Version, Open: p.Open}
-	recent := p.Feed.Recent(s, shownEvents)
-	err := p.Ledger.Store().Read(ctx, func(r ledger.Reader) error {
+	recent, err := p.Feed.Recent(ctx, s, shownEvents)
+	if err != nil {
+		p.Log.WarnContext(ctx, "looking for new events failed", "error", err)
+	}
+	err = p.Ledger.Store().Read(ctx, func(r ledger.Reader) error {
 		now := r.Now()
 		v.Now = now.UTC().Format("2006-01-02 15:04:05") + " UTC"
 		report, err := r.Report(s, now.Add(-period), now)
