@@ -33,24 +33,17 @@ func (s *Server) authorizeRoute(c *gin.Context) {
 	if c.FullPath() == "" {
 		return // there is no route: NoRoute and NoMethod say so
 	}
-	op, ok := s.operationOf(c)
-	policy := op.Policy
-	if c.FullPath() == "/metrics" && s.cfg.OpenMetrics {
-		policy.Public = true
-	}
-	switch {
-	case !ok:
+	switch row := exchangeOf(c).route; {
+	case !row.known:
 		abortWith(c, problem.New(contract.CodePermissionDenied, "This route has no policy, so it answers nobody."))
-	case !policy.Public:
-		s.admitKey(c, policy)
+	case !row.Policy.Public:
+		s.admitKey(c, row.Policy)
 	}
 }
 
 func (s *Server) admitKey(c *gin.Context, policy auth.Policy) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), s.cfg.Timeouts.Answer)
-	defer cancel()
-	from := s.cfg.Proxies.Client(c.Request)
-	actor, err := s.auth.Request(c.Request.WithContext(ctx), from)
+	from := exchangeOf(c).from
+	actor, err := s.proveKey(c.Request, from)
 	if err != nil {
 		s.refuseKey(c, from, err)
 		return
@@ -69,6 +62,17 @@ func (s *Server) admitKey(c *gin.Context, policy auth.Policy) {
 		p, _ := problem.From(err)
 		abortWith(c, p)
 	}
+}
+
+// proveKey finds out who sends the request. The store is asked, within bounds, only
+// for a key that was not proved just now.
+func (s *Server) proveKey(r *http.Request, from netip.Addr) (ledger.Actor, error) {
+	if actor, ok := s.auth.Recall(r); ok {
+		return actor, nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.Timeouts.Answer)
+	defer cancel()
+	return s.auth.Request(r.WithContext(ctx), from)
 }
 
 // refuseKey answers who could not be let in. A wrong key is counted by its prefix

@@ -13,7 +13,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
@@ -29,27 +28,12 @@ const (
 	maxForm = 4 << 10 // of the page's forms: enough for a key
 )
 
-// bodyLimit is how large a body the request may have, in bytes; zero if none is
-// read.
-func (s *Server) bodyLimit(c *gin.Context) int64 {
-	op, _ := s.operationOf(c)
-	switch route := c.FullPath(); {
-	case op.MaxBody > 0:
-		return op.MaxBody
-	case strings.HasPrefix(route, "/v1/"):
-		return maxBody
-	case route == "/login" || route == "/logout":
-		return maxForm
-	}
-	return 0
-}
-
 // checkBody reads the body of a request within bounds and checks the form of an
 // API's before anything decodes it, so that a broken or hostile one is named by
 // place: the decoder behind takes any depth, repeated names, and NaN as "bad
 // syntax".
 func (s *Server) checkBody(c *gin.Context) {
-	limit := s.bodyLimit(c)
+	limit := exchangeOf(c).route.bodyLimit
 	if c.Request.Body == nil || c.Request.Body == http.NoBody || limit == 0 {
 		return
 	}

@@ -74,7 +74,7 @@ func (w *world) inMemory() *pipes {
 
 // line is one connection on which requests are written by hand.
 type line struct {
-	t    *testing.T
+	t    testing.TB
 	conn net.Conn
 	in   *bufio.Reader
 }

@@ -20,7 +20,7 @@ import (
 // described compares every exchange of a test with the API's description.
 // Requests that the page answers are not described: they are for a browser.
 type described struct {
-	t    *testing.T
+	t    testing.TB
 	doc  *huma.OpenAPI
 	next http.Handler
 }

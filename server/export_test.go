@@ -30,8 +30,10 @@ func (s *Server) Routes() []string {
 // Policies are those of all routes.
 func (s *Server) Policies() map[string]auth.Policy {
 	out := map[string]auth.Policy{}
-	for route, op := range s.byRoute {
-		out[route] = op.Policy
+	for key, row := range s.byRoute {
+		if key.method != http.MethodHead {
+			out[key.method+" "+key.pattern] = row.Policy
+		}
 	}
 	return out
 }

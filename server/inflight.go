@@ -38,10 +38,10 @@ func (f *inFlight) releaseRequest(from netip.Prefix) {
 
 // countOpen bounds how many requests one client has open through a proxy.
 func (s *Server) countOpen(c *gin.Context) {
-	if !s.cfg.Proxies.Trust(httpx.Peer(c.Request)) {
+	if !s.cfg.Proxies.Brought(c.Request) {
 		return
 	}
-	from := httpx.Network(s.cfg.Proxies.Client(c.Request))
+	from := httpx.Network(exchangeOf(c).from)
 	if !s.open.admitRequest(from) {
 		abortWith(c, slowDown("Too many requests from this address are open.", 0))
 		return

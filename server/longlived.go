@@ -75,9 +75,9 @@ func decrement(counts map[string]int, key string) {
 // countLongLived bounds how many streams and waits are open, so that no key and no
 // organization takes the connections of all others.
 func (s *Server) countLongLived(c *gin.Context) {
-	op, _ := s.operationOf(c)
-	stream := op.Streams && c.Request.Method == http.MethodGet
-	if !stream && s.grantedWait(c) == 0 {
+	x := exchangeOf(c)
+	stream := x.route.Streams && c.Request.Method == http.MethodGet
+	if !stream && x.wait == 0 {
 		return
 	}
 	actor := auth.From(c.Request.Context())

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -21,13 +20,28 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-var requestIDs = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,64}$`)
+const mostRequestID = 64
+
+// isRequestID reports whether a client's id of a request is harmless.
+func isRequestID(id string) bool {
+	if id == "" || len(id) > mostRequestID {
+		return false
+	}
+	for _, b := range []byte(id) {
+		switch {
+		case '0' <= b && b <= '9', 'A' <= b && b <= 'Z', 'a' <= b && b <= 'z', b == '_', b == '.', b == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
 
 // logRequest gives the request an id, keeps a client's that is harmless, and logs
 // the answer. Logged are patterns and ids, never headers, queries or bodies.
 func (s *Server) logRequest(c *gin.Context) {
 	id := c.GetHeader(contract.HeaderRequestID)
-	if !requestIDs.MatchString(id) {
+	if !isRequestID(id) {
 		id = s.cfg.IDs.New(ids.Request)
 	}
 	c.Header(contract.HeaderRequestID, id)
@@ -40,9 +54,12 @@ func (s *Server) logRequest(c *gin.Context) {
 	if status >= http.StatusInternalServerError {
 		level = slog.LevelWarn
 	}
-	s.cfg.Logger.Log(c.Request.Context(), level, "answered", "method", c.Request.Method, "route", c.FullPath(),
-		"status", status, "took", took, "key", auth.From(c.Request.Context()).KeyID, "peer",
-		s.cfg.Proxies.Client(c.Request).String())
+	ctx := c.Request.Context()
+	if s.cfg.Logger.Enabled(ctx, level) {
+		s.cfg.Logger.LogAttrs(ctx, level, "answered", slog.String("method", c.Request.Method),
+			slog.String("route", c.FullPath()), slog.Int("status", status), slog.Duration("took", took),
+			slog.String("key", auth.From(ctx).KeyID), slog.String("peer", exchangeOf(c).from.String()))
+	}
 }
 
 // recoverPanic answers a handler's panic and tells the log where it was.
@@ -76,13 +93,24 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 	"data:; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
+// safety are the headers of every answer. Nobody changes the values, which all
+// answers share: Set puts another in the place, and Add a longer copy.
+var safety = []struct {
+	name   string
+	values []string
+}{
+	{"Content-Security-Policy", []string{contentPolicy}},
+	{"X-Content-Type-Options", []string{"nosniff"}},
+	{"X-Frame-Options", []string{"DENY"}},
+	{"Referrer-Policy", []string{"no-referrer"}},
+	{"Cache-Control", []string{"no-store"}},
+}
+
 func (s *Server) securityHeaders(c *gin.Context) {
 	h := c.Writer.Header()
-	h.Set("Content-Security-Policy", contentPolicy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
+	for _, header := range safety {
+		h[header.name] = header.values
+	}
 	if s.speaksTLS(c.Request) {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}

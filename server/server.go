@@ -231,7 +231,7 @@ func (s *Server) registerRoutes() {
 		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(),
 			Simulation: s.cfg.Simulation},
 	})
-	s.api, s.doc, s.byRoute = a, doc, newRoutes(operations)
+	s.api, s.doc, s.byRoute = a, doc, newRoutes(operations, s.cfg.OpenMetrics)
 	s.registerSystem()
 	page.Register(e, page.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth, Random: s.cfg.Random,

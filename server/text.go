@@ -16,21 +16,24 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-// single are headers of which two would leave open which one counts, here and at
-// a proxy.
+// single are headers, as net/http writes them, of which two would leave open which
+// one counts, here and at a proxy.
 var single = []string{"Authorization", "Content-Type", contract.HeaderIdempotencyKey, "If-Match", "Last-Event-Id"}
 
 // checkText refuses paths and queries with characters that no name has, of which
 // databases take some and refuse others, and headers that contradict themselves.
 func (s *Server) checkText(c *gin.Context) {
 	for _, name := range single {
-		if len(c.Request.Header.Values(name)) > 1 {
+		if len(c.Request.Header[name]) > 1 {
 			abortWith(c, problem.Parameter(name, "must be given once"))
 			return
 		}
 	}
 	if !onlyLegible(c.Request.URL.Path) {
 		abortWith(c, problem.Parameter("path", "must be UTF-8 without control or invisible characters"))
+		return
+	}
+	if c.Request.URL.RawQuery == "" {
 		return
 	}
 	query, err := url.ParseQuery(c.Request.URL.RawQuery)

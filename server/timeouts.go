@@ -61,26 +61,19 @@ func (s *Server) guardConnection(c *gin.Context) {
 	if c.Request.Body != nil && c.Request.Body != http.NoBody {
 		_ = conn.SetReadDeadline(s.cfg.Timeouts.bodyDue(now, 0)) // a recorder of tests has none
 	}
-	_ = conn.SetWriteDeadline(now.Add(s.cfg.Timeouts.Answer + s.grantedWait(c) + s.cfg.Timeouts.Longest +
-		s.cfg.Timeouts.Send))
+	x := &exchange{ResponseWriter: c.Writer, route: s.byRoute.find(c), from: s.cfg.Proxies.Client(c.Request)}
+	if x.route.Waits {
+		x.wait = api.Wait(c.GetHeader("Prefer"))
+	}
+	_ = conn.SetWriteDeadline(now.Add(s.cfg.Timeouts.Answer + x.wait + s.cfg.Timeouts.Longest + s.cfg.Timeouts.Send))
 	if len(c.Request.TransferEncoding) > 0 {
 		// A Content-Length beside it was dropped. Where a proxy went by that one,
 		// what follows is not the next request of the client it seems to be of.
 		c.Header("Connection", "close")
 	}
-	c.Writer = connWriter{c.Writer}
+	c.Writer = x
 	c.Next()
 }
-
-// connWriter is a response writer whose read deadline is set by the server alone.
-// huma sets one of its own for every operation with a body, and never clears it.
-type connWriter struct{ gin.ResponseWriter }
-
-// SetReadDeadline does nothing.
-func (connWriter) SetReadDeadline(time.Time) error { return nil }
-
-// Unwrap gives http.ResponseController the way to everything else.
-func (w connWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // pacedBody is a body that must come at a rate.
 type pacedBody struct {
@@ -103,28 +96,20 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 // pacedBodyOf returns the request's body, to be read at a rate, and what clears its
 // deadline once it was read to its end.
 func (s *Server) pacedBodyOf(c *gin.Context) (io.Reader, func()) {
-	w, _ := c.Writer.(connWriter) // guardConnection made it one
-	conn := http.NewResponseController(w.ResponseWriter)
+	conn := http.NewResponseController(exchangeOf(c).ResponseWriter)
 	body := &pacedBody{body: c.Request.Body, conn: conn, limit: s.cfg.Timeouts,
 		begun: time.Now()} //nolint:forbidigo // a socket's deadlines are the machine's
 	return body, func() { _ = conn.SetReadDeadline(time.Time{}) }
 }
 
-// grantedWait is how long the route lets the request wait for its outcome.
-func (s *Server) grantedWait(c *gin.Context) time.Duration {
-	if op, _ := s.operationOf(c); op.Waits {
-		return api.Wait(c.GetHeader("Prefer"))
-	}
-	return 0
-}
-
 // boundAnswer bounds everything but streams, which live as long as their client. It
 // counts from the end of the body, whose time is bounded apart.
 func (s *Server) boundAnswer(c *gin.Context) {
-	if op, _ := s.operationOf(c); op.Streams {
+	x := exchangeOf(c)
+	if x.route.Streams {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), s.cfg.Timeouts.Answer+s.grantedWait(c))
+	ctx, cancel := context.WithTimeout(c.Request.Context(), s.cfg.Timeouts.Answer+x.wait)
 	defer cancel()
 	c.Request = c.Request.WithContext(ctx)
 	c.Next()

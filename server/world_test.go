@@ -36,7 +36,7 @@ var begin = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC) // a Monday
 
 // world is a server over a real SQLite ledger, on a clock that stands still.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	clock  *clock.Manual
 	ledger *verbs.Ledger
 	server *server.Server
@@ -55,7 +55,7 @@ var unlimited = server.Limits{
 	Links: auth.Rate{PerSecond: -1}, Logins: auth.Rate{PerSecond: -1},
 }
 
-func newWorld(t *testing.T, change ...func(*server.Config)) *world {
+func newWorld(t testing.TB, change ...func(*server.Config)) *world {
 	t.Helper()
 	w := &world{t: t, clock: clock.NewManual(begin), log: &bytes.Buffer{}, keys: map[string]string{}}
 	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: "sqlite://:memory:", Clock: w.clock})

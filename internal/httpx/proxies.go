@@ -40,6 +40,9 @@ func (p Proxies) Trust(addr netip.Addr) bool {
 	return false
 }
 
+// Brought reports whether the request comes from a proxy.
+func (p Proxies) Brought(r *http.Request) bool { return len(p.networks) > 0 && p.Trust(Peer(r)) }
+
 // Peer returns the address at the other end of the request's connection; the
 // zero Addr when there is none.
 func Peer(r *http.Request) netip.Addr {
@@ -76,7 +79,7 @@ func (p Proxies) Secure(r *http.Request) bool {
 	if r.TLS != nil {
 		return true
 	}
-	if !p.Trust(Peer(r)) {
+	if !p.Brought(r) {
 		return false
 	}
 	last := func(list []string) bool {

@@ -11,10 +11,12 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,20 +45,33 @@ type Authenticator struct {
 	lookups lookupQueues
 
 	mu    sync.Mutex
-	known map[string]remembered
+	known map[string]*remembered
 }
 
 type remembered struct {
 	ledger.Credential
 	key   ledger.Key // the first of the credential
+	actor ledger.Actor
 	until time.Time
+
+	// guarded by the authenticator's lock
+	used   time.Time // the last use that was noted
+	proved bool      // the key was sent, and its secret was the right one
+	proof  [sha256.Size]byte
+}
+
+// holder is who holds the key. Each gets bounds of its own, as verbs work with them.
+func (r *remembered) holder() ledger.Actor {
+	actor := r.actor
+	actor.Makers = slices.Clone(actor.Makers)
+	return actor
 }
 
 // New returns an authenticator that accepts secrets hashed under any of the
 // peppers.
 func New(l *verbs.Ledger, c clock.Clock, peppers []keys.Pepper) *Authenticator {
 	return &Authenticator{ledger: l, clock: c, peppers: peppers,
-		lookups: lookupQueues{open: map[netip.Prefix]*lookupQueue{}}, known: map[string]remembered{}}
+		lookups: lookupQueues{open: map[netip.Prefix]*lookupQueue{}}, known: map[string]*remembered{}}
 }
 
 // WrongKeyError is the error of a key that does not open. It says so to its
@@ -76,11 +91,20 @@ func (e *WrongKeyError) Unwrap() error { return e.problem }
 // which a *WrongKeyError wraps when there was a key, except when the store
 // failed.
 func (a *Authenticator) Request(r *http.Request, from netip.Addr) (ledger.Actor, error) {
-	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || text == "" {
+	text, ok := sentKey(r)
+	if !ok {
 		return ledger.Actor{}, unauthenticatedProblem("This route needs an API key.")
 	}
-	return a.Key(r.Context(), strings.TrimSpace(text), from)
+	return a.Key(r.Context(), text, from)
+}
+
+// sentKey is what a request carries as its key.
+func sentKey(r *http.Request) (text string, ok bool) {
+	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || text == "" {
+		return "", false
+	}
+	return strings.TrimSpace(text), true
 }
 
 // Key returns who holds an API key that was sent from an address. The errors are
@@ -99,7 +123,8 @@ func (a *Authenticator) Key(ctx context.Context, text string, from netip.Addr) (
 	}
 	for _, p := range a.peppers {
 		if p.Verify(key.Secret, string(found.key.Hash)) {
-			return found.Actor(), a.touchKey(ctx, found.key)
+			a.rememberProof(key.ID, found, text)
+			return found.holder(), a.touchKey(ctx, found)
 		}
 	}
 	return ledger.Actor{}, unknownKey(text, key)
@@ -119,13 +144,13 @@ func (a *Authenticator) Watch(ctx context.Context, keyID string) (ledger.Actor, 
 	if err != nil {
 		return ledger.Actor{}, 0, err
 	}
-	return found.Actor(), found.until.Sub(a.clock.Now()), a.touchKey(ctx, found.key)
+	return found.holder(), found.until.Sub(a.clock.Now()), a.touchKey(ctx, found)
 }
 
 // findKey looks up a key. One that was found before is looked up at once when it
 // has to be again; others wait in the queue of the network that they come from,
 // so that who tries many keeps only itself waiting.
-func (a *Authenticator) findKey(ctx context.Context, id string, from netip.Prefix) (remembered, error) {
+func (a *Authenticator) findKey(ctx context.Context, id string, from netip.Prefix) (*remembered, error) {
 	a.mu.Lock()
 	found, ok := a.known[id]
 	a.mu.Unlock()
@@ -135,23 +160,25 @@ func (a *Authenticator) findKey(ctx context.Context, id string, from netip.Prefi
 	if !ok {
 		leave, err := a.lookups.waitTurn(ctx, from)
 		if err != nil {
-			return remembered{}, err
+			return nil, err
 		}
 		defer leave()
 	}
 	return a.lookUp(ctx, id)
 }
 
-func (a *Authenticator) lookUp(ctx context.Context, id string) (remembered, error) {
+func (a *Authenticator) lookUp(ctx context.Context, id string) (*remembered, error) {
 	now := a.clock.Now()
 	credential, err := a.ledger.Authenticate(ctx, id)
 	if err != nil {
 		a.mu.Lock()
 		delete(a.known, id)
 		a.mu.Unlock()
-		return remembered{}, err
+		return nil, err
 	}
-	found := remembered{Credential: credential, key: credential[0].Key, until: now.Add(CacheFor)}
+	key := credential[0].Key
+	found := &remembered{Credential: credential, key: key, actor: credential.Actor(), used: key.LastUsedAt,
+		until: now.Add(CacheFor)}
 	if end := credential.ExpiresAt(); !end.IsZero() && end.Before(found.until) {
 		found.until = end
 	}
@@ -169,24 +196,22 @@ func (a *Authenticator) lookUp(ctx context.Context, id string) (remembered, erro
 const touchEvery = time.Minute
 
 // touchKey notes the use of a key, whose secret was proved, once a minute.
-func (a *Authenticator) touchKey(ctx context.Context, k ledger.Key) error {
-	now := a.clock.Now()
+func (a *Authenticator) touchKey(ctx context.Context, found *remembered) error {
+	now, id := a.clock.Now(), found.key.ID
 	a.mu.Lock()
-	found, ok := a.known[k.ID]
-	if !ok {
-		found.key = k
+	if newer, ok := a.known[id]; ok {
+		found = newer
 	}
-	due := now.Sub(found.key.LastUsedAt) >= touchEvery
+	due := now.Sub(found.used) >= touchEvery
 	if due {
-		found.key.LastUsedAt = now
-		a.known[k.ID] = found
+		found.used = now
 	}
 	a.mu.Unlock()
 	if !due {
 		return nil
 	}
-	if err := a.ledger.TouchKey(ctx, k.ID); err != nil && !errors.Is(err, ledger.ErrNotFound) {
-		return fmt.Errorf("noting the use of key %s: %w", k.ID, err)
+	if err := a.ledger.TouchKey(ctx, id); err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return fmt.Errorf("noting the use of key %s: %w", id, err)
 	}
 	return nil
 }
