@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"mime"
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
-	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -103,87 +100,4 @@ func checkPatch(data []byte) *problem.Problem {
 		}
 	}
 	return nil
-}
-
-// checkJSON walks through the tokens and reports the first thing wrong with its
-// place: syntax, depth, a name that comes twice, a number no float holds.
-func checkJSON(data []byte) *problem.Problem {
-	if !utf8.Valid(data) {
-		return malformedProblem("", "is not UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	w := walker{dec: dec}
-	if p := w.checkValue("", 0); p != nil {
-		return p
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return malformedProblem("", "has something after its JSON value")
-	}
-	return nil
-}
-
-type walker struct{ dec *json.Decoder }
-
-// checkValue reads one value at the place.
-func (w walker) checkValue(place string, depth int) *problem.Problem {
-	if depth > httpx.MaxDepth {
-		return malformedProblem(place, fmt.Sprintf("nests deeper than %d levels", httpx.MaxDepth))
-	}
-	token, err := w.dec.Token()
-	if err != nil {
-		return malformedProblem(place,
-			fmt.Sprintf("is not valid JSON (at byte %d); numbers must be finite, and NaN is none",
-				w.dec.InputOffset()))
-	}
-	switch t := token.(type) {
-	case string:
-		return checkPlainText(place, t)
-	case json.Number:
-		if f, err := strconv.ParseFloat(t.String(), 64); err != nil || math.IsInf(f, 0) {
-			return malformedProblem(place, "is a number beyond all bounds")
-		}
-	case json.Delim:
-		return w.checkComposite(t, place, depth)
-	}
-	return nil
-}
-
-func (w walker) checkComposite(open json.Delim, place string, depth int) *problem.Problem {
-	seen, last := map[string]bool{}, place
-	for i := 0; w.dec.More(); i++ {
-		at := place + "/" + strconv.Itoa(i)
-		if open == '{' {
-			token, err := w.dec.Token()
-			name, ok := token.(string)
-			if err != nil || !ok { // what is wrong is between the value before and here
-				return malformedProblem(last, fmt.Sprintf("is not valid JSON (at byte %d)", w.dec.InputOffset()))
-			}
-			if at = place + "/" + name; seen[name] {
-				return malformedProblem(at, "comes twice")
-			}
-			seen[name] = true
-			if p := checkPlainText(place, name); p != nil {
-				return p
-			}
-		}
-		if p := w.checkValue(at, depth+1); p != nil {
-			return p
-		}
-		last = at
-	}
-	if _, err := w.dec.Token(); err != nil {
-		return malformedProblem(place, fmt.Sprintf("is not valid JSON (at byte %d)", w.dec.InputOffset()))
-	}
-	return nil
-}
-
-func malformedProblem(place, message string) *problem.Problem {
-	what := place
-	if what == "" {
-		what = "the body"
-	}
-	return problem.New(contract.CodeMalformedJSON, what+" "+message).
-		Field(contract.FieldError{Pointer: place, Code: "malformed", Message: message}).
-		Request("Send one JSON object in UTF-8")
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"net/url"
 	"slices"
 	"strconv"
@@ -78,15 +77,13 @@ func checkBatch(data []byte) *problem.Problem {
 	if !utf8.Valid(data) {
 		return malformedProblem("", "is not UTF-8")
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
+	f := form{data: data}
 	array := bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("["))
-	for i := 0; i == 0 || !array && dec.More(); i++ {
-		place := "/" + strconv.Itoa(i)
-		if array {
-			place = ""
+	for i := 0; i == 0 || !array && f.hasMore(); i++ {
+		if !array {
+			f.root = "/" + strconv.Itoa(i)
 		}
-		if p := (walker{dec: dec}).checkValue(place, 0); p != nil {
+		if p := f.checkValue(0); p != nil {
 			return onlyText(p)
 		}
 	}

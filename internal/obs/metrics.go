@@ -1,9 +1,11 @@
 package obs
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +17,7 @@ import (
 type Metrics struct {
 	httpRequests *prometheus.CounterVec
 	httpDuration *prometheus.HistogramVec
+	answers      sync.Map // answer → *answerSeries: what the labels of an answer lead to
 	tasks        *prometheus.CounterVec
 	taskDuration *prometheus.HistogramVec
 	dispatches   *prometheus.CounterVec
@@ -110,12 +113,29 @@ func (m *Metrics) Request(route, method string, status int, took time.Duration) 
 	if m == nil {
 		return
 	}
-	if route == "" {
-		route = "unmatched"
+	series := m.seriesOf(answer{cmp.Or(route, "unmatched"), knownMethod(method), statusClass(status)})
+	series.requests.Inc()
+	series.duration.Observe(took.Seconds())
+}
+
+// answer is what answers are counted by.
+type answer struct{ route, method, class string }
+
+// answerSeries are the numbers of answers that have the same labels.
+type answerSeries struct {
+	requests prometheus.Counter
+	duration prometheus.Observer
+}
+
+func (m *Metrics) seriesOf(a answer) *answerSeries {
+	if known, ok := m.answers.Load(a); ok {
+		return known.(*answerSeries)
 	}
-	labels := []string{route, knownMethod(method), statusClass(status)}
-	m.httpRequests.WithLabelValues(labels...).Inc()
-	m.httpDuration.WithLabelValues(labels...).Observe(took.Seconds())
+	made, _ := m.answers.LoadOrStore(a, &answerSeries{
+		requests: m.httpRequests.WithLabelValues(a.route, a.method, a.class),
+		duration: m.httpDuration.WithLabelValues(a.route, a.method, a.class),
+	})
+	return made.(*answerSeries)
 }
 
 // Task records the end of one attempt of a task of the kind.
@@ -229,9 +249,11 @@ func knownMethod(method string) string {
 	return "other"
 }
 
+var classes = [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"}
+
 func statusClass(status int) string {
 	if status < 100 || status > 599 {
 		return "other"
 	}
-	return fmt.Sprintf("%dxx", status/100)
+	return classes[status/100-1]
 }

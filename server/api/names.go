@@ -49,8 +49,8 @@ type names struct {
 // fillNames puts names beside the ids of an answer, as far as the actor may see them:
 // a key of another organization keeps its name to itself.
 func (a *API) fillNames(ctx context.Context, s ledger.Scope, answer any) error {
-	var fields []unnamed
-	collectUnnamed(reflect.ValueOf(answer), &fields)
+	var few [4]unnamed
+	fields := collectUnnamed(reflect.ValueOf(answer), few[:0])
 	if len(fields) == 0 {
 		return nil
 	}
@@ -70,13 +70,16 @@ func (a *API) fillNames(ctx context.Context, s ledger.Scope, answer any) error {
 
 // learnNames reads the names that are not known yet, all of a kind at once.
 func (a *API) learnNames(ctx context.Context, fields []unnamed) error {
-	wanted := map[ledger.Noun][]string{}
+	var wanted map[ledger.Noun][]string
 	a.names.mu.Lock()
 	if len(a.names.known) > mostNames {
 		a.names.known = nil
 	}
 	for _, f := range fields {
 		if _, ok := a.names.known[f.id]; !ok && !slices.Contains(wanted[f.noun], f.id) {
+			if wanted == nil {
+				wanted = map[ledger.Noun][]string{}
+			}
 			wanted[f.noun] = append(wanted[f.noun], f.id)
 		}
 	}
@@ -108,34 +111,36 @@ func (a *API) learnNames(ctx context.Context, fields []unnamed) error {
 }
 
 // collectUnnamed finds the fields that want a name, at any depth.
-func collectUnnamed(v reflect.Value, fields *[]unnamed) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			collectUnnamed(v.Elem(), fields)
+func collectUnnamed(v reflect.Value, fields []unnamed) []unnamed {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return fields
 		}
-	case reflect.Slice:
-		if holdsNames(v.Type().Elem()) {
-			for i := range v.Len() {
-				collectUnnamed(v.Index(i), fields)
-			}
+		v = v.Elem()
+	}
+	plan := namePlanOf(v.Type())
+	if plan == nil {
+		return fields
+	}
+	if v.Kind() == reflect.Slice {
+		for i := range v.Len() {
+			fields = collectUnnamed(v.Index(i), fields)
 		}
-	case reflect.Struct:
-		if !holdsNames(v.Type()) {
-			return
+		return fields
+	}
+	for _, f := range plan.own {
+		id, err := v.FieldByIndexErr(f.id)
+		if err != nil || id.String() == "" {
+			continue
 		}
-		for _, f := range nameFields {
-			id, name := v.FieldByName(f.id), v.FieldByName(f.name)
-			if id.IsValid() && name.IsValid() && name.CanSet() && id.String() != "" {
-				*fields = append(*fields, unnamed{nounOf(f.noun, id.String()), id.String(), name})
-			}
-		}
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				collectUnnamed(v.Field(i), fields)
-			}
+		if name, err := v.FieldByIndexErr(f.name); err == nil && name.CanSet() {
+			fields = append(fields, unnamed{nounOf(f.noun, id.String()), id.String(), name})
 		}
 	}
+	for _, i := range plan.holders {
+		fields = collectUnnamed(v.Field(i), fields)
+	}
+	return fields
 }
 
 // nounOf tells schedules from keys: both make reservations.
@@ -146,31 +151,52 @@ func nounOf(n ledger.Noun, id string) ledger.Noun {
 	return n
 }
 
-var typesWithNames sync.Map // reflect.Type → bool
+// namePlan says where values of a type want names: it is made once.
+type namePlan struct {
+	own     []namedField // of a struct
+	holders []int        // its fields that may hold others; of a slice, none
+}
 
-// holdsNames reports whether a value of the type may hold a field that wants a
-// name.
-func holdsNames(t reflect.Type) bool {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
+type namedField struct {
+	id, name []int
+	noun     ledger.Noun
+}
+
+var namePlans sync.Map // reflect.Type → *namePlan, nil for one without names
+
+// namePlanOf is the plan of a type; nil if no value of it can want a name.
+func namePlanOf(t reflect.Type) *namePlan {
+	if known, ok := namePlans.Load(t); ok {
+		return known.(*namePlan)
 	}
-	if t.Kind() != reflect.Struct {
-		return false
+	plan := makeNamePlan(t)
+	namePlans.Store(t, plan)
+	return plan
+}
+
+func makeNamePlan(t reflect.Type) *namePlan {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return namePlanOf(t.Elem())
+	case reflect.Struct:
+	default:
+		return nil
 	}
-	if known, ok := typesWithNames.Load(t); ok {
-		return known.(bool)
+	plan := &namePlan{}
+	for _, f := range nameFields {
+		id, hasID := t.FieldByName(f.id)
+		name, hasName := t.FieldByName(f.name)
+		if hasID && hasName {
+			plan.own = append(plan.own, namedField{id.Index, name.Index, f.noun})
+		}
 	}
-	holds := slices.ContainsFunc(nameFields, func(f struct {
-		id, name string
-		noun     ledger.Noun
-	},
-	) bool {
-		_, ok := t.FieldByName(f.name)
-		return ok
-	})
 	for i := range t.NumField() {
-		holds = holds || t.Field(i).IsExported() && holdsNames(t.Field(i).Type)
+		if t.Field(i).IsExported() && namePlanOf(t.Field(i).Type) != nil {
+			plan.holders = append(plan.holders, i)
+		}
 	}
-	typesWithNames.Store(t, holds)
-	return holds
+	if len(plan.own) == 0 && len(plan.holders) == 0 {
+		return nil
+	}
+	return plan
 }
