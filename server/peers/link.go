@@ -99,6 +99,7 @@ func (l *link) readReplies(r *bufio.Reader) error {
 			if waiting := l.takeCall(f.number); waiting != nil {
 				waiting <- p
 			}
+			l.closeIfDone()
 		case leaving:
 			l.retire()
 		}
@@ -144,6 +145,7 @@ func (l *link) ask(ctx context.Context, c *Call) (Reply, error) {
 		if l.takeCall(number) != nil {
 			l.out.addFrame(withdraw, number, nil)
 		}
+		l.closeIfDone()
 	}
 	select {
 	case p := <-waiting: // it came at the last moment
@@ -169,31 +171,35 @@ func (l *link) addCall(waiting chan Reply) (uint64, bool) {
 // more; nil: nobody.
 func (l *link) takeCall(number uint64) chan Reply {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	waiting := l.calls[number]
 	delete(l.calls, number)
-	done := l.leaving && len(l.calls) == 0
-	l.mu.Unlock()
-	if done {
-		l.close()
-	}
 	return waiting
 }
 
 // retire has the link take no more calls, and ends it when those that were sent are
 // answered.
 func (l *link) retire() {
-	if l.stopCalls() == 0 {
-		l.close()
-	}
+	l.stopCalls()
+	l.closeIfDone()
 	l.ended(l)
 }
 
-// stopCalls has the link take no more calls, and returns how many wait.
-func (l *link) stopCalls() int {
+// stopCalls has the link take no more calls.
+func (l *link) stopCalls() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leaving = true
-	return len(l.calls)
+}
+
+// closeIfDone ends a link that takes no more calls and has answered all.
+func (l *link) closeIfDone() {
+	l.mu.Lock()
+	done := l.leaving && len(l.calls) == 0
+	l.mu.Unlock()
+	if done {
+		l.close()
+	}
 }
 
 func (l *link) isLeaving() bool {
