@@ -1,11 +1,9 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -52,7 +50,7 @@ func (s *Server) checkBody(c *gin.Context) {
 		return
 	}
 	done()
-	c.Request.Body = io.NopCloser(bytes.NewReader(data))
+	c.Request.Body = httpx.NewWholeBody(data)
 	switch {
 	case len(data) == 0 || limit == maxForm:
 		return

@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 )
@@ -35,6 +36,25 @@ func ReadBody(r io.Reader, limit int64) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// WholeBody is a body that was read before: who knows it need not read it again.
+type WholeBody struct {
+	bytes.Reader
+	data []byte
+}
+
+// NewWholeBody returns a body of the data.
+func NewWholeBody(data []byte) *WholeBody {
+	b := &WholeBody{data: data}
+	b.Reset(data)
+	return b
+}
+
+// Bytes returns the whole body, however much of it was read. It must not be changed.
+func (b *WholeBody) Bytes() []byte { return b.data }
+
+// Close implements io.Closer.
+func (*WholeBody) Close() error { return nil }
 
 type limitedBody struct {
 	io.ReadCloser

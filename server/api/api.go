@@ -50,9 +50,10 @@ type Config struct {
 // API is what the operations share.
 type API struct {
 	Config
-	huma  huma.API
-	names *names
-	kinds map[string]planKind // what can be planned
+	huma   huma.API
+	router *router
+	names  *names
+	kinds  map[string]planKind // what can be planned
 	// answers decide what another server was asked, by operation.
 	answers map[string]peers.Answerer
 }
@@ -61,13 +62,15 @@ type API struct {
 // and what each demands.
 func Register(engine *gin.Engine, cfg Config) (*API, *huma.OpenAPI, []operation.Operation) {
 	problem.Install()
-	a := &API{Config: cfg, huma: humagin.New(engine, describeAPI()), names: &names{}, kinds: map[string]planKind{},
-		answers: map[string]peers.Answerer{}}
-	var all []operation.Operation
+	a := &API{Config: cfg, router: &router{engine: engine, shortcuts: map[string]shortcut{}}, names: &names{},
+		kinds: map[string]planKind{}, answers: map[string]peers.Answerer{}}
+	a.huma = huma.NewAPI(describeAPI(), a.router)
+	all := endpoints(a)
+	operations := make([]operation.Operation, 0, len(all))
 	inputs := map[string]reflect.Type{}
-	for _, e := range endpoints(a) {
+	for _, e := range all {
 		e.register()
-		all, inputs[e.ID] = append(all, e.Operation), e.input
+		operations, inputs[e.ID] = append(operations, e.Operation), e.input
 	}
 	doc := a.huma.OpenAPI()
 	completeTags(doc, inputs)
@@ -75,7 +78,21 @@ func Register(engine *gin.Engine, cfg Config) (*API, *huma.OpenAPI, []operation.
 		doc.AddOperation(&op)
 	}
 	completeDocument(doc)
-	return a, doc, all
+	a.addShortcuts(doc, all)
+	return a, doc, operations
+}
+
+// addShortcuts gives operations their shortcuts, now that the document says all.
+func (a *API) addShortcuts(doc *huma.OpenAPI, all []endpoint) {
+	described := map[string]*huma.Operation{}
+	for _, op := range operationsIn(doc) {
+		described[op.OperationID] = op
+	}
+	for _, e := range all {
+		if short := e.shorten(described[e.ID]); short != nil {
+			a.router.shortcuts[e.ID] = short
+		}
+	}
 }
 
 // endpoints are all operations of the API, by noun.

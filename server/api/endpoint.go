@@ -19,6 +19,7 @@ type endpoint struct {
 	operation.Operation
 	input    reflect.Type
 	register func()
+	shorten  func(*huma.Operation) shortcut
 }
 
 // serve serves an operation whose errors of any kind become problems.
@@ -30,6 +31,23 @@ func serve[I, O any](a *API, op operation.Operation, h func(context.Context, *AP
 // not describe whole.
 func serveDescribed[I, O any](a *API, op operation.Operation, describe func(*huma.Operation),
 	h func(context.Context, *API, *I) (*O, error)) endpoint {
+	subject, hasID := pathResource(op), hasPathID(reflect.TypeFor[I]())
+	answer := func(ctx context.Context, in *I) (out *O, err error) {
+		var asked string
+		if hasID {
+			id := pathID(in)
+			asked = id.String()
+			err = a.resolvePathID(ctx, subject, id)
+		}
+		if err == nil {
+			out, err = h(ctx, a, in)
+		}
+		if err != nil {
+			return nil, a.toProblem(ctx, op, asked, err)
+		}
+		a.addNames(ctx, op, out)
+		return out, nil
+	}
 	return endpoint{op, reflect.TypeFor[I](), func() {
 		described := huma.Operation{
 			OperationID: op.ID, Method: op.Method, Path: operation.Prefix + op.Path, Summary: op.Summary,
@@ -37,21 +55,8 @@ func serveDescribed[I, O any](a *API, op operation.Operation, describe func(*hum
 			Metadata: inputMetadata(op, reflect.TypeFor[I]()),
 		}
 		describe(&described)
-		huma.Register(a.huma, described, func(ctx context.Context, in *I) (*O, error) {
-			asked, _ := pathID(in)
-			name := asked.String()
-			err := a.resolvePathID(ctx, op, in)
-			var out *O
-			if err == nil {
-				out, err = h(ctx, a, in)
-			}
-			if err != nil {
-				return nil, a.toProblem(ctx, op, name, err)
-			}
-			a.addNames(ctx, op, out)
-			return out, nil
-		})
-	}}
+		huma.Register(a.huma, described, answer)
+	}, func(described *huma.Operation) shortcut { return newShortcut(a, described, answer) }}
 }
 
 // serveChange serves a change that may be asked for again and again: what it asks

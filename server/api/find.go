@@ -57,25 +57,22 @@ func pathResource(o operation.Operation) *resource {
 	return &r
 }
 
-// pathID is the place of the {id} in an operation's input.
-func pathID(in any) (reflect.Value, bool) {
-	v := reflect.ValueOf(in).Elem()
-	if v.Kind() != reflect.Struct {
-		return reflect.Value{}, false
+// hasPathID reports whether an operation's input has a place for the {id}.
+func hasPathID(input reflect.Type) bool {
+	if input.Kind() != reflect.Struct {
+		return false
 	}
-	id := v.FieldByName("ID")
-	return id, id.IsValid() && id.Kind() == reflect.String
+	id, ok := input.FieldByName("ID")
+	return ok && id.Type.Kind() == reflect.String
 }
+
+// pathID is that place.
+func pathID(in any) reflect.Value { return reflect.ValueOf(in).Elem().FieldByName("ID") }
 
 // resolvePathID replaces a name in the path of a request by the id that it stands for,
 // so that every route takes both.
-func (a *API) resolvePathID(ctx context.Context, op operation.Operation, in any) error {
-	subject := pathResource(op)
-	if subject == nil || subject.noun == "" {
-		return nil
-	}
-	place, ok := pathID(in)
-	if !ok || subject.isID(place.String()) {
+func (a *API) resolvePathID(ctx context.Context, subject *resource, place reflect.Value) error {
+	if subject == nil || subject.noun == "" || subject.isID(place.String()) {
 		return nil
 	}
 	actor := auth.From(ctx)

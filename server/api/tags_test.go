@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -14,10 +15,13 @@ import (
 	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
+// release keeps gin from printing its routes. It is a setting of the process.
+var release = sync.OnceFunc(func() { gin.SetMode(gin.ReleaseMode) })
+
 // What is said of a field away from it is said of a field that there is.
 func TestLongTagsNameFields(t *testing.T) {
 	t.Parallel()
-	gin.SetMode(gin.ReleaseMode)
+	release()
 	cfg := Config{Ledger: &verbs.Ledger{}, Clock: clock.System{}}
 	_, doc, _ := Register(gin.New(), cfg)
 	inputs := map[string]reflect.Type{}
