@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"reflect"
@@ -13,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/server/operation"
 )
 
 // shortcut answers a request if it is plain. False: nothing was done, and huma is to
@@ -141,9 +141,9 @@ func (p *plainOutput) write(c *gin.Context, output reflect.Value) {
 	}
 	c.Header("Content-Type", "application/json")
 	c.Status(status)
-	enc := json.NewEncoder(c.Writer)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(output.Field(p.body).Interface()); err != nil && c.Request.Context().Err() == nil {
+	text, err := operation.EncodeJSON(output.Field(p.body).Addr().Interface(), false)
+	if err != nil {
 		panic(err)
 	}
+	_, _ = c.Writer.Write(append(text, '\n')) // the client may be gone
 }

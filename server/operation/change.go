@@ -59,7 +59,7 @@ type Answer[C any] struct {
 
 // Accept checks what is asked.
 func (c Change[B, T, C]) Accept(ctx context.Context, v Viewer, b B) (Request[B], error) {
-	canonical, err := json.Marshal(b)
+	canonical, err := EncodeJSON(&b, true)
 	if err != nil {
 		return Request[B]{}, fmt.Errorf("encoding the request: %w", err)
 	}
@@ -114,7 +114,7 @@ func (c Change[B, T, C]) onceStored(ctx context.Context, l *verbs.Ledger, v View
 		if status, *into, err = c.call(ctx, l, v, r); err != nil {
 			return 0, nil, err
 		}
-		body, err = json.Marshal(*into)
+		body, err = EncodeJSON(into, true)
 		return status, body, err
 	})
 }
@@ -141,7 +141,7 @@ func (c Change[B, T, C]) AnswerForwarded(ctx context.Context, l *verbs.Ledger, v
 	if status, body, err = c.call(ctx, l, v, r); err != nil {
 		return 0, nil, false, err
 	}
-	answer, err = json.Marshal(body)
+	answer, err = EncodeJSON(&body, true)
 	return status, answer, false, err
 }
 
