@@ -78,6 +78,9 @@ func (s *Server) checkBody(c *gin.Context) {
 // PATCH takes is a merge patch (RFC 7396), by either name.
 func isJSON(r *http.Request) bool {
 	contentType := r.Header.Get("Content-Type")
+	if contentType == "application/json" { // as mostly
+		return true
+	}
 	kind, _, err := mime.ParseMediaType(contentType)
 	return contentType == "" || err == nil && (kind == "application/json" || r.Method == http.MethodPatch &&
 		kind == api.MergePatch)

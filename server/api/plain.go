@@ -4,11 +4,9 @@ import (
 	"encoding"
 	"encoding/json"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
@@ -47,19 +45,6 @@ type plainField struct {
 type plainText struct {
 	at   []int
 	text string
-}
-
-// textRule is what a schema demands of a text.
-type textRule struct {
-	min, max *int // in characters
-	pattern  *regexp.Regexp
-	enum     []string
-}
-
-func (r textRule) allows(text string) bool {
-	n := utf8.RuneCountInString(text)
-	return (r.min == nil || n >= *r.min) && (r.max == nil || n <= *r.max) &&
-		(r.pattern == nil || r.pattern.MatchString(text)) && (r.enum == nil || slices.Contains(r.enum, text))
 }
 
 // newPlainInput makes the table of an operation as the document describes it; nil if
@@ -196,25 +181,6 @@ func plainFieldOf(s *huma.Schema, f reflect.StructField) (plainField, bool) {
 func decodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
-}
-
-// textRuleOf is what a schema demands of a text; false: it demands something else.
-func textRuleOf(s *huma.Schema) (textRule, bool) {
-	rule := textRule{min: s.MinLength, max: s.MaxLength}
-	if s.Type != huma.TypeString || s.Ref != "" || isComposed(s) || s.Format != "" {
-		return rule, false
-	}
-	if s.Pattern != "" {
-		rule.pattern = regexp.MustCompile(s.Pattern)
-	}
-	for _, one := range s.Enum {
-		text, ok := one.(string)
-		if !ok {
-			return rule, false
-		}
-		rule.enum = append(rule.enum, text)
-	}
-	return rule, true
 }
 
 // read fills an input from a request. False: the request is not plain, and what is in

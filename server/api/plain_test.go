@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -104,5 +105,19 @@ func TestBrokenBodiesAreNotPlain(t *testing.T) {
 		`{"gpus" 1}`, `{"gpus":1 "pool":"lab"}`} {
 		var got contract.ReservationCreate
 		require.False(t, table.readBody([]byte(broken), reflect.ValueOf(&got).Elem()), "%q", broken)
+	}
+}
+
+// Patterns match as regular expressions do.
+func TestPatternsMatchAsRegularExpressions(t *testing.T) {
+	t.Parallel()
+	for _, pattern := range []string{"^[!-~]+$", "^[a-z0-9é]+$", "^[^/]+$", "^[a-z]*$", "[a-z]+", "^a+$", "(?i)^[a-z]+$",
+		"(?m)^[a-z]+$"} {
+		matches, want := matcherOf(pattern), regexp.MustCompile(pattern)
+		rapid.Check(t, func(t *rapid.T) {
+			text := rapid.OneOf(rapid.StringMatching("[!-~]{0,5}"), rapid.StringMatching("[a-z\n]{0,5}"), rapid.String(),
+				rapid.SampledFrom([]string{"", "a\n", "é", "\xff", "a\xffb", "/", "\ufffd"})).Draw(t, "text")
+			require.Equal(t, want.MatchString(text), matches(text), "%q %q", pattern, text)
+		})
 	}
 }
