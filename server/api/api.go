@@ -2,7 +2,9 @@
 // verb of the ledger or reads, and encodes the answer. It decides nothing.
 //
 // huma checks requests by the tags of package contract and makes openapi.yaml of
-// the same types; errors of every kind go through package problem.
+// the same types; errors of every kind go through package problem. A request that
+// has nothing unusual is read by tables made of huma's description (plain.go), and
+// gets the same answer sooner.
 package api
 
 import (
