@@ -22,7 +22,7 @@ import (
 func TestEveryTypeIsEncodedAsByTheStandardLibrary(t *testing.T) {
 	t.Parallel()
 	release()
-	doc, _ := Register(gin.New(), Config{Ledger: &verbs.Ledger{}, Clock: clock.System{}})
+	_, doc, _ := Register(gin.New(), Config{Ledger: &verbs.Ledger{}, Clock: clock.System{}})
 	registry := doc.Components.Schemas
 	types := []reflect.Type{reflect.TypeFor[contract.PlannedCancel](), reflect.TypeFor[contract.PlannedClaim]()}
 	for name := range registry.Map() {

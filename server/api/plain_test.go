@@ -22,7 +22,7 @@ import (
 func inputOf[I any](t *testing.T, id string) (*plainInput, *huma.Schema, huma.Registry) {
 	t.Helper()
 	release()
-	doc, _ := Register(gin.New(), Config{Ledger: &verbs.Ledger{}, Clock: clock.System{}})
+	_, doc, _ := Register(gin.New(), Config{Ledger: &verbs.Ledger{}, Clock: clock.System{}})
 	registry := doc.Components.Schemas
 	for _, op := range operationsIn(doc) {
 		if op.OperationID == id {
