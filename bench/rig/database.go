@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -42,6 +43,7 @@ type Database struct {
 	URL    string
 	server string
 	name   string
+	folder string // of a SQLite file, instead of a server
 }
 
 // NewDatabase makes an empty database on the server.
@@ -60,6 +62,9 @@ func NewDatabase(ctx context.Context, server string) (*Database, error) {
 
 // Drop removes the database with whoever is still connected.
 func (d *Database) Drop(ctx context.Context) error {
+	if d.folder != "" {
+		return os.RemoveAll(d.folder)
+	}
 	return execOnServer(ctx, d.server, "DROP DATABASE "+d.name+" WITH (FORCE)")
 }
 
@@ -90,16 +95,16 @@ const verifyAtOnce = 20_000
 // Verify counts every acknowledged id in the database with each of the queries
 // and fails if one is missing or came twice.
 func (d *Database) Verify(ctx context.Context, acknowledged []string, queries ...string) error {
-	conn, err := pgx.Connect(ctx, d.URL)
+	count, done, err := d.openCounter(ctx)
 	if err != nil {
-		return fmt.Errorf("connecting to PostgreSQL: %w", err)
+		return err
 	}
-	defer func() { _ = conn.Close(ctx) }()
+	defer done()
 	for _, query := range queries {
 		var found int
 		for part := range slices.Chunk(acknowledged, verifyAtOnce) {
-			var n int
-			if err := conn.QueryRow(ctx, query, part).Scan(&n); err != nil {
+			n, err := count(query, part)
+			if err != nil {
 				return fmt.Errorf("counting what was acknowledged: %w", err)
 			}
 			found += n
@@ -109,4 +114,21 @@ func (d *Database) Verify(ctx context.Context, acknowledged []string, queries ..
 		}
 	}
 	return nil
+}
+
+// openCounter returns what asks the database one of the questions about some ids.
+func (d *Database) openCounter(ctx context.Context) (count func(query string, ids []string) (int, error),
+	done func(), err error) {
+	if d.folder != "" {
+		return d.openFileCounter(ctx)
+	}
+	conn, err := pgx.Connect(ctx, d.URL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to PostgreSQL: %w", err)
+	}
+	count = func(query string, ids []string) (n int, err error) {
+		err = conn.QueryRow(ctx, query, ids).Scan(&n)
+		return n, err
+	}
+	return count, func() { _ = conn.Close(ctx) }, nil
 }

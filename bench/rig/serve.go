@@ -35,6 +35,7 @@ const (
 	Ours      Kind = "ours"      // the server, as `forewarm server` runs it, without limits on requests per key
 	Ceiling   Kind = "ceiling"   // decodes the JSON and answers 201
 	Unbatched Kind = "unbatched" // decodes the JSON, then BEGIN, one INSERT and COMMIT
+	Embedded  Kind = "sqlite"    // ours on a SQLite file, as `forewarm up` keeps it
 	Worker    Kind = "worker"    // a worker with a simulated cloud; it serves nothing
 )
 
@@ -99,7 +100,7 @@ func startProfile(path string) (stop func() error, err error) {
 
 func handlerOf(ctx context.Context, kind Kind, database string) (h http.Handler, done func() error, err error) {
 	switch kind {
-	case Ours:
+	case Ours, Embedded:
 		return ourServer(ctx, database)
 	case Ceiling:
 		return ceilingServer(), func() error { return nil }, nil
