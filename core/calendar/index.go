@@ -78,6 +78,13 @@ func newIndex(n, perSlot int) *index {
 	return x
 }
 
+// reserveBlocks makes room for so many more blocks.
+func (x *index) reserveBlocks(n int) {
+	x.nodes = slices.Grow(x.nodes, n*radix)
+	x.rooms = slices.Grow(x.rooms, n*radix*x.perSlot*x.words)
+	x.least = slices.Grow(x.least, n*radix*x.slots)
+}
+
 // addBlock makes one more block.
 func (x *index) addBlock() {
 	x.nodes = append(x.nodes, make([]span, radix)...)
@@ -186,6 +193,38 @@ func (x *index) refreshSlot(p place, slot int, l *line, lo, hi int64) {
 		c := x.childAt(p, h)
 		x.refreshSlot(c, slot, l, lo, hi)
 		h = c.hour + 1<<(radixLog*c.height)
+	}
+	x.setFree(p.node, slot, int(slices.Min(x.leastOfSiblings(children, slot))))
+}
+
+// fillSlot is refreshSlot for a slot that the nodes from p down know as free: it only
+// visits those in whose span the slot is used. Its level at the start of p is given
+// with the steps that come after.
+func (x *index) fillSlot(p place, slot, level int, steps []step) {
+	children := x.nodes[p.node].children
+	if children == 0 {
+		end := p.endsAt()
+		for i := 0; i < len(steps) && steps[i].at < end; i++ {
+			level = max(level, steps[i].level)
+		}
+		x.setFree(p.node, slot, x.perSlot-level)
+		return
+	}
+	for i := range int64(radix) {
+		c := place{children + int32(i), p.height - 1, p.hour + i<<(radixLog*(p.height-1))}
+		start, end := c.startsAt(), c.endsAt()
+		if start == end {
+			continue // beyond all countable time
+		}
+		for len(steps) > 0 && steps[0].at <= start {
+			level, steps = steps[0].level, steps[1:]
+		}
+		if len(steps) == 0 && level == 0 {
+			break
+		}
+		if level > 0 || steps[0].at < end {
+			x.fillSlot(c, slot, level, steps)
+		}
 	}
 	x.setFree(p.node, slot, int(slices.Min(x.leastOfSiblings(children, slot))))
 }

@@ -1,10 +1,6 @@
 package calendar
 
-import (
-	"iter"
-
-	"github.com/forewarm/forewarm/core/capacity"
-)
+import "iter"
 
 // Occupant is whoever can take GPUs of a pool for some time: a reservation with its
 // place, an allocation, GPUs that are being cleaned, a node that an operator keeps.
@@ -29,19 +25,6 @@ func Occupants[T any, P interface {
 			}
 		}
 	}
-}
-
-// Build returns a pool's calendar: the places that the occupants take, each with the
-// pool's cleaning after it.
-func Build(p capacity.Pool, all ...iter.Seq[Occupant]) *Slots {
-	s := NewSlots(p.MaxNodes, p.PerNode)
-	s.SetMargin(p.Timers.Cleaning)
-	for _, occupants := range all {
-		for o := range occupants {
-			s.Occupy(o)
-		}
-	}
-	return s
 }
 
 // Occupy shows what an occupant takes now in place of what it took before, or takes

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
@@ -68,4 +69,45 @@ func TestOccupantsEndWithTheirReader(t *testing.T) {
 		break
 	}
 	require.Equal(t, []calendar.Occupant{&tenant{id: "a"}}, seen)
+}
+
+// However many occupants there are, and wherever: what is built at once answers as
+// what was placed one by one.
+func TestACalendarBuiltAtOnceIsTheSame(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p := capacity.Pool{MaxNodes: rapid.IntRange(0, 4).Draw(t, "slots"), PerNode: 8,
+			Timers: capacity.Timers{Cleaning: time.Duration(rapid.IntRange(0, 90).Draw(t, "cleaning")) * time.Minute}}
+		want := calendar.NewSlots(p.MaxNodes, p.PerNode)
+		want.SetMargin(p.Timers.Cleaning)
+		all := rapid.SliceOfN(rapid.Custom(drawTenant), 0, 40).Draw(t, "tenants")
+		for i := range all {
+			want.Occupy(all[i])
+		}
+		built := calendar.Build(p, calendar.Occupants(all))
+		require.Equal(t, want.Dump(), built.Dump())
+		require.Equal(t, want.Outside(), built.Outside())
+		iv := drawQuarters(t)
+		for slot := range p.MaxNodes + 2 {
+			require.Equal(t, want.On(slot, iv), built.On(slot, iv))
+		}
+		shape := capacity.Shape{Nodes: 1, PerNode: rapid.IntRange(1, 8).Draw(t, "gpus")}
+		slots, ok := want.Find(shape, iv, nil)
+		same, found := built.Find(shape, iv, nil)
+		require.Equal(t, ok, found)
+		require.Equal(t, slots, same)
+		for i := range all { // and goes on alike
+			all[i].gone = true
+			built.Occupy(all[i])
+		}
+		want = calendar.NewSlots(p.MaxNodes, p.PerNode)
+		want.SetMargin(p.Timers.Cleaning)
+		require.Equal(t, want.String(), built.String())
+	})
+}
+
+func drawTenant(t *rapid.T) tenant {
+	return tenant{id: rapid.StringMatching(`[a-z]`).Draw(t, "id"), when: drawQuarters(t),
+		slots: rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 1, 3, rapid.ID[int]).Draw(t, "on"),
+		gone:  rapid.IntRange(0, 9).Draw(t, "gone") == 0}
 }

@@ -50,9 +50,13 @@ func (s *Slots) scanSlots(need int) {
 	q.known = s.perSlot
 }
 
+// monthBlocks is about how many blocks a busy month takes.
+const monthBlocks = 64
+
 // buildIndex makes the index of what is placed.
 func (s *Slots) buildIndex() {
 	s.index = newIndex(len(s.lines), s.perSlot)
+	s.index.reserveBlocks(min(len(s.bookings)/radix, monthBlocks))
 	for _, b := range s.bookings {
 		lo, hi := s.occupiedSpan(b.Interval)
 		for _, slot := range b.Slots {
@@ -64,7 +68,7 @@ func (s *Slots) buildIndex() {
 	}
 	for slot := range s.lines {
 		if l := &s.lines[slot]; len(l.steps) > 0 {
-			s.index.refreshSlot(rootPlace(), slot, l, l.steps[0].at, l.steps[len(l.steps)-1].at)
+			s.index.fillSlot(rootPlace(), slot, 0, l.steps)
 		}
 	}
 }
