@@ -49,7 +49,7 @@ func runBenchmark(ctx context.Context, out io.Writer, o rig.Options) error {
 	for i := range o.Count {
 		for _, s := range slices.Concat([]setting{alone}, compared) {
 			profile := ""
-			if i == o.Count-1 && s.servers == 2 {
+			if i == o.Count-1 && (s.servers == 2 || s.workers == 2) {
 				profile = o.CPUProfile
 			}
 			if err := measureOnce(ctx, out, o, s, profile, m); err != nil {
@@ -102,7 +102,7 @@ func startFleet(ctx context.Context, i *rig.Installation, s setting, profile str
 	stop = func() error { return errors.Join(rig.StopAll(f.Workers), rig.StopAll(f.Servers)) }
 	for n := range s.servers {
 		path := ""
-		if n == s.servers-1 { // one that forwards, if there is one
+		if n == s.servers-1 && s.workers == 0 { // one that forwards, if there is one
 			path = profile
 		}
 		p, err := rig.Start(ctx, rig.Ours, i, path)
@@ -111,8 +111,12 @@ func startFleet(ctx context.Context, i *rig.Installation, s setting, profile str
 		}
 		f.Servers = append(f.Servers, p)
 	}
-	for range s.workers {
-		p, err := rig.Start(ctx, rig.Worker, i, "")
+	for n := range s.workers {
+		path := ""
+		if n == 0 && profile != "" {
+			path = profile + ".worker"
+		}
+		p, err := rig.Start(ctx, rig.Worker, i, path)
 		if err != nil {
 			return f, nil, errors.Join(err, stop())
 		}
