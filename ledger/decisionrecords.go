@@ -1,9 +1,9 @@
 package ledger
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/forewarm/forewarm/core/admission"
 )
@@ -58,22 +58,28 @@ func (r DecisionRecord) Encode() []byte {
 	if len(record) == 0 || len(record) > maxRecord {
 		record = []byte("null")
 	}
-	var b bytes.Buffer
-	b.WriteString(DecisionPrefix(r.Kind))
-	fmt.Fprintf(&b, `"engine":%q,"record":`, string(r.Engine))
-	b.Write(record)
+	b := make([]byte, 0, len(record)+headLength)
+	b = append(appendDecisionPrefix(b, r.Kind), `"engine":`...)
+	b = append(strconv.AppendQuote(b, string(r.Engine)), `,"record":`...)
+	b = append(b, record...)
 	if len(r.Also) > 0 {
 		also, err := json.Marshal(r.Also)
 		if err == nil { // codes, numbers and sentences can always be encoded
-			fmt.Fprintf(&b, `,"also":%s`, also)
+			b = append(append(b, `,"also":`...), also...)
 		}
 	}
-	b.WriteByte('}')
-	return b.Bytes()
+	return append(b, '}')
 }
 
+// headLength is room for what surrounds a record.
+const headLength = 80
+
 // DecisionPrefix is what the stored form of every decision of the kind begins with.
-func DecisionPrefix(k DecisionKind) string { return fmt.Sprintf(`{"kind":%q,`, string(k)) }
+func DecisionPrefix(k DecisionKind) string { return string(appendDecisionPrefix(nil, k)) }
+
+func appendDecisionPrefix(b []byte, k DecisionKind) []byte {
+	return append(strconv.AppendQuote(append(b, `{"kind":`...), string(k)), ',')
+}
 
 // ReadDecision takes an event's decision apart.
 func ReadDecision(stored []byte) (DecisionRecord, error) {

@@ -23,7 +23,7 @@ type Record struct {
 // same bytes. Times beyond the year 9999 and shares that are not numbers are
 // errors.
 func (r *Record) Encode() ([]byte, error) {
-	text, err := json.Marshal(r)
+	text, err := appendRecord(r)
 	if err != nil {
 		return nil, fmt.Errorf("encoding an admission record: %w", err)
 	}
