@@ -15,16 +15,33 @@ import (
 
 // encodeArray encodes one column of rows, which is a slice of structs.
 func (c column) encodeArray(rows reflect.Value) []byte {
-	b := beginArray(c.kind, rows.Len())
-	for i := range rows.Len() {
+	n := rows.Len()
+	b := beginArray(c.kind, n, c.lengthOf(rows))
+	for i := range n {
 		b = c.appendElement(b, rows.Index(i).FieldByIndex(c.index))
 	}
 	return b
 }
 
-// beginArray encodes the header of an array of n elements, whose first index is 1.
-func beginArray(k columnKind, n int) []byte {
-	b := make([]byte, 0, 20+24*n)
+// lengthOf returns about how many bytes the elements of one column take: texts are
+// mostly ids and names of one length.
+func (c column) lengthOf(rows reflect.Value) int {
+	switch n := rows.Len(); {
+	case n == 0:
+		return 0
+	case c.kind == textKind, c.kind == bytesKind:
+		return n * (lengthBytes + rows.Index(0).FieldByIndex(c.index).Len() + 1)
+	case c.kind == boolKind:
+		return n * (lengthBytes + 1)
+	default:
+		return n * (lengthBytes + 8)
+	}
+}
+
+// beginArray encodes the header of an array of n elements, whose first index is 1, with
+// room for about so many bytes of elements.
+func beginArray(k columnKind, n, length int) []byte {
+	b := make([]byte, 0, 20+length)
 	dimensions, nulls := uint32(1), uint32(0)
 	if n == 0 {
 		dimensions = 0
@@ -75,10 +92,13 @@ func appendLength(b []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(n)) // no value is that long
 }
 
-// encodeParameters encodes the values of one row; an update leaves out the columns
-// that are written only when a row is created.
+// usualRow is how many bytes the values of a row seldom exceed.
+const usualRow = 512
+
+// encodeParameters encodes the values of one row, in one buffer; an update leaves out
+// the columns that are written only when a row is created.
 func (t *rowType) encodeParameters(row reflect.Value, update bool) [][]byte {
-	args := make([][]byte, 0, len(t.columns))
+	args, b := make([][]byte, 0, len(t.columns)), make([]byte, 0, usualRow)
 	for _, c := range t.columns {
 		if update && c.createOnly {
 			continue
@@ -88,14 +108,19 @@ func (t *rowType) encodeParameters(row reflect.Value, update bool) [][]byte {
 			args = append(args, nil)
 			continue
 		}
-		args = append(args, c.appendElement(nil, field)[4:])
+		from := len(b) + lengthBytes
+		b = c.appendElement(b, field)
+		args = append(args, b[from:len(b):len(b)])
 	}
 	return args
 }
 
+// lengthBytes is how many bytes before an element say how long it is.
+const lengthBytes = 4
+
 // textArray encodes strings that are not a column of rows.
 func textArray(list []string) []byte {
-	b := beginArray(textKind, len(list))
+	b := beginArray(textKind, len(list), 40*len(list))
 	for _, s := range list {
 		b = append(appendLength(b, len(s)), s...)
 	}
@@ -104,7 +129,7 @@ func textArray(list []string) []byte {
 
 // integerArray encodes numbers that are not a column of rows.
 func integerArray(list []int64) []byte {
-	b := beginArray(integerKind, len(list))
+	b := beginArray(integerKind, len(list), 12*len(list))
 	for _, n := range list {
 		b = appendInteger(b, n)
 	}

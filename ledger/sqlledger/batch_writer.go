@@ -6,7 +6,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -28,13 +27,13 @@ const chunkSize = 2000
 
 func (b *batchWriter) insertRows(doing string, t *rowType, rows reflect.Value, conflict string) {
 	if rows.Len() <= maxSingleRows {
-		text := strings.TrimSuffix(t.statements.insert+" "+conflict, " ")
+		text := withConflict(t.statements.insert, conflict)
 		for i := range rows.Len() {
 			b.list = append(b.list, statement{doing: doing, text: text, args: t.encodeParameters(rows.Index(i), false)})
 		}
 		return
 	}
-	text := strings.TrimSuffix(t.statements.unnest+" "+conflict, " ")
+	text := withConflict(t.statements.unnest, conflict)
 	b.eachChunk(rows, func(part reflect.Value) {
 		b.list = append(b.list, statement{doing: doing, text: text, args: t.encodeColumns(part)})
 	})
@@ -65,11 +64,11 @@ func (b *batchWriter) eachChunk(rows reflect.Value, each func(part reflect.Value
 }
 
 func (b *batchWriter) execStatement(doing, text string, unmet error, args ...any) {
-	text = numberPlaceholders(text)
 	values := encodeScalars(args)
-	if unmet != nil {
-		text = "WITH written AS (" + text + " RETURNING 1) " + fmt.Sprintf(condition, fmt.Sprintf("$%d", len(args)+1))
-		values = append(values, encodeInteger(1))
+	if unmet == nil {
+		text = numberPlaceholders(text)
+	} else {
+		text, values = checkRows(text), append(values, encodeInteger(1))
 	}
 	b.list = append(b.list, statement{doing: doing, text: text, args: values, unmet: unmet})
 }

@@ -73,11 +73,30 @@ func (c *connection) readTogether(list ...rowQuery) error {
 // execStatement runs one statement and returns how many rows it changed.
 func (c *connection) execStatement(doing, statement string, args ...any) (int64, error) {
 	c.writes++
+	if c.session == nil {
+		return c.execDirectly(doing, statement, args)
+	}
 	result := c.newQuery().Exec(statement, args...)
 	if result.Error != nil {
 		return 0, c.failWith(wrapError(doing, result.Error))
 	}
 	return result.RowsAffected, nil
+}
+
+// execDirectly is execStatement on SQLite, which takes the placeholders as they are:
+// gorm would take the text apart and put it together again for each row.
+func (c *connection) execDirectly(doing, text string, args []any) (n int64, err error) {
+	c.queried = true
+	ctx := c.db.Statement.Context
+	result, err := c.db.Statement.ConnPool.ExecContext(ctx, text, args...)
+	if err == nil {
+		n, err = result.RowsAffected()
+	}
+	if err != nil {
+		c.db.Logger.Trace(ctx, time.Time{}, func() (string, int64) { return text, 0 }, err)
+		return 0, c.failWith(wrapError(doing, err))
+	}
+	return n, nil
 }
 
 // failWith keeps the transaction from being committed, and returns err. On

@@ -19,14 +19,14 @@ func (d directWriter) insertRows(doing string, rt *rowType, rows reflect.Value, 
 		for i := range n {
 			args = rt.appendArguments(args, rows.Index(at+i))
 		}
-		_, _ = d.t.execStatement(doing, text+" "+conflict, args...) // a failure makes the transaction fail
+		_, _ = d.t.execStatement(doing, withConflict(text, conflict), args...) // a failure makes the transaction fail
 		at += n
 	}
 }
 
 func (d directWriter) replaceRows(doing string, rt *rowType, rows reflect.Value) {
 	for i := range rows.Len() {
-		var args []any
+		args := make([]any, 0, len(rt.columns)+1)
 		var id string
 		var version int64
 		row := rows.Index(i)

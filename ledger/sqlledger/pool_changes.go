@@ -97,16 +97,18 @@ func (b *batchWriter) setRevisions(changes []poolChange) {
 	}
 	b.list = append(b.list, statement{
 		doing: "setting the revision of pools " + strings.Join(ids, ", "), unmet: ledger.ErrNotFound,
-		text: `WITH changed AS (UPDATE pools AS p SET revision = k.revision, changes = p.changes + 1
-				FROM pools AS old JOIN unnest($1::text[], $2::bigint[], $3::text[]) AS k (id, revision, ids) ON old.id = k.id
-				WHERE p.id = old.id
-				RETURNING p.id, p.changes AS number, old.revision AS previous, k.revision, k.ids),
-			written AS (INSERT INTO pool_changes (pool_id, number, previous, revision, ids)
-				SELECT id, number, previous, revision, ids FROM changed RETURNING 1)
-			` + fmt.Sprintf(condition, "$4"),
+		text: setRevisionsText,
 		args: [][]byte{textArray(ids), integerArray(revisions), textArray(written), encodeInteger(int64(len(changes)))},
 	})
 }
+
+var setRevisionsText = `WITH changed AS (UPDATE pools AS p SET revision = k.revision, changes = p.changes + 1
+			FROM pools AS old JOIN unnest($1::text[], $2::bigint[], $3::text[]) AS k (id, revision, ids) ON old.id = k.id
+			WHERE p.id = old.id
+			RETURNING p.id, p.changes AS number, old.revision AS previous, k.revision, k.ids),
+		written AS (INSERT INTO pool_changes (pool_id, number, previous, revision, ids)
+			SELECT id, number, previous, revision, ids FROM changed RETURNING 1)
+		` + fmt.Sprintf(condition, "$4")
 
 // What is forgotten. Old changes are found by the key; the large ones, for which all
 // are read, only when there is one more.

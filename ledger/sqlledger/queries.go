@@ -75,7 +75,7 @@ func (q rowQuery) toStatement() statement {
 // on.
 func queryRows[R any](doing string, rows *[]R, rest string, args ...any) rowQuery {
 	return rowQuery{
-		doing: doing, text: "SELECT " + typeOf[R]().columnList("%s") + " " + rest, args: args, add: appendRows(rows),
+		doing: doing, text: typeOf[R]().statements.query + rest, args: args, add: appendRows(rows),
 		find: func(db *gorm.DB) error { return db.Scan(rows).Error },
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // rowStatements are the statements that write rows of one type. They are constant,
@@ -17,6 +18,7 @@ type rowStatements struct {
 	unnest     string // PostgreSQL: rows from one array for each column; the clause for a conflict follows
 	lock       string // PostgreSQL: locks rows by an array of ids, in their order
 	update     string // PostgreSQL: rows over the version before; the last parameter is how many
+	query      string // both: all columns; what follows from FROM on
 }
 
 // manyRows is how many rows SQLite is sent at once. For each parameter its driver
@@ -45,6 +47,7 @@ func statementsOf(t *rowType) rowStatements {
 			" FROM unnest(" + t.arrayParameters() + ") AS u (" + t.columnList("%s") +
 			") WHERE t.id = u.id AND t.version = u.version - 1 RETURNING 1) " +
 			fmt.Sprintf(condition, "$"+strconv.Itoa(len(t.columns)+1)),
+		query: "SELECT " + t.columnList("%s") + " ",
 	}
 }
 
@@ -94,11 +97,46 @@ func (t *rowType) arrayParameters() string {
 	return strings.Join(list, ", ")
 }
 
+// knownTexts are the texts that were made of others, by those. All texts of this package
+// are constant, or differ only in how many placeholders a list has, so there are few.
+type knownTexts struct{ byText sync.Map }
+
+// textFor returns what is made of a text, which is made once.
+func (k *knownTexts) textFor(text string, write func(text string) string) string {
+	if known, ok := k.byText.Load(text); ok {
+		if made, ok := known.(string); ok {
+			return made
+		}
+	}
+	made := write(text)
+	k.byText.Store(text, made)
+	return made
+}
+
+var numberedTexts, checkedTexts knownTexts
+
 // numberPlaceholders numbers the placeholders of a statement, as PostgreSQL wants
 // them.
 func numberPlaceholders(statement string) string {
+	return numberedTexts.textFor(statement, writeNumbers)
+}
+
+func writeNumbers(statement string) string {
+	text, _ := countPlaceholders(statement)
+	return text
+}
+
+// checkRows is numberPlaceholders for a statement that must write as many rows as one
+// more parameter says.
+func checkRows(statement string) string {
+	return checkedTexts.textFor(statement, func(statement string) string {
+		text, n := countPlaceholders(statement)
+		return "WITH written AS (" + text + " RETURNING 1) " + fmt.Sprintf(condition, "$"+strconv.Itoa(n+1))
+	})
+}
+
+func countPlaceholders(statement string) (numbered string, n int) {
 	var b strings.Builder
-	n := 0
 	for _, c := range statement {
 		if c != '?' {
 			b.WriteRune(c)
@@ -107,5 +145,13 @@ func numberPlaceholders(statement string) string {
 		n++
 		b.WriteString("$" + strconv.Itoa(n))
 	}
-	return b.String()
+	return b.String(), n
+}
+
+// withConflict adds the clause for a row that exists already, if there is one.
+func withConflict(statement, conflict string) string {
+	if conflict == "" {
+		return statement
+	}
+	return statement + " " + conflict
 }
