@@ -49,13 +49,15 @@ func (l Fleet) Plan(ctx context.Context, g ledger.Guard, poolID string) (ledger.
 		learnArrivals(tx, p)
 		endCleaning(tx, p)
 		var next time.Time
+		s, done := borrowSnapshot()
+		defer done()
 		for range rounds {
-			s := plannerSnapshot(p)
+			fillSnapshot(s, p)
 			s.Paused = paused.PausedUntil()
 			if s.Shares, err = booking.SharesOfWaiting(tx, p); err != nil {
 				return err
 			}
-			result := plan.Compute(s, l.Config.Policy, tx.Now())
+			result := plan.Compute(*s, l.Config.Policy, tx.Now())
 			next, out.Withheld = result.Next, result.Withheld
 			done, retry, err := performActions(tx, p, result.Actions)
 			if err != nil {
@@ -91,33 +93,6 @@ func roundToStored(t time.Time) time.Time {
 		return cut.Add(time.Microsecond)
 	}
 	return t
-}
-
-// plannerSnapshot is the pool as the planner sees it, without what ended in this
-// transaction.
-func plannerSnapshot(p *txn.PoolTx) plan.Snapshot {
-	s := ledger.PoolState{Pool: p.Pool}.Snapshot()
-	if len(p.Pool.Alternates) > 0 {
-		_, s.Learned = chooseOffering(p, node.Node{Slot: -1}, p.Tx.Now())
-	}
-	s.Slots = p.Places
-	s.Reservations = make([]reservation.Reservation, 0, len(p.Reservations.Rows))
-	for n := range p.Nodes.All() {
-		if !node.Machine.Terminal(n.State()) {
-			s.Nodes = append(s.Nodes, n)
-		}
-	}
-	for r := range p.Reservations.All() {
-		if r.Live() {
-			s.Reservations = append(s.Reservations, r)
-		}
-	}
-	for a := range p.Allocations.All() {
-		if a.Live() {
-			s.Allocations = append(s.Allocations, a)
-		}
-	}
-	return s
 }
 
 // ChooseOffering returns the source that the machine of a node is asked of: the best by
