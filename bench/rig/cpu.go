@@ -59,14 +59,11 @@ func (u cpuUsage) shareSince(before cpuUsage) Share {
 	return s
 }
 
-// processTime reads user and system time of a process: the 14th and 15th field
-// of proc_pid_stat(5), counted from after the name, which may hold spaces.
+// processTime reads user and system time of a process: the 14th and 15th field of
+// proc_pid_stat(5).
 func processTime(pid int) time.Duration {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	return sumTicks(bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:]), 11, 12)
+	_, fields := readStat(strconv.Itoa(pid))
+	return sumTicks(fields, 11, 12)
 }
 
 // systemTime reads the busy time of all processors from proc_stat(5): user,

@@ -68,6 +68,17 @@ func (d *Database) Drop(ctx context.Context) error {
 	return execOnServer(ctx, d.server, "DROP DATABASE "+d.name+" WITH (FORCE)")
 }
 
+// Size is how much room the database takes, for people.
+func (d *Database) Size(ctx context.Context) (string, error) {
+	conn, err := pgx.Connect(ctx, d.server)
+	if err != nil {
+		return "", fmt.Errorf("connecting to PostgreSQL: %w", err)
+	}
+	var size string
+	err = conn.QueryRow(ctx, "SELECT pg_size_pretty(pg_database_size($1))", d.name).Scan(&size)
+	return size, errors.Join(err, conn.Close(ctx))
+}
+
 func execOnServer(ctx context.Context, server, statement string) error {
 	conn, err := pgx.Connect(ctx, server)
 	if err != nil {

@@ -148,15 +148,25 @@ func (all turns) sendRequests(ctx context.Context, i int, begin, end time.Time, 
 
 // Post sends one request under a new idempotency key and reads its answer.
 func (c *Connection) Post(ctx context.Context, path, contentType string, body []byte, want int) (Answer, error) {
+	return c.sendRequest(ctx, http.MethodPost, path, body, want, http.Header{"Content-Type": {contentType},
+		"Idempotency-Key": {ids.UUID{}.New("try")}})
+}
+
+// Get sends one request and reads its answer.
+func (c *Connection) Get(ctx context.Context, path string) (Answer, error) {
+	return c.sendRequest(ctx, http.MethodGet, path, nil, http.StatusOK, http.Header{})
+}
+
+func (c *Connection) sendRequest(ctx context.Context, method, path string, body []byte, want int,
+	header http.Header) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(body))
 	if err != nil {
 		return Answer{}, fmt.Errorf("making a request: %w", err)
 	}
+	req.Header = header
 	req.Header["Authorization"] = c.header["Authorization"]
-	req.Header["Content-Type"] = []string{contentType}
-	req.Header["Idempotency-Key"] = []string{ids.UUID{}.New("try")}
 	sent := time.Now()
 	resp, err := c.transport.RoundTrip(req)
 	if err != nil {

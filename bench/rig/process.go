@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Process is something that serves in a process of its own.
@@ -50,6 +51,9 @@ func Start(ctx context.Context, kind Kind, i *Installation, profile string) (*Pr
 	p.URL = "http://" + strings.TrimSpace(address)
 	return p, nil
 }
+
+// Time is the processor time that the process has used.
+func (p *Process) Time() time.Duration { return processTime(p.cmd.Process.Pid) }
 
 // Stop has the process end and waits until it has.
 func (p *Process) Stop() error {
