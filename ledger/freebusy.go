@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"sync"
+
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/money"
@@ -43,6 +45,30 @@ func (s PoolState) BookedByWorkload() map[capacity.Workload]*calendar.Profile {
 
 // BuildCalendar returns the calendar of all that takes GPUs of the pool.
 func (s PoolState) BuildCalendar() *calendar.Slots { return s.Snapshot().BuildCalendar() }
+
+// bookedOnce is what many ask of a state that none of them changes.
+type bookedOnce struct {
+	once     sync.Once
+	calendar *calendar.Slots
+	workload map[capacity.Workload]*calendar.Profile
+}
+
+// Shared returns the state for many to look at: what Booked returns is then made for the
+// first of them alone.
+func (s PoolState) Shared() PoolState {
+	s.booked = &bookedOnce{}
+	return s
+}
+
+// Booked returns BuildCalendar and BookedByWorkload, only to be looked at.
+func (s PoolState) Booked() (*calendar.Slots, map[capacity.Workload]*calendar.Profile) {
+	b := s.booked
+	if b == nil {
+		b = &bookedOnce{}
+	}
+	b.once.Do(func() { b.calendar, b.workload = s.BuildCalendar(), s.BookedByWorkload() })
+	return b.calendar, b.workload
+}
 
 // Recommendation is a reservation that succeeds when it is asked for at once.
 type Recommendation struct {

@@ -87,6 +87,10 @@ type Reader interface {
 	// PoolState reads a pool with all that is live in it. It takes no lock: without
 	// the pool's, it is of one moment only in a snapshot.
 	PoolState(id string) (PoolState, error)
+	// LiveState is PoolState without Spent, for those who only look at what it returns:
+	// others get the same slices. It costs what was written in the pool since this
+	// process looked last.
+	LiveState(id string) (PoolState, error)
 	// PoolStateSince reads a pool and the rows that were written in it since it was
 	// as known says, by its Changes and Revision: those that are over, too, and no
 	// Spent. False: that cannot be told, or is too much; use PoolState. Like that it
@@ -282,6 +286,8 @@ type PoolState struct {
 	Allocations  []allocation.Allocation
 	Spent        []Spend
 	Uses         []PoolUse // ordered by organization
+
+	booked *bookedOnce // see Shared
 }
 
 // Spend is the sum over reservations or allocations that are over, of one

@@ -91,6 +91,7 @@ func listReads(ctx context.Context, i *rig.Installation, p *rig.Process) ([]read
 		{"reservations_next", "/v1/reservations?all=true&cursor=" + first["/v1/reservations?all=true"].Next, item},
 		{"reservations_expired", "/v1/reservations?state=expired", item},
 		{"reservations_month_ago", "/v1/reservations?" + during(31*day, 30*day), item},
+		{"allocations", "/v1/allocations", `"items":`}, // none is live
 		{"allocations_all", "/v1/allocations?all=true", item},
 		{"allocations_tenant_all", "/v1/allocations?organization=bench&all=true", item},
 		{"allocations_next", "/v1/allocations?all=true&cursor=" + first["/v1/allocations?all=true"].Next, item},
@@ -103,7 +104,7 @@ func listReads(ctx context.Context, i *rig.Installation, p *rig.Process) ([]read
 		{"costs", "/v1/reports/costs", `"payer":"tenant"`},
 		{"usage", "/v1/organizations/bench/usage", `"`},
 		{"calendar", "/v1/pools/bench/calendar", `"free_gpus":`},
-		{"calendar_month", "/v1/pools/bench/calendar?step_seconds=3600&" + periodOf("from", "to", 0, -30*day), `"free_gpus":`},
+		{"calendar_month", "/v1/pools/bench/calendar?" + periodOf("from", "to", 0, -30*day), `"free_gpus":`},
 		{"events", "/v1/events?limit=100", `"seq":`},
 	}, nil
 }
@@ -163,12 +164,12 @@ func measureReads(ctx context.Context, out io.Writer, o rig.Options, i *rig.Inst
 // leastRounds is how often each thing is read, however long it takes.
 const leastRounds = 3
 
-func readInRounds(ctx context.Context, c *rig.Connection, for_ time.Duration, k int, reads []read) (
+func readInRounds(ctx context.Context, c *rig.Connection, length time.Duration, k int, reads []read) (
 	map[string][]time.Duration, error) {
 	defer c.Close()
 	took := map[string][]time.Duration{}
 	begin := time.Now()
-	for round := 0; round <= leastRounds || time.Since(begin) < for_; round++ {
+	for round := 0; round <= leastRounds || time.Since(begin) < length; round++ {
 		for at := range reads {
 			r := reads[(at+k*len(reads)/4)%len(reads)] // the clients are not all at the same
 			a, err := c.Get(ctx, r.path)

@@ -2,6 +2,7 @@ package invariants
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
@@ -42,11 +43,30 @@ func Gather(r ledger.Reader, history bool) (Rows, error) {
 			return rows, fmt.Errorf("reading pool %s: %w", p.Name, err)
 		}
 		rows.Pools = append(rows.Pools, state)
+		if err := checkRemembered(r, state); err != nil {
+			return rows, err
+		}
 	}
 	if !history {
 		return rows, nil
 	}
 	return rows, rows.gatherPast(r)
+}
+
+// checkRemembered compares what the store remembers of a pool with what it has.
+func checkRemembered(r ledger.Reader, state ledger.PoolState) error {
+	remembered, err := r.LiveState(state.Pool.ID)
+	if err != nil {
+		return fmt.Errorf("reading what is remembered of pool %s: %w", state.Pool.Name, err)
+	}
+	if !reflect.DeepEqual(remembered.Pool, state.Pool) || !reflect.DeepEqual(remembered.Nodes, state.Nodes) ||
+		!reflect.DeepEqual(remembered.Reservations, state.Reservations) ||
+		!reflect.DeepEqual(remembered.Allocations, state.Allocations) ||
+		!reflect.DeepEqual(remembered.Uses, state.Uses) {
+		return fmt.Errorf("what is remembered of pool %s is not what it has: %+v, and %+v", state.Pool.Name, remembered,
+			state)
+	}
+	return nil
 }
 
 func (rows *Rows) gatherPast(r ledger.Reader) error {

@@ -56,7 +56,7 @@ func (l *readLevels) takePools(r ledger.Reader) error {
 			return fmt.Errorf("reading pools: %w", err)
 		}
 		for _, p := range pools {
-			state, err := r.PoolState(p.ID)
+			state, err := r.LiveState(p.ID)
 			if err != nil {
 				return fmt.Errorf("reading pool %s: %w", p.Name, err)
 			}

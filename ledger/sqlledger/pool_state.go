@@ -9,7 +9,7 @@ import (
 // not been read before.
 func (r capacityReader) PoolState(id string) (ledger.PoolState, error) {
 	var rows poolRows
-	if err := r.readTogether(rows.rowQueries(id, r.monthStart())...); err != nil {
+	if err := r.readTogether(append(rows.liveQueries(id), rows.spentQueries(id, r.monthStart())...)...); err != nil {
 		return ledger.PoolState{}, err
 	}
 	return rows.toState(id)
@@ -28,9 +28,8 @@ type poolRows struct {
 	uses         []usageRow
 }
 
-// rowQueries returns the queries that fill in the rows. Spending counts from month
-// on.
-func (p *poolRows) rowQueries(id string, month int64) []rowQuery {
+// liveQueries returns the queries that fill in the rows of what is live.
+func (p *poolRows) liveQueries(id string) []rowQuery {
 	return []rowQuery{
 		queryRows("reading pool "+id, &p.pools, "FROM pools WHERE id = ?", id),
 		queryRows("reading live nodes", &p.nodes, "FROM nodes WHERE pool_id = ? AND "+liveNode+" ORDER BY id", id),
@@ -44,9 +43,16 @@ func (p *poolRows) rowQueries(id string, month int64) []rowQuery {
 		queryRows("reading held devices", &p.holds,
 			"FROM allocation_gpus WHERE allocation_id IN (SELECT id FROM allocations WHERE pool_id = ? AND "+
 				liveAllocation+") ORDER BY allocation_id, idx", id),
+		queryRows("reading what was used", &p.uses, "FROM usages WHERE pool_id = ? ORDER BY organization_id", id),
+	}
+}
+
+// spentQueries returns the queries that add up what is over, from month on. They read
+// every row of it.
+func (p *poolRows) spentQueries(id string, month int64) []rowQuery {
+	return []rowQuery{
 		queryRows("adding up what reservations spent", &p.reserved, spentOnReservations, id, month, month),
 		queryRows("adding up what allocations spent", &p.held, spentOnAllocations, id, month, month),
-		queryRows("reading what was used", &p.uses, "FROM usages WHERE pool_id = ? ORDER BY organization_id", id),
 	}
 }
 

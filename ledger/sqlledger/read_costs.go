@@ -8,13 +8,12 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/cost"
-	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
 
 // billedInPeriod holds for what was billed at some time in a period. Its parameters
-// are the period's end, its start, and its start again.
-const billedInPeriod = "billed_from > 0 AND billed_from < ? " +
+// are the period's start, its end, and its start twice more. What it says first is for the index.
+const billedInPeriod = "(billed_until = 0 OR billed_until >= ?) AND billed_from > 0 AND billed_from < ? " +
 	"AND (billed_until = 0 OR billed_until > ? OR billed_from >= ?)"
 
 // costReader divides what was billed among those who pay for it, and adds up a
@@ -84,7 +83,7 @@ func addCharge(sums map[lineKey]*ledger.CostLine, m billedInstance, c cost.Charg
 func (r costReader) billedInstances(period calendar.Interval) ([]billedInstance, error) {
 	end, start := toMicros(period.End), toMicros(period.Start)
 	var rows []nodeRow
-	if err := r.newQuery().Where(billedInPeriod, end, start, start).Order("id").Find(&rows).Error; err != nil {
+	if err := r.newQuery().Where(billedInPeriod, start, end, start, start).Order("id").Find(&rows).Error; err != nil {
 		return nil, err
 	}
 	pools, err := r.gpusPerNode()
@@ -124,7 +123,7 @@ func (r costReader) billedOver(from, until time.Time) calendar.Interval {
 
 func (r costReader) withOrphans(machines []billedInstance, period calendar.Interval) ([]billedInstance, error) {
 	end, start := toMicros(period.End), toMicros(period.Start)
-	db := r.newQuery().Where(billedInPeriod, end, start, start).Order("provisioner, machine")
+	db := r.newQuery().Where(billedInPeriod, start, end, start, start).Order("provisioner, machine")
 	orphans, err := listRows[orphanRow](db, "reading orphans")
 	for _, o := range orphans {
 		machines = append(machines, billedInstance{"", cost.Instance{
@@ -161,7 +160,7 @@ func (r costReader) holdsOf(period calendar.Interval) (map[string][]cost.Hold, e
 	err := r.newQuery().Table("allocation_gpus").
 		Select("allocation_gpus.node_id, gpu_uuid, organization_id, since, until").
 		Joins("JOIN allocations ON allocations.id = allocation_gpus.allocation_id").
-		Where("allocation_gpus.node_id IN (SELECT id FROM nodes WHERE "+billedInPeriod+")", end, start, start).
+		Where("allocation_gpus.node_id IN (SELECT id FROM nodes WHERE "+billedInPeriod+")", start, end, start, start).
 		Scan(&rows).Error
 	holds := map[string][]cost.Hold{}
 	for _, row := range rows {
@@ -183,8 +182,8 @@ type poolSlot struct {
 
 // missedByPlace reads when slots stood ready for reservations that nobody claimed.
 func (r costReader) missedByPlace(period calendar.Interval) (map[poolSlot][]calendar.Interval, error) {
-	db := r.newQuery().Where("state = ? AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
-		string(reservation.Expired), toMicros(period.End), toMicros(period.Start))
+	db := r.newQuery().Where("state = 'expired' AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
+		toMicros(period.End), toMicros(period.Start))
 	reservations, err := listRows[reservationRow](db, "reading who never came")
 	missed := map[poolSlot][]calendar.Interval{}
 	for _, res := range reservations {

@@ -38,7 +38,7 @@ func (r tenancyReader) Keys(s ledger.Scope, f ledger.KeyFilter, p ledger.Page) (
 		db = db.Where("revoked_at = 0 AND (expires_at = 0 OR expires_at > ?)", toMicros(f.ValidAt))
 	}
 	if p.Newest {
-		return listRows[keyRow](newestPage(db, "api_keys", p), "listing keys")
+		return listRows[keyRow](newestPage(db, "api_keys", false, p), "listing keys")
 	}
 	return listRows[keyRow](onPage(db, p), "listing keys")
 }

@@ -34,17 +34,23 @@ func inScope(db *gorm.DB, s ledger.Scope, column string) *gorm.DB {
 }
 
 // onPage narrows a query to one page, ordered by id.
-func onPage(db *gorm.DB, p ledger.Page) *gorm.DB {
+func onPage(db *gorm.DB, p ledger.Page) *gorm.DB { return orderedPage(db, "id", p) }
+
+// fewOnPage is onPage for a query of few rows, which an index of their own finds. The
+// expression keeps the database from looking for them in the order of all ids.
+func fewOnPage(db *gorm.DB, p ledger.Page) *gorm.DB { return orderedPage(db, "id || ''", p) }
+
+func orderedPage(db *gorm.DB, id string, p ledger.Page) *gorm.DB {
 	if p.Newest {
 		if p.After != "" {
-			db = db.Where("id < ?", p.After)
+			db = db.Where(id+" < ?", p.After)
 		}
-		return db.Order("id DESC").Limit(pageSize(p.Limit))
+		return db.Order(id + " DESC").Limit(pageSize(p.Limit))
 	}
 	if p.After != "" {
-		db = db.Where("id > ?", p.After)
+		db = db.Where(id+" > ?", p.After)
 	}
-	return db.Order("id").Limit(pageSize(p.Limit))
+	return db.Order(id).Limit(pageSize(p.Limit))
 }
 
 func pageSize(limit int) int {

@@ -83,6 +83,7 @@ type Store struct {
 	newest  func() (int64, error) // see newestMigration
 	dbTime  timeEstimate          // on PostgreSQL
 	horizon horizon               // on PostgreSQL
+	live    liveStates
 
 	mu   sync.Mutex
 	rand *rand.Rand

@@ -122,7 +122,7 @@ func listDevices(a *API, actor ledger.Actor, r ledger.Reader, poolID string) ([]
 	}
 	var all []ledger.Device
 	for _, id := range ids {
-		state, err := r.PoolState(id)
+		state, err := r.LiveState(id)
 		if err != nil {
 			return nil, fmt.Errorf("reading pool: %w", err)
 		}

@@ -97,7 +97,7 @@ func listPools(ctx context.Context, a *API, in *struct{ Page }) (out *ListOut[co
 // showPool makes of a pool what the actor may see of it, with its counts. Where its
 // machines come from, and at what price, is only the operators'.
 func showPool(a *API, actor ledger.Actor, r ledger.Reader, p *contract.Pool, troubles ledger.Troubles) error {
-	state, err := r.PoolState(p.ID)
+	state, err := r.LiveState(p.ID)
 	if err != nil {
 		return fmt.Errorf("reading pool: %w", err)
 	}

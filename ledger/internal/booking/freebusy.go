@@ -26,13 +26,13 @@ func (l Booking) FreeBusy(ctx context.Context, idOrName string, from, to time.Ti
 		if err != nil {
 			return err
 		}
-		state, err := r.PoolState(pool.ID)
+		state, err := r.LiveState(pool.ID)
 		if err != nil {
 			return fmt.Errorf("reading pool: %w", err)
 		}
 		out = ledger.FreeBusy{Pool: state.Pool}
-		used := state.BookedByWorkload()
-		for _, level := range state.BuildCalendar().FreeBusy(from, to, step) {
+		booked, used := state.Booked()
+		for _, level := range booked.FreeBusy(from, to, step) {
 			out.Steps = append(out.Steps, ledger.FreeStep{Level: level, Workloads: splitLevels(pool.Pool, used, level)})
 		}
 		return nil

@@ -35,7 +35,7 @@ func (w *Waits) poolOutlook(poolID string) (*plan.Outlook, error) {
 	if o, ok := w.outlooks[poolID]; ok {
 		return o, nil
 	}
-	state, err := w.r.PoolState(poolID)
+	state, err := w.r.LiveState(poolID)
 	if err != nil {
 		return nil, fmt.Errorf("reading pool: %w", err)
 	}
@@ -49,6 +49,8 @@ func (w *Waits) ForeseePool(state ledger.PoolState) (*plan.Outlook, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading what is paused: %w", err)
 	}
+	state.Nodes, state.Reservations, state.Allocations = slices.Clone(state.Nodes), slices.Clone(state.Reservations),
+		slices.Clone(state.Allocations) // a plan changes them as it goes, and others look at them
 	s := state.Snapshot()
 	s.Paused = tenancy.ByOrganization(paused).PausedUntil()
 	if len(state.Pool.Alternates) > 0 {

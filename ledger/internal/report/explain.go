@@ -39,7 +39,7 @@ type explained struct {
 }
 
 func beginExplanation(l *txn.Engine, r ledger.Reader, actor ledger.Actor, subject, poolID string) (*explained, error) {
-	state, err := r.PoolState(poolID)
+	state, err := r.LiveState(poolID)
 	if err != nil {
 		return nil, fmt.Errorf("reading pool: %w", err)
 	}

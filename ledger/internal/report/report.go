@@ -27,7 +27,7 @@ func (l Reporting) Shares(ctx context.Context, actor ledger.Actor, idOrName stri
 		if err != nil {
 			return err
 		}
-		state, err := r.PoolState(found.ID)
+		state, err := r.LiveState(found.ID)
 		if err != nil {
 			return fmt.Errorf("reading pool: %w", err)
 		}
