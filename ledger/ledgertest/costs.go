@@ -70,6 +70,44 @@ func costsAreDivided(w *world) {
 	require.Empty(w, costs(everything, 300, 600), "what was over before")
 }
 
+// costsOfThePast checks that a report notices what shows later of a machine that is over:
+// that nobody came whom it had stood ready for, and who held its GPUs until when.
+func costsOfThePast(w *world) {
+	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
+	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
+	w.mustSave(ledger.Change{Organizations: []ledger.Organization{newOrganization("org_1")},
+		Pools: []ledger.Pool{newPool("pol_1")}})
+	over := func(id string, slot int) node.Node {
+		n := readyNode(w, id, "pol_1", slot, at(0))
+		n.BilledFrom, n.BilledUntil = at(0), at(60)
+		return applyEvents(w, applyEvents(w, n, at(60), node.Drain, node.Retire), at(61), node.Confirm)
+	}
+	first, second := over("nod_1", 1), over("nod_2", 2)
+	waited := bookedReservation(w, "rsv_1", "org_1", "pol_1", at(200))
+	waited.Slots = []int{1, 3}
+	waited = applyEvents(w, waited, at(30), reservation.Warm, reservation.BecomeReady)
+	taken := activeAllocation(w, "alc_1", "org_1", second, at(0), 0, 1, 2, 3)
+	w.mustSave(ledger.Change{Nodes: []node.Node{first, second}, Reservations: []reservation.Reservation{waited},
+		Allocations: []allocation.Allocation{taken}})
+	times := func() map[cost.Cause]time.Duration {
+		found := map[cost.Cause]time.Duration{}
+		for _, l := range readValue(w, func(r ledger.Reader) (ledger.Costs, error) {
+			return r.Costs(everything, at(-60), at(600))
+		}).Lines {
+			found[l.Cause] = l.GPUTime
+		}
+		return found
+	}
+	require.Equal(w, map[cost.Cause]time.Duration{"": 4 * time.Hour, cost.Unused: 4 * time.Hour}, times())
+	waited.Version, taken.Version = 1, 1
+	w.mustSave(ledger.Change{Reservations: []reservation.Reservation{applyEvents(w, waited, at(90), reservation.Expire)},
+		Allocations: []allocation.Allocation{releasedAllocation(w, taken, at(45))}})
+	for range 2 { // the second answer is remembered
+		require.Equal(w, map[cost.Cause]time.Duration{"": 3 * time.Hour, cost.LateGoing: time.Hour,
+			cost.NoShow: 2 * time.Hour, cost.Unused: 2 * time.Hour}, times())
+	}
+}
+
 // A provider that does not say when a machine was born is believed once.
 func anOrphansBirthStays(w *world) {
 	o := ledger.Orphan{Machine: "i-1", GPUs: 4, Source: poolOffering(), BilledFrom: day}

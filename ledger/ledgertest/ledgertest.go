@@ -71,6 +71,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"the report matches a sum made by hand":  theReportMatches,
 		"the report adds up to the costs":        theReportAddsUpToCosts,
 		"costs are divided among who held":       costsAreDivided,
+		"costs of the past":                      costsOfThePast,
 		"an orphan's birth stays":                anOrphansBirthStays,
 		"a report of nothing is nothing":         aReportOfNothing,
 		"a forecast is closed once":              aForecastIsClosedOnce,

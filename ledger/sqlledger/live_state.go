@@ -2,6 +2,7 @@ package sqlledger
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -48,7 +49,7 @@ func (r capacityReader) LiveState(id string) (ledger.PoolState, error) {
 	}
 	state, ok := r.store.live.find(id)
 	switch {
-	case ok && state.Pool.Version == pool.Version && state.Pool.Revision == pool.Revision:
+	case ok && reflect.DeepEqual(state.Pool, pool):
 		return state, nil
 	case ok && state.Pool.Revision == pool.Revision: // only the row has changed
 	case ok:

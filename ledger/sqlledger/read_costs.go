@@ -31,13 +31,13 @@ func (r costReader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, err
 		return costs, nil
 	}
 	period := calendar.Interval{Start: from, End: to}
-	machines, err := r.billedInstances(period)
+	charged, err := r.chargesIn(period)
 	if err != nil {
 		return costs, wrapError("reading what was billed", err)
 	}
 	sums := map[lineKey]*ledger.CostLine{}
-	for _, m := range machines {
-		for _, c := range cost.Divide(m.Instance, period) {
+	for _, m := range charged {
+		for _, c := range m.charges {
 			addCharge(sums, m, c)
 		}
 	}
@@ -54,10 +54,10 @@ func (r costReader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, err
 	return costs, nil
 }
 
-// billedInstance is an instance, and the pool that it belonged to.
-type billedInstance struct {
-	pool string
-	cost.Instance
+// chargedInstance is what an instance cost, and the pool that it belonged to.
+type chargedInstance struct {
+	pool, provisioner string
+	charges           []cost.Charge
 }
 
 type lineKey struct {
@@ -66,11 +66,11 @@ type lineKey struct {
 	cause                           cost.Cause
 }
 
-func addCharge(sums map[lineKey]*ledger.CostLine, m billedInstance, c cost.Charge) {
-	key := lineKey{m.pool, m.Price.Provisioner, c.OrganizationID, c.Payer, c.Cause}
+func addCharge(sums map[lineKey]*ledger.CostLine, m chargedInstance, c cost.Charge) {
+	key := lineKey{m.pool, m.provisioner, c.OrganizationID, c.Payer, c.Cause}
 	line := sums[key]
 	if line == nil {
-		line = &ledger.CostLine{PoolID: m.pool, Provisioner: m.Price.Provisioner, Charge: cost.Charge{
+		line = &ledger.CostLine{PoolID: m.pool, Provisioner: m.provisioner, Charge: cost.Charge{
 			Payer: c.Payer, OrganizationID: c.OrganizationID, Cause: c.Cause,
 		}}
 		sums[key] = line
@@ -80,38 +80,138 @@ func addCharge(sums map[lineKey]*ledger.CostLine, m billedInstance, c cost.Charg
 	line.Amount += c.Amount
 }
 
-func (r costReader) billedInstances(period calendar.Interval) ([]billedInstance, error) {
+// chargesIn divides what each instance cost in a period. Those whose whole life is over
+// and inside the period were divided before, most of them.
+func (r costReader) chargesIn(period calendar.Interval) ([]chargedInstance, error) {
 	end, start := toMicros(period.End), toMicros(period.Start)
-	var rows []nodeRow
-	if err := r.newQuery().Where(billedInPeriod, start, end, start, start).Order("id").Find(&rows).Error; err != nil {
+	var found []billedNode
+	if err := r.newQuery().Where(billedInPeriod, start, end, start, start).Find(&found).Error; err != nil {
 		return nil, err
 	}
 	pools, err := r.gpusPerNode()
 	if err != nil {
 		return nil, err
 	}
-	holds, err := r.holdsOf(period)
-	if err != nil {
-		return nil, err
+	var all []chargedInstance
+	var others []billedNode
+	for _, n := range found {
+		if known, ok := r.store.charged.find(n, pools[n.PoolID]); ok && n.isInside(period) {
+			all = append(all, known)
+		} else {
+			others = append(others, n)
+		}
 	}
-	missed, err := r.missedByPlace(period)
-	if err != nil {
-		return nil, err
-	}
-	machines := make([]billedInstance, 0, len(rows))
-	for _, row := range rows {
-		n, err := row.toValue()
+	// Those that were over early are divided apart, so that nobody reads all between.
+	early, late := splitNodes(others, period)
+	for _, some := range [][]billedNode{early, late} {
+		divided, err := r.divideNodes(some, period, pools)
 		if err != nil {
 			return nil, err
 		}
-		machines = append(machines, billedInstance{n.PoolID, cost.Instance{
+		all = append(all, divided...)
+	}
+	orphans, err := r.divideOrphans(period)
+	return append(all, orphans...), err
+}
+
+// splitNodes parts the nodes that were there before the period began, and were over
+// before its end, from the others.
+func splitNodes(nodes []billedNode, period calendar.Interval) (early, late []billedNode) {
+	for _, n := range nodes {
+		if n.From < toMicros(period.Start) && n.Until > 0 && n.Until < toMicros(period.End) {
+			early = append(early, n)
+		} else {
+			late = append(late, n)
+		}
+	}
+	return early, late
+}
+
+// atOnce bounds the parameters of one question.
+const atOnce = 1000
+
+// divideNodes divides what nodes cost in a period. Those that are over, inside it, are
+// remembered.
+func (r costReader) divideNodes(nodes []billedNode, period calendar.Interval, pools map[string]int) (
+	[]chargedInstance, error) {
+	if len(nodes) == 0 {
+		return nil, nil
+	}
+	missed, err := r.missedByPlace(lifeOf(nodes, period))
+	if err != nil {
+		return nil, err
+	}
+	var settled int64 // read when it is needed
+	var all []chargedInstance
+	for part := range slices.Chunk(nodes, atOnce) {
+		instances, err := r.readInstances(part, pools, missed)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range part {
+			m, ok := instances[n.ID]
+			if !ok {
+				continue
+			}
+			c := chargedInstance{pool: n.PoolID, provisioner: m.Price.Provisioner, charges: cost.Divide(m, period)}
+			all = append(all, c)
+			if !n.isInside(period) || !allEnded(m.Holds, m.Billed.End) {
+				continue
+			}
+			if settled == 0 {
+				if settled, err = r.settledBefore(); err != nil {
+					return nil, err
+				}
+			}
+			if n.Until < settled {
+				r.store.charged.keep(n, pools[n.PoolID], c)
+			}
+		}
+	}
+	return all, nil
+}
+
+// lifeOf is the part of a period in which any of the nodes was there.
+func lifeOf(nodes []billedNode, period calendar.Interval) calendar.Interval {
+	first, last := nodes[0].From, nodes[0].Until
+	for _, n := range nodes {
+		first = min(first, n.From)
+		if last = max(last, n.Until); n.Until == 0 {
+			last = toMicros(period.End)
+		}
+	}
+	life := period.From(toTime(first))
+	if end := toTime(last); end.Before(life.End) {
+		life.End = end
+	}
+	return life
+}
+
+// readInstances reads nodes, and who held their GPUs, as they are charged.
+func (r costReader) readInstances(nodes []billedNode, pools map[string]int,
+	missed map[poolSlot][]calendar.Interval) (map[string]cost.Instance, error) {
+	ids := make([]string, len(nodes))
+	for i, n := range nodes {
+		ids[i] = n.ID
+	}
+	rows, err := listRows[nodeRow](r.newQuery().Where("id IN ?", ids), "reading what was billed")
+	if err != nil {
+		return nil, err
+	}
+	holds, err := r.holdsOf(ids)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]cost.Instance, len(rows))
+	for _, n := range rows {
+		out[n.ID] = cost.Instance{
 			Price: n.Offering, GPUs: pools[n.PoolID], Ready: n.ReadyAt, Retired: n.RetiredAt,
 			Billed: r.billedOver(n.BilledFrom, n.BilledUntil), Holds: holds[n.ID],
 			Missed:      missed[poolSlot{n.PoolID, n.Slot}],
 			Quarantined: n.Quarantine.Spans, Booting: n.Coming(),
-		}})
+		}
 	}
-	return r.withOrphans(machines, period)
+	return out, nil
 }
 
 func (r costReader) billedOver(from, until time.Time) calendar.Interval {
@@ -121,14 +221,14 @@ func (r costReader) billedOver(from, until time.Time) calendar.Interval {
 	return calendar.Interval{Start: from, End: until}
 }
 
-func (r costReader) withOrphans(machines []billedInstance, period calendar.Interval) ([]billedInstance, error) {
+func (r costReader) divideOrphans(period calendar.Interval) (machines []chargedInstance, err error) {
 	end, start := toMicros(period.End), toMicros(period.Start)
 	db := r.newQuery().Where(billedInPeriod, start, end, start, start).Order("provisioner, machine")
 	orphans, err := listRows[orphanRow](db, "reading orphans")
 	for _, o := range orphans {
-		machines = append(machines, billedInstance{"", cost.Instance{
+		machines = append(machines, chargedInstance{provisioner: o.Source.Provisioner, charges: cost.Divide(cost.Instance{
 			Price: o.Source, GPUs: max(o.GPUs, 1), Billed: r.billedOver(o.BilledFrom, o.BilledUntil), Orphan: true,
-		}})
+		}, period)})
 	}
 	return machines, err
 }
@@ -146,9 +246,8 @@ func (r costReader) gpusPerNode() (map[string]int, error) {
 	return pools, err
 }
 
-// holdsOf reads, by node, who held which GPUs of the instances billed in the
-// period.
-func (r costReader) holdsOf(period calendar.Interval) (map[string][]cost.Hold, error) {
+// holdsOf reads, by node, who held which of their GPUs.
+func (r costReader) holdsOf(nodes []string) (map[string][]cost.Hold, error) {
 	var rows []struct {
 		NodeID         string `gorm:"column:node_id"`
 		UUID           string `gorm:"column:gpu_uuid"`
@@ -156,11 +255,10 @@ func (r costReader) holdsOf(period calendar.Interval) (map[string][]cost.Hold, e
 		Since          int64  `gorm:"column:since"`
 		Until          *int64 `gorm:"column:until"`
 	}
-	end, start := toMicros(period.End), toMicros(period.Start)
 	err := r.newQuery().Table("allocation_gpus").
 		Select("allocation_gpus.node_id, gpu_uuid, organization_id, since, until").
 		Joins("JOIN allocations ON allocations.id = allocation_gpus.allocation_id").
-		Where("allocation_gpus.node_id IN (SELECT id FROM nodes WHERE "+billedInPeriod+")", start, end, start, start).
+		Where("allocation_gpus.node_id IN ?", nodes).
 		Scan(&rows).Error
 	holds := map[string][]cost.Hold{}
 	for _, row := range rows {
@@ -180,19 +278,35 @@ type poolSlot struct {
 	slot int
 }
 
+// missedRow is a reservation that nobody came for.
+type missedRow struct {
+	PoolID string `gorm:"column:pool_id"`
+	Slots  string `gorm:"column:slots"`
+	Ready  int64  `gorm:"column:ready_at"`
+	Ended  int64  `gorm:"column:ended_at"`
+}
+
+func (missedRow) TableName() string { return "reservations" }
+
 // missedByPlace reads when slots stood ready for reservations that nobody claimed.
 func (r costReader) missedByPlace(period calendar.Interval) (map[poolSlot][]calendar.Interval, error) {
-	db := r.newQuery().Where("state = 'expired' AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
-		toMicros(period.End), toMicros(period.Start))
-	reservations, err := listRows[reservationRow](db, "reading who never came")
+	var rows []missedRow
+	if err := r.newQuery().Where("state = 'expired' AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
+		toMicros(period.End), toMicros(period.Start)).Find(&rows).Error; err != nil {
+		return nil, err
+	}
 	missed := map[poolSlot][]calendar.Interval{}
-	for _, res := range reservations {
-		for _, slot := range res.Slots {
-			at := poolSlot{res.PoolID, slot}
-			missed[at] = append(missed[at], calendar.Interval{Start: res.ReadyAt, End: res.EndedAt})
+	for _, row := range rows {
+		slots, err := unpackList[int]("slots", row.Slots)
+		if err != nil {
+			return nil, err
+		}
+		for _, slot := range slots {
+			at := poolSlot{row.PoolID, slot}
+			missed[at] = append(missed[at], calendar.Interval{Start: toTime(row.Ready), End: toTime(row.Ended)})
 		}
 	}
-	return missed, err
+	return missed, nil
 }
 
 // Report adds up a period. A tenant's report has only its own starts and use: nodes
@@ -212,32 +326,24 @@ func (r costReader) Report(s ledger.Scope, from, to time.Time) (ledger.Report, e
 
 // addWaits adds the waits of the allocations that became active in the period.
 func (r costReader) addWaits(report *ledger.Report, s ledger.Scope) error {
-	var rows []struct {
-		Requested int64 `gorm:"column:requested_at"`
-		Active    int64 `gorm:"column:active_at"`
+	const wait, period = "active_at - requested_at", "active_at >= ? AND active_at < ? AND active_at > 0"
+	from, to := toMicros(report.From), toMicros(report.To)
+	var sums struct {
+		Starts int   `gorm:"column:starts"`
+		Zero   int   `gorm:"column:zero"`
+		Total  int64 `gorm:"column:total"`
 	}
-	err := r.ownRows(s).Table("allocations").Select("requested_at, active_at").
-		Where("active_at >= ? AND active_at < ? AND active_at > 0", toMicros(report.From), toMicros(report.To)).
-		Scan(&rows).Error
-	waits := make([]time.Duration, len(rows))
-	for i, row := range rows {
-		waits[i] = toDuration(row.Active - row.Requested)
-		report.WaitTotal += waits[i]
-		if waits[i] <= allocation.ZeroWait {
-			report.ZeroWaits++
-		}
+	err := r.ownRows(s).Table("allocations").Select("COUNT(*) AS starts, "+
+		"CAST(COALESCE(SUM("+wait+"), 0) AS BIGINT) AS total, "+
+		"COUNT(CASE WHEN "+wait+" <= ? THEN 1 END) AS zero", allocation.ZeroWait.Microseconds()).
+		Where(period, from, to).Scan(&sums).Error
+	if err != nil || sums.Starts == 0 {
+		return err
 	}
-	report.Starts = len(waits)
-	report.WaitP95 = percentile95(waits)
+	var p95 int64
+	err = r.ownRows(s).Table("allocations").Select(wait+" AS wait").Where(period, from, to).
+		Order("wait").Limit(1).Offset((sums.Starts*95+99)/100 - 1).Scan(&p95).Error // by nearest rank
+	report.Starts, report.ZeroWaits, report.WaitTotal = sums.Starts, sums.Zero, toDuration(sums.Total)
+	report.WaitP95 = toDuration(p95)
 	return err
-}
-
-// percentile95 returns the nearest-rank 95th percentile: the value at rank
-// ⌈0.95·n⌉.
-func percentile95(waits []time.Duration) time.Duration {
-	if len(waits) == 0 {
-		return 0
-	}
-	slices.Sort(waits)
-	return waits[(len(waits)*95+99)/100-1]
 }

@@ -84,6 +84,7 @@ type Store struct {
 	dbTime  timeEstimate          // on PostgreSQL
 	horizon horizon               // on PostgreSQL
 	live    liveStates
+	charged charged
 
 	mu   sync.Mutex
 	rand *rand.Rand
