@@ -16,8 +16,12 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// keep is how far back in the journal Recent looks.
-const keep = 500
+// keep is how many of the newest events the feed remembers: more than come in a second,
+// so that those who follow need not read them.
+const keep = 5000
+
+// shown is how far back in the journal Recent looks.
+const shown = 500
 
 // page is how many events one read takes.
 const page = 500
@@ -33,6 +37,7 @@ type Feed struct {
 	mu       sync.Mutex
 	followed bool // somebody has the waiter
 	waiter   chan struct{}
+	recent   recentEvents
 
 	done chan struct{}
 	stop func()
@@ -61,7 +66,7 @@ func (f *Feed) Recent(ctx context.Context, s ledger.Scope, n int) ([]ledger.Even
 	if err != nil {
 		return nil, err
 	}
-	found, err := f.readAfter(ctx, max(0, end-keep), page)
+	found, err := f.readAfter(ctx, max(0, end-shown), page)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +75,7 @@ func (f *Feed) Recent(ctx context.Context, s ledger.Scope, n int) ([]ledger.Even
 		if len(out) == n {
 			break
 		}
-		if s.All || s.OrganizationID != "" && e.OrganizationID == s.OrganizationID {
+		if canSee(s, e) {
 			out = append(out, e)
 		}
 	}
@@ -86,13 +91,51 @@ func (f *Feed) Step(ctx context.Context) error {
 	if !f.isFollowed() {
 		return nil
 	}
-	settled, err := f.findSettled(ctx)
-	if err != nil || settled == f.last {
+	end, err := f.readEnd(ctx)
+	if err != nil {
 		return err
 	}
-	f.last = settled
-	f.wakeFollowers()
+	before := f.last
+	if end-f.last > keep { // nobody followed for long: they read what came meanwhile themselves
+		if f.last, err = f.findSettled(ctx, end); err != nil {
+			return err
+		}
+	}
+	if err := f.readNew(ctx); err != nil {
+		return err
+	}
+	if f.last != before {
+		f.wakeFollowers()
+	}
 	return nil
+}
+
+// readNew reads what came after the place where the feed stands, and remembers it.
+func (f *Feed) readNew(ctx context.Context) error {
+	for {
+		fresh, err := f.readAfter(ctx, f.last, page)
+		if err != nil || len(fresh) == 0 {
+			return err
+		}
+		f.remember(fresh)
+		f.last = fresh[len(fresh)-1].Seq
+		if len(fresh) < page {
+			return nil
+		}
+	}
+}
+
+func (f *Feed) remember(fresh []ledger.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.recent.add(f.last, fresh)
+}
+
+// remembered returns the newest events as they are now.
+func (f *Feed) remembered() recentEvents {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.recent
 }
 
 // Stop ends all streams, which a server's graceful shutdown would otherwise wait
@@ -131,9 +174,8 @@ func (f *Feed) wakeFollowers() {
 
 // findSettled finds the newest event that may be shown, by halving what lies between
 // the last one and the journal's end: mostly all of it may, and the first look tells.
-func (f *Feed) findSettled(ctx context.Context) (int64, error) {
-	low := f.last
-	high, err := f.readEnd(ctx)
+func (f *Feed) findSettled(ctx context.Context, high int64) (low int64, err error) {
+	low = f.last
 	for mid := high - 1; err == nil && low < high; mid = low + (high-low)/2 {
 		var more []ledger.Event
 		if more, err = f.readAfter(ctx, mid, 1); err == nil && len(more) > 0 {

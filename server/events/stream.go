@@ -57,12 +57,14 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, what Following) {
 	beat, check := time.NewTicker(Heartbeat), time.NewTimer(holds)
 	defer beat.Stop()
 	defer check.Stop()
+	at := int64(-1) // everything up to there was sent, or is not followed
 	for {
 		changed := f.Changed() // before the read, so that nothing falls between
-		last, err := f.sendNew(r.Context(), &out, scope, what)
+		last, reached, err := f.sendNew(r.Context(), &out, scope, what, at)
 		if err != nil {
 			return // the client is gone, or will come back with its last id
 		}
+		at = reached
 		what.Filter.After = last
 		select {
 		case <-r.Context().Done():
@@ -92,34 +94,46 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, what Following) {
 // with.
 var errRightsChanged = errors.New("what the key may see has changed: follow again")
 
-// sendNew writes everything that is there and returns where it got to.
-func (f *Feed) sendNew(ctx context.Context, out *streamWriter, s ledger.Scope, what Following) (int64, error) {
-	filter := what.Filter
+// sendNew writes everything that is there, and returns the last event that it sent and
+// up to where that is all. What the feed remembers is not read again: of many who follow,
+// few are concerned by an event.
+func (f *Feed) sendNew(ctx context.Context, out *streamWriter, s ledger.Scope, what Following, at int64) (
+	last, reached int64, err error) {
+	known := f.remembered()
+	if found, reached, ok := known.match(s, what.Filter, at); ok {
+		if len(found) == 0 {
+			return what.Filter.After, reached, nil
+		}
+		last, err := out.writeEvents(ctx, s, what, found)
+		if err != nil {
+			return last, reached, err
+		}
+		return last, reached, out.flush()
+	}
+	last, what.Filter.After = what.Filter.After, max(what.Filter.After, at)
+	reached, err = f.sendStored(ctx, out, s, what)
+	if reached > what.Filter.After {
+		last = reached
+	}
+	return last, max(reached, known.upTo), err // what was remembered before was there to be read
+}
+
+// sendStored reads everything that is there, and writes it.
+func (f *Feed) sendStored(ctx context.Context, out *streamWriter, s ledger.Scope, what Following) (int64, error) {
 	for {
 		var found []ledger.Event
 		err := f.store.Read(ctx, func(r ledger.Reader) (err error) {
-			found, err = r.Events(s, filter, page)
+			found, err = r.Events(s, what.Filter, page)
 			return err
 		})
 		if err != nil {
-			return filter.After, err
+			return what.Filter.After, err
 		}
-		out.extendDeadline()
-		encoded := make([]contract.Event, 0, len(found))
-		for _, e := range found {
-			encoded = append(encoded, Encode(e))
-		}
-		if what.Name != nil {
-			what.Name(ctx, s, encoded)
-		}
-		for _, e := range encoded {
-			if err := out.writeEvent(e); err != nil {
-				return filter.After, err
-			}
-			filter.After = e.Seq
+		if what.Filter.After, err = out.writeEvents(ctx, s, what, found); err != nil {
+			return what.Filter.After, err
 		}
 		if err := out.flush(); err != nil || len(found) < page {
-			return filter.After, err
+			return what.Filter.After, err
 		}
 	}
 }
@@ -137,6 +151,27 @@ type streamWriter struct {
 func (o *streamWriter) extendDeadline() {
 	// A recorder of tests has no deadline to set.
 	_ = o.conn.SetWriteDeadline(time.Now().Add(takeWithin)) //nolint:forbidigo // a socket's deadline is the machine's
+}
+
+// writeEvents writes events, with their names, and returns the number of the last.
+func (o *streamWriter) writeEvents(ctx context.Context, s ledger.Scope, what Following, found []ledger.Event) (
+	last int64, err error) {
+	o.extendDeadline()
+	last = what.Filter.After
+	encoded := make([]contract.Event, 0, len(found))
+	for _, e := range found {
+		encoded = append(encoded, Encode(e))
+	}
+	if what.Name != nil {
+		what.Name(ctx, s, encoded)
+	}
+	for _, e := range encoded {
+		if err := o.writeEvent(e); err != nil {
+			return last, err
+		}
+		last = e.Seq
+	}
+	return last, nil
 }
 
 func (o *streamWriter) writeHeader() {
