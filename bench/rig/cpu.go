@@ -39,7 +39,7 @@ const tick = 10 * time.Millisecond
 func readUsage(f Fleet) cpuUsage {
 	u := cpuUsage{at: time.Now(), system: systemTime()}
 	for _, p := range slices.Concat(f.Servers, f.Workers) {
-		used := processTime(p.cmd.Process.Pid)
+		used := ProcessTime(p.cmd.Process.Pid)
 		u.server, u.each = u.server+used, append(u.each, used)
 	}
 	var r syscall.Rusage
@@ -59,9 +59,9 @@ func (u cpuUsage) shareSince(before cpuUsage) Share {
 	return s
 }
 
-// processTime reads user and system time of a process: the 14th and 15th field of
+// ProcessTime reads user and system time of a process: the 14th and 15th field of
 // proc_pid_stat(5).
-func processTime(pid int) time.Duration {
+func ProcessTime(pid int) time.Duration {
 	_, fields := readStat(strconv.Itoa(pid))
 	return sumTicks(fields, 11, 12)
 }

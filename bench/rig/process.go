@@ -53,7 +53,7 @@ func Start(ctx context.Context, kind Kind, i *Installation, profile string) (*Pr
 }
 
 // Time is the processor time that the process has used.
-func (p *Process) Time() time.Duration { return processTime(p.cmd.Process.Pid) }
+func (p *Process) Time() time.Duration { return ProcessTime(p.cmd.Process.Pid) }
 
 // Stop has the process end and waits until it has.
 func (p *Process) Stop() error {
