@@ -148,9 +148,27 @@ bench/claim: ## measure claims of warm reservations beside a bare transaction
 bench/servers: ## measure several servers on one pool, workers beside a server, and many pools (ARGS='-count 5')
 	$(BENCH)
 
+.PHONY: bench/history
+bench/history: ## measure bookings beside the history of a year (ARGS='-events 1000000'; 10 million take minutes and 10 GB)
+	$(BENCH) $(HISTORY)
+
+.PHONY: bench/reads
+bench/reads: ## measure lists, reports and the calendar beside a million ended reservations (ARGS='-ended 100000')
+	$(BENCH) $(READS)
+
+.PHONY: bench/streams
+bench/streams: ## measure what 1,000 open event streams cost
+	$(BENCH)
+
+.PHONY: bench/rest
+bench/rest: bin/forewarm ## measure the processor time of an embedded installation that nobody asks for anything
+	@CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -o bin/bench-rest ./bench/rest && bin/bench-rest $(ARGS)
+
 .PHONY: bench/smoke
 bench/smoke: ARGS = -count 1 -duration 300ms -warmup 0s
-bench/smoke: bench/durable bench/batch bench/claim bench/servers ## run those of the running program for a moment: do they still count what they book? (their figures say nothing)
+bench/smoke: HISTORY = -events 6000
+bench/smoke: READS = -ended 2000 -live 100
+bench/smoke: bench/durable bench/batch bench/claim bench/servers bench/history bench/reads bench/streams ## run those of the running program for a moment: do they still count what they book? (their figures say nothing)
 
 .PHONY: bench/admission
 bench/admission: ## measure decisions of core/admission with 10,000 and 100,000 bookings

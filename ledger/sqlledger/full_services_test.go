@@ -62,15 +62,46 @@ func TestAStandbyIsNoticed(t *testing.T) {
 	require.Len(t, listPools(t, standby), 2)
 }
 
-// TestDurabilityWarnings: settings with which a crash can lose data are named at
+// TestSettingWarnings: settings with which a crash can lose data are named at
 // the start.
-func TestDurabilityWarnings(t *testing.T) {
+func TestSettingWarnings(t *testing.T) {
 	t.Parallel()
 	address := createDatabase(t)
-	lax, err := openInstance(t, address+"&synchronous_commit=off").DurabilityWarnings(t.Context())
+	lax, err := openInstance(t, address+"&synchronous_commit=off").SettingWarnings(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(lax, "\n"), "synchronous_commit=off")
-	strict, err := openInstance(t, address+"&synchronous_commit=on").DurabilityWarnings(t.Context())
+	strict, err := openInstance(t, address+"&synchronous_commit=on").SettingWarnings(t.Context())
 	require.NoError(t, err)
 	require.NotContains(t, strings.Join(strict, "\n"), "synchronous_commit")
+}
+
+// TestTablesWithoutVacuumAreNamed at the start, with the fix.
+func TestTablesWithoutVacuumAreNamed(t *testing.T) {
+	t.Parallel()
+	address := createDatabase(t)
+	s := openInstance(t, address)
+	require.NoError(t, s.Migrate(t.Context()))
+	warnings, err := s.SettingWarnings(t.Context())
+	require.NoError(t, err)
+	require.NotContains(t, strings.Join(warnings, "\n"), "autovacuum")
+	_, err = s.DB().ExecContext(t.Context(), "ALTER TABLE events SET (autovacuum_enabled = off)")
+	require.NoError(t, err)
+	warnings, err = s.SettingWarnings(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(warnings, "\n"), "ALTER TABLE events RESET (autovacuum_enabled)")
+}
+
+// TestConnectionsAreTuned for statements that read few rows; what the URL says goes first.
+func TestConnectionsAreTuned(t *testing.T) {
+	t.Parallel()
+	address := createDatabase(t)
+	settings := func(s *sqlledger.Store) (jit, workers string) {
+		require.NoError(t, s.DB().QueryRowContext(t.Context(),
+			"SELECT current_setting('jit'), current_setting('max_parallel_workers_per_gather')").Scan(&jit, &workers))
+		return jit, workers
+	}
+	jit, workers := settings(openInstance(t, address))
+	require.Equal(t, []string{"off", "0"}, []string{jit, workers})
+	jit, workers = settings(openInstance(t, address+"&jit=on&max_parallel_workers_per_gather=3"))
+	require.Equal(t, []string{"on", "3"}, []string{jit, workers})
 }

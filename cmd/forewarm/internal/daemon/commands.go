@@ -147,7 +147,7 @@ func (a *app) checkSchema(ctx context.Context) error {
 	if have != want {
 		return fmt.Errorf("the database has schema %d and this program needs %d: run forewarm migrate", have, want)
 	}
-	doubts, err := a.store.DurabilityWarnings(ctx)
+	doubts, err := a.store.SettingWarnings(ctx)
 	for _, doubt := range doubts {
 		a.log.WarnContext(ctx, doubt)
 	}
