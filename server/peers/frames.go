@@ -41,7 +41,7 @@ type frame struct {
 	content []byte
 }
 
-var errFrame = errors.New("the other side sent what is no frame")
+var errFrame = errors.New("the other side does not speak as servers do to each other")
 
 // appendFrame appends a frame with what write appends as its content.
 func appendFrame(b []byte, k kind, number uint64, write func([]byte) []byte) []byte {

@@ -72,7 +72,7 @@ func (l *link) greet(ctx context.Context, r *bufio.Reader) error {
 		return err
 	}
 	if f.kind != hello || string(f.content) != l.to.ID {
-		return fmt.Errorf("at %s is not the server that is said to be there: %w", l.to.Address, errFrame)
+		return fmt.Errorf("another server than %s answers at %s", l.to.ID, l.to.Address)
 	}
 	if err := l.conn.SetReadDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("greeting another server: %w", err)

@@ -32,8 +32,14 @@ import (
 const (
 	attendEvery = time.Second
 	attendLife  = 5 * time.Second
-	// shunFor is how long a server is passed over whose connection broke.
-	shunFor = 5 * time.Second
+	// A server that cannot be reached, or whose connection broke, is passed over for
+	// shunFirst, and twice as long each time that this happens again soon, up to
+	// shunMost: else all would turn to it every few seconds.
+	shunFirst = 5 * time.Second
+	shunMost  = 2 * time.Minute
+	// aloneFor is after how many looks at the list a server that is to decide warns
+	// that none of the others has connected to it.
+	aloneFor = 15
 )
 
 // Errors of Ask.
@@ -70,9 +76,20 @@ type Group struct {
 	link     atomic.Pointer[link] // to who decides; nil: this server does
 	broke    chan struct{}        // holds something when the link has broken
 
-	mu    sync.Mutex
-	shun  map[string]time.Time // until when whose connection broke is passed over
-	known string               // whom this server was told to ask last, for the log
+	serving atomic.Int32 // connections of others
+
+	mu   sync.Mutex
+	shun map[string]shunned // servers that could not be reached
+
+	// Only Attend uses these, for the log.
+	decides ledger.Peer // whom this server asks; itself: it decides
+	alone   int         // looks at the list in a row at which others were there and none connected
+}
+
+// shunned is a server that is passed over.
+type shunned struct {
+	until time.Time
+	pause time.Duration
 }
 
 // New returns a group that asks and answers nobody until Run.
@@ -82,7 +99,7 @@ func New(cfg Config, answer Answerer) (*Group, error) {
 		return nil, err
 	}
 	return &Group{cfg: cfg, answer: answer, security: security, broke: make(chan struct{}, 1),
-		shun: map[string]time.Time{}}, nil
+		shun: map[string]shunned{}}, nil
 }
 
 // IsFollower reports whether another server is to be asked now.
@@ -114,6 +131,7 @@ func (g *Group) Run(ctx context.Context) error {
 	defer wait.Wait()
 	var served error
 	wait.Go(func() { served = g.serveOthers(ctx) })
+	g.checkOwnAddress(ctx)
 	tick := time.NewTicker(attendEvery)
 	defer tick.Stop()
 	for {
@@ -141,20 +159,24 @@ func (g *Group) Attend(ctx context.Context) {
 		}
 		return
 	}
-	if err := g.follow(ctx, g.firstReachable(all)); err != nil && ctx.Err() == nil {
-		g.cfg.Logger.WarnContext(ctx, "another server cannot be reached, so this one decides for itself, which is "+
-			"slower; look at server.peers_listen and server.peers_address of both", "error", err)
+	first := g.firstReachable(all)
+	if err := g.follow(ctx, first); err != nil && ctx.Err() == nil {
+		g.cfg.Logger.WarnContext(ctx, "the server that decides cannot be reached, so this one decides what it is asked, "+
+			"which is slower; look at server.peers_listen and server.peers_address of that one, and at firewalls",
+			"server", first.ID, "error", err)
 	}
+	g.noteDecider(ctx, first)
+	g.noteAlone(ctx, first, len(all))
 }
 
-// firstReachable is who decides: whoever has been there longest, but for those whose
-// connection broke a moment ago. It is this server if there is nobody else.
+// firstReachable is who decides: whoever has been there longest, but for those who
+// could not be reached lately. It is this server if there is nobody else.
 func (g *Group) firstReachable(all []ledger.Peer) ledger.Peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.cfg.Clock.Now()
 	for _, p := range all {
-		if p.ID == g.cfg.ID || now.After(g.shun[p.ID]) {
+		if p.ID == g.cfg.ID || now.After(g.shun[p.ID].until) {
 			return p
 		}
 	}
@@ -163,7 +185,6 @@ func (g *Group) firstReachable(all []ledger.Peer) ledger.Peer {
 
 // follow connects to who decides, unless it is this server.
 func (g *Group) follow(ctx context.Context, first ledger.Peer) error {
-	g.note(ctx, first)
 	old := g.link.Load()
 	if old != nil && old.to == first {
 		return nil
@@ -187,18 +208,35 @@ func (g *Group) follow(ctx context.Context, first ledger.Peer) error {
 	return nil
 }
 
-// note logs who decides when that changes.
-func (g *Group) note(ctx context.Context, first ledger.Peer) {
+// noteDecider tells the log when another server decides, and the metrics whether this
+// one does.
+func (g *Group) noteDecider(ctx context.Context, first ledger.Peer) {
+	if !g.IsFollower() {
+		first = ledger.Peer{ID: g.cfg.ID}
+	}
 	g.cfg.Metric.Leads(first.ID == g.cfg.ID)
-	if g.known == first.ID {
+	if g.decides == first {
 		return
 	}
-	g.known = first.ID
+	g.decides = first
 	if first.ID == g.cfg.ID {
-		g.cfg.Logger.InfoContext(ctx, "this server decides for all")
+		g.cfg.Logger.InfoContext(ctx, "this server decides what it is asked, and what others forward to it")
 		return
 	}
-	g.cfg.Logger.InfoContext(ctx, "another server decides", "address", first.Address)
+	g.cfg.Logger.InfoContext(ctx, "another server decides", "server", first.ID, "address", first.Address)
+}
+
+// noteAlone warns of what this server alone cannot see: that others know of it and do
+// not reach it.
+func (g *Group) noteAlone(ctx context.Context, first ledger.Peer, servers int) {
+	if first.ID != g.cfg.ID || servers < 2 || g.serving.Load() > 0 {
+		g.alone = 0
+		return
+	}
+	if g.alone++; g.alone == aloneFor {
+		g.cfg.Logger.WarnContext(ctx, "other servers are there, and none has connected to this one: look at "+
+			"server.peers_listen and server.peers_address, and at firewalls", "address", g.cfg.Address)
+	}
 }
 
 // lose is told that a link takes no more calls. If it was in use, somebody else is
@@ -219,12 +257,30 @@ func (g *Group) pass(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.cfg.Clock.Now()
-	for other, until := range g.shun {
-		if now.After(until) {
+	for other, s := range g.shun {
+		if now.After(s.until.Add(shunMost)) {
 			delete(g.shun, other)
 		}
 	}
-	g.shun[id] = now.Add(shunFor)
+	pause := shunFirst
+	if before, lately := g.shun[id]; lately {
+		pause = min(2*before.pause, shunMost)
+	}
+	g.shun[id] = shunned{until: now.Add(pause), pause: pause}
+}
+
+// checkOwnAddress warns when others will not reach this server, before it is its turn to
+// decide.
+func (g *Group) checkOwnAddress(ctx context.Context) {
+	l, err := dialPeer(ctx, ledger.Peer{ID: g.cfg.ID, Address: g.cfg.Address}, g.security, func(*link) {})
+	if err == nil {
+		l.close()
+		return
+	}
+	if ctx.Err() == nil {
+		g.cfg.Logger.WarnContext(ctx, "this server does not reach itself where other servers are to reach it: look at "+
+			"server.peers_listen and server.peers_address", "address", g.cfg.Address, "error", err)
+	}
 }
 
 // Leave says that this server is gone, so that the others ask somebody else. Run ends

@@ -272,6 +272,45 @@ func TestFormerPeppersAreAccepted(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestAMistakenAddressIsToldAtTheStart: not only when it is the server's turn to decide.
+func TestAMistakenAddressIsToldAtTheStart(t *testing.T) {
+	t.Parallel()
+	other := startMember(t, &list{}, "srv_x", refuse(t))
+	for name, address := range map[string]string{"another server": other.cfg.Address, "nobody": "127.0.0.1:1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			m := startMember(t, &list{}, "srv_a", refuse(t), func(c *Config) {
+				c.Address, c.Logger = address, slog.New(slog.NewTextHandler(&log, nil))
+			})
+			m.stop(t)
+			require.Contains(t, log.String(), "does not reach itself")
+		})
+	}
+}
+
+// TestWhoCannotBeReachedIsTriedLessAndLess: else all servers turn to it every few
+// seconds.
+func TestWhoCannotBeReachedIsTriedLessAndLess(t *testing.T) {
+	t.Parallel()
+	now := clock.NewManual(time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC))
+	g := &Group{cfg: Config{ID: "srv_b", Clock: now}, shun: map[string]shunned{}}
+	all := []ledger.Peer{{ID: "srv_a"}, {ID: "srv_b"}}
+	require.Equal(t, "srv_a", g.firstReachable(all).ID)
+	for _, pause := range []time.Duration{shunFirst, 2 * shunFirst, 4 * shunFirst} {
+		g.pass("srv_a")
+		now.Advance(pause)
+		require.Equal(t, "srv_b", g.firstReachable(all).ID)
+		now.Advance(time.Microsecond)
+		require.Equal(t, "srv_a", g.firstReachable(all).ID)
+	}
+	now.Advance(2 * shunMost)
+	g.pass("srv_c") // the old ones are forgotten
+	g.pass("srv_a")
+	now.Advance(shunFirst + time.Microsecond)
+	require.Equal(t, "srv_a", g.firstReachable(all).ID, "it begins anew")
+}
+
 // TestCallsComeBackAsTheyWere writes and reads random calls and replies.
 func TestCallsComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()

@@ -72,6 +72,8 @@ func (g *Group) servePeer(ctx context.Context, conn *tls.Conn) {
 	}
 	s := &serving{group: g, out: newOutbox(), over: make(chan struct{}), slots: make(chan struct{}, maxCalls),
 		known: actors{}, calls: map[uint64]context.CancelFunc{}}
+	g.serving.Add(1)
+	defer g.serving.Add(-1)
 	s.out.addFrame(hello, 0, func(b []byte) []byte { return append(b, g.cfg.ID...) })
 	written := make(chan struct{})
 	go func() {

@@ -3,9 +3,14 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	neturl "net/url"
+	"regexp"
+	"strconv"
+	"syscall"
 
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/server"
@@ -19,11 +24,17 @@ const peersOff = "off"
 // alone.
 func (a *app) joinPeers(ctx context.Context) (func(*server.Config), error) {
 	if a.cfg.Server.PeersListen == peersOff {
+		a.log.InfoContext(ctx, "server.peers_listen is off: this server decides what it is asked, beside any others")
+		a.metrics.Leads(true)
 		return nil, nil
 	}
 	l, err := openListener(ctx, a.cfg.peersListen(), "server.peers_listen (FOREWARM_SERVER_PEERS_LISTEN)")
-	if err != nil {
+	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, err
+	}
+	if err != nil {
+		return nil, a.cfg.valueError("server.peers_listen", fmt.Sprintf("%s cannot be opened: %v", a.cfg.peersListen(), err),
+			"name an address of this machine and a free port, such as 10.0.0.5:8788 (FOREWARM_SERVER_PEERS_LISTEN)")
 	}
 	address := a.cfg.peersAddress(ctx, l.Addr().String())
 	a.log.InfoContext(ctx, "other servers reach this one", "address", address)
@@ -74,14 +85,37 @@ func (c Config) addressTowardsDatabase(ctx context.Context) string {
 	return host
 }
 
-// checkPeers checks where other servers are listened to. What they say is encrypted, so
-// any address may be opened to them.
+// checkPeers checks where other servers are listened to, and where they are told to come.
+// What servers say to each other is encrypted, so any address may be opened to them.
 func (c Config) checkPeers() error {
 	if at := c.Server.PeersListen; at != "" && at != peersOff {
-		if _, _, err := net.SplitHostPort(at); err != nil {
+		if _, port, err := net.SplitHostPort(at); err != nil || !isPort(port) {
 			return c.valueError("server.peers_listen", fmt.Sprintf("%q is not host:port", at),
-				"write an address such as 10.0.0.5:8788, or off")
+				"write an address such as 10.0.0.5:8788, or off (FOREWARM_SERVER_PEERS_LISTEN)")
 		}
+	}
+	host, port := c.Server.PeersAddress, "1"
+	if h, p, err := net.SplitHostPort(host); err == nil {
+		host, port = h, p
+	}
+	if c.Server.PeersAddress != "" && (!isHost(host) || !isPort(port)) {
+		return c.valueError("server.peers_address", fmt.Sprintf("%q is no host and no host:port", c.Server.PeersAddress),
+			"write a name or an address, such as forewarm-1.internal or 10.0.0.5:8788 (FOREWARM_SERVER_PEERS_ADDRESS)")
 	}
 	return nil
 }
+
+func isPort(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
+	return err == nil
+}
+
+// isHost reports whether a text may be a name or an address.
+func isHost(text string) bool {
+	if _, err := netip.ParseAddr(text); err == nil {
+		return true
+	}
+	return hostName.MatchString(text)
+}
+
+var hostName = regexp.MustCompile(`^[0-9A-Za-z_]([0-9A-Za-z_.-]{0,251}[0-9A-Za-z_])?$`)
