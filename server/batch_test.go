@@ -60,3 +60,21 @@ func TestARequestOfABatchIsCheckedLikeOneAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestABatchIsCheckedBehindAWrongRequest: what is wrong with one request does not hide
+// what is in those behind it.
+func TestABatchIsCheckedBehindAWrongRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.createPool()
+	hidden := `{"pool":"lab","gpus":1,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z",` +
+		`"name":"a\u001b[31m\u202e"}`
+	deep := strings.Repeat(`[`, 200) + strings.Repeat(`]`, 200)
+	for _, first := range []string{`{"x":1,"x":1}`, `{"gpus":1e999}`, `{"name":1e999}`, `{"x":` + deep + `}`} {
+		for _, body := range []string{"[" + first + "," + hidden + "]", first + "\n" + hidden} {
+			got := w.send("root", http.MethodPost, "/v1/reservations/batch", body, "Idempotency-Key", first)
+			require.GreaterOrEqual(t, got.Code, 400, body)
+			require.Less(t, got.Code, 500, body)
+		}
+	}
+}

@@ -37,6 +37,10 @@ type form struct {
 	at   int    // of what comes next
 	root string // the place of the outermost value
 	path [httpx.MaxDepth + 1]step
+	// textOnly passes over names that come twice and numbers that are too large: whoever
+	// reads them names their request.
+	textOnly bool
+	tooDeep  bool // the walk ended for that
 }
 
 // step is a way from a value into one of its own: a name or a number.
@@ -84,6 +88,7 @@ func (f *form) take(want byte) bool {
 // checkValue reads one value, which is so many steps down.
 func (f *form) checkValue(depth int) *problem.Problem {
 	if depth > httpx.MaxDepth {
+		f.tooDeep = true
 		return malformedProblem(f.place(depth), fmt.Sprintf("nests deeper than %d levels", httpx.MaxDepth))
 	}
 	switch c, _ := f.peek(); {
@@ -150,7 +155,7 @@ func (f *form) checkObject(depth int) *problem.Problem {
 		}
 		f.path[depth] = step{name: name}
 		last = depth + 1
-		if !seen.add(name) {
+		if !seen.add(name) && !f.textOnly {
 			return malformedProblem(f.place(last), "comes twice")
 		}
 		if p := f.checkText(depth, name, plain); p != nil {
@@ -281,7 +286,7 @@ func (f *form) skipDigits(i int) int {
 const surelyFinite = 300
 
 func (f *form) checkNumber(depth int, text []byte, exponent bool) *problem.Problem {
-	if !exponent && len(text) <= surelyFinite {
+	if f.textOnly || !exponent && len(text) <= surelyFinite {
 		return nil
 	}
 	if n, err := strconv.ParseFloat(string(text), 64); err != nil || math.IsInf(n, 0) {

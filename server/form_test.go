@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/server/problem"
 )
@@ -36,7 +37,10 @@ func walkJSON(data []byte) *problem.Problem {
 	return nil
 }
 
-type walker struct{ dec *json.Decoder }
+type walker struct {
+	dec      *json.Decoder
+	textOnly bool
+}
 
 // checkValue reads one value at the place.
 func (w walker) checkValue(place string, depth int) *problem.Problem {
@@ -53,7 +57,7 @@ func (w walker) checkValue(place string, depth int) *problem.Problem {
 	case string:
 		return checkPlainText(place, t)
 	case json.Number:
-		if f, err := strconv.ParseFloat(t.String(), 64); err != nil || math.IsInf(f, 0) {
+		if f, err := strconv.ParseFloat(t.String(), 64); !w.textOnly && (err != nil || math.IsInf(f, 0)) {
 			return malformedProblem(place, "is a number beyond all bounds")
 		}
 	case json.Delim:
@@ -72,7 +76,7 @@ func (w walker) checkComposite(open json.Delim, place string, depth int) *proble
 			if err != nil || !ok { // what is wrong is between the value before and here
 				return malformedProblem(last, fmt.Sprintf("is not valid JSON (at byte %d)", w.dec.InputOffset()))
 			}
-			if at = place + "/" + name; seen[name] {
+			if at = place + "/" + name; seen[name] && !w.textOnly {
 				return malformedProblem(at, "comes twice")
 			}
 			seen[name] = true
@@ -104,8 +108,12 @@ func walkBatch(data []byte) *problem.Problem {
 		if array {
 			place = ""
 		}
-		if p := (walker{dec: dec}).checkValue(place, 0); p != nil {
-			return onlyText(p)
+		w := walker{dec: dec, textOnly: true}
+		if p := w.checkValue(place, 0); p != nil {
+			if p.Code == contract.CodeMalformedJSON && !strings.Contains(p.Detail, "nests deeper") {
+				return nil
+			}
+			return p
 		}
 	}
 	return nil

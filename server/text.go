@@ -77,24 +77,18 @@ func checkBatch(data []byte) *problem.Problem {
 	if !utf8.Valid(data) {
 		return malformedProblem("", "is not UTF-8")
 	}
-	f := form{data: data}
+	f := form{data: data, textOnly: true}
 	array := bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("["))
 	for i := 0; i == 0 || !array && f.hasMore(); i++ {
 		if !array {
 			f.root = "/" + strconv.Itoa(i)
 		}
 		if p := f.checkValue(0); p != nil {
-			return onlyText(p)
+			if p.Code == contract.CodeMalformedJSON && !f.tooDeep {
+				return nil // the decoder of batches refuses all, and names the request
+			}
+			return p
 		}
 	}
 	return nil
-}
-
-// onlyText leaves what is wrong with the form to the decoder of batches, which
-// names the request.
-func onlyText(p *problem.Problem) *problem.Problem {
-	if p.Code == contract.CodeMalformedJSON {
-		return nil
-	}
-	return p
 }

@@ -20,6 +20,9 @@ import (
 
 // forwarded lets other servers have a change decided here.
 func forwarded[B, T, C any](a *API, c operation.Change[B, T, C], e endpoint) endpoint {
+	if !c.SharesTransactions() {
+		return e
+	}
 	register := e.register
 	e.register = func() {
 		a.answers[c.ID] = func(ctx context.Context, call *peers.Call) peers.Reply {
@@ -53,6 +56,9 @@ func (a *API) Answer(ctx context.Context, call *peers.Call) (p peers.Reply) {
 
 // failedReply tells the other server why. What the path named is for that one to say.
 func (a *API) failedReply(ctx context.Context, op operation.Operation, err error) peers.Reply {
+	if ctx.Err() != nil { // nobody reads it: it was withdrawn, or is too late
+		return peers.Reply{Status: http.StatusServiceUnavailable, Failed: true}
+	}
 	op.Path = ""
 	err = a.toProblem(ctx, op, "", err)
 	p, ok := errors.AsType[*problem.Problem](err)
@@ -63,7 +69,7 @@ func (a *API) failedReply(ctx context.Context, op operation.Operation, err error
 	if err != nil { // a fix that cannot be encoded would be our own mistake
 		body, _ = json.Marshal(problem.New(contract.CodeInternal, "").Problem)
 	}
-	return peers.Reply{Status: http.StatusInternalServerError, Failed: true, Body: body}
+	return peers.Reply{Status: p.Status, Failed: true, Body: body}
 }
 
 // decide has a request decided by the server that decides for all, or here if that is
@@ -102,8 +108,9 @@ func askOther[B, T, C any](ctx context.Context, a *API, c operation.Change[B, T,
 func decodeReply[C any](reply peers.Reply) (out operation.Answer[C], err error) {
 	if reply.Failed {
 		p := &problem.Problem{}
-		if err := json.Unmarshal(reply.Body, &p.Problem); err != nil {
-			return out, fmt.Errorf("decoding a problem that another server told: %w", err)
+		if err := json.Unmarshal(reply.Body, &p.Problem); err != nil || p.Status != reply.Status {
+			return out, fmt.Errorf("another server told a problem of status %d that cannot be read: %w", reply.Status,
+				ledger.ErrOutcomeUnknown)
 		}
 		return out, p
 	}

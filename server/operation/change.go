@@ -73,8 +73,12 @@ func (c Change[B, T, C]) Accept(ctx context.Context, v Viewer, b B) (Request[B],
 // MayForward returns the request in JSON, if another server may decide it together
 // with others: AnswerForwarded does so there.
 func (c Change[B, T, C]) MayForward(r Request[B]) (sent []byte, ok bool) {
-	return r.sent, c.Lock != nil && c.Count == nil && c.Lock(r.asked) != nil
+	return r.sent, c.SharesTransactions() && c.Lock(r.asked) != nil
 }
+
+// SharesTransactions reports whether such changes may share one transaction, and none of
+// them is large.
+func (c Change[B, T, C]) SharesTransactions() bool { return c.Lock != nil && c.Count == nil }
 
 // Once does what was accepted at most once for each idempotency key. Without a key
 // it just does it.

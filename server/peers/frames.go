@@ -17,9 +17,12 @@ import (
 // length before them.
 const (
 	frameHead = 13
-	// maxFrame bounds what one frame holds: a body of the API, and as much again for
-	// what is said of it.
-	maxFrame = 4 << 20
+	// maxFrame bounds what one frame holds. A larger request is decided where it came,
+	// and of a larger reply only that it is there is told.
+	maxFrame = 1 << 20
+	maxBody  = maxFrame - maxActor - 4*maxText
+	maxActor = 64 << 10
+	maxText  = 1 << 10 // of an operation's id, an idempotency key, a request's id
 )
 
 type kind byte
@@ -108,13 +111,16 @@ func (c *Call) appendTo(b, actor []byte) []byte {
 func parseCall(b []byte) (c Call, actor []byte, err error) {
 	r := contentReader{rest: b}
 	for _, text := range []*string{&c.Operation, &c.Key, &c.Request} {
-		*text = string(r.readBytes())
+		*text = string(r.readBytes(maxText))
 	}
-	actor = r.readBytes()
+	actor = r.readBytes(maxActor)
 	c.At = time.Unix(0, r.readVarint()).UTC()
 	c.Body = append([]byte(nil), r.rest...)
 	return c, actor, r.err
 }
+
+// tooLong is the status of a reply that is left out, because it is too long.
+const tooLong = 0
 
 func (p Reply) appendTo(b []byte) []byte {
 	var flags byte
@@ -123,6 +129,9 @@ func (p Reply) appendTo(b []byte) []byte {
 	}
 	if p.Failed {
 		flags |= 2
+	}
+	if len(p.Body) > maxBody {
+		p.Status, p.Body = tooLong, nil
 	}
 	return append(append(binary.AppendUvarint(b, uint64(p.Status)), flags), p.Body...) //nolint:gosec // a status
 }
@@ -164,9 +173,9 @@ func readNumber[N int64 | uint64](r *contentReader, v N, n int) N {
 	return v
 }
 
-func (r *contentReader) readBytes() []byte {
+func (r *contentReader) readBytes(most int) []byte {
 	n := r.readUvarint()
-	if n > uint64(len(r.rest)) {
+	if n > uint64(most) || n > uint64(len(r.rest)) {
 		r.err, r.rest = errFrame, nil
 		return nil
 	}
@@ -179,8 +188,11 @@ func (r *contentReader) readBytes() []byte {
 // the rest of a call.
 type actors map[string]ledger.Actor
 
-// maxActors bounds what one connection remembers.
-const maxActors = 1024
+// Bounds of what one connection remembers.
+const (
+	maxActors     = 1024
+	maxKnownActor = 4 << 10 // bytes
+)
 
 func (known actors) parseActor(text []byte) (ledger.Actor, error) {
 	if a, ok := known[string(text)]; ok {
@@ -189,6 +201,9 @@ func (known actors) parseActor(text []byte) (ledger.Actor, error) {
 	var a ledger.Actor
 	if err := json.Unmarshal(text, &a); err != nil {
 		return a, fmt.Errorf("reading who asks: %w", err)
+	}
+	if len(text) > maxKnownActor {
+		return a, nil
 	}
 	if len(known) >= maxActors {
 		clear(known)

@@ -21,6 +21,9 @@ const (
 	pingEvery   = 500 * time.Millisecond
 	maxSilent   = 3        // pings in a row without any frame: then it is given up
 	readBufSize = 64 << 10 // bytes
+	// replyWithin is less than a request may take: if the other side is there and does
+	// not decide, there is time to decide here.
+	replyWithin = 10 * time.Second
 )
 
 // link is a connection to the server that decides.
@@ -31,13 +34,20 @@ type link struct {
 	silent atomic.Int32 // pings since the last frame came
 
 	mu      sync.Mutex
-	calls   map[uint64]chan Reply
+	calls   map[uint64]waiter
+	bytes   int // of all of them
 	last    uint64
 	leaving bool // it takes no more calls
 
 	over    chan struct{} // closed when the connection is
 	closing sync.Once
 	ended   func(*link) // is told that it takes no more calls, perhaps again and again
+}
+
+// waiter is who waits for a reply.
+type waiter struct {
+	reply chan Reply
+	bytes int // of its call
 }
 
 // dialPeer connects to another server, and makes sure that it is that one.
@@ -49,7 +59,7 @@ func dialPeer(ctx context.Context, to ledger.Peer, security *tls.Config, ended f
 	if err != nil {
 		return nil, fmt.Errorf("connecting to another server at %s: %w", to.Address, err)
 	}
-	l := &link{to: to, conn: conn, out: newOutbox(), calls: map[uint64]chan Reply{}, over: make(chan struct{}),
+	l := &link{to: to, conn: conn, out: newOutbox(), calls: map[uint64]waiter{}, over: make(chan struct{}),
 		ended: ended}
 	r := bufio.NewReaderSize(conn, readBufSize)
 	if err := l.greet(ctx, r); err != nil {
@@ -96,8 +106,8 @@ func (l *link) readReplies(r *bufio.Reader) error {
 			if err != nil {
 				return err
 			}
-			if waiting := l.takeCall(f.number); waiting != nil {
-				waiting <- p
+			if w, ok := l.takeCall(f.number); ok {
+				w.reply <- p
 			}
 			l.closeIfDone()
 		case leaving:
@@ -131,50 +141,72 @@ func (l *link) ask(ctx context.Context, c *Call) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("encoding who asks: %w", err)
 	}
-	waiting := make(chan Reply, 1)
-	number, ok := l.addCall(waiting)
+	if len(actor) > maxActor || len(c.Body) > maxBody {
+		return Reply{}, ErrNobody
+	}
+	w := waiter{reply: make(chan Reply, 1), bytes: len(actor) + len(c.Body)}
+	number, ok := l.addCall(w)
 	if !ok {
 		return Reply{}, ErrNobody
 	}
 	l.out.addFrame(call, number, func(b []byte) []byte { return c.appendTo(b, actor) })
+	late := time.NewTimer(replyWithin)
+	defer late.Stop()
 	select {
-	case p := <-waiting:
-		return p, nil
+	case p := <-w.reply:
+		return p.check()
 	case <-l.over:
+	case <-late.C:
+		l.withdrawCall(number)
 	case <-ctx.Done():
-		if l.takeCall(number) != nil {
-			l.out.addFrame(withdraw, number, nil)
-		}
-		l.closeIfDone()
+		l.withdrawCall(number)
 	}
 	select {
-	case p := <-waiting: // it came at the last moment
-		return p, nil
+	case p := <-w.reply: // it came at the last moment
+		return p.check()
 	default:
 		return Reply{}, ErrLost
 	}
 }
 
+// check refuses a reply that says nothing: it was too long, or cannot be one.
+func (p Reply) check() (Reply, error) {
+	if p.Failed != (p.Status >= 400) || p.Status < 200 || p.Status >= 300 && p.Status < 400 || p.Status > 599 {
+		return Reply{}, ErrLost
+	}
+	return p, nil
+}
+
 // addCall numbers a call that waits; false: no more are taken.
-func (l *link) addCall(waiting chan Reply) (uint64, bool) {
+func (l *link) addCall(w waiter) (uint64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.leaving || len(l.calls) >= maxCalls {
+	if l.leaving || len(l.calls) >= maxCalls || l.bytes+w.bytes > maxCallBytes/2 {
 		return 0, false
 	}
 	l.last++
-	l.calls[l.last] = waiting
+	l.calls[l.last] = w
+	l.bytes += w.bytes
 	return l.last, true
 }
 
 // takeCall returns who waits for the reply of a number, who then does not wait any
-// more; nil: nobody.
-func (l *link) takeCall(number uint64) chan Reply {
+// more; false: nobody.
+func (l *link) takeCall(number uint64) (waiter, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	waiting := l.calls[number]
+	w, ok := l.calls[number]
 	delete(l.calls, number)
-	return waiting
+	l.bytes -= w.bytes
+	return w, ok
+}
+
+// withdrawCall tells the other side that nobody waits for the reply of a number.
+func (l *link) withdrawCall(number uint64) {
+	if _, ok := l.takeCall(number); ok {
+		l.out.addFrame(withdraw, number, nil)
+	}
+	l.closeIfDone()
 }
 
 // retire has the link take no more calls, and ends it when those that were sent are

@@ -76,7 +76,8 @@ type Group struct {
 	link     atomic.Pointer[link] // to who decides; nil: this server does
 	broke    chan struct{}        // holds something when the link has broken
 
-	serving atomic.Int32 // connections of others
+	serving   atomic.Int32 // connections of others
+	strangers strangers
 
 	mu   sync.Mutex
 	shun map[string]shunned // servers that could not be reached
@@ -189,21 +190,19 @@ func (g *Group) follow(ctx context.Context, first ledger.Peer) error {
 	if old != nil && old.to == first {
 		return nil
 	}
-	if old != nil {
-		g.link.CompareAndSwap(old, nil)
+	var next *link
+	if first.ID != g.cfg.ID {
+		var err error
+		if next, err = dialPeer(ctx, first, g.security, g.lose); err != nil {
+			g.pass(first.ID) // whoever was asked until now still is
+			return err
+		}
+	}
+	if old = g.link.Swap(next); old != nil {
 		old.retire()
 	}
-	if first.ID == g.cfg.ID {
-		return nil
-	}
-	l, err := dialPeer(ctx, first, g.security, g.lose)
-	if err != nil {
-		g.pass(first.ID)
-		return err
-	}
-	g.link.Store(l)
-	if l.isLeaving() { // it broke before it was stored
-		g.lose(l)
+	if next != nil && next.isLeaving() { // it broke before it was stored
+		g.lose(next)
 	}
 	return nil
 }

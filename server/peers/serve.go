@@ -4,76 +4,22 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"sync"
 	"time"
 )
 
-// Bounds of what others may ask of this server.
+// Bounds of what one other server may have at work here.
 const (
-	maxConnections  = 64
-	maxCalls        = 4096 // of one connection, at a time
-	handshakeWithin = 3 * time.Second
-	finishWithin    = 10 * time.Second // of calls that are at work when the server ends
+	maxCalls     = 4096
+	maxCallBytes = 32 << 20
+	workWithin   = 15 * time.Second // as long as a request may take
+	finishWithin = 10 * time.Second // of calls that are at work when this server ends
 )
 
-// serveOthers answers other servers until the context ends.
-func (g *Group) serveOthers(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { _ = g.cfg.Listener.Close() })
-	defer stop()
-	open := make(chan struct{}, maxConnections)
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	for {
-		conn, err := g.cfg.Listener.Accept()
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil && errors.Is(err, net.ErrClosed):
-			return err
-		case err != nil: // no file descriptors: there will be some again
-			g.cfg.Logger.WarnContext(ctx, "accepting another server failed", "error", err)
-			waitFor(ctx, pingEvery)
-			continue
-		}
-		select {
-		case open <- struct{}{}:
-			wait.Go(func() {
-				defer func() { <-open }()
-				g.servePeer(ctx, tls.Server(conn, g.security))
-			})
-		default:
-			_ = conn.Close()
-		}
-	}
-}
-
-// waitFor waits for a time, or until the context ends.
-func waitFor(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
-
-// servePeer answers one server.
+// servePeer answers one server, until it ends or this one does.
 func (g *Group) servePeer(ctx context.Context, conn *tls.Conn) {
-	defer conn.Close()
-	early, cancel := context.WithTimeout(ctx, handshakeWithin)
-	err := conn.HandshakeContext(early)
-	cancel()
-	if err != nil {
-		g.cfg.Logger.WarnContext(ctx, "refused who is not another server of this installation and version",
-			"peer", conn.RemoteAddr().String(), "error", err)
-		return
-	}
-	s := &serving{group: g, out: newOutbox(), over: make(chan struct{}), slots: make(chan struct{}, maxCalls),
-		known: actors{}, calls: map[uint64]context.CancelFunc{}}
-	g.serving.Add(1)
-	defer g.serving.Add(-1)
+	s := &serving{group: g, out: newOutbox(), over: make(chan struct{}), calls: map[uint64]work{}, known: actors{}}
 	s.out.addFrame(hello, 0, func(b []byte) []byte { return append(b, g.cfg.ID...) })
 	written := make(chan struct{})
 	go func() {
@@ -87,7 +33,7 @@ func (g *Group) servePeer(ctx context.Context, conn *tls.Conn) {
 	s.readCalls(working, bufio.NewReaderSize(conn, readBufSize))
 	stop()
 	cancel()
-	s.work.Wait()
+	s.running.Wait()
 	close(s.over)
 	<-written
 	_ = s.out.writeWaiting(conn)
@@ -95,22 +41,28 @@ func (g *Group) servePeer(ctx context.Context, conn *tls.Conn) {
 
 // serving is one connection of another server.
 type serving struct {
-	group *Group
-	out   *outbox
-	over  chan struct{}
-	slots chan struct{}
-	work  sync.WaitGroup
-	known actors
+	group   *Group
+	out     *outbox
+	over    chan struct{}
+	running sync.WaitGroup
+	known   actors
 
 	mu    sync.Mutex
-	calls map[uint64]context.CancelFunc // at work
+	calls map[uint64]work // by number
+	bytes int             // of all of them
+}
+
+// work is a call at work.
+type work struct {
+	cancel context.CancelFunc
+	bytes  int
 }
 
 // leave tells the other side to send no more, and ends the reading when what it sent
 // has had time to be done.
 func (s *serving) leave(conn net.Conn) {
 	s.out.addFrame(leaving, 0, nil)
-	_ = conn.SetReadDeadline(s.group.cfg.Clock.Now().Add(finishWithin))
+	_ = conn.SetReadDeadline(time.Now().Add(finishWithin)) //nolint:forbidigo // a socket's deadline is the machine's
 }
 
 // readCalls begins what the other side asks, until it says no more.
@@ -126,9 +78,10 @@ func (s *serving) readCalls(ctx context.Context, r *bufio.Reader) {
 		case ping:
 			s.out.addFrame(pong, 0, nil)
 		case withdraw:
-			s.takeCall(f.number)()
+			s.endCall(f.number)
 		case call:
 			if !s.beginCall(ctx, f) {
+				s.group.cfg.Logger.WarnContext(ctx, "another server asked what cannot be read, or too much at once")
 				return
 			}
 		default:
@@ -137,43 +90,49 @@ func (s *serving) readCalls(ctx context.Context, r *bufio.Reader) {
 	}
 }
 
-// beginCall begins one call; false: it could not be read.
+// beginCall begins one call; false: it could not be read, its number is at work, or
+// too much is.
 func (s *serving) beginCall(ctx context.Context, f frame) bool {
 	c, actor, err := parseCall(f.content)
 	if err == nil {
 		c.Actor, err = s.known.parseActor(actor)
 	}
 	if err != nil {
-		s.group.cfg.Logger.WarnContext(ctx, "another server asked what cannot be read", "error", err)
 		return false
 	}
-	s.slots <- struct{}{}
+	ctx, cancel := context.WithTimeout(ctx, workWithin)
+	if !s.addCall(f.number, work{cancel: cancel, bytes: len(f.content)}) {
+		cancel()
+		return false
+	}
 	number := f.number
-	ctx, cancel := context.WithCancel(ctx)
-	s.addCall(number, cancel)
-	s.work.Go(func() {
-		defer func() { <-s.slots }()
+	s.running.Go(func() {
 		p := s.group.answer(ctx, &c)
-		s.takeCall(number)()
+		s.endCall(number)
 		s.out.addFrame(reply, number, p.appendTo)
 	})
 	return true
 }
 
-func (s *serving) addCall(number uint64, cancel context.CancelFunc) {
+func (s *serving) addCall(number uint64, w work) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls[number] = cancel
+	if _, at := s.calls[number]; at || len(s.calls) >= maxCalls || s.bytes+w.bytes > maxCallBytes {
+		return false
+	}
+	s.calls[number] = w
+	s.bytes += w.bytes
+	return true
 }
 
-// takeCall returns what withdraws a call, which is not at work any more.
-func (s *serving) takeCall(number uint64) context.CancelFunc {
+// endCall has a call end that is still at work.
+func (s *serving) endCall(number uint64) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	cancel, ok := s.calls[number]
-	if !ok {
-		return func() {}
-	}
+	w, ok := s.calls[number]
 	delete(s.calls, number)
-	return cancel
+	s.bytes -= w.bytes
+	s.mu.Unlock()
+	if ok {
+		w.cancel()
+	}
 }

@@ -12,7 +12,7 @@ import (
 func serverCommand(version string) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use: "server", Short: "Run the API alone (production: with FOREWARM_DATABASE and FOREWARM_REDIS)",
+		Use: "server", Short: "Run the API alone (production, any number: with FOREWARM_DATABASE and FOREWARM_REDIS)",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.readConfig()
