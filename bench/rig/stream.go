@@ -29,7 +29,7 @@ func OpenStream(ctx context.Context, url, key string) (*Stream, error) {
 		return nil, fmt.Errorf("making a request: %w", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := s.transport.RoundTrip(req)
+	resp, err := s.transport.RoundTrip(req) //nolint:bodyclose // Close closes it
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("opening a stream: %w", err)

@@ -47,7 +47,7 @@ func openJournal(t *testing.T) *journal {
 		ledger: verbs.New(store, &ids.Sequence{}, ledger.Config{})}
 }
 
-func (j *journal) grow(t require.TestingT, ctx context.Context, door string) {
+func (j *journal) grow(ctx context.Context, t require.TestingT, door string) {
 	require.NoError(t, j.ledger.RecordFailedLogins(ctx, []ledger.FailedLogin{{Door: door, Count: 1}}))
 }
 
@@ -64,7 +64,7 @@ func TestWithoutFollowersNothingIsRead(t *testing.T) {
 	t.Parallel()
 	j := openJournal(t)
 	for range 3 {
-		j.grow(t, t.Context(), "api")
+		j.grow(t.Context(), t, "api")
 		require.NoError(t, j.Step(t.Context()))
 	}
 	require.Zero(t, j.store.reads.Load())
@@ -73,7 +73,7 @@ func TestWithoutFollowersNothingIsRead(t *testing.T) {
 	require.True(t, isClosed(first), "it came after events that nobody looked for")
 	reads := j.store.reads.Load()
 	require.LessOrEqual(t, reads, int64(2), "where the journal ends is found at once")
-	j.grow(t, t.Context(), "api")
+	j.grow(t.Context(), t, "api")
 	require.NoError(t, j.Step(t.Context()))
 	require.Equal(t, reads, j.store.reads.Load(), "who was woken has gone")
 	second := j.Changed()
@@ -95,7 +95,7 @@ func TestFollowersAreWoken(t *testing.T) {
 		for i, act := range rapid.SliceOfN(rapid.IntRange(0, 2), 1, 20).Draw(rt, "acts") {
 			switch act {
 			case 0:
-				j.grow(rt, t.Context(), strconv.Itoa(i))
+				j.grow(t.Context(), rt, strconv.Itoa(i))
 				committed++
 			case 1:
 				if changed := j.Changed(); followers[changed] == 0 {
@@ -118,7 +118,7 @@ func TestRecentEventsAreTheNewestOfTheScope(t *testing.T) {
 	t.Parallel()
 	j := openJournal(t)
 	for _, door := range []string{"one", "two", "three"} {
-		j.grow(t, t.Context(), door)
+		j.grow(t.Context(), t, door)
 	}
 	got, err := j.Recent(t.Context(), ledger.Scope{All: true}, 2)
 	require.NoError(t, err)

@@ -54,7 +54,7 @@ func waitFor(ctx context.Context, d time.Duration) {
 // admit serves whoever proves to be another server. leave is called when that is
 // settled.
 func (g *Group) admit(ctx context.Context, conn *tls.Conn, leave func()) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	early, cancel := context.WithTimeout(ctx, handshakeWithin)
 	err := conn.HandshakeContext(early)
 	cancel()

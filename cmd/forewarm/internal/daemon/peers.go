@@ -80,7 +80,7 @@ func (c Config) addressTowardsDatabase(ctx context.Context) string {
 	if err != nil {
 		return loopback
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
 	return host
 }
