@@ -37,10 +37,13 @@ func (s *Store) Attend(ctx context.Context, p ledger.Peer, life time.Duration) (
 	return all, err
 }
 
+// maxPeers bounds what is read of a table that somebody has filled.
+const maxPeers = 64
+
 // readPeers lists who is there.
 func (t *tx) readPeers() ([]ledger.Peer, error) {
 	var rows []peerRow
-	if err := t.newQuery().Table("peers").Order("since, id").Find(&rows).Error; err != nil {
+	if err := t.newQuery().Table("peers").Order("since, id").Limit(maxPeers).Find(&rows).Error; err != nil {
 		return nil, wrapError("listing servers", err)
 	}
 	all := make([]ledger.Peer, len(rows))

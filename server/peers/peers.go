@@ -166,7 +166,7 @@ func (g *Group) Attend(ctx context.Context) {
 			"which is slower; look at server.peers_listen and server.peers_address of that one, and at firewalls",
 			"server", first.ID, "error", err)
 	}
-	g.noteDecider(ctx, first)
+	g.noteDecider(ctx)
 	g.noteAlone(ctx, first, len(all))
 }
 
@@ -209,20 +209,21 @@ func (g *Group) follow(ctx context.Context, first ledger.Peer) error {
 
 // noteDecider tells the log when another server decides, and the metrics whether this
 // one does.
-func (g *Group) noteDecider(ctx context.Context, first ledger.Peer) {
-	if !g.IsFollower() {
-		first = ledger.Peer{ID: g.cfg.ID}
+func (g *Group) noteDecider(ctx context.Context) {
+	decider := ledger.Peer{ID: g.cfg.ID}
+	if l := g.link.Load(); l != nil {
+		decider = l.to
 	}
-	g.cfg.Metric.Leads(first.ID == g.cfg.ID)
-	if g.decides == first {
+	g.cfg.Metric.Leads(decider.ID == g.cfg.ID)
+	if g.decides == decider {
 		return
 	}
-	g.decides = first
-	if first.ID == g.cfg.ID {
+	g.decides = decider
+	if decider.ID == g.cfg.ID {
 		g.cfg.Logger.InfoContext(ctx, "this server decides what it is asked, and what others forward to it")
 		return
 	}
-	g.cfg.Logger.InfoContext(ctx, "another server decides", "server", first.ID, "address", first.Address)
+	g.cfg.Logger.InfoContext(ctx, "another server decides", "server", decider.ID, "address", decider.Address)
 }
 
 // noteAlone warns of what this server alone cannot see: that others know of it and do
