@@ -5,7 +5,6 @@ package main_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,14 +25,7 @@ const heldUp = 10 * time.Second
 // and when the first goes on nothing is doubled.
 func TestAPausedServerHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	h.writeCloud(t)
-	redisURL, _ := newRedis(t)
-	env := []string{"FOREWARM_DATABASE=" + newPostgres(t), "FOREWARM_REDIS=" + redisURL,
-		"FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
-	migrate := h.start(t, env, "migrate", "--config", h.configFile())
-	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
-	key := strings.TrimSpace(migrate.output())
+	h, env, key := newInstallation(t)
 	serve := func() (*process, *client.Client) {
 		address := freePort(t)
 		_, api := openDoor(t, "http://"+address, key)

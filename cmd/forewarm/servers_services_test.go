@@ -24,17 +24,24 @@ type apiServer struct {
 	metrics string // the address of its metrics
 }
 
-// startServers starts servers of one installation, one after the other.
-func startServers(t *testing.T, n int) []apiServer {
+// newInstallation migrates a database of its own, and returns what the environment of
+// its processes is, and the operator's key.
+func newInstallation(t *testing.T) (h home, env []string, key string) {
 	t.Helper()
-	h := newHome(t)
+	h = newHome(t)
 	h.writeCloud(t)
 	redisURL, _ := newRedis(t)
-	env := []string{"FOREWARM_DATABASE=" + newPostgres(t), "FOREWARM_REDIS=" + redisURL,
+	env = []string{"FOREWARM_DATABASE=" + newPostgres(t), "FOREWARM_REDIS=" + redisURL,
 		"FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
 	migrate := h.start(t, env, "migrate", "--config", h.configFile())
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
-	key := strings.TrimSpace(migrate.output())
+	return h, env, strings.TrimSpace(migrate.output())
+}
+
+// startServers starts servers of one installation, one after the other.
+func startServers(t *testing.T, n int) []apiServer {
+	t.Helper()
+	h, env, key := newInstallation(t)
 	all := make([]apiServer, n)
 	for i := range all {
 		s := apiServer{metrics: freePort(t)}
