@@ -111,6 +111,10 @@ type Reader interface {
 	// what has a place now, and what is over of the windows that started in this
 	// UTC month, at what it really held.
 	Commitments(organizationID string) (Commitments, error)
+	// LiveCommitments is Commitments for those who only look at what it returns: others
+	// get the same sums. It costs what was written in the pools since this process looked
+	// last.
+	LiveCommitments(organizationID string) (Commitments, error)
 
 	// Events returns events after seq, oldest first, none of which may still be
 	// overtaken by one with a smaller seq. They come without decision records.

@@ -1,8 +1,11 @@
 package invariants
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
+	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
@@ -32,6 +35,9 @@ func Gather(r ledger.Reader, history bool) (Rows, error) {
 			return rows, fmt.Errorf("reading commitments: %w", err)
 		}
 		rows.Committed[org.ID] = c.All.Of(quota.GPUs)
+		if err := checkCommitted(r, org.ID, &c); err != nil {
+			return rows, err
+		}
 	}
 	pools, err := readEvery(r.Pools, func(p ledger.Pool) string { return p.ID })
 	if err != nil {
@@ -51,6 +57,61 @@ func Gather(r ledger.Reader, history bool) (Rows, error) {
 		return rows, nil
 	}
 	return rows, rows.gatherPast(r)
+}
+
+// checkCommitted compares what the store remembers of an organization's commitments with
+// what its rows add up to.
+func checkCommitted(r ledger.Reader, organizationID string, c *ledger.Commitments) error {
+	remembered, err := r.LiveCommitments(organizationID)
+	if err != nil {
+		return fmt.Errorf("reading what is remembered of commitments: %w", err)
+	}
+	same := sameSums(&c.All, &remembered.All) && sameSums(&c.Speculative, &remembered.Speculative) &&
+		sameParts(c.ByKey, remembered.ByKey) && sameParts(c.ByUser, remembered.ByUser)
+	if !same {
+		return fmt.Errorf("what is remembered of the commitments of %s is not what its rows add up to: %+v, and %+v",
+			organizationID, remembered, *c)
+	}
+	return nil
+}
+
+// sameParts compares sums by key or person. One on which nothing counts may be missing.
+func sameParts(a, b map[string]*quota.Commitments) bool {
+	nothing := &quota.Commitments{}
+	for id := range a {
+		if !sameSums(a[id], cmp.Or(b[id], nothing)) {
+			return false
+		}
+	}
+	for id := range b {
+		if a[id] == nil && !sameSums(b[id], nothing) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameSums compares all that two sums say.
+func sameSums(a, b *quota.Commitments) bool {
+	days := a.Days()
+	if !slices.Equal(days, b.Days()) {
+		return false
+	}
+	for _, day := range days {
+		if a.On(day) != b.On(day) {
+			return false
+		}
+	}
+	var at time.Time
+	for more := true; more; {
+		next, again := a.Next(at)
+		other, too := b.Next(at)
+		if again != too || !next.Equal(other) || a.At(next) != b.At(next) {
+			return false
+		}
+		at, more = next, again
+	}
+	return true
 }
 
 // checkRemembered compares what the store remembers of a pool with what it has.

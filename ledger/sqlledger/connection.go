@@ -17,9 +17,11 @@ type connection struct {
 	db      *gorm.DB
 	session *session // of a transaction on PostgreSQL
 	now     time.Time
-	queried bool  // a statement has run, so the snapshot is taken
-	writes  int   // statements that may have changed something
-	failure error // why the transaction must not be committed
+	// isSnapshot: nothing is written here, and all statements see one moment.
+	isSnapshot bool
+	queried    bool  // a statement has run, so the snapshot is taken
+	writes     int   // statements that may have changed something
+	failure    error // why the transaction must not be committed
 }
 
 // newQuery starts a query that inherits no condition from another.

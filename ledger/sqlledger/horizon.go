@@ -16,7 +16,7 @@ import (
 // largest number was read. Once all transactions with smaller ids are over, every
 // event up to that number is there or never will be.
 type horizon struct {
-	busy sync.Mutex // held by the one who looks; nobody waits for it
+	busy sync.Mutex // held by the one who looks; nobody waits for it, once it is known
 
 	mu         sync.Mutex
 	sure, next horizonMark
@@ -40,7 +40,7 @@ const lookTimeout = 5 * time.Second
 // settledSQL.
 func (s *Store) settledMarks(ctx context.Context) ([]any, error) {
 	h := &s.horizon
-	if h.busy.TryLock() {
+	if h.claimLook() {
 		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 		err := h.advanceMark(ctx, s.writer)
 		cancel()
@@ -52,6 +52,19 @@ func (s *Store) settledMarks(ctx context.Context) ([]any, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return []any{h.sure.seq, h.sure.xid, h.next.seq, h.next.xid}, nil
+}
+
+// claimLook reports whether the caller is to look, with busy held. Before the first look
+// is over there is nothing to go by: everybody waits for it.
+func (h *horizon) claimLook() bool {
+	h.mu.Lock()
+	known := h.next != horizonMark{}
+	h.mu.Unlock()
+	if known {
+		return h.busy.TryLock()
+	}
+	h.busy.Lock()
+	return true
 }
 
 // advanceMark moves on to the next mark once the last one is reached.

@@ -14,29 +14,37 @@ import (
 )
 
 // liveStates remembers pools as they were read last, for those who only look: a pool
-// may have many thousand live rows, of which few have changed since. A state that is
+// may have many thousand live rows, of which few have changed since. What is
 // remembered is never changed.
 type liveStates struct {
-	mu    sync.Mutex
-	pools map[string]ledger.PoolState // by id
+	mu        sync.Mutex
+	pools     map[string]livePool        // by id
+	committed map[string]liveCommitments // by organization
 }
 
-func (l *liveStates) find(id string) (ledger.PoolState, bool) {
+// livePool is a pool as it was read.
+type livePool struct {
+	state ledger.PoolState
+	spent *spentSums // what its ended bookings had spent then; nil: nobody has asked
+}
+
+func (l *liveStates) find(id string) (livePool, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	state, ok := l.pools[id]
-	return state, ok
+	p, ok := l.pools[id]
+	return p, ok
 }
 
-// keepNewer remembers a state, unless a later one is.
-func (l *liveStates) keepNewer(s ledger.PoolState) {
+// keepNewer remembers a pool, unless a later state of it is.
+func (l *liveStates) keepNewer(p livePool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pools == nil {
-		l.pools = map[string]ledger.PoolState{}
+		l.pools = map[string]livePool{}
 	}
-	if before, ok := l.pools[s.Pool.ID]; !ok || before.Pool.Changes <= s.Pool.Changes {
-		l.pools[s.Pool.ID] = s
+	id := p.state.Pool.ID
+	if before, ok := l.pools[id]; !ok || before.state.Pool.Changes <= p.state.Pool.Changes {
+		l.pools[id] = p
 	}
 }
 
@@ -47,37 +55,55 @@ func (r capacityReader) LiveState(id string) (ledger.PoolState, error) {
 	if err != nil {
 		return ledger.PoolState{}, err
 	}
-	state, ok := r.store.live.find(id)
+	p, err := r.readLivePool(pool)
+	return p.state, err
+}
+
+// readLivePool returns what is live in a pool whose row was read just now.
+func (r capacityReader) readLivePool(pool ledger.Pool) (livePool, error) {
+	p, ok := r.store.live.find(pool.ID)
+	var err error
 	switch {
-	case ok && reflect.DeepEqual(state.Pool, pool):
-		return state, nil
-	case ok && state.Pool.Revision == pool.Revision: // only the row has changed
+	case ok && reflect.DeepEqual(p.state.Pool, pool):
+		return p, nil
+	case ok && p.state.Pool.Revision == pool.Revision: // only the row has changed
 	case ok:
-		if ok, err = r.bringUpToDate(&state); err != nil {
-			return ledger.PoolState{}, err
+		if ok, err = r.bringUpToDate(&p); err != nil {
+			return p, err
 		}
 	}
 	if !ok {
 		var rows poolRows
-		if err := r.readTogether(rows.liveQueries(id)...); err != nil {
-			return ledger.PoolState{}, err
+		if err := r.readTogether(rows.liveQueries(pool.ID)...); err != nil {
+			return p, err
 		}
-		if state, err = rows.toState(id); err != nil {
-			return ledger.PoolState{}, err
+		p = livePool{}
+		if p.state, err = rows.toState(pool.ID); err != nil {
+			return p, err
 		}
 	}
-	state.Pool = pool
-	state = state.Shared()
-	r.store.live.keepNewer(state)
-	return state, nil
+	p.state.Pool = pool
+	p.state = p.state.Shared()
+	r.remember(p)
+	return p, nil
 }
 
-// bringUpToDate adds to a state what was written since. False: that cannot be told.
-func (r capacityReader) bringUpToDate(state *ledger.PoolState) (bool, error) {
+// remember keeps a pool, unless it was read in a transaction, which may have changed it
+// and may be rolled back.
+func (r capacityReader) remember(p livePool) {
+	if r.isSnapshot {
+		r.store.live.keepNewer(p)
+	}
+}
+
+// bringUpToDate adds to a pool what was written since. False: that cannot be told.
+func (r capacityReader) bringUpToDate(p *livePool) (bool, error) {
+	state := &p.state
 	since, ok, err := r.PoolStateSince(state.Pool)
 	if err != nil || !ok {
 		return false, err
 	}
+	p.spent = p.spent.addEnded(since)
 	state.Nodes = replaceRows(state.Nodes, since.Nodes, func(n *node.Node) (string, bool) {
 		return n.ID, isLive(&node.Machine, n.State())
 	})

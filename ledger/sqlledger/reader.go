@@ -37,6 +37,6 @@ func (s *Store) Read(ctx context.Context, fn func(r ledger.Reader) error) error 
 		return wrapError("beginning a snapshot", db.Error)
 	}
 	defer db.Rollback()
-	r := newReader(&connection{store: s, db: db})
+	r := newReader(&connection{store: s, db: db, isSnapshot: true})
 	return r.joinFailure(fn(r))
 }

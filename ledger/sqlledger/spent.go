@@ -31,6 +31,13 @@ var (
 	heldOfTenant        = spentFrom(allocationsSpent, ofTenant)
 )
 
+// The sums of a pool from a time on, which is the second parameter: knowing it, the
+// database reads no older rows.
+var (
+	reservedInPool = spentSince(reservationsSpent, ofPool, "?")
+	heldInPool     = spentSince(allocationsSpent, ofPool, "?")
+)
+
 var (
 	reservationsSpent = `
 		SELECT organization_id, made_by, user_id, pool_id, class, window_start, cost,
@@ -57,20 +64,23 @@ const (
 
 // countedFrom is the time from which bookings count: the beginning of this month,
 // or of an earlier one in which something began that is still live. It can be
-// prolonged, and then counts where it began. 31 days cover the rest of any month.
+// prolonged, and then counts where it began. 31 days cover the rest of any month. It is
+// the beginning of a day, as sums of days are remembered.
 var countedFrom = `(
-	SELECT CASE WHEN MIN(began) < ? THEN MIN(began) - 2678400000000 ELSE ? END FROM (
+	SELECT CASE WHEN MIN(began) < ? THEN MIN(began) / 86400000000 * 86400000000 - 2678400000000 ELSE ? END FROM (
 		SELECT MIN(window_start) AS began FROM allocations WHERE ` + inAnyPool + ` AND ` + liveAllocation + `
 		UNION ALL SELECT MIN(window_start) FROM reservations WHERE ` + inAnyPool +
 	` AND ` + liveReservation + `) AS living)`
 
 // spentFrom adds up rows by organization, key, person, pool, class and day.
-func spentFrom(rows, whose string) string {
+func spentFrom(rows, whose string) string { return spentSince(rows, whose, countedFrom) }
+
+func spentSince(rows, whose, from string) string {
 	return `FROM (
 		SELECT organization_id, made_by, user_id, pool_id, class, window_start / 86400000000 AS day,
 			CAST(SUM(cost) AS BIGINT) AS cost, CAST(SUM(gpu_seconds) AS BIGINT) AS gpu_seconds,` +
 		` CAST(SUM(gpu_micros) AS BIGINT) AS gpu_micros
-		FROM (` + rows + ` AND ` + whose + ` AND window_start >= ` + countedFrom +
+		FROM (` + rows + ` AND ` + whose + ` AND window_start >= ` + from +
 		`) AS ended GROUP BY 1, 2, 3, 4, 5, 6) AS spent
 		ORDER BY organization_id, made_by, class, day, user_id, pool_id`
 }

@@ -29,7 +29,7 @@ func getWhoami(ctx context.Context, a *API, _ *struct{}) (*One[contract.Whoami],
 		return &One[contract.Whoami]{Body: out}, nil
 	}
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
-		c, err := r.Commitments(actor.OrganizationID)
+		c, err := r.LiveCommitments(actor.OrganizationID)
 		out.Used = encodeCapsUse(actor.Caps, c.ByKey[actor.KeyID], r.Now())
 		out.UserUsed = encodeCapsUse(actor.UserCaps, c.ByUser[actor.UserID], r.Now())
 		return err

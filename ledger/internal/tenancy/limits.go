@@ -118,7 +118,7 @@ func (l Tenancy) Usage(ctx context.Context, actor ledger.Actor, orgID string, ah
 		if err != nil {
 			return err
 		}
-		c, err := r.Commitments(orgID)
+		c, err := r.LiveCommitments(orgID)
 		if err != nil {
 			return fmt.Errorf("reading commitments: %w", err)
 		}
