@@ -35,6 +35,9 @@ type Store interface {
 	Held(ctx context.Context, r Rows) (Rows, error)
 	// Await returns when nobody holds the rows, or ErrBusy when ctx ends before.
 	Await(ctx context.Context, r Rows) error
+	// TasksDue reports whether Dispatch would find a task, for those who ask many times a
+	// second: it takes no lock, no transaction, and writes nothing.
+	TasksDue(ctx context.Context) (bool, error)
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
 	// CheckWrites writes and commits a row of this process's own, so that it fails
@@ -102,6 +105,8 @@ type Reader interface {
 	Generation(poolID string, slot int) (int, error)
 
 	Reservation(s Scope, id string) (reservation.Reservation, error)
+	// Reservations and Allocations return, in a snapshot and of what is live, rows that
+	// others get as well: they must not be changed.
 	Reservations(s Scope, f BookingFilter, p Page) ([]reservation.Reservation, error)
 	Allocation(s Scope, id string) (allocation.Allocation, error)
 	Allocations(s Scope, f BookingFilter, p Page) ([]allocation.Allocation, error)

@@ -39,6 +39,9 @@ func (i *Installation) AddHistory(ctx context.Context, h History) (err error) {
 		return fmt.Errorf("connecting to PostgreSQL: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	if _, err := conn.Exec(ctx, timeOfID); err != nil {
+		return fmt.Errorf("writing history: %w", err)
+	}
 	begin := time.Now().Add(-pastEnds - pastLength).UnixMicro()
 	for from := 0; from < h.Bookings; from += pastStep {
 		last := min(from+pastStep, h.Bookings) - 1
@@ -75,6 +78,12 @@ func countHistory(ctx context.Context, conn *pgx.Conn, h History) error {
 	return nil
 }
 
+// timeOfID makes what the ids of a time begin with, which lists go by: see the package
+// ids.
+const timeOfID = `CREATE FUNCTION pg_temp.time_of_id(micros bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
+	$$ SELECT string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', (((micros / 1000 << 2 | 1) >> bits) & 31)::int + 1, 1),
+		'' ORDER BY bits DESC) FROM generate_series(0, 45, 5) AS bits $$`
+
 // pastWork gives the bookings from one number to another, a row each: when it was made,
 // what became of it, the node that served it and when that was asked for, the ids in the
 // order of time.
@@ -83,7 +92,8 @@ const pastWork = `WITH work AS (
 		'%[3]s' AS org, (SELECT id FROM pools WHERE name = '%[4]s') AS pool, '%[5]s' AS key,
 		CASE i %% 10 WHEN 0 THEN 'expired' WHEN 1 THEN 'cancelled' ELSE 'claimed' END AS fate,
 		'rsv_05' || lpad(i::text, 12, '0') || substr(md5('r' || i), 1, 12) AS reservation,
-		'alc_05' || lpad(i::text, 12, '0') || substr(md5('a' || i), 1, 12) AS allocation,
+		'alc_' || pg_temp.time_of_id(%[1]d + i * step + 600000000) || lpad(i::text, 8, '0') ||
+			substr(md5('a' || i), 1, 8) AS allocation,
 		'nod_05' || lpad((i / 8)::text, 12, '0') || substr(md5('n' || i / 8), 1, 12) AS node,
 		'GPU-SIM-' || md5('u' || i / 8)::uuid || '-' || i %% 8 AS gpu, i / 8 %% 1250 AS slot,
 		60000000::bigint AS minute

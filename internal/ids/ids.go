@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode"
 
 	"github.com/google/uuid"
@@ -54,6 +55,14 @@ type UUID struct{}
 // New returns a fresh identifier of the kind.
 func (UUID) New(kind string) string {
 	id := uuid.Must(uuid.NewV7())
+	return kind + "_" + encoding.EncodeToString(id[:])
+}
+
+// First returns what is less than every identifier of the kind that a UUID makes at a
+// time or later, and not less than those that it made before that millisecond.
+func First(kind string, at time.Time) string {
+	var id [16]byte
+	binary.BigEndian.PutUint64(id[:8], uint64(max(at.UnixMilli(), 0))<<16) //nolint:gosec // not negative
 	return kind + "_" + encoding.EncodeToString(id[:])
 }
 

@@ -56,7 +56,7 @@ func (c *connection) sendBatch(list []statement) error {
 func (c *connection) readTogether(list ...rowQuery) error {
 	if c.session == nil {
 		for _, one := range list {
-			if err := one.find(c.newQuery().Raw(one.text, one.args...)); err != nil {
+			if err := c.queryDirectly(one); err != nil {
 				return wrapError(one.doing, err)
 			}
 		}
@@ -70,6 +70,24 @@ func (c *connection) readTogether(list ...rowQuery) error {
 		return c.failWith(err)
 	}
 	return nil
+}
+
+// queryDirectly runs a query past gorm.
+func (c *connection) queryDirectly(q rowQuery) error {
+	c.queried = true
+	text := q.text
+	if c.store.dialect.batches {
+		text = numberPlaceholders(text)
+	}
+	ctx := c.db.Statement.Context
+	rows, err := c.db.Statement.ConnPool.QueryContext(ctx, text, q.args...)
+	if err == nil {
+		err = errors.Join(q.scan(rows), rows.Close())
+	}
+	if err != nil {
+		c.db.Logger.Trace(ctx, time.Time{}, func() (string, int64) { return q.text, 0 }, err)
+	}
+	return err
 }
 
 // execStatement runs one statement and returns how many rows it changed.

@@ -25,6 +25,7 @@ type dialect struct {
 	goose      goose.Dialect
 	now        string // asks for the time in microseconds; empty: the Clock tells it
 	overtakes  bool   // an event can appear after one with a larger number: see horizon
+	dueTask    string // see dueTask
 	skipLocked string // ends a query for rows to update
 	elements   string // selects the strings of a JSON list: one text, however long the list
 	written    string // compares with the ids that the changes of a pool after a number list
@@ -57,6 +58,7 @@ var postgresDialect = dialect{
 
 func (s *Store) openSQLite(ctx context.Context, cfg Config) error {
 	s.dialect = sqliteDialect
+	s.dialect.dueTask = dueTask(&s.dialect)
 	path := strings.TrimPrefix(cfg.URL, "sqlite://")
 	s.place = path
 	if path == ":memory:" {
@@ -157,6 +159,7 @@ func (s *Store) openConnections(ctx context.Context, name string, options url.Va
 
 func (s *Store) openPostgres(ctx context.Context, cfg Config) error {
 	s.dialect = postgresDialect
+	s.dialect.dueTask = dueTask(&s.dialect)
 	config, err := pgx.ParseConfig(cfg.URL)
 	if err != nil {
 		return errUnreadable

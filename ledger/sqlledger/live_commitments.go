@@ -14,13 +14,6 @@ type liveCommitments struct {
 	sums  ledger.Commitments
 }
 
-// poolMark tells a pool's state from its other ones.
-type poolMark struct {
-	id                string
-	revision, changes int64
-	version           int // of its row: its price may change
-}
-
 func (l *liveStates) findCommitments(organizationID string) (liveCommitments, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,11 +40,7 @@ func (r bookingReader) LiveCommitments(organizationID string) (ledger.Commitment
 	if !r.isSnapshot {
 		return r.Commitments(organizationID)
 	}
-	rows, err := listRows[poolRow](r.newQuery().Order("id"), "reading pools")
-	if err != nil {
-		return ledger.Commitments{}, err
-	}
-	pools, err := capacityReader(r).readLivePools(rows)
+	pools, err := capacityReader(r).findLivePools("")
 	if err != nil {
 		return ledger.Commitments{}, err
 	}
@@ -70,23 +59,10 @@ func (r bookingReader) LiveCommitments(organizationID string) (ledger.Commitment
 	return c.sums, nil
 }
 
-// readLivePools returns what is live in pools whose rows were read just now.
-func (r capacityReader) readLivePools(rows []ledger.Pool) ([]livePool, error) {
-	pools := make([]livePool, len(rows))
-	for i, row := range rows {
-		var err error
-		if pools[i], err = r.readLivePool(row); err != nil {
-			return nil, err
-		}
-	}
-	return pools, nil
-}
-
 func marksOf(pools []livePool) []poolMark {
 	marks := make([]poolMark, len(pools))
 	for i := range pools {
-		p := &pools[i].state.Pool
-		marks[i] = poolMark{id: p.ID, revision: p.Revision, changes: p.Changes, version: p.Version}
+		marks[i] = markOf(&pools[i].state.Pool)
 	}
 	return marks
 }

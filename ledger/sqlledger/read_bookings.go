@@ -1,10 +1,13 @@
 package sqlledger
 
 import (
+	"time"
+
 	"gorm.io/gorm"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -15,9 +18,20 @@ func (r bookingReader) Reservation(s ledger.Scope, id string) (reservation.Reser
 	return readOwnRow[reservationRow](r.connection, s, "reservation", id)
 }
 
+// bookedAfter is more than how long after its window began a reservation can have been
+// made: admission forgives a minute.
+const bookedAfter = time.Hour
+
+// clocksApart is more than how far the clock of a process, by which it makes ids, can be
+// ahead of the database's.
+const clocksApart = 24 * time.Hour
+
 func (r bookingReader) Reservations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) (
 	[]reservation.Reservation, error,
 ) {
+	if r.isSnapshot && f.Live && p.Newest {
+		return r.liveReservations(s, f, p)
+	}
 	db := filterBookings(r.ownRows(s), f)
 	if f.MadeBy != "" {
 		db = db.Where("made_by = ?", f.MadeBy)
@@ -32,6 +46,9 @@ func (r bookingReader) Reservations(s ledger.Scope, f ledger.BookingFilter, p le
 		db = db.Where("window_start < ?", toMicros(f.Until))
 	}
 	if p.Newest {
+		if !f.Until.IsZero() { // where the walk through the newest begins
+			db = db.Where("created_at < ?", toMicros(f.Until.Add(bookedAfter)))
+		}
 		return listRows[reservationRow](newestPage(db, "reservations", f.Live, p), "listing reservations")
 	}
 	return listRows[reservationRow](onPage(db, p), "listing reservations")
@@ -83,6 +100,9 @@ func (r bookingReader) Allocation(s ledger.Scope, id string) (allocation.Allocat
 func (r bookingReader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) (
 	[]allocation.Allocation, error,
 ) {
+	if r.isSnapshot && f.Live && p.Newest {
+		return r.liveAllocations(s, f, p)
+	}
 	db := filterBookings(r.ownRows(s), f)
 	if f.MadeBy != "" {
 		db = db.Where("held_by = ?", f.MadeBy)
@@ -95,6 +115,9 @@ func (r bookingReader) Allocations(s ledger.Scope, f ledger.BookingFilter, p led
 	}
 	if !f.Until.IsZero() {
 		db = db.Where("requested_at < ?", toMicros(f.Until))
+		if p.Newest { // where the walk through the newest begins
+			db = db.Where("id < ?", ids.First(ids.Allocation, f.Until.Add(clocksApart)))
+		}
 	}
 	if f.Live {
 		db = fewOnPage(db, p)

@@ -85,7 +85,8 @@ func addCharge(sums map[lineKey]*ledger.CostLine, m chargedInstance, c cost.Char
 func (r costReader) chargesIn(period calendar.Interval) ([]chargedInstance, error) {
 	end, start := toMicros(period.End), toMicros(period.Start)
 	var found []billedNode
-	if err := r.newQuery().Where(billedInPeriod, start, end, start, start).Find(&found).Error; err != nil {
+	if err := r.readTogether(queryRows("reading what was billed", &found, "FROM nodes WHERE "+billedInPeriod,
+		start, end, start, start)); err != nil {
 		return nil, err
 	}
 	pools, err := r.gpusPerNode()
@@ -291,8 +292,9 @@ func (missedRow) TableName() string { return "reservations" }
 // missedByPlace reads when slots stood ready for reservations that nobody claimed.
 func (r costReader) missedByPlace(period calendar.Interval) (map[poolSlot][]calendar.Interval, error) {
 	var rows []missedRow
-	if err := r.newQuery().Where("state = 'expired' AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
-		toMicros(period.End), toMicros(period.Start)).Find(&rows).Error; err != nil {
+	if err := r.readTogether(queryRows("reading who did not come", &rows,
+		"FROM reservations WHERE state = 'expired' AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
+		toMicros(period.End), toMicros(period.Start))); err != nil {
 		return nil, err
 	}
 	missed := map[poolSlot][]calendar.Interval{}

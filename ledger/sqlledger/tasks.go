@@ -2,6 +2,9 @@ package sqlledger
 
 import (
 	"cmp"
+	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -98,6 +101,35 @@ func (t *tx) Dispatch(limit int, window time.Duration) ([]ledger.Task, error) {
 		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.ID, b.ID))
 	})
 	return tasks, err
+}
+
+// dueTask finds one task that Dispatch would return. Its parameters are the time, twice,
+// where the database does not tell it.
+func dueTask(d *dialect) string {
+	now := "?"
+	if d.now != "" {
+		now = "(" + d.now + ")"
+	}
+	return "SELECT 1 FROM tasks WHERE state = 'ready' AND run_at > 0 AND run_at <= " + now +
+		" AND dispatch_after <= " + now + " LIMIT 1"
+}
+
+// TasksDue asks in one statement, past gorm.
+func (s *Store) TasksDue(ctx context.Context) (bool, error) {
+	var args []any
+	if s.dialect.now == "" {
+		now := toMicros(s.clock.Now())
+		args = []any{now, now}
+		// SQLite's driver would watch the context in a goroutine for each statement, which
+		// costs as much as this one.
+		ctx = context.WithoutCancel(ctx)
+	}
+	var found int
+	err := s.read.Statement.ConnPool.QueryRowContext(ctx, s.dialect.dueTask, args...).Scan(&found)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, wrapError("looking for due tasks", err)
 }
 
 // What is swept. The limits are part of the text: SQLite would prepare a statement
