@@ -38,6 +38,9 @@ type Store interface {
 	// TasksDue reports whether Dispatch would find a task, for those who ask many times a
 	// second: it takes no lock, no transaction, and writes nothing.
 	TasksDue(ctx context.Context) (bool, error)
+	// TasksSaved is closed by the next transaction that saves, wakes or ends tasks. Nil:
+	// other processes may save some, so they must be asked for.
+	TasksSaved() <-chan struct{}
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
 	// CheckWrites writes and commits a row of this process's own, so that it fails

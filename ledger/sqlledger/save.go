@@ -18,6 +18,7 @@ func (t *tx) Save(c ledger.Change) error {
 		return t.failure // nothing can be written over a failure
 	}
 	s := t.changeWriter()
+	t.tasks = t.tasks || len(c.Tasks)+len(c.Finished)+len(c.Wake) > 0
 	if c.PepperCheck != "" {
 		addRows(s, "the installation", []installationRow{installationToRow(c.PepperCheck)}, keepInstallation)
 	}

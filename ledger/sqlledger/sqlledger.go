@@ -85,6 +85,7 @@ type Store struct {
 	horizon horizon               // on PostgreSQL
 	live    liveStates
 	charged charged
+	tasks   taskSignal // on SQLite
 
 	mu   sync.Mutex
 	rand *rand.Rand

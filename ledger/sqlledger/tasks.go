@@ -27,6 +27,7 @@ func (t *tx) Wake(key string, at time.Time) error {
 	if key == "" || at.IsZero() {
 		return nil
 	}
+	t.tasks = true
 	s := t.changeWriter()
 	s.wakeTasks([]ledger.Wakeup{{Key: key, At: at}})
 	return s.flushChanges(false)
@@ -158,6 +159,7 @@ func (t *tx) Reap() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	t.tasks = t.tasks || n > 0
 	_, err = t.execStatement("sweeping finished tasks", sweepDone, toMicros(now.Add(-keepDone)))
 	if err != nil {
 		return 0, err

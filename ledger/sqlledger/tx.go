@@ -25,6 +25,7 @@ type tx struct {
 	written map[string][]string // by pool: ids of what was saved since its revision was set
 	nested  int                 // depth of Nested
 	over    bool                // committed, on SQLite
+	tasks   bool                // some were saved
 
 	assumptions []statement // checks before the first write; see Assume
 }
@@ -96,6 +97,9 @@ func (t *tx) commit() error {
 	t.over = true
 	if err := t.db.Commit().Error; err != nil {
 		return t.failWith(wrapError("committing a transaction", err))
+	}
+	if t.tasks {
+		t.store.tasks.wakeAll()
 	}
 	return nil
 }

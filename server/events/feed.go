@@ -35,7 +35,8 @@ type Feed struct {
 	last int64      // guarded by step: who followed until now has been woken for all up to this one
 
 	mu       sync.Mutex
-	followed bool // somebody has the waiter
+	begun    chan struct{} // holds a token when somebody follows whom Run has not seen
+	followed bool          // somebody has the waiter
 	waiter   chan struct{}
 	recent   recentEvents
 
@@ -46,7 +47,7 @@ type Feed struct {
 // NewFeed returns a feed that has seen nothing yet.
 func NewFeed(store ledger.Store, log *slog.Logger) *Feed {
 	done := make(chan struct{})
-	return &Feed{store: store, log: log, waiter: make(chan struct{}), done: done,
+	return &Feed{store: store, log: log, waiter: make(chan struct{}), begun: make(chan struct{}, 1), done: done,
 		stop: sync.OnceFunc(func() { close(done) })}
 }
 
@@ -55,7 +56,13 @@ func NewFeed(store ledger.Store, log *slog.Logger) *Feed {
 func (f *Feed) Changed() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.followed = true
+	if !f.followed {
+		f.followed = true
+		select {
+		case f.begun <- struct{}{}:
+		default:
+		}
+	}
 	return f.waiter
 }
 
@@ -142,7 +149,8 @@ func (f *Feed) remembered() recentEvents {
 // for. Clients come back and go on where they were.
 func (f *Feed) Stop() { f.stop() }
 
-// Run steps every interval until the context ends, and then stops the streams.
+// Run steps every interval while somebody follows, until the context ends, and then
+// stops the streams.
 func (f *Feed) Run(ctx context.Context, interval time.Duration) {
 	defer f.Stop()
 	tick := time.NewTicker(interval)
@@ -155,6 +163,14 @@ func (f *Feed) Run(ctx context.Context, interval time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+		if f.isFollowed() {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.begun:
 		}
 	}
 }

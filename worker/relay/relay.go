@@ -30,7 +30,8 @@ type Config struct {
 	// Window is how long a row that was sent is left alone, so it is what the
 	// loss of a message costs. Default 5 s.
 	Window time.Duration
-	// Every is how often Run looks for rows when nobody rings. Default 100 ms.
+	// Every is how often Run looks for rows when nobody rings. Default 100 ms. Where
+	// nobody else can have saved one it sleeps until the next is due, or is saved.
 	Every time.Duration
 	// Logger gets failures. Nil means slog.Default().
 	Logger *slog.Logger
@@ -113,9 +114,8 @@ func (r *Relay) sendTask(ctx context.Context, row ledger.Task) bool {
 // Run steps whenever somebody rings and at least as often as configured, until
 // ctx ends. Failures are logged: the next step tries again.
 func (r *Relay) Run(ctx context.Context) {
-	tick := time.NewTicker(r.cfg.Every)
-	defer tick.Stop()
 	for {
+		saved := r.ledger.Store().TasksSaved() // before the step, so that none is missed
 		sent, err := r.Step(ctx)
 		if ctx.Err() != nil {
 			return
@@ -126,11 +126,47 @@ func (r *Relay) Run(ctx context.Context) {
 		if sent == r.cfg.Limit {
 			continue // there may be more
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.bell:
-		case <-tick.C:
+		if saved != nil && err == nil && sent == 0 {
+			r.awaitTask(ctx, saved)
+			continue
 		}
+		r.pause(ctx, r.cfg.Every, nil)
 	}
+}
+
+// longestSleep is how long Run sleeps at most, so that a clock that was set, or a row
+// that somebody wrote by hand, costs no more.
+const longestSleep = 5 * time.Second
+
+// awaitTask sleeps until a task is due or was saved. It returns no sooner than Run looks
+// otherwise, unless somebody rings: every booking saves a task that is due later.
+func (r *Relay) awaitTask(ctx context.Context, saved <-chan struct{}) {
+	if r.pause(ctx, r.cfg.Every, nil) {
+		return
+	}
+	next, left, err := r.ledger.UntilNextTask(ctx)
+	switch {
+	case err != nil:
+		return // the next step says why
+	case !next:
+		left = longestSleep
+	}
+	if left > 0 {
+		r.pause(ctx, min(left, longestSleep), saved)
+	}
+}
+
+// pause waits, and returns true if somebody rang, or ctx ended, before.
+func (r *Relay) pause(ctx context.Context, length time.Duration, saved <-chan struct{}) bool {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return false
+	case <-saved:
+		return false
+	case <-r.bell:
+	case <-ctx.Done():
+	}
+	return true
 }

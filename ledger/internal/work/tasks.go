@@ -36,6 +36,17 @@ func (l Tasks) NextTask(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
+// UntilNextTask is how long it takes until the first waiting task is due; false means
+// that none waits.
+func (l Tasks) UntilNextTask(ctx context.Context) (waits bool, left time.Duration, err error) {
+	err = l.Store.Read(ctx, func(r ledger.Reader) error {
+		at, err := r.NextTask()
+		waits, left = !at.IsZero(), at.Sub(r.Now())
+		return err
+	})
+	return waits, left, err
+}
+
 // Reap makes tasks whose worker fell silent ready again.
 func (l Tasks) Reap(ctx context.Context) (n int, err error) {
 	err = l.Store.InTx(ctx, func(tx ledger.Tx) error {
