@@ -63,11 +63,13 @@ func (n billedNode) isInside(period calendar.Interval) bool {
 // may still not come has had one since before then.
 func (r costReader) settledBefore() (int64, error) {
 	settled := toMicros(r.Now())
-	var earliest *int64
-	err := r.newQuery().Raw("SELECT MIN(ready_at) FROM reservations WHERE " + inAnyPool + " AND " + liveReservation +
-		" AND ready_at > 0").Scan(&earliest).Error
-	if earliest != nil {
-		settled = min(settled, *earliest)
+	pools, err := capacityReader(r).findLivePools("")
+	for i := range pools {
+		for j := range pools[i].state.Reservations {
+			if ready := toMicros(pools[i].state.Reservations[j].ReadyAt); ready > 0 {
+				settled = min(settled, ready)
+			}
+		}
 	}
 	return settled, err
 }

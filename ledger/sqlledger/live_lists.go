@@ -21,7 +21,7 @@ func (r bookingReader) liveReservations(s ledger.Scope, f ledger.BookingFilter, 
 	}
 	after, ok, err := r.findReservationPlace(p.After)
 	if err != nil || !ok {
-		return nil, err
+		return []reservation.Reservation{}, err
 	}
 	newest := newestRows[reservation.Reservation]{limit: pageSize(p.Limit), compare: compareReservations}
 	for i := range pools {

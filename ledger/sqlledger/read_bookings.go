@@ -46,7 +46,7 @@ func (r bookingReader) Reservations(s ledger.Scope, f ledger.BookingFilter, p le
 		db = db.Where("window_start < ?", toMicros(f.Until))
 	}
 	if p.Newest {
-		if !f.Until.IsZero() { // where the walk through the newest begins
+		if !f.Until.IsZero() && !f.Live { // where the walk through the newest begins
 			db = db.Where("created_at < ?", toMicros(f.Until.Add(bookedAfter)))
 		}
 		return listRows[reservationRow](newestPage(db, "reservations", f.Live, p), "listing reservations")
@@ -115,7 +115,7 @@ func (r bookingReader) Allocations(s ledger.Scope, f ledger.BookingFilter, p led
 	}
 	if !f.Until.IsZero() {
 		db = db.Where("requested_at < ?", toMicros(f.Until))
-		if p.Newest { // where the walk through the newest begins
+		if p.Newest && !f.Live { // where the walk through the newest begins
 			db = db.Where("id < ?", ids.First(ids.Allocation, f.Until.Add(clocksApart)))
 		}
 	}

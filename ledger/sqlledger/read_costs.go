@@ -342,9 +342,11 @@ func (r costReader) addWaits(report *ledger.Report, s ledger.Scope) error {
 	if err != nil || sums.Starts == 0 {
 		return err
 	}
+	// By nearest rank, counted from the longest: the database then sorts the few above it.
+	above := sums.Starts - (sums.Starts*95+99)/100
 	var p95 int64
 	err = r.ownRows(s).Table("allocations").Select(wait+" AS wait").Where(period, from, to).
-		Order("wait").Limit(1).Offset((sums.Starts*95+99)/100 - 1).Scan(&p95).Error // by nearest rank
+		Order("wait DESC").Limit(1).Offset(above).Scan(&p95).Error
 	report.Starts, report.ZeroWaits, report.WaitTotal = sums.Starts, sums.Zero, toDuration(sums.Total)
 	report.WaitP95 = toDuration(p95)
 	return err
