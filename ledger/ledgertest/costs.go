@@ -102,7 +102,7 @@ func costsOfThePast(w *world) {
 	waited.Version, taken.Version = 1, 1
 	w.mustSave(ledger.Change{Revisions: map[string]int64{"pol_1": 1},
 		Reservations: []reservation.Reservation{applyEvents(w, waited, at(90), reservation.Expire)},
-		Allocations: []allocation.Allocation{releasedAllocation(w, taken, at(45))}})
+		Allocations:  []allocation.Allocation{releasedAllocation(w, taken, at(45))}})
 	for range 2 { // the second answer is remembered
 		require.Equal(w, map[cost.Cause]time.Duration{"": 3 * time.Hour, cost.LateGoing: time.Hour,
 			cost.NoShow: 2 * time.Hour, cost.Unused: 2 * time.Hour}, times())

@@ -60,7 +60,7 @@ func (s *Store) openSQLite(ctx context.Context, cfg Config) error {
 	s.dialect = sqliteDialect
 	s.dialect.dueTask = dueTask(&s.dialect)
 	path := strings.TrimPrefix(cfg.URL, "sqlite://")
-	s.place = path
+	s.place, s.alone = path, cfg.Alone || path == ":memory:"
 	if path == ":memory:" {
 		return s.openMemory(ctx, cfg)
 	}

@@ -62,6 +62,9 @@ type Config struct {
 	// memory one connection, on which a Read must not wait inside another. It is
 	// for simulations, whose ledger nobody needs after a power cut.
 	Unsafe bool
+	// Alone says that no other process writes to a file of SQLite, so that whoever waits
+	// for tasks need not ask for them: see ledger.Store's TasksSaved.
+	Alone bool
 	// Seed seeds the pauses before a transaction is tried again. It should differ
 	// between processes that share a database.
 	Seed uint64
@@ -85,7 +88,8 @@ type Store struct {
 	horizon horizon               // on PostgreSQL
 	live    liveStates
 	charged charged
-	tasks   taskSignal // on SQLite
+	alone   bool       // nobody else writes
+	tasks   taskSignal // if alone
 
 	mu   sync.Mutex
 	rand *rand.Rand

@@ -27,10 +27,9 @@ func (s *taskSignal) wakeAll() {
 	}
 }
 
-// TasksSaved tells of SQLite's tasks: its data directory belongs to one process. On
-// PostgreSQL anybody may save one.
+// TasksSaved tells of the tasks of a database of one process.
 func (s *Store) TasksSaved() <-chan struct{} {
-	if s.dialect.batches {
+	if !s.alone {
 		return nil
 	}
 	return s.tasks.wait()

@@ -100,7 +100,7 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 func (a *app) connectLedger(ctx context.Context) error {
 	return a.cfg.wait.awaitService(ctx, a.databaseService(), func(ctx context.Context) (err error) {
 		a.store, err = sqlledger.Open(ctx, sqlledger.Config{
-			URL: a.cfg.databaseURL(), Clock: a.clock, Logger: a.log,
+			URL: a.cfg.databaseURL(), Clock: a.clock, Logger: a.log, Alone: a.cfg.alone,
 			Seed: uint64(os.Getpid()), //nolint:gosec // a pid is not negative
 		})
 		if err != nil {

@@ -60,6 +60,7 @@ type Config struct {
 
 	wait    patience          // for what the start needs
 	missing func(what string) // is told what is waited for; nil: nobody asks
+	alone   bool              // this process is the whole installation
 
 	file struct { // what was read, to name the line of what turns out wrong later
 		path string

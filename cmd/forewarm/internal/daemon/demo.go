@@ -72,6 +72,7 @@ func runDemo(ctx context.Context, cfg Config, version string, contexts Contexts,
 	}
 	t.printLine(t.colourText("Forewarm demo", bold) +
 		": machines, job history, people and the model are simulated (SIM); everything else is real.")
+	cfg.alone = true
 	release, err := lockDataDir(cfg.DataDir)
 	if err != nil {
 		return err

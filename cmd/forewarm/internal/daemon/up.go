@@ -52,6 +52,7 @@ func runUp(ctx context.Context, cfg Config, version string, contexts Contexts, t
 			return err
 		}
 	}
+	cfg.alone = true
 	release, err := lockDataDir(cfg.DataDir)
 	if err != nil {
 		return err
