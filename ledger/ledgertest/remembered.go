@@ -99,8 +99,9 @@ func requireRemembered(w *world) {
 		sameParts(w, want.ByUser, got.ByUser, now)
 	}
 	for _, s := range []ledger.Scope{everything, {OrganizationID: "org_1"}, {}} {
-		for _, f := range []ledger.BookingFilter{{}, {PoolID: "pol_1"}, {PoolID: "pol_2"}, {State: []string{"booked", "active"}},
-			{MadeBy: "key_2"}, {UserID: "usr_1"}, {Name: "nightly"}, {Since: now.Add(90 * time.Minute)}, {Until: now}} {
+		for _, f := range []ledger.BookingFilter{{}, {PoolID: "pol_1"}, {PoolID: "pol_2"}, {MadeBy: "key_2"},
+			{State: []string{"booked", "active"}}, {UserID: "usr_1"}, {Name: "nightly"},
+			{Since: now.Add(90 * time.Minute)}, {Until: now}} {
 			f.Live = true
 			for _, p := range []ledger.Page{{}, {Limit: 1}, {After: "rsv_2"}, {After: "alc_2"}, {After: "rsv_404"}} {
 				p.Newest = true

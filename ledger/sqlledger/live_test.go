@@ -45,7 +45,8 @@ func TestWhatAnotherProcessWroteIsSeen(t *testing.T) {
 			booked, err = booked.Apply(e, "", start.Add(time.Duration(revision)*time.Minute))
 			require.NoError(t, err)
 		}
-		save(ledger.Change{Reservations: []reservation.Reservation{booked}, Revisions: map[string]int64{"pol_1": int64(revision)}})
+		save(ledger.Change{Reservations: []reservation.Reservation{booked},
+			Revisions: map[string]int64{"pol_1": int64(revision)}})
 		booked.Version++
 		got, listed := lookAt(t, looks)
 		require.Equal(t, booked.Live(), listed)
