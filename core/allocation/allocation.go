@@ -155,4 +155,4 @@ func (a Allocation) Booking() calendar.Booking {
 }
 
 // Occupies makes an allocation a calendar.Occupant until it is over.
-func (a Allocation) Occupies(int) (calendar.Booking, bool) { return a.Booking(), a.Live() }
+func (a *Allocation) Occupies(int) (calendar.Booking, bool) { return a.Booking(), a.Live() }

@@ -3,19 +3,26 @@ package calendar
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/forewarm/forewarm/core/capacity"
 )
 
-// A calendar of many bookings is built at once: entries and steps are sorted slot by
-// slot, where adding one booking after the other would move what lies behind each.
+// A calendar of many bookings is built at once: they are sorted once for all slots,
+// where adding one booking after the other would move what lies behind each.
 
 // Build returns a pool's calendar: the places that the occupants take, each with the
 // pool's cleaning after it.
 func Build(p capacity.Pool, all ...iter.Seq[Occupant]) *Slots {
 	s := NewSlots(p.MaxNodes, p.PerNode)
 	s.SetMargin(p.Timers.Cleaning)
+	s.layOut(collectBookings(s, all))
+	return s
+}
+
+// collectBookings notes what the occupants take, and lists it in any order.
+func collectBookings(s *Slots, all []iter.Seq[Occupant]) []Booking {
 	count := 0
 	for _, occupants := range all {
 		for range occupants {
@@ -23,12 +30,15 @@ func Build(p capacity.Pool, all ...iter.Seq[Occupant]) *Slots {
 		}
 	}
 	s.bookings = make(map[string]Booking, count)
+	placed, repeated := make([]Booking, 0, count), false
 	var own []int // the calendar's own lists of slots, one behind the other
 	for _, occupants := range all {
 		for o := range occupants {
 			b, takes := o.Occupies(s.perSlot)
+			before := len(s.bookings)
 			if !takes {
 				delete(s.bookings, b.ID)
+				repeated = repeated || len(s.bookings) < before
 				continue
 			}
 			if cap(own)-len(own) < len(b.Slots) {
@@ -38,91 +48,114 @@ func Build(p capacity.Pool, all ...iter.Seq[Occupant]) *Slots {
 			own = append(own, b.Slots...)
 			b.Slots = own[from:len(own):len(own)]
 			s.bookings[b.ID] = b
+			repeated = repeated || len(s.bookings) == before
+			placed = append(placed, b)
 		}
 	}
-	s.layOut()
-	return s
+	if repeated {
+		return slices.Collect(maps.Values(s.bookings))
+	}
+	return placed
 }
 
-// turn is where a booking's use of a slot begins or ends.
+// turn is where a booking's use of its slots begins or ends.
 type turn struct {
-	at   int64
-	more int
+	at int64
+	of int32 // the booking's index
 }
 
-// layOut fills the empty lines with what is booked.
-func (s *Slots) layOut() {
-	begins, total := countOnSlots(s)
-	entries, turns := make([]entry, total), make([]turn, 2*total)
-	next := slices.Clone(begins)
-	for id, b := range s.bookings {
-		e := entry{start: toInstant(b.Interval.Start), end: toInstant(b.Interval.End), id: id}
-		lo, hi := s.occupiedSpan(b.Interval)
-		for i, slot := range b.Slots {
-			if !s.owns(slot) {
-				s.addToSlot(slot, b, b.Shape().On(i))
-				continue
-			}
-			at, gpus := next[slot], b.Shape().On(i)
-			next[slot]++
-			entries[at] = e
-			turns[2*at], turns[2*at+1] = turn{lo, gpus}, turn{hi, -gpus}
+func compareTurns(a, b turn) int {
+	if a.at != b.at {
+		return cmp.Compare(a.at, b.at)
+	}
+	return cmp.Compare(a.of, b.of)
+}
+
+// layOut fills the empty lines with what is booked, from the first instant to the last.
+func (s *Slots) layOut(placed []Booking) {
+	begins, ends := make([]turn, len(placed)), make([]turn, len(placed))
+	for i := range placed {
+		lo, hi := s.occupiedSpan(placed[i].Interval)
+		begins[i], ends[i] = turn{lo, int32(i)}, turn{hi, int32(i)}
+	}
+	slices.SortFunc(begins, compareTurns)
+	slices.SortFunc(ends, compareTurns)
+	reserveLines(s, placed)
+	for len(ends) > 0 {
+		if len(begins) > 0 && begins[0].at <= ends[0].at {
+			b := &placed[begins[0].of]
+			appendEntries(s, b)
+			appendSteps(s, b, begins[0].at, 1)
+			begins = begins[1:]
+			continue
 		}
-	}
-	steps := make([]step, 0, 2*total)
-	for slot := range s.lines {
-		from, to := begins[slot], begins[slot+1]
-		l := &s.lines[slot]
-		l.entries = entries[from:to:to]
-		l.sortEntries()
-		at := len(steps)
-		steps = appendSteps(steps, turns[2*from:2*to])
-		l.steps = steps[at:len(steps):len(steps)]
+		appendSteps(s, &placed[ends[0].of], ends[0].at, -1)
+		ends = ends[1:]
 	}
 }
 
-// countOnSlots returns how many entries the slots before each one have, and how many
-// numbers of slots the bookings name.
-func countOnSlots(s *Slots) (before []int, named int) {
-	before = make([]int, len(s.lines)+1)
-	for _, b := range s.bookings {
-		named += len(b.Slots)
-		for _, slot := range b.Slots {
+// reserveLines gives each line the memory for what is booked on it.
+func reserveLines(s *Slots, placed []Booking) {
+	counts, total := make([]int32, len(s.lines)), 0
+	for i := range placed {
+		for _, slot := range placed[i].Slots {
 			if s.owns(slot) {
-				before[slot+1]++
+				counts[slot]++
+				total++
 			}
 		}
 	}
-	for slot := range s.lines {
-		before[slot+1] += before[slot]
+	entries, steps := make([]entry, total), make([]step, 2*total)
+	for slot, n := range counts {
+		l := &s.lines[slot]
+		l.entries, entries = entries[:0:n], entries[n:]
+		l.steps, steps = steps[:0:2*n], steps[2*n:]
 	}
-	return before, named
 }
 
-// sortEntries puts entries that came in any order into the line's.
-func (l *line) sortEntries() {
-	slices.SortFunc(l.entries, func(a, b entry) int {
-		if a.start != b.start {
-			return cmp.Compare(a.start, b.start)
-		}
-		return cmp.Compare(a.id, b.id)
-	})
-	l.updateLatestEnds(0)
+// appendEntries notes a booking on each of its slots, where none begins later.
+func appendEntries(s *Slots, b *Booking) {
+	e := entry{start: toInstant(b.Interval.Start), end: toInstant(b.Interval.End), id: b.ID}
+	for _, slot := range b.Slots {
+		s.lineOf(slot).appendEntry(e)
+	}
 }
 
-// appendSteps appends the steps that the turns of one slot add up to, and sorts the
-// turns for it.
-func appendSteps(steps []step, turns []turn) []step {
-	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.at, b.at) })
-	level := 0
-	for i := 0; i < len(turns); {
-		at, before := turns[i].at, level
-		for ; i < len(turns) && turns[i].at == at; i++ {
-			level += turns[i].more
+// appendEntry is addEntry where no entry begins later.
+func (l *line) appendEntry(e entry) {
+	e.latest = max(e.end, firstInstant)
+	if n := len(l.entries); n > 0 {
+		last := &l.entries[n-1]
+		if last.start == e.start && last.id > e.id {
+			l.addEntry(e)
+			return
 		}
-		if level != before {
-			steps = append(steps, step{at: at, level: level})
-		}
+		e.latest = max(e.end, last.latest)
 	}
-	return steps
+	l.entries = append(l.entries, e)
+}
+
+// appendSteps changes the use of a booking's slots at an instant, which is not before any
+// of their steps, by what the booking takes of each.
+func appendSteps(s *Slots, b *Booking, at int64, sign int) {
+	shape := b.Shape()
+	for i, slot := range b.Slots {
+		s.lineOf(slot).appendStep(at, sign*shape.On(i))
+	}
+}
+
+// appendStep raises the use by n from an instant on. A step that in the end changes nothing is
+// dropped again.
+func (l *line) appendStep(at int64, n int) {
+	if n == 0 {
+		return
+	}
+	last := len(l.steps) - 1
+	if last < 0 || l.steps[last].at != at {
+		l.steps = append(l.steps, step{at: at, level: l.levelBefore(last+1) + n})
+		return
+	}
+	if l.steps[last].level += n; l.steps[last].level == l.levelBefore(last) {
+		l.steps = l.steps[:last]
+	}
 }

@@ -114,17 +114,17 @@ func (x *index) setsOf(node int32) []uint64 {
 func (x *index) setFree(node int32, slot, free int) {
 	free = max(free, 0)
 	known := &x.leastOfSiblings(node, slot)[node%radix]
-	if int(*known) == free {
+	before := int(*known)
+	if before == free {
 		return
 	}
 	*known = int16(free)
 	sets, bit := x.setsOf(node), uint64(1)<<(slot%64)
-	for g, i := 1, slot/64; g <= x.perSlot; g, i = g+1, i+x.words {
-		if g <= free {
-			sets[i] |= bit
-		} else {
-			sets[i] &^= bit
-		}
+	for g := before; g < free; g++ {
+		sets[g*x.words+slot/64] |= bit
+	}
+	for g := free; g < before; g++ {
+		sets[g*x.words+slot/64] &^= bit
 	}
 }
 
@@ -155,11 +155,11 @@ func (x *index) splitNode(node int32) {
 	}
 }
 
-// addEdge counts a beginning or an end in every node that it lies inside.
-func (x *index) addEdge(at int64) {
+// addEdges counts n beginnings or ends in every node that they lie inside.
+func (x *index) addEdges(at int64, n int32) {
 	h, exact := hourOf(at)
 	for p := rootPlace(); p.height > 0 && (!exact || h != p.hour); p = x.childAt(p, h) {
-		x.nodes[p.node].edges++
+		x.nodes[p.node].edges += n
 		if x.nodes[p.node].children == 0 {
 			x.splitNode(p.node)
 		}

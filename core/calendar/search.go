@@ -59,11 +59,9 @@ func (s *Slots) buildIndex() {
 	s.index.reserveBlocks(min(len(s.bookings)/radix, monthBlocks))
 	for _, b := range s.bookings {
 		lo, hi := s.occupiedSpan(b.Interval)
-		for _, slot := range b.Slots {
-			if s.owns(slot) && lo < hi {
-				s.index.addEdge(lo)
-				s.index.addEdge(hi)
-			}
+		if n := countOwned(s, b.Slots); n > 0 && lo < hi {
+			s.index.addEdges(lo, n)
+			s.index.addEdges(hi, n)
 		}
 	}
 	for slot := range s.lines {
@@ -71,6 +69,16 @@ func (s *Slots) buildIndex() {
 			s.index.fillSlot(rootPlace(), slot, 0, l.steps)
 		}
 	}
+}
+
+// countOwned counts the slots that are the pool's.
+func countOwned(s *Slots, slots []int) (n int32) {
+	for _, slot := range slots {
+		if s.owns(slot) {
+			n++
+		}
+	}
+	return n
 }
 
 // slotsWithRoom returns the slots that surely have g GPUs free, and with them those that

@@ -178,8 +178,8 @@ func (s *Slots) addToSlot(slot int, b Booking, gpus int) {
 	l.addEntry(entry{start: toInstant(b.Interval.Start), end: toInstant(b.Interval.End), id: b.ID})
 	l.addUse(lo, hi, gpus)
 	if s.index != nil && s.owns(slot) && lo < hi {
-		s.index.addEdge(lo)
-		s.index.addEdge(hi)
+		s.index.addEdges(lo, 1)
+		s.index.addEdges(hi, 1)
 		s.index.refreshSlot(rootPlace(), slot, l, lo, hi)
 	}
 }

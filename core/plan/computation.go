@@ -21,6 +21,7 @@ type computation struct {
 	lead           time.Duration
 	boot50         time.Duration
 	boot95         time.Duration
+	keepUntil      time.Time // the nodes of promises that begin until then are kept
 	places         *places
 	bySlot         []*node.Node               // the node that occupies each slot, also of those that the pool lost
 	wanted         []bool                     // slots that must have a node, or keep it
@@ -53,6 +54,7 @@ func newComputation(s Snapshot, p Policy, now time.Time) *computation {
 		inUse: map[string]int{}, shifted: map[string]bool{}}
 	c.Supply.Created = s.Unserved(now)
 	c.lead, c.watchedHours = c.boot95+p.Guard, s.Arrivals.Watched()
+	c.keepUntil = now.Add(c.lead + c.boot50)
 	c.places = newPlaces(s)
 	c.indexSlots()
 	c.sortReservations()
@@ -132,7 +134,7 @@ func (c *computation) sortReservations() {
 // isDistant reports whether nothing is to be done for a promise yet: neither its own
 // nodes nor idle ones that it could take over are decided about.
 func (c *computation) isDistant(r *reservation.Reservation) bool {
-	return r.State() == reservation.Booked && !r.Degraded && c.keepFrom(r).After(c.now)
+	return r.State() == reservation.Booked && !r.Degraded && r.Window.Start.After(c.keepUntil)
 }
 
 // keepFrom is when nodes begin to be kept for a promise.

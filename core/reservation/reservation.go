@@ -184,4 +184,4 @@ func (r Reservation) Booking() calendar.Booking {
 }
 
 // Occupies makes a reservation a calendar.Occupant while it has its place.
-func (r Reservation) Occupies(int) (calendar.Booking, bool) { return r.Booking(), r.Placed() }
+func (r *Reservation) Occupies(int) (calendar.Booking, bool) { return r.Booking(), r.Placed() }
