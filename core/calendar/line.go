@@ -107,6 +107,7 @@ func (l *line) firstAbove(limit int, lo int64) int64 {
 // addEntry notes a booking among the slot's.
 func (l *line) addEntry(e entry) {
 	i := l.findEntry(e.start, e.id)
+	e.latest = never // not known yet
 	l.entries = slices.Insert(l.entries, i, e)
 	l.updateLatestEnds(i)
 }
@@ -128,15 +129,18 @@ func (l *line) findEntry(start int64, id string) int {
 	})
 }
 
-// updateLatestEnds computes the latest ends anew from entry i on.
+// updateLatestEnds computes the latest ends anew from entry i on, which is new or behind one
+// that has left, as far as they change.
 func (l *line) updateLatestEnds(i int) {
 	latest := int64(firstInstant)
 	if i > 0 {
 		latest = l.entries[i-1].latest
 	}
-	for ; i < len(l.entries); i++ {
-		latest = max(latest, l.entries[i].end)
-		l.entries[i].latest = latest
+	for known := false; i < len(l.entries) && !known; i++ {
+		e := &l.entries[i]
+		latest = max(latest, e.end)
+		known = e.latest == latest
+		e.latest = latest
 	}
 }
 

@@ -80,6 +80,16 @@ func bookBatch(ctx context.Context, a *API, in *struct {
 
 // decodeBatch reads a JSON array or a sequence of JSON objects.
 func decodeBatch(a *API, body []byte) ([]ledger.BatchItem, error) {
+	check := newItemCheck(a)
+	if batch, plain := check.readPlainBatch(a.Clock.Now(), body); plain {
+		return batch, nil
+	}
+	return decodeAnyBatch(a, body, check)
+}
+
+// decodeAnyBatch reads a batch of which some request is not plain, or says what is wrong
+// with it.
+func decodeAnyBatch(a *API, body []byte, check *itemCheck) ([]ledger.BatchItem, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	array := bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("["))
 	if array {
@@ -88,7 +98,6 @@ func decodeBatch(a *API, body []byte) ([]ledger.BatchItem, error) {
 		}
 	}
 	var batch []ledger.BatchItem
-	check := newItemCheck(a)
 	for dec.More() {
 		if len(batch) == ledger.MaxBatch {
 			return nil, problem.Invalid("", fmt.Sprintf("must hold at most %d requests", ledger.MaxBatch),

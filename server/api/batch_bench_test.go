@@ -2,21 +2,13 @@ package api
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
-
-	"github.com/forewarm/forewarm/internal/clock"
 )
 
 // BenchmarkDecodeBatch is one batch of 10,000 requests, as bench/batch sends them.
 func BenchmarkDecodeBatch(b *testing.B) {
-	a := &API{huma: humago.New(http.NewServeMux(), huma.DefaultConfig("x", "1"))}
-	a.Clock = clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
+	a := newBatchAPI()
 	items := make([]string, 10_000)
 	for i := range items {
 		items[i] = fmt.Sprintf(`{"pool":"lab","gpus":1,"start":"2026-03-02T10:%02d:00Z",`+

@@ -6,10 +6,12 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -18,6 +20,7 @@ import (
 type itemCheck struct {
 	registry huma.Registry
 	schema   *huma.Schema
+	plain    *plainInput // nil: no request is plain
 	fields   []string
 	path     *huma.PathBuffer
 	result   huma.ValidateResult
@@ -30,8 +33,46 @@ func newItemCheck(a *API) *itemCheck {
 	}
 	collectFields(reflect.TypeFor[contract.ReservationCreate](), "", &c.fields)
 	slices.Sort(c.fields)
+	c.plain = newPlainItem(c.registry, c.schema)
 	return c
 }
+
+// newPlainItem is the table by which plain requests of a batch are read; nil if there is none.
+func newPlainItem(registry huma.Registry, s *huma.Schema) *plainInput {
+	p := &plainInput{fields: map[string]plainField{}}
+	if !p.addFields(registry, resolveSchema(registry, s), reflect.TypeFor[contract.ReservationCreate]()) {
+		return nil
+	}
+	return p
+}
+
+// readPlainBatch reads a batch in one pass. False: a request is not plain, or there are too
+// few or too many.
+func (c *itemCheck) readPlainBatch(now time.Time, body []byte) ([]ledger.BatchItem, bool) {
+	if c.plain == nil {
+		return nil, false
+	}
+	r := plainReader{data: body}
+	array := r.take('[')
+	batch := make([]ledger.BatchItem, 0, min(len(body)/leastItem+1, ledger.MaxBatch))
+	for len(batch) < ledger.MaxBatch {
+		var b contract.ReservationCreate
+		if !c.plain.readObject(&r, reflect.ValueOf(&b).Elem()) {
+			return nil, false
+		}
+		batch = append(batch, ledger.BatchItem{Request: decodeReservation(b), Invalid: checkReservation(now, b)})
+		if array && !r.take(',') {
+			return batch, r.take(']') && r.isAtEnd()
+		}
+		if !array && r.isAtEnd() {
+			return batch, true
+		}
+	}
+	return nil, false
+}
+
+// leastItem is about how many bytes the shortest sensible request has.
+const leastItem = 64
 
 func (a *API) reservationSchema() *huma.Schema {
 	return a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[contract.ReservationCreate](), true,

@@ -7,10 +7,15 @@ import (
 	"time"
 )
 
-// readBody reads an object whose members are texts without escapes, whole numbers,
-// times and truth values.
+// readBody reads a body that is one plain object.
 func (p *plainInput) readBody(data []byte, body reflect.Value) bool {
 	r := plainReader{data: data}
+	return p.readObject(&r, body) && r.isAtEnd()
+}
+
+// readObject reads an object whose members are texts without escapes, whole numbers,
+// times and truth values.
+func (p *plainInput) readObject(r *plainReader, body reflect.Value) bool {
 	if !r.take('{') {
 		return false
 	}
@@ -29,8 +34,7 @@ func (p *plainInput) readBody(data []byte, body reflect.Value) bool {
 		}
 		seen |= field.bit
 	}
-	r.skipBlanks()
-	return r.at == len(data) && seen&p.required == p.required
+	return seen&p.required == p.required
 }
 
 // plainReader goes through a body.
@@ -43,6 +47,12 @@ func (r *plainReader) skipBlanks() {
 	for r.at < len(r.data) && bytes.IndexByte([]byte(" \t\r\n"), r.data[r.at]) >= 0 {
 		r.at++
 	}
+}
+
+// isAtEnd reports whether nothing but blanks is left.
+func (r *plainReader) isAtEnd() bool {
+	r.skipBlanks()
+	return r.at == len(r.data)
 }
 
 // take goes beyond what comes next, if it is this.
