@@ -25,8 +25,8 @@ type Outcome struct {
 // part is decided. Otherwise the database waits for the ledger, and then the
 // ledger for the database.
 const (
-	Large = 2000
-	Ahead = 1000
+	Large = 500
+	Ahead = 250
 )
 
 // BatchLockHint says what a batch will lock, for Once: its pool, if it has one.
