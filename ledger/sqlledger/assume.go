@@ -69,9 +69,10 @@ func (t *tx) Assume(a ledger.Assumption) bool {
 	for i, id := range all {
 		revisions[i] = a.Revisions[id]
 	}
-	t.assumptions = []statement{
-		checkNumbers("organizations", "version", organizations, versions),
-		checkNumbers("pools", "revision", a.Pools, held), t.checkRevisions(all, revisions),
+	t.assumptions = &assumptions{organizations: checkNumbers(checkedVersions, organizations, versions),
+		pools: checkNumbers(checkedRevisions, a.Pools, held), all: t.checkRevisions(all, revisions)}
+	if len(a.Pools) == 1 {
+		t.assumptions.pool, t.assumptions.revision = a.Pools[0], held[0]
 	}
 	t.markHeld(ledger.Locked{Organizations: a.Organizations})
 	for _, id := range a.Pools {
@@ -80,29 +81,89 @@ func (t *tx) Assume(a ledger.Assumption) bool {
 	return true
 }
 
-// checkNumbers locks rows in the order of their ids, and fails unless each still
-// has the number that this process remembers. PostgreSQL checks the condition again
-// on a row that it had to wait for, so a change made meanwhile is seen.
-func checkNumbers(table, column string, ids []string, numbers []int64) statement {
-	return statement{
-		doing: "checking what is remembered of " + table, unmet: ledger.ErrStale,
-		text: "SELECT 1 / (count(*) = $3)::int FROM (SELECT 1 FROM " + table +
+// assumptions are the checks that come before the first write.
+type assumptions struct {
+	organizations, pools []statement
+	all                  statement // of the revisions of all pools, and the time
+	pool                 string    // the only one that is held; empty: there are more, or none
+	revision             int64     // of that one
+}
+
+// listed are the checks as statements of their own.
+func (a *assumptions) listed() []statement {
+	return append(slices.Concat(a.organizations, a.pools), a.all)
+}
+
+// numberCheck is how rows are locked whose number is remembered.
+type numberCheck struct{ table, one, many string }
+
+var (
+	checkedVersions  = numberCheckOf("organizations", "version")
+	checkedRevisions = numberCheckOf("pools", "revision")
+)
+
+func numberCheckOf(table, column string) numberCheck {
+	return numberCheck{
+		table: table,
+		one: "SELECT 1 / count(*)::int FROM (SELECT 1 FROM " + table + " WHERE id = $1 AND " + column +
+			" = $2 FOR NO KEY UPDATE) AS held",
+		many: "SELECT 1 / (count(*) = $3)::int FROM (SELECT 1 FROM " + table +
 			" AS r JOIN unnest($1::text[], $2::bigint[]) AS k (id, n)" +
 			" ON r.id = k.id AND r." + column + " = k.n ORDER BY r.id FOR NO KEY UPDATE OF r) AS held",
-		args: [][]byte{textArray(ids), integerArray(numbers), encodeInteger(int64(len(ids)))},
 	}
 }
 
-// checkRevisions fails unless exactly these pools exist, with these revisions, and the
-// estimate of the time is right.
+// checkNumbers locks rows in the order of their ids, and fails unless each still
+// has the number that this process remembers. PostgreSQL checks the condition again
+// on a row that it had to wait for, so a change made meanwhile is seen. Few rows have a
+// statement each, which is planned only once.
+func checkNumbers(c numberCheck, ids []string, numbers []int64) []statement {
+	doing := "checking what is remembered of " + c.table
+	if len(ids) > maxSingleRows {
+		return []statement{{doing: doing, unmet: ledger.ErrStale, text: c.many,
+			args: [][]byte{textArray(ids), integerArray(numbers), encodeInteger(int64(len(ids)))}}}
+	}
+	list := make([]statement, len(ids))
+	for i, id := range ids {
+		list[i] = statement{doing: doing, unmet: ledger.ErrStale, text: c.one,
+			args: [][]byte{[]byte(id), encodeInteger(numbers[i])}}
+	}
+	return list
+}
+
+// allAsRemembered holds when exactly these pools exist, with these revisions, and the
+// estimate of the time is right. Lists are compared, and not joined: a plan of that is
+// made once.
+const allAsRemembered = `(SELECT COALESCE(array_agg(id ORDER BY id COLLATE "C"), '{}') = $1::text[]
+		AND COALESCE(array_agg(revision ORDER BY id COLLATE "C"), '{}') = $2::bigint[]
+		AND abs(CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) - $3::bigint) <= $4::bigint
+		FROM pools)`
+
+// checkRevisions fails unless all is as remembered. ids are in order.
 func (t *tx) checkRevisions(ids []string, revisions []int64) statement {
 	return statement{
 		doing: "checking the revisions of all pools and the estimated time", unmet: ledger.ErrStale,
-		text: `SELECT 1 / (count(*) = $3 AND count(k.id) = $3
-			AND abs(CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) - $4::bigint) <= $5::bigint)::int
-			FROM pools AS r LEFT JOIN unnest($1::text[], $2::bigint[]) AS k (id, n)
-			ON r.id = k.id AND r.revision = k.n`,
-		args: [][]byte{textArray(ids), integerArray(revisions), encodeInteger(int64(len(ids))),
-			encodeInteger(toMicros(t.now)), encodeInteger(estimateTolerance.Microseconds())},
+		text: "SELECT 1 / " + allAsRemembered + "::int",
+		args: [][]byte{textArray(ids), integerArray(revisions), encodeInteger(toMicros(t.now)),
+			encodeInteger(estimateTolerance.Microseconds())},
 	}
 }
+
+// assumeAndSet checks what is remembered of the only pool that is held, and of all, in
+// the statement that sets that pool's revision. What organizations hold in other pools can
+// only have become less since their rows were locked, which comes before.
+func (a *assumptions) assumeAndSet(c poolChange) []statement {
+	set := statement{
+		doing: "setting the revision of pool " + c.poolID + " over what is remembered", unmet: ledger.ErrStale,
+		text: assumeAndSetText,
+		args: append(slices.Clone(a.all.args), []byte(c.poolID), encodeInteger(c.revision), []byte(c.written),
+			encodeInteger(a.revision)),
+	}
+	return append(slices.Clone(a.organizations), set)
+}
+
+const assumeAndSetText = `WITH changed AS (UPDATE pools SET revision = $6::bigint, changes = changes + 1
+			WHERE id = $5 AND revision = $8::bigint AND ` + allAsRemembered + ` RETURNING id, changes),
+		written AS (INSERT INTO pool_changes (pool_id, number, previous, revision, ids)
+			SELECT id, changes, $8::bigint, $6::bigint, $7::text FROM changed RETURNING 1)
+		SELECT 1 / count(*)::int FROM written`

@@ -14,6 +14,7 @@ import (
 type batchWriter struct {
 	t    *tx
 	list []statement
+	sets []poolChange // new revisions
 }
 
 // maxSingleRows is how many rows are written one by one. Unnesting an array for
@@ -125,9 +126,7 @@ func (b *batchWriter) checkReferences(organizations, pools []string) {
 
 func (b *batchWriter) flushChanges(commit bool) error {
 	session := b.t.session
-	if len(b.list) > 0 && b.t.assumptions != nil {
-		b.list, b.t.assumptions = append(b.t.assumptions, b.list...), nil
-	}
+	b.addRevisions()
 	if commit && !session.over && (session.begun || len(b.list) > 0) {
 		b.list = append(b.list, commitTransaction)
 	}
@@ -139,6 +138,23 @@ func (b *batchWriter) flushChanges(commit bool) error {
 	}
 	session.over = session.over || commit
 	return nil
+}
+
+// addRevisions adds the statements that set revisions, and, before all that is written,
+// those that check what is remembered: in the statement that sets a revision, where that is
+// all there is to set.
+func (b *batchWriter) addRevisions() {
+	a := b.t.assumptions
+	if a != nil && len(b.sets) == 1 && b.sets[0].poolID == a.pool {
+		b.list = append(a.assumeAndSet(b.sets[0]), b.list...)
+		b.t.assumptions, b.sets = nil, nil
+		return
+	}
+	b.list = append(b.list, setRevisions(b.sets)...)
+	b.sets = nil
+	if a != nil && len(b.list) > 0 {
+		b.list, b.t.assumptions = append(a.listed(), b.list...), nil
+	}
 }
 
 // encodeColumns encodes one array for each column.

@@ -88,19 +88,43 @@ func (d directWriter) setRevisions(changes []poolChange) {
 	}
 }
 
-// setRevisions lists and sets in one statement for all pools. The pool as it was before
+func (b *batchWriter) setRevisions(changes []poolChange) { b.sets = append(b.sets, changes...) }
+
+// setRevisions returns the statements that list and set: one for each pool if they are few,
+// since it is planned only once.
+func setRevisions(changes []poolChange) []statement {
+	if len(changes) > maxSingleRows {
+		return []statement{setManyRevisions(changes)}
+	}
+	list := make([]statement, len(changes))
+	for i, c := range changes {
+		list[i] = statement{
+			doing: "setting the revision of pool " + c.poolID, unmet: ledger.ErrNotFound, text: setRevisionText,
+			args: [][]byte{[]byte(c.poolID), encodeInteger(c.revision), []byte(c.written)},
+		}
+	}
+	return list
+}
+
+// setManyRevisions lists and sets in one statement for all pools. The pool as it was before
 // the update is joined to it.
-func (b *batchWriter) setRevisions(changes []poolChange) {
+func setManyRevisions(changes []poolChange) statement {
 	ids, revisions, written := make([]string, len(changes)), make([]int64, len(changes)), make([]string, len(changes))
 	for i, c := range changes {
 		ids[i], revisions[i], written[i] = c.poolID, c.revision, c.written
 	}
-	b.list = append(b.list, statement{
+	return statement{
 		doing: "setting the revision of pools " + strings.Join(ids, ", "), unmet: ledger.ErrNotFound,
 		text: setRevisionsText,
 		args: [][]byte{textArray(ids), integerArray(revisions), textArray(written), encodeInteger(int64(len(changes)))},
-	})
+	}
 }
+
+// setRevisionText lists the pool as it was when the statement began: its row is locked.
+const setRevisionText = `WITH listed AS (INSERT INTO pool_changes (pool_id, number, previous, revision, ids)
+			SELECT id, changes + 1, revision, $2::bigint, $3::text FROM pools WHERE id = $1),
+		written AS (UPDATE pools SET revision = $2::bigint, changes = changes + 1 WHERE id = $1 RETURNING 1)
+		SELECT 1 / count(*)::int FROM written`
 
 var setRevisionsText = `WITH changed AS (UPDATE pools AS p SET revision = k.revision, changes = p.changes + 1
 			FROM pools AS old JOIN unnest($1::text[], $2::bigint[], $3::text[]) AS k (id, revision, ids) ON old.id = k.id

@@ -26,8 +26,8 @@ type session struct {
 
 var (
 	beginTransaction = statement{doing: "beginning a transaction", text: "BEGIN ISOLATION LEVEL READ COMMITTED",
-		tag: "BEGIN"}
-	commitTransaction = statement{doing: "committing a transaction", text: "COMMIT", tag: "COMMIT"}
+		args: [][]byte{}, tag: "BEGIN"}
+	commitTransaction = statement{doing: "committing a transaction", text: "COMMIT", args: [][]byte{}, tag: "COMMIT"}
 )
 
 // rollbackPatience is how long the server may take to answer a ROLLBACK. After that

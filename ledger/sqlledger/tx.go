@@ -27,7 +27,7 @@ type tx struct {
 	over    bool                // committed, on SQLite
 	tasks   bool                // some were saved
 
-	assumptions []statement // checks before the first write; see Assume
+	assumptions *assumptions // checked before the first write; nil: there are none, or they were
 }
 
 var _ ledger.Tx = (*tx)(nil)
