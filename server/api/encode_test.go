@@ -51,6 +51,7 @@ func requireSameEncoding(t *testing.T, v reflect.Value) {
 		return
 	}
 	require.Equal(t, string(want), string(got), v.Type())
+	requireSameDecoding(t, v.Type().Elem(), got)
 	var plain bytes.Buffer
 	enc := json.NewEncoder(&plain)
 	enc.SetEscapeHTML(false)
@@ -58,6 +59,18 @@ func requireSameEncoding(t *testing.T, v reflect.Value) {
 	got, err = operation.EncodeJSON(v.Interface(), false)
 	require.NoError(t, err)
 	require.Equal(t, plain.String(), string(got)+"\n", v.Type())
+}
+
+// requireSameDecoding also decodes what was not written so: other members, damage.
+func requireSameDecoding(t *testing.T, typ reflect.Type, text []byte) {
+	t.Helper()
+	for _, one := range [][]byte{text, append([]byte(`{"other":1,`), bytes.TrimPrefix(text, []byte("{"))...),
+		text[:len(text)/2], bytes.ToUpper(text), append([]byte(" "), text...), append(bytes.Clone(text), '}')} {
+		want, got := reflect.New(typ), reflect.New(typ)
+		wantErr, err := json.Unmarshal(one, want.Interface()), operation.DecodeJSON(one, got.Interface())
+		require.Equal(t, wantErr, err, "%s: %s", typ, one)
+		require.Equal(t, want.Interface(), got.Interface(), "%s: %s", typ, one)
+	}
 }
 
 var (

@@ -115,7 +115,7 @@ func decodeReply[C any](reply peers.Reply) (out operation.Answer[C], err error) 
 		return out, p
 	}
 	out.Status, out.Replayed = reply.Status, reply.Replayed
-	if err := json.Unmarshal(reply.Body, &out.Body); err != nil {
+	if err := operation.DecodeJSON(reply.Body, &out.Body); err != nil {
 		return out, fmt.Errorf("decoding another server's answer: %w", err)
 	}
 	return out, nil

@@ -96,7 +96,7 @@ func (c Change[B, T, C]) Once(ctx context.Context, l *verbs.Ledger, v Viewer, ke
 		return out, nil
 	}
 	var body C // what the call may have left in out was rolled back
-	if err := json.Unmarshal(stored, &body); err != nil {
+	if err := DecodeJSON(stored, &body); err != nil {
 		return Answer[C]{}, fmt.Errorf("decoding the stored answer: %w", err)
 	}
 	out.Body = body
@@ -128,7 +128,7 @@ func (c Change[B, T, C]) onceStored(ctx context.Context, l *verbs.Ledger, v View
 func (c Change[B, T, C]) AnswerForwarded(ctx context.Context, l *verbs.Ledger, v Viewer, key string, sent []byte) (
 	status int, answer []byte, replayed bool, err error) {
 	r := Request[B]{sent: sent}
-	if err := json.Unmarshal(sent, &r.asked); err != nil {
+	if err := DecodeJSON(sent, &r.asked); err != nil {
 		return 0, nil, false, fmt.Errorf("decoding a request of another server: %w", err)
 	}
 	sum := sha256.Sum256(sent)

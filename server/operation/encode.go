@@ -31,6 +31,8 @@ type jsonPlan struct {
 	isTime bool
 	fields []jsonField
 	target *jsonPlan // of a pointer
+
+	readsItself bool // only encoding/json reads it
 }
 
 type jsonField struct {
@@ -41,6 +43,15 @@ type jsonField struct {
 	plan      *jsonPlan
 }
 
+// valueIn is the field of a struct, or of one that it embeds.
+func (f *jsonField) valueIn(v reflect.Value) reflect.Value {
+	value := v.Field(f.at[0])
+	for _, at := range f.at[1:] {
+		value = value.Field(at)
+	}
+	return value
+}
+
 var jsonPlans sync.Map // reflect.Type → *jsonPlan
 
 func jsonPlanOf(t reflect.Type) *jsonPlan {
@@ -48,6 +59,7 @@ func jsonPlanOf(t reflect.Type) *jsonPlan {
 		return known.(*jsonPlan)
 	}
 	plan := makeJSONPlan(t)
+	plan.readsItself = decodesItself(t)
 	jsonPlans.Store(t, plan)
 	return plan
 }
@@ -189,10 +201,7 @@ func (e *jsonEncoder) appendStruct(p *jsonPlan, v reflect.Value) {
 	begun := len(e.text)
 	for i := range p.fields {
 		f := &p.fields[i]
-		value := v.Field(f.at[0])
-		for _, at := range f.at[1:] {
-			value = value.Field(at)
-		}
+		value := f.valueIn(v)
 		if f.omitEmpty && isEmptyJSON(value) || f.omitZero && isZeroJSON(f.plan, value) {
 			continue
 		}
