@@ -24,6 +24,7 @@ type gate struct {
 	mu           sync.Mutex
 	transactions int
 	fail         int           // this many transactions fail when they save
+	late         bool          // those fail after they have written
 	lose         int           // the answers of this many are lost, after they were committed
 	held         chan struct{} // not nil: transactions wait until it is closed
 }
@@ -31,7 +32,7 @@ type gate struct {
 func (g *gate) InTx(ctx context.Context, fn func(ledger.Tx) error) error {
 	g.mu.Lock()
 	g.transactions++
-	held, failed, lost := g.held, g.fail > 0, g.lose > 0
+	held, failed, late, lost := g.held, g.fail > 0, g.late, g.lose > 0
 	g.fail--
 	g.lose--
 	g.mu.Unlock()
@@ -39,7 +40,10 @@ func (g *gate) InTx(ctx context.Context, fn func(ledger.Tx) error) error {
 		<-held
 	}
 	err := g.Store.InTx(ctx, func(tx ledger.Tx) error {
-		if failed {
+		switch {
+		case failed && late:
+			tx = failsLate{tx}
+		case failed:
 			tx = full{tx}
 		}
 		return fn(tx)
