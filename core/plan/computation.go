@@ -156,7 +156,8 @@ func KeepAhead(pool *capacity.Pool, l *learned.Learned, p Policy) time.Duration 
 // LookAt returns when a pool has to be planned because of a new promise, if nothing
 // else happens before. That is at once if anything may depend on it by now, whether an
 // idle node is worth keeping included; otherwise when nodes begin to be kept for it,
-// which is KeepAhead of its start.
+// which is KeepAhead of its start. One thing is left to the next look: an idle node that
+// waited for another promise, which the new one leaves no room on it, is given up then.
 func LookAt(r *reservation.Reservation, timers capacity.Timers, keepAhead time.Duration, now time.Time) time.Time {
 	if r.State() != reservation.Booked || r.Degraded || r.Window.Start.Sub(now) <= timers.IdleRelease {
 		return now

@@ -179,40 +179,6 @@ func (h *history) planAndInspect() {
 	h.promisedCalendar() // places every promise again
 }
 
-// checkDistantPromise adds a promise of some later time to a pool in which nothing is
-// left to do now: unless it is to be looked at now, what is to be done stays the same, and
-// what was due before is due when it was, or when it is to be looked at.
-func (h *history) checkDistantPromise(settled plan.Result) {
-	s := h.liveSnapshot()
-	start := h.now.Add(h.drawMinutes("distance", 1, 240))
-	r := reservation.Reservation{ID: "distant", Shape: h.drawShape(), OrganizationID: "o1",
-		Window: calendar.Interval{Start: start, End: start.Add(h.drawMinutes("its window", 1, 120))},
-		Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed,
-			reservation.Speculative}).Draw(h.r, "its class"),
-	}
-	slots, ok := h.promisedCalendar().Find(r.Shape, r.Window, nil)
-	if !ok {
-		return
-	}
-	r.Slots = slots
-	r, err := reservation.New(r, reservation.Booked, h.now)
-	require.NoError(h.r, err)
-	look := plan.LookAt(&r, h.Pool.Timers, plan.KeepAhead(&h.Pool, &h.Learned, h.policy), h.now)
-	require.False(h.r, look.Before(h.now))
-	if !look.After(h.now) {
-		return
-	}
-	s.Reservations = append(s.Reservations, r)
-	with := plan.Compute(s, h.policy, h.now)
-	require.Equal(h.r, settled.Actions, with.Actions, "%s at %s", r.Window, h.now)
-	require.Equal(h.r, settled.Withheld, with.Withheld)
-	paused := r.Class == reservation.Speculative && len(s.Paused) > 0 // it is looked at once more when that ends
-	if with.Next.Before(look) && !with.Next.Equal(settled.Next) && !paused {
-		require.False(h.r, with.Next.Before(settled.Next) || settled.Next.IsZero(),
-			"it is to be looked at %s, but planned %s, before %s", look, with.Next, settled.Next)
-	}
-}
-
 func (h *history) inspectResult(result plan.Result) {
 	require.True(h.r, result.Next.IsZero() || result.Next.After(h.now), "the next look is strictly later")
 	if len(result.Actions) == 0 {
