@@ -131,19 +131,22 @@ func checkNumbers(c numberCheck, ids []string, numbers []int64) []statement {
 	return list
 }
 
-// allAsRemembered holds when exactly these pools exist, with these revisions, and the
-// estimate of the time is right. Lists are compared, and not joined: a plan of that is
-// made once.
-const allAsRemembered = `(SELECT COALESCE(array_agg(id ORDER BY id COLLATE "C"), '{}') = $1::text[]
-		AND COALESCE(array_agg(revision ORDER BY id COLLATE "C"), '{}') = $2::bigint[]
-		AND abs(CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) - $3::bigint) <= $4::bigint
-		FROM pools)`
+// What is remembered of all pools, and the estimated time, as conditions.
+const (
+	// allAsRemembered holds when exactly these pools exist, with these revisions. Lists are
+	// compared, and not joined: a plan of that is made once.
+	allAsRemembered = `(SELECT COALESCE(array_agg(id ORDER BY id COLLATE "C"), '{}') = $1::text[]
+		AND COALESCE(array_agg(revision ORDER BY id COLLATE "C"), '{}') = $2::bigint[] FROM pools)`
+	// timeAsEstimated holds when the estimate of the time is right. It is asked after the rows
+	// were waited for.
+	timeAsEstimated = `abs(CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) - $3::bigint) <= $4::bigint`
+)
 
 // checkRevisions fails unless all is as remembered. ids are in order.
 func (t *tx) checkRevisions(ids []string, revisions []int64) statement {
 	return statement{
 		doing: "checking the revisions of all pools and the estimated time", unmet: ledger.ErrStale,
-		text: "SELECT 1 / " + allAsRemembered + "::int",
+		text: "SELECT 1 / (" + allAsRemembered + " AND " + timeAsEstimated + ")::int",
 		args: [][]byte{textArray(ids), integerArray(revisions), encodeInteger(toMicros(t.now)),
 			encodeInteger(estimateTolerance.Microseconds())},
 	}
@@ -166,4 +169,4 @@ const assumeAndSetText = `WITH changed AS (UPDATE pools SET revision = $6::bigin
 			WHERE id = $5 AND revision = $8::bigint AND ` + allAsRemembered + ` RETURNING id, changes),
 		written AS (INSERT INTO pool_changes (pool_id, number, previous, revision, ids)
 			SELECT id, changes, $8::bigint, $6::bigint, $7::text FROM changed RETURNING 1)
-		SELECT 1 / count(*)::int FROM written`
+		SELECT 1 / (count(*) = 1 AND ` + timeAsEstimated + `)::int FROM written`
