@@ -34,8 +34,21 @@ type Allocation struct {
 	WaitSeconds      *float64      `json:"wait_seconds,omitempty"`
 	ZeroWait         *bool         `json:"zero_wait,omitempty"`
 	EstimatedCost    Money         `json:"estimated_cost"`
+	Work             *ClusterWork  `json:"work,omitempty"`
 	Wait             *WaitEstimate `json:"wait,omitempty"`
 	Version          int           `json:"version"`
+}
+
+// ClusterWork is a job or pod that a cluster's own scheduler placed.
+type ClusterWork struct {
+	ID        string    `json:"id" doc:"The cluster's."`
+	Account   string    `json:"account,omitempty"`
+	User      string    `json:"user,omitempty"`
+	Namespace string    `json:"namespace,omitempty"`
+	Queue     string    `json:"queue,omitempty"`
+	QueuedAt  time.Time `json:"queued_at,omitzero" doc:"When it could have begun for all that its owner had set."`
+	WaitedFor string    `json:"waited_for,omitempty"`
+	WarmNodes int       `json:"warm_nodes" doc:"Of its nodes, those that were kept warm."`
 }
 
 // Layout is how the GPUs of a request lie on nodes. Left out, they lie on as few
@@ -138,6 +151,9 @@ var bookingTags = tags{
 	"Allocation.ZeroWait":    `doc:"Whether it waited at most 5 s; absent while it waits."`,
 	"Allocation.EstimatedCost": `doc:"Cost of the lease held to its end, at the pool's price; after its end, of ` +
 		`the time that was held."`,
+	"Allocation.Work": `doc:"In an observed pool: what the cluster placed. It has no lease and ends with the work."`,
+	"ClusterWork.WaitedFor": `doc:"What it waited for last, but nodes that booted: priority, limits, resources, ` +
+		`dependency, held or other; left out for nothing."`,
 	"Allocation.Wait":       `doc:"How much longer it waits; present while it does, when it is read."`,
 	"Layout.Nodes":          `doc:"The number of nodes. With gpus_per_node, gpus may be left out."`,
 	"Layout.GPUsPerNode":    `doc:"GPUs on each node; the last has fewer if gpus says so."`,

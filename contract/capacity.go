@@ -29,6 +29,9 @@ type Pool struct {
 	BorrowIdle         bool          `json:"borrow_idle" doc:"A workload may use what the other leaves free."`
 	Paused             bool          `json:"paused" doc:"Speculative pre-warming is switched off."`
 	Simulated          bool          `json:"simulated"`
+	Use                string        `json:"use" enum:"reserved,observed"`
+	Holders            []PoolHolder  `json:"holders,omitempty"`
+	DefaultHolder      string        `json:"default_organization,omitempty"`
 	BootP50Seconds     float64       `json:"boot_p50_seconds"`
 	BootP95Seconds     float64       `json:"boot_p95_seconds"`
 	BootSamples        int           `json:"boot_samples"`
@@ -85,6 +88,9 @@ type PoolCreate struct {
 	OnlineShare        int          `json:"online_share,omitempty" minimum:"0" maximum:"1000"`
 	BorrowIdle         bool         `json:"borrow_idle,omitempty" doc:"A workload may use what the other leaves free."`
 	Simulated          bool         `json:"simulated,omitempty"`
+	Use                string       `json:"use,omitempty" enum:"reserved,observed" default:"reserved"`
+	Holders            []PoolHolder `json:"holders,omitempty" maxItems:"1000"`
+	DefaultHolder      string       `json:"default_organization,omitempty" maxLength:"63"`
 	BootP50Seconds     float64      `json:"boot_p50_seconds,omitempty" exclusiveMinimum:"0" default:"120"`
 	BootP95Seconds     float64      `json:"boot_p95_seconds,omitempty" exclusiveMinimum:"0" default:"300"`
 }
@@ -106,7 +112,19 @@ type PoolPatch struct {
 	OnlineShare        *int          `json:"online_share,omitempty" minimum:"0" maximum:"1000" nullable:"false"`
 	BorrowIdle         *bool         `json:"borrow_idle,omitempty" nullable:"false"`
 	Paused             *bool         `json:"paused,omitempty" nullable:"false"`
+	Holders            *[]PoolHolder `json:"holders,omitempty" nullable:"false" maxItems:"1000"`
+	DefaultHolder      *string       `json:"default_organization,omitempty" maxLength:"63" nullable:"false"`
 	Force              bool          `json:"force,omitempty"`
+}
+
+// PoolHolder gives the work of a name in an observed pool to an organization. What is
+// left out does not bind.
+type PoolHolder struct {
+	Account      string `json:"account,omitempty" maxLength:"255" doc:"Of Slurm's accounting."`
+	User         string `json:"user,omitempty" maxLength:"255"`
+	Namespace    string `json:"namespace,omitempty" maxLength:"255"`
+	Queue        string `json:"queue,omitempty" maxLength:"255" doc:"A LocalQueue of Kueue."`
+	Organization string `json:"organization" minLength:"1" maxLength:"63" doc:"Id or name; answered as id."`
 }
 
 // Node is one machine of a pool.
@@ -198,8 +216,17 @@ var capacityTags = tags{
 		`of max_nodes, at least 10."`,
 	"PoolCreate.OnlineShare": `doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not ` +
 		`split."`,
-	"PoolCreate.BootP50Seconds":    `maximum:"86400" doc:"What is believed before any boot was measured."`,
-	"PoolCreate.BootP95Seconds":    `maximum:"86400"`,
+	"PoolCreate.BootP50Seconds": `maximum:"86400" doc:"What is believed before any boot was measured."`,
+	"PoolCreate.BootP95Seconds": `maximum:"86400"`,
+	"Pool.Use": `doc:"reserved: Forewarm hands out its GPUs. observed: a cluster's own scheduler places the work; ` +
+		`Forewarm keeps nodes warm there, and watches."`,
+	"Pool.Holders": `doc:"Whose the work in an observed pool is; the first that fits. Shown to ` +
+		`operators."`,
+	"Pool.DefaultHolder":           `doc:"Whose work is that no holder names. Shown to operators."`,
+	"PoolCreate.Use":               `doc:"observed needs a provisioner that watches its cluster."`,
+	"PoolCreate.Holders":           `doc:"Whose the work in an observed pool is; the first that fits."`,
+	"PoolCreate.DefaultHolder": `doc:"Whose work is that no holder names, id or name; left out: the only ` +
+		`organization."`,
 	"PoolPatch.Alternates":         `doc:"Replace those that are there."`,
 	"PoolPatch.IdleReleaseSeconds": `nullable:"false"`,
 	"PoolPatch.MaxLeaseSeconds":    `nullable:"false"`,

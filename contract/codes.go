@@ -23,6 +23,7 @@ const (
 	CodeAmbiguousName         = "ambiguous-name"
 	CodeCapacityExhausted     = "capacity-exhausted"
 	CodeStateConflict         = "state-conflict"
+	CodeObservedPool          = "observed-pool"
 	CodePromisesAtRisk        = "promises-at-risk"
 	CodeInUse                 = "in-use"
 	CodeETagMismatch          = "etag-mismatch"
@@ -83,6 +84,7 @@ var Catalogue = []ProblemType{
 	{CodeClaimTooEarly, 409, "It is too early to claim this reservation", true},
 	{CodeClaimTooLong, 422, "The lease is longer than the reservation", false},
 	{CodeStateConflict, 409, "Its state does not allow that", false},
+	{CodeObservedPool, 409, "The cluster's own scheduler places the work in this pool", false},
 	{CodePlanExpired, 410, "The plan is too old", false},
 	{CodePlanStale, 412, "The plan would no longer do what it showed", false},
 	{CodeInUse, 409, "It is still in use", false},

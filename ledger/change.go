@@ -34,6 +34,7 @@ type Change struct {
 	Plans         []Preview
 	Orphans       []Orphan      // replace what was known before
 	Provisioners  []Provisioner // replace what was reported before
+	Watched       []Watched     // replace how far it was watched before
 	Pauses        []Pause       // replace what was paused before
 	Uses          []PoolUse     // replace what was known before
 	Forecasts     []Forecast    // new rows only

@@ -66,8 +66,12 @@ func ReservationSpend(r *reservation.Reservation) quota.Spend {
 	return quota.Spend{Cost: r.Cost, GPUSeconds: int64(r.EndedAt.Sub(r.WarmedAt).Seconds()) * int64(r.Shape.GPUs())}
 }
 
-// Allocation counts an allocation of the pool, or takes it out.
+// Allocation counts an allocation of the pool, or takes it out. Observed work counts for
+// nothing: its scheduler has limits of its own.
 func (c *Commitments) Allocation(p capacity.Pool, a *allocation.Allocation, out bool) {
+	if a.Observed() {
+		return
+	}
 	var held quota.Vector
 	if a.Live() {
 		held = quota.Demand(p, a.Shape)
@@ -87,6 +91,8 @@ func (c *Commitments) Allocation(p capacity.Pool, a *allocation.Allocation, out 
 func AllocationSpend(p capacity.Pool, a *allocation.Allocation) quota.Spend {
 	length := a.Lease
 	switch {
+	case a.Observed(): // its scheduler has limits of its own
+		return quota.Spend{}
 	case !a.Live() && a.ActiveAt.IsZero():
 		return quota.Spend{}
 	case !a.Live():

@@ -35,6 +35,8 @@ type Config struct {
 	DeadMan time.Duration
 	// SweepEvery is how often a provider's list is compared with the ledger.
 	SweepEvery time.Duration
+	// ObserveEvery is how often an observed cluster is looked at.
+	ObserveEvery time.Duration
 	// Ahead is how far ahead schedules are materialised.
 	Ahead time.Duration
 	// ForecastsPerDay is how many forecasts one key may add in a UTC day: a key
@@ -75,6 +77,7 @@ func (c Config) WithDefaults() Config {
 	def(&c.VerifyEvery, time.Minute)
 	def(&c.DeadMan, 24*time.Hour)
 	def(&c.SweepEvery, time.Minute)
+	def(&c.ObserveEvery, 10*time.Second)
 	def(&c.Ahead, 14*24*time.Hour)
 	def(&c.BatchTime, 3*time.Second)
 	if c.ForecastsPerDay == 0 {

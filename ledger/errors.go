@@ -82,6 +82,19 @@ func (e *RefusedError) Error() string {
 	return e.Decision.Reasons[0].Message
 }
 
+// ObservedPoolError says that GPUs were asked for, or a lease was to be changed, in a pool
+// where a cluster's own scheduler places the work.
+type ObservedPoolError struct {
+	Pool  string // its name
+	Asked string
+}
+
+// Error names the pool and the way.
+func (e *ObservedPoolError) Error() string {
+	return fmt.Sprintf("in pool %s the cluster's own scheduler places the work: cannot %s here; submit the job to the "+
+		"cluster, or end it there", e.Pool, e.Asked)
+}
+
 // TakenError says that a name is taken, and by what. It is an ErrTaken.
 type TakenError struct {
 	Noun Noun

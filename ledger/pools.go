@@ -25,6 +25,7 @@ type Offer struct {
 	GPUs      int    // of one machine
 	MemoryMiB int    // of one GPU; 0: it does not say
 	Simulated bool   // no real machine stands behind it
+	Observed  bool   // a cluster's own scheduler places the work there
 }
 
 // Provisioner is what a worker has reported of one that it is configured with.

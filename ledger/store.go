@@ -115,6 +115,9 @@ type Reader interface {
 	Allocations(s Scope, f BookingFilter, p Page) ([]allocation.Allocation, error)
 	Schedule(s Scope, id string) (Schedule, error)
 	Schedules(s Scope, p Page) ([]Schedule, error)
+	// ObservedWork returns those of some ids of work that were observed in a pool,
+	// whatever became of it.
+	ObservedWork(poolID string, work []string) ([]string, error)
 	// Commitments adds up what an organization holds, is promised and has spent:
 	// what has a place now, and what is over of the windows that started in this
 	// UTC month, at what it really held.
@@ -166,6 +169,9 @@ type Reader interface {
 	Orphans(f OrphanFilter) ([]Orphan, error)
 	// Provisioners returns what workers have reported of theirs, by name.
 	Provisioners() ([]Provisioner, error)
+	// Watched returns how far a provisioner's cluster was watched; the zero value with
+	// its name: never.
+	Watched(provisioner string) (Watched, error)
 	Replay(organizationID, route, key string) (Replay, bool, error)
 	// Forecasts returns forecasts, the latest recorded first.
 	Forecasts(s Scope, f ForecastFilter, limit int) ([]Forecast, error)

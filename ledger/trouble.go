@@ -18,12 +18,15 @@ type Trouble struct {
 	Message string // of the last failure; for operators
 }
 
+// ofProvisioner reports whether the trouble is of a provisioner, and not of a node.
+func (t Trouble) ofProvisioner() bool { return t.Kind == TaskSweep || t.Kind == TaskObserve }
+
 // Troubles is all that fails again and again, what failed most first.
 type Troubles []Trouble
 
 // Of returns the trouble with a node, nil if there is none.
 func (t Troubles) Of(nodeID string) *Trouble {
-	return t.firstTrouble(func(x Trouble) bool { return x.Kind != TaskSweep && x.Subject == nodeID })
+	return t.firstTrouble(func(x Trouble) bool { return !x.ofProvisioner() && x.Subject == nodeID })
 }
 
 // In returns the worst trouble of a pool: with one of its nodes, or with listing
@@ -34,7 +37,7 @@ func (t Troubles) In(s PoolState) *Trouble {
 		ids[n.ID] = true
 	}
 	return t.firstTrouble(func(x Trouble) bool {
-		return x.Kind != TaskSweep && ids[x.Subject] || x.Kind == TaskSweep && UsesProvisioner(s.Pool, x.Subject)
+		return !x.ofProvisioner() && ids[x.Subject] || x.ofProvisioner() && UsesProvisioner(s.Pool, x.Subject)
 	})
 }
 

@@ -204,7 +204,8 @@ const (
 	TaskCreateNode = "node.create" // Subject is a node
 	TaskCheckNode  = "node.check"  // is it up yet, is it still there?
 	TaskDeleteNode = "node.delete"
-	TaskSweep      = "provider.sweep" // Subject is a provisioner
+	TaskSweep      = "provider.sweep"  // Subject is a provisioner
+	TaskObserve    = "cluster.observe" // Subject is a provisioner
 	TaskSchedules  = "schedule.materialise"
 	TaskSeal       = "journal.seal"
 )

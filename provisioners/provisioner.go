@@ -101,6 +101,9 @@ type Offer struct {
 	// may be well before the end that is billed.
 	From, Until time.Time
 	Simulated   bool
+	// Observed offers are of clusters whose own scheduler places the work: their pools
+	// are observed ones.
+	Observed bool
 }
 
 // Boot is a provisioner's prior for the time from Create to a proved ready

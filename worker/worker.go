@@ -35,6 +35,8 @@ type Worker struct {
 	sweeper *reconcile.Sweeper
 	// exclusive are the provisioners that serve one worker at a time.
 	exclusive []string
+	// observers are the provisioners whose clusters are watched.
+	observers []string
 
 	mu     sync.Mutex
 	swept  bool      // the sweeps' rows exist
@@ -64,12 +66,23 @@ func New(l *verbs.Ledger, q queue.Queue, provs []provisioners.Provisioner, cfg C
 		alone = exclusiveNames(provs)
 	}
 	return &Worker{
-		exclusive: alone,
-		cfg:       cfg, ledger: l, queue: q, sweeper: sweeper,
+		exclusive: alone, observers: observerNames(provs),
+		cfg: cfg, ledger: l, queue: q, sweeper: sweeper,
 		relay:  relay.New(l, q, cfg.relayConfig()),
 		tasks:  tasks.New(l, table, cfg.tasksConfig()),
 		reaper: reconcile.NewReaper(l, cfg.ReapEvery, cfg.Logger),
 	}, nil
+}
+
+// observerNames are the provisioners that watch a cluster.
+func observerNames(provs []provisioners.Provisioner) []string {
+	var names []string
+	for _, p := range provs {
+		if _, watches := p.(provisioners.Observer); watches {
+			names = append(names, p.Name())
+		}
+	}
+	return names
 }
 
 func indexByName(provs []provisioners.Provisioner) (map[string]provisioners.Provisioner, error) {
@@ -186,6 +199,11 @@ func (w *Worker) ensureSweeps(ctx context.Context) error {
 	for _, name := range w.sweeper.Names() {
 		if err := w.ledger.EnsureSweep(ctx, name); err != nil {
 			return fmt.Errorf("arranging for sweeps of %s: %w", name, err)
+		}
+	}
+	for _, name := range w.observers {
+		if err := w.ledger.EnsureObserving(ctx, name); err != nil {
+			return fmt.Errorf("arranging for observations of %s: %w", name, err)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ var View = output.View[contract.Allocation]{
 	Name: func(x contract.Allocation) string { return x.ID },
 	Columns: []output.Column[contract.Allocation]{
 		{Head: "ID", Cell: func(x contract.Allocation) string { return x.ID }},
-		{Head: "NAME", Cell: func(x contract.Allocation) string { return format.OrDash(x.Name) }},
+		{Head: "NAME", Cell: nameText},
 		{Head: "STATE", Cell: func(x contract.Allocation) string { return x.State }},
 		{Head: "GPUS", Right: true, Cell: func(x contract.Allocation) string { return strconv.Itoa(x.GPUs) }},
 		{Head: "POOL", Cell: func(x contract.Allocation) string { return cmp.Or(x.PoolName, x.PoolID) }},
@@ -24,7 +24,7 @@ var View = output.View[contract.Allocation]{
 		}, Wide: true},
 		{Head: "WAITED", Right: true, Cell: func(x contract.Allocation) string { return waitedText(x) }},
 		{Head: "LEASE UNTIL", Cell: func(x contract.Allocation) string { return format.Time(x.LeaseUntil) }},
-		{Head: "COST", Right: true, Cell: func(x contract.Allocation) string { return format.Money(x.EstimatedCost) }},
+		{Head: "COST", Right: true, Cell: costText},
 		{Head: "REQUESTED", Cell: func(x contract.Allocation) string { return format.Time(x.RequestedAt) }, Wide: true},
 		{Head: "ENDED", Cell: func(x contract.Allocation) string { return format.Time(x.EndedAt) }, Wide: true},
 		{Head: "CLAIMED",
@@ -39,6 +39,23 @@ var View = output.View[contract.Allocation]{
 		{Head: "DEVICES", Cell: func(x contract.Allocation) string { return format.Devices(x.Devices) }, Wide: true},
 		{Head: "REASON", Cell: func(x contract.Allocation) string { return format.OrDash(x.Reason) }},
 	},
+}
+
+// nameText is what an allocation is called: work that a cluster placed by its id and user.
+func nameText(x contract.Allocation) string {
+	if x.Work == nil {
+		return format.OrDash(x.Name)
+	}
+	return strings.TrimSuffix(x.Work.ID+" "+x.Work.User, " ")
+}
+
+// costText is what the lease costs. Of work that a cluster placed the costs of its nodes
+// tell.
+func costText(x contract.Allocation) string {
+	if x.Work != nil {
+		return "-"
+	}
+	return format.Money(x.EstimatedCost)
 }
 
 func waitedText(x contract.Allocation) string {

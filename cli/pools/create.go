@@ -18,6 +18,7 @@ func newCreateCommand(a *app.App) *cobra.Command {
 	var idle, cleaning flags.Duration
 	var memory float64
 	var price string
+	var holders []string
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Define a pool (operators)", Args: flags.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,6 +36,10 @@ func newCreateCommand(a *app.App) *cobra.Command {
 			in.WarmHoldSeconds, in.MaxLeaseSeconds = hold.Seconds(), lease.Seconds()
 			flags.SetIfGiven(cmd, "idle-release", &in.IdleReleaseSeconds, idle.Seconds())
 			in.CleaningSeconds, in.CreateWindow = cleaning.Seconds(), creating.Seconds()
+			var err error
+			if in.Holders, err = parseHolders(holders); err != nil {
+				return err
+			}
 			api, err := a.NewClient()
 			if err != nil {
 				return err
@@ -69,6 +74,10 @@ func newCreateCommand(a *app.App) *cobra.Command {
 	f.IntVar(&in.OnlineShare, "online-share", 0,
 		"thousandths of the GPUs for online work, the rest for batch (default not split)")
 	f.BoolVar(&in.BorrowIdle, "borrow-idle", false, "a workload may use what the other leaves free")
+	f.StringVar(&in.Use, "use", "",
+		"reserved (default): Forewarm hands out its GPUs; observed: a cluster's own scheduler places the work")
+	f.StringArrayVar(&holders, "holder", nil, holderHelp)
+	f.StringVar(&in.DefaultHolder, "default-organization", "", "of an observed pool, whose work is that no --holder names")
 	f.BoolVar(&in.Simulated, "simulated", false, "mark its GPUs as simulated")
 	return c
 }

@@ -14,7 +14,8 @@ import (
 // NewEditCommand is the command pools edit.
 func NewEditCommand(a *app.App) *cobra.Command {
 	var minNodes, maxNodes, cpus, memory, share, creates int
-	var price string
+	var price, holder string
+	var holders []string
 	var hold, lease, creating flags.Span
 	var idle, cleaning flags.Duration
 	var paused, borrow, force bool
@@ -36,6 +37,12 @@ func NewEditCommand(a *app.App) *cobra.Command {
 			flags.SetIfGiven(cmd, "online-share", &patch.OnlineShare, share)
 			flags.SetIfGiven(cmd, "borrow-idle", &patch.BorrowIdle, borrow)
 			flags.SetIfGiven(cmd, "paused", &patch.Paused, paused)
+			flags.SetIfGiven(cmd, "default-organization", &patch.DefaultHolder, holder)
+			read, err := parseHolders(holders)
+			if err != nil {
+				return err
+			}
+			flags.SetIfGiven(cmd, "holder", &patch.Holders, read)
 			if patch == (contract.PoolPatch{}) {
 				return exit.UsageErrorf(cmd.CommandPath()+" --help", "there is nothing to change")
 			}
@@ -59,6 +66,8 @@ func NewEditCommand(a *app.App) *cobra.Command {
 	f.IntVar(&memory, "node-memory-mib", 0, "memory of one node")
 	f.IntVar(&share, "online-share", 0, "thousandths of the GPUs for online work, the rest for batch; 0: not split")
 	f.BoolVar(&borrow, "borrow-idle", false, "a workload may use what the other leaves free")
+	f.StringArrayVar(&holders, "holder", nil, holderHelp)
+	f.StringVar(&holder, "default-organization", "", "of an observed pool, whose work is that no --holder names")
 	f.BoolVar(&force, "force", false,
 		"even if a workload has booked more than its new share, or promises lose their place")
 	f.BoolVar(&paused, "paused", false, "switch speculative pre-warming off (true) or on (false)")

@@ -127,7 +127,7 @@ func probeSmaller(r *Request, v *View, f *Facts) (Probe, bool) {
 	}
 	try := func(n int) Request {
 		q := *r
-		q.Shape, _ = capacity.ShapeFor(n, v.Pool.PerNode)
+		q.Shape, _ = v.Pool.ShapeOf(capacity.Layout{}, n)
 		return q
 	}
 	most := min(r.Shape.GPUs()-1, v.Pool.PerNode*v.Pool.MaxNodes)
@@ -195,7 +195,10 @@ func probeElsewhere(r *Request, v *View) []Probe {
 	var found []Probe
 	for i := range v.Others {
 		q := *r
-		shape, ok := capacity.ShapeFor(r.Shape.GPUs(), v.Others[i].Pool.PerNode)
+		if r.Now && v.Others[i].Pool.Observed {
+			continue // nobody is handed GPUs there
+		}
+		shape, ok := v.Others[i].Pool.ShapeOf(capacity.Layout{}, r.Shape.GPUs())
 		if !ok || len(found) == otherPools {
 			break
 		}

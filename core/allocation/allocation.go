@@ -84,9 +84,13 @@ type Allocation struct {
 
 	RequestedAt time.Time
 	ActiveAt    time.Time
-	LeaseUntil  time.Time // zero until active
+	LeaseUntil  time.Time // zero until active, and of observed work
 	EndedAt     time.Time
 	Version     int
+
+	// Work is what a cluster's scheduler placed, where the allocation was observed and
+	// not asked for: see Observed.
+	Work Work
 
 	state State
 }
@@ -125,7 +129,9 @@ func (a Allocation) Apply(event Event, reason string, now time.Time) (Allocation
 	a.state, a.Reason = to, reason
 	if to == Active {
 		a.ActiveAt = now
-		a.LeaseUntil = now.Add(a.Lease)
+		if !a.Observed() {
+			a.LeaseUntil = now.Add(a.Lease)
+		}
 	}
 	if Machine.Terminal(to) {
 		a.EndedAt = now
@@ -154,5 +160,9 @@ func (a Allocation) Booking() calendar.Booking {
 	return calendar.Booking{ID: a.ID, Interval: a.Window, Slots: a.Slots, GPUs: a.Shape.PerNode, Short: a.Shape.Short}
 }
 
-// Occupies makes an allocation a calendar.Occupant until it is over.
-func (a *Allocation) Occupies(int) (calendar.Booking, bool) { return a.Booking(), a.Live() }
+// Occupies makes an allocation a calendar.Occupant until it is over. Observed work
+// takes no place from promises: it is where its scheduler put it, and nobody knows
+// until when.
+func (a *Allocation) Occupies(int) (calendar.Booking, bool) {
+	return a.Booking(), a.Live() && !a.Observed()
+}

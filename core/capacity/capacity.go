@@ -59,6 +59,11 @@ type Pool struct {
 	CreateWindow time.Duration
 	Paused       bool // speculative pre-warming is switched off
 	Simulated    bool // the machines are not real; shown as SIM wherever the pool is
+	// Observed pools are parts of a cluster whose own scheduler places the work: nodes
+	// are kept warm there ahead of need, and who uses them is watched. In other pools
+	// Forewarm hands out the devices.
+	Observed bool
+	Holders  Holders // of an observed pool
 }
 
 // Device is one GPU of a node as its provisioner or node daemon reported it.

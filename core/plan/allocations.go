@@ -8,6 +8,10 @@ import (
 
 func planAllocations(c *computation) {
 	for _, a := range c.byAge {
+		if a.Observed() {
+			c.keepNodes(a.Slots) // it ends when its scheduler says so
+			continue
+		}
 		switch a.State() {
 		case allocation.Active, allocation.Releasing:
 			planHolding(c, a)
@@ -21,7 +25,7 @@ func planAllocations(c *computation) {
 // is releasing keeps them, past its lease too, until nothing of its holder runs there.
 func planHolding(c *computation, a *allocation.Allocation) {
 	for _, slot := range a.Slots {
-		c.wanted[slot], c.held[slot] = true, true
+		c.wanted[slot] = true
 	}
 	if c.judge(Action{Kind: FailAllocation, Subject: a.ID,
 		Facts: Facts{State: string(a.State()), Readiness: readinessInUse(c, a.Slots).String()}}) {

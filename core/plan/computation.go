@@ -97,8 +97,11 @@ func (c *computation) indexSlots() {
 		}
 	}
 	for _, a := range c.Allocations {
-		if !a.Holds() {
+		if !a.Holds() && !a.Observed() {
 			continue
+		}
+		for _, slot := range a.Slots {
+			c.held[slot] = true
 		}
 		for _, h := range a.Devices {
 			c.inUse[h.NodeID]++

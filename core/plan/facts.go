@@ -28,6 +28,7 @@ type Facts struct {
 	Degraded     bool            `json:"degraded,omitempty"`     // it was flagged before
 	Condition    string          `json:"condition,omitempty"`    // why it was flagged
 	Outside      bool            `json:"outside,omitempty"`      // it lies on slots that the pool no longer has
+	Taken        bool            `json:"taken,omitempty"`        // the cluster's own work is on its nodes
 	From         []int           `json:"from,omitempty"`         // its slots
 	To           []int           `json:"to,omitempty"`           // better ones
 	Cost         int             `json:"cost,omitempty"`         // how far From is from usable
@@ -129,6 +130,9 @@ func judgeUnready(f Facts) string {
 	}
 	if f.Outside {
 		return ReasonShrunk
+	}
+	if f.Taken {
+		return reasonIf(f.Readiness != ready.String(), ReasonNodeTaken)
 	}
 	return reasonIf(f.Readiness != ready.String(), ReasonNodeLost)
 }

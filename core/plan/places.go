@@ -94,11 +94,15 @@ func (c *computation) readiness(slots []int) readiness {
 // slotReadiness is how far a slot's node is for whoever is promised the slot. A node
 // beyond the pool's slots is promised to nobody: it only serves what runs on it.
 func (c *computation) slotReadiness(slot int) readiness {
-	if c.isBeyond(slot) {
+	if c.isBeyond(slot) || isTaken(c, slot) {
 		return stuck
 	}
 	return c.nodeReadiness(slot)
 }
+
+// isTaken reports whether work that the cluster's scheduler placed is on a slot's node: a
+// promise in an observed pool is of idle nodes.
+func isTaken(c *computation, slot int) bool { return c.Pool.Observed && c.held[slot] }
 
 // nodeReadiness is how far a slot's node is for what runs on it.
 func (c *computation) nodeReadiness(slot int) readiness {

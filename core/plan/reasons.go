@@ -4,6 +4,7 @@ package plan
 const (
 	ReasonLease       = "lease_ended"
 	ReasonNodeLost    = "node_lost"
+	ReasonNodeTaken   = "node_taken" // by work that the cluster placed
 	ReasonNoShow      = "no_show"
 	ReasonWindowEnded = "window_ended"
 	ReasonNeverReady  = "never_ready"

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/reservation"
@@ -186,6 +187,7 @@ func planReady(c *computation, r *reservation.Reservation) {
 	hold := later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
 	f := reservationFacts(c, r)
 	f.Due, f.Readiness, f.Outside = hold, c.readiness(r.Slots).String(), c.losesSlot(r.Slots)
+	f.Taken = slices.ContainsFunc(r.Slots, func(slot int) bool { return isTaken(c, slot) })
 	if r.Origin != reservation.FromAgent && f.Readiness == ready.String() {
 		c.wakeAt(hold)
 	}

@@ -31,6 +31,7 @@ var update = flag.Bool("update", false, "rewrite the recorded answers in testdat
 //	node n1 0 ready                               on slot 0, ready from now on
 //	reservation r1 09:30-11:00 2x8 0+1 person     booked on slots 0 and 1, made now; a last word gives its class
 //	allocation a1 1x8 0 1h 5m                     asked for now, pending; 5 minutes more to boot in
+//	work w1 1x8 0                                 in a pool that is observed, the cluster's work on slot 0 from now on
 //	clock 09:19                                   time passes, nobody plans
 //	event n1 lose                                 something happens outside
 //	block 09:20                                   the provider refuses until then
@@ -118,6 +119,7 @@ func describeAction(a plan.Action) string {
 func (w *world) obeyCommand(words []string) {
 	commands := map[string]func([]string){
 		"pool": w.setPool, "node": w.addNode, "reservation": w.addReservation, "allocation": w.addAllocation,
+		"work":  w.addWork,
 		"event": w.obeyEvent, "clock": func(s []string) { w.now = clockTime(w.t, s[0]) },
 		"block": func(s []string) { w.Supply.BlockedUntil = clockTime(w.t, s[0]) },
 		"pause": func(s []string) { w.Paused = map[string]time.Time{"": clockTime(w.t, s[0])} },
@@ -147,6 +149,8 @@ func (w *world) setPool(options []string) {
 			w.Boot.Prior50 = d
 		case "p95":
 			w.Boot.Prior95 = d
+		case "observed":
+			w.Pool.Observed = true
 		default:
 			require.Fail(w.t, "unknown option "+option)
 		}
@@ -199,6 +203,13 @@ func (w *world) addAllocation(s []string) {
 	w.Allocations = append(w.Allocations, allocation.New(allocation.Allocation{
 		ID: s[0], Shape: shapeOf(s[1]), Slots: w.slotsOf(s[2]), Lease: lease, Window: window,
 	}, w.now))
+}
+
+func (w *world) addWork(s []string) {
+	a := allocation.New(allocation.Allocation{ID: s[0], Shape: shapeOf(s[1]), Slots: w.slotsOf(s[2]),
+		Window: calendar.Interval{Start: w.now, End: w.now}, Work: allocation.Work{ID: s[0]}}, w.now)
+	w.Allocations = append(w.Allocations, a)
+	w.applyToAllocation(s[0], allocation.Activate)
 }
 
 func shapeOf(s string) capacity.Shape {

@@ -6,6 +6,7 @@ package reservation
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
@@ -168,6 +169,17 @@ func (r Reservation) Apply(event Event, reason string, now time.Time) (Reservati
 		r.EndedAt = now
 	}
 	return r, nil
+}
+
+// Split divides the reservation in two: what stays where it is, under its own id, and
+// the part on some, not all, of its slots, under another, as a row that is not stored
+// yet. All nodes of both are full: Shape.Short is 0.
+func (r Reservation) Split(slots []int, id string) (rest, part Reservation) {
+	rest, part = r, r
+	rest.Slots = slices.DeleteFunc(slices.Clone(r.Slots), func(slot int) bool { return slices.Contains(slots, slot) })
+	part.ID, part.Version, part.Slots = id, 0, slices.Clone(slots)
+	rest.Shape.Nodes, part.Shape.Nodes = len(rest.Slots), len(part.Slots)
+	return rest, part
 }
 
 // Placed reports whether the reservation occupies its slots.

@@ -21,7 +21,7 @@ func calendarBookings(p ledger.PoolState) []calendar.Booking {
 		}
 	}
 	for _, a := range p.Allocations {
-		if a.Live() {
+		if a.Live() && !a.Observed() {
 			all = append(all, a.Booking())
 		}
 	}
@@ -101,7 +101,7 @@ func checkPlaces(p ledger.PoolState) []Violation {
 		}
 	}
 	for _, a := range p.Allocations {
-		if a.Live() {
+		if a.Live() && !a.Observed() {
 			check(a.ID, a.Shape, a.Slots, true) // work that runs keeps its place until it ends
 		}
 	}

@@ -94,7 +94,7 @@ func checkHolders(p ledger.PoolState) []Violation {
 			}
 			holder[d.UUID] = a.ID
 		}
-		if len(a.Devices) != a.Shape.GPUs() {
+		if len(a.Devices) != a.Shape.GPUs() && !(a.Observed() && len(a.Devices) < a.Shape.GPUs()) {
 			found = append(found, Violation{OneHolder, a.ID,
 				fmt.Sprintf("holds %d GPUs of %d", len(a.Devices), a.Shape.GPUs())})
 		}

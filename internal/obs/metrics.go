@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ type Metrics struct {
 	ready        prometheus.Gauge
 	queue        *prometheus.GaugeVec // without labels: only who uses a queue shows it
 	withheld     *prometheus.CounterVec
+	observed     *prometheus.CounterVec
+	observations *prometheus.CounterVec
 	sealsBehind  prometheus.Gauge
 	forwarded    *prometheus.CounterVec
 	leads        *prometheus.GaugeVec // without labels: only a server among others shows it
@@ -94,6 +97,12 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		withheld: newCounter("node_requests_withheld_total",
 			"Times that a plan needed a node and could not ask for it.",
 			"reason"),
+		observed: newCounter("observed_starts_total",
+			"Work that a cluster's own scheduler began, by whether it found nodes that were kept warm: warm, or other.",
+			"provisioner", "start"),
+		observations: newCounter("observations_total",
+			"Looks at what a cluster's own scheduler did, by whether work may have been missed.",
+			"provisioner", "complete"),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "forewarm", Name: "allocation_wait_seconds",
 			Help: "Time from asking for GPUs to having them. Up to 5 s counts as zero wait.", Buckets: waitSeconds,
@@ -206,6 +215,17 @@ func (m *Metrics) Withheld(reason string) {
 	m.withheld.WithLabelValues(reason).Inc()
 }
 
+// Observed records one look at a cluster: how much work had begun, how much of it on
+// nodes that were kept warm, and whether the look missed nothing.
+func (m *Metrics) Observed(provisioner string, started, warm int, complete bool) {
+	if m == nil {
+		return
+	}
+	m.observed.WithLabelValues(provisioner, "warm").Add(float64(warm))
+	m.observed.WithLabelValues(provisioner, "other").Add(float64(started - warm))
+	m.observations.WithLabelValues(provisioner, strconv.FormatBool(complete)).Inc()
+}
+
 // SealsBehind records whether seals of the journal are missing that this process
 // has seen.
 func (m *Metrics) SealsBehind(behind bool) {
@@ -220,7 +240,7 @@ func (m *Metrics) SealsBehind(behind bool) {
 
 func (m *Metrics) allCollectors() []prometheus.Collector {
 	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait,
-		m.ready, m.queue, m.withheld, m.sealsBehind, m.forwarded, m.leads}
+		m.ready, m.queue, m.withheld, m.observed, m.observations, m.sealsBehind, m.forwarded, m.leads}
 	for _, c := range m.transitions {
 		all = append(all, c)
 	}

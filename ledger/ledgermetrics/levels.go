@@ -152,7 +152,8 @@ func (l *readLevels) takeTasks(r ledger.Reader) error {
 	if err != nil {
 		return fmt.Errorf("reading what fails: %w", err)
 	}
-	byKind := map[string]int{ledger.TaskCreateNode: 0, ledger.TaskCheckNode: 0, ledger.TaskSweep: 0}
+	byKind := map[string]int{ledger.TaskCreateNode: 0, ledger.TaskCheckNode: 0, ledger.TaskSweep: 0,
+		ledger.TaskObserve: 0}
 	for _, t := range all {
 		byKind[t.Kind]++
 	}

@@ -90,6 +90,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"seals come back":                        sealsComeBack,
 		"a write is checked":                     aWriteIsChecked,
 		"servers are listed":                     serversAreListed,
+		"observed work is found and no spending": observedWorkIsFound,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

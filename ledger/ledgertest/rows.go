@@ -65,6 +65,7 @@ func everyFieldComesBack(w *world) {
 		func(r ledger.Reader) (ledger.Key, error) { return r.Key(scope, "key_3") })
 	p := newPool("pol_3")
 	p.DeletedAt = day.Add(time.Hour)
+	p.Observed, p.Holders = true, fullHolders()
 	comesBack(w, p, ledger.Change{Pools: []ledger.Pool{p}},
 		func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_3") })
 	full := fullNode(w, "nod_3", "pol_3", 5)
@@ -75,6 +76,7 @@ func everyFieldComesBack(w *world) {
 		func(r ledger.Reader) (reservation.Reservation, error) { return r.Reservation(scope, "rsv_3") })
 	a := releasedAllocation(w, activeAllocation(w, "alc_3", "org_3", n, day, 3, 0), day.Add(time.Hour))
 	a.Shape = capacity.Shape{Nodes: 2, PerNode: 3, Short: 1}
+	a.Work = fullWork()
 	comesBack(w, a, ledger.Change{Allocations: []allocation.Allocation{a}},
 		func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(scope, "alc_3") })
 	s := newSchedule("sch_3", "org_3", "pol_3")
@@ -119,7 +121,8 @@ func everyFieldComesBack(w *world) {
 		return found[0], err
 	})
 	made := ledger.Provisioner{Name: "sim", ReportedAt: day,
-		Offers: []ledger.Offer{{Region: "r", Type: "m", Model: "a100", GPUs: 8, MemoryMiB: 1024, Simulated: true}}}
+		Offers: []ledger.Offer{{Region: "r", Type: "m", Model: "a100", GPUs: 8, MemoryMiB: 1024, Simulated: true,
+			Observed: true}}}
 	w.mustSave(ledger.Change{Provisioners: []ledger.Provisioner{{Name: "sim", ReportedAt: day.Add(-time.Hour)}}})
 	comesBack(w, made, ledger.Change{Provisioners: []ledger.Provisioner{made}},
 		func(r ledger.Reader) (ledger.Provisioner, error) {
@@ -127,9 +130,13 @@ func everyFieldComesBack(w *world) {
 			require.Len(w, found, 1)
 			return found[0], err
 		})
+	seen := ledger.Watched{Provisioner: "sim", Mark: "17", At: day}
+	w.mustSave(ledger.Change{Watched: []ledger.Watched{{Provisioner: "sim", Mark: "16", At: day.Add(-time.Minute)}}})
+	comesBack(w, seen, ledger.Change{Watched: []ledger.Watched{seen}},
+		func(r ledger.Reader) (ledger.Watched, error) { return r.Watched("sim") })
 	// Seals and the pepper have tests of their own: sealsComeBack, theFirstPepperStays.
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 24, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 25, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // comesBackAs replaces what was known of an organization's use of a pool.
@@ -145,6 +152,7 @@ func comesBackAs(w *world, use ledger.PoolUse) {
 func everyFieldCanChange(w *world) {
 	saveGround(w)
 	p, bare := newPool("pol_3"), newPool("pol_3")
+	p.Observed, p.Holders.Default = true, "org_1"
 	bare.Learned = learned.Learned{}
 	bare.Price, bare.MinNodes, bare.Paused, bare.Simulated = 0, 0, false, false
 	bare.Region, bare.Timers = "", capacity.Timers{}

@@ -1,6 +1,7 @@
 package sqlledger
 
 import (
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -129,6 +130,23 @@ func (r bookingReader) Allocations(s ledger.Scope, f ledger.BookingFilter, p led
 		return nil, err
 	}
 	return r.readHeldDevices(allocations)
+}
+
+// workAtOnce is how much work one statement looks for.
+const workAtOnce = 500
+
+// ObservedWork finds them by their index.
+func (r bookingReader) ObservedWork(poolID string, work []string) ([]string, error) {
+	var found []string
+	for ids := range slices.Chunk(work, workAtOnce) {
+		var some []string
+		if err := r.newQuery().Table("allocations").Where("pool_id = ? AND work <> '' AND work IN ?", poolID, ids).
+			Pluck("work", &some).Error; err != nil {
+			return nil, wrapError("looking for observed work", err)
+		}
+		found = append(found, some...)
+	}
+	return found, nil
 }
 
 // readHeldDevices adds to a page of allocations the devices that they hold or held.

@@ -123,3 +123,12 @@ func (r capacityReader) Orphans(f ledger.OrphanFilter) ([]ledger.Orphan, error) 
 func (r capacityReader) Provisioners() ([]ledger.Provisioner, error) {
 	return listRows[provisionerRow](r.newQuery().Order("name"), "reading provisioners")
 }
+
+// Watched reads it from the provisioner's row.
+func (r capacityReader) Watched(provisioner string) (ledger.Watched, error) {
+	w, found, err := findRow[watchedRow](r.newQuery().Where("name = ?", provisioner), "reading what was watched")
+	if !found {
+		w.Provisioner = provisioner
+	}
+	return w, err
+}

@@ -37,6 +37,8 @@ type poolRow struct {
 	RecoveringAt  int64   `gorm:"column:recovering_at"`
 	RecoveringWhy string  `gorm:"column:recovering_why"`
 	Simulated     bool    `gorm:"column:simulated"`
+	Observed      bool    `gorm:"column:observed"`
+	Holders       string  `gorm:"column:holders"`
 	Learned       string  `gorm:"column:learned"`
 	Created       int64   `gorm:"column:created_at"`
 	Deleted       int64   `gorm:"column:deleted_at"`
@@ -59,7 +61,8 @@ func poolToRow(p ledger.Pool) poolRow {
 		Cleaning:   p.Timers.Cleaning.Microseconds(),
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Microseconds(),
 		RecoveringAt: toMicros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
-		Paused: p.Paused, Simulated: p.Simulated, Learned: packLearned(p.Learned),
+		Paused: p.Paused, Simulated: p.Simulated, Observed: p.Observed, Holders: packHolders(p.Holders),
+		Learned: packLearned(p.Learned),
 		Created: toMicros(p.CreatedAt), Deleted: toMicros(p.DeletedAt), Revision: p.Revision, Changes: p.Changes,
 		Definition: p.DefinitionVersion,
 	}
@@ -68,6 +71,7 @@ func poolToRow(p ledger.Pool) poolRow {
 func (r poolRow) toValue() (ledger.Pool, error) {
 	learned, err := unpackLearned(r.Learned)
 	alternates, damaged := unpackAlternates(r.Alternates)
+	holders, damage := unpackHolders(r.Holders)
 	return ledger.Pool{
 		Pool: capacity.Pool{
 			ID: r.Head.ID, Name: r.Name, Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
@@ -77,13 +81,13 @@ func (r poolRow) toValue() (ledger.Pool, error) {
 				MaxLease: toDuration(r.MaxLease), Cleaning: toDuration(r.Cleaning)},
 			NodeCPUs: r.NodeCPUs, NodeMemoryMiB: r.NodeMemory, OnlineShare: r.OnlineShare, BorrowIdle: r.BorrowIdle,
 			MaxCreates: r.MaxCreates, CreateWindow: toDuration(r.CreateWindow), Paused: r.Paused,
-			Simulated: r.Simulated,
+			Simulated: r.Simulated, Observed: r.Observed, Holders: holders,
 		},
 		Learned:   learned,
 		Recovery:  ledger.Recovery{Since: toTime(r.RecoveringAt), Reason: r.RecoveringWhy},
 		CreatedAt: toTime(r.Created), DeletedAt: toTime(r.Deleted), Revision: r.Revision, Changes: r.Changes,
 		Version: r.Head.Version, DefinitionVersion: r.Definition,
-	}, errors.Join(err, damaged)
+	}, errors.Join(err, damaged, damage)
 }
 
 type nodeRow struct {

@@ -64,6 +64,29 @@ func (t *tx) HoldProvisioner(h ledger.ProvisionerHold) (ledger.ProvisionerHold, 
 		"reading the hold of provisioner "+h.Name)
 }
 
+// watchedRow is how far a provisioner's cluster was watched. For one that never reported
+// it adds a row with an old, empty report.
+type watchedRow struct {
+	Name       string `gorm:"column:name;primaryKey"`
+	Offers     string `gorm:"column:offers"`
+	ReportedAt int64  `gorm:"column:reported_at"`
+	Mark       string `gorm:"column:observed_mark"`
+	At         int64  `gorm:"column:observed_at"`
+}
+
+func (watchedRow) TableName() string { return "provisioners" }
+
+const replaceWatched = "ON CONFLICT (name) DO UPDATE SET observed_mark = excluded.observed_mark, " +
+	"observed_at = excluded.observed_at"
+
+func watchedToRow(w ledger.Watched) watchedRow {
+	return watchedRow{Name: w.Provisioner, Offers: "[]", Mark: w.Mark, At: toMicros(w.At)}
+}
+
+func (r watchedRow) toValue() (ledger.Watched, error) {
+	return ledger.Watched{Provisioner: r.Name, Mark: r.Mark, At: toTime(r.At)}, nil
+}
+
 type orphanRow struct {
 	Provisioner string `gorm:"column:provisioner;primaryKey"`
 	Machine     string `gorm:"column:machine;primaryKey"`

@@ -35,6 +35,7 @@ func (t *tx) Save(c ledger.Change) error {
 	addRows(s, "what was used", rowsOf(c.Uses, usageToRow), replaceUsage)
 	addRows(s, "orphans", rowsOf(c.Orphans, orphanToRow), replaceOrphan)
 	addRows(s, "provisioners", rowsOf(c.Provisioners, provisionerToRow), replaceProvisioner)
+	addRows(s, "what was watched", rowsOf(c.Watched, watchedToRow), replaceWatched)
 	addRows(s, "pauses", rowsOf(c.Pauses, pauseToRow), replacePause)
 	addRows(s, "tasks", rowsOf(c.Tasks, taskToRow), keepKeyed)
 	addRows(s, "stored answers", rowsOf(c.Replays, replayToRow), "")

@@ -52,7 +52,7 @@ var (
 		` (nodes * per_node - short) * ((ended_at - active_at) / 1000000) END AS gpu_seconds,
 			CASE WHEN ended_at < active_at THEN 0 ELSE` +
 		` (nodes * per_node - short) * (ended_at - active_at) END AS gpu_micros
-		FROM allocations WHERE active_at > 0 AND ` + overAllocation
+		FROM allocations WHERE active_at > 0 AND work = '' AND ` + overAllocation
 )
 
 // Whose rows are added up. The rows of an organization are not found by an index of

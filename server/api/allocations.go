@@ -320,6 +320,9 @@ func encodeAllocation(a allocation.Allocation) contract.Allocation {
 		EndedAt: a.EndedAt.UTC(), Version: a.Version,
 		EstimatedCost: formatMoney(a.Cost),
 	}
+	if a.Observed() {
+		out.Work = encodeWork(a)
+	}
 	for _, h := range a.Devices {
 		out.Devices = append(out.Devices, contract.Device{NodeID: h.NodeID, UUID: h.UUID})
 	}
@@ -328,4 +331,9 @@ func encodeAllocation(a allocation.Allocation) contract.Allocation {
 		out.WaitSeconds, out.ZeroWait = &s, &zero
 	}
 	return out
+}
+
+func encodeWork(a allocation.Allocation) *contract.ClusterWork {
+	return &contract.ClusterWork{ID: a.Work.ID, Account: a.Work.Account, User: a.Work.User, Namespace: a.Work.Namespace,
+		Queue: a.Work.Queue, QueuedAt: a.Work.QueuedAt.UTC(), WaitedFor: a.Work.WaitedFor, WarmNodes: len(a.Slots)}
 }

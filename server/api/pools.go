@@ -66,6 +66,7 @@ func decodePool(b contract.PoolCreate) capacity.Pool {
 			Cleaning: seconds(b.CleaningSeconds)},
 		NodeCPUs: b.NodeCPUs, NodeMemoryMiB: b.NodeMemoryMiB, OnlineShare: b.OnlineShare, BorrowIdle: b.BorrowIdle,
 		MaxCreates: b.MaxCreates, CreateWindow: seconds(b.CreateWindow),
+		Observed: b.Use == useObserved, Holders: decodeHolders(b.Holders, b.DefaultHolder),
 	}
 	setSeconds(&def.Timers.IdleRelease, b.IdleReleaseSeconds)
 	return def
@@ -108,6 +109,7 @@ func showPool(a *API, actor ledger.Actor, r ledger.Reader, p *contract.Pool, tro
 	p.GPUCounts, p.Failing = &counts, encodeTrouble(actor, troubles.In(state))
 	if actor.Role != ledger.Operator {
 		p.Alternates, p.Sources = nil, []contract.SourceState{}
+		p.Holders, p.DefaultHolder = nil, ""
 	}
 	return nil
 }
@@ -172,6 +174,10 @@ func applyPatch(p *capacity.Pool, b contract.PoolPatch) {
 	if b.Alternates != nil {
 		p.Alternates = decodeAlternates(*b.Alternates)
 	}
+	if b.Holders != nil {
+		p.Holders = decodeHolders(*b.Holders, p.Holders.Default)
+	}
+	setValue(&p.Holders.Default, b.DefaultHolder)
 	setValue(&p.MinNodes, b.MinNodes)
 	setValue(&p.MaxNodes, b.MaxNodes)
 	setValue(&p.Paused, b.Paused)
@@ -262,6 +268,7 @@ func encodePool(p ledger.Pool, now time.Time) contract.Pool {
 		CleaningSeconds:    int64(p.Timers.Cleaning / time.Second),
 		NodeCPUs:           p.NodeCPUs, NodeMemoryMiB: p.NodeMemoryMiB, OnlineShare: p.OnlineShare,
 		BorrowIdle: p.BorrowIdle, Paused: p.Paused, Simulated: p.Simulated,
+		Use: encodeUse(p.Observed), Holders: encodeHolders(p.Holders), DefaultHolder: p.Holders.Default,
 		BootP50Seconds: p.Boot.P50().Seconds(), BootP95Seconds: p.Boot.P95().Seconds(), BootSamples: len(p.Boot.Seen),
 		Recovering: p.Recovery.Active(), BlockedUntil: p.AsksAgain(now).UTC(), Sources: encodeOfferings(p, now),
 		CreatedAt: p.CreatedAt.UTC(), Version: p.DefinitionVersion,

@@ -230,7 +230,9 @@ func (v *view) addAllocations(as []allocation.Allocation, names map[string]strin
 	for _, a := range as {
 		row := bookingRow{ID: a.ID, Name: a.Name, Pool: names[a.PoolID], State: string(a.State()),
 			GPUs: strconv.Itoa(a.Shape.GPUs())}
-		if wait, ok := a.Wait(); ok {
+		if wait, ok := a.Wait(); ok && a.Observed() {
+			row.Name, row.When, row.Note = a.Work.ID, "placed by the cluster", "waited "+formatSpan(wait)
+		} else if ok {
 			row.When, row.Note = "lease ends in "+formatSpan(a.LeaseUntil.Sub(now)), "waited "+formatSpan(wait)
 		} else {
 			row.Note = "waits since " + formatSpan(now.Sub(a.RequestedAt))

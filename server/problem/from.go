@@ -33,6 +33,7 @@ func From(err error) (*Problem, bool) {
 		full    *ledger.StorageFullError
 		holder  *ledger.NotHolderError
 		taken   *ledger.TakenError
+		watched *ledger.ObservedPoolError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -55,6 +56,9 @@ func From(err error) (*Problem, bool) {
 		return fromInUse(inUse), true
 	case errors.As(err, &state):
 		return New(contract.CodeStateConflict, state.Error()), true
+	case errors.As(err, &watched):
+		return New(contract.CodeObservedPool, strings.ToUpper(watched.Error()[:1])+watched.Error()[1:]+".").
+			Fix("Submit the job to the cluster, as without Forewarm; reserve ahead here to have nodes warm for it", ""), true
 	case errors.As(err, &holder):
 		return New(contract.CodePermissionDenied, holder.Error()+".").
 			Fix("Ask the holder of the lease to extend it, or allocate with this key", ""), true

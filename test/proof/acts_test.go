@@ -67,9 +67,10 @@ func (w *world) requireExpected(err error) {
 		invalid *ledger.InvalidError
 		state   *ledger.StateError
 		holder  *ledger.NotHolderError
+		watched *ledger.ObservedPoolError
 	)
 	if err == nil || errors.As(err, &refused) || errors.As(err, &invalid) || errors.As(err, &state) ||
-		errors.As(err, &holder) ||
+		errors.As(err, &holder) || errors.As(err, &watched) ||
 		errors.Is(err, ledger.ErrNotFound) {
 		return
 	}

@@ -45,6 +45,8 @@ type world struct {
 	actors []ledger.Actor
 	up     map[string]time.Time // machines by node: when they will be up
 
+	look func(ledger.Guard) error // reports what an observed cluster does; nil: none is
+
 	promised []string // ids of reservations that were acknowledged
 	held     []string // and of allocations
 }
@@ -64,6 +66,7 @@ func newWorld(t rapid.TB, ctx context.Context, config sqlledger.Config, set func
 // settings are those of the worlds' ledgers.
 var settings = ledger.Config{
 	Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second,
+	ObserveEvery: 6 * boot,
 }
 
 // openWorld opens a database and brings its tables up to date.
@@ -187,6 +190,8 @@ func (w *world) handleTask(task ledger.Task) error {
 		}
 		delete(w.up, task.Subject)
 		return w.ledger.ReportAbsent(w.ctx, g, task.Subject, time.Time{})
+	case ledger.TaskObserve:
+		return w.look(g)
 	default:
 		return w.ledger.FinishTask(w.ctx, g)
 	}

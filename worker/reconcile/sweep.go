@@ -80,7 +80,7 @@ func (s *Sweeper) reportOffers(ctx context.Context, p provisioners.Provisioner) 
 		offers := make([]ledger.Offer, len(all))
 		for i, o := range all {
 			offers[i] = ledger.Offer{Region: o.Region, Type: o.Type, Model: o.Model, GPUs: o.GPUs,
-				MemoryMiB: o.MemoryMiB, Simulated: o.Simulated}
+				MemoryMiB: o.MemoryMiB, Simulated: o.Simulated, Observed: o.Observed}
 		}
 		err = s.ledger.ReportOffers(ctx, p.Name(), offers)
 	}

@@ -43,6 +43,7 @@ func (w Work) Table() map[string]Handler {
 		ledger.TaskCreateNode: w.createInstance,
 		ledger.TaskCheckNode:  w.checkNode,
 		ledger.TaskDeleteNode: w.removeInstance,
+		ledger.TaskObserve:    w.observeCluster,
 		ledger.TaskSchedules:  w.materialiseSchedules,
 		ledger.TaskSeal:       w.sealJournal,
 	}

@@ -54,7 +54,7 @@ func applyDemand(tx *txn.Tx, p *txn.PoolTx, h *holding, windows []ledger.DemandW
 	}
 	mine := ownReservations(tx, p)
 	var missing []wish
-	for _, w := range wishesOf(windows, p.Pool.PerNode) {
+	for _, w := range wishesOf(windows, p.Pool.Pool) {
 		i := matchReservation(mine, w)
 		if i < 0 {
 			missing = append(missing, w)
@@ -94,13 +94,13 @@ func ownReservations(tx *txn.Tx, p *txn.PoolTx) []reservation.Reservation {
 	return mine
 }
 
-func wishesOf(windows []ledger.DemandWindow, perNode int) []wish {
+func wishesOf(windows []ledger.DemandWindow, pool capacity.Pool) []wish {
 	var list []wish
 	for i, w := range windows {
 		span := calendar.Interval{Start: w.Start, End: w.End}
-		for left := w.GPUs; left > 0; left -= perNode {
-			list = append(list, wish{window: i, shape: capacity.Shape{Nodes: 1, PerNode: min(left, perNode)},
-				span: span})
+		for left := w.GPUs; left > 0; left -= pool.PerNode {
+			shape := pool.Whole(capacity.Shape{Nodes: 1, PerNode: min(left, pool.PerNode)})
+			list = append(list, wish{window: i, shape: shape, span: span})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b wish) int { return a.span.Start.Compare(b.span.Start) })

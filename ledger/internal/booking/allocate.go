@@ -41,10 +41,28 @@ func (l Booking) Allocate(ctx context.Context, actor ledger.Actor, req ledger.Al
 		if err != nil {
 			return err
 		}
+		if pools, err = reservedOf(pools); err != nil {
+			return err
+		}
 		out, err = allocateFirst(tx, pools, h, req)
 		return err
 	})
 	return out, err
+}
+
+// reservedOf leaves out the pools in which GPUs are not handed out. It is an
+// *ObservedPoolError when none is left.
+func reservedOf(pools []*txn.PoolTx) ([]*txn.PoolTx, error) {
+	var rest []*txn.PoolTx
+	for _, p := range pools {
+		if !p.Pool.Observed {
+			rest = append(rest, p)
+		}
+	}
+	if len(rest) == 0 && len(pools) > 0 {
+		return nil, &ledger.ObservedPoolError{Pool: pools[0].Pool.Name, Asked: "hand out GPUs"}
+	}
+	return rest, nil
 }
 
 // allocateFirst takes GPUs in the first pool that accepts: one where they are
@@ -52,7 +70,7 @@ func (l Booking) Allocate(ctx context.Context, actor ledger.Actor, req ledger.Al
 func allocateFirst(tx *txn.Tx, pools []*txn.PoolTx, h *holding, req ledger.AllocateRequest) (
 	allocation.Allocation, error) {
 	ask := func(p *txn.PoolTx) takeRequest {
-		shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
+		shape, _ := p.Pool.ShapeOf(req.Layout, req.GPUs)
 		return takeRequest{shape: shape, lease: req.Lease, name: req.Name,
 			own: claimableNow(p, h.org.ID, tx.Now(), tx.Config.Policy), workload: req.Workload}
 	}

@@ -40,6 +40,9 @@ func (l Booking) Claim(ctx context.Context, actor ledger.Actor, reservationID st
 		if p == nil || !r.Placed() || r.OrganizationID != h.org.ID {
 			return &ledger.StateError{Subject: r.ID, State: string(r.State()), Asked: "claim it"}
 		}
+		if p.Pool.Observed {
+			return &ledger.ObservedPoolError{Pool: p.Pool.Name, Asked: "claim a reservation"}
+		}
 		if err := checkClaim(tx, p, h, r, lease); err != nil {
 			return err
 		}

@@ -115,7 +115,7 @@ const (
 // limits accept; none is *RefusedError.
 func acceptableWindows(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.ReserveRequest, limit int) (
 	[]ledger.Recommendation, error) {
-	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
+	shape, _ := p.Pool.ShapeOf(req.Layout, req.GPUs)
 	left := req.Range
 	left.StartNotEarlierThan = latestOf(left.StartNotEarlierThan, tx.Now())
 	var found []ledger.Recommendation
@@ -179,7 +179,7 @@ func (h *holding) changeAfter(t time.Time) time.Time {
 // judgeWindow decides on one window of a request as Reserve would.
 func judgeWindow(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.ReserveRequest,
 	w calendar.Interval) (reservation.Reservation, txn.Verdict, error) {
-	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
+	shape, _ := p.Pool.ShapeOf(req.Layout, req.GPUs)
 	req.Window = w
 	if req.ID == "" {
 		req.ID = ids.Reservation // it is only looked at

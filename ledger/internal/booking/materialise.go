@@ -201,7 +201,7 @@ func checkEverServed(tx *txn.Tx, p *txn.PoolTx, h *holding, s ledger.Schedule, r
 		return &ledger.InvalidError{Field: recurrence.FieldRRule, Rule: "must have a date that is still to come",
 			Fix: "choose a later until, or leave it out"}
 	}
-	shape, _ := s.Layout.Shape(s.GPUs, p.Pool.PerNode)
+	shape, _ := p.Pool.ShapeOf(s.Layout, s.GPUs)
 	ask := admission.Request{Class: reservation.Guaranteed, Shape: shape,
 		Window: calendar.Interval{Start: first[0].Start, End: first[0].End}}
 	v := admissionView(tx, p, h, nil)

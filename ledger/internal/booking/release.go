@@ -21,6 +21,9 @@ import (
 func (l Booking) Release(ctx context.Context, actor ledger.Actor, id string) (allocation.Allocation, error) {
 	return withAllocation(ctx, l.Engine, actor, id, func(tx *txn.Tx, p *txn.PoolTx,
 		a allocation.Allocation) (allocation.Allocation, error) {
+		if p != nil && a.Observed() {
+			return a, &ledger.ObservedPoolError{Pool: p.Pool.Name, Asked: "release GPUs"}
+		}
 		switch a.State() {
 		case allocation.Pending:
 			return tx.StepAllocation(p, a, allocation.Cancel, "asked", "gave up waiting")
@@ -63,6 +66,9 @@ func (l Booking) Extend(ctx context.Context, actor ledger.Actor, id string, by t
 	}
 	return withAllocation(ctx, l.Engine, actor, id, func(tx *txn.Tx, p *txn.PoolTx,
 		a allocation.Allocation) (allocation.Allocation, error) {
+		if p != nil && a.Observed() {
+			return a, &ledger.ObservedPoolError{Pool: p.Pool.Name, Asked: "extend a lease"}
+		}
 		if a.State() != allocation.Active {
 			return a, &ledger.StateError{Subject: a.ID, State: string(a.State()), Asked: "extend it"}
 		}

@@ -57,7 +57,7 @@ func reserveIn(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.ReserveRequest)
 	if p.Pool.Recovery.Active() {
 		return reservation.Reservation{}, fmt.Errorf("pool %s: %w", p.Pool.Name, ledger.ErrRecovering)
 	}
-	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
+	shape, _ := p.Pool.ShapeOf(req.Layout, req.GPUs)
 	if req.IsFlexible() {
 		found, err := acceptableWindows(tx, p, h, req, 1)
 		if err != nil {

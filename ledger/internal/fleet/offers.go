@@ -110,6 +110,12 @@ func checkSource(p capacity.Pool, s capacity.Offering, at string, known []ledger
 // checkMachine refuses what no machine of the offer could be.
 func checkMachine(p capacity.Pool, o ledger.Offer) error {
 	switch {
+	case p.Observed && !o.Observed:
+		return &ledger.InvalidError{Field: "use", Rule: fmt.Sprintf("must be reserved: %s is not in a cluster that its "+
+			"provisioner watches", o.Type), Fix: "write reserved, or configure the provisioner with use: observed"}
+	case o.Observed && !p.Observed:
+		return &ledger.InvalidError{Field: "use", Rule: fmt.Sprintf("must be observed: the cluster's own scheduler "+
+			"places the work on a %s", o.Type), Fix: "write observed, or configure the provisioner with use: reserved"}
 	case p.PerNode != o.GPUs:
 		return &ledger.InvalidError{Field: "gpus_per_node",
 			Rule: fmt.Sprintf("must be %d: a %s has this many GPUs", o.GPUs, o.Type),

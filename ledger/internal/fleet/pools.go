@@ -35,6 +35,9 @@ func (l Fleet) CreatePool(ctx context.Context, actor ledger.Actor, def capacity.
 		if err := holdAgainstOffers(tx, &p.Pool); err != nil {
 			return err
 		}
+		if err := settleObserved(tx, &p.Pool); err != nil {
+			return err
+		}
 		p.ID, p.CreatedAt = tx.IDs.New(ids.Pool), tx.Now()
 		tx.Change.Pools = append(tx.Change.Pools, p)
 		tx.AddKeyedTask(ledger.PlanKey(p.ID), ledger.TaskPlan, p.ID)
@@ -90,6 +93,9 @@ func updatePool(ctx context.Context, l *txn.Engine, actor ledger.Actor, idOrName
 			if err := holdAgainstOffers(tx, &def); err != nil {
 				return err
 			}
+		}
+		if err := settleObserved(tx, &def); err != nil {
+			return err
 		}
 		taken := sharesTaken(p, def, tx.Now())
 		if taken != nil && !force {
@@ -149,6 +155,9 @@ func checkPoolChange(p *txn.PoolTx, def capacity.Pool) error {
 	if len(p.Nodes.Rows) > 0 && (def.PerNode != old.PerNode || def.Provisioner != old.Provisioner ||
 		def.Type != old.Type || def.Region != old.Region) {
 		return &ledger.StateError{Subject: "pool " + old.Name, State: "in use", Asked: "change what its nodes are"}
+	}
+	if def.Observed != old.Observed && len(p.Nodes.Rows)+len(p.Reservations.Rows)+len(p.Allocations.Rows) > 0 {
+		return &ledger.StateError{Subject: "pool " + old.Name, State: "in use", Asked: "change how it is used"}
 	}
 	return nil
 }

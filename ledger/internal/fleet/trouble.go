@@ -9,7 +9,8 @@ import (
 )
 
 // troublesome are the kinds of task whose failures are their provider's.
-var troublesome = []string{ledger.TaskCreateNode, ledger.TaskCheckNode, ledger.TaskSweep}
+var troublesome = []string{ledger.TaskCreateNode, ledger.TaskCheckNode, ledger.TaskSweep,
+	ledger.TaskObserve}
 
 // ReadTroubles reads what fails again and again.
 func ReadTroubles(r ledger.Reader) (ledger.Troubles, error) {
@@ -30,7 +31,7 @@ func ReadTroubles(r ledger.Reader) (ledger.Troubles, error) {
 // TellTrouble journals what a provider's trouble came to. Only operators see it.
 func TellTrouble(tx *txn.Tx, t ledger.Task, what, message string) error {
 	switch t.Kind {
-	case ledger.TaskSweep:
+	case ledger.TaskSweep, ledger.TaskObserve:
 		tx.AddEvent(ledger.Event{Type: "provisioner." + what, Subject: t.Subject, Reason: "provider_failing",
 			Message: message})
 	case ledger.TaskCreateNode, ledger.TaskCheckNode:

@@ -245,6 +245,10 @@ func (l Reporting) ExplainAllocation(ctx context.Context, actor ledger.Actor, id
 		if e, err = beginExplanation(l.Engine, rd, actor, id, a.PoolID); err != nil {
 			return err
 		}
+		if a.Observed() {
+			e.explainWork(a)
+			return nil
+		}
 		e.explainAllocation(a)
 		e.Wait, err = e.waits.Allocation(a)
 		return err
@@ -274,6 +278,23 @@ func (e *explained) explainAllocation(a allocation.Allocation) {
 	}
 	e.describeNextSteps(map[string]string{plan.StepGivesUp: "it expires if the nodes are not there by then",
 		plan.StepLease: "its lease ends"})
+}
+
+// explainWork explains what a cluster's own scheduler placed. Nobody but the cluster knows
+// how long it waits, or runs.
+func (e *explained) explainWork(a allocation.Allocation) {
+	e.Kind, e.State, e.Reason, e.Since = "allocation", string(a.State()), a.Reason, a.RequestedAt
+	what := fmt.Sprintf("%s, which the cluster placed on %s in %s", a.Work.ID, phrase.Count(a.Shape.GPUs(), "GPU"),
+		e.state.Pool.Name)
+	switch {
+	case a.State() == allocation.Pending:
+		e.Summary = what + ": waits for nodes that boot"
+	case a.Live():
+		e.Since, e.Summary = a.ActiveAt, fmt.Sprintf("%s: runs, on %s of %s kept warm", what,
+			phrase.Count(len(a.Slots), "node"), phrase.Count(a.Shape.Nodes, "node"))
+	default:
+		e.Since, e.Summary = a.EndedAt, what+": over"
+	}
 }
 
 // blockByRecovery stands in the way of everything; time alone does not clear it, so

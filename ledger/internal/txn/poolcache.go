@@ -153,10 +153,7 @@ func (d *cachedPool) rebuildCalendar(p capacity.Pool) {
 		}
 	}
 	for _, a := range d.Allocations.Rows {
-		if a.Live() {
-			d.Places.Force(a.Booking())
-			d.countShare(a.Workload, a.Window, a.Shape.GPUs())
-		}
+		d.placeAllocation(a)
 	}
 	for _, x := range d.Cleaning {
 		d.Places.Force(x.Booking())
@@ -246,7 +243,7 @@ func (d *cachedPool) SetAllocation(from, to *allocation.Allocation) {
 	if from != nil {
 		d.countAllocation(from, true)
 		d.Places.Remove(from.ID)
-		if from.Live() {
+		if _, placed := from.Occupies(0); placed {
 			d.countShare(from.Workload, from.Window, -from.Shape.GPUs())
 		}
 		gone := *from
@@ -263,9 +260,14 @@ func (d *cachedPool) SetAllocation(from, to *allocation.Allocation) {
 	d.Allocations.setRow(*to)
 	d.countAllocation(to, false)
 	d.noteHolders(*to)
-	if to.Live() {
-		d.Places.Force(to.Booking())
-		d.countShare(to.Workload, to.Window, to.Shape.GPUs())
+	d.placeAllocation(to)
+}
+
+// placeAllocation puts an allocation into the calendar, if it takes a place there.
+func (d *cachedPool) placeAllocation(a *allocation.Allocation) {
+	if b, placed := a.Occupies(0); placed {
+		d.Places.Force(b)
+		d.countShare(a.Workload, a.Window, a.Shape.GPUs())
 	}
 }
 

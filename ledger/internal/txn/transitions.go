@@ -42,6 +42,9 @@ const SchedulesKey = "schedules"
 // ledger.
 func SweepKey(provisioner string) string { return "sweep:" + provisioner }
 
+// ObserveKey is the key of the task that looks at what runs in a provisioner's cluster.
+func ObserveKey(provisioner string) string { return "observe:" + provisioner }
+
 // AddEvent journals an event, in the actor's name.
 func (tx *Tx) AddEvent(e ledger.Event) {
 	e.At, e.Actor, e.Via = tx.Now(), tx.Actor.KeyID, tx.Actor.Via

@@ -109,6 +109,14 @@ func (l Tasks) EnsureSweep(ctx context.Context, provisioner string) error {
 	})
 }
 
+// EnsureObserving has a provisioner's cluster looked at again and again.
+func (l Tasks) EnsureObserving(ctx context.Context, provisioner string) error {
+	return l.InGroup(ctx, ledger.SystemActor("worker"), &ledger.LockHint{}, func(tx *txn.Tx) error {
+		tx.AddKeyedTask(txn.ObserveKey(provisioner), ledger.TaskObserve, provisioner)
+		return nil
+	})
+}
+
 // SweepEvery is how long a finished sweep sleeps.
 func (l Tasks) SweepEvery() time.Duration { return l.Config.SweepEvery }
 

@@ -257,6 +257,9 @@ func (a *app) declaredPools(ctx context.Context) ([]ledger.NewPool, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := settleUse(a.cfg, &def, p.Use, offer, at); err != nil {
+			return nil, err
+		}
 		if def.Alternates, err = a.completeAlternates(ctx, def, p.Alternates, at); err != nil {
 			return nil, err
 		}

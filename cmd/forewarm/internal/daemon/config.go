@@ -98,6 +98,7 @@ type Timing struct {
 	VerifyEvery strictyaml.Duration `yaml:"verify_every"`
 	DeadMan     strictyaml.Duration `yaml:"dead_man"`
 	SweepEvery  strictyaml.Duration `yaml:"sweep_every"`
+	Observe     strictyaml.Duration `yaml:"observe_every"`
 	Settle      strictyaml.Duration `yaml:"settle"`       // as worker.Config
 	OrphanGrace strictyaml.Duration `yaml:"orphan_grace"` // as reconcile.Config
 	OrphanApart strictyaml.Duration `yaml:"orphan_apart"` // as reconcile.Config
@@ -128,6 +129,9 @@ type Pool struct {
 	MaxLease     strictyaml.Duration `yaml:"max_lease"`
 	MaxCreates   int                 `yaml:"max_creates"`
 	CreateWindow strictyaml.Duration `yaml:"create_window"`
+	Use          string              `yaml:"use"` // reserved or observed; empty: as its provisioner is
+	Holders      []Holder            `yaml:"holders"`
+	Default      string              `yaml:"default_organization"`
 }
 
 // PoolSource is another place where a declared pool's machines can be had. What
@@ -323,7 +327,8 @@ func (c Config) ledgerConfig() ledger.Config {
 		Policy:      plan.Policy{Guard: t.Guard.Std(), BootTimeout: t.BootTimeout.Std()},
 		ConfirmGone: t.ConfirmGone.Std(), StockOut: t.StockOut.Std(), CheckEvery: t.CheckEvery.Std(),
 		VerifyEvery: t.VerifyEvery.Std(),
-		DeadMan:     t.DeadMan.Std(), SweepEvery: t.SweepEvery.Std(), Ahead: t.Ahead.Std(),
+		DeadMan:     t.DeadMan.Std(), SweepEvery: t.SweepEvery.Std(), ObserveEvery: t.Observe.Std(),
+		Ahead:           t.Ahead.Std(),
 		TenantsSeeNodes: c.TenantsSeeNodes,
 	}
 }
@@ -363,6 +368,7 @@ func (p Pool) poolDefinition() capacity.Pool {
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Std(),
 		Timers: capacity.Timers{WarmHold: or(p.WarmHold, defaultWarmHold),
 			IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease)},
+		Observed: p.Use == useObserved, Holders: p.decodeHolders(),
 	}
 }
 

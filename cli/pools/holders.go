@@ -1,0 +1,33 @@
+package pools
+
+import (
+	"strings"
+
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// holderHelp says what --holder takes.
+const holderHelp = "of an observed pool, whose work is what: organization=ORG with account=, user=, namespace= or " +
+	"queue=, separated by commas; the first that fits (may be repeated)"
+
+// parseHolders reads the values of --holder.
+func parseHolders(values []string) ([]contract.PoolHolder, error) {
+	holders := []contract.PoolHolder{}
+	for _, value := range values {
+		var h contract.PoolHolder
+		fields := map[string]*string{"organization": &h.Organization, "account": &h.Account, "user": &h.User,
+			"namespace": &h.Namespace, "queue": &h.Queue}
+		for part := range strings.SplitSeq(value, ",") {
+			key, is, ok := strings.Cut(part, "=")
+			if field := fields[strings.TrimSpace(key)]; ok && field != nil && is != "" {
+				*field = strings.TrimSpace(is)
+				continue
+			}
+			return nil, exit.UsageErrorf("forewarm pools create --help",
+				"--holder %q: %q is not one of organization=, account=, user=, namespace=, queue= with a value", value, part)
+		}
+		holders = append(holders, h)
+	}
+	return holders, nil
+}

@@ -1,0 +1,53 @@
+package daemon
+
+import (
+	"fmt"
+
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// Uses of a pool, as the file names them.
+const (
+	useReserved = "reserved"
+	useObserved = "observed"
+)
+
+// Holder gives the work of a name in an observed pool to an organization, by its id or
+// name.
+type Holder struct {
+	Account      string `yaml:"account"`
+	User         string `yaml:"user"`
+	Namespace    string `yaml:"namespace"`
+	Queue        string `yaml:"queue"`
+	Organization string `yaml:"organization"`
+}
+
+func (p Pool) decodeHolders() capacity.Holders {
+	h := capacity.Holders{Default: p.Default}
+	for _, r := range p.Holders {
+		h.Rules = append(h.Rules, capacity.HolderRule{Account: r.Account, User: r.User, Namespace: r.Namespace,
+			Queue: r.Queue, OrganizationID: r.Organization})
+	}
+	return h
+}
+
+// settleUse makes a pool that does not say how it is used what its provisioner is for,
+// and refuses one that says something else.
+func settleUse(c Config, def *capacity.Pool, use string, o provisioners.Offer, at string) error {
+	is := useReserved
+	if o.Observed {
+		is = useObserved
+	}
+	switch use {
+	case "":
+		def.Observed = o.Observed
+	case is:
+	case useReserved, useObserved:
+		return c.valueError(at+".use", fmt.Sprintf("is %s, and provisioner %q is configured with use: %s", use,
+			def.Provisioner, is), "write the same in both places")
+	default:
+		return c.valueError(at+".use", fmt.Sprintf("is %q", use), "write reserved or observed")
+	}
+	return nil
+}

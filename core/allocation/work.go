@@ -1,0 +1,23 @@
+package allocation
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/capacity"
+)
+
+// Work is a job or pod that a cluster's own scheduler placed in an observed pool. The
+// zero value is none.
+type Work struct {
+	ID string // the cluster's, unique in its pool
+	capacity.WorkOwner
+	QueuedAt time.Time // when it could have begun for all that its owner had set
+	// WaitedFor is what it waited for last before it began, but nodes that booted; a
+	// code, empty for nothing.
+	WaitedFor string
+}
+
+// Observed reports whether the allocation is work that a cluster's scheduler placed.
+// It has no lease: it ends when the work does. It holds the GPUs of those of its nodes
+// that were kept warm, and no place in the calendar.
+func (a Allocation) Observed() bool { return a.Work.ID != "" }
