@@ -15,6 +15,7 @@ import (
 	"github.com/forewarm/forewarm/provisioners/exec"
 	"github.com/forewarm/forewarm/provisioners/local"
 	"github.com/forewarm/forewarm/provisioners/sim"
+	"github.com/forewarm/forewarm/provisioners/simcluster"
 	"github.com/forewarm/forewarm/provisioners/slurm"
 	"github.com/forewarm/forewarm/provisioners/ssh"
 )
@@ -34,11 +35,12 @@ type Constructor func(decode func(any) error, deps Deps) (provisioners.Provision
 // Kinds maps each kind, as it is written in a configuration, to its
 // constructor. It is read only.
 var Kinds = withClouds(map[string]Constructor{
-	"exec":  newExec,
-	"local": newLocal,
-	"sim":   newSim,
-	"slurm": newSlurm,
-	"ssh":   newSSH,
+	"exec":       newExec,
+	"local":      newLocal,
+	"sim":        newSim,
+	"simcluster": newSimCluster,
+	"slurm":      newSlurm,
+	"ssh":        newSSH,
 })
 
 func withClouds(kinds map[string]Constructor) map[string]Constructor {
@@ -75,6 +77,16 @@ func newSim(decode func(any) error, deps Deps) (provisioners.Provisioner, error)
 	config = config.WithDefaults()
 	config.StateFile = deps.stateFile(config.StateFile, config.Name)
 	return provisionerOrNil(sim.New(config, deps.Clock))
+}
+
+func newSimCluster(decode func(any) error, deps Deps) (provisioners.Provisioner, error) {
+	var config simcluster.Config
+	if err := decode(&config); err != nil {
+		return nil, fmt.Errorf("reading the config of a simcluster provisioner: %w", err)
+	}
+	config = config.WithDefaults()
+	config.StateFile = deps.stateFile(config.StateFile, config.Name)
+	return provisionerOrNil(simcluster.New(config, deps.Clock))
 }
 
 func newLocal(decode func(any) error, deps Deps) (provisioners.Provisioner, error) {

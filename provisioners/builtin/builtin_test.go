@@ -66,7 +66,7 @@ faults:
 // keeps its state in the folder it is given.
 func TestEveryKindKeepsItsState(t *testing.T) {
 	t.Parallel()
-	keepers := map[string]string{"sim": "{}", "local": "{simulate: 1}"}
+	keepers := map[string]string{"sim": "{}", "simcluster": "{}", "local": "{simulate: 1}"}
 	elsewhere := []string{"aws", "exec", "gcp", "kubernetes", "slurm",
 		"ssh"} // their state is first of all their provider's
 	require.Len(t, builtin.Kinds, len(keepers)+len(elsewhere), "a new kind needs a line here")
@@ -94,8 +94,10 @@ func TestEveryKindKeepsItsState(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ kind, config, want string }{
-		"unknown kind":  {"azure", "{}", "want one of aws, exec, gcp, kubernetes, local, sim, slurm, ssh"},
+		"unknown kind":  {"azure", "{}", "want one of aws, exec, gcp, kubernetes, local, sim, simcluster, slurm, ssh"},
 		"unknown key":   {"sim", "{offer: []}", "field offer not found"},
+		"unknown key 5": {"simcluster", "{nodes: 3}", "field nodes not found"},
+		"bad name 3":    {"simcluster", "{name: ../../x}", "name"},
 		"unknown key 2": {"local", "{simulated: 4}", "field simulated not found"},
 		"wrong type":    {"local", "{simulate: many}", "cannot unmarshal"},
 		"bad price":     {"local", "{price_per_hour: -2}", "price"},
