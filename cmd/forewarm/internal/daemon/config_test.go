@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,13 +19,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server"
 )
 
 // base is a configuration with nearly every key at a value other than its
-// default; DIR is put in when it is used.
+// default; DIR, and TENANT for the organization's name, are put in when it is used.
 const base = `
 listen: 0.0.0.0:18787
 open_bind: true
@@ -37,7 +40,8 @@ log: {level: debug, format: json}
 deployment: trap-n
 organization: {name: trap, max_gpus: 7, speculation_per_day: 3}
 timing: {guard: 1s, boot_timeout: 2s, confirm_gone: 3s, stock_out: 4s, check_every: 5s, verify_every: 6s,
-  sweep_every: 7s, schedules_ahead: 8s, dead_man: 10h, settle: 20s, orphan_grace: 21s, orphan_apart: 22s}
+  sweep_every: 7s, schedules_ahead: 8s, dead_man: 10h, settle: 20s, orphan_grace: 21s, orphan_apart: 22s,
+  observe_every: 23s}
 provisioners:
   - kind: sim
     config: {name: cloud, offers: [
@@ -46,12 +50,20 @@ provisioners:
   - kind: sim
     config: {name: spare, offers: [
       {type: m9, region: r9, model: a100, gpus: 2, memory_mib: 1024, price_per_hour: 1, boot: {p50: 1s, p95: 2s}}]}
+  - kind: simcluster
+    config: {name: hpc, region: r1, offers: [
+      {type: c2, model: h100, gpus: 2, memory_mib: 1024, price_per_hour: 1, boot: {p50: 1s, p95: 2s}, nodes: 3}]}
 pools:
   - {name: p1, provisioner: cloud, region: r1, instance_type: m2, model: a100, gpus_per_node: 2, gpu_memory_mib: 1024,
      price_per_node_hour: 1, min_nodes: 1, max_nodes: 2, warm_hold: 11s, idle_release: 12s, max_lease: 13m,
      max_creates: 14, create_window: 16m,
      alternates: [{provisioner: spare, region: r9, instance_type: m9, price_per_node_hour: 7}]}
+  - {name: p9, provisioner: hpc, region: r1, instance_type: c2, model: h100, max_nodes: 3, use: observed,
+     holders: [{account: ac1, user: us1, namespace: ns1, queue: qu1, organization: TENANT}],
+     default_organization: TENANT}
 `
+
+var tenant = regexp.MustCompile(`organization: \{name: (\w+)`)
 
 // describeInstallation is what an installation with a configuration does, in words: what it
 // stored, and what its parts were told.
@@ -59,7 +71,8 @@ func describeInstallation(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "forewarm.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir+"/data")), 0o600))
+	text = strings.NewReplacer("DIR", dir+"/data", "TENANT", tenant.FindStringSubmatch(text)[1]).Replace(text)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	f := flags{config: path}
 	cfg, err := f.readConfig()
 	if err != nil {
@@ -84,6 +97,7 @@ func describeInstallation(t *testing.T, text string) string {
 	}))
 	for i := range pools {
 		pools[i].ID, pools[i].CreatedAt = "", time.Time{}
+		pools[i].Holders = nameHolders(pools[i].Holders, orgs[0])
 	}
 	q, err := a.openQueue(t.Context())
 	if err != nil {
@@ -104,6 +118,17 @@ func describeInstallation(t *testing.T, text string) string {
 		a.log.Enabled(t.Context(), slog.LevelDebug), innerHandlerType(a.log.Handler()), orgs[0].Name, orgs[0].Limits,
 		pools,
 		cfg.ledgerConfig(), cfg.workerConfig(), found, key.Hash), dir, "")
+}
+
+// nameHolders puts the organization's name in the place of its id, which is another one
+// each time.
+func nameHolders(h capacity.Holders, o ledger.Organization) capacity.Holders {
+	h.Default = strings.ReplaceAll(h.Default, o.ID, o.Name)
+	h.Rules = slices.Clone(h.Rules)
+	for i := range h.Rules {
+		h.Rules[i].OrganizationID = strings.ReplaceAll(h.Rules[i].OrganizationID, o.ID, o.Name)
+	}
+	return h
 }
 
 // innerHandlerType is the type of the handler that our own one wraps.
@@ -151,6 +176,7 @@ var changes = map[string]struct{ was, is string }{
 	"timing.verify_every":                 {"verify_every: 6s", "verify_every: 9s"},
 	"timing.sweep_every":                  {"sweep_every: 7s", "sweep_every: 9s"},
 	"timing.dead_man":                     {"dead_man: 10h", "dead_man: 9h"},
+	"timing.observe_every":                {"observe_every: 23s", "observe_every: 9s"},
 	"timing.settle":                       {"settle: 20s", "settle: 9s"},
 	"timing.orphan_grace":                 {"orphan_grace: 21s", "orphan_grace: 9s"},
 	"timing.orphan_apart":                 {"orphan_apart: 22s", "orphan_apart: 9s"},
@@ -177,6 +203,13 @@ var changes = map[string]struct{ was, is string }{
 	"pools.max_creates":                    {"max_creates: 14", "max_creates: 15"},
 	"pools.create_window":                  {"create_window: 16m", "create_window: 17m"},
 	"pools.max_lease":                      {"max_lease: 13m", "max_lease: 19m"},
+	"pools.use":                            {"use: observed", "use: reserved"},
+	"pools.holders.account":                {"account: ac1", "account: ac2"},
+	"pools.holders.user":                   {"user: us1", "user: us2"},
+	"pools.holders.namespace":              {"namespace: ns1", "namespace: ns2"},
+	"pools.holders.queue":                  {"queue: qu1", "queue: qu2"},
+	"pools.holders.organization":           {"organization: TENANT}]", "organization: nobody}]"},
+	"pools.default_organization":           {"default_organization: TENANT", "default_organization: nobody"},
 }
 
 // Trap n: every key of the file has an effect, and every effect has a key here.

@@ -137,7 +137,7 @@ var commentedKey = regexp.MustCompile(`(?m)^( *)# ( *(?:- )?([a-z_]+):(?: .*)?)$
 // know.
 var adapterKeys = []string{"config", "name", "region", "price_per_hour", "model", "simulate", "simulated_memory_mib",
 	"host_id",
-	"state_file", "faults"}
+	"state_file", "faults", "seed", "suspend_time", "offers", "work"}
 
 // What the example of the whole file shows as comments works, too, and it has
 // every key there is.
