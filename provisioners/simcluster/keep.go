@@ -142,8 +142,8 @@ func (c *Cluster) Keep(ctx context.Context, ids []string) error {
 }
 
 func notFound(id string) error {
-	return &provisioners.Error{Kind: provisioners.KindNotFound, Scope: id, Message: "the simulated cluster keeps no such " +
-		"node"}
+	return &provisioners.Error{Kind: provisioners.KindNotFound, Scope: id,
+		Message: "the simulated cluster keeps no such node"}
 }
 
 // findKeeping finds what Get shows.
