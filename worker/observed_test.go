@@ -87,7 +87,7 @@ func (w *clusterWorld) promiseOf(at time.Time) reservation.Reservation {
 	return reservation.Reservation{}
 }
 
-// starts is the observed work by whose it is, latest first.
+// starts is the observed work of an organization, in the order in which it was met.
 func (w *clusterWorld) starts(organization string) []allocation.Allocation {
 	w.t.Helper()
 	var found []allocation.Allocation
@@ -140,7 +140,7 @@ func TestAnExpectedJobStartsWarm(t *testing.T) {
 		require.Equal(t, 1, w.clusterNodes(provisioners.NodeIdle))
 		w.driveUntil(at.Add(10 * time.Minute))
 		require.Len(t, w.starts(w.actor.OrganizationID), day+1)
-		job := w.starts(w.actor.OrganizationID)[0]
+		job := w.starts(w.actor.OrganizationID)[day]
 		require.Equal(t, allocation.Active, job.State())
 		require.Equal(t, at, job.ActiveAt.UTC(), "by the cluster's own time, whenever it was looked at")
 		wait, started := job.Wait()

@@ -167,7 +167,7 @@ func (c *Cluster) portInstance(k *keeping) provisioners.Instance {
 		instance.Phase = provisioners.Terminated
 	} else if n := c.findNode(k.Node); n.Power == up {
 		instance.Phase, instance.Address = provisioners.Running, n.Name+".simcluster.invalid"
-		instance.Devices = c.listDevices(n)
+		instance.Devices = c.config.listDevices(n)
 	}
 	return instance
 }

@@ -102,10 +102,10 @@ func (c *Cluster) suspend(n *node) {
 }
 
 // listDevices lists the GPUs of the node.
-func (c *Cluster) listDevices(n *node) []capacity.Device {
+func (c Config) listDevices(n *node) []capacity.Device {
 	devices := make([]capacity.Device, n.offer.GPUs)
 	for i := range devices {
-		devices[i] = capacity.Device{UUID: c.config.deviceUUID(n.Name, i), Index: i, Model: n.offer.Model,
+		devices[i] = capacity.Device{UUID: c.deviceUUID(n.Name, i), Index: i, Model: n.offer.Model,
 			MemoryMiB: n.offer.MemoryMiB}
 	}
 	return devices

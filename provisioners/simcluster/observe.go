@@ -30,11 +30,11 @@ func (c *Cluster) Observe(ctx context.Context, since provisioners.Mark) (provisi
 	from := c.at.Add(time.Microsecond)
 	if since != "" {
 		var err error
-		if from, err = c.readMark(since); err != nil {
+		if from, err = c.config.readMark(since); err != nil {
 			return provisioners.Observation{}, err
 		}
 	}
-	seen := provisioners.Observation{At: c.at, Mark: c.markOf(c.at), Complete: !from.Before(c.forgotten),
+	seen := provisioners.Observation{At: c.at, Mark: c.config.markOf(c.at), Complete: !from.Before(c.forgotten),
 		KeepWithin: c.config.SuspendTime / 3, Work: c.listWork(from)}
 	for _, n := range c.nodes {
 		seen.Nodes = append(seen.Nodes, n.portNode())
@@ -65,13 +65,13 @@ func (c *Cluster) listWork(from time.Time) []provisioners.Work {
 	return work
 }
 
-func (c *Cluster) markOf(at time.Time) provisioners.Mark {
-	sum := c.config.digestOf("mark", at.UnixMicro())
+func (c Config) markOf(at time.Time) provisioners.Mark {
+	sum := c.digestOf("mark", at.UnixMicro())
 	return provisioners.Mark(fmt.Sprintf("%d-%s", at.UnixMicro(), hex.EncodeToString(sum[:4])))
 }
 
 // readMark returns the time of a mark that this cluster made.
-func (c *Cluster) readMark(mark provisioners.Mark) (time.Time, error) {
+func (c Config) readMark(mark provisioners.Mark) (time.Time, error) {
 	digits, _, _ := strings.Cut(string(mark), "-")
 	micros, err := strconv.ParseInt(digits, 10, 64)
 	at := time.UnixMicro(micros).UTC()
