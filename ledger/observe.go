@@ -9,8 +9,10 @@ import (
 // Watched says how far the cluster of a provisioner was watched.
 type Watched struct {
 	Provisioner string
-	Mark        string    // where the next observation begins; its provisioner knows what it means
-	At          time.Time // by the database's clock; zero: never
+	Mark        string // where the next observation begins; its provisioner knows what it means
+	// At is the time of the last look that was complete, by the cluster's clock; zero:
+	// there was none.
+	At time.Time
 }
 
 // Watch is what somebody needs who looks at a cluster now.

@@ -17,6 +17,10 @@ type Work struct {
 	WaitedFor string
 }
 
+// WaitedUnwatched is what work waited for that was there before anybody watched: nobody
+// knows, and it is not counted as a start.
+const WaitedUnwatched = "unwatched"
+
 // Observed reports whether the allocation is work that a cluster's scheduler placed.
 // It has no lease: it ends when the work does. It holds the GPUs of those of its nodes
 // that were kept warm, and no place in the calendar.

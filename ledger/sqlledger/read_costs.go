@@ -326,9 +326,12 @@ func (r costReader) Report(s ledger.Scope, from, to time.Time) (ledger.Report, e
 	return report, nil
 }
 
-// addWaits adds the waits of the allocations that became active in the period.
+// addWaits adds the waits of the allocations that became active in the period, as far as
+// somebody has watched.
 func (r costReader) addWaits(report *ledger.Report, s ledger.Scope) error {
-	const wait, period = "active_at - requested_at", "active_at >= ? AND active_at < ? AND active_at > 0"
+	const wait = "active_at - requested_at"
+	const period = "active_at >= ? AND active_at < ? AND active_at > 0 AND waited_for <> '" +
+		allocation.WaitedUnwatched + "'"
 	from, to := toMicros(report.From), toMicros(report.To)
 	var sums struct {
 		Starts int   `gorm:"column:starts"`

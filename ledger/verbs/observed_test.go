@@ -20,11 +20,20 @@ type cluster struct {
 	*world
 	ann, bob ledger.Actor
 	work     []ledger.ObservedWork
+	lag      time.Duration // between a look and its report
 }
 
 // newCluster makes a pool of four nodes of two GPUs in which work of the account vision is
 // ann's, and all other is bob's.
 func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	w := newWatchlessCluster(t)
+	w.observe() // what was there before
+	return w
+}
+
+// newWatchlessCluster is one that nobody has looked at yet.
+func newWatchlessCluster(t *testing.T) *cluster {
 	t.Helper()
 	w := &cluster{world: newWorld(t)}
 	w.ann, w.bob = w.newPerson("ann"), w.newPerson("bob")
@@ -37,7 +46,6 @@ func newCluster(t *testing.T) *cluster {
 	require.NoError(t, err)
 	require.Equal(t, w.bob.OrganizationID, w.pool.Holders.Default, "a name has become an id")
 	require.NoError(t, w.ledger.EnsureObserving(t.Context(), "sim"))
-	w.observe() // what was there before
 	return w
 }
 
@@ -68,7 +76,7 @@ func (w *cluster) observeSome(complete bool) ledger.Observed {
 	w.Helper()
 	w.clock.Advance(time.Second)
 	out, err := w.ledger.ReportObserved(w.Context(), w.claimObserving(), ledger.Observation{Provisioner: "sim",
-		At: w.clock.Now(), Mark: w.clock.Now().String(), Complete: complete, Work: w.work}, "")
+		At: w.clock.Now().Add(-w.lag), Mark: w.clock.Now().String(), Complete: complete, Work: w.work}, "")
 	require.NoError(w, err)
 	w.doDueWork()
 	return out
@@ -244,6 +252,54 @@ func TestOtherWaitsAreNotBoots(t *testing.T) {
 	w.end("18")
 	require.Equal(t, ledger.Observed{Ended: 1}, w.observe())
 	require.Equal(t, allocation.Cancelled, w.workOf("18").State(), "it gave up")
+}
+
+// What comes after a look, and before it is reported, has waited for a boot all the same.
+func TestASlowLookHidesNoWait(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t)
+	w.lag = 5 * time.Second
+	w.observe()
+	w.lag = 0
+	w.begin("17", "vision", 3*time.Second, 2, "")
+	w.work[0].StartedAt = time.Time{}
+	w.observe()
+	a := w.workOf("17")
+	require.Equal(t, a.Work.QueuedAt, a.RequestedAt)
+	require.Empty(t, a.Work.WaitedFor)
+
+	w.begin("18", "vision", 0, 2, "")
+	w.work[1].StartedAt = time.Time{}
+	hidden := w.work
+	w.work = hidden[:1]
+	w.observeSome(false)
+	w.clock.Advance(time.Minute)
+	w.work = hidden
+	w.observe()
+	a = w.workOf("18")
+	require.Equal(t, a.Work.QueuedAt, a.RequestedAt, "a look that was not complete has not seen it wait")
+}
+
+func TestWhatWasThereBeforeIsNotScored(t *testing.T) {
+	t.Parallel()
+	w := newWatchlessCluster(t)
+	w.begin("17", "vision", time.Hour, 2, "")
+	w.begin("18", "vision", time.Hour, 2, "")
+	w.work[1].StartedAt = time.Time{}
+	require.Equal(t, ledger.Observed{Started: 1}, w.observe())
+	w.work[1].StartedAt = w.clock.Now()
+	require.Equal(t, ledger.Observed{Started: 1}, w.observe())
+	score := func() (report ledger.Report) {
+		w.read(func(r ledger.Reader) (err error) {
+			report, err = r.Report(ledger.Scope{All: true}, time.Unix(0, 0), w.clock.Now().Add(time.Hour))
+			return err
+		})
+		return report
+	}
+	require.Zero(t, score().Starts)
+	w.begin("19", "vision", 0, 2, "")
+	w.observe()
+	require.Equal(t, 1, score().Starts)
 }
 
 func TestAPromiseMovesFromANodeThatOthersTook(t *testing.T) {

@@ -33,7 +33,7 @@ func (w Work) observeCluster(ctx context.Context, c Claim) error {
 		w.Logger.WarnContext(ctx, "a node could not be kept warm; it is tried again", "error", err)
 		failure = summarizeError(err)
 	}
-	seen, err := observer.Observe(ctx, provisioners.Mark(watch.Mark))
+	seen, err := w.lookAt(ctx, observer, provisioners.Mark(watch.Mark))
 	if err != nil {
 		return fmt.Errorf("observing %s: %w", c.Task.Subject, err)
 	}
@@ -46,6 +46,21 @@ func (w Work) observeCluster(ctx context.Context, c Claim) error {
 	}
 	w.Metrics.Observed(c.Task.Subject, changed.Started, changed.Warm, seen.Complete)
 	return nil
+}
+
+// lookAt observes a cluster since the mark. A mark that is none of this cluster's, as it
+// is or was set up, begins anew: what was between is not known.
+func (w Work) lookAt(ctx context.Context, o provisioners.Observer, since provisioners.Mark) (
+	provisioners.Observation, error) {
+	seen, err := o.Observe(ctx, since)
+	if since == "" || err == nil || provisioners.KindOf(err) != provisioners.KindBadSpec {
+		return seen, err
+	}
+	w.Logger.WarnContext(ctx, "where the last observation ended is not known to the cluster; it begins anew",
+		"error", err)
+	seen, err = o.Observe(ctx, "")
+	seen.Complete = false
+	return seen, err
 }
 
 // newObservation is what a look has shown, in the ledger's words.

@@ -78,8 +78,11 @@ func (l Booking) ReportObserved(ctx context.Context, g ledger.Guard, o ledger.Ob
 				return fmt.Errorf("noting what runs in %s: %w", p.Pool.Name, err)
 			}
 		}
-		tx.Change.Watched = append(tx.Change.Watched,
-			ledger.Watched{Provisioner: o.Provisioner, Mark: o.Mark, At: tx.Now()})
+		seen.Provisioner, seen.Mark = o.Provisioner, o.Mark
+		if o.Complete {
+			seen.At = o.At
+		}
+		tx.Change.Watched = append(tx.Change.Watched, seen)
 		tx.FailTask(g, tx.Now().Add(nextLook(l.Config.ObserveEvery, o.KeepWithin)), failure)
 		return nil
 	})
@@ -161,7 +164,8 @@ func unknownWork(tx *txn.Tx, p *txn.PoolTx, work map[string]ledger.ObservedWork)
 // sight is an observation, with when the cluster was looked at before.
 type sight struct {
 	ledger.Observation
-	now, before time.Time // by the database's clock
+	now    time.Time // by the database's clock
+	before time.Time // of the last complete look, by the cluster's clock
 }
 
 // hereAt is a time of the cluster's clock by the database's. Nothing that was observed

@@ -62,8 +62,8 @@ func (o sight) waitedFrom(w ledger.ObservedWork) (from time.Time, waitedFor stri
 	queued := o.hereAt(w.QueuedAt)
 	switch {
 	case o.before.IsZero(): // what was there before us is no start of ours to score
-		return cmp.Or(o.hereAt(w.StartedAt), o.now), ""
-	case queued.Add(grain).After(o.before):
+		return cmp.Or(o.hereAt(w.StartedAt), o.now), allocation.WaitedUnwatched
+	case w.QueuedAt.Add(grain).After(o.before):
 		return queued, ""
 	case w.StartedAt.IsZero():
 		return o.now, reasonQueue
