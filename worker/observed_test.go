@@ -208,3 +208,27 @@ func TestAPromiseMovesWhenAnotherTakesItsNode(t *testing.T) {
 	require.Equal(t, []node.State{node.Gone, node.Gone}, w.nodeStates())
 	require.Equal(t, 4, w.clusterNodes(provisioners.NodeCold))
 }
+
+// A cluster that was made anew has lost the node that was kept warm, and knows no mark of
+// the old one. Another node is warmed, and the cluster is watched all the same.
+func TestAClusterThatChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	w.reserveDaily()
+	w.driveUntil(w.nine.Add(-4 * time.Minute))
+	require.Equal(t, reservation.Ready, w.promiseOf(w.nine).State())
+	c := clusterConfig()
+	c.Seed = 8
+	var err error
+	w.cluster, err = simcluster.New(c, w.clock)
+	require.NoError(t, err)
+	w.startWorker(parts{cloud: w.cluster})
+	w.driveUntil(w.nine.Add(20 * time.Minute))
+	require.Len(t, w.starts(w.actor.OrganizationID), 1)
+	job := w.starts(w.actor.OrganizationID)[0]
+	require.Equal(t, []string{w.promiseOf(w.nine).ID}, job.Reservations)
+	w.requireScore(1, 1)
+	require.Len(t, w.readNodes(), 2)
+	w.driveUntil(w.nine.Add(3 * time.Hour))
+	require.Equal(t, 4, w.clusterNodes(provisioners.NodeCold))
+}
