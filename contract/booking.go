@@ -152,8 +152,8 @@ var bookingTags = tags{
 	"Allocation.EstimatedCost": `doc:"Cost of the lease held to its end, at the pool's price; after its end, of ` +
 		`the time that was held."`,
 	"Allocation.Work": `doc:"In an observed pool: what the cluster placed. It has no lease and ends with the work."`,
-	"ClusterWork.WaitedFor": `doc:"What it waited for last, but nodes that booted: priority, limits, resources, ` +
-		`dependency, held or other; left out for nothing."`,
+	"ClusterWork.WaitedFor": `doc:"What else it waited for than nodes that booted, which is no part of its wait: queue, ` +
+		`its turn, a limit or others to end; unwatched, it was there before anybody watched; left out for nothing."`,
 	"Allocation.Wait":       `doc:"How much longer it waits; present while it does, when it is read."`,
 	"Layout.Nodes":          `doc:"The number of nodes. With gpus_per_node, gpus may be left out."`,
 	"Layout.GPUsPerNode":    `doc:"GPUs on each node; the last has fewer if gpus says so."`,

@@ -75,7 +75,9 @@ func countedSince(pools []livePool, month int64) int64 {
 			began = min(began, toMicros(pools[i].state.Reservations[j].Window.Start))
 		}
 		for j := range pools[i].state.Allocations {
-			began = min(began, toMicros(pools[i].state.Allocations[j].Window.Start))
+			if a := &pools[i].state.Allocations[j]; !a.Observed() {
+				began = min(began, toMicros(a.Window.Start))
+			}
 		}
 	}
 	if began == month {

@@ -68,7 +68,8 @@ const (
 // the beginning of a day, as sums of days are remembered.
 var countedFrom = `(
 	SELECT CASE WHEN MIN(began) < ? THEN MIN(began) / 86400000000 * 86400000000 - 2678400000000 ELSE ? END FROM (
-		SELECT MIN(window_start) AS began FROM allocations WHERE ` + inAnyPool + ` AND ` + liveAllocation + `
+		SELECT MIN(window_start) AS began FROM allocations WHERE work = '' AND ` + inAnyPool + ` AND ` +
+	liveAllocation + `
 		UNION ALL SELECT MIN(window_start) FROM reservations WHERE ` + inAnyPool +
 	` AND ` + liveReservation + `) AS living)`
 

@@ -82,7 +82,7 @@ func reservationSpent(r *reservation.Reservation) spentRow {
 
 // allocationSpent is the same of an allocation, in the words of allocationsSpent.
 func allocationSpent(a *allocation.Allocation) spentRow {
-	if a.Live() || a.ActiveAt.IsZero() {
+	if a.Live() || a.ActiveAt.IsZero() || a.Observed() {
 		return spentRow{}
 	}
 	gpus, held := int64(a.Shape.GPUs()), heldMicros(a.ActiveAt, a.EndedAt)

@@ -13,7 +13,11 @@ ALTER TABLE allocations ADD COLUMN queued_at BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE allocations ADD COLUMN waited_for TEXT NOT NULL DEFAULT '';
 CREATE UNIQUE INDEX allocations_work ON allocations (pool_id, work) WHERE work <> ''; -- work is counted once
 
+-- Waits are read from the index alone, and work that nobody watched is left out.
+DROP INDEX allocations_started;
+CREATE INDEX allocations_started ON allocations (active_at, requested_at, waited_for);
+
 -- How far a provisioner's cluster was watched.
 ALTER TABLE provisioners ADD COLUMN observed_mark TEXT NOT NULL DEFAULT '';
-ALTER TABLE provisioners ADD COLUMN observed_at BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE provisioners ADD COLUMN observed_at BIGINT NOT NULL DEFAULT 0; -- by the cluster's clock
 -- +goose StatementEnd

@@ -89,11 +89,14 @@ func (l Booking) ReportObserved(ctx context.Context, g ledger.Guard, o ledger.Ob
 	return out, err
 }
 
+// leastBetween bounds how often a cluster is looked at, however soon it suspends nodes.
+const leastBetween = time.Second
+
 // nextLook is how long after a look the next one comes: well within the time in which
 // warm nodes have to be kept again.
 func nextLook(every, keepWithin time.Duration) time.Duration {
 	if keepWithin > 0 {
-		return min(every, keepWithin/2)
+		return min(every, max(keepWithin/2, leastBetween))
 	}
 	return every
 }

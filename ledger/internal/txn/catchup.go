@@ -157,6 +157,9 @@ func (d *cachedPool) retireAllocation(i int) {
 		return
 	}
 	d.Allocations.Rows = slices.Delete(d.Allocations.Rows, i, i+1)
+	if a.Observed() {
+		return
+	}
 	s := ledger.AllocationSpend(d.Definition, a)
 	d.countSpend(ledger.Spend{OrganizationID: a.OrganizationID, MadeBy: a.HeldBy, UserID: a.UserID,
 		Day: quota.Day(a.Window.Start), Cost: s.Cost, GPUSeconds: s.GPUSeconds})
