@@ -106,6 +106,9 @@ func newSlurm(decode func(any) error, deps Deps) (provisioners.Provisioner, erro
 	}
 	config = config.WithDefaults()
 	config.StateFile = deps.stateFile(config.StateFile, config.Name)
+	if config.Use == slurm.UseObserved {
+		return provisionerOrNil(slurm.NewObserved(config, deps.Clock))
+	}
 	return provisionerOrNil(slurm.New(config, deps.Clock))
 }
 

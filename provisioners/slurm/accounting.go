@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -35,8 +36,8 @@ func (c *Cluster) findAccounted(ctx context.Context, token string,
 	if err != nil {
 		return provisioners.Instance{}, false, err
 	}
-	mark := c.tokenMark(token)
-	jobs, err := parseAccounting(output)
+	mark := c.config.tokenMark(token)
+	jobs, err := parseAccounting(output, namePattern)
 	if err != nil {
 		return provisioners.Instance{}, false, &provisioners.Error{Kind: provisioners.KindTransient,
 			Message: "reading sacct", Err: err}
@@ -62,7 +63,7 @@ func (c *Cluster) accountedEnd(ctx context.Context, o memo) ended {
 	if err != nil {
 		return ended{} // the end itself is known; the caller estimates when it was
 	}
-	jobs, err := parseAccounting(output)
+	jobs, err := parseAccounting(output, namePattern)
 	for _, j := range jobs {
 		if err == nil && j.mark == mark {
 			return j
@@ -79,14 +80,14 @@ func (c *Cluster) runSacct(ctx context.Context, filter string) (string, error) {
 
 // parseAccounting reads sacct's rows, which end with their last field and not
 // with a separator. Jobs that are none of ours are left out.
-func parseAccounting(output string) ([]ended, error) {
+func parseAccounting(output string, names *regexp.Regexp) ([]ended, error) {
 	var jobs []ended
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimRight(line, "\n"), separator)
 		if len(fields) != len(sacctFields) {
 			continue // another job's name with a line break
 		}
-		name := namePattern.FindStringSubmatch(fields[4])
+		name := names.FindStringSubmatch(fields[4])
 		if name == nil {
 			continue
 		}

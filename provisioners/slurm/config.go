@@ -17,6 +17,11 @@ type Config struct {
 	Name   string  `yaml:"name"`
 	Region string  `yaml:"region"` // default "slurm"
 	Offers []Offer `yaml:"offers"`
+	// Use is UseReserved, the default, or UseObserved.
+	Use string `yaml:"use"`
+	// Warm is how an observer powers cold nodes up: WarmAuto, the default, or
+	// WarmHeartbeat.
+	Warm string `yaml:"warm"`
 
 	// Account, QOS and Reservation are those of offers that name none.
 	Account     string `yaml:"account"`
@@ -69,6 +74,19 @@ type Config struct {
 	StateFile string `yaml:"state_file"`
 }
 
+// The values of Config.Use: what a machine is.
+const (
+	UseReserved = "reserved" // a placeholder job, which holds GPUs: see Cluster
+	UseObserved = "observed" // a node that is kept warm for the cluster's own users: see Observed
+)
+
+// The ways to power a node up.
+const (
+	WarmAuto      = "auto"      // with POWER_UP where Slurm accepts it from our user, else with a heartbeat
+	WarmHeartbeat = "heartbeat" // with a heartbeat job always, as any user may
+	WarmPowerUp   = "power_up"  // see Means
+)
+
 var nvidiaSMI = []string{
 	"nvidia-smi", "--query-gpu=index,uuid,memory.total,ecc.errors.uncorrected.volatile.total,name",
 	"--format=csv,noheader,nounits",
@@ -78,6 +96,7 @@ var nvidiaSMI = []string{
 func (c Config) WithDefaults() Config {
 	c.Name = cmp.Or(c.Name, "slurm")
 	c.Region = cmp.Or(c.Region, "slurm")
+	c.Use, c.Warm = cmp.Or(c.Use, UseReserved), cmp.Or(c.Warm, WarmAuto)
 	c.Output = cmp.Or(c.Output, "/dev/null")
 	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
 	c.ProbeTimeout = cmp.Or(c.ProbeTimeout, 2*time.Minute)
@@ -124,6 +143,7 @@ func (c Config) Validate() error {
 				extraNames))
 		}
 	}
+	mistakes = append(mistakes, c.checkUse()...)
 	return errors.Join(append(mistakes, c.checkOffers()...)...)
 }
 

@@ -86,7 +86,7 @@ func (c *Cluster) proveAbsence(v view, token string) error {
 	if !v.whole {
 		return provisioners.Errorf(provisioners.KindUnknown, "squeue's list of jobs is cut")
 	}
-	if mark := c.tokenMark(token); slices.Contains(v.strange, mark) {
+	if mark := c.config.tokenMark(token); slices.Contains(v.strange, mark) {
 		return provisioners.Errorf(provisioners.KindUnknown,
 			"a job named forewarm-%s has another comment than it was made with", mark)
 	}
@@ -158,7 +158,7 @@ func (c *Cluster) sbatchArgs(token string, spec provisioners.Spec, offer Offer) 
 	args := []string{
 		"--parsable", "--no-requeue", "--nodes=1", "--ntasks=1", "--chdir=/",
 		"--partition=" + offer.Partition, "--gres=" + offer.Gres + ":" + strconv.Itoa(offer.GPUs),
-		"--job-name=" + jobName(c.tokenMark(token), spec.ExpiresAt),
+		"--job-name=" + jobName(c.config.tokenMark(token), spec.ExpiresAt),
 		"--comment=" + c.formatComment(tagsOf(token, spec)),
 		"--output=" + c.config.Output, "--error=" + c.config.Output,
 	}

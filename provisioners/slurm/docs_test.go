@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/slurm"
 )
 
@@ -21,7 +22,7 @@ func TestExamplesOfTheManual(t *testing.T) {
 	page, err := os.ReadFile("../../docs/provisioners/slurm.md")
 	require.NoError(t, err)
 	blocks := fenced.FindAllSubmatch(page, -1)
-	require.Len(t, blocks, 2)
+	require.Len(t, blocks, 3)
 	for _, block := range blocks {
 		var file struct {
 			Provisioners []struct {
@@ -37,8 +38,7 @@ func TestExamplesOfTheManual(t *testing.T) {
 		require.Equal(t, "slurm", file.Provisioners[0].Kind)
 		c := file.Provisioners[0].Config
 		c.StateFile = ""
-		made, err := slurm.New(c, clock.NewManual(start))
-		require.NoError(t, err)
+		made := openConfigured(t, c)
 		for _, pool := range file.Pools {
 			require.Equal(t, pool["provisioner"], made.Name())
 			require.Equal(t, pool["region"], c.Region)
@@ -47,4 +47,17 @@ func TestExamplesOfTheManual(t *testing.T) {
 			require.Equal(t, pool["gpus_per_node"], c.Offers[0].GPUs)
 		}
 	}
+}
+
+// openConfigured opens what the config's use says, as the program does.
+func openConfigured(t *testing.T, c slurm.Config) provisioners.Provisioner {
+	t.Helper()
+	if c.Use == slurm.UseObserved {
+		made, err := slurm.NewObserved(c, clock.NewManual(start))
+		require.NoError(t, err)
+		return made
+	}
+	made, err := slurm.New(c, clock.NewManual(start))
+	require.NoError(t, err)
+	return made
 }

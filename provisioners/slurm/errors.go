@@ -24,6 +24,7 @@ var refusals = []struct {
 	{"breached requested qos usage threshold", provisioners.KindQuota},
 	{"invalid job id specified", provisioners.KindNotFound},
 	{"job has already finished", provisioners.KindNotFound},
+	{"job is no longer pending execution", provisioners.KindNotFound},
 	{"already completing or completed", provisioners.KindNotFound},
 	{"access/permission denied", provisioners.KindDenied},
 	{"invalid user id", provisioners.KindDenied},
@@ -61,14 +62,22 @@ var refusals = []struct {
 // throttled is how long to wait when Slurm does not say it, which it never does.
 const throttled = 5 * time.Second
 
+// commands are Slurm's, as one configured cluster is asked with them.
+type commands struct {
+	runner
+	cluster string // our name of it
+}
+
+func newCommands(c Config) commands { return commands{runner: newRunner(c), cluster: c.Name} }
+
 // askSlurm runs a command and returns what it printed. A failure that is no refusal
 // is of kind otherwise: what the caller must assume when nothing is known.
-func (c *Cluster) askSlurm(ctx context.Context, otherwise provisioners.Kind, stdin string, name string,
+func (c commands) askSlurm(ctx context.Context, otherwise provisioners.Kind, stdin string, name string,
 	args ...string) (string, error) {
-	got, err := c.runner.runCommand(ctx, stdin, name, args...)
+	got, err := c.runCommand(ctx, stdin, name, args...)
 	switch {
 	case errors.Is(err, errNoCommand):
-		return "", &provisioners.Error{Kind: provisioners.KindBadSpec, Scope: c.config.Name,
+		return "", &provisioners.Error{Kind: provisioners.KindBadSpec, Scope: c.cluster,
 			Message: "Slurm's commands are not here: set bin_dir or command_prefix", Err: err}
 	case err != nil:
 		return "", &provisioners.Error{Kind: otherwise, Message: "asking Slurm", Err: err}

@@ -38,12 +38,14 @@ type world struct {
 	Faults   map[string]int
 	Calls    []string // every command line, for tests that count
 	NoReport bool     // the probe never passes
+	Elastic  elastic  // what an observed cluster has beside
 }
 
 type fakeNode struct {
 	Name, Partition, State, Gres string
 	GPUs                         int
 	Hidden                       bool // until a job wakes it, as cloud nodes are
+	Power                        fakePower
 }
 
 // folder is where a world lives.
@@ -81,9 +83,9 @@ func (f folder) updateWorld(do func(*world)) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
 	}
-	w.advanceJobs()
+	w.advance()
 	do(&w)
-	w.advanceJobs()
+	w.advance()
 	return f.writeWorld(w)
 }
 
@@ -165,6 +167,9 @@ func (w *world) answerCommand(name string, args []string) reply {
 	case "squeue":
 		return w.runSqueue(options)
 	case "sbatch":
+		if w.Elastic.On {
+			return w.runElasticSbatch(options)
+		}
 		return w.runSbatch(options)
 	case "scancel":
 		return w.runScancel(words)
@@ -173,6 +178,11 @@ func (w *world) answerCommand(name string, args []string) reply {
 	case "sacct":
 		return w.runSacct()
 	default:
+		if w.Elastic.On {
+			if r, known := w.runElasticScontrol(words); known {
+				return r
+			}
+		}
 		return w.runScontrol(words)
 	}
 }

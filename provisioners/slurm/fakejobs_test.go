@@ -19,6 +19,7 @@ type fakeJob struct {
 	Submitted, Started, Preempted, Ends, Ended time.Time
 	State                                      string
 	Reported                                   bool
+	elasticJob
 }
 
 const (

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var fakeColumn = regexp.MustCompile(`^([A-Za-z]+):(\d+)(.*)$`)
+var fakeColumn = regexp.MustCompile(`^([A-Za-z-]+):(\d+)(.*)$`)
 
 // formatRow prints one row as Slurm does for --Format: padded, or cut, to the widths.
 func formatRow(format string, values map[string]string) string {
@@ -42,6 +42,10 @@ func (w *world) runSqueue(options map[string]string) reply {
 			continue
 		}
 		found = true
+		if w.Elastic.On {
+			out += formatRow(options["Format"], w.elasticRow(j))
+			continue
+		}
 		out += formatRow(options["Format"], map[string]string{
 			"JobID": strconv.Itoa(j.ID), "State": j.State, "Reason": "None",
 			"PreemptTime": formatSeconds(j.Preempted, "N/A"),
@@ -53,8 +57,8 @@ func (w *world) runSqueue(options map[string]string) reply {
 	if one && !found {
 		return complain("slurm_load_jobs error: Invalid job id specified")
 	}
-	if mine && w.takeFault("squeue truncated") {
-		out = out[:len(out)/2]
+	if mine && w.takeFault("squeue truncated") || !mine && !one && w.takeFault("queue truncated") {
+		out = out[:max(0, len(out)-5)]
 	}
 	return reply{out: out}
 }

@@ -99,7 +99,7 @@ func (c *Cluster) parseTypedFields(j *job, row []string, expires string) error {
 		return fmt.Errorf("state %.40q", j.state)
 	case j.submitted.IsZero():
 		return errors.New("no time of submission")
-	case j.mark != c.tokenMark(j.tags.token):
+	case j.mark != c.config.tokenMark(j.tags.token):
 		return errors.New("the name is not that of the comment's token")
 	}
 	if j.phase == provisioners.Running && len(j.found.devices) == 0 {

@@ -74,26 +74,33 @@ func (m *memory) findMemo(wanted func(memo) bool) (memo, bool) {
 // rememberJobs takes in machines as Slurm shows them.
 func (m *memory) rememberJobs(jobs []job) error {
 	now := m.clock.Now()
+	memos := make([]memo, len(jobs))
+	for i, j := range jobs {
+		memos[i] = memo{ID: instanceID(j.id, j.mark), Token: j.tags.token, Owner: j.tags.owner, NodeID: j.tags.node,
+			Type: j.tags.kind, Created: j.submitted}
+		if j.phase == provisioners.Terminated {
+			memos[i].Ended, memos[i].Preempted, memos[i].Gone = j.endTime, j.takenBack(), now
+		}
+	}
+	return m.rememberMemos(memos)
+}
+
+// rememberMemos takes in machines that were seen now. Of one that ended before, the first
+// look that showed it counts.
+func (m *memory) rememberMemos(seen []memo) error {
+	now := m.clock.Now()
 	return m.updateMemos(func(known map[string]memo) bool {
 		changed := false
-		for _, j := range jobs {
-			before, seen := known[j.tags.token]
-			after := memo{ID: instanceID(j.id, j.mark), Token: j.tags.token, Owner: j.tags.owner, NodeID: j.tags.node,
-				Type:    j.tags.kind,
-				Created: j.submitted, Known: now}
-			if seen && before.ID == after.ID {
-				after.Known, after.Gone = before.Known, before.Gone
-			}
-			if j.phase == provisioners.Terminated {
-				after.Ended, after.Preempted = j.endTime, j.takenBack()
-				if after.Gone.IsZero() {
-					after.Gone = now
+		for _, after := range seen {
+			after.Known = now
+			if before, seen := known[after.Token]; seen && before.ID == after.ID {
+				after.Known = before.Known
+				if !after.Gone.IsZero() && !before.Gone.IsZero() {
+					after.Gone = before.Gone
 				}
-			} else {
-				after.Gone = time.Time{} // the job is the truth
 			}
-			if after != before {
-				known[j.tags.token], changed = after, true
+			if after != known[after.Token] {
+				known[after.Token], changed = after, true
 			}
 		}
 		return changed

@@ -15,7 +15,7 @@ import (
 func TestTheAgentKnowsOurPlaceholders(t *testing.T) {
 	t.Parallel()
 	c := &Cluster{config: Config{Name: "lab"}}
-	mark := c.tokenMark("token")
+	mark := c.config.tokenMark("token")
 	for _, row := range []string{
 		jobName(mark, time.Time{}) + ",",
 		jobName(mark, time.Unix(1_795_000_000, 0)) + ",",

@@ -74,7 +74,7 @@ func (c *Cluster) devicesOf(j job) []capacity.Device {
 	devices := make([]capacity.Device, len(j.found.devices))
 	for i, device := range j.found.devices {
 		if j.found.unprobed {
-			device.UUID, device.MemoryMiB, device.Model = c.unprobedUUID(j.node, device.Index), offer.MemoryMiB,
+			device.UUID, device.MemoryMiB, device.Model = c.config.unprobedUUID(j.node, device.Index), offer.MemoryMiB,
 				offer.Model
 		}
 		if offer.Model != "" && strings.Contains(strings.ToLower(device.Model), strings.ToLower(offer.NameContains)) {
@@ -86,7 +86,7 @@ func (c *Cluster) devicesOf(j job) []capacity.Device {
 }
 
 // unprobedUUID is made up, and the same for the same GPU of the same node.
-func (c *Cluster) unprobedUUID(node string, index int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", c.config.Name, node, index))
+func (c Config) unprobedUUID(node string, index int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", c.Name, node, index))
 	return "GPU-UNPROBED-" + hex.EncodeToString(sum[:12])
 }

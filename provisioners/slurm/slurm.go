@@ -24,9 +24,9 @@ import (
 
 // Cluster is one user's part of a Slurm cluster. It is safe for concurrent use.
 type Cluster struct {
+	commands
 	config Config
 	clock  clock.Clock
-	runner runner
 	memory *memory
 	// turn lets one Create at a time look and submit, so that the second sees what
 	// the first has made, and counts it.
@@ -49,7 +49,7 @@ func New(config Config, clock clock.Clock) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening Slurm cluster %q: %w", config.Name, err)
 	}
-	return &Cluster{config: config, clock: clock, runner: newRunner(config), memory: memory,
+	return &Cluster{commands: newCommands(config), config: config, clock: clock, memory: memory,
 		turn: make(chan struct{}, 1)}, nil
 }
 

@@ -42,8 +42,8 @@ type tags struct {
 }
 
 // tokenMark names a token of this provisioner in the names of jobs and machines.
-func (c *Cluster) tokenMark(token string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", c.config.Name, token))
+func (c Config) tokenMark(token string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", c.Name, token))
 	return hex.EncodeToString(sum[:])[:markLength]
 }
 

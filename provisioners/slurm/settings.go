@@ -1,0 +1,105 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// settings are what an observer must know of slurm.conf.
+type settings struct {
+	suspend   time.Duration // SuspendTime; 0: nodes are never suspended
+	minJobAge time.Duration // for how long squeue shows a job that has ended
+	private   []string      // PrivateData
+	// tracksGPUs says that accounting knows of GPUs (AccountingStorageTRES).
+	tracksGPUs bool
+}
+
+const (
+	// settingsAge is how long settings, and a refusal of rights, are believed.
+	settingsAge = time.Hour
+	// beatsPerSuspend is how many heartbeats fit into SuspendTime: two may be lost.
+	beatsPerSuspend = 3
+	// leastSuspend leaves Keep and Slurm's own loops, of some seconds each, their time.
+	leastSuspend = 15 * time.Second
+	// recordInterval is how far ahead the heartbeat is that only carries tags.
+	recordInterval = time.Hour
+)
+
+var settingLine = regexp.MustCompile(`(?m)^(SuspendTime|MinJobAge|PrivateData|AccountingStorageTRES) *= *(.*)$`)
+
+// readSettings asks for the settings, once an hour.
+func (o *Observed) readSettings(ctx context.Context) (settings, error) {
+	o.mu.Lock()
+	known, asked := o.settings, o.asked
+	o.mu.Unlock()
+	if !asked.IsZero() && o.clock.Now().Sub(asked) < settingsAge {
+		return known, nil
+	}
+	output, err := o.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "show", "config")
+	if err != nil {
+		return settings{}, fmt.Errorf("reading Slurm's settings: %w", err)
+	}
+	read, err := parseSettings(output)
+	if err != nil {
+		return settings{}, err
+	}
+	o.mu.Lock()
+	o.settings, o.asked = read, o.clock.Now()
+	o.mu.Unlock()
+	return read, nil
+}
+
+func parseSettings(output string) (settings, error) {
+	values := map[string]string{}
+	for _, line := range settingLine.FindAllStringSubmatch(output, -1) {
+		values[line[1]] = strings.TrimSpace(line[2])
+	}
+	if len(values) < 3 {
+		return settings{}, provisioners.Errorf(provisioners.KindTransient,
+			"scontrol show config does not say SuspendTime, MinJobAge and PrivateData")
+	}
+	return settings{suspend: parseSeconds(values["SuspendTime"]), minJobAge: parseSeconds(values["MinJobAge"]),
+		private:    strings.Split(values["PrivateData"], ","),
+		tracksGPUs: strings.Contains(values["AccountingStorageTRES"], "gres/gpu")}, nil
+}
+
+// parseSeconds reads "300 sec". Slurm's words for never (NONE, INFINITE, -1) are 0.
+func parseSeconds(text string) time.Duration {
+	number, _, _ := strings.Cut(text, " ")
+	seconds, err := strconv.Atoi(number)
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// interval is how long a kept node may be idle until its next heartbeat is due.
+func (s settings) interval() time.Duration {
+	if s.suspend == 0 {
+		return recordInterval
+	}
+	return s.suspend / beatsPerSuspend
+}
+
+// beats reports whether nodes must be kept from being suspended at all.
+func (s settings) beats() bool { return s.suspend > 0 }
+
+// hides reports whether PrivateData has the word.
+func (s settings) hides(word string) bool { return slices.Contains(s.private, word) }
+
+// checkPace returns an error when heartbeats would have to follow each other too fast.
+func (s settings) checkPace() error {
+	if s.beats() && s.suspend < leastSuspend {
+		return provisioners.Errorf(provisioners.KindBadSpec,
+			"SuspendTime is %v, and a node can be kept warm from %v on: set SuspendTime in slurm.conf", s.suspend,
+			leastSuspend)
+	}
+	return nil
+}
