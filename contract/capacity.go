@@ -222,9 +222,9 @@ var capacityTags = tags{
 		`Forewarm keeps nodes warm there, and watches."`,
 	"Pool.Holders": `doc:"Whose the work in an observed pool is; the first that fits. Shown to ` +
 		`operators."`,
-	"Pool.DefaultHolder":           `doc:"Whose work is that no holder names. Shown to operators."`,
-	"PoolCreate.Use":               `doc:"observed needs a provisioner that watches its cluster."`,
-	"PoolCreate.Holders":           `doc:"Whose the work in an observed pool is; the first that fits."`,
+	"Pool.DefaultHolder": `doc:"Whose work is that no holder names. Shown to operators."`,
+	"PoolCreate.Use":     `doc:"observed needs a provisioner that watches its cluster."`,
+	"PoolCreate.Holders": `doc:"Whose the work in an observed pool is; the first that fits."`,
 	"PoolCreate.DefaultHolder": `doc:"Whose work is that no holder names, id or name; left out: the only ` +
 		`organization."`,
 	"PoolPatch.Alternates":         `doc:"Replace those that are there."`,

@@ -79,11 +79,14 @@ func (o *Observed) listBeats(ctx context.Context) (beatView, error) {
 		}
 		b := heartbeat{mark: name[1], sort: beatSort(name[2]), state: row[1], reason: row[2], user: row[8]}
 		provisioner, err := b.parseComment(row[10])
-		if err == nil && provisioner != o.config.Name {
-			v.elsewhere[b.host] = true
+		err = errors.Join(err, b.parseTypedFields(row))
+		if provisioner != "" && provisioner != o.config.Name {
+			if err != nil || b.isLive() {
+				v.elsewhere[b.host] = true
+			}
 			continue
 		}
-		if err = errors.Join(err, b.parseTypedFields(row)); err != nil || b.mark != o.config.tokenMark(b.tags.token) {
+		if err != nil || b.mark != o.config.tokenMark(b.tags.token) {
 			v.strange = append(v.strange, b.mark)
 			continue
 		}
