@@ -27,18 +27,18 @@ type elasticNode struct {
 	reason            string
 }
 
-var nodeField = regexp.MustCompile(`(?:^| )(NodeName|CPUAlloc|CPUTot|AvailableFeatures|Gres|GresUsed|State|Partitions|` +
-	`LastBusyTime|BootTime)=(\S*)`)
+var nodeField = regexp.MustCompile(`(?:^| )(NodeName|CPUAlloc|CPUTot|AvailableFeatures|Gres|GresUsed|State|` +
+	`Partitions|LastBusyTime|BootTime)=(\S*)`)
 
 var nodeReason = regexp.MustCompile(` Reason=(.*)$`)
 
 // listElasticNodes asks for the nodes of those names, or for all.
-func (o *Observed) listElasticNodes(ctx context.Context, names ...string) ([]elasticNode, error) {
+func (c commands) listElasticNodes(ctx context.Context, names ...string) ([]elasticNode, error) {
 	args := []string{"--oneliner", "--all", "--details", "show", "node"}
 	if len(names) > 0 {
 		args = append(args, strings.Join(names, ","))
 	}
-	output, err := o.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", args...)
+	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
@@ -49,7 +49,8 @@ func (o *Observed) listElasticNodes(ctx context.Context, names ...string) ([]ela
 		}
 		n, err := parseElasticNode(strings.TrimRight(line, " \n"))
 		if err != nil {
-			return nil, &provisioners.Error{Kind: provisioners.KindTransient, Message: "reading scontrol's nodes", Err: err}
+			return nil, &provisioners.Error{Kind: provisioners.KindTransient, Message: "reading scontrol's nodes",
+				Err: err}
 		}
 		nodes = append(nodes, n)
 	}

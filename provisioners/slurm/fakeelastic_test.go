@@ -214,6 +214,9 @@ func (w *world) runElasticScontrol(words []string) (reply, bool) {
 	switch {
 	case words[0] == "show" && words[1] == "config":
 		return reply{out: w.configText()}, true
+	case words[0] == "show" && words[1] == "partition" && len(words) == 2:
+		return reply{out: "PartitionName=gpu State=UP TotalNodes=4 ResumeTimeout=GLOBAL SuspendTime=GLOBAL\n" +
+			"PartitionName=always State=UP TotalNodes=0 SuspendTime=INFINITE\n"}, true
 	case words[0] == "show" && words[1] == "node":
 		return w.showNodes(words[2:]), true
 	case words[0] == "update" && strings.HasPrefix(words[1], "NodeName="):
@@ -254,8 +257,9 @@ func (w *world) configText() string {
 	if w.Elastic.Suspend > 0 {
 		suspend = fmt.Sprintf("%d sec", int(w.Elastic.Suspend.Seconds()))
 	}
-	return fmt.Sprintf("Configuration data as of 1795461783\nAccountingStorageTRES   = cpu,mem\nMinJobAge               = %d sec\n"+
-		"PrivateData             = %s\nSuspendTime             = %s\nSuspendTimeout          = 5 sec\n",
+	return fmt.Sprintf("Configuration data as of 1795461783\nAccountingStorageTRES   = cpu,mem\n"+
+		"MinJobAge               = %d sec\nPrivateData             = %s\n"+
+		"SuspendTime             = %s\nSuspendTimeout          = 5 sec\n",
 		int(w.Elastic.MinJobAge.Seconds()), w.Elastic.Private, suspend)
 }
 

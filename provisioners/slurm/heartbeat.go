@@ -122,9 +122,9 @@ func (b *heartbeat) parseTypedFields(row []string) error {
 
 // beatComment is what a heartbeat's comment says, in the words of a placeholder's and
 // with what it is (v), its node (w) and since when that is kept (x).
-func (o *Observed) beatComment(k keeping) string {
+func (c Config) beatComment(k keeping) string {
 	values := url.Values{
-		"p": {o.config.Name}, "t": {k.tags.token}, "o": {k.tags.owner}, "n": {k.tags.node}, "y": {k.tags.kind},
+		"p": {c.Name}, "t": {k.tags.token}, "o": {k.tags.owner}, "n": {k.tags.node}, "y": {k.tags.kind},
 		"v": {"heartbeat"}, "w": {k.host},
 	}
 	if !k.created.IsZero() {
@@ -161,7 +161,7 @@ func (o *Observed) submitBeat(ctx context.Context, k keeping, sort beatSort, del
 		"--parsable", "--no-requeue", "--nodes=1", "--ntasks=1", "--mem=1", "--time=2", "--nice", "--chdir=/",
 		"--nodelist=" + k.host, "--partition=" + offer.Partition,
 		"--job-name=forewarm-" + o.config.tokenMark(k.tags.token) + "-" + string(sort),
-		"--comment=" + o.beatComment(k),
+		"--comment=" + o.config.beatComment(k),
 		"--output=" + o.config.Output, "--error=" + o.config.Output,
 	}
 	if delay > 0 {
@@ -190,8 +190,8 @@ func relativeTime(delay time.Duration) string {
 
 // moveBeat moves the beginning of a heartbeat that is ahead. One that has begun in the
 // meantime stays as it is.
-func (o *Observed) moveBeat(ctx context.Context, b heartbeat, delay time.Duration) error {
-	_, err := o.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "update", "JobId="+strconv.Itoa(b.id),
+func (c commands) moveBeat(ctx context.Context, b heartbeat, delay time.Duration) error {
+	_, err := c.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "update", "JobId="+strconv.Itoa(b.id),
 		"StartTime="+relativeTime(delay))
 	if err != nil && provisioners.KindOf(err) != provisioners.KindNotFound {
 		return fmt.Errorf("moving heartbeat %d: %w", b.id, err)
@@ -200,7 +200,7 @@ func (o *Observed) moveBeat(ctx context.Context, b heartbeat, delay time.Duratio
 }
 
 // cancelBeats ends those of the heartbeats that live.
-func (o *Observed) cancelBeats(ctx context.Context, beats []heartbeat) error {
+func (c commands) cancelBeats(ctx context.Context, beats []heartbeat) error {
 	var ids []string
 	for _, b := range beats {
 		if b.isLive() {
@@ -210,7 +210,7 @@ func (o *Observed) cancelBeats(ctx context.Context, beats []heartbeat) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := o.askSlurm(ctx, provisioners.KindUnknown, "", "scancel", ids...)
+	_, err := c.askSlurm(ctx, provisioners.KindUnknown, "", "scancel", ids...)
 	if err != nil && provisioners.KindOf(err) != provisioners.KindNotFound {
 		return fmt.Errorf("cancelling heartbeats %s: %w", strings.Join(ids, ", "), err)
 	}

@@ -38,7 +38,7 @@ func (o *Observed) Keep(ctx context.Context, ids []string) error {
 
 // keepInstance keeps one node. Its error has the id as its scope.
 func (o *Observed) keepInstance(ctx context.Context, v keepings, set settings, id string) error {
-	k, err := o.findKeeping(v, id)
+	k, err := v.byID(id)
 	if err == nil && !k.isLive() {
 		err = notFoundError(id)
 	}
@@ -56,6 +56,8 @@ func (o *Observed) keepInstance(ctx context.Context, v keepings, set settings, i
 }
 
 func (o *Observed) keepNode(ctx context.Context, k keeping, set settings) error {
+	offer, _ := o.config.findOffer(k.tags.kind)
+	set = set.of(offer.Partition)
 	var ahead []heartbeat
 	for _, b := range k.beats {
 		if b.isAhead() {

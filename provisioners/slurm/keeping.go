@@ -188,8 +188,8 @@ func (o *Observed) settleEnded(k *keeping) {
 }
 
 // portInstance is the kept node as a machine.
-func (o *Observed) portInstance(k keeping) provisioners.Instance {
-	mark := o.config.tokenMark(k.tags.token)
+func (c Config) portKeeping(k keeping) provisioners.Instance {
+	mark := c.tokenMark(k.tags.token)
 	instance := provisioners.Instance{
 		ID: keepingIDOf(mark), Token: k.tags.token, Owner: k.tags.owner, NodeID: k.tags.node, Type: k.tags.kind,
 		Phase: k.phase, CreatedAt: k.created, EndedAt: k.ended,
@@ -198,9 +198,9 @@ func (o *Observed) portInstance(k keeping) provisioners.Instance {
 		return instance
 	}
 	instance.Address = "slurm://" + k.host
-	offer, _ := o.config.findOffer(k.tags.kind)
+	offer, _ := c.findOffer(k.tags.kind)
 	for i := range offer.GPUs { // nobody probes a node on which we have no GPU
-		instance.Devices = append(instance.Devices, capacity.Device{UUID: o.config.unprobedUUID(k.host, i), Index: i,
+		instance.Devices = append(instance.Devices, capacity.Device{UUID: c.unprobedUUID(k.host, i), Index: i,
 			Model: offer.Model, MemoryMiB: offer.MemoryMiB})
 	}
 	if k.notice != "" {
@@ -229,8 +229,8 @@ func (o *Observed) rememberKeepings(v keepings, begun time.Time) error {
 }
 
 // departed is the answer for a keeping that no heartbeat tells of any more.
-func (o *Observed) departed(id string) (provisioners.Instance, error) {
-	known, found := o.memory.byID(id)
+func (m *memory) departed(id string) (provisioners.Instance, error) {
+	known, found := m.byID(id)
 	if !found {
 		return provisioners.Instance{}, notFoundError(id)
 	}
@@ -248,23 +248,23 @@ func (o *Observed) Get(ctx context.Context, id string) (provisioners.Instance, e
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	k, err := o.findKeeping(v, id)
+	k, err := v.byID(id)
 	if provisioners.KindOf(err) == provisioners.KindNotFound {
-		return o.departed(id)
+		return o.memory.departed(id)
 	}
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	return o.portInstance(*k), nil
+	return o.config.portKeeping(*k), nil
 }
 
 // findKeeping finds an instance in the view. KindNotFound means that Slurm knows of none.
-func (o *Observed) findKeeping(v keepings, id string) (*keeping, error) {
+func (v keepings) byID(id string) (*keeping, error) {
 	parts := keepingID.FindStringSubmatch(id)
 	if parts == nil {
 		return nil, notFoundError(id)
 	}
-	if k := v.find(func(k keeping) bool { return keepingIDOf(o.config.tokenMark(k.tags.token)) == id }); k != nil {
+	if k := v.find(func(k keeping) bool { return keepingIDOf(k.beats[0].mark) == id }); k != nil {
 		return k, nil
 	}
 	switch {
@@ -291,7 +291,7 @@ func (o *Observed) List(ctx context.Context, owner string) (provisioners.List, e
 	list := provisioners.List{Complete: v.isComplete()}
 	for _, k := range v.all {
 		if k.tags.owner == owner {
-			list.Instances = append(list.Instances, o.portInstance(k))
+			list.Instances = append(list.Instances, o.config.portKeeping(k))
 		}
 	}
 	return list, nil
@@ -308,7 +308,7 @@ func (o *Observed) Delete(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	k, err := o.findKeeping(v, id)
+	k, err := v.byID(id)
 	if provisioners.KindOf(err) == provisioners.KindNotFound {
 		return nil
 	}

@@ -64,7 +64,7 @@ func (o *Observed) Observe(ctx context.Context, since provisioners.Mark) (provis
 		return provisioners.Observation{}, err
 	}
 	seen := o.describe(queue, beats, nodes, from)
-	seen.At, seen.Mark, seen.KeepWithin = at, markAt(at), set.keepWithin()
+	seen.At, seen.Mark, seen.KeepWithin = at, markAt(at), set.hastiest(o.config.Offers).keepWithin()
 	seen.Complete = queue.whole && !queue.missed && beats.isComplete() && !(set.hides("jobs") && seen.isHidden())
 	if !queue.whole && since != "" {
 		seen.Mark = since // the next look may see what this one did not
@@ -84,8 +84,8 @@ type queueView struct {
 	missed bool // jobs may have come and gone unseen
 }
 
-func (o *Observed) listQueue(ctx context.Context) (queueView, error) {
-	output, err := o.askSlurm(ctx, provisioners.KindTransient, "", "squeue", "--all", "--array", "--noheader",
+func (c commands) listQueue(ctx context.Context) (queueView, error) {
+	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "squeue", "--all", "--array", "--noheader",
 		"--states=all", "--Format="+formatColumns(workColumns))
 	if err != nil {
 		return queueView{}, fmt.Errorf("listing jobs: %w", err)
@@ -125,8 +125,8 @@ func (o *Observed) describe(q queueView, beats beatView, nodes []elasticNode, fr
 	slices.SortFunc(d.Work, func(a, b provisioners.Work) int { return strings.Compare(a.ID, b.ID) })
 	all, _ := groupBeats(beats.beats)
 	for _, n := range nodes {
-		if types := o.typesOf(n); len(types) > 0 {
-			d.Nodes = append(d.Nodes, o.portNode(n, types, own[n.name], o.keeperOf(all, n, own[n.name])))
+		if types := o.config.typesOf(n); len(types) > 0 {
+			d.Nodes = append(d.Nodes, portNode(n, types, own[n.name], o.keeperOf(all, n, own[n.name])))
 		}
 	}
 	return d
@@ -164,9 +164,9 @@ func addOwnUse(own map[string]ownUse, r workRow) {
 }
 
 // typesOf are the types of the offers that the node can serve.
-func (o *Observed) typesOf(n elasticNode) []string {
+func (c Config) typesOf(n elasticNode) []string {
 	var types []string
-	for _, offer := range o.config.Offers {
+	for _, offer := range c.Offers {
 		if n.canServe(offer) {
 			types = append(types, offer.Type)
 		}
@@ -189,7 +189,7 @@ func (o *Observed) keeperOf(all []keeping, n elasticNode, own ownUse) string {
 	return ""
 }
 
-func (o *Observed) portNode(n elasticNode, types []string, own ownUse, keeper string) provisioners.ObservedNode {
+func portNode(n elasticNode, types []string, own ownUse, keeper string) provisioners.ObservedNode {
 	node := provisioners.ObservedNode{
 		Name: n.name, InstanceID: keeper, Types: types, State: n.portState(own), GPUs: countResource(n.gres, "gpu"),
 		GPUsTaken: max(0, countResource(n.used, "gpu")-own.gpus),

@@ -60,7 +60,7 @@ func (o *Observed) Means(ctx context.Context) (Means, error) {
 	may := o.mayPowerUp()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	m := Means{Submitted: o.submitted}
+	m, set := Means{Submitted: o.submitted}, set.hastiest(o.config.Offers)
 	if set.beats() {
 		m.HeartbeatsPerHour = settingsAge.Seconds() / set.interval().Seconds()
 	}

@@ -19,6 +19,8 @@ type settings struct {
 	private   []string      // PrivateData
 	// tracksGPUs says that accounting knows of GPUs (AccountingStorageTRES).
 	tracksGPUs bool
+	// partitions have a SuspendTime of their own.
+	partitions map[string]time.Duration
 }
 
 const (
@@ -50,6 +52,11 @@ func (o *Observed) readSettings(ctx context.Context) (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
+	output, err = o.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "--oneliner", "--all", "show", "partition")
+	if err != nil {
+		return settings{}, fmt.Errorf("reading the partitions' settings: %w", err)
+	}
+	read.partitions = parsePartitions(output)
 	o.mu.Lock()
 	o.settings, o.asked = read, o.clock.Now()
 	o.mu.Unlock()
@@ -68,6 +75,37 @@ func parseSettings(output string) (settings, error) {
 	return settings{suspend: parseSeconds(values["SuspendTime"]), minJobAge: parseSeconds(values["MinJobAge"]),
 		private:    strings.Split(values["PrivateData"], ","),
 		tracksGPUs: strings.Contains(values["AccountingStorageTRES"], "gres/gpu")}, nil
+}
+
+var partitionSuspend = regexp.MustCompile(`(?m)^PartitionName=(\S+) .*\bSuspendTime=(\S+)`)
+
+func parsePartitions(output string) map[string]time.Duration {
+	own := map[string]time.Duration{}
+	for _, line := range partitionSuspend.FindAllStringSubmatch(output, -1) {
+		if line[2] != "GLOBAL" {
+			own[line[1]] = parseSeconds(line[2])
+		}
+	}
+	return own
+}
+
+// of returns the settings as they are for nodes of the partition.
+func (s settings) of(partition string) settings {
+	if own, found := s.partitions[partition]; found {
+		s.suspend = own
+	}
+	return s
+}
+
+// hastiest returns the settings of the offers' partition with the shortest interval.
+func (s settings) hastiest(offers []Offer) settings {
+	best := s.of(offers[0].Partition)
+	for _, o := range offers[1:] {
+		if other := s.of(o.Partition); other.interval() < best.interval() {
+			best = other
+		}
+	}
+	return best
 }
 
 // parseSeconds reads "300 sec". Slurm's words for never (NONE, INFINITE, -1) are 0.

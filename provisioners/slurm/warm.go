@@ -31,7 +31,7 @@ func (o *Observed) Create(ctx context.Context, token string, spec provisioners.S
 	if found := v.byToken(token); found != nil {
 		return o.confirm(ctx, v, *found, spec)
 	}
-	if err := o.proveAbsence(v, token); err != nil {
+	if err := v.proveAbsence(o.config.tokenMark(token)); err != nil {
 		return provisioners.Instance{}, err
 	}
 	if known {
@@ -55,7 +55,7 @@ func (o *Observed) checkRequest(token string, spec provisioners.Spec) (Offer, er
 		return Offer{}, provisioners.Errorf(provisioners.KindBadSpec, "no type %q in region %q", spec.Type, spec.Region)
 	}
 	const mostHost = 64 // Slurm's own limit of a host name
-	comment := o.beatComment(keeping{tags: tagsOf(token, spec), created: o.clock.Now()})
+	comment := o.config.beatComment(keeping{tags: tagsOf(token, spec), created: o.clock.Now()})
 	if len(comment)+mostHost > mostComment {
 		return Offer{}, provisioners.Errorf(provisioners.KindBadSpec,
 			"the tags take %d characters of the heartbeat's comment, and %d are left for them: shorten owner or name",
@@ -64,11 +64,11 @@ func (o *Observed) checkRequest(token string, spec provisioners.Spec) (Offer, er
 	return offer, nil
 }
 
-func (o *Observed) proveAbsence(v keepings, token string) error {
+func (v keepings) proveAbsence(mark string) error {
 	if !v.whole {
 		return provisioners.Errorf(provisioners.KindUnknown, "squeue's list of heartbeats is cut")
 	}
-	if mark := o.config.tokenMark(token); slices.Contains(v.strange, mark) {
+	if slices.Contains(v.strange, mark) {
 		return provisioners.Errorf(provisioners.KindUnknown,
 			"a job named forewarm-%s-… has another comment than it was made with", mark)
 	}
@@ -100,7 +100,7 @@ func (o *Observed) confirm(ctx context.Context, v keepings, k keeping,
 		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindUnknown,
 			Message: "remembering the node in keeping", Err: v.unsaved}
 	}
-	instance, err := checkSameRequest(o.portInstance(k), spec)
+	instance, err := checkSameRequest(o.config.portKeeping(k), spec)
 	if err != nil || !k.isLive() {
 		return instance, err
 	}
@@ -142,6 +142,8 @@ func (o *Observed) firstDelay(ctx context.Context, k keeping) (time.Duration, er
 	if err != nil {
 		return 0, err
 	}
+	offer, _ := o.config.findOffer(k.tags.kind)
+	set = set.of(offer.Partition)
 	if k.state == provisioners.NodeIdle && set.beats() {
 		return max(0, k.node.idleSince().Add(set.interval()).Sub(o.clock.Now())), nil
 	}
@@ -160,7 +162,7 @@ func (n elasticNode) idleSince() time.Time {
 func (o *Observed) warmNode(ctx context.Context, v keepings, k keeping, offer Offer) (provisioners.Instance, error) {
 	set, err := o.readSettings(ctx)
 	if err == nil {
-		err = set.checkPace()
+		err = set.of(offer.Partition).checkPace()
 	}
 	if err != nil {
 		return provisioners.Instance{}, err
@@ -237,8 +239,7 @@ func (o *Observed) chooseNode(ctx context.Context, v keepings, offer Offer) (ela
 
 // checkPartition returns KindCapacity for a partition that is closed.
 func (o *Observed) checkPartition(ctx context.Context, partition string) error {
-	reserved := &Cluster{commands: o.commands, config: o.config, clock: o.clock, memory: o.memory}
-	_, err := reserved.countHiddenNodes(ctx, partition, nil)
+	_, err := o.countHidden(ctx, partition, 0)
 	return err
 }
 

@@ -11,13 +11,13 @@ import (
 )
 
 // historyFields are asked of sacct. The name is last: it may have a line break.
-var historyFields = []string{"JobIDRaw", "JobID", "State", "User", "Account", "Partition", "Submit", "Eligible", "Start",
-	"End", "NodeList", "NNodes", "AllocTRES", "ReqTRES", "JobName"}
+var historyFields = []string{"JobIDRaw", "JobID", "State", "User", "Account", "Partition", "Submit", "Eligible",
+	"Start", "End", "NodeList", "NNodes", "AllocTRES", "ReqTRES", "JobName"}
 
 // accountedWork are the jobs that ended within the time, as sacct knows them. GPUs are in
 // it where AccountingStorageTRES has them.
-func (o *Observed) accountedWork(ctx context.Context, within time.Duration) (rows []workRow, whole bool, err error) {
-	output, err := o.askSlurm(ctx, provisioners.KindTransient, "", "sacct", "--allusers", "--noheader", "--parsable2",
+func (c commands) accountedWork(ctx context.Context, within time.Duration) (rows []workRow, whole bool, err error) {
+	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "sacct", "--allusers", "--noheader", "--parsable2",
 		"--allocations", "--duplicates", "--delimiter="+separator,
 		"--starttime=now-"+strconv.Itoa(int(within.Seconds())+1)+"seconds",
 		"--format="+strings.Join(historyFields, ","))
@@ -55,8 +55,8 @@ func squeueRow(f []string, state string) []string {
 }
 
 // accountedBeats are the token's ended heartbeats, the oldest first.
-func (o *Observed) accountedBeats(ctx context.Context, mark string) ([]ended, error) {
-	output, err := o.askSlurm(ctx, provisioners.KindTransient, "", "sacct", "--noheader", "--parsable2", "--allocations",
+func (c commands) accountedBeats(ctx context.Context, mark string) ([]ended, error) {
+	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "sacct", "--noheader", "--parsable2", "--allocations",
 		"--duplicates", "--delimiter="+separator, "--starttime=now-"+strconv.Itoa(int(tokenMemory.Hours()))+"hours",
 		"--name=forewarm-"+mark+"-"+string(bootBeat)+",forewarm-"+mark+"-"+string(aheadBeat),
 		"--format="+strings.Join(sacctFields, ","))
