@@ -268,7 +268,7 @@ func (w *world) showNodes(names []string) reply {
 	for _, n := range w.Nodes {
 		p := n.Power
 		if len(names) > 0 && !slices.Contains(strings.Split(names[0], ","), n.Name) ||
-			p.State == "cold" && w.Elastic.Private != "cloud" {
+			p.State == "cold" && !strings.Contains(w.Elastic.Private, "cloud") {
 			continue
 		}
 		cpus, gpus := w.takenOf(n)

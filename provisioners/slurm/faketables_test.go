@@ -38,7 +38,8 @@ func (w *world) runSqueue(options map[string]string) reply {
 	_, mine := options["me"]
 	out, found := "", false
 	for _, j := range w.Jobs {
-		if one && strconv.Itoa(j.ID) != id || mine && j.User != "me" {
+		hidden := j.User != "me" && (mine || strings.Contains(w.Elastic.Private, "jobs"))
+		if one && strconv.Itoa(j.ID) != id || hidden {
 			continue
 		}
 		found = true

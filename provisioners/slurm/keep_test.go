@@ -57,7 +57,9 @@ func (l *elasticLab) resumed(t *testing.T) (nodes []string) {
 // A heartbeat is what the manual says of it, and nothing that could take a GPU or run twice.
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
-	l := newElasticLab(t, 2, nil, func(c *slurm.Config) { c.Account, c.ExtraArgs = "ml", []string{"--nice=500"} })
+	l := newElasticLab(t, 2, nil, func(c *slurm.Config) {
+		c.Warm, c.Account, c.ExtraArgs = slurm.WarmHeartbeat, "ml", []string{"--nice=500"}
+	})
 	l.create(t, "token-1")
 	var sent []string
 	l.mustUpdate(t, func(w *world) {
@@ -268,26 +270,40 @@ func TestClustersThatCannotBeKept(t *testing.T) {
 // observation is not complete.
 func TestHiddenJobs(t *testing.T) {
 	t.Parallel()
-	l := newElasticLab(t, 2, func(w *world) { w.Elastic.Private = "cloud" })
-	l.submit(t, provisionertest.PlainWork{GPUs: 4, Nodes: 1})
-	seen, err := l.Observe(t.Context(), "")
-	require.NoError(t, err)
-	require.True(t, seen.Complete)
-	require.Equal(t, "vision", seen.Work[0].Account)
-	require.Equal(t, "ada", seen.Work[0].User)
-	require.Equal(t, "gpu", seen.Work[0].Queue)
+	for private, complete := range map[string]bool{"cloud": true, "cloud,jobs": false} {
+		l := newElasticLab(t, 2, func(w *world) { w.Elastic.Private = private })
+		seen, err := l.Observe(t.Context(), "")
+		require.NoError(t, err)
+		require.True(t, seen.Complete, "nothing is there to be hidden")
+		l.submit(t, provisionertest.PlainWork{GPUs: 4, Nodes: 1})
+		seen, err = l.Observe(t.Context(), "")
+		require.NoError(t, err)
+		require.Equal(t, complete, seen.Complete)
+		if complete {
+			require.Equal(t, []string{"vision", "ada", "gpu"}, []string{seen.Work[0].Account, seen.Work[0].User,
+				seen.Work[0].Queue})
+		}
+	}
 }
 
 func TestObservedConfig(t *testing.T) {
 	t.Parallel()
+	observed := func(spoil func(*slurm.Config)) func(*slurm.Config) {
+		return func(c *slurm.Config) {
+			c.Use = slurm.UseObserved
+			spoil(c)
+		}
+	}
 	for want, spoil := range map[string]func(*slurm.Config){
-		`use: "both" is not reserved or observed`:  func(c *slurm.Config) { c.Use = "both" },
-		`warm: "sun" is not auto or heartbeat`:     func(c *slurm.Config) { c.Warm = "sun" },
-		`warm: is for use: observed only`:          func(c *slurm.Config) { c.Warm = slurm.WarmHeartbeat },
-		`extra_args[0]: --nodelist cannot be used`: func(c *slurm.Config) { c.Use, c.ExtraArgs = "observed", []string{"--nodelist=x"} },
-		`queue_when_full: nothing is queued`:       func(c *slurm.Config) { c.Use, c.QueueWhenFull = "observed", true },
-		`offers[0].constraint: "[a*2]" is not`:     func(c *slurm.Config) { c.Use, c.Offers[0].Constraint = "observed", "[a*2]" },
-		`offers[1].interruptible: nothing`:         func(c *slurm.Config) { c.Use, c.Offers[1].Interruptible = "observed", true },
+		`use: "both" is not reserved or observed`: func(c *slurm.Config) { c.Use = "both" },
+		`warm: "sun" is not auto or heartbeat`:    func(c *slurm.Config) { c.Warm = "sun" },
+		`warm: is for use: observed only`:         func(c *slurm.Config) { c.Warm = slurm.WarmHeartbeat },
+		`extra_args[0]: --nodelist cannot be used`: observed(func(c *slurm.Config) {
+			c.ExtraArgs = []string{"--nodelist=x"}
+		}),
+		`queue_when_full: nothing is queued`: observed(func(c *slurm.Config) { c.QueueWhenFull = true }),
+		`offers[0].constraint: "[a*2]" is`:   observed(func(c *slurm.Config) { c.Offers[0].Constraint = "[a*2]" }),
+		`offers[1].interruptible: nothing`:   observed(func(c *slurm.Config) { c.Offers[1].Interruptible = true }),
 	} {
 		c := testConfig(folder(t.TempDir()))
 		spoil(&c)

@@ -154,7 +154,8 @@ func TestOwnWork(t *testing.T) {
 func TestTheAgentKnowsOurHeartbeats(t *testing.T) {
 	t.Parallel()
 	c := Config{Name: "lab"}
-	k := keeping{tags: tags{token: "token", owner: "acme", node: "nod_1", kind: "a100"}, host: "e1", created: time.Unix(9, 0)}
+	k := keeping{tags: tags{token: "token", owner: "acme", node: "nod_1", kind: "a100"}, host: "e1",
+		created: time.Unix(9, 0)}
 	name := "forewarm-" + c.tokenMark("token") + "-" + string(aheadBeat)
 	for _, row := range []string{name + ",", "x," + c.beatComment(k)} {
 		report, err := history.ReadCSV(strings.NewReader("job_id,submit_ts,gpus,name,comment\n1,1504521041,8,"+row+"\n"),
