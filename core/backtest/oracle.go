@@ -8,13 +8,21 @@ func Oracle(t Trace, boot int64) (Outcome, error) {
 	if err := t.Validate(); err != nil {
 		return Outcome{}, err
 	}
-	o := foresight{boot: boot}
-	_, o.from, o.last = t.Window()
+	_, from, last := t.Window()
+	return OracleWithin(t, boot, Span{from, last})
+}
+
+// OracleWithin is Oracle over the seconds that are to be scored.
+func OracleWithin(t Trace, boot int64, scored Span) (Outcome, error) {
+	if err := t.Validate(); err != nil {
+		return Outcome{}, err
+	}
+	o := foresight{boot: boot, from: scored.From, last: scored.Last}
 	for _, steps := range t.Demand() {
 		o.addTenant(steps)
 	}
 	for _, j := range t.Jobs {
-		if j.Submit > o.from {
+		if j.Submit > o.from && j.Submit <= o.last {
 			o.out.addWait(0)
 		}
 	}

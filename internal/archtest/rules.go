@@ -86,7 +86,7 @@ var coreOrder = [][]string{
 	{"core/fairshare"}, {"core/priority"},
 	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence",
 		"core/cost"},
-	{"core/admission", "core/placement", "core/learned", "core/observe"},
+	{"core/admission", "core/placement", "core/learned", "core/observe", "core/coldstart"},
 	{"core/wait"},
 	{"core/plan"},
 }
