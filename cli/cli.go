@@ -38,6 +38,7 @@ import (
 	"github.com/forewarm/forewarm/cli/reservations"
 	"github.com/forewarm/forewarm/cli/schedules"
 	"github.com/forewarm/forewarm/cli/shares"
+	"github.com/forewarm/forewarm/cli/slurm"
 	"github.com/forewarm/forewarm/cli/status"
 	"github.com/forewarm/forewarm/cli/users"
 	"github.com/forewarm/forewarm/cli/wait"
@@ -45,9 +46,10 @@ import (
 )
 
 // Root returns the command tree, to which the caller may add its own commands.
-func Root(version string) *cobra.Command {
+// openSlurm is how a Slurm cluster is reached.
+func Root(version string, openSlurm func(app.SlurmAccess) (app.SlurmCluster, error)) *cobra.Command {
 	return newRoot(app.World{Version: version, Getenv: os.Getenv, Clock: clock.System{}, Pause: sleepContext,
-		Terminal: isTerminal})
+		Terminal: isTerminal, OpenSlurm: openSlurm})
 }
 
 func newRoot(w app.World) *cobra.Command {
@@ -78,7 +80,8 @@ func newRoot(w app.World) *cobra.Command {
 				pools.NewEditCommand(a)), plans.NewApplyCommand(a)},
 		"fleet": {status.NewCommand(a), pools.NewCommand(a), shares.NewCommand(a), nodes.NewCommand(a),
 			gpus.NewCommand(a), events.NewCommand(a), decisions.NewCommand(a), forecasts.NewCommand(a),
-			reports.NewReportCommand(a), reports.NewCostsCommand(a), recovery.NewCommand(a), audit.NewCommand(a)},
+			reports.NewReportCommand(a), reports.NewCostsCommand(a), slurm.NewCommand(a), recovery.NewCommand(a),
+			audit.NewCommand(a)},
 		"admin": {contexts.NewLoginCommand(a), keys.NewWhoamiCommand(a), contexts.NewCommand(a), keys.NewCommand(a),
 			organizations.NewCommand(a), quota.NewCommand(a), users.NewCommand(a), api.NewCommand(a),
 			newManualCommand(a),

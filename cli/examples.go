@@ -67,6 +67,8 @@ var examplesOf = map[string]string{
 	"report":             "forewarm report --last 1d",
 	"report calibration": "forewarm report calibration --source llm --last 7d",
 	"costs":              "forewarm costs --last 30d\nforewarm costs --by provisioner -o wide",
+	"slurm check":        "forewarm slurm check --price 32.77\nforewarm slurm check --via 'ssh login1'",
+	"slurm report":       "forewarm slurm report --last 14d\nforewarm slurm report --file jobs.sacct --suspend-time 5m --stays-up n1",
 	"recovery show":      "forewarm recovery show",
 	"recovery begin":     "forewarm recovery begin --reason 'restored the backup of 06:00'",
 	"recovery confirm":   "forewarm recovery confirm",

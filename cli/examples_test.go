@@ -35,6 +35,9 @@ func newVillage(t *testing.T) *town {
 		"--name", "standup")
 	w.mustRun("api", "POST", "/v1/forecasts", "-d", forecastOf(w.mustRun("pools", "show", "demo-a100", "--jq", ".id"),
 		w.clock.Now().Add(time.Hour)))
+	history, err := os.ReadFile("testdata/slurm/elastic/sacct.txt")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "jobs.sacct"), history, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "my.key"), []byte(w.secret+"\n"), 0o600))
 	w.mustRun("login", "--name", "default")
 	w.passTime(time.Minute)
@@ -64,7 +67,7 @@ func (w *town) realNames(command string) []string {
 		}
 	}
 	line = strings.NewReplacer("https://forewarm.example.com", w.url, "my.key", filepath.Join(w.dir, "my.key"),
-		"agent.key", filepath.Join(w.dir, "agent.key"),
+		"agent.key", filepath.Join(w.dir, "agent.key"), "jobs.sacct", filepath.Join(w.dir, "jobs.sacct"),
 		"./man", filepath.Join(w.dir, "man"), `\'`, `'`).Replace(line)
 	return splitWords(strings.TrimPrefix(line, "forewarm "))
 }

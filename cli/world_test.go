@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -27,6 +28,7 @@ import (
 	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
+	"github.com/forewarm/forewarm/provisioners/slurm"
 	"github.com/forewarm/forewarm/server"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/worker"
@@ -160,7 +162,7 @@ func (w *town) inPlainWords(args []string, errs string, code int) {
 // newRoot is a fresh command tree in front of this town.
 func (w *town) newRoot() *cobra.Command {
 	return newRoot(app.World{Version: "1.2.3", Clock: w.clock, Getenv: func(name string) string { return w.env[name] },
-		Terminal: func(any) bool { return w.terminal },
+		Terminal: func(any) bool { return w.terminal }, OpenSlurm: openRecordedSlurm,
 		Pause: func(ctx context.Context, d time.Duration) error {
 			if w.onPause != nil {
 				w.onPause()
@@ -185,4 +187,17 @@ func (w *town) createPool() {
 	w.mustRun("pools", "create", "lab", "--provisioner", "sim", "--model", "a100", "--region", "sim-1",
 		"--instance-type", "a100-4", "--gpus-per-node", "4", "--memory", "80", "--max-nodes", "2", "--price",
 		"8.40", "--simulated")
+}
+
+// openRecordedSlurm reaches a cluster that was recorded: the one that --slurm-conf
+// names, else that of testdata/slurm/elastic. Its commands run as those of a real
+// one do, behind a prefix.
+func openRecordedSlurm(access app.SlurmAccess) (app.SlurmCluster, error) {
+	remote, err := filepath.Abs(filepath.Join("testdata/slurm", cmp.Or(access.SlurmConf, "elastic"), "remote"))
+	if err != nil {
+		return app.SlurmCluster{}, err
+	}
+	commands := slurm.NewCommands(slurm.Config{CommandPrefix: []string{remote}})
+	return app.SlurmCluster{Run: commands.Run, User: commands.User, Offers: []app.SlurmOffer{
+		{Partition: "gpu", GPUs: 1, Price: 8 * money.USD}}}, nil
 }

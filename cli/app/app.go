@@ -24,6 +24,8 @@ type World struct {
 	Clock    clock.Clock
 	Pause    func(context.Context, time.Duration) error // waits between two looks
 	Terminal func(any) bool                             // whether a person sits behind a stream
+	// OpenSlurm reaches a Slurm cluster, without asking it anything yet.
+	OpenSlurm func(SlurmAccess) (SlurmCluster, error)
 }
 
 // App is one run of the command line.

@@ -22,7 +22,7 @@ var version = ""
 
 func main() {
 	ctx, stop := cli.SignalContext(context.Background())
-	root := cli.Root(versionText())
+	root := cli.Root(versionText(), daemon.OpenSlurm)
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Run the control plane:"})
 	for _, cmd := range daemon.Commands(versionText(), contextfile.Saved{}) {
 		cmd.GroupID = "run"

@@ -1,0 +1,138 @@
+package slurm
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/forewarm/forewarm/core/coldstart"
+)
+
+var header = strings.ReplaceAll(sacctColumns, ",", "|") + "\n"
+
+func readRows(t require.TestingT, rows ...string) past {
+	r := newSacctReader(nil, "")
+	require.NoError(t, r.read(strings.NewReader(header+strings.Join(rows, "\n")+"\n")))
+	return r.past
+}
+
+// A row has every column; what is left out has a usual value.
+func row(id, times, nodes, tres, name string) string {
+	return id + "|" + times + "|COMPLETED|gpu|" + nodes + "|" + tres + "|None|ada|" + name
+}
+
+func TestARow(t *testing.T) {
+	t.Parallel()
+	p := readRows(t, row("7", "100|160|200|300", "c[1-2]", "cpu=16,gres/gpu:a100=8,gres/gpu=8", "a|b"))
+	require.Equal(t, []coldstart.Job{{ID: "7", Submit: 100, Ready: 160, Start: 200, End: 300, Nodes: []string{"c1", "c2"},
+		GPUs: 8, Partition: "gpu", Model: "a100"}}, p.jobs)
+	require.Zero(t, p.broken)
+}
+
+func TestJobsThatNeverRan(t *testing.T) {
+	t.Parallel()
+	p := readRows(t, row("1", "100|100|Unknown|Unknown", "None assigned", "", "waits"),
+		row("2", "100|100|300|300", "None assigned", "", "cancelled while it waited"),
+		row("3", "100|Unknown|None|300", "", "", "held for ever"),
+		"4|100|100|900|Unknown|PENDING|gpu|c1||Priority|ada|an estimate of its start")
+	require.Equal(t, 4, p.neverRan)
+	require.Empty(t, p.jobs)
+}
+
+// An unknown word for a state, or for none, changes nothing.
+func TestOtherLanguages(t *testing.T) {
+	t.Parallel()
+	p := readRows(t, "1|100|100|200|Unbekannt|LÄUFT|gpu|c1|gres/gpu=1|Keiner|ada|x")
+	require.Len(t, p.jobs, 1)
+	require.Zero(t, p.jobs[0].End)
+	require.Equal(t, 1, p.running)
+}
+
+// The parts of a heterogeneous job start as one, and its nodes are theirs.
+func TestHeterogeneousJobs(t *testing.T) {
+	t.Parallel()
+	p := readRows(t, row("5+0", "100|100|200|300", "c1", "gres/gpu=4", "x"), row("5+1", "100|100|200|300", "c2", "cpu=1", "x"),
+		row("5+1", "100|100|200|300", "c2", "cpu=1", "x"))
+	require.Len(t, p.jobs, 1)
+	require.Equal(t, []string{"c1", "c2"}, p.jobs[0].Nodes)
+	require.Equal(t, 4, p.jobs[0].GPUs)
+}
+
+// Tasks of an array are jobs of their own, a requeued job runs twice, and steps
+// are none.
+func TestArraysRequeuesAndSteps(t *testing.T) {
+	t.Parallel()
+	p := readRows(t, row("6_1", "100|100|200|300", "c1", "gres/gpu=1", "x"), row("6_2", "100|100|200|300", "c1", "gres/gpu=1", "x"),
+		row("7", "100|100|200|250", "c1", "gres/gpu=1", "x"), row("7", "250|370|380|500", "c1", "gres/gpu=1", "x"),
+		row("7.batch", "250|370|380|500", "c1", "cpu=1", "x"))
+	require.Len(t, p.jobs, 4)
+}
+
+// A run that is told of twice, as when it spans two questions, is one; its end
+// counts once it is known.
+func TestRepeatedRuns(t *testing.T) {
+	t.Parallel()
+	p := readRows(t, row("7", "100|100|200|Unknown", "c1", "gres/gpu=1", "x"), row("7", "100|100|200|500", "c1", "gres/gpu=1", "x"))
+	require.Len(t, p.jobs, 1)
+	require.Equal(t, int64(500), p.jobs[0].End)
+}
+
+// Forewarm's own jobs are known by their name and, where it is said, their user.
+func TestOwnJobs(t *testing.T) {
+	t.Parallel()
+	rows := header + row("1", "100|100|200|300", "c1", "cpu=1", "forewarm-00112233445566aa") + "\n" +
+		row("2", "100|100|200|300", "c1", "cpu=1", "forewarmed") + "\n"
+	for user, want := range map[string]bool{"": true, "ada": true, "forewarm": false} {
+		r := newSacctReader(nil, user)
+		require.NoError(t, r.read(strings.NewReader(rows)))
+		require.Equal(t, want, r.past.jobs[0].Own, user)
+		require.False(t, r.past.jobs[1].Own)
+	}
+}
+
+func TestBrokenRows(t *testing.T) {
+	t.Parallel()
+	p := readRows(t, "1|2", row("1", "x|100|200|300", "c1", "", "x"), row("1", "100|100|2x|300", "c1", "", "x"),
+		row("1", "100|100|200|150", "c1", "", "x"), row("1", "100|100|200|300", "c[1", "", "x"),
+		row("1", "100|100|200|300", "c1", "gres/gpu=x", "x"), row("", "100|100|200|300", "c1", "", "x"),
+		row("1", "2026-01-01T00:00:00|100|200|300", "c1", "", "x"))
+	require.Equal(t, 8, p.broken)
+	require.Equal(t, "row 1: has 2 columns, want 12", p.firstWrong)
+	require.ErrorIs(t, newSacctReader(nil, "").read(strings.NewReader("")), errHeader)
+	require.ErrorContains(t, newSacctReader(nil, "").read(strings.NewReader("JobID|Submit\n")), "NodeList")
+}
+
+// A job over the change of summer time lasts as long as it did.
+func TestSummerTime(t *testing.T) {
+	t.Parallel()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	r := newSacctReader(berlin, "")
+	require.NoError(t, r.read(strings.NewReader(header+row("1",
+		"2026-03-29T01:50:00|2026-03-29T01:50:00|2026-03-29T01:59:00|2026-03-29T03:01:00", "c1", "gres/gpu=1", "x"))))
+	require.Equal(t, int64(120), r.past.jobs[0].End-r.past.jobs[0].Start)
+}
+
+// Whatever is in a file, every row is a run, a repeated one, a step, one that never
+// ran, or broken; and every job that is read can be evaluated.
+func TestAnyText(t *testing.T) {
+	t.Parallel()
+	cell := rapid.SampledFrom([]string{"", "1", "1+0", "1_2", "1.batch", "100", "200", "300", "Unknown", "None", "c1", "c[1-3]",
+		"c[", "gres/gpu=2", "gres/gpu=-1", "forewarm-ab", "QOSLimit", "x|y", "2026-01-01T00:00:00", "99999999999999999999"})
+	rapid.Check(t, func(t *rapid.T) {
+		var rows []string
+		for range rapid.IntRange(0, 20).Draw(t, "rows") {
+			rows = append(rows, strings.Join(rapid.SliceOfN(cell, 12, 12).Draw(t, "cells"), "|"))
+		}
+		p := readRows(t, rows...)
+		require.LessOrEqual(t, len(p.jobs)+p.neverRan+p.broken, p.rows)
+		again := readRows(t, append(rows, rows...)...)
+		require.Len(t, again.jobs, len(p.jobs))
+		_, err := coldstart.Evaluate(p.jobs, coldstart.Assumptions{SuspendTime: 60, BootLimit: 60},
+			coldstart.Period{Until: 1000}, coldstart.Options{WaitWorth: 8})
+		require.NoError(t, err)
+	})
+}
