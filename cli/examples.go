@@ -68,10 +68,11 @@ var examplesOf = map[string]string{
 	"report calibration": "forewarm report calibration --source llm --last 7d",
 	"costs":              "forewarm costs --last 30d\nforewarm costs --by provisioner -o wide",
 	"slurm check":        "forewarm slurm check --price 32.77\nforewarm slurm check --via 'ssh login1'",
-	"slurm report":       "forewarm slurm report --last 14d\nforewarm slurm report --file jobs.sacct --suspend-time 5m --stays-up n1",
-	"recovery show":      "forewarm recovery show",
-	"recovery begin":     "forewarm recovery begin --reason 'restored the backup of 06:00'",
-	"recovery confirm":   "forewarm recovery confirm",
+	"slurm report": "forewarm slurm report --last 14d\n" +
+		"forewarm slurm report --file jobs.sacct --suspend-time 5m --stays-up n1",
+	"recovery show":    "forewarm recovery show",
+	"recovery begin":   "forewarm recovery begin --reason 'restored the backup of 06:00'",
+	"recovery confirm": "forewarm recovery confirm",
 	"login": "forewarm login --server https://forewarm.example.com --key-file my.key\npass forewarm | " +
 		"forewarm login --key-file -",
 	"whoami":          "forewarm whoami",

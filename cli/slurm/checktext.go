@@ -49,8 +49,8 @@ func (c check) write(w io.Writer) {
 		writeItem(w, "", stay)
 	}
 	writeItem(w, "Preemption", fmt.Sprintf("%s, %s", cmp.Or(c.Preemption.Type, "none"), cmp.Or(c.Preemption.Mode, "off")))
-	writeItem(w, "Placement", fmt.Sprintf("%s, %s; %s", c.Placement.Selects, cmp.Or(c.Placement.Parameters, "no parameters"),
-		cmp.Or(c.Placement.Topology, "topology/none")))
+	writeItem(w, "Placement", fmt.Sprintf("%s, %s; %s", c.Placement.Selects,
+		cmp.Or(c.Placement.Parameters, "no parameters"), cmp.Or(c.Placement.Topology, "topology/none")))
 	if useless := c.coldPartitions(); len(useless) > 0 {
 		writeItem(w, "", "a placeholder that holds GPUs makes nobody start sooner in "+strings.Join(useless, ", ")+
 			": Slurm boots a cold node rather than preempt it")

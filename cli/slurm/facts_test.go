@@ -31,7 +31,8 @@ func TestHostlists(t *testing.T) {
 
 func TestTimeSpans(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]int64{"30 sec": 30, "300": 300, "10:00": 600, "01:00:00": 3600, "1-02:03:04": 93784} {
+	for text, want := range map[string]int64{"30 sec": 30, "300": 300, "10:00": 600, "01:00:00": 3600,
+		"1-02:03:04": 93784} {
 		got, finite := settings{"x": text}.seconds("X")
 		require.True(t, finite, text)
 		require.Equal(t, want, got, text)
@@ -119,8 +120,8 @@ func TestWays(t *testing.T) {
 
 func TestKeepingOfReleases(t *testing.T) {
 	t.Parallel()
-	for version, want := range map[string]string{"slurm 24.11.5": "takes updates here", "slurm-wlm 22.05.8": "takes no update",
-		"slurm 23.11.4": "if this release takes"} {
+	for version, want := range map[string]string{"slurm 24.11.5": "takes updates here",
+		"slurm-wlm 22.05.8": "takes no update", "slurm 23.11.4": "if this release takes"} {
 		got := checkOf(func(f *facts) { f.version, f.adminLevel = version, "Administrator" })
 		require.Contains(t, got.Way.Why[1], want)
 	}

@@ -39,8 +39,8 @@ func newReportCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "report", Short: "See how many GPU jobs waited for a node to boot, and what warm nodes would have cost",
 		Args: flags.NoArgs,
-		Long: `Reads the jobs of a Slurm cluster from sacct, or from a file, and computes everything on this machine: nothing leaves
-it, and no name of a user is shown. To save a file, as a user who may see everybody's jobs:
+		Long: `Reads the jobs of a Slurm cluster from sacct, or from a file, and computes everything on this machine:
+nothing leaves it, and no name of a user is shown. To save a file, as a user who may see everybody's jobs:
 
   ` + wrapCommand(sacctLine) + `
 
@@ -111,9 +111,9 @@ func (r *reportFlags) run(a *app.App, cmd *cobra.Command) error {
 }
 
 // keepAlives are tried where nothing else is asked for.
-var keepAlives = []time.Duration{10 * time.Minute, 15 * time.Minute, 20 * time.Minute, 30 * time.Minute, 45 * time.Minute,
-	time.Hour, 90 * time.Minute, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour, 6 * time.Hour, 8 * time.Hour,
-	12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 96 * time.Hour}
+var keepAlives = []time.Duration{10 * time.Minute, 15 * time.Minute, 20 * time.Minute, 30 * time.Minute,
+	45 * time.Minute, time.Hour, 90 * time.Minute, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour, 6 * time.Hour,
+	8 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 96 * time.Hour}
 
 func (r *reportFlags) parseKeepAlives(cmd *cobra.Command) ([]int64, error) {
 	var all []int64

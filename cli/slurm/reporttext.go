@@ -157,8 +157,8 @@ func (s shownReport) assumptions() []string {
 	if s.Assumed.Asked {
 		from = "as the cluster says"
 	}
-	lines := []string{fmt.Sprintf("A node that nothing ran on for longer than SuspendTime (%s, %s) before a job could start "+
-		"had no power.", suspendText(s.Assumed.SuspendTime), from),
+	lines := []string{fmt.Sprintf("A node that nothing ran on for longer than SuspendTime (%s, %s) before a job could "+
+		"start had no power.", suspendText(s.Assumed.SuspendTime), from),
 		s.bootLine(),
 		"The replay keeps every job on as many nodes as it had, for as long as it ran; nodes of one partition and model " +
 			"can stand for each other. How well it fits, the row of nothing shows beside what happened."}
@@ -185,7 +185,8 @@ func suspendText(seconds int64) string {
 }
 
 func (s shownReport) bootLine() string {
-	limit := fmt.Sprintf("; what a job waited beyond %s, it waited for something else", format.Seconds(s.Assumed.ResumeTimeout))
+	limit := fmt.Sprintf("; what a job waited beyond %s, it waited for something else",
+		format.Seconds(s.Assumed.ResumeTimeout))
 	switch coldstart.Basis(s.Assumed.BootBasis) {
 	case coldstart.Given:
 		return "A boot takes " + format.Seconds(s.Assumed.Boot) + ", as given" + limit + "."
@@ -214,8 +215,8 @@ func (s shownReport) doubts() []string {
 	add(s.Rows.Broken, fmt.Sprintf("%s of the history cannot be read and %s left out; %s.",
 		format.Count(s.Rows.Broken, "row"), format.IsOrAre(s.Rows.Broken), s.Rows.First))
 	if s.Rows.Users == 1 || s.hides {
-		lines = append(lines, fmt.Sprintf("The history has jobs of %s. If others' are hidden (PrivateData), their nodes look "+
-			"unused, and too many starts look cold.", format.Count(s.Rows.Users, "user")))
+		lines = append(lines, fmt.Sprintf("The history has jobs of %s. If others' are hidden (PrivateData), their nodes "+
+			"look unused, and too many starts look cold.", format.Count(s.Rows.Users, "user")))
 	}
 	return lines
 }

@@ -54,7 +54,8 @@ func TestOtherLanguages(t *testing.T) {
 // The parts of a heterogeneous job start as one, and its nodes are theirs.
 func TestHeterogeneousJobs(t *testing.T) {
 	t.Parallel()
-	p := readRows(t, row("5+0", "100|100|200|300", "c1", "gres/gpu=4", "x"), row("5+1", "100|100|200|300", "c2", "cpu=1", "x"),
+	p := readRows(t, row("5+0", "100|100|200|300", "c1", "gres/gpu=4", "x"),
+		row("5+1", "100|100|200|300", "c2", "cpu=1", "x"),
 		row("5+1", "100|100|200|300", "c2", "cpu=1", "x"))
 	require.Len(t, p.jobs, 1)
 	require.Equal(t, []string{"c1", "c2"}, p.jobs[0].Nodes)
@@ -65,7 +66,8 @@ func TestHeterogeneousJobs(t *testing.T) {
 // are none.
 func TestArraysRequeuesAndSteps(t *testing.T) {
 	t.Parallel()
-	p := readRows(t, row("6_1", "100|100|200|300", "c1", "gres/gpu=1", "x"), row("6_2", "100|100|200|300", "c1", "gres/gpu=1", "x"),
+	p := readRows(t, row("6_1", "100|100|200|300", "c1", "gres/gpu=1", "x"),
+		row("6_2", "100|100|200|300", "c1", "gres/gpu=1", "x"),
 		row("7", "100|100|200|250", "c1", "gres/gpu=1", "x"), row("7", "250|370|380|500", "c1", "gres/gpu=1", "x"),
 		row("7.batch", "250|370|380|500", "c1", "cpu=1", "x"))
 	require.Len(t, p.jobs, 4)
@@ -75,7 +77,8 @@ func TestArraysRequeuesAndSteps(t *testing.T) {
 // counts once it is known.
 func TestRepeatedRuns(t *testing.T) {
 	t.Parallel()
-	p := readRows(t, row("7", "100|100|200|Unknown", "c1", "gres/gpu=1", "x"), row("7", "100|100|200|500", "c1", "gres/gpu=1", "x"))
+	p := readRows(t, row("7", "100|100|200|Unknown", "c1", "gres/gpu=1", "x"),
+		row("7", "100|100|200|500", "c1", "gres/gpu=1", "x"))
 	require.Len(t, p.jobs, 1)
 	require.Equal(t, int64(500), p.jobs[0].End)
 }
@@ -120,8 +123,9 @@ func TestSummerTime(t *testing.T) {
 // ran, or broken; and every job that is read can be evaluated.
 func TestAnyText(t *testing.T) {
 	t.Parallel()
-	cell := rapid.SampledFrom([]string{"", "1", "1+0", "1_2", "1.batch", "100", "200", "300", "Unknown", "None", "c1", "c[1-3]",
-		"c[", "gres/gpu=2", "gres/gpu=-1", "forewarm-ab", "QOSLimit", "x|y", "2026-01-01T00:00:00", "99999999999999999999"})
+	cell := rapid.SampledFrom([]string{"", "1", "1+0", "1_2", "1.batch", "100", "200", "300", "Unknown", "None",
+		"c1", "c[1-3]", "c[", "gres/gpu=2", "gres/gpu=-1", "forewarm-ab", "QOSLimit", "x|y", "2026-01-01T00:00:00",
+		"99999999999999999999"})
 	rapid.Check(t, func(t *rapid.T) {
 		var rows []string
 		for range rapid.IntRange(0, 20).Draw(t, "rows") {

@@ -141,7 +141,8 @@ func round(x float64) float64 { return math.Round(x*1000) / 1000 }
 
 // noteKeepAlives marks the two keep-alives that say most.
 func (s *shownReport) noteKeepAlives(best, equal int) {
-	const cheapest, first = "the cheapest of the longer ones, in hindsight", "the first to wait no longer than the forecast"
+	const cheapest = "the cheapest of the longer ones, in hindsight"
+	const first = "the first to wait no longer than the forecast"
 	switch {
 	case best < 0:
 	case best == equal:
