@@ -2,6 +2,9 @@ package slurm
 
 import (
 	"errors"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -202,5 +205,29 @@ func TestPrices(t *testing.T) {
 	for _, text := range []string{"", "0", "-1", "1e3", "1.0000001", "1000001", ".5", "99999999999999"} {
 		_, err := readDollars(text)
 		require.Error(t, err, text)
+	}
+}
+
+// The manual has the line that saves a history, and every line that mends
+// something.
+func TestTheManualSaysWhatTheCheckSays(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/slurm.md")
+	require.NoError(t, err)
+	text := strings.Join(strings.Fields(strings.ReplaceAll(string(page), "\\\n", " ")), " ")
+	require.Contains(t, text, sacctLine)
+	all := slices.Concat(
+		checkOf(func(f *facts) { f.config["accountingstoragetype"] = "" }).Missing,
+		checkOf(func(f *facts) {
+			f.config["accountingstoragetres"], f.config["suspendtime"] = "cpu", "20"
+			f.config["accountingstorageenforce"], f.accounted = "associations", false
+			f.nodes[0].states = []string{"down"}
+		}).Missing)
+	require.Len(t, all, 7)
+	for _, m := range all {
+		line := strings.NewReplacer("name=ada", "name=…", "=ACCOUNT", "=…", "nodename=c1", "nodename=…").Replace(m.Line)
+		if !strings.Contains(line, "adminlevel=Administrator") { // which is never needed
+			require.Contains(t, text, line)
+		}
 	}
 }
