@@ -231,3 +231,17 @@ func TestTheManualSaysWhatTheCheckSays(t *testing.T) {
 		}
 	}
 }
+
+// A replay that is far from what happened says so.
+func TestThePoorFitOfAReplay(t *testing.T) {
+	t.Parallel()
+	report := func(seen, replayed int) shownReport {
+		return shownReport{Starts: startCounts{Boot: shownWaits{Starts: seen}},
+			Policies: []shownPolicy{{Waits: shownWaits{Starts: replayed}}}}
+	}
+	require.Empty(t, report(100, 115).replayDoubt())
+	require.Empty(t, report(1, 2).replayDoubt())
+	require.Empty(t, shownReport{}.replayDoubt())
+	require.Contains(t, report(100, 50).replayDoubt()[0], "with nothing changed 50 starts wait for a boot, and not 100")
+	require.Len(t, report(100, 150).replayDoubt(), 1)
+}

@@ -3,6 +3,7 @@ package slurm
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -200,7 +201,7 @@ func (s shownReport) bootLine() string {
 
 // doubts are what the numbers should be read with.
 func (s shownReport) doubts() []string {
-	var lines []string
+	lines := s.replayDoubt()
 	add := func(n int, text string) {
 		if n > 0 {
 			lines = append(lines, text)
@@ -219,4 +220,28 @@ func (s shownReport) doubts() []string {
 			"look unused, and too many starts look cold.", format.Count(s.Rows.Users, "user")))
 	}
 	return lines
+}
+
+func startsWait(n int) string {
+	if n == 1 {
+		return "1 start waits"
+	}
+	return format.Count(n, "start") + " wait"
+}
+
+// poorFit is by how much of what happened the replay of nothing may differ before
+// the report says that it does.
+const poorFit = 0.2
+
+// replayDoubt says how far the replay is from what happened, if that is far.
+func (s shownReport) replayDoubt() []string {
+	if len(s.Policies) == 0 {
+		return nil
+	}
+	seen, replayed := s.Starts.Boot.Starts, s.Policies[0].Waits.Starts
+	if math.Abs(float64(seen-replayed)) <= poorFit*float64(seen)+1 {
+		return nil
+	}
+	return []string{fmt.Sprintf("The replay fits poorly: with nothing changed %s for a boot, and not %d. What it says "+
+		"of the others may be as far from the truth.", startsWait(replayed), seen)}
 }

@@ -184,7 +184,7 @@ func (r *sacctReader) parseJob(get func(string) string) (coldstart.Job, bool, er
 	}
 	job.Start = start
 	if job.Nodes, err = expandHosts(list); err != nil {
-		return job, false, fmt.Errorf("its NodeList: %w", err)
+		return job, false, errors.New("its NodeList is no list of hosts")
 	}
 	if job.GPUs, job.Model, err = gpusOf(get("alloctres")); err != nil {
 		return job, false, err
@@ -198,8 +198,11 @@ func (r *sacctReader) parseJob(get func(string) string) (coldstart.Job, bool, er
 // waited then. A clock set back by a second or two is no reason to lose a row.
 func (r *sacctReader) readTimes(job *coldstart.Job, get func(string) string) error {
 	var err error
-	if job.Submit, err = r.parseTime(get("submit")); err != nil || job.Submit == 0 {
-		return fmt.Errorf("its Submit %q is no time: %w", get("submit"), err)
+	if job.Submit, err = r.parseTime(get("submit")); err != nil {
+		return fmt.Errorf("its Submit: %w", err)
+	}
+	if job.Submit == 0 {
+		return errors.New("its Submit is not known")
 	}
 	eligible, err := r.parseTime(get("eligible"))
 	if err != nil {
@@ -221,6 +224,10 @@ func (r *sacctReader) readTimes(job *coldstart.Job, get func(string) string) err
 // latestTime bounds what is taken for a time: the year 2200.
 const latestTime = 7_258_118_400
 
+// What is wrong with a row is said without what stands in it, which may be
+// anybody's name.
+var errTime = errors.New("it is no time")
+
 var errZone = errors.New("it is in local time: save it with SLURM_TIME_FORMAT=%s, or name its zone with --tz")
 
 // parseTime reads Unix seconds, or sacct's own format in the reader's zone. Its
@@ -232,7 +239,7 @@ func (r *sacctReader) parseTime(text string) (int64, error) {
 	if !strings.Contains(text, "T") {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n >= latestTime {
-			return 0, fmt.Errorf("%.30q is no time", text)
+			return 0, errTime
 		}
 		return n, nil
 	}
@@ -241,7 +248,7 @@ func (r *sacctReader) parseTime(text string) (int64, error) {
 	}
 	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, r.zone)
 	if err != nil {
-		return 0, fmt.Errorf("%.30q is no time", text)
+		return 0, errTime
 	}
 	return t.Unix(), nil
 }
@@ -280,7 +287,7 @@ func gpusOf(tres string) (total int, model string, err error) {
 		}
 		n, bad := strconv.Atoi(value)
 		if bad != nil || n < 0 || n > mostGPUs {
-			return 0, "", fmt.Errorf("its GPUs %.30q are no number", value)
+			return 0, "", errors.New("its AllocTRES has GPUs that are no number")
 		}
 		if kind == "" {
 			total = n

@@ -1,6 +1,8 @@
 package slurm
 
 import (
+	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +110,21 @@ func TestBrokenRows(t *testing.T) {
 	require.ErrorContains(t, newSacctReader(nil, "").read(strings.NewReader("JobID|Submit\n")), "NodeList")
 }
 
+// What is wrong with a row is said without what stands in it: in a shifted column
+// that may be the name of a user.
+func TestBrokenRowsTellNoNames(t *testing.T) {
+	t.Parallel()
+	for i := range strings.Count(header, "|") + 1 {
+		cells := strings.Split(row("1", "100|100|200|300", "c1", "gres/gpu=1", "x"), "|")
+		cells[i] = "1T-secret gres/gpu=secret["
+		p := readRows(t, strings.Join(cells, "|"))
+		require.NotContains(t, p.firstWrong, "secret")
+		require.NotContains(t, p.firstWrong, "%!")
+	}
+	p := readRows(t, row("1", "secret|100|200|300", "c1", "", "x"))
+	require.Equal(t, "row 1: its Submit is not known", p.firstWrong)
+}
+
 // A job over the change of summer time lasts as long as it did.
 func TestSummerTime(t *testing.T) {
 	t.Parallel()
@@ -139,4 +156,24 @@ func TestAnyText(t *testing.T) {
 			coldstart.Period{Until: 1000}, coldstart.Options{WaitWorth: 8})
 		require.NoError(t, err)
 	})
+}
+
+// What is inferred of jobs on real daemons is what their ResumeProgram was called
+// for: jobs 1, 4, 5 and 7 waited for a boot, 8 for the node of 7, the others for
+// nothing.
+func TestRealHistory(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../testdata/slurm/real.sacct")
+	require.NoError(t, err)
+	r := newSacctReader(nil, "")
+	require.NoError(t, r.read(bytes.NewReader(text)))
+	first := r.past.jobs[0].Start
+	got, err := coldstart.Evaluate(r.past.jobs, coldstart.Assumptions{SuspendTime: 20, BootLimit: 90},
+		coldstart.Period{Begin: first, From: first, Until: r.past.lastEvent()}, coldstart.Options{WaitWorth: 8})
+	require.NoError(t, err)
+	s := got.Summary
+	require.Equal(t, []int{8, 3, 4, 1, 0, 0}, []int{s.Starts, s.AtOnce, s.Boot.Starts, s.Resources.Starts,
+		s.Limits.Starts, s.Priority.Starts})
+	require.Equal(t, int64(27+20+42+22), s.Boot.Seconds)
+	require.Zero(t, s.Refuted+s.Untold)
 }
