@@ -72,9 +72,13 @@ test/slurm: ## run the Slurm adapter's suite against real daemons (root or sudo,
 	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),slurm -o bin/slurm.test ./provisioners/slurm
 	cd provisioners/slurm && $(if $(filter-out 0,$(shell id -u)),sudo) ../../scripts/with-slurm \
 		../../bin/slurm.test -test.run Real -test.parallel 4 -test.timeout 5m
+
+.PHONY: test/slurm/elastic
+test/slurm/elastic: ## run the tests of observed pools against real daemons whose nodes boot and suspend (as test/slurm; about 8 minutes)
+	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),slurm -o bin/slurm.test ./provisioners/slurm
 	cd provisioners/slurm && $(if $(filter-out 0,$(shell id -u)),sudo) env FOREWARM_SLURM_CLOUD=4 \
 		FOREWARM_SLURM_BOOT=6 FOREWARM_SLURM_SUSPEND=18 FOREWARM_SLURM_RESUME=16 FOREWARM_SLURM_FORGET=60 \
-		FOREWARM_SLURM_PRIVATE=cloud ../../scripts/with-slurm ../../bin/slurm.test -test.run Elastic -test.timeout 9m
+		FOREWARM_SLURM_PRIVATE=cloud ../../scripts/with-slurm ../../bin/slurm.test -test.run Elastic -test.timeout 12m
 
 .PHONY: test/kubernetes
 test/kubernetes: ## run the Kubernetes adapter's suite against a real kube-apiserver (etcd; builds it the first time, about 16 minutes)

@@ -62,7 +62,11 @@ func (o *Observed) Name() string { return o.config.Name }
 // Offers lists the configured offers, as Cluster.Offers does.
 func (o *Observed) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	reserved := &Cluster{commands: o.commands, config: o.config, clock: o.clock, memory: o.memory}
-	return reserved.Offers(ctx)
+	offers, err := reserved.Offers(ctx)
+	for i := range offers {
+		offers[i].Observed = true
+	}
+	return offers, err
 }
 
 // takeTurn waits until no other call looks and submits.
