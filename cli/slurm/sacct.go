@@ -34,7 +34,6 @@ type past struct {
 	running    int
 	broken     int    // rows that cannot be read
 	firstWrong string // what is wrong with the first of them
-	own        int
 	users      map[string]bool
 }
 

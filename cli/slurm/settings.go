@@ -3,7 +3,6 @@ package slurm
 import (
 	"strconv"
 	"strings"
-	"time"
 )
 
 // settings are the keys and values that scontrol shows.
@@ -101,6 +100,3 @@ func (s settings) seconds(key string) (int64, bool) {
 	}
 	return total, total < mostSeconds
 }
-
-// length is a number of seconds as a duration.
-func length(seconds int64) time.Duration { return time.Duration(seconds) * time.Second }

@@ -127,7 +127,7 @@ func TestHistoriesHold(t *testing.T) {
 		}
 		for i := range rapid.IntRange(1, 25).Draw(t, "steps") {
 			org := rapid.IntRange(0, 2).Draw(t, "organization")
-			shape, _ := capacity.ShapeFor(rapid.IntRange(1, 16).Draw(t, "gpus"), 8)
+			shape, _ := capacity.Layout{}.Shape(rapid.IntRange(1, 16).Draw(t, "gpus"), 8)
 			r := admission.Request{Shape: shape,
 				Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(t,
 					"class")}

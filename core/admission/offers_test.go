@@ -328,7 +328,7 @@ func TestCostIsPriceTimesGPUsTimesTime(t *testing.T) {
 			MaxNodes: 99,
 			Price:    money.MicroUSD(rapid.IntRange(0, 90_000_000).Draw(t, "price")),
 		}
-		s, ok := capacity.ShapeFor(rapid.IntRange(1, 500).Draw(t, "gpus"), p.PerNode)
+		s, ok := capacity.Layout{}.Shape(rapid.IntRange(1, 500).Draw(t, "gpus"), p.PerNode)
 		require.True(t, ok)
 		length := time.Duration(rapid.IntRange(-1, 100_000).Draw(t, "seconds")) * time.Second
 		want := max(0, float64(p.Price)*float64(s.GPUs())/float64(p.PerNode)*length.Hours())

@@ -70,7 +70,7 @@ func drawWorld(t *rapid.T) world {
 	}, Spent: v.Committed}
 	v.Others = []admission.PoolView{drawOther(t)}
 	w.view = v
-	shape, _ := capacity.ShapeFor(rapid.IntRange(1, 40).Draw(t, "asked"), 8)
+	shape, _ := capacity.Layout{}.Shape(rapid.IntRange(1, 40).Draw(t, "asked"), 8)
 	w.req = admission.Request{
 		Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(t, "class"),
 		Shape: shape, Window: drawWindow(t), Now: rapid.Bool().Draw(t, "now"), Workload: drawWorkload(t),
@@ -236,7 +236,7 @@ func TestOffersTakenAtOnceSucceed(t *testing.T) {
 			require.Equal(t, o.Cost, retry.Cost)
 			require.True(t, retry.Accepted(), "%s at %s: %v", o.Shape, o.Window.Start, blockerCodes(retry))
 			require.Empty(t, retry.Displaced, "an offer pushes nobody out")
-			whole, ok := capacity.ShapeFor(o.Shape.GPUs(), from.Pool.PerNode)
+			whole, ok := capacity.Layout{}.Shape(o.Shape.GPUs(), from.Pool.PerNode)
 			require.True(t, ok)
 			if o.Shape != w.req.Shape {
 				require.Equal(t, whole, o.Shape, "asking for the offered number gives the offered shape")
@@ -263,7 +263,7 @@ func TestTheSmallerOfferIsTheLargest(t *testing.T) {
 		}
 		for n := w.req.Shape.GPUs() - 1; n > offered; n-- {
 			again := w.req
-			again.Shape, _ = capacity.ShapeFor(n, 8)
+			again.Shape, _ = capacity.Layout{}.Shape(n, 8)
 			better := admission.Decide(again, w.view)
 			require.False(t, better.Accepted() && len(better.Displaced)+len(better.Moves) == 0,
 				"%d GPUs would do, %d were offered", n, offered)
@@ -287,7 +287,7 @@ func TestHugeRequestsAreAnsweredSoon(t *testing.T) {
 			GPUs: 8})
 	}
 	for _, n := range []int{99_991, 100_000, 159_999, 1_000_000} {
-		shape, ok := capacity.ShapeFor(n, 8)
+		shape, ok := capacity.Layout{}.Shape(n, 8)
 		require.True(t, ok)
 		d := admission.Decide(admission.Request{Class: reservation.Guaranteed, Shape: shape,
 			Window: hoursAhead(0, 24)}, v)

@@ -48,13 +48,6 @@ func (s Shape) String() string {
 	return fmt.Sprintf("%d×%d", s.Nodes, s.PerNode)
 }
 
-// ShapeFor spreads n GPUs over as few nodes of perNode GPUs as can be, in equal
-// parts if so many nodes allow it: 12 GPUs on nodes of 8 are 2×6, and 11 are
-// 1×8+3. It returns false when n or perNode is not positive.
-func ShapeFor(n, perNode int) (Shape, bool) {
-	return Layout{}.Shape(n, perNode)
-}
-
 // Layout is how GPUs are to lie on nodes, where that matters to who asks.
 type Layout struct {
 	Nodes   int  `json:",omitzero"` // on so many nodes; 0: as few as can be

@@ -73,7 +73,7 @@ func TestALayoutRefusesWhatIsNegative(t *testing.T) {
 	}
 }
 
-func TestShapeFor(t *testing.T) {
+func TestShapesOfNoLayout(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		n, perNode int
@@ -86,7 +86,7 @@ func TestShapeFor(t *testing.T) {
 		{4, 0, "0×0", false},
 		{99_991, 8, "12498×8+7", true}, // a prime: no equal parts but ones
 	} {
-		shape, ok := capacity.ShapeFor(tc.n, tc.perNode)
+		shape, ok := capacity.Layout{}.Shape(tc.n, tc.perNode)
 		require.Equal(t, tc.ok, ok)
 		require.Equal(t, tc.want, shape.String())
 	}
@@ -96,7 +96,7 @@ func TestShapeForUsesTheFewestNodes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n, perNode := rapid.IntRange(1, 5000).Draw(t, "n"), rapid.IntRange(1, 16).Draw(t, "per node")
-		shape, ok := capacity.ShapeFor(n, perNode)
+		shape, ok := capacity.Layout{}.Shape(n, perNode)
 		require.True(t, ok)
 		require.Equal(t, n, shape.GPUs())
 		require.True(t, shape.Valid())

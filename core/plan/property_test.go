@@ -57,7 +57,8 @@ func (h *history) nextID(kind string) string {
 }
 
 func (h *history) drawShape() capacity.Shape {
-	shape, _ := capacity.ShapeFor(rapid.IntRange(1, h.Pool.PerNode*h.Pool.MaxNodes).Draw(h.r, "gpus"), h.Pool.PerNode)
+	gpus := rapid.IntRange(1, h.Pool.PerNode*h.Pool.MaxNodes).Draw(h.r, "gpus")
+	shape, _ := capacity.Layout{}.Shape(gpus, h.Pool.PerNode)
 	return shape
 }
 

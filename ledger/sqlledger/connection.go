@@ -73,21 +73,27 @@ func (c *connection) readTogether(list ...rowQuery) error {
 }
 
 // queryDirectly runs a query past gorm.
-func (c *connection) queryDirectly(q rowQuery) error {
+func (c *connection) queryDirectly(q rowQuery) (err error) {
 	c.queried = true
 	text := q.text
 	if c.store.dialect.batches {
 		text = numberPlaceholders(text)
 	}
 	ctx := c.db.Statement.Context
+	defer func() {
+		if err != nil {
+			c.db.Logger.Trace(ctx, time.Time{}, func() (string, int64) { return q.text, 0 }, err)
+		}
+	}()
 	rows, err := c.db.Statement.ConnPool.QueryContext(ctx, text, q.args...)
-	if err == nil {
-		err = errors.Join(q.scan(rows), rows.Close())
-	}
 	if err != nil {
-		c.db.Logger.Trace(ctx, time.Time{}, func() (string, int64) { return q.text, 0 }, err)
+		return err
 	}
-	return err
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if err := q.scan(rows); err != nil {
+		return err
+	}
+	return rows.Err()
 }
 
 // execStatement runs one statement and returns how many rows it changed.
