@@ -175,16 +175,3 @@ func (f facts) hiddenNodes(p settings) int {
 	}
 	return max(0, total)
 }
-
-// release is the first two numbers of the version: 22.05.8 is 2205.
-func (f facts) release() int {
-	found := releaseForm.FindStringSubmatch(f.version)
-	if found == nil {
-		return 0
-	}
-	year, _ := strconv.Atoi(found[1])
-	month, _ := strconv.Atoi(found[2])
-	return year*100 + month
-}
-
-var releaseForm = regexp.MustCompile(`(\d\d)\.(\d\d)`)

@@ -121,15 +121,6 @@ func TestWays(t *testing.T) {
 	}
 }
 
-func TestKeepingOfReleases(t *testing.T) {
-	t.Parallel()
-	for version, want := range map[string]string{"slurm 24.11.5": "takes updates here",
-		"slurm-wlm 22.05.8": "takes no update", "slurm 23.11.4": "if this release takes"} {
-		got := checkOf(func(f *facts) { f.version, f.adminLevel = version, "Administrator" })
-		require.Contains(t, got.Way.Why[1], want)
-	}
-}
-
 // A partition's own SuspendTime goes before the cluster's, and the longest of a
 // node's partitions counts.
 func TestSuspendTimesOfPartitions(t *testing.T) {

@@ -13,10 +13,6 @@ func (c check) canPowerDown() bool {
 	return slices.ContainsFunc(c.Partitions, func(p partition) bool { return len(p.PowersDown) > 0 || p.Hidden > 0 })
 }
 
-// canExclude is the first release in which SuspendExcNodes was seen to take an
-// update; 22.05 refuses it.
-const canExclude, cannotExclude = 2411, 2205
-
 // chooseWay says how nodes will be kept warm, and why.
 func (c check) chooseWay(f facts) way {
 	switch {
@@ -30,16 +26,8 @@ func (c check) chooseWay(f facts) way {
 	case c.AdminLevel != "administrator":
 		return way{Name: byHeartbeats, Why: []string{c.whyHeartbeats()}}
 	}
-	why := []string{"user " + c.User + " may say POWER_UP"}
-	switch r := f.release(); {
-	case r >= canExclude:
-		why = append(why, "nodes are then kept in SuspendExcNodes, which takes updates here")
-	case r > cannotExclude:
-		why = append(why, "nodes are then kept in SuspendExcNodes if this release takes updates of it, else by heartbeats")
-	default:
-		why = append(why, "nodes are then kept by heartbeats: this release takes no update of SuspendExcNodes")
-	}
-	return way{Name: byPowerUp, Why: why}
+	return way{Name: byPowerUp, Why: []string{"user " + c.User + " may say POWER_UP",
+		"nodes are then kept by heartbeats"}}
 }
 
 func (c check) whyHeartbeats() string {
