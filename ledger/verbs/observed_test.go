@@ -335,6 +335,28 @@ func TestWhatAnObservationLeavesOut(t *testing.T) {
 	require.Zero(t, w.observe(), "and is told of twice")
 }
 
+// A node that the cluster's own work had booted is ready at once when it is taken into
+// keeping, which tells nothing of boots.
+func TestANodeThatWasUpTeachesNoBoot(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t)
+	w.booted = time.Second
+	w.warm(w.ann, 2)
+	w.read(func(r ledger.Reader) error {
+		p, err := r.Pool("lab")
+		require.Empty(t, p.Boot.Seen)
+		return err
+	})
+	w.booted = 4 * boot
+	w.mustReserve(w.ann, 6, w.windowAfter(time.Minute, 2*time.Hour))
+	w.pass(5 * boot)
+	w.read(func(r ledger.Reader) error {
+		p, err := r.Pool("lab")
+		require.NotEmpty(t, p.Boot.Seen)
+		return err
+	})
+}
+
 func TestNobodyIsHandedGPUsOfAnObservedPool(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t)

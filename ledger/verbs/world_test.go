@@ -1,6 +1,7 @@
 package verbs_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -43,6 +44,7 @@ type world struct {
 	up     map[string]time.Time // machines by node: when they will be up
 	lost   ledger.Loss          // what the provider says of a machine that is not there
 	look   time.Duration        // how soon it wants machines looked at again
+	booted time.Duration        // how long its next machines take to come up; zero: a boot
 	// soldOut is set while the provider has nothing.
 	soldOut bool
 }
@@ -154,7 +156,7 @@ func (w *world) handleTask(task ledger.Task) error {
 		if w.soldOut {
 			return w.ledger.ReportRefused(ctx, g, task.Subject, "no_capacity", "nothing left", true)
 		}
-		w.up[task.Subject] = w.clock.Now().Add(boot)
+		w.up[task.Subject] = w.clock.Now().Add(cmp.Or(w.booted, boot))
 		return w.ledger.ReportCreated(ctx, g, task.Subject, ledger.Instance{ProviderID: "machine of " + task.Subject})
 	case ledger.TaskCheckNode:
 		return w.checkNode(ctx, g, task.Subject)

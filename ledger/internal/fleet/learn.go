@@ -13,7 +13,8 @@ import (
 
 // learnBoot learns how long a boot took: from when the provider was asked until it
 // was seen to be over. What we ourselves were late with, because no worker was
-// there, says nothing of the provider.
+// there, says nothing of the provider; nor does a node of an observed pool that was
+// up before, and was only taken into keeping.
 func learnBoot(tx *txn.Tx, g ledger.Guard, p *txn.PoolTx, n node.Node) error {
 	asked, err := askedAt(tx, n)
 	if err != nil {
@@ -25,13 +26,22 @@ func learnBoot(tx *txn.Tx, g ledger.Guard, p *txn.PoolTx, n node.Node) error {
 		return err
 	}
 	next := p.Pool
-	if seen {
+	if seen && !wasUp(p, tx.Config.CheckEvery, took) {
 		next.Learned = next.Learned.Booted(next.Pool, n.Offering, took, tx.Now())
 	} else {
 		next.Learned = next.Learned.Served(next.Pool, n.Offering, tx.Now())
 	}
 	p.PutPool(next)
 	return nil
+}
+
+// firstLooks is how many looks a node takes to be found up that did not have to boot.
+const firstLooks = 3
+
+// wasUp reports whether a node was up when it was asked for: in an observed pool that is
+// one which the cluster's own work had booted, and which is ready at the first looks.
+func wasUp(p *txn.PoolTx, checkEvery, took time.Duration) bool {
+	return p.Pool.Observed && took <= firstLooks*checkEvery
 }
 
 // askedAt is when a worker began to ask the provider for a node, as the journal has

@@ -260,6 +260,9 @@ func (a *app) declaredPools(ctx context.Context) ([]ledger.NewPool, error) {
 		if err := settleUse(a.cfg, &def, p.Use, offer, at); err != nil {
 			return nil, err
 		}
+		if def.Observed {
+			a.cfg.Pools[i].Use = useObserved
+		}
 		if def.Alternates, err = a.completeAlternates(ctx, def, p.Alternates, at); err != nil {
 			return nil, err
 		}

@@ -198,14 +198,20 @@ func (a *app) printGreeting(ctx context.Context, t *terminal, g greeting, contex
 	}
 	t.printNote("context", fmt.Sprintf("%q saved and selected, with the first key", saved))
 	self := programName(exec.LookPath, os.Args[0])
-	t.printLine("Next:  " + self + " status   ·   " + self + " allocate --pool " + a.firstPool() + " --gpus 1 --for 30m")
+	t.printLine("Next:  " + self + " status   ·   " + self + " " + firstRequest(a.cfg.Pools))
 }
 
-func (a *app) firstPool() string {
-	if len(a.cfg.Pools) == 0 {
-		return "NAME"
+// firstRequest is what somebody can ask for first: GPUs of a pool now, or nodes that are
+// warm later where the cluster's own scheduler hands GPUs out.
+func firstRequest(pools []Pool) string {
+	name := "NAME"
+	if len(pools) > 0 {
+		name = pools[0].Name
 	}
-	return a.cfg.Pools[0].Name
+	if len(pools) > 0 && pools[0].Use == useObserved {
+		return "reserve --pool " + name + " --gpus 1 --at 'tomorrow 09:00' --for 1h"
+	}
+	return "allocate --pool " + name + " --gpus 1 --for 30m"
 }
 
 // programName is how this program is called: by its name where a shell finds it under
