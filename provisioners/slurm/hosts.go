@@ -63,6 +63,9 @@ func expandBrackets(item string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(hosts)+len(numbers)*len(tails) > mostHosts {
+			return nil, fmt.Errorf("stands for more than %d hosts", mostHosts)
+		}
 		for _, number := range numbers {
 			for _, tail := range tails {
 				hosts = append(hosts, item[:open]+number+tail)

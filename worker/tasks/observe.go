@@ -2,8 +2,13 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
@@ -29,7 +34,7 @@ func (w Work) observeCluster(ctx context.Context, c Claim) error {
 		return w.Ledger.RetryTask(ctx, c.Guard, w.Ledger.SweepEvery(), "")
 	}
 	failure := ""
-	if err := observer.Keep(ctx, watch.Warm); err != nil {
+	if err := unkept(observer.Keep(ctx, watch.Warm)); err != nil {
 		w.Logger.WarnContext(ctx, "a node could not be kept warm; it is tried again", "error", err)
 		failure = summarizeError(err)
 	}
@@ -46,6 +51,21 @@ func (w Work) observeCluster(ctx context.Context, c Claim) error {
 	}
 	w.Metrics.Observed(c.Task.Subject, changed.Started, changed.Warm, seen.Complete)
 	return nil
+}
+
+// unkept is what went wrong with keeping nodes, without those that are gone: the next look
+// at such a node finds that out, and what becomes of it.
+func unkept(err error) error {
+	all, several := err.(interface{ Unwrap() []error })
+	if !several {
+		if provisioners.KindOf(err) == provisioners.KindNotFound {
+			return nil
+		}
+		return err
+	}
+	return errors.Join(slices.DeleteFunc(slices.Clone(all.Unwrap()), func(err error) bool {
+		return provisioners.KindOf(err) == provisioners.KindNotFound
+	})...)
 }
 
 // lookAt observes a cluster since the mark. A mark that is none of this cluster's, as it
@@ -72,12 +92,41 @@ func newObservation(provisioner string, seen provisioners.Observation) ledger.Ob
 	out := ledger.Observation{Provisioner: provisioner, At: seen.At, Mark: string(seen.Mark), Complete: seen.Complete,
 		KeepWithin: seen.KeepWithin}
 	for _, work := range seen.Work {
+		if !canBeStored(work) {
+			continue // what one user wrote must not hide the work of all others
+		}
 		if work.StartedAt.IsZero() && work.Waiting != provisioners.WaitBoot && work.EndedAt.IsZero() {
 			continue
 		}
 		out.Work = append(out.Work, newObservedWork(work, kept))
 	}
 	return out
+}
+
+// Bounds of what a cluster may tell: its users choose much of it.
+const (
+	mostIDBytes   = 128
+	mostNameBytes = 255
+	mostWorkNodes = ledger.MaxNodes
+	mostNodeGPUs  = ledger.MaxPerNode
+)
+
+// canBeStored reports whether work is told in words that can be stored and shown, and in
+// numbers that can be.
+func canBeStored(work provisioners.Work) bool {
+	for _, name := range []string{work.Account, work.User, work.Namespace, work.Queue} {
+		if !isPlain(name, mostNameBytes) {
+			return false
+		}
+	}
+	few := len(work.Nodes) <= mostWorkNodes && !slices.ContainsFunc(work.Nodes,
+		func(n provisioners.WorkNode) bool { return n.GPUs < 0 || n.GPUs > mostNodeGPUs })
+	return work.ID != "" && isPlain(work.ID, mostIDBytes) && few
+}
+
+// isPlain reports whether a text is whole, short and without control characters.
+func isPlain(text string, most int) bool {
+	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // newObservedWork is a piece of work in the ledger's words. kept are the ids of nodes in

@@ -149,14 +149,18 @@ func unknownWork(tx *txn.Tx, p *txn.PoolTx, work map[string]ledger.ObservedWork)
 	if len(work) == 0 {
 		return nil, nil
 	}
-	known, err := tx.Port.ObservedWork(p.Pool.ID, txn.SortedKeys(work))
+	found, err := tx.Port.ObservedWork(p.Pool.ID, txn.SortedKeys(work))
 	if err != nil {
 		return nil, err
+	}
+	known := map[string]bool{}
+	for _, id := range found {
+		known[id] = true
 	}
 	var fresh []ledger.ObservedWork
 	for _, id := range txn.SortedKeys(work) {
 		w := work[id]
-		if !slices.Contains(known, id) && (w.EndedAt.IsZero() || !w.StartedAt.IsZero()) {
+		if !known[id] && (w.EndedAt.IsZero() || !w.StartedAt.IsZero()) {
 			fresh = append(fresh, w)
 		}
 	}

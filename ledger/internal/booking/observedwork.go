@@ -79,7 +79,8 @@ func (o sight) startWork(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, w l
 	if started.Before(a.RequestedAt) {
 		started = a.RequestedAt
 	}
-	if started.Sub(a.RequestedAt) <= allocation.ZeroWait && len(a.Slots) == len(w.Nodes) {
+	watched := a.Work.WaitedFor != allocation.WaitedUnwatched
+	if watched && started.Sub(a.RequestedAt) <= allocation.ZeroWait && len(a.Slots) == len(w.Nodes) {
 		out.Warm++
 		claims, err := claimForWork(tx, p, &a, started)
 		if err != nil {
@@ -156,7 +157,8 @@ func claimForWork(tx *txn.Tx, p *txn.PoolTx, a *allocation.Allocation, started t
 		}
 	}
 	lead := plan.Lead(p.Pool.AsPlanned(tx.Now()).Boot, tx.Config.Policy)
-	start := observe.Start{OrganizationID: a.OrganizationID, At: started, Slots: a.Slots, Nodes: len(a.Slots)}
+	slots := unclaimedSlots(p, *a)
+	start := observe.Start{OrganizationID: a.OrganizationID, At: started, Slots: slots, Nodes: len(slots)}
 	claims := observe.Claims(promises, start, lead)
 	for _, c := range claims {
 		r, _ := p.FindReservation(c.ReservationID)
@@ -167,6 +169,20 @@ func claimForWork(tx *txn.Tx, p *txn.PoolTx, a *allocation.Allocation, started t
 		a.Reservations = append(a.Reservations, id)
 	}
 	return len(claims), nil
+}
+
+// unclaimedSlots are the slots of work on which no other work of its organization has claimed
+// a promise: many small jobs on one node are what one promise of a node was for.
+func unclaimedSlots(p *txn.PoolTx, a allocation.Allocation) []int {
+	return slices.DeleteFunc(slices.Clone(a.Slots), func(slot int) bool {
+		for other := range p.Allocations.All() {
+			if other.ID != a.ID && other.Observed() && other.Live() && other.OrganizationID == a.OrganizationID &&
+				len(other.Reservations) > 0 && slices.Contains(other.Slots, slot) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // claimSlots claims a promise, or the part of it on some of its slots: that part becomes
