@@ -166,7 +166,7 @@ func (s *Store) openPostgres(ctx context.Context, cfg Config) error {
 	}
 	addTimeouts(config)
 	s.config, s.place = config, "the PostgreSQL server "+config.Host
-	conns := max(cmp.Or(cfg.MaxConns, 16), 2) // a reader of events may need another: see horizon
+	conns := max(cmp.Or(cfg.MaxConns, defaultConns), 2) // a reader of events may need another: see horizon
 	s.writer = stdlib.OpenDB(*config, stdlib.OptionAfterConnect(tuneSession))
 	s.close = append(s.close, s.writer.Close)
 	s.writer.SetMaxOpenConns(conns)

@@ -5,6 +5,7 @@ package sqlledger_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,6 +90,42 @@ func TestTablesWithoutVacuumAreNamed(t *testing.T) {
 	warnings, err = s.SettingWarnings(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(warnings, "\n"), "ALTER TABLE events RESET (autovacuum_enabled)")
+}
+
+// TestUpkeepWarnings: what slows the database down is named while it does, with the fix.
+func TestUpkeepWarnings(t *testing.T) {
+	t.Parallel()
+	s := openInstance(t, createDatabase(t))
+	require.NoError(t, s.Migrate(t.Context()))
+	healthy, err := s.UpkeepWarnings(t.Context(), time.Hour)
+	require.NoError(t, err)
+	require.Empty(t, healthy)
+
+	forgotten, err := s.DB().BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = forgotten.ExecContext(t.Context(), "SELECT 1")
+	require.NoError(t, err)
+	warnings, err := s.UpkeepWarnings(t.Context(), 0)
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(warnings, "\n"), "pg_terminate_backend(")
+	require.NoError(t, forgotten.Rollback())
+
+	for _, change := range []string{
+		"CREATE TABLE spare AS SELECT generate_series(1, 60000) AS n",
+		"ALTER TABLE spare SET (autovacuum_enabled = off)",
+		"DELETE FROM spare",
+	} {
+		_, err = s.DB().ExecContext(t.Context(), change)
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { // statistics come later than what they count
+		warnings, err := s.UpkeepWarnings(t.Context(), time.Hour)
+		require.NoError(t, err)
+		return strings.Contains(strings.Join(warnings, "\n"), "run VACUUM spare")
+	}, 30*time.Second, 50*time.Millisecond)
+	version, err := s.ServerVersion(t.Context())
+	require.NoError(t, err)
+	require.Regexp(t, `^PostgreSQL \d+`, version)
 }
 
 // TestConnectionsAreTuned for statements that read few rows; what the URL says goes first.

@@ -155,3 +155,12 @@ func cleanUp(t *testing.T, url, namespace string) {
 	}
 	require.NoError(t, rdb.SRem(context.Background(), "asynq:queues", namespace).Err())
 }
+
+// TestInspect asks a real server.
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	q := closeAtEnd(t, newQueue(t, Config{}))
+	version, _, err := q.Inspect(t.Context())
+	require.NoError(t, err)
+	require.Regexp(t, `^\d+\.\d+`, version)
+}

@@ -79,11 +79,7 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	if err := a.connectLedger(ctx); err != nil {
 		return nil, err
 	}
-	settings := cfg.ledgerConfig()
-	settings.Seals = ledger.NewSealKey(a.pepper.Derive("journal seals"))
-	settings.SealMemory = cfg.sealMark(a.log)
-	settings.PepperCheck = hex.EncodeToString(a.pepper.Derive("pepper check"))
-	a.ledger = verbs.New(ledgermetrics.Observe(a.store, a.metrics), ids.UUID{}, settings)
+	a.openVerbs(ledgermetrics.Observe(a.store, a.metrics))
 	if err := a.registerGauges(); err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
@@ -94,6 +90,15 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 		return nil, errors.Join(err, a.store.Close())
 	}
 	return a, nil
+}
+
+// openVerbs makes the ledger of what is stored, with what is derived from the pepper.
+func (a *app) openVerbs(store ledger.Store) {
+	settings := a.cfg.ledgerConfig()
+	settings.Seals = ledger.NewSealKey(a.pepper.Derive("journal seals"))
+	settings.SealMemory = a.cfg.sealMark(a.log)
+	settings.PepperCheck = hex.EncodeToString(a.pepper.Derive("pepper check"))
+	a.ledger = verbs.New(store, ids.UUID{}, settings)
 }
 
 // connectLedger opens the ledger, as soon as its database answers.

@@ -67,11 +67,11 @@ type Contexts interface {
 	Of(server string) (map[string]obs.Secret, error)
 }
 
-// Commands are up, server, worker and migrate. The first key of an embedded run is
+// Commands are up, server, worker, migrate and doctor. The first key of an embedded run is
 // kept in contexts.
 func Commands(version string, contexts Contexts) []*cobra.Command {
 	return []*cobra.Command{upCommand(version, contexts), serverCommand(version), workerCommand(version),
-		migrateCommand()}
+		migrateCommand(), doctorCommand()}
 }
 
 func migrateCommand() *cobra.Command {

@@ -66,7 +66,7 @@ type AwayError struct {
 // Error says what is missing and what to do.
 func (e *AwayError) Error() string {
 	after := ""
-	if e.Waited > 0 {
+	if e.Waited >= time.Second {
 		after = fmt.Sprintf(" after %v", e.Waited.Round(time.Second))
 	}
 	return fmt.Sprintf("%s cannot be reached%s: %v; start it, or correct its URL", e.Service, after, e.cause)

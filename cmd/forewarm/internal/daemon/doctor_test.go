@@ -1,0 +1,96 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/exit"
+)
+
+// consult runs the doctor on a data directory, and returns what it found, by check.
+func consult(t *testing.T, f flags) (map[string]finding, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := runDoctor(t.Context(), &f, &out, "json")
+	var all []finding
+	require.NoError(t, json.Unmarshal(out.Bytes(), &all))
+	found := map[string]finding{}
+	for _, one := range all {
+		found[one.Check] = one
+	}
+	return found, err
+}
+
+// migrateFresh sets an installation up in a directory, and returns its flags.
+func migrateFresh(t *testing.T) flags {
+	t.Helper()
+	f := flags{dataDir: filepath.Join(t.TempDir(), "data")}
+	cmd := migrateCommand()
+	cmd.SetArgs([]string{"--data-dir", f.dataDir})
+	cmd.SetOut(&bytes.Buffer{})
+	cmd.SetErr(&bytes.Buffer{})
+	require.NoError(t, cmd.ExecuteContext(t.Context()))
+	return f
+}
+
+// TestDoctorMakesNothing where nothing was set up, and says so.
+func TestDoctorMakesNothing(t *testing.T) {
+	f := flags{dataDir: filepath.Join(t.TempDir(), "data")}
+	found, err := consult(t, f)
+	var failed *exit.Error
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, exit.Failed, failed.Code)
+	require.Equal(t, verdictFailed, found["pepper"].Verdict)
+	require.Contains(t, found["database"].Message, "run forewarm up or forewarm migrate")
+	require.NoDirExists(t, f.dataDir)
+}
+
+// TestDoctorOfASoundInstallation finds nothing.
+func TestDoctorOfASoundInstallation(t *testing.T) {
+	f := migrateFresh(t)
+	found, err := consult(t, f)
+	require.NoError(t, err)
+	for _, check := range []string{"configuration", "pepper", "database", "schema", "keys", "workers", "clock", "upkeep"} {
+		require.Equal(t, verdictOK, found[check].Verdict, "%s: %s", check, found[check].Message)
+	}
+	require.Equal(t, verdictSkipped, found["redis"].Verdict)
+}
+
+// TestDoctorNamesEachFault once, with what mends it.
+func TestDoctorNamesEachFault(t *testing.T) {
+	f := migrateFresh(t)
+	require.NoError(t, os.WriteFile(filepath.Join(f.dataDir, "pepper"), []byte("1:"+string(bytes.Repeat([]byte("ab"), 32))),
+		0o600))
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close()) // nobody listens there
+	t.Setenv("FOREWARM_REDIS", "redis://"+l.Addr().String())
+	f.config = filepath.Join(t.TempDir(), "forewarm.yaml")
+	require.NoError(t, os.WriteFile(f.config, []byte("provisioners: [{kind: sim, config: {name: a}}]\n"+
+		"pools: [{name: p, provisioner: b, instance_type: sim.a100x8}]\n"), 0o600))
+
+	found, err := consult(t, f)
+	require.ErrorContains(t, err, "looks failed")
+	require.Contains(t, found["keys"].Message, "bring back the file pepper")
+	require.Contains(t, found["redis"].Message, "does not answer")
+	require.Contains(t, found["provisioner"].Message, `"b"`)
+	require.Equal(t, verdictOK, found["schema"].Verdict)
+}
+
+// TestDoctorPrintsLines that can be read, and refuses formats that it does not have.
+func TestDoctorPrintsLines(t *testing.T) {
+	f := migrateFresh(t)
+	var out bytes.Buffer
+	require.NoError(t, runDoctor(t.Context(), &f, &out, "table"))
+	require.Regexp(t, `(?m)^ok       schema        \d+, as this program needs it$`, out.String())
+	err := runDoctor(t.Context(), &f, &out, "yaml")
+	var usage *exit.Error
+	require.ErrorAs(t, err, &usage)
+	require.Equal(t, exit.Usage, usage.Code)
+}

@@ -1,0 +1,224 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/core/phrase"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/worker/queue/asynqueue"
+)
+
+const (
+	clockApart = time.Second      // what two synchronized machines never are
+	lateWork   = 30 * time.Second // what a worker that is busy may be behind
+	longOpen   = 5 * time.Minute  // no transaction of Forewarm's is open as long
+)
+
+// examineAll looks at one thing after the other. What needs something that failed is left
+// out, so that each fault is named once.
+func (d *doctor) examineAll(ctx context.Context, f *flags) {
+	cfg, err := f.readConfig()
+	if err != nil {
+		d.add("configuration", verdictFailed, "%v", err)
+		return
+	}
+	d.cfg = cfg
+	from := "the defaults and the environment"
+	if cfg.file.path != "" {
+		from = cfg.file.path
+	}
+	d.add("configuration", verdictOK, "read from %s", from)
+	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler), clock: clock.System{}}
+	peppered := d.examinePepper(a)
+	d.examineDatabase(ctx, a, peppered)
+	d.examineRedis(ctx)
+	d.examineProvisioners(ctx, a)
+}
+
+// examinePepper finds the pepper without making one.
+func (d *doctor) examinePepper(a *app) (found bool) {
+	if err := d.cfg.hasPepper(); err != nil {
+		d.add("pepper", verdictFailed, "%v", err)
+		return false
+	}
+	var err error
+	if a.pepper, err = loadPepper(d.cfg); err != nil {
+		d.add("pepper", verdictFailed, "%v", err)
+		return false
+	}
+	from := "set in the configuration"
+	if d.cfg.Pepper.IsZero() {
+		from = "kept in " + filepath.Join(d.cfg.DataDir, "pepper")
+	}
+	d.add("pepper", verdictOK, "%s", from)
+	return true
+}
+
+// examineDatabase opens the ledger, and closes it again.
+func (d *doctor) examineDatabase(ctx context.Context, a *app, peppered bool) {
+	if file, own := strings.CutPrefix(d.cfg.databaseURL(), "sqlite://"); own {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			d.add("database", verdictFailed, "%s does not exist: run forewarm up or forewarm migrate, which make it", file)
+			return
+		}
+	}
+	began := time.Now()
+	if err := a.connectLedger(ctx); err != nil {
+		d.add("database", verdictFailed, "%v", err)
+		return
+	}
+	defer func() { _ = a.store.Close() }() // nothing was written
+	version, err := a.store.ServerVersion(ctx)
+	if err != nil {
+		d.add("database", verdictFailed, "%v", err)
+		return
+	}
+	d.add("database", verdictOK, "%s at %s, connected in %s", version, obs.ScrubURL(d.cfg.databaseURL()),
+		time.Since(began).Round(time.Millisecond))
+	if d.examineSchema(ctx, a) {
+		if peppered {
+			d.examineKeys(ctx, a)
+		}
+		d.examineWork(ctx, a)
+	}
+	d.examineServer(ctx, a)
+}
+
+func (d *doctor) examineSchema(ctx context.Context, a *app) (fits bool) {
+	have, want, err := a.store.SchemaVersion(ctx)
+	switch {
+	case err != nil:
+		d.add("schema", verdictFailed, "%v", err)
+	case have < want:
+		d.add("schema", verdictFailed, "the database has %d and this program needs %d: run forewarm migrate", have, want)
+	case have > want:
+		d.add("schema", verdictFailed, "the database has %d and this program knows %d: a newer program has changed it; "+
+			"update this one", have, want)
+	default:
+		d.add("schema", verdictOK, "%d, as this program needs it", have)
+	}
+	return err == nil && have == want
+}
+
+// examineKeys sees whether the stored keys were made with this pepper.
+func (d *doctor) examineKeys(ctx context.Context, a *app) {
+	a.openVerbs(a.store)
+	if err := a.checkPepper(ctx); err != nil {
+		d.add("keys", verdictFailed, "%v", err)
+		return
+	}
+	d.add("keys", verdictOK, "were made with this pepper")
+}
+
+// examineWork sees whether workers do what is due, and whether their clock is right.
+func (d *doctor) examineWork(ctx context.Context, a *app) {
+	var now, late time.Time
+	var working bool
+	asked := time.Now()
+	err := a.store.Read(ctx, func(r ledger.Reader) (err error) {
+		now = r.Now()
+		late, working, err = r.LateSince()
+		return err
+	})
+	if err != nil {
+		d.add("workers", verdictFailed, "%v", err)
+		return
+	}
+	answered := time.Now()
+	switch behind := now.Sub(late); {
+	case late.IsZero() || behind < lateWork:
+		d.add("workers", verdictOK, "nothing is late")
+	case working:
+		d.add("workers", verdictWarning, "work has been due for %s: the workers are busy with other work; start another",
+			phrase.Length(behind.Round(time.Second)))
+	default:
+		d.add("workers", verdictFailed, "work has been due for %s and no worker does it: start forewarm worker, or "+
+			"forewarm up", phrase.Length(behind.Round(time.Second)))
+	}
+	switch apart := max(asked.Sub(now), now.Sub(answered)); {
+	case apart > clockApart:
+		d.add("clock", verdictWarning, "this machine's clock and the database's are %s apart: synchronize both (chrony, "+
+			"systemd-timesyncd)", phrase.Length(apart.Round(time.Second)))
+	default:
+		d.add("clock", verdictOK, "agrees with the database's")
+	}
+}
+
+// examineServer asks for what makes a database lose data or grow slow.
+func (d *doctor) examineServer(ctx context.Context, a *app) {
+	settings, err := a.store.SettingWarnings(ctx)
+	if err == nil {
+		var upkeep []string
+		upkeep, err = a.store.UpkeepWarnings(ctx, longOpen)
+		settings = append(settings, upkeep...)
+	}
+	if err != nil {
+		d.add("upkeep", verdictFailed, "%v", err)
+		return
+	}
+	d.addDoubts("upkeep", settings)
+	if len(settings) == 0 {
+		d.add("upkeep", verdictOK, "no setting loses data, and no table grows slow")
+	}
+}
+
+func (d *doctor) examineRedis(ctx context.Context) {
+	if d.cfg.isEmbedded() {
+		d.add("redis", verdictSkipped, "none is configured: messages stay inside the process")
+		return
+	}
+	q, err := asynqueue.New(asynqueue.Config{URL: d.cfg.Redis, Namespace: d.cfg.Deployment})
+	if err != nil {
+		d.add("redis", verdictFailed, "%v", err)
+		return
+	}
+	defer func() { _ = q.Close() }() // nothing was written
+	ctx, cancel := context.WithTimeout(ctx, redisLook)
+	defer cancel()
+	version, doubts, err := q.Inspect(ctx)
+	if err != nil {
+		d.add("redis", verdictFailed, "%v; the workers read the database until it answers", err)
+		return
+	}
+	d.add("redis", verdictOK, "Redis %s at %s", version, obs.ScrubURL(d.cfg.Redis.Reveal()))
+	d.addDoubts("redis", doubts)
+}
+
+// examineProvisioners asks each for its offers, which needs its credentials.
+func (d *doctor) examineProvisioners(ctx context.Context, a *app) {
+	provs, err := a.makeProvisioners()
+	if err == nil {
+		a.provs = provs
+		err = a.knowsProvisioners()
+	}
+	if err != nil {
+		d.add("provisioner", verdictFailed, "%v", err)
+		return
+	}
+	if len(provs) == 0 {
+		d.add("provisioner", verdictSkipped, "none is configured: forewarm up adds this machine's GPUs or a simulation, "+
+			"and a server needs none")
+	}
+	for _, p := range provs {
+		ctx, cancel := context.WithTimeout(ctx, tryTime)
+		offers, err := p.Offers(ctx)
+		cancel()
+		switch {
+		case err != nil:
+			d.add("provisioner", verdictFailed, "%s: %v", p.Name(), err)
+		case len(offers) == 0:
+			d.add("provisioner", verdictWarning, "%s answers, and offers no machine", p.Name())
+		default:
+			d.add("provisioner", verdictOK, "%s offers %s", p.Name(), phrase.Count(len(offers), "machine type"))
+		}
+	}
+}
