@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,8 +66,8 @@ func TestDoctorOfASoundInstallation(t *testing.T) {
 // TestDoctorNamesEachFault once, with what mends it.
 func TestDoctorNamesEachFault(t *testing.T) {
 	f := migrateFresh(t)
-	require.NoError(t, os.WriteFile(filepath.Join(f.dataDir, "pepper"), []byte("1:"+string(bytes.Repeat([]byte("ab"), 32))),
-		0o600))
+	another := []byte("1:" + strings.Repeat("ab", 32))
+	require.NoError(t, os.WriteFile(filepath.Join(f.dataDir, "pepper"), another, 0o600))
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close()) // nobody listens there
