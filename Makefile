@@ -84,7 +84,7 @@ test/slurm/elastic: ## run the tests of observed pools against real daemons whos
 test/slurm/accounting: ## run the tests of a cluster's history against a real slurmdbd (as test/slurm, with slurmdbd and mariadb-server; a minute)
 	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),slurm -o bin/slurm.test ./provisioners/slurm
 	cd provisioners/slurm && $(if $(filter-out 0,$(shell id -u)),sudo) env FOREWARM_SLURM_CLOUD=2 FOREWARM_SLURM_SUSPEND=8 \
-		FOREWARM_SLURM_ACCOUNTING=1 ../../scripts/with-slurm ../../bin/slurm.test -test.run Accounted -test.timeout 5m
+		FOREWARM_SLURM_ACCOUNTING=1 ../../scripts/with-slurm ../../bin/slurm.test -test.run AccountedBySlurmdbd -test.timeout 5m
 
 .PHONY: test/kubernetes
 test/kubernetes: ## run the Kubernetes adapter's suite against a real kube-apiserver (etcd; builds it the first time, about 16 minutes)

@@ -42,9 +42,9 @@ func (r *realElastic) catchUp(t *testing.T, since provisioners.Mark) (work []pro
 	return work, since
 }
 
-// TestAccountedWork: jobs that slurmctld has forgotten before anybody looked are read from
+// TestAccountedBySlurmdbd: jobs that slurmctld has forgotten before anybody looked are read from
 // slurmdbd, whatever their users called them.
-func TestAccountedWork(t *testing.T) {
+func TestAccountedBySlurmdbd(t *testing.T) {
 	r := newElastic(t, func(c *slurm.Config) { c.Accounting = true })
 	_, mark := r.catchUp(t, "")
 	named := r.submitShort(t, "--job-name=a\nb|c\x1fd\x1fe", "--comment=\x1f\n|")
