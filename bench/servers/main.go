@@ -39,6 +39,9 @@ var (
 type measure struct {
 	perSecond rig.Series
 	cpu       []rig.Series // of each process, in microseconds a request
+	// beside is what one server did just before and just after, on average: a disk or a
+	// machine that slows down within minutes is in both.
+	beside rig.Series
 }
 
 // measured is by name of the setting, and number of connections.
@@ -47,14 +50,8 @@ type measured map[string]map[int]*measure
 func runBenchmark(ctx context.Context, out io.Writer, o rig.Options) error {
 	m, f := measured{}, failovers{}
 	for i := range o.Count {
-		for _, s := range slices.Concat([]setting{alone}, compared) {
-			profile := ""
-			if i == o.Count-1 && (s.servers == 2 || s.workers == 2) {
-				profile = o.CPUProfile
-			}
-			if err := measureOnce(ctx, out, o, s, profile, m); err != nil {
-				return fmt.Errorf("%s, run %d: %w", s.name, i+1, err)
-			}
+		if err := measureRun(ctx, out, o, m, i == o.Count-1); err != nil {
+			return fmt.Errorf("run %d: %w", i+1, err)
 		}
 		if err := measureFailovers(ctx, out, o, f); err != nil {
 			return fmt.Errorf("run %d: %w", i+1, err)
@@ -62,6 +59,30 @@ func runBenchmark(ctx context.Context, out io.Writer, o rig.Options) error {
 	}
 	writeReport(out, o, m)
 	f.writeReport(out)
+	return nil
+}
+
+// measureRun measures each setting between two times one server.
+func measureRun(ctx context.Context, out io.Writer, o rig.Options, m measured, last bool) error {
+	if err := measureOnce(ctx, out, o, alone, "", m); err != nil {
+		return fmt.Errorf("%s: %w", alone.name, err)
+	}
+	for _, s := range compared {
+		profile := ""
+		if last && (s.servers == 2 || s.workers == 2) {
+			profile = o.CPUProfile
+		}
+		if err := measureOnce(ctx, out, o, s, profile, m); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		if err := measureOnce(ctx, out, o, alone, "", m); err != nil {
+			return fmt.Errorf("%s: %w", alone.name, err)
+		}
+		for _, n := range o.Connections {
+			around := m[alone.name][n].perSecond
+			m[s.name][n].beside = append(m[s.name][n].beside, (around[len(around)-2]+around[len(around)-1])/2)
+		}
+	}
 	return nil
 }
 
@@ -163,7 +184,7 @@ func writeReport(out io.Writer, o rig.Options, m measured) {
 	for _, s := range compared {
 		least := make(rig.Series, o.Count)
 		for _, n := range o.Connections {
-			ratio := m[s.name][n].perSecond.Over(m[alone.name][n].perSecond)
+			ratio := m[s.name][n].perSecond.Over(m[s.name][n].beside)
 			ratio.Print(out, fmt.Sprintf("%s_of_%s_at_%d", s.name, base(s), n), "ratio")
 			for i, v := range ratio {
 				if least[i] == 0 || v < least[i] {
