@@ -2,6 +2,7 @@ package provisioners
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -39,13 +40,19 @@ type Observer interface {
 	// Observe tells what the nodes of all offers do, and what GPU work was started,
 	// waits or ended since the mark of an earlier observation, which may be one of
 	// another process. The zero Mark asks for what there is now. Observing changes
-	// nothing. A mark that no Observe made is KindBadSpec.
+	// nothing. A mark that no Observe made is KindBadSpec, because of ErrForeignMark.
+	// Of a long past it may tell in portions: each call tells of the next one, moves the
+	// Mark over what it told, and is not Complete until the last.
 	Observe(ctx context.Context, since Mark) (Observation, error)
 }
 
 // Mark is a point in the history of a cluster's work. Only the adapter that made it can
 // read it. It is short, and printable.
 type Mark string
+
+// ErrForeignMark is the cause of Observe's error for a mark that no Observe made: nobody
+// knows until when work was told, and only the zero Mark helps.
+var ErrForeignMark = errors.New("no look at this cluster has made the mark")
 
 // Observation is what one look at a cluster has shown.
 type Observation struct {
@@ -56,6 +63,9 @@ type Observation struct {
 	// Complete is false when work may have started since the mark, or be there now,
 	// that Work does not have, or when nodes may be missing.
 	Complete bool
+	// Gap is why it is not Complete, where the adapter can say so. It is for operators
+	// and never parsed.
+	Gap string
 	// KeepWithin is the longest time between two calls of Keep that lets no idle
 	// node be suspended; 0 means that nodes of this cluster are never suspended.
 	KeepWithin time.Duration
@@ -112,8 +122,9 @@ const (
 )
 
 // Work is one piece of work of the cluster's users that has asked for GPUs: a job, one
-// task of an array, one component of a heterogeneous job, a pod. It holds no text that
-// a user wrote.
+// task of an array, one component of a heterogeneous job, a pod. The tasks of an array
+// may be one piece for as long as none of them has been given a place. It holds no
+// text that a user wrote for people to read.
 type Work struct {
 	// ID is the same in every observation, in every process, and differs for each
 	// time that the same job is queued again.

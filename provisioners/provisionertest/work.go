@@ -188,6 +188,7 @@ func strangeMark(t *testing.T, s ObserverSubject) {
 	for _, mark := range []provisioners.Mark{"no-mark", "\x00", "-1"} {
 		_, err := s.observer().Observe(t.Context(), mark)
 		requireKind(t, provisioners.KindBadSpec, err)
+		require.ErrorIs(t, err, provisioners.ErrForeignMark)
 	}
 }
 

@@ -76,7 +76,8 @@ func (c Config) readMark(mark provisioners.Mark) (time.Time, error) {
 	micros, err := strconv.ParseInt(digits, 10, 64)
 	at := time.UnixMicro(micros).UTC()
 	if err != nil || c.markOf(at) != mark {
-		return time.Time{}, provisioners.Errorf(provisioners.KindBadSpec, "%q is no mark of this cluster", mark)
+		return time.Time{}, &provisioners.Error{Kind: provisioners.KindBadSpec, Message: fmt.Sprintf("mark %.40q", mark),
+			Err: provisioners.ErrForeignMark}
 	}
 	return at, nil
 }

@@ -3,7 +3,6 @@ package slurm
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +36,7 @@ func (c *Cluster) findAccounted(ctx context.Context, token string,
 		return provisioners.Instance{}, false, err
 	}
 	mark := c.config.tokenMark(token)
-	jobs, err := parseAccounting(output, namePattern)
+	jobs, err := parseAccounting(output)
 	if err != nil {
 		return provisioners.Instance{}, false, &provisioners.Error{Kind: provisioners.KindTransient,
 			Message: "reading sacct", Err: err}
@@ -63,7 +62,7 @@ func (c *Cluster) accountedEnd(ctx context.Context, o memo) ended {
 	if err != nil {
 		return ended{} // the end itself is known; the caller estimates when it was
 	}
-	jobs, err := parseAccounting(output, namePattern)
+	jobs, err := parseAccounting(output)
 	for _, j := range jobs {
 		if err == nil && j.mark == mark {
 			return j
@@ -80,26 +79,32 @@ func (c *Cluster) runSacct(ctx context.Context, filter string) (string, error) {
 
 // parseAccounting reads sacct's rows, which end with their last field and not
 // with a separator. Jobs that are none of ours are left out.
-func parseAccounting(output string, names *regexp.Regexp) ([]ended, error) {
+func parseAccounting(output string) ([]ended, error) {
 	var jobs []ended
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimRight(line, "\n"), separator)
 		if len(fields) != len(sacctFields) {
 			continue // another job's name with a line break
 		}
-		name := names.FindStringSubmatch(fields[4])
+		name := namePattern.FindStringSubmatch(fields[4])
 		if name == nil {
 			continue
 		}
-		j := ended{mark: name[1], preempted: fields[1] == "PREEMPTED"}
-		var errs [3]error
-		j.id, errs[0] = strconv.Atoi(fields[0])
-		j.submitted, errs[1] = parseInstant(fields[2])
-		j.end, errs[2] = parseInstant(fields[3])
-		if err := errors.Join(errs[:]...); err != nil {
+		j, err := parseEnded(fields, name[1])
+		if err != nil {
 			return nil, err
 		}
 		jobs = append(jobs, j)
 	}
 	return jobs, nil
+}
+
+// parseEnded reads a row of sacctFields.
+func parseEnded(fields []string, mark string) (ended, error) {
+	j := ended{mark: mark, preempted: fields[1] == "PREEMPTED"}
+	var errs [3]error
+	j.id, errs[0] = strconv.Atoi(fields[0])
+	j.submitted, errs[1] = parseInstant(fields[2])
+	j.end, errs[2] = parseInstant(fields[3])
+	return j, errors.Join(errs[:]...)
 }

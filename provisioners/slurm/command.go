@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,16 +47,37 @@ type answer struct {
 	code           int
 }
 
+// receiver takes what a command prints, while it prints. It may have the command ended
+// when it has enough.
+type receiver interface {
+	io.Writer
+	endWith(stop func())
+	hadEnough() bool
+}
+
 // runCommand runs one command. An error means that it did not run to its end, so that
 // what it did is not known, except with errNoCommand.
 func (r runner) runCommand(ctx context.Context, stdin string, name string, args ...string) (answer, error) {
+	stdout := &limited{most: mostOutput}
+	got, err := r.runInto(ctx, stdout, stdin, name, args...)
+	if err == nil && stdout.cut {
+		err = errTooLong
+	}
+	got.stdout = stdout.kept.String()
+	return got, err
+}
+
+// runInto is runCommand for output that is taken as it comes. One that was ended because
+// its receiver had enough has answered well.
+func (r runner) runInto(ctx context.Context, stdout receiver, stdin string, name string, args ...string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	line := r.commandLine(name, args)
 	command := exec.CommandContext(ctx, line[0], line[1:]...)
 	command.Env = append(inheritedEnv(), r.slurmSettings()...)
 	command.Stdin = strings.NewReader(stdin)
-	stdout, stderr := &limited{most: mostOutput, stop: cancel}, &limited{most: mostErrors}
+	stderr := &limited{most: mostErrors}
+	stdout.endWith(cancel)
 	command.Stdout, command.Stderr = stdout, stderr
 	// The whole group is killed: ssh and wrappers start processes of their own.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -64,8 +86,8 @@ func (r runner) runCommand(ctx context.Context, stdin string, name string, args 
 	err := command.Run()
 	var exit *exec.ExitError
 	switch {
-	case stdout.cut:
-		return answer{}, errTooLong
+	case stdout.hadEnough():
+		return answer{stderr: stderr.kept.String()}, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
 		return answer{}, fmt.Errorf("%w: %w", errNoCommand, err)
 	case ctx.Err() != nil:
@@ -73,8 +95,7 @@ func (r runner) runCommand(ctx context.Context, stdin string, name string, args 
 	case err != nil && !errors.As(err, &exit):
 		return answer{}, fmt.Errorf("running %s: %w", name, err)
 	}
-	return answer{stdout: stdout.kept.String(), stderr: stderr.kept.String(), code: command.ProcessState.ExitCode()},
-		nil
+	return answer{stderr: stderr.kept.String(), code: command.ProcessState.ExitCode()}, nil
 }
 
 // commandLine is the whole command line, with the settings as arguments where the
@@ -129,6 +150,10 @@ type limited struct {
 	stop func()
 	cut  bool
 }
+
+func (l *limited) endWith(stop func()) { l.stop = stop }
+
+func (l *limited) hadEnough() bool { return l.cut }
 
 // Write never fails: a command that talks too much is stopped, not blocked.
 func (l *limited) Write(data []byte) (int, error) {

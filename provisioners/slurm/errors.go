@@ -65,26 +65,37 @@ const throttled = 5 * time.Second
 // commands are Slurm's, as one configured cluster is asked with them.
 type commands struct {
 	runner
-	cluster string // our name of it
+	cluster  string // our name of it
+	mostRows int    // of one listing
 }
 
-func newCommands(c Config) commands { return commands{runner: newRunner(c), cluster: c.Name} }
+func newCommands(c Config) commands {
+	return commands{runner: newRunner(c), cluster: c.Name, mostRows: mostRows}
+}
 
 // askSlurm runs a command and returns what it printed. A failure that is no refusal
 // is of kind otherwise: what the caller must assume when nothing is known.
 func (c commands) askSlurm(ctx context.Context, otherwise provisioners.Kind, stdin string, name string,
 	args ...string) (string, error) {
 	got, err := c.runCommand(ctx, stdin, name, args...)
-	switch {
-	case errors.Is(err, errNoCommand):
-		return "", &provisioners.Error{Kind: provisioners.KindBadSpec, Scope: c.cluster,
-			Message: "Slurm's commands are not here: set bin_dir or command_prefix", Err: err}
-	case err != nil:
-		return "", &provisioners.Error{Kind: otherwise, Message: "asking Slurm", Err: err}
-	case got.code != 0:
-		return "", commandError(name, got, otherwise)
+	if err := c.checkAnswer(name, got, err, otherwise); err != nil {
+		return "", err
 	}
 	return got.stdout, nil
+}
+
+// checkAnswer turns what a command came to into an error, unless it went well.
+func (c commands) checkAnswer(name string, got answer, err error, otherwise provisioners.Kind) error {
+	switch {
+	case errors.Is(err, errNoCommand):
+		return &provisioners.Error{Kind: provisioners.KindBadSpec, Scope: c.cluster,
+			Message: "Slurm's commands are not here: set bin_dir or command_prefix", Err: err}
+	case err != nil:
+		return &provisioners.Error{Kind: otherwise, Message: "asking Slurm", Err: err}
+	case got.code != 0:
+		return commandError(name, got, otherwise)
+	}
+	return nil
 }
 
 // commandError turns a failed command into an error by what it said.

@@ -176,7 +176,7 @@ func (w *world) answerCommand(name string, args []string) reply {
 	case "sinfo":
 		return w.runSinfo(options)
 	case "sacct":
-		return w.runSacct()
+		return w.runSacct(options)
 	default:
 		if w.Elastic.On {
 			if r, known := w.runElasticScontrol(words); known {

@@ -21,6 +21,9 @@ type elastic struct {
 	Admin         bool   // our user may do what an administrator may
 	Until         time.Time
 	Resumed       []string // nodes, as often as ResumeProgram was called for them
+	Crowd         int      // how many jobs wait that are not in Jobs
+	Accounts      bool     // accounting remembers jobs
+	Past          []*fakeJob
 }
 
 // fakePower is what the power of a node does.
@@ -61,7 +64,11 @@ func (w *world) advance() {
 	}
 	w.stepElastic(w.Now)
 	w.Jobs = slices.DeleteFunc(w.Jobs, func(j *fakeJob) bool {
-		return j.isOver() && w.Now.Sub(j.Ended) > w.Elastic.MinJobAge
+		old := j.isOver() && w.Now.Sub(j.Ended) > w.Elastic.MinJobAge
+		if old && w.Elastic.Accounts {
+			w.Elastic.Past = append(w.Elastic.Past, j)
+		}
+		return old
 	})
 }
 
@@ -257,20 +264,21 @@ func (w *world) configText() string {
 	if w.Elastic.Suspend > 0 {
 		suspend = fmt.Sprintf("%d sec", int(w.Elastic.Suspend.Seconds()))
 	}
-	return fmt.Sprintf("Configuration data as of 1795461783\nAccountingStorageTRES   = cpu,mem\n"+
+	return fmt.Sprintf("Configuration data as of %d\nAccountingStorageTRES   = cpu,mem,gres/gpu\n"+
 		"MinJobAge               = %d sec\nPrivateData             = %s\n"+
 		"SuspendTime             = %s\nSuspendTimeout          = 5 sec\n",
-		int(w.Elastic.MinJobAge.Seconds()), w.Elastic.Private, suspend)
+		w.Now.Unix(), int(w.Elastic.MinJobAge.Seconds()), w.Elastic.Private, suspend)
 }
 
 func (w *world) showNodes(names []string) reply {
-	out := ""
+	out, shown := "", 0
 	for _, n := range w.Nodes {
 		p := n.Power
 		if len(names) > 0 && !slices.Contains(strings.Split(names[0], ","), n.Name) ||
 			p.State == "cold" && !strings.Contains(w.Elastic.Private, "cloud") {
 			continue
 		}
+		shown++
 		cpus, gpus := w.takenOf(n)
 		busy := formatSeconds(p.Busy, "Unknown")
 		if p.State == "cold" {
@@ -282,8 +290,8 @@ func (w *world) showNodes(names []string) reply {
 			n.Name, cpus, fakeCPUs, cmp.Or(p.Features, "(null)"), n.Gres, n.GPUs, n.Gres, gpus, elasticState(p.State, cpus),
 			n.Partition, "None", busy, elasticReason(p.State))
 	}
-	if out == "" && len(names) > 0 {
-		return complain("Node %s not found", names[0])
+	if len(names) > 0 && shown < len(strings.Split(names[0], ",")) {
+		return reply{out: out, complaint: "Node " + names[0] + " not found\n", code: 1}
 	}
 	return reply{out: out}
 }

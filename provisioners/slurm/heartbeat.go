@@ -43,10 +43,8 @@ func (b heartbeat) isLive() bool {
 // isAhead reports whether the heartbeat still waits, so that it can be moved.
 func (b heartbeat) isAhead() bool { return b.sort == aheadBeat && b.state == "PENDING" }
 
-var beatColumns = []column{
-	{"JobID", 20}, {"State", 30}, {"Reason", 100}, {"SubmitTime", 24}, {"StartTime", 24}, {"EligibleTime", 24},
-	{"EndTime", 24}, {"NumCPUs", 12}, {"UserName", 64}, {"Name", 64}, {"Comment", mostComment + 1},
-}
+var beatColumns = []string{"JobID", "State", "Reason", "SubmitTime", "StartTime", "EligibleTime", "EndTime", "NumCPUs",
+	"UserName", "Name", "Comment"}
 
 var beatName = regexp.MustCompile(`^forewarm-([0-9a-f]{16})-([bh])$`)
 
@@ -54,6 +52,9 @@ var beatName = regexp.MustCompile(`^forewarm-([0-9a-f]{16})-([bh])$`)
 type beatView struct {
 	beats []heartbeat
 	user  string // whose jobs they are; empty: there is none
+	// jobs are all of our user's by their numbers, own those with a name of ours, which
+	// nobody else can have given them.
+	jobs, own map[string]bool
 	// elsewhere are nodes that other provisioners of the same user keep.
 	elsewhere map[string]bool
 	whole     bool
@@ -64,35 +65,41 @@ func (v beatView) isComplete() bool { return v.whole && len(v.strange) == 0 }
 
 // listBeats asks for all heartbeats of our user that Slurm still knows.
 func (o *Observed) listBeats(ctx context.Context) (beatView, error) {
-	output, err := o.askSlurm(ctx, provisioners.KindTransient, "", "squeue", "--me", "--noheader", "--states=all",
-		"--Format="+formatColumns(beatColumns))
+	v := beatView{elsewhere: map[string]bool{}, jobs: map[string]bool{}, own: map[string]bool{}}
+	seen := o.newRows(len(beatColumns), func(row []string) error {
+		o.takeBeat(&v, row)
+		return nil
+	})
+	err := o.readRows(ctx, seen, "squeue", "--me", "--noheader", "--states=all",
+		"--Format="+seen.formatCells(beatColumns))
 	if err != nil {
 		return beatView{}, fmt.Errorf("listing heartbeats: %w", err)
 	}
-	table, whole := cutRows(output, len(beatColumns))
-	v := beatView{whole: whole, elsewhere: map[string]bool{}}
-	for _, row := range table {
-		v.user = row[8]
-		name := beatName.FindStringSubmatch(row[9])
-		if name == nil {
-			continue
+	v.whole = seen.isWhole()
+	return v, nil
+}
+
+// takeBeat takes in one job of our user.
+func (o *Observed) takeBeat(v *beatView, row []string) {
+	v.user, v.jobs[row[0]] = row[8], true
+	v.own[row[0]] = isOwnName(row[9])
+	name := beatName.FindStringSubmatch(row[9])
+	if name == nil {
+		return
+	}
+	b := heartbeat{mark: name[1], sort: beatSort(name[2]), state: row[1], reason: row[2], user: row[8]}
+	provisioner, err := b.parseComment(row[10])
+	err = errors.Join(err, b.parseTypedFields(row))
+	switch {
+	case provisioner != "" && provisioner != o.config.Name:
+		if err != nil || b.isLive() {
+			v.elsewhere[b.host] = true
 		}
-		b := heartbeat{mark: name[1], sort: beatSort(name[2]), state: row[1], reason: row[2], user: row[8]}
-		provisioner, err := b.parseComment(row[10])
-		err = errors.Join(err, b.parseTypedFields(row))
-		if provisioner != "" && provisioner != o.config.Name {
-			if err != nil || b.isLive() {
-				v.elsewhere[b.host] = true
-			}
-			continue
-		}
-		if err != nil || b.mark != o.config.tokenMark(b.tags.token) {
-			v.strange = append(v.strange, b.mark)
-			continue
-		}
+	case err != nil || b.mark != o.config.tokenMark(b.tags.token):
+		v.strange = append(v.strange, b.mark)
+	default:
 		v.beats = append(v.beats, b)
 	}
-	return v, nil
 }
 
 func (b *heartbeat) parseTypedFields(row []string) error {

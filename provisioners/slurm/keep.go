@@ -19,11 +19,11 @@ func (o *Observed) Keep(ctx context.Context, ids []string) error {
 		return err
 	}
 	defer done()
-	v, err := o.look(ctx)
+	set, err := o.readSettings(ctx)
 	if err != nil {
 		return err
 	}
-	set, err := o.readSettings(ctx)
+	v, err := o.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (o *Observed) keepNode(ctx context.Context, k keeping, set settings) error 
 // keepIdle submits the next heartbeat shortly before the one ahead runs, so that the
 // cluster always has a record of the keeping.
 func (o *Observed) keepIdle(ctx context.Context, k keeping, set settings, ahead []heartbeat) error {
-	now := o.clock.Now()
+	now := o.clusterNow()
 	switch len(ahead) {
 	case 0:
 		return o.submitBeat(ctx, k, aheadBeat, k.node.idleSince().Add(set.interval()).Sub(now))
@@ -110,7 +110,7 @@ func (o *Observed) pushAhead(ctx context.Context, k keeping, set settings, ahead
 	}
 	last := len(ahead) - 1
 	err := o.cancelBeats(ctx, ahead[:last])
-	if ahead[last].begin.Sub(o.clock.Now()) < set.interval()*3/4 {
+	if ahead[last].begin.Sub(o.clusterNow()) < set.interval()*3/4 {
 		err = errors.Join(err, o.moveBeat(ctx, ahead[last], set.interval()))
 	}
 	return err

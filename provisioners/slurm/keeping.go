@@ -55,6 +55,9 @@ func (v keepings) byToken(token string) *keeping {
 // look lists what is in keeping, ends what must not stay, and remembers it.
 func (o *Observed) look(ctx context.Context) (keepings, error) {
 	begun := o.clock.Now()
+	if _, err := o.readSettings(ctx); err != nil { // they have the cluster's clock
+		return keepings{}, err
+	}
 	beats, err := o.listBeats(ctx)
 	if err != nil {
 		return keepings{}, err
@@ -109,6 +112,9 @@ func (o *Observed) readStates(ctx context.Context, all []keeping) error {
 	}
 	slices.Sort(names)
 	nodes, err := o.listElasticNodes(ctx, names...)
+	if provisioners.KindOf(err) == provisioners.KindBadSpec { // one of them is hidden, or out of slurm.conf by now
+		nodes, err = o.listElasticNodes(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -147,7 +153,7 @@ func (o *Observed) settlePhase(k *keeping) (cancel bool) {
 		return false
 	}
 	boots := slices.ContainsFunc(k.beats, func(b heartbeat) bool { return b.sort == bootBeat && b.isLive() })
-	age := o.clock.Now().Sub(k.created)
+	age := o.clusterNow().Sub(k.created)
 	switch k.state {
 	case provisioners.NodeIdle, provisioners.NodeTaken:
 		k.phase = provisioners.Running

@@ -2,44 +2,20 @@ package slurm
 
 import (
 	"context"
-	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-// markPattern is a mark: until when, in seconds since 1970, work was looked at.
-var markPattern = regexp.MustCompile(`^slurm1-([1-9][0-9]{0,10})$`)
-
-// markSlack is by how much two looks overlap: Slurm's times are whole seconds.
-const markSlack = 2 * time.Second
-
-func markAt(at time.Time) provisioners.Mark {
-	return provisioners.Mark("slurm1-" + strconv.FormatInt(at.Unix(), 10))
-}
-
-func parseMark(mark provisioners.Mark) (time.Time, error) {
-	if mark == "" {
-		return time.Time{}, nil
-	}
-	parts := markPattern.FindStringSubmatch(string(mark))
-	if parts == nil {
-		return time.Time{}, provisioners.Errorf(provisioners.KindBadSpec, "the mark %.40q was not made here", mark)
-	}
-	return parseInstant(parts[1])
-}
-
 // Observe looks at all jobs and nodes. squeue shows a job for MinJobAge after its end;
-// what ended before that is known where accounting is.
+// what ended before that is known where accounting is, and told an hour's worth a call.
 func (o *Observed) Observe(ctx context.Context, since provisioners.Mark) (provisioners.Observation, error) {
 	if err := provisioners.Ended(ctx); err != nil {
 		return provisioners.Observation{}, err
 	}
-	from, err := parseMark(since)
+	told, err := parseMark(since)
 	if err != nil {
 		return provisioners.Observation{}, err
 	}
@@ -47,28 +23,37 @@ func (o *Observed) Observe(ctx context.Context, since provisioners.Mark) (provis
 	if err != nil {
 		return provisioners.Observation{}, err
 	}
-	at := o.clock.Now()
+	at := o.clusterNow()
 	queue, err := o.listQueue(ctx)
 	if err != nil {
-		return provisioners.Observation{}, err
-	}
-	if err := o.addHistory(ctx, &queue, set, from, at); err != nil {
 		return provisioners.Observation{}, err
 	}
 	beats, err := o.listBeats(ctx) // after the queue, so that it has all of ours that the queue has
 	if err != nil {
 		return provisioners.Observation{}, err
 	}
+	queue.markOwn(beats)
+	s := o.spanOf(told, at, set)
+	if s.accounted {
+		o.addHistory(ctx, &queue, beats.user, &s)
+	}
 	nodes, err := o.listElasticNodes(ctx)
 	if err != nil {
 		return provisioners.Observation{}, err
 	}
-	seen := o.describe(queue, beats, nodes, from)
-	seen.At, seen.Mark, seen.KeepWithin = at, markAt(at), set.hastiest(o.config.Offers).keepWithin()
-	seen.Complete = queue.whole && !queue.missed && beats.isComplete() && !(set.hides("jobs") && seen.isHidden())
-	if !queue.whole && since != "" {
+	seen := o.describe(queue, beats, nodes, &s)
+	seen.At, seen.Mark, seen.KeepWithin = at, s.mark(), set.hastiest(o.config.Offers).keepWithin()
+	if queue.cut && since != "" {
 		seen.Mark = since // the next look may see what this one did not
 	}
+	if !beats.isComplete() {
+		queue.note("not all of our own heartbeats were understood")
+	}
+	if set.hides("jobs") && seen.isHidden() {
+		queue.note("jobs of other users are hidden (PrivateData)")
+	}
+	seen.Gap = strings.Join(append(queue.gaps, s.gaps...), "; ")
+	seen.Complete = seen.Gap == ""
 	return seen.Observation, nil
 }
 
@@ -77,51 +62,30 @@ func (s settings) keepWithin() time.Duration {
 	return s.interval() / 2
 }
 
-// queueView is what was seen of everybody's jobs.
-type queueView struct {
-	rows   []workRow
-	whole  bool // every row was read and understood
-	missed bool // jobs may have come and gone unseen
-}
-
-func (c commands) listQueue(ctx context.Context) (queueView, error) {
-	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "squeue", "--all", "--array", "--noheader",
-		"--states=all", "--Format="+formatColumns(workColumns))
-	if err != nil {
-		return queueView{}, fmt.Errorf("listing jobs: %w", err)
-	}
-	table, whole := cutRows(output, len(workColumns))
-	q := queueView{whole: whole}
-	for _, row := range table {
-		r, err := parseWorkRow(row)
-		if err != nil {
-			q.whole = false
-			continue
-		}
-		q.rows = append(q.rows, r)
-	}
-	return q, nil
-}
-
 // describe puts what was seen into the port's words.
-func (o *Observed) describe(q queueView, beats beatView, nodes []elasticNode, from time.Time) described {
+func (o *Observed) describe(q queueView, beats beatView, nodes []elasticNode, s *span) described {
 	byName := map[string]elasticNode{}
 	for _, n := range nodes {
 		byName[n.name] = n
 	}
 	own := map[string]ownUse{}
 	var d described
+	var over []provisioners.Work
+	told := map[string]bool{}
 	for _, r := range q.rows {
 		r.placeOn(o.config.Offers, byName)
-		if r.isOwn(beats.user) {
+		switch {
+		case r.own:
 			addOwnUse(own, r)
-			continue
-		}
-		over := !r.work.EndedAt.IsZero() || phaseIsOver(r.state)
-		if r.work.GPUs > 0 && (!over || !from.IsZero() && !r.work.EndedAt.Before(from.Add(-markSlack))) {
+		case r.work.GPUs == 0 || told[r.work.ID]:
+		case !r.work.EndedAt.IsZero() || phaseIsOver(r.state):
+			over = append(over, r.work)
+		default:
 			d.Work = append(d.Work, r.work)
 		}
+		told[r.work.ID] = true
 	}
+	d.Work = append(d.Work, s.choose(over)...)
 	slices.SortFunc(d.Work, func(a, b provisioners.Work) int { return strings.Compare(a.ID, b.ID) })
 	all, _ := groupBeats(beats.beats)
 	for _, n := range nodes {
@@ -154,13 +118,18 @@ func (d described) isHidden() bool {
 type ownUse struct{ cpus, gpus int }
 
 func addOwnUse(own map[string]ownUse, r workRow) {
-	if r.state != "RUNNING" && r.state != "CONFIGURING" && r.state != "COMPLETING" {
+	if !holdsNode(r.state) {
 		return
 	}
 	for _, n := range r.work.Nodes {
 		use := own[n.Name]
 		own[n.Name] = ownUse{cpus: use.cpus + r.cpus, gpus: use.gpus + n.GPUs}
 	}
+}
+
+// holdsNode reports whether a job in the state has its nodes.
+func holdsNode(state string) bool {
+	return state == "RUNNING" || state == "CONFIGURING" || state == "COMPLETING"
 }
 
 // typesOf are the types of the offers that the node can serve.
@@ -199,30 +168,4 @@ func portNode(n elasticNode, types []string, own ownUse, keeper string) provisio
 		node.Message = n.message()
 	}
 	return node
-}
-
-// addHistory adds what ended and squeue does not show any more.
-func (o *Observed) addHistory(ctx context.Context, q *queueView, set settings, from, at time.Time) error {
-	if from.IsZero() || at.Sub(from)+markSlack < set.minJobAge {
-		return nil
-	}
-	if !o.config.Accounting || !set.tracksGPUs {
-		q.missed = true
-		return nil
-	}
-	rows, whole, err := o.accountedWork(ctx, at.Sub(from)+markSlack)
-	if err != nil {
-		return err
-	}
-	q.whole = q.whole && whole
-	shown := map[string]bool{}
-	for _, r := range q.rows {
-		shown[r.work.ID] = true
-	}
-	for _, r := range rows {
-		if !shown[r.work.ID] {
-			q.rows = append(q.rows, r)
-		}
-	}
-	return nil
 }

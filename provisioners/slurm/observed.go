@@ -36,6 +36,8 @@ type Observed struct {
 	denied    time.Time // when POWER_UP was refused
 	powers    bool      // POWER_UP was accepted since
 	submitted int       // heartbeats, by this process
+	// portion is how much of the past accounting is asked for at once; 0 is longestSpan.
+	portion time.Duration
 }
 
 var _ provisioners.Observer = (*Observed)(nil)

@@ -21,11 +21,15 @@ type settings struct {
 	tracksGPUs bool
 	// partitions have a SuspendTime of their own.
 	partitions map[string]time.Duration
+	ahead      time.Duration // of our clock is the controller's, as far as whole seconds tell
 }
 
 const (
-	// settingsAge is how long settings, and a refusal of rights, are believed.
+	// settingsAge is how long a refusal of rights is believed, and settings are where
+	// the controller does not tell them anew.
 	settingsAge = time.Hour
+	// freshAge is how long settings, and the controller's clock, are not asked for again.
+	freshAge = 5 * time.Minute
 	// beatsPerSuspend is how many heartbeats fit into SuspendTime: two may be lost.
 	beatsPerSuspend = 3
 	// leastSuspend leaves Keep and Slurm's own loops, of some seconds each, their time.
@@ -36,31 +40,76 @@ const (
 
 var settingLine = regexp.MustCompile(`(?m)^(SuspendTime|MinJobAge|PrivateData|AccountingStorageTRES) *= *(.*)$`)
 
-// readSettings asks for the settings, once an hour.
+// readSettings asks for the settings, once in a while.
 func (o *Observed) readSettings(ctx context.Context) (settings, error) {
 	o.mu.Lock()
 	known, asked := o.settings, o.asked
 	o.mu.Unlock()
-	if !asked.IsZero() && o.clock.Now().Sub(asked) < settingsAge {
+	age := o.clock.Now().Sub(asked)
+	if !asked.IsZero() && age < freshAge {
 		return known, nil
 	}
+	read, err := o.askSettings(ctx)
+	if err != nil {
+		if !asked.IsZero() && age < settingsAge {
+			return known, nil
+		}
+		return settings{}, err
+	}
+	o.mu.Lock()
+	o.settings, o.asked = read, o.clock.Now()
+	o.mu.Unlock()
+	return read, nil
+}
+
+func (o *Observed) askSettings(ctx context.Context) (settings, error) {
+	before := o.clock.Now()
 	output, err := o.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "show", "config")
 	if err != nil {
 		return settings{}, fmt.Errorf("reading Slurm's settings: %w", err)
 	}
+	after := o.clock.Now()
 	read, err := parseSettings(output)
 	if err != nil {
 		return settings{}, err
 	}
+	read.ahead = clockAhead(output, before, after)
 	output, err = o.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "--oneliner", "--all", "show", "partition")
 	if err != nil {
 		return settings{}, fmt.Errorf("reading the partitions' settings: %w", err)
 	}
 	read.partitions = parsePartitions(output)
-	o.mu.Lock()
-	o.settings, o.asked = read, o.clock.Now()
-	o.mu.Unlock()
 	return read, nil
+}
+
+var configTime = regexp.MustCompile(`^Configuration data as of ([0-9]+)\n`)
+
+// clockAhead is the least by which the controller's clock must be ahead of ours to have
+// said its time, in whole seconds, between two moments of ours; 0 where it says none.
+func clockAhead(config string, before, after time.Time) time.Duration {
+	said := configTime.FindStringSubmatch(config)
+	if said == nil {
+		return 0
+	}
+	at, err := parseInstant(said[1])
+	if err != nil || at.IsZero() {
+		return 0
+	}
+	least, most := at.Sub(after), at.Add(time.Second).Sub(before)
+	switch {
+	case least > 0:
+		return least
+	case most < 0:
+		return most
+	}
+	return 0
+}
+
+// clusterNow is the time by the controller's clock, by which all of Slurm's times are.
+func (o *Observed) clusterNow() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.clock.Now().Add(o.settings.ahead)
 }
 
 func parseSettings(output string) (settings, error) {

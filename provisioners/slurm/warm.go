@@ -145,7 +145,7 @@ func (o *Observed) firstDelay(ctx context.Context, k keeping) (time.Duration, er
 	offer, _ := o.config.findOffer(k.tags.kind)
 	set = set.of(offer.Partition)
 	if k.state == provisioners.NodeIdle && set.beats() {
-		return max(0, k.node.idleSince().Add(set.interval()).Sub(o.clock.Now())), nil
+		return max(0, k.node.idleSince().Add(set.interval()).Sub(o.clusterNow())), nil
 	}
 	return set.interval(), nil
 }

@@ -16,8 +16,8 @@ import (
 // known what its nodes are.
 type workRow struct {
 	work      provisioners.Work
-	name      string
 	job       string // the number, without task and component
+	own       bool   // it is one of ours
 	state     string
 	partition []string
 	hosts     []string
@@ -28,17 +28,17 @@ type workRow struct {
 	perNode   int // GPUs it asked for of each node; 0: it asked in another way
 }
 
-var workColumns = []column{
-	{"JobID", 20}, {"JobArrayID", 40}, {"State", 30}, {"Reason", 100}, {"UserName", 64}, {"Account", 128},
-	{"Partition", 256}, {"SubmitTime", 24}, {"EligibleTime", 24}, {"StartTime", 24}, {"EndTime", 24},
-	{"NodeList", 4096}, {"NumNodes", 16}, {"NumTasks", 16}, {"tres-alloc", 256}, {"tres-per-job", 128},
-	{"tres-per-node", 128}, {"tres-per-task", 128}, {"OverSubscribe", 16}, {"NumCPUs", 16}, {"Name", 64},
+// workColumns are asked of squeue. Nothing that a user writes for people is among them,
+// neither name nor comment: whose job it is that is ours, beatView knows by its number.
+var workColumns = []string{
+	"JobID", "JobArrayID", "State", "Reason", "UserName", "Account", "Partition", "SubmitTime", "EligibleTime",
+	"StartTime", "EndTime", "NodeList", "NumNodes", "NumTasks", "tres-alloc", "tres-per-job", "tres-per-node",
+	"tres-per-task", "OverSubscribe", "NumCPUs",
 }
 
 // parseWorkRow reads one row of squeue.
 func parseWorkRow(row []string) (workRow, error) {
-	r := workRow{name: row[20], job: row[0], state: row[2], partition: strings.Split(row[6], ","),
-		exclusive: row[18] == "NO"}
+	r := workRow{job: row[0], state: row[2], partition: strings.Split(row[6], ","), exclusive: row[18] == "NO"}
 	r.work = provisioners.Work{User: row[4], Account: knownName(row[5]), Queue: r.partition[0]}
 	var errs [6]error
 	r.work.SubmittedAt, errs[0] = parseInstant(row[7])
@@ -60,10 +60,19 @@ func parseWorkRow(row []string) (workRow, error) {
 	return r, r.setTimes(row[3], started, ended)
 }
 
+// matters reports whether the row can tell anything: of GPUs, or of a node's processors.
+func (r workRow) matters() bool {
+	return r.work.GPUs > 0 || r.exclusive || len(r.hosts) > 0 && !phaseIsOver(r.state)
+}
+
 // workID is the job's number, or its array's and the task's, and when it was queued: a
-// job that is queued again keeps its number, and gets another time.
+// job that is queued again keeps its number, and gets another time. The tasks of an array
+// that Slurm has not told apart yet are one: none of them has a place.
 func workID(job, array string, submitted time.Time) string {
 	if base, task, isArray := strings.Cut(array, "_"); isArray {
+		if strings.HasPrefix(task, "[") {
+			task = "*"
+		}
 		job = base + "_" + task
 	}
 	return job + "@" + strconv.FormatInt(submitted.Unix(), 10)
@@ -163,12 +172,6 @@ func reasonOf(reason string) provisioners.Reason {
 		return provisioners.WaitLimits
 	}
 	return provisioners.WaitOther
-}
-
-// isOwn reports whether the job is one that we have made: by its user and its name. As
-// long as our user is not known, no job of ours was seen, and the name alone counts.
-func (r workRow) isOwn(user string) bool {
-	return (user == "" || r.work.User == user) && (beatName.MatchString(r.name) || namePattern.MatchString(r.name))
 }
 
 // placeOn gives the work its offer and what it has of each of its nodes.

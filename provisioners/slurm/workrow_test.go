@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -17,13 +18,13 @@ func fill(change map[string]string) []string {
 		"Account": "vision", "Partition": "gpu", "SubmitTime": "1795461783", "EligibleTime": "1795461783",
 		"StartTime": "1795461790", "EndTime": "1795465384", "NodeList": "e[1-2]", "NumNodes": "2", "NumTasks": "2",
 		"NumCPUs": "16", "tres-alloc": "cpu=16,node=2,billing=16", "tres-per-job": "N/A", "tres-per-node": "N/A",
-		"tres-per-task": "N/A", "OverSubscribe": "OK", "Name": "train"}
+		"tres-per-task": "N/A", "OverSubscribe": "OK"}
 	for name, value := range change {
 		values[name] = value
 	}
 	row := make([]string, len(workColumns))
 	for i, column := range workColumns {
-		row[i] = values[column.name]
+		row[i] = values[column]
 	}
 	return row
 }
@@ -83,6 +84,8 @@ func TestTimesOfWork(t *testing.T) {
 	task := parse(map[string]string{"JobArrayID": "3_2", "JobID": "8"})
 	require.Equal(t, "3_2@1795461783", task.ID)
 	require.Equal(t, task.ID, parse(map[string]string{"JobArrayID": "3_2", "JobID": "3"}).ID, "before it was split off")
+	rest := parse(map[string]string{"JobArrayID": "3_[4-9%2]", "JobID": "3", "State": "PENDING", "NodeList": ""})
+	require.Equal(t, "3_*@1795461783", rest.ID, "none of them has a place")
 	require.NotEqual(t, boots.ID, parse(map[string]string{"SubmitTime": "1795461999"}).ID, "it was queued again")
 	for _, bad := range []map[string]string{{"SubmitTime": "N/A"}, {"State": "ODD"}, {"NodeList": "e[1-"},
 		{"NumNodes": "two"}} {
@@ -128,7 +131,7 @@ func TestAccountedWork(t *testing.T) {
 		"tres-per-node": "gres:gpu:4"}))
 	require.NoError(t, err)
 	fields := []string{"8", "3_2", "COMPLETED", "ada", "vision", "gpu", "1795461783", "1795461783", "1795461790",
-		"1795465384", "e[1-2]", "2", "cpu=16,gres/gpu=8", "cpu=2", "train"}
+		"1795465384", "e[1-2]", "2", "cpu=16,gres/gpu=8", "cpu=2"}
 	require.Len(t, fields, len(historyFields))
 	known, err := parseWorkRow(squeueRow(fields, "COMPLETED"))
 	require.NoError(t, err)
@@ -138,16 +141,37 @@ func TestAccountedWork(t *testing.T) {
 }
 
 // Only our user's jobs with our names are our own: a name alone is anybody's to choose.
+// As long as no job of our user was seen, none is ours.
 func TestOwnWork(t *testing.T) {
 	t.Parallel()
 	for name, own := range map[string]bool{"forewarm-0123456789abcdef-h": true, "forewarm-0123456789abcdef": true,
 		"forewarm-0123456789abcdef-x1795461783": true, "forewarm-eval": false, "train": false} {
-		r, err := parseWorkRow(fill(map[string]string{"Name": name}))
-		require.NoError(t, err)
-		require.Equal(t, own, r.isOwn("ada"), name)
-		require.False(t, r.isOwn("bob"), name)
-		require.Equal(t, own, r.isOwn(""), name)
+		require.Equal(t, own, isOwnName(name), name)
 	}
+	rows := func() queueView {
+		var q queueView
+		for _, change := range []map[string]string{{}, {"JobID": "8", "UserName": "bob"}, {"JobID": "9", "State": "FAILED"}} {
+			r, err := parseWorkRow(fill(change))
+			require.NoError(t, err)
+			q.rows = append(q.rows, r)
+		}
+		return q
+	}
+	marked := func(v beatView) string {
+		q := rows()
+		q.markOwn(v)
+		text := ""
+		for _, r := range q.rows {
+			text += fmt.Sprintf("%s:%t ", r.job, r.own)
+		}
+		return text
+	}
+	require.Equal(t, "7:false 8:false 9:false ", marked(beatView{whole: true}))
+	require.Equal(t, "7:true 8:false ", marked(beatView{whole: true, user: "ada", jobs: map[string]bool{"7": true},
+		own: map[string]bool{"7": true}}), "9 was forgotten between two looks")
+	require.Equal(t, "7:false 8:false 9:false ", marked(beatView{whole: true, user: "ada",
+		jobs: map[string]bool{"7": true, "9": true}}))
+	require.Equal(t, "7:true 8:false ", marked(beatView{user: "ada"}), "what is cut may be ours")
 }
 
 // The customer's agent must not learn from heartbeats that somebody wants what they keep.

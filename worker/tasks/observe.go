@@ -43,7 +43,7 @@ func (w Work) observeCluster(ctx context.Context, c Claim) error {
 		return fmt.Errorf("observing %s: %w", c.Task.Subject, err)
 	}
 	if !seen.Complete {
-		w.Logger.WarnContext(ctx, "an observation is not complete; work may have begun or ended unseen")
+		w.Logger.WarnContext(ctx, "an observation is not complete; work may have begun or ended unseen", "gap", seen.Gap)
 	}
 	changed, err := w.Ledger.ReportObserved(ctx, c.Guard, newObservation(c.Task.Subject, seen), failure)
 	if err != nil {
@@ -73,7 +73,7 @@ func unkept(err error) error {
 func (w Work) lookAt(ctx context.Context, o provisioners.Observer, since provisioners.Mark) (
 	provisioners.Observation, error) {
 	seen, err := o.Observe(ctx, since)
-	if since == "" || err == nil || provisioners.KindOf(err) != provisioners.KindBadSpec {
+	if since == "" || !errors.Is(err, provisioners.ErrForeignMark) {
 		return seen, err
 	}
 	w.Logger.WarnContext(ctx, "where the last observation ended is not known to the cluster; it begins anew",
