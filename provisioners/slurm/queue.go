@@ -23,20 +23,19 @@ func (q *queueView) noteStrange(seen *rows, from string) {
 	}
 }
 
-// listQueue lists everybody's jobs, those that wait last: they are what is missing when
-// there are more than can be listed. The waiting tasks of an array are one row.
+// listQueue lists everybody's jobs by their ends, the last first, and those that have none
+// after all others: they wait, and are what is missing when there are more than can be
+// read. The waiting tasks of an array are one row.
 func (c commands) listQueue(ctx context.Context) (queueView, error) {
 	var q queueView
-	waits := false
 	seen := c.newRows(len(workColumns), func(row []string) error {
 		r, err := parseWorkRow(row)
-		waits = waits || r.state == "PENDING"
 		if err == nil && r.matters() {
 			q.rows = append(q.rows, r)
 		}
 		return err
 	})
-	err := c.readRows(ctx, seen, "squeue", "--all", "--noheader", "--states=all", "--sort=-t",
+	err := c.readRows(ctx, seen, "squeue", "--all", "--noheader", "--states=all", "--sort=-e",
 		"--Format="+seen.formatCells(workColumns))
 	if err != nil {
 		return queueView{}, fmt.Errorf("listing jobs: %w", err)
@@ -44,7 +43,6 @@ func (c commands) listQueue(ctx context.Context) (queueView, error) {
 	q.noteStrange(seen, "squeue")
 	switch {
 	case seen.full:
-		q.cut = !waits
 		q.note(fmt.Sprintf("squeue lists more than %d jobs, and the others were not read", seen.count))
 	case !seen.isWhole():
 		q.cut = true
