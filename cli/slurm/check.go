@@ -67,6 +67,8 @@ type accounting struct {
 	Answers bool   `json:"answers"`
 	Why     string `json:"why,omitempty"` // it does not
 	GPUs    bool   `json:"counts_gpus"`
+	// Checked says that Slurm lets nobody name an account that is not theirs.
+	Checked bool `json:"checks_accounts"`
 }
 
 type preemption struct {
@@ -172,7 +174,25 @@ func newCheck(f facts, p prices) check {
 	}
 	c.Way = c.chooseWay(f)
 	c.Missing = c.findMissing(f)
+	c.fillLists()
 	return c
+}
+
+// fillLists makes lists without anything empty ones, as JSON has them.
+func (c *check) fillLists() {
+	c.Partitions, c.PrivateData, c.Missing = listed(c.Partitions), listed(c.PrivateData), listed(c.Missing)
+	c.Way.Why = listed(c.Way.Why)
+	for i := range c.Partitions {
+		p := &c.Partitions[i]
+		p.GPUs, p.PowersDown, p.StaysUp, p.Broken = listed(p.GPUs), listed(p.PowersDown), listed(p.StaysUp), listed(p.Broken)
+	}
+}
+
+func listed[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 // adminOf is the user's level. Slurm's own user and root need none.
@@ -213,11 +233,20 @@ func (f facts) secondsOf(key string) *int64 {
 
 func (f facts) accountingOf() accounting {
 	a := accounting{Type: cmp.Or(f.config.get("AccountingStorageType"), accountingNone), Answers: f.accounting == nil,
-		GPUs: slices.Contains(f.config.words("AccountingStorageTRES"), "gres/gpu")}
+		GPUs: slices.Contains(f.config.words("AccountingStorageTRES"), "gres/gpu"), Checked: f.checksAccounts()}
 	if f.accounting != nil {
 		a.Why = f.accounting.Error()
 	}
 	return a
+}
+
+// checksAccounts reports whether Slurm refuses accounts that a user does not have. All
+// that AccountingStorageEnforce can say implies it, but for nojobs and nosteps.
+func (f facts) checksAccounts() bool {
+	return f.config.get("AccountingStorageType") != "" && f.config.get("AccountingStorageType") != accountingNone &&
+		slices.ContainsFunc(f.config.words("AccountingStorageEnforce"), func(word string) bool {
+			return slices.Contains([]string{"associations", "limits", "qos", "safe", "wckeys", "all"}, word)
+		})
 }
 
 // partitionOf describes the GPU nodes of a partition.

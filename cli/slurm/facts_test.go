@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"slices"
@@ -90,7 +91,7 @@ func cluster(change func(*facts)) facts {
 	f := facts{version: "slurm 24.11.5", user: "ada", adminLevel: "None", accounted: true,
 		config: settings{"suspendprogram": "/s", "resumeprogram": "/r", "suspendtime": "300 sec",
 			"suspendexcnodes": "n[1-2]", "accountingstoragetype": "accounting_storage/slurmdbd",
-			"accountingstoragetres": "cpu,gres/gpu", "slurmuser": "slurm(64030)"},
+			"accountingstoragetres": "cpu,gres/gpu", "accountingstorageenforce": "associations", "slurmuser": "slurm(64030)"},
 		partitions: []settings{{"partitionname": "gpu", "totalnodes": "2"}},
 		nodes: []node{{name: "c1", partitions: []string{"gpu"}, states: []string{"idle", "cloud"}, gpus: 4},
 			{name: "n1", partitions: []string{"gpu"}, states: []string{"idle"}, gpus: 4}}}
@@ -160,9 +161,30 @@ func TestMissing(t *testing.T) {
 	require.Equal(t, []string{"sacctmgr add user name=ada account=ACCOUNT", admin}, lines(func(f *facts) {
 		f.config["accountingstorageenforce"], f.accounted = "associations,limits", false
 	}))
+	for enforce, line := range map[string]string{"": "AccountingStorageEnforce=associations",
+		"nojobs": "AccountingStorageEnforce=nojobs,associations"} {
+		require.Equal(t, []string{admin, line}, lines(func(f *facts) { f.config["accountingstorageenforce"] = enforce }))
+	}
+	for _, enforce := range []string{"limits", "associations,safe", "qos"} {
+		require.Equal(t, []string{admin}, lines(func(f *facts) { f.config["accountingstorageenforce"] = enforce }))
+	}
 	require.Equal(t, []string{"SuspendTime=300", admin}, lines(func(f *facts) { f.config["suspendtime"] = "20 sec" }))
 	require.Equal(t, []string{"scontrol update nodename=c1 state=resume", admin},
 		lines(func(f *facts) { f.nodes[0].states = []string{"down", "cloud"} }))
+}
+
+// A list without anything is one, for those who read JSON.
+func TestEmptyLists(t *testing.T) {
+	t.Parallel()
+	for _, change := range []func(*facts){func(f *facts) { f.adminLevel = "Administrator" },
+		func(f *facts) { f.nodes, f.partitions = nil, nil }, func(f *facts) { f.nodes = f.nodes[1:] }} {
+		text, err := json.Marshal(checkOf(change))
+		require.NoError(t, err)
+		for _, list := range []string{"gpu_partitions", "private_data", "gpus_per_node", "powers_down", "stays_up", "down",
+			"why", "missing"} {
+			require.NotContains(t, string(text), `"`+list+`":null`)
+		}
+	}
 }
 
 // A heartbeat is due three times within the time after which a node goes down.
@@ -213,8 +235,9 @@ func TestTheManualSaysWhatTheCheckSays(t *testing.T) {
 			f.config["accountingstoragetres"], f.config["suspendtime"] = "cpu", "20"
 			f.config["accountingstorageenforce"], f.accounted = "associations", false
 			f.nodes[0].states = []string{"down"}
-		}).Missing)
-	require.Len(t, all, 7)
+		}).Missing,
+		checkOf(func(f *facts) { f.config["accountingstorageenforce"] = "" }).Missing)
+	require.Len(t, all, 9)
 	for _, m := range all {
 		line := strings.NewReplacer("name=ada", "name=…", "=ACCOUNT", "=…", "nodename=c1", "nodename=…").Replace(m.Line)
 		if !strings.Contains(line, "adminlevel=Administrator") { // which is never needed

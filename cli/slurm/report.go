@@ -71,7 +71,8 @@ func (r *reportFlags) bind(c *cobra.Command) {
 	f.StringSliceVar(&r.keepAlives, "keep-alive", nil, "show a longer SuspendTime, such as 1h; may be repeated")
 	f.Float64Var(&r.waitWorth, "wait-worth", 8, "how many idle node-hours an hour of one waiting job is worth")
 	f.StringVar(&r.zone, "tz", "", "time zone of a file whose times are no Unix seconds")
-	f.StringVar(&r.ownUser, "own-user", "", "user of Forewarm's own jobs, which are no evidence (default any)")
+	f.StringVar(&r.ownUser, "own-user", "",
+		"user of Forewarm's own jobs, which are no demand (default who runs this; for a file none)")
 }
 
 func (r *reportFlags) run(a *app.App, cmd *cobra.Command) error {
@@ -255,6 +256,11 @@ func (r *reportFlags) askCluster(a *app.App, cmd *cobra.Command) (input, error) 
 	}
 	in.hides = slices.Contains(f.config.words("PrivateData"), "jobs")
 	reader := newSacctReader(nil, r.ownUser)
+	if reader.ownUser == "" {
+		if reader.ownUser, err = cluster.User(cmd.Context()); err != nil {
+			return input{}, askError(cmd, err)
+		}
+	}
 	if err := r.askHistory(cmd.Context(), cluster, reader); err != nil {
 		return input{}, askError(cmd, err)
 	}
@@ -297,12 +303,16 @@ func (f facts) assumptions() (coldstart.Assumptions, error) {
 func (r *reportFlags) askHistory(ctx context.Context, c app.SlurmCluster, reader *sacctReader) error {
 	days := int((r.last.Duration() + r.learn.Duration() + day - 1) / day)
 	for from := days; from > 0; from -= 7 {
-		args := append([]string{}, sacctArgs...)
-		args = append(args, fmt.Sprintf("--starttime=now-%ddays", from))
+		span := []string{fmt.Sprintf("--starttime=now-%ddays", from)}
 		if from > 7 {
-			args = append(args, fmt.Sprintf("--endtime=now-%ddays", from-7))
+			span = append(span, fmt.Sprintf("--endtime=now-%ddays", from-7))
 		}
-		text, err := c.Run(ctx, "sacct", args...)
+		names, err := c.Run(ctx, "sacct", slices.Concat(ownArgs(reader.ownUser), span)...)
+		if err != nil {
+			return err
+		}
+		reader.readOwn(names)
+		text, err := c.Run(ctx, "sacct", slices.Concat(sacctArgs, span)...)
 		if err != nil {
 			return err
 		}

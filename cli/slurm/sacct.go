@@ -14,9 +14,13 @@ import (
 	"github.com/forewarm/forewarm/core/coldstart"
 )
 
-// sacctColumns are asked for. The name stands last, so that a bar in it breaks
-// nothing.
-const sacctColumns = "JobID,Submit,Eligible,Start,End,State,Partition,NodeList,AllocTRES,Reason,User,JobName"
+// sacctColumns are asked for. Nothing is among them that a user writes for people, who
+// may write lines that look like other jobs.
+const sacctColumns = "JobID,Submit,Eligible,Start,End,State,Partition,NodeList,AllocTRES,Reason,User"
+
+// nameColumn tells Forewarm's own jobs. A file may have it as its last column, so that a
+// bar in it breaks nothing; a cluster is asked for it of Forewarm's user alone.
+const nameColumn = "jobname"
 
 // sacctArgs are those of every question to accounting: every run of every job,
 // without steps, with its nodes.
@@ -39,8 +43,9 @@ type past struct {
 
 // sacctReader reads the text of sacct.
 type sacctReader struct {
-	zone    *time.Location // of times without one; nil refuses them
-	ownUser string         // the user of Forewarm's own jobs; empty: any
+	zone    *time.Location  // of times without one; nil refuses them
+	ownUser string          // the user of Forewarm's own jobs; empty: any
+	own     map[string]bool // the runs of their jobs, where they are known
 	columns map[string]int
 	past    past
 	byRun   map[string]int // index of a run's job
@@ -112,7 +117,7 @@ func (r *sacctReader) readRow(line string) {
 
 func (r *sacctReader) addRow(line string) error {
 	cells := strings.Split(line, "|")
-	if more := len(cells) - len(r.columns); more > 0 && r.columns["jobname"] == len(r.columns)-1 {
+	if more := len(cells) - len(r.columns); more > 0 && r.columns[nameColumn] == len(r.columns)-1 {
 		last := len(r.columns) - 1
 		cells = append(cells[:last:last], strings.Join(cells[last:], "|"))
 	}
@@ -188,8 +193,42 @@ func (r *sacctReader) parseJob(get func(string) string) (coldstart.Job, bool, er
 	if job.GPUs, job.Model, err = gpusOf(get("alloctres")); err != nil {
 		return job, false, err
 	}
-	job.Own = ownName.MatchString(get("jobname")) && (r.ownUser == "" || get("user") == r.ownUser)
+	job.Own = r.isOwn(get)
 	return job, true, r.readTimes(&job, get)
+}
+
+// isOwn reports whether a run is one of Forewarm's own jobs. Where names are not there,
+// its user's jobs all are.
+func (r *sacctReader) isOwn(get func(string) string) bool {
+	ofUser := get("user") == r.ownUser
+	if r.own != nil {
+		return ofUser && r.own[runOf(get("jobid"), get("start"))]
+	}
+	if _, named := r.columns[nameColumn]; named {
+		return ownName.MatchString(get(nameColumn)) && (r.ownUser == "" || ofUser)
+	}
+	return r.ownUser != "" && ofUser
+}
+
+func runOf(job, start string) string { return job + "@" + start }
+
+// ownArgs ask for the names of one user's jobs.
+func ownArgs(user string) []string {
+	return []string{"--user=" + user, "--allocations", "--duplicates", "--parsable2", "--noheader",
+		"--format=JobID,Start,JobName"}
+}
+
+// readOwn takes in which runs of our user have a name of ours.
+func (r *sacctReader) readOwn(text string) {
+	if r.own == nil {
+		r.own = map[string]bool{}
+	}
+	for line := range strings.Lines(text) {
+		cells := strings.SplitN(strings.TrimRight(line, "\r\n"), "|", 3)
+		if len(cells) == 3 && ownName.MatchString(cells[2]) {
+			r.own[runOf(cells[0], cells[1])] = true
+		}
+	}
 }
 
 // readTimes reads when the job was submitted, could start and ended. A job that

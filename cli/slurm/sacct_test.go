@@ -13,7 +13,7 @@ import (
 	"github.com/forewarm/forewarm/core/coldstart"
 )
 
-var header = strings.ReplaceAll(sacctColumns, ",", "|") + "\n"
+var header = strings.ReplaceAll(sacctColumns, ",", "|") + "|JobName\n"
 
 func readRows(t require.TestingT, rows ...string) past {
 	r := newSacctReader(nil, "")
@@ -95,6 +95,27 @@ func TestOwnJobs(t *testing.T) {
 		require.NoError(t, r.read(strings.NewReader(rows)))
 		require.Equal(t, want, r.past.jobs[0].Own, user)
 		require.False(t, r.past.jobs[1].Own)
+	}
+}
+
+// Where a cluster is asked, no name of another user is read: nobody else's job is
+// Forewarm's, and no line break in a name makes a job.
+func TestOwnJobsOfACluster(t *testing.T) {
+	t.Parallel()
+	require.NotContains(t, strings.ToLower(strings.Join(sacctArgs, " ")), nameColumn)
+	require.Contains(t, ownArgs("forewarm"), "--user=forewarm")
+	plain := strings.ReplaceAll(sacctColumns, ",", "|") + "\n"
+	for _, id := range []string{"1", "2", "3"} {
+		plain += strings.TrimSuffix(row(id, "100|100|200|300", "c1", "cpu=1", ""), "|") + "\n"
+	}
+	r := newSacctReader(nil, "ada")
+	r.readOwn("1|200|forewarm-00112233445566aa-h\n2|200|train|forewarm-00112233445566aa\nodd\n3|999|forewarm-0\n")
+	require.NoError(t, r.read(strings.NewReader(plain)))
+	require.Equal(t, []bool{true, false, false}, []bool{r.past.jobs[0].Own, r.past.jobs[1].Own, r.past.jobs[2].Own})
+	for user, want := range map[string]bool{"": false, "ada": true, "forewarm": false} {
+		r := newSacctReader(nil, user)
+		require.NoError(t, r.read(strings.NewReader(plain)))
+		require.Equal(t, want, r.past.jobs[0].Own, "a file without names has Forewarm's user alone")
 	}
 }
 

@@ -44,7 +44,7 @@ func (c check) whyHeartbeats() string {
 // findMissing lists what stands in the way, what is needed first.
 func (c check) findMissing(f facts) []missing {
 	all := slices.Concat(c.missingHistory(), c.missingSight(f), c.missingPower(), c.brokenNodes(),
-		c.missingRights())
+		c.missingRights(), c.missingAccounts(f))
 	slices.SortStableFunc(all, func(a, b missing) int {
 		switch {
 		case a.Needed == b.Needed:
@@ -92,7 +92,7 @@ func (c check) missingSight(f facts) []missing {
 			Line:     "sacctmgr modify user name=" + c.User + " set adminlevel=Operator",
 			Meanings: "a node that others keep busy looks unused; or take jobs out of PrivateData"})
 	}
-	if slices.Contains(f.config.words("AccountingStorageEnforce"), "associations") && !f.accounted &&
+	if c.Accounting.Checked && !f.accounted &&
 		c.AdminLevel != "administrator" {
 		all = append(all, missing{What: "user " + c.User + " has no account, so that no job of theirs is taken",
 			Needed: true, In: "a shell", Line: "sacctmgr add user name=" + c.User + " account=ACCOUNT",
@@ -110,6 +110,18 @@ func (c check) missingRights() []missing {
 	return []missing{{What: "POWER_UP needs an Administrator", In: "a shell",
 		Line:     "sacctmgr modify user name=" + c.User + " set adminlevel=Administrator",
 		Meanings: "nodes would be warmed without jobs in accounting; it is a right over the whole cluster, and not needed"}}
+}
+
+// missingAccounts is what lets users say whose work theirs is.
+func (c check) missingAccounts(f facts) []missing {
+	if c.Accounting.Checked || c.Accounting.Type == accountingNone {
+		return nil // without accounting that was said, and there is no account to check
+	}
+	return []missing{{What: "accounts are not checked", In: inConf,
+		Line: "AccountingStorageEnforce=" +
+			strings.Join(append(f.config.words("AccountingStorageEnforce"), "associations"), ","),
+		Meanings: "a job's account and partition are what its user typed, and Forewarm's holders go by them: name users " +
+			"there, or let Slurm check them"}}
 }
 
 // shortSuspend is the suspend time in seconds under which heartbeats are many.

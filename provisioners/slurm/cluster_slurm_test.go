@@ -138,7 +138,7 @@ func waitUntil(t *testing.T, limit time.Duration, what string, done func() bool)
 func cancelPartitionJobs(t *testing.T, partition string) {
 	t.Helper()
 	waitUntil(t, 30*time.Second, "jobs do not end", func() bool {
-		jobs := strings.Fields(runAsRoot(t, "squeue", "--noheader", "--partition="+partition, "--format=%i"))
+		jobs := strings.Fields(runAsRoot(t, "squeue", "--noheader", "--partition="+partition, "--format=%A"))
 		if len(jobs) > 0 {
 			runAsRoot(t, append([]string{"scancel"}, jobs...)...)
 		}

@@ -69,7 +69,7 @@ func (r runner) runCommand(ctx context.Context, stdin string, name string, args 
 
 // runInto is runCommand for output that is taken as it comes. One that was ended because
 // its receiver had enough has answered well.
-func (r runner) runInto(ctx context.Context, stdout receiver, stdin string, name string, args ...string) (answer, error) {
+func (r runner) runInto(ctx context.Context, stdout receiver, stdin, name string, args ...string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	line := r.commandLine(name, args)

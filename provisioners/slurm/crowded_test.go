@@ -34,8 +34,8 @@ func TestForgedRows(t *testing.T) {
 	l := newElasticLab(t, 2, func(w *world) { w.Elastic.Accounts = true }, func(c *slurm.Config) { c.Accounting = true })
 	before, err := l.Observe(t.Context(), "")
 	require.NoError(t, err)
-	forged := strings.Join([]string{"\n9999", "9999", "RUNNING", "None", "ada", "vision", "gpu", "1772442000", "1772442000",
-		"1772442000", "N/A", "n1", "1", "1", "cpu=1,gres/gpu=4", "N/A", "N/A", "N/A", "OK", "1", ""}, "\x1f")
+	forged := strings.Join([]string{"\n9999", "9999", "RUNNING", "None", "ada", "vision", "gpu", "1772442000",
+		"1772442000", "1772442000", "N/A", "n1", "1", "1", "cpu=1,gres/gpu=4", "N/A", "N/A", "N/A", "OK", "1", ""}, "\x1f")
 	l.mustUpdate(t, func(w *world) {
 		for _, text := range []string{forged, "a\nb", "\x1f\x1f"} {
 			w.submitJob(fakeJob{User: "eve", Name: text, Comment: text, Partition: "gpu", Gres: "gpu:a100", GPUs: 1,

@@ -14,7 +14,8 @@ import (
 // elastic is what a fake cluster that boots and suspends its nodes has beside.
 type elastic struct {
 	On            bool
-	Suspend       time.Duration // 0: never
+	Suspend       time.Duration // 0: never, in the partition
+	Off           bool          // the cluster's power saving is off
 	ResumeTimeout time.Duration
 	MinJobAge     time.Duration
 	Private       string // PrivateData
@@ -222,7 +223,11 @@ func (w *world) runElasticScontrol(words []string) (reply, bool) {
 	case words[0] == "show" && words[1] == "config":
 		return reply{out: w.configText()}, true
 	case words[0] == "show" && words[1] == "partition" && len(words) == 2:
-		return reply{out: "PartitionName=gpu State=UP TotalNodes=4 ResumeTimeout=GLOBAL SuspendTime=GLOBAL\n" +
+		own := "GLOBAL"
+		if w.Elastic.Suspend == 0 && !w.Elastic.Off {
+			own = "INFINITE"
+		}
+		return reply{out: "PartitionName=gpu State=UP TotalNodes=4 ResumeTimeout=GLOBAL SuspendTime=" + own + "\n" +
 			"PartitionName=always State=UP TotalNodes=0 SuspendTime=INFINITE\n"}, true
 	case words[0] == "show" && words[1] == "node":
 		return w.showNodes(words[2:]), true
@@ -260,9 +265,9 @@ func (w *world) updateNode(name, change string) reply {
 }
 
 func (w *world) configText() string {
-	suspend := "NONE"
-	if w.Elastic.Suspend > 0 {
-		suspend = fmt.Sprintf("%d sec", int(w.Elastic.Suspend.Seconds()))
+	suspend := "INFINITE"
+	if !w.Elastic.Off {
+		suspend = fmt.Sprintf("%d sec", int(cmp.Or(w.Elastic.Suspend, fakeSuspend).Seconds()))
 	}
 	return fmt.Sprintf("Configuration data as of %d\nAccountingStorageTRES   = cpu,mem,gres/gpu\n"+
 		"MinJobAge               = %d sec\nPrivateData             = %s\n"+

@@ -67,7 +67,7 @@ func (v beatView) isComplete() bool { return v.whole && len(v.strange) == 0 }
 func (o *Observed) listBeats(ctx context.Context) (beatView, error) {
 	v := beatView{elsewhere: map[string]bool{}, jobs: map[string]bool{}, own: map[string]bool{}}
 	seen := o.newRows(len(beatColumns), func(row []string) error {
-		o.takeBeat(&v, row)
+		v.takeJob(o.config, row)
 		return nil
 	})
 	err := o.readRows(ctx, seen, "squeue", "--me", "--noheader", "--states=all",
@@ -79,8 +79,8 @@ func (o *Observed) listBeats(ctx context.Context) (beatView, error) {
 	return v, nil
 }
 
-// takeBeat takes in one job of our user.
-func (o *Observed) takeBeat(v *beatView, row []string) {
+// takeJob takes in one job of our user.
+func (v *beatView) takeJob(c Config, row []string) {
 	v.user, v.jobs[row[0]] = row[8], true
 	v.own[row[0]] = isOwnName(row[9])
 	name := beatName.FindStringSubmatch(row[9])
@@ -91,11 +91,11 @@ func (o *Observed) takeBeat(v *beatView, row []string) {
 	provisioner, err := b.parseComment(row[10])
 	err = errors.Join(err, b.parseTypedFields(row))
 	switch {
-	case provisioner != "" && provisioner != o.config.Name:
+	case provisioner != "" && provisioner != c.Name:
 		if err != nil || b.isLive() {
 			v.elsewhere[b.host] = true
 		}
-	case err != nil || b.mark != o.config.tokenMark(b.tags.token):
+	case err != nil || b.mark != c.tokenMark(b.tags.token):
 		v.strange = append(v.strange, b.mark)
 	default:
 		v.beats = append(v.beats, b)

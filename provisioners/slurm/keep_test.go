@@ -255,6 +255,9 @@ func TestClustersThatCannotBeKept(t *testing.T) {
 	err = create(func(w *world) { w.Elastic.Private = "none" })
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err))
 	require.ErrorContains(t, err, "PrivateData=cloud")
+	err = create(func(w *world) { w.Elastic.Suspend, w.Elastic.Off = 0, true })
+	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err))
+	require.ErrorContains(t, err, "SuspendTime is infinite")
 	constrained := func(constraint string) func(*slurm.Config) {
 		return func(c *slurm.Config) { c.Offers[0].Constraint = constraint }
 	}

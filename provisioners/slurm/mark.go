@@ -76,20 +76,19 @@ type span struct {
 	gaps      []string
 }
 
-// spanOf decides from when until when is told.
-func (o *Observed) spanOf(told mark, at time.Time, set settings) span {
+// newSpan decides from when until when is told. Accounting that is there is asked for no
+// more than a portion.
+func newSpan(told mark, at time.Time, set settings, accounts bool, portion time.Duration) span {
 	s := span{told: told, until: at, at: at}
 	if told.at.IsZero() || at.Sub(told.at)+markSlack < set.minJobAge {
 		return s
 	}
-	if !o.config.Accounting || !set.tracksGPUs {
+	if !accounts || !set.tracksGPUs {
 		s.gaps = append(s.gaps, "jobs that ended since the last look are forgotten, and accounting does not know them")
 		return s
 	}
 	s.accounted = true
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	s.limit(told.at.Add(cmp.Or(o.portion, longestSpan)))
+	s.limit(told.at.Add(portion))
 	return s
 }
 
@@ -131,7 +130,7 @@ func (s *span) choose(over []provisioners.Work) []provisioners.Work {
 func (o *Observed) addHistory(ctx context.Context, q *queueView, user string, s *span) {
 	found, err := o.readHistory(ctx, user, s)
 	o.mu.Lock()
-	if o.portion = max(shortestSpan, cmp.Or(o.portion, longestSpan)/2); err == nil {
+	if o.portion = max(shortestSpan, o.portion/2); err == nil {
 		o.portion = min(longestSpan, 4*o.portion)
 	}
 	o.mu.Unlock()
@@ -152,10 +151,10 @@ func (o *Observed) addHistory(ctx context.Context, q *queueView, user string, s 
 	}
 }
 
-func (o *Observed) readHistory(ctx context.Context, user string, s *span) (queueView, error) {
+func (c commands) readHistory(ctx context.Context, user string, s *span) (queueView, error) {
 	if user == "" {
 		var err error
-		if user, err = o.askUser(ctx); err != nil {
+		if user, err = c.askUser(ctx); err != nil {
 			return queueView{}, err
 		}
 	}
@@ -163,5 +162,5 @@ func (o *Observed) readHistory(ctx context.Context, user string, s *span) (queue
 	if s.until.Before(s.at) {
 		until = s.at.Sub(s.until) - markSlack
 	}
-	return o.accountedWork(ctx, user, s.at.Sub(s.told.at)+markSlack, max(0, until))
+	return c.accountedWork(ctx, user, s.at.Sub(s.told.at)+markSlack, max(0, until))
 }

@@ -33,7 +33,9 @@ func (o *Observed) Observe(ctx context.Context, since provisioners.Mark) (provis
 		return provisioners.Observation{}, err
 	}
 	queue.markOwn(beats)
-	s := o.spanOf(told, at, set)
+	o.mu.Lock()
+	s := newSpan(told, at, set, o.config.Accounting, o.portion)
+	o.mu.Unlock()
 	if s.accounted {
 		o.addHistory(ctx, &queue, beats.user, &s)
 	}

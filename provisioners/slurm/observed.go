@@ -36,7 +36,7 @@ type Observed struct {
 	denied    time.Time // when POWER_UP was refused
 	powers    bool      // POWER_UP was accepted since
 	submitted int       // heartbeats, by this process
-	// portion is how much of the past accounting is asked for at once; 0 is longestSpan.
+	// portion is how much of the past accounting is asked for at once.
 	portion time.Duration
 }
 
@@ -55,7 +55,7 @@ func NewObserved(config Config, clock clock.Clock) (*Observed, error) {
 		return nil, fmt.Errorf("opening observed Slurm cluster %q: %w", config.Name, err)
 	}
 	return &Observed{commands: newCommands(config), config: config, clock: clock, memory: memory,
-		turn: make(chan struct{}, 1)}, nil
+		turn: make(chan struct{}, 1), portion: longestSpan}, nil
 }
 
 // Name returns the configured name.

@@ -109,7 +109,8 @@ end=${end#--Format=JobID:0}
 i=0
 while :; do
 	i=$((i + 1))
-	for cell in $i $i RUNNING None ada vision gpu 1795461783 1795461783 1795461790 N/A e1 1 1 gres/gpu=4 N/A N/A N/A OK 8; do
+	for cell in $i $i RUNNING None ada vision gpu 1795461783 1795461783 1795461790 N/A e1 1 1 gres/gpu=4 \
+		N/A N/A N/A OK 8; do
 		printf '%s%s' "$cell" "$end"
 	done
 	echo

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -49,7 +50,7 @@ func (o *Observed) readSettings(ctx context.Context) (settings, error) {
 	if !asked.IsZero() && age < freshAge {
 		return known, nil
 	}
-	read, err := o.askSettings(ctx)
+	read, err := o.askSettings(ctx, o.clock)
 	if err != nil {
 		if !asked.IsZero() && age < settingsAge {
 			return known, nil
@@ -62,19 +63,19 @@ func (o *Observed) readSettings(ctx context.Context) (settings, error) {
 	return read, nil
 }
 
-func (o *Observed) askSettings(ctx context.Context) (settings, error) {
-	before := o.clock.Now()
-	output, err := o.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "show", "config")
+func (c commands) askSettings(ctx context.Context, clock clock.Clock) (settings, error) {
+	before := clock.Now()
+	output, err := c.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "show", "config")
 	if err != nil {
 		return settings{}, fmt.Errorf("reading Slurm's settings: %w", err)
 	}
-	after := o.clock.Now()
+	after := clock.Now()
 	read, err := parseSettings(output)
 	if err != nil {
 		return settings{}, err
 	}
 	read.ahead = clockAhead(output, before, after)
-	output, err = o.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "--oneliner", "--all", "show", "partition")
+	output, err = c.askSlurm(ctx, provisioners.KindTransient, "", "scontrol", "--oneliner", "--all", "show", "partition")
 	if err != nil {
 		return settings{}, fmt.Errorf("reading the partitions' settings: %w", err)
 	}
@@ -155,6 +156,18 @@ func (s settings) hastiest(offers []Offer) settings {
 		}
 	}
 	return best
+}
+
+// saves reports whether Slurm powers any node up or down. Where SuspendTime is infinite for
+// the cluster and every partition its power saving is off, and a job on a node without
+// power waits for ever.
+func (s settings) saves() bool {
+	for _, own := range s.partitions {
+		if own > 0 {
+			return true
+		}
+	}
+	return s.suspend > 0
 }
 
 // parseSeconds reads "300 sec". Slurm's words for never (NONE, INFINITE, -1) are 0.

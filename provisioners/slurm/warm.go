@@ -210,6 +210,10 @@ func (o *Observed) chooseNode(ctx context.Context, v keepings, offer Offer) (ela
 	if err != nil {
 		return elasticNode{}, err
 	}
+	set, err := o.readSettings(ctx)
+	if err != nil {
+		return elasticNode{}, err
+	}
 	var idle, cold []elasticNode
 	var down string
 	serving := 0
@@ -226,7 +230,7 @@ func (o *Observed) chooseNode(ctx context.Context, v keepings, offer Offer) (ela
 		case kept || n.isReserved() && offer.Reservation == "":
 		case state == provisioners.NodeIdle:
 			idle = append(idle, n)
-		case state == provisioners.NodeCold:
+		case state == provisioners.NodeCold && set.saves():
 			cold = append(cold, n)
 		}
 	}
@@ -267,6 +271,10 @@ func (o *Observed) noNodeError(ctx context.Context, offer Offer, nodes []elastic
 	case serving == 0:
 		return provisioners.Errorf(provisioners.KindBadSpec, "no node of partition %s has %d of %s%s", offer.Partition,
 			offer.GPUs, offer.Gres, describeConstraint(offer))
+	case !set.saves():
+		return &provisioners.Error{Kind: provisioners.KindBadSpec, Scope: offer.Partition,
+			Message: "no node of the partition is idle, and Slurm powers none up: SuspendTime is infinite, which turns " +
+				"its power saving off; set it for the partition or the cluster"}
 	}
 	return &provisioners.Error{Kind: provisioners.KindCapacity, Scope: offer.Partition,
 		Message: "no node of the partition is idle or cold" + down}

@@ -21,9 +21,9 @@ var ownFields = []string{"JobIDRaw", "Submit", "JobName"}
 
 // accountedWork are the jobs that ended within a span, as sacct knows them. GPUs are in
 // it where AccountingStorageTRES has them. Jobs of ours are left out.
-func (o *Observed) accountedWork(ctx context.Context, user string, from, until time.Duration) (queueView, error) {
+func (c commands) accountedWork(ctx context.Context, user string, from, until time.Duration) (queueView, error) {
 	var q queueView
-	seen := o.newRows(len(historyFields), func(fields []string) error {
+	seen := c.newRows(len(historyFields), func(fields []string) error {
 		state, _, _ := strings.Cut(fields[2], " ") // "CANCELLED by 1000"
 		if !phaseIsOver(state) {
 			return nil // squeue has it
@@ -35,14 +35,14 @@ func (o *Observed) accountedWork(ctx context.Context, user string, from, until t
 		return err
 	})
 	args := append(spanArgs(from, until), seen.sacctArgs(historyFields)...)
-	if err := o.readRows(ctx, seen, "sacct", append([]string{"--allusers"}, args...)...); err != nil {
+	if err := c.readRows(ctx, seen, "sacct", append([]string{"--allusers"}, args...)...); err != nil {
 		return queueView{}, fmt.Errorf("reading the history of jobs: %w", err)
 	}
 	if !seen.isWhole() {
 		return queueView{}, provisioners.Errorf(provisioners.KindTransient, "sacct's history is cut")
 	}
 	q.noteStrange(seen, "sacct")
-	own, err := o.accountedOwn(ctx, user, from, until)
+	own, err := c.accountedOwn(ctx, user, from, until)
 	if err != nil {
 		return queueView{}, err
 	}
@@ -58,16 +58,16 @@ func (o *Observed) accountedWork(ctx context.Context, user string, from, until t
 
 // accountedOwn are the jobs of our user that have a name of ours. Only our user gave
 // them: a name alone is anybody's to choose.
-func (o *Observed) accountedOwn(ctx context.Context, user string, from, until time.Duration) (map[string]bool, error) {
+func (c commands) accountedOwn(ctx context.Context, user string, from, until time.Duration) (map[string]bool, error) {
 	own := map[string]bool{}
-	seen := o.newRows(len(ownFields), func(fields []string) error {
+	seen := c.newRows(len(ownFields), func(fields []string) error {
 		if isOwnName(fields[2]) {
 			own[ownKey(fields[0], fields[1])] = true
 		}
 		return nil
 	})
 	args := append(spanArgs(from, until), seen.sacctArgs(ownFields)...)
-	if err := o.readRows(ctx, seen, "sacct", append([]string{"--user=" + user}, args...)...); err != nil {
+	if err := c.readRows(ctx, seen, "sacct", append([]string{"--user=" + user}, args...)...); err != nil {
 		return nil, fmt.Errorf("reading the history of our own jobs: %w", err)
 	}
 	if !seen.isWhole() {
@@ -104,8 +104,8 @@ func squeueRow(f []string, state string) []string {
 }
 
 // askUser asks as whom Slurm's commands run.
-func (o *Observed) askUser(ctx context.Context) (string, error) {
-	asked := o.runner
+func (c commands) askUser(ctx context.Context) (string, error) {
+	asked := c.runner
 	asked.bin = ""
 	name, err := runPlain(ctx, asked, "id", "-un")
 	if name = strings.TrimSpace(name); err == nil && name == "" {
