@@ -63,6 +63,27 @@ func LivePool(r Reader, idOrName string) (Pool, error) {
 	return p, err
 }
 
+// ObservedPools lists the observed pools of a provisioner, in the order of their ids; the
+// empty name has those of all.
+func ObservedPools(r Reader, provisioner string) ([]Pool, error) {
+	var found []Pool
+	for after := ""; ; {
+		page, err := r.Pools(Page{After: after, Limit: 500})
+		if err != nil {
+			return nil, fmt.Errorf("listing pools: %w", err)
+		}
+		if len(page) == 0 {
+			return found, nil
+		}
+		for _, p := range page {
+			after = p.ID
+			if p.Observed && p.DeletedAt.IsZero() && (provisioner == "" || p.Provisioner == provisioner) {
+				found = append(found, p)
+			}
+		}
+	}
+}
+
 // LiveOrganization reads an organization. One that is deleted is ErrNotFound.
 func LiveOrganization(r Reader, s Scope, id string) (Organization, error) {
 	o, err := r.Organization(s, id)

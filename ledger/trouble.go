@@ -19,7 +19,9 @@ type Trouble struct {
 }
 
 // ofProvisioner reports whether the trouble is of a provisioner, and not of a node.
-func (t Trouble) ofProvisioner() bool { return t.Kind == TaskSweep || t.Kind == TaskObserve }
+func (t Trouble) ofProvisioner() bool {
+	return t.Kind == TaskSweep || t.Kind == TaskObserve || t.Kind == TaskKeep
+}
 
 // Troubles is all that fails again and again, what failed most first.
 type Troubles []Trouble

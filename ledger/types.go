@@ -206,6 +206,7 @@ const (
 	TaskDeleteNode = "node.delete"
 	TaskSweep      = "provider.sweep"  // Subject is a provisioner
 	TaskObserve    = "cluster.observe" // Subject is a provisioner
+	TaskKeep       = "cluster.keep"    // Subject is a provisioner
 	TaskSchedules  = "schedule.materialise"
 	TaskSeal       = "journal.seal"
 )

@@ -12,14 +12,25 @@ type Work struct {
 	ID string // the cluster's, unique in its pool
 	capacity.WorkOwner
 	QueuedAt time.Time // when it could have begun for all that its owner had set
-	// WaitedFor is what it waited for last before it began, but nodes that booted; a
-	// code, empty for nothing.
+	// WaitedFor is what it waited for last before it began, but nodes that booted: one of
+	// the codes below; empty for nothing.
 	WaitedFor string
 }
 
-// WaitedUnwatched is what work waited for that was there before anybody watched: nobody
-// knows, and it is not counted as a start.
-const WaitedUnwatched = "unwatched"
+// What work waits for. Only the wait for a boot could have been spared by a warmer node.
+const (
+	WaitedBoot         = "boot" // never Work.WaitedFor: RequestedAt and ActiveAt tell of it
+	WaitedResources    = "resources"
+	WaitedPriority     = "priority"
+	WaitedLimits       = "limits"
+	WaitedDependencies = "dependencies"
+	WaitedOther        = "other"
+	// WaitedQueue is something of these: it was seen to wait, and not what for.
+	WaitedQueue = "queue"
+	// WaitedUnwatched is what work waited for that was there before anybody watched: nobody
+	// knows, and it is not counted as a start.
+	WaitedUnwatched = "unwatched"
+)
 
 // Observed reports whether the allocation is work that a cluster's scheduler placed.
 // It has no lease: it ends when the work does. It holds the GPUs of those of its nodes

@@ -81,6 +81,12 @@ var Machine = statemachine.Table[State, Event]{
 	},
 }
 
+// Why a node of an observed pool is not free for a promise.
+const (
+	TakenByWork = "work"        // work of the cluster is on it, which may use no GPU
+	TakenAway   = "unavailable" // the cluster gives it no work: it is draining, down or failing
+)
+
 // Node is a machine at one moment. Its state changes only through Apply.
 type Node struct {
 	ID         string
@@ -104,6 +110,9 @@ type Node struct {
 	ExpiresAt time.Time
 	// Quarantine is what became of the node's quarantines.
 	Quarantine Quarantines
+	// Taken is why a promise cannot have the node although it is ready, where a cluster's
+	// own scheduler places the work: TakenByWork or TakenAway; empty: it can.
+	Taken string
 
 	RequestedAt time.Time
 	BootingAt   time.Time

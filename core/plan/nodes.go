@@ -63,9 +63,10 @@ func leaveSlot(c *computation, n *node.Node) {
 	}
 }
 
-// retireNode removes what is no longer of use.
+// retireNode removes what is no longer of use. In an observed pool that ends the keeping
+// alone, so that it need not wait for the work on the node.
 func retireNode(c *computation, n *node.Node) {
-	f := Facts{State: string(n.State()), Held: c.held[n.Slot], Kept: n.Kept(), Lead: c.boot95}
+	f := Facts{State: string(n.State()), Held: c.held[n.Slot] && !c.Pool.Observed, Kept: n.Kept(), Lead: c.boot95}
 	if n.State() == node.Booting {
 		f.Due = n.RequestedAt.Add(max(c.policy.BootTimeout, timeoutFactor*c.boot95))
 		c.wakeAt(f.Due)

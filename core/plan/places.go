@@ -100,9 +100,15 @@ func (c *computation) slotReadiness(slot int) readiness {
 	return c.nodeReadiness(slot)
 }
 
-// isTaken reports whether work that the cluster's scheduler placed is on a slot's node: a
-// promise in an observed pool is of idle nodes.
-func isTaken(c *computation, slot int) bool { return c.Pool.Observed && c.held[slot] }
+// isTaken reports whether a slot's node is not idle, or its cluster gives it no work, where
+// a scheduler of its own places the work: a promise in an observed pool is of idle nodes.
+func isTaken(c *computation, slot int) bool {
+	if !c.Pool.Observed {
+		return false
+	}
+	n := c.bySlot[slot]
+	return c.held[slot] || n != nil && n.Taken != ""
+}
 
 // nodeReadiness is how far a slot's node is for what runs on it.
 func (c *computation) nodeReadiness(slot int) readiness {

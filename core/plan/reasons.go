@@ -4,7 +4,7 @@ package plan
 const (
 	ReasonLease       = "lease_ended"
 	ReasonNodeLost    = "node_lost"
-	ReasonNodeTaken   = "node_taken" // by work that the cluster placed
+	ReasonNodeTaken   = "node_taken" // by work that the cluster placed, or taken out of use by it
 	ReasonNoShow      = "no_show"
 	ReasonWindowEnded = "window_ended"
 	ReasonNeverReady  = "never_ready"

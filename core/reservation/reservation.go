@@ -173,12 +173,15 @@ func (r Reservation) Apply(event Event, reason string, now time.Time) (Reservati
 
 // Split divides the reservation in two: what stays where it is, under its own id, and
 // the part on some, not all, of its slots, under another, as a row that is not stored
-// yet. All nodes of both are full: Shape.Short is 0.
+// yet. All nodes of both are full: Shape.Short is 0. Each costs its nodes' share of what
+// was agreed on, to the micro-dollar.
 func (r Reservation) Split(slots []int, id string) (rest, part Reservation) {
 	rest, part = r, r
 	rest.Slots = slices.DeleteFunc(slices.Clone(r.Slots), func(slot int) bool { return slices.Contains(slots, slot) })
 	part.ID, part.Version, part.Slots = id, 0, slices.Clone(slots)
 	rest.Shape.Nodes, part.Shape.Nodes = len(rest.Slots), len(part.Slots)
+	part.Cost = r.Cost / money.MicroUSD(len(r.Slots)) * money.MicroUSD(len(part.Slots))
+	rest.Cost = r.Cost - part.Cost
 	return rest, part
 }
 

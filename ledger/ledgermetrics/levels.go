@@ -153,7 +153,7 @@ func (l *readLevels) takeTasks(r ledger.Reader) error {
 		return fmt.Errorf("reading what fails: %w", err)
 	}
 	byKind := map[string]int{ledger.TaskCreateNode: 0, ledger.TaskCheckNode: 0, ledger.TaskSweep: 0,
-		ledger.TaskObserve: 0}
+		ledger.TaskObserve: 0, ledger.TaskKeep: 0}
 	for _, t := range all {
 		byKind[t.Kind]++
 	}

@@ -137,6 +137,7 @@ func fullNode(w *world, id, poolID string, slot int) node.Node {
 	n := readyNode(w, id, poolID, slot, day)
 	n = applyEvents(w, n, day.Add(time.Hour), node.Drain, node.Retire, node.Confirm)
 	n.AbsentAt, n.BilledUntil, n.ExpiresAt = day.Add(50*time.Minute), day.Add(49*time.Minute), day.Add(24*time.Hour)
+	n.Taken = node.TakenByWork
 	n.Quarantine = node.Quarantines{Kept: true, Resuming: true, WarnedAt: day, Spans: []calendar.Interval{
 		{Start: day, End: day.Add(time.Minute)}, {Start: day.Add(time.Hour)},
 	}}

@@ -109,6 +109,7 @@ type nodeRow struct {
 	BilledUntil int64   `gorm:"column:billed_until"`
 	Expires     int64   `gorm:"column:expires_at"`
 	Quarantine  string  `gorm:"column:quarantine"`
+	Taken       string  `gorm:"column:taken"`
 	State       string  `gorm:"column:state"`
 	Requested   int64   `gorm:"column:requested_at"`
 	Booting     int64   `gorm:"column:booting_at"`
@@ -132,7 +133,7 @@ func nodeToRow(n node.Node) nodeRow {
 		Provisioner: n.Offering.Provisioner, Region: n.Offering.Region, Type: n.Offering.Type,
 		Price: int64(n.Offering.Price), MinBilling: n.Offering.MinBilling.Microseconds(),
 		BilledFrom: toMicros(n.BilledFrom), BilledUntil: toMicros(n.BilledUntil), Expires: toMicros(n.ExpiresAt),
-		Quarantine: packQuarantine(n.Quarantine),
+		Quarantine: packQuarantine(n.Quarantine), Taken: n.Taken,
 	}
 }
 
@@ -151,7 +152,7 @@ func (r nodeRow) toValue() (node.Node, error) {
 		Offering: capacity.Offering{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
 			Price: money.MicroUSD(r.Price), MinBilling: toDuration(r.MinBilling)},
 		BilledFrom: toTime(r.BilledFrom), BilledUntil: toTime(r.BilledUntil), ExpiresAt: toTime(r.Expires),
-		Quarantine: quarantine,
+		Quarantine: quarantine, Taken: r.Taken,
 	}, node.State(r.State))
 }
 

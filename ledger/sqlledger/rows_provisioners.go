@@ -72,19 +72,55 @@ type watchedRow struct {
 	ReportedAt int64  `gorm:"column:reported_at"`
 	Mark       string `gorm:"column:observed_mark"`
 	At         int64  `gorm:"column:observed_at"`
+	Blind      int64  `gorm:"column:blind_since"`
+	KeepWithin int64  `gorm:"column:keep_within"`
+	Waiting    string `gorm:"column:waiting"`
 }
 
 func (watchedRow) TableName() string { return "provisioners" }
 
 const replaceWatched = "ON CONFLICT (name) DO UPDATE SET observed_mark = excluded.observed_mark, " +
-	"observed_at = excluded.observed_at"
+	"observed_at = excluded.observed_at, blind_since = excluded.blind_since, keep_within = excluded.keep_within, " +
+	"waiting = excluded.waiting"
 
 func watchedToRow(w ledger.Watched) watchedRow {
-	return watchedRow{Name: w.Provisioner, Offers: "[]", Mark: w.Mark, At: toMicros(w.At)}
+	return watchedRow{Name: w.Provisioner, Offers: "[]", Mark: w.Mark, At: toMicros(w.At),
+		Blind: toMicros(w.BlindSince), KeepWithin: w.KeepWithin.Microseconds(), Waiting: packWaiting(w.Waiting)}
 }
 
 func (r watchedRow) toValue() (ledger.Watched, error) {
-	return ledger.Watched{Provisioner: r.Name, Mark: r.Mark, At: toTime(r.At)}, nil
+	waiting, err := unpackWaiting(r.Waiting)
+	return ledger.Watched{Provisioner: r.Name, Mark: r.Mark, At: toTime(r.At), BlindSince: toTime(r.Blind),
+		KeepWithin: toDuration(r.KeepWithin), Waiting: waiting}, err
+}
+
+// waitingText is the work of a pool that waits for one reason, as it is stored.
+type waitingText struct {
+	Pool   string   `json:"pool"`
+	Reason string   `json:"reason"`
+	Count  int      `json:"count"`
+	IDs    []string `json:"ids,omitempty"`
+}
+
+func packWaiting(waiting []ledger.WaitingWork) string {
+	text := []waitingText{}
+	for _, w := range waiting {
+		text = append(text, waitingText{Pool: w.PoolID, Reason: w.Reason, Count: w.Count, IDs: w.IDs})
+	}
+	packed, _ := json.Marshal(text) // strings and numbers can always be encoded
+	return string(packed)
+}
+
+func unpackWaiting(packed string) ([]ledger.WaitingWork, error) {
+	var text []waitingText
+	if err := json.Unmarshal([]byte(packed), &text); err != nil {
+		return nil, fmt.Errorf("column waiting holds nothing that can be read: %.80q", packed)
+	}
+	var waiting []ledger.WaitingWork
+	for _, w := range text {
+		waiting = append(waiting, ledger.WaitingWork{PoolID: w.Pool, Reason: w.Reason, Count: w.Count, IDs: w.IDs})
+	}
+	return waiting, nil
 }
 
 type orphanRow struct {

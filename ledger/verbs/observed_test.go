@@ -2,6 +2,7 @@ package verbs_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +21,8 @@ type cluster struct {
 	*world
 	ann, bob ledger.Actor
 	work     []ledger.ObservedWork
+	waiting  []ledger.ObservedWait
+	nodes    []ledger.ObservedNode
 	lag      time.Duration // between a look and its report
 }
 
@@ -76,7 +79,8 @@ func (w *cluster) observeSome(complete bool) ledger.Observed {
 	w.Helper()
 	w.clock.Advance(time.Second)
 	out, err := w.ledger.ReportObserved(w.Context(), w.claimObserving(), ledger.Observation{Provisioner: "sim",
-		At: w.clock.Now().Add(-w.lag), Mark: w.clock.Now().String(), Complete: complete, Work: w.work}, "")
+		At: w.clock.Now().Add(-w.lag), SeenAt: w.clock.Now().Add(-w.lag), Mark: w.clock.Now().String(), Complete: complete,
+		Work: slices.Clone(w.work), Waiting: w.waiting, Nodes: w.nodes})
 	require.NoError(w, err)
 	w.doDueWork()
 	return out

@@ -160,6 +160,8 @@ func (w *world) handleTask(task ledger.Task) error {
 		return w.ledger.ReportCreated(ctx, g, task.Subject, ledger.Instance{ProviderID: "machine of " + task.Subject})
 	case ledger.TaskCheckNode:
 		return w.checkNode(ctx, g, task.Subject)
+	case ledger.TaskKeep:
+		return w.ledger.RetryTask(ctx, g, time.Minute, "")
 	default:
 		if _, _, wanted, err := w.ledger.BeginDelete(ctx, g, task.Subject); err != nil || !wanted {
 			return err

@@ -15,6 +15,8 @@ var waysToEnd = map[string]string{
 	"reservations": "Cancel its reservations, or wait until they are over",
 	"allocations":  "Release its allocations, or wait until they are over",
 	"schedules":    "Delete its schedules",
+	"holders": "Name another organization in these pools, so that it is known whose the work there is: forewarm pools " +
+		"edit POOL --holder …, --default-organization ORG",
 }
 
 // fromInUse names everything that has to end first.

@@ -46,7 +46,7 @@ type cluster struct {
 // forgotten.
 func (c *cluster) observe(g ledger.Guard) error {
 	_, err := c.ledger.ReportObserved(c.ctx, g, ledger.Observation{Provisioner: "sim", At: c.now, Mark: c.now.String(),
-		Complete: c.complete, Work: c.work}, "")
+		Complete: c.complete, Work: c.work})
 	if c.complete {
 		var rest []ledger.ObservedWork
 		for _, w := range c.work {

@@ -12,44 +12,89 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-// observeCluster keeps the nodes warm that are to be, and reports what the cluster's own
-// scheduler did since the last look. A node that could not be kept is reported as this
-// task's failure, after everything else was done: one that is lost to us must not hide
-// who uses the others.
+// observeCluster reports what the cluster's own scheduler did since the last look.
 func (w Work) observeCluster(ctx context.Context, c Claim) error {
-	watch, err := w.Ledger.Watch(ctx, c.Task.Subject)
-	if err != nil {
-		return fmt.Errorf("reading what to observe: %w", err)
-	}
-	p, err := w.findProvisioner(c.Task.Subject)
-	if err != nil {
+	observer, watch, err := w.openObserver(ctx, c)
+	if err != nil || observer == nil {
 		return err
-	}
-	observer, able := p.(provisioners.Observer)
-	if !able || !watch.Wanted {
-		return w.Ledger.RetryTask(ctx, c.Guard, w.Ledger.SweepEvery(), "")
-	}
-	failure := ""
-	if err := unkept(observer.Keep(ctx, watch.Warm)); err != nil {
-		w.Logger.WarnContext(ctx, "a node could not be kept warm; it is tried again", "error", err)
-		failure = summarizeError(err)
 	}
 	seen, err := w.lookAt(ctx, observer, provisioners.Mark(watch.Mark))
 	if err != nil {
-		return fmt.Errorf("observing %s: %w", c.Task.Subject, err)
+		return errors.Join(fmt.Errorf("observing %s: %w", c.Task.Subject, err),
+			w.Ledger.ReportBlind(ctx, c.Task.Subject))
 	}
 	if !seen.Complete {
-		w.Logger.WarnContext(ctx, "an observation is not complete; work may have begun or ended unseen", "gap", seen.Gap)
+		w.Logger.WarnContext(ctx, "an observation is not complete; work may have begun or ended unseen", "gap", seen.Gap,
+			"since", watch.BlindSince)
 	}
-	changed, err := w.Ledger.ReportObserved(ctx, c.Guard, newObservation(c.Task.Subject, seen), failure)
+	changed, err := w.Ledger.ReportObserved(ctx, c.Guard, newObservation(c.Task.Subject, watch.Now, seen))
 	if err != nil {
 		return fmt.Errorf("reporting what was observed: %w", err)
 	}
 	w.Metrics.Observed(c.Task.Subject, changed.Started, changed.Warm, seen.Complete)
+	return nil
+}
+
+// keepCluster keeps the nodes warm that are to be. It is a task beside that of looking, and
+// comes again when the nodes need it whatever went wrong: a node that is not kept in time
+// is suspended.
+func (w Work) keepCluster(ctx context.Context, c Claim) error {
+	observer, watch, err := w.openObserver(ctx, c)
+	if err != nil || observer == nil {
+		return err
+	}
+	failure := ""
+	if len(watch.Warm) > 0 {
+		if err := unkept(observer.Keep(ctx, watch.Warm)); err != nil {
+			w.Logger.WarnContext(ctx, "a node could not be kept warm; it is tried again", "again_in", watch.KeepAgain,
+				"error", err)
+			failure = summarizeError(err)
+		}
+	}
+	return w.Ledger.RetryTask(ctx, c.Guard, watch.KeepAgain, failure)
+}
+
+// openObserver finds who watches the cluster of a task. Where nobody does, the task is
+// retried, and there is no observer: what runs there will never be heard of again.
+func (w Work) openObserver(ctx context.Context, c Claim) (provisioners.Observer, ledger.Watch, error) {
+	watch, err := w.Ledger.Watch(ctx, c.Task.Subject)
+	if err != nil {
+		return nil, watch, fmt.Errorf("reading what to observe: %w", err)
+	}
+	p, missing := w.findProvisioner(c.Task.Subject)
+	observer, able := p.(provisioners.Observer)
+	if able && watch.Wanted {
+		return observer, watch, nil
+	}
+	if err := w.endUnwatched(ctx, c.Task.Subject, missing != nil); err != nil {
+		return nil, watch, errors.Join(missing, err)
+	}
+	if missing != nil {
+		return nil, watch, errors.Join(missing, w.Ledger.ReportBlind(ctx, c.Task.Subject))
+	}
+	return nil, watch, w.Ledger.RetryTask(ctx, c.Guard, w.Ledger.SweepEvery(), "")
+}
+
+// endUnwatched ends the work of a cluster that nobody watches. One that this worker does
+// not know another may, for as long as its report is believed.
+func (w Work) endUnwatched(ctx context.Context, provisioner string, unknown bool) error {
+	if unknown {
+		if known, err := w.Ledger.KnowsProvisioner(ctx, provisioner); err != nil || known {
+			return err
+		}
+	}
+	ended, err := w.Ledger.EndUnwatched(ctx, provisioner)
+	if err != nil {
+		return fmt.Errorf("ending what nobody watches: %w", err)
+	}
+	if ended > 0 {
+		w.Logger.WarnContext(ctx, "nobody watches the cluster any more; what ran there counts as ended", "work", ended)
+	}
 	return nil
 }
 
@@ -83,24 +128,56 @@ func (w Work) lookAt(ctx context.Context, o provisioners.Observer, since provisi
 	return seen, err
 }
 
-// newObservation is what a look has shown, in the ledger's words.
-func newObservation(provisioner string, seen provisioners.Observation) ledger.Observation {
+// newObservation is what a look has shown, in the ledger's words. now is its time by the
+// database's clock.
+func newObservation(provisioner string, now time.Time, seen provisioners.Observation) ledger.Observation {
+	out := ledger.Observation{Provisioner: provisioner, At: seen.At, SeenAt: now, Mark: string(seen.Mark),
+		Complete: seen.Complete, KeepWithin: seen.KeepWithin}
 	kept := map[string]string{}
 	for _, n := range seen.Nodes {
-		kept[n.Name] = n.InstanceID
+		if kept[n.Name] = n.InstanceID; n.InstanceID != "" {
+			out.Nodes = append(out.Nodes, ledger.ObservedNode{ProviderID: n.InstanceID, Taken: takenBy(n.State)})
+		}
 	}
-	out := ledger.Observation{Provisioner: provisioner, At: seen.At, Mark: string(seen.Mark), Complete: seen.Complete,
-		KeepWithin: seen.KeepWithin}
 	for _, work := range seen.Work {
-		if !canBeStored(work) {
-			continue // what one user wrote must not hide the work of all others
+		switch {
+		case !canBeStored(work): // what one user wrote must not hide the work of all others
+		case work.StartedAt.IsZero() && work.EndedAt.IsZero() && work.Waiting != provisioners.WaitBoot:
+			out.Waiting = append(out.Waiting, ledger.ObservedWait{ID: work.ID, Type: work.Type,
+				Reason: waitsFor(work.Waiting)})
+		default:
+			out.Work = append(out.Work, newObservedWork(work, kept))
 		}
-		if work.StartedAt.IsZero() && work.Waiting != provisioners.WaitBoot && work.EndedAt.IsZero() {
-			continue
-		}
-		out.Work = append(out.Work, newObservedWork(work, kept))
 	}
 	return out
+}
+
+// takenBy is why no promise can have a node in a state; empty: one can.
+func takenBy(state provisioners.NodeState) string {
+	switch state {
+	case provisioners.NodeTaken:
+		return node.TakenByWork
+	case provisioners.NodeUnavailable, provisioners.NodePoweringDown:
+		return node.TakenAway
+	default:
+		return ""
+	}
+}
+
+// waitsFor is the ledger's code of a reason for waiting.
+func waitsFor(reason provisioners.Reason) string {
+	switch reason {
+	case provisioners.WaitResources:
+		return allocation.WaitedResources
+	case provisioners.WaitPriority:
+		return allocation.WaitedPriority
+	case provisioners.WaitLimits:
+		return allocation.WaitedLimits
+	case provisioners.WaitDependencies:
+		return allocation.WaitedDependencies
+	default:
+		return allocation.WaitedOther
+	}
 }
 
 // Bounds of what a cluster may tell: its users choose much of it.

@@ -44,6 +44,7 @@ func (w Work) Table() map[string]Handler {
 		ledger.TaskCheckNode:  w.checkNode,
 		ledger.TaskDeleteNode: w.removeInstance,
 		ledger.TaskObserve:    w.observeCluster,
+		ledger.TaskKeep:       w.keepCluster,
 		ledger.TaskSchedules:  w.materialiseSchedules,
 		ledger.TaskSeal:       w.sealJournal,
 	}

@@ -1,12 +1,12 @@
 package booking
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
@@ -17,169 +17,388 @@ import (
 func (l Booking) Watch(ctx context.Context, provisioner string) (ledger.Watch, error) {
 	var out ledger.Watch
 	err := l.Store.Read(ctx, func(r ledger.Reader) error {
-		pools, err := observedPools(r, provisioner)
-		if err != nil || len(pools) == 0 {
+		pools, err := ledger.ObservedPools(r, provisioner)
+		if err != nil {
 			return err
 		}
 		seen, err := r.Watched(provisioner)
 		if err != nil {
 			return err
 		}
-		out.Wanted, out.Mark = true, seen.Mark
+		out = ledger.Watch{Wanted: len(pools) > 0, Mark: seen.Mark, Now: r.Now(), BlindSince: seen.BlindSince,
+			KeepAgain: keepAgain(l.Config.ObserveEvery, seen.KeepWithin)}
 		for _, p := range pools {
 			state, err := r.LiveState(p.ID)
 			if err != nil {
 				return fmt.Errorf("reading pool %s: %w", p.Name, err)
 			}
-			for _, n := range state.Nodes {
-				if n.State() == node.Booting || n.State() == node.Ready {
-					out.Warm = append(out.Warm, n.ProviderID)
-				}
-			}
+			out.Warm = append(out.Warm, warmIDs(state.Nodes)...)
 		}
 		return nil
 	})
 	return out, err
 }
 
-// observedPools lists the observed pools of a provisioner, in the order of their ids.
-func observedPools(r ledger.Reader, provisioner string) ([]ledger.Pool, error) {
-	all, err := r.Pools(ledger.Page{Limit: 500})
-	if err != nil {
-		return nil, fmt.Errorf("listing pools: %w", err)
-	}
-	return slices.DeleteFunc(all, func(p ledger.Pool) bool {
-		return !p.Observed || p.Provisioner != provisioner || !p.DeletedAt.IsZero()
-	}), nil
-}
-
-// ReportObserved commits what was observed, and has the cluster looked at again after
-// the time between two looks. failure is what else went wrong with the look; empty for
-// nothing. An observation that is reported twice changes nothing the second time.
-func (l Booking) ReportObserved(ctx context.Context, g ledger.Guard, o ledger.Observation, failure string) (
-	ledger.Observed, error) {
-	var out ledger.Observed
-	err := l.InOwnTx(ctx, ledger.SystemActor("observer"), func(tx *txn.Tx) error {
-		out = ledger.Observed{}
-		seen, err := tx.Port.Watched(o.Provisioner)
-		if err != nil {
-			return err
-		}
-		pools, err := observedPools(tx.Port, o.Provisioner)
-		if err != nil {
-			return err
-		}
-		for _, found := range pools {
-			p, err := tx.LockPool(found.ID)
-			if err != nil {
-				return fmt.Errorf("locking pool: %w", err)
-			}
-			if err := observePool(tx, p, sight{Observation: o, now: tx.Now(), before: seen.At}, &out); err != nil {
-				return fmt.Errorf("noting what runs in %s: %w", p.Pool.Name, err)
-			}
-		}
-		seen.Provisioner, seen.Mark = o.Provisioner, o.Mark
-		if o.Complete {
-			seen.At = o.At
-		}
-		tx.Change.Watched = append(tx.Change.Watched, seen)
-		tx.FailTask(g, tx.Now().Add(nextLook(l.Config.ObserveEvery, o.KeepWithin)), failure)
-		return nil
-	})
-	return out, err
-}
-
-// leastBetween bounds how often a cluster is looked at, however soon it suspends nodes.
+// leastBetween bounds how often anything is asked of a cluster again, however soon it
+// suspends its nodes and however much there is to catch up on.
 const leastBetween = time.Second
 
-// nextLook is how long after a look the next one comes: well within the time in which
-// warm nodes have to be kept again.
-func nextLook(every, keepWithin time.Duration) time.Duration {
+// keepAgain is how long after a Keep the next one comes: well within the time in which warm
+// nodes have to be kept again.
+func keepAgain(every, keepWithin time.Duration) time.Duration {
 	if keepWithin > 0 {
 		return min(every, max(keepWithin/2, leastBetween))
 	}
 	return every
 }
 
-// observePool brings a pool in line with what runs there.
-func observePool(tx *txn.Tx, p *txn.PoolTx, o sight, out *ledger.Observed) error {
-	work := map[string]ledger.ObservedWork{}
-	for _, w := range o.Work {
-		if w.Type == p.Pool.Type {
-			work[w.ID] = w
-		}
-	}
-	before := *out
-	for _, a := range observedIn(p) {
-		w, told := work[a.Work.ID]
-		delete(work, a.Work.ID)
-		if err := o.followWork(tx, p, a, w, told, out); err != nil {
+// Bounds of one transaction that notes what was observed: while it lasts, nobody else can
+// change the pools. After an outage there may be any number of jobs.
+const (
+	mostAtOnce = 500 // pieces of work that it changes
+	windowSize = 100 // pieces of work that it looks for at once, whether they are known
+)
+
+// ReportObserved commits what was observed, and has the cluster looked at again after
+// the time between two looks, or at once where a look was full. It takes as many
+// transactions as are needed, each of which may be repeated: only the last one moves the
+// mark and ends the run, so that whoever is cut off between two begins with the same look.
+// An observation that is reported twice changes nothing the second time.
+func (l Booking) ReportObserved(ctx context.Context, g ledger.Guard, o ledger.Observation) (ledger.Observed, error) {
+	var all ledger.Observed
+	sortWork(o.Work)
+	for from, next, last := 0, 0, false; !last; {
+		var s *sight
+		err := l.InOwnTx(ctx, ledger.SystemActor("observer"), func(tx *txn.Tx) (err error) {
+			if s, err = openSight(tx, g, o); err != nil {
+				return err
+			}
+			s.brought = all != (ledger.Observed{})
+			next, last, err = s.notePart(g, from)
 			return err
+		})
+		if err != nil {
+			return all, err
 		}
+		from = next
+		all.Add(s.out)
 	}
-	fresh, err := unknownWork(tx, p, work)
+	return all, nil
+}
+
+// sortWork orders work as it began. What has not begun comes last.
+func sortWork(work []ledger.ObservedWork) {
+	slices.SortStableFunc(work, func(a, b ledger.ObservedWork) int {
+		if a.StartedAt.IsZero() != b.StartedAt.IsZero() {
+			if a.StartedAt.IsZero() {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// sight is an observation that is noted in a transaction.
+type sight struct {
+	ledger.Observation
+	tx    *txn.Tx
+	pools []*txn.PoolTx
+	// told is the observation's work by id; kept the nodes in keeping by the provider's id;
+	// lived, in which pool work is counted that is not over; waited, for what work waited
+	// that has not begun.
+	told   map[string]ledger.ObservedWork
+	kept   map[string]keptNode
+	lived  map[string]bool
+	waited map[string]string
+
+	seen    ledger.Watched // before
+	now     time.Time      // of the look, by the database's clock
+	left    int            // pieces of work that may be changed yet
+	brought bool           // parts before this one have changed something
+	changed map[string]bool
+	out     ledger.Observed
+}
+
+// keptNode is a node that is kept warm, or on its way.
+type keptNode struct {
+	pool *txn.PoolTx
+	node node.Node
+}
+
+// openSight locks the provisioner's observed pools. A run that is not the caller's any
+// more is ErrFenced.
+func openSight(tx *txn.Tx, g ledger.Guard, o ledger.Observation) (*sight, error) {
+	if err := requireRun(tx, g); err != nil {
+		return nil, err
+	}
+	s := &sight{Observation: o, tx: tx, now: o.SeenAt, left: mostAtOnce, changed: map[string]bool{},
+		told: map[string]ledger.ObservedWork{}, kept: map[string]keptNode{}, lived: map[string]bool{},
+		waited: map[string]string{}}
+	if s.now.IsZero() {
+		s.now = tx.Now()
+	}
+	var err error
+	if s.seen, err = tx.Port.Watched(o.Provisioner); err != nil {
+		return nil, err
+	}
+	s.seen.Provisioner = o.Provisioner
+	found, err := ledger.ObservedPools(tx.Port, o.Provisioner)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, w := range fresh {
-		if err := o.addWork(tx, p, w, out); err != nil {
-			return err
+	for _, pool := range found {
+		p, err := tx.LockPool(pool.ID)
+		if err != nil {
+			return nil, fmt.Errorf("locking pool: %w", err)
+		}
+		s.addPool(p)
+	}
+	for _, w := range o.Work {
+		s.told[w.ID] = w
+	}
+	for _, w := range s.seen.Waiting {
+		for _, id := range w.IDs {
+			s.waited[id] = w.Reason
 		}
 	}
-	if *out != before {
-		tx.WakePlan(p.Pool.ID)
+	return s, nil
+}
+
+func (s *sight) addPool(p *txn.PoolTx) {
+	s.pools = append(s.pools, p)
+	for n := range p.Nodes.All() {
+		if n.ProviderID != "" && (n.Coming() || n.State() == node.Ready) {
+			s.kept[n.ProviderID] = keptNode{p, n}
+		}
+	}
+	for _, a := range txn.LiveWork(p) {
+		s.lived[a.Work.ID] = true
+	}
+}
+
+// requireRun checks that a run still is who guards it: parts before the last one do not
+// end it.
+func requireRun(tx *txn.Tx, g ledger.Guard) error {
+	t, err := tx.Port.Task(g.TaskID)
+	if err != nil {
+		return fmt.Errorf("reading task: %w", err)
+	}
+	if t.Fence != g.Fence || t.State != ledger.TaskRunning {
+		return fmt.Errorf("reporting what was observed: %w", ledger.ErrFenced)
 	}
 	return nil
 }
 
-// observedIn lists the observed work that is not over in a pool, as far as is known.
-func observedIn(p *txn.PoolTx) []allocation.Allocation {
-	var found []allocation.Allocation
-	for a := range p.Allocations.All() {
-		if a.Observed() && a.Live() {
-			found = append(found, a)
-		}
+// notePart notes as much as one transaction may: what became of the work that is known,
+// and then the work that is not. It returns from which piece the next part goes on, and
+// whether this was the last one.
+func (s *sight) notePart(g ledger.Guard, from int) (next int, last bool, err error) {
+	if err := s.followAll(); err != nil {
+		return from, false, err
 	}
-	return found
+	if from, err = s.addUnknown(from); err != nil {
+		return from, false, err
+	}
+	if last = s.left > 0 && from == len(s.Work); last {
+		s.noteNodes()
+		err = s.endLook(g)
+	}
+	for id := range s.changed {
+		s.tx.WakePlan(id)
+	}
+	return from, last, err
 }
 
-// unknownWork are the pieces of work that nothing is known of, in the order in which they
-// began. What never began is nothing to count.
-func unknownWork(tx *txn.Tx, p *txn.PoolTx, work map[string]ledger.ObservedWork) ([]ledger.ObservedWork, error) {
-	if len(work) == 0 {
+// followAll brings what is known in line with what was observed.
+func (s *sight) followAll() error {
+	for _, p := range s.pools {
+		for _, a := range txn.LiveWork(p) {
+			if s.left <= 0 {
+				return nil
+			}
+			w, told := s.told[a.Work.ID]
+			if err := s.followWork(p, a, w, told); err != nil {
+				return fmt.Errorf("noting what runs in %s: %w", p.Pool.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// addUnknown notes the work from one piece on of which nothing is known, in the order in
+// which it began. What never began is nothing to count.
+func (s *sight) addUnknown(from int) (next int, err error) {
+	for from < len(s.Work) && s.left > 0 {
+		window := s.Work[from:min(len(s.Work), from+windowSize)]
+		fresh, err := s.findUnknown(window)
+		if err != nil {
+			return from, err
+		}
+		for _, w := range fresh {
+			if p := s.homeOf(w); p != nil {
+				if err := s.addWork(p, w); err != nil {
+					return from, fmt.Errorf("noting what runs in %s: %w", p.Pool.Name, err)
+				}
+			}
+		}
+		from += len(window)
+	}
+	return from, nil
+}
+
+func (s *sight) findUnknown(window []ledger.ObservedWork) ([]ledger.ObservedWork, error) {
+	var fresh []ledger.ObservedWork
+	var ids []string
+	for _, w := range window {
+		if !s.lived[w.ID] && (w.EndedAt.IsZero() || !w.StartedAt.IsZero()) {
+			fresh, ids = append(fresh, w), append(ids, w.ID)
+		}
+	}
+	if len(ids) == 0 {
 		return nil, nil
 	}
-	found, err := tx.Port.ObservedWork(p.Pool.ID, txn.SortedKeys(work))
-	if err != nil {
-		return nil, err
-	}
 	known := map[string]bool{}
-	for _, id := range found {
-		known[id] = true
-	}
-	var fresh []ledger.ObservedWork
-	for _, id := range txn.SortedKeys(work) {
-		w := work[id]
-		if !known[id] && (w.EndedAt.IsZero() || !w.StartedAt.IsZero()) {
-			fresh = append(fresh, w)
+	for _, p := range s.pools {
+		found, err := s.tx.Port.ObservedWork(p.Pool.ID, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range found {
+			known[id] = true
 		}
 	}
-	slices.SortStableFunc(fresh, func(a, b ledger.ObservedWork) int { return a.StartedAt.Compare(b.StartedAt) })
-	return fresh, nil
+	return slices.DeleteFunc(fresh, func(w ledger.ObservedWork) bool { return known[w.ID] }), nil
 }
 
-// sight is an observation, with when the cluster was looked at before.
-type sight struct {
-	ledger.Observation
-	now    time.Time // by the database's clock
-	before time.Time // of the last complete look, by the cluster's clock
-}
-
-// hereAt is a time of the cluster's clock by the database's. Nothing that was observed
-// lies ahead.
-func (o sight) hereAt(at time.Time) time.Time {
-	if at.IsZero() {
-		return at
+// homeOf is the pool that work is counted in: the one that keeps most of the nodes it was
+// put on, whatever queue it was submitted to; where none keeps any, that of its type. Nil:
+// it is no pool's affair.
+func (s *sight) homeOf(w ledger.ObservedWork) *txn.PoolTx {
+	var home *txn.PoolTx
+	most, on := 0, map[string]int{}
+	for _, part := range w.Nodes {
+		if k, ok := s.kept[part.ProviderID]; ok {
+			id := k.pool.Pool.ID
+			if on[id]++; on[id] > most {
+				home, most = k.pool, on[id]
+			}
+		}
 	}
-	return o.now.Add(-max(0, o.At.Sub(at)))
+	for _, p := range s.pools {
+		if home == nil && w.Type != "" && p.Pool.Type == w.Type {
+			home = p
+		}
+	}
+	return home
+}
+
+// noteNodes notes which of the nodes that are kept warm no promise can have. A node that
+// was not seen is as it was.
+func (s *sight) noteNodes() {
+	for _, n := range s.Nodes {
+		k, ok := s.kept[n.ProviderID]
+		if !ok || n.ProviderID == "" {
+			continue
+		}
+		now, _ := k.pool.FindNode(k.node.ID) // it may have changed with the work on it
+		if now.Taken != n.Taken {
+			now.Taken = n.Taken
+			k.pool.PutNode(now)
+			s.changed[k.pool.Pool.ID] = true
+		}
+	}
+}
+
+// endLook moves the mark and ends the run.
+func (s *sight) endLook(g ledger.Guard) error {
+	seen, again := s.seen, s.tx.Config.ObserveEvery
+	if s.hasMore() {
+		again = min(again, leastBetween)
+	}
+	seen.Mark, seen.KeepWithin, seen.Waiting = s.Mark, s.KeepWithin, s.sumWaiting()
+	if s.Complete {
+		seen.At, seen.BlindSince = s.At, time.Time{}
+	} else if seen.BlindSince.IsZero() {
+		seen.BlindSince = s.now
+	}
+	s.tx.Change.Watched = append(s.tx.Change.Watched, seen)
+	return s.tx.RetryTask(g, again, describeBlindness(seen.BlindSince, s.now))
+}
+
+// hasMore reports whether the look is likely to be one of many that catch up with what
+// was missed. A cluster of which no look is ever complete is not looked at all the time:
+// only while that is new, or where the look brought something.
+func (s *sight) hasMore() bool {
+	since := s.seen.BlindSince
+	fresh := since.IsZero() || s.now.Sub(since) < ledger.BlindAfter
+	return !s.Complete && s.Mark != s.seen.Mark && (fresh || s.brought || s.left < mostAtOnce)
+}
+
+// describeBlindness is what is wrong where no look was complete for long; else empty.
+func describeBlindness(since, now time.Time) string {
+	if since.IsZero() || now.Sub(since) < ledger.BlindAfter {
+		return ""
+	}
+	return fmt.Sprintf("no look at its work was complete since %s: work may begin and end unseen",
+		ledger.FormatTime(since))
+}
+
+// reasonUnwatched is why work has ended of which nobody will ever hear again.
+const reasonUnwatched = "unwatched"
+
+// EndUnwatched ends the work in the observed pools of a provisioner that watches them no
+// more, as of when it was last seen, and returns how much there was.
+func (l Booking) EndUnwatched(ctx context.Context, provisioner string) (ended int, err error) {
+	for {
+		some := 0
+		err := l.InOwnTx(ctx, ledger.SystemActor("observer"), func(tx *txn.Tx) (err error) {
+			some, err = endUnwatched(tx, provisioner)
+			return err
+		})
+		if ended += some; err != nil || some == 0 {
+			return ended, err
+		}
+	}
+}
+
+// endUnwatched ends as much of it as one transaction may.
+func endUnwatched(tx *txn.Tx, provisioner string) (ended int, err error) {
+	seen, err := tx.Port.Watched(provisioner)
+	if err != nil {
+		return 0, err
+	}
+	pools, err := ledger.ObservedPools(tx.Port, provisioner)
+	if err != nil {
+		return 0, err
+	}
+	for _, pool := range pools {
+		p, err := tx.LockPool(pool.ID)
+		if err != nil {
+			return ended, fmt.Errorf("locking pool: %w", err)
+		}
+		work := txn.LiveWork(p)
+		work = work[:min(len(work), mostAtOnce-ended)]
+		if err := txn.EndWork(tx, p, work, cmp.Or(seen.BlindSince, tx.Now()), reasonUnwatched,
+			"is watched no more by "+provisioner); err != nil {
+			return ended, err
+		}
+		if ended += len(work); len(work) > 0 {
+			tx.WakePlan(pool.ID)
+		}
+	}
+	return ended, nil
+}
+
+// ReportBlind notes that a cluster could not be looked at. The first look that is complete
+// forgets it.
+func (l Booking) ReportBlind(ctx context.Context, provisioner string) error {
+	return l.Store.InTx(ctx, func(tx ledger.Tx) error {
+		seen, err := tx.Watched(provisioner)
+		if err != nil || !seen.BlindSince.IsZero() {
+			return err
+		}
+		seen.Provisioner, seen.BlindSince = provisioner, tx.Now()
+		return tx.Save(ledger.Change{Watched: []ledger.Watched{seen}})
+	})
 }

@@ -6,15 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/observe"
 	"github.com/forewarm/forewarm/core/phrase"
-	"github.com/forewarm/forewarm/core/plan"
-	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
@@ -26,112 +22,114 @@ const (
 	reasonWorkEnded = "work_ended"
 )
 
-// reasonQueue is what work waited for that was seen to wait, and not for nodes that
-// booted: its turn, its limits, or others to end.
-const reasonQueue = "queue"
-
 // grain is how exactly clusters tell times.
 const grain = time.Second
 
+// hereAt is a time of the cluster's clock by the database's. Nothing that was observed
+// lies ahead of the look.
+func (s *sight) hereAt(at time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return s.now.Add(-max(0, s.At.Sub(at)))
+}
+
+// noteChange counts one piece of work of a pool that changed.
+func (s *sight) noteChange(p *txn.PoolTx) {
+	s.left--
+	s.changed[p.Pool.ID] = true
+}
+
 // addWork notes work that is met first.
-func (o sight) addWork(tx *txn.Tx, p *txn.PoolTx, w ledger.ObservedWork, out *ledger.Observed) error {
-	slots, held := placeWork(p, w, nil)
-	from, waitedFor := o.waitedFrom(w)
+func (s *sight) addWork(p *txn.PoolTx, w ledger.ObservedWork) error {
+	s.noteChange(p)
+	from, waitedFor := s.waitedFrom(p, w)
 	a := allocation.New(allocation.Allocation{
-		ID: tx.IDs.New(ids.Allocation), OrganizationID: p.Pool.Holders.Find(w.WorkOwner), PoolID: p.Pool.ID,
-		Shape: shapeOfWork(w), Slots: slots, Devices: held, Window: calendar.Interval{Start: from, End: from},
-		Work: w.Work,
+		ID: s.tx.IDs.New(ids.Allocation), OrganizationID: p.Pool.Holders.Find(w.WorkOwner), PoolID: p.Pool.ID,
+		Shape: shapeOfWork(w), Window: calendar.Interval{Start: from, End: from}, Work: w.Work,
 	}, from)
-	a.Work.QueuedAt, a.Work.WaitedFor = o.hereAt(w.QueuedAt), waitedFor
+	a.Slots, a.Devices = s.placeWork(p, w, a)
+	a.Work.QueuedAt, a.Work.WaitedFor = s.hereAt(w.QueuedAt), waitedFor
 	if w.StartedAt.IsZero() {
 		a.Devices = nil
 		p.PutAllocation(a)
-		tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.pending", Subject: a.ID,
+		s.tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.pending", Subject: a.ID,
 			PoolID: p.Pool.ID, Reason: reasonObserved,
 			Message: fmt.Sprintf("the cluster boots nodes for %s", w.ID)})
 		return nil
 	}
-	return o.startWork(tx, p, a, w, out)
+	return s.startWork(p, a, w)
 }
 
 // waitedFrom is since when work waits for what Forewarm is for, nodes that boot, and what
 // else it waited for. Work that an earlier look saw waiting without a node did not wait
 // for a boot until now. Of work that no look has seen waiting nobody knows, and all of
 // its wait counts: what is missed must not look better than it was.
-func (o sight) waitedFrom(w ledger.ObservedWork) (from time.Time, waitedFor string) {
-	queued := o.hereAt(w.QueuedAt)
+func (s *sight) waitedFrom(p *txn.PoolTx, w ledger.ObservedWork) (from time.Time, waitedFor string) {
+	queued, started := s.hereAt(w.QueuedAt), s.hereAt(w.StartedAt)
+	reason, known := s.waited[w.ID]
 	switch {
-	case o.before.IsZero(): // what was there before us is no start of ours to score
-		return cmp.Or(o.hereAt(w.StartedAt), o.now), allocation.WaitedUnwatched
-	case w.QueuedAt.Add(grain).After(o.before):
+	case s.seen.At.IsZero(), !started.IsZero() && started.Before(p.Pool.CreatedAt):
+		return cmp.Or(started, s.now), allocation.WaitedUnwatched // it is no start of ours to score
+	case !known && w.QueuedAt.Add(grain).After(s.seen.At):
 		return queued, ""
 	case w.StartedAt.IsZero():
-		return o.now, reasonQueue
+		return s.now, cmp.Or(reason, allocation.WaitedQueue)
 	default:
-		return o.hereAt(w.StartedAt), reasonQueue
+		return started, cmp.Or(reason, allocation.WaitedQueue)
 	}
 }
 
 // startWork notes that work began, and claims the promises that it came for.
-func (o sight) startWork(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, w ledger.ObservedWork,
-	out *ledger.Observed) error {
-	started := o.hereAt(w.StartedAt)
+func (s *sight) startWork(p *txn.PoolTx, a allocation.Allocation, w ledger.ObservedWork) error {
+	started := s.hereAt(w.StartedAt)
 	if started.Before(a.RequestedAt) {
 		started = a.RequestedAt
 	}
 	watched := a.Work.WaitedFor != allocation.WaitedUnwatched
 	if watched && started.Sub(a.RequestedAt) <= allocation.ZeroWait && len(a.Slots) == len(w.Nodes) {
-		out.Warm++
-		claims, err := claimForWork(tx, p, &a, started)
+		s.out.Warm++
+		claims, err := claimForWork(s.tx, p, &a, started)
 		if err != nil {
 			return err
 		}
-		out.Claims += claims
+		s.out.Claims += claims
 	}
-	a, err := txn.StartObserved(tx, p, a, started, reasonObserved, describeStart(a, started))
+	a, err := txn.StartObserved(s.tx, p, a, started, reasonObserved, describeStart(a, started))
 	if err != nil {
 		return err
 	}
-	out.Started++
-	return o.followWork(tx, p, a, w, true, out)
+	s.out.Started++
+	return s.endWork(p, a, s.hereAt(w.EndedAt))
 }
 
-// placeWork returns the slots of the work's nodes that are kept warm, and devices that it
-// holds there, besides those that it holds already. Which ones it really uses is its
-// scheduler's affair; how many is what counts here.
-func placeWork(p *txn.PoolTx, w ledger.ObservedWork, holds []allocation.Held) (
+// placeWork returns the slots of the work's nodes that are kept warm in the pool, and
+// devices that it holds there, besides those that it holds already. Which ones it really
+// uses is its scheduler's affair; how many is what counts here.
+func (s *sight) placeWork(p *txn.PoolTx, w ledger.ObservedWork, a allocation.Allocation) (
 	slots []int, held []allocation.Held) {
-	held = slices.Clone(holds)
+	held = slices.Clone(a.Devices)
 	for _, part := range w.Nodes {
-		n, found := warmNode(p, part.ProviderID)
-		if !found {
+		k, found := s.kept[part.ProviderID]
+		if !found || k.pool != p || slices.Contains(slots, k.node.Slot) {
 			continue
 		}
-		slots = append(slots, n.Slot)
-		left := part.GPUs
-		for _, h := range holds {
-			if h.NodeID == n.ID {
+		slots = append(slots, k.node.Slot)
+		left := min(part.GPUs, a.Shape.GPUs()-len(held))
+		for _, h := range a.Devices {
+			if h.NodeID == k.node.ID {
 				left--
 			}
 		}
-		for _, d := range n.Devices {
+		for _, d := range k.node.Devices {
 			if left > 0 && p.Taken[d.UUID] == "" {
-				held = append(held, allocation.Held{NodeID: n.ID, UUID: d.UUID})
+				held = append(held, allocation.Held{NodeID: k.node.ID, UUID: d.UUID})
 				left--
 			}
 		}
 	}
+	slices.Sort(slots)
 	return slots, held
-}
-
-// warmNode finds a node that is kept warm, or is on its way, by its provider's id.
-func warmNode(p *txn.PoolTx, providerID string) (node.Node, bool) {
-	for n := range p.Nodes.All() {
-		if providerID != "" && n.ProviderID == providerID && (n.Coming() || n.State() == node.Ready) {
-			return n, true
-		}
-	}
-	return node.Node{}, false
 }
 
 // shapeOfWork is the shape that comes nearest to work: it may lie unevenly on its nodes.
@@ -146,59 +144,6 @@ func shapeOfWork(w ledger.ObservedWork) capacity.Shape {
 		shape = capacity.Shape{Nodes: nodes, PerNode: max(1, (total+nodes-1)/nodes)}
 	}
 	return shape
-}
-
-// claimForWork claims the promises that work came for, and returns how many.
-func claimForWork(tx *txn.Tx, p *txn.PoolTx, a *allocation.Allocation, started time.Time) (int, error) {
-	var promises []reservation.Reservation
-	for r := range p.Reservations.All() {
-		if r.OrganizationID == a.OrganizationID && r.Placed() {
-			promises = append(promises, r)
-		}
-	}
-	lead := plan.Lead(p.Pool.AsPlanned(tx.Now()).Boot, tx.Config.Policy)
-	slots := unclaimedSlots(p, *a)
-	start := observe.Start{OrganizationID: a.OrganizationID, At: started, Slots: slots, Nodes: len(slots)}
-	claims := observe.Claims(promises, start, lead)
-	for _, c := range claims {
-		r, _ := p.FindReservation(c.ReservationID)
-		id, err := claimSlots(tx, p, r, c.Slots, a.Work.ID)
-		if err != nil {
-			return 0, err
-		}
-		a.Reservations = append(a.Reservations, id)
-	}
-	return len(claims), nil
-}
-
-// unclaimedSlots are the slots of work on which no other work of its organization has claimed
-// a promise: many small jobs on one node are what one promise of a node was for.
-func unclaimedSlots(p *txn.PoolTx, a allocation.Allocation) []int {
-	return slices.DeleteFunc(slices.Clone(a.Slots), func(slot int) bool {
-		for other := range p.Allocations.All() {
-			if other.ID != a.ID && other.Observed() && other.Live() && other.OrganizationID == a.OrganizationID &&
-				len(other.Reservations) > 0 && slices.Contains(other.Slots, slot) {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// claimSlots claims a promise, or the part of it on some of its slots: that part becomes
-// a promise of its own, which is over, and the rest waits for those who come later. It
-// returns the id of what was claimed.
-func claimSlots(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation, slots []int, by string) (string, error) {
-	message := fmt.Sprintf("claimed by %s, which the cluster placed", by)
-	if len(slots) < len(r.Slots) {
-		rest, part := r.Split(slots, tx.IDs.New(ids.Reservation))
-		rest.Cost = admission.Cost(p.Pool.Pool, rest.Shape, rest.Window.Length())
-		p.PutReservation(rest)
-		message = fmt.Sprintf("%s, %s of %s", message, phrase.Count(len(slots), "node"), r.ID)
-		r = part
-	}
-	_, err := tx.StepReservation(p, r, reservation.Claim, "claimed", message)
-	return r.ID, err
 }
 
 // describeStart says in one sentence how work began.
@@ -217,18 +162,26 @@ func describeStart(a allocation.Allocation, started time.Time) string {
 
 // followWork brings what is known of work in line with what a later look says of it. Work
 // that a complete one leaves out has ended, nobody knows when exactly.
-func (o sight) followWork(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, w ledger.ObservedWork, told bool,
-	out *ledger.Observed) error {
-	if told {
-		a = placeAgain(p, a, w)
-		if a.State() == allocation.Pending && !w.StartedAt.IsZero() {
-			return o.startWork(tx, p, a, w, out)
-		}
+func (s *sight) followWork(p *txn.PoolTx, a allocation.Allocation, w ledger.ObservedWork, told bool) error {
+	switch {
+	case !told && s.Complete:
+		s.noteChange(p)
+		return s.endWork(p, a, s.now)
+	case !told:
+		return nil
+	case a.State() == allocation.Pending && !w.StartedAt.IsZero():
+		s.noteChange(p)
+		return s.startWork(p, s.placeAgain(p, a, w), w)
+	case !w.EndedAt.IsZero():
+		s.noteChange(p)
+		return s.endWork(p, a, s.hereAt(w.EndedAt))
 	}
-	ended := o.hereAt(w.EndedAt)
-	if !told && o.Complete {
-		ended = o.now
-	}
+	s.placeAgain(p, a, w)
+	return nil
+}
+
+// endWork ends work as of when it ended; the zero time: it has not.
+func (s *sight) endWork(p *txn.PoolTx, a allocation.Allocation, ended time.Time) error {
 	if ended.IsZero() {
 		return nil
 	}
@@ -239,23 +192,71 @@ func (o sight) followWork(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, w 
 	if a.State() == allocation.Active {
 		message = fmt.Sprintf("%s ended after %s", a.Work.ID, phrase.Span(ended.Sub(a.ActiveAt)))
 	}
-	_, err := txn.EndObserved(tx, p, a, ended, reasonWorkEnded, message)
-	MarkIdle(tx, p, a.Slots)
-	out.Ended++
+	_, err := txn.EndObserved(s.tx, p, a, ended, reasonWorkEnded, message)
+	MarkIdle(s.tx, p, a.Slots)
+	s.out.Ended++
 	return err
 }
 
-// placeAgain notes nodes of work that have become ready since they were looked at: work
-// may begin on a node before its health gate is through.
-func placeAgain(p *txn.PoolTx, a allocation.Allocation, w ledger.ObservedWork) allocation.Allocation {
-	slots, held := placeWork(p, w, a.Devices)
+// placeAgain notes which of the work's nodes are kept warm now. Some have become ready
+// since they were looked at, as work may begin on a node before its health gate is through.
+// Others are kept no more: their slots are for other nodes, and what was held there stays
+// written down. A look that was not complete may have missed nodes, and takes none away.
+func (s *sight) placeAgain(p *txn.PoolTx, a allocation.Allocation, w ledger.ObservedWork) allocation.Allocation {
+	slots, held := s.placeWork(p, w, a)
 	if w.StartedAt.IsZero() {
 		held = a.Devices
 	}
-	if len(held) == len(a.Devices) && (len(slots) < len(a.Slots) || slices.Equal(slots, a.Slots)) {
+	if !s.Complete && len(slots) < len(a.Slots) {
+		slots = a.Slots
+	}
+	if len(held) == len(a.Devices) && slices.Equal(slots, a.Slots) {
 		return a
 	}
 	a.Slots, a.Devices = slots, held
 	p.PutAllocation(a)
+	s.noteChange(p)
 	return a
+}
+
+// mostRemembered is of how much work that waits the reason is remembered until it begins.
+const mostRemembered = 5000
+
+// sumWaiting counts the work that waits by pool and reason.
+func (s *sight) sumWaiting() []ledger.WaitingWork {
+	var sums []ledger.WaitingWork
+	for i, w := range s.Waiting {
+		home := s.homeOf(ledger.ObservedWork{Type: w.Type})
+		if home == nil {
+			continue
+		}
+		at := slices.IndexFunc(sums, func(x ledger.WaitingWork) bool {
+			return x.PoolID == home.Pool.ID && x.Reason == w.Reason
+		})
+		if at < 0 {
+			at = len(sums)
+			sums = append(sums, ledger.WaitingWork{PoolID: home.Pool.ID, Reason: w.Reason})
+		}
+		if sums[at].Count++; i < mostRemembered {
+			sums[at].IDs = append(sums[at].IDs, w.ID)
+		}
+	}
+	slices.SortFunc(sums, func(a, b ledger.WaitingWork) int {
+		return cmp.Or(cmp.Compare(a.PoolID, b.PoolID), cmp.Compare(a.Reason, b.Reason))
+	})
+	for _, sum := range sums {
+		slices.Sort(sum.IDs)
+	}
+	return sums
+}
+
+// warmIDs are the provider's ids of the nodes of a pool that are to stay warm.
+func warmIDs(nodes []node.Node) []string {
+	var warm []string
+	for _, n := range nodes {
+		if n.State() == node.Booting || n.State() == node.Ready {
+			warm = append(warm, n.ProviderID)
+		}
+	}
+	return warm
 }

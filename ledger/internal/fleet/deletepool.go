@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"slices"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
@@ -12,7 +13,8 @@ import (
 )
 
 // DeletePool ends a pool, by id or name, in which nothing is left: with live
-// nodes, bookings or schedules it is *InUseError. Its history stays, and its name
+// nodes, bookings or schedules it is *InUseError. Work that a cluster's own scheduler
+// placed there goes on, and is watched no more. Its history stays, and its name
 // may be used again. Only an operator may.
 func (l Fleet) DeletePool(ctx context.Context, actor ledger.Actor, idOrName string) error {
 	return l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
@@ -24,6 +26,9 @@ func (l Fleet) DeletePool(ctx context.Context, actor ledger.Actor, idOrName stri
 			return err
 		}
 		if err := poolInUse(tx, p); err != nil {
+			return err
+		}
+		if err := txn.EndAllWork(tx, p, tx.Now(), "pool_deleted", "is watched no more: its pool was deleted"); err != nil {
 			return err
 		}
 		gone := p.Pool
@@ -40,7 +45,8 @@ func poolInUse(tx *txn.Tx, p *txn.PoolTx) error {
 	var in ledger.Remains
 	in.Add("nodes", tenancy.IdsOf(s.Nodes, func(n node.Node) string { return n.ID }))
 	in.Add("reservations", tenancy.IdsOf(s.Reservations, func(r reservation.Reservation) string { return r.ID }))
-	in.Add("allocations", tenancy.IdsOf(s.Allocations, func(a allocation.Allocation) string { return a.ID }))
+	held := slices.DeleteFunc(slices.Clone(s.Allocations), allocation.Allocation.Observed)
+	in.Add("allocations", tenancy.IdsOf(held, func(a allocation.Allocation) string { return a.ID }))
 	schedules, err := tenancy.LiveSchedules(tx, ledger.Scope{All: true},
 		func(s ledger.Schedule) bool { return s.PoolID == p.Pool.ID })
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 const maxHolders = 1000
 
 // settleObserved checks what only an observed pool has, and turns the names of
-// organizations into ids.
-func settleObserved(tx *txn.Tx, p *capacity.Pool) error {
+// organizations into ids. before are the pool's holders until now, which were checked when
+// they were written.
+func settleObserved(tx *txn.Tx, p *capacity.Pool, before capacity.Holders) error {
 	if !p.Observed {
 		if len(p.Holders.Rules) > 0 || p.Holders.Default != "" {
 			return &ledger.InvalidError{Field: "holders", Rule: "must be empty: whoever is handed GPUs of a reserved " +
@@ -26,17 +27,25 @@ func settleObserved(tx *txn.Tx, p *capacity.Pool) error {
 	if err := checkObserved(*p); err != nil {
 		return err
 	}
+	if err := checkOnlyObserver(tx, *p); err != nil {
+		return err
+	}
 	rules := slices.Clone(p.Holders.Rules)
 	for i := range rules {
 		if rules[i].OrganizationID == "" || (rules[i] == capacity.HolderRule{OrganizationID: rules[i].OrganizationID}) {
 			return &ledger.InvalidError{Field: fmt.Sprintf("holders[%d]", i), Rule: "must name an organization, and an " +
 				"account, a user, a namespace or a queue of the cluster"}
 		}
+		if slices.Contains(before.Rules, rules[i]) {
+			continue
+		}
 		if err := settleOrganization(tx, &rules[i].OrganizationID, fmt.Sprintf("holders[%d].organization", i)); err != nil {
 			return err
 		}
 	}
-	p.Holders.Rules = rules
+	if p.Holders.Rules = rules; p.Holders.Default != "" && p.Holders.Default == before.Default {
+		return nil
+	}
 	return settleOrganization(tx, &p.Holders.Default, "default_organization")
 }
 
@@ -51,6 +60,24 @@ func checkObserved(p capacity.Pool) error {
 		return &ledger.InvalidError{Field: "cleaning_seconds", Rule: "must be 0: the cluster itself hands nodes over"}
 	case p.OnlineShare > 0:
 		return &ledger.InvalidError{Field: "online_share", Rule: "must be 0: the cluster's own scheduler shares it out"}
+	}
+	return nil
+}
+
+// checkOnlyObserver refuses a second pool of the same nodes: work there would be of both.
+func checkOnlyObserver(tx *txn.Tx, p capacity.Pool) error {
+	stored, err := ledger.ObservedPools(tx.Port, p.Provisioner)
+	if err != nil {
+		return err
+	}
+	for _, other := range slices.Concat(stored, tx.Change.Pools) {
+		if other.ID != p.ID && other.Observed && other.DeletedAt.IsZero() && other.Provisioner == p.Provisioner &&
+			other.Type == p.Type {
+			return &ledger.InvalidError{Field: "instance_type", Rule: fmt.Sprintf("must be of no other observed pool: %s "+
+				"has the %s of %s already, and work there can be counted in one pool only", other.Name, p.Type,
+				p.Provisioner), Fix: fmt.Sprintf("change %s, or delete it first; one pool has any number of holders",
+				other.Name)}
+		}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (l Fleet) CreatePool(ctx context.Context, actor ledger.Actor, def capacity.
 		if err := holdAgainstOffers(tx, &p.Pool); err != nil {
 			return err
 		}
-		if err := settleObserved(tx, &p.Pool); err != nil {
+		if err := settleObserved(tx, &p.Pool, capacity.Holders{}); err != nil {
 			return err
 		}
 		p.ID, p.CreatedAt = tx.IDs.New(ids.Pool), tx.Now()
@@ -94,7 +94,7 @@ func updatePool(ctx context.Context, l *txn.Engine, actor ledger.Actor, idOrName
 				return err
 			}
 		}
-		if err := settleObserved(tx, &def); err != nil {
+		if err := settleObserved(tx, &def, p.Pool.Holders); err != nil {
 			return err
 		}
 		taken := sharesTaken(p, def, tx.Now())
@@ -107,6 +107,11 @@ func updatePool(ctx context.Context, l *txn.Engine, actor ledger.Actor, idOrName
 		}
 		if len(lost) > 0 && !force {
 			return &ledger.PromisesAtRiskError{Pool: def.Name, Promises: lost}
+		}
+		if why := unwatches(p.Pool.Pool, def); why != "" {
+			if err := txn.EndAllWork(tx, p, tx.Now(), "pool_changed", why); err != nil {
+				return err
+			}
 		}
 		out = p.Pool
 		out.Pool, out.Learned = def, out.RetryStopped(def)
@@ -156,10 +161,25 @@ func checkPoolChange(p *txn.PoolTx, def capacity.Pool) error {
 		def.Type != old.Type || def.Region != old.Region) {
 		return &ledger.StateError{Subject: "pool " + old.Name, State: "in use", Asked: "change what its nodes are"}
 	}
-	if def.Observed != old.Observed && len(p.Nodes.Rows)+len(p.Reservations.Rows)+len(p.Allocations.Rows) > 0 {
+	held := len(p.Allocations.Rows) - len(txn.LiveWork(p))
+	if def.Observed != old.Observed && len(p.Nodes.Rows)+len(p.Reservations.Rows)+held > 0 {
 		return &ledger.StateError{Subject: "pool " + old.Name, State: "in use", Asked: "change how it is used"}
 	}
 	return nil
+}
+
+// unwatches says why the work in an observed pool is seen no more when its definition
+// changes; empty: it is.
+func unwatches(from, to capacity.Pool) string {
+	switch {
+	case !from.Observed:
+		return ""
+	case !to.Observed:
+		return "is watched no more: the pool is reserved now"
+	case from.Provisioner != to.Provisioner || from.Type != to.Type:
+		return "is watched no more: the pool is of other nodes now"
+	}
+	return ""
 }
 
 // maxPrice is the most that a node may cost in an hour: more is a typing error.

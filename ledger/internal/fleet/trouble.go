@@ -1,16 +1,14 @@
 package fleet
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/forewarm/forewarm/ledger"
-	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
 // troublesome are the kinds of task whose failures are their provider's.
 var troublesome = []string{ledger.TaskCreateNode, ledger.TaskCheckNode, ledger.TaskSweep,
-	ledger.TaskObserve}
+	ledger.TaskObserve, ledger.TaskKeep}
 
 // ReadTroubles reads what fails again and again.
 func ReadTroubles(r ledger.Reader) (ledger.Troubles, error) {
@@ -26,21 +24,4 @@ func ReadTroubles(r ledger.Reader) (ledger.Troubles, error) {
 		}
 	}
 	return all, nil
-}
-
-// TellTrouble journals what a provider's trouble came to. Only operators see it.
-func TellTrouble(tx *txn.Tx, t ledger.Task, what, message string) error {
-	switch t.Kind {
-	case ledger.TaskSweep, ledger.TaskObserve:
-		tx.AddEvent(ledger.Event{Type: "provisioner." + what, Subject: t.Subject, Reason: "provider_failing",
-			Message: message})
-	case ledger.TaskCreateNode, ledger.TaskCheckNode:
-		n, err := tx.Port.Node(t.Subject)
-		if err != nil {
-			return fmt.Errorf("reading node: %w", err)
-		}
-		tx.AddEvent(ledger.Event{Type: "node." + what, Subject: n.ID, PoolID: n.PoolID, Reason: "provider_failing",
-			Message: message})
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
@@ -46,8 +45,9 @@ func LiveSchedules(tx *txn.Tx, s ledger.Scope, condition func(ledger.Schedule) b
 }
 
 // DeleteOrganization ends a tenant that holds nothing any more: with live
-// bookings or schedules it is *InUseError, and *PromisesAtRiskError where others
-// of its cohort borrow from it. Its people and keys end with it, which are
+// bookings or schedules, or as a holder of an observed pool, it is *InUseError, and
+// *PromisesAtRiskError where others of its cohort borrow from it. What a cluster's own
+// scheduler has placed for it is no booking, and stays counted as its. Its people and keys end with it, which are
 // returned; its history stays. Only an operator may, and not its own.
 func (l Tenancy) DeleteOrganization(ctx context.Context, actor ledger.Actor, id string) (keyIDs []string, err error) {
 	err = l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
@@ -97,17 +97,66 @@ func organizationInUse(tx *txn.Tx, org ledger.Organization) error {
 		return fmt.Errorf("listing reservations: %w", err)
 	}
 	in.Add("reservations", IdsOf(reservations, func(r reservation.Reservation) string { return r.ID }))
-	allocations, err := tx.Port.Allocations(s, live, page)
+	held, err := liveLeases(tx, s)
 	if err != nil {
-		return fmt.Errorf("listing allocations: %w", err)
+		return err
 	}
-	in.Add("allocations", IdsOf(allocations, func(a allocation.Allocation) string { return a.ID }))
+	in.Add("allocations", held)
+	holders, err := holdersOf(tx, org.ID)
+	if err != nil {
+		return err
+	}
+	in.Add("holders", holders)
 	schedules, err := LiveSchedules(tx, s, func(ledger.Schedule) bool { return true })
 	if err != nil {
 		return err
 	}
 	in.Add("schedules", schedules)
 	return in.InUseError("organization " + org.Name)
+}
+
+// liveLeases lists the ids of allocations that somebody has asked for and not given back.
+func liveLeases(tx *txn.Tx, s ledger.Scope) ([]string, error) {
+	var held []string
+	for after := ""; ; {
+		page, err := tx.Port.Allocations(s, ledger.BookingFilter{Live: true}, ledger.Page{After: after, Limit: 500})
+		if err != nil {
+			return nil, fmt.Errorf("listing allocations: %w", err)
+		}
+		if len(page) == 0 {
+			return held, nil
+		}
+		for _, a := range page {
+			if after = a.ID; !a.Observed() {
+				held = append(held, a.ID)
+			}
+		}
+	}
+}
+
+// holdersOf names the rules of observed pools by which work is an organization's. The pools
+// are locked: none gets such a rule while the organization is deleted.
+func holdersOf(tx *txn.Tx, organizationID string) ([]string, error) {
+	pools, err := ledger.ObservedPools(tx.Port, "")
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, pool := range pools {
+		p, err := tx.LockPool(pool.ID)
+		if err != nil {
+			return nil, fmt.Errorf("locking pool: %w", err)
+		}
+		if p.Pool.Holders.Default == organizationID {
+			found = append(found, "default_organization of "+p.Pool.Name)
+		}
+		for i, rule := range p.Pool.Holders.Rules {
+			if rule.OrganizationID == organizationID {
+				found = append(found, fmt.Sprintf("holders[%d] of %s", i, p.Pool.Name))
+			}
+		}
+	}
+	return found, nil
 }
 
 // leaveCohort refuses to take an organization out of its cohort while others are

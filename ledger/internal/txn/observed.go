@@ -7,6 +7,36 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
+// LiveWork lists the observed work that is not over in a pool, as far as is known.
+func LiveWork(p *PoolTx) []allocation.Allocation {
+	var found []allocation.Allocation
+	for a := range p.Allocations.All() {
+		if a.Observed() && a.Live() {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+// EndAllWork ends what runs in a pool that is watched no more, as far as anybody knows.
+func EndAllWork(tx *Tx, p *PoolTx, at time.Time, reason, message string) error {
+	return EndWork(tx, p, LiveWork(p), at, reason, message)
+}
+
+// EndWork ends some observed work, as far as anybody knows.
+func EndWork(tx *Tx, p *PoolTx, work []allocation.Allocation, at time.Time, reason, message string) error {
+	for _, a := range work {
+		ended := at
+		if ended.Before(a.ActiveAt) {
+			ended = a.ActiveAt
+		}
+		if _, err := EndObserved(tx, p, a, ended, reason, a.Work.ID+" "+message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // StartObserved notes work that a cluster's scheduler placed, from when it began.
 func StartObserved(tx *Tx, p *PoolTx, a allocation.Allocation, started time.Time, reason, message string) (
 	allocation.Allocation, error) {

@@ -45,6 +45,9 @@ func SweepKey(provisioner string) string { return "sweep:" + provisioner }
 // ObserveKey is the key of the task that looks at what runs in a provisioner's cluster.
 func ObserveKey(provisioner string) string { return "observe:" + provisioner }
 
+// KeepKey is the key of the task that keeps the warm nodes of a provisioner's cluster.
+func KeepKey(provisioner string) string { return "keep:" + provisioner }
+
 // AddEvent journals an event, in the actor's name.
 func (tx *Tx) AddEvent(e ledger.Event) {
 	e.At, e.Actor, e.Via = tx.Now(), tx.Actor.KeyID, tx.Actor.Via

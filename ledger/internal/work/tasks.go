@@ -78,17 +78,7 @@ func (l Tasks) RetryTask(ctx context.Context, g ledger.Guard, after time.Duratio
 		return fleet.RetryTask(ctx, l.Engine, g, after, "")
 	}
 	return l.InGroup(ctx, ledger.SystemActor("worker"), &ledger.LockHint{}, func(tx *txn.Tx) error {
-		t, err := tx.Port.Task(g.TaskID)
-		if err != nil {
-			return fmt.Errorf("reading task: %w", err)
-		}
-		t.Failures, t.LastError = t.Failures+1, failure
-		tx.FailTask(g, tx.Now().Add(after), failure)
-		if t.Failures != ledger.TroubleAfter {
-			return nil
-		}
-		return fleet.TellTrouble(tx, t, "failing", fmt.Sprintf("its provider failed %s in a row: %s",
-			phrase.Count(t.Failures, "time"), ledger.ClipText(failure, 200)))
+		return tx.RetryTask(g, after, failure)
 	})
 }
 
@@ -109,10 +99,12 @@ func (l Tasks) EnsureSweep(ctx context.Context, provisioner string) error {
 	})
 }
 
-// EnsureObserving has a provisioner's cluster looked at again and again.
+// EnsureObserving has a provisioner's cluster looked at, and its warm nodes kept, again and
+// again. They are tasks of their own: nodes are kept though looks fail, or take long.
 func (l Tasks) EnsureObserving(ctx context.Context, provisioner string) error {
 	return l.InGroup(ctx, ledger.SystemActor("worker"), &ledger.LockHint{}, func(tx *txn.Tx) error {
 		tx.AddKeyedTask(txn.ObserveKey(provisioner), ledger.TaskObserve, provisioner)
+		tx.AddKeyedTask(txn.KeepKey(provisioner), ledger.TaskKeep, provisioner)
 		return nil
 	})
 }
@@ -120,13 +112,21 @@ func (l Tasks) EnsureObserving(ctx context.Context, provisioner string) error {
 // SweepEvery is how long a finished sweep sleeps.
 func (l Tasks) SweepEvery() time.Duration { return l.Config.SweepEvery }
 
-// ReportWorks tells the journal, once, that a task which was a trouble works.
+// ReportWorks tells the journal, once, that a task which was a trouble works. A run that
+// did what it could, and reported that something failed, does not.
 func (l Tasks) ReportWorks(ctx context.Context, t ledger.Task) error {
 	if t.Failures < ledger.TroubleAfter {
 		return nil
 	}
 	return l.InGroup(ctx, ledger.SystemActor("worker"), &ledger.LockHint{}, func(tx *txn.Tx) error {
-		return fleet.TellTrouble(tx, t, "works_again", fmt.Sprintf("its provider works again after %s in a row",
+		now, err := tx.Port.Task(t.ID)
+		if ledger.IgnoreMissing(err) != nil {
+			return fmt.Errorf("reading task: %w", err)
+		}
+		if now.Failures > 0 {
+			return nil
+		}
+		return tx.TellTrouble(t, "works_again", fmt.Sprintf("its provider works again after %s in a row",
 			phrase.Count(t.Failures, "failure")))
 	})
 }
