@@ -15,7 +15,7 @@ var examplesOf = map[string]string{
 	"allocations list": "forewarm allocations list\nforewarm allocations list --all --pool demo-a100",
 	"allocations show": "forewarm allocations show otter",
 	"wait":             "forewarm wait otter --timeout 5m",
-	"explain":          "forewarm explain otter\nforewarm explain nod_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"explain":          "forewarm explain otter\nforewarm explain a100\nforewarm explain nod_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"explain reserve":  "forewarm explain reserve --gpus 8 --model a100-80g --at 'tomorrow 09:00' --for 3h",
 	"explain allocate": "forewarm explain allocate --gpus 8 --model a100-80g",
 	"reserve": "forewarm reserve --gpus 2 --model a100-80g --at 'tomorrow 09:00' --for 3h\nforewarm " +

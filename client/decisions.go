@@ -64,6 +64,11 @@ func (c *Client) ExplainNode(ctx context.Context, id string) (contract.Explanati
 	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"nodes", id, "explain"}})
 }
 
+// ExplainPool tells how a pool serves, and what work there waits for.
+func (c *Client) ExplainPool(ctx context.Context, id string) (contract.Explanation, error) {
+	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"pools", id, "explain"}})
+}
+
 // Explain tells what would become of a request.
 func (c *Client) Explain(ctx context.Context, in contract.ExplainRequest) (contract.Explanation, error) {
 	return callFor[contract.Explanation](ctx, c, call{method: http.MethodPost, path: []string{"explain"}, body: in})

@@ -41,7 +41,8 @@ type Allocation struct {
 
 // ClusterWork is a job or pod that a cluster's own scheduler placed.
 type ClusterWork struct {
-	ID        string    `json:"id" doc:"The cluster's."`
+	ID        string    `json:"id" doc:"The cluster's, which tells each run from all others."`
+	Label     string    `json:"label" doc:"The job's number or name as its user knows it."`
 	Account   string    `json:"account,omitempty"`
 	User      string    `json:"user,omitempty"`
 	Namespace string    `json:"namespace,omitempty"`
@@ -152,8 +153,9 @@ var bookingTags = tags{
 	"Allocation.EstimatedCost": `doc:"Cost of the lease held to its end, at the pool's price; after its end, of ` +
 		`the time that was held."`,
 	"Allocation.Work": `doc:"In an observed pool: what the cluster placed. It has no lease and ends with the work."`,
-	"ClusterWork.WaitedFor": `doc:"What else it waited for than nodes that booted, which is no part of its wait: queue, ` +
-		`its turn, a limit or others to end; unwatched, it was there before anybody watched; left out for nothing."`,
+	"ClusterWork.WaitedFor": `doc:"What else it waited for last than nodes that booted, which is no part of its wait: ` +
+		`resources, priority, limits, dependencies or other; queue, something of these that no look has seen; unwatched, ` +
+		`it was there before anybody watched; left out for nothing."`,
 	"Allocation.Wait":       `doc:"How much longer it waits; present while it does, when it is read."`,
 	"Layout.Nodes":          `doc:"The number of nodes. With gpus_per_node, gpus may be left out."`,
 	"Layout.GPUsPerNode":    `doc:"GPUs on each node; the last has fewer if gpus says so."`,

@@ -40,6 +40,7 @@ type Report struct {
 	ZeroWaitRate   *float64  `json:"zero_wait_rate,omitempty" doc:"Share from 0 to 1; absent without starts."`
 	MeanWait       float64   `json:"mean_wait_seconds"`
 	P95Wait        float64   `json:"p95_wait_seconds"`
+	Waits          []Waits   `json:"waits,omitempty"`
 	IdleWaste      *Money    `json:"idle_waste,omitempty"`
 	IdleWasteShare *float64  `json:"idle_waste_share,omitempty"`
 	TotalCost      *Money    `json:"total_cost,omitempty"`
@@ -53,8 +54,21 @@ type Report struct {
 	BootGPUHours   *float64  `json:"boot_gpu_hours,omitempty"`
 }
 
+// Waits counts work in observed pools by what it waits, or has waited, for.
+type Waits struct {
+	Reason      string  `json:"reason"`
+	Starts      int     `json:"starts" doc:"In the period, after a wait for it."`
+	MeanSeconds float64 `json:"mean_seconds" doc:"Of their waits for it."`
+	Waiting     int     `json:"waiting,omitempty" doc:"Work that waits for it now."`
+}
+
 // eventTags are the rests of tags that are too long for their lines.
 var eventTags = tags{
+	"Report.Waits": `doc:"Of the starts that a cluster's own scheduler made, those that waited, by what for. Absent ` +
+		`where none did."`,
+	"Waits.Reason": `enum:"boot,dependencies,limits,other,priority,queue,resources" doc:"Boot, for nodes that ` +
+		`booted, which warmer ones would have spared. All else is the cluster's affair, and no part of any wait; queue ` +
+		`is something of it that no look has seen."`,
 	"Report.IdleWaste": `doc:"What machines cost while nobody held their GPUs: idle, booting, minimum billing and ` +
 		`orphans. Absent, like its parts, in the report of one organization: nodes are shared."`,
 	"Report.IdleWasteShare": `doc:"Of all node cost, from 0 to 1; absent without cost."`,

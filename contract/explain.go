@@ -6,7 +6,7 @@ import "time"
 // happens next and when.
 type Explanation struct {
 	Subject   string        `json:"subject,omitempty" doc:"Empty for a request that was only asked about."`
-	Kind      string        `json:"kind" enum:"reservation,allocation,node,schedule,request"`
+	Kind      string        `json:"kind" enum:"reservation,allocation,node,pool,schedule,request"`
 	State     string        `json:"state"`
 	Reason    string        `json:"reason,omitempty"`
 	Summary   string        `json:"summary" doc:"One sentence for people."`
@@ -17,6 +17,7 @@ type Explanation struct {
 	Blockers  []BlockedBy   `json:"blockers" nullable:"false" doc:"Everything that must clear, not only the first."`
 	Offers    []Offer       `json:"offers" nullable:"false" doc:"What would be accepted now."`
 	Wait      *WaitEstimate `json:"wait,omitempty" doc:"Present while it waits, or would."`
+	Waits     []Waits       `json:"waits,omitempty"`
 	Next      []NextStep    `json:"next" nullable:"false" doc:"In the order of their times."`
 	Decisions []Decision    `json:"decisions" nullable:"false" doc:"Newest first, without their records."`
 	Displaced []string      `json:"displaced" nullable:"false"`
@@ -68,6 +69,9 @@ type ExplainRequest struct {
 
 // explainTags are the rests of tags that are too long for their lines.
 var explainTags = tags{
-	"Explanation.State":     `doc:"For a request: accepted, waits or refused. For a schedule: active, paused or ended."`,
+	"Explanation.Waits": `doc:"Of an observed pool: the starts of the last seven days that waited, and what waits now, ` +
+		`by what for."`,
+	"Explanation.State": `doc:"For a request: accepted, waits or refused. For a schedule: active, paused or ended. ` +
+		`For a pool: its use."`,
 	"Explanation.Displaced": `doc:"Reservations that a request would push out; those of others are only counted."`,
 }

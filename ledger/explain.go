@@ -12,7 +12,7 @@ import (
 // comes next.
 type Explanation struct {
 	At        time.Time
-	Kind      string // reservation, allocation, node or request
+	Kind      string // reservation, allocation, node, pool, schedule or request
 	Subject   string // empty: a request that was only asked about
 	State     string
 	Reason    string // a code
@@ -24,6 +24,7 @@ type Explanation struct {
 	Refused   *RefusedError     // of what admission refuses now, else nil
 	Instead   []admission.Offer // where what gave way would have had a place, then
 	Wait      *wait.Estimate    // of what waits, else nil
+	Waits     []WorkWaits       // of an observed pool, by reason
 	Next      []Step            // in the order of their times
 	Decisions []Event           // newest first
 	Effect    Effect            // of a request that was only asked about

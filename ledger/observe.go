@@ -112,7 +112,14 @@ func (o *Observed) Add(part Observed) {
 type WorkWaits struct {
 	// Reason is allocation.WaitedBoot for a boot, which a warmer node would have spared;
 	// else what the cluster's scheduler let it wait for, before that.
-	Reason string
-	Starts int
-	Total  time.Duration // of their waits for it
+	Reason  string
+	Starts  int
+	Total   time.Duration // of their waits for it
+	Waiting int           // work that waits for it now; 0 where that was not asked
+}
+
+// WorkStarts counts starts of observed work, as far as somebody has watched.
+type WorkStarts struct {
+	Starts, ZeroWaits int
+	Waits             []WorkWaits // by reason; Starts is never 0
 }

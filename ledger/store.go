@@ -162,6 +162,9 @@ type Reader interface {
 	// means that nothing waits. working says that a worker holds some task now.
 	LateSince() (at time.Time, working bool, err error)
 	Report(s Scope, from, to time.Time) (Report, error)
+	// WorkStarts counts the starts of observed work in a period, in one pool or, with the
+	// empty id, in all.
+	WorkStarts(s Scope, poolID string, from, to time.Time) (WorkStarts, error)
 	// Costs divides what machines cost in a period. A tenant sees its own lines.
 	Costs(s Scope, from, to time.Time) (Costs, error)
 	// Orphans returns what is known of machines that no node stood for, ordered

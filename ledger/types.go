@@ -236,6 +236,7 @@ type Report struct {
 	ZeroWaits int           // of them, those that waited at most allocation.ZeroWait
 	WaitTotal time.Duration // over all starts
 	WaitP95   time.Duration
+	Waits     []WorkWaits // of observed work among the starts
 
 	// What machines cost. The five costs add up to Costs.Total of the period.
 	BusyCost       money.MicroUSD // while somebody held the GPUs

@@ -41,12 +41,12 @@ var View = output.View[contract.Allocation]{
 	},
 }
 
-// nameText is what an allocation is called: work that a cluster placed by its id and user.
+// nameText is what an allocation is called: work that a cluster placed by its label and user.
 func nameText(x contract.Allocation) string {
 	if x.Work == nil {
 		return format.OrDash(x.Name)
 	}
-	return strings.TrimSuffix(x.Work.ID+" "+x.Work.User, " ")
+	return strings.TrimSuffix(cmp.Or(x.Work.Label, x.Work.ID)+" "+x.Work.User, " ")
 }
 
 // costText is what the lease costs. Of work that a cluster placed the costs of its nodes

@@ -29,6 +29,8 @@ func Route(api *client.Client, id string) func(context.Context, string) (contrac
 		return api.ExplainSchedule
 	case strings.HasPrefix(id, "nod_"):
 		return api.ExplainNode
+	case strings.HasPrefix(id, "pol_"):
+		return api.ExplainPool
 	default:
 		return api.ExplainAllocation
 	}
@@ -37,9 +39,9 @@ func Route(api *client.Client, id string) func(context.Context, string) (contrac
 // NewCommand is the command that tells why something is as it is.
 func NewCommand(a *app.App, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
-		Use:         "explain ALLOCATION|RESERVATION|SCHEDULE|NODE|PLAN",
+		Use:         "explain ALLOCATION|RESERVATION|SCHEDULE|NODE|POOL|PLAN",
 		Short:       "See why something waits, what blocks it, and what happens next",
-		Args:        flags.ExactArgs("ALLOCATION, RESERVATION, SCHEDULE, NODE or PLAN"),
+		Args:        flags.ExactArgs("ALLOCATION, RESERVATION, SCHEDULE, NODE, POOL or PLAN"),
 		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := resolveExplainable(a, cmd, args[0])
@@ -66,10 +68,10 @@ func NewCommand(a *app.App, verbs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// resolveExplainable is BookingID that also takes a schedule, of which no booking has the
-// name.
+// resolveExplainable is BookingID that also takes a schedule or a pool, of which no booking
+// has the name.
 func resolveExplainable(a *app.App, cmd *cobra.Command, ref string) (*client.Client, string, error) {
-	if strings.HasPrefix(ref, "sch_") {
+	if strings.HasPrefix(ref, "sch_") || strings.HasPrefix(ref, "pol_") {
 		api, err := a.NewClient()
 		return api, ref, err
 	}
@@ -78,9 +80,12 @@ func resolveExplainable(a *app.App, cmd *cobra.Command, ref string) (*client.Cli
 		if s, err := api.Schedule(cmd.Context(), ref); err == nil {
 			return api, s.ID, nil
 		}
-		unknown.Message = fmt.Sprintf("there is no allocation, reservation or schedule %q, or your key may not see it",
-			ref)
-		unknown.Next = append(unknown.Next, "forewarm schedules list")
+		if p, err := api.Pool(cmd.Context(), ref); err == nil {
+			return api, p.ID, nil
+		}
+		unknown.Message = fmt.Sprintf("there is no allocation, reservation, schedule or pool %q, or your key may not "+
+			"see it", ref)
+		unknown.Next = append(unknown.Next, "forewarm schedules list", "forewarm pools list")
 	}
 	return api, id, err
 }

@@ -43,6 +43,9 @@ func writeExplanation(w io.Writer, x contract.Explanation) {
 				format.Plain(strings.TrimSuffix(b.Fix.Label+": "+b.Fix.Command, ": ")))
 		}
 	}
+	for _, waits := range x.Waits {
+		_, _ = fmt.Fprintf(w, "Waited    for %-12s  %s\n", format.Plain(waits.Reason), format.Waits(waits))
+	}
 	if x.Wait != nil {
 		_, _ = fmt.Fprintf(w, "Likely    in %s\n", format.Wait(*x.Wait))
 	}

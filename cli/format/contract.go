@@ -73,6 +73,18 @@ func Offer(o contract.Offer) string {
 		Time(o.End))
 }
 
+// Waits renders how much work waited for something: "15 starts, 42s on average; 2 wait now".
+func Waits(x contract.Waits) string {
+	text := Count(x.Starts, "start")
+	if x.Starts > 0 {
+		text += ", " + Duration(time.Duration(x.MeanSeconds*float64(time.Second)).Round(time.Second)) + " on average"
+	}
+	if x.Waiting > 0 {
+		text += fmt.Sprintf("; %d now", x.Waiting)
+	}
+	return text
+}
+
 // Wait shows an interval and what it rests on.
 func Wait(x contract.WaitEstimate) string {
 	at := func(s float64) string {

@@ -1,6 +1,10 @@
 package plans
 
 import (
+	"context"
+	"fmt"
+
+	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -14,4 +18,17 @@ func NextCommands(x contract.Allocation) string {
 	default:
 		return "Next:  forewarm allocations list"
 	}
+}
+
+// AfterReserving are the commands that somebody may want to run after a reservation was
+// made. Where a cluster's own scheduler places the work it is not claimed by hand.
+func AfterReserving(ctx context.Context, api *client.Client, r contract.Reservation) string {
+	if r.State == "waitlisted" {
+		return fmt.Sprintf("Next:  forewarm explain %s  ·  forewarm reservations cancel %s", r.ID, r.ID)
+	}
+	if p, err := api.Pool(ctx, r.PoolID); err == nil && p.Use == "observed" {
+		return fmt.Sprintf("Next:  submit the job to the cluster as always: it claims the reservation when it starts there\n"+
+			"       forewarm reservations show %s  ·  forewarm reservations cancel %s", r.ID, r.ID)
+	}
+	return fmt.Sprintf("Next:  forewarm reservations claim %s  ·  forewarm reservations cancel %s", r.ID, r.ID)
 }

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,23 @@ var View = output.View[contract.Report]{
 		{Head: "FROM", Cell: func(x contract.Report) string { return format.Time(x.From) }},
 		{Head: "TO", Cell: func(x contract.Report) string { return format.Time(x.To) }},
 	},
+}
+
+// viewOf is View, with what work in observed pools waited for where there was any.
+func viewOf(x contract.Report) output.View[contract.Report] {
+	view := View
+	if len(x.Waits) == 0 {
+		return view
+	}
+	view.Columns = slices.Insert(slices.Clone(view.Columns), 3, output.Column[contract.Report]{Head: "WAITED FOR",
+		Cell: func(x contract.Report) string {
+			var parts []string
+			for _, waits := range x.Waits {
+				parts = append(parts, format.Plain(waits.Reason)+" "+format.Waits(waits))
+			}
+			return strings.Join(parts, "; ")
+		}})
+	return view
 }
 
 // wasteText is the second of the two numbers, which only who sees all nodes is told.
@@ -81,7 +99,7 @@ func NewReportCommand(a *app.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return output.One(a, cmd, View, got)
+			return output.One(a, cmd, viewOf(got), got)
 		},
 	}
 	c.Flags().Var(&last, "last", "the period up to now, such as 1d")

@@ -16,7 +16,6 @@ import (
 	"github.com/forewarm/forewarm/cli/when"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/reservation"
 )
 
 // reserveOptions are what forewarm reserve is told.
@@ -51,7 +50,8 @@ const reserveText = `Which GPUs: --gpus with --pool, or with what the pool must 
 --min-node-memory. --nodes, --gpus-per-node and --spread arrange them on nodes; two of the three numbers give the third.
 When: --at and --for, in the time zone --tz; or --not-before, --not-after or both, with --for, for the first time with
 room. Without room the command fails and shows what would be accepted instead; --on-full queue joins the waitlist.
-At the start: forewarm reservations claim. If nobody claims the reservation, it ends when the pool's warm hold is over.`
+At the start: forewarm reservations claim; in an observed pool, a job that the cluster starts then claims it. If nobody
+claims the reservation, it ends when the pool's warm hold is over.`
 
 // NewSingleReserveCommand is reserve without the flags that make it recur.
 func NewSingleReserveCommand(a *app.App) *cobra.Command {
@@ -195,10 +195,6 @@ func bookReservation(a *app.App, cmd *cobra.Command, in contract.ReservationCrea
 	if err := output.One(a, cmd, View, got); err != nil {
 		return err
 	}
-	next := "reservations claim"
-	if got.State == string(reservation.Waitlisted) {
-		next = "explain"
-	}
-	a.Say(cmd, "Next:  forewarm %s %s  ·  forewarm reservations cancel %s", next, got.ID, got.ID)
+	a.Say(cmd, "%s", plans.AfterReserving(cmd.Context(), api, got))
 	return nil
 }

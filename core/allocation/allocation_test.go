@@ -68,3 +68,11 @@ func TestOnlyKnownStatesAreRestored(t *testing.T) {
 	_, err := allocation.Restore(allocation.Allocation{ID: "a"}, "asleep")
 	require.ErrorContains(t, err, `allocation a: unknown state "asleep"`)
 }
+
+func TestWorkIsCalledWhatItsUsersKnow(t *testing.T) {
+	t.Parallel()
+	for id, label := range map[string]string{"17@1795468764": "17", "17_3@1795468764": "17_3", "a@b": "a@b",
+		"lab/train-0": "lab/train-0", "17@": "17@", "": ""} {
+		require.Equal(t, label, allocation.Work{ID: id}.Label())
+	}
+}

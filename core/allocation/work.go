@@ -1,6 +1,7 @@
 package allocation
 
 import (
+	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
@@ -15,6 +16,16 @@ type Work struct {
 	// WaitedFor is what it waited for last before it began, but nodes that booted: one of
 	// the codes below; empty for nothing.
 	WaitedFor string
+}
+
+// Label is the id as the cluster's users know it: without "@" and digits at its end, which
+// tell the runs of one job apart.
+func (w Work) Label() string {
+	name := strings.TrimRight(w.ID, "0123456789")
+	if label, marked := strings.CutSuffix(name, "@"); marked && name != w.ID {
+		return label
+	}
+	return w.ID
 }
 
 // What work waits for. Only the wait for a boot could have been spared by a warmer node.

@@ -28,7 +28,7 @@ type Facts struct {
 	Degraded     bool            `json:"degraded,omitempty"`     // it was flagged before
 	Condition    string          `json:"condition,omitempty"`    // why it was flagged
 	Outside      bool            `json:"outside,omitempty"`      // it lies on slots that the pool no longer has
-	Taken        bool            `json:"taken,omitempty"`        // its cluster's work is on its nodes, or gets none of them
+	Taken        bool            `json:"taken,omitempty"`        // the cluster has work on its nodes, or gives them none
 	From         []int           `json:"from,omitempty"`         // its slots
 	To           []int           `json:"to,omitempty"`           // better ones
 	Cost         int             `json:"cost,omitempty"`         // how far From is from usable

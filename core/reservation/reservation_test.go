@@ -73,3 +73,13 @@ func TestItIsBookedWhenItHasAPlace(t *testing.T) {
 	require.Zero(t, promoted.EndedAt)
 	require.Zero(t, waits.BookedAt, "the reservation before the event is not changed")
 }
+
+func TestAPartCostsItsShareOfWhatWasAgreed(t *testing.T) {
+	t.Parallel()
+	r := reservation.Reservation{ID: "r", Shape: capacity.Shape{Nodes: 3, PerNode: 8}, Slots: []int{4, 1, 6}, Cost: 100}
+	rest, part := r.Split([]int{1}, "p")
+	require.Equal(t, []int{4, 6}, rest.Slots)
+	require.Equal(t, []int{1}, part.Slots)
+	require.EqualValues(t, 33, part.Cost)
+	require.EqualValues(t, 67, rest.Cost, "nothing of it is lost")
+}

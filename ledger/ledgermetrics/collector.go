@@ -54,14 +54,16 @@ var (
 	quotaUsed     = newGauge("quota_gpus_used", "GPUs that an organization holds or is promised now.", "organization")
 	quotaLimit    = newGauge("quota_gpus_limit", "GPUs that an organization may hold at once.", "organization")
 	taskRows      = newGauge("task_rows", "Rows of work by state.", "state")
-	failing       = newGauge("tasks_failing",
+	blind         = newGauge("observation_blind_seconds",
+		"For how long no look at a cluster's own scheduler was complete; 0 while the last one was.", "provisioner")
+	failing = newGauge("tasks_failing",
 		"Work that failed three or more times in a row, by kind, and is tried again.", "kind")
 	taskLag = newGauge("task_lag_seconds",
 		"How long the oldest due task has waited to be done, sent to a queue or not; 0 while none is due.")
 )
 
 var gauges = []gauge{ledgerUp, nodes, gpus, poolGPUs, recovering, reservations, allocations, queueLength,
-	workloadUsed, workloadLimit, quotaUsed, quotaLimit, taskRows, failing, taskLag}
+	workloadUsed, workloadLimit, quotaUsed, quotaLimit, taskRows, blind, failing, taskLag}
 
 // Collector reads gauges from the ledger when it is scraped, at most once in five
 // seconds. Every process shows the same numbers, which are the installation's: take

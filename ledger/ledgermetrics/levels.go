@@ -28,6 +28,9 @@ func (l *readLevels) readAll(r ledger.Reader) error {
 	if err := l.takePools(r); err != nil {
 		return err
 	}
+	if err := l.takeWatched(r); err != nil {
+		return err
+	}
 	if err := l.takeQuotas(r); err != nil {
 		return err
 	}
@@ -126,6 +129,31 @@ func (l *readLevels) takeNodes(s ledger.PoolState, now time.Time) {
 	}
 	l.addStates(nodes, s.Pool.Name, byState, string(node.Ready))
 	l.addStates(gpus, s.Pool.Name, byUse, "held", "booked", "free", "coming", "unavailable")
+}
+
+// takeWatched tells how well the clusters of observed pools are watched.
+func (l *readLevels) takeWatched(r ledger.Reader) error {
+	pools, err := ledger.ObservedPools(r, "")
+	if err != nil {
+		return err
+	}
+	told := map[string]bool{}
+	for _, p := range pools {
+		if told[p.Provisioner] {
+			continue
+		}
+		told[p.Provisioner] = true
+		seen, err := r.Watched(p.Provisioner)
+		if err != nil {
+			return fmt.Errorf("reading how %s is watched: %w", p.Provisioner, err)
+		}
+		dark := 0.0
+		if !seen.BlindSince.IsZero() {
+			dark = max(0, r.Now().Sub(seen.BlindSince).Seconds())
+		}
+		l.metrics = append(l.metrics, blind.withValue(dark, p.Provisioner))
+	}
+	return nil
 }
 
 func (l *readLevels) takeQuotas(r ledger.Reader) error {

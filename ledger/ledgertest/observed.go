@@ -16,8 +16,10 @@ func observedWorkIsFound(w *world) {
 	n := saveGround(w)
 	running := activeAllocation(w, "alc_1", "org_1", n, day, 1, 0)
 	running.Work, running.LeaseUntil = allocation.Work{ID: "17"}, time.Time{}
+	running.RequestedAt = day.Add(-time.Minute) // it waited for a boot
 	over := releasedAllocation(w, activeAllocation(w, "alc_2", "org_1", n, day, 1, 1), day.Add(time.Hour))
-	over.Work = allocation.Work{ID: "18"}
+	over.RequestedAt = over.ActiveAt
+	over.Work = allocation.Work{ID: "18", QueuedAt: over.ActiveAt.Add(-time.Hour), WaitedFor: allocation.WaitedLimits}
 	w.mustSave(ledger.Change{Allocations: []allocation.Allocation{running, over}})
 
 	found := readValue(w, func(r ledger.Reader) ([]string, error) {
@@ -36,6 +38,19 @@ func observedWorkIsFound(w *world) {
 	state := readValue(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") })
 	require.Empty(w, state.Spent)
 
+	starts := func(pool string, to time.Time) ledger.WorkStarts {
+		return readValue(w, func(r ledger.Reader) (ledger.WorkStarts, error) {
+			return r.WorkStarts(ledger.Scope{All: true}, pool, running.ActiveAt, to)
+		})
+	}
+	after := running.ActiveAt.Add(time.Microsecond)
+	require.Equal(w, ledger.WorkStarts{Starts: 2, ZeroWaits: 1, Waits: []ledger.WorkWaits{
+		{Reason: allocation.WaitedBoot, Starts: 1, Total: running.ActiveAt.Sub(day.Add(-time.Minute))},
+		{Reason: allocation.WaitedLimits, Starts: 1, Total: time.Hour}}}, starts("pol_1", after))
+	require.Equal(w, starts("pol_1", after), starts("", after))
+	require.Zero(w, starts("pol_2", after))
+	require.Zero(w, starts("pol_1", running.ActiveAt), "the period has ended")
+
 	twice := running
 	twice.ID, twice.Version, twice.Devices = "alc_3", 0, nil
 	require.ErrorIs(w, w.save(ledger.Change{Allocations: []allocation.Allocation{twice}}), ledger.ErrTaken)
@@ -49,4 +64,9 @@ func fullWork() allocation.Work {
 func fullHolders() capacity.Holders {
 	return capacity.Holders{Default: "org_1", Rules: []capacity.HolderRule{{Account: "vision", User: "ann",
 		Namespace: "lab", Queue: "gpu", OrganizationID: "org_3"}}}
+}
+
+func fullWatched() ledger.Watched {
+	return ledger.Watched{Provisioner: "sim", Mark: "17", At: day, BlindSince: day.Add(time.Hour), KeepWithin: time.Minute,
+		Waiting: []ledger.WaitingWork{{PoolID: "pol_3", Reason: "priority", Count: 3, IDs: []string{"17", "18"}}}}
 }

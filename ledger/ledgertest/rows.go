@@ -130,9 +130,7 @@ func everyFieldComesBack(w *world) {
 			require.Len(w, found, 1)
 			return found[0], err
 		})
-	seen := ledger.Watched{Provisioner: "sim", Mark: "17", At: day, BlindSince: day.Add(time.Hour),
-		KeepWithin: time.Minute, Waiting: []ledger.WaitingWork{{PoolID: "pol_3", Reason: "priority", Count: 3,
-			IDs: []string{"17", "18"}}}}
+	seen := fullWatched()
 	w.mustSave(ledger.Change{Watched: []ledger.Watched{{Provisioner: "sim", Mark: "16", At: day.Add(-time.Minute)}}})
 	comesBack(w, seen, ledger.Change{Watched: []ledger.Watched{seen}},
 		func(r ledger.Reader) (ledger.Watched, error) { return r.Watched("sim") })

@@ -35,6 +35,7 @@ var scopedArguments = map[string][]any{
 	"Preview":       {"pln_1"},
 	"Forecasts":     {ledger.ForecastFilter{}, 50},
 	"Calibrations":  {ledger.CalibrationFilter{}},
+	"WorkStarts":    {"pol_1", day.Add(-time.Hour), day.Add(time.Hour)},
 	"Report":        {day.Add(-time.Hour), day.Add(time.Hour)},
 	"Costs":         {day.Add(-time.Hour), day.Add(time.Hour)},
 }
@@ -45,6 +46,7 @@ func nobodySeesAnotherTenant(w *world) {
 	change := everyKind(w)
 	change.Organizations = append(change.Organizations, newOrganization("org_2"))
 	change.Schedules[0].DeletedAt = time.Time{}
+	change.Allocations[0].Work = allocation.Work{ID: "17"}
 	w.mustSave(change)
 	awaitEvents(w, 1)
 	tried := 0
@@ -85,7 +87,11 @@ func seesTenant(w *world, call reflect.Value, s ledger.Scope, arguments []any) b
 	err, _ := out[1].Interface().(error)
 	if report, ok := out[0].Interface().(ledger.Report); ok {
 		require.NoError(w, err)
-		return report != ledger.Report{From: report.From, To: report.To}
+		return !reflect.DeepEqual(report, ledger.Report{From: report.From, To: report.To})
+	}
+	if starts, ok := out[0].Interface().(ledger.WorkStarts); ok {
+		require.NoError(w, err)
+		return starts.Starts > 0
 	}
 	if costs, ok := out[0].Interface().(ledger.Costs); ok {
 		require.NoError(w, err)

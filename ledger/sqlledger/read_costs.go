@@ -318,6 +318,11 @@ func (r costReader) Report(s ledger.Scope, from, to time.Time) (ledger.Report, e
 	if err := r.addWaits(&report, s); err != nil {
 		return report, wrapError("adding up waits", err)
 	}
+	work, err := r.WorkStarts(s, "", from, to)
+	if err != nil {
+		return report, err
+	}
+	report.Waits = work.Waits
 	costs, err := r.Costs(s, from, to)
 	if err != nil {
 		return report, wrapError("adding up node time", err)

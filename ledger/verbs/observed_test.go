@@ -19,11 +19,12 @@ import (
 // cluster is a cluster's own scheduler, beside the world's pool, which is observed.
 type cluster struct {
 	*world
-	ann, bob ledger.Actor
-	work     []ledger.ObservedWork
-	waiting  []ledger.ObservedWait
-	nodes    []ledger.ObservedNode
-	lag      time.Duration // between a look and its report
+	ann, bob   ledger.Actor
+	work       []ledger.ObservedWork
+	waiting    []ledger.ObservedWait
+	nodes      []ledger.ObservedNode
+	lag        time.Duration // between a look and its report
+	lastReport time.Time
 }
 
 // newCluster makes a pool of four nodes of two GPUs in which work of the account vision is
@@ -82,6 +83,7 @@ func (w *cluster) observeSome(complete bool) ledger.Observed {
 		At: w.clock.Now().Add(-w.lag), SeenAt: w.clock.Now().Add(-w.lag), Mark: w.clock.Now().String(), Complete: complete,
 		Work: slices.Clone(w.work), Waiting: w.waiting, Nodes: w.nodes})
 	require.NoError(w, err)
+	w.lastReport = w.clock.Now()
 	w.doDueWork()
 	return out
 }

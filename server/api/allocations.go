@@ -334,6 +334,7 @@ func encodeAllocation(a allocation.Allocation) contract.Allocation {
 }
 
 func encodeWork(a allocation.Allocation) *contract.ClusterWork {
-	return &contract.ClusterWork{ID: a.Work.ID, Account: a.Work.Account, User: a.Work.User, Namespace: a.Work.Namespace,
-		Queue: a.Work.Queue, QueuedAt: a.Work.QueuedAt.UTC(), WaitedFor: a.Work.WaitedFor, WarmNodes: len(a.Slots)}
+	return &contract.ClusterWork{ID: a.Work.ID, Label: a.Work.Label(), Account: a.Work.Account, User: a.Work.User,
+		Namespace: a.Work.Namespace, Queue: a.Work.Queue, QueuedAt: a.Work.QueuedAt.UTC(), WaitedFor: a.Work.WaitedFor,
+		WarmNodes: len(a.Slots)}
 }

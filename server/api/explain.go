@@ -23,6 +23,9 @@ func explanationEndpoints(a *API) []endpoint {
 			Summary: "Explain what becomes of a schedule's next date, and what blocks it"}, a.Ledger.ExplainSchedule),
 		serveExplanation(a, "nodes", operation.Operation{ID: "explainNode", Policy: auth.Viewer,
 			Summary: "Explain a node's state, and what happens next"}, a.Ledger.ExplainNode),
+		serveExplanation(a, "pools", operation.Operation{ID: "explainPool", Policy: auth.Viewer,
+			Summary: "Explain how a pool serves, what stands in its way, and what work there waits for"},
+			a.Ledger.ExplainPool),
 		serve(a, operation.Operation{ID: "explainRequest", Method: http.MethodPost, Path: "/explain", Tag: "decisions",
 			Policy: auth.Member, Summary: "Explain a request without making it: every blocker, offers, the wait"},
 			explainRequest),
@@ -68,7 +71,7 @@ func encodeExplanation(actor ledger.Actor, e ledger.Explanation) contract.Explan
 	out := contract.Explanation{Subject: e.Subject, Kind: e.Kind, State: e.State, Reason: e.Reason, Summary: e.Summary,
 		PoolID: e.PoolID,
 		Since:  e.Since.UTC(), Degraded: e.Degraded, Blockers: []contract.BlockedBy{}, Offers: []contract.Offer{},
-		Wait: encodeWait(e.Wait),
+		Wait: encodeWait(e.Wait), Waits: encodeWaits(e.Waits),
 		Next: []contract.NextStep{}, Decisions: []contract.Decision{}, At: e.At.UTC()}
 	for _, b := range e.Blockers {
 		out.Blockers = append(out.Blockers, encodeBlocker(b))

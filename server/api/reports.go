@@ -133,7 +133,7 @@ func reportSummary(ctx context.Context, a *API, in *struct {
 func encodeReport(r ledger.Report, whole bool) contract.Report {
 	out := contract.Report{
 		From: r.From.UTC(), To: r.To.UTC(), Starts: r.Starts, ZeroWaitStarts: r.ZeroWaits, P95Wait: r.WaitP95.Seconds(),
-		BusyCost: formatMoney(r.BusyCost), BusyGPUHours: r.BusyHours,
+		BusyCost: formatMoney(r.BusyCost), BusyGPUHours: r.BusyHours, Waits: encodeWaits(r.Waits),
 	}
 	if whole {
 		addWaste(&out, r)
@@ -141,6 +141,18 @@ func encodeReport(r ledger.Report, whole bool) contract.Report {
 	if r.Starts > 0 {
 		rate := float64(r.ZeroWaits) / float64(r.Starts)
 		out.ZeroWaitRate, out.MeanWait = &rate, (r.WaitTotal / time.Duration(r.Starts)).Seconds()
+	}
+	return out
+}
+
+func encodeWaits(waits []ledger.WorkWaits) []contract.Waits {
+	var out []contract.Waits
+	for _, w := range waits {
+		x := contract.Waits{Reason: w.Reason, Starts: w.Starts, Waiting: w.Waiting}
+		if w.Starts > 0 {
+			x.MeanSeconds = (w.Total / time.Duration(w.Starts)).Seconds()
+		}
+		out = append(out, x)
 	}
 	return out
 }

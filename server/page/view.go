@@ -231,7 +231,7 @@ func (v *view) addAllocations(as []allocation.Allocation, names map[string]strin
 		row := bookingRow{ID: a.ID, Name: a.Name, Pool: names[a.PoolID], State: string(a.State()),
 			GPUs: strconv.Itoa(a.Shape.GPUs())}
 		if wait, ok := a.Wait(); ok && a.Observed() {
-			row.Name, row.When, row.Note = a.Work.ID, "placed by the cluster", "waited "+formatSpan(wait)
+			row.Name, row.When, row.Note = a.Work.Label(), "placed by the cluster", "waited "+formatSpan(wait)
 		} else if ok {
 			row.When, row.Note = "lease ends in "+formatSpan(a.LeaseUntil.Sub(now)), "waited "+formatSpan(wait)
 		} else {

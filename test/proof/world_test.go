@@ -192,6 +192,8 @@ func (w *world) handleTask(task ledger.Task) error {
 		return w.ledger.ReportAbsent(w.ctx, g, task.Subject, time.Time{})
 	case ledger.TaskObserve:
 		return w.look(g)
+	case ledger.TaskKeep:
+		return w.ledger.RetryTask(w.ctx, g, time.Minute, "")
 	default:
 		return w.ledger.FinishTask(w.ctx, g)
 	}

@@ -28,7 +28,7 @@ func claimForWork(tx *txn.Tx, p *txn.PoolTx, a *allocation.Allocation, started t
 	claims := observe.Claims(promises, start, lead)
 	for _, c := range claims {
 		r, _ := p.FindReservation(c.ReservationID)
-		id, err := claimSlots(tx, p, r, c.Slots, a.Work.ID)
+		id, err := claimSlots(tx, p, r, c.Slots, a.Work.Label())
 		if err != nil {
 			return 0, err
 		}

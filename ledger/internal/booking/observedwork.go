@@ -55,7 +55,7 @@ func (s *sight) addWork(p *txn.PoolTx, w ledger.ObservedWork) error {
 		p.PutAllocation(a)
 		s.tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.pending", Subject: a.ID,
 			PoolID: p.Pool.ID, Reason: reasonObserved,
-			Message: fmt.Sprintf("the cluster boots nodes for %s", w.ID)})
+			Message: fmt.Sprintf("the cluster boots nodes for %s", w.Label())})
 		return nil
 	}
 	return s.startWork(p, a, w)
@@ -154,10 +154,10 @@ func describeStart(a allocation.Allocation, started time.Time) string {
 	}
 	wait := phrase.Span(started.Sub(a.RequestedAt))
 	if started.Sub(a.RequestedAt) <= allocation.ZeroWait {
-		return fmt.Sprintf("the cluster began %s on %s %s, with zero wait", a.Work.ID,
+		return fmt.Sprintf("the cluster began %s on %s %s, with zero wait", a.Work.Label(),
 			phrase.Count(a.Shape.GPUs(), "GPU"), where)
 	}
-	return fmt.Sprintf("the cluster began %s on %s after %s", a.Work.ID, phrase.Count(a.Shape.GPUs(), "GPU"), wait)
+	return fmt.Sprintf("the cluster began %s on %s after %s", a.Work.Label(), phrase.Count(a.Shape.GPUs(), "GPU"), wait)
 }
 
 // followWork brings what is known of work in line with what a later look says of it. Work
@@ -188,9 +188,9 @@ func (s *sight) endWork(p *txn.PoolTx, a allocation.Allocation, ended time.Time)
 	if ended.Before(a.ActiveAt) {
 		ended = a.ActiveAt
 	}
-	message := fmt.Sprintf("%s gave up waiting", a.Work.ID)
+	message := fmt.Sprintf("%s gave up waiting", a.Work.Label())
 	if a.State() == allocation.Active {
-		message = fmt.Sprintf("%s ended after %s", a.Work.ID, phrase.Span(ended.Sub(a.ActiveAt)))
+		message = fmt.Sprintf("%s ended after %s", a.Work.Label(), phrase.Span(ended.Sub(a.ActiveAt)))
 	}
 	_, err := txn.EndObserved(s.tx, p, a, ended, reasonWorkEnded, message)
 	MarkIdle(s.tx, p, a.Slots)

@@ -284,7 +284,7 @@ func (e *explained) explainAllocation(a allocation.Allocation) {
 // how long it waits, or runs.
 func (e *explained) explainWork(a allocation.Allocation) {
 	e.Kind, e.State, e.Reason, e.Since = "allocation", string(a.State()), a.Reason, a.RequestedAt
-	what := fmt.Sprintf("%s, which the cluster placed on %s in %s", a.Work.ID, phrase.Count(a.Shape.GPUs(), "GPU"),
+	what := fmt.Sprintf("%s, which the cluster placed on %s in %s", a.Work.Label(), phrase.Count(a.Shape.GPUs(), "GPU"),
 		e.state.Pool.Name)
 	switch {
 	case a.State() == allocation.Pending:

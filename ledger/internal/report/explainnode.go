@@ -31,6 +31,12 @@ func (l Reporting) ExplainNode(ctx context.Context, actor ledger.Actor, id strin
 	return e.finishExplanation(), nil
 }
 
+// takenBy says why no promise can have a node that is ready.
+var takenBy = map[string]string{
+	node.TakenByWork: ", with work of the cluster on it: no promise can have it",
+	node.TakenAway:   ", and the cluster gives it no work: no promise can have it",
+}
+
 func (e *explained) explainNode(n node.Node) {
 	e.Kind, e.State, e.Reason, e.Since = "node", string(n.State()), n.Reason, n.RequestedAt
 	e.Summary = fmt.Sprintf("slot %d of %s: %s", n.Slot, e.state.Pool.Name, n.State())
@@ -39,6 +45,7 @@ func (e *explained) explainNode(n node.Node) {
 		e.addObstacles()
 	case n.State() == node.Ready:
 		e.Since = n.ReadyAt
+		e.Summary += takenBy[n.Taken]
 	case n.Kept():
 		e.Since = n.Quarantine.Since()
 		e.Summary += ", kept for an operator, who resumes or drains it"

@@ -148,11 +148,11 @@ func holdersOf(tx *txn.Tx, organizationID string) ([]string, error) {
 			return nil, fmt.Errorf("locking pool: %w", err)
 		}
 		if p.Pool.Holders.Default == organizationID {
-			found = append(found, "default_organization of "+p.Pool.Name)
+			found = append(found, "all other work of "+p.Pool.Name)
 		}
 		for i, rule := range p.Pool.Holders.Rules {
 			if rule.OrganizationID == organizationID {
-				found = append(found, fmt.Sprintf("holders[%d] of %s", i, p.Pool.Name))
+				found = append(found, fmt.Sprintf("rule %d of %s", i+1, p.Pool.Name))
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func EndWork(tx *Tx, p *PoolTx, work []allocation.Allocation, at time.Time, reas
 		if ended.Before(a.ActiveAt) {
 			ended = a.ActiveAt
 		}
-		if _, err := EndObserved(tx, p, a, ended, reason, a.Work.ID+" "+message); err != nil {
+		if _, err := EndObserved(tx, p, a, ended, reason, a.Work.Label()+" "+message); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // RetryTask has a guarded run end, and run again after a while. failure is what went wrong
 // with it; empty for nothing. Where it failed as often in a row as makes it a trouble, the
 // journal tells of it, once.
-func (tx *Tx) RetryTask(g ledger.Guard, after time.Duration, failure string) error {
+func RetryTask(tx *Tx, g ledger.Guard, after time.Duration, failure string) error {
 	tx.FailTask(g, tx.Now().Add(after), failure)
 	if failure == "" {
 		return nil
@@ -24,12 +24,12 @@ func (tx *Tx) RetryTask(g ledger.Guard, after time.Duration, failure string) err
 	if t.Failures != ledger.TroubleAfter {
 		return nil
 	}
-	return tx.TellTrouble(t, "failing", fmt.Sprintf("its provider failed %s in a row: %s",
+	return TellTrouble(tx, t, "failing", fmt.Sprintf("its provider failed %s in a row: %s",
 		phrase.Count(t.Failures, "time"), ledger.ClipText(failure, 200)))
 }
 
 // TellTrouble journals what a provider's trouble came to. Only operators see it.
-func (tx *Tx) TellTrouble(t ledger.Task, what, message string) error {
+func TellTrouble(tx *Tx, t ledger.Task, what, message string) error {
 	switch t.Kind {
 	case ledger.TaskSweep, ledger.TaskObserve, ledger.TaskKeep:
 		tx.AddEvent(ledger.Event{Type: "provisioner." + what, Subject: t.Subject, Reason: "provider_failing",

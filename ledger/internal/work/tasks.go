@@ -78,7 +78,7 @@ func (l Tasks) RetryTask(ctx context.Context, g ledger.Guard, after time.Duratio
 		return fleet.RetryTask(ctx, l.Engine, g, after, "")
 	}
 	return l.InGroup(ctx, ledger.SystemActor("worker"), &ledger.LockHint{}, func(tx *txn.Tx) error {
-		return tx.RetryTask(g, after, failure)
+		return txn.RetryTask(tx, g, after, failure)
 	})
 }
 
@@ -126,7 +126,7 @@ func (l Tasks) ReportWorks(ctx context.Context, t ledger.Task) error {
 		if now.Failures > 0 {
 			return nil
 		}
-		return tx.TellTrouble(t, "works_again", fmt.Sprintf("its provider works again after %s in a row",
+		return txn.TellTrouble(tx, t, "works_again", fmt.Sprintf("its provider works again after %s in a row",
 			phrase.Count(t.Failures, "failure")))
 	})
 }

@@ -120,6 +120,16 @@ func describeInstallation(t *testing.T, text string) string {
 		cfg.ledgerConfig(), cfg.workerConfig(), found, key.Hash), dir, "")
 }
 
+// Work is counted in one pool: a file that has two of the same nodes is refused where the
+// second one stands.
+func TestTwoObservedPoolsOfTheSameNodes(t *testing.T) {
+	t.Parallel()
+	said := describeInstallation(t, base+
+		"  - {name: p10, provisioner: hpc, region: r1, instance_type: c2, model: h100, max_nodes: 3, use: observed}\n")
+	require.Contains(t, said, "pools.2.instance_type")
+	require.Contains(t, said, "p9 has the c2 of hpc already")
+}
+
 // nameHolders puts the organization's name in the place of its id, which is another one
 // each time.
 func nameHolders(h capacity.Holders, o ledger.Organization) capacity.Holders {
