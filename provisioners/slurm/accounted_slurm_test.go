@@ -31,8 +31,9 @@ func awaitForgotten(t *testing.T, job string) {
 }
 
 // catchUp observes until a look is complete, as the control plane does after an outage.
-func (r *realElastic) catchUp(t *testing.T, since provisioners.Mark) (work []provisioners.Work, mark provisioners.Mark) {
+func (r *realElastic) catchUp(t *testing.T, since provisioners.Mark) ([]provisioners.Work, provisioners.Mark) {
 	t.Helper()
+	var work []provisioners.Work
 	waitUntil(t, time.Minute, "no look is complete", func() bool {
 		seen, err := r.Observe(t.Context(), since)
 		require.NoError(t, err)
