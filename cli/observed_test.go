@@ -69,8 +69,8 @@ func TestAnObservedPoolAtTheShell(t *testing.T) {
 	require.NotContains(t, list, "@")
 	require.Contains(t, w.mustRun("allocations", "list", "-o", "json"), `"id": "17@1772438400"`)
 	told := w.mustRun("explain", "obs")
-	require.Contains(t, told, "of 1 start in 7d 0 had to wait for no boot")
-	require.Regexp(t, `Waited +for boot +1 start, 40 s on average`, told)
-	require.Contains(t, w.mustRun("report"), "boot 1 start, 40 s on average")
+	require.Contains(t, told, "0 of 1 start in 7d did not wait for a boot")
+	require.Regexp(t, `Waited +for boot +1 start, 40s on average`, told)
+	require.Contains(t, w.mustRun("report"), "boot 1 start, 40s on average")
 	require.NotContains(t, strings.ToLower(w.mustRun("events")), "17@")
 }

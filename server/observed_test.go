@@ -66,7 +66,7 @@ func TestWhatObservedWorkWaitsFor(t *testing.T) {
 	e := ask[contract.Explanation](w, "root", http.MethodGet, "/v1/pools/obs/explain", "")
 	require.Equal(t, wants, e.Waits)
 	require.Equal(t, []string{"pool", pool.ID, "observed"}, []string{e.Kind, e.Subject, e.State})
-	require.Contains(t, e.Summary, "of 3 starts in 7d 2 had to wait for no boot")
+	require.Contains(t, e.Summary, "2 of 3 starts in 7d did not wait for a boot")
 	require.Empty(t, ask[contract.Explanation](w, "other", http.MethodGet, "/v1/pools/obs/explain", "").Waits,
 		"another tenant sees its own")
 	require.Equal(t, contract.CodeNotFound, w.refuse("root", http.MethodGet, "/v1/pools/none/explain", "").Code)

@@ -81,8 +81,8 @@ func (e *explained) explainWaits(r ledger.Reader, s ledger.Scope) error {
 	if err != nil {
 		return err
 	}
-	e.Summary += fmt.Sprintf("; of %s in %s %d had to wait for no boot", phrase.Count(got.Starts, "start"),
-		phrase.Length(explainedPeriod), got.ZeroWaits)
+	e.Summary += fmt.Sprintf("; %d of %s in %s did not wait for a boot", got.ZeroWaits,
+		phrase.Count(got.Starts, "start"), phrase.Length(explainedPeriod))
 	if e.Waits = got.Waits; !s.All {
 		return nil
 	}
