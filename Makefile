@@ -177,6 +177,11 @@ bench/streams: ## measure what 1,000 open event streams cost
 bench/rest: bin/forewarm ## measure the processor time of an embedded installation that nobody asks for anything
 	@CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -o bin/bench-rest ./bench/rest && bin/bench-rest $(ARGS)
 
+.PHONY: bench/slurm
+bench/slurm: bin/forewarm ## measure waits and idling in real Slurm clusters whose nodes boot, with and without Forewarm (as test/slurm; 25 minutes)
+	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-slurm ./bench/slurm && \
+		$(if $(filter-out 0,$(shell id -u)),sudo --preserve-env=FOREWARM_SLURM_ROOT) scripts/with-slurm-root bin/bench-slurm $(ARGS)
+
 .PHONY: bench/smoke
 bench/smoke: ARGS = -count 1 -duration 300ms -warmup 0s
 bench/smoke: HISTORY = -events 6000

@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"syscall"
 	"time"
 
@@ -71,7 +70,7 @@ func measureOnce(ctx context.Context) (used time.Duration, err error) {
 			err = fmt.Errorf("%w; it said: %.2000s", err, log.Bytes())
 		}
 	}()
-	server, key, err := awaitContext(filepath.Join(dir, "config", "forewarm", "contexts.yaml"))
+	server, key, err := rig.AwaitContext(filepath.Join(dir, "config", "forewarm", "contexts.yaml"))
 	if err != nil {
 		return 0, err
 	}
@@ -82,25 +81,6 @@ func measureOnce(ctx context.Context) (used time.Duration, err error) {
 	before := rig.ProcessTime(cmd.Process.Pid)
 	time.Sleep(*duration)
 	return rig.ProcessTime(cmd.Process.Pid) - before, nil
-}
-
-// What the first start writes for the people's commands.
-var (
-	serverLine = regexp.MustCompile(`server: (\S+)`)
-	keyLine    = regexp.MustCompile(`key: (\S+)`)
-)
-
-// awaitContext waits until the program has written its address and the first key.
-func awaitContext(path string) (server, key string, err error) {
-	for range 300 {
-		data, err := os.ReadFile(path)
-		at, with := serverLine.FindSubmatch(data), keyLine.FindSubmatch(data)
-		if err == nil && at != nil && with != nil {
-			return string(at[1]), string(with[1]), nil
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	return "", "", errors.New("the program did not start within 30 s")
 }
 
 // bookAhead books windows of an hour, one after the other, from the day after tomorrow on.
