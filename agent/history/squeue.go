@@ -10,7 +10,7 @@ import (
 // Its lines are separated by bars, after a header row, as
 //
 //	squeue --array --states=all -O 'JobArrayID:|,SubmitTime:|,StartTime:|,EndTime:|,State:|,Account:|,'\
-//	'Partition:|,NumNodes:|,tres-alloc:|,tres-per-job:|,tres-per-node:|,Name:|'
+//	'Partition:|,NumNodes:|,tres-alloc:|,tres-per-job:|,tres-per-node:|,UserName:|,Name:|'
 //
 // makes them. Ids are those of sacct.
 func NewSqueue(o Options) Parser { return &squeueParser{sacct: &sacctParser{options: o}} }
