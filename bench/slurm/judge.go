@@ -68,7 +68,7 @@ func (t truth) overheadPercent() float64 {
 	return 100 * float64(t.powered()-worked) / float64(worked)
 }
 
-// waits are those of all starts, in seconds, the shortest first.
+// waitsOf lists what starts waited, in seconds, the shortest first.
 func waitsOf(starts []start) []float64 {
 	waits := make([]float64, len(starts))
 	for i, s := range starts {

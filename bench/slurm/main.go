@@ -5,13 +5,12 @@
 //
 // What is accelerated, and how. The users' week is made up (makeWeek). A boot of the
 // private clusters takes -boot (20 s) and counts as one of five minutes, so the clock
-// of the week runs 15 times as fast as the machine's. What is given in the week's
-// time is so much shorter: the users' work, SuspendTime, the agent's looks, and the
-// control plane's timers, as far as they are minutes. Nights are left out: of each
-// day the clusters live through what begins a little before the first job may come,
-// and ends when nodes have gone cold, in real seconds one after the other. What is
-// not accelerated is Slurm: its scheduler, its programs and its heartbeats take the
-// time that they take, which counts 15 times as long as it would.
+// of the week runs 15 times as fast as the machine's: 24 minutes are six hours of its
+// Monday. What is given in the week's time is so much shorter: the users' work,
+// SuspendTime, the agent's looks, and the control plane's timers, as far as they are
+// minutes. Of several days (-days) each is cut off at the same time, and the nights
+// are left out. What is not accelerated is Slurm: its scheduler and its programs take
+// the time that they take, which counts 15 times as long as it would.
 //
 // Forewarm is forewarm up in a process of its own, with its usual configuration for an
 // observed pool, and the agent as it is: statistics alone, no model, learning from

@@ -14,8 +14,8 @@ const (
 const usualBoot = 5 * time.Minute
 
 // timeline says what time it is in the accelerated week. Within a day its clock runs
-// so fast that a boot of the private clusters is one of five minutes. Nights, in
-// which no job comes, are left out: from the end of one day it steps to a little
+// so fast that a boot of the private clusters is one of five minutes. What comes after
+// the part of a day that is lived through is left out: the clock steps to a little
 // before the opening of the next.
 type timeline struct {
 	begin  time.Time     // of the run, by the machine's clock
