@@ -46,7 +46,7 @@ type cluster struct {
 // forgotten.
 func (c *cluster) observe(g ledger.Guard) error {
 	_, err := c.ledger.ReportObserved(c.ctx, g, ledger.Observation{Provisioner: "sim", At: c.now, Mark: c.now.String(),
-		Complete: c.complete, Work: c.work})
+		Complete: c.complete, Work: c.work, Nodes: c.seeNodes(), KeepWithin: time.Minute})
 	if c.complete {
 		var rest []ledger.ObservedWork
 		for _, w := range c.work {
@@ -57,6 +57,22 @@ func (c *cluster) observe(g ledger.Guard) error {
 		c.work = rest
 	}
 	return err
+}
+
+// seeNodes are the nodes in keeping, with the work on them.
+func (c *cluster) seeNodes() (nodes []ledger.ObservedNode) {
+	busy := map[string]string{}
+	for _, w := range c.work {
+		for _, part := range w.Nodes {
+			if w.EndedAt.IsZero() {
+				busy[part.ProviderID] = node.TakenByWork
+			}
+		}
+	}
+	for _, n := range c.readRows(false).Pools[0].Nodes {
+		nodes = append(nodes, ledger.ObservedNode{ProviderID: n.ProviderID, Taken: busy[n.ProviderID]})
+	}
+	return nodes
 }
 
 // takeStep lets the cluster do one thing, or the world.
@@ -80,6 +96,9 @@ func (c *cluster) begin(d drawn) string {
 		QueuedAt: c.now.Add(-time.Duration(d.IntN(600, "queued")) * time.Second)}}
 	if whose, nodes, found := c.drawReady(d); found && d.IntN(3, "for a promise") > 0 {
 		w.Account, w.QueuedAt, w.StartedAt = whose, c.now, c.now
+		if c.made%3 == 0 { // the cluster gives it to others
+			w.Account = map[string]string{"wide": "narrow", "narrow": "wide"}[whose]
+		}
 		for _, n := range nodes[:1+d.IntN(len(nodes), "nodes")] {
 			w.Nodes = append(w.Nodes, ledger.WorkNode{ProviderID: n.ProviderID, GPUs: perNode})
 		}
