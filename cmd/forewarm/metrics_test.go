@@ -92,7 +92,7 @@ func (s *scrapes) noteSample(family, series string, value float64) {
 // TestTwoServersShareTheirWork.
 var elsewhere = map[string]bool{"forewarm_task_lag_seconds": true, "forewarm_node_requests_withheld_total": true,
 	"forewarm_queue_up": true, "forewarm_pool_recovering": true, "forewarm_tasks_failing": true,
-	"forewarm_journal_seals_behind": true, "forewarm_changes_waiting": true,
+	"forewarm_journal_seals_behind": true, "forewarm_changes_waiting": true, "forewarm_observation_blind_seconds": true,
 	"forewarm_server_leads": true, "forewarm_requests_forwarded_total": true}
 
 // watchedCluster is a simulated cluster beside the cloud, in which work begins every few

@@ -224,3 +224,21 @@ func TestBookedGPUsAreNotFree(t *testing.T) {
 		require.InDelta(t, want, got["forewarm_gpus lab "+name], 0, name)
 	}
 }
+
+// A cluster that cannot be looked at shows for how long.
+func TestBlindnessShows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := verbs.New(w.store, &ids.Sequence{}, ledger.Config{})
+	_, err := l.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 12}, ledger.Key{Name: "first key", Hash: []byte("h")})
+	require.NoError(t, err)
+	_, err = l.CreatePool(t.Context(), ledger.SystemActor("test"), capacity.Pool{Name: "obs", Provisioner: "cluster",
+		Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2, Observed: true, Timers: capacity.Timers{MaxLease: time.Hour},
+	}, learned.BootTimes{Prior50: time.Minute, Prior95: time.Minute})
+	require.NoError(t, err)
+	collector := ledgermetrics.NewCollector(w.store, w.clock)
+	require.Zero(t, readLevels(t, collector)["forewarm_observation_blind_seconds cluster"])
+	require.NoError(t, l.ReportBlind(t.Context(), "cluster"))
+	w.clock.Advance(time.Minute)
+	require.InDelta(t, 60, readLevels(t, collector)["forewarm_observation_blind_seconds cluster"], 0)
+}
