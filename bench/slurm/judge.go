@@ -150,6 +150,28 @@ func (d delay) explain() string {
 		d.with.found(), d.without.wait().Seconds(), d.without.found())
 }
 
+// explainLuck says, of a job that waited for a boot which its twin was spared, what had left
+// the twin's node up, and when that ended in both arms: where it ended sooner, by more
+// than the suspend time before the job came, nobody was in the job's way.
+func (d delay) explainLuck(with, without []start) string {
+	var last start
+	for _, s := range without {
+		shared := slices.ContainsFunc(s.nodes, func(node string) bool { return slices.Contains(d.without.nodes, node) })
+		if shared && s.from.Before(d.without.came) && s.until.After(last.until) {
+			last = s
+		}
+	}
+	if !d.with.boot || d.without.boot || last.key == "" {
+		return ""
+	}
+	i := slices.IndexFunc(with, func(s start) bool { return s.key == last.key })
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("; its twin's node was up after %s, which ended %.0f s before it came, and %.0f s in this arm",
+		last.key, d.without.came.Sub(last.until).Seconds(), d.with.came.Sub(with[i].until).Seconds())
+}
+
 // countLucky counts those whose twin found its nodes up, and that did not find theirs so.
 func countLucky(all []delay) (count int) {
 	for _, d := range all {

@@ -181,7 +181,7 @@ func (r *run) printVerdict(v verdict, truths []truth) {
 		found, missing := delayed(truths[i+1].starts, cold.starts)
 		printLines(r.out, name+": only in one arm: ", missing)
 		for _, d := range found {
-			fmt.Fprintf(r.out, "%s: later: %s\n", name, d.explain())
+			fmt.Fprintf(r.out, "%s: later: %s%s\n", name, d.explain(), d.explainLuck(truths[i+1].starts, cold.starts))
 		}
 		figure(prefix+"_delayed", len(found), "jobs")
 		figure(prefix+"_delayed_on_nodes_that_were_up", countBlocked(found), "jobs")

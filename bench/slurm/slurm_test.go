@@ -121,3 +121,18 @@ func TestJudging(t *testing.T) {
 	require.Zero(t, countBlocked(found))
 	require.Equal(t, 1, countLucky(found))
 }
+
+// A job whose twin found the node of an earlier one still up is told when that ended in each arm.
+func TestLuckIsExplained(t *testing.T) {
+	t.Parallel()
+	twin := start{key: "b", came: second(100), began: second(100), from: second(100), nodes: []string{"e1"}}
+	cold := []start{{key: "a", from: second(40), until: second(90), nodes: []string{"e1"}},
+		{key: "old", from: second(0), until: second(30), nodes: []string{"e1"}}, twin}
+	with := []start{{key: "a", from: second(10), until: second(60), nodes: []string{"e2"}},
+		{key: "b", came: second(100), began: second(120), boot: true, nodes: []string{"e3"}}}
+	found, _ := delayed(with, cold)
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].explainLuck(with, cold), "after a, which ended 10 s before it came, and 40 s in this arm")
+	found[0].without.boot = true
+	require.Empty(t, found[0].explainLuck(with, cold))
+}
