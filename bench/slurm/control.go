@@ -95,6 +95,9 @@ func startControlPlane(ctx context.Context, c *cluster, o options, t timeline) (
 	return p, nil
 }
 
+// patience is how long a request to the program may take.
+const patience = 30 * time.Second
+
 // connect waits until the program serves, and finds its pool.
 func (p *controlPlane) connect(ctx context.Context) error {
 	server, key, err := rig.AwaitContext(filepath.Join(p.dir, "forewarm", "contexts.yaml"))
@@ -102,7 +105,7 @@ func (p *controlPlane) connect(ctx context.Context) error {
 		return err
 	}
 	p.url = server
-	if p.api, err = client.New(server, key, http.DefaultClient); err != nil {
+	if p.api, err = client.New(server, key, &http.Client{Timeout: patience}); err != nil {
 		return err
 	}
 	pools, err := client.All(p.api.Pools(ctx, client.Filter{}))
@@ -135,7 +138,7 @@ func (p *controlPlane) newAgentKey(ctx context.Context, o options) (*client.Clie
 	if err != nil {
 		return nil, fmt.Errorf("making the agent's key: %w", err)
 	}
-	return client.New(p.url, made.Secret, http.DefaultClient)
+	return client.New(p.url, made.Secret, &http.Client{Timeout: patience})
 }
 
 // reports are the starts that Forewarm knows of.

@@ -2,6 +2,7 @@ package allocations
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,7 @@ var View = output.View[contract.Allocation]{
 		{Head: "LEASE UNTIL", Cell: func(x contract.Allocation) string { return format.Time(x.LeaseUntil) }},
 		{Head: "COST", Right: true, Cell: costText},
 		{Head: "REQUESTED", Cell: func(x contract.Allocation) string { return format.Time(x.RequestedAt) }, Wide: true},
+		{Head: "WARM NODES", Right: true, Cell: warmText, Wide: true},
 		{Head: "ENDED", Cell: func(x contract.Allocation) string { return format.Time(x.EndedAt) }, Wide: true},
 		{Head: "CLAIMED",
 			Cell: func(x contract.Allocation) string { return format.OrDash(strings.Join(x.ReservationIDs, " ")) },
@@ -47,6 +49,14 @@ func nameText(x contract.Allocation) string {
 		return format.OrDash(x.Name)
 	}
 	return strings.TrimSuffix(cmp.Or(x.Work.Label, x.Work.ID)+" "+x.Work.User, " ")
+}
+
+// warmText says how many of the nodes that a cluster gave some work were kept warm.
+func warmText(x contract.Allocation) string {
+	if x.Work == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d of %d", x.Work.WarmNodes, x.Nodes)
 }
 
 // costText is what the lease costs. Of work that a cluster placed the costs of its nodes

@@ -44,6 +44,8 @@ var poolView = output.View[contract.Pool]{
 			return fmt.Sprintf("%d in %s", x.MaxCreates, format.Seconds(x.CreateWindow))
 		}, Wide: true},
 		{Head: "ONLINE/BATCH", Cell: splitText, Wide: true},
+		{Head: "USE", Cell: func(x contract.Pool) string { return x.Use }, Wide: true},
+		{Head: "HOLDERS", Cell: holdersText, Wide: true},
 	},
 }
 
@@ -53,6 +55,25 @@ func freeOf(x contract.Pool) string {
 		return "-"
 	}
 	return fmt.Sprintf("%d/%d", x.GPUCounts.Free, x.GPUCounts.Total)
+}
+
+// holdersText says whose the work of an observed pool is: the first rule that fits counts.
+func holdersText(x contract.Pool) string {
+	var all []string
+	for _, h := range x.Holders {
+		var names []string
+		for _, part := range [][2]string{{"account", h.Account}, {"user", h.User}, {"namespace", h.Namespace},
+			{"queue", h.Queue}} {
+			if part[1] != "" {
+				names = append(names, part[0]+" "+part[1])
+			}
+		}
+		all = append(all, strings.Join(names, ", ")+": "+h.Organization)
+	}
+	if x.DefaultHolder != "" {
+		all = append(all, "others: "+x.DefaultHolder)
+	}
+	return format.OrDash(strings.Join(all, "; "))
 }
 
 // splitText renders how a pool is shared between online and batch work.

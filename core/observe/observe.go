@@ -32,15 +32,20 @@ type Claim struct {
 
 // Claims returns what a start takes of the organization's promises: first of those that
 // are ready, then of those that are due soonest. A gang of which a node was not warm
-// claims nothing, for it waited all the same. lead is how long before its window a
-// promise may be claimed.
+// claims nothing, for it waited all the same. A guaranteed promise is claimed within its
+// window: work that comes earlier takes a node, and not what somebody counts on at nine. A
+// speculative one, which only says that work will come about then, is claimed up to lead
+// before its window, too.
 func Claims(promises []reservation.Reservation, s Start, lead time.Duration) []Claim {
 	if s.Nodes == 0 || len(s.Slots) < s.Nodes {
 		return nil
 	}
 	due := slices.DeleteFunc(slices.Clone(promises), func(r reservation.Reservation) bool {
-		return !r.Placed() || r.OrganizationID != s.OrganizationID || s.At.Before(r.Window.Start.Add(-lead)) ||
-			!s.At.Before(r.Window.End)
+		from := r.Window.Start
+		if r.Class == reservation.Speculative {
+			from = from.Add(-lead)
+		}
+		return !r.Placed() || r.OrganizationID != s.OrganizationID || s.At.Before(from) || !s.At.Before(r.Window.End)
 	})
 	slices.SortFunc(due, func(a, b reservation.Reservation) int {
 		return cmp.Or(cmp.Compare(rank(b), rank(a)), a.Window.Start.Compare(b.Window.Start), cmp.Compare(a.ID, b.ID))

@@ -30,14 +30,21 @@ func promise(t require.TestingT, id, organization string, from time.Duration, to
 	return r
 }
 
+// forecast makes a promise one that nobody counts on.
+func forecast(r reservation.Reservation) reservation.Reservation {
+	r.Class = reservation.Speculative
+	return r
+}
+
 var ready = []reservation.Event{reservation.Warm, reservation.BecomeReady}
 
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	lead := 5 * time.Minute
 	all := []reservation.Reservation{
-		promise(t, "soon", "ann", 4*time.Minute, nil, 4),
-		promise(t, "later", "ann", 6*time.Minute, nil, 5),
+		forecast(promise(t, "soon", "ann", 4*time.Minute, nil, 4)),
+		forecast(promise(t, "later", "ann", 6*time.Minute, nil, 5)),
+		promise(t, "counted on", "ann", time.Minute, ready, 2),
 		promise(t, "others", "bob", 0, ready, 6),
 		promise(t, "pair", "ann", -time.Minute, ready, 0, 1),
 		promise(t, "over", "ann", -time.Hour, ready, 7),

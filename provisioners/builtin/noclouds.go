@@ -18,7 +18,6 @@ var cloudKinds = map[string]Constructor{
 
 func lacksClouds(kind string) Constructor {
 	return func(func(any) error, Deps) (provisioners.Provisioner, error) {
-		return nil, fmt.Errorf("this program was built without %s: build it with `make bin/forewarm CLOUDS=1`, or "+
-			"use a release, which has it", kind)
+		return nil, fmt.Errorf("this program was built without %s: build it with `make bin/forewarm CLOUDS=1`", kind)
 	}
 }

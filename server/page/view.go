@@ -52,6 +52,12 @@ func (v view) Pool() string {
 	return v.Pools[0].Name
 }
 
+// OnlyObserved reports whether nobody can be handed GPUs: every pool is one in which a cluster
+// places the work.
+func (v view) OnlyObserved() bool {
+	return len(v.Pools) > 0 && !slices.ContainsFunc(v.Pools, func(p poolRow) bool { return !p.Observed })
+}
+
 // Simulated reports whether no machine shown can be a real one.
 func (v view) Simulated() bool {
 	return len(v.Pools) > 0 && !slices.ContainsFunc(v.Pools, func(p poolRow) bool { return !p.Simulated })
@@ -59,7 +65,7 @@ func (v view) Simulated() bool {
 
 type poolRow struct {
 	Name, Model, Price, Nodes, Boot, Note string
-	Simulated                             bool
+	Simulated, Observed                   bool
 }
 
 type nodeRow struct {
@@ -169,7 +175,7 @@ func (v *view) addPools(pools []ledger.Pool, nodes []node.Node, paused string, n
 			Price:     money.MicroUSD.String(p.Price) + "/h",
 			Nodes:     fmt.Sprintf("%d ready, %d live, at most %d", ready[p.ID], live[p.ID], p.MaxNodes),
 			Boot:      p.Boot.P50().Round(time.Second).String() + " / " + p.Boot.P95().Round(time.Second).String(),
-			Simulated: p.Simulated}
+			Simulated: p.Simulated, Observed: p.Observed}
 		switch {
 		case p.Recovery.Active():
 			row.Note = "only reconciles until an operator confirms: " + p.Recovery.Reason
@@ -179,6 +185,9 @@ func (v *view) addPools(pools []ledger.Pool, nodes []node.Node, paused string, n
 			row.Note = "pre-warming is paused"
 		default:
 			row.Note = paused
+		}
+		if p.Observed && row.Note == "" {
+			row.Note = "its cluster places the work"
 		}
 		v.Pools = append(v.Pools, row)
 	}

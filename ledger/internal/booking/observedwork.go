@@ -73,8 +73,12 @@ func (s *sight) waitedFrom(p *txn.PoolTx, w ledger.ObservedWork) (from time.Time
 		return cmp.Or(started, s.now), allocation.WaitedUnwatched // it is no start of ours to score
 	case !known && w.QueuedAt.Add(grain).After(s.seen.At):
 		return queued, ""
-	case w.StartedAt.IsZero():
-		return s.now, cmp.Or(reason, allocation.WaitedQueue)
+	case w.StartedAt.IsZero(): // the earlier look saw it wait, so the boot began after it
+		from := s.hereAt(s.seen.At)
+		if queued.After(from) {
+			from = queued
+		}
+		return from, cmp.Or(reason, allocation.WaitedQueue)
 	default:
 		return started, cmp.Or(reason, allocation.WaitedQueue)
 	}

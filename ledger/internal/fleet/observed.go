@@ -122,7 +122,7 @@ func settleOnlyOrganization(tx *txn.Tx, id *string, field string) error {
 	}
 	found = append(found, stored...)
 	if len(found) != 1 {
-		return &ledger.InvalidError{Field: field, Rule: "must name the organization of work that no rule names"}
+		return &ledger.InvalidError{Field: field, Rule: "must name the organization of work that no rule names, as there are several", Fix: "add default_organization"}
 	}
 	*id = found[0].ID
 	return nil
