@@ -196,3 +196,27 @@ func TestAnotherClock(t *testing.T) {
 		})
 	}
 }
+
+// Between the moment in which Slurm gives work to a cold node and the one in which its
+// power saving wakes up, the node is still without power. It boots for that work: no
+// heartbeat of ours is to start beside it.
+func TestAColdNodeThatWasGivenWork(t *testing.T) {
+	t.Parallel()
+	l := newElasticLab(t, 2, nil)
+	l.submit(t, provisionertest.PlainWork{GPUs: 1, Nodes: 1})
+	given := l.resumed(t)
+	require.Len(t, given, 1)
+	l.mustUpdate(t, func(w *world) { w.node(given[0]).Power.State = "cold" })
+
+	made := l.create(t, "token-1")
+	seen, err := l.Observe(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, seen.Nodes, 2)
+	for _, n := range seen.Nodes {
+		require.Equal(t, provisioners.NodePoweringUp, n.State)
+		require.Equal(t, n.Name != given[0], n.InstanceID == made.ID)
+	}
+	_, err = l.Observed.Create(t.Context(), "token-2", specNamed("a100-4"))
+	require.Equal(t, provisioners.KindCapacity, provisioners.KindOf(err))
+	require.Zero(t, l.called(t, "--nodelist="+given[0]))
+}

@@ -111,18 +111,19 @@ func (n elasticNode) portState(own ownUse) provisioners.NodeState {
 		return slices.ContainsFunc(n.state, func(s string) bool { return slices.Contains(states, s) })
 	}
 	silent := has("not_responding", "no_respond")
+	given := n.cpusTaken > own.cpus || countResource(n.used, "gpu") > own.gpus
 	switch {
 	case has(goneStates...):
 		return provisioners.NodeUnavailable
 	case has("powering_down", "power_down"):
 		return provisioners.NodePoweringDown
-	case has("powering_up", "power_up"):
+	case has("powering_up", "power_up"), has("powered_down") && given: // it boots for that work in a moment
 		return provisioners.NodePoweringUp
 	case has("powered_down"):
 		return provisioners.NodeCold
 	case silent:
 		return provisioners.NodeUnavailable
-	case n.cpusTaken > own.cpus || countResource(n.used, "gpu") > own.gpus || has("completing"):
+	case given || has("completing"):
 		return provisioners.NodeTaken
 	}
 	return provisioners.NodeIdle

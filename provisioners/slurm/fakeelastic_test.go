@@ -314,7 +314,7 @@ func elasticState(power string, cpus int) string {
 		base = "MIXED"
 	}
 	return map[string]string{
-		"up": base + "+CLOUD", "cold": "IDLE+CLOUD+POWERED_DOWN", "booting": base + "+CLOUD+NOT_RESPONDING+POWERING_UP",
+		"up": base + "+CLOUD", "cold": base + "+CLOUD+POWERED_DOWN", "booting": base + "+CLOUD+NOT_RESPONDING+POWERING_UP",
 		"stopping": "IDLE+CLOUD+POWERING_DOWN", "down": "DOWN+CLOUD+POWERED_DOWN+NOT_RESPONDING",
 	}[power]
 }
