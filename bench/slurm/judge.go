@@ -17,6 +17,11 @@ const prompt = 3 * time.Second
 // late is by how much later a job may start than its twin and still not count as delayed.
 const late = time.Second
 
+// launchRound is how long the rounds are in which slurmctld launches the jobs whose nodes
+// have booted (job_time_limit, PERIODIC_TIMEOUT), and a second for the round itself. When
+// they come depends on when that slurmctld was started.
+const launchRound = 31 * time.Second
+
 // powered is for how long nodes had power, their boots included.
 func (t truth) powered() (sum time.Duration) {
 	for _, all := range t.nodes {
@@ -186,6 +191,18 @@ func countLucky(all []delay) (count int) {
 func countBlocked(all []delay) (count int) {
 	for _, d := range all {
 		if !d.with.boot {
+			count++
+		}
+	}
+	return count
+}
+
+// countByRound counts those whose nodes had booted as soon as their twin's, and that the
+// next round of their slurmctld launched: it came later after the boot than the twin's.
+func countByRound(all []delay) (count int) {
+	for _, d := range all {
+		soon := d.with.ready.Sub(d.with.came) <= d.without.ready.Sub(d.without.came)+late
+		if d.with.boot && d.without.boot && soon && d.with.began.Sub(d.with.ready) <= launchRound {
 			count++
 		}
 	}

@@ -186,6 +186,7 @@ func (r *run) printVerdict(v verdict, truths []truth) {
 		figure(prefix+"_delayed", len(found), "jobs")
 		figure(prefix+"_delayed_on_nodes_that_were_up", countBlocked(found), "jobs")
 		figure(prefix+"_delayed_by_a_boot_that_cold_had_not", countLucky(found), "jobs")
+		figure(prefix+"_delayed_by_slurms_launch_round", countByRound(found), "jobs")
 	}
 }
 

@@ -136,3 +136,32 @@ func TestLuckIsExplained(t *testing.T) {
 	found[0].without.boot = true
 	require.Empty(t, found[0].explainLuck(with, cold))
 }
+
+// Of two jobs whose nodes booted equally fast one may be launched later, by the round of
+// its slurmctld. A boot that took longer, or a launch that missed a round, is something else.
+func TestLaunchRounds(t *testing.T) {
+	t.Parallel()
+	cold := start{key: "a", came: second(0), ready: second(22), began: second(44), boot: true}
+	for name, test := range map[string]struct {
+		ready, began int
+		round        int
+	}{
+		"by the round":       {22, 46, 1},
+		"by its boot":        {24, 46, 0},
+		"missed one":         {22, 54, 0},
+		"not later":          {22, 45, 0},
+		"a boot as its own":  {23, 50, 1},
+		"ready just before":  {22, 53, 1},
+		"its node was later": {40, 46, 0},
+	} {
+		with := start{key: "a", came: second(0), ready: second(test.ready), began: second(test.began), boot: true}
+		found, _ := delayed([]start{with}, []start{cold})
+		require.Equal(t, test.round, countByRound(found), name)
+	}
+	up := truth{nodes: map[string][]uptime{
+		"e1": {{booted: second(20), down: second(90)}, {booted: second(120), down: second(200)}},
+		"e2": {{booted: second(10), down: second(30)}, {booted: second(25), down: second(90)}},
+	}}
+	require.Equal(t, second(25), up.readyFor([]string{"e1", "e2"}, second(50)))
+	require.True(t, up.readyFor([]string{"e3"}, second(50)).IsZero())
+}

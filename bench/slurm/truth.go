@@ -21,7 +21,8 @@ type start struct {
 	from  time.Time // as Slurm's log of completed jobs says, to the second
 	until time.Time
 	nodes []string
-	boot  bool // one of its nodes was not there yet when it came
+	boot  bool      // one of its nodes was not there yet when it came
+	ready time.Time // when the last of its nodes had booted
 }
 
 // wait is how long the user waited.
@@ -89,7 +90,21 @@ func (t *truth) newStart(c *cluster, row completedJob, stamps map[string]stamp) 
 	s := start{key: noted.key, id: noted.id, came: came, began: noted.at, from: row.from, until: row.until,
 		nodes: row.nodes}
 	s.boot = slices.ContainsFunc(s.nodes, func(node string) bool { return !t.wasUp(node, s.came, s.began) })
+	s.ready = t.readyFor(s.nodes, s.began)
 	return s, nil
+}
+
+// readyFor is when the last of the nodes had booted on which a job began then; zero for
+// nodes of which no boot is known.
+func (t *truth) readyFor(nodes []string, began time.Time) (ready time.Time) {
+	for _, node := range nodes {
+		for _, u := range t.nodes[node] {
+			if u.booted.After(ready) && u.booted.Before(began) && u.down.After(began) {
+				ready = u.booted
+			}
+		}
+	}
+	return ready
 }
 
 // wasUp says whether a node had booted when a job came, and was up until the job began.
