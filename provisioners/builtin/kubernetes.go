@@ -14,5 +14,8 @@ func newKubernetes(decode func(any) error, deps Deps) (provisioners.Provisioner,
 	if err := decode(&config); err != nil {
 		return nil, fmt.Errorf("reading the config of a kubernetes provisioner: %w", err)
 	}
+	if config.Use == kubernetes.UseObserved {
+		return provisionerOrNil(kubernetes.NewObserved(config, deps.Clock))
+	}
 	return provisionerOrNil(kubernetes.New(config, deps.Clock))
 }

@@ -26,6 +26,14 @@ type Config struct {
 	// Namespace is where placeholders and records live. Default "forewarm".
 	Namespace string  `yaml:"namespace"`
 	Offers    []Offer `yaml:"offers"`
+	// Use is UseReserved, the default, or UseObserved.
+	Use string `yaml:"use"`
+	// KeepFor is, with UseObserved, for how long a node stays in keeping after the last
+	// Keep. Default 15 min.
+	KeepFor time.Duration `yaml:"keep_for"`
+	// WarmWith is, with UseObserved, what makes the autoscaler boot and keep nodes.
+	// Default auto.
+	WarmWith WarmWith `yaml:"warm_with"`
 	// Image is the placeholder's image. It needs sh, date and sleep, and for
 	// Probe logs also base64 and what nvidia-smi needs. Default busybox.
 	Image            string   `yaml:"image"`
@@ -100,6 +108,7 @@ func (c Config) WithDefaults() Config {
 			*field.length = field.fallback
 		}
 	}
+	c = c.withUse()
 	if len(c.WorkNamespaces) == 0 {
 		c.WorkNamespaces = []string{c.Namespace}
 	}
@@ -135,7 +144,8 @@ func (c Config) Validate() error {
 			"work_namespaces[%d]: %q is no name of a namespace", i, namespace)
 	}
 	wrong(len(c.Offers) == 0, "offers: want at least one")
-	return errors.Join(append(mistakes, c.offerMistakes()...)...)
+	mistakes = append(mistakes, c.offerMistakes()...)
+	return errors.Join(append(mistakes, c.useMistakes()...)...)
 }
 
 const (

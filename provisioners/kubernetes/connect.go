@@ -24,6 +24,8 @@ type api struct {
 	core corev1client.CoreV1Interface
 	// open speaks of kinds that are not built in, such as ProvisioningRequest.
 	open dynamic.Interface
+	// role is the label of the records that it reads and writes.
+	role string
 }
 
 // newAPI reads the credentials. It asks the cluster for nothing.
@@ -50,7 +52,7 @@ func newAPI(c Config) (api, error) {
 	if err != nil {
 		return api{}, fmt.Errorf("building the cluster's client: %w", err)
 	}
-	return api{core, open}, nil
+	return api{core, open, roleRecord}, nil
 }
 
 func (c Config) restConfig() (*rest.Config, error) {

@@ -113,7 +113,7 @@ func TestRights(t *testing.T) {
 		c.Probe,
 			c.CordonOnDelete = kubernetes.ProbeLogs, true
 	})
-	w.server.Define("provisioningrequests", "ProvisioningRequest")
+	w.server.Define("provisioningrequests", "ProvisioningRequest", "autoscaling.x-k8s.io/v1")
 	w.boot = 2 * time.Minute
 	spec := w.testSpec()
 	spec.ExpiresAt = start.Add(time.Hour)

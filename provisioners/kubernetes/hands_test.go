@@ -39,6 +39,8 @@ type hands struct {
 	room  int                  // how many nodes there can be
 	doom  map[string]time.Time // when a node goes
 	made  int
+	// plain is the part of hands for the cluster's own users; nil: there are none.
+	plain *plainHands
 }
 
 const mostRounds = 50
@@ -56,7 +58,11 @@ func (h *hands) runControllers() {
 
 func (h *hands) runRound() (moved bool) {
 	pods := h.listPods()
-	for _, one := range []func([]corev1.Pod) bool{h.loseNodes, h.endPods, h.collectGarbage, h.schedulePods, h.runPods,
+	schedule := h.schedulePods
+	if h.plain != nil {
+		schedule = h.serveUsers
+	}
+	for _, one := range []func([]corev1.Pod) bool{h.loseNodes, h.endPods, h.collectGarbage, schedule, h.runPods,
 		h.expirePods} {
 		if one(pods) {
 			return true

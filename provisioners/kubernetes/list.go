@@ -58,7 +58,7 @@ func (c *Cluster) List(ctx context.Context, owner string) (provisioners.List, er
 // record is in the answer and whose pod is not has lost it, while a pod without
 // its record is of a Create in between, and says by itself whose it is.
 func (c *Cluster) readOwned(ctx context.Context, owner string) (all []seen, complete bool, err error) {
-	records, complete, err := c.listRecords(ctx, owner)
+	records, complete, err := c.listRecords(ctx, labelOwner+"="+owner+",")
 	if err != nil {
 		return nil, false, err
 	}
@@ -186,15 +186,17 @@ func (a api) deleteRecord(ctx context.Context, s *stored) error {
 	})
 }
 
-func (c *Cluster) listRecords(ctx context.Context, owner string) (all []*stored, complete bool, err error) {
+// listRecords lists our records, those that the selector chooses; one that is not empty
+// ends with a comma.
+func (c *Cluster) listRecords(ctx context.Context, selector string) (all []*stored, complete bool, err error) {
 	client := c.api.core.ConfigMaps(c.config.Namespace)
-	objects, complete, err := readPages(labelOwner+"="+owner+","+labelRole+"="+roleRecord,
+	objects, complete, err := readPages(selector+labelRole+"="+c.api.role,
 		func(options metav1.ListOptions) ([]corev1.ConfigMap, string, error) {
 			page, err := client.List(ctx, options)
 			return page.Items, page.Continue, err
 		})
 	if err != nil {
-		return nil, false, readError(err, "listing the records of %s", owner)
+		return nil, false, readError(err, "listing records with %s", selector)
 	}
 	for i := range objects {
 		record, err := parseRecord(&objects[i])
@@ -222,20 +224,29 @@ func (a api) listPods(ctx context.Context, namespace, selector string) ([]corev1
 // is read; what was read until then is returned as incomplete.
 func readPages[T any](selector string,
 	read func(metav1.ListOptions) ([]T, string, error)) (all []T, complete bool, err error) {
-	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
+	complete, err = eachPage(metav1.ListOptions{LabelSelector: selector}, func(o metav1.ListOptions) (string, error) {
+		items, more, err := read(o)
+		all = append(all, items...)
+		return more, err
+	})
+	return all, complete, err
+}
+
+// eachPage has a list read page by page. It is not complete when the server forgot where
+// it was, or when it does not end.
+func eachPage(options metav1.ListOptions, read func(metav1.ListOptions) (more string, err error)) (bool, error) {
+	options.Limit = pageSize
 	for range mostPages {
-		items, more, err := read(options)
+		more, err := read(options)
 		switch {
 		case options.Continue != "" && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)):
-			return all, false, nil
+			return false, nil
 		case err != nil:
-			return nil, false, err
-		}
-		all = append(all, items...)
-		if more == "" {
-			return all, true, nil
+			return false, err
+		case more == "":
+			return true, nil
 		}
 		options.Continue = more
 	}
-	return all, false, nil
+	return false, nil
 }

@@ -18,8 +18,14 @@ const (
 	labelType  = "forewarm.dev/type"
 	labelRole  = "forewarm.dev/role"
 
+	labelManager = "app.kubernetes.io/managed-by"
+	manager      = "forewarm"
+
 	rolePlaceholder = "placeholder"
 	roleRecord      = "record"
+	roleKeeping     = "keeping" // the record of an observer
+	roleClaim       = "claim"
+	roleBuffer      = "buffer"
 
 	noteToken   = "forewarm.dev/token"
 	noteExpires = "forewarm.dev/expires-at" // seconds since 1970

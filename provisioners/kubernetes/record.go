@@ -41,6 +41,10 @@ type record struct {
 	// ForgetAt is when the record may go; zero until the end.
 	ForgetAt time.Time `json:"forget_at,omitzero"`
 	Reason   string    `json:"reason,omitempty"` // why it ended, for people
+	// Way is by what an observer warms the node; empty until that was asked for, and of
+	// machines that are no observer's. KeptUntil is when the keeping ends by itself.
+	Way       WarmWith  `json:"way,omitempty"`
+	KeptUntil time.Time `json:"kept_until,omitzero"`
 }
 
 type spec struct {
@@ -145,7 +149,7 @@ func (a api) getRecord(ctx context.Context, namespace, name string) (*stored, er
 	case err != nil:
 		return nil, readError(err, "reading record %s/%s", namespace, name)
 	}
-	if object.Labels[labelRole] != roleRecord {
+	if object.Labels[labelRole] != a.role {
 		return nil, nil // somebody else's
 	}
 	s, err := parseRecord(object)
@@ -186,7 +190,7 @@ func (c *Cluster) writeRecord(ctx context.Context, r record) (*stored, error) {
 	}
 	object := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.config.Namespace, Name: nameOf(r.Token),
-			Labels: instanceLabels(r.Spec, roleRecord)},
+			Labels: instanceLabels(r.Spec, c.api.role)},
 		Data: data,
 	}
 	written, err := c.api.core.ConfigMaps(c.config.Namespace).Create(ctx, object, metav1.CreateOptions{})
@@ -198,7 +202,6 @@ func (c *Cluster) writeRecord(ctx context.Context, r record) (*stored, error) {
 
 func instanceLabels(s spec, role string) map[string]string {
 	return map[string]string{
-		"app.kubernetes.io/managed-by": "forewarm",
-		labelOwner:                     s.Owner, labelNode: s.NodeID, labelType: s.Type, labelRole: role,
+		labelManager: manager, labelOwner: s.Owner, labelNode: s.NodeID, labelType: s.Type, labelRole: role,
 	}
 }

@@ -33,7 +33,7 @@ func (w *world) provisioningRequests(t *testing.T) dynamic.ResourceInterface {
 func TestProvisioningRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withProvisioningRequest)
-	w.server.Define("provisioningrequests", "ProvisioningRequest")
+	w.server.Define("provisioningrequests", "ProvisioningRequest", "autoscaling.x-k8s.io/v1")
 	w.boot = time.Hour
 	made := w.createInstance(t)
 	request, err := w.provisioningRequests(t).Get(t.Context(), podName(made.ID), metav1.GetOptions{})
@@ -75,7 +75,7 @@ func TestARequestThatMayHaveFailedIsMadeByTheRepeat(t *testing.T) {
 		{On: usesOf("create", "podtemplates"), Cut: true},
 	} {
 		w := newWorld(t, withProvisioningRequest)
-		w.server.Define("provisioningrequests", "ProvisioningRequest")
+		w.server.Define("provisioningrequests", "ProvisioningRequest", "autoscaling.x-k8s.io/v1")
 		w.server.Inject(fault)
 		_, err := w.Create(t.Context(), "token", w.testSpec())
 		require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err), "%v", err)

@@ -11,8 +11,8 @@ import (
 
 // ObserverHarness makes subjects that are observers.
 type ObserverHarness struct {
-	// New makes a cluster of at least two nodes, all cold, and an observer of it, which
-	// no other test uses. Its cluster suspends nodes that are idle.
+	// New makes a cluster of at least two nodes, all cold or yet to come, and an observer of
+	// it, which no other test uses. Its cluster suspends nodes that are idle.
 	New func(t *testing.T) ObserverSubject
 }
 
@@ -36,6 +36,11 @@ type ObserverSubject struct {
 	Beats         func() (jobs int) // how much work of our own the cluster has been given so far
 	// MostBeats is how much of that one kept node may cause in an hour of idleness.
 	MostBeats int
+	// NodesCome says that the cluster has no cold nodes: its autoscaler makes nodes, as many
+	// as Machines, which have no name before they are there.
+	NodesCome bool
+	// GangParts says that the part of a gang that is on one node is work of its own.
+	GangParts bool
 }
 
 // PlainWork is what a user of the cluster submits, who knows nothing of us.

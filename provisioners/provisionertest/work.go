@@ -91,18 +91,31 @@ func gangIsSeen(t *testing.T, s ObserverSubject) {
 	made := s.warm(t)
 	gpus := s.offered(t).GPUs
 	s.Submit(PlainWork{GPUs: gpus, Nodes: 2})
+	parts := 1
+	if s.GangParts {
+		parts = 2
+	}
+	began := func() []provisioners.Work {
+		return slices.DeleteFunc(s.observe(t, "").Work, func(w provisioners.Work) bool { return w.StartedAt.IsZero() })
+	}
 	for range 2*steps + 1 {
 		require.NoError(t, s.observer().Keep(t.Context(), []string{made.ID}))
-		if w := onlyWork(t, s.observe(t, "")); !w.StartedAt.IsZero() {
+		if work := began(); len(work) > 0 {
+			require.Len(t, work, parts, "a part began before the others")
 			break
 		}
 		s.Advance(s.BootWithin / steps)
 	}
-	w := onlyWork(t, s.observe(t, ""))
-	require.False(t, w.StartedAt.IsZero(), "the gang did not start")
-	require.Equal(t, 2*gpus, w.GPUs)
-	require.Len(t, w.Nodes, 2)
-	require.NotEqual(t, w.Nodes[0].Name, w.Nodes[1].Name)
+	work := began()
+	require.Len(t, work, parts, "the gang did not start")
+	var nodes []provisioners.WorkNode
+	for _, w := range work {
+		require.Equal(t, 2*gpus/parts, w.GPUs)
+		require.True(t, work[0].StartedAt.Equal(w.StartedAt))
+		nodes = append(nodes, w.Nodes...)
+	}
+	require.Len(t, nodes, 2)
+	require.NotEqual(t, nodes[0].Name, nodes[1].Name)
 }
 
 func cpuWorkIsSeen(t *testing.T, s ObserverSubject) {
@@ -130,6 +143,9 @@ func wholeNodeWork(t *testing.T, s ObserverSubject) {
 
 func waitingWorkSaysWhy(t *testing.T, s ObserverSubject) {
 	nodes := len(s.observe(t, "").Nodes)
+	if s.NodesCome {
+		nodes = s.Machines
+	}
 	for range nodes {
 		s.Submit(PlainWork{GPUs: s.offered(t).GPUs, Nodes: 1})
 	}

@@ -13,13 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-const usualGrace = 30 // seconds
+const (
+	usualGrace = 30 // seconds
+	// The PriorityClass of deploy/kubernetes/placeholders.yaml, and its value.
+	lowClass, lowPriority = "forewarm-placeholder", -5
+)
 
 // initializePod gives a new pod what the server gives it.
 func initializePod(o object) {
 	o.Object["status"] = map[string]any{"phase": string(corev1.PodPending)}
 	if _, found, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "terminationGracePeriodSeconds"); !found {
 		_ = unstructured.SetNestedField(o.Object, float64(usualGrace), "spec", "terminationGracePeriodSeconds")
+	}
+	if stringAt(o, "spec", "priorityClassName") == lowClass {
+		_ = unstructured.SetNestedField(o.Object, float64(lowPriority), "spec", "priority")
 	}
 }
 
@@ -68,6 +75,10 @@ func (s *Server) bindPod(c call) answer {
 	}
 	next := object{kept.DeepCopy()}
 	_ = unstructured.SetNestedField(next.Object, binding.Target.Name, "spec", "nodeName")
+	_ = unstructured.SetNestedSlice(next.Object, []any{map[string]any{
+		"type": string(corev1.PodScheduled), "status": string(corev1.ConditionTrue),
+		"lastTransitionTime": s.clock.Now().UTC().Format(time.RFC3339),
+	}}, "status", "conditions")
 	s.putObject(c.objectKey(), next)
 	return answer{http.StatusCreated, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status: metav1.StatusSuccess}}

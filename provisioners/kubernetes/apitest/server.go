@@ -19,15 +19,20 @@ import (
 type Server struct {
 	clock clock.Clock
 
-	mu      sync.Mutex
-	kinds   map[string]string // by resource: what is served
-	objects map[string]object
-	past    []snapshot
-	lag     time.Duration
-	version int64
-	faults  []*Fault
-	logs    map[string]string
-	used    map[Use]bool
+	mu    sync.Mutex
+	kinds map[string]string // by resource: what is served
+	// versions are those of the defined resources: "group/version" of each.
+	versions map[string][]string
+	objects  map[string]object
+	past     []snapshot
+	changes  []change
+	// forgotten is the version up to which no watch can begin any more.
+	forgotten int64
+	lag       time.Duration
+	version   int64
+	faults    []*Fault
+	logs      map[string]string
+	used      map[Use]int
 }
 
 // Use is something that the user agent "forewarm" has done.
@@ -36,18 +41,21 @@ type Use struct{ Verb, Group, Resource string }
 // New makes a server that keeps nothing yet.
 func New(clock clock.Clock) *Server {
 	return &Server{
-		clock: clock, objects: map[string]object{}, logs: map[string]string{}, used: map[Use]bool{},
+		clock: clock, version: 1, objects: map[string]object{}, logs: map[string]string{}, used: map[Use]int{},
 		kinds: map[string]string{
 			"pods": "Pod", "configmaps": "ConfigMap", "nodes": "Node", "events": "Event", "podtemplates": "PodTemplate",
+			"jobs": "Job", "leases": "Lease",
 		},
+		versions: map[string][]string{},
 	}
 }
 
-// Define adds a kind, as a CustomResourceDefinition does.
-func (s *Server) Define(resource, kind string) {
+// Define adds a kind in those versions ("group/version"), as a CustomResourceDefinition
+// does.
+func (s *Server) Define(resource, kind string, versions ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kinds[resource] = kind
+	s.kinds[resource], s.versions[resource] = kind, versions
 }
 
 // SetLog is what the pod's container has written.
@@ -66,6 +74,13 @@ func (s *Server) Used() map[Use]bool {
 		used[use] = true
 	}
 	return used
+}
+
+// CountUses is how often that was asked for.
+func (s *Server) CountUses(of Use) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used[of]
 }
 
 // call is one request, taken apart.
@@ -99,8 +114,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.URL.Path == "/apis" {
-		s.listGroups().writeTo(w)
+	if answer, is := s.discover(r.URL.Path); is {
+		answer.writeTo(w)
 		return
 	}
 	c, ok := parseCall(r, body)
@@ -111,7 +126,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var fault Fault
 	if c.ours = strings.HasPrefix(r.UserAgent(), "forewarm"); c.ours {
 		fault = s.takeFault(c)
-		s.used[Use{c.verb, c.group, c.fullResource()}] = true
+		s.used[Use{c.verb, c.group, c.fullResource()}]++
 	}
 	if fault.Refuse != nil {
 		fault.writeRefusal(w)
@@ -126,20 +141,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // which closes the connection without an answer
 	}
 	answer.writeTo(w)
-}
-
-// listGroups is the list of API groups: that of the defined kinds, if there are any.
-func (s *Server) listGroups() answer {
-	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
-		Groups: []metav1.APIGroup{}}
-	if s.kinds["provisioningrequests"] != "" {
-		version := metav1.GroupVersionForDiscovery{GroupVersion: "autoscaling.x-k8s.io/v1", Version: "v1"}
-		list.Groups = append(list.Groups, metav1.APIGroup{
-			Name: "autoscaling.x-k8s.io", Versions: []metav1.GroupVersionForDiscovery{version},
-			PreferredVersion: version,
-		})
-	}
-	return answer{http.StatusOK, list}
 }
 
 func (c call) fullResource() string {
@@ -159,6 +160,8 @@ func (s *Server) answerCall(c call, fault Fault) answer {
 	switch c.verb {
 	case "list":
 		return s.listObjects(c, fault)
+	case "watch":
+		return s.watchObjects(c)
 	case "get":
 		return s.getObject(c)
 	case "create":
@@ -192,6 +195,9 @@ func parseCall(r *http.Request, body []byte) (call, bool) {
 	c.verb = verbs[r.Method]
 	if c.verb == "get" && c.name == "" {
 		c.verb = "list"
+		if c.queryParam("watch") == "true" || c.queryParam("watch") == "1" {
+			c.verb = "watch"
+		}
 	}
 	return c, c.verb != ""
 }
@@ -212,6 +218,11 @@ func (a answer) writeTo(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "text/plain")
 		w.WriteHeader(a.code)
 		w.Write([]byte(text))
+		return
+	}
+	if told, are := a.body.(events); are {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(told)
 		return
 	}
 	body, err := json.Marshal(a.body)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // object is never changed once it is kept: a change keeps a copy.
@@ -34,13 +35,21 @@ const mostPast = 400 // snapshots: more than a lagging list looks back
 func (s *Server) putObject(key string, o object) object {
 	s.version++
 	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	kind := watch.Modified
+	if _, was := s.objects[key]; !was {
+		kind = watch.Added
+	}
 	s.objects[key] = o
+	s.addChange(kind, key, o)
 	s.saveSnapshot()
 	return o
 }
 
 func (s *Server) dropObject(key string) {
 	s.version++
+	last := object{s.objects[key].DeepCopy()}
+	last.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	s.addChange(watch.Deleted, key, last)
 	delete(s.objects, key)
 	s.saveSnapshot()
 }

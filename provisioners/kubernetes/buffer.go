@@ -1,0 +1,240 @@
+//go:build clouds
+
+package kubernetes
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// A buffer is a CapacityBuffer with one replica for each node that is to stay idle, of
+// one owner and one offer. The autoscaler boots nodes until that many would find their
+// place, and removes none of those. A kept node that has work counts for none: with it
+// the autoscaler would boot another one in its place.
+//
+// A CapacityBuffer has no end. It is owned by a guard, which has one.
+
+// buffer names the objects of one buffer.
+type buffer struct {
+	spec     spec // its owner, type and region
+	offer    Offer
+	template corev1.PodTemplateSpec
+	name     string
+	labels   map[string]string
+}
+
+const bufferPrefix = "forewarm-buffer-"
+
+// ofBuffer is what the keepings of one buffer have in common.
+func (s spec) ofBuffer() spec { return spec{Type: s.Type, Region: s.Region, Owner: s.Owner} }
+
+// bufferOf is the buffer of the keeping. Its name has its shape in it: one of another shape
+// is another buffer, and the old one ends with its guard.
+func (o *Observed) bufferOf(s spec) (buffer, error) {
+	offer, err := o.config().findOffer(provisioners.Spec{Type: s.Type, Region: s.Region})
+	if err != nil {
+		return buffer{}, err
+	}
+	b := buffer{spec: s.ofBuffer(), offer: offer, template: o.config().bufferTemplate(offer)}
+	text, err := json.Marshal([]any{b.spec, b.template})
+	if err != nil {
+		return buffer{}, fmt.Errorf("rendering the shape of a buffer: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	b.name = bufferPrefix + hex.EncodeToString(sum[:])[:hashLength]
+	b.labels = instanceLabels(b.spec, roleBuffer)
+	delete(b.labels, labelNode)
+	return b, nil
+}
+
+// warmByBuffer adds a replica. What is refused before the record says so has made nothing.
+func (o *Observed) warmByBuffer(ctx context.Context, s *stored, node *corev1.Node) (provisioners.Instance, error) {
+	b, err := o.bufferOf(s.Spec)
+	if err == nil {
+		err = o.ensureBuffer(ctx, b)
+	}
+	if err != nil {
+		if node != nil && provisioners.Final(err) {
+			err = errors.Join(err, o.releaseNode(ctx, s, node.UID))
+		}
+		return provisioners.Instance{}, err
+	}
+	until := o.keepUntil(node != nil)
+	next := func(r record) record {
+		r.Way, r.KeptUntil = WarmBuffer, until
+		return r.placedOn(node, o.cluster)
+	}
+	made, err := o.recordWarming(ctx, s, next, func() error { return nil })
+	if err != nil {
+		return provisioners.Instance{}, err
+	}
+	if err := o.sizeBuffer(ctx, s.Spec); err != nil {
+		return provisioners.Instance{}, mayExist(err)
+	}
+	return made, nil
+}
+
+// ensureBuffer makes the guard, the shape and the buffer, without a replica, where they
+// are not there.
+func (o *Observed) ensureBuffer(ctx context.Context, b buffer) error {
+	kind, has, err := o.findKind(ctx, bufferKind)
+	switch {
+	case err != nil:
+		return err
+	case !has:
+		return provisioners.Errorf(provisioners.KindBadSpec, "the cluster has no CapacityBuffer any more")
+	}
+	guard, err := o.ensureGuard(ctx, b)
+	if err != nil {
+		return err
+	}
+	owned := metav1.ObjectMeta{Namespace: o.config().Namespace, Name: b.name, Labels: b.labels,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: b.name,
+			UID: guard.GetUID()}}}
+	template := &corev1.PodTemplate{ObjectMeta: owned, Template: b.template}
+	_, err = o.api().core.PodTemplates(owned.Namespace).Create(ctx, template, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return writeError(err, "making PodTemplate %s/%s", owned.Namespace, b.name)
+	}
+	made := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": kind.GroupVersion().String(), "kind": "CapacityBuffer",
+		"spec": map[string]any{"podTemplateRef": map[string]any{"name": b.name}, "replicas": int64(0)},
+	}}
+	made.SetNamespace(owned.Namespace)
+	made.SetName(b.name)
+	made.SetLabels(b.labels)
+	made.SetOwnerReferences(owned.OwnerReferences)
+	_, err = o.api().open.Resource(kind).Namespace(owned.Namespace).Create(ctx, made, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return writeError(err, "making CapacityBuffer %s/%s", owned.Namespace, b.name)
+	}
+	return nil
+}
+
+// sizeBuffer gives the buffer as many replicas as its keepings need, and removes it where
+// that is none.
+func (o *Observed) sizeBuffer(ctx context.Context, s spec) error {
+	b, err := o.bufferOf(s)
+	if err != nil {
+		return err
+	}
+	lives, idle, err := o.countBuffered(ctx, b.spec)
+	switch {
+	case err != nil:
+		return err
+	case lives == 0:
+		return o.removeBuffer(ctx, b)
+	}
+	kind, has, err := o.findKind(ctx, bufferKind)
+	if err != nil || !has {
+		return err
+	}
+	buffers := o.api().open.Resource(kind).Namespace(o.config().Namespace)
+	now, err := buffers.Get(ctx, b.name, metav1.GetOptions{})
+	if isNotFound(err, b.name) {
+		if err := o.ensureBuffer(ctx, b); err != nil {
+			return err
+		}
+		now, err = buffers.Get(ctx, b.name, metav1.GetOptions{})
+	}
+	if err != nil {
+		return readError(err, "reading CapacityBuffer %s", b.name)
+	}
+	replicas, _, _ := unstructured.NestedInt64(now.Object, "spec", "replicas")
+	if replicas == int64(idle) {
+		return nil
+	}
+	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, idle)
+	_, err = buffers.Patch(ctx, b.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		return readError(err, "sizing CapacityBuffer %s", b.name)
+	}
+	return nil
+}
+
+// countBuffered counts the living keepings of a buffer, and those of them whose node, once
+// it has come, has no work.
+func (o *Observed) countBuffered(ctx context.Context, s spec) (lives, idle int, err error) {
+	records, whole, err := o.cluster.listRecords(ctx, labelOwner+"="+s.Owner+","+labelType+"="+s.Type+",")
+	if err != nil {
+		return 0, 0, err
+	}
+	if !whole {
+		return 0, 0, provisioners.Errorf(provisioners.KindTransient, "the list of the buffer's keepings is cut")
+	}
+	for _, r := range records {
+		if r.Way != WarmBuffer || r.Spec.ofBuffer() != s || !o.isLive(r) {
+			continue
+		}
+		lives++
+		busy := false
+		if r.Place != nil {
+			if busy, err = o.hasWork(ctx, r.Place.Node); err != nil {
+				return 0, 0, err
+			}
+		}
+		if !busy {
+			idle++
+		}
+	}
+	return lives, idle, nil
+}
+
+// hasWork reports whether others hold GPUs of the node.
+func (o *Observed) hasWork(ctx context.Context, node string) (bool, error) {
+	v := clusterView{use: map[string]*nodeUse{}, foreign: map[string]bool{}}
+	if _, err := o.readPods(ctx, node, &v); err != nil {
+		return false, err
+	}
+	return v.useOf(node).gpus > 0, nil
+}
+
+// removeBuffer removes the buffer, and with its guard what else belongs to it.
+func (o *Observed) removeBuffer(ctx context.Context, b buffer) error {
+	var errs []error
+	kind, has, err := o.findKind(ctx, bufferKind)
+	if err == nil && has {
+		err = o.api().open.Resource(kind).Namespace(o.config().Namespace).Delete(ctx, b.name, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+	}
+	if err != nil {
+		errs = append(errs, readError(err, "removing CapacityBuffer %s", b.name))
+	}
+	return errors.Join(append(errs, o.removeGuard(ctx, b))...)
+}
+
+// keepBuffer moves the end of the guard, and sizes the buffer.
+func (o *Observed) keepBuffer(ctx context.Context, s spec) error {
+	b, err := o.bufferOf(s)
+	if err != nil {
+		return err
+	}
+	return errors.Join(o.renewGuard(ctx, b), o.sizeBuffer(ctx, s))
+}
+
+// findBuffered claims a free node for a keeping that waits for one.
+func (o *Observed) findBuffered(ctx context.Context, s seen) (*corev1.Node, error) {
+	offer, err := o.config().findOffer(provisioners.Spec{Type: s.record.Spec.Type, Region: s.record.Spec.Region})
+	if err != nil {
+		return nil, err
+	}
+	v, err := o.lookAround(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.claimFree(ctx, v, s.record, offer)
+}

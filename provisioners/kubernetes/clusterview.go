@@ -1,0 +1,159 @@
+//go:build clouds
+
+package kubernetes
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// clusterView is what one look showed of the whole cluster.
+type clusterView struct {
+	nodes    []corev1.Node
+	pods     []podView
+	use      map[string]*nodeUse // by node name
+	keepings []*stored           // of every deployment
+	// foreign are the names of nodes that another installation's placeholder is on.
+	foreign map[string]bool
+	version string // of the list of pods
+	whole   bool   // every page was read and understood
+}
+
+// lookAround reads records, then pods, then nodes: a node that a record or a pod names is
+// gone if it is not there afterwards.
+func (o *Observed) lookAround(ctx context.Context) (v clusterView, err error) {
+	v.use, v.foreign = map[string]*nodeUse{}, map[string]bool{}
+	var whole [3]bool
+	if v.keepings, whole[0], err = o.cluster.listRecords(ctx, ""); err != nil {
+		return v, err
+	}
+	if whole[1], err = o.readPods(ctx, "", &v); err != nil {
+		return v, err
+	}
+	if whole[2], err = o.readNodes(ctx, &v); err != nil {
+		return v, err
+	}
+	v.whole = whole[0] && whole[1] && whole[2]
+	return v, nil
+}
+
+// readPods reads the pods of all namespaces, or those of one node.
+func (o *Observed) readPods(ctx context.Context, node string, v *clusterView) (bool, error) {
+	options := metav1.ListOptions{}
+	if node != "" {
+		options.FieldSelector = "spec.nodeName=" + node
+	}
+	whole, err := eachPage(options, func(options metav1.ListOptions) (string, error) {
+		page, err := o.api().core.Pods(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		v.version = page.ResourceVersion
+		for i := range page.Items {
+			o.addPod(v, &page.Items[i])
+		}
+		return page.Continue, nil
+	})
+	if err != nil {
+		return false, readError(err, "listing the pods of all namespaces")
+	}
+	return whole, nil
+}
+
+func (o *Observed) addPod(v *clusterView, pod *corev1.Pod) {
+	p := o.config().viewPod(pod)
+	if p.holdsNode() {
+		if v.use[p.node] == nil {
+			v.use[p.node] = &nodeUse{}
+		}
+		v.use[p.node].add(p)
+		if p.own && p.namespace != o.config().Namespace {
+			v.foreign[p.node] = true
+		}
+	}
+	if p.isWork() {
+		v.pods = append(v.pods, p)
+	}
+}
+
+// readNodes reads the nodes that can serve an offer.
+func (o *Observed) readNodes(ctx context.Context, v *clusterView) (bool, error) {
+	whole, err := eachPage(metav1.ListOptions{}, func(options metav1.ListOptions) (string, error) {
+		page, err := o.api().core.Nodes().List(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		for _, node := range page.Items {
+			if len(o.config().typesOf(&node)) > 0 {
+				v.nodes = append(v.nodes, node)
+			}
+		}
+		return page.Continue, nil
+	})
+	if err != nil {
+		return false, readError(err, "listing nodes")
+	}
+	return whole, nil
+}
+
+// useOf is what runs on the node.
+func (v clusterView) useOf(node string) nodeUse {
+	if use := v.use[node]; use != nil {
+		return *use
+	}
+	return nodeUse{}
+}
+
+// keeperOf is the living record that keeps the node.
+func (o *Observed) keeperOf(v clusterView, node types.UID) *stored {
+	for _, s := range v.keepings {
+		if s.Place != nil && s.Place.UID == node && o.isLive(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// freeNodes are the idle nodes of the offer that nobody keeps, the youngest first.
+func (o *Observed) freeNodes(v clusterView, offer Offer) []*corev1.Node {
+	var free []*corev1.Node
+	for i := range v.nodes {
+		node := &v.nodes[i]
+		use := v.useOf(node.Name)
+		state, _ := o.portState(node, use)
+		if offer.canServe(node) && state == provisioners.NodeIdle && use.leavesRoom(node, offer) && !v.foreign[node.Name] &&
+			o.keeperOf(v, node.UID) == nil {
+			free = append(free, node)
+		}
+	}
+	slices.SortStableFunc(free, freshness)
+	return free
+}
+
+// claimFree claims the first free node that nobody else takes meanwhile; nil where there
+// is none.
+func (o *Observed) claimFree(ctx context.Context, v clusterView, s *stored, offer Offer) (*corev1.Node, error) {
+	for _, node := range o.freeNodes(v, offer) {
+		if took, err := o.claimNode(ctx, s, node); took || err != nil {
+			return node, err
+		}
+	}
+	return nil, nil
+}
+
+// keptNames are the names of the nodes in keeping, for placeholders to avoid.
+func (o *Observed) keptNames(v clusterView) []string {
+	var names []string
+	for i := range v.nodes {
+		if len(names) < mostAvoided && o.keeperOf(v, v.nodes[i].UID) != nil {
+			names = append(names, v.nodes[i].Name)
+		}
+	}
+	return names
+}
