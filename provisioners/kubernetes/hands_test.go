@@ -357,3 +357,7 @@ func restrictedContext() *corev1.SecurityContext {
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 }
+
+func resources(name corev1.ResourceName, amount string) corev1.ResourceList {
+	return corev1.ResourceList{name: resource.MustParse(amount)}
+}

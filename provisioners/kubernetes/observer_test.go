@@ -253,6 +253,11 @@ func (w *plainWorld) askNode(t *testing.T, token string) provisioners.Instance {
 	return made
 }
 
+func (w *plainWorld) awaitBoot() {
+	w.runControllers()
+	w.advanceClock(w.boot)
+}
+
 func (w *plainWorld) look(t *testing.T, since provisioners.Mark) provisioners.Observation {
 	t.Helper()
 	seen, err := w.Observe(t.Context(), since)

@@ -4,13 +4,17 @@ package apitest
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/forewarm/forewarm/internal/clock"
 )
@@ -56,6 +60,30 @@ func (s *Server) Define(resource, kind string, versions ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kinds[resource], s.versions[resource] = kind, versions
+}
+
+// FillPods creates many pods at once, without the past that lists may lag into.
+func (s *Server) FillPods(count int, one func(int) any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range count {
+		text, err := json.Marshal(one(i))
+		if err != nil {
+			panic(err) // it is a test's own
+		}
+		o, err := decodeObject(text)
+		if err != nil {
+			panic(err)
+		}
+		s.version++
+		o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.version)))
+		o.SetCreationTimestamp(metav1.NewTime(s.clock.Now().Truncate(time.Second)))
+		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
+		initializePod(o)
+		key := call{resource: "pods", namespace: o.GetNamespace(), name: o.GetName()}.objectKey()
+		s.objects[key] = o
+		s.addChange(watch.Added, key, o)
+	}
 }
 
 // SetLog is what the pod's container has written.
