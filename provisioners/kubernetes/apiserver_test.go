@@ -50,6 +50,7 @@ func adminConfig(t *testing.T) *rest.Config {
 var plurals = map[string]string{
 	"Namespace": "namespaces", "PriorityClass": "priorityclasses", "ServiceAccount": "serviceaccounts", "Role": "roles",
 	"RoleBinding": "rolebindings", "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings",
+	"CustomResourceDefinition": "customresourcedefinitions",
 }
 
 // applyManifest makes a manifest's objects, in the namespace instead of "forewarm".
@@ -58,7 +59,10 @@ func applyManifest(t *testing.T, admin *rest.Config, manifest, namespace string)
 	t.Helper()
 	open, err := dynamic.NewForConfig(admin)
 	require.NoError(t, err)
-	text, err := os.ReadFile("../../deploy/kubernetes/" + manifest)
+	if !strings.Contains(manifest, "/") {
+		manifest = "../../deploy/kubernetes/" + manifest
+	}
+	text, err := os.ReadFile(manifest)
 	require.NoError(t, err)
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {

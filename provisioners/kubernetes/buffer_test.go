@@ -36,6 +36,15 @@ func newBufferWorld(t *testing.T, version string, adjust ...func(*kubernetes.Con
 	return w
 }
 
+// advanceSlowly lets controllers look meanwhile, as one acts on what another has done.
+func (w *plainWorld) advanceSlowly(d time.Duration) {
+	for d > 0 {
+		step := min(d, 2*time.Minute)
+		w.advanceClock(step)
+		d -= step
+	}
+}
+
 func (w *plainWorld) buffers(t *testing.T, version string) []unstructured.Unstructured {
 	list, err := w.custom(t, version, "capacitybuffers").List(context.Background(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -86,6 +95,7 @@ func TestBufferConformance(t *testing.T) {
 			s := w.observerSubject(t)
 			s.SuspendWithin += 20 * time.Minute // the guard's, which also waits for nodes
 			s.BreakBoot = nil                   // an autoscaler says no of a pod, not of a replica
+			s.Advance = w.advanceSlowly
 			return s
 		},
 	})

@@ -49,6 +49,27 @@ func TestMistakes(t *testing.T) {
 	require.ErrorContains(t, err, "offers: want at least one")
 }
 
+// What does not go with the use is named, each with what to do.
+func TestMistakesOfUse(t *testing.T) {
+	t.Parallel()
+	c := testConfig("a")
+	c.Use, c.KeepFor, c.WarmWith = kubernetes.UseObserved, time.Minute, "hope"
+	c.Probe, c.CordonOnDelete, c.WorkNamespaces = kubernetes.ProbeLogs, true, []string{"team"}
+	c.Offers[0].ProvisioningRequest = class
+	_, err := kubernetes.NewObserved(c, clock.NewManual(start))
+	for _, want := range []string{"keep_for: 1m0s is not between 5m0s and 24h0m0s", `warm_with: "hope"`, "probe:",
+		"cordon_on_delete:", "work_namespaces:", "offers[0]: provisioning_request:"} {
+		require.ErrorContains(t, err, want)
+	}
+	c = testConfig("a")
+	c.KeepFor = time.Hour
+	_, err = kubernetes.New(c, clock.NewManual(start))
+	require.ErrorContains(t, err, "keep_for, warm_with: are for use: observed only")
+	c.Use = "both"
+	_, err = kubernetes.New(c, clock.NewManual(start))
+	require.ErrorContains(t, err, `use: "both" is not reserved or observed`)
+}
+
 func TestCredentialsThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	_, err := kubernetes.New(testConfig("/no/such/file"), clock.NewManual(start))

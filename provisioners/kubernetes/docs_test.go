@@ -133,6 +133,73 @@ func TestRights(t *testing.T) {
 	require.Equal(t, w.server.Used(), rights)
 }
 
+// So it is with use: observed, by placeholders, by buffers, and where Kueue is.
+func TestRightsOfObserving(t *testing.T) {
+	t.Parallel()
+	rights := map[apitest.Use]bool{}
+	readRules(t, "../../deploy/kubernetes/rbac-observe.yaml", rights)
+	used := map[apitest.Use]bool{}
+	for _, w := range []*plainWorld{newPlainWorld(t), newBufferWorld(t, bufferVersion)} {
+		w.server.Define("workloads", "Workload", "kueue.x-k8s.io/v1beta2")
+		kept := w.warmNode(t, "a")
+		mark := w.look(t, "").Mark
+		w.submit(t, wholeNode)
+		w.submit(t, wholeNode) // which waits
+		w.look(t, mark)
+		booting := w.askNode(t, "b")
+		w.advanceClock(2 * time.Minute)
+		w.keep(t, kept.ID, booting.ID)
+		require.NoError(t, w.Observed.Delete(t.Context(), kept.ID))
+		require.NoError(t, w.Observed.Delete(t.Context(), booting.ID))
+		w.clock.Advance(50 * time.Hour)
+		list, err := w.Observed.List(t.Context(), "dep")
+		require.NoError(t, err)
+		require.Len(t, list.Instances, 2)
+		for use := range w.server.Used() {
+			used[use] = true
+		}
+	}
+	require.Equal(t, used, rights)
+	for use := range used {
+		reads := use.Verb == "get" || use.Verb == "list" || use.Verb == "watch"
+		require.True(t, reads || use.Resource != "nodes" && use.Group != "kueue.x-k8s.io", "%+v", use)
+	}
+}
+
+// The admin's page has one configuration, which works.
+func TestExampleOfObserving(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/kubernetes.md")
+	require.NoError(t, err)
+	blocks := fenced.FindAllSubmatch(page, -1)
+	require.Len(t, blocks, 1)
+	var file struct {
+		Provisioners []struct {
+			Kind   string            `yaml:"kind"`
+			Config kubernetes.Config `yaml:"config"`
+		} `yaml:"provisioners"`
+		Pools []map[string]any `yaml:"pools"`
+	}
+	decodeStrictly(t, blocks[0][1], &file)
+	config := file.Provisioners[0].Config
+	require.Equal(t, kubernetes.UseObserved, config.Use)
+	config.Kubeconfig = writeKubeconfig(t, "http://127.0.0.1:1")
+	made, err := kubernetes.NewObserved(config, clock.NewManual(start))
+	require.NoError(t, err)
+	offers, err := made.Offers(t.Context())
+	require.NoError(t, err)
+	require.True(t, offers[0].Observed)
+	pool := file.Pools[0]
+	require.Equal(t, "observed", pool["use"])
+	require.Equal(t, pool["provisioner"], made.Name())
+	require.Equal(t, pool["instance_type"], offers[0].Type)
+	require.Equal(t, pool["region"], offers[0].Region)
+	require.Equal(t, pool["gpus_per_node"], offers[0].GPUs)
+	for _, path := range regexp.MustCompile(`deploy/kubernetes/[a-z-]+\.yaml`).FindAllString(string(page), -1) {
+		require.FileExists(t, "../../"+path)
+	}
+}
+
 func TestTheExampleOfWork(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/kubernetes/work.yaml")

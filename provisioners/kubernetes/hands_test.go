@@ -39,6 +39,8 @@ type hands struct {
 	room  int                  // how many nodes there can be
 	doom  map[string]time.Time // when a node goes
 	made  int
+	// device is the resource of GPUs; empty for the usual one.
+	device corev1.ResourceName
 	// plain is the part of hands for the cluster's own users; nil: there are none.
 	plain *plainHands
 }
@@ -122,7 +124,8 @@ func (h *hands) loseNodes(pods []corev1.Pod) (moved bool) {
 
 func (h *hands) endPods(pods []corev1.Pod) (moved bool) {
 	for _, pod := range pods {
-		if pod.DeletionTimestamp != nil && !h.clock.Now().Before(pod.DeletionTimestamp.Time) {
+		// The programs of users' clusters end as soon as they are told to.
+		if pod.DeletionTimestamp != nil && (h.plain != nil || !h.clock.Now().Before(pod.DeletionTimestamp.Time)) {
 			h.killPod(pod)
 			moved = true
 		}
@@ -330,9 +333,12 @@ func (h *hands) changeStatus(name string, by func(*corev1.Node)) {
 	require.NoError(h.t, err)
 }
 
+// gpu is the resource of GPUs.
+func (h *hands) gpu() corev1.ResourceName { return cmp.Or(h.device, gpus) }
+
 // createPod makes somebody's pod.
 func (h *hands) createPod(namespace, name string, count int64, by func(*corev1.Pod)) types.UID {
-	amount := corev1.ResourceList{gpus: *resource.NewQuantity(count, resource.DecimalSI)}
+	amount := corev1.ResourceList{h.gpu(): *resource.NewQuantity(count, resource.DecimalSI)}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{

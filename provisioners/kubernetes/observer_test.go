@@ -79,7 +79,7 @@ func (w *plainWorld) submit(t *testing.T, p provisionertest.PlainWork) string {
 			limits := corev1.ResourceList{}
 			if p.GPUs > 0 {
 				amount := *resource.NewQuantity(int64(p.GPUs), resource.DecimalSI)
-				requests[gpus], limits[gpus] = amount, amount
+				requests[w.gpu()], limits[w.gpu()] = amount, amount
 			}
 			pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: requests, Limits: limits}
 			pod.Labels["work"] = handle
@@ -89,7 +89,6 @@ func (w *plainWorld) submit(t *testing.T, p provisionertest.PlainWork) string {
 		})
 	}
 	w.runControllers()
-	w.advanceClock(time.Second)
 	return handle
 }
 

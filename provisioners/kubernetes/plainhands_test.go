@@ -37,9 +37,9 @@ const (
 )
 
 // amountsOf is what a pod requests of GPUs and processors.
-func amountsOf(pod corev1.Pod) [2]int64 {
+func (h *hands) amountsOf(pod corev1.Pod) [2]int64 {
 	requests := pod.Spec.Containers[0].Resources.Requests
-	devices, cpu := requests[gpus], requests[corev1.ResourceCPU]
+	devices, cpu := requests[h.gpu()], requests[corev1.ResourceCPU]
 	return [2]int64{devices.Value(), cpu.MilliValue()}
 }
 
@@ -71,11 +71,11 @@ func (h *hands) fitting(pod corev1.Pod, pods []corev1.Pod, nodes []corev1.Node, 
 		if node.Spec.Unschedulable || !isMeant(pod, node.Name) || unready(node) {
 			continue
 		}
-		devices, cpu := node.Status.Allocatable[gpus], node.Status.Allocatable[corev1.ResourceCPU]
-		left, wants := [2]int64{devices.Value(), cpu.MilliValue()}, amountsOf(pod)
+		devices, cpu := node.Status.Allocatable[h.gpu()], node.Status.Allocatable[corev1.ResourceCPU]
+		left, wants := [2]int64{devices.Value(), cpu.MilliValue()}, h.amountsOf(pod)
 		for _, other := range pods {
 			if other.Spec.NodeName == node.Name && !hasFinished(other) && !mayGo(other) {
-				left[0], left[1] = left[0]-amountsOf(other)[0], left[1]-amountsOf(other)[1]
+				left[0], left[1] = left[0]-h.amountsOf(other)[0], left[1]-h.amountsOf(other)[1]
 			}
 		}
 		if left[0] >= wants[0] && left[1] >= wants[1] {
@@ -208,7 +208,7 @@ func (h *hands) sayOf(pod corev1.Pod, reason, message string) bool {
 func (h *hands) addPlainNode() string {
 	h.made++
 	name := fmt.Sprint(h.scope, "node-", h.made)
-	amount := corev1.ResourceList{gpus: *resource.NewQuantity(nodeGPUs, resource.DecimalSI),
+	amount := corev1.ResourceList{h.gpu(): *resource.NewQuantity(nodeGPUs, resource.DecimalSI),
 		corev1.ResourceCPU: resource.MustParse(nodeCPUs)}
 	labels := map[string]string{corev1.LabelHostname: name, "scope": h.scope}
 	_, err := h.core.Nodes().Create(h.t.Context(), &corev1.Node{
@@ -283,7 +283,7 @@ func (h *hands) fillBuffers(pods []corev1.Pod, nodes []corev1.Node) bool {
 			delete(p.chunks, number)
 		}
 	}
-	for number := range max(0, missing) {
+	for number := missing - 1; number >= 0; number-- {
 		since, boots := p.chunks[number]
 		switch {
 		case !boots && len(nodes)+len(p.triggered)+len(p.chunks) < h.room:
