@@ -37,17 +37,23 @@ type buffer struct {
 
 const bufferPrefix = "forewarm-buffer-"
 
+// bufferKeeper makes buffers, and sizes them.
+type bufferKeeper struct {
+	*eyes
+	claims claims
+}
+
 // ofBuffer is what the keepings of one buffer have in common.
 func (s spec) ofBuffer() spec { return spec{Type: s.Type, Region: s.Region, Owner: s.Owner} }
 
 // bufferOf is the buffer of the keeping. Its name has its shape in it: one of another shape
 // is another buffer, and the old one ends with its guard.
-func (o *Observed) bufferOf(s spec) (buffer, error) {
-	offer, err := o.config().findOffer(provisioners.Spec{Type: s.Type, Region: s.Region})
+func (k bufferKeeper) bufferOf(s spec) (buffer, error) {
+	offer, err := k.config().findOffer(provisioners.Spec{Type: s.Type, Region: s.Region})
 	if err != nil {
 		return buffer{}, err
 	}
-	b := buffer{spec: s.ofBuffer(), offer: offer, template: o.config().bufferTemplate(offer)}
+	b := buffer{spec: s.ofBuffer(), offer: offer, template: k.config().bufferTemplate(offer)}
 	text, err := json.Marshal([]any{b.spec, b.template})
 	if err != nil {
 		return buffer{}, fmt.Errorf("rendering the shape of a buffer: %w", err)
@@ -61,13 +67,13 @@ func (o *Observed) bufferOf(s spec) (buffer, error) {
 
 // warmByBuffer adds a replica. What is refused before the record says so has made nothing.
 func (o *Observed) warmByBuffer(ctx context.Context, s *stored, node *corev1.Node) (provisioners.Instance, error) {
-	b, err := o.bufferOf(s.Spec)
+	b, err := o.buffers.bufferOf(s.Spec)
 	if err == nil {
-		err = o.ensureBuffer(ctx, b)
+		err = o.buffers.ensureBuffer(ctx, b)
 	}
 	if err != nil {
 		if node != nil && provisioners.Final(err) {
-			err = errors.Join(err, o.releaseNode(ctx, s, node.UID))
+			err = errors.Join(err, o.claims.releaseNode(ctx, s, node.UID))
 		}
 		return provisioners.Instance{}, err
 	}
@@ -80,7 +86,7 @@ func (o *Observed) warmByBuffer(ctx context.Context, s *stored, node *corev1.Nod
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	if err := o.sizeBuffer(ctx, s.Spec); err != nil {
+	if err := o.buffers.sizeBuffer(ctx, s.Spec); err != nil {
 		return provisioners.Instance{}, mayExist(err)
 	}
 	return made, nil
@@ -88,23 +94,23 @@ func (o *Observed) warmByBuffer(ctx context.Context, s *stored, node *corev1.Nod
 
 // ensureBuffer makes the guard, the shape and the buffer, without a replica, where they
 // are not there.
-func (o *Observed) ensureBuffer(ctx context.Context, b buffer) error {
-	kind, has, err := o.findKind(ctx, bufferKind)
+func (k bufferKeeper) ensureBuffer(ctx context.Context, b buffer) error {
+	kind, has, err := k.findKind(ctx, bufferKind)
 	switch {
 	case err != nil:
 		return err
 	case !has:
 		return provisioners.Errorf(provisioners.KindBadSpec, "the cluster has no CapacityBuffer any more")
 	}
-	guard, err := o.ensureGuard(ctx, b)
+	guard, err := k.ensureGuard(ctx, b)
 	if err != nil {
 		return err
 	}
-	owned := metav1.ObjectMeta{Namespace: o.config().Namespace, Name: b.name, Labels: b.labels,
+	owned := metav1.ObjectMeta{Namespace: k.config().Namespace, Name: b.name, Labels: b.labels,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: b.name,
 			UID: guard.GetUID()}}}
 	template := &corev1.PodTemplate{ObjectMeta: owned, Template: b.template}
-	_, err = o.api().core.PodTemplates(owned.Namespace).Create(ctx, template, metav1.CreateOptions{})
+	_, err = k.api().core.PodTemplates(owned.Namespace).Create(ctx, template, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return writeError(err, "making PodTemplate %s/%s", owned.Namespace, b.name)
 	}
@@ -116,7 +122,7 @@ func (o *Observed) ensureBuffer(ctx context.Context, b buffer) error {
 	made.SetName(b.name)
 	made.SetLabels(b.labels)
 	made.SetOwnerReferences(owned.OwnerReferences)
-	_, err = o.api().open.Resource(kind).Namespace(owned.Namespace).Create(ctx, made, metav1.CreateOptions{})
+	_, err = k.api().open.Resource(kind).Namespace(owned.Namespace).Create(ctx, made, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return writeError(err, "making CapacityBuffer %s/%s", owned.Namespace, b.name)
 	}
@@ -125,26 +131,26 @@ func (o *Observed) ensureBuffer(ctx context.Context, b buffer) error {
 
 // sizeBuffer gives the buffer as many replicas as its keepings need, and removes it where
 // that is none.
-func (o *Observed) sizeBuffer(ctx context.Context, s spec) error {
-	b, err := o.bufferOf(s)
+func (k bufferKeeper) sizeBuffer(ctx context.Context, s spec) error {
+	b, err := k.bufferOf(s)
 	if err != nil {
 		return err
 	}
-	lives, idle, err := o.countBuffered(ctx, b.spec)
+	lives, idle, err := k.countBuffered(ctx, b.spec)
 	switch {
 	case err != nil:
 		return err
 	case lives == 0:
-		return o.removeBuffer(ctx, b)
+		return k.removeBuffer(ctx, b)
 	}
-	kind, has, err := o.findKind(ctx, bufferKind)
+	kind, has, err := k.findKind(ctx, bufferKind)
 	if err != nil || !has {
 		return err
 	}
-	buffers := o.api().open.Resource(kind).Namespace(o.config().Namespace)
+	buffers := k.api().open.Resource(kind).Namespace(k.config().Namespace)
 	now, err := buffers.Get(ctx, b.name, metav1.GetOptions{})
 	if isNotFound(err, b.name) {
-		if err := o.ensureBuffer(ctx, b); err != nil {
+		if err := k.ensureBuffer(ctx, b); err != nil {
 			return err
 		}
 		now, err = buffers.Get(ctx, b.name, metav1.GetOptions{})
@@ -166,8 +172,8 @@ func (o *Observed) sizeBuffer(ctx context.Context, s spec) error {
 
 // countBuffered counts the living keepings of a buffer, and those of them whose node, once
 // it has come, has no work.
-func (o *Observed) countBuffered(ctx context.Context, s spec) (lives, idle int, err error) {
-	records, whole, err := o.cluster.listRecords(ctx, labelOwner+"="+s.Owner+","+labelType+"="+s.Type+",")
+func (k bufferKeeper) countBuffered(ctx context.Context, s spec) (lives, idle int, err error) {
+	records, whole, err := k.cluster.listRecords(ctx, labelOwner+"="+s.Owner+","+labelType+"="+s.Type+",")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -175,13 +181,13 @@ func (o *Observed) countBuffered(ctx context.Context, s spec) (lives, idle int, 
 		return 0, 0, provisioners.Errorf(provisioners.KindTransient, "the list of the buffer's keepings is cut")
 	}
 	for _, r := range records {
-		if r.Way != WarmBuffer || r.Spec.ofBuffer() != s || !o.isLive(r) {
+		if r.Way != WarmBuffer || r.Spec.ofBuffer() != s || !k.isLive(r) {
 			continue
 		}
 		lives++
 		busy := false
 		if r.Place != nil {
-			if busy, err = o.hasWork(ctx, r.Place.Node); err != nil {
+			if busy, err = k.hasWork(ctx, r.Place.Node); err != nil {
 				return 0, 0, err
 			}
 		}
@@ -193,20 +199,20 @@ func (o *Observed) countBuffered(ctx context.Context, s spec) (lives, idle int, 
 }
 
 // hasWork reports whether others hold GPUs of the node.
-func (o *Observed) hasWork(ctx context.Context, node string) (bool, error) {
+func (e *eyes) hasWork(ctx context.Context, node string) (bool, error) {
 	v := clusterView{use: map[string]*nodeUse{}, foreign: map[string]bool{}}
-	if _, err := o.readPods(ctx, node, &v); err != nil {
+	if _, err := e.readPods(ctx, node, &v); err != nil {
 		return false, err
 	}
 	return v.useOf(node).gpus > 0, nil
 }
 
 // removeBuffer removes the buffer, and with its guard what else belongs to it.
-func (o *Observed) removeBuffer(ctx context.Context, b buffer) error {
+func (k bufferKeeper) removeBuffer(ctx context.Context, b buffer) error {
 	var errs []error
-	kind, has, err := o.findKind(ctx, bufferKind)
+	kind, has, err := k.findKind(ctx, bufferKind)
 	if err == nil && has {
-		err = o.api().open.Resource(kind).Namespace(o.config().Namespace).Delete(ctx, b.name, metav1.DeleteOptions{})
+		err = k.api().open.Resource(kind).Namespace(k.config().Namespace).Delete(ctx, b.name, metav1.DeleteOptions{})
 		if apierrors.IsNotFound(err) {
 			err = nil
 		}
@@ -214,27 +220,27 @@ func (o *Observed) removeBuffer(ctx context.Context, b buffer) error {
 	if err != nil {
 		errs = append(errs, readError(err, "removing CapacityBuffer %s", b.name))
 	}
-	return errors.Join(append(errs, o.removeGuard(ctx, b))...)
+	return errors.Join(append(errs, k.removeGuard(ctx, b))...)
 }
 
 // keepBuffer moves the end of the guard, and sizes the buffer.
-func (o *Observed) keepBuffer(ctx context.Context, s spec) error {
-	b, err := o.bufferOf(s)
+func (k bufferKeeper) keepBuffer(ctx context.Context, s spec) error {
+	b, err := k.bufferOf(s)
 	if err != nil {
 		return err
 	}
-	return errors.Join(o.renewGuard(ctx, b), o.sizeBuffer(ctx, s))
+	return errors.Join(k.renewGuard(ctx, b), k.sizeBuffer(ctx, s))
 }
 
 // findBuffered claims a free node for a keeping that waits for one.
-func (o *Observed) findBuffered(ctx context.Context, s seen) (*corev1.Node, error) {
-	offer, err := o.config().findOffer(provisioners.Spec{Type: s.record.Spec.Type, Region: s.record.Spec.Region})
+func (k bufferKeeper) findBuffered(ctx context.Context, s seen) (*corev1.Node, error) {
+	offer, err := k.config().findOffer(provisioners.Spec{Type: s.record.Spec.Type, Region: s.record.Spec.Region})
 	if err != nil {
 		return nil, err
 	}
-	v, err := o.lookAround(ctx)
+	v, err := k.lookAround(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return o.claimFree(ctx, v, s.record, offer)
+	return k.claims.claimFree(ctx, v, s.record, offer)
 }

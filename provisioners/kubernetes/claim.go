@@ -22,12 +22,15 @@ import (
 // that the API server refuses the second one, and owned by the record that keeps the
 // node. One that was left behind, by a record that has ended, is taken away.
 
+// claims takes nodes into keeping, and lets them go.
+type claims struct{ *eyes }
+
 const claimPrefix = "forewarm-node-"
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-func (o *Observed) claims() dynamic.ResourceInterface {
-	return o.api().open.Resource(leases).Namespace(o.config().Namespace)
+func (c claims) objects() dynamic.ResourceInterface {
+	return c.api().open.Resource(leases).Namespace(c.config().Namespace)
 }
 
 // claimName is the name of the claim of a node. A node that comes back under the name of
@@ -38,7 +41,7 @@ func claimName(node types.UID) string {
 }
 
 // claimNode takes the node for the record. It is false when another record has it.
-func (o *Observed) claimNode(ctx context.Context, s *stored, node *corev1.Node) (bool, error) {
+func (c claims) claimNode(ctx context.Context, s *stored, node *corev1.Node) (bool, error) {
 	claim := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": leases.GroupVersion().String(), "kind": "Lease",
 		"spec": map[string]any{"holderIdentity": s.object.Name},
@@ -48,14 +51,14 @@ func (o *Observed) claimNode(ctx context.Context, s *stored, node *corev1.Node) 
 	claim.SetAnnotations(map[string]string{corev1.LabelHostname: node.Name})
 	claim.SetOwnerReferences([]metav1.OwnerReference{ownedBy(s)})
 	for range attempts {
-		_, err := o.claims().Create(ctx, claim, metav1.CreateOptions{})
+		_, err := c.objects().Create(ctx, claim, metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
 			if err != nil {
 				return false, writeError(err, "claiming node %s", node.Name)
 			}
 			return true, nil
 		}
-		owner, err := o.claimOwner(ctx, claim.GetName())
+		owner, err := c.claimOwner(ctx, claim.GetName())
 		if err != nil || owner != "" {
 			return owner == s.object.UID, err
 		}
@@ -65,25 +68,25 @@ func (o *Observed) claimNode(ctx context.Context, s *stored, node *corev1.Node) 
 
 // claimOwner is the living record that has the claim. It removes a claim that none has,
 // and returns nothing.
-func (o *Observed) claimOwner(ctx context.Context, name string) (types.UID, error) {
-	claim, err := o.readClaim(ctx, name)
+func (c claims) claimOwner(ctx context.Context, name string) (types.UID, error) {
+	claim, err := c.readClaim(ctx, name)
 	if err != nil || claim == nil {
 		return "", err
 	}
 	owner := claim.GetOwnerReferences()[0]
-	s, err := o.api().getRecord(ctx, o.config().Namespace, owner.Name)
+	s, err := c.api().getRecord(ctx, c.config().Namespace, owner.Name)
 	if err != nil {
 		return "", err
 	}
-	if s != nil && s.object.UID == owner.UID && o.isLive(s) {
+	if s != nil && s.object.UID == owner.UID && c.isLive(s) {
 		return owner.UID, nil
 	}
-	return "", o.deleteClaim(ctx, claim)
+	return "", c.deleteClaim(ctx, claim)
 }
 
 // readClaim reads a claim; nil when there is none.
-func (o *Observed) readClaim(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	claim, err := o.claims().Get(ctx, name, metav1.GetOptions{})
+func (c claims) readClaim(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	claim, err := c.objects().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case isNotFound(err, name):
 		return nil, nil
@@ -91,22 +94,13 @@ func (o *Observed) readClaim(ctx context.Context, name string) (*unstructured.Un
 		return nil, readError(err, "reading the claim %s", name)
 	case claim.GetLabels()[labelRole] != roleClaim || len(claim.GetOwnerReferences()) != 1:
 		return nil, provisioners.Errorf(provisioners.KindTransient, "Lease %s/%s is no claim of ours",
-			o.config().Namespace, name)
+			c.config().Namespace, name)
 	}
 	return claim, nil
 }
 
-// isLive reports whether the record may have a node. One that only was asked for may be
-// about to.
-func (o *Observed) isLive(s *stored) bool {
-	if s.Way == "" {
-		return !s.Ended && o.now().Sub(s.object.CreationTimestamp.Time) < o.config().PendingTimeout
-	}
-	return !s.Ended && o.now().Before(s.KeptUntil)
-}
-
-func (o *Observed) deleteClaim(ctx context.Context, claim *unstructured.Unstructured) error {
-	err := o.claims().Delete(ctx, claim.GetName(),
+func (c claims) deleteClaim(ctx context.Context, claim *unstructured.Unstructured) error {
+	err := c.objects().Delete(ctx, claim.GetName(),
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(claim.GetUID()))})
 	if err == nil || isNotFound(err, claim.GetName()) || apierrors.IsConflict(err) {
 		return nil
@@ -115,10 +109,21 @@ func (o *Observed) deleteClaim(ctx context.Context, claim *unstructured.Unstruct
 }
 
 // releaseNode removes the record's claim of the node, and no other's.
-func (o *Observed) releaseNode(ctx context.Context, s *stored, node types.UID) error {
-	claim, err := o.readClaim(ctx, claimName(node))
+func (c claims) releaseNode(ctx context.Context, s *stored, node types.UID) error {
+	claim, err := c.readClaim(ctx, claimName(node))
 	if err != nil || claim == nil || claim.GetOwnerReferences()[0].UID != s.object.UID {
 		return err
 	}
-	return o.deleteClaim(ctx, claim)
+	return c.deleteClaim(ctx, claim)
+}
+
+// claimFree claims the first free node that nobody else takes meanwhile; nil where there
+// is none.
+func (c claims) claimFree(ctx context.Context, v clusterView, s *stored, offer Offer) (*corev1.Node, error) {
+	for _, node := range c.freeNodes(v, offer) {
+		if took, err := c.claimNode(ctx, s, node); took || err != nil {
+			return node, err
+		}
+	}
+	return nil, nil
 }

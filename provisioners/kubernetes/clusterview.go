@@ -27,16 +27,16 @@ type clusterView struct {
 
 // lookAround reads records, then pods, then nodes: a node that a record or a pod names is
 // gone if it is not there afterwards.
-func (o *Observed) lookAround(ctx context.Context) (v clusterView, err error) {
+func (e *eyes) lookAround(ctx context.Context) (v clusterView, err error) {
 	v.use, v.foreign = map[string]*nodeUse{}, map[string]bool{}
 	var whole [3]bool
-	if v.keepings, whole[0], err = o.cluster.listRecords(ctx, ""); err != nil {
+	if v.keepings, whole[0], err = e.cluster.listRecords(ctx, ""); err != nil {
 		return v, err
 	}
-	if whole[1], err = o.readPods(ctx, "", &v); err != nil {
+	if whole[1], err = e.readPods(ctx, "", &v); err != nil {
 		return v, err
 	}
-	if whole[2], err = o.readNodes(ctx, &v); err != nil {
+	if whole[2], err = e.readNodes(ctx, &v); err != nil {
 		return v, err
 	}
 	v.whole = whole[0] && whole[1] && whole[2]
@@ -44,19 +44,19 @@ func (o *Observed) lookAround(ctx context.Context) (v clusterView, err error) {
 }
 
 // readPods reads the pods of all namespaces, or those of one node.
-func (o *Observed) readPods(ctx context.Context, node string, v *clusterView) (bool, error) {
+func (e *eyes) readPods(ctx context.Context, node string, v *clusterView) (bool, error) {
 	options := metav1.ListOptions{}
 	if node != "" {
 		options.FieldSelector = "spec.nodeName=" + node
 	}
 	whole, err := eachPage(options, func(options metav1.ListOptions) (string, error) {
-		page, err := o.api().core.Pods(metav1.NamespaceAll).List(ctx, options)
+		page, err := e.api().core.Pods(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
 			return "", err
 		}
 		v.version = page.ResourceVersion
 		for i := range page.Items {
-			o.addPod(v, &page.Items[i])
+			e.addPod(v, &page.Items[i])
 		}
 		return page.Continue, nil
 	})
@@ -66,14 +66,14 @@ func (o *Observed) readPods(ctx context.Context, node string, v *clusterView) (b
 	return whole, nil
 }
 
-func (o *Observed) addPod(v *clusterView, pod *corev1.Pod) {
-	p := o.config().viewPod(pod)
+func (e *eyes) addPod(v *clusterView, pod *corev1.Pod) {
+	p := e.config().viewPod(pod)
 	if p.holdsNode() {
 		if v.use[p.node] == nil {
 			v.use[p.node] = &nodeUse{}
 		}
 		v.use[p.node].add(p)
-		if p.own && p.namespace != o.config().Namespace {
+		if p.own && p.namespace != e.config().Namespace {
 			v.foreign[p.node] = true
 		}
 	}
@@ -83,14 +83,14 @@ func (o *Observed) addPod(v *clusterView, pod *corev1.Pod) {
 }
 
 // readNodes reads the nodes that can serve an offer.
-func (o *Observed) readNodes(ctx context.Context, v *clusterView) (bool, error) {
+func (e *eyes) readNodes(ctx context.Context, v *clusterView) (bool, error) {
 	whole, err := eachPage(metav1.ListOptions{}, func(options metav1.ListOptions) (string, error) {
-		page, err := o.api().core.Nodes().List(ctx, options)
+		page, err := e.api().core.Nodes().List(ctx, options)
 		if err != nil {
 			return "", err
 		}
 		for _, node := range page.Items {
-			if len(o.config().typesOf(&node)) > 0 {
+			if len(e.config().typesOf(&node)) > 0 {
 				v.nodes = append(v.nodes, node)
 			}
 		}
@@ -111,9 +111,9 @@ func (v clusterView) useOf(node string) nodeUse {
 }
 
 // keeperOf is the living record that keeps the node.
-func (o *Observed) keeperOf(v clusterView, node types.UID) *stored {
+func (e *eyes) keeperOf(v clusterView, node types.UID) *stored {
 	for _, s := range v.keepings {
-		if s.Place != nil && s.Place.UID == node && o.isLive(s) {
+		if s.Place != nil && s.Place.UID == node && e.isLive(s) {
 			return s
 		}
 	}
@@ -121,14 +121,14 @@ func (o *Observed) keeperOf(v clusterView, node types.UID) *stored {
 }
 
 // freeNodes are the idle nodes of the offer that nobody keeps, the youngest first.
-func (o *Observed) freeNodes(v clusterView, offer Offer) []*corev1.Node {
+func (e *eyes) freeNodes(v clusterView, offer Offer) []*corev1.Node {
 	var free []*corev1.Node
 	for i := range v.nodes {
 		node := &v.nodes[i]
 		use := v.useOf(node.Name)
-		state, _ := o.portState(node, use)
+		state, _ := e.portState(node, use)
 		if offer.canServe(node) && state == provisioners.NodeIdle && use.leavesRoom(node, offer) && !v.foreign[node.Name] &&
-			o.keeperOf(v, node.UID) == nil {
+			e.keeperOf(v, node.UID) == nil {
 			free = append(free, node)
 		}
 	}
@@ -136,22 +136,11 @@ func (o *Observed) freeNodes(v clusterView, offer Offer) []*corev1.Node {
 	return free
 }
 
-// claimFree claims the first free node that nobody else takes meanwhile; nil where there
-// is none.
-func (o *Observed) claimFree(ctx context.Context, v clusterView, s *stored, offer Offer) (*corev1.Node, error) {
-	for _, node := range o.freeNodes(v, offer) {
-		if took, err := o.claimNode(ctx, s, node); took || err != nil {
-			return node, err
-		}
-	}
-	return nil, nil
-}
-
 // keptNames are the names of the nodes in keeping, for placeholders to avoid.
-func (o *Observed) keptNames(v clusterView) []string {
+func (e *eyes) keptNames(v clusterView) []string {
 	var names []string
 	for i := range v.nodes {
-		if len(names) < mostAvoided && o.keeperOf(v, v.nodes[i].UID) != nil {
+		if len(names) < mostAvoided && e.keeperOf(v, v.nodes[i].UID) != nil {
 			names = append(names, v.nodes[i].Name)
 		}
 	}

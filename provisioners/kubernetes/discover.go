@@ -36,20 +36,20 @@ const servedFor = 10 * time.Minute
 
 // findKind is the kind in the best version that the cluster serves; false where it serves
 // none.
-func (o *Observed) findKind(ctx context.Context, kind optionalKind) (schema.GroupVersionResource, bool, error) {
+func (e *eyes) findKind(ctx context.Context, kind optionalKind) (schema.GroupVersionResource, bool, error) {
 	name := kind.group + "/" + kind.resource
-	o.mu.Lock()
-	known := o.served[name]
-	o.mu.Unlock()
-	if known.asked.IsZero() || o.now().Sub(known.asked) > servedFor {
-		version, err := o.api().discover(ctx, kind)
+	e.mu.Lock()
+	known := e.served[name]
+	e.mu.Unlock()
+	if known.asked.IsZero() || e.now().Sub(known.asked) > servedFor {
+		version, err := e.api().discover(ctx, kind)
 		if err != nil {
 			return schema.GroupVersionResource{}, false, err
 		}
-		known = servedKind{version, o.now()}
-		o.mu.Lock()
-		o.served[name] = known
-		o.mu.Unlock()
+		known = servedKind{version, e.now()}
+		e.mu.Lock()
+		e.served[name] = known
+		e.mu.Unlock()
 	}
 	return schema.GroupVersionResource{Group: kind.group, Version: known.version, Resource: kind.resource},
 		known.version != "", nil

@@ -1,4 +1,5 @@
-// Package kubernetes holds nodes of a cluster by placeholder pods.
+// Package kubernetes holds nodes of a cluster by placeholder pods (Cluster), or keeps
+// them warm for the cluster's own users and watches who uses them (Observed).
 //
 // A machine is two objects in one namespace. The placeholder pod asks for the
 // node's GPUs, at a priority below all real work, so that the cluster's own

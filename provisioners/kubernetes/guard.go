@@ -25,12 +25,12 @@ import (
 
 var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 
-func (o *Observed) guards() dynamic.ResourceInterface {
-	return o.api().open.Resource(jobs).Namespace(o.config().Namespace)
+func (k bufferKeeper) guards() dynamic.ResourceInterface {
+	return k.api().open.Resource(jobs).Namespace(k.config().Namespace)
 }
 
 // ensureGuard makes the buffer's guard, or returns the one that is there.
-func (o *Observed) ensureGuard(ctx context.Context, b buffer) (*unstructured.Unstructured, error) {
+func (k bufferKeeper) ensureGuard(ctx context.Context, b buffer) (*unstructured.Unstructured, error) {
 	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&b.template)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the guard of a buffer: %w", err)
@@ -39,26 +39,26 @@ func (o *Observed) ensureGuard(ctx context.Context, b buffer) (*unstructured.Uns
 		"apiVersion": "batch/v1", "kind": "Job",
 		"spec": map[string]any{
 			"parallelism": int64(0), "backoffLimit": int64(0), "ttlSecondsAfterFinished": int64(0),
-			"activeDeadlineSeconds": int64(o.keepUntil(false).Sub(o.now()).Seconds()), "template": template,
+			"activeDeadlineSeconds": int64(k.keepUntil(false).Sub(k.now()).Seconds()), "template": template,
 		},
 	}}
 	job.SetName(b.name)
 	job.SetLabels(b.labels)
-	made, err := o.guards().Create(ctx, job, metav1.CreateOptions{})
+	made, err := k.guards().Create(ctx, job, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return o.readGuard(ctx, b)
+		return k.readGuard(ctx, b)
 	case err != nil:
-		return nil, writeError(err, "making Job %s/%s", o.config().Namespace, b.name)
+		return nil, writeError(err, "making Job %s/%s", k.config().Namespace, b.name)
 	}
 	return made, nil
 }
 
 // readGuard reads a guard that is there to stay.
-func (o *Observed) readGuard(ctx context.Context, b buffer) (*unstructured.Unstructured, error) {
-	job, err := o.guards().Get(ctx, b.name, metav1.GetOptions{})
+func (k bufferKeeper) readGuard(ctx context.Context, b buffer) (*unstructured.Unstructured, error) {
+	job, err := k.guards().Get(ctx, b.name, metav1.GetOptions{})
 	if err != nil {
-		return nil, readError(err, "reading Job %s/%s", o.config().Namespace, b.name)
+		return nil, readError(err, "reading Job %s/%s", k.config().Namespace, b.name)
 	}
 	over := job.GetDeletionTimestamp() != nil
 	for _, c := range conditionsOf(job) {
@@ -73,19 +73,19 @@ func (o *Observed) readGuard(ctx context.Context, b buffer) (*unstructured.Unstr
 
 // renewGuard moves the guard's deadline, at most as often as it must be moved. Where there
 // is no guard, the buffer is made anew when it is sized.
-func (o *Observed) renewGuard(ctx context.Context, b buffer) error {
-	job, err := o.guards().Get(ctx, b.name, metav1.GetOptions{})
+func (k bufferKeeper) renewGuard(ctx context.Context, b buffer) error {
+	job, err := k.guards().Get(ctx, b.name, metav1.GetOptions{})
 	switch {
 	case isNotFound(err, b.name):
 		return nil
 	case err != nil:
-		return readError(err, "reading Job %s/%s", o.config().Namespace, b.name)
+		return readError(err, "reading Job %s/%s", k.config().Namespace, b.name)
 	}
 	deadline, _, _ := unstructured.NestedInt64(job.Object, "spec", "activeDeadlineSeconds")
 	born := job.GetCreationTimestamp().Time
-	left := born.Add(time.Duration(deadline) * time.Second).Sub(o.now())
-	until := o.keepUntil(false)
-	if until.Sub(o.now())-left < o.config().keepWithin()/2 {
+	left := born.Add(time.Duration(deadline) * time.Second).Sub(k.now())
+	until := k.keepUntil(false)
+	if until.Sub(k.now())-left < k.config().keepWithin()/2 {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": job.GetUID()},
@@ -93,18 +93,18 @@ func (o *Observed) renewGuard(ctx context.Context, b buffer) error {
 	if err != nil {
 		return fmt.Errorf("rendering the deadline of Job %s: %w", b.name, err)
 	}
-	_, err = o.guards().Patch(ctx, b.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = k.guards().Patch(ctx, b.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil && !isNotFound(err, b.name) {
-		return readError(err, "moving the deadline of Job %s/%s", o.config().Namespace, b.name)
+		return readError(err, "moving the deadline of Job %s/%s", k.config().Namespace, b.name)
 	}
 	return nil
 }
 
-func (o *Observed) removeGuard(ctx context.Context, b buffer) error {
-	err := o.guards().Delete(ctx, b.name,
+func (k bufferKeeper) removeGuard(ctx context.Context, b buffer) error {
+	err := k.guards().Delete(ctx, b.name,
 		metav1.DeleteOptions{PropagationPolicy: pointerTo(metav1.DeletePropagationBackground)})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return readError(err, "removing Job %s/%s", o.config().Namespace, b.name)
+		return readError(err, "removing Job %s/%s", k.config().Namespace, b.name)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (o *Observed) Delete(ctx context.Context, id string) error {
 	if err := o.leaveNode(ctx, s); err != nil || s.record.Way != WarmBuffer {
 		return err
 	}
-	return o.sizeBuffer(ctx, s.record.Spec)
+	return o.buffers.sizeBuffer(ctx, s.record.Spec)
 }
 
 // List returns the owner's keepings, those that have ended within the last days among
@@ -139,7 +139,7 @@ func (o *Observed) Keep(ctx context.Context, ids []string) error {
 		}
 	}
 	for s := range buffers {
-		if err := o.keepBuffer(ctx, s); err != nil {
+		if err := o.buffers.keepBuffer(ctx, s); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -34,14 +34,14 @@ type workloads struct {
 
 // readWorkloads reads the Workloads where the cluster has Kueue. They only tell when work
 // was admitted, so that a list that is cut misses no work.
-func (o *Observed) readWorkloads(ctx context.Context) (workloads, error) {
+func (e *eyes) readWorkloads(ctx context.Context) (workloads, error) {
 	all := workloads{map[types.UID]*workload{}, map[string]*workload{}}
-	kind, has, err := o.findKind(ctx, workloadKind)
+	kind, has, err := e.findKind(ctx, workloadKind)
 	if err != nil || !has {
 		return all, err
 	}
 	_, err = eachPage(metav1.ListOptions{}, func(options metav1.ListOptions) (string, error) {
-		page, err := o.api().open.Resource(kind).List(ctx, options)
+		page, err := e.api().open.Resource(kind).List(ctx, options)
 		if err != nil {
 			return "", err
 		}

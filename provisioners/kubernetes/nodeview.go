@@ -117,13 +117,13 @@ func (u nodeUse) leavesRoom(node *corev1.Node, offer Offer) bool {
 }
 
 // portState is what the node does, with what an operator must know of it.
-func (o *Observed) portState(node *corev1.Node, use nodeUse) (provisioners.NodeState, string) {
+func (e *eyes) portState(node *corev1.Node, use nodeUse) (provisioners.NodeState, string) {
 	sick := unwellCondition(node)
-	age := o.now().Sub(node.CreationTimestamp.Time)
+	age := e.now().Sub(node.CreationTimestamp.Time)
 	switch {
-	case node.DeletionTimestamp != nil || o.goingTaint(node) != "":
+	case node.DeletionTimestamp != nil || e.goingTaint(node) != "":
 		return provisioners.NodePoweringDown, ""
-	case sick != nil && age < o.config().PendingTimeout:
+	case sick != nil && age < e.config().PendingTimeout:
 		return provisioners.NodePoweringUp, ""
 	case sick != nil:
 		return provisioners.NodeUnavailable, fmt.Sprintf("node %s: condition %s is %s: %s; see kubectl describe node %s",
@@ -131,36 +131,36 @@ func (o *Observed) portState(node *corev1.Node, use nodeUse) (provisioners.NodeS
 	case node.Spec.Unschedulable:
 		return provisioners.NodeUnavailable, fmt.Sprintf("node %s is cordoned; it is brought back with: kubectl uncordon %s",
 			node.Name, node.Name)
-	case !o.hasGPUs(node) && age < o.config().PendingTimeout:
+	case !e.hasGPUs(node) && age < e.config().PendingTimeout:
 		return provisioners.NodePoweringUp, ""
-	case !o.hasGPUs(node):
+	case !e.hasGPUs(node):
 		return provisioners.NodeUnavailable, fmt.Sprintf("the device plugin of node %s stands by fewer GPUs than it has",
 			node.Name)
-	case o.isTaken(node, use):
+	case e.isTaken(node, use):
 		return provisioners.NodeTaken, ""
 	}
 	return provisioners.NodeIdle, ""
 }
 
 // isTaken reports whether none of the offers that the node can serve finds its place.
-func (o *Observed) isTaken(node *corev1.Node, use nodeUse) bool {
-	return use.pods > 0 && !slices.ContainsFunc(o.config().Offers, func(offer Offer) bool {
+func (e *eyes) isTaken(node *corev1.Node, use nodeUse) bool {
+	return use.pods > 0 && !slices.ContainsFunc(e.config().Offers, func(offer Offer) bool {
 		return offer.canServe(node) && use.leavesRoom(node, offer)
 	})
 }
 
 // hasGPUs reports whether the device plugin stands by what one of the offers needs.
-func (o *Observed) hasGPUs(node *corev1.Node) bool {
-	return slices.ContainsFunc(o.config().Offers, func(offer Offer) bool {
+func (e *eyes) hasGPUs(node *corev1.Node) bool {
+	return slices.ContainsFunc(e.config().Offers, func(offer Offer) bool {
 		works := node.Status.Allocatable[corev1.ResourceName(offer.Resource)]
 		return offer.canServe(node) && int(works.Value()) >= offer.GPUs
 	})
 }
 
 // goingTaint is the taint by which the node's end was announced; empty for none.
-func (o *Observed) goingTaint(node *corev1.Node) string {
+func (e *eyes) goingTaint(node *corev1.Node) string {
 	for _, taint := range node.Spec.Taints {
-		if slices.Contains(endTaints, taint.Key) || slices.Contains(o.config().InterruptionTaints, taint.Key) {
+		if slices.Contains(endTaints, taint.Key) || slices.Contains(e.config().InterruptionTaints, taint.Key) {
 			return taint.Key
 		}
 	}
@@ -168,10 +168,10 @@ func (o *Observed) goingTaint(node *corev1.Node) string {
 }
 
 // portNode renders a node that can serve the types.
-func (o *Observed) portNode(node *corev1.Node, types []string, use nodeUse, keeper string) provisioners.ObservedNode {
-	state, message := o.portState(node, use)
+func (e *eyes) portNode(node *corev1.Node, types []string, use nodeUse, keeper string) provisioners.ObservedNode {
+	state, message := e.portState(node, use)
 	out := provisioners.ObservedNode{Name: node.Name, InstanceID: keeper, Types: types, State: state, Message: message}
-	for _, offer := range o.config().Offers {
+	for _, offer := range e.config().Offers {
 		if offer.canServe(node) {
 			out.GPUs = max(out.GPUs, offer.gpusOf(node))
 		}

@@ -4,7 +4,6 @@ package kubernetes
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/forewarm/forewarm/internal/clock"
@@ -22,10 +21,9 @@ import (
 //
 // Observed is safe for concurrent use, also by several processes.
 type Observed struct {
-	cluster *Cluster
-
-	mu     sync.Mutex
-	served map[string]servedKind // what discovery said, by group and resource
+	*eyes
+	claims  claims
+	buffers bufferKeeper
 }
 
 var _ provisioners.Observer = (*Observed)(nil)
@@ -39,7 +37,8 @@ func NewObserved(config Config, clock clock.Clock) (*Observed, error) {
 		return nil, err
 	}
 	cluster.api.role = roleKeeping
-	return &Observed{cluster: cluster, served: map[string]servedKind{}}, nil
+	e := &eyes{cluster: cluster, served: map[string]servedKind{}}
+	return &Observed{eyes: e, claims: claims{e}, buffers: bufferKeeper{e, claims{e}}}, nil
 }
 
 // Name returns the configured name.
@@ -53,12 +52,6 @@ func (o *Observed) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	}
 	return offers, err
 }
-
-func (o *Observed) config() Config { return o.cluster.config }
-
-func (o *Observed) api() api { return o.cluster.api }
-
-func (o *Observed) now() time.Time { return o.cluster.clock.Now() }
 
 // keepWithin is the longest time between two calls of Keep.
 func (c Config) keepWithin() time.Duration { return c.KeepFor / keepsPerLease }

@@ -114,13 +114,13 @@ func (o *Observed) nextKeeping(ctx context.Context, s seen) (record, bool, error
 // findPlace finds the node that has come for a keeping, and claims it.
 func (o *Observed) findPlace(ctx context.Context, s seen) (*corev1.Node, error) {
 	if s.record.Way == WarmBuffer {
-		return o.findBuffered(ctx, s)
+		return o.buffers.findBuffered(ctx, s)
 	}
 	if !s.hasPlaceholder() || s.node == nil || unwellCondition(s.node) != nil ||
 		allocatableGPUs(s.node, s.record.Want) < s.record.Want.GPUs {
 		return nil, nil
 	}
-	took, err := o.claimNode(ctx, s.record, s.node)
+	took, err := o.claims.claimNode(ctx, s.record, s.node)
 	switch {
 	case err != nil:
 		return nil, err
@@ -139,7 +139,7 @@ func (o *Observed) leaveNode(ctx context.Context, s seen) error {
 		errs = append(errs, o.api().deletePod(ctx, s.pod))
 	}
 	if place := s.record.Place; place != nil {
-		errs = append(errs, o.releaseNode(ctx, s.record, place.UID))
+		errs = append(errs, o.claims.releaseNode(ctx, s.record, place.UID))
 	}
 	return errors.Join(errs...)
 }

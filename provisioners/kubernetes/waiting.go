@@ -25,7 +25,7 @@ var bootWords = []struct {
 type boots map[types.UID]bool
 
 // readBoots asks what an autoscaler has said last of pods, where any finds no place.
-func (o *Observed) readBoots(ctx context.Context, pods []podView) (boots, error) {
+func (e *eyes) readBoots(ctx context.Context, pods []podView) (boots, error) {
 	if !slices.ContainsFunc(pods, func(p podView) bool { return p.unschedulable && !p.finished }) {
 		return nil, nil
 	}
@@ -34,7 +34,7 @@ func (o *Observed) readBoots(ctx context.Context, pods []podView) (boots, error)
 	for _, word := range bootWords {
 		options := metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=" + word.reason}
 		_, err := eachPage(options, func(options metav1.ListOptions) (string, error) {
-			page, err := o.api().core.Events(metav1.NamespaceAll).List(ctx, options)
+			page, err := e.api().core.Events(metav1.NamespaceAll).List(ctx, options)
 			if err != nil {
 				return "", err
 			}
@@ -53,7 +53,7 @@ func (o *Observed) readBoots(ctx context.Context, pods []podView) (boots, error)
 }
 
 // waitsFor is why a pod waits that has no node.
-func (o *Observed) waitsFor(p podView, w *workload, said boots, nodes []corev1.Node) provisioners.Reason {
+func (e *eyes) waitsFor(p podView, w *workload, said boots, nodes []corev1.Node) provisioners.Reason {
 	switch {
 	case w != nil && w.admitted.IsZero():
 		return w.waiting

@@ -37,7 +37,7 @@ func (o *Observed) Create(ctx context.Context, token string, asked provisioners.
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	node, err := o.claimFree(ctx, v, s, offer)
+	node, err := o.claims.claimFree(ctx, v, s, offer)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
@@ -65,16 +65,6 @@ func (o *Observed) chooseWay(ctx context.Context) (WarmWith, error) {
 	return WarmPlaceholder, nil
 }
 
-// keepUntil is until when a keeping lasts that begins now: one that waits for its node
-// lasts until that may be given up, and then as any other.
-func (o *Observed) keepUntil(placed bool) time.Time {
-	until := o.now().Add(o.config().KeepFor)
-	if !placed {
-		until = until.Add(o.config().PendingTimeout)
-	}
-	return until.UTC()
-}
-
 // warmByPlaceholder makes the placeholder, on the node if there is one. What is refused
 // then has made nothing, and gives the node back.
 func (o *Observed) warmByPlaceholder(ctx context.Context, v clusterView, s *stored, node *corev1.Node) (
@@ -83,7 +73,7 @@ func (o *Observed) warmByPlaceholder(ctx context.Context, v clusterView, s *stor
 	pod, made, err := o.ensureKeeper(ctx, s, node, o.keptNames(v), until)
 	if err != nil {
 		if node != nil && provisioners.Final(err) {
-			err = errors.Join(err, o.releaseNode(ctx, s, node.UID))
+			err = errors.Join(err, o.claims.releaseNode(ctx, s, node.UID))
 		}
 		return provisioners.Instance{}, err
 	}

@@ -56,8 +56,8 @@ type pastChanges struct {
 
 // startWatch has the changes since the version told. It is opened before the list is
 // read, so that the API server tells them meanwhile.
-func (o *Observed) startWatch(ctx context.Context, since uint64) (watch.Interface, error) {
-	changes, err := o.api().core.Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{
+func (e *eyes) startWatch(ctx context.Context, since uint64) (watch.Interface, error) {
+	changes, err := e.api().core.Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{
 		ResourceVersion: strconv.FormatUint(since, 10), AllowWatchBookmarks: true,
 		TimeoutSeconds: pointerTo[int64](watchSeconds),
 	})
@@ -71,7 +71,7 @@ func (o *Observed) startWatch(ctx context.Context, since uint64) (watch.Interfac
 }
 
 // readChanges reads changes until the version of the list, or until no more come.
-func (o *Observed) readChanges(changes watch.Interface, since, until uint64) pastChanges {
+func (e *eyes) readChanges(changes watch.Interface, since, until uint64) pastChanges {
 	past := pastChanges{deleted: map[types.UID]podView{}, told: since}
 	if changes == nil {
 		past.lost = true
@@ -101,7 +101,7 @@ func (o *Observed) readChanges(changes watch.Interface, since, until uint64) pas
 		}
 		past.told = version
 		if event.Type == watch.Deleted {
-			if p := o.config().viewPod(pod); p.isWork() {
+			if p := e.config().viewPod(pod); p.isWork() {
 				past.deleted[p.uid] = p.asDeleted(pod)
 			}
 		}
