@@ -71,7 +71,8 @@ func (w *plainWorld) servesCustom(t *testing.T) bool {
 }
 
 var (
-	realBuffers   = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Resource: "capacitybuffers"}
+	realBuffers = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1",
+		Resource: "capacitybuffers"}
 	realWorkloads = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"}
 	realJobs      = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 )

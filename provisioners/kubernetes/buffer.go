@@ -29,7 +29,6 @@ import (
 // buffer names the objects of one buffer.
 type buffer struct {
 	spec     spec // its owner, type and region
-	offer    Offer
 	template corev1.PodTemplateSpec
 	name     string
 	labels   map[string]string
@@ -53,7 +52,7 @@ func (k bufferKeeper) bufferOf(s spec) (buffer, error) {
 	if err != nil {
 		return buffer{}, err
 	}
-	b := buffer{spec: s.ofBuffer(), offer: offer, template: k.config().bufferTemplate(offer)}
+	b := buffer{spec: s.ofBuffer(), template: k.config().bufferTemplate(offer)}
 	text, err := json.Marshal([]any{b.spec, b.template})
 	if err != nil {
 		return buffer{}, fmt.Errorf("rendering the shape of a buffer: %w", err)

@@ -142,6 +142,7 @@ func TestRightsOfObserving(t *testing.T) {
 	for _, w := range []*plainWorld{newPlainWorld(t), newBufferWorld(t, bufferVersion)} {
 		w.server.Define("workloads", "Workload", "kueue.x-k8s.io/v1beta2")
 		kept := w.warmNode(t, "a")
+		w.keep(t, kept.ID)
 		mark := w.look(t, "").Mark
 		w.submit(t, wholeNode)
 		w.submit(t, wholeNode) // which waits

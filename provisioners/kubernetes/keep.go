@@ -43,7 +43,11 @@ func (o *Observed) Delete(ctx context.Context, id string) error {
 	if err := o.leaveNode(ctx, s); err != nil || s.record.Way != WarmBuffer {
 		return err
 	}
-	return o.buffers.sizeBuffer(ctx, s.record.Spec)
+	err = o.buffers.sizeBuffer(ctx, s.record.Spec)
+	if provisioners.KindOf(err) == provisioners.KindBadSpec {
+		return nil // of an offer that is not configured any more: its guard ends it
+	}
+	return err
 }
 
 // List returns the owner's keepings, those that have ended within the last days among

@@ -40,6 +40,22 @@ func requireName(operator corev1.NodeSelectorOperator, name string) corev1.NodeS
 	return corev1.NodeSelectorRequirement{Key: nodeName, Operator: operator, Values: []string{name}}
 }
 
+// boundTo is the name of the only node that the placeholder may be on; empty for any.
+func boundTo(pod *corev1.Pod) string {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil ||
+		pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return ""
+	}
+	for _, term := range pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			if field.Key == nodeName && field.Operator == corev1.NodeSelectorOpIn && len(field.Values) == 1 {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
+}
+
 // withFields adds the conditions to the offer's own, all of which must hold.
 func withFields(affinity *corev1.Affinity, fields []corev1.NodeSelectorRequirement) *corev1.Affinity {
 	if len(fields) == 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
+	"github.com/forewarm/forewarm/provisioners/kubernetes/apitest"
 	"github.com/forewarm/forewarm/provisioners/provisionertest"
 )
 
@@ -341,10 +342,32 @@ func TestNobodyKeeps(t *testing.T) {
 		w.boot = boot
 		w.askNode(t, "a")
 		w.awaitBoot()
-		require.Len(t, w.listNodes(), 1)
-		require.Equal(t, boot < 20*time.Minute, len(w.placeholders()) == 1)
+		early := boot < 20*time.Minute
+		require.Equal(t, early, len(w.listNodes()) == 1)
+		require.Equal(t, early, len(w.placeholders()) == 1)
 		w.advanceClock(20*time.Minute + keptFor)
 		require.Empty(t, w.placeholders())
 		require.Empty(t, w.listNodes())
 	}
+}
+
+// A Create that was cut off between its placeholder and its record goes on where it was,
+// although the choice would be another one now.
+func TestACreateThatIsRepeated(t *testing.T) {
+	t.Parallel()
+	w := newPlainWorld(t)
+	first := w.addPlainNode()
+	w.server.Inject(apitest.Fault{On: usesOf("create", "pods"), Cut: true})
+	_, err := w.Observed.Create(t.Context(), "b", made2spec())
+	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
+	w.clock.Advance(time.Minute)
+	second := w.addPlainNode() // which is younger, and would be chosen
+	made, err := w.Observed.Create(t.Context(), "b", made2spec())
+	require.NoError(t, err)
+	require.Equal(t, provisioners.Running, made.Phase)
+	require.Equal(t, first, made.Address)
+	w.runControllers()
+	require.Len(t, w.placeholders(), 1)
+	require.Equal(t, first, w.placeholders()[0].Spec.NodeName)
+	require.Equal(t, second, w.askNode(t, "a").Address, "its claim was left behind")
 }

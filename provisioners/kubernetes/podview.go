@@ -16,7 +16,7 @@ import (
 // pod has ten kilobytes, and most of them are its user's own words.
 type podView struct {
 	uid             types.UID
-	namespace, name string // never told: the name is its user's
+	namespace       string
 	version         uint64 // of the object; 0: not known
 	node            string
 	own, everywhere bool
@@ -38,7 +38,7 @@ type podView struct {
 // viewPod takes what counts.
 func (c Config) viewPod(pod *corev1.Pod) podView {
 	v := podView{
-		uid: pod.UID, namespace: pod.Namespace, name: pod.Name, node: pod.Spec.NodeName, own: isPlaceholder(pod),
+		uid: pod.UID, namespace: pod.Namespace, node: pod.Spec.NodeName, own: isPlaceholder(pod),
 		everywhere: everyNodes(pod), created: pod.CreationTimestamp.UTC(), finished: podFinished(pod),
 		nominated: pod.Status.NominatedNodeName, group: gangOf(pod), workload: pod.Annotations[kueueWorkload],
 	}

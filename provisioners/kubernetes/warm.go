@@ -77,6 +77,11 @@ func (o *Observed) warmByPlaceholder(ctx context.Context, v clusterView, s *stor
 		}
 		return provisioners.Instance{}, err
 	}
+	if !made {
+		if node, err = o.placeOfKeeper(ctx, s, pod, node); err != nil {
+			return provisioners.Instance{}, mayExist(err)
+		}
+	}
 	next := func(r record) record {
 		r.Way, r.PodUID, r.KeptUntil = WarmPlaceholder, pod.UID, until
 		return r.placedOn(node, o.cluster)
@@ -88,6 +93,32 @@ func (o *Observed) warmByPlaceholder(ctx context.Context, v clusterView, s *stor
 		return nil
 	}
 	return o.recordWarming(ctx, s, next, undo)
+}
+
+// placeOfKeeper is the node that an earlier call has bound its placeholder to, instead of
+// the one that was claimed now. A placeholder that is bound to none finds its own.
+func (o *Observed) placeOfKeeper(ctx context.Context, s *stored, pod *corev1.Pod, claimed *corev1.Node) (
+	*corev1.Node, error) {
+	name := boundTo(pod)
+	if claimed != nil && claimed.Name == name {
+		return claimed, nil
+	}
+	if claimed != nil {
+		if err := o.claims.releaseNode(ctx, s, claimed.UID); err != nil {
+			return nil, err
+		}
+	}
+	if name == "" {
+		return nil, nil
+	}
+	node, err := o.api().getNode(ctx, name)
+	if err != nil || node == nil {
+		return nil, err
+	}
+	if took, err := o.claims.claimNode(ctx, s, node); !took {
+		return nil, err
+	}
+	return node, nil
 }
 
 // placedOn returns the record of a keeping that has its node; nil changes nothing.
