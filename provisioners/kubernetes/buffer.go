@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/forewarm/forewarm/provisioners"
 )
@@ -94,12 +95,9 @@ func (o *Observed) warmByBuffer(ctx context.Context, s *stored, node *corev1.Nod
 // ensureBuffer makes the guard, the shape and the buffer, without a replica, where they
 // are not there.
 func (k bufferKeeper) ensureBuffer(ctx context.Context, b buffer) error {
-	kind, has, err := k.findKind(ctx, bufferKind)
-	switch {
-	case err != nil:
+	objects, err := k.objects(ctx)
+	if err != nil {
 		return err
-	case !has:
-		return provisioners.Errorf(provisioners.KindBadSpec, "the cluster has no CapacityBuffer any more")
 	}
 	guard, err := k.ensureGuard(ctx, b)
 	if err != nil {
@@ -108,28 +106,57 @@ func (k bufferKeeper) ensureBuffer(ctx context.Context, b buffer) error {
 	owned := metav1.ObjectMeta{Namespace: k.config().Namespace, Name: b.name, Labels: b.labels,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: b.name,
 			UID: guard.GetUID()}}}
-	template := &corev1.PodTemplate{ObjectMeta: owned, Template: b.template}
-	_, err = k.api().core.PodTemplates(owned.Namespace).Create(ctx, template, metav1.CreateOptions{})
+	shape := owned
+	shape.Name += "-" + string(guard.GetUID()) // that of an earlier guard may be about to be collected
+	_, err = k.api().core.PodTemplates(owned.Namespace).Create(ctx,
+		&corev1.PodTemplate{ObjectMeta: shape, Template: b.template}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return writeError(err, "making PodTemplate %s/%s", owned.Namespace, b.name)
+		return writeError(err, "making PodTemplate %s/%s", owned.Namespace, shape.Name)
 	}
-	made := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": kind.GroupVersion().String(), "kind": "CapacityBuffer",
-		"spec": map[string]any{"podTemplateRef": map[string]any{"name": b.name}, "replicas": int64(0)},
-	}}
-	made.SetNamespace(owned.Namespace)
-	made.SetName(b.name)
-	made.SetLabels(b.labels)
-	made.SetOwnerReferences(owned.OwnerReferences)
-	_, err = k.api().open.Resource(kind).Namespace(owned.Namespace).Create(ctx, made, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	kind, _, err := k.findKind(ctx, bufferKind)
+	if err != nil {
+		return err
+	}
+	_, err = objects.Create(ctx, newBuffer(kind.GroupVersion().String(), owned, shape.Name), metav1.CreateOptions{})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return checkGuarded(ctx, objects, owned)
+	case err != nil:
 		return writeError(err, "making CapacityBuffer %s/%s", owned.Namespace, b.name)
 	}
 	return nil
 }
 
+// checkGuarded returns an error for a buffer of an earlier guard, which is about to be
+// collected.
+func checkGuarded(ctx context.Context, objects dynamic.ResourceInterface, owned metav1.ObjectMeta) error {
+	there, err := objects.Get(ctx, owned.Name, metav1.GetOptions{})
+	if err != nil {
+		return readError(err, "reading CapacityBuffer %s", owned.Name)
+	}
+	for _, owner := range there.GetOwnerReferences() {
+		if owner.UID == owned.OwnerReferences[0].UID {
+			return nil
+		}
+	}
+	return provisioners.Errorf(provisioners.KindTransient, "CapacityBuffer %s is of an earlier guard", owned.Name)
+}
+
+// newBuffer is a CapacityBuffer of the template.
+func newBuffer(version string, owned metav1.ObjectMeta, template string) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": version, "kind": "CapacityBuffer",
+		"spec": map[string]any{"podTemplateRef": map[string]any{"name": template}, "replicas": int64(0)},
+	}}
+	made.SetNamespace(owned.Namespace)
+	made.SetName(owned.Name)
+	made.SetLabels(owned.Labels)
+	made.SetOwnerReferences(owned.OwnerReferences)
+	return made
+}
+
 // sizeBuffer gives the buffer as many replicas as its keepings need, and removes it where
-// that is none.
+// it has none.
 func (k bufferKeeper) sizeBuffer(ctx context.Context, s spec) error {
 	b, err := k.bufferOf(s)
 	if err != nil {
@@ -142,31 +169,50 @@ func (k bufferKeeper) sizeBuffer(ctx context.Context, s spec) error {
 	case lives == 0:
 		return k.removeBuffer(ctx, b)
 	}
-	kind, has, err := k.findKind(ctx, bufferKind)
-	if err != nil || !has {
+	objects, err := k.objects(ctx)
+	if err != nil {
 		return err
 	}
-	buffers := k.api().open.Resource(kind).Namespace(k.config().Namespace)
-	now, err := buffers.Get(ctx, b.name, metav1.GetOptions{})
-	if isNotFound(err, b.name) {
-		if err := k.ensureBuffer(ctx, b); err != nil {
-			return err
-		}
-		now, err = buffers.Get(ctx, b.name, metav1.GetOptions{})
-	}
+	now, err := k.readBuffer(ctx, b, objects)
 	if err != nil {
-		return readError(err, "reading CapacityBuffer %s", b.name)
+		return err
 	}
-	replicas, _, _ := unstructured.NestedInt64(now.Object, "spec", "replicas")
-	if replicas == int64(idle) {
+	if replicas, _, _ := unstructured.NestedInt64(now.Object, "spec", "replicas"); replicas == int64(idle) {
 		return nil
 	}
 	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, idle)
-	_, err = buffers.Patch(ctx, b.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
+	if _, err := objects.Patch(ctx, b.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		return readError(err, "sizing CapacityBuffer %s", b.name)
 	}
 	return nil
+}
+
+// objects are the CapacityBuffers of our namespace, in the version that is served.
+func (k bufferKeeper) objects(ctx context.Context) (dynamic.ResourceInterface, error) {
+	kind, has, err := k.findKind(ctx, bufferKind)
+	switch {
+	case err != nil:
+		return nil, err
+	case !has:
+		return nil, provisioners.Errorf(provisioners.KindBadSpec, "the cluster has no CapacityBuffer any more")
+	}
+	return k.api().open.Resource(kind).Namespace(k.config().Namespace), nil
+}
+
+// readBuffer reads the buffer, and makes it where it has ended.
+func (k bufferKeeper) readBuffer(ctx context.Context, b buffer, objects dynamic.ResourceInterface) (
+	*unstructured.Unstructured, error) {
+	now, err := objects.Get(ctx, b.name, metav1.GetOptions{})
+	if isNotFound(err, b.name) {
+		if err := k.ensureBuffer(ctx, b); err != nil {
+			return nil, err
+		}
+		now, err = objects.Get(ctx, b.name, metav1.GetOptions{})
+	}
+	if err != nil {
+		return nil, readError(err, "reading CapacityBuffer %s", b.name)
+	}
+	return now, nil
 }
 
 // countBuffered counts the living keepings of a buffer, and those of them whose node, once
@@ -208,18 +254,16 @@ func (e *eyes) hasWork(ctx context.Context, node string) (bool, error) {
 
 // removeBuffer removes the buffer, and with its guard what else belongs to it.
 func (k bufferKeeper) removeBuffer(ctx context.Context, b buffer) error {
-	var errs []error
-	kind, has, err := k.findKind(ctx, bufferKind)
-	if err == nil && has {
-		err = k.api().open.Resource(kind).Namespace(k.config().Namespace).Delete(ctx, b.name, metav1.DeleteOptions{})
-		if apierrors.IsNotFound(err) {
-			err = nil
-		}
+	objects, err := k.objects(ctx)
+	if err == nil {
+		err = objects.Delete(ctx, b.name, metav1.DeleteOptions{})
 	}
-	if err != nil {
-		errs = append(errs, readError(err, "removing CapacityBuffer %s", b.name))
+	if err != nil && !apierrors.IsNotFound(err) {
+		err = readError(err, "removing CapacityBuffer %s", b.name)
+	} else {
+		err = nil
 	}
-	return errors.Join(append(errs, k.removeGuard(ctx, b))...)
+	return errors.Join(err, k.removeGuard(ctx, b))
 }
 
 // keepBuffer moves the end of the guard, and sizes the buffer.
