@@ -32,6 +32,7 @@ type Server struct {
 	changes  []change
 	// forgotten is the version up to which no watch can begin any more.
 	forgotten int64
+	silent    bool // watches have no bookmarks
 	lag       time.Duration
 	version   int64
 	faults    []*Fault

@@ -40,6 +40,13 @@ func (s *Server) Forget() {
 	s.changes, s.forgotten = nil, s.version
 }
 
+// OmitBookmarks makes watches end without saying where they were.
+func (s *Server) OmitBookmarks() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = true
+}
+
 // events is the body of a watch, which ends at once: where the real server would wait,
 // this one says where it is.
 type events []byte
@@ -64,6 +71,9 @@ func (s *Server) watchObjects(c call) answer {
 		if one.version > since && strings.HasPrefix(one.key, c.group+"/"+c.resource+"/") {
 			tell(one.kind, withKind(one.object, s.kinds[c.resource], c))
 		}
+	}
+	if s.silent {
+		return answer{http.StatusOK, events(told.Bytes())}
 	}
 	tell(watch.Bookmark, map[string]any{"kind": s.kinds[c.resource], "apiVersion": c.version,
 		"metadata": map[string]any{"resourceVersion": strconv.FormatInt(s.version, 10)}})
