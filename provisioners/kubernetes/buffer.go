@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -273,6 +274,36 @@ func (k bufferKeeper) keepBuffer(ctx context.Context, s spec) error {
 		return err
 	}
 	return errors.Join(k.renewGuard(ctx, b), k.sizeBuffer(ctx, s))
+}
+
+// mostSaid bounds what is told of a buffer's conditions, in bytes.
+const mostSaid = 500
+
+// saidOf is what the autoscaler says of the buffer, in its own words.
+func (k bufferKeeper) saidOf(ctx context.Context, s spec) (string, error) {
+	b, err := k.bufferOf(s)
+	if err != nil {
+		return "", err
+	}
+	objects, err := k.objects(ctx)
+	if err != nil {
+		return "", err
+	}
+	now, err := objects.Get(ctx, b.name, metav1.GetOptions{})
+	if err != nil && !isNotFound(err, b.name) {
+		return "", readError(err, "reading CapacityBuffer %s", b.name)
+	}
+	var said []string
+	if err == nil {
+		for _, c := range conditionsOf(now) {
+			said = append(said, fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message))
+		}
+	}
+	if len(said) == 0 {
+		return "nothing is said of its CapacityBuffer; if no controller serves the kind, set warm_with: placeholder", nil
+	}
+	words := strings.Join(said, "; ")
+	return strings.ToValidUTF8(words[:min(len(words), mostSaid)], ""), nil
 }
 
 // findBuffered claims a free node for a keeping that waits for one.

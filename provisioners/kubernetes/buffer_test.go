@@ -172,3 +172,33 @@ func TestWhatWarms(t *testing.T) {
 	w.askNode(t, "a")
 	w.requireReplicas(t, 1)
 }
+
+// A buffer that brings no node is given up, with the autoscaler's own words.
+func TestABufferThatBringsNothing(t *testing.T) {
+	t.Parallel()
+	for _, words := range []string{"", "the buffer is above the quota"} {
+		w := newBufferWorld(t, bufferVersion)
+		w.room = 0
+		made := w.askNode(t, "a")
+		if words != "" {
+			buffer := w.buffers(t, bufferVersion)[0]
+			require.NoError(t, unstructured.SetNestedSlice(buffer.Object, []any{map[string]any{
+				"type": "ReadyForProvisioning", "status": "False", "message": words}}, "status", "conditions"))
+			_, err := w.custom(t, bufferVersion, "capacitybuffers").Namespace(buffer.GetNamespace()).UpdateStatus(t.Context(),
+				&buffer, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+		for range 10 {
+			require.NoError(t, w.Keep(t.Context(), []string{made.ID}))
+			w.advanceClock(2 * time.Minute)
+		}
+		got, err := w.Observed.Get(t.Context(), made.ID)
+		require.NoError(t, err)
+		require.Equal(t, provisioners.Terminated, got.Phase)
+		require.Contains(t, got.Notice.Message, "no node in 20m0s")
+		if words == "" {
+			words = "warm_with: placeholder"
+		}
+		require.Contains(t, got.Notice.Message, words)
+	}
+}

@@ -59,7 +59,7 @@ func (o *Observed) seeKeeping(ctx context.Context, k key) (seen, error) {
 	if s.record.Place == nil && s.record.Way == WarmPlaceholder {
 		s.refusal, err = o.bootRefusal(ctx, s)
 	} else if s.record.Place == nil && s.record.Way == WarmBuffer {
-		s.refusal = o.waitedTooLong(s)
+		s.refusal, err = o.bufferRefusal(ctx, s)
 	}
 	return s, err
 }
@@ -84,6 +84,16 @@ func (o *Observed) bootRefusal(ctx context.Context, s seen) (string, error) {
 		return "", nil
 	}
 	return o.api().autoscalerSaysNo(ctx, s.pod)
+}
+
+// bufferRefusal says why no node will come for the buffer; empty while one may.
+func (o *Observed) bufferRefusal(ctx context.Context, s seen) (string, error) {
+	why := o.waitedTooLong(s)
+	if why == "" {
+		return "", nil
+	}
+	said, err := o.buffers.saidOf(ctx, s.record.Spec)
+	return why + ": " + said, err
 }
 
 // nextKeeping is what the record should say, and whether that differs from what it says.
