@@ -219,21 +219,21 @@ func (k bufferKeeper) readBuffer(ctx context.Context, b buffer, objects dynamic.
 // countBuffered counts the living keepings of a buffer, and those of them whose node, once
 // it has come, has no work.
 func (k bufferKeeper) countBuffered(ctx context.Context, s spec) (lives, idle int, err error) {
-	records, whole, err := k.cluster.listRecords(ctx, labelOwner+"="+s.Owner+","+labelType+"="+s.Type+",")
+	records, err := k.cluster.readRecords(ctx, labelOwner+"="+s.Owner+","+labelType+"="+s.Type+",")
 	if err != nil {
 		return 0, 0, err
 	}
-	if !whole {
+	if !records.whole {
 		return 0, 0, provisioners.Errorf(provisioners.KindTransient, "the list of the buffer's keepings is cut")
 	}
-	for _, r := range records {
+	for _, r := range records.all {
 		if r.Way != WarmBuffer || r.Spec.ofBuffer() != s || !k.isLive(r) {
 			continue
 		}
 		lives++
 		busy := false
 		if r.Place != nil {
-			if busy, err = k.hasWork(ctx, r.Place.Node); err != nil {
+			if busy, err = k.hasWork(ctx, r.Place); err != nil {
 				return 0, 0, err
 			}
 		}
@@ -244,13 +244,17 @@ func (k bufferKeeper) countBuffered(ctx context.Context, s spec) (lives, idle in
 	return lives, idle, nil
 }
 
-// hasWork reports whether others hold GPUs of the node.
-func (e *eyes) hasWork(ctx context.Context, node string) (bool, error) {
-	v := clusterView{use: map[string]*nodeUse{}, foreign: map[string]bool{}}
-	if _, err := e.readPods(ctx, node, &v); err != nil {
+// hasWork reports whether others have taken the node, with GPUs or without.
+func (e *eyes) hasWork(ctx context.Context, at *place) (bool, error) {
+	node, err := e.api().getNode(ctx, at.Node)
+	if err != nil || node == nil || node.UID != at.UID {
 		return false, err
 	}
-	return v.useOf(node).gpus > 0, nil
+	v := clusterView{use: map[string]*nodeUse{}, foreign: map[string]bool{}}
+	if _, err := e.readPods(ctx, at.Node, &v); err != nil {
+		return false, err
+	}
+	return e.isTaken(node, v.useOf(at.Node)), nil
 }
 
 // removeBuffer removes the buffer, and with its guard what else belongs to it.

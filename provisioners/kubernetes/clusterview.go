@@ -4,6 +4,7 @@ package kubernetes
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,9 @@ type clusterView struct {
 	keepings []*stored           // of every deployment
 	// foreign are the names of nodes that another installation's placeholder is on.
 	foreign map[string]bool
-	version string // of the list of pods
-	whole   bool   // every page was read and understood
+	version string   // of the list of pods
+	whole   bool     // every page was read
+	gaps    []string // what is not known of it, for people
 }
 
 // lookAround reads records, then pods, then nodes: a node that a record or a pod names is
@@ -30,8 +32,13 @@ type clusterView struct {
 func (e *eyes) lookAround(ctx context.Context) (v clusterView, err error) {
 	v.use, v.foreign = map[string]*nodeUse{}, map[string]bool{}
 	var whole [3]bool
-	if v.keepings, whole[0], err = e.cluster.listRecords(ctx, ""); err != nil {
+	records, err := e.cluster.readRecords(ctx, "")
+	if err != nil {
 		return v, err
+	}
+	v.keepings, whole[0] = records.all, records.whole
+	for _, name := range records.damaged {
+		v.gaps = append(v.gaps, fmt.Sprintf("record %s is damaged; remove that ConfigMap", name))
 	}
 	if whole[1], err = e.readPods(ctx, "", &v); err != nil {
 		return v, err
@@ -40,6 +47,11 @@ func (e *eyes) lookAround(ctx context.Context) (v clusterView, err error) {
 		return v, err
 	}
 	v.whole = whole[0] && whole[1] && whole[2]
+	for i, list := range []string{"records", "pods", "nodes"} {
+		if !whole[i] {
+			v.gaps = append(v.gaps, "the list of "+list+" is cut")
+		}
+	}
 	return v, nil
 }
 
@@ -82,7 +94,7 @@ func (e *eyes) addPod(v *clusterView, pod *corev1.Pod) {
 	}
 }
 
-// readNodes reads the nodes that can serve an offer.
+// readNodes reads the nodes that can serve an offer, or are in keeping.
 func (e *eyes) readNodes(ctx context.Context, v *clusterView) (bool, error) {
 	whole, err := eachPage(metav1.ListOptions{}, func(options metav1.ListOptions) (string, error) {
 		page, err := e.api().core.Nodes().List(ctx, options)
@@ -90,7 +102,7 @@ func (e *eyes) readNodes(ctx context.Context, v *clusterView) (bool, error) {
 			return "", err
 		}
 		for _, node := range page.Items {
-			if len(e.config().typesOf(&node)) > 0 {
+			if len(e.config().typesOf(&node)) > 0 || e.keeperOf(*v, node.UID) != nil {
 				v.nodes = append(v.nodes, node)
 			}
 		}
@@ -134,15 +146,4 @@ func (e *eyes) freeNodes(v clusterView, offer Offer) []*corev1.Node {
 	}
 	slices.SortStableFunc(free, freshness)
 	return free
-}
-
-// keptNames are the names of the nodes in keeping, for placeholders to avoid.
-func (e *eyes) keptNames(v clusterView) []string {
-	var names []string
-	for i := range v.nodes {
-		if len(names) < mostAvoided && e.keeperOf(v, v.nodes[i].UID) != nil {
-			names = append(names, v.nodes[i].Name)
-		}
-	}
-	return names
 }

@@ -100,7 +100,8 @@ func (a api) onlyOurs(ctx context.Context, s seen, node string) (bool, error) {
 // everyNodes reports a pod of a DaemonSet, or one that the kubelet runs by itself.
 func everyNodes(pod *corev1.Pod) bool {
 	for _, owner := range pod.OwnerReferences {
-		if owner.Kind == "DaemonSet" || owner.Kind == "Node" {
+		set := owner.Kind == "DaemonSet" && owner.APIVersion == "apps/v1" && owner.Controller != nil && *owner.Controller
+		if set || owner.Kind == "Node" {
 			return true
 		}
 	}

@@ -142,7 +142,10 @@ func TestRightsOfObserving(t *testing.T) {
 	for _, w := range []*plainWorld{newPlainWorld(t), newBufferWorld(t, bufferVersion)} {
 		w.server.Define("workloads", "Workload", "kueue.x-k8s.io/v1beta2")
 		kept := w.warmNode(t, "a")
-		w.keep(t, kept.ID)
+		for range 15 {
+			w.keep(t, kept.ID)
+			w.advanceClock(2 * time.Minute)
+		}
 		mark := w.look(t, "").Mark
 		w.submit(t, wholeNode)
 		w.submit(t, wholeNode) // which waits

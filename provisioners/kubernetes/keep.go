@@ -136,15 +136,31 @@ func (o *Observed) Keep(ctx context.Context, ids []string) error {
 		return err
 	}
 	var errs []error
-	buffers := map[spec]bool{} // by one of their keepings
+	buffers := map[spec][]string{} // their keepings
+	var keepings []seen
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
-		if err := o.keepInstance(ctx, id, buffers); err != nil {
+		s, err := o.findKeeping(ctx, id)
+		if err != nil {
 			errs = append(errs, scoped(id, err))
+			continue
+		}
+		keepings = append(keepings, s)
+	}
+	// Those that have a node come first, so that their placeholders are back on it before
+	// another keeping's looks for one.
+	slices.SortStableFunc(keepings, func(a, b seen) int {
+		return cmp.Compare(isPlaced(b), isPlaced(a))
+	})
+	for _, s := range keepings {
+		if err := o.keepInstance(ctx, s, buffers); err != nil {
+			errs = append(errs, scoped(s.key.instanceID(), err))
 		}
 	}
-	for s := range buffers {
+	for s, of := range buffers {
 		if err := o.buffers.keepBuffer(ctx, s); err != nil {
-			errs = append(errs, err)
+			for _, id := range of {
+				errs = append(errs, scoped(id, err))
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -160,23 +176,37 @@ func scoped(id string, err error) error {
 	return failure
 }
 
-func (o *Observed) keepInstance(ctx context.Context, id string, buffers map[spec]bool) error {
+// isPlaced is 1 for a keeping that has its node.
+func isPlaced(s seen) int {
+	if s.record.Place != nil {
+		return 1
+	}
+	return 0
+}
+
+// findKeeping finds a keeping that is to be kept.
+func (o *Observed) findKeeping(ctx context.Context, id string) (seen, error) {
 	k, ok := parseID(id)
 	if !ok {
-		return notFound(id)
+		return seen{}, notFound(id)
 	}
 	s, err := o.settled(ctx, k)
-	switch {
-	case err != nil:
-		return err
-	case s.hasEnded():
-		return notFound(id)
+	if err == nil && s.hasEnded() {
+		err = notFound(id)
+	}
+	return s, err
+}
+
+func (o *Observed) keepInstance(ctx context.Context, s seen, buffers map[spec][]string) error {
+	if s.record.Way == "" { // its Create was cut off, and goes on when it is repeated
+		return nil
 	}
 	if err := o.renewKeeping(ctx, &s); err != nil {
 		return err
 	}
 	if s.record.Way == WarmBuffer {
-		buffers[s.record.Spec.ofBuffer()] = true
+		of := s.record.Spec.ofBuffer()
+		buffers[of] = append(buffers[of], s.key.instanceID())
 		return nil
 	}
 	return o.keepPlaceholder(ctx, s)
@@ -207,7 +237,7 @@ func (o *Observed) keepPlaceholder(ctx context.Context, s seen) error {
 			return err
 		}
 	case s.pod != nil:
-		if s.pod.Annotations[noteExpires] == formatExpiry(s.record.KeptUntil) {
+		if !isLater(s.pod, s.record.KeptUntil) {
 			return nil
 		}
 		return tolerable(o.api().prolongPod(ctx, s.pod, s.record.KeptUntil), s.key.name)
@@ -216,14 +246,10 @@ func (o *Observed) keepPlaceholder(ctx context.Context, s seen) error {
 }
 
 // remakePlaceholder makes a placeholder again: on its node once that is idle, or, while
-// it waits for one, for any that is not in keeping.
+// it waits for one, for any that has no placeholder.
 func (o *Observed) remakePlaceholder(ctx context.Context, s seen) error {
 	if s.record.Place == nil {
-		v, err := o.lookAround(ctx)
-		if err != nil {
-			return err
-		}
-		_, _, err = o.ensureKeeper(ctx, s.record, nil, o.keptNames(v), s.record.KeptUntil)
+		_, _, err := o.ensureKeeper(ctx, s.record, nil, s.record.KeptUntil)
 		return err
 	}
 	var v clusterView
@@ -236,7 +262,7 @@ func (o *Observed) remakePlaceholder(ctx context.Context, s seen) error {
 	if !whole || state != provisioners.NodeIdle {
 		return nil
 	}
-	_, _, err = o.ensureKeeper(ctx, s.record, s.node, nil, s.record.KeptUntil)
+	_, _, err = o.ensureKeeper(ctx, s.record, s.node, s.record.KeptUntil)
 	return err
 }
 

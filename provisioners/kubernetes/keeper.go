@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// mostAvoided bounds how many nodes a placeholder names that it must not be put on.
-	mostAvoided = 100
 	// hastyGrace is how long, in seconds, work waits for its placeholder at most. It ends at
 	// once when it is told to; 0 would let the API server forget it before its GPUs are
 	// free.
@@ -19,25 +17,27 @@ const (
 	nodeName   = "metadata.name"
 )
 
-// newKeeper is the placeholder that keeps the node, or has one booted that is none of
-// those to avoid. A pod that is bound to a node by name makes no autoscaler boot another.
-func (c Config) newKeeper(s *stored, offer Offer, node *corev1.Node, avoid []string, until time.Time) *corev1.Pod {
+// newKeeper is the placeholder that keeps the node, or has one booted. A pod that is bound
+// to a node by name makes no autoscaler boot another. One that is to have a node booted
+// names none, for Karpenter boots nothing for pods that do: that it is the only
+// placeholder on its node is enough.
+func (c Config) newKeeper(s *stored, offer Offer, node *corev1.Node, until time.Time) *corev1.Pod {
 	pod := c.newPlaceholder(s, offer, until)
 	pod.Spec.TerminationGracePeriodSeconds = pointerTo[int64](hastyGrace)
-	var fields []corev1.NodeSelectorRequirement
 	if node != nil {
-		fields = []corev1.NodeSelectorRequirement{requireName(corev1.NodeSelectorOpIn, node.Name)}
-	} else {
-		for _, name := range avoid {
-			fields = append(fields, requireName(corev1.NodeSelectorOpNotIn, name))
-		}
+		pod.Spec.Affinity = boundAffinity(pod.Spec.Affinity, node.Name)
+		return pod
 	}
-	pod.Spec.Affinity = withFields(pod.Spec.Affinity, fields)
+	if pod.Spec.Affinity == nil {
+		pod.Spec.Affinity = &corev1.Affinity{}
+	}
+	pod.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey:   corev1.LabelHostname,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelRole: rolePlaceholder}},
+		}},
+	}
 	return pod
-}
-
-func requireName(operator corev1.NodeSelectorOperator, name string) corev1.NodeSelectorRequirement {
-	return corev1.NodeSelectorRequirement{Key: nodeName, Operator: operator, Values: []string{name}}
 }
 
 // boundTo is the name of the only node that the placeholder may be on; empty for any.
@@ -56,11 +56,8 @@ func boundTo(pod *corev1.Pod) string {
 	return ""
 }
 
-// withFields adds the conditions to the offer's own, all of which must hold.
-func withFields(affinity *corev1.Affinity, fields []corev1.NodeSelectorRequirement) *corev1.Affinity {
-	if len(fields) == 0 {
-		return affinity
-	}
+// boundAffinity adds the only node that will do to the offer's own conditions.
+func boundAffinity(affinity *corev1.Affinity, node string) *corev1.Affinity {
 	if affinity == nil {
 		affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
@@ -68,7 +65,8 @@ func withFields(affinity *corev1.Affinity, fields []corev1.NodeSelectorRequireme
 			},
 		}}
 	}
-	affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields = fields
+	affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields =
+		[]corev1.NodeSelectorRequirement{{Key: nodeName, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}
 	return affinity
 }
 

@@ -115,7 +115,7 @@ func TestAGangOfKueue(t *testing.T) {
 	}
 }
 
-// A Workload that the server tells nothing of is no error, and a denied one is.
+// Workloads that may not be read hide no work: only since when it may start is not known.
 func TestKueueWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	w := newPlainWorld(t)
@@ -124,6 +124,10 @@ func TestKueueWithoutTheRight(t *testing.T) {
 	w = newPlainWorld(t)
 	w.server.Define("workloads", "Workload", "kueue.x-k8s.io/v1beta2")
 	w.server.Inject(denyFault("list", "workloads"))
-	_, err := w.Observe(t.Context(), "")
-	require.Equal(t, provisioners.KindDenied, provisioners.KindOf(err))
+	w.submit(t, wholeNode)
+	seen, err := w.Observe(t.Context(), "")
+	require.NoError(t, err)
+	require.False(t, seen.Complete)
+	require.Contains(t, seen.Gap, "Workloads of Kueue")
+	require.Len(t, seen.Work, 1)
 }

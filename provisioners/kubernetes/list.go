@@ -189,24 +189,37 @@ func (a api) deleteRecord(ctx context.Context, s *stored) error {
 // listRecords lists our records, those that the selector chooses; one that is not empty
 // ends with a comma.
 func (c *Cluster) listRecords(ctx context.Context, selector string) (all []*stored, complete bool, err error) {
+	records, err := c.readRecords(ctx, selector)
+	return records.all, records.whole && len(records.damaged) == 0, err
+}
+
+// recordList is what a list of records has shown.
+type recordList struct {
+	all     []*stored
+	damaged []string // the names of those that cannot be read
+	whole   bool     // no page is missing
+}
+
+func (c *Cluster) readRecords(ctx context.Context, selector string) (list recordList, err error) {
 	client := c.api.core.ConfigMaps(c.config.Namespace)
-	objects, complete, err := readPages(selector+labelRole+"="+c.api.role,
+	objects, whole, err := readPages(selector+labelRole+"="+c.api.role,
 		func(options metav1.ListOptions) ([]corev1.ConfigMap, string, error) {
 			page, err := client.List(ctx, options)
 			return page.Items, page.Continue, err
 		})
 	if err != nil {
-		return nil, false, readError(err, "listing records with %s", selector)
+		return list, readError(err, "listing records with %s", selector)
 	}
 	for i := range objects {
 		record, err := parseRecord(&objects[i])
 		if err != nil {
-			complete = false
+			list.damaged = append(list.damaged, objects[i].Name)
 			continue
 		}
-		all = append(all, record)
+		list.all = append(list.all, record)
 	}
-	return all, complete, nil
+	list.whole = whole
+	return list, nil
 }
 
 func (a api) listPods(ctx context.Context, namespace, selector string) ([]corev1.Pod, bool, error) {

@@ -142,10 +142,15 @@ func TestAWatchWithoutBookmarks(t *testing.T) {
 		_, err := w.core.ConfigMaps("team").Create(t.Context(), &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "other-"}}, metav1.CreateOptions{})
 		require.NoError(t, err) // the versions go on without pods
-		seen := w.look(t, mark)
+		seen, err := w.Observe(t.Context(), mark)
+		require.NoError(t, err)
+		require.False(t, seen.Complete)
+		require.Contains(t, seen.Gap, "changes up to version")
 		require.Len(t, seen.Work, 1)
 		require.NotEqual(t, mark, seen.Mark)
 		mark = seen.Mark
-		require.Empty(t, w.look(t, mark).Work)
+		seen, err = w.Observe(t.Context(), mark)
+		require.NoError(t, err)
+		require.Empty(t, seen.Work)
 	}
 }

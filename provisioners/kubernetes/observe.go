@@ -5,9 +5,11 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/provisioners"
@@ -28,14 +30,22 @@ func (o *Observed) Observe(ctx context.Context, since provisioners.Mark) (provis
 		return provisioners.Observation{}, err
 	}
 	seen := provisioners.Observation{At: l.at, Mark: markOf(l.view.version), KeepWithin: o.config().keepWithin(),
-		Complete: l.view.whole && !l.past.lost, Nodes: l.portNodes(), Work: l.portWork()}
+		Nodes: l.portNodes(), Work: l.portWork()}
+	behind := from > 0 && !l.past.lost && l.past.told < l.until
 	switch {
 	case !l.view.whole && since != "":
 		seen.Mark = since // the next look may see what this one did not
-	case from > 0 && !l.past.lost && l.past.told < l.until:
+	case behind:
 		// The API server did not say that it has told everything, so it is asked again.
 		seen.Mark = markOf(strconv.FormatUint(l.past.told, 10))
 	}
+	if from > 0 && l.past.lost {
+		l.gaps = append(l.gaps, "the API server has not told all changes since the mark")
+	} else if behind {
+		l.gaps = append(l.gaps, fmt.Sprintf("the API server has told changes up to version %d of %d", l.past.told, l.until))
+	}
+	seen.Gap = strings.Join(append(l.gaps, l.view.gaps...), "; ")
+	seen.Complete = seen.Gap == ""
 	return seen, nil
 }
 
@@ -49,6 +59,7 @@ type look struct {
 	past  pastChanges
 	queue workloads
 	said  boots
+	gaps  []string // what it has not seen, beside those of the view
 }
 
 func (l *look) read(ctx context.Context) error {
@@ -65,13 +76,19 @@ func (l *look) read(ctx context.Context) error {
 		}
 		return err
 	}
+	if l.until < l.from { // versions only grow: it is another cluster, or one that was restored
+		if changes != nil {
+			changes.Stop()
+		}
+		return foreignMark(markOf(strconv.FormatUint(l.from, 10)))
+	}
 	l.past = l.observed.readChanges(changes, l.from, l.until)
 	return nil
 }
 
 func (l *look) readNow(ctx context.Context) (err error) {
 	if l.queue, err = l.observed.readWorkloads(ctx); err != nil {
-		return err
+		l.gaps = append(l.gaps, err.Error()) // work is seen without them, only not since when it may start
 	}
 	if l.view, err = l.observed.lookAround(ctx); err != nil {
 		return err
@@ -95,7 +112,11 @@ func (l *look) portNodes() []provisioners.ObservedNode {
 			keeper = s.instanceKey().instanceID()
 			kept[keeper] = true
 		}
-		nodes = append(nodes, o.portNode(node, o.config().typesOf(node), l.view.useOf(node.Name), keeper))
+		out := o.portNode(node, o.config().typesOf(node), l.view.useOf(node.Name), keeper)
+		if len(out.Types) == 0 {
+			out = strandedNode(out, o.keeperOf(l.view, node.UID))
+		}
+		nodes = append(nodes, out)
 	}
 	for _, s := range l.view.keepings {
 		if id := s.instanceKey().instanceID(); s.Place == nil && s.Way != "" && o.isLive(s) && !kept[id] {
@@ -105,6 +126,17 @@ func (l *look) portNodes() []provisioners.ObservedNode {
 	}
 	slices.SortFunc(nodes, func(a, b provisioners.ObservedNode) int { return cmp.Compare(a.Name, b.Name) })
 	return nodes
+}
+
+// strandedNode is a node in keeping that serves no offer any more.
+func strandedNode(out provisioners.ObservedNode, s *stored) provisioners.ObservedNode {
+	out.Types, out.GPUs = []string{s.Spec.Type}, s.Want.GPUs
+	if out.State != provisioners.NodePoweringDown && !strings.Contains(out.Message, "kubectl") {
+		out.State, out.GPUsTaken = provisioners.NodeUnavailable, 0
+		out.Message = fmt.Sprintf("node %s is kept and serves no offer any more: see its labels and taints with "+
+			"kubectl describe node %s", out.Name, out.Name)
+	}
+	return out
 }
 
 // portWork renders what waits, runs, or has ended since the mark.

@@ -74,7 +74,8 @@ func TestADaemonTakesNothing(t *testing.T) {
 	kept := w.warmNode(t, "a")
 	w.createPod("kube-system", "dcgm", 1, func(pod *corev1.Pod) {
 		pod.Spec.NodeName = kept.Address
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d"}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d",
+			Controller: new(true)}}
 	})
 	w.runControllers()
 	require.Empty(t, w.look(t, "").Work)
@@ -280,6 +281,8 @@ func TestAPlaceholderOnAKeptNode(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, provisioners.Booting, got.Phase)
 	w.advanceClock(2 * time.Second)
+	w.keep(t, first.ID)
+	w.runControllers()
 	w.keep(t, first.ID, second.ID)
 	w.awaitBoot()
 	got, err = w.Observed.Get(t.Context(), second.ID)

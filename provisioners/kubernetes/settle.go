@@ -137,8 +137,8 @@ func (o *Observed) findPlace(ctx context.Context, s seen) (*corev1.Node, error) 
 	case took:
 		return s.node, nil
 	}
-	// The scheduler has put it on a node that is in keeping: Keep makes another one,
-	// which avoids that node.
+	// The scheduler has put it on a node that is in keeping. Keep makes another one: that
+	// of the kept node comes back, too, and of two only one finds its place there.
 	return nil, o.api().deletePod(ctx, s.pod)
 }
 

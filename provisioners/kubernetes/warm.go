@@ -44,7 +44,7 @@ func (o *Observed) Create(ctx context.Context, token string, asked provisioners.
 	if way == WarmBuffer {
 		return o.warmByBuffer(ctx, s, node)
 	}
-	return o.warmByPlaceholder(ctx, v, s, node)
+	return o.warmByPlaceholder(ctx, s, node)
 }
 
 // chooseWay is what warms nodes in this cluster.
@@ -67,10 +67,10 @@ func (o *Observed) chooseWay(ctx context.Context) (WarmWith, error) {
 
 // warmByPlaceholder makes the placeholder, on the node if there is one. What is refused
 // then has made nothing, and gives the node back.
-func (o *Observed) warmByPlaceholder(ctx context.Context, v clusterView, s *stored, node *corev1.Node) (
+func (o *Observed) warmByPlaceholder(ctx context.Context, s *stored, node *corev1.Node) (
 	provisioners.Instance, error) {
 	until := o.keepUntil(node != nil)
-	pod, made, err := o.ensureKeeper(ctx, s, node, o.keptNames(v), until)
+	pod, made, err := o.ensureKeeper(ctx, s, node, until)
 	if err != nil {
 		if node != nil && provisioners.Final(err) {
 			err = errors.Join(err, o.claims.releaseNode(ctx, s, node.UID))
@@ -133,13 +133,13 @@ func (r record) placedOn(node *corev1.Node, c *Cluster) record {
 
 // ensureKeeper makes the record's placeholder, or returns the one that is there. made
 // says that it was not.
-func (o *Observed) ensureKeeper(ctx context.Context, s *stored, node *corev1.Node, avoid []string,
-	until time.Time) (pod *corev1.Pod, made bool, err error) {
+func (o *Observed) ensureKeeper(ctx context.Context, s *stored, node *corev1.Node, until time.Time) (
+	pod *corev1.Pod, made bool, err error) {
 	offer, err := o.config().findOffer(provisioners.Spec{Type: s.Spec.Type, Region: s.Spec.Region})
 	if err != nil {
 		return nil, false, err
 	}
-	pod, err = o.api().core.Pods(s.object.Namespace).Create(ctx, o.config().newKeeper(s, offer, node, avoid, until),
+	pod, err = o.api().core.Pods(s.object.Namespace).Create(ctx, o.config().newKeeper(s, offer, node, until),
 		metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):

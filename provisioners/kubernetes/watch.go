@@ -4,6 +4,7 @@ package kubernetes
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strconv"
 
@@ -30,9 +31,18 @@ func parseMark(mark provisioners.Mark) (uint64, error) {
 	}
 	parts := markPattern.FindStringSubmatch(string(mark))
 	if parts == nil {
-		return 0, provisioners.Errorf(provisioners.KindBadSpec, "the mark %.40q was not made here", mark)
+		return 0, foreignMark(mark)
 	}
-	return strconv.ParseUint(parts[1], 10, 64)
+	version, err := strconv.ParseUint(parts[1], 10, 64)
+	if err != nil {
+		return 0, foreignMark(mark)
+	}
+	return version, nil
+}
+
+func foreignMark(mark provisioners.Mark) error {
+	return &provisioners.Error{Kind: provisioners.KindBadSpec, Message: fmt.Sprintf("reading the mark %.40q", mark),
+		Err: provisioners.ErrForeignMark}
 }
 
 const (

@@ -182,7 +182,8 @@ func TestANodeThatIsUnwellForAMoment(t *testing.T) {
 func TestCordonOnDelete(t *testing.T) {
 	t.Parallel()
 	daemon := func(pod *corev1.Pod) {
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d"}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d",
+			Controller: new(true)}}
 	}
 	for what, test := range map[string]struct {
 		beside func(*corev1.Pod)
