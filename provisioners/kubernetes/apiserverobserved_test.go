@@ -138,7 +138,7 @@ func TestRealWatchTellsOfDeletedPods(t *testing.T) {
 // guard's deadline can be moved.
 func TestRealBuffer(t *testing.T) {
 	t.Parallel()
-	w := realPlainWorld(t, func(c *kubernetes.Config) { c.WarmWith = kubernetes.WarmAuto })
+	w := realPlainWorld(t, func(c *kubernetes.Config) { c.WarmWith = kubernetes.WarmBuffer })
 	made := w.askNode(t, "a")
 	only := func(kind schema.GroupVersionResource) unstructured.Unstructured {
 		list, err := w.realCustom(t, kind).List(t.Context(), metav1.ListOptions{})

@@ -23,7 +23,7 @@ const bufferVersion = "autoscaling.x-k8s.io/v1beta1"
 // their guards.
 func newBufferWorld(t *testing.T, version string, adjust ...func(*kubernetes.Config)) *plainWorld {
 	t.Helper()
-	w := newPlainWorld(t, append(adjust, func(c *kubernetes.Config) { c.WarmWith = kubernetes.WarmAuto })...)
+	w := newPlainWorld(t, append(adjust, func(c *kubernetes.Config) { c.WarmWith = kubernetes.WarmBuffer })...)
 	w.server.Define("capacitybuffers", "CapacityBuffer", version)
 	w.plain.buffered = func() (replicas int64) {
 		w.endGuards(t, version)

@@ -13,6 +13,8 @@ type eyes struct {
 
 	mu     sync.Mutex
 	served map[string]servedKind // what discovery said, by group and resource
+	// buffersServed is whether some controller acts on CapacityBuffers; nil: not known.
+	buffersServed *bool
 }
 
 func (e *eyes) config() Config { return e.cluster.config }

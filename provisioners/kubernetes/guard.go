@@ -5,6 +5,7 @@ package kubernetes
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -51,7 +52,23 @@ func (k bufferKeeper) ensureGuard(ctx context.Context, b buffer) (*unstructured.
 	case err != nil:
 		return nil, writeError(err, "making Job %s/%s", k.config().Namespace, b.name)
 	}
+	if err := checkRuns(made); err != nil {
+		return nil, errors.Join(err, k.removeGuard(ctx, b))
+	}
 	return made, nil
+}
+
+// checkRuns returns an error for a guard whose deadline does not run, because it is
+// suspended.
+func checkRuns(job *unstructured.Unstructured) error {
+	suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend")
+	started, _, _ := unstructured.NestedString(job.Object, "status", "startTime")
+	if !suspended || started != "" {
+		return nil
+	}
+	return provisioners.Errorf(provisioners.KindBadSpec, "Job %s/%s was suspended when it was made, as Kueue does with those "+
+		"that it manages, and would never end its buffer: have Kueue leave out that namespace, or set warm_with: placeholder",
+		job.GetNamespace(), job.GetName())
 }
 
 // readGuard reads a guard that is there to stay.
@@ -68,7 +85,7 @@ func (k bufferKeeper) readGuard(ctx context.Context, b buffer) (*unstructured.Un
 		return nil, provisioners.Errorf(provisioners.KindTransient, "Job %s/%s is over, and about to be removed",
 			job.GetNamespace(), b.name)
 	}
-	return job, nil
+	return job, checkRuns(job)
 }
 
 // renewGuard moves the guard's deadline, at most as often as it must be moved. Where there

@@ -24,6 +24,9 @@ const (
 func (c Config) newKeeper(s *stored, offer Offer, node *corev1.Node, until time.Time) *corev1.Pod {
 	pod := c.newPlaceholder(s, offer, until)
 	pod.Spec.TerminationGracePeriodSeconds = pointerTo[int64](hastyGrace)
+	// Its kubelet ends it then although its container has never run, and so could not end
+	// itself. Keep makes it again.
+	pod.Spec.ActiveDeadlineSeconds = pointerTo(int64((mostKeep + c.KeepFor).Seconds()))
 	if node != nil {
 		pod.Spec.Affinity = boundAffinity(pod.Spec.Affinity, node.Name)
 		return pod

@@ -3,6 +3,8 @@
 package kubernetes
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +26,10 @@ type seen struct {
 	work bool
 	// refusal is why no node will come for the placeholder; empty while one may.
 	refusal string
-	devices []device // as the probe said just now
-	address string   // of the node
+	// unserved says that no controller acts on the buffer that is to warm the node.
+	unserved bool
+	devices  []device // as the probe said just now
+	address  string   // of the node
 }
 
 func (s seen) isEmpty() bool { return s.record == nil && s.pod == nil }
@@ -127,6 +131,38 @@ func containersRunning(pod *corev1.Pod) bool {
 func allocatableGPUs(node *corev1.Node, w want) int {
 	quantity := node.Status.Allocatable[corev1.ResourceName(w.Resource)]
 	return int(quantity.Value())
+}
+
+// stuckFor is how long a placeholder may be on its node without running. Its image is
+// small, and its node is up.
+const stuckFor = 5 * time.Minute
+
+// stuckReason says why a placeholder does not run that should have for long; empty for
+// any other.
+func (s seen) stuckReason(now time.Time) string {
+	if !s.hasPlaceholder() || s.pod.Spec.NodeName == "" || s.node == nil || unwellCondition(s.node) != nil ||
+		containersRunning(s.pod) {
+		return ""
+	}
+	since, why := s.pod.CreationTimestamp.Time, s.pod.Status.Reason
+	for _, condition := range s.pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
+			since = condition.LastTransitionTime.Time
+		}
+	}
+	for _, status := range s.pod.Status.ContainerStatuses {
+		if status.RestartCount > 0 || status.LastTerminationState.Terminated != nil {
+			return "" // it has run, and does again
+		}
+		if waiting := status.State.Waiting; waiting != nil {
+			why = waiting.Reason
+		}
+	}
+	if now.Sub(since) < stuckFor {
+		return ""
+	}
+	return fmt.Sprintf("its placeholder is on node %s and does not run: %s; see kubectl describe pod -n %s %s",
+		s.pod.Spec.NodeName, cmp.Or(why, "its kubelet says nothing of it"), s.pod.Namespace, s.pod.Name)
 }
 
 // portInstance renders the machine. s is as it is after next has nothing to add.

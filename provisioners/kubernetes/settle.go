@@ -42,6 +42,10 @@ func (o *Observed) settled(ctx context.Context, k key) (seen, error) {
 		}
 		if err := o.api().updateRecord(ctx, s.record, next); err != nil && !errors.Is(err, errChanged) {
 			return s, err
+		} else if err == nil && s.unserved && s.record.Way == WarmPlaceholder {
+			if err := o.replaceBuffer(ctx, s); err != nil {
+				return s, err
+			}
 		}
 	}
 	return seen{}, provisioners.Errorf(provisioners.KindTransient, "machine %s kept changing", k.instanceID())
@@ -56,12 +60,22 @@ func (o *Observed) seeKeeping(ctx context.Context, k key) (seen, error) {
 	if err := o.cluster.lookAtNode(ctx, &s); err != nil {
 		return s, err
 	}
+	if s.record.Way == WarmBuffer {
+		if s.unserved, err = o.buffers.isUnserved(ctx, s.record.Spec); err != nil || s.unserved {
+			return s, err
+		}
+	}
 	if s.record.Place == nil && s.record.Way == WarmPlaceholder {
 		s.refusal, err = o.bootRefusal(ctx, s)
 	} else if s.record.Place == nil && s.record.Way == WarmBuffer {
 		s.refusal, err = o.bufferRefusal(ctx, s)
 	}
 	return s, err
+}
+
+// replaceBuffer makes the placeholder of a keeping whose buffer nobody serves.
+func (o *Observed) replaceBuffer(ctx context.Context, s seen) error {
+	return errors.Join(o.remakePlaceholder(ctx, s), o.buffers.sizeBuffer(ctx, s.record.Spec))
 }
 
 // waitedTooLong says that no node has come in time; empty while one may.
@@ -106,7 +120,13 @@ func (o *Observed) nextKeeping(ctx context.Context, s seen) (record, bool, error
 		return r.ended(now, now, "its node is gone"), true, nil
 	case !o.isLive(s.record):
 		return r.ended(r.KeptUntil, now, "nobody kept it any more"), true, nil
+	case s.unserved:
+		r.Way = WarmPlaceholder
+		return r, true, nil
 	case r.Place != nil:
+		if why := s.stuckReason(now); why != "" {
+			return r.ended(now, now, why).giveUp(), true, nil
+		}
 		return r, false, nil
 	case s.refusal != "":
 		o.cluster.ranOut(r.Spec)

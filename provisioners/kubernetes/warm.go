@@ -56,7 +56,7 @@ func (o *Observed) chooseWay(ctx context.Context) (WarmWith, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case has:
+	case has && (o.config().WarmWith == WarmBuffer || !o.knowsUnserved()):
 		return WarmBuffer, nil
 	case o.config().WarmWith == WarmBuffer:
 		return "", provisioners.Errorf(provisioners.KindBadSpec, "the cluster has no CapacityBuffer of %s/%s",
@@ -145,6 +145,14 @@ func (o *Observed) ensureKeeper(ctx context.Context, s *stored, node *corev1.Nod
 	case apierrors.IsAlreadyExists(err):
 		pod, err = o.api().getPlaceholder(ctx, s)
 		return pod, false, err
+	case err == nil && pod.Spec.Priority != nil && *pod.Spec.Priority >= 0:
+		err = provisioners.Errorf(provisioners.KindBadSpec,
+			"PriorityClass %s has the value %d: work takes the place of placeholders only where theirs is below 0",
+			pod.Spec.PriorityClassName, *pod.Spec.Priority)
+		if evicting := o.api().deletePod(ctx, pod); evicting != nil {
+			err = mayExist(errors.Join(err, evicting))
+		}
+		return nil, false, err
 	case err != nil:
 		return nil, false, refusedMachine(err, "making pod %s/%s", s.object.Namespace, s.object.Name)
 	}
