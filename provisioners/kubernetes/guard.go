@@ -66,8 +66,9 @@ func checkRuns(job *unstructured.Unstructured) error {
 	if !suspended || started != "" {
 		return nil
 	}
-	return provisioners.Errorf(provisioners.KindBadSpec, "Job %s/%s was suspended when it was made, as Kueue does with those "+
-		"that it manages, and would never end its buffer: have Kueue leave out that namespace, or set warm_with: placeholder",
+	return provisioners.Errorf(provisioners.KindBadSpec, "Job %s/%s was suspended when it was made, as Kueue does with "+
+		"those that it manages, and would never end its buffer: have Kueue leave out that namespace, or set "+
+		"warm_with: placeholder",
 		job.GetNamespace(), job.GetName())
 }
 
