@@ -122,7 +122,8 @@ func settleOnlyOrganization(tx *txn.Tx, id *string, field string) error {
 	}
 	found = append(found, stored...)
 	if len(found) != 1 {
-		return &ledger.InvalidError{Field: field, Rule: "must name the organization of work that no rule names, as there are several", Fix: "add default_organization"}
+		return &ledger.InvalidError{Field: field, Fix: "add default_organization",
+			Rule: "must name the organization of work that no rule names, as there are several"}
 	}
 	*id = found[0].ID
 	return nil
