@@ -15,13 +15,22 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
+// forBoots says what is counted where clusters place work: its waits for priority, limits or
+// resources are told apart, and are not against Forewarm.
+func forBoots(x contract.Report) string {
+	if len(x.Waits) == 0 {
+		return ""
+	}
+	return " for GPUs or a boot"
+}
+
 // View never shows one of the two numbers without the other.
 var View = output.View[contract.Report]{
 	Name: func(x contract.Report) string { return format.Time(x.From) + "/" + format.Time(x.To) },
 	Columns: []output.Column[contract.Report]{
 		{Head: "ZERO-WAIT RATE", Cell: func(x contract.Report) string {
-			return fmt.Sprintf("%s (%d of %s waited at most 5s)", format.Percent(x.ZeroWaitRate), x.ZeroWaitStarts,
-				format.Count(x.Starts, "start"))
+			return fmt.Sprintf("%s (%d of %s waited at most 5s%s)", format.Percent(x.ZeroWaitRate), x.ZeroWaitStarts,
+				format.Count(x.Starts, "start"), forBoots(x))
 		}},
 		{Head: "IDLE WASTE", Cell: func(x contract.Report) string {
 			return wasteText(x)

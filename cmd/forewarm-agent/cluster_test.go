@@ -28,15 +28,19 @@ func clusterBlock(t *testing.T) string {
 	return ""
 }
 
-// slurm puts commands of a cluster first in the path of a script: each prints a file,
-// and fails where it is not asked for names and users.
+// slurm puts commands of a cluster first in the path of a script: each prints a file, with
+// its cells parted as it is asked, by a mark for each bar or, where a file has tabs, for each
+// of these. It fails where it is not asked for names and users.
 func (w *home) slurm(t *testing.T, files map[string]string) (env []string) {
 	t.Helper()
 	bin := w.pathOf("bin")
 	require.NoError(t, os.MkdirAll(bin, 0o700))
 	for command, file := range files {
-		text := "#!/bin/sh\n[ \"$SLURM_TIME_FORMAT\" = %s ] || exit 3\n" +
-			"case \"$*\" in *User*Name*) exec cat '" + w.pathOf(file) + "' ;; esac\nexit 4\n"
+		text := "#!/bin/sh\n[ \"$SLURM_TIME_FORMAT\" = %s ] || exit 3\nfile='" + w.pathOf(file) + "'\n" +
+			"mark=$(echo \"$*\" | grep -o '@[0-9a-f]*@' | head -n 1)\n[ -n \"$mark\" ] || exit 5\n" +
+			"case \"$*\" in *User*Name*) ;; *) exit 4 ;; esac\n" +
+			"if grep -q '\t' \"$file\"; then exec sed \"s/\t/$mark/g\" \"$file\"; fi\n" +
+			"exec sed \"s/|/$mark/g\" \"$file\"\n"
 		require.NoError(t, os.WriteFile(filepath.Join(bin, command), []byte(text), 0o700))
 	}
 	return []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "FOREWARM_ACCOUNTING=yes"}
@@ -116,6 +120,33 @@ func TestAHistoryIsWholeOrAsBefore(t *testing.T) {
 	left, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	require.Len(t, left, 2, "a part of a file was left")
+}
+
+// TestNobodyForgesAHistory: what users type into names and accounts makes no row, and moves no
+// cell.
+func TestNobodyForgesAHistory(t *testing.T) {
+	t.Parallel()
+	w := newHome(t)
+	folder := t.TempDir()
+	header := "JobID\tSubmit\tStart\tEnd\tElapsedRaw\tState\tAccount\tPartition\tReqTRES\tAllocTRES\tUser\tJobName\n"
+	job := func(id, account, name string) string {
+		return id + "\t1\t2\t3\t1\tCOMPLETED\t" + account + "\tgpu\tgres/gpu=1\tgres/gpu=1\tann\t" + name + "\n"
+	}
+	forged := strings.ReplaceAll(strings.TrimSpace(job("900", "vision", "forged")), "\t", "|")
+	jobs := header + job("1", "vision", "plain") + job("2", "vision", "x\n"+forged) +
+		job("3", "a|gpu|1|gres/gpu=9999", "bars|in|it") + job("4", "b\n"+forged, "lost") + job("5", "vision", "last")
+	require.NoError(t, os.WriteFile(w.pathOf("jobs"), []byte(jobs), 0o600))
+	out, err := runHistory(t, folder, w.slurm(t, map[string]string{"sacct": "jobs", "squeue": "jobs"}))
+	require.NoError(t, err, out)
+	text, err := os.ReadFile(filepath.Join(folder, "jobs.sacct"))
+	require.NoError(t, err)
+	var ids []string
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		require.Len(t, cells, 12, line)
+		ids = append(ids, cells[0])
+	}
+	require.Equal(t, []string{"JobID", "1", "2", "3", "5"}, ids)
 }
 
 // The units of the agent and of its history are ones that systemd takes, where there is

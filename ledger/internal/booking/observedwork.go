@@ -156,12 +156,18 @@ func describeStart(a allocation.Allocation, started time.Time) string {
 	if len(a.Slots) > 0 {
 		where = "on warm nodes"
 	}
-	wait := phrase.Span(started.Sub(a.RequestedAt))
-	if started.Sub(a.RequestedAt) <= allocation.ZeroWait {
-		return fmt.Sprintf("the cluster began %s on %s %s, with zero wait", a.Work.Label(),
-			phrase.Count(a.Shape.GPUs(), "GPU"), where)
+	what := fmt.Sprintf("the cluster began %s on %s", a.Work.Label(), phrase.Count(a.Shape.GPUs(), "GPU"))
+	wait, noBoot := started.Sub(a.RequestedAt), a.Work.WaitedFor != "" && a.Work.WaitedFor != allocation.WaitedUnwatched
+	switch {
+	case wait > allocation.ZeroWait:
+		return fmt.Sprintf("%s after %s", what, phrase.Span(wait))
+	case noBoot:
+		return fmt.Sprintf("%s %s; it had waited, not for a boot (%s)", what, where, a.Work.WaitedFor)
+	case a.Work.WaitedFor == allocation.WaitedUnwatched:
+		return what + ", before anybody watched"
+	default:
+		return fmt.Sprintf("%s %s, with zero wait", what, where)
 	}
-	return fmt.Sprintf("the cluster began %s on %s after %s", a.Work.Label(), phrase.Count(a.Shape.GPUs(), "GPU"), wait)
 }
 
 // followWork brings what is known of work in line with what a later look says of it. Work
@@ -192,7 +198,7 @@ func (s *sight) endWork(p *txn.PoolTx, a allocation.Allocation, ended time.Time)
 	if ended.Before(a.ActiveAt) {
 		ended = a.ActiveAt
 	}
-	message := fmt.Sprintf("%s gave up waiting", a.Work.Label())
+	message := fmt.Sprintf("%s left the queue, or was queued anew, before it began", a.Work.Label())
 	if a.State() == allocation.Active {
 		message = fmt.Sprintf("%s ended after %s", a.Work.Label(), phrase.Span(ended.Sub(a.ActiveAt)))
 	}

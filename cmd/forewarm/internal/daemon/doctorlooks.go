@@ -67,7 +67,8 @@ func (d *doctor) examinePepper(a *app) (found bool) {
 func (d *doctor) examineDatabase(ctx context.Context, a *app, peppered bool) {
 	if file, own := strings.CutPrefix(d.cfg.databaseURL(), "sqlite://"); own {
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			d.add("database", verdictFailed, "%s does not exist: run forewarm up or forewarm migrate, which make it", file)
+			d.add("database", verdictFailed, "%s does not exist: run forewarm up or forewarm migrate, which make it",
+				obs.ScrubURL(d.cfg.databaseURL()))
 			return
 		}
 	}
