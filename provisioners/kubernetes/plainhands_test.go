@@ -243,7 +243,7 @@ func (h *hands) scaleDown(pods []corev1.Pod) (moved bool) {
 		if !busy && spare > 0 { // a replica of a buffer has its place there
 			busy, spare = true, spare-1
 		}
-		since, empty := p.emptyFrom[node.Name]
+		_, empty := p.emptyFrom[node.Name]
 		switch {
 		case busy:
 			delete(p.emptyFrom, node.Name)
@@ -252,7 +252,7 @@ func (h *hands) scaleDown(pods []corev1.Pod) (moved bool) {
 		case !empty:
 			p.emptyFrom[node.Name] = last
 		}
-		if since = p.emptyFrom[node.Name]; !busy && h.clock.Now().Sub(since) >= p.idle {
+		if since := p.emptyFrom[node.Name]; !busy && h.clock.Now().Sub(since) >= p.idle {
 			delete(p.emptyFrom, node.Name)
 			h.doom[node.Name], moved = h.clock.Now(), true
 		}
