@@ -50,7 +50,7 @@ func parseWorkRow(row []string) (workRow, error) {
 	r.nodes, errs[4] = strconv.Atoi(row[12])
 	r.tasks, _ = strconv.Atoi(row[13])
 	r.cpus, _ = strconv.Atoi(row[19])
-	r.hosts, errs[5] = expandHosts(knownName(row[11]))
+	r.hosts, errs[5] = expandHosts(knownName(row[11]), r.nodes)
 	if err := errors.Join(errs[:]...); err != nil || r.work.SubmittedAt.IsZero() {
 		return workRow{}, fmt.Errorf("job %.20q: %w", row[0], errors.Join(err, errors.New("it is not understood")))
 	}

@@ -114,14 +114,17 @@ func TestHosts(t *testing.T) {
 		"": "", "e1": "e1", "e[1-2],login": "e1 e2 login", "gpu[08-10,12]": "gpu08 gpu09 gpu10 gpu12",
 		"r[1-2]n[1-2]": "r1n1 r1n2 r2n1 r2n2",
 	} {
-		hosts, err := expandHosts(list)
+		hosts, err := expandHosts(list, 2)
 		require.NoError(t, err)
 		require.Equal(t, want, strings.Join(hosts, " "), list)
 	}
-	for _, list := range []string{"e[1-", "e[2-1]", "e[a]", "e[1-9999999]"} {
-		_, err := expandHosts(list)
+	for _, list := range []string{"e[1-", "e[2-1]", "e[a]", "e[1-9999999]", "e[1-300]", "r[1-20]n[1-20]"} {
+		_, err := expandHosts(list, 2)
 		require.Error(t, err, list)
 	}
+	many, err := expandHosts("e[1-300]", 300)
+	require.NoError(t, err)
+	require.Len(t, many, 300)
 }
 
 // What sacct knows of a job has the same id and times as what squeue has shown of it.
