@@ -52,11 +52,12 @@ test: ## run every test that needs no service (RACE=-race for the race detector)
 
 # The suites that need the two services are behind a build tag, so that they are
 # never skipped: they are run here or not compiled. What has one goroutine only
-# has no races, and takes twenty times as long with the detector.
+# has no races, and takes twenty times as long with the detector; the program of the agent
+# is its packages, which are here.
 .PHONY: test/race
 test/race: ## run the tests of what is concurrent with the race detector, PostgreSQL and Redis included
 	scripts/with-services scripts/with-empty-tmp go test -p 2 -race -count=1 -timeout 20m -tags $(TAGS),services \
-		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|test/sim$$|bench/forecast|agent/(redact|backtest)|cli(/|$$))')
+		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|test/sim$$|bench/forecast|agent/(redact|backtest)|cmd/forewarm-agent$$|cli(/|$$))')
 	scripts/with-empty-tmp go test -p 2 -race -count=1 -tags $(TAGS) -run 'Signal|Wait|Busy|Restart|Follow|Stream' ./cli
 
 .PHONY: test/all

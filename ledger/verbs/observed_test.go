@@ -179,7 +179,7 @@ func TestWorkOnAWarmNodeIsTheClaim(t *testing.T) {
 	require.Equal(t, reservation.Claimed, w.readReservation(r.ID).State())
 
 	require.Zero(t, w.observe(), "the same again changes nothing")
-	w.pass(30 * time.Hour)
+	w.pass(3 * time.Hour)
 	require.Equal(t, allocation.Active, w.workOf("17").State(), "nothing ends it but its own end")
 	require.Len(t, w.readNodes(node.Ready), 1, "its node is kept for as long")
 
