@@ -16,7 +16,8 @@ import (
 // createObservedPool makes a pool in which a cluster's own scheduler places the work.
 func (w *town) createObservedPool(name string) (stdout, stderr string, code int) {
 	w.t.Helper()
-	return w.runCommand("pools", "create", name, "--provisioner", "cluster", "--model", "a100", "--instance-type", "gpu-4",
+	return w.runCommand("pools", "create", name, "--provisioner", "cluster", "--model", "a100",
+		"--instance-type", "gpu-4",
 		"--gpus-per-node", "4", "--memory", "80", "--max-nodes", "2", "--price", "8.40", "--use", "observed")
 }
 

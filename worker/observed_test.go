@@ -71,6 +71,16 @@ func (w *clusterWorld) reserveDaily() {
 	require.NoError(w.t, err)
 }
 
+// awaitPromise reserves daily, and waits until the first node is ready, minutes before nine.
+func (w *clusterWorld) awaitPromise() reservation.Reservation {
+	w.t.Helper()
+	w.reserveDaily()
+	w.driveUntil(w.nine.Add(-4 * time.Minute))
+	promise := w.promiseOf(w.nine)
+	require.Equal(w.t, reservation.Ready, promise.State())
+	return promise
+}
+
 func (w *clusterWorld) driveUntil(at time.Time) { w.driveFor(at.Sub(w.clock.Now())) }
 
 // promiseOf is the schedule's reservation that begins at the time.
@@ -183,10 +193,7 @@ func TestAJobThatNobodyExpectedIsCounted(t *testing.T) {
 func TestAPromiseMovesWhenAnotherTakesItsNode(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
-	w.reserveDaily()
-	w.driveUntil(w.nine.Add(-4 * time.Minute))
-	promise := w.promiseOf(w.nine)
-	require.Equal(t, reservation.Ready, promise.State())
+	promise := w.awaitPromise()
 	_, err := w.cluster.Submit(simcluster.Job{Name: "other", Account: "physics", GPUs: 1, Length: 2 * time.Hour})
 	require.NoError(t, err)
 	w.driveUntil(w.nine.Add(-time.Second))
@@ -214,9 +221,7 @@ func TestAPromiseMovesWhenAnotherTakesItsNode(t *testing.T) {
 func TestAClusterThatChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
-	w.reserveDaily()
-	w.driveUntil(w.nine.Add(-4 * time.Minute))
-	require.Equal(t, reservation.Ready, w.promiseOf(w.nine).State())
+	w.awaitPromise()
 	c := clusterConfig()
 	c.Seed = 8
 	var err error

@@ -46,9 +46,7 @@ func TestNodesAreKeptWhileNobodyCanLook(t *testing.T) {
 	eyes := &blinded{Cluster: cluster}
 	w.cluster = cluster
 	w.startWorker(parts{cloud: eyes})
-	w.reserveDaily()
-	w.driveUntil(w.nine.Add(-3 * time.Minute))
-	require.Equal(t, reservation.Ready, w.promiseOf(w.nine).State())
+	w.awaitPromise()
 	eyes.blind.Store(true)
 	w.driveUntil(w.nine.Add(2 * time.Minute))
 	seen, err := w.cluster.Observe(t.Context(), "")
@@ -73,10 +71,7 @@ func TestNodesAreKeptWhileNobodyCanLook(t *testing.T) {
 func TestAPromiseMovesFromANodeWithCPUWork(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
-	w.reserveDaily()
-	w.driveUntil(w.nine.Add(-4 * time.Minute))
-	promise := w.promiseOf(w.nine)
-	require.Equal(t, reservation.Ready, promise.State())
+	promise := w.awaitPromise()
 	_, err := w.cluster.Submit(simcluster.Job{Name: "cpu", Account: "physics", CPUOnly: true, Length: 2 * time.Hour})
 	require.NoError(t, err)
 	w.driveUntil(w.nine.Add(-time.Second))

@@ -75,7 +75,8 @@ func parseOptions() (options, error) {
 	flag.IntVar(&o.nodes, "nodes", 8, "nodes of each cluster")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the made-up weeks")
 	flag.IntVar(&o.weeksBefore, "weeks-before", 4, "weeks that the agent has a history of")
-	flag.Float64Var(&o.waitWorth, "wait-worth", 32, "the agent's: idle GPU-hours that an hour of one waiting job is worth")
+	flag.Float64Var(&o.waitWorth, "wait-worth", 32,
+		"the agent's: idle GPU-hours that an hour of one waiting job is worth")
 	flag.StringVar(&o.forewarm, "forewarm", "bin/forewarm", "the program")
 	flag.StringVar(&o.withSlurm, "with-slurm", "scripts/with-slurm", "what starts a cluster")
 	flag.Parse()

@@ -132,7 +132,8 @@ func TestLuckIsExplained(t *testing.T) {
 		{key: "b", came: second(100), began: second(120), boot: true, nodes: []string{"e3"}}}
 	found, _ := delayed(with, cold)
 	require.Len(t, found, 1)
-	require.Contains(t, found[0].explainLuck(with, cold), "after a, which ended 10 s before it came, and 40 s in this arm")
+	require.Contains(t, found[0].explainLuck(with, cold),
+		"after a, which ended 10 s before it came, and 40 s in this arm")
 	found[0].without.boot = true
 	require.Empty(t, found[0].explainLuck(with, cold))
 }

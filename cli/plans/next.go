@@ -27,7 +27,8 @@ func AfterReserving(ctx context.Context, api *client.Client, r contract.Reservat
 		return fmt.Sprintf("Next:  forewarm explain %s  ·  forewarm reservations cancel %s", r.ID, r.ID)
 	}
 	if p, err := api.Pool(ctx, r.PoolID); err == nil && p.Use == "observed" {
-		return fmt.Sprintf("Next:  submit the job to the cluster as always: it claims the reservation when it starts there\n"+
+		return fmt.Sprintf("Next:  submit the job to the cluster as always: it claims the reservation when it starts "+
+			"there\n"+
 			"       forewarm reservations show %s  ·  forewarm reservations cancel %s", r.ID, r.ID)
 	}
 	return fmt.Sprintf("Next:  forewarm reservations claim %s  ·  forewarm reservations cancel %s", r.ID, r.ID)

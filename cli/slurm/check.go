@@ -184,7 +184,9 @@ func (c *check) fillLists() {
 	c.Way.Why = listed(c.Way.Why)
 	for i := range c.Partitions {
 		p := &c.Partitions[i]
-		p.GPUs, p.PowersDown, p.StaysUp, p.Broken = listed(p.GPUs), listed(p.PowersDown), listed(p.StaysUp), listed(p.Broken)
+		for _, list := range []*[]string{&p.GPUs, &p.PowersDown, &p.StaysUp, &p.Broken} {
+			*list = listed(*list)
+		}
 	}
 }
 

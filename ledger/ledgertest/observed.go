@@ -67,6 +67,7 @@ func fullHolders() capacity.Holders {
 }
 
 func fullWatched() ledger.Watched {
-	return ledger.Watched{Provisioner: "sim", Mark: "17", At: day, BlindSince: day.Add(time.Hour), KeepWithin: time.Minute,
-		Waiting: []ledger.WaitingWork{{PoolID: "pol_3", Reason: "priority", Count: 3, IDs: []string{"17", "18"}}}}
+	return ledger.Watched{Provisioner: "sim", Mark: "17", At: day, BlindSince: day.Add(time.Hour),
+		KeepWithin: time.Minute,
+		Waiting:    []ledger.WaitingWork{{PoolID: "pol_3", Reason: "priority", Count: 3, IDs: []string{"17", "18"}}}}
 }

@@ -81,8 +81,8 @@ func (s *Store) findForgotten(ctx context.Context, longOpen time.Duration) ([]st
 		longOpen.Seconds()).Scan(&open).Error
 	var doubts []string
 	for _, o := range open {
-		doubts = append(doubts, fmt.Sprintf("a transaction of user %q is open for %d minutes: events wait for its end, and "+
-			"no table is vacuumed past its beginning; end it, or run SELECT pg_terminate_backend(%d)",
+		doubts = append(doubts, fmt.Sprintf("a transaction of user %q is open for %d minutes: events wait for its end, "+
+			"and no table is vacuumed past its beginning; end it, or run SELECT pg_terminate_backend(%d)",
 			o.Usename, o.Minutes, o.Pid))
 	}
 	return doubts, wrapError("looking for open transactions", err)

@@ -59,8 +59,9 @@ func TestALongOutageIsCaughtUpWithInParts(t *testing.T) {
 	w.clock.Advance(time.Second)
 	before := w.watched()
 	guard := w.claimObserving()
-	seen := ledger.Observation{Provisioner: "sim", At: w.clock.Now(), SeenAt: w.clock.Now(), Mark: "after", Complete: true,
-		Work: w.work}
+	seen := ledger.Observation{Provisioner: "sim", At: w.clock.Now(), SeenAt: w.clock.Now(), Mark: "after",
+		Complete: true,
+		Work:     w.work}
 	cut := &cutStore{Store: w.store, after: 2}
 	_, err := verbs.New(cut, &w.ids, ledger.Config{}).ReportObserved(t.Context(), guard, seen)
 	require.ErrorIs(t, err, errCut)

@@ -72,7 +72,8 @@ func (c Config) useMistakes() (mistakes []error) {
 	wrong(!slices.Contains([]WarmWith{WarmAuto, WarmPlaceholder, WarmBuffer}, c.WarmWith),
 		"warm_with: %q is not auto, placeholder or buffer", c.WarmWith)
 	wrong(!slices.Equal(c.WorkNamespaces, []string{everywhere}),
-		"work_namespaces: use: observed looks at all of them, for whoever does not cannot say that a node is idle; remove it")
+		"work_namespaces: use: observed looks at all of them, for whoever does not cannot say that a node is "+
+			"idle; remove it")
 	wrong(c.Probe != ProbeNone, "probe: nothing is probed with use: observed; remove it")
 	wrong(c.CordonOnDelete, "cordon_on_delete: cooling a node leaves it as it is with use: observed; remove it")
 	for i, offer := range c.Offers {

@@ -22,6 +22,15 @@ import (
 
 var fenced = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
+// exampleFile is what the examples show of a configuration.
+type exampleFile struct {
+	Provisioners []struct {
+		Kind   string            `yaml:"kind"`
+		Config kubernetes.Config `yaml:"config"`
+	} `yaml:"provisioners"`
+	Pools []map[string]any `yaml:"pools"`
+}
+
 // Every example of the manual is one that works, also with what it comments out.
 func TestExamplesOfTheManual(t *testing.T) {
 	t.Parallel()
@@ -32,13 +41,7 @@ func TestExamplesOfTheManual(t *testing.T) {
 	commented := regexp.MustCompile(`(?m)^(\s+)# (provisioning_request:)`).ReplaceAll(blocks[1][1], []byte("$1$2"))
 	require.NotEqual(t, blocks[1][1], commented)
 	for _, block := range [][]byte{blocks[0][1], blocks[1][1], commented} {
-		var file struct {
-			Provisioners []struct {
-				Kind   string            `yaml:"kind"`
-				Config kubernetes.Config `yaml:"config"`
-			} `yaml:"provisioners"`
-			Pools []map[string]any `yaml:"pools"`
-		}
+		var file exampleFile
 		decodeStrictly(t, block, &file)
 		require.Len(t, file.Provisioners, 1)
 		require.Equal(t, "kubernetes", file.Provisioners[0].Kind)
@@ -177,13 +180,7 @@ func TestExampleOfObserving(t *testing.T) {
 	require.NoError(t, err)
 	blocks := fenced.FindAllSubmatch(page, -1)
 	require.Len(t, blocks, 1)
-	var file struct {
-		Provisioners []struct {
-			Kind   string            `yaml:"kind"`
-			Config kubernetes.Config `yaml:"config"`
-		} `yaml:"provisioners"`
-		Pools []map[string]any `yaml:"pools"`
-	}
+	var file exampleFile
 	decodeStrictly(t, blocks[0][1], &file)
 	config := file.Provisioners[0].Config
 	require.Equal(t, kubernetes.UseObserved, config.Use)

@@ -71,7 +71,8 @@ func TestAKeptNodeThatServesNothing(t *testing.T) {
 	w := newPlainWorld(t)
 	kept := w.warmNode(t, "a")
 	w.updateNode(kept.Address, func(n *corev1.Node) {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "team", Value: "other", Effect: corev1.TaintEffectNoSchedule})
+		others := corev1.Taint{Key: "team", Value: "other", Effect: corev1.TaintEffectNoSchedule}
+		n.Spec.Taints = append(n.Spec.Taints, others)
 	})
 	node := w.requireKept(t, kept.ID, provisioners.NodeUnavailable)
 	require.Equal(t, nodeGPUs, node.GPUs)

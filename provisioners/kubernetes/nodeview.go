@@ -129,7 +129,8 @@ func (e *eyes) portState(node *corev1.Node, use nodeUse) (provisioners.NodeState
 		return provisioners.NodeUnavailable, fmt.Sprintf("node %s: condition %s is %s: %s; see kubectl describe node %s",
 			node.Name, sick.Type, sick.Status, sick.Message, node.Name)
 	case node.Spec.Unschedulable:
-		return provisioners.NodeUnavailable, fmt.Sprintf("node %s is cordoned; it is brought back with: kubectl uncordon %s",
+		return provisioners.NodeUnavailable, fmt.Sprintf("node %s is cordoned; it is brought back with: "+
+			"kubectl uncordon %s",
 			node.Name, node.Name)
 	case !e.hasGPUs(node) && age < e.config().PendingTimeout:
 		return provisioners.NodePoweringUp, ""

@@ -94,7 +94,8 @@ func (l *look) readNow(ctx context.Context) (err error) {
 		return err
 	}
 	if l.until, err = strconv.ParseUint(l.view.version, 10, 64); err != nil || l.until == 0 {
-		return provisioners.Errorf(provisioners.KindTransient, "the API server's version %.40q is no number", l.view.version)
+		return provisioners.Errorf(provisioners.KindTransient, "the API server's version %.40q is no number",
+			l.view.version)
 	}
 	l.said, err = l.observed.readBoots(ctx, l.view.pods)
 	return err

@@ -49,7 +49,8 @@ func (h *hands) serveUsers(pods []corev1.Pod) (moved bool) {
 	}
 	nodes := h.listNodes()
 	for _, pod := range pods {
-		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || hasFinished(pod) || len(pod.Spec.SchedulingGates) > 0 {
+		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || hasFinished(pod) ||
+			len(pod.Spec.SchedulingGates) > 0 {
 			continue
 		}
 		if node := h.fitting(pod, pods, nodes, func(corev1.Pod) bool { return false }); node != "" {

@@ -84,9 +84,9 @@ func TestCatchingUp(t *testing.T) {
 	const outage, crowd = 5 * time.Hour, 1200
 	l.mustUpdate(t, func(w *world) {
 		past := func(id int, user, name string, gpus int, ended time.Time) {
-			w.Elastic.Past = append(w.Elastic.Past, &fakeJob{ID: id, User: user, Name: name, Partition: "gpu", Gres: "gpu:a100",
-				GPUs: gpus, Node: "n0", Submitted: ended.Add(-90 * time.Second), Started: ended.Add(-time.Minute), Ended: ended,
-				State: "COMPLETED", elasticJob: elasticJob{Count: 1, CPUs: 1}})
+			w.Elastic.Past = append(w.Elastic.Past, &fakeJob{ID: id, User: user, Name: name, Partition: "gpu",
+				Gres: "gpu:a100", GPUs: gpus, Node: "n0", Submitted: ended.Add(-90 * time.Second),
+				Started: ended.Add(-time.Minute), Ended: ended, State: "COMPLETED", elasticJob: elasticJob{Count: 1, CPUs: 1}})
 		}
 		for i := range 10 {
 			past(2000+i, "ada", "train", 1, w.Now.Add(time.Duration(i+1)*outage/11))
@@ -132,7 +132,8 @@ func TestOwnHistory(t *testing.T) {
 	l.mustUpdate(t, func(w *world) {
 		for i, name := range []string{"forewarm-0123456789abcdef-h", "train"} {
 			w.Elastic.Past = append(w.Elastic.Past, &fakeJob{ID: 50 + i, User: "me", Name: name, Partition: "gpu", GPUs: 4,
-				Gres: "gpu:a100", Node: "n0", Submitted: w.Now, Started: w.Now, Ended: w.Now.Add(time.Minute), State: "COMPLETED",
+				Gres: "gpu:a100", Node: "n0", Submitted: w.Now, Started: w.Now, Ended: w.Now.Add(time.Minute),
+				State:      "COMPLETED",
 				elasticJob: elasticJob{Count: 1, CPUs: 8}})
 		}
 	})
@@ -183,7 +184,8 @@ func TestAnotherClock(t *testing.T) {
 			require.NoError(t, err)
 			require.WithinDuration(t, theirs, seen.At, time.Second)
 			made := l.create(t, "token-1")
-			require.Equal(t, 1, l.called(t, "--begin=now+100")+l.called(t, "--begin=now+99"), "a third of SuspendTime from now")
+			require.Equal(t, 1, l.called(t, "--begin=now+100")+l.called(t, "--begin=now+99"),
+				"a third of SuspendTime from now")
 			for range 20 {
 				l.clock.Advance(30 * time.Second)
 				l.mustUpdate(t, func(w *world) { w.Now = w.Now.Add(30 * time.Second) })

@@ -13,7 +13,8 @@ func (w *world) crowd() []*fakeJob {
 	jobs := make([]*fakeJob, w.Elastic.Crowd)
 	for i := range jobs {
 		jobs[i] = &fakeJob{ID: 1_000_000 + i, User: "bob", Name: "sweep", Partition: "gpu", Gres: "gpu:a100", GPUs: 1,
-			Submitted: w.Now, State: "PENDING", elasticJob: elasticJob{Account: "speech", Reason: "Priority", Count: 1, CPUs: 1}}
+			Submitted: w.Now, State: "PENDING",
+			elasticJob: elasticJob{Account: "speech", Reason: "Priority", Count: 1, CPUs: 1}}
 	}
 	return jobs
 }

@@ -153,7 +153,8 @@ func TestOwnWork(t *testing.T) {
 	}
 	rows := func() queueView {
 		var q queueView
-		for _, change := range []map[string]string{{}, {"JobID": "8", "UserName": "bob"}, {"JobID": "9", "State": "FAILED"}} {
+		for _, change := range []map[string]string{
+			{}, {"JobID": "8", "UserName": "bob"}, {"JobID": "9", "State": "FAILED"}} {
 			r, err := parseWorkRow(fill(change))
 			require.NoError(t, err)
 			q.rows = append(q.rows, r)

@@ -57,7 +57,8 @@ func TestDoctorOfASoundInstallation(t *testing.T) {
 	f := migrateFresh(t)
 	found, err := consult(t, f)
 	require.NoError(t, err)
-	for _, check := range []string{"configuration", "pepper", "database", "schema", "keys", "workers", "clock", "upkeep"} {
+	for _, check := range []string{
+		"configuration", "pepper", "database", "schema", "keys", "workers", "clock", "upkeep"} {
 		require.Equal(t, verdictOK, found[check].Verdict, "%s: %s", check, found[check].Message)
 	}
 	require.Equal(t, verdictSkipped, found["redis"].Verdict)

@@ -72,7 +72,7 @@ func (d *doctor) examineDatabase(ctx context.Context, a *app, peppered bool) {
 			return
 		}
 	}
-	began := time.Now()
+	began := a.clock.Now()
 	if err := a.connectLedger(ctx); err != nil {
 		d.add("database", verdictFailed, "%v", err)
 		return
@@ -84,7 +84,7 @@ func (d *doctor) examineDatabase(ctx context.Context, a *app, peppered bool) {
 		return
 	}
 	d.add("database", verdictOK, "%s at %s, connected in %s", version, obs.ScrubURL(d.cfg.databaseURL()),
-		time.Since(began).Round(time.Millisecond))
+		a.clock.Now().Sub(began).Round(time.Millisecond))
 	if d.examineSchema(ctx, a) {
 		if peppered {
 			d.examineKeys(ctx, a)
@@ -124,7 +124,7 @@ func (d *doctor) examineKeys(ctx context.Context, a *app) {
 func (d *doctor) examineWork(ctx context.Context, a *app) {
 	var now, late time.Time
 	var working bool
-	asked := time.Now()
+	asked := a.clock.Now()
 	err := a.store.Read(ctx, func(r ledger.Reader) (err error) {
 		now = r.Now()
 		late, working, err = r.LateSince()
@@ -134,7 +134,7 @@ func (d *doctor) examineWork(ctx context.Context, a *app) {
 		d.add("workers", verdictFailed, "%v", err)
 		return
 	}
-	answered := time.Now()
+	answered := a.clock.Now()
 	switch behind := now.Sub(late); {
 	case late.IsZero() || behind < lateWork:
 		d.add("workers", verdictOK, "nothing is late")
