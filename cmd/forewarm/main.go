@@ -22,6 +22,13 @@ var version = ""
 
 func main() {
 	ctx, stop := cli.SignalContext(context.Background())
+	code := cli.Execute(ctx, newRoot())
+	stop()
+	os.Exit(code)
+}
+
+// newRoot is the whole program's command: the people's and the control plane's.
+func newRoot() *cobra.Command {
 	root := cli.Root(versionText(), daemon.OpenSlurm)
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Run the control plane:"})
 	for _, cmd := range daemon.Commands(versionText(), contextfile.Saved{}) {
@@ -31,9 +38,7 @@ func main() {
 	if keys, _, err := root.Find([]string{"key"}); err == nil {
 		keys.AddCommand(daemon.RecoverCommand(versionText(), contextfile.Saved{}))
 	}
-	code := cli.Execute(ctx, root)
-	stop()
-	os.Exit(code)
+	return root
 }
 
 // versionText is the release's version, or the revision that was built.
