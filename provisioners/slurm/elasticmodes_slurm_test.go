@@ -80,6 +80,28 @@ func TestElasticExclusiveInAHeartbeat(t *testing.T) {
 	}
 }
 
+// A node that has just been booted is nobody's: who wants all of it has it at once, and
+// does not wait until slurmctld has launched the heartbeat that booted it, in a round that
+// comes each 30 s. Of two boots within half of that, one would have to wait for most of it.
+func TestElasticExclusiveAfterTheBoot(t *testing.T) {
+	r := newElastic(t)
+	var kept []string
+	for _, token := range []string{"token-1", "token-2"} {
+		made, node := r.warm(t, token)
+		kept = append(kept, made.ID)
+		w := r.started(t, r.submitPlain(t, "--exclusive", "--nodelist="+node.Name), kept...)
+		require.LessOrEqual(t, waitOf(t, w), 4*time.Second)
+		job, _, _ := strings.Cut(w.ID, "@")
+		runAsRoot(t, "scancel", job)
+	}
+	before := r.boots(t)
+	r.keepFor(t, 40*time.Second, kept...) // twice SuspendTime
+	for _, id := range kept {
+		require.Equal(t, provisioners.NodeIdle, r.nodeOf(t, id).State, "it was suspended")
+	}
+	require.Equal(t, before, r.boots(t))
+}
+
 // nextBeat is when the next heartbeat may run.
 func (r *realElastic) nextBeat(t *testing.T) time.Time {
 	t.Helper()

@@ -17,6 +17,7 @@ type elastic struct {
 	Suspend       time.Duration // 0: never, in the partition
 	Off           bool          // the cluster's power saving is off
 	ResumeTimeout time.Duration
+	Round         time.Duration // how often what waited for a boot is launched; 0: at once
 	MinJobAge     time.Duration
 	Private       string // PrivateData
 	Admin         bool   // our user may do what an administrator may
@@ -46,6 +47,7 @@ type elasticJob struct {
 	Exclusive       bool
 	For             time.Duration // 0: until it is ended
 	Requeued        time.Time
+	Booted          bool // it waits for a boot, or has
 }
 
 const (
@@ -128,11 +130,16 @@ func (w *world) stepElasticJob(j *fakeJob, now time.Time) {
 		}
 	}
 	switch {
-	case j.State == "CONFIGURING" && up:
+	case j.State == "CONFIGURING" && up && (!j.Booted || w.launches(now)):
 		j.State, j.Started = "RUNNING", now
 	case j.State == "RUNNING" && j.For > 0 && now.Sub(j.Started) >= j.For:
 		j.endAt("COMPLETED", now)
 	}
+}
+
+// launches reports whether it is time to launch what waited for a boot.
+func (w *world) launches(now time.Time) bool {
+	return w.Elastic.Round == 0 || now.Truncate(w.Elastic.Round).Equal(now.Truncate(time.Second))
 }
 
 func (w *world) node(name string) *fakeNode {
@@ -165,6 +172,7 @@ func (w *world) placeElastic(j *fakeJob, now time.Time) {
 	}
 	j.Hosts, j.Node, j.State, j.Started, j.Reason = hosts, strings.Join(hosts, ","), "CONFIGURING", now, "None"
 	for _, host := range hosts {
+		j.Booted = j.Booted || w.node(host).Power.State != "up"
 		if w.node(host).Power.State == "cold" {
 			w.resume(w.node(host), now)
 		}

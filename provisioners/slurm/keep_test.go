@@ -1,6 +1,8 @@
 package slurm_test
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -210,6 +212,58 @@ func TestHeartbeatThatDoesNotRun(t *testing.T) {
 	err := l.Keep(t.Context(), []string{made.ID})
 	require.Error(t, err)
 	require.ErrorContains(t, err, "has waited since")
+}
+
+// Once the node is up, the heartbeat that booted it ends before slurmctld launches it: the
+// node is free for who wants all of it, and is kept by the heartbeat ahead.
+func TestBootHeartbeatEndsWithTheBoot(t *testing.T) {
+	t.Parallel()
+	l := newElasticLab(t, 1, func(w *world) { w.Elastic.Round = time.Hour })
+	made := l.warm(t, "token-1")
+	job := l.submit(t, provisionertest.PlainWork{GPUs: 4, Nodes: 1, Whole: true})
+	l.mustUpdate(t, func(w *world) {
+		for _, j := range w.Jobs {
+			switch {
+			case strconv.Itoa(j.ID) == job:
+				require.Equal(t, "RUNNING", j.State)
+			case strings.HasSuffix(j.Name, "-b"):
+				require.True(t, j.isOver(), j.State)
+			default:
+				require.Equal(t, "PENDING", j.State)
+			}
+		}
+	})
+	l.finish(t, job)
+	for range 30 {
+		require.NoError(t, l.Keep(t.Context(), []string{made.ID}))
+		l.advanceClock(t, 10*time.Second)
+	}
+	require.Equal(t, []string{"n0"}, l.resumed(t), "it was suspended")
+	got, err := l.Observed.Get(t.Context(), made.ID)
+	require.NoError(t, err)
+	require.Equal(t, provisioners.Running, got.Phase)
+}
+
+// The heartbeat that booted a node stays while no other is ahead: it alone says whose the
+// node is, and keeps it.
+func TestBootHeartbeatStaysWhileItIsAlone(t *testing.T) {
+	t.Parallel()
+	l := newElasticLab(t, 1, func(w *world) { w.Elastic.Round = time.Hour })
+	made := l.create(t, "token-1")
+	l.mustUpdate(t, func(w *world) {
+		w.Jobs = slices.DeleteFunc(w.Jobs, func(j *fakeJob) bool { return strings.HasSuffix(j.Name, "-h") })
+	})
+	l.advanceClock(t, fakeBoot+2*time.Second)
+	for range 2 {
+		got, err := l.Observed.Get(t.Context(), made.ID)
+		require.NoError(t, err)
+		require.Equal(t, provisioners.Running, got.Phase)
+	}
+	require.Zero(t, l.called(t, "scancel"))
+	require.NoError(t, l.Keep(t.Context(), []string{made.ID}))
+	_, err := l.Observed.Get(t.Context(), made.ID)
+	require.NoError(t, err)
+	require.Equal(t, 1, l.called(t, "scancel"))
 }
 
 // An administrator's scancel is the switch that ends a keeping.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
@@ -71,6 +72,8 @@ func (o *Observed) look(ctx context.Context) (keepings, error) {
 	for i := range v.all {
 		if k := &v.all[i]; o.settlePhase(k) {
 			surplus = append(surplus, k.beats...)
+		} else {
+			surplus = append(surplus, k.doneBoots()...)
 		}
 	}
 	_ = o.cancelBeats(ctx, surplus) // what could not be ended is tried again at the next look
@@ -175,6 +178,24 @@ func (o *Observed) settlePhase(k *keeping) (cancel bool) {
 	return k.phase == provisioners.Terminated
 }
 
+// doneBoots are the heartbeats that have booted the node and do not run yet: slurmctld
+// launches what waited for a boot in a round of its own, one each 30 s, and until then
+// nobody can have the node for themselves. Without them the node's idle time begins anew.
+// They stay where no heartbeat is ahead, which keeps the node and has its tags.
+func (k keeping) doneBoots() []heartbeat {
+	up := k.state == provisioners.NodeIdle || k.state == provisioners.NodeTaken
+	if !up || !slices.ContainsFunc(k.beats, heartbeat.isAhead) {
+		return nil
+	}
+	var done []heartbeat
+	for _, b := range k.beats {
+		if b.sort == bootBeat && b.state == "CONFIGURING" {
+			done = append(done, b)
+		}
+	}
+	return done
+}
+
 func isSilent(state string) bool { return state == "not_responding" || state == "no_respond" }
 
 func (n elasticNode) isGone() bool {
@@ -182,9 +203,12 @@ func (n elasticNode) isGone() bool {
 }
 
 // settleEnded decides about a keeping of which no heartbeat lives: its last one may have
-// run well just now, before the next one was submitted.
+// run well just now, before the next one was submitted. How one that booted the node ended
+// says nothing where another one followed: it is cancelled once it has.
 func (o *Observed) settleEnded(k *keeping) {
-	last := slices.MaxFunc(k.beats, func(a, b heartbeat) int { return cmp.Or(a.ended.Compare(b.ended), a.id-b.id) })
+	last := slices.MaxFunc(k.beats, func(a, b heartbeat) int {
+		return cmp.Or(strings.Compare(string(a.sort), string(b.sort)), a.ended.Compare(b.ended), a.id-b.id)
+	})
 	k.phase, k.ended = provisioners.Terminated, last.ended
 	wellRun := last.state == "COMPLETED" || last.state == "COMPLETING" || last.state == "TIMEOUT"
 	up := k.state == provisioners.NodeIdle || k.state == provisioners.NodeTaken
