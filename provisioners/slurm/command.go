@@ -33,12 +33,13 @@ type runner struct {
 	bin         string
 	slurmConf   string
 	timeout     time.Duration
+	grace       time.Duration // of what a command leaves behind with its output open
 }
 
 func newRunner(c Config) runner {
 	remote := c.RemoteShell || len(c.CommandPrefix) > 0 && filepath.Base(c.CommandPrefix[0]) == "ssh"
 	return runner{prefix: c.CommandPrefix, remoteShell: remote, bin: c.BinDir, slurmConf: c.SlurmConf,
-		timeout: c.Timeout}
+		timeout: c.Timeout, grace: time.Second}
 }
 
 // answer is what a command that ran to its end said.
@@ -78,19 +79,19 @@ func (r runner) runInto(ctx context.Context, stdout receiver, stdin, name string
 	command.Stdin = strings.NewReader(stdin)
 	stderr := &limited{most: mostErrors}
 	stdout.endWith(cancel)
-	command.Stdout, command.Stderr = stdout, stderr
+	command.Stderr = stderr
 	// The whole group is killed: ssh and wrappers start processes of their own.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
-	command.WaitDelay = time.Second
-	err := command.Run()
+	command.WaitDelay = r.grace
+	err := runCopied(command, stdout)
 	var exit *exec.ExitError
 	switch {
 	case stdout.hadEnough():
 		return answer{stderr: stderr.kept.String()}, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
 		return answer{}, fmt.Errorf("%w: %w", errNoCommand, err)
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return answer{}, fmt.Errorf("%s did not end: %w", name, ctx.Err())
 	case err != nil && !errors.As(err, &exit):
 		return answer{}, fmt.Errorf("running %s: %w", name, err)
