@@ -125,7 +125,10 @@ func (r *realElastic) nodeOf(t *testing.T, id string) provisioners.ObservedNode 
 func (r *realElastic) keepUntil(t *testing.T, limit time.Duration, what string, done func() bool, ids ...string) {
 	t.Helper()
 	waitUntil(t, limit, what, func() bool {
-		require.NoError(t, r.Keep(t.Context(), ids))
+		if err := r.Keep(t.Context(), ids); err != nil {
+			require.NoError(t, err, runAsRoot(t, "squeue", "--states=all", "--partition=elastic", "--sort=i",
+				"--format=%i %j %T %r %S %e %N")+runAsRoot(t, "sinfo", "--Node", "--partition=elastic", "--long"))
+		}
 		return done()
 	})
 }

@@ -59,7 +59,7 @@ func TestElasticPoweringDown(t *testing.T) {
 func TestElasticExclusiveInAHeartbeat(t *testing.T) {
 	r := newElastic(t)
 	made, node := r.warm(t, "token-1")
-	const boot = 20 * time.Second // what a job waits on a cold node here, and more
+	const boot = 45 * time.Second // what a job waits on a cold node here: until slurmctld's round after the boot
 	for _, late := range []time.Duration{0, 3 * time.Second} {
 		var due time.Time
 		r.keepUntil(t, 40*time.Second, "no heartbeat is ahead", func() bool {

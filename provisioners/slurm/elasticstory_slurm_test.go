@@ -94,11 +94,13 @@ func TestElasticCooling(t *testing.T) {
 // work that uses no GPU, one that needs a second node, and one during the boot.
 func TestElasticOddWork(t *testing.T) {
 	r := newElastic(t)
+	before := r.boots(t)
 	made, err := r.Create(t.Context(), "token-1", specOf("four"))
 	require.NoError(t, err)
 	node := r.nodeOf(t, made.ID)
+	// Until it boots, a node that was given away counts as any cold one.
 	waitUntil(t, 10*time.Second, "no boot", func() bool {
-		return r.nodeOf(t, made.ID).State == provisioners.NodePoweringUp
+		return r.boots(t) > before && r.nodeOf(t, made.ID).State == provisioners.NodePoweringUp
 	})
 	joined := r.started(t, r.submitPlain(t, "--gres=gpu:4"), made.ID)
 	waitOf(t, joined)
