@@ -58,6 +58,9 @@ type Observation struct {
 	// Complete is false where work may have begun or ended unseen since the mark. What
 	// is missing from an incomplete one goes on.
 	Complete bool
+	// More says that what was missed is told in portions, and that the look after this one
+	// tells the next.
+	More bool
 	// KeepWithin is how soon the nodes that are kept warm have to be kept again; 0: whenever.
 	KeepWithin time.Duration
 	// Work is what runs now, or waits for nodes that boot for it, and what began or ended

@@ -66,6 +66,10 @@ type Observation struct {
 	// Gap is why it is not Complete, where the adapter can say so. It is for operators
 	// and never parsed.
 	Gap string
+	// More says that it is not Complete because a long past is told in portions, and that
+	// the next Observe, from Mark on, tells more of it. What hides work in every look, such
+	// as a missing right, is no reason to look again at once.
+	More bool
 	// KeepWithin is the longest time between two calls of Keep that lets no idle
 	// node be suspended; 0 means that nodes of this cluster are never suspended.
 	KeepWithin time.Duration

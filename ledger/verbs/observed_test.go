@@ -1,6 +1,7 @@
 package verbs_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -24,6 +25,8 @@ type cluster struct {
 	waiting    []ledger.ObservedWait
 	nodes      []ledger.ObservedNode
 	lag        time.Duration // between a look and its report
+	more       bool          // the look is one of several that tell of the past
+	mark       string        // of the look; empty: another one each time
 	lastReport time.Time
 }
 
@@ -80,7 +83,7 @@ func (w *cluster) observeSome(complete bool) ledger.Observed {
 	w.Helper()
 	w.clock.Advance(time.Second)
 	out, err := w.ledger.ReportObserved(w.Context(), w.claimObserving(), ledger.Observation{Provisioner: "sim",
-		At: w.clock.Now().Add(-w.lag), SeenAt: w.clock.Now().Add(-w.lag), Mark: w.clock.Now().String(), Complete: complete,
+		At: w.clock.Now().Add(-w.lag), SeenAt: w.clock.Now().Add(-w.lag), Mark: cmp.Or(w.mark, w.clock.Now().String()), Complete: complete, More: w.more,
 		Work: slices.Clone(w.work), Waiting: w.waiting, Nodes: w.nodes})
 	require.NoError(w, err)
 	w.lastReport = w.clock.Now()

@@ -110,6 +110,7 @@ func TestCatchingUp(t *testing.T) {
 		require.LessOrEqual(t, len(next.Work), 500)
 		require.Len(t, next.Nodes, 1, "the present is told with each portion")
 		require.Equal(t, next.Complete, next.Gap == "")
+		require.Equal(t, !next.Complete && next.Mark != seen.Mark, next.More)
 		for _, w := range next.Work {
 			times[w.ID]++
 		}

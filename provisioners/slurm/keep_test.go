@@ -336,6 +336,7 @@ func TestHiddenJobs(t *testing.T) {
 		seen, err = l.Observe(t.Context(), "")
 		require.NoError(t, err)
 		require.Equal(t, complete, seen.Complete)
+		require.False(t, seen.More, "the next look sees no more")
 		if complete {
 			require.Equal(t, []string{"vision", "ada", "gpu"}, []string{seen.Work[0].Account, seen.Work[0].User,
 				seen.Work[0].Queue})

@@ -107,6 +107,9 @@ func (s *span) mark() provisioners.Mark {
 	return mark{at: s.until}.text()
 }
 
+// hasMore reports whether the next look tells more of what was until now.
+func (s *span) hasMore() bool { return s.last != nil || s.until.Before(s.at) }
+
 // choose returns of the work that is over what is to be told: none that was, none beyond
 // the span, and no more than mostEnded.
 func (s *span) choose(over []provisioners.Work) []provisioners.Work {

@@ -45,8 +45,9 @@ func (o *Observed) Observe(ctx context.Context, since provisioners.Mark) (provis
 	}
 	seen := o.describe(queue, beats, nodes, &s)
 	seen.At, seen.Mark, seen.KeepWithin = at, s.mark(), set.hastiest(o.config.Offers).keepWithin()
+	seen.More = s.hasMore()
 	if queue.cut && since != "" {
-		seen.Mark = since // the next look may see what this one did not
+		seen.Mark, seen.More = since, false // the next look may see what this one did not
 	}
 	if !beats.isComplete() {
 		queue.note("not all of our own heartbeats were understood")

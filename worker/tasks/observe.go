@@ -132,7 +132,7 @@ func (w Work) lookAt(ctx context.Context, o provisioners.Observer, since provisi
 // database's clock.
 func newObservation(provisioner string, now time.Time, seen provisioners.Observation) ledger.Observation {
 	out := ledger.Observation{Provisioner: provisioner, At: seen.At, SeenAt: now, Mark: string(seen.Mark),
-		Complete: seen.Complete, KeepWithin: seen.KeepWithin}
+		Complete: seen.Complete, More: seen.More, KeepWithin: seen.KeepWithin}
 	kept := map[string]string{}
 	for _, n := range seen.Nodes {
 		if kept[n.Name] = n.InstanceID; n.InstanceID != "" {

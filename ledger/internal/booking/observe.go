@@ -73,7 +73,6 @@ func (l Booking) ReportObserved(ctx context.Context, g ledger.Guard, o ledger.Ob
 			if s, err = openSight(tx, g, o); err != nil {
 				return err
 			}
-			s.brought = all != (ledger.Observed{})
 			next, last, err = s.notePart(g, from)
 			return err
 		})
@@ -115,7 +114,6 @@ type sight struct {
 	seen    ledger.Watched // before
 	now     time.Time      // of the look, by the database's clock
 	left    int            // pieces of work that may be changed yet
-	brought bool           // parts before this one have changed something
 	changed map[string]bool
 	out     ledger.Observed
 }
@@ -326,14 +324,10 @@ func (s *sight) endLook(g ledger.Guard) error {
 	return txn.RetryTask(s.tx, g, again, describeBlindness(seen.BlindSince, s.now))
 }
 
-// hasMore reports whether the look is likely to be one of many that catch up with what
-// was missed. A cluster of which no look is ever complete is not looked at all the time:
-// only while that is new, or where the look brought something.
-func (s *sight) hasMore() bool {
-	since := s.seen.BlindSince
-	fresh := since.IsZero() || s.now.Sub(since) < ledger.BlindAfter
-	return !s.Complete && s.Mark != s.seen.Mark && (fresh || s.brought || s.left < mostAtOnce)
-}
+// hasMore reports whether the look is one of many that catch up with what was missed. One
+// that did not get on is repeated no sooner than any other, and so is each of a cluster of
+// which no look is ever complete.
+func (s *sight) hasMore() bool { return s.More && !s.Complete && s.Mark != s.seen.Mark }
 
 // describeBlindness is what is wrong where no look was complete for long; else empty.
 func describeBlindness(since, now time.Time) string {
