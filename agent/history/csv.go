@@ -102,7 +102,7 @@ func (p *csvParser) Parse(text string) (Record, bool, error) {
 		name: cmp.Or(get("name"), get("job_name")), comment: get("comment"), labels: get("labels"),
 		nameless: !p.columns.hasAny("name", "job_name", "comment", "labels"),
 	}
-	if t.isOurs() {
+	if t.isOurs(p.options) {
 		return Record{}, false, nil
 	}
 	r, err := t.toRecord(p.options)

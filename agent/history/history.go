@@ -94,6 +94,8 @@ type Record struct {
 	// Nameless says that its history has neither names nor comments nor labels: if
 	// the job is a placeholder of Forewarm, nobody can tell.
 	Nameless bool
+	// ResemblesOwn says that it is called like a placeholder of Forewarm, and is another user's.
+	ResemblesOwn bool
 }
 
 // Validate returns a *RowError, without a line, for the first rule that the

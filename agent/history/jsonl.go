@@ -40,7 +40,7 @@ func (p *jsonlParser) Parse(text string) (Record, bool, error) {
 		name:   string(cmp.Or(row.Name, row.JobName)), comment: string(row.Comment), labels: string(row.Labels),
 		nameless: row.Name+row.JobName+row.Comment+row.Labels == "",
 	}
-	if t.isOurs() {
+	if t.isOurs(p.options) {
 		return Record{}, false, nil
 	}
 	r, err := t.toRecord(p.options)

@@ -1,13 +1,27 @@
 package history
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
 
 // Forewarm keeps GPUs warm with work of its own: jobs and pods that hold the place of what is to come. Taken for
-// demand, each would make the agent ask for one more. They are known by what the provisioners give them: a job's or
-// pod's name, a job's comment, a pod's labels.
+// demand, each would make the agent ask for one more. They are known by what the provisioners give them, a job's or
+// pod's name, a job's comment, a pod's labels, and by the user who submitted them, where the history says it: names and
+// comments are anybody's to choose.
+
+// DefaultOwnUser is as whom Forewarm submits to a cluster where Options do not say it: the user of its systemd units.
+const DefaultOwnUser = "forewarm"
+
+// mostShownUser is where squeue cuts a user's name short, unless it is asked for another width.
+const mostShownUser = 20
+
+// isOwnUser reports whether work of a user may be Forewarm's own. Where the user is not known, it may.
+func (o Options) isOwnUser(user string) bool {
+	own := cmp.Or(o.OwnUser, DefaultOwnUser)
+	return user == "" || user == own || len(user) == mostShownUser && strings.HasPrefix(own, user)
+}
 
 // ownName matches the names of placeholders: a mark in hex, which squeue may cut short, and for some the time when
 // they end or what a controller added.

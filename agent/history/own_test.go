@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -41,6 +42,39 @@ func TestPlaceholdersInARowAreNoJobs(t *testing.T) {
 		require.NoError(t, err, row)
 		require.Zero(t, report.Broken, row)
 		require.Equal(t, kept, len(records) == 1, row)
+	}
+}
+
+// Whose a job is decides, whatever it is called: only Forewarm's user submits placeholders.
+func TestJobsOfOthersAreJobs(t *testing.T) {
+	t.Parallel()
+	const beat = slurmName + "-h"
+	formats := map[string]struct {
+		read func(io.Reader, history.Options, func(history.Record) error) (history.Report, error)
+		text string
+	}{
+		"csv": {history.ReadCSV, "job_id,user,submit_ts,gpus,name\n1,%s,1504521041,1,%s\n"},
+		"csv comment": {history.ReadCSV, "job_id,user,submit_ts,gpus,name,comment\n1,%s,1504521041,1,%s," + slurmComment +
+			"\n"},
+		"jsonl":  {history.ReadJSONL, `{"job_id":"1","user":%q,"submit_ts":1504521041,"gpus":1,"name":%q}` + "\n"},
+		"sacct":  {history.ReadSacct, "JobID|Submit|AllocTRES|User|JobName\n1|1504521041|gres/gpu=1|%s|%s\n"},
+		"squeue": {readSqueue, "JOBID|SUBMIT_TIME|STATE|NODES|TRES_PER_NODE|USER|NAME\n1|1504521041|R|1|gpu:1|%s|%s\n"},
+	}
+	for name, format := range formats {
+		for user, options := range map[string]history.Options{
+			"forewarm": {}, "gpu-ops": {OwnUser: "gpu-ops"}, "": {OwnUser: "gpu-ops"},
+			"a-very-long-user-nam": {OwnUser: "a-very-long-user-name"},
+		} {
+			records, _, err := collectRecords(t, format.read, options, fmt.Sprintf(format.text, user, beat))
+			require.NoError(t, err, name)
+			require.Empty(t, records, "%s of %q", name, user)
+		}
+		for user, options := range map[string]history.Options{"ada": {}, "forewarm": {OwnUser: "gpu-ops"}, "fore": {}} {
+			records, _, err := collectRecords(t, format.read, options, fmt.Sprintf(format.text, user, beat))
+			require.NoError(t, err, name)
+			require.Len(t, records, 1, "%s of %q", name, user)
+			require.True(t, records[0].ResemblesOwn)
+		}
 	}
 }
 
@@ -106,4 +140,15 @@ func TestLinesAboutOurOwnActsAreTold(t *testing.T) {
 	} {
 		require.Equal(t, own, history.IsOwnLine(line), line)
 	}
+}
+
+// readSqueue reads squeue's text as the functions of the other formats do.
+func readSqueue(r io.Reader, o history.Options, each func(history.Record) error) (history.Report, error) {
+	s := history.NewScanner(r, history.NewSqueue(o))
+	for s.Scan() {
+		if err := each(s.Record()); err != nil {
+			return s.Report(), err
+		}
+	}
+	return s.Report(), s.Err()
 }

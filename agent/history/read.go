@@ -16,6 +16,9 @@ type Options struct {
 	// UTC. In the hour that repeats when summer time ends, the zone database's
 	// choice is taken.
 	Zone *time.Location
+	// OwnUser is as whom Forewarm submits its own work, which is no evidence; empty means DefaultOwnUser. A job of
+	// another user is one, whatever it is called.
+	OwnUser string
 }
 
 func (o Options) zone() *time.Location {

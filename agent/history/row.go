@@ -13,8 +13,13 @@ type traceRow struct {
 	nameless                                                    bool // it has no place for any of the three
 }
 
-// isOurs reports whether the row is about a placeholder of Forewarm.
-func (t traceRow) isOurs() bool { return isOwn(t.id, t.name, t.comment, t.labels) }
+// isOurs reports whether the row is about a placeholder of Forewarm. In Kubernetes its labels say so, whoever the
+// user is.
+func (t traceRow) isOurs(o Options) bool {
+	return isOwn(t.labels) || t.resemblesOwn() && o.isOwnUser(t.user)
+}
+
+func (t traceRow) resemblesOwn() bool { return isOwn(t.id, t.name, t.comment) }
 
 // toRecord checks the row and makes its record. The tenant is the group, or the
 // user where there is no group.
@@ -41,7 +46,7 @@ func (t traceRow) toRecord(o Options) (Record, error) {
 	r := Record{
 		ID: Pseudonym(o.Salt, t.id), Tenant: tenant, Submitted: submitted,
 		Duration: duration, GPUs: gpus, State: ParseState(t.status),
-		Nameless: t.nameless,
+		Nameless: t.nameless, ResemblesOwn: t.resemblesOwn(),
 	}
 	if t.started != "" {
 		if r.Started, err = unixTime("start_ts", t.started); err != nil {

@@ -15,7 +15,7 @@ type sacctParser struct {
 
 // NewSacct returns a parser for the format of ReadSacct. It needs the columns
 // JobID, Submit, JobName and AllocTRES or ReqTRES, and uses Start, End,
-// ElapsedRaw, State, Account, Partition and Comment where they are. JobName stands
+// ElapsedRaw, State, Account, Partition, User and Comment where they are. JobName stands
 // last, so that a bar in a name breaks nothing.
 func NewSacct(o Options) Parser { return &sacctParser{options: o} }
 
@@ -60,7 +60,8 @@ func sacctColumns(names []string) (columns, error) {
 // placeholder of Forewarm.
 func (p *sacctParser) parseJob(get func(string) string) (Record, bool, error) {
 	id := get("jobid")
-	if strings.Contains(id, ".") || isOwn(get("jobname"), get("comment")) {
+	resembles := isOwn(get("jobname"), get("comment"))
+	if strings.Contains(id, ".") || resembles && p.options.isOwnUser(get("user")) {
 		return Record{}, false, nil
 	}
 	if id == "" || len(id) > MaxName {
@@ -72,7 +73,7 @@ func (p *sacctParser) parseJob(get func(string) string) (Record, bool, error) {
 	}
 	r := Record{
 		ID: Pseudonym(p.options.Salt, id), Tenant: get("account"), GPUs: gpus,
-		State: ParseState(get("state")),
+		State: ParseState(get("state")), ResemblesOwn: resembles,
 	}
 	if r.Tenant == "" {
 		r.Tenant = get("partition")

@@ -69,7 +69,7 @@ func (p *squeueParser) mapFields(row []string) (map[string]string, error) {
 		return nil, err
 	}
 	fields := map[string]string{
-		"jobname": get("name"), "comment": get("comment"),
+		"jobname": get("name"), "comment": get("comment"), "user": get("user"),
 		"jobid": get("jobid"), "submit": get("submit_time"), "state": get("state"),
 		"partition": get("partition"), "alloctres": "gres/gpu=" + strconv.Itoa(gpus),
 	}

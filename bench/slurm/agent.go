@@ -121,7 +121,7 @@ func (f *forecaster) step(ctx context.Context) error {
 
 // readQueue finds what is new in the queue, in the time of the week.
 func (f *forecaster) readQueue(text []byte) ([]source.Item, error) {
-	rows := history.NewScanner(bytes.NewReader(text), history.NewSqueue(history.Options{}))
+	rows := history.NewScanner(bytes.NewReader(text), history.NewSqueue(history.Options{OwnUser: ours}))
 	var news []source.Item
 	for rows.Scan() {
 		r := rows.Record()

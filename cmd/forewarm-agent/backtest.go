@@ -23,11 +23,11 @@ import (
 
 // backtestFlags are what the command line says.
 type backtestFlags struct {
-	config, history, format, zone, tenant, html, output string
-	days                                                int
-	boot                                                time.Duration
-	waitWorth, waitPrice, gpuPrice                      float64
-	frontier                                            bool
+	config, history, format, zone, tenant, ownUser, html, output string
+	days                                                         int
+	boot                                                         time.Duration
+	waitWorth, waitPrice, gpuPrice                               float64
+	frontier                                                     bool
 }
 
 func backtestCommand(o outside) *cobra.Command {
@@ -60,6 +60,7 @@ func (f *backtestFlags) bindFlags(c *cobra.Command) {
 	s.StringVar(&f.format, "format", "auto", "auto, sacct, csv, jsonl or kubernetes")
 	s.StringVar(&f.zone, "zone", "UTC", "time zone of sacct's times, of opening hours and of weekdays")
 	s.StringVar(&f.tenant, "tenant", "", "only this group, account or namespace")
+	s.StringVar(&f.ownUser, "own-user", history.DefaultOwnUser, "user as whom Forewarm submits: its own jobs are no demand")
 	s.IntVar(&f.days, "days", 0, "only the last days of the history (default all)")
 	f.boot = 5 * time.Minute
 	s.Var((*span)(&f.boot), "boot", "how long a job waits when no GPU is warm")
@@ -149,6 +150,9 @@ func (f *backtestFlags) applyConfig(cmd *cobra.Command, getenv func(string) stri
 			if s.Zone != "" && !given("zone") {
 				f.zone = s.Zone
 			}
+			if s.OwnUser != "" && !given("own-user") {
+				f.ownUser = s.OwnUser
+			}
 			break
 		}
 	}
@@ -186,7 +190,8 @@ func (f *backtestFlags) replayHistory(cmd *cobra.Command, cfg backtest.Config) (
 		return backtest.Report{}, fmt.Errorf("opening the history: %w", err)
 	}
 	defer func() { _ = file.Close() }() // only read
-	input, err := backtest.Read(cmd.Context(), file, backtest.Format(f.format), history.Options{Zone: cfg.Zone})
+	input, err := backtest.Read(cmd.Context(), file, backtest.Format(f.format),
+		history.Options{Zone: cfg.Zone, OwnUser: f.ownUser})
 	if err != nil {
 		return backtest.Report{}, err
 	}

@@ -17,6 +17,7 @@ type watchful struct {
 	log      *slog.Logger
 	told     int64
 	nameless bool // told that rows have no names
+	alike    bool // told that others call jobs as Forewarm does
 }
 
 // Step reads on and tells what was broken.
@@ -35,6 +36,10 @@ func (w *watchful) Step(ctx context.Context) ([]source.Item, error) {
 		w.nameless = true
 		w.log.Warn("source " + w.Name() + ": " + whyNames)
 	}
+	if !w.alike && slices.ContainsFunc(items, resemblesOwn) {
+		w.alike = true
+		w.log.Warn("source " + w.Name() + ": " + whyOwnUser)
+	}
 	w.told = report.Broken // of a history that was replaced, the count begins anew
 	return items, err
 }
@@ -43,6 +48,12 @@ func (w *watchful) Step(ctx context.Context) ([]source.Item, error) {
 const whyNames = "rows have neither name nor comment nor labels, so a placeholder of Forewarm among them counts as " +
 	"a job of yours; " +
 	"add the column name"
+
+// whyOwnUser says why jobs count that are called as Forewarm's are, and the fix.
+const whyOwnUser = "jobs are called like Forewarm's own and are another user's, so they count as jobs of yours; " +
+	"if Forewarm submits as that user, say so with own_user"
+
+func resemblesOwn(i source.Item) bool { return i.Record != nil && i.Record.ResemblesOwn }
 
 // isNameless reports whether an item is a job that cannot be told from a placeholder.
 func isNameless(i source.Item) bool { return i.Record != nil && i.Record.Nameless }

@@ -258,7 +258,7 @@ func (p composer) openSource(s sourceConfig, checkpoint *history.Checkpoint, sal
 		}
 		return p.openJobs(jobs.Config{Path: path, Name: name, Format: jobs.Format(s.Format), Checkpoint: checkpoint,
 			Clock:   p.clock,
-			Options: history.Options{Salt: salt, Zone: zone}})
+			Options: history.Options{Salt: salt, Zone: zone, OwnUser: s.OwnUser}})
 	}
 	if !glob.IsPattern(s.Path) {
 		return open(s.Path, s.displayName(), false)

@@ -53,6 +53,8 @@ type sourceConfig struct {
 	Path   string `yaml:"path"`
 	Format string `yaml:"format"` // of jobs: csv, jsonl, sacct or squeue
 	Zone   string `yaml:"zone"`   // of jobs: where their times were written
+	// OwnUser, of jobs, is as whom Forewarm submits to the cluster.
+	OwnUser string `yaml:"own_user"`
 }
 
 type llmConfig struct {
@@ -199,6 +201,8 @@ func (c config) checkSources(f file) error {
 			return f.errorAt(at("format"), "is only for kind jobs", "remove it")
 		case s.Kind == kindLog && s.Zone != "":
 			return f.errorAt(at("zone"), "is only for kind jobs", "remove it")
+		case s.Kind == kindLog && s.OwnUser != "":
+			return f.errorAt(at("own_user"), "is only for kind jobs", "remove it")
 		case s.Kind == kindJobs && !slices.Contains([]string{"csv", "jsonl", "sacct", "squeue"}, s.Format):
 			return f.errorAt(at("format"), "is none of csv, jsonl, sacct and squeue", "write the form of the file")
 		case zone != nil || s.Zone == "Local":

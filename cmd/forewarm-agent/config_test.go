@@ -50,6 +50,8 @@ var used = map[string]struct {
 		func(t *testing.T, c config) {
 			require.Equal(t, "Europe/Berlin", c.Sources[0].Zone)
 		}},
+	"sources.own_user": {"sources: [{kind: jobs, path: p, format: csv, own_user: gpu-ops}]",
+		func(t *testing.T, c config) { require.Equal(t, "gpu-ops", c.Sources[0].OwnUser) }},
 	"llm.base_url": {modelConfig(""), func(t *testing.T,
 		c config) {
 		require.Equal(t, "http://localhost:1/v1", c.LLM.clientConfig().BaseURL)
@@ -179,18 +181,19 @@ func TestMisspeltKeysAreRefused(t *testing.T) {
 func TestWrongValuesNameTheLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"mode: suggest":                                "1: mode: is neither observe nor auto",
-		"\nevery: 1ms":                                 "2: every: must be between",
-		"mode: auto":                                   "1: pool: is missing, which mode auto needs",
-		"mode: auto\npool: p":                          "1: api.key: is missing, which mode auto needs",
-		"api:\n  key: a\n  key_file: b":                "3: api.key_file: stands beside key",
-		"api:\n  endpoint: nowhere":                    "2: api.endpoint: must be like https://host",
-		"sources: []":                                  "1: sources: is missing",
-		"sources:\n  - kind: mail\n    path: p":        "2: sources.0.kind: is neither jobs nor log",
-		"sources:\n  - kind: log":                      "2: sources.0.path: is missing",
-		"sources:\n  - kind: jobs\n    path: p":        "2: sources.0.format: is none of csv",
-		"sources: [{kind: log, path: p, format: csv}]": "1: sources.0.format: is only for kind jobs",
-		"sources: [{kind: log, path: p, zone: UTC}]":   "1: sources.0.zone: is only for kind jobs",
+		"mode: suggest":                                                "1: mode: is neither observe nor auto",
+		"\nevery: 1ms":                                                 "2: every: must be between",
+		"mode: auto":                                                   "1: pool: is missing, which mode auto needs",
+		"mode: auto\npool: p":                                          "1: api.key: is missing, which mode auto needs",
+		"api:\n  key: a\n  key_file: b":                                "3: api.key_file: stands beside key",
+		"api:\n  endpoint: nowhere":                                    "2: api.endpoint: must be like https://host",
+		"sources: []":                                                  "1: sources: is missing",
+		"sources:\n  - kind: mail\n    path: p":                        "2: sources.0.kind: is neither jobs nor log",
+		"sources:\n  - kind: log":                                      "2: sources.0.path: is missing",
+		"sources:\n  - kind: jobs\n    path: p":                        "2: sources.0.format: is none of csv",
+		"sources: [{kind: log, path: p, format: csv}]":                 "1: sources.0.format: is only for kind jobs",
+		"sources: [{kind: log, path: p, own_user: x}]":                 "1: sources.0.own_user: is only for kind jobs",
+		"sources: [{kind: log, path: p, zone: UTC}]":                   "1: sources.0.zone: is only for kind jobs",
 		"sources:\n  - {kind: jobs, path: p, format: csv, zone: Mars}": "2: sources.0.zone: is no time zone",
 		"sources:\n  - {kind: log, path: p}\n  - {kind: log, path: p}": "3: sources.1.name: is taken",
 		"place:\n  wait_worth: -1":                                     "2: place.wait_worth: -1 is not between",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,11 +17,14 @@ import (
 // work is a job of a history, whatever its format.
 type work struct {
 	id, name, comment string
+	user              string // empty: ada
 	labels            map[string]string
 	at                time.Time
 	ends              time.Time // zero while it runs
 	gpus              int
 }
+
+func (w work) owner() string { return cmp.Or(w.user, "ada") }
 
 func (w work) unixTime() int64 { return w.at.Unix() }
 
@@ -65,16 +69,15 @@ var written = map[string]struct {
 	"sacct": {"JobID|Submit|Start|End|ElapsedRaw|State|Account|Partition|ReqTRES|AllocTRES|User|JobName\n",
 		func(w work) string {
 			at, ends := slurmTime(w.at), slurmTime(w.ends)
-			return fmt.Sprintf("%s|%s|%s|%s|%s|%s|lab|gpu||gres/gpu=%d|ada|%s\n", w.id, at, at, ends, w.seconds(),
-				w.state(),
-				w.gpus, w.name)
+			return fmt.Sprintf("%s|%s|%s|%s|%s|%s|lab|gpu||gres/gpu=%d|%s|%s\n", w.id, at, at, ends, w.seconds(),
+				w.state(), w.gpus, w.owner(), w.name)
 		}},
 	"squeue": {"JOBID|SUBMIT_TIME|START_TIME|END_TIME|STATE|ACCOUNT|PARTITION|NODES|" +
 		"TRES_ALLOC|TRES_PER_JOB|TRES_PER_NODE|USER|NAME|\n",
 		func(w work) string {
 			at, ends := slurmTime(w.at), slurmTime(w.ends)
-			return fmt.Sprintf("%s|%s|%s|%s|%s|lab|gpu|1|gres/gpu=%d|N/A|N/A|ada|%s|\n", w.id, at, at, ends, w.state(),
-				w.gpus, w.name)
+			return fmt.Sprintf("%s|%s|%s|%s|%s|lab|gpu|1|gres/gpu=%d|N/A|N/A|%s|%s|\n", w.id, at, at, ends, w.state(),
+				w.gpus, w.owner(), w.name)
 		}},
 }
 
@@ -98,7 +101,7 @@ func peopleJobs(now time.Time) (all []work) {
 // newPlaceholder is a job of Forewarm's, known by its name, comment and labels, or as people's when disguised.
 func newPlaceholder(n int, at, ends time.Time, disguised bool) work {
 	w := work{
-		id: fmt.Sprintf("p%d", n), name: fmt.Sprintf("forewarm-%016x-x%d", n, at.Add(time.Hour).Unix()),
+		id: fmt.Sprintf("p%d", n), user: "forewarm", name: fmt.Sprintf("forewarm-%016x-x%d", n, at.Add(time.Hour).Unix()),
 		comment: "forewarm:n=a&o=acme&p=slurm&t=t&y=a100",
 		labels:  map[string]string{"forewarm.dev/role": "placeholder"}, at: at, ends: ends, gpus: 8,
 	}
