@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
 	"net/url"
 	"os"
 	"strings"
@@ -61,8 +62,14 @@ func (s *Store) openSQLite(ctx context.Context, cfg Config) error {
 	s.dialect.dueTask = dueTask(&s.dialect)
 	path := strings.TrimPrefix(cfg.URL, "sqlite://")
 	s.place, s.alone = path, cfg.Alone || path == ":memory:"
-	if path == ":memory:" {
+	switch {
+	case path == ":memory:":
 		return s.openMemory(ctx, cfg)
+	case hasOptions(path): // they would become part of the file's name
+		return errOptions
+	case cfg.ReadOnly:
+		s.looks = true
+		return s.openPair(ctx, cfg, fileName(path), readOnlyOptions(path))
 	}
 	// SQLite would make the file readable by everybody.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -72,8 +79,30 @@ func (s *Store) openSQLite(ctx context.Context, cfg Config) error {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	name := "file:" + (&url.URL{Path: path}).EscapedPath()
-	return s.openPair(ctx, cfg, name, url.Values{"_pragma": {"journal_mode(WAL)"}})
+	return s.openPair(ctx, cfg, fileName(path), url.Values{"_pragma": {"journal_mode(WAL)"}})
+}
+
+// errOptions says nothing of the options either: see errUnreadable.
+var errOptions = errors.New("the URL has options after a ?, and one of SQLite takes none: write sqlite:///path alone")
+
+// hasOptions reports whether a path ends in what looks like the options of a URL. A ? alone
+// may be part of a name.
+func hasOptions(path string) bool {
+	_, options, _ := strings.Cut(path, "?")
+	return strings.Contains(options, "=")
+}
+
+func fileName(path string) string { return "file:" + (&url.URL{Path: path}).EscapedPath() }
+
+// readOnlyOptions are those of a connection that leaves a file as it is. A reader of a
+// file without a write-ahead log would make one beside it, unless it is told that nobody
+// writes; a file that a process has open has a log.
+func readOnlyOptions(path string) url.Values {
+	options := url.Values{"mode": {"ro"}}
+	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
+		options.Set("immutable", "1")
+	}
+	return options
 }
 
 // openMemory opens a database that lives as long as one connection to it is open,

@@ -31,6 +31,13 @@ func (s *Store) Migrate(ctx context.Context) error {
 // SchemaVersion returns the numbers of the newest migration in the database and of
 // the newest one that this program has. The tables fit when both are equal.
 func (s *Store) SchemaVersion(ctx context.Context) (have, want int64, err error) {
+	if s.looks {
+		want, err = s.newest()
+		if err == nil {
+			have, err = s.readVersion(ctx)
+		}
+		return have, want, err
+	}
 	provider, err := s.migrationProvider(s.writer)
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading the migrations: %w", err)
@@ -39,6 +46,18 @@ func (s *Store) SchemaVersion(ctx context.Context) (have, want int64, err error)
 		return 0, 0, wrapError("reading the schema's version", err)
 	}
 	return have, want, nil
+}
+
+// readVersion reads the number of the newest migration in a file of SQLite, without the
+// table that goose would make: 0 where nobody has set it up.
+func (s *Store) readVersion(ctx context.Context) (have int64, err error) {
+	var tables int64
+	err = s.read.WithContext(ctx).Raw("SELECT COUNT(*) FROM sqlite_master WHERE name = 'goose_db_version'").
+		Scan(&tables).Error
+	if err == nil && tables > 0 {
+		err = s.read.WithContext(ctx).Raw("SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version").Scan(&have).Error
+	}
+	return have, wrapError("reading the schema's version", err)
 }
 
 // migrationDB returns a pool of connections for migrations, without time-outs: a

@@ -58,6 +58,9 @@ type Config struct {
 	// MaxConns bounds the connections to PostgreSQL (zero means 16; it is at least
 	// 2) and the connections that read from SQLite (zero means 4).
 	MaxConns int
+	// ReadOnly opens a file of SQLite, which must be there, without changing it or its log,
+	// so every write fails. PostgreSQL is opened as ever.
+	ReadOnly bool
 	// Unsafe lets SQLite answer before the data is on disk, and gives a database in
 	// memory one connection, on which a Read must not wait inside another. It is
 	// for simulations, whose ledger nobody needs after a power cut.
@@ -89,6 +92,7 @@ type Store struct {
 	live    liveStates
 	charged charged
 	alone   bool       // nobody else writes
+	looks   bool       // at a file of SQLite, and changes nothing: Config.ReadOnly
 	tasks   taskSignal // if alone
 
 	mu   sync.Mutex

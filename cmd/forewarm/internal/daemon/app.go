@@ -105,7 +105,7 @@ func (a *app) openVerbs(store ledger.Store) {
 func (a *app) connectLedger(ctx context.Context) error {
 	return a.cfg.wait.awaitService(ctx, a.databaseService(), func(ctx context.Context) (err error) {
 		a.store, err = sqlledger.Open(ctx, sqlledger.Config{
-			URL: a.cfg.databaseURL(), Clock: a.clock, Logger: a.log, Alone: a.cfg.alone,
+			URL: a.cfg.databaseURL(), Clock: a.clock, Logger: a.log, Alone: a.cfg.alone, ReadOnly: a.cfg.readOnly,
 			Seed: uint64(os.Getpid()), //nolint:gosec // a pid is not negative
 		})
 		if err != nil {

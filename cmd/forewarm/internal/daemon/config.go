@@ -58,9 +58,10 @@ type Config struct {
 	Provisioners []Provisioner `yaml:"provisioners"`
 	Pools        []Pool        `yaml:"pools"`
 
-	wait    patience          // for what the start needs
-	missing func(what string) // is told what is waited for; nil: nobody asks
-	alone   bool              // this process is the whole installation
+	wait     patience          // for what the start needs
+	missing  func(what string) // is told what is waited for; nil: nobody asks
+	alone    bool              // this process is the whole installation
+	readOnly bool              // this process changes nothing in the database
 
 	file struct { // what was read, to name the line of what turns out wrong later
 		path string
@@ -255,7 +256,14 @@ func (c Config) checkValues() error {
 // checkURLs looks at the forms of URLs. What is wrong with one is told without
 // it: it may hold a password.
 func (c Config) checkURLs() error {
-	if url := c.Database.Reveal(); url != "" && !strings.HasPrefix(url, "sqlite://") {
+	url := c.Database.Reveal()
+	own := strings.HasPrefix(url, "sqlite://")
+	_, options, _ := strings.Cut(url, "?")
+	switch {
+	case own && strings.Contains(options, "="): // sqlledger would refuse it, but cannot name the line
+		return c.valueError("database", "has options after a ?, and a file of SQLite takes none (FOREWARM_DATABASE)",
+			"write sqlite:///path alone")
+	case url != "" && !own:
 		parsed, err := neturl.Parse(url)
 		if err != nil || parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
 			return c.valueError("database", "is not a URL of a database (FOREWARM_DATABASE)",

@@ -64,6 +64,36 @@ func TestDoctorOfASoundInstallation(t *testing.T) {
 	require.Equal(t, verdictSkipped, found["redis"].Verdict)
 }
 
+// TestDoctorLeavesTheDatabase as it is, also one that nobody has set up.
+func TestDoctorLeavesTheDatabase(t *testing.T) {
+	for _, size := range []int{0, -1} {
+		f := migrateFresh(t)
+		file := filepath.Join(f.dataDir, "forewarm.db")
+		if size == 0 {
+			require.NoError(t, os.Truncate(file, 0))
+		}
+		before, err := os.ReadFile(file)
+		require.NoError(t, err)
+		found, err := consult(t, f)
+		require.Equal(t, size == 0, err != nil, found)
+		after, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(before, after))
+		require.NoFileExists(t, file+"-wal")
+		if size == 0 {
+			require.Contains(t, found["schema"].Message, "run forewarm migrate")
+		}
+	}
+}
+
+// TestDoctorTellsOfOptions in the URL of a file, which would become part of its name.
+func TestDoctorTellsOfOptions(t *testing.T) {
+	t.Setenv("FOREWARM_DATABASE", "sqlite://"+filepath.Join(t.TempDir(), "x.db")+"?mode=ro")
+	found, err := consult(t, flags{dataDir: filepath.Join(t.TempDir(), "data")})
+	require.Error(t, err)
+	require.Contains(t, found["configuration"].Message, "write sqlite:///path alone")
+}
+
 // TestDoctorNamesEachFault once, with what mends it.
 func TestDoctorNamesEachFault(t *testing.T) {
 	f := migrateFresh(t)

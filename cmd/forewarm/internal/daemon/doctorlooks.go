@@ -31,6 +31,7 @@ func (d *doctor) examineAll(ctx context.Context, f *flags) {
 		d.add("configuration", verdictFailed, "%v", err)
 		return
 	}
+	cfg.readOnly = true
 	d.cfg = cfg
 	from := "the defaults and the environment"
 	if cfg.file.path != "" {
