@@ -121,6 +121,15 @@ func (r *realElastic) nodeOf(t *testing.T, id string) provisioners.ObservedNode 
 	return nodes[i]
 }
 
+// requireIdle requires that the node was not suspended. A heartbeat that begins during the
+// very look is taken for work of others.
+func (r *realElastic) requireIdle(t *testing.T, id string) {
+	t.Helper()
+	waitUntil(t, 4*time.Second, "the node is not idle", func() bool {
+		return r.nodeOf(t, id).State == provisioners.NodeIdle
+	})
+}
+
 // keepUntil keeps the instances as the control plane would, until the condition holds.
 func (r *realElastic) keepUntil(t *testing.T, limit time.Duration, what string, done func() bool, ids ...string) {
 	t.Helper()

@@ -97,7 +97,7 @@ func TestElasticExclusiveAfterTheBoot(t *testing.T) {
 	before := r.boots(t)
 	r.keepFor(t, 40*time.Second, kept...) // twice SuspendTime
 	for _, id := range kept {
-		require.Equal(t, provisioners.NodeIdle, r.nodeOf(t, id).State, "it was suspended")
+		r.requireIdle(t, id)
 	}
 	require.Equal(t, before, r.boots(t))
 }

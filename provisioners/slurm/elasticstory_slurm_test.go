@@ -31,7 +31,7 @@ func TestElasticNodeIsKeptWarm(t *testing.T) {
 	made, node := r.warm(t, "token-1")
 	before := r.heartbeats(t)
 	r.keepFor(t, 54*time.Second, made.ID) // three times SuspendTime
-	require.Equal(t, provisioners.NodeIdle, r.nodeOf(t, made.ID).State)
+	r.requireIdle(t, made.ID)
 	require.LessOrEqual(t, r.heartbeats(t)-before, 11, "heartbeats follow each other too fast")
 	mark := r.observe(t, "").Mark
 
@@ -51,7 +51,7 @@ func TestElasticNodeIsKeptWarm(t *testing.T) {
 	require.Equal(t, sent, r.heartbeats(t), "a node with work needs no heartbeat")
 	runAsRoot(t, "scancel", job)
 	r.keepFor(t, 30*time.Second, made.ID)
-	require.Equal(t, provisioners.NodeIdle, r.nodeOf(t, made.ID).State)
+	r.requireIdle(t, made.ID)
 
 	r.open(t) // and now nobody keeps it any more, as after the death of the control plane
 	waitUntil(t, 90*time.Second, "a node that nobody keeps stays up", func() bool {
@@ -273,7 +273,7 @@ func TestElasticNeverSuspends(t *testing.T) {
 	means, err := r.Means(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, means.HeartbeatsPerHour)
-	require.Equal(t, provisioners.NodeIdle, r.nodeOf(t, made.ID).State)
+	r.requireIdle(t, made.ID)
 }
 
 // A second process, which has no file of the first, goes on with the keeping.
@@ -287,7 +287,7 @@ func TestElasticAnotherHost(t *testing.T) {
 	require.Equal(t, made.ID, again.ID)
 	require.True(t, made.CreatedAt.Equal(again.CreatedAt))
 	r.keepFor(t, 25*time.Second, made.ID)
-	require.Equal(t, provisioners.NodeIdle, r.nodeOf(t, made.ID).State)
+	r.requireIdle(t, made.ID)
 	require.True(t, made.CreatedAt.Equal(func() time.Time {
 		got, err := r.Get(t.Context(), made.ID)
 		require.NoError(t, err)
