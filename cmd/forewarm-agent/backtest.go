@@ -60,7 +60,8 @@ func (f *backtestFlags) bindFlags(c *cobra.Command) {
 	s.StringVar(&f.format, "format", "auto", "auto, sacct, csv, jsonl or kubernetes")
 	s.StringVar(&f.zone, "zone", "UTC", "time zone of sacct's times, of opening hours and of weekdays")
 	s.StringVar(&f.tenant, "tenant", "", "only this group, account or namespace")
-	s.StringVar(&f.ownUser, "own-user", history.DefaultOwnUser, "user as whom Forewarm submits: its own jobs are no demand")
+	s.StringVar(&f.ownUser, "own-user", history.DefaultOwnUser,
+		"user as whom Forewarm submits: its own jobs are no demand")
 	s.IntVar(&f.days, "days", 0, "only the last days of the history (default all)")
 	f.boot = 5 * time.Minute
 	s.Var((*span)(&f.boot), "boot", "how long a job waits when no GPU is warm")

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+	"gorm.io/gorm"
 
 	"github.com/forewarm/forewarm/migrations"
 )
@@ -34,7 +35,7 @@ func (s *Store) SchemaVersion(ctx context.Context) (have, want int64, err error)
 	if s.looks {
 		want, err = s.newest()
 		if err == nil {
-			have, err = s.readVersion(ctx)
+			have, err = readVersion(s.read.WithContext(ctx))
 		}
 		return have, want, err
 	}
@@ -50,12 +51,11 @@ func (s *Store) SchemaVersion(ctx context.Context) (have, want int64, err error)
 
 // readVersion reads the number of the newest migration in a file of SQLite, without the
 // table that goose would make: 0 where nobody has set it up.
-func (s *Store) readVersion(ctx context.Context) (have int64, err error) {
+func readVersion(db *gorm.DB) (have int64, err error) {
 	var tables int64
-	err = s.read.WithContext(ctx).Raw("SELECT COUNT(*) FROM sqlite_master WHERE name = 'goose_db_version'").
-		Scan(&tables).Error
+	err = db.Raw("SELECT COUNT(*) FROM sqlite_master WHERE name = 'goose_db_version'").Scan(&tables).Error
 	if err == nil && tables > 0 {
-		err = s.read.WithContext(ctx).Raw("SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version").Scan(&have).Error
+		err = db.Raw("SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version").Scan(&have).Error
 	}
 	return have, wrapError("reading the schema's version", err)
 }

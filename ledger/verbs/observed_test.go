@@ -83,7 +83,8 @@ func (w *cluster) observeSome(complete bool) ledger.Observed {
 	w.Helper()
 	w.clock.Advance(time.Second)
 	out, err := w.ledger.ReportObserved(w.Context(), w.claimObserving(), ledger.Observation{Provisioner: "sim",
-		At: w.clock.Now().Add(-w.lag), SeenAt: w.clock.Now().Add(-w.lag), Mark: cmp.Or(w.mark, w.clock.Now().String()), Complete: complete, More: w.more,
+		At: w.clock.Now().Add(-w.lag), SeenAt: w.clock.Now().Add(-w.lag), Mark: cmp.Or(w.mark, w.clock.Now().String()),
+		Complete: complete, More: w.more,
 		Work: slices.Clone(w.work), Waiting: w.waiting, Nodes: w.nodes})
 	require.NoError(w, err)
 	w.lastReport = w.clock.Now()
