@@ -82,7 +82,8 @@ func isPlaceholder(pod *corev1.Pod) bool {
 func (c Config) viewRequests(v *podView, pod *corev1.Pod) {
 	for i, offer := range c.Offers {
 		name := corev1.ResourceName(offer.Resource)
-		if gpus := int(podRequest(pod, name)); gpus > 0 && (v.resource == "" || v.resource == offer.Resource) {
+		asks := podRequest(pod, name)
+		if gpus := int(asks.Value()); gpus > 0 && (v.resource == "" || v.resource == offer.Resource) {
 			v.resource, v.gpus = offer.Resource, gpus
 			if gpus <= offer.GPUs && offer.admits(pod) {
 				v.fits = append(v.fits, i)
@@ -96,32 +97,9 @@ func (c Config) viewRequests(v *podView, pod *corev1.Pod) {
 			if v.load == nil {
 				v.load = corev1.ResourceList{}
 			}
-			sum := v.load[name]
-			for _, container := range pod.Spec.Containers {
-				sum.Add(container.Resources.Requests[name])
-			}
-			v.load[name] = sum
+			v.load[name] = podRequest(pod, name)
 		}
 	}
-}
-
-// podRequest is how much of the resource the scheduler books for the pod: what its
-// containers ask for together, or an initial one alone.
-func podRequest(pod *corev1.Pod, name corev1.ResourceName) int64 {
-	together, alone := int64(0), int64(0)
-	for _, container := range pod.Spec.Containers {
-		amount := container.Resources.Requests[name]
-		together += amount.Value()
-	}
-	for _, container := range pod.Spec.InitContainers {
-		amount := container.Resources.Requests[name]
-		if container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			together += amount.Value()
-			continue
-		}
-		alone = max(alone, amount.Value())
-	}
-	return max(together, alone)
 }
 
 // admits reports whether nodes of the offer are not ruled out by the pod's own selector.
