@@ -90,6 +90,7 @@ func (c careful) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	noteDate(request.Context(), response.Header)
 	response.Body = httpx.LimitBody(response.Body, mostBody)
 	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
 	if err != nil || response.StatusCode < http.StatusBadRequest {

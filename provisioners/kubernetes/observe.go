@@ -25,21 +25,21 @@ func (o *Observed) Observe(ctx context.Context, since provisioners.Mark) (provis
 	if err != nil {
 		return provisioners.Observation{}, err
 	}
-	l := look{observed: o, from: from, at: o.now()}
-	if err := l.read(ctx); err != nil {
+	l := look{observed: o, from: from.version}
+	if err := l.read(ctx, from); err != nil {
 		return provisioners.Observation{}, err
 	}
-	seen := provisioners.Observation{At: l.at, Mark: markOf(l.view.version), KeepWithin: o.config().keepWithin(),
-		Nodes: l.portNodes(), Work: l.portWork()}
-	behind := from > 0 && !l.past.lost && l.past.told < l.until
+	seen := provisioners.Observation{At: l.at, Mark: mark{l.cluster, l.until}.portMark(),
+		KeepWithin: o.config().keepWithin(), Nodes: l.portNodes(), Work: l.portWork()}
+	behind := l.from > 0 && !l.past.lost && l.past.told < l.until
 	switch {
 	case !l.view.whole && since != "":
 		seen.Mark = since // the next look may see what this one did not
 	case behind:
 		// The API server did not say that it has told everything, so it is asked again.
-		seen.Mark = markOf(strconv.FormatUint(l.past.told, 10))
+		seen.Mark = mark{l.cluster, l.past.told}.portMark()
 	}
-	if from > 0 && l.past.lost {
+	if l.from > 0 && l.past.lost {
 		l.gaps = append(l.gaps, "the API server has not told all changes since the mark")
 	} else if behind {
 		l.gaps = append(l.gaps, fmt.Sprintf("the API server has told changes up to version %d of %d", l.past.told, l.until))
@@ -53,6 +53,7 @@ func (o *Observed) Observe(ctx context.Context, since provisioners.Mark) (provis
 type look struct {
 	observed    *Observed
 	from, until uint64 // versions: the mark's, and that of the list of pods
+	cluster     string // the hash of its identity
 	at          time.Time
 
 	view  clusterView
@@ -62,27 +63,31 @@ type look struct {
 	gaps  []string // what it has not seen, beside those of the view
 }
 
-func (l *look) read(ctx context.Context) error {
+// read looks at the cluster. The time of the look is the API server's own: that of its
+// first answer, which is before everything that is read.
+func (l *look) read(ctx context.Context, from mark) (err error) {
+	ctx, date := withServerDate(ctx)
+	if l.cluster, err = l.observed.clusterHash(ctx); err != nil {
+		return err
+	}
+	if l.at = date.orElse(l.observed.now()); from.isOfAnother(l.cluster) {
+		return foreignMark(from.portMark())
+	}
 	if l.from == 0 {
 		return l.readNow(ctx)
 	}
-	changes, err := l.observed.startWatch(ctx, l.from)
+	changes, err := l.observed.startChanges(ctx, l.from)
 	if err != nil {
 		return err
 	}
+	defer changes.stop()
 	if err := l.readNow(ctx); err != nil {
-		if changes != nil {
-			changes.Stop()
-		}
 		return err
 	}
-	if l.until < l.from { // versions only grow: it is another cluster, or one that was restored
-		if changes != nil {
-			changes.Stop()
-		}
-		return foreignMark(markOf(strconv.FormatUint(l.from, 10)))
+	if l.until < l.from { // versions only grow: it is a cluster that was restored from a copy
+		return foreignMark(from.portMark())
 	}
-	l.past = l.observed.readChanges(changes, l.from, l.until)
+	l.past = changes.finish(l.until)
 	return nil
 }
 
@@ -97,7 +102,12 @@ func (l *look) readNow(ctx context.Context) (err error) {
 		return provisioners.Errorf(provisioners.KindTransient, "the API server's version %.40q is no number",
 			l.view.version)
 	}
-	l.said, err = l.observed.readBoots(ctx, l.view.pods)
+	var unread []string
+	l.said, unread, err = l.observed.readBoots(ctx, l.view.pods)
+	if len(unread) > 0 {
+		l.gaps = append(l.gaps, fmt.Sprintf("events of the namespaces %s may not be read: whether a node boots for pods "+
+			"there is not known", strings.Join(unread, ", ")))
+	}
 	return err
 }
 

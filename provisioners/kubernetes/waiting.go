@@ -4,10 +4,12 @@ package kubernetes
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,32 +26,63 @@ var bootWords = []struct {
 // boots are the pods that an autoscaler boots a node for.
 type boots map[types.UID]bool
 
-// readBoots asks what an autoscaler has said last of pods, where any finds no place.
-func (e *eyes) readBoots(ctx context.Context, pods []podView) (boots, error) {
-	if !slices.ContainsFunc(pods, func(p podView) bool { return p.unschedulable && !p.finished }) {
-		return nil, nil
+// saidBoots is what autoscalers have said last of pods.
+type saidBoots struct {
+	boots boots
+	last  map[types.UID]time.Time
+}
+
+// readBoots asks what an autoscaler has said last of pods, where any finds no place. Who may
+// not read the events of all namespaces reads those of the pods'; unread are the ones
+// where that is refused as well.
+func (e *eyes) readBoots(ctx context.Context, pods []podView) (said boots, unread []string, err error) {
+	waiting := map[string]bool{} // namespaces
+	for _, p := range pods {
+		if p.unschedulable && !p.finished {
+			waiting[p.namespace] = true
+		}
 	}
-	last := map[types.UID]time.Time{}
-	said := boots{}
+	if len(waiting) == 0 {
+		return nil, nil, nil
+	}
+	all := saidBoots{boots{}, map[types.UID]time.Time{}}
+	err = e.readWords(ctx, metav1.NamespaceAll, &all)
+	if !apierrors.IsForbidden(err) {
+		return all.boots, nil, err
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(waiting)) {
+		err := e.readWords(ctx, namespace, &all)
+		switch {
+		case apierrors.IsForbidden(err):
+			unread = append(unread, namespace)
+		case err != nil:
+			return nil, nil, err
+		}
+	}
+	return all.boots, unread, nil
+}
+
+// readWords reads the events of one namespace, or of all.
+func (e *eyes) readWords(ctx context.Context, namespace string, said *saidBoots) error {
 	for _, word := range bootWords {
 		options := metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=" + word.reason}
 		_, err := eachPage(options, func(options metav1.ListOptions) (string, error) {
-			page, err := e.api().core.Events(metav1.NamespaceAll).List(ctx, options)
+			page, err := e.api().core.Events(namespace).List(ctx, options)
 			if err != nil {
 				return "", err
 			}
 			for _, event := range page.Items {
-				if pod := event.InvolvedObject.UID; !eventTime(event).Before(last[pod]) {
-					last[pod], said[pod] = eventTime(event), word.boots
+				if pod := event.InvolvedObject.UID; !eventTime(event).Before(said.last[pod]) {
+					said.last[pod], said.boots[pod] = eventTime(event), word.boots
 				}
 			}
 			return page.Continue, nil
 		})
 		if err != nil {
-			return nil, readError(err, "listing what autoscalers say of pods")
+			return readError(err, "listing what autoscalers say of pods")
 		}
 	}
-	return said, nil
+	return nil
 }
 
 // waitsFor is why a pod waits that has no node.

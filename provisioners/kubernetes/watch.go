@@ -4,8 +4,6 @@ package kubernetes
 
 import (
 	"context"
-	"fmt"
-	"regexp"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,37 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/forewarm/forewarm/provisioners"
 )
-
-// A mark is the version of a list of all pods. What is in the next list is seen there; a
-// pod that was deleted before it is seen by a watch from the mark on. The API server
-// knows the changes of some minutes, and says so when it has forgotten them.
-var markPattern = regexp.MustCompile(`^kube1-([1-9][0-9]{0,18})$`)
-
-func markOf(version string) provisioners.Mark { return provisioners.Mark("kube1-" + version) }
-
-// parseMark returns the version of a mark; 0 for the zero mark.
-func parseMark(mark provisioners.Mark) (uint64, error) {
-	if mark == "" {
-		return 0, nil
-	}
-	parts := markPattern.FindStringSubmatch(string(mark))
-	if parts == nil {
-		return 0, foreignMark(mark)
-	}
-	version, err := strconv.ParseUint(parts[1], 10, 64)
-	if err != nil {
-		return 0, foreignMark(mark)
-	}
-	return version, nil
-}
-
-func foreignMark(mark provisioners.Mark) error {
-	return &provisioners.Error{Kind: provisioners.KindBadSpec, Message: fmt.Sprintf("reading the mark %.40q", mark),
-		Err: provisioners.ErrForeignMark}
-}
 
 const (
 	// watchSeconds is for how long the changes since a mark are read at most. An API
@@ -62,10 +30,115 @@ type pastChanges struct {
 	lost bool
 	// told is up to which version it told them for sure.
 	told uint64
+	read int // how many changes
 }
 
-// startWatch has the changes since the version told. It is opened before the list is
-// read, so that the API server tells them meanwhile.
+// changeReader reads the changes since a version while the list is read: an API server
+// ends the watch of a client that lets it wait.
+type changeReader struct {
+	eyes  *eyes
+	until chan uint64 // the version of the list, once
+	over  chan pastChanges
+	stop  func()
+}
+
+// startChanges begins to read. It is opened before the list is read, so that the API
+// server tells the changes meanwhile.
+func (e *eyes) startChanges(ctx context.Context, since uint64) (*changeReader, error) {
+	past := pastChanges{deleted: map[types.UID]podView{}, told: since}
+	changes, err := e.startWatch(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &changeReader{eyes: e, until: make(chan uint64, 1), over: make(chan pastChanges, 1), stop: cancel}
+	go func() { r.over <- r.readAll(ctx, changes, past) }()
+	return r, nil
+}
+
+// finish returns the changes up to the version of the list.
+func (r *changeReader) finish(until uint64) pastChanges {
+	r.until <- until
+	past := <-r.over
+	for uid, p := range past.deleted {
+		if p.version > until { // the next look tells of it
+			delete(past.deleted, uid)
+		}
+	}
+	past.told = min(past.told, until)
+	return past
+}
+
+// readAll reads one watch, and a second one where the first was over before the list was
+// read.
+func (r *changeReader) readAll(ctx context.Context, changes watch.Interface, past pastChanges) pastChanges {
+	until := r.readWatch(ctx, changes, &past, 0)
+	if until == 0 {
+		select {
+		case until = <-r.until:
+		case <-ctx.Done():
+			return past
+		}
+	}
+	if past.lost || past.told >= until {
+		return past
+	}
+	changes, err := r.eyes.startWatch(ctx, past.told)
+	if err != nil {
+		return past // what was told until here is certain
+	}
+	r.readWatch(ctx, changes, &past, until)
+	return past
+}
+
+// readWatch reads a watch until it was told everything before the version until, or until
+// no more comes. It returns that version, 0 while it is not known.
+func (r *changeReader) readWatch(ctx context.Context, changes watch.Interface, past *pastChanges,
+	until uint64) uint64 {
+	if changes == nil {
+		past.lost = true
+		return until
+	}
+	defer changes.Stop()
+	for until == 0 || past.told < until {
+		select {
+		case until = <-r.until:
+		case <-ctx.Done():
+			return until
+		case event, more := <-changes.ResultChan():
+			if !more || !r.eyes.addChange(past, event) {
+				return until
+			}
+		}
+	}
+	return until
+}
+
+// addChange notes one change. It is false when the watch says nothing more that is certain.
+func (e *eyes) addChange(past *pastChanges, event watch.Event) bool {
+	past.read++
+	if event.Type == watch.Error || past.read > mostChanges {
+		past.lost = true
+		return false
+	}
+	pod, is := event.Object.(*corev1.Pod)
+	if !is {
+		return true
+	}
+	version, err := strconv.ParseUint(pod.ResourceVersion, 10, 64)
+	if err != nil {
+		return false
+	}
+	past.told = version
+	if event.Type == watch.Deleted {
+		if p := e.config().viewPod(pod); p.isWork() {
+			past.deleted[p.uid] = p.asDeleted(pod)
+		}
+	}
+	return true
+}
+
+// startWatch has the changes since the version told; nil where they are forgotten.
 func (e *eyes) startWatch(ctx context.Context, since uint64) (watch.Interface, error) {
 	changes, err := e.api().core.Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{
 		ResourceVersion: strconv.FormatUint(since, 10), AllowWatchBookmarks: true,
@@ -78,49 +151,6 @@ func (e *eyes) startWatch(ctx context.Context, since uint64) (watch.Interface, e
 		return nil, readError(err, "watching pods since version %d", since)
 	}
 	return changes, nil
-}
-
-// readChanges reads changes until the version of the list, or until no more come.
-func (e *eyes) readChanges(changes watch.Interface, since, until uint64) pastChanges {
-	past := pastChanges{deleted: map[types.UID]podView{}, told: since}
-	if changes == nil {
-		past.lost = true
-		return past
-	}
-	defer changes.Stop()
-	for range mostChanges {
-		event, more := <-changes.ResultChan()
-		if !more {
-			return past
-		}
-		if event.Type == watch.Error {
-			past.lost = true
-			return past
-		}
-		pod, is := event.Object.(*corev1.Pod)
-		if !is {
-			continue
-		}
-		version, err := strconv.ParseUint(pod.ResourceVersion, 10, 64)
-		switch {
-		case err != nil:
-			return past
-		case version > until: // everything before it was told
-			past.told = until
-			return past
-		}
-		past.told = version
-		if event.Type == watch.Deleted {
-			if p := e.config().viewPod(pod); p.isWork() {
-				past.deleted[p.uid] = p.asDeleted(pod)
-			}
-		}
-		if version == until {
-			return past
-		}
-	}
-	past.lost = true
-	return past
 }
 
 // asDeleted gives a pod that is gone its end: that of its containers, or else when it was

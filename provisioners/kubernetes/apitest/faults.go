@@ -14,7 +14,10 @@ import (
 // Fault is something that goes wrong, once for each of Times requests that are
 // one of On.
 type Fault struct {
-	On    []Use // verb and resource; an empty list is every request
+	On []Use // verb and resource; an empty list is every request
+	// In limits it to requests in a namespace: "*" is one of all namespaces at once; empty:
+	// no limit.
+	In    string
 	Times int
 	// One of these.
 	Refuse *Refusal // nothing is done
@@ -56,16 +59,28 @@ func (s *Server) Lag(by time.Duration) {
 	s.lag = by
 }
 
+// SetClockAhead has the server's own clock go before that of its clients, in what it says
+// of the time of its answers.
+func (s *Server) SetClockAhead(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead = by
+}
+
 // takeFault takes the first fault that the call hits.
 func (s *Server) takeFault(c call) Fault {
 	for _, f := range s.faults {
 		use := Use{Verb: c.verb, Resource: c.fullResource()}
-		if f.Times > 0 && (len(f.On) == 0 || slices.Contains(f.On, use)) {
+		if f.Times > 0 && (len(f.On) == 0 || slices.Contains(f.On, use)) && f.isIn(c.namespace) {
 			f.Times--
 			return *f
 		}
 	}
 	return Fault{}
+}
+
+func (f Fault) isIn(namespace string) bool {
+	return f.In == "" || f.In == namespace || f.In == "*" && namespace == ""
 }
 
 func (f Fault) writeRefusal(w http.ResponseWriter) {

@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -34,6 +36,7 @@ type Server struct {
 	forgotten int64
 	silent    bool // watches have no bookmarks
 	lag       time.Duration
+	ahead     time.Duration // by how much its clock goes before that of its clients
 	version   int64
 	faults    []*Fault
 	logs      map[string]string
@@ -43,16 +46,26 @@ type Server struct {
 // Use is something that the user agent "forewarm" has done.
 type Use struct{ Verb, Group, Resource string }
 
-// New makes a server that keeps nothing yet.
+// clusters counts the servers: each is a cluster of its own.
+var clusters atomic.Int64
+
+// New makes a server that keeps nothing yet but the namespace kube-system, which is
+// another object in each server.
 func New(clock clock.Clock) *Server {
-	return &Server{
+	s := &Server{
 		clock: clock, version: 1, objects: map[string]object{}, logs: map[string]string{}, used: map[Use]int{},
 		kinds: map[string]string{
 			"pods": "Pod", "configmaps": "ConfigMap", "nodes": "Node", "events": "Event", "podtemplates": "PodTemplate",
-			"jobs": "Job", "leases": "Lease",
+			"jobs": "Job", "leases": "Lease", "namespaces": "Namespace",
 		},
 		versions: map[string][]string{},
 	}
+	system := object{&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}}
+	system.SetName(metav1.NamespaceSystem)
+	system.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-9000-%012d", clusters.Add(1))))
+	system.SetResourceVersion("1")
+	s.objects[call{resource: "namespaces", name: metav1.NamespaceSystem}.objectKey()] = system
+	return s
 }
 
 // Define adds a kind in those versions ("group/version"), as a CustomResourceDefinition
@@ -143,6 +156,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.Header().Set("Date", s.clock.Now().Add(s.ahead).UTC().Format(http.TimeFormat))
 	if answer, is := s.discover(r.URL.Path); is {
 		answer.writeTo(w)
 		return
