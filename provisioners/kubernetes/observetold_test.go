@@ -102,7 +102,7 @@ func TestAWatchIsReadWhileTheListIs(t *testing.T) {
 	w := newPlainWorld(t)
 	mark := w.look(t, "").Mark
 	note := strings.Repeat("x", 1<<20)
-	w.server.FillPods(40, func(i int) any { // more than what lies between a server and its client
+	w.server.FillPods(12, func(i int) any { // more than what lies between a server and its client
 		pod := corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("pod-", i)},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{container("x", "1", "1")}}}
@@ -111,7 +111,7 @@ func TestAWatchIsReadWhileTheListIs(t *testing.T) {
 	})
 	told := make(chan struct{})
 	w.holdList(t, func() { <-told }, sync.OnceFunc(func() { close(told) }))
-	require.Len(t, w.look(t, mark).Work, 40)
+	require.Len(t, w.look(t, mark).Work, 12)
 }
 
 // Where the events of all namespaces may not be read, those of the pods' namespaces are.
