@@ -97,6 +97,13 @@ func asJSON(t *testing.T, object map[string]any) *unstructured.Unstructured {
 
 var worlds atomic.Int64
 
+func realJobsOf(t *testing.T, admin *rest.Config) dynamic.NamespaceableResourceInterface {
+	t.Helper()
+	open, err := dynamic.NewForConfig(admin)
+	require.NoError(t, err)
+	return open.Resource(jobs)
+}
+
 // realWorld is a namespace of its own, with its own nodes.
 func realWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *world {
 	t.Helper()
@@ -108,7 +115,7 @@ func realWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *world {
 	core, err := corev1client.NewForConfig(admin)
 	require.NoError(t, err)
 	w := &world{clock: clock.NewManual(time.Now())}
-	w.hands = hands{t: t, scope: namespace, core: core, clock: w.clock, boot: time.Minute, room: 12,
+	w.hands = hands{t: t, scope: namespace, core: core, jobs: realJobsOf(t, admin), clock: w.clock, boot: time.Minute, room: 12,
 		doom: map[string]time.Time{}}
 	w.config = testConfig(os.Getenv("FOREWARM_TEST_KUBERNETES_USER"))
 	w.config.Namespace = namespace

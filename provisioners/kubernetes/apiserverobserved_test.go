@@ -38,7 +38,8 @@ func realPlainWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *plainWorl
 	core, err := corev1client.NewForConfig(admin)
 	require.NoError(t, err)
 	w := &plainWorld{namespace: namespace, world: &world{clock: clock.NewManual(time.Now())}}
-	w.hands = hands{t: t, scope: namespace, core: core, clock: w.clock, boot: time.Minute, doom: map[string]time.Time{}}
+	w.hands = hands{t: t, scope: namespace, core: core, jobs: realJobsOf(t, admin), clock: w.clock, boot: time.Minute,
+		doom: map[string]time.Time{}}
 	w.config = testConfig(os.Getenv("FOREWARM_TEST_KUBERNETES_USER"))
 	w.config.Namespace, w.device = namespace, corev1.ResourceName(namespace+".example.com/gpu")
 	w.observe(t, func(c *kubernetes.Config) {

@@ -42,6 +42,7 @@ const bufferPrefix = "forewarm-buffer-"
 type bufferKeeper struct {
 	*eyes
 	claims claims
+	guards guardKeeper
 }
 
 // ofBuffer is what the keepings of one buffer have in common.
@@ -100,15 +101,14 @@ func (k bufferKeeper) ensureBuffer(ctx context.Context, b buffer) error {
 	if err != nil {
 		return err
 	}
-	guard, err := k.ensureGuard(ctx, b)
+	made, err := k.guards.ensureGuard(ctx, guard{name: b.name, labels: b.labels, template: b.template})
 	if err != nil {
 		return err
 	}
 	owned := metav1.ObjectMeta{Namespace: k.config().Namespace, Name: b.name, Labels: b.labels,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: b.name,
-			UID: guard.GetUID()}}}
+		OwnerReferences: []metav1.OwnerReference{guardedBy(made)}}
 	shape := owned
-	shape.Name += "-" + string(guard.GetUID()) // that of an earlier guard may be about to be collected
+	shape.Name += "-" + string(made.GetUID()) // that of an earlier guard may be about to be collected
 	_, err = k.api().core.PodTemplates(owned.Namespace).Create(ctx,
 		&corev1.PodTemplate{ObjectMeta: shape, Template: b.template}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -268,7 +268,7 @@ func (k bufferKeeper) removeBuffer(ctx context.Context, b buffer) error {
 	} else {
 		err = nil
 	}
-	return errors.Join(err, k.removeGuard(ctx, b))
+	return errors.Join(err, k.guards.removeGuard(ctx, b.name))
 }
 
 // keepBuffer moves the end of the guard, and sizes the buffer.
@@ -277,7 +277,7 @@ func (k bufferKeeper) keepBuffer(ctx context.Context, s spec) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(k.renewGuard(ctx, b), k.sizeBuffer(ctx, s))
+	return errors.Join(k.guards.renewGuard(ctx, b.name), k.sizeBuffer(ctx, s))
 }
 
 // mostSaid bounds what is told of a buffer's conditions, in bytes.

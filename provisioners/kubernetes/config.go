@@ -34,6 +34,9 @@ type Config struct {
 	// WarmWith is, with UseObserved, what makes the autoscaler boot and keep nodes.
 	// Default auto.
 	WarmWith WarmWith `yaml:"warm_with"`
+	// PlaceholderNamespaces are, with UseObserved, the namespaces of other installations in
+	// the same cluster. Pods there that are marked as placeholders are no work.
+	PlaceholderNamespaces []string `yaml:"placeholder_namespaces"`
 	// Image is the placeholder's image. It needs sh, date and sleep, and for
 	// Probe logs also base64 and what nvidia-smi needs. Default busybox.
 	Image            string   `yaml:"image"`

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // What a cluster is for.
@@ -65,6 +67,7 @@ func (c Config) useMistakes() (mistakes []error) {
 	if c.Use != UseObserved {
 		wrong(c.Use != UseReserved, "use: %q is not %s or %s", c.Use, UseReserved, UseObserved)
 		wrong(c.KeepFor != 0 || c.WarmWith != "", "keep_for, warm_with: are for use: observed only; leave them out")
+		wrong(len(c.PlaceholderNamespaces) > 0, "placeholder_namespaces: is for use: observed only; leave it out")
 		return mistakes
 	}
 	wrong(c.KeepFor < leastKeep || c.KeepFor > mostKeep, "keep_for: %v is not between %v and %v", c.KeepFor, leastKeep,
@@ -74,6 +77,10 @@ func (c Config) useMistakes() (mistakes []error) {
 	wrong(!slices.Equal(c.WorkNamespaces, []string{everywhere}),
 		"work_namespaces: use: observed looks at all of them, for whoever does not cannot say that a node is "+
 			"idle; remove it")
+	for i, namespace := range c.PlaceholderNamespaces {
+		wrong(len(validation.IsDNS1123Label(namespace)) > 0, "placeholder_namespaces[%d]: %q is no name of a namespace", i,
+			namespace)
+	}
 	wrong(c.Probe != ProbeNone, "probe: nothing is probed with use: observed; remove it")
 	wrong(c.CordonOnDelete, "cordon_on_delete: cooling a node leaves it as it is with use: observed; remove it")
 	for i, offer := range c.Offers {

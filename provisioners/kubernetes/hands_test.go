@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/forewarm/forewarm/internal/clock"
@@ -39,6 +40,7 @@ type hands struct {
 	room  int                  // how many nodes there can be
 	doom  map[string]time.Time // when a node goes
 	made  int
+	jobs  dynamic.NamespaceableResourceInterface // the guards
 	// device is the resource of GPUs; empty for the usual one.
 	device corev1.ResourceName
 	// plain is the part of hands for the cluster's own users; nil: there are none.
@@ -133,10 +135,16 @@ func (h *hands) endPods(pods []corev1.Pod) (moved bool) {
 	return moved
 }
 
-// collectGarbage is the garbage collector: it removes pods whose record is gone.
+// collectGarbage is the job controller, and the garbage collector: it removes guards at
+// their deadline, and pods whose guard or record is gone.
 func (h *hands) collectGarbage(pods []corev1.Pod) (moved bool) {
+	guards := h.livingGuards()
 	for _, pod := range pods {
 		for _, owner := range pod.OwnerReferences {
+			if owner.Kind == "Job" && owner.Controller == nil && !guards[owner.UID] {
+				h.killPod(pod)
+				moved = true
+			}
 			if owner.Kind != "ConfigMap" {
 				continue
 			}

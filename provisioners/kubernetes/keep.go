@@ -237,8 +237,8 @@ func (o *Observed) keepPlaceholder(ctx context.Context, s seen) error {
 			return err
 		}
 	case s.pod != nil:
-		if !isLater(s.pod, s.record.KeptUntil) {
-			return nil
+		if err := o.guards.renewGuard(ctx, s.key.name); err != nil || !isLater(s.pod, s.record.KeptUntil) {
+			return err
 		}
 		return tolerable(o.api().prolongPod(ctx, s.pod, s.record.KeptUntil), s.key.name)
 	}

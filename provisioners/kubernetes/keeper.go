@@ -23,6 +23,7 @@ const (
 // placeholder on its node is enough.
 func (c Config) newKeeper(s *stored, offer Offer, node *corev1.Node, until time.Time) *corev1.Pod {
 	pod := c.newPlaceholder(s, offer, until)
+	pod.Annotations[noteRecord] = string(s.object.UID)
 	pod.Spec.TerminationGracePeriodSeconds = pointerTo[int64](hastyGrace)
 	// Its kubelet ends it then although its container has never run, and so could not end
 	// itself. Keep makes it again.

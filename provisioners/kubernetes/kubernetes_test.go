@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -47,7 +48,9 @@ func newWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *world {
 	})
 	require.NoError(t, err)
 	w.url = http.URL
-	w.hands = hands{t: t, core: core, clock: w.clock, boot: time.Minute, room: 12, doom: map[string]time.Time{}}
+	open, err := dynamic.NewForConfig(&rest.Config{Host: http.URL, QPS: -1, UserAgent: "hands"})
+	require.NoError(t, err)
+	w.hands = hands{t: t, core: core, jobs: open.Resource(jobs), clock: w.clock, boot: time.Minute, room: 12, doom: map[string]time.Time{}}
 	w.config = testConfig(writeKubeconfig(t, http.URL))
 	for _, by := range adjust {
 		by(&w.config)

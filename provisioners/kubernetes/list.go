@@ -80,10 +80,8 @@ func (c *Cluster) readOwned(ctx context.Context, owner string) (all []seen, comp
 func pairRecords(records []*stored, pods []corev1.Pod) (all []seen) {
 	left := map[types.UID]*corev1.Pod{} // by the uid of its record
 	for i := range pods {
-		for _, owner := range pods[i].OwnerReferences {
-			if isPlaceholderOf(&pods[i], owner.UID) {
-				left[owner.UID] = &pods[i]
-			}
+		if uid := recordOf(&pods[i]); isPlaceholderOf(&pods[i], uid) {
+			left[uid] = &pods[i]
 		}
 	}
 	for _, record := range records {

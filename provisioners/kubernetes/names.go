@@ -26,9 +26,12 @@ const (
 	roleKeeping     = "keeping" // the record of an observer
 	roleClaim       = "claim"
 	roleBuffer      = "buffer"
+	roleGuard       = "guard"
 
 	noteToken   = "forewarm.dev/token"
 	noteExpires = "forewarm.dev/expires-at" // seconds since 1970
+	// noteRecord is the uid of the record of a placeholder that its guard owns.
+	noteRecord = "forewarm.dev/record"
 )
 
 // key finds one machine: namespace and name of its two objects, and the uid of

@@ -23,6 +23,7 @@ import (
 type Observed struct {
 	*eyes
 	claims  claims
+	guards  guardKeeper
 	buffers bufferKeeper
 }
 
@@ -38,7 +39,8 @@ func NewObserved(config Config, clock clock.Clock) (*Observed, error) {
 	}
 	cluster.api.role = roleKeeping
 	e := &eyes{cluster: cluster, served: map[string]servedKind{}}
-	return &Observed{eyes: e, claims: claims{e}, buffers: bufferKeeper{e, claims{e}}}, nil
+	of, guards := claims{e}, guardKeeper{e}
+	return &Observed{eyes: e, claims: of, guards: guards, buffers: bufferKeeper{e, of, guards}}, nil
 }
 
 // Name returns the configured name.

@@ -209,7 +209,7 @@ func TestAPlaceholderDeletedByHand(t *testing.T) {
 func TestAnotherInstallation(t *testing.T) {
 	t.Parallel()
 	for _, namespace := range []string{"forewarm", "other"} {
-		w := newPlainWorld(t)
+		w := newPlainWorld(t, func(c *kubernetes.Config) { c.PlaceholderNamespaces = []string{"other"} })
 		theirs := *w
 		theirs.config.Namespace = namespace
 		theirs.open(t)
@@ -348,7 +348,7 @@ func TestNobodyKeeps(t *testing.T) {
 		early := boot < 20*time.Minute
 		require.Equal(t, early, len(w.listNodes()) == 1)
 		require.Equal(t, early, len(w.placeholders()) == 1)
-		w.advanceClock(20*time.Minute + keptFor)
+		w.advanceSlowly(20*time.Minute + keptFor + emptyFor)
 		require.Empty(t, w.placeholders())
 		require.Empty(t, w.listNodes())
 	}

@@ -137,7 +137,7 @@ func (w *plainWorld) forget(t *testing.T) {
 func (w *plainWorld) observerSubject(t *testing.T) provisionertest.ObserverSubject {
 	return provisionertest.ObserverSubject{
 		Subject: provisionertest.Subject{
-			Provisioner: w.Observed, Reopen: w.open, Spec: ofA100, Machines: plainRoom, Advance: w.advanceClock,
+			Provisioner: w.Observed, Reopen: w.open, Spec: ofA100, Machines: plainRoom, Advance: w.advanceSlowly,
 			BootWithin: 4 * time.Minute, GoneWithin: time.Minute,
 			Throttle: func(calls int) {
 				w.server.Heal()

@@ -38,7 +38,7 @@ type podView struct {
 // viewPod takes what counts.
 func (c Config) viewPod(pod *corev1.Pod) podView {
 	v := podView{
-		uid: pod.UID, namespace: pod.Namespace, node: pod.Spec.NodeName, own: isPlaceholder(pod),
+		uid: pod.UID, namespace: pod.Namespace, node: pod.Spec.NodeName, own: c.isPlaceholder(pod),
 		everywhere: everyNodes(pod), created: pod.CreationTimestamp.UTC(), finished: podFinished(pod),
 		nominated: pod.Status.NominatedNodeName, group: gangOf(pod), workload: pod.Annotations[kueueWorkload],
 	}
@@ -71,10 +71,12 @@ func (c Config) viewPod(pod *corev1.Pod) podView {
 	return v
 }
 
-// isPlaceholder reports a pod of ours, or of another installation: it says so, and ranks
-// below all real work.
-func isPlaceholder(pod *corev1.Pod) bool {
-	return pod.Labels[labelRole] == rolePlaceholder && pod.Labels[labelManager] == manager &&
+// isPlaceholder reports a pod of ours, or of another installation: it is in a namespace in
+// which only we make pods, belongs to a record there, and ranks below all real work. What
+// it says by labels alone, anybody could say in a namespace of their own.
+func (c Config) isPlaceholder(pod *corev1.Pod) bool {
+	return (pod.Namespace == c.Namespace || slices.Contains(c.PlaceholderNamespaces, pod.Namespace)) &&
+		pod.Labels[labelRole] == rolePlaceholder && pod.Labels[labelManager] == manager && recordOf(pod) != "" &&
 		pod.Spec.Priority != nil && *pod.Spec.Priority < 0
 }
 

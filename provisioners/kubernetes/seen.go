@@ -222,12 +222,21 @@ func (s seen) takesOver(pod *corev1.Pod) bool {
 
 // isPlaceholderOf reports whether the pod is the placeholder of the record with the uid.
 func isPlaceholderOf(pod *corev1.Pod, uid types.UID) bool {
+	return pod.Labels[labelRole] == rolePlaceholder && uid != "" && recordOf(pod) == uid
+}
+
+// recordOf is the uid of the record of a placeholder: what owns it, or what its guard
+// guards.
+func recordOf(pod *corev1.Pod) types.UID {
 	for _, owner := range pod.OwnerReferences {
-		if owner.Kind == "ConfigMap" && owner.UID == uid {
-			return pod.Labels[labelRole] == rolePlaceholder
+		switch {
+		case owner.Kind == "ConfigMap":
+			return owner.UID
+		case owner.Kind == "Job" && owner.Name == pod.Name:
+			return types.UID(pod.Annotations[noteRecord])
 		}
 	}
-	return false
+	return ""
 }
 
 func finishedAt(pod *corev1.Pod) (last time.Time) {

@@ -166,7 +166,7 @@ func (o *Observed) findPlace(ctx context.Context, s seen) (*corev1.Node, error) 
 func (o *Observed) leaveNode(ctx context.Context, s seen) error {
 	var errs []error
 	if s.pod != nil && s.pod.DeletionTimestamp == nil {
-		errs = append(errs, o.api().deletePod(ctx, s.pod))
+		errs = append(errs, o.api().deletePod(ctx, s.pod), o.guards.removeGuard(ctx, s.key.name))
 	}
 	if place := s.record.Place; place != nil {
 		errs = append(errs, o.claims.releaseNode(ctx, s.record, place.UID))

@@ -139,8 +139,14 @@ func (o *Observed) ensureKeeper(ctx context.Context, s *stored, node *corev1.Nod
 	if err != nil {
 		return nil, false, err
 	}
-	pod, err = o.api().core.Pods(s.object.Namespace).Create(ctx, o.config().newKeeper(s, offer, node, until),
-		metav1.CreateOptions{})
+	job, err := o.guards.ensureGuard(ctx, o.config().placeholderGuard(s, offer))
+	if err != nil {
+		return nil, false, err
+	}
+	wanted := o.config().newKeeper(s, offer, node, until)
+	// Its guard alone owns it: the cluster collects what none of its owners is left of.
+	wanted.OwnerReferences = []metav1.OwnerReference{guardedBy(job)}
+	pod, err = o.api().core.Pods(s.object.Namespace).Create(ctx, wanted, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		pod, err = o.api().getPlaceholder(ctx, s)

@@ -67,6 +67,21 @@ func (s *Server) SetClockAhead(by time.Duration) {
 	s.ahead = by
 }
 
+// SuspendJobs suspends the Jobs that are made from now on, as Kueue does with those that it
+// manages.
+func (s *Server) SuspendJobs() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.suspends = true
+}
+
+// SetPriority gives the class of placeholders another value.
+func (s *Server) SetPriority(value int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.priority = value
+}
+
 // takeFault takes the first fault that the call hits.
 func (s *Server) takeFault(c call) Fault {
 	for _, f := range s.faults {

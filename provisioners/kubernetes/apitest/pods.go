@@ -20,13 +20,13 @@ const (
 )
 
 // initializePod gives a new pod what the server gives it.
-func initializePod(o object) {
+func (s *Server) initializePod(o object) {
 	o.Object["status"] = map[string]any{"phase": string(corev1.PodPending)}
 	if _, found, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "terminationGracePeriodSeconds"); !found {
 		_ = unstructured.SetNestedField(o.Object, float64(usualGrace), "spec", "terminationGracePeriodSeconds")
 	}
 	if stringAt(o, "spec", "priorityClassName") == lowClass {
-		_ = unstructured.SetNestedField(o.Object, float64(lowPriority), "spec", "priority")
+		_ = unstructured.SetNestedField(o.Object, float64(s.priority), "spec", "priority")
 	}
 }
 

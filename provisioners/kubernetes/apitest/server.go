@@ -36,6 +36,8 @@ type Server struct {
 	forgotten int64
 	silent    bool // watches have no bookmarks
 	lag       time.Duration
+	suspends  bool          // Jobs that are made
+	priority  int32         // the value of the class of placeholders
 	ahead     time.Duration // by how much its clock goes before that of its clients
 	version   int64
 	faults    []*Fault
@@ -58,7 +60,7 @@ func New(clock clock.Clock) *Server {
 			"pods": "Pod", "configmaps": "ConfigMap", "nodes": "Node", "events": "Event", "podtemplates": "PodTemplate",
 			"jobs": "Job", "leases": "Lease", "namespaces": "Namespace",
 		},
-		versions: map[string][]string{},
+		versions: map[string][]string{}, priority: lowPriority,
 	}
 	system := object{&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}}
 	system.SetName(metav1.NamespaceSystem)
@@ -93,7 +95,7 @@ func (s *Server) FillPods(count int, one func(int) any) {
 		o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.version)))
 		o.SetCreationTimestamp(metav1.NewTime(s.clock.Now().Truncate(time.Second)))
 		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
-		initializePod(o)
+		s.initializePod(o)
 		key := call{resource: "pods", namespace: o.GetNamespace(), name: o.GetName()}.objectKey()
 		s.objects[key] = o
 		s.addChange(watch.Added, key, o)

@@ -107,7 +107,10 @@ func (s *Server) createObject(c call) answer {
 	o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.version+1)))
 	o.SetCreationTimestamp(metav1.NewTime(s.clock.Now().Truncate(time.Second)))
 	if c.resource == "pods" {
-		initializePod(o)
+		s.initializePod(o)
+	}
+	if c.resource == "jobs" && s.suspends {
+		_ = unstructured.SetNestedField(o.Object, true, "spec", "suspend")
 	}
 	return answer{http.StatusCreated, s.putObject(c.objectKey(), o)}
 }
