@@ -84,7 +84,10 @@ type ObservedWork struct {
 // WorkNode is a part of a piece of work.
 type WorkNode struct {
 	ProviderID string // of a node that is kept warm there; empty: it is another
-	GPUs       int
+	// Name is the cluster's own for the node: by it, one is known again that was kept when
+	// the work began and is no more.
+	Name string
+	GPUs int
 }
 
 // ObservedWait is work that waits, and not for a boot.

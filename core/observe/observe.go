@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -61,6 +62,24 @@ func Claims(promises []reservation.Reservation, s Start, lead time.Duration) []C
 		claims = append(claims, Claim{ReservationID: r.ID, Slots: gives})
 	}
 	return claims
+}
+
+// WasWarm reports whether a node was kept warm at a time that lies behind: it had become
+// ready and was not let go. One that the cluster suspended while nobody watched may have been
+// powered up again by others, for which its next work waited: boots are the times at which
+// work began there after a wait. What came later found a node that they had paid for.
+func WasWarm(n node.Node, at time.Time, boots []time.Time) bool {
+	if n.ReadyAt.IsZero() || at.Before(n.ReadyAt) {
+		return false
+	}
+	for _, end := range []time.Time{n.RetiredAt, n.BilledUntil, n.GoneAt} {
+		if !end.IsZero() && !at.Before(end) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(boots, func(boot time.Time) bool {
+		return boot.After(n.ReadyAt) && !boot.After(at)
+	})
 }
 
 // rank orders promises by how far they are.

@@ -216,7 +216,7 @@ func newObservedWork(work provisioners.Work, kept map[string]string) ledger.Obse
 		Type: work.Type, StartedAt: work.StartedAt, EndedAt: work.EndedAt,
 	}
 	for _, part := range work.Nodes {
-		w.Nodes = append(w.Nodes, ledger.WorkNode{ProviderID: kept[part.Name], GPUs: part.GPUs})
+		w.Nodes = append(w.Nodes, ledger.WorkNode{ProviderID: kept[part.Name], Name: part.Name, GPUs: part.GPUs})
 	}
 	return w
 }

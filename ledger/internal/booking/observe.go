@@ -110,6 +110,9 @@ type sight struct {
 	kept   map[string]keptNode
 	lived  map[string]bool
 	waited map[string]string
+	past   map[string][]node.Node // by pool, once they were asked for: see pastOf
+	boots  map[string][]time.Time // by the cluster's name of a node: see bootsOf; nil: not asked for yet
+	served []servedWork           // what has claimed promises in this transaction
 
 	seen    ledger.Watched // before
 	now     time.Time      // of the look, by the database's clock
@@ -132,7 +135,7 @@ func openSight(tx *txn.Tx, g ledger.Guard, o ledger.Observation) (*sight, error)
 	}
 	s := &sight{Observation: o, tx: tx, now: o.SeenAt, left: mostAtOnce, changed: map[string]bool{},
 		told: map[string]ledger.ObservedWork{}, kept: map[string]keptNode{}, lived: map[string]bool{},
-		waited: map[string]string{}}
+		waited: map[string]string{}, past: map[string][]node.Node{}}
 	if s.now.IsZero() {
 		s.now = tx.Now()
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/observe"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/plan"
@@ -14,40 +15,62 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
-// claimForWork claims the promises that work came for, and returns how many.
-func claimForWork(tx *txn.Tx, p *txn.PoolTx, a *allocation.Allocation, started time.Time) (int, error) {
+// servedWork is work that has claimed promises: while it runs, other work of its
+// organization on its nodes claims none.
+type servedWork struct {
+	organization string
+	slots        []int
+	from, until  time.Time // until is zero while it runs
+}
+
+// claimFor claims the promises that work came for on the warm nodes that it runs on for a
+// time, which has no end yet while it does.
+func (s *sight) claimFor(p *txn.PoolTx, a *allocation.Allocation, on []placed, ran calendar.Interval) error {
 	var promises []reservation.Reservation
 	for r := range p.Reservations.All() {
 		if r.OrganizationID == a.OrganizationID && r.Placed() {
 			promises = append(promises, r)
 		}
 	}
-	lead := plan.Lead(p.Pool.AsPlanned(tx.Now()).Boot, tx.Config.Policy)
-	slots := unclaimedSlots(p, *a)
-	start := observe.Start{OrganizationID: a.OrganizationID, At: started, Slots: slots, Nodes: len(slots)}
+	slots := s.unclaimedSlots(p, *a, on, ran.Start)
+	lead := plan.Lead(p.Pool.AsPlanned(s.tx.Now()).Boot, s.tx.Config.Policy)
+	start := observe.Start{OrganizationID: a.OrganizationID, At: ran.Start, Slots: slots, Nodes: len(slots)}
 	claims := observe.Claims(promises, start, lead)
 	for _, c := range claims {
 		r, _ := p.FindReservation(c.ReservationID)
-		id, err := claimSlots(tx, p, r, c.Slots, a.Work.Label())
+		id, err := claimSlots(s.tx, p, r, c.Slots, a.Work.Label())
 		if err != nil {
-			return 0, err
+			return err
 		}
 		a.Reservations = append(a.Reservations, id)
 	}
-	return len(claims), nil
+	if s.out.Claims += len(claims); len(claims) > 0 {
+		s.served = append(s.served, servedWork{a.OrganizationID, slots, ran.Start, ran.End})
+	}
+	return nil
 }
 
-// unclaimedSlots are the slots of work on which no other work of its organization has claimed
-// a promise: many small jobs on one node are what one promise of a node was for.
-func unclaimedSlots(p *txn.PoolTx, a allocation.Allocation) []int {
-	return slices.DeleteFunc(slices.Clone(a.Slots), func(slot int) bool {
+// unclaimedSlots are the slots of nodes on which no other work of its organization has
+// claimed a promise: many small jobs on one node are what one promise of a node was for.
+func (s *sight) unclaimedSlots(p *txn.PoolTx, a allocation.Allocation, on []placed, at time.Time) []int {
+	var slots []int
+	for _, part := range on {
+		if !slices.Contains(slots, part.node.Slot) {
+			slots = append(slots, part.node.Slot)
+		}
+	}
+	slices.Sort(slots)
+	return slices.DeleteFunc(slots, func(slot int) bool {
 		for other := range p.Allocations.All() {
 			if other.ID != a.ID && other.Observed() && other.Live() && other.OrganizationID == a.OrganizationID &&
 				len(other.Reservations) > 0 && slices.Contains(other.Slots, slot) {
 				return true
 			}
 		}
-		return false
+		return slices.ContainsFunc(s.served, func(w servedWork) bool {
+			return w.organization == a.OrganizationID && slices.Contains(w.slots, slot) && !at.Before(w.from) &&
+				(w.until.IsZero() || at.Before(w.until))
+		})
 	})
 }
 

@@ -48,7 +48,7 @@ func (s *sight) addWork(p *txn.PoolTx, w ledger.ObservedWork) error {
 		ID: s.tx.IDs.New(ids.Allocation), OrganizationID: p.Pool.Holders.Find(w.WorkOwner), PoolID: p.Pool.ID,
 		Shape: shapeOfWork(w), Window: calendar.Interval{Start: from, End: from}, Work: w.Work,
 	}, from)
-	a.Slots, a.Devices = s.placeWork(p, w, a)
+	a.Slots, a.Devices = hold(p, a, s.keptParts(p, w))
 	a.Work.QueuedAt, a.Work.WaitedFor = s.hereAt(w.QueuedAt), waitedFor
 	if w.StartedAt.IsZero() {
 		a.Devices = nil
@@ -90,50 +90,26 @@ func (s *sight) startWork(p *txn.PoolTx, a allocation.Allocation, w ledger.Obser
 	if started.Before(a.RequestedAt) {
 		started = a.RequestedAt
 	}
-	watched := a.Work.WaitedFor != allocation.WaitedUnwatched
-	if watched && started.Sub(a.RequestedAt) <= allocation.ZeroWait && len(a.Slots) == len(w.Nodes) {
+	warm, err := s.warmParts(p, w, started)
+	if err != nil {
+		return err
+	}
+	if watched := a.Work.WaitedFor != allocation.WaitedUnwatched; watched &&
+		started.Sub(a.RequestedAt) <= allocation.ZeroWait && len(warm) == len(w.Nodes) {
 		s.out.Warm++
-		claims, err := claimForWork(s.tx, p, &a, started)
-		if err != nil {
+		if err := s.claimFor(p, &a, warm, calendar.Interval{Start: started, End: s.hereAt(w.EndedAt)}); err != nil {
 			return err
 		}
-		s.out.Claims += claims
 	}
-	a, err := txn.StartObserved(s.tx, p, a, started, reasonObserved, describeStart(a, started))
+	if !w.EndedAt.IsZero() && len(warm) > len(a.Slots) { // it is over: no other node's place is taken
+		a.Slots, a.Devices = hold(p, a, warm)
+	}
+	a, err = txn.StartObserved(s.tx, p, a, started, reasonObserved, describeStart(a, started))
 	if err != nil {
 		return err
 	}
 	s.out.Started++
 	return s.endWork(p, a, s.hereAt(w.EndedAt))
-}
-
-// placeWork returns the slots of the work's nodes that are kept warm in the pool, and
-// devices that it holds there, besides those that it holds already. Which ones it really
-// uses is its scheduler's affair; how many is what counts here.
-func (s *sight) placeWork(p *txn.PoolTx, w ledger.ObservedWork, a allocation.Allocation) (
-	slots []int, held []allocation.Held) {
-	held = slices.Clone(a.Devices)
-	for _, part := range w.Nodes {
-		k, found := s.kept[part.ProviderID]
-		if !found || k.pool != p || slices.Contains(slots, k.node.Slot) {
-			continue
-		}
-		slots = append(slots, k.node.Slot)
-		left := min(part.GPUs, a.Shape.GPUs()-len(held))
-		for _, h := range a.Devices {
-			if h.NodeID == k.node.ID {
-				left--
-			}
-		}
-		for _, d := range k.node.Devices {
-			if left > 0 && p.Taken[d.UUID] == "" {
-				held = append(held, allocation.Held{NodeID: k.node.ID, UUID: d.UUID})
-				left--
-			}
-		}
-	}
-	slices.Sort(slots)
-	return slots, held
 }
 
 // shapeOfWork is the shape that comes nearest to work: it may lie unevenly on its nodes.
@@ -213,7 +189,7 @@ func (s *sight) endWork(p *txn.PoolTx, a allocation.Allocation, ended time.Time)
 // Others are kept no more: their slots are for other nodes, and what was held there stays
 // written down. A look that was not complete may have missed nodes, and takes none away.
 func (s *sight) placeAgain(p *txn.PoolTx, a allocation.Allocation, w ledger.ObservedWork) allocation.Allocation {
-	slots, held := s.placeWork(p, w, a)
+	slots, held := hold(p, a, s.keptParts(p, w))
 	if w.StartedAt.IsZero() {
 		held = a.Devices
 	}
