@@ -112,14 +112,38 @@ func TestANodeThatIsKeptAgainWasNotWarmBefore(t *testing.T) {
 	promise := w.awaitPromise()
 	w.clock.Set(w.nine.Add(25 * time.Minute))
 	eyes.blind.Store(true)
-	w.driveFor(5 * time.Minute)
+	w.driveFor(2 * time.Minute)
 	require.Equal(t, reservation.Ready, w.readReservation(promise.ID).State(), "on the node that the others left")
 	eyes.blind.Store(false)
 	w.driveFor(5 * time.Minute)
 	jobs := w.starts(w.actor.OrganizationID)
 	require.Len(t, jobs, 1)
 	require.Empty(t, jobs[0].Reservations)
+	require.Empty(t, jobs[0].Slots)
+	require.Empty(t, jobs[0].Devices)
 	require.NotEqual(t, reservation.Claimed, w.readReservation(promise.ID).State())
+}
+
+// A promise for which nobody seems to have come is not given up before the cluster was
+// looked at as of then; if nobody can look at it, it is in the end.
+func TestAPromiseIsNotGivenUpUnseen(t *testing.T) {
+	t.Parallel()
+	for _, seen := range []bool{true, false} {
+		w := newClusterWorld(t)
+		eyes := &blinded{Cluster: w.cluster}
+		w.startWorker(parts{cloud: eyes})
+		promise := w.awaitPromise()
+		eyes.blind.Store(true)
+		w.driveUntil(w.nine.Add(5*time.Minute + time.Second))
+		require.Equal(t, reservation.Ready, w.readReservation(promise.ID).State())
+		if eyes.blind.Store(!seen); seen {
+			w.driveFor(2 * time.Minute)
+			require.Equal(t, reservation.Claimed, w.readReservation(promise.ID).State())
+		} else {
+			w.driveFor(10 * time.Minute)
+			require.Equal(t, reservation.Expired, w.readReservation(promise.ID).State())
+		}
+	}
 }
 
 // reserveAt asks for another node of the pool for an hour.

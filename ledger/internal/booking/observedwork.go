@@ -101,7 +101,8 @@ func (s *sight) startWork(p *txn.PoolTx, a allocation.Allocation, w ledger.Obser
 			return err
 		}
 	}
-	if !w.EndedAt.IsZero() && len(warm) > len(a.Slots) { // it is over: no other node's place is taken
+	if over := !w.EndedAt.IsZero(); over && (s.Complete || len(warm) > len(a.Slots)) {
+		a.Devices = nil // what counts is which nodes were warm then, and their places can have others now
 		a.Slots, a.Devices = hold(p, a, warm)
 	}
 	a, err = txn.StartObserved(s.tx, p, a, started, reasonObserved, describeStart(a, started))

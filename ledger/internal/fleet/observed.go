@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
@@ -127,4 +128,39 @@ func settleOnlyOrganization(tx *txn.Tx, id *string, field string) error {
 	}
 	*id = found[0].ID
 	return nil
+}
+
+// awaitLook keeps back those actions of a plan that end a promise for which nobody came,
+// until the pool's cluster was looked at as of then: after an outage somebody may have come
+// whom nobody has seen yet. Where no look succeeds for long, nobody waits for one. It returns
+// when the plan is to be made again, too.
+func awaitLook(tx *txn.Tx, p *txn.PoolTx, result plan.Result) (plan.Result, error) {
+	if !p.Pool.Observed || !slices.ContainsFunc(result.Actions, endsPromise) {
+		return result, nil
+	}
+	seen, err := tx.Port.Watched(p.Pool.Provisioner)
+	if err != nil {
+		return result, fmt.Errorf("reading how %s is watched: %w", p.Pool.Name, err)
+	}
+	blind := !seen.BlindSince.IsZero() && tx.Now().Sub(seen.BlindSince) >= ledger.BlindAfter
+	if seen.At.IsZero() || blind {
+		return result, nil
+	}
+	kept := slices.DeleteFunc(slices.Clone(result.Actions), func(a plan.Action) bool {
+		due := a.Facts.End
+		if tx.Now().Before(due) {
+			due = a.Facts.Due
+		}
+		return endsPromise(a) && due.After(seen.At)
+	})
+	if again := tx.Now().Add(tx.Config.ObserveEvery); len(kept) < len(result.Actions) &&
+		(result.Next.IsZero() || again.Before(result.Next)) {
+		result.Next = again
+	}
+	result.Actions = kept
+	return result, nil
+}
+
+func endsPromise(a plan.Action) bool {
+	return a.Kind == plan.ExpireReservation || a.Kind == plan.FailReservation
 }

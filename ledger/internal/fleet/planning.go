@@ -57,7 +57,10 @@ func (l Fleet) Plan(ctx context.Context, g ledger.Guard, poolID string) (ledger.
 			if s.Shares, err = booking.SharesOfWaiting(tx, p); err != nil {
 				return err
 			}
-			result := plan.Compute(*s, l.Config.Policy, tx.Now())
+			result, err := awaitLook(tx, p, plan.Compute(*s, l.Config.Policy, tx.Now()))
+			if err != nil {
+				return err
+			}
 			next, out.Withheld = result.Next, result.Withheld
 			done, retry, err := performActions(tx, p, result.Actions)
 			if err != nil {
