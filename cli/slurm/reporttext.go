@@ -39,6 +39,9 @@ func (s shownReport) writeStarts(w io.Writer) {
 		{"waited for a limit", s.Starts.Limits}, {"waited for priority or else", s.Starts.Priority}} {
 		rows = append(rows, s.waitRow(line.name, line.waits))
 	}
+	if s.Starts.Untold.Starts > 0 {
+		rows = append(rows, s.waitRow("waited, too early to tell", s.Starts.Untold))
+	}
 	if s.Starts.Held.Starts > 0 {
 		rows = append(rows, s.waitRow("held before (dependency)", s.Starts.Held))
 	}
@@ -49,7 +52,9 @@ func (s shownReport) writeStarts(w io.Writer) {
 }
 
 // others are the starts that waited for something else than a boot.
-func (c startCounts) others() int { return c.Resources.Starts + c.Limits.Starts + c.Priority.Starts }
+func (c startCounts) others() int {
+	return c.Resources.Starts + c.Limits.Starts + c.Priority.Starts + c.Untold.Starts
+}
 
 func (s shownReport) waitRow(name string, x shownWaits) []string {
 	row := []string{name, strconv.Itoa(x.Starts), s.share(x.Starts), "", "", ""}
@@ -209,8 +214,11 @@ func (s shownReport) doubts() []string {
 	}
 	add(s.Starts.Refuted, fmt.Sprintf("%s came at once on nodes that should have had no power, and stand under at once: "+
 		"something that is not in this history kept the nodes up.", format.Count(s.Starts.Refuted, "start")))
-	add(s.Starts.Untold, fmt.Sprintf("%s came too early in the history to tell whether a node had power.",
-		format.Count(s.Starts.Untold, "start")))
+	add(s.Starts.Untold.Starts, fmt.Sprintf("%s waited so early in the history that nobody can tell whether for a "+
+		"boot: no replay has them.", format.Count(s.Starts.Untold.Starts, "start")))
+	add(s.Starts.Open, fmt.Sprintf("%s got nodes at the end of the history that may still boot. sacct calls that a "+
+		"start, and corrects it when the boot is over: it is counted nowhere until then.",
+		format.Count(s.Starts.Open, "job")))
 	add(s.Rows.Own, fmt.Sprintf("%s of Forewarm's own jobs kept nodes up, and count as nobody's work.",
 		format.Count(s.Rows.Own, "run")))
 	add(s.Rows.Broken, fmt.Sprintf("%s of the history cannot be read and %s left out; %s.",

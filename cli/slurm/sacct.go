@@ -183,7 +183,7 @@ func (r *sacctReader) parseJob(get func(string) string) (coldstart.Job, bool, er
 	case err != nil:
 		return job, false, fmt.Errorf("its Start: %w", err)
 	case start == 0, list == "", strings.HasPrefix(list, "None"), list == "(null)",
-		strings.HasPrefix(strings.ToUpper(get("state")), "PENDING"):
+		hasNoStart(get("state")):
 		return job, false, nil
 	}
 	job.Start = start
@@ -195,6 +195,13 @@ func (r *sacctReader) parseJob(get func(string) string) (coldstart.Job, bool, er
 	}
 	job.Own = r.isOwn(get)
 	return job, true, r.readTimes(&job, get)
+}
+
+// hasNoStart reports whether a state says that a job has not begun, whatever its Start is:
+// it waits, or its nodes boot.
+func hasNoStart(state string) bool {
+	state = strings.ToUpper(state)
+	return strings.HasPrefix(state, "PENDING") || strings.HasPrefix(state, "CONFIGURING")
 }
 
 // isOwn reports whether a run is one of Forewarm's own jobs. Where names are not there,

@@ -52,8 +52,9 @@ type startCounts struct {
 	Limits    shownWaits `json:"waited_for_limits"`
 	Priority  shownWaits `json:"waited_for_priority_or_other"`
 	Held      shownWaits `json:"held_before_eligible"`
-	Untold    int        `json:"cannot_be_told"`
+	Untold    shownWaits `json:"waited_too_early_to_tell"`
 	Refuted   int        `json:"at_once_on_nodes_inferred_cold"`
+	Open      int        `json:"not_counted_may_still_boot"` // in no other number
 }
 
 type shownWaits struct {
@@ -114,7 +115,7 @@ func newStartCounts(s coldstart.Summary) startCounts {
 	return startCounts{All: s.Starts, GPUs: s.GPUs, Nodes: s.Nodes, StaysUp: s.StaysUp, BusyHours: round(s.BusyNodeHours),
 		AtOnce: s.AtOnce, Boot: newShownWaits(s.Boot), Resources: newShownWaits(s.Resources),
 		Limits: newShownWaits(s.Limits), Priority: newShownWaits(s.Priority), Held: newShownWaits(s.Ineligible),
-		Untold: s.Untold, Refuted: s.Refuted}
+		Untold: newShownWaits(s.Untold), Refuted: s.Refuted, Open: s.Open}
 }
 
 func newShownWaits(w coldstart.Waits) shownWaits {

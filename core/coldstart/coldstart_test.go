@@ -46,10 +46,36 @@ func TestAColdNodeIsWaitedFor(t *testing.T) {
 func TestTheBeginningIsUntold(t *testing.T) {
 	t.Parallel()
 	r := evaluate(t, onNode("1", 100, 145, 2000, "c1"))
-	require.Equal(t, 1, r.Summary.Untold)
-	require.Zero(t, r.Summary.Boot.Starts)
+	require.Equal(t, Waits{Starts: 1, P50: 45, P90: 45, Longest: 45, Seconds: 45, GPUSeconds: 180}, r.Summary.Untold)
+	require.Zero(t, r.Summary.Boot.Starts+r.Summary.Priority.Starts+r.Summary.AtOnce)
 	require.Equal(t, AtMost, r.Boot.Basis)
 	require.Empty(t, r.Policies, "nothing can be replayed without the length of a boot")
+}
+
+// What came at once needed no boot, whenever that was.
+func TestAtOnceIsToldAtTheBeginning(t *testing.T) {
+	t.Parallel()
+	s := evaluate(t, onNode("1", 100, 101, 2000, "c1")).Summary
+	require.Equal(t, []int{1, 0}, []int{s.AtOnce, s.Untold.Starts})
+}
+
+// The start of a job whose node still boots is that of its allocation: until a boot is
+// certainly over, neither it nor one that joined it has started.
+func TestAStartIsOpenWhileItsNodeMayBoot(t *testing.T) {
+	t.Parallel()
+	busy := onNode("0", 80_000, 80_045, 86_200, "c2")
+	for _, c := range []struct {
+		at           int64
+		open, starts int
+	}{{86_100, 2, 1}, {85_000, 0, 3}} {
+		one, two := onNode("1", c.at, c.at, 0, "c1"), onNode("2", c.at+20, c.at+20, 0, "c1")
+		s := evaluate(t, busy, one, two).Summary
+		require.Equal(t, []int{c.open, c.starts}, []int{s.Open, s.Starts}, c.at)
+		require.Equal(t, c.starts-1, s.AtOnce, "neither is an immediate start while it may wait")
+	}
+	up := onNode("3", 86_300, 86_300, 0, "c2")
+	s := evaluate(t, busy, up).Summary
+	require.Equal(t, []int{0, 1}, []int{s.Open, s.AtOnce}, "its node was up")
 }
 
 // A job that comes while a node boots for another one waits for the rest of the
@@ -238,7 +264,8 @@ func TestAnyHistory(t *testing.T) {
 		}
 		s := r.Summary
 		require.LessOrEqual(t, s.AtOnce+s.Boot.Starts, s.Starts)
-		require.GreaterOrEqual(t, s.AtOnce+s.Boot.Starts+s.Limits.Starts+s.Resources.Starts+s.Priority.Starts, s.Starts)
+		require.GreaterOrEqual(t, s.AtOnce+s.Boot.Starts+s.Limits.Starts+s.Resources.Starts+s.Priority.Starts+
+			s.Untold.Starts, s.Starts)
 		rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)).Shuffle(len(jobs),
 			func(i, k int) { jobs[i], jobs[k] = jobs[k], jobs[i] })
 		again, err := Evaluate(jobs, assumed, allDay, plain)

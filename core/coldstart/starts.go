@@ -23,6 +23,7 @@ const (
 	Limits          // the cluster said so
 	Resources       // others used the nodes that it then got
 	Priority        // priority, backfill, or something else
+	Early           // it may have been a boot: the history does not cover the nodes for long enough
 )
 
 // start is what is known of one GPU start.
@@ -45,6 +46,7 @@ type history struct {
 	period Period
 	nodes  occupancy // by all jobs
 	starts []start   // of GPU jobs that are not our own, in the order of their starts
+	open   []int     // jobs of which the start is not settled: see mayBoot
 	boot   Boot
 }
 
@@ -74,7 +76,11 @@ func inferStarts(jobs []Job, a Assumptions, p Period) *history {
 		}
 	}
 	for i, j := range h.jobs {
-		if j.GPUs > 0 && !j.Own {
+		switch {
+		case j.GPUs == 0 || j.Own:
+		case h.mayBoot(j):
+			h.open = append(h.open, i)
+		default:
 			h.starts = append(h.starts, h.judgeStart(i))
 		}
 	}
@@ -108,6 +114,18 @@ func (h *history) isDark(u *use) bool {
 func (h *history) shouldBeDown(u *use) bool {
 	suspend := h.assume.suspendTime(u.node)
 	return suspend != Never && u.asked-u.idleSince > suspend && !u.cold
+}
+
+// mayBoot reports whether a job's start may be none yet. Of a job whose nodes still boot
+// a history tells a start already, that of its allocation, and moves it to the end of the boot
+// when that has come. So a job that runs is not settled while a boot may take, if one of
+// its nodes was not in use before.
+func (h *history) mayBoot(j Job) bool {
+	return j.End == 0 && slices.ContainsFunc(j.Nodes, func(node string) bool {
+		u, suspend := h.nodes.find(node, j.Start), h.assume.suspendTime(node)
+		down := suspend != Never && (u.asked-u.idleSince > suspend || h.isDark(u))
+		return down && h.period.Until-u.start < h.assume.BootLimit
+	})
 }
 
 // judgeStart says how a GPU job found its nodes, and how long it waited for a
@@ -176,6 +194,8 @@ func (h *history) explainWait(s *start) {
 		s.cause = Limits
 	case h.nodesWereUsed(j):
 		s.cause = Resources
+	case s.warmth == Untold:
+		s.cause = Early
 	default:
 		s.cause = Priority
 	}

@@ -29,10 +29,10 @@ func (w *Waits) close() {
 	w.all = nil
 }
 
-// Summary says what happened in the period. Every start is counted in exactly
-// one of AtOnce, Boot and Other, by what it waited for most.
+// Summary says what happened in the period. Every start is in AtOnce, or in one or two of
+// the waits: one that waited for a boot and for something else is in both.
 type Summary struct {
-	Starts int // of GPU jobs
+	Starts int // of GPU jobs, without those in Open
 	GPUs   int // that they got, all together
 	// AtOnce waited at most five seconds for the cluster.
 	AtOnce int
@@ -44,9 +44,14 @@ type Summary struct {
 	// Ineligible is what jobs waited before they were eligible: dependencies, begin
 	// times and holds. It is in no other number.
 	Ineligible Waits
-	// Untold are starts on nodes that the history does not cover for long enough,
-	// and Refuted those that came at once on nodes that should have been down.
-	Untold, Refuted int
+	// Untold is what starts waited of which the history does not cover the nodes for long
+	// enough: for a boot, or for priority or something else.
+	Untold Waits
+	// Refuted are starts that came at once on nodes that should have been down.
+	Refuted int
+	// Open are jobs whose nodes may still boot. They have not started as far as is known,
+	// and count nowhere else.
+	Open int
 	// Own are runs of Forewarm's own jobs, which count nowhere else.
 	Own int
 	// Nodes is how many nodes ran GPU jobs, and StaysUp how many of those never
@@ -62,8 +67,13 @@ func (h *history) summarize() Summary {
 			s.count(x, j)
 		}
 	}
-	for _, w := range []*Waits{&s.Boot, &s.Limits, &s.Resources, &s.Priority, &s.Ineligible} {
+	for _, w := range []*Waits{&s.Boot, &s.Limits, &s.Resources, &s.Priority, &s.Untold, &s.Ineligible} {
 		w.close()
+	}
+	for _, i := range h.open {
+		if h.period.contains(h.jobs[i].Start) {
+			s.Open++
+		}
 	}
 	for _, j := range h.jobs {
 		if j.Own && h.period.contains(j.Start) {
@@ -80,8 +90,6 @@ func (s *Summary) count(x start, j Job) {
 	switch x.warmth {
 	case Cold:
 		s.Boot.add(x.boot, j.GPUs)
-	case Untold:
-		s.Untold++
 	case Refuted:
 		s.Refuted++
 	}
@@ -95,6 +103,8 @@ func (s *Summary) count(x start, j Job) {
 		s.Resources.add(x.rest(), j.GPUs)
 	case Priority:
 		s.Priority.add(x.rest(), j.GPUs)
+	case Early:
+		s.Untold.add(x.rest(), j.GPUs)
 	default:
 		if x.warmth != Cold {
 			s.AtOnce++
