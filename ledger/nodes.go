@@ -27,6 +27,8 @@ type Instance struct {
 type Loss struct {
 	Preempted bool      // its provider took it back for somebody else
 	Ended     time.Time // until when the provider charges; zero where it does not say
+	// Why is what an operator must know of it, in the provider's words; empty for nothing.
+	Why string
 }
 
 // CreateIntent is a committed decision to make a machine: Node.Token is stored,

@@ -11,12 +11,16 @@ const TroubleAfter = 3
 // Trouble is work at a provider that fails again and again, and is tried again for
 // ever.
 type Trouble struct {
-	Kind    string // of its task
-	Subject string // a node, or a provisioner by name
+	Kind    string // of its task, or TroubleBoot
+	Subject string // a node, a provisioner by name, or a pool by id
 	Count   int    // failures in a row
 	At      time.Time
 	Message string // of the last failure; for operators
 }
+
+// TroubleBoot is the kind of a trouble with nodes of an observed pool that did not boot: Count
+// of them, lately.
+const TroubleBoot = "boot"
 
 // ofProvisioner reports whether the trouble is of a provisioner, and not of a node.
 func (t Trouble) ofProvisioner() bool {
@@ -31,15 +35,15 @@ func (t Troubles) Of(nodeID string) *Trouble {
 	return t.firstTrouble(func(x Trouble) bool { return !x.ofProvisioner() && x.Subject == nodeID })
 }
 
-// In returns the worst trouble of a pool: with one of its nodes, or with listing
-// the machines of one of its provisioners. Nil if there is none.
+// In returns the worst trouble of a pool: with one of its nodes, with listing the machines
+// of one of its provisioners, or with nodes that did not boot. Nil if there is none.
 func (t Troubles) In(s PoolState) *Trouble {
 	ids := map[string]bool{}
 	for _, n := range s.Nodes {
 		ids[n.ID] = true
 	}
 	return t.firstTrouble(func(x Trouble) bool {
-		return !x.ofProvisioner() && ids[x.Subject] || x.ofProvisioner() && UsesProvisioner(s.Pool, x.Subject)
+		return !x.ofProvisioner() && ids[x.Subject] || x.Kind == TroubleBoot && x.Subject == s.Pool.ID || x.ofProvisioner() && UsesProvisioner(s.Pool, x.Subject)
 	})
 }
 

@@ -161,7 +161,8 @@ type Instance struct {
 	// CheckWithin is how soon the provider wants a running machine looked at again,
 	// where it may go at any moment; zero: whenever.
 	CheckWithin time.Duration
-	// Notice is what the provider announces for the machine; nil for nothing.
+	// Notice is what the provider announces for the machine, or, of an observer's whose
+	// node failed, why it is over; nil for nothing.
 	Notice    *Notice
 	Simulated bool
 }

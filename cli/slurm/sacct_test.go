@@ -3,6 +3,7 @@ package slurm
 import (
 	"bytes"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +178,32 @@ func TestAnyText(t *testing.T) {
 			coldstart.Period{Until: 1000}, coldstart.Options{WaitWorth: 8})
 		require.NoError(t, err)
 	})
+}
+
+// The report reads what the agent's history is documented to have, and JobName, which may
+// have bars, stands last there.
+func TestTheAgentsHistoryIsRead(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"../../docs/agent.md", "../../deploy/systemd/forewarm-history"} {
+		text, err := os.ReadFile(at)
+		require.NoError(t, err)
+		lines := regexp.MustCompile(`sacct --parsable2.* (?:-o |--format=)([A-Za-z,]+)`).FindAllStringSubmatch(string(text), -1)
+		require.NotEmpty(t, lines, at)
+		for _, line := range lines {
+			columns := strings.Split(line[1], ",")
+			require.Equal(t, "JobName", columns[len(columns)-1], at)
+			cells := map[string]string{"JobID": "7", "Submit": "100", "Eligible": "150", "Start": "200", "End": "300",
+				"NodeList": "c1", "AllocTRES": "gres/gpu=2", "User": "ada", "JobName": "a|b"}
+			row := make([]string, len(columns))
+			for i, name := range columns {
+				row[i] = cells[name]
+			}
+			r := newSacctReader(nil, "")
+			require.NoError(t, r.read(strings.NewReader(strings.Join(columns, "|")+"\n"+strings.Join(row, "|")+"\n")), at)
+			require.Equal(t, []coldstart.Job{{ID: "7", Submit: 100, Ready: 150, Start: 200, End: 300, GPUs: 2,
+				Nodes: []string{"c1"}}}, r.past.jobs, at)
+		}
+	}
 }
 
 // What is inferred of jobs on real daemons is what their ResumeProgram was called

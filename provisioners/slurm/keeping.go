@@ -21,7 +21,6 @@ type keeping struct {
 	beats   []heartbeat
 	phase   provisioners.Phase
 	ended   time.Time
-	notice  string
 	node    elasticNode
 	state   provisioners.NodeState
 }
@@ -172,9 +171,6 @@ func (o *Observed) settlePhase(k *keeping) (cancel bool) {
 			k.phase = provisioners.Booting
 		}
 	}
-	if k.state == provisioners.NodeUnavailable {
-		k.notice = k.node.message()
-	}
 	return k.phase == provisioners.Terminated
 }
 
@@ -224,6 +220,9 @@ func (c Config) portKeeping(k keeping) provisioners.Instance {
 		ID: keepingIDOf(mark), Token: k.tags.token, Owner: k.tags.owner, NodeID: k.tags.node, Type: k.tags.kind,
 		Phase: k.phase, CreatedAt: k.created, EndedAt: k.ended,
 	}
+	if k.state == provisioners.NodeUnavailable { // also of one that is over: it says why
+		instance.Notice = &provisioners.Notice{Kind: provisioners.NoticeDegraded, Message: k.node.message()}
+	}
 	if k.phase != provisioners.Running {
 		return instance
 	}
@@ -232,9 +231,6 @@ func (c Config) portKeeping(k keeping) provisioners.Instance {
 	for i := range offer.GPUs { // nobody probes a node on which we have no GPU
 		instance.Devices = append(instance.Devices, capacity.Device{UUID: c.unprobedUUID(k.host, i), Index: i,
 			Model: offer.Model, MemoryMiB: offer.MemoryMiB})
-	}
-	if k.notice != "" {
-		instance.Notice = &provisioners.Notice{Kind: provisioners.NoticeDegraded, Message: k.notice}
 	}
 	return instance
 }

@@ -52,6 +52,15 @@ func (v view) Pool() string {
 	return v.Pools[0].Name
 }
 
+// Whole is how many GPUs a node of that pool has, where only whole nodes can be reserved;
+// else 0.
+func (v view) Whole() int {
+	if len(v.Pools) == 0 || !v.Pools[0].Observed {
+		return 0
+	}
+	return v.Pools[0].perNode
+}
+
 // OnlyObserved reports whether nobody can be handed GPUs: every pool is one in which a cluster
 // places the work.
 func (v view) OnlyObserved() bool {
@@ -66,6 +75,8 @@ func (v view) Simulated() bool {
 type poolRow struct {
 	Name, Model, Price, Nodes, Boot, Note string
 	Simulated, Observed                   bool
+
+	perNode int // GPUs
 }
 
 type nodeRow struct {
@@ -175,7 +186,7 @@ func (v *view) addPools(pools []ledger.Pool, nodes []node.Node, paused string, n
 			Price:     money.MicroUSD.String(p.Price) + "/h",
 			Nodes:     fmt.Sprintf("%d ready, %d live, at most %d", ready[p.ID], live[p.ID], p.MaxNodes),
 			Boot:      p.Boot.P50().Round(time.Second).String() + " / " + p.Boot.P95().Round(time.Second).String(),
-			Simulated: p.Simulated, Observed: p.Observed}
+			Simulated: p.Simulated, Observed: p.Observed, perNode: p.PerNode}
 		switch {
 		case p.Recovery.Active():
 			row.Note = "only reconciles until an operator confirms: " + p.Recovery.Reason

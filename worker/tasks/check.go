@@ -46,8 +46,11 @@ func (w Work) lookAtInstance(ctx context.Context, l looked) error {
 	case err != nil:
 		return err
 	case isEnding(found.Phase):
-		return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID,
-			ledger.Loss{Preempted: found.Preempted, Ended: found.EndedAt})
+		loss := ledger.Loss{Preempted: found.Preempted, Ended: found.EndedAt}
+		if found.Notice != nil {
+			loss.Why = found.Notice.Message
+		}
+		return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID, loss)
 	case found.Phase != provisioners.Running:
 		return w.Ledger.ReportBooting(ctx, l.Guard, l.node.ID)
 	default:

@@ -253,10 +253,7 @@ func (l Fleet) ReportUnhealthy(ctx context.Context, g ledger.Guard, nodeID, reas
 func (l Fleet) ReportMissing(ctx context.Context, g ledger.Guard, nodeID string, loss ledger.Loss) error {
 	return onNode(ctx, l.Engine, nodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
 		if _, err := node.Machine.Next(n.State(), node.Lose); err == nil {
-			reason, message := "missing", "its provider does not know it"
-			if loss.Preempted {
-				reason, message = "preempted", "its provider took it back for somebody else"
-			}
+			reason, message := describeLoss(n, loss)
 			if !loss.Ended.IsZero() {
 				n = billedUntil(n, loss.Ended.Truncate(time.Microsecond))
 				message += "; it is not billed after " + loss.Ended.UTC().Format(time.RFC3339)
@@ -290,13 +287,15 @@ func (l Fleet) ReportAbsent(ctx context.Context, g ledger.Guard, nodeID string, 
 			tx.FinishTask(g, time.Time{})
 			return nil
 		}
-		if n.AbsentAt.IsZero() {
+		if cooled := p.Pool.Observed && n.ProviderID != ""; n.AbsentAt.IsZero() && !cooled {
 			n.AbsentAt = tx.Now()
 			p.PutNode(billedUntil(n, ended))
 			tx.FinishTask(g, tx.Now().Add(l.Config.ConfirmGone))
 			return nil
 		}
-		if due := n.AbsentAt.Add(l.Config.ConfirmGone); tx.Now().Before(due) {
+		if n.AbsentAt.IsZero() {
+			n.AbsentAt = tx.Now() // cooled
+		} else if due := n.AbsentAt.Add(l.Config.ConfirmGone); tx.Now().Before(due) {
 			tx.FinishTask(g, due)
 			return nil
 		}

@@ -23,5 +23,6 @@ func ReadTroubles(r ledger.Reader) (ledger.Troubles, error) {
 				Message: ledger.ClipText(t.LastError, 300)})
 		}
 	}
-	return all, nil
+	boots, err := readBootTroubles(r)
+	return append(all, boots...), err
 }

@@ -79,6 +79,8 @@ func (e *explained) explainDraining(r ledger.Reader, n node.Node) error {
 	switch {
 	case last.Reason == "asked":
 		e.Summary += "; an operator asked for it"
+	case e.operator && last.Reason == "boot_failed" && n.State() != node.Lost:
+		return e.explainLoss(r, n)
 	case e.operator && last.Message != "":
 		e.Summary += "; " + last.Message
 	case last.Reason != "":

@@ -39,6 +39,9 @@ func (l Reporting) ExplainPool(ctx context.Context, actor ledger.Actor, idOrName
 		if !p.Observed {
 			return nil
 		}
+		if err := e.explainLate(rd, actor.Scope()); err != nil {
+			return err
+		}
 		return e.explainWaits(rd, actor.Scope())
 	})
 	if err != nil {
@@ -64,7 +67,7 @@ func (e *explained) explainPool() {
 	if p.Recovery.Active() {
 		e.blockByRecovery()
 	}
-	if t := e.troubles.In(e.state); t != nil {
+	if t := e.troubles.In(e.state); t != nil && t.Kind != ledger.TroubleBoot {
 		b := ledger.Blocker{Code: ledger.CodeProviderFailing, Message: ledger.ProviderRefuses}
 		if e.operator {
 			b.Message = "its provider keeps failing; it is retried forever"

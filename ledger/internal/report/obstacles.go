@@ -15,8 +15,17 @@ func (e *explained) addObstacles() {
 		e.blockByRecovery()
 		return
 	}
+	e.addObstaclesOf(e.Subject)
+}
+
+// addObstaclesOf tells what the nodes of some subjects still lack.
+func (e *explained) addObstaclesOf(subjects ...string) {
 	found := map[string]*ledger.Blocker{}
-	for _, o := range e.outlook.Obstacles(e.Subject) {
+	var all []plan.Obstacle
+	for _, subject := range subjects {
+		all = append(all, e.outlook.Obstacles(subject)...)
+	}
+	for _, o := range all {
 		b, evidence := e.describeObstacle(o)
 		if known := found[b.Code]; known != nil {
 			b = known

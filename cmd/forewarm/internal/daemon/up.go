@@ -202,14 +202,15 @@ func (a *app) printGreeting(ctx context.Context, t *terminal, g greeting, contex
 }
 
 // firstRequest is what somebody can ask for first: GPUs of a pool now, or nodes that are
-// warm later where the cluster's own scheduler hands GPUs out.
+// warm later where the cluster's own scheduler hands GPUs out: a whole one, of which any
+// number of GPUs up to that of its type will do.
 func firstRequest(pools []Pool) string {
 	name := "NAME"
 	if len(pools) > 0 {
 		name = pools[0].Name
 	}
 	if len(pools) > 0 && pools[0].Use == useObserved {
-		return "reserve --pool " + name + " --gpus 1 --at 'tomorrow 09:00' --for 1h"
+		return fmt.Sprintf("reserve --pool %s --gpus %d --at 'tomorrow 09:00' --for 1h", name, max(1, pools[0].GPUsPerNode))
 	}
 	return "allocate --pool " + name + " --gpus 1 --for 30m"
 }
