@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
@@ -41,6 +42,27 @@ func TestAPoolWithRunningWorkCanBeDeleted(t *testing.T) {
 	w.requireEnded("17", "pool_deleted")
 	w.requireEnded("18", "pool_deleted")
 	require.Zero(t, w.observe())
+}
+
+// A pool that is made again after it was deleted, as a configuration does it, does not list
+// what still runs there a second time; new work it lists.
+func TestAPoolThatIsMadeAgainListsWorkOnce(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t)
+	w.begin("17", "vision", 0, 2, "")
+	w.observe()
+	again := w.pool.Pool
+	require.NoError(t, w.ledger.DeletePool(t.Context(), operator, "lab"))
+	w.requireEnded("17", "pool_deleted")
+	again.ID = ""
+	made, err := w.ledger.CreatePool(t.Context(), operator, again, learned.BootTimes{Prior50: boot, Prior95: boot})
+	require.NoError(t, err)
+	require.NotEqual(t, w.pool.ID, made.ID)
+	w.observe()
+	w.requireEnded("17", "pool_deleted") // which is the only one
+	w.begin("18", "vision", 0, 2, "")
+	w.observe()
+	require.Equal(t, made.ID, w.workOf("18").PoolID)
 }
 
 // Work ends with what watched it.

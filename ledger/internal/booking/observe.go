@@ -3,6 +3,7 @@ package booking
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -259,9 +260,13 @@ func (s *sight) findUnknown(window []ledger.ObservedWork) ([]ledger.ObservedWork
 	if len(ids) == 0 {
 		return nil, nil
 	}
+	pools, err := s.countedIn()
+	if err != nil {
+		return nil, err
+	}
 	known := map[string]bool{}
-	for _, p := range s.pools {
-		found, err := s.tx.Port.ObservedWork(p.Pool.ID, ids)
+	for _, pool := range pools {
+		found, err := s.tx.Port.ObservedWork(pool, ids)
 		if err != nil {
 			return nil, err
 		}
@@ -270,6 +275,25 @@ func (s *sight) findUnknown(window []ledger.ObservedWork) ([]ledger.ObservedWork
 		}
 	}
 	return slices.DeleteFunc(fresh, func(w ledger.ObservedWork) bool { return known[w.ID] }), nil
+}
+
+// countedIn lists the pools in which work may be counted already: those of the provisioner,
+// and the deleted ones in whose place, under whose names, they were made. Work that ended for
+// us with such a pool is not told a second time.
+func (s *sight) countedIn() ([]string, error) {
+	var all []string
+	for _, p := range s.pools {
+		all = append(all, p.Pool.ID)
+		before, err := s.tx.Port.DeletedPool(p.Pool.Name)
+		switch {
+		case errors.Is(err, ledger.ErrNotFound):
+		case err != nil:
+			return nil, fmt.Errorf("reading the pool before %s: %w", p.Pool.Name, err)
+		case before.Observed && before.Provisioner == p.Pool.Provisioner:
+			all = append(all, before.ID)
+		}
+	}
+	return all, nil
 }
 
 // homeOf is the pool that work is counted in: the one that keeps most of the nodes it was

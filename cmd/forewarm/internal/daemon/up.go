@@ -202,8 +202,8 @@ func (a *app) printGreeting(ctx context.Context, t *terminal, g greeting, contex
 }
 
 // firstRequest is what somebody can ask for first: GPUs of a pool now, or nodes that are
-// warm later where the cluster's own scheduler hands GPUs out: a whole one, of which any
-// number of GPUs up to that of its type will do.
+// warm later where the cluster's own scheduler hands GPUs out: those are whole, however
+// few GPUs are asked for.
 func firstRequest(pools []Pool) string {
 	name := "NAME"
 	if len(pools) > 0 {
