@@ -42,6 +42,7 @@ type Pool struct {
 	CappedUntil        time.Time     `json:"creation_capped_until,omitzero"`
 	Sources            []SourceState `json:"sources" nullable:"false"`
 	GPUCounts          *GPUCounts    `json:"gpu_counts,omitempty"`
+	Room               *PoolRoom     `json:"room,omitempty"`
 	CreatedAt          time.Time     `json:"created_at"`
 	Version            int           `json:"version"`
 }
@@ -61,6 +62,19 @@ type GPUCounts struct {
 	Booked      int `json:"booked" doc:"Kept for bookings that are due."`
 	Coming      int `json:"coming" doc:"On nodes that are coming."`
 	Unavailable int `json:"unavailable" doc:"On nodes that take no work, or being cleaned."`
+}
+
+// PoolRoom is what is free on the nodes of an observed pool's cluster that are up.
+type PoolRoom struct {
+	SeenAt    time.Time     `json:"seen_at"`
+	IdleNodes int           `json:"idle_nodes" doc:"Up, and no work is on them."`
+	Shared    []SharedNodes `json:"shared" nullable:"false" doc:"Up, with work, and with GPUs free beside it."`
+}
+
+// SharedNodes counts nodes that have work, and as many GPUs free beside it.
+type SharedNodes struct {
+	FreeGPUs int `json:"free_gpus" doc:"Of each of them."`
+	Nodes    int `json:"nodes"`
 }
 
 // PoolCreate defines a pool.
@@ -202,7 +216,9 @@ var capacityTags = tags{
 	"Pool.Sources": `doc:"What is known about each source of its machines, its own first. Shown to ` +
 		`operators."`,
 	"Pool.GPUCounts": `doc:"Of its live nodes. Left out of the answer to a change."`,
-	"Pool.Version":   `doc:"Counts changes of what people set, not of what the pool learns."`,
+	"Pool.Room": `doc:"Of an observed pool: what is free on nodes that are up, whether kept warm or not. Left out while its ` +
+		`cluster was not seen for two minutes, and in the answer to a change."`,
+	"Pool.Version": `doc:"Counts changes of what people set, not of what the pool learns."`,
 	"Failure.Message": `doc:"For operators, what the provider said last, without secrets; for others, only whom to ` +
 		`ask."`,
 	"PoolCreate.Name": `patternDescription:"lower-case letters, digits and hyphens, a letter ` +

@@ -20,6 +20,35 @@ type Watched struct {
 	// not matter, or is not known yet.
 	KeepWithin time.Duration
 	Waiting    []WaitingWork // that the last look saw, by pool and reason
+	Rooms      []Room        // that the last look saw, by pool
+}
+
+// Room is what is free on the nodes of an observed pool's cluster that are up, whether they
+// are kept warm or not. It holds counts only: any key that sees the pool may see them.
+type Room struct {
+	PoolID string
+	At     time.Time // of the look, by the database's clock
+	Idle   int       // nodes that no work is on
+	Shared []SharedNodes
+}
+
+// SharedNodes counts the nodes that have work, and as many GPUs free beside it.
+type SharedNodes struct {
+	Free  int // GPUs of each, at least 1
+	Nodes int
+}
+
+// RoomFor is for how long the room that was seen counts: jobs come and go.
+const RoomFor = 2 * time.Minute
+
+// RoomOf returns the room of a pool, and false if no look has shown it lately.
+func (w Watched) RoomOf(pool string, now time.Time) (Room, bool) {
+	for _, r := range w.Rooms {
+		if r.PoolID == pool {
+			return r, now.Sub(r.At) <= RoomFor
+		}
+	}
+	return Room{}, false
 }
 
 // WaitingWork is the work of a pool that waits for one reason, which is not a boot.
@@ -69,6 +98,14 @@ type Observation struct {
 	// Waiting is the work that waits for anything else.
 	Waiting []ObservedWait
 	Nodes   []ObservedNode // that are kept warm, as far as they were seen
+	Rooms   []ObservedRoom // of all nodes that are up, by type
+}
+
+// ObservedRoom is what is free on the nodes of one type that are up.
+type ObservedRoom struct {
+	Type   string // the provisioner's name, as in a pool
+	Idle   int    // nodes that no work is on
+	Shared []SharedNodes
 }
 
 // ObservedWork is a job or pod that uses GPUs, as its cluster tells of it.

@@ -83,6 +83,30 @@ func TestWhatObservedWorkWaitsFor(t *testing.T) {
 	require.Equal(t, map[string]string{"17": "priority", "19": "", "20": ""}, labels)
 }
 
+// What is free on nodes that are up is told to every organization, as counts, until nobody has
+// looked for two minutes.
+func TestTheRoomOfAnObservedPool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pool := ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools", observedBody)
+	w.createPool()
+	w.createTenant("other")
+	read := func(name string) *contract.PoolRoom {
+		return ask[contract.Pool](w, "other", http.MethodGet, "/v1/pools/"+name, "").Room
+	}
+	require.Nil(t, read("obs"))
+	w.report(ledger.Observation{Rooms: []ledger.ObservedRoom{{Type: "gpu-4", Idle: 2,
+		Shared: []ledger.SharedNodes{{Free: 1, Nodes: 3}}}, {Type: "gpu-8", Idle: 7}}})
+	require.Equal(t, &contract.PoolRoom{SeenAt: w.clock.Now().UTC(), IdleNodes: 2,
+		Shared: []contract.SharedNodes{{FreeGPUs: 1, Nodes: 3}}}, read("obs"))
+	require.Nil(t, read("lab"), "a reserved pool has none")
+	for _, p := range ask[contract.List[contract.Pool]](w, "other", http.MethodGet, "/v1/pools", "").Items {
+		require.Equal(t, p.ID == pool.ID, p.Room != nil, p.Name)
+	}
+	w.clock.Advance(3 * time.Minute)
+	require.Nil(t, read("obs"))
+}
+
 func TestTheExplanationOfAReservedPool(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

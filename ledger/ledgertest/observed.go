@@ -69,5 +69,7 @@ func fullHolders() capacity.Holders {
 func fullWatched() ledger.Watched {
 	return ledger.Watched{Provisioner: "sim", Mark: "17", At: day, BlindSince: day.Add(time.Hour),
 		KeepWithin: time.Minute,
-		Waiting:    []ledger.WaitingWork{{PoolID: "pol_3", Reason: "priority", Count: 3, IDs: []string{"17", "18"}}}}
+		Waiting:    []ledger.WaitingWork{{PoolID: "pol_3", Reason: "priority", Count: 3, IDs: []string{"17", "18"}}},
+		Rooms: []ledger.Room{{PoolID: "pol_3", At: day.Add(time.Minute), Idle: 2,
+			Shared: []ledger.SharedNodes{{Free: 1, Nodes: 3}, {Free: 6, Nodes: 1}}}}}
 }

@@ -75,23 +75,29 @@ type watchedRow struct {
 	Blind      int64  `gorm:"column:blind_since"`
 	KeepWithin int64  `gorm:"column:keep_within"`
 	Waiting    string `gorm:"column:waiting"`
+	Room       string `gorm:"column:room"`
 }
 
 func (watchedRow) TableName() string { return "provisioners" }
 
 const replaceWatched = "ON CONFLICT (name) DO UPDATE SET observed_mark = excluded.observed_mark, " +
 	"observed_at = excluded.observed_at, blind_since = excluded.blind_since, keep_within = excluded.keep_within, " +
-	"waiting = excluded.waiting"
+	"waiting = excluded.waiting, room = excluded.room"
 
 func watchedToRow(w ledger.Watched) watchedRow {
 	return watchedRow{Name: w.Provisioner, Offers: "[]", Mark: w.Mark, At: toMicros(w.At),
-		Blind: toMicros(w.BlindSince), KeepWithin: w.KeepWithin.Microseconds(), Waiting: packWaiting(w.Waiting)}
+		Blind: toMicros(w.BlindSince), KeepWithin: w.KeepWithin.Microseconds(), Waiting: packWaiting(w.Waiting),
+		Room: packRooms(w.Rooms)}
 }
 
 func (r watchedRow) toValue() (ledger.Watched, error) {
 	waiting, err := unpackWaiting(r.Waiting)
+	if err != nil {
+		return ledger.Watched{}, err
+	}
+	rooms, err := unpackRooms(r.Room)
 	return ledger.Watched{Provisioner: r.Name, Mark: r.Mark, At: toTime(r.At), BlindSince: toTime(r.Blind),
-		KeepWithin: toDuration(r.KeepWithin), Waiting: waiting}, err
+		KeepWithin: toDuration(r.KeepWithin), Waiting: waiting, Rooms: rooms}, err
 }
 
 // waitingText is the work of a pool that waits for one reason, as it is stored.
@@ -158,4 +164,46 @@ func (r orphanRow) toValue() (ledger.Orphan, error) {
 			Price: money.MicroUSD(r.Price), MinBilling: toDuration(r.MinBilling)},
 		BilledFrom: toTime(r.BilledFrom), BilledUntil: toTime(r.BilledUntil),
 	}, nil
+}
+
+// roomText is the room of a pool, as it is stored.
+type roomText struct {
+	Pool   string       `json:"pool"`
+	At     int64        `json:"at"`
+	Idle   int          `json:"idle"`
+	Shared []sharedText `json:"shared,omitempty"`
+}
+
+type sharedText struct {
+	Free  int `json:"free"`
+	Nodes int `json:"nodes"`
+}
+
+func packRooms(rooms []ledger.Room) string {
+	text := []roomText{}
+	for _, r := range rooms {
+		t := roomText{Pool: r.PoolID, At: toMicros(r.At), Idle: r.Idle}
+		for _, n := range r.Shared {
+			t.Shared = append(t.Shared, sharedText(n))
+		}
+		text = append(text, t)
+	}
+	packed, _ := json.Marshal(text) // strings and numbers can always be encoded
+	return string(packed)
+}
+
+func unpackRooms(packed string) ([]ledger.Room, error) {
+	var text []roomText
+	if err := json.Unmarshal([]byte(packed), &text); err != nil {
+		return nil, fmt.Errorf("column room holds nothing that can be read: %.80q", packed)
+	}
+	var rooms []ledger.Room
+	for _, t := range text {
+		r := ledger.Room{PoolID: t.Pool, At: toTime(t.At), Idle: t.Idle}
+		for _, n := range t.Shared {
+			r.Shared = append(r.Shared, ledger.SharedNodes(n))
+		}
+		rooms = append(rooms, r)
+	}
+	return rooms, nil
 }

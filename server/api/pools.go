@@ -107,11 +107,35 @@ func showPool(a *API, actor ledger.Actor, r ledger.Reader, p *contract.Pool, tro
 	p.CappedUntil, p.LeadSeconds = seen.Capped(now).UTC(), a.Ledger.Lead(state.Pool, now).Seconds()
 	counts := encodeGPUCounts(ledger.CountDevices(state.Devices(now)))
 	p.GPUCounts, p.Failing = &counts, encodeTrouble(actor, troubles.In(state))
+	if p.Room, err = readRoom(r, state.Pool); err != nil {
+		return fmt.Errorf("reading pool: %w", err)
+	}
 	if actor.Role != ledger.Operator {
 		p.Alternates, p.Sources = nil, []contract.SourceState{}
 		p.Holders, p.DefaultHolder = nil, ""
 	}
 	return nil
+}
+
+// readRoom is what the last look at an observed pool's cluster found free; nil where none
+// did lately.
+func readRoom(r ledger.Reader, p ledger.Pool) (*contract.PoolRoom, error) {
+	if !p.Observed {
+		return nil, nil
+	}
+	seen, err := r.Watched(p.Provisioner)
+	if err != nil {
+		return nil, err
+	}
+	room, fresh := seen.RoomOf(p.ID, r.Now())
+	if !fresh {
+		return nil, nil
+	}
+	out := &contract.PoolRoom{SeenAt: room.At.UTC(), IdleNodes: room.Idle, Shared: []contract.SharedNodes{}}
+	for _, n := range room.Shared {
+		out.Shared = append(out.Shared, contract.SharedNodes{FreeGPUs: n.Free, Nodes: n.Nodes})
+	}
+	return out, nil
 }
 
 // encodeTrouble is a trouble as the actor may see it: what providers say is operators'.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -132,7 +133,7 @@ func (w Work) lookAt(ctx context.Context, o provisioners.Observer, since provisi
 // database's clock.
 func newObservation(provisioner string, now time.Time, seen provisioners.Observation) ledger.Observation {
 	out := ledger.Observation{Provisioner: provisioner, At: seen.At, SeenAt: now, Mark: string(seen.Mark),
-		Complete: seen.Complete, More: seen.More, KeepWithin: seen.KeepWithin}
+		Complete: seen.Complete, More: seen.More, KeepWithin: seen.KeepWithin, Rooms: roomsOf(seen.Nodes)}
 	kept := map[string]string{}
 	for _, n := range seen.Nodes {
 		if kept[n.Name] = n.InstanceID; n.InstanceID != "" {
@@ -150,6 +151,42 @@ func newObservation(provisioner string, now time.Time, seen provisioners.Observa
 		}
 	}
 	return out
+}
+
+// roomsOf counts what is free on the nodes that are up, by the types that they can serve. A
+// node whose processors are all in use has no room, however many of its GPUs are free.
+func roomsOf(nodes []provisioners.ObservedNode) []ledger.ObservedRoom {
+	byType := map[string]*ledger.ObservedRoom{}
+	for _, n := range nodes {
+		up := n.State == provisioners.NodeIdle || n.State == provisioners.NodeTaken
+		for _, name := range n.Types {
+			if byType[name] == nil {
+				byType[name] = &ledger.ObservedRoom{Type: name}
+			}
+			free, full := n.GPUs-n.GPUsTaken, n.CPUs > 0 && n.CPUsTaken >= n.CPUs
+			switch r := byType[name]; {
+			case up && n.State == provisioners.NodeIdle:
+				r.Idle++
+			case up && free > 0 && !full:
+				r.Shared = addShared(r.Shared, free)
+			}
+		}
+	}
+	rooms := []ledger.ObservedRoom{}
+	for _, name := range slices.Sorted(maps.Keys(byType)) {
+		rooms = append(rooms, *byType[name])
+	}
+	return rooms
+}
+
+// addShared counts one more node with so many free GPUs, in the order of their number.
+func addShared(all []ledger.SharedNodes, free int) []ledger.SharedNodes {
+	i, known := slices.BinarySearchFunc(all, free, func(n ledger.SharedNodes, free int) int { return n.Free - free })
+	if !known {
+		all = slices.Insert(all, i, ledger.SharedNodes{Free: free})
+	}
+	all[i].Nodes++
+	return all
 }
 
 // takenBy is why no promise can have a node in a state; empty: one can.

@@ -341,7 +341,7 @@ func (s *sight) endLook(g ledger.Guard) error {
 	if s.hasMore() {
 		again = min(again, leastBetween)
 	}
-	seen.Mark, seen.KeepWithin, seen.Waiting = s.Mark, s.KeepWithin, s.sumWaiting()
+	seen.Mark, seen.KeepWithin, seen.Waiting, seen.Rooms = s.Mark, s.KeepWithin, s.sumWaiting(), s.findRooms()
 	if s.Complete {
 		seen.At, seen.BlindSince = s.At, time.Time{}
 	} else if seen.BlindSince.IsZero() {

@@ -237,6 +237,19 @@ func (s *sight) sumWaiting() []ledger.WaitingWork {
 	return sums
 }
 
+// findRooms finds whose the room is that was seen.
+func (s *sight) findRooms() []ledger.Room {
+	var rooms []ledger.Room
+	for _, p := range s.pools {
+		for _, r := range s.Rooms {
+			if r.Type == p.Pool.Type {
+				rooms = append(rooms, ledger.Room{PoolID: p.Pool.ID, At: s.now, Idle: r.Idle, Shared: r.Shared})
+			}
+		}
+	}
+	return rooms
+}
+
 // warmIDs are the provider's ids of the nodes of a pool that are to stay warm.
 func warmIDs(nodes []node.Node) []string {
 	var warm []string
