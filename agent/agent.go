@@ -55,6 +55,7 @@ type Config struct {
 	Predict *predict.Predictor
 	Scrub   *redact.Redactor
 	Control ControlPlane    // may be nil in mode observe
+	Pools   PoolReader      // tells what is free in an observed pool; nil: every GPU that is held is promised
 	Ledger  *predict.Ledger // of forecasts; nil keeps none
 	Sources []string        // names of the histories that are learned from; without one, any state is taken over
 	State   string          // file of what was learned; empty keeps it in memory
@@ -66,7 +67,8 @@ type Config struct {
 type Agent struct {
 	cfg Config
 
-	stepping sync.Mutex // one Step at a time; taken before mu
+	stepping  sync.Mutex // one Step at a time; taken before mu
+	handedOut bool       // the pool's GPUs are handed out one by one: whose node has room does not matter; of Step
 
 	mu      sync.Mutex                // never held while a model or the control plane is waited for
 	seen    map[string]jobItem        // jobs counted lately and those that run, by id
@@ -214,7 +216,7 @@ func (a *Agent) Step(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	rep, err := a.decidePlan(question.Ask(ctx))
+	rep, err := a.decidePlan(question.Ask(ctx), a.readRoom(ctx))
 	if err != nil || a.cfg.Mode != Auto {
 		return rep, err
 	}
@@ -239,7 +241,7 @@ func (a *Agent) nextQuestion() (*predict.Question, error) {
 
 // decidePlan makes the plan of now, which may be later than when the model was asked,
 // and keeps score.
-func (a *Agent) decidePlan(answer predict.Answer) (Report, error) {
+func (a *Agent) decidePlan(answer predict.Answer, room contract.PoolRoom) (Report, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.cfg.Clock.Now()
@@ -250,8 +252,7 @@ func (a *Agent) decidePlan(answer predict.Answer) (Report, error) {
 	if n := rep.Prediction.Note; n != nil {
 		a.cfg.Logger.Warn("the model had no say", "kind", n.Kind, "error", n.Err)
 	}
-	rep.Choices = place.Choose(rep.Prediction, a.cfg.Place)
-	kept := place.Raise(rep.Choices, rep.Prediction.Holds, a.cfg.Place.MaxGPUs)
+	kept := a.choosePlaces(&rep, room)
 	rep.Plan = contract.AgentPlan{PoolID: a.cfg.PoolID, Windows: fromNow(place.Windows(kept), now)}
 	var err error
 	if rep.Closed, err = a.scoreForecasts(now, rep); err != nil {

@@ -137,9 +137,11 @@ func (p composer) openEgress(ctx context.Context, out *composition, cfg *agent.C
 		return nil, err
 	}
 	if p.cfg.Mode == agent.Auto {
-		if cfg.Control, cfg.PoolID, err = p.newControlPlane(ctx, e); err != nil {
+		c, id, err := p.newControlPlane(ctx, e)
+		if err != nil {
 			return nil, err
 		}
+		cfg.Control, cfg.Pools, cfg.PoolID = c, c, id
 	}
 	if p.cfg.LLM == nil {
 		return nil, nil
@@ -158,7 +160,7 @@ func (p composer) blameEgress(err error) error {
 }
 
 // newControlPlane makes the client of the control plane and finds the pool's id.
-func (p composer) newControlPlane(ctx context.Context, e *egress.Egress) (agent.ControlPlane, string, error) {
+func (p composer) newControlPlane(ctx context.Context, e *egress.Egress) (*client.Client, string, error) {
 	key := p.cfg.API.Key.Reveal()
 	if p.cfg.API.KeyFile != "" {
 		data, err := os.ReadFile(p.cfg.API.KeyFile)
