@@ -63,8 +63,8 @@ func newForecaster(ctx context.Context, o options, c *cluster, p *controlPlane, 
 	f := &forecaster{cluster: c, line: line, seen: map[string]history.Record{}}
 	f.agent, err = agent.New(agent.Config{PoolID: p.pool.ID, Mode: agent.Auto, Clock: line,
 		Logger: slog.New(slog.NewTextHandler(log, nil)), Predict: predictor, Scrub: scrub,
-		Control: translator{api, line},
-		Place:   place.Config{WaitWorth: o.waitWorth, Boot: coldWait, MaxGPUs: o.nodes * perNode}})
+		Control: translator{api, line}, Pools: api,
+		Place: place.Config{WaitWorth: o.waitWorth, Boot: coldWait, MaxGPUs: o.nodes * perNode}})
 	if err != nil {
 		return nil, err
 	}

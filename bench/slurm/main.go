@@ -28,6 +28,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -45,13 +47,19 @@ type options struct {
 	waitWorth   float64
 	forewarm    string
 	withSlurm   string
+	dry         bool
+	seeds       int       // with dry: weeks, each of a seed
+	worths      []float64 // with dry
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o, err := parseOptions()
-	if err == nil {
+	switch {
+	case err == nil && o.dry:
+		err = dry(os.Stdout, o)
+	case err == nil:
 		err = measure(ctx, os.Stdout, o)
 	}
 	if ctx.Err() != nil {
@@ -79,25 +87,51 @@ func parseOptions() (options, error) {
 		"the agent's: idle GPU-hours that an hour of one waiting job is worth")
 	flag.StringVar(&o.forewarm, "forewarm", "bin/forewarm", "the program")
 	flag.StringVar(&o.withSlurm, "with-slurm", "scripts/with-slurm", "what starts a cluster")
+	flag.BoolVar(&o.dry, "dry", false, "replay whole weeks on a simulated cluster instead: no Slurm, and some minutes")
+	flag.IntVar(&o.seeds, "seeds", 5, "with -dry: how many weeks, of the seeds from -seed on")
+	worths := flag.String("worths", "16,32,64", "with -dry: the values of -wait-worth")
 	flag.Parse()
+	var err error
+	if o.worths, err = parseWorths(*worths); err != nil {
+		return o, err
+	}
 	if *smoke {
 		o.days, *minutes, o.boot = 1, 1.6, 6*time.Second
 		o.suspend, o.keepalive = 15*time.Second, 20*time.Second
 	}
 	o.day = time.Duration(*minutes * float64(time.Minute) / float64(max(1, o.days))).Truncate(time.Second)
+	return o, o.validate()
+}
+
+// parseWorths reads numbers with commas between them.
+func parseWorths(text string) (all []float64, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		worth, err := strconv.ParseFloat(part, 64)
+		if err != nil || !(worth > 0) {
+			return nil, fmt.Errorf("-worths: %q is no number above 0", part)
+		}
+		all = append(all, worth)
+	}
+	return all, nil
+}
+
+// validate says what is wrong with the flags, or returns nil.
+func (o options) validate() error {
 	switch {
 	case o.days < 1 || o.days > 7:
-		return o, errors.New("-days: a week has 1 to 7")
+		return errors.New("-days: a week has 1 to 7")
 	case o.boot < time.Second || o.boot%time.Second != 0 || o.boot > usualBoot:
-		return o, errors.New("-boot: must be whole seconds up to five minutes")
+		return errors.New("-boot: must be whole seconds up to five minutes")
 	case o.suspend < 15*time.Second || o.keepalive < o.suspend:
-		return o, errors.New("-suspend and -keepalive: must be 15 s or more, and the second not shorter")
+		return errors.New("-suspend and -keepalive: must be 15 s or more, and the second not shorter")
 	case o.nodes < 2 || o.nodes > 64 || o.weeksBefore < 1 || o.weeksBefore > 52 || !(o.waitWorth > 0):
-		return o, errors.New("-nodes: 2 to 64; -weeks-before: 1 to 52; -wait-worth: above 0")
+		return errors.New("-nodes: 2 to 64; -weeks-before: 1 to 52; -wait-worth: above 0")
+	case o.seeds < 1 || o.seeds > 100:
+		return errors.New("-seeds: 1 to 100")
 	case o.newTimeline(time.Time{}).busy() < 10*time.Minute:
-		return o, fmt.Errorf("-minutes: a day of %s has no time for work beside boots of %s", o.day, o.boot)
+		return fmt.Errorf("-minutes: a day of %s has no time for work beside boots of %s", o.day, o.boot)
 	}
-	return o, nil
+	return nil
 }
 
 // newTimeline is the week whose first day begins at a time. Its Monday lies in the
