@@ -162,7 +162,7 @@ func (o *Observed) settlePhase(k *keeping) (cancel bool) {
 	case provisioners.NodePoweringUp:
 		k.phase = provisioners.Booting
 	case provisioners.NodeUnavailable:
-		if k.phase = provisioners.Running; !slices.ContainsFunc(k.node.state, isSilent) || k.node.isGone() {
+		if k.phase = provisioners.Running; !k.isSilent() {
 			k.phase = provisioners.Terminated
 		}
 	default: // without power
@@ -192,7 +192,12 @@ func (k keeping) doneBoots() []heartbeat {
 	return done
 }
 
-func isSilent(state string) bool { return state == "not_responding" || state == "no_respond" }
+// isSilent reports whether the node does not answer, for whatever time: Slurm has not given
+// it up yet.
+func (k keeping) isSilent() bool {
+	return k.state == provisioners.NodeUnavailable && !k.node.isGone() &&
+		slices.ContainsFunc(k.node.state, func(s string) bool { return s == "not_responding" || s == "no_respond" })
+}
 
 func (n elasticNode) isGone() bool {
 	return slices.ContainsFunc(n.state, func(s string) bool { return slices.Contains(goneStates, s) })
@@ -207,7 +212,7 @@ func (o *Observed) settleEnded(k *keeping) {
 	})
 	k.phase, k.ended = provisioners.Terminated, last.ended
 	wellRun := last.state == "COMPLETED" || last.state == "COMPLETING" || last.state == "TIMEOUT"
-	up := k.state == provisioners.NodeIdle || k.state == provisioners.NodeTaken
+	up := k.state == provisioners.NodeIdle || k.state == provisioners.NodeTaken || k.isSilent()
 	if known, found := o.memory.byToken(k.tags.token); wellRun && up && !(found && !known.Gone.IsZero()) {
 		k.phase, k.ended = provisioners.Running, time.Time{}
 	}
