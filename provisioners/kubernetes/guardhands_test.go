@@ -26,7 +26,8 @@ func (h *hands) livingGuards() map[types.UID]bool {
 			guards[job.GetUID()] = true
 			continue
 		}
-		err := h.jobs.Namespace(job.GetNamespace()).Delete(h.t.Context(), job.GetName(), metav1.DeleteOptions{})
+		err := h.jobs.Namespace(job.GetNamespace()).Delete(h.t.Context(), job.GetName(),
+			metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
 		if !apierrors.IsNotFound(err) {
 			require.NoError(h.t, err)
 		}

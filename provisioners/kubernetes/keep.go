@@ -229,6 +229,9 @@ func (o *Observed) renewKeeping(ctx context.Context, s *seen) error {
 
 // keepPlaceholder gives the placeholder the record's end, or makes it again.
 func (o *Observed) keepPlaceholder(ctx context.Context, s seen) error {
+	if err := o.guards.renewGuard(ctx, s.key.name); err != nil {
+		return err
+	}
 	switch {
 	case s.pod != nil && s.pod.DeletionTimestamp != nil: // it makes way, or is on its way out
 		return nil
@@ -237,8 +240,8 @@ func (o *Observed) keepPlaceholder(ctx context.Context, s seen) error {
 			return err
 		}
 	case s.pod != nil:
-		if err := o.guards.renewGuard(ctx, s.key.name); err != nil || !isLater(s.pod, s.record.KeptUntil) {
-			return err
+		if !isLater(s.pod, s.record.KeptUntil) {
+			return nil
 		}
 		return tolerable(o.api().prolongPod(ctx, s.pod, s.record.KeptUntil), s.key.name)
 	}
