@@ -88,7 +88,7 @@ func (o *Observed) warmByBuffer(ctx context.Context, s *stored, node *corev1.Nod
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
-	if err := o.buffers.sizeBuffer(ctx, s.Spec); err != nil {
+	if err := o.buffers.sizeBuffer(ctx, s.Spec, &keepLook{eyes: o.eyes}); err != nil {
 		return provisioners.Instance{}, mayExist(err)
 	}
 	return made, nil
@@ -158,12 +158,12 @@ func newBuffer(version string, owned metav1.ObjectMeta, template string) *unstru
 
 // sizeBuffer gives the buffer as many replicas as its keepings need, and removes it where
 // it has none.
-func (k bufferKeeper) sizeBuffer(ctx context.Context, s spec) error {
+func (k bufferKeeper) sizeBuffer(ctx context.Context, s spec, look *keepLook) error {
 	b, err := k.bufferOf(s)
 	if err != nil {
 		return err
 	}
-	lives, idle, err := k.countBuffered(ctx, b.spec)
+	lives, idle, err := k.countBuffered(ctx, b.spec, look)
 	switch {
 	case err != nil:
 		return err
@@ -218,7 +218,7 @@ func (k bufferKeeper) readBuffer(ctx context.Context, b buffer, objects dynamic.
 
 // countBuffered counts the living keepings of a buffer, and those of them whose node, once
 // it has come, has no work.
-func (k bufferKeeper) countBuffered(ctx context.Context, s spec) (lives, idle int, err error) {
+func (k bufferKeeper) countBuffered(ctx context.Context, s spec, look *keepLook) (lives, idle int, err error) {
 	records, err := k.cluster.readRecords(ctx, labelOwner+"="+s.Owner+","+labelType+"="+s.Type+",")
 	if err != nil {
 		return 0, 0, err
@@ -233,7 +233,7 @@ func (k bufferKeeper) countBuffered(ctx context.Context, s spec) (lives, idle in
 		lives++
 		busy := false
 		if r.Place != nil {
-			if busy, err = k.hasWork(ctx, r.Place); err != nil {
+			if busy, err = k.hasWork(ctx, r.Place, look); err != nil {
 				return 0, 0, err
 			}
 		}
@@ -245,16 +245,17 @@ func (k bufferKeeper) countBuffered(ctx context.Context, s spec) (lives, idle in
 }
 
 // hasWork reports whether others have taken the node, with GPUs or without.
-func (e *eyes) hasWork(ctx context.Context, at *place) (bool, error) {
-	node, err := e.api().getNode(ctx, at.Node)
-	if err != nil || node == nil || node.UID != at.UID {
+func (e *eyes) hasWork(ctx context.Context, at *place, look *keepLook) (bool, error) {
+	v, err := look.get(ctx)
+	if err != nil {
 		return false, err
 	}
-	v := clusterView{use: map[string]*nodeUse{}, foreign: map[string]bool{}}
-	if _, err := e.readPods(ctx, at.Node, &v); err != nil {
-		return false, err
+	for i := range v.nodes {
+		if node := &v.nodes[i]; node.UID == at.UID {
+			return e.isTaken(node, v.useOf(at.Node)), nil
+		}
 	}
-	return e.isTaken(node, v.useOf(at.Node)), nil
+	return false, nil
 }
 
 // removeBuffer removes the buffer, and with its guard what else belongs to it.
@@ -272,12 +273,12 @@ func (k bufferKeeper) removeBuffer(ctx context.Context, b buffer) error {
 }
 
 // keepBuffer moves the end of the guard, and sizes the buffer.
-func (k bufferKeeper) keepBuffer(ctx context.Context, s spec) error {
+func (k bufferKeeper) keepBuffer(ctx context.Context, s spec, look *keepLook) error {
 	b, err := k.bufferOf(s)
 	if err != nil {
 		return err
 	}
-	return errors.Join(k.guards.renewGuard(ctx, b.name), k.sizeBuffer(ctx, s))
+	return errors.Join(k.guards.renewGuard(ctx, b.name), k.sizeBuffer(ctx, s, look))
 }
 
 // mostSaid bounds what is told of a buffer's conditions, in bytes.

@@ -40,7 +40,7 @@ func (e *eyes) lookAround(ctx context.Context) (v clusterView, err error) {
 	for _, name := range records.damaged {
 		v.gaps = append(v.gaps, fmt.Sprintf("record %s is damaged; remove that ConfigMap", name))
 	}
-	if whole[1], err = e.readPods(ctx, "", &v); err != nil {
+	if whole[1], err = e.readPods(ctx, &v); err != nil {
 		return v, err
 	}
 	if whole[2], err = e.readNodes(ctx, &v); err != nil {
@@ -55,13 +55,9 @@ func (e *eyes) lookAround(ctx context.Context) (v clusterView, err error) {
 	return v, nil
 }
 
-// readPods reads the pods of all namespaces, or those of one node.
-func (e *eyes) readPods(ctx context.Context, node string, v *clusterView) (bool, error) {
-	options := metav1.ListOptions{}
-	if node != "" {
-		options.FieldSelector = "spec.nodeName=" + node
-	}
-	whole, err := eachPage(options, func(options metav1.ListOptions) (string, error) {
+// readPods reads the pods of all namespaces.
+func (e *eyes) readPods(ctx context.Context, v *clusterView) (bool, error) {
+	whole, err := eachPage(metav1.ListOptions{}, func(options metav1.ListOptions) (string, error) {
 		page, err := e.api().core.Pods(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
 			return "", err

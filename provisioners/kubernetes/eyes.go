@@ -5,6 +5,8 @@ package kubernetes
 import (
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // eyes are what an observer sees a cluster with. They change nothing in it.
@@ -15,6 +17,9 @@ type eyes struct {
 	served map[string]servedKind // what discovery said, by group and resource
 	// buffersServed is whether some controller acts on CapacityBuffers; nil: not known.
 	buffersServed *bool
+	// yielding is since when placeholders give way for a pod. A restart forgets it, and gives
+	// way as long again.
+	yielding map[types.UID]time.Time
 }
 
 func (e *eyes) config() Config { return e.cluster.config }

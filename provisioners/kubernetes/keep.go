@@ -43,7 +43,7 @@ func (o *Observed) Delete(ctx context.Context, id string) error {
 	if err := o.leaveNode(ctx, s); err != nil || s.record.Way != WarmBuffer {
 		return err
 	}
-	err = o.buffers.sizeBuffer(ctx, s.record.Spec)
+	err = o.buffers.sizeBuffer(ctx, s.record.Spec, &keepLook{eyes: o.eyes})
 	if provisioners.KindOf(err) == provisioners.KindBadSpec {
 		return nil // of an offer that is not configured any more: its guard ends it
 	}
@@ -151,13 +151,14 @@ func (o *Observed) Keep(ctx context.Context, ids []string) error {
 	slices.SortStableFunc(keepings, func(a, b seen) int {
 		return cmp.Compare(isPlaced(b), isPlaced(a))
 	})
+	look := &keepLook{eyes: o.eyes}
 	for _, s := range keepings {
-		if err := o.keepInstance(ctx, s, buffers); err != nil {
+		if err := o.keepInstance(ctx, s, buffers, look); err != nil {
 			errs = append(errs, scoped(s.key.instanceID(), err))
 		}
 	}
 	for s, of := range buffers {
-		if err := o.buffers.keepBuffer(ctx, s); err != nil {
+		if err := o.buffers.keepBuffer(ctx, s, look); err != nil {
 			for _, id := range of {
 				errs = append(errs, scoped(id, err))
 			}
@@ -197,7 +198,7 @@ func (o *Observed) findKeeping(ctx context.Context, id string) (seen, error) {
 	return s, err
 }
 
-func (o *Observed) keepInstance(ctx context.Context, s seen, buffers map[spec][]string) error {
+func (o *Observed) keepInstance(ctx context.Context, s seen, buffers map[spec][]string, look *keepLook) error {
 	if s.record.Way == "" { // its Create was cut off, and goes on when it is repeated
 		return nil
 	}
@@ -209,7 +210,7 @@ func (o *Observed) keepInstance(ctx context.Context, s seen, buffers map[spec][]
 		buffers[of] = append(buffers[of], s.key.instanceID())
 		return nil
 	}
-	return o.keepPlaceholder(ctx, s)
+	return o.keepPlaceholder(ctx, s, look)
 }
 
 // renewKeeping moves the end of the keeping, at most as often as it must be moved.
@@ -227,10 +228,19 @@ func (o *Observed) renewKeeping(ctx context.Context, s *seen) error {
 	return err
 }
 
-// keepPlaceholder gives the placeholder the record's end, or makes it again.
-func (o *Observed) keepPlaceholder(ctx context.Context, s seen) error {
+// keepPlaceholder gives the placeholder the record's end, or makes it again. It removes one
+// that is in the way of a pod which cannot end it by itself.
+func (o *Observed) keepPlaceholder(ctx context.Context, s seen, look *keepLook) error {
 	if err := o.guards.renewGuard(ctx, s.key.name); err != nil {
 		return err
+	}
+	if s.node != nil {
+		if yields, err := look.yields(ctx, s.node.UID); err != nil || yields {
+			if s.pod != nil && err == nil {
+				err = o.api().deletePod(ctx, s.pod)
+			}
+			return err
+		}
 	}
 	switch {
 	case s.pod != nil && s.pod.DeletionTimestamp != nil: // it makes way, or is on its way out
@@ -245,24 +255,22 @@ func (o *Observed) keepPlaceholder(ctx context.Context, s seen) error {
 		}
 		return tolerable(o.api().prolongPod(ctx, s.pod, s.record.KeptUntil), s.key.name)
 	}
-	return o.remakePlaceholder(ctx, s)
+	return o.remakePlaceholder(ctx, s, look)
 }
 
 // remakePlaceholder makes a placeholder again: on its node once that is idle, or, while
 // it waits for one, for any that has no placeholder.
-func (o *Observed) remakePlaceholder(ctx context.Context, s seen) error {
+func (o *Observed) remakePlaceholder(ctx context.Context, s seen, look *keepLook) error {
 	if s.record.Place == nil {
 		_, _, err := o.ensureKeeper(ctx, s.record, nil, s.record.KeptUntil)
 		return err
 	}
-	var v clusterView
-	v.use, v.foreign = map[string]*nodeUse{}, map[string]bool{}
-	whole, err := o.readPods(ctx, s.node.Name, &v)
+	v, err := look.get(ctx)
 	if err != nil {
 		return err
 	}
 	state, _ := o.portState(s.node, v.useOf(s.node.Name))
-	if !whole || state != provisioners.NodeIdle {
+	if !v.whole || state != provisioners.NodeIdle {
 		return nil
 	}
 	_, _, err = o.ensureKeeper(ctx, s.record, s.node, s.record.KeptUntil)

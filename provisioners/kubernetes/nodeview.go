@@ -78,12 +78,14 @@ func (c Config) typesOf(node *corev1.Node) []string {
 type nodeUse struct {
 	pods int // of others, but for those that every node runs
 	gpus int // of those
+	own  int // placeholders
 	// load is what all pods request but ours, those of DaemonSets included.
 	load corev1.ResourceList
 }
 
 func (u *nodeUse) add(p podView) {
 	if p.own {
+		u.own++
 		return
 	}
 	if u.load == nil {

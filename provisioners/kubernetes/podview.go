@@ -33,6 +33,7 @@ type podView struct {
 	group                     string // of its gang; empty: it is alone
 	workload                  string // of Kueue, as the pod says itself
 	owners                    []types.UID
+	blocked                   *blockedPod // nil: placeholders make way for it
 }
 
 // viewPod takes what counts.
@@ -41,6 +42,9 @@ func (c Config) viewPod(pod *corev1.Pod) podView {
 		uid: pod.UID, namespace: pod.Namespace, node: pod.Spec.NodeName, own: c.isPlaceholder(pod),
 		everywhere: everyNodes(pod), created: pod.CreationTimestamp.UTC(), finished: podFinished(pod),
 		nominated: pod.Status.NominatedNodeName, group: gangOf(pod), workload: pod.Annotations[kueueWorkload],
+	}
+	if pod.Spec.NodeName == "" {
+		v.blocked = viewBlocked(pod)
 	}
 	v.version, _ = strconv.ParseUint(pod.ResourceVersion, 10, 64)
 	c.viewRequests(&v, pod)

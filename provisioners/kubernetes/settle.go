@@ -75,7 +75,8 @@ func (o *Observed) seeKeeping(ctx context.Context, k key) (seen, error) {
 
 // replaceBuffer makes the placeholder of a keeping whose buffer nobody serves.
 func (o *Observed) replaceBuffer(ctx context.Context, s seen) error {
-	return errors.Join(o.remakePlaceholder(ctx, s), o.buffers.sizeBuffer(ctx, s.record.Spec))
+	look := &keepLook{eyes: o.eyes}
+	return errors.Join(o.remakePlaceholder(ctx, s, look), o.buffers.sizeBuffer(ctx, s.record.Spec, look))
 }
 
 // waitedTooLong says that no node has come in time; empty while one may.
