@@ -115,7 +115,8 @@ func realWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *world {
 	core, err := corev1client.NewForConfig(admin)
 	require.NoError(t, err)
 	w := &world{clock: clock.NewManual(time.Now())}
-	w.hands = hands{t: t, scope: namespace, core: core, jobs: realJobsOf(t, admin), clock: w.clock, boot: time.Minute, room: 12,
+	w.hands = hands{t: t, scope: namespace, core: core, jobs: realJobsOf(t, admin),
+		clock: w.clock, boot: time.Minute, room: 12,
 		doom: map[string]time.Time{}}
 	w.config = testConfig(os.Getenv("FOREWARM_TEST_KUBERNETES_USER"))
 	w.config.Namespace = namespace

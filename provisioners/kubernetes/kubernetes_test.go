@@ -50,7 +50,8 @@ func newWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *world {
 	w.url = http.URL
 	open, err := dynamic.NewForConfig(&rest.Config{Host: http.URL, QPS: -1, UserAgent: "hands"})
 	require.NoError(t, err)
-	w.hands = hands{t: t, core: core, jobs: open.Resource(jobs), clock: w.clock, boot: time.Minute, room: 12, doom: map[string]time.Time{}}
+	w.hands = hands{t: t, core: core, jobs: open.Resource(jobs),
+		clock: w.clock, boot: time.Minute, room: 12, doom: map[string]time.Time{}}
 	w.config = testConfig(writeKubeconfig(t, http.URL))
 	for _, by := range adjust {
 		by(&w.config)

@@ -31,11 +31,13 @@ func TestAPlaceholderGivesWay(t *testing.T) {
 		gpus   int64
 		want   bool
 	}{
-		"it never preempts":        {never, 8, true},
-		"another scheduler's":      {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }, 8, true},
-		"it ranks below 0":         {func(p *corev1.Pod) { p.Spec.Priority = new(int32(-10)) }, 8, true},
-		"Kueue looks for its node": {func(p *corev1.Pod) { p.Spec.SchedulingGates = gates("kueue.x-k8s.io/topology") }, 8, true},
-		"it may preempt":           {func(*corev1.Pod) {}, 8, false},
+		"it never preempts":   {never, 8, true},
+		"another scheduler's": {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }, 8, true},
+		"it ranks below 0":    {func(p *corev1.Pod) { p.Spec.Priority = new(int32(-10)) }, 8, true},
+		"Kueue looks for its node": {func(p *corev1.Pod) {
+			p.Spec.SchedulingGates = gates("kueue.x-k8s.io/topology")
+		}, 8, true},
+		"it may preempt": {func(*corev1.Pod) {}, 8, false},
 		"it is gated otherwise": {func(p *corev1.Pod) {
 			never(p)
 			p.Spec.SchedulingGates = gates("example.com/wait")
