@@ -261,7 +261,7 @@ func (w *plainWorld) look(t *testing.T, since provisioners.Mark) provisioners.Ob
 	t.Helper()
 	seen, err := w.Observe(t.Context(), since)
 	require.NoError(t, err)
-	require.True(t, seen.Complete)
+	require.True(t, seen.Complete, seen.Gap)
 	return seen
 }
 

@@ -33,8 +33,12 @@ type blockedPod struct {
 	says        bool // its scheduler, or Kueue, has said that it waits for a place
 }
 
-// viewBlocked is nil for a pod for which the scheduler may end a placeholder.
+// viewBlocked is nil for a pod for which the scheduler may end a placeholder, and for what
+// says that it is one itself: installations that do not know each other would take turns.
 func viewBlocked(pod *corev1.Pod) *blockedPod {
+	if pod.Labels[labelRole] == rolePlaceholder {
+		return nil
+	}
 	spec := pod.Spec
 	foreign := spec.SchedulerName != "" && spec.SchedulerName != corev1.DefaultSchedulerName
 	never := spec.PreemptionPolicy != nil && *spec.PreemptionPolicy == corev1.PreemptNever ||

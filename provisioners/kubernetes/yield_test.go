@@ -4,6 +4,7 @@ package kubernetes_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -42,6 +43,10 @@ func TestAPlaceholderGivesWay(t *testing.T) {
 			never(p)
 			p.Spec.SchedulingGates = gates("example.com/wait")
 		}, 8, false},
+		"it says that it is a placeholder": {func(pod *corev1.Pod) {
+			never(pod)
+			pod.Labels["forewarm.dev/role"] = "placeholder"
+		}, 8, false},
 		"it is too large": {never, 16, false},
 		"it is for other nodes": {func(p *corev1.Pod) {
 			never(p)
@@ -57,7 +62,8 @@ func TestAPlaceholderGivesWay(t *testing.T) {
 		_, err = w.core.Pods("team").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		w.keep(t, kept.ID)
-		require.Equal(t, test.want, len(w.placeholders()) == 0, what)
+		stands := slices.ContainsFunc(w.placeholders(), func(p corev1.Pod) bool { return p.Namespace == "forewarm" })
+		require.Equal(t, test.want, !stands, what)
 		if !test.want {
 			continue
 		}
