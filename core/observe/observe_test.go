@@ -10,6 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/observe"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -67,6 +68,35 @@ func TestClaims(t *testing.T) {
 	} {
 		c.start.OrganizationID, c.start.At = "ann", nine
 		require.Equal(t, c.want, observe.Claims(all, c.start, lead), name)
+	}
+}
+
+// A node was warm from when it was ready until it was let go, or others had it booted.
+func TestWasWarm(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) time.Time { return nine.Add(time.Duration(minutes) * time.Minute) }
+	kept := node.Node{ReadyAt: at(-10), RetiredAt: at(30)}
+	ended := kept
+	ended.BilledUntil = at(10)
+	for name, c := range map[string]struct {
+		node  node.Node
+		at    int
+		boots []time.Time
+		want  bool
+	}{
+		"while it was kept":           {kept, 0, nil, true},
+		"as it became ready":          {kept, -10, nil, true},
+		"before it was ready":         {kept, -11, nil, false},
+		"once it was let go":          {kept, 30, nil, false},
+		"that never was ready":        {node.Node{RetiredAt: at(30)}, 0, nil, false},
+		"until its provider ended it": {ended, 9, nil, true},
+		"after its provider ended it": {ended, 10, nil, false},
+		"before others booted it":     {kept, 0, []time.Time{at(5)}, true},
+		"after others booted it":      {kept, 5, []time.Time{at(5)}, false},
+		"after its own boot":          {kept, 0, []time.Time{at(-10)}, true},
+		"a gone one of long ago":      {node.Node{ReadyAt: at(-10), GoneAt: at(-5)}, 0, nil, false},
+	} {
+		require.Equal(t, c.want, observe.WasWarm(c.node, at(c.at), c.boots), name)
 	}
 }
 

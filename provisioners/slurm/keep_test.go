@@ -130,12 +130,17 @@ func TestBrokenNodes(t *testing.T) {
 			n.Power.Broken = true
 		}
 	})
-	for _, token := range []string{"token-1", "token-2"} {
+	for i, token := range []string{"token-1", "token-2"} {
+		host := []string{"n0", "n1"}[i]
 		made := l.create(t, token)
 		l.advanceClock(t, 100*time.Second)
-		got, err := l.Observed.Get(t.Context(), made.ID)
-		require.NoError(t, err)
-		require.Equal(t, provisioners.Terminated, got.Phase)
+		for range 2 { // the first look ends its heartbeats
+			got, err := l.Observed.Get(t.Context(), made.ID)
+			require.NoError(t, err)
+			require.Equal(t, provisioners.Terminated, got.Phase)
+			require.NotNil(t, got.Notice, "nothing says why")
+			require.Contains(t, got.Notice.Message, "scontrol update NodeName="+host+" State=RESUME")
+		}
 	}
 	require.Equal(t, []string{"n0", "n1"}, l.resumed(t))
 	_, err := l.Observed.Create(t.Context(), "token-3", specNamed("a100-4"))
