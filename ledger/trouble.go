@@ -43,7 +43,10 @@ func (t Troubles) In(s PoolState) *Trouble {
 		ids[n.ID] = true
 	}
 	return t.firstTrouble(func(x Trouble) bool {
-		return !x.ofProvisioner() && ids[x.Subject] || x.Kind == TroubleBoot && x.Subject == s.Pool.ID || x.ofProvisioner() && UsesProvisioner(s.Pool, x.Subject)
+		if x.ofProvisioner() {
+			return UsesProvisioner(s.Pool, x.Subject)
+		}
+		return ids[x.Subject] || x.Kind == TroubleBoot && x.Subject == s.Pool.ID
 	})
 }
 

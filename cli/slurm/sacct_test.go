@@ -187,7 +187,8 @@ func TestTheAgentsHistoryIsRead(t *testing.T) {
 	for _, at := range []string{"../../docs/agent.md", "../../deploy/systemd/forewarm-history"} {
 		text, err := os.ReadFile(at)
 		require.NoError(t, err)
-		lines := regexp.MustCompile(`sacct --parsable2.* (?:-o |--format=)([A-Za-z,]+)`).FindAllStringSubmatch(string(text), -1)
+		command := regexp.MustCompile(`sacct --parsable2.* (?:-o |--format=)([A-Za-z,]+)`)
+		lines := command.FindAllStringSubmatch(string(text), -1)
 		require.NotEmpty(t, lines, at)
 		for _, line := range lines {
 			columns := strings.Split(line[1], ",")
