@@ -216,8 +216,8 @@ var capacityTags = tags{
 	"Pool.Sources": `doc:"What is known about each source of its machines, its own first. Shown to ` +
 		`operators."`,
 	"Pool.GPUCounts": `doc:"Of its live nodes. Left out of the answer to a change."`,
-	"Pool.Room": `doc:"Of an observed pool: what is free on nodes that are up, whether kept warm or not. Left out while its ` +
-		`cluster was not seen for two minutes, and in the answer to a change."`,
+	"Pool.Room": `doc:"Of an observed pool: what is free on nodes that are up, whether kept warm or not. Left out ` +
+		`while its cluster was not seen for two minutes, and in the answer to a change."`,
 	"Pool.Version": `doc:"Counts changes of what people set, not of what the pool learns."`,
 	"Failure.Message": `doc:"For operators, what the provider said last, without secrets; for others, only whom to ` +
 		`ask."`,

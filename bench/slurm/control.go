@@ -59,9 +59,10 @@ provisioners:
            boot: {p50: %[8]s, p95: %[9]s}}
 pools:
   - {name: elastic, provisioner: elastic, region: here, instance_type: a100-4, model: a100-80g, max_nodes: %[10]d,
-     use: observed, warm_hold: %[11]s, idle_release: %[12]s, create_window: %[12]s}
+     use: observed, warm_hold: %[11]s, idle_release: %[13]s, create_window: %[12]s}
 `, o.nodes*perNode, fast(time.Minute), fast(15*time.Minute), fast(3*time.Minute), ours, c.conf, perNode, o.boot,
-		o.boot*5/4, o.nodes, fast(20*time.Minute), fast(10*time.Minute))
+		o.boot*5/4, o.nodes, fast(20*time.Minute), fast(10*time.Minute),
+		t.ofMachine(o.idleRelease).Round(time.Second))
 }
 
 // startControlPlane starts forewarm up on the cluster, with an empty database.

@@ -6,16 +6,11 @@ import (
 	"io"
 	"slices"
 	"time"
-
-	"github.com/forewarm/forewarm/bench/rig"
 )
 
 // dryLaunch is how long a job waits after its node's boot in the simulation: half of one of
 // slurmctld's rounds, at a boot of five minutes as of twenty seconds.
 const dryLaunch = 150 * time.Second
-
-// dryRelease is the idle_release of the pool.
-const dryRelease = 10 * time.Minute
 
 // dry replays whole weeks on a simulated cluster, and prints what each policy comes to: all
 // weeks together, and how often the agent is better than the keep-alive that costs as much.
@@ -37,8 +32,8 @@ func dry(out io.Writer, o options) error {
 		alive = append(alive, k)
 	}
 	for _, worth := range o.worths {
-		for _, told := range []bool{false, true} {
-			if err := dryForewarm(out, o, worth, told, alive); err != nil {
+		for _, mode := range o.modes {
+			if err := dryForewarm(out, o, worth, mode, alive); err != nil {
 				return err
 			}
 		}
@@ -67,7 +62,7 @@ type keepAlive struct {
 func (o options) drySettings() drySettings {
 	seconds := func(d time.Duration) int64 { return int64(d / time.Second) }
 	return drySettings{count: o.nodes, perNode: perNode, boot: seconds(usualBoot), launch: seconds(dryLaunch),
-		suspend: seconds(o.newTimeline(time.Time{}).ofWeek(o.suspend)), idleRelease: seconds(dryRelease)}
+		suspend: seconds(o.newTimeline(time.Time{}).ofWeek(o.suspend)), idleRelease: seconds(o.idleRelease)}
 }
 
 func (k keepAlive) replay(o options, seed int) (dryResult, error) {
@@ -82,20 +77,21 @@ func replayWeek(o options, s drySettings, seed int, policy dryPolicy) (dryResult
 	var jobs []dryJob
 	for _, w := range makeWeek(o.seed+uint64(seed), 0, monday) { //nolint:gosec // a small number
 		for range w.tasks {
-			jobs = append(jobs, dryJob{submit: w.at.Unix(), length: int64(w.length / time.Second), nodes: w.nodes, gpus: w.gpus})
+			jobs = append(jobs, dryJob{submit: w.at.Unix(), length: int64(w.length / time.Second), nodes: w.nodes,
+				gpus: w.gpus})
 		}
 	}
 	return play(s, jobs, monday.Unix(), monday.AddDate(0, 0, 7).Unix(), policy)
 }
 
 // dryForewarm replays the agent at one price of waiting.
-func dryForewarm(out io.Writer, o options, worth float64, told bool, alive []keepAlive) error {
+func dryForewarm(out io.Writer, o options, worth float64, mode dryMode, alive []keepAlive) error {
 	var weeks []dryResult
 	better := 0
 	for seed := range o.seeds {
 		with := o
 		with.seed, with.waitWorth = o.seed+uint64(seed), worth //nolint:gosec // a small number
-		a, err := newDryAgent(with, usualBoot+dryLaunch, told)
+		a, err := newDryAgent(with, usualBoot+dryLaunch, mode)
 		if err != nil {
 			return err
 		}
@@ -109,16 +105,13 @@ func dryForewarm(out io.Writer, o options, worth float64, told bool, alive []kee
 		}
 		weeks = append(weeks, r)
 	}
-	name := fmt.Sprintf("forewarm_w%g", worth)
-	if !told {
-		name += "_without_room"
-	}
+	name := fmt.Sprintf("forewarm_%s_w%g", mode, worth)
 	sum := sumWeeks(weeks)
 	printDry(out, name, sum)
 	if wait, found := waitAt(alive, sum.overhead(), keepAlive.sum); found {
-		rig.Series{100 * (1 - sum.wait()/wait)}.Print(out, "slurm_dry_"+name+"_shorter_than_keepalive", "%")
-		fmt.Fprintf(out, "  the keep-alive that costs as much waits %.1f s; Forewarm is better in %d of %d weeks\n", wait, better,
-			len(weeks))
+		fmt.Fprintf(out, "figure: slurm_dry_%s_shorter_than_keepalive %.1f %%\n", name, 100*(1-sum.wait()/wait))
+		fmt.Fprintf(out, "the keep-alive that costs as much waits %.1f s; Forewarm is better in %d of %d weeks\n",
+			wait, better, len(weeks))
 	}
 	return nil
 }
@@ -149,9 +142,7 @@ func waitAt(alive []keepAlive, overhead float64, of func(keepAlive) dryResult) (
 }
 
 func printDry(out io.Writer, name string, r dryResult) {
-	fmt.Fprintf(out, "%s: %d starts, %.0f node-hours with work; %d promises claimed\n", name, len(r.waits),
-		float64(r.worked)/3600, r.claims)
-	rig.Series{r.wait()}.Print(out, "slurm_dry_"+name+"_wait_s", "s")
-	rig.Series{r.overhead()}.Print(out, "slurm_dry_"+name+"_overhead_percent", "%")
-	rig.Series{r.zeroWait()}.Print(out, "slurm_dry_"+name+"_zero_wait_percent", "%")
+	fmt.Fprintf(out, "figure: slurm_dry_%s_wait_s %.1f s\n", name, r.wait())
+	fmt.Fprintf(out, "figure: slurm_dry_%s_overhead_percent %.1f %%\n", name, r.overhead())
+	fmt.Fprintf(out, "figure: slurm_dry_%s_zero_wait_percent %.1f %%\n", name, r.zeroWait())
 }

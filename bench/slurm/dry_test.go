@@ -36,8 +36,9 @@ func playTest(t *testing.T, jobs []dryJob, until int64, policy dryPolicy) dryRes
 // after both finds the node up until it is suspended.
 func TestTheDryClusterBootsAndSuspends(t *testing.T) {
 	t.Parallel()
-	r := playTest(t, []dryJob{{submit: 1000, length: 200, nodes: 1, gpus: 1}, {submit: 1050, length: 100, nodes: 1, gpus: 3},
-		{submit: 1340, length: 10, nodes: 1, gpus: 4}, {submit: 1500, length: 10, nodes: 1, gpus: 4}}, 2000, nil)
+	r := playTest(t, []dryJob{{submit: 1000, length: 200, nodes: 1, gpus: 1},
+		{submit: 1050, length: 100, nodes: 1, gpus: 3}, {submit: 1340, length: 10, nodes: 1, gpus: 4},
+		{submit: 1500, length: 10, nodes: 1, gpus: 4}}, 2000, nil)
 	require.Equal(t, []int64{0, 60, 110, 110}, r.waits)
 	require.Equal(t, int64(200+10+10), r.worked)
 	require.Equal(t, int64(1410-1000+180), r.powered, "until it was unused for its suspend time, twice")
@@ -46,8 +47,8 @@ func TestTheDryClusterBootsAndSuspends(t *testing.T) {
 // A gang takes two whole nodes, and what does not fit waits for its turn.
 func TestADryGangTakesWholeNodes(t *testing.T) {
 	t.Parallel()
-	r := playTest(t, []dryJob{{submit: 10, length: 100, nodes: 2, gpus: 4}, {submit: 11, length: 1, nodes: 1, gpus: 1}}, 1000,
-		nil)
+	r := playTest(t, []dryJob{{submit: 10, length: 100, nodes: 2, gpus: 4},
+		{submit: 11, length: 1, nodes: 1, gpus: 1}}, 1000, nil)
 	require.Equal(t, []int64{110, 210 - 1}, r.waits)
 }
 
@@ -76,7 +77,7 @@ func TestADryWeekWithTheAgent(t *testing.T) {
 		return r
 	}
 	agent := func() dryPolicy {
-		a, err := newDryAgent(o, usualBoot+dryLaunch, true)
+		a, err := newDryAgent(o, usualBoot+dryLaunch, aware)
 		require.NoError(t, err)
 		return a
 	}

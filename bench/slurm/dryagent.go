@@ -25,17 +25,26 @@ type dryAgent struct {
 	now   time.Time
 	room  contract.PoolRoom
 	plan  contract.AgentPlan
+	nodes *dryPacker // what it is told of instead of jobs; nil: jobs
 	outbox.Receiver
 }
+
+// dryMode is what the agent is told.
+type dryMode string
+
+const (
+	unaware dryMode = "jobs"  // jobs
+	aware   dryMode = "room"  // jobs, and what is free: the agent as it is
+	ofNodes dryMode = "nodes" // uses of whole nodes instead of jobs, which no agent is yet
+)
 
 // dryPoolID is that of the simulated cluster.
 const dryPoolID = "pol_00000000000000000000000001"
 
-// newDryAgent makes the agent and has it learn the weeks before. An agent that is not told
-// what is free decides as if each GPU that it holds were one more.
-func newDryAgent(o options, cold time.Duration, told bool) (*dryAgent, error) {
-	monday := o.newTimeline(time.Time{}).monday
-	d := &dryAgent{now: monday}
+// newDryAgent makes the agent and has it learn the weeks before.
+func newDryAgent(o options, cold time.Duration, mode dryMode) (*dryAgent, error) {
+	line := o.newTimeline(time.Time{})
+	d := &dryAgent{now: line.monday}
 	most := o.nodes * perNode
 	predictor, err := predict.New(predict.Config{MaxGPUs: most,
 		Terms: evidence.Terms{WaitPrice: o.waitWorth, GPUPrice: 1, Boot: cold}}, nil)
@@ -49,13 +58,20 @@ func newDryAgent(o options, cold time.Duration, told bool) (*dryAgent, error) {
 	cfg := agent.Config{PoolID: dryPoolID, Mode: agent.Auto, Clock: d, Logger: slog.New(slog.DiscardHandler),
 		Predict: predictor, Scrub: scrub, Control: d,
 		Place: place.Config{WaitWorth: o.waitWorth, Boot: cold, MaxGPUs: most}}
-	if told {
+	if mode == aware {
 		cfg.Pools = d
 	}
 	if d.agent, err = agent.New(cfg); err != nil {
 		return nil, err
 	}
-	return d, d.agent.Handle(context.Background(), pastRecords(o, o.newTimeline(time.Time{})))
+	past := pastRecords(o, line)
+	if mode == ofNodes {
+		d.nodes = &dryPacker{on: map[int][]int{}, emit: d.tellUse}
+		if past, err = pastUses(o, line); err != nil {
+			return nil, err
+		}
+	}
+	return d, d.agent.Handle(context.Background(), past)
 }
 
 // Now is the second of the simulated cluster.
@@ -73,18 +89,32 @@ func (d *dryAgent) Pool(context.Context, string) (contract.Pool, error) {
 }
 
 func (d *dryAgent) submit(at int64, number int, j dryJob) error {
-	return d.tell(at, history.Record{ID: strconv.Itoa(number), Submitted: time.Unix(j.submit, 0).UTC(),
-		GPUs: j.gpus * j.nodes, State: history.Running})
+	if d.now = time.Unix(at, 0).UTC(); d.nodes != nil {
+		return d.nodes.submit(at, number, j)
+	}
+	return d.tell(dryRecord(number, j.submit, 0, j.gpus*j.nodes))
 }
 
 func (d *dryAgent) end(at int64, number int, j dryJob) error {
-	return d.tell(at, history.Record{ID: strconv.Itoa(number), Submitted: time.Unix(j.submit, 0).UTC(),
-		Ended: time.Unix(at, 0).UTC(), GPUs: j.gpus * j.nodes, State: history.Completed})
+	if d.now = time.Unix(at, 0).UTC(); d.nodes != nil {
+		return d.nodes.end(at, number, j)
+	}
+	return d.tell(dryRecord(number, j.submit, at, j.gpus*j.nodes))
 }
 
-func (d *dryAgent) tell(at int64, r history.Record) error {
-	d.now = time.Unix(at, 0).UTC()
+func (d *dryAgent) tellUse(u dryUse, _ bool) error { return d.tell(useRecord(u)) }
+
+func (d *dryAgent) tell(r history.Record) error {
 	return d.agent.Handle(context.Background(), []source.Item{{Record: &r}})
+}
+
+// dryRecord is a row of a history; until is 0 of what has not ended.
+func dryRecord(number int, from, until int64, gpus int) history.Record {
+	r := history.Record{ID: strconv.Itoa(number), Submitted: time.Unix(from, 0).UTC(), GPUs: gpus, State: history.Running}
+	if until > 0 {
+		r.Ended, r.State = time.Unix(until, 0).UTC(), history.Completed
+	}
+	return r
 }
 
 // decide has the agent step, and cuts its plan into nodes as the ledger does.

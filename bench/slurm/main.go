@@ -28,6 +28,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,9 +48,11 @@ type options struct {
 	waitWorth   float64
 	forewarm    string
 	withSlurm   string
+	idleRelease time.Duration
 	dry         bool
 	seeds       int       // with dry: weeks, each of a seed
 	worths      []float64 // with dry
+	modes       []dryMode // with dry
 }
 
 func main() {
@@ -87,13 +90,18 @@ func parseOptions() (options, error) {
 		"the agent's: idle GPU-hours that an hour of one waiting job is worth")
 	flag.StringVar(&o.forewarm, "forewarm", "bin/forewarm", "the program")
 	flag.StringVar(&o.withSlurm, "with-slurm", "scripts/with-slurm", "what starts a cluster")
+	flag.DurationVar(&o.idleRelease, "idle-release", 10*time.Minute, "idle_release of the pool, in the week's time")
 	flag.BoolVar(&o.dry, "dry", false, "replay whole weeks on a simulated cluster instead: no Slurm, and some minutes")
 	flag.IntVar(&o.seeds, "seeds", 5, "with -dry: how many weeks, of the seeds from -seed on")
 	worths := flag.String("worths", "16,32,64", "with -dry: the values of -wait-worth")
+	modes := flag.String("agents", "jobs,room,nodes", "with -dry: told of jobs; of what is free, too; of whole nodes instead")
 	flag.Parse()
 	var err error
 	if o.worths, err = parseWorths(*worths); err != nil {
 		return o, err
+	}
+	for mode := range strings.SplitSeq(*modes, ",") {
+		o.modes = append(o.modes, dryMode(mode))
 	}
 	if *smoke {
 		o.days, *minutes, o.boot = 1, 1.6, 6*time.Second
@@ -124,8 +132,10 @@ func (o options) validate() error {
 		return errors.New("-boot: must be whole seconds up to five minutes")
 	case o.suspend < 15*time.Second || o.keepalive < o.suspend:
 		return errors.New("-suspend and -keepalive: must be 15 s or more, and the second not shorter")
-	case o.nodes < 2 || o.nodes > 64 || o.weeksBefore < 1 || o.weeksBefore > 52 || !(o.waitWorth > 0):
+	case o.nodes < 2 || o.nodes > 64 || o.idleRelease < 0 || o.weeksBefore < 1 || o.weeksBefore > 52 || !(o.waitWorth > 0):
 		return errors.New("-nodes: 2 to 64; -weeks-before: 1 to 52; -wait-worth: above 0")
+	case slices.ContainsFunc(o.modes, func(m dryMode) bool { return m != unaware && m != aware && m != ofNodes }):
+		return errors.New("-agents: jobs, room or nodes")
 	case o.seeds < 1 || o.seeds > 100:
 		return errors.New("-seeds: 1 to 100")
 	case o.newTimeline(time.Time{}).busy() < 10*time.Minute:
