@@ -94,7 +94,8 @@ func parseOptions() (options, error) {
 	flag.BoolVar(&o.dry, "dry", false, "replay whole weeks on a simulated cluster instead: no Slurm, and some minutes")
 	flag.IntVar(&o.seeds, "seeds", 5, "with -dry: how many weeks, of the seeds from -seed on")
 	worths := flag.String("worths", "16,32,64", "with -dry: the values of -wait-worth")
-	modes := flag.String("agents", "jobs,room,nodes", "with -dry: told of jobs; of what is free, too; of whole nodes instead")
+	modes := flag.String("agents", "jobs,room,nodes",
+		"with -dry: told of jobs; of what is free, too; of whole nodes instead")
 	flag.Parse()
 	var err error
 	if o.worths, err = parseWorths(*worths); err != nil {
