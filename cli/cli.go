@@ -49,7 +49,7 @@ import (
 // openSlurm is how a Slurm cluster is reached.
 func Root(version string, openSlurm func(app.SlurmAccess) (app.SlurmCluster, error)) *cobra.Command {
 	return newRoot(app.World{Version: version, Getenv: os.Getenv, Clock: clock.System{}, Pause: sleepContext,
-		Terminal: isTerminal, OpenSlurm: openSlurm})
+		Terminal: isTerminal, Become: becomeProgram, OpenSlurm: openSlurm})
 }
 
 func newRoot(w app.World) *cobra.Command {
@@ -70,7 +70,7 @@ func newRoot(w app.World) *cobra.Command {
 		&cobra.Group{ID: "fleet", Title: "See the fleet:"}, &cobra.Group{ID: "admin", Title: "Administer:"})
 	for group, commands := range map[string][]*cobra.Command{
 		"get": {allocations.NewAllocateCommand(a), allocations.NewReleaseCommand(a), allocations.NewExtendCommand(a),
-			allocations.NewCommand(a), wait.NewCommand(a),
+			allocations.NewSSHCommand(a), allocations.NewEnvCommand(a), allocations.NewCommand(a), wait.NewCommand(a),
 			explain.NewCommand(a, reservations.NewSingleReserveCommand(a), allocations.NewAllocateCommand(a))},
 		"plan": {reservations.NewReserveCommand(a), reservations.NewCommand(a), schedules.NewCommand(a),
 			calendar.NewCommand(a), prewarm.NewCommand(a), plans.NewCommand(a,

@@ -14,6 +14,9 @@ var examplesOf = map[string]string{
 	"extend":           "forewarm extend otter --by 1h",
 	"allocations list": "forewarm allocations list\nforewarm allocations list --all --pool demo-a100",
 	"allocations show": "forewarm allocations show otter",
+	"ssh": "forewarm ssh heron -- hostname\nforewarm " +
+		"ssh heron --node 0 -- sh -c 'echo $CUDA_VISIBLE_DEVICES'",
+	"env":              "forewarm env heron\nforewarm env heron --node 0 -o json",
 	"wait":             "forewarm wait otter --timeout 5m",
 	"explain":          "forewarm explain otter\nforewarm explain a100\nforewarm explain nod_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"explain reserve":  "forewarm explain reserve --gpus 8 --model a100-80g --at 'tomorrow 09:00' --for 3h",

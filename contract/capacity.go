@@ -32,6 +32,7 @@ type Pool struct {
 	Use                string        `json:"use" enum:"reserved,observed"`
 	Holders            []PoolHolder  `json:"holders,omitempty"`
 	DefaultHolder      string        `json:"default_organization,omitempty"`
+	Access             string        `json:"access" enum:"shell,devices"`
 	BootP50Seconds     float64       `json:"boot_p50_seconds"`
 	BootP95Seconds     float64       `json:"boot_p95_seconds"`
 	BootSamples        int           `json:"boot_samples"`
@@ -105,6 +106,7 @@ type PoolCreate struct {
 	Use                string       `json:"use,omitempty" enum:"reserved,observed" default:"reserved"`
 	Holders            []PoolHolder `json:"holders,omitempty" maxItems:"1000"`
 	DefaultHolder      string       `json:"default_organization,omitempty" maxLength:"63"`
+	Access             string       `json:"access,omitempty" enum:"shell,devices" default:"shell"`
 	BootP50Seconds     float64      `json:"boot_p50_seconds,omitempty" exclusiveMinimum:"0" default:"120"`
 	BootP95Seconds     float64      `json:"boot_p95_seconds,omitempty" exclusiveMinimum:"0" default:"300"`
 }
@@ -128,6 +130,7 @@ type PoolPatch struct {
 	Paused             *bool         `json:"paused,omitempty" nullable:"false"`
 	Holders            *[]PoolHolder `json:"holders,omitempty" nullable:"false" maxItems:"1000"`
 	DefaultHolder      *string       `json:"default_organization,omitempty" maxLength:"63" nullable:"false"`
+	Access             *string       `json:"access,omitempty" enum:"shell,devices" nullable:"false"`
 	Force              bool          `json:"force,omitempty"`
 }
 
@@ -239,6 +242,8 @@ var capacityTags = tags{
 	"Pool.Holders": `doc:"Whose the work in an observed pool is; the first that fits. Shown to ` +
 		`operators."`,
 	"Pool.DefaultHolder": `doc:"Whose work is that no holder names. Shown to operators."`,
+	"Pool.Access": `doc:"What holders are told of its nodes. shell: how to get in; devices: only the indices and UUIDs ` +
+		`of their GPUs."`,
 	"PoolCreate.Use":     `doc:"observed needs a provisioner that watches its cluster."`,
 	"PoolCreate.Holders": `doc:"Whose the work in an observed pool is; the first that fits."`,
 	"PoolCreate.DefaultHolder": `doc:"Whose work is that no holder names, id or name; left out: the only ` +

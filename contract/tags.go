@@ -10,8 +10,8 @@ import (
 // line: what is too long for the line stands at the end of the file instead.
 type tags map[string]reflect.StructTag
 
-var restOfTags = joinTags(agentTags, auditTags, bookingTags, calendarTags, capacityTags, contractTags,
-	costsTags, decisionsTags, eventTags, explainTags, forecastsTags, identityTags,
+var restOfTags = joinTags(accessTags, agentTags, auditTags, bookingTags, calendarTags, capacityTags,
+	contractTags, costsTags, decisionsTags, eventTags, explainTags, forecastsTags, identityTags,
 	plansTags, prewarmTags, problemTags, quotaTags, recoveryTags, scheduleTags,
 	sharesTags)
 

@@ -44,7 +44,8 @@ type world struct {
 	handler http.Handler
 	minter  auth.Minter
 	log     *bytes.Buffer
-	keys    map[string]string // by name
+	keys    map[string]string                       // by name
+	place   func(nodeID string, m *ledger.Instance) // changes the machine of a node; nil: none
 }
 
 // unlimited takes rate limits out of the way of tests that are about something
@@ -208,6 +209,9 @@ func (w *world) runTask(task ledger.Task) {
 	for i := range 4 {
 		machine.Devices = append(machine.Devices, capacity.Device{UUID: task.Subject + "-gpu" + string(rune('0'+i)),
 			Index: i, Model: "a100-80g", MemoryMiB: 81920})
+	}
+	if w.place != nil {
+		w.place(task.Subject, &machine)
 	}
 	var err error
 	switch task.Kind {

@@ -80,6 +80,7 @@ func ShowAllocated(a *app.App, cmd *cobra.Command, api *client.Client, got contr
 			return err
 		}
 	}
+	got = entered(cmd.Context(), api, got)
 	if err := output.One(a, cmd, View, got); err != nil {
 		return err
 	}

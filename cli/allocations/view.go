@@ -3,6 +3,7 @@ package allocations
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,10 @@ var View = output.View[contract.Allocation]{
 		{Head: "REASON", Cell: func(x contract.Allocation) string { return format.OrDash(x.Reason) }},
 	},
 }
+
+// showView shows one allocation, which alone says how to get to its GPUs.
+var showView = output.View[contract.Allocation]{Name: View.Name,
+	Columns: append(slices.Clone(View.Columns), output.Column[contract.Allocation]{Head: "WAY IN", Cell: wayText})}
 
 // nameText is what an allocation is called: work that a cluster placed by its label and user.
 func nameText(x contract.Allocation) string {

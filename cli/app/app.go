@@ -24,6 +24,9 @@ type World struct {
 	Clock    clock.Clock
 	Pause    func(context.Context, time.Duration) error // waits between two looks
 	Terminal func(any) bool                             // whether a person sits behind a stream
+	// Become makes another program of this process, which it names in argv[0]. It
+	// returns only if that cannot be.
+	Become func(argv []string) error
 	// OpenSlurm reaches a Slurm cluster, without asking it anything yet.
 	OpenSlurm func(SlurmAccess) (SlurmCluster, error)
 }

@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,6 +13,10 @@ import (
 func NextCommands(x contract.Allocation) string {
 	switch x.State {
 	case "active":
+		if x.Access != nil && len(x.Access.Nodes) > 0 && len(x.Access.Nodes[0].Command) > 0 {
+			return "Next:  forewarm ssh " + cmp.Or(x.Name, x.ID) + "  ·  forewarm extend " + x.ID +
+				" --by 1h  ·  forewarm release " + x.ID
+		}
 		return "Next:  forewarm extend " + x.ID + " --by 1h  ·  forewarm release " + x.ID
 	case "pending":
 		return "Next:  forewarm wait " + x.ID + "  ·  forewarm release " + x.ID

@@ -78,6 +78,7 @@ func newCreateCommand(a *app.App) *cobra.Command {
 		"reserved (default): Forewarm hands out its GPUs; observed: a cluster's own scheduler places the work")
 	f.StringArrayVar(&holders, "holder", nil, holderHelp)
 	f.StringVar(&in.DefaultHolder, "default-organization", "", "of an observed pool, whose work is that no --holder names")
+	f.StringVar(&in.Access, "access", "", accessHelp+" (default shell)")
 	f.BoolVar(&in.Simulated, "simulated", false, "mark its GPUs as simulated")
 	return c
 }

@@ -14,7 +14,7 @@ import (
 // NewEditCommand is the command pools edit.
 func NewEditCommand(a *app.App) *cobra.Command {
 	var minNodes, maxNodes, cpus, memory, share, creates int
-	var price, holder string
+	var price, holder, access string
 	var holders []string
 	var hold, lease, creating flags.Span
 	var idle, cleaning flags.Duration
@@ -38,6 +38,7 @@ func NewEditCommand(a *app.App) *cobra.Command {
 			flags.SetIfGiven(cmd, "borrow-idle", &patch.BorrowIdle, borrow)
 			flags.SetIfGiven(cmd, "paused", &patch.Paused, paused)
 			flags.SetIfGiven(cmd, "default-organization", &patch.DefaultHolder, holder)
+			flags.SetIfGiven(cmd, "access", &patch.Access, access)
 			read, err := parseHolders(holders)
 			if err != nil {
 				return err
@@ -68,6 +69,7 @@ func NewEditCommand(a *app.App) *cobra.Command {
 	f.BoolVar(&borrow, "borrow-idle", false, "a workload may use what the other leaves free")
 	f.StringArrayVar(&holders, "holder", nil, holderHelp)
 	f.StringVar(&holder, "default-organization", "", "of an observed pool, whose work is that no --holder names")
+	f.StringVar(&access, "access", "", accessHelp)
 	f.BoolVar(&force, "force", false,
 		"even if a workload has booked more than its new share, or promises lose their place")
 	f.BoolVar(&paused, "paused", false, "switch speculative pre-warming off (true) or on (false)")

@@ -11,6 +11,10 @@ import (
 const holderHelp = "of an observed pool, whose work is what: organization=ORG with account=, user=, namespace= or " +
 	"queue=, separated by commas; the first that fits (may be repeated)"
 
+// accessHelp says what --access takes.
+const accessHelp = "what holders are told of its nodes: shell, how to get in; devices, only the indices and UUIDs of " +
+	"their GPUs"
+
 // parseHolders reads the values of --holder.
 func parseHolders(values []string) ([]contract.PoolHolder, error) {
 	holders := []contract.PoolHolder{}

@@ -64,6 +64,9 @@ type Pool struct {
 	// Forewarm hands out the devices.
 	Observed bool
 	Holders  Holders // of an observed pool
+	// DevicesOnly pools tell a holder the indices and UUIDs of its GPUs, and neither
+	// where they are nor a way in.
+	DevicesOnly bool
 }
 
 // Device is one GPU of a node as its provisioner or node daemon reported it.

@@ -82,8 +82,8 @@ func House() Rules {
 // coreOrder is the order in which core is built: a package may import packages
 // of earlier groups only.
 var coreOrder = [][]string{
-	{"core/statemachine"}, {"core/money", "core/phrase"}, {"core/capacity"}, {"core/calendar"}, {"core/quota"},
-	{"core/fairshare"}, {"core/priority"},
+	{"core/statemachine"}, {"core/money", "core/phrase", "core/access"}, {"core/capacity"}, {"core/calendar"},
+	{"core/quota"}, {"core/fairshare"}, {"core/priority"},
 	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence",
 		"core/cost"},
 	{"core/admission", "core/placement", "core/learned", "core/observe", "core/coldstart"},

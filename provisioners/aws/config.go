@@ -32,7 +32,10 @@ type Config struct {
 	// UserDataFile is a script or a cloud config that runs after our own.
 	UserDataFile string  `yaml:"user_data_file"`
 	Address      Address `yaml:"address"`
-	Probe        Probe   `yaml:"probe"`
+	// LoginUser is whom holders log in as by ssh, as the image has it, such as ubuntu.
+	// Empty leaves it to their own ssh.
+	LoginUser string `yaml:"login_user"`
+	Probe     Probe  `yaml:"probe"`
 	// UnclaimedAfter is after how long a machine ends itself that was made and
 	// never told its end, because its maker died in between. Default 1 h.
 	UnclaimedAfter time.Duration `yaml:"unclaimed_after"`

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -74,9 +75,12 @@ func (p *Provisioner) renderRow(row types.Instance, notice *provisioners.Notice)
 			i.Phase = provisioners.Booting
 			return i
 		}
-		i.Address = sdk.ToString(row.PrivateIpAddress)
+		host := sdk.ToString(row.PrivateIpAddress)
 		if p.config.Address == Public {
-			i.Address = sdk.ToString(row.PublicIpAddress)
+			host = sdk.ToString(row.PublicIpAddress)
+		}
+		if host != "" {
+			i.Address = access.Address{Kind: access.SSH, User: p.config.LoginUser, Host: host}.String()
 		}
 	}
 	return i

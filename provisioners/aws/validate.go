@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -33,6 +34,7 @@ func (c Config) Validate() error {
 	}
 	wrong(!regionPattern.MatchString(c.Region), "region: %q is no region, such as eu-central-1", c.Region)
 	wrong(c.Address != Private && c.Address != Public, "address: %q is neither private nor public", c.Address)
+	wrong(c.LoginUser != "" && !access.IsName(c.LoginUser), "login_user: %q is no name of a user", c.LoginUser)
 	wrong(c.Probe != ProbeConsole && c.Probe != ProbeNone, "probe: %q is neither console nor none", c.Probe)
 	wrong(c.RootVolumeGiB < 0 || c.RootVolumeGiB > maxRootVolume, "root_volume_gib: %d is not between 0 and %d",
 		c.RootVolumeGiB, maxRootVolume)

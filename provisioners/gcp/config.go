@@ -53,6 +53,9 @@ type Config struct {
 	Subnetwork string `yaml:"subnetwork"`
 	// ExternalIP gives machines an address on the internet.
 	ExternalIP bool `yaml:"external_ip"`
+	// LoginUser is whom holders log in as by ssh, as the image or the project's
+	// metadata has it. Empty leaves it to their own ssh.
+	LoginUser string `yaml:"login_user"`
 	// ServiceAccount is the e-mail of the account that machines act as. Empty
 	// means none, which is safest: whoever runs on a machine can use it.
 	ServiceAccount string   `yaml:"service_account"`

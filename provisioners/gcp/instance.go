@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -51,7 +52,9 @@ func (c *Cloud) fillRunning(ctx context.Context, found *compute.Instance, shown 
 	offer, _ := c.config.configuredOffer(shown.Type, place.zone)
 	shown.Devices = c.config.devicesOf(place, offer, read)
 	shown.Notice = noticeOf(found, offer, read, c.clock.Now())
-	shown.Address = addressOf(found)
+	if host := addressOf(found); host != "" {
+		shown.Address = access.Address{Kind: access.SSH, User: c.config.LoginUser, Host: host}.String()
+	}
 	if len(shown.Devices) == 0 || shown.Address == "" {
 		shown.Phase, shown.Devices, shown.Address = provisioners.Booting, nil, ""
 	}

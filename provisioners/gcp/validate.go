@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -54,6 +55,7 @@ func (c Config) Validate() error {
 		leastDiskGiB, mostDiskGiB)
 	m.addIf(!namePattern.MatchString(c.DiskType), "disk_type: %q is not the name of a type", c.DiskType)
 	m.addIf(c.Network != "" && !pathPattern.MatchString(c.Network), "network: %q is not a name or path", c.Network)
+	m.addIf(c.LoginUser != "" && !access.IsName(c.LoginUser), "login_user: %q is no name of a user", c.LoginUser)
 	m.addIf(c.Subnetwork != "" && !pathPattern.MatchString(c.Subnetwork), "subnetwork: %q is not a name or path",
 		c.Subnetwork)
 	m.addIf(c.ServiceAccount != "" && !strings.Contains(c.ServiceAccount, "@"),

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/provisioners"
@@ -41,13 +42,16 @@ func adoptionID(host, token string, born time.Time) string {
 	return "local-" + hex.EncodeToString(sum[:8])
 }
 
+// here is the address of this machine.
+var here = access.Address{Kind: access.Local}
+
 func (a adoption) portInstance() provisioners.Instance {
 	instance := provisioners.Instance{
 		ID: a.ID, Token: a.Token, Owner: a.Spec.Owner, NodeID: a.Spec.NodeID, Type: a.Spec.Type,
 		Phase: provisioners.Terminated, CreatedAt: a.Born, Simulated: a.Simulated,
 	}
 	if a.Ended.IsZero() {
-		instance.Phase, instance.Address, instance.Devices = provisioners.Running, "localhost", slices.Clone(a.Devices)
+		instance.Phase, instance.Address, instance.Devices = provisioners.Running, here.String(), slices.Clone(a.Devices)
 	}
 	return instance
 }

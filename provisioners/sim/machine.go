@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
@@ -62,7 +63,7 @@ func (m *machine) instanceAt(at time.Time) provisioners.Instance {
 		instance.EndedAt = m.Ended
 	}
 	if instance.Phase == provisioners.Running {
-		instance.Address = m.ID + ".sim.invalid"
+		instance.Address = access.Address{Kind: access.Simulated, Host: m.ID}.String()
 		instance.Devices = m.listDevices()
 	}
 	return instance

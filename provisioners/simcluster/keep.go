@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -166,7 +167,8 @@ func (c *Cluster) portInstance(k *keeping) provisioners.Instance {
 	if !k.Ended.IsZero() {
 		instance.Phase = provisioners.Terminated
 	} else if n := c.findNode(k.Node); n.Power == up {
-		instance.Phase, instance.Address = provisioners.Running, n.Name+".simcluster.invalid"
+		instance.Phase = provisioners.Running
+		instance.Address = access.Address{Kind: access.Simulated, Host: n.Name}.String()
 		instance.Devices = c.config.listDevices(n)
 	}
 	return instance

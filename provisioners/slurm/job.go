@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -129,7 +130,7 @@ func (c *Cluster) portInstance(j job) provisioners.Instance {
 	}
 	switch j.phase {
 	case provisioners.Running:
-		instance.Address = fmt.Sprintf("slurm://%s?job=%d", j.node, j.id)
+		instance.Address = access.Address{Kind: access.Slurm, Host: j.node, Job: fmt.Sprint(j.id)}.String()
 		instance.Devices = c.devicesOf(j)
 		if offer, _ := c.config.findOffer(j.tags.kind); offer.Interruptible {
 			instance.CheckWithin = preemptionLook

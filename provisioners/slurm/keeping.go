@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/provisioners"
 )
@@ -231,7 +232,7 @@ func (c Config) portKeeping(k keeping) provisioners.Instance {
 	if k.phase != provisioners.Running {
 		return instance
 	}
-	instance.Address = "slurm://" + k.host
+	instance.Address = access.Address{Kind: access.Slurm, Host: k.host}.String()
 	offer, _ := c.findOffer(k.tags.kind)
 	for i := range offer.GPUs { // nobody probes a node on which we have no GPU
 		instance.Devices = append(instance.Devices, capacity.Device{UUID: c.unprobedUUID(k.host, i), Index: i,

@@ -72,7 +72,7 @@ func (r report) portInstance(h Host) provisioners.Instance {
 				"succeeds: %s", r.wipe, r.lastLogOf("wipe"))
 		}
 	case r.boot == succeeded:
-		i.Phase, i.Address = provisioners.Running, h.hostAddress()
+		i.Phase, i.Address = provisioners.Running, h.wayIn().String()
 		devices, fault := r.judgeDevices(h)
 		if i.Devices = devices; fault != "" {
 			i.Notice = degradedNotice("%s", fault)

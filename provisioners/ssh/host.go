@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 )
@@ -72,10 +73,12 @@ func (h Host) dialAddress() string {
 	return net.JoinHostPort(h.Address, "22")
 }
 
-// hostAddress is the address without a port.
-func (h Host) hostAddress() string {
-	host, _, _ := net.SplitHostPort(h.dialAddress())
-	return host
+// wayIn is how holders get in: as the user that the adapter itself comes as, who holds
+// the machine's GPUs.
+func (h Host) wayIn() access.Address {
+	host, port, _ := net.SplitHostPort(h.dialAddress())
+	number, _ := strconv.ParseUint(port, 10, 16) // validate has read it
+	return access.Address{Kind: access.SSH, User: h.User, Host: host, Port: int(number)}
 }
 
 func (h Host) portOffer(boot Boot) provisioners.Offer {

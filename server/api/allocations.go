@@ -126,6 +126,11 @@ func awaitAllocation(ctx context.Context, a *API, got operation.Answer[contract.
 		}
 		out.Status, out.Body = allocationStatus(got), encodeAllocation(got)
 	}
+	if wait > 0 && out.Body.State == string(allocation.Active) {
+		if err := readAccess(ctx, a, &out.Body); err != nil {
+			return nil, err
+		}
+	}
 	out.Location, out.ETag = "/v1/allocations/"+out.Body.ID, formatETag(out.Body.Version)
 	return out, nil
 }
@@ -264,7 +269,7 @@ func getAllocation(ctx context.Context, a *API, in *struct{ ByID }) (*One[contra
 		}
 		waits := newWaitEncoder(a, r)
 		out.ETag, out.Body = formatETag(got.Version), waits.encodeAllocation(got)
-		return waits.err
+		return errors.Join(waits.err, addAccess(ctx, r, got, &out.Body))
 	})
 	return out, err
 }

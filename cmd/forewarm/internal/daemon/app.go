@@ -262,7 +262,7 @@ func (a *app) declaredPools(ctx context.Context) ([]ledger.NewPool, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := settleUse(a.cfg, &def, p.Use, offer, at); err != nil {
+		if err := errors.Join(settleUse(a.cfg, &def, p.Use, offer, at), checkAccess(a.cfg, p.Access, at)); err != nil {
 			return nil, err
 		}
 		if def.Observed {

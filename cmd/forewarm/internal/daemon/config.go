@@ -133,6 +133,7 @@ type Pool struct {
 	Use          string              `yaml:"use"` // reserved or observed; empty: as its provisioner is
 	Holders      []Holder            `yaml:"holders"`
 	Default      string              `yaml:"default_organization"`
+	Access       string              `yaml:"access"` // shell or devices; empty: shell
 }
 
 // PoolSource is another place where a declared pool's machines can be had. What
@@ -377,6 +378,7 @@ func (p Pool) poolDefinition() capacity.Pool {
 		Timers: capacity.Timers{WarmHold: or(p.WarmHold, defaultWarmHold),
 			IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease)},
 		Observed: p.Use == useObserved, Holders: p.decodeHolders(),
+		DevicesOnly: p.Access == accessDevices,
 	}
 }
 

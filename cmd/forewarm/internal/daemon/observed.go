@@ -51,3 +51,18 @@ func settleUse(c Config, def *capacity.Pool, use string, o provisioners.Offer, a
 	}
 	return nil
 }
+
+// What holders are told of a pool's nodes, as the file names it.
+const (
+	accessShell   = "shell"
+	accessDevices = "devices"
+)
+
+// checkAccess refuses an unknown policy of access.
+func checkAccess(c Config, policy, at string) error {
+	switch policy {
+	case "", accessShell, accessDevices:
+		return nil
+	}
+	return c.valueError(at+".access", fmt.Sprintf("is %q", policy), "write shell or devices")
+}

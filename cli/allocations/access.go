@@ -1,0 +1,116 @@
+package allocations
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/names"
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// seat is one node of an allocation whose holder wants to use it.
+type seat struct {
+	of   contract.Allocation
+	node contract.NodeAccess
+}
+
+// findSeat is the node of a rank of what ref names.
+func findSeat(a *app.App, cmd *cobra.Command, ref string, rank int) (seat, error) {
+	api, id, err := names.AllocationID(a, cmd, ref)
+	if err != nil {
+		return seat{}, err
+	}
+	got, err := api.Allocation(cmd.Context(), id)
+	if err != nil {
+		return seat{}, err
+	}
+	if got.Access == nil {
+		return seat{}, noAccess(got)
+	}
+	if rank < 0 || rank >= len(got.Access.Nodes) {
+		return seat{}, exit.UsageErrorf("forewarm allocations show "+flags.Quote(ref),
+			"--node %d: %s has %d of them, counted from 0", rank, ref, len(got.Access.Nodes))
+	}
+	return seat{of: got, node: got.Access.Nodes[rank]}, checkNames(got.Access.Nodes[rank])
+}
+
+// noAccess says why nobody is told how to get to an allocation's GPUs.
+func noAccess(x contract.Allocation) error {
+	e := &exit.Error{Code: exit.Conflict, Next: []string{"forewarm allocations show " + x.ID}}
+	switch {
+	case x.State == "pending":
+		e.Message, e.Next = x.ID+" is pending: it has no GPUs yet", []string{"forewarm wait " + x.ID}
+	case x.State != "active":
+		e.Message = fmt.Sprintf("%s is %s: its GPUs are not yours any more", x.ID, x.State)
+	case x.Work != nil:
+		e.Message = x.ID + " was placed by the cluster's own scheduler: enter it as the cluster lets you"
+	default:
+		e.Code, e.Next = exit.Policy, []string{"forewarm whoami"}
+		e.Message = "your key is not told how to get to " + x.ID +
+			": that takes the role member, or more, of the organization that holds it"
+	}
+	return e
+}
+
+// variable is how names of variables look, which a shell is to evaluate.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// checkNames refuses an environment that a shell would take for something else.
+func checkNames(n contract.NodeAccess) error {
+	for name, value := range n.Environment {
+		if !variable.MatchString(name) || strings.ContainsAny(value, "\x00\n\r") {
+			return &exit.Error{Code: exit.Failed, Message: fmt.Sprintf("the server sent a variable that is none: %q", name),
+				Next: []string{"forewarm version"}}
+		}
+	}
+	return nil
+}
+
+// entered is an allocation with its access, where it can be read: the answer to what
+// made it has none.
+func entered(ctx context.Context, api *client.Client, x contract.Allocation) contract.Allocation {
+	if x.State != "active" || x.Access != nil {
+		return x
+	}
+	read, err := api.Allocation(ctx, x.ID)
+	if err != nil {
+		return x // it is there all the same, and the next command will say what is wrong
+	}
+	return read
+}
+
+// wayText says how to get to an allocation's nodes.
+func wayText(x contract.Allocation) string {
+	if x.Access == nil {
+		return "-"
+	}
+	var all []string
+	for _, n := range x.Access.Nodes {
+		text := cmp.Or(n.Shell, wayless(x, n))
+		if len(x.Access.Nodes) > 1 {
+			text = fmt.Sprintf("%d: %s", n.Rank, text)
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "  ·  ")
+}
+
+// wayless says why a node has no way in.
+func wayless(x contract.Allocation, n contract.NodeAccess) string {
+	switch {
+	case x.Access.Policy == contract.AccessDevices:
+		return "its pool names the devices only"
+	case n.Kind == contract.WaySimulated:
+		return "none: the node is simulated"
+	}
+	return "none is known"
+}

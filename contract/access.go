@@ -1,0 +1,56 @@
+package contract
+
+// Access is how the holder of an allocation gets to its GPUs. It is a secret of the
+// holder: events and lists do not contain it.
+type Access struct {
+	Policy string       `json:"policy" enum:"shell,devices"`
+	Nodes  []NodeAccess `json:"nodes" nullable:"false" doc:"By rank."`
+}
+
+// NodeAccess is one node of an allocation, as its holder uses it. Where the pool's
+// policy is devices, only the node's id, its rank, its devices and its environment are
+// there.
+type NodeAccess struct {
+	NodeID      string            `json:"node_id"`
+	Rank        int               `json:"rank" doc:"From 0; the order stays while the allocation lasts."`
+	Kind        string            `json:"kind,omitempty" enum:"ssh,slurm,kubernetes,local,sim"`
+	Address     string            `json:"address,omitempty" doc:"Its host."`
+	Port        int               `json:"port,omitempty" doc:"Of ssh; left out: ssh's own default."`
+	User        string            `json:"user,omitempty" doc:"Of ssh; left out: ssh's own default."`
+	Way         string            `json:"way,omitempty"`
+	GPUIndices  []int             `json:"gpu_indices" nullable:"false" doc:"In the order of the UUIDs."`
+	GPUUUIDs    []string          `json:"gpu_uuids" nullable:"false"`
+	Shell       string            `json:"shell,omitempty" doc:"A line that opens a shell there."`
+	Command     []string          `json:"command,omitempty" nullable:"false"`
+	Environment map[string]string `json:"environment"`
+	Simulated   bool              `json:"simulated,omitempty" doc:"Its GPUs are not real."`
+}
+
+// The policies of access of a pool.
+const (
+	AccessShell   = "shell"
+	AccessDevices = "devices"
+)
+
+// The kinds of way into a node.
+const (
+	WaySSH        = "ssh"
+	WaySlurm      = "slurm"
+	WayKubernetes = "kubernetes"
+	WayLocal      = "local"
+	WaySimulated  = "sim"
+)
+
+// accessTags are the rests of tags that are too long for their lines.
+var accessTags = tags{
+	"Access.Policy": `doc:"Of the pool. shell: nodes are named with a way in; devices: only the indices and UUIDs of ` +
+		`the GPUs."`,
+	"NodeAccess.Kind": `doc:"How it is entered. local: it is the machine of the server; sim: it is simulated, and ` +
+		`nothing can be entered. Left out where no way in is known."`,
+	"NodeAccess.Way": `doc:"All of the way in as one URI, such as ssh://ubuntu@10.0.0.7 or slurm://c1?job=42."`,
+	"NodeAccess.Command": `doc:"The words that a command is put after, to run it there. Behind ssh a shell reads ` +
+		`the command; the other ways hand it on as it is. Left out where there is no way in."`,
+	"NodeAccess.Environment": `doc:"What work there needs to find its GPUs and the other nodes: CUDA_VISIBLE_DEVICES, ` +
+		`NVIDIA_VISIBLE_DEVICES, FOREWARM_ALLOCATION, NODE_RANK, NNODES, NPROC_PER_NODE (GPUs here), WORLD_SIZE (GPUs ` +
+		`in all), MASTER_ADDR (where known) and MASTER_PORT (20000 to 29999, by the allocation)."`,
+}
