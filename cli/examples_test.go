@@ -30,6 +30,8 @@ func newVillage(t *testing.T) *town {
 	w.mustRun("users", "create", "ada@example.com", "--role", "member")
 	w.mustRun("key", "create", "ci", "--role", "viewer")
 	w.mustRun("allocate", "--gpus", "1", "--pool", "demo-a100", "--name", "otter", "--for", "2h", "--wait")
+	w.createDesk()
+	w.mustRun("allocate", "--gpus", "1", "--pool", "desk", "--name", "heron", "--for", "2h", "--wait")
 	w.mustRun("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "in 2m", "--for", "1h", "--name", "nightly")
 	w.mustRun("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "mon 20:00", "--for", "1h", "--every", "daily",
 		"--name", "standup")

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/http/httptest"
+	osexec "os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -27,6 +29,7 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/local"
 	"github.com/forewarm/forewarm/provisioners/sim"
 	"github.com/forewarm/forewarm/provisioners/slurm"
 	"github.com/forewarm/forewarm/server"
@@ -54,6 +57,7 @@ type town struct {
 	dir      string // where their files are
 	onPause  func() // runs at each pause instead of the world
 	seen     map[string]int
+	became   []string // what the programs printed that commands became
 }
 
 func newTown(t *testing.T) *town {
@@ -82,8 +86,10 @@ func (w *town) startInstallation(t *testing.T) {
 	}}}, w.clock)
 	require.NoError(t, err)
 	w.cloud = cloud
+	desk, err := local.New(local.Config{Simulate: 2, HostID: "desk"}, w.clock)
+	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)
-	w.worker, err = worker.New(w.ledger, memqueue.New(quiet), []provisioners.Provisioner{cloud},
+	w.worker, err = worker.New(w.ledger, memqueue.New(quiet), []provisioners.Provisioner{cloud, desk},
 		worker.Config{Deployment: "test", Clock: w.clock, Logger: quiet, Rand: rand.New(rand.NewPCG(1, 1))})
 	require.NoError(t, err)
 	pepper, err := keys.ParsePepper("1:" + strings.Repeat("5a", 32))
@@ -162,7 +168,7 @@ func (w *town) inPlainWords(args []string, errs string, code int) {
 // newRoot is a fresh command tree in front of this town.
 func (w *town) newRoot() *cobra.Command {
 	return newRoot(app.World{Version: "1.2.3", Clock: w.clock, Getenv: func(name string) string { return w.env[name] },
-		Terminal: func(any) bool { return w.terminal }, OpenSlurm: openRecordedSlurm,
+		Terminal: func(any) bool { return w.terminal }, OpenSlurm: openRecordedSlurm, Become: w.become,
 		Pause: func(ctx context.Context, d time.Duration) error {
 			if w.onPause != nil {
 				w.onPause()
@@ -171,6 +177,27 @@ func (w *town) newRoot() *cobra.Command {
 			}
 			return ctx.Err()
 		}})
+}
+
+// become runs a program as Become does, but for the streams of this process, which are
+// not the test's to give away: what it prints is kept.
+func (w *town) become(argv []string) error {
+	if argv[0] != "env" && argv[0] != "sh" {
+		return errors.New("it is not installed here, or not in PATH")
+	}
+	program := osexec.Command(argv[0], argv[1:]...)
+	program.Stdin = strings.NewReader(w.stdin)
+	out, err := program.CombinedOutput()
+	w.became = append(w.became, string(out))
+	return err
+}
+
+// createDesk makes a pool of this machine, with simulated GPUs.
+func (w *town) createDesk() {
+	w.t.Helper()
+	w.mustRun("pools", "create", "desk", "--provisioner", "local", "--model", "SIM gpu", "--region", "local",
+		"--instance-type", "local", "--gpus-per-node", "2", "--memory", "80", "--max-nodes", "1", "--price", "0",
+		"--simulated")
 }
 
 // mustRun runs a command line that succeeds and returns its data.
