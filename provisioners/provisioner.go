@@ -145,13 +145,15 @@ const (
 
 // Instance is one machine.
 type Instance struct {
-	ID        string // the provider's id
-	Token     string // the token it was created with
-	Owner     string
-	NodeID    string
-	Type      string
-	Phase     Phase
-	Address   string // where it can be reached, empty while Booting
+	ID     string // the provider's id
+	Token  string // the token it was created with
+	Owner  string
+	NodeID string
+	Type   string
+	Phase  Phase
+	// Address is where it can be reached, and how its holder gets in, as package
+	// core/access writes it; empty while Booting.
+	Address   string
 	Devices   []capacity.Device
 	CreatedAt time.Time // the provider's time of birth, from which it is billed
 	EndedAt   time.Time // until when it is billed; zero while it stands, or where the provider does not say

@@ -12,6 +12,7 @@ import (
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/cli/names"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
@@ -38,7 +39,7 @@ func findSeat(a *app.App, cmd *cobra.Command, ref string, rank int) (seat, error
 	}
 	if rank < 0 || rank >= len(got.Access.Nodes) {
 		return seat{}, exit.UsageErrorf("forewarm allocations show "+flags.Quote(ref),
-			"--node %d: %s has %d of them, counted from 0", rank, ref, len(got.Access.Nodes))
+			"--node %d: %s has %s, counted from 0", rank, ref, format.Count(len(got.Access.Nodes), "node"))
 	}
 	return seat{of: got, node: got.Access.Nodes[rank]}, checkNames(got.Access.Nodes[rank])
 }
@@ -96,6 +97,9 @@ func wayText(x contract.Allocation) string {
 	var all []string
 	for _, n := range x.Access.Nodes {
 		text := cmp.Or(n.Shell, wayless(x, n))
+		if n.Kind == contract.WayLocal {
+			text += " on the server's machine"
+		}
 		if len(x.Access.Nodes) > 1 {
 			text = fmt.Sprintf("%d: %s", n.Rank, text)
 		}

@@ -223,7 +223,7 @@ func TestRealCordon(t *testing.T) {
 	w := realWorld(t, func(c *kubernetes.Config) { c.CordonOnDelete = true })
 	machine := w.createRunning(t)
 	require.NoError(t, w.Delete(t.Context(), machine.ID))
-	node, err := w.core.Nodes().Get(t.Context(), machine.Address, metav1.GetOptions{})
+	node, err := w.core.Nodes().Get(t.Context(), nodeOf(machine), metav1.GetOptions{})
 	require.NoError(t, err)
 	require.True(t, node.Spec.Unschedulable)
 }
@@ -233,7 +233,7 @@ func TestRealWorkTakesThePlaceOfItsPlaceholder(t *testing.T) {
 	w := realWorld(t)
 	before := w.createRunning(t)
 	w.createPod(w.scope, "training", 8, func(pod *corev1.Pod) {
-		userPod("nod_1", before.Address)(pod)
+		userPod("nod_1", nodeOf(before))(pod)
 		pod.Spec.Priority = nil
 	})
 	w.runControllers()

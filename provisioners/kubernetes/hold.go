@@ -30,6 +30,8 @@ const probeScript = `gpus=$(nvidia-smi --query-gpu=index,uuid,memory.total,ecc.e
 const probeMark = "forewarm-gpus "
 
 const (
+	holdContainer = "hold"
+
 	timeVolume = "forewarm"
 	timeFolder = "/etc/forewarm"
 	timeFile   = "expires-at"

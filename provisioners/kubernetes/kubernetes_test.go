@@ -18,6 +18,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
@@ -178,4 +179,13 @@ func TestContract(t *testing.T) {
 		w := newWorld(t)
 		return w.suiteSubject(t)
 	}})
+}
+
+// nodeOf is the node that an address names.
+func nodeOf(i provisioners.Instance) string {
+	at, err := access.Parse(i.Address)
+	if err != nil {
+		return err.Error()
+	}
+	return at.Host
 }

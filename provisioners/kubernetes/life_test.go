@@ -106,7 +106,7 @@ func TestAMachineThatRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *kubernetes.Config) { c.Address = kubernetes.AddressInternalIP })
 	got := w.createRunning(t)
-	require.Equal(t, "10.0.0.1", got.Address)
+	require.Equal(t, "10.0.0.1", nodeOf(got))
 	require.Equal(t, start, got.CreatedAt)
 	require.Equal(t, 81_920, got.Devices[7].MemoryMiB)
 	require.Equal(t, "a100-80g", got.Devices[7].Model)

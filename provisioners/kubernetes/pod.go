@@ -28,7 +28,7 @@ func (c Config) newPlaceholder(s *stored, offer Offer, expires time.Time) *corev
 			OwnerReferences: []metav1.OwnerReference{ownedBy(s)},
 		},
 		Spec: corev1.PodSpec{
-			Containers:                    []corev1.Container{c.holdContainer(offer)},
+			Containers:                    []corev1.Container{c.newHoldContainer(offer)},
 			Volumes:                       []corev1.Volume{timeMount()},
 			PriorityClassName:             c.PriorityClass,
 			NodeSelector:                  offer.NodeSelector,
@@ -76,7 +76,7 @@ func ownedBy(s *stored) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: s.object.Name, UID: s.object.UID}
 }
 
-func (c Config) holdContainer(offer Offer) corev1.Container {
+func (c Config) newHoldContainer(offer Offer) corev1.Container {
 	amounts := corev1.ResourceList{}
 	for name, amount := range offer.Requests {
 		amounts[corev1.ResourceName(name)] = resource.MustParse(amount) // Validate has read it
@@ -84,7 +84,7 @@ func (c Config) holdContainer(offer Offer) corev1.Container {
 	gpus := *resource.NewQuantity(int64(offer.GPUs), resource.DecimalSI)
 	amounts[corev1.ResourceName(offer.Resource)] = gpus
 	container := corev1.Container{
-		Name: "hold", Image: c.Image, Command: c.holdCommand(),
+		Name: holdContainer, Image: c.Image, Command: c.holdCommand(),
 		Resources: corev1.ResourceRequirements{
 			Requests: amounts,
 			Limits:   corev1.ResourceList{corev1.ResourceName(offer.Resource): gpus},

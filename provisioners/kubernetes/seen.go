@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -185,11 +186,17 @@ func (s seen) portInstance() provisioners.Instance {
 	}
 	switch i.Phase {
 	case provisioners.Running:
-		i.Address, i.Devices = r.Place.Address, r.portDevices()
+		i.Address, i.Devices = s.wayIn().String(), r.portDevices()
 	case provisioners.Terminated:
 		i.EndedAt = r.EndedAt
 	}
 	return i
+}
+
+// wayIn leads into the placeholder. Work that takes its place is its owner's own pod.
+func (s seen) wayIn() access.Address {
+	return access.Address{Kind: access.Kubernetes, Namespace: s.key.namespace, Pod: s.key.name,
+		Container: holdContainer, Host: s.record.Place.Address}
 }
 
 func (s seen) portPhase() provisioners.Phase {

@@ -34,7 +34,7 @@ func TestWorkTakesThePlaceOfItsPlaceholder(t *testing.T) {
 			}
 		})
 		before := w.createRunning(t)
-		w.createPod(namespace, "training", 8, userPod("nod_1", before.Address))
+		w.createPod(namespace, "training", 8, userPod("nod_1", nodeOf(before)))
 		w.runControllers() // the placeholder is told to go
 		require.Equal(t, before, w.requirePhase(t, before.ID, provisioners.Running))
 		require.Equal(t, []provisioners.Instance{before}, w.listInstances(t))
@@ -61,7 +61,7 @@ func TestWorkOfNobodyWeKnowEndsTheMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before := w.createRunning(t)
-	w.createPod("forewarm", "training", 8, userPod("", before.Address))
+	w.createPod("forewarm", "training", 8, userPod("", nodeOf(before)))
 	w.runControllers()
 	w.requirePhase(t, before.ID, provisioners.Terminating)
 	w.advanceClock(10 * time.Second)
@@ -74,7 +74,7 @@ func TestDeleteLeavesTheWorkAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before := w.createRunning(t)
-	w.createPod("forewarm", "training", 8, userPod("nod_1", before.Address))
+	w.createPod("forewarm", "training", 8, userPod("nod_1", nodeOf(before)))
 	w.runControllers()
 	w.advanceClock(10 * time.Second)
 	require.NoError(t, w.Delete(t.Context(), before.ID))
@@ -86,11 +86,11 @@ func TestTheNodeOfTheWorkIsReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before := w.createRunning(t)
-	w.createPod("forewarm", "training", 8, userPod("nod_1", before.Address))
+	w.createPod("forewarm", "training", 8, userPod("nod_1", nodeOf(before)))
 	w.runControllers()
 	w.advanceClock(10 * time.Second)
-	require.NoError(t, w.core.Nodes().Delete(t.Context(), before.Address, metav1.DeleteOptions{}))
-	_, err := w.core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: before.Address}},
+	require.NoError(t, w.core.Nodes().Delete(t.Context(), nodeOf(before), metav1.DeleteOptions{}))
+	_, err := w.core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeOf(before)}},
 		metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, provisioners.Terminated, w.listInstances(t)[0].Phase)
@@ -137,7 +137,7 @@ func TestNotices(t *testing.T) {
 	} {
 		w := newWorld(t, func(c *kubernetes.Config) { c.InterruptionTaints = []string{"example.com/going"} })
 		machine := w.createRunning(t)
-		test.change(w, machine.Address)
+		test.change(w, nodeOf(machine))
 		got := w.requirePhase(t, machine.ID, provisioners.Running)
 		require.NotNil(t, got.Notice, what)
 		require.Equal(t, test.kind, got.Notice.Kind, what)
@@ -152,7 +152,7 @@ func TestANodeThatIsUnwellForAMoment(t *testing.T) {
 	w := newWorld(t)
 	machine := w.createRunning(t)
 	has := func(count int64) {
-		w.changeStatus(machine.Address, func(n *corev1.Node) {
+		w.changeStatus(nodeOf(machine), func(n *corev1.Node) {
 			amount := n.Status.Allocatable[gpus]
 			amount.Set(count)
 			n.Status.Allocatable[gpus] = amount
@@ -170,7 +170,7 @@ func TestANodeThatIsUnwellForAMoment(t *testing.T) {
 
 	w = newWorld(t)
 	machine = w.createRunning(t)
-	w.changeStatus(machine.Address, func(n *corev1.Node) {
+	w.changeStatus(nodeOf(machine), func(n *corev1.Node) {
 		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse,
 			metav1.NewTime(w.clock.Now())
 	})
@@ -197,13 +197,13 @@ func TestCordonOnDelete(t *testing.T) {
 		machine := w.createRunning(t)
 		if test.beside != nil {
 			w.createPod("team", "other", 0, func(pod *corev1.Pod) {
-				pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: machine.Address}
+				pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: nodeOf(machine)}
 				test.beside(pod)
 			})
 			w.runControllers()
 		}
 		require.NoError(t, w.Delete(t.Context(), machine.ID))
-		node, err := w.core.Nodes().Get(t.Context(), machine.Address, metav1.GetOptions{})
+		node, err := w.core.Nodes().Get(t.Context(), nodeOf(machine), metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, test.want, node.Spec.Unschedulable, what)
 	}

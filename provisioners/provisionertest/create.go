@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -64,7 +65,8 @@ func bootsInTime(t *testing.T, s Subject) {
 			require.Equal(t, offer.Simulated, machine.Simulated)
 		}
 	}
-	require.NotEmpty(t, machine.Address)
+	_, err = access.Parse(machine.Address)
+	require.NoError(t, err, "its holder must be told where it is")
 	uuids, indexes := map[string]bool{}, map[int]bool{}
 	for _, device := range machine.Devices {
 		require.NotEmpty(t, device.UUID)
