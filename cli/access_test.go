@@ -11,12 +11,12 @@ import (
 	"github.com/forewarm/forewarm/cli/exit"
 )
 
-// newDesk is a town in which somebody holds a GPU of this machine.
-func newDesk(t *testing.T) *town {
+// newTower is a town in which somebody holds a GPU of this machine.
+func newTower(t *testing.T) *town {
 	t.Helper()
 	w := newTown(t)
-	w.createDesk()
-	w.mustRun("allocate", "--gpus", "1", "--pool", "desk", "--name", "heron", "--wait")
+	w.createTower()
+	w.mustRun("allocate", "--gpus", "1", "--pool", "tower", "--name", "heron", "--wait")
 	return w
 }
 
@@ -24,7 +24,7 @@ func newDesk(t *testing.T) *town {
 // was typed, word for word.
 func TestSSHRunsThere(t *testing.T) {
 	t.Parallel()
-	w := newDesk(t)
+	w := newTower(t)
 	uuid := w.mustRun("allocations", "show", "heron", "--jq", ".devices[0].uuid")
 	w.stdin = "from here\n"
 	w.mustRun("ssh", "heron", "--", "sh", "-c", `cat; echo "$CUDA_VISIBLE_DEVICES $NNODES $1"`, "sh", "it's $HOME")
@@ -37,7 +37,7 @@ func TestSSHRunsThere(t *testing.T) {
 // A shell that evaluates what env prints has the same variables.
 func TestEnvIsEvaluated(t *testing.T) {
 	t.Parallel()
-	w := newDesk(t)
+	w := newTower(t)
 	out, err := exec.Command("sh", "-c", w.mustRun("env", "heron")+"\nenv").Output()
 	require.NoError(t, err)
 	for _, name := range []string{"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "FOREWARM_ALLOCATION", "MASTER_PORT",
@@ -50,7 +50,7 @@ func TestEnvIsEvaluated(t *testing.T) {
 // not installed is named.
 func TestSSHWithoutAWay(t *testing.T) {
 	t.Parallel()
-	w := newDesk(t)
+	w := newTower(t)
 	viewer := w.mustRun("key", "create", "watch", "--role", "viewer", "--jq", ".secret")
 	operator := w.env["FOREWARM_API_KEY"]
 	w.env["FOREWARM_API_KEY"] = viewer

@@ -30,8 +30,8 @@ func newVillage(t *testing.T) *town {
 	w.mustRun("users", "create", "ada@example.com", "--role", "member")
 	w.mustRun("key", "create", "ci", "--role", "viewer")
 	w.mustRun("allocate", "--gpus", "1", "--pool", "demo-a100", "--name", "otter", "--for", "2h", "--wait")
-	w.createDesk()
-	w.mustRun("allocate", "--gpus", "1", "--pool", "desk", "--name", "heron", "--for", "2h", "--wait")
+	w.createTower()
+	w.mustRun("allocate", "--gpus", "1", "--pool", "tower", "--name", "heron", "--for", "2h", "--wait")
 	w.mustRun("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "in 2m", "--for", "1h", "--name", "nightly")
 	w.mustRun("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "mon 20:00", "--for", "1h", "--every", "daily",
 		"--name", "standup")
@@ -85,7 +85,12 @@ func (w *town) runExample(line string, more ...string) (stdout, stderr string, c
 	if before, _, shell := strings.Cut(line, ` "$(cat `); shell {
 		line = before + " " + w.mustRun("audit", "verify", "-o", "name", "-q")
 	}
-	args := append(w.realNames(line), more...)
+	args := w.realNames(line)
+	end := len(args)
+	if at := slices.Index(args, "--"); at >= 0 {
+		end = at // what follows is somebody else's
+	}
+	args = slices.Insert(args, end, more...)
 	if !slices.Contains(args, "-f") {
 		return w.runCommand(args...)
 	}

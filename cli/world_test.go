@@ -86,10 +86,10 @@ func (w *town) startInstallation(t *testing.T) {
 	}}}, w.clock)
 	require.NoError(t, err)
 	w.cloud = cloud
-	desk, err := local.New(local.Config{Simulate: 2, HostID: "desk"}, w.clock)
+	tower, err := local.New(local.Config{Simulate: 2, HostID: "tower"}, w.clock)
 	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)
-	w.worker, err = worker.New(w.ledger, memqueue.New(quiet), []provisioners.Provisioner{cloud, desk},
+	w.worker, err = worker.New(w.ledger, memqueue.New(quiet), []provisioners.Provisioner{cloud, tower},
 		worker.Config{Deployment: "test", Clock: w.clock, Logger: quiet, Rand: rand.New(rand.NewPCG(1, 1))})
 	require.NoError(t, err)
 	pepper, err := keys.ParsePepper("1:" + strings.Repeat("5a", 32))
@@ -192,10 +192,10 @@ func (w *town) become(argv []string) error {
 	return err
 }
 
-// createDesk makes a pool of this machine, with simulated GPUs.
-func (w *town) createDesk() {
+// createTower makes a pool of this machine, with simulated GPUs.
+func (w *town) createTower() {
 	w.t.Helper()
-	w.mustRun("pools", "create", "desk", "--provisioner", "local", "--model", "SIM gpu", "--region", "local",
+	w.mustRun("pools", "create", "tower", "--provisioner", "local", "--model", "SIM gpu", "--region", "local",
 		"--instance-type", "local", "--gpus-per-node", "2", "--memory", "80", "--max-nodes", "1", "--price", "0",
 		"--simulated")
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
 	"time"
 
 	"github.com/forewarm/forewarm/client"
@@ -92,6 +94,31 @@ func ExampleClient_Allocate() {
 	// Output:
 	// active with 2 devices
 	// true <nil>
+}
+
+// What is held tells its holder how to get to the GPUs, and in which environment work
+// finds them: here for a program on this machine.
+func ExampleClient_Allocate_environment() {
+	api, stop := newExampleClient()
+	defer stop()
+	ctx := context.Background()
+
+	held, err := api.Allocate(ctx, contract.AllocationCreate{Pool: "lab", GPUs: 2},
+		client.Options{Wait: 30 * time.Second}) // the answer to who waits has the access
+	for err == nil && held.Access == nil {
+		<-time.After(time.Second)
+		held, err = api.Allocation(ctx, held.ID)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	train := exec.CommandContext(ctx, "sh", "-c", "echo $NPROC_PER_NODE of $WORLD_SIZE GPUs, node $NODE_RANK of $NNODES")
+	train.Env = append(os.Environ(), held.Environ(0)...)
+	out, err := train.Output()
+	fmt.Println(held.Access.Nodes[0].Kind, string(out), err)
+	// Output: sim 2 of 2 GPUs, node 0 of 1
+	//  <nil>
 }
 
 // A lease is extended by whole seconds before it ends.

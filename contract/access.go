@@ -1,5 +1,10 @@
 package contract
 
+import (
+	"maps"
+	"slices"
+)
+
 // Access is how the holder of an allocation gets to its GPUs. It is a secret of the
 // holder: events and lists do not contain it.
 type Access struct {
@@ -53,4 +58,19 @@ var accessTags = tags{
 	"NodeAccess.Environment": `doc:"What work there needs to find its GPUs and the other nodes: CUDA_VISIBLE_DEVICES, ` +
 		`NVIDIA_VISIBLE_DEVICES, FOREWARM_ALLOCATION, NODE_RANK, NNODES, NPROC_PER_NODE (GPUs here), WORLD_SIZE (GPUs ` +
 		`in all), MASTER_ADDR (where known) and MASTER_PORT (20000 to 29999, by the allocation)."`,
+}
+
+// Environ is the environment of the node of a rank, as K=V by name, ready to follow
+// os.Environ in the Env of an exec.Cmd. It is nil where the allocation has no such
+// node, or was read without its access.
+func (a Allocation) Environ(rank int) []string {
+	if a.Access == nil || rank < 0 || rank >= len(a.Access.Nodes) {
+		return nil
+	}
+	env := a.Access.Nodes[rank].Environment
+	out := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, name+"="+env[name])
+	}
+	return out
 }

@@ -153,8 +153,9 @@ var bookingTags = tags{
 	"Allocation.ZeroWait":    `doc:"Whether it waited at most 5 s; absent while it waits."`,
 	"Allocation.EstimatedCost": `doc:"Cost of the lease held to its end, at the pool's price; after its end, of ` +
 		`the time that was held."`,
-	"Allocation.Access": `doc:"How its holder gets to the GPUs. Present while it is active, where this one allocation is ` +
-		`read or waited for, to keys of the organization that holds it with the role member or more, and to operators."`,
+	"Allocation.Access": `doc:"How its holder gets to the GPUs. Present while it is active, where this allocation is ` +
+		`read alone or waited for, to keys of the organization that holds it with the role member or more, and to ` +
+		`operators."`,
 	"Allocation.Work": `doc:"In an observed pool: what the cluster placed. It has no lease and ends with the work."`,
 	"ClusterWork.WaitedFor": `doc:"What else it waited for last than nodes that booted, which is no part of its wait: ` +
 		`resources, priority, limits, dependencies or other; queue, something of these that no look has seen; unwatched, ` +

@@ -52,7 +52,8 @@ var hostile = []string{
 	"slurm://c1,c2?job=1", "slurm://c[1-9]?job=1", "slurm://c1?jobs=1", "slurm://c1?job=99999999999",
 	"kubernetes://ns", "kubernetes://ns/", "kubernetes:///pod", "kubernetes://ns/pod/x", "kubernetes://ns/--all",
 	"kubernetes://ns/pod?container=-c", "kubernetes://ns/pod?container=a&container=b", "kubernetes://ns/pod?x=y",
-	"kubernetes://ns/pod?container=", "local://elsewhere/", "local:///etc", "sim://", "sim://a b", "http://host", "://host",
+	"kubernetes://ns/pod?container=", "local://elsewhere/",
+	"local:///etc", "sim://", "sim://a b", "http://host", "://host",
 	"ssh://" + strings.Repeat("a", 254), strings.Repeat("ssh://host", 200),
 }
 
