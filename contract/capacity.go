@@ -146,51 +146,53 @@ type PoolHolder struct {
 
 // Node is one machine of a pool.
 type Node struct {
-	ID               string    `json:"id"`
-	PoolID           string    `json:"pool_id"`
-	PoolName         string    `json:"pool_name,omitempty"`
-	Slot             int       `json:"slot" doc:"The place in the pool that it takes until it is gone."`
-	Generation       int       `json:"generation"`
-	State            string    `json:"state"`
-	Reason           string    `json:"reason,omitempty"`
-	Failing          *Failure  `json:"failing,omitempty"`
-	GPUs             int       `json:"gpus" doc:"Devices it reported so far."`
-	Simulated        bool      `json:"simulated"`
-	Provisioner      string    `json:"provisioner,omitempty" doc:"The source that it was asked of. Shown to operators."`
-	Region           string    `json:"region,omitempty" doc:"Shown to operators."`
-	InstanceType     string    `json:"instance_type,omitempty" doc:"Shown to operators."`
-	PricePerNodeHour *Money    `json:"price_per_node_hour,omitempty"`
-	ProviderID       string    `json:"provider_id,omitempty" doc:"Shown to operators."`
-	Address          string    `json:"address,omitempty" doc:"Shown to operators."`
-	ExpiresAt        time.Time `json:"expires_at,omitzero"`
-	RequestedAt      time.Time `json:"requested_at"`
-	BootingAt        time.Time `json:"booting_at,omitzero"`
-	ReadyAt          time.Time `json:"ready_at,omitzero"`
-	QuarantinedAt    time.Time `json:"quarantined_at,omitzero" doc:"Since when it is in quarantine, which goes on."`
-	Kept             bool      `json:"kept,omitempty"`
-	Resuming         bool      `json:"resuming,omitempty"`
-	RetiredAt        time.Time `json:"retired_at,omitzero"`
-	GoneAt           time.Time `json:"gone_at,omitzero"`
-	Version          int       `json:"version"`
+	ID               string      `json:"id"`
+	PoolID           string      `json:"pool_id"`
+	PoolName         string      `json:"pool_name,omitempty"`
+	Slot             int         `json:"slot" doc:"The place in the pool that it takes until it is gone."`
+	Generation       int         `json:"generation"`
+	State            string      `json:"state"`
+	Reason           string      `json:"reason,omitempty"`
+	Failing          *Failure    `json:"failing,omitempty"`
+	GPUs             int         `json:"gpus" doc:"Devices it reported so far."`
+	Simulated        bool        `json:"simulated"`
+	Provisioner      string      `json:"provisioner,omitempty" doc:"The source that it was asked of. Shown to operators."`
+	Region           string      `json:"region,omitempty" doc:"Shown to operators."`
+	InstanceType     string      `json:"instance_type,omitempty" doc:"Shown to operators."`
+	PricePerNodeHour *Money      `json:"price_per_node_hour,omitempty"`
+	ProviderID       string      `json:"provider_id,omitempty" doc:"Shown to operators."`
+	Address          string      `json:"address,omitempty" doc:"Shown to operators."`
+	ExpiresAt        time.Time   `json:"expires_at,omitzero"`
+	RequestedAt      time.Time   `json:"requested_at"`
+	BootingAt        time.Time   `json:"booting_at,omitzero"`
+	ReadyAt          time.Time   `json:"ready_at,omitzero"`
+	QuarantinedAt    time.Time   `json:"quarantined_at,omitzero" doc:"Since when it is in quarantine, which goes on."`
+	Kept             bool        `json:"kept,omitempty"`
+	Resuming         bool        `json:"resuming,omitempty"`
+	RetiredAt        time.Time   `json:"retired_at,omitzero"`
+	GoneAt           time.Time   `json:"gone_at,omitzero"`
+	Daemon           *NodeDaemon `json:"daemon,omitempty" doc:"Left out of the answer to a change."`
+	Version          int         `json:"version"`
 }
 
 // GPU is one device of a live node.
 type GPU struct {
-	UUID             string `json:"uuid" doc:"Empty until its node has come up and reported it."`
-	NodeID           string `json:"node_id"`
-	PoolID           string `json:"pool_id"`
-	PoolName         string `json:"pool_name,omitempty"`
-	Index            int    `json:"index"`
-	Model            string `json:"model"`
-	MemoryMiB        int    `json:"memory_mib"`
-	State            string `json:"state" enum:"free,held,booked,coming,unavailable"`
-	Health           string `json:"health" enum:"healthy,unhealthy,unknown"`
-	NodeState        string `json:"node_state"`
-	AllocationID     string `json:"allocation_id,omitempty" doc:"What holds it, if that may be seen."`
-	AllocationName   string `json:"allocation_name,omitempty"`
-	OrganizationID   string `json:"organization_id,omitempty" doc:"Who holds it, if that may be seen."`
-	OrganizationName string `json:"organization_name,omitempty"`
-	Simulated        bool   `json:"simulated"`
+	UUID             string   `json:"uuid" doc:"Empty until its node has come up and reported it."`
+	NodeID           string   `json:"node_id"`
+	PoolID           string   `json:"pool_id"`
+	PoolName         string   `json:"pool_name,omitempty"`
+	Index            int      `json:"index"`
+	Model            string   `json:"model"`
+	MemoryMiB        int      `json:"memory_mib"`
+	State            string   `json:"state" enum:"free,held,booked,coming,unavailable"`
+	Health           string   `json:"health" enum:"healthy,degraded,unhealthy,unknown"`
+	NodeState        string   `json:"node_state"`
+	AllocationID     string   `json:"allocation_id,omitempty" doc:"What holds it, if that may be seen."`
+	AllocationName   string   `json:"allocation_name,omitempty"`
+	OrganizationID   string   `json:"organization_id,omitempty" doc:"Who holds it, if that may be seen."`
+	OrganizationName string   `json:"organization_name,omitempty"`
+	Simulated        bool     `json:"simulated"`
+	Seen             *GPUSeen `json:"seen,omitempty" doc:"Where a daemon reports from its node."`
 }
 
 // GPUList is a page of GPUs, and of all that the filters take how many there are.

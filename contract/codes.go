@@ -24,6 +24,7 @@ const (
 	CodeCapacityExhausted     = "capacity-exhausted"
 	CodeStateConflict         = "state-conflict"
 	CodeObservedPool          = "observed-pool"
+	CodeDaemonRefused         = "daemon-refused"
 	CodePromisesAtRisk        = "promises-at-risk"
 	CodeInUse                 = "in-use"
 	CodeETagMismatch          = "etag-mismatch"
@@ -85,6 +86,7 @@ var Catalogue = []ProblemType{
 	{CodeClaimTooLong, 422, "The lease is longer than the reservation", false},
 	{CodeStateConflict, 409, "Its state does not allow that", false},
 	{CodeObservedPool, 409, "The cluster's own scheduler places the work in this pool", false},
+	{CodeDaemonRefused, 409, "The node's daemon must join anew", false},
 	{CodePlanExpired, 410, "The plan is too old", false},
 	{CodePlanStale, 412, "The plan would no longer do what it showed", false},
 	{CodeInUse, 409, "It is still in use", false},

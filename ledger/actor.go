@@ -19,7 +19,8 @@ type Actor struct {
 	UserCaps       quota.Caps // of the person; zero: none
 	Makers         []Bound    // caps of those that the key rests on; see Credential
 	ExpiresAt      time.Time  // when the key, or one that it rests on, expires; zero: never
-	Via            string     // the door: api, worker, planner
+	Via            string     // the door: api, worker, planner, node
+	NodeID         string     // of the daemon of a node: whose
 }
 
 // systemKey is what the installation itself signs with.

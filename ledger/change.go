@@ -38,6 +38,8 @@ type Change struct {
 	Pauses        []Pause       // replace what was paused before
 	Uses          []PoolUse     // replace what was known before
 	Forecasts     []Forecast    // new rows only
+	Daemons       []Daemon
+	Presences     []Presence // replace what was said before
 	// ClosedForecasts were read open: their Outcome is written, and nothing else.
 	// ErrConflict: one has an outcome already.
 	ClosedForecasts []Forecast

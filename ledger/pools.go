@@ -13,8 +13,9 @@ const (
 
 // Reasons of an operator's quarantine.
 const (
-	ReasonInspection = "inspection" // an operator keeps the node
-	ReasonForgotten  = "forgotten"  // for so long that somebody is told
+	ReasonUnhealthyGPU = "gpu_unhealthy" // the node's daemon found what speaks against a GPU
+	ReasonInspection   = "inspection"    // an operator keeps the node
+	ReasonForgotten    = "forgotten"     // for so long that somebody is told
 )
 
 // Offer is one kind of machine that a provisioner says it can make.

@@ -104,6 +104,7 @@ type Reader interface {
 	PoolStateSince(known Pool) (PoolState, bool, error)
 	Node(id string) (node.Node, error)
 	Nodes(f NodeFilter, p Page) ([]node.Node, error)
+	DaemonReader
 	// Generation returns how many nodes a slot has had.
 	Generation(poolID string, slot int) (int, error)
 

@@ -19,13 +19,14 @@ import (
 
 // limiters count requests.
 type limiters struct {
-	reads, writes, agents, failures, organizations *auth.Limiter
+	reads, writes, agents, failures, organizations, nodes *auth.Limiter
 }
 
 func newLimiters(cfg Config) limiters {
 	limit := func(r auth.Rate) *auth.Limiter { return auth.NewLimiter(r, cfg.Clock) }
 	l := cfg.Limits
-	return limiters{limit(l.Reads), limit(l.Writes), limit(l.Agents), limit(l.Failures), limit(l.OrganizationWrites)}
+	return limiters{limit(l.Reads), limit(l.Writes), limit(l.Agents), limit(l.Failures), limit(l.OrganizationWrites),
+		limit(l.Nodes)}
 }
 
 // authorizeRoute lets a request on to its route, or answers why not.
@@ -55,10 +56,10 @@ func (s *Server) admitKey(c *gin.Context, policy auth.Policy) {
 		return
 	}
 	if ok, after := s.organizationWrites(actor, c.Request.Method); !ok {
-		abortWith(c, slowDown("The keys of this organization together write more often than they may.", after))
+		abortWith(c, slowDown("The keys of this organization, or the nodes, together write more often than they may.", after))
 		return
 	}
-	if err := policy.Allow(actor); err != nil {
+	if err := policy.AllowNode(actor, c.Param("id")); err != nil {
 		p, _ := problem.From(err)
 		abortWith(c, p)
 	}
@@ -112,6 +113,9 @@ func (s *Server) limiterOf(a ledger.Actor, method string) *auth.Limiter {
 func (s *Server) organizationWrites(a ledger.Actor, method string) (bool, time.Duration) {
 	if isRead(method) {
 		return true, 0
+	}
+	if a.NodeID != "" { // daemons belong to no organization, and all come at once after a restart
+		return s.limits.nodes.Allow("")
 	}
 	return s.limits.organizations.Allow(a.OrganizationID)
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/forewarm/forewarm/server/events"
 	"github.com/forewarm/forewarm/server/page"
 	"github.com/forewarm/forewarm/server/peers"
+	"github.com/forewarm/forewarm/server/telemetry"
 )
 
 // Config is what a server works with. Ledger and Peppers are required; the rest
@@ -111,6 +112,7 @@ type Limits struct {
 	// apart; default one in 5 s, bursts of 20.
 	Failures auth.Rate
 	Links    auth.Rate // wrong sign-in links per address; default one in 5 s, bursts of 20
+	Nodes    auth.Rate // of the daemons of all nodes together; default 300 a second, bursts of 600
 	Logins   auth.Rate // sessions begun per key; default one in 10 s, bursts of 10
 }
 
@@ -124,6 +126,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Writes, 20, 100)
 	def(&l.OrganizationWrites, 200, 500)
 	def(&l.Agents, 2, 30)
+	def(&l.Nodes, 300, 600)
 	def(&l.Failures, 0.2, 20)
 	def(&l.Links, 0.2, 20)
 	def(&l.Logins, 0.1, 10)
@@ -172,6 +175,7 @@ type Server struct {
 
 	failures *auth.Failures
 
+	telemetry *telemetry.Hub
 	readiness *Readiness
 }
 
@@ -184,8 +188,9 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, engine: newEngine(), feed: events.NewFeed(cfg.Ledger.Store(), cfg.Logger),
 		auth: auth.New(cfg.Ledger, cfg.Clock, cfg.Peppers), limits: newLimiters(cfg),
-		long: newLongLived(cfg.Streams),
-		open: inFlight{most: cfg.OpenPerAddress, open: map[netip.Prefix]int{}}, failures: auth.NewFailures(cfg.Clock),
+		telemetry: telemetry.NewHub(cfg.Ledger, cfg.Clock),
+		long:      newLongLived(cfg.Streams),
+		open:      inFlight{most: cfg.OpenPerAddress, open: map[netip.Prefix]int{}}, failures: auth.NewFailures(cfg.Clock),
 		readiness: &Readiness{Store: cfg.Ledger.Store(), Clock: cfg.Clock, Logger: cfg.Logger, Metric: cfg.Metric},
 	}
 	if err := s.engine.SetTrustedProxies(nil); err != nil { // ours are asked, not gin's
@@ -226,8 +231,9 @@ func (s *Server) registerRoutes() {
 		s.authorizeRoute, s.countLongLived, s.checkBody, s.boundAnswer)
 	a, doc, operations := api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Peers: s.peers, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
-		Minter:  auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
-		KeyLife: s.cfg.KeyLife, External: systemOperations(),
+		Telemetry: s.telemetry,
+		Minter:    auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
+		KeyLife:   s.cfg.KeyLife, External: systemOperations(),
 		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(),
 			Simulation: s.cfg.Simulation},
 	})

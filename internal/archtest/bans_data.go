@@ -64,6 +64,13 @@ var closures = []Closure{
 		Why: "who installs the agent must be able to see that it cannot touch a database, a queue or a cloud",
 	},
 	{
+		Rule: "D9", Of: []string{"cmd/forewarm-node", "node/..."},
+		Own: []string{"ledger/...", "server/...", "worker/...", "provisioners/...", "migrations/...", "agent/..."},
+		Imports: append(append(append([]string{"github.com/aws/aws-sdk-go-v2/...", "k8s.io/client-go/..."},
+			sqlDrivers...), queueImports...), webImports...),
+		Why: "what runs as root beside other people's jobs must be seen to touch no database, queue or cloud",
+	},
+	{
 		Rule: "D12", Of: []string{"cmd/..."}, Imports: []string{"testing/..."},
 		Own: []string{"provisioners/aws/ec2test/...", "provisioners/gcp/gcetest/...",
 			"provisioners/kubernetes/apitest/..."},

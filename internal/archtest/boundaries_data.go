@@ -81,8 +81,8 @@ var boundaries = []Boundary{
 	{
 		Rule: "D9", Of: []string{"node/..."},
 		Own: []string{"node/...", "contract/...", "client", "core/statemachine", "core/money", "core/phrase",
-			"core/capacity", "core/job",
-			"internal/clock", "internal/ids", "internal/httpx", "internal/obs"},
+			"core/capacity", "core/job", "core/health",
+			"internal/clock", "internal/ids", "internal/httpx", "internal/obs", "internal/statefile"},
 		Why: "the node daemon sits beside other people's jobs: it may hold nothing of the control plane but its " +
 			"vocabulary",
 	},

@@ -85,7 +85,7 @@ var coreOrder = [][]string{
 	{"core/statemachine"}, {"core/money", "core/phrase", "core/access"}, {"core/capacity"}, {"core/calendar"},
 	{"core/quota"}, {"core/fairshare"}, {"core/priority"},
 	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence",
-		"core/cost"},
+		"core/cost", "core/health"},
 	{"core/admission", "core/placement", "core/learned", "core/observe", "core/coldstart"},
 	{"core/wait"},
 	{"core/plan"},
@@ -133,6 +133,5 @@ func ledgerBoundaries() []Boundary {
 var planned = []string{
 	"core/job",
 	"core/placement",
-	"node",
 	"web",
 }

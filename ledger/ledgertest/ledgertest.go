@@ -91,6 +91,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"a write is checked":                     aWriteIsChecked,
 		"servers are listed":                     serversAreListed,
 		"observed work is found and no spending": observedWorkIsFound,
+		"daemons are found":                      daemonsAreFound,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -36,6 +36,8 @@ func (t *tx) Save(c ledger.Change) error {
 	addRows(s, "orphans", rowsOf(c.Orphans, orphanToRow), replaceOrphan)
 	addRows(s, "provisioners", rowsOf(c.Provisioners, provisionerToRow), replaceProvisioner)
 	addRows(s, "what was watched", rowsOf(c.Watched, watchedToRow), replaceWatched)
+	saveRows(s, "daemon", c.Daemons, daemonToRow)
+	addRows(s, "what daemons said", rowsOf(c.Presences, presenceToRow), replacePresence)
 	addRows(s, "pauses", rowsOf(c.Pauses, pauseToRow), replacePause)
 	addRows(s, "tasks", rowsOf(c.Tasks, taskToRow), keepKeyed)
 	addRows(s, "stored answers", rowsOf(c.Replays, replayToRow), "")

@@ -28,6 +28,7 @@ import (
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/peers"
 	"github.com/forewarm/forewarm/server/problem"
+	"github.com/forewarm/forewarm/server/telemetry"
 )
 
 // Config is what the operations work with.
@@ -44,6 +45,8 @@ type Config struct {
 	KeyLife time.Duration
 	// Peers are the other servers, one of which may decide; nil: there are none.
 	Peers *peers.Group
+	// Telemetry is what the daemons of nodes say.
+	Telemetry *telemetry.Hub
 	// External are operations that somebody else answers, to be described with the
 	// API's own.
 	External []huma.Operation
@@ -100,7 +103,8 @@ func (a *API) addShortcuts(doc *huma.OpenAPI, all []endpoint) {
 // endpoints are all operations of the API, by noun.
 func endpoints(a *API) []endpoint {
 	return slices.Concat(identityEndpoints(a), organizationEndpoints(a), userEndpoints(a), quotaEndpoints(a),
-		keyEndpoints(a), poolEndpoints(a), nodeEndpoints(a), gpuEndpoints(a), prewarmEndpoints(a), calendarEndpoints(a),
+		keyEndpoints(a), poolEndpoints(a), nodeEndpoints(a), daemonEndpoints(a), gpuEndpoints(a),
+		prewarmEndpoints(a), calendarEndpoints(a),
 		allocationEndpoints(a), reservationEndpoints(a), batchEndpoints(a), scheduleEndpoints(a), agentEndpoints(a),
 		forecastEndpoints(a), journalEndpoints(a), reportEndpoints(a), decisionEndpoints(a), explanationEndpoints(a),
 		planEndpoints(a), recoveryEndpoints(a), auditEndpoints(a))

@@ -34,7 +34,7 @@ type GPUFilter struct {
 	Organization string   `query:"organization" maxLength:"64"`
 	Model        string   `query:"model" maxLength:"63"`
 	State        []string `query:"state" enum:"free,held,booked,coming,unavailable"`
-	Health       []string `query:"health" enum:"healthy,unhealthy,unknown"`
+	Health       []string `query:"health" enum:"healthy,degraded,unhealthy,unknown"`
 }
 
 // GPUsOut answers a list of devices.
@@ -52,6 +52,7 @@ func listGPUs(ctx context.Context, a *API, in *struct {
 		return nil, err
 	}
 	actor, out := auth.From(ctx), &GPUsOut{}
+	a.refreshTelemetry(ctx)
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		if in.Pool, err = a.resolvePool(ctx, r, in.Pool); err != nil {
 			return err
@@ -67,7 +68,7 @@ func listGPUs(ctx context.Context, a *API, in *struct {
 		if err := checkNode(ctx, a, r, in.Node, all); err != nil {
 			return err
 		}
-		all = slices.DeleteFunc(all, func(d ledger.Device) bool { return !in.matchesDevice(actor, d) })
+		all = slices.DeleteFunc(all, func(d ledger.Device) bool { return !in.matchesDevice(actor, d, a.encodeGPU(d)) })
 		out.Body.Totals = encodeGPUCounts(ledger.CountDevices(all))
 		all = slices.DeleteFunc(all, func(d ledger.Device) bool { return after != "" && !sortsAfter(d, after) })
 		if len(all) > in.Limit {
@@ -76,7 +77,7 @@ func listGPUs(ctx context.Context, a *API, in *struct {
 		}
 		out.Body.Items = []contract.GPU{}
 		for _, d := range all {
-			out.Body.Items = append(out.Body.Items, encodeGPU(d))
+			out.Body.Items = append(out.Body.Items, a.encodeGPU(d))
 		}
 		return nil
 	})
@@ -88,11 +89,12 @@ func getGPU(ctx context.Context, a *API, in *struct {
 },
 ) (*One[contract.GPU], error) {
 	var found *contract.GPU
+	a.refreshTelemetry(ctx)
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		all, err := listDevices(a, auth.From(ctx), r, "")
 		for _, d := range all {
 			if d.UUID == in.ID {
-				x := encodeGPU(d)
+				x := a.encodeGPU(d)
 				found = &x
 			}
 		}
@@ -132,12 +134,12 @@ func listDevices(a *API, actor ledger.Actor, r ledger.Reader, poolID string) ([]
 	return all, nil
 }
 
-func (f GPUFilter) matchesDevice(actor ledger.Actor, d ledger.Device) bool {
+func (f GPUFilter) matchesDevice(actor ledger.Actor, d ledger.Device, shown contract.GPU) bool {
 	return (f.Node == "" || d.Node.ID == f.Node || actor.Role == ledger.Operator && d.Node.ProviderID == f.Node) &&
 		(f.Model == "" || d.Model == f.Model) &&
 		(f.Organization == "" || d.Holder != nil && d.Holder.OrganizationID == f.Organization) &&
 		(len(f.State) == 0 || slices.Contains(f.State, string(d.State))) &&
-		(len(f.Health) == 0 || slices.Contains(f.Health, deviceHealth(d.Node)))
+		(len(f.Health) == 0 || slices.Contains(f.Health, shown.Health))
 }
 
 // checkNode refuses a node that there is not. One without devices is there to
@@ -167,7 +169,7 @@ func sortsAfter(d ledger.Device, key string) bool {
 	return cmp.Or(cmp.Compare(d.Node.ID, key[:cut]), cmp.Compare(d.Index, index)) > 0
 }
 
-// deviceHealth is what is known of a node's devices.
+// deviceHealth is what is known of a node's devices without a daemon.
 func deviceHealth(n node.Node) string {
 	switch {
 	case n.State() == node.Ready || n.State() == node.Draining:
@@ -179,7 +181,14 @@ func deviceHealth(n node.Node) string {
 	}
 }
 
-func encodeGPU(d ledger.Device) contract.GPU {
+func (a *API) encodeGPU(d ledger.Device) contract.GPU {
+	out := encodeDevice(d)
+	said, state := a.Telemetry.Of(d.Node.ID)
+	addSeen(&out, d.Node, said, state)
+	return out
+}
+
+func encodeDevice(d ledger.Device) contract.GPU {
 	out := contract.GPU{UUID: d.UUID, NodeID: d.Node.ID, PoolID: d.Node.PoolID, Index: d.Index, Model: d.Model,
 		MemoryMiB: d.MemoryMiB,
 		State:     string(d.State), Health: deviceHealth(d.Node), NodeState: string(d.Node.State()),

@@ -65,6 +65,7 @@ func listNodes(ctx context.Context, a *API, in *struct {
 },
 ) (out *ListOut[contract.Node], err error) {
 	actor := auth.From(ctx)
+	a.refreshTelemetry(ctx)
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		f, err := nodeFilter(ctx, a, r, in.NodeFilter)
 		if err != nil {
@@ -79,6 +80,7 @@ func listNodes(ctx context.Context, a *API, in *struct {
 		troubles, err := a.Ledger.Troubles(r)
 		for i := range out.Body.Items {
 			out.Body.Items[i].Failing = encodeTrouble(actor, troubles.Of(out.Body.Items[i].ID))
+			out.Body.Items[i].Daemon = encodeDaemon(a.Telemetry.Of(out.Body.Items[i].ID))
 		}
 		return err
 	})
@@ -87,6 +89,7 @@ func listNodes(ctx context.Context, a *API, in *struct {
 
 func getNode(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Node], error) {
 	out, actor := &One[contract.Node]{}, auth.From(ctx)
+	a.refreshTelemetry(ctx)
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		n, err := a.Ledger.Sight(actor.Scope()).Node(r, in.ID)
 		if err != nil {
@@ -95,6 +98,7 @@ func getNode(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Nod
 		troubles, err := a.Ledger.Troubles(r)
 		out.ETag, out.Body = formatETag(n.Version), encodeNode(actor, n)
 		out.Body.Failing = encodeTrouble(actor, troubles.Of(n.ID))
+		out.Body.Daemon = encodeDaemon(a.Telemetry.Of(n.ID))
 		return err
 	})
 	return out, err

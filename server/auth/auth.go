@@ -114,7 +114,7 @@ func (a *Authenticator) Key(ctx context.Context, text string, from netip.Addr) (
 	if err != nil {
 		return ledger.Actor{}, &WrongKeyError{problem: unauthenticatedProblem(err.Error())}
 	}
-	found, err := a.findKey(ctx, key.ID, httpx.Network(from))
+	found, err := a.findKey(ctx, key.ID, httpx.Network(from), a.lookUpFor(key.Env))
 	if errors.Is(err, ledger.ErrNotFound) {
 		return ledger.Actor{}, unknownKey(text, key)
 	}
@@ -140,7 +140,7 @@ func (a *Authenticator) ByID(ctx context.Context, keyID string) (ledger.Actor, e
 // Watch is ByID for who goes on using the key: it also returns for how long the
 // answer holds, at most CacheFor after the store was asked.
 func (a *Authenticator) Watch(ctx context.Context, keyID string) (ledger.Actor, time.Duration, error) {
-	found, err := a.findKey(ctx, keyID, netip.Prefix{})
+	found, err := a.findKey(ctx, keyID, netip.Prefix{}, a.lookUp)
 	if err != nil {
 		return ledger.Actor{}, 0, err
 	}
@@ -150,7 +150,7 @@ func (a *Authenticator) Watch(ctx context.Context, keyID string) (ledger.Actor, 
 // findKey looks up a key. One that was found before is looked up at once when it
 // has to be again; others wait in the queue of the network that they come from,
 // so that who tries many keeps only itself waiting.
-func (a *Authenticator) findKey(ctx context.Context, id string, from netip.Prefix) (*remembered, error) {
+func (a *Authenticator) findKey(ctx context.Context, id string, from netip.Prefix, lookUp lookUp) (*remembered, error) {
 	a.mu.Lock()
 	found, ok := a.known[id]
 	a.mu.Unlock()
@@ -164,16 +164,24 @@ func (a *Authenticator) findKey(ctx context.Context, id string, from netip.Prefi
 		}
 		defer leave()
 	}
-	return a.lookUp(ctx, id)
+	return a.learn(ctx, id, lookUp)
 }
 
-func (a *Authenticator) lookUp(ctx context.Context, id string) (*remembered, error) {
-	now := a.clock.Now()
+// lookUp asks the store for a key.
+type lookUp func(ctx context.Context, id string, now time.Time) (*remembered, error)
+
+// lookUpFor is how keys of an environment are looked up: those of nodes are apart from
+// those of people and agents.
+func (a *Authenticator) lookUpFor(environment string) lookUp {
+	if environment == nodeEnvironment {
+		return a.lookUpNode
+	}
+	return a.lookUp
+}
+
+func (a *Authenticator) lookUp(ctx context.Context, id string, now time.Time) (*remembered, error) {
 	credential, err := a.ledger.Authenticate(ctx, id)
 	if err != nil {
-		a.mu.Lock()
-		delete(a.known, id)
-		a.mu.Unlock()
 		return nil, err
 	}
 	key := credential[0].Key
@@ -181,6 +189,18 @@ func (a *Authenticator) lookUp(ctx context.Context, id string) (*remembered, err
 		until: now.Add(CacheFor)}
 	if end := credential.ExpiresAt(); !end.IsZero() && end.Before(found.until) {
 		found.until = end
+	}
+	return found, nil
+}
+
+// learn looks a key up and remembers what is found for CacheFor at most.
+func (a *Authenticator) learn(ctx context.Context, id string, lookUp lookUp) (*remembered, error) {
+	found, err := lookUp(ctx, id, a.clock.Now())
+	if err != nil {
+		a.mu.Lock()
+		delete(a.known, id)
+		a.mu.Unlock()
+		return nil, err
 	}
 	a.mu.Lock()
 	if len(a.known) >= maxCached {

@@ -141,7 +141,7 @@ func (p *Page) signIn(c *gin.Context) {
 	}
 	from := p.Proxies.Client(c.Request)
 	actor, err := p.Auth.Key(c.Request.Context(), c.PostForm("key"), from)
-	if err == nil && actor.Kind == ledger.AgentKey {
+	if err == nil && actor.Kind != ledger.PersonKey {
 		p.renderTemplate(c, http.StatusForbidden, "login.html", "That is not a person's valid API key.")
 		return
 	}

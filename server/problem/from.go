@@ -34,6 +34,7 @@ func From(err error) (*Problem, bool) {
 		holder  *ledger.NotHolderError
 		taken   *ledger.TakenError
 		watched *ledger.ObservedPoolError
+		daemon  *ledger.DaemonRefusedError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -59,6 +60,10 @@ func From(err error) (*Problem, bool) {
 	case errors.As(err, &watched):
 		return New(contract.CodeObservedPool, strings.ToUpper(watched.Error()[:1])+watched.Error()[1:]+".").
 			Fix("Submit the job to the cluster, as without Forewarm; reserve ahead here to have nodes warm for it", ""), true
+	case errors.As(err, &daemon):
+		return New(contract.CodeDaemonRefused, strings.ToUpper(daemon.Error()[:1])+daemon.Error()[1:]+".").
+			Fix("Have an operator issue a new join token, and start the daemon with it",
+				"forewarm nodes join "+daemon.NodeID), true
 	case errors.As(err, &holder):
 		return New(contract.CodePermissionDenied, holder.Error()+".").
 			Fix("Ask the holder of the lease to extend it, or allocate with this key", ""), true

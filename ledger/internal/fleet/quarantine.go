@@ -60,6 +60,9 @@ func (l Fleet) ResumeNode(ctx context.Context, actor ledger.Actor, nodeID string
 			if !n.Quarantine.Resuming {
 				n.Quarantine.Kept, n.Quarantine.Resuming = true, true
 				p.PutNode(n)
+				if err := clearDaemon(tx, n.ID); err != nil {
+					return n, err
+				}
 				tx.AddTask(ledger.TaskCheckNode, n.ID, tx.Now())
 				tx.AddEvent(ledger.Event{Type: "node.resuming", Subject: n.ID, PoolID: p.Pool.ID, Reason: "asked",
 					Message: "it must pass its health gate first"})

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/forewarm/forewarm/core/health"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/internal/strictyaml"
+)
+
+// config is the file forewarm-node.yaml. Environment variables, then flags, go before it.
+// Every key is used: one that is not known here is refused.
+type config struct {
+	URL       string      `yaml:"url"`
+	Node      string      `yaml:"node"`
+	TokenFile string      `yaml:"token_file"` // - for standard input, fd:N for an inherited descriptor
+	StateDir  string      `yaml:"state_dir"`
+	Simulate  int         `yaml:"simulate"`
+	Source    string      `yaml:"source"`
+	KernelLog string      `yaml:"kernel_log"`
+	XIDs      []xidConfig `yaml:"xids"`
+}
+
+// xidConfig is what an XID means here, instead of what the built-in table says.
+type xidConfig struct {
+	Code     int    `yaml:"code"`
+	Decision string `yaml:"decision"`
+}
+
+// The sources of figures.
+const (
+	sourceAuto = "auto" // NVML, and nvidia-smi where there is none
+	sourceNVML = "nvml"
+	sourceSMI  = "nvidia-smi"
+)
+
+// mostSimulated is how many GPUs a machine may have.
+const mostSimulated = 64
+
+func defaultConfig() config {
+	return config{StateDir: "/var/lib/forewarm-node", Source: sourceAuto, KernelLog: "/dev/kmsg"}
+}
+
+// settings are the flags of both commands; each has a variable FOREWARM_NODE_….
+func (c *config) addFlags(f *pflag.FlagSet) {
+	f.IntVar(&c.Simulate, "simulate", c.Simulate, "report this many simulated GPUs, which say SIM, instead of real ones")
+	f.StringVar(&c.Source, "source", c.Source, "where figures come from: auto, nvml or nvidia-smi")
+	f.StringVar(&c.KernelLog, "kernel-log", c.KernelLog, "where the driver's errors (XIDs) are read; empty: from NVML")
+}
+
+// addRunFlags are those of run alone. The token itself is never an argument: others can
+// see those.
+func (c *config) addRunFlags(f *pflag.FlagSet) {
+	f.StringVar(&c.URL, "url", c.URL, "the control plane, as in https://forewarm.example.com")
+	f.StringVar(&c.Node, "node", c.Node, "the id of this node, as forewarm nodes list shows it")
+	f.StringVar(&c.TokenFile, "token-file", c.TokenFile,
+		"the file with the join token; - for standard input, fd:N for an inherited descriptor")
+	f.StringVar(&c.StateDir, "state-dir", c.StateDir, "where the node's key is kept; readable by its user alone")
+}
+
+// loadConfig reads the file, if one is named, and lays the environment over it, and the
+// flags that were given.
+func loadConfig(path string, getenv func(string) string, flags *pflag.FlagSet) (config, error) {
+	c := defaultConfig()
+	if path != "" {
+		data, err := os.ReadFile(filepath.Clean(path))
+		if err != nil {
+			return c, fmt.Errorf("reading the configuration: %w", err)
+		}
+		if err := strictyaml.Decode(path, data, &c); err != nil {
+			return c, err
+		}
+	}
+	overlay := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.addFlags(overlay)
+	c.addRunFlags(overlay)
+	var err error
+	overlay.VisitAll(func(f *pflag.Flag) {
+		name := "FOREWARM_NODE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if v := getenv(name); v != "" {
+			if e := f.Value.Set(v); e != nil {
+				err = errors.Join(err, &usageError{fmt.Errorf("%s: %w", name, e)})
+			}
+		}
+		if given := flags.Lookup(f.Name); given != nil && given.Changed {
+			_ = f.Value.Set(given.Value.String()) // it was a flag of the same kind
+		}
+	})
+	return c, errors.Join(err, c.check())
+}
+
+func (c config) check() error {
+	switch {
+	case c.Simulate < 0 || c.Simulate > mostSimulated:
+		return &usageError{fmt.Errorf("simulate: must be 0 to %d", mostSimulated)}
+	case !slices.Contains([]string{sourceAuto, sourceNVML, sourceSMI}, c.Source):
+		return &usageError{fmt.Errorf("source: %q: must be auto, nvml or nvidia-smi", c.Source)}
+	}
+	if err := c.policy().Check(); err != nil {
+		return &usageError{err}
+	}
+	return nil
+}
+
+func (c config) policy() health.Policy {
+	p := health.Policy{XIDs: map[int]health.Decision{}}
+	for _, x := range c.XIDs {
+		p.XIDs[x.Code] = health.Decision(x.Decision)
+	}
+	return p
+}
+
+// readToken reads the join token; empty if there is none to read.
+func (c config) readToken(stdin io.Reader) (obs.Secret, error) {
+	var from io.Reader
+	number, isDescriptor := strings.CutPrefix(c.TokenFile, "fd:")
+	switch {
+	case c.TokenFile == "":
+		return obs.Secret{}, nil
+	case c.TokenFile == "-":
+		from = stdin
+	case isDescriptor:
+		fd, err := strconv.ParseUint(number, 10, 16)
+		if err != nil {
+			return obs.Secret{}, &usageError{fmt.Errorf("token_file: %q: want fd: and a number", c.TokenFile)}
+		}
+		file := os.NewFile(uintptr(fd), "token")
+		if file == nil {
+			return obs.Secret{}, &usageError{fmt.Errorf("token_file: descriptor %d is not open", fd)}
+		}
+		defer func() { _ = file.Close() }()
+		from = file
+	default:
+		file, err := openPrivate(c.TokenFile)
+		if errors.Is(err, os.ErrNotExist) {
+			return obs.Secret{}, nil // it was used, and removed
+		}
+		if err != nil {
+			return obs.Secret{}, err
+		}
+		defer func() { _ = file.Close() }()
+		from = file
+	}
+	text, err := io.ReadAll(io.LimitReader(from, 4096))
+	if err != nil {
+		return obs.Secret{}, fmt.Errorf("reading the join token: %w", err)
+	}
+	return obs.NewSecret(strings.TrimSpace(string(text))), nil
+}
+
+// openPrivate opens a file that its owner alone may read.
+func openPrivate(path string) (*os.File, error) {
+	file, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return nil, fmt.Errorf("reading the join token: %w", err)
+	}
+	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		err = &usageError{fmt.Errorf("token_file: others may read %s: chmod 600 %s", path, path)}
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}

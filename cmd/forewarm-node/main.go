@@ -1,0 +1,134 @@
+// Command forewarm-node runs on a GPU node: it looks at the GPUs, judges their health, and
+// reports both to the control plane. It opens no port.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/strictyaml"
+	"github.com/forewarm/forewarm/node/gpu"
+	"github.com/forewarm/forewarm/node/report"
+)
+
+// version is set by release builds with -ldflags "-X main.version=…".
+var version = ""
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := executeCommand(ctx, newRoot(outside{clock: clock.System{}, getenv: os.Getenv}))
+	stop()
+	os.Exit(code)
+}
+
+// outside is what the commands take from the machine besides files.
+type outside struct {
+	clock  clock.Clock
+	getenv func(string) string
+}
+
+func newRoot(o outside) *cobra.Command {
+	root := &cobra.Command{
+		Use: "forewarm-node", Short: "Reports the GPUs of this machine to Forewarm",
+		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true, SilenceUsage: true, Version: versionText(),
+	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.AddCommand(newRunCommand(o), newLookCommand(o), newChildCommand(), newVersionCommand())
+	return root
+}
+
+// usageError is a command line or configuration that makes no sense.
+type usageError struct{ error }
+
+// The exit codes, the same as those of forewarm. After exitRefused starting again is of no
+// use: the unit file says so to systemd.
+const (
+	exitOK      = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitRefused = 4
+)
+
+// executeCommand runs the command line and returns its exit code. Being told to stop is how
+// a run ends, and no failure.
+func executeCommand(ctx context.Context, root *cobra.Command) int {
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return exitOK
+	}
+	code, next := classifyError(cmd, err)
+	_, _ = fmt.Fprintf(root.ErrOrStderr(), "Error: %v\nNext:  %s\n", err, next)
+	return code
+}
+
+// classifyError finds the exit code of a failure, and what to do next.
+func classifyError(cmd *cobra.Command, err error) (code int, next string) {
+	var (
+		wrong   *strictyaml.Error
+		usage   *usageError
+		refused *report.RefusedError
+	)
+	switch {
+	case errors.As(err, &refused):
+		return exitRefused, "have an operator run: forewarm nodes join NODE; then start with the token that it prints"
+	case errors.As(err, &wrong), errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
+		return exitUsage, cmd.CommandPath() + " --help"
+	case errors.Is(err, gpu.ErrNoDriver):
+		return exitFailed, "install the NVIDIA driver, or try: forewarm-node look --simulate 8"
+	default:
+		return exitFailed, cmd.CommandPath() + " --help"
+	}
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show the version of this program, and whether it was built with NVML", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			how := "without NVML: it asks nvidia-smi"
+			if gpu.HasNVML {
+				how = "with NVML"
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "forewarm-node %s, %s\n", versionText(), how)
+			return err
+		},
+	}
+}
+
+// newChildCommand is the process in which NVIDIA's library runs.
+func newChildCommand() *cobra.Command {
+	var library string
+	c := &cobra.Command{
+		Use: "nvml-child", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return gpu.Serve(cmd.InOrStdin(), cmd.OutOrStdout(), library)
+		},
+	}
+	c.Flags().StringVar(&library, "library", "", "the library to load instead of the driver's own")
+	return c
+}
+
+// versionText is the release's version, or the revision that was built.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return "dev-" + s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	return "dev"
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/node/gpu"
+	"github.com/forewarm/forewarm/node/report"
+	"github.com/forewarm/forewarm/node/watch"
+)
+
+func newRunCommand(o outside) *cobra.Command {
+	var path, level, format string
+	flags := defaultConfig()
+	c := &cobra.Command{
+		Use: "run", Short: "Join the control plane, and report until told to stop", Args: cobra.NoArgs,
+		Example: "  forewarm-node run --url https://forewarm.example.com --node nod_… --token-file join-token\n" +
+			"  forewarm-node run --config /etc/forewarm/forewarm-node.yaml",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			logging, err := obs.ParseConfig(level, format)
+			if err != nil {
+				return &usageError{err}
+			}
+			cfg, err := loadConfig(path, o.getenv, cmd.Flags())
+			if err != nil {
+				return err
+			}
+			log := obs.NewLogger(cmd.ErrOrStderr(), logging).With("program", "forewarm-node")
+			return runDaemon(cmd.Context(), cfg, o.clock, cmd.InOrStdin(), log)
+		},
+	}
+	flags.addFlags(c.Flags())
+	flags.addRunFlags(c.Flags())
+	c.Flags().StringVar(&path, "config", "", "the configuration file")
+	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error")
+	c.Flags().StringVar(&format, "log-format", "", "text or json")
+	return c
+}
+
+// runDaemon reports until it is told to stop, or refused for good.
+func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, log *slog.Logger) error {
+	if cfg.URL == "" || cfg.Node == "" {
+		return &usageError{errors.New("it needs the control plane's address and the node's id: --url and --node")}
+	}
+	state, err := report.OpenState(cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	token, err := cfg.readToken(stdin)
+	if err != nil {
+		return err
+	}
+	bootID, epoch, err := thisBoot(c)
+	if err != nil {
+		return err
+	}
+	memory := state.Health().For(bootID)
+	source := newSource(cfg)
+	defer source.Close()
+	kernel := openKernelLog(cfg, memory.KernelSeq, log)
+	if kernel != nil {
+		defer kernel.Close()
+	}
+	reporter, err := report.New(report.Config{URL: cfg.URL, NodeID: cfg.Node, Token: token, Version: versionText(),
+		BootID: bootID, Epoch: epoch, Log: log,
+		HTTP:   httpx.NewClient(httpx.Config{Timeout: 10 * time.Second, UserAgent: "forewarm-node/" + versionText()}),
+		Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // jitter needs no secrecy
+	}, watch.New(source, kernel, cfg.policy(), memory), state)
+	if err != nil {
+		return err
+	}
+	log.InfoContext(ctx, "reporting", "node", cfg.Node, "to", cfg.URL, "nvml", gpu.HasNVML)
+	return repeatSteps(ctx, reporter, c)
+}
+
+// repeatSteps does each step when it is due.
+func repeatSteps(ctx context.Context, r *report.Reporter, c clock.Clock) error {
+	for {
+		next, err := r.Step(ctx, c.Now())
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		timer := time.NewTimer(max(next.Sub(c.Now()), 0))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// newSource is where the figures of this machine come from.
+func newSource(cfg config) gpu.Source {
+	if cfg.Simulate > 0 {
+		return &gpu.Simulated{Seed: cfg.Node, Count: cfg.Simulate, MemoryMiB: 81_920}
+	}
+	var all gpu.FirstOf
+	if self, err := os.Executable(); err == nil && gpu.HasNVML && cfg.Source != sourceSMI {
+		all = append(all, &gpu.Child{Command: []string{self, "nvml-child"}})
+	}
+	if cfg.Source != sourceNVML {
+		all = append(all, &gpu.SMI{})
+	}
+	return all
+}
+
+// openKernelLog opens the kernel's log from after a record on, or returns nil: in many
+// containers it may not be read, and NVML tells of XIDs too.
+func openKernelLog(cfg config, after int64, log *slog.Logger) *gpu.KernelLog {
+	if cfg.KernelLog == "" || cfg.Simulate > 0 {
+		return nil
+	}
+	kernel, err := gpu.OpenKernelLog(cfg.KernelLog, after)
+	if err != nil {
+		log.Info("the kernel's log cannot be read: XIDs come from NVML alone", "error", err)
+		return nil
+	}
+	return kernel
+}
+
+// thisBoot is what the kernel calls this boot, and how many milliseconds it is old. Where
+// the kernel does not say, the daemon's start stands for it: a restart then joins anew.
+func thisBoot(c clock.Clock) (id string, epoch int64, err error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		start := c.Now().UnixMilli()
+		return fmt.Sprintf("started-%d", start), start, nil
+	}
+	up, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return "", 0, fmt.Errorf("reading how long the machine is up: %w", err)
+	}
+	seconds, err := strconv.ParseFloat(strings.Fields(string(up) + " x")[0], 64)
+	if err != nil {
+		return "", 0, fmt.Errorf("reading how long the machine is up: %w", err)
+	}
+	return strings.TrimSpace(string(text)), int64(seconds * 1000), nil
+}

@@ -1,0 +1,131 @@
+package contract
+
+import "time"
+
+// JoinTokenCreate asks for a token with which the daemon of a node joins.
+type JoinTokenCreate struct {
+	ExpiresInSeconds int64 `json:"expires_in_seconds,omitempty" minimum:"1" maximum:"900" default:"900"`
+}
+
+// JoinToken lets the daemon of one node join, once.
+type JoinToken struct {
+	NodeID    string    `json:"node_id"`
+	Token     string    `json:"token" doc:"Shown once."`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// NodeJoin is what a daemon says of itself when it joins, with a join token as its key, or
+// renews its key.
+type NodeJoin struct {
+	BootID string `json:"boot_id" minLength:"1" maxLength:"64" doc:"Of the machine, as its kernel names this boot."`
+}
+
+// NodeJoined answers a join and a renewal.
+type NodeJoined struct {
+	NodeID           string `json:"node_id"`
+	Key              string `json:"key" doc:"For heartbeats and renewals of this node alone. Shown once."`
+	ExpiresInSeconds int64  `json:"expires_in_seconds" doc:"Renew it when half of it is over."`
+	HeartbeatSeconds int64  `json:"heartbeat_seconds" doc:"How often to send a heartbeat."`
+}
+
+// Heartbeat is one report of a daemon.
+type Heartbeat struct {
+	Version string    `json:"version" maxLength:"64" doc:"Of the daemon."`
+	BootID  string    `json:"boot_id" minLength:"1" maxLength:"64"`
+	Epoch   int64     `json:"epoch" minimum:"0"`
+	Seq     int64     `json:"seq" minimum:"0" doc:"Grows; a report that comes after a later one is dropped."`
+	SentAt  time.Time `json:"sent_at,omitzero" doc:"For people. The server's own clock counts."`
+	Clears  int       `json:"clears" minimum:"0"`
+	Look    NodeLook  `json:"look"`
+}
+
+// HeartbeatAnswer says what the daemon needs to know.
+type HeartbeatAnswer struct {
+	Clears           int   `json:"clears"`
+	HeartbeatSeconds int64 `json:"heartbeat_seconds" doc:"How often to send a heartbeat."`
+}
+
+// NodeLook is what was seen of a node's GPUs at one moment.
+type NodeLook struct {
+	Source  string    `json:"source" enum:"nvml,nvidia-smi,simulated,none"`
+	Driver  string    `json:"driver,omitempty" maxLength:"64"`
+	Problem string    `json:"problem,omitempty" maxLength:"300" doc:"Why the look failed, or is not whole."`
+	GPUs    []LookGPU `json:"gpus" maxItems:"64" nullable:"false"`
+}
+
+// LookGPU is one GPU in a look. What could not be read is left out.
+type LookGPU struct {
+	UUID  string `json:"uuid" minLength:"1" maxLength:"96"`
+	PCI   string `json:"pci,omitempty" maxLength:"32"`
+	Index int    `json:"index" minimum:"0" maximum:"4095"`
+	Minor *int   `json:"minor,omitempty" minimum:"0" maximum:"4095" doc:"N of /dev/nvidiaN."`
+	Model string `json:"model" maxLength:"128"`
+	Lost  bool   `json:"lost,omitempty" doc:"It was there, and the driver does not find it any more."`
+	GPUTelemetry
+	Health   string           `json:"health" enum:"healthy,degraded,unhealthy,unknown"`
+	Evidence []HealthEvidence `json:"evidence,omitempty" maxItems:"8"`
+}
+
+// GPUTelemetry is what a GPU's counters say. What could not be read is left out.
+type GPUTelemetry struct {
+	Utilization   *int     `json:"utilization_percent,omitempty" minimum:"0" maximum:"100"`
+	MemoryBusy    *int     `json:"memory_busy_percent,omitempty" minimum:"0" maximum:"100"`
+	MemoryUsedMiB *int     `json:"memory_used_mib,omitempty" minimum:"0" maximum:"16777216"`
+	MemoryMiB     *int     `json:"memory_total_mib,omitempty" minimum:"0" maximum:"16777216"`
+	Temperature   *int     `json:"temperature_celsius,omitempty" minimum:"-100" maximum:"1000"`
+	Power         *float64 `json:"power_watts,omitempty" minimum:"0" maximum:"100000"`
+	PowerLimit    *float64 `json:"power_limit_watts,omitempty" minimum:"0" maximum:"100000"`
+	SMClock       *int     `json:"sm_clock_mhz,omitempty" minimum:"0" maximum:"100000"`
+	MemoryClock   *int     `json:"memory_clock_mhz,omitempty" minimum:"0" maximum:"100000"`
+	Throttle      []string `json:"throttle,omitempty" maxItems:"16" doc:"Why its clocks are lower than they could be."`
+	ECCVolatile   *int64   `json:"ecc_uncorrected_volatile,omitempty" minimum:"0"`
+	ECCAggregate  *int64   `json:"ecc_uncorrected_aggregate,omitempty" minimum:"0"`
+	Remapped      *int     `json:"remapped_rows,omitempty" minimum:"0" doc:"Of its memory, after errors."`
+	RemapPending  *bool    `json:"remap_pending,omitempty"`
+	RemapFailed   *bool    `json:"remap_failed,omitempty"`
+	Recovery      string   `json:"recovery_action,omitempty" maxLength:"32" doc:"What the driver asks for."`
+	NVLinkErrors  *int64   `json:"nvlink_errors,omitempty" minimum:"0"`
+	Processes     *int     `json:"processes,omitempty" minimum:"0" doc:"That compute on it."`
+	MIG           *bool    `json:"mig,omitempty" doc:"It is divided."`
+	XIDs          []XID    `json:"xids,omitempty" maxItems:"32"`
+}
+
+// XID is an error event of the driver, of which so many came since the last look.
+type XID struct {
+	Code  int `json:"code" minimum:"0" maximum:"65535"`
+	Count int `json:"count" minimum:"1"`
+}
+
+// HealthEvidence is one thing that speaks against a GPU.
+type HealthEvidence struct {
+	Rule   string    `json:"rule" maxLength:"64"`
+	Detail string    `json:"detail" maxLength:"300"`
+	Since  time.Time `json:"since" doc:"By the node's clock."`
+}
+
+// NodeDaemon is what is known of the daemon on a node.
+type NodeDaemon struct {
+	State   string    `json:"state" enum:"none,online,silent" doc:"none: it never called home."`
+	SeenAt  time.Time `json:"seen_at,omitzero"`
+	Version string    `json:"version,omitempty"`
+	Source  string    `json:"source,omitempty" doc:"Where its figures come from; simulated: none is real."`
+	Problem string    `json:"problem,omitempty" doc:"Why it cannot tell, or not all."`
+}
+
+// GPUSeen is what the daemon of a node said of a GPU last.
+type GPUSeen struct {
+	SeenAt    time.Time `json:"seen_at" doc:"Where another server was told, up to 30 s before it was told last."`
+	Simulated bool      `json:"simulated" doc:"No figure is real."`
+	GPUTelemetry
+	Evidence []HealthEvidence `json:"evidence,omitempty" doc:"What speaks against it."`
+}
+
+// nodeDaemonTags are the rests of tags that are too long for their lines.
+var nodeDaemonTags = tags{
+	"NodeLook.Source": `doc:"simulated: no figure is real; none: the look failed."`,
+	"Heartbeat.Epoch": `doc:"When the daemon began, in milliseconds since its machine booted: of two daemons with one ` +
+		`identity the later one is believed."`,
+	"Heartbeat.Clears": `doc:"The clears that the daemon was last told, and has followed."`,
+	"HeartbeatAnswer.Clears": `doc:"How often an operator took the node back into use. When it grows, the daemon ` +
+		`forgets what spoke against its GPUs, and looks anew."`,
+}

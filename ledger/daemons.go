@@ -1,0 +1,136 @@
+package ledger
+
+import "time"
+
+// Daemon is by what the daemon of a node proves who it is. Of tokens and keys only the
+// public ids and the keyed hashes of their secrets are stored.
+type Daemon struct {
+	NodeID     string
+	Generation int // of the node for which the token was made
+
+	TokenID      string // empty: none was made
+	TokenHash    []byte
+	TokenExpires time.Time
+	TokenUsed    time.Time // zero: it may still be used
+
+	KeyID       string // empty: it never joined
+	KeyHash     []byte
+	KeyExpires  time.Time
+	OldKeyID    string // the key before; valid until OldKeyUntil
+	OldKeyHash  []byte
+	OldKeyUntil time.Time
+
+	BootID   string // of the machine, as it was when the daemon joined
+	JoinedAt time.Time
+	// Clears counts how often an operator cleared what the daemon says of its GPUs: what
+	// it says with an older count is of before.
+	Clears    int
+	RefusedAt time.Time // when a refusal was last journalled
+	Version   int
+}
+
+// Presence is what the daemon of a node said last. It is replaced, not kept.
+type Presence struct {
+	NodeID  string
+	SeenAt  time.Time // by the database's clock
+	Epoch   int64     // of the daemon that said it
+	Program string    // its version
+	Look    []byte    // JSON, as it sent it
+}
+
+// DaemonReader reads what is known of the daemons of nodes.
+type DaemonReader interface {
+	// Daemon returns what is known of the daemon of a node: ErrNotFound if no token was
+	// ever made for it.
+	Daemon(nodeID string) (Daemon, error)
+	// DaemonByKey returns the daemon that has, or had last, a token or key of an id.
+	DaemonByKey(id string) (Daemon, error)
+	// Presence returns what the daemon of a node said last, or ErrNotFound.
+	Presence(nodeID string) (Presence, error)
+	// Presences returns what daemons said after a time, oldest first.
+	Presences(after time.Time) ([]Presence, error)
+}
+
+// The kinds of key with which the daemon of a node comes. They are in no list of keys.
+const (
+	NodeKey   KeyKind = "node"       // may only report for its own node
+	JoinToken KeyKind = "join_token" // may only join its own node, once
+)
+
+// How long what daemons come with works.
+const (
+	MostTokenLife = 15 * time.Minute
+	NodeKeyLife   = 24 * time.Hour
+	// OldKeyLife is how long the key before works on: its holder may not have got the
+	// answer that brought the new one.
+	OldKeyLife = 2 * time.Minute
+)
+
+// NodeCredential is a token or key of a node's daemon, as it was looked up.
+type NodeCredential struct {
+	Daemon
+	Kind    KeyKind
+	Hash    []byte    // of its secret
+	Expires time.Time // zero: the verb that it is for judges it
+}
+
+// Actor is who the credential speaks for: nobody but the daemon of its node.
+func (c NodeCredential) Actor() Actor {
+	id := c.KeyID
+	if c.Kind == JoinToken {
+		id = c.TokenID
+	}
+	return Actor{KeyID: id, Kind: c.Kind, NodeID: c.NodeID, ExpiresAt: c.Expires, Via: "node"}
+}
+
+// NewSecret is a token or key that was made: its id and the hash of its secret.
+type NewSecret struct {
+	ID   string
+	Hash []byte
+}
+
+// Joining is what a daemon says of itself when it joins.
+type Joining struct {
+	BootID string
+	Key    NewSecret
+}
+
+// Beat is one report of a daemon, as far as the ledger keeps it.
+type Beat struct {
+	BootID  string
+	Epoch   int64
+	Program string
+	Clears  int
+	Look    []byte
+	// Unhealthy says what speaks against the node's GPUs, for its quarantine; empty:
+	// nothing that takes it out of use.
+	Unhealthy string
+}
+
+// Why the daemon of a node is refused.
+const (
+	RefusedTokenUsed    = "token_used"
+	RefusedTokenExpired = "token_expired"
+	RefusedOtherBoot    = "other_boot"
+	RefusedSuperseded   = "superseded"
+	RefusedNodeOver     = "node_over"
+)
+
+// DaemonRefusedError says that a daemon was not believed. It is in the journal.
+type DaemonRefusedError struct {
+	NodeID string
+	Reason string // one of the Refused… codes
+}
+
+// Error says why.
+func (e *DaemonRefusedError) Error() string {
+	return "the daemon of node " + e.NodeID + " is refused: " + refusals[e.Reason]
+}
+
+var refusals = map[string]string{
+	RefusedTokenUsed:    "its join token was used before",
+	RefusedTokenExpired: "its join token has expired",
+	RefusedOtherBoot:    "its machine has booted since it joined, or its identity was copied to another machine",
+	RefusedSuperseded:   "another daemon of the same machine began later",
+	RefusedNodeOver:     "the node is over, or was made anew since",
+}

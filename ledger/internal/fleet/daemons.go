@@ -1,0 +1,264 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// tellRefusal is how often a refused daemon is journalled at most.
+const tellRefusal = time.Minute
+
+// IssueJoinToken stores a token with which the daemon of a node may join once, within a
+// life of at most ledger.MostTokenLife. A token that was issued before and not used is
+// void. A daemon that has joined goes on until another joins.
+func (l Fleet) IssueJoinToken(ctx context.Context, actor ledger.Actor, nodeID string, token ledger.NewSecret,
+	life time.Duration) (ledger.Daemon, error) {
+	var d ledger.Daemon
+	if life <= 0 || life > ledger.MostTokenLife {
+		return d, &ledger.InvalidError{Field: "expires_in_seconds",
+			Rule: fmt.Sprintf("must be 1 to %d", int(ledger.MostTokenLife.Seconds()))}
+	}
+	err := l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
+		if actor.Role != ledger.Operator {
+			return ledger.ErrDenied
+		}
+		n, err := tx.Port.Node(nodeID)
+		if err != nil {
+			return fmt.Errorf("reading node: %w", err)
+		}
+		if isOver(n) {
+			return &ledger.StateError{Subject: n.ID, State: string(n.State()), Asked: "have its daemon join"}
+		}
+		if d, err = tx.Port.Daemon(nodeID); err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			return fmt.Errorf("reading daemon: %w", err)
+		}
+		d.NodeID, d.Generation = n.ID, n.Generation
+		d.TokenID, d.TokenHash, d.TokenUsed = token.ID, token.Hash, time.Time{}
+		d.TokenExpires = tx.Now().Add(life)
+		tx.Change.Daemons = append(tx.Change.Daemons, d)
+		tx.AddEvent(ledger.Event{Type: "node.join_token", Subject: n.ID, PoolID: n.PoolID,
+			Message: "its daemon may join once until " + d.TokenExpires.UTC().Format(time.RFC3339)})
+		return nil
+	})
+	return d, err
+}
+
+// isOver reports whether a node's daemon has nothing to say any more.
+func isOver(n node.Node) bool { return node.Machine.Terminal(n.State()) }
+
+// AuthenticateNode returns the credential of a token or key of a daemon. A key that may not
+// be used now is ErrNotFound; a token is judged by JoinNode, which journals its refusal.
+func (l Fleet) AuthenticateNode(ctx context.Context, id string) (ledger.NodeCredential, error) {
+	var c ledger.NodeCredential
+	err := l.Store.Read(ctx, func(r ledger.Reader) error {
+		d, err := r.DaemonByKey(id)
+		if err != nil {
+			return err
+		}
+		c = ledger.NodeCredential{Daemon: d, Kind: ledger.NodeKey, Hash: d.KeyHash, Expires: d.KeyExpires}
+		switch id {
+		case d.TokenID:
+			c.Kind, c.Hash, c.Expires = ledger.JoinToken, d.TokenHash, time.Time{}
+			return nil
+		case d.OldKeyID:
+			c.KeyID, c.Hash, c.Expires = d.OldKeyID, d.OldKeyHash, d.OldKeyUntil
+		}
+		n, err := r.Node(d.NodeID)
+		if err == nil && (isOver(n) || n.Generation != d.Generation || !r.Now().Before(c.Expires)) {
+			err = ledger.ErrNotFound
+		}
+		return err
+	})
+	return c, err
+}
+
+// JoinNode burns a token and stores the key with which the daemon comes from now on, both
+// or neither. *ledger.DaemonRefusedError, which is journalled: the token was used before,
+// has expired, or is of a node that is over.
+func (l Fleet) JoinNode(ctx context.Context, actor ledger.Actor, j ledger.Joining) (ledger.Daemon, error) {
+	var d ledger.Daemon
+	var refused *ledger.DaemonRefusedError
+	err := l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
+		refused = nil
+		n, err := daemonOf(tx, actor, &d)
+		if err != nil {
+			return err
+		}
+		reason := ""
+		switch {
+		case actor.Kind != ledger.JoinToken || actor.KeyID != d.TokenID:
+			return ledger.ErrDenied
+		case !d.TokenUsed.IsZero():
+			reason = ledger.RefusedTokenUsed
+		case !tx.Now().Before(d.TokenExpires):
+			reason = ledger.RefusedTokenExpired
+		case isOver(n) || n.Generation != d.Generation:
+			reason = ledger.RefusedNodeOver
+		}
+		if reason != "" {
+			refused = refuseDaemon(tx, n, d, reason)
+			return nil
+		}
+		d.TokenUsed, d.JoinedAt, d.BootID = tx.Now(), tx.Now(), j.BootID
+		d.KeyID, d.KeyHash, d.KeyExpires = j.Key.ID, j.Key.Hash, tx.Now().Add(ledger.NodeKeyLife)
+		d.OldKeyID, d.OldKeyHash, d.OldKeyUntil = "", nil, time.Time{}
+		tx.Change.Daemons = append(tx.Change.Daemons, d)
+		tx.AddEvent(ledger.Event{Type: "node.joined", Subject: n.ID, PoolID: n.PoolID, Message: "its daemon has joined"})
+		return nil
+	})
+	return d, orRefused(err, refused)
+}
+
+// RenewNodeKey gives the daemon a new key. The one with which it came works on for
+// ledger.OldKeyLife. The errors are those of RecordBeat.
+func (l Fleet) RenewNodeKey(ctx context.Context, actor ledger.Actor, j ledger.Joining) (ledger.Daemon, error) {
+	var d ledger.Daemon
+	var refused *ledger.DaemonRefusedError
+	err := l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
+		var err error
+		if refused, err = believed(tx, actor, &d, j.BootID); err != nil || refused != nil {
+			return err
+		}
+		until := tx.Now().Add(ledger.OldKeyLife)
+		if actor.KeyID == d.KeyID {
+			d.OldKeyID, d.OldKeyHash, d.OldKeyUntil = d.KeyID, d.KeyHash, until
+		} // else the answer that brought the current key was lost: it is replaced
+		d.KeyID, d.KeyHash, d.KeyExpires = j.Key.ID, j.Key.Hash, tx.Now().Add(ledger.NodeKeyLife)
+		tx.Change.Daemons = append(tx.Change.Daemons, d)
+		return nil
+	})
+	return d, orRefused(err, refused)
+}
+
+// RecordBeat keeps what the daemon of a node says, and returns what is known of the daemon.
+// *ledger.DaemonRefusedError, which is journalled: another daemon of the same machine began
+// later, the machine booted since it joined, or the node is over.
+func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat) (ledger.Daemon, error) {
+	var d ledger.Daemon
+	var refused *ledger.DaemonRefusedError
+	err := l.InGroup(ctx, actor, &ledger.LockHint{}, func(tx *txn.Tx) error {
+		var err error
+		if refused, err = believed(tx, actor, &d, b.BootID); err != nil || refused != nil {
+			return err
+		}
+		before, err := tx.Port.Presence(d.NodeID)
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			return fmt.Errorf("reading what the daemon said: %w", err)
+		}
+		if before.Epoch > b.Epoch && before.SeenAt.After(d.JoinedAt) {
+			refused, err = journalRefusal(tx, d, ledger.RefusedSuperseded)
+			return err
+		}
+		replacePresence(tx, ledger.Presence{NodeID: d.NodeID, SeenAt: tx.Now(), Epoch: b.Epoch, Program: b.Program,
+			Look: b.Look})
+		return nil
+	})
+	if err = orRefused(err, refused); err != nil || b.Unhealthy == "" || b.Clears < d.Clears {
+		return d, err
+	}
+	return d, l.quarantineUnhealthy(ctx, d.NodeID, b.Unhealthy)
+}
+
+// replacePresence writes what a daemon says once, however often it is said in one
+// transaction.
+func replacePresence(tx *txn.Tx, p ledger.Presence) {
+	all := slices.Clone(tx.Change.Presences)
+	all = slices.DeleteFunc(all, func(x ledger.Presence) bool { return x.NodeID == p.NodeID })
+	tx.Change.Presences = append(all, p)
+}
+
+// orRefused is the error of a verb that may have refused, and kept that.
+func orRefused(err error, refused *ledger.DaemonRefusedError) error {
+	if err == nil && refused != nil {
+		return refused
+	}
+	return err
+}
+
+// daemonOf reads the actor's daemon into d, and its node.
+func daemonOf(tx *txn.Tx, actor ledger.Actor, d *ledger.Daemon) (n node.Node, err error) {
+	if *d, err = tx.Port.Daemon(actor.NodeID); err == nil {
+		n, err = tx.Port.Node(actor.NodeID)
+	}
+	if errors.Is(err, ledger.ErrNotFound) {
+		err = ledger.ErrDenied
+	}
+	return n, err
+}
+
+// believed reads the daemon of a node's key, and refuses one that is not the node's any
+// more.
+func believed(tx *txn.Tx, actor ledger.Actor, d *ledger.Daemon, bootID string) (*ledger.DaemonRefusedError, error) {
+	n, err := daemonOf(tx, actor, d)
+	switch {
+	case err != nil:
+		return nil, err
+	case actor.Kind != ledger.NodeKey, actor.KeyID != d.KeyID && actor.KeyID != d.OldKeyID:
+		return nil, ledger.ErrDenied
+	case isOver(n) || n.Generation != d.Generation:
+		return journalRefusal(tx, *d, ledger.RefusedNodeOver)
+	case bootID != d.BootID:
+		return journalRefusal(tx, *d, ledger.RefusedOtherBoot)
+	}
+	return nil, nil
+}
+
+func journalRefusal(tx *txn.Tx, d ledger.Daemon, reason string) (*ledger.DaemonRefusedError, error) {
+	n, err := tx.Port.Node(d.NodeID)
+	if err != nil {
+		return nil, fmt.Errorf("reading node: %w", err)
+	}
+	return refuseDaemon(tx, n, d, reason), nil
+}
+
+// refuseDaemon journals, at most once a minute, that a daemon was not believed.
+func refuseDaemon(tx *txn.Tx, n node.Node, d ledger.Daemon, reason string) *ledger.DaemonRefusedError {
+	refused := &ledger.DaemonRefusedError{NodeID: n.ID, Reason: reason}
+	told := !d.RefusedAt.IsZero() && tx.Now().Sub(d.RefusedAt) < tellRefusal ||
+		slices.ContainsFunc(tx.Change.Daemons, func(x ledger.Daemon) bool { return x.NodeID == d.NodeID })
+	if !told {
+		d.RefusedAt = tx.Now()
+		tx.Change.Daemons = append(tx.Change.Daemons, d)
+		tx.AddEvent(ledger.Event{Type: "node.daemon_refused", Subject: n.ID, PoolID: n.PoolID, Reason: reason,
+			Message: refused.Error()})
+	}
+	return refused
+}
+
+// quarantineUnhealthy takes a node out of use because of what its daemon found. It
+// changes nothing on one that takes no new work anyway.
+func (l Fleet) quarantineUnhealthy(ctx context.Context, nodeID, evidence string) error {
+	return onNode(ctx, l.Engine, nodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
+		if n.State() != node.Ready {
+			return nil
+		}
+		evidence = ledger.ClipText(evidence, 300)
+		if _, err := tx.StepNode(p, n, node.Quarantine, ledger.ReasonUnhealthyGPU, evidence); err != nil {
+			return err
+		}
+		tellHolders(tx, p, n, ledger.ReasonUnhealthyGPU, "node "+n.ID+" takes no new work: "+evidence)
+		tx.WakePlan(p.Pool.ID)
+		return nil
+	})
+}
+
+// clearDaemon has the daemon of a node, if there is one, forget what spoke against its
+// GPUs: an operator takes the node back into use.
+func clearDaemon(tx *txn.Tx, nodeID string) error {
+	d, err := tx.Port.Daemon(nodeID)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		d.Clears++
+		tx.Change.Daemons = append(tx.Change.Daemons, d)
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package sqlledger
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// daemonRow has the node's id as its own.
+type daemonRow struct {
+	Head         rowHead `gorm:"embedded"`
+	Generation   int     `gorm:"column:generation"`
+	TokenID      string  `gorm:"column:token_id"`
+	TokenHash    []byte  `gorm:"column:token_hash"`
+	TokenExpires int64   `gorm:"column:token_expires_at"`
+	TokenUsed    int64   `gorm:"column:token_used_at"`
+	KeyID        string  `gorm:"column:key_id"`
+	KeyHash      []byte  `gorm:"column:key_hash"`
+	KeyExpires   int64   `gorm:"column:key_expires_at"`
+	OldKeyID     string  `gorm:"column:old_key_id"`
+	OldKeyHash   []byte  `gorm:"column:old_key_hash"`
+	OldKeyUntil  int64   `gorm:"column:old_key_until"`
+	BootID       string  `gorm:"column:boot_id"`
+	Joined       int64   `gorm:"column:joined_at"`
+	Clears       int     `gorm:"column:clears"`
+	Refused      int64   `gorm:"column:refused_at"`
+}
+
+func (daemonRow) TableName() string  { return "node_daemons" }
+func (r daemonRow) rowHead() rowHead { return r.Head }
+
+func daemonToRow(d ledger.Daemon) daemonRow {
+	return daemonRow{
+		Head: nextVersion(d.NodeID, d.Version), Generation: d.Generation,
+		TokenID: d.TokenID, TokenHash: notNil(d.TokenHash), TokenExpires: toMicros(d.TokenExpires),
+		TokenUsed: toMicros(d.TokenUsed),
+		KeyID:     d.KeyID, KeyHash: notNil(d.KeyHash), KeyExpires: toMicros(d.KeyExpires),
+		OldKeyID: d.OldKeyID, OldKeyHash: notNil(d.OldKeyHash), OldKeyUntil: toMicros(d.OldKeyUntil),
+		BootID: d.BootID, Joined: toMicros(d.JoinedAt), Clears: d.Clears, Refused: toMicros(d.RefusedAt),
+	}
+}
+
+func (r daemonRow) toValue() (ledger.Daemon, error) {
+	return ledger.Daemon{
+		NodeID: r.Head.ID, Generation: r.Generation,
+		TokenID: r.TokenID, TokenHash: r.TokenHash, TokenExpires: toTime(r.TokenExpires), TokenUsed: toTime(r.TokenUsed),
+		KeyID: r.KeyID, KeyHash: r.KeyHash, KeyExpires: toTime(r.KeyExpires),
+		OldKeyID: r.OldKeyID, OldKeyHash: r.OldKeyHash, OldKeyUntil: toTime(r.OldKeyUntil),
+		BootID: r.BootID, JoinedAt: toTime(r.Joined), Clears: r.Clears, RefusedAt: toTime(r.Refused),
+		Version: r.Head.Version,
+	}, nil
+}
+
+type presenceRow struct {
+	NodeID  string `gorm:"column:node_id;primaryKey"`
+	Seen    int64  `gorm:"column:seen_at"`
+	Epoch   int64  `gorm:"column:epoch"`
+	Program string `gorm:"column:program"`
+	Look    []byte `gorm:"column:look"`
+}
+
+func (presenceRow) TableName() string { return "node_presences" }
+
+const replacePresence = "ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at, epoch = excluded.epoch, " +
+	"program = excluded.program, look = excluded.look"
+
+func presenceToRow(p ledger.Presence) presenceRow {
+	return presenceRow{NodeID: p.NodeID, Seen: toMicros(p.SeenAt), Epoch: p.Epoch, Program: p.Program,
+		Look: notNil(p.Look)}
+}
+
+func (r presenceRow) toValue() (ledger.Presence, error) {
+	return ledger.Presence{NodeID: r.NodeID, SeenAt: toTime(r.Seen), Epoch: r.Epoch, Program: r.Program,
+		Look: r.Look}, nil
+}
+
+func (r capacityReader) Daemon(nodeID string) (ledger.Daemon, error) {
+	return readRow[daemonRow](r.newQuery().Where("id = ?", nodeID), "reading the daemon of "+nodeID)
+}
+
+func (r capacityReader) DaemonByKey(id string) (ledger.Daemon, error) {
+	const doing = "finding a daemon by its key"
+	for _, column := range []string{"key_id", "token_id", "old_key_id"} {
+		found, ok, err := findRow[daemonRow](r.newQuery().Where(column+" = ? AND "+column+" <> ''", id), doing)
+		if err != nil || ok {
+			return found, err
+		}
+	}
+	return ledger.Daemon{}, wrapError(doing, ledger.ErrNotFound)
+}
+
+func (r capacityReader) Presence(nodeID string) (ledger.Presence, error) {
+	return readRow[presenceRow](r.newQuery().Where("node_id = ?", nodeID), "reading what the daemon of "+nodeID+" said")
+}
+
+func (r capacityReader) Presences(after time.Time) ([]ledger.Presence, error) {
+	return listRows[presenceRow](r.newQuery().Where("seen_at > ?", toMicros(after)).Order("seen_at, node_id"),
+		"reading what daemons said")
+}

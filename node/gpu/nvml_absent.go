@@ -1,0 +1,18 @@
+//go:build !(linux && cgo)
+
+package gpu
+
+import "fmt"
+
+// HasNVML says whether this program can ask NVIDIA's library.
+const HasNVML = false
+
+type session struct{}
+
+func openLibrary(string) session { return session{} }
+
+func (session) look() (Reading, error) {
+	return Reading{}, fmt.Errorf("%w: this program was built without NVML", ErrNoDriver)
+}
+
+func (session) close() {}

@@ -1,0 +1,270 @@
+// Package report tells the control plane what the watcher of a node's GPUs sees: it joins
+// with a one-time token, keeps the key that it gets, renews it, and sends a heartbeat.
+//
+// It is a step that its caller repeats, with the time as an argument. A look is taken on
+// its own beat, whether or not the server can be reached; what is sent is always the newest
+// one. Nothing is queued: what is old says nothing of a GPU now.
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/node/watch"
+)
+
+const (
+	lookEvery  = 10 * time.Second
+	firstRetry = 5 * time.Second // full jitter up to this after the first failure, then twice as much
+	lastRetry  = time.Minute
+	tryRenewal = 10 * time.Minute // after one that failed
+)
+
+// RefusedError says that the server does not believe the daemon, and will not until an
+// operator does something. Its text is for them.
+type RefusedError struct{ Cause error }
+
+// Error says what was refused.
+func (e *RefusedError) Error() string { return "the server refuses this daemon: " + e.Cause.Error() }
+
+// Unwrap returns the server's problem.
+func (e *RefusedError) Unwrap() error { return e.Cause }
+
+// Config is what a reporter works with.
+type Config struct {
+	URL     string // of the control plane
+	NodeID  string
+	Token   obs.Secret // for joining; empty: it has joined before
+	Version string
+	BootID  string
+	Epoch   int64 // when the daemon began, in milliseconds since the machine booted
+	HTTP    client.Doer
+	Random  *rand.Rand // of the jitter
+	Log     *slog.Logger
+}
+
+// Reporter is the daemon of one node. It is used by one goroutine at a time.
+type Reporter struct {
+	Config
+	watcher *watch.Watcher
+	state   State
+
+	id        Identity
+	unsaved   bool         // the identity is not in the state folder
+	saved     watch.Memory // as it was written last
+	look      contract.NodeLook
+	unsent    bool
+	seq       int64
+	failures  int
+	every     time.Duration
+	lookAt    time.Time
+	sendAt    time.Time
+	renewAt   time.Time
+	stateLost string // why the state cannot be written
+}
+
+// New returns a reporter that has not begun. The error says that its identity is not of
+// this node, or that it cannot join.
+func New(cfg Config, w *watch.Watcher, s State) (*Reporter, error) {
+	id, err := s.Identity(cfg.NodeID)
+	if err != nil {
+		return nil, err
+	}
+	if id.Key == "" && cfg.Token.IsZero() {
+		return nil, fmt.Errorf("%w: forewarm nodes join %s makes one", errNoToken, cfg.NodeID)
+	}
+	return &Reporter{Config: cfg, watcher: w, state: s, id: id, every: lookEvery}, nil
+}
+
+// Step does what is due, and returns when something is due again. A *RefusedError is
+// final; all else is tried again.
+func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
+	if !now.Before(r.lookAt) {
+		r.look, r.unsent = r.watcher.Look(ctx, now), true
+		r.lookAt = now.Add(r.every)
+		r.keepHealth()
+	}
+	if !now.Before(r.sendAt) && r.unsent {
+		if err := r.send(ctx, now); err != nil {
+			if final(err) {
+				return now, &RefusedError{Cause: err}
+			}
+			r.sendAt = now.Add(r.retryAfter(err))
+			r.Log.WarnContext(ctx, "the report did not reach the server", "error", err, "again_in", r.sendAt.Sub(now))
+		}
+	}
+	if next := r.sendAt; r.unsent && next.After(now) && next.Before(r.lookAt) {
+		return next, nil
+	}
+	return r.lookAt, nil
+}
+
+// send joins where that has to be, tells the newest look, and renews the key.
+func (r *Reporter) send(ctx context.Context, now time.Time) error {
+	r.keepIdentity()
+	if r.id.Key == "" {
+		if err := r.join(ctx, now); err != nil {
+			return err
+		}
+	}
+	err := r.beat(ctx, now)
+	if isCode(err, contract.CodeUnauthenticated) && !r.Token.IsZero() {
+		if err = r.join(ctx, now); err == nil {
+			err = r.beat(ctx, now)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r.failures, r.unsent = 0, false
+	if !now.Before(r.renewAt) {
+		r.renew(ctx, now)
+	}
+	return nil
+}
+
+// join turns the token into a key. What the token is worth is lost with a key that cannot
+// be stored, so that storing is tried first.
+func (r *Reporter) join(ctx context.Context, now time.Time) error {
+	if err := r.state.SaveIdentity(Identity{NodeID: r.NodeID}); err != nil {
+		return fmt.Errorf("before joining: %w", err)
+	}
+	api, err := client.New(r.URL, r.Token.Reveal(), r.HTTP)
+	if err != nil {
+		return err
+	}
+	got, err := api.JoinNode(ctx, r.NodeID, contract.NodeJoin{BootID: r.BootID})
+	if err != nil {
+		return fmt.Errorf("joining: %w", err)
+	}
+	r.Token = obs.Secret{} // it is worth nothing any more
+	r.Log.InfoContext(ctx, "joined", "node", r.NodeID)
+	r.useKey(got, now)
+	return nil
+}
+
+func (r *Reporter) useKey(got contract.NodeJoined, now time.Time) {
+	r.id.Key, r.unsaved = got.Key, true
+	r.renewAt = now.Add(time.Duration(got.ExpiresInSeconds) * time.Second / 2)
+	r.keepIdentity()
+}
+
+// renew gets another key. The one at hand goes on until then, whatever comes of it; what the
+// clock of this machine says does not matter, as a daemon that begins renews at once.
+func (r *Reporter) renew(ctx context.Context, now time.Time) {
+	r.renewAt = now.Add(tryRenewal)
+	api, err := client.New(r.URL, r.id.Key, r.HTTP)
+	if err == nil {
+		var got contract.NodeJoined
+		if got, err = api.RenewNodeKey(ctx, r.NodeID, contract.NodeJoin{BootID: r.BootID}); err == nil {
+			r.useKey(got, now)
+			return
+		}
+	}
+	r.Log.WarnContext(ctx, "the node's key was not renewed", "error", err)
+}
+
+func (r *Reporter) beat(ctx context.Context, now time.Time) error {
+	api, err := client.New(r.URL, r.id.Key, r.HTTP)
+	if err != nil {
+		return err
+	}
+	r.seq++
+	look := r.look
+	if r.stateLost != "" {
+		look.Problem = strings.TrimPrefix(look.Problem+"; "+r.stateLost, "; ")
+		look.Problem = look.Problem[:min(len(look.Problem), 300)]
+	}
+	got, err := api.PutHeartbeat(ctx, r.NodeID, contract.Heartbeat{Version: r.Version, BootID: r.BootID, Epoch: r.Epoch,
+		Seq: r.seq, SentAt: now.UTC(), Clears: r.watcher.Memory().Clears, Look: look})
+	if err != nil {
+		return fmt.Errorf("reporting: %w", err)
+	}
+	r.watcher.Clear(got.Clears, now)
+	if s := got.HeartbeatSeconds; s >= 1 && s <= 3600 {
+		r.every = time.Duration(s) * time.Second
+	}
+	return nil
+}
+
+// keepIdentity stores a key that is not stored yet. That it cannot is told with the look:
+// the daemon works on, and has to join anew once it ends.
+func (r *Reporter) keepIdentity() {
+	if !r.unsaved {
+		return
+	}
+	err := r.state.SaveIdentity(r.id)
+	r.unsaved = err != nil
+	r.noteState(err)
+}
+
+// keepHealth stores what is known of the GPUs, if that has changed but for the times of
+// looks.
+func (r *Reporter) keepHealth() {
+	m := r.watcher.Memory()
+	if same(m, r.saved) {
+		return
+	}
+	err := r.state.SaveHealth(m)
+	if r.noteState(err); err == nil {
+		r.saved = m.Copy()
+	}
+}
+
+func (r *Reporter) noteState(err error) {
+	r.stateLost = ""
+	if err != nil {
+		r.stateLost = "the state folder cannot be written: " + err.Error()
+		r.Log.Error("the state folder cannot be written", "error", err)
+	}
+}
+
+// retryAfter is how long to wait after a failure: as the server says, else a random time
+// that grows.
+func (r *Reporter) retryAfter(err error) time.Duration {
+	wait := httpx.Backoff(r.failures, firstRetry, lastRetry, r.Random)
+	r.failures++
+	if p, ok := errors.AsType[*client.Error](err); ok {
+		wait += time.Duration(min(p.Problem.RetryAfter, 300)) * time.Second
+	}
+	return wait
+}
+
+// final reports whether trying again cannot help.
+func final(err error) bool {
+	p, ok := errors.AsType[*client.Error](err)
+	return ok && (p.Problem.Status == http.StatusUnauthorized || p.Problem.Status == http.StatusForbidden ||
+		p.Problem.Code == contract.CodeDaemonRefused)
+}
+
+func isCode(err error, code string) bool {
+	p, ok := errors.AsType[*client.Error](err)
+	return ok && p.Problem.Code == code
+}
+
+// same reports whether nothing that matters after a restart has changed.
+func same(a, b watch.Memory) bool { return reflect.DeepEqual(essence(a), essence(b)) }
+
+func essence(m watch.Memory) watch.Memory {
+	m = m.Copy()
+	m.KernelSeq = 0
+	for uuid, t := range m.Tracks {
+		t.Missed, t.Slow = 0, nil
+		for i := range t.Faults {
+			t.Faults[i].Last = time.Time{}
+		}
+		m.Tracks[uuid] = t
+	}
+	return m
+}

@@ -1,0 +1,181 @@
+// Package watch follows the health of a machine's GPUs from look to look. What it
+// remembers is one value, which its caller keeps over restarts.
+package watch
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/health"
+	"github.com/forewarm/forewarm/node/gpu"
+)
+
+// Memory is what is known of the GPUs of one boot.
+type Memory struct {
+	BootID    string                      `json:"boot_id"`
+	Clears    int                         `json:"clears"`     // those of the operator that were followed
+	KernelSeq int64                       `json:"kernel_seq"` // up to which record the kernel's log was read
+	Known     map[string]contract.LookGPU `json:"known"`      // by UUID: where it is, and what it is called
+	Tracks    map[string]health.Track     `json:"tracks"`     // by UUID
+}
+
+// For returns the memory if it is of a boot, else an empty one: what was before this boot
+// is history, but for what the operator cleared.
+func (m Memory) For(bootID string) Memory {
+	if m.BootID != bootID {
+		m = Memory{BootID: bootID, Clears: m.Clears, KernelSeq: -1}
+	}
+	if m.Known == nil {
+		m.Known = map[string]contract.LookGPU{}
+	}
+	if m.Tracks == nil {
+		m.Tracks = map[string]health.Track{}
+	}
+	return m
+}
+
+// Copy returns a memory that shares nothing with m.
+func (m Memory) Copy() Memory {
+	m.Known, m.Tracks = maps.Clone(m.Known), maps.Clone(m.Tracks)
+	for uuid, t := range m.Tracks {
+		t.Faults = slices.Clone(t.Faults)
+		m.Tracks[uuid] = t
+	}
+	return m
+}
+
+// Watcher judges what a source sees. It is used by one goroutine at a time.
+type Watcher struct {
+	source gpu.Source
+	kernel *gpu.KernelLog
+	policy health.Policy
+	memory Memory
+}
+
+// New returns a watcher. kernel is where XIDs are read; nil: the source tells of them.
+// m must come from Memory.For.
+func New(source gpu.Source, kernel *gpu.KernelLog, p health.Policy, m Memory) *Watcher {
+	return &Watcher{source: source, kernel: kernel, policy: p, memory: m}
+}
+
+// Memory returns what is to be remembered. It must not be changed.
+func (w *Watcher) Memory() Memory { return w.memory }
+
+// Clear forgets what spoke against the GPUs, if an operator cleared it more often than
+// was followed so far.
+func (w *Watcher) Clear(clears int, now time.Time) {
+	if clears <= w.memory.Clears {
+		return
+	}
+	w.memory.Clears = clears
+	for uuid, t := range w.memory.Tracks {
+		w.memory.Tracks[uuid] = t.Clear(now)
+	}
+}
+
+// Look looks once. A look that fails is one with a problem, which lists the GPUs that were
+// seen before.
+func (w *Watcher) Look(ctx context.Context, now time.Time) contract.NodeLook {
+	r, err := w.source.Look(ctx)
+	events := r.Events
+	if w.kernel != nil {
+		events, w.memory.KernelSeq = w.kernel.Take()
+	}
+	if err != nil {
+		return w.failed(err, w.byGPU(events), now)
+	}
+	seen := map[string]bool{}
+	for _, g := range r.Look.GPUs {
+		seen[g.UUID] = true
+		w.memory.Known[g.UUID] = contract.LookGPU{UUID: g.UUID, PCI: g.PCI, Index: g.Index, Minor: g.Minor, Model: g.Model}
+	}
+	for _, uuid := range slices.Sorted(maps.Keys(w.memory.Known)) {
+		if !seen[uuid] {
+			lost := w.memory.Known[uuid]
+			lost.Lost = true
+			r.Look.GPUs = append(r.Look.GPUs, lost)
+		}
+	}
+	came, readings := w.byGPU(events), map[string]health.Reading{}
+	for i := range r.Look.GPUs {
+		g := &r.Look.GPUs[i]
+		g.XIDs = came[g.UUID]
+		readings[g.UUID] = readingOf(*g)
+	}
+	for uuid, reading := range health.MarkShared(readings, w.policy) {
+		w.memory.Tracks[uuid] = w.memory.Tracks[uuid].Next(reading, w.policy, now)
+	}
+	w.addHealth(r.Look.GPUs)
+	return r.Look
+}
+
+// failed is a look in which nothing could be seen. The kernel's log speaks all the same.
+func (w *Watcher) failed(err error, came map[string][]contract.XID, now time.Time) contract.NodeLook {
+	text := err.Error()
+	look := contract.NodeLook{Source: "none", Problem: text[:min(len(text), 300)], GPUs: []contract.LookGPU{}}
+	for _, uuid := range slices.Sorted(maps.Keys(w.memory.Known)) {
+		g := w.memory.Known[uuid]
+		if g.XIDs = came[uuid]; len(g.XIDs) > 0 {
+			w.memory.Tracks[uuid] = w.memory.Tracks[uuid].Next(readingOf(g), w.policy, now)
+		} else {
+			w.memory.Tracks[uuid] = w.memory.Tracks[uuid].Miss(w.policy, now)
+		}
+		look.GPUs = append(look.GPUs, g)
+	}
+	w.addHealth(look.GPUs)
+	return look
+}
+
+// mostXIDs is how many kinds of XID one look tells of a GPU.
+const mostXIDs = 32
+
+// byGPU sorts events by the GPU on which they came. Those of a GPU that was never seen say
+// nothing.
+func (w *Watcher) byGPU(events []gpu.Event) map[string][]contract.XID {
+	at := map[string]string{}
+	for uuid, g := range w.memory.Known {
+		at[g.PCI] = uuid
+	}
+	out := map[string][]contract.XID{}
+	for _, e := range events {
+		uuid := e.UUID
+		if uuid == "" {
+			uuid = at[e.PCI]
+		}
+		if uuid != "" && len(out[uuid]) < mostXIDs {
+			out[uuid] = append(out[uuid], contract.XID{Code: e.Code, Count: max(e.Count, 1)})
+		}
+	}
+	return out
+}
+
+// readingOf is what a look says of a GPU's health.
+func readingOf(g contract.LookGPU) health.Reading {
+	r := health.Reading{Lost: g.Lost, Recovery: g.Recovery}
+	r.RemapPending = g.RemapPending != nil && *g.RemapPending
+	r.RemapFailed = g.RemapFailed != nil && *g.RemapFailed
+	r.Slowdown = slices.ContainsFunc(g.Throttle, func(s string) bool { return slices.Contains(gpu.HardwareThrottles, s) })
+	for _, x := range g.XIDs {
+		r.XIDs = append(r.XIDs, health.XID{Code: x.Code, Count: x.Count})
+	}
+	return r
+}
+
+// mostEvidence is how many faults a look tells of a GPU.
+const mostEvidence = 8
+
+func (w *Watcher) addHealth(gpus []contract.LookGPU) {
+	for i := range gpus {
+		g := &gpus[i]
+		t := w.memory.Tracks[g.UUID]
+		g.Health = string(t.State)
+		for _, f := range t.Evidence() {
+			if len(g.Evidence) < mostEvidence {
+				g.Evidence = append(g.Evidence, contract.HealthEvidence{Rule: f.Rule, Detail: f.Detail, Since: f.First.UTC()})
+			}
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package auth
+
+import (
+	"context"
+	"time"
+
+	"github.com/forewarm/forewarm/internal/keys"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// nodeEnvironment is the middle part of what the daemons of nodes come with.
+const nodeEnvironment = "node"
+
+// MintNode makes a join token, or a key, of a node's daemon. The whole text is to be shown
+// once and kept nowhere.
+func (m Minter) MintNode() (ledger.NewSecret, obs.Secret, error) {
+	made, err := keys.Mint(nodeEnvironment, m.Random)
+	if err != nil {
+		return ledger.NewSecret{}, obs.Secret{}, err
+	}
+	return ledger.NewSecret{ID: made.ID, Hash: []byte(m.Pepper.Hash(made.Secret))}, made.Text, nil
+}
+
+// lookUpNode looks up what the daemon of a node came with. Its uses are not noted.
+func (a *Authenticator) lookUpNode(ctx context.Context, id string, now time.Time) (*remembered, error) {
+	c, err := a.ledger.AuthenticateNode(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	found := &remembered{key: ledger.Key{ID: id, Hash: c.Hash}, actor: c.Actor(), used: now, until: now.Add(CacheFor)}
+	if !c.Expires.IsZero() && c.Expires.Before(found.until) {
+		found.until = c.Expires
+	}
+	return found, nil
+}

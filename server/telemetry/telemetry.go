@@ -1,0 +1,244 @@
+// Package telemetry keeps what the daemons of nodes said last.
+//
+// A report reaches the ledger when the health of a GPU changed, when the daemon is new to
+// this process, and after WriteEvery; in between it stays in memory. What daemons told
+// other servers is read from the ledger, and is then up to WriteEvery old.
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
+)
+
+const (
+	// BeatEvery is how often a daemon reports.
+	BeatEvery = 10 * time.Second
+	// WriteEvery is how often a daemon of which nothing is new is written down.
+	WriteEvery = 30 * time.Second
+	// Silence is how long nothing comes from a daemon until it counts as silent.
+	Silence = 90 * time.Second
+	// forgetAfter is how long what a silent daemon said is remembered.
+	forgetAfter = 24 * time.Hour
+	// readEvery is how often the ledger is asked at most for what other servers heard.
+	readEvery = 5 * time.Second
+)
+
+// State says whether a daemon reports.
+type State string
+
+// The states of a node's daemon.
+const (
+	None   State = "none"   // it never called home
+	Online State = "online" // it reports
+	Silent State = "silent" // it did, longer than Silence ago
+)
+
+// Said is what a daemon said last.
+type Said struct {
+	At      time.Time
+	Program string
+	Look    contract.NodeLook
+}
+
+// GPU returns what was said of a GPU.
+func (s Said) GPU(uuid string) (contract.LookGPU, bool) {
+	for _, g := range s.Look.GPUs {
+		if g.UUID == uuid {
+			return g, true
+		}
+	}
+	return contract.LookGPU{}, false
+}
+
+// entry is what is known of one daemon. Said is here alone; the rest is of the last
+// write of this process.
+type entry struct {
+	Said
+	direct         bool // it was said to this process
+	epoch, seq     int64
+	bootID, health string
+	clears         int
+	written        time.Time
+}
+
+// Hub knows the daemons. It is safe for concurrent use.
+type Hub struct {
+	ledger *verbs.Ledger
+	clock  clock.Clock
+	began  time.Time
+
+	reading sync.Mutex // held while the ledger is read, so that it is read once
+	readAt  time.Time
+	through time.Time // of the newest presence that was read, by the database's clock
+
+	mu    sync.Mutex
+	nodes map[string]*entry
+}
+
+// NewHub returns a hub that has heard nothing.
+func NewHub(l *verbs.Ledger, c clock.Clock) *Hub {
+	return &Hub{ledger: l, clock: c, began: c.Now(), nodes: map[string]*entry{}}
+}
+
+// Beat takes a report of the actor's daemon. A report that comes after a later one of the
+// same daemon is dropped. The errors are those of verbs.RecordBeat.
+func (h *Hub) Beat(ctx context.Context, actor ledger.Actor, b contract.Heartbeat) (contract.HeartbeatAnswer, error) {
+	answer := contract.HeartbeatAnswer{HeartbeatSeconds: int64(BeatEvery / time.Second)}
+	clears, late, due := h.take(actor.NodeID, b)
+	answer.Clears = clears
+	if late || !due {
+		return answer, nil
+	}
+	look, err := json.Marshal(b.Look)
+	if err != nil {
+		return answer, fmt.Errorf("encoding a look: %w", err)
+	}
+	d, err := h.ledger.RecordBeat(ctx, actor, ledger.Beat{BootID: b.BootID, Epoch: b.Epoch, Program: b.Version,
+		Clears: b.Clears, Look: look, Unhealthy: unhealthy(b.Look)})
+	if err != nil {
+		return answer, err
+	}
+	answer.Clears = d.Clears
+	h.noteWritten(actor.NodeID, b, d)
+	return answer, nil
+}
+
+// take keeps a report that needs no write, and reports whether this one does.
+func (h *Hub) take(nodeID string, b contract.Heartbeat) (clears int, late, due bool) {
+	now := h.clock.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.nodes[nodeID]
+	if e == nil || !e.direct || e.bootID != b.BootID || e.epoch != b.Epoch {
+		return 0, false, true
+	}
+	if b.Seq <= e.seq {
+		return e.clears, true, false
+	}
+	if now.Sub(e.written) >= WriteEvery || e.health != healthOf(b.Look) {
+		return e.clears, false, true
+	}
+	e.seq, e.Said = b.Seq, Said{At: now, Program: b.Version, Look: b.Look}
+	return e.clears, false, false
+}
+
+func (h *Hub) noteWritten(nodeID string, b contract.Heartbeat, d ledger.Daemon) {
+	now := h.clock.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e := h.nodes[nodeID]; e != nil && e.direct && e.epoch == b.Epoch && e.seq > b.Seq {
+		return // a later one came while this one was written
+	}
+	h.nodes[nodeID] = &entry{Said: Said{At: now, Program: b.Version, Look: b.Look}, direct: true, epoch: b.Epoch,
+		seq: b.Seq, bootID: b.BootID, health: healthOf(b.Look), clears: d.Clears, written: now}
+}
+
+// healthOf is all of a look that makes it be written at once.
+func healthOf(l contract.NodeLook) string {
+	var out strings.Builder
+	for _, g := range l.GPUs {
+		out.WriteString(g.UUID + " " + g.Health + "\n")
+	}
+	return out.String()
+}
+
+// unhealthy says what speaks against the GPUs of a look that must not be handed out.
+func unhealthy(l contract.NodeLook) string {
+	var all []string
+	for _, g := range l.GPUs {
+		if g.Health != "unhealthy" {
+			continue
+		}
+		why := "unhealthy"
+		if len(g.Evidence) > 0 {
+			why = g.Evidence[0].Detail
+		}
+		all = append(all, fmt.Sprintf("GPU %d (%s): %s", g.Index, g.UUID, why))
+	}
+	return strings.Join(all, "; ")
+}
+
+// Refresh reads what daemons told other servers, unless that was just done.
+func (h *Hub) Refresh(ctx context.Context) error {
+	h.reading.Lock()
+	defer h.reading.Unlock()
+	now := h.clock.Now()
+	if age := now.Sub(h.readAt); !h.readAt.IsZero() && age >= 0 && age < readEvery {
+		return nil
+	}
+	var all []ledger.Presence
+	var stored time.Time
+	err := h.ledger.Store().Read(ctx, func(r ledger.Reader) (err error) {
+		stored = r.Now()
+		after := h.through.Add(-readEvery) // one that was written before may be committed after another
+		if oldest := stored.Add(-forgetAfter); after.Before(oldest) {
+			after = oldest
+		}
+		all, err = r.Presences(after)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("reading what daemons said: %w", err)
+	}
+	h.readAt = now
+	for _, p := range all {
+		h.through = p.SeenAt
+		h.learn(p, now.Add(p.SeenAt.Sub(stored)))
+	}
+	h.forget(now)
+	return nil
+}
+
+// learn keeps what a daemon said elsewhere at a time, by this process's clock, unless it
+// has said more here since.
+func (h *Hub) learn(p ledger.Presence, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e := h.nodes[p.NodeID]; e != nil && !e.At.Before(at) {
+		return
+	}
+	e := &entry{Said: Said{At: at, Program: p.Program}}
+	if json.Unmarshal(p.Look, &e.Look) != nil {
+		e.Look = contract.NodeLook{Problem: "what it said cannot be read"}
+	}
+	if before := h.nodes[p.NodeID]; before != nil && before.direct {
+		kept := *before
+		kept.Said, e = e.Said, &kept
+	}
+	h.nodes[p.NodeID] = e
+}
+
+func (h *Hub) forget(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, e := range h.nodes {
+		if now.Sub(e.At) > forgetAfter {
+			delete(h.nodes, id)
+		}
+	}
+}
+
+// Of returns what the daemon of a node said last. Nobody is silent before the hub has
+// listened for a whole Silence.
+func (h *Hub) Of(nodeID string) (Said, State) {
+	now := h.clock.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.nodes[nodeID]
+	if e == nil {
+		return Said{}, None
+	}
+	if now.Sub(e.At) > Silence && now.Sub(h.began) > Silence {
+		return e.Said, Silent
+	}
+	return e.Said, Online
+}
