@@ -46,6 +46,22 @@ bin/forewarm bin/forewarm-sim: bin/%:
 	echo "Building $@: the first build compiles about $$n packages, about 3 minutes on 2 cores; later ones take seconds"
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o $@ ./cmd/$*
 
+# With a C compiler it asks NVIDIA's library, which it loads when it runs; without one it asks
+# nvidia-smi, as the release builds do that run anywhere.
+.PHONY: bin/forewarm-node
+bin/forewarm-node:
+	@CGO_ENABLED=$$(command -v $${CC:-cc} >/dev/null && echo 1 || echo 0) \
+		go build -p 2 -tags $(TAGS) -trimpath -o $@ ./cmd/forewarm-node
+	@$@ version
+
+VERSION ?= dev
+.PHONY: release/node
+release/node: ## build static bin/forewarm-node-linux-{amd64,arm64} (VERSION=1.2.3), which ask nvidia-smi, and their checksums
+	@for arch in amd64 arm64; do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -p 2 -tags $(TAGS) -trimpath \
+			-ldflags "-s -w -X main.version=$(VERSION)" -o bin/forewarm-node-linux-$$arch ./cmd/forewarm-node; done
+	@cd bin && sha256sum forewarm-node-linux-amd64 forewarm-node-linux-arm64 | tee forewarm-node.sha256
+
 .PHONY: test
 test: ## run every test that needs no service (RACE=-race for the race detector)
 	$(GOTEST) $(RACE) ./...
@@ -86,6 +102,10 @@ test/slurm/accounting: ## run the tests of a cluster's history against a real sl
 	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),slurm -o bin/slurm.test ./provisioners/slurm
 	cd provisioners/slurm && $(if $(filter-out 0,$(shell id -u)),sudo) env FOREWARM_SLURM_CLOUD=2 FOREWARM_SLURM_SUSPEND=8 \
 		FOREWARM_SLURM_ACCOUNTING=1 ../../scripts/with-slurm ../../bin/slurm.test -test.run AccountedBySlurmdbd -test.timeout 5m
+
+.PHONY: test/nvml
+test/nvml: ## run the tests of what asks NVIDIA's library, against a fake one (a C compiler; a minute the first time)
+	CGO_ENABLED=1 scripts/with-empty-tmp go test -p 2 -tags $(TAGS) ./node/gpu ./provisioners/local/discover
 
 .PHONY: test/kubernetes
 test/kubernetes: ## run the Kubernetes adapter's suite against a real kube-apiserver (etcd; builds it the first time, about 16 minutes)

@@ -58,6 +58,7 @@ var examplesOf = map[string]string{
 	"shares":             "forewarm shares demo-a100",
 	"nodes list":         "forewarm nodes list --state ready,booting",
 	"nodes show":         "forewarm nodes show nod_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"nodes join":         "forewarm nodes join nod_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"nodes drain":        "forewarm nodes drain nod_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"nodes resume":       "forewarm nodes resume nod_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"nodes quarantine":   "forewarm nodes quarantine nod_06h05jkfp1rxn8ak4tjdkaxhc4 --yes",

@@ -1,0 +1,52 @@
+package nodes
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/output"
+)
+
+func newJoinCommand(a *app.App) *cobra.Command {
+	var life time.Duration
+	c := &cobra.Command{
+		Use: "join NODE", Short: "Print what to run on a node to have its daemon join (operators)",
+		Long: "Print what to run on a node to have its daemon join.\n\n" +
+			"It issues a join token, which works once, for this node, for 15 minutes at most. The token is read from " +
+			"standard input there, so that it is in no process list and in no file.",
+		Args: flags.ExactArgs("NODE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := a.NewClient()
+			if err != nil {
+				return err
+			}
+			got, err := api.IssueJoinToken(cmd.Context(), args[0], life)
+			if err != nil {
+				return err
+			}
+			target, err := a.Target()
+			if err != nil {
+				return err
+			}
+			a.Say(cmd, "The token is shown only once and stored nowhere.")
+			return output.Text(a, cmd, got.NodeID, got, func(w io.Writer) {
+				_, _ = fmt.Fprintf(w, joinText, got.ExpiresAt.UTC().Format(time.RFC3339), target.Server, got.NodeID, got.Token)
+			})
+		},
+	}
+	c.Flags().DurationVar(&life, "expires-in", 0, "how long the token works; at most, and without it, 15m")
+	return c
+}
+
+const joinText = `# On the node, as root, until %[1]s. The token works once.
+# forewarm-node is the program that make bin/forewarm-node builds.
+install -m 0755 forewarm-node /usr/local/bin/
+forewarm-node run --url %[2]s --node %[3]s --token-file - <<'TOKEN'
+%[4]s
+TOKEN
+`
