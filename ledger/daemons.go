@@ -33,7 +33,8 @@ type Daemon struct {
 type Presence struct {
 	NodeID  string
 	SeenAt  time.Time // by the database's clock
-	Epoch   int64     // of the daemon that said it
+	BootID  string    // of the machine then
+	Epoch   int64     // of the daemon that said it, within the boot
 	Program string    // its version
 	Look    []byte    // JSON, as it sent it
 }

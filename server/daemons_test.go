@@ -94,6 +94,32 @@ func (f *fleet) events(i int, kind string) []contract.Event {
 		"").Items, func(e contract.Event) bool { return e.Type != kind })
 }
 
+// end removes a node as a worker does whose provider says that it is gone.
+func (f *fleet) end(i int) {
+	f.t.Helper()
+	ctx := f.t.Context()
+	_, err := f.ledger.DrainNode(ctx, ledger.SystemActor("test"), f.nodes[i].ID)
+	require.NoError(f.t, err)
+	for range 100 {
+		f.clock.Advance(time.Minute)
+		due, err := f.ledger.Dispatch(ctx, 100, time.Second)
+		require.NoError(f.t, err)
+		for _, task := range due {
+			claimed, err := f.ledger.ClaimTask(ctx, task.ID, task.Attempt, time.Minute)
+			require.NoError(f.t, err)
+			if task.Kind != ledger.TaskDeleteNode {
+				f.runTask(claimed)
+				continue
+			}
+			require.NoError(f.t, f.ledger.ReportAbsent(ctx, ledger.Guard{TaskID: task.ID, Fence: claimed.Fence}, task.Subject,
+				time.Time{}))
+		}
+		if f.node(i).State == "gone" {
+			return
+		}
+	}
+}
+
 func TestADaemonJoinsAndReports(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -293,13 +319,7 @@ func TestTheDaemonOfANodeThatIsOverIsRefused(t *testing.T) {
 	f := newFleet(t)
 	f.join(0, "boot", "daemon")
 	f.token(0, "token")
-	ctx, all := t.Context(), ledger.Guard{}
-	_, err := f.ledger.DrainNode(ctx, ledger.SystemActor("test"), f.nodes[0].ID)
-	require.NoError(t, err)
-	f.runDueTasks(contract.Pool{})
-	require.NoError(t, f.ledger.ReportAbsent(ctx, all, f.nodes[0].ID, time.Time{}))
-	f.clock.Advance(10 * time.Minute)
-	require.NoError(t, f.ledger.ReportAbsent(ctx, all, f.nodes[0].ID, time.Time{}))
+	f.end(0)
 	require.Equal(t, "gone", f.node(0).State)
 	require.Equal(t, 401, f.send("daemon", http.MethodPut, f.path(0, "heartbeat"), f.beat(0, 1, 1, "healthy")).Code)
 	require.Contains(t, f.refuse("token", http.MethodPost, f.path(0, "join"), `{"boot_id":"boot"}`).Detail, "is over")

@@ -10,7 +10,8 @@ import (
 )
 
 func fullPresence(nodeID string) ledger.Presence {
-	return ledger.Presence{NodeID: nodeID, SeenAt: day, Epoch: 1 << 40, Program: "1.2.3", Look: []byte(`{"gpus":[]}`)}
+	return ledger.Presence{NodeID: nodeID, SeenAt: day, BootID: "boot", Epoch: 1 << 40, Program: "1.2.3",
+		Look: []byte(`{"gpus":[]}`)}
 }
 
 func fullDaemon(nodeID string) ledger.Daemon {
@@ -27,8 +28,7 @@ func daemonsAreFound(w *world) {
 	saveGround(w)
 	w.mustSave(ledger.Change{Nodes: []node.Node{readyNode(w, "nod_3", "pol_1", 5, day),
 		readyNode(w, "nod_4", "pol_1", 6, day)}})
-	full, bare := fullDaemon("nod_3"), ledger.Daemon{NodeID: "nod_3", TokenHash: []byte{}, KeyHash: []byte{},
-		OldKeyHash: []byte{}}
+	full, bare := fullDaemon("nod_3"), ledger.Daemon{NodeID: "nod_3"}
 	for i, version := range []ledger.Daemon{full, bare, full} {
 		version.Version = i
 		w.mustSave(ledger.Change{Daemons: []ledger.Daemon{version}})
@@ -51,6 +51,7 @@ func daemonsAreFound(w *world) {
 	require.Equal(w, []ledger.Presence{first, later}, said(time.Time{}))
 	require.Equal(w, []ledger.Presence{later}, said(day))
 	first.SeenAt, first.Program, first.Epoch, first.Look = day.Add(time.Minute), "2", 7, []byte("{}")
+	first.BootID = "next"
 	w.mustSave(ledger.Change{Presences: []ledger.Presence{first}})
 	require.Equal(w, []ledger.Presence{later, first}, said(time.Time{}))
 	require.Equal(w, first, readValue(w, func(r ledger.Reader) (ledger.Presence, error) { return r.Presence("nod_3") }))

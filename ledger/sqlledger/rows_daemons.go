@@ -40,12 +40,21 @@ func daemonToRow(d ledger.Daemon) daemonRow {
 	}
 }
 
+// orNil is nil for what is empty: one database gives back the one, and one the other.
+func orNil(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
 func (r daemonRow) toValue() (ledger.Daemon, error) {
 	return ledger.Daemon{
 		NodeID: r.Head.ID, Generation: r.Generation,
-		TokenID: r.TokenID, TokenHash: r.TokenHash, TokenExpires: toTime(r.TokenExpires), TokenUsed: toTime(r.TokenUsed),
-		KeyID: r.KeyID, KeyHash: r.KeyHash, KeyExpires: toTime(r.KeyExpires),
-		OldKeyID: r.OldKeyID, OldKeyHash: r.OldKeyHash, OldKeyUntil: toTime(r.OldKeyUntil),
+		TokenID: r.TokenID, TokenHash: orNil(r.TokenHash), TokenExpires: toTime(r.TokenExpires),
+		TokenUsed: toTime(r.TokenUsed),
+		KeyID:     r.KeyID, KeyHash: orNil(r.KeyHash), KeyExpires: toTime(r.KeyExpires),
+		OldKeyID: r.OldKeyID, OldKeyHash: orNil(r.OldKeyHash), OldKeyUntil: toTime(r.OldKeyUntil),
 		BootID: r.BootID, JoinedAt: toTime(r.Joined), Clears: r.Clears, RefusedAt: toTime(r.Refused),
 		Version: r.Head.Version,
 	}, nil
@@ -54,6 +63,7 @@ func (r daemonRow) toValue() (ledger.Daemon, error) {
 type presenceRow struct {
 	NodeID  string `gorm:"column:node_id;primaryKey"`
 	Seen    int64  `gorm:"column:seen_at"`
+	BootID  string `gorm:"column:boot_id"`
 	Epoch   int64  `gorm:"column:epoch"`
 	Program string `gorm:"column:program"`
 	Look    []byte `gorm:"column:look"`
@@ -61,17 +71,17 @@ type presenceRow struct {
 
 func (presenceRow) TableName() string { return "node_presences" }
 
-const replacePresence = "ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at, epoch = excluded.epoch, " +
-	"program = excluded.program, look = excluded.look"
+const replacePresence = "ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at, " +
+	"boot_id = excluded.boot_id, epoch = excluded.epoch, program = excluded.program, look = excluded.look"
 
 func presenceToRow(p ledger.Presence) presenceRow {
-	return presenceRow{NodeID: p.NodeID, Seen: toMicros(p.SeenAt), Epoch: p.Epoch, Program: p.Program,
-		Look: notNil(p.Look)}
+	return presenceRow{NodeID: p.NodeID, Seen: toMicros(p.SeenAt), BootID: p.BootID, Epoch: p.Epoch,
+		Program: p.Program, Look: notNil(p.Look)}
 }
 
 func (r presenceRow) toValue() (ledger.Presence, error) {
-	return ledger.Presence{NodeID: r.NodeID, SeenAt: toTime(r.Seen), Epoch: r.Epoch, Program: r.Program,
-		Look: r.Look}, nil
+	return ledger.Presence{NodeID: r.NodeID, SeenAt: toTime(r.Seen), BootID: r.BootID, Epoch: r.Epoch,
+		Program: r.Program, Look: r.Look}, nil
 }
 
 func (r capacityReader) Daemon(nodeID string) (ledger.Daemon, error) {

@@ -31,7 +31,8 @@ CREATE INDEX node_daemons_old_key ON node_daemons (old_key_id) WHERE old_key_id 
 CREATE TABLE node_presences (
     node_id  TEXT   NOT NULL PRIMARY KEY REFERENCES nodes (id),
     seen_at  BIGINT NOT NULL,
-    epoch    BIGINT NOT NULL,
+    boot_id  TEXT   NOT NULL,
+    epoch    BIGINT NOT NULL, -- of the daemon within the boot
     program  TEXT   NOT NULL, -- the version of the daemon
     look     BLOB   NOT NULL  -- JSON
 );

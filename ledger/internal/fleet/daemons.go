@@ -143,24 +143,30 @@ func (l Fleet) RenewNodeKey(ctx context.Context, actor ledger.Actor, j ledger.Jo
 func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat) (ledger.Daemon, error) {
 	var d ledger.Daemon
 	var refused *ledger.DaemonRefusedError
+	usable := false
 	err := l.InGroup(ctx, actor, &ledger.LockHint{}, func(tx *txn.Tx) error {
 		var err error
 		if refused, err = believed(tx, actor, &d, b.BootID); err != nil || refused != nil {
 			return err
 		}
+		n, err := tx.Port.Node(d.NodeID)
+		if err != nil {
+			return fmt.Errorf("reading node: %w", err)
+		}
+		usable = n.State() == node.Ready
 		before, err := tx.Port.Presence(d.NodeID)
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			return fmt.Errorf("reading what the daemon said: %w", err)
 		}
-		if before.Epoch > b.Epoch && before.SeenAt.After(d.JoinedAt) {
+		if before.BootID == b.BootID && before.Epoch > b.Epoch {
 			refused, err = journalRefusal(tx, d, ledger.RefusedSuperseded)
 			return err
 		}
-		replacePresence(tx, ledger.Presence{NodeID: d.NodeID, SeenAt: tx.Now(), Epoch: b.Epoch, Program: b.Program,
-			Look: b.Look})
+		replacePresence(tx, ledger.Presence{NodeID: d.NodeID, SeenAt: tx.Now(), BootID: b.BootID, Epoch: b.Epoch,
+			Program: b.Program, Look: b.Look})
 		return nil
 	})
-	if err = orRefused(err, refused); err != nil || b.Unhealthy == "" || b.Clears < d.Clears {
+	if err = orRefused(err, refused); err != nil || !usable || b.Unhealthy == "" || b.Clears < d.Clears {
 		return d, err
 	}
 	return d, l.quarantineUnhealthy(ctx, d.NodeID, b.Unhealthy)

@@ -1,0 +1,58 @@
+/* A libnvidia-ml.so.1 with two GPUs, of which the second has few figures. INIT is what
+   nvmlInit answers; LOST takes the second GPU away; OLD leaves out functions, as an old
+   driver does, and ANCIENT one without which there is no look. */
+#include <string.h>
+typedef struct { unsigned long long total, free, used; } memory;
+typedef struct { unsigned gpu, memory; } utilization;
+typedef struct {
+  unsigned id, scope;
+  long long timestamp, latency;
+  int type, code;
+  union { unsigned ui; unsigned long long ull; double d; } value;
+} field;
+#ifndef INIT
+#define INIT 0
+#endif
+#define SECOND if (device == (void *)2) return 3 /* not supported */
+int nvmlInit_v2(void) { return INIT; }
+int nvmlShutdown(void) { return 0; }
+int nvmlSystemGetDriverVersion(char *text, unsigned length) { strncpy(text, "570.86.10", length); return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
+#ifdef LOST
+  if (index == 1) return 15;
+#endif
+  *device = (void *)(long)(index + 1);
+  return 0;
+}
+#ifndef ANCIENT
+int nvmlDeviceGetUUID(void *device, char *text, unsigned length) {
+  strncpy(text, device == (void *)1 ? "GPU-1" : "GPU-2", length);
+  return 0;
+}
+#endif
+int nvmlDeviceGetName(void *device, char *text, unsigned length) { strncpy(text, "NVIDIA H100 80GB HBM3", length); return 0; }
+int nvmlDeviceGetMinorNumber(void *device, unsigned *minor) { *minor = 3 + (unsigned)(long)device; return 0; }
+int nvmlDeviceGetMemoryInfo(void *device, memory *info) {
+  SECOND;
+  info->total = 85520809984ull;
+  info->used = 1ull << 30;
+  return 0;
+}
+#ifndef OLD
+int nvmlDeviceGetUtilizationRates(void *device, utilization *u) { SECOND; u->gpu = 37; u->memory = 12; return 0; }
+int nvmlDeviceGetFieldValues(void *device, int count, field *values) {
+  SECOND;
+  values[0].code = values[0].id == 230 ? 0 : 3;
+  values[0].value.ui = 1;
+  return 0;
+}
+#endif
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *value) { SECOND; *value = 45; return 0; }
+int nvmlDeviceGetPowerUsage(void *device, unsigned *value) { SECOND; *value = 123456; return 0; }
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *bits) { SECOND; *bits = 1 | 64; return 0; }
+int nvmlDeviceGetRemappedRows(void *device, unsigned *fixed, unsigned *broken, unsigned *pending, unsigned *failed) {
+  SECOND;
+  *fixed = 2; *broken = 1; *pending = 1; *failed = 0;
+  return 0;
+}

@@ -1,0 +1,118 @@
+package watch_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/health"
+	"github.com/forewarm/forewarm/node/gpu"
+	"github.com/forewarm/forewarm/node/watch"
+)
+
+var begin = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+// scripted is a source that says what it is told to.
+type scripted struct {
+	reading gpu.Reading
+	err     error
+}
+
+func (s *scripted) Look(context.Context) (gpu.Reading, error) { return s.reading, s.err }
+func (s *scripted) Close()                                    {}
+
+func twoGPUs() gpu.Reading {
+	return gpu.Reading{Look: contract.NodeLook{Source: "nvml", GPUs: []contract.LookGPU{
+		{UUID: "GPU-a", PCI: "0000:3b:00", Index: 0, Model: "A100"},
+		{UUID: "GPU-b", PCI: "0000:3c:00", Index: 1, Model: "A100"}}}}
+}
+
+func healths(l contract.NodeLook) map[string]string {
+	out := map[string]string{}
+	for _, g := range l.GPUs {
+		out[g.UUID] = g.Health
+	}
+	return out
+}
+
+// A lost GPU can no longer be asked: what is known of it comes from before, over a restart
+// of the daemon, too, and not over a boot.
+func TestALostGPU(t *testing.T) {
+	t.Parallel()
+	source := &scripted{reading: twoGPUs()}
+	w := watch.New(source, nil, health.Policy{}, watch.Memory{}.For("boot"))
+	require.Equal(t, map[string]string{"GPU-a": "healthy", "GPU-b": "healthy"}, healths(w.Look(t.Context(), begin)))
+	source.reading.Look.GPUs = source.reading.Look.GPUs[:1]
+	look := w.Look(t.Context(), begin.Add(10*time.Second))
+	require.Equal(t, map[string]string{"GPU-a": "healthy", "GPU-b": "unhealthy"}, healths(look))
+	require.True(t, look.GPUs[1].Lost)
+	require.Equal(t, "0000:3c:00", look.GPUs[1].PCI)
+	require.Equal(t, health.RuleLost, look.GPUs[1].Evidence[0].Rule)
+
+	text, err := json.Marshal(w.Memory())
+	require.NoError(t, err)
+	var stored watch.Memory
+	require.NoError(t, json.Unmarshal(text, &stored))
+	source.reading = twoGPUs()
+	w = watch.New(source, nil, health.Policy{}, stored.For("boot"))
+	require.Equal(t, "unhealthy", healths(w.Look(t.Context(), begin.Add(time.Hour)))["GPU-b"], "silence mends nothing")
+	w.Clear(1, begin.Add(2*time.Hour))
+	require.Equal(t, "healthy", healths(w.Look(t.Context(), begin.Add(2*time.Hour)))["GPU-b"], "an operator does")
+	w = watch.New(source, nil, health.Policy{}, stored.For("next boot"))
+	require.Equal(t, "healthy", healths(w.Look(t.Context(), begin.Add(time.Hour)))["GPU-b"], "and so does a boot")
+}
+
+func TestAClearIsFollowedOnce(t *testing.T) {
+	t.Parallel()
+	source := &scripted{reading: twoGPUs()}
+	source.reading.Look.GPUs[0].Recovery = "reset"
+	w := watch.New(source, nil, health.Policy{}, watch.Memory{Clears: 3}.For("boot"))
+	w.Look(t.Context(), begin)
+	w.Clear(3, begin)
+	require.Equal(t, health.Unhealthy, w.Memory().Tracks["GPU-a"].State, "it was followed before")
+	w.Clear(4, begin)
+	require.Equal(t, health.Unknown, w.Memory().Tracks["GPU-a"].State)
+	require.Equal(t, 4, w.Memory().Clears)
+	require.Equal(t, 4, w.Memory().For("next").Clears)
+}
+
+// The driver hangs: the GPUs are unknown after three looks, and what the kernel's log says
+// of them counts all the same.
+func TestLooksThatFail(t *testing.T) {
+	t.Parallel()
+	source := &scripted{reading: twoGPUs()}
+	w := watch.New(source, nil, health.Policy{}, watch.Memory{}.For("boot"))
+	w.Look(t.Context(), begin)
+	source.err = errors.New("the driver did not answer within 10s")
+	source.reading.Events = []gpu.Event{{PCI: "0000:3c:00", Code: 119, Count: 1}}
+	w.Look(t.Context(), begin.Add(10*time.Second))
+	source.reading.Events = nil
+	w.Look(t.Context(), begin.Add(20*time.Second))
+	look := w.Look(t.Context(), begin.Add(30*time.Second))
+	require.Equal(t, "none", look.Source)
+	require.Contains(t, look.Problem, "did not answer")
+	require.Equal(t, "unknown", healths(look)["GPU-a"])
+	source.err, source.reading = nil, twoGPUs()
+	require.Equal(t, map[string]string{"GPU-a": "healthy", "GPU-b": "unhealthy"},
+		healths(w.Look(t.Context(), begin.Add(40*time.Second))))
+}
+
+// A storm of XIDs of one program on all GPUs blames none of them; one on a single GPU does.
+func TestXIDsFindTheirGPU(t *testing.T) {
+	t.Parallel()
+	source := &scripted{reading: twoGPUs()}
+	w := watch.New(source, nil, health.Policy{}, watch.Memory{}.For("boot"))
+	source.reading.Events = []gpu.Event{{UUID: "GPU-a", Code: 31, Count: 5000}, {PCI: "0000:3c:00", Code: 31, Count: 5000},
+		{PCI: "0000:ff:00", Code: 79, Count: 1}}
+	look := w.Look(t.Context(), begin)
+	require.Equal(t, map[string]string{"GPU-a": "healthy", "GPU-b": "healthy"}, healths(look))
+	require.Equal(t, []contract.XID{{Code: 31, Count: 5000}}, look.GPUs[1].XIDs)
+	source.reading.Events = []gpu.Event{{UUID: "GPU-a", Code: 13, Count: 2}}
+	require.Equal(t, map[string]string{"GPU-a": "degraded", "GPU-b": "healthy"},
+		healths(w.Look(t.Context(), begin.Add(10*time.Second))))
+}
