@@ -40,6 +40,7 @@ import (
 	"github.com/forewarm/forewarm/cli/shares"
 	"github.com/forewarm/forewarm/cli/slurm"
 	"github.com/forewarm/forewarm/cli/status"
+	"github.com/forewarm/forewarm/cli/top"
 	"github.com/forewarm/forewarm/cli/users"
 	"github.com/forewarm/forewarm/cli/wait"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -79,7 +80,7 @@ func newRoot(w app.World) *cobra.Command {
 				reservations.NewCancelCommand(a), quota.NewSetCommand(a),
 				pools.NewEditCommand(a)), plans.NewApplyCommand(a)},
 		"fleet": {status.NewCommand(a), pools.NewCommand(a), shares.NewCommand(a), nodes.NewCommand(a),
-			gpus.NewCommand(a), events.NewCommand(a), decisions.NewCommand(a), forecasts.NewCommand(a),
+			gpus.NewCommand(a), top.NewCommand(a), events.NewCommand(a), decisions.NewCommand(a), forecasts.NewCommand(a),
 			reports.NewReportCommand(a), reports.NewCostsCommand(a), slurm.NewCommand(a), recovery.NewCommand(a),
 			audit.NewCommand(a)},
 		"admin": {contexts.NewLoginCommand(a), keys.NewWhoamiCommand(a), contexts.NewCommand(a), keys.NewCommand(a),

@@ -56,6 +56,7 @@ var examplesOf = map[string]string{
 	"pools edit":         "forewarm pools edit demo-a100 --max-nodes 6\nforewarm pools edit demo-a100 --paused=true",
 	"pools delete":       "forewarm pools delete spare --yes",
 	"shares":             "forewarm shares demo-a100",
+	"top":                "forewarm top --once\nforewarm top --once --pool demo-a100 -o jsonl",
 	"nodes list":         "forewarm nodes list --state ready,booting",
 	"nodes show":         "forewarm nodes show nod_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"nodes join":         "forewarm nodes join nod_06h05jkfp1rxn8ak4tjdkaxhc4",

@@ -85,5 +85,5 @@ type GPUFilter struct {
 	Filter
 	Node   string // id
 	Model  string
-	Health []string // any of healthy, unhealthy, unknown
+	Health []string // any of healthy, degraded, unhealthy, unknown
 }

@@ -35,6 +35,12 @@ var nodeView = output.View[contract.Node]{
 		{Head: "ADDRESS", Cell: func(x contract.Node) string { return format.OrDash(x.Address) }, Wide: true},
 		{Head: "ENDS ITSELF", Cell: func(x contract.Node) string { return format.Time(x.ExpiresAt) }, Wide: true},
 		{Head: "GONE", Cell: func(x contract.Node) string { return format.Time(x.GoneAt) }, Wide: true},
+		{Head: "DAEMON", Cell: func(x contract.Node) string {
+			if x.Daemon == nil {
+				return "-"
+			}
+			return x.Daemon.State
+		}, Wide: true},
 		{Head: "LAST FAILURE", Cell: func(x contract.Node) string { return format.Failure(x.Failing) }, Wide: true},
 		{Head: "REASON", Cell: func(x contract.Node) string {
 			if x.Failing != nil {

@@ -63,7 +63,8 @@ var (
 )
 
 var gauges = []gauge{ledgerUp, nodes, gpus, poolGPUs, recovering, reservations, allocations, queueLength,
-	workloadUsed, workloadLimit, quotaUsed, quotaLimit, taskRows, blind, failing, taskLag}
+	workloadUsed, workloadLimit, quotaUsed, quotaLimit, taskRows, blind, failing, taskLag, daemons, gpuUse,
+	gpuMemory, gpuTemperature, gpuPower, gpuUnhealthy}
 
 // Collector reads gauges from the ledger when it is scraped, at most once in five
 // seconds. Every process shows the same numbers, which are the installation's: take

@@ -20,11 +20,17 @@ import (
 type readLevels struct {
 	metrics []prometheus.Metric
 	held    map[string]int // GPUs that organizations hold or are promised now, by id
+
+	presences map[string]ledger.Presence // of daemons, by node
+	devices   int                        // GPUs that were told of one by one
 }
 
 // readAll reads everything on one snapshot.
 func (l *readLevels) readAll(r ledger.Reader) error {
 	l.metrics, l.held = []prometheus.Metric{ledgerUp.withValue(1)}, map[string]int{}
+	if err := l.readPresences(r); err != nil {
+		return err
+	}
 	if err := l.takePools(r); err != nil {
 		return err
 	}
@@ -77,6 +83,7 @@ func (l *readLevels) takePool(s ledger.PoolState, now time.Time) {
 	l.addLevel(poolGPUs, s.Pool.MaxNodes*s.Pool.PerNode, pool)
 	l.addLevel(recovering, boolToInt(s.Pool.Recovery.Active()), pool)
 	l.takeNodes(s, now)
+	l.takeDaemons(s, now)
 	byState, waitlisted := map[string]int{}, 0
 	used := map[capacity.Workload]int{}
 	for _, r := range s.Reservations {

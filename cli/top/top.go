@@ -1,0 +1,261 @@
+// Package top shows nodes and GPUs as they are now, again and again.
+package top
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// row is one GPU with what is known of its node and its holder.
+type row struct {
+	contract.GPU
+	LeaseUntil      time.Time       `json:"lease_until,omitzero"`
+	IdleCostPerHour *contract.Money `json:"idle_cost_per_hour,omitempty"`
+	left            time.Duration   // of the lease
+}
+
+// NewCommand is the command top.
+func NewCommand(a *app.App) *cobra.Command {
+	var pool string
+	var once bool
+	var every time.Duration
+	c := &cobra.Command{
+		Use: "top", Short: "Watch nodes and GPUs: use, memory, temperature, power, holder, lease, cost of idling",
+		Long: "Watch nodes and GPUs: use, memory, temperature, power, holder, lease, cost of idling.\n\n" +
+			"Figures come from the daemons on nodes (docs/node.md); without one there is a dash. IDLE $/H is what a GPU " +
+			"costs an hour that nobody holds, or that its holder does not use. q and Enter, or Ctrl-C, quits.",
+		Args: flags.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			streams := a.Flags.Output == output.JSONLines || a.Flags.Output == output.Table
+			if !once && !streams {
+				return exit.UsageErrorf("forewarm top -o jsonl", "-o %s cannot go on: it has an end; add --once",
+					a.Flags.Output)
+			}
+			api, err := a.NewClient()
+			if err != nil {
+				return err
+			}
+			w := watcher{app: a, cmd: cmd, api: api, pool: pool}
+			if once {
+				return w.show(cmd.Context(), false)
+			}
+			return w.repeat(every)
+		},
+	}
+	c.Flags().StringVar(&pool, "pool", "", "only those in this pool")
+	c.Flags().BoolVar(&once, "once", false, "show it once, then end")
+	c.Flags().DurationVar(&every, "every", 2*time.Second, "how often to look")
+	return c
+}
+
+type watcher struct {
+	app  *app.App
+	cmd  *cobra.Command
+	api  *client.Client
+	pool string
+}
+
+// repeat shows it until the person has enough.
+func (w watcher) repeat(every time.Duration) error {
+	ctx, stop := context.WithCancel(w.cmd.Context())
+	defer stop()
+	live := w.app.Terminal(w.cmd.OutOrStdout())
+	if w.app.Terminal(w.cmd.InOrStdin()) {
+		go awaitQuit(w.cmd.InOrStdin(), stop)
+	}
+	for {
+		if err := w.show(ctx, live); err != nil {
+			if ctx.Err() != nil && w.cmd.Context().Err() == nil {
+				return nil
+			}
+			return err
+		}
+		if err := w.app.Pause(ctx, every); err != nil {
+			if w.cmd.Context().Err() == nil {
+				return nil // q
+			}
+			return err
+		}
+	}
+}
+
+// awaitQuit calls stop when a line says q.
+func awaitQuit(in io.Reader, stop func()) {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		if strings.TrimSpace(lines.Text()) == "q" {
+			stop()
+			return
+		}
+	}
+}
+
+// show looks and shows what is there. live overwrites what was shown before.
+func (w watcher) show(ctx context.Context, live bool) error {
+	rows, err := w.read(ctx)
+	if err != nil {
+		return err
+	}
+	if w.app.Flags.Output != output.Table {
+		return output.List(w.app, w.cmd, view, rows)
+	}
+	if live {
+		_, _ = fmt.Fprint(w.cmd.OutOrStdout(), "\x1b[H\x1b[2J")
+	}
+	_, _ = fmt.Fprintln(w.cmd.OutOrStdout(), summary(rows))
+	return output.List(w.app, w.cmd, view, rows)
+}
+
+func (w watcher) read(ctx context.Context) ([]row, error) {
+	gpus, err := client.All(w.api.GPUs(ctx, client.GPUFilter{Filter: client.Filter{Pool: w.pool}}))
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := client.All(w.api.Nodes(ctx, client.Filter{Pool: w.pool}))
+	if err != nil {
+		return nil, err
+	}
+	held, err := client.All(w.api.Allocations(ctx, client.Filter{Pool: w.pool}))
+	if err != nil {
+		return nil, err
+	}
+	byNode, leases := map[string]contract.Node{}, map[string]time.Time{}
+	for _, n := range nodes {
+		byNode[n.ID] = n
+	}
+	for _, x := range held {
+		leases[x.ID] = x.LeaseUntil
+	}
+	var rows []row
+	for _, g := range gpus {
+		rows = append(rows, newRow(g, byNode[g.NodeID], leases[g.AllocationID], w.app.Clock.Now()))
+	}
+	return rows, nil
+}
+
+func newRow(g contract.GPU, n contract.Node, lease, now time.Time) row {
+	r := row{GPU: g, LeaseUntil: lease}
+	if !lease.IsZero() {
+		r.left = max(lease.Sub(now), 0)
+	}
+	if n.PricePerNodeHour == nil || n.GPUs == 0 {
+		return r
+	}
+	if idle := g.Seen != nil && g.Seen.Utilization != nil && *g.Seen.Utilization == 0; g.AllocationID == "" || idle {
+		r.IdleCostPerHour = shareOf(*n.PricePerNodeHour, n.GPUs)
+	}
+	return r
+}
+
+// shareOf is the price of one of a node's GPUs, to the cent.
+func shareOf(price contract.Money, gpus int) *contract.Money {
+	v, err := strconv.ParseFloat(price.Amount, 64)
+	if err != nil {
+		return nil
+	}
+	return &contract.Money{Amount: strconv.FormatFloat(v/float64(gpus), 'f', 2, 64), Currency: price.Currency}
+}
+
+// summary is a line about all GPUs.
+func summary(rows []row) string {
+	held, seen, busy := 0, 0, 0
+	nodes := map[string]bool{}
+	for _, r := range rows {
+		nodes[r.NodeID] = true
+		if r.AllocationID != "" {
+			held++
+		}
+		if r.Seen != nil && r.Seen.Utilization != nil {
+			seen++
+			busy += *r.Seen.Utilization
+		}
+	}
+	text := fmt.Sprintf("%s, %s, %d held", format.Count(len(nodes), "node"), format.Count(len(rows), "GPU"), held)
+	if seen > 0 {
+		text += fmt.Sprintf(", mean use %d%% of %d that report", busy/seen, seen)
+	}
+	return text
+}
+
+// view fits into 80 columns: of a node's id it shows the end, which tells nodes apart.
+var view = output.View[row]{
+	Name: func(r row) string { return cmp.Or(r.UUID, r.NodeID) },
+	Columns: []output.Column[row]{
+		{Head: "NODE", Cell: func(r row) string { return r.NodeID[max(0, len(r.NodeID)-6):] }},
+		{Head: "GPU", Right: true, Cell: func(r row) string { return fmt.Sprint(r.Index) }},
+		{Head: "USE", Right: true, Cell: func(r row) string { return figure(r, usage, "%") }},
+		{Head: "MEM", Right: true, Cell: memory},
+		{Head: "TEMP", Right: true, Cell: func(r row) string { return figure(r, temperature, "C") }},
+		{Head: "W", Right: true, Cell: power},
+		{Head: "HEALTH", Cell: func(r row) string { return r.Health }},
+		{Head: "HELD BY", Cell: func(r row) string {
+			return format.OrDash(fmt.Sprintf("%.10s", cmp.Or(r.AllocationName, r.AllocationID)))
+		}},
+		{Head: "LEASE", Right: true, Cell: func(r row) string {
+			if r.LeaseUntil.IsZero() {
+				return "-"
+			}
+			return format.Duration(r.left.Truncate(time.Minute))
+		}},
+		{Head: "IDLE $/H", Right: true, Cell: func(r row) string {
+			if r.IdleCostPerHour == nil {
+				return "-"
+			}
+			return format.Money(*r.IdleCostPerHour)
+		}},
+		{Head: "SOURCE", Wide: true, Cell: func(r row) string {
+			switch {
+			case r.Seen == nil:
+				return "-"
+			case r.Seen.Simulated:
+				return "SIM"
+			}
+			return "daemon"
+		}},
+		{Head: "UUID", Wide: true, Cell: func(r row) string { return format.OrDash(r.UUID) }},
+	},
+}
+
+func usage(s contract.GPUSeen) *int       { return s.Utilization }
+func temperature(s contract.GPUSeen) *int { return s.Temperature }
+
+func figure(r row, of func(contract.GPUSeen) *int, unit string) string {
+	if r.Seen == nil || of(*r.Seen) == nil {
+		return "-"
+	}
+	text := fmt.Sprintf("%d%s", *of(*r.Seen), unit)
+	if r.Seen.Simulated && unit == "%" {
+		text += "SIM"
+	}
+	return text
+}
+
+func memory(r row) string {
+	if r.Seen == nil || r.Seen.MemoryUsedMiB == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1fG", float64(*r.Seen.MemoryUsedMiB)/1024)
+}
+
+func power(r row) string {
+	if r.Seen == nil || r.Seen.Power == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f", *r.Seen.Power)
+}
