@@ -43,9 +43,9 @@ func TestGPUsShowWhatTheirDaemonsSay(t *testing.T) {
 	got := readLevels(t, collector)
 	for name, want := range map[string]float64{
 		"forewarm_node_daemons lab online": 1, "forewarm_node_daemons lab none": 0, "forewarm_node_daemons lab silent": 0,
-		"forewarm_gpu_utilization_ratio 0 nod_1 lab GPU-1": 0.37, "forewarm_gpu_memory_used_bytes lab nod_1 0 GPU-1": 2 << 20,
-		"forewarm_gpu_temperature_celsius 0 nod_1 lab GPU-1": 45, "forewarm_gpu_power_watts lab nod_1 0 GPU-1": 123.5,
-		"forewarm_gpu_unhealthy 0 nod_1 lab GPU-1": 0, "forewarm_gpu_unhealthy lab nod_1 1 GPU-2": 1,
+		"forewarm_gpu_utilization_ratio 0 nod_1 lab GPU-1": 0.37, "forewarm_gpu_memory_used_bytes 0 nod_1 lab GPU-1": 2 << 20,
+		"forewarm_gpu_temperature_celsius 0 nod_1 lab GPU-1": 45, "forewarm_gpu_power_watts 0 nod_1 lab GPU-1": 123.5,
+		"forewarm_gpu_unhealthy 0 nod_1 lab GPU-1": 0, "forewarm_gpu_unhealthy 1 nod_1 lab GPU-2": 1,
 	} {
 		require.Contains(t, got, name, got)
 		require.InDelta(t, want, got[name], 1e-9, name)

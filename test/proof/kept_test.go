@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -122,7 +123,11 @@ func countCapacity(r ledger.Reader, count counter) {
 	count("nodes")(len(nodes), err)
 	for _, n := range nodes {
 		count("gpus")(len(n.Devices), nil)
+		if _, err := r.Daemon(n.ID); err == nil {
+			count("node_daemons")(1, nil)
+		}
 	}
+	count("node_presences")(lengthOf(r.Presences(time.Time{})))
 	count("orphans")(lengthOf(r.Orphans(ledger.OrphanFilter{})))
 	count("provisioners")(lengthOf(r.Provisioners()))
 	count("schedules")(lengthOf(r.Schedules(everybody, whole)))

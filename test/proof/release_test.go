@@ -115,8 +115,29 @@ func (w *world) useEverything() {
 		End: w.now.Add(2 * time.Hour), Said: forecast.Summary{P50: 2, P90: 4, Any: 0.75, Mean: 2},
 		Baseline: ledger.FractionOf(0.25)}})
 	require.NoError(w.t, err)
+	w.joinDaemon(l)
 	w.sealJournal(l)
 	require.NoError(w.t, w.store.CheckWrites(ctx))
+}
+
+// joinDaemon has the daemon of a live node join and report.
+func (w *world) joinDaemon(l *verbs.Ledger) {
+	w.t.Helper()
+	var id string
+	require.NoError(w.t, w.store.Read(w.ctx, func(r ledger.Reader) error {
+		live, err := r.Nodes(ledger.NodeFilter{Live: true}, whole)
+		id = live[0].ID
+		return err
+	}))
+	_, err := l.IssueJoinToken(w.ctx, ledger.SystemActor("test"), id, ledger.NewSecret{ID: "token", Hash: []byte{1}},
+		time.Minute)
+	require.NoError(w.t, err)
+	daemon := ledger.Actor{KeyID: "token", Kind: ledger.JoinToken, NodeID: id}
+	_, err = l.JoinNode(w.ctx, daemon, ledger.Joining{BootID: "boot", Key: ledger.NewSecret{ID: "key", Hash: []byte{2}}})
+	require.NoError(w.t, err)
+	daemon.KeyID, daemon.Kind = "key", ledger.NodeKey
+	_, err = l.RecordBeat(w.ctx, daemon, ledger.Beat{BootID: "boot", Epoch: 1, Look: []byte("{}")})
+	require.NoError(w.t, err)
 }
 
 // tables asks a database what tables of ours it has.
