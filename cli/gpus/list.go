@@ -43,7 +43,8 @@ func newListCommand(a *app.App) *cobra.Command {
 	c.Flags().StringVar(&f.Model, "model", "", "only those with this model")
 	c.Flags().StringSliceVar(&f.State, "state", nil,
 		"only those in any of these states: free, held, booked, coming, unavailable")
-	c.Flags().StringSliceVar(&f.Health, "health", nil, "only those with any of these: healthy, degraded, unhealthy, unknown")
+	c.Flags().StringSliceVar(&f.Health, "health", nil,
+		"only those with any of these: healthy, degraded, unhealthy, unknown")
 	c.Flags().BoolVar(&free, "free", false, "the same as --state free")
 	c.Flags().BoolVar(&held, "held", false, "the same as --state held")
 	for _, pair := range [][]string{{"free", "held"}, {"free", "state"}, {"held", "state"}} {

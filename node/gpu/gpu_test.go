@@ -167,7 +167,8 @@ func TestSMIThatHangsIsLeftAlone(t *testing.T) {
 
 func TestSimulatedSaysSoAndTheSame(t *testing.T) {
 	t.Parallel()
-	one, other := &gpu.Simulated{Seed: "a", Count: 3, MemoryMiB: 1000}, &gpu.Simulated{Seed: "a", Count: 3, MemoryMiB: 1000}
+	one := &gpu.Simulated{Seed: "a", Count: 3, MemoryMiB: 1000}
+	other := &gpu.Simulated{Seed: "a", Count: 3, MemoryMiB: 1000}
 	for range 5 {
 		x, err := one.Look(t.Context())
 		require.NoError(t, err)

@@ -114,3 +114,13 @@ func nvlinkErrors(h nvml.Device) *int64 {
 	}
 	return sum
 }
+
+// recoveryActions are the values of the driver's field 230.
+var recoveryActions = []string{"none", "reset", "reboot", "drain_p2p", "drain_and_reset"}
+
+func recoveryAction(value uint32) string {
+	if int(value) < len(recoveryActions) {
+		return recoveryActions[value]
+	}
+	return "unknown"
+}

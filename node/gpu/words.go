@@ -28,16 +28,6 @@ func throttleReasons(bits uint64) []string {
 	return all
 }
 
-// recoveryActions are the values of the driver's field 230.
-var recoveryActions = []string{"none", "reset", "reboot", "drain_p2p", "drain_and_reset"}
-
-func recoveryAction(value uint32) string {
-	if int(value) < len(recoveryActions) {
-		return recoveryActions[value]
-	}
-	return "unknown"
-}
-
 // countEvents lists merged events in a fixed order.
 func countEvents(merged map[Event]int) []Event {
 	var all []Event

@@ -160,7 +160,8 @@ func TestAServerThatIsAway(t *testing.T) {
 
 func TestRefusalsAreFinal(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{contract.CodeDaemonRefused, contract.CodeUnauthenticated, contract.CodePermissionDenied} {
+	for _, code := range []string{contract.CodeDaemonRefused, contract.CodeUnauthenticated,
+		contract.CodePermissionDenied} {
 		d := newDaemon(t)
 		r, err := d.start("token")
 		require.NoError(t, err)
