@@ -213,6 +213,7 @@ var changes = map[string]struct{ was, is string }{
 	"pools.max_creates":                    {"max_creates: 14", "max_creates: 15"},
 	"pools.create_window":                  {"create_window: 16m", "create_window: 17m"},
 	"pools.max_lease":                      {"max_lease: 13m", "max_lease: 19m"},
+	"pools.access":                         {"max_lease: 13m", "max_lease: 13m, access: devices"},
 	"pools.use":                            {"use: observed", "use: reserved"},
 	"pools.holders.account":                {"account: ac1", "account: ac2"},
 	"pools.holders.user":                   {"user: us1", "user: us2"},
