@@ -194,6 +194,10 @@ bench/reads: ## measure lists, reports and the calendar beside a million ended r
 bench/streams: ## measure what 1,000 open event streams cost
 	$(BENCH)
 
+.PHONY: bench/nodes
+bench/nodes: bin/forewarm-node ## measure 1,250 daemons of 8 GPUs each on one server, bookings beside them, and one daemon at rest
+	$(BENCH)
+
 .PHONY: bench/rest
 bench/rest: bin/forewarm ## measure the processor time of an embedded installation that nobody asks for anything
 	@CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -o bin/bench-rest ./bench/rest && bin/bench-rest $(ARGS)
