@@ -10,26 +10,27 @@ import (
 
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 )
 
 // AddNodes writes n ready nodes of the pool with their GPUs, before anything is served, and
 // returns their ids.
-func (i *Installation) AddNodes(ctx context.Context, n int) (ids []string, err error) {
+func (i *Installation) AddNodes(ctx context.Context, n int) (made []string, err error) {
 	store, _, err := openLedger(ctx, i.URL, 3)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	err = store.InTx(ctx, func(tx ledger.Tx) error {
-		ids = nil
+		made = nil
 		p, err := tx.Pool(PoolName)
 		if err != nil {
 			return fmt.Errorf("reading the pool: %w", err)
 		}
 		var nodes []node.Node
 		for slot := range n {
-			one := node.New(fmt.Sprintf("nod_%026d", slot), p.ID, slot, 1, tx.Now())
+			one := node.New(ids.UUID{}.New(ids.Node), p.ID, slot, 1, tx.Now())
 			for _, e := range []node.Event{node.Provision, node.Boot, node.BecomeReady} {
 				if one, err = one.Apply(e, "", tx.Now()); err != nil {
 					return err
@@ -40,11 +41,11 @@ func (i *Installation) AddNodes(ctx context.Context, n int) (ids []string, err e
 				one.Devices = append(one.Devices, capacity.Device{UUID: GPUName(one.ID, g), Index: g, Model: model,
 					MemoryMiB: 81_920})
 			}
-			nodes, ids = append(nodes, one), append(ids, one.ID)
+			nodes, made = append(nodes, one), append(made, one.ID)
 		}
 		return tx.Save(ledger.Change{Nodes: nodes})
 	})
-	return ids, err
+	return made, err
 }
 
 // GPUName is the UUID of a GPU of a node that AddNodes wrote.

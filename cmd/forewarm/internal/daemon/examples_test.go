@@ -70,6 +70,7 @@ func readExamples(t *testing.T) []example {
 // plane, by the file or, where a file has several, by a key that it begins with.
 var otherwise = map[string]string{
 	"deploy/forewarm-agent.example.yaml": "cmd/forewarm-agent",
+	"deploy/forewarm-node.example.yaml":  "cmd/forewarm-node",
 	"deploy/compose.yaml":                "TestComposeFile",
 	"deploy/prometheus/rules.yaml":       "cmd/forewarm: TestRulesOfPrometheus",
 	"apiVersion":                         "provisioners/kubernetes: its docs_test.go, and make test/kubernetes",
