@@ -36,6 +36,7 @@ type family struct {
 	settings func(s *scenario) []setting
 	listens  bool // reads a scenario's messages; others are not run where there are any
 	ablation bool // run only if asked for
+	regret   bool // run only where regret is measured
 }
 
 // setting is one run of a family.
@@ -47,6 +48,8 @@ type setting struct {
 	// nil wants nothing.
 	policies    func() func(tenant int) backtest.Policy
 	calibration *calibration // of what the policies say; nil if it is not checked
+	// solo names the expert that this is, by the price of waiting at which it is one.
+	solo map[float64]string
 }
 
 // prices are what an hour of one waiting job is worth, in idle GPU-hours.
@@ -66,6 +69,7 @@ func listFamilies() []family {
 		{name: "newsvendor", settings: newsvendorSettings},
 		{name: "reference", settings: referenceSettings, listens: true},
 		{name: "uplift", settings: trustSettings, listens: true},
+		{name: "solo", settings: soloSettings, regret: true},
 	}, forewarmFamilies()...)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/forewarm/forewarm/core/backtest"
 	"github.com/forewarm/forewarm/core/forecast"
@@ -38,6 +39,14 @@ func (s *scenario) worthsOr(all []float64) []float64 {
 		return s.worths
 	}
 	return all
+}
+
+// pricesOr returns those of the prices that Forewarm is run at.
+func (s *scenario) pricesOr(all []float64) []float64 {
+	if s.worths == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(p float64) bool { return !slices.Contains(s.worths, p) })
 }
 
 // taughtSettings runs Forewarm with the scenario's prior at each worth, which is all that

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/forewarm/forewarm/bench/forecast/regimes"
 	"github.com/forewarm/forewarm/core/backtest"
 )
 
@@ -17,9 +18,39 @@ func readAll(paths []string) ([]lesson, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		all = append(all, lesson{strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv"), t})
+		all = append(all, lesson{name: strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv"),
+			trace: t})
 	}
 	return all, nil
+}
+
+// listRegimes returns the names that a comma-separated list stands for.
+func listRegimes(list string) ([]string, error) {
+	var known, all []string
+	for _, r := range regimes.All() {
+		known = append(known, r.Name)
+	}
+	if list == "all" {
+		return known, nil
+	}
+	for _, name := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
+		if !slices.Contains(known, name) {
+			return nil, usageError(fmt.Sprintf("no regime is called %q; there are %s", name, strings.Join(known, ", ")))
+		}
+		all = append(all, name)
+	}
+	return all, nil
+}
+
+// drawRegimes draws the regimes of these names. They have no evidence and teach no prior.
+func (c config) drawRegimes() []lesson {
+	var all []lesson
+	for _, r := range regimes.All() {
+		if slices.Contains(c.regimes, r.Name) {
+			all = append(all, lesson{name: r.Name, trace: r.Trace(), drawn: true})
+		}
+	}
+	return all
 }
 
 // loadScenarios makes a scenario for each trace and boot time.
@@ -39,6 +70,9 @@ func loadScenarios(c config, traces []lesson) []*scenario {
 		}
 		if derived {
 			name, t = name+"_sparse", sparse
+		}
+		if l.drawn {
+			continue
 		}
 		for _, s := range scenariosWithEvidence(name, t, c.channels) {
 			s.of = l.name

@@ -24,6 +24,8 @@ type config struct {
 	boots    []int64  // seconds
 	policies []string // nil for all
 	channels []channel
+	regimes  []string // synthetic histories, beside the traces
+	regret   bool     // compare Forewarm's cost with that of single experts
 	runs     bool
 	ablate   bool      // run the ablations, too
 	pooled   bool      // replay tenants that share units, too
@@ -73,6 +75,9 @@ func parseFlags() (config, error) {
 	policies := flag.String("policies", "", "families to run, separated by commas; all of them if empty")
 	channels := flag.String("evidence", "0.6/0.5,0.6/0.1",
 		"recall/precision of the synthetic sources to replay with, separated by commas")
+	regimes := flag.String("regimes", "", "synthetic histories to run, too: all, or names separated by commas")
+	regret := flag.Bool("regret", false,
+		"print what Forewarm costs against the best of single experts in hindsight, trace by trace")
 	runs := flag.Bool("runs", false, "print every run of every family")
 	ablate := flag.Bool("ablate", false, "run Forewarm without parts of what it sees, too")
 	pooled := flag.Bool("pooled", false, "replay the traces once more with tenants that share all GPUs")
@@ -85,7 +90,8 @@ func parseFlags() (config, error) {
 		"idle GPU-hours that an hour of one waiting job is worth, separated by commas, to run Forewarm at fewer "+
 			"than all")
 	flag.Parse()
-	c := config{runs: *runs, ablate: *ablate, cost: *cost, pooled: *pooled, prior: *prior, learn: *learn}
+	c := config{runs: *runs, ablate: *ablate, cost: *cost, pooled: *pooled, prior: *prior, learn: *learn,
+		regret: *regret}
 	for _, b := range strings.Split(*boots, ",") {
 		n, err := strconv.ParseInt(b, 10, 64)
 		if err != nil || n < tick || n%tick != 0 {
@@ -112,7 +118,13 @@ func parseFlags() (config, error) {
 	if c.channels, err = parseChannels(*channels); err != nil {
 		return c, err
 	}
+	if c.regimes, err = listRegimes(*regimes); err != nil {
+		return c, err
+	}
 	c.traces, err = listTraces(*traces)
+	if errors.Is(err, noTraces) && len(c.regimes) > 0 {
+		err = nil
+	}
 	return c, err
 }
 

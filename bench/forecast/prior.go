@@ -19,6 +19,7 @@ const rounds = 2
 type lesson struct {
 	name  string
 	trace backtest.Trace
+	drawn bool // a regime, from which no prior is learned
 }
 
 // learnPrior replays the lessons, in their order and as often as rounds says, to
@@ -45,12 +46,12 @@ func learnPrior(ctx context.Context, lessons []lesson) (forecast.Prior, error) {
 
 // priorOf returns what the policies know before a trace, and where from. What was
 // learned from a trace would be no forecast of it: with several traces, each gets
-// what the others teach.
-func priorOf(ctx context.Context, from string, own string, lessons []lesson) (forecast.Prior, string, error) {
+// what the others teach; a regime gets the built-in one.
+func priorOf(ctx context.Context, from string, own lesson, lessons []lesson) (forecast.Prior, string, error) {
 	var others []lesson
 	var names []string
 	for _, l := range lessons {
-		if l.name != own {
+		if l.name != own.name && !l.drawn && !own.drawn {
 			others = append(others, l)
 			names = append(names, l.name)
 		}
@@ -103,7 +104,7 @@ func (c config) teachPriors(ctx context.Context, scenarios []*scenario, traces [
 	for i, l := range traces {
 		learners.Go(func() {
 			a := &answers[i]
-			a.prior, a.from, a.err = priorOf(ctx, c.prior, l.name, traces)
+			a.prior, a.from, a.err = priorOf(ctx, c.prior, l, traces)
 		})
 	}
 	learners.Wait()
@@ -123,7 +124,7 @@ func (c config) teachPriors(ctx context.Context, scenarios []*scenario, traces [
 // wantsFamily reports whether a family is to be run.
 func (c config) wantsFamily(f family) bool {
 	if c.policies == nil {
-		return c.ablate || !f.ablation
+		return (c.ablate || !f.ablation) && (c.regret || !f.regret)
 	}
 	return slices.Contains(c.policies, f.name)
 }

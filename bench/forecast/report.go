@@ -19,6 +19,7 @@ func runBenchmark(ctx context.Context, out io.Writer, c config) error {
 	if err != nil {
 		return err
 	}
+	traces = append(traces, c.drawRegimes()...)
 	if c.learn != "" {
 		return writePrior(ctx, c.learn, traces)
 	}
@@ -46,6 +47,7 @@ func runBenchmark(ctx context.Context, out io.Writer, c config) error {
 			}
 		}
 	}
+	printRegrets(out, reports)
 	return nil
 }
 
@@ -133,6 +135,10 @@ func (r *report) printRuns(out io.Writer) {
 			fmt.Fprintf(out,
 				"run: %-12s %-22s mean %7.2f s, p95 %3d s, zero-wait %6.2f %%, idle %8.3f %%, booting %6.3f %%\n",
 				name, t.setting.label, o.Mean, o.P95, o.ZeroWaitShare(), o.IdleShare(), o.BootShare())
+			for _, price := range prices {
+				fmt.Fprintf(out, "cost: %s, %s, %s, r %g: %.3f idle GPU-hours, %.3f before\n", r.figurePrefix(), name,
+					t.setting.label, price, o.Cost(price), t.early.Cost(price))
+			}
 		}
 	}
 }

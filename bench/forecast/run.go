@@ -16,6 +16,7 @@ type task struct {
 	scenario *scenario
 	setting  setting
 	out      backtest.Outcome
+	early    backtest.Outcome // of what comes before the scored part
 	err      error
 }
 
@@ -48,7 +49,7 @@ func runTasks(ctx context.Context, tasks []*task) error {
 
 func (t *task) runTask(ctx context.Context) error {
 	opt := backtest.Options{
-		Boot: t.scenario.boot, KeepAlive: t.setting.keepAlive,
+		Boot: t.scenario.boot, KeepAlive: t.setting.keepAlive, Early: &t.early,
 		Progress: func(int, int) error { return ctx.Err() },
 	}
 	if t.setting.policies != nil {

@@ -94,4 +94,5 @@ type Options struct {
 	Progress  func(done, of int) error  // called now and then with the jobs replayed; an error ends the run
 	Waited    func(job int, wait int64) // called for every job that starts, if not nil
 	Scored    Span                      // what is scored; zero is what Trace.Window says
+	Early     *Outcome                  // gets what the time before the scored one came to, if not nil
 }

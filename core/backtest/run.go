@@ -19,6 +19,7 @@ type run struct {
 	from    int64
 	last    int64
 	out     Outcome
+	early   Outcome // of the time before from
 }
 
 // progressEvery is how many jobs arrive between two calls of Options.Progress.
@@ -39,7 +40,7 @@ func Run(t Trace, opt Options) (Outcome, error) {
 		r.from, r.last = opt.Scored.From, opt.Scored.Last
 	}
 	for i := range r.fleets {
-		r.fleets[i].since = r.from
+		r.fleets[i].since = min(r.first, r.from)
 		if opt.Policy != nil {
 			r.fleets[i].policy = opt.Policy(i)
 			r.schedulePolicy(i)
@@ -54,6 +55,10 @@ func Run(t Trace, opt Options) (Outcome, error) {
 		r.countUntil(i, r.last)
 	}
 	r.out.sumScores(t, Span{r.from, r.last})
+	if opt.Early != nil {
+		r.early.sumScores(t, Span{min(r.first, r.from), r.from})
+		*opt.Early = r.early
+	}
 	return r.out, nil
 }
 
@@ -147,9 +152,7 @@ func (r *run) startPending(now int64, tenant int) {
 		r.started[w.job] = now
 		r.pending--
 		r.agenda.push(event{now + j.Duration, jobEnds, tenant, w.job, j.GPUs})
-		if j.Submit > r.from {
-			r.out.addWait(now - j.Submit)
-		}
+		r.partAt(j.Submit).addWait(now - j.Submit)
 		if r.opt.Waited != nil {
 			r.opt.Waited(w.job, now-j.Submit)
 		}
@@ -197,15 +200,29 @@ func (r *run) setKeepAlive(now int64, tenant int) {
 	}
 }
 
-// countUntil adds up what idled and booted until now, within the scored window.
+// partAt is the part that what happens at a second belongs to.
+func (r *run) partAt(second int64) *Outcome {
+	if second > r.from {
+		return &r.out
+	}
+	return &r.early
+}
+
+// countUntil adds up what idled and booted until now: before the scored window,
+// and within it.
 func (r *run) countUntil(tenant int, now int64) {
 	f := &r.fleets[tenant]
-	now = min(now, r.last)
-	if now <= f.since {
+	r.early.countUnits(f, min(now, r.from))
+	r.out.countUnits(f, min(now, r.last))
+}
+
+// countUnits adds up what idled and booted until a second.
+func (o *Outcome) countUnits(f *fleet, until int64) {
+	d := until - f.since
+	if d <= 0 {
 		return
 	}
-	d := now - f.since
-	r.out.idle += d * int64(f.idling)
-	r.out.boot += d * int64(f.boots)
-	f.since = now
+	o.idle += d * int64(f.idling)
+	o.boot += d * int64(f.boots)
+	f.since = until
 }

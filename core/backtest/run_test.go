@@ -228,3 +228,27 @@ func TestWhatIsScoredCanEndAfterTheLastJob(t *testing.T) {
 		t.Errorf("%d jobs, %v: a job that comes in the second before the scored part is scored", out.Jobs, err)
 	}
 }
+
+// What is counted before the scored part and in it is what is counted of both at once.
+func TestEarlyAndScoredPartsMakeTheWhole(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		trace := drawTrace(t)
+		targets := drawTargets(t)
+		first, _, last := trace.Window()
+		var early, none backtest.Outcome
+		opt := backtest.Options{Boot: 7, Early: &early,
+			Policy: func(tenant int) backtest.Policy { return &every{tenant, first, targets} }}
+		scored, err := backtest.Run(trace, opt)
+		opt.Scored, opt.Early = backtest.Span{From: first - 1, Last: last}, &none
+		whole, err2 := backtest.Run(trace, opt)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		if sum := early.Cost(10) + scored.Cost(10); math.Abs(sum-whole.Cost(10)) > 1e-9 ||
+			early.Jobs+scored.Jobs != len(trace.Jobs) || none.Jobs != 0 {
+			t.Fatalf("parts cost %v and hold %d and %d jobs; the whole costs %v, and has %d before it", sum, early.Jobs,
+				scored.Jobs, whole.Cost(10), none.Jobs)
+		}
+	})
+}
