@@ -58,6 +58,10 @@ func planWithModel(ctx context.Context, t core.Trace, c Config, worths []float64
 // newWatchers makes one watcher for each tenant. They learn from each other.
 func (p *plans) newWatchers(t core.Trace, c Config) ([]*watcher, error) {
 	fleet := forecast.NewOnlineModel(forecast.BuiltIn())
+	experts := make([]*forecast.Experts, len(p.worths))
+	for i := range experts {
+		experts[i] = forecast.NewExperts()
+	}
 	_, from, last := t.Window()
 	all := make([]*watcher, len(t.Tenants))
 	for i, name := range t.Tenants {
@@ -68,6 +72,9 @@ func (p *plans) newWatchers(t core.Trace, c Config) ([]*watcher, error) {
 		all[i] = &watcher{
 			plans: p, tenant: i, class: class, boot: float64(c.bootSeconds()), next: math.MaxInt64,
 			targets: make([]int, len(p.worths)), said: statement{from: from, last: last},
+		}
+		for _, x := range experts {
+			all[i].shadows = append(all[i].shadows, x.Class(class))
 		}
 	}
 	return all, nil
@@ -85,7 +92,8 @@ type watcher struct {
 	class   *forecast.Tenant
 	boot    float64 // seconds
 	next    int64
-	targets []int // as decided last, by worth
+	shadows []*forecast.Shadows // by worth
+	targets []int               // as decided last, by worth
 	said    statement
 }
 
@@ -119,7 +127,7 @@ func (w *watcher) Target(now int64) int {
 	for i, worth := range w.plans.worths {
 		held := max(0, w.targets[i]-outlook.Demand)
 		prices := forecast.Prices{WaitWorth: worth, Boot: w.boot}
-		w.noteTarget(i, now, outlook.Demand+outlook.Hold(prices, held).Levels)
+		w.noteTarget(i, now, outlook.Demand+w.shadows[i].Hold(now, &outlook, prices, held, forecast.MaxHeld).Levels)
 	}
 	w.next = w.class.Next(now)
 	return 0

@@ -14,11 +14,24 @@ import (
 // until the next look.
 type class struct {
 	tenant  *forecast.Tenant
+	shadows *forecast.Shadows // which decide what is held
+	terms   terms
 	waiting []event
 	told    int64  // the second of the last look or event
 	next    int64  // the second of the next look that may say something else
 	target  int    // GPUs that the last plan was to have, those in use included
 	steps   []step // demand after each arrival lately
+}
+
+// terms are what a class decides at: those of the configuration.
+type terms struct {
+	prices forecast.Prices
+	most   int // GPUs beyond the demand
+}
+
+func (c Config) terms() terms {
+	return terms{forecast.Prices{WaitWorth: c.Terms.WaitPrice / c.Terms.GPUPrice, Boot: c.Terms.Boot.Seconds()},
+		c.MaxGPUs}
 }
 
 // event is the beginning or the end of a job, in Unix seconds.
@@ -80,8 +93,16 @@ func (c *class) sortEvents() {
 // lookUntil makes the looks that are due before a second.
 func (c *class) lookUntil(at int64) {
 	for c.next < at && c.told > 0 {
-		c.observeAt(c.next)
+		now := c.next
+		o := c.observeAt(now)
+		c.decideAt(now, &o, 0)
 	}
+}
+
+// decideAt decides what to hold where so many GPUs are held. In a history nothing is: only the rules that are compared
+// with each other follow it.
+func (c *class) decideAt(at int64, o *forecast.Outlook, held int) forecast.Held {
+	return c.shadows.Hold(at, o, c.terms.prices, held, c.terms.most)
 }
 
 func (c *class) observeAt(at int64) forecast.Outlook {
@@ -139,12 +160,11 @@ func (p *Predictor) currentState(at time.Time, t *tenant) Now {
 		return n
 	}
 	c := &t.class
+	c.terms = p.cfg.terms()
 	c.catchUp(at.Unix())
 	o := c.observeAt(at.Unix())
-	boot := p.cfg.Terms.Boot.Seconds()
 	n.Demand = o.Demand
-	n.Held = o.HoldAtMost(forecast.Prices{WaitWorth: p.cfg.Terms.WaitPrice / p.cfg.Terms.GPUPrice, Boot: boot},
-		max(0, c.target-o.Demand), p.cfg.MaxGPUs)
+	n.Held = c.decideAt(at.Unix(), &o, max(0, c.target-o.Demand))
 	n.Forecast = o.Within(n.Held.Horizon).AtMost(p.cfg.MaxGPUs)
 	n.Watch = max(time.Second, (watched / time.Duration(p.cfg.Pace)).Truncate(time.Second))
 	n.Watched = o.Within(n.Watch.Seconds()).AtMost(p.cfg.MaxGPUs)

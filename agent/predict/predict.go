@@ -176,6 +176,7 @@ type Predictor struct {
 	cfg        Config
 	forecaster *Forecaster
 	model      *forecast.OnlineModel
+	experts    *forecast.Experts
 	tenants    map[string]*tenant
 	trust      *trust // in what models say, and what they said of times to come
 }
@@ -195,8 +196,8 @@ func New(c Config, forecaster *Forecaster) (*Predictor, error) {
 		return nil, err
 	}
 	return &Predictor{cfg: c, forecaster: forecaster,
-			model: forecast.NewOnlineModel(forecast.BuiltIn(), forecast.Pace(c.Pace)), tenants: map[string]*tenant{},
-			trust: t},
+			model:   forecast.NewOnlineModel(forecast.BuiltIn(), forecast.Pace(c.Pace)),
+			experts: forecast.NewExperts(), tenants: map[string]*tenant{}, trust: t},
 		nil
 }
 

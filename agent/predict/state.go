@@ -31,7 +31,7 @@ func (p *Predictor) tenantNamed(name string) (*tenant, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tenant{series: series, counts: map[int64]int{}, class: class{tenant: c}}
+	t := &tenant{series: series, counts: map[int64]int{}, class: class{tenant: c, shadows: p.experts.Class(c)}}
 	p.tenants[name] = t
 	return t, nil
 }
@@ -42,6 +42,7 @@ type state struct {
 	Version int                    `json:"version"`
 	Window  int64                  `json:"window_seconds"`
 	Fleet   *forecast.OnlineModel  `json:"fleet"`
+	Experts *forecast.Experts      `json:"experts,omitempty"` // nil in states that are older than they
 	Tenants map[string]tenantState `json:"tenants"`
 	Trust   *trustState            `json:"trust,omitempty"` // nil in states that are older than it
 }
@@ -78,8 +79,8 @@ func (s classState) isSound() bool {
 
 // MarshalJSON writes all that was learned.
 func (p *Predictor) MarshalJSON() ([]byte, error) {
-	s := state{Version: stateVersion, Window: p.windowSeconds(), Fleet: p.model, Tenants: map[string]tenantState{},
-		Trust: p.trust.storedState()}
+	s := state{Version: stateVersion, Window: p.windowSeconds(), Fleet: p.model, Experts: p.experts,
+		Tenants: map[string]tenantState{}, Trust: p.trust.storedState()}
 	for name, t := range p.tenants {
 		s.Tenants[name] = tenantState{Series: t.series, Counts: t.counts, Class: t.class.storedState()}
 	}
@@ -106,6 +107,9 @@ func (p *Predictor) Restore(data []byte) error {
 	if s.Fleet.Pace() != p.cfg.Pace {
 		return fmt.Errorf("checking a prediction state: its clock has pace %d, want %d", s.Fleet.Pace(), p.cfg.Pace)
 	}
+	if s.Experts == nil {
+		s.Experts = forecast.NewExperts()
+	}
 	tenants := map[string]*tenant{}
 	for name, t := range s.Tenants {
 		if t.Series == nil || t.Series.Config() != p.cfg.Series {
@@ -120,13 +124,13 @@ func (p *Predictor) Restore(data []byte) error {
 		}
 		tenants[name] = &tenant{series: t.Series, counts: t.Counts, class: class{
 			tenant: known, waiting: t.Class.Waiting, told: t.Class.Told, next: t.Class.Next, target: t.Class.Target,
-			steps: t.Class.Steps,
+			steps: t.Class.Steps, shadows: s.Experts.Class(known),
 		}}
 	}
 	t, err := s.Trust.restoreTrust(p.cfg.Evidence)
 	if err != nil {
 		return fmt.Errorf("checking a prediction state: evidence: %w", err)
 	}
-	p.model, p.tenants, p.trust = s.Fleet, tenants, t
+	p.model, p.experts, p.tenants, p.trust = s.Fleet, s.Experts, tenants, t
 	return nil
 }

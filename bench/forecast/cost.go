@@ -44,12 +44,15 @@ func (t timed) addElapsed(since time.Time) { *t.spent += time.Since(since) }
 func (r *report) measureCosts(ctx context.Context, out io.Writer) error {
 	s := r.scenario
 	fleet := forecast.NewOnlineModel(s.prior)
+	experts := forecast.NewExperts()
 	var spent time.Duration
 	var looks int
 	p := forecast.Prices{WaitWorth: prices[1], Boot: float64(s.boot)}
 	_, err := backtest.Run(s.trace, backtest.Options{Boot: s.boot, Progress: func(int, int) error { return ctx.Err() },
 		Policy: func(tenant int) backtest.Policy {
-			return timed{newForewarned(fleet, s.trace.Tenants[tenant], p), &spent, &looks}
+			f := newForewarned(fleet, s.trace.Tenants[tenant], p)
+			f.shadows = experts.Class(f.tenant)
+			return timed{f, &spent, &looks}
 		}})
 	if err != nil {
 		return fmt.Errorf("timing the forecaster: %w", err)

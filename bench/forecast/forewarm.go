@@ -91,8 +91,10 @@ func untaughtSettings(worths []float64, options ...forecast.Option) func(s *scen
 func newForewarmPolicies(s *scenario, fleet *forecast.OnlineModel, worth float64,
 	c *calibration) func(tenant int) backtest.Policy {
 	p := forecast.Prices{WaitWorth: worth, Boot: float64(s.boot)}
+	experts := forecast.NewExperts()
 	return func(tenant int) backtest.Policy {
 		f := newForewarned(fleet, s.trace.Tenants[tenant], p)
+		f.shadows = experts.Class(f.tenant)
 		if c != nil {
 			f.checks = &checks{to: c}
 		}
@@ -103,11 +105,12 @@ func newForewarmPolicies(s *scenario, fleet *forecast.OnlineModel, worth float64
 // forewarnedTenant is Forewarm's policy of one tenant. It hears of the ends as
 // they were, with the waits that it caused.
 type forewarnedTenant struct {
-	tenant *forecast.Tenant
-	prices forecast.Prices
-	target int
-	next   int64
-	checks *checks // nil if nothing is checked
+	tenant  *forecast.Tenant
+	shadows *forecast.Shadows // nil if the forecast decides alone
+	prices  forecast.Prices
+	target  int
+	next    int64
+	checks  *checks // nil if nothing is checked
 }
 
 func newForewarned(fleet *forecast.OnlineModel, name string, p forecast.Prices) *forewarnedTenant {
@@ -137,7 +140,12 @@ func (f *forewarnedTenant) Next() int64 { return f.next }
 // Target looks and decides.
 func (f *forewarnedTenant) Target(now int64) int {
 	o := f.tenant.Observe(now)
-	f.target = o.Demand + o.Hold(f.prices, max(0, f.target-o.Demand)).Levels
+	held := max(0, f.target-o.Demand)
+	if f.shadows != nil {
+		f.target = o.Demand + f.shadows.Hold(now, &o, f.prices, held, forecast.MaxHeld).Levels
+	} else {
+		f.target = o.Demand + o.Hold(f.prices, held).Levels
+	}
 	f.next = f.tenant.Next(now)
 	if f.checks != nil {
 		f.checks.noteLook(now, o)

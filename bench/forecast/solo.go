@@ -41,7 +41,8 @@ func soloSettings(s *scenario) []setting {
 	for _, worth := range sortedKeys(owns) {
 		all = append(all, setting{label: fmt.Sprintf("own r %g", worth), solo: owns[worth],
 			policies: func() func(int) backtest.Policy {
-				return newForewarmPolicies(s, forecast.NewOnlineModel(s.prior), worth, nil)
+				fleet, p := forecast.NewOnlineModel(s.prior), forecast.Prices{WaitWorth: worth, Boot: float64(s.boot)}
+				return func(tenant int) backtest.Policy { return newForewarned(fleet, s.trace.Tenants[tenant], p) }
 			}})
 	}
 	return append(all, setting{label: "nothing", solo: everywhere})

@@ -12,6 +12,7 @@ import (
 // suspend time: that begins when the node was kept up last.
 type forecaster struct {
 	class   *forecast.Tenant
+	shadows *forecast.Shadows
 	prices  forecast.Prices
 	suspend int64
 	next    int64
@@ -45,7 +46,7 @@ func (f *forecaster) Next() int64 { return f.next }
 func (f *forecaster) Target(now int64) int {
 	outlook := f.class.Observe(now)
 	held := max(0, f.lingeringTarget(now)-outlook.Demand)
-	f.target = outlook.Demand + outlook.Hold(f.prices, held).Levels
+	f.target = outlook.Demand + f.shadows.Hold(now, &outlook, f.prices, held, forecast.MaxHeld).Levels
 	f.noteTarget(now)
 	f.next = f.class.Next(now)
 	if len(f.kept) > 1 {
@@ -80,15 +81,15 @@ func (f *forecaster) noteTarget(now int64) {
 
 // newForecasters makes the policies of a fleet, which learn from each other.
 func newForecasters(f *fleet, boot int64, worth float64, failed *error) (func(tenant int) backtest.Policy, error) {
-	model := forecast.NewOnlineModel(forecast.BuiltIn())
+	model, experts := forecast.NewOnlineModel(forecast.BuiltIn()), forecast.NewExperts()
 	policies := make([]backtest.Policy, len(f.trace.Tenants))
 	for i, name := range f.trace.Tenants {
 		class, err := model.Tenant(name)
 		if err != nil {
 			return nil, err
 		}
-		policies[i] = &forecaster{class: class, suspend: f.suspend, next: math.MaxInt64, failed: failed,
-			prices: forecast.Prices{WaitWorth: worth, Boot: float64(boot)}}
+		policies[i] = &forecaster{class: class, shadows: experts.Class(class), suspend: f.suspend, next: math.MaxInt64,
+			failed: failed, prices: forecast.Prices{WaitWorth: worth, Boot: float64(boot)}}
 	}
 	return func(tenant int) backtest.Policy { return policies[tenant] }, nil
 }

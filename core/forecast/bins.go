@@ -2,15 +2,18 @@ package forecast
 
 // bins cut the GPUs beyond the present demand into stretches that are predicted
 // as one: level j is needed when demand rises by j or more.
-const bins = 14
+const bins = 18
 
 var (
-	firstLevel = [bins]int{1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97}
-	binWidth   = [bins]int{1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32}
+	firstLevel = [bins]int{1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385}
+	binWidth   = [bins]int{1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64, 64, 128, 128}
 )
 
 // topLevel is the last level that is predicted.
-const topLevel = 128
+const topLevel = 512
+
+// MaxHeld is the most GPUs beyond the demand that are ever held.
+const MaxHeld = topLevel
 
 // binOf returns the bin of a level from 1 to topLevel.
 func binOf(level int) int {

@@ -66,6 +66,19 @@ func (c *crossFeatures) findFeatures(l *features, bin, tenant int) {
 	for _, x := range [...]int{bin, age, r30, since, r5} {
 		c.addFeature(x, tenant, 1)
 	}
+	c.findClock(&l.clock, bin, tenant)
+}
+
+// findClock looks up what depends on the time of the hour and of the day.
+func (c *crossFeatures) findClock(k *clock, bin, tenant int) {
+	level := firstLevel[bin]
+	d1, d2 := lagOf(k.day[0], level), lagOf(k.day[1], level)
+	h1, h2 := lagOf(k.hourAgo[0], level), lagOf(k.hourAgo[1], level)
+	c.addFeature(3*k.slot+k.phase, tenant, bin)
+	c.addFeature(24*bin+k.hour, tenant, 0)
+	c.addFeature(8*d1+d2, 8*h1+h2, 0)
+	c.addFeature(8*d1+d2, k.phase, tenant)
+	c.addFeature(8*h1+h2, k.phase, tenant)
 }
 
 // addScores adds the weights of the places found to z.

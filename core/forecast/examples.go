@@ -10,6 +10,8 @@ type example struct {
 	said   [bins][outputs]float32
 	after  [bins]int32   // seconds until demand rose to the bin; never is more than any knot
 	landed [bins]float32 // part of the bin's GPUs at which a job's need ended
+	odds   [bins]float32 // log-odds of the hazard
+	credit [bins]float32 // one by the GPUs of the job whose need first rose to the bin within the hazard's window
 }
 
 // never is more seconds than any knot.
@@ -19,12 +21,13 @@ const never = 1 << 30
 type submission struct {
 	at     int64
 	demand int
+	gpus   int
 }
 
 // closeWith fills in what came of e, from the arrivals in the order of time.
 func (e *example) closeWith(arrivals []submission) {
 	for b := range e.after {
-		e.after[b], e.landed[b] = never, 0
+		e.after[b], e.landed[b], e.credit[b] = never, 0, 0
 	}
 	peak, next := 0, 0
 	for _, a := range arrivals {
@@ -37,6 +40,9 @@ func (e *example) closeWith(arrivals []submission) {
 		}
 		for next < bins && firstLevel[next] <= rise {
 			e.after[next] = int32(a.at - e.at)
+			if a.at <= e.at+hazardWindow {
+				e.credit[next] = 1 / float32(a.gpus)
+			}
 			next++
 		}
 		if b := next - 1; rise < firstLevel[b]+binWidth[b] {

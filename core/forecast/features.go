@@ -13,6 +13,7 @@ const (
 type features struct {
 	tenant [tenantInputs]float32
 	bin    [bins][binInputs]float32
+	clock  clock
 }
 
 // log2 is the binary logarithm in float32; x is above 0.
@@ -45,9 +46,7 @@ func (p *past) fillFeatures(now int64, l *features) {
 	t = p.seeClock(now, t)
 	_ = append(t, log2(float64(p.Burst)+1), log2(float64(p.Before)+1),
 		log2((float64(now-p.Submitted)+8)/(float64(p.Gap1)+8)))
-	for b := range l.bin {
-		p.seeBin(now, b, &l.bin[b])
-	}
+	l.clock = p.Slots.at(now)
 }
 
 // seeClock appends what depends on the time of day and of the week.

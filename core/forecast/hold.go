@@ -15,12 +15,14 @@ type Prices struct {
 // it was made from.
 type Held struct {
 	Levels  int     `json:"levels"`
-	Before  int     `json:"before"`  // that were held
-	Chance  float64 `json:"chance"`  // that the last level held is needed within Horizon; 1 if none is held
-	Refused float64 `json:"refused"` // that the first level not held is
-	Horizon float64 `json:"horizon"` // seconds looked ahead
-	Holding float64 `json:"holding"` // expected cost of the levels held, in idle GPU-seconds
-	Saving  float64 `json:"saving"`  // expected worth of what they save
+	Before  int     `json:"before"`           // that were held
+	Chance  float64 `json:"chance"`           // that the last level held is needed within Horizon; 1 if none is held
+	Refused float64 `json:"refused"`          // that the first level not held is
+	Horizon float64 `json:"horizon"`          // seconds looked ahead
+	Holding float64 `json:"holding"`          // expected cost of the levels held, in idle GPU-seconds
+	Saving  float64 `json:"saving"`           // expected worth of what they save
+	Rule    string  `json:"rule,omitempty"`   // what has cost the least lately; empty if rules were not compared
+	Better  float64 `json:"better,omitempty"` // for how many seconds it has
 }
 
 const (
@@ -45,26 +47,56 @@ func (o Outlook) Hold(p Prices, held int) Held { return o.HoldAtMost(p, held, to
 // HoldAtMost is Hold where no more than so many GPUs may be held, so that of a
 // gang that is larger none is.
 func (o Outlook) HoldAtMost(p Prices, held, most int) Held {
+	own := p.byClock(o.clockRate())
+	keep := o.worthByLevel(func(b int) worthOfGPU { return o.worthOfKeeping(own, b) })
+	boot := o.worthByLevel(func(b int) worthOfGPU { return o.worthOfBooting(own, b) })
+	return o.heldAt(p, &keep, bestLevel(held, most, &keep, &boot), held)
+}
+
+// byClock returns the prices in seconds of a clock that runs so many times faster.
+func (p Prices) byClock(rate float64) Prices {
+	p.Boot, p.Minimum, p.Prepaid = p.Boot*rate, p.Minimum*rate, p.Prepaid*rate
+	return p
+}
+
+// heldAt is the decision for a level, with the numbers for it.
+func (o *Outlook) heldAt(p Prices, keep *worthCurve, level, before int) Held {
 	clock := o.clockRate()
-	p.Boot, p.Minimum, p.Prepaid = p.Boot*clock, p.Minimum*clock, p.Prepaid*clock
-	keep := o.worthByLevel(func(b int) worth { return o.worthOfKeeping(p, b) })
-	boot := o.worthByLevel(func(b int) worth { return o.worthOfBooting(p, b) })
-	h := Held{Before: held, Levels: bestLevel(held, most, keep, boot)}
-	h.Saving, h.Holding = keep.sumsUpTo(h.Levels)
-	h.Saving, h.Holding, h.Horizon = h.Saving/clock, h.Holding/clock, keepBoots*p.Boot/clock
-	h.Chance, h.Refused = o.Chance(h.Levels, h.Horizon), o.Chance(h.Levels+1, h.Horizon)
+	h := Held{Before: before, Levels: level, Horizon: keepBoots * p.Boot}
+	h.Saving, h.Holding = keep.sumsUpTo(level)
+	h.Saving, h.Holding = h.Saving/clock, h.Holding/clock
+	h.Chance, h.Refused = o.Chance(level, h.Horizon), o.Chance(level+1, h.Horizon)
 	return h
 }
 
 // Explain says in one line why.
 func (h Held) Explain() string {
-	if h.Levels == 0 {
-		return fmt.Sprintf("hold none: one more GPU is needed with probability %.2f within %.0f min, "+
-			"which does not pay", h.Refused, h.Horizon/60)
-	}
-	return fmt.Sprintf("hold %d (before: %d): GPU %d is needed with probability %.2f within %.0f min, the next one "+
+	why := fmt.Sprintf("hold %d (before: %d): GPU %d is needed with probability %.2f within %.0f min, the next one "+
 		"with %.2f; worth %.0f s of an idle GPU, costs %.0f s",
 		h.Levels, h.Before, h.Levels, h.Chance, h.Horizon/60, h.Refused, h.Saving, h.Holding)
+	if h.Levels == 0 {
+		why = fmt.Sprintf("hold none: one more GPU is needed with probability %.2f within %.0f min", h.Refused,
+			h.Horizon/60)
+		if h.Rule == "" {
+			return why + ", which does not pay"
+		}
+	}
+	if h.Rule == "" {
+		return why
+	}
+	return fmt.Sprintf("%s; %s has been better for %s", why, h.Rule, roughTime(h.Better))
+}
+
+// roughTime says how long some seconds are.
+func roughTime(seconds float64) string {
+	switch {
+	case seconds < 2*3600:
+		return fmt.Sprintf("%.0f min", seconds/60)
+	case seconds < 2*86400:
+		return fmt.Sprintf("%.0f hours", seconds/3600)
+	default:
+		return fmt.Sprintf("%.0f days", seconds/86400)
+	}
 }
 
 // Trade is a unit that is held until it is needed or let go, against one that is
@@ -85,32 +117,32 @@ func (t Trade) Holding() float64 { return t.Price * t.Idle }
 // waits for it.
 func (t Trade) Saving() float64 { return t.Used * t.Boot * (t.Price + t.Wait) }
 
-// worth is what one GPU of a bin saves and costs; hopeless if it would cost more
+// worthOfGPU is what one GPU of a bin saves and costs; hopeless if it would cost more
 // than it saves even if the need of a job ended at every GPU.
-type worth struct {
+type worthOfGPU struct {
 	saving, holding float64
 	hopeless        bool
 }
 
 // worthOfKeeping weighs one GPU of a bin that is ready.
-func (o *Outlook) worthOfKeeping(p Prices, b int) worth {
+func (o *Outlook) worthOfKeeping(p Prices, b int) worthOfGPU {
 	horizon := keepBoots * p.Boot
 	t := Trade{Price: 1, Wait: p.WaitWorth, Boot: p.Boot, Used: o.chanceWithin(b, horizon),
 		Idle: o.idleTime(b, p.Prepaid, horizon)}
 	most := t.Saving()
 	t.Wait *= o.chanceOfLanding(b)
-	return worth{t.Saving(), t.Holding(), most < t.Holding()}
+	return worthOfGPU{t.Saving(), t.Holding(), most < t.Holding()}
 }
 
 // worthOfBooting weighs one GPU of a bin that is booted now: it saves the part of its boot
 // that is over when it is needed, and is paid for if it is not.
-func (o *Outlook) worthOfBooting(p Prices, b int) worth {
+func (o *Outlook) worthOfBooting(p Prices, b int) worthOfGPU {
 	horizon := bootBoots * p.Boot
 	used := o.chanceWithin(b, horizon)
 	saved := used*p.Boot - (p.Boot - o.idleTime(b, 0, p.Boot))
 	most := caution * max(0, saved) * p.WaitWorth
 	holding := max(p.Boot+o.idleTime(b, p.Boot, horizon), p.Minimum) - used*max(p.Boot, p.Minimum)
-	return worth{most * o.chanceOfLanding(b), holding, most < holding}
+	return worthOfGPU{most * o.chanceOfLanding(b), holding, most < holding}
 }
 
 // chanceOfLanding is the part of a bin's GPUs at which the need of a job ends, if they are
@@ -145,7 +177,7 @@ type worthCurve struct {
 
 // worthByLevel weighs bins up to the first that cannot pay: those above are less likely
 // to be needed, so they pay even less.
-func (o *Outlook) worthByLevel(weigh func(b int) worth) worthCurve {
+func (o *Outlook) worthByLevel(weigh func(b int) worthOfGPU) worthCurve {
 	c := worthCurve{bins: o.bins}
 	for b := range o.bins {
 		w := weigh(b)
@@ -162,7 +194,7 @@ func (o *Outlook) worthByLevel(weigh func(b int) worth) worthCurve {
 // the lowest of equals: levels that are held are kept, and those above are booted.
 // A part of a gang that is held, and of which the rest is not worth a boot, so
 // goes, and one that a boot completes stays.
-func bestLevel(held, limit int, keep, boot worthCurve) int {
+func bestLevel(held, limit int, keep, boot *worthCurve) int {
 	most, sum, found := 0.0, 0.0, 0
 	weigh := func(level int, saving, holding float64) {
 		if sum += saving - holding; level <= limit && sum > most {
@@ -184,7 +216,7 @@ func bestLevel(held, limit int, keep, boot worthCurve) int {
 }
 
 // sumsUpTo adds up what the levels from 1 to level save and cost.
-func (c worthCurve) sumsUpTo(level int) (saving, holding float64) {
+func (c *worthCurve) sumsUpTo(level int) (saving, holding float64) {
 	c.visitLevels(func(l int, s, h float64) {
 		if l <= level {
 			saving += s
@@ -195,7 +227,7 @@ func (c worthCurve) sumsUpTo(level int) (saving, holding float64) {
 }
 
 // visitLevels visits every level, its cost drawn between its bin's and the next one's.
-func (c worthCurve) visitLevels(visit func(level int, saving, holding float64)) {
+func (c *worthCurve) visitLevels(visit func(level int, saving, holding float64)) {
 	for b := range c.bins {
 		next := c.holding[b]
 		if b+1 < c.bins {

@@ -11,8 +11,8 @@ type stair struct {
 // higher the level, the longer ago. The lowest step is the last of the slice.
 type lastUsedByLevel []stair
 
-// maxStairs bounds the memory; beyond it two old steps become one.
-const maxSteps = 40
+// maxSteps bounds the memory; beyond it two old steps become one.
+const maxSteps = 24
 
 // leaveLevels notes that levels up to level were in use until now.
 func (s lastUsedByLevel) leaveLevels(level int, now int64) lastUsedByLevel {
@@ -24,6 +24,19 @@ func (s lastUsedByLevel) leaveLevels(level int, now int64) lastUsedByLevel {
 		s = append(s[:1], s[2:]...)
 	}
 	return s
+}
+
+// atMost returns no more than so many steps: the newest ones.
+func (s lastUsedByLevel) atMost(steps int) lastUsedByLevel { return s[max(0, len(s)-steps):] }
+
+// usedSince returns the highest level that was in use at a second or later and is not now, 0 if there is none.
+func (s lastUsedByLevel) usedSince(second int64) int {
+	for _, step := range s {
+		if step.At >= second {
+			return step.Level
+		}
+	}
+	return 0
 }
 
 // lastUse returns when level was last in use, 0 for never.

@@ -49,6 +49,7 @@ const (
 // well say little: they are learned from by chance, and count for those that were
 // passed over.
 func (m *model) learnBin(e *example, bin, tenant int) {
+	m.learnHazard(e, bin, tenant)
 	wrong := e.errorsOf(bin, &e.said[bin])
 	largest := float32(0)
 	for _, x := range wrong[:knots] {

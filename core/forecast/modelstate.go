@@ -10,7 +10,10 @@ import (
 )
 
 // modelVersion grows when the stored form of an OnlineModel changes its meaning.
-const modelVersion = 2
+const modelVersion = 3
+
+// olderVersion is the one before, which knew no hazard and no day.
+const olderVersion = 2
 
 // modelState is the stored form of an OnlineModel. Looks that wait for what comes true
 // are not part of it: after a restart those of the last 40 minutes are lost.
@@ -48,14 +51,18 @@ func (f *OnlineModel) UnmarshalJSON(data []byte) error {
 	if err := decoder.Decode(&s); err != nil {
 		return fmt.Errorf("decoding the forecaster's state: %w", err)
 	}
-	if s.Version != modelVersion {
+	if s.Version != modelVersion && s.Version != olderVersion {
 		return fmt.Errorf("the forecaster's state has version %d, want %d", s.Version, modelVersion)
 	}
 	if s.Pace < 1 || s.Pace > MaxPace {
 		return fmt.Errorf("the forecaster's state has a clock of pace %d: %w", s.Pace, errState)
 	}
 	fresh := &OnlineModel{model: newModel(), pace: s.Pace, tenants: map[string]*Tenant{}}
-	err := errors.Join(fresh.model.network.decode(s.Network), fresh.model.crossFeatures.decode(s.CrossFeatures))
+	width := slot
+	if s.Version == olderVersion {
+		width = outputs
+	}
+	err := errors.Join(fresh.model.network.decode(s.Network), fresh.model.crossFeatures.decode(s.CrossFeatures, width))
 	if err != nil {
 		return fmt.Errorf("restoring the forecaster's model: %w", err)
 	}
@@ -65,11 +72,12 @@ func (f *OnlineModel) UnmarshalJSON(data []byte) error {
 	fresh.model.crossFeatures.learned = s.Learned
 	numbers := map[int]bool{}
 	for name, t := range s.Tenants {
+		t.Past.Steps = t.Past.Steps.atMost(maxSteps)
 		if err := t.Past.checkSound(latest * s.Pace); err != nil || t.Number < 0 || numbers[t.Number] {
 			return fmt.Errorf("restoring a tenant class: number %d: %w", t.Number, errors.Join(errState, err))
 		}
 		numbers[t.Number] = true
-		fresh.tenants[name] = &Tenant{fleet: fresh, number: t.Number, past: t.Past}
+		fresh.tenants[name] = &Tenant{fleet: fresh, name: name, number: t.Number, past: t.Past}
 	}
 	*f = *fresh
 	for _, t := range f.tenants {
@@ -113,8 +121,8 @@ func (p *past) checkSound(latest int64) error {
 func (c *crossFeatures) encode() []byte {
 	var out []byte
 	for at := 0; at < len(c.weights); at += slot {
-		w, s := c.weights[at:at+outputs], c.squares[at:at+outputs]
-		if s[0] == 0 {
+		w, s := c.weights[at:at+slot], c.squares[at:at+slot]
+		if s[0] == 0 && s[hazardOutput] == 0 {
 			continue
 		}
 		out = binary.LittleEndian.AppendUint32(out, uint32(at/slot))
@@ -126,9 +134,9 @@ func (c *crossFeatures) encode() []byte {
 	return out
 }
 
-// decode reads what store wrote.
-func (c *crossFeatures) decode(data []byte) error {
-	const row = 4 + 8*outputs
+// decode reads what encode wrote, with so many numbers to a place.
+func (c *crossFeatures) decode(data []byte, width int) error {
+	row := 4 + 8*width
 	if len(data)%row != 0 {
 		return errState
 	}
@@ -137,7 +145,7 @@ func (c *crossFeatures) decode(data []byte) error {
 		if place >= 1<<tableBits {
 			return errState
 		}
-		for k := range outputs {
+		for k := range width {
 			w := math.Float32frombits(binary.LittleEndian.Uint32(data[4+8*k:]))
 			s := math.Float32frombits(binary.LittleEndian.Uint32(data[8+8*k:]))
 			if x := float64(w); math.IsNaN(x) || math.IsInf(x, 0) || !(s >= 0) || math.IsInf(float64(s), 0) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sort"
 )
 
 // OnlineModel predicts for any number of tenant classes, and learns from all of them
@@ -47,7 +48,7 @@ func (f *OnlineModel) Tenant(name string) (*Tenant, error) {
 	if len(f.tenants) >= maxClasses {
 		return nil, fmt.Errorf("adding a tenant class to %d: %w", len(f.tenants), ErrClasses)
 	}
-	t := &Tenant{fleet: f, number: len(f.tenants)}
+	t := &Tenant{fleet: f, name: name, number: len(f.tenants)}
 	f.tenants[name] = t
 	return t, nil
 }
@@ -55,7 +56,9 @@ func (f *OnlineModel) Tenant(name string) (*Tenant, error) {
 // Tenant is one tenant class of an OnlineModel: jobs that share GPUs.
 type Tenant struct {
 	fleet    *OnlineModel
+	name     string
 	number   int
+	shadows  []*Shadows
 	past     past
 	looked   int64 // second of the last look
 	taken    int64 // second of the last example
@@ -81,8 +84,11 @@ func (t *Tenant) Submit(at int64, gpus int) error {
 		return fmt.Errorf("counting an arrival: %w", err)
 	}
 	at *= t.fleet.pace
+	for _, s := range t.shadows {
+		s.submit(at, int32(gpus))
+	}
 	t.past.countArrival(at, gpus)
-	t.arrivals = append(t.arrivals, submission{at, t.past.Demand})
+	t.arrivals = append(t.arrivals, submission{at, t.past.Demand, gpus})
 	return nil
 }
 
@@ -91,6 +97,9 @@ func (t *Tenant) Submit(at int64, gpus int) error {
 func (t *Tenant) End(at int64, gpus int, submitted int64) error {
 	if err := t.checkEvent(at, gpus); err != nil {
 		return fmt.Errorf("counting an end: %w", err)
+	}
+	for _, s := range t.shadows {
+		s.end(at*t.fleet.pace, submitted*t.fleet.pace, int32(gpus))
 	}
 	t.past.countEnd(at*t.fleet.pace, gpus, max(0, at-submitted)*t.fleet.pace)
 	return nil
@@ -119,10 +128,12 @@ var ErrOrder = errors.New("told out of order")
 func (t *Tenant) Demand() int { return t.past.Demand }
 
 // Bytes returns how much memory is kept of the tenant from look to look, without
-// the looks that wait for what comes of them.
+// the looks that wait for what comes of them, and without Shadows.
 func (t *Tenant) Bytes() int {
-	return int(reflect.TypeOf(t.past).Size()) + len(t.past.Steps)*int(reflect.TypeOf(stair{}).Size())
+	return sizeOf(t.past) + len(t.past.Steps)*sizeOf(stair{})
 }
+
+func sizeOf(x any) int { return int(reflect.TypeOf(x).Size()) }
 
 // Lasts returns how many seconds, from arrival to end, the share quantile of the
 // jobs that ended lately took at most: an estimate to a doubling; 0 if none has
@@ -141,11 +152,10 @@ func (t *Tenant) Observe(now int64) Outlook {
 	e := t.newExample()
 	e.at, e.demand = now, t.past.Demand
 	t.past.fillFeatures(now, &e.look)
-	for _, part := range t.fleet.hidden {
-		e.look.hidePart(part)
-	}
+	e.look.hideParts(t.fleet.hidden)
 	t.fillChances(e)
-	o := Outlook{Demand: t.past.Demand, pace: float64(t.fleet.pace), bins: e.bins, chances: e.said}
+	o := Outlook{Demand: t.past.Demand, pace: float64(t.fleet.pace), bins: e.bins, chances: e.said,
+		hazard: e.odds}
 	t.keepExample(e)
 	t.looked = now
 	o.enforceOrder()
@@ -156,6 +166,7 @@ func (t *Tenant) Observe(now int64) Outlook {
 // looked at, but for every thoroughly-th look.
 const (
 	faint      = 0.006
+	faintOdds  = -5.1 // of the hazard: the same
 	faintKnot  = 4
 	thoroughly = 16
 )
@@ -167,8 +178,11 @@ func (t *Tenant) fillChances(e *example) {
 	t.count++
 	for e.bins = 0; e.bins < bins; e.bins++ {
 		said := &e.said[e.bins]
+		t.past.seeBin(e.at, e.bins, &e.look.bin[e.bins])
+		e.look.hideParts(t.fleet.hidden)
 		m.chancesOf(&e.look, e.bins, t.number, said)
-		if said[faintKnot] < faint && t.count%thoroughly != 0 {
+		e.odds[e.bins] = m.crossFeatures.hazardOdds()
+		if said[faintKnot] < faint && e.odds[e.bins] < faintOdds && t.count%thoroughly != 0 {
 			return
 		}
 	}
@@ -249,11 +263,15 @@ func (t *Tenant) forgetArrivals(now int64) {
 // what is known changes with the logarithm of the time without events.
 var looks = [...]int64{15, 30, 60, 90, 120, 180, 240, 300, 360, 480, 600, 720, 900, 1200, 1500, 1800, 2400, 3000, 3600}
 
-// lookEvery is how often a look is worth it after the last of looks, in seconds,
-// and lookFor is when it is no more.
+// After the last of looks, what may change is what the hour and the time of day say: for a day it is looked at every
+// lookOften seconds, and until lookFor every lookEvery. From knownAfter on, a time at which something came a day or an
+// hour before is looked forward to, besides: what the clock starts comes after a silence.
 const (
-	lookEvery = 1800
-	lookFor   = 7 * 86400
+	knownAfter   = 300
+	lookOften    = 300
+	lookOftenFor = 86400
+	lookEvery    = 1800
+	lookFor      = 7 * 86400
 )
 
 // Next returns the second, after now, of the next look that may say something
@@ -273,13 +291,18 @@ func (t *Tenant) nextByClock(now int64) int64 {
 	if e := max(t.past.Submitted, t.past.EndedAt); e > 0 {
 		since = now - e
 	}
-	for _, s := range looks {
-		if s > since {
-			return now - since + s
-		}
-	}
-	if since >= lookFor || t.past.Jobs == 0 {
+	next := now + lookEvery
+	switch {
+	case since >= lookFor || t.past.Jobs == 0:
 		return math.MaxInt64
+	case since < looks[len(looks)-1]:
+		i := sort.Search(len(looks), func(i int) bool { return looks[i] > since })
+		next = now - since + looks[i]
+	case since < lookOftenFor:
+		next = now + lookOften
 	}
-	return now + lookEvery
+	if since < knownAfter {
+		return next
+	}
+	return t.past.Slots.nextKnown(now, next)
 }

@@ -46,12 +46,20 @@ func (f *OnlineModel) Pace() int { return int(f.pace) }
 // hidden.
 func Without(p Part) Option { return func(f *OnlineModel) { f.hidden = append(f.hidden, p) } }
 
+// hideParts sets the inputs of parts to 0.
+func (l *features) hideParts(parts []Part) {
+	for _, p := range parts {
+		l.hidePart(p)
+	}
+}
+
 // hidePart sets the inputs of a part to 0.
 func (l *features) hidePart(p Part) {
 	var ofTenant, ofBin []int // as in past.see and past.seeBin
 	switch p {
 	case HourOfWeek:
 		ofTenant = []int{24, 25, 26, 28, 29}
+		l.clock = clock{}
 	case Hazard:
 		ofTenant, ofBin = []int{2, 3, 33}, []int{0, 8}
 	case Calibration:

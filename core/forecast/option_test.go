@@ -18,6 +18,9 @@ func TestHiddenPartsAreNotSeen(t *testing.T) {
 		change(&p)
 		var l features
 		p.fillFeatures(now, &l)
+		for b := range l.bin {
+			p.seeBin(now, b, &l.bin[b])
+		}
 		for _, part := range hidden {
 			l.hidePart(part)
 		}

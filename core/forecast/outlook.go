@@ -7,6 +7,7 @@ type Outlook struct {
 	pace    float64 // see Pace; 0 counts as 1
 	bins    int
 	chances [bins][outputs]float32
+	hazard  [bins]float32 // log-odds of the hazard
 }
 
 // enforceOrder makes the chances consistent: a longer horizon and a lower level are
@@ -20,6 +21,7 @@ func (o *Outlook) enforceOrder() {
 		if b == 0 {
 			continue
 		}
+		o.hazard[b] = min(o.hazard[b], o.hazard[b-1])
 		for k := range knots {
 			c[k] = min(c[k], o.chances[b-1][k])
 		}

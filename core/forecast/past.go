@@ -53,6 +53,7 @@ type past struct {
 	Seen    [bins][4]float32    `json:"seen"`     // share of time after which the level was needed within 10 minutes
 	Week    [hourOfWeek]float32 `json:"week"`     // jobs by hour of the week
 	Lasting [20]float32         `json:"lasting"`  // ended jobs by the binary logarithm of their seconds
+	Slots   slots               `json:"slots"`    // GPUs that arrived within the last day
 }
 
 // fadeTo lets time pass.
@@ -61,6 +62,7 @@ func (p *past) fadeTo(now int64) {
 	if d <= 0 {
 		return
 	}
+	p.Slots.passTo(now, p.Last)
 	for i, h := range halfLives {
 		f := float32(math.Exp2(-d / h))
 		p.Arrived[i] *= f
@@ -103,6 +105,7 @@ func (p *past) countArrival(now int64, gpus int) {
 	p.Jobs++
 	p.Submitted, p.JobGPUs, p.Largest = now, gpus, max(p.Largest, gpus)
 	p.Week[now/3600%hourOfWeek]++
+	p.Slots.add(now, gpus)
 	for b := 0; b < bins && firstLevel[b] <= gpus; b++ {
 		p.Big[b] = now
 		p.BigRate[b][0]++

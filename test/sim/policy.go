@@ -14,13 +14,14 @@ import (
 // benchmark: the same calls, with no system in between. Each tenant has a
 // forecaster of its own, since an agent knows one customer.
 type foresee struct {
-	class  *forecast.Tenant
-	prices forecast.Prices
-	began  map[string]int64 // when the jobs were submitted that ran at the beginning
-	from   int64
-	next   int64
-	target int
-	err    error
+	class   *forecast.Tenant
+	shadows *forecast.Shadows
+	prices  forecast.Prices
+	began   map[string]int64 // when the jobs were submitted that ran at the beginning
+	from    int64
+	next    int64
+	target  int
+	err     error
 }
 
 // newPolicies makes a policy for every tenant, taught what was before.
@@ -36,8 +37,9 @@ func (t Trace) newPolicies(opt Options) ([]*foresee, error) {
 			return nil, fmt.Errorf("making a forecaster: %w", err)
 		}
 		f := &foresee{
-			class: class, prices: forecast.Prices{WaitWorth: opt.WaitWorth, Boot: opt.Boot.Seconds()},
-			began: began, from: t.From.Unix(), next: t.From.Unix(),
+			class: class, shadows: forecast.NewExperts().Class(class),
+			prices: forecast.Prices{WaitWorth: opt.WaitWorth, Boot: opt.Boot.Seconds()},
+			began:  began, from: t.From.Unix(), next: t.From.Unix(),
 		}
 		if err := f.learnPast(t.pastOf(name)); err != nil {
 			return nil, fmt.Errorf("teaching the forecaster of %s: %w", name, err)
@@ -136,7 +138,7 @@ func (f *foresee) Next() int64 { return f.next }
 // Target looks.
 func (f *foresee) Target(now int64) int {
 	o := f.class.Observe(now)
-	f.target = o.Demand + o.Hold(f.prices, max(0, f.target-o.Demand)).Levels
+	f.target = o.Demand + f.shadows.Hold(now, &o, f.prices, max(0, f.target-o.Demand), forecast.MaxHeld).Levels
 	if f.next = f.class.Next(now); f.next <= now {
 		f.next = math.MaxInt64
 	}
