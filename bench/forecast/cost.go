@@ -40,7 +40,7 @@ func (t timed) addElapsed(since time.Time) { *t.spent += time.Since(since) }
 // measureCosts replays a scenario once more, alone and with one price, and writes what
 // the forecaster takes: the time of a look with its decision and all that is
 // learned and counted between two looks, and the bytes that are kept of the
-// largest tenant class.
+// largest tenant class, with the rules that run in shadow.
 func (r *report) measureCosts(ctx context.Context, out io.Writer) error {
 	s := r.scenario
 	fleet := forecast.NewOnlineModel(s.prior)
@@ -63,7 +63,7 @@ func (r *report) measureCosts(ctx context.Context, out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("measuring the forecaster's state: %w", err)
 		}
-		largest = max(largest, t.Bytes())
+		largest = max(largest, t.Bytes()+experts.Class(t).Bytes())
 	}
 	fmt.Fprintf(out, "figure: %s_forewarm_look_us %.1f us\n", r.figurePrefix(),
 		float64(spent.Nanoseconds())/1000/float64(max(1, looks)))

@@ -77,8 +77,8 @@ func TestAShortJobsWaitIsCounted(t *testing.T) {
 	require.InDelta(t, 300+32*300, s.shadows.state.Fleets[nothing].Cost, 150, "and what idles until the next look")
 }
 
-// Jobs of a minute that come half an hour apart, at random, are no work for a forecast: keeping is cheaper than anything
-// it says, and is what is done.
+// Jobs of a minute that come half an hour apart, at random, are no work for a forecast: keeping is cheaper than
+// anything it says, and is what is done.
 func TestWhatIsHeldFollowsTheCheaperRule(t *testing.T) {
 	t.Parallel()
 	s := newShadowed(t, NewOnlineModel(Prior{}), NewExperts())
@@ -170,11 +170,11 @@ func TestAStateWithoutAHazardIsRead(t *testing.T) {
 	var old modelState
 	require.NoError(t, json.Unmarshal(data, &old))
 	const row, oldRow = 4 + 8*slot, 4 + 8*outputs
-	var crosses []byte
-	for rows := old.CrossFeatures; len(rows) > 0; rows = rows[row:] {
-		crosses = append(crosses, rows[:oldRow]...)
+	var rows []byte
+	for left := old.CrossFeatures; len(left) > 0; left = left[row:] {
+		rows = append(rows, left[:oldRow]...)
 	}
-	old.Version, old.CrossFeatures = olderVersion, crosses
+	old.Version, old.CrossFeatures = olderVersion, rows
 	data, err = json.Marshal(old)
 	require.NoError(t, err)
 	var back OnlineModel

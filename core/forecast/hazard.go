@@ -8,12 +8,13 @@ import "math"
 const (
 	hazardWindow = 360 // seconds of the model's own clock
 	hazardRate   = 0.005
+	hazardOffset = -4      // what the log-odds begin with: rises are rare
 	hazardOutput = outputs // its place in a slot
 )
 
 // hazardOdds are the log-odds at the places found last.
 func (c *crossFeatures) hazardOdds() float32 {
-	sum := float32(0)
+	sum := float32(hazardOffset)
 	for _, i := range c.at {
 		sum += c.weights[i+hazardOutput]
 	}
@@ -24,7 +25,7 @@ func (c *crossFeatures) hazardOdds() float32 {
 // least chance that it is.
 const (
 	tellingHazard  = 0.2
-	leastHazardOdd = 0.1
+	leastHazardOdd = 0.25
 )
 
 // learnHazard takes what came of one bin into the hazard. As with the other outputs, examples that were predicted well
@@ -32,7 +33,7 @@ const (
 func (m *model) learnHazard(e *example, bin, tenant int) {
 	wrong := logistic(e.odds[bin]) - e.credit[bin]
 	odds := min(1, max(leastHazardOdd, wrong/tellingHazard, -wrong/tellingHazard))
-	if odds < 1 && m.draw.nextFloat() > float64(odds) {
+	if odds < 1 && m.hazardDraw.nextFloat() > float64(odds) {
 		return
 	}
 	m.crossFeatures.findFeatures(&e.look, bin, tenant)
@@ -41,8 +42,8 @@ func (m *model) learnHazard(e *example, bin, tenant int) {
 
 // learnHazard takes a step of the cross-entropy at the places found, for an example that was drawn with some odds.
 func (c *crossFeatures) learnHazard(credit, odds float32) {
-	wrong := (logistic(c.hazardOdds()) - credit) / odds
-	square, step := wrong*wrong, hazardRate*wrong
+	wrong := logistic(c.hazardOdds()) - credit
+	square, step := wrong*wrong/odds, hazardRate*wrong/odds
 	for _, i := range c.at {
 		s := &c.squares[i+hazardOutput]
 		*s += square

@@ -17,11 +17,12 @@ type model struct {
 	network       *network
 	crossFeatures *crossFeatures
 	draw          splitmix
+	hazardDraw    splitmix // of its own, so that the hazard changes nothing else
 	z             [outputs]float32
 }
 
 func newModel() *model {
-	return &model{network: newNetwork(networkRate, 1), crossFeatures: newCrossFeatures(crossFeaturesRate), draw: 1}
+	return &model{network: newNetwork(networkRate, 1), crossFeatures: newCrossFeatures(crossFeaturesRate), draw: 1, hazardDraw: 2}
 }
 
 // chancesOf computes the probabilities of one bin of one tenant's look, which
