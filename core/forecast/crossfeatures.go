@@ -72,13 +72,15 @@ func (c *crossFeatures) findFeatures(l *features, bin, tenant int) {
 // findClock looks up what depends on the time of the hour and of the day.
 func (c *crossFeatures) findClock(k *clock, bin, tenant int) {
 	level := firstLevel[bin]
-	d1, d2 := lagOf(k.day[0], level), lagOf(k.day[1], level)
-	h1, h2 := lagOf(k.hourAgo[0], level), lagOf(k.hourAgo[1], level)
+	d, h := 0, 0
+	for i := range k.day {
+		d, h = 8*d+lagOf(k.day[i], level), 8*h+lagOf(k.hourAgo[i], level)
+	}
 	c.addFeature(3*k.slot+k.phase, tenant, bin)
 	c.addFeature(24*bin+k.hour, tenant, 0)
-	c.addFeature(8*d1+d2, 8*h1+h2, 0)
-	c.addFeature(8*d1+d2, k.phase, tenant)
-	c.addFeature(8*h1+h2, k.phase, tenant)
+	c.addFeature(d, h, k.phase)
+	c.addFeature(d, k.phase, tenant)
+	c.addFeature(h, k.phase, tenant)
 }
 
 // addScores adds the weights of the places found to z.

@@ -22,7 +22,8 @@ type model struct {
 }
 
 func newModel() *model {
-	return &model{network: newNetwork(networkRate, 1), crossFeatures: newCrossFeatures(crossFeaturesRate), draw: 1, hazardDraw: 2}
+	return &model{network: newNetwork(networkRate, 1), crossFeatures: newCrossFeatures(crossFeaturesRate), draw: 1,
+		hazardDraw: 2}
 }
 
 // chancesOf computes the probabilities of one bin of one tenant's look, which

@@ -7,41 +7,45 @@ const (
 	slotSeconds = 300
 	daySlots    = 86400 / slotSeconds
 	hourSlots   = 3600 / slotSeconds
+	keptSlots   = daySlots + 2 // so that what came in this stretch of yesterday is still there
 )
 
 // slots are the GPUs that arrived in each stretch of the last day, at most 255 each.
-type slots [daySlots]uint8
+type slots [keptSlots]uint8
 
 // passTo forgets, as time passes, what is a day old.
 func (s *slots) passTo(now, last int64) {
 	to := now / slotSeconds
-	for from := max(last/slotSeconds+1, to-daySlots+1); from <= to; from++ {
-		s[from%daySlots] = 0
+	for from := max(last/slotSeconds+1, to-keptSlots+1); from <= to; from++ {
+		s[from%keptSlots] = 0
 	}
 }
 
 // add counts an arrival.
 func (s *slots) add(now int64, gpus int) {
-	at := &s[now/slotSeconds%daySlots]
+	at := &s[now/slotSeconds%keptSlots]
 	*at = uint8(min(255, int(*at)+gpus))
 }
 
 // clock is what the cross features see of the time and of what came at such times.
 type clock struct {
 	slot, phase, hour int
-	day, hourAgo      [2]uint8 // GPUs that arrived a day and an hour before the next two stretches
+	day, hourAgo      [3]uint8 // GPUs that arrived a day and an hour before this stretch and the next two
 }
 
 // at returns what is seen at a second.
 func (s *slots) at(now int64) clock {
-	n := now/slotSeconds + daySlots
+	n := now / slotSeconds
 	c := clock{slot: int(n % hourSlots), phase: int(now % slotSeconds / phaseSeconds), hour: int(now / 3600 % 24)}
 	for i := range c.day {
-		c.day[i] = s[(n+1+int64(i))%daySlots]
-		c.hourAgo[i] = s[(n+1+int64(i)-hourSlots)%daySlots]
+		c.day[i] = s.before(n+int64(i), daySlots)
+		c.hourAgo[i] = s.before(n+int64(i), hourSlots)
 	}
 	return c
 }
+
+// before returns what arrived so many stretches before one that has not passed.
+func (s *slots) before(stretch, ago int64) uint8 { return s[(stretch+keptSlots-ago)%keptSlots] }
 
 // lagOf tells how many GPUs came, as against a level: 0 for none.
 func lagOf(gpus uint8, level int) int {
@@ -59,7 +63,7 @@ const phaseSeconds = slotSeconds / 3
 func (s *slots) nextKnown(now, before int64) int64 {
 	for at := now/phaseSeconds*phaseSeconds + phaseSeconds; at < before; at += phaseSeconds {
 		n := at/slotSeconds + 1
-		if s[n%daySlots] > 0 || s[(n+daySlots-hourSlots)%daySlots] > 0 {
+		if s.before(n, daySlots) > 0 || s.before(n, hourSlots) > 0 {
 			return at
 		}
 	}
