@@ -137,6 +137,27 @@ func TestAStateWithoutTrustIsRead(t *testing.T) {
 	}
 }
 
+// A state from before rules were compared is one in which none has led.
+func TestAStateWithoutExpertsIsRead(t *testing.T) {
+	t.Parallel()
+	p := newPredictor(t, nil)
+	teachHistory(t, p)
+	data, err := json.Marshal(p)
+	require.NoError(t, err)
+	var parts map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(data, &parts))
+	require.Contains(t, parts, "experts")
+	delete(parts, "experts")
+	old, err := json.Marshal(parts)
+	require.NoError(t, err)
+	back := newPredictor(t, nil)
+	require.NoError(t, back.Restore(old))
+	at := now.Add(time.Hour)
+	got, want := back.Predict(at, tenantName, Answer{}).Now, p.Predict(at, tenantName, Answer{}).Now
+	require.Equal(t, want.Demand, got.Demand)
+	require.NotEmpty(t, got.Held.Rule)
+}
+
 func storedTrackRecords(t *testing.T, trust json.RawMessage) json.RawMessage {
 	var s struct{ Book json.RawMessage }
 	require.NoError(t, json.Unmarshal(trust, &s))
