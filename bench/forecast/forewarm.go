@@ -29,7 +29,7 @@ func forewarmFamilies() []family {
 // What an hour of one waiting job is worth, in idle GPU-hours. The few are enough
 // for overheads from 2 to 10 %.
 var (
-	worths    = []float64{8, 16, 24, 32, 48, 64, 96, 128, 160, 220, 320, 500, 900}
+	worths    = []float64{8, 16, 24, 32, 48, 64, 96, 128, 160, 220, 320, 500, 900, 2000, 5000}
 	fewWorths = []float64{16, 32, 64, 128, 220}
 )
 
