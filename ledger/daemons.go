@@ -103,9 +103,14 @@ type Beat struct {
 	Program string
 	Clears  int
 	Look    []byte
-	// Unhealthy says what speaks against the node's GPUs, for its quarantine; empty:
-	// nothing that takes it out of use.
-	Unhealthy string
+	// Unhealthy are the GPUs that must not be handed out, for the quarantine of their node.
+	Unhealthy []UnhealthyGPU
+}
+
+// UnhealthyGPU is a GPU with what its node's daemon found against it.
+type UnhealthyGPU struct {
+	UUID    string
+	Finding string // names the GPU, for people
 }
 
 // Why the daemon of a node is refused.

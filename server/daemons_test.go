@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/internal/keys"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server"
@@ -288,30 +287,6 @@ func TestWhatNodeKeysMayDo(t *testing.T) {
 	out := httptest.NewRecorder()
 	f.server.ServeHTTP(out, r)
 	require.Equal(t, http.StatusForbidden, out.Code, "nor open the page")
-}
-
-// An unhealthy GPU takes its node out of use with the evidence, and an operator has it back.
-func TestAnUnhealthyGPUIsQuarantined(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	f.join(0, "boot", "daemon")
-	require.Zero(t, f.sendBeat("daemon", 0, f.beat(0, 1, 1, "healthy")).Clears)
-	f.sendBeat("daemon", 0, f.beat(0, 1, 2, "unhealthy"))
-	require.Equal(t, string(node.Quarantined), f.node(0).State)
-	require.Equal(t, ledger.ReasonUnhealthyGPU, f.node(0).Reason)
-	said := ask[contract.Explanation](f.world, "root", http.MethodGet, f.path(0, "explain"), "")
-	require.Contains(t, said.Summary, "XID 79: it fell off the bus")
-	require.Equal(t, "ready", f.node(1).State)
-
-	ask[contract.Node](f.world, "root", http.MethodPost, f.path(0, "resume"), "")
-	f.runDueTasks(contract.Pool{})
-	require.Equal(t, "ready", f.node(0).State, "its provider proved it")
-	f.clock.Advance(time.Minute)
-	require.Equal(t, 1, f.sendBeat("daemon", 0, f.beat(0, 1, 3, "unhealthy")).Clears)
-	require.Equal(t, "ready", f.node(0).State, "what it says is of before the clear")
-	f.sendBeat("daemon", 0, f.beat(0, 1, 4, "healthy", func(b *contract.Heartbeat) { b.Clears = 1 }))
-	f.sendBeat("daemon", 0, f.beat(0, 1, 5, "unhealthy", func(b *contract.Heartbeat) { b.Clears = 1 }))
-	require.Equal(t, string(node.Quarantined), f.node(0).State, "it found it again")
 }
 
 func TestTheDaemonOfANodeThatIsOverIsRefused(t *testing.T) {

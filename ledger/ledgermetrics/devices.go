@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// silentAfter is how old what a daemon said may be and still count.
-	silentAfter = 2 * time.Minute
+	// silentAfter is how old what a daemon said may be and still count, as in package telemetry.
+	silentAfter = 90 * time.Second
 	// mostDevices bounds the number of series: of more GPUs, the rest has none.
 	mostDevices = 16_384
 )

@@ -88,7 +88,7 @@ func (c *Child) start() (*process, error) {
 	if n := c.hung.Load(); n >= mostHung {
 		return nil, fmt.Errorf("the driver hangs: %d processes wait for it, and no other is started", n)
 	}
-	run := exec.Command(c.Command[0], c.Command[1:]...) //nolint:gosec // our own program
+	run := exec.Command(c.Command[0], c.Command[1:]...) //nolint:gosec,noctx // our own program, never killed: see Child
 	run.Env = driverEnvironment()
 	in, err1 := run.StdinPipe()
 	out, err2 := run.StdoutPipe()
@@ -156,7 +156,7 @@ func (c *Child) abandon(p *process) {
 	_ = p.in.Close()
 	c.hung.Add(1)
 	go func() {
-		for range p.out { //nolint:revive // until it has ended
+		for range p.out {
 		}
 		c.hung.Add(-1)
 	}()

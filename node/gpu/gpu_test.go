@@ -38,7 +38,7 @@ func playChild(how string) {
 				if _, err := os.Stat(file); err != nil {
 					return
 				}
-				time.Sleep(5 * time.Millisecond) //nolint:forbidigo // a driver that hangs
+				time.Sleep(5 * time.Millisecond) // a driver that hangs
 			}
 		case kind == "die":
 			os.Exit(127) // as a missing symbol does

@@ -17,7 +17,7 @@ type Simulated struct {
 	Seed      string
 	Count     int
 	MemoryMiB int
-	UUIDs     []string // of the GPUs, if the control plane has them already; others are made
+	UUIDs     []string // of the GPUs, where they are known; others are made
 
 	looks int
 }

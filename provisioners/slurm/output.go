@@ -52,7 +52,9 @@ func runCopied(command *exec.Cmd, to io.Writer) error {
 }
 
 // limitRead ends the next Read, or the one that waits, if nothing comes.
-func (o output) limitRead() { _ = o.pipe.SetReadDeadline(time.Now().Add(o.grace)) }
+func (o output) limitRead() {
+	_ = o.pipe.SetReadDeadline(time.Now().Add(o.grace)) //nolint:forbidigo // the kernel's clock ends the Read
+}
 
 // copyAll copies until nobody can print any more. Each Read after the command's end has
 // its own time: what passes while its output is taken does not count.

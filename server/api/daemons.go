@@ -112,6 +112,9 @@ func encodeDaemon(said telemetry.Said, state telemetry.State) *contract.NodeDaem
 // last is shown with its time, and says nothing of the health.
 func addSeen(out *contract.GPU, n node.Node, said telemetry.Said, state telemetry.State) {
 	g, ok := said.GPU(out.UUID)
+	if simulated := said.Look.Source == "simulated"; !ok && simulated && n.Simulated && out.Index < len(said.Look.GPUs) {
+		g, ok = said.Look.GPUs[out.Index], true // each side makes up UUIDs of its own
+	}
 	if state == telemetry.None || !ok {
 		return
 	}

@@ -151,9 +151,9 @@ func healthOf(l contract.NodeLook) string {
 	return out.String()
 }
 
-// unhealthy says what speaks against the GPUs of a look that must not be handed out.
-func unhealthy(l contract.NodeLook) string {
-	var all []string
+// unhealthy are the GPUs of a look that must not be handed out.
+func unhealthy(l contract.NodeLook) []ledger.UnhealthyGPU {
+	var all []ledger.UnhealthyGPU
 	for _, g := range l.GPUs {
 		if g.Health != "unhealthy" {
 			continue
@@ -162,9 +162,9 @@ func unhealthy(l contract.NodeLook) string {
 		if len(g.Evidence) > 0 {
 			why = g.Evidence[0].Detail
 		}
-		all = append(all, fmt.Sprintf("GPU %d (%s): %s", g.Index, g.UUID, why))
+		all = append(all, ledger.UnhealthyGPU{UUID: g.UUID, Finding: fmt.Sprintf("GPU %d (%s): %s", g.Index, g.UUID, why)})
 	}
-	return strings.Join(all, "; ")
+	return all
 }
 
 // Refresh reads what daemons told other servers, unless that was just done.

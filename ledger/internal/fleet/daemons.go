@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
@@ -143,7 +145,7 @@ func (l Fleet) RenewNodeKey(ctx context.Context, actor ledger.Actor, j ledger.Jo
 func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat) (ledger.Daemon, error) {
 	var d ledger.Daemon
 	var refused *ledger.DaemonRefusedError
-	usable := false
+	evidence := ""
 	err := l.InGroup(ctx, actor, &ledger.LockHint{}, func(tx *txn.Tx) error {
 		var err error
 		if refused, err = believed(tx, actor, &d, b.BootID); err != nil || refused != nil {
@@ -153,7 +155,9 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 		if err != nil {
 			return fmt.Errorf("reading node: %w", err)
 		}
-		usable = n.State() == node.Ready
+		if evidence = ""; n.State() == node.Ready && b.Clears >= d.Clears {
+			evidence = findingsOf(n, b.Unhealthy)
+		}
 		before, err := tx.Port.Presence(d.NodeID)
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			return fmt.Errorf("reading what the daemon said: %w", err)
@@ -166,10 +170,22 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 			Program: b.Program, Look: b.Look})
 		return nil
 	})
-	if err = orRefused(err, refused); err != nil || !usable || b.Unhealthy == "" || b.Clears < d.Clears {
+	if err = orRefused(err, refused); err != nil || evidence == "" {
 		return d, err
 	}
-	return d, l.quarantineUnhealthy(ctx, d.NodeID, b.Unhealthy)
+	return d, l.quarantineUnhealthy(ctx, d.NodeID, evidence)
+}
+
+// findingsOf is what was found against GPUs that the node has. Others say nothing of it: they
+// are simulated, or were taken out of the machine.
+func findingsOf(n node.Node, found []ledger.UnhealthyGPU) string {
+	var all []string
+	for _, g := range found {
+		if slices.ContainsFunc(n.Devices, func(d capacity.Device) bool { return d.UUID == g.UUID }) {
+			all = append(all, g.Finding)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // replacePresence writes what a daemon says once, however often it is said in one
@@ -239,15 +255,23 @@ func refuseDaemon(tx *txn.Tx, n node.Node, d ledger.Daemon, reason string) *ledg
 }
 
 // quarantineUnhealthy takes a node out of use because of what its daemon found. It
-// changes nothing on one that takes no new work anyway.
+// changes nothing on one that takes no new work anyway. Whoever holds its GPUs keeps them,
+// as an operator's quarantine lets them, until an operator resumes or drains the node; where
+// nobody does, its machine is replaced.
 func (l Fleet) quarantineUnhealthy(ctx context.Context, nodeID, evidence string) error {
 	return onNode(ctx, l.Engine, nodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
 		if n.State() != node.Ready {
 			return nil
 		}
 		evidence = ledger.ClipText(evidence, 300)
-		if _, err := tx.StepNode(p, n, node.Quarantine, ledger.ReasonUnhealthyGPU, evidence); err != nil {
+		n, err := tx.StepNode(p, n, node.Quarantine, ledger.ReasonUnhealthyGPU, evidence)
+		if err != nil {
 			return err
+		}
+		if isHeld(p, n) {
+			n.Quarantine.Kept = true
+			p.PutNode(n)
+			vacateBooked(tx, p, n.Slot)
 		}
 		tellHolders(tx, p, n, ledger.ReasonUnhealthyGPU, "node "+n.ID+" takes no new work: "+evidence)
 		tx.WakePlan(p.Pool.ID)

@@ -71,6 +71,16 @@ func (l Fleet) ResumeNode(ctx context.Context, actor ledger.Actor, nodeID string
 		})
 }
 
+// isHeld reports whether somebody works on the node.
+func isHeld(p *txn.PoolTx, n node.Node) bool {
+	for a := range p.Allocations.All() {
+		if a.Holds() && slices.Contains(a.Slots, n.Slot) {
+			return true
+		}
+	}
+	return false
+}
+
 // tellHolders tells everybody who works on the node.
 func tellHolders(tx *txn.Tx, p *txn.PoolTx, n node.Node, reason, message string) {
 	for a := range p.Allocations.All() {

@@ -1,0 +1,86 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// An unhealthy GPU takes its node out of use with the evidence, and an operator has it back.
+func TestAnUnhealthyGPUIsQuarantined(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.join(0, "boot", "daemon")
+	require.Zero(t, f.sendBeat("daemon", 0, f.beat(0, 1, 1, "healthy")).Clears)
+	f.sendBeat("daemon", 0, f.beat(0, 1, 2, "unhealthy"))
+	require.Equal(t, string(node.Quarantined), f.node(0).State)
+	require.Equal(t, ledger.ReasonUnhealthyGPU, f.node(0).Reason)
+	said := ask[contract.Explanation](f.world, "root", http.MethodGet, f.path(0, "explain"), "")
+	require.Contains(t, said.Summary, "XID 79: it fell off the bus")
+	require.Equal(t, "ready", f.node(1).State)
+
+	ask[contract.Node](f.world, "root", http.MethodPost, f.path(0, "resume"), "")
+	f.runDueTasks(contract.Pool{})
+	require.Equal(t, "ready", f.node(0).State, "its provider proved it")
+	f.clock.Advance(time.Minute)
+	require.Equal(t, 1, f.sendBeat("daemon", 0, f.beat(0, 1, 3, "unhealthy")).Clears)
+	require.Equal(t, "ready", f.node(0).State, "what it says is of before the clear")
+	f.sendBeat("daemon", 0, f.beat(0, 1, 4, "healthy", func(b *contract.Heartbeat) { b.Clears = 1 }))
+	f.sendBeat("daemon", 0, f.beat(0, 1, 5, "unhealthy", func(b *contract.Heartbeat) { b.Clears = 1 }))
+	require.Equal(t, string(node.Quarantined), f.node(0).State, "it found it again")
+}
+
+// Whoever works on a node keeps its GPUs when another GPU there is found to be sick, and an operator decides
+// what becomes of the node.
+func TestHoldersStayOnANodeWithASickGPU(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	held := ask[contract.Allocation](f.world, "root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":8}`,
+		"Idempotency-Key", "held")
+	require.Equal(t, "active", held.State)
+	f.join(0, "boot", "daemon")
+	f.sendBeat("daemon", 0, f.beat(0, 1, 1, "unhealthy"))
+	f.runDueTasks(contract.Pool{})
+	require.Equal(t, string(node.Quarantined), f.node(0).State)
+	require.True(t, f.node(0).Kept)
+	require.Equal(t, "active", ask[contract.Allocation](f.world, "root", http.MethodGet, "/v1/allocations/"+held.ID,
+		"").State)
+}
+
+// What a daemon says of GPUs that its node does not have changes nothing.
+func TestForeignGPUsSayNothingOfANode(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.join(0, "boot", "daemon")
+	for _, foreign := range []string{"GPU-SIM-of-a-trial", f.nodes[1].ID + "-gpu0"} {
+		f.sendBeat("daemon", 0, f.beat(0, 1, int64(len(foreign)), "unhealthy", func(b *contract.Heartbeat) {
+			b.Look.GPUs[0].UUID = foreign
+		}))
+	}
+	require.Equal(t, "ready", f.node(0).State)
+	require.Equal(t, "ready", f.node(1).State)
+}
+
+// A simulated daemon makes up its own UUIDs: on a simulated node its GPUs stand for those of the same index.
+func TestSimulatedGPUsAreMatchedByIndex(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.join(0, "boot", "daemon")
+	f.sendBeat("daemon", 0, f.beat(0, 1, 1, "healthy", func(b *contract.Heartbeat) {
+		b.Look.Source = "simulated"
+		for g := range b.Look.GPUs {
+			b.Look.GPUs[g].UUID = fmt.Sprint("GPU-SIM-", g)
+		}
+	}))
+	seen := f.gpu(0, 2).Seen
+	require.NotNil(t, seen)
+	require.True(t, seen.Simulated)
+	require.Equal(t, 21, *seen.Utilization)
+}
