@@ -51,18 +51,27 @@ func (s *Server) admitKey(c *gin.Context, policy auth.Policy) {
 	}
 	httpx.Proved(c.Request.Context())
 	c.Request = c.Request.WithContext(auth.With(c.Request.Context(), actor))
-	if ok, after := s.limiterOf(actor, c.Request.Method).Allow(actor.KeyID); !ok {
+	if ok, after := s.limiterOf(actor, c.Request.Method).Allow(boundedAs(actor)); !ok {
 		abortWith(c, slowDown("This key sends more requests than it may.", after))
-		return
-	}
-	if ok, after := s.organizationWrites(actor, c.Request.Method); !ok {
-		abortWith(c, slowDown("The keys of this organization, or the nodes, together write more often than they may.", after))
 		return
 	}
 	if err := policy.AllowNode(actor, c.Param("id")); err != nil {
 		p, _ := problem.From(err)
 		abortWith(c, p)
+		return
 	}
+	if ok, after := s.organizationWrites(actor, c.Request.Method); !ok {
+		abortWith(c, slowDown("The keys of this organization, or the nodes, together write more often than they may.", after))
+	}
+}
+
+// boundedAs is whose requests are bounded together: those of a key, or of a node, whose daemon
+// renews its key as often as it likes.
+func boundedAs(a ledger.Actor) string {
+	if a.NodeID != "" {
+		return a.NodeID
+	}
+	return a.KeyID
 }
 
 // proveKey finds out who sends the request. The store is asked, within bounds, only

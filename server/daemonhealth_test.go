@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -11,6 +13,8 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server"
+	"github.com/forewarm/forewarm/server/auth"
 )
 
 // An unhealthy GPU takes its node out of use with the evidence, and an operator has it back.
@@ -83,4 +87,42 @@ func TestSimulatedGPUsAreMatchedByIndex(t *testing.T) {
 	require.NotNil(t, seen)
 	require.True(t, seen.Simulated)
 	require.Equal(t, 21, *seen.Utilization)
+}
+
+// A GPU that stands in a look twice would be two series of one name, and take all metrics away.
+func TestALookNamesAGPUOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.join(0, "boot", "daemon")
+	twice := f.beat(0, 1, 1, "healthy", func(b *contract.Heartbeat) { b.Look.GPUs[1] = b.Look.GPUs[0] })
+	require.Equal(t, http.StatusUnprocessableEntity, f.send("daemon", http.MethodPut, f.path(0, "heartbeat"), twice).Code)
+}
+
+// A join clears the way for the true daemon, whatever somebody with its old key has said.
+func TestAJoinForgetsAForgedEpoch(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.join(0, "boot", "stolen")
+	f.sendBeat("stolen", 0, f.beat(0, math.MaxInt64, 1, "healthy"))
+	f.clock.Advance(time.Minute)
+	f.join(0, "boot", "daemon")
+	f.sendBeat("daemon", 0, f.beat(0, 5, 1, "healthy"))
+}
+
+// A daemon that renews its key all the time is bounded like one that does not.
+func TestRenewalsDoNotMultiplyWhatANodeMaySend(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, func(c *server.Config) { c.Limits.Writes = auth.Rate{PerSecond: 0.01, Burst: 3} })
+	f.join(0, "boot", "daemon")
+	refused := false
+	for range 8 {
+		r := f.send("daemon", http.MethodPost, f.path(0, "renew"), `{"boot_id":"boot"}`)
+		if refused = r.Code == http.StatusTooManyRequests; refused {
+			break
+		}
+		var got contract.NodeJoined
+		require.NoError(t, json.Unmarshal(r.Body.Bytes(), &got))
+		f.keys["daemon"] = got.Key
+	}
+	require.True(t, refused)
 }

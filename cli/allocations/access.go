@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,15 +62,16 @@ func noAccess(x contract.Allocation) error {
 	return e
 }
 
-// variable is how names of variables look, which a shell is to evaluate.
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// variables are those that an allocation sets. Others, PATH for one, would decide what runs here.
+var variables = []string{"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "FOREWARM_ALLOCATION", "NODE_RANK", "NNODES",
+	"NPROC_PER_NODE", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 
-// checkNames refuses an environment that a shell would take for something else.
+// checkNames refuses an environment with which a server would run something of its own here.
 func checkNames(n contract.NodeAccess) error {
 	for name, value := range n.Environment {
-		if !variable.MatchString(name) || strings.ContainsAny(value, "\x00\n\r") {
-			return &exit.Error{Code: exit.Failed, Message: fmt.Sprintf("the server sent a variable that is none: %q", name),
-				Next: []string{"forewarm version"}}
+		if !slices.Contains(variables, name) || strings.ContainsAny(value, "\x00\n\r") {
+			return &exit.Error{Code: exit.Failed, Next: []string{"forewarm version"},
+				Message: fmt.Sprintf("the server sent a variable that allocations do not set: %q", name)}
 		}
 	}
 	return nil

@@ -3,13 +3,16 @@ package nodes
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/core/access"
 )
 
 func newJoinCommand(a *app.App) *cobra.Command {
@@ -29,19 +32,30 @@ func newJoinCommand(a *app.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if got.NodeID != args[0] || !nodeID.MatchString(got.NodeID) || !joinToken.MatchString(got.Token) {
+				return &exit.Error{Code: exit.Failed, Message: "the server sent what is no token of this node",
+					Next: []string{"forewarm version"}}
+			}
 			target, err := a.Target()
 			if err != nil {
 				return err
 			}
 			a.Say(cmd, "The token is shown only once and stored nowhere.")
 			return output.Text(a, cmd, got.NodeID, got, func(w io.Writer) {
-				_, _ = fmt.Fprintf(w, joinText, got.ExpiresAt.UTC().Format(time.RFC3339), target.Server, got.NodeID, got.Token)
+				_, _ = fmt.Fprintf(w, joinText, got.ExpiresAt.UTC().Format(time.RFC3339), access.QuoteWord(target.Server),
+					got.NodeID, got.Token)
 			})
 		},
 	}
 	c.Flags().DurationVar(&life, "expires-in", 0, "how long the token works; at most, and without it, 15m")
 	return c
 }
+
+// What a server sends becomes lines that root runs.
+var (
+	nodeID    = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+	joinToken = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+)
 
 const joinText = `# On the node, as root, until %[1]s. The token works once.
 # forewarm-node is the program that make bin/forewarm-node builds.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -159,12 +160,14 @@ func (c config) readToken(stdin io.Reader) (obs.Secret, error) {
 
 // openPrivate opens a file that its owner alone may read.
 func openPrivate(path string) (*os.File, error) {
-	file, err := os.Open(filepath.Clean(path))
+	file, err := os.OpenFile(filepath.Clean(path), os.O_RDONLY|syscall.O_NONBLOCK, 0) // nobody may write to a FIFO
 	if err != nil {
 		return nil, fmt.Errorf("reading the join token: %w", err)
 	}
 	info, err := file.Stat()
-	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+	if err == nil && !info.Mode().IsRegular() {
+		err = &usageError{fmt.Errorf("token_file: %s is no regular file", path)}
+	} else if err == nil && info.Mode().Perm()&0o077 != 0 {
 		err = &usageError{fmt.Errorf("token_file: others may read %s: chmod 600 %s", path, path)}
 	}
 	if err != nil {

@@ -148,7 +148,8 @@ func (p *plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		default:
 		}
 	default:
-		_ = json.NewEncoder(w).Encode(contract.NodeJoined{Key: "key", ExpiresInSeconds: 60, HeartbeatSeconds: 1})
+		_ = json.NewEncoder(w).Encode(contract.NodeJoined{NodeID: strings.Split(r.URL.Path, "/")[3], Key: "key",
+			ExpiresInSeconds: 60, HeartbeatSeconds: 1})
 	}
 }
 

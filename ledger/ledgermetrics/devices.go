@@ -81,10 +81,15 @@ func (l *readLevels) takeLook(pool string, p ledger.Presence) {
 	if json.Unmarshal(p.Look, &look) != nil {
 		return
 	}
+	told := map[string]bool{} // a series that is told twice would take all metrics away
 	for _, g := range look.GPUs {
 		if l.devices++; l.devices > mostDevices {
 			return
 		}
+		if told[g.UUID] {
+			continue
+		}
+		told[g.UUID] = true
 		labels := []string{pool, p.NodeID, strconv.Itoa(g.Index), g.UUID}
 		add := func(gauge gauge, value *float64) {
 			if value != nil {

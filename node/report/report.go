@@ -148,6 +148,9 @@ func (r *Reporter) join(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("joining: %w", err)
 	}
+	if got.NodeID != r.NodeID || got.Key == "" || strings.ContainsAny(got.Key, " \r\n") {
+		return errors.New("joining: the answer has no key of this node: is that address the control plane's?")
+	}
 	r.Token = obs.Secret{} // it is worth nothing any more
 	r.Log.InfoContext(ctx, "joined", "node", r.NodeID)
 	r.useKey(got, now)

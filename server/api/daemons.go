@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
+	"github.com/forewarm/forewarm/server/problem"
 	"github.com/forewarm/forewarm/server/telemetry"
 )
 
@@ -87,6 +89,13 @@ func putHeartbeat(ctx context.Context, a *API, in *struct {
 	Body contract.Heartbeat
 },
 ) (*One[contract.HeartbeatAnswer], error) {
+	seen := map[string]bool{}
+	for i, g := range in.Body.Look.GPUs {
+		if seen[g.UUID] {
+			return nil, problem.Invalid(fmt.Sprintf("look.gpus[%d].uuid", i), "must not stand in the look twice", "")
+		}
+		seen[g.UUID] = true
+	}
 	answer, err := a.Telemetry.Beat(ctx, auth.From(ctx), in.Body)
 	if err != nil {
 		return nil, err

@@ -162,7 +162,8 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			return fmt.Errorf("reading what the daemon said: %w", err)
 		}
-		if before.BootID == b.BootID && before.Epoch > b.Epoch {
+		if before.BootID == b.BootID && before.Epoch > b.Epoch &&
+			!before.SeenAt.Before(d.JoinedAt) { // what was said before it joined may have been forged
 			refused, err = journalRefusal(tx, d, ledger.RefusedSuperseded)
 			return err
 		}
@@ -273,7 +274,7 @@ func (l Fleet) quarantineUnhealthy(ctx context.Context, nodeID, evidence string)
 			p.PutNode(n)
 			vacateBooked(tx, p, n.Slot)
 		}
-		tellHolders(tx, p, n, ledger.ReasonUnhealthyGPU, "node "+n.ID+" takes no new work: "+evidence)
+		tellHolders(tx, p, n, ledger.ReasonUnhealthyGPU, "node "+n.ID+" takes no new work: a GPU there is unhealthy")
 		tx.WakePlan(p.Pool.ID)
 		return nil
 	})
