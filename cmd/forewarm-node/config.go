@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +30,7 @@ type config struct {
 	Simulate  int         `yaml:"simulate"`
 	Source    string      `yaml:"source"`
 	KernelLog string      `yaml:"kernel_log"`
+	PlainHTTP bool        `yaml:"plain_http"` // also to other machines
 	XIDs      []xidConfig `yaml:"xids"`
 }
 
@@ -65,6 +68,8 @@ func (c *config) addRunFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.Node, "node", c.Node, "the id of this node, as forewarm nodes list shows it")
 	f.StringVar(&c.TokenFile, "token-file", c.TokenFile,
 		"the file with the join token; - for standard input, fd:N for an inherited descriptor")
+	f.BoolVar(&c.PlainHTTP, "plain-http", c.PlainHTTP,
+		"send token and key to another machine without encryption, in a network that nobody else is in")
 	f.StringVar(&c.StateDir, "state-dir", c.StateDir, "where the node's key is kept; readable by its user alone")
 }
 
@@ -105,11 +110,24 @@ func (c config) check() error {
 		return &usageError{fmt.Errorf("simulate: must be 0 to %d", mostSimulated)}
 	case !slices.Contains([]string{sourceAuto, sourceNVML, sourceSMI}, c.Source):
 		return &usageError{fmt.Errorf("source: %q: must be auto, nvml or nvidia-smi", c.Source)}
+	case !c.PlainHTTP && leavesUnencrypted(c.URL):
+		return &usageError{fmt.Errorf("url: %s: the node's key would leave this machine unencrypted: use https://, "+
+			"or set plain_http where nobody else is in the network", c.URL)}
 	}
 	if err := c.policy().Check(); err != nil {
 		return &usageError{err}
 	}
 	return nil
+}
+
+// leavesUnencrypted reports whether requests to an address go to another machine in the clear.
+func leavesUnencrypted(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err != nil || !ip.IsLoopback()
 }
 
 func (c config) policy() health.Policy {

@@ -54,6 +54,22 @@ func TestLook(t *testing.T) {
 	require.Equal(t, "healthy", look.GPUs[0].Health)
 }
 
+// A key does not leave the machine in the clear unless somebody says that it may.
+func TestPlainHTTPStaysHere(t *testing.T) {
+	t.Parallel()
+	for address, leaves := range map[string]bool{
+		"http://forewarm.example.com": true, "http://10.0.0.1:8787": true, "http://localhost.example.com": true,
+		"https://forewarm.example.com": false, "http://localhost:8787": false, "http://127.0.0.1:8787": false,
+		"http://[::1]:8787": false,
+	} {
+		c := defaultConfig()
+		c.URL = address
+		require.Equal(t, leaves, c.check() != nil, address)
+		c.PlainHTTP = true
+		require.NoError(t, c.check(), address)
+	}
+}
+
 func TestWrongCommandLines(t *testing.T) {
 	t.Parallel()
 	open := filepath.Join(t.TempDir(), "token")
@@ -63,13 +79,13 @@ func TestWrongCommandLines(t *testing.T) {
 		`source: "hearsay"`:         {"look", "--source", "hearsay"},
 		"--output":                  {"look", "--simulate", "1", "-o", "xml"},
 		"--url and --node":          {"run", "--node", "nod_1"},
-		"chmod 600": {"run", "--node", "n", "--url", "http://x", "--token-file", open, "--state-dir",
+		"chmod 600": {"run", "--node", "n", "--url", "https://x", "--token-file", open, "--state-dir",
 			t.TempDir()},
-		"want fd: and a number": {"run", "--node", "n", "--url", "http://x", "--token-file", "fd:x", "--state-dir",
+		"want fd: and a number": {"run", "--node", "n", "--url", "https://x", "--token-file", "fd:x", "--state-dir",
 			t.TempDir()},
 		"unknown flag: --token": {"run", "--token", "secret"},
 		"unknown command":       {"reset"},
-		"forewarm nodes join n makes one": {"run", "--node", "n", "--url", "http://x", "--simulate", "1", "--state-dir",
+		"forewarm nodes join n makes one": {"run", "--node", "n", "--url", "https://x", "--simulate", "1", "--state-dir",
 			t.TempDir() + "/s"},
 	} {
 		for i, a := range args { // a test's folder is open to its group
