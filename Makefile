@@ -73,7 +73,7 @@ test: ## run every test that needs no service (RACE=-race for the race detector)
 .PHONY: test/race
 test/race: ## run the tests of what is concurrent with the race detector, PostgreSQL and Redis included
 	scripts/with-services scripts/with-empty-tmp go test -p 2 -race -count=1 -timeout 20m -tags $(TAGS),services \
-		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|test/sim$$|bench/forecast|agent/(redact|backtest)|cmd/forewarm-agent$$|cli(/|$$))')
+		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|test/sim$$|bench/forecast|agent/(redact|backtest|predict)|bench/slurm|internal/archtest|cmd/forewarm-agent$$|cli(/|$$))')
 	scripts/with-empty-tmp go test -p 2 -race -count=1 -tags $(TAGS) -run 'Signal|Wait|Busy|Restart|Follow|Stream' ./cli
 
 .PHONY: test/all

@@ -14,7 +14,7 @@ const thorough = false
 // The race detector makes a history ten times as long, and what it looks for does
 // not hang on how many there are.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "20"); err != nil {
+	if err := flag.Set("rapid.checks", "6"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
