@@ -53,6 +53,8 @@ type elasticJob struct {
 const (
 	fakeCPUs     = 8
 	fakeStopping = 5 * time.Second
+	// fakeEstimate is for how long slurmctld expects a job to wait that finds no node.
+	fakeEstimate = 10 * time.Minute
 )
 
 // advance brings everything to the world's time.
@@ -329,7 +331,10 @@ func elasticState(power string, cpus int) string {
 
 func (w *world) elasticRow(j *fakeJob) map[string]string {
 	start := j.Started
-	if j.State == "PENDING" {
+	switch {
+	case j.State == "PENDING" && j.Reason == "Resources":
+		start = j.Begin.Add(fakeEstimate)
+	case j.State == "PENDING":
 		start = j.Begin
 	}
 	perNode, sharing := "N/A", "OK"

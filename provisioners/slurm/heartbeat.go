@@ -111,7 +111,9 @@ func (b *heartbeat) parseTypedFields(row []string) error {
 	eligible, errs[3] = parseInstant(row[5])
 	b.ended, errs[4] = parseInstant(row[6])
 	b.cpus, _ = strconv.Atoi(row[7]) // more than we asked for where nodes are given out whole
-	if eligible.After(b.begin) {
+	// Of a job that waits for a node, slurmctld tells when it expects it to start, which may
+	// be after the heartbeat that follows.
+	if b.state == "PENDING" && !eligible.IsZero() {
 		b.begin = eligible
 	}
 	var known bool
