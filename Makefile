@@ -50,7 +50,7 @@ bin/forewarm bin/forewarm-sim: bin/%:
 # nvidia-smi, as the release builds do that run anywhere.
 .PHONY: bin/forewarm-node
 bin/forewarm-node:
-	@CGO_ENABLED=$$(command -v $${CC:-cc} >/dev/null && echo 1 || echo 0) \
+	@CGO_ENABLED=$$(command -v $${CC:-cc} >/dev/null && echo 1 || echo 0) scripts/with-empty-tmp \
 		go build -p 2 -tags $(TAGS) -trimpath -o $@ ./cmd/forewarm-node
 	@$@ version
 
