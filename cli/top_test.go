@@ -51,7 +51,8 @@ func TestTop(t *testing.T) {
 	for line := range strings.Lines(out) {
 		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
 	}
-	require.Contains(t, out, "1 node, 4 GPUs, 2 held, mean use 50% of 2 that report")
+	require.Contains(t, out, "1 node, 4 GPUs, 2 held\nmean use 50% of 2 that report, 140")
+	require.Contains(t, out, "W, idling costs $9.60 an hour\n")
 	require.Regexp(t, `(?m) 0 +100%SIM +80\.0G +79C +70[01] +degraded +a-long-nam +(1h5\dm|2h) +-$`, out)
 	require.Regexp(t, `(?m) 1 +0%SIM .* \$3\.20$`, out, "it is held, and does nothing")
 	require.Regexp(t, `(?m) 2 +- +- +- +- +healthy +- +- +\$3\.20$`, out, "nobody holds it, and nothing reports it")

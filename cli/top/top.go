@@ -172,9 +172,11 @@ func shareOf(price contract.Money, gpus int) *contract.Money {
 	return &contract.Money{Amount: strconv.FormatFloat(v/float64(gpus), 'f', 2, 64), Currency: price.Currency}
 }
 
-// summary is a line about all GPUs.
+// summary is a line that counts the GPUs, and one about what they do and what those cost
+// that do nothing.
 func summary(rows []row) string {
-	held, seen, busy := 0, 0, 0
+	held, seen, busy, unwell := 0, 0, 0, 0
+	watts, idle, currency := 0.0, 0.0, ""
 	nodes := map[string]bool{}
 	for _, r := range rows {
 		nodes[r.NodeID] = true
@@ -185,12 +187,33 @@ func summary(rows []row) string {
 			seen++
 			busy += *r.Seen.Utilization
 		}
+		if r.Seen != nil && r.Seen.Power != nil {
+			watts += *r.Seen.Power
+		}
+		if r.Health == "unhealthy" {
+			unwell++
+		}
+		if c := r.IdleCostPerHour; c != nil {
+			amount, _ := strconv.ParseFloat(c.Amount, 64)
+			idle, currency = idle+amount, c.Currency
+		}
 	}
 	text := fmt.Sprintf("%s, %s, %d held", format.Count(len(nodes), "node"), format.Count(len(rows), "GPU"), held)
-	if seen > 0 {
-		text += fmt.Sprintf(", mean use %d%% of %d that report", busy/seen, seen)
+	if unwell > 0 {
+		text += fmt.Sprintf(", %d unhealthy", unwell)
 	}
-	return text
+	var parts []string
+	if seen > 0 {
+		parts = append(parts, fmt.Sprintf("mean use %d%% of %d that report", busy/seen, seen))
+	}
+	if watts > 0 {
+		parts = append(parts, fmt.Sprintf("%.0f W", watts))
+	}
+	if currency != "" {
+		total := contract.Money{Amount: strconv.FormatFloat(idle, 'f', 2, 64), Currency: currency}
+		parts = append(parts, "idling costs "+format.Money(total)+" an hour")
+	}
+	return strings.TrimSuffix(text+"\n"+strings.Join(parts, ", "), "\n")
 }
 
 // view fits into 80 columns: of a node's id it shows the end, which tells nodes apart.
@@ -228,6 +251,7 @@ var view = output.View[row]{
 			}
 			return "daemon"
 		}},
+		{Head: "MODEL", Wide: true, Cell: func(r row) string { return format.OrDash(r.Model) }},
 		{Head: "UUID", Wide: true, Cell: func(r row) string { return format.OrDash(r.UUID) }},
 	},
 }
