@@ -140,7 +140,8 @@ func (a *app) runControlPlane(ctx context.Context, contexts Contexts, t *termina
 	if err != nil {
 		return errors.Join(err, l.Close(), q.Close())
 	}
-	if _, err := a.checkJournal(ctx); err != nil {
+	mark, err := a.checkJournal(ctx)
+	if err != nil {
 		return errors.Join(err, l.Close(), q.Close())
 	}
 	a.printGreeting(ctx, t, greeting{base: base, key: key, signIn: signIn}, contexts)
@@ -152,7 +153,9 @@ func (a *app) runControlPlane(ctx context.Context, contexts Contexts, t *termina
 		}
 		actors = append(actors, extra...)
 	}
-	return errors.Join(runGroup(ctx, actors...), q.Close())
+	err = runGroup(ctx, actors...)
+	mark.Finish(ctx) // the worker's mark knows nothing of what was handed out before the worker began
+	return errors.Join(err, q.Close())
 }
 
 // newSignInToken is the one-time sign-in of the page.
