@@ -126,6 +126,36 @@ func TestAGangThatIsMended(t *testing.T) {
 	require.Equal(t, 1, waiting)
 }
 
+// An API server whose watches know of changes of pods alone, while its lists have the version of all changes, is
+// believed when it has told what it knows, and nothing is lost.
+func TestAWatchThatKnowsOfPodsAlone(t *testing.T) {
+	t.Parallel()
+	w := newPlainWorld(t)
+	w.addPlainNode()
+	w.server.KnowOwnKindOnly()
+	mark := w.look(t, "").Mark
+	w.submit(t, wholeNode)
+	w.changeOther(t)
+	seen := w.look(t, mark)
+	require.Len(t, seen.Work, 1)
+	for _, pod := range w.listPods() {
+		w.killPod(pod)
+	}
+	w.changeOther(t)
+	seen = w.look(t, seen.Mark)
+	require.Len(t, seen.Work, 1)
+	require.False(t, seen.Work[0].EndedAt.IsZero())
+	require.Empty(t, w.look(t, seen.Mark).Work)
+}
+
+// changeOther has the versions go on without pods.
+func (w *plainWorld) changeOther(t *testing.T) {
+	t.Helper()
+	_, err := w.core.ConfigMaps("team").Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "other-"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
 // An API server that does not say where it is makes the next look begin where the last
 // change was told, so that none is lost.
 func TestAWatchWithoutBookmarks(t *testing.T) {
@@ -139,9 +169,7 @@ func TestAWatchWithoutBookmarks(t *testing.T) {
 		for _, pod := range w.listPods() {
 			w.killPod(pod)
 		}
-		_, err := w.core.ConfigMaps("team").Create(t.Context(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "other-"}}, metav1.CreateOptions{})
-		require.NoError(t, err) // the versions go on without pods
+		w.changeOther(t)
 		seen, err := w.Observe(t.Context(), mark)
 		require.NoError(t, err)
 		require.False(t, seen.Complete)

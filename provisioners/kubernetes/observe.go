@@ -35,13 +35,12 @@ func (o *Observed) Observe(ctx context.Context, since provisioners.Mark) (provis
 	switch {
 	case !l.view.whole && since != "":
 		seen.Mark = since // the next look may see what this one did not
-	case behind:
-		// The API server did not say that it has told everything, so it is asked again.
+	case behind: // the next look begins where the API server was for sure
 		seen.Mark = mark{l.cluster, l.past.told}.portMark()
 	}
 	if l.from > 0 && l.past.lost {
 		l.gaps = append(l.gaps, "the API server has not told all changes since the mark")
-	} else if behind {
+	} else if behind && !l.past.settled { // it did not say that it has told everything
 		l.gaps = append(l.gaps, fmt.Sprintf("the API server has told changes up to version %d of %d", l.past.told, l.until))
 	}
 	seen.Gap = strings.Join(append(l.gaps, l.view.gaps...), "; ")

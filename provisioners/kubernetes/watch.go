@@ -5,6 +5,7 @@ package kubernetes
 import (
 	"context"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,9 @@ const (
 	// watchSeconds is for how long the changes since a mark are read at most. An API
 	// server says where it is two seconds before the end.
 	watchSeconds = 3
+	// tellsWithin is within what time, once the list is read, an API server says where it is
+	// if it has anything new to say: 0.75 to 2.25 s after the watch began.
+	tellsWithin = 2250 * time.Millisecond
 	// mostChanges bounds what one look reads of them.
 	mostChanges = 200_000
 )
@@ -30,7 +34,12 @@ type pastChanges struct {
 	lost bool
 	// told is up to which version it told them for sure.
 	told uint64
-	read int // how many changes
+	// settled says that it has told what is known of pods, also where that is behind the
+	// version of the list. With an etcd before 3.4.25 watches go on with changes of pods
+	// alone, lists have the version of all changes, and where nothing is new the watch is
+	// silent to its end.
+	settled bool
+	read    int // how many changes
 }
 
 // changeReader reads the changes since a version while the list is read: an API server
@@ -80,7 +89,7 @@ func (r *changeReader) readAll(ctx context.Context, changes watch.Interface, pas
 			return past
 		}
 	}
-	if past.lost || past.told >= until {
+	if past.lost || past.settled || past.told >= until {
 		return past
 	}
 	changes, err := r.eyes.startWatch(ctx, past.told)
@@ -91,8 +100,8 @@ func (r *changeReader) readAll(ctx context.Context, changes watch.Interface, pas
 	return past
 }
 
-// readWatch reads a watch until it was told everything before the version until, or until
-// no more comes. It returns that version, 0 while it is not known.
+// readWatch reads a watch until it was told everything before the version until, or that
+// there is no more, or until no more comes. It returns that version, 0 while it is not known.
 func (r *changeReader) readWatch(ctx context.Context, changes watch.Interface, past *pastChanges,
 	until uint64) uint64 {
 	if changes == nil {
@@ -100,15 +109,25 @@ func (r *changeReader) readWatch(ctx context.Context, changes watch.Interface, p
 		return until
 	}
 	defer changes.Stop()
-	for until == 0 || past.told < until {
+	ripe, would := false, time.NewTimer(tellsWithin)
+	defer would.Stop()
+	for until == 0 || past.told < until && !past.settled {
 		select {
 		case until = <-r.until:
+			would.Reset(tellsWithin)
 		case <-ctx.Done():
 			return until
+		case <-would.C:
+			ripe = true
 		case event, more := <-changes.ResultChan():
-			if !more || !r.eyes.addChange(past, event) {
+			if !more {
+				past.settled = ripe && until != 0
 				return until
 			}
+			if !r.eyes.addChange(past, event) {
+				return until
+			}
+			past.settled = event.Type == watch.Bookmark && until != 0
 		}
 	}
 	return until

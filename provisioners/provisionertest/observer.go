@@ -102,7 +102,7 @@ func (s ObserverSubject) observe(t *testing.T, since provisioners.Mark) provisio
 	t.Helper()
 	seen, err := s.observer().Observe(t.Context(), since)
 	require.NoError(t, err)
-	require.True(t, seen.Complete)
+	require.True(t, seen.Complete, seen.Gap)
 	require.False(t, seen.At.IsZero())
 	require.NotEmpty(t, seen.Mark)
 	requireSane(t, seen)

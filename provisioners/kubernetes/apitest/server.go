@@ -35,6 +35,7 @@ type Server struct {
 	// forgotten is the version up to which no watch can begin any more.
 	forgotten int64
 	silent    bool // watches have no bookmarks
+	narrow    bool // they know nothing of the versions of other kinds of object
 	lag       time.Duration
 	suspends  bool          // Jobs that are made
 	priority  int32         // the value of the class of placeholders
@@ -185,6 +186,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if fault.Cut {
 		panic(http.ErrAbortHandler) // which closes the connection without an answer
 	}
+	if told, are := answer.body.(events); are {
+		s.mu.Unlock() // others are answered while it is open
+		defer s.mu.Lock()
+		told.writeTo(w, r)
+		return
+	}
 	answer.writeTo(w)
 }
 
@@ -263,11 +270,6 @@ func (a answer) writeTo(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "text/plain")
 		w.WriteHeader(a.code)
 		w.Write([]byte(text))
-		return
-	}
-	if told, are := a.body.(events); are {
-		w.Header().Set("Content-Type", "application/json")
-		w.Write(told)
 		return
 	}
 	body, err := json.Marshal(a.body)

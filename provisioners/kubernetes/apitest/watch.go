@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -47,9 +48,33 @@ func (s *Server) OmitBookmarks() {
 	s.silent = true
 }
 
-// events is the body of a watch, which ends at once: where the real server would wait,
+// KnowOwnKindOnly makes watches know nothing of the versions of other kinds of object, as those
+// of the real server do with an etcd before 3.4.25, while lists have the version of all
+// changes: a watch that has told all is silent until its time is over.
+func (s *Server) KnowOwnKindOnly() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.narrow = true
+}
+
+// events is the body of a watch, which mostly ends at once: where the real server would wait,
 // this one says where it is.
-type events []byte
+type events struct {
+	told []byte
+	open time.Duration // for which it stays open
+}
+
+func (e events) writeTo(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(e.told)
+	w.(http.Flusher).Flush()
+	timer := time.NewTimer(e.open)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+	}
+}
 
 func (s *Server) watchObjects(c call) answer {
 	since, err := strconv.ParseInt(c.queryParam("resourceVersion"), 10, 64)
@@ -73,11 +98,18 @@ func (s *Server) watchObjects(c call) answer {
 		}
 	}
 	if s.silent {
-		return answer{http.StatusOK, events(told.Bytes())}
+		return answer{http.StatusOK, events{told: told.Bytes()}}
+	}
+	if s.narrow {
+		seconds, err := strconv.Atoi(c.queryParam("timeoutSeconds"))
+		if err != nil {
+			return refusalAnswer(http.StatusBadRequest, metav1.StatusReasonBadRequest, "it would stay open for ever", c)
+		}
+		return answer{http.StatusOK, events{told.Bytes(), time.Duration(seconds) * time.Second}}
 	}
 	tell(watch.Bookmark, map[string]any{"kind": s.kinds[c.resource], "apiVersion": c.version,
 		"metadata": map[string]any{"resourceVersion": strconv.FormatInt(s.version, 10)}})
-	return answer{http.StatusOK, events(told.Bytes())}
+	return answer{http.StatusOK, events{told: told.Bytes()}}
 }
 
 // withKind is the object as a watch tells it, which says what it is.
