@@ -1,0 +1,113 @@
+// Package session is the wire format of a session with a node: a command, or a TCP
+// connection, that the holder of an allocation has there.
+//
+// A session is carried by WebSocket messages between the holder and the server, and by
+// frames of NodeService.Serve between the server and the node. Each message is a byte that
+// names the channel, and the channel's data. The channels are those of
+// v5.channel.k8s.io, so that whoever knows kubectl exec knows these.
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Protocol is the WebSocket subprotocol.
+const Protocol = "v1.session.forewarm"
+
+// MostData is how many bytes a message carries at most, beside its channel.
+const MostData = 32 << 10
+
+// Channel says what the data of a message is.
+type Channel byte
+
+// The channels. To and from are seen from the node.
+const (
+	Stdin  Channel = 0   // to: bytes; for a port, what the connection is sent
+	Stdout Channel = 1   // from: bytes; for a port, what the connection sends
+	Stderr Channel = 2   // from: bytes; of a command without a terminal
+	Result Channel = 3   // from, last: an End as JSON. A session without one was cut off
+	Resize Channel = 4   // to: a Size as JSON, for a command with a terminal
+	Signal Channel = 5   // to: the name of a signal, such as INT, for the command's process group
+	Close  Channel = 255 // to or from: one byte, the channel that carries nothing more
+)
+
+// Size is that of a terminal, in characters.
+type Size struct {
+	Columns int `json:"columns"`
+	Rows    int `json:"rows"`
+}
+
+// MostCells bounds each side of a terminal.
+const MostCells = 4096
+
+// End is how a session ended.
+type End struct {
+	// ExitCode is the command's; 128 and the signal's number if one ended it. It counts where
+	// Code is empty.
+	ExitCode int `json:"exit_code"`
+	// Signal is the one that ended the command, such as KILL.
+	Signal string `json:"signal,omitempty"`
+	// Code says why there is no exit code: one of the codes of this package.
+	Code string `json:"code,omitempty"`
+	// Reason is for people.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Why a session ended without its command's exit code.
+const (
+	NotStarted = "not_started" // nothing ran: no such program, or nothing listens on the port
+	LeaseOver  = "lease_over"  // the allocation's lease is over; the command was ended
+	NodeLost   = "node_lost"   // the node is not in reach any more; whether the command still runs is unknown
+	Refused    = "refused"     // the node does not open it
+)
+
+// ErrMessage says that a message is none of a session.
+var ErrMessage = errors.New("not a message of a session")
+
+// AppendMessage appends a message to b.
+func AppendMessage(b []byte, c Channel, data []byte) []byte {
+	return append(append(b, byte(c)), data...)
+}
+
+// ParseMessage splits a message. The data shares the message's memory.
+func ParseMessage(m []byte) (Channel, []byte, error) {
+	if len(m) == 0 || len(m) > MostData+1 {
+		return 0, nil, fmt.Errorf("%w: it has %d bytes", ErrMessage, len(m))
+	}
+	return Channel(m[0]), m[1:], nil
+}
+
+// ParseSize reads the data of Resize.
+func ParseSize(data []byte) (Size, error) {
+	var s Size
+	if err := json.Unmarshal(data, &s); err != nil {
+		return Size{}, fmt.Errorf("%w: a size: %w", ErrMessage, err)
+	}
+	if s.Columns < 1 || s.Rows < 1 || s.Columns > MostCells || s.Rows > MostCells {
+		return Size{}, fmt.Errorf("%w: a size of %d x %d", ErrMessage, s.Columns, s.Rows)
+	}
+	return s, nil
+}
+
+// ParseEnd reads the data of Result.
+func ParseEnd(data []byte) (End, error) {
+	var e End
+	if err := json.Unmarshal(data, &e); err != nil {
+		return End{}, fmt.Errorf("%w: an end: %w", ErrMessage, err)
+	}
+	return e, nil
+}
+
+// Encode returns e as the data of Result.
+func (e End) Encode() []byte {
+	data, _ := json.Marshal(e) // it has no value that JSON lacks
+	return data
+}
+
+// Encode returns s as the data of Resize.
+func (s Size) Encode() []byte {
+	data, _ := json.Marshal(s) // it has no value that JSON lacks
+	return data
+}
