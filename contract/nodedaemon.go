@@ -37,12 +37,22 @@ type Heartbeat struct {
 	SentAt  time.Time `json:"sent_at,omitzero" doc:"For people. The server's own clock counts."`
 	Clears  int       `json:"clears" minimum:"0"`
 	Look    NodeLook  `json:"look"`
+	Holds   []string  `json:"holds,omitempty" maxItems:"256" doc:"The allocations that have a place on the node."`
+	Cleaned []Cleaned `json:"cleaned,omitempty" maxItems:"256"`
 }
 
 // HeartbeatAnswer says what the daemon needs to know.
 type HeartbeatAnswer struct {
-	Clears           int   `json:"clears"`
-	HeartbeatSeconds int64 `json:"heartbeat_seconds" doc:"How often to send a heartbeat."`
+	Clears           int      `json:"clears"`
+	HeartbeatSeconds int64    `json:"heartbeat_seconds" doc:"How often to send a heartbeat."`
+	Ended            []string `json:"ended,omitempty"`
+}
+
+// Cleaned is what a daemon found where the work of an allocation's holder ran.
+type Cleaned struct {
+	AllocationID string `json:"allocation_id" minLength:"1" maxLength:"64"`
+	Problem      string `json:"problem,omitempty" maxLength:"300" doc:"Why it is not clean; left out: nothing is left."`
+	Proof        string `json:"proof,omitempty" maxLength:"300" doc:"What was ended, removed and read back, for people."`
 }
 
 // NodeLook is what was seen of a node's GPUs at one moment.
@@ -126,6 +136,10 @@ var nodeDaemonTags = tags{
 	"Heartbeat.Epoch": `doc:"When the daemon began, in milliseconds since its machine booted: of two daemons with one ` +
 		`identity the later one is believed."`,
 	"Heartbeat.Clears": `doc:"The clears that the daemon was last told, and has followed."`,
+	"Heartbeat.Cleaned": `doc:"Of allocations that have ended, as the last answer named them, what is left of their ` +
+		`holders' work. It is repeated until an answer names them no more."`,
+	"HeartbeatAnswer.Ended": `doc:"Allocations that have ended: the daemon ends their work here, and proves that ` +
+		`nothing of it is left. They are named until it has."`,
 	"HeartbeatAnswer.Clears": `doc:"How often an operator took the node back into use. When it grows, the daemon ` +
 		`forgets what spoke against its GPUs, and looks anew."`,
 }

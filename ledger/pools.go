@@ -14,6 +14,7 @@ const (
 // Reasons of an operator's quarantine.
 const (
 	ReasonUnhealthyGPU = "gpu_unhealthy" // the node's daemon found what speaks against a GPU
+	ReasonNotClean     = "not_clean"     // something of an earlier holder may be left on the node
 	ReasonInspection   = "inspection"    // an operator keeps the node
 	ReasonForgotten    = "forgotten"     // for so long that somebody is told
 )

@@ -75,6 +75,7 @@ type Allocation struct {
 	Slots          []int
 	Devices        []Held            // what it holds, from activation on
 	Reservations   []string          // what it claimed
+	Opened         []string          // the nodes where work of its holder was begun by their daemons
 	Lease          time.Duration     // asked for; counts from activation
 	Window         calendar.Interval // its entry in the calendar
 	Reason         string            // why it is in its state, a code

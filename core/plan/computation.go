@@ -69,7 +69,7 @@ func newComputation(s Snapshot, p Policy, now time.Time) *computation {
 		c.noteUse(a.Slots, a.Window)
 	}
 	for _, x := range s.Cleaning { // whoever waits is served then
-		c.wakeAt(x.Since.Add(s.Pool.Timers.Cleaning))
+		c.wakeAt(x.Next(s.Pool.Timers.Cleaning))
 	}
 	return c
 }

@@ -44,6 +44,7 @@ type cleanText struct {
 	GPUs  int      `json:"gpus"`
 	Short int      `json:"short,omitempty"`
 	UUIDs []string `json:"uuids"`
+	Await []string `json:"await,omitempty"` // nodes
 }
 
 type oddsText struct {
@@ -74,7 +75,7 @@ func learnedToText(l learned.Learned) learnedText {
 	}
 	for _, x := range l.Cleaning {
 		t.Cleaning = append(t.Cleaning, cleanText{ID: x.ID, Since: toMicros(x.Since), Slots: x.Slots, GPUs: x.GPUs,
-			Short: x.Short, UUIDs: x.UUIDs})
+			Short: x.Short, UUIDs: x.UUIDs, Await: x.Await})
 	}
 	for key, known := range l.Sources {
 		if t.Sources == nil {
@@ -124,7 +125,7 @@ func (t learnedText) toLearned() learned.Learned {
 	}
 	for _, x := range t.Cleaning {
 		l.Cleaning = append(l.Cleaning, learned.Cleaning{ID: x.ID, Since: toTime(x.Since), Slots: x.Slots, GPUs: x.GPUs,
-			Short: x.Short, UUIDs: x.UUIDs})
+			Short: x.Short, UUIDs: x.UUIDs, Await: x.Await})
 	}
 	for key, known := range t.Sources {
 		if l.Sources == nil {

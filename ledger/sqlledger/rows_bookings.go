@@ -87,6 +87,7 @@ type allocationRow struct {
 	Short          int     `gorm:"column:short"`
 	Slots          string  `gorm:"column:slots"`
 	Reservations   string  `gorm:"column:reservations"`
+	Opened         string  `gorm:"column:opened"`
 	Lease          int64   `gorm:"column:lease"`
 	Start          int64   `gorm:"column:window_start"`
 	End            int64   `gorm:"column:window_end"`
@@ -114,7 +115,7 @@ func allocationToRow(a allocation.Allocation) allocationRow {
 		Head: nextVersion(a.ID, a.Version), OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name,
 		HeldBy: a.HeldBy, UserID: a.UserID, Workload: string(a.Workload), Nodes: a.Shape.Nodes,
 		PerNode: a.Shape.PerNode, Short: a.Shape.Short, Slots: packList(a.Slots),
-		Reservations: packList(a.Reservations), Lease: a.Lease.Microseconds(),
+		Reservations: packList(a.Reservations), Opened: packList(a.Opened), Lease: a.Lease.Microseconds(),
 		Start: toMicros(a.Window.Start), End: toMicros(a.Window.End), Reason: a.Reason,
 		State: string(a.State()), Requested: toMicros(a.RequestedAt), Active: toMicros(a.ActiveAt),
 		LeaseUntil: toMicros(a.LeaseUntil), Ended: toMicros(a.EndedAt), Cost: int64(a.Cost),
@@ -127,14 +128,16 @@ func allocationToRow(a allocation.Allocation) allocationRow {
 func (r allocationRow) toValue() (allocation.Allocation, error) {
 	slots, err1 := unpackList[int]("slots", r.Slots)
 	claimed, err2 := unpackList[string]("reservations", r.Reservations)
-	if err := errors.Join(err1, err2); err != nil {
+	opened, err3 := unpackList[string]("opened", r.Opened)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return allocation.Allocation{}, err
 	}
 	return allocation.Restore(allocation.Allocation{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, HeldBy: r.HeldBy,
 		UserID: r.UserID, Workload: capacity.Workload(r.Workload),
 		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, Reservations: claimed,
-		Lease: toDuration(r.Lease), Window: calendar.Interval{Start: toTime(r.Start), End: toTime(r.End)},
+		Opened: opened,
+		Lease:  toDuration(r.Lease), Window: calendar.Interval{Start: toTime(r.Start), End: toTime(r.End)},
 		Reason: r.Reason, RequestedAt: toTime(r.Requested), ActiveAt: toTime(r.Active),
 		LeaseUntil: toTime(r.LeaseUntil), EndedAt: toTime(r.Ended), Cost: money.MicroUSD(r.Cost),
 		Version: r.Head.Version,

@@ -95,21 +95,54 @@ func (h *Hub) Beat(ctx context.Context, actor ledger.Actor, b contract.Heartbeat
 	answer := contract.HeartbeatAnswer{HeartbeatSeconds: int64(BeatEvery / time.Second)}
 	clears, late, due := h.take(actor.NodeID, b)
 	answer.Clears = clears
-	if late || !due {
+	if late {
 		return answer, nil
 	}
+	if due {
+		if err := h.write(ctx, actor, b, &answer); err != nil {
+			return answer, err
+		}
+	}
+	return answer, h.settleHolds(ctx, actor, b, due, &answer)
+}
+
+// settleHolds takes what the daemon says of work that was to end, and answers which has to.
+// A daemon that has none, and of which none is awaited, costs nothing between writes.
+func (h *Hub) settleHolds(ctx context.Context, actor ledger.Actor, b contract.Heartbeat, due bool,
+	answer *contract.HeartbeatAnswer) (err error) {
+	if len(b.Cleaned) > 0 {
+		var all []ledger.Cleaned
+		for _, c := range b.Cleaned {
+			all = append(all, ledger.Cleaned{AllocationID: c.AllocationID, Problem: c.Problem, Proof: c.Proof})
+		}
+		if err := h.ledger.RecordCleaned(ctx, actor, all); err != nil {
+			return err
+		}
+	}
+	if !due && len(b.Holds) == 0 && len(b.Cleaned) == 0 {
+		return nil
+	}
+	return h.ledger.Store().Read(ctx, func(r ledger.Reader) error {
+		answer.Ended, err = ledger.EndedHolds(r, actor.NodeID, b.Holds)
+		return err
+	})
+}
+
+// write writes a report down.
+func (h *Hub) write(ctx context.Context, actor ledger.Actor, b contract.Heartbeat,
+	answer *contract.HeartbeatAnswer) error {
 	look, err := json.Marshal(b.Look)
 	if err != nil {
-		return answer, fmt.Errorf("encoding a look: %w", err)
+		return fmt.Errorf("encoding a look: %w", err)
 	}
 	d, err := h.ledger.RecordBeat(ctx, actor, ledger.Beat{BootID: b.BootID, Epoch: b.Epoch, Program: b.Version,
 		Clears: b.Clears, Look: look, Unhealthy: unhealthy(b.Look)})
 	if err != nil {
-		return answer, err
+		return err
 	}
 	answer.Clears = d.Clears
 	h.noteWritten(actor.NodeID, b, d)
-	return answer, nil
+	return nil
 }
 
 // take keeps a report that needs no write, and reports whether this one does.

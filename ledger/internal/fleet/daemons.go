@@ -261,23 +261,27 @@ func refuseDaemon(tx *txn.Tx, n node.Node, d ledger.Daemon, reason string) *ledg
 // nobody does, its machine is replaced.
 func (l Fleet) quarantineUnhealthy(ctx context.Context, nodeID, evidence string) error {
 	return onNode(ctx, l.Engine, nodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
-		if n.State() != node.Ready {
-			return nil
-		}
-		evidence = ledger.ClipText(evidence, 300)
-		n, err := tx.StepNode(p, n, node.Quarantine, ledger.ReasonUnhealthyGPU, evidence)
-		if err != nil {
-			return err
-		}
-		if isHeld(p, n) {
-			n.Quarantine.Kept = true
-			p.PutNode(n)
-			vacateBooked(tx, p, n.Slot)
-		}
-		tellHolders(tx, p, n, ledger.ReasonUnhealthyGPU, "node "+n.ID+" takes no new work: a GPU there is unhealthy")
-		tx.WakePlan(p.Pool.ID)
-		return nil
+		return quarantineFor(tx, p, n, ledger.ReasonUnhealthyGPU, ledger.ClipText(evidence, 300), "a GPU there is unhealthy")
 	})
+}
+
+// quarantineFor takes a ready node out of use for a reason; others stay as they are.
+func quarantineFor(tx *txn.Tx, p *txn.PoolTx, n node.Node, reason, evidence, told string) error {
+	if n.State() != node.Ready {
+		return nil
+	}
+	n, err := tx.StepNode(p, n, node.Quarantine, reason, evidence)
+	if err != nil {
+		return err
+	}
+	if isHeld(p, n) {
+		n.Quarantine.Kept = true
+		p.PutNode(n)
+		vacateBooked(tx, p, n.Slot)
+	}
+	tellHolders(tx, p, n, reason, "node "+n.ID+" takes no new work: "+told)
+	tx.WakePlan(p.Pool.ID)
+	return nil
 }
 
 // clearDaemon has the daemon of a node, if there is one, forget what spoke against its

@@ -95,10 +95,3 @@ func learnArrivals(tx *txn.Tx, p *txn.PoolTx) {
 	next.Arrivals = next.Arrivals.Observe(starts, tx.Now())
 	p.PutPool(next)
 }
-
-// endCleaning ends the cleaning that has lasted long enough.
-func endCleaning(tx *txn.Tx, p *txn.PoolTx) {
-	if dirty, clean := learned.Cleaned(p.Cleaning, p.Pool.Timers.Cleaning, tx.Now()); len(clean) > 0 {
-		p.SetCleaning(dirty)
-	}
-}

@@ -47,7 +47,9 @@ func (l Fleet) Plan(ctx context.Context, g ledger.Guard, poolID string) (ledger.
 			return err
 		}
 		learnArrivals(tx, p)
-		endCleaning(tx, p)
+		if err := endCleaning(tx, p); err != nil {
+			return err
+		}
 		var next time.Time
 		s, done := borrowSnapshot()
 		defer done()

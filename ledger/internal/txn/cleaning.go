@@ -23,17 +23,25 @@ func learnUse(tx *Tx, p *PoolTx, from, to allocation.Allocation) {
 		next.Leases = next.Leases.Learn(tx.Now().Sub(from.ActiveAt), from.LeaseUntil.Sub(from.ActiveAt))
 		p.setLearned(next)
 	}
-	if to.State() == allocation.Released || to.State() == allocation.Expired {
+	if !to.Live() {
 		beginCleaning(tx, p, to)
 	}
 }
 
-// beginCleaning keeps what an allocation gave back free while it is cleaned.
+// beginCleaning keeps what an allocation gave back free while it is cleaned: as long as
+// the pool says, and until the daemons of the nodes where its work ran prove that nothing
+// of it is left. What failed with its node is gone with it, but for its other nodes.
 func beginCleaning(tx *Tx, p *PoolTx, a allocation.Allocation) {
-	if p.Pool.Timers.Cleaning == 0 || len(a.Devices) == 0 {
+	ended := a.State() == allocation.Released || a.State() == allocation.Expired
+	await := slices.DeleteFunc(slices.Clone(a.Opened), func(id string) bool {
+		n, ok := p.FindNode(id)
+		return !ok || node.Machine.Terminal(n.State())
+	})
+	if len(a.Devices) == 0 || len(await) == 0 && (p.Pool.Timers.Cleaning == 0 || !ended) {
 		return
 	}
-	x := learned.Cleaning{ID: a.ID, Since: tx.Now(), Slots: a.Slots, GPUs: a.Shape.PerNode, Short: a.Shape.Short}
+	x := learned.Cleaning{ID: a.ID, Since: tx.Now(), Slots: a.Slots, GPUs: a.Shape.PerNode, Short: a.Shape.Short,
+		Await: await}
 	for _, h := range a.Devices {
 		x.UUIDs = append(x.UUIDs, h.UUID)
 	}

@@ -1,0 +1,141 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/learned"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/phrase"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// OpenHold notes that work of an allocation's holder begins on a node, before it does:
+// from then on the GPUs there are offered to nobody else before the node's daemon has proved
+// that nothing of it is left. Repeated, it changes nothing. ErrNotFound: the actor does
+// not see the allocation; ErrDenied: it may not enter; *ledger.StateError: the allocation
+// is not active, or its node is not there to be entered.
+func (l Fleet) OpenHold(ctx context.Context, actor ledger.Actor, allocationID, nodeID string) error {
+	return l.InGroup(ctx, actor, &ledger.LockHint{Node: nodeID}, func(tx *txn.Tx) error {
+		p, n, err := lockPoolOfNode(tx, nodeID)
+		if err != nil {
+			return err
+		}
+		a, ok := p.FindAllocation(allocationID)
+		if !ok {
+			if a, err = tx.Port.Allocation(actor.Scope(), allocationID); err != nil {
+				return fmt.Errorf("reading allocation %s: %w", allocationID, err)
+			}
+			return &ledger.StateError{Subject: a.ID, State: string(a.State()), Asked: "open a session"}
+		}
+		if err := mayOpen(tx, actor, a, n); err != nil || slices.Contains(a.Opened, nodeID) {
+			return err
+		}
+		a.Opened = append(slices.Clone(a.Opened), nodeID)
+		p.PutAllocation(a)
+		tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.opened", Subject: a.ID,
+			PoolID: p.Pool.ID, Message: "work begins on node " + nodeID})
+		return nil
+	})
+}
+
+func mayOpen(tx *txn.Tx, actor ledger.Actor, a allocation.Allocation, n node.Node) error {
+	switch {
+	case !actor.Scope().All && a.OrganizationID != actor.OrganizationID:
+		return fmt.Errorf("reading allocation %s: %w", a.ID, ledger.ErrNotFound)
+	case !actor.MayEnter(a.OrganizationID):
+		return ledger.ErrDenied
+	case a.State() != allocation.Active, a.Observed(), !tx.Now().Before(a.LeaseUntil):
+		return &ledger.StateError{Subject: a.ID, State: string(a.State()), Asked: "open a session"}
+	case !slices.ContainsFunc(a.Devices, func(h allocation.Held) bool { return h.NodeID == n.ID }):
+		return fmt.Errorf("reading node %s of allocation %s: %w", n.ID, a.ID, ledger.ErrNotFound)
+	case !ledger.CanOpen(n):
+		return &ledger.StateError{Subject: n.ID, State: string(n.State()), Asked: "open a session"}
+	}
+	return nil
+}
+
+// RecordCleaned keeps what the actor's daemon says of what is left of holders' work on its
+// node. What is not clean takes the node out of use. What nobody waits for changes nothing.
+func (l Fleet) RecordCleaned(ctx context.Context, actor ledger.Actor, said []ledger.Cleaned) error {
+	if actor.Kind != ledger.NodeKey {
+		return ledger.ErrDenied
+	}
+	return onNode(ctx, l.Engine, actor.NodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
+		for _, s := range said {
+			i := slices.IndexFunc(p.Cleaning, func(c learned.Cleaning) bool {
+				return c.ID == s.AllocationID && c.Awaits(n.ID)
+			})
+			if i < 0 {
+				continue
+			}
+			if s.Problem != "" {
+				if err := giveUpCleaning(tx, p, n, i, s.Problem); err != nil {
+					return err
+				}
+				continue
+			}
+			took := tx.Now().Sub(p.Cleaning[i].Since)
+			proveCleaning(p, i, n.ID)
+			tx.AddEvent(ledger.Event{Type: "allocation.cleaned", Subject: s.AllocationID, PoolID: p.Pool.ID,
+				OrganizationID: holderOf(tx, s.AllocationID), Message: fmt.Sprintf("nothing of it is left on node %s, after %s: %s",
+					n.ID, phrase.Span(took), ledger.ClipText(s.Proof, 300))})
+			tx.WakePlan(p.Pool.ID)
+		}
+		return nil
+	})
+}
+
+// holderOf is the organization that an allocation was of; empty if that is not known.
+func holderOf(tx *txn.Tx, allocationID string) string {
+	a, err := tx.Port.Allocation(ledger.Scope{All: true}, allocationID)
+	if err != nil {
+		return ""
+	}
+	return a.OrganizationID
+}
+
+// proveCleaning awaits nothing from a node any more.
+func proveCleaning(p *txn.PoolTx, i int, nodeID string) {
+	all := slices.Clone(p.Cleaning)
+	all[i] = all[i].Proved(nodeID)
+	p.SetCleaning(all)
+}
+
+// giveUpCleaning takes a node out of use that was not proved clean. Its operator, who takes
+// it back into use, or a new machine, ends the doubt.
+func giveUpCleaning(tx *txn.Tx, p *txn.PoolTx, n node.Node, i int, why string) error {
+	id := p.Cleaning[i].ID
+	proveCleaning(p, i, n.ID)
+	evidence := ledger.ClipText(fmt.Sprintf("it is not clean of allocation %s: %s", id, why), 300)
+	tx.AddEvent(ledger.Event{Type: "allocation.not_cleaned", Subject: id, PoolID: p.Pool.ID,
+		OrganizationID: holderOf(tx, id), Reason: ledger.ReasonNotClean, Message: "node " + n.ID + ": " + evidence})
+	tx.WakePlan(p.Pool.ID)
+	return quarantineFor(tx, p, n, ledger.ReasonNotClean, evidence, "something of an earlier holder may be left there")
+}
+
+// endCleaning ends the cleaning that has lasted long enough. Where a daemon had to prove
+// it and did not, its node is taken out of use; a node that is gone has nothing to prove.
+func endCleaning(tx *txn.Tx, p *txn.PoolTx) error {
+	for i := 0; i < len(p.Cleaning); i++ {
+		for _, id := range p.Cleaning[i].Await {
+			n, ok := p.FindNode(id)
+			switch {
+			case !ok || node.Machine.Terminal(n.State()):
+				proveCleaning(p, i, id)
+			case !tx.Now().Before(p.Cleaning[i].Overdue()):
+				if err := giveUpCleaning(tx, p, n, i, "its daemon has not proved it within "+
+					phrase.Length(learned.CleanWithin)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if dirty, clean := learned.Cleaned(p.Cleaning, p.Pool.Timers.Cleaning, tx.Now()); len(clean) > 0 {
+		p.SetCleaning(dirty)
+	}
+	return nil
+}
