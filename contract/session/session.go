@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Protocol is the WebSocket subprotocol.
@@ -18,6 +19,10 @@ const Protocol = "v1.session.forewarm"
 
 // MostData is how many bytes a message carries at most, beside its channel.
 const MostData = 32 << 10
+
+// Window is how many bytes of a session are on their way between server and node at most, in
+// each direction.
+const Window = 256 << 10
 
 // Channel says what the data of a message is.
 type Channel byte
@@ -30,8 +35,28 @@ const (
 	Result Channel = 3   // from, last: an End as JSON. A session without one was cut off
 	Resize Channel = 4   // to: a Size as JSON, for a command with a terminal
 	Signal Channel = 5   // to: the name of a signal, such as INT, for the command's process group
+	Begin  Channel = 6   // to, first and once, for a command: a Command as JSON
 	Close  Channel = 255 // to or from: one byte, the channel that carries nothing more
 )
+
+// Command is a program to run. It goes in a message, and not in the request's address, which
+// proxies log.
+type Command struct {
+	// Arguments are the program and what it is given; empty: a shell.
+	Arguments []string `json:"arguments,omitempty"`
+	// Directory is where it begins; empty: the folder of the allocation on the node.
+	Directory string `json:"directory,omitempty"`
+	// Environment is beside what the allocation brings, which goes first.
+	Environment map[string]string `json:"environment,omitempty"`
+	// Terminal is what the holder sees of it; nil: it gets pipes.
+	Terminal *Terminal `json:"terminal,omitempty"`
+}
+
+// Terminal is one that a holder looks at.
+type Terminal struct {
+	Name string `json:"name,omitempty"` // its kind, such as xterm-256color
+	Size
+}
 
 // Size is that of a terminal, in characters.
 type Size struct {
@@ -60,7 +85,8 @@ const (
 	NotStarted = "not_started" // nothing ran: no such program, or nothing listens on the port
 	LeaseOver  = "lease_over"  // the allocation's lease is over; the command was ended
 	NodeLost   = "node_lost"   // the node is not in reach any more; whether the command still runs is unknown
-	Refused    = "refused"     // the node does not open it
+	Refused    = "refused"     // it is not opened, or may not go on
+	UserLeft   = "user_left"   // the holder went away before; the command was hung up
 )
 
 // ErrMessage says that a message is none of a session.
@@ -85,10 +111,39 @@ func ParseSize(data []byte) (Size, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return Size{}, fmt.Errorf("%w: a size: %w", ErrMessage, err)
 	}
-	if s.Columns < 1 || s.Rows < 1 || s.Columns > MostCells || s.Rows > MostCells {
+	if !s.valid() {
 		return Size{}, fmt.Errorf("%w: a size of %d x %d", ErrMessage, s.Columns, s.Rows)
 	}
 	return s, nil
+}
+
+// ParseCommand reads the data of Begin. Arguments and environment are as the kernel takes
+// them: without zero bytes, and names without an equals sign.
+func ParseCommand(data []byte) (Command, error) {
+	var c Command
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Command{}, fmt.Errorf("%w: a command: %w", ErrMessage, err)
+	}
+	all := append([]string{c.Directory}, c.Arguments...)
+	for name, value := range c.Environment {
+		if name == "" || strings.Contains(name, "=") {
+			return Command{}, fmt.Errorf("%w: a command: %q names no variable", ErrMessage, name)
+		}
+		all = append(all, name, value)
+	}
+	for _, text := range all {
+		if strings.Contains(text, "\x00") {
+			return Command{}, fmt.Errorf("%w: a command: %.40q has a zero byte", ErrMessage, text)
+		}
+	}
+	if t := c.Terminal; t != nil && !t.Size.valid() {
+		return Command{}, fmt.Errorf("%w: a terminal of %d x %d", ErrMessage, t.Columns, t.Rows)
+	}
+	return c, nil
+}
+
+func (s Size) valid() bool {
+	return s.Columns >= 1 && s.Rows >= 1 && s.Columns <= MostCells && s.Rows <= MostCells
 }
 
 // ParseEnd reads the data of Result.

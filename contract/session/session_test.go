@@ -24,6 +24,11 @@ func FuzzParseMessage(f *testing.F) {
 			require.NoError(t, err)
 			require.Equal(t, s, again)
 		}
+		if command, err := session.ParseCommand(data); err == nil {
+			for _, text := range append(command.Arguments, command.Directory) {
+				require.NotContains(t, text, "\x00")
+			}
+		}
 		if e, err := session.ParseEnd(data); err == nil {
 			again, err := session.ParseEnd(e.Encode())
 			require.NoError(t, err)
@@ -39,6 +44,11 @@ func TestParseMessageRefuses(t *testing.T) {
 	require.ErrorIs(t, err, session.ErrMessage)
 	for _, bad := range []string{"", "{}", `{"columns":80}`, `{"columns":80,"rows":-1}`, `{"columns":4097,"rows":24}`} {
 		_, err := session.ParseSize([]byte(bad))
+		require.ErrorIs(t, err, session.ErrMessage, bad)
+	}
+	for _, bad := range []string{"", `[]`, `{"arguments":["a\u0000b"]}`, `{"environment":{"A=B":"1"}}`, `{"environment":{"":"1"}}`,
+		`{"terminal":{"columns":0,"rows":1}}`, `{"directory":"\u0000"}`} {
+		_, err := session.ParseCommand([]byte(bad))
 		require.ErrorIs(t, err, session.ErrMessage, bad)
 	}
 	_, err = session.ParseEnd([]byte("[]"))

@@ -1,10 +1,16 @@
 // Package hold gives each allocation that has work on a node a place of its own there: a
 // folder, and where the daemon may do that, a user and a cgroup that nobody else has. When
-// the hold ends, it clears the place.
+// the hold ends, it ends what runs there, removes what is left, and reads back that
+// nothing is.
+//
+// What is known of holds is in a file, written before anything is done, so that a daemon that
+// begins again ends what an earlier one began.
 package hold
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +19,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/forewarm/forewarm/internal/clock"
 )
 
 // Hold is what the holder of an allocation may use on this node.
@@ -32,33 +41,73 @@ type Place struct {
 	Environment []string // K=V, by name; what it names, a command must not change
 }
 
-// How well a node keeps a holder from other holders' GPUs.
+// How well a node keeps a holder from others' work.
 const (
-	// EnvironmentOnly says that work is told its GPUs, and could use others.
+	// OwnUser says that the work of each holder has a user of its own: it cannot touch the
+	// files and processes of others. It is told its GPUs, and could use others.
+	OwnUser = "user"
+	// EnvironmentOnly says that the work of all holders has the daemon's user, and is told
+	// its GPUs: for people who trust each other.
 	EnvironmentOnly = "environment"
 )
 
+// Config is what a keeper works with.
+type Config struct {
+	Dir   string // of the places; others pass through it, and cannot list it
+	Book  string // the file with what is known of holds
+	Clock clock.Clock
+	Log   *slog.Logger
+	Grace time.Duration // after TERM, until KILL; 0: ten seconds
+}
+
+// grace is how long work has to end by itself.
+const grace = 10 * time.Second
+
 // Keeper keeps the places of a node's holds. It is safe for concurrent use.
 type Keeper struct {
-	dir string
+	Config
+	ownUsers bool
+	cgroups  string // the folder in which cgroups are made; empty: none are
+	changed  chan struct{}
+	work     sync.WaitGroup
 
-	mu     sync.Mutex
-	places map[string]Place // by allocation
+	mu   sync.Mutex
+	book book
+	gpus map[string]int // memory in use of each GPU at the last look, in MiB
 }
 
-// NewKeeper returns a keeper that makes places in a folder, which it makes if it is not there.
-func NewKeeper(dir string) (*Keeper, error) {
-	if err := os.MkdirAll(dir, 0o711); err != nil {
+// NewKeeper returns a keeper of what the book says, and finds out how well it can keep
+// holders apart.
+func NewKeeper(cfg Config) (*Keeper, error) {
+	if cfg.Grace == 0 {
+		cfg.Grace = grace
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o711); err != nil { //nolint:gosec // holders have to get to their own folders
 		return nil, fmt.Errorf("making the folder of holds: %w", err)
 	}
-	return &Keeper{dir: dir, places: map[string]Place{}}, nil
+	k := &Keeper{Config: cfg, changed: make(chan struct{}, 1), gpus: map[string]int{}}
+	var err error
+	if k.book, err = readBook(cfg.Book, cfg.Clock.Now()); err != nil {
+		return nil, err
+	}
+	k.ownUsers = canSwitchUser(cfg.Dir)
+	k.cgroups = findCgroups()
+	return k, nil
 }
 
-// Isolation says how well this node keeps a holder from other holders' GPUs.
-func (k *Keeper) Isolation() string { return EnvironmentOnly }
+// Isolation says how well this node keeps a holder from others' work.
+func (k *Keeper) Isolation() string {
+	if k.ownUsers {
+		return OwnUser
+	}
+	return EnvironmentOnly
+}
 
 // allocationID is what an id may look like: it becomes the name of a folder.
 var allocationID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// ErrEnded says that a hold has ended here, and is not opened again.
+var ErrEnded = errors.New("the allocation has ended on this node")
 
 // Open returns the place of a hold, and makes it if there is none. It may be called again.
 func (k *Keeper) Open(h Hold) (Place, error) {
@@ -67,36 +116,99 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if p, ok := k.places[h.AllocationID]; ok {
-		p.Environment = environmentOf(h)
-		return p, nil
+	r, ok := k.book.Holds[h.AllocationID]
+	if ok && r.Phase != open {
+		return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, ErrEnded)
 	}
-	p := Place{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), //nolint:gosec // the kernel's are 32 bits
-		Home: filepath.Join(k.dir, h.AllocationID), Environment: environmentOf(h)}
-	if err := os.MkdirAll(p.Home, 0o700); err != nil {
+	if !ok {
+		r = &record{Phase: open, GPUs: h.GPUUUIDs, OpenedAt: k.Clock.Now(), Floor: map[string]int{},
+			UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), //nolint:gosec // the kernel's are 32 bits
+			Home: filepath.Join(k.Dir, h.AllocationID)}
+		for _, uuid := range h.GPUUUIDs {
+			if used, ok := k.gpus[uuid]; ok {
+				r.Floor[uuid] = used
+			}
+		}
+		if k.ownUsers {
+			r.UID, r.OwnUser = k.book.takeUser(), true
+			r.GID = r.UID
+		}
+		if k.cgroups != "" {
+			r.Cgroup = filepath.Join(k.cgroups, h.AllocationID)
+		}
+		k.book.Holds[h.AllocationID] = r
+		if err := k.book.write(k.Book); err != nil {
+			delete(k.book.Holds, h.AllocationID)
+			return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, err)
+		}
+	}
+	if err := r.make(); err != nil {
 		return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, err)
 	}
-	k.places[h.AllocationID] = p
-	return p, nil
+	return Place{UID: r.UID, GID: r.GID, OwnUser: r.OwnUser, Home: r.Home, Cgroup: r.Cgroup,
+		Environment: k.environmentOf(h)}, nil
+}
+
+// make makes the folder and the cgroup of a place, where they are missing.
+func (r *record) make() error {
+	if err := os.Mkdir(r.Home, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if r.OwnUser {
+		if err := os.Chown(r.Home, int(r.UID), int(r.GID)); err != nil {
+			return err
+		}
+	}
+	if r.Cgroup != "" {
+		return os.MkdirAll(r.Cgroup, 0o755) //nolint:gosec // the kernel's files there have modes of their own
+	}
+	return nil
+}
+
+// List returns the allocations that have a place here.
+func (k *Keeper) List() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []string
+	for id, r := range k.book.Holds {
+		if r.Phase == open {
+			all = append(all, id)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Changed receives when there is something to tell of holds.
+func (k *Keeper) Changed() <-chan struct{} { return k.changed }
+
+func (k *Keeper) tell() {
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
 }
 
 // environmentOf is what the work of a hold finds: its GPUs always, by UUID.
-func environmentOf(h Hold) []string {
+func (k *Keeper) environmentOf(h Hold) []string {
 	env := maps.Clone(h.Environment)
 	if env == nil {
 		env = map[string]string{}
 	}
 	uuids := strings.Join(h.GPUUUIDs, ",")
 	env["CUDA_VISIBLE_DEVICES"], env["NVIDIA_VISIBLE_DEVICES"] = uuids, uuids
-	env["FOREWARM_ALLOCATION"] = h.AllocationID
+	env[markVariable] = h.AllocationID
 	indices := make([]string, len(h.GPUIndices))
 	for i, n := range h.GPUIndices {
 		indices[i] = strconv.Itoa(n)
 	}
-	env["FOREWARM_GPU_INDICES"] = strings.Join(indices, ",")
+	env["FOREWARM_GPU_INDICES"], env["FOREWARM_ISOLATION"] = strings.Join(indices, ","), k.Isolation()
 	out := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		out = append(out, name+"="+env[name])
 	}
 	return out
 }
+
+// markVariable marks the processes of a hold where it has no user and no cgroup of its own.
+const markVariable = "FOREWARM_ALLOCATION"

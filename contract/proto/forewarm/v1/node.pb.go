@@ -105,7 +105,9 @@ func (x *AttachRequest) GetIsolation() string {
 type AttachResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A session to open; none in a sign of life.
-	Open          *OpenSession `protobuf:"bytes,1,opt,name=open,proto3" json:"open,omitempty"`
+	Open *OpenSession `protobuf:"bytes,1,opt,name=open,proto3" json:"open,omitempty"`
+	// The daemon is to send a heartbeat now: its answer has what it waits for.
+	Report        bool `protobuf:"varint,2,opt,name=report,proto3" json:"report,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -145,6 +147,13 @@ func (x *AttachResponse) GetOpen() *OpenSession {
 		return x.Open
 	}
 	return nil
+}
+
+func (x *AttachResponse) GetReport() bool {
+	if x != nil {
+		return x.Report
+	}
+	return false
 }
 
 // OpenSession asks the daemon to open a session, and to come with it by Serve.
@@ -661,9 +670,10 @@ const file_forewarm_v1_node_proto_rawDesc = "" +
 	"\aboot_id\x18\x01 \x01(\tR\x06bootId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x1c\n" +
-	"\tisolation\x18\x04 \x01(\tR\tisolation\">\n" +
+	"\tisolation\x18\x04 \x01(\tR\tisolation\"V\n" +
 	"\x0eAttachResponse\x12,\n" +
-	"\x04open\x18\x01 \x01(\v2\x18.forewarm.v1.OpenSessionR\x04open\"\xb6\x01\n" +
+	"\x04open\x18\x01 \x01(\v2\x18.forewarm.v1.OpenSessionR\x04open\x12\x16\n" +
+	"\x06report\x18\x02 \x01(\bR\x06report\"\xb6\x01\n" +
 	"\vOpenSession\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12%\n" +

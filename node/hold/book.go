@@ -1,0 +1,163 @@
+package hold
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/internal/statefile"
+)
+
+// The phases of a hold.
+const (
+	open    = "open"
+	ending  = "ending"  // what runs is being ended, and what is left removed
+	cleared = "cleared" // its GPUs have yet to be read back
+	ended   = "ended"   // with a proof, or a problem
+)
+
+// record is what is known of a hold.
+type record struct {
+	Phase    string         `json:"phase"`
+	UID      uint32         `json:"uid"`
+	GID      uint32         `json:"gid"`
+	OwnUser  bool           `json:"own_user,omitempty"`
+	Home     string         `json:"home"`
+	Cgroup   string         `json:"cgroup,omitempty"`
+	GPUs     []string       `json:"gpus"`            // UUIDs
+	Floor    map[string]int `json:"floor,omitempty"` // memory of the GPUs that was in use before it, in MiB
+	OpenedAt time.Time      `json:"opened_at"`
+	Cleared  time.Time      `json:"cleared_at,omitzero"`
+	Problem  string         `json:"problem,omitempty"`
+	Proof    string         `json:"proof,omitempty"`
+}
+
+// book is the file with what is known of holds.
+type book struct {
+	NextUser uint32             `json:"next_user"`
+	Holds    map[string]*record `json:"holds"` // by allocation
+}
+
+// Users of holds are numbers that no system hands out, and none is used twice as long as the
+// book is there.
+const (
+	firstUser = 1_900_000_000
+	lastUser  = 2_000_000_000
+)
+
+// readBook reads the book, or begins one. Where an earlier one was lost, its users are not
+// used again soon: the first number is by the time.
+func readBook(path string, now time.Time) (book, error) {
+	var b book
+	if _, err := statefile.Read(path, &b); err != nil {
+		return b, err
+	}
+	if b.Holds == nil {
+		b.Holds = map[string]*record{}
+	}
+	if b.NextUser < firstUser || b.NextUser >= lastUser {
+		b.NextUser = firstUser + uint32(now.Unix()%50_000_000) //nolint:gosec // it is small
+	}
+	return b, nil
+}
+
+func (b *book) takeUser() uint32 {
+	uid := b.NextUser
+	if b.NextUser++; b.NextUser >= lastUser {
+		b.NextUser = firstUser
+	}
+	return uid
+}
+
+func (b *book) write(path string) error { return statefile.Write(path, b) }
+
+// canSwitchUser reports whether the daemon may give folders and processes other users.
+func canSwitchUser(dir string) bool {
+	if os.Getuid() != 0 || !hasCapabilities(capChown, capKill, capSetGID, capSetUID) {
+		return false
+	}
+	probe, err := os.MkdirTemp(dir, "probe-")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = os.Remove(probe) }()
+	return os.Chown(probe, firstUser, firstUser) == nil // in a user namespace it may have no such user
+}
+
+// Capabilities by their numbers (capabilities(7)).
+const (
+	capChown  = 0
+	capKill   = 5
+	capSetGID = 6
+	capSetUID = 7
+)
+
+func hasCapabilities(all ...int) bool {
+	status, err := os.Open("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = status.Close() }()
+	for lines := bufio.NewScanner(status); lines.Scan(); {
+		text, ok := strings.CutPrefix(lines.Text(), "CapEff:")
+		if !ok {
+			continue
+		}
+		effective, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
+		for _, c := range all {
+			if err != nil || effective&(1<<c) == 0 {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// findCgroups returns the folder in which the daemon can make cgroups, or nothing.
+func findCgroups() string {
+	mount := cgroupMount()
+	if mount == "" || os.Getuid() != 0 {
+		return ""
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(own)) {
+		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !ok || strings.Contains(path, "..") {
+			continue
+		}
+		dir := filepath.Join(mount, path, "forewarm-holds")
+		if os.MkdirAll(dir, 0o755) == nil { //nolint:gosec // the kernel's files there have modes of their own
+			if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err == nil {
+				return dir
+			}
+		}
+	}
+	return ""
+}
+
+// cgroupMount is where the cgroups of version 2 are.
+func cgroupMount() string {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup2" {
+			return f[1]
+		}
+	}
+	return ""
+}
+
+// describe is a place in the log.
+func (r *record) describe() string {
+	return fmt.Sprintf("user %d, %s", r.UID, r.Home)
+}

@@ -1,0 +1,214 @@
+package hold
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// proveWithin is how long the GPUs of a hold may take, once nothing runs there any more,
+// until they are free: a driver takes a moment to take memory back.
+const proveWithin = 60 * time.Second
+
+// slack is how much more memory of a GPU may be in use than before a hold, in MiB: the
+// driver's own share is not the same every time.
+const slack = 64
+
+// End ends the holds of allocations that have ended, as the server names them. What it names
+// no more is forgotten. It returns at once: Changed receives when there is more to tell.
+func (k *Keeper) End(ids []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	changed := false
+	for _, id := range ids {
+		if !allocationID.MatchString(id) {
+			continue
+		}
+		r, ok := k.book.Holds[id]
+		if !ok {
+			r = k.unknown(id)
+			k.book.Holds[id] = r
+		}
+		if ok && r.Phase != open {
+			continue
+		}
+		r.Phase, changed = ending, true
+		k.work.Go(func() { k.clear(id, *r) })
+	}
+	for id, r := range k.book.Holds {
+		if r.Phase == ended && !slices.Contains(ids, id) {
+			delete(k.book.Holds, id)
+			changed = true
+		}
+	}
+	if changed {
+		k.save()
+	}
+}
+
+// EndAll ends all holds: the node is over for its control plane. It returns when nothing runs
+// there any more.
+func (k *Keeper) EndAll() {
+	k.End(k.List())
+	k.work.Wait()
+}
+
+// Resume goes on with what an earlier daemon was ending.
+func (k *Keeper) Resume() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, r := range k.book.Holds {
+		if r.Phase == ending {
+			k.work.Go(func() { k.clear(id, *r) })
+		}
+	}
+}
+
+// unknown is the record of a hold of which the book knows nothing: all that can be said of
+// it is what its folder says.
+func (k *Keeper) unknown(id string) *record {
+	r := &record{Home: filepath.Join(k.Dir, id), OpenedAt: k.Clock.Now()}
+	if k.cgroups != "" {
+		r.Cgroup = filepath.Join(k.cgroups, id)
+	}
+	if info, err := os.Stat(r.Home); err == nil {
+		if s, ok := info.Sys().(*syscall.Stat_t); ok {
+			r.UID, r.GID, r.OwnUser = s.Uid, s.Gid, s.Uid >= firstUser && s.Uid < lastUser
+		}
+	}
+	return r
+}
+
+// save writes the book. That it cannot is told by the next hold that is opened: an end is
+// only repeated.
+func (k *Keeper) save() {
+	if err := k.book.write(k.Book); err != nil {
+		k.Log.Error("what is known of holds cannot be written", "error", err)
+	}
+}
+
+// clear ends what runs in a place, and removes what is left.
+func (k *Keeper) clear(id string, r record) {
+	from := k.Clock.Now()
+	k.Log.Info("ending a hold", "allocation", id, "place", r.describe())
+	s := scope{id: id, record: r}
+	count, err := s.endProcesses(k.Grace)
+	removed := 0
+	if err == nil {
+		removed, err = s.removeLeftovers()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kept := k.book.Holds[id]
+	if kept == nil {
+		return
+	}
+	kept.Phase, kept.Cleared = cleared, k.Clock.Now()
+	kept.Proof = fmt.Sprintf("%d processes ended, %d files removed in %s", count, removed,
+		kept.Cleared.Sub(from).Round(time.Millisecond))
+	if err != nil {
+		kept.Phase, kept.Problem = ended, clip(err.Error())
+	}
+	k.save()
+	k.tell()
+}
+
+// Look reads back from a look at the GPUs, begun at a time, whether those of holds that have
+// ended are free, and remembers what is in use of the others before a hold begins.
+func (k *Keeper) Look(look contract.NodeLook, at time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	changed := false
+	for _, r := range k.book.Holds {
+		if r.Phase != cleared || at.Before(r.Cleared) {
+			continue
+		}
+		said, busy := readBack(look, r)
+		switch {
+		case busy == "":
+			r.Phase, r.Proof, changed = ended, clip(r.Proof+"; "+said), true
+		case at.Sub(r.Cleared) > proveWithin:
+			r.Phase, r.Problem, changed = ended, clip(busy), true
+		}
+	}
+	clear(k.gpus)
+	for _, g := range look.GPUs {
+		if g.MemoryUsedMiB != nil && look.Source != "simulated" {
+			k.gpus[g.UUID] = *g.MemoryUsedMiB
+		}
+	}
+	if changed {
+		k.save()
+		k.tell()
+	}
+}
+
+// readBack returns what a look says of the GPUs of a hold, or why they are not free.
+func readBack(look contract.NodeLook, r *record) (said, busy string) {
+	if look.Source == "simulated" {
+		return "simulated GPUs", ""
+	}
+	free := 0
+	for _, uuid := range r.GPUs {
+		i := slices.IndexFunc(look.GPUs, func(g contract.LookGPU) bool { return g.UUID == uuid })
+		if i < 0 {
+			continue
+		}
+		g := look.GPUs[i]
+		floor, known := r.Floor[uuid]
+		switch {
+		case g.Lost:
+			return "", "GPU " + uuid + " is lost"
+		case g.Processes == nil && g.MemoryUsedMiB == nil:
+			return "", "of GPU " + uuid + " nothing can be read: " + look.Problem
+		case g.Processes != nil && *g.Processes > 0:
+			return "", fmt.Sprintf("%d processes are on GPU %s", *g.Processes, uuid)
+		case known && g.MemoryUsedMiB != nil && *g.MemoryUsedMiB > floor+slack:
+			return "", fmt.Sprintf("%d MiB of GPU %s are in use, and %d were before", *g.MemoryUsedMiB, uuid, floor)
+		}
+		free++
+	}
+	switch {
+	case free == len(r.GPUs) && free > 0:
+		return fmt.Sprintf("no process on %d GPUs, memory as before", free), ""
+	case len(r.GPUs) == 0:
+		return "it had nothing here", ""
+	case look.Problem != "" && free == 0:
+		return "", "its GPUs cannot be read: " + look.Problem
+	}
+	return fmt.Sprintf("this daemon sees %d of its %d GPUs", free, len(r.GPUs)), ""
+}
+
+// Cleaned is what there is to tell of holds that have ended.
+func (k *Keeper) Cleaned() []contract.Cleaned {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []contract.Cleaned
+	for id, r := range k.book.Holds {
+		if r.Phase == ended {
+			all = append(all, contract.Cleaned{AllocationID: id, Problem: r.Problem, Proof: r.Proof})
+		}
+	}
+	slices.SortFunc(all, func(a, b contract.Cleaned) int { return len(a.AllocationID) - len(b.AllocationID) })
+	return all
+}
+
+// AwaitsLook reports whether a look at the GPUs is all that a hold's end waits for.
+func (k *Keeper) AwaitsLook() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.book.Holds {
+		if r.Phase == cleared {
+			return true
+		}
+	}
+	return false
+}
+
+// clip bounds what is told, as the contract does.
+func clip(text string) string { return text[:min(len(text), 300)] }

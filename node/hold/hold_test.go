@@ -1,0 +1,234 @@
+package hold_test
+
+import (
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/node/hold"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var day = time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+
+// keeperIn returns a keeper whose places are in a folder that others can pass.
+func keeperIn(t *testing.T, dir string) *hold.Keeper {
+	t.Helper()
+	k, err := hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
+		Clock: clock.NewManual(day), Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
+	require.NoError(t, err)
+	return k
+}
+
+func newDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "forewarm-hold-test-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o711))
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+func gpus(processes, used int) contract.NodeLook {
+	return contract.NodeLook{Source: "nvml", GPUs: []contract.LookGPU{{UUID: "GPU-1",
+		GPUTelemetry: contract.GPUTelemetry{Processes: &processes, MemoryUsedMiB: &used}}}}
+}
+
+// begin runs a script in a place as its sessions do, and returns what it prints.
+func begin(t *testing.T, p hold.Place, script string) string {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.Env, cmd.Dir = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.Home}, p.Environment...), p.Home
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if p.OwnUser {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: p.UID, Gid: p.GID}
+	}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return strings.TrimSpace(string(out))
+}
+
+func awaitChange(t *testing.T, k *hold.Keeper) {
+	t.Helper()
+	select {
+	case <-k.Changed():
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing changed")
+	}
+}
+
+// What a holder leaves behind is gone once the end of its hold is proved: processes that hide and ignore, files
+// in its folder and in those of everybody, shared memory.
+func TestNothingIsLeftOfAHold(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give holds users of their own")
+	}
+	dir := newDir(t)
+	k := keeperIn(t, dir)
+	require.Equal(t, hold.OwnUser, k.Isolation())
+	k.Look(gpus(0, 400), day)
+	p, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}, GPUIndices: []int{3}})
+	require.NoError(t, err)
+	other, err := k.Open(hold.Hold{AllocationID: "alc_2", GPUUUIDs: []string{"GPU-2"}})
+	require.NoError(t, err)
+	require.NotEqual(t, p.UID, other.UID)
+	require.Subset(t, p.Environment, []string{"CUDA_VISIBLE_DEVICES=GPU-1", "FOREWARM_GPU_INDICES=3"})
+
+	hidden := begin(t, p, `umask 0; echo secret >left; mkdir -p /tmp/fw-$$/deep; echo x >/tmp/fw-$$/deep/file
+echo y >/dev/shm/fw-$$; ipcmk -M 4096 >/dev/null; ipcmk -Q >/dev/null; ipcmk -S 1 >/dev/null
+env -i setsid sh -c 'trap "" TERM HUP; while :; do sleep 100; done' >/dev/null 2>&1 & echo $!`)
+	stays := begin(t, other, "sleep 1000 >/dev/null 2>&1 & echo $!")
+	require.Equal(t, []string{"alc_1", "alc_2"}, k.List())
+
+	k.End([]string{"alc_1"})
+	k.End([]string{"alc_1"}) // the server repeats itself
+	awaitChange(t, k)
+	require.True(t, k.AwaitsLook())
+	require.Empty(t, k.Cleaned(), "its GPUs were not read back")
+	k.Look(gpus(1, 400), day.Add(time.Second))
+	k.Look(gpus(0, 500), day.Add(2*time.Second))
+	require.Empty(t, k.Cleaned(), "100 MiB more than before")
+	k.Look(gpus(0, 440), day.Add(3*time.Second))
+	got := k.Cleaned()
+	require.Len(t, got, 1)
+	require.Empty(t, got[0].Problem)
+	require.Regexp(t, `^[2-9] processes ended, \d+ files removed in .*; no process on 1 GPUs, memory as before$`, got[0].Proof)
+
+	require.False(t, alive(hidden))
+	require.True(t, alive(stays), "another's work goes on")
+	for _, gone := range []string{p.Home, "/tmp/fw-*", "/dev/shm/fw-*"} {
+		found, err := filepath.Glob(gone)
+		require.NoError(t, err)
+		require.Empty(t, found)
+	}
+	for _, list := range []string{"shm", "msg", "sem"} {
+		text, err := os.ReadFile("/proc/sysvipc/" + list)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), strconv.FormatUint(uint64(p.UID), 10))
+	}
+	_, err = k.Open(hold.Hold{AllocationID: "alc_1"})
+	require.ErrorIs(t, err, hold.ErrEnded)
+
+	k.End(nil)
+	require.Empty(t, k.Cleaned(), "the server has its proof")
+	k.EndAll()
+	require.False(t, alive(stays))
+}
+
+// Without rights of its own a daemon knows its holders' processes by their mark.
+func TestMarkedProcessesAreEnded(t *testing.T) {
+	dir := newDir(t)
+	k := keeperIn(t, dir)
+	k.ForgetRights()
+	require.Equal(t, hold.EnvironmentOnly, k.Isolation())
+	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	require.NoError(t, err)
+	require.False(t, p.OwnUser)
+	mine := begin(t, p, "setsid sleep 1000 >/dev/null 2>&1 & echo $!")
+	other := p
+	other.Environment = []string{"FOREWARM_ALLOCATION=alc_12"}
+	others := begin(t, other, "sleep 1000 >/dev/null 2>&1 & echo $!")
+	k.EndAll()
+	require.False(t, alive(mine))
+	require.True(t, alive(others))
+	pid, err := strconv.Atoi(others)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+}
+
+// A daemon that begins again goes on with what an earlier one held and was ending.
+func TestTheBookOutlivesTheDaemon(t *testing.T) {
+	dir := newDir(t)
+	k := keeperIn(t, dir)
+	p, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+	require.NoError(t, err)
+	stays := begin(t, p, "sleep 1000 >/dev/null 2>&1 & echo $!")
+
+	k = keeperIn(t, dir)
+	require.Equal(t, []string{"alc_1"}, k.List())
+	again, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+	require.NoError(t, err)
+	require.Equal(t, p, again)
+	require.True(t, alive(stays))
+
+	// The book says that the end has begun, as a daemon that was killed leaves it.
+	book := filepath.Join(dir, "book.json")
+	text, err := os.ReadFile(book)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(book, []byte(strings.Replace(string(text), `"open"`, `"ending"`, 1)), 0o600))
+	k = keeperIn(t, dir)
+	require.Empty(t, k.List())
+	k.Resume()
+	awaitChange(t, k)
+	require.False(t, alive(stays))
+	k.Look(gpus(0, 1), day.Add(time.Second))
+	require.Len(t, k.Cleaned(), 1)
+}
+
+// A hold of which nothing is known is ended by what its folder says.
+func TestAnUnknownHoldIsEnded(t *testing.T) {
+	dir := newDir(t)
+	k := keeperIn(t, dir)
+	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	require.NoError(t, err)
+	stays := begin(t, p, "sleep 1000 >/dev/null 2>&1 & echo $!")
+	require.NoError(t, os.Remove(filepath.Join(dir, "book.json")))
+	k = keeperIn(t, dir)
+	require.Empty(t, k.List())
+	k.End([]string{"alc_1", "../../etc"})
+	awaitChange(t, k)
+	require.False(t, alive(stays))
+	k.Look(contract.NodeLook{Source: "none", Problem: "no driver"}, day.Add(time.Second))
+	got := k.Cleaned()
+	require.Len(t, got, 1)
+	require.Contains(t, got[0].Proof, "it had nothing here")
+}
+
+// GPUs that do not get free make the hold one that is not clean.
+func TestGPUsThatStayBusyAreTold(t *testing.T) {
+	lost := gpus(0, 1)
+	lost.GPUs[0].Lost = true
+	for want, look := range map[string]contract.NodeLook{
+		"2 processes are on GPU GPU-1": gpus(2, 1), "999 MiB of GPU GPU-1 are in use, and 10 were before": gpus(0, 999),
+		"GPU GPU-1 is lost": lost, "its GPUs cannot be read: it hangs": {Source: "none", Problem: "it hangs"},
+	} {
+		k := keeperIn(t, newDir(t))
+		k.Look(gpus(0, 10), day)
+		_, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+		require.NoError(t, err)
+		k.End([]string{"alc_1"})
+		awaitChange(t, k)
+		k.Look(look, day.Add(time.Second))
+		require.Empty(t, k.Cleaned(), want)
+		k.Look(look, day.Add(2*time.Minute))
+		got := k.Cleaned()
+		require.Len(t, got, 1, want)
+		require.Equal(t, want, got[0].Problem)
+	}
+}
+
+func TestOpenRefusesWhatIsNoID(t *testing.T) {
+	k := keeperIn(t, newDir(t))
+	for _, id := range []string{"", ".", "..", "a/b", "../x", strings.Repeat("a", 65), "-a"} {
+		_, err := k.Open(hold.Hold{AllocationID: id})
+		require.Error(t, err, id)
+	}
+}
+
+// alive reports whether a process has not ended.
+func alive(pid string) bool {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}

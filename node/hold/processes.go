@@ -1,0 +1,172 @@
+package hold
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// scope is where what belongs to a hold is found.
+type scope struct {
+	id     string
+	record record
+}
+
+// lookEvery is how often processes are looked for while they end.
+const lookEvery = 20 * time.Millisecond
+
+// killWithin is how long the kernel may take to end what was killed. What takes longer
+// hangs in a driver.
+const killWithin = 5 * time.Second
+
+// endProcesses ends all processes of a hold: TERM, a grace, KILL. It returns how many there
+// were; the error names those that cannot be ended.
+func (s scope) endProcesses(grace time.Duration) (int, error) {
+	seen := map[int]bool{}
+	left, err := s.signalUntilGone(seen, syscall.SIGTERM, grace)
+	if err == nil && len(left) > 0 {
+		left, err = s.signalUntilGone(seen, syscall.SIGKILL, killWithin)
+	}
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("processes %v do not end", left)
+	}
+	if err != nil {
+		return len(seen), err
+	}
+	if s.record.Cgroup != "" {
+		if err := removeCgroups(s.record.Cgroup); err != nil {
+			return len(seen), fmt.Errorf("removing the cgroup of the hold: %w", err)
+		}
+	}
+	return len(seen), nil
+}
+
+// signalUntilGone signals the processes of a hold, those that come meanwhile too, until none
+// is left or the time is over, and returns those that are left.
+func (s scope) signalUntilGone(seen map[int]bool, signal syscall.Signal, within time.Duration) ([]int, error) {
+	told := map[int]bool{}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	over := time.NewTimer(within)
+	defer over.Stop()
+	for {
+		left, err := s.processes()
+		if err != nil || len(left) == 0 {
+			return left, err
+		}
+		for _, pid := range left {
+			if !told[pid] || signal == syscall.SIGKILL {
+				told[pid], seen[pid] = true, true
+				_ = syscall.Kill(pid, signal)
+				_ = syscall.Kill(pid, syscall.SIGCONT)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-over.C:
+			return left, nil
+		}
+	}
+}
+
+// processes are those of a hold that have not ended: of its cgroup, of its user, or, where
+// it has neither, those with its mark. Threads that cannot be told are nobody's.
+func (s scope) processes() ([]int, error) {
+	var found []int
+	if s.record.Cgroup != "" {
+		_ = filepath.WalkDir(s.record.Cgroup, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.Name() == "cgroup.procs" {
+				found = append(found, pidsOf(path)...)
+			}
+			return nil
+		})
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("looking for processes: %w", err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err == nil && pid > 1 && pid != os.Getpid() && s.owns(pid) {
+			found = append(found, pid)
+		}
+	}
+	slices.Sort(found)
+	return slices.DeleteFunc(slices.Compact(found), hasEnded), nil
+}
+
+func (s scope) owns(pid int) bool {
+	dir := "/proc/" + strconv.Itoa(pid)
+	if s.record.OwnUser {
+		status, err := os.ReadFile(dir + "/status")
+		return err == nil && slices.Contains(usersOf(status), s.record.UID)
+	}
+	environment, err := os.ReadFile(dir + "/environ")
+	return err == nil && slices.Contains(strings.Split(string(environment), "\x00"), markVariable+"="+s.id)
+}
+
+// usersOf are the users of a process: real, effective, saved and of its files.
+func usersOf(status []byte) []uint32 {
+	var all []uint32
+	for line := range bytes.Lines(status) {
+		text, ok := bytes.CutPrefix(line, []byte("Uid:"))
+		if !ok {
+			continue
+		}
+		for _, f := range bytes.Fields(text) {
+			if id, err := strconv.ParseUint(string(f), 10, 32); err == nil {
+				all = append(all, uint32(id))
+			}
+		}
+	}
+	return all
+}
+
+func pidsOf(path string) []int {
+	text, err := os.ReadFile(path) //nolint:gosec // below our own cgroup
+	if err != nil {
+		return nil
+	}
+	var all []int
+	for _, f := range strings.Fields(string(text)) {
+		if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// hasEnded reports whether a process is gone, but for what its parent has yet to read.
+func hasEnded(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return true
+	}
+	after := stat[bytes.LastIndexByte(stat, ')')+1:]
+	return bytes.HasPrefix(after, []byte(" Z")) || bytes.HasPrefix(after, []byte(" X"))
+}
+
+// removeCgroups removes a cgroup and those in it, deepest first.
+func removeCgroups(dir string) error {
+	var all []string
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			all = append(all, path)
+		}
+		return nil
+	})
+	slices.Reverse(all)
+	for _, path := range all {
+		if e := syscall.Rmdir(path); e != nil && !errors.Is(e, syscall.ENOENT) {
+			err = errors.Join(err, fmt.Errorf("%s: %w", path, e))
+		}
+	}
+	return err
+}

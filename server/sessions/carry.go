@@ -1,0 +1,134 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/forewarm/forewarm/contract/session"
+)
+
+// pingEvery is how often a user who says nothing is asked whether they are there.
+const pingEvery = 20 * time.Second
+
+// writeWithin is how long the last words to a user may take.
+const writeWithin = 5 * time.Second
+
+// Watched is a session while it is carried.
+type Watched struct {
+	// Ended is closed when the session has to end, as End then says.
+	Ended <-chan struct{}
+	End   func() session.End
+}
+
+// Carry carries a session between its user and its node until either has ended it, or it has
+// to end, and returns how. The user is told how it ended, and the connection is closed.
+func Carry(ctx context.Context, user *websocket.Conn, node Conn, w Watched) session.End {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ends := make(chan session.End, 3)
+	var both sync.WaitGroup
+	both.Go(func() {
+		carryToNode(ctx, user, node)
+		ends <- session.End{Code: session.UserLeft, Reason: "the user's connection ended"}
+	})
+	both.Go(func() { ends <- carryToUser(ctx, user, node) })
+	both.Go(func() { keepPinging(ctx, user, cancel) })
+	var end session.End
+	select {
+	case end = <-ends:
+	case <-w.Ended:
+		end = w.End()
+		tell(ctx, user, end)
+	}
+	node.Close()
+	cancel()
+	_ = user.CloseNow()
+	both.Wait()
+	return end
+}
+
+// carryToNode hands on what the user sends.
+func carryToNode(ctx context.Context, user *websocket.Conn, node Conn) {
+	for {
+		kind, message, err := user.Read(ctx)
+		if err != nil {
+			return
+		}
+		c, data, err := session.ParseMessage(message)
+		if err != nil || kind != websocket.MessageBinary {
+			_ = user.Close(websocket.StatusUnsupportedData, "a message is a channel and its data, in binary")
+			return
+		}
+		if c == session.Result || c == session.Begin || c == session.Stdout || c == session.Stderr {
+			continue // none that a user sends now
+		}
+		if node.Send(c, data) != nil {
+			<-ctx.Done() // its receiver knows why
+			return
+		}
+	}
+}
+
+// carryToUser hands on what the node sends, to the session's end.
+func carryToUser(ctx context.Context, user *websocket.Conn, node Conn) session.End {
+	buf := make([]byte, 0, session.MostData+1)
+	for {
+		c, data, err := node.Receive()
+		if err != nil {
+			end := session.End{Code: session.NodeLost, Reason: "the stream from the node broke"}
+			tell(ctx, user, end)
+			return end
+		}
+		if len(data) > session.MostData {
+			continue // none of a session
+		}
+		buf = session.AppendMessage(buf[:0], c, data)
+		if err := user.Write(ctx, websocket.MessageBinary, buf); err != nil {
+			return session.End{Code: session.UserLeft, Reason: "the user's connection ended"}
+		}
+		if c == session.Result {
+			end, err := session.ParseEnd(data)
+			if err != nil {
+				end = session.End{Code: session.NodeLost, Reason: "how it ended cannot be read"}
+			}
+			closeUser(user)
+			return end
+		}
+	}
+}
+
+// tell tells a user how the session ended, and closes the connection.
+func tell(ctx context.Context, user *websocket.Conn, end session.End) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
+	defer cancel()
+	if user.Write(ctx, websocket.MessageBinary, session.AppendMessage(nil, session.Result, end.Encode())) == nil {
+		closeUser(user)
+	}
+}
+
+// closeUser closes the connection in order: what was written reaches the user. The user's
+// reader runs beside, and takes the answer.
+func closeUser(user *websocket.Conn) { _ = user.Close(websocket.StatusNormalClosure, "") }
+
+func keepPinging(ctx context.Context, user *websocket.Conn, gone context.CancelFunc) {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		within, cancel := context.WithTimeout(ctx, pingEvery)
+		err := user.Ping(within)
+		cancel()
+		if err != nil && !errors.Is(err, context.Canceled) {
+			gone()
+			return
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	forewarmv1 "github.com/forewarm/forewarm/contract/proto/forewarm/v1"
+	"github.com/forewarm/forewarm/contract/proto/forewarm/v1/forewarmv1connect"
+	"github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/server/auth"
+)
+
+// mostMessage bounds what a daemon sends at once, in bytes.
+const mostMessage = session.MostData + 4<<10
+
+// Handler returns the path and the handler of NodeService, for requests whose key was proved
+// to be a node's.
+func (h *Hub) Handler() (string, http.Handler) {
+	return forewarmv1connect.NewNodeServiceHandler(service{h}, connect.WithReadMaxBytes(mostMessage))
+}
+
+// service is NodeService, as daemons call it.
+type service struct{ hub *Hub }
+
+var errSuperseded = connect.NewError(connect.CodeAborted, errors.New("another daemon of this node has attached"))
+
+// Attach implements NodeService.
+func (s service) Attach(ctx context.Context,
+	stream *connect.BidiStream[forewarmv1.AttachRequest, forewarmv1.AttachResponse]) error {
+	nodeID := auth.From(ctx).NodeID
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(SignWithin, func() {
+		cancel(connect.NewError(connect.CodeDeadlineExceeded, errors.New("no sign of life came")))
+	})
+	defer silence.Stop()
+	hello, err := stream.Receive()
+	if err != nil {
+		return err
+	}
+	if err := s.hub.checkDaemon(ctx, nodeID, hello.GetBootId()); err != nil {
+		return err
+	}
+	at := &attached{nodeID: nodeID, epoch: hello.GetEpoch(), isolation: hello.GetIsolation(),
+		tell: make(chan *forewarmv1.AttachResponse, 4), gone: make(chan struct{}), end: cancel}
+	if err := s.hub.attach(ctx, at); err != nil {
+		return err
+	}
+	defer s.hub.detach(ctx, at)
+	broken := make(chan error, 1)
+	go func() { // it ends with the stream, which ends when this function does
+		for {
+			if _, err := stream.Receive(); err != nil {
+				broken <- err
+				return
+			}
+			silence.Reset(SignWithin)
+		}
+	}()
+	return s.hub.keepTelling(ctx, stream, at, broken)
+}
+
+// keepTelling sends what there is to tell, and signs of life, until the stream breaks.
+func (h *Hub) keepTelling(ctx context.Context,
+	stream *connect.BidiStream[forewarmv1.AttachRequest, forewarmv1.AttachResponse], at *attached,
+	broken <-chan error) error {
+	tick := time.NewTicker(SignEvery)
+	defer tick.Stop()
+	next := &forewarmv1.AttachResponse{}
+	for {
+		if err := stream.Send(next); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-broken:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		case next = <-at.tell:
+		case <-tick.C:
+			next = &forewarmv1.AttachResponse{}
+		}
+	}
+}
+
+// attach makes a daemon the one of its node: the one that began later.
+func (h *Hub) attach(ctx context.Context, at *attached) error {
+	h.mu.Lock()
+	before := h.nodes[at.nodeID]
+	if before != nil && before.epoch > at.epoch {
+		h.mu.Unlock()
+		return errSuperseded
+	}
+	h.nodes[at.nodeID] = at
+	h.mu.Unlock()
+	if before != nil {
+		before.end(errSuperseded)
+	}
+	h.metrics.NodeStreams(1)
+	h.log.InfoContext(ctx, "a node's daemon is attached", "node", at.nodeID, "isolation", at.isolation)
+	if h.relay != nil {
+		return h.relay.Attached(ctx, at.nodeID, true)
+	}
+	return nil
+}
+
+func (h *Hub) detach(ctx context.Context, at *attached) {
+	close(at.gone)
+	h.mu.Lock()
+	current := h.nodes[at.nodeID] == at
+	if current {
+		delete(h.nodes, at.nodeID)
+	}
+	h.mu.Unlock()
+	h.metrics.NodeStreams(-1)
+	h.log.InfoContext(ctx, "a node's daemon is not attached any more", "node", at.nodeID)
+	if current && h.relay != nil {
+		if err := h.relay.Attached(context.WithoutCancel(ctx), at.nodeID, false); err != nil {
+			h.log.WarnContext(ctx, "that a daemon left could not be noted", "node", at.nodeID, "error", err)
+		}
+	}
+}
+
+// Serve implements NodeService.
+func (s service) Serve(ctx context.Context,
+	stream *connect.BidiStream[forewarmv1.ServeRequest, forewarmv1.ServeResponse]) error {
+	first, err := stream.Receive()
+	if err != nil {
+		return err
+	}
+	h := s.hub
+	h.mu.Lock()
+	want := h.waiting[first.GetSessionId()]
+	if want != nil && want.nodeID == auth.From(ctx).NodeID {
+		delete(h.waiting, first.GetSessionId())
+	} else {
+		want = nil
+	}
+	h.mu.Unlock()
+	if want == nil {
+		return connect.NewError(connect.CodeNotFound, errors.New("nobody waits for this session"))
+	}
+	c := &carrier{stream: stream, closed: make(chan struct{})}
+	want.came <- c
+	select {
+	case <-c.closed:
+	case <-ctx.Done():
+	}
+	c.Close()
+	c.sending.Lock() // what is being sent is the last
+	defer c.sending.Unlock()
+	return nil
+}
+
+// carrier is a session that a daemon came with.
+type carrier struct {
+	stream *connect.BidiStream[forewarmv1.ServeRequest, forewarmv1.ServeResponse]
+
+	sending sync.Mutex
+	once    sync.Once
+	closed  chan struct{}
+}
+
+// Send implements Conn.
+func (c *carrier) Send(channel session.Channel, data []byte) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	select {
+	case <-c.closed:
+		return io.ErrClosedPipe
+	default:
+	}
+	return c.stream.Send(&forewarmv1.ServeResponse{Frame: &forewarmv1.Frame{Channel: uint32(channel), Data: data}})
+}
+
+// Receive implements Conn.
+func (c *carrier) Receive() (session.Channel, []byte, error) {
+	got, err := c.stream.Receive()
+	if err != nil {
+		return 0, nil, err
+	}
+	f := got.GetFrame()
+	return session.Channel(f.GetChannel()), f.GetData(), nil //nolint:gosec // another number is no channel either way
+}
+
+// Close implements Conn.
+func (c *carrier) Close() { c.once.Do(func() { close(c.closed) }) }
