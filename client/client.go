@@ -118,6 +118,21 @@ func (c *Client) sendCall(ctx context.Context, r call) (*http.Response, error) {
 	return resp, nil
 }
 
+// Address is where a path below /v1 of the server is, by its segments, and Authorize what a
+// request there has to carry, for requests that this package does not send.
+func (c *Client) Address(query url.Values, segments ...string) string {
+	target := c.base.JoinPath("v1").JoinPath(escapeSegments(segments)...)
+	target.RawQuery = query.Encode()
+	return target.String()
+}
+
+// Authorize adds the key to the headers of a request to Address.
+func (c *Client) Authorize(header http.Header) {
+	if c.key != "" {
+		header.Set("Authorization", "Bearer "+c.key)
+	}
+}
+
 func (c *Client) buildRequest(ctx context.Context, r call) (*http.Request, error) {
 	var body io.Reader
 	if r.body != nil {
@@ -127,9 +142,7 @@ func (c *Client) buildRequest(ctx context.Context, r call) (*http.Request, error
 		}
 		body = bytes.NewReader(encoded)
 	}
-	target := c.base.JoinPath("v1").JoinPath(escapeSegments(r.path)...)
-	target.RawQuery = r.query.Encode()
-	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), body)
+	req, err := http.NewRequestWithContext(ctx, r.method, c.Address(r.query, r.path...), body)
 	if err != nil {
 		return nil, fmt.Errorf("building %s: %w", r.method, err)
 	}
@@ -142,9 +155,7 @@ func (c *Client) buildRequest(ctx context.Context, r call) (*http.Request, error
 	if req.Header.Get("Accept") == "" {
 		req.Header.Set("Accept", "application/json, "+contract.ProblemContentType)
 	}
-	if c.key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.key)
-	}
+	c.Authorize(req.Header)
 	if r.method != http.MethodGet && !r.unrepeatable {
 		req.Header.Set(contract.HeaderIdempotencyKey, keyFor(ctx))
 	}

@@ -30,6 +30,10 @@ func (e *Error) Error() string {
 // maxProblem is how much of an answer that may not be ours is read.
 const maxProblem = 1 << 20
 
+// ReadProblem is the *Error of an answer with a status of 400 or more, for requests that this
+// package does not send.
+func ReadProblem(resp *http.Response) error { return readProblem(resp) }
+
 func readProblem(resp *http.Response) error {
 	e := &Error{}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))

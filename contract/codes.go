@@ -25,6 +25,7 @@ const (
 	CodeStateConflict         = "state-conflict"
 	CodeObservedPool          = "observed-pool"
 	CodeDaemonRefused         = "daemon-refused"
+	CodeNodeNotAttached       = "node-not-attached"
 	CodePromisesAtRisk        = "promises-at-risk"
 	CodeInUse                 = "in-use"
 	CodeETagMismatch          = "etag-mismatch"
@@ -87,6 +88,7 @@ var Catalogue = []ProblemType{
 	{CodeStateConflict, 409, "Its state does not allow that", false},
 	{CodeObservedPool, 409, "The cluster's own scheduler places the work in this pool", false},
 	{CodeDaemonRefused, 409, "The node's daemon must join anew", false},
+	{CodeNodeNotAttached, 409, "The node's daemon is not in reach", true},
 	{CodePlanExpired, 410, "The plan is too old", false},
 	{CodePlanStale, 412, "The plan would no longer do what it showed", false},
 	{CodeInUse, 409, "It is still in use", false},

@@ -57,10 +57,12 @@ type Cleaned struct {
 
 // NodeLook is what was seen of a node's GPUs at one moment.
 type NodeLook struct {
-	Source  string    `json:"source" enum:"nvml,nvidia-smi,simulated,none"`
-	Driver  string    `json:"driver,omitempty" maxLength:"64"`
-	Problem string    `json:"problem,omitempty" maxLength:"300" doc:"Why the look failed, or is not whole."`
-	GPUs    []LookGPU `json:"gpus" maxItems:"64" nullable:"false"`
+	Source  string `json:"source" enum:"nvml,nvidia-smi,simulated,none"`
+	Driver  string `json:"driver,omitempty" maxLength:"64"`
+	Problem string `json:"problem,omitempty" maxLength:"300" doc:"Why the look failed, or is not whole."`
+	// Isolation says how well the node keeps a holder from others' work.
+	Isolation string    `json:"isolation,omitempty" enum:"user,environment"`
+	GPUs      []LookGPU `json:"gpus" maxItems:"64" nullable:"false"`
 }
 
 // LookGPU is one GPU in a look. What could not be read is left out.
@@ -120,6 +122,8 @@ type NodeDaemon struct {
 	Version string    `json:"version,omitempty"`
 	Source  string    `json:"source,omitempty" doc:"Where its figures come from; simulated: none is real."`
 	Problem string    `json:"problem,omitempty" doc:"Why it cannot tell, or not all."`
+	// Isolation says how well the node keeps a holder from others' work.
+	Isolation string `json:"isolation,omitempty" enum:"user,environment"`
 }
 
 // GPUSeen is what the daemon of a node said of a GPU last.
@@ -130,9 +134,14 @@ type GPUSeen struct {
 	Evidence []HealthEvidence `json:"evidence,omitempty" doc:"What speaks against it."`
 }
 
+const isolationTag = `doc:"How well the node keeps a holder from others' work. user: each holder's has a user of its ` +
+	`own; environment: all have the daemon's, and are told their GPUs; left out: it takes no sessions."`
+
 // nodeDaemonTags are the rests of tags that are too long for their lines.
 var nodeDaemonTags = tags{
-	"NodeLook.Source": `doc:"simulated: no figure is real; none: the look failed."`,
+	"NodeLook.Isolation":   isolationTag,
+	"NodeDaemon.Isolation": isolationTag,
+	"NodeLook.Source":      `doc:"simulated: no figure is real; none: the look failed."`,
 	"Heartbeat.Epoch": `doc:"When the daemon began, in milliseconds since its machine booted: of two daemons with one ` +
 		`identity the later one is believed."`,
 	"Heartbeat.Clears": `doc:"The clears that the daemon was last told, and has followed."`,

@@ -55,7 +55,7 @@ func (s *Server) admitKey(c *gin.Context, policy auth.Policy) {
 		abortWith(c, slowDown("This key sends more requests than it may.", after))
 		return
 	}
-	if err := policy.AllowNode(actor, c.Param("id")); err != nil {
+	if err := policy.AllowNode(actor, nodeAsked(c, actor)); err != nil {
 		p, _ := problem.From(err)
 		abortWith(c, p)
 		return
@@ -63,6 +63,15 @@ func (s *Server) admitKey(c *gin.Context, policy auth.Policy) {
 	if ok, after := s.organizationWrites(actor, c.Request.Method); !ok {
 		abortWith(c, slowDown("The keys of this organization, or the nodes, together write more often than they may.", after))
 	}
+}
+
+// nodeAsked is the node that a request is about: the path's, or, where the path has none, the
+// one whose key it has.
+func nodeAsked(c *gin.Context, actor ledger.Actor) string {
+	if id, named := c.Params.Get("id"); named {
+		return id
+	}
+	return actor.NodeID
 }
 
 // boundedAs is whose requests are bounded together: those of a key, or of a node, whose daemon

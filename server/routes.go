@@ -45,6 +45,7 @@ func newRoutes(api []operation.Operation, openMetrics bool) routes {
 	} {
 		out.add(pattern, operation.Operation{Policy: policy})
 	}
+	out.add(nodeServiceRoute, operation.Operation{Policy: auth.Nodes, Streams: true})
 	return out
 }
 

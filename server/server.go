@@ -40,6 +40,7 @@ import (
 	"github.com/forewarm/forewarm/server/events"
 	"github.com/forewarm/forewarm/server/page"
 	"github.com/forewarm/forewarm/server/peers"
+	"github.com/forewarm/forewarm/server/sessions"
 	"github.com/forewarm/forewarm/server/telemetry"
 )
 
@@ -176,6 +177,7 @@ type Server struct {
 	failures *auth.Failures
 
 	telemetry *telemetry.Hub
+	sessions  *sessions.Hub
 	readiness *Readiness
 }
 
@@ -189,6 +191,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, engine: newEngine(), feed: events.NewFeed(cfg.Ledger.Store(), cfg.Logger),
 		auth: auth.New(cfg.Ledger, cfg.Clock, cfg.Peppers), limits: newLimiters(cfg),
 		telemetry: telemetry.NewHub(cfg.Ledger, cfg.Clock),
+		sessions:  sessions.NewHub(cfg.Ledger, cfg.Logger, cfg.Metric, nil),
 		long:      newLongLived(cfg.Streams),
 		open:      inFlight{most: cfg.OpenPerAddress, open: map[netip.Prefix]int{}}, failures: auth.NewFailures(cfg.Clock),
 		readiness: &Readiness{Store: cfg.Ledger.Store(), Clock: cfg.Clock, Logger: cfg.Logger, Metric: cfg.Metric},
@@ -231,14 +234,15 @@ func (s *Server) registerRoutes() {
 		s.authorizeRoute, s.countLongLived, s.checkBody, s.boundAnswer)
 	a, doc, operations := api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Peers: s.peers, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
-		Telemetry: s.telemetry,
-		Minter:    auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
-		KeyLife:   s.cfg.KeyLife, External: systemOperations(),
+		Telemetry: s.telemetry, Sessions: s.sessions,
+		Minter:  auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
+		KeyLife: s.cfg.KeyLife, External: systemOperations(),
 		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(),
 			Simulation: s.cfg.Simulation},
 	})
 	s.api, s.doc, s.byRoute = a, doc, newRoutes(operations, s.cfg.OpenMetrics)
 	s.registerSystem()
+	s.registerNodeService()
 	page.Register(e, page.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth, Random: s.cfg.Random,
 		Open: s.cfg.OpenPage, Token: s.cfg.SignInToken, Version: s.cfg.Version,

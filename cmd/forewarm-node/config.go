@@ -31,6 +31,8 @@ type config struct {
 	Source    string      `yaml:"source"`
 	KernelLog string      `yaml:"kernel_log"`
 	PlainHTTP bool        `yaml:"plain_http"` // also to other machines
+	Sessions  bool        `yaml:"sessions"`
+	HoldDir   string      `yaml:"hold_dir"` // empty: beside state_dir
 	XIDs      []xidConfig `yaml:"xids"`
 }
 
@@ -51,7 +53,7 @@ const (
 const mostSimulated = 64
 
 func defaultConfig() config {
-	return config{StateDir: "/var/lib/forewarm-node", Source: sourceAuto, KernelLog: "/dev/kmsg"}
+	return config{StateDir: "/var/lib/forewarm-node", Sessions: true, Source: sourceAuto, KernelLog: "/dev/kmsg"}
 }
 
 // settings are the flags of both commands; each has a variable FOREWARM_NODE_….
@@ -70,6 +72,8 @@ func (c *config) addRunFlags(f *pflag.FlagSet) {
 		"the file with the join token; - for standard input, fd:N for an inherited descriptor")
 	f.BoolVar(&c.PlainHTTP, "plain-http", c.PlainHTTP,
 		"send token and key to another machine without encryption, in a network that nobody else is in")
+	f.BoolVar(&c.Sessions, "sessions", c.Sessions, "let holders of allocations run commands and reach ports here")
+	f.StringVar(&c.HoldDir, "hold-dir", c.HoldDir, "where holders' folders are made; empty: state-dir with -holds added")
 	f.StringVar(&c.StateDir, "state-dir", c.StateDir, "where the node's key is kept; readable by its user alone")
 }
 

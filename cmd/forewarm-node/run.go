@@ -17,6 +17,7 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/gpu"
 	"github.com/forewarm/forewarm/node/report"
 	"github.com/forewarm/forewarm/node/watch"
@@ -74,20 +75,40 @@ func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, 
 	if kernel != nil {
 		defer kernel.Close()
 	}
-	reporter, err := report.New(report.Config{URL: cfg.URL, NodeID: cfg.Node, Token: token, Version: versionText(),
-		BootID: bootID, Epoch: epoch, Log: log,
-		HTTP:   httpx.NewClient(httpx.Config{Timeout: 10 * time.Second, UserAgent: "forewarm-node/" + versionText()}),
-		Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // jitter needs no secrecy
-	}, watch.New(source, kernel, cfg.policy(), memory), state)
+	holds, err := cfg.openHolds(c, log)
+	if err != nil {
+		return err
+	}
+	what := report.Config{URL: cfg.URL, NodeID: cfg.Node, Token: token, Version: versionText(), BootID: bootID,
+		Epoch: epoch, Log: log, Random: newJitter(),
+		HTTP: httpx.NewClient(httpx.Config{Timeout: 10 * time.Second, UserAgent: "forewarm-node/" + versionText()})}
+	if holds != nil {
+		what.Holds = holds
+	}
+	reporter, err := report.New(what, watch.New(source, kernel, cfg.policy(), memory), state)
 	if err != nil {
 		return err
 	}
 	log.InfoContext(ctx, "reporting", "node", cfg.Node, "to", cfg.URL, "nvml", gpu.HasNVML)
-	return repeatSteps(ctx, reporter, c)
+	hurry := make(chan struct{}, 1)
+	if holds != nil {
+		stop, err := serveSessions(ctx, attach.Config{URL: cfg.URL, Version: versionText(), BootID: bootID, Epoch: epoch,
+			Key: reporter.Key, Holds: holds, Log: log, Hurry: func() { ring(hurry) }})
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	return repeatSteps(ctx, reporter, c, hurry)
 }
 
-// repeatSteps does each step when it is due.
-func repeatSteps(ctx context.Context, r *report.Reporter, c clock.Clock) error {
+// newJitter returns a source of random times, which need no secrecy.
+func newJitter() *rand.Rand {
+	return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) //nolint:gosec // as said
+}
+
+// repeatSteps does each step when it is due, and at once when somebody is in a hurry.
+func repeatSteps(ctx context.Context, r *report.Reporter, c clock.Clock, hurry <-chan struct{}) error {
 	for {
 		next, err := r.Step(ctx, c.Now())
 		if ctx.Err() != nil {
@@ -102,7 +123,11 @@ func repeatSteps(ctx context.Context, r *report.Reporter, c clock.Clock) error {
 			timer.Stop()
 			return nil
 		case <-timer.C:
+			continue
+		case <-hurry:
 		}
+		timer.Stop()
+		r.Hurry()
 	}
 }
 

@@ -161,6 +161,12 @@ func (e End) Encode() []byte {
 	return data
 }
 
+// Encode returns c as the data of Begin.
+func (c Command) Encode() []byte {
+	data, _ := json.Marshal(c) // it has no value that JSON lacks
+	return data
+}
+
 // Encode returns s as the data of Resize.
 func (s Size) Encode() []byte {
 	data, _ := json.Marshal(s) // it has no value that JSON lacks

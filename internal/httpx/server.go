@@ -11,11 +11,14 @@ const (
 	ReadHeaderTimeout = 5 * time.Second  // against clients that send a header byte by byte
 	IdleTimeout       = 60 * time.Second // of a kept-alive connection
 	MaxHeaderBytes    = 12 << 10         // net/http adds 4 KiB, which makes 16 KiB
+	// StreamWindow is how much of an HTTP/2 request's body waits to be read, in bytes. A connection
+	// has room for 64 of them, so that one that is not read does not hold up the others.
+	StreamWindow = 256 << 10
 )
 
 // NewServer returns a server with these limits that has not started to listen.
 func NewServer(addr string, h http.Handler) *http.Server {
-	return &http.Server{
+	s := &http.Server{
 		Addr:              addr,
 		Handler:           h,
 		ReadHeaderTimeout: ReadHeaderTimeout,
@@ -23,5 +26,11 @@ func NewServer(addr string, h http.Handler) *http.Server {
 		MaxHeaderBytes:    MaxHeaderBytes,
 		ConnContext:       withConn,
 		ConnState:         connState,
+		Protocols:         new(http.Protocols),
+		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerStream: StreamWindow, MaxReceiveBufferPerConnection: 64 * StreamWindow},
 	}
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetHTTP2(true)
+	s.Protocols.SetUnencryptedHTTP2(true) // for streams, where something before the server ends TLS
+	return s
 }

@@ -30,6 +30,9 @@ type Metrics struct {
 	observed     *prometheus.CounterVec
 	observations *prometheus.CounterVec
 	sealsBehind  prometheus.Gauge
+	nodeStreams  prometheus.Gauge
+	sessions     *prometheus.GaugeVec
+	sessionsOver *prometheus.CounterVec
 	forwarded    *prometheus.CounterVec
 	leads        *prometheus.GaugeVec // without labels: only a server among others shows it
 }
@@ -88,6 +91,16 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Namespace: "forewarm", Name: "journal_seals_behind",
 			Help: "Whether seals of the journal that this process has seen are not in the database any more: 1, or 0.",
 		}),
+		nodeStreams: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "forewarm", Name: "node_streams",
+			Help: "Daemons of nodes that are attached to this server, so that sessions can be opened there.",
+		}),
+		sessions: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "forewarm", Name: "sessions",
+			Help: "Sessions on nodes whose users are connected to this server, by kind: exec or port.",
+		}, []string{"kind"}),
+		sessionsOver: newCounter("sessions_ended_total",
+			"Sessions on nodes that ended, by kind and why: exit, or a code such as lease_over.", "kind", "code"),
 		forwarded: newCounter("requests_forwarded_total",
 			"Requests sent on to the server that decides, by what came back.", "outcome"),
 		leads: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -238,9 +251,31 @@ func (m *Metrics) SealsBehind(behind bool) {
 	}
 }
 
+// NodeStreams records that so many more daemons of nodes are attached.
+func (m *Metrics) NodeStreams(change int) {
+	if m != nil {
+		m.nodeStreams.Add(float64(change))
+	}
+}
+
+// SessionBegan records that a session of a kind began.
+func (m *Metrics) SessionBegan(kind string) {
+	if m != nil {
+		m.sessions.WithLabelValues(kind).Inc()
+	}
+}
+
+// SessionEnded records how a session of a kind ended. An empty code is an exit of its own.
+func (m *Metrics) SessionEnded(kind, code string) {
+	if m != nil {
+		m.sessions.WithLabelValues(kind).Dec()
+		m.sessionsOver.WithLabelValues(kind, cmp.Or(code, "exit")).Inc()
+	}
+}
+
 func (m *Metrics) allCollectors() []prometheus.Collector {
 	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait,
-		m.ready, m.queue, m.withheld, m.observed, m.observations, m.sealsBehind, m.forwarded, m.leads}
+		m.ready, m.queue, m.withheld, m.observed, m.observations, m.sealsBehind, m.nodeStreams, m.sessions, m.sessionsOver, m.forwarded, m.leads}
 	for _, c := range m.transitions {
 		all = append(all, c)
 	}

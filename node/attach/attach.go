@@ -41,7 +41,6 @@ const (
 // Config is what an attachment works with.
 type Config struct {
 	URL       string // of the control plane
-	NodeID    string
 	Version   string
 	BootID    string
 	Epoch     int64             // when the daemon began, in milliseconds since the machine booted
@@ -126,6 +125,7 @@ func (a *Attachment) attach(parent context.Context) (attached bool, err error) {
 	defer cancel(nil)
 	stream := a.api.Attach(ctx)
 	defer func() { _ = stream.CloseResponse() }()
+	defer endWith(ctx, stream)()
 	stream.RequestHeader().Set("Authorization", "Bearer "+key.Reveal())
 	if err := stream.Send(a.sign()); err != nil {
 		_, err = stream.Receive() // it has the reason
@@ -156,6 +156,12 @@ func (a *Attachment) attach(parent context.Context) (attached bool, err error) {
 			a.open.Go(func() { a.serve(parent, key, o) })
 		}
 	}
+}
+
+// endWith ends a stream with its context. Net/http notices that the context has ended only once
+// it has something to send.
+func endWith(ctx context.Context, stream interface{ CloseRequest() error }) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = stream.CloseRequest() })
 }
 
 var errSilent = errors.New("the server is silent")

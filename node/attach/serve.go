@@ -21,6 +21,7 @@ func (a *Attachment) serve(ctx context.Context, key obs.Secret, o *forewarmv1.Op
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // how it ended is told when the daemon ends, too
 	defer cancel()
 	stream := a.api.Serve(own)
+	defer endWith(own, stream)()
 	stream.RequestHeader().Set("Authorization", "Bearer "+key.Reveal())
 	s := &carrier{stream: stream, over: make(chan struct{})}
 	if err := stream.Send(&forewarmv1.ServeRequest{SessionId: o.GetSessionId()}); err != nil {

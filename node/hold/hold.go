@@ -82,11 +82,14 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = grace
 	}
-	if err := os.MkdirAll(cfg.Dir, 0o711); err != nil { //nolint:gosec // holders have to get to their own folders
+	err := os.MkdirAll(cfg.Dir, 0o711) //nolint:gosec // holders have to get to their own folders
+	if err == nil {
+		err = os.Chmod(cfg.Dir, 0o711) //nolint:gosec // as above
+	}
+	if err != nil {
 		return nil, fmt.Errorf("making the folder of holds: %w", err)
 	}
 	k := &Keeper{Config: cfg, changed: make(chan struct{}, 1), gpus: map[string]int{}}
-	var err error
 	if k.book, err = readBook(cfg.Book, cfg.Clock.Now()); err != nil {
 		return nil, err
 	}

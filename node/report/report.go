@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/forewarm/forewarm/client"
@@ -28,7 +29,9 @@ const (
 	lookEvery  = 10 * time.Second
 	firstRetry = 5 * time.Second // full jitter up to this after the first failure, then twice as much
 	lastRetry  = time.Minute
-	tryRenewal = 10 * time.Minute // after one that failed
+	// awaitedLook is how soon GPUs are looked at again that an ended hold has to leave free.
+	awaitedLook = time.Second
+	tryRenewal  = 10 * time.Minute // after one that failed
 )
 
 // RefusedError says that the server does not believe the daemon, and will not until an
@@ -52,6 +55,25 @@ type Config struct {
 	HTTP    client.Doer
 	Random  *rand.Rand // of the jitter
 	Log     *slog.Logger
+	Holds   Holds // nil: nothing runs here for anybody
+}
+
+// Holds are what runs here for holders of allocations.
+type Holds interface {
+	// Isolation says how well the node keeps them apart.
+	Isolation() string
+	// List returns the allocations that have a place here.
+	List() []string
+	// Cleaned is what there is to tell of those that have ended.
+	Cleaned() []contract.Cleaned
+	// End ends those that the server names, and forgets what it names no more.
+	End(ids []string)
+	// Look reads from a look, begun at a time, whether the GPUs of what has ended are free.
+	Look(look contract.NodeLook, at time.Time)
+	// AwaitsLook reports whether an end waits for a look.
+	AwaitsLook() bool
+	// EndAll ends all, and returns when nothing runs any more.
+	EndAll()
 }
 
 // Reporter is the daemon of one node. It is used by one goroutine at a time.
@@ -60,6 +82,8 @@ type Reporter struct {
 	watcher *watch.Watcher
 	state   State
 
+	hurried   atomic.Bool
+	key       atomic.Pointer[obs.Secret]
 	id        Identity
 	unsaved   bool         // the identity is not in the state folder
 	saved     watch.Memory // as it was written last
@@ -84,20 +108,36 @@ func New(cfg Config, w *watch.Watcher, s State) (*Reporter, error) {
 	if id.Key == "" && cfg.Token.IsZero() {
 		return nil, fmt.Errorf("%w: forewarm nodes join %s makes one", errNoToken, cfg.NodeID)
 	}
-	return &Reporter{Config: cfg, watcher: w, state: s, id: id, every: lookEvery}, nil
+	r := &Reporter{Config: cfg, watcher: w, state: s, id: id, every: lookEvery}
+	r.showKey()
+	return r, nil
+}
+
+// Hurry has the next step look and report at once. It may be called by any goroutine, which
+// then has the step taken.
+func (r *Reporter) Hurry() { r.hurried.Store(true) }
+
+// Key is the node's key as it is now; zero: it has not joined. Any goroutine may ask.
+func (r *Reporter) Key() obs.Secret { return *r.key.Load() }
+
+func (r *Reporter) showKey() {
+	key := obs.NewSecret(r.id.Key)
+	r.key.Store(&key)
 }
 
 // Step does what is due, and returns when something is due again. A *RefusedError is
-// final; all else is tried again.
+// final, and what ran here for holders has ended by then; all else is tried again.
 func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
+	if r.hurried.Swap(false) && r.failures == 0 {
+		r.lookAt = now
+	}
 	if !now.Before(r.lookAt) {
-		r.look, r.unsent = r.watcher.Look(ctx, now), true
-		r.lookAt = now.Add(r.every)
-		r.keepHealth()
+		r.lookNow(ctx, now)
 	}
 	if !now.Before(r.sendAt) && r.unsent {
 		if err := r.send(ctx, now); err != nil {
 			if final(err) {
+				r.endHolds()
 				return now, &RefusedError{Cause: err}
 			}
 			r.sendAt = now.Add(r.retryAfter(err))
@@ -108,6 +148,27 @@ func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
 		return next, nil
 	}
 	return r.lookAt, nil
+}
+
+// lookNow takes a look, and has what waits for one read it.
+func (r *Reporter) lookNow(ctx context.Context, now time.Time) {
+	r.look, r.unsent = r.watcher.Look(ctx, now), true
+	r.lookAt = now.Add(r.every)
+	r.keepHealth()
+	if r.Holds == nil {
+		return
+	}
+	r.Holds.Look(r.look, now)
+	if soon := now.Add(awaitedLook); r.Holds.AwaitsLook() && soon.Before(r.lookAt) {
+		r.lookAt = soon
+	}
+}
+
+// endHolds ends what runs here once nobody stands for it any more.
+func (r *Reporter) endHolds() {
+	if r.Holds != nil {
+		r.Holds.EndAll()
+	}
 }
 
 // send joins where that has to be, tells the newest look, and renews the key.
@@ -159,6 +220,7 @@ func (r *Reporter) join(ctx context.Context, now time.Time) error {
 
 func (r *Reporter) useKey(got contract.NodeJoined, now time.Time) {
 	r.id.Key, r.unsaved = got.Key, true
+	r.showKey()
 	r.renewAt = now.Add(time.Duration(got.ExpiresInSeconds) * time.Second / 2)
 	r.keepIdentity()
 }
@@ -189,10 +251,18 @@ func (r *Reporter) beat(ctx context.Context, now time.Time) error {
 		look.Problem = strings.TrimPrefix(look.Problem+"; "+r.stateLost, "; ")
 		look.Problem = look.Problem[:min(len(look.Problem), 300)]
 	}
-	got, err := api.PutHeartbeat(ctx, r.NodeID, contract.Heartbeat{Version: r.Version, BootID: r.BootID, Epoch: r.Epoch,
-		Seq: r.seq, SentAt: now.UTC(), Clears: r.watcher.Memory().Clears, Look: look})
+	beat := contract.Heartbeat{Version: r.Version, BootID: r.BootID, Epoch: r.Epoch, Seq: r.seq, SentAt: now.UTC(),
+		Clears: r.watcher.Memory().Clears, Look: look}
+	if r.Holds != nil {
+		beat.Look.Isolation = r.Holds.Isolation()
+		beat.Holds, beat.Cleaned = r.Holds.List(), r.Holds.Cleaned()
+	}
+	got, err := api.PutHeartbeat(ctx, r.NodeID, beat)
 	if err != nil {
 		return fmt.Errorf("reporting: %w", err)
+	}
+	if r.Holds != nil {
+		r.Holds.End(got.Ended)
 	}
 	r.watcher.Clear(got.Clears, now)
 	if s := got.HeartbeatSeconds; s >= 1 && s <= 3600 {

@@ -28,6 +28,7 @@ import (
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/peers"
 	"github.com/forewarm/forewarm/server/problem"
+	"github.com/forewarm/forewarm/server/sessions"
 	"github.com/forewarm/forewarm/server/telemetry"
 )
 
@@ -47,6 +48,8 @@ type Config struct {
 	Peers *peers.Group
 	// Telemetry is what the daemons of nodes say.
 	Telemetry *telemetry.Hub
+	// Sessions reach the daemons that open them.
+	Sessions *sessions.Hub
 	// External are operations that somebody else answers, to be described with the
 	// API's own.
 	External []huma.Operation
@@ -105,7 +108,7 @@ func endpoints(a *API) []endpoint {
 	return slices.Concat(identityEndpoints(a), organizationEndpoints(a), userEndpoints(a), quotaEndpoints(a),
 		keyEndpoints(a), poolEndpoints(a), nodeEndpoints(a), daemonEndpoints(a), gpuEndpoints(a),
 		prewarmEndpoints(a), calendarEndpoints(a),
-		allocationEndpoints(a), reservationEndpoints(a), batchEndpoints(a), scheduleEndpoints(a), agentEndpoints(a),
+		allocationEndpoints(a), sessionEndpoints(a), reservationEndpoints(a), batchEndpoints(a), scheduleEndpoints(a), agentEndpoints(a),
 		forecastEndpoints(a), journalEndpoints(a), reportEndpoints(a), decisionEndpoints(a), explanationEndpoints(a),
 		planEndpoints(a), recoveryEndpoints(a), auditEndpoints(a))
 }

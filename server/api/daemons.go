@@ -114,7 +114,7 @@ func (a *API) refreshTelemetry(ctx context.Context) {
 // encodeDaemon is what is known of a node's daemon.
 func encodeDaemon(said telemetry.Said, state telemetry.State) *contract.NodeDaemon {
 	return &contract.NodeDaemon{State: string(state), SeenAt: said.At.UTC(), Version: said.Program,
-		Source: said.Look.Source, Problem: said.Look.Problem}
+		Source: said.Look.Source, Problem: said.Look.Problem, Isolation: said.Look.Isolation}
 }
 
 // addSeen adds to a device what the daemon of its node says of it. What a silent one said

@@ -138,6 +138,12 @@ func completeOperation(op *huma.Operation) {
 func describeOutcomes(op *huma.Operation) {
 	usual := op.Responses[strconv.Itoa(op.DefaultStatus)]
 	does, _ := op.Metadata[describedAs].(operation.Operation)
+	if does.Upgrades {
+		delete(op.Responses, strconv.Itoa(op.DefaultStatus))
+		op.Responses["101"] = &huma.Response{Description: "The session: each message is, in binary, a byte that names a " +
+			"channel, and its data (docs/using-an-allocation.md)"}
+		return
+	}
 	if does.Streams {
 		usual.Content = map[string]*huma.MediaType{
 			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString,

@@ -25,10 +25,12 @@ type Operation struct {
 	Status  int // of success; zero means 200
 	Policy  auth.Policy
 
-	Queues  bool  // its answer may be 202: what was asked for is made, and waits
-	Streams bool  // its answer has no end
-	Waits   bool  // its answer may be held until what was asked for is there
-	MaxBody int64 // of its body, in bytes; zero means the usual bound
+	Queues  bool // its answer may be 202: what was asked for is made, and waits
+	Streams bool // its answer has no end
+	// Upgrades says that it becomes a WebSocket.
+	Upgrades bool
+	Waits    bool  // its answer may be held until what was asked for is there
+	MaxBody  int64 // of its body, in bytes; zero means the usual bound
 	// Problems are statuses of problems besides those of every operation of its form.
 	Problems []int
 }

@@ -17,16 +17,10 @@ const pingEvery = 20 * time.Second
 // writeWithin is how long the last words to a user may take.
 const writeWithin = 5 * time.Second
 
-// Watched is a session while it is carried.
-type Watched struct {
-	// Ended is closed when the session has to end, as End then says.
-	Ended <-chan struct{}
-	End   func() session.End
-}
-
-// Carry carries a session between its user and its node until either has ended it, or it has
-// to end, and returns how. The user is told how it ended, and the connection is closed.
-func Carry(ctx context.Context, user *websocket.Conn, node Conn, w Watched) session.End {
+// Carry carries a session between its user and its node until either has ended it, or over
+// says that it has to end, and returns how. The user is told how it ended, and the connection
+// is closed.
+func Carry(ctx context.Context, user *websocket.Conn, node Conn, over <-chan session.End) session.End {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ends := make(chan session.End, 3)
@@ -40,9 +34,8 @@ func Carry(ctx context.Context, user *websocket.Conn, node Conn, w Watched) sess
 	var end session.End
 	select {
 	case end = <-ends:
-	case <-w.Ended:
-		end = w.End()
-		tell(ctx, user, end)
+	case end = <-over:
+		Tell(ctx, user, end)
 	}
 	node.Close()
 	cancel()
@@ -80,7 +73,7 @@ func carryToUser(ctx context.Context, user *websocket.Conn, node Conn) session.E
 		c, data, err := node.Receive()
 		if err != nil {
 			end := session.End{Code: session.NodeLost, Reason: "the stream from the node broke"}
-			tell(ctx, user, end)
+			Tell(ctx, user, end)
 			return end
 		}
 		if len(data) > session.MostData {
@@ -101,8 +94,8 @@ func carryToUser(ctx context.Context, user *websocket.Conn, node Conn) session.E
 	}
 }
 
-// tell tells a user how the session ended, and closes the connection.
-func tell(ctx context.Context, user *websocket.Conn, end session.End) {
+// Tell tells a user how the session ended, and closes the connection.
+func Tell(ctx context.Context, user *websocket.Conn, end session.End) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
 	defer cancel()
 	if user.Write(ctx, websocket.MessageBinary, session.AppendMessage(nil, session.Result, end.Encode())) == nil {

@@ -64,6 +64,8 @@ type Hub struct {
 type Relay interface {
 	// Attached notes that a node's daemon is attached here, or is not any more.
 	Attached(ctx context.Context, nodeID string, here bool) error
+	// Reaches reports whether a daemon is attached to another server.
+	Reaches(ctx context.Context, nodeID string) (bool, error)
 	// Open is Hub.Open, on the server to which the daemon is attached. ErrNotAttached: it is
 	// attached to none.
 	Open(ctx context.Context, nodeID string, o *forewarmv1.OpenSession) (Conn, error)
@@ -150,27 +152,32 @@ func (h *Hub) OpenHere(ctx context.Context, nodeID string, o *forewarmv1.OpenSes
 	}
 }
 
-// Isolation says how well a node that is attached here keeps holders apart; empty: it is not.
-func (h *Hub) Isolation(nodeID string) string {
+// Reaches reports whether the daemon of a node is attached to this server, or to another.
+func (h *Hub) Reaches(ctx context.Context, nodeID string) (bool, error) {
+	h.mu.Lock()
+	here := h.nodes[nodeID] != nil
+	h.mu.Unlock()
+	if here || h.relay == nil {
+		return here, nil
+	}
+	return h.relay.Reaches(ctx, nodeID)
+}
+
+// Began counts a session of a kind.
+func (h *Hub) Began(kind string) { h.metrics.SessionBegan(kind) }
+
+// Ended counts how a session of a kind ended.
+func (h *Hub) Ended(kind string, end session.End) { h.metrics.SessionEnded(kind, end.Code) }
+
+// Ask has the daemon of a node report at once, if it is attached here, because the answer to
+// its report has something for it. Others report every ten seconds.
+func (h *Hub) Ask(nodeID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if at := h.nodes[nodeID]; at != nil {
-		return at.isolation
-	}
-	return ""
-}
-
-// Ask has the daemons of nodes that are attached here report at once, because the answer to
-// their report has something for them.
-func (h *Hub) Ask(nodeIDs []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, id := range nodeIDs {
-		if at := h.nodes[id]; at != nil {
-			select {
-			case at.tell <- &forewarmv1.AttachResponse{Report: true}:
-			default: // it is told something already, and reports every ten seconds anyway
-			}
+		select {
+		case at.tell <- &forewarmv1.AttachResponse{Report: true}:
+		default: // it is told something already
 		}
 	}
 }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/node/attach"
+	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/work"
+)
+
+// openHolds opens what runs here for holders of allocations; nil where nothing is to.
+func (c config) openHolds(now clock.Clock, log *slog.Logger) (*hold.Keeper, error) {
+	if !c.Sessions {
+		return nil, nil
+	}
+	holds, err := hold.NewKeeper(hold.Config{Dir: cmp.Or(c.HoldDir, filepath.Clean(c.StateDir)+"-holds"),
+		Book: filepath.Join(c.StateDir, "holds.json"), Clock: now, Log: log})
+	if err == nil {
+		holds.Resume()
+	}
+	return holds, err
+}
+
+// serveSessions keeps the daemon in reach of the control plane, so that sessions can be
+// opened, until the context ends or stop is called, which returns once all are hung up.
+func serveSessions(ctx context.Context, cfg attach.Config) (stop func(), err error) {
+	cfg.Runner, cfg.Random = work.Default, newJitter()
+	cfg.HTTP = httpx.NewClient(httpx.Config{Timeout: -1, MaxBody: -1, UserAgent: "forewarm-node/" + versionText(),
+		Transport: attach.NewTransport()})
+	at, err := attach.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { at.Run(ctx) })
+	all.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-cfg.Holds.Changed(): // there is more to tell of them
+				cfg.Hurry()
+			}
+		}
+	})
+	return func() {
+		cancel()
+		all.Wait()
+	}, nil
+}
+
+// ring rings a bell, unless it rings already.
+func ring(bell chan<- struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}
