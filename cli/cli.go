@@ -37,6 +37,7 @@ import (
 	"github.com/forewarm/forewarm/cli/reports"
 	"github.com/forewarm/forewarm/cli/reservations"
 	"github.com/forewarm/forewarm/cli/schedules"
+	"github.com/forewarm/forewarm/cli/sessions"
 	"github.com/forewarm/forewarm/cli/shares"
 	"github.com/forewarm/forewarm/cli/slurm"
 	"github.com/forewarm/forewarm/cli/status"
@@ -71,6 +72,7 @@ func newRoot(w app.World) *cobra.Command {
 		&cobra.Group{ID: "fleet", Title: "See the fleet:"}, &cobra.Group{ID: "admin", Title: "Administer:"})
 	for group, commands := range map[string][]*cobra.Command{
 		"get": {allocations.NewAllocateCommand(a), allocations.NewReleaseCommand(a), allocations.NewExtendCommand(a),
+			sessions.NewExecCommand(a), sessions.NewPortCommand(a), sessions.NewCopyCommand(a),
 			allocations.NewSSHCommand(a), allocations.NewEnvCommand(a), allocations.NewCommand(a), wait.NewCommand(a),
 			explain.NewCommand(a, reservations.NewSingleReserveCommand(a), allocations.NewAllocateCommand(a))},
 		"plan": {reservations.NewReserveCommand(a), reservations.NewCommand(a), schedules.NewCommand(a),

@@ -14,6 +14,10 @@ var examplesOf = map[string]string{
 	"extend":           "forewarm extend otter --by 1h",
 	"allocations list": "forewarm allocations list\nforewarm allocations list --all --pool demo-a100",
 	"allocations show": "forewarm allocations show otter",
+	"exec": "forewarm exec heron -- hostname\nforewarm " +
+		"exec heron --env SEED=7 -- sh -c 'echo $SEED $CUDA_VISIBLE_DEVICES'",
+	"port": "forewarm port heron 8888\nforewarm port heron 0:8888",
+	"cp":   "forewarm cp ./train.py heron:\nforewarm cp heron:train.py ./copy.py",
 	"ssh": "forewarm ssh heron -- hostname\nforewarm " +
 		"ssh heron --node 0 -- sh -c 'echo $CUDA_VISIBLE_DEVICES'",
 	"env":              "forewarm env heron\nforewarm env heron --node 0 -o json",

@@ -19,6 +19,9 @@ func Execute(ctx context.Context, root *cobra.Command) int {
 	if err == nil {
 		return exit.OK
 	}
+	if status, ok := errors.AsType[*exit.StatusError](err); ok {
+		return status.Code
+	}
 	if ctx.Err() != nil {
 		var e *exit.Error
 		if errors.As(err, &e) && len(e.Next) > 0 {

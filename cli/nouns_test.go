@@ -10,7 +10,7 @@ import (
 
 // single are the commands whose names have one number only, or are verbs.
 var single = []string{"allocate", "api", "apply", "audit", "calendar", "completion", "explain", "extend", "help",
-	"login", "man", "options", "ssh", "env", "top",
+	"login", "man", "options", "ssh", "env", "top", "exec", "port", "cp",
 	"exit-codes", "prewarm", "recovery", "release", "reserve", "slurm", "status", "version", "wait", "whoami"}
 
 // What is about things is found under one of them and under many.

@@ -29,6 +29,17 @@ var needed = map[string]string{
 	"users create":    "bob@example.com --role member", "key create": "ci",
 }
 
+// unknown are the arguments of a command with a name that is not there.
+func unknown(path string) []string {
+	switch path {
+	case "port":
+		return []string{"nosuch", "8888", "--yes"}
+	case "cp":
+		return []string{"nosuch:there", "here", "--yes"}
+	}
+	return []string{"nosuch", "--yes"}
+}
+
 // What is not there has one exit code, whichever command was told of it, as an
 // argument or by a flag, and in a dry run as well.
 func TestUnknownNames(t *testing.T) {
@@ -42,7 +53,7 @@ func TestUnknownNames(t *testing.T) {
 		var lines [][]string
 		if use := strings.Fields(c.Use); len(use) > 1 && naming.MatchString(use[1]) &&
 			!slices.Contains(making, use[1]) {
-			lines = append(lines, append(slices.Clone(args), "nosuch", "--yes"))
+			lines = append(lines, append(slices.Clone(args), unknown(path)...))
 		}
 		for _, flag := range []string{"pool", "org", "user", "node"} {
 			if f := c.Flags().Lookup(flag); f != nil && len(lines) == 0 {

@@ -22,7 +22,7 @@ func NewSSHCommand(a *app.App) *cobra.Command {
 	var terminal bool
 	c := &cobra.Command{
 		Use: "ssh ALLOCATION [-- COMMAND…]", Short: "Open a shell, or run a command, on an allocation's GPUs",
-		Args: needAllocation,
+		Args: flags.OneBeforeDash("ALLOCATION"),
 		Long: `Open a shell, or run a command, on a node of an allocation, with the environment of forewarm env.
 
 It runs the node's own way in, which must be installed here: ssh, srun for a node of Slurm, kubectl for a pod. Standard
@@ -44,18 +44,6 @@ or a login, is between you and the node.`,
 	c.Flags().IntVar(&rank, "node", 0, "the rank of the node")
 	c.Flags().BoolVarP(&terminal, "tty", "t", false, "give a command a terminal, as a shell has one")
 	return c
-}
-
-// needAllocation wants one argument, and takes what follows -- as a command.
-func needAllocation(cmd *cobra.Command, args []string) error {
-	if at := cmd.ArgsLenAtDash(); at >= 0 {
-		args = args[:at]
-	}
-	if len(args) > 1 {
-		return exit.UsageErrorf(fmt.Sprintf("%s %s -- %s", cmd.CommandPath(), flags.Quote(args[0]), access.Quote(args[1:])),
-			"a command stands behind --")
-	}
-	return flags.ExactArgs("ALLOCATION")(cmd, args)
 }
 
 // wayInto is the way into a node, or why there is none.

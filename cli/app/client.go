@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/forewarm/forewarm/cli/contextfile"
@@ -46,6 +47,11 @@ func (a *App) NewStreamClient() (*client.Client, error) {
 	}
 	return client.New(t.Server, t.Key,
 		httpx.NewClient(httpx.Config{Timeout: -1, MaxBody: -1, UserAgent: a.UserAgent()}))
+}
+
+// NewSessionClient sends the handshakes of sessions, which then last as long as they may.
+func (a *App) NewSessionClient() *http.Client {
+	return httpx.NewClient(httpx.Config{Timeout: -1, MaxBody: -1, UserAgent: a.UserAgent()})
 }
 
 // UserAgent is what the program calls itself in requests.

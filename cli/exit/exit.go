@@ -37,6 +37,13 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// StatusError is the exit code of a program that ran for the command, and has said itself what
+// there is to say.
+type StatusError struct{ Code int }
+
+// Error names the code.
+func (e *StatusError) Error() string { return fmt.Sprintf("it ended with the exit code %d", e.Code) }
+
 // UsageErrorf returns a usage error and the command to run next.
 func UsageErrorf(next, format string, args ...any) *Error {
 	return &Error{Code: Usage, Message: fmt.Sprintf(format, args...), Next: []string{next}}

@@ -1,12 +1,14 @@
 package flags
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/internal/strictyaml"
 )
 
@@ -42,6 +44,20 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 		default:
 			return nil
 		}
+	}
+}
+
+// OneBeforeDash wants one argument, of this name, and takes what follows -- as a command.
+func OneBeforeDash(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if at := cmd.ArgsLenAtDash(); at >= 0 {
+			args = args[:at]
+		}
+		if len(args) > 1 {
+			return exit.UsageErrorf(fmt.Sprintf("%s %s -- %s", cmd.CommandPath(), Quote(args[0]), access.Quote(args[1:])),
+				"a command stands behind --")
+		}
+		return ExactArgs(name)(cmd, args)
 	}
 }
 

@@ -46,8 +46,8 @@ func TestParseMessageRefuses(t *testing.T) {
 		_, err := session.ParseSize([]byte(bad))
 		require.ErrorIs(t, err, session.ErrMessage, bad)
 	}
-	for _, bad := range []string{"", `[]`, `{"arguments":["a\u0000b"]}`, `{"environment":{"A=B":"1"}}`, `{"environment":{"":"1"}}`,
-		`{"terminal":{"columns":0,"rows":1}}`, `{"directory":"\u0000"}`} {
+	for _, bad := range []string{"", `[]`, `{"arguments":["a\u0000b"]}`, `{"environment":{"A=B":"1"}}`,
+		`{"environment":{"":"1"}}`, `{"terminal":{"columns":0,"rows":1}}`, `{"directory":"\u0000"}`} {
 		_, err := session.ParseCommand([]byte(bad))
 		require.ErrorIs(t, err, session.ErrMessage, bad)
 	}

@@ -4,7 +4,7 @@ package archtest
 var boundaries = []Boundary{
 	{
 		Rule: "D2", Of: []string{"contract/proto/..."}, Own: []string{"contract/proto/..."},
-		Why: "generated code of the streams between server and node needs the libraries of its generator, and nothing of ours",
+		Why: "generated code of the streams between server and node needs its generator's libraries, and nothing of ours",
 	},
 	{
 		Rule: "D2", Of: []string{"client/session"}, Own: []string{"client", "contract/..."},

@@ -27,7 +27,8 @@ func NewServer(addr string, h http.Handler) *http.Server {
 		ConnContext:       withConn,
 		ConnState:         connState,
 		Protocols:         new(http.Protocols),
-		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerStream: StreamWindow, MaxReceiveBufferPerConnection: 64 * StreamWindow},
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: StreamWindow,
+			MaxReceiveBufferPerConnection: 64 * StreamWindow},
 	}
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetHTTP2(true)

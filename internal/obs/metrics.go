@@ -275,7 +275,8 @@ func (m *Metrics) SessionEnded(kind, code string) {
 
 func (m *Metrics) allCollectors() []prometheus.Collector {
 	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait,
-		m.ready, m.queue, m.withheld, m.observed, m.observations, m.sealsBehind, m.nodeStreams, m.sessions, m.sessionsOver, m.forwarded, m.leads}
+		m.ready, m.queue, m.withheld, m.observed, m.observations, m.sealsBehind, m.forwarded, m.leads, m.nodeStreams,
+		m.sessions, m.sessionsOver}
 	for _, c := range m.transitions {
 		all = append(all, c)
 	}

@@ -29,6 +29,7 @@ type Ledger struct {
 	tenancy.Tenancy
 	booking.Booking
 	fleet.Fleet
+	fleet.Holds
 	work.Tasks
 	journal.Journal
 	measure.Forecasting
@@ -51,6 +52,7 @@ func newLedger(e *txn.Engine) *Ledger {
 		Tenancy:     tenancy.Tenancy{Engine: e},
 		Booking:     booking.Booking{Engine: e},
 		Fleet:       fleet.Fleet{Engine: e},
+		Holds:       fleet.Holds{Engine: e},
 		Tasks:       work.Tasks{Engine: e},
 		Journal:     journal.Journal{Engine: e},
 		Forecasting: measure.Forecasting{Engine: e},

@@ -110,11 +110,13 @@ func shell(script string) work.Command { return work.Command{Arguments: []string
 
 func TestACommandEndsWithItsOutputAndItsCode(t *testing.T) {
 	for script, want := range map[string]ran{
-		"echo out; echo err >&2; exit 7":        {map[session.Channel]string{1: "out\n", 2: "err\n"}, session.End{ExitCode: 7}},
+		"echo out; echo err >&2; exit 7": {map[session.Channel]string{1: "out\n", 2: "err\n"},
+			session.End{ExitCode: 7}},
 		"kill -KILL $$":                         {map[session.Channel]string{}, session.End{ExitCode: 137, Signal: "KILL"}},
 		"cat":                                   {map[session.Channel]string{1: "typed"}, session.End{}},
 		"trap 'echo told; exit 3' INT; kill $$": {map[session.Channel]string{}, session.End{ExitCode: 143, Signal: "TERM"}},
-		"cat >/dev/null; head -c 3000000 </dev/zero": {map[session.Channel]string{1: strings.Repeat("\x00", 3000000)}, session.End{}},
+		"cat >/dev/null; head -c 3000000 </dev/zero": {map[session.Channel]string{
+			1: strings.Repeat("\x00", 3000000)}, session.End{}},
 	} {
 		require.Equal(t, want, run(t, newPlace(t), shell(script), message{session.Stdin, "typed"},
 			message{session.Close, "\x00"}), script)
@@ -183,8 +185,9 @@ func TestSignalsReachTheProcessGroup(t *testing.T) {
 // A stream that breaks ends the command and what it started, also where they ignore the mild signals.
 func TestACutStreamHangsUp(t *testing.T) {
 	for name, script := range map[string]string{
-		"mild":     "sleep 1000 & echo $!; wait",
-		"stubborn": "trap '' HUP TERM; sh -c 'trap \"\" HUP TERM; sleep 1000; sleep 1000' & echo $!; while :; do sleep 1000; done",
+		"mild": "sleep 1000 & echo $!; wait",
+		"stubborn": `trap '' HUP TERM; sh -c 'trap "" HUP TERM; sleep 1000; sleep 1000' & echo $!
+while :; do sleep 1000; done`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair()
@@ -253,7 +256,8 @@ func TestACommandWithItsOwnUser(t *testing.T) {
 	place.UID, place.GID, place.OwnUser = 1_900_000_001, 1_900_000_001, true
 	place.Home = "/"
 	c := shell("id -u; id -g; id -G; echo $USER; test -w /etc/passwd || echo safe")
-	require.Equal(t, "1900000001\n1900000001\n1900000001\nforewarm-1900000001\nsafe\n", run(t, place, c).out[session.Stdout])
+	require.Equal(t, "1900000001\n1900000001\n1900000001\nforewarm-1900000001\nsafe\n",
+		run(t, place, c).out[session.Stdout])
 	c.Terminal = &work.Terminal{Size: session.Size{Columns: 80, Rows: 24}}
 	c.Arguments[2] = "echo x >/dev/tty && stat -c %u $(tty)"
 	require.Equal(t, "x\r\n1900000001\r\n", run(t, place, c).out[session.Stdout])

@@ -107,10 +107,10 @@ func (a *API) addShortcuts(doc *huma.OpenAPI, all []endpoint) {
 func endpoints(a *API) []endpoint {
 	return slices.Concat(identityEndpoints(a), organizationEndpoints(a), userEndpoints(a), quotaEndpoints(a),
 		keyEndpoints(a), poolEndpoints(a), nodeEndpoints(a), daemonEndpoints(a), gpuEndpoints(a),
-		prewarmEndpoints(a), calendarEndpoints(a),
-		allocationEndpoints(a), sessionEndpoints(a), reservationEndpoints(a), batchEndpoints(a), scheduleEndpoints(a), agentEndpoints(a),
-		forecastEndpoints(a), journalEndpoints(a), reportEndpoints(a), decisionEndpoints(a), explanationEndpoints(a),
-		planEndpoints(a), recoveryEndpoints(a), auditEndpoints(a))
+		prewarmEndpoints(a), calendarEndpoints(a), sessionEndpoints(a), allocationEndpoints(a),
+		reservationEndpoints(a), batchEndpoints(a), scheduleEndpoints(a), agentEndpoints(a),
+		forecastEndpoints(a), journalEndpoints(a), reportEndpoints(a), decisionEndpoints(a),
+		explanationEndpoints(a), planEndpoints(a), recoveryEndpoints(a), auditEndpoints(a))
 }
 
 // describeAPI is what the document says of the API as a whole.

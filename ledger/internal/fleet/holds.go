@@ -13,12 +13,15 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
+// Holds are the verbs about work that holders of allocations have on nodes.
+type Holds struct{ *txn.Engine }
+
 // OpenHold notes that work of an allocation's holder begins on a node, before it does:
 // from then on the GPUs there are offered to nobody else before the node's daemon has proved
 // that nothing of it is left. Repeated, it changes nothing. ErrNotFound: the actor does
 // not see the allocation; ErrDenied: it may not enter; *ledger.StateError: the allocation
 // is not active, or its node is not there to be entered.
-func (l Fleet) OpenHold(ctx context.Context, actor ledger.Actor, allocationID, nodeID string) error {
+func (l Holds) OpenHold(ctx context.Context, actor ledger.Actor, allocationID, nodeID string) error {
 	return l.InGroup(ctx, actor, &ledger.LockHint{Node: nodeID}, func(tx *txn.Tx) error {
 		p, n, err := lockPoolOfNode(tx, nodeID)
 		if err != nil {
@@ -60,7 +63,7 @@ func mayOpen(tx *txn.Tx, actor ledger.Actor, a allocation.Allocation, n node.Nod
 
 // RecordCleaned keeps what the actor's daemon says of what is left of holders' work on its
 // node. What is not clean takes the node out of use. What nobody waits for changes nothing.
-func (l Fleet) RecordCleaned(ctx context.Context, actor ledger.Actor, said []ledger.Cleaned) error {
+func (l Holds) RecordCleaned(ctx context.Context, actor ledger.Actor, said []ledger.Cleaned) error {
 	if actor.Kind != ledger.NodeKey {
 		return ledger.ErrDenied
 	}

@@ -1,0 +1,201 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/client/session"
+	wire "github.com/forewarm/forewarm/contract/session"
+)
+
+// NewCopyCommand is the command cp.
+func NewCopyCommand(a *app.App) *cobra.Command {
+	var node int
+	c := &cobra.Command{
+		Use: "cp FROM TO", Short: "Copy files to an allocation's node, or from it",
+		Args: flags.ExactArgs("FROM", "TO"),
+		Long: `Copy a file, or a folder with all that is in it, to a node of an allocation or from it. One of FROM and TO
+names the allocation, as in otter:results. A path there begins in the allocation's folder, which ends with the
+allocation.
+
+As with cp -r, what is copied to a folder that is there goes into it. The node needs tar.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := parseCopy(args[0], args[1])
+			if err != nil {
+				return err
+			}
+			where, err := open(a, cmd, c.ref, node)
+			if err != nil {
+				return err
+			}
+			if a.Flags.DryRun {
+				a.Say(cmd, "Dry run: nothing was copied.")
+				return nil
+			}
+			if c.up {
+				err = c.upload(cmd.Context(), where, cmd.ErrOrStderr())
+			} else {
+				err = c.download(cmd.Context(), where, cmd.ErrOrStderr())
+			}
+			return explainCopy(where, err)
+		},
+	}
+	c.Flags().IntVar(&node, "node", 0, "the rank of the node")
+	return c
+}
+
+// explainCopy says why nothing, or not all, was copied.
+func explainCopy(where at, err error) error {
+	if _, ended := errors.AsType[*session.EndError](err); ended || errors.Is(err, session.ErrCut) {
+		return explain(where, err)
+	}
+	if status, ok := errors.AsType[*exit.StatusError](err); ok {
+		return &exit.Error{Code: exit.Failed, Next: []string{"forewarm exec " + where.id + " -- ls -la"},
+			Message: fmt.Sprintf("not all was copied: on the node, %v", status)}
+	}
+	return err
+}
+
+// copying is what is copied where.
+type copying struct {
+	ref    string // of the allocation
+	there  string // the path on the node
+	here   string // the path on this machine
+	up     bool   // from here to there
+	folder bool   // what it is copied to is to be a folder
+}
+
+func parseCopy(from, to string) (copying, error) {
+	fromRef, fromPath, fromThere := splitRemote(from)
+	toRef, toPath, toThere := splitRemote(to)
+	switch {
+	case fromThere == toThere:
+		return copying{}, exit.UsageErrorf("forewarm cp --help",
+			"one of FROM and TO must name an allocation, as in otter:results; ./a:b is a file here")
+	case fromThere:
+		return copying{ref: fromRef, there: fromPath, here: to, folder: strings.HasSuffix(to, "/")}, nil
+	}
+	return copying{ref: toRef, there: toPath, here: from, up: true, folder: strings.HasSuffix(toPath, "/")}, nil
+}
+
+// splitRemote takes NAME:PATH apart. What has a slash before its colon is a path of here.
+func splitRemote(text string) (ref, there string, ok bool) {
+	ref, there, ok = strings.Cut(text, ":")
+	if !ok || ref == "" || strings.ContainsAny(ref, "/.") {
+		return "", "", false
+	}
+	if there == "" {
+		there = "."
+	}
+	return ref, there, true
+}
+
+// tool runs a program of the node with an input and an output.
+func (w at) tool(ctx context.Context, in io.Reader, out, errs io.Writer, words ...string) error {
+	end, err := w.server.Run(ctx, w.id, session.Command{Command: wire.Command{Arguments: words}, Node: w.node,
+		Stdin: in, Stdout: out, Stderr: errs})
+	if err == nil && end.ExitCode != 0 {
+		err = &exit.StatusError{Code: end.ExitCode}
+	}
+	return err
+}
+
+// isFolder reports whether a path of the node is a folder.
+func (w at) isFolder(ctx context.Context, name string) (bool, error) {
+	err := w.tool(ctx, nil, nil, nil, "test", "-d", name)
+	if _, is := errors.AsType[*exit.StatusError](err); is {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// upload packs what is here, and has tar unpack it there.
+func (c copying) upload(ctx context.Context, where at, errs io.Writer) error {
+	if _, err := os.Stat(c.here); err != nil {
+		return fmt.Errorf("copying: %w", err)
+	}
+	within, err := where.isFolder(ctx, c.there)
+	if err != nil {
+		return err
+	}
+	dir, name := path.Split(path.Clean(c.there))
+	if within || c.folder {
+		dir, name = c.there, filepath.Base(absolute(c.here))
+	}
+	if dir == "" {
+		dir = "."
+	}
+	packed, write := io.Pipe()
+	go func() { write.CloseWithError(pack(write, c.here, name)) }()
+	defer func() { _ = packed.Close() }()
+	failed := &failure{from: packed}
+	if err := where.tool(ctx, failed, nil, errs, "sh", "-c", `mkdir -p -- "$1" && exec tar -xf - -C "$1"`, "sh",
+		dir); err != nil {
+		return errors.Join(failed.err, err)
+	}
+	return failed.err
+}
+
+// failure keeps why a reader failed, which an end of the input does not tell.
+type failure struct {
+	from io.Reader
+	err  error
+}
+
+// Read implements io.Reader.
+func (f *failure) Read(p []byte) (int, error) {
+	n, err := f.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
+}
+
+// download has tar pack what is there, and unpacks it here.
+func (c copying) download(ctx context.Context, where at, errs io.Writer) error {
+	dir, name := path.Split(path.Clean(c.there))
+	if name == "." || name == ".." {
+		dir, name = c.there, "."
+	}
+	if dir == "" {
+		dir = "."
+	}
+	to, as := filepath.Split(filepath.Clean(c.here))
+	if info, err := os.Stat(c.here); err == nil && info.IsDir() || c.folder {
+		to, as = c.here, name
+	}
+	if to == "" {
+		to = "."
+	}
+	packed, write := io.Pipe()
+	unpacked := make(chan error, 1)
+	go func() {
+		err := unpack(packed, to, name, as)
+		_ = packed.CloseWithError(err) // the node is not read on
+		unpacked <- err
+	}()
+	err := where.tool(ctx, nil, write, errs, "tar", "-cf", "-", "-C", dir, "--", name)
+	_ = write.CloseWithError(io.EOF)
+	if failed := <-unpacked; failed != nil && err == nil {
+		return failed
+	}
+	return err
+}
+
+func absolute(name string) string {
+	if abs, err := filepath.Abs(name); err == nil {
+		return abs
+	}
+	return name
+}

@@ -1,0 +1,233 @@
+// Package sessions has the commands that use the nodes of an allocation through their
+// daemons: exec, port and cp.
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/names"
+	"github.com/forewarm/forewarm/client/session"
+	wire "github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/core/access"
+)
+
+// at is where a session is opened.
+type at struct {
+	server session.Server
+	id     string // of the allocation
+	node   int    // the rank
+}
+
+// open finds the allocation that ref names.
+func open(a *app.App, cmd *cobra.Command, ref string, node int) (at, error) {
+	_, id, err := names.AllocationID(a, cmd, ref)
+	if err != nil {
+		return at{}, err
+	}
+	api, err := a.NewClient()
+	if err != nil {
+		return at{}, err
+	}
+	if a.Flags.DryRun {
+		if _, err := api.Allocation(cmd.Context(), id); err != nil {
+			return at{}, err
+		}
+	}
+	return at{session.Server{API: api, HTTP: a.NewSessionClient()}, id, node}, nil
+}
+
+// NewExecCommand is the command exec.
+func NewExecCommand(a *app.App) *cobra.Command {
+	var node int
+	var terminal bool
+	var variables []string
+	var command wire.Command
+	c := &cobra.Command{
+		Use: "exec ALLOCATION [-- COMMAND…]", Short: "Run a command on an allocation's GPUs, through the node's daemon",
+		Args: flags.OneBeforeDash("ALLOCATION"),
+		Long: `Run a command, or a shell, on a node of an allocation, through the daemon of the node: nothing but the control
+plane has to be reached from here. Input, output, signals and the exit code are the command's.
+
+It runs in a folder of the allocation's own, with the environment of forewarm env. That folder, and all that runs there,
+ends with the allocation. Where the connection is cut, the command is hung up; what is to go on belongs behind
+nohup or into tmux.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if command.Environment, err = parseVariables(variables); err != nil {
+				return err
+			}
+			command.Arguments = args[1:]
+			where, err := open(a, cmd, args[0], node)
+			if err != nil {
+				return err
+			}
+			if a.Flags.DryRun {
+				a.Say(cmd, "Dry run: nothing was run on %s: %s", where.id, access.Quote(command.Arguments))
+				return nil
+			}
+			terminal = terminal || len(args) == 1 && a.Terminal(cmd.InOrStdin()) && a.Terminal(cmd.OutOrStdout())
+			return run(cmd, where, command, terminal)
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&node, "node", 0, "the rank of the node")
+	f.BoolVarP(&terminal, "tty", "t", false, "give the command a terminal, as a shell has one")
+	f.StringArrayVar(&variables, "env", nil, "a variable of the command, as NAME=VALUE; repeat it for more")
+	f.StringVar(&command.Directory, "dir", "", "where it begins (default the allocation's folder on the node)")
+	return c
+}
+
+func parseVariables(all []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, v := range all {
+		name, value, ok := strings.Cut(v, "=")
+		if !ok || name == "" {
+			return nil, exit.UsageErrorf("forewarm exec --help", "--env %s: must be NAME=VALUE", v)
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// run runs a command with this program's streams, and ends as it did.
+func run(cmd *cobra.Command, where at, command wire.Command, terminal bool) error {
+	c := session.Command{Command: command, Node: where.node, Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(),
+		Stderr: cmd.ErrOrStderr()}
+	if terminal {
+		restore, err := useTerminal(cmd, &c)
+		if err != nil {
+			return err
+		}
+		defer restore()
+	}
+	signals, stop := catchSignals()
+	defer stop()
+	c.Signals = signals
+	end, err := where.server.Run(context.WithoutCancel(cmd.Context()), where.id, c) // its signals end it
+	if err != nil {
+		return explain(where, err)
+	}
+	if end.Reason != "" {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "forewarm: "+end.Reason)
+	}
+	if end.ExitCode != 0 {
+		return &exit.StatusError{Code: end.ExitCode}
+	}
+	return nil
+}
+
+// useTerminal gives a command a terminal like ours, which hands everything on as it is typed
+// until restore is called.
+func useTerminal(cmd *cobra.Command, c *session.Command) (restore func(), err error) {
+	t := &wire.Terminal{Name: os.Getenv("TERM"), Size: wire.Size{Columns: 80, Rows: 24}}
+	c.Terminal = t
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) { //nolint:gosec // a descriptor is small
+		return func() {}, nil
+	}
+	fd := int(in.Fd()) //nolint:gosec // as above
+	if size, ok := sizeOf(fd); ok {
+		t.Size = size
+	}
+	state, err := term.MakeRaw(fd)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the terminal: %w", err)
+	}
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	sizes, done := make(chan wire.Size), make(chan struct{})
+	c.Resize = sizes
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-resized:
+			}
+			if size, ok := sizeOf(fd); ok {
+				select {
+				case sizes <- size:
+				case <-done:
+					return
+				}
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(resized)
+		close(done)
+		_ = term.Restore(fd, state)
+	}, nil
+}
+
+func sizeOf(fd int) (wire.Size, bool) {
+	columns, rows, err := term.GetSize(fd)
+	return wire.Size{Columns: columns, Rows: rows}, err == nil && columns > 0 && rows > 0 &&
+		columns <= wire.MostCells && rows <= wire.MostCells
+}
+
+// forwarded are the signals that go to the command instead of ending this program.
+var forwarded = map[os.Signal]string{syscall.SIGINT: "INT", syscall.SIGTERM: "TERM", syscall.SIGHUP: "HUP",
+	syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2"}
+
+func catchSignals() (names <-chan string, stop func()) {
+	caught, out, done := make(chan os.Signal, 8), make(chan string), make(chan struct{})
+	for s := range forwarded {
+		signal.Notify(caught, s)
+	}
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case s := <-caught:
+				select {
+				case out <- forwarded[s]:
+				case <-done:
+					return
+				}
+			}
+		}
+	}()
+	return out, func() {
+		signal.Stop(caught)
+		close(done)
+	}
+}
+
+// explain says how a session ended that has no exit code.
+func explain(where at, err error) error {
+	ended, ok := errors.AsType[*session.EndError](err)
+	switch {
+	case errors.Is(err, session.ErrCut):
+		return &exit.Error{Code: exit.Failed, Message: err.Error(), Err: err,
+			Next: []string{"forewarm explain " + where.id}}
+	case !ok:
+		return err
+	}
+	e := &exit.Error{Code: exit.Failed, Message: ended.Error(), Err: err, Next: []string{"forewarm explain " + where.id}}
+	switch ended.Code {
+	case wire.NotStarted:
+		e.Code = notStarted
+	case wire.LeaseOver:
+		e.Code, e.Next = exit.Conflict, []string{"forewarm allocations show " + where.id}
+	case wire.Refused:
+		e.Code = exit.Conflict
+	}
+	return e
+}
+
+// notStarted is the exit code of shells and of ssh for a command that is not there.
+const notStarted = 127

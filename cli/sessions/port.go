@@ -1,0 +1,123 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/client/session"
+)
+
+// NewPortCommand is the command port.
+func NewPortCommand(a *app.App) *cobra.Command {
+	var node int
+	c := &cobra.Command{
+		Use: "port ALLOCATION [LOCAL:]PORT", Short: "Reach a TCP port of an allocation's node from here",
+		Args: flags.ExactArgs("ALLOCATION", "PORT"),
+		Long: `Listen on 127.0.0.1, and carry each connection to a port of a node's loopback interface, through the daemon of
+the node, until Ctrl-C: a notebook or an inference server there can be used as if it ran here.
+
+LOCAL is the port here, PORT's number if it is left out, and any free one if it is 0.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			local, remote, err := parsePorts(args[1])
+			if err != nil {
+				return err
+			}
+			where, err := open(a, cmd, args[0], node)
+			if err != nil {
+				return err
+			}
+			if a.Flags.DryRun {
+				a.Say(cmd, "Dry run: nothing was forwarded.")
+				return nil
+			}
+			return forward(cmd, where, local, remote)
+		},
+	}
+	c.Flags().IntVar(&node, "node", 0, "the rank of the node")
+	return c
+}
+
+func parsePorts(text string) (local, remote int, err error) {
+	here, there, both := strings.Cut(text, ":")
+	if !both {
+		there = here
+	}
+	local, err1 := strconv.Atoi(here)
+	remote, err2 := strconv.Atoi(there)
+	if err1 != nil || err2 != nil || local < 0 || local > 65535 || remote < 1 || remote > 65535 {
+		return 0, 0, exit.UsageErrorf("forewarm port --help", "%s: must be PORT or LOCAL:PORT, such as 8888 or 9000:8888",
+			text)
+	}
+	return local, remote, nil
+}
+
+// forward carries connections until the command is interrupted.
+func forward(cmd *cobra.Command, where at, local, remote int) error {
+	ctx := cmd.Context()
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
+	if err != nil {
+		return &exit.Error{Code: exit.Conflict, Message: fmt.Sprintf("listening here: %v", err), Err: err,
+			Next: []string{fmt.Sprintf("forewarm port %s 0:%d", where.id, remote)}}
+	}
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s is port %d of %s; Ctrl-C ends it\n", l.Addr(), remote, where.id)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		conn, err := l.Accept()
+		if ctx.Err() != nil {
+			return nil // it was told to end
+		}
+		if err != nil {
+			return fmt.Errorf("accepting a connection: %w", err)
+		}
+		all.Go(func() {
+			defer func() { _ = conn.Close() }()
+			if err := carry(ctx, where, conn, remote); err != nil && ctx.Err() == nil {
+				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "forewarm: %v\n", err)
+			}
+		})
+	}
+}
+
+// carry carries one connection.
+func carry(ctx context.Context, where at, here net.Conn, remote int) error {
+	there, err := where.server.Connect(ctx, where.id, where.node, remote)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = there.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = here.Close() })
+	defer stop()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_, _ = io.Copy(there, here)
+		_ = there.CloseWrite()
+	}()
+	_, err = io.Copy(here, there)
+	if tcp, ok := here.(*net.TCPConn); ok && err == nil {
+		_ = tcp.CloseWrite()
+		select {
+		case <-sent: // the other half has ended, too
+		case <-ctx.Done():
+		}
+	}
+	if errors.Is(err, session.ErrCut) {
+		return nil // whoever uses the connection sees that it broke
+	}
+	return err
+}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/node/attach"
+	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/work"
+)
+
+// attachTower begins the daemon of the node that heron is on, and waits until commands can be
+// run there.
+func (w *town) attachTower() {
+	w.t.Helper()
+	nodeID := w.mustRun("allocations", "show", "heron", "--jq", ".access.nodes[0].node_id")
+	token := w.mustRun("api", "POST", "/v1/nodes/"+nodeID+"/join-token", "-d", "{}", "--jq", ".token")
+	api, err := client.New(w.url, token, http.DefaultClient)
+	require.NoError(w.t, err)
+	joined, err := api.JoinNode(w.t.Context(), nodeID, contract.NodeJoin{BootID: "boot"})
+	require.NoError(w.t, err)
+	dir, err := os.MkdirTemp("/var/tmp", "forewarm-cli-test-")
+	require.NoError(w.t, err)
+	require.NoError(w.t, os.Chmod(dir, 0o711)) //nolint:gosec // users of holds pass through it
+	holds, err := hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
+		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
+	require.NoError(w.t, err)
+	transport := attach.NewTransport()
+	at, err := attach.New(attach.Config{URL: w.url, BootID: "boot", Holds: holds, Hurry: func() {},
+		Key: func() obs.Secret { return obs.NewSecret(joined.Key) }, Log: slog.New(slog.DiscardHandler),
+		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
+		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Drain: 50 * time.Millisecond}})
+	require.NoError(w.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		at.Run(ctx)
+	}()
+	w.t.Cleanup(func() {
+		cancel()
+		<-done
+		transport.CloseIdleConnections()
+		holds.EndAll()
+		require.NoError(w.t, os.RemoveAll(dir))
+	})
+	require.Eventually(w.t, func() bool {
+		_, _, code := w.runCommand("exec", "heron", "--", "true")
+		return code == exit.OK
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
+// newAttachedTower is a tower whose node can be used.
+func newAttachedTower(t *testing.T) *town {
+	t.Helper()
+	w := newTower(t)
+	w.dir = t.TempDir()
+	w.attachTower()
+	return w
+}
+
+func TestExec(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	uuid := w.mustRun("allocations", "show", "heron", "--jq", ".devices[0].uuid")
+	w.stdin = "from here\n"
+	out, errs, code := w.runCommand("exec", "heron", "--env", "SEED=7", "--", "sh", "-c",
+		`cat; echo "$CUDA_VISIBLE_DEVICES $SEED $1"; echo wrong >&2; exit 42`, "sh", "it's $HOME")
+	require.Equal(t, 42, code)
+	require.Equal(t, "from here\n"+uuid+" 7 it's $HOME\n", out)
+	require.Equal(t, "wrong\n", errs, "nothing of ours is among what the command says")
+	w.stdin = ""
+
+	_, errs, code = w.runCommand("exec", "heron", "--", "no-such-program")
+	require.Equal(t, 127, code)
+	require.Contains(t, errs, "no such program")
+	out = w.mustRun("exec", "heron", "-t", "--", "tty")
+	require.Regexp(t, `^/dev/(pts/\d+|console)`, out)
+	for _, wrong := range [][]string{{"exec", "heron", "hostname"}, {"exec", "heron", "--env", "=1", "--", "true"},
+		{"port", "heron", "http"}, {"port", "heron", "0"}, {"cp", "a", "b"}, {"cp", "heron:a", "heron:b"}} {
+		_, _, code := w.runCommand(wrong...)
+		require.Equal(t, exit.Usage, code, wrong)
+	}
+	_, errs, code = w.runCommand("exec", "heron", "--node", "1", "--", "true")
+	require.Equal(t, exit.Usage, code, errs)
+}
+
+// What is not in reach says so, and what to do.
+func TestExecWithoutADaemon(t *testing.T) {
+	t.Parallel()
+	w := newTower(t)
+	_, errs, code := w.runCommand("exec", "heron", "--", "true")
+	require.Equal(t, exit.Conflict, code, errs)
+	require.Contains(t, errs, "No daemon of node nod_")
+	require.Contains(t, errs, "forewarm nodes show nod_")
+}
+
+func TestCopy(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	at := func(name string) string { return filepath.Join(w.dir, name) }
+	require.NoError(t, os.MkdirAll(at("tree/deep/empty"), 0o755))
+	require.NoError(t, os.WriteFile(at("tree/deep/run.sh"), []byte("#!/bin/sh\necho ran\n"), 0o700))
+	require.NoError(t, os.WriteFile(at("tree/big"), []byte(strings.Repeat("0123456789", 200_000)), 0o600))
+	require.NoError(t, os.Symlink("big", at("tree/link")))
+
+	w.mustRun("cp", at("tree"), "heron:work")
+	require.Equal(t, "ran", w.mustRun("exec", "heron", "--", "work/deep/run.sh"))
+	w.mustRun("cp", at("tree/big"), "heron:work") // a folder that is there: into it
+	w.mustRun("cp", at("tree/big"), "heron:new/")
+	require.Equal(t, "2000000 new/big\n2000000 work/big\n4000000 total",
+		w.mustRun("exec", "heron", "--", "sh", "-c", "wc -c new/big work/big | sed 's/^ *//'"))
+
+	w.mustRun("cp", "heron:work", at("back"))
+	for _, name := range []string{"deep/run.sh", "big", "link"} {
+		want, err := os.ReadFile(at("tree/" + name))
+		require.NoError(t, err)
+		got, err := os.ReadFile(at("back/" + name))
+		require.NoError(t, err)
+		require.True(t, string(want) == string(got), name)
+	}
+	info, err := os.Stat(at("back/deep/run.sh"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	target, err := os.Readlink(at("back/link"))
+	require.NoError(t, err)
+	require.Equal(t, "big", target)
+	w.mustRun("cp", "heron:work/big", at("back/deep"))
+	require.FileExists(t, at("back/deep/big"))
+
+	_, errs, code := w.runCommand("cp", "heron:nothing", at("back"))
+	require.NotZero(t, code)
+	require.Contains(t, errs, "nothing")
+	_, _, code = w.runCommand("cp", at("nothing"), "heron:x")
+	require.NotZero(t, code)
+}
+
+func TestPort(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, "%s is here", r.URL.Path)
+	}), ReadHeaderTimeout: time.Minute}
+	go func() { _ = served.Serve(l) }()
+	t.Cleanup(func() { _ = served.Close() })
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	said, write := io.Pipe()
+	root := w.newRoot()
+	root.SetArgs([]string{"port", "heron", fmt.Sprintf("0:%d", l.Addr().(*net.TCPAddr).Port)})
+	root.SetOut(write)
+	root.SetErr(io.Discard)
+	ended := make(chan int, 1)
+	go func() { ended <- Execute(ctx, root) }()
+	line := make([]byte, 200)
+	n, err := said.Read(line)
+	require.NoError(t, err)
+	go func() { _, _ = io.Copy(io.Discard, said) }()
+	address, _, _ := strings.Cut(string(line[:n]), " ")
+	for _, path := range []string{"/one", "/two"} {
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + address + path)
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, path+" is here", string(body))
+	}
+	cancel()
+	require.Zero(t, <-ended)
+}
