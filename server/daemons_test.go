@@ -27,7 +27,13 @@ type fleet struct {
 
 func newFleet(t *testing.T, change ...func(*server.Config)) *fleet {
 	t.Helper()
-	f := &fleet{world: newWorld(t, change...)}
+	return fleetIn(t, newWorld(t, change...))
+}
+
+// fleetIn makes the fleet of a world.
+func fleetIn(t *testing.T, w *world) *fleet {
+	t.Helper()
+	f := &fleet{world: w}
 	f.warmNodes(f.createPool(), 2)
 	f.nodes = ask[contract.List[contract.Node]](f.world, "root", http.MethodGet, "/v1/nodes", "").Items
 	require.Len(t, f.nodes, 2)
@@ -257,14 +263,15 @@ func TestWhatNodeKeysMayDo(t *testing.T) {
 	f.token(0, "token")
 	f.createKey("viewer", "viewer")
 	f.createAgentKey("agent")
-	may := map[string][]string{"daemon": {"POST /v1/nodes/:id/renew", "PUT /v1/nodes/:id/heartbeat"},
+	may := map[string][]string{"daemon": {"POST /v1/nodes/:id/renew", "PUT /v1/nodes/:id/heartbeat",
+		"POST /forewarm.v1.NodeService/:procedure"},
 		"token": {"POST /v1/nodes/:id/join"}}
 	for route, policy := range f.server.Policies() {
 		if policy.Public {
 			continue
 		}
 		method, path, _ := strings.Cut(route, " ")
-		own := strings.NewReplacer(":id", f.nodes[0].ID, ":uuid", "GPU-1").Replace(path)
+		own := strings.NewReplacer(":id", f.nodes[0].ID, ":uuid", "GPU-1", ":procedure", "Attach").Replace(path)
 		for key, routes := range may {
 			if !slices.Contains(routes, route) {
 				require.Equal(t, contract.CodePermissionDenied, f.refuse(key, method, own, "").Code, "%s with %s", route, key)
@@ -273,6 +280,9 @@ func TestWhatNodeKeysMayDo(t *testing.T) {
 		if policy.Node || policy.Join {
 			for _, key := range []string{"root", "viewer", "agent"} {
 				require.Equal(t, contract.CodePermissionDenied, f.refuse(key, method, own, "").Code, "%s with %s", route, key)
+			}
+			if !strings.Contains(path, ":id") {
+				continue // whose node it is about, the key says
 			}
 			other := strings.Replace(path, ":id", f.nodes[1].ID, 1)
 			for key := range may {

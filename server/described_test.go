@@ -1,10 +1,12 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"mime"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -173,6 +175,11 @@ func compareRequest(op *huma.Operation, r *http.Request, got *teeWriter) (wrong 
 		wrong = append(wrong, "a body of the media type "+kind)
 	}
 	return wrong
+}
+
+// Hijack implements http.Hijacker.
+func (w *teeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
 // teeWriter keeps what is sent.

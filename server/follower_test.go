@@ -50,6 +50,7 @@ func TestAFollowerAnswersAsTheServerThatDecides(t *testing.T) {
 // pair is a world whose server has another one decide.
 type pair struct {
 	*world
+	decider  *server.Server
 	registry prometheus.Gatherer
 	end      context.CancelFunc // ends the server that decides
 	ended    chan error
@@ -71,6 +72,7 @@ func newPair(t *testing.T) *pair {
 	})
 	decider, err := server.New(first)
 	require.NoError(t, err)
+	p.decider = decider
 	decider.Attend(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	p.end = cancel

@@ -191,7 +191,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, engine: newEngine(), feed: events.NewFeed(cfg.Ledger.Store(), cfg.Logger),
 		auth: auth.New(cfg.Ledger, cfg.Clock, cfg.Peppers), limits: newLimiters(cfg),
 		telemetry: telemetry.NewHub(cfg.Ledger, cfg.Clock),
-		sessions:  sessions.NewHub(cfg.Ledger, cfg.Logger, cfg.Metric, nil),
+		sessions:  sessions.NewHub(cfg.Ledger, cfg.Logger, cfg.Metric),
 		long:      newLongLived(cfg.Streams),
 		open:      inFlight{most: cfg.OpenPerAddress, open: map[netip.Prefix]int{}}, failures: auth.NewFailures(cfg.Clock),
 		readiness: &Readiness{Store: cfg.Ledger.Store(), Clock: cfg.Clock, Logger: cfg.Logger, Metric: cfg.Metric},
@@ -215,6 +215,10 @@ func (s *Server) joinPeers() (err error) {
 	cfg.Clock, cfg.Logger, cfg.Metric = s.cfg.Clock, s.cfg.Logger, s.cfg.Metric
 	cfg.Peppers, cfg.Version = s.cfg.Peppers, s.cfg.Version
 	s.peers, err = peers.New(cfg, func(ctx context.Context, c *peers.Call) peers.Reply { return s.api.Answer(ctx, c) })
+	if err == nil {
+		s.peers.OnSession(s.sessions.ServeRelayed)
+		s.sessions.UseRelay(sessions.NewRelay(s.peers))
+	}
 	return err
 }
 

@@ -49,9 +49,16 @@ type site struct {
 
 func newSite(t *testing.T, change ...func(*server.Config)) *site {
 	t.Helper()
-	s := &site{fleet: newFleet(t, change...)}
-	s.url, _ = s.listen()
-	s.nodeURL, s.cutNode = s.listen()
+	f := newFleet(t, change...)
+	return siteOf(t, f, f.server)
+}
+
+// siteOf is a site whose daemon is attached to a server.
+func siteOf(t *testing.T, f *fleet, to http.Handler) *site {
+	t.Helper()
+	s := &site{fleet: f}
+	s.url, _ = s.listen(s.handler)
+	s.nodeURL, s.cutNode = s.listen(to)
 	s.held = ask[contract.Allocation](s.world, "root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":2}`,
 		"Idempotency-Key", "held")
 	s.held = ask[contract.Allocation](s.world, "root", http.MethodGet, "/v1/allocations/"+s.held.ID, "")
@@ -66,12 +73,12 @@ func newSite(t *testing.T, change ...func(*server.Config)) *site {
 	return s
 }
 
-// listen serves the server at an address of its own, until cut is called.
-func (s *site) listen() (url string, cut func()) {
+// listen serves a server at an address of its own, until cut is called.
+func (s *site) listen(h http.Handler) (url string, cut func()) {
 	s.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(s.t, err)
-	web := httpx.NewServer("", s.server)
+	web := httpx.NewServer("", h)
 	go func() { _ = web.Serve(l) }()
 	cut = func() { _ = web.Close() }
 	s.t.Cleanup(cut)
@@ -306,6 +313,37 @@ func TestALostNodeIsNoExit(t *testing.T) {
 	var told *session.EndError
 	require.ErrorAs(t, err, &told)
 	require.Equal(t, wire.NodeLost, told.Code)
+}
+
+// Where the daemon is attached to another server than its user is connected to, the servers carry the session.
+func TestASessionAcrossServers(t *testing.T) {
+	p := newPair(t)
+	s := siteOf(t, fleetIn(t, p.world), p.decider)
+	input := strings.Repeat("all of it\n", 300_000)
+	var copied bytes.Buffer
+	end, err := s.as("root").Run(t.Context(), s.held.ID, session.Command{Stdin: strings.NewReader(input), Stdout: &copied,
+		Command: wire.Command{Arguments: []string{"sh", "-c", "cat; exit 4"}}})
+	require.NoError(t, err)
+	require.Equal(t, wire.End{ExitCode: 4}, end)
+	require.True(t, input == copied.String())
+
+	began, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		var out lineWriter = began
+		_, err := s.as("root").Run(t.Context(), s.held.ID, session.Command{Stdout: out,
+			Command: wire.Command{Arguments: []string{"sh", "-c", "echo up; sleep 1000"}}})
+		ended <- err
+	}()
+	require.Equal(t, "up\n", <-began)
+	s.cutNode()
+	var told *session.EndError
+	require.ErrorAs(t, <-ended, &told)
+	require.Equal(t, wire.NodeLost, told.Code)
+	require.Eventually(t, func() bool {
+		_, err := s.as("root").Run(t.Context(), s.held.ID, session.Command{})
+		refused, ok := errors.AsType[*client.Error](err)
+		return ok && refused.Problem.Code == contract.CodeNodeNotAttached
+	}, 10*time.Second, 10*time.Millisecond)
 }
 
 func TestAPortOfTheNode(t *testing.T) {

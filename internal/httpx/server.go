@@ -10,7 +10,7 @@ import (
 const (
 	ReadHeaderTimeout = 5 * time.Second  // against clients that send a header byte by byte
 	IdleTimeout       = 60 * time.Second // of a kept-alive connection
-	MaxHeaderBytes    = 12 << 10         // net/http adds 4 KiB, which makes 16 KiB
+	MaxHeaderBytes    = 12 << 10         // net/http adds 4 KiB, which makes 16 KiB, and up to 20 of a first request
 	// StreamWindow is how much of an HTTP/2 request's body waits to be read, in bytes. A connection
 	// has room for 64 of them, so that one that is not read does not hold up the others.
 	StreamWindow = 256 << 10

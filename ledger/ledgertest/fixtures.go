@@ -89,7 +89,7 @@ func newLearned() learned.Learned {
 		Arrivals: learned.Arrivals{Until: day, Open: 0.25, Taken: []float64{1.25, 0}, Hours: []float64{2.5, 1}},
 		Leases:   learned.LeaseUse{Seen: []time.Duration{1, 1000000}},
 		Cleaning: []learned.Cleaning{{ID: "alc_1", Since: day, Slots: []int{0, 2}, GPUs: 1,
-			UUIDs: []string{"GPU-1", "GPU-2"}}},
+			UUIDs: []string{"GPU-1", "GPU-2"}, Await: []string{"nod_1"}}},
 		Sources: map[string]learned.SourceLearned{"aws/us/p4d-spot": {
 			Boot: learned.BootTimes{Prior50: time.Second, Prior95: time.Minute, Faded: 1,
 				Seen: []time.Duration{time.Second}},
@@ -173,7 +173,8 @@ func pendingAllocation(id, org, poolID string, at time.Time) allocation.Allocati
 		ID: id, OrganizationID: org, PoolID: poolID, Name: "training", HeldBy: "key_1", UserID: "usr_1",
 		Workload: capacity.Batch,
 		Shape:    capacity.Shape{Nodes: 1, PerNode: 2}, Slots: []int{2}, Reservations: []string{"rsv_2", "rsv_1"},
-		Lease: time.Hour, Window: calendar.Interval{Start: at, End: at.Add(time.Hour)}, Reason: "warm",
+		Opened: []string{"nod_1"},
+		Lease:  time.Hour, Window: calendar.Interval{Start: at, End: at.Add(time.Hour)}, Reason: "warm",
 		Cost: 4 * money.USD,
 	}, at)
 }

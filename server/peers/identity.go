@@ -41,7 +41,7 @@ func secureConnections(peppers []keys.Pepper, version string, now time.Time) (*t
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate},
-		NextProtos: []string{"forewarm-peers/" + version}, ClientAuth: tls.RequireAnyClientCert,
+		NextProtos: []string{"forewarm-peers/" + version, sessionProtocol + version}, ClientAuth: tls.RequireAnyClientCert,
 		InsecureSkipVerify:     true, //nolint:gosec // the key is what is verified, below; names mean nothing here
 		VerifyConnection:       func(s tls.ConnectionState) error { return checkPeer(s, known) },
 		SessionTicketsDisabled: true,

@@ -63,6 +63,13 @@ func (g *Group) admit(ctx context.Context, conn *tls.Conn, leave func()) {
 		g.tellStranger(ctx, conn, err)
 		return
 	}
+	if g.carriesSession(conn) {
+		if g.sessions.Add(1) <= maxSessions {
+			g.serveSession(ctx, conn)
+		}
+		g.sessions.Add(-1)
+		return
+	}
 	if g.serving.Add(1) <= maxConnections {
 		g.servePeer(ctx, conn)
 	}

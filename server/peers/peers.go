@@ -73,14 +73,18 @@ type Group struct {
 	cfg      Config
 	answer   Answerer
 	security *tls.Config
-	link     atomic.Pointer[link] // to who decides; nil: this server does
-	broke    chan struct{}        // holds something when the link has broken
+	// serveSession serves a session that another server carries here; nil: none is.
+	serveSession func(context.Context, net.Conn)
+	link         atomic.Pointer[link] // to who decides; nil: this server does
+	broke        chan struct{}        // holds something when the link has broken
 
 	serving   atomic.Int32 // connections of others
+	sessions  atomic.Int32 // of them those that carry a session each
 	strangers strangers
 
 	mu   sync.Mutex
 	shun map[string]shunned // servers that could not be reached
+	all  []ledger.Peer      // the servers that were there at the last look
 
 	// Only Attend uses these, for the log.
 	decides ledger.Peer // whom this server asks; itself: it decides
@@ -160,6 +164,9 @@ func (g *Group) Attend(ctx context.Context) {
 		}
 		return
 	}
+	g.mu.Lock()
+	g.all = all
+	g.mu.Unlock()
 	first := g.firstReachable(all)
 	if err := g.follow(ctx, first); err != nil && ctx.Err() == nil {
 		g.cfg.Logger.WarnContext(ctx, "the server that decides cannot be reached, so this one decides what it is asked, "+

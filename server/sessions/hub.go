@@ -62,8 +62,6 @@ type Hub struct {
 
 // Relay finds a session's way to daemons that are attached to other servers.
 type Relay interface {
-	// Attached notes that a node's daemon is attached here, or is not any more.
-	Attached(ctx context.Context, nodeID string, here bool) error
 	// Reaches reports whether a daemon is attached to another server.
 	Reaches(ctx context.Context, nodeID string) (bool, error)
 	// Open is Hub.Open, on the server to which the daemon is attached. ErrNotAttached: it is
@@ -71,11 +69,15 @@ type Relay interface {
 	Open(ctx context.Context, nodeID string, o *forewarmv1.OpenSession) (Conn, error)
 }
 
-// NewHub returns a hub to which nobody is attached. The relay may be nil.
-func NewHub(l *verbs.Ledger, log *slog.Logger, m Metrics, relay Relay) *Hub {
-	return &Hub{ledger: l, log: log, metrics: m, relay: relay, nodes: map[string]*attached{},
+// NewHub returns a hub to which nobody is attached.
+func NewHub(l *verbs.Ledger, log *slog.Logger, m Metrics) *Hub {
+	return &Hub{ledger: l, log: log, metrics: m, nodes: map[string]*attached{},
 		waiting: map[string]*expected{}}
 }
+
+// UseRelay gives the hub a way to daemons that are attached to other servers. It is called
+// before anything is opened.
+func (h *Hub) UseRelay(r Relay) { h.relay = r }
 
 // attached is a daemon whose stream is here.
 type attached struct {

@@ -107,27 +107,18 @@ func (h *Hub) attach(ctx context.Context, at *attached) error {
 	}
 	h.metrics.NodeStreams(1)
 	h.log.InfoContext(ctx, "a node's daemon is attached", "node", at.nodeID, "isolation", at.isolation)
-	if h.relay != nil {
-		return h.relay.Attached(ctx, at.nodeID, true)
-	}
 	return nil
 }
 
 func (h *Hub) detach(ctx context.Context, at *attached) {
 	close(at.gone)
 	h.mu.Lock()
-	current := h.nodes[at.nodeID] == at
-	if current {
+	if h.nodes[at.nodeID] == at {
 		delete(h.nodes, at.nodeID)
 	}
 	h.mu.Unlock()
 	h.metrics.NodeStreams(-1)
 	h.log.InfoContext(ctx, "a node's daemon is not attached any more", "node", at.nodeID)
-	if current && h.relay != nil {
-		if err := h.relay.Attached(context.WithoutCancel(ctx), at.nodeID, false); err != nil {
-			h.log.WarnContext(ctx, "that a daemon left could not be noted", "node", at.nodeID, "error", err)
-		}
-	}
 }
 
 // Serve implements NodeService.
