@@ -32,6 +32,7 @@ const (
 	signWithin = 30 * time.Second // one comes, or the stream is given up
 	firstRetry = 5 * time.Second  // full jitter up to this after the first failure, then twice as much
 	lastRetry  = time.Minute
+	joinsWithin = time.Second
 	// MostSessions is how many a node has at a time.
 	MostSessions = 64
 	// closeWithin is how long the server may take to read the end of a session.
@@ -99,8 +100,12 @@ func (a *Attachment) Run(ctx context.Context) {
 			failures, told = 0, false
 		}
 		wait := httpx.Backoff(failures, firstRetry, lastRetry, a.Random)
-		failures++
-		if !told { // once an outage
+		if errors.Is(err, errNotJoined) { // it is about to
+			wait = joinsWithin
+		} else {
+			failures++
+		}
+		if !told && !errors.Is(err, errNotJoined) { // once an outage
 			a.Log.WarnContext(ctx, "sessions cannot be opened here: the stream to the control plane is down", "error", err)
 			told = true
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -109,8 +110,8 @@ func (k *Keeper) clear(id string, r record) {
 		return
 	}
 	kept.Phase, kept.Cleared = cleared, k.Clock.Now()
-	kept.Proof = fmt.Sprintf("%d processes ended, %d files removed in %s", count, removed,
-		kept.Cleared.Sub(from).Round(time.Millisecond))
+	kept.Proof = fmt.Sprintf("%s ended, %s removed in %s", counted(count, "process", "processes"),
+		counted(removed, "file", "files"), kept.Cleared.Sub(from).Round(time.Millisecond))
 	if err != nil {
 		kept.Phase, kept.Problem = ended, clip(err.Error())
 	}
@@ -175,7 +176,7 @@ func readBack(look contract.NodeLook, r *record) (said, busy string) {
 	}
 	switch {
 	case free == len(r.GPUs) && free > 0:
-		return fmt.Sprintf("no process on %d GPUs, memory as before", free), ""
+		return fmt.Sprintf("no process on %s, memory as before", counted(free, "GPU", "GPUs")), ""
 	case len(r.GPUs) == 0:
 		return "it had nothing here", ""
 	case look.Problem != "" && free == 0:
@@ -208,6 +209,13 @@ func (k *Keeper) AwaitsLook() bool {
 		}
 	}
 	return false
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
 }
 
 // clip bounds what is told, as the contract does.

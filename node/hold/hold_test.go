@@ -104,7 +104,7 @@ env -i setsid sh -c 'trap "" TERM HUP; while :; do sleep 100; done' >/dev/null 2
 	got := k.Cleaned()
 	require.Len(t, got, 1)
 	require.Empty(t, got[0].Problem)
-	require.Regexp(t, `^[2-9] processes ended, \d+ files removed in .*; no process on 1 GPUs, memory as before$`,
+	require.Regexp(t, `^[2-9] processes ended, \d+ files removed in .*; no process on 1 GPU, memory as before$`,
 		got[0].Proof)
 
 	require.False(t, alive(hidden))
