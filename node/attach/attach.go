@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	signEvery  = 10 * time.Second // a sign of life goes
-	signWithin = 30 * time.Second // one comes, or the stream is given up
-	firstRetry = 5 * time.Second  // full jitter up to this after the first failure, then twice as much
-	lastRetry  = time.Minute
+	signEvery   = 10 * time.Second // a sign of life goes
+	signWithin  = 30 * time.Second // one comes, or the stream is given up
+	firstRetry  = 5 * time.Second  // full jitter up to this after the first failure, then twice as much
+	lastRetry   = time.Minute
 	joinsWithin = time.Second
 	// MostSessions is how many a node has at a time.
 	MostSessions = 64
