@@ -1,0 +1,181 @@
+package attach_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	forewarmv1 "github.com/forewarm/forewarm/contract/proto/forewarm/v1"
+	"github.com/forewarm/forewarm/contract/proto/forewarm/v1/forewarmv1connect"
+	"github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/node/attach"
+	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/work"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type (
+	attachStream = connect.BidiStream[forewarmv1.AttachRequest, forewarmv1.AttachResponse]
+	serveStream  = connect.BidiStream[forewarmv1.ServeRequest, forewarmv1.ServeResponse]
+)
+
+// plane is a control plane whose streams the test holds.
+type plane struct {
+	t        *testing.T
+	attached chan *attachStream
+	release  chan struct{}    // ends the stream that is attached
+	ends     chan session.End // of sessions
+	keys     chan string      // with which streams came
+}
+
+func (p *plane) Attach(ctx context.Context, s *attachStream) error {
+	p.keys <- s.RequestHeader().Get("Authorization")
+	if _, err := s.Receive(); err != nil {
+		return err
+	}
+	p.attached <- s
+	select {
+	case <-ctx.Done():
+	case <-p.release:
+		return errors.New("the server goes away")
+	}
+	return nil
+}
+
+func (p *plane) Serve(_ context.Context, s *serveStream) error {
+	if _, err := s.Receive(); err != nil {
+		return err
+	}
+	for {
+		got, err := s.Receive()
+		if err != nil {
+			return err
+		}
+		if f := got.GetFrame(); session.Channel(f.GetChannel()) == session.Result {
+			end, err := session.ParseEnd(f.GetData())
+			p.ends <- end
+			return err
+		}
+	}
+}
+
+func newPlane(t *testing.T, change func(*attach.Config)) *plane {
+	t.Helper()
+	p := &plane{t: t, attached: make(chan *attachStream), release: make(chan struct{}), ends: make(chan session.End, 200),
+		keys: make(chan string, 100)}
+	mux := http.NewServeMux()
+	mux.Handle(forewarmv1connect.NewNodeServiceHandler(p))
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	web := httpx.NewServer("", mux)
+	go func() { _ = web.Serve(l) }()
+	dir, err := os.MkdirTemp("/var/tmp", "forewarm-attach-test-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o711)) //nolint:gosec // users of holds pass through it
+	holds, err := hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
+		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
+	require.NoError(t, err)
+	transport := attach.NewTransport()
+	cfg := attach.Config{URL: "http://" + l.Addr().String(), BootID: "boot", Epoch: 7, Holds: holds, Hurry: func() {},
+		Key: func() obs.Secret { return obs.NewSecret("key") }, Log: slog.New(slog.DiscardHandler),
+		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
+		Runner: work.Runner{HangUp: 50 * time.Millisecond, Terminate: 50 * time.Millisecond, Drain: 50 * time.Millisecond}}
+	if change != nil {
+		change(&cfg)
+	}
+	at, err := attach.New(cfg)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { at.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		all.Wait()
+		transport.CloseIdleConnections()
+		require.NoError(t, web.Close())
+		holds.EndAll()
+		require.NoError(t, os.RemoveAll(dir))
+	})
+	return p
+}
+
+func open(id string, arguments ...string) *forewarmv1.AttachResponse {
+	return &forewarmv1.AttachResponse{Open: &forewarmv1.OpenSession{SessionId: id,
+		Hold: &forewarmv1.Hold{AllocationId: "alc_1"},
+		Work: &forewarmv1.OpenSession_Command{Command: &forewarmv1.Command{Arguments: arguments}}}}
+}
+
+// A server that goes away ends nothing but its own sessions: the daemon comes back, with its key as it is then.
+func TestADaemonComesBack(t *testing.T) {
+	var mu sync.Mutex
+	key := "first"
+	p := newPlane(t, func(c *attach.Config) {
+		c.Key = func() obs.Secret {
+			mu.Lock()
+			defer mu.Unlock()
+			return obs.NewSecret(key)
+		}
+	})
+	s := <-p.attached
+	require.Equal(t, "Bearer first", <-p.keys)
+	require.NoError(t, s.Send(open("one", "true")))
+	require.Equal(t, session.End{}, <-p.ends)
+	mu.Lock()
+	key = "second"
+	mu.Unlock()
+	p.release <- struct{}{}
+	s = <-p.attached
+	require.Equal(t, "Bearer second", <-p.keys)
+	require.NoError(t, s.Send(open("two", "sh", "-c", "exit 9")))
+	require.Equal(t, session.End{ExitCode: 9}, <-p.ends)
+}
+
+// A server that says nothing is given up, also while the connection stands.
+func TestASilentServerIsGivenUp(t *testing.T) {
+	p := newPlane(t, func(c *attach.Config) { c.SignEvery = 20 * time.Millisecond })
+	<-p.attached
+	<-p.attached
+}
+
+// What a daemon cannot open it refuses, and goes on.
+func TestWhatCannotBeOpened(t *testing.T) {
+	hurried := make(chan struct{}, 1)
+	p := newPlane(t, func(c *attach.Config) { c.Hurry = func() { hurried <- struct{}{} } })
+	s := <-p.attached
+	for _, wrong := range []*forewarmv1.OpenSession{
+		{SessionId: "1", Hold: &forewarmv1.Hold{AllocationId: "../x"}},
+		{SessionId: "2", Hold: &forewarmv1.Hold{AllocationId: "alc_1"}}, {SessionId: "3"},
+	} {
+		require.NoError(t, s.Send(&forewarmv1.AttachResponse{Open: wrong}))
+		require.Equal(t, session.Refused, (<-p.ends).Code)
+	}
+	require.NoError(t, s.Send(&forewarmv1.AttachResponse{Report: true}))
+	<-hurried
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	p := newPlane(t, nil)
+	s := <-p.attached
+	for range attach.MostSessions + 1 {
+		require.NoError(t, s.Send(open("x", "sleep", "1000")))
+	}
+	end := <-p.ends
+	require.Equal(t, session.Refused, end.Code)
+	require.Contains(t, end.Reason, "as many sessions as it takes")
+}
