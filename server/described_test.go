@@ -178,8 +178,8 @@ func compareRequest(op *huma.Operation, r *http.Request, got *teeWriter) (wrong 
 }
 
 // Hijack implements http.Hijacker.
-func (w *teeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return http.NewResponseController(w.ResponseWriter).Hijack()
+func (t *teeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(t.ResponseWriter).Hijack()
 }
 
 // teeWriter keeps what is sent.

@@ -66,7 +66,12 @@ func (s Server) Run(ctx context.Context, allocationID string, c Command) (wire.E
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &sender{ctx: ctx, conn: conn}
-	if err := out.send(wire.Begin, c.Encode()); err != nil {
+	begin := c.Encode()
+	if len(begin) > wire.MostData {
+		return wire.End{}, fmt.Errorf("the command and its environment have %d bytes in JSON, and may have %d", len(begin),
+			wire.MostData)
+	}
+	if err := out.send(wire.Begin, begin); err != nil {
 		return wire.End{}, fmt.Errorf("%w: %w", ErrCut, err)
 	}
 	if c.Stdin != nil {
@@ -126,15 +131,15 @@ func (s Server) dial(ctx context.Context, query url.Values, path ...string) (*we
 	refused := &problemKeeper{next: s.HTTP.Transport}
 	h := *s.HTTP
 	h.Transport = refused
-	conn, resp, err := websocket.Dial(ctx, s.API.Address(query, path...), &websocket.DialOptions{HTTPClient: &h,
-		HTTPHeader: header, Subprotocols: []string{wire.Protocol}})
+	options := &websocket.DialOptions{HTTPClient: &h, HTTPHeader: header, Subprotocols: []string{wire.Protocol}}
+	conn, _, err := websocket.Dial(ctx, s.API.Address(query, path...), options) //nolint:bodyclose // it is the connection
 	if err != nil {
 		if refused.problem != nil {
 			return nil, refused.problem
 		}
 		return nil, fmt.Errorf("opening a session: %w", err)
 	}
-	if resp.Body != nil && conn.Subprotocol() != wire.Protocol {
+	if conn.Subprotocol() != wire.Protocol {
 		_ = conn.CloseNow()
 		return nil, errors.New("opening a session: the server does not speak " + wire.Protocol)
 	}

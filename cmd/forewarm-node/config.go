@@ -23,17 +23,19 @@ import (
 // config is the file forewarm-node.yaml. Environment variables, then flags, go before it.
 // Every key is used: one that is not known here is refused.
 type config struct {
-	URL       string      `yaml:"url"`
-	Node      string      `yaml:"node"`
-	TokenFile string      `yaml:"token_file"` // - for standard input, fd:N for an inherited descriptor
-	StateDir  string      `yaml:"state_dir"`
-	Simulate  int         `yaml:"simulate"`
-	Source    string      `yaml:"source"`
-	KernelLog string      `yaml:"kernel_log"`
-	PlainHTTP bool        `yaml:"plain_http"` // also to other machines
-	Sessions  bool        `yaml:"sessions"`
-	HoldDir   string      `yaml:"hold_dir"` // empty: beside state_dir
-	XIDs      []xidConfig `yaml:"xids"`
+	URL       string `yaml:"url"`
+	Node      string `yaml:"node"`
+	TokenFile string `yaml:"token_file"` // - for standard input, fd:N for an inherited descriptor
+	StateDir  string `yaml:"state_dir"`
+	Simulate  int    `yaml:"simulate"`
+	Source    string `yaml:"source"`
+	KernelLog string `yaml:"kernel_log"`
+	PlainHTTP bool   `yaml:"plain_http"` // also to other machines
+	Sessions  bool   `yaml:"sessions"`
+	HoldDir   string `yaml:"hold_dir"` // empty: beside state_dir
+	// SharedUser takes sessions where they can have no user of their own, but the daemon's.
+	SharedUser bool        `yaml:"shared_user"`
+	XIDs       []xidConfig `yaml:"xids"`
 }
 
 // xidConfig is what an XID means here, instead of what the built-in table says.
@@ -73,6 +75,8 @@ func (c *config) addRunFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.PlainHTTP, "plain-http", c.PlainHTTP,
 		"send token and key to another machine without encryption, in a network that nobody else is in")
 	f.BoolVar(&c.Sessions, "sessions", c.Sessions, "let holders of allocations run commands and reach ports here")
+	f.BoolVar(&c.SharedUser, "shared-user", c.SharedUser, "let holders' work run as the daemon's own user where it can "+
+		"have no other: it can then read the node's key")
 	f.StringVar(&c.HoldDir, "hold-dir", c.HoldDir, "where holders' folders are made; empty: state-dir with -holds added")
 	f.StringVar(&c.StateDir, "state-dir", c.StateDir, "where the node's key is kept; readable by its user alone")
 }

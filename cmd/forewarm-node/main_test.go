@@ -132,7 +132,7 @@ func TestTheUnitFits(t *testing.T) {
 	require.Equal(t, "run", cmd.Name())
 	require.Contains(t, string(text), "RestartPreventExitStatus=2 4\n")
 	require.Equal(t, []int{2, 4}, []int{exitUsage, exitRefused})
-	require.Contains(t, string(text), "StateDirectory=forewarm-node\nStateDirectoryMode=0700\n")
+	require.Contains(t, string(text), "StateDirectory=forewarm-node forewarm-node-holds\nStateDirectoryMode=0700\n")
 	require.Contains(t, string(text), "SendSIGKILL=no\n")
 	require.Equal(t, "/var/lib/forewarm-node", defaultConfig().StateDir)
 }

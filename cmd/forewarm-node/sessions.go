@@ -21,10 +21,16 @@ func (c config) openHolds(now clock.Clock, log *slog.Logger) (*hold.Keeper, erro
 	}
 	holds, err := hold.NewKeeper(hold.Config{Dir: cmp.Or(c.HoldDir, filepath.Clean(c.StateDir)+"-holds"),
 		Book: filepath.Join(c.StateDir, "holds.json"), Clock: now, Log: log})
-	if err == nil {
-		holds.Resume()
+	if err != nil {
+		return nil, err
 	}
-	return holds, err
+	if holds.Isolation() == hold.EnvironmentOnly && !c.SharedUser {
+		log.Warn("no sessions are taken: this daemon cannot give holders' work a user of its own (it is not root, or in a " +
+			"container without the right), and shared_user is not set")
+		return nil, nil
+	}
+	holds.Resume()
+	return holds, nil
 }
 
 // serveSessions keeps the daemon in reach of the control plane, so that sessions can be

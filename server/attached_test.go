@@ -1,0 +1,94 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/client/session"
+	"github.com/forewarm/forewarm/contract"
+	forewarmv1 "github.com/forewarm/forewarm/contract/proto/forewarm/v1"
+	"github.com/forewarm/forewarm/contract/proto/forewarm/v1/forewarmv1connect"
+	wire "github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/node/attach"
+)
+
+// Where the daemon is attached to another server than its user is connected to, the servers carry the session.
+func TestASessionAcrossServers(t *testing.T) {
+	p := newPair(t)
+	s := siteOf(t, fleetIn(t, p.world), p.decider)
+	input := strings.Repeat("all of it\n", 300_000)
+	var copied bytes.Buffer
+	end, err := s.as("root").Run(t.Context(), s.held.ID, session.Command{Stdin: strings.NewReader(input), Stdout: &copied,
+		Command: wire.Command{Arguments: []string{"sh", "-c", "cat; exit 4"}}})
+	require.NoError(t, err)
+	require.Equal(t, wire.End{ExitCode: 4}, end)
+	require.True(t, input == copied.String())
+
+	began, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		var out lineWriter = began
+		_, err := s.as("root").Run(t.Context(), s.held.ID, session.Command{Stdout: out,
+			Command: wire.Command{Arguments: []string{"sh", "-c", "echo up; sleep 1000"}}})
+		ended <- err
+	}()
+	require.Equal(t, "up\n", <-began)
+	s.cutNode()
+	var told *session.EndError
+	require.ErrorAs(t, <-ended, &told)
+	require.Equal(t, wire.NodeLost, told.Code)
+	require.Eventually(t, func() bool {
+		_, err := s.as("root").Run(t.Context(), s.held.ID, session.Command{})
+		refused, ok := errors.AsType[*client.Error](err)
+		return ok && refused.Problem.Code == contract.CodeNodeNotAttached
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+// Of two daemons of one boot the later one is asked, one of another boot is refused, and one that is asked for
+// somebody else's session does not get it.
+func TestWhichDaemonIsAttached(t *testing.T) {
+	s := newSite(t)
+	attachAs := func(boot string, epoch int64) error {
+		api := forewarmv1connect.NewNodeServiceClient(&http.Client{Transport: attach.NewTransport()}, s.nodeURL)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stream := api.Attach(ctx)
+		stream.RequestHeader().Set("Authorization", "Bearer "+s.keys["daemon"])
+		require.NoError(t, stream.Send(&forewarmv1.AttachRequest{BootId: boot, Epoch: epoch}))
+		_, err := stream.Receive()
+		_ = stream.CloseRequest()
+		return err
+	}
+	require.Equal(t, connect.CodePermissionDenied, connect.CodeOf(attachAs("another boot", 9)))
+	require.Equal(t, connect.CodeAborted, connect.CodeOf(attachAs("boot", 0)), "it began before the one that is there")
+	_, out, err := s.exec("root", "echo still here")
+	require.NoError(t, err)
+	require.Equal(t, "still here\n", out)
+	require.NoError(t, attachAs("boot", 2))
+	require.Eventually(t, func() bool { // the earlier one has been sent away, and comes back
+		_, _, err := s.exec("root", "true")
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond)
+
+	stranger := forewarmv1connect.NewNodeServiceClient(&http.Client{Transport: attach.NewTransport()}, s.nodeURL)
+	stream := stranger.Serve(t.Context())
+	stream.RequestHeader().Set("Authorization", "Bearer "+s.keys["daemon"])
+	require.NoError(t, stream.Send(&forewarmv1.ServeRequest{SessionId: "guessed"}))
+	_, err = stream.Receive()
+	require.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
+	_ = stream.CloseRequest()
+	root := stranger.Attach(t.Context())
+	root.RequestHeader().Set("Authorization", "Bearer "+s.keys["root"])
+	_ = root.Send(&forewarmv1.AttachRequest{BootId: "boot", Epoch: 9})
+	_, err = root.Receive()
+	require.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err))
+	_ = root.CloseRequest()
+}
