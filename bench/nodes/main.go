@@ -8,9 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/bench/rig"
@@ -50,7 +47,10 @@ func runBenchmark(ctx context.Context, out io.Writer, o rig.Options) (err error)
 	if err := measureBookings(ctx, out, o, i, p, all); err != nil {
 		return err
 	}
-	return measureDaemon(ctx, out, p.URL, all[0])
+	if *binary == "" {
+		return nil
+	}
+	return errors.Join(measureDaemon(ctx, out, p.URL, all[0]), measureSessions(ctx, out, p.URL, all[0].operator))
 }
 
 // measureAlone counts heartbeats, and what they cost the server.
@@ -101,34 +101,4 @@ func measureBookings(ctx context.Context, out io.Writer, o rig.Options, i *rig.I
 		beside.Over(quiet).Print(out, "nodes_booking_share", "")
 	}
 	return nil
-}
-
-// measureDaemon runs the program itself for a minute, at rest.
-func measureDaemon(ctx context.Context, out io.Writer, url string, d *daemon) error {
-	if *binary == "" {
-		return nil
-	}
-	dir, err := os.MkdirTemp("", "forewarm-node")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	token, err := d.operator.IssueJoinToken(ctx, d.id, 0)
-	if err != nil {
-		return err
-	}
-	run := exec.CommandContext(ctx, *binary, "run", "--url", url, "--node", d.id, "--token-file", "-", "--simulate", "8",
-		"--state-dir", dir+"/state") //nolint:gosec // the program that is measured
-	run.Stdin = strings.NewReader(token.Token)
-	if err := run.Start(); err != nil {
-		return fmt.Errorf("starting %s (make bin/forewarm-node): %w", *binary, err)
-	}
-	wait := sleep(ctx, 5*time.Second)
-	used := rig.ProcessTime(run.Process.Pid)
-	const atRest = time.Minute
-	wait = errors.Join(wait, sleep(ctx, atRest))
-	rig.Series{float64(rig.Resident(run.Process.Pid)) / (1 << 20)}.Print(out, "node_rss_mb", "MiB")
-	rig.Series{100 * (rig.ProcessTime(run.Process.Pid) - used).Seconds() / atRest.Seconds()}.Print(out,
-		"node_cpu_percent", "%")
-	return errors.Join(wait, run.Process.Signal(os.Interrupt), run.Wait())
 }

@@ -29,7 +29,8 @@ type process struct {
 // follows waits in the stream, signals too.
 const held = 16
 
-// obey does what the holder asks for, until the stream ends.
+// obey does what the holder asks for, until the stream ends, which is later than the command
+// does.
 func (p *process) obey(s Stream) {
 	input := make(chan []byte, held)
 	var writer sync.WaitGroup
@@ -43,12 +44,10 @@ func (p *process) obey(s Stream) {
 		}
 		switch c {
 		case session.Stdin:
-			if !p.give(input, append([]byte(nil), data...)) {
-				return
-			}
+			p.give(input, append([]byte(nil), data...))
 		case session.Close:
-			if len(data) == 1 && session.Channel(data[0]) == session.Stdin && !p.give(input, nil) {
-				return
+			if len(data) == 1 && session.Channel(data[0]) == session.Stdin {
+				p.give(input, nil)
 			}
 		case session.Resize:
 			if size, err := session.ParseSize(data); err == nil {
@@ -63,13 +62,11 @@ func (p *process) obey(s Stream) {
 	}
 }
 
-// give hands data to the writer of the input; false once the command has ended.
-func (p *process) give(input chan<- []byte, data []byte) bool {
+// give hands data to the writer of the input, unless the command has ended.
+func (p *process) give(input chan<- []byte, data []byte) {
 	select {
 	case input <- data:
-		return true
 	case <-p.exited:
-		return false
 	}
 }
 

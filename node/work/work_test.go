@@ -123,6 +123,15 @@ func TestACommandEndsWithItsOutputAndItsCode(t *testing.T) {
 	}
 }
 
+// What a command says arrives, however soon after its start it ends, and whatever comes for it meanwhile.
+func TestACommandThatEndsAtOnceIsHeard(t *testing.T) {
+	for range 300 {
+		got := run(t, newPlace(t), work.Command{Arguments: []string{"echo", "word"}}, message{session.Close, "\x00"},
+			message{session.Stdin, "late"}, message{session.Close, "\x00"})
+		require.Equal(t, "word\n", got.out[session.Stdout])
+	}
+}
+
 // Nothing of the daemon's environment or open files reaches a command, and what the place says goes before what
 // the holder wants.
 func TestACommandFindsItsPlaceAndNothingOfTheDaemons(t *testing.T) {
