@@ -61,7 +61,7 @@ type NodeLook struct {
 	Driver  string `json:"driver,omitempty" maxLength:"64"`
 	Problem string `json:"problem,omitempty" maxLength:"300" doc:"Why the look failed, or is not whole."`
 	// Isolation says how well the node keeps a holder from others' work.
-	Isolation string    `json:"isolation,omitempty" enum:"user,environment"`
+	Isolation string    `json:"isolation,omitempty" enum:"devices,user,environment"`
 	GPUs      []LookGPU `json:"gpus" maxItems:"64" nullable:"false"`
 }
 
@@ -123,7 +123,7 @@ type NodeDaemon struct {
 	Source  string    `json:"source,omitempty" doc:"Where its figures come from; simulated: none is real."`
 	Problem string    `json:"problem,omitempty" doc:"Why it cannot tell, or not all."`
 	// Isolation says how well the node keeps a holder from others' work.
-	Isolation string `json:"isolation,omitempty" enum:"user,environment"`
+	Isolation string `json:"isolation,omitempty" enum:"devices,user,environment"`
 }
 
 // GPUSeen is what the daemon of a node said of a GPU last.
@@ -134,8 +134,9 @@ type GPUSeen struct {
 	Evidence []HealthEvidence `json:"evidence,omitempty" doc:"What speaks against it."`
 }
 
-const isolationTag = `doc:"How well the node keeps a holder from others' work. user: each holder's has a user of its ` +
-	`own; environment: all have the daemon's, and are told their GPUs; left out: it takes no sessions."`
+const isolationTag = `doc:"How well the node keeps a holder from others' work. devices: each holder's has a user of ` +
+	`its own, and can open no GPU but its own; user: it has a user of its own; environment: all have the daemon's, and ` +
+	`are told their GPUs; left out: it takes no sessions."`
 
 // nodeDaemonTags are the rests of tags that are too long for their lines.
 var nodeDaemonTags = tags{

@@ -37,8 +37,8 @@ func startDaemon(ctx context.Context, operator *client.Client, url, nodeID strin
 	if err := os.Chmod(p.dir, 0o711); err != nil { //nolint:gosec // users of holds pass through it
 		return p, err
 	}
-	p.run = exec.CommandContext(ctx, *binary, "run", "--url", url, "--node", nodeID, "--token-file", "-", "--simulate", "8",
-		"--shared-user", "--state-dir", p.dir+"/state") //nolint:gosec // the program that is measured
+	p.run = exec.CommandContext(ctx, *binary, "run", "--url", url, "--node", nodeID, "--token-file", "-",
+		"--simulate", "8", "--shared-user", "--state-dir", p.dir+"/state") //nolint:gosec // the program that is measured
 	p.run.Stdin = strings.NewReader(token.Token)
 	if err := p.run.Start(); err != nil {
 		return p, fmt.Errorf("starting %s (make bin/forewarm-node): %w", *binary, err)

@@ -40,6 +40,9 @@ As with cp -r, what is copied to a folder that is there goes into it. The node n
 				return err
 			}
 			if a.Flags.DryRun {
+				if err := where.check(cmd.Context()); err != nil {
+					return err
+				}
 				a.Say(cmd, "Dry run: nothing was copied.")
 				return nil
 			}

@@ -40,12 +40,18 @@ func open(a *app.App, cmd *cobra.Command, ref string, node int) (at, error) {
 	if err != nil {
 		return at{}, err
 	}
-	if a.Flags.DryRun {
-		if _, err := api.Allocation(cmd.Context(), id); err != nil {
-			return at{}, err
-		}
-	}
 	return at{session.Server{API: api, HTTP: a.NewSessionClient()}, id, node}, nil
+}
+
+// check fails where the allocation is not there, or has no GPUs now: before something listens,
+// and in a dry run, when no session says so.
+func (w at) check(ctx context.Context) error {
+	got, err := w.server.API.Allocation(ctx, w.id)
+	if err == nil && got.State != "active" {
+		err = &exit.Error{Code: exit.Conflict, Message: w.id + " is " + got.State + ": it has no GPUs now",
+			Next: []string{"forewarm allocations show " + w.id}}
+	}
+	return err
 }
 
 // NewExecCommand is the command exec.
@@ -74,6 +80,9 @@ nohup or into tmux.`,
 				return err
 			}
 			if a.Flags.DryRun {
+				if err := where.check(cmd.Context()); err != nil {
+					return err
+				}
 				a.Say(cmd, "Dry run: nothing was run on %s: %s", where.id, access.Quote(command.Arguments))
 				return nil
 			}

@@ -37,6 +37,9 @@ LOCAL is the port here, PORT's number if it is left out, and any free one if it 
 			if err != nil {
 				return err
 			}
+			if err := where.check(cmd.Context()); err != nil {
+				return err
+			}
 			if a.Flags.DryRun {
 				a.Say(cmd, "Dry run: nothing was forwarded.")
 				return nil

@@ -3,6 +3,7 @@ package hold
 import (
 	"bufio"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,8 +29,10 @@ type record struct {
 	OwnUser  bool           `json:"own_user,omitempty"`
 	Home     string         `json:"home"`
 	Cgroup   string         `json:"cgroup,omitempty"`
-	GPUs     []string       `json:"gpus"`            // UUIDs
-	Floor    map[string]int `json:"floor,omitempty"` // memory of the GPUs that was in use before it, in MiB
+	Minors   []int          `json:"minors,omitempty"`   // of its GPUs: N of /dev/nvidiaN
+	Filtered bool           `json:"filtered,omitempty"` // its cgroup opens no GPUs but those
+	GPUs     []string       `json:"gpus"`               // UUIDs
+	Floor    map[string]int `json:"floor,omitempty"`    // memory of the GPUs that was in use before it, in MiB
 	OpenedAt time.Time      `json:"opened_at"`
 	Cleared  time.Time      `json:"cleared_at,omitzero"`
 	Problem  string         `json:"problem,omitempty"`
@@ -49,9 +52,9 @@ const (
 	lastUser  = 2_000_000_000
 )
 
-// readBook reads the book, or begins one. Where an earlier one was lost, its users are not
-// used again soon: the first number is by the time.
-func readBook(path string, now time.Time) (book, error) {
+// readBook reads the book, or begins one. The first user is chosen by chance, so that neither an
+// earlier book that was lost nor another daemon of the machine has the same.
+func readBook(path string) (book, error) {
 	var b book
 	if _, err := statefile.Read(path, &b); err != nil {
 		return b, err
@@ -60,7 +63,7 @@ func readBook(path string, now time.Time) (book, error) {
 		b.Holds = map[string]*record{}
 	}
 	if b.NextUser < firstUser || b.NextUser >= lastUser {
-		b.NextUser = firstUser + uint32(now.Unix()%50_000_000) //nolint:gosec // it is small
+		b.NextUser = firstUser + rand.Uint32N(lastUser-firstUser) //nolint:gosec // it is no secret
 	}
 	return b, nil
 }

@@ -74,13 +74,13 @@ func (k *Keeper) Resume() {
 // it is what its folder says.
 func (k *Keeper) unknown(id string) *record {
 	r := &record{Home: filepath.Join(k.Dir, id), OpenedAt: k.Clock.Now()}
-	if k.cgroups != "" {
-		r.Cgroup = filepath.Join(k.cgroups, id)
-	}
 	if info, err := os.Stat(r.Home); err == nil {
 		if s, ok := info.Sys().(*syscall.Stat_t); ok {
 			r.UID, r.GID, r.OwnUser = s.Uid, s.Gid, s.Uid >= firstUser && s.Uid < lastUser
 		}
+	}
+	if k.cgroups != "" && r.OwnUser {
+		r.Cgroup = k.cgroupOf(id, r.UID)
 	}
 	return r
 }
@@ -139,6 +139,9 @@ func (k *Keeper) Look(look contract.NodeLook, at time.Time) {
 	}
 	clear(k.gpus)
 	for _, g := range look.GPUs {
+		if g.Minor != nil {
+			k.minors[g.UUID] = *g.Minor
+		}
 		if g.MemoryUsedMiB != nil && look.Source != "simulated" {
 			k.gpus[g.UUID] = *g.MemoryUsedMiB
 		}

@@ -1,4 +1,4 @@
 package hold
 
 // ForgetRights has the keeper do as one whose daemon is not root.
-func (k *Keeper) ForgetRights() { k.ownUsers, k.cgroups = false, "" }
+func (k *Keeper) ForgetRights() { k.ownUsers, k.cgroups, k.filters = false, "", false }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/node/devicefilter"
 )
 
 // Hold is what the holder of an allocation may use on this node.
@@ -43,6 +44,9 @@ type Place struct {
 
 // How well a node keeps a holder from others' work.
 const (
+	// OwnDevices says that it is as with OwnUser, and that the work of a holder can open no
+	// GPU but its own.
+	OwnDevices = "devices"
 	// OwnUser says that the work of each holder has a user of its own: it cannot touch the
 	// files and processes of others. It is told its GPUs, and could use others.
 	OwnUser = "user"
@@ -71,9 +75,12 @@ type Keeper struct {
 	changed  chan struct{}
 	work     sync.WaitGroup
 
-	mu   sync.Mutex
-	book book
-	gpus map[string]int // memory in use of each GPU at the last look, in MiB
+	filters bool // GPUs that are not a hold's can be kept from it
+
+	mu     sync.Mutex
+	book   book
+	gpus   map[string]int // memory in use of each GPU at the last look, in MiB
+	minors map[string]int // of each GPU: N of /dev/nvidiaN
 }
 
 // NewKeeper returns a keeper of what the book says, and finds out how well it can keep
@@ -89,18 +96,36 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the folder of holds: %w", err)
 	}
-	k := &Keeper{Config: cfg, changed: make(chan struct{}, 1), gpus: map[string]int{}}
-	if k.book, err = readBook(cfg.Book, cfg.Clock.Now()); err != nil {
+	k := &Keeper{Config: cfg, changed: make(chan struct{}, 1), gpus: map[string]int{},
+		minors: map[string]int{}}
+	if k.book, err = readBook(cfg.Book); err != nil {
 		return nil, err
 	}
 	k.ownUsers = canSwitchUser(cfg.Dir)
 	k.cgroups = findCgroups()
+	k.filters = k.ownUsers && k.cgroups != "" && canFilter(k.cgroups, cfg.Dir)
 	return k, nil
 }
 
 // Isolation says how well this node keeps a holder from others' work.
 func (k *Keeper) Isolation() string {
-	if k.ownUsers {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.filters && len(k.minors) > 0:
+		return OwnDevices
+	case k.ownUsers:
+		return OwnUser
+	}
+	return EnvironmentOnly
+}
+
+// isolation says how well a hold is kept from others.
+func (r *record) isolation() string {
+	switch {
+	case r.Filtered:
+		return OwnDevices
+	case r.OwnUser:
 		return OwnUser
 	}
 	return EnvironmentOnly
@@ -137,8 +162,9 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 			r.GID = r.UID
 		}
 		if k.cgroups != "" {
-			r.Cgroup = filepath.Join(k.cgroups, h.AllocationID)
+			r.Cgroup = k.cgroupOf(h.AllocationID, r.UID)
 		}
+		r.Minors, r.Filtered = k.minorsOf(h.GPUUUIDs)
 		k.book.Holds[h.AllocationID] = r
 		if err := k.book.write(k.Book); err != nil {
 			delete(k.book.Holds, h.AllocationID)
@@ -149,7 +175,25 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 		return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, err)
 	}
 	return Place{UID: r.UID, GID: r.GID, OwnUser: r.OwnUser, Home: r.Home, Cgroup: r.Cgroup,
-		Environment: k.environmentOf(h)}, nil
+		Environment: environmentOf(h, r.isolation())}, nil
+}
+
+// cgroupOf is where the cgroup of a hold is.
+func (k *Keeper) cgroupOf(allocationID string, user uint32) string {
+	return filepath.Join(k.cgroups, fmt.Sprintf("%s-%d", allocationID, user))
+}
+
+// minorsOf are the numbers of GPUs, if they can be kept from others' work: all are known, and
+// the kernel can filter.
+func (k *Keeper) minorsOf(uuids []string) (minors []int, ok bool) {
+	for _, uuid := range uuids {
+		minor, known := k.minors[uuid]
+		if !known {
+			return nil, false
+		}
+		minors = append(minors, minor)
+	}
+	return minors, k.filters && len(minors) > 0
 }
 
 // make makes the folder and the cgroup of a place, where they are missing.
@@ -162,10 +206,19 @@ func (r *record) make() error {
 			return err
 		}
 	}
-	if r.Cgroup != "" {
-		return os.MkdirAll(r.Cgroup, 0o755) //nolint:gosec // the kernel's files there have modes of their own
+	if r.Cgroup == "" {
+		return nil
 	}
-	return nil
+	err := os.Mkdir(r.Cgroup, 0o755) //nolint:gosec // the kernel's files there have modes of their own
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return nil // with its filter, if it is to have one
+	case err == nil && r.Filtered:
+		if err = devicefilter.Attach(r.Cgroup, r.Minors); err != nil {
+			err = errors.Join(err, os.Remove(r.Cgroup))
+		}
+	}
+	return err
 }
 
 // List returns the allocations that have a place here.
@@ -193,7 +246,7 @@ func (k *Keeper) tell() {
 }
 
 // environmentOf is what the work of a hold finds: its GPUs always, by UUID.
-func (k *Keeper) environmentOf(h Hold) []string {
+func environmentOf(h Hold, isolation string) []string {
 	env := maps.Clone(h.Environment)
 	if env == nil {
 		env = map[string]string{}
@@ -205,7 +258,7 @@ func (k *Keeper) environmentOf(h Hold) []string {
 	for i, n := range h.GPUIndices {
 		indices[i] = strconv.Itoa(n)
 	}
-	env["FOREWARM_GPU_INDICES"], env["FOREWARM_ISOLATION"] = strings.Join(indices, ","), k.Isolation()
+	env["FOREWARM_GPU_INDICES"], env["FOREWARM_ISOLATION"] = strings.Join(indices, ","), isolation
 	out := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		out = append(out, name+"="+env[name])

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -126,6 +127,51 @@ env -i setsid sh -c 'trap "" TERM HUP; while :; do sleep 100; done' >/dev/null 2
 	require.Empty(t, k.Cleaned(), "the server has its proof")
 	k.EndAll()
 	require.False(t, alive(stays))
+}
+
+// A hold whose GPUs are known by their numbers can open no other, where the kernel can keep it from them.
+func TestAHoldOpensItsOwnGPUs(t *testing.T) {
+	dir := newDir(t)
+	k := keeperIn(t, dir)
+	look := gpus(0, 1)
+	minor := 3
+	look.GPUs[0].Minor = &minor
+	k.Look(look, day)
+	if k.Isolation() != hold.OwnDevices {
+		t.Skip("GPUs cannot be kept from processes here")
+	}
+	p, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+	require.NoError(t, err)
+	require.Contains(t, p.Environment, "FOREWARM_ISOLATION=devices")
+	unknown, err := k.Open(hold.Hold{AllocationID: "alc_2", GPUUUIDs: []string{"GPU-of-no-number"}})
+	require.NoError(t, err)
+	require.Contains(t, unknown.Environment, "FOREWARM_ISOLATION=user", "nobody can tell which devices are its own")
+	for n, want := range map[uint32]bool{3: true, 4: false} {
+		device := filepath.Join(dir, "nvidia"+strconv.Itoa(int(n)))
+		require.NoError(t, unix.Mknod(device, unix.S_IFCHR|0o666, int(unix.Mkdev(195, n))))
+		require.NoError(t, os.Chmod(device, 0o666)) //nolint:gosec // as NVIDIA's driver makes them
+		require.Equal(t, want, !strings.Contains(opens(t, p, device), "Operation not permitted"), "device %d", n)
+		require.NotContains(t, opens(t, unknown, device), "Operation not permitted")
+	}
+	k = keeperIn(t, dir) // a daemon that begins again
+	_, err = k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+	require.NoError(t, err)
+	require.Contains(t, opens(t, p, filepath.Join(dir, "nvidia4")), "Operation not permitted")
+	k.EndAll()
+}
+
+// opens tries to open a device as work of a hold does, and returns what the kernel says.
+func opens(t *testing.T, p hold.Place, device string) string {
+	t.Helper()
+	group, err := os.Open(p.Cgroup)
+	require.NoError(t, err)
+	defer func() { _ = group.Close() }()
+	cmd := exec.Command("/bin/sh", "-c", `: <"$1"`, "sh", device)
+	cmd.Env = []string{"LANG=C"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd()),
+		Credential: &syscall.Credential{Uid: p.UID, Gid: p.GID}}
+	out, _ := cmd.CombinedOutput()
+	return string(out)
 }
 
 // Without rights of its own a daemon knows its holders' processes by their mark.

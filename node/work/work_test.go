@@ -124,7 +124,7 @@ func TestACommandEndsWithItsOutputAndItsCode(t *testing.T) {
 }
 
 // What a command says arrives, however soon after its start it ends, and whatever comes for it meanwhile.
-func TestACommandThatEndsAtOnceIsHeard(t *testing.T) {
+func TestNothingIsLostOfACommandThatEndsAtOnce(t *testing.T) {
 	for range 300 {
 		got := run(t, newPlace(t), work.Command{Arguments: []string{"echo", "word"}}, message{session.Close, "\x00"},
 			message{session.Stdin, "late"}, message{session.Close, "\x00"})

@@ -149,6 +149,8 @@ func (h *Hub) OpenHere(ctx context.Context, nodeID string, o *forewarmv1.OpenSes
 	select {
 	case c := <-want.came:
 		return c, nil
+	case <-at.gone: // whether it was asked before is not known
+		return nil, fmt.Errorf("opening a session on node %s: %w", nodeID, ErrNotAttached)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("opening a session on node %s: %w", nodeID, ErrNoAnswer)
 	}

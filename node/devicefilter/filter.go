@@ -1,0 +1,129 @@
+//go:build linux
+
+// Package devicefilter keeps the processes of a cgroup from the NVIDIA GPUs that are not
+// theirs: by a BPF program, which the kernel asks whenever one of them opens a device.
+//
+// It is what systemd's DeviceAllow and Slurm's cgroup plugin do, without a library: a handful
+// of instructions (man 2 bpf, BPF_PROG_TYPE_CGROUP_DEVICE). Devices of other drivers, and
+// NVIDIA's own control devices, are let through.
+package devicefilter
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// majorNVIDIA is the number of NVIDIA's driver: /dev/nvidiaN is its device N.
+	majorNVIDIA = 195
+	// firstControl is the first of its devices that are no GPU: nvidia-modeset and nvidiactl.
+	firstControl = 254
+	// MostGPUs bounds the program.
+	MostGPUs = 64
+)
+
+// instruction is one of the kernel's (struct bpf_insn).
+type instruction struct {
+	code      uint8
+	registers uint8 // source and destination
+	offset    int16
+	value     int32
+}
+
+// The instructions that are used (Documentation/bpf/standardization/instruction-set.rst).
+const (
+	loadWord      = unix.BPF_LDX | unix.BPF_MEM | unix.BPF_W
+	moveValue     = unix.BPF_ALU64 | unix.BPF_MOV | unix.BPF_K
+	jumpIfEqual   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	jumpIfAtLeast = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	exit          = unix.BPF_JMP | unix.BPF_EXIT
+)
+
+// The registers: the answer, the context that the kernel gives, and two to work with.
+const (
+	answer  = 0
+	context = 1
+	major   = 2
+	minor   = 3
+)
+
+// Where the context (struct bpf_cgroup_dev_ctx) has the device's numbers, in bytes.
+const (
+	majorOffset = 4
+	minorOffset = 8
+)
+
+// program answers 1 for what may be opened: devices of other drivers, the GPUs of these
+// minor numbers, and control devices.
+func program(minors []int) []instruction {
+	p := []instruction{
+		{code: moveValue, registers: answer, value: 1},
+		{code: loadWord, registers: major | context<<4, offset: majorOffset},
+		{code: loadWord, registers: minor | context<<4, offset: minorOffset},
+		{code: jumpIfEqual, registers: major, value: majorNVIDIA, offset: 1},
+		{code: exit},
+	}
+	left := int16(len(minors)) //nolint:gosec // bounded by Attach
+	for _, m := range minors { // each jumps over the rest, and over the refusal
+		p = append(p, instruction{code: jumpIfEqual, registers: minor,
+			value: int32(m), offset: left + 1}) //nolint:gosec // as above
+		left--
+	}
+	return append(p,
+		instruction{code: jumpIfAtLeast, registers: minor, value: firstControl, offset: 1},
+		instruction{code: moveValue, registers: answer, value: 0},
+		instruction{code: exit})
+}
+
+// Attach lets the processes of a cgroup open the GPUs of these minor numbers, and no others,
+// until the cgroup is removed. What they have open already stays open, so that it comes before
+// them.
+func Attach(cgroup string, minors []int) error {
+	if len(minors) > MostGPUs || slices.ContainsFunc(minors, func(m int) bool { return m < 0 || m >= firstControl }) {
+		return fmt.Errorf("filtering devices: no minor numbers of GPUs: %v", minors)
+	}
+	code, license := program(minors), []byte("Apache-2.0\x00")
+	load := struct {
+		kind, count     uint32
+		code, license   uint64
+		level, size     uint32
+		buffer          uint64
+		version, flags  uint32
+		name            [16]byte
+		device, attachs uint32
+	}{kind: unix.BPF_PROG_TYPE_CGROUP_DEVICE, count: uint32(len(code)), //nolint:gosec // bounded
+		code: address(&code[0]), license: address(&license[0]), attachs: unix.BPF_CGROUP_DEVICE}
+	filter, err := call(unix.BPF_PROG_LOAD, unsafe.Pointer(&load), unsafe.Sizeof(load))
+	runtime.KeepAlive(code)
+	runtime.KeepAlive(license)
+	if err != nil {
+		return fmt.Errorf("filtering devices: loading: %w", err)
+	}
+	defer func() { _ = unix.Close(filter) }()
+	dir, err := os.Open(cgroup) //nolint:gosec // of a hold
+	if err != nil {
+		return fmt.Errorf("filtering devices: %w", err)
+	}
+	defer func() { _ = dir.Close() }()
+	attach := struct{ target, filter, kind, flags uint32 }{uint32(dir.Fd()), uint32(filter), //nolint:gosec // descriptors
+		unix.BPF_CGROUP_DEVICE, unix.BPF_F_ALLOW_MULTI}
+	if _, err := call(unix.BPF_PROG_ATTACH, unsafe.Pointer(&attach), unsafe.Sizeof(attach)); err != nil {
+		return fmt.Errorf("filtering devices: attaching: %w", err)
+	}
+	return nil
+}
+
+func address[T any](p *T) uint64 { return uint64(uintptr(unsafe.Pointer(p))) }
+
+func call(command uintptr, what unsafe.Pointer, size uintptr) (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_BPF, command, uintptr(what), size)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}

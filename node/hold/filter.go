@@ -1,0 +1,68 @@
+package hold
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/forewarm/forewarm/node/devicefilter"
+)
+
+// probeMinor is the number of a GPU that no machine has.
+const probeMinor = 200
+
+// aGPU is the device of a GPU of this machine, if it has one, or one that is made for the probe
+// in a folder. remove removes what was made.
+func aGPU(dir string) (device string, remove func(), ok bool) {
+	if all, err := filepath.Glob("/dev/nvidia[0-9]*"); err == nil && len(all) > 0 {
+		return all[0], func() {}, true
+	}
+	device = filepath.Join(dir, "probe-nvidia")
+	_ = os.Remove(device)                                                           // of a daemon that was killed here
+	err := unix.Mknod(device, unix.S_IFCHR|0o600, int(unix.Mkdev(195, probeMinor))) //nolint:gosec // it is small
+	return device, func() { _ = os.Remove(device) }, err == nil
+}
+
+// canFilter proves that the kernel keeps a GPU from a cgroup that may not open it: where a
+// filter is taken and does nothing, as in a container that has one of its own, nobody would
+// notice otherwise.
+func canFilter(cgroups, dir string) bool {
+	group := filepath.Join(cgroups, "probe")
+	_ = syscall.Rmdir(group)           // of a daemon that was killed here
+	if os.Mkdir(group, 0o755) != nil { //nolint:gosec // the kernel's files there have modes of their own
+		return false
+	}
+	defer func() { _ = syscall.Rmdir(group) }()
+	device, remove, ok := aGPU(dir)
+	if !ok {
+		return false
+	}
+	defer remove()
+	opened, filtered := triesToOpen(group, device), false
+	if devicefilter.Attach(group, nil) == nil {
+		filtered = triesToOpen(group, device) == "not permitted"
+	}
+	return filtered && opened != "not permitted"
+}
+
+// triesToOpen opens a device as a process of a cgroup, and returns what the kernel says.
+func triesToOpen(group, device string) string {
+	dir, err := os.Open(group) //nolint:gosec // our own
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = dir.Close() }()
+	cmd := exec.Command("/bin/sh", "-c", `: <"$1"`, "sh", device)
+	cmd.Env = []string{"LANG=C"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true,
+		CgroupFD: int(dir.Fd())} //nolint:gosec // a descriptor is small
+	out, _ := cmd.CombinedOutput()
+	if strings.Contains(string(out), "Operation not permitted") {
+		return "not permitted"
+	}
+	return string(out)
+}
