@@ -221,6 +221,10 @@ bench/admission: ## measure decisions of core/admission with 10,000 and 100,000 
 bench/plan: ## measure one run of the planner over 1,250 nodes, in memory
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-plan ./bench/plan && bin/bench-plan $(ARGS)
 
+.PHONY: bench/queue
+bench/queue: ## measure the bounded priority queue on one thread, in memory
+	@CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -o bin/bench-queue ./bench/queue && bin/bench-queue $(ARGS)
+
 .PHONY: bench/forecast
 bench/forecast: ## replay TRACE=file or TRACES=folder against every policy (ARGS='-boot 120,300,600')
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-forecast ./bench/forecast && bin/bench-forecast -traces "$(TRACE),$(TRACES)" $(ARGS)

@@ -83,11 +83,11 @@ func House() Rules {
 // of earlier groups only.
 var coreOrder = [][]string{
 	{"core/statemachine"}, {"core/money", "core/phrase", "core/access"}, {"core/capacity"}, {"core/calendar"},
-	{"core/quota"}, {"core/fairshare"}, {"core/priority"},
+	{"core/quota"}, {"core/fairshare"}, {"core/priority", "core/queue"},
 	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence",
 		"core/cost", "core/health"},
 	{"core/admission", "core/placement", "core/learned", "core/observe", "core/coldstart"},
-	{"core/wait"},
+	{"core/wait", "core/scheduler"},
 	{"core/plan"},
 }
 
@@ -132,6 +132,6 @@ func ledgerBoundaries() []Boundary {
 // planned: delete an entry in the change that creates what it names.
 var planned = []string{
 	"core/job",
-	"core/placement",
+	"core/scheduler",
 	"web",
 }
