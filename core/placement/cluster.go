@@ -138,6 +138,15 @@ func (c *Cluster) SetCondition(id string, x Condition, now time.Time) bool {
 	return true
 }
 
+// Condition returns the condition of a node; false for an unknown one.
+func (c *Cluster) Condition(id string) (Condition, bool) {
+	n, known := c.nodes[id]
+	if !known {
+		return Condition{}, false
+	}
+	return n.Condition, true
+}
+
 // rememberHot lists the nodes that cool down, the first to be cool first.
 func (c *Cluster) rememberHot() {
 	c.hot = c.hot[:0]

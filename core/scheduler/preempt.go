@@ -1,0 +1,167 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/placement"
+)
+
+// victim is a running job that could be told to leave.
+type victim struct {
+	*Running
+	major int64 // of its key, once it waits again
+	cost  time.Duration
+	soon  bool // it is predicted to end within its grace
+}
+
+// hope is what decides whether others' leaving could let a job start.
+type hope struct {
+	signature
+	major int64
+}
+
+func (c *cycle) wantsFull() bool {
+	return !c.s.policy.Preemption.Enabled || len(c.wants) >= c.s.policy.Preemption.PerCycle
+}
+
+// want notes that the job would have others leave for it.
+func (c *cycle) want(j *Job) {
+	if !c.wantsFull() && !slices.Contains(c.wants, j) {
+		c.wants = append(c.wants, j)
+	}
+}
+
+// makeRoom tells running jobs to leave for those that want to start, in their order.
+func (c *cycle) makeRoom() {
+	for _, j := range c.wants {
+		l := c.s.waiting[j.ID]
+		if l == nil { // it started after all
+			continue
+		}
+		h := hope{l.signature, c.s.keyOf(j, l, c.now).Major}
+		if p := c.s.promises[j.ID]; p != nil && p.Preempting || c.hopeless[h] {
+			continue
+		}
+		if !c.makeRoomFor(j, h.major) {
+			c.hopeless[h] = true
+		}
+	}
+}
+
+// makeRoomFor plans who leaves for the job, and puts the plan into effect if it lets the
+// job start. It returns whether it would.
+func (c *cycle) makeRoomFor(j *Job, major int64) bool {
+	leaveBy := c.now.Add(c.s.policy.Preemption.Grace)
+	until := leaveBy.Add(j.MaxRuntime)
+	own := c.s.promises[j.ID]
+	c.s.withdraw(j.ID)
+	leaving, spots := c.fewest(j.Request, c.mayLeaveFor(major), until)
+	if spots == nil || !slices.ContainsFunc(leaving, func(v victim) bool { return !v.soon }) {
+		if own != nil {
+			c.s.cluster.Promise(own.Promised)
+			c.s.promises[j.ID] = own
+		}
+		if spots != nil && len(leaving) > 0 {
+			c.await(j, leaving)
+		}
+		return spots != nil
+	}
+	plan := Plan{For: j.ID, LeaveBy: leaveBy}
+	for _, v := range leaving {
+		v.Leaving, v.Until = true, leaveBy
+		c.s.cluster.EndBy(v.ID, leaveBy)
+		plan.Victims = append(plan.Victims, Victim{Job: v.ID, GPUs: v.Request.GPUs(), Cost: v.cost})
+	}
+	c.out.Plans = append(c.out.Plans, plan)
+	for i := range spots {
+		spots[i].Devices = 0 // they are chosen when it starts
+	}
+	c.keep(Promise{Preempting: true,
+		Promised: placement.Promised{ID: j.ID, Spots: spots, From: leaveBy, Until: until}})
+	return true
+}
+
+func (c *cycle) await(j *Job, ends []victim) {
+	a := Awaited{For: j.ID}
+	for _, v := range ends {
+		a.Ends = append(a.Ends, v.ID)
+	}
+	c.out.Awaited = append(c.out.Awaited, a)
+}
+
+// mayLeaveFor lists who may be told to leave for a job of a key, the cheapest first: only
+// those that stand behind it once they wait again, so that nobody leaves for whom it
+// would leave next.
+func (c *cycle) mayLeaveFor(major int64) []victim {
+	if c.victims == nil {
+		c.listVictims()
+	}
+	var all []victim
+	for _, v := range c.victims {
+		if v.major > major && !v.Leaving {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+func (c *cycle) listVictims() {
+	c.victims = []victim{}
+	p := c.s.policy.Preemption
+	for _, r := range c.s.running {
+		if !r.Preemptible || r.Leaving || r.Preemptions >= p.MostTimes || c.now.Sub(r.Started) < p.MinRuntime ||
+			r.Checkpoint <= 0 && !p.LoseWork {
+			continue
+		}
+		again := r.Job
+		again.Attained += r.kept(c.now)
+		l := line{classKey: c.s.classOf(&again), tenant: c.s.tenantOf(r.Tenant)}
+		v := victim{Running: r, major: c.s.keyOf(&again, &l, c.now).Major, soon: r.endsBy(c.now.Add(p.Grace), c.now)}
+		if !v.soon {
+			v.cost = time.Duration(r.Request.GPUs()) * (r.lost(c.now) + p.Restart)
+		}
+		c.victims = append(c.victims, v)
+	}
+	slices.SortFunc(c.victims, func(a, b victim) int {
+		return cmp.Or(cmp.Compare(a.cost, b.cost), b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// fewest finds victims of which none can be left out, and where the request fits without
+// them; no placement where it does not even without all of them. It leaves everything as
+// it was.
+func (c *cycle) fewest(r placement.Request, may []victim, until time.Time) ([]victim, placement.Placement) {
+	var released []placement.Holding
+	defer func() {
+		for _, h := range released {
+			c.s.cluster.Restore(h)
+		}
+	}()
+	spots, ok := c.s.cluster.Find(r, c.now, until)
+	for step := 1; !ok; step *= 2 {
+		from := len(released)
+		if from == len(may) {
+			return nil, nil
+		}
+		for _, v := range may[from:min(from+step, len(may))] {
+			h, _ := c.s.cluster.Release(v.ID)
+			released = append(released, h)
+		}
+		spots, ok = c.s.cluster.Find(r, c.now, until)
+	}
+	var leaving []victim
+	kept := released[:0:0]
+	for i := len(released) - 1; i >= 0; i-- {
+		c.s.cluster.Restore(released[i])
+		if without, fits := c.s.cluster.Find(r, c.now, until); fits {
+			spots = without
+			continue
+		}
+		c.s.cluster.Release(released[i].ID)
+		leaving, kept = append(leaving, may[i]), append(kept, released[i])
+	}
+	released = kept
+	return leaving, spots
+}

@@ -1,0 +1,158 @@
+package scheduler
+
+import (
+	"math"
+	"time"
+
+	"github.com/forewarm/forewarm/core/placement"
+	"github.com/forewarm/forewarm/core/queue"
+)
+
+// userKey is whose submissions are counted together.
+type userKey struct{ tenant, user string }
+
+// Scheduler is the state that cycles decide on. It is made by New or Restore, and is
+// for one goroutine at a time.
+type Scheduler struct {
+	policy     Policy
+	cluster    *placement.Cluster
+	nodes      map[string]placement.Node
+	gpus       int
+	lines      map[classKey]*line
+	signatures map[signature]int // of how many lines
+	waiting    map[string]*line
+	jobs       map[string]*Job // that wait
+	running    map[string]*Running
+	promises   map[string]*Promise
+	tenants    map[string]*tenant
+	weights    int // of all tenants
+	entries    map[userKey]queue.Entries
+	heads      *queue.Queue // of a cycle
+}
+
+// New returns a scheduler of these nodes, with no jobs.
+func New(p Policy, nodes []placement.Node) (*Scheduler, error) {
+	p = p.withDefaults()
+	s := &Scheduler{policy: p, nodes: map[string]placement.Node{}, lines: map[classKey]*line{},
+		signatures: map[signature]int{}, waiting: map[string]*line{}, jobs: map[string]*Job{},
+		running: map[string]*Running{}, promises: map[string]*Promise{}, tenants: map[string]*tenant{},
+		entries: map[userKey]queue.Entries{}, heads: queue.New(math.MaxInt32)}
+	var err error
+	if s.cluster, err = placement.New(p.Placement, nodes); err != nil {
+		return nil, err
+	}
+	s.noteNodes(nodes)
+	return s, nil
+}
+
+func (s *Scheduler) noteNodes(nodes []placement.Node) {
+	for _, n := range nodes {
+		s.nodes[n.ID] = n
+		s.gpus += n.GPUs
+	}
+}
+
+// AddNodes adds nodes that came. After an error none has been added.
+func (s *Scheduler) AddNodes(nodes ...placement.Node) error {
+	if err := s.cluster.Add(nodes...); err != nil {
+		return err
+	}
+	s.noteNodes(nodes)
+	return nil
+}
+
+// SetCondition notes that a node is drained, or how hot it is. What runs there goes on.
+// It returns false for an unknown node.
+func (s *Scheduler) SetCondition(node string, x placement.Condition, now time.Time) bool {
+	if !s.cluster.SetCondition(node, x, now) {
+		return false
+	}
+	n := s.nodes[node]
+	n.Condition, _ = s.cluster.Condition(node)
+	s.nodes[node] = n
+	return true
+}
+
+// Submit puts a job into the queue, or returns a *RefusedError and changes nothing.
+func (s *Scheduler) Submit(j Job, now time.Time) error {
+	refuse := func(reason Refused, opens time.Time) error {
+		return &RefusedError{Job: j.ID, Reason: reason, Opens: opens}
+	}
+	switch {
+	case !j.Request.Valid() || j.ID == "" || j.MaxRuntime < 0 || j.Predicted < 0:
+		return refuse(RefusedInvalid, time.Time{})
+	case s.jobs[j.ID] != nil || s.running[j.ID] != nil:
+		return refuse(RefusedDuplicate, time.Time{})
+	case len(s.jobs) >= s.policy.MostWaiting:
+		return refuse(RefusedFull, time.Time{})
+	}
+	who := userKey{j.Tenant, j.User}
+	entries, wait, opens := s.policy.Rate.Enter(s.entries[who], now)
+	if wait != queue.WaitNone {
+		return refuse(Refused(wait), opens)
+	}
+	if s.policy.Rate != (queue.Rate{}) {
+		s.entries[who] = entries
+	}
+	s.wait(s.completed(j))
+	return nil
+}
+
+// completed fills in what the job leaves to the policy.
+func (s *Scheduler) completed(j Job) *Job {
+	if j.MaxRuntime == 0 {
+		j.MaxRuntime = s.policy.MaxRuntime
+	}
+	if j.Predicted == 0 || j.Predicted > j.MaxRuntime {
+		j.Predicted = j.MaxRuntime
+	}
+	return &j
+}
+
+// Cancel takes a job out of the queue. It returns false when it does not wait.
+func (s *Scheduler) Cancel(id string) bool {
+	j := s.jobs[id]
+	if j == nil {
+		return false
+	}
+	s.withdraw(id)
+	s.leave(j)
+	return true
+}
+
+// Finish notes that a job no longer holds its GPUs, for whatever reason. It returns
+// false when it holds none.
+func (s *Scheduler) Finish(id string, now time.Time) bool {
+	return s.stop(id, now) != nil
+}
+
+// Requeue notes that a job has left its GPUs and waits again: it keeps its place by its
+// first submission, and the work up to its last checkpoint. One that was told to leave has left
+// once more. It returns false when it holds none.
+func (s *Scheduler) Requeue(id string, now time.Time) bool {
+	r := s.stop(id, now)
+	if r == nil {
+		return false
+	}
+	j := r.Job
+	j.Attained += r.kept(now)
+	if r.Leaving {
+		j.Preemptions++
+	}
+	s.wait(&j)
+	return true
+}
+
+func (s *Scheduler) stop(id string, now time.Time) *Running {
+	r := s.running[id]
+	if r == nil {
+		return nil
+	}
+	s.cluster.Release(id)
+	delete(s.running, id)
+	s.hold(s.tenantOf(r.Tenant), -r.Request.GPUs(), now)
+	return r
+}
+
+// Waiting returns how many jobs wait.
+func (s *Scheduler) Waiting() int { return len(s.jobs) }

@@ -1,0 +1,145 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/forewarm/forewarm/core/fairshare"
+	"github.com/forewarm/forewarm/core/placement"
+	"github.com/forewarm/forewarm/core/queue"
+)
+
+// TenantUsage is what a tenant has had.
+type TenantUsage struct {
+	Tenant string
+	Usage  fairshare.Usage
+}
+
+// UserEntries is what a user has submitted.
+type UserEntries struct {
+	Tenant, User string
+	Entries      queue.Entries
+}
+
+// Snapshot is the whole state, as values: what a decision was made on, and what a
+// scheduler begins with after a restart. The order of its lists says nothing.
+type Snapshot struct {
+	Nodes    []placement.Node
+	Waiting  []Job
+	Running  []Running
+	Promises []Promise
+	Tenants  []TenantUsage
+	Users    []UserEntries
+}
+
+// Snapshot returns the state, each list in the order of ids.
+func (s *Scheduler) Snapshot() Snapshot {
+	var out Snapshot
+	for _, id := range slices.Sorted(maps.Keys(s.nodes)) {
+		n := s.nodes[id]
+		n.Condition, _ = s.cluster.Condition(id)
+		out.Nodes = append(out.Nodes, n)
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
+		out.Waiting = append(out.Waiting, *s.jobs[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.running)) {
+		out.Running = append(out.Running, *s.running[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.promises)) {
+		out.Promises = append(out.Promises, *s.promises[id])
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.tenants)) {
+		out.Tenants = append(out.Tenants, TenantUsage{name, s.tenants[name].usage})
+	}
+	for k, e := range s.entries {
+		out.Users = append(out.Users, UserEntries{k.tenant, k.user, e})
+	}
+	slices.SortFunc(out.Users, func(a, b UserEntries) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.User, b.User))
+	})
+	return out
+}
+
+// Restore returns a scheduler of that state. It refuses one that cannot be: a GPU in two
+// hands, a job twice, an unknown node, a promise to nobody.
+func Restore(p Policy, from Snapshot) (*Scheduler, error) {
+	s, err := New(p, from.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range from.Tenants {
+		s.tenantOf(t.Tenant).usage = t.Usage
+	}
+	for _, u := range from.Users {
+		s.entries[userKey{u.Tenant, u.User}] = u.Entries
+	}
+	taken := devices{whole: map[string]uint64{}, parts: map[string]uint64{}}
+	for _, r := range from.Running {
+		if err := s.restoreRunning(r, taken); err != nil {
+			return nil, err
+		}
+	}
+	for _, j := range from.Waiting {
+		if s.jobs[j.ID] != nil || s.running[j.ID] != nil || !j.Request.Valid() || j.ID == "" {
+			return nil, fmt.Errorf("restoring job %q: it is there twice, or its request is not valid", j.ID)
+		}
+		s.wait(s.completed(j))
+	}
+	for _, promised := range from.Promises {
+		if s.jobs[promised.ID] == nil || !s.knows(promised.Spots) {
+			return nil, fmt.Errorf("restoring the promise to %q: the job does not wait, or a node is not known",
+				promised.ID)
+		}
+		s.cluster.Promise(promised.Promised)
+		s.promises[promised.ID] = &promised
+	}
+	return s, nil
+}
+
+// devices are those of each node that somebody holds alone, and those that are shared.
+type devices struct{ whole, parts map[string]uint64 }
+
+// take notes who has a spot. It returns false if somebody else has it.
+func (d devices) take(spot placement.Spot, isPart bool) bool {
+	if d.whole[spot.Node]&spot.Devices != 0 || !isPart && d.parts[spot.Node]&spot.Devices != 0 {
+		return false
+	}
+	if isPart {
+		d.parts[spot.Node] |= spot.Devices
+	} else {
+		d.whole[spot.Node] |= spot.Devices
+	}
+	return true
+}
+
+// restoreRunning puts a running job on its GPUs.
+func (s *Scheduler) restoreRunning(r Running, taken devices) error {
+	if s.running[r.ID] != nil || !r.Request.Valid() || !s.knows(r.Spots) {
+		return fmt.Errorf("restoring job %q: it runs twice, on unknown nodes, or its request is not valid", r.ID)
+	}
+	isPart := r.Request.Part != placement.Part{}
+	for _, spot := range r.Spots {
+		outside := bits.Len64(spot.Devices) > s.nodes[spot.Node].GPUs
+		if outside || bits.OnesCount64(spot.Devices) != spot.GPUs || isPart && !s.nodes[spot.Node].Shared {
+			return fmt.Errorf("restoring job %q: node %q has no such GPUs", r.ID, spot.Node)
+		}
+		if !taken.take(spot, isPart) {
+			return fmt.Errorf("restoring job %q: a GPU of node %q is in two hands", r.ID, spot.Node)
+		}
+	}
+	s.cluster.Restore(placement.Holding{ID: r.ID, Spots: r.Spots, Part: r.Request.Part, Until: r.Until})
+	s.running[r.ID] = &r
+	s.tenantOf(r.Tenant).held += r.Request.GPUs()
+	return nil
+}
+
+func (s *Scheduler) knows(spots placement.Placement) bool {
+	return !slices.ContainsFunc(spots, func(spot placement.Spot) bool {
+		_, known := s.nodes[spot.Node]
+		return !known
+	})
+}
