@@ -87,15 +87,20 @@ func (c *contest) job(submitted time.Time) scheduler.Job {
 	return j
 }
 
-// begin makes the scheduler and decides for the first time. It returns how many start.
-func (c *contest) begin() (int, error) {
+// restore makes the scheduler.
+func (c *contest) restore() error {
 	var err error
 	if c.s, err = scheduler.Restore(c.policy, c.from); err != nil {
-		return 0, fmt.Errorf("making the scheduler: %w", err)
+		return fmt.Errorf("making the scheduler: %w", err)
 	}
+	return nil
+}
+
+// decide runs a cycle. It returns how many jobs start.
+func (c *contest) decide() int {
 	d := c.s.Cycle(c.now)
 	c.note(d)
-	return len(d.Starts), nil
+	return len(d.Starts)
 }
 
 func (c *contest) note(d scheduler.Decision) {
@@ -104,7 +109,7 @@ func (c *contest) note(d scheduler.Decision) {
 	}
 	for _, p := range d.Plans {
 		for _, v := range p.Victims {
-			c.s.Requeue(v.Job, c.now)
+			c.s.Requeue(v.Job, c.now, time.Time{})
 		}
 	}
 }

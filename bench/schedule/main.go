@@ -48,7 +48,7 @@ func profiled(path string, f func() error) error {
 }
 
 func runBenchmark(out io.Writer, count, changes, scale int, seed uint64) error {
-	var first, next, growth, delta, deltaLarge rig.Series
+	var restored, first, next, growth, delta, deltaLarge rig.Series
 	for i := range count {
 		a, err := measure(small/scale, changes, seed+uint64(i))
 		if err != nil {
@@ -62,11 +62,13 @@ func runBenchmark(out io.Writer, count, changes, scale int, seed uint64) error {
 			fmt.Fprintf(out, "%d jobs: %d start, %d wait; %d jobs: %d start, %d wait\n", small/scale, a.started,
 				a.waiting, large/scale, b.started, b.waiting)
 		}
+		restored = append(restored, milliseconds(a.restored))
 		first = append(first, milliseconds(a.full))
 		next = append(next, milliseconds(b.full))
 		growth = append(growth, float64(b.full)/float64(a.full))
 		delta, deltaLarge = append(delta, milliseconds(a.delta)), append(deltaLarge, milliseconds(b.delta))
 	}
+	restored.Print(out, "schedule_restore_ms", "ms")
 	first.Print(out, "schedule_ms", "ms")
 	next.Print(out, "schedule_10x_ms", "ms")
 	growth.Print(out, "schedule_growth_10x", "x")
@@ -77,21 +79,24 @@ func runBenchmark(out io.Writer, count, changes, scale int, seed uint64) error {
 
 // measured is what one run took.
 type measured struct {
-	full, delta      time.Duration
-	started, waiting int
+	restored, full, delta time.Duration
+	started, waiting      int
 }
 
-// measure times the first cycle over the jobs with nothing known of them before, which
-// includes making the scheduler from the snapshot, and then the median cycle after one change.
+// measure times making the scheduler from a snapshot, the first cycle over all jobs on an
+// empty cluster, and then the median cycle after one change, with the change.
 func measure(jobs, changes int, seed uint64) (measured, error) {
 	c := newContest(jobs, seed)
 	runtime.GC()
 	begun := time.Now()
-	starts, err := c.begin()
-	if err != nil {
+	if err := c.restore(); err != nil {
 		return measured{}, err
 	}
-	m := measured{full: time.Since(begun), started: starts, waiting: c.s.Waiting()}
+	m := measured{restored: time.Since(begun)}
+	runtime.GC()
+	begun = time.Now()
+	m.started = c.decide()
+	m.full, m.waiting = time.Since(begun), c.s.Waiting()
 	var times rig.Series
 	for range changes {
 		d, err := c.change()

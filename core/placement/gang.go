@@ -53,9 +53,17 @@ func (s search) tightestGroup(shape capacity.Shape, promised []candidate) *group
 	least := 0
 	for i := range s.k.groups {
 		g := &s.k.groups[i]
+		if g.hi-g.lo < shape.Nodes {
+			continue
+		}
 		room := g.room(shape.Least(), promised)
-		if room >= shape.Nodes && (best == nil || room < least) && g.room(shape.PerNode, promised) >= shape.Full() {
-			best, least = g, room
+		if room < shape.Nodes || best != nil && room >= least {
+			continue
+		}
+		if shape.Short == 0 || g.room(shape.PerNode, promised) >= shape.Full() {
+			if best, least = g, room; room == shape.Nodes {
+				break // no other is tighter
+			}
 		}
 	}
 	return best

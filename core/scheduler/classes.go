@@ -23,43 +23,49 @@ type classKey struct {
 	band          int
 }
 
-// line is the jobs of one class in the order in which they came.
+// waiter is a job that waits in a line.
+type waiter struct {
+	Job
+	line    *line
+	promise *Promise // nil: none
+}
+
+// line is the jobs of one class in the order in which they came, with what all of their
+// keys have in common.
 type line struct {
 	classKey
-	tenant *tenant
-	jobs   []*Job
+	tenant  *tenant
+	pile    *pile
+	jobs    []*waiter
+	major   int64
+	overdue time.Duration
+	asked   float64 // GPU-seconds that are predicted, softened
+	next    int     // the first of the jobs that a cycle has not looked at
 }
 
-func compareJobs(a, b *Job) int {
+// pile is the lines of one signature: when one of them cannot start, none can.
+type pile struct {
+	signature
+	lines []*line
+	heads places // of a cycle: the lines in which somebody is left, by who that is
+}
+
+func compareJobs(a, b *waiter) int {
 	return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(a.ID, b.ID))
-}
-
-func (l *line) add(j *Job) {
-	at, _ := slices.BinarySearchFunc(l.jobs, j, compareJobs)
-	l.jobs = slices.Insert(l.jobs, at, j)
-}
-
-func (l *line) remove(j *Job) {
-	if at, found := slices.BinarySearchFunc(l.jobs, j, compareJobs); found {
-		l.jobs = slices.Delete(l.jobs, at, at+1)
-	}
-}
-
-// after returns the job behind j in the line; nil if there is none.
-func (l *line) after(j *Job) *Job {
-	at, found := slices.BinarySearchFunc(l.jobs, j, compareJobs)
-	if found {
-		at++
-	}
-	if at >= len(l.jobs) {
-		return nil
-	}
-	return l.jobs[at]
 }
 
 func (s *Scheduler) classOf(j *Job) classKey {
 	return classKey{signature: signature{j.Request, j.MaxRuntime}, tenant: j.Tenant, class: j.Class,
 		predicted: roundUp(j.Predicted), band: s.policy.band(j.Attained, j.Request.GPUs())}
+}
+
+// lineOf returns a line of jobs like this one, in which nobody waits yet.
+func (s *Scheduler) lineOf(key classKey) *line {
+	gpus := float64(max(key.request.GPUs(), 1))
+	return &line{classKey: key, tenant: s.tenantOf(key.tenant),
+		major:   -int64(s.policy.Classes[key.class].Level) * levelWidth,
+		overdue: s.policy.overdue(key.class),
+		asked:   (key.predicted + s.policy.Softening).Seconds() * gpus}
 }
 
 // roundUp rounds to an eighth of a power of two of seconds, upwards.
@@ -70,30 +76,43 @@ func roundUp(d time.Duration) time.Duration {
 }
 
 // wait puts a job into its line.
-func (s *Scheduler) wait(j *Job) {
-	key := s.classOf(j)
+func (s *Scheduler) wait(w *waiter) {
+	key := s.classOf(&w.Job)
 	l := s.lines[key]
 	if l == nil {
-		l = &line{classKey: key, tenant: s.tenantOf(j.Tenant)}
+		l = s.lineOf(key)
 		s.lines[key] = l
-		s.signatures[key.signature]++
+		if l.pile = s.piles[key.signature]; l.pile == nil {
+			l.pile = &pile{signature: key.signature}
+			s.piles[key.signature] = l.pile
+		}
+		l.pile.lines = append(l.pile.lines, l)
 	}
-	l.add(j)
-	s.waiting[j.ID] = l
-	s.jobs[j.ID] = j
+	w.line = l
+	at, _ := slices.BinarySearchFunc(l.jobs, w, compareJobs)
+	l.jobs = slices.Insert(l.jobs, at, w)
+	s.jobs[w.ID] = w
 }
 
 // leave takes a job out of its line.
-func (s *Scheduler) leave(j *Job) {
-	l := s.waiting[j.ID]
-	l.remove(j)
-	delete(s.waiting, j.ID)
-	delete(s.jobs, j.ID)
+func (s *Scheduler) leave(w *waiter) {
+	l := w.line
+	if at, found := slices.BinarySearchFunc(l.jobs, w, compareJobs); found {
+		l.jobs = slices.Delete(l.jobs, at, at+1)
+		if at < l.next {
+			l.next--
+		}
+	}
+	delete(s.jobs, w.ID)
 	if len(l.jobs) > 0 {
 		return
 	}
 	delete(s.lines, l.classKey)
-	if s.signatures[l.signature]--; s.signatures[l.signature] == 0 {
-		delete(s.signatures, l.signature)
+	at := slices.Index(l.pile.lines, l)
+	last := len(l.pile.lines) - 1
+	l.pile.lines[at] = l.pile.lines[last]
+	l.pile.lines[last] = nil
+	if l.pile.lines = l.pile.lines[:last]; last == 0 {
+		delete(s.piles, l.signature)
 	}
 }

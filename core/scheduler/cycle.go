@@ -1,9 +1,8 @@
 package scheduler
 
 import (
+	"slices"
 	"time"
-
-	"github.com/forewarm/forewarm/core/queue"
 )
 
 // cycle is one decision in the making.
@@ -11,15 +10,14 @@ type cycle struct {
 	s   *Scheduler
 	now time.Time
 	out Decision
-	// refused are the signatures that cannot start. What is free only shrinks while
-	// a cycle starts jobs, so a refusal stays true until a promise is kept or moves.
-	refused  map[signature]Blocked
-	order    []signature // of refused
-	stopped  []*Job      // heads of lines that wait because of refused
-	untried  int         // promised jobs that are not looked at yet
-	room     int         // promises that may be made
-	wants    []*Job      // for whom others may have to leave, in order
-	victims  []victim    // who could leave, the cheapest first; nil: not computed
+	all places
+	// refused are the piles that cannot start. What is free only shrinks while a cycle
+	// starts jobs, so a refusal stays true until a promise is kept or moves.
+	refused  map[*pile]Blocked
+	order    []*pile   // of refused
+	room     int       // promises that may be made
+	wants    []*waiter // for whom others may have to leave, in order
+	victims  []victim  // who could leave, the cheapest first; nil: not computed
 	hopeless map[hope]bool
 }
 
@@ -27,134 +25,191 @@ type cycle struct {
 // is in effect when it returns: what it starts is running. A caller that cannot carry
 // out a part of it says so by Requeue or Finish.
 func (s *Scheduler) Cycle(now time.Time) Decision {
-	c := &cycle{s: s, now: now, out: Decision{At: now}, refused: map[signature]Blocked{}, hopeless: map[hope]bool{}}
+	c := &cycle{s: s, now: now, out: Decision{At: now}, refused: map[*pile]Blocked{}, hopeless: map[hope]bool{}}
 	s.cluster.Advance(now)
+	s.wakeLater(now)
 	c.reviewPromises()
 	for _, t := range s.tenants {
 		s.weigh(t, now)
 	}
-	c.fillHeads()
-	for !c.isOver() {
-		id, k, ok := s.heads.Pop()
-		if !ok {
-			break
-		}
-		c.serve(s.jobs[id], k)
+	for _, p := range s.piles {
+		c.rank(p)
+	}
+	for id := range s.promises {
+		w := s.jobs[id]
+		c.all.push(place{s.keyOf(&w.Job, w.line, now), w, nil})
+	}
+	for len(c.all) > 0 {
+		c.serve(c.all.pop())
 	}
 	c.makeRoom()
-	for _, sig := range c.order {
-		if b, still := c.refused[sig]; still {
+	for _, p := range c.order {
+		if b, still := c.refused[p]; still {
 			c.out.Blocked = append(c.out.Blocked, b)
 		}
 	}
 	return c.out
 }
 
-// fillHeads puts the head of each line, and whoever is promised a start, in order.
-func (c *cycle) fillHeads() {
-	c.s.heads.Clear()
-	for _, l := range c.s.lines {
-		c.push(l.jobs[0])
+// rank puts the lines of a pile in order, from their first jobs on.
+func (c *cycle) rank(p *pile) {
+	p.heads = p.heads[:0]
+	for _, l := range p.lines {
+		l.next = 0
+		if w := l.head(); w != nil {
+			p.heads.push(place{c.s.keyOf(&w.Job, l, c.now), w, p})
+		}
 	}
-	for id := range c.s.promises {
-		c.push(c.s.jobs[id])
-		c.untried++
+	c.push(p)
+}
+
+// head is the first job of the line that nobody has looked at. Promised jobs stand for
+// themselves.
+func (l *line) head() *waiter {
+	for l.next < len(l.jobs) && l.jobs[l.next].promise != nil {
+		l.next++
+	}
+	if l.next == len(l.jobs) {
+		return nil
+	}
+	return l.jobs[l.next]
+}
+
+// push puts the best job of a pile in order, if one is left.
+func (c *cycle) push(p *pile) {
+	if best, found := c.best(p); found {
+		c.all.push(best)
 	}
 }
 
-// push puts a job in order, unless it is nil or there already.
-func (c *cycle) push(j *Job) {
-	if j == nil {
+// best finds the job of a pile whose turn is first. Those that have gone, or fell back
+// because jobs of their tenant started, are put right when they come up: nobody's key
+// gets better during a cycle.
+func (c *cycle) best(p *pile) (place, bool) {
+	for len(p.heads) > 0 {
+		first := p.heads[0]
+		l := first.job.line
+		w := l.head()
+		if w == nil {
+			p.heads.pop()
+			continue
+		}
+		now := place{c.s.keyOf(&w.Job, l, c.now), w, p}
+		if !first.before(now) {
+			p.heads[0] = now
+			return now, true
+		}
+		p.heads[0] = now
+		p.heads.descend()
+	}
+	return place{}, false
+}
+
+// serve looks at whose turn it is.
+func (c *cycle) serve(turn place) {
+	if turn.pile == nil {
+		c.servePromised(turn)
 		return
 	}
-	// The only refusal is of who is there already: promised jobs are from the beginning.
-	_ = c.s.heads.Push(j.ID, c.s.keyOf(j, c.s.waiting[j.ID], c.now))
-}
-
-// isOver reports whether nobody who is left can start, be promised a start, or have
-// others leave for it.
-func (c *cycle) isOver() bool {
-	return c.untried == 0 && len(c.refused) >= len(c.s.signatures) && c.room <= 0 && c.wantsFull()
-}
-
-// serve looks at a job whose turn it is.
-func (c *cycle) serve(j *Job, k queue.Key) {
-	l := c.s.waiting[j.ID]
-	// Jobs of its tenant may have started since it was put in order.
-	if is := c.s.keyOf(j, l, c.now); k.Major < is.Major || k.Major == is.Major && k.Minor < is.Minor {
-		_ = c.s.heads.Push(j.ID, is)
+	// Jobs of its tenant may have started since it was put in order, and then it is not
+	// its turn yet: shares only grow.
+	now, found := c.best(turn.pile)
+	if !found {
 		return
 	}
-	promised := c.s.promises[j.ID]
-	if promised != nil {
-		c.untried--
+	if turn.before(now) {
+		c.all.push(now)
+		return
 	}
-	_, refused := c.refused[l.signature]
+	w := now.job
+	_, refused := c.refused[turn.pile]
 	switch {
-	case l.tenant.MostGPU > 0 && l.tenant.held+j.Request.GPUs() > l.tenant.MostGPU:
-		c.out.Blocked = append(c.out.Blocked, Blocked{Job: j.ID, Request: j.Request, Limit: j.MaxRuntime,
-			Blocker: TenantLimit})
-	case promised != nil:
-		c.servePromised(j, l, promised)
-	case refused:
-		c.holdBack(j, l)
-	case !c.start(j, l):
-		c.refuse(j, l)
-		c.holdBack(j, l)
+	case w.isOverLimit():
+		c.blockLine(w)
+		c.push(turn.pile)
+	case !refused && c.start(w):
+		c.push(turn.pile)
+	default:
+		if !refused {
+			c.refuse(w)
+		}
+		c.holdBack(w)
 	}
 }
 
-// start begins the job if it has a place, and lets the next of its line be looked at.
-func (c *cycle) start(j *Job, l *line) bool {
-	until := c.now.Add(j.MaxRuntime)
-	spots, ok := c.s.cluster.Find(j.Request, c.now, until)
+// isOverLimit reports whether the tenant may not hold the job beside what it holds and is
+// promised.
+func (w *waiter) isOverLimit() bool {
+	t := w.line.tenant
+	would := t.held + t.promised
+	if w.promise == nil {
+		would += w.Request.GPUs()
+	}
+	return t.MostGPU > 0 && would > t.MostGPU
+}
+
+// blockLine leaves out the line of a job whose tenant may hold no more.
+func (c *cycle) blockLine(w *waiter) {
+	c.out.Blocked = append(c.out.Blocked, Blocked{Job: w.ID, Request: w.Request, Limit: w.MaxRuntime,
+		Blocker: TenantLimit})
+	w.line.next = len(w.line.jobs)
+}
+
+// start begins the job if it has a place.
+func (c *cycle) start(w *waiter) bool {
+	until := c.now.Add(w.MaxRuntime)
+	spots, ok := c.s.cluster.Find(w.Request, c.now, until)
 	if !ok {
 		return false
 	}
-	next := l.after(j)
-	c.s.leave(j)
-	taken := c.s.cluster.Take(j.ID, j.Request, spots, until)
-	c.s.running[j.ID] = &Running{Job: *j, Spots: taken, Started: c.now, Until: until}
-	c.s.hold(l.tenant, j.Request.GPUs(), c.now)
-	c.out.Starts = append(c.out.Starts, Start{Job: j.ID, Spots: taken, Until: until})
-	c.push(next)
+	c.s.leave(w)
+	taken := c.s.cluster.Take(w.ID, w.Request, spots, until)
+	c.s.running[w.ID] = &Running{Job: w.Job, Spots: taken, Started: c.now, Until: until}
+	c.s.hold(w.line.tenant, w.Request.GPUs(), c.now)
+	c.out.Starts = append(c.out.Starts, Start{Job: w.ID, Spots: taken, Until: until})
 	return true
 }
 
-// refuse notes that nothing with the job's signature can start.
-func (c *cycle) refuse(j *Job, l *line) {
-	if _, known := c.refused[l.signature]; known {
-		return
-	}
-	why := c.s.cluster.Explain(j.Request)
-	c.refused[l.signature] = Blocked{Job: j.ID, Request: j.Request, Limit: j.MaxRuntime,
+// refuse notes that nothing of the job's pile can start. Others may have to leave for
+// this job: it is the first of its pile, so where nobody leaves for it, nobody would for
+// those behind it.
+func (c *cycle) refuse(w *waiter) {
+	why := c.s.cluster.Explain(w.Request)
+	c.refused[w.line.pile] = Blocked{Job: w.ID, Request: w.Request, Limit: w.MaxRuntime,
 		Blocker: Blocker(why.Reason), Refusal: why}
-	c.order = append(c.order, l.signature)
+	c.order = append(c.order, w.line.pile)
+	if !why.Forever() {
+		c.want(w)
+	}
 }
 
-// holdBack decides what a job is given that cannot start: a promise, or room that others
-// make, or neither. One that can never start gets nothing, and nobody waits for it.
-func (c *cycle) holdBack(j *Job, l *line) {
-	if c.refused[l.signature].Forever() {
-		c.stopped = append(c.stopped, j)
+// holdBack promises a start to a job that cannot start now, as long as promises are left,
+// and then looks at those behind it. One that can never start gets nothing, and nobody
+// waits for it.
+func (c *cycle) holdBack(w *waiter) {
+	p := w.line.pile
+	if c.room <= 0 || c.refused[p].Forever() || !c.promise(w) {
 		return
 	}
-	c.want(j)
-	if c.room > 0 && c.promise(j) {
-		c.push(l.after(j))
-		return
-	}
-	c.stopped = append(c.stopped, j)
+	w.line.next++
+	c.push(p)
 }
 
 // reopen looks again at what was refused, because a promise was kept or moved.
 func (c *cycle) reopen() {
+	again := slices.Clone(c.order)
+	var promised places
+	for _, x := range c.all {
+		if x.pile == nil {
+			promised.push(x)
+		} else if _, refused := c.refused[x.pile]; !refused {
+			again = append(again, x.pile)
+		}
+	}
 	clear(c.refused)
 	clear(c.hopeless)
-	c.order = c.order[:0]
-	again := c.stopped
-	c.stopped = nil
-	for _, j := range again {
-		c.push(j)
+	c.order, c.all = nil, promised
+	for _, p := range again {
+		c.rank(p)
 	}
 }

@@ -17,6 +17,7 @@ type Job struct {
 	MaxRuntime   time.Duration // after which an attempt is ended; 0: the policy's
 	Predicted    time.Duration // of an attempt, for the order alone; 0: MaxRuntime
 	Submitted    time.Time     // first, however often it came back
+	NotBefore    time.Time     // it does not start earlier; zero: at once
 	Preemptible  bool
 	Checkpoint   time.Duration // it keeps its work this often; 0: never
 	Attained     time.Duration // what it ran in earlier attempts and did not lose

@@ -15,40 +15,96 @@ const (
 	fullAge      = 7 * 24 * time.Hour // at which age counts fully in Multifactor
 )
 
-// keyOf is where a job stands in the order. Jobs of a line stand in the order in which
-// they came, whatever now is.
+// keyOf is where a job of the line stands in the order. Jobs of a line stand in the order
+// in which they came, whatever now is.
 func (s *Scheduler) keyOf(j *Job, l *line, now time.Time) queue.Key {
-	major := -int64(s.policy.Classes[j.Class].Level) * levelWidth
-	gpus := float64(max(j.Request.GPUs(), 1))
 	switch s.policy.Order {
 	case Arrival:
-		return queue.Key{Major: major, Minor: j.Submitted.UnixNano()}
+		return queue.Key{Major: l.major, Minor: j.Submitted.UnixNano()}
 	case Multifactor:
-		return queue.Key{Major: major, Minor: -s.multifactor(j, l.tenant, now)}
+		return queue.Key{Major: l.major, Minor: -multifactor(j, l.tenant, now)}
 	case ShortestPredicted:
-		return queue.Key{Major: major, Minor: int64(l.predicted.Seconds() * gpus)}
+		gpus := float64(max(j.Request.GPUs(), 1))
+		return queue.Key{Major: l.major, Minor: int64(l.predicted.Seconds() * gpus)}
 	case LeastAttained:
-		return queue.Key{Major: major + int64(l.band), Minor: j.Submitted.UnixNano()}
+		return queue.Key{Major: l.major + int64(l.band), Minor: j.Submitted.UnixNano()}
 	default:
-		if due := s.policy.overdue(j.Class); j.waited(now) >= due {
-			return queue.Key{Major: overdueMajor, Minor: j.Submitted.Add(due).UnixNano()}
+		if j.waited(now) >= l.overdue {
+			return queue.Key{Major: overdueMajor, Minor: j.Submitted.Add(l.overdue).UnixNano()}
 		}
-		return queue.Key{Major: major + int64(l.band), Minor: -s.ratio(j, l, now)}
+		return queue.Key{Major: l.major + int64(l.band), Minor: -s.ratio(j, l, now)}
 	}
 }
 
 // ratio is Balanced's: how long it has waited for how little it asks. It has no sum of a
 // product, which processors may round differently.
 func (s *Scheduler) ratio(j *Job, l *line, now time.Time) int64 {
-	soft := s.policy.Softening
-	asked := (l.predicted + soft).Seconds() * float64(max(j.Request.GPUs(), 1))
-	use := 1 + float64(s.policy.ShareWeight*l.tenant.over)
-	value := float64(l.tenant.Weight) * (j.waited(now) + soft).Seconds() / asked / use
+	value := float64(l.tenant.Weight) * (j.waited(now) + s.policy.Softening).Seconds() / l.asked / l.tenant.use
 	return int64(min(value*ratioScale, math.MaxInt64/2))
 }
 
 // multifactor is the sum of age and fair share, of a thousand points each.
-func (s *Scheduler) multifactor(j *Job, t *tenant, now time.Time) int64 {
+func multifactor(j *Job, t *tenant, now time.Time) int64 {
 	age := min(now.Sub(j.Submitted).Seconds()/fullAge.Seconds(), 1)
-	return int64(age*ratioScale) + int64(math.Exp2(-t.over)*ratioScale)
+	return int64(age*ratioScale) + t.fairShare
+}
+
+// place is where somebody stands in the order of a cycle.
+type place struct {
+	queue.Key
+	job  *waiter
+	pile *pile // of which it is the best job; nil: it is promised a start, and stands for itself
+}
+
+// before puts the smaller key first, then who came first, then the smaller id.
+func (a place) before(b place) bool {
+	if a.Major != b.Major {
+		return a.Major < b.Major
+	}
+	if a.Minor != b.Minor {
+		return a.Minor < b.Minor
+	}
+	return compareJobs(a.job, b.job) < 0
+}
+
+// places is a heap of places: one of each pile, and the promised jobs.
+type places []place
+
+func (h *places) push(p place) {
+	*h = append(*h, p)
+	all := *h
+	for i := len(all) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !all[i].before(all[parent]) {
+			return
+		}
+		all[i], all[parent] = all[parent], all[i]
+		i = parent
+	}
+}
+
+func (h *places) pop() place {
+	all := *h
+	first, last := all[0], len(all)-1
+	all[0] = all[last]
+	all[last] = place{}
+	*h = all[:last]
+	h.descend()
+	return first
+}
+
+// descend brings the first place to where it belongs.
+func (h *places) descend() {
+	all := *h
+	for i := 0; ; {
+		child := 2*i + 1
+		if child+1 < len(all) && all[child+1].before(all[child]) {
+			child++
+		}
+		if child >= len(all) || !all[child].before(all[i]) {
+			return
+		}
+		all[i], all[child] = all[child], all[i]
+		i = child
+	}
 }

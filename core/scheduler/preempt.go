@@ -27,24 +27,20 @@ func (c *cycle) wantsFull() bool {
 }
 
 // want notes that the job would have others leave for it.
-func (c *cycle) want(j *Job) {
-	if !c.wantsFull() && !slices.Contains(c.wants, j) {
-		c.wants = append(c.wants, j)
+func (c *cycle) want(w *waiter) {
+	if !c.wantsFull() && !slices.Contains(c.wants, w) {
+		c.wants = append(c.wants, w)
 	}
 }
 
 // makeRoom tells running jobs to leave for those that want to start, in their order.
 func (c *cycle) makeRoom() {
-	for _, j := range c.wants {
-		l := c.s.waiting[j.ID]
-		if l == nil { // it started after all
+	for _, w := range c.wants {
+		if c.s.jobs[w.ID] == nil { // it started after all
 			continue
 		}
-		h := hope{l.signature, c.s.keyOf(j, l, c.now).Major}
-		if p := c.s.promises[j.ID]; p != nil && p.Preempting || c.hopeless[h] {
-			continue
-		}
-		if !c.makeRoomFor(j, h.major) {
+		h := hope{w.line.signature, c.s.keyOf(&w.Job, w.line, c.now).Major}
+		if !c.hopeless[h] && !c.makeRoomFor(w, h.major) {
 			c.hopeless[h] = true
 		}
 	}
@@ -52,16 +48,15 @@ func (c *cycle) makeRoom() {
 
 // makeRoomFor plans who leaves for the job, and puts the plan into effect if it lets the
 // job start. It returns whether it would.
-func (c *cycle) makeRoomFor(j *Job, major int64) bool {
+func (c *cycle) makeRoomFor(j *waiter, major int64) bool {
 	leaveBy := c.now.Add(c.s.policy.Preemption.Grace)
 	until := leaveBy.Add(j.MaxRuntime)
-	own := c.s.promises[j.ID]
+	own := j.promise
 	c.s.withdraw(j.ID)
 	leaving, spots := c.fewest(j.Request, c.mayLeaveFor(major), until)
 	if spots == nil || !slices.ContainsFunc(leaving, func(v victim) bool { return !v.soon }) {
 		if own != nil {
-			c.s.cluster.Promise(own.Promised)
-			c.s.promises[j.ID] = own
+			c.s.keep(own)
 		}
 		if spots != nil && len(leaving) > 0 {
 			c.await(j, leaving)
@@ -78,12 +73,12 @@ func (c *cycle) makeRoomFor(j *Job, major int64) bool {
 	for i := range spots {
 		spots[i].Devices = 0 // they are chosen when it starts
 	}
-	c.keep(Promise{Preempting: true,
+	c.promiseNew(Promise{Preempting: true,
 		Promised: placement.Promised{ID: j.ID, Spots: spots, From: leaveBy, Until: until}})
 	return true
 }
 
-func (c *cycle) await(j *Job, ends []victim) {
+func (c *cycle) await(j *waiter, ends []victim) {
 	a := Awaited{For: j.ID}
 	for _, v := range ends {
 		a.Ends = append(a.Ends, v.ID)
@@ -117,8 +112,8 @@ func (c *cycle) listVictims() {
 		}
 		again := r.Job
 		again.Attained += r.kept(c.now)
-		l := line{classKey: c.s.classOf(&again), tenant: c.s.tenantOf(r.Tenant)}
-		v := victim{Running: r, major: c.s.keyOf(&again, &l, c.now).Major, soon: r.endsBy(c.now.Add(p.Grace), c.now)}
+		l := c.s.lineOf(c.s.classOf(&again))
+		v := victim{Running: r, major: c.s.keyOf(&again, l, c.now).Major, soon: r.endsBy(c.now.Add(p.Grace), c.now)}
 		if !v.soon {
 			v.cost = time.Duration(r.Request.GPUs()) * (r.lost(c.now) + p.Restart)
 		}

@@ -35,29 +35,38 @@ func (c *cycle) isBroken(p *Promise) bool {
 
 // promise gives the job the earliest start that delays nobody's. It returns false where
 // there is none.
-func (c *cycle) promise(j *Job) bool {
-	p, ok := c.s.cluster.Earliest(j.Request, c.now, j.MaxRuntime)
+func (c *cycle) promise(w *waiter) bool {
+	p, ok := c.s.cluster.Earliest(w.Request, c.now, w.MaxRuntime)
 	if !ok {
 		return false
 	}
-	p.ID = j.ID
+	p.ID = w.ID
 	c.room--
-	c.keep(Promise{Promised: p})
+	c.promiseNew(Promise{Promised: p})
 	return true
 }
 
-// keep puts a promise into effect.
-func (c *cycle) keep(p Promise) {
-	c.s.cluster.Promise(p.Promised)
-	c.s.promises[p.ID] = &p
+// promiseNew makes a promise, or moves one.
+func (c *cycle) promiseNew(p Promise) {
+	c.s.keep(&p)
 	c.out.Promised = append(c.out.Promised, p)
 }
 
 // servePromised starts a promised job if it can start anywhere, else sees whether it can
 // be promised an earlier start, because something ended before it had to.
-func (c *cycle) servePromised(j *Job, l *line, p *Promise) {
-	c.s.withdraw(j.ID)
-	if c.start(j, l) {
+func (c *cycle) servePromised(turn place) {
+	w := turn.job
+	if is := (place{c.s.keyOf(&w.Job, w.line, c.now), w, nil}); turn.before(is) {
+		c.all.push(is)
+		return
+	}
+	if w.isOverLimit() {
+		c.blockLine(w) // it came back from running, or limits have changed
+		return
+	}
+	p := w.promise
+	c.s.withdraw(w.ID)
+	if c.start(w) {
 		if !p.Preempting {
 			c.room++
 		}
@@ -65,24 +74,30 @@ func (c *cycle) servePromised(j *Job, l *line, p *Promise) {
 		return
 	}
 	isLate := !p.From.After(c.now) && !p.Preempting
-	earlier, ok := c.s.cluster.Earliest(j.Request, c.now, j.MaxRuntime)
+	earlier, ok := c.s.cluster.Earliest(w.Request, c.now, w.MaxRuntime)
 	if ok && !p.Preempting && (isLate || earlier.From.Before(p.From)) {
-		earlier.ID = j.ID
-		c.keep(Promise{Promised: earlier})
+		earlier.ID = w.ID
+		c.promiseNew(Promise{Promised: earlier})
 		c.reopen()
-	} else {
-		c.s.cluster.Promise(p.Promised)
-		c.s.promises[j.ID] = p
+		return
 	}
-	c.refuse(j, l)
+	c.s.keep(p)
 	if p.Preempting {
-		b := c.refused[l.signature]
-		b.Blocker = Preempting
-		c.refused[l.signature] = b
-	} else if !c.refused[l.signature].Forever() {
-		c.want(j)
+		c.out.Blocked = append(c.out.Blocked, Blocked{Job: w.ID, Request: w.Request, Limit: w.MaxRuntime,
+			Blocker: Preempting})
+		return
 	}
-	c.push(l.after(j))
+	c.want(w)
+}
+
+// keep puts a promise into effect.
+func (s *Scheduler) keep(p *Promise) {
+	s.cluster.Promise(p.Promised)
+	w := s.jobs[p.ID]
+	if w.promise == nil {
+		w.line.tenant.promised += w.Request.GPUs()
+	}
+	s.promises[p.ID], w.promise = p, p
 }
 
 // withdraw takes back the promise of a job, if it has one.
@@ -90,5 +105,8 @@ func (s *Scheduler) withdraw(id string) {
 	if s.promises[id] != nil {
 		s.cluster.Withdraw(id)
 		delete(s.promises, id)
+		w := s.jobs[id]
+		w.line.tenant.promised -= w.Request.GPUs()
+		w.promise = nil
 	}
 }

@@ -14,29 +14,29 @@ type userKey struct{ tenant, user string }
 // Scheduler is the state that cycles decide on. It is made by New or Restore, and is
 // for one goroutine at a time.
 type Scheduler struct {
-	policy     Policy
-	cluster    *placement.Cluster
-	nodes      map[string]placement.Node
-	gpus       int
-	lines      map[classKey]*line
-	signatures map[signature]int // of how many lines
-	waiting    map[string]*line
-	jobs       map[string]*Job // that wait
-	running    map[string]*Running
-	promises   map[string]*Promise
-	tenants    map[string]*tenant
-	weights    int // of all tenants
-	entries    map[userKey]queue.Entries
-	heads      *queue.Queue // of a cycle
+	policy   Policy
+	cluster  *placement.Cluster
+	nodes    map[string]placement.Node
+	gpus     int
+	lines    map[classKey]*line
+	piles    map[signature]*pile
+	jobs     map[string]*waiter
+	later    *queue.Queue   // of early
+	early    map[string]Job // that wait for a time
+	running  map[string]*Running
+	promises map[string]*Promise
+	tenants  map[string]*tenant
+	weights  int // of all tenants
+	entries  map[userKey]queue.Entries
 }
 
 // New returns a scheduler of these nodes, with no jobs.
 func New(p Policy, nodes []placement.Node) (*Scheduler, error) {
 	p = p.withDefaults()
 	s := &Scheduler{policy: p, nodes: map[string]placement.Node{}, lines: map[classKey]*line{},
-		signatures: map[signature]int{}, waiting: map[string]*line{}, jobs: map[string]*Job{},
+		piles: map[signature]*pile{}, jobs: map[string]*waiter{}, early: map[string]Job{},
 		running: map[string]*Running{}, promises: map[string]*Promise{}, tenants: map[string]*tenant{},
-		entries: map[userKey]queue.Entries{}, heads: queue.New(math.MaxInt32)}
+		entries: map[userKey]queue.Entries{}, later: queue.New(math.MaxInt32)}
 	var err error
 	if s.cluster, err = placement.New(p.Placement, nodes); err != nil {
 		return nil, err
@@ -81,9 +81,9 @@ func (s *Scheduler) Submit(j Job, now time.Time) error {
 	switch {
 	case !j.Request.Valid() || j.ID == "" || j.MaxRuntime < 0 || j.Predicted < 0:
 		return refuse(RefusedInvalid, time.Time{})
-	case s.jobs[j.ID] != nil || s.running[j.ID] != nil:
+	case s.knowsJob(j.ID):
 		return refuse(RefusedDuplicate, time.Time{})
-	case len(s.jobs) >= s.policy.MostWaiting:
+	case s.Waiting() >= s.policy.MostWaiting:
 		return refuse(RefusedFull, time.Time{})
 	}
 	who := userKey{j.Tenant, j.User}
@@ -94,29 +94,34 @@ func (s *Scheduler) Submit(j Job, now time.Time) error {
 	if s.policy.Rate != (queue.Rate{}) {
 		s.entries[who] = entries
 	}
-	s.wait(s.completed(j))
+	s.waitFrom(s.completed(j), now)
 	return nil
 }
 
+func (s *Scheduler) knowsJob(id string) bool {
+	_, early := s.early[id]
+	return early || s.jobs[id] != nil || s.running[id] != nil
+}
+
 // completed fills in what the job leaves to the policy.
-func (s *Scheduler) completed(j Job) *Job {
+func (s *Scheduler) completed(j Job) Job {
 	if j.MaxRuntime == 0 {
 		j.MaxRuntime = s.policy.MaxRuntime
 	}
 	if j.Predicted == 0 || j.Predicted > j.MaxRuntime {
 		j.Predicted = j.MaxRuntime
 	}
-	return &j
+	return j
 }
 
 // Cancel takes a job out of the queue. It returns false when it does not wait.
 func (s *Scheduler) Cancel(id string) bool {
-	j := s.jobs[id]
-	if j == nil {
-		return false
+	w := s.jobs[id]
+	if w == nil {
+		return s.cancelEarly(id)
 	}
 	s.withdraw(id)
-	s.leave(j)
+	s.leave(w)
 	return true
 }
 
@@ -128,8 +133,9 @@ func (s *Scheduler) Finish(id string, now time.Time) bool {
 
 // Requeue notes that a job has left its GPUs and waits again: it keeps its place by its
 // first submission, and the work up to its last checkpoint. One that was told to leave has left
-// once more. It returns false when it holds none.
-func (s *Scheduler) Requeue(id string, now time.Time) bool {
+// once more; one that failed waits until notBefore, so that it does not take every turn.
+// It returns false when it holds none.
+func (s *Scheduler) Requeue(id string, now, notBefore time.Time) bool {
 	r := s.stop(id, now)
 	if r == nil {
 		return false
@@ -139,7 +145,8 @@ func (s *Scheduler) Requeue(id string, now time.Time) bool {
 	if r.Leaving {
 		j.Preemptions++
 	}
-	s.wait(&j)
+	j.NotBefore = notBefore
+	s.waitFrom(j, now)
 	return true
 }
 
@@ -154,5 +161,5 @@ func (s *Scheduler) stop(id string, now time.Time) *Running {
 	return r
 }
 
-// Waiting returns how many jobs wait.
-func (s *Scheduler) Waiting() int { return len(s.jobs) }
+// Waiting returns how many jobs wait, also those whose time has not come.
+func (s *Scheduler) Waiting() int { return len(s.jobs) + len(s.early) }

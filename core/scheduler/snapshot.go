@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/forewarm/forewarm/core/fairshare"
 	"github.com/forewarm/forewarm/core/placement"
@@ -29,6 +30,7 @@ type UserEntries struct {
 type Snapshot struct {
 	Nodes    []placement.Node
 	Waiting  []Job
+	Early    []Job // that wait for a time
 	Running  []Running
 	Promises []Promise
 	Tenants  []TenantUsage
@@ -44,7 +46,10 @@ func (s *Scheduler) Snapshot() Snapshot {
 		out.Nodes = append(out.Nodes, n)
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
-		out.Waiting = append(out.Waiting, *s.jobs[id])
+		out.Waiting = append(out.Waiting, s.jobs[id].Job)
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.early)) {
+		out.Early = append(out.Early, s.early[id])
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.running)) {
 		out.Running = append(out.Running, *s.running[id])
@@ -77,27 +82,43 @@ func Restore(p Policy, from Snapshot) (*Scheduler, error) {
 	for _, u := range from.Users {
 		s.entries[userKey{u.Tenant, u.User}] = u.Entries
 	}
+	s.jobs = make(map[string]*waiter, len(from.Waiting))
 	taken := devices{whole: map[string]uint64{}, parts: map[string]uint64{}}
 	for _, r := range from.Running {
 		if err := s.restoreRunning(r, taken); err != nil {
 			return nil, err
 		}
 	}
-	for _, j := range from.Waiting {
-		if s.jobs[j.ID] != nil || s.running[j.ID] != nil || !j.Request.Valid() || j.ID == "" {
-			return nil, fmt.Errorf("restoring job %q: it is there twice, or its request is not valid", j.ID)
+	waiters := make([]waiter, len(from.Waiting))
+	for i, j := range from.Waiting {
+		if err := s.checkNew(j); err != nil {
+			return nil, err
 		}
-		s.wait(s.completed(j))
+		waiters[i].Job = s.completed(j)
+		s.wait(&waiters[i])
+	}
+	for _, j := range from.Early {
+		if err := s.checkNew(j); err != nil {
+			return nil, err
+		}
+		s.waitFrom(s.completed(j), time.Time{})
 	}
 	for _, promised := range from.Promises {
 		if s.jobs[promised.ID] == nil || !s.knows(promised.Spots) {
 			return nil, fmt.Errorf("restoring the promise to %q: the job does not wait, or a node is not known",
 				promised.ID)
 		}
-		s.cluster.Promise(promised.Promised)
-		s.promises[promised.ID] = &promised
+		s.keep(&promised)
 	}
 	return s, nil
+}
+
+// checkNew refuses a job that cannot be, or is there already.
+func (s *Scheduler) checkNew(j Job) error {
+	if s.knowsJob(j.ID) || !j.Request.Valid() || j.ID == "" {
+		return fmt.Errorf("restoring job %q: it is there twice, or its request is not valid", j.ID)
+	}
+	return nil
 }
 
 // devices are those of each node that somebody holds alone, and those that are shared.

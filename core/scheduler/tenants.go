@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"math"
 	"time"
 
 	"github.com/forewarm/forewarm/core/fairshare"
@@ -10,13 +11,14 @@ import (
 // tenant is what somebody holds, and has had lately.
 type tenant struct {
 	Tenant
-	name  string
-	held  int
-	usage fairshare.Usage
-	// over is, in this cycle, how many times its fair share it has had; version is
-	// raised when it changes.
-	over    float64
-	version int
+	name     string
+	held     int
+	promised int // to those of its jobs that wait
+	usage    fairshare.Usage
+	// What it has had counts against it: in Balanced it divides, in Multifactor it
+	// is added.
+	use       float64
+	fairShare int64
 }
 
 func (s *Scheduler) tenantOf(name string) *tenant {
@@ -49,11 +51,12 @@ func (s *Scheduler) hold(t *tenant, gpus int, now time.Time) {
 	s.weigh(t, now)
 }
 
-// weigh computes how many times its fair share the tenant has had.
+// weigh computes how what the tenant has had counts against it.
 func (s *Scheduler) weigh(t *tenant, now time.Time) {
 	share := s.policy.FairShare.Share(s.used(t, now), gpuVector(s.gpus), t.Weight)
-	t.over = share * float64(s.weights)
-	t.version++
+	over := share * float64(s.weights) // how many times its fair share
+	t.use = 1 + float64(s.policy.ShareWeight*over)
+	t.fairShare = int64(math.Exp2(-over) * ratioScale)
 }
 
 func gpuVector(n int) quota.Vector { return quota.Vector{quota.GPUs: int64(n)} }
