@@ -211,7 +211,7 @@ bench/slurm: bin/forewarm ## measure waits and idling in real Slurm clusters who
 bench/smoke: ARGS = -count 1 -duration 300ms -warmup 0s
 bench/smoke: HISTORY = -events 6000
 bench/smoke: READS = -ended 2000 -live 100
-bench/smoke: bench/durable bench/batch bench/claim bench/servers bench/history bench/reads bench/streams ## run those of the running program for a moment: do they still count what they book? (their figures say nothing)
+bench/smoke: bench/durable bench/batch bench/claim bench/servers bench/history bench/reads bench/streams bench/smoke/core ## run those of the running program for a moment: do they still count what they book? (their figures say nothing)
 
 .PHONY: bench/admission
 bench/admission: ## measure decisions of core/admission with 10,000 and 100,000 bookings
@@ -224,6 +224,21 @@ bench/plan: ## measure one run of the planner over 1,250 nodes, in memory
 .PHONY: bench/queue
 bench/queue: ## measure the bounded priority queue on one thread, in memory
 	@CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -o bin/bench-queue ./bench/queue && bin/bench-queue $(ARGS)
+
+.PHONY: bench/schedule
+bench/schedule: ## measure cycles of the scheduler over 10,000 and 100,000 waiting jobs, in memory
+	@CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -o bin/bench-schedule ./bench/schedule && bin/bench-schedule $(ARGS)
+
+.PHONY: bench/jobtraces
+bench/jobtraces: ## play TRACE=file or TRACES=folder on clusters that make a queue, under the scheduler's and others' policies
+	@CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -o bin/bench-jobtraces ./bench/jobtraces && bin/bench-jobtraces -traces "$(TRACE),$(TRACES)" $(ARGS)
+
+# The three of the scheduling core need no service, and have flags of their own.
+.PHONY: bench/smoke/core
+bench/smoke/core:
+	@$(MAKE) --no-print-directory bench/queue ARGS='-count 1 -duration 100ms'
+	@$(MAKE) --no-print-directory bench/schedule ARGS='-count 1 -scale 20 -changes 20'
+	@$(MAKE) --no-print-directory bench/jobtraces ARGS='-drawn -use 95' TRACE= TRACES=
 
 .PHONY: bench/forecast
 bench/forecast: ## replay TRACE=file or TRACES=folder against every policy (ARGS='-boot 120,300,600')

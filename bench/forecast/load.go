@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/forewarm/forewarm/bench/forecast/regimes"
+	"github.com/forewarm/forewarm/bench/traces"
 	"github.com/forewarm/forewarm/core/backtest"
 )
 
@@ -14,12 +14,11 @@ import (
 func readAll(paths []string) ([]lesson, error) {
 	var all []lesson
 	for _, path := range paths {
-		t, err := readTrace(path)
+		t, err := traces.Read(path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		all = append(all, lesson{name: strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv"),
-			trace: t})
+		all = append(all, lesson{name: traces.Name(path), trace: t})
 	}
 	return all, nil
 }

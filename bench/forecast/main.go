@@ -10,12 +10,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/forewarm/forewarm/bench/traces"
 )
 
 // config is what the flags say.
@@ -70,7 +71,7 @@ A trace is a CSV file, plain or gzip, with a header and the columns job_id, user
 group, submit_ts (Unix seconds), duration_s, gpus, status, in order of submit_ts.`)
 
 func parseFlags() (config, error) {
-	traces := flag.String("traces", "", "trace files and folders of them, separated by commas")
+	from := flag.String("traces", "", "trace files and folders of them, separated by commas")
 	boots := flag.String("boot", "300", "boot times in seconds, separated by commas")
 	policies := flag.String("policies", "", "families to run, separated by commas; all of them if empty")
 	channels := flag.String("evidence", "0.6/0.5,0.6/0.1",
@@ -121,7 +122,7 @@ func parseFlags() (config, error) {
 	if c.regimes, err = listRegimes(*regimes); err != nil {
 		return c, err
 	}
-	c.traces, err = listTraces(*traces)
+	c.traces, err = listTraces(*from)
 	if errors.Is(err, noTraces) && len(c.regimes) > 0 {
 		err = nil
 	}
@@ -130,29 +131,11 @@ func parseFlags() (config, error) {
 
 // listTraces lists the traces that a comma-separated list of files and folders names.
 func listTraces(list string) ([]string, error) {
-	var all []string
-	for _, path := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, fmt.Errorf("looking for traces: %w", err)
-		}
-		if !info.IsDir() {
-			all = append(all, path)
-			continue
-		}
-		for _, pattern := range []string{"*.csv", "*.csv.gz"} {
-			found, err := filepath.Glob(filepath.Join(path, pattern))
-			if err != nil {
-				return nil, fmt.Errorf("looking for traces: %w", err)
-			}
-			all = append(all, found...)
-		}
-	}
-	if len(all) == 0 {
+	all, err := traces.List(list)
+	if err == nil && len(all) == 0 {
 		return nil, noTraces
 	}
-	slices.Sort(all)
-	return all, nil
+	return all, err
 }
 
 func runProfiled(path string, f func() error) error {

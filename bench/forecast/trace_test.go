@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forewarm/forewarm/bench/traces"
 	"github.com/forewarm/forewarm/core/backtest"
 )
 
@@ -40,7 +41,7 @@ func TestReadTrace(t *testing.T) {
 		{ID: "c", Submit: 160, Duration: 1, GPUs: 8},
 	}
 	for _, name := range []string{"plain.csv", "packed.csv.gz"} {
-		trace, err := readTrace(writeTrace(t, name, rows))
+		trace, err := traces.Read(writeTrace(t, name, rows))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -52,7 +53,7 @@ func TestReadTrace(t *testing.T) {
 		"empty": "", "no jobs": header, "a word": header + "a,,red,soon,60,2,\n", "too few columns": "a,b\nc,d\n",
 		"out of order": header + "a,,red,100,60,2,\nb,,red,99,60,2,\n",
 	} {
-		if _, err := readTrace(writeTrace(t, "bad.csv", rows)); err == nil {
+		if _, err := traces.Read(writeTrace(t, "bad.csv", rows)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -13,12 +13,15 @@ type cycle struct {
 	all places
 	// refused are the piles that cannot start. What is free only shrinks while a cycle
 	// starts jobs, so a refusal stays true until a promise is kept or moves.
-	refused  map[*pile]Blocked
-	order    []*pile   // of refused
-	room     int       // promises that may be made
-	wants    []*waiter // for whom others may have to leave, in order
-	victims  []victim  // who could leave, the cheapest first; nil: not computed
-	hopeless map[hope]bool
+	refused   map[*pile]Blocked
+	order     []*pile   // of refused
+	room      int       // promises that may be made
+	isOverdue bool      // who is looked at is served because it is overdue
+	late      int       // GPUs that overdue lines ask for, one job of each
+	overdue   places    // heads of lines that have waited for too long, by when that was
+	wants     []*waiter // for whom others may have to leave, in order
+	victims   []victim  // who could leave, the cheapest first; nil: not computed
+	hopeless  map[hope]bool
 }
 
 // Cycle decides what starts now, what is promised, and who has to leave. The decision
@@ -34,10 +37,14 @@ func (s *Scheduler) Cycle(now time.Time) Decision {
 	}
 	for _, p := range s.piles {
 		c.rank(p)
+		for _, l := range p.lines {
+			c.noteOverdue(l.jobs[0])
+		}
 	}
+	c.serveOverdue()
 	for id := range s.promises {
 		w := s.jobs[id]
-		c.all.push(place{s.keyOf(&w.Job, w.line, now), w, nil})
+		c.all.push(place{c.keyOfPromised(w), w, nil})
 	}
 	for len(c.all) > 0 {
 		c.serve(c.all.pop())
@@ -164,7 +171,8 @@ func (c *cycle) start(w *waiter) bool {
 	}
 	c.s.leave(w)
 	taken := c.s.cluster.Take(w.ID, w.Request, spots, until)
-	c.s.running[w.ID] = &Running{Job: w.Job, Spots: taken, Started: c.now, Until: until}
+	c.s.running[w.ID] = &Running{Job: w.Job, Spots: taken, Started: c.now, Until: until,
+		Overdue: c.isOverdue}
 	c.s.hold(w.line.tenant, w.Request.GPUs(), c.now)
 	c.out.Starts = append(c.out.Starts, Start{Job: w.ID, Spots: taken, Until: until})
 	return true
@@ -188,7 +196,7 @@ func (c *cycle) refuse(w *waiter) {
 // waits for it.
 func (c *cycle) holdBack(w *waiter) {
 	p := w.line.pile
-	if c.room <= 0 || c.refused[p].Forever() || !c.promise(w) {
+	if c.room <= 0 || len(c.overdue) > 0 || c.refused[p].Forever() || !c.promise(w) {
 		return
 	}
 	w.line.next++

@@ -31,6 +31,7 @@ type Running struct {
 	Started time.Time
 	Until   time.Time // when it ends at the latest
 	Leaving bool      // it was told to leave
+	Overdue bool      // it was served because it had waited for too long, and leaves for nobody
 }
 
 // Refused is why a job may not wait.

@@ -29,11 +29,15 @@ func (s *Scheduler) keyOf(j *Job, l *line, now time.Time) queue.Key {
 	case LeastAttained:
 		return queue.Key{Major: l.major + int64(l.band), Minor: j.Submitted.UnixNano()}
 	default:
-		if j.waited(now) >= l.overdue {
-			return queue.Key{Major: overdueMajor, Minor: j.Submitted.Add(l.overdue).UnixNano()}
-		}
 		return queue.Key{Major: l.major + int64(l.band), Minor: -s.ratio(j, l, now)}
 	}
+}
+
+// due is when the job of the line has waited for too long; false if it is not there yet,
+// or nobody ever has.
+func (s *Scheduler) due(j *Job, l *line, now time.Time) (instant int64, overdue bool) {
+	at := j.Submitted.Add(j.Attained + l.overdue)
+	return at.UnixNano(), s.policy.Order == Balanced && !at.After(now)
 }
 
 // ratio is Balanced's: how long it has waited for how little it asks. It has no sum of a
@@ -53,7 +57,7 @@ func multifactor(j *Job, t *tenant, now time.Time) int64 {
 type place struct {
 	queue.Key
 	job  *waiter
-	pile *pile // of which it is the best job; nil: it is promised a start, and stands for itself
+	pile *pile // of which it is the best job; nil: it stands for itself
 }
 
 // before puts the smaller key first, then who came first, then the smaller id.

@@ -32,8 +32,9 @@ const (
 	//
 	//	weight · (waited + Softening) / ((predicted + Softening) · GPUs · use of the tenant)
 	//
-	// Jobs that ran for long come after those that did not, and whoever has waited for
-	// its class's Overdue comes before everybody, in the order of when that was.
+	// Jobs that ran for long come after those that did not. Whoever has waited for its
+	// class's Overdue is promised a start before all others, as many at a time as
+	// Promises says, so that nobody waits for ever.
 	Balanced          Order = "balanced"
 	Arrival           Order = "arrival"            // first come, first served
 	Multifactor       Order = "multifactor"        // Slurm's: age, full at seven days, and fair share, alike
@@ -44,7 +45,7 @@ const (
 // Class is a priority class.
 type Class struct {
 	Level   int           // higher ones are served first, and may preempt lower ones
-	Overdue time.Duration // after so long a wait its jobs go before all others; 0: the policy's
+	Overdue time.Duration // after so long a wait its jobs are promised a start first; 0: the policy's
 }
 
 // Tenant is what a tenant may have.
@@ -73,7 +74,7 @@ type Policy struct {
 	FairShare   fairshare.Policy
 	ShareWeight float64       // how much the use of a tenant, over its share, counts against it in Balanced
 	Softening   time.Duration // 0: 10 minutes
-	Overdue     time.Duration // 0: 12 hours
+	Overdue     time.Duration // 0: 4 hours
 	Bands       []int         // GPU-hours after which a job is in the next band; nil: 1, 10, 100
 	Promises    int           // waiting jobs that are promised a start at once; 0: none
 	Easy        bool          // promises are made anew in each cycle, as EASY backfill does, and may move
@@ -85,13 +86,13 @@ type Policy struct {
 
 // Default is the policy of an installation that configures nothing.
 func Default() Policy {
-	return Policy{Order: Balanced, FairShare: fairshare.Default(), ShareWeight: 0.1, Promises: 1}.withDefaults()
+	return Policy{Order: Balanced, FairShare: fairshare.Default(), ShareWeight: 0.1, Promises: 4}.withDefaults()
 }
 
 func (p Policy) withDefaults() Policy {
 	p.Order = cmp.Or(p.Order, Balanced)
 	p.Softening = cmp.Or(p.Softening, 10*time.Minute)
-	p.Overdue = cmp.Or(p.Overdue, 12*time.Hour)
+	p.Overdue = cmp.Or(p.Overdue, 4*time.Hour)
 	if p.Bands == nil {
 		p.Bands = []int{1, 10, 100}
 	}

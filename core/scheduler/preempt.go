@@ -6,20 +6,22 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/placement"
+	"github.com/forewarm/forewarm/core/queue"
 )
 
 // victim is a running job that could be told to leave.
 type victim struct {
 	*Running
-	major int64 // of its key, once it waits again
-	cost  time.Duration
-	soon  bool // it is predicted to end within its grace
+	key  queue.Key // of its place, once it waits again
+	due  queue.Key // of its place if it then is overdue; the zero Key otherwise
+	cost time.Duration
+	soon bool // it is predicted to end within its grace
 }
 
 // hope is what decides whether others' leaving could let a job start.
 type hope struct {
 	signature
-	major int64
+	queue.Key
 }
 
 func (c *cycle) wantsFull() bool {
@@ -39,8 +41,14 @@ func (c *cycle) makeRoom() {
 		if c.s.jobs[w.ID] == nil { // it started after all
 			continue
 		}
-		h := hope{w.line.signature, c.s.keyOf(&w.Job, w.line, c.now).Major}
-		if !c.hopeless[h] && !c.makeRoomFor(w, h.major) {
+		h := hope{w.line.signature, c.s.keyOf(&w.Job, w.line, c.now)}
+		if w.promise != nil && !c.isCrowded() {
+			h.Key = c.keyOfPromised(w)
+		}
+		if h.Major != overdueMajor {
+			h.Minor = 0 // only the level and the band count
+		}
+		if !c.hopeless[h] && !c.makeRoomFor(w, h.Key) {
 			c.hopeless[h] = true
 		}
 	}
@@ -48,12 +56,12 @@ func (c *cycle) makeRoom() {
 
 // makeRoomFor plans who leaves for the job, and puts the plan into effect if it lets the
 // job start. It returns whether it would.
-func (c *cycle) makeRoomFor(j *waiter, major int64) bool {
+func (c *cycle) makeRoomFor(j *waiter, key queue.Key) bool {
 	leaveBy := c.now.Add(c.s.policy.Preemption.Grace)
 	until := leaveBy.Add(j.MaxRuntime)
 	own := j.promise
 	c.s.withdraw(j.ID)
-	leaving, spots := c.fewest(j.Request, c.mayLeaveFor(major), until)
+	leaving, spots := c.fewest(j.Request, c.mayLeaveFor(key), until)
 	if spots == nil || !slices.ContainsFunc(leaving, func(v victim) bool { return !v.soon }) {
 		if own != nil {
 			c.s.keep(own)
@@ -88,14 +96,19 @@ func (c *cycle) await(j *waiter, ends []victim) {
 
 // mayLeaveFor lists who may be told to leave for a job of a key, the cheapest first: only
 // those that stand behind it once they wait again, so that nobody leaves for whom it
-// would leave next.
-func (c *cycle) mayLeaveFor(major int64) []victim {
+// would leave next. For a job that is overdue and promised a start everybody leaves who
+// is not overdue for longer.
+func (c *cycle) mayLeaveFor(key queue.Key) []victim {
 	if c.victims == nil {
 		c.listVictims()
 	}
 	var all []victim
 	for _, v := range c.victims {
-		if v.major > major && !v.Leaving {
+		behind := v.key.Major > key.Major
+		if key.Major == overdueMajor && v.due != (queue.Key{}) {
+			behind = v.due.Minor > key.Minor
+		}
+		if behind && !v.Leaving {
 			all = append(all, v)
 		}
 	}
@@ -106,14 +119,17 @@ func (c *cycle) listVictims() {
 	c.victims = []victim{}
 	p := c.s.policy.Preemption
 	for _, r := range c.s.running {
-		if !r.Preemptible || r.Leaving || r.Preemptions >= p.MostTimes || c.now.Sub(r.Started) < p.MinRuntime ||
+		if !r.Preemptible || r.Leaving || r.Overdue || r.Preemptions >= p.MostTimes || c.now.Sub(r.Started) < p.MinRuntime ||
 			r.Checkpoint <= 0 && !p.LoseWork {
 			continue
 		}
 		again := r.Job
 		again.Attained += r.kept(c.now)
 		l := c.s.lineOf(c.s.classOf(&again))
-		v := victim{Running: r, major: c.s.keyOf(&again, l, c.now).Major, soon: r.endsBy(c.now.Add(p.Grace), c.now)}
+		v := victim{Running: r, key: c.s.keyOf(&again, l, c.now), soon: r.endsBy(c.now.Add(p.Grace), c.now)}
+		if due, overdue := c.s.due(&again, l, c.now); overdue {
+			v.due = queue.Key{Major: overdueMajor, Minor: due}
+		}
 		if !v.soon {
 			v.cost = time.Duration(r.Request.GPUs()) * (r.lost(c.now) + p.Restart)
 		}

@@ -56,7 +56,7 @@ func (c *cycle) promiseNew(p Promise) {
 // be promised an earlier start, because something ended before it had to.
 func (c *cycle) servePromised(turn place) {
 	w := turn.job
-	if is := (place{c.s.keyOf(&w.Job, w.line, c.now), w, nil}); turn.before(is) {
+	if is := (place{c.keyOfPromised(w), w, nil}); turn.before(is) {
 		c.all.push(is)
 		return
 	}
@@ -66,7 +66,10 @@ func (c *cycle) servePromised(turn place) {
 	}
 	p := w.promise
 	c.s.withdraw(w.ID)
-	if c.start(w) {
+	_, c.isOverdue = c.s.due(&w.Job, w.line, c.now)
+	started := c.start(w)
+	c.isOverdue = false
+	if started {
 		if !p.Preempting {
 			c.room++
 		}

@@ -216,7 +216,8 @@ func (w *world) requirePlans(t *rapid.T, before scheduler.Snapshot, d scheduler.
 
 func shuffle(seed uint64, from scheduler.Snapshot) scheduler.Snapshot {
 	rng := rand.New(rand.NewPCG(seed, 3))
-	from.Nodes, from.Waiting, from.Running = slices.Clone(from.Nodes), slices.Clone(from.Waiting), slices.Clone(from.Running)
+	from.Nodes, from.Waiting = slices.Clone(from.Nodes), slices.Clone(from.Waiting)
+	from.Running = slices.Clone(from.Running)
 	rng.Shuffle(len(from.Nodes), func(i, j int) { from.Nodes[i], from.Nodes[j] = from.Nodes[j], from.Nodes[i] })
 	rng.Shuffle(len(from.Waiting), func(i, j int) { from.Waiting[i], from.Waiting[j] = from.Waiting[j], from.Waiting[i] })
 	rng.Shuffle(len(from.Running), func(i, j int) { from.Running[i], from.Running[j] = from.Running[j], from.Running[i] })

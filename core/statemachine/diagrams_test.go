@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/core/statemachine"
@@ -31,6 +32,7 @@ func TestDiagrams(t *testing.T) {
 	b.WriteString(formatSection(&allocation.Machine, "GPUs that somebody holds now, or waits for."))
 	b.WriteString(formatSection(&node.Machine,
 		"One machine. Busy, held and idle are not states: they follow from what sits on it."))
+	b.WriteString(formatSection(&job.Machine, "A command to run on GPUs. (The scheduling core; jobs have no API yet.)"))
 	if *update {
 		require.NoError(t, os.WriteFile(page, []byte(b.String()), 0o644))
 	}

@@ -1,4 +1,5 @@
-package main
+// Package traces reads traces of jobs in the schema of the development traces.
+package traces
 
 import (
 	"compress/gzip"
@@ -6,15 +7,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/forewarm/forewarm/core/backtest"
 )
 
-// readTrace reads a trace in the schema of the development traces, in the order
-// of its rows.
-func readTrace(path string) (backtest.Trace, error) {
+// Read reads a trace: CSV, plain or gzip, with a header and the columns job_id, user,
+// group, submit_ts, duration_s, gpus, in the order of its rows.
+func Read(path string) (backtest.Trace, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return backtest.Trace{}, fmt.Errorf("opening the trace: %w", err)
@@ -47,6 +50,35 @@ func readTrace(path string) (backtest.Trace, error) {
 		t.Jobs = append(t.Jobs, j)
 	}
 	return t, t.Validate()
+}
+
+// Name is what a trace is called: its file without its endings.
+func Name(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
+}
+
+// List lists the trace files that a comma-separated list of files and folders names.
+func List(list string) ([]string, error) {
+	var all []string
+	for _, path := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("looking for traces: %w", err)
+		}
+		if !info.IsDir() {
+			all = append(all, path)
+			continue
+		}
+		for _, pattern := range []string{"*.csv", "*.csv.gz"} {
+			found, err := filepath.Glob(filepath.Join(path, pattern))
+			if err != nil {
+				return nil, fmt.Errorf("looking for traces: %w", err)
+			}
+			all = append(all, found...)
+		}
+	}
+	slices.Sort(all)
+	return all, nil
 }
 
 // parseJob reads job_id, user, group, submit_ts, duration_s, gpus.
