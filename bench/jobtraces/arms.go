@@ -24,28 +24,23 @@ func listArms() []arm {
 		p.Order, p.Promises, p.Easy = o, 1, true
 		return p
 	}
-	las := scheduler.Default()
-	las.Order, las.Promises, las.Preemption = scheduler.LeastAttained, 0, leaving()
-	ours := scheduler.Default()
-	leave := ours
-	leave.Preemption = leaving()
+	leaving := scheduler.Leaving()
+	leaving.Preemption.Grace = 0 // they leave at once
+	las := leaving
+	las.Order, las.Promises = scheduler.LeastAttained, 0
 	return []arm{
 		{name: "multifactor", policy: easy(scheduler.Multifactor)},
 		{name: "fifo", policy: easy(scheduler.Arrival)},
 		{name: "shortest_predicted", policy: easy(scheduler.ShortestPredicted)},
 		{name: "oracle", policy: easy(scheduler.ShortestPredicted), oracle: true},
 		{name: "least_attained", policy: las, checkpoints: true, preemptible: true},
-		{name: "balanced", policy: ours},
-		{name: "balanced_leaving", policy: leave, checkpoints: true, preemptible: true},
-		{name: "balanced_losing", policy: leave, preemptible: true},
+		{name: "balanced", policy: scheduler.Default()},
+		{name: "balanced_leaving", policy: leaving, checkpoints: true, preemptible: true},
+		{name: "balanced_losing", policy: leaving, preemptible: true},
 	}
 }
 
-// leaving lets jobs leave for others after ten minutes, and pay two minutes for it.
-func leaving() scheduler.Preemption {
-	return scheduler.Preemption{Enabled: true, MinRuntime: 10 * time.Minute, Restart: restart, PerCycle: 64}
-}
-
+// restart is what coming back costs, as scheduler.Leaving says.
 const restart = 2 * time.Minute
 
 func findArm(name string) (arm, bool) {

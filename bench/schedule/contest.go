@@ -31,13 +31,12 @@ type contest struct {
 }
 
 func newContest(jobs int, seed uint64) *contest {
-	c := &contest{rng: rand.New(rand.NewPCG(seed, 16)), policy: scheduler.Default(),
+	c := &contest{rng: rand.New(rand.NewPCG(seed, 16)), policy: scheduler.Leaving(),
 		now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
 	c.policy.Promises = 16
 	c.policy.MostWaiting = 2 * jobs
 	c.policy.Rate = queue.Rate{Every: time.Millisecond, Burst: jobs}
 	c.policy.Classes = map[string]scheduler.Class{"high": {Level: 1}, "low": {Level: -1}}
-	c.policy.Preemption = scheduler.Preemption{Enabled: true, MinRuntime: 10 * time.Minute, Grace: time.Minute}
 	for i := range jobs / jobsPerNode {
 		c.from.Nodes = append(c.from.Nodes, c.node(i))
 	}

@@ -74,7 +74,7 @@ type Policy struct {
 	FairShare   fairshare.Policy
 	ShareWeight float64       // how much the use of a tenant, over its share, counts against it in Balanced
 	Softening   time.Duration // 0: 10 minutes
-	Overdue     time.Duration // 0: 4 hours
+	Overdue     time.Duration // 0: a day
 	Bands       []int         // GPU-hours after which a job is in the next band; nil: 1, 10, 100
 	Promises    int           // waiting jobs that are promised a start at once; 0: none
 	Easy        bool          // promises are made anew in each cycle, as EASY backfill does, and may move
@@ -84,15 +84,25 @@ type Policy struct {
 	Preemption  Preemption
 }
 
-// Default is the policy of an installation that configures nothing.
+// Default is the policy of an installation that configures nothing: nobody leaves.
 func Default() Policy {
-	return Policy{Order: Balanced, FairShare: fairshare.Default(), ShareWeight: 0.1, Promises: 4}.withDefaults()
+	return Policy{Order: Balanced, FairShare: fairshare.Default(), ShareWeight: 0.1, Promises: 1}.withDefaults()
+}
+
+// Leaving is the policy of an installation whose jobs keep checkpoints and leave for
+// others. Where they do, more starts can be promised, and earlier.
+func Leaving() Policy {
+	p := Default()
+	p.Promises, p.Overdue = 4, 4*time.Hour
+	p.Preemption = Preemption{Enabled: true, MinRuntime: 10 * time.Minute, Grace: time.Minute,
+		Restart: 2 * time.Minute, PerCycle: 64}
+	return p.withDefaults()
 }
 
 func (p Policy) withDefaults() Policy {
 	p.Order = cmp.Or(p.Order, Balanced)
 	p.Softening = cmp.Or(p.Softening, 10*time.Minute)
-	p.Overdue = cmp.Or(p.Overdue, 4*time.Hour)
+	p.Overdue = cmp.Or(p.Overdue, 24*time.Hour)
 	if p.Bands == nil {
 		p.Bands = []int{1, 10, 100}
 	}

@@ -1,0 +1,262 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/fairshare"
+	"github.com/forewarm/forewarm/core/placement"
+	"github.com/forewarm/forewarm/core/queue"
+	"github.com/forewarm/forewarm/core/scheduler"
+)
+
+func hours(n float64) time.Duration { return time.Duration(n * float64(time.Hour)) }
+
+// want is a job of one node: so many GPUs, for so many hours at most.
+func want(id string, gpus int, limit float64, changes ...func(*scheduler.Job)) scheduler.Job {
+	j := scheduler.Job{ID: id, Tenant: "a", MaxRuntime: hours(limit), Submitted: noon,
+		Request: placement.Request{Shape: capacity.Shape{Nodes: 1, PerNode: gpus}}}
+	for _, change := range changes {
+		change(&j)
+	}
+	return j
+}
+
+func of(tenant string) func(*scheduler.Job)  { return func(j *scheduler.Job) { j.Tenant = tenant } }
+func class(name string) func(*scheduler.Job) { return func(j *scheduler.Job) { j.Class = name } }
+func submitted(h float64) func(*scheduler.Job) {
+	return func(j *scheduler.Job) { j.Submitted = noon.Add(hours(h)) }
+}
+func predicted(h float64) func(*scheduler.Job) {
+	return func(j *scheduler.Job) { j.Predicted = hours(h) }
+}
+func keepsWork(j *scheduler.Job) { j.Preemptible, j.Checkpoint = true, time.Minute }
+func losesWork(j *scheduler.Job) { j.Preemptible = true }
+
+// newScheduler has nodes of four GPUs.
+func newScheduler(t *testing.T, p scheduler.Policy, nodes int) *scheduler.Scheduler {
+	t.Helper()
+	var all []placement.Node
+	for i := range nodes {
+		all = append(all, placement.Node{ID: fmt.Sprint("n", i), Kind: placement.Kind{GPUs: 4}})
+	}
+	s, err := scheduler.New(p, all)
+	require.NoError(t, err)
+	return s
+}
+
+func submit(t *testing.T, s *scheduler.Scheduler, jobs ...scheduler.Job) {
+	t.Helper()
+	for _, j := range jobs {
+		require.NoError(t, s.Submit(j, j.Submitted))
+	}
+}
+
+func started(d scheduler.Decision) []string {
+	var ids []string
+	for _, s := range d.Starts {
+		ids = append(ids, s.Job)
+	}
+	return ids
+}
+
+var levels = map[string]scheduler.Class{"high": {Level: 1}, "low": {Level: -1}}
+
+// Each order as a table: of two jobs that want the one node, who gets it.
+func TestWhoIsServedFirst(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		order         scheduler.Order
+		first, second scheduler.Job
+	}{
+		"arrival: who came first": {scheduler.Arrival, want("b", 4, 9, submitted(-2)), want("a", 1, 1, submitted(-1))},
+		"arrival: a higher class": {scheduler.Arrival, want("b", 4, 9, class("high")),
+			want("a", 4, 1, submitted(-1))},
+		"shortest: the least GPU-time": {scheduler.ShortestPredicted, want("b", 1, 3), want("a", 4, 1, submitted(-9))},
+		"shortest: predictions count, not limits": {scheduler.ShortestPredicted, want("b", 4, 9, predicted(1)),
+			want("a", 4, 2)},
+		"multifactor: of the same tenant, the older": {scheduler.Multifactor, want("b", 4, 9, submitted(-2)),
+			want("a", 4, 1, submitted(-1))},
+		"balanced: of the same size, who waited longer": {scheduler.Balanced, want("b", 4, 1, submitted(-2)),
+			want("a", 4, 1, submitted(-1))},
+		"balanced: of the same wait, who asks less": {scheduler.Balanced, want("b", 3, 1), want("a", 4, 1)},
+		"balanced: a long wait for much":            {scheduler.Balanced, want("b", 4, 4, submitted(-3)), want("a", 4, 1)},
+		"balanced: a class before any wait": {scheduler.Balanced, want("b", 4, 9),
+			want("a", 4, 1, submitted(-3), class("low"))},
+		"balanced: who is overdue, before any class": {scheduler.Balanced,
+			want("b", 4, 9, submitted(-25), class("low")), want("a", 4, 1, class("high"))},
+		"attained: who ran less": {scheduler.LeastAttained, want("b", 4, 9),
+			want("a", 4, 1, submitted(-5), func(j *scheduler.Job) { j.Attained = hours(3) })},
+		"balanced: who ran less": {scheduler.Balanced, want("b", 4, 9),
+			want("a", 4, 1, submitted(-5), func(j *scheduler.Job) { j.Attained = hours(3) })},
+	} {
+		for _, jobs := range [][]scheduler.Job{{tc.first, tc.second}, {tc.second, tc.first}} {
+			s := newScheduler(t, scheduler.Policy{Order: tc.order, Classes: levels, Promises: 1}, 1)
+			submit(t, s, jobs...)
+			require.Equal(t, "b", started(s.Cycle(noon))[0], name)
+		}
+	}
+}
+
+// Whoever had much lately comes after who had little, in both orders that know of shares.
+func TestFairShare(t *testing.T) {
+	t.Parallel()
+	for _, order := range []scheduler.Order{scheduler.Balanced, scheduler.Multifactor} {
+		s := newScheduler(t, scheduler.Policy{Order: order, ShareWeight: 1,
+			FairShare: fairshare.Policy{HalfLife: time.Hour}}, 1)
+		submit(t, s, want("1", 4, 2, submitted(-2)))
+		s.Cycle(noon.Add(-hours(2)))
+		require.True(t, s.Finish("1", noon))
+		submit(t, s, want("2", 4, 2, submitted(-0.02)), want("3", 4, 2, of("b")))
+		require.Equal(t, []string{"3"}, started(s.Cycle(noon)), order)
+	}
+}
+
+func TestATenantsLimit(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(t, scheduler.Policy{Promises: 2, Tenants: map[string]scheduler.Tenant{"a": {MostGPU: 3}}}, 2)
+	submit(t, s, want("1", 2, 1), want("2", 2, 1, submitted(1)), want("3", 1, 1, submitted(2)),
+		want("4", 4, 1, of("b"), submitted(2)))
+	d := s.Cycle(noon.Add(hours(2)))
+	require.ElementsMatch(t, []string{"1", "3", "4"}, started(d))
+	require.Equal(t, scheduler.TenantLimit, d.Blocked[0].Blocker)
+	require.Empty(t, d.Promised)
+}
+
+// Nothing is done for a job that fits nowhere, and nobody waits behind it.
+func TestAnUnplaceableJobHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	p := scheduler.Policy{Order: scheduler.Arrival, Classes: levels, Promises: 4,
+		Preemption: scheduler.Preemption{Enabled: true, LoseWork: true}}
+	s := newScheduler(t, p, 1)
+	submit(t, s, want("running", 3, 9, losesWork))
+	s.Cycle(noon)
+	submit(t, s, want("huge", 5, 1, class("high")), want("small", 1, 1))
+	d := s.Cycle(noon)
+	require.Equal(t, []string{"small"}, started(d))
+	require.Empty(t, d.Plans)
+	require.Empty(t, d.Promised)
+	require.Equal(t, scheduler.Blocker(placement.NoMatch), d.Blocked[0].Blocker)
+}
+
+// A short job goes before a large one that waits, and only if it is over in time.
+func TestBackfill(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(t, scheduler.Policy{Order: scheduler.Arrival, Promises: 1}, 1)
+	submit(t, s, want("running", 2, 2))
+	s.Cycle(noon)
+	submit(t, s, want("large", 4, 1), want("long", 1, 3, submitted(0.1)), want("short", 1, 1, submitted(0.1)))
+	d := s.Cycle(noon.Add(hours(0.1)))
+	require.Equal(t, []string{"short"}, started(d))
+	require.Equal(t, noon.Add(hours(2)), d.Promised[0].From)
+	require.True(t, s.Finish("running", noon.Add(hours(1))))
+	d = s.Cycle(noon.Add(hours(1)))
+	require.Equal(t, noon.Add(hours(1.1)), d.Promised[0].From, "something ended early: the promise moves up")
+	require.True(t, s.Finish("short", noon.Add(hours(1.1))))
+	require.Equal(t, []string{"large"}, started(s.Cycle(noon.Add(hours(1.1)))))
+}
+
+// With EASY backfill the promise belongs to whoever is first at the time.
+func TestEasyPromisesAreMadeAnew(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(t, scheduler.Policy{Order: scheduler.Arrival, Classes: levels, Promises: 1, Easy: true}, 1)
+	submit(t, s, want("running", 4, 2))
+	s.Cycle(noon)
+	submit(t, s, want("first", 4, 1))
+	require.Equal(t, "first", s.Cycle(noon).Promised[0].ID)
+	submit(t, s, want("higher", 4, 1, class("high")))
+	require.Equal(t, "higher", s.Cycle(noon).Promised[0].ID)
+}
+
+func TestADrainedNodeBreaksItsPromise(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(t, scheduler.Policy{Promises: 1}, 1)
+	submit(t, s, want("running", 4, 2))
+	s.Cycle(noon)
+	submit(t, s, want("1", 4, 1))
+	require.Len(t, s.Cycle(noon).Promised, 1)
+	require.True(t, s.SetCondition("n0", placement.Condition{Drained: true}, noon))
+	d := s.Cycle(noon)
+	require.Equal(t, []string{"1"}, d.Broken)
+	require.Empty(t, d.Promised)
+	require.NoError(t, s.AddNodes(placement.Node{ID: "new", Kind: placement.Kind{GPUs: 4}}))
+	require.Equal(t, []string{"1"}, started(s.Cycle(noon)))
+	require.Error(t, s.AddNodes(placement.Node{ID: "new", Kind: placement.Kind{GPUs: 4}}))
+	require.False(t, s.SetCondition("z", placement.Condition{}, noon))
+}
+
+// A large job starts although small ones come all the time, as soon as what ran when
+// it became overdue is over.
+func TestNobodyStarves(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(t, scheduler.Policy{Order: scheduler.Balanced, Promises: 1, Overdue: hours(4)}, 2)
+	large := want("large", 4, 100)
+	large.Request.Shape.Nodes = 2
+	submit(t, s, want("0", 1, 1, submitted(-1)))
+	s.Cycle(noon.Add(-time.Hour / 2))
+	submit(t, s, large)
+	for minute := 0; ; minute += 10 {
+		now := noon.Add(time.Duration(minute) * time.Minute)
+		require.Less(t, minute, 5*60+11, "it is overdue after 4 hours, and nothing runs for longer than one")
+		for _, r := range s.Snapshot().Running {
+			if !r.Until.After(now) {
+				s.Finish(r.ID, now)
+			}
+		}
+		for i := range 3 {
+			small := want(fmt.Sprint(minute, "-", i), 1, 1)
+			small.Submitted = now
+			submit(t, s, small)
+		}
+		for _, id := range started(s.Cycle(now)) {
+			if id == "large" {
+				return
+			}
+		}
+	}
+}
+
+func TestWhoMayWait(t *testing.T) {
+	t.Parallel()
+	p := scheduler.Policy{MostWaiting: 3, Rate: queue.Rate{Every: time.Minute, Burst: 2, Daily: 3}}
+	s := newScheduler(t, p, 1)
+	refused := func(j scheduler.Job, now time.Time) scheduler.RefusedError {
+		var e *scheduler.RefusedError
+		require.ErrorAs(t, s.Submit(j, now), &e)
+		require.ErrorContains(t, e, string(e.Reason))
+		return *e
+	}
+	submit(t, s, want("1", 4, 1), want("2", 4, 1))
+	require.Equal(t, scheduler.RefusedError{Job: "3", Reason: scheduler.RefusedRate, Opens: noon.Add(time.Minute)},
+		refused(want("3", 4, 1), noon))
+	require.Equal(t, scheduler.RefusedDuplicate, refused(want("1", 4, 1), noon).Reason)
+	require.NoError(t, s.Submit(want("3", 4, 1), noon.Add(time.Minute)))
+	require.Equal(t, scheduler.RefusedFull, refused(want("4", 4, 1), noon.Add(time.Hour)).Reason)
+	require.True(t, s.Cancel("3"))
+	require.False(t, s.Cancel("3"))
+	require.Equal(t, scheduler.RefusedDaily, refused(want("4", 4, 1), noon.Add(time.Hour)).Reason)
+	other := want("5", 4, 1, func(j *scheduler.Job) { j.User = "other" })
+	require.NoError(t, s.Submit(other, noon), "the rate is of each user")
+	require.Equal(t, scheduler.RefusedInvalid, refused(want("6", 0, 1), noon).Reason)
+	require.Equal(t, 3, s.Waiting())
+}
+
+func TestAJobWaitsForItsTime(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(t, scheduler.Policy{}, 1)
+	later := func(j *scheduler.Job) { j.NotBefore = noon.Add(time.Hour) }
+	submit(t, s, want("1", 1, 1, later), want("2", 1, 1, later))
+	require.Empty(t, s.Cycle(noon.Add(time.Hour-1)).Starts)
+	require.Equal(t, 2, s.Waiting())
+	require.True(t, s.Cancel("2"))
+	require.Equal(t, []string{"1"}, started(s.Cycle(noon.Add(time.Hour))))
+	require.True(t, s.Requeue("1", noon.Add(time.Hour), noon.Add(2*time.Hour)), "its start failed")
+	require.Empty(t, s.Cycle(noon.Add(time.Hour)).Starts)
+	require.Len(t, s.Cycle(noon.Add(2*time.Hour)).Starts, 1)
+	require.False(t, s.Requeue("3", noon, noon))
+	require.False(t, s.Finish("3", noon))
+}
