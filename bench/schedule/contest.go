@@ -114,7 +114,7 @@ func (c *contest) note(d scheduler.Decision) {
 }
 
 // change does one thing a second later and times it with the cycle after it: mostly a
-// job ends or comes, sometimes a node is drained and taken back, or a job is cancelled.
+// job ends or comes, sometimes a node is drained, taken back or new, or a job is cancelled.
 func (c *contest) change() (time.Duration, error) {
 	c.now = c.now.Add(time.Second)
 	j := c.job(c.now)
@@ -131,6 +131,11 @@ func (c *contest) change() (time.Duration, error) {
 		}
 		if !c.s.Cancel(j.ID) {
 			return 0, errors.New("a job that waits could not be cancelled")
+		}
+	case kind == 2:
+		c.from.Nodes = append(c.from.Nodes, c.node(len(c.from.Nodes)))
+		if err := c.s.AddNodes(c.from.Nodes[len(c.from.Nodes)-1]); err != nil {
+			return 0, fmt.Errorf("adding a node: %w", err)
 		}
 	case kind < 10:
 		if err := c.s.Submit(j, c.now); err != nil {

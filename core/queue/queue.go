@@ -58,12 +58,6 @@ const preallocated = 1 << 14
 // Len returns how many wait.
 func (q *Queue) Len() int { return len(q.heap) }
 
-// Clear takes everybody out, and keeps the memory.
-func (q *Queue) Clear() {
-	q.heap, q.slots, q.spare = q.heap[:0], q.slots[:0], q.spare[:0]
-	clear(q.index)
-}
-
 // Push adds an id. It returns ErrFull, or a *DuplicateError, and then changes nothing.
 func (q *Queue) Push(id string, k Key) error {
 	if len(q.heap) >= q.limit {

@@ -93,7 +93,7 @@ func Default() Policy {
 // others. Where they do, more starts can be promised, and earlier.
 func Leaving() Policy {
 	p := Default()
-	p.Promises, p.Overdue = 4, 4*time.Hour
+	p.Promises, p.Overdue = 4, 8*time.Hour
 	p.Preemption = Preemption{Enabled: true, MinRuntime: 10 * time.Minute, Grace: time.Minute,
 		Restart: 2 * time.Minute, PerCycle: 64}
 	return p.withDefaults()
