@@ -76,7 +76,7 @@ type Policy struct {
 	Softening   time.Duration // 0: 10 minutes
 	Overdue     time.Duration // 0: a day
 	Bands       []int         // GPU-hours after which a job is in the next band; nil: 1, 10, 100
-	Promises    int           // waiting jobs that are promised a start at once; 0: none
+	Promises    int           // waiting jobs that are promised a start, at a time; 0: none
 	Easy        bool          // promises are made anew in each cycle, as EASY backfill does, and may move
 	MostWaiting int           // jobs in the queue; 0: 100,000
 	Rate        queue.Rate    // of submissions, for each user of a tenant
@@ -89,11 +89,10 @@ func Default() Policy {
 	return Policy{Order: Balanced, FairShare: fairshare.Default(), ShareWeight: 0.1, Promises: 1}.withDefaults()
 }
 
-// Leaving is the policy of an installation whose jobs keep checkpoints and leave for
-// others. Where they do, more starts can be promised, and earlier.
+// Leaving is the policy of an installation whose jobs leave for others if they keep
+// checkpoints.
 func Leaving() Policy {
 	p := Default()
-	p.Promises, p.Overdue = 4, 8*time.Hour
 	p.Preemption = Preemption{Enabled: true, MinRuntime: 10 * time.Minute, Grace: time.Minute,
 		Restart: 2 * time.Minute, PerCycle: 64}
 	return p.withDefaults()
