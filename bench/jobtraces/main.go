@@ -65,7 +65,7 @@ The traces are not part of the project. Pass one, or a folder of them:
   make bench/jobtraces TRACES=folder/with/traces
 A trace is a CSV file, plain or gzip, with a header and the columns job_id, user,
 group, submit_ts (Unix seconds), duration_s, gpus, status, in order of submit_ts.
--drawn plays one that is made up.`)
+-drawn plays one that is made up`)
 
 func parseFlags() (config, error) {
 	from := flag.String("traces", "", "trace files and folders of them, separated by commas")

@@ -74,13 +74,13 @@ func checkBounds(r *ring) error {
 	}
 	first, _, _ := r.q.Peek()
 	if err := r.q.Push(r.ids[r.next], queue.Key{}); !errors.Is(err, queue.ErrFull) {
-		return fmt.Errorf("a full queue answered %v", err)
+		return fmt.Errorf("a full queue answered %v", err) //nolint:errorlint // it may be none
 	}
 	r.q.Pop()
 	second, k, _ := r.q.Peek()
 	var duplicate *queue.DuplicateError
 	if err := r.q.Push(second, k); !errors.As(err, &duplicate) {
-		return fmt.Errorf("an id that waits was answered with %v", err)
+		return fmt.Errorf("an id that waits was answered with %v", err) //nolint:errorlint // it may be none
 	}
 	return r.q.Push(first, k)
 }

@@ -1,16 +1,21 @@
 package hold
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/forewarm/forewarm/node/devicefilter"
 )
+
+// openWithin is how long a driver may take to open a GPU that nobody uses.
+const openWithin = 10 * time.Second
 
 // probeMinor is the number of a GPU that no machine has.
 const probeMinor = 200
@@ -56,7 +61,9 @@ func triesToOpen(group, device string) string {
 		return err.Error()
 	}
 	defer func() { _ = dir.Close() }()
-	cmd := exec.Command("/bin/sh", "-c", `: <"$1"`, "sh", device)
+	ctx, cancel := context.WithTimeout(context.Background(), openWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `: <"$1"`, "sh", device)
 	cmd.Env = []string{"LANG=C"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true,
 		CgroupFD: int(dir.Fd())} //nolint:gosec // a descriptor is small

@@ -101,7 +101,11 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	if k.book, err = readBook(cfg.Book); err != nil {
 		return nil, err
 	}
-	k.ownUsers = canSwitchUser(cfg.Dir)
+	if k.ownUsers = canSwitchUser(cfg.Dir); k.ownUsers {
+		if err := boundProcesses(); err != nil {
+			return nil, fmt.Errorf("bounding the processes of holds: %w", err)
+		}
+	}
 	k.cgroups = findCgroups()
 	k.filters = k.ownUsers && k.cgroups != "" && canFilter(k.cgroups, cfg.Dir)
 	return k, nil

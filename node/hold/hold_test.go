@@ -174,6 +174,27 @@ func opens(t *testing.T, p hold.Place, device string) string {
 	return string(out)
 }
 
+// A hold cannot fill the machine with processes, and one that keeps forking is ended.
+func TestAForkBombIsBoundedAndEnded(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give holds users of their own")
+	}
+	k := keeperIn(t, newDir(t))
+	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	require.NoError(t, err)
+	limit, err := strconv.Atoi(begin(t, p, "bash -c 'ulimit -u'"))
+	require.NoError(t, err)
+	require.LessOrEqual(t, limit, 65536)
+	require.Contains(t, begin(t, p, `bash -c 'ulimit -u 40; trap "" TERM
+spawn() { trap "" TERM; while :; do (spawn) >/dev/null 2>&1 & sleep 0.01; done; }
+spawn >/dev/null 2>&1 & disown; sleep 0.5; echo up' 2>/dev/null`), "up")
+	k.End([]string{"alc_1"})
+	awaitChange(t, k)
+	k.Look(contract.NodeLook{Source: "simulated"}, day.Add(time.Second))
+	require.Len(t, k.Cleaned(), 1)
+	require.Empty(t, k.Cleaned()[0].Problem)
+}
+
 // Without rights of its own a daemon knows its holders' processes by their mark.
 func TestMarkedProcessesAreEnded(t *testing.T) {
 	dir := newDir(t)

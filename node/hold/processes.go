@@ -2,9 +2,11 @@ package hold
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,6 +34,7 @@ func (s scope) endProcesses(grace time.Duration) (int, error) {
 	seen := map[int]bool{}
 	left, err := s.signalUntilGone(seen, syscall.SIGTERM, grace)
 	if err == nil && len(left) > 0 {
+		s.killAtOnce()
 		left, err = s.signalUntilGone(seen, syscall.SIGKILL, killWithin)
 	}
 	if err == nil && len(left) > 0 {
@@ -46,6 +49,19 @@ func (s scope) endProcesses(grace time.Duration) (int, error) {
 		}
 	}
 	return len(seen), nil
+}
+
+// killAtOnce kills what can be killed in one go: processes that keep forking outrun whoever
+// kills one after another.
+func (s scope) killAtOnce() {
+	if s.record.Cgroup != "" { // Linux 5.14
+		_ = os.WriteFile(filepath.Join(s.record.Cgroup, "cgroup.kill"), []byte("1"), 0) //nolint:gosec // the kernel's file
+	}
+	if s.record.OwnUser { // kill(-1) reaches all of the caller's own user, and no one else
+		kill := exec.CommandContext(context.Background(), "/bin/sh", "-c", "kill -KILL -1") // it ends itself
+		kill.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.record.UID, Gid: s.record.GID}}
+		_ = kill.Run()
+	}
 }
 
 // signalUntilGone signals the processes of a hold, those that come meanwhile too, until none

@@ -1,0 +1,37 @@
+package hold
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The bounds of how many processes and threads a hold has at most.
+const (
+	fewestProcesses = 1024
+	mostProcesses   = 65536
+)
+
+// boundProcesses bounds the processes and threads of each user that this one starts work as,
+// to a quarter of what the machine takes: one holder's mistake must not stop all others. The
+// kernel counts by user and exempts root, so that the daemon itself goes on.
+func boundProcesses() error {
+	most := uint64(mostProcesses)
+	for _, file := range []string{"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"} {
+		text, err := os.ReadFile(file) //nolint:gosec // one of two
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
+			most = min(most, max(n/4, fewestProcesses))
+		}
+	}
+	var now unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &now); err != nil {
+		return err
+	}
+	most = min(most, now.Max)
+	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most})
+}
