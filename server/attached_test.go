@@ -18,7 +18,9 @@ import (
 	forewarmv1 "github.com/forewarm/forewarm/contract/proto/forewarm/v1"
 	"github.com/forewarm/forewarm/contract/proto/forewarm/v1/forewarmv1connect"
 	wire "github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/node/attach"
+	"github.com/forewarm/forewarm/server"
 )
 
 // Where the daemon is attached to another server than its user is connected to, the servers carry the session.
@@ -91,4 +93,45 @@ func TestWhichDaemonIsAttached(t *testing.T) {
 	_, err = root.Receive()
 	require.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err))
 	_ = root.CloseRequest()
+}
+
+// What is attached, open and ended is counted.
+func TestSessionsAreCounted(t *testing.T) {
+	registry := obs.NewRegistry()
+	metrics, err := obs.NewMetrics(registry)
+	require.NoError(t, err)
+	s := newSite(t, func(c *server.Config) { c.Metric = metrics })
+	read := func(name string) (all float64) {
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == name {
+					all += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+				}
+			}
+		}
+		return all
+	}
+	require.InDelta(t, 1, read("forewarm_node_streams"), 0)
+	require.Eventually(t, func() bool { return read("forewarm_sessions") == 0 }, 10*time.Second, time.Millisecond)
+	ended := read("forewarm_sessions_ended_total")
+	require.Positive(t, ended, "that of waiting for the daemon")
+	began, done := make(chan string, 1), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		var out lineWriter = began
+		_, err := s.as("root").Run(ctx, s.held.ID, session.Command{Stdout: out,
+			Command: wire.Command{Arguments: []string{"sh", "-c", "echo up; sleep 1000"}}})
+		done <- err
+	}()
+	<-began
+	require.InDelta(t, 1, read("forewarm_sessions"), 0)
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	require.Eventually(t, func() bool {
+		return read("forewarm_sessions") == 0 && read("forewarm_sessions_ended_total") == ended+1
+	}, 10*time.Second, time.Millisecond)
+	s.stop()
+	require.Eventually(t, func() bool { return read("forewarm_node_streams") == 0 }, 10*time.Second, time.Millisecond)
 }

@@ -89,13 +89,14 @@ func (s *scrapes) noteSample(family, series string, value float64) {
 
 // elsewhere are the metrics that move when something is wrong: tests in
 // ledger/ledgermetrics and worker make it so. Others need a second server, as in
-// TestTwoServersShareTheirWork.
+// TestTwoServersShareTheirWork, or a daemon on a node, as in TestSessionsAreCounted of package server.
 var elsewhere = map[string]bool{"forewarm_task_lag_seconds": true, "forewarm_node_requests_withheld_total": true,
 	"forewarm_queue_up": true, "forewarm_pool_recovering": true, "forewarm_tasks_failing": true,
 	"forewarm_journal_seals_behind": true, "forewarm_changes_waiting": true, "forewarm_observation_blind_seconds": true,
 	"forewarm_server_leads": true, "forewarm_requests_forwarded_total": true,
 	"forewarm_node_daemons": true, "forewarm_gpu_utilization_ratio": true, "forewarm_gpu_memory_used_bytes": true,
-	"forewarm_gpu_temperature_celsius": true, "forewarm_gpu_power_watts": true, "forewarm_gpu_unhealthy": true}
+	"forewarm_gpu_temperature_celsius": true, "forewarm_gpu_power_watts": true, "forewarm_gpu_unhealthy": true,
+	"forewarm_node_streams": true, "forewarm_sessions": true, "forewarm_sessions_ended_total": true}
 
 // watchedCluster is a simulated cluster beside the cloud, in which work begins every few
 // seconds, and watchedPool the pool that watches it.
