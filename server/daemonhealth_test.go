@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,4 +126,20 @@ func TestRenewalsDoNotMultiplyWhatANodeMaySend(t *testing.T) {
 		f.keys["daemon"] = got.Key
 	}
 	require.True(t, refused)
+}
+
+// What stands in lists of a report is bounded, each by itself.
+func TestAReportOfLongWordsIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.join(0, "boot", "daemon")
+	long := []string{"short", strings.Repeat("x", 65)}
+	for pointer, change := range map[string]func(*contract.Heartbeat){
+		"/look/gpus/0/throttle/1": func(b *contract.Heartbeat) { b.Look.GPUs[0].Throttle = long },
+		"/holds/1":                func(b *contract.Heartbeat) { b.Holds = long },
+	} {
+		refused := f.refuse("daemon", http.MethodPut, f.path(0, "heartbeat"), f.beat(0, 1, 1, "healthy", change))
+		require.Equal(t, contract.CodeValidationFailed, refused.Code)
+		require.Equal(t, pointer, refused.Errors[0].Pointer)
+	}
 }

@@ -14,6 +14,8 @@ const (
 	// StreamWindow is how much of an HTTP/2 request's body waits to be read, in bytes. A connection
 	// has room for 64 of them, so that one that is not read does not hold up the others.
 	StreamWindow = 256 << 10
+	// maxStreams are the requests that a connection has open: the sessions of a node, and some.
+	maxStreams = 128
 )
 
 // NewServer returns a server with these limits that has not started to listen.
@@ -27,7 +29,7 @@ func NewServer(addr string, h http.Handler) *http.Server {
 		ConnContext:       withConn,
 		ConnState:         connState,
 		Protocols:         new(http.Protocols),
-		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: StreamWindow,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: StreamWindow,
 			MaxReceiveBufferPerConnection: 64 * StreamWindow},
 	}
 	s.Protocols.SetHTTP1(true)

@@ -89,18 +89,41 @@ func putHeartbeat(ctx context.Context, a *API, in *struct {
 	Body contract.Heartbeat
 },
 ) (*One[contract.HeartbeatAnswer], error) {
-	seen := map[string]bool{}
-	for i, g := range in.Body.Look.GPUs {
-		if seen[g.UUID] {
-			return nil, problem.Invalid(fmt.Sprintf("look.gpus[%d].uuid", i), "must not stand in the look twice", "")
-		}
-		seen[g.UUID] = true
+	if err := checkHeartbeat(in.Body); err != nil {
+		return nil, err
 	}
 	answer, err := a.Telemetry.Beat(ctx, auth.From(ctx), in.Body)
 	if err != nil {
 		return nil, err
 	}
 	return &One[contract.HeartbeatAnswer]{Body: answer}, nil
+}
+
+// mostWord bounds what stands in a list of a heartbeat, in bytes.
+const mostWord = 64
+
+// checkHeartbeat refuses what the description of a heartbeat cannot say is wrong.
+func checkHeartbeat(b contract.Heartbeat) error {
+	seen := map[string]bool{}
+	for i, g := range b.Look.GPUs {
+		if seen[g.UUID] {
+			return problem.Invalid(fmt.Sprintf("look.gpus[%d].uuid", i), "must not stand in the look twice", "")
+		}
+		seen[g.UUID] = true
+		if err := checkWords(fmt.Sprintf("look.gpus[%d].throttle", i), g.Throttle); err != nil {
+			return err
+		}
+	}
+	return checkWords("holds", b.Holds)
+}
+
+func checkWords(field string, all []string) error {
+	for i, word := range all {
+		if len(word) > mostWord {
+			return problem.Invalid(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("must have at most %d bytes", mostWord), "")
+		}
+	}
+	return nil
 }
 
 // refreshTelemetry has the hub read what daemons told other servers. That it cannot be
