@@ -88,6 +88,9 @@ func TestExec(t *testing.T) {
 	require.Equal(t, "wrong\n", errs, "nothing of ours is among what the command says")
 	w.stdin = ""
 
+	_, errs, code = w.runCommand("exec", "heron", "--dir", "/no/such/folder", "--", "pwd")
+	require.Equal(t, 127, code)
+	require.Contains(t, errs, "starting pwd in the folder /no/such/folder: no such file or directory")
 	_, errs, code = w.runCommand("exec", "heron", "--", "no-such-program")
 	require.Equal(t, 127, code)
 	require.Contains(t, errs, "no such program")
@@ -145,7 +148,12 @@ func TestCopy(t *testing.T) {
 	w.mustRun("cp", "heron:work/big", at("back/deep"))
 	require.FileExists(t, at("back/deep/big"))
 
-	_, errs, code := w.runCommand("cp", "heron:nothing", at("back"))
+	w.mustRun("cp", "heron:work/big", at("fresh")+"/")
+	require.FileExists(t, at("fresh/big"))
+	_, errs, code := w.runCommand("cp", at("tree"), "heron:work/big")
+	require.Equal(t, exit.Conflict, code)
+	require.Contains(t, errs, "no folder: a folder cannot replace it")
+	_, errs, code = w.runCommand("cp", "heron:nothing", at("back"))
 	require.NotZero(t, code)
 	require.Contains(t, errs, "nothing")
 	_, _, code = w.runCommand("cp", at("nothing"), "heron:x")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,6 +133,32 @@ func TestSessionsAreCounted(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return read("forewarm_sessions") == 0 && read("forewarm_sessions_ended_total") == ended+1
 	}, 10*time.Second, time.Millisecond)
+	// A user who leaves while the command does not read what they send leaves nothing open.
+	var sent atomic.Int64
+	ctx, cancel = context.WithCancel(t.Context())
+	go func() {
+		var out lineWriter = began
+		_, err := s.as("root").Run(ctx, s.held.ID, session.Command{Stdin: endless{&sent}, Stdout: out,
+			Command: wire.Command{Arguments: []string{"sh", "-c", "echo up; sleep 1000"}}})
+		done <- err
+	}()
+	<-began
+	for before := int64(-1); before != sent.Load(); { // until nothing more is taken
+		before = sent.Load()
+		<-time.After(200 * time.Millisecond)
+	}
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	require.Eventually(t, func() bool { return read("forewarm_sessions") == 0 }, time.Minute, time.Millisecond)
 	s.stop()
 	require.Eventually(t, func() bool { return read("forewarm_node_streams") == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// endless is an input without an end, which counts what was read of it.
+type endless struct{ read *atomic.Int64 }
+
+// Read implements io.Reader.
+func (e endless) Read(p []byte) (int, error) {
+	e.read.Add(int64(len(p)))
+	return len(p), nil
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/forewarm/forewarm/server/sessions"
 )
 
 // nodeServiceRoute is where the daemons of nodes have their streams.
@@ -18,6 +20,8 @@ func (s *Server) registerNodeService() {
 		conn := http.NewResponseController(exchangeOf(c).ResponseWriter)
 		_ = conn.SetReadDeadline(time.Time{})
 		_ = conn.SetWriteDeadline(time.Time{})
-		handler.ServeHTTP(c.Writer, c.Request)
+		handler.ServeHTTP(c.Writer, c.Request.WithContext(sessions.WithAbort(c.Request.Context(), func() {
+			_ = conn.SetWriteDeadline(time.Unix(1, 0)) // long ago
+		})))
 	})
 }

@@ -29,7 +29,8 @@ func NewCopyCommand(a *app.App) *cobra.Command {
 names the allocation, as in otter:results. A path there begins in the allocation's folder, which ends with the
 allocation.
 
-As with cp -r, what is copied to a folder that is there goes into it. The node needs tar.`,
+What is copied to a folder that is there, or to a name that ends in a slash, goes into it. What is neither file,
+folder nor link is left out. The node needs tar.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := parseCopy(args[0], args[1])
 			if err != nil {
@@ -114,9 +115,9 @@ func (w at) tool(ctx context.Context, in io.Reader, out, errs io.Writer, words .
 	return err
 }
 
-// isFolder reports whether a path of the node is a folder.
-func (w at) isFolder(ctx context.Context, name string) (bool, error) {
-	err := w.tool(ctx, nil, nil, nil, "test", "-d", name)
+// test reports whether a path of the node is what test(1) asks for.
+func (w at) test(ctx context.Context, what, name string) (bool, error) {
+	err := w.tool(ctx, nil, nil, nil, "test", what, name)
 	if _, is := errors.AsType[*exit.StatusError](err); is {
 		return false, nil
 	}
@@ -125,12 +126,23 @@ func (w at) isFolder(ctx context.Context, name string) (bool, error) {
 
 // upload packs what is here, and has tar unpack it there.
 func (c copying) upload(ctx context.Context, where at, errs io.Writer) error {
-	if _, err := os.Stat(c.here); err != nil {
+	info, err := os.Stat(c.here)
+	if err != nil {
 		return fmt.Errorf("copying: %w", err)
 	}
-	within, err := where.isFolder(ctx, c.there)
+	within, err := where.test(ctx, "-d", c.there)
 	if err != nil {
 		return err
+	}
+	if info.IsDir() && !within {
+		file, err := where.test(ctx, "-e", c.there)
+		if err != nil {
+			return err
+		}
+		if file {
+			return &exit.Error{Code: exit.Conflict, Message: c.there + " is there, and no folder: a folder cannot replace it",
+				Next: []string{fmt.Sprintf("forewarm exec %s -- ls -l %s", where.id, flags.Quote(c.there))}}
+		}
 	}
 	dir, name := path.Split(path.Clean(c.there))
 	if within || c.folder {
@@ -177,6 +189,9 @@ func (c copying) download(ctx context.Context, where at, errs io.Writer) error {
 	to, as := filepath.Split(filepath.Clean(c.here))
 	if info, err := os.Stat(c.here); err == nil && info.IsDir() || c.folder {
 		to, as = c.here, name
+		if err := os.MkdirAll(to, 0o777); err != nil { //nolint:gosec // as mkdir does
+			return fmt.Errorf("copying: %w", err)
+		}
 	}
 	if to == "" {
 		to = "."

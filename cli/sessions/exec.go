@@ -68,7 +68,7 @@ plane has to be reached from here. Input, output, signals and the exit code are 
 
 It runs in a folder of the allocation's own, with the environment of forewarm env. That folder, and all that runs there,
 ends with the allocation. Where the connection is cut, the command is hung up; what is to go on belongs behind
-nohup or into tmux.`,
+nohup or into tmux. Ctrl-C reaches the command; the third one hangs it up.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if command.Environment, err = parseVariables(variables); err != nil {
@@ -93,7 +93,8 @@ nohup or into tmux.`,
 	f := c.Flags()
 	f.IntVar(&node, "node", 0, "the rank of the node")
 	f.BoolVarP(&terminal, "tty", "t", false, "give the command a terminal, as a shell has one")
-	f.StringArrayVar(&variables, "env", nil, "a variable of the command, as NAME=VALUE; repeat it for more")
+	f.StringArrayVar(&variables, "env", nil, "a variable of the command, as NAME=VALUE; repeat it for more (what the "+
+		"allocation sets stays as it is)")
 	f.StringVar(&command.Directory, "dir", "", "where it begins (default the allocation's folder on the node)")
 	return c
 }
@@ -121,11 +122,16 @@ func run(cmd *cobra.Command, where at, command wire.Command, terminal bool) erro
 		}
 		defer restore()
 	}
-	signals, stop := catchSignals()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context())) // its signals end it
+	defer cancel()
+	signals, stop := catchSignals(cancel)
 	defer stop()
 	c.Signals = signals
-	end, err := where.server.Run(context.WithoutCancel(cmd.Context()), where.id, c) // its signals end it
-	if err != nil {
+	end, err := where.server.Run(ctx, where.id, c)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return &exit.StatusError{Code: exit.Interrupt}
+	case err != nil:
 		return explain(where, err)
 	}
 	if end.Reason != "" {
@@ -191,17 +197,29 @@ func sizeOf(fd int) (wire.Size, bool) {
 var forwarded = map[os.Signal]string{syscall.SIGINT: "INT", syscall.SIGTERM: "TERM", syscall.SIGHUP: "HUP",
 	syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2"}
 
-func catchSignals() (names <-chan string, stop func()) {
+// patience is how often somebody types Ctrl-C until the command is hung up.
+const patience = 3
+
+// catchSignals hands signals on by name, until stop is called. It calls hangUp when Ctrl-C
+// has come too often.
+func catchSignals(hangUp func()) (names <-chan string, stop func()) {
 	caught, out, done := make(chan os.Signal, 8), make(chan string), make(chan struct{})
 	for s := range forwarded {
 		signal.Notify(caught, s)
 	}
 	go func() {
-		for {
+		for interrupts := 0; ; {
 			select {
 			case <-done:
 				return
 			case s := <-caught:
+				if s == syscall.SIGINT {
+					interrupts++
+				}
+				if interrupts == patience {
+					hangUp()
+					return
+				}
 				select {
 				case out <- forwarded[s]:
 				case <-done:

@@ -7,6 +7,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -146,8 +147,7 @@ func (r Runner) hangUp(p *process) {
 		select {
 		case <-p.exited:
 			timer.Stop()
-			_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // what of the group is left has lost its terminal
-			return
+			return // what of the group is left has been told, and goes on if it will, as behind nohup
 		case <-timer.C:
 		}
 	}
@@ -190,13 +190,24 @@ func (Runner) start(place hold.Place, c Command) (*process, error) {
 	}
 	if err != nil {
 		p.close()
-		return nil, fmt.Errorf("starting %s: %w", arguments[0], err)
+		return nil, explainStart(arguments[0], c.Directory, err)
 	}
 	go func() {
 		_ = cmd.Wait() // how it ended is in its ProcessState
 		close(p.exited)
 	}()
 	return p, nil
+}
+
+// explainStart says why a program was not started, and where.
+func explainStart(program, directory string, err error) error {
+	if failed, ok := errors.AsType[*os.PathError](err); ok {
+		err = failed.Err // its path is that of the program, whatever was not there
+	}
+	if directory != "" {
+		return fmt.Errorf("starting %s in the folder %s: %w", program, directory, err)
+	}
+	return fmt.Errorf("starting %s: %w", program, err)
 }
 
 // keepInherited keeps the files that the daemon has inherited from whoever started it, as far

@@ -213,6 +213,21 @@ while :; do sleep 1000; done`,
 	}
 }
 
+// What was put behind nohup survives the end of its session.
+func TestWhatIsBehindNohupSurvivesACut(t *testing.T) {
+	p := newPair()
+	done := make(chan session.End, 1)
+	go func() {
+		done <- quick.Run(t.Context(), newPlace(t), shell("nohup sleep 1000 >/dev/null 2>&1 & echo $!; wait"), p)
+	}()
+	child, err := strconv.Atoi(strings.TrimSpace((<-p.fromNode).data))
+	require.NoError(t, err)
+	p.end()
+	<-done
+	require.False(t, isGone(child))
+	require.NoError(t, syscall.Kill(child, syscall.SIGKILL))
+}
+
 // isGone reports whether a process has ended: nobody may have reaped it here.
 func isGone(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

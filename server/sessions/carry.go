@@ -2,7 +2,6 @@ package sessions
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -11,8 +10,10 @@ import (
 	"github.com/forewarm/forewarm/contract/session"
 )
 
-// pingEvery is how often a user who says nothing is asked whether they are there.
-const pingEvery = 20 * time.Second
+// signOfLife is how often something goes to a user, so that nothing in between takes the
+// connection for dead, and a user who has left while the command does not read what they sent
+// is noticed. It is no ping: the answer would wait behind what the user sends.
+const signOfLife = 5 * time.Second
 
 // writeWithin is how long the last words to a user may take.
 const writeWithin = 5 * time.Second
@@ -23,14 +24,17 @@ const writeWithin = 5 * time.Second
 func Carry(ctx context.Context, user *websocket.Conn, node Conn, over <-chan session.End) session.End {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ends := make(chan session.End, 3)
+	ends := make(chan session.End, 4)
 	var both sync.WaitGroup
 	both.Go(func() {
 		carryToNode(ctx, user, node)
-		ends <- session.End{Code: session.UserLeft, Reason: "the user's connection ended"}
+		ends <- userLeft
 	})
 	both.Go(func() { ends <- carryToUser(ctx, user, node) })
-	both.Go(func() { keepPinging(ctx, user, cancel) })
+	both.Go(func() {
+		keepAlive(ctx, user)
+		ends <- userLeft
+	})
 	var end session.End
 	select {
 	case end = <-ends:
@@ -43,6 +47,8 @@ func Carry(ctx context.Context, user *websocket.Conn, node Conn, over <-chan ses
 	both.Wait()
 	return end
 }
+
+var userLeft = session.End{Code: session.UserLeft, Reason: "the user's connection ended"}
 
 // carryToNode hands on what the user sends.
 func carryToNode(ctx context.Context, user *websocket.Conn, node Conn) {
@@ -81,7 +87,7 @@ func carryToUser(ctx context.Context, user *websocket.Conn, node Conn) session.E
 		}
 		buf = session.AppendMessage(buf[:0], c, data)
 		if err := user.Write(ctx, websocket.MessageBinary, buf); err != nil {
-			return session.End{Code: session.UserLeft, Reason: "the user's connection ended"}
+			return userLeft
 		}
 		if c == session.Result {
 			end, err := session.ParseEnd(data)
@@ -107,8 +113,9 @@ func Tell(ctx context.Context, user *websocket.Conn, end session.End) {
 // reader runs beside, and takes the answer.
 func closeUser(user *websocket.Conn) { _ = user.Close(websocket.StatusNormalClosure, "") }
 
-func keepPinging(ctx context.Context, user *websocket.Conn, gone context.CancelFunc) {
-	tick := time.NewTicker(pingEvery)
+// keepAlive sends nothing in a message, now and then.
+func keepAlive(ctx context.Context, user *websocket.Conn) {
+	tick := time.NewTicker(signOfLife)
 	defer tick.Stop()
 	for {
 		select {
@@ -116,11 +123,7 @@ func keepPinging(ctx context.Context, user *websocket.Conn, gone context.CancelF
 			return
 		case <-tick.C:
 		}
-		within, cancel := context.WithTimeout(ctx, pingEvery)
-		err := user.Ping(within)
-		cancel()
-		if err != nil && !errors.Is(err, context.Canceled) {
-			gone()
+		if user.Write(ctx, websocket.MessageBinary, session.AppendMessage(nil, session.Stdout, nil)) != nil {
 			return
 		}
 	}

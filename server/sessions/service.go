@@ -147,9 +147,26 @@ func (s service) Serve(ctx context.Context,
 	case <-ctx.Done():
 	}
 	c.Close()
-	c.sending.Lock() // what is being sent is the last
+	if !c.sending.TryLock() { // what is being sent is the last, and is not sent if the node does not read
+		abort(ctx)
+		c.sending.Lock()
+	}
 	defer c.sending.Unlock()
 	return nil
+}
+
+type abortKey struct{}
+
+// WithAbort returns a context for a request of the handler, with what ends its stream at once,
+// also while something is being sent.
+func WithAbort(ctx context.Context, end func()) context.Context {
+	return context.WithValue(ctx, abortKey{}, end)
+}
+
+func abort(ctx context.Context) {
+	if end, ok := ctx.Value(abortKey{}).(func()); ok {
+		end()
+	}
 }
 
 // carrier is a session that a daemon came with.
