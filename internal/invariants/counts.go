@@ -54,8 +54,8 @@ func stepsOver(iv calendar.Interval, n int) []step {
 	return []step{{iv.Start, n}, {iv.End, -n}}
 }
 
-// checkSlots recounts what is booked on each slot.
-func checkSlots(p ledger.PoolState) []Violation {
+// checkSlots recounts what is booked on each slot from now on.
+func checkSlots(p ledger.PoolState, now time.Time) []Violation {
 	var found []Violation
 	steps := map[int][]step{}
 	for _, b := range calendarBookings(p) {
@@ -63,7 +63,8 @@ func checkSlots(p ledger.PoolState) []Violation {
 			if slices.Contains(b.Slots[:i], slot) {
 				found = append(found, Violation{Capacity, b.ID, fmt.Sprintf("is on slot %d twice", slot)})
 			}
-			steps[slot] = append(steps[slot], stepsOver(b.Interval, b.Shape().On(i))...)
+			left := calendar.Interval{Start: latest(b.Interval.Start, now), End: b.Interval.End}
+			steps[slot] = append(steps[slot], stepsOver(left, b.Shape().On(i))...)
 		}
 	}
 	for slot, of := range steps {
@@ -73,6 +74,13 @@ func checkSlots(p ledger.PoolState) []Violation {
 		}
 	}
 	return append(found, checkPlaces(p)...)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // checkPlaces checks that whatever is placed has as many places as it needs, inside

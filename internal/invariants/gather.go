@@ -22,7 +22,7 @@ const pageSize = 500
 // when no older transaction is open, so a violation of NoSilence in what ended a
 // moment ago must be found twice to be one.
 func Gather(r ledger.Reader, history bool) (Rows, error) {
-	rows := Rows{Committed: map[string]*calendar.Profile{}}
+	rows := Rows{Now: r.Now(), Committed: map[string]*calendar.Profile{}}
 	var err error
 	if rows.Organizations, err = readEvery(func(p ledger.Page) ([]ledger.Organization, error) {
 		return r.Organizations(ledger.Scope{All: true}, p)

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
@@ -43,6 +44,9 @@ func (v Violation) String() string { return fmt.Sprintf("%s %s: %s", v.Invariant
 
 // Rows are the ledger at one moment. The caller keeps them; they are only read.
 type Rows struct {
+	// Now is when they were read: what was booked before it is over. A promise that moves to
+	// another slot has its window there from then on. Zero: all of every window counts.
+	Now           time.Time
 	Organizations []ledger.Organization
 	Pools         []ledger.PoolState
 	// Committed is what the ledger itself counts for an organization, over all
@@ -61,7 +65,7 @@ func Check(rows Rows) []Violation {
 	for _, p := range rows.Pools {
 		found = append(found, checkHolders(p)...)
 		found = append(found, slotNodes(p)...)
-		found = append(found, checkSlots(p)...)
+		found = append(found, checkSlots(p, rows.Now)...)
 		found = append(found, checkCosts(p)...)
 	}
 	found = append(found, checkQuotas(rows)...)

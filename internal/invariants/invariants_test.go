@@ -106,6 +106,12 @@ func TestPlanted(t *testing.T) {
 		"a slot booked twice": {func(r *invariants.Rows) {
 			r.Pools[0].Reservations[1].Slots = []int{0, 0}
 		}, []invariants.Invariant{invariants.Capacity, invariants.Capacity}},
+		"a moment too long, which is over": {func(r *invariants.Rows) {
+			r.Pools[0].Reservations[0].Window.End = hourWindow(3, 4).Start.Add(time.Microsecond)
+			r.Committed["org"].Add(calendar.Interval{Start: hourWindow(3, 4).Start,
+				End: hourWindow(3, 4).Start.Add(time.Microsecond)}, 2)
+			r.Now = hourWindow(3, 4).Start.Add(time.Microsecond)
+		}, []invariants.Invariant{invariants.Quota}},
 		"a second too long": {func(r *invariants.Rows) {
 			r.Pools[0].Reservations[0].Window.End = hourWindow(3, 4).Start.Add(time.Microsecond)
 			r.Committed = nil
