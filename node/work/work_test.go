@@ -218,7 +218,8 @@ func TestWhatIsBehindNohupSurvivesACut(t *testing.T) {
 	p := newPair()
 	done := make(chan session.End, 1)
 	go func() {
-		done <- quick.Run(t.Context(), newPlace(t), shell("nohup sleep 1000 >/dev/null 2>&1 & echo $!; wait"), p)
+		done <- quick.Run(t.Context(), newPlace(t), shell(`nohup sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' &
+wait`), p)
 	}()
 	child, err := strconv.Atoi(strings.TrimSpace((<-p.fromNode).data))
 	require.NoError(t, err)
