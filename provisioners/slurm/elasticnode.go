@@ -32,7 +32,8 @@ var nodeField = regexp.MustCompile(`(?:^| )(NodeName|CPUAlloc|CPUTot|AvailableFe
 
 var nodeReason = regexp.MustCompile(` Reason=(.*)$`)
 
-// listElasticNodes asks for the nodes of those names, or for all.
+// listElasticNodes asks for the nodes of those names, or for all. Slurm complains about a
+// name that it hides or does not know: an answer that leaves one out in silence is cut.
 func (c commands) listElasticNodes(ctx context.Context, names ...string) ([]elasticNode, error) {
 	args := []string{"--oneliner", "--all", "--details", "show", "node"}
 	if len(names) > 0 {
@@ -53,6 +54,11 @@ func (c commands) listElasticNodes(ctx context.Context, names ...string) ([]elas
 				Err: err}
 		}
 		nodes = append(nodes, n)
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(nodes, func(n elasticNode) bool { return n.name == name }) {
+			return nil, provisioners.Errorf(provisioners.KindTransient, "scontrol's answer leaves node %s out", name)
+		}
 	}
 	slices.SortFunc(nodes, func(a, b elasticNode) int { return strings.Compare(a.name, b.name) })
 	return nodes, nil

@@ -308,6 +308,9 @@ func (w *world) showNodes(names []string) reply {
 	if len(names) > 0 && shown < len(strings.Split(names[0], ",")) {
 		return reply{out: out, complaint: "Node " + names[0] + " not found\n", code: 1}
 	}
+	if len(names) > 0 && w.takeFault("nodes cut") {
+		return reply{}
+	}
 	return reply{out: out}
 }
 

@@ -149,6 +149,22 @@ func TestBrokenNodes(t *testing.T) {
 	require.ErrorContains(t, err, "scontrol update NodeName=n1 State=RESUME")
 }
 
+// An answer that leaves a kept node out, with success, says nothing about the node: its
+// heartbeats stay.
+func TestCutNodes(t *testing.T) {
+	t.Parallel()
+	l := newElasticLab(t, 2, nil)
+	made := l.warm(t, "token-1")
+	l.advanceClock(t, 2*time.Minute)
+	l.armFault(t, "nodes cut")()
+	_, err := l.Observed.Get(t.Context(), made.ID)
+	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
+	require.ErrorContains(t, err, "leaves node n0 out")
+	got, err := l.Observed.Get(t.Context(), made.ID)
+	require.NoError(t, err)
+	require.Equal(t, provisioners.Running, got.Phase)
+}
+
 // Two processes that choose at the same moment end with one node for the token.
 func TestTwoProcessesWarmOneNode(t *testing.T) {
 	t.Parallel()
@@ -364,6 +380,7 @@ func TestObservedConfig(t *testing.T) {
 		`extra_args[0]: --nodelist cannot be used`: observed(func(c *slurm.Config) {
 			c.ExtraArgs = []string{"--nodelist=x"}
 		}),
+		`daemon: nothing of ours runs`:       observed(func(c *slurm.Config) { c.Daemon.Program = "/usr/bin/forewarm-node" }),
 		`queue_when_full: nothing is queued`: observed(func(c *slurm.Config) { c.QueueWhenFull = true }),
 		`offers[0].constraint: "[a*2]" is`:   observed(func(c *slurm.Config) { c.Offers[0].Constraint = "[a*2]" }),
 		`offers[1].interruptible: nothing`:   observed(func(c *slurm.Config) { c.Offers[1].Interruptible = true }),

@@ -123,7 +123,7 @@ func (o *Observed) readStates(ctx context.Context, all []keeping) error {
 	}
 	for i := range all {
 		k := &all[i]
-		k.state = provisioners.NodeCold // what Slurm hides has no power
+		k.state = provisioners.NodeCold // what Slurm does not show when asked for all has no power
 		for _, n := range nodes {
 			if n.name == k.host {
 				k.node, k.state = n, n.portState(ownUse{cpus: runningCPUs(k.beats)})
