@@ -95,7 +95,7 @@ func (s *sight) startWork(p *txn.PoolTx, a allocation.Allocation, w ledger.Obser
 		return err
 	}
 	if watched := a.Work.WaitedFor != allocation.WaitedUnwatched; watched &&
-		started.Sub(a.RequestedAt) <= allocation.ZeroWait && len(warm) == len(w.Nodes) {
+		started.Sub(a.RequestedAt) <= allocation.ZeroWait && len(warm) == len(w.Nodes) && !joinsBoot(a, warm) {
 		s.out.Warm++
 		if err := s.claimFor(p, &a, warm, calendar.Interval{Start: started, End: s.hereAt(w.EndedAt)}); err != nil {
 			return err
@@ -111,6 +111,14 @@ func (s *sight) startWork(p *txn.PoolTx, a allocation.Allocation, w ledger.Obser
 	}
 	s.out.Started++
 	return s.endWork(p, a, s.hereAt(w.EndedAt))
+}
+
+// joinsBoot reports whether one of the nodes was not known to be up when work came for them: it
+// waited for the end of the boot, however briefly, and the promise was not kept yet.
+func joinsBoot(a allocation.Allocation, on []placed) bool {
+	return slices.ContainsFunc(on, func(part placed) bool {
+		return part.node.ReadyAt.IsZero() || part.node.ReadyAt.After(a.RequestedAt)
+	})
 }
 
 // shapeOfWork is the shape that comes nearest to work: it may lie unevenly on its nodes.
