@@ -89,6 +89,9 @@ test/slurm: ## run the Slurm adapter's suite against real daemons (root or sudo,
 	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),slurm -o bin/slurm.test ./provisioners/slurm
 	cd provisioners/slurm && $(if $(filter-out 0,$(shell id -u)),sudo) ../../scripts/with-slurm \
 		../../bin/slurm.test -test.run Real -test.parallel 4 -test.timeout 5m
+	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),slurm -o bin/slurm-sessions.test ./cmd/forewarm
+	cd cmd/forewarm && $(if $(filter-out 0,$(shell id -u)),sudo --preserve-env=PATH) ../../scripts/with-slurm \
+		../../bin/slurm-sessions.test -test.run RealSlurm -test.timeout 5m
 
 .PHONY: test/slurm/elastic
 test/slurm/elastic: ## run the tests of observed pools against real daemons whose nodes boot and suspend (as test/slurm; about 8 minutes)

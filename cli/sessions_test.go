@@ -10,11 +10,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/client"
@@ -46,7 +49,8 @@ func (w *town) attachTower() {
 	at, err := attach.New(attach.Config{URL: w.url, BootID: "boot", Holds: holds, Hurry: func() {},
 		Key: func() obs.Secret { return obs.NewSecret(joined.Key) }, Log: slog.New(slog.DiscardHandler),
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
-		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Drain: 50 * time.Millisecond}})
+		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Kill: 5 * time.Second,
+			Drain: 50 * time.Millisecond}})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -131,6 +135,8 @@ func TestCopy(t *testing.T) {
 	require.Equal(t, "2000000 new/big\n2000000 work/big\n4000000 total",
 		w.mustRun("exec", "heron", "--", "sh", "-c", "wc -c new/big work/big | sed 's/^ *//'"))
 
+	w.mustRun("cp", "heron:", at("whole")) // what is in a folder, into one that is new
+	require.FileExists(t, at("whole/work/big"))
 	w.mustRun("cp", "heron:work", at("back"))
 	for _, name := range []string{"deep/run.sh", "big", "link"} {
 		want, err := os.ReadFile(at("tree/" + name))
@@ -160,12 +166,27 @@ func TestCopy(t *testing.T) {
 	require.NotZero(t, code)
 }
 
-func TestPort(t *testing.T) {
-	t.Parallel()
-	w := newAttachedTower(t)
+// listenAs listens on the loopback interface as a user, as a program of that user does.
+func listenAs(t *testing.T, user string) net.Listener {
+	t.Helper()
+	uid, err := strconv.Atoi(user)
+	require.NoError(t, err)
+	runtime.LockOSThread() // a thread has a user of its own for what it opens
+	defer runtime.UnlockOSThread()
+	before, err := unix.SetfsuidRetUid(uid)
+	require.NoError(t, err)
 	var config net.ListenConfig
 	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	_, err = unix.SetfsuidRetUid(before)
+	require.NoError(t, err)
+	return l
+}
+
+func TestPort(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	l := listenAs(t, w.mustRun("exec", "heron", "--", "id", "-u"))
 	served := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "%s is here", r.URL.Path)
 	}), ReadHeaderTimeout: time.Minute}

@@ -29,7 +29,12 @@ type NodeAccess struct {
 	Command     []string          `json:"command,omitempty" nullable:"false"`
 	Environment map[string]string `json:"environment"`
 	Simulated   bool              `json:"simulated,omitempty" doc:"Its GPUs are not real."`
+	Daemon      string            `json:"daemon,omitempty" enum:"online,silent"`
+	Isolation   string            `json:"isolation,omitempty" enum:"devices,user,environment"`
 }
+
+// TakesSessions reports whether commands can be run on the node through its daemon.
+func (n NodeAccess) TakesSessions() bool { return n.Daemon == DaemonOnline && n.Isolation != "" }
 
 // The policies of access of a pool.
 const (
@@ -50,6 +55,10 @@ const (
 var accessTags = tags{
 	"Access.Policy": `doc:"Of the pool. shell: nodes are named with a way in; devices: only the indices and UUIDs of ` +
 		`the GPUs."`,
+	"NodeAccess.Daemon": `doc:"Whether the node's daemon reports. Commands can be run through one that is online and ` +
+		`has an isolation. Left out ` +
+		`where none ever called home, and where the pool's policy is devices."`,
+	"NodeAccess.Isolation": isolationTag,
 	"NodeAccess.Kind": `doc:"How it is entered. local: it is the machine of the server; sim: it is simulated, and ` +
 		`nothing can be entered. Left out where no way in is known."`,
 	"NodeAccess.Way": `doc:"All of the way in as one URI, such as ssh://ubuntu@10.0.0.7 or slurm://c1?job=42."`,

@@ -35,6 +35,8 @@ type Allocation struct {
 	WaitSeconds      *float64      `json:"wait_seconds,omitempty"`
 	ZeroWait         *bool         `json:"zero_wait,omitempty"`
 	EstimatedCost    Money         `json:"estimated_cost"`
+	IdleSince        time.Time     `json:"idle_since,omitzero"`
+	IdleCost         *Money        `json:"idle_cost,omitempty"`
 	Work             *ClusterWork  `json:"work,omitempty"`
 	Wait             *WaitEstimate `json:"wait,omitempty"`
 	Version          int           `json:"version"`
@@ -151,6 +153,9 @@ type Claim struct {
 var bookingTags = tags{
 	"Allocation.WaitSeconds": `doc:"From the request to the GPUs; absent while it waits."`,
 	"Allocation.ZeroWait":    `doc:"Whether it waited at most 5 s; absent while it waits."`,
+	"Allocation.IdleSince": `doc:"Since when none of its GPUs has done anything, as the daemons of its nodes tell; ` +
+		`left out for the first ten minutes, in lists, and to those who may not enter it."`,
+	"Allocation.IdleCost": `doc:"What it has cost since then, at the pool's price."`,
 	"Allocation.EstimatedCost": `doc:"Cost of the lease held to its end, at the pool's price; after its end, of ` +
 		`the time that was held."`,
 	"Allocation.Access": `doc:"How its holder gets to the GPUs. Present while it is active, where this allocation is ` +

@@ -115,6 +115,9 @@ type HealthEvidence struct {
 	Since  time.Time `json:"since" doc:"By the node's clock."`
 }
 
+// DaemonOnline is the state of a daemon that reports.
+const DaemonOnline = "online"
+
 // NodeDaemon is what is known of the daemon on a node.
 type NodeDaemon struct {
 	State   string    `json:"state" enum:"none,online,silent" doc:"none: it never called home."`

@@ -62,6 +62,8 @@ const (
 const (
 	MostTokenLife = 15 * time.Minute
 	NodeKeyLife   = 24 * time.Hour
+	// ProvidedTokenLife is of a token that a machine is made with, which has to boot first.
+	ProvidedTokenLife = 2 * time.Hour
 	// OldKeyLife is how long the key before works on: its holder may not have got the
 	// answer that brought the new one.
 	OldKeyLife = 2 * time.Minute

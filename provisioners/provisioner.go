@@ -122,13 +122,16 @@ type Spec struct {
 	// an adapter that is no Renewer: never. It is not what a token stands for: a
 	// repeated Create with another ExpiresAt answers the same machine.
 	ExpiresAt time.Time
+	// Daemon is for a DaemonStarter that asks for it. It, too, is not what a token stands for,
+	// and no state file has it.
+	Daemon Daemon `json:"-"`
 }
 
 // Identity returns the spec without what may differ between two calls that ask for
 // the same machine. An adapter compares the identity of a repeated call with that of
 // the token's first one.
 func (s Spec) Identity() Spec {
-	s.ExpiresAt = time.Time{}
+	s.ExpiresAt, s.Daemon = time.Time{}, Daemon{}
 	return s
 }
 

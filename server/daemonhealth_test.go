@@ -143,3 +143,44 @@ func TestAReportOfLongWordsIsRefused(t *testing.T) {
 		require.Equal(t, pointer, refused.Errors[0].Pointer)
 	}
 }
+
+// Whoever holds GPUs that do nothing is told since when and what that costs; what they do ends it.
+func TestIdleGPUsAreTold(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.join(0, "boot", "daemon")
+	f.join(1, "boot", "daemon 1")
+	held := ask[contract.Allocation](f.world, "root", http.MethodPost, "/v1/allocations",
+		`{"pool":"lab","gpus":8,"lease_seconds":36000}`, "Idempotency-Key", "idle-told")
+	shown := func() contract.Allocation {
+		return ask[contract.Allocation](f.world, "root", http.MethodGet, "/v1/allocations/"+held.ID, "")
+	}
+	seq := int64(0)
+	report := func(busy int) {
+		seq++
+		for i, key := range []string{"daemon", "daemon 1"} {
+			f.sendBeat(key, i, f.beat(i, 1, seq, "healthy", func(b *contract.Heartbeat) {
+				for g := range b.Look.GPUs {
+					b.Look.GPUs[g].Utilization = new(int)
+				}
+				*b.Look.GPUs[3].Utilization = busy
+			}))
+		}
+	}
+	report(0)
+	require.Zero(t, shown().IdleSince, "it has only begun")
+	for range 30 {
+		f.clock.Advance(time.Minute)
+		report(0)
+	}
+	got := shown()
+	require.WithinDuration(t, got.ActiveAt, got.IdleSince, time.Minute)
+	require.NotNil(t, got.IdleCost)
+	require.NotEqual(t, "0.00", got.IdleCost.Amount)
+	require.Equal(t, "online", got.Access.Nodes[0].Daemon)
+	report(7)
+	require.Zero(t, shown().IdleSince)
+	f.clock.Advance(5 * time.Minute) // the daemons are silent
+	require.Zero(t, shown().IdleSince)
+	require.Equal(t, "silent", shown().Access.Nodes[0].Daemon)
+}

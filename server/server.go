@@ -91,9 +91,12 @@ type Config struct {
 	// Peers, ID, Listener and Address are read.
 	Peers *peers.Config
 	// Streams bound the requests that stay open by design. Zero fields: no bound.
-	Streams  StreamLimits
-	Limits   Limits
-	Timeouts Timeouts
+	Streams StreamLimits
+	// NewDaemon is how long after the start of an allocation the daemon of its node may take
+	// until sessions are refused without it.
+	NewDaemon time.Duration
+	Limits    Limits
+	Timeouts  Timeouts
 }
 
 // DefaultKeyLife is how long a person's key works unless its maker or the
@@ -238,7 +241,7 @@ func (s *Server) registerRoutes() {
 		s.authorizeRoute, s.countLongLived, s.checkBody, s.boundAnswer)
 	a, doc, operations := api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Peers: s.peers, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
-		Telemetry: s.telemetry, Sessions: s.sessions,
+		Telemetry: s.telemetry, Sessions: s.sessions, NewDaemon: s.cfg.NewDaemon,
 		Minter:  auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
 		KeyLife: s.cfg.KeyLife, External: systemOperations(),
 		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(),
@@ -280,6 +283,10 @@ func (s *Server) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	wait.Go(func() { s.flushFailures(ctx) })
 	wait.Go(func() { s.watchSeals(ctx) })
+	wait.Go(func() {
+		<-ctx.Done()
+		s.sessions.Leave()
+	})
 	var answered error
 	if s.peers != nil {
 		wait.Go(func() { answered = s.peers.Run(ctx) })

@@ -11,11 +11,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/client/session"
@@ -56,6 +59,14 @@ func newSite(t *testing.T, change ...func(*server.Config)) *site {
 // siteOf is a site whose daemon is attached to a server.
 func siteOf(t *testing.T, f *fleet, to http.Handler) *site {
 	t.Helper()
+	s := siteBefore(t, f, to)
+	s.attach(1)
+	return s
+}
+
+// siteBefore is a site whose daemon has joined, and is not attached.
+func siteBefore(t *testing.T, f *fleet, to http.Handler) *site {
+	t.Helper()
 	s := &site{fleet: f}
 	s.url, _ = s.listen(s.handler)
 	s.nodeURL, s.cutNode = s.listen(to)
@@ -69,7 +80,6 @@ func siteOf(t *testing.T, f *fleet, to http.Handler) *site {
 	}
 	s.join(s.on, "boot", "daemon")
 	s.holds = newHolds(t)
-	s.attach(1)
 	return s
 }
 
@@ -105,7 +115,8 @@ func (s *site) attach(epoch int64) {
 	at, err := attach.New(attach.Config{URL: s.nodeURL, BootID: "boot", Epoch: epoch, Holds: s.holds, Hurry: func() {},
 		Key: func() obs.Secret { return obs.NewSecret(s.keys["daemon"]) }, Log: slog.New(slog.DiscardHandler),
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
-		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Drain: 50 * time.Millisecond}})
+		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Kill: 5 * time.Second,
+			Drain: 50 * time.Millisecond}})
 	require.NoError(s.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -315,10 +326,27 @@ func TestALostNodeIsNoExit(t *testing.T) {
 	require.Equal(t, wire.NodeLost, told.Code)
 }
 
-func TestAPortOfTheNode(t *testing.T) {
-	s := newSite(t)
+// listenAs listens on the loopback interface as a user, as a program of that user does.
+func listenAs(t *testing.T, user string) net.Listener {
+	t.Helper()
+	uid, err := strconv.Atoi(user)
+	require.NoError(t, err)
+	runtime.LockOSThread() // a thread has a user of its own for what it opens
+	defer runtime.UnlockOSThread()
+	before, err := unix.SetfsuidRetUid(uid)
+	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	_, err = unix.SetfsuidRetUid(before)
+	require.NoError(t, err)
+	return l
+}
+
+func TestAPortOfTheNode(t *testing.T) {
+	s := newSite(t)
+	_, user, err := s.exec("root", "id -u")
+	require.NoError(t, err)
+	l := listenAs(t, strings.TrimSpace(user))
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

@@ -153,6 +153,7 @@ func TestTrapN(t *testing.T) {
 		"Peppers":        TestKeysThatDoNotOpen,
 		"Logger":         TestHeaders,
 		"Clock":          TestKeysEnd,
+		"NewDaemon":      TestASessionWaitsForANewDaemon,
 	}
 	same := map[string]string{"Gather": "Metric", "Simulation": "Version"}
 	without := []string{"Ledger", "IDs", "Random"} // what it stands on, not what it does

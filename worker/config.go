@@ -1,14 +1,17 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
 
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/worker/reconcile"
 	"github.com/forewarm/forewarm/worker/relay"
 	"github.com/forewarm/forewarm/worker/tasks"
@@ -44,6 +47,9 @@ type Config struct {
 	// provisioner serves one worker at a time; Host is where it runs, for people. An
 	// empty Holder takes no notice of other workers.
 	Holder, Host string
+	// JoinToken makes what the daemon of a node needs to join, for provisioners that start
+	// daemons; nil: they get none.
+	JoinToken func(ctx context.Context, n node.Node) (provisioners.Daemon, error)
 	// Sweep: see reconcile.Config. Its Deployment, Logger and Metrics are this
 	// Config's.
 	Sweep reconcile.Config

@@ -59,7 +59,7 @@ func New(l *verbs.Ledger, q queue.Queue, provs []provisioners.Provisioner, cfg C
 		return nil, fmt.Errorf("configuring the worker: %w", err)
 	}
 	table := tasks.Work{Ledger: l, Provisioners: byName, Deployment: cfg.Deployment, ProviderDelay: cfg.ProviderDelay,
-		Logger: cfg.Logger, Metrics: cfg.Metrics}.Table()
+		JoinToken: cfg.JoinToken, Logger: cfg.Logger, Metrics: cfg.Metrics}.Table()
 	table[ledger.TaskSweep] = sweeper.Handle
 	var alone []string
 	if cfg.Holder != "" {

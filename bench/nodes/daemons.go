@@ -12,6 +12,7 @@ import (
 	"github.com/forewarm/forewarm/bench/rig"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/node/gpu"
 )
 
@@ -25,6 +26,7 @@ const (
 type daemon struct {
 	id            string
 	operator, api *client.Client
+	key           obs.Secret
 	seq           int64
 	source        gpu.Simulated
 }
@@ -68,6 +70,7 @@ func join(ctx context.Context, url string, operator *client.Client, doer client.
 	for g := range rig.PerNode {
 		d.source.UUIDs = append(d.source.UUIDs, rig.GPUName(id, g))
 	}
+	d.key = obs.NewSecret(joined.Key)
 	d.api, err = client.New(url, joined.Key, patient)
 	return d, err
 }

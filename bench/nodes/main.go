@@ -47,8 +47,8 @@ func runBenchmark(ctx context.Context, out io.Writer, o rig.Options) (err error)
 	if err := measureBookings(ctx, out, o, i, p, all); err != nil {
 		return err
 	}
-	if *binary == "" {
-		return nil
+	if err := measureReconnect(ctx, out, i, &p, all); err != nil || *binary == "" {
+		return err
 	}
 	return errors.Join(measureDaemon(ctx, out, p.URL, all[0]), measureSessions(ctx, out, p.URL, all[0].operator))
 }

@@ -26,13 +26,19 @@ type Process struct {
 // Start starts this program again, to serve the kind on the installation. A
 // profile that is not empty names the file for its CPU profile.
 func Start(ctx context.Context, kind Kind, i *Installation, profile string) (*Process, error) {
+	return StartAt(ctx, kind, i, profile, "127.0.0.1:0")
+}
+
+// StartAt is Start for a process that listens at an address, such as that of one that was
+// killed.
+func StartAt(ctx context.Context, kind Kind, i *Installation, profile, address string) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	p := &Process{Kind: kind, cmd: exec.CommandContext(ctx, self)} //nolint:gosec // this very program
 	p.cmd.Env = append(os.Environ(), kindVariable+"="+string(kind), databaseVariable+"="+i.URL,
-		pepperVariable+"="+i.pepper, profileVariable+"="+profile)
+		pepperVariable+"="+i.pepper, profileVariable+"="+profile, listenVariable+"="+address)
 	p.cmd.Stderr = os.Stderr
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", kind, err)
@@ -44,7 +50,7 @@ func Start(ctx context.Context, kind Kind, i *Installation, profile string) (*Pr
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", kind, err)
 	}
-	address, err := bufio.NewReader(out).ReadString('\n')
+	address, err = bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s did not begin to serve", kind), p.Stop())
 	}

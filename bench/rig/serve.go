@@ -45,6 +45,7 @@ const (
 	databaseVariable = "FOREWARM_BENCH_DATABASE"
 	pepperVariable   = "FOREWARM_BENCH_PEPPER"
 	profileVariable  = "FOREWARM_BENCH_CPUPROFILE"
+	listenVariable   = "FOREWARM_BENCH_LISTEN"
 )
 
 // serveKind answers requests until its input ends, as it does when whoever started
@@ -64,7 +65,7 @@ func serveKind(ctx context.Context, kind Kind) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	l, err := config.Listen(ctx, "tcp", os.Getenv(listenVariable))
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}

@@ -101,6 +101,14 @@ func wayText(x contract.Allocation) string {
 		if n.Kind == contract.WayLocal {
 			text += " on the server's machine"
 		}
+		if n.TakesSessions() {
+			through := "forewarm exec " + cmp.Or(x.Name, x.ID)
+			if n.Shell == "" {
+				text = through
+			} else {
+				text = through + ", or " + text
+			}
+		}
 		if len(x.Access.Nodes) > 1 {
 			text = fmt.Sprintf("%d: %s", n.Rank, text)
 		}

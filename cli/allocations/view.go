@@ -46,7 +46,16 @@ var View = output.View[contract.Allocation]{
 
 // showView shows one allocation, which alone says how to get to its GPUs.
 var showView = output.View[contract.Allocation]{Name: View.Name,
-	Columns: append(slices.Clone(View.Columns), output.Column[contract.Allocation]{Head: "WAY IN", Cell: wayText})}
+	Columns: append(slices.Clone(View.Columns), output.Column[contract.Allocation]{Head: "IDLE SINCE", Cell: idleText},
+		output.Column[contract.Allocation]{Head: "WAY IN", Cell: wayText})}
+
+// idleText is since when an allocation's GPUs do nothing, and what that has cost.
+func idleText(x contract.Allocation) string {
+	if x.IdleSince.IsZero() || x.IdleCost == nil {
+		return "-"
+	}
+	return format.Time(x.IdleSince) + ", " + format.Money(*x.IdleCost)
+}
 
 // nameText is what an allocation is called: work that a cluster placed by its label and user.
 func nameText(x contract.Allocation) string {

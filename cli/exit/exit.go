@@ -18,6 +18,7 @@ const (
 	NoCapacity = 8   // later it may work
 	Timeout    = 9   // --wait gave up; what was waited for goes on
 	WaitFailed = 10  // what the command waited for failed
+	NotStarted = 127 // exec: there is no such command on the node, as shells and ssh have it
 	Interrupt  = 130 // Ctrl-C
 	Terminated = 143 // SIGTERM
 )

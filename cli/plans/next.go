@@ -13,16 +13,31 @@ import (
 func NextCommands(x contract.Allocation) string {
 	switch x.State {
 	case "active":
-		if x.Access != nil && len(x.Access.Nodes) > 0 && len(x.Access.Nodes[0].Command) > 0 {
-			return "Next:  forewarm ssh " + cmp.Or(x.Name, x.ID) + "  ·  forewarm extend " + x.ID +
-				" --by 1h  ·  forewarm release " + x.ID
+		next := "forewarm extend " + x.ID + " --by 1h  ·  forewarm release " + x.ID
+		if enter := enterCommand(x); enter != "" {
+			next = enter + "  ·  " + next
 		}
-		return "Next:  forewarm extend " + x.ID + " --by 1h  ·  forewarm release " + x.ID
+		return "Next:  " + next
 	case "pending":
 		return "Next:  forewarm wait " + x.ID + "  ·  forewarm release " + x.ID
 	default:
 		return "Next:  forewarm allocations list"
 	}
+}
+
+// enterCommand is the command that enters an active allocation: through the daemon of its
+// first node where there is one, else by the node's own way in; empty: there is none.
+func enterCommand(x contract.Allocation) string {
+	name := cmp.Or(x.Name, x.ID)
+	switch {
+	case x.Access == nil || len(x.Access.Nodes) == 0:
+		return ""
+	case x.Access.Nodes[0].TakesSessions():
+		return "forewarm exec " + name
+	case len(x.Access.Nodes[0].Command) > 0:
+		return "forewarm ssh " + name
+	}
+	return ""
 }
 
 // AfterReserving are the commands that somebody may want to run after a reservation was

@@ -13,8 +13,8 @@ import (
 )
 
 // pack writes a file, or a folder with all that is in it, as an archive in which it has a name.
-// What is neither file, folder nor link is left out.
-func pack(to io.Writer, from, name string) error {
+// What is neither file, folder nor link is left out, and told.
+func pack(to, told io.Writer, from, name string) error {
 	out := tar.NewWriter(to)
 	err := filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -24,12 +24,20 @@ func pack(to io.Writer, from, name string) error {
 		if err != nil {
 			return err
 		}
+		if !d.IsDir() && !d.Type().IsRegular() && d.Type()&fs.ModeSymlink == 0 {
+			tellLeftOut(told, p)
+			return nil
+		}
 		return packEntry(out, p, path.Join(name, filepath.ToSlash(rel)), d)
 	})
 	if err != nil {
 		return fmt.Errorf("packing %s: %w", from, err)
 	}
 	return out.Close()
+}
+
+func tellLeftOut(told io.Writer, name string) {
+	_, _ = fmt.Fprintf(told, "forewarm: left out: %s is neither file, folder nor link\n", name)
 }
 
 func packEntry(out *tar.Writer, p, name string, d fs.DirEntry) error {
@@ -42,8 +50,6 @@ func packEntry(out *tar.Writer, p, name string, d fs.DirEntry) error {
 		if target, err = os.Readlink(p); err != nil {
 			return err
 		}
-	} else if !info.IsDir() && !info.Mode().IsRegular() {
-		return nil
 	}
 	header, err := tar.FileInfoHeader(info, target)
 	if err != nil {
@@ -64,7 +70,7 @@ func packEntry(out *tar.Writer, p, name string, d fs.DirEntry) error {
 
 // unpack reads an archive into a folder. What it calls name gets another name there. Nothing
 // is written outside the folder, whatever the archive says.
-func unpack(from io.Reader, dir, name, as string) error {
+func unpack(from io.Reader, told io.Writer, dir, name, as string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("copying to %s: %w", dir, err)
@@ -80,11 +86,29 @@ func unpack(from io.Reader, dir, name, as string) error {
 		if err != nil {
 			return fmt.Errorf("reading what the node sends: %w", err)
 		}
-		entry := path.Clean(header.Name)
-		if rest, ok := strings.CutPrefix(entry+"/", name+"/"); ok && name != "." {
-			entry = path.Join(as, rest)
+		renamed := func(entry string) string {
+			entry = path.Clean(entry)
+			if name == "." {
+				return filepath.FromSlash(path.Join(as, entry))
+			}
+			if rest, ok := strings.CutPrefix(entry+"/", name+"/"); ok {
+				entry = path.Join(as, rest)
+			}
+			return filepath.FromSlash(entry)
 		}
-		if err := unpackEntry(root, archive, header, filepath.FromSlash(entry)); err != nil {
+		if asked := path.Clean(header.Name); name != "." && asked != name && !strings.HasPrefix(asked, name+"/") {
+			return fmt.Errorf("reading what the node sends: %q was not asked for", header.Name)
+		}
+		switch header.Typeflag {
+		case tar.TypeDir, tar.TypeSymlink, tar.TypeReg:
+			err = unpackEntry(root, archive, header, renamed(header.Name))
+		case tar.TypeLink: // the same file under another name
+			_ = root.Remove(renamed(header.Name))
+			err = root.Link(renamed(header.Linkname), renamed(header.Name))
+		default:
+			tellLeftOut(told, header.Name)
+		}
+		if err != nil {
 			return fmt.Errorf("copying %s: %w", header.Name, err)
 		}
 	}
@@ -101,23 +125,30 @@ func unpackEntry(root *os.Root, archive io.Reader, header *tar.Header, name stri
 	case tar.TypeSymlink:
 		_ = root.Remove(name)
 		return root.Symlink(header.Linkname, name)
-	case tar.TypeReg:
-	default:
-		return nil // nothing that is copied
 	}
 	if parent := filepath.Dir(name); parent != "." {
 		if err := root.MkdirAll(parent, 0o777); err != nil {
 			return err
 		}
 	}
-	file, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
+	part := name + partSuffix
+	file, err := root.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(file, archive) //nolint:gosec // as large as what the user copies
 	err = errors.Join(err, file.Close())
 	if err == nil {
-		err = root.Chtimes(name, header.ModTime, header.ModTime)
+		err = root.Chtimes(part, header.ModTime, header.ModTime)
+	}
+	if err == nil {
+		err = root.Rename(part, name)
+	}
+	if err != nil {
+		_ = root.Remove(part)
 	}
 	return err
 }
+
+// partSuffix ends the name of a file that is not here to its end.
+const partSuffix = ".forewarm-part"

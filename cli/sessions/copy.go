@@ -30,7 +30,8 @@ names the allocation, as in otter:results. A path there begins in the allocation
 allocation.
 
 What is copied to a folder that is there, or to a name that ends in a slash, goes into it. What is neither file,
-folder nor link is left out. The node needs tar.`,
+folder nor link is left out, and named. A file that is not copied to its end replaces none that is here. The node needs
+tar.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := parseCopy(args[0], args[1])
 			if err != nil {
@@ -152,7 +153,7 @@ func (c copying) upload(ctx context.Context, where at, errs io.Writer) error {
 		dir = "."
 	}
 	packed, write := io.Pipe()
-	go func() { write.CloseWithError(pack(write, c.here, name)) }()
+	go func() { write.CloseWithError(pack(write, errs, c.here, name)) }()
 	defer func() { _ = packed.Close() }()
 	failed := &failure{from: packed}
 	if err := where.tool(ctx, failed, nil, errs, "sh", "-c", `mkdir -p -- "$1" && exec tar -xf - -C "$1"`, "sh",
@@ -199,7 +200,7 @@ func (c copying) download(ctx context.Context, where at, errs io.Writer) error {
 	packed, write := io.Pipe()
 	unpacked := make(chan error, 1)
 	go func() {
-		err := unpack(packed, to, name, as)
+		err := unpack(packed, errs, to, name, as)
 		_ = packed.CloseWithError(err) // the node is not read on
 		unpacked <- err
 	}()

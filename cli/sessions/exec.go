@@ -247,7 +247,7 @@ func explain(where at, err error) error {
 	e := &exit.Error{Code: exit.Failed, Message: ended.Error(), Err: err, Next: []string{"forewarm explain " + where.id}}
 	switch ended.Code {
 	case wire.NotStarted:
-		e.Code = notStarted
+		e.Code = exit.NotStarted
 	case wire.LeaseOver:
 		e.Code, e.Next = exit.Conflict, []string{"forewarm allocations show " + where.id}
 	case wire.Refused:
@@ -255,6 +255,3 @@ func explain(where at, err error) error {
 	}
 	return e
 }
-
-// notStarted is the exit code of shells and of ssh for a command that is not there.
-const notStarted = 127

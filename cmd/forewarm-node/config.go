@@ -28,11 +28,13 @@ type config struct {
 	TokenFile string `yaml:"token_file"` // - for standard input, fd:N for an inherited descriptor
 	StateDir  string `yaml:"state_dir"`
 	Simulate  int    `yaml:"simulate"`
-	Source    string `yaml:"source"`
-	KernelLog string `yaml:"kernel_log"`
-	PlainHTTP bool   `yaml:"plain_http"` // also to other machines
-	Sessions  bool   `yaml:"sessions"`
-	HoldDir   string `yaml:"hold_dir"` // empty: beside state_dir
+	// SimulateSeed is what the UUIDs of simulated GPUs are made from. Empty: the node's id.
+	SimulateSeed string `yaml:"simulate_seed"`
+	Source       string `yaml:"source"`
+	KernelLog    string `yaml:"kernel_log"`
+	PlainHTTP    bool   `yaml:"plain_http"` // also to other machines
+	Sessions     bool   `yaml:"sessions"`
+	HoldDir      string `yaml:"hold_dir"` // empty: beside state_dir
 	// SharedUser takes sessions where they can have no user of their own, but the daemon's.
 	SharedUser bool        `yaml:"shared_user"`
 	XIDs       []xidConfig `yaml:"xids"`
@@ -61,6 +63,8 @@ func defaultConfig() config {
 // settings are the flags of both commands; each has a variable FOREWARM_NODE_….
 func (c *config) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&c.Simulate, "simulate", c.Simulate, "report this many simulated GPUs, which say SIM, instead of real ones")
+	f.StringVar(&c.SimulateSeed, "simulate-seed", c.SimulateSeed,
+		"what the UUIDs of simulated GPUs are made from; empty: the node's id")
 	f.StringVar(&c.Source, "source", c.Source, "where figures come from: auto, nvml or nvidia-smi")
 	f.StringVar(&c.KernelLog, "kernel-log", c.KernelLog, "where the driver's errors (XIDs) are read; empty: from NVML")
 }

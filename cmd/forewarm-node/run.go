@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/gpu"
+	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/report"
 	"github.com/forewarm/forewarm/node/watch"
 )
@@ -93,13 +95,23 @@ func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, 
 	hurry := make(chan struct{}, 1)
 	if holds != nil {
 		stop, err := serveSessions(ctx, attach.Config{URL: cfg.URL, Version: versionText(), BootID: bootID, Epoch: epoch,
-			Key: reporter.Key, Holds: holds, Log: log, Hurry: func() { ring(hurry) }})
+			Key: keyOnceLooked(reporter, holds), Holds: holds, Log: log, Hurry: func() { ring(hurry) }})
 		if err != nil {
 			return err
 		}
 		defer stop()
 	}
 	return repeatSteps(ctx, reporter, c, hurry)
+}
+
+// keyOnceLooked is the node's key, once the GPUs have been looked at.
+func keyOnceLooked(r *report.Reporter, holds *hold.Keeper) func() obs.Secret {
+	return func() obs.Secret {
+		if !holds.Looked() {
+			return obs.Secret{}
+		}
+		return r.Key()
+	}
 }
 
 // newJitter returns a source of random times, which need no secrecy.
@@ -134,7 +146,7 @@ func repeatSteps(ctx context.Context, r *report.Reporter, c clock.Clock, hurry <
 // newSource is where the figures of this machine come from.
 func newSource(cfg config) gpu.Source {
 	if cfg.Simulate > 0 {
-		return &gpu.Simulated{Seed: cfg.Node, Count: cfg.Simulate, MemoryMiB: 81_920}
+		return &gpu.Simulated{Seed: cmp.Or(cfg.SimulateSeed, cfg.Node), Count: cfg.Simulate, MemoryMiB: 81_920}
 	}
 	var all gpu.FirstOf
 	if self, err := os.Executable(); err == nil && gpu.HasNVML && cfg.Source != sourceSMI {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -30,11 +31,13 @@ import (
 const (
 	signEvery   = 10 * time.Second // a sign of life goes
 	signWithin  = 30 * time.Second // one comes, or the stream is given up
-	firstRetry  = 5 * time.Second  // full jitter up to this after the first failure, then twice as much
+	firstRetry  = 3 * time.Second  // full jitter up to this after the first failure, then twice as much
 	lastRetry   = time.Minute
 	joinsWithin = time.Second
 	// MostSessions is how many a node has at a time.
 	MostSessions = 64
+	// MostOfOne is how many of these an allocation has.
+	MostOfOne = 16
 	// closeWithin is how long the server may take to read the end of a session.
 	closeWithin = 30 * time.Second
 )
@@ -59,6 +62,7 @@ type Config struct {
 // address that begins with http:, without.
 func NewTransport() *http.Transport {
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, Protocols: new(http.Protocols),
+		DialContext: (&net.Dialer{Timeout: signEvery}).DialContext,
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: session.Window, SendPingTimeout: signWithin,
 			PingTimeout: signEvery}, TLSHandshakeTimeout: signEvery}
 	t.Protocols.SetHTTP2(true)
@@ -72,6 +76,9 @@ type Attachment struct {
 	api      forewarmv1connect.NodeServiceClient
 	sessions chan struct{} // one for each that is open
 	open     sync.WaitGroup
+
+	counting sync.Mutex
+	counts   map[string]int // of sessions, by allocation
 }
 
 // New returns an attachment that has not begun.
@@ -83,7 +90,7 @@ func New(cfg Config) (*Attachment, error) {
 		cfg.SignEvery = signEvery
 	}
 	return &Attachment{Config: cfg, api: forewarmv1connect.NewNodeServiceClient(cfg.HTTP, cfg.URL),
-		sessions: make(chan struct{}, MostSessions)}, nil
+		sessions: make(chan struct{}, MostSessions), counts: map[string]int{}}, nil
 }
 
 // Run attaches, again and again, until the context ends, and then hangs up what sessions are
@@ -158,7 +165,7 @@ func (a *Attachment) attach(parent context.Context) (attached bool, err error) {
 			a.Hurry()
 		}
 		if o := got.GetOpen(); o != nil {
-			a.open.Go(func() { a.serve(parent, key, o) })
+			a.open.Go(func() { a.serve(parent, o) })
 		}
 	}
 }

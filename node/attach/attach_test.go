@@ -42,6 +42,8 @@ type plane struct {
 	release  chan struct{}    // ends the stream that is attached
 	ends     chan session.End // of sessions
 	keys     chan string      // with which streams came
+	// sessionKeys are those with which the sessions "renewed" came.
+	sessionKeys chan string
 }
 
 func (p *plane) Attach(ctx context.Context, s *attachStream) error {
@@ -49,7 +51,10 @@ func (p *plane) Attach(ctx context.Context, s *attachStream) error {
 	if _, err := s.Receive(); err != nil {
 		return err
 	}
-	p.attached <- s
+	select {
+	case p.attached <- s:
+	case <-ctx.Done():
+	}
 	select {
 	case <-ctx.Done():
 	case <-p.release:
@@ -59,8 +64,15 @@ func (p *plane) Attach(ctx context.Context, s *attachStream) error {
 }
 
 func (p *plane) Serve(_ context.Context, s *serveStream) error {
-	if _, err := s.Receive(); err != nil {
+	first, err := s.Receive()
+	if err != nil {
 		return err
+	}
+	if first.GetSessionId() == "renewed" {
+		p.sessionKeys <- s.RequestHeader().Get("Authorization")
+	}
+	if first.GetSessionId() == "flooded" {
+		return p.flood(s)
 	}
 	for {
 		got, err := s.Receive()
@@ -75,10 +87,21 @@ func (p *plane) Serve(_ context.Context, s *serveStream) error {
 	}
 }
 
+// flood sends more than a command that does not read takes, and leaves.
+func (p *plane) flood(s *serveStream) error {
+	for range 22 { // 16 wait in the daemon, 3 in its hands and the pipe, the rest in the stream
+		err := s.Send(&forewarmv1.ServeResponse{Frame: &forewarmv1.Frame{Data: make([]byte, session.MostData)}})
+		if err != nil {
+			return err
+		}
+	}
+	return errors.New("the user has left")
+}
+
 func newPlane(t *testing.T, change func(*attach.Config)) *plane {
 	t.Helper()
 	p := &plane{t: t, attached: make(chan *attachStream), release: make(chan struct{}), ends: make(chan session.End, 200),
-		keys: make(chan string, 100)}
+		keys: make(chan string, 100), sessionKeys: make(chan string, 1)}
 	mux := http.NewServeMux()
 	mux.Handle(forewarmv1connect.NewNodeServiceHandler(p))
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -95,7 +118,8 @@ func newPlane(t *testing.T, change func(*attach.Config)) *plane {
 	cfg := attach.Config{URL: "http://" + l.Addr().String(), BootID: "boot", Epoch: 7, Holds: holds, Hurry: func() {},
 		Key: func() obs.Secret { return obs.NewSecret("key") }, Log: slog.New(slog.DiscardHandler),
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
-		Runner: work.Runner{HangUp: 50 * time.Millisecond, Terminate: 50 * time.Millisecond, Drain: 50 * time.Millisecond}}
+		Runner: work.Runner{HangUp: 50 * time.Millisecond, Terminate: 50 * time.Millisecond, Kill: 5 * time.Second,
+			Drain: 50 * time.Millisecond}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -139,6 +163,9 @@ func TestADaemonComesBack(t *testing.T) {
 	mu.Lock()
 	key = "second"
 	mu.Unlock()
+	require.NoError(t, s.Send(open("renewed", "true"))) // a stream outlives the key that it began with
+	require.Equal(t, session.End{}, <-p.ends)
+	require.Equal(t, "Bearer second", <-p.sessionKeys)
 	p.release <- struct{}{}
 	s = <-p.attached
 	require.Equal(t, "Bearer second", <-p.keys)
@@ -169,13 +196,58 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	<-hurried
 }
 
+// A session ends with its user, also where the work has yet to read what the user sent.
+func TestAFloodedSessionEndsWithItsUser(t *testing.T) {
+	ended := make(chan struct{}, 1)
+	p := newPlane(t, func(c *attach.Config) {
+		c.Log, c.SignEvery = slog.New(told{slog.DiscardHandler, "session ended", ended}), time.Second
+	})
+	s := <-p.attached
+	require.NoError(t, s.Send(open("flooded", "sleep", "1000")))
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it goes on")
+	}
+}
+
+// told is a log's handler that tells of a message.
+type told struct {
+	slog.Handler
+	message string
+	to      chan<- struct{}
+}
+
+func (told) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h told) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == h.message {
+		h.to <- struct{}{}
+	}
+	return nil
+}
+
+func (h told) WithAttrs([]slog.Attr) slog.Handler { return h }
+
 func TestSessionsAreBounded(t *testing.T) {
 	p := newPlane(t, nil)
 	s := <-p.attached
-	for range attach.MostSessions + 1 {
-		require.NoError(t, s.Send(open("x", "sleep", "1000")))
+	refused := func(last string, full ...string) string {
+		begin := func(allocation string) {
+			one := open("x", "sleep", "1000")
+			one.Open.Hold.AllocationId = allocation
+			require.NoError(t, s.Send(one))
+		}
+		for _, id := range full {
+			for range attach.MostOfOne {
+				begin(id)
+			}
+		}
+		begin(last)
+		end := <-p.ends
+		require.Equal(t, session.Refused, end.Code)
+		return end.Reason
 	}
-	end := <-p.ends
-	require.Equal(t, session.Refused, end.Code)
-	require.Contains(t, end.Reason, "as many sessions as it takes")
+	require.Contains(t, refused("alc_1", "alc_1"), "the allocation has as many sessions on the node as it may")
+	require.Contains(t, refused("alc_5", "alc_2", "alc_3", "alc_4"), "the node has as many sessions as it takes")
 }

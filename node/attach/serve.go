@@ -2,13 +2,13 @@ package attach
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/forewarm/forewarm/contract/session"
-	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/work"
 
@@ -17,13 +17,15 @@ import (
 
 // serve opens a session, carries it to its end, and says how it ended. What a holder runs is
 // not logged: arguments hold secrets.
-func (a *Attachment) serve(ctx context.Context, key obs.Secret, o *forewarmv1.OpenSession) {
+func (a *Attachment) serve(ctx context.Context, o *forewarmv1.OpenSession) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // how it ended is told when the daemon ends, too
 	defer cancel()
 	stream := a.api.Serve(own)
 	defer endWith(own, stream)()
-	stream.RequestHeader().Set("Authorization", "Bearer "+key.Reveal())
-	s := &carrier{stream: stream, over: make(chan struct{})}
+	stream.RequestHeader().Set("Authorization", "Bearer "+a.Key().Reveal()) // as it is by now
+	running, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	s := &carrier{stream: stream, over: make(chan struct{}), hangUp: hangUp}
 	if err := stream.Send(&forewarmv1.ServeRequest{SessionId: o.GetSessionId()}); err != nil {
 		_, err = stream.Receive()
 		a.Log.WarnContext(ctx, "a session did not reach the server", "error", err)
@@ -32,7 +34,9 @@ func (a *Attachment) serve(ctx context.Context, key obs.Secret, o *forewarmv1.Op
 	log := a.Log.With("allocation", o.GetHold().GetAllocationId(), "port", o.GetPort().GetNumber())
 	log.InfoContext(ctx, "session begins")
 	from := time.Now() //nolint:forbidigo // how long it took, for the log
-	end := a.run(ctx, o, s)
+	proving := s.keepProving(running, a.SignEvery)
+	end := a.run(running, o, s)
+	proving()
 	log.InfoContext(ctx, "session ended", "after", time.Since(from).Round(time.Millisecond), //nolint:forbidigo // as above
 		"exit_code", end.ExitCode, "code", end.Code, "reason", end.Reason)
 	_ = s.Send(session.Result, end.Encode())
@@ -50,18 +54,49 @@ func (a *Attachment) run(ctx context.Context, o *forewarmv1.OpenSession, s *carr
 	default:
 		return session.End{Code: session.Refused, Reason: "the node has as many sessions as it takes"}
 	}
+	leave, ok := a.enter(o.GetHold().GetAllocationId())
+	if !ok {
+		return session.End{Code: session.Refused,
+			Reason: fmt.Sprintf("the allocation has as many sessions on the node as it may: %d", MostOfOne)}
+	}
+	defer leave()
 	place, err := a.Holds.Open(holdOf(o.GetHold()))
 	if err != nil {
 		return session.End{Code: session.Refused, Reason: err.Error()}
 	}
 	switch w := o.GetWork().(type) {
 	case *forewarmv1.OpenSession_Port:
-		return a.Runner.Connect(ctx, int(w.Port.GetNumber()), s)
+		return a.Runner.Connect(ctx, place, int(w.Port.GetNumber()), s)
 	case *forewarmv1.OpenSession_Command:
-		return a.Runner.Run(ctx, place, commandOf(w.Command), s)
+		began, err := a.Holds.Begin(o.GetHold().GetAllocationId())
+		if err != nil {
+			return session.End{Code: session.Refused, Reason: err.Error()}
+		}
+		p, err := work.Start(place, commandOf(w.Command))
+		if began(); err != nil {
+			return session.End{Code: session.NotStarted, Reason: err.Error()}
+		}
+		return a.Runner.Carry(ctx, p, s)
 	default:
 		return session.End{Code: session.Refused, Reason: "the node does not know what is asked of it: its daemon is older"}
 	}
+}
+
+// enter counts a session of an allocation until leave is called; false: it has enough.
+func (a *Attachment) enter(allocationID string) (leave func(), ok bool) {
+	a.counting.Lock()
+	defer a.counting.Unlock()
+	if a.counts[allocationID] >= MostOfOne {
+		return nil, false
+	}
+	a.counts[allocationID]++
+	return func() {
+		a.counting.Lock()
+		defer a.counting.Unlock()
+		if a.counts[allocationID]--; a.counts[allocationID] == 0 {
+			delete(a.counts, allocationID)
+		}
+	}, true
 }
 
 func holdOf(h *forewarmv1.Hold) hold.Hold {
@@ -85,14 +120,48 @@ func commandOf(c *forewarmv1.Command) work.Command {
 type carrier struct {
 	stream *connect.BidiStreamForClient[forewarmv1.ServeRequest, forewarmv1.ServeResponse]
 	over   chan struct{} // closed once nothing more comes
+	hangUp func()        // ends the work: nothing more can be sent
 
+	sending   sync.Mutex
 	receiving sync.Mutex
 	ended     error
 }
 
 // Send implements work.Stream.
 func (c *carrier) Send(channel session.Channel, data []byte) error {
-	return c.stream.Send(&forewarmv1.ServeRequest{Frame: &forewarmv1.Frame{Channel: uint32(channel), Data: data}})
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	err := c.stream.Send(&forewarmv1.ServeRequest{Frame: &forewarmv1.Frame{Channel: uint32(channel), Data: data}})
+	if err != nil {
+		c.hangUp()
+	}
+	return err
+}
+
+// keepProving sends nothing in a message, now and then, until the context ends or stop is
+// called: while the holder sends more than the work reads, only what cannot be sent shows that
+// the session is over.
+func (c *carrier) keepProving(ctx context.Context, every time.Duration) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if c.Send(session.Stdout, nil) != nil {
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		all.Wait()
+	}
 }
 
 // Receive implements work.Stream.

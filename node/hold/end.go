@@ -1,11 +1,13 @@
 package hold
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,8 +22,12 @@ const proveWithin = 60 * time.Second
 // driver's own share is not the same every time.
 const slack = 64
 
+// clearAgain is how soon what could not be cleared is cleared again.
+const clearAgain = time.Minute
+
 // End ends the holds of allocations that have ended, as the server names them. What it names
-// no more is forgotten. It returns at once: Changed receives when there is more to tell.
+// no more is forgotten once it is clean, and cleared again until then. It returns at once:
+// Changed receives when there is more to tell.
 func (k *Keeper) End(ids []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -39,12 +45,25 @@ func (k *Keeper) End(ids []string) {
 			continue
 		}
 		r.Phase, changed = ending, true
-		k.work.Go(func() { k.clear(id, *r) })
+		began, record := k.begins[id], *r
+		k.work.Go(func() {
+			if began != nil {
+				began.Wait() // nothing is started after it
+			}
+			k.clear(id, record)
+		})
 	}
 	for id, r := range k.book.Holds {
-		if r.Phase == ended && !slices.Contains(ids, id) {
+		switch {
+		case r.Phase != ended || slices.Contains(ids, id):
+		case r.Problem == "":
 			delete(k.book.Holds, id)
+			delete(k.begins, id)
 			changed = true
+		case k.Clock.Now().Sub(r.Cleared) >= clearAgain: // it was told, and is still there
+			r.Phase, r.Problem, changed = ending, "", true
+			record := *r
+			k.work.Go(func() { k.clear(id, record) })
 		}
 	}
 	if changed {
@@ -64,8 +83,8 @@ func (k *Keeper) Resume() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for id, r := range k.book.Holds {
-		if r.Phase == ending {
-			k.work.Go(func() { k.clear(id, *r) })
+		if record := *r; r.Phase == ending {
+			k.work.Go(func() { k.clear(id, record) })
 		}
 	}
 }
@@ -99,10 +118,8 @@ func (k *Keeper) clear(id string, r record) {
 	k.Log.Info("ending a hold", "allocation", id, "place", r.describe())
 	s := scope{id: id, record: r}
 	count, err := s.endProcesses(k.Grace)
-	removed := 0
-	if err == nil {
-		removed, err = s.removeLeftovers()
-	}
+	removed, failed := s.removeLeftovers() // also where a process stays
+	err = errors.Join(err, failed)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	kept := k.book.Holds[id]
@@ -112,6 +129,9 @@ func (k *Keeper) clear(id string, r record) {
 	kept.Phase, kept.Cleared = cleared, k.Clock.Now()
 	kept.Proof = fmt.Sprintf("%s ended, %s removed in %s", counted(count, "process", "processes"),
 		counted(removed, "file", "files"), kept.Cleared.Sub(from).Round(time.Millisecond))
+	if !r.OwnUser {
+		kept.Proof += " (outside of its folder, none can be told from others')"
+	}
 	if err != nil {
 		kept.Phase, kept.Problem = ended, clip(err.Error())
 	}
@@ -124,6 +144,7 @@ func (k *Keeper) clear(id string, r record) {
 func (k *Keeper) Look(look contract.NodeLook, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.looked = true
 	changed := false
 	for _, r := range k.book.Holds {
 		if r.Phase != cleared || at.Before(r.Cleared) {
@@ -157,14 +178,17 @@ func readBack(look contract.NodeLook, r *record) (said, busy string) {
 	if look.Source == "simulated" {
 		return "simulated GPUs", ""
 	}
-	free := 0
+	free, proved := 0, true
 	for _, uuid := range r.GPUs {
+		floor, known := r.Floor[uuid]
 		i := slices.IndexFunc(look.GPUs, func(g contract.LookGPU) bool { return g.UUID == uuid })
+		if i < 0 && known && look.Problem == "" {
+			return "", "GPU " + uuid + ", which was here when it began, is not seen any more"
+		}
 		if i < 0 {
 			continue
 		}
 		g := look.GPUs[i]
-		floor, known := r.Floor[uuid]
 		switch {
 		case g.Lost:
 			return "", "GPU " + uuid + " is lost"
@@ -176,10 +200,13 @@ func readBack(look contract.NodeLook, r *record) (said, busy string) {
 			return "", fmt.Sprintf("%d MiB of GPU %s are in use, and %d were before", *g.MemoryUsedMiB, uuid, floor)
 		}
 		free++
+		proved = proved && known && g.Processes != nil && g.MemoryUsedMiB != nil
 	}
 	switch {
-	case free == len(r.GPUs) && free > 0:
+	case free == len(r.GPUs) && free > 0 && proved:
 		return fmt.Sprintf("no process on %s, memory as before", counted(free, "GPU", "GPUs")), ""
+	case free == len(r.GPUs) && free > 0:
+		return fmt.Sprintf("nothing is seen on %s, of which not all can be read", counted(free, "GPU", "GPUs")), ""
 	case len(r.GPUs) == 0:
 		return "it had nothing here", ""
 	case look.Problem != "" && free == 0:
@@ -198,7 +225,7 @@ func (k *Keeper) Cleaned() []contract.Cleaned {
 			all = append(all, contract.Cleaned{AllocationID: id, Problem: r.Problem, Proof: r.Proof})
 		}
 	}
-	slices.SortFunc(all, func(a, b contract.Cleaned) int { return len(a.AllocationID) - len(b.AllocationID) })
+	slices.SortFunc(all, func(a, b contract.Cleaned) int { return strings.Compare(a.AllocationID, b.AllocationID) })
 	return all
 }
 
@@ -222,4 +249,4 @@ func counted(n int, one, many string) string {
 }
 
 // clip bounds what is told, as the contract does.
-func clip(text string) string { return text[:min(len(text), 300)] }
+func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), 300)], "") }

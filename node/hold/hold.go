@@ -78,9 +78,11 @@ type Keeper struct {
 	filters bool // GPUs that are not a hold's can be kept from it
 
 	mu     sync.Mutex
+	looked bool
 	book   book
-	gpus   map[string]int // memory in use of each GPU at the last look, in MiB
-	minors map[string]int // of each GPU: N of /dev/nvidiaN
+	gpus   map[string]int             // memory in use of each GPU at the last look, in MiB
+	minors map[string]int             // of each GPU: N of /dev/nvidiaN
+	begins map[string]*sync.WaitGroup // of each hold: what is being started there
 }
 
 // NewKeeper returns a keeper of what the book says, and finds out how well it can keep
@@ -97,7 +99,7 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 		return nil, fmt.Errorf("making the folder of holds: %w", err)
 	}
 	k := &Keeper{Config: cfg, changed: make(chan struct{}, 1), gpus: map[string]int{},
-		minors: map[string]int{}}
+		minors: map[string]int{}, begins: map[string]*sync.WaitGroup{}}
 	if k.book, err = readBook(cfg.Book); err != nil {
 		return nil, err
 	}
@@ -109,6 +111,14 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	k.cgroups = findCgroups()
 	k.filters = k.ownUsers && k.cgroups != "" && canFilter(k.cgroups, cfg.Dir)
 	return k, nil
+}
+
+// Looked reports whether the GPUs have been looked at: before, nobody knows which devices a
+// hold may open.
+func (k *Keeper) Looked() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.looked
 }
 
 // Isolation says how well this node keeps a holder from others' work.
@@ -180,6 +190,23 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 	}
 	return Place{UID: r.UID, GID: r.GID, OwnUser: r.OwnUser, Home: r.Home, Cgroup: r.Cgroup,
 		Environment: environmentOf(h, r.isolation())}, nil
+}
+
+// Begin has an end of the hold wait until began is called, so that what is started in its
+// place in between is ended with it. ErrEnded says that nothing may be started there.
+func (k *Keeper) Begin(allocationID string) (began func(), err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r, ok := k.book.Holds[allocationID]; !ok || r.Phase != open {
+		return nil, fmt.Errorf("starting work of allocation %s: %w", allocationID, ErrEnded)
+	}
+	all := k.begins[allocationID]
+	if all == nil {
+		all = &sync.WaitGroup{}
+		k.begins[allocationID] = all
+	}
+	all.Add(1)
+	return all.Done, nil
 }
 
 // cgroupOf is where the cgroup of a hold is.

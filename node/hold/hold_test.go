@@ -25,10 +25,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var day = time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
 
 // keeperIn returns a keeper whose places are in a folder that others can pass.
-func keeperIn(t *testing.T, dir string) *hold.Keeper {
+func keeperIn(t *testing.T, dir string) *hold.Keeper { return keeperAt(t, dir, clock.NewManual(day)) }
+
+func keeperAt(t *testing.T, dir string, now clock.Clock) *hold.Keeper {
 	t.Helper()
 	k, err := hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
-		Clock: clock.NewManual(day), Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
+		Clock: now, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
 	require.NoError(t, err)
 	return k
 }
@@ -264,12 +266,59 @@ func TestAnUnknownHoldIsEnded(t *testing.T) {
 	require.Contains(t, got[0].Proof, "it had nothing here")
 }
 
+// An end waits for what is being started, and ends it.
+func TestAnEndWaitsForWhatIsBeingStarted(t *testing.T) {
+	k := keeperIn(t, newDir(t))
+	_, err := k.Begin("alc_1")
+	require.ErrorIs(t, err, hold.ErrEnded, "it was never opened")
+	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	require.NoError(t, err)
+	began, err := k.Begin("alc_1")
+	require.NoError(t, err)
+	k.End([]string{"alc_1"})
+	_, err = k.Begin("alc_1")
+	require.ErrorIs(t, err, hold.ErrEnded)
+	late := begin(t, p, "setsid sleep 1000 >/dev/null 2>&1 & echo $!")
+	select {
+	case <-k.Changed():
+		t.Fatal("it ended before")
+	default:
+	}
+	began()
+	awaitChange(t, k)
+	require.False(t, alive(late))
+}
+
+// What is told of GPUs is no more than was read of them.
+func TestAProofSaysWhatWasRead(t *testing.T) {
+	unread, known := gpus(0, 1), gpus(0, 10)
+	unread.GPUs[0].MemoryUsedMiB = nil
+	for want, looks := range map[string][2]contract.NodeLook{
+		"no process on 1 GPU, memory as before":                   {known, known},
+		"nothing is seen on 1 GPU, of which not all can be read":  {unread, known},
+		"nothing is seen on 1 GPU, of which not all can be read ": {known, unread},
+		"this daemon sees 0 of its 1 GPUs":                        {unread, {Source: "nvml"}},
+	} {
+		k := keeperIn(t, newDir(t))
+		k.Look(looks[0], day)
+		_, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+		require.NoError(t, err)
+		k.End([]string{"alc_1"})
+		awaitChange(t, k)
+		k.Look(looks[1], day.Add(time.Second))
+		require.Len(t, k.Cleaned(), 1, want)
+		require.Empty(t, k.Cleaned()[0].Problem)
+		require.Contains(t, k.Cleaned()[0].Proof, strings.TrimSpace(want))
+	}
+}
+
 // GPUs that do not get free make the hold one that is not clean.
 func TestGPUsThatStayBusyAreTold(t *testing.T) {
 	lost := gpus(0, 1)
 	lost.GPUs[0].Lost = true
 	for want, look := range map[string]contract.NodeLook{
 		"2 processes are on GPU GPU-1": gpus(2, 1), "999 MiB of GPU GPU-1 are in use, and 10 were before": gpus(0, 999),
+		"GPU GPU-1, which was here when it began, is not seen any more": {Source: "nvml"},
 		"GPU GPU-1 is lost": lost, "its GPUs cannot be read: it hangs": {Source: "none", Problem: "it hangs"},
 	} {
 		k := keeperIn(t, newDir(t))

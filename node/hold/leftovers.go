@@ -14,7 +14,7 @@ import (
 )
 
 // sharedFolders are where everybody may leave files.
-var sharedFolders = []string{"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock", "/var/crash"}
+var sharedFolders = []string{"/tmp", "/var/tmp", "/dev/shm", queueFolder, "/run/lock", "/var/crash"}
 
 // removeLeftovers removes the files of a hold, and its shared memory, semaphores and message
 // queues, reads back that they are gone, and returns how many there were. Where the hold has
@@ -40,61 +40,144 @@ func (s scope) removeLeftovers() (int, error) {
 	return removed, nil
 }
 
-// removeTree removes a folder without following links, and returns how many entries it had.
+// removeTree removes the folder of a hold, and returns how many entries it had.
 func removeTree(dir string) (count int, err error) {
-	_ = filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error {
+	count, deep := measureTree(dir)
+	aside := filepath.Join(filepath.Dir(dir), ".removing-"+filepath.Base(dir)) // also what an earlier try left
+	if err = os.Mkdir(aside, 0o700); errors.Is(err, fs.ErrExist) {
+		err, deep = nil, true
+	}
+	if err == nil && !deep {
+		err = os.RemoveAll(dir)
+	}
+	if err == nil && deep {
+		if err = moveAside(dir, aside); err == nil || errors.Is(err, fs.ErrNotExist) {
+			count, err = emptyFolder(aside)
+		}
+	}
+	if err == nil {
+		err = os.Remove(aside)
+	}
+	if err == nil {
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+			return max(0, count-1), nil
+		}
+		err = errors.New("it is still there")
+	}
+	return count, fmt.Errorf("removing the folder of the hold: %w", err)
+}
+
+// shallow is how deep folders lie in each other at most that are removed as usual, with an open
+// file for each level.
+const shallow = 200
+
+// measureTree counts the entries of a folder, itself included, as long as it is not deep.
+func measureTree(dir string) (count int, deep bool) {
+	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err == nil {
 			count++
 		}
+		if deep = strings.Count(path[len(dir):], "/") > shallow; deep {
+			return fs.SkipAll
+		}
 		return nil
 	})
-	if err := os.RemoveAll(dir); err != nil {
-		return count, fmt.Errorf("removing the folder of the hold: %w", err)
-	}
-	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
-		return count, fmt.Errorf("the folder of the hold, %s, is still there", dir)
-	}
-	return max(0, count-1), nil
+	return count, deep
 }
 
-// removeOwned removes what a user owns in a shared folder, at whatever depth. A root that is
-// opened once keeps a link from leading elsewhere.
+// moveAside moves what has a path into a folder of ours, under a name that is free there.
+func moveAside(path, aside string) error {
+	if _, err := os.Lstat(path); err != nil {
+		return err
+	}
+	to, err := os.MkdirTemp(aside, "")
+	if err == nil {
+		err = os.Remove(to) // nobody else can take its name
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(path, to)
+}
+
+// removeOwned removes what a user owns in a shared folder.
 func removeOwned(dir string, uid uint32) (removed int, err error) {
-	root, err := os.OpenRoot(dir)
-	if errors.Is(err, os.ErrNotExist) {
+	root, err := os.OpenRoot(dir) // no link leads out of it
+	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("looking for files of the hold: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	_ = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == "." || !isOwned(d, uid) {
-			return nil //nolint:nilerr // what cannot be read is another's, or is found when it is read back
-		}
-		if root.RemoveAll(path) == nil {
+	var deep []string
+	walkShared(dir, uid, func(path string, d fs.DirEntry) bool {
+		if _, isDeep := measureTree(path); d.IsDir() && isDeep {
+			deep = append(deep, path)
+		} else if root.RemoveAll(strings.TrimPrefix(path, dir+"/")) == nil { // what stays is found when it is read back
 			removed++
 		}
-		if d.IsDir() {
-			return fs.SkipDir
-		}
-		return nil
+		return true
 	})
-	return removed, nil
+	if len(deep) == 0 {
+		return removed, nil
+	}
+	aside, err := os.MkdirTemp(dir, "forewarm-removing-")
+	if err != nil {
+		return removed, fmt.Errorf("removing files of the hold: %w", err)
+	}
+	for _, path := range deep {
+		_ = moveAside(path, aside) // as above
+	}
+	n, err := emptyFolder(aside)
+	if err = errors.Join(err, os.Remove(aside)); err != nil {
+		return removed + n, fmt.Errorf("removing files of the hold: %w", err)
+	}
+	return removed + n, nil
 }
 
 // ownedIn is the first entry of folders that a user owns; empty: there is none.
 func ownedIn(dirs []string, uid uint32) (found string) {
 	for _, dir := range dirs {
-		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && path != dir && isOwned(d, uid) {
-				found = path
-				return fs.SkipAll
-			}
-			return nil
+		walkShared(dir, uid, func(path string, _ fs.DirEntry) bool {
+			found = path
+			return false
 		})
 	}
 	return found
+}
+
+// mostDepth is how deep folders that everybody may write to lie in each other, at most, for
+// whoever looks through them.
+const mostDepth = 32
+
+// walkShared calls found for each entry of a shared folder that a user owns, unless it lies in
+// one that the user owns, until it returns false. A user can leave nothing in the folders of others
+// that not everybody may write to.
+func walkShared(dir string, uid uint32, found func(path string, d fs.DirEntry) bool) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return nil //nolint:nilerr // what is gone needs no look
+		}
+		if isOwned(d, uid) {
+			if !found(path, d) {
+				return fs.SkipAll
+			}
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !d.IsDir() {
+			return nil
+		}
+		info, err := d.Info()
+		deep := strings.Count(path[len(dir):], "/") > mostDepth
+		if err != nil || deep || info.Mode().Perm()&0o002 == 0 {
+			return fs.SkipDir
+		}
+		return nil
+	})
 }
 
 func isOwned(d fs.DirEntry, uid uint32) bool {

@@ -33,5 +33,22 @@ func boundProcesses() error {
 		return err
 	}
 	most = min(most, now.Max)
-	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most})
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+		return err
+	}
+	return forbidHiddenQueues()
+}
+
+// queueFolder is where POSIX message queues are files.
+const queueFolder = "/dev/mqueue"
+
+// forbidHiddenQueues keeps holders from making POSIX message queues where these are no files,
+// which nobody could find again.
+func forbidHiddenQueues() error {
+	var found unix.Statfs_t
+	const magic = 0x19800202 // MQUEUE_MAGIC of the kernel
+	if unix.Statfs(queueFolder, &found) == nil && found.Type == magic {
+		return nil
+	}
+	return unix.Setrlimit(unix.RLIMIT_MSGQUEUE, &unix.Rlimit{})
 }

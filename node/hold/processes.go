@@ -58,7 +58,9 @@ func (s scope) killAtOnce() {
 		_ = os.WriteFile(filepath.Join(s.record.Cgroup, "cgroup.kill"), []byte("1"), 0) //nolint:gosec // the kernel's file
 	}
 	if s.record.OwnUser { // kill(-1) reaches all of the caller's own user, and no one else
-		kill := exec.CommandContext(context.Background(), "/bin/sh", "-c", "kill -KILL -1") // it ends itself
+		ctx, cancel := context.WithTimeout(context.Background(), killWithin) // the holder may stop it
+		defer cancel()
+		kill := exec.CommandContext(ctx, "/bin/sh", "-c", "kill -KILL -1") // it ends itself
 		kill.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.record.UID, Gid: s.record.GID}}
 		_ = kill.Run()
 	}
@@ -124,8 +126,12 @@ func (s scope) owns(pid int) bool {
 		status, err := os.ReadFile(dir + "/status")
 		return err == nil && slices.Contains(usersOf(status), s.record.UID)
 	}
-	environment, err := os.ReadFile(dir + "/environ")
-	return err == nil && slices.Contains(strings.Split(string(environment), "\x00"), markVariable+"="+s.id)
+	threads, err := os.ReadDir(dir + "/task") // of a process whose first thread has ended, the others have the environment
+	return err == nil && slices.ContainsFunc(threads, func(thread os.DirEntry) bool {
+		file := filepath.Join(dir, "task", thread.Name(), "environ")
+		environment, err := os.ReadFile(file) //nolint:gosec // the kernel's
+		return err == nil && slices.Contains(strings.Split(string(environment), "\x00"), markVariable+"="+s.id)
+	})
 }
 
 // usersOf are the users of a process: real, effective, saved and of its files.
@@ -159,14 +165,16 @@ func pidsOf(path string) []int {
 	return all
 }
 
-// hasEnded reports whether a process is gone, but for what its parent has yet to read.
+// hasEnded reports whether a process is gone, but for what its parent has yet to read. One whose
+// first thread has ended looks like that too, and is there as long as another one is.
 func hasEnded(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return true
-	}
-	after := stat[bytes.LastIndexByte(stat, ')')+1:]
-	return bytes.HasPrefix(after, []byte(" Z")) || bytes.HasPrefix(after, []byte(" X"))
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
+	threads, err := os.ReadDir(tasks)
+	return err != nil || !slices.ContainsFunc(threads, func(thread os.DirEntry) bool {
+		stat, err := os.ReadFile(filepath.Join(tasks, thread.Name(), "stat")) //nolint:gosec // the kernel's file
+		after := stat[bytes.LastIndexByte(stat, ')')+1:]
+		return err == nil && !bytes.HasPrefix(after, []byte(" Z")) && !bytes.HasPrefix(after, []byte(" X"))
+	})
 }
 
 // removeCgroups removes a cgroup and those in it, deepest first.

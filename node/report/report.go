@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -314,11 +313,11 @@ func (r *Reporter) retryAfter(err error) time.Duration {
 	return wait
 }
 
-// final reports whether trying again cannot help.
+// final reports whether trying again cannot help. What a proxy in between refuses is no word
+// of the control plane.
 func final(err error) bool {
-	p, ok := errors.AsType[*client.Error](err)
-	return ok && (p.Problem.Status == http.StatusUnauthorized || p.Problem.Status == http.StatusForbidden ||
-		p.Problem.Code == contract.CodeDaemonRefused)
+	return isCode(err, contract.CodeUnauthenticated) || isCode(err, contract.CodePermissionDenied) ||
+		isCode(err, contract.CodeDaemonRefused)
 }
 
 func isCode(err error, code string) bool {

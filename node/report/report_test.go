@@ -173,6 +173,19 @@ func TestRefusalsAreFinal(t *testing.T) {
 	}
 }
 
+// What a proxy in between says is no word of the control plane.
+func TestAProxysRefusalIsNotFinal(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	r, err := d.start("token")
+	require.NoError(t, err)
+	d.mustStep(r)
+	d.server.fail = &contract.Problem{Status: 403}
+	d.mustStep(r)
+	d.server.fail = nil
+	d.mustStep(r)
+}
+
 // A key that is refused is given up for a token, if there is one.
 func TestADaemonJoinsAnew(t *testing.T) {
 	t.Parallel()

@@ -62,13 +62,7 @@ func find(program string, env []string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil
 	}
-	path := ""
-	for _, v := range env {
-		if after, ok := strings.CutPrefix(v, "PATH="); ok {
-			path = after
-		}
-	}
-	for _, dir := range filepath.SplitList(path) {
+	for _, dir := range filepath.SplitList(pathIn(env)) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
@@ -76,5 +70,19 @@ func find(program string, env []string) (string, error) {
 			return found, nil
 		}
 	}
-	return "", fmt.Errorf("starting %s: there is no such program in %s", program, path)
+	return "", notFoundError(program, env)
+}
+
+func notFoundError(program string, env []string) error {
+	return fmt.Errorf("starting %s: there is no such program in %s", program, pathIn(env))
+}
+
+// pathIn is where an environment has programs be looked for.
+func pathIn(env []string) (path string) {
+	for _, v := range env {
+		if after, ok := strings.CutPrefix(v, "PATH="); ok {
+			path = after
+		}
+	}
+	return path
 }

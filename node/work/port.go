@@ -10,16 +10,27 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/node/hold"
 )
 
 // dialWithin is how long a program on the same machine may take to accept.
 const dialWithin = 5 * time.Second
 
 // Connect connects to a port of the node's loopback interface, and carries bytes both ways
-// until both have ended, or the session has.
-func (Runner) Connect(ctx context.Context, port int, s Stream) session.End {
+// until both have ended, or the session has. Where work has a user of its own, it reaches what
+// that user's programs listen on, and nothing of the node or of other holders.
+func (Runner) Connect(ctx context.Context, place hold.Place, port int, s Stream) session.End {
+	host := "localhost"
+	if place.OwnUser {
+		ip, ok := loopbackListener(place.UID, port)
+		if !ok {
+			return session.End{Code: session.NotStarted, Reason: "nothing of this allocation listens on port " +
+				strconv.Itoa(port) + " of the node's loopback interface"}
+		}
+		host = ip.String()
+	}
 	d := net.Dialer{Timeout: dialWithin}
-	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort("localhost", strconv.Itoa(port)))
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		reason := err.Error()
 		if errors.Is(err, syscall.ECONNREFUSED) {

@@ -13,8 +13,8 @@ import (
 	"github.com/forewarm/forewarm/contract/session"
 )
 
-// process is a command that runs.
-type process struct {
+// Process is a command that runs.
+type Process struct {
 	cmd      *exec.Cmd
 	exited   chan struct{} // closed once its ProcessState is there
 	terminal *os.File      // nil: it has pipes
@@ -31,7 +31,7 @@ const held = 16
 
 // obey does what the holder asks for, until the stream ends, which is later than the command
 // does.
-func (p *process) obey(s Stream) {
+func (p *Process) obey(s Stream) {
 	input := make(chan []byte, held)
 	var writer sync.WaitGroup
 	writer.Go(func() { p.feed(input) })
@@ -63,7 +63,7 @@ func (p *process) obey(s Stream) {
 }
 
 // give hands data to the writer of the input, unless the command has ended.
-func (p *process) give(input chan<- []byte, data []byte) {
+func (p *Process) give(input chan<- []byte, data []byte) {
 	select {
 	case input <- data:
 	case <-p.exited:
@@ -71,7 +71,7 @@ func (p *process) give(input chan<- []byte, data []byte) {
 }
 
 // feed writes to the command's input. Nil is its end.
-func (p *process) feed(input <-chan []byte) {
+func (p *Process) feed(input <-chan []byte) {
 	ended := false
 	for data := range input {
 		switch {
@@ -110,7 +110,7 @@ func nameOf(s syscall.Signal) string {
 
 // signal sends a signal to the command's process group, as long as the command is there:
 // afterwards its number may be another's.
-func (p *process) signal(s syscall.Signal) {
+func (p *Process) signal(s syscall.Signal) {
 	select {
 	case <-p.exited:
 	default:
@@ -118,7 +118,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-func (p *process) resize(s session.Size) {
+func (p *Process) resize(s session.Size) {
 	if p.terminal != nil {
 		_ = pty.Setsize(p.terminal, &pty.Winsize{Cols: uint16(s.Columns), Rows: uint16(s.Rows)}) //nolint:gosec // bounded
 	}
@@ -130,12 +130,12 @@ type outputState struct {
 	sending bool // the holder has yet to take some
 }
 
-func (p *process) output() outputState {
+func (p *Process) output() outputState {
 	return outputState{bytes: p.read.Load(), sending: p.sending.Load() > 0}
 }
 
 // close closes what is ours of the command's streams.
-func (p *process) close() {
+func (p *Process) close() {
 	p.closing.Do(func() {
 		for _, f := range p.outputs {
 			_ = f.Close()
@@ -159,7 +159,7 @@ func (s *sender) send(c session.Channel, data []byte) error {
 }
 
 // pump sends what a command writes, to its end.
-func (s *sender) pump(p *process, c session.Channel, from *os.File) {
+func (s *sender) pump(p *Process, c session.Channel, from *os.File) {
 	buf := make([]byte, session.MostData)
 	for {
 		n, err := from.Read(buf)
@@ -181,8 +181,15 @@ func (s *sender) pump(p *process, c session.Channel, from *os.File) {
 	}
 }
 
-// endOf is how a command ended.
-func endOf(state *os.ProcessState) session.End {
+// end is how a command ended.
+func (p *Process) end() session.End {
+	select {
+	case <-p.exited:
+	default: // its driver holds it, for example
+		return session.End{ExitCode: 128 + int(syscall.SIGKILL), Signal: "KILL",
+			Reason: "it was killed, and has not ended: the kernel holds it"}
+	}
+	state := p.cmd.ProcessState
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {
 		return session.End{ExitCode: 128 + int(status.Signal()), Signal: nameOf(status.Signal())}

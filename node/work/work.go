@@ -6,12 +6,17 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -52,19 +57,18 @@ type Command struct {
 type Runner struct {
 	HangUp    time.Duration // after HUP, until TERM
 	Terminate time.Duration // after TERM, until KILL
+	Kill      time.Duration // after KILL, until a command is given up that hangs in the kernel
 	Drain     time.Duration // after a command's exit, for output that others hold open
 }
 
 // Default waits as an administrator would.
-var Default = Runner{HangUp: 5 * time.Second, Terminate: 10 * time.Second, Drain: 2 * time.Second}
+var Default = Runner{HangUp: 5 * time.Second, Terminate: 10 * time.Second, Kill: 5 * time.Second,
+	Drain: 2 * time.Second}
 
-// Run runs a command until it has ended, and returns how. When the context or the stream
-// ends first, it is hung up, as by ssh: HUP, then TERM, then KILL to its process group.
-func (r Runner) Run(ctx context.Context, place hold.Place, cmd Command, s Stream) session.End {
-	p, err := r.start(place, cmd)
-	if err != nil {
-		return session.End{Code: session.NotStarted, Reason: err.Error()}
-	}
+// Carry carries a session with a command until that has ended, and returns how. When the
+// context or the stream ends first, the command is hung up, as by ssh: HUP, then TERM, then
+// KILL to its process group.
+func (r Runner) Carry(ctx context.Context, p *Process, s Stream) session.End {
 	out := &sender{stream: s}
 	var pumps sync.WaitGroup
 	for c, file := range p.outputs {
@@ -76,13 +80,13 @@ func (r Runner) Run(ctx context.Context, place hold.Place, cmd Command, s Stream
 		p.obey(s)
 	}()
 	reason := r.await(ctx, p, over, &pumps)
-	end := endOf(p.cmd.ProcessState)
-	end.Reason = reason
+	end := p.end()
+	end.Reason = cmp.Or(end.Reason, reason)
 	return end
 }
 
 // await returns once the command has ended and its output is sent, or given up.
-func (r Runner) await(ctx context.Context, p *process, over <-chan struct{}, pumps *sync.WaitGroup) (reason string) {
+func (r Runner) await(ctx context.Context, p *Process, over <-chan struct{}, pumps *sync.WaitGroup) (reason string) {
 	cut := false
 	select {
 	case <-p.exited:
@@ -108,7 +112,7 @@ const mostLeft = 1 << 20
 // drain waits until all that a command wrote is sent, however slowly the holder reads. It
 // returns false if others hold the output open and write nothing, or more than the command
 // can have left.
-func (r Runner) drain(ctx context.Context, p *process, over <-chan struct{}, pumps *sync.WaitGroup) bool {
+func (r Runner) drain(ctx context.Context, p *Process, over <-chan struct{}, pumps *sync.WaitGroup) bool {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
@@ -136,11 +140,11 @@ func (r Runner) drain(ctx context.Context, p *process, over <-chan struct{}, pum
 }
 
 // hangUp ends the process group of a command, from the mildest signal to KILL.
-func (r Runner) hangUp(p *process) {
+func (r Runner) hangUp(p *Process) {
 	for _, step := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
-	}{{syscall.SIGHUP, r.HangUp}, {syscall.SIGTERM, r.Terminate}, {syscall.SIGKILL, 0}} {
+	}{{syscall.SIGHUP, r.HangUp}, {syscall.SIGTERM, r.Terminate}, {syscall.SIGKILL, r.Kill}} {
 		p.signal(step.signal)
 		p.signal(syscall.SIGCONT) // what is stopped takes no signal but KILL
 		timer := time.NewTimer(step.wait)
@@ -151,11 +155,10 @@ func (r Runner) hangUp(p *process) {
 		case <-timer.C:
 		}
 	}
-	<-p.exited
 }
 
-// start starts a command in a place.
-func (Runner) start(place hold.Place, c Command) (*process, error) {
+// Start starts a command in a place. Its caller carries a session with it.
+func Start(place hold.Place, c Command) (*Process, error) {
 	arguments := c.Arguments
 	if len(arguments) == 0 {
 		arguments = []string{shell(), "-l"}
@@ -166,9 +169,9 @@ func (Runner) start(place hold.Place, c Command) (*process, error) {
 		return nil, err
 	}
 	cmd := &exec.Cmd{Path: program, Args: arguments, Env: env, Dir: c.Directory,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
-	if cmd.Dir == "" {
-		cmd.Dir = place.Home
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGHUP}}
+	if !filepath.IsAbs(cmd.Dir) { // the daemon's own folder is nobody's business
+		cmd.Dir = filepath.Join(place.Home, cmd.Dir)
 	}
 	if place.OwnUser {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: place.UID, Gid: place.GID}
@@ -182,21 +185,38 @@ func (Runner) start(place hold.Place, c Command) (*process, error) {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd()) //nolint:gosec // a descriptor is small
 	}
 	keepInherited()
-	p := &process{cmd: cmd, exited: make(chan struct{}), outputs: map[session.Channel]*os.File{}}
+	heedSignals()
+	p := &Process{cmd: cmd, exited: make(chan struct{}), outputs: map[session.Channel]*os.File{}}
 	theirs, err := p.connect(place, c.Terminal)
 	defer closeAll(theirs)
 	if err == nil {
-		err = cmd.Start()
+		err = p.run()
 	}
 	if err != nil {
 		p.close()
+		if program != arguments[0] && c.Directory == "" && errors.Is(err, fs.ErrPermission) {
+			return nil, notFoundError(arguments[0], env) // it was found where the command's user may not look
+		}
 		return nil, explainStart(arguments[0], c.Directory, err)
 	}
-	go func() {
-		_ = cmd.Wait() // how it ended is in its ProcessState
-		close(p.exited)
-	}()
 	return p, nil
+}
+
+// run starts the command on a thread that stays until it has ended: the kernel hangs the
+// command up with the thread, and so with a daemon that is killed.
+func (p *Process) run() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // how it ended is in its ProcessState
+			close(p.exited)
+		}
+	}()
+	return <-started
 }
 
 // explainStart says why a program was not started, and where.
@@ -216,8 +236,18 @@ var keepInherited = sync.OnceFunc(func() {
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 })
 
+// heedSignals keeps commands from inheriting that the daemon was started to ignore signals, as by
+// nohup: they could not be hung up. What the daemon ignored, it goes on ignoring.
+var heedSignals = sync.OnceFunc(func() {
+	for _, s := range signals {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s) // a handler is none in a new program
+		}
+	}
+})
+
 // connect gives the command its standard streams, and returns the ends that are its own.
-func (p *process) connect(place hold.Place, t *Terminal) (theirs []*os.File, err error) {
+func (p *Process) connect(place hold.Place, t *Terminal) (theirs []*os.File, err error) {
 	if t != nil {
 		ours, tty, err := pty.Open()
 		if err != nil {

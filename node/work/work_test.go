@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -64,7 +65,8 @@ func (p *pair) Receive() (session.Channel, []byte, error) {
 }
 
 // quick waits no longer than a test should.
-var quick = work.Runner{HangUp: 200 * time.Millisecond, Terminate: 200 * time.Millisecond, Drain: 50 * time.Millisecond}
+var quick = work.Runner{HangUp: 200 * time.Millisecond, Terminate: 200 * time.Millisecond, Kill: 5 * time.Second,
+	Drain: 50 * time.Millisecond}
 
 // ran is what came of a session.
 type ran struct {
@@ -72,12 +74,21 @@ type ran struct {
 	end session.End
 }
 
+// quickly runs a command to its end.
+func quickly(ctx context.Context, place hold.Place, c work.Command, s work.Stream) session.End {
+	p, err := work.Start(place, c)
+	if err != nil {
+		return session.End{Code: session.NotStarted, Reason: err.Error()}
+	}
+	return quick.Carry(ctx, p, s)
+}
+
 // run runs a command to its end, and sends it messages.
 func run(t *testing.T, place hold.Place, c work.Command, send ...message) ran {
 	t.Helper()
 	p := newPair()
 	done := make(chan session.End, 1)
-	go func() { done <- quick.Run(t.Context(), place, c, p) }()
+	go func() { done <- quickly(t.Context(), place, c, p) }()
 	go func() {
 		for _, m := range send {
 			select {
@@ -177,7 +188,7 @@ func TestSignalsReachTheProcessGroup(t *testing.T) {
 	p := newPair()
 	done := make(chan session.End, 1)
 	go func() {
-		done <- quick.Run(t.Context(), newPlace(t), shell("trap 'exit 3' INT; echo ready; while :; do sleep 10; done"), p)
+		done <- quickly(t.Context(), newPlace(t), shell("trap 'exit 3' INT; sh -c 'echo ready; exec sleep 10'"), p)
 	}()
 	require.Equal(t, message{session.Stdout, "ready\n"}, <-p.fromNode)
 	p.toNode <- message{session.Signal, "NONE"}
@@ -201,7 +212,7 @@ while :; do sleep 1000; done`,
 		t.Run(name, func(t *testing.T) {
 			p := newPair()
 			done := make(chan session.End, 1)
-			go func() { done <- quick.Run(t.Context(), newPlace(t), shell(script), p) }()
+			go func() { done <- quickly(t.Context(), newPlace(t), shell(script), p) }()
 			child, err := strconv.Atoi(strings.TrimSpace((<-p.fromNode).data))
 			require.NoError(t, err)
 			p.end()
@@ -218,7 +229,7 @@ func TestWhatIsBehindNohupSurvivesACut(t *testing.T) {
 	p := newPair()
 	done := make(chan session.End, 1)
 	go func() {
-		done <- quick.Run(t.Context(), newPlace(t), shell(`nohup sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' &
+		done <- quickly(t.Context(), newPlace(t), shell(`nohup sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' &
 wait`), p)
 	}()
 	child, err := strconv.Atoi(strings.TrimSpace((<-p.fromNode).data))
@@ -253,7 +264,7 @@ func TestABackgroundChildDoesNotHoldTheEnd(t *testing.T) {
 func TestASlowHolderLosesNothing(t *testing.T) {
 	p := newPair()
 	done := make(chan session.End, 1)
-	go func() { done <- quick.Run(t.Context(), newPlace(t), shell("seq 1 100000"), p) }()
+	go func() { done <- quickly(t.Context(), newPlace(t), shell("seq 1 100000"), p) }()
 	size, pause := 0, time.NewTicker(quick.Drain/2)
 	defer pause.Stop()
 	for {
@@ -269,6 +280,18 @@ func TestASlowHolderLosesNothing(t *testing.T) {
 			p.end()
 			return
 		}
+	}
+}
+
+// A folder without a slash before it is one of the place's, wherever the daemon was started.
+func TestAFolderIsOfThePlace(t *testing.T) {
+	place := newPlace(t)
+	require.NoError(t, os.Mkdir(filepath.Join(place.Home, "sub"), 0o700))
+	for dir, want := range map[string]string{"": place.Home, ".": place.Home, "sub": filepath.Join(place.Home, "sub"),
+		"/": "/"} {
+		c := shell("pwd -P")
+		c.Directory = dir
+		require.Equal(t, want+"\n", run(t, place, c).out[session.Stdout], dir)
 	}
 }
 
@@ -304,7 +327,7 @@ func TestAPortCarriesBothWays(t *testing.T) {
 	p := newPair()
 	done := make(chan session.End, 1)
 	port := l.Addr().(*net.TCPAddr).Port
-	go func() { done <- quick.Connect(t.Context(), port, p) }()
+	go func() { done <- quick.Connect(t.Context(), newPlace(t), port, p) }()
 	p.toNode <- message{session.Stdin, "12345"}
 	p.toNode <- message{session.Close, "\x00"}
 	require.Equal(t, message{session.Stdout, "5 bytes"}, <-p.fromNode)
@@ -318,7 +341,42 @@ func TestAPortWithoutAListenerSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	port := l.Addr().(*net.TCPAddr).Port
 	require.NoError(t, l.Close())
-	end := quick.Connect(context.Background(), port, newPair())
+	end := quick.Connect(context.Background(), newPlace(t), port, newPair())
 	require.Equal(t, session.NotStarted, end.Code)
 	require.Contains(t, end.Reason, "nothing listens on port")
+}
+
+// Work with a user of its own reaches the ports of its own programs, and neither the node's nor those of
+// other holders.
+func TestAPortOfAnothersProgramIsNotReached(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0", "127.0.0.7:0"} {
+		l, err := net.Listen("tcp", address)
+		require.NoError(t, err)
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = io.WriteString(conn, "mine")
+				_ = conn.Close()
+			}
+		}()
+		port := l.Addr().(*net.TCPAddr).Port
+		place := newPlace(t)
+		place.OwnUser, place.UID = true, place.UID+1
+		end := quick.Connect(t.Context(), place, port, newPair())
+		require.Equal(t, session.NotStarted, end.Code, address)
+		require.Contains(t, end.Reason, "nothing of this allocation listens on port "+strconv.Itoa(port))
+		place.UID--
+		p := newPair()
+		done := make(chan session.End, 1)
+		go func() { done <- quick.Connect(t.Context(), place, port, p) }()
+		require.Equal(t, message{session.Stdout, "mine"}, <-p.fromNode, address)
+		require.Equal(t, message{session.Close, "\x01"}, <-p.fromNode)
+		p.toNode <- message{session.Close, "\x00"}
+		require.Equal(t, session.End{}, <-done)
+		p.end()
+		require.NoError(t, l.Close())
+	}
 }

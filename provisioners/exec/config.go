@@ -22,6 +22,9 @@ type Config struct {
 	// Renews says that Command knows the verb renew: machines then carry an end
 	// of their own, which the control plane moves. Commands.Renew says the same.
 	Renews bool `yaml:"renews"`
+	// Daemon says that the scripts start the node's daemon on their machines: create is then
+	// given what it needs to join.
+	Daemon bool `yaml:"daemon"`
 	// Offers are what can be asked for. Without any the script says it.
 	Offers []Offer `yaml:"offers"`
 	// Simulated marks everything that the scripts make as not real.

@@ -51,6 +51,9 @@ func New(config Config, _ clock.Clock) (provisioners.Provisioner, error) {
 // Name returns the configured name.
 func (s *Scripts) Name() string { return s.config.Name }
 
+// StartsDaemons reports whether the scripts start the daemons of their nodes.
+func (s *Scripts) StartsDaemons() bool { return s.config.Daemon }
+
 // Offers returns the configured offers, or else asks the script.
 func (s *Scripts) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	if err := provisioners.Ended(ctx); err != nil {
@@ -76,6 +79,9 @@ func (s *Scripts) Create(ctx context.Context, token string, spec provisioners.Sp
 	asked := &wireSpec{Type: spec.Type, Region: spec.Region, Owner: spec.Owner, NodeID: spec.NodeID}
 	if s.config.canRenew() { // else nobody would move the end, and the machine would die in use
 		asked.ExpiresAt = optionalTime(spec.ExpiresAt)
+	}
+	if spec.Daemon.URL != "" && s.config.Daemon {
+		asked.Daemon = &wireDaemon{URL: spec.Daemon.URL, JoinToken: spec.Daemon.Token.Reveal()}
 	}
 	answer, err := s.askScript(ctx, question{Verb: verbCreate, Token: token, Spec: asked})
 	if err != nil {

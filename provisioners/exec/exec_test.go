@@ -337,6 +337,26 @@ func TestExpiryNeedsRenewing(t *testing.T) {
 	}
 }
 
+// Scripts that start daemons are told what these need to join, and others are not.
+func TestScriptsThatStartDaemons(t *testing.T) {
+	t.Parallel()
+	for _, starts := range []bool{true, false} {
+		folder := t.TempDir()
+		p := openScripts(t, exec.Config{Command: []string{"/bin/sh", "-c", `cat >"$0/question"; exit 1`, folder},
+			Daemon: starts})
+		require.Equal(t, starts, p.(provisioners.DaemonStarter).StartsDaemons())
+		spec := testSpec()
+		spec.Daemon = provisioners.Daemon{URL: "https://forewarm.example", Token: "secret"}
+		_, err := p.Create(t.Context(), "token", spec)
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "secret")
+		question, err := os.ReadFile(filepath.Join(folder, "question"))
+		require.NoError(t, err)
+		require.Equal(t, starts, strings.Contains(string(question),
+			`"daemon":{"url":"https://forewarm.example","join_token":"secret"}`), string(question))
+	}
+}
+
 func TestCommandsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	echo := func(text string) []string { return []string{"/bin/sh", "-c", `echo "$0"`, text} }

@@ -31,6 +31,13 @@ type wireSpec struct {
 	Owner     string     `json:"owner"`
 	NodeID    string     `json:"node_id"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	// Daemon is only there with Config.Daemon.
+	Daemon *wireDaemon `json:"daemon,omitempty"`
+}
+
+type wireDaemon struct {
+	URL       string `json:"url"`
+	JoinToken string `json:"join_token"`
 }
 
 // answer is the document that a script writes: exactly one of the fields, or

@@ -31,12 +31,27 @@ type Config struct {
 	// HostID tells this machine from others. Default: the operating system's
 	// machine id, else the host name.
 	HostID string `yaml:"host_id"`
+	// Daemon says whether forewarm up runs the node's daemon beside itself: auto, where it
+	// finds the program, or none. Default: auto.
+	Daemon string `yaml:"daemon"`
+	// SharedUser lets that daemon run holders' commands as the user of this process, where it
+	// can give them no user of their own. They can then do whatever this process can.
+	SharedUser bool `yaml:"shared_user"`
+	// HoldDir is where that daemon makes the folders of holders. Others must be able to pass
+	// through it. Empty: where the program puts it.
+	HoldDir string `yaml:"hold_dir"`
 	// Source replaces the search for GPUs; nil means this machine's own, or
 	// simulated ones as Simulate says.
 	Source discover.Source `yaml:"-"`
 }
 
 const mostSimulated = 1024
+
+// Whether the node's daemon is run beside this process.
+const (
+	DaemonAuto = "auto"
+	DaemonNone = "none"
+)
 
 // WithDefaults returns the config with every unset field set; HostID is read
 // from the machine.
@@ -53,6 +68,7 @@ func (c Config) WithDefaults() Config {
 	if c.HostID == "" {
 		c.HostID = hostID()
 	}
+	c.Daemon = cmp.Or(c.Daemon, DaemonAuto)
 	if c.Source == nil {
 		c.Source = c.deviceSource()
 	}
@@ -70,6 +86,9 @@ func (c Config) Validate() error {
 	}
 	if c.Price < 0 {
 		mistakes = append(mistakes, fmt.Errorf("price_per_hour: %d is negative", c.Price))
+	}
+	if c.Daemon != DaemonAuto && c.Daemon != DaemonNone {
+		mistakes = append(mistakes, fmt.Errorf("daemon: %q is not %s or %s", c.Daemon, DaemonAuto, DaemonNone))
 	}
 	if c.HostID == "" {
 		mistakes = append(mistakes, errors.New("host_id: is empty and this machine has no id of its own"))

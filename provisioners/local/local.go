@@ -54,6 +54,40 @@ func (h *Host) Name() string { return h.config.Name }
 // Exclusive says that the machine is that of one process: this one's.
 func (h *Host) Exclusive() {}
 
+// Adopted is what the machine is used as.
+type Adopted struct {
+	NodeID   string
+	Simulate int    // how many simulated GPUs it has; 0: its own
+	Seed     string // of the UUIDs of simulated GPUs
+}
+
+// Adopted returns what the machine is used as now; false: as nothing.
+func (h *Host) Adopted() (Adopted, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	current := h.state.currentAdoption()
+	if current == nil {
+		return Adopted{}, false
+	}
+	a := Adopted{NodeID: current.Spec.NodeID}
+	if current.Simulated {
+		a.Simulate, a.Seed = len(current.Devices), h.config.HostID
+	}
+	return a, true
+}
+
+// Daemon is how the node's daemon is to run beside this process.
+type Daemon struct {
+	Wanted     bool
+	SharedUser bool   // it may run holders' commands as the user of this process
+	HoldDir    string // of holders' folders; empty: the program's choice
+}
+
+// Daemon returns how the node's daemon is to run.
+func (h *Host) Daemon() Daemon {
+	return Daemon{Wanted: h.config.Daemon == DaemonAuto, SharedUser: h.config.SharedUser, HoldDir: h.config.HoldDir}
+}
+
 // Offers returns the machine as the one offer. Its boot takes no time. Without
 // a driver or a GPU the error is KindBadSpec and says what to do.
 func (h *Host) Offers(ctx context.Context) ([]provisioners.Offer, error) {

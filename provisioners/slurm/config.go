@@ -69,9 +69,22 @@ type Config struct {
 	EndNotice time.Duration `yaml:"end_notice"`
 	// Accounting says that sacct works here, which then remembers ended machines.
 	Accounting bool `yaml:"accounting"`
+	// Daemon has placeholders run the node's daemon.
+	Daemon Daemon `yaml:"daemon"`
 	// StateFile remembers the tokens of machines across restarts. Empty means
 	// memory only.
 	StateFile string `yaml:"state_file"`
+}
+
+// Daemon is the node's daemon that a placeholder runs, as its user and in its job.
+type Daemon struct {
+	// Program is the path of forewarm-node on the nodes. Empty: none is run.
+	Program string `yaml:"program"`
+	// SharedUser lets the work of holders run as the user of the placeholders, which is the
+	// only one that there is in a job. Without it the daemon reports, and takes no sessions.
+	SharedUser bool `yaml:"shared_user"`
+	// Args are further arguments of forewarm-node run.
+	Args []string `yaml:"args"`
 }
 
 // The values of Config.Use: what a machine is.
@@ -132,7 +145,7 @@ func (c Config) Validate() error {
 		mistakes = append(mistakes, fmt.Errorf("end_notice: %v is negative", c.EndNotice))
 	}
 	for _, folder := range []struct{ name, path string }{{"bin_dir", c.BinDir}, {"slurm_conf", c.SlurmConf},
-		{"output", c.Output}} {
+		{"output", c.Output}, {"daemon.program", c.Daemon.Program}} {
 		if folder.path != "" && !path.IsAbs(folder.path) {
 			mistakes = append(mistakes, fmt.Errorf("%s: %q is not an absolute path", folder.name, folder.path))
 		}

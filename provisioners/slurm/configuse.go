@@ -34,6 +34,9 @@ func (c Config) checkUse() []error {
 				"was chosen for it; only --licenses, --nice and --wckey can: remove it", i, name)
 		}
 	}
+	if c.Daemon.Program != "" {
+		wrong("daemon: nothing of ours runs on a node with use: observed; remove it")
+	}
 	if c.QueueWhenFull {
 		mistakes = append(mistakes, errors.New("queue_when_full: nothing is queued with use: observed; remove it"))
 	}

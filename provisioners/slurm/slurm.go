@@ -34,8 +34,9 @@ type Cluster struct {
 }
 
 var (
-	_ provisioners.Provisioner = (*Cluster)(nil)
-	_ provisioners.Renewer     = (*Cluster)(nil)
+	_ provisioners.Provisioner   = (*Cluster)(nil)
+	_ provisioners.DaemonStarter = (*Cluster)(nil)
+	_ provisioners.Renewer       = (*Cluster)(nil)
 )
 
 // New opens the cluster. It fails on a bad config and on a damaged state file;
@@ -55,6 +56,9 @@ func New(config Config, clock clock.Clock) (*Cluster, error) {
 
 // Name returns the configured name.
 func (c *Cluster) Name() string { return c.config.Name }
+
+// StartsDaemons reports whether placeholders run the daemon of their node.
+func (c *Cluster) StartsDaemons() bool { return c.config.Daemon.Program != "" }
 
 // Offers lists the configured offers whose partition has a node for them, busy
 // or not. The error is KindBadSpec when there is none at all.

@@ -64,6 +64,9 @@ type Setup struct {
 	Copy     []File   `yaml:"copy"`
 	Commands []string `yaml:"commands"`
 	Env      []string `yaml:"env"` // names of variables that the commands get
+	// Daemon says that the commands start the node's daemon: they are then given what it needs
+	// to join.
+	Daemon bool `yaml:"daemon"`
 }
 
 // File is copied from this machine before the commands run.

@@ -112,7 +112,7 @@ func (f *Fleet) resumeClaim(ctx context.Context, a answered, spec provisioners.S
 			a.claim.portSpec())
 	}
 	if a.phase == "standing" && (a.boot == notStarted || a.boot == diedEarly) {
-		r, err := f.startSetup(ctx, a)
+		r, err := f.startSetup(ctx, a, spec.Daemon)
 		if err != nil {
 			return provisioners.Instance{}, err
 		}
@@ -125,7 +125,7 @@ func (f *Fleet) resumeClaim(ctx context.Context, a answered, spec provisioners.S
 }
 
 // startSetup copies what the setup needs and starts it.
-func (f *Fleet) startSetup(ctx context.Context, a answered) (report, error) {
+func (f *Fleet) startSetup(ctx context.Context, a answered, daemon provisioners.Daemon) (report, error) {
 	args := []string{a.claim.ID}
 	if len(f.config.Setup.Copy) > 0 {
 		sums, err := f.copyAll(ctx, a.host)
@@ -139,7 +139,7 @@ func (f *Fleet) startSetup(ctx context.Context, a answered) (report, error) {
 		}
 	}
 	r, err := f.askHost(ctx, a.host, call{verb: "boot", args: append(args, f.config.Setup.Commands...),
-		env: f.config.Setup.environmentOf(a.claim)})
+		env: f.config.Setup.environmentOf(a.claim, daemon)})
 	if err == nil && r.state != "known" {
 		err = provisioners.Errorf(provisioners.KindUnknown, "host %s forgot the claim it has just made", a.host.Name)
 	}

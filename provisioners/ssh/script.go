@@ -83,9 +83,12 @@ func (file File) installCommand(sum string) string {
 }
 
 // environmentOf is what the setup's commands know.
-func (s Setup) environmentOf(c claim) map[string]string {
+func (s Setup) environmentOf(c claim, daemon provisioners.Daemon) map[string]string {
 	env := map[string]string{
 		"FOREWARM_INSTANCE_ID": c.ID, "FOREWARM_NODE_ID": c.Node, "FOREWARM_OWNER": c.Owner, "FOREWARM_TYPE": c.Type,
+	}
+	if s.Daemon && daemon.URL != "" {
+		env["FOREWARM_URL"], env["FOREWARM_JOIN_TOKEN"] = daemon.URL, daemon.Token.Reveal()
 	}
 	for _, name := range s.Env {
 		if value, set := os.LookupEnv(name); set {

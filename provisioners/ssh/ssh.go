@@ -62,6 +62,9 @@ func New(config Config, clock clock.Clock) (*Fleet, error) {
 // Name returns the configured name.
 func (f *Fleet) Name() string { return f.config.Name }
 
+// StartsDaemons reports whether the setup starts the daemons of machines' nodes.
+func (f *Fleet) StartsDaemons() bool { return f.config.Setup.Daemon }
+
 // Offers lists the types that the configured hosts have.
 func (f *Fleet) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	if err := provisioners.Ended(ctx); err != nil {

@@ -154,6 +154,27 @@ func TestSetup(t *testing.T) {
 	require.Equal(t, 1, l.countRuns("put"), "what is there is not copied again")
 }
 
+// Commands that start the node's daemon are told what it needs to join.
+func TestASetupThatStartsTheDaemon(t *testing.T) {
+	t.Parallel()
+	for _, starts := range []bool{true, false} {
+		l := newLab(t, 1)
+		l.config.Setup = ssh.Setup{Daemon: starts,
+			Commands: []string{`echo "$FOREWARM_URL $FOREWARM_NODE_ID $FOREWARM_JOIN_TOKEN" >env`}}
+		f := l.openFleet()
+		require.Equal(t, starts, f.StartsDaemons())
+		spec := testSpec("nod_1")
+		spec.Daemon = provisioners.Daemon{URL: "https://forewarm.example", Token: "secret"}
+		made, err := f.Create(t.Context(), "token-1", spec)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return l.getInstance(f, made.ID).Phase == provisioners.Running },
+			10*time.Second, 10*time.Millisecond)
+		text, err := os.ReadFile(filepath.Join(l.machineOf(made).home, "env"))
+		require.NoError(t, err)
+		require.Equal(t, starts, string(text) == "https://forewarm.example nod_1 secret\n", string(text))
+	}
+}
+
 // Whoever claims may die before the setup is started. The repeated call starts
 // it.
 func TestSetupAfterALostCall(t *testing.T) {

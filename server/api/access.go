@@ -2,33 +2,77 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/telemetry"
 )
 
 // addAccess puts into an answer how whoever asked gets to an allocation's GPUs, if that
 // one may know. It is for answers that are read and kept by nobody else: what is stored
 // for a repeated request, journalled or listed has none.
-func addAccess(ctx context.Context, r ledger.Reader, a allocation.Allocation, out *contract.Allocation) error {
-	found, err := ledger.AccessTo(r, auth.From(ctx), a)
-	if found != nil {
-		out.Access = encodeAccess(a, *found)
+func (a *API) addAccess(ctx context.Context, r ledger.Reader, of allocation.Allocation,
+	out *contract.Allocation) error {
+	found, err := ledger.AccessTo(r, auth.From(ctx), of)
+	if found == nil {
+		return err
 	}
-	return err
+	out.Access = encodeAccess(of, *found)
+	a.noteIdle(of, *found, r.Now(), out)
+	if found.DevicesOnly {
+		return nil
+	}
+	for i := range out.Access.Nodes {
+		n := &out.Access.Nodes[i]
+		said, state := a.Telemetry.Of(n.NodeID)
+		if state != telemetry.None {
+			n.Daemon = string(state)
+		}
+		if state == telemetry.Online {
+			n.Isolation = said.Look.Isolation
+		}
+	}
+	return nil
+}
+
+// tellIdle is how long GPUs do nothing until their holder is told.
+const tellIdle = 10 * time.Minute
+
+// noteIdle says since when the GPUs of an allocation have done nothing, and what that costs.
+func (a *API) noteIdle(of allocation.Allocation, found ledger.Access, now time.Time, out *contract.Allocation) {
+	since := of.ActiveAt
+	for _, n := range found.Nodes {
+		var uuids []string
+		for _, d := range n.Devices {
+			uuids = append(uuids, d.UUID)
+		}
+		last, known := a.Telemetry.IdleSince(n.NodeID, uuids)
+		if !known {
+			return
+		}
+		if last.After(since) {
+			since = last
+		}
+	}
+	if idle := now.Sub(since); len(found.Nodes) > 0 && idle >= tellIdle {
+		cost := formatMoney(found.Price.For(idle))
+		out.IdleSince, out.IdleCost = since.UTC(), &cost
+	}
 }
 
 // readAccess is addAccess to the answer of a new allocation.
 func readAccess(ctx context.Context, a *API, out *contract.Allocation) error {
+	a.refreshTelemetry(ctx)
 	return a.readSnapshot(ctx, func(r ledger.Reader) error {
 		got, err := r.Allocation(auth.From(ctx).Scope(), out.ID)
 		if err != nil {
 			return err
 		}
-		return addAccess(ctx, r, got, out)
+		return a.addAccess(ctx, r, got, out)
 	})
 }
 

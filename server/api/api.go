@@ -50,6 +50,9 @@ type Config struct {
 	Telemetry *telemetry.Hub
 	// Sessions reach the daemons that open them.
 	Sessions *sessions.Hub
+	// NewDaemon is how long after the start of an allocation the daemon of its node may take
+	// until sessions are refused without it.
+	NewDaemon time.Duration
 	// External are operations that somebody else answers, to be described with the
 	// API's own.
 	External []huma.Operation

@@ -22,6 +22,7 @@ import (
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 	"github.com/forewarm/forewarm/server/sessions"
+	"github.com/forewarm/forewarm/server/telemetry"
 )
 
 const (
@@ -75,7 +76,8 @@ func connectAllocation(ctx context.Context, a *API, in *struct {
 // seated is a session that is about to begin: whose, and where.
 type seated struct {
 	allocationID, nodeID, keyID string
-	until                       time.Time // the lease's end by this process's clock
+	until                       time.Time     // the lease's end by this process's clock
+	patience                    time.Duration // how long its daemon may still take to come
 }
 
 // serveSession answers with a WebSocket, or says why there is no session. begin completes
@@ -89,8 +91,8 @@ func (a *API) serveSession(ctx context.Context, in SessionOf, kind string,
 	if err != nil {
 		return nil, err
 	}
-	if reached, err := a.Sessions.Reaches(ctx, s.nodeID); err != nil || !reached {
-		return nil, errors.Join(err, notAttached(s.nodeID))
+	if err := a.awaitDaemon(ctx, s); err != nil {
+		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		c := humagin.Unwrap(ctx)
@@ -107,6 +109,34 @@ func (a *API) serveSession(ctx context.Context, in SessionOf, kind string,
 	}}, nil
 }
 
+// attachLook is how often a daemon is looked for that has yet to come.
+const attachLook = 100 * time.Millisecond
+
+// awaitDaemon waits for the daemon of a node that may be new.
+func (a *API) awaitDaemon(ctx context.Context, s seated) error {
+	ctx, cancel := context.WithTimeout(ctx, max(s.patience, 0))
+	defer cancel()
+	tick := time.NewTicker(attachLook)
+	defer tick.Stop()
+	for {
+		reached, err := a.Sessions.Reaches(context.WithoutCancel(ctx), s.nodeID)
+		switch said, state := a.Telemetry.Of(s.nodeID); {
+		case err != nil:
+			return errors.Join(err, notAttached(s.nodeID))
+		case reached:
+			return nil
+		case state == telemetry.Online && said.Look.Isolation == "":
+			return takesNone(s.nodeID)
+		case ctx.Err() != nil:
+			return notAttached(s.nodeID)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
 func protocolsIn(header string) []string {
 	all := strings.Split(header, ",")
 	for i := range all {
@@ -119,6 +149,14 @@ func notAttached(nodeID string) error {
 	return problem.New(contract.CodeNodeNotAttached, "No daemon of node "+nodeID+" is in reach of the control plane.").
 		Fix("See what is known of it", "forewarm nodes show "+nodeID).
 		Fix("Have an operator start forewarm-node there: see docs/node.md", "")
+}
+
+// takesNone is the problem of a daemon that reports, and cannot or must not run commands.
+func takesNone(nodeID string) error {
+	return problem.New(contract.CodeNodeNotAttached, "The daemon of node "+nodeID+" takes no sessions: it is not root, "+
+		"so that holders' commands would be its own user's, or sessions are turned off.").
+		Fix("Have an operator run it as root, or set shared_user (forewarm up --shared-user)", "").
+		Fix("Enter by the node's own way in, if it has one", "forewarm ssh")
 }
 
 // seat finds the node of a session, and whether the actor may enter it.
@@ -148,6 +186,7 @@ func (a *API) seat(ctx context.Context, in SessionOf) (seated, *forewarmv1.OpenS
 		}
 		s.nodeID = found.Nodes[in.Node].NodeID
 		s.until = a.Clock.Now().Add(got.LeaseUntil.Sub(r.Now()))
+		s.patience = a.NewDaemon - r.Now().Sub(got.ActiveAt)
 		open = &forewarmv1.OpenSession{Hold: encodeHold(got, encodeAccess(got, *found).Nodes[in.Node])}
 		return nil
 	})
@@ -252,6 +291,9 @@ func (a *API) watchSession(ctx context.Context, s seated) <-chan session.End {
 		for {
 			select {
 			case <-ctx.Done():
+				return
+			case <-a.Sessions.Leaving():
+				ends <- session.End{Code: session.NodeLost, Reason: "the server ends; another one can be asked"}
 				return
 			case <-tick.C:
 			}

@@ -2,6 +2,8 @@ package auth
 
 import (
 	"context"
+	"crypto/sha3"
+	"fmt"
 	"time"
 
 	"github.com/forewarm/forewarm/internal/keys"
@@ -16,6 +18,18 @@ const nodeEnvironment = "node"
 // once and kept nowhere.
 func (m Minter) MintNode() (ledger.NewSecret, obs.Secret, error) {
 	made, err := keys.Mint(nodeEnvironment, m.Random)
+	if err != nil {
+		return ledger.NewSecret{}, obs.Secret{}, err
+	}
+	return ledger.NewSecret{ID: made.ID, Hash: []byte(m.Pepper.Hash(made.Secret))}, made.Text, nil
+}
+
+// DeriveNode makes the join token of a node's machine. It is the same whenever it is asked for,
+// as a repeated request to make the machine has to be.
+func (m Minter) DeriveNode(nodeID string, generation int) (ledger.NewSecret, obs.Secret, error) {
+	stream := sha3.NewSHAKE256()
+	_, _ = stream.Write(m.Pepper.Derive(fmt.Sprintf("join token of node %s, generation %d", nodeID, generation)))
+	made, err := keys.Mint(nodeEnvironment, stream)
 	if err != nil {
 		return ledger.NewSecret{}, obs.Secret{}, err
 	}

@@ -54,6 +54,8 @@ type Hub struct {
 	log     *slog.Logger
 	metrics Metrics
 	relay   Relay // nil: there are no other servers
+	leave   sync.Once
+	leaving chan struct{} // closed once the server ends
 
 	mu      sync.Mutex
 	nodes   map[string]*attached // by node
@@ -72,12 +74,19 @@ type Relay interface {
 // NewHub returns a hub to which nobody is attached.
 func NewHub(l *verbs.Ledger, log *slog.Logger, m Metrics) *Hub {
 	return &Hub{ledger: l, log: log, metrics: m, nodes: map[string]*attached{},
-		waiting: map[string]*expected{}}
+		waiting: map[string]*expected{}, leaving: make(chan struct{})}
 }
 
 // UseRelay gives the hub a way to daemons that are attached to other servers. It is called
 // before anything is opened.
 func (h *Hub) UseRelay(r Relay) { h.relay = r }
+
+// Leave ends all streams of daemons, because the server ends: they come back to it, or to
+// another one.
+func (h *Hub) Leave() { h.leave.Do(func() { close(h.leaving) }) }
+
+// Leaving is closed once the server ends.
+func (h *Hub) Leaving() <-chan struct{} { return h.leaving }
 
 // attached is a daemon whose stream is here.
 type attached struct {

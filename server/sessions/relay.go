@@ -159,6 +159,8 @@ func (h *Hub) ServeRelayed(ctx context.Context, conn net.Conn) {
 	})
 	copyMessages(l, node)
 	_ = conn.SetReadDeadline(time.Now().Add(relayWithin)) //nolint:forbidigo // what was sent is read there first
+	late := time.AfterFunc(relayWithin, node.Close)       // it may wait for a node that does not read
+	defer late.Stop()
 	back.Wait()
 }
 

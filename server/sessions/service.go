@@ -30,6 +30,8 @@ type service struct{ hub *Hub }
 
 var errSuperseded = connect.NewError(connect.CodeAborted, errors.New("another daemon of this node has attached"))
 
+var errLeaving = connect.NewError(connect.CodeUnavailable, errors.New("the server ends"))
+
 // Attach implements NodeService.
 func (s service) Attach(ctx context.Context,
 	stream *connect.BidiStream[forewarmv1.AttachRequest, forewarmv1.AttachResponse]) error {
@@ -80,6 +82,8 @@ func (h *Hub) keepTelling(ctx context.Context,
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-h.leaving:
+			return errLeaving
 		case err := <-broken:
 			if errors.Is(err, io.EOF) {
 				return nil

@@ -68,6 +68,7 @@ type entry struct {
 	bootID, health string
 	clears         int
 	written        time.Time
+	used           map[string]time.Time // see usedAfter
 }
 
 // Hub knows the daemons. It is safe for concurrent use.
@@ -161,6 +162,7 @@ func (h *Hub) take(nodeID string, b contract.Heartbeat) (clears int, late, due b
 		return e.clears, false, true
 	}
 	e.seq, e.Said = b.Seq, Said{At: now, Program: b.Version, Look: b.Look}
+	e.used = usedAfter(e.used, b.Look, now)
 	return e.clears, false, false
 }
 
@@ -171,8 +173,13 @@ func (h *Hub) noteWritten(nodeID string, b contract.Heartbeat, d ledger.Daemon) 
 	if e := h.nodes[nodeID]; e != nil && e.direct && e.epoch == b.Epoch && e.seq > b.Seq {
 		return // a later one came while this one was written
 	}
+	var used map[string]time.Time
+	if e := h.nodes[nodeID]; e != nil {
+		used = e.used
+	}
 	h.nodes[nodeID] = &entry{Said: Said{At: now, Program: b.Version, Look: b.Look}, direct: true, epoch: b.Epoch,
-		seq: b.Seq, bootID: b.BootID, health: healthOf(b.Look), clears: d.Clears, written: now}
+		seq: b.Seq, bootID: b.BootID, health: healthOf(b.Look), clears: d.Clears, written: now,
+		used: usedAfter(used, b.Look, now)}
 }
 
 // healthOf is all of a look that makes it be written at once.
@@ -243,10 +250,15 @@ func (h *Hub) learn(p ledger.Presence, at time.Time) {
 	if json.Unmarshal(p.Look, &e.Look) != nil {
 		e.Look = contract.NodeLook{Problem: "what it said cannot be read"}
 	}
-	if before := h.nodes[p.NodeID]; before != nil && before.direct {
+	before := h.nodes[p.NodeID]
+	if before != nil {
+		e.used = before.used
+	}
+	if before != nil && before.direct {
 		kept := *before
 		kept.Said, e = e.Said, &kept
 	}
+	e.used = usedAfter(e.used, e.Look, at)
 	h.nodes[p.NodeID] = e
 }
 

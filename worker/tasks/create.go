@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
@@ -26,10 +27,14 @@ func (w Work) createInstance(ctx context.Context, c Claim) error {
 	if err != nil {
 		return w.handleUnknownProvisioner(ctx, c, intent, err)
 	}
+	daemon, err := w.daemonFor(ctx, p, intent.Node)
+	if err != nil {
+		return fmt.Errorf("creating node %s: %w", intent.Node.ID, err)
+	}
 	made, err := p.Create(ctx, intent.Node.Token, provisioners.Spec{
 		Type: intent.Node.Offering.Type, Region: intent.Node.Offering.Region, Owner: w.Deployment,
 		NodeID:    intent.Node.ID,
-		ExpiresAt: intent.Node.ExpiresAt,
+		ExpiresAt: intent.Node.ExpiresAt, Daemon: daemon,
 	})
 	switch {
 	case err == nil:
@@ -41,6 +46,20 @@ func (w Work) createInstance(ctx context.Context, c Claim) error {
 		return fmt.Errorf("creating node %s: %w", intent.Node.ID, err)
 	}
 	return nil
+}
+
+// daemonFor is what the daemon of a new machine needs, where its provisioner starts one. Each
+// repetition of a create gets the same.
+func (w Work) daemonFor(ctx context.Context, p provisioners.Provisioner, n node.Node) (provisioners.Daemon, error) {
+	starter, ok := p.(provisioners.DaemonStarter)
+	if !ok || w.JoinToken == nil || !starter.StartsDaemons() {
+		return provisioners.Daemon{}, nil
+	}
+	daemon, err := w.JoinToken(ctx, n)
+	if err != nil {
+		return provisioners.Daemon{}, fmt.Errorf("making the join token of its daemon: %w", err)
+	}
+	return daemon, nil
 }
 
 // newInstance is what a provider said of a machine that is made or found now.

@@ -24,6 +24,8 @@ type Work struct {
 	// ProviderDelay is how long after a machine's creation its provider may not know it
 	// yet. Default 1 min.
 	ProviderDelay time.Duration
+	// JoinToken makes what the daemon of a node needs to join; nil: machines get none.
+	JoinToken func(ctx context.Context, n node.Node) (provisioners.Daemon, error)
 	// Logger gets what is odd but no failure. Nil means slog.Default().
 	Logger *slog.Logger
 	// Metrics counts nodes that could not be asked for; nil counts nothing.

@@ -52,6 +52,38 @@ func (l Fleet) IssueJoinToken(ctx context.Context, actor ledger.Actor, nodeID st
 	return d, err
 }
 
+// ProvideJoinToken stores the join token that a machine gets when it is made. A repetition with
+// the same token changes nothing but its end, and nothing at all once it was used.
+func (l Fleet) ProvideJoinToken(ctx context.Context, actor ledger.Actor, nodeID string,
+	token ledger.NewSecret) error {
+	return l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
+		n, err := tx.Port.Node(nodeID)
+		if err != nil {
+			return fmt.Errorf("reading node: %w", err)
+		}
+		d, err := tx.Port.Daemon(nodeID)
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			return fmt.Errorf("reading daemon: %w", err)
+		}
+		known := err == nil && d.TokenID == token.ID
+		switch {
+		case actor.Role != ledger.Operator:
+			return ledger.ErrDenied
+		case isOver(n) || known && !d.TokenUsed.IsZero():
+			return nil
+		}
+		d.NodeID, d.Generation = n.ID, n.Generation
+		d.TokenID, d.TokenHash, d.TokenUsed = token.ID, token.Hash, time.Time{}
+		d.TokenExpires = tx.Now().Add(ledger.ProvidedTokenLife)
+		tx.Change.Daemons = append(tx.Change.Daemons, d)
+		if !known {
+			tx.AddEvent(ledger.Event{Type: "node.join_token", Subject: n.ID, PoolID: n.PoolID,
+				Message: "its machine is given a token with which its daemon may join once"})
+		}
+		return nil
+	})
+}
+
 // isOver reports whether a node's daemon has nothing to say any more.
 func isOver(n node.Node) bool { return node.Machine.Terminal(n.State()) }
 
@@ -174,7 +206,7 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 	if err = orRefused(err, refused); err != nil || evidence == "" {
 		return d, err
 	}
-	return d, l.quarantineUnhealthy(ctx, d.NodeID, evidence)
+	return d, quarantineUnhealthy(ctx, l.Engine, d.NodeID, evidence)
 }
 
 // findingsOf is what was found against GPUs that the node has. Others say nothing of it: they
@@ -259,8 +291,8 @@ func refuseDaemon(tx *txn.Tx, n node.Node, d ledger.Daemon, reason string) *ledg
 // changes nothing on one that takes no new work anyway. Whoever holds its GPUs keeps them,
 // as an operator's quarantine lets them, until an operator resumes or drains the node; where
 // nobody does, its machine is replaced.
-func (l Fleet) quarantineUnhealthy(ctx context.Context, nodeID, evidence string) error {
-	return onNode(ctx, l.Engine, nodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
+func quarantineUnhealthy(ctx context.Context, e *txn.Engine, nodeID, evidence string) error {
+	return onNode(ctx, e, nodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
 		return quarantineFor(tx, p, n, ledger.ReasonUnhealthyGPU, ledger.ClipText(evidence, 300), "a GPU there is unhealthy")
 	})
 }

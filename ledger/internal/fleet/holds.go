@@ -62,7 +62,7 @@ func mayOpen(tx *txn.Tx, actor ledger.Actor, a allocation.Allocation, n node.Nod
 }
 
 // RecordCleaned keeps what the actor's daemon says of what is left of holders' work on its
-// node. What is not clean takes the node out of use. What nobody waits for changes nothing.
+// node. What is not clean takes the node out of use, also where nobody waits for it any more.
 func (l Holds) RecordCleaned(ctx context.Context, actor ledger.Actor, said []ledger.Cleaned) error {
 	if actor.Kind != ledger.NodeKey {
 		return ledger.ErrDenied
@@ -72,6 +72,11 @@ func (l Holds) RecordCleaned(ctx context.Context, actor ledger.Actor, said []led
 			i := slices.IndexFunc(p.Cleaning, func(c learned.Cleaning) bool {
 				return c.ID == s.AllocationID && c.Awaits(n.ID)
 			})
+			if i < 0 && s.Problem != "" { // an operator took the node back into use, and it is still there
+				if err := quarantineUnclean(tx, p, n, s.AllocationID, s.Problem); err != nil {
+					return err
+				}
+			}
 			if i < 0 {
 				continue
 			}
@@ -84,8 +89,9 @@ func (l Holds) RecordCleaned(ctx context.Context, actor ledger.Actor, said []led
 			took := tx.Now().Sub(p.Cleaning[i].Since)
 			proveCleaning(p, i, n.ID)
 			tx.AddEvent(ledger.Event{Type: "allocation.cleaned", Subject: s.AllocationID, PoolID: p.Pool.ID,
-				OrganizationID: holderOf(tx, s.AllocationID), Message: fmt.Sprintf("nothing of it is left on node %s, after %s: %s",
-					n.ID, phrase.Span(took), ledger.ClipText(s.Proof, 300))})
+				OrganizationID: holderOf(tx, s.AllocationID),
+				Message: fmt.Sprintf("its work on node %s has ended and is cleaned up, after %s: %s", n.ID, phrase.Span(took),
+					ledger.ClipText(s.Proof, 300))})
 			tx.WakePlan(p.Pool.ID)
 		}
 		return nil
@@ -113,11 +119,20 @@ func proveCleaning(p *txn.PoolTx, i int, nodeID string) {
 func giveUpCleaning(tx *txn.Tx, p *txn.PoolTx, n node.Node, i int, why string) error {
 	id := p.Cleaning[i].ID
 	proveCleaning(p, i, n.ID)
-	evidence := ledger.ClipText(fmt.Sprintf("it is not clean of allocation %s: %s", id, why), 300)
+	evidence := uncleanText(id, why)
 	tx.AddEvent(ledger.Event{Type: "allocation.not_cleaned", Subject: id, PoolID: p.Pool.ID,
 		OrganizationID: holderOf(tx, id), Reason: ledger.ReasonNotClean, Message: "node " + n.ID + ": " + evidence})
 	tx.WakePlan(p.Pool.ID)
-	return quarantineFor(tx, p, n, ledger.ReasonNotClean, evidence, "something of an earlier holder may be left there")
+	return quarantineUnclean(tx, p, n, id, why)
+}
+
+func quarantineUnclean(tx *txn.Tx, p *txn.PoolTx, n node.Node, allocationID, why string) error {
+	return quarantineFor(tx, p, n, ledger.ReasonNotClean, uncleanText(allocationID, why),
+		"something of an earlier holder may be left there")
+}
+
+func uncleanText(allocationID, why string) string {
+	return ledger.ClipText(fmt.Sprintf("it is not clean of allocation %s: %s", allocationID, why), 300)
 }
 
 // endCleaning ends the cleaning that has lasted long enough. Where a daemon had to prove

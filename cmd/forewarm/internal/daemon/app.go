@@ -342,8 +342,15 @@ func (a *app) completeAlternates(ctx context.Context, def capacity.Pool, declare
 // not use.
 const redisLook = time.Second
 
-func (a *app) newWorker(q queue.Queue) (*worker.Worker, error) {
+// newWorker makes the worker of this process. base is the URL of an API in the same process;
+// empty: there is none.
+func (a *app) newWorker(q queue.Queue, base string) (*worker.Worker, error) {
 	cfg := a.cfg.workerConfig()
+	at := cmp.Or(a.cfg.Server.PublicURL, base)
+	if err := checkDaemonURL(a, at); err != nil {
+		return nil, err
+	}
+	cfg.JoinToken = daemonJoin(a, at)
 	cfg.Clock, cfg.Logger, cfg.Metrics = a.clock, a.log, a.metrics
 	var err error
 	if cfg.Holder, cfg.Host, err = dataDirID(a.cfg.DataDir); err != nil {
@@ -354,12 +361,15 @@ func (a *app) newWorker(q queue.Queue) (*worker.Worker, error) {
 	return worker.New(a.ledger, q, a.provs, cfg)
 }
 
+// newDaemon is how long the daemon of a new node may take to come.
+const newDaemon = 20 * time.Second
+
 // newServer makes the API of this process; change may adjust its configuration.
 func (a *app) newServer(change func(*server.Config)) (*server.Server, error) {
 	cfg := server.Config{
 		Ledger: a.ledger, Clock: a.clock, Logger: a.log, Metric: a.metrics, Gather: a.registry,
-		Peppers:     []keys.Pepper{a.pepper},
-		Environment: a.minter.Environment, KeyLife: a.cfg.Keys.DefaultLife.Std(), Version: a.version,
+		Peppers:   []keys.Pepper{a.pepper},
+		NewDaemon: newDaemon, Environment: a.minter.Environment, KeyLife: a.cfg.Keys.DefaultLife.Std(), Version: a.version,
 	}
 	e, err := a.cfg.newEdge()
 	if err != nil {

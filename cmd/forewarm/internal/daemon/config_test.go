@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners/local"
 	"github.com/forewarm/forewarm/server"
 )
 
@@ -305,7 +307,8 @@ func leafKeys(t reflect.Type, at string) []string {
 // change.
 func TestTrapNEveryFlagCounts(t *testing.T) {
 	t.Parallel()
-	known := map[string]bool{"config": true, "data-dir": true, "listen": true, "demo": true, "wait-for-database": true}
+	known := map[string]bool{"config": true, "data-dir": true, "listen": true, "demo": true, "wait-for-database": true,
+		"shared-user": true}
 	for _, cmd := range Commands("test", nil) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			assert.True(t, known[f.Name], "--%s of %s: prove below that it counts", f.Name, cmd.Name())
@@ -327,4 +330,11 @@ func TestTrapNEveryFlagCounts(t *testing.T) {
 	f.config = filepath.Join(t.TempDir(), "none.yaml")
 	_, err = f.readConfig()
 	require.ErrorContains(t, err, "does not exist")
+	for _, shared := range []bool{true, false} {
+		var here Config
+		require.NoError(t, here.declareLocal(t.Context(), newTerminal(io.Discard), shared))
+		var config local.Config
+		require.NoError(t, here.Provisioners[0].Config.Decode(&config))
+		assert.Equal(t, shared, config.SharedUser)
+	}
 }

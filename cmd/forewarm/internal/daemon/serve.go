@@ -168,7 +168,7 @@ func (a *app) runWorker(ctx context.Context, up func(note func() string)) error 
 	if err != nil {
 		return unlessTold(ctx, err)
 	}
-	w, err := a.newWorker(q)
+	w, err := a.newWorker(q, "")
 	if err != nil {
 		return errors.Join(err, q.Close())
 	}

@@ -58,6 +58,11 @@ func (t *terminal) printNote(name, text string) {
 	t.printLine(fmt.Sprintf("  %s %-8s %s", t.colourText("✓", green), name, text))
 }
 
+// printLack prints what the start goes without.
+func (t *terminal) printLack(name, text string) {
+	t.printLine(fmt.Sprintf("  %s %-8s %s", t.colourText("!", yellow), name, text))
+}
+
 // printStep prints one step of the story: when, who, what.
 func (t *terminal) printStep(at time.Time, who, code, text string) {
 	since := at.Sub(t.began).Round(time.Second)

@@ -19,7 +19,7 @@ import (
 
 func upCommand(version string, contexts Contexts) *cobra.Command {
 	var f flags
-	var demo bool
+	var demo, sharedUser bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run everything in this process: API, worker, page; no other service is needed",
@@ -33,6 +33,14 @@ func upCommand(version string, contexts Contexts) *cobra.Command {
 			if demo {
 				return runDemo(cmd.Context(), cfg, version, contexts, t)
 			}
+			if len(cfg.Provisioners) == 0 {
+				if err := cfg.declareLocal(cmd.Context(), t, sharedUser); err != nil {
+					return err
+				}
+			} else if sharedUser {
+				return cfg.valueError("provisioners", "has the machines of this installation, and --shared-user is for one "+
+					"without a configuration", "write shared_user: true in the config of the provisioner local")
+			}
 			return runUp(cmd.Context(), cfg, version, contexts, t)
 		},
 	}
@@ -40,18 +48,15 @@ func upCommand(version string, contexts Contexts) *cobra.Command {
 	f.addListen(cmd)
 	cmd.Flags().BoolVar(&demo, "demo", false,
 		"run a demo with simulated machines, a synthetic history and a demo agent")
+	cmd.Flags().BoolVar(&sharedUser, "shared-user", false,
+		"let whoever holds GPUs of this machine run commands as you, where this process cannot give them users of their own")
+	cmd.MarkFlagsMutuallyExclusive("demo", "shared-user")
 	cmd.MarkFlagsMutuallyExclusive("demo", "config") // the demo is an installation of its own
 	return cmd
 }
 
-// runUp runs the control plane on this machine's GPUs, or on simulated ones where
-// it has none.
+// runUp runs the whole control plane in this process.
 func runUp(ctx context.Context, cfg Config, version string, contexts Contexts, t *terminal) error {
-	if len(cfg.Provisioners) == 0 {
-		if err := cfg.declareLocal(ctx, t); err != nil {
-			return err
-		}
-	}
 	cfg.alone = true
 	release, err := lockDataDir(cfg.DataDir)
 	if err != nil {
@@ -62,13 +67,15 @@ func runUp(ctx context.Context, cfg Config, version string, contexts Contexts, t
 		return errors.Join(err, release())
 	}
 	a.version = version
-	err = a.runControlPlane(ctx, contexts, t, nil, nil)
+	err = a.runControlPlane(ctx, contexts, t, nil, func(_ context.Context, base string) ([]actor, error) {
+		return companions(a, t, base)
+	})
 	return errors.Join(err, a.store.Close(), release())
 }
 
-// declareLocal makes this machine a pool of one node. What the pool has is what
-// the machine offers.
-func (c *Config) declareLocal(ctx context.Context, t *terminal) error {
+// declareLocal makes this machine, with its GPUs or simulated ones where it has none, a
+// pool of one node. What the pool has is what the machine offers.
+func (c *Config) declareLocal(ctx context.Context, t *terminal, sharedUser bool) error {
 	devices, err := discover.System().Devices(ctx)
 	config := "name: local\n"
 	if err != nil || len(devices) == 0 {
@@ -77,6 +84,9 @@ func (c *Config) declareLocal(ctx context.Context, t *terminal) error {
 		config += "simulate: 4\n"
 	} else {
 		t.printNote("GPUs", fmt.Sprintf("%d× %s", len(devices), devices[0].Model))
+	}
+	if sharedUser {
+		config += "shared_user: true\n"
 	}
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(config), &node); err != nil {
@@ -132,7 +142,7 @@ func (a *app) runControlPlane(ctx context.Context, contexts Contexts, t *termina
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the queue: %w", err), l.Close())
 	}
-	w, err := a.newWorker(q)
+	w, err := a.newWorker(q, base)
 	if err != nil {
 		return errors.Join(err, l.Close(), q.Close())
 	}

@@ -1,0 +1,144 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/forewarm/forewarm/cmd/forewarm/internal/companion"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/local"
+)
+
+// nodeProgram is the daemon of a node.
+const nodeProgram = "forewarm-node"
+
+// systemHoldDir is where holders with a user of their own get to: a data directory is
+// closed to them.
+const systemHoldDir = "/var/lib/forewarm-holds"
+
+// companions run the daemon of this machine's node beside the API at a URL, if the machine is
+// one.
+func companions(a *app, t *terminal, base string) ([]actor, error) {
+	var actors []actor
+	for _, p := range a.provs {
+		host, ok := p.(*local.Host)
+		if !ok {
+			continue
+		}
+		how := host.Daemon()
+		if !how.Wanted {
+			continue
+		}
+		program, err := findNodeProgram()
+		if err != nil {
+			t.printLack("node", "no forewarm exec, port and cp here: "+err.Error())
+			continue
+		}
+		own := os.Geteuid() == 0
+		switch {
+		case own:
+			t.printNote("node", "its daemon runs beside: forewarm exec, port and cp work here")
+		case how.SharedUser:
+			t.printNote("node", "its daemon runs beside: forewarm exec, port and cp work here, and make everybody you")
+		default:
+			t.printLack("node", "no forewarm exec, port and cp here: this process cannot give holders a user of their own; "+
+				"--shared-user lets them be you")
+		}
+		at, err := reachedHere(base)
+		if err != nil {
+			return nil, err
+		}
+		cfg := companion.Config{Program: program, URL: at, StateDir: filepath.Join(a.cfg.DataDir, "nodes"),
+			HoldDir: cmp.Or(how.HoldDir, defaultHoldDir(a.cfg.DataDir, own)), SharedUser: how.SharedUser,
+			LogLevel: a.cfg.Log.Level, LogFormat: a.cfg.Log.Format, Log: a.log, Output: os.Stderr, Token: joinToken(a),
+			Node: func() (companion.Node, bool) {
+				used, ok := host.Adopted()
+				return companion.Node{ID: used.NodeID, Simulate: used.Simulate, Seed: used.Seed}, ok
+			}}
+		actors = append(actors, companion.New(cfg).Run)
+	}
+	return actors, nil
+}
+
+// defaultHoldDir is where holders' folders are made if the configuration does not say.
+func defaultHoldDir(dataDir string, ownUsers bool) string {
+	if ownUsers {
+		return systemHoldDir
+	}
+	return filepath.Join(dataDir, "holds")
+}
+
+// findNodeProgram finds the daemon beside this program, or else where a shell would.
+func findNodeProgram() (string, error) {
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), nodeProgram)
+		if found, err := exec.LookPath(beside); err == nil {
+			return found, nil
+		}
+	}
+	found, err := exec.LookPath(nodeProgram)
+	if err != nil {
+		return "", fmt.Errorf("there is no %s beside this program: make bin/%s", nodeProgram, nodeProgram)
+	}
+	return filepath.Abs(found)
+}
+
+// reachedHere is the URL at which this machine reaches what listens at another, which may
+// name all of its addresses.
+func reachedHere(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", err
+	}
+	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsUnspecified() {
+		u.Host = net.JoinHostPort("127.0.0.1", u.Port())
+	}
+	return u.String(), nil
+}
+
+// daemonJoin makes what the daemon of a new machine needs to join the control plane at a URL.
+func daemonJoin(a *app, at string) func(context.Context, node.Node) (provisioners.Daemon, error) {
+	return func(ctx context.Context, n node.Node) (provisioners.Daemon, error) {
+		made, text, err := a.minter.DeriveNode(n.ID, n.Generation)
+		if err != nil {
+			return provisioners.Daemon{}, err
+		}
+		if err := a.ledger.ProvideJoinToken(ctx, ledger.SystemActor("worker"), n.ID, made); err != nil {
+			return provisioners.Daemon{}, err
+		}
+		return provisioners.Daemon{URL: at, Token: provisioners.JoinToken(text.Reveal())}, nil
+	}
+}
+
+// checkDaemonURL refuses provisioners that are to start daemons where nobody said where the
+// control plane is.
+func checkDaemonURL(a *app, at string) error {
+	for i, p := range a.provs {
+		if s, ok := p.(provisioners.DaemonStarter); ok && s.StartsDaemons() && at == "" {
+			return a.cfg.valueError(fmt.Sprintf("provisioners.%d.config", i),
+				"starts the daemons of its nodes, which have to know where the control plane is", "set server.public_url")
+		}
+	}
+	return nil
+}
+
+// joinToken makes tokens with which a node's daemon may join once.
+func joinToken(a *app) func(context.Context, string) (obs.Secret, error) {
+	return func(ctx context.Context, nodeID string) (obs.Secret, error) {
+		made, text, err := a.minter.MintNode()
+		if err != nil {
+			return obs.Secret{}, err
+		}
+		_, err = a.ledger.IssueJoinToken(ctx, ledger.SystemActor("companion"), nodeID, made, ledger.MostTokenLife)
+		return text, err
+	}
+}

@@ -1,0 +1,30 @@
+package provisioners
+
+// DaemonStarter is a Provisioner that can start the node's daemon on its machines.
+type DaemonStarter interface {
+	// StartsDaemons reports whether it is configured to, so that Create is to be given a
+	// Spec.Daemon.
+	StartsDaemons() bool
+}
+
+// Daemon is what the daemon of a machine's node needs to join the control plane. Zero: none is
+// started.
+type Daemon struct {
+	URL   string // of the control plane, as the machine reaches it
+	Token JoinToken
+}
+
+// JoinToken lets the daemon of one node join once. It prints as ***, and is stored by no adapter.
+type JoinToken string
+
+// String hides the token.
+func (JoinToken) String() string { return "***" }
+
+// GoString hides the token.
+func (JoinToken) GoString() string { return "***" }
+
+// MarshalText hides the token.
+func (JoinToken) MarshalText() ([]byte, error) { return []byte("***"), nil }
+
+// Reveal returns the token, for the machine that it is for.
+func (t JoinToken) Reveal() string { return string(t) }

@@ -1,0 +1,77 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/client/session"
+	"github.com/forewarm/forewarm/contract"
+	wire "github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/server"
+)
+
+// A session on a node that is new waits for its daemon.
+func TestASessionWaitsForANewDaemon(t *testing.T) {
+	f := newFleet(t, func(c *server.Config) { c.NewDaemon = time.Minute })
+	s := siteBefore(t, f, f.server)
+	asked, ended := make(chan struct{}, 1), make(chan error, 1)
+	s.url, _ = s.listen(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/exec") {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+		}
+		s.handler.ServeHTTP(w, r)
+	}))
+	go func() {
+		_, _, err := s.exec("root", "true")
+		ended <- err
+	}()
+	<-asked
+	s.attach(1)
+	require.NoError(t, <-ended)
+	s.stop()
+	s.clock.Advance(2 * time.Minute) // it is not new any more
+	require.Eventually(t, func() bool {
+		_, _, err := s.exec("root", "true")
+		told, ok := errors.AsType[*client.Error](err)
+		return ok && told.Problem.Code == contract.CodeNodeNotAttached
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+// A server that ends lets go of daemons and sessions, which nothing else would end: whoever is in one is told.
+func TestAServerThatEndsLetsGo(t *testing.T) {
+	s := newSite(t)
+	ctx, end := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- s.server.Run(ctx) }()
+	said, write := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.as("root").Run(t.Context(), s.held.ID, session.Command{Stdout: write,
+			Command: wire.Command{Arguments: []string{"sh", "-c", "echo here; exec sleep 1000"}}})
+		ended <- err
+	}()
+	_, err := io.ReadFull(said, make([]byte, len("here\n")))
+	require.NoError(t, err)
+	end()
+	require.NoError(t, <-ran)
+	told, ok := errors.AsType[*session.EndError](<-ended)
+	require.True(t, ok)
+	require.Equal(t, wire.NodeLost, told.Code)
+	require.Contains(t, told.Reason, "the server ends")
+	require.Eventually(t, func() bool {
+		_, _, err := s.exec("root", "true")
+		told, ok := errors.AsType[*client.Error](err)
+		return ok && told.Problem.Code == contract.CodeNodeNotAttached
+	}, 10*time.Second, 10*time.Millisecond)
+}
