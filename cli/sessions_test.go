@@ -10,14 +10,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/client"
@@ -27,6 +24,7 @@ import (
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/work"
+	"github.com/forewarm/forewarm/node/work/worktest"
 )
 
 // attachTower begins the daemon of the node that heron is on, and waits until commands can be
@@ -136,7 +134,7 @@ func TestCopy(t *testing.T) {
 		w.mustRun("exec", "heron", "--", "sh", "-c", "wc -c new/big work/big | sed 's/^ *//'"))
 
 	w.mustRun("cp", "heron:", at("whole")) // what is in a folder, into one that is new
-	require.FileExists(t, at("whole/work/big"))
+	require.FileExists(t, at("whole/new/big"))
 	w.mustRun("cp", "heron:work", at("back"))
 	for _, name := range []string{"deep/run.sh", "big", "link"} {
 		want, err := os.ReadFile(at("tree/" + name))
@@ -166,27 +164,10 @@ func TestCopy(t *testing.T) {
 	require.NotZero(t, code)
 }
 
-// listenAs listens on the loopback interface as a user, as a program of that user does.
-func listenAs(t *testing.T, user string) net.Listener {
-	t.Helper()
-	uid, err := strconv.Atoi(user)
-	require.NoError(t, err)
-	runtime.LockOSThread() // a thread has a user of its own for what it opens
-	defer runtime.UnlockOSThread()
-	before, err := unix.SetfsuidRetUid(uid)
-	require.NoError(t, err)
-	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, err = unix.SetfsuidRetUid(before)
-	require.NoError(t, err)
-	return l
-}
-
 func TestPort(t *testing.T) {
 	t.Parallel()
 	w := newAttachedTower(t)
-	l := listenAs(t, w.mustRun("exec", "heron", "--", "id", "-u"))
+	l := worktest.ListenAs(t, w.mustRun("exec", "heron", "--", "id", "-u"))
 	served := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "%s is here", r.URL.Path)
 	}), ReadHeaderTimeout: time.Minute}

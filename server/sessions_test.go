@@ -11,14 +11,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/client/session"
@@ -31,6 +28,7 @@ import (
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/work"
+	"github.com/forewarm/forewarm/node/work/worktest"
 	"github.com/forewarm/forewarm/server"
 )
 
@@ -326,27 +324,11 @@ func TestALostNodeIsNoExit(t *testing.T) {
 	require.Equal(t, wire.NodeLost, told.Code)
 }
 
-// listenAs listens on the loopback interface as a user, as a program of that user does.
-func listenAs(t *testing.T, user string) net.Listener {
-	t.Helper()
-	uid, err := strconv.Atoi(user)
-	require.NoError(t, err)
-	runtime.LockOSThread() // a thread has a user of its own for what it opens
-	defer runtime.UnlockOSThread()
-	before, err := unix.SetfsuidRetUid(uid)
-	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, err = unix.SetfsuidRetUid(before)
-	require.NoError(t, err)
-	return l
-}
-
 func TestAPortOfTheNode(t *testing.T) {
 	s := newSite(t)
 	_, user, err := s.exec("root", "id -u")
 	require.NoError(t, err)
-	l := listenAs(t, strings.TrimSpace(user))
+	l := worktest.ListenAs(t, strings.TrimSpace(user))
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

@@ -41,6 +41,29 @@ func runs(pid string) bool {
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
+// commandsOfTheOneMachine are what README.md and docs/node.md tell people to type beside an up with a node of its
+// own machine, without the program's name.
+func commandsOfTheOneMachine(t *testing.T) (lines []string) {
+	t.Helper()
+	for file, block := range map[string]*regexp.Regexp{
+		"../../README.md":    regexp.MustCompile("(?s)```text\n(\\$ make bin/forewarm-node\n.*?)```"),
+		"../../docs/node.md": regexp.MustCompile("(?s)## On one machine\n.*?```sh\n(.*?)```"),
+	} {
+		page, err := os.ReadFile(file)
+		require.NoError(t, err)
+		found := block.FindSubmatch(page)
+		require.NotNil(t, found, file)
+		for line := range strings.Lines(string(found[1])) {
+			_, command, ours := strings.Cut(strings.TrimPrefix(line, "$ bin/"), "forewarm ")
+			if ours && !strings.HasPrefix(command, "up ") {
+				lines = append(lines, strings.TrimSpace(command))
+			}
+		}
+	}
+	require.Len(t, lines, 5)
+	return lines
+}
+
 // On a machine without GPUs, up brings the node's daemon: whoever holds its GPUs runs commands there, and the
 // next one finds nothing of the one before, however up ended in between.
 func TestUpBringsTheNodesDaemon(t *testing.T) {
@@ -52,7 +75,7 @@ func TestUpBringsTheNodesDaemon(t *testing.T) {
 	require.NoError(t, os.Chmod(holds, 0o711)) //nolint:gosec // as said
 	h.writeConfig(t, "provisioners: [{kind: local, config: {name: here, simulate: 2, shared_user: true, hold_dir: "+
 		holds+"}}]\n"+
-		"pools: [{name: lab, provisioner: here, region: local, instance_type: local, max_nodes: 1}]\n")
+		"pools: [{name: local, provisioner: here, region: local, instance_type: local, max_nodes: 1}]\n")
 	path := withNodeProgram(t)
 	up := func(listen string) *process {
 		return h.start(t, []string{path}, "up", "--config", h.configFile(), "--data-dir", h.dataDir(), "--listen", listen)
@@ -61,7 +84,7 @@ func TestUpBringsTheNodesDaemon(t *testing.T) {
 	address := strings.TrimPrefix(first.awaitAddress(t), "http://")
 	h.awaitKey(t, first)
 	allocate := func(name string) {
-		h.say(t, 0, "allocate", "--pool", "lab", "--gpus", "2", "--for", "30m", "--name", name, "--wait")
+		h.say(t, 0, "allocate", "--pool", "local", "--gpus", "2", "--for", "30m", "--name", name, "--wait")
 	}
 	allocate("first")
 	got := h.say(t, 0, "exec", "first", "--", "sh", "-c",
@@ -101,5 +124,11 @@ nohup sleep 1000 >/dev/null 2>&1 & echo $!`)
 	require.Equal(t, "", h.say(t, 0, "exec", "second", "--", "sh", "-c", "ls -A"))
 	require.Contains(t, h.say(t, 0, "events", "--last", "0"), "1 process ended, 1 file removed")
 	h.say(t, 0, "release", "second")
+	for _, line := range commandsOfTheOneMachine(t) { // what the documents tell people to type comes true
+		got := h.say(t, 0, strings.Fields(line)...)
+		if strings.HasPrefix(line, "exec ") {
+			require.Contains(t, got, "CUDA_VISIBLE_DEVICES=GPU-SIM-")
+		}
+	}
 	require.Zero(t, second.stop(t, ending), second.errors.String())
 }

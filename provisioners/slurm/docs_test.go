@@ -22,7 +22,7 @@ func TestExamplesOfTheManual(t *testing.T) {
 	page, err := os.ReadFile("../../docs/provisioners/slurm.md")
 	require.NoError(t, err)
 	blocks := fenced.FindAllSubmatch(page, -1)
-	require.Len(t, blocks, 3)
+	require.Len(t, blocks, 4)
 	for _, block := range blocks {
 		var file struct {
 			Provisioners []struct {

@@ -116,6 +116,7 @@ func (c *Companion) noteEnd(id string, p *process, now time.Time, wanted bool) {
 	}
 	delete(c.next, id)
 	if p.refused() {
+		_ = os.Remove(filepath.Join(c.HoldDir, id)) // it is empty, unless something is left of holders
 		if err := os.RemoveAll(filepath.Join(c.StateDir, id)); err != nil {
 			c.Log.Warn("the folder of a daemon whose node is over stays", "error", err)
 		}
