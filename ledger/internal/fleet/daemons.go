@@ -28,23 +28,14 @@ func (l Fleet) IssueJoinToken(ctx context.Context, actor ledger.Actor, nodeID st
 			Rule: fmt.Sprintf("must be 1 to %d", int(ledger.MostTokenLife.Seconds()))}
 	}
 	err := l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
-		if actor.Role != ledger.Operator {
-			return ledger.ErrDenied
-		}
-		n, err := tx.Port.Node(nodeID)
-		if err != nil {
-			return fmt.Errorf("reading node: %w", err)
-		}
-		if isOver(n) {
+		n, before, err := nodeForToken(tx, actor, nodeID)
+		switch {
+		case err != nil:
+			return err
+		case isOver(n):
 			return &ledger.StateError{Subject: n.ID, State: string(n.State()), Asked: "have its daemon join"}
 		}
-		if d, err = tx.Port.Daemon(nodeID); err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			return fmt.Errorf("reading daemon: %w", err)
-		}
-		d.NodeID, d.Generation = n.ID, n.Generation
-		d.TokenID, d.TokenHash, d.TokenUsed = token.ID, token.Hash, time.Time{}
-		d.TokenExpires = tx.Now().Add(life)
-		tx.Change.Daemons = append(tx.Change.Daemons, d)
+		d = putToken(tx, n, before, token, life)
 		tx.AddEvent(ledger.Event{Type: "node.join_token", Subject: n.ID, PoolID: n.PoolID,
 			Message: "its daemon may join once until " + d.TokenExpires.UTC().Format(time.RFC3339)})
 		return nil
@@ -57,31 +48,41 @@ func (l Fleet) IssueJoinToken(ctx context.Context, actor ledger.Actor, nodeID st
 func (l Fleet) ProvideJoinToken(ctx context.Context, actor ledger.Actor, nodeID string,
 	token ledger.NewSecret) error {
 	return l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
-		n, err := tx.Port.Node(nodeID)
-		if err != nil {
-			return fmt.Errorf("reading node: %w", err)
+		n, d, err := nodeForToken(tx, actor, nodeID)
+		known := d.TokenID == token.ID
+		if err != nil || isOver(n) || known && !d.TokenUsed.IsZero() {
+			return err
 		}
-		d, err := tx.Port.Daemon(nodeID)
-		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			return fmt.Errorf("reading daemon: %w", err)
-		}
-		known := err == nil && d.TokenID == token.ID
-		switch {
-		case actor.Role != ledger.Operator:
-			return ledger.ErrDenied
-		case isOver(n) || known && !d.TokenUsed.IsZero():
-			return nil
-		}
-		d.NodeID, d.Generation = n.ID, n.Generation
-		d.TokenID, d.TokenHash, d.TokenUsed = token.ID, token.Hash, time.Time{}
-		d.TokenExpires = tx.Now().Add(ledger.ProvidedTokenLife)
-		tx.Change.Daemons = append(tx.Change.Daemons, d)
+		putToken(tx, n, d, token, ledger.ProvidedTokenLife)
 		if !known {
 			tx.AddEvent(ledger.Event{Type: "node.join_token", Subject: n.ID, PoolID: n.PoolID,
 				Message: "its machine is given a token with which its daemon may join once"})
 		}
 		return nil
 	})
+}
+
+// nodeForToken reads a node, and what is known of its daemon, for an actor who gives it a token.
+func nodeForToken(tx *txn.Tx, actor ledger.Actor, nodeID string) (n node.Node, d ledger.Daemon, err error) {
+	if actor.Role != ledger.Operator {
+		return n, d, ledger.ErrDenied
+	}
+	if n, err = tx.Port.Node(nodeID); err != nil {
+		return n, d, fmt.Errorf("reading node: %w", err)
+	}
+	if d, err = tx.Port.Daemon(nodeID); err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return n, d, fmt.Errorf("reading daemon: %w", err)
+	}
+	return n, d, nil
+}
+
+// putToken has a token be the one with which a node's daemon may join.
+func putToken(tx *txn.Tx, n node.Node, d ledger.Daemon, token ledger.NewSecret, life time.Duration) ledger.Daemon {
+	d.NodeID, d.Generation = n.ID, n.Generation
+	d.TokenID, d.TokenHash, d.TokenUsed = token.ID, token.Hash, time.Time{}
+	d.TokenExpires = tx.Now().Add(life)
+	tx.Change.Daemons = append(tx.Change.Daemons, d)
+	return d
 }
 
 // isOver reports whether a node's daemon has nothing to say any more.
