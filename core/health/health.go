@@ -239,7 +239,9 @@ func mergeFaults(before, found []Fault, p Policy, now time.Time) []Fault {
 	return all[max(0, len(all)-mostFaults):]
 }
 
-// settle enters the state that the faults lead to. A suspicion alone leaves it as it is.
+// settle enters the state that the faults lead to. A suspicion alone leaves it as it is, but
+// for one that was degraded by what has been quiet for long enough: nothing speaks for that any
+// more.
 func (t Track) settle(now time.Time) Track {
 	to, suspicion := Healthy, false
 	for _, f := range t.Faults {
@@ -248,7 +250,7 @@ func (t Track) settle(now time.Time) Track {
 		}
 		suspicion = suspicion || !f.Sure
 	}
-	if to == Healthy && suspicion {
+	if to == Healthy && suspicion && t.State != Degraded {
 		to = cmp.Or(t.State, Unknown)
 	}
 	return t.enter(to, now)

@@ -150,6 +150,17 @@ func TestWhatComesOnSeveralGPUsIsSoftware(t *testing.T) {
 	require.NotContains(t, track.Faults, "xid_31")
 }
 
+// A suspicion keeps no GPU degraded by what has been quiet since: there would be no evidence.
+func TestASuspicionDoesNotProlongWhatIsQuiet(t *testing.T) {
+	t.Parallel()
+	track := health.Track{}.Next(health.Reading{RemapPending: true}, health.Policy{}, at(0))
+	require.Equal(t, health.Degraded, track.State)
+	track = track.Next(xids(48), health.Policy{}, at(900))
+	require.Equal(t, health.Healthy, track.State)
+	require.Empty(t, track.Evidence())
+	require.Equal(t, health.Unhealthy, track.Next(health.Reading{}, health.Policy{}, at(910)).State)
+}
+
 func drawReading(t *rapid.T) health.Reading {
 	r := health.Reading{Lost: rapid.Bool().Draw(t, "lost"), RemapPending: rapid.Bool().Draw(t, "pending"),
 		RemapFailed: rapid.Bool().Draw(t, "failed"), Slowdown: rapid.Bool().Draw(t, "slow"),
