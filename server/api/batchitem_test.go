@@ -12,9 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/server/problem"
 )
 
 func newBatchAPI() *API {
+	problem.Install() // before anything is validated, as Register does
 	a := &API{huma: humago.New(http.NewServeMux(), huma.DefaultConfig("x", "1"))}
 	a.Clock = clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
 	return a
