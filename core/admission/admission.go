@@ -32,6 +32,9 @@ type Request struct {
 	// the whole of it, or with Prolongs, where it counts already, what Window adds.
 	Since    time.Time `json:",omitzero"`
 	Prolongs bool      `json:",omitzero"`
+	// At are the slots of the booking that Window prolongs, each with as many GPUs as it
+	// has there: there is a place there or none. Nil: any slots will do.
+	At []int `json:",omitempty"`
 	// Boot is the part of Window in which nodes boot: it takes places, but is neither
 	// charged nor part of the lease. Of what prolongs a booking it lies behind Since.
 	Boot time.Duration `json:",omitzero"`

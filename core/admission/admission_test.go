@@ -72,6 +72,23 @@ func blockerCodes(d admission.Decision) []admission.Code {
 	return found
 }
 
+// What prolongs a booking has as many GPUs on each of its slots as before, or no place.
+func TestAProlongedBookingStaysWhereItIs(t *testing.T) {
+	t.Parallel()
+	v, w := emptyView(), calendar.Interval{Start: now.Add(time.Hour), End: now.Add(2 * time.Hour)}
+	r := newRequest(reservation.Guaranteed, 2, 8, w)
+	r.Shape.Short, r.At, r.Since, r.Prolongs = 6, []int{3, 1}, now, true // eight GPUs on slot 3, two on slot 1
+	addPromise(&v, "other", w, 6, 1)
+	d := admission.Decide(r, v)
+	require.True(t, d.Accepted())
+	require.Equal(t, []int{3, 1}, d.Slots)
+
+	addPromise(&v, "other", w, 6, 3)
+	v.Movable = []string{"other"}
+	require.Equal(t, []admission.Code{admission.CapacityExhausted}, blockerCodes(admission.Decide(r, v)),
+		"there would be room the other way round")
+}
+
 func TestAcceptedHasAPlaceAndAPrice(t *testing.T) {
 	t.Parallel()
 	v := emptyView()

@@ -20,7 +20,7 @@ func Observe(r Request, v View) Facts {
 	}
 	measureFacts(&f, &r, &v, &v.PoolView, how)
 	if !f.Room.Found && f.Pool.everHolds(r.Shape) && f.Window.Valid() {
-		if len(v.Movable) > 0 {
+		if len(v.Movable) > 0 && len(r.At) == 0 {
 			if slots, moves, ok := v.Slots.Repack(v.Movable, r.Shape, f.Window, v.Tiers); ok {
 				f.Room.Slots, f.Room.Moves, f.Room.Found = slots, moves, true
 			}
@@ -106,6 +106,10 @@ func capFacts(c *Capped, ask quota.Ask, v *View) CapFacts {
 
 // findPlace appends the place of a request in the pool as it is to dst.
 func (p *PoolView) findPlace(dst []int, r *Request, w calendar.Interval) ([]int, bool) {
+	if len(r.At) > 0 {
+		b := calendar.Booking{Interval: w, Slots: r.At, GPUs: r.Shape.PerNode, Short: r.Shape.Short}
+		return append(dst, r.At...), p.Slots.FitsAll(b)
+	}
 	return p.Slots.FindInto(dst, r.Shape, w, p.Tiers)
 }
 

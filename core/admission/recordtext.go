@@ -54,6 +54,7 @@ func (w *recordText) addRequest(r *Request) {
 	}
 	w.time("Since", r.Since)
 	w.flag("Prolongs", r.Prolongs)
+	w.integers("At", r.At)
 	w.number("Boot", int64(r.Boot))
 	w.flag("Now", r.Now)
 	w.b = append(w.b, '}')

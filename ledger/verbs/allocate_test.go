@@ -1,6 +1,7 @@
 package verbs_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -201,6 +202,26 @@ func TestExtendDisplacesASpeculativeReservation(t *testing.T) {
 	_, err := w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, reservation.Cancelled, w.readReservation(speculative.ID).State())
+}
+
+// A gang with fewer GPUs on its last node has so many on each as it had before: that there would
+// be room for the short part on another of its nodes does not help.
+func TestAGangIsExtendedWhereItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	a := w.mustAllocate(ann, 7)
+	w.pass(boot)
+	promised := w.mustReserve(w.newPerson("bob"), 1, w.windowAfter(65*time.Minute, 3*time.Hour))
+	full := slices.Index(w.readAllocation(a.ID).Slots, promised.Slots[0])
+	require.Equal(t, 2, a.Shape.On(full), "it was promised beside the two GPUs that end first")
+	_, err := w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
+	require.Equal(t, []admission.Code{admission.CapacityExhausted}, itemErrors(t, err))
+
+	_, err = w.ledger.CancelReservation(t.Context(), ann, promised.ID)
+	require.ErrorIs(t, err, ledger.ErrNotFound, "it is bob's")
+	_, err = w.ledger.Extend(t.Context(), ann, a.ID, time.Minute)
+	require.NoError(t, err, "up to the booking there is room")
 }
 
 func TestQuotaHoldsAndIsGivenBack(t *testing.T) {

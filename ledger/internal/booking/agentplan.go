@@ -125,10 +125,10 @@ func keepReservation(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reserv
 		return r
 	}
 	if next.Window.End.After(r.Window.End) {
-		view := admissionView(tx, p, h, txn.OnlyOn(r.Slots))
+		view := admissionView(tx, p, h, nil)
 		d := admission.Decide(admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Now: true,
 			Window: calendar.Interval{Start: r.Window.End, End: next.Window.End}, Since: r.Window.Start,
-			Prolongs: true}, view)
+			At: r.Slots, Prolongs: true}, view)
 		if !d.Accepted() || next.Window.Length() > p.Pool.Timers.MaxLease {
 			return r
 		}

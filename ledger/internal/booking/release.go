@@ -178,10 +178,10 @@ func decideExtension(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocat
 func admitExtension(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, by time.Duration) (
 	txn.Verdict, error) {
 	defer openSlotsOf(p, a)()
-	view := admissionView(tx, p, h, txn.OnlyOn(a.Slots))
+	view := admissionView(tx, p, h, nil)
 	ask := admission.Request{
 		Class: reservation.Guaranteed, Workload: a.Workload, Shape: a.Shape, Now: true,
-		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)}, Since: a.Window.Start,
+		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)}, Since: a.Window.Start, At: a.Slots,
 		Boot: a.ActiveAt.Sub(a.Window.Start), Prolongs: true,
 	}
 	d := txn.JudgeRequest(ask, view)

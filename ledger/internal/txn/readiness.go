@@ -112,15 +112,6 @@ func TiersNow(p *PoolTx, own []reservation.Reservation, explicit bool) calendar.
 	return append(calendar.Tiers{mine}, soon...)
 }
 
-// OnlyOn excludes every slot but these.
-func OnlyOn(slots []int) calendar.Tiers {
-	var set calendar.SlotSet
-	for _, slot := range slots {
-		set.Add(slot)
-	}
-	return calendar.Tiers{set}
-}
-
 // SlotReadiness is how soon a slot can be used.
 func (p *PoolTx) SlotReadiness(slot int) readiness {
 	n, ok := p.NodeOnSlot(slot)
