@@ -10,8 +10,28 @@ type DaemonStarter interface {
 // Daemon is what the daemon of a machine's node needs to join the control plane. Zero: none is
 // started.
 type Daemon struct {
-	URL   string // of the control plane, as the machine reaches it
-	Token JoinToken
+	URL      string // of the control plane, as the machine reaches it
+	Token    JoinToken
+	Programs DaemonPrograms
+}
+
+// DaemonPrograms are what the control plane hands out of the daemon, by the architecture as Go
+// calls it. Zero ones: it hands out none.
+type DaemonPrograms struct {
+	AMD64, ARM64 DaemonProgram
+}
+
+// DaemonDownloader is a DaemonStarter whose machines download the daemon.
+type DaemonDownloader interface {
+	// DownloadsDaemons reports whether it is configured to, so that Spec.Daemon has to have
+	// Programs.
+	DownloadsDaemons() bool
+}
+
+// DaemonProgram is the daemon's program for one architecture.
+type DaemonProgram struct {
+	URL    string // where anybody can download it
+	SHA256 string // of it, in hexadecimal
 }
 
 // JoinToken lets the daemon of one node join once. It prints as ***, and is stored by no adapter.

@@ -9,8 +9,8 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 )
 
-// inFlight counts the requests that are open for each network behind a proxy of
-// ours: the listener, which counts connections, sees only the proxy.
+// inFlight counts the requests that are open for each network: those behind a proxy of
+// ours, since the listener, which counts connections, sees only the proxy; and downloads.
 type inFlight struct {
 	most int // of one network; zero: any number
 

@@ -36,6 +36,7 @@ func newRoutes(api []operation.Operation, openMetrics bool) routes {
 		"GET /openapi.json": auth.Public,
 		"GET /openapi.yaml": auth.Public,
 		"GET /docs":         auth.Public,
+		downloadRoute:       auth.Public,
 		"GET /":             auth.Public, // has a sign-in of its own
 		"GET /login":        auth.Public,
 		"POST /login":       auth.Public,

@@ -92,6 +92,9 @@ type Config struct {
 	Peers *peers.Config
 	// Streams bound the requests that stay open by design. Zero fields: no bound.
 	Streams StreamLimits
+	// Downloads are the programs that GET /download/ hands out to anybody: the paths of
+	// their files, by name. They are opened for each request.
+	Downloads map[string]string
 	// NewDaemon is how long after the start of an allocation the daemon of its node may take
 	// until sessions are refused without it.
 	NewDaemon time.Duration
@@ -175,7 +178,9 @@ type Server struct {
 	auth    *auth.Authenticator
 	limits  limiters
 	open    inFlight
-	long    *longLived
+	// downloads are those of each network that are open.
+	downloads inFlight
+	long      *longLived
 
 	failures *auth.Failures
 
@@ -197,6 +202,7 @@ func New(cfg Config) (*Server, error) {
 		sessions:  sessions.NewHub(cfg.Ledger, cfg.Logger, cfg.Metric),
 		long:      newLongLived(cfg.Streams),
 		open:      inFlight{most: cfg.OpenPerAddress, open: map[netip.Prefix]int{}}, failures: auth.NewFailures(cfg.Clock),
+		downloads: inFlight{most: mostDownloads, open: map[netip.Prefix]int{}},
 		readiness: &Readiness{Store: cfg.Ledger.Store(), Clock: cfg.Clock, Logger: cfg.Logger, Metric: cfg.Metric},
 	}
 	if err := s.engine.SetTrustedProxies(nil); err != nil { // ours are asked, not gin's

@@ -16,6 +16,7 @@ func (s *Server) registerSystem() {
 	s.engine.GET("/openapi.json", s.serveOpenAPIJSON)
 	s.engine.GET("/openapi.yaml", s.serveOpenAPIYAML)
 	s.engine.GET("/docs", s.serveDocs)
+	s.engine.GET("/download/:file", s.serveDownload)
 }
 
 // answerHead lets every route that answers GET answer HEAD, which probes and
@@ -44,7 +45,22 @@ func systemOperations() []huma.Operation {
 		systemOperation("/openapi.json", "openapiJSON", "This document in JSON", openAPIInJSON, nobody),
 		systemOperation("/openapi.yaml", "openapiYAML", "This document in YAML", openAPIInYAML, nobody),
 		systemOperation("/docs", "docs", "The list of routes, for people", "text/html", nobody),
+		downloadOperation(),
 	}
+}
+
+// downloadOperation describes what a machine without a key downloads.
+func downloadOperation() huma.Operation {
+	op := systemOperation("/download/{file}", "download",
+		"A program that this installation hands out: forewarm-node-linux-amd64, forewarm-node-linux-arm64, "+
+			"forewarm-node.sha256", "application/octet-stream", nobody)
+	text := &huma.Schema{Type: huma.TypeString}
+	op.Parameters = []*huma.Param{{Name: "file", In: "path", Required: true, Schema: text},
+		{Name: "Range", In: "header", Description: "The part that is wanted, as in RFC 9110", Schema: text}}
+	op.Responses["206"] = &huma.Response{Description: "The part that was asked for", Content: op.Responses["200"].Content}
+	op.Responses["416"] = &huma.Response{Description: "There is no such part",
+		Content: map[string]*huma.MediaType{"text/plain": {Schema: text}}}
+	return op
 }
 
 func systemOperation(path, id, summary, mediaType string, security []map[string][]string) huma.Operation {

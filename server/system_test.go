@@ -145,6 +145,7 @@ func TestTrapN(t *testing.T) {
 		},
 		"Proxies":        TestForwardedClients,
 		"PublicTLS":      TestCookiesBehindTLS,
+		"Downloads":      TestProgramsAreHandedOut,
 		"OpenPerAddress": TestRequestsOfAClientAreBounded,
 		"Peers":          TestAFollowerDecidesWhenNobodyReplies,
 		"Streams":        TestStreamsAndWaitsAreBounded,

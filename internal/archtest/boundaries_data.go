@@ -73,8 +73,12 @@ var boundaries = []Boundary{
 		Why: "the explicit list is the one place that knows the adapters",
 	},
 	{
+		Rule: "D8", Of: []string{"provisioners/bootscript"}, Own: []string{"provisioners"}, StdOnly: true,
+		Why: "how the daemon gets onto a machine is the same for every provider that runs a script at boot",
+	},
+	{
 		Rule: "D8", Of: []string{"provisioners/..."}, Folder: true,
-		Own: []string{"provisioners", "core/access", "core/money", "core/phrase", "core/capacity",
+		Own: []string{"provisioners", "provisioners/bootscript", "core/access", "core/money", "core/phrase", "core/capacity",
 			"internal/httpx", "internal/clock", "internal/ids", "internal/statefile"},
 		Why: "an adapter knows the nouns, how addresses are written, and its provider, never a sibling",
 	},

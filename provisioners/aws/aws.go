@@ -14,6 +14,7 @@ import (
 
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/bootscript"
 )
 
 // Provisioner makes EC2 instances in one region. It is safe for concurrent use.
@@ -23,7 +24,7 @@ type Provisioner struct {
 	clock       clock.Clock
 	client      *ec2.Client
 	credentials sdk.CredentialsProvider
-	userData    string // base64
+	extra       []byte // the operator's own user data
 
 	mu     sync.Mutex
 	seen   map[string]sighting // by instance id
@@ -34,6 +35,8 @@ type Provisioner struct {
 var (
 	_ provisioners.Provisioner = (*Provisioner)(nil)
 	_ provisioners.Renewer     = (*Provisioner)(nil)
+
+	_ provisioners.DaemonDownloader = (*Provisioner)(nil)
 )
 
 // New reads the files that the config names. It asks nothing of EC2.
@@ -43,7 +46,7 @@ func New(c Config, clock clock.Clock) (*Provisioner, error) {
 	if err := errors.Join(c.Validate(), incomplete); err != nil {
 		return nil, fmt.Errorf("configuring aws provisioner %q: %w", c.Name, err)
 	}
-	userData, err := completed.userData()
+	extra, err := completed.readExtra()
 	if err != nil {
 		return nil, fmt.Errorf("configuring aws provisioner %q: user_data_file: %w", c.Name, err)
 	}
@@ -52,13 +55,19 @@ func New(c Config, clock clock.Clock) (*Provisioner, error) {
 		return nil, fmt.Errorf("configuring aws provisioner %q: %w", c.Name, err)
 	}
 	return &Provisioner{
-		config: completed, clock: clock, client: client, credentials: credentials, userData: userData,
+		config: completed, clock: clock, client: client, credentials: credentials, extra: extra,
 		seen: map[string]sighting{}, images: map[string]image{},
 	}, nil
 }
 
 // Name returns the configured name.
 func (p *Provisioner) Name() string { return p.config.Name }
+
+// StartsDaemons reports whether machines start the daemon of their node when they boot.
+func (p *Provisioner) StartsDaemons() bool { return p.config.Daemon.Starts() }
+
+// DownloadsDaemons reports whether they download it.
+func (p *Provisioner) DownloadsDaemons() bool { return p.config.Daemon == bootscript.Download }
 
 // Delete terminates the machine, whatever its state.
 func (p *Provisioner) Delete(ctx context.Context, id string) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/bootscript"
 )
 
 // Config describes one region of one account.
@@ -30,8 +31,11 @@ type Config struct {
 	// RootVolumeGiB enlarges the image's root volume; 0 keeps its size.
 	RootVolumeGiB int32 `yaml:"root_volume_gib"`
 	// UserDataFile is a script or a cloud config that runs after our own.
-	UserDataFile string  `yaml:"user_data_file"`
-	Address      Address `yaml:"address"`
+	UserDataFile string `yaml:"user_data_file"`
+	// Daemon is where machines get the daemon of their node from, which they start after
+	// that: none (the default), download or image.
+	Daemon  bootscript.Source `yaml:"daemon"`
+	Address Address           `yaml:"address"`
 	// LoginUser is whom holders log in as by ssh, as the image has it, such as ubuntu.
 	// Empty leaves it to their own ssh.
 	LoginUser string `yaml:"login_user"`
@@ -117,6 +121,7 @@ const (
 // WithDefaults returns the config with every unset field set.
 func (c Config) WithDefaults() Config {
 	c.Name = cmp.Or(c.Name, "aws")
+	c.Daemon = cmp.Or(c.Daemon, bootscript.None)
 	c.Address = cmp.Or(c.Address, Private)
 	c.Probe = cmp.Or(c.Probe, ProbeConsole)
 	c.UnclaimedAfter = cmp.Or(c.UnclaimedAfter, time.Hour)

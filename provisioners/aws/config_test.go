@@ -48,6 +48,7 @@ region: Frankfurt
 endpoint: http://ec2.example.com
 address: both
 probe: guess
+daemon: sure
 root_volume_gib: -1
 unclaimed_after: 1m
 call_timeout: 1ms
@@ -65,6 +66,7 @@ offers:
 	for _, want := range []string{
 		"name \"AWS!\"", "region: \"Frankfurt\"", "endpoint: ec2.example.com would carry requests unencrypted",
 		"address: \"both\"",
+		"daemon: \"sure\"",
 		"probe: \"guess\"", "root_volume_gib: -1", "unclaimed_after: 1m0s", "call_timeout: 1ms", "retry_wait: 2h",
 		"security_groups: \"default\"",
 		"offers[0]: type: \"\"", "offers[0]: instance_type: \"p5\"", "offers[0]: market: \"auction\"",

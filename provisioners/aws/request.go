@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/aws/guest"
+	"github.com/forewarm/forewarm/provisioners/bootscript"
 )
 
 // buildRequest is the launch of a machine. It is the same for the same token and
@@ -24,10 +25,14 @@ func (p *Provisioner) buildRequest(ctx context.Context, w want) (*ec2.RunInstanc
 	if err != nil {
 		return nil, err
 	}
+	userData, err := p.userData(w.spec)
+	if err != nil {
+		return nil, err
+	}
 	input := &ec2.RunInstancesInput{
 		MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), ClientToken: sdk.String(w.token),
 		ImageId: sdk.String(w.offer.ImageID), InstanceType: types.InstanceType(w.offer.InstanceType),
-		UserData: sdk.String(p.userData), BlockDeviceMappings: disks,
+		UserData: sdk.String(userData), BlockDeviceMappings: disks,
 		// The guest powers the machine off, which must end it.
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{
@@ -85,19 +90,45 @@ func (o Offer) setMarket(input *ec2.RunInstancesInput) {
 	}
 }
 
-func (c Config) userData() (string, error) {
+// userData is that of a machine, in base64. With a daemon it has the machine's join token.
+func (p *Provisioner) userData(spec provisioners.Spec) (string, error) {
+	document, err := p.config.renderUserData(p.extra, spec)
+	if err != nil {
+		return "", provisioners.Errorf(provisioners.KindBadSpec, "%v", err)
+	}
+	return base64.StdEncoding.EncodeToString(document), nil
+}
+
+func (c Config) renderUserData(extra []byte, spec provisioners.Spec) ([]byte, error) {
+	var daemon string
+	if c.Daemon.Starts() && spec.Daemon.URL != "" {
+		var err error
+		if daemon, err = bootscript.Render(c.Daemon, spec.NodeID, spec.Daemon); err != nil {
+			return nil, err
+		}
+	}
+	return guest.UserData(c.UnclaimedAfter, extra, daemon)
+}
+
+// readExtra reads the operator's own user data, and refuses what would not fit beside ours.
+func (c Config) readExtra() ([]byte, error) {
 	var extra []byte
 	var err error
 	if c.UserDataFile != "" {
 		if extra, err = readFile(c.UserDataFile); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
-	document, err := guest.UserData(c.UnclaimedAfter, extra)
-	if err != nil {
-		return "", err
-	}
-	return base64.StdEncoding.EncodeToString(document), nil
+	_, err = c.renderUserData(extra, longestSpec())
+	return extra, err
+}
+
+// longestSpec is one whose script of the daemon is as long as any will be.
+func longestSpec() provisioners.Spec {
+	long := strings.Repeat("x", 128)
+	program := provisioners.DaemonProgram{URL: "https://" + long, SHA256: long[:64]}
+	return provisioners.Spec{NodeID: long[:32], Daemon: provisioners.Daemon{URL: "https://" + long,
+		Token: provisioners.JoinToken(long), Programs: provisioners.DaemonPrograms{AMD64: program, ARM64: program}}}
 }
 
 // image is what the request needs to know of a machine image, which never

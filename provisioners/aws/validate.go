@@ -26,7 +26,7 @@ const maxRootVolume = 65_536 // GiB, the largest that EBS makes
 // Validate returns every mistake in the config, each with its field. What a
 // price file would add to an offer may be missing.
 func (c Config) Validate() error {
-	mistakes := []error{provisioners.CheckName(c.Name), c.checkEndpoint()}
+	mistakes := []error{provisioners.CheckName(c.Name), c.checkEndpoint(), c.Daemon.Check()}
 	wrong := func(bad bool, format string, args ...any) {
 		if bad {
 			mistakes = append(mistakes, fmt.Errorf(format, args...))

@@ -9,13 +9,15 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/bootscript"
 	"github.com/forewarm/forewarm/provisioners/gcp/guest"
 )
 
 // newInstance is the instance that is asked for.
-func (c *Cloud) newInstance(token string, spec provisioners.Spec, offer Offer) *compute.Instance {
+func (c *Cloud) newInstance(o order) *compute.Instance {
+	offer := o.offer
 	return &compute.Instance{
-		Name:                nameOf(token),
+		Name:                o.instanceName(),
 		Description:         "A node of Forewarm's; see its labels.",
 		MachineType:         "zones/" + offer.Zone + "/machineTypes/" + offer.MachineType,
 		GuestAccelerators:   acceleratorConfigs(offer),
@@ -25,8 +27,8 @@ func (c *Cloud) newInstance(token string, spec provisioners.Spec, offer Offer) *
 		NetworkInterfaces:   []*compute.NetworkInterface{c.config.networkInterface(offer)},
 		ServiceAccounts:     c.config.serviceAccounts(),
 		Tags:                &compute.Tags{Items: c.config.Tags},
-		Labels:              instanceLabels(token, spec),
-		Metadata:            &compute.Metadata{Items: c.instanceMetadata(token, spec)},
+		Labels:              instanceLabels(o.token, o.spec),
+		Metadata:            &compute.Metadata{Items: c.instanceMetadata(o)},
 	}
 }
 
@@ -117,12 +119,24 @@ func tagsFor(token string, spec provisioners.Spec) tags {
 	return tags{token: token, owner: spec.Owner, node: spec.NodeID, kind: spec.Type}
 }
 
-func (c *Cloud) instanceMetadata(token string, spec provisioners.Spec) []*compute.MetadataItems {
+// renderDaemon is the script that starts the daemon of a machine's node.
+func (c Config) renderDaemon(spec provisioners.Spec) (string, error) {
+	if !c.Daemon.Starts() || spec.Daemon.URL == "" {
+		return "", nil
+	}
+	script, err := bootscript.Render(c.Daemon, spec.NodeID, spec.Daemon)
+	if err != nil {
+		return "", provisioners.Errorf(provisioners.KindBadSpec, "%v", err)
+	}
+	return script, nil
+}
+
+func (c *Cloud) instanceMetadata(o order) []*compute.MetadataItems {
 	var items []*compute.MetadataItems
 	add := func(key, value string) {
 		items = append(items, &compute.MetadataItems{Key: key, Value: &value})
 	}
-	tagsFor(token, spec).forEach(add)
+	tagsFor(o.token, o.spec).forEach(add)
 	if c.config.Probe == GuestAttributes {
 		add("enable-guest-attributes", "TRUE")
 	}
@@ -130,8 +144,11 @@ func (c *Cloud) instanceMetadata(token string, spec provisioners.Spec) []*comput
 	if c.script != "" {
 		add(guest.UserKey, c.script)
 	}
-	if !spec.ExpiresAt.IsZero() {
-		add(guest.ExpiresKey, strconv.FormatInt(spec.ExpiresAt.Unix(), 10))
+	if o.daemon != "" {
+		add(guest.DaemonKey, o.daemon)
+	}
+	if !o.spec.ExpiresAt.IsZero() {
+		add(guest.ExpiresKey, strconv.FormatInt(o.spec.ExpiresAt.Unix(), 10))
 	}
 	return items
 }

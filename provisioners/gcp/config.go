@@ -7,6 +7,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/bootscript"
 )
 
 // Market is how a machine is bought.
@@ -63,7 +64,10 @@ type Config struct {
 	// StartupScriptFile is run at each boot; it is read when the program starts. A
 	// machine is ready once it ended with 0.
 	StartupScriptFile string `yaml:"startup_script_file"`
-	Probe             Probe  `yaml:"probe"` // default guest_attributes
+	// Daemon is where machines get the daemon of their node from, which they start once
+	// that script ended with 0: none (the default), download or image.
+	Daemon bootscript.Source `yaml:"daemon"`
+	Probe  Probe             `yaml:"probe"` // default guest_attributes
 	// OperationWait is how long Create waits for a stock-out to show. Default 20 s.
 	OperationWait time.Duration `yaml:"operation_wait"`
 	// RequestTimeout bounds every other call of the API. Default 30 s.
@@ -116,6 +120,7 @@ func (c Config) WithDefaults() Config {
 	defaultTo(&c.DiskGiB, 200)
 	defaultTo(&c.DiskType, "pd-balanced")
 	defaultTo(&c.Probe, GuestAttributes)
+	defaultTo(&c.Daemon, bootscript.None)
 	defaultTo(&c.OperationWait, 20*time.Second)
 	defaultTo(&c.RequestTimeout, 30*time.Second)
 	if c.Network == "" && c.Subnetwork == "" {

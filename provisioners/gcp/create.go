@@ -16,6 +16,8 @@ type order struct {
 	token string
 	spec  provisioners.Spec // with the region set
 	offer Offer
+	// daemon is the script that starts the node's daemon; empty: there is none.
+	daemon string
 }
 
 func (o order) instanceName() string { return nameOf(o.token) }
@@ -40,7 +42,11 @@ func (c *Cloud) Create(ctx context.Context, token string, spec provisioners.Spec
 		return provisioners.Instance{}, err
 	}
 	spec.Region = offer.Zone
-	made, err := c.findExisting(ctx, order{token: token, spec: spec, offer: offer})
+	daemon, err := c.config.renderDaemon(spec)
+	if err != nil {
+		return provisioners.Instance{}, err
+	}
+	made, err := c.findExisting(ctx, order{token: token, spec: spec, offer: offer, daemon: daemon})
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
@@ -133,7 +139,7 @@ func (c *Cloud) insertInstance(ctx context.Context, o order, try int) (provision
 func (c *Cloud) sendInsert(ctx context.Context, api *compute.Service, o order, try int) (*compute.Operation, error) {
 	ctx, cancel := c.config.withDeadline(ctx)
 	defer cancel()
-	call := api.Instances.Insert(c.config.Project, o.offer.Zone, c.newInstance(o.token, o.spec, o.offer))
+	call := api.Instances.Insert(c.config.Project, o.offer.Zone, c.newInstance(o))
 	return call.RequestId(requestID(o.token, o.spec, try)).Context(ctx).Do()
 }
 

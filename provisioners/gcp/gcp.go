@@ -13,6 +13,7 @@ import (
 
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/bootscript"
 )
 
 // Cloud is a project in Compute Engine as a provisioner. It is safe for
@@ -32,6 +33,8 @@ type Cloud struct {
 var (
 	_ provisioners.Provisioner = (*Cloud)(nil)
 	_ provisioners.Renewer     = (*Cloud)(nil)
+
+	_ provisioners.DaemonDownloader = (*Cloud)(nil)
 )
 
 // maxScript is what Google takes in one metadata value.
@@ -66,6 +69,12 @@ func New(config Config, clock clock.Clock) (*Cloud, error) {
 
 // Name returns the configured name.
 func (c *Cloud) Name() string { return c.config.Name }
+
+// StartsDaemons reports whether machines start the daemon of their node when they boot.
+func (c *Cloud) StartsDaemons() bool { return c.config.Daemon.Starts() }
+
+// DownloadsDaemons reports whether they download it.
+func (c *Cloud) DownloadsDaemons() bool { return c.config.Daemon == bootscript.Download }
 
 // Offers returns the configured offers. Google does not say what it has left.
 func (c *Cloud) Offers(ctx context.Context) ([]provisioners.Offer, error) {

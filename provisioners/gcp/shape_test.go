@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/bootscript"
 	"github.com/forewarm/forewarm/provisioners/gcp"
 	"github.com/forewarm/forewarm/provisioners/gcp/gcetest"
+	"github.com/forewarm/forewarm/provisioners/gcp/guest"
 )
 
 // callAPI speaks the protocol itself, as another user of the project would.
@@ -94,6 +96,33 @@ func TestWhatIsAskedFor(t *testing.T) {
 		"consumeReservationType": "SPECIFIC_RESERVATION", "key": "compute.googleapis.com/reservation-name",
 		"values": []any{"march"},
 	}, reserved["reservationAffinity"])
+}
+
+func TestMachinesStartTheDaemonOfTheirNode(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[bootscript.Source]string{"": "", bootscript.Download: "sum='5eed'",
+		bootscript.Image: "from='image'"} {
+		w := newWorld(t, func(_ *gcetest.Config, c *gcp.Config) { c.Daemon = source })
+		require.Equal(t, want != "", w.Cloud.StartsDaemons())
+		require.Equal(t, source == bootscript.Download, w.Cloud.DownloadsDaemons())
+		spec := testSpec("h100-8", zone)
+		spec.Daemon = provisioners.Daemon{URL: "https://forewarm.example", Token: "secret",
+			Programs: provisioners.DaemonPrograms{AMD64: provisioners.DaemonProgram{
+				URL: "https://forewarm.example/download/forewarm-node-linux-amd64", SHA256: "5eed"}}}
+		first, err := w.Create(t.Context(), "token", spec)
+		require.NoError(t, err)
+		script := w.metadataOf(t, first.ID)[guest.DaemonKey]
+		require.Equal(t, want != "", script != "")
+		require.Contains(t, script, want)
+		spec.Daemon.Programs.AMD64.SHA256 = "another"
+		again, err := w.Create(t.Context(), "token", spec)
+		require.NoError(t, err, "another version of the control plane asks for the same machine")
+		require.Equal(t, first.ID, again.ID)
+
+		spec.Daemon.Programs = provisioners.DaemonPrograms{}
+		_, err = w.Create(t.Context(), "another token", spec)
+		require.Equal(t, source != bootscript.Download, err == nil, "%v", err)
+	}
 }
 
 // Tags that no label can hold come back whole, and find their machine.

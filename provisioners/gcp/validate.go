@@ -48,6 +48,9 @@ func (c Config) Validate() error {
 	if _, err := c.baseURL(); err != nil {
 		m = append(m, err)
 	}
+	if err := c.Daemon.Check(); err != nil {
+		m = append(m, err)
+	}
 	m.addIf(!projectPattern.MatchString(c.Project), "project: %q is not the id of a project", c.Project)
 	m.addIf(!pathPattern.MatchString(c.Image) || !strings.Contains(c.Image, "/images/"),
 		"image: %q is not projects/<p>/global/images/<i> or projects/<p>/global/images/family/<f>", c.Image)

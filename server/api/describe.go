@@ -172,6 +172,9 @@ const MergePatch = "application/merge-patch+json"
 func problemsOf(op *huma.Operation) []int {
 	statuses := []int{400, 421, 429, 500}
 	if !strings.HasPrefix(op.Path, "/v1/") {
+		if strings.Contains(op.Path, "{") {
+			statuses = append(statuses, 404)
+		}
 		if len(op.Security) == 0 {
 			return append(statuses, 401, 403, 503, 504)
 		}

@@ -51,9 +51,9 @@ const boundary = "forewarm-user-data"
 
 // UserData returns the multipart document for cloud-init that installs the
 // script and then runs extra, which may be empty, a script (#!…) or a cloud
-// config (#cloud-config). A machine whose ExpiryTag was never set ends itself
-// after unclaimed.
-func UserData(unclaimed time.Duration, extra []byte) ([]byte, error) {
+// config (#cloud-config), and last daemon, which may be empty or a script. A
+// machine whose ExpiryTag was never set ends itself after unclaimed.
+func UserData(unclaimed time.Duration, extra []byte, daemon string) ([]byte, error) {
 	var document bytes.Buffer
 	fmt.Fprintf(&document, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"%s\"\n\n", boundary)
 	parts := multipart.NewWriter(&document)
@@ -74,12 +74,17 @@ func UserData(unclaimed time.Duration, extra []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
+	if daemon != "" {
+		if err := addPart(parts, "text/x-shellscript", []byte(daemon)); err != nil {
+			return nil, err
+		}
+	}
 	if err := parts.Close(); err != nil {
 		return nil, fmt.Errorf("ending the document: %w", err)
 	}
 	if document.Len() > MaxUserData {
 		return nil, fmt.Errorf("the user data has %d bytes, of which %d are ours; EC2 takes %d", document.Len(),
-			len(ours), MaxUserData)
+			len(ours)+len(daemon), MaxUserData)
 	}
 	return document.Bytes(), nil
 }

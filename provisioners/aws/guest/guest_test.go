@@ -40,10 +40,11 @@ func readParts(t *testing.T, document []byte) (kinds, bodies []string) {
 
 func TestUserData(t *testing.T) {
 	t.Parallel()
-	document, err := guest.UserData(90*time.Minute, []byte("#cloud-config\npackages: [htop]\n"))
+	document, err := guest.UserData(90*time.Minute, []byte("#cloud-config\npackages: [htop]\n"), "#!/bin/sh\ndaemon\n")
 	require.NoError(t, err)
 	kinds, bodies := readParts(t, document)
-	require.Equal(t, []string{"text/x-shellscript", "text/cloud-config"}, kinds)
+	require.Equal(t, []string{"text/x-shellscript", "text/cloud-config", "text/x-shellscript"}, kinds)
+	require.Equal(t, "#!/bin/sh\ndaemon\n", bodies[2], "the daemon comes last: what it needs may be installed before")
 	require.Contains(t, bodies[0], "FOREWARM_UNCLAIMED_S=5400")
 	require.Contains(t, bodies[0], "poweroff\nfi\nFOREWARM_END", "the script is whole")
 	require.NotContains(t, bodies[0], "{{")
@@ -53,10 +54,10 @@ func TestUserData(t *testing.T) {
 	output, err := check.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 
-	again, err := guest.UserData(90*time.Minute, []byte("#cloud-config\npackages: [htop]\n"))
+	again, err := guest.UserData(90*time.Minute, []byte("#cloud-config\npackages: [htop]\n"), "#!/bin/sh\ndaemon\n")
 	require.NoError(t, err)
 	require.Equal(t, document, again, "the same token must mean the same bytes")
-	kinds, _ = readParts(t, mustDocument(guest.UserData(time.Hour, []byte("#!/bin/sh\ntrue\n"))))
+	kinds, _ = readParts(t, mustDocument(guest.UserData(time.Hour, []byte("#!/bin/sh\ntrue\n"), "")))
 	require.Equal(t, []string{"text/x-shellscript", "text/x-shellscript"}, kinds)
 }
 
@@ -75,7 +76,7 @@ func TestUserDataThatIsRefused(t *testing.T) {
 		"EC2 takes 16384":   "#!/bin/sh\n" + strings.Repeat("#", guest.MaxUserData),
 		"begins neither wi": "Content-Type: multipart/mixed",
 	} {
-		_, err := guest.UserData(time.Hour, []byte(extra))
+		_, err := guest.UserData(time.Hour, []byte(extra), "")
 		require.ErrorContains(t, err, want)
 	}
 }

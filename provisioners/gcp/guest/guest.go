@@ -15,7 +15,7 @@ import (
 )
 
 // Script is the start-up script. It runs the one in the metadata key UserKey, if
-// there is one.
+// there is one, and once that has ended well the one in DaemonKey.
 //
 //go:embed startup.sh
 var Script string
@@ -23,6 +23,7 @@ var Script string
 // The metadata keys that the script reads, and the namespace that it writes.
 const (
 	UserKey    = "forewarm-startup-script"
+	DaemonKey  = "forewarm-daemon-script"
 	ExpiresKey = "forewarm-expires-at" // seconds since 1970
 	Namespace  = "forewarm"
 )

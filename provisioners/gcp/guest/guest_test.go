@@ -175,6 +175,26 @@ func TestOperatorsScriptThatFails(t *testing.T) {
 	require.Equal(t, guest.Report{Error: "the start-up script ended with 7"}, report)
 }
 
+// The daemon may need what the operator's script installs, and a script that failed has made
+// no machine that anybody could use.
+func TestTheDaemonComesAfterTheOperatorsScript(t *testing.T) {
+	t.Parallel()
+	for ended, starts := range map[string]bool{"0": true, "7": false} {
+		m := newMachine(t)
+		m.writeFile("metadata/"+guest.UserKey, "#!/bin/sh\necho operator >>$HOME/order\nexit "+ended+"\n")
+		m.writeFile("metadata/"+guest.DaemonKey, "#!/bin/sh\necho daemon >>$HOME/order\n")
+		m.bootMachine(born + 100)
+		require.Equal(t, starts, m.readFile("order") == "operator\ndaemon")
+	}
+	m := newMachine(t) // whose daemon cannot be installed
+	m.writeFile("driver", driver)
+	m.writeFile("metadata/"+guest.DaemonKey, "exit 3\n")
+	m.bootMachine(born + 100)
+	report, err := m.readReport()
+	require.NoError(t, err)
+	require.Empty(t, report.Error, "the GPUs can be used all the same")
+}
+
 func TestReportsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string]map[string]string{

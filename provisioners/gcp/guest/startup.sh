@@ -94,4 +94,8 @@ if get attributes/forewarm-startup-script >"$work/script" && [ -s "$work/script"
     "$work/script"
     status=$?
 fi
+if [ "$status" = 0 ] && get attributes/forewarm-daemon-script >"$work/daemon" && [ -s "$work/daemon" ]; then
+    sh "$work/daemon" || echo "forewarm: the daemon of this node was not installed" >&2
+    rm -f "$work/daemon"
+fi
 echo "$status" >"$work/ended.new" && mv "$work/ended.new" "$work/ended"

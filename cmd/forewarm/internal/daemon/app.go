@@ -347,12 +347,15 @@ const redisLook = time.Second
 func (a *app) newWorker(q queue.Queue, base string) (*worker.Worker, error) {
 	cfg := a.cfg.workerConfig()
 	at := cmp.Or(a.cfg.Server.PublicURL, base)
-	if err := checkDaemonURL(a, at); err != nil {
+	programs, err := a.cfg.findDaemonPrograms(at)
+	if err != nil {
 		return nil, err
 	}
-	cfg.JoinToken = daemonJoin(a, at)
+	if err := checkDaemonStarters(a, at, programs); err != nil {
+		return nil, err
+	}
+	cfg.JoinToken = daemonJoin(a, at, programs)
 	cfg.Clock, cfg.Logger, cfg.Metrics = a.clock, a.log, a.metrics
-	var err error
 	if cfg.Holder, cfg.Host, err = dataDirID(a.cfg.DataDir); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/forewarm/forewarm/cmd/forewarm/internal/companion"
 	"github.com/forewarm/forewarm/core/node"
@@ -105,8 +106,10 @@ func reachedHere(base string) (string, error) {
 	return u.String(), nil
 }
 
-// daemonJoin makes what the daemon of a new machine needs to join the control plane at a URL.
-func daemonJoin(a *app, at string) func(context.Context, node.Node) (provisioners.Daemon, error) {
+// daemonJoin makes what the daemon of a new machine needs to join the control plane at a URL,
+// which hands out some programs.
+func daemonJoin(a *app, at string,
+	programs provisioners.DaemonPrograms) func(context.Context, node.Node) (provisioners.Daemon, error) {
 	return func(ctx context.Context, n node.Node) (provisioners.Daemon, error) {
 		made, text, err := a.minter.DeriveNode(n.ID, n.Generation)
 		if err != nil {
@@ -115,17 +118,28 @@ func daemonJoin(a *app, at string) func(context.Context, node.Node) (provisioner
 		if err := a.ledger.ProvideJoinToken(ctx, ledger.SystemActor("worker"), n.ID, made); err != nil {
 			return provisioners.Daemon{}, err
 		}
-		return provisioners.Daemon{URL: at, Token: provisioners.JoinToken(text.Reveal())}, nil
+		return provisioners.Daemon{URL: at, Token: provisioners.JoinToken(text.Reveal()), Programs: programs}, nil
 	}
 }
 
-// checkDaemonURL refuses provisioners that are to start daemons where nobody said where the
-// control plane is.
-func checkDaemonURL(a *app, at string) error {
+// checkDaemonStarters refuses provisioners that are to start daemons where nobody said where
+// the control plane is, or that it hands out what their machines download.
+func checkDaemonStarters(a *app, at string, programs provisioners.DaemonPrograms) error {
 	for i, p := range a.provs {
+		key := fmt.Sprintf("provisioners.%d.config", i)
 		if s, ok := p.(provisioners.DaemonStarter); ok && s.StartsDaemons() && at == "" {
-			return a.cfg.valueError(fmt.Sprintf("provisioners.%d.config", i),
-				"starts the daemons of its nodes, which have to know where the control plane is", "set server.public_url")
+			return a.cfg.valueError(key, "starts the daemons of its nodes, which have to know where the control plane is",
+				"set server.public_url")
+		}
+		d, ok := p.(provisioners.DaemonDownloader)
+		switch {
+		case !ok || !d.DownloadsDaemons():
+		case programs == provisioners.DaemonPrograms{}:
+			return a.cfg.valueError(key, fmt.Sprintf("has machines download the daemon, and %s has neither %s nor %s",
+				a.cfg.downloadDir(), nodeAMD64, nodeARM64), "build them with make release/node, or set server.download_dir")
+		case !strings.HasPrefix(at, "https://"):
+			return a.cfg.valueError(key, "has other machines download the daemon, and send it a key, from "+at,
+				"set server.public_url to an https:// address")
 		}
 	}
 	return nil

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,19 +13,46 @@ import (
 // starter is a provisioner that starts daemons, or does not.
 type starter struct {
 	provisioners.Provisioner
-	starts bool
+	starts, downloads bool
 }
 
-func (s starter) StartsDaemons() bool { return s.starts }
+func (s starter) StartsDaemons() bool    { return s.starts }
+func (s starter) DownloadsDaemons() bool { return s.downloads }
 
 // A daemon that is started on a machine has to know where the control plane is.
 func TestDaemonsNeedAnAddress(t *testing.T) {
 	t.Parallel()
 	a := &app{provs: []provisioners.Provisioner{starter{starts: true}}}
-	require.ErrorContains(t, checkDaemonURL(a, ""), "server.public_url")
-	require.NoError(t, checkDaemonURL(a, "https://forewarm.example"))
+	none := provisioners.DaemonPrograms{}
+	require.ErrorContains(t, checkDaemonStarters(a, "", none), "server.public_url")
+	require.NoError(t, checkDaemonStarters(a, "https://forewarm.example", none))
 	a.provs[0] = starter{}
-	require.NoError(t, checkDaemonURL(a, ""))
+	require.NoError(t, checkDaemonStarters(a, "", none))
+}
+
+// A daemon that is downloaded has to be there, and to come over an encrypted connection.
+func TestMachinesDownloadWhatIsHandedOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := &app{provs: []provisioners.Provisioner{starter{starts: true, downloads: true}},
+		cfg: Config{Server: Server{DownloadDir: dir}}}
+	const at = "https://forewarm.example/"
+	_, err := a.cfg.findDaemonPrograms(at)
+	require.ErrorContains(t, err, "server.download_dir")
+	require.ErrorContains(t, checkDaemonStarters(a, at, provisioners.DaemonPrograms{}), "make release/node")
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, nodeARM64), []byte("program"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600))
+	programs, err := a.cfg.findDaemonPrograms(at)
+	require.NoError(t, err)
+	require.Equal(t, provisioners.DaemonPrograms{ARM64: provisioners.DaemonProgram{
+		URL:    "https://forewarm.example/download/forewarm-node-linux-arm64",
+		SHA256: "1310ca2c8932dbd118668bd97442558a3e1f546b5e15c69699dfbd6024f548d8"}}, programs)
+	found, err := a.cfg.findDownloads()
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{nodeARM64: filepath.Join(dir, nodeARM64)}, found, "nothing else")
+	require.NoError(t, checkDaemonStarters(a, at, programs))
+	require.ErrorContains(t, checkDaemonStarters(a, "http://10.0.0.1:8787", programs), "https://")
 }
 
 func TestReachedHere(t *testing.T) {

@@ -168,6 +168,7 @@ var changes = map[string]struct{ was, is string }{
 	"server.trusted_proxies":              {"10.1.0.0/16", "10.2.0.0/16"},
 	"server.metrics_listen":               {"127.0.0.1:19466", "127.0.0.1:19467"},
 	"server.public_url":                   {"https://gpu.example", "http://gpu.example"},
+	"server.download_dir":                 {"server: {", "server: {download_dir: DIR, "},
 	"server.peers_listen":                 {"127.0.0.1:0,", "127.0.0.2:0,"},
 	"server.peers_address":                {"peers_address: one.example", "peers_address: two.example"},
 	"server.max_connections":              {"max_connections: 31", "max_connections: 33"},
@@ -259,6 +260,9 @@ func TestTheEdgeIsChecked(t *testing.T) {
 func TestTheEdgeFromTheEnvironment(t *testing.T) {
 	t.Setenv("FOREWARM_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8")
 	t.Setenv("FOREWARM_PUBLIC_URL", "https://GPU.example:8443")
+	handed := filepath.Join(t.TempDir(), nodeAMD64)
+	require.NoError(t, os.WriteFile(handed, nil, 0o600))
+	t.Setenv("FOREWARM_DOWNLOAD_DIR", filepath.Dir(handed))
 	cfg, err := loadConfig("")
 	require.NoError(t, err)
 	e, err := cfg.newEdge()
@@ -269,6 +273,7 @@ func TestTheEdgeFromTheEnvironment(t *testing.T) {
 	e.configureServer(&told)
 	require.Equal(t, []string{"gpu.example"}, told.Hosts)
 	require.True(t, told.PublicTLS)
+	require.Equal(t, map[string]string{nodeAMD64: handed}, told.Downloads)
 	require.Equal(t, 1024, told.OpenPerAddress)
 	require.Equal(t, server.StreamLimits{PerKey: 64, PerOrganization: 512, All: 4096}, told.Streams)
 	require.Equal(t, server.StreamLimits{PerKey: 5, PerOrganization: 10, All: 20},

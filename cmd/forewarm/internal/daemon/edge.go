@@ -28,6 +28,9 @@ type Server struct {
 	// PeersAddress, FOREWARM_SERVER_PEERS_ADDRESS, is a host, or host:port, at which
 	// the others reach it. Empty: it is found out.
 	PeersAddress string `yaml:"peers_address"`
+	// DownloadDir, FOREWARM_DOWNLOAD_DIR, has the builds of forewarm-node that machines
+	// download from the API, as make release/node makes them. Empty: where this program is.
+	DownloadDir string `yaml:"download_dir"`
 	// MaxConnections bounds open connections, and MaxPerAddress those of one IPv4
 	// address or IPv6 /64, or its open requests behind a trusted proxy. Negative:
 	// no bound.
@@ -55,6 +58,9 @@ func (s *Server) overlayEnvironment() {
 	if v := os.Getenv("FOREWARM_PUBLIC_URL"); v != "" {
 		s.PublicURL = v
 	}
+	if v := os.Getenv("FOREWARM_DOWNLOAD_DIR"); v != "" {
+		s.DownloadDir = v
+	}
 }
 
 // edge is what Server means once it is read.
@@ -64,6 +70,8 @@ type edge struct {
 	tls     bool   // the public URL has it
 	limits  httpx.ConnLimits
 	streams server.StreamLimits
+	// downloads are the programs that it hands out: paths by name.
+	downloads map[string]string
 }
 
 // streamLimits are the bounds on streams, of which all together take half of the
@@ -94,6 +102,9 @@ func (c Config) newEdge() (edge, error) {
 	e := edge{proxies: proxies, limits: httpx.ConnLimits{All: max(0, c.Server.MaxConnections),
 		PerAddress: max(0, c.Server.MaxPerAddress)}}
 	e.streams = c.Server.streamLimits()
+	if e.downloads, err = c.findDownloads(); err != nil {
+		return edge{}, err
+	}
 	if c.Server.PublicURL == "" {
 		return e, nil
 	}
@@ -110,6 +121,7 @@ func (c Config) newEdge() (edge, error) {
 // configureServer tells the server what it has to know.
 func (e edge) configureServer(c *server.Config) {
 	c.Proxies, c.PublicTLS, c.OpenPerAddress, c.Streams = e.proxies, e.tls, e.limits.PerAddress, e.streams
+	c.Downloads = e.downloads
 	if e.host != "" {
 		c.Hosts = append(c.Hosts, e.host)
 	}
