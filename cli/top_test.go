@@ -20,7 +20,8 @@ func (w *town) joinDaemon(source string) {
 	id := w.mustRun("nodes", "list", "--jq", ".[0].id")
 	lines := w.mustRun("nodes", "join", id)
 	require.Contains(w.t, lines, "forewarm-node run --url "+w.url+" --node "+id+" --token-file - <<'TOKEN'\nfw_node_")
-	token := strings.Split(lines, "\n")[4]
+	_, text, _ := strings.Cut(lines, "<<'TOKEN'\n")
+	token, _, _ := strings.Cut(text, "\n")
 	as := func(key string) *client.Client {
 		c, err := client.New(w.url, key, http.DefaultClient)
 		require.NoError(w.t, err)
