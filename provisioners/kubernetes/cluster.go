@@ -30,6 +30,8 @@ type Cluster struct {
 var (
 	_ provisioners.Provisioner = (*Cluster)(nil)
 	_ provisioners.Renewer     = (*Cluster)(nil)
+
+	_ provisioners.DaemonStarter = (*Cluster)(nil)
 )
 
 // New reads the credentials. Whether the cluster can be reached is first asked
@@ -49,6 +51,9 @@ func New(config Config, clock clock.Clock) (*Cluster, error) {
 
 // Name returns the configured name.
 func (c *Cluster) Name() string { return c.config.Name }
+
+// StartsDaemons reports whether placeholders run the daemon of their node.
+func (c *Cluster) StartsDaemons() bool { return c.config.Daemon.Program != "" }
 
 // Offers lists the configured kinds of node.
 func (c *Cluster) Offers(ctx context.Context) ([]provisioners.Offer, error) {

@@ -47,6 +47,8 @@ type Config struct {
 	// Probe is how the GPUs' UUIDs are learnt: "logs" has the placeholder run
 	// nvidia-smi, "none" makes names up. Default none.
 	Probe Probe `yaml:"probe"`
+	// Daemon has placeholders run the node's daemon.
+	Daemon Daemon `yaml:"daemon"`
 	// Address is what Instance.Address says: "node_name" or "internal_ip". Default
 	// node_name, which is what a pod selects a node by.
 	Address Address `yaml:"address"`
@@ -124,7 +126,7 @@ func (c Config) WithDefaults() Config {
 
 // Validate returns every mistake in the config, each with its field.
 func (c Config) Validate() error {
-	mistakes := []error{provisioners.CheckName(c.Name)}
+	mistakes := []error{provisioners.CheckName(c.Name), c.Daemon.mistakes(c.Probe)}
 	wrong := func(bad bool, format string, args ...any) {
 		if bad {
 			mistakes = append(mistakes, fmt.Errorf(format, args...))

@@ -70,6 +70,7 @@ func (c Config) useMistakes() (mistakes []error) {
 		wrong(len(c.PlaceholderNamespaces) > 0, "placeholder_namespaces: is for use: observed only; leave it out")
 		return mistakes
 	}
+	wrong(c.Daemon.Program != "", "daemon: is not for use: observed, in which nothing of ours runs on nodes; remove it")
 	wrong(c.KeepFor < leastKeep || c.KeepFor > mostKeep, "keep_for: %v is not between %v and %v", c.KeepFor, leastKeep,
 		mostKeep)
 	wrong(!slices.Contains([]WarmWith{WarmAuto, WarmPlaceholder, WarmBuffer}, c.WarmWith),

@@ -5,7 +5,6 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +31,7 @@ func (c *Cluster) Create(ctx context.Context, token string, asked provisioners.S
 	if s.Ended || s.PodUID != "" {
 		return c.reconcileRecord(ctx, s.instanceKey())
 	}
-	pod, err := c.ensurePlaceholder(ctx, s, offer, asked.ExpiresAt)
+	pod, err := c.ensurePlaceholder(ctx, s, offer, asked)
 	if err != nil {
 		return provisioners.Instance{}, err
 	}
@@ -95,10 +94,16 @@ func (c *Cluster) createRecord(ctx context.Context, r record) (*stored, error) {
 }
 
 // ensurePlaceholder makes the record's placeholder, or returns the one that is there.
-func (c *Cluster) ensurePlaceholder(ctx context.Context, s *stored, offer Offer, expires time.Time) (
+func (c *Cluster) ensurePlaceholder(ctx context.Context, s *stored, offer Offer, asked provisioners.Spec) (
 	*corev1.Pod, error) {
-	pod, err := c.api.core.Pods(s.object.Namespace).Create(ctx, c.config.newPlaceholder(s, offer, expires),
-		metav1.CreateOptions{})
+	wanted := c.config.newPlaceholder(s, offer, asked.ExpiresAt)
+	if command := c.config.daemonCommand(asked); command != nil {
+		addDaemon(wanted, command)
+		if err := c.api.writeToken(ctx, s, asked.Daemon.Token); err != nil {
+			return nil, err
+		}
+	}
+	pod, err := c.api.core.Pods(s.object.Namespace).Create(ctx, wanted, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		pod, err = c.api.getPlaceholder(ctx, s)
 	} else if err != nil {

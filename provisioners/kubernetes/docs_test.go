@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
 	"github.com/forewarm/forewarm/provisioners/kubernetes/apitest"
 )
@@ -115,11 +116,13 @@ func TestRights(t *testing.T) {
 	w := newWorld(t, withProvisioningRequest, func(c *kubernetes.Config) {
 		c.Probe,
 			c.CordonOnDelete = kubernetes.ProbeLogs, true
+		c.Daemon.Program = "/usr/local/bin/forewarm-node"
 	})
 	w.server.Define("provisioningrequests", "ProvisioningRequest", "autoscaling.x-k8s.io/v1")
 	w.boot = 2 * time.Minute
 	spec := w.testSpec()
 	spec.ExpiresAt = start.Add(time.Hour)
+	spec.Daemon = provisioners.Daemon{URL: "https://forewarm.example", Token: "secret"}
 	made, err := w.Create(t.Context(), "token", spec)
 	require.NoError(t, err)
 	w.advanceClock(90 * time.Second)

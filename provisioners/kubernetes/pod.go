@@ -11,6 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// driverCapabilities is what of the driver the container toolkit brings along.
+const driverCapabilities = "NVIDIA_DRIVER_CAPABILITIES"
+
 const (
 	graceSeconds = 5
 	nobody       = 65534
@@ -96,7 +99,7 @@ func (c Config) newHoldContainer(offer Offer) corev1.Container {
 		},
 	}
 	if c.Probe == ProbeLogs { // the container toolkit then brings nvidia-smi along
-		container.Env = []corev1.EnvVar{{Name: "NVIDIA_DRIVER_CAPABILITIES", Value: "utility"}}
+		container.Env = []corev1.EnvVar{{Name: driverCapabilities, Value: "utility"}}
 	}
 	return container
 }

@@ -59,7 +59,8 @@ func New(clock clock.Clock) *Server {
 		clock: clock, version: 1, objects: map[string]object{}, logs: map[string]string{}, used: map[Use]int{},
 		kinds: map[string]string{
 			"pods": "Pod", "configmaps": "ConfigMap", "nodes": "Node", "events": "Event", "podtemplates": "PodTemplate",
-			"jobs": "Job", "leases": "Lease", "namespaces": "Namespace",
+			"secrets": "Secret",
+			"jobs":    "Job", "leases": "Lease", "namespaces": "Namespace",
 		},
 		versions: map[string][]string{}, priority: lowPriority,
 	}
