@@ -39,7 +39,7 @@ func TestExamplesOfTheManual(t *testing.T) {
 	require.NoError(t, err)
 	blocks := fenced.FindAllSubmatch(page, -1)
 	require.Len(t, blocks, 2)
-	commented := regexp.MustCompile(`(?m)^(\s+)# (provisioning_request:)`).ReplaceAll(blocks[1][1], []byte("$1$2"))
+	commented := regexp.MustCompile(`(?m)^(\s+)# (provisioning_request:|daemon:)`).ReplaceAll(blocks[1][1], []byte("$1$2"))
 	require.NotEqual(t, blocks[1][1], commented)
 	for _, block := range [][]byte{blocks[0][1], blocks[1][1], commented} {
 		var file exampleFile

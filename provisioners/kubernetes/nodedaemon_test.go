@@ -98,8 +98,10 @@ func TestMistakesOfTheDaemon(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*kubernetes.Config){
 		"daemon.program: is empty": func(c *kubernetes.Config) { c.Daemon.SharedUser = true },
-		"no absolute path":         func(c *kubernetes.Config) { c.Daemon.Program, c.Probe = "forewarm-node", kubernetes.ProbeLogs },
-		"needs probe: logs":        func(c *kubernetes.Config) { c.Daemon.Program = "/bin/forewarm-node" },
+		"no absolute path": func(c *kubernetes.Config) {
+			c.Daemon.Program, c.Probe = "forewarm-node", kubernetes.ProbeLogs
+		},
+		"needs probe: logs": func(c *kubernetes.Config) { c.Daemon.Program = "/bin/forewarm-node" },
 		"daemon: is not for use: observed": func(c *kubernetes.Config) {
 			withDaemon("/bin/forewarm-node")(c)
 			c.Use = kubernetes.UseObserved
