@@ -158,7 +158,7 @@ var bookingTags = tags{
 	"Allocation.IdleSince": `doc:"Since when none of its GPUs has done anything, as the daemons of its nodes tell; ` +
 		`left out for the first ten minutes, and while they tell of one that it does something, or nothing at all. ` +
 		`Of what is listed or read, not of the answer to a change."`,
-	"Allocation.IdleCost": `doc:"What it has cost since then, as far as was looked, at the pool's price."`,
+	"Allocation.IdleCost":     `doc:"What it has cost since then, as far as was looked, at the pool's price."`,
 	"Allocation.IdleWarnedAt": `doc:"When its holder was warned of that, by the pool's policy; left out before."`,
 	"Allocation.IdleReclaimAt": `doc:"When it ends unless one of its GPUs does something before, by the pool's policy; ` +
 		`left out where it does not."`,

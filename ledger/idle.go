@@ -42,6 +42,14 @@ func IdleAllocations(r Reader, all []allocation.Allocation) (map[string]plan.Idl
 	return idle, nil
 }
 
+// tellIdleAfter is how long GPUs do nothing until anybody is told, unless the pool warns sooner.
+const tellIdleAfter = 10 * time.Minute
+
+// IsTold reports whether people are told of the idleness of an allocation.
+func IsTold(i plan.Idleness, a allocation.Allocation) bool {
+	return i.Length() >= tellIdleAfter || i.Warned(a.IdleWarnedAt)
+}
+
 // idleness is since when, and until when, all GPUs of an active allocation were seen to be
 // idle, by what the daemons of its nodes said last.
 func idleness(a allocation.Allocation, said map[string]Presence, now time.Time) (i plan.Idleness, idle bool) {

@@ -30,6 +30,11 @@ func (r stretchRow) toValue() (ledger.GPUStretch, error) {
 		Interval: calendar.Interval{Start: toTime(r.Since), End: toTime(r.Until)}}}, nil
 }
 
+// activityOf is what the GPUs of nodes did in a period.
+func (r costReader) activityOf(nodeIDs []string, period calendar.Interval) (map[string][]activity.Stretch, error) {
+	return capacityReader(r).GPUStretches(nodeIDs, period.Start, period.End)
+}
+
 func (r capacityReader) GPUStretches(nodeIDs []string, from, to time.Time) (map[string][]activity.Stretch, error) {
 	byNode := map[string][]activity.Stretch{}
 	for part := range slices.Chunk(nodeIDs, atOnce) {

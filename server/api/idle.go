@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/admission"
@@ -10,9 +9,6 @@ import (
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/ledger"
 )
-
-// tellIdle is how long GPUs do nothing until their holder is told, unless it was warned before.
-const tellIdle = 10 * time.Minute
 
 // showIdle says of some allocations, in the order in which they are shown, since when their
 // GPUs have done nothing, what that costs, and what becomes of them.
@@ -23,7 +19,7 @@ func showIdle(r ledger.Reader, all []allocation.Allocation, shown []contract.All
 	}
 	for i, a := range all {
 		found, is := idle[a.ID]
-		if !is || found.Length() < tellIdle && !found.Warned(a.IdleWarnedAt) {
+		if !is || !ledger.IsTold(found, a) {
 			continue
 		}
 		state, err := r.LiveState(a.PoolID)
