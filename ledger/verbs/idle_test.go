@@ -244,7 +244,7 @@ func TestThePolicyOfIdleGPUsIsChecked(t *testing.T) {
 		"no warning": {0, time.Hour, "idle_reclaim_after_seconds",
 			"must be 0 while idle_warn_after_seconds is: nobody loses GPUs unwarned"},
 		"with the warning": {time.Hour, time.Hour, "idle_reclaim_after_seconds",
-			"must be 0, for never, or more than idle_warn_after_seconds (3600) and at most 31622400 s (366 days)"},
+			"must be 0, for never, or more than idle_warn_after_seconds, 3600 s, and at most 31622400 s (366 days)"},
 		"too soon to tell": {time.Minute, 0, "idle_warn_after_seconds",
 			"must be 0, for no warning, or between 300 s and 31622400 s (366 days)"},
 	} {

@@ -86,7 +86,7 @@ func checkIdlePolicy(p capacity.Pool) error {
 		return invalid(fieldIdleReclaim, "must be 0 while idle_warn_after_seconds is: nobody loses GPUs unwarned")
 	case reclaim != 0 && (reclaim <= warn || reclaim > ledger.MaxTimer):
 		return invalid(fieldIdleReclaim, fmt.Sprintf("must be 0, for never, or more than "+
-			"idle_warn_after_seconds (%d) and at most %s", int64(warn.Seconds()), inSeconds(ledger.MaxTimer)))
+			"idle_warn_after_seconds, %s, and at most %s", inSeconds(warn), inSeconds(ledger.MaxTimer)))
 	}
 	return nil
 }

@@ -278,6 +278,9 @@ func (e *explained) explainAllocation(a allocation.Allocation) {
 		e.Summary = what + ": being given back"
 	default:
 		e.Since, e.Summary = a.EndedAt, fmt.Sprintf("%s: %s", what, a.State())
+		if a.Reason == plan.ReasonGPUsIdle {
+			e.Summary = what + ": reclaimed, since its GPUs did nothing"
+		}
 	}
 	e.describeNextSteps(map[string]string{plan.StepGivesUp: "it expires if the nodes are not there by then",
 		plan.StepLease: "its lease ends", plan.StepReclaim: "it ends unless one of its GPUs does something before"})
