@@ -187,6 +187,24 @@ func TestIdlenessEndsNothingWithoutAPolicy(t *testing.T) {
 	require.Equal(t, allocation.Expired, w.readAllocation(a.ID).State())
 }
 
+// GPUs that were idle before somebody held them are idle for that one from then on, and whoever
+// held them before is not warned any more.
+func TestIdlenessBeginsWithTheHolder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	require.NoError(t, w.setIdlePolicy(time.Hour, 0))
+	w.changePool(func(p *capacity.Pool) { p.MinNodes = 1 })
+	w.warmNodes(1)
+	l := w.lookAt(w.readNodes(node.Ready)[0].ID)
+	l.pass(2 * time.Hour)
+	a := w.allocateFor(w.newPerson("ann"), 2, 24*time.Hour)
+	l.pass(59 * time.Minute)
+	require.Equal(t, a.ActiveAt, w.idleSince(a.ID))
+	require.Empty(t, w.readEvents("allocation.idle"))
+	l.pass(2 * time.Minute)
+	require.Len(t, w.readEvents("allocation.idle"), 1)
+}
+
 // What was known is known to every process, and after a restart.
 func TestARestartForgetsNoIdleness(t *testing.T) {
 	t.Parallel()
