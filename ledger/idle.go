@@ -71,5 +71,8 @@ func idleness(a allocation.Allocation, said map[string]Presence, now time.Time) 
 			i.Seen = p.SeenAt
 		}
 	}
-	return i, i.Since.Before(i.Seen)
+	if i.Seen.Before(i.Since) {
+		i.Seen = i.Since // nobody has looked since it was activated
+	}
+	return i, true
 }
