@@ -57,7 +57,8 @@ var examplesOf = map[string]string{
 	"pools show":    "forewarm pools show demo-a100",
 	"pools create": "forewarm pools create lab --provisioner sim --instance-type sim-4xa100 --model a100-80g " +
 		"--gpus-per-node 4 --memory 80 --max-nodes 2 --price 12.80 --simulated",
-	"pools edit":         "forewarm pools edit demo-a100 --max-nodes 6\nforewarm pools edit demo-a100 --paused=true",
+	"pools edit": "forewarm pools edit demo-a100 --max-nodes 6\nforewarm pools edit demo-a100 --paused=true\n" +
+		"forewarm pools edit demo-a100 --idle-warn-after 1h --idle-reclaim-after 4h",
 	"pools delete":       "forewarm pools delete spare --yes",
 	"shares":             "forewarm shares demo-a100",
 	"top":                "forewarm top --once\nforewarm top --once --pool demo-a100 -o jsonl",

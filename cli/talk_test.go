@@ -19,7 +19,8 @@ var update = flag.Bool("update", false, "rewrite testdata/*.txt")
 // TestConversations replays what people type, against a real server, and
 // compares every answer, its stream and its exit code. In a conversation $LAST
 // is the first id, or the first word, of the last data shown, and a line that
-// begins with % lets time pass.
+// begins with % lets time pass. So does one that begins with @, in which the GPUs of all
+// nodes are seen to be busy for so many percent of it.
 func TestConversations(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -54,6 +55,9 @@ func runConversation(w *town, script string) string {
 			d, err := time.ParseDuration(l[2:])
 			require.NoError(w.t, err)
 			w.passTime(d)
+			b.WriteString(l + "\n")
+		case strings.HasPrefix(l, "@ "):
+			w.lookAtGPUs(l[2:])
 			b.WriteString(l + "\n")
 		case strings.HasPrefix(l, "$ forewarm"):
 			out, errs, code := w.runCommand(splitWords(strings.ReplaceAll(l[len("$ forewarm"):], "$LAST", last))...)

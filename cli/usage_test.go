@@ -37,6 +37,6 @@ func TestLinesAboutUsingAnAllocation(t *testing.T) {
 			lines++
 		}
 	}
-	require.Len(t, blocks, 9)
-	require.Equal(t, 22, lines)
+	require.Len(t, blocks, 10)
+	require.Equal(t, 24, lines)
 }

@@ -37,6 +37,8 @@ type Allocation struct {
 	EstimatedCost    Money         `json:"estimated_cost"`
 	IdleSince        time.Time     `json:"idle_since,omitzero"`
 	IdleCost         *Money        `json:"idle_cost,omitempty"`
+	IdleWarnedAt     time.Time     `json:"idle_warned_at,omitzero"`
+	IdleReclaimAt    time.Time     `json:"idle_reclaim_at,omitzero"`
 	Work             *ClusterWork  `json:"work,omitempty"`
 	Wait             *WaitEstimate `json:"wait,omitempty"`
 	Version          int           `json:"version"`
@@ -154,8 +156,12 @@ var bookingTags = tags{
 	"Allocation.WaitSeconds": `doc:"From the request to the GPUs; absent while it waits."`,
 	"Allocation.ZeroWait":    `doc:"Whether it waited at most 5 s; absent while it waits."`,
 	"Allocation.IdleSince": `doc:"Since when none of its GPUs has done anything, as the daemons of its nodes tell; ` +
-		`left out for the first ten minutes, in lists, and to those who may not enter it."`,
-	"Allocation.IdleCost": `doc:"What it has cost since then, at the pool's price."`,
+		`left out for the first ten minutes, and while they tell of one that it does something, or nothing at all. ` +
+		`Of what is listed or read, not of the answer to a change."`,
+	"Allocation.IdleCost":     `doc:"What it has cost since then, as far as was looked, at the pool's price."`,
+	"Allocation.IdleWarnedAt": `doc:"When its holder was warned of that, by the pool's policy; left out before."`,
+	"Allocation.IdleReclaimAt": `doc:"When it ends unless one of its GPUs does something before, by the pool's policy; ` +
+		`left out where it does not."`,
 	"Allocation.EstimatedCost": `doc:"Cost of the lease held to its end, at the pool's price; after its end, of ` +
 		`the time that was held."`,
 	"Allocation.Access": `doc:"How its holder gets to the GPUs. Present while it is active, where this allocation is ` +

@@ -23,6 +23,8 @@ type Pool struct {
 	IdleReleaseSeconds int64         `json:"idle_release_seconds"`
 	MaxLeaseSeconds    int64         `json:"max_lease_seconds"`
 	CleaningSeconds    int64         `json:"cleaning_seconds" doc:"Kept free on a node between two bookings."`
+	IdleWarnAfter      int64         `json:"idle_warn_after_seconds"`
+	IdleReclaimAfter   int64         `json:"idle_reclaim_after_seconds"`
 	MaxCreates         int           `json:"max_creates"`
 	CreateWindow       int64         `json:"create_window_seconds"`
 	OnlineShare        int           `json:"online_share"`
@@ -98,6 +100,8 @@ type PoolCreate struct {
 	IdleReleaseSeconds *int64       `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" default:"600"`
 	MaxLeaseSeconds    int64        `json:"max_lease_seconds,omitempty" minimum:"60" default:"604800"`
 	CleaningSeconds    int64        `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400"`
+	IdleWarnAfter      int64        `json:"idle_warn_after_seconds,omitempty" minimum:"0" maximum:"31622400"`
+	IdleReclaimAfter   int64        `json:"idle_reclaim_after_seconds,omitempty" minimum:"0" maximum:"31622400"`
 	MaxCreates         int          `json:"max_creates,omitempty" minimum:"0" maximum:"100000"`
 	CreateWindow       int64        `json:"create_window_seconds,omitempty" minimum:"1" maximum:"86400" default:"600"`
 	OnlineShare        int          `json:"online_share,omitempty" minimum:"0" maximum:"1000"`
@@ -121,6 +125,8 @@ type PoolPatch struct {
 	IdleReleaseSeconds *int64        `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800"`
 	MaxLeaseSeconds    *int64        `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000"`
 	CleaningSeconds    *int64        `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400" nullable:"false"`
+	IdleWarnAfter      *int64        `json:"idle_warn_after_seconds,omitempty" minimum:"0" maximum:"31622400"`
+	IdleReclaimAfter   *int64        `json:"idle_reclaim_after_seconds,omitempty" minimum:"0" maximum:"31622400"`
 	MaxCreates         *int          `json:"max_creates,omitempty" minimum:"0" maximum:"100000" nullable:"false"`
 	CreateWindow       *int64        `json:"create_window_seconds,omitempty" minimum:"1" maximum:"86400"`
 	NodeCPUs           *int          `json:"node_cpus,omitempty" minimum:"0" maximum:"65536" nullable:"false"`
@@ -254,7 +260,13 @@ var capacityTags = tags{
 	"PoolPatch.IdleReleaseSeconds": `nullable:"false"`,
 	"PoolPatch.MaxLeaseSeconds":    `nullable:"false"`,
 	"PoolPatch.CreateWindow":       `nullable:"false"`,
-	"PoolPatch.NodeMemoryMiB":      `nullable:"false"`,
+	"PoolPatch.IdleWarnAfter":      `nullable:"false"`,
+	"PoolPatch.IdleReclaimAfter":   `nullable:"false"`,
+	"Pool.IdleWarnAfter": `doc:"How long the GPUs of an allocation do nothing until its holder is warned, from 300; ` +
+		`0: never. That they do nothing is what the daemons of its nodes tell; what nobody looks at is not idle."`,
+	"Pool.IdleReclaimAfter": `doc:"How long they do nothing until the allocation ends: more than ` +
+		`idle_warn_after_seconds, and never sooner after the warning than lies between the two; 0: never."`,
+	"PoolPatch.NodeMemoryMiB": `nullable:"false"`,
 	"PoolPatch.Force": `doc:"Split the pool although a workload has booked more than its new share, or make it ` +
 		`smaller although promises lose their place: what is booked stays, and promises without a place are marked ` +
 		`degraded."`,

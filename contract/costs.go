@@ -26,6 +26,8 @@ type CostLine struct {
 	Machines         int     `json:"machines" doc:"That the charges are of."`
 	GPUHours         float64 `json:"gpu_hours"`
 	Amount           Money   `json:"amount"`
+	// Activity is what the GPUs did while a tenant held them: gpu_hours and amount, divided.
+	Activity *Activity `json:"activity,omitempty" doc:"Of a tenant: gpu_hours and amount, by what the GPUs did."`
 }
 
 // SourceState is what is known of one place where a pool's machines can be had.

@@ -52,6 +52,20 @@ type Report struct {
 	BusyGPUHours   float64   `json:"busy_gpu_hours"`
 	IdleGPUHours   *float64  `json:"idle_gpu_hours,omitempty"`
 	BootGPUHours   *float64  `json:"boot_gpu_hours,omitempty"`
+	Activity       Activity  `json:"activity"`
+}
+
+// Activity divides what somebody held by what the GPUs did. Its parts add up to it.
+type Activity struct {
+	Used       ActivityPart `json:"used" doc:"They were seen to do something, with pauses of less than five minutes."`
+	Idle       ActivityPart `json:"idle" doc:"They were seen to do nothing for five minutes or more."`
+	Unobserved ActivityPart `json:"unobserved"`
+}
+
+// ActivityPart is a part of what somebody held.
+type ActivityPart struct {
+	GPUHours float64 `json:"gpu_hours"`
+	Cost     Money   `json:"cost"`
 }
 
 // Waits counts work in observed pools by what it waits, or has waited, for.
@@ -66,6 +80,9 @@ type Waits struct {
 var eventTags = tags{
 	"Report.Waits": `doc:"Of the starts that a cluster's own scheduler made, those that waited, by what for. Absent ` +
 		`where none did."`,
+	"Report.Activity": `doc:"What the GPUs did while somebody held them: its parts add up to busy_gpu_hours and ` +
+		`busy_cost."`,
+	"Activity.Unobserved": `doc:"Nobody looked: no daemon told of them, or not what they do. That is not idleness."`,
 	"Waits.Reason": `enum:"boot,dependencies,limits,other,priority,queue,resources" doc:"Boot, for nodes that ` +
 		`booted, which warmer ones would have spared. All else is the cluster's affair, and no part of any wait; queue ` +
 		`is something of it that no look has seen."`,

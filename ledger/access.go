@@ -7,15 +7,13 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
-	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 )
 
 // Access is how the holder of an allocation gets to its GPUs.
 type Access struct {
-	DevicesOnly bool           // the pool's policy: the nodes have no address
-	Price       money.MicroUSD // of its GPUs, per hour, at the pool's price
-	Nodes       []NodeAccess   // by rank
+	DevicesOnly bool         // the pool's policy: the nodes have no address
+	Nodes       []NodeAccess // by rank
 }
 
 // NodeAccess is one node of an allocation: of its devices those that the allocation
@@ -50,9 +48,6 @@ func AccessTo(r Reader, who Actor, a allocation.Allocation) (*Access, error) {
 		return nil, fmt.Errorf("reading the pool of allocation %s: %w", a.ID, err)
 	}
 	out := &Access{DevicesOnly: state.Pool.DevicesOnly}
-	if n := state.Pool.PerNode; n > 0 {
-		out.Price = state.Pool.Price * money.MicroUSD(len(a.Devices)) / money.MicroUSD(n)
-	}
 	for _, n := range nodesOf(state, a) {
 		seen := NodeAccess{NodeID: n.ID, Address: n.Address, Simulated: n.Simulated, Devices: heldOn(n, a)}
 		if out.DevicesOnly {

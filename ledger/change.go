@@ -39,7 +39,8 @@ type Change struct {
 	Uses          []PoolUse     // replace what was known before
 	Forecasts     []Forecast    // new rows only
 	Daemons       []Daemon
-	Presences     []Presence // replace what was said before
+	Presences     []Presence   // replace what was said before
+	GPUStretches  []GPUStretch // those that are there are left alone
 	// ClosedForecasts were read open: their Outcome is written, and nothing else.
 	// ErrConflict: one has an outcome already.
 	ClosedForecasts []Forecast

@@ -38,6 +38,8 @@ func (r *Report) AddCosts(c Costs) {
 		switch {
 		case l.Payer == cost.Tenant:
 			r.BusyCost, r.BusyHours = r.BusyCost+l.Amount, r.BusyHours+l.GPUTime.Hours()
+			r.HeldUsed, r.HeldIdle = r.HeldUsed.Add(l.Used()), r.HeldIdle.Add(l.Idle)
+			r.HeldUnobserved = r.HeldUnobserved.Add(l.Unobserved)
 		case l.Payer == cost.Orphan:
 			r.OrphanCost += l.Amount
 		case l.Cause == cost.MinBilling:

@@ -1,6 +1,10 @@
 package ledger
 
-import "time"
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/activity"
+)
 
 // Daemon is by what the daemon of a node proves who it is. Of tokens and keys only the
 // public ids and the keyed hashes of their secrets are stored.
@@ -37,6 +41,15 @@ type Presence struct {
 	Epoch   int64     // of the daemon that said it, within the boot
 	Program string    // its version
 	Look    []byte    // JSON, as it sent it
+	// Activity are the last stretches of the GPUs of which it tells what they do. They reach
+	// to SeenAt.
+	Activity []activity.Open
+}
+
+// GPUStretch is a stretch of a GPU of a node that is over.
+type GPUStretch struct {
+	NodeID string
+	activity.Stretch
 }
 
 // DaemonReader reads what is known of the daemons of nodes.
@@ -50,6 +63,12 @@ type DaemonReader interface {
 	Presence(nodeID string) (Presence, error)
 	// Presences returns what daemons said after a time, oldest first.
 	Presences(after time.Time) ([]Presence, error)
+	// PresencesOf returns what the daemons of some nodes said last, by node; of those that
+	// never did nothing.
+	PresencesOf(nodeIDs []string) (map[string]Presence, error)
+	// GPUStretches returns, by node, what the GPUs of some nodes did in a period, as far as
+	// they were looked at: those stretches that are open reach to the last look.
+	GPUStretches(nodeIDs []string, from, to time.Time) (map[string][]activity.Stretch, error)
 }
 
 // The kinds of key with which the daemon of a node comes. They are in no list of keys.
@@ -105,6 +124,8 @@ type Beat struct {
 	Program string
 	Clears  int
 	Look    []byte
+	// Activity is what its GPUs did since the beat before that was recorded.
+	Activity []activity.Look
 	// Unhealthy are the GPUs that must not be handed out, for the quarantine of their node.
 	Unhealthy []UnhealthyGPU
 }

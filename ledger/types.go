@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/cost"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
@@ -247,4 +248,8 @@ type Report struct {
 	BusyHours      float64        // in GPU-hours
 	IdleHours      float64
 	BootHours      float64
+
+	// What GPUs did while somebody held them: they did something, or nothing, or nobody
+	// looked. The parts add up to BusyCost and BusyHours.
+	HeldUsed, HeldIdle, HeldUnobserved cost.Part
 }

@@ -18,7 +18,7 @@ var View = output.View[contract.Allocation]{
 	Columns: []output.Column[contract.Allocation]{
 		{Head: "ID", Cell: func(x contract.Allocation) string { return x.ID }},
 		{Head: "NAME", Cell: nameText},
-		{Head: "STATE", Cell: func(x contract.Allocation) string { return x.State }},
+		{Head: "STATE", Cell: stateText},
 		{Head: "GPUS", Right: true, Cell: func(x contract.Allocation) string { return strconv.Itoa(x.GPUs) }},
 		{Head: "POOL", Cell: func(x contract.Allocation) string { return cmp.Or(x.PoolName, x.PoolID) }},
 		{Head: "SHAPE", Cell: func(x contract.Allocation) string {
@@ -49,12 +49,28 @@ var showView = output.View[contract.Allocation]{Name: View.Name,
 	Columns: append(slices.Clone(View.Columns), output.Column[contract.Allocation]{Head: "IDLE SINCE", Cell: idleText},
 		output.Column[contract.Allocation]{Head: "WAY IN", Cell: wayText})}
 
-// idleText is since when an allocation's GPUs do nothing, and what that has cost.
+// stateText is the state of an allocation; what idle GPUs cost is for whoever looks at it alone.
+func stateText(x contract.Allocation) string {
+	if x.IdleSince.IsZero() {
+		return x.State
+	}
+	return x.State + ", idle"
+}
+
+// idleText is since when an allocation's GPUs do nothing, what that has cost, and what
+// becomes of it.
 func idleText(x contract.Allocation) string {
 	if x.IdleSince.IsZero() || x.IdleCost == nil {
 		return "-"
 	}
-	return format.Time(x.IdleSince) + ", " + format.Money(*x.IdleCost)
+	text := format.Time(x.IdleSince) + ", " + format.Money(*x.IdleCost)
+	switch {
+	case !x.IdleReclaimAt.IsZero():
+		text += "; warned, ends " + format.Time(x.IdleReclaimAt) + " unless used"
+	case !x.IdleWarnedAt.IsZero():
+		text += "; warned"
+	}
+	return text
 }
 
 // nameText is what an allocation is called: work that a cluster placed by its label and user.

@@ -15,7 +15,7 @@ import (
 func newCreateCommand(a *app.App) *cobra.Command {
 	var in contract.PoolCreate
 	var hold, lease, creating flags.Span
-	var idle, cleaning flags.Duration
+	var idle, cleaning, warn, reclaim flags.Duration
 	var memory float64
 	var price string
 	var holders []string
@@ -36,6 +36,7 @@ func newCreateCommand(a *app.App) *cobra.Command {
 			in.WarmHoldSeconds, in.MaxLeaseSeconds = hold.Seconds(), lease.Seconds()
 			flags.SetIfGiven(cmd, "idle-release", &in.IdleReleaseSeconds, idle.Seconds())
 			in.CleaningSeconds, in.CreateWindow = cleaning.Seconds(), creating.Seconds()
+			in.IdleWarnAfter, in.IdleReclaimAfter = warn.Seconds(), reclaim.Seconds()
 			var err error
 			if in.Holders, err = parseHolders(holders); err != nil {
 				return err
@@ -65,6 +66,8 @@ func newCreateCommand(a *app.App) *cobra.Command {
 	f.Var(&idle, "idle-release", "how long an idle node is kept (default 10m)")
 	f.Var(&lease, "max-lease", "longest lease (default 7d)")
 	f.Var(&cleaning, "cleaning", "how long a node is kept free between two bookings (default 0s)")
+	f.Var(&warn, "idle-warn-after", warnHelp+" (default 0s)")
+	f.Var(&reclaim, "idle-reclaim-after", reclaimHelp+" (default 0s)")
 	f.IntVar(&in.MaxCreates, "max-creates", 0,
 		"most nodes to request in --create-window that have served nobody (default three for each node, "+
 			"at least 10)")

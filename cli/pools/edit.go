@@ -17,7 +17,7 @@ func NewEditCommand(a *app.App) *cobra.Command {
 	var price, holder, access string
 	var holders []string
 	var hold, lease, creating flags.Span
-	var idle, cleaning flags.Duration
+	var idle, cleaning, warn, reclaim flags.Duration
 	var paused, borrow, force bool
 	c := &cobra.Command{
 		Use: "edit POOL", Short: "Change a pool (operators)", Args: flags.ExactArgs("POOL"),
@@ -30,6 +30,8 @@ func NewEditCommand(a *app.App) *cobra.Command {
 			flags.SetIfGiven(cmd, "idle-release", &patch.IdleReleaseSeconds, idle.Seconds())
 			flags.SetIfGiven(cmd, "max-lease", &patch.MaxLeaseSeconds, lease.Seconds())
 			flags.SetIfGiven(cmd, "cleaning", &patch.CleaningSeconds, cleaning.Seconds())
+			flags.SetIfGiven(cmd, "idle-warn-after", &patch.IdleWarnAfter, warn.Seconds())
+			flags.SetIfGiven(cmd, "idle-reclaim-after", &patch.IdleReclaimAfter, reclaim.Seconds())
 			flags.SetIfGiven(cmd, "max-creates", &patch.MaxCreates, creates)
 			flags.SetIfGiven(cmd, "create-window", &patch.CreateWindow, creating.Seconds())
 			flags.SetIfGiven(cmd, "node-cpus", &patch.NodeCPUs, cpus)
@@ -59,6 +61,8 @@ func NewEditCommand(a *app.App) *cobra.Command {
 	f.Var(&idle, "idle-release", "how long an idle node is kept")
 	f.Var(&lease, "max-lease", "longest lease")
 	f.Var(&cleaning, "cleaning", "how long a node is kept free between two bookings")
+	f.Var(&warn, "idle-warn-after", warnHelp)
+	f.Var(&reclaim, "idle-reclaim-after", reclaimHelp)
 	f.IntVar(&creates, "max-creates", 0,
 		"most nodes to request in --create-window that have served nobody; 0: three for each node, at "+
 			"least 10")

@@ -15,6 +15,12 @@ const holderHelp = "of an observed pool, whose work is what: organization=ORG wi
 const accessHelp = "what holders are told of its nodes: shell, how to get in; devices, only the indices and UUIDs of " +
 	"their GPUs"
 
+const (
+	warnHelp = "how long the GPUs of an allocation do nothing until its holder is warned; 0s: never"
+	// reclaimHelp is of what happens to whoever was warned.
+	reclaimHelp = "how long they do nothing until the allocation ends, more than --idle-warn-after; 0s: never"
+)
+
 // parseHolders reads the values of --holder.
 func parseHolders(values []string) ([]contract.PoolHolder, error) {
 	holders := []contract.PoolHolder{}

@@ -40,6 +40,7 @@ var poolView = output.View[contract.Pool]{
 			Wide: true},
 		{Head: "CLEANING", Right: true, Cell: func(x contract.Pool) string { return format.Seconds(x.CleaningSeconds) },
 			Wide: true},
+		{Head: "IDLE GPUS", Cell: idlePolicyText, Wide: true},
 		{Head: "MAX CREATES", Right: true, Cell: func(x contract.Pool) string {
 			return fmt.Sprintf("%d in %s", x.MaxCreates, format.Seconds(x.CreateWindow))
 		}, Wide: true},
@@ -56,6 +57,18 @@ func freeOf(x contract.Pool) string {
 		return "-"
 	}
 	return fmt.Sprintf("%d/%d", x.GPUCounts.Free, x.GPUCounts.Total)
+}
+
+// idlePolicyText says what becomes of allocations whose GPUs are idle.
+func idlePolicyText(x contract.Pool) string {
+	if x.IdleWarnAfter == 0 {
+		return "-"
+	}
+	text := "warned after " + format.Seconds(x.IdleWarnAfter)
+	if x.IdleReclaimAfter > 0 {
+		text += ", reclaimed after " + format.Seconds(x.IdleReclaimAfter)
+	}
+	return text
 }
 
 // holdersText says whose the work of an observed pool is: the first rule that fits counts.

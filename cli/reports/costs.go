@@ -40,6 +40,8 @@ func costView(total contract.Money, items []contract.CostLine) output.View[contr
 			{Head: "MACHINES", Right: true, Cell: func(x contract.CostLine) string { return strconv.Itoa(x.Machines) }},
 			{Head: "GPU-HOURS", Right: true,
 				Cell: func(x contract.CostLine) string { return format.Hours(x.GPUHours) }},
+			{Head: "IDLE", Right: true, Cell: idleText, Wide: true},
+			{Head: "NOT OBSERVED", Right: true, Cell: unobservedText, Wide: true},
 			{Head: "COST", Right: true, Cell: func(x contract.CostLine) string { return format.Money(x.Amount) }},
 			{Head: "SHARE", Right: true,
 				Cell: func(x contract.CostLine) string { return format.Percent(shareOf(x.Amount, total)) }},
@@ -83,7 +85,8 @@ func NewCostsCommand(a *app.App) *cobra.Command {
 time and idle waste that forewarm report shows. A tenant pays for the time for which it held GPUs, at the price
 of their machine; that is what its allocations cost, as long as the pool has one price.
 
-tenant      somebody held it
+tenant      somebody held it; -o wide says for how many GPU-hours it was idle then, as the daemons of the
+            nodes told, and for how many nobody looked
 warm pool   nobody held it: the price of being ready
   boot          until the machine was proved usable
   failed boot   the whole life of a machine that never became usable

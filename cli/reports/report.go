@@ -52,9 +52,14 @@ var View = output.View[contract.Report]{
 	},
 }
 
-// viewOf is View, with what work in observed pools waited for where there was any.
+// viewOf is View, with what work in observed pools waited for where there was any, and with
+// what the GPUs did where somebody looked.
 func viewOf(x contract.Report) output.View[contract.Report] {
 	view := View
+	if isLookedAt(x.Activity) {
+		view.Columns = slices.Insert(slices.Clone(view.Columns), 4, output.Column[contract.Report]{Head: "WHILE HELD",
+			Cell: func(x contract.Report) string { return activityText(x.Activity) }})
+	}
 	if len(x.Waits) == 0 {
 		return view
 	}

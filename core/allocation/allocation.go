@@ -87,7 +87,9 @@ type Allocation struct {
 	ActiveAt    time.Time
 	LeaseUntil  time.Time // zero until active, and of observed work
 	EndedAt     time.Time
-	Version     int
+	// IdleWarnedAt is when its holder was last warned that its GPUs are idle; zero: never.
+	IdleWarnedAt time.Time
+	Version      int
 
 	// Work is what a cluster's scheduler placed, where the allocation was observed and
 	// not asked for: see Observed.

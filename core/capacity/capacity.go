@@ -15,6 +15,9 @@ type Timers struct {
 	IdleRelease time.Duration // an unneeded warm node is kept this long before it is deprovisioned
 	MaxLease    time.Duration // the longest lease of an allocation and the longest window of a reservation
 	Cleaning    time.Duration // kept free on a slot between the end of one booking and the start of the next
+	// IdleWarn is how long the GPUs of an allocation do nothing until its holder is warned, and
+	// IdleReclaim how long until it is ended, which is longer; 0: that does not happen.
+	IdleWarn, IdleReclaim time.Duration
 }
 
 // Workload is what GPUs are for; a pool may keep a share of itself for each.

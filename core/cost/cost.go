@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/money"
@@ -59,6 +60,8 @@ type Instance struct {
 	Orphan      bool
 	// Booting is set while it is on its way to be ready: nothing has failed.
 	Booting bool
+	// Activity are the stretches of its GPUs, as far as somebody looked at them.
+	Activity []activity.Stretch
 }
 
 // Hold is the time for which one of the machine's GPUs was somebody's.
@@ -75,6 +78,9 @@ type Charge struct {
 	Cause          Cause         // of the warm pool
 	GPUTime        time.Duration // of all its GPUs together
 	Amount         money.MicroUSD
+	// Idle and Unobserved are the parts of what a tenant held in which GPUs were seen to do
+	// nothing, and in which nobody looked. The rest was used.
+	Idle, Unobserved Part
 }
 
 type account struct {
@@ -95,6 +101,7 @@ func Divide(m Instance, period calendar.Interval) []Charge {
 		m.spendHolds(spent, life, holds)
 	}
 	charges := apportion(spent, m.costUntil(period.End)-m.costUntil(period.Start))
+	m.divideByActivity(charges, life)
 	if added := m.minimumCharge(); added > 0 && period.Contains(m.Billed.Start) {
 		charges = m.chargeMinimum(charges, added)
 	}
@@ -146,18 +153,14 @@ func (m Instance) timelines() [][]Hold {
 // them.
 func (m Instance) spendHolds(spent map[account]time.Duration, life calendar.Interval, holds []Hold) {
 	at := life.Start
-	for _, h := range holds {
-		held := calendar.Interval{Start: laterOf(h.Held.Start, at), End: earlierOf(h.Held.End, life.End)}
-		if !held.Start.Before(held.End) {
-			continue
-		}
-		m.spendGap(spent, calendar.Interval{Start: at, End: held.Start}, EarlyWarm)
+	for _, h := range cutHolds(holds, life) {
+		m.spendGap(spent, calendar.Interval{Start: at, End: h.Held.Start}, EarlyWarm)
 		if m.Orphan {
-			spent[account{payer: Orphan}] += held.Length()
+			spent[account{payer: Orphan}] += h.Held.Length()
 		} else {
-			spent[account{payer: Tenant, organization: h.OrganizationID}] += held.Length()
+			spent[account{payer: Tenant, organization: h.OrganizationID}] += h.Held.Length()
 		}
-		at = held.End
+		at = h.Held.End
 	}
 	last := LateGoing
 	if after := slices.ContainsFunc(holds, func(h Hold) bool { return !h.Held.Start.Before(life.End) }); after {
@@ -166,6 +169,19 @@ func (m Instance) spendHolds(spent map[account]time.Duration, life calendar.Inte
 		last = Unused
 	}
 	m.spendGap(spent, calendar.Interval{Start: at, End: life.End}, last)
+}
+
+// cutHolds are the parts of one GPU's holds that lie in a life, each from the end of the one
+// before at the earliest.
+func cutHolds(holds []Hold, life calendar.Interval) []Hold {
+	cut, at := make([]Hold, 0, len(holds)), life.Start
+	for _, h := range holds {
+		h.Held = calendar.Interval{Start: laterOf(h.Held.Start, at), End: earlierOf(h.Held.End, life.End)}
+		if h.Held.Valid() {
+			cut, at = append(cut, h), h.Held.End
+		}
+	}
+	return cut
 }
 
 // spendGap divides a time in which nobody held a GPU by the phases of the machine's

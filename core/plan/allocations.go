@@ -32,9 +32,13 @@ func planHolding(c *computation, a *allocation.Allocation) {
 		c.places.dropBooking(a.Booking())
 		return
 	}
-	if a.State() == allocation.Active && c.hasCome(a.LeaseUntil) {
+	switch {
+	case a.State() != allocation.Active:
+	case c.hasCome(a.LeaseUntil):
 		c.judge(Action{Kind: ExpireAllocation, Subject: a.ID,
 			Facts: Facts{State: string(a.State()), Due: a.LeaseUntil, For: ReasonLease}})
+	default:
+		planIdle(c, a)
 	}
 }
 

@@ -53,6 +53,9 @@ type Facts struct {
 	Recent       int             `json:"recent,omitempty"`       // creates, or removals, in the policy's window
 	Cap          int             `json:"cap,omitempty"`          // of them
 	Keep         *KeepFacts      `json:"keep,omitempty"`         // of an idle node
+	IdleSince    time.Time       `json:"idle_since,omitzero"`    // since when its GPUs have been idle
+	IdleSeen     time.Time       `json:"idle_seen,omitzero"`     // until when they were seen to be
+	WarnedAt     time.Time       `json:"warned_at,omitzero"`     // when its holder was last told so
 }
 
 // Judge decides about one action from its facts: whether it is taken, and the
@@ -95,6 +98,8 @@ var rules = map[Kind]func(Facts) string{
 		return reasonIf(f.Readiness == ready.String() && f.FreeGPUs >= f.NeedGPUs, ReasonNodesReady)
 	},
 	ExpireAllocation: func(f Facts) string { return reasonIf(f.hasCome(f.Due), f.For) },
+	WarnIdle:         func(f Facts) string { return reasonIf(!f.WarnedAt.After(f.IdleSince), judgeIdle(f)) },
+	ReclaimIdle:      func(f Facts) string { return reasonIf(f.WarnedAt.After(f.IdleSince), judgeIdle(f)) },
 	FailAllocation:   func(f Facts) string { return reasonIf(f.Readiness != ready.String(), ReasonNodeLost) },
 }
 

@@ -146,6 +146,7 @@ const (
 	StepInUse   = "in_use_until" // Subject uses the node now, and its lease ends then
 	StepAwaited = "awaited"      // Subject waits for the node, until then at most
 	StepNeeded  = "needed"       // Subject is booked on the node from then on
+	StepReclaim = "idle_reclaim" // it is ended unless its GPUs do something before
 	StepIdle    = "idle_release" // the node is removed at the latest
 )
 
@@ -178,7 +179,11 @@ func (o *Outlook) nextOfAllocation(a *allocation.Allocation) []Step {
 	case allocation.Pending:
 		return []Step{{Code: StepGivesUp, At: a.Window.End}}
 	case allocation.Active:
-		return []Step{{Code: StepLease, At: a.LeaseUntil}}
+		steps := []Step{{Code: StepLease, At: a.LeaseUntil}}
+		if idle, known := o.c.Idle[a.ID]; known {
+			steps = append(steps, Step{Code: StepReclaim, At: idle.ReclaimAt(o.c.Pool.Timers, a.IdleWarnedAt)})
+		}
+		return steps
 	default:
 		return nil
 	}

@@ -39,6 +39,8 @@ type Snapshot struct {
 	// each until a time, the zero time being until further notice. The empty name
 	// is all of them.
 	Paused map[string]time.Time
+	// Idle are the allocations whose GPUs are idle, as far as somebody looks at them now.
+	Idle map[string]Idleness
 }
 
 // Billing is how the provider charges for a node besides its price: at least
@@ -80,6 +82,8 @@ const (
 	ActivateAllocation Kind = "activate_allocation"
 	ExpireAllocation   Kind = "expire_allocation"
 	FailAllocation     Kind = "fail_allocation"
+	WarnIdle           Kind = "warn_idle"       // tell the holder of an allocation that its GPUs are idle
+	ReclaimIdle        Kind = "reclaim_idle"    // end an allocation whose GPUs are idle
 	MoveAllocation     Kind = "move_allocation" // to Slots
 )
 

@@ -25,4 +25,5 @@ const (
 	ReasonEmpty       = "empty"
 	ReasonBootTimeout = "boot_timeout"
 	ReasonUnhealthy   = "unhealthy"
+	ReasonGPUsIdle    = "gpus_idle"
 )

@@ -142,6 +142,10 @@ func (w *world) commitAction(a plan.Action) bool {
 		w.allocationOf(a.Subject).Slots = a.Slots
 	case plan.ExpireAllocation:
 		w.applyToAllocation(a.Subject, allocation.Expire)
+	case plan.WarnIdle:
+		w.allocationOf(a.Subject).IdleWarnedAt = w.now
+	case plan.ReclaimIdle:
+		w.applyToAllocation(a.Subject, allocation.Expire)
 	case plan.FailAllocation:
 		w.applyToAllocation(a.Subject, allocation.Fail)
 	case plan.MoveReservation:

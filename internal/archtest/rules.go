@@ -83,7 +83,7 @@ func House() Rules {
 // of earlier groups only.
 var coreOrder = [][]string{
 	{"core/statemachine"}, {"core/money", "core/phrase", "core/access"}, {"core/capacity"}, {"core/calendar"},
-	{"core/quota"}, {"core/fairshare"}, {"core/priority", "core/queue"},
+	{"core/quota", "core/activity"}, {"core/fairshare"}, {"core/priority", "core/queue"},
 	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence",
 		"core/cost", "core/health"},
 	{"core/admission", "core/placement", "core/learned", "core/observe", "core/coldstart"},

@@ -52,6 +52,7 @@ func costsAreDivided(w *world) {
 	stray := line(cost.Orphan, "", "", 240)
 	stray.PoolID = ""
 	held := line(cost.Tenant, "org_1", "", 240)
+	held.Unobserved = cost.Part{GPUTime: held.GPUTime, Amount: held.Amount}
 	costs := func(s ledger.Scope, from, to int) []ledger.CostLine {
 		return readValue(w, func(r ledger.Reader) (ledger.Costs, error) { return r.Costs(s, at(from), at(to)) }).Lines
 	}

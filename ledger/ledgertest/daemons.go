@@ -5,13 +5,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/activity"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 )
 
 func fullPresence(nodeID string) ledger.Presence {
 	return ledger.Presence{NodeID: nodeID, SeenAt: day, BootID: "boot", Epoch: 1 << 40, Program: "1.2.3",
-		Look: []byte(`{"gpus":[]}`)}
+		Look: []byte(`{"gpus":[]}`), Activity: []activity.Open{
+			{GPU: gpuUUID(nodeID, 0), Since: day.Add(-time.Hour), Quiet: day.Add(-time.Microsecond)},
+			{GPU: gpuUUID(nodeID, 1), Since: day.Add(-2 * time.Hour), Idle: true},
+		}}
 }
 
 func fullDaemon(nodeID string) ledger.Daemon {
@@ -55,6 +60,10 @@ func daemonsAreFound(w *world) {
 	w.mustSave(ledger.Change{Presences: []ledger.Presence{first}})
 	require.Equal(w, []ledger.Presence{later, first}, said(time.Time{}))
 	require.Equal(w, first, readValue(w, func(r ledger.Reader) (ledger.Presence, error) { return r.Presence("nod_3") }))
+	require.Equal(w, map[string]ledger.Presence{"nod_3": first},
+		readValue(w, func(r ledger.Reader) (map[string]ledger.Presence, error) {
+			return r.PresencesOf([]string{"nod_3", "nod_1", "nobody"})
+		}))
 	w.readSnapshot(func(r ledger.Reader) error {
 		for _, id := range []string{"", "nobody"} {
 			_, err := r.DaemonByKey(id)
@@ -66,4 +75,36 @@ func daemonsAreFound(w *world) {
 		}
 		return nil
 	})
+}
+
+// stretchesAreFound by node and period: those that are over, and those that are open as far as
+// the last look. One that is written again is not there twice.
+func stretchesAreFound(w *world) {
+	saveGround(w)
+	w.mustSave(ledger.Change{Nodes: []node.Node{readyNode(w, "nod_3", "pol_1", 5, day),
+		readyNode(w, "nod_4", "pol_1", 6, day)}})
+	stretch := func(from, until int, idle bool) activity.Stretch {
+		return activity.Stretch{GPU: "GPU-1", Idle: idle,
+			Interval: calendar.Interval{Start: day.Add(time.Duration(from) * time.Hour),
+				End: day.Add(time.Duration(until) * time.Hour)}}
+	}
+	used, idle, open := stretch(0, 1, false), stretch(1, 3, true), stretch(5, 6, true)
+	other := stretch(0, 2, true)
+	w.mustSave(ledger.Change{
+		GPUStretches: []ledger.GPUStretch{{NodeID: "nod_3", Stretch: used}, {NodeID: "nod_3", Stretch: idle},
+			{NodeID: "nod_4", Stretch: other}},
+		Presences: []ledger.Presence{{NodeID: "nod_3", SeenAt: open.End, Look: []byte("{}"),
+			Activity: []activity.Open{{GPU: open.GPU, Since: open.Start, Idle: true}}}},
+	})
+	w.mustSave(ledger.Change{GPUStretches: []ledger.GPUStretch{{NodeID: "nod_3", Stretch: used}}})
+	found := func(from, to int, ids ...string) map[string][]activity.Stretch {
+		return readValue(w, func(r ledger.Reader) (map[string][]activity.Stretch, error) {
+			return r.GPUStretches(ids, day.Add(time.Duration(from)*time.Hour), day.Add(time.Duration(to)*time.Hour))
+		})
+	}
+	require.Equal(w, map[string][]activity.Stretch{"nod_3": {used, idle, open}, "nod_4": {other}},
+		found(0, 9, "nod_3", "nod_4", "nobody"))
+	require.Equal(w, map[string][]activity.Stretch{"nod_3": {idle}}, found(1, 5, "nod_3"))
+	require.Equal(w, map[string][]activity.Stretch{"nod_3": {open}}, found(3, 9, "nod_3"))
+	require.Empty(w, found(6, 9, "nod_3", "nod_4"))
 }

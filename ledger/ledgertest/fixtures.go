@@ -68,7 +68,7 @@ func newPool(id string) ledger.Pool {
 				Boot50: time.Minute, Boot95: time.Hour,
 			}},
 			Timers: capacity.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour,
-				Cleaning: 4 * time.Minute},
+				Cleaning: 4 * time.Minute, IdleWarn: 5 * time.Minute, IdleReclaim: 6 * time.Minute},
 		},
 		Learned:   newLearned(),
 		Recovery:  ledger.Recovery{Since: day, Reason: "restored"},
@@ -175,7 +175,7 @@ func pendingAllocation(id, org, poolID string, at time.Time) allocation.Allocati
 		Shape:    capacity.Shape{Nodes: 1, PerNode: 2}, Slots: []int{2}, Reservations: []string{"rsv_2", "rsv_1"},
 		Opened: []string{"nod_1"},
 		Lease:  time.Hour, Window: calendar.Interval{Start: at, End: at.Add(time.Hour)}, Reason: "warm",
-		Cost: 4 * money.USD,
+		Cost: 4 * money.USD, IdleWarnedAt: day.Add(9 * time.Minute),
 	}, at)
 }
 

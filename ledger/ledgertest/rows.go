@@ -134,9 +134,10 @@ func everyFieldComesBack(w *world) {
 	w.mustSave(ledger.Change{Watched: []ledger.Watched{{Provisioner: "sim", Mark: "16", At: day.Add(-time.Minute)}}})
 	comesBack(w, seen, ledger.Change{Watched: []ledger.Watched{seen}},
 		func(r ledger.Reader) (ledger.Watched, error) { return r.Watched("sim") })
-	// Seals, the pepper and daemons have tests of their own: sealsComeBack, theFirstPepperStays, daemonsAreFound.
+	// Seals, the pepper, daemons and what GPUs did have tests of their own: sealsComeBack,
+	// theFirstPepperStays, daemonsAreFound, stretchesAreFound.
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 27, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 28, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // comesBackAs replaces what was known of an organization's use of a pool.

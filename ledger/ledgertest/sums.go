@@ -8,10 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/cost"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/quota"
@@ -204,7 +206,14 @@ func theReportMatches(w *world) {
 			activeAllocation(w, "alc_3", "org_1", second, at(360), 0, 1, 2, 3),
 			pendingAllocation("alc_4", "org_1", "pol_1", at(100)),
 		},
+		GPUStretches: []ledger.GPUStretch{{NodeID: "nod_2", Stretch: activity.Stretch{GPU: gpuUUID("nod_2", 0),
+			Interval: calendar.Interval{Start: at(300), End: at(420)}, Idle: true}}},
+		Presences: []ledger.Presence{{NodeID: "nod_2", SeenAt: at(450),
+			Activity: []activity.Open{{GPU: gpuUUID("nod_2", 0), Since: at(420)}}}},
 	})
+	part := func(minutes int) cost.Part {
+		return cost.Part{GPUTime: time.Duration(minutes) * time.Minute, Amount: money.MicroUSD(minutes) * 2 * money.USD / 60}
+	}
 	report := func(s ledger.Scope, from, to int) ledger.Report {
 		got := readValue(w, func(r ledger.Reader) (ledger.Report, error) { return r.Report(s, at(from), at(to)) })
 		require.Equal(w, at(from), got.From)
@@ -216,10 +225,11 @@ func theReportMatches(w *world) {
 		Starts: 3, ZeroWaits: 2, WaitTotal: time.Minute + allocation.ZeroWait, WaitP95: time.Minute,
 		BusyCost: (8 + 4 + 16) * money.USD, BusyHours: 4 + 2 + 8,
 		IdleCost: 20 * money.USD, IdleHours: 10, BootCost: (8 + 4) * money.USD, BootHours: 4 + 2,
+		HeldIdle: part(60), HeldUsed: part(30), HeldUnobserved: part(14*60 - 90),
 	}, report(everything, 0, 480))
 	require.Equal(w, ledger.Report{
 		Starts: 1, WaitTotal: time.Minute, WaitP95: time.Minute,
-		BusyCost: 6 * money.USD, BusyHours: 3, IdleCost: 2 * money.USD, IdleHours: 1,
+		BusyCost: 6 * money.USD, BusyHours: 3, IdleCost: 2 * money.USD, IdleHours: 1, HeldUnobserved: part(180),
 	}, report(everything, 120, 180), "an hour from the middle")
 	require.Equal(w, 1, report(everything, 60, 120).Starts, "what begins at its end is the next period's")
 	ever := readValue(w, func(r ledger.Reader) (ledger.Report, error) {
@@ -227,10 +237,12 @@ func theReportMatches(w *world) {
 	})
 	require.Equal(w, 3, ever.Starts, "what waits has not started, however long the period")
 	require.Equal(w, ledger.Report{Starts: 2, ZeroWaits: 2, WaitTotal: allocation.ZeroWait,
-		WaitP95: allocation.ZeroWait, BusyCost: 24 * money.USD, BusyHours: 12},
+		WaitP95: allocation.ZeroWait, BusyCost: 24 * money.USD, BusyHours: 12,
+		HeldIdle: part(60), HeldUsed: part(30), HeldUnobserved: part(12*60 - 90)},
 		report(ledger.Scope{OrganizationID: "org_1"}, 0, 480))
 	require.Equal(w, ledger.Report{
 		Starts: 1, WaitTotal: time.Minute, WaitP95: time.Minute, BusyCost: 4 * money.USD, BusyHours: 2,
+		HeldUnobserved: part(120),
 	}, report(ledger.Scope{OrganizationID: "org_2"}, 0, 480))
 }
 

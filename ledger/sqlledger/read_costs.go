@@ -76,8 +76,7 @@ func addCharge(sums map[lineKey]*ledger.CostLine, m chargedInstance, c cost.Char
 		sums[key] = line
 	}
 	line.Machines++
-	line.GPUTime += c.GPUTime
-	line.Amount += c.Amount
+	line.Charge = line.Charge.Add(c)
 }
 
 // chargesIn divides what each instance cost in a period. Those whose whole life is over
@@ -145,7 +144,7 @@ func (r costReader) divideNodes(nodes []billedNode, period calendar.Interval, po
 	var settled int64 // read when it is needed
 	var all []chargedInstance
 	for part := range slices.Chunk(nodes, atOnce) {
-		instances, err := r.readInstances(part, pools, missed)
+		instances, err := r.readInstances(part, pools, period, missed)
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +188,7 @@ func lifeOf(nodes []billedNode, period calendar.Interval) calendar.Interval {
 }
 
 // readInstances reads nodes, and who held their GPUs, as they are charged.
-func (r costReader) readInstances(nodes []billedNode, pools map[string]int,
+func (r costReader) readInstances(nodes []billedNode, pools map[string]int, period calendar.Interval,
 	missed map[poolSlot][]calendar.Interval) (map[string]cost.Instance, error) {
 	ids := make([]string, len(nodes))
 	for i, n := range nodes {
@@ -203,13 +202,17 @@ func (r costReader) readInstances(nodes []billedNode, pools map[string]int,
 	if err != nil {
 		return nil, err
 	}
+	did, err := r.activityOf(ids, period)
+	if err != nil {
+		return nil, err
+	}
 	out := make(map[string]cost.Instance, len(rows))
 	for _, n := range rows {
 		out[n.ID] = cost.Instance{
 			Price: n.Offering, GPUs: pools[n.PoolID], Ready: n.ReadyAt, Retired: n.RetiredAt,
 			Billed: r.billedOver(n.BilledFrom, n.BilledUntil), Holds: holds[n.ID],
 			Missed:      missed[poolSlot{n.PoolID, n.Slot}],
-			Quarantined: n.Quarantine.Spans, Booting: n.Coming(),
+			Quarantined: n.Quarantine.Spans, Booting: n.Coming(), Activity: did[n.ID],
 		}
 	}
 	return out, nil

@@ -97,6 +97,7 @@ type allocationRow struct {
 	Active         int64   `gorm:"column:active_at"`
 	LeaseUntil     int64   `gorm:"column:lease_until"`
 	Ended          int64   `gorm:"column:ended_at"`
+	IdleWarned     int64   `gorm:"column:idle_warned_at"`
 	Cost           int64   `gorm:"column:cost"`
 	Work           string  `gorm:"column:work"`
 	WorkAccount    string  `gorm:"column:work_account"`
@@ -119,7 +120,8 @@ func allocationToRow(a allocation.Allocation) allocationRow {
 		Start: toMicros(a.Window.Start), End: toMicros(a.Window.End), Reason: a.Reason,
 		State: string(a.State()), Requested: toMicros(a.RequestedAt), Active: toMicros(a.ActiveAt),
 		LeaseUntil: toMicros(a.LeaseUntil), Ended: toMicros(a.EndedAt), Cost: int64(a.Cost),
-		Work: a.Work.ID, WorkAccount: a.Work.Account, WorkUser: a.Work.User, WorkNamespace: a.Work.Namespace,
+		IdleWarned: toMicros(a.IdleWarnedAt),
+		Work:       a.Work.ID, WorkAccount: a.Work.Account, WorkUser: a.Work.User, WorkNamespace: a.Work.Namespace,
 		WorkQueue: a.Work.Queue, Queued: toMicros(a.Work.QueuedAt), WaitedFor: a.Work.WaitedFor,
 	}
 }
@@ -140,7 +142,7 @@ func (r allocationRow) toValue() (allocation.Allocation, error) {
 		Lease:  toDuration(r.Lease), Window: calendar.Interval{Start: toTime(r.Start), End: toTime(r.End)},
 		Reason: r.Reason, RequestedAt: toTime(r.Requested), ActiveAt: toTime(r.Active),
 		LeaseUntil: toTime(r.LeaseUntil), EndedAt: toTime(r.Ended), Cost: money.MicroUSD(r.Cost),
-		Version: r.Head.Version,
+		IdleWarnedAt: toTime(r.IdleWarned), Version: r.Head.Version,
 		Work: allocation.Work{ID: r.Work, WorkOwner: capacity.WorkOwner{Account: r.WorkAccount, User: r.WorkUser,
 			Namespace: r.WorkNamespace, Queue: r.WorkQueue}, QueuedAt: toTime(r.Queued), WaitedFor: r.WaitedFor},
 	}, allocation.State(r.State))

@@ -31,6 +31,8 @@ type poolRow struct {
 	IdleRelease   int64   `gorm:"column:idle_release"`
 	MaxLease      int64   `gorm:"column:max_lease"`
 	Cleaning      int64   `gorm:"column:cleaning"`
+	IdleWarn      int64   `gorm:"column:idle_warn"`
+	IdleReclaim   int64   `gorm:"column:idle_reclaim"`
 	MaxCreates    int     `gorm:"column:max_creates"`
 	CreateWindow  int64   `gorm:"column:create_window"`
 	Paused        bool    `gorm:"column:paused"`
@@ -59,7 +61,8 @@ func poolToRow(p ledger.Pool) poolRow {
 		MinBilling: p.MinBilling.Microseconds(), Alternates: packAlternates(p.Alternates),
 		MinNodes: p.MinNodes, MaxNodes: p.MaxNodes, WarmHold: p.Timers.WarmHold.Microseconds(),
 		IdleRelease: p.Timers.IdleRelease.Microseconds(), MaxLease: p.Timers.MaxLease.Microseconds(),
-		Cleaning:   p.Timers.Cleaning.Microseconds(),
+		Cleaning: p.Timers.Cleaning.Microseconds(),
+		IdleWarn: p.Timers.IdleWarn.Microseconds(), IdleReclaim: p.Timers.IdleReclaim.Microseconds(),
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Microseconds(),
 		RecoveringAt: toMicros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Observed: p.Observed, Holders: packHolders(p.Holders),
@@ -79,7 +82,8 @@ func (r poolRow) toValue() (ledger.Pool, error) {
 			Model: r.Model, PerNode: r.PerNode, MemoryMiB: r.MemoryMiB, Price: money.MicroUSD(r.Price),
 			MinBilling: toDuration(r.MinBilling), Alternates: alternates, MinNodes: r.MinNodes, MaxNodes: r.MaxNodes,
 			Timers: capacity.Timers{WarmHold: toDuration(r.WarmHold), IdleRelease: toDuration(r.IdleRelease),
-				MaxLease: toDuration(r.MaxLease), Cleaning: toDuration(r.Cleaning)},
+				MaxLease: toDuration(r.MaxLease), Cleaning: toDuration(r.Cleaning),
+				IdleWarn: toDuration(r.IdleWarn), IdleReclaim: toDuration(r.IdleReclaim)},
 			NodeCPUs: r.NodeCPUs, NodeMemoryMiB: r.NodeMemory, OnlineShare: r.OnlineShare, BorrowIdle: r.BorrowIdle,
 			MaxCreates: r.MaxCreates, CreateWindow: toDuration(r.CreateWindow), Paused: r.Paused,
 			Simulated: r.Simulated, Observed: r.Observed, Holders: holders,

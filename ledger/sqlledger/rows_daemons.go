@@ -1,8 +1,10 @@
 package sqlledger
 
 import (
+	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -67,21 +69,25 @@ type presenceRow struct {
 	Epoch   int64  `gorm:"column:epoch"`
 	Program string `gorm:"column:program"`
 	Look    []byte `gorm:"column:look"`
+	// Activity is packed, as the look is, since nothing is asked of it in SQL.
+	Activity string `gorm:"column:activity"`
 }
 
 func (presenceRow) TableName() string { return "node_presences" }
 
 const replacePresence = "ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at, " +
-	"boot_id = excluded.boot_id, epoch = excluded.epoch, program = excluded.program, look = excluded.look"
+	"boot_id = excluded.boot_id, epoch = excluded.epoch, program = excluded.program, look = excluded.look, " +
+	"activity = excluded.activity"
 
 func presenceToRow(p ledger.Presence) presenceRow {
 	return presenceRow{NodeID: p.NodeID, Seen: toMicros(p.SeenAt), BootID: p.BootID, Epoch: p.Epoch,
-		Program: p.Program, Look: notNil(p.Look)}
+		Program: p.Program, Look: notNil(p.Look), Activity: packList(p.Activity)}
 }
 
 func (r presenceRow) toValue() (ledger.Presence, error) {
+	open, err := unpackList[activity.Open]("activity", r.Activity)
 	return ledger.Presence{NodeID: r.NodeID, SeenAt: toTime(r.Seen), BootID: r.BootID, Epoch: r.Epoch,
-		Program: r.Program, Look: r.Look}, nil
+		Program: r.Program, Look: r.Look, Activity: open}, err
 }
 
 func (r capacityReader) Daemon(nodeID string) (ledger.Daemon, error) {
@@ -106,4 +112,18 @@ func (r capacityReader) Presence(nodeID string) (ledger.Presence, error) {
 func (r capacityReader) Presences(after time.Time) ([]ledger.Presence, error) {
 	return listRows[presenceRow](r.newQuery().Where("seen_at > ?", toMicros(after)).Order("seen_at, node_id"),
 		"reading what daemons said")
+}
+
+func (r capacityReader) PresencesOf(nodeIDs []string) (map[string]ledger.Presence, error) {
+	byNode := make(map[string]ledger.Presence, len(nodeIDs))
+	for part := range slices.Chunk(nodeIDs, atOnce) {
+		all, err := listRows[presenceRow](r.newQuery().Where("node_id IN ?", part), "reading what daemons said")
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range all {
+			byNode[p.NodeID] = p
+		}
+	}
+	return byNode, nil
 }

@@ -38,6 +38,7 @@ func (t *tx) Save(c ledger.Change) error {
 	addRows(s, "what was watched", rowsOf(c.Watched, watchedToRow), replaceWatched)
 	saveRows(s, "daemon", c.Daemons, daemonToRow)
 	addRows(s, "what daemons said", rowsOf(c.Presences, presenceToRow), replacePresence)
+	addRows(s, "what GPUs did", rowsOf(c.GPUStretches, stretchToRow), keepStretch)
 	addRows(s, "pauses", rowsOf(c.Pauses, pauseToRow), replacePause)
 	addRows(s, "tasks", rowsOf(c.Tasks, taskToRow), keepKeyed)
 	addRows(s, "stored answers", rowsOf(c.Replays, replayToRow), "")

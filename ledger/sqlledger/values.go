@@ -33,8 +33,8 @@ func packList[T any](list []T) string {
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
-		// Only lists of strings and whole numbers are packed, which can always be
-		// encoded.
+		// Only lists of strings, whole numbers and the database's times are packed, which
+		// can always be encoded.
 		return "[]"
 	}
 	return string(text)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/access"
@@ -22,7 +21,6 @@ func (a *API) addAccess(ctx context.Context, r ledger.Reader, of allocation.Allo
 		return err
 	}
 	out.Access = encodeAccess(of, *found)
-	a.noteIdle(of, *found, r.Now(), out)
 	if found.DevicesOnly {
 		return nil
 	}
@@ -37,31 +35,6 @@ func (a *API) addAccess(ctx context.Context, r ledger.Reader, of allocation.Allo
 		}
 	}
 	return nil
-}
-
-// tellIdle is how long GPUs do nothing until their holder is told.
-const tellIdle = 10 * time.Minute
-
-// noteIdle says since when the GPUs of an allocation have done nothing, and what that costs.
-func (a *API) noteIdle(of allocation.Allocation, found ledger.Access, now time.Time, out *contract.Allocation) {
-	since := of.ActiveAt
-	for _, n := range found.Nodes {
-		var uuids []string
-		for _, d := range n.Devices {
-			uuids = append(uuids, d.UUID)
-		}
-		last, known := a.Telemetry.IdleSince(n.NodeID, uuids)
-		if !known {
-			return
-		}
-		if last.After(since) {
-			since = last
-		}
-	}
-	if idle := now.Sub(since); len(found.Nodes) > 0 && idle >= tellIdle {
-		cost := formatMoney(found.Price.For(idle))
-		out.IdleSince, out.IdleCost = since.UTC(), &cost
-	}
 }
 
 // readAccess is addAccess to the answer of a new allocation.

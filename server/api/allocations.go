@@ -244,10 +244,15 @@ func listAllocations(ctx context.Context, a *API, in *struct {
 			return err
 		}
 		waits := newWaitEncoder(a, r)
-		out, err = readPage(in.Page, "alc", func(p ledger.Page) ([]allocation.Allocation, error) {
-			return r.Allocations(s, f, p)
+		var found []allocation.Allocation
+		out, err = readPage(in.Page, "alc", func(p ledger.Page) (_ []allocation.Allocation, err error) {
+			found, err = r.Allocations(s, f, p)
+			return found, err
 		}, func(a allocation.Allocation) string { return a.ID }, waits.encodeAllocation)
-		return errors.Join(err, waits.err)
+		if err := errors.Join(err, waits.err); err != nil {
+			return err
+		}
+		return showIdle(r, found[:len(out.Body.Items)], out.Body.Items)
 	})
 	return out, err
 }
@@ -270,7 +275,12 @@ func getAllocation(ctx context.Context, a *API, in *struct{ ByID }) (*One[contra
 		}
 		waits := newWaitEncoder(a, r)
 		out.ETag, out.Body = formatETag(got.Version), waits.encodeAllocation(got)
-		return errors.Join(waits.err, a.addAccess(ctx, r, got, &out.Body))
+		shown := []contract.Allocation{out.Body}
+		if err := errors.Join(waits.err, showIdle(r, []allocation.Allocation{got}, shown)); err != nil {
+			return err
+		}
+		out.Body = shown[0]
+		return a.addAccess(ctx, r, got, &out.Body)
 	})
 	return out, err
 }

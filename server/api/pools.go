@@ -63,7 +63,8 @@ func decodePool(b contract.PoolCreate) capacity.Pool {
 		MinBilling: seconds(b.MinBillingSeconds), Alternates: decodeAlternates(b.Alternates),
 		MinNodes: b.MinNodes, MaxNodes: b.MaxNodes, Simulated: b.Simulated,
 		Timers: capacity.Timers{WarmHold: seconds(b.WarmHoldSeconds), MaxLease: seconds(b.MaxLeaseSeconds),
-			Cleaning: seconds(b.CleaningSeconds)},
+			Cleaning: seconds(b.CleaningSeconds),
+			IdleWarn: seconds(b.IdleWarnAfter), IdleReclaim: seconds(b.IdleReclaimAfter)},
 		NodeCPUs: b.NodeCPUs, NodeMemoryMiB: b.NodeMemoryMiB, OnlineShare: b.OnlineShare, BorrowIdle: b.BorrowIdle,
 		MaxCreates: b.MaxCreates, CreateWindow: seconds(b.CreateWindow),
 		Observed: b.Use == useObserved, Holders: decodeHolders(b.Holders, b.DefaultHolder),
@@ -210,6 +211,8 @@ func applyPatch(p *capacity.Pool, b contract.PoolPatch) {
 	setSeconds(&p.Timers.IdleRelease, b.IdleReleaseSeconds)
 	setSeconds(&p.Timers.MaxLease, b.MaxLeaseSeconds)
 	setSeconds(&p.Timers.Cleaning, b.CleaningSeconds)
+	setSeconds(&p.Timers.IdleWarn, b.IdleWarnAfter)
+	setSeconds(&p.Timers.IdleReclaim, b.IdleReclaimAfter)
 	setValue(&p.MaxCreates, b.MaxCreates)
 	setSeconds(&p.CreateWindow, b.CreateWindow)
 	setValue(&p.NodeCPUs, b.NodeCPUs)
@@ -294,6 +297,8 @@ func encodePool(p ledger.Pool, now time.Time) contract.Pool {
 		IdleReleaseSeconds: int64(p.Timers.IdleRelease / time.Second),
 		MaxLeaseSeconds:    int64(p.Timers.MaxLease / time.Second),
 		CleaningSeconds:    int64(p.Timers.Cleaning / time.Second),
+		IdleWarnAfter:      int64(p.Timers.IdleWarn / time.Second),
+		IdleReclaimAfter:   int64(p.Timers.IdleReclaim / time.Second),
 		NodeCPUs:           p.NodeCPUs, NodeMemoryMiB: p.NodeMemoryMiB, OnlineShare: p.OnlineShare,
 		BorrowIdle: p.BorrowIdle, Paused: p.Paused, Simulated: p.Simulated,
 		Use: encodeUse(p.Observed), Holders: encodeHolders(p.Holders), DefaultHolder: p.Holders.Default,

@@ -73,8 +73,7 @@ func mergeCostLines(lines []ledger.CostLine, by string) []ledger.CostLine {
 			continue
 		}
 		out[i].Machines += l.Machines
-		out[i].GPUTime += l.GPUTime
-		out[i].Amount += l.Amount
+		out[i].Charge = out[i].Charge.Add(l.Charge)
 	}
 	return out
 }
@@ -85,10 +84,15 @@ func encodeCosts(c ledger.Costs, whole bool) contract.CostReport {
 		Items: []contract.CostLine{}}
 	for _, l := range c.Lines {
 		sums[l.Payer] += l.Amount
-		out.Items = append(out.Items, contract.CostLine{
+		line := contract.CostLine{
 			PoolID: l.PoolID, Provisioner: l.Provisioner, Payer: string(l.Payer), OrganizationID: l.OrganizationID,
 			Cause: string(l.Cause), Machines: l.Machines, GPUHours: l.GPUTime.Hours(), Amount: formatMoney(l.Amount),
-		})
+		}
+		if l.Payer == cost.Tenant {
+			did := encodeActivity(l.Used(), l.Idle, l.Unobserved)
+			line.Activity = &did
+		}
+		out.Items = append(out.Items, line)
 	}
 	out.Tenants = formatMoney(sums[cost.Tenant])
 	if whole {
@@ -134,6 +138,7 @@ func encodeReport(r ledger.Report, whole bool) contract.Report {
 	out := contract.Report{
 		From: r.From.UTC(), To: r.To.UTC(), Starts: r.Starts, ZeroWaitStarts: r.ZeroWaits, P95Wait: r.WaitP95.Seconds(),
 		BusyCost: formatMoney(r.BusyCost), BusyGPUHours: r.BusyHours, Waits: encodeWaits(r.Waits),
+		Activity: encodeActivity(r.HeldUsed, r.HeldIdle, r.HeldUnobserved),
 	}
 	if whole {
 		addWaste(&out, r)
@@ -143,6 +148,13 @@ func encodeReport(r ledger.Report, whole bool) contract.Report {
 		out.ZeroWaitRate, out.MeanWait = &rate, (r.WaitTotal / time.Duration(r.Starts)).Seconds()
 	}
 	return out
+}
+
+func encodeActivity(used, idle, unobserved cost.Part) contract.Activity {
+	part := func(p cost.Part) contract.ActivityPart {
+		return contract.ActivityPart{GPUHours: p.GPUTime.Hours(), Cost: formatMoney(p.Amount)}
+	}
+	return contract.Activity{Used: part(used), Idle: part(idle), Unobserved: part(unobserved)}
 }
 
 func encodeWaits(waits []ledger.WorkWaits) []contract.Waits {

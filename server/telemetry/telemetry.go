@@ -1,8 +1,9 @@
 // Package telemetry keeps what the daemons of nodes said last.
 //
-// A report reaches the ledger when the health of a GPU changed, when the daemon is new to
-// this process, and after WriteEvery; in between it stays in memory. What daemons told
-// other servers is read from the ledger, and is then up to WriteEvery old.
+// A report reaches the ledger when the health of a GPU changed, when a GPU that was idle does
+// something, when the daemon is new to this process, and after WriteEvery; in between it stays
+// in memory. What daemons told other servers is read from the ledger, and is then up to
+// WriteEvery old. What GPUs did is told by the ledger alone, so that all servers tell the same.
 package telemetry
 
 import (
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/verbs"
@@ -25,7 +27,7 @@ const (
 	// WriteEvery is how often a daemon of which nothing is new is written down.
 	WriteEvery = 30 * time.Second
 	// Silence is how long nothing comes from a daemon until it counts as silent.
-	Silence = 90 * time.Second
+	Silence = activity.MaxGap
 	// forgetAfter is how long what a silent daemon said is remembered.
 	forgetAfter = 24 * time.Hour
 	// readEvery is how often the ledger is asked at most for what other servers heard.
@@ -137,7 +139,7 @@ func (h *Hub) write(ctx context.Context, actor ledger.Actor, b contract.Heartbea
 		return fmt.Errorf("encoding a look: %w", err)
 	}
 	d, err := h.ledger.RecordBeat(ctx, actor, ledger.Beat{BootID: b.BootID, Epoch: b.Epoch, Program: b.Version,
-		Clears: b.Clears, Look: look, Unhealthy: unhealthy(b.Look)})
+		Clears: b.Clears, Look: look, Activity: h.activityIn(actor.NodeID, b), Unhealthy: unhealthy(b.Look)})
 	if err != nil {
 		return err
 	}
@@ -158,7 +160,7 @@ func (h *Hub) take(nodeID string, b contract.Heartbeat) (clears int, late, due b
 	if b.Seq <= e.seq {
 		return e.clears, true, false
 	}
-	if now.Sub(e.written) >= WriteEvery || e.health != healthOf(b.Look) {
+	if now.Sub(e.written) >= WriteEvery || e.health != healthOf(b.Look) || endsIdleness(e.used, b.Look, now) {
 		return e.clears, false, true
 	}
 	e.seq, e.Said = b.Seq, Said{At: now, Program: b.Version, Look: b.Look}
@@ -250,15 +252,10 @@ func (h *Hub) learn(p ledger.Presence, at time.Time) {
 	if json.Unmarshal(p.Look, &e.Look) != nil {
 		e.Look = contract.NodeLook{Problem: "what it said cannot be read"}
 	}
-	before := h.nodes[p.NodeID]
-	if before != nil {
-		e.used = before.used
-	}
-	if before != nil && before.direct {
+	if before := h.nodes[p.NodeID]; before != nil && before.direct {
 		kept := *before
 		kept.Said, e = e.Said, &kept
 	}
-	e.used = usedAfter(e.used, e.Look, at)
 	h.nodes[p.NodeID] = e
 }
 

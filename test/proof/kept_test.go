@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -123,6 +124,7 @@ func countCapacity(r ledger.Reader, count counter) {
 	count("nodes")(len(nodes), err)
 	for _, n := range nodes {
 		count("gpus")(len(n.Devices), nil)
+		count("gpu_stretches")(lengthOfStretches(r, n.ID))
 		if _, err := r.Daemon(n.ID); err == nil {
 			count("node_daemons")(1, nil)
 		}
@@ -161,6 +163,17 @@ func countByKey(r ledger.Reader, kept map[string][]map[string]any, count counter
 		_, found, err := r.Replay(fmt.Sprint(row["organization_id"]), fmt.Sprint(row["route"]), fmt.Sprint(row["key"]))
 		count("idempotency")(map[bool]int{true: 1}[found], err)
 	}
+}
+
+// lengthOfStretches counts the stretches of a node's GPUs that are over.
+func lengthOfStretches(r ledger.Reader, nodeID string) (int, error) {
+	found, err := r.GPUStretches([]string{nodeID}, time.Time{}, r.Now())
+	if err != nil {
+		return 0, err
+	}
+	said, err := r.PresencesOf([]string{nodeID})
+	open := activity.Until(said[nodeID].Activity, said[nodeID].SeenAt)
+	return len(found[nodeID]) - len(open), err
 }
 
 func lengthOf[T any](list []T, err error) (int, error) { return len(list), err }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -136,8 +137,11 @@ func (w *world) joinDaemon(l *verbs.Ledger) {
 	_, err = l.JoinNode(w.ctx, daemon, ledger.Joining{BootID: "boot", Key: ledger.NewSecret{ID: "key", Hash: []byte{2}}})
 	require.NoError(w.t, err)
 	daemon.KeyID, daemon.Kind = "key", ledger.NodeKey
-	_, err = l.RecordBeat(w.ctx, daemon, ledger.Beat{BootID: "boot", Epoch: 1, Look: []byte("{}")})
-	require.NoError(w.t, err)
+	for _, looks := range [][]activity.Look{{{GPU: "gpu-1"}}, {{GPU: "gpu-1"}}, nil} { // it tells no more at last
+		_, err = l.RecordBeat(w.ctx, daemon, ledger.Beat{BootID: "boot", Epoch: 1, Look: []byte("{}"), Activity: looks})
+		require.NoError(w.t, err)
+		w.setTime(w.now.Add(time.Minute))
+	}
 }
 
 // tables asks a database what tables of ours it has.

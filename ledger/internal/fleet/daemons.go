@@ -191,9 +191,9 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 		if evidence = ""; n.State() == node.Ready && b.Clears >= d.Clears {
 			evidence = findingsOf(n, b.Unhealthy)
 		}
-		before, err := tx.Port.Presence(d.NodeID)
-		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			return fmt.Errorf("reading what the daemon said: %w", err)
+		before, err := lastPresence(tx, d.NodeID)
+		if err != nil {
+			return err
 		}
 		if before.BootID == b.BootID && before.Epoch > b.Epoch &&
 			!before.SeenAt.Before(d.JoinedAt) { // what was said before it joined may have been forged
@@ -201,7 +201,7 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 			return err
 		}
 		replacePresence(tx, ledger.Presence{NodeID: d.NodeID, SeenAt: tx.Now(), BootID: b.BootID, Epoch: b.Epoch,
-			Program: b.Program, Look: b.Look})
+			Program: b.Program, Look: b.Look, Activity: recordActivity(tx, n, before, b)})
 		return nil
 	})
 	if err = orRefused(err, refused); err != nil || evidence == "" {
@@ -220,6 +220,21 @@ func findingsOf(n node.Node, found []ledger.UnhealthyGPU) string {
 		}
 	}
 	return strings.Join(all, "; ")
+}
+
+// lastPresence reads what the daemon of a node said before, in this transaction too; the zero
+// value: nothing.
+func lastPresence(tx *txn.Tx, nodeID string) (ledger.Presence, error) {
+	for _, p := range tx.Change.Presences {
+		if p.NodeID == nodeID {
+			return p, nil
+		}
+	}
+	p, err := tx.Port.Presence(nodeID)
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return p, fmt.Errorf("reading what the daemon said: %w", err)
+	}
+	return p, nil
 }
 
 // replacePresence writes what a daemon says once, however often it is said in one

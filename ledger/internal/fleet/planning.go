@@ -56,6 +56,9 @@ func (l Fleet) Plan(ctx context.Context, g ledger.Guard, poolID string) (ledger.
 		for range rounds {
 			fillSnapshot(s, p)
 			s.Paused = paused.PausedUntil()
+			if s.Idle, err = readIdle(tx, s); err != nil {
+				return err
+			}
 			if s.Shares, err = booking.SharesOfWaiting(tx, p); err != nil {
 				return err
 			}
@@ -337,6 +340,13 @@ func actOnAllocation(tx *txn.Tx, p *txn.PoolTx, a plan.Action) (bool, error) {
 			return false, nil
 		}
 		_, err := booking.ActivateAllocation(tx, p, al, held)
+		return true, err
+	case plan.WarnIdle:
+		warnIdle(tx, p, al, a)
+		return true, nil
+	case plan.ReclaimIdle:
+		_, err := booking.EndAllocation(tx, p, al, allocation.Expire, a.Reason,
+			"reclaimed: its GPUs did nothing for "+phrase.Span(a.Facts.IdleSeen.Sub(a.Facts.IdleSince)))
 		return true, err
 	case plan.ExpireAllocation:
 		_, err := booking.EndAllocation(tx, p, al, allocation.Expire, a.Reason, "its window ends")

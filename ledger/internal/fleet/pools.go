@@ -271,6 +271,7 @@ func checkPool(p capacity.Pool) error {
 		between("max_creates", p.MaxCreates, 0, ledger.MaxNodes),
 		timer("create_window_seconds", p.CreateWindow, 0),
 		timer("max_lease_seconds", p.Timers.MaxLease, time.Second),
+		checkIdlePolicy(p),
 	)
 }
 

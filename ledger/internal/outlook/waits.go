@@ -56,6 +56,11 @@ func (w *Waits) ForeseePool(state ledger.PoolState) (*plan.Outlook, error) {
 	if len(state.Pool.Alternates) > 0 {
 		_, s.Learned = state.Pool.ChooseOffering(slices.Values(state.Reservations), node.Node{Slot: -1}, w.r.Now())
 	}
+	if s.Pool.Timers.IdleReclaim > 0 {
+		if s.Idle, err = ledger.IdleAllocations(w.r, state.Allocations); err != nil {
+			return nil, err
+		}
+	}
 	o := plan.Foresee(s, w.cfg.Policy, w.r.Now())
 	w.outlooks[state.Pool.ID] = o
 	return o, nil

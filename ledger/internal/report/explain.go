@@ -250,6 +250,9 @@ func (l Reporting) ExplainAllocation(ctx context.Context, actor ledger.Actor, id
 			return nil
 		}
 		e.explainAllocation(a)
+		if err = e.explainIdleness(rd, a); err != nil {
+			return err
+		}
 		e.Wait, err = e.waits.Allocation(a)
 		return err
 	})
@@ -275,9 +278,22 @@ func (e *explained) explainAllocation(a allocation.Allocation) {
 		e.Summary = what + ": being given back"
 	default:
 		e.Since, e.Summary = a.EndedAt, fmt.Sprintf("%s: %s", what, a.State())
+		if a.Reason == plan.ReasonGPUsIdle {
+			e.Summary = what + ": reclaimed, since its GPUs did nothing"
+		}
 	}
 	e.describeNextSteps(map[string]string{plan.StepGivesUp: "it expires if the nodes are not there by then",
-		plan.StepLease: "its lease ends"})
+		plan.StepLease: "its lease ends", plan.StepReclaim: "it ends unless one of its GPUs does something before"})
+}
+
+// explainIdleness says of an allocation that its GPUs do nothing, where that is known.
+func (e *explained) explainIdleness(r ledger.Reader, a allocation.Allocation) error {
+	idle, err := ledger.IdleAllocations(r, []allocation.Allocation{a})
+	if found, is := idle[a.ID]; is && ledger.IsTold(found, a) {
+		e.Summary = fmt.Sprintf("%s in %s: held, and idle since %s", phrase.Count(a.Shape.GPUs(), "GPU"),
+			e.state.Pool.Name, ledger.FormatTimeSeen(found.Since, e.At))
+	}
+	return err
 }
 
 // explainWork explains what a cluster's own scheduler placed. Nobody but the cluster knows

@@ -74,6 +74,7 @@ var plannedKinds = map[plan.Kind]ledger.DecisionKind{
 	plan.RetireNode:        ledger.DecisionReclaim,
 	plan.ExpireReservation: ledger.DecisionReclaim, plan.FailReservation: ledger.DecisionReclaim,
 	plan.ExpireAllocation: ledger.DecisionReclaim, plan.FailAllocation: ledger.DecisionReclaim,
+	plan.WarnIdle: ledger.DecisionReclaim, plan.ReclaimIdle: ledger.DecisionReclaim,
 	plan.ReadyReservation: ledger.DecisionPlacement, plan.UnreadyReservation: ledger.DecisionPlacement,
 	plan.DegradeReservation: ledger.DecisionPlacement, plan.RestoreReservation: ledger.DecisionPlacement,
 	plan.MoveReservation: ledger.DecisionPlacement, plan.MoveAllocation: ledger.DecisionPlacement,

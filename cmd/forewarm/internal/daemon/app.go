@@ -239,7 +239,8 @@ func (a *app) bootstrapLedger(ctx context.Context, first ledger.Key, pools []led
 	var invalid *ledger.InvalidError
 	switch {
 	case errors.As(err, &pool) && errors.As(err, &invalid):
-		return started, a.cfg.valueError(fmt.Sprintf("pools.%d.%s", pool.Index, invalid.Field), invalid.Rule,
+		key := strings.TrimSuffix(invalid.Field, "_seconds") // the file's durations have units
+		return started, a.cfg.valueError(fmt.Sprintf("pools.%d.%s", pool.Index, key), invalid.Rule,
 			cmp.Or(invalid.Fix, "correct the value"))
 	case err != nil:
 		return started, fmt.Errorf("making the first key and the pools: %w", err)

@@ -134,6 +134,8 @@ type Pool struct {
 	Holders      []Holder            `yaml:"holders"`
 	Default      string              `yaml:"default_organization"`
 	Access       string              `yaml:"access"` // shell or devices; empty: shell
+	IdleWarn     strictyaml.Duration `yaml:"idle_warn_after"`
+	IdleReclaim  strictyaml.Duration `yaml:"idle_reclaim_after"`
 }
 
 // PoolSource is another place where a declared pool's machines can be had. What
@@ -376,7 +378,8 @@ func (p Pool) poolDefinition() capacity.Pool {
 		MemoryMiB: p.GPUMemoryMiB, Price: money.MicroUSD(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Std(),
 		Timers: capacity.Timers{WarmHold: or(p.WarmHold, defaultWarmHold),
-			IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease)},
+			IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease),
+			IdleWarn: p.IdleWarn.Std(), IdleReclaim: p.IdleReclaim.Std()},
 		Observed: p.Use == useObserved, Holders: p.decodeHolders(),
 		DevicesOnly: p.Access == accessDevices,
 	}

@@ -58,6 +58,7 @@ provisioners:
 pools:
   - {name: p1, provisioner: cloud, region: r1, instance_type: m2, model: a100, gpus_per_node: 2, gpu_memory_mib: 1024,
      price_per_node_hour: 1, min_nodes: 1, max_nodes: 2, warm_hold: 11s, idle_release: 12s, max_lease: 13m,
+     idle_warn_after: 21m, idle_reclaim_after: 23m,
      max_creates: 14, create_window: 16m,
      alternates: [{provisioner: spare, region: r9, instance_type: m9, price_per_node_hour: 7}]}
   - {name: p9, provisioner: hpc, region: r1, instance_type: c2, model: h100, max_nodes: 3, use: observed,
@@ -216,6 +217,8 @@ var changes = map[string]struct{ was, is string }{
 	"pools.max_creates":                    {"max_creates: 14", "max_creates: 15"},
 	"pools.create_window":                  {"create_window: 16m", "create_window: 17m"},
 	"pools.max_lease":                      {"max_lease: 13m", "max_lease: 19m"},
+	"pools.idle_warn_after":                {"idle_warn_after: 21m", "idle_warn_after: 22m"},
+	"pools.idle_reclaim_after":             {"idle_reclaim_after: 23m", "idle_reclaim_after: 24m"},
 	"pools.access":                         {"max_lease: 13m", "max_lease: 13m, access: devices"},
 	"pools.use":                            {"use: observed", "use: reserved"},
 	"pools.holders.account":                {"account: ac1", "account: ac2"},
