@@ -35,6 +35,7 @@ type Pool struct {
 	Holders            []PoolHolder  `json:"holders,omitempty"`
 	DefaultHolder      string        `json:"default_organization,omitempty"`
 	Access             string        `json:"access" enum:"shell,devices"`
+	Isolation          string        `json:"isolation" enum:"devices,user,environment"`
 	BootP50Seconds     float64       `json:"boot_p50_seconds"`
 	BootP95Seconds     float64       `json:"boot_p95_seconds"`
 	BootSamples        int           `json:"boot_samples"`
@@ -111,6 +112,7 @@ type PoolCreate struct {
 	Holders            []PoolHolder `json:"holders,omitempty" maxItems:"1000"`
 	DefaultHolder      string       `json:"default_organization,omitempty" maxLength:"63"`
 	Access             string       `json:"access,omitempty" enum:"shell,devices" default:"shell"`
+	Isolation          string       `json:"isolation,omitempty" enum:"devices,user,environment" default:"user"`
 	BootP50Seconds     float64      `json:"boot_p50_seconds,omitempty" exclusiveMinimum:"0" default:"120"`
 	BootP95Seconds     float64      `json:"boot_p95_seconds,omitempty" exclusiveMinimum:"0" default:"300"`
 }
@@ -137,6 +139,7 @@ type PoolPatch struct {
 	Holders            *[]PoolHolder `json:"holders,omitempty" nullable:"false" maxItems:"1000"`
 	DefaultHolder      *string       `json:"default_organization,omitempty" maxLength:"63" nullable:"false"`
 	Access             *string       `json:"access,omitempty" enum:"shell,devices" nullable:"false"`
+	Isolation          *string       `json:"isolation,omitempty" enum:"devices,user,environment" nullable:"false"`
 	Force              bool          `json:"force,omitempty"`
 }
 
@@ -250,6 +253,9 @@ var capacityTags = tags{
 	"Pool.Holders": `doc:"Whose the work in an observed pool is; the first that fits. Shown to ` +
 		`operators."`,
 	"Pool.DefaultHolder": `doc:"Whose work is that no holder names. Shown to operators."`,
+	"Pool.Isolation": `doc:"How well a node must keep holders apart for work of two organizations to be on it at once, ` +
+		`as a node's own isolation says. Below it the later one opens no session there until the other's work is ` +
+		`over and cleaned up."`,
 	"Pool.Access": `doc:"What holders are told of its nodes. shell: how to get in; devices: only the indices and UUIDs ` +
 		`of their GPUs."`,
 	"PoolCreate.Use":     `doc:"observed needs a provisioner that watches its cluster."`,

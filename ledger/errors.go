@@ -1,10 +1,12 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // NotHolderError says that a key with caps asked for more of a lease that does not
@@ -93,6 +95,20 @@ type ObservedPoolError struct {
 func (e *ObservedPoolError) Error() string {
 	return fmt.Sprintf("in pool %s the cluster's own scheduler places the work: cannot %s here; submit the job to the "+
 		"cluster, or end it there", e.Pool, e.Asked)
+}
+
+// SharedNodeError says that work of another organization is on a node that does not keep the
+// two apart as well as its pool asks for.
+type SharedNodeError struct {
+	NodeID    string
+	Isolation capacity.Isolation // of the node; empty: it is not known
+	Least     capacity.Isolation // that the pool asks for
+}
+
+// Error names the node, and what it lacks.
+func (e *SharedNodeError) Error() string {
+	return fmt.Sprintf("another organization's work is on node %s, whose isolation is %s, and the pool asks for %s where "+
+		"two share a node", e.NodeID, cmp.Or(e.Isolation, "not known"), cmp.Or(e.Least, capacity.IsolationUser))
 }
 
 // TakenError says that a name is taken, and by what. It is an ErrTaken.

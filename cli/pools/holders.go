@@ -15,6 +15,10 @@ const holderHelp = "of an observed pool, whose work is what: organization=ORG wi
 const accessHelp = "what holders are told of its nodes: shell, how to get in; devices, only the indices and UUIDs of " +
 	"their GPUs"
 
+// isolationHelp says what --isolation takes.
+const isolationHelp = "how well a node must keep holders apart for work of two organizations to be on it at once: " +
+	"devices, user or environment"
+
 const (
 	warnHelp = "how long the GPUs of an allocation do nothing until its holder is warned; 0s: never"
 	// reclaimHelp is of what happens to whoever was warned.

@@ -47,6 +47,7 @@ var poolView = output.View[contract.Pool]{
 		{Head: "ONLINE/BATCH", Cell: splitText, Wide: true},
 		{Head: "USE", Cell: func(x contract.Pool) string { return x.Use }, Wide: true},
 		{Head: "ACCESS", Cell: func(x contract.Pool) string { return x.Access }, Wide: true},
+		{Head: "ISOLATION", Cell: func(x contract.Pool) string { return x.Isolation }, Wide: true},
 		{Head: "HOLDERS", Cell: holdersText, Wide: true},
 	},
 }

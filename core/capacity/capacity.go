@@ -70,6 +70,9 @@ type Pool struct {
 	// DevicesOnly pools tell a holder the indices and UUIDs of its GPUs, and neither
 	// where they are nor a way in.
 	DevicesOnly bool
+	// Isolation is how well a node must keep holders apart for work of two organizations to
+	// be on it at once; empty: IsolationUser.
+	Isolation Isolation
 }
 
 // Device is one GPU of a node as its provisioner or node daemon reported it.

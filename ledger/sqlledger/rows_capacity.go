@@ -42,6 +42,7 @@ type poolRow struct {
 	Observed      bool    `gorm:"column:observed"`
 	Holders       string  `gorm:"column:holders"`
 	DevicesOnly   bool    `gorm:"column:devices_only"`
+	Isolation     string  `gorm:"column:isolation"`
 	Learned       string  `gorm:"column:learned"`
 	Created       int64   `gorm:"column:created_at"`
 	Deleted       int64   `gorm:"column:deleted_at"`
@@ -66,7 +67,7 @@ func poolToRow(p ledger.Pool) poolRow {
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Microseconds(),
 		RecoveringAt: toMicros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Observed: p.Observed, Holders: packHolders(p.Holders),
-		DevicesOnly: p.DevicesOnly, Learned: packLearned(p.Learned),
+		DevicesOnly: p.DevicesOnly, Isolation: string(p.Isolation), Learned: packLearned(p.Learned),
 		Created: toMicros(p.CreatedAt), Deleted: toMicros(p.DeletedAt), Revision: p.Revision, Changes: p.Changes,
 		Definition: p.DefinitionVersion,
 	}
@@ -87,7 +88,7 @@ func (r poolRow) toValue() (ledger.Pool, error) {
 			NodeCPUs: r.NodeCPUs, NodeMemoryMiB: r.NodeMemory, OnlineShare: r.OnlineShare, BorrowIdle: r.BorrowIdle,
 			MaxCreates: r.MaxCreates, CreateWindow: toDuration(r.CreateWindow), Paused: r.Paused,
 			Simulated: r.Simulated, Observed: r.Observed, Holders: holders,
-			DevicesOnly: r.DevicesOnly,
+			DevicesOnly: r.DevicesOnly, Isolation: capacity.Isolation(r.Isolation),
 		},
 		Learned:   learned,
 		Recovery:  ledger.Recovery{Since: toTime(r.RecoveringAt), Reason: r.RecoveringWhy},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -68,7 +69,7 @@ func decodePool(b contract.PoolCreate) capacity.Pool {
 		NodeCPUs: b.NodeCPUs, NodeMemoryMiB: b.NodeMemoryMiB, OnlineShare: b.OnlineShare, BorrowIdle: b.BorrowIdle,
 		MaxCreates: b.MaxCreates, CreateWindow: seconds(b.CreateWindow),
 		Observed: b.Use == useObserved, Holders: decodeHolders(b.Holders, b.DefaultHolder),
-		DevicesOnly: b.Access == contract.AccessDevices,
+		DevicesOnly: b.Access == contract.AccessDevices, Isolation: capacity.Isolation(b.Isolation),
 	}
 	setSeconds(&def.Timers.IdleRelease, b.IdleReleaseSeconds)
 	return def
@@ -219,6 +220,9 @@ func applyPatch(p *capacity.Pool, b contract.PoolPatch) {
 	setValue(&p.NodeMemoryMiB, b.NodeMemoryMiB)
 	setValue(&p.OnlineShare, b.OnlineShare)
 	setValue(&p.BorrowIdle, b.BorrowIdle)
+	if b.Isolation != nil {
+		p.Isolation = capacity.Isolation(*b.Isolation)
+	}
 	if b.Access != nil {
 		p.DevicesOnly = *b.Access == contract.AccessDevices
 	}
@@ -302,7 +306,7 @@ func encodePool(p ledger.Pool, now time.Time) contract.Pool {
 		NodeCPUs:           p.NodeCPUs, NodeMemoryMiB: p.NodeMemoryMiB, OnlineShare: p.OnlineShare,
 		BorrowIdle: p.BorrowIdle, Paused: p.Paused, Simulated: p.Simulated,
 		Use: encodeUse(p.Observed), Holders: encodeHolders(p.Holders), DefaultHolder: p.Holders.Default,
-		Access:         encodeAccessPolicy(p.DevicesOnly),
+		Access: encodeAccessPolicy(p.DevicesOnly), Isolation: string(cmp.Or(p.Isolation, capacity.IsolationUser)),
 		BootP50Seconds: p.Boot.P50().Seconds(), BootP95Seconds: p.Boot.P95().Seconds(), BootSamples: len(p.Boot.Seen),
 		Recovering: p.Recovery.Active(), BlockedUntil: p.AsksAgain(now).UTC(), Sources: encodeOfferings(p, now),
 		CreatedAt: p.CreatedAt.UTC(), Version: p.DefinitionVersion,

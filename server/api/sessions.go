@@ -17,6 +17,7 @@ import (
 	forewarmv1 "github.com/forewarm/forewarm/contract/proto/forewarm/v1"
 	"github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
@@ -247,7 +248,8 @@ func (a *API) runSession(ctx context.Context, user *websocket.Conn, s seated, op
 	actor := auth.From(ctx)
 	err := begin(ctx, user, open)
 	if err == nil {
-		err = a.Ledger.OpenHold(ctx, actor, s.allocationID, s.nodeID)
+		said, _ := a.Telemetry.Of(s.nodeID)
+		err = a.Ledger.OpenHold(ctx, actor, s.allocationID, s.nodeID, capacity.Isolation(said.Look.Isolation))
 	}
 	var node sessions.Conn
 	if err == nil {

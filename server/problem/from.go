@@ -34,6 +34,7 @@ func From(err error) (*Problem, bool) {
 		holder  *ledger.NotHolderError
 		taken   *ledger.TakenError
 		watched *ledger.ObservedPoolError
+		shared  *ledger.SharedNodeError
 		daemon  *ledger.DaemonRefusedError
 	)
 	switch {
@@ -60,6 +61,10 @@ func From(err error) (*Problem, bool) {
 	case errors.As(err, &watched):
 		return New(contract.CodeObservedPool, strings.ToUpper(watched.Error()[:1])+watched.Error()[1:]+".").
 			Fix("Submit the job to the cluster, as without Forewarm; reserve ahead here to have nodes warm for it", ""), true
+	case errors.As(err, &shared):
+		return New(contract.CodeStateConflict, strings.ToUpper(shared.Error()[:1])+shared.Error()[1:]+".").
+			Fix("Try again when the other's work is over, or take whole nodes", "").
+			Fix("Have an operator see to the node's isolation, or to the pool's", "forewarm pools edit --help"), true
 	case errors.As(err, &daemon):
 		return New(contract.CodeDaemonRefused, strings.ToUpper(daemon.Error()[:1])+daemon.Error()[1:]+".").
 			Fix("Have an operator issue a new join token, and start the daemon with it",

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
@@ -18,10 +19,12 @@ type Holds struct{ *txn.Engine }
 
 // OpenHold notes that work of an allocation's holder begins on a node, before it does:
 // from then on the GPUs there are offered to nobody else before the node's daemon has proved
-// that nothing of it is left. Repeated, it changes nothing. ErrNotFound: the actor does
-// not see the allocation; ErrDenied: it may not enter; *ledger.StateError: the allocation
-// is not active, or its node is not there to be entered.
-func (l Holds) OpenHold(ctx context.Context, actor ledger.Actor, allocationID, nodeID string) error {
+// that nothing of it is left. Repeated, it changes nothing. The isolation is the node's, as its
+// daemon says. ErrNotFound: the actor does not see the allocation; ErrDenied: it may not enter;
+// *ledger.StateError: the allocation is not active, or its node is not there to be entered;
+// *ledger.SharedNodeError: it would be on the node with another organization's work.
+func (l Holds) OpenHold(ctx context.Context, actor ledger.Actor, allocationID, nodeID string,
+	is capacity.Isolation) error {
 	return l.InGroup(ctx, actor, &ledger.LockHint{Node: nodeID}, func(tx *txn.Tx) error {
 		p, n, err := lockPoolOfNode(tx, nodeID)
 		if err != nil {
@@ -34,7 +37,10 @@ func (l Holds) OpenHold(ctx context.Context, actor ledger.Actor, allocationID, n
 			}
 			return &ledger.StateError{Subject: a.ID, State: string(a.State()), Asked: "open a session"}
 		}
-		if err := mayOpen(tx, actor, a, n); err != nil || slices.Contains(a.Opened, nodeID) {
+		if err := mayOpen(tx, actor, a, n); err != nil {
+			return err
+		}
+		if err := mayShare(tx, p, a, nodeID, is); err != nil || slices.Contains(a.Opened, nodeID) {
 			return err
 		}
 		a.Opened = append(slices.Clone(a.Opened), nodeID)
@@ -57,6 +63,26 @@ func mayOpen(tx *txn.Tx, actor ledger.Actor, a allocation.Allocation, n node.Nod
 		return fmt.Errorf("reading node %s of allocation %s: %w", n.ID, a.ID, ledger.ErrNotFound)
 	case !ledger.CanOpen(n):
 		return &ledger.StateError{Subject: n.ID, State: string(n.State()), Asked: "open a session"}
+	}
+	return nil
+}
+
+// mayShare refuses to begin work on a node that has work of another organization, or has not
+// proved yet that it is cleaned up, unless the node keeps them apart as the pool asks.
+func mayShare(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, nodeID string, is capacity.Isolation) error {
+	if is.AtLeast(p.Pool.Isolation) {
+		return nil
+	}
+	refused := &ledger.SharedNodeError{NodeID: nodeID, Isolation: is, Least: p.Pool.Isolation}
+	for other := range p.Allocations.All() {
+		if other.Live() && other.OrganizationID != a.OrganizationID && slices.Contains(other.Opened, nodeID) {
+			return refused
+		}
+	}
+	for _, c := range p.Cleaning {
+		if c.Awaits(nodeID) && holderOf(tx, c.ID) != a.OrganizationID {
+			return refused
+		}
 	}
 	return nil
 }

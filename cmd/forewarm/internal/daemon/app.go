@@ -263,7 +263,8 @@ func (a *app) declaredPools(ctx context.Context) ([]ledger.NewPool, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(settleUse(a.cfg, &def, p.Use, offer, at), checkAccess(a.cfg, p.Access, at)); err != nil {
+		if err := errors.Join(settleUse(a.cfg, &def, p.Use, offer, at), checkAccess(a.cfg, p.Access, at),
+			checkIsolation(a.cfg, p.Isolation, at)); err != nil {
 			return nil, err
 		}
 		if def.Observed {

@@ -133,7 +133,8 @@ type Pool struct {
 	Use          string              `yaml:"use"` // reserved or observed; empty: as its provisioner is
 	Holders      []Holder            `yaml:"holders"`
 	Default      string              `yaml:"default_organization"`
-	Access       string              `yaml:"access"` // shell or devices; empty: shell
+	Access       string              `yaml:"access"`    // shell or devices; empty: shell
+	Isolation    string              `yaml:"isolation"` // devices, user or environment; empty: user
 	IdleWarn     strictyaml.Duration `yaml:"idle_warn_after"`
 	IdleReclaim  strictyaml.Duration `yaml:"idle_reclaim_after"`
 }
@@ -381,7 +382,7 @@ func (p Pool) poolDefinition() capacity.Pool {
 			IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease),
 			IdleWarn: p.IdleWarn.Std(), IdleReclaim: p.IdleReclaim.Std()},
 		Observed: p.Use == useObserved, Holders: p.decodeHolders(),
-		DevicesOnly: p.Access == accessDevices,
+		DevicesOnly: p.Access == accessDevices, Isolation: capacity.Isolation(p.Isolation),
 	}
 }
 

@@ -219,6 +219,7 @@ var changes = map[string]struct{ was, is string }{
 	"pools.max_lease":                      {"max_lease: 13m", "max_lease: 19m"},
 	"pools.idle_warn_after":                {"idle_warn_after: 21m", "idle_warn_after: 22m"},
 	"pools.idle_reclaim_after":             {"idle_reclaim_after: 23m", "idle_reclaim_after: 24m"},
+	"pools.isolation":                      {"max_lease: 13m", "max_lease: 13m, isolation: devices"},
 	"pools.access":                         {"max_lease: 13m", "max_lease: 13m, access: devices"},
 	"pools.use":                            {"use: observed", "use: reserved"},
 	"pools.holders.account":                {"account: ac1", "account: ac2"},
@@ -258,6 +259,12 @@ func TestTheEdgeIsChecked(t *testing.T) {
 	} {
 		require.Contains(t, describeInstallation(t, strings.Replace(base, was, is, 1)), "forewarm.yaml:5:")
 	}
+}
+
+func TestIsolationsAreChecked(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, describeInstallation(t, strings.Replace(base, "max_lease: 13m", "max_lease: 13m, isolation: some", 1)),
+		"write devices, user or environment")
 }
 
 func TestTheEdgeFromTheEnvironment(t *testing.T) {

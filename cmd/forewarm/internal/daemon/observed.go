@@ -66,3 +66,11 @@ func checkAccess(c Config, policy, at string) error {
 	}
 	return c.valueError(at+".access", fmt.Sprintf("is %q", policy), "write shell or devices")
 }
+
+// checkIsolation refuses what is no isolation.
+func checkIsolation(c Config, least, at string) error {
+	if least == "" || capacity.Isolation(least).Valid() {
+		return nil
+	}
+	return c.valueError(at+".isolation", fmt.Sprintf("is %q", least), "write devices, user or environment")
+}

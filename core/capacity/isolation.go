@@ -1,0 +1,27 @@
+package capacity
+
+import "slices"
+
+// Isolation is how well a node keeps the holders of its GPUs apart.
+type Isolation string
+
+// The isolations, the weakest first.
+const (
+	IsolationEnvironment Isolation = "environment" // all have one user, and are told their GPUs
+	IsolationUser        Isolation = "user"        // each has a user of its own
+	IsolationDevices     Isolation = "devices"     // and can open no GPU but its own
+)
+
+var isolations = []Isolation{IsolationEnvironment, IsolationUser, IsolationDevices}
+
+// Valid reports whether it is one of them.
+func (i Isolation) Valid() bool { return slices.Contains(isolations, i) }
+
+// AtLeast reports whether holders are kept apart as well as asked for. Empty asks for
+// IsolationUser; what is none of the isolations keeps nobody apart.
+func (i Isolation) AtLeast(least Isolation) bool {
+	if least == "" {
+		least = IsolationUser
+	}
+	return i.Valid() && slices.Index(isolations, i) >= slices.Index(isolations, least)
+}
