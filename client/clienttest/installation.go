@@ -1,19 +1,25 @@
-package client_test
+// Package clienttest runs a whole installation in a test's or example's process: the real server
+// with its worker, over a database in memory, and a simulated cloud whose machines boot in a
+// moment. A step that fails panics, as examples have nobody else to tell.
+package clienttest
 
 import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/internal/keys"
 	"github.com/forewarm/forewarm/ledger"
@@ -27,25 +33,28 @@ import (
 	"github.com/forewarm/forewarm/worker/queue/memqueue"
 )
 
-// installation is the real server with its worker, over a database in memory and a
-// simulated cloud whose machines boot in a moment. It has one pool, lab: two nodes of
-// four A100 each.
-type installation struct {
+// Installation has one pool, lab: two nodes of four A100 each.
+type Installation struct {
 	URL  string
 	Key  string // of an operator
 	stop []func()
 }
 
+// Client is a client of the installation, as an operator.
+func (i *Installation) Client() *client.Client {
+	return must(client.New(i.URL, i.Key, &http.Client{Timeout: time.Minute}))
+}
+
 // Close stops everything, the last that was started first.
-func (i *installation) Close() {
+func (i *Installation) Close() {
 	for n := len(i.stop) - 1; n >= 0; n-- {
 		i.stop[n]()
 	}
 }
 
-// startInstallation starts what the examples ask.
-func startInstallation() *installation {
-	i := &installation{}
+// Start starts an installation.
+func Start() *Installation {
+	i := &Installation{}
 	ctx, cancel := context.WithCancel(context.Background())
 	store := must(sqlledger.Open(ctx, sqlledger.Config{URL: "sqlite://:memory:", Unsafe: true}))
 	i.stop = append(i.stop, func() { _ = store.Close() })
@@ -72,14 +81,16 @@ func startInstallation() *installation {
 	running.Go(func() { _ = hands.Run(ctx) })
 	i.stop = append(i.stop, func() { cancel(); running.Wait(); _ = tasks.Close() })
 
-	listening := httptest.NewServer(api)
+	listening := httptest.NewUnstartedServer(api)
+	listening.Config.Protocols = httpx.NewServer("", nil).Protocols // the streams of daemons want HTTP/2
+	listening.Start()
 	i.stop = append(i.stop, listening.Close)
 	i.URL = listening.URL
 	return i
 }
 
 // makeFirstKey makes the organization acme and its operator's key.
-func (i *installation) makeFirstKey(ctx context.Context, books *verbs.Ledger, pepper keys.Pepper) {
+func (i *Installation) makeFirstKey(ctx context.Context, books *verbs.Ledger, pepper keys.Pepper) {
 	mint := auth.Minter{Environment: "test", Pepper: pepper, Random: rand.NewChaCha8([32]byte{2})}
 	root, secret, err := mint.Mint(ledger.Key{Name: "root"})
 	check(err)
