@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,19 +28,28 @@ import (
 	"github.com/forewarm/forewarm/node/work/worktest"
 )
 
-// attachTower begins the daemon of the node that heron is on, and waits until commands can be
+// attachDaemons begins a daemon for each node of an allocation, and waits until commands can be
 // run there.
-func (w *town) attachTower() {
+func (w *town) attachDaemons(name string) {
 	w.t.Helper()
-	nodeID := w.mustRun("allocations", "show", "heron", "--jq", ".access.nodes[0].node_id")
+	for rank, id := range strings.Fields(w.mustRun("allocations", "show", name, "--jq", ".access.nodes[].node_id")) {
+		w.attachDaemon(id)
+		require.Eventually(w.t, func() bool {
+			_, _, code := w.runCommand("exec", name, "--node", strconv.Itoa(rank), "--", "true")
+			return code == exit.OK
+		}, 20*time.Second, 10*time.Millisecond)
+	}
+}
+
+// attachDaemon begins the daemon of a node.
+func (w *town) attachDaemon(nodeID string) {
+	w.t.Helper()
 	token := w.mustRun("api", "POST", "/v1/nodes/"+nodeID+"/join-token", "-d", "{}", "--jq", ".token")
 	api, err := client.New(w.url, token, http.DefaultClient)
 	require.NoError(w.t, err)
 	joined, err := api.JoinNode(w.t.Context(), nodeID, contract.NodeJoin{BootID: "boot"})
 	require.NoError(w.t, err)
-	dir, err := os.MkdirTemp("/var/tmp", "forewarm-cli-test-")
-	require.NoError(w.t, err)
-	require.NoError(w.t, os.Chmod(dir, 0o711)) //nolint:gosec // users of holds pass through it
+	dir := newOpenDir(w.t)
 	holds, err := hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
 		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
 	require.NoError(w.t, err)
@@ -61,12 +71,17 @@ func (w *town) attachTower() {
 		<-done
 		transport.CloseIdleConnections()
 		holds.EndAll()
-		require.NoError(w.t, os.RemoveAll(dir))
 	})
-	require.Eventually(w.t, func() bool {
-		_, _, code := w.runCommand("exec", "heron", "--", "true")
-		return code == exit.OK
-	}, 20*time.Second, 10*time.Millisecond)
+}
+
+// newOpenDir is a folder that the users of holds can pass through, and none else can list.
+func newOpenDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "forewarm-cli-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o711)) //nolint:gosec // as above
+	return dir
 }
 
 // newAttachedTower is a tower whose node can be used.
@@ -74,7 +89,7 @@ func newAttachedTower(t *testing.T) *town {
 	t.Helper()
 	w := newTower(t)
 	w.dir = t.TempDir()
-	w.attachTower()
+	w.attachDaemons("heron")
 	return w
 }
 
