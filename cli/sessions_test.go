@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -169,7 +170,15 @@ func TestCopy(t *testing.T) {
 
 	w.mustRun("cp", "heron:work/big", at("fresh")+"/")
 	require.FileExists(t, at("fresh/big"))
-	_, errs, code := w.runCommand("cp", at("tree"), "heron:work/big")
+	w.mustRun("exec", "heron", "--", "sh", "-c", "echo kept > work/mine; echo old > work/deep/run.sh; mkdir -p full/big")
+	w.mustRun("exec", "heron", "--", "mv", "work", "tree")
+	w.mustRun("cp", at("tree"), "heron:.") // a folder that is there is filled
+	require.Equal(t, "kept\nran", w.mustRun("exec", "heron", "--", "sh", "-c", "cat tree/mine; tree/deep/run.sh"))
+	w.mustRun("exec", "heron", "--", "mv", "tree", "work")
+	_, errs, code := w.runCommand("cp", at("tree/big"), "heron:full")
+	require.Equal(t, exit.Failed, code)
+	require.Contains(t, errs, "big is a folder, and is not replaced")
+	_, errs, code = w.runCommand("cp", at("tree"), "heron:work/big")
 	require.Equal(t, exit.Conflict, code)
 	require.Contains(t, errs, "no folder: a folder cannot replace it")
 	_, errs, code = w.runCommand("cp", "heron:nothing", at("back"))
@@ -177,6 +186,46 @@ func TestCopy(t *testing.T) {
 	require.Contains(t, errs, "nothing")
 	_, _, code = w.runCommand("cp", at("nothing"), "heron:x")
 	require.NotZero(t, code)
+}
+
+// What is neither file nor folder is refused: there and back again.
+func TestCopyOfAPipe(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	pipe := filepath.Join(w.dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, named := range []string{pipe, "/dev/zero"} {
+		_, errs, code := w.runCommand("cp", named, "heron:x")
+		require.Equal(t, exit.Usage, code)
+		require.Contains(t, errs, "Error: "+named+" is neither file nor folder: it is not copied\nNext:  forewarm exec alc_")
+	}
+	w.mustRun("exec", "heron", "--", "mkfifo", "pipe")
+	_, errs, code := w.runCommand("cp", "heron:pipe", w.dir)
+	require.Equal(t, exit.Usage, code)
+	require.Contains(t, errs, "Error: pipe is neither file nor folder: it is not copied\n")
+}
+
+// What was interrupted on its way to a node leaves nothing there, and what it was to replace stays.
+func TestAnInterruptedCopyLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	endless := filepath.Join(w.dir, "endless")
+	require.NoError(t, os.WriteFile(endless, nil, 0o600))
+	require.NoError(t, os.Truncate(endless, 1<<36))
+	w.mustRun("exec", "heron", "--", "sh", "-c", "mkdir work; echo old > work/endless")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		_, _, code := w.runWithContext(ctx, "cp", endless, "heron:work")
+		ended <- code
+	}()
+	parts := func() string { return w.mustRun("exec", "heron", "--", "sh", "-c", "ls -A work") }
+	require.Eventually(t, func() bool { return strings.Contains(parts(), ".forewarm-part.") }, 20*time.Second,
+		10*time.Millisecond)
+	cancel()
+	require.Equal(t, exit.Interrupt, <-ended)
+	require.Eventually(t, func() bool { return parts() == "endless" }, 20*time.Second, 10*time.Millisecond)
+	require.Equal(t, "old", w.mustRun("exec", "heron", "--", "cat", "work/endless"))
 }
 
 func TestPort(t *testing.T) {
