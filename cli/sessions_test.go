@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -112,6 +113,8 @@ func TestExec(t *testing.T) {
 	_, errs, code = w.runCommand("exec", "heron", "--", "no-such-program")
 	require.Equal(t, 127, code)
 	require.Contains(t, errs, "no such program")
+	require.Regexp(t, `(?m)^Next:  forewarm exec alc_\w+\n  or:  forewarm exec alc_\w+ --env PATH=/opt/venv/bin:/usr/bin:/bin `+
+		`-- no-such-program$`, errs)
 	out = w.mustRun("exec", "heron", "-t", "--", "tty")
 	require.Regexp(t, `^/dev/(pts/\d+|console)`, out)
 	for _, wrong := range [][]string{{"exec", "heron", "hostname"}, {"exec", "heron", "--env", "=1", "--", "true"},
@@ -121,6 +124,29 @@ func TestExec(t *testing.T) {
 	}
 	_, errs, code = w.runCommand("exec", "heron", "--node", "1", "--", "true")
 	require.Equal(t, exit.Usage, code, errs)
+}
+
+// A server that is stopped while a command runs says so, and its user where to look.
+func TestExecWhileTheServerStops(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	said, write := io.Pipe()
+	var errs bytes.Buffer
+	root := w.newRoot()
+	root.SetArgs([]string{"exec", "heron", "--", "sh", "-c", "echo up; exec sleep 1000"})
+	root.SetOut(write)
+	root.SetErr(&errs)
+	root.SetIn(strings.NewReader(""))
+	ended := make(chan int, 1)
+	go func() { ended <- Execute(t.Context(), root) }()
+	_, err := io.ReadFull(said, make([]byte, 3))
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	require.NoError(t, w.server.Run(ctx))
+	require.Equal(t, exit.Failed, <-ended)
+	require.Regexp(t, `^Error: the control plane was stopped, and hung the session up\nNext:  forewarm status\n`+
+		`  or:  forewarm allocations show alc_\w+\n$`, errs.String())
 }
 
 // What is not in reach says so, and what to do.
