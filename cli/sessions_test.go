@@ -113,8 +113,8 @@ func TestExec(t *testing.T) {
 	_, errs, code = w.runCommand("exec", "heron", "--", "no-such-program")
 	require.Equal(t, 127, code)
 	require.Contains(t, errs, "no such program")
-	require.Regexp(t, `(?m)^Next:  forewarm exec alc_\w+\n  or:  forewarm exec alc_\w+ --env PATH=/opt/venv/bin:/usr/bin:/bin `+
-		`-- no-such-program$`, errs)
+	require.Regexp(t, `(?m)^Next:  forewarm exec alc_\w+\n  or:  forewarm exec alc_\w+ --env `+
+		`PATH=/opt/venv/bin:/usr/bin:/bin -- no-such-program$`, errs)
 	out = w.mustRun("exec", "heron", "-t", "--", "tty")
 	require.Regexp(t, `^/dev/(pts/\d+|console)`, out)
 	for _, wrong := range [][]string{{"exec", "heron", "hostname"}, {"exec", "heron", "--env", "=1", "--", "true"},
