@@ -26,7 +26,8 @@ type Request struct {
 	// the context lasts.
 	Poll client.Poll
 	// FixedLease lets the lease end when it does. Otherwise it is extended while the GPUs are
-	// held: a short one then says how soon they are free after this program was killed.
+	// held, as far as the pool's longest lease and the promises to others allow: a short one then
+	// says how soon they are free after this program was killed.
 	FixedLease bool
 }
 
@@ -53,11 +54,14 @@ type Held struct {
 	stop context.CancelFunc
 	kept chan struct{} // closed when nothing keeps the lease any more
 
-	mu       sync.Mutex
-	now      contract.Allocation // as it was read last
-	ends     time.Time           // the lease, at the earliest, by this machine's clock
-	extendAt time.Time
-	released bool
+	extendAt time.Time // of whoever keeps the lease
+
+	mu   sync.Mutex
+	now  contract.Allocation // as it was read last
+	ends time.Time           // the lease, at the earliest, by this machine's clock
+
+	releasing sync.Mutex
+	released  bool
 }
 
 // Acquire asks for GPUs, and returns when they can be used. A full pool is asked again, which is
@@ -101,6 +105,7 @@ func acquire(ctx context.Context, server session.Server, r Request) (*Held, erro
 		h.lease = 0
 	}
 	h.extendAt = h.ends.Add(-h.lease / 2)
+	h.poll = client.Poll{Now: r.Poll.Now, Pause: r.Poll.Pause} // the deadline was that of the wait
 	return h, nil
 }
 
@@ -196,13 +201,14 @@ func (h *Held) Err() error {
 func (h *Held) Release(ctx context.Context) error {
 	h.stop()
 	<-h.kept
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.releasing.Lock()
+	defer h.releasing.Unlock()
 	if h.released || h.Err() != nil {
 		return nil
 	}
+	id := h.Allocation().ID
 	err := h.poll.Until(client.WithIdempotencyKey(ctx, rand.Text()), func(ctx context.Context) (bool, error) {
-		_, err := h.server.API.Release(ctx, h.now.ID)
+		_, err := h.server.API.Release(ctx, id)
 		refused, ok := errors.AsType[*client.Error](err)
 		if ok && refused.Problem.Code == contract.CodeStateConflict {
 			err = nil // it ended by itself, and nobody has noticed yet
@@ -210,7 +216,7 @@ func (h *Held) Release(ctx context.Context) error {
 		return err == nil, err
 	})
 	if err != nil {
-		return fmt.Errorf("releasing %s: %w", h.now.ID, err)
+		return fmt.Errorf("releasing %s: %w", id, err)
 	}
 	h.released = true
 	return nil

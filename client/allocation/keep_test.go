@@ -2,7 +2,10 @@ package allocation
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"net/url"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,6 +50,7 @@ func hold(t *testing.T, server session.Server, r Request) (h *Held, now *time.Ti
 	now = new(time.Time)
 	*now = time.Now()
 	h.poll.Now = func() time.Time { return *now }
+	h.poll.Pause = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	return h, now
 }
 
@@ -203,6 +207,37 @@ func requireNothingHeld(t *testing.T, api *client.Client) {
 	held, err := client.All(api.Allocations(t.Context(), client.Filter{}))
 	require.NoError(t, err)
 	require.Empty(t, held)
+}
+
+// failsOnce answers one request with a problem of its own, when it is told to.
+type failsOnce struct {
+	next client.Doer
+	fail atomic.Bool
+}
+
+func (d *failsOnce) Do(r *http.Request) (*http.Response, error) {
+	if d.fail.CompareAndSwap(true, false) {
+		return nil, &url.Error{Op: r.Method, URL: r.URL.String(), Err: io.EOF}
+	}
+	return d.next.Do(r)
+}
+
+// A release that a server did not answer is repeated, however late the GPUs may have been.
+func TestReleaseIsRepeated(t *testing.T) {
+	t.Parallel()
+	i, server := start(t, false)
+	broken := &failsOnce{next: server.HTTP}
+	api, err := client.New(i.URL, i.Key, broken)
+	require.NoError(t, err)
+	r := ask(1)
+	r.Poll.Deadline = time.Now().Add(time.Minute)
+	h, now := hold(t, session.Server{API: api}, r)
+	*now = now.Add(time.Hour)
+	broken.fail.Store(true)
+	require.NoError(t, h.Release(t.Context()))
+	require.False(t, broken.fail.Load())
+	require.NoError(t, h.Release(t.Context()), "there is nothing left to give")
+	requireNothingHeld(t, server.API)
 }
 
 // At its deadline a request ends with the reason.
