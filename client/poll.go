@@ -64,27 +64,32 @@ func (p Poll) Until(ctx context.Context, look func(context.Context) (done bool, 
 	}
 }
 
-// Allocate asks for GPUs by a function such as one that calls Client.Allocate, and while others
-// hold them asks again until there is room. What it asks in between are dry runs, which leave no
-// refusals in the journal; it is no place in a queue. At the deadline the error is ErrTimeUp, and
-// wraps the last refusal.
-func (p Poll) Allocate(ctx context.Context, ask func(context.Context, Options) (contract.Allocation, error)) (
-	contract.Allocation, error) {
+// Asker asks for GPUs, as Client.Allocate does.
+type Asker func(context.Context, contract.AllocationCreate, Options) (contract.Allocation, error)
+
+// Allocate asks for GPUs, and while others hold them asks again until there is room. What it asks
+// in between are dry runs, which leave no refusals in the journal; it is no place in a queue, but
+// the time counts as a wait of the allocation, unless the context has an idempotency key, which
+// stands for one request. At the deadline the error is ErrTimeUp, and wraps the last refusal.
+func (p Poll) Allocate(ctx context.Context, in contract.AllocationCreate, ask Asker) (contract.Allocation, error) {
+	began := p.Time()
 	for {
-		got, err := ask(ctx, Options{})
+		got, err := ask(ctx, in, Options{})
 		if !IsNoRoom(err) {
 			return got, err
 		}
-		if err := p.awaitRoom(ctx, err, ask); err != nil {
+		if err := p.awaitRoom(ctx, in, ask, err); err != nil {
 			return got, err
+		}
+		if ctx.Value(idempotencyKey{}) == nil {
+			in.WaitedSeconds = int64(p.Time().Sub(began) / time.Second)
 		}
 	}
 }
 
-func (p Poll) awaitRoom(ctx context.Context, refused error,
-	ask func(context.Context, Options) (contract.Allocation, error)) error {
+func (p Poll) awaitRoom(ctx context.Context, in contract.AllocationCreate, ask Asker, refused error) error {
 	ctx = WithIdempotencyKey(ctx, "") // a question has a key of its own
-	for err := refused; err != nil; _, err = ask(ctx, Options{DryRun: true}) {
+	for err := refused; err != nil; _, err = ask(ctx, in, Options{DryRun: true}) {
 		if IsNoRoom(err) {
 			refused = err
 		} else if !IsTransient(err) {

@@ -61,6 +61,31 @@ func TestPollEndsInTime(t *testing.T) {
 	require.Equal(t, time.Minute, sum, "the last look is at the deadline")
 }
 
+// How long there was no room is told with the request that gets it, once: not by one that stands
+// for another by its key.
+func TestPollTellsHowLongItAsked(t *testing.T) {
+	t.Parallel()
+	full := &client.Error{Problem: contract.NewProblem(contract.CodeCapacityExhausted, "")}
+	for key, waited := range map[string]int64{"": 10, "nightly": 0} {
+		p, _ := virtual()
+		ctx := t.Context()
+		if key != "" {
+			ctx = client.WithIdempotencyKey(ctx, key)
+		}
+		answers := []error{full, full, nil, nil} // a request, two questions, and a request
+		var asked []contract.AllocationCreate
+		_, err := p.Allocate(ctx, contract.AllocationCreate{GPUs: 2}, func(_ context.Context, in contract.AllocationCreate,
+			o client.Options) (contract.Allocation, error) {
+			require.Equal(t, len(asked) == 1 || len(asked) == 2, o.DryRun)
+			asked = append(asked, in)
+			return contract.Allocation{}, answers[len(asked)-1]
+		})
+		require.NoError(t, err)
+		require.Equal(t, contract.AllocationCreate{GPUs: 2}, asked[0])
+		require.Equal(t, contract.AllocationCreate{GPUs: 2, WaitedSeconds: waited}, asked[3])
+	}
+}
+
 // The pauses of the zero value are real, and end with the context.
 func TestPollWaitsInRealTime(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package await
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -42,9 +41,7 @@ func AllocateGPUs(a *app.App, cmd *cobra.Command, api *client.Client,
 		refused = err
 		p.show(watched{id: "no room", text: blockerText(refused)}, a.Clock.Now())
 	}
-	got, err := poll.Allocate(ctx, func(ctx context.Context, o client.Options) (contract.Allocation, error) {
-		return api.Allocate(ctx, in, o)
-	})
+	got, err := poll.Allocate(ctx, in, api.Allocate)
 	a.Flags.Timeout = flags.Span(max(shortestWait, deadline.Sub(a.Clock.Now())))
 	switch {
 	case errors.Is(err, client.ErrTimeUp):

@@ -85,14 +85,15 @@ func Acquire(ctx context.Context, server session.Server, r Request) (*Held, erro
 func acquire(ctx context.Context, server session.Server, r Request) (*Held, error) {
 	h := &Held{server: server, poll: r.Poll, lost: make(chan struct{}), kept: make(chan struct{})}
 	var askedAt time.Time
-	asked, err := h.poll.Allocate(ctx, func(ctx context.Context, o client.Options) (contract.Allocation, error) {
-		if o.DryRun {
-			return server.API.Allocate(ctx, r.AllocationCreate, o)
+	asked, err := h.poll.Allocate(ctx, r.AllocationCreate, func(ctx context.Context, in contract.AllocationCreate,
+		o client.Options) (contract.Allocation, error) {
+		if !o.DryRun {
+			askedAt = h.poll.Time()
+			longer, cancel := outlast(ctx)
+			defer cancel()
+			ctx = longer
 		}
-		askedAt = h.poll.Time()
-		ctx, cancel := outlast(ctx)
-		defer cancel()
-		return server.API.Allocate(ctx, r.AllocationCreate, o)
+		return server.API.Allocate(ctx, in, o)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("allocating GPUs: %w", err)
