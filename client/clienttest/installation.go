@@ -68,7 +68,8 @@ func Start() *Installation {
 	free := auth.Rate{PerSecond: -1}
 	api := must(server.New(server.Config{Ledger: books, Peppers: []keys.Pepper{pepper}, Environment: "test",
 		Version: "example", Simulation: true, Logger: quiet,
-		Limits: server.Limits{Reads: free, Writes: free, Agents: free, OrganizationWrites: free, Failures: free}}))
+		NewDaemon: 5 * time.Minute, // a busy machine takes long to start a daemon, and its users wait for it
+		Limits:    server.Limits{Reads: free, Writes: free, Agents: free, OrganizationWrites: free, Failures: free}}))
 	cloud := must(sim.New(sim.Config{Name: "sim", Offers: []sim.Offer{{
 		Type: "a100-4", Model: "a100", GPUs: 4, MemoryMiB: 81_920, Price: provisioners.Price(8 * money.USD),
 		Boot: sim.Boot{P50: 20 * time.Millisecond, P95: 20 * time.Millisecond, Min: 20 * time.Millisecond},
