@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,7 +11,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,19 +30,28 @@ import (
 	"github.com/forewarm/forewarm/node/work/worktest"
 )
 
-// attachTower begins the daemon of the node that heron is on, and waits until commands can be
+// attachDaemons begins a daemon for each node of an allocation, and waits until commands can be
 // run there.
-func (w *town) attachTower() {
+func (w *town) attachDaemons(name string) {
 	w.t.Helper()
-	nodeID := w.mustRun("allocations", "show", "heron", "--jq", ".access.nodes[0].node_id")
+	for rank, id := range strings.Fields(w.mustRun("allocations", "show", name, "--jq", ".access.nodes[].node_id")) {
+		w.attachDaemon(id)
+		require.Eventually(w.t, func() bool {
+			_, _, code := w.runCommand("exec", name, "--node", strconv.Itoa(rank), "--", "true")
+			return code == exit.OK
+		}, 20*time.Second, 10*time.Millisecond)
+	}
+}
+
+// attachDaemon begins the daemon of a node.
+func (w *town) attachDaemon(nodeID string) {
+	w.t.Helper()
 	token := w.mustRun("api", "POST", "/v1/nodes/"+nodeID+"/join-token", "-d", "{}", "--jq", ".token")
 	api, err := client.New(w.url, token, http.DefaultClient)
 	require.NoError(w.t, err)
 	joined, err := api.JoinNode(w.t.Context(), nodeID, contract.NodeJoin{BootID: "boot"})
 	require.NoError(w.t, err)
-	dir, err := os.MkdirTemp("/var/tmp", "forewarm-cli-test-")
-	require.NoError(w.t, err)
-	require.NoError(w.t, os.Chmod(dir, 0o711)) //nolint:gosec // users of holds pass through it
+	dir := newOpenDir(w.t)
 	holds, err := hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
 		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
 	require.NoError(w.t, err)
@@ -61,12 +73,17 @@ func (w *town) attachTower() {
 		<-done
 		transport.CloseIdleConnections()
 		holds.EndAll()
-		require.NoError(w.t, os.RemoveAll(dir))
 	})
-	require.Eventually(w.t, func() bool {
-		_, _, code := w.runCommand("exec", "heron", "--", "true")
-		return code == exit.OK
-	}, 20*time.Second, 10*time.Millisecond)
+}
+
+// newOpenDir is a folder that the users of holds can pass through, and none else can list.
+func newOpenDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "forewarm-cli-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o711)) //nolint:gosec // as above
+	return dir
 }
 
 // newAttachedTower is a tower whose node can be used.
@@ -74,7 +91,7 @@ func newAttachedTower(t *testing.T) *town {
 	t.Helper()
 	w := newTower(t)
 	w.dir = t.TempDir()
-	w.attachTower()
+	w.attachDaemons("heron")
 	return w
 }
 
@@ -96,6 +113,8 @@ func TestExec(t *testing.T) {
 	_, errs, code = w.runCommand("exec", "heron", "--", "no-such-program")
 	require.Equal(t, 127, code)
 	require.Contains(t, errs, "no such program")
+	require.Regexp(t, `(?m)^Next:  forewarm exec alc_\w+\n  or:  forewarm exec alc_\w+ --env `+
+		`PATH=/opt/venv/bin:/usr/bin:/bin -- no-such-program$`, errs)
 	out = w.mustRun("exec", "heron", "-t", "--", "tty")
 	require.Regexp(t, `^/dev/(pts/\d+|console)`, out)
 	for _, wrong := range [][]string{{"exec", "heron", "hostname"}, {"exec", "heron", "--env", "=1", "--", "true"},
@@ -105,6 +124,29 @@ func TestExec(t *testing.T) {
 	}
 	_, errs, code = w.runCommand("exec", "heron", "--node", "1", "--", "true")
 	require.Equal(t, exit.Usage, code, errs)
+}
+
+// A server that is stopped while a command runs says so, and its user where to look.
+func TestExecWhileTheServerStops(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	said, write := io.Pipe()
+	var errs bytes.Buffer
+	root := w.newRoot()
+	root.SetArgs([]string{"exec", "heron", "--", "sh", "-c", "echo up; exec sleep 1000"})
+	root.SetOut(write)
+	root.SetErr(&errs)
+	root.SetIn(strings.NewReader(""))
+	ended := make(chan int, 1)
+	go func() { ended <- Execute(t.Context(), root) }()
+	_, err := io.ReadFull(said, make([]byte, 3))
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	require.NoError(t, w.server.Run(ctx))
+	require.Equal(t, exit.Failed, <-ended)
+	require.Regexp(t, `^Error: the control plane was stopped, and hung the session up\nNext:  forewarm status\n`+
+		`  or:  forewarm allocations show alc_\w+\n$`, errs.String())
 }
 
 // What is not in reach says so, and what to do.
@@ -154,7 +196,15 @@ func TestCopy(t *testing.T) {
 
 	w.mustRun("cp", "heron:work/big", at("fresh")+"/")
 	require.FileExists(t, at("fresh/big"))
-	_, errs, code := w.runCommand("cp", at("tree"), "heron:work/big")
+	w.mustRun("exec", "heron", "--", "sh", "-c", "echo kept > work/mine; echo old > work/deep/run.sh; mkdir -p full/big")
+	w.mustRun("exec", "heron", "--", "mv", "work", "tree")
+	w.mustRun("cp", at("tree"), "heron:.") // a folder that is there is filled
+	require.Equal(t, "kept\nran", w.mustRun("exec", "heron", "--", "sh", "-c", "cat tree/mine; tree/deep/run.sh"))
+	w.mustRun("exec", "heron", "--", "mv", "tree", "work")
+	_, errs, code := w.runCommand("cp", at("tree/big"), "heron:full")
+	require.Equal(t, exit.Failed, code)
+	require.Contains(t, errs, "big is a folder, and is not replaced")
+	_, errs, code = w.runCommand("cp", at("tree"), "heron:work/big")
 	require.Equal(t, exit.Conflict, code)
 	require.Contains(t, errs, "no folder: a folder cannot replace it")
 	_, errs, code = w.runCommand("cp", "heron:nothing", at("back"))
@@ -162,6 +212,46 @@ func TestCopy(t *testing.T) {
 	require.Contains(t, errs, "nothing")
 	_, _, code = w.runCommand("cp", at("nothing"), "heron:x")
 	require.NotZero(t, code)
+}
+
+// What is neither file nor folder is refused: there and back again.
+func TestCopyOfAPipe(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	pipe := filepath.Join(w.dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, named := range []string{pipe, "/dev/zero"} {
+		_, errs, code := w.runCommand("cp", named, "heron:x")
+		require.Equal(t, exit.Usage, code)
+		require.Contains(t, errs, "Error: "+named+" is neither file nor folder: it is not copied\nNext:  forewarm exec alc_")
+	}
+	w.mustRun("exec", "heron", "--", "mkfifo", "pipe")
+	_, errs, code := w.runCommand("cp", "heron:pipe", w.dir)
+	require.Equal(t, exit.Usage, code)
+	require.Contains(t, errs, "Error: pipe is neither file nor folder: it is not copied\n")
+}
+
+// What was interrupted on its way to a node leaves nothing there, and what it was to replace stays.
+func TestAnInterruptedCopyLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	endless := filepath.Join(w.dir, "endless")
+	require.NoError(t, os.WriteFile(endless, nil, 0o600))
+	require.NoError(t, os.Truncate(endless, 1<<36))
+	w.mustRun("exec", "heron", "--", "sh", "-c", "mkdir work; echo old > work/endless")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		_, _, code := w.runWithContext(ctx, "cp", endless, "heron:work")
+		ended <- code
+	}()
+	parts := func() string { return w.mustRun("exec", "heron", "--", "sh", "-c", "ls -A work") }
+	require.Eventually(t, func() bool { return strings.Contains(parts(), ".forewarm-part.") }, 20*time.Second,
+		10*time.Millisecond)
+	cancel()
+	require.Equal(t, exit.Interrupt, <-ended)
+	require.Eventually(t, func() bool { return parts() == "endless" }, 20*time.Second, 10*time.Millisecond)
+	require.Equal(t, "old", w.mustRun("exec", "heron", "--", "cat", "work/endless"))
 }
 
 func TestPort(t *testing.T) {

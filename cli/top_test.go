@@ -2,12 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/client"
@@ -52,11 +56,11 @@ func TestTop(t *testing.T) {
 	for line := range strings.Lines(out) {
 		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
 	}
-	require.Contains(t, out, "1 node, 4 GPUs, 2 held\nmean use 50% of 2 that report, 140")
-	require.Contains(t, out, "W, idling costs $9.60 an hour\n")
-	require.Regexp(t, `(?m) 0 +100%SIM +80\.0G +79C +70[01] +degraded +a-long-nam +(1h5\dm|2h) +-$`, out)
-	require.Regexp(t, `(?m) 1 +0%SIM .* \$3\.20$`, out, "it is held, and does nothing")
-	require.Regexp(t, `(?m) 2 +- +- +- +- +healthy +- +- +\$3\.20$`, out, "nobody holds it, and nothing reports it")
+	require.Regexp(t, `^1 node, 4 GPUs\n4× SIM a100-80g: 2 held, idling costs \$9\.60 an hour\n`+
+		`   mean use 50% of 2 that report, 80\.0G of 160\.0G used, 140[12] W\n`, out)
+	require.Regexp(t, `(?m) SIM 0 +100% +80\.0G +79C +70[01] +degraded +a-long-nam +(1h5\dm|2h) +-$`, out)
+	require.Regexp(t, `(?m) SIM 1 +0% .* \$3\.20$`, out, "it is held, and does nothing")
+	require.Regexp(t, `(?m) SIM 2 +- +- +- +- +healthy +- +- +\$3\.20$`, out, "nobody holds it, and nothing reports it")
 
 	looks := 0
 	ctx, stop := context.WithCancel(t.Context())
@@ -70,8 +74,58 @@ func TestTop(t *testing.T) {
 	require.Equal(t, 4, strings.Count(stream, `"utilization_percent"`), stream)
 	_, _, code := w.runCommand("top", "-o", "json")
 	require.Equal(t, exit.Usage, code)
-	w.terminal, w.stdin = true, "q\n"
+	w.terminal, w.stdin = true, "q"
 	w.onPause = nil
 	_, _, code = w.runCommand("top")
 	require.Zero(t, code, "q ends it")
+}
+
+// A terminal hands q on without Enter, and is afterwards as it was.
+func TestTopAtATerminal(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.terminal = true
+	keyboard, tty, err := pty.Open()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, errors.Join(keyboard.Close(), tty.Close())) })
+	mode := func() unix.Termios {
+		m, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+		require.NoError(t, err)
+		return *m
+	}
+	before, typed := mode(), false
+	w.onPause = func() {
+		if !typed {
+			typed = true
+			require.NotEqual(t, before, mode())
+			_, err := keyboard.WriteString("q")
+			require.NoError(t, err)
+		}
+	}
+	root := w.newRoot()
+	root.SetArgs([]string{"top"})
+	root.SetIn(tty)
+	root.SetOut(io.Discard)
+	root.SetErr(io.Discard)
+	require.Zero(t, Execute(t.Context(), root))
+	require.Equal(t, before, mode())
+}
+
+// A node that is being removed is not among those that can be used.
+func TestTopLeavesOutWhatIsRemoved(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.createPool()
+	w.mustRun("allocate", "--gpus", "4", "--pool", "lab", "--name", "short", "--wait")
+	require.Contains(t, w.mustRun("top", "--once"), "1 node, 4 GPUs\n")
+	id := w.mustRun("nodes", "list", "--jq", ".[0].id")
+	w.mustRun("nodes", "drain", id)
+	require.Contains(t, w.mustRun("top", "--once"), "1 node, 4 GPUs\n", "somebody holds them")
+	w.mustRun("release", "short")
+	require.Regexp(t, `draining|deprovisioning`, w.mustRun("nodes", "list", "--jq", ".[].state"))
+	require.Equal(t, "0 nodes, 0 GPUs", w.mustRun("top", "--once"))
+	w.createTower()
+	w.mustRun("allocate", "--gpus", "1", "--pool", "tower", "--wait")
+	require.Contains(t, w.mustRun("top", "--once"), "1 node, 2 GPUs\n2× SIM GPU: 1 held",
+		"its name says that it is simulated")
 }

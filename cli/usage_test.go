@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"encoding/base64"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,33 +12,127 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var (
-	shellBlock = regexp.MustCompile("(?s)```(?:sh|console)\n(.*?)```")
-	ours       = regexp.MustCompile(`(?m)(?:^|\$\(|^\s+|^\$ )forewarm ([^\n)"&]*)`)
-)
+var shellBlock = regexp.MustCompile("(?s)```(?:sh|console)\n(.*?)```")
+
+// usageBlocks are what the page about using GPUs tells people to type, below a heading; empty: all.
+func usageBlocks(t *testing.T, heading string) []string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/using-an-allocation.md")
+	require.NoError(t, err)
+	text := string(page)
+	if heading != "" {
+		_, after, found := strings.Cut(text, "\n## "+heading+"\n")
+		require.True(t, found, heading)
+		text, _, _ = strings.Cut(after, "\n## ")
+	}
+	var blocks []string
+	for _, block := range shellBlock.FindAllStringSubmatch(text, -1) {
+		blocks = append(blocks, regexp.MustCompile(`(?m)^\$ `).ReplaceAllString(block[1], ""))
+	}
+	require.NotEmpty(t, blocks)
+	return blocks
+}
+
+// recorder stands in for forewarm at a prompt: it keeps what it is given.
+const recorder = "#!/bin/sh\nprintf '%s\\0' \"$@\" | base64 -w0 | sed 's/$/\\n/' >> \"$RECORD\"\n"
+
+// typed are the words of each of our commands that a shell runs for some lines.
+func typed(t *testing.T, text string) (all [][]string) {
+	t.Helper()
+	dir := t.TempDir()
+	record := filepath.Join(dir, "record")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "forewarm"), []byte(recorder), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "curl"), []byte("#!/bin/sh\n"), 0o700))
+	shell := exec.Command("sh", "-euc", text+"\nwait")
+	shell.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "RECORD="+record)
+	out, err := shell.CombinedOutput()
+	require.NoError(t, err, "%s: %s", text, out)
+	lines, err := os.ReadFile(record)
+	require.NoError(t, err, text)
+	for line := range strings.Lines(string(lines)) {
+		words, err := base64.StdEncoding.DecodeString(strings.TrimSpace(line))
+		require.NoError(t, err)
+		all = append(all, strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00"))
+	}
+	return all
+}
 
 // Every line of the page about using GPUs is one that a shell reads, and of ours one
 // that the command understands.
 func TestLinesAboutUsingAnAllocation(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/using-an-allocation.md")
-	require.NoError(t, err)
 	w := newTown(t)
-	blocks, lines := shellBlock.FindAllStringSubmatch(string(page), -1), 0
-	for _, block := range blocks {
-		text := regexp.MustCompile(`(?m)^\$ `).ReplaceAllString(block[1], "")
-		out, err := exec.Command("sh", "-n", "-c", text).CombinedOutput()
-		require.NoError(t, err, "%s: %s", text, out)
-		for _, line := range ours.FindAllStringSubmatch(strings.ReplaceAll(text, "\\\n", ""), -1) {
-			words := splitWords(strings.ReplaceAll(line[1], "$rank", "1"))
+	lines := 0
+	for _, block := range usageBlocks(t, "") {
+		for _, words := range typed(t, block) {
 			c, rest, err := w.newRoot().Find(words)
-			require.NoError(t, err, line[0])
-			require.NotEqual(t, "forewarm", c.Name(), line[0])
-			require.NoError(t, c.ParseFlags(rest), line[0])
-			require.NoError(t, c.ValidateArgs(c.Flags().Args()), line[0])
+			require.NoError(t, err, words)
+			require.NotEqual(t, "forewarm", c.Name(), words)
+			require.NoError(t, c.ParseFlags(rest), words)
+			require.NoError(t, c.ValidateArgs(c.Flags().Args()), words)
 			lines++
 		}
 	}
-	require.Len(t, blocks, 10)
-	require.Equal(t, 24, lines)
+	require.GreaterOrEqual(t, lines, 20)
+}
+
+// launchers stand in for programs that take GPUs: they tell what they are given.
+var launchers = map[string]string{
+	"torchrun": "echo \"torchrun $*\"; cat train.py",
+	"vllm":     "echo \"$CUDA_DEVICE_ORDER $CUDA_VISIBLE_DEVICES $HF_HOME vllm $*\"",
+	"nvidia-smi": `[ "$1" = -i ] && [ "$3 $4" = "--query-gpu=index --format=csv,noheader" ] || exit 1
+n=3; for uuid in $(echo "$2" | tr , ' '); do n=$((n + 1)); echo $n; done`,
+}
+
+// launchAsWritten runs the sessions of a section of the page, and returns what they print.
+func (w *town) launchAsWritten(section, allocation string) (printed string) {
+	w.t.Helper()
+	venv := newOpenDir(w.t)
+	for name, script := range launchers {
+		require.NoError(w.t, os.WriteFile(filepath.Join(venv, name), //nolint:gosec // users of holds run it
+			[]byte("#!/bin/sh\n"+script+"\n"), 0o755))
+	}
+	for _, block := range usageBlocks(w.t, section) {
+		for _, words := range typed(w.t, strings.ReplaceAll(block, "/opt/venv/bin", venv)) {
+			if words[0] == "cp" {
+				words[1] = filepath.Join(w.dir, words[1])
+			}
+			if words[0] == "exec" && words[1] == allocation || words[0] == "cp" && words[2] == allocation+":" {
+				printed += w.mustRun(words...) + "\n"
+			}
+		}
+	}
+	return printed
+}
+
+// What the page tells people to type for PyTorch and vLLM starts them as they want to be started,
+// on one node and on each of two.
+func TestLaunchersOnAnAllocation(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.createPool()
+	w.dir = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "train.py"), []byte("the script\n"), 0o600))
+	w.mustRun("allocate", "--gpus", "2", "--pool", "lab", "--name", "otter", "--for", "1h", "--wait")
+	w.attachDaemons("otter")
+	require.Equal(t, "\ntorchrun --standalone --nproc-per-node 2 train.py\nthe script\n",
+		w.launchAsWritten("PyTorch", "otter"))
+	require.Equal(t, "PCI_BUS_ID 4,5 /srv/models vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2 --host 127.0.0.1 "+
+		"--port 8000\n", w.launchAsWritten("vLLM", "otter"))
+	w.mustRun("release", "otter")
+
+	w.mustRun("allocate", "--gpus", "8", "--nodes", "2", "--pool", "lab", "--name", "gang", "--for", "1h", "--wait")
+	w.attachDaemons("gang")
+	port := w.mustRun("env", "gang", "--jq", ".MASTER_PORT")
+	host := w.mustRun("env", "gang", "--jq", ".MASTER_ADDR")
+	require.NotEmpty(t, host)
+	meeting := " --master-addr " + host + " --master-port " + port
+	said := w.launchAsWritten("PyTorch", "gang")
+	require.Contains(t, said, "torchrun --nnodes 2 --node-rank 0 --nproc-per-node 4"+meeting+" train.py\nthe script\n")
+	require.Contains(t, said, "torchrun --nnodes 2 --node-rank 1 --nproc-per-node 4"+meeting+" train.py\nthe script\n")
+	said = w.launchAsWritten("vLLM", "gang")
+	span := "PCI_BUS_ID 4,5,6,7 /srv/models vllm serve Qwen/Qwen3-32B --distributed-executor-backend mp " +
+		"--tensor-parallel-size 4 --pipeline-parallel-size 2 --nnodes 2 --node-rank "
+	require.Contains(t, said, span+"0"+meeting+" --host 127.0.0.1 --port 8000\n")
+	require.Contains(t, said, span+"1"+meeting+" --headless\n")
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/contract"
 )
 
 // restartServer puts a server before the town's that can be away, as one is that
@@ -86,6 +88,12 @@ func TestAllocateWaitsForRoom(t *testing.T) {
 		"No room now; asking again until 2026-03-02T08:10:21Z. This is not a place in a queue: forewarm reserve "+
 			"--on-full queue gives one.\n")
 	require.Contains(t, errs, "no room  pool lab has 0 GPUs free")
+	var got contract.Allocation
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	require.InDelta(t, 65, *got.WaitSeconds, 6, "all the time that it was asked for is one wait")
+	w.passTime(time.Second)
+	report := w.mustRun("report", "-o", "json", "--jq", "[.starts, .zero_wait_starts]")
+	require.JSONEq(t, "[2,0]", report)
 
 	w.onPause = nil
 	_, errs, code = w.runCommand("allocate", "--gpus", "8", "--pool", "lab", "--wait", "--timeout", "1m")

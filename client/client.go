@@ -9,8 +9,9 @@
 // document. Every POST, PUT, PATCH and DELETE but that of CreateKey carries an
 // idempotency key, so the caller may send a request again after a broken
 // connection by using the same context from WithIdempotencyKey. Patient does that
-// for a server that asks to wait. The examples are the manual: each runs against the
-// real server.
+// for a server that asks to wait, and Poll waits for what takes longer than a request.
+// Package client/allocation holds GPUs for a program in one call. The examples are the
+// manual: each runs against the real server.
 package client
 
 import (

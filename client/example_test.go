@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/client/clienttest"
 	"github.com/forewarm/forewarm/contract"
 )
 
 // The caller brings the HTTP client, and with it decides on time limits, proxies and
 // TLS.
 func Example() {
-	server := startInstallation()
+	server := clienttest.Start()
 	defer server.Close()
 
 	api, err := client.New(server.URL, server.Key, &http.Client{Timeout: time.Minute})
@@ -233,7 +234,7 @@ func ExampleWithIdempotencyKey() {
 
 // Patient waits for a server that is busy, as long as it says and at most for Limit.
 func ExamplePatient() {
-	server := startInstallation()
+	server := clienttest.Start()
 	defer server.Close()
 
 	patient := client.Patient{Next: &http.Client{Timeout: time.Minute}, Limit: 30 * time.Second,
@@ -257,8 +258,6 @@ func ExamplePatient() {
 
 // newExampleClient is a client of an installation of its own.
 func newExampleClient() (api *client.Client, stop func()) {
-	server := startInstallation()
-	api, err := client.New(server.URL, server.Key, &http.Client{Timeout: time.Minute})
-	check(err)
-	return api, server.Close
+	server := clienttest.Start()
+	return server.Client(), server.Close
 }

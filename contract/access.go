@@ -1,8 +1,10 @@
 package contract
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Access is how the holder of an allocation gets to its GPUs. It is a secret of the
@@ -82,4 +84,19 @@ func (a Allocation) Environ(rank int) []string {
 		out = append(out, name+"="+env[name])
 	}
 	return out
+}
+
+// environment are the variables that an allocation sets.
+var environment = []string{"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "FOREWARM_ALLOCATION", "NODE_RANK",
+	"NNODES", "NPROC_PER_NODE", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+
+// CheckEnvironment refuses an environment with which a server would run something of its own
+// where it is used: PATH, for one, would decide what runs.
+func (n NodeAccess) CheckEnvironment() error {
+	for _, name := range slices.Sorted(maps.Keys(n.Environment)) {
+		if !slices.Contains(environment, name) || strings.ContainsAny(n.Environment[name], "\x00\n\r") {
+			return fmt.Errorf("the server sent a variable that allocations do not set: %q", name)
+		}
+	}
+	return nil
 }

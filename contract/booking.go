@@ -86,6 +86,8 @@ type AllocationCreate struct {
 	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000" default:"3600"`
 	Name         string `json:"name,omitempty" maxLength:"63"`
 	Workload     string `json:"workload,omitempty" enum:"online,batch" default:"online"`
+	// WaitedSeconds is what client.Poll fills in.
+	WaitedSeconds int64 `json:"waited_seconds,omitempty" minimum:"0" maximum:"2592000"`
 }
 
 // Extend asks for a longer lease. What is added counts for the holder and in the
@@ -153,8 +155,11 @@ type Claim struct {
 
 // bookingTags are the rests of tags that are too long for their lines.
 var bookingTags = tags{
-	"Allocation.WaitSeconds": `doc:"From the request to the GPUs; absent while it waits."`,
-	"Allocation.ZeroWait":    `doc:"Whether it waited at most 5 s; absent while it waits."`,
+	"Allocation.WaitSeconds": `doc:"From the first request to the GPUs; absent while it waits."`,
+	"Allocation.RequestedAt": `doc:"First, if its holder was refused for want of room and said for how long it asked."`,
+	"AllocationCreate.WaitedSeconds": `doc:"For how long the holder has asked for it already, and was refused for want ` +
+		`of room. It is part of the allocation's wait, and of no decision: it moves nobody forward."`,
+	"Allocation.ZeroWait": `doc:"Whether it waited at most 5 s; absent while it waits."`,
 	"Allocation.IdleSince": `doc:"Since when none of its GPUs has done anything, as the daemons of its nodes tell; ` +
 		`left out for the first ten minutes, and while they tell of one that it does something, or nothing at all. ` +
 		`Of what is listed or read, not of the answer to a change."`,

@@ -23,7 +23,13 @@ type AllocateRequest struct {
 	Name   string
 	// Workload is what it is for; empty: online.
 	Workload capacity.Workload
+	// Waited is for how long its holder has asked for it already, and was refused for want of room,
+	// as the holder counts: part of the allocation's wait, and of no decision.
+	Waited time.Duration
 }
+
+// maxWaited is the longest time that somebody may have asked for an allocation.
+const maxWaited = 30 * 24 * time.Hour
 
 // Check returns *InvalidError for a request that nobody could serve, and fills
 // in its GPUs.
@@ -33,6 +39,9 @@ func (r *AllocateRequest) Check() (err error) {
 	}
 	if r.Lease < 0 || (r.Lease > 0 && r.Lease < time.Second) {
 		return &InvalidError{Field: "lease_seconds", Rule: "must be at least 1 s"}
+	}
+	if r.Waited < 0 || r.Waited > maxWaited {
+		return &InvalidError{Field: "waited_seconds", Rule: "must be from 0 to 2592000, which is 30 days"}
 	}
 	return r.PoolNeeds().checkNeeds()
 }

@@ -68,7 +68,7 @@ func TestAServerThatEndsLetsGo(t *testing.T) {
 	told, ok := errors.AsType[*session.EndError](<-ended)
 	require.True(t, ok)
 	require.Equal(t, wire.NodeLost, told.Code)
-	require.Contains(t, told.Reason, "the server ends")
+	require.Equal(t, "the control plane was stopped, and hung the session up", told.Reason)
 	require.Eventually(t, func() bool {
 		_, _, err := s.exec("root", "true")
 		told, ok := errors.AsType[*client.Error](err)

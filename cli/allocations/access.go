@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +40,7 @@ func findSeat(a *app.App, cmd *cobra.Command, ref string, rank int) (seat, error
 		return seat{}, exit.UsageErrorf("forewarm allocations show "+flags.Quote(ref),
 			"--node %d: %s has %s, counted from 0", rank, ref, format.Count(len(got.Access.Nodes), "node"))
 	}
-	return seat{of: got, node: got.Access.Nodes[rank]}, checkNames(got.Access.Nodes[rank])
+	return seat{of: got, node: got.Access.Nodes[rank]}, checkEnvironment(got.Access.Nodes[rank])
 }
 
 // noAccess says why nobody is told how to get to an allocation's GPUs.
@@ -62,17 +61,10 @@ func noAccess(x contract.Allocation) error {
 	return e
 }
 
-// variables are those that an allocation sets. Others, PATH for one, would decide what runs here.
-var variables = []string{"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "FOREWARM_ALLOCATION", "NODE_RANK", "NNODES",
-	"NPROC_PER_NODE", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
-
-// checkNames refuses an environment with which a server would run something of its own here.
-func checkNames(n contract.NodeAccess) error {
-	for name, value := range n.Environment {
-		if !slices.Contains(variables, name) || strings.ContainsAny(value, "\x00\n\r") {
-			return &exit.Error{Code: exit.Failed, Next: []string{"forewarm version"},
-				Message: fmt.Sprintf("the server sent a variable that allocations do not set: %q", name)}
-		}
+// checkEnvironment refuses an environment that would run something of the server's own here.
+func checkEnvironment(n contract.NodeAccess) error {
+	if err := n.CheckEnvironment(); err != nil {
+		return &exit.Error{Code: exit.Failed, Next: []string{"forewarm version"}, Message: err.Error(), Err: err}
 	}
 	return nil
 }

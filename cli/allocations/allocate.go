@@ -24,7 +24,8 @@ func NewAllocateCommand(a *app.App) *cobra.Command {
 		Long: `Get GPUs now, under a lease.
 
 With --wait, the command asks a full pool again and again until --timeout. That is not a place in a queue: GPUs that
-come free go to the next request. To queue, use forewarm reserve --on-full queue.`,
+come free go to the next request. To queue, use forewarm reserve --on-full queue. The time until there was room is part
+of the allocation's wait in all reports, unless the request has an idempotency key of yours.`,
 		Args: flags.NoArgs, Annotations: map[string]string{app.Waits: "yes", "noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.NeedGPUs(cmd); err != nil {

@@ -5,11 +5,8 @@ package await
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"time"
 
@@ -21,11 +18,7 @@ import (
 	"github.com/forewarm/forewarm/cli/names"
 	"github.com/forewarm/forewarm/cli/problem"
 	"github.com/forewarm/forewarm/client"
-	"github.com/forewarm/forewarm/internal/httpx"
 )
-
-// lookEvery is the time between two looks at what is waited for.
-const lookEvery = time.Second
 
 // waitUntil looks again and again until what is watched is done, fails, or time is
 // up. A server that does not answer is asked again too. Ctrl-C lets go of it and
@@ -33,45 +26,37 @@ const lookEvery = time.Second
 func waitUntil(a *app.App, cmd *cobra.Command, failed []string, look func(context.Context) (watched, error)) error {
 	p := newProgress(a, cmd)
 	defer p.end()
-	deadline := a.Clock.Now().Add(a.Flags.Timeout.Duration())
 	var x watched
-	for failures := 0; ; {
-		seen, err := look(cmd.Context())
-		switch {
-		case err == nil:
-			x, failures = seen, 0
-			p.show(x, a.Clock.Now())
-		case !isTransient(err) || cmd.Context().Err() != nil:
-			return letGo(a, cmd, x, err)
-		default:
+	var broken error // why the last look failed; nil: it did not
+	poll := newPoll(a, a.Clock.Now().Add(a.Flags.Timeout.Duration()))
+	poll.OnBroken = func(err error) { sayBroken(a, cmd, p, err) }
+	err := poll.Until(cmd.Context(), func(ctx context.Context) (bool, error) {
+		seen, err := look(ctx)
+		if broken = err; err != nil {
 			x.id = seen.id
-			sayBroken(a, cmd, p, failures, err)
-			failures++
+			return false, err
 		}
-		switch {
-		case x.done && failures == 0:
-			return nil
-		case failures == 0 && slices.Contains(failed, x.state):
-			return &exit.Error{Code: exit.WaitFailed, Message: x.id + " is " + x.text,
+		x = seen
+		p.show(x, a.Clock.Now())
+		if slices.Contains(failed, x.state) {
+			return false, &exit.Error{Code: exit.WaitFailed, Message: x.id + " is " + x.text,
 				Next: []string{"forewarm events --last 20", "forewarm " + names.NounOf(x.id) + " show " + x.id}}
-		case !a.Clock.Now().Before(deadline):
-			return gaveUp(a, x, err)
 		}
-		pause := min(httpx.Backoff(failures, lookEvery, longestPause, nil), max(lookEvery, deadline.Sub(a.Clock.Now())))
-		if err := a.Pause(cmd.Context(), pause); err != nil {
-			return letGo(a, cmd, x, err)
-		}
+		return x.done, nil
+	})
+	if errors.Is(err, client.ErrTimeUp) {
+		return gaveUp(a, x, broken)
 	}
+	return letGo(a, cmd, x, err)
 }
 
-// longestPause is the longest time between two attempts to reach a server.
-const longestPause = 15 * time.Second
+// newPoll waits as this run does, until a deadline.
+func newPoll(a *app.App, deadline time.Time) client.Poll {
+	return client.Poll{Deadline: deadline, Now: a.Clock.Now, Pause: a.Pause}
+}
 
-// sayBroken says once that a server does not answer and is asked again.
-func sayBroken(a *app.App, cmd *cobra.Command, p *progress, failures int, err error) {
-	if failures > 0 {
-		return
-	}
+// sayBroken says that a server does not answer and is asked again.
+func sayBroken(a *app.App, cmd *cobra.Command, p *progress, err error) {
 	p.end()
 	p.last = ""
 	a.Say(cmd, "%s; trying again for up to %s.", troubleText(err), format.Duration(a.Flags.Timeout.Duration()))
@@ -101,25 +86,9 @@ func gaveUp(a *app.App, x watched, err error) error {
 
 // letGo tells how to go on waiting after an interruption.
 func letGo(a *app.App, cmd *cobra.Command, x watched, err error) error {
-	if cmd.Context().Err() == nil || x.id == "" {
+	if err == nil || cmd.Context().Err() == nil || x.id == "" {
 		return err
 	}
 	return &exit.Error{Code: exit.Interrupt, Message: "no longer waiting; " + x.id + " continues",
 		Next: []string{"forewarm wait " + x.id}, Err: err}
-}
-
-// isTransient reports whether a failed look may succeed in a moment: the server said
-// so, or did not answer.
-func isTransient(err error) bool {
-	var (
-		problem *client.Error
-		asked   *url.Error
-		name    *net.DNSError
-		cert    *tls.CertificateVerificationError
-	)
-	if errors.As(err, &problem) {
-		return problem.Problem.Retryable
-	}
-	unknown := errors.As(err, &name) && name.IsNotFound
-	return errors.As(err, &asked) && !unknown && !errors.As(err, &cert)
 }

@@ -1,7 +1,6 @@
 package await
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -17,60 +16,49 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
+// shortestWait is what remains at least of the time to wait, for a last look.
+const shortestWait = time.Second
+
 // AllocateGPUs allocates GPUs. With --wait it asks again while there is no room, until
 // the time is up, and leaves what remains of it to the wait for the GPUs.
 func AllocateGPUs(a *app.App, cmd *cobra.Command, api *client.Client,
 	in contract.AllocationCreate) (contract.Allocation, error) {
-	deadline := a.Clock.Now().Add(a.Flags.Timeout.Duration())
-	for {
-		got, err := api.Allocate(a.WithIdempotencyKey(cmd.Context()), in, client.Options{DryRun: a.Flags.DryRun})
-		if err == nil || !a.Flags.Wait || a.Flags.DryRun || !noRoom(err) {
-			a.Flags.Timeout = flags.Span(max(lookEvery, deadline.Sub(a.Clock.Now())))
-			return got, err
-		}
-		if err := awaitRoom(a, cmd, deadline, err, func(ctx context.Context) error {
-			_, err := api.Allocate(ctx, in, client.Options{DryRun: true})
-			return err
-		}); err != nil {
-			return got, err
-		}
+	ctx := a.WithIdempotencyKey(cmd.Context())
+	if !a.Flags.Wait || a.Flags.DryRun {
+		return api.Allocate(ctx, in, client.Options{DryRun: a.Flags.DryRun})
 	}
-}
-
-// noRoom reports whether a request was refused because others hold what it wants.
-func noRoom(err error) bool {
-	var problem *client.Error
-	return errors.As(err, &problem) && problem.Problem.Code == contract.CodeCapacityExhausted
-}
-
-// roomEvery is the longest time between two questions whether there is room.
-const roomEvery = 5 * time.Second
-
-// awaitRoom asks whether there is room by dry runs, which leave no refusals in
-// the journal.
-func awaitRoom(a *app.App, cmd *cobra.Command, deadline time.Time, refused error,
-	ask func(context.Context) error) error {
-	a.Say(cmd, "No room now; asking again until %s. This is not a place in a queue: forewarm reserve --on-full "+
-		"queue gives one.", format.Time(deadline))
+	limit := a.Flags.Timeout.Duration()
+	deadline := a.Clock.Now().Add(limit)
+	poll := newPoll(a, deadline)
 	p := newProgress(a, cmd)
 	defer p.end()
-	for err := refused; err != nil; err = ask(cmd.Context()) {
-		if !noRoom(err) && !isTransient(err) {
-			return err
+	var refused error // the last time; nil: it never was
+	poll.OnRefused = func(err error) {
+		if refused == nil {
+			a.Say(cmd, "No room now; asking again until %s. This is not a place in a queue: forewarm reserve --on-full "+
+				"queue gives one.", format.Time(deadline))
 		}
-		if noRoom(err) {
-			refused = err
-		}
+		refused = err
 		p.show(watched{id: "no room", text: blockerText(refused)}, a.Clock.Now())
-		if !a.Clock.Now().Before(deadline) {
-			return stillFull(a, cmd, refused)
-		}
-		if err := a.Pause(cmd.Context(), min(roomEvery, max(lookEvery, deadline.Sub(a.Clock.Now())))); err != nil {
-			return &exit.Error{Code: exit.Interrupt, Message: "no longer waiting; nothing was booked",
-				Next: []string{flags.TypedLine(cmd)}, Err: err}
-		}
 	}
-	return nil
+	got, err := poll.Allocate(ctx, in, api.Allocate)
+	a.Flags.Timeout = flags.Span(max(shortestWait, deadline.Sub(a.Clock.Now())))
+	switch {
+	case errors.Is(err, client.ErrTimeUp):
+		return got, stillFull(cmd, refused, limit)
+	case err != nil && refused != nil && cmd.Context().Err() != nil:
+		return got, notBooked(cmd, err)
+	}
+	return got, err
+}
+
+// notBooked says what an interruption left behind; a request on its way says it itself.
+func notBooked(cmd *cobra.Command, err error) error {
+	if _, told := errors.AsType[*exit.Error](err); told {
+		return err
+	}
+	return &exit.Error{Code: exit.Interrupt, Message: "no longer waiting; nothing was booked",
+		Next: []string{flags.TypedLine(cmd)}, Err: err}
 }
 
 // blockerText is what stands in the way, as the server says it.
@@ -83,10 +71,8 @@ func blockerText(err error) string {
 }
 
 // stillFull is the last refusal, which nothing goes on after.
-func stillFull(a *app.App, cmd *cobra.Command, refused error) error {
+func stillFull(cmd *cobra.Command, refused error, after time.Duration) error {
 	e := problem.Explain(cmd, refused)
-	e.Message =
-		fmt.Sprintf("after %s there is still no room: %s", format.Duration(a.Flags.Timeout.Duration()),
-			blockerText(refused))
+	e.Message = fmt.Sprintf("after %s there is still no room: %s", format.Duration(after), blockerText(refused))
 	return e
 }

@@ -80,13 +80,23 @@ func (f File) nameFor(name, server string) string {
 	}
 }
 
-// Of returns the keys that are saved for a server, by the names of their contexts.
-func (Saved) Of(server string) (map[string]obs.Secret, error) {
+// Current is the name of the selected context; empty: none is.
+func (Saved) Current() (string, error) {
+	f, err := loadSaved()
+	return f.Current, err
+}
+
+func loadSaved() (File, error) {
 	path, err := Path(os.Getenv)
 	if err != nil {
-		return nil, err
+		return File{}, err
 	}
-	f, err := Load(path)
+	return Load(path)
+}
+
+// Of returns the keys that are saved for a server, by the names of their contexts.
+func (Saved) Of(server string) (map[string]obs.Secret, error) {
+	f, err := loadSaved()
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/forewarm/forewarm/cli/contextfile"
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/client"
@@ -35,8 +34,7 @@ func Explain(cmd *cobra.Command, err error) *exit.Error {
 	case cobraUsage(err):
 		return &exit.Error{Code: exit.Usage, Message: rewordComplaint(err.Error()), Next: suggestCommands(cmd, err)}
 	case errors.As(err, &netErr), errors.As(err, &urlErr), errors.Is(err, context.DeadlineExceeded):
-		return &exit.Error{Code: exit.Failed, Message: UnreachableText(err), Err: err,
-			Next: []string{"forewarm up", "forewarm status --server " + contextfile.DefaultServer}}
+		return &exit.Error{Code: exit.Failed, Message: UnreachableText(err), Err: err, Next: startCommands(err)}
 	default:
 		return &exit.Error{Code: exit.Failed, Message: err.Error(), Err: err,
 			Next: []string{cmd.CommandPath() + " --help"}}

@@ -106,6 +106,9 @@ func unpack(from io.Reader, told io.Writer, dir, name, as string) error {
 			_ = root.Remove(renamed(header.Name))
 			err = root.Link(renamed(header.Linkname), renamed(header.Name))
 		default:
+			if path.Clean(header.Name) == name {
+				return notCopied(name, "forewarm cp --help")
+			}
 			tellLeftOut(told, header.Name)
 		}
 		if err != nil {

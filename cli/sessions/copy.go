@@ -30,8 +30,7 @@ names the allocation, as in otter:results. A path there begins in the allocation
 allocation.
 
 What is copied to a folder that is there, or to a name that ends in a slash, goes into it. What is neither file,
-folder nor link is left out, and named. A file that is not copied to its end replaces none that is here. The node needs
-tar.`,
+folder nor link is left out, and named. What is not copied to its end replaces nothing. The node needs tar.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := parseCopy(args[0], args[1])
 			if err != nil {
@@ -125,11 +124,35 @@ func (w at) test(ctx context.Context, what, name string) (bool, error) {
 	return err == nil, err
 }
 
+// receiveAll unpacks an archive of $2 in the folder $1, beside what is there, and moves it to its
+// place when all of it has come: an interruption leaves nothing. A folder that is there already, or
+// that its owner may not move, is filled instead.
+const receiveAll = `mkdir -p -- "$1" && cd -- "$1" && part=$(mktemp -d ./.forewarm-part.XXXXXX) || exit
+trap 'trap "" HUP INT TERM; chmod -R u+w -- "$part"; rm -rf -- "$part"' EXIT
+trap 'exit 1' HUP INT TERM
+tar -xf - -C "$part" || exit
+trap "" HUP INT TERM
+if [ -d "./$2" ] && [ ! -d "$part/$2" ]; then
+	echo "$2 is a folder, and is not replaced" >&2
+	exit 1
+fi
+if [ -d "./$2" ] || ! mv -f -- "$part/$2" "./$2" 2>/dev/null; then
+	tar -cf - -C "$part" -- "$2" | tar -xf -
+fi`
+
+// notCopied says that something is neither file nor folder.
+func notCopied(name, next string) error {
+	return exit.UsageErrorf(next, "%s is neither file nor folder: it is not copied", name)
+}
+
 // upload packs what is here, and has tar unpack it there.
 func (c copying) upload(ctx context.Context, where at, errs io.Writer) error {
 	info, err := os.Stat(c.here)
 	if err != nil {
 		return fmt.Errorf("copying: %w", err)
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return notCopied(c.here, fmt.Sprintf("forewarm exec %s -- sh -c 'cat > NAME' < %s", where.id, flags.Quote(c.here)))
 	}
 	within, err := where.test(ctx, "-d", c.there)
 	if err != nil {
@@ -156,8 +179,7 @@ func (c copying) upload(ctx context.Context, where at, errs io.Writer) error {
 	go func() { write.CloseWithError(pack(write, errs, c.here, name)) }()
 	defer func() { _ = packed.Close() }()
 	failed := &failure{from: packed}
-	if err := where.tool(ctx, failed, nil, errs, "sh", "-c", `mkdir -p -- "$1" && exec tar -xf - -C "$1"`, "sh",
-		dir); err != nil {
+	if err := where.tool(ctx, failed, nil, errs, "sh", "-c", receiveAll, "sh", dir, name); err != nil {
 		return errors.Join(failed.err, err)
 	}
 	return failed.err

@@ -132,7 +132,7 @@ func run(cmd *cobra.Command, where at, command wire.Command, terminal bool) erro
 	case err != nil && ctx.Err() != nil:
 		return &exit.StatusError{Code: exit.Interrupt}
 	case err != nil:
-		return explain(where, err)
+		return suggestPath(explain(where, err), where, command)
 	}
 	if end.Reason != "" {
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "forewarm: "+end.Reason)
@@ -141,6 +141,16 @@ func run(cmd *cobra.Command, where at, command wire.Command, terminal bool) erro
 		return &exit.StatusError{Code: end.ExitCode}
 	}
 	return nil
+}
+
+// suggestPath also says how to name the folder of a program that was not found.
+func suggestPath(err error, where at, command wire.Command) error {
+	e, ok := errors.AsType[*exit.Error](err)
+	if ok && e.Code == exit.NotStarted && len(command.Arguments) > 0 && !strings.Contains(command.Arguments[0], "/") {
+		e.Next = append(e.Next, fmt.Sprintf("forewarm exec %s --env PATH=/opt/venv/bin:/usr/bin:/bin -- %s", where.id,
+			access.Quote(command.Arguments)))
+	}
+	return err
 }
 
 // useTerminal gives a command a terminal like ours, which hands everything on as it is typed
@@ -236,22 +246,20 @@ func catchSignals(hangUp func()) (names <-chan string, stop func()) {
 
 // explain says how a session ended that has no exit code.
 func explain(where at, err error) error {
+	look := []string{"forewarm status", "forewarm allocations show " + where.id}
 	ended, ok := errors.AsType[*session.EndError](err)
 	switch {
 	case errors.Is(err, session.ErrCut):
-		return &exit.Error{Code: exit.Failed, Message: err.Error(), Err: err,
-			Next: []string{"forewarm explain " + where.id}}
+		return &exit.Error{Code: exit.Failed, Message: session.ErrCut.Error() + "; it is being hung up", Err: err, Next: look}
 	case !ok:
 		return err
 	}
-	e := &exit.Error{Code: exit.Failed, Message: ended.Error(), Err: err, Next: []string{"forewarm explain " + where.id}}
+	e := &exit.Error{Code: exit.Failed, Message: ended.Error(), Err: err, Next: look}
 	switch ended.Code {
 	case wire.NotStarted:
-		e.Code = exit.NotStarted
-	case wire.LeaseOver:
-		e.Code, e.Next = exit.Conflict, []string{"forewarm allocations show " + where.id}
-	case wire.Refused:
-		e.Code = exit.Conflict
+		e.Code, e.Next = exit.NotStarted, []string{"forewarm exec " + where.id} // a shell, to look for it
+	case wire.LeaseOver, wire.Refused:
+		e.Code, e.Next = exit.Conflict, look[1:]
 	}
 	return e
 }

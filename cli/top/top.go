@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +38,8 @@ func NewCommand(a *app.App) *cobra.Command {
 		Use: "top", Short: "Watch nodes and GPUs: use, memory, temperature, power, holder, lease, cost of idling",
 		Long: "Watch nodes and GPUs: use, memory, temperature, power, holder, lease, cost of idling.\n\n" +
 			"Figures come from the daemons on nodes (docs/node.md); without one there is a dash. IDLE $/H is what a GPU " +
-			"costs an hour that nobody holds, or that its holder does not use. q and Enter, or Ctrl-C, quits.",
+			"costs an hour that nobody holds, or that its holder does not use. SIM marks GPUs that are simulated. What is on " +
+			"a node that is being removed is left out, unless somebody holds it. q or Ctrl-C quits.",
 		Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			streams := a.Flags.Output == output.JSONLines || a.Flags.Output == output.Table
@@ -76,8 +76,9 @@ func (w watcher) repeat(every time.Duration) error {
 	ctx, stop := context.WithCancel(w.cmd.Context())
 	defer stop()
 	live := w.app.Terminal(w.cmd.OutOrStdout())
-	if w.app.Terminal(w.cmd.InOrStdin()) {
-		go awaitQuit(w.cmd.InOrStdin(), stop)
+	if in := w.cmd.InOrStdin(); w.app.Terminal(in) {
+		defer readKeys(in)()
+		go awaitQuit(in, stop)
 	}
 	for {
 		if err := w.show(ctx, live); err != nil {
@@ -95,11 +96,15 @@ func (w watcher) repeat(every time.Duration) error {
 	}
 }
 
-// awaitQuit calls stop when a line says q.
+// awaitQuit calls stop when q is typed.
 func awaitQuit(in io.Reader, stop func()) {
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		if strings.TrimSpace(lines.Text()) == "q" {
+	keys := bufio.NewReader(in)
+	for {
+		key, err := keys.ReadByte()
+		if err != nil {
+			return
+		}
+		if key == 'q' || key == 'Q' {
 			stop()
 			return
 		}
@@ -144,9 +149,17 @@ func (w watcher) read(ctx context.Context) ([]row, error) {
 	}
 	var rows []row
 	for _, g := range gpus {
+		if isLeaving(g) {
+			continue
+		}
 		rows = append(rows, newRow(g, byNode[g.NodeID], leases[g.AllocationID], w.app.Clock.Now()))
 	}
 	return rows, nil
+}
+
+// isLeaving reports whether a GPU goes with its node, and nobody holds it any more.
+func isLeaving(g contract.GPU) bool {
+	return g.AllocationID == "" && (g.NodeState == "draining" || g.NodeState == "deprovisioning")
 }
 
 func newRow(g contract.GPU, n contract.Node, lease, now time.Time) row {
@@ -172,56 +185,12 @@ func shareOf(price contract.Money, gpus int) *contract.Money {
 	return &contract.Money{Amount: strconv.FormatFloat(v/float64(gpus), 'f', 2, 64), Currency: price.Currency}
 }
 
-// summary is a line that counts the GPUs, and one about what they do and what those cost
-// that do nothing.
-func summary(rows []row) string {
-	held, seen, busy, unwell := 0, 0, 0, 0
-	watts, idle, currency := 0.0, 0.0, ""
-	nodes := map[string]bool{}
-	for _, r := range rows {
-		nodes[r.NodeID] = true
-		if r.AllocationID != "" {
-			held++
-		}
-		if r.Seen != nil && r.Seen.Utilization != nil {
-			seen++
-			busy += *r.Seen.Utilization
-		}
-		if r.Seen != nil && r.Seen.Power != nil {
-			watts += *r.Seen.Power
-		}
-		if r.Health == "unhealthy" {
-			unwell++
-		}
-		if c := r.IdleCostPerHour; c != nil {
-			amount, _ := strconv.ParseFloat(c.Amount, 64)
-			idle, currency = idle+amount, c.Currency
-		}
-	}
-	text := fmt.Sprintf("%s, %s, %d held", format.Count(len(nodes), "node"), format.Count(len(rows), "GPU"), held)
-	if unwell > 0 {
-		text += fmt.Sprintf(", %d unhealthy", unwell)
-	}
-	var parts []string
-	if seen > 0 {
-		parts = append(parts, fmt.Sprintf("mean use %d%% of %d that report", busy/seen, seen))
-	}
-	if watts > 0 {
-		parts = append(parts, fmt.Sprintf("%.0f W", watts))
-	}
-	if currency != "" {
-		total := contract.Money{Amount: strconv.FormatFloat(idle, 'f', 2, 64), Currency: currency}
-		parts = append(parts, "idling costs "+format.Money(total)+" an hour")
-	}
-	return strings.TrimSuffix(text+"\n"+strings.Join(parts, ", "), "\n")
-}
-
 // view fits into 80 columns: of a node's id it shows the end, which tells nodes apart.
 var view = output.View[row]{
 	Name: func(r row) string { return cmp.Or(r.UUID, r.NodeID) },
 	Columns: []output.Column[row]{
 		{Head: "NODE", Cell: func(r row) string { return r.NodeID[max(0, len(r.NodeID)-6):] }},
-		{Head: "GPU", Right: true, Cell: func(r row) string { return fmt.Sprint(r.Index) }},
+		{Head: "GPU", Right: true, Cell: func(r row) string { return simulatedMark(r.Simulated) + fmt.Sprint(r.Index) }},
 		{Head: "USE", Right: true, Cell: func(r row) string { return figure(r, usage, "%") }},
 		{Head: "MEM", Right: true, Cell: memory},
 		{Head: "TEMP", Right: true, Cell: func(r row) string { return figure(r, temperature, "C") }},
@@ -263,19 +232,17 @@ func figure(r row, of func(contract.GPUSeen) *int, unit string) string {
 	if r.Seen == nil || of(*r.Seen) == nil {
 		return "-"
 	}
-	text := fmt.Sprintf("%d%s", *of(*r.Seen), unit)
-	if r.Seen.Simulated && unit == "%" {
-		text += "SIM"
-	}
-	return text
+	return fmt.Sprintf("%d%s", *of(*r.Seen), unit)
 }
 
 func memory(r row) string {
 	if r.Seen == nil || r.Seen.MemoryUsedMiB == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%.1fG", float64(*r.Seen.MemoryUsedMiB)/1024)
+	return gibibytes(*r.Seen.MemoryUsedMiB)
 }
+
+func gibibytes(mebibytes int) string { return fmt.Sprintf("%.1fG", float64(mebibytes)/1024) }
 
 func power(r row) string {
 	if r.Seen == nil || r.Seen.Power == nil {

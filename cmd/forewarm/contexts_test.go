@@ -53,11 +53,15 @@ func TestInstallationsKeepTheirContexts(t *testing.T) {
 
 	require.Zero(t, first.stop(t, ending), first.errors.String())
 	again := up("a")
-	again.awaitLine(t, 0, patience, regexp.MustCompile(`context +"local" has a key for this server`))
+	again.awaitLine(t, 0, patience,
+		regexp.MustCompile(`context +"local" has a key for this server; to use it: forewarm contexts use local$`))
 	moved := h.readContexts(t)
 	require.NotEqual(t, now.Contexts["local"].Server, moved.Contexts["local"].Server, "it listens elsewhere now")
 	require.Equal(t, now.Contexts["local-2"].Server, moved.Contexts["local-2"].Server)
 	requireKeyOpens(t, again, moved.Contexts["local"].Key)
 	require.Zero(t, again.stop(t, ending), again.errors.String())
+	require.Zero(t, second.stop(t, ending), second.errors.String())
+	second = up("b")
+	second.awaitLine(t, 0, patience, regexp.MustCompile(`context +"local-2" is selected, and has a key for this server$`))
 	require.Zero(t, second.stop(t, ending), second.errors.String())
 }

@@ -83,7 +83,7 @@ type Allocation struct {
 	// when the lease was last set; once ended, what was really held.
 	Cost money.MicroUSD
 
-	RequestedAt time.Time
+	RequestedAt time.Time // first, by whoever then waited for room
 	ActiveAt    time.Time
 	LeaseUntil  time.Time // zero until active, and of observed work
 	EndedAt     time.Time
@@ -104,9 +104,12 @@ type Held struct {
 	UUID   string
 }
 
-// New returns a pending allocation.
+// New returns a pending allocation, requested now unless it says since when.
 func New(a Allocation, now time.Time) Allocation {
-	a.state, a.RequestedAt, a.Workload = Pending, now, cmp.Or(a.Workload, capacity.Online)
+	a.state, a.Workload = Pending, cmp.Or(a.Workload, capacity.Online)
+	if a.RequestedAt.IsZero() {
+		a.RequestedAt = now
+	}
 	return a
 }
 
@@ -153,6 +156,15 @@ func (a Allocation) Wait() (time.Duration, bool) {
 		return 0, false
 	}
 	return a.ActiveAt.Sub(a.RequestedAt), true
+}
+
+// EnteredAt is when the allocation got its place in the calendar. Somebody who was refused before
+// for want of room has waited longer, and gains nothing else by that.
+func (a Allocation) EnteredAt() time.Time {
+	if a.Observed() || a.RequestedAt.After(a.Window.Start) {
+		return a.RequestedAt
+	}
+	return a.Window.Start
 }
 
 // Live reports whether anything can still happen to the allocation.

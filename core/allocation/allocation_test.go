@@ -53,6 +53,21 @@ func TestWhoGivesUpWasNotServed(t *testing.T) {
 	require.False(t, served)
 }
 
+// Who asked before there was room has waited since then, and entered when there was.
+func TestWhoAskedBefore(t *testing.T) {
+	t.Parallel()
+	a := allocation.New(allocation.Allocation{ID: "a", RequestedAt: now.Add(-time.Hour),
+		Window: calendar.Interval{Start: now, End: now.Add(time.Hour)}}, now)
+	a, err := a.Apply(allocation.Activate, "nodes_ready", now.Add(time.Minute))
+	require.NoError(t, err)
+	waited, served := a.Wait()
+	require.True(t, served)
+	require.Equal(t, 61*time.Minute, waited)
+	require.Equal(t, now, a.EnteredAt())
+	a.Work.ID = "17"
+	require.Equal(t, now.Add(-time.Hour), a.EnteredAt(), "work that was placed elsewhere has no place of ours")
+}
+
 func TestAWaitThatNobodyNotices(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 5*time.Second, allocation.ZeroWait)

@@ -45,5 +45,5 @@ func reservationClaimant(c *computation, r *reservation.Reservation) priority.Cl
 
 // allocationClaimant is an allocation as one of those that want GPUs at once.
 func allocationClaimant(a *allocation.Allocation) priority.Claimant {
-	return priority.Claimant{ID: a.ID, Start: a.Window.Start, Since: a.RequestedAt}
+	return priority.Claimant{ID: a.ID, Start: a.Window.Start, Since: a.EnteredAt()}
 }

@@ -11,6 +11,16 @@ var boundaries = []Boundary{
 		Why: "whoever opens sessions brings a WebSocket along; the rest of the SDK does not",
 	},
 	{
+		Rule: "D2", Of: []string{"client/allocation"}, Own: []string{"client", "client/session", "contract/..."},
+		StdOnly: true, Why: "what holds GPUs for a program asks the API and opens sessions, as the program could itself",
+	},
+	{
+		Rule: "D12", Of: []string{"client/clienttest"},
+		Own: []string{"client", "contract/...", "core/...", "internal/...", "ledger/...", "node/...", "provisioners/...",
+			"server/...", "worker/..."},
+		Why: "examples of the SDK run against the real server, its worker and its daemons",
+	},
+	{
 		Rule: "D2", Of: []string{"contract/..."}, StdOnly: true,
 		Why: "both sides of the trust boundary share the wire vocabulary, so it must drag nothing into either",
 	},

@@ -62,7 +62,8 @@ var createAllocation = allocationChange[contract.AllocationCreate]{
 func decodeAllocation(b contract.AllocationCreate) ledger.AllocateRequest {
 	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, Needs: decodeNeeds(b.Needs), GPUs: b.GPUs,
 		Layout: decodeLayout(b.Layout),
-		Lease:  seconds(b.LeaseSeconds), Name: b.Name, Workload: capacity.Workload(b.Workload)}
+		Lease:  seconds(b.LeaseSeconds), Name: b.Name, Workload: capacity.Workload(b.Workload),
+		Waited: seconds(b.WaitedSeconds)}
 }
 
 // layout is how GPUs are to lie on nodes.

@@ -295,7 +295,7 @@ func (a *API) watchSession(ctx context.Context, s seated) <-chan session.End {
 			case <-ctx.Done():
 				return
 			case <-a.Sessions.Leaving():
-				ends <- session.End{Code: session.NodeLost, Reason: "the server ends; another one can be asked"}
+				ends <- session.End{Code: session.NodeLost, Reason: "the control plane was stopped, and hung the session up"}
 				return
 			case <-tick.C:
 			}

@@ -72,7 +72,7 @@ func allocateFirst(tx *txn.Tx, pools []*txn.PoolTx, h *holding, req ledger.Alloc
 	ask := func(p *txn.PoolTx) takeRequest {
 		shape, _ := p.Pool.ShapeOf(req.Layout, req.GPUs)
 		return takeRequest{shape: shape, lease: req.Lease, name: req.Name,
-			own: claimableNow(p, h.org.ID, tx.Now(), tx.Config.Policy), workload: req.Workload}
+			own: claimableNow(p, h.org.ID, tx.Now(), tx.Config.Policy), workload: req.Workload, waited: req.Waited}
 	}
 	if err := putReadyFirst(tx, pools, h, ask); err != nil {
 		return allocation.Allocation{}, err
@@ -188,6 +188,7 @@ type takeRequest struct {
 	own      []reservation.Reservation // may be claimed; with explicit, all of them are
 	explicit bool
 	workload capacity.Workload
+	waited   time.Duration      // before, for room
 	passed   ledger.PassedPools // by the pools that were tried before
 }
 
@@ -209,7 +210,8 @@ func takeGPUs(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (allocatio
 		Name:   ledger.ClipText(req.name, 80),
 		HeldBy: tx.Actor.KeyID, UserID: tx.Actor.UserID,
 		Workload: req.workload, Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
-		Cost: admission.Cost(p.Pool.Pool, req.shape, req.lease),
+		Cost:        admission.Cost(p.Pool.Pool, req.shape, req.lease),
+		RequestedAt: tx.Now().Add(-req.waited),
 	}, tx.Now())
 	if err = makeWay(tx, p, d); err != nil {
 		return a, err

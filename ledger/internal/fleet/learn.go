@@ -83,8 +83,8 @@ func learnArrivals(tx *txn.Tx, p *txn.PoolTx) {
 	seen := p.Pool.Arrivals.Until
 	var starts []learned.Start
 	for a := range p.Allocations.All() {
-		if len(a.Reservations) == 0 && a.RequestedAt.After(seen) {
-			starts = append(starts, learned.Start{At: a.RequestedAt,
+		if len(a.Reservations) == 0 && a.EnteredAt().After(seen) {
+			starts = append(starts, learned.Start{At: a.EnteredAt(),
 				Nodes: float64(a.Shape.GPUs()) / float64(max(1, p.Pool.PerNode))})
 		}
 	}

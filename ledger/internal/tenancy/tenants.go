@@ -197,7 +197,7 @@ func (t *tenants) gatherIn(p *txn.PoolTx) {
 			continue
 		}
 		one := promise{id: a.ID, orgID: a.OrganizationID, poolID: a.PoolID, shape: a.Shape,
-			ask: allocationAsk(p.Pool.Pool, &a), created: a.RequestedAt}
+			ask: allocationAsk(p.Pool.Pool, &a), created: a.EnteredAt()}
 		t.countPromise(one, -1)
 		t.promises = append(t.promises, one)
 	}

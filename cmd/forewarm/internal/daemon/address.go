@@ -46,6 +46,13 @@ func (a *app) savedContext(ctx context.Context, contexts Contexts, before, base 
 	if len(names) == 0 {
 		return "no saved key opens this server; to make a new one: forewarm key recover --data-dir " + a.cfg.DataDir
 	}
+	current, err := contexts.Current()
+	if err != nil {
+		a.log.Warn("the saved contexts cannot be read", "error", err)
+	}
+	if slices.Contains(names, current) {
+		return fmt.Sprintf("%q is selected, and has a key for this server", current)
+	}
 	return fmt.Sprintf("%q has a key for this server; to use it: forewarm contexts use %s", names[0], names[0])
 }
 

@@ -63,6 +63,8 @@ type Contexts interface {
 	Save(name, server string, key obs.Secret) (saved string, err error)
 	// Move has a name stand for the same key at another server.
 	Move(name, server string) error
+	// Current returns the name that is selected; empty: none is.
+	Current() (string, error)
 	// Of returns the keys that are kept for a server, by name.
 	Of(server string) (map[string]obs.Secret, error)
 }

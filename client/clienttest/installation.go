@@ -1,19 +1,25 @@
-package client_test
+// Package clienttest runs a whole installation in a test's or example's process: the real server
+// with its worker, over a database in memory, and a simulated cloud whose machines boot in a
+// moment. A step that fails panics, as examples have nobody else to tell.
+package clienttest
 
 import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/internal/keys"
 	"github.com/forewarm/forewarm/ledger"
@@ -27,25 +33,28 @@ import (
 	"github.com/forewarm/forewarm/worker/queue/memqueue"
 )
 
-// installation is the real server with its worker, over a database in memory and a
-// simulated cloud whose machines boot in a moment. It has one pool, lab: two nodes of
-// four A100 each.
-type installation struct {
+// Installation has one pool, lab: two nodes of four A100 each.
+type Installation struct {
 	URL  string
 	Key  string // of an operator
 	stop []func()
 }
 
+// Client is a client of the installation, as an operator.
+func (i *Installation) Client() *client.Client {
+	return must(client.New(i.URL, i.Key, &http.Client{Timeout: time.Minute}))
+}
+
 // Close stops everything, the last that was started first.
-func (i *installation) Close() {
+func (i *Installation) Close() {
 	for n := len(i.stop) - 1; n >= 0; n-- {
 		i.stop[n]()
 	}
 }
 
-// startInstallation starts what the examples ask.
-func startInstallation() *installation {
-	i := &installation{}
+// Start starts an installation.
+func Start() *Installation {
+	i := &Installation{}
 	ctx, cancel := context.WithCancel(context.Background())
 	store := must(sqlledger.Open(ctx, sqlledger.Config{URL: "sqlite://:memory:", Unsafe: true}))
 	i.stop = append(i.stop, func() { _ = store.Close() })
@@ -59,7 +68,8 @@ func startInstallation() *installation {
 	free := auth.Rate{PerSecond: -1}
 	api := must(server.New(server.Config{Ledger: books, Peppers: []keys.Pepper{pepper}, Environment: "test",
 		Version: "example", Simulation: true, Logger: quiet,
-		Limits: server.Limits{Reads: free, Writes: free, Agents: free, OrganizationWrites: free, Failures: free}}))
+		NewDaemon: 5 * time.Minute, // a busy machine takes long to start a daemon, and its users wait for it
+		Limits:    server.Limits{Reads: free, Writes: free, Agents: free, OrganizationWrites: free, Failures: free}}))
 	cloud := must(sim.New(sim.Config{Name: "sim", Offers: []sim.Offer{{
 		Type: "a100-4", Model: "a100", GPUs: 4, MemoryMiB: 81_920, Price: provisioners.Price(8 * money.USD),
 		Boot: sim.Boot{P50: 20 * time.Millisecond, P95: 20 * time.Millisecond, Min: 20 * time.Millisecond},
@@ -72,14 +82,16 @@ func startInstallation() *installation {
 	running.Go(func() { _ = hands.Run(ctx) })
 	i.stop = append(i.stop, func() { cancel(); running.Wait(); _ = tasks.Close() })
 
-	listening := httptest.NewServer(api)
+	listening := httptest.NewUnstartedServer(api)
+	listening.Config.Protocols = httpx.NewServer("", nil).Protocols // the streams of daemons want HTTP/2
+	listening.Start()
 	i.stop = append(i.stop, listening.Close)
 	i.URL = listening.URL
 	return i
 }
 
 // makeFirstKey makes the organization acme and its operator's key.
-func (i *installation) makeFirstKey(ctx context.Context, books *verbs.Ledger, pepper keys.Pepper) {
+func (i *Installation) makeFirstKey(ctx context.Context, books *verbs.Ledger, pepper keys.Pepper) {
 	mint := auth.Minter{Environment: "test", Pepper: pepper, Random: rand.NewChaCha8([32]byte{2})}
 	root, secret, err := mint.Mint(ledger.Key{Name: "root"})
 	check(err)
