@@ -80,6 +80,7 @@ func (d *daemon) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.Look.Source = "nvml" // of simulated GPUs it is not kept what they do
 	for g := range r.Look.GPUs {
 		r.Look.GPUs[g].Health = "healthy"
 	}

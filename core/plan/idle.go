@@ -34,8 +34,12 @@ func (i Idleness) ReclaimAt(t capacity.Timers, warned time.Time) time.Time {
 // planIdle warns the holder of GPUs that have been idle for as long as the pool allows, and
 // ends the allocation when that did not help.
 func planIdle(c *computation, a *allocation.Allocation) {
+	if c.Pool.Timers.IdleWarn == 0 || c.Pool.Observed {
+		return
+	}
 	idle, known := c.Idle[a.ID]
-	if !known || c.Pool.Timers.IdleWarn == 0 || c.Pool.Observed {
+	if !known {
+		c.wakeAt(c.now.Add(c.Pool.Timers.IdleWarn)) // whoever learns of idleness wakes the planner; that can be lost
 		return
 	}
 	step := Action{Kind: WarnIdle, Subject: a.ID, Facts: Facts{State: string(a.State()), IdleSince: idle.Since,

@@ -66,6 +66,17 @@ func TestAHolderIsWarnedAndThenLosesIdleGPUs(t *testing.T) {
 	require.Equal(t, allocation.Expired, w.allocationOf("a").State())
 }
 
+// Idleness of which nobody told the planner is found all the same.
+func TestGPUsInUseAreLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	w := holding(t, warnThenReclaim)
+	_, next := w.planAt(dawn.Add(time.Hour), time.Time{})
+	require.Equal(t, dawn.Add(2*time.Hour), next)
+	w = holding(t, capacity.Timers{IdleRelease: time.Hour})
+	_, next = w.planAt(dawn.Add(time.Hour), time.Time{})
+	require.Equal(t, dawn.Add(24*time.Hour), next, "the end of the lease")
+}
+
 func (w *world) foreseen(id string) []plan.Step { return w.foresee().Next(id) }
 
 func TestWhatSavesIdleGPUs(t *testing.T) {

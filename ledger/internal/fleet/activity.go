@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/core/allocation"
@@ -16,17 +17,28 @@ import (
 // recordActivity adds what a beat says of the GPUs of a node to what was known, and returns the
 // stretches that are open now. Most beats say nothing new: then nothing more is written than
 // that the daemon was heard.
-func recordActivity(tx *txn.Tx, n node.Node, before ledger.Presence, b ledger.Beat) []activity.Open {
+func recordActivity(tx *txn.Tx, n node.Node, before ledger.Presence, b ledger.Beat) ([]activity.Open, error) {
 	if before.BootID != b.BootID { // nobody looked while its machine booted
 		addStretches(tx, n.ID, activity.Until(before.Activity, before.SeenAt))
 		before = ledger.Presence{}
 	}
 	open, ended := activity.Record(before.Activity, before.SeenAt, b.Activity, tx.Now())
 	addStretches(tx, n.ID, ended)
-	if beginsIdleness(before.Activity, open) {
-		tx.WakePlan(n.PoolID) // its policy may have a warning for whoever holds them
+	return open, wakeForIdleness(tx, n.PoolID, before.Activity, open)
+}
+
+// wakeForIdleness has a pool planned when whoever holds a GPU that has just been found to be
+// idle is to be warned.
+func wakeForIdleness(tx *txn.Tx, poolID string, before, after []activity.Open) error {
+	since := newestIdleness(before, after)
+	if since.IsZero() {
+		return nil
 	}
-	return open
+	p, err := tx.Port.Pool(poolID)
+	if err == nil && p.Timers.IdleWarn > 0 {
+		tx.WakePlanAt(poolID, since.Add(p.Timers.IdleWarn))
+	}
+	return err
 }
 
 func addStretches(tx *txn.Tx, nodeID string, ended []activity.Stretch) {
@@ -35,18 +47,19 @@ func addStretches(tx *txn.Tx, nodeID string, ended []activity.Stretch) {
 	}
 }
 
-// beginsIdleness reports whether a GPU is idle that was not before.
-func beginsIdleness(before, after []activity.Open) bool {
+// newestIdleness is since when the GPU has been idle that was found to be so last; zero: none was
+// that was not before.
+func newestIdleness(before, after []activity.Open) (since time.Time) {
 	was := map[string]bool{}
 	for _, o := range before {
 		was[o.GPU] = o.Idle
 	}
 	for _, o := range after {
-		if o.Idle && !was[o.GPU] {
-			return true
+		if o.Idle && !was[o.GPU] && o.Since.After(since) {
+			since = o.Since
 		}
 	}
-	return false
+	return since
 }
 
 // readIdle reads which allocations of a pool are idle, if its policy asks for that.

@@ -200,8 +200,12 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 			refused, err = journalRefusal(tx, d, ledger.RefusedSuperseded)
 			return err
 		}
+		open, err := recordActivity(tx, n, before, b)
+		if err != nil {
+			return err
+		}
 		replacePresence(tx, ledger.Presence{NodeID: d.NodeID, SeenAt: tx.Now(), BootID: b.BootID, Epoch: b.Epoch,
-			Program: b.Program, Look: b.Look, Activity: recordActivity(tx, n, before, b)})
+			Program: b.Program, Look: b.Look, Activity: open})
 		return nil
 	})
 	if err = orRefused(err, refused); err != nil || evidence == "" {

@@ -13,7 +13,7 @@ import (
 )
 
 // WakePlan has the pool planned as soon as this transaction is there.
-func (tx *Tx) WakePlan(poolID string) { tx.wakePlanAt(poolID, tx.Now()) }
+func (tx *Tx) WakePlan(poolID string) { tx.WakePlanAt(poolID, tx.Now()) }
 
 // planWithin is how soon a pool is planned after every promise. The process that plans
 // may have another policy than this one, such as a longer guard, and goes by its own.
@@ -25,10 +25,11 @@ func (tx *Tx) WakePlanFor(p *PoolTx, r reservation.Reservation) {
 	if latest := tx.Now().Add(planWithin); latest.Before(at) {
 		at = latest
 	}
-	tx.wakePlanAt(p.Pool.ID, at)
+	tx.WakePlanAt(p.Pool.ID, at)
 }
 
-func (tx *Tx) wakePlanAt(poolID string, at time.Time) {
+// WakePlanAt has the pool planned at a time, if it would be later.
+func (tx *Tx) WakePlanAt(poolID string, at time.Time) {
 	key := ledger.PlanKey(poolID)
 	if !slices.ContainsFunc(tx.Wake, func(w ledger.Wakeup) bool { return w.Key == key && !w.At.After(at) }) {
 		tx.Wake = append(tx.Wake, ledger.Wakeup{Key: key, At: at})
