@@ -47,8 +47,12 @@ type Journal struct {
 	doubled  []string
 	odd      []string
 	unsure   int
+	visits   Answered
 	failed   error
 }
+
+// Answered counts sessions that were asked for on nodes.
+type Answered struct{ Whole, Broken int }
 
 // NewJournal returns an empty one that writes each entry to out as a line.
 func NewJournal(out io.Writer) *Journal {
@@ -109,6 +113,13 @@ func (j *Journal) Unsure() int {
 	return j.unsure
 }
 
+// Visits counts the sessions on nodes by whether they ended as they should.
+func (j *Journal) Visits() Answered {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.visits
+}
+
 // Err is the first failure to write the file.
 func (j *Journal) Err() error {
 	j.mu.Lock()
@@ -136,6 +147,16 @@ func (j *Journal) countAnswer(op Op) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.counts[op]++
+}
+
+func (j *Journal) countVisit(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err == nil {
+		j.visits.Whole++
+	} else {
+		j.visits.Broken++
+	}
 }
 
 func (j *Journal) countExtension(allocation string) {

@@ -25,6 +25,10 @@ type Load struct {
 	people  []*person
 	agents  []*agent
 	tenants []*Tenant
+
+	visits   Visits
+	streams  *http.Transport // of sessions, which last
+	visitors []*holder
 }
 
 // Tenant is an organization with the key of its administrator.
@@ -40,13 +44,15 @@ type Config struct {
 	Tenants int
 	People  int // of each tenant
 	Pools   []string
+	Visits  Visits
+	Holders int // of each tenant, who visit nodes
 	MaxGPUs int // of each tenant
 	Seed    uint64
 }
 
 // New makes the tenants and their keys.
 func New(ctx context.Context, cfg Config, journal *Journal) (*Load, error) {
-	l := &Load{Journal: journal, servers: cfg.Servers,
+	l := &Load{Journal: journal, servers: cfg.Servers, visits: cfg.Visits, streams: &http.Transport{},
 		http: httpx.NewClient(httpx.Config{Timeout: answerIn, MaxBody: 32 << 20})}
 	operator, _, err := l.newClients(cfg.Key)
 	if err != nil {
@@ -115,6 +121,14 @@ func (l *Load) createTenant(ctx context.Context, cfg Config, operator *client.Cl
 		l.people = append(l.people, &person{caller: c, batches: d, name: fmt.Sprintf("t%d-p%d", n+1, i+1),
 			pools: cfg.Pools})
 	}
+	for i := range cfg.Holders {
+		servers, _, err := key(contract.KeyCreate{Name: fmt.Sprintf("holder-%d", i), Kind: "person", Role: "member"})
+		if err != nil {
+			return err
+		}
+		c := l.newCaller(cfg.Seed, org.ID, servers)
+		l.visitors = append(l.visitors, &holder{visitor: l.newVisitor(c, fmt.Sprintf("t%d-h%d", n+1, i+1))})
+	}
 	servers, _, err := key(contract.KeyCreate{Name: "agent", Kind: "agent", Role: "member", Caps: &contract.Caps{
 		MaxGPUs: 4, MaxPerDay: dollarMoney("500"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
 	}})
@@ -133,7 +147,7 @@ func dollarMoney(amount string) contract.Money {
 
 // newCaller is somebody whose choices are those of the seed, whatever the others do.
 func (l *Load) newCaller(seed uint64, org string, servers []*client.Client) *caller {
-	n := len(l.people) + len(l.agents)
+	n := len(l.people) + len(l.agents) + len(l.visitors)
 	chance := rand.New(rand.NewPCG(seed, uint64(1000+n))) //nolint:gosec // a run is to be repeatable
 	return &caller{journal: l.Journal, org: org, servers: servers, chance: chance, at: n}
 }
@@ -152,11 +166,18 @@ func (l *Load) Drive(ctx context.Context) (stop func()) {
 		a.tide = now
 		busy.Go(func() { a.runAgent(ctx) })
 	}
+	for _, h := range l.visitors {
+		h.tide = now
+		busy.Go(func() { h.runHolder(ctx) })
+	}
 	return func() { cancel(); busy.Wait() }
 }
 
 // Close ends the connections.
-func (l *Load) Close() { l.http.CloseIdleConnections() }
+func (l *Load) Close() {
+	l.http.CloseIdleConnections()
+	l.streams.CloseIdleConnections()
+}
 
 // Client is one with the key, of one server.
 func (l *Load) Client(url, key string) (*client.Client, error) { return client.New(url, key, l.http) }
