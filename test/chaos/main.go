@@ -50,7 +50,7 @@ func parseFlags() (options, error) {
 	flag.IntVar(&o.workers, "workers", 2, "worker processes")
 	flag.IntVar(&o.tenants, "tenants", 3, "organizations, each with an agent")
 	flag.IntVar(&o.people, "people", 6, "people of each organization")
-	flag.IntVar(&o.holders, "holders", 2, "people of each organization who run commands on nodes with daemons")
+	flag.IntVar(&o.holders, "holders", 3, "people of each organization who run commands on nodes with daemons")
 	flag.StringVar(&o.askRack, "ask-rack", "",
 		"for the installation itself: be a script of the provisioner exec, and ask the rack at this address")
 	flag.BoolVar(&o.verbose, "v", false, "print every fault, and not only into the file faults.log")

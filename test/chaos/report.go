@@ -32,8 +32,10 @@ func (g *game) printReport(rows audit.Rows, v verdict) {
 		"allocations, %d nodes\n",
 		g.samples, len(rows.Reservations), len(rows.Allocations), len(rows.Nodes))
 	visits := g.journal.Visits()
-	fmt.Printf("sessions on nodes: %d ended as they should, %d were refused or cut; %d marks were left\n", visits.Whole,
-		visits.Broken, v.hands.Marks)
+	for _, how := range slices.Sorted(maps.Keys(visits)) {
+		fmt.Printf("session on a node: %s %d\n", how, visits[how])
+	}
+	fmt.Printf("marks that were left on nodes: %d\n", v.hands.Marks)
 	figure := func(name string, value any, unit string) { fmt.Printf("figure: chaos_%s %v %s\n", name, value, unit) }
 	figure("operations", g.journal.Operations(), "operations")
 	figure("faults", faults, "faults")

@@ -14,8 +14,9 @@ import (
 // holder allocates GPUs of nodes with daemons, works there, and gives them back, one allocation after the other.
 type holder struct {
 	*visitor
-	tide tide
-	made int // allocations
+	tide   tide
+	steady bool // they come at all times
+	made   int  // allocations
 }
 
 func (h *holder) runHolder(ctx context.Context) {
@@ -35,14 +36,14 @@ func (h *holder) holdOnce(ctx context.Context, name string) {
 	if !ok {
 		return
 	}
-	until := time.Now().Add(time.Duration(in.LeaseSeconds) * time.Second)
-	working, leave := context.WithDeadline(context.WithoutCancel(ctx), until.Add(slackOfVisit))
+	working, leave := context.WithTimeout(context.WithoutCancel(ctx),
+		time.Duration(in.LeaseSeconds)*time.Second+slackOfVisit)
 	var work sync.WaitGroup
 	stays := make([]stay, 1+h.chance.IntN(3))
 	for i := range stays {
 		stays[i] = h.drawStay()
 	}
-	work.Go(func() { h.visitAll(working, a.ID, stays, until) })
+	work.Go(func() { h.visitAll(working, a.ID, stays) })
 	giveBack, early := h.chance.IntN(6) > 0, h.chance.IntN(2) == 0
 	if patient := time.Duration(2000+h.chance.IntN(5000)) * time.Millisecond; early {
 		waitFor(ctx, patient)
@@ -78,14 +79,14 @@ func (h *visitor) release(ctx context.Context, id, name string) {
 	}
 }
 
-// visitAll visits the nodes of an allocation in turn, again after what failed, until all stays are over or the lease is.
-func (h *visitor) visitAll(ctx context.Context, allocationID string, stays []stay, until time.Time) {
-	for len(stays) > 0 && time.Now().Before(until) {
-		err := h.visitNode(ctx, allocationID, 0, stays[0])
+// visitAll visits the first node of an allocation, again after what failed, until all stays are over, or the allocation.
+func (h *visitor) visitAll(ctx context.Context, allocationID string, stays []stay) {
+	for len(stays) > 0 && ctx.Err() == nil {
+		err := h.visitNode(ctx, allocationID, stays[0])
 		switch {
 		case err == nil:
 			stays = stays[1:]
-		case isOver(err):
+		case h.isOver(ctx, allocationID):
 			return
 		}
 		waitFor(ctx, 200*time.Millisecond)
@@ -96,7 +97,7 @@ func (h *visitor) visitAll(ctx context.Context, allocationID string, stays []sta
 // the last holders see what those before them left, and show that the GPUs can be had.
 func (l *Load) LastVisits(ctx context.Context, gpus int) error {
 	var held []string
-	v := l.visitors[0].visitor
+	v := l.holders[0].visitor
 	var failed error
 	for i := 0; len(held) < gpus && ctx.Err() == nil; i++ {
 		in := contract.AllocationCreate{Pool: v.Pool, GPUs: 1, LeaseSeconds: 120, Name: fmt.Sprintf("%s-last-%d", v.name, i)}
@@ -116,8 +117,8 @@ func (l *Load) LastVisits(ctx context.Context, gpus int) error {
 // visitUntilSeen visits a node until it has worked once.
 func (h *visitor) visitUntilSeen(ctx context.Context, allocationID string) error {
 	for {
-		err := h.visitNode(ctx, allocationID, 0, stay{quarters: 1, manner: "willing"})
-		if err == nil || isOver(err) || ctx.Err() != nil {
+		err := h.visitNode(ctx, allocationID, stay{quarters: 1, manner: "willing"})
+		if err == nil || ctx.Err() != nil || h.isOver(ctx, allocationID) {
 			return err
 		}
 		waitFor(ctx, 500*time.Millisecond)

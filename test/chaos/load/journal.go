@@ -47,16 +47,13 @@ type Journal struct {
 	doubled  []string
 	odd      []string
 	unsure   int
-	visits   Answered
+	visits   map[string]int // by how they ended
 	failed   error
 }
 
-// Answered counts sessions that were asked for on nodes.
-type Answered struct{ Whole, Broken int }
-
 // NewJournal returns an empty one that writes each entry to out as a line.
 func NewJournal(out io.Writer) *Journal {
-	return &Journal{out: out, counts: map[Op]int{}, extended: map[string]int{}}
+	return &Journal{out: out, counts: map[Op]int{}, extended: map[string]int{}, visits: map[string]int{}}
 }
 
 // Entries returns what was acknowledged so far.
@@ -113,11 +110,11 @@ func (j *Journal) Unsure() int {
 	return j.unsure
 }
 
-// Visits counts the sessions on nodes by whether they ended as they should.
-func (j *Journal) Visits() Answered {
+// Visits counts the sessions that were asked for on nodes by how they ended: Whole, or why not.
+func (j *Journal) Visits() map[string]int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.visits
+	return maps.Clone(j.visits)
 }
 
 // Err is the first failure to write the file.
@@ -149,14 +146,10 @@ func (j *Journal) countAnswer(op Op) {
 	j.counts[op]++
 }
 
-func (j *Journal) countVisit(err error) {
+func (j *Journal) countVisit(how string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err == nil {
-		j.visits.Whole++
-	} else {
-		j.visits.Broken++
-	}
+	j.visits[how]++
 }
 
 func (j *Journal) countExtension(allocation string) {

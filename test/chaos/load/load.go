@@ -26,9 +26,9 @@ type Load struct {
 	agents  []*agent
 	tenants []*Tenant
 
-	visits   Visits
-	streams  *http.Transport // of sessions, which last
-	visitors []*holder
+	visits  Visits
+	streams *http.Transport // of sessions, which last
+	holders []*holder
 }
 
 // Tenant is an organization with the key of its administrator.
@@ -126,8 +126,8 @@ func (l *Load) createTenant(ctx context.Context, cfg Config, operator *client.Cl
 		if err != nil {
 			return err
 		}
-		c := l.newCaller(cfg.Seed, org.ID, servers)
-		l.visitors = append(l.visitors, &holder{visitor: l.newVisitor(c, fmt.Sprintf("t%d-h%d", n+1, i+1))})
+		v := l.newVisitor(l.newCaller(cfg.Seed, org.ID, servers), fmt.Sprintf("t%d-h%d", n+1, i+1))
+		l.holders = append(l.holders, &holder{visitor: v, steady: i == 0})
 	}
 	servers, _, err := key(contract.KeyCreate{Name: "agent", Kind: "agent", Role: "member", Caps: &contract.Caps{
 		MaxGPUs: 4, MaxPerDay: dollarMoney("500"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
@@ -147,7 +147,7 @@ func dollarMoney(amount string) contract.Money {
 
 // newCaller is somebody whose choices are those of the seed, whatever the others do.
 func (l *Load) newCaller(seed uint64, org string, servers []*client.Client) *caller {
-	n := len(l.people) + len(l.agents) + len(l.visitors)
+	n := len(l.people) + len(l.agents) + len(l.holders)
 	chance := rand.New(rand.NewPCG(seed, uint64(1000+n))) //nolint:gosec // a run is to be repeatable
 	return &caller{journal: l.Journal, org: org, servers: servers, chance: chance, at: n}
 }
@@ -166,8 +166,10 @@ func (l *Load) Drive(ctx context.Context) (stop func()) {
 		a.tide = now
 		busy.Go(func() { a.runAgent(ctx) })
 	}
-	for _, h := range l.visitors {
-		h.tide = now
+	for _, h := range l.holders {
+		if !h.steady {
+			h.tide = now
+		}
 		busy.Go(func() { h.runHolder(ctx) })
 	}
 	return func() { cancel(); busy.Wait() }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/client/session"
-	"github.com/forewarm/forewarm/contract"
 	wire "github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/core/allocation"
 )
 
 // script is what a visitor of a node runs there.
@@ -61,27 +61,48 @@ func (v *visitor) drawStay() stay {
 	return s
 }
 
-// visitNode runs the script on a node of an allocation once.
-func (v *visitor) visitNode(ctx context.Context, allocationID string, node int, s stay) error {
+// visitNode runs the script on the first node of an allocation once.
+func (v *visitor) visitNode(ctx context.Context, allocationID string, s stay) error {
 	v.count++
 	v.at++
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.quarters)*time.Second/4+slackOfVisit)
 	defer cancel()
 	visit := fmt.Sprintf("%s-%d", v.name, v.count)
-	end, err := v.sessions[v.at%len(v.sessions)].Run(ctx, allocationID, session.Command{Node: node,
+	end, err := v.sessions[v.at%len(v.sessions)].Run(ctx, allocationID, session.Command{
 		Command: wire.Command{Arguments: []string{"bash", "-c", script, "bash", visit, v.org, v.Log,
 			strconv.Itoa(s.quarters), v.Mark, s.manner}}})
 	if err == nil && end.ExitCode != 0 {
 		err = fmt.Errorf("visit %s ended with exit code %d", visit, end.ExitCode)
 	}
-	v.journal.countVisit(err)
+	v.journal.countVisit(howEnded(err))
 	return err
 }
 
-// isOver reports whether an allocation cannot be entered any more.
-func isOver(err error) bool {
+// Whole is how a visit ends that nothing has broken.
+const Whole = "whole"
+
+// howEnded names how a visit ended.
+func howEnded(err error) string {
 	problem, refused := errors.AsType[*client.Error](err)
 	end, ended := errors.AsType[*session.EndError](err)
-	return refused && (problem.Problem.Code == contract.CodeStateConflict ||
-		problem.Problem.Code == contract.CodeNotFound) || ended && end.Code == wire.LeaseOver
+	switch {
+	case err == nil:
+		return Whole
+	case refused:
+		return problem.Problem.Code
+	case ended:
+		return end.Code
+	case errors.Is(err, session.ErrCut):
+		return "cut"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "late"
+	default:
+		return "broken"
+	}
+}
+
+// isOver reports whether an allocation is known to have ended.
+func (v *visitor) isOver(ctx context.Context, allocationID string) bool {
+	a, err := v.currentServer().Allocation(ctx, allocationID)
+	return err == nil && a.State != string(allocation.Pending) && a.State != string(allocation.Active)
 }

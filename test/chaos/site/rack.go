@@ -19,9 +19,9 @@ const (
 	rackType   = "bare"
 	rackRegion = "rack-1"
 	rackPrice  = 700_013 // of an hour, in millionths of a dollar
-	RackSlots  = 3
+	RackSlots  = 4
 	// RackKept is how many machines the pool keeps, so that their GPUs go from hand to hand.
-	RackKept = 2
+	RackKept = 3
 	rackBoot = time.Second
 )
 
