@@ -266,8 +266,9 @@ func TestAnUnknownHoldIsEnded(t *testing.T) {
 	require.Contains(t, got[0].Proof, "it had nothing here")
 }
 
-// A server that was frozen asks for a session when its allocation is over and its GPUs are somebody else's, also when the
-// daemon never had anything of the allocation, and when it began anew since.
+// A server that was frozen asks for a session when its allocation is over and its GPUs are
+// somebody else's, also when the daemon never had anything of the allocation, and when it
+// began anew since.
 func TestWhatIsOverIsNotOpenedAgain(t *testing.T) {
 	dir, now := newDir(t), clock.NewManual(day)
 	k := keeperAt(t, dir, now)

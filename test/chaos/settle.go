@@ -14,12 +14,14 @@ import (
 	"github.com/forewarm/forewarm/test/chaos/site"
 )
 
-// handingBack is how long the GPUs of nodes with daemons may take until they can be had again, once everything is whole:
-// longer than a daemon's proof may take, and then another machine.
+// handingBack is how long the GPUs of nodes with daemons may take until they can be had
+// again, once everything is whole: longer than a daemon's proof may take, and then another
+// machine.
 const handingBack = 4 * time.Minute
 
-// visitLast gives everything back, waits until nothing of nodes with daemons is withheld, and has last holders come to all
-// GPUs that the pool keeps. It returns what is not so after a bounded time.
+// visitLast gives everything back, waits until nothing of nodes with daemons is withheld, and
+// has last holders come to all GPUs that the pool keeps. It returns what is not so after a
+// bounded time.
 func (g *game) visitLast(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, handingBack)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/test/chaos/audit"
 )
 
-// handedOver is what visitors write down when a GPU goes from one tenant's allocation to another's, which sees nothing of
-// the first.
+// handedOver is what visitors write down when a GPU goes from one tenant's allocation to
+// another's, which sees nothing of the first.
 const handedOver = `1772431200.000001 begins v1 alc_1 red GPU-a -
 1772431200.100000 leaves v1 alc_1 red GPU-a process:mark.GPU-a.alc_1
 1772431200.200000 works v1 alc_1 red GPU-a -

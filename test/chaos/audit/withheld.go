@@ -8,8 +8,9 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// Withheld returns what of a pool in which nobody holds or books anything keeps GPUs from the next holder: nodes that are
-// neither ready nor quarantined with a reason, and cleaning that is not over.
+// Withheld returns what keeps GPUs of a pool from the next holder when nobody holds or books
+// any: nodes that are neither ready nor quarantined with a reason, and cleaning that is not
+// over.
 func (r Rows) Withheld(pool string) []string {
 	i := slices.IndexFunc(r.Pools, func(p ledger.PoolState) bool { return p.Pool.Name == pool })
 	if i < 0 {

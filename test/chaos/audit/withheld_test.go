@@ -48,7 +48,8 @@ func TestWhatIsWithheldIsFound(t *testing.T) {
 		"node nod_3 is booting (x)": func(p *ledger.PoolState) {
 			p.Nodes = append(p.Nodes, nodeAfter(t, "nod_3", "x", ready[:2]...))
 		},
-		`what alc_1 gave back at 06:00:00.000 is being cleaned: proofs are awaited from ["nod_1"]`: func(p *ledger.PoolState) {
+		"what alc_1 gave back at 06:00:00.000 is being cleaned: " +
+			`proofs are awaited from ["nod_1"]`: func(p *ledger.PoolState) {
 			p.Pool.Learned.Cleaning = []learned.Cleaning{{ID: "alc_1", Since: dawn, Await: []string{"nod_1"}}}
 		},
 		"allocation alc_2 is active": func(p *ledger.PoolState) {

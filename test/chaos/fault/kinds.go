@@ -32,8 +32,8 @@ const (
 )
 
 // kinds are all faults. A pause is longer than the lease of a task, and
-// PostgreSQL is away for as long as a failover takes. A daemon's troubles are shorter than the time in which it has to
-// prove that its node is clean: what becomes of longer ones is no secret, the node is quarantined.
+// PostgreSQL is away for as long as a failover takes. A daemon is back within the time that
+// it has to prove its node clean, so that GPUs go from hand to hand and not into quarantine.
 var kinds = map[Kind]nature{
 	"kill-server":       {3, moment, 5 * second, breakProcess(serversOf, killProcess)},
 	"kill-worker":       {4, moment, 5 * second, breakProcess(workersOf, killProcess)},

@@ -11,7 +11,8 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-// holder allocates GPUs of nodes with daemons, works there, and gives them back, one allocation after the other.
+// holder allocates GPUs of nodes with daemons, works there, and gives them back, one
+// allocation after the other.
 type holder struct {
 	*visitor
 	tide   tide
@@ -27,8 +28,8 @@ func (h *holder) runHolder(ctx context.Context) {
 	}
 }
 
-// holdOnce holds GPUs for a while. Half of those who give them back do so while their commands run, as somebody whose
-// script was ended at another place; others leave them to the end of the lease.
+// holdOnce holds GPUs for a while. Half of those who give them back do so while their
+// commands run; others leave them to the end of the lease.
 func (h *holder) holdOnce(ctx context.Context, name string) {
 	in := contract.AllocationCreate{Pool: h.Pool, GPUs: []int{1, 1, 1, 2}[h.chance.IntN(4)], Name: name,
 		LeaseSeconds: int64(8 + h.chance.IntN(12))}
@@ -79,7 +80,8 @@ func (h *visitor) release(ctx context.Context, id, name string) {
 	}
 }
 
-// visitAll visits the first node of an allocation, again after what failed, until all stays are over, or the allocation.
+// visitAll visits the first node of an allocation, again after what failed, until all stays
+// are over, or the allocation.
 func (h *visitor) visitAll(ctx context.Context, allocationID string, stays []stay) {
 	for len(stays) > 0 && ctx.Err() == nil {
 		err := h.visitNode(ctx, allocationID, stays[0])
@@ -93,8 +95,9 @@ func (h *visitor) visitAll(ctx context.Context, allocationID string, stays []sta
 	}
 }
 
-// LastVisits holds so many GPUs of nodes with daemons at once, each in an allocation of its own, and visits all of them:
-// the last holders see what those before them left, and show that the GPUs can be had.
+// LastVisits holds so many GPUs of nodes with daemons at once, each in an allocation of its
+// own, and visits all of them: the last holders see what those before them left, and show
+// that the GPUs can be had.
 func (l *Load) LastVisits(ctx context.Context, gpus int) error {
 	var held []string
 	v := l.holders[0].visitor

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/client"
-	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/httpx"
 )
 
@@ -90,59 +89,6 @@ func (l *Load) newClients(key string) ([]*client.Client, batchClient, error) {
 		all = append(all, c)
 	}
 	return all, d, nil
-}
-
-// createTenant makes one tenant with its people and its agent.
-func (l *Load) createTenant(ctx context.Context, cfg Config, operator *client.Client, n int, poolIDs []string) error {
-	org, err := operator.CreateOrganization(ctx, contract.OrganizationCreate{Name: fmt.Sprintf("tenant-%d", n+1),
-		Limits: contract.Limits{MaxGPUs: cfg.MaxGPUs, SpeculationPerDay: dollarMoney("1000")}})
-	if err != nil {
-		return fmt.Errorf("making the organization: %w", err)
-	}
-	key := func(in contract.KeyCreate) ([]*client.Client, batchClient, error) {
-		in.OrganizationID = org.ID
-		made, err := operator.CreateKey(ctx, in)
-		if err != nil {
-			return nil, batchClient{}, fmt.Errorf("making a key: %w", err)
-		}
-		return l.newClients(made.Secret)
-	}
-	admin, _, err := key(contract.KeyCreate{Name: "admin", Kind: "person", Role: "admin"})
-	if err != nil {
-		return err
-	}
-	l.tenants = append(l.tenants, &Tenant{ID: org.ID, API: admin})
-	for i := range cfg.People {
-		servers, d, err := key(contract.KeyCreate{Name: fmt.Sprintf("person-%d", i), Kind: "person", Role: "member"})
-		if err != nil {
-			return err
-		}
-		c := l.newCaller(cfg.Seed, org.ID, servers)
-		l.people = append(l.people, &person{caller: c, batches: d, name: fmt.Sprintf("t%d-p%d", n+1, i+1),
-			pools: cfg.Pools})
-	}
-	for i := range cfg.Holders {
-		servers, _, err := key(contract.KeyCreate{Name: fmt.Sprintf("holder-%d", i), Kind: "person", Role: "member"})
-		if err != nil {
-			return err
-		}
-		v := l.newVisitor(l.newCaller(cfg.Seed, org.ID, servers), fmt.Sprintf("t%d-h%d", n+1, i+1))
-		l.holders = append(l.holders, &holder{visitor: v, steady: i == 0})
-	}
-	servers, _, err := key(contract.KeyCreate{Name: "agent", Kind: "agent", Role: "member", Caps: &contract.Caps{
-		MaxGPUs: 4, MaxPerDay: dollarMoney("500"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
-	}})
-	if err != nil {
-		return err
-	}
-	l.agents = append(l.agents, &agent{caller: l.newCaller(cfg.Seed, org.ID, servers),
-		name:  fmt.Sprintf("t%d-agent", n+1),
-		pools: poolIDs})
-	return nil
-}
-
-func dollarMoney(amount string) contract.Money {
-	return contract.Money{Amount: amount, Currency: "USD"}
 }
 
 // newCaller is somebody whose choices are those of the seed, whatever the others do.

@@ -26,7 +26,7 @@ const slackOfVisit = 15 * time.Second
 // Visits is where and how holders of GPUs visit the nodes that have daemons.
 type Visits struct {
 	Pool string
-	Log  string // the file in which visitors write down what they see; all users of this machine may write to it
+	Log  string // the file in which visitors write down what they see: all users may write to it
 	Mark string // what the names of marks begin with
 }
 

@@ -14,9 +14,10 @@ import (
 // dialWithin is how long a server may take to accept a connection until the next one is tried.
 const dialWithin = time.Second
 
-// Balancer spreads the connections of daemons over the servers, one after the other, as a load balancer for TCP does: a
-// daemon's report and its sessions may be with different servers. One that is frozen gets connections, too.
-type Balancer struct {
+// balancer spreads the connections of daemons over the servers, one after the other, as a
+// load balancer for TCP does: a daemon's report and its sessions may be with different
+// servers. One that is frozen gets connections, too.
+type balancer struct {
 	Port     int
 	listener net.Listener
 	servers  []string
@@ -27,17 +28,17 @@ type Balancer struct {
 	closed bool
 }
 
-func newBalancer(servers []string) (*Balancer, error) {
+func newBalancer(servers []string) (*balancer, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", loopbackAddress(0))
 	if err != nil {
 		return nil, fmt.Errorf("opening the balancer: %w", err)
 	}
-	b := &Balancer{Port: l.Addr().(*net.TCPAddr).Port, listener: l, servers: servers, open: map[net.Conn]bool{}}
+	b := &balancer{Port: l.Addr().(*net.TCPAddr).Port, listener: l, servers: servers, open: map[net.Conn]bool{}}
 	go b.acceptAll()
 	return b, nil
 }
 
-func (b *Balancer) acceptAll() {
+func (b *balancer) acceptAll() {
 	for {
 		conn, err := b.listener.Accept()
 		if err != nil {
@@ -48,7 +49,7 @@ func (b *Balancer) acceptAll() {
 }
 
 // carry carries a connection to the next server that accepts one, until either side ends it.
-func (b *Balancer) carry(conn net.Conn) {
+func (b *balancer) carry(conn net.Conn) {
 	defer b.forget(conn)
 	if !b.remember(conn) {
 		return
@@ -71,7 +72,7 @@ func (b *Balancer) carry(conn net.Conn) {
 	<-ended
 }
 
-func (b *Balancer) dialNext() (net.Conn, error) {
+func (b *balancer) dialNext() (net.Conn, error) {
 	dialer := net.Dialer{Timeout: dialWithin}
 	var failed error
 	for range b.servers {
@@ -86,22 +87,22 @@ func (b *Balancer) dialNext() (net.Conn, error) {
 }
 
 // remember reports whether the balancer is still open.
-func (b *Balancer) remember(conn net.Conn) bool {
+func (b *balancer) remember(conn net.Conn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open[conn] = true
 	return !b.closed
 }
 
-func (b *Balancer) forget(conn net.Conn) {
+func (b *balancer) forget(conn net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.open, conn)
 	_ = conn.Close() // it may be closed
 }
 
-// Close ends it and all that it carries.
-func (b *Balancer) Close() error {
+// closeAll ends it and all that it carries.
+func (b *balancer) closeAll() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true

@@ -135,8 +135,8 @@ func (h *Host) powerOff(now time.Time) error {
 	return nil
 }
 
-// SharedFolders are where holders leave files beside their own folder. All machines of the rack share them, so that the
-// names of files say whose they are.
+// SharedFolders are where holders leave files beside their own folder. All machines of the
+// rack share them, so that names say whose the files are.
 var SharedFolders = []string{"/tmp", "/dev/shm"}
 
 // killWorkOn kills the work of holders of some GPUs, as the end of their machine would.

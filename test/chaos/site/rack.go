@@ -25,9 +25,9 @@ const (
 	rackBoot = time.Second
 )
 
-// Rack is a provider of machines that run the node daemon: it answers the scripts of the provisioner exec, and a
-// machine of it is a folder, a daemon, and what holders leave behind. It runs in this process, where nothing breaks
-// it.
+// Rack is a provider of machines that run the node daemon. It answers the scripts of the
+// provisioner exec. A machine of it is a folder, a daemon, and what holders leave behind. It
+// runs in this process, where nothing breaks it.
 type Rack struct {
 	Port   int
 	server *http.Server
@@ -61,8 +61,8 @@ func refuse(kind, message string) answer {
 	return answer{"error": map[string]string{"kind": kind, "message": message}}
 }
 
-// newRack returns a rack that has start bring up its machines. No two have GPUs of one UUID, also those of racks with
-// another seed.
+// newRack returns a rack that has start bring up its machines. No two machines have a GPU of
+// one UUID, nor have those of racks with another seed.
 func newRack(seed string, start func(h *Host, joinToken string) error) (*Rack, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", loopbackAddress(0))
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	CloudProxy    = "cloud"
 )
 
-// DaemonProxy is the name of the proxy between the daemon of a slot of the rack and the servers.
+// DaemonProxy is the name of the proxy between the daemon on a slot of the rack and the servers.
 func DaemonProxy(slot int) string { return fmt.Sprintf("servers from slot %d", slot+1) }
 
 // Site is the whole installation.
@@ -50,7 +50,7 @@ type Site struct {
 	owner     *syscall.Credential // of PostgreSQL's processes
 	secret    string
 	pepper    string
-	balancer  *Balancer // before the servers, for daemons
+	balancer  *balancer // before the servers, for daemons
 	all       []*Process
 }
 
@@ -180,7 +180,8 @@ func (s *Site) startProcesses(ctx context.Context, servers, workers int) error {
 	return s.Answering(ctx)
 }
 
-// openWayForDaemons puts a balancer before the servers, and before it a proxy for each slot of the rack.
+// openWayForDaemons puts a balancer before the servers, and before it a proxy for each slot of
+// the rack.
 func (s *Site) openWayForDaemons() (err error) {
 	var servers []string
 	for _, server := range s.Servers {
@@ -290,7 +291,7 @@ func (s *Site) Close() error {
 	}
 	s.processes.closeGroup()
 	if s.balancer != nil {
-		err = errors.Join(err, s.balancer.Close())
+		err = errors.Join(err, s.balancer.closeAll())
 	}
 	if s.Cloud != nil {
 		err = errors.Join(err, s.Cloud.closeServer())
