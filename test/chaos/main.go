@@ -2,9 +2,10 @@
 // and agents of several tenants book in it without pause, breaks everything
 // that can break by a schedule that its seed decides, and then counts: what was
 // acknowledged and is not there, what is there twice, machines that nobody
-// owns, and the difference between the cloud's bill and the report of costs.
+// owns, the difference between the cloud's bill and the report of costs, GPUs in
+// two hands, and GPUs on whose node the next holder finds what the one before left.
 //
-// It fails when one of the four is not zero. See bench/README.md.
+// It fails when one of these is not zero. See bench/README.md.
 package main
 
 import (

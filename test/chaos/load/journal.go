@@ -110,7 +110,7 @@ func (j *Journal) Unsure() int {
 	return j.unsure
 }
 
-// Visits counts the sessions that were asked for on nodes by how they ended: Whole, or why not.
+// Visits counts the sessions that were asked for on nodes by how they ended.
 func (j *Journal) Visits() map[string]int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

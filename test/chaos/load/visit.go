@@ -11,6 +11,7 @@ import (
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/client/session"
+	"github.com/forewarm/forewarm/contract"
 	wire "github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/core/allocation"
 )
@@ -36,7 +37,7 @@ type visitor struct {
 	Visits
 	sessions []session.Server // one for each server
 	name     string
-	count    int // of visits
+	count    int // of visits, each of which goes to the next server
 }
 
 func (l *Load) newVisitor(c *caller, name string) *visitor {
@@ -64,11 +65,10 @@ func (v *visitor) drawStay() stay {
 // visitNode runs the script on the first node of an allocation once.
 func (v *visitor) visitNode(ctx context.Context, allocationID string, s stay) error {
 	v.count++
-	v.at++
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.quarters)*time.Second/4+slackOfVisit)
 	defer cancel()
 	visit := fmt.Sprintf("%s-%d", v.name, v.count)
-	end, err := v.sessions[v.at%len(v.sessions)].Run(ctx, allocationID, session.Command{
+	end, err := v.visitedServer().Run(ctx, allocationID, session.Command{
 		Command: wire.Command{Arguments: []string{"bash", "-c", script, "bash", visit, v.org, v.Log,
 			strconv.Itoa(s.quarters), v.Mark, s.manner}}})
 	if err == nil && end.ExitCode != 0 {
@@ -78,8 +78,45 @@ func (v *visitor) visitNode(ctx context.Context, allocationID string, s stay) er
 	return err
 }
 
-// Whole is how a visit ends that nothing has broken.
-const Whole = "whole"
+// allocate asks for GPUs until it is answered.
+func (v *visitor) allocate(ctx context.Context, in contract.AllocationCreate) (contract.Allocation, bool) {
+	a, ok := askUntilAnswered(ctx, v.caller, request[contract.Allocation]{Allocate, in.Name,
+		func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
+			return c.Allocate(ctx, in, client.Options{})
+		}, allocationID})
+	if ok {
+		v.recordEffect(Entry{Op: Allocate, ID: a.ID, Name: in.Name, Devices: deviceIDs(a)})
+	}
+	return a, ok
+}
+
+func (v *visitor) release(ctx context.Context, id, name string) {
+	_, ok := askUntilAnswered(ctx, v.caller, request[contract.Allocation]{Release, name + "-release",
+		func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
+			return c.Release(ctx, id)
+		}, allocationID})
+	if ok {
+		v.recordEffect(Entry{Op: Release, ID: id})
+	}
+}
+
+// visitAll visits the first node of an allocation, again after what failed, until all stays
+// are over, or the allocation.
+func (v *visitor) visitAll(ctx context.Context, allocationID string, stays []stay) {
+	for len(stays) > 0 && ctx.Err() == nil {
+		err := v.visitNode(ctx, allocationID, stays[0])
+		switch {
+		case err == nil:
+			stays = stays[1:]
+		case v.isOver(ctx, allocationID):
+			return
+		}
+		waitFor(ctx, 200*time.Millisecond)
+	}
+}
+
+// whole is how a visit ends that nothing has broken.
+const whole = "whole"
 
 // howEnded names how a visit ended.
 func howEnded(err error) string {
@@ -87,7 +124,7 @@ func howEnded(err error) string {
 	end, ended := errors.AsType[*session.EndError](err)
 	switch {
 	case err == nil:
-		return Whole
+		return whole
 	case refused:
 		return problem.Problem.Code
 	case ended:
@@ -101,8 +138,12 @@ func howEnded(err error) string {
 	}
 }
 
+// visitedServer is the one that the visit at hand goes to. The caller's own requests may go
+// elsewhere at the same time.
+func (v *visitor) visitedServer() session.Server { return v.sessions[v.count%len(v.sessions)] }
+
 // isOver reports whether an allocation is known to have ended.
 func (v *visitor) isOver(ctx context.Context, allocationID string) bool {
-	a, err := v.currentServer().Allocation(ctx, allocationID)
+	a, err := v.visitedServer().API.Allocation(ctx, allocationID)
 	return err == nil && a.State != string(allocation.Pending) && a.State != string(allocation.Active)
 }
