@@ -251,11 +251,12 @@ bench/forecast: ## replay TRACE=file or TRACES=folder against every policy (ARGS
 CHAOS_MINUTES ?= 10
 CHAOS_SEED ?= 0
 .PHONY: chaos
-chaos: ## break everything for 10 minutes and count what was lost, doubled, orphaned or billed wrongly (CHAOS_MINUTES=n, CHAOS_SEED=n)
+chaos: ## break everything for 10 minutes and count what was lost, doubled, orphaned, billed wrongly or not cleaned (CHAOS_MINUTES=n, CHAOS_SEED=n)
 	@echo "Building bin/forewarm-clouds (compiling the SDKs takes minutes the first time)"
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS),clouds -trimpath -o bin/forewarm-clouds ./cmd/forewarm
+	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/forewarm-node-static ./cmd/forewarm-node
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-chaos ./test/chaos
-	@bin/bench-chaos -binary bin/forewarm-clouds -minutes $(CHAOS_MINUTES) -seed $(CHAOS_SEED) $(ARGS)
+	@bin/bench-chaos -binary bin/forewarm-clouds -node-binary bin/forewarm-node-static -minutes $(CHAOS_MINUTES) -seed $(CHAOS_SEED) $(ARGS)
 
 .PHONY: prior
 prior: ## learn the forecaster's built-in prior anew from TRACES=folder (two rounds, the largest first)

@@ -27,10 +27,9 @@ func TestATokenThatAMachineIsMadeWith(t *testing.T) {
 	require.Equal(t, f.keys["made"], provide())
 	require.Len(t, f.events(0, "node.join_token"), 1)
 	f.clock.Advance(ledger.ProvidedTokenLife - time.Minute) // the second request counts
-	join := func() int {
-		return f.send("made", http.MethodPost, f.path(0, "join"), `{"boot_id":"boot"}`).Code
-	}
-	require.Equal(t, http.StatusOK, join())
+	f.keys["daemon"] = ask[contract.NodeJoined](f.world, "made", http.MethodPost, f.path(0, "join"),
+		`{"boot_id":"boot"}`).Key
+	f.sendBeat("daemon", 0, f.beat(0, 1, 1, "healthy"))
 	provide()
 	require.Equal(t, contract.CodeDaemonRefused, f.refuse("made", http.MethodPost, f.path(0, "join"),
 		`{"boot_id":"boot"}`).Code)

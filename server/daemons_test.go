@@ -191,6 +191,35 @@ func TestAJoinTokenWorksOnce(t *testing.T) {
 	f.sendBeat("daemon", 0, f.beat(0, 1, 1, "healthy"))
 }
 
+// The answer that brings a daemon its key may be lost. Until it has used the key, it may join
+// again, in the same boot of its machine; what nobody got is then worth nothing.
+func TestTheAnswerToAJoinMayBeLost(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.join(0, "boot", "lost")
+	again := func(key, boot string) *httptest.ResponseRecorder {
+		r := f.send("token of lost", http.MethodPost, f.path(0, "join"), fmt.Sprintf(`{"boot_id":%q}`, boot))
+		var got contract.NodeJoined
+		require.NoError(t, json.Unmarshal(r.Body.Bytes(), &got))
+		f.keys[key] = got.Key
+		return r
+	}
+	require.Equal(t, http.StatusConflict, again("stolen", "another machine's").Code)
+	f.clock.Advance(time.Second)
+	require.Equal(t, http.StatusOK, again("daemon", "boot").Code)
+	require.Len(t, f.events(0, "node.joined"), 2)
+	f.clock.Advance(auth.CacheFor)
+	require.Equal(t, http.StatusUnauthorized,
+		f.send("lost", http.MethodPut, f.path(0, "heartbeat"), f.beat(0, 100, 1, "healthy")).Code)
+	f.sendBeat("daemon", 0, f.beat(0, 100, 1, "healthy"))
+	require.Equal(t, http.StatusConflict, again("late", "boot").Code, "it has used its key")
+
+	f.join(1, "boot", "lost")
+	f.clock.Advance(15 * time.Minute)
+	require.Contains(t, f.refuse("token of lost", http.MethodPost, f.path(1, "join"), `{"boot_id":"boot"}`).Detail,
+		"has expired")
+}
+
 func TestAJoinTokenExpires(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -189,6 +189,11 @@ func TestExtend(t *testing.T) {
 
 	_, err = w.ledger.Extend(t.Context(), ann, a.ID, 25*time.Minute)
 	require.NoError(t, err, "up to the booking there is room")
+
+	w.clock.Set(w.readAllocation(a.ID).LeaseUntil) // nobody has ended it yet
+	_, err = w.ledger.Extend(t.Context(), ann, a.ID, time.Second)
+	require.ErrorAs(t, err, &state, "what ran there is being ended")
+	require.Equal(t, "over", state.State)
 }
 
 func TestExtendDisplacesASpeculativeReservation(t *testing.T) {

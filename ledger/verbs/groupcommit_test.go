@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
@@ -26,6 +28,8 @@ type gate struct {
 	fail         int           // this many transactions fail when they save
 	late         bool          // those fail after they have written
 	lose         int           // the answers of this many are lost, after they were committed
+	again        bool          // each is tried twice, as when the database asks for it
+	panics       bool          // each panics when it locks
 	held         chan struct{} // not nil: transactions wait until it is closed
 }
 
@@ -33,14 +37,20 @@ func (g *gate) InTx(ctx context.Context, fn func(ledger.Tx) error) error {
 	g.mu.Lock()
 	g.transactions++
 	held, failed, late, lost := g.held, g.fail > 0, g.late, g.lose > 0
+	again, panics := g.again, g.panics
 	g.fail--
 	g.lose--
 	g.mu.Unlock()
 	if held != nil {
 		<-held
 	}
+	if again {
+		_ = g.Store.InTx(ctx, func(tx ledger.Tx) error { return fn(full{tx}) })
+	}
 	err := g.Store.InTx(ctx, func(tx ledger.Tx) error {
 		switch {
+		case panics:
+			tx = panicking{tx}
 		case failed && late:
 			tx = failsLate{tx}
 		case failed:
@@ -59,6 +69,12 @@ var errFull = errors.New("the disk is full")
 type full struct{ ledger.Tx }
 
 func (full) Save(ledger.Change) error { return errFull }
+
+type panicking struct{ ledger.Tx }
+
+func (panicking) Lock(ledger.LockRequest) (ledger.Locked, error) { panic("a bug of the store") }
+
+func (panicking) Assume(ledger.Assumption) bool { return false }
 
 // gatedLedger is a ledger beside the world's own, over the same database.
 func (w *world) gatedLedger() (*verbs.Ledger, *gate) {
@@ -306,6 +322,55 @@ func TestAPanicStaysWithItsCaller(t *testing.T) {
 	require.ErrorContains(t, errs[1], "panicked")
 	require.NoError(t, errs[2])
 	require.Len(t, w.liveOf("key of ann"), 2, "what the panicking one had booked is gone")
+}
+
+// A group is tried again of which the first try has shown that one has to run alone.
+func TestAGroupThatIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l, g := w.gatedLedger()
+	w.addPool("unknown", money.USD, func(*capacity.Pool) {}) // to the cache of the other ledger
+	ann := w.newPerson("ann")
+	g.again = true
+	errs := sendTogether(l, g, 3, func(i int) error {
+		_, err := l.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: []string{"lab", "unknown", "lab"}[i], GPUs: 1,
+			Window: dayWindow(7 + i)})
+		return err
+	})
+	require.NoError(t, errors.Join(errs...))
+	require.Len(t, w.liveOf("key of ann"), 3)
+}
+
+// A leader that panics, by a bug outside of all verbs, leaves nobody waiting.
+func TestAPanicOfALeaderLeavesNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l, g := w.gatedLedger()
+	ann := w.newPerson("ann")
+	reserve := func(i int) (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("panicked: %v", v)
+			}
+		}()
+		_, err = l.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(7 + i)})
+		return err
+	}
+	release := g.holdTransaction(l)
+	g.panics = true
+	var all sync.WaitGroup
+	errs := make([]error, 3)
+	for i := range errs {
+		all.Go(func() { errs[i] = reserve(i) })
+		waitForQueue(l, i+1)
+	}
+	release()
+	all.Wait()
+	require.ErrorContains(t, errs[0], "panicked: a bug of the store")
+	require.ErrorIs(t, errs[1], ledger.ErrOutcomeUnknown)
+	require.ErrorIs(t, errs[2], ledger.ErrOutcomeUnknown)
+	g.panics = false
+	require.NoError(t, reserve(3), "the lead was handed over")
 }
 
 // Who gives up while waiting has no effect, and holds up nobody.

@@ -3,6 +3,7 @@ package hold
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -43,6 +44,19 @@ type record struct {
 type book struct {
 	NextUser uint32             `json:"next_user"`
 	Holds    map[string]*record `json:"holds"` // by allocation
+	// Over is when holds were forgotten, by allocation. A server that was frozen may still ask for a session of one, when
+	// its GPUs are somebody else's.
+	Over map[string]time.Time `json:"over,omitempty"`
+}
+
+// overFor is how long it is remembered that a hold is over: longer than a server that was frozen can stay in touch.
+const overFor = 24 * time.Hour
+
+// forget forgets a hold, but not that it is over.
+func (b *book) forget(id string, now time.Time) {
+	delete(b.Holds, id)
+	b.Over[id] = now
+	maps.DeleteFunc(b.Over, func(_ string, at time.Time) bool { return now.Sub(at) > overFor })
 }
 
 // Users of holds are numbers that no system hands out, and none is used twice as long as the
@@ -61,6 +75,9 @@ func readBook(path string) (book, error) {
 	}
 	if b.Holds == nil {
 		b.Holds = map[string]*record{}
+	}
+	if b.Over == nil {
+		b.Over = map[string]time.Time{}
 	}
 	if b.NextUser < firstUser || b.NextUser >= lastUser {
 		b.NextUser = firstUser + rand.Uint32N(lastUser-firstUser) //nolint:gosec // it is no secret

@@ -57,7 +57,7 @@ func (k *Keeper) End(ids []string) {
 		switch {
 		case r.Phase != ended || slices.Contains(ids, id):
 		case r.Problem == "":
-			delete(k.book.Holds, id)
+			k.book.forget(id, k.Clock.Now())
 			delete(k.begins, id)
 			changed = true
 		case k.Clock.Now().Sub(r.Cleared) >= clearAgain: // it was told, and is still there

@@ -159,7 +159,7 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r, ok := k.book.Holds[h.AllocationID]
-	if ok && r.Phase != open {
+	if _, over := k.book.Over[h.AllocationID]; over || ok && r.Phase != open {
 		return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, ErrEnded)
 	}
 	if !ok {

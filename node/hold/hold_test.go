@@ -266,6 +266,48 @@ func TestAnUnknownHoldIsEnded(t *testing.T) {
 	require.Contains(t, got[0].Proof, "it had nothing here")
 }
 
+// A server that was frozen asks for a session when its allocation is over and its GPUs are
+// somebody else's, also when the daemon never had anything of the allocation, and when it
+// began anew since.
+func TestWhatIsOverIsNotOpenedAgain(t *testing.T) {
+	dir, now := newDir(t), clock.NewManual(day)
+	k := keeperAt(t, dir, now)
+	_, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	require.NoError(t, err)
+	for _, id := range []string{"alc_1", "alc_2"} {
+		k.End([]string{id})
+		awaitChange(t, k)
+		now.Advance(time.Second)
+		k.Look(gpus(0, 1), now.Now())
+		awaitChange(t, k)
+		require.Len(t, k.Cleaned(), 1, "it is proved")
+		k.End(nil) // the server has heard it
+		require.Empty(t, k.Cleaned())
+	}
+	for range 2 {
+		for _, id := range []string{"alc_1", "alc_2"} {
+			_, err = k.Open(hold.Hold{AllocationID: id})
+			require.ErrorIs(t, err, hold.ErrEnded)
+			_, err = k.Begin(id)
+			require.ErrorIs(t, err, hold.ErrEnded)
+		}
+		require.Empty(t, k.List())
+		k = keeperAt(t, dir, now)
+	}
+	now.Advance(25 * time.Hour)
+	_, err = k.Open(hold.Hold{AllocationID: "alc_3"})
+	require.NoError(t, err)
+	k.End([]string{"alc_3"})
+	awaitChange(t, k)
+	now.Advance(time.Second)
+	k.Look(gpus(0, 1), now.Now())
+	k.End(nil)
+	book, err := os.ReadFile(filepath.Join(dir, "book.json"))
+	require.NoError(t, err)
+	require.NotContains(t, string(book), "alc_1", "the book does not grow for ever")
+	require.Contains(t, string(book), "alc_3")
+}
+
 // An end waits for what is being started, and ends it.
 func TestAnEndWaitsForWhatIsBeingStarted(t *testing.T) {
 	k := keeperIn(t, newDir(t))

@@ -15,7 +15,6 @@ import (
 	"github.com/forewarm/forewarm/internal/invariants"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/test/chaos/audit"
-	"github.com/forewarm/forewarm/test/chaos/site"
 )
 
 // verdict is what was found.
@@ -24,6 +23,7 @@ type verdict struct {
 	ownerless            audit.Ownerless
 	bill, costs          money.MicroUSD
 	accounts             []string
+	hands                audit.Hands
 }
 
 // judgeRun compares what people were told, what the ledger has and what the cloud
@@ -38,7 +38,7 @@ func (g *game) judgeRun(ctx context.Context, restless error) error {
 	if err != nil {
 		return err
 	}
-	bill := g.site.Cloud.Bill()
+	bill := g.site.Bill()
 	v := verdict{
 		lost:      append(rows.Lost(g.journal.Entries()), rows.TakenAway(g.site.Cloud.Took)...),
 		doubled:   append(append(g.journal.Doubled(), rows.Doubled(g.journal.Extensions())...), audit.Twins(bill)...),
@@ -51,8 +51,25 @@ func (g *game) judgeRun(ctx context.Context, restless error) error {
 		return err
 	}
 	v.other = g.otherFaults(rows, restless)
+	if v.hands, err = g.readHands(); err != nil {
+		return err
+	}
 	g.printReport(rows, v)
 	return v.failure(g.dir)
+}
+
+// readHands judges what visitors of nodes wrote down.
+func (g *game) readHands() (audit.Hands, error) {
+	f, err := os.Open(g.visitsPath())
+	if err != nil {
+		return audit.Hands{}, fmt.Errorf("opening the file of visitors: %w", err)
+	}
+	defer f.Close()
+	uses, err := audit.ParseUses(f)
+	if err != nil {
+		return audit.Hands{}, err
+	}
+	return audit.ReadHands(uses), nil
 }
 
 // readCosts is the total of the report, which all servers must agree on.
@@ -95,17 +112,21 @@ func (g *game) otherFaults(rows audit.Rows, restless error) []string {
 		all = append(all, "the machine of somebody else in the account was ended")
 	}
 	all = append(all, g.journal.Odd()...)
+	logs := g.site.Rack.Logs()
 	for _, p := range g.site.Forewarm() {
-		if line := panicOf(p); line != "" {
-			all = append(all, fmt.Sprintf("%s: %s", p.Log(), line))
+		logs = append(logs, p.Log())
+	}
+	for _, log := range logs {
+		if line := panicIn(log); line != "" {
+			all = append(all, fmt.Sprintf("%s: %s", log, line))
 		}
 	}
 	return all
 }
 
-// panicOf returns the first line of a process's log that tells of a panic.
-func panicOf(p *site.Process) string {
-	f, err := os.Open(p.Log())
+// panicIn returns the first line of a process's log that tells of a panic.
+func panicIn(log string) string {
+	f, err := os.Open(log) //nolint:gosec // one of ours
 	if err != nil {
 		return err.Error()
 	}
@@ -134,7 +155,8 @@ func (v verdict) failure(dir string) error {
 		title string
 		found []string
 	}{
-		{"lost", v.lost}, {"doubled", v.doubled}, {"orphans", v.ownerless.Orphans}, {"also wrong", v.other},
+		{"lost", v.lost}, {"doubled", v.doubled}, {"orphans", v.ownerless.Orphans}, {"two hands", v.hands.TwoHands},
+		{"not cleaned", v.hands.Uncleaned}, {"not measured", v.hands.Blind}, {"also wrong", v.other},
 	} {
 		for _, text := range group.found {
 			all = append(all, group.title+": "+text)

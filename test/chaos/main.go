@@ -2,9 +2,10 @@
 // and agents of several tenants book in it without pause, breaks everything
 // that can break by a schedule that its seed decides, and then counts: what was
 // acknowledged and is not there, what is there twice, machines that nobody
-// owns, and the difference between the cloud's bill and the report of costs.
+// owns, the difference between the cloud's bill and the report of costs, GPUs in
+// two hands, and GPUs on whose node the next holder finds what the one before left.
 //
-// It fails when one of the four is not zero. See bench/README.md.
+// It fails when one of these is not zero. See bench/README.md.
 package main
 
 import (
@@ -19,18 +20,21 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/test/chaos/fault"
+	"github.com/forewarm/forewarm/test/chaos/site"
 )
 
 // options are the flags.
 type options struct {
 	minutes  float64
 	seed     uint64
-	binary   string
+	programs site.Programs
+	askRack  string
 	dir      string
 	servers  int
 	workers  int
 	tenants  int
 	people   int
+	holders  int
 	verbose  bool
 	schedule bool
 }
@@ -39,30 +43,44 @@ func parseFlags() (options, error) {
 	var o options
 	flag.Float64Var(&o.minutes, "minutes", 10, "how long faults are injected; some minutes of settling follow")
 	flag.Uint64Var(&o.seed, "seed", 0, "decides faults and requests; 0: another one each time")
-	flag.StringVar(&o.binary, "binary", "bin/forewarm-clouds", "the program, built with the kind aws")
+	flag.StringVar(&o.programs.Binary, "binary", "bin/forewarm-clouds", "the program, built with the kind aws")
+	flag.StringVar(&o.programs.NodeBinary, "node-binary", "bin/forewarm-node-static", "the daemon of nodes")
 	flag.StringVar(&o.dir, "dir", "",
 		"an empty folder for data and logs; empty: a new one, which is removed when all is well")
 	flag.IntVar(&o.servers, "servers", 4, "server processes")
 	flag.IntVar(&o.workers, "workers", 2, "worker processes")
 	flag.IntVar(&o.tenants, "tenants", 3, "organizations, each with an agent")
 	flag.IntVar(&o.people, "people", 6, "people of each organization")
+	flag.IntVar(&o.holders, "holders", 3, "people of each organization who run commands on nodes with daemons")
+	flag.StringVar(&o.askRack, "ask-rack", "",
+		"for the installation itself: be a script of the provisioner exec, and ask the rack at this address")
 	flag.BoolVar(&o.verbose, "v", false, "print every fault, and not only into the file faults.log")
 	flag.BoolVar(&o.schedule, "schedule", false, "print the schedule of the seed and do nothing")
 	flag.Parse()
-	if o.minutes < 0.25 || o.minutes > 24*60 || o.servers < 1 || o.workers < 1 || o.tenants < 1 || o.people < 1 {
-		return o, errors.New("minutes must be between 0.25 and 1440, and the numbers at least 1")
+	if o.minutes < 0.25 || o.minutes > 24*60 || o.servers < 1 || o.workers < 1 || o.tenants < 2 || o.people < 1 ||
+		o.holders < 1 {
+		return o, errors.New("minutes must be between 0.25 and 1440, tenants at least 2, and the other numbers at least 1")
 	}
 	if o.seed == 0 {
 		o.seed = uint64(time.Now().UnixNano()) % 1_000_000 //nolint:gosec // a time is not negative
 	}
-	var err error
-	if o.binary, err = filepath.Abs(o.binary); err != nil {
-		return o, fmt.Errorf("finding the program: %w", err)
+	return o, o.findPrograms()
+}
+
+// findPrograms makes their paths absolute: they are started from other folders.
+func (o *options) findPrograms() (err error) {
+	if o.programs.RackScript, err = os.Executable(); err != nil {
+		return fmt.Errorf("finding this program: %w", err)
 	}
-	if _, err = os.Stat(o.binary); err != nil && !o.schedule {
-		return o, fmt.Errorf("the program is missing: make chaos builds it: %w", err)
+	for _, path := range []*string{&o.programs.Binary, &o.programs.NodeBinary} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return fmt.Errorf("finding the programs: %w", err)
+		}
+		if _, err = os.Stat(*path); err != nil && !o.schedule && o.askRack == "" {
+			return fmt.Errorf("a program is missing: make chaos builds it: %w", err)
+		}
 	}
-	return o, nil
+	return nil
 }
 
 func (o options) duration() time.Duration { return time.Duration(o.minutes * float64(time.Minute)) }
@@ -75,7 +93,11 @@ func main() {
 		}
 		return
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case o.askRack != "":
+		err = site.AskRack(context.Background(), o.askRack, os.Stdin, os.Stdout)
+	default:
 		err = runInFolder(o)
 	}
 	if err != nil {

@@ -44,7 +44,7 @@ func playGame(ctx context.Context, o options) (err error) {
 	defer func() { err = errors.Join(err, files()) }()
 	starting, cancel := context.WithTimeout(ctx, opening)
 	defer cancel()
-	if g.site, err = site.Open(starting, o.dir, o.binary, o.servers, o.workers); err != nil {
+	if g.site, err = site.Open(starting, o.dir, o.programs, o.servers, o.workers); err != nil {
 		return fmt.Errorf("starting everything: %w", err)
 	}
 	defer func() { err = errors.Join(err, g.site.Close()) }()
@@ -57,7 +57,8 @@ func playGame(ctx context.Context, o options) (err error) {
 	if err := g.injectFaults(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	return g.judgeRun(ctx, g.endEverything(ctx))
+	handedBack := g.visitLast(ctx)
+	return g.judgeRun(ctx, errors.Join(handedBack, g.endEverything(ctx)))
 }
 
 // openFiles opens the journal and the log of faults.
@@ -69,14 +70,32 @@ func (g *game) openFiles() (done func() error, err error) {
 	if g.log, err = os.Create(filepath.Join(g.dir, "faults.log")); err != nil {
 		return nil, errors.Join(fmt.Errorf("making the log of faults: %w", err), journal.Close())
 	}
+	if err := g.makeVisitsFile(); err != nil {
+		return nil, errors.Join(err, journal.Close(), g.log.Close())
+	}
 	g.journal = load.NewJournal(journal)
 	return func() error { return errors.Join(g.journal.Err(), journal.Close(), g.log.Close()) }, nil
+}
+
+func (g *game) visitsPath() string { return filepath.Join(g.dir, "visits.log") }
+
+// makeVisitsFile makes the file in which visitors of nodes write down what they see, whoever they are there.
+func (g *game) makeVisitsFile() error {
+	err := os.WriteFile(g.visitsPath(), nil, 0o600)
+	if err == nil {
+		err = os.Chmod(g.visitsPath(), 0o666) //nolint:gosec // holders have users of their own
+	}
+	if err != nil {
+		return fmt.Errorf("making the file of visitors: %w", err)
+	}
+	return nil
 }
 
 func (g *game) loadConfig() load.Config {
 	c := load.Config{
 		Key: g.site.Key, Tenants: g.tenants, People: g.options.people, Pools: []string{site.Steady, site.Spot},
-		MaxGPUs: 64, Seed: g.seed,
+		MaxGPUs: 64, Seed: g.seed, Holders: g.holders,
+		Visits: load.Visits{Pool: site.Bare, Log: g.visitsPath(), Mark: site.Mark},
 	}
 	for _, s := range g.site.Servers {
 		c.Servers = append(c.Servers, s.URL)

@@ -26,11 +26,16 @@ func (g *game) printReport(rows audit.Rows, v verdict) {
 		fmt.Printf("%s ended by itself %d times\n", p.Name, p.Deaths())
 	}
 	fmt.Printf("machines: %d, of which %d stood without an owner, the longest for %.0f s; bill %s USD, costs %s USD\n",
-		len(g.site.Cloud.Bill()), v.ownerless.Machines, v.ownerless.Longest.Seconds(), v.bill.Decimal(),
+		len(g.site.Bill()), v.ownerless.Machines, v.ownerless.Longest.Seconds(), v.bill.Decimal(),
 		v.costs.Decimal())
 	fmt.Printf("the statements about rows were checked at %d moments; the ledger has %d reservations, %d "+
 		"allocations, %d nodes\n",
 		g.samples, len(rows.Reservations), len(rows.Allocations), len(rows.Nodes))
+	visits := g.journal.Visits()
+	for _, how := range slices.Sorted(maps.Keys(visits)) {
+		fmt.Printf("session on a node: %s %d\n", how, visits[how])
+	}
+	fmt.Printf("marks that were left on nodes: %d\n", v.hands.Marks)
 	figure := func(name string, value any, unit string) { fmt.Printf("figure: chaos_%s %v %s\n", name, value, unit) }
 	figure("operations", g.journal.Operations(), "operations")
 	figure("faults", faults, "faults")
@@ -38,5 +43,9 @@ func (g *game) printReport(rows audit.Rows, v verdict) {
 	figure("doubled", len(v.doubled), "effects")
 	figure("orphans", len(v.ownerless.Orphans), "machines")
 	figure("orphan_seconds", fmt.Sprintf("%.0f", v.ownerless.Total.Seconds()), "seconds")
+	figure("sessions", v.hands.Sessions, "commands")
+	figure("handovers", v.hands.HandOvers, "hand-overs")
+	figure("gpus_in_two_hands", len(v.hands.TwoHands), "count")
+	figure("uncleaned_handovers", len(v.hands.Uncleaned), "count")
 	figure("bill_difference_usd", v.costDifference().Decimal(), "USD")
 }

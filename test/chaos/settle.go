@@ -14,20 +14,65 @@ import (
 	"github.com/forewarm/forewarm/test/chaos/site"
 )
 
+// handingBack is how long the GPUs of nodes with daemons may take until they can be had
+// again, once everything is whole: longer than a daemon's proof may take, and then another
+// machine.
+const handingBack = 4 * time.Minute
+
+// visitLast gives everything back, waits until nothing of nodes with daemons is withheld, and
+// has last holders come to all GPUs that the pool keeps. It returns what is not so after a
+// bounded time.
+func (g *game) visitLast(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, handingBack)
+	defer cancel()
+	err := g.awaitQuiet(ctx, func(ctx context.Context) error {
+		rows, err := audit.Read(ctx, g.site.Postgres.URL(), false)
+		if err == nil {
+			err = errors.Join(asErrors(rows.Withheld(site.Bare))...)
+		}
+		return errors.Join(g.giveAllBack(ctx), err)
+	})
+	if err != nil {
+		return fmt.Errorf("GPUs of nodes with daemons are withheld after %v: %w", handingBack, err)
+	}
+	g.printProgress("nothing of nodes with daemons is withheld")
+	if err := g.load.LastVisits(ctx, site.RackKept*site.GPUsPerNode); err != nil {
+		return fmt.Errorf("visiting nodes with daemons in the end: %w", err)
+	}
+	return nil
+}
+
+func asErrors(texts []string) (all []error) {
+	for _, text := range texts {
+		all = append(all, errors.New(text))
+	}
+	return all
+}
+
 // endEverything gives everything back and waits until nothing is booked, no machine
 // stands, and the ledger has written down what the cloud has written down. It
 // returns what is not so after a bounded time, nothing when all is quiet.
 func (g *game) endEverything(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
-	said := time.Now()
-	for {
-		err := errors.Join(g.unpinPools(ctx), g.giveAllBack(ctx))
-		if err == nil {
-			err = g.requireQuiet(ctx)
+	err := g.awaitQuiet(ctx, func(ctx context.Context) error {
+		if err := errors.Join(g.unpinPools(ctx), g.giveAllBack(ctx)); err != nil {
+			return err
 		}
+		return g.requireQuiet(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("not quiet after %v: %w", settling, err)
+	}
+	g.printProgress("all is quiet")
+	return nil
+}
+
+// awaitQuiet tries again until there is no error, or ctx has ended, and says what it waits for.
+func (g *game) awaitQuiet(ctx context.Context, try func(context.Context) error) error {
+	for said := time.Now(); ; {
+		err := try(ctx)
 		if err == nil {
-			g.printProgress("all is quiet")
 			return nil
 		}
 		if time.Since(said) > 2*watchEvery {
@@ -36,7 +81,7 @@ func (g *game) endEverything(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not quiet after %v: %w", settling, err)
+			return err
 		case <-time.After(time.Second):
 		}
 	}
@@ -119,7 +164,7 @@ func (g *game) requireQuiet(ctx context.Context) error {
 			return fmt.Errorf("node %s is %s (%s)", n.ID, n.State(), n.Reason)
 		}
 	}
-	bill := g.site.Cloud.Bill()
+	bill := g.site.Bill()
 	for _, m := range bill {
 		if m.Live {
 			return fmt.Errorf("machine %s of node %s stands", m.ID, m.Node)

@@ -56,7 +56,7 @@ func EndAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, event all
 	return a, err
 }
 
-// Extend prolongs the lease of an active allocation, if the calendar and the
+// Extend prolongs the lease of an active allocation that is not over, if the calendar and the
 // quota allow it on the GPUs it holds. What is added counts where the lease does:
 // for its holder, whose caps hold, and in the periods in which it began.
 func (l Booking) Extend(ctx context.Context, actor ledger.Actor, id string, by time.Duration) (
@@ -71,6 +71,9 @@ func (l Booking) Extend(ctx context.Context, actor ledger.Actor, id string, by t
 		}
 		if a.State() != allocation.Active {
 			return a, &ledger.StateError{Subject: a.ID, State: string(a.State()), Asked: "extend it"}
+		}
+		if !tx.Now().Before(a.LeaseUntil) { // what ran there is being ended, and is not begun again
+			return a, &ledger.StateError{Subject: a.ID, State: "over", Asked: "extend it"}
 		}
 		who, err := extendsFor(tx, a)
 		if err != nil {

@@ -115,8 +115,10 @@ func (l Fleet) AuthenticateNode(ctx context.Context, id string) (ledger.NodeCred
 }
 
 // JoinNode burns a token and stores the key with which the daemon comes from now on, both
-// or neither. *ledger.DaemonRefusedError, which is journalled: the token was used before,
-// has expired, or is of a node that is over.
+// or neither. Until the daemon has reported with its key, the same boot of its machine may
+// join again, since the answer that brought the key may have been lost. The key before is
+// then void. *ledger.DaemonRefusedError, which is journalled: the token was used before, has
+// expired, or is of a node that is over.
 func (l Fleet) JoinNode(ctx context.Context, actor ledger.Actor, j ledger.Joining) (ledger.Daemon, error) {
 	var d ledger.Daemon
 	var refused *ledger.DaemonRefusedError
@@ -126,11 +128,15 @@ func (l Fleet) JoinNode(ctx context.Context, actor ledger.Actor, j ledger.Joinin
 		if err != nil {
 			return err
 		}
+		again, err := joinsAgain(tx, d, j.BootID)
+		if err != nil {
+			return err
+		}
 		reason := ""
 		switch {
 		case actor.Kind != ledger.JoinToken || actor.KeyID != d.TokenID:
 			return ledger.ErrDenied
-		case !d.TokenUsed.IsZero():
+		case !d.TokenUsed.IsZero() && !again:
 			reason = ledger.RefusedTokenUsed
 		case !tx.Now().Before(d.TokenExpires):
 			reason = ledger.RefusedTokenExpired
@@ -145,10 +151,30 @@ func (l Fleet) JoinNode(ctx context.Context, actor ledger.Actor, j ledger.Joinin
 		d.KeyID, d.KeyHash, d.KeyExpires = j.Key.ID, j.Key.Hash, tx.Now().Add(ledger.NodeKeyLife)
 		d.OldKeyID, d.OldKeyHash, d.OldKeyUntil = "", nil, time.Time{}
 		tx.Change.Daemons = append(tx.Change.Daemons, d)
-		tx.AddEvent(ledger.Event{Type: "node.joined", Subject: n.ID, PoolID: n.PoolID, Message: "its daemon has joined"})
+		message := "its daemon has joined"
+		if again {
+			message = "its daemon has joined again: it has not used the key that it was given before"
+		}
+		tx.AddEvent(ledger.Event{Type: "node.joined", Subject: n.ID, PoolID: n.PoolID, Message: message})
 		return nil
 	})
 	return d, orRefused(err, refused)
+}
+
+// joinsAgain reports whether a daemon has joined in a boot of its machine, and nothing came
+// from it since.
+func joinsAgain(tx *txn.Tx, d ledger.Daemon, bootID string) (bool, error) {
+	if d.TokenUsed.IsZero() || d.BootID != bootID {
+		return false, nil
+	}
+	said, err := tx.Port.Presence(d.NodeID)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading what the daemon said: %w", err)
+	}
+	return said.SeenAt.Before(d.JoinedAt), nil
 }
 
 // RenewNodeKey gives the daemon a new key. The one with which it came works on for

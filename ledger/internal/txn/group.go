@@ -58,7 +58,12 @@ func attemptGroup(l *Engine, group []*PendingTx, assume bool) (ledger.Rows, erro
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), groupTime)
 		defer cancel()
 	}
-	patience := patienceOf(group)
+	patience, panicked := patienceOf(group), true
+	defer func() {
+		if panicked && tx != nil { // what it changed in the cache did not happen
+			tx.giveUp()
+		}
+	}()
 	err := l.Store.InTx(ledger.Hurried(ctx), func(port ledger.Tx) error {
 		if tx != nil { // the database asked for another try
 			tx.giveUp()
@@ -68,6 +73,7 @@ func attemptGroup(l *Engine, group []*PendingTx, assume bool) (ledger.Rows, erro
 			assume:    assume && patience == 0, patience: patience}
 		return tx.runMembers(group)
 	})
+	panicked = false
 	var asked ledger.Rows
 	if tx != nil {
 		asked = tx.asked
@@ -142,7 +148,10 @@ func (tx *Tx) runMembers(group []*PendingTx) error {
 	kept := 0
 	for i, it := range group {
 		tx.member = i + 1
-		it.err, it.rerun, it.journaled = nil, false, false
+		it.err, it.rerun, it.journaled = nil, tx.Grouped && it.hint == nil, false
+		if it.rerun { // an earlier try of this group has shown that it has to run alone
+			continue
+		}
 		tx.runMember(it)
 		if it.err == nil && !it.rerun || it.journaled {
 			kept++
@@ -188,6 +197,9 @@ func (tx *Tx) openGroup(group []*PendingTx) error {
 	tx.Grouped = true
 	var o ledger.LockRequest
 	for _, it := range group {
+		if it.hint == nil {
+			continue
+		}
 		if org := tx.Cache.findOrganizationOf(it); org != "" {
 			o.Organizations = append(o.Organizations, org)
 		}

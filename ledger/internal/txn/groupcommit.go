@@ -127,6 +127,7 @@ func withdrawnError(ctx context.Context) error {
 func leadGroup(l *Engine) {
 	group := l.commits.takeGroup()
 	defer l.commits.handOver()
+	defer func() { abandon(group) }() // nobody, unless it panics
 	for len(group) > 0 {
 		commitGroup(l, group)
 		rest := group[:0:0]
@@ -139,6 +140,14 @@ func leadGroup(l *Engine) {
 			}
 		}
 		group = rest
+	}
+}
+
+// abandon ends the turn of a group whose leader panics: nobody else would.
+func abandon(group []*PendingTx) {
+	for _, it := range group {
+		it.err = fmt.Errorf("the transaction that it shared panicked: %w", ledger.ErrOutcomeUnknown)
+		close(it.done)
 	}
 }
 

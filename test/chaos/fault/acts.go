@@ -14,6 +14,7 @@ type role func(*site.Site) []*site.Process
 
 func serversOf(s *site.Site) []*site.Process { return s.Forewarm()[:len(s.Servers)] }
 func workersOf(s *site.Site) []*site.Process { return s.Workers }
+func daemonsOf(s *site.Site) []*site.Process { return s.Rack.Daemons() }
 
 // breakProcess breaks one process of a role.
 func breakProcess(of role, act func(*site.Process) (undo, error)) begin {
@@ -83,6 +84,19 @@ func breakPeers(act func(*site.Proxy, *rand.Rand) error) begin {
 	return func(_ context.Context, b *injection) (string, undo, error) {
 		for _, i := range b.chance.Perm(len(b.site.Servers)) {
 			if p := b.site.Servers[i].Peers; b.claimTarget("to " + p.Name) {
+				return "to " + p.Name, p.Heal, act(p, b.chance)
+			}
+		}
+		return "", nil, nil
+	}
+}
+
+// breakDaemons breaks the connections of one node's daemon to the servers.
+func breakDaemons(act func(*site.Proxy, *rand.Rand) error) begin {
+	return func(_ context.Context, b *injection) (string, undo, error) {
+		hosts := b.site.Rack.Hosts()
+		for _, i := range b.chance.Perm(len(hosts)) {
+			if p := b.site.Proxies[site.DaemonProxy(hosts[i].Slot)]; b.claimTarget("to " + p.Name) {
 				return "to " + p.Name, p.Heal, act(p, b.chance)
 			}
 		}

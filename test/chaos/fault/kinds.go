@@ -32,7 +32,8 @@ const (
 )
 
 // kinds are all faults. A pause is longer than the lease of a task, and
-// PostgreSQL is away for as long as a failover takes.
+// PostgreSQL is away for as long as a failover takes. A daemon is back within the time that
+// it has to prove its node clean, so that GPUs go from hand to hand and not into quarantine.
 var kinds = map[Kind]nature{
 	"kill-server":       {3, moment, 5 * second, breakProcess(serversOf, killProcess)},
 	"kill-worker":       {4, moment, 5 * second, breakProcess(workersOf, killProcess)},
@@ -61,6 +62,13 @@ var kinds = map[Kind]nature{
 	"swallow-peers":     {1, 2 * second, 8 * second, breakPeers(swallowData)},
 	"truncate-peers":    {1, second, 4 * second, breakPeers(truncateData)},
 	"delay-peers":       {1, 2 * second, 8 * second, breakPeers(delayData)},
+	"kill-daemon":       {4, moment, 6 * second, breakProcess(daemonsOf, killProcess)},
+	"pause-daemon":      {4, 3 * second, 30 * second, breakProcess(daemonsOf, pauseProcess)},
+	"cut-daemon":        {3, 0, 10 * second, breakDaemons(cutConnections)},
+	"halfopen-daemon":   {2, 2 * second, 15 * second, breakDaemons(halfOpen)},
+	"swallow-daemon":    {2, 2 * second, 15 * second, breakDaemons(swallowData)},
+	"truncate-daemon":   {1, second, 5 * second, breakDaemons(truncateData)},
+	"delay-daemon":      {1, 2 * second, 10 * second, breakDaemons(delayData)},
 	"lost-launch":       {3, 0, 0, disturbCloud(lostLaunch)},
 	"lost-terminate":    {2, 0, 0, disturbCloud(lostTerminate)},
 	"undead":            {2, 0, 0, disturbCloud(ignoreDeletes)},

@@ -47,12 +47,13 @@ type Journal struct {
 	doubled  []string
 	odd      []string
 	unsure   int
+	visits   map[string]int // by how they ended
 	failed   error
 }
 
 // NewJournal returns an empty one that writes each entry to out as a line.
 func NewJournal(out io.Writer) *Journal {
-	return &Journal{out: out, counts: map[Op]int{}, extended: map[string]int{}}
+	return &Journal{out: out, counts: map[Op]int{}, extended: map[string]int{}, visits: map[string]int{}}
 }
 
 // Entries returns what was acknowledged so far.
@@ -109,6 +110,13 @@ func (j *Journal) Unsure() int {
 	return j.unsure
 }
 
+// Visits counts the sessions that were asked for on nodes by how they ended.
+func (j *Journal) Visits() map[string]int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.visits)
+}
+
 // Err is the first failure to write the file.
 func (j *Journal) Err() error {
 	j.mu.Lock()
@@ -136,6 +144,12 @@ func (j *Journal) countAnswer(op Op) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.counts[op]++
+}
+
+func (j *Journal) countVisit(how string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.visits[how]++
 }
 
 func (j *Journal) countExtension(allocation string) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/client"
-	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/httpx"
 )
 
@@ -25,6 +24,10 @@ type Load struct {
 	people  []*person
 	agents  []*agent
 	tenants []*Tenant
+
+	visits  Visits
+	streams *http.Transport // of sessions, which last
+	holders []*holder
 }
 
 // Tenant is an organization with the key of its administrator.
@@ -40,13 +43,15 @@ type Config struct {
 	Tenants int
 	People  int // of each tenant
 	Pools   []string
+	Visits  Visits
+	Holders int // of each tenant, who visit nodes
 	MaxGPUs int // of each tenant
 	Seed    uint64
 }
 
 // New makes the tenants and their keys.
 func New(ctx context.Context, cfg Config, journal *Journal) (*Load, error) {
-	l := &Load{Journal: journal, servers: cfg.Servers,
+	l := &Load{Journal: journal, servers: cfg.Servers, visits: cfg.Visits, streams: &http.Transport{},
 		http: httpx.NewClient(httpx.Config{Timeout: answerIn, MaxBody: 32 << 20})}
 	operator, _, err := l.newClients(cfg.Key)
 	if err != nil {
@@ -86,54 +91,9 @@ func (l *Load) newClients(key string) ([]*client.Client, batchClient, error) {
 	return all, d, nil
 }
 
-// createTenant makes one tenant with its people and its agent.
-func (l *Load) createTenant(ctx context.Context, cfg Config, operator *client.Client, n int, poolIDs []string) error {
-	org, err := operator.CreateOrganization(ctx, contract.OrganizationCreate{Name: fmt.Sprintf("tenant-%d", n+1),
-		Limits: contract.Limits{MaxGPUs: cfg.MaxGPUs, SpeculationPerDay: dollarMoney("1000")}})
-	if err != nil {
-		return fmt.Errorf("making the organization: %w", err)
-	}
-	key := func(in contract.KeyCreate) ([]*client.Client, batchClient, error) {
-		in.OrganizationID = org.ID
-		made, err := operator.CreateKey(ctx, in)
-		if err != nil {
-			return nil, batchClient{}, fmt.Errorf("making a key: %w", err)
-		}
-		return l.newClients(made.Secret)
-	}
-	admin, _, err := key(contract.KeyCreate{Name: "admin", Kind: "person", Role: "admin"})
-	if err != nil {
-		return err
-	}
-	l.tenants = append(l.tenants, &Tenant{ID: org.ID, API: admin})
-	for i := range cfg.People {
-		servers, d, err := key(contract.KeyCreate{Name: fmt.Sprintf("person-%d", i), Kind: "person", Role: "member"})
-		if err != nil {
-			return err
-		}
-		c := l.newCaller(cfg.Seed, org.ID, servers)
-		l.people = append(l.people, &person{caller: c, batches: d, name: fmt.Sprintf("t%d-p%d", n+1, i+1),
-			pools: cfg.Pools})
-	}
-	servers, _, err := key(contract.KeyCreate{Name: "agent", Kind: "agent", Role: "member", Caps: &contract.Caps{
-		MaxGPUs: 4, MaxPerDay: dollarMoney("500"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
-	}})
-	if err != nil {
-		return err
-	}
-	l.agents = append(l.agents, &agent{caller: l.newCaller(cfg.Seed, org.ID, servers),
-		name:  fmt.Sprintf("t%d-agent", n+1),
-		pools: poolIDs})
-	return nil
-}
-
-func dollarMoney(amount string) contract.Money {
-	return contract.Money{Amount: amount, Currency: "USD"}
-}
-
 // newCaller is somebody whose choices are those of the seed, whatever the others do.
 func (l *Load) newCaller(seed uint64, org string, servers []*client.Client) *caller {
-	n := len(l.people) + len(l.agents)
+	n := len(l.people) + len(l.agents) + len(l.holders)
 	chance := rand.New(rand.NewPCG(seed, uint64(1000+n))) //nolint:gosec // a run is to be repeatable
 	return &caller{journal: l.Journal, org: org, servers: servers, chance: chance, at: n}
 }
@@ -152,11 +112,20 @@ func (l *Load) Drive(ctx context.Context) (stop func()) {
 		a.tide = now
 		busy.Go(func() { a.runAgent(ctx) })
 	}
+	for _, h := range l.holders {
+		if !h.steady {
+			h.tide = now
+		}
+		busy.Go(func() { h.runHolder(ctx) })
+	}
 	return func() { cancel(); busy.Wait() }
 }
 
 // Close ends the connections.
-func (l *Load) Close() { l.http.CloseIdleConnections() }
+func (l *Load) Close() {
+	l.http.CloseIdleConnections()
+	l.streams.CloseIdleConnections()
+}
 
 // Client is one with the key, of one server.
 func (l *Load) Client(url, key string) (*client.Client, error) { return client.New(url, key, l.http) }

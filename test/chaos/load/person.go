@@ -137,9 +137,9 @@ func (p *person) claimReservation(ctx context.Context, id, name string) {
 	p.useAllocation(ctx, a.ID, name)
 }
 
-func (p *person) recordEffect(e Entry) {
-	e.Organization = p.org
-	p.journal.recordEffect(e)
+func (c *caller) recordEffect(e Entry) {
+	e.Organization = c.org
+	c.journal.recordEffect(e)
 }
 
 func allocationID(a contract.Allocation) string   { return a.ID }

@@ -8,6 +8,8 @@ import (
 // tide has everybody come and go together: when demand falls, machines are
 // given back, and when it rises, others are made. A demand that is always the
 // same would keep the same few machines.
+//
+// The zero tide is always high.
 type tide struct{ since time.Time }
 
 const (
@@ -18,6 +20,9 @@ const (
 // awaitFlood waits until it is time to work, and reports whether it is: false when ctx
 // has ended.
 func (t tide) awaitFlood(ctx context.Context) bool {
+	if t.since.IsZero() {
+		return ctx.Err() == nil
+	}
 	if into := time.Since(t.since) % (flood + ebb); into >= flood {
 		waitFor(ctx, flood+ebb-into)
 	}

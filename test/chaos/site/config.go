@@ -18,6 +18,9 @@ const (
 	Spot   = "spot"
 )
 
+// Bare is the pool of machines that run the node daemon.
+const Bare = "bare"
+
 // GPUsPerNode is of every machine, and Slots how many machines a pool may have.
 const (
 	GPUsPerNode = perNode
@@ -63,12 +66,24 @@ provisioners:
            gpu_name: %[12]s, price_per_hour: %[13]s, boot: {p50: 4s, p95: 8s}}
         - {type: spot, instance_type: %[8]s, zone: %[9]s, market: spot, model: l4, gpus: %[10]d, memory_mib: %[11]d,
            gpu_name: %[12]s, price_per_hour: %[14]s, boot: {p50: 4s, p95: 8s}}
+  - kind: exec
+    config:
+      name: rack
+      command: [%[16]s, -ask-rack, "http://127.0.0.1:%[17]d"]
+      daemon: true
+      simulated: true
+      timeout: 10s
+      offers:
+        - {type: %[18]s, region: %[19]s, model: l4, gpus: %[10]d, memory_mib: %[11]d, price_per_hour: %[20]s,
+           boot: {p50: 1s, p95: 3s}}
 pools:
   - {name: steady, provisioner: cloud, region: %[6]s, instance_type: steady, min_nodes: 1, max_nodes: %[15]d,
      warm_hold: 5s, idle_release: 2s, max_lease: 10m}
   - {name: spot, provisioner: cloud, region: %[6]s, instance_type: spot, max_nodes: %[15]d,
      warm_hold: 5s, idle_release: 2s, max_lease: 10m,
      alternates: [{provisioner: cloud, region: %[6]s, instance_type: steady}]}
+  - {name: bare, provisioner: rack, region: %[19]s, instance_type: %[18]s, min_nodes: %[21]d, max_nodes: %[22]d,
+     warm_hold: 5s, idle_release: 2s, max_lease: 10m}
 `
 
 // writeConfig writes the configuration of one process and returns its path. Each has
@@ -79,7 +94,8 @@ func (s *Site) writeConfig(name string) (string, error) {
 		return "", fmt.Errorf("making a folder for %s: %w", name, err)
 	}
 	text := fmt.Sprintf(configuration, dir, deployment, Sweep, Grace, Apart, region, s.Proxies[CloudProxy].Port,
-		kind, zone, perNode, memory, gpuName, formatDollars(onDemand), formatDollars(spot), Slots)
+		kind, zone, perNode, memory, gpuName, formatDollars(onDemand), formatDollars(spot), Slots,
+		s.RackScript, s.Rack.Port, rackType, rackRegion, formatDollars(rackPrice), RackKept, RackSlots)
 	path := filepath.Join(dir, "forewarm.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("writing the configuration of %s: %w", name, err)

@@ -26,9 +26,10 @@ type Process struct {
 	command func() *exec.Cmd // a fresh one for each life
 	log     string
 
-	mu     sync.Mutex
-	life   *life // nil while it is not meant to run
-	deaths int   // that nobody asked for
+	mu      sync.Mutex
+	life    *life // nil while it is not meant to run
+	deaths  int   // that nobody asked for
+	retired bool  // it never runs again
 }
 
 // life is one run of the program.
@@ -37,11 +38,11 @@ type life struct {
 	done chan struct{}
 }
 
-// Start starts the program and keeps it running.
+// Start starts the program and keeps it running, unless it is retired.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.life != nil {
+	if p.life != nil || p.retired {
 		return nil
 	}
 	return p.beginLife()
@@ -84,6 +85,14 @@ func (p *Process) Kill() { p.endLife(syscall.SIGKILL) }
 
 // Stop asks the process to end, and leaves it away.
 func (p *Process) Stop() { p.endLife(syscall.SIGTERM) }
+
+// Retire kills the process for good: whoever starts it later comes too late.
+func (p *Process) Retire() {
+	p.mu.Lock()
+	p.retired = true
+	p.mu.Unlock()
+	p.Kill()
+}
 
 func (p *Process) endLife(sig syscall.Signal) {
 	p.mu.Lock()

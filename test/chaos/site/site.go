@@ -29,13 +29,17 @@ const (
 	CloudProxy    = "cloud"
 )
 
+// DaemonProxy is the name of the proxy between the daemon on a slot of the rack and the servers.
+func DaemonProxy(slot int) string { return fmt.Sprintf("servers from slot %d", slot+1) }
+
 // Site is the whole installation.
 type Site struct {
-	Dir      string // data and logs
-	Binary   string
+	Dir string // data and logs
+	Programs
 	Postgres *Postgres
 	Redis    *Redis
 	Cloud    *Cloud
+	Rack     *Rack
 	Proxies  map[string]*Proxy
 	Servers  []*Server
 	Workers  []*Process
@@ -46,7 +50,15 @@ type Site struct {
 	owner     *syscall.Credential // of PostgreSQL's processes
 	secret    string
 	pepper    string
+	balancer  *balancer // before the servers, for daemons
 	all       []*Process
+}
+
+// Programs are what is tried, and what helps: paths of programs.
+type Programs struct {
+	Binary     string // forewarm
+	NodeBinary string // forewarm-node
+	RackScript string // hands what the provisioner exec asks to AskRack
 }
 
 // Server is a process that serves the API.
@@ -57,9 +69,9 @@ type Server struct {
 }
 
 // Open starts everything below dir, which must be empty, with so many servers
-// and workers of the program.
-func Open(ctx context.Context, dir, binary string, servers, workers int) (_ *Site, err error) {
-	s := &Site{Dir: dir, Binary: binary, Proxies: map[string]*Proxy{}, processes: newProcessGroup(),
+// and workers of the programs.
+func Open(ctx context.Context, dir string, programs Programs, servers, workers int) (_ *Site, err error) {
+	s := &Site{Dir: dir, Programs: programs, Proxies: map[string]*Proxy{}, processes: newProcessGroup(),
 		proxies: newProxies()}
 	defer func() {
 		if err != nil {
@@ -101,6 +113,9 @@ func (s *Site) startServices(ctx context.Context) (err error) {
 		return err
 	}
 	if s.Cloud, err = newCloud(); err != nil {
+		return err
+	}
+	if s.Rack, err = newRack(s.secret[:8], s.startHost); err != nil {
 		return err
 	}
 	for name, port := range map[string]int{PostgresProxy: s.Postgres.Port, RedisProxy: s.Redis.Port,
@@ -147,9 +162,13 @@ func (s *Site) startProcesses(ctx context.Context, servers, workers int) error {
 			return err
 		}
 	}
+	if err := s.openWayForDaemons(); err != nil {
+		return err
+	}
 	for i := range workers {
 		name := fmt.Sprintf("worker-%d", i+1)
-		command, err := s.forewarmCommand(name, nil, "worker")
+		command, err := s.forewarmCommand(name, []string{
+			fmt.Sprintf("FOREWARM_PUBLIC_URL=http://127.0.0.1:%d", s.balancer.Port)}, "worker")
 		if err != nil {
 			return err
 		}
@@ -159,6 +178,26 @@ func (s *Site) startProcesses(ctx context.Context, servers, workers int) error {
 		}
 	}
 	return s.Answering(ctx)
+}
+
+// openWayForDaemons puts a balancer before the servers, and before it a proxy for each slot of
+// the rack.
+func (s *Site) openWayForDaemons() (err error) {
+	var servers []string
+	for _, server := range s.Servers {
+		servers = append(servers, strings.TrimPrefix(server.URL, "http://"))
+	}
+	if s.balancer, err = newBalancer(servers); err != nil {
+		return err
+	}
+	for slot := range RackSlots {
+		p, err := s.newProxy(DaemonProxy(slot), s.balancer.Port)
+		if err != nil {
+			return err
+		}
+		s.Proxies[p.Name] = p
+	}
+	return nil
 }
 
 // newServer is a server that is not started yet, with a proxy between it and the others.
@@ -230,7 +269,7 @@ func (s *Site) Heal(ctx context.Context) error {
 	if err := errors.Join(s.Postgres.Up(ctx), s.Redis.Up(ctx)); err != nil {
 		return err
 	}
-	for _, p := range s.Forewarm() {
+	for _, p := range append(s.Forewarm(), s.Rack.Daemons()...) {
 		if err := errors.Join(p.Start(), p.Resume()); err != nil {
 			return err
 		}
@@ -246,9 +285,19 @@ func (s *Site) Close() error {
 	for _, p := range s.Proxies {
 		p.Cut()
 	}
-	s.processes.closeGroup()
-	if s.Cloud == nil {
-		return nil
+	var err error
+	if s.Rack != nil {
+		err = s.Rack.closeRack()
 	}
-	return s.Cloud.closeServer()
+	s.processes.closeGroup()
+	if s.balancer != nil {
+		err = errors.Join(err, s.balancer.closeAll())
+	}
+	if s.Cloud != nil {
+		err = errors.Join(err, s.Cloud.closeServer())
+	}
+	return err
 }
+
+// Bill is every machine that was ever made for the deployment, whoever made it.
+func (s *Site) Bill() []Machine { return append(s.Cloud.Bill(), s.Rack.bill(time.Now())...) }
