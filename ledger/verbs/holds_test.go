@@ -2,10 +2,14 @@ package verbs_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -47,4 +51,84 @@ func TestOrganizationsShareANodeThatKeepsThemApart(t *testing.T) {
 	require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon, []ledger.Cleaned{{AllocationID: theirs.ID,
 		Proof: "nothing is left"}}))
 	require.NoError(t, open(ann, ours.ID, capacity.IsolationEnvironment))
+}
+
+// A node that is taken back into use before it was proved clean proves it first, or is out
+// of use again.
+func TestAResumedNodeIsProvedCleanBeforeItIsGivenOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.resizePool(1)
+	ann, bob, carol := w.newPerson("ann"), w.newPerson("bob"), w.newPerson("carol")
+	ours := w.mustAllocate(ann, 1)
+	w.mustAllocate(bob, 1)
+	w.pass(boot)
+	on := w.readNodes(node.Ready)[0].ID
+	daemon := w.lookAt(on).daemon
+	require.NoError(t, w.ledger.OpenHold(t.Context(), ann, ours.ID, on, capacity.IsolationDevices))
+	_, err := w.ledger.Release(t.Context(), ann, ours.ID)
+	require.NoError(t, err)
+	w.pass(learned.CleanWithin + time.Second)
+	require.Len(t, w.readNodes(node.Quarantined), 1)
+	for i := range 2 { // an operator believes it, and is wrong
+		require.Len(t, w.readEvents("allocation.not_cleaned"), i+1)
+		_, err = w.ledger.ResumeNode(t.Context(), operator, on)
+		require.NoError(t, err)
+		w.pass(time.Minute)
+		require.Len(t, w.readNodes(node.Ready), 1)
+		_, err = w.ledger.Allocate(t.Context(), carol, ledger.AllocateRequest{Pool: "lab", GPUs: 1})
+		require.Equal(t, []admission.Code{admission.CapacityExhausted}, itemErrors(t, err))
+		w.pass(learned.CleanWithin)
+		require.Len(t, w.readNodes(node.Quarantined), 1)
+	}
+	_, err = w.ledger.ResumeNode(t.Context(), operator, on)
+	require.NoError(t, err)
+	w.pass(time.Minute)
+	require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon, []ledger.Cleaned{{AllocationID: ours.ID,
+		Proof: "nothing is left"}}))
+	w.doDueWork()
+	next := w.mustAllocate(carol, 1)
+	w.pass(time.Second)
+	require.Equal(t, ours.Slots, w.readAllocation(next.ID).Slots)
+	require.Equal(t, allocation.Active, w.readAllocation(next.ID).State())
+}
+
+// A node that is given up is cleaned before it goes: its machine may be there for the next.
+func TestADrainedNodeIsCleanedBeforeItGoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	ours := w.mustAllocate(ann, 2)
+	w.pass(boot)
+	on := w.readNodes(node.Ready)[0].ID
+	daemon := w.lookAt(on).daemon
+	require.NoError(t, w.ledger.OpenHold(t.Context(), ann, ours.ID, on, capacity.IsolationDevices))
+	_, err := w.ledger.DrainNode(t.Context(), operator, on)
+	require.NoError(t, err)
+	_, err = w.ledger.Release(t.Context(), ann, ours.ID)
+	require.NoError(t, err)
+	w.pass(10 * time.Second)
+	require.Len(t, w.readNodes(node.Draining), 1)
+	require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon, []ledger.Cleaned{{AllocationID: ours.ID,
+		Proof: "nothing is left"}}))
+	w.doDueWork()
+	require.Empty(t, w.readNodes(node.Draining))
+}
+
+// It does not wait for a daemon that is away for ever.
+func TestADrainedNodeGoesWithoutAProofThatIsTooLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	ours := w.mustAllocate(ann, 2)
+	w.pass(boot)
+	on := w.readNodes(node.Ready)[0].ID
+	require.NoError(t, w.ledger.OpenHold(t.Context(), ann, ours.ID, on, capacity.IsolationDevices))
+	_, err := w.ledger.DrainNode(t.Context(), operator, on)
+	require.NoError(t, err)
+	_, err = w.ledger.Release(t.Context(), ann, ours.ID)
+	require.NoError(t, err)
+	w.pass(learned.CleanWithin + time.Second)
+	require.Empty(t, w.readNodes(node.Draining))
+	require.Len(t, w.readEvents("allocation.not_cleaned"), 1)
 }
