@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/client"
@@ -74,4 +76,30 @@ func TestAServerThatEndsLetsGo(t *testing.T) {
 		told, ok := errors.AsType[*client.Error](err)
 		return ok && told.Problem.Code == contract.CodeNodeNotAttached
 	}, 10*time.Second, 10*time.Millisecond)
+}
+
+// A key that was revoked before its holder said what to run begins nothing.
+func TestAKeyThatIsRevokedBeforeTheCommandIsSent(t *testing.T) {
+	s := newSite(t)
+	key := s.createKey("member", "member")
+	conn, _, err := websocket.Dial(t.Context(), s.url+"/v1/allocations/"+s.held.ID+"/exec", //nolint:bodyclose // conn's
+		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + s.keys["member"]}},
+			Subprotocols: []string{wire.Protocol}})
+	require.NoError(t, err)
+	defer func() { _ = conn.CloseNow() }()
+	ask[contract.Key](s.world, "root", http.MethodDelete, "/v1/keys/"+key.ID, "")
+	ran := filepath.Join(t.TempDir(), "ran")
+	command := wire.Command{Arguments: []string{"touch", ran}}
+	require.NoError(t, conn.Write(t.Context(), websocket.MessageBinary,
+		wire.AppendMessage(nil, wire.Begin, command.Encode())))
+	_, message, err := conn.Read(t.Context())
+	require.NoError(t, err)
+	channel, data, err := wire.ParseMessage(message)
+	require.NoError(t, err)
+	require.Equal(t, wire.Result, channel)
+	end, err := wire.ParseEnd(data)
+	require.NoError(t, err)
+	require.Equal(t, wire.Refused, end.Code)
+	require.Contains(t, end.Reason, "not valid any more")
+	require.NoFileExists(t, ran)
 }

@@ -247,7 +247,11 @@ func (a *API) runSession(ctx context.Context, user *websocket.Conn, s seated, op
 	begin func(context.Context, *websocket.Conn, *forewarmv1.OpenSession) error) session.End {
 	actor := auth.From(ctx)
 	err := begin(ctx, user, open)
-	if err == nil {
+	if err == nil { // the user took a while to say what to run
+		if end, over := a.checkSession(ctx, &s); over {
+			sessions.Tell(ctx, user, end)
+			return end
+		}
 		said, _ := a.Telemetry.Of(s.nodeID)
 		err = a.Ledger.OpenHold(ctx, actor, s.allocationID, s.nodeID, capacity.Isolation(said.Look.Isolation))
 	}
