@@ -49,7 +49,9 @@ func (c Cleaning) Overdue() time.Time { return c.Since.Add(CleanWithin) }
 func (c Cleaning) Awaits(nodeID string) bool { return slices.Contains(c.Await, nodeID) }
 
 // Doubts reports whether the daemon of a node has to prove that it is clean, in time or not.
-func (c Cleaning) Doubts(nodeID string) bool { return c.Awaits(nodeID) || slices.Contains(c.GivenUp, nodeID) }
+func (c Cleaning) Doubts(nodeID string) bool {
+	return c.Awaits(nodeID) || slices.Contains(c.GivenUp, nodeID)
+}
 
 // Proved returns the cleaning once there is no doubt about a node any more. The receiver is
 // not changed.
