@@ -103,3 +103,20 @@ func TestAKeyThatIsRevokedBeforeTheCommandIsSent(t *testing.T) {
 	require.Contains(t, end.Reason, "not valid any more")
 	require.NoFileExists(t, ran)
 }
+
+// A daemon that has just reported, and is between two servers, is waited for.
+func TestASessionWaitsForADaemonThatComesBack(t *testing.T) {
+	s := newSite(t)
+	s.seq++
+	s.sendBeat("daemon", s.on, s.beat(s.on, 1, s.seq, "healthy", func(b *contract.Heartbeat) {
+		b.Holds, b.Look.Isolation = s.holds.List(), "user"
+	}))
+	s.stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := s.exec("root", "true")
+		ended <- err
+	}()
+	s.attach(2)
+	require.NoError(t, <-ended)
+}
