@@ -82,7 +82,7 @@ func TestAServerThatEndsLetsGo(t *testing.T) {
 func TestAKeyThatIsRevokedBeforeTheCommandIsSent(t *testing.T) {
 	s := newSite(t)
 	key := s.createKey("member", "member")
-	conn, _, err := websocket.Dial(t.Context(), s.url+"/v1/allocations/"+s.held.ID+"/exec", //nolint:bodyclose // conn's
+	conn, _, err := websocket.Dial(t.Context(), s.url+"/v1/allocations/"+s.held.ID+"/exec",
 		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + s.keys["member"]}},
 			Subprotocols: []string{wire.Protocol}})
 	require.NoError(t, err)

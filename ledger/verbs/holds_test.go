@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
@@ -113,6 +114,31 @@ func TestADrainedNodeIsCleanedBeforeItGoes(t *testing.T) {
 		Proof: "nothing is left"}}))
 	w.doDueWork()
 	require.Empty(t, w.readNodes(node.Draining))
+}
+
+// The free GPUs of a node that is drained and held are promised to nobody before it is gone.
+func TestADrainedNodeThatIsHeldHasNoRoom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.resizePool(1)
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
+	held := w.allocateFor(ann, 1, time.Hour)
+	w.pass(boot)
+	until := w.readAllocation(held.ID).LeaseUntil
+	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID)
+	require.NoError(t, err)
+	for _, window := range []calendar.Interval{w.windowAfter(0, 10*time.Minute), w.windowAfter(50*time.Minute, 2*time.Hour)} {
+		_, err = w.ledger.Reserve(t.Context(), bob, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window})
+		require.Equal(t, []admission.Code{admission.CapacityExhausted}, itemErrors(t, err), "%s", window)
+	}
+	_, err = w.ledger.Allocate(t.Context(), bob, ledger.AllocateRequest{Pool: "lab", GPUs: 1})
+	require.Equal(t, []admission.Code{admission.CapacityExhausted}, itemErrors(t, err))
+	w.mustReserve(bob, 2, calendar.Interval{Start: until.Add(10 * time.Minute), End: until.Add(time.Hour)})
+
+	_, err = w.ledger.Release(t.Context(), ann, held.ID)
+	require.NoError(t, err)
+	w.pass(boot)
+	w.allocateFor(bob, 1, 30*time.Minute)
 }
 
 // It does not wait for a daemon that is away for ever.
