@@ -127,7 +127,8 @@ func TestADrainedNodeThatIsHeldHasNoRoom(t *testing.T) {
 	until := w.readAllocation(held.ID).LeaseUntil
 	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID)
 	require.NoError(t, err)
-	for _, window := range []calendar.Interval{w.windowAfter(0, 10*time.Minute), w.windowAfter(50*time.Minute, 2*time.Hour)} {
+	for _, window := range []calendar.Interval{w.windowAfter(0, 10*time.Minute),
+		w.windowAfter(50*time.Minute, 2*time.Hour)} {
 		_, err = w.ledger.Reserve(t.Context(), bob, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window})
 		require.Equal(t, []admission.Code{admission.CapacityExhausted}, itemErrors(t, err), "%s", window)
 	}
