@@ -21,6 +21,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/launch/launchtest"
 	"github.com/forewarm/forewarm/node/work"
 )
 
@@ -114,7 +115,7 @@ func run(t *testing.T, place hold.Place, c work.Command, send ...message) ran {
 
 func newPlace(t *testing.T) hold.Place {
 	return hold.Place{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: t.TempDir(),
-		Environment: []string{"CUDA_VISIBLE_DEVICES=GPU-1", "FOREWARM_ALLOCATION=alc_1"}}
+		Environment: []string{"CUDA_VISIBLE_DEVICES=GPU-1", "FOREWARM_ALLOCATION=alc_1"}, Launcher: launchtest.Launcher()}
 }
 
 func shell(script string) work.Command { return work.Command{Arguments: []string{"sh", "-c", script}} }
