@@ -163,17 +163,6 @@ func TestACommandFindsItsPlaceAndNothingOfTheDaemons(t *testing.T) {
 	require.Regexp(t, `\n0\n1\n(10\n)?2\n$`, out, "10: where the shell itself reads")
 }
 
-func TestWhatCannotStartSaysWhy(t *testing.T) {
-	for _, c := range []work.Command{
-		{Arguments: []string{"no-such-program"}}, {Arguments: []string{"/etc/passwd"}},
-		{Arguments: []string{"true"}, Directory: "/no/such/folder"}, {Arguments: []string{""}},
-	} {
-		end := run(t, newPlace(t), c).end
-		require.Equal(t, session.NotStarted, end.Code, c)
-		require.NotEmpty(t, end.Reason)
-	}
-}
-
 func TestACommandWithATerminal(t *testing.T) {
 	c := shell("stty size; read line; stty size; echo got $line; test -t 2 && echo tty $TERM")
 	c.Terminal = &work.Terminal{Name: "xterm-256color", Size: session.Size{Columns: 100, Rows: 30}}
