@@ -2,6 +2,7 @@ package work_test
 
 import (
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -71,9 +72,13 @@ func TestACommandGetsNoRightsFromSetUserIDPrograms(t *testing.T) {
 
 // The daemon's death hangs a command up, though its user was changed on the way.
 func TestACommandIsToldOfTheDaemonsDeath(t *testing.T) {
-	const asks = `import ctypes; n = ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(n)); print(n.value)`
-	require.Equal(t, "1\n", run(t, ownPlace(t, 1_900_000_002),
-		work.Command{Arguments: []string{"python3", "-c", asks}}).out[session.Stdout])
+	program := newOpenDir(t) + "/deathsignal"
+	build := exec.Command("go", "build", "-o", program, "./testdata/deathsignal")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Equal(t, "SIGHUP <nil>\n", run(t, ownPlace(t, 1_900_000_002),
+		work.Command{Arguments: []string{program}}).out[session.Stdout])
 }
 
 func TestWhatCannotStartSaysWhy(t *testing.T) {
