@@ -10,7 +10,6 @@
 package launch
 
 import (
-	"bufio"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -159,11 +158,11 @@ func (c *Child) command(tell *os.File, what Command) error {
 	if err == nil && string(first) == ready {
 		return c.said.SetDeadline(time.Time{})
 	}
-	rest, more := bufio.NewReader(io.LimitReader(c.said, mostRefusal)).ReadString('\n')
-	if text := string(first[:n]) + rest; text != "" {
-		return errors.New(text)
+	if n == 0 {
+		return fmt.Errorf("waiting for the launcher: %w", err)
 	}
-	return fmt.Errorf("waiting for the launcher: %w", errors.Join(err, more))
+	rest, _ := io.ReadAll(io.LimitReader(c.said, mostRefusal))
+	return errors.New(string(first[:n]) + string(rest))
 }
 
 // Exited is closed once the command has ended.
