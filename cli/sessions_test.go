@@ -26,6 +26,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/launch/launchtest"
 	"github.com/forewarm/forewarm/node/work"
 	"github.com/forewarm/forewarm/node/work/worktest"
 )
@@ -53,7 +54,8 @@ func (w *town) attachDaemon(nodeID string) {
 	require.NoError(w.t, err)
 	dir := newOpenDir(w.t)
 	holds, err := hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
-		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
+		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
+		Launcher: launchtest.Launcher()})
 	require.NoError(w.t, err)
 	transport := attach.NewTransport()
 	at, err := attach.New(attach.Config{URL: w.url, BootID: "boot", Holds: holds, Hurry: func() {},

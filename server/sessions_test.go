@@ -27,6 +27,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/launch/launchtest"
 	"github.com/forewarm/forewarm/node/work"
 	"github.com/forewarm/forewarm/node/work/worktest"
 	"github.com/forewarm/forewarm/server"
@@ -100,7 +101,8 @@ func newHolds(t *testing.T) *hold.Keeper {
 	require.NoError(t, os.Chmod(dir, 0o711))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	k, err := hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
-		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
+		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
+		Launcher: launchtest.Launcher()})
 	require.NoError(t, err)
 	t.Cleanup(k.EndAll)
 	return k

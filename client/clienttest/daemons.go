@@ -16,6 +16,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/launch/launchtest"
 	"github.com/forewarm/forewarm/node/work"
 )
 
@@ -63,7 +64,8 @@ func (i *Installation) runDaemon(ctx context.Context, nodeID, dir string) {
 	quiet := slog.New(slog.DiscardHandler)
 	check(os.Mkdir(dir, 0o711)) //nolint:gosec // as above
 	holds := must(hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
-		Clock: clock.System{}, Log: quiet, Grace: 100 * time.Millisecond}))
+		Clock: clock.System{}, Log: quiet, Grace: 100 * time.Millisecond,
+		Launcher: launchtest.Launcher()}))
 	defer holds.EndAll()
 	transport := attach.NewTransport()
 	defer transport.CloseIdleConnections()

@@ -17,13 +17,20 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/strictyaml"
 	"github.com/forewarm/forewarm/node/gpu"
+	"github.com/forewarm/forewarm/node/launch"
 	"github.com/forewarm/forewarm/node/report"
 )
 
 // version is set by release builds with -ldflags "-X main.version=…".
 var version = ""
 
+// launchArgument has this program become a holder's command.
+const launchArgument = "launch"
+
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == launchArgument { // before any signal is heeded
+		os.Exit(launch.Serve())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := executeCommand(ctx, newRoot(outside{clock: clock.System{}, getenv: os.Getenv}))
 	stop()

@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/launch"
 	"github.com/forewarm/forewarm/node/work"
 )
 
@@ -20,7 +21,8 @@ func (c config) openHolds(now clock.Clock, log *slog.Logger) (*hold.Keeper, erro
 		return nil, nil
 	}
 	holds, err := hold.NewKeeper(hold.Config{Dir: cmp.Or(c.HoldDir, filepath.Clean(c.StateDir)+"-holds"),
-		Book: filepath.Join(c.StateDir, "holds.json"), Clock: now, Log: log})
+		Book: filepath.Join(c.StateDir, "holds.json"), Clock: now, Log: log,
+		Launcher: launch.Launcher{"/proc/self/exe", launchArgument}})
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/launch/launchtest"
 	"github.com/forewarm/forewarm/node/work"
 )
 
@@ -112,7 +113,8 @@ func newPlane(t *testing.T, change func(*attach.Config)) *plane {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o711)) //nolint:gosec // users of holds pass through it
 	holds, err := hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
-		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
+		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
+		Launcher: launchtest.Launcher()})
 	require.NoError(t, err)
 	transport := attach.NewTransport()
 	cfg := attach.Config{URL: "http://" + l.Addr().String(), BootID: "boot", Epoch: 7, Holds: holds, Hurry: func() {},

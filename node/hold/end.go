@@ -116,7 +116,7 @@ func (k *Keeper) save() {
 func (k *Keeper) clear(id string, r record) {
 	from := k.Clock.Now()
 	k.Log.Info("ending a hold", "allocation", id, "place", r.describe())
-	s := scope{id: id, record: r}
+	s := scope{id: id, record: r, launcher: k.Launcher}
 	count, err := s.endProcesses(k.Grace)
 	removed, failed := s.removeLeftovers() // also where a process stays
 	err = errors.Join(err, failed)

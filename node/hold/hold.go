@@ -23,6 +23,7 @@ import (
 
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/node/devicefilter"
+	"github.com/forewarm/forewarm/node/launch"
 )
 
 // Hold is what the holder of an allocation may use on this node.
@@ -40,6 +41,8 @@ type Place struct {
 	Home        string   // a folder of the hold's alone
 	Cgroup      string   // the folder of a cgroup v2 for the work; empty: none
 	Environment []string // K=V, by name; what it names, a command must not change
+	Mark        string   // the one of these by which its processes are found
+	Launcher    launch.Launcher
 }
 
 // How well a node keeps a holder from others' work.
@@ -62,6 +65,8 @@ type Config struct {
 	Clock clock.Clock
 	Log   *slog.Logger
 	Grace time.Duration // after TERM, until KILL; 0: ten seconds
+	// Launcher starts what runs as the user of a hold.
+	Launcher launch.Launcher
 }
 
 // grace is how long work has to end by itself.
@@ -189,7 +194,7 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 		return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, err)
 	}
 	return Place{UID: r.UID, GID: r.GID, OwnUser: r.OwnUser, Home: r.Home, Cgroup: r.Cgroup,
-		Environment: environmentOf(h, r.isolation())}, nil
+		Environment: environmentOf(h, r.isolation()), Mark: markOf(h.AllocationID), Launcher: k.Launcher}, nil
 }
 
 // Begin has an end of the hold wait until began is called, so that what is started in its
@@ -299,3 +304,5 @@ func environmentOf(h Hold, isolation string) []string {
 
 // markVariable marks the processes of a hold where it has no user and no cgroup of its own.
 const markVariable = "FOREWARM_ALLOCATION"
+
+func markOf(allocationID string) string { return markVariable + "=" + allocationID }

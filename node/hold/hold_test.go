@@ -18,6 +18,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/launch/launchtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,7 +31,8 @@ func keeperIn(t *testing.T, dir string) *hold.Keeper { return keeperAt(t, dir, c
 func keeperAt(t *testing.T, dir string, now clock.Clock) *hold.Keeper {
 	t.Helper()
 	k, err := hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
-		Clock: now, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond})
+		Clock: now, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
+		Launcher: launchtest.Launcher()})
 	require.NoError(t, err)
 	return k
 }

@@ -2,23 +2,24 @@ package hold
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/forewarm/forewarm/node/launch"
 )
 
 // scope is where what belongs to a hold is found.
 type scope struct {
-	id     string
-	record record
+	id       string
+	record   record
+	launcher launch.Launcher
 }
 
 // lookEvery is how often processes are looked for while they end.
@@ -57,13 +58,26 @@ func (s scope) killAtOnce() {
 	if s.record.Cgroup != "" { // Linux 5.14
 		_ = os.WriteFile(filepath.Join(s.record.Cgroup, "cgroup.kill"), []byte("1"), 0) //nolint:gosec // the kernel's file
 	}
-	if s.record.OwnUser { // kill(-1) reaches all of the caller's own user, and no one else
-		ctx, cancel := context.WithTimeout(context.Background(), killWithin) // the holder may stop it
-		defer cancel()
-		kill := exec.CommandContext(ctx, "/bin/sh", "-c", "kill -KILL -1") // it ends itself
-		kill.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.record.UID, Gid: s.record.GID}}
-		_ = kill.Run()
+	if s.record.OwnUser {
+		s.killUser()
 	}
+}
+
+// killUser has a process of the hold's own user kill all others, which reaches no one else's.
+func (s scope) killUser() {
+	kill, err := s.launcher.Start(launch.Command{Arguments: []string{"/bin/sh", "-c", "kill -KILL -1"}, Directory: "/",
+		User: &launch.User{UID: s.record.UID, GID: s.record.GID}})
+	if err != nil {
+		return // they are killed one after another
+	}
+	timer := time.NewTimer(killWithin)
+	defer timer.Stop()
+	select {
+	case <-kill.Exited():
+	case <-timer.C: // the holder stopped it
+		kill.Signal(syscall.SIGKILL)
+	}
+	kill.Close()
 }
 
 // signalUntilGone signals the processes of a hold, those that come meanwhile too, until none
@@ -130,7 +144,7 @@ func (s scope) owns(pid int) bool {
 	return err == nil && slices.ContainsFunc(threads, func(thread os.DirEntry) bool {
 		file := filepath.Join(dir, "task", thread.Name(), "environ")
 		environment, err := os.ReadFile(file) //nolint:gosec // the kernel's
-		return err == nil && slices.Contains(strings.Split(string(environment), "\x00"), markVariable+"="+s.id)
+		return err == nil && slices.Contains(strings.Split(string(environment), "\x00"), markOf(s.id))
 	})
 }
 

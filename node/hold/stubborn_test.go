@@ -14,6 +14,8 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/launch"
+	"github.com/forewarm/forewarm/node/launch/launchtest"
 )
 
 // A process whose first thread has ended looks like one that only waits to be read, and is ended like any other.
@@ -40,6 +42,34 @@ func TestAProcessWithoutItsFirstThreadIsEnded(t *testing.T) {
 		require.Len(t, k.Cleaned(), 1)
 		require.Empty(t, k.Cleaned()[0].Problem)
 		require.Contains(t, k.Cleaned()[0].Proof, "1 process ended")
+	}
+}
+
+// A command that the kernel has not begun yet, as it waits with its program, ends with its hold all the same.
+func TestACommandThatHasNotBegunEndsWithItsHold(t *testing.T) {
+	dir := newDir(t)
+	program, waits := launchtest.NewLeased(t, dir)
+	for _, forget := range []bool{false, true} {
+		k := keeperIn(t, filepath.Join(dir, strconv.FormatBool(forget)))
+		if forget {
+			k.ForgetRights()
+		}
+		p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+		require.NoError(t, err)
+		what := launch.Command{Arguments: []string{program}, Directory: "/", Cgroup: p.Cgroup, Mark: p.Mark}
+		if p.OwnUser {
+			what.User = &launch.User{UID: p.UID, GID: p.GID}
+		}
+		child, err := p.Launcher.Start(what)
+		require.NoError(t, err)
+		if !forget { // the lease is being broken by then
+			<-waits
+		}
+		k.End([]string{"alc_1"})
+		awaitChange(t, k)
+		<-child.Exited()
+		require.Empty(t, child.Close())
+		require.True(t, child.Status().Signaled())
 	}
 }
 

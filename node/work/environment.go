@@ -1,12 +1,9 @@
 package work
 
 import (
-	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"os/user"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,34 +52,4 @@ func shell() string {
 		return "/bin/bash"
 	}
 	return "/bin/sh"
-}
-
-// find returns the path of a program, as a shell with that environment finds it.
-func find(program string, env []string) (string, error) {
-	if strings.Contains(program, "/") {
-		return program, nil
-	}
-	for _, dir := range filepath.SplitList(pathIn(env)) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		if found, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
-			return found, nil
-		}
-	}
-	return "", notFoundError(program, env)
-}
-
-func notFoundError(program string, env []string) error {
-	return fmt.Errorf("starting %s: there is no such program in %s", program, pathIn(env))
-}
-
-// pathIn is where an environment has programs be looked for.
-func pathIn(env []string) (path string) {
-	for _, v := range env {
-		if after, ok := strings.CutPrefix(v, "PATH="); ok {
-			path = after
-		}
-	}
-	return path
 }

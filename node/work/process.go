@@ -3,7 +3,6 @@ package work
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -11,13 +10,13 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/node/launch"
 )
 
 // Process is a command that runs.
 type Process struct {
-	cmd      *exec.Cmd
-	exited   chan struct{} // closed once its ProcessState is there
-	terminal *os.File      // nil: it has pipes
+	child    *launch.Child
+	terminal *os.File // nil: it has pipes
 	stdin    *os.File
 	outputs  map[session.Channel]*os.File
 	closing  sync.Once
@@ -55,7 +54,7 @@ func (p *Process) obey(s Stream) {
 			}
 		case session.Signal:
 			if s, ok := signals[string(data)]; ok {
-				p.signal(s)
+				p.child.Signal(s)
 			}
 		default: // of a later version
 		}
@@ -66,7 +65,7 @@ func (p *Process) obey(s Stream) {
 func (p *Process) give(input chan<- []byte, data []byte) {
 	select {
 	case input <- data:
-	case <-p.exited:
+	case <-p.child.Exited():
 	}
 }
 
@@ -106,16 +105,6 @@ func nameOf(s syscall.Signal) string {
 		}
 	}
 	return ""
-}
-
-// signal sends a signal to the command's process group, as long as the command is there:
-// afterwards its number may be another's.
-func (p *Process) signal(s syscall.Signal) {
-	select {
-	case <-p.exited:
-	default:
-		_ = syscall.Kill(-p.cmd.Process.Pid, s)
-	}
 }
 
 func (p *Process) resize(s session.Size) {
@@ -184,15 +173,14 @@ func (s *sender) pump(p *Process, c session.Channel, from *os.File) {
 // end is how a command ended.
 func (p *Process) end() session.End {
 	select {
-	case <-p.exited:
+	case <-p.child.Exited():
 	default: // its driver holds it, for example
 		return session.End{ExitCode: 128 + int(syscall.SIGKILL), Signal: "KILL",
 			Reason: "it was killed, and has not ended: the kernel holds it"}
 	}
-	state := p.cmd.ProcessState
-	status, ok := state.Sys().(syscall.WaitStatus)
-	if ok && status.Signaled() {
+	status := p.child.Status()
+	if status.Signaled() {
 		return session.End{ExitCode: 128 + int(status.Signal()), Signal: nameOf(status.Signal())}
 	}
-	return session.End{ExitCode: state.ExitCode()}
+	return session.End{ExitCode: status.ExitStatus()}
 }

@@ -8,15 +8,11 @@ package work
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -26,6 +22,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/launch"
 )
 
 // Stream carries the messages of a session. Send and Receive may be called at the same
@@ -81,6 +78,9 @@ func (r Runner) Carry(ctx context.Context, p *Process, s Stream) session.End {
 	}()
 	reason := r.await(ctx, p, over, &pumps)
 	end := p.end()
+	if refusal := p.child.Close(); refusal != "" {
+		return session.End{Code: session.NotStarted, Reason: refusal}
+	}
 	end.Reason = cmp.Or(end.Reason, reason)
 	return end
 }
@@ -89,7 +89,7 @@ func (r Runner) Carry(ctx context.Context, p *Process, s Stream) session.End {
 func (r Runner) await(ctx context.Context, p *Process, over <-chan struct{}, pumps *sync.WaitGroup) (reason string) {
 	cut := false
 	select {
-	case <-p.exited:
+	case <-p.child.Exited():
 	case <-ctx.Done():
 		cut = true
 	case <-over:
@@ -145,11 +145,11 @@ func (r Runner) hangUp(p *Process) {
 		signal syscall.Signal
 		wait   time.Duration
 	}{{syscall.SIGHUP, r.HangUp}, {syscall.SIGTERM, r.Terminate}, {syscall.SIGKILL, r.Kill}} {
-		p.signal(step.signal)
-		p.signal(syscall.SIGCONT) // what is stopped takes no signal but KILL
+		p.child.Signal(step.signal)
+		p.child.Signal(syscall.SIGCONT) // what is stopped takes no signal but KILL
 		timer := time.NewTimer(step.wait)
 		select {
-		case <-p.exited:
+		case <-p.child.Exited():
 			timer.Stop()
 			return // what of the group is left has been told, and goes on if it will, as behind nohup
 		case <-timer.C:
@@ -157,77 +157,34 @@ func (r Runner) hangUp(p *Process) {
 	}
 }
 
-// Start starts a command in a place. Its caller carries a session with it.
+// Start starts a command in a place. Its caller carries a session with it, whose end says so if
+// the command could not be started after all.
 func Start(place hold.Place, c Command) (*Process, error) {
 	arguments := c.Arguments
 	if len(arguments) == 0 {
 		arguments = []string{shell(), "-l"}
 	}
-	env := environment(place, c)
-	program, err := find(arguments[0], env)
-	if err != nil {
-		return nil, err
-	}
-	cmd := &exec.Cmd{Path: program, Args: arguments, Env: env, Dir: c.Directory,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGHUP}}
-	if !filepath.IsAbs(cmd.Dir) { // the daemon's own folder is nobody's business
-		cmd.Dir = filepath.Join(place.Home, cmd.Dir)
+	what := launch.Command{Arguments: arguments, Environment: environment(place, c), Directory: c.Directory,
+		Cgroup: place.Cgroup, Mark: place.Mark}
+	if !filepath.IsAbs(what.Directory) { // the daemon's own folder is nobody's business
+		what.Directory = filepath.Join(place.Home, what.Directory)
 	}
 	if place.OwnUser {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: place.UID, Gid: place.GID}
-	}
-	if place.Cgroup != "" {
-		dir, err := os.Open(place.Cgroup)
-		if err != nil {
-			return nil, fmt.Errorf("opening the cgroup of the allocation: %w", err)
-		}
-		defer func() { _ = dir.Close() }()
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd()) //nolint:gosec // a descriptor is small
+		what.User = &launch.User{UID: place.UID, GID: place.GID}
 	}
 	keepInherited()
 	heedSignals()
-	p := &Process{cmd: cmd, exited: make(chan struct{}), outputs: map[session.Channel]*os.File{}}
-	theirs, err := p.connect(place, c.Terminal)
+	p := &Process{outputs: map[session.Channel]*os.File{}}
+	theirs, err := p.connect(&what, c.Terminal)
 	defer closeAll(theirs)
 	if err == nil {
-		err = p.run()
+		p.child, err = place.Launcher.Start(what)
 	}
 	if err != nil {
 		p.close()
-		if program != arguments[0] && c.Directory == "" && errors.Is(err, fs.ErrPermission) {
-			return nil, notFoundError(arguments[0], env) // it was found where the command's user may not look
-		}
-		return nil, explainStart(arguments[0], c.Directory, err)
+		return nil, err
 	}
 	return p, nil
-}
-
-// run starts the command on a thread that stays until it has ended: the kernel hangs the
-// command up with the thread, and so with a daemon that is killed.
-func (p *Process) run() error {
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = p.cmd.Wait() // how it ended is in its ProcessState
-			close(p.exited)
-		}
-	}()
-	return <-started
-}
-
-// explainStart says why a program was not started, and where.
-func explainStart(program, directory string, err error) error {
-	if failed, ok := errors.AsType[*os.PathError](err); ok {
-		err = failed.Err // its path is that of the program, whatever was not there
-	}
-	if directory != "" {
-		return fmt.Errorf("starting %s in the folder %s: %w", program, directory, err)
-	}
-	return fmt.Errorf("starting %s: %w", program, err)
 }
 
 // keepInherited keeps the files that the daemon has inherited from whoever started it, as far
@@ -247,18 +204,17 @@ var heedSignals = sync.OnceFunc(func() {
 })
 
 // connect gives the command its standard streams, and returns the ends that are its own.
-func (p *Process) connect(place hold.Place, t *Terminal) (theirs []*os.File, err error) {
+func (p *Process) connect(c *launch.Command, t *Terminal) (theirs []*os.File, err error) {
 	if t != nil {
 		ours, tty, err := pty.Open()
 		if err != nil {
 			return nil, fmt.Errorf("opening a terminal: %w", err)
 		}
 		p.terminal, p.stdin, p.outputs[session.Stdout] = ours, ours, ours
-		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = tty, tty, tty
-		p.cmd.SysProcAttr.Setctty = true
+		c.In, c.Out, c.Err, c.Terminal = tty, tty, tty, true
 		p.resize(t.Size)
-		if place.OwnUser {
-			err = tty.Chown(int(place.UID), int(place.GID))
+		if c.User != nil {
+			err = tty.Chown(int(c.User.UID), int(c.User.GID))
 		}
 		return []*os.File{tty}, err
 	}
@@ -266,18 +222,13 @@ func (p *Process) connect(place hold.Place, t *Terminal) (theirs []*os.File, err
 	if err != nil {
 		return nil, fmt.Errorf("opening a pipe: %w", err)
 	}
-	p.cmd.Stdin, p.stdin, theirs = in, ours, append(theirs, in)
-	for _, c := range []session.Channel{session.Stdout, session.Stderr} {
+	c.In, p.stdin, theirs = in, ours, append(theirs, in)
+	for channel, end := range map[session.Channel]**os.File{session.Stdout: &c.Out, session.Stderr: &c.Err} {
 		ours, out, err := os.Pipe()
 		if err != nil {
 			return theirs, fmt.Errorf("opening a pipe: %w", err)
 		}
-		p.outputs[c], theirs = ours, append(theirs, out)
-		if c == session.Stdout {
-			p.cmd.Stdout = out
-		} else {
-			p.cmd.Stderr = out
-		}
+		p.outputs[channel], *end, theirs = ours, out, append(theirs, out)
 	}
 	return theirs, nil
 }

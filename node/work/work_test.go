@@ -21,6 +21,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/launch/launchtest"
 	"github.com/forewarm/forewarm/node/work"
 )
 
@@ -114,7 +115,7 @@ func run(t *testing.T, place hold.Place, c work.Command, send ...message) ran {
 
 func newPlace(t *testing.T) hold.Place {
 	return hold.Place{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: t.TempDir(),
-		Environment: []string{"CUDA_VISIBLE_DEVICES=GPU-1", "FOREWARM_ALLOCATION=alc_1"}}
+		Environment: []string{"CUDA_VISIBLE_DEVICES=GPU-1", "FOREWARM_ALLOCATION=alc_1"}, Launcher: launchtest.Launcher()}
 }
 
 func shell(script string) work.Command { return work.Command{Arguments: []string{"sh", "-c", script}} }
@@ -160,17 +161,6 @@ func TestACommandFindsItsPlaceAndNothingOfTheDaemons(t *testing.T) {
 	require.Contains(t, out, "HOME="+place.Home+"\n")
 	require.NotContains(t, out, "of the daemon")
 	require.Regexp(t, `\n0\n1\n(10\n)?2\n$`, out, "10: where the shell itself reads")
-}
-
-func TestWhatCannotStartSaysWhy(t *testing.T) {
-	for _, c := range []work.Command{
-		{Arguments: []string{"no-such-program"}}, {Arguments: []string{"/etc/passwd"}},
-		{Arguments: []string{"true"}, Directory: "/no/such/folder"}, {Arguments: []string{""}},
-	} {
-		end := run(t, newPlace(t), c).end
-		require.Equal(t, session.NotStarted, end.Code, c)
-		require.NotEmpty(t, end.Reason)
-	}
 }
 
 func TestACommandWithATerminal(t *testing.T) {

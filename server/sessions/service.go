@@ -173,9 +173,15 @@ func abort(ctx context.Context) {
 	}
 }
 
+// serveStream is what a carrier needs of its stream.
+type serveStream interface {
+	Send(*forewarmv1.ServeResponse) error
+	Receive() (*forewarmv1.ServeRequest, error)
+}
+
 // carrier is a session that a daemon came with.
 type carrier struct {
-	stream *connect.BidiStream[forewarmv1.ServeRequest, forewarmv1.ServeResponse]
+	stream serveStream
 
 	sending sync.Mutex
 	once    sync.Once
@@ -194,8 +200,11 @@ func (c *carrier) Send(channel session.Channel, data []byte) error {
 	return c.stream.Send(&forewarmv1.ServeResponse{Frame: &forewarmv1.Frame{Channel: uint32(channel), Data: data}})
 }
 
-// Receive implements Conn.
+// Receive implements Conn. A node that is there sends something now and then, if only nothing in a
+// message; one that is waited for in vain is lost. While nobody waits, its user is slow.
 func (c *carrier) Receive() (session.Channel, []byte, error) {
+	silence := time.AfterFunc(SignWithin, c.Close)
+	defer silence.Stop()
 	got, err := c.stream.Receive()
 	if err != nil {
 		return 0, nil, err

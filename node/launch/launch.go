@@ -1,0 +1,198 @@
+// Package launch starts the commands of holders so that nothing a holder does to them reaches the
+// daemon.
+//
+// Until it has become another program, a process that Go starts shares the memory of the one that
+// started it, and halts it. What a holder controls may take any time to become: whoever owns a
+// program can have the kernel wait with it, a folder may be on a server that is gone, and a process
+// with the holder's user can be stopped by the holder. So the daemon starts its own program, still
+// as root, from where only root can write; that one, a process of its own, takes the holder's user,
+// goes to the folder, and becomes the command.
+package launch
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Launcher is the command line of a program that calls Serve: the daemon's own.
+type Launcher []string
+
+// User is whose a command is.
+type User struct{ UID, GID uint32 }
+
+// Command is what a launcher becomes.
+type Command struct {
+	Arguments   []string // the program first, which is looked for in the PATH of the environment
+	Environment []string
+	Directory   string
+	User        *User // nil: the daemon's own
+
+	In, Out, Err *os.File // nil: nothing
+	Terminal     bool     // In is one, and controls the session
+	Cgroup       string   // the folder of a cgroup v2; empty: the daemon's
+	Mark         string   // a variable by which the launcher is found until it is the command; may be empty
+}
+
+// order is what a launcher is told: by a pipe, as the holder must not choose its environment, and
+// as anyone can read its arguments.
+type order struct {
+	Arguments   []string
+	Environment []string
+	Directory   string
+	User        *User
+	Daemon      int // its process: a launcher whose daemon is gone starts nothing
+}
+
+// Child is a command, or a launcher that is about to become it.
+type Child struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
+	said   *os.File
+}
+
+const (
+	// obeysWithin is how long a launcher may take until it is the command's user.
+	obeysWithin = 10 * time.Second
+	// ready is what it says then, before it touches anything that is the holder's.
+	ready = "ready\n"
+	// mostRefusal bounds what it says when it cannot become the command, in bytes: the kernel keeps
+	// so much of a pipe until somebody reads it.
+	mostRefusal = 32 << 10
+)
+
+// Start returns once the launcher has the user and the cgroup of the command, by which it is found.
+// Nobody waits until it is the command: if it cannot become that, it ends, and Refusal says why.
+func (l Launcher) Start(c Command) (*Child, error) {
+	if len(l) == 0 {
+		return nil, errors.New("starting a command: there is no launcher")
+	}
+	cmd := &exec.Cmd{Path: l[0], Args: l, Dir: "/", Env: []string{"GOMAXPROCS=1"},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal, Pdeathsig: syscall.SIGHUP}}
+	if c.Mark != "" {
+		cmd.Env = append(cmd.Env, c.Mark)
+	}
+	c.connect(cmd)
+	if c.Cgroup != "" {
+		dir, err := os.Open(c.Cgroup)
+		if err != nil {
+			return nil, fmt.Errorf("opening the cgroup of the allocation: %w", err)
+		}
+		defer func() { _ = dir.Close() }()
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd()) //nolint:gosec // a descriptor is small
+	}
+	told, tell, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("opening a pipe: %w", err)
+	}
+	defer func() { _, _ = told.Close(), tell.Close() }()
+	said, say, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("opening a pipe: %w", err)
+	}
+	cmd.ExtraFiles = []*os.File{told, say} // orderFile and reportFile
+	child := &Child{cmd: cmd, exited: make(chan struct{}), said: said}
+	err = child.run()
+	_ = say.Close()
+	if err != nil {
+		_ = said.Close()
+		return nil, fmt.Errorf("starting the launcher: %w", err)
+	}
+	if err := child.command(tell, c); err != nil {
+		child.Signal(syscall.SIGKILL)
+		_ = said.Close()
+		return nil, err
+	}
+	return child, nil
+}
+
+// connect gives the launcher the standard streams of its command: a file that is none must not
+// look like one.
+func (c Command) connect(cmd *exec.Cmd) {
+	if c.In != nil {
+		cmd.Stdin = c.In
+	}
+	if c.Out != nil {
+		cmd.Stdout = c.Out
+	}
+	if c.Err != nil {
+		cmd.Stderr = c.Err
+	}
+}
+
+// run starts the launcher on a thread that stays until it has ended: the kernel hangs the command
+// up with the thread, and so with a daemon that is killed.
+func (c *Child) run() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = c.cmd.Wait() // how it ended is in its ProcessState
+			close(c.exited)
+		}
+	}()
+	return <-started
+}
+
+// command tells the launcher what to become, and waits until it is about to.
+func (c *Child) command(tell *os.File, what Command) error {
+	within := time.Now().Add(obeysWithin) //nolint:forbidigo // the kernel's time, for a deadline
+	_ = tell.SetDeadline(within)
+	_ = c.said.SetDeadline(within)
+	err := gob.NewEncoder(tell).Encode(order{Arguments: what.Arguments, Environment: what.Environment,
+		Directory: what.Directory, User: what.User, Daemon: os.Getpid()})
+	if err != nil {
+		return fmt.Errorf("telling the launcher what to start: %w", err)
+	}
+	first := make([]byte, len(ready))
+	n, err := io.ReadFull(c.said, first)
+	if err == nil && string(first) == ready {
+		return c.said.SetDeadline(time.Time{})
+	}
+	if n == 0 {
+		return fmt.Errorf("waiting for the launcher: %w", err)
+	}
+	rest, _ := io.ReadAll(io.LimitReader(c.said, mostRefusal))
+	return errors.New(string(first[:n]) + string(rest))
+}
+
+// Exited is closed once the command has ended.
+func (c *Child) Exited() <-chan struct{} { return c.exited }
+
+// Status is how a command that has ended did so.
+func (c *Child) Status() syscall.WaitStatus {
+	status, _ := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return status
+}
+
+// Signal sends a signal to the process group of the command, as long as the command is there:
+// afterwards its number may be another's.
+func (c *Child) Signal(s syscall.Signal) {
+	select {
+	case <-c.exited:
+	default:
+		_ = syscall.Kill(-c.cmd.Process.Pid, s)
+	}
+}
+
+// Close ends what is the daemon's of a command, and returns why its launcher, which has ended, did
+// not become it. It is empty for one that ran, and for one that has not ended.
+func (c *Child) Close() (refusal string) {
+	defer func() { _ = c.said.Close() }()
+	select {
+	case <-c.exited:
+		text, _ := io.ReadAll(io.LimitReader(c.said, mostRefusal))
+		return string(text)
+	default:
+		return ""
+	}
+}
