@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,21 +27,27 @@ func control(call uintptr, id, second, third int) error {
 	return nil
 }
 
-// removeIPC removes the objects of System V that a user owns or made.
-func removeIPC(uid uint32) (removed int, err error) {
+// removeIPC removes the objects of System V that users own or made, and reads back that they are gone.
+func removeIPC(isOver func(uid uint32) bool) (removed int, err error) {
 	for _, kind := range ipcKinds {
-		for _, id := range ownedIPC(kind.list, uid) {
-			if err := kind.remove(id); err != nil && !errors.Is(err, syscall.EINVAL) {
+		for _, id := range ownedIPC(kind.list, isOver) {
+			if err := kind.remove(id); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EIDRM) {
 				return removed, fmt.Errorf("removing an object of %s: %w", kind.list, err)
 			}
 			removed++
+		}
+		if left := ownedIPC(kind.list, isOver); len(left) > 0 {
+			return removed, fmt.Errorf("%d objects of %s cannot be removed", len(left), kind.list)
 		}
 	}
 	return removed, nil
 }
 
-// ownedIPC are the ids in a list of System V's objects that a user owns or made.
-func ownedIPC(list string, uid uint32) (ids []int) {
+// removedIPC marks shared memory that goes, like a file that is open, when nobody has it any more (SHM_DEST).
+const removedIPC = 0o1000
+
+// ownedIPC are the ids in a list of System V's objects that users own or made.
+func ownedIPC(list string, isOver func(uid uint32) bool) (ids []int) {
 	text, err := os.ReadFile(list) //nolint:gosec // one of three
 	if err != nil {
 		return nil // the kernel has none
@@ -53,10 +58,15 @@ func ownedIPC(list string, uid uint32) (ids []int) {
 		columns[name] = i
 	}
 	idColumn := 1 // after the key
-	want := strconv.FormatUint(uint64(uid), 10)
 	for _, line := range lines[1:] {
 		f := strings.Fields(line)
-		if len(f) <= max(columns["uid"], columns["cuid"]) || f[columns["uid"]] != want && f[columns["cuid"]] != want {
+		if len(f) <= max(columns["perms"], columns["uid"], columns["cuid"]) {
+			continue
+		}
+		mode, _ := strconv.ParseUint(f[columns["perms"]], 8, 32)
+		owner, err := strconv.ParseUint(f[columns["uid"]], 10, 32)
+		maker, failed := strconv.ParseUint(f[columns["cuid"]], 10, 32)
+		if err != nil || failed != nil || mode&removedIPC != 0 || !isOver(uint32(owner)) && !isOver(uint32(maker)) {
 			continue
 		}
 		if id, err := strconv.Atoi(f[idColumn]); err == nil {

@@ -28,9 +28,9 @@ func (s scope) removeLeftovers() (int, error) {
 	if !s.record.OwnUser || err != nil {
 		return removed, err
 	}
-	owned := func(of unix.Stat_t) bool { return of.Uid == s.record.UID }
+	owned := func(of unix.Stat_t) bool { return s.isOver(of.Uid) }
 	var failed error // why what stays does, if it does
-	for _, dir := range sharedFolders {
+	for _, dir := range s.folders {
 		err := walkShared(ctx, dir, owned, func(in *os.File, name string) error {
 			n, err := removeEntry(ctx, in, name, owned)
 			if removed += n; err != nil {
@@ -42,11 +42,11 @@ func (s scope) removeLeftovers() (int, error) {
 			return removed, err
 		}
 	}
-	n, err := removeIPC(s.record.UID)
+	n, err := removeIPC(s.isOver)
 	if removed += n; err != nil {
 		return removed, err
 	}
-	for _, dir := range sharedFolders {
+	for _, dir := range s.folders {
 		if err := walkShared(ctx, dir, owned, func(_ *os.File, name string) error {
 			return errors.Join(fmt.Errorf("%q cannot be removed", name), failed)
 		}); err != nil {

@@ -23,6 +23,7 @@ func proofOf(t *testing.T, k *hold.Keeper, id string) string {
 	k.End([]string{id})
 	awaitChange(t, k)
 	k.Look(contract.NodeLook{Source: "simulated"}, day.Add(time.Second))
+	awaitChange(t, k)
 	for _, c := range k.Cleaned() {
 		if c.AllocationID == id {
 			require.Empty(t, c.Problem)
@@ -148,4 +149,67 @@ func TestAnExchangedFolderLeadsNowhere(t *testing.T) {
 	entries, err := os.ReadDir(victim)
 	require.NoError(t, err)
 	require.Len(t, entries, 2*traps, "nothing of the victim's is gone")
+}
+
+// What an earlier holder's program leaves after the end of its hold, as when another one runs it, is found with the
+// next end, in folders that are closed by now too. What is not this daemon's stays.
+func TestWhatAnEarlierHolderLeftSinceIsRemoved(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give holds users of their own")
+	}
+	dir := newDir(t)
+	k := keeperIn(t, dir)
+	var places []hold.Place
+	for _, id := range []string{"alc_1", "alc_2", "alc_3", "alc_4"} {
+		p, err := k.Open(hold.Hold{AllocationID: id})
+		require.NoError(t, err)
+		places = append(places, p)
+	}
+	earlier, stays := places[0], places[1]
+	proofOf(t, k, "alc_1")
+	k.End(nil) // the server has heard it
+	closed := sharedFolder(t, stays.UID, 0o700)
+	strangers := filepath.Join(sharedFolder(t, 0, 0o777), "file")
+	require.NoError(t, os.WriteFile(strangers, nil, 0o600))
+	give(t, strangers, places[3].UID+1, 0o600) // of another daemon of the machine
+	begin(t, stays, "mkdir sub; touch own sub/own")
+	for _, id := range []string{"alc_3", "alc_4"} {
+		left := []string{filepath.Join(closed, "file"), filepath.Join(stays.Home, "file"), filepath.Join(stays.Home, "sub/file")}
+		for _, path := range left {
+			require.NoError(t, os.WriteFile(path, nil, 0o600))
+			give(t, path, earlier.UID, 0o600)
+		}
+		queue := earlier
+		queue.Home = "/tmp"
+		begin(t, queue, "ipcmk -Q")
+		proofOf(t, k, id)
+		for _, path := range left {
+			require.NoFileExists(t, path)
+		}
+		queues, err := os.ReadFile("/proc/sysvipc/msg")
+		require.NoError(t, err)
+		require.NotContains(t, string(queues), strconv.FormatUint(uint64(earlier.UID), 10))
+		require.FileExists(t, filepath.Join(stays.Home, "own"))
+		require.FileExists(t, filepath.Join(stays.Home, "sub/own"))
+		require.FileExists(t, strangers)
+		k = keeperIn(t, dir) // a daemon that begins again
+	}
+	k.EndAll()
+}
+
+// Shared memory that somebody else still has goes when they let go of it, and holds up no proof.
+func TestSharedMemoryInUseIsRemoved(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give holds users of their own")
+	}
+	k := keeperIn(t, newDir(t))
+	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	require.NoError(t, err)
+	made := strings.Fields(begin(t, p, "ipcmk -M 4096 -p 0666"))
+	id, err := strconv.Atoi(made[len(made)-1])
+	require.NoError(t, err)
+	attached, err := unix.SysvShmAttach(id, 0, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.SysvShmDetach(attached)) }()
+	require.Contains(t, proofOf(t, k, "alc_1"), "1 file removed")
 }

@@ -17,12 +17,14 @@ const (
 	mostWaiting = 1 << 20
 )
 
+// finder is told of an entry, in the folder that has it.
+type finder func(in *os.File, name string) error
+
 // errMoved says that a folder was moved or removed while somebody looked through it.
 var errMoved = errors.New("folders are moved all the time")
 
-// walkShared calls found for each wanted entry of a shared folder, in the folder that has it, and returns its first
-// error. It does not look into what is wanted. It begins anew where folders are moved, until its time is over.
-func walkShared(ctx context.Context, dir string, wanted func(unix.Stat_t) bool, found func(*os.File, string) error) error {
+// walkShared calls found for each wanted entry of a shared folder, and returns its first error. It does not look into what is wanted. It begins anew where folders are moved, until its time is over.
+func walkShared(ctx context.Context, dir string, wanted func(unix.Stat_t) bool, found finder) error {
 	for {
 		top, err := os.Open(dir) //nolint:gosec // one of the machine's
 		if errors.Is(err, fs.ErrNotExist) {
@@ -46,7 +48,7 @@ func walkShared(ctx context.Context, dir string, wanted func(unix.Stat_t) bool, 
 type walk struct {
 	ctx    context.Context //nolint:containedctx // it lives as long as one call
 	wanted func(unix.Stat_t) bool
-	found  func(in *os.File, name string) error
+	found  finder
 
 	at    *os.File
 	above []level
@@ -113,7 +115,7 @@ func (w *walk) look() error {
 // isOpenToHolders reports whether a holder may have left something in there: in folders of others to which everybody
 // may write, and in those of any holder, whoever may write to them now.
 func isOpenToHolders(s unix.Stat_t) bool {
-	return s.Mode&unix.S_IFMT == unix.S_IFDIR && (s.Mode&0o002 != 0 || s.Uid >= firstUser && s.Uid < lastUser)
+	return s.Mode&unix.S_IFMT == unix.S_IFDIR && (s.Mode&0o002 != 0 || isHolder(s.Uid))
 }
 
 // isElsewhere reports whether an entry is gone, is no folder any more, or is in a file system of FUSE,
