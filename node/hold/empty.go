@@ -61,7 +61,7 @@ func eachName(ctx context.Context, f *os.File, do func(name string)) error {
 
 // removeFolder removes a folder that is in another one, if it is to be removed by what is known of it, and returns
 // how many entries there were, itself included.
-func removeFolder(ctx context.Context, in *os.File, name string, wanted func(unix.Stat_t) bool) (int, error) {
+func removeFolder(ctx context.Context, in *os.File, name string, wanted filter) (int, error) {
 	if os.Getuid() != 0 {
 		unlock(in, name)
 	}

@@ -70,7 +70,7 @@ func removeHome(ctx context.Context, dir string) (count int, err error) {
 }
 
 // removeEntry removes an entry of a folder, with all that is in it, and returns how many there were.
-func removeEntry(ctx context.Context, in *os.File, name string, wanted func(unix.Stat_t) bool) (int, error) {
+func removeEntry(ctx context.Context, in *os.File, name string, wanted filter) (int, error) {
 	err := unix.Unlinkat(int(in.Fd()), name, 0)
 	if errors.Is(err, unix.EISDIR) {
 		return removeFolder(ctx, in, name, wanted)

@@ -34,10 +34,10 @@ func proofOf(t *testing.T, k *hold.Keeper, id string) string {
 	return ""
 }
 
-// sharedFolder makes a folder of a user in /var/tmp, which is removed when the test is over.
+// sharedFolder makes a folder of a user in /dev/shm, which is removed when the test is over.
 func sharedFolder(t *testing.T, uid uint32, mode os.FileMode) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "forewarm-shared-")
+	dir, err := os.MkdirTemp("/dev/shm", "forewarm-shared-")
 	require.NoError(t, err)
 	give(t, dir, uid, mode)
 	t.Cleanup(func() { require.NoError(t, exec.Command("rm", "-rf", dir).Run()) })
@@ -50,15 +50,15 @@ func give(t *testing.T, path string, uid uint32, mode os.FileMode) {
 	require.NoError(t, os.Chmod(path, mode))
 }
 
-// nest makes folders that lie in each other, each with a link to a target, and returns the deepest.
+// nest makes folders that lie in each other, the first with a link to a target, and returns the deepest.
 func nest(t *testing.T, top string, levels int, target string) *os.File {
 	t.Helper()
 	name := strings.Repeat("d", 60)
 	at, err := unix.Open(top, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	require.NoError(t, err)
+	require.NoError(t, unix.Symlinkat(target, at, "link"))
 	for range levels {
 		require.NoError(t, unix.Mkdirat(at, name, 0o777))
-		require.NoError(t, unix.Symlinkat(target, at, "link"))
 		below, err := unix.Openat(at, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		require.NoError(t, err)
 		require.NoError(t, unix.Fchmod(below, 0o777))
@@ -174,7 +174,8 @@ func TestWhatAnEarlierHolderLeftSinceIsRemoved(t *testing.T) {
 	give(t, strangers, places[3].UID+1, 0o600) // of another daemon of the machine
 	begin(t, stays, "mkdir sub; touch own sub/own")
 	for _, id := range []string{"alc_3", "alc_4"} {
-		left := []string{filepath.Join(closed, "file"), filepath.Join(stays.Home, "file"), filepath.Join(stays.Home, "sub/file")}
+		left := []string{filepath.Join(closed, "file"), filepath.Join(stays.Home, "file"),
+			filepath.Join(stays.Home, "sub/file")}
 		for _, path := range left {
 			require.NoError(t, os.WriteFile(path, nil, 0o600))
 			give(t, path, earlier.UID, 0o600)

@@ -17,14 +17,18 @@ const (
 	mostWaiting = 1 << 20
 )
 
+// filter chooses by what is known of an entry.
+type filter func(unix.Stat_t) bool
+
 // finder is told of an entry, in the folder that has it.
 type finder func(in *os.File, name string) error
 
 // errMoved says that a folder was moved or removed while somebody looked through it.
 var errMoved = errors.New("folders are moved all the time")
 
-// walkShared calls found for each wanted entry of a shared folder, and returns its first error. It does not look into what is wanted. It begins anew where folders are moved, until its time is over.
-func walkShared(ctx context.Context, dir string, wanted func(unix.Stat_t) bool, found finder) error {
+// walkShared calls found for each wanted entry of a shared folder, and returns its first error. It does not look
+// into what is wanted. It begins anew where folders are moved, until its time is over.
+func walkShared(ctx context.Context, dir string, wanted filter, found finder) error {
 	for {
 		top, err := os.Open(dir) //nolint:gosec // one of the machine's
 		if errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +51,7 @@ func walkShared(ctx context.Context, dir string, wanted func(unix.Stat_t) bool, 
 // walk is a way through a folder, which needs no more open files the deeper it goes.
 type walk struct {
 	ctx    context.Context //nolint:containedctx // it lives as long as one call
-	wanted func(unix.Stat_t) bool
+	wanted filter
 	found  finder
 
 	at    *os.File
