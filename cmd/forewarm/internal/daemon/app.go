@@ -349,11 +349,8 @@ const redisLook = time.Second
 func (a *app) newWorker(q queue.Queue, base string) (*worker.Worker, error) {
 	cfg := a.cfg.workerConfig()
 	at := cmp.Or(a.cfg.Server.PublicURL, base)
-	programs, err := a.cfg.findDaemonPrograms(at)
+	programs, err := preparePrograms(a, at)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkDaemonStarters(a, at, programs); err != nil {
 		return nil, err
 	}
 	cfg.JoinToken = daemonJoin(a, at, programs)

@@ -122,6 +122,16 @@ func daemonJoin(a *app, at string,
 	}
 }
 
+// preparePrograms finds what a control plane at a URL hands out to the machines of its
+// provisioners, and refuses those that would miss something.
+func preparePrograms(a *app, at string) (provisioners.DaemonPrograms, error) {
+	programs, err := a.cfg.findDaemonPrograms(at)
+	if err == nil {
+		err = checkDaemonStarters(a, at, programs)
+	}
+	return programs, err
+}
+
 // checkDaemonStarters refuses provisioners that are to start daemons where nobody said where
 // the control plane is, or that it hands out what their machines download.
 func checkDaemonStarters(a *app, at string, programs provisioners.DaemonPrograms) error {

@@ -115,6 +115,20 @@ func TestDoctorNamesEachFault(t *testing.T) {
 	require.Equal(t, verdictOK, found["schema"].Verdict)
 }
 
+// TestDoctorKnowsWhatAWorkerRefuses: machines that are to call home must know where that is.
+func TestDoctorKnowsWhatAWorkerRefuses(t *testing.T) {
+	f := migrateFresh(t)
+	t.Setenv("FOREWARM_REDIS", "redis://127.0.0.1:1")
+	f.config = filepath.Join(t.TempDir(), "forewarm.yaml")
+	scripts := filepath.Join(t.TempDir(), "scripts")
+	require.NoError(t, os.WriteFile(scripts, []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // it is a program
+	require.NoError(t, os.WriteFile(f.config, []byte("provisioners: [{kind: exec, config: {name: a, daemon: true, command: ["+
+		scripts+"]}}]\n"), 0o600))
+	found, err := consult(t, f)
+	require.Error(t, err)
+	require.Contains(t, found["provisioner"].Message, "server.public_url")
+}
+
 // TestDoctorPrintsLines that can be read, and refuses formats that it does not have.
 func TestDoctorPrintsLines(t *testing.T) {
 	f := migrateFresh(t)

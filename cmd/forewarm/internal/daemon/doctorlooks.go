@@ -202,6 +202,13 @@ func (d *doctor) examineProvisioners(ctx context.Context, a *app) {
 		a.provs = provs
 		err = a.knowsProvisioners()
 	}
+	if err == nil {
+		at := d.cfg.Server.PublicURL
+		if at == "" && d.cfg.isEmbedded() {
+			at = "http://" + d.cfg.Listen
+		}
+		_, err = preparePrograms(a, at)
+	}
 	if err != nil {
 		d.add("provisioner", verdictFailed, "%v", err)
 		return
