@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/creack/pty"
@@ -78,6 +79,11 @@ func TestTop(t *testing.T) {
 	w.onPause = nil
 	_, _, code = w.runCommand("top")
 	require.Zero(t, code, "q ends it")
+
+	w.clock.Advance(2 * time.Minute)
+	silent := w.mustRun("top", "--once")
+	require.Regexp(t, `(?m) SIM 0 +- +- +- +- +unknown +a-long-nam `, silent, "nobody knows what it does now")
+	require.NotContains(t, silent, "that report")
 }
 
 // A terminal hands q on without Enter, and is afterwards as it was.

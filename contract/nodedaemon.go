@@ -115,8 +115,11 @@ type HealthEvidence struct {
 	Since  time.Time `json:"since" doc:"By the node's clock."`
 }
 
-// DaemonOnline is the state of a daemon that reports.
-const DaemonOnline = "online"
+// The states of a daemon that joined.
+const (
+	DaemonOnline = "online" // it reports
+	DaemonSilent = "silent" // it did
+)
 
 // NodeDaemon is what is known of the daemon on a node.
 type NodeDaemon struct {

@@ -164,13 +164,16 @@ func isLeaving(g contract.GPU) bool {
 
 func newRow(g contract.GPU, n contract.Node, lease, now time.Time) row {
 	r := row{GPU: g, LeaseUntil: lease}
+	if n.Daemon != nil && n.Daemon.State == contract.DaemonSilent {
+		r.Seen = nil // it was so when the daemon was heard last, and nobody knows what is so now
+	}
 	if !lease.IsZero() {
 		r.left = max(lease.Sub(now), 0)
 	}
 	if n.PricePerNodeHour == nil || n.GPUs == 0 {
 		return r
 	}
-	if idle := g.Seen != nil && g.Seen.Utilization != nil && *g.Seen.Utilization == 0; g.AllocationID == "" || idle {
+	if idle := r.Seen != nil && r.Seen.Utilization != nil && *r.Seen.Utilization == 0; g.AllocationID == "" || idle {
 		r.IdleCostPerHour = shareOf(*n.PricePerNodeHour, n.GPUs)
 	}
 	return r
