@@ -291,3 +291,27 @@ func TestPort(t *testing.T) {
 	cancel()
 	require.Zero(t, <-ended)
 }
+
+// Once the allocation is over, nothing listens for it any more.
+func TestPortOfAnAllocationThatIsOver(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	said, write := io.Pipe()
+	var told bytes.Buffer
+	root := w.newRoot()
+	root.SetArgs([]string{"port", "heron", "0:9"})
+	root.SetOut(write)
+	root.SetErr(&told)
+	ended := make(chan int, 1)
+	go func() { ended <- Execute(t.Context(), root) }()
+	line := make([]byte, 200)
+	n, err := said.Read(line)
+	require.NoError(t, err)
+	address, _, _ := strings.Cut(string(line[:n]), " ")
+	w.mustRun("release", "heron")
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	require.Equal(t, exit.Conflict, <-ended)
+	require.Contains(t, told.String(), "released")
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,7 +16,9 @@ import (
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/client/session"
+	"github.com/forewarm/forewarm/contract"
 )
 
 // NewPortCommand is the command port.
@@ -25,7 +28,8 @@ func NewPortCommand(a *app.App) *cobra.Command {
 		Use: "port ALLOCATION [LOCAL:]PORT", Short: "Reach a TCP port of an allocation's node from here",
 		Args: flags.ExactArgs("ALLOCATION", "PORT"),
 		Long: `Listen on 127.0.0.1, and carry each connection to a port of a node's loopback interface, through the daemon of
-the node, until Ctrl-C: a notebook or an inference server there can be used as if it ran here.
+the node, until Ctrl-C or the end of the allocation: a notebook or an inference server there can be used as if it ran
+here.
 
 LOCAL is the port here, PORT's number if it is left out, and any free one if it is 0.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,9 +69,10 @@ func parsePorts(text string) (local, remote int, err error) {
 	return local, remote, nil
 }
 
-// forward carries connections until the command is interrupted.
+// forward carries connections until the command is interrupted, or no other can be had.
 func forward(cmd *cobra.Command, where at, local, remote int) error {
-	ctx := cmd.Context()
+	ctx, end := context.WithCancelCause(cmd.Context())
+	defer end(nil)
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 	if err != nil {
@@ -81,19 +86,35 @@ func forward(cmd *cobra.Command, where at, local, remote int) error {
 	defer all.Wait()
 	for {
 		conn, err := l.Accept()
-		if ctx.Err() != nil {
+		if cmd.Context().Err() != nil {
 			return nil // it was told to end
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if err != nil {
 			return fmt.Errorf("accepting a connection: %w", err)
 		}
 		all.Go(func() {
 			defer func() { _ = conn.Close() }()
-			if err := carry(ctx, where, conn, remote); err != nil && ctx.Err() == nil {
+			err := carry(ctx, where, conn, remote)
+			switch {
+			case err == nil || ctx.Err() != nil:
+			case isFinal(err):
+				end(err)
+			default:
 				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "forewarm: %v\n", err)
 			}
 		})
 	}
+}
+
+// isFinal reports whether a connection was refused for a reason that no later one escapes: the
+// key, or the allocation, is over.
+func isFinal(err error) bool {
+	refused, ok := errors.AsType[*client.Error](err)
+	return ok && slices.Contains([]string{contract.CodeUnauthenticated, contract.CodePermissionDenied,
+		contract.CodeNotFound, contract.CodeStateConflict}, refused.Problem.Code)
 }
 
 // carry carries one connection.
