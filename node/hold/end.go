@@ -118,6 +118,9 @@ func (k *Keeper) clear(id string, r record) {
 	k.Log.Info("ending a hold", "allocation", id, "place", r.describe())
 	s := k.scopeOf(id, r)
 	count, err := s.endProcesses(k.Grace)
+	if err == nil && r.OwnUser { // a process of the user could signal the thread that clears
+		err = clearKeyrings(r.UID)
+	}
 	removed, failed := s.removeLeftovers() // also where a process stays
 	err = errors.Join(err, failed)
 	k.mu.Lock()

@@ -22,6 +22,7 @@ func proofOf(t *testing.T, k *hold.Keeper, id string) string {
 	t.Helper()
 	k.End([]string{id})
 	awaitChange(t, k)
+	require.True(t, k.AwaitsLook(), "%v", k.Cleaned())
 	k.Look(contract.NodeLook{Source: "simulated"}, day.Add(time.Second))
 	awaitChange(t, k)
 	for _, c := range k.Cleaned() {

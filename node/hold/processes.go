@@ -48,34 +48,75 @@ const lookEvery = 20 * time.Millisecond
 // hangs in a driver.
 const killWithin = 5 * time.Second
 
+// killOnceWithin is how long one try to kill all processes of a user may take: they may stop whoever tries.
+const killOnceWithin = time.Second
+
 // endProcesses ends all processes of a hold: TERM, a grace, KILL. It returns how many there
 // were; the error names those that cannot be ended.
 func (s scope) endProcesses(grace time.Duration) (int, error) {
 	seen := map[int]bool{}
-	left, err := s.signalUntilGone(seen, syscall.SIGTERM, grace)
-	if err == nil && len(left) > 0 {
+	_ = repeat(grace, func() error {
+		left, err := s.processes()
+		for _, pid := range left {
+			if !seen[pid] {
+				seen[pid] = true
+				signal(pid, syscall.SIGTERM)
+			}
+		}
+		return errors.Join(err, stillThere(left))
+	})
+	// Also where none is seen: those that keep forking come and go between two looks.
+	return len(seen), repeat(killWithin, func() error {
 		s.killAtOnce()
-		left, err = s.signalUntilGone(seen, syscall.SIGKILL, killWithin)
-	}
-	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("processes %v do not end", left)
-	}
-	if err != nil {
-		return len(seen), err
-	}
-	if s.record.Cgroup != "" {
-		if err := removeCgroups(s.record.Cgroup); err != nil {
-			return len(seen), fmt.Errorf("removing the cgroup of the hold: %w", err)
+		left, err := s.processes()
+		for _, pid := range left {
+			seen[pid] = true
+			signal(pid, syscall.SIGKILL)
+		}
+		if err = errors.Join(err, stillThere(left)); err == nil {
+			err = s.removeCgroups()
+		}
+		return err
+	})
+}
+
+// repeat calls do until it succeeds or the time is over, and returns its last error.
+func repeat(within time.Duration, do func() error) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	over := time.NewTimer(within)
+	defer over.Stop()
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-over.C:
+			return err
 		}
 	}
-	return len(seen), nil
+}
+
+func stillThere(left []int) error {
+	if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("processes %v do not end", left)
+}
+
+// signal signals a process, which may have been stopped.
+func signal(pid int, number syscall.Signal) {
+	_ = syscall.Kill(pid, number)
+	_ = syscall.Kill(pid, syscall.SIGCONT)
 }
 
 // killAtOnce kills what can be killed in one go: processes that keep forking outrun whoever
 // kills one after another.
 func (s scope) killAtOnce() {
-	if s.record.Cgroup != "" { // Linux 5.14
-		_ = os.WriteFile(filepath.Join(s.record.Cgroup, "cgroup.kill"), []byte("1"), 0) //nolint:gosec // the kernel's file
+	if s.record.Cgroup != "" && switchOn(s.record.Cgroup, "cgroup.kill") != nil { // before Linux 5.14
+		_ = switchOn(s.record.Cgroup, "cgroup.freeze") // what is frozen does not fork, and can be killed
 	}
 	if s.record.OwnUser {
 		s.killUser()
@@ -89,7 +130,7 @@ func (s scope) killUser() {
 	if err != nil {
 		return // they are killed one after another
 	}
-	timer := time.NewTimer(killWithin)
+	timer := time.NewTimer(killOnceWithin)
 	defer timer.Stop()
 	select {
 	case <-kill.Exited():
@@ -99,32 +140,14 @@ func (s scope) killUser() {
 	kill.Close()
 }
 
-// signalUntilGone signals the processes of a hold, those that come meanwhile too, until none
-// is left or the time is over, and returns those that are left.
-func (s scope) signalUntilGone(seen map[int]bool, signal syscall.Signal, within time.Duration) ([]int, error) {
-	told := map[int]bool{}
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	over := time.NewTimer(within)
-	defer over.Stop()
-	for {
-		left, err := s.processes()
-		if err != nil || len(left) == 0 {
-			return left, err
-		}
-		for _, pid := range left {
-			if !told[pid] || signal == syscall.SIGKILL {
-				told[pid], seen[pid] = true, true
-				_ = syscall.Kill(pid, signal)
-				_ = syscall.Kill(pid, syscall.SIGCONT)
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-over.C:
-			return left, nil
-		}
+// switchOn writes a 1 into one of the kernel's files of a cgroup.
+func switchOn(cgroup, file string) error {
+	f, err := os.OpenFile(filepath.Join(cgroup, file), os.O_WRONLY, 0) //nolint:gosec // the kernel's file
+	if err != nil {
+		return err
 	}
+	_, err = f.WriteString("1")
+	return errors.Join(err, f.Close())
 }
 
 // processes are those of a hold that have not ended: of its cgroup, of its user, or, where
@@ -210,10 +233,14 @@ func hasEnded(pid int) bool {
 	})
 }
 
-// removeCgroups removes a cgroup and those in it, deepest first.
-func removeCgroups(dir string) error {
+// removeCgroups removes the cgroup of a hold and those in it, deepest first. The kernel refuses while a process is
+// in one, whether a look finds it or not.
+func (s scope) removeCgroups() error {
+	if s.record.Cgroup == "" {
+		return nil
+	}
 	var all []string
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(s.record.Cgroup, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			all = append(all, path)
 		}
@@ -222,7 +249,7 @@ func removeCgroups(dir string) error {
 	slices.Reverse(all)
 	for _, path := range all {
 		if e := syscall.Rmdir(path); e != nil && !errors.Is(e, syscall.ENOENT) {
-			err = errors.Join(err, fmt.Errorf("%s: %w", path, e))
+			err = errors.Join(err, fmt.Errorf("removing the cgroup of the hold: %s: %w", path, e))
 		}
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -102,4 +103,26 @@ func TestWhatIsNotCleanIsTriedAgain(t *testing.T) {
 	require.Empty(t, k.Cleaned()[0].Problem)
 	k.End(nil)
 	require.Empty(t, k.Cleaned())
+}
+
+// Processes that leave their parents as soon as they are there, and ignore TERM, come and go between two looks, and are
+// ended like any others.
+func TestProcessesThatComeAndGoAreEnded(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give holds users of their own")
+	}
+	k := keeperIn(t, newDir(t))
+	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	require.NoError(t, err)
+	cmd := exec.Command("/bin/sh", "-c", `trap "" TERM; flee() { (flee &) }; flee; flee; flee`)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: p.UID, Gid: p.GID}}
+	if p.Cgroup != "" {
+		group, err := os.Open(p.Cgroup)
+		require.NoError(t, err)
+		defer func() { _ = group.Close() }()
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
+	}
+	require.NoError(t, cmd.Run(), "it goes on without its first process")
+	proofOf(t, k, "alc_1")
+	require.NoDirExists(t, p.Cgroup)
 }
