@@ -122,8 +122,8 @@ func TestDoctorKnowsWhatAWorkerRefuses(t *testing.T) {
 	f.config = filepath.Join(t.TempDir(), "forewarm.yaml")
 	scripts := filepath.Join(t.TempDir(), "scripts")
 	require.NoError(t, os.WriteFile(scripts, []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // it is a program
-	require.NoError(t, os.WriteFile(f.config, []byte("provisioners: [{kind: exec, config: {name: a, daemon: true, command: ["+
-		scripts+"]}}]\n"), 0o600))
+	require.NoError(t, os.WriteFile(f.config, []byte("provisioners: [{kind: exec, config: {name: a, daemon: true, "+
+		"command: ["+scripts+"]}}]\n"), 0o600))
 	found, err := consult(t, f)
 	require.Error(t, err)
 	require.Contains(t, found["provisioner"].Message, "server.public_url")
