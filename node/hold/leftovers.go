@@ -28,32 +28,33 @@ func (s scope) removeLeftovers() (int, error) {
 	if !s.record.OwnUser || err != nil {
 		return removed, err
 	}
-	owned := func(of unix.Stat_t) bool { return s.isOver(of.Uid) }
-	var failed error // why what stays does, if it does
 	for _, dir := range s.folders {
-		err := walkShared(ctx, dir, owned, func(in *os.File, name string) error {
-			n, err := removeEntry(ctx, in, name, owned)
-			if removed += n; err != nil {
-				failed = err
-			}
-			return nil
-		})
-		if err != nil {
+		n, err := s.removeOwned(ctx, dir)
+		if removed += n; err != nil {
 			return removed, err
 		}
 	}
 	n, err := removeIPC(s.isOver)
-	if removed += n; err != nil {
-		return removed, err
-	}
-	for _, dir := range s.folders {
-		if err := walkShared(ctx, dir, owned, func(_ *os.File, name string) error {
-			return errors.Join(fmt.Errorf("%q cannot be removed", name), failed)
-		}); err != nil {
+	return removed + n, err
+}
+
+// removeOwned removes what users whose holds are over own in a shared folder, until a look finds nothing.
+func (s scope) removeOwned(ctx context.Context, dir string) (removed int, err error) {
+	owned := func(of unix.Stat_t) bool { return s.isOver(of.Uid) }
+	for {
+		found := false
+		err := walkShared(ctx, dir, owned, func(in *os.File, name string) error {
+			found = true
+			n, err := removeEntry(ctx, in, name, owned)
+			if removed += n; err != nil && !isElsewhere(err) {
+				return fmt.Errorf("%q cannot be removed: %w", name, err)
+			}
+			return nil
+		})
+		if err != nil || !found {
 			return removed, err
 		}
 	}
-	return removed, nil
 }
 
 // removeHome removes the folder of a hold, and returns how many entries it had.
