@@ -26,13 +26,12 @@ func Serve() (exitCode int) {
 	syscall.CloseOnExec(orderFile)
 	syscall.CloseOnExec(reportFile)
 	report := os.NewFile(reportFile, "report")
-	if err := serve(os.NewFile(orderFile, "order"), report); err != nil {
-		text := err.Error()
-		_, _ = report.WriteString(text[:min(len(text), mostRefusal)])
-	}
+	refusal := serve(os.NewFile(orderFile, "order"), report).Error()
+	_, _ = report.WriteString(refusal[:min(len(refusal), mostRefusal)])
 	return 1
 }
 
+// serve becomes the command, or returns why it cannot.
 func serve(from, report *os.File) error {
 	runtime.LockOSThread() // a part of what follows is the thread's
 	var o order
