@@ -175,6 +175,25 @@ func TestEveryServerKnowsTheDaemons(t *testing.T) {
 	require.Equal(t, "online", f.node(0).Daemon.State)
 }
 
+// A server that is started anew calls nobody online who was silent while another listened.
+func TestASilentDaemonStaysSilentForANewServer(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.join(0, "boot", "daemon")
+	f.join(1, "boot", "other")
+	f.sendBeat("daemon", 0, f.beat(0, 100, 1, "healthy"))
+	f.clock.Advance(10 * time.Minute)
+	f.sendBeat("other", 1, f.beat(1, 100, 1, "healthy"))
+	f.clock.Advance(10 * time.Second)
+	var err error
+	f.server, err = server.New(server.Config{Ledger: f.ledger, Clock: f.clock, Limits: unlimited,
+		Peppers: []keys.Pepper{f.minter.Pepper}})
+	require.NoError(t, err)
+	f.handler = f.server
+	require.Equal(t, "silent", f.node(0).Daemon.State)
+	require.Equal(t, "online", f.node(1).Daemon.State)
+}
+
 func TestAJoinTokenWorksOnce(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/client"
@@ -74,4 +76,47 @@ func TestAServerThatEndsLetsGo(t *testing.T) {
 		told, ok := errors.AsType[*client.Error](err)
 		return ok && told.Problem.Code == contract.CodeNodeNotAttached
 	}, 10*time.Second, 10*time.Millisecond)
+}
+
+// A key that was revoked before its holder said what to run begins nothing.
+func TestAKeyThatIsRevokedBeforeTheCommandIsSent(t *testing.T) {
+	s := newSite(t)
+	key := s.createKey("member", "member")
+	conn, _, err := websocket.Dial(t.Context(), s.url+"/v1/allocations/"+s.held.ID+"/exec",
+		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + s.keys["member"]}},
+			Subprotocols: []string{wire.Protocol}})
+	require.NoError(t, err)
+	defer func() { _ = conn.CloseNow() }()
+	ask[contract.Key](s.world, "root", http.MethodDelete, "/v1/keys/"+key.ID, "")
+	ran := filepath.Join(t.TempDir(), "ran")
+	command := wire.Command{Arguments: []string{"touch", ran}}
+	require.NoError(t, conn.Write(t.Context(), websocket.MessageBinary,
+		wire.AppendMessage(nil, wire.Begin, command.Encode())))
+	_, message, err := conn.Read(t.Context())
+	require.NoError(t, err)
+	channel, data, err := wire.ParseMessage(message)
+	require.NoError(t, err)
+	require.Equal(t, wire.Result, channel)
+	end, err := wire.ParseEnd(data)
+	require.NoError(t, err)
+	require.Equal(t, wire.Refused, end.Code)
+	require.Contains(t, end.Reason, "not valid any more")
+	require.NoFileExists(t, ran)
+}
+
+// A daemon that has just reported, and is between two servers, is waited for.
+func TestASessionWaitsForADaemonThatComesBack(t *testing.T) {
+	s := newSite(t)
+	s.seq++
+	s.sendBeat("daemon", s.on, s.beat(s.on, 1, s.seq, "healthy", func(b *contract.Heartbeat) {
+		b.Holds, b.Look.Isolation = s.holds.List(), "user"
+	}))
+	s.stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := s.exec("root", "true")
+		ended <- err
+	}()
+	s.attach(2)
+	require.NoError(t, <-ended)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 )
@@ -64,9 +65,12 @@ func leaveSlot(c *computation, n *node.Node) {
 }
 
 // retireNode removes what is no longer of use. In an observed pool that ends the keeping
-// alone, so that it need not wait for the work on the node.
+// alone, so that it need not wait for the work on the node. What is still being cleaned is in
+// use: the machine may be one that the next node is made of, and its daemon cleans it.
 func retireNode(c *computation, n *node.Node) {
-	f := Facts{State: string(n.State()), Held: c.held[n.Slot] && !c.Pool.Observed, Kept: n.Kept(), Lead: c.boot95}
+	cleaned := slices.ContainsFunc(c.Cleaning, func(x learned.Cleaning) bool { return x.Awaits(n.ID) })
+	f := Facts{State: string(n.State()), Held: (c.held[n.Slot] || cleaned) && !c.Pool.Observed, Kept: n.Kept(),
+		Lead: c.boot95}
 	if n.State() == node.Booting {
 		f.Due = n.RequestedAt.Add(max(c.policy.BootTimeout, timeoutFactor*c.boot95))
 		c.wakeAt(f.Due)

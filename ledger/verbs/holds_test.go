@@ -2,10 +2,15 @@ package verbs_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -47,4 +52,110 @@ func TestOrganizationsShareANodeThatKeepsThemApart(t *testing.T) {
 	require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon, []ledger.Cleaned{{AllocationID: theirs.ID,
 		Proof: "nothing is left"}}))
 	require.NoError(t, open(ann, ours.ID, capacity.IsolationEnvironment))
+}
+
+// A node that is taken back into use before it was proved clean proves it first, or is out
+// of use again.
+func TestAResumedNodeIsProvedCleanBeforeItIsGivenOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.resizePool(1)
+	ann, bob, carol := w.newPerson("ann"), w.newPerson("bob"), w.newPerson("carol")
+	ours := w.mustAllocate(ann, 1)
+	w.mustAllocate(bob, 1)
+	w.pass(boot)
+	on := w.readNodes(node.Ready)[0].ID
+	daemon := w.lookAt(on).daemon
+	require.NoError(t, w.ledger.OpenHold(t.Context(), ann, ours.ID, on, capacity.IsolationDevices))
+	_, err := w.ledger.Release(t.Context(), ann, ours.ID)
+	require.NoError(t, err)
+	w.pass(learned.CleanWithin + time.Second)
+	require.Len(t, w.readNodes(node.Quarantined), 1)
+	for i := range 2 { // an operator believes it, and is wrong
+		require.Len(t, w.readEvents("allocation.not_cleaned"), i+1)
+		_, err = w.ledger.ResumeNode(t.Context(), operator, on)
+		require.NoError(t, err)
+		w.pass(time.Minute)
+		require.Len(t, w.readNodes(node.Ready), 1)
+		_, err = w.ledger.Allocate(t.Context(), carol, ledger.AllocateRequest{Pool: "lab", GPUs: 1})
+		require.Equal(t, []admission.Code{admission.CapacityExhausted}, itemErrors(t, err))
+		w.pass(learned.CleanWithin)
+		require.Len(t, w.readNodes(node.Quarantined), 1)
+	}
+	_, err = w.ledger.ResumeNode(t.Context(), operator, on)
+	require.NoError(t, err)
+	w.pass(time.Minute)
+	require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon, []ledger.Cleaned{{AllocationID: ours.ID,
+		Proof: "nothing is left"}}))
+	w.doDueWork()
+	next := w.mustAllocate(carol, 1)
+	w.pass(time.Second)
+	require.Equal(t, ours.Slots, w.readAllocation(next.ID).Slots)
+	require.Equal(t, allocation.Active, w.readAllocation(next.ID).State())
+}
+
+// A node that is given up is cleaned before it goes: its machine may be there for the next.
+func TestADrainedNodeIsCleanedBeforeItGoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	ours := w.mustAllocate(ann, 2)
+	w.pass(boot)
+	on := w.readNodes(node.Ready)[0].ID
+	daemon := w.lookAt(on).daemon
+	require.NoError(t, w.ledger.OpenHold(t.Context(), ann, ours.ID, on, capacity.IsolationDevices))
+	_, err := w.ledger.DrainNode(t.Context(), operator, on)
+	require.NoError(t, err)
+	_, err = w.ledger.Release(t.Context(), ann, ours.ID)
+	require.NoError(t, err)
+	w.pass(10 * time.Second)
+	require.Len(t, w.readNodes(node.Draining), 1)
+	require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon, []ledger.Cleaned{{AllocationID: ours.ID,
+		Proof: "nothing is left"}}))
+	w.doDueWork()
+	require.Empty(t, w.readNodes(node.Draining))
+}
+
+// The free GPUs of a node that is drained and held are promised to nobody before it is gone.
+func TestADrainedNodeThatIsHeldHasNoRoom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.resizePool(1)
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
+	held := w.allocateFor(ann, 1, time.Hour)
+	w.pass(boot)
+	until := w.readAllocation(held.ID).LeaseUntil
+	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID)
+	require.NoError(t, err)
+	for _, window := range []calendar.Interval{w.windowAfter(0, 10*time.Minute),
+		w.windowAfter(50*time.Minute, 2*time.Hour)} {
+		_, err = w.ledger.Reserve(t.Context(), bob, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window})
+		require.Equal(t, []admission.Code{admission.CapacityExhausted}, itemErrors(t, err), "%s", window)
+	}
+	_, err = w.ledger.Allocate(t.Context(), bob, ledger.AllocateRequest{Pool: "lab", GPUs: 1})
+	require.Equal(t, []admission.Code{admission.CapacityExhausted}, itemErrors(t, err))
+	w.mustReserve(bob, 2, calendar.Interval{Start: until.Add(10 * time.Minute), End: until.Add(time.Hour)})
+
+	_, err = w.ledger.Release(t.Context(), ann, held.ID)
+	require.NoError(t, err)
+	w.pass(boot)
+	w.allocateFor(bob, 1, 30*time.Minute)
+}
+
+// It does not wait for a daemon that is away for ever.
+func TestADrainedNodeGoesWithoutAProofThatIsTooLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	ours := w.mustAllocate(ann, 2)
+	w.pass(boot)
+	on := w.readNodes(node.Ready)[0].ID
+	require.NoError(t, w.ledger.OpenHold(t.Context(), ann, ours.ID, on, capacity.IsolationDevices))
+	_, err := w.ledger.DrainNode(t.Context(), operator, on)
+	require.NoError(t, err)
+	_, err = w.ledger.Release(t.Context(), ann, ours.ID)
+	require.NoError(t, err)
+	w.pass(learned.CleanWithin + time.Second)
+	require.Empty(t, w.readNodes(node.Draining))
+	require.Len(t, w.readEvents("allocation.not_cleaned"), 1)
 }

@@ -42,8 +42,9 @@ type record struct {
 
 // book is the file with what is known of holds.
 type book struct {
-	NextUser uint32             `json:"next_user"`
-	Holds    map[string]*record `json:"holds"` // by allocation
+	FirstUser uint32             `json:"first_user"` // that it handed out, or would
+	NextUser  uint32             `json:"next_user"`
+	Holds     map[string]*record `json:"holds"` // by allocation
 	// Over is when holds were forgotten, by allocation. A server that was frozen may still ask for a session of one, when
 	// its GPUs are somebody else's.
 	Over map[string]time.Time `json:"over,omitempty"`
@@ -66,6 +67,9 @@ const (
 	lastUser  = 2_000_000_000
 )
 
+// isHolder reports whether a user is of those for holds, of this daemon's or of another one's on the machine.
+func isHolder(uid uint32) bool { return uid >= firstUser && uid < lastUser }
+
 // readBook reads the book, or begins one. The first user is chosen by chance, so that neither an
 // earlier book that was lost nor another daemon of the machine has the same.
 func readBook(path string) (book, error) {
@@ -79,10 +83,24 @@ func readBook(path string) (book, error) {
 	if b.Over == nil {
 		b.Over = map[string]time.Time{}
 	}
-	if b.NextUser < firstUser || b.NextUser >= lastUser {
+	if !isHolder(b.NextUser) {
 		b.NextUser = firstUser + rand.Uint32N(lastUser-firstUser) //nolint:gosec // it is no secret
 	}
+	if b.FirstUser == 0 { // nobody has had one, or the book is from before it was written down
+		b.FirstUser = b.NextUser
+		for _, r := range b.Holds {
+			if isHolder(r.UID) {
+				b.FirstUser = min(b.FirstUser, r.UID)
+			}
+		}
+	}
 	return b, nil
+}
+
+// handedOut reports whether a user was taken from the book.
+func (b *book) handedOut(uid uint32) bool {
+	const all = lastUser - firstUser // it begins anew after the last one
+	return isHolder(uid) && (uid+all-b.FirstUser)%all < (b.NextUser+all-b.FirstUser)%all
 }
 
 func (b *book) takeUser() uint32 {

@@ -95,7 +95,7 @@ func (k *Keeper) unknown(id string) *record {
 	r := &record{Home: filepath.Join(k.Dir, id), OpenedAt: k.Clock.Now()}
 	if info, err := os.Stat(r.Home); err == nil {
 		if s, ok := info.Sys().(*syscall.Stat_t); ok {
-			r.UID, r.GID, r.OwnUser = s.Uid, s.Gid, s.Uid >= firstUser && s.Uid < lastUser
+			r.UID, r.GID, r.OwnUser = s.Uid, s.Gid, isHolder(s.Uid)
 		}
 	}
 	if k.cgroups != "" && r.OwnUser {
@@ -116,7 +116,7 @@ func (k *Keeper) save() {
 func (k *Keeper) clear(id string, r record) {
 	from := k.Clock.Now()
 	k.Log.Info("ending a hold", "allocation", id, "place", r.describe())
-	s := scope{id: id, record: r, launcher: k.Launcher}
+	s := k.scopeOf(id, r)
 	count, err := s.endProcesses(k.Grace)
 	removed, failed := s.removeLeftovers() // also where a process stays
 	err = errors.Join(err, failed)

@@ -93,7 +93,8 @@ func TestNothingIsLeftOfAHold(t *testing.T) {
 
 	hidden := begin(t, p, `umask 0; echo secret >left; mkdir -p /tmp/fw-$$/deep; echo x >/tmp/fw-$$/deep/file
 echo y >/dev/shm/fw-$$; ipcmk -M 4096 >/dev/null; ipcmk -Q >/dev/null; ipcmk -S 1 >/dev/null
-env -i setsid sh -c 'trap "" TERM HUP; while :; do sleep 100; done' >/dev/null 2>&1 & echo $!`)
+env -i setsid sh -c 'trap "" TERM HUP; echo >ready; while :; do sleep 100; done' >/dev/null 2>&1 & echo $!
+until [ -e ready ]; do :; done`)
 	stays := begin(t, other, "sleep 1000 >/dev/null 2>&1 & echo $!")
 	require.Equal(t, []string{"alc_1", "alc_2"}, k.List())
 

@@ -20,6 +20,25 @@ type scope struct {
 	id       string
 	record   record
 	launcher launch.Launcher
+	folders  []string              // in which holders may leave files, beside the hold's own
+	isOver   func(uid uint32) bool // whether what a user left is to go: the hold's own, and those whose holds have ended
+}
+
+// scopeOf is where what belongs to a hold is found. What users of earlier holds own is looked for with it: somebody
+// else may have kept a program of theirs, which left something since.
+func (k *Keeper) scopeOf(id string, r record) scope {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at, inUse := k.book, map[uint32]bool{}
+	for other, r := range at.Holds {
+		if other != id && (r.Phase == open || r.Phase == ending) {
+			inUse[r.UID] = true
+		}
+	}
+	return scope{id: id, record: r, launcher: k.Launcher, folders: append(slices.Clone(sharedFolders), k.Dir),
+		isOver: func(uid uint32) bool {
+			return isHolder(uid) && (uid == r.UID || at.handedOut(uid) && !inUse[uid])
+		}}
 }
 
 // lookEvery is how often processes are looked for while they end.

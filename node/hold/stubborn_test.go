@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -79,43 +78,6 @@ func hasThreads(pid string) bool {
 	return err == nil && len(threads) > 1
 }
 
-// Folders that lie in each other, deeper than a path or open files go, are removed; links lead nowhere.
-func TestADeepFolderIsRemoved(t *testing.T) {
-	dir := newDir(t)
-	k := keeperIn(t, dir)
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
-	require.NoError(t, err)
-	kept := filepath.Join(dir, "kept")
-	require.NoError(t, os.WriteFile(kept, nil, 0o600))
-	shared, err := os.MkdirTemp("/tmp", "forewarm-deep-")
-	require.NoError(t, err)
-	for _, top := range []string{p.Home, shared} {
-		at, err := unix.Open(top, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		require.NoError(t, err)
-		for range 2_000 {
-			require.NoError(t, unix.Mkdirat(at, "d", 0o700))
-			require.NoError(t, unix.Symlinkat(dir, at, "link"))
-			below, err := unix.Openat(at, "d", unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-			require.NoError(t, err)
-			require.NoError(t, unix.Close(at))
-			at = below
-		}
-		require.NoError(t, unix.Close(at))
-	}
-	require.NoError(t, os.Chown(shared, int(p.UID), int(p.GID)))
-	k.End([]string{"alc_1"})
-	awaitChange(t, k)
-	k.Look(contract.NodeLook{Source: "simulated"}, day.Add(time.Second))
-	require.Len(t, k.Cleaned(), 1)
-	require.Empty(t, k.Cleaned()[0].Problem)
-	require.NoDirExists(t, p.Home)
-	require.FileExists(t, kept)
-	if p.OwnUser {
-		require.NoDirExists(t, shared)
-	}
-	require.NoError(t, exec.Command("rm", "-rf", shared).Run())
-}
-
 // What could not be removed is tried again, and is not forgotten before it is gone.
 func TestWhatIsNotCleanIsTriedAgain(t *testing.T) {
 	dir := newDir(t)
@@ -123,14 +85,16 @@ func TestWhatIsNotCleanIsTriedAgain(t *testing.T) {
 	k := keeperAt(t, dir, now)
 	_, err := k.Open(hold.Hold{AllocationID: "alc_1"})
 	require.NoError(t, err)
-	blocked := filepath.Join(dir, "holds", ".removing-alc_1") // no folder can be made there
-	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+	holds, away := filepath.Join(dir, "holds"), filepath.Join(dir, "away")
+	require.NoError(t, os.Rename(holds, away))
+	require.NoError(t, os.WriteFile(holds, nil, 0o600)) // no folder can be opened there
 	k.End([]string{"alc_1"})
 	awaitChange(t, k)
 	require.Contains(t, k.Cleaned()[0].Problem, "removing the folder of the hold")
 	k.End(nil) // the server has heard it
 	require.Len(t, k.Cleaned(), 1, "it is still there")
-	require.NoError(t, os.Remove(blocked))
+	require.NoError(t, os.Remove(holds))
+	require.NoError(t, os.Rename(away, holds))
 	now.Advance(time.Minute)
 	k.End(nil)
 	awaitChange(t, k)

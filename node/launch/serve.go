@@ -31,7 +31,7 @@ func Serve() (exitCode int) {
 	return 1
 }
 
-// serve becomes the command, or returns why it cannot.
+// serve returns why it could not become the command.
 func serve(from, report *os.File) error {
 	runtime.LockOSThread() // a part of what follows is the thread's
 	var o order

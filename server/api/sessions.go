@@ -113,8 +113,15 @@ func (a *API) serveSession(ctx context.Context, in SessionOf, kind string,
 // attachLook is how often a daemon is looked for that has yet to come.
 const attachLook = 100 * time.Millisecond
 
-// awaitDaemon waits for the daemon of a node that may be new.
+// comesBack is how long a daemon may take to attach anew that has just reported, as after the
+// end of the server that it was attached to.
+const comesBack = 5 * time.Second
+
+// awaitDaemon waits for the daemon of a node that may be new, or between two servers.
 func (a *API) awaitDaemon(ctx context.Context, s seated) error {
+	if _, state := a.Telemetry.Of(s.nodeID); state == telemetry.Online {
+		s.patience = max(s.patience, comesBack)
+	}
 	ctx, cancel := context.WithTimeout(ctx, max(s.patience, 0))
 	defer cancel()
 	tick := time.NewTicker(attachLook)
@@ -123,13 +130,13 @@ func (a *API) awaitDaemon(ctx context.Context, s seated) error {
 		reached, err := a.Sessions.Reaches(context.WithoutCancel(ctx), s.nodeID)
 		switch said, state := a.Telemetry.Of(s.nodeID); {
 		case err != nil:
-			return errors.Join(err, notAttached(s.nodeID))
+			return errors.Join(err, notAttached(s.nodeID, state))
 		case reached:
 			return nil
 		case state == telemetry.Online && said.Look.Isolation == "":
 			return takesNone(s.nodeID)
 		case ctx.Err() != nil:
-			return notAttached(s.nodeID)
+			return notAttached(s.nodeID, state)
 		}
 		select {
 		case <-tick.C:
@@ -146,7 +153,14 @@ func protocolsIn(header string) []string {
 	return all
 }
 
-func notAttached(nodeID string) error {
+func notAttached(nodeID string, state telemetry.State) error {
+	if state == telemetry.Online {
+		return problem.New(contract.CodeNodeNotAttached, "The daemon of node "+nodeID+" reports, and no server that can "+
+			"be asked has its stream: it is between two servers, reaches the control plane by HTTP/1 alone, or the servers "+
+			"do not reach each other.").
+			Fix("Try again in some seconds", "").
+			Fix("Have an operator look at the daemon's log, and at server.peers_listen", "forewarm nodes show "+nodeID)
+	}
 	return problem.New(contract.CodeNodeNotAttached, "No daemon of node "+nodeID+" is in reach of the control plane.").
 		Fix("See what is known of it", "forewarm nodes show "+nodeID).
 		Fix("Have an operator start forewarm-node there: see docs/node.md", "")
@@ -247,7 +261,11 @@ func (a *API) runSession(ctx context.Context, user *websocket.Conn, s seated, op
 	begin func(context.Context, *websocket.Conn, *forewarmv1.OpenSession) error) session.End {
 	actor := auth.From(ctx)
 	err := begin(ctx, user, open)
-	if err == nil {
+	if err == nil { // the user took a while to say what to run
+		if end, over := a.checkSession(ctx, &s); over {
+			sessions.Tell(ctx, user, end)
+			return end
+		}
 		said, _ := a.Telemetry.Of(s.nodeID)
 		err = a.Ledger.OpenHold(ctx, actor, s.allocationID, s.nodeID, capacity.Isolation(said.Look.Isolation))
 	}

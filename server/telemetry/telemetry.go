@@ -81,6 +81,8 @@ type Hub struct {
 
 	reading sync.Mutex // held while the ledger is read, so that it is read once
 	readAt  time.Time
+	// before is when, by this process's clock, any daemon had reported last when the hub began.
+	before  time.Time
 	through time.Time // of the newest presence that was read, by the database's clock
 
 	mu    sync.Mutex
@@ -231,13 +233,24 @@ func (h *Hub) Refresh(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading what daemons said: %w", err)
 	}
+	first := h.readAt.IsZero()
 	h.readAt = now
 	for _, p := range all {
 		h.through = p.SeenAt
 		h.learn(p, now.Add(p.SeenAt.Sub(stored)))
 	}
+	if len(all) > 0 && first {
+		h.setBefore(now.Add(h.through.Sub(stored)))
+	}
 	h.forget(now)
 	return nil
+}
+
+// setBefore keeps when any daemon had reported last when the hub began.
+func (h *Hub) setBefore(at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.before = at
 }
 
 // learn keeps what a daemon said elsewhere at a time, by this process's clock, unless it
@@ -269,8 +282,8 @@ func (h *Hub) forget(now time.Time) {
 	}
 }
 
-// Of returns what the daemon of a node said last. Nobody is silent before the hub has
-// listened for a whole Silence.
+// Of returns what the daemon of a node said last. Before the hub has listened for a whole
+// Silence only those are silent that had been so while another server listened.
 func (h *Hub) Of(nodeID string) (Said, State) {
 	now := h.clock.Now()
 	h.mu.Lock()
@@ -279,7 +292,7 @@ func (h *Hub) Of(nodeID string) (Said, State) {
 	if e == nil {
 		return Said{}, None
 	}
-	if now.Sub(e.At) > Silence && now.Sub(h.began) > Silence {
+	if now.Sub(e.At) > Silence && (now.Sub(h.began) > Silence || h.before.Sub(e.At) > Silence) {
 		return e.Said, Silent
 	}
 	return e.Said, Online

@@ -80,7 +80,7 @@ func mayShare(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, nodeID string,
 		}
 	}
 	for _, c := range p.Cleaning {
-		if c.Awaits(nodeID) && holderOf(tx, c.ID) != a.OrganizationID {
+		if c.Doubts(nodeID) && holderOf(tx, c.ID) != a.OrganizationID {
 			return refused
 		}
 	}
@@ -96,14 +96,14 @@ func (l Holds) RecordCleaned(ctx context.Context, actor ledger.Actor, said []led
 	return onNode(ctx, l.Engine, actor.NodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
 		for _, s := range said {
 			i := slices.IndexFunc(p.Cleaning, func(c learned.Cleaning) bool {
-				return c.ID == s.AllocationID && c.Awaits(n.ID)
+				return c.ID == s.AllocationID && c.Doubts(n.ID)
 			})
-			if i < 0 && s.Problem != "" { // an operator took the node back into use, and it is still there
+			if s.Problem != "" && (i < 0 || !p.Cleaning[i].Awaits(n.ID)) { // it is still there
 				if err := quarantineUnclean(tx, p, n, s.AllocationID, s.Problem); err != nil {
 					return err
 				}
 			}
-			if i < 0 {
+			if i < 0 || s.Problem != "" && !p.Cleaning[i].Awaits(n.ID) {
 				continue
 			}
 			if s.Problem != "" {
@@ -113,7 +113,7 @@ func (l Holds) RecordCleaned(ctx context.Context, actor ledger.Actor, said []led
 				continue
 			}
 			took := tx.Now().Sub(p.Cleaning[i].Since)
-			proveCleaning(p, i, n.ID)
+			changeCleaning(p, i, p.Cleaning[i].Proved(n.ID))
 			tx.AddEvent(ledger.Event{Type: "allocation.cleaned", Subject: s.AllocationID, PoolID: p.Pool.ID,
 				OrganizationID: holderOf(tx, s.AllocationID),
 				Message: fmt.Sprintf("its work on node %s has ended and is cleaned up, after %s: %s", n.ID, phrase.Span(took),
@@ -133,18 +133,27 @@ func holderOf(tx *txn.Tx, allocationID string) string {
 	return a.OrganizationID
 }
 
-// proveCleaning awaits nothing from a node any more.
-func proveCleaning(p *txn.PoolTx, i int, nodeID string) {
+// changeCleaning replaces one of what is being cleaned.
+func changeCleaning(p *txn.PoolTx, i int, to learned.Cleaning) {
 	all := slices.Clone(p.Cleaning)
-	all[i] = all[i].Proved(nodeID)
+	all[i] = to
 	p.SetCleaning(all)
 }
 
-// giveUpCleaning takes a node out of use that was not proved clean. Its operator, who takes
-// it back into use, or a new machine, ends the doubt.
+// resumeCleaning awaits anew what was given up of a node that is taken back into use: a proof
+// alone, or the node's end, ends the doubt.
+func resumeCleaning(tx *txn.Tx, p *txn.PoolTx, nodeID string) {
+	for i, c := range p.Cleaning {
+		if c.Doubts(nodeID) && !c.Awaits(nodeID) {
+			changeCleaning(p, i, c.Resume(nodeID, tx.Now()))
+		}
+	}
+}
+
+// giveUpCleaning takes a node out of use that was not proved clean.
 func giveUpCleaning(tx *txn.Tx, p *txn.PoolTx, n node.Node, i int, why string) error {
 	id := p.Cleaning[i].ID
-	proveCleaning(p, i, n.ID)
+	changeCleaning(p, i, p.Cleaning[i].GiveUp(n.ID))
 	evidence := uncleanText(id, why)
 	tx.AddEvent(ledger.Event{Type: "allocation.not_cleaned", Subject: id, PoolID: p.Pool.ID,
 		OrganizationID: holderOf(tx, id), Reason: ledger.ReasonNotClean, Message: "node " + n.ID + ": " + evidence})
@@ -165,12 +174,12 @@ func uncleanText(allocationID, why string) string {
 // it and did not, its node is taken out of use; a node that is gone has nothing to prove.
 func endCleaning(tx *txn.Tx, p *txn.PoolTx) error {
 	for i := 0; i < len(p.Cleaning); i++ {
-		for _, id := range p.Cleaning[i].Await {
+		for _, id := range slices.Concat(p.Cleaning[i].Await, p.Cleaning[i].GivenUp) {
 			n, ok := p.FindNode(id)
 			switch {
 			case !ok || node.Machine.Terminal(n.State()):
-				proveCleaning(p, i, id)
-			case !tx.Now().Before(p.Cleaning[i].Overdue()):
+				changeCleaning(p, i, p.Cleaning[i].Proved(id))
+			case p.Cleaning[i].Awaits(id) && !tx.Now().Before(p.Cleaning[i].Overdue()):
 				if err := giveUpCleaning(tx, p, n, i, "its daemon has not proved it within "+
 					phrase.Length(learned.CleanWithin)); err != nil {
 					return err

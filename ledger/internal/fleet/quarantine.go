@@ -55,6 +55,7 @@ func (l Fleet) ResumeNode(ctx context.Context, actor ledger.Actor, nodeID string
 	return moveNode(ctx, l.Engine, actor, nodeID, "resume it",
 		func(tx *txn.Tx, p *txn.PoolTx, n node.Node) (node.Node, error) {
 			if n.State() != node.Quarantined {
+				resumeCleaning(tx, p, n.ID)
 				return tx.StepNode(p, n, node.Resume, "asked", "")
 			}
 			if !n.Quarantine.Resuming {
@@ -119,6 +120,7 @@ func finishInspection(tx *txn.Tx, p *txn.PoolTx, n node.Node, m ledger.Instance)
 	switch {
 	case n.Quarantine.Resuming:
 		n.Address, n.Devices = m.Address, m.Devices
+		resumeCleaning(tx, p, n.ID)
 		_, err := tx.StepNode(p, n, node.Resume, "asked",
 			fmt.Sprintf("%s passed the health gate after %s of quarantine",
 				phrase.Count(len(m.Devices), "GPU"), phrase.Span(tx.Now().Sub(n.Quarantine.Since()))))

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
@@ -85,15 +86,34 @@ func (p *preference) SlotTiers() (soon, later calendar.Tiers) {
 	return p.soon, p.later
 }
 
+// closeHeld excludes the slots whose node is on its way out and is held at a time: their free
+// GPUs are nobody's before it is gone.
+func closeHeld(p *PoolTx, tiers calendar.Tiers, at time.Time) calendar.Tiers {
+	last := len(tiers) - 1 // those on their way out
+	if tiers[last].Len() == 0 {
+		return tiers
+	}
+	open := tiers[last].Clone()
+	for a := range p.Allocations.All() {
+		if !a.Holds() || !a.LeaseUntil.After(at) {
+			continue
+		}
+		for _, slot := range a.Slots {
+			open.Remove(slot)
+		}
+	}
+	return append(slices.Clone(tiers[:last]), open)
+}
+
 // TiersFor orders slots for a window. One that starts within its lead time wants
 // what is usable soonest; a later one only avoids slots whose node is on its way
-// out.
+// out, and both exclude those of which it is not gone by then.
 func TiersFor(p *PoolTx, w calendar.Interval, now time.Time, policy plan.Policy) calendar.Tiers {
 	soon, later := p.Preferred.SlotTiers()
 	if !w.Start.After(now.Add(plan.Lead(p.Pool.AsPlanned(now).Boot, policy))) {
-		return soon
+		return closeHeld(p, soon, w.Start)
 	}
-	return later
+	return closeHeld(p, later, w.Start)
 }
 
 // TiersNow prefers the places of the tenant's own reservations, then whatever is usable
@@ -109,7 +129,7 @@ func TiersNow(p *PoolTx, own []reservation.Reservation, explicit bool) calendar.
 			}
 		}
 	}
-	return append(calendar.Tiers{mine}, soon...)
+	return append(calendar.Tiers{mine}, closeHeld(p, soon, p.Tx.Now())...)
 }
 
 // SlotReadiness is how soon a slot can be used.

@@ -25,7 +25,7 @@ var program = sync.OnceValue(func() *os.File {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, "launcher")
-	build := exec.Command("go", "build", "-o", file, //nolint:gosec // the test's own file
+	build := exec.Command("go", "build", "-o", file, //nolint:gosec // it ends by itself
 		"github.com/forewarm/forewarm/node/launch/testdata/launcher")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -263,8 +263,8 @@ func TestTheEdgeIsChecked(t *testing.T) {
 
 func TestIsolationsAreChecked(t *testing.T) {
 	t.Parallel()
-	require.Contains(t, describeInstallation(t, strings.Replace(base, "max_lease: 13m", "max_lease: 13m, isolation: some", 1)),
-		"write devices, user or environment")
+	said := describeInstallation(t, strings.Replace(base, "max_lease: 13m", "max_lease: 13m, isolation: some", 1))
+	require.Contains(t, said, "write devices, user or environment")
 }
 
 func TestTheEdgeFromTheEnvironment(t *testing.T) {

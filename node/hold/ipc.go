@@ -1,0 +1,77 @@
+package hold
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ipcKinds are the lists of System V's objects, with the call that removes one.
+var ipcKinds = []struct {
+	list   string
+	remove func(id int) error
+}{
+	{"/proc/sysvipc/shm", func(id int) error { return control(unix.SYS_SHMCTL, id, unix.IPC_RMID, 0) }},
+	{"/proc/sysvipc/msg", func(id int) error { return control(unix.SYS_MSGCTL, id, unix.IPC_RMID, 0) }},
+	{"/proc/sysvipc/sem", func(id int) error { return control(unix.SYS_SEMCTL, id, 0, unix.IPC_RMID) }},
+}
+
+func control(call uintptr, id, second, third int) error {
+	if _, _, errno := unix.Syscall(call, uintptr(id), uintptr(second), uintptr(third)); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// removeIPC removes the objects of System V that users own or made, and reads back that they are gone.
+func removeIPC(isOver func(uid uint32) bool) (removed int, err error) {
+	for _, kind := range ipcKinds {
+		for _, id := range ownedIPC(kind.list, isOver) {
+			if err := kind.remove(id); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EIDRM) {
+				return removed, fmt.Errorf("removing an object of %s: %w", kind.list, err)
+			}
+			removed++
+		}
+		if left := ownedIPC(kind.list, isOver); len(left) > 0 {
+			return removed, fmt.Errorf("%d objects of %s cannot be removed", len(left), kind.list)
+		}
+	}
+	return removed, nil
+}
+
+// removedIPC marks shared memory that goes, like a file that is open, when nobody has it any more (SHM_DEST).
+const removedIPC = 0o1000
+
+// ownedIPC are the ids in a list of System V's objects that users own or made.
+func ownedIPC(list string, isOver func(uid uint32) bool) (ids []int) {
+	text, err := os.ReadFile(list) //nolint:gosec // one of three
+	if err != nil {
+		return nil // the kernel has none
+	}
+	lines := strings.Split(string(text), "\n")
+	columns := map[string]int{}
+	for i, name := range strings.Fields(lines[0]) {
+		columns[name] = i
+	}
+	idColumn := 1 // after the key
+	for _, line := range lines[1:] {
+		f := strings.Fields(line)
+		if len(f) <= max(columns["perms"], columns["uid"], columns["cuid"]) {
+			continue
+		}
+		mode, _ := strconv.ParseUint(f[columns["perms"]], 8, 32)
+		owner, err := strconv.ParseUint(f[columns["uid"]], 10, 32)
+		maker, failed := strconv.ParseUint(f[columns["cuid"]], 10, 32)
+		if err != nil || failed != nil || mode&removedIPC != 0 || !isOver(uint32(owner)) && !isOver(uint32(maker)) {
+			continue
+		}
+		if id, err := strconv.Atoi(f[idColumn]); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
