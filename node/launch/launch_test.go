@@ -19,9 +19,9 @@ func TestALauncherThatIsNoneSaysSo(t *testing.T) {
 		"starting a command: there is no launcher":                                     nil,
 		"starting the launcher: fork/exec /no/such/program: no such file or directory": {"/no/such/program"},
 		"waiting for the launcher: EOF":                                                {"/bin/sh", "-c", "cat <&3 >/dev/null"},
-		"starting a command: it is another program, which says so, and at greater length": {"/bin/sh", "-c",
+		"starting a command: it is another program, and says so at length": {"/bin/sh", "-c",
 			"cat <&3 >/dev/null; printf 'starting a command: it is another program, ' >&4; " +
-				"printf 'which says so, and at greater length' >&4"},
+				"printf 'and says so at length' >&4"},
 	} {
 		_, err := l.Start(launch.Command{Arguments: []string{"true"}, Directory: "/"})
 		require.EqualError(t, err, want)
