@@ -68,7 +68,7 @@ const (
 )
 
 // Start returns once the launcher has the user and the cgroup of the command, by which it is found.
-// Nobody waits until it is the command: if it cannot become that, it ends, and Refusal says why.
+// Nobody waits until it is the command: if it cannot become that, it ends, and Close says why.
 func (l Launcher) Start(c Command) (*Child, error) {
 	if len(l) == 0 {
 		return nil, errors.New("starting a command: there is no launcher")
@@ -87,26 +87,14 @@ func (l Launcher) Start(c Command) (*Child, error) {
 		defer func() { _ = dir.Close() }()
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd()) //nolint:gosec // a descriptor is small
 	}
-	told, tell, err := os.Pipe()
+	child := &Child{cmd: cmd, exited: make(chan struct{})}
+	tell, err := child.open()
 	if err != nil {
-		return nil, fmt.Errorf("opening a pipe: %w", err)
-	}
-	defer func() { _, _ = told.Close(), tell.Close() }()
-	said, say, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("opening a pipe: %w", err)
-	}
-	cmd.ExtraFiles = []*os.File{told, say} // orderFile and reportFile
-	child := &Child{cmd: cmd, exited: make(chan struct{}), said: said}
-	err = child.run()
-	_ = say.Close()
-	if err != nil {
-		_ = said.Close()
 		return nil, fmt.Errorf("starting the launcher: %w", err)
 	}
 	if err := child.command(tell, c); err != nil {
 		child.Signal(syscall.SIGKILL)
-		_ = said.Close()
+		_ = child.said.Close()
 		return nil, err
 	}
 	return child, nil
@@ -126,6 +114,26 @@ func (c Command) connect(cmd *exec.Cmd) {
 	}
 }
 
+// open runs the launcher with a pipe in each direction, and returns that by which it is told.
+func (c *Child) open() (tell *os.File, err error) {
+	told, tell, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = told.Close() }()
+	said, say, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, tell.Close())
+	}
+	defer func() { _ = say.Close() }()
+	c.said, c.cmd.ExtraFiles = said, []*os.File{told, say} // orderFile and reportFile
+	if err := c.run(); err != nil {
+		_, _ = tell.Close(), said.Close()
+		return nil, err
+	}
+	return tell, nil
+}
+
 // run starts the launcher on a thread that stays until it has ended: the kernel hangs the command
 // up with the thread, and so with a daemon that is killed.
 func (c *Child) run() error {
@@ -143,14 +151,14 @@ func (c *Child) run() error {
 	return <-started
 }
 
-// command tells the launcher what to become, and waits until it is about to.
+// command tells the launcher what to become, and waits until it is about to. It closes tell.
 func (c *Child) command(tell *os.File, what Command) error {
 	within := time.Now().Add(obeysWithin) //nolint:forbidigo // the kernel's time, for a deadline
 	_ = tell.SetDeadline(within)
 	_ = c.said.SetDeadline(within)
 	err := gob.NewEncoder(tell).Encode(order{Arguments: what.Arguments, Environment: what.Environment,
 		Directory: what.Directory, User: what.User, Daemon: os.Getpid()})
-	if err != nil {
+	if err := errors.Join(err, tell.Close()); err != nil {
 		return fmt.Errorf("telling the launcher what to start: %w", err)
 	}
 	first := make([]byte, len(ready))
