@@ -32,7 +32,8 @@ const patience = 30 * time.Second
 // NewDoer sends requests: again when a busy server asks to wait, and in a dry run
 // none that changes something.
 func (a *App) NewDoer(timeout time.Duration) client.Doer {
-	var d client.Doer = httpx.NewClient(httpx.Config{Timeout: timeout, MaxBody: 32 << 20, UserAgent: a.UserAgent()})
+	var d client.Doer = httpx.NewClient(httpx.Config{Timeout: timeout, MaxBody: 32 << 20, UserAgent: a.UserAgent(),
+		Transport: httpx.NewGuardedTransport()})
 	if a.Flags.DryRun {
 		d = dryRunDoer{d}
 	}
@@ -46,12 +47,14 @@ func (a *App) NewStreamClient() (*client.Client, error) {
 		return nil, err
 	}
 	return client.New(t.Server, t.Key,
-		httpx.NewClient(httpx.Config{Timeout: -1, MaxBody: -1, UserAgent: a.UserAgent()}))
+		httpx.NewClient(httpx.Config{Timeout: -1, MaxBody: -1, UserAgent: a.UserAgent(),
+			Transport: httpx.NewGuardedTransport()}))
 }
 
 // NewSessionClient sends the handshakes of sessions, which then last as long as they may.
 func (a *App) NewSessionClient() *http.Client {
-	return httpx.NewClient(httpx.Config{Timeout: -1, MaxBody: -1, UserAgent: a.UserAgent()})
+	return httpx.NewClient(httpx.Config{Timeout: -1, MaxBody: -1, UserAgent: a.UserAgent(),
+		Transport: httpx.NewGuardedTransport()})
 }
 
 // UserAgent is what the program calls itself in requests.

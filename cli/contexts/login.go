@@ -31,7 +31,8 @@ func NewLoginCommand(a *app.App) *cobra.Command {
 			if t.Key, err = readNewKey(a, cmd, file, t.Key); err != nil {
 				return err
 			}
-			api, err := client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{UserAgent: a.UserAgent()}))
+			api, err := client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{UserAgent: a.UserAgent(),
+				Transport: httpx.NewGuardedTransport()}))
 			if err != nil {
 				return &exit.Error{Code: exit.Usage, Message: err.Error(),
 					Next: []string{"forewarm login --server " + contextfile.DefaultServer}}

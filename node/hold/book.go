@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/statefile"
 )
 
@@ -63,8 +64,8 @@ func (b *book) forget(id string, now time.Time) {
 // Users of holds are numbers that no system hands out, and none is used twice as long as the
 // book is there.
 const (
-	firstUser = 1_900_000_000
-	lastUser  = 2_000_000_000
+	firstUser = httpx.FirstHolder
+	lastUser  = httpx.LastHolder + 1
 )
 
 // isHolder reports whether a user is of those for holds, of this daemon's or of another one's on the machine.
