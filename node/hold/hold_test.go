@@ -12,15 +12,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/node/hold"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var day = time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
 
