@@ -30,8 +30,9 @@ func control(call uintptr, id, second, third int) error {
 // removeIPC removes the objects of System V that users own or made, and reads back that they are gone.
 func removeIPC(isOver func(uid uint32) bool) (removed int, err error) {
 	for _, kind := range ipcKinds {
-		for _, id := range ownedIPC(kind.list, isOver) {
-			if err := kind.remove(id); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EIDRM) {
+		for _, o := range ownedIPC(kind.list, isOver) { // root would need CAP_SYS_ADMIN
+			err := asUser(sameUser, o.user, func() error { return kind.remove(o.id) })
+			if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EIDRM) {
 				return removed, fmt.Errorf("removing an object of %s: %w", kind.list, err)
 			}
 			removed++
@@ -46,8 +47,14 @@ func removeIPC(isOver func(uid uint32) bool) (removed int, err error) {
 // removedIPC marks shared memory that goes, like a file that is open, when nobody has it any more (SHM_DEST).
 const removedIPC = 0o1000
 
-// ownedIPC are the ids in a list of System V's objects that users own or made.
-func ownedIPC(list string, isOver func(uid uint32) bool) (ids []int) {
+// ipcObject is one of System V's objects, with a user who may remove it.
+type ipcObject struct {
+	id   int
+	user uint32
+}
+
+// ownedIPC are those in a list of System V's objects that users own or made.
+func ownedIPC(list string, isOver func(uid uint32) bool) (objects []ipcObject) {
 	text, err := os.ReadFile(list) //nolint:gosec // one of three
 	if err != nil {
 		return nil // the kernel has none
@@ -66,12 +73,16 @@ func ownedIPC(list string, isOver func(uid uint32) bool) (ids []int) {
 		mode, _ := strconv.ParseUint(f[columns["perms"]], 8, 32)
 		owner, err := strconv.ParseUint(f[columns["uid"]], 10, 32)
 		maker, failed := strconv.ParseUint(f[columns["cuid"]], 10, 32)
-		if err != nil || failed != nil || mode&removedIPC != 0 || !isOver(uint32(owner)) && !isOver(uint32(maker)) {
+		id, unread := strconv.Atoi(f[idColumn])
+		if err != nil || failed != nil || unread != nil || mode&removedIPC != 0 {
 			continue
 		}
-		if id, err := strconv.Atoi(f[idColumn]); err == nil {
-			ids = append(ids, id)
+		for _, user := range []uint32{uint32(owner), uint32(maker)} {
+			if isOver(user) {
+				objects = append(objects, ipcObject{id, user})
+				break
+			}
 		}
 	}
-	return ids
+	return objects
 }

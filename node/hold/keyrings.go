@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +18,8 @@ func clearKeyrings(uid uint32) error {
 	if !hasKeys(uid) { // asking for a keyring would make one
 		return nil
 	}
-	if err := asRealUser(uid, func() error { return clearKeyringsOfThread(uid) }); err != nil {
+	// The kernel knows by the real user whose keyrings are meant; the effective one stays root.
+	if err := asUser(uid, sameUser, func() error { return clearKeyringsOfThread(uid) }); err != nil {
 		return fmt.Errorf("removing the keys of the hold: %w", err)
 	}
 	return nil
@@ -38,7 +38,7 @@ func hasKeys(uid uint32) bool {
 	return false
 }
 
-// clearKeyringsOfThread clears the keyrings of the user that the thread has.
+// clearKeyringsOfThread clears the keyrings of a user, on a thread whose real user it is.
 func clearKeyringsOfThread(uid uint32) error {
 	for _, keyring := range []int{unix.KEY_SPEC_USER_KEYRING, unix.KEY_SPEC_USER_SESSION_KEYRING} {
 		if err := clearKeyring(keyring); err != nil {
@@ -60,32 +60,4 @@ func clearKeyringsOfThread(uid uint32) error {
 func clearKeyring(id int) error {
 	_, err := unix.KeyctlInt(unix.KEYCTL_CLEAR, id, 0, 0, 0)
 	return err
-}
-
-// asRealUser calls do on a thread whose real user is another one, by which the kernel knows whose keyrings are meant.
-// Its effective user stays root.
-func asRealUser(uid uint32, do func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		err := setRealUser(uid)
-		if err == nil {
-			err = do()
-		}
-		back := setRealUser(0)
-		if back == nil { // otherwise the thread ends with its goroutine
-			runtime.UnlockOSThread()
-		}
-		done <- errors.Join(err, back)
-	}()
-	return <-done
-}
-
-// setRealUser sets the real user of the thread alone, as the standard library, which sets that of all, does not.
-func setRealUser(uid uint32) error {
-	const same = ^uintptr(0)
-	if _, _, errno := unix.Syscall(unix.SYS_SETRESUID, uintptr(uid), same, same); errno != 0 {
-		return errno
-	}
-	return nil
 }
