@@ -12,7 +12,6 @@ import (
 
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/aws"
-	"github.com/forewarm/forewarm/provisioners/aws/ec2test"
 	"github.com/forewarm/forewarm/provisioners/bootscript"
 )
 
@@ -39,7 +38,7 @@ func TestMachinesStartTheDaemonOfTheirNode(t *testing.T) {
 		require.Equal(t, source == bootscript.Download, p.DownloadsDaemons())
 		first, err := p.Create(t.Context(), "token-1", withDaemon("p5", "5eed"))
 		require.NoError(t, err)
-		text := ec2test.UserText(s.Region, first.ID)
+		text := s.Bill()[0].UserData
 		for _, part := range want {
 			require.Contains(t, text, part)
 		}

@@ -11,6 +11,7 @@ type Line struct {
 	ID, Token, Type, Zone, Market string
 	Tags                          map[string]string
 	State                         string
+	UserData                      string // as the machine reads it
 	// DeletedDisks are its disks that ended with it, or will.
 	DeletedDisks []string
 	From, To     time.Time // To is the bill's time while the machine stands
@@ -43,7 +44,7 @@ func (m *machine) billLine(c Config, now time.Time) Line {
 	billed := max(to.Sub(m.born), MinBilled)
 	line := Line{
 		ID: m.id, Token: m.token, Type: m.kind.Name, Zone: m.zone, Market: m.market, Tags: map[string]string{},
-		State: m.stateAt(c, now), DeletedDisks: m.ephemeral, From: m.born, To: to, Billed: billed,
+		State: m.stateAt(c, now), UserData: m.userText(), DeletedDisks: m.ephemeral, From: m.born, To: to, Billed: billed,
 		Cost: m.price.For(billed),
 	}
 	for _, row := range m.tagRows(now) {

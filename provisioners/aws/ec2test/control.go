@@ -48,14 +48,3 @@ func (r *Region) SetBusy(id string, busy bool) {
 		m.busy, m.idle = busy, now
 	}
 }
-
-// UserText is the user data of a region's machine as it reads it; empty: there is no such
-// machine.
-func UserText(r *Region, id string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if m := r.byID[id]; m != nil {
-		return m.userText()
-	}
-	return ""
-}
