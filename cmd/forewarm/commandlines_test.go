@@ -71,7 +71,7 @@ func splitShown(text string) (args []string) {
 		return nil
 	}
 	for _, word := range shellWord.FindAllString(text, -1) {
-		if word == "…" || word == "|" {
+		if word == "…" || word == "|" || word == "&" {
 			break
 		}
 		args = append(args, strings.NewReplacer(`'`, "", `"`, "").Replace(word))

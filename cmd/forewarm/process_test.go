@@ -68,7 +68,7 @@ func (h home) writeConfig(t *testing.T, config string) {
 
 var savedKey = regexp.MustCompile(`key: (\S+)`)
 
-var contextSaved = regexp.MustCompile(`context +"\S+" (saved|has a key)`)
+var contextSaved = regexp.MustCompile(`context +"\S+" (saved|has a key|is selected)`)
 
 // awaitKey is the one that the first start saved, of which later ones tell.
 func (h home) awaitKey(t *testing.T, first *process) string {
