@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,25 +65,28 @@ func (m machine) read(name string) (text string, mode os.FileMode) {
 const fetcher, program = "usr/local/sbin/forewarm-node-fetch", "usr/local/bin/forewarm-node"
 
 // handOut is a control plane that hands out a program, which can be exchanged.
-func handOut(t *testing.T, text *string) provisioners.Daemon {
+func handOut(t *testing.T, text string) (d provisioners.Daemon, exchange func(string)) {
+	var now atomic.Value
+	now.Store(text)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if *text == "" {
+		said, _ := now.Load().(string)
+		if said == "" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_, _ = w.Write([]byte(*text))
+		_, _ = w.Write([]byte(said))
 	}))
 	t.Cleanup(s.Close)
-	sum := sha256.Sum256([]byte(*text))
+	sum := sha256.Sum256([]byte(text))
 	program := provisioners.DaemonProgram{URL: s.URL + "/download/forewarm-node-linux-amd64",
 		SHA256: hex.EncodeToString(sum[:])}
 	return provisioners.Daemon{URL: "https://forewarm.example", Token: "it's secret",
-		Programs: provisioners.DaemonPrograms{AMD64: program}}
+		Programs: provisioners.DaemonPrograms{AMD64: program}}, func(text string) { now.Store(text) }
 }
 
 func TestAMachineDownloadsTheDaemon(t *testing.T) {
 	t.Parallel()
-	text := "#!/bin/sh\necho the daemon\n"
-	d, m := handOut(t, &text), newMachine(t)
+	text, m := "#!/bin/sh\necho the daemon\n", newMachine(t)
+	d, exchange := handOut(t, text)
 	script, err := bootscript.Render(bootscript.Download, "nod_1", d)
 	require.NoError(t, err)
 	for range 2 { // a machine that is booted anew
@@ -114,21 +118,21 @@ func TestAMachineDownloadsTheDaemon(t *testing.T) {
 	require.Equal(t, text, got)
 	require.Equal(t, os.FileMode(0o755), mode)
 
-	text = "" // the control plane is away when the machine is booted anew
+	exchange("") // the control plane is away when the machine is booted anew
 	output, err = m.run("", fetcher)
 	require.NoError(t, err, output)
 }
 
 func TestOnlyTheProgramThatWasPinnedIsTaken(t *testing.T) {
 	t.Parallel()
-	text := "the daemon"
-	d, m := handOut(t, &text), newMachine(t)
+	m := newMachine(t)
+	d, exchange := handOut(t, "the daemon")
 	script, err := bootscript.Render(bootscript.Download, "nod_1", d)
 	require.NoError(t, err)
 	output, err := m.run(script, "")
 	require.NoError(t, err, output)
 	for answer, says := range map[string]string{"another": "another program than when", "": "503"} {
-		text = answer
+		exchange(answer)
 		output, err = m.run("", fetcher)
 		require.Error(t, err)
 		require.Contains(t, output, says)
