@@ -69,12 +69,15 @@ test: ## run every test that needs no service (RACE=-race for the race detector)
 # The suites that need the two services are behind a build tag, so that they are
 # never skipped: they are run here or not compiled. What has one goroutine only
 # has no races, and takes twenty times as long with the detector; the program of the agent
-# is its packages, which are here.
+# is its packages, which are here; what is concurrent of the store, its users here are, and the
+# store's own suite runs without the detector.
 .PHONY: test/race
 test/race: ## run the tests of what is concurrent with the race detector, PostgreSQL and Redis included
 	scripts/with-services scripts/with-empty-tmp go test -p 2 -race -count=1 -timeout 20m -tags $(TAGS),services \
-		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|test/sim$$|bench/forecast|agent/(redact|backtest|predict)|bench/slurm|internal/archtest|cmd/forewarm-agent$$|cli(/|$$))')
+		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|ledger/sqlledger$$|provisioners/slurm$$|test/sim$$|bench/forecast|agent/(redact|backtest|predict)|bench/slurm|internal/archtest|cmd/forewarm-agent$$|cli(/|$$))')
+	scripts/with-services $(GOTEST),services -count=1 ./ledger/sqlledger
 	scripts/with-empty-tmp go test -p 2 -race -count=1 -tags $(TAGS) -run 'Signal|Wait|Busy|Restart|Follow|Stream' ./cli
+	scripts/with-empty-tmp go test -p 2 -race -count=1 -tags $(TAGS) -run 'TwoProcesses|TestConformance' ./provisioners/slurm
 
 .PHONY: test/all
 test/all: test test/race ## run every test, and those of what is concurrent with the race detector, PostgreSQL and Redis
