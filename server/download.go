@@ -1,7 +1,9 @@
 package server
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,8 +31,7 @@ func (s *Server) serveDownload(c *gin.Context) {
 	name := c.Param("file")
 	path, known := s.cfg.Downloads[name]
 	if !known {
-		abortWith(c, problem.New(contract.CodeNotFound, "This installation hands out no such program.").
-			Fix("Build it with make release/node, and set server.download_dir to where it is", ""))
+		abortWith(c, noSuchProgram())
 		return
 	}
 	from := httpx.Network(exchangeOf(c).from)
@@ -40,6 +41,10 @@ func (s *Server) serveDownload(c *gin.Context) {
 	}
 	defer s.downloads.releaseRequest(from)
 	file, err := os.Open(filepath.Clean(path))
+	if errors.Is(err, fs.ErrNotExist) { // it was there when the server began
+		abortWith(c, noSuchProgram())
+		return
+	}
 	if err != nil {
 		panic(fmt.Errorf("handing out a program: %w", err))
 	}
@@ -53,6 +58,11 @@ func (s *Server) serveDownload(c *gin.Context) {
 	w := &pacedAnswer{ResponseWriter: c.Writer, conn: http.NewResponseController(exchangeOf(c).ResponseWriter),
 		each: s.cfg.Timeouts.Send, last: last}
 	http.ServeContent(w, c.Request, name, info.ModTime(), file)
+}
+
+func noSuchProgram() *problem.Problem {
+	return problem.New(contract.CodeNotFound, "This installation hands out no such program.").
+		Fix("Build it with make release/node, and set server.download_dir to where it is", "")
 }
 
 // pacedAnswer is an answer of which each part must be taken in time, and the whole.

@@ -18,11 +18,12 @@ import (
 // A holder who takes the port of the control plane, once that has ended, is sent no key.
 func TestNoKeyIsSentToAHolder(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("only root can listen as another user")
+	users := map[int]bool{httpx.FirstHolder - 1: true, httpx.FirstHolder: false, httpx.LastHolder: false,
+		httpx.LastHolder + 1: true}
+	if os.Getuid() != 0 { // who can listen as oneself alone, and is no holder
+		users = map[int]bool{os.Getuid(): true}
 	}
-	for user, told := range map[int]bool{httpx.FirstHolder - 1: true, httpx.FirstHolder: false,
-		httpx.LastHolder: false, httpx.LastHolder + 1: true} {
+	for user, told := range users {
 		l := worktest.ListenAs(t, strconv.Itoa(user))
 		var asked atomic.Int32
 		s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(
