@@ -75,7 +75,7 @@ test: ## run every test that needs no service (RACE=-race for the race detector)
 test/race: ## run the tests of what is concurrent with the race detector, PostgreSQL and Redis included
 	scripts/with-services scripts/with-empty-tmp go test -p 2 -race -count=1 -timeout 20m -tags $(TAGS),services \
 		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|ledger/sqlledger$$|provisioners/slurm$$|test/sim$$|bench/forecast|agent/(redact|backtest|predict)|bench/slurm|internal/archtest|cmd/forewarm-agent$$|cli(/|$$))')
-	scripts/with-services $(GOTEST),services -count=1 ./ledger/sqlledger
+	scripts/with-services env $(GOTEST),services -count=1 ./ledger/sqlledger
 	scripts/with-empty-tmp go test -p 2 -race -count=1 -tags $(TAGS) -run 'Signal|Wait|Busy|Restart|Follow|Stream' ./cli
 	scripts/with-empty-tmp go test -p 2 -race -count=1 -tags $(TAGS) -run 'TwoProcesses|TestConformance' ./provisioners/slurm
 
