@@ -30,22 +30,26 @@ type NodeJoined struct {
 
 // Heartbeat is one report of a daemon.
 type Heartbeat struct {
-	Version string    `json:"version" maxLength:"64" doc:"Of the daemon."`
-	BootID  string    `json:"boot_id" minLength:"1" maxLength:"64"`
-	Epoch   int64     `json:"epoch" minimum:"0"`
-	Seq     int64     `json:"seq" minimum:"0" doc:"Grows; a report that comes after a later one is dropped."`
-	SentAt  time.Time `json:"sent_at,omitzero" doc:"For people. The server's own clock counts."`
-	Clears  int       `json:"clears" minimum:"0"`
-	Look    NodeLook  `json:"look"`
-	Holds   []string  `json:"holds,omitempty" maxItems:"256" doc:"The allocations that have a place on the node."`
-	Cleaned []Cleaned `json:"cleaned,omitempty" maxItems:"256"`
+	Version string      `json:"version" maxLength:"64" doc:"Of the daemon."`
+	BootID  string      `json:"boot_id" minLength:"1" maxLength:"64"`
+	Epoch   int64       `json:"epoch" minimum:"0"`
+	Seq     int64       `json:"seq" minimum:"0" doc:"Grows; a report that comes after a later one is dropped."`
+	SentAt  time.Time   `json:"sent_at,omitzero" doc:"For people. The server's own clock counts."`
+	Clears  int         `json:"clears" minimum:"0"`
+	Look    NodeLook    `json:"look"`
+	Holds   []string    `json:"holds,omitempty" maxItems:"256" doc:"The allocations that have a place on the node."`
+	Cleaned []Cleaned   `json:"cleaned,omitempty" maxItems:"256"`
+	Jobs    []JobReport `json:"jobs,omitempty" maxItems:"256"`
+	Asked   bool        `json:"asked,omitempty"`
 }
 
 // HeartbeatAnswer says what the daemon needs to know.
 type HeartbeatAnswer struct {
-	Clears           int      `json:"clears"`
-	HeartbeatSeconds int64    `json:"heartbeat_seconds" doc:"How often to send a heartbeat."`
-	Ended            []string `json:"ended,omitempty"`
+	Clears           int        `json:"clears"`
+	HeartbeatSeconds int64      `json:"heartbeat_seconds" doc:"How often to send a heartbeat."`
+	Ended            []string   `json:"ended,omitempty"`
+	Jobs             []JobOrder `json:"jobs,omitempty"`
+	ForgetJobs       []JobKey   `json:"forget_jobs,omitempty"`
 }
 
 // Cleaned is what a daemon found where the work of an allocation's holder ran.

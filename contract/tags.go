@@ -13,7 +13,7 @@ type tags map[string]reflect.StructTag
 var restOfTags = joinTags(accessTags, agentTags, auditTags, bookingTags, calendarTags, capacityTags,
 	contractTags, costsTags, decisionsTags, eventTags, explainTags, forecastsTags, identityTags,
 	plansTags, prewarmTags, problemTags, quotaTags, recoveryTags, scheduleTags,
-	sharesTags, nodeDaemonTags)
+	sharesTags, nodeDaemonTags, jobTags, nodeJobTags)
 
 func joinTags(all ...tags) tags {
 	out := tags{}

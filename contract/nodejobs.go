@@ -1,0 +1,86 @@
+package contract
+
+import "time"
+
+// JobOrder has the daemon of a node start an attempt of a job there: once, however often it is
+// told.
+type JobOrder struct {
+	JobKey
+	Rank            int               `json:"rank" doc:"Of this node among those of the job."`
+	AllocationID    string            `json:"allocation_id"`
+	GPUUUIDs        []string          `json:"gpu_uuids" nullable:"false"`
+	GPUIndices      []int             `json:"gpu_indices" nullable:"false" doc:"In the order of the UUIDs."`
+	HoldEnvironment map[string]string `json:"hold_environment,omitempty"`
+
+	Command           []string          `json:"command" nullable:"false"`
+	Directory         string            `json:"directory,omitempty" doc:"Left out: the folder of the allocation."`
+	Environment       map[string]string `json:"environment,omitempty"`
+	Input             []byte            `json:"input,omitempty"`
+	MaxRuntimeSeconds int64             `json:"max_runtime_seconds"`
+	GraceSeconds      int64             `json:"grace_seconds" doc:"Between TERM and KILL."`
+	Checkpoint        *JobCheckpoint    `json:"checkpoint,omitempty"`
+}
+
+// JobKey names an attempt of a job.
+type JobKey struct {
+	JobID   string `json:"job_id" minLength:"1" maxLength:"64"`
+	Attempt int    `json:"attempt" minimum:"1" maximum:"1000000"`
+}
+
+// The states of an attempt on a node.
+const (
+	JobRankRunning = "running"
+	JobRankEnded   = "ended"
+)
+
+// Why an attempt ended on a node without, or before, an exit code of its own.
+const (
+	JobTimeLimit  = "time_limit"  // it was ended when its time was over; the exit code is what it left
+	JobNotStarted = "not_started" // nothing ran
+	JobLost       = "lost"        // how it ended is not known: its machine, or what watched it, ended first
+)
+
+// JobReport is what a daemon knows of an attempt of a job on its node. It is repeated in each
+// heartbeat until an answer says that it may be forgotten.
+type JobReport struct {
+	JobKey
+	Rank       int     `json:"rank" minimum:"0" maximum:"100000"`
+	State      string  `json:"state" enum:"running,ended"`
+	RanSeconds float64 `json:"ran_seconds" minimum:"0" maximum:"1e9" doc:"For how long it has run, or ran."`
+	ExitCode   int     `json:"exit_code" minimum:"0" maximum:"255"`
+	Signal     string  `json:"signal,omitempty" maxLength:"16" doc:"That ended it, such as KILL."`
+	Code       string  `json:"code,omitempty" enum:"time_limit,not_started,lost"`
+	Reason     string  `json:"reason,omitempty" maxLength:"300" doc:"For people."`
+}
+
+// JobOutputPart is what a job wrote on a node since an offset. A part that is there already changes nothing.
+type JobOutputPart struct {
+	Attempt int             `json:"attempt" minimum:"1" maximum:"1000000"`
+	Rank    int             `json:"rank" minimum:"0" maximum:"100000"`
+	Offset  int64           `json:"offset" minimum:"0" doc:"Of the first byte, as in JobOutput."`
+	Pieces  []JobOutputData `json:"pieces" minItems:"1" maxItems:"256" nullable:"false"`
+}
+
+// JobOutputData is one piece of output.
+type JobOutputData struct {
+	Stream string    `json:"stream" enum:"stdout,stderr"`
+	At     time.Time `json:"at"`
+	Data   []byte    `json:"data" maxLength:"65536"`
+}
+
+// JobOutputStored answers a part: what is before the offset is kept, or was given up.
+type JobOutputStored struct {
+	NextOffset int64 `json:"next_offset"`
+}
+
+// nodeJobTags are the rests of tags that are too long for their lines.
+var nodeJobTags = tags{
+	"JobOrder.HoldEnvironment": `doc:"What the hold brings, as for a session: it goes before environment."`,
+	"HeartbeatAnswer.Jobs": `doc:"Attempts of jobs to start. They are named until a heartbeat reports them: one that ` +
+		`is known is not started again."`,
+	"HeartbeatAnswer.ForgetJobs": `doc:"Attempts that have ended and of which all is known, or that nobody knows: the ` +
+		`daemon forgets them."`,
+	"Heartbeat.Jobs": `doc:"All attempts that the daemon knows. One that has ended is reported once its output was ` +
+		`sent, as far as that can be."`,
+	"Heartbeat.Asked": `doc:"The control plane asked for this report, as by AttachResponse.report."`,
+}
