@@ -1,0 +1,100 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// JobFilter narrows a list of jobs. Of the Filter, Organization, Pool, State, Name, All and
+// PageSize count.
+type JobFilter struct {
+	Filter
+	Array string // the id that all jobs of an array share
+	Mine  bool   // only those that this key, or another of the same person, submitted
+}
+
+// unendedJobs are the states of jobs that are not over.
+var unendedJobs = []string{contract.JobPending, contract.JobHeld, contract.JobScheduled, contract.JobRunning,
+	contract.JobPreempted}
+
+func (f JobFilter) query() url.Values {
+	if len(f.State) == 0 && !f.All {
+		f.State = unendedJobs
+	}
+	f.All = false // the states say it
+	q := f.Filter.query()
+	if f.Array != "" {
+		q.Set("array", f.Array)
+	}
+	if f.Mine {
+		q.Set("mine", "true")
+	}
+	return q
+}
+
+// SubmitJob submits a job, or all jobs of an array. They wait until there are GPUs for them; a job
+// that was submitted goes on whatever becomes of this program. Of the options, DryRun counts.
+func (c *Client) SubmitJob(ctx context.Context, in contract.JobCreate, o Options) (contract.JobsSubmitted, error) {
+	return callFor[contract.JobsSubmitted](ctx, c, call{method: http.MethodPost, path: []string{"jobs"}, body: in,
+		query: o.query()})
+}
+
+// Job reads a job.
+func (c *Client) Job(ctx context.Context, id string) (contract.Job, error) {
+	return callFor[contract.Job](ctx, c, call{method: http.MethodGet, path: []string{"jobs", id}})
+}
+
+// Jobs lists jobs: those that are not over, unless All or State say otherwise.
+func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[contract.Job, error] {
+	return listPages[contract.Job](ctx, c, f.query(), "jobs")
+}
+
+// CancelJob ends a job: one that waits at once, one that runs by TERM, and KILL after its grace.
+// The answer may come before the end.
+func (c *Client) CancelJob(ctx context.Context, id string) (contract.Job, error) {
+	return c.changeJob(ctx, id, "cancel")
+}
+
+// RequeueJob has a job begin anew: one that runs is ended first, one that is over waits again.
+func (c *Client) RequeueJob(ctx context.Context, id string) (contract.Job, error) {
+	return c.changeJob(ctx, id, "requeue")
+}
+
+// HoldJob keeps a job that waits from starting, until ReleaseJob.
+func (c *Client) HoldJob(ctx context.Context, id string) (contract.Job, error) {
+	return c.changeJob(ctx, id, "hold")
+}
+
+// ReleaseJob lets a job that is held wait for its GPUs.
+func (c *Client) ReleaseJob(ctx context.Context, id string) (contract.Job, error) {
+	return c.changeJob(ctx, id, "release")
+}
+
+func (c *Client) changeJob(ctx context.Context, id, action string) (contract.Job, error) {
+	return callFor[contract.Job](ctx, c, call{method: http.MethodPost, path: []string{"jobs", id, action}})
+}
+
+// ExplainJob tells why a job is as it is: why it waits, and what would let it start.
+func (c *Client) ExplainJob(ctx context.Context, id string) (contract.Explanation, error) {
+	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"jobs", id, "explain"}})
+}
+
+// Queue lists the jobs that wait, in the order in which they would start now, each with its
+// Position. Of the filter, Organization, Pool and PageSize count.
+func (c *Client) Queue(ctx context.Context, f Filter) iter.Seq2[contract.Job, error] {
+	return listItems[contract.Job](ctx, c, Filter{Organization: f.Organization, Pool: f.Pool, PageSize: f.PageSize},
+		"queue")
+}
+
+// IsJobOver reports whether a job is in a state that it leaves only by RequeueJob.
+func IsJobOver(state string) bool {
+	switch state {
+	case contract.JobCompleted, contract.JobFailed, contract.JobCancelled:
+		return true
+	}
+	return false
+}
