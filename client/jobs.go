@@ -53,13 +53,13 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[contract.Job, 
 	return listPages[contract.Job](ctx, c, f.query(), "jobs")
 }
 
-// CancelJob ends a job: one that waits at once, one that runs by TERM, and KILL after its grace.
-// The answer may come before the end.
+// CancelJob ends a job, whether it waits or runs. What runs gets TERM, and KILL soon after; the answer
+// may come before that.
 func (c *Client) CancelJob(ctx context.Context, id string) (contract.Job, error) {
 	return c.changeJob(ctx, id, "cancel")
 }
 
-// RequeueJob has a job begin anew: one that runs is ended first, one that is over waits again.
+// RequeueJob ends what a job has running, and has it wait for its next attempt.
 func (c *Client) RequeueJob(ctx context.Context, id string) (contract.Job, error) {
 	return c.changeJob(ctx, id, "requeue")
 }
@@ -90,7 +90,7 @@ func (c *Client) Queue(ctx context.Context, f Filter) iter.Seq2[contract.Job, er
 		"queue")
 }
 
-// IsJobOver reports whether a job is in a state that it leaves only by RequeueJob.
+// IsJobOver reports whether a job is over, and will not run again.
 func IsJobOver(state string) bool {
 	switch state {
 	case contract.JobCompleted, contract.JobFailed, contract.JobCancelled:

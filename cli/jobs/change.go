@@ -21,8 +21,8 @@ import (
 type change func(*client.Client, context.Context, string) (contract.Job, error)
 
 func newRequeueCommand(a *app.App) *cobra.Command {
-	return newChangeCommand(a, "requeue", "Have jobs begin anew", `Have jobs begin anew. One that runs is ended first,
-and one that is over waits again. Its next attempt is one more, and what earlier ones wrote stays.`,
+	return newChangeCommand(a, "requeue", "End what jobs have running, and have them begin anew", `End what jobs have
+running, and have them wait for GPUs again. What earlier attempts wrote stays: forewarm jobs logs --attempt N.`,
 		(*client.Client).RequeueJob)
 }
 
@@ -36,8 +36,8 @@ func newReleaseCommand(a *app.App) *cobra.Command {
 
 // newCancelCommand is the command jobs cancel.
 func newCancelCommand(a *app.App) *cobra.Command {
-	return newChangeCommand(a, "cancel", "End jobs, whether they wait or run", `End jobs. One that waits is over at once.
-One that runs gets TERM, and KILL when its grace is over; what it wrote stays.`, (*client.Client).CancelJob)
+	return newChangeCommand(a, "cancel", "End jobs, whether they wait or run", `End jobs. What runs gets TERM, and
+KILL soon after. What a job wrote stays.`, (*client.Client).CancelJob)
 }
 
 // newChangeCommand is a command that changes each job that is named, or all of an array.
