@@ -51,6 +51,9 @@ const (
 	OutputTail = 4 << 20
 )
 
+// JobOrdered is the type of the event that the nodes of a job are to start it.
+const JobOrdered = "job.ordered"
+
 // MostJobs bounds what waits in one pool.
 const MostJobs = 100_000
 
@@ -83,7 +86,7 @@ type JobReader interface {
 // JobCommand asks for jobs: what is the same in all of an array.
 type JobCommand struct {
 	Needs   AllocateRequest // pool, model, needs, GPUs and layout
-	Job     job.Job         // name, priority, command, limits, retries, dependencies, not before
+	Job     job.Job         // all that is asked for; without a runtime it has what its pool allows, at most a day
 	Held    bool
 	Indices []int // of an array; nil: one job
 }
@@ -108,14 +111,13 @@ func (c *JobCommand) Check() error {
 	if c.Needs.GPUs == 0 && c.Needs.Layout == (capacity.Layout{}) {
 		c.Needs.GPUs = 1
 	}
-	c.Needs.Lease = c.Job.MaxRuntime
 	if err := c.Needs.Check(); err != nil {
 		return err
 	}
 	switch {
 	case len(c.Job.Command.Arguments) == 0 || c.Job.Command.Arguments[0] == "":
 		return &InvalidError{Field: "command", Rule: "must begin with the name of a program"}
-	case c.Job.MaxRuntime < time.Second || c.Job.Grace < time.Second:
+	case c.Job.MaxRuntime < 0 || c.Job.Grace < time.Second:
 		return &InvalidError{Field: "max_runtime_seconds", Rule: "must be at least 1 s, as must be grace_seconds"}
 	case len(c.Indices) > MostArray:
 		return &InvalidError{Field: "array", Rule: fmt.Sprintf("must have at most %d indices", MostArray)}

@@ -41,7 +41,9 @@ type Ledger struct {
 }
 
 // QueueOf returns the jobs of a pool that wait, in the order in which they would start now.
-func QueueOf(r ledger.Reader, poolID string) ([]ledger.QueuedJob, error) { return jobs.QueueOf(r, poolID) }
+func QueueOf(r ledger.Reader, poolID string) ([]ledger.QueuedJob, error) {
+	return jobs.QueueOf(r, poolID)
+}
 
 // Waits estimates how long bookings wait.
 type Waits = outlook.Waits

@@ -20,25 +20,35 @@ const jobMargin = 2 * time.Minute
 // LeaseOfJob is the lease of a job's allocation. Within it the job ends, or is ended.
 func LeaseOfJob(j job.Job) time.Duration { return j.MaxRuntime + j.Grace + jobMargin }
 
-// ChoosePool returns, locked, the pool in which a job is to wait, and the shape that it has there:
-// of those that could ever serve it the one where it would begin first, then the cheapest.
+// usualRuntime is the longest runtime of a job that names none, where leases may be so long.
+const usualRuntime = 24 * time.Hour
+
+// fitted is a job with what it has in a pool: its shape, and its runtime if it names none.
+func fitted(p *txn.PoolTx, req ledger.AllocateRequest, j job.Job) job.Job {
+	j.PoolID = p.Pool.ID
+	j.Shape, _ = p.Pool.ShapeOf(req.Layout, req.GPUs)
+	if j.MaxRuntime == 0 {
+		j.MaxRuntime = min(usualRuntime, max(p.Pool.Timers.MaxLease-j.Grace-jobMargin, time.Second)).Truncate(time.Second)
+	}
+	return j
+}
+
+// ChoosePool returns a job as it is in the pool in which it is to wait, which is locked: of those
+// that could ever serve it the one where it would begin first, then the cheapest.
 // *ledger.RefusedError: none ever could.
-func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx, capacity.Shape, error) {
+func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx, job.Job, error) {
 	h, err := readHolding(tx)
 	if err != nil {
-		return nil, capacity.Shape{}, err
+		return nil, j, err
 	}
 	pools, err := lockCandidates(tx, req.PoolNeeds())
 	if err == nil {
 		pools, err = reservedOf(pools)
 	}
 	if err != nil {
-		return nil, capacity.Shape{}, err
+		return nil, j, err
 	}
-	ask := func(p *txn.PoolTx) takeRequest {
-		j.Shape, _ = p.Pool.ShapeOf(req.Layout, req.GPUs)
-		return takeForJob(tx, p, h, j)
-	}
+	ask := func(p *txn.PoolTx) takeRequest { return takeForJob(tx, p, h, fitted(p, req, j)) }
 	var able []*txn.PoolTx
 	var passed ledger.PassedPools
 	for _, p := range pools {
@@ -47,17 +57,17 @@ func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx,
 			continue
 		}
 		if err != nil {
-			return nil, capacity.Shape{}, err
+			return nil, j, err
 		}
 		able = append(able, p)
 	}
 	if len(able) == 0 {
-		return nil, capacity.Shape{}, passed.RefusalOfAll()
+		return nil, j, passed.RefusalOfAll()
 	}
 	if err := putReadyFirst(tx, able, h, ask); err != nil {
-		return nil, capacity.Shape{}, err
+		return nil, j, err
 	}
-	return able[0], ask(able[0]).shape, nil
+	return able[0], fitted(able[0], req, j), nil
 }
 
 // everServed refuses what the pool could not give an organization that has nothing yet.

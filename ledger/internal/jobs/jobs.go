@@ -42,16 +42,14 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand) ([]job.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, shape, err := booking.ChoosePool(tx, c.Needs, c.Job)
+	p, one, err := booking.ChoosePool(tx, c.Needs, c.Job)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkDependencies(tx, c.Job.Dependencies); err != nil {
 		return nil, err
 	}
-	one := c.Job
-	one.OrganizationID, one.PoolID, one.Shape = organizationID, p.Pool.ID, shape
-	one.SubmittedBy, one.UserID = tx.Actor.KeyID, tx.Actor.UserID
+	one.OrganizationID, one.SubmittedBy, one.UserID = organizationID, tx.Actor.KeyID, tx.Actor.UserID
 	indices := c.Indices
 	if len(indices) > 0 {
 		one.ArrayID = tx.IDs.New(ids.Array)

@@ -160,7 +160,13 @@ func advance(tx *txn.Tx, p *txn.PoolTx, j job.Job, ranks []job.Rank) (err error)
 	if !over {
 		return nil
 	}
-	if j, err = j.Finish(end, tx.Now()); err != nil {
+	return endAttempt(tx, p, j, end)
+}
+
+// endAttempt ends an attempt of a job, which has GPUs, and gives those back.
+func endAttempt(tx *txn.Tx, p *txn.PoolTx, j job.Job, end job.End) error {
+	j, err := j.Finish(end, tx.Now())
+	if err != nil {
 		return err
 	}
 	tx.NoteJob(j, describeEnd(end))

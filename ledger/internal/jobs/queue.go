@@ -23,6 +23,7 @@ type queue struct {
 	later    []ledger.QueuedJob // that may not yet
 	opens    time.Time          // when the first of those may; zero: nobody knows
 	hopeless []failure
+	late     []job.Job // that have their GPUs, and that no daemon has started in time
 }
 
 // isEmpty reports whether nobody waits, for anything.
@@ -36,13 +37,14 @@ func readQueue(r ledger.Reader, poolID string) (queue, error) {
 	if err != nil {
 		return q, err
 	}
-	all := waiting(live)
-	if len(all) == 0 {
+	if len(live) == 0 {
 		return q, nil
 	}
 	if q.pool, err = r.LiveState(poolID); err != nil {
 		return q, err
 	}
+	q.late = q.notStarted(live)
+	all := waiting(live)
 	others, err := r.JobsByID(dependenciesOf(all))
 	if err != nil {
 		return q, err
@@ -51,6 +53,27 @@ func readQueue(r ledger.Reader, poolID string) (queue, error) {
 		q.add(j, others)
 	}
 	return q, nil
+}
+
+// startWithin is how long the daemons of a job's nodes may take to start it on all of them.
+const startWithin = 5 * time.Minute
+
+// notStarted are the jobs that have had their GPUs for too long without having been started.
+func (q queue) notStarted(live []job.Job) []job.Job {
+	scheduled := map[string]job.Job{}
+	for _, j := range live {
+		if j.State() == job.Scheduled {
+			scheduled[j.AllocationID] = j
+		}
+	}
+	var out []job.Job
+	for _, a := range q.pool.Allocations {
+		j, ok := scheduled[a.ID]
+		if ok && a.State() == allocation.Active && q.now.Sub(a.ActiveAt) >= startWithin {
+			out = append(out, j)
+		}
+	}
+	return out
 }
 
 func dependenciesOf(all []job.Job) []string {

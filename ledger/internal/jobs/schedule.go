@@ -15,10 +15,6 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
-// lookAgain is how soon a queue is looked at again in which somebody waits. What can let them start
-// has it looked at anyway.
-const lookAgain = time.Minute
-
 // mostRounds bounds how often one run decides again, because what it started was refused.
 const mostRounds = 32
 
@@ -39,18 +35,19 @@ func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 			return err
 		}
 	}
+	for _, j := range q.late {
+		if err := l.giveUpAttempt(ctx, j); err != nil {
+			return err
+		}
+	}
 	if q.isEmpty() {
 		return nil
 	}
-	if err := l.startInOrder(ctx, q); err != nil {
+	if err := l.startInOrder(ctx, q); err != nil || q.opens.IsZero() {
 		return err
 	}
-	return l.InGroup(ctx, ledger.SystemActor("scheduler"), &ledger.LockHint{Pool: poolID}, func(tx *txn.Tx) error {
-		again := tx.Now().Add(lookAgain)
-		if !q.opens.IsZero() && q.opens.Before(again) {
-			again = q.opens
-		}
-		tx.WakePlanAt(poolID, again)
+	return l.InGroup(ctx, ledger.SystemActor("scheduler"), &ledger.LockHint{}, func(tx *txn.Tx) error {
+		tx.WakePlanAt(poolID, q.opens)
 		return nil
 	})
 }
@@ -151,6 +148,17 @@ func (l Jobs) failJob(ctx context.Context, f failure) error {
 			tx.WakePlan(next.PoolID) // others may wait for it
 		}
 		return err
+	})
+}
+
+// giveUpAttempt ends an attempt that no daemon has started in time.
+func (l Jobs) giveUpAttempt(ctx context.Context, j job.Job) error {
+	return l.onJob(ctx, ledger.SystemActor("scheduler"), j.ID, func(tx *txn.Tx, p *txn.PoolTx, is job.Job) error {
+		if is.State() != job.Scheduled || is.Attempt != j.Attempt {
+			return nil
+		}
+		return endAttempt(tx, p, is, job.End{Code: job.NotStarted,
+			Reason: "the daemons of its nodes did not start it within " + phrase.Length(startWithin)})
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -91,6 +92,8 @@ func orderRanks(tx *Tx, p *PoolTx, a allocation.Allocation) error {
 		}
 		tx.PutRanks(job.Rank{JobID: j.ID, Attempt: j.Attempt, Rank: rank, NodeID: n.ID, State: job.Ordered})
 	}
+	tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: ledger.JobOrdered, Subject: j.ID, PoolID: j.PoolID,
+		Message: "to be started on " + phrase.Count(len(a.Slots), "node")})
 	return nil
 }
 
