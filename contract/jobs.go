@@ -137,7 +137,7 @@ var jobTags = tags{
 	"JobCreate.Layout": `doc:"The command runs once on each node."`,
 	"JobCreate.Environment": `doc:"Its variables, beside those that name its GPUs, its rank and the other nodes. ` +
 		`Anybody who may see the job sees them."`,
-	"JobCreate.MaxRuntimeSeconds": `default:"86400" doc:"How long an attempt may run. Then it gets TERM, and KILL when ` +
+	"JobCreate.MaxRuntimeSeconds": `doc:"How long an attempt may run; left out: a day, or what leases of the pool allow. Then it gets TERM, and KILL when ` +
 		`its grace is over. What is short starts earlier, in gaps before others' reservations."`,
 	"JobCreate.GraceSeconds":      `doc:"Between TERM and KILL."`,
 	"JobCreate.Command":           `doc:"The program and its arguments; no shell reads them."`,
