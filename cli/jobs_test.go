@@ -206,3 +206,16 @@ func TestRunRefuses(t *testing.T) {
 		require.NotContains(t, request, "POST")
 	}
 }
+
+// On the real server: a job waits for a boot, writes, and ends.
+func TestRunToTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.createPool()
+	w.pauseWorking("writes hello", "warns careful", "ends 3")
+	out, errs, code := w.runCommand("run", "--gpus", "8", "--nodes", "2", "--pool", "lab", "--", "train")
+	require.Equal(t, 3, code, errs)
+	require.ElementsMatch(t, []string{"[0] hello", "[1] hello"}, strings.Fields(strings.ReplaceAll(out, "] ", "]_")),
+		strings.ReplaceAll(out, "] ", "]_"))
+	require.Contains(t, errs, "] careful\n")
+}

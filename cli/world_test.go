@@ -58,14 +58,17 @@ type town struct {
 	dir      string // where their files are
 	onPause  func() // runs at each pause instead of the world
 	seen     map[string]int
-	became   []string          // what the programs printed that commands became
-	daemons  map[string]string // the keys of the daemons that have joined, by node
-	beats    int64             // that they have sent
+	became   []string              // what the programs printed that commands became
+	daemons  map[string]string     // the keys of the daemons that have joined, by node
+	beats    int64                 // that they have sent
+	working  map[string][]*nodeJob // on each node
+	attached map[string]bool       // the nodes that have a real daemon
 }
 
 func newTown(t *testing.T) *town {
 	t.Helper()
-	w := &town{t: t, clock: clock.NewManual(monday), seen: map[string]int{}, daemons: map[string]string{}}
+	w := &town{t: t, clock: clock.NewManual(monday), seen: map[string]int{}, daemons: map[string]string{},
+		working: map[string][]*nodeJob{}, attached: map[string]bool{}}
 	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: "sqlite://:memory:", Clock: w.clock, Unsafe: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })

@@ -13,19 +13,11 @@ import (
 // PageSize count.
 type JobFilter struct {
 	Filter
-	Array string // the id that all jobs of an array share
+	Array string // the id that all jobs of an array share; those that are over are listed, too
 	Mine  bool   // only those that this key, or another of the same person, submitted
 }
 
-// unendedJobs are the states of jobs that are not over.
-var unendedJobs = []string{contract.JobPending, contract.JobHeld, contract.JobScheduled, contract.JobRunning,
-	contract.JobPreempted}
-
 func (f JobFilter) query() url.Values {
-	if len(f.State) == 0 && !f.All {
-		f.State = unendedJobs
-	}
-	f.All = false // the states say it
 	q := f.Filter.query()
 	if f.Array != "" {
 		q.Set("array", f.Array)
@@ -48,7 +40,7 @@ func (c *Client) Job(ctx context.Context, id string) (contract.Job, error) {
 	return callFor[contract.Job](ctx, c, call{method: http.MethodGet, path: []string{"jobs", id}})
 }
 
-// Jobs lists jobs: those that are not over, unless All or State say otherwise.
+// Jobs lists jobs, the newest first: those that are not over, unless the filter says otherwise.
 func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[contract.Job, error] {
 	return listPages[contract.Job](ctx, c, f.query(), "jobs")
 }
@@ -83,11 +75,10 @@ func (c *Client) ExplainJob(ctx context.Context, id string) (contract.Explanatio
 	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"jobs", id, "explain"}})
 }
 
-// Queue lists the jobs that wait, in the order in which they would start now, each with its
-// Position. Of the filter, Organization, Pool and PageSize count.
+// Queue lists the jobs that wait in the pool of the filter, in the order in which they would start
+// now, each with its Position. Of the filter, Organization counts, too.
 func (c *Client) Queue(ctx context.Context, f Filter) iter.Seq2[contract.Job, error] {
-	return listItems[contract.Job](ctx, c, Filter{Organization: f.Organization, Pool: f.Pool, PageSize: f.PageSize},
-		"queue")
+	return listItems[contract.Job](ctx, c, Filter{Organization: f.Organization, Pool: f.Pool}, "queue")
 }
 
 // IsJobOver reports whether a job is over, and will not run again.

@@ -85,7 +85,7 @@ func findAll(a *app.App, cmd *cobra.Command, refs []string, array string) (*clie
 		if err != nil {
 			return nil, nil, err
 		}
-		if !slices.Contains(ids, job.ID) {
+		if !client.IsJobOver(job.State) && !slices.Contains(ids, job.ID) {
 			ids = append(ids, job.ID)
 		}
 	}

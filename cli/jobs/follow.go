@@ -28,6 +28,7 @@ type follower struct {
 	streams *client.Client // reads what does not end
 	out     *printer
 	next    int       // the attempt whose output is shown next, from 1
+	last    int       // the last one that is wanted; zero: none is the last
 	ranks   []reading // of that attempt
 	told    string    // what the person was told last
 }
@@ -56,7 +57,7 @@ func (f *follower) follow(ctx context.Context, job contract.Job) (contract.Job, 
 		if err := f.showBegun(ctx, job); err != nil {
 			return job, err
 		}
-		if client.IsJobOver(job.State) {
+		if client.IsJobOver(job.State) || f.last > 0 && f.next > f.last {
 			return job, nil
 		}
 		if !f.hasMoved() {
@@ -130,7 +131,7 @@ func begun(x contract.Job) int {
 // showBegun shows the output of the attempts that have begun, each to its end. That of the last one
 // is asked for again as long as the job runs: a stream also ends when its server does.
 func (f *follower) showBegun(ctx context.Context, job contract.Job) error {
-	for f.next <= begun(job) {
+	for f.next <= begun(job) && (f.last == 0 || f.next <= f.last) {
 		if err := f.showAttempt(ctx, job.ID); err != nil {
 			return err
 		}

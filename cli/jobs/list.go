@@ -26,7 +26,7 @@ func newListCommand(a *app.App) *cobra.Command {
 	c.Flags().StringSliceVar(&f.State, "state", nil, "only those in any of these states")
 	c.Flags().StringVar(&f.Pool, "pool", "", "only those in this pool")
 	c.Flags().StringVar(&f.Name, "name", "", "only those with this name")
-	c.Flags().StringVar(&f.Array, "array", "", "only those of this array, by its id")
+	c.Flags().StringVar(&f.Array, "array", "", "those of this array, by its id, also if they are over")
 	c.Flags().BoolVar(&f.Mine, "mine", false, "only those that you submitted")
 	return c
 }
@@ -68,9 +68,32 @@ func NewQueueCommand(a *app.App) *cobra.Command {
 		Use: "queue", Short: "See which jobs wait, in the order in which they would start now, and why",
 		Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return listing.Run(a, cmd, queueViewAt(a.Clock.Now()), (*client.Client).Queue, f)
+			return listing.Run(a, cmd, queueViewAt(a.Clock.Now()), queues, f)
 		},
 	}
-	c.Flags().StringVar(&f.Pool, "pool", "", "only those that wait for this pool")
+	c.Flags().StringVar(&f.Pool, "pool", "", "only those that wait in this pool")
 	return c
+}
+
+// queues are the jobs that wait in a pool, or in each.
+func queues(api *client.Client, ctx context.Context, f client.Filter) iter.Seq2[contract.Job, error] {
+	if f.Pool != "" {
+		return api.Queue(ctx, f)
+	}
+	return func(yield func(contract.Job, error) bool) {
+		for pool, err := range api.Pools(ctx, client.Filter{}) {
+			if err != nil {
+				yield(contract.Job{}, err)
+				return
+			}
+			for job, err := range api.Queue(ctx, client.Filter{Pool: pool.ID}) {
+				if job.PoolName == "" {
+					job.PoolName = pool.Name
+				}
+				if !yield(job, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
 }

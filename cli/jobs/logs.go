@@ -56,7 +56,7 @@ that, too. -o jsonl has each piece with its time and its offset.`,
 			if err != nil {
 				return err
 			}
-			if f.next = max(1, job.Attempt); l.attempt > 0 {
+			if f.next, f.last = max(1, job.Attempt), l.attempt; l.attempt > 0 {
 				f.next = l.attempt
 			}
 			return l.show(f, job)
@@ -93,8 +93,6 @@ func (l logs) ranksOf(cmd *cobra.Command, x contract.Job) ([]reading, error) {
 func (l logs) show(f *follower, x contract.Job) error {
 	ctx := f.cmd.Context()
 	switch {
-	case l.follow && l.attempt > 0 && l.attempt <= begun(x):
-		return errors.Join(f.showAttempt(ctx, x.ID), f.out.finish())
 	case l.follow:
 		_, err := f.follow(ctx, x)
 		return err

@@ -11,7 +11,6 @@ import (
 
 	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/cli/output"
-	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/access"
 )
@@ -134,11 +133,24 @@ func whereText(x contract.Job) string {
 
 // reasonText is why a job waits, or how it ended.
 func reasonText(x contract.Job) string {
-	if client.IsJobOver(x.State) && x.Detail == "" && x.ExitCode != nil {
+	switch {
+	case x.Detail != "":
+		return x.Detail
+	case x.Reason == "signal" && x.Signal != "":
+		return "ended by " + x.Signal
+	case x.Reason == "exit" && x.ExitCode != nil:
 		return fmt.Sprintf("exit code %d", *x.ExitCode)
 	}
-	return cmp.Or(x.Detail, strings.ReplaceAll(x.Reason, "_", " "))
+	if words, ok := reasons[x.Reason]; ok {
+		return words
+	}
+	return strings.ReplaceAll(x.Reason, "_", " ")
 }
+
+// reasons are the codes of reasons, in words.
+var reasons = map[string]string{"gpus": "waits for GPUs", "dependency": "depends on another job",
+	"not_before": "is not to start yet", "exit": "", "asked": "", contract.JobTimeLimit: "its time was over",
+	contract.JobNotStarted: "it could not be started", "node_lost": "a node was lost", "lease_over": "its lease was over"}
 
 func environmentText(x contract.Job) string {
 	var all []string

@@ -52,7 +52,8 @@ func JobID(a *app.App, cmd *cobra.Command, ref string) (*client.Client, string, 
 }
 
 // BookingID accepts the name of an allocation, a reservation or a job where an id is
-// wanted: of what lives before what is over, and of an allocation first.
+// wanted: of what lives before what is over, and of a job before its allocation, which has
+// the same name.
 func BookingID(a *app.App, cmd *cobra.Command, ref string) (*client.Client, string, error) {
 	api, err := a.NewClient()
 	if err != nil {
@@ -63,7 +64,7 @@ func BookingID(a *app.App, cmd *cobra.Command, ref string) (*client.Client, stri
 			return api, ref, nil
 		}
 	}
-	id, err := resolveName(cmd.Context(), ref, allocationsByName(api), reservationsByName(api), jobsByName(api))
+	id, err := resolveName(cmd.Context(), ref, jobsByName(api), allocationsByName(api), reservationsByName(api))
 	if id == "" && err == nil {
 		err = &exit.Error{Code: exit.NotFound,
 			Message: fmt.Sprintf("there is no allocation, reservation or job %q, or your key may not see it", ref),
