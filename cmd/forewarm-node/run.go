@@ -77,7 +77,7 @@ func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, 
 	if kernel != nil {
 		defer kernel.Close()
 	}
-	holds, err := cfg.openHolds(c, log)
+	holds, none, err := cfg.openHolds(c, log)
 	if err != nil {
 		return err
 	}
@@ -91,11 +91,21 @@ func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, 
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "reporting", "node", cfg.Node, "to", cfg.URL, "nvml", gpu.HasNVML)
 	hurry := make(chan struct{}, 1)
+	work, err := cfg.openJobs(ctx, holds, none, reporter, hurry, log)
+	if err != nil {
+		return err
+	}
+	defer work.Close()
+	reporter.Jobs = work
+	log.InfoContext(ctx, "reporting", "node", cfg.Node, "to", cfg.URL, "nvml", gpu.HasNVML)
 	if holds != nil {
+		holds.Resume() // what runners of an earlier daemon were starting, an end has to find
 		stop, err := serveSessions(ctx, attach.Config{URL: cfg.URL, Version: versionText(), BootID: bootID, Epoch: epoch,
-			Key: keyOnceLooked(reporter, holds), Holds: holds, Log: log, Hurry: func() { ring(hurry) }})
+			Key: keyOnceLooked(reporter, holds), Holds: holds, Log: log, Hurry: func() {
+				reporter.Ask()
+				ring(hurry)
+			}}, func() { ring(hurry) })
 		if err != nil {
 			return err
 		}
