@@ -53,6 +53,9 @@ func newRunCommand(o outside) *cobra.Command {
 	return c
 }
 
+// mostAnswer bounds the answer to a report, in bytes: orders of jobs come with their input.
+const mostAnswer = 32 << 20
+
 // runDaemon reports until it is told to stop, or refused for good.
 func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, log *slog.Logger) error {
 	if cfg.URL == "" || cfg.Node == "" {
@@ -83,7 +86,8 @@ func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, 
 	}
 	what := report.Config{URL: cfg.URL, NodeID: cfg.Node, Token: token, Version: versionText(), BootID: bootID,
 		Epoch: epoch, Log: log, Random: newJitter(),
-		HTTP: httpx.NewClient(httpx.Config{Timeout: 10 * time.Second, UserAgent: "forewarm-node/" + versionText()})}
+		HTTP: httpx.NewClient(httpx.Config{Timeout: 10 * time.Second, MaxBody: mostAnswer,
+			UserAgent: "forewarm-node/" + versionText()})}
 	if holds != nil {
 		what.Holds = holds
 	}
