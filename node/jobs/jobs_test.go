@@ -4,13 +4,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/jobs"
 )
 
@@ -223,4 +226,34 @@ func TestWhatIsForgottenIsGone(t *testing.T) {
 	left, err := os.ReadDir(filepath.Join(n.dir, "jobs"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// An end of a hold waits for a job that is being started there, and ends it; a daemon that begins
+// meanwhile waits for it, too.
+func TestAnEndWaitsForAJobThatIsBeingStarted(t *testing.T) {
+	n := newNode(t)
+	n.keeper.Close()
+	pipe := n.newPipe("pipe")
+	n.runner = append([]string{"/bin/sh", "-c", `read line <"$0"; exec "$@"`, pipe}, n.runner...)
+	n.begin()
+	n.answer(0, order("sleep 1000"))
+	n.await(func() bool { return n.runnerOf(first) != 0 })
+	var all sync.WaitGroup
+	all.Go(func() {
+		<-n.holds.Changed()
+		assert.FileExists(t, filepath.Join(n.folder(first), "started.json"), "the hold is ended before")
+	})
+	all.Go(func() {
+		next, err := jobs.Open(n.Context(), n.complete(jobs.Config{Holds: n.holds}))
+		assert.NoError(t, err)
+		assert.FileExists(t, filepath.Join(n.folder(first), "started.json"), "the next daemon does not wait")
+		next.Close()
+	})
+	n.holds.End([]string{"alc_1"})
+	require.Equal(t, contract.JobRankRunning, n.report(first).State)
+	_, err := n.holds.Begin("alc_1")
+	require.ErrorIs(t, err, hold.ErrEnded)
+	require.NoError(t, os.WriteFile(pipe, []byte("go\n"), 0))
+	all.Wait()
+	require.Equal(t, contract.JobReport{ExitCode: 143, Signal: "TERM"}, n.awaitEnd(first))
 }

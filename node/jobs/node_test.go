@@ -112,6 +112,7 @@ type node struct {
 	*testing.T
 	dir    string
 	server *server
+	runner []string
 	holds  *hold.Keeper
 	keeper *jobs.Keeper
 	now    time.Time
@@ -123,7 +124,8 @@ func newNode(t *testing.T) *node {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o711))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	n := &node{T: t, dir: dir, now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC), server: &server{
+	program := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), runner().Fd())
+	n := &node{T: t, dir: dir, runner: []string{program, "job"}, now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC), server: &server{
 		pieces: map[contract.JobKey][]contract.JobOutputData{}, has: map[contract.JobKey]int64{}}}
 	n.holds, err = hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
 		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
@@ -151,12 +153,15 @@ func (n *node) begin() {
 
 func (n *node) open(cfg jobs.Config) {
 	n.Helper()
-	cfg.Dir, cfg.Runner = filepath.Join(n.dir, "jobs"), []string{fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), runner().Fd()),
-		"job"}
-	cfg.Store, cfg.Hurry, cfg.Log = n.server.store, func() {}, slog.New(slog.DiscardHandler)
 	var err error
-	n.keeper, err = jobs.Open(n.Context(), cfg)
+	n.keeper, err = jobs.Open(n.Context(), n.complete(cfg))
 	require.NoError(n, err)
+}
+
+func (n *node) complete(cfg jobs.Config) jobs.Config {
+	cfg.Dir, cfg.Runner, cfg.Store = filepath.Join(n.dir, "jobs"), n.runner, n.server.store
+	cfg.Hurry, cfg.Log = func() {}, slog.New(slog.DiscardHandler)
+	return cfg
 }
 
 // order is a job with a script.
