@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"slices"
 
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -10,7 +12,7 @@ import (
 const ordersAtOnce = 200
 
 // askForOrders has daemons that are attached here report as soon as there is a job for them to
-// start: the answer tells them. Whoever is not attached hears of it within half a minute.
+// start, or to end: the answer tells them. Others are told within half a minute.
 func (s *Server) askForOrders(ctx context.Context) {
 	last := int64(-1)
 	for {
@@ -36,14 +38,15 @@ func (s *Server) askOnce(ctx context.Context, last *int64) error {
 			return err
 		}
 		for more := true; more; {
-			found, err := r.Events(ledger.Scope{All: true}, ledger.EventFilter{After: *last, Type: ledger.JobOrdered},
-				ordersAtOnce)
+			found, err := r.Events(ledger.Scope{All: true}, ledger.EventFilter{After: *last, Type: "job."}, ordersAtOnce)
 			if err != nil {
 				return err
 			}
 			for _, e := range found {
-				if err := s.askNodesOf(r, e.Subject); err != nil {
-					return err
+				if slices.Contains(tellDaemons, e.Type) {
+					if err := s.askNodesOf(r, e.Subject); err != nil {
+						return err
+					}
 				}
 				*last = e.Seq
 			}
@@ -52,6 +55,10 @@ func (s *Server) askOnce(ctx context.Context, last *int64) error {
 		return nil
 	})
 }
+
+// tellDaemons are the events after which something is to be started, or ended, on nodes.
+var tellDaemons = []string{ledger.JobOrdered, "job." + string(job.Pending), "job." + string(job.Cancelled),
+	"job." + string(job.Failed)}
 
 func (s *Server) askNodesOf(r ledger.Reader, jobID string) error {
 	j, err := r.Job(ledger.Scope{All: true}, jobID)

@@ -17,6 +17,7 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/strictyaml"
 	"github.com/forewarm/forewarm/node/gpu"
+	"github.com/forewarm/forewarm/node/jobs"
 	"github.com/forewarm/forewarm/node/launch"
 	"github.com/forewarm/forewarm/node/report"
 )
@@ -24,12 +25,22 @@ import (
 // version is set by release builds with -ldflags "-X main.version=…".
 var version = ""
 
-// launchArgument has this program become a holder's command.
-const launchArgument = "launch"
+const (
+	// launchArgument has this program become a holder's command.
+	launchArgument = "launch"
+	// jobArgument has it run the attempt of a job whose folder follows.
+	jobArgument = "job"
+)
+
+// launcher starts this program again, also where another one has taken its place meanwhile.
+var launcher = launch.Launcher{"/proc/self/exe", launchArgument}
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == launchArgument { // before any signal is heeded
 		os.Exit(launch.Serve())
+	}
+	if len(os.Args) == 3 && os.Args[1] == jobArgument {
+		os.Exit(jobs.Run(os.Args[2], launcher))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := executeCommand(ctx, newRoot(outside{clock: clock.System{}, getenv: os.Getenv}))

@@ -133,7 +133,8 @@ func TestTheUnitFits(t *testing.T) {
 	require.Contains(t, string(text), "RestartPreventExitStatus=2 4\n")
 	require.Equal(t, []int{2, 4}, []int{exitUsage, exitRefused})
 	require.Contains(t, string(text), "StateDirectory=forewarm-node forewarm-node-holds\nStateDirectoryMode=0700\n")
-	require.Contains(t, string(text), "SendSIGKILL=no\n")
+	require.Contains(t, string(text), "KillMode=process\nSendSIGKILL=no\n", "runners of jobs go on")
+	require.Contains(t, string(text), "PrivateTmp=no\nReadWritePaths=/tmp /var/tmp\n", "and keep their files")
 	require.Equal(t, "/var/lib/forewarm-node", defaultConfig().StateDir)
 }
 

@@ -53,6 +53,9 @@ func newRunCommand(o outside) *cobra.Command {
 	return c
 }
 
+// mostAnswer bounds the answer to a report, in bytes: orders of jobs come with their input.
+const mostAnswer = 32 << 20
+
 // runDaemon reports until it is told to stop, or refused for good.
 func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, log *slog.Logger) error {
 	if cfg.URL == "" || cfg.Node == "" {
@@ -77,13 +80,14 @@ func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, 
 	if kernel != nil {
 		defer kernel.Close()
 	}
-	holds, err := cfg.openHolds(c, log)
+	holds, none, err := cfg.openHolds(c, log)
 	if err != nil {
 		return err
 	}
 	what := report.Config{URL: cfg.URL, NodeID: cfg.Node, Token: token, Version: versionText(), BootID: bootID,
 		Epoch: epoch, Log: log, Random: newJitter(),
-		HTTP: httpx.NewClient(httpx.Config{Timeout: 10 * time.Second, UserAgent: "forewarm-node/" + versionText()})}
+		HTTP: httpx.NewClient(httpx.Config{Timeout: 10 * time.Second, MaxBody: mostAnswer,
+			UserAgent: "forewarm-node/" + versionText()})}
 	if holds != nil {
 		what.Holds = holds
 	}
@@ -91,11 +95,21 @@ func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, 
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "reporting", "node", cfg.Node, "to", cfg.URL, "nvml", gpu.HasNVML)
 	hurry := make(chan struct{}, 1)
+	work, err := cfg.openJobs(ctx, holds, none, reporter, hurry, log)
+	if err != nil {
+		return err
+	}
+	defer work.Close()
+	reporter.Jobs = work
+	log.InfoContext(ctx, "reporting", "node", cfg.Node, "to", cfg.URL, "nvml", gpu.HasNVML)
 	if holds != nil {
+		holds.Resume() // what runners of an earlier daemon were starting, an end has to find
 		stop, err := serveSessions(ctx, attach.Config{URL: cfg.URL, Version: versionText(), BootID: bootID, Epoch: epoch,
-			Key: keyOnceLooked(reporter, holds), Holds: holds, Log: log, Hurry: func() { ring(hurry) }})
+			Key: keyOnceLooked(reporter, holds), Holds: holds, Log: log, Hurry: func() {
+				reporter.Ask()
+				ring(hurry)
+			}}, func() { ring(hurry) })
 		if err != nil {
 			return err
 		}

@@ -11,33 +11,33 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
-	"github.com/forewarm/forewarm/node/launch"
 	"github.com/forewarm/forewarm/node/work"
 )
 
-// openHolds opens what runs here for holders of allocations; nil where nothing is to.
-func (c config) openHolds(now clock.Clock, log *slog.Logger) (*hold.Keeper, error) {
+// openHolds opens what runs here for holders of allocations; nil where nothing is to, and why.
+func (c config) openHolds(now clock.Clock, log *slog.Logger) (holds *hold.Keeper, none string, err error) {
 	if !c.Sessions {
-		return nil, nil
+		return nil, "its daemon has sessions: false", nil
 	}
-	holds, err := hold.NewKeeper(hold.Config{Dir: cmp.Or(c.HoldDir, filepath.Clean(c.StateDir)+"-holds"),
+	holds, err = hold.NewKeeper(hold.Config{Dir: cmp.Or(c.HoldDir, filepath.Clean(c.StateDir)+"-holds"),
 		Book: filepath.Join(c.StateDir, "holds.json"), Clock: now, Log: log,
-		Launcher: launch.Launcher{"/proc/self/exe", launchArgument}})
+		Launcher: launcher})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if holds.Isolation() == hold.EnvironmentOnly && !c.SharedUser {
-		log.Warn("no sessions are taken: this daemon cannot give holders' work a user of its own (it is not root, or in a " +
-			"container without the right), and shared_user is not set")
-		return nil, nil
+		none = "its daemon cannot give holders' work a user of its own (it is not root, or in a container without the " +
+			"right), and shared_user is not set"
+		log.Warn("no sessions and jobs are taken: " + none)
+		return nil, none, nil
 	}
-	holds.Resume()
-	return holds, nil
+	return holds, "", nil
 }
 
 // serveSessions keeps the daemon in reach of the control plane, so that sessions can be
 // opened, until the context ends or stop is called, which returns once all are hung up.
-func serveSessions(ctx context.Context, cfg attach.Config) (stop func(), err error) {
+// Changed is called when there is more to tell of holds.
+func serveSessions(ctx context.Context, cfg attach.Config, changed func()) (stop func(), err error) {
 	cfg.Runner, cfg.Random = work.Default, newJitter()
 	cfg.HTTP = httpx.NewClient(httpx.Config{Timeout: -1, MaxBody: -1, UserAgent: "forewarm-node/" + versionText(),
 		Transport: attach.NewTransport()})
@@ -53,8 +53,8 @@ func serveSessions(ctx context.Context, cfg attach.Config) (stop func(), err err
 			select {
 			case <-ctx.Done():
 				return
-			case <-cfg.Holds.Changed(): // there is more to tell of them
-				cfg.Hurry()
+			case <-cfg.Holds.Changed():
+				changed()
 			}
 		}
 	})

@@ -71,11 +71,11 @@ func Replace(path string, data []byte) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(file.Name()))
 	}
-	return syncFolder(folder)
+	return SyncFolder(folder)
 }
 
-// syncFolder makes a rename in the folder durable.
-func syncFolder(path string) error {
+// SyncFolder makes a rename in the folder durable.
+func SyncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("opening %s to sync it: %w", path, err)

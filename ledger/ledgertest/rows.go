@@ -10,6 +10,7 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/fairshare"
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -76,13 +77,16 @@ func everyFieldComesBack(w *world) {
 		func(r ledger.Reader) (reservation.Reservation, error) { return r.Reservation(scope, "rsv_3") })
 	a := releasedAllocation(w, activeAllocation(w, "alc_3", "org_3", n, day, 3, 0), day.Add(time.Hour))
 	a.Shape = capacity.Shape{Nodes: 2, PerNode: 3, Short: 1}
-	a.Work = fullWork()
+	a.Work, a.JobID = fullWork(), "job_3"
 	comesBack(w, a, ledger.Change{Allocations: []allocation.Allocation{a}},
 		func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(scope, "alc_3") })
 	s := newSchedule("sch_3", "org_3", "pol_3")
 	s.Layout = capacity.Layout{Nodes: 2, PerNode: 3, Even: true}
 	comesBack(w, s, ledger.Change{Schedules: []ledger.Schedule{s}},
 		func(r ledger.Reader) (ledger.Schedule, error) { return r.Schedule(scope, "sch_3") })
+	j := newJob(w, "job_3", "org_3", "pol_3", day)
+	comesBack(w, j, ledger.Change{Jobs: []job.Job{j}},
+		func(r ledger.Reader) (job.Job, error) { return r.Job(scope, "job_3") })
 	answer := newReplay("org_3", "once")
 	comesBack(w, answer, ledger.Change{Replays: []ledger.Replay{answer}},
 		func(r ledger.Reader) (ledger.Replay, error) {
@@ -134,10 +138,10 @@ func everyFieldComesBack(w *world) {
 	w.mustSave(ledger.Change{Watched: []ledger.Watched{{Provisioner: "sim", Mark: "16", At: day.Add(-time.Minute)}}})
 	comesBack(w, seen, ledger.Change{Watched: []ledger.Watched{seen}},
 		func(r ledger.Reader) (ledger.Watched, error) { return r.Watched("sim") })
-	// Seals, the pepper, daemons and what GPUs did have tests of their own: sealsComeBack,
-	// theFirstPepperStays, daemonsAreFound, stretchesAreFound.
+	// Seals, the pepper, daemons, what GPUs did, and the ranks and output of jobs have tests of their
+	// own: sealsComeBack, theFirstPepperStays, daemonsAreFound, stretchesAreFound, jobsAreFound.
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 28, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 32, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // comesBackAs replaces what was known of an organization's use of a pool.

@@ -55,6 +55,16 @@ type Config struct {
 	Random  *rand.Rand // of the jitter
 	Log     *slog.Logger
 	Holds   Holds // nil: nothing runs here for anybody
+	Jobs    Jobs  // nil: none are ordered, and none reported; it may be set before the first step
+}
+
+// Jobs are attempts of jobs that run here.
+type Jobs interface {
+	// Reports is what is known of them.
+	Reports() []contract.JobReport
+	// Heed starts those that the server orders and that are not known, and forgets those that it
+	// names. It returns at once. The server answered a report at a time.
+	Heed(orders []contract.JobOrder, forget []contract.JobKey, at time.Time)
 }
 
 // Holds are what runs here for holders of allocations.
@@ -82,6 +92,7 @@ type Reporter struct {
 	state   State
 
 	hurried   atomic.Bool
+	asked     atomic.Bool // the server asked for a report, and has not got it
 	key       atomic.Pointer[obs.Secret]
 	id        Identity
 	unsaved   bool         // the identity is not in the state folder
@@ -115,6 +126,12 @@ func New(cfg Config, w *watch.Watcher, s State) (*Reporter, error) {
 // Hurry has the next step look and report at once. It may be called by any goroutine, which
 // then has the step taken.
 func (r *Reporter) Hurry() { r.hurried.Store(true) }
+
+// Ask is Hurry for the server, which asks for a report and is told that this is it.
+func (r *Reporter) Ask() {
+	r.asked.Store(true)
+	r.Hurry()
+}
 
 // Key is the node's key as it is now; zero: it has not joined. Any goroutine may ask.
 func (r *Reporter) Key() obs.Secret { return *r.key.Load() }
@@ -256,12 +273,22 @@ func (r *Reporter) beat(ctx context.Context, now time.Time) error {
 		beat.Look.Isolation = r.Holds.Isolation()
 		beat.Holds, beat.Cleaned = r.Holds.List(), r.Holds.Cleaned()
 	}
+	if r.Jobs != nil {
+		beat.Jobs = r.Jobs.Reports()
+	}
+	beat.Asked = r.asked.Swap(false)
 	got, err := api.PutHeartbeat(ctx, r.NodeID, beat)
 	if err != nil {
+		if beat.Asked {
+			r.asked.Store(true)
+		}
 		return fmt.Errorf("reporting: %w", err)
 	}
 	if r.Holds != nil {
 		r.Holds.End(got.Ended)
+	}
+	if r.Jobs != nil {
+		r.Jobs.Heed(got.Jobs, got.ForgetJobs, now)
 	}
 	r.watcher.Clear(got.Clears, now)
 	if s := got.HeartbeatSeconds; s >= 1 && s <= 3600 {

@@ -232,3 +232,23 @@ func TestAStateThatCannotBeWritten(t *testing.T) {
 	d.mustStep(r)
 	require.Contains(t, d.server.beats[len(d.server.beats)-1].Look.Problem, "the state folder cannot be written")
 }
+
+// A report that the server asked for says so, once it has arrived.
+func TestAReportThatWasAskedForSaysSo(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	r, err := d.start("token")
+	require.NoError(t, err)
+	d.mustStep(r)
+	r.Ask()
+	d.server.broken = true
+	d.mustStep(r)
+	d.server.broken = false
+	d.mustStep(r)
+	d.mustStep(r)
+	var asked []bool
+	for _, b := range d.server.beats {
+		asked = append(asked, b.Asked)
+	}
+	require.Equal(t, []bool{false, true, false}, asked)
+}

@@ -3,11 +3,13 @@ package work
 import (
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/node/launch"
@@ -97,15 +99,11 @@ var signals = map[string]syscall.Signal{
 	"STOP": syscall.SIGSTOP, "TSTP": syscall.SIGTSTP, "WINCH": syscall.SIGWINCH,
 }
 
-// nameOf is the name of a signal, or empty for those that a holder cannot send.
-func nameOf(s syscall.Signal) string {
-	for name, known := range signals {
-		if known == s {
-			return name
-		}
-	}
-	return ""
-}
+// nameOf is the name of a signal, such as KILL.
+func nameOf(s syscall.Signal) string { return strings.TrimPrefix(unix.SignalName(s), "SIG") }
+
+// Exited is closed once the command has ended.
+func (p *Process) Exited() <-chan struct{} { return p.child.Exited() }
 
 func (p *Process) resize(s session.Size) {
 	if p.terminal != nil {

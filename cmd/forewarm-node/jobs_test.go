@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// jobPlane is a control plane that orders one job until it is reported, keeps its output, and has it
+// forgotten once it has ended.
+type jobPlane struct {
+	mu      sync.Mutex
+	order   contract.JobOrder
+	reports []contract.JobReport // each that says something new, without its time
+	output  string
+}
+
+func (p *jobPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/heartbeat"):
+		var b contract.Heartbeat
+		_ = json.NewDecoder(r.Body).Decode(&b)
+		_ = json.NewEncoder(w).Encode(p.answer(b))
+	case strings.HasSuffix(r.URL.Path, "/nodes/nod_1/jobs/job_1/output"):
+		var part contract.JobOutputPart
+		_ = json.NewDecoder(r.Body).Decode(&part)
+		at := part.Offset
+		for _, piece := range part.Pieces {
+			if at == int64(len(p.output)) { // what is here already may come again
+				p.output += string(piece.Data)
+			}
+			at += int64(len(piece.Data))
+		}
+		_ = json.NewEncoder(w).Encode(contract.JobOutputStored{NextOffset: int64(len(p.output))})
+	case strings.HasSuffix(r.URL.Path, "/join"), strings.HasSuffix(r.URL.Path, "/renew"):
+		_ = json.NewEncoder(w).Encode(contract.NodeJoined{NodeID: "nod_1", Key: "key", ExpiresInSeconds: 60,
+			HeartbeatSeconds: 1})
+	default: // no sessions here
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+func (p *jobPlane) answer(b contract.Heartbeat) contract.HeartbeatAnswer {
+	a := contract.HeartbeatAnswer{HeartbeatSeconds: 1}
+	if len(b.Jobs) == 0 && len(p.reports) == 0 {
+		a.Jobs = []contract.JobOrder{p.order}
+	}
+	for _, r := range b.Jobs {
+		if r.State == contract.JobRankEnded {
+			a.ForgetJobs = append(a.ForgetJobs, r.JobKey)
+		}
+		r.RanSeconds = 0
+		if len(p.reports) == 0 || p.reports[len(p.reports)-1] != r {
+			p.reports = append(p.reports, r)
+		}
+	}
+	return a
+}
+
+func (p *jobPlane) await(t *testing.T, what func() bool) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return what()
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// buildDaemon builds the program as it is released.
+func buildDaemon(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "forewarm-node")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "nomsgpack", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return program
+}
+
+// A job runs on when its daemon is killed, and when it is told to end; the next one finds it, what it wrote
+// meanwhile and how it ended, and starts it no second time.
+func TestAJobOutlivesItsDaemon(t *testing.T) {
+	dir, err := os.MkdirTemp("/var/tmp", "forewarm-node-test-")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, os.RemoveAll(dir)) }()
+	require.NoError(t, os.Chmod(dir, 0o711)) //nolint:gosec // holders pass
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
+	require.NoError(t, os.Chmod(pipe, 0o666)) //nolint:gosec // holders read it
+	key := contract.JobKey{JobID: "job_1", Attempt: 3}
+	p := &jobPlane{order: contract.JobOrder{JobKey: key, Rank: 1, AllocationID: "alc_1", MaxRuntimeSeconds: 600,
+		GraceSeconds: 1, Command: []string{"sh", "-c", "cat; cat " + pipe + "; cat " + pipe + "; echo end; exit 5"},
+		Input: slices.Repeat([]byte("up"), 1<<20)}} // more than an answer has without jobs
+	server := httptest.NewServer(p)
+	defer server.Close()
+	program := buildDaemon(t)
+	start := func(more ...string) *exec.Cmd {
+		args := append([]string{"run", "--url", server.URL, "--node", "nod_1", "--simulate", "1", "--shared-user",
+			"--state-dir", filepath.Join(dir, "state"), "--hold-dir", filepath.Join(dir, "holds")}, more...)
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Stdin = strings.NewReader("token")
+		cmd.Stderr = t.Output()
+		require.NoError(t, cmd.Start())
+		return cmd
+	}
+	daemon := start("--token-file", "-")
+	p.await(t, func() bool { return len(p.output) == 2<<20 })
+	require.NoError(t, daemon.Process.Kill())
+	_ = daemon.Wait()
+	require.NoError(t, os.WriteFile(pipe, []byte("alone\n"), 0)) // the job goes on with nobody there
+
+	daemon = start()
+	p.await(t, func() bool { return strings.HasSuffix(p.output, "upalone\n") })
+	require.NoError(t, daemon.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, daemon.Wait())
+	require.NoError(t, os.WriteFile(pipe, []byte("alone again\n"), 0))
+	daemon = start()
+	p.await(t, func() bool { return len(p.reports) == 2 })
+	require.Equal(t, []contract.JobReport{{JobKey: key, Rank: 1, State: "running"},
+		{JobKey: key, Rank: 1, State: "ended", ExitCode: 5}}, p.reports)
+	require.Equal(t, "upalone\nalone again\nend\n", p.output[2<<20-2:])
+	require.Eventually(t, func() bool {
+		left, err := os.ReadDir(filepath.Join(dir, "state", "jobs"))
+		return err == nil && len(left) == 0
+	}, 30*time.Second, 10*time.Millisecond, "it is forgotten")
+	require.NoError(t, daemon.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, daemon.Wait())
+}
+
+// A daemon whose sessions are turned off starts nothing, and says why.
+func TestADaemonWithoutSessionsTakesNoJobs(t *testing.T) {
+	p := &jobPlane{order: contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 1}, AllocationID: "alc_1",
+		Command: []string{"true"}}}
+	server := httptest.NewServer(p)
+	defer server.Close()
+	ended := make(chan int, 1)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	go func() {
+		code, _ := command(ctx, "token", nil, "run", "--url", server.URL, "--node", "nod_1", "--simulate", "1",
+			"--sessions=false", "--state-dir", filepath.Join(t.TempDir(), "state"), "--token-file", "-")
+		ended <- code
+	}()
+	p.await(t, func() bool { return len(p.reports) > 0 && p.reports[len(p.reports)-1].State == "ended" })
+	stop()
+	require.Zero(t, <-ended)
+	require.Equal(t, contract.JobReport{JobKey: p.order.JobKey, State: "ended", Code: "not_started",
+		Reason: "the node takes no jobs: its daemon has sessions: false"}, p.reports[len(p.reports)-1])
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}

@@ -1,0 +1,69 @@
+package jobs
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// attempt is one of a job.
+type attempt struct {
+	key    contract.JobKey
+	rank   int
+	folder folder
+	runner *os.Process   // nil: this daemon has started none
+	wake   chan struct{} // has its follower look
+
+	// What follows is guarded by the keeper.
+	started   *started
+	result    *result // nil: it may still run
+	sent      bool    // its output, all of it
+	tried     time.Duration
+	forgotten bool
+}
+
+func (k *Keeper) newAttempt(key contract.JobKey) *attempt {
+	return &attempt{key: key, folder: folder(filepath.Join(k.Dir, nameOf(key))), wake: make(chan struct{}, 1)}
+}
+
+func (a *attempt) ring() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// isOver reports whether it may be told that it has ended.
+func (a *attempt) isOver() bool { return a.result != nil && (a.sent || a.tried >= giveUp) }
+
+// Reports is what is known of the attempts here.
+func (k *Keeper) Reports() []contract.JobReport {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := make([]contract.JobReport, 0, len(k.attempts))
+	for _, a := range k.attempts {
+		all = append(all, a.report())
+	}
+	slices.SortFunc(all, func(a, b contract.JobReport) int {
+		return cmp.Or(strings.Compare(a.State, b.State), // those that have ended are soon fewer
+			strings.Compare(a.JobID, b.JobID), a.Attempt-b.Attempt)
+	})
+	return all[:min(len(all), mostReports)]
+}
+
+func (a *attempt) report() contract.JobReport {
+	r := contract.JobReport{JobKey: a.key, Rank: a.rank, State: contract.JobRankRunning, RanSeconds: a.started.age()}
+	if a.result != nil {
+		r.RanSeconds = a.result.RanSeconds
+	}
+	if a.isOver() {
+		r.State, r.ExitCode, r.Signal = contract.JobRankEnded, a.result.ExitCode, a.result.Signal
+		r.Code, r.Reason = a.result.Code, a.result.Reason
+	}
+	return r
+}

@@ -1,0 +1,154 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/statefile"
+	"github.com/forewarm/forewarm/node/hold"
+)
+
+// The files in the folder of an attempt, beside those with output.
+const (
+	orderFile   = "order.json"
+	startedFile = "started.json" // written before anything runs
+	resultFile  = "result.json"  // written when nothing does any more
+	lockFile    = "lock"         // locked as long as the runner lives
+	beginLock   = "begin"        // locked until the command is in its place, or will not be
+	logFile     = "runner.log"
+)
+
+// unfinished begins the name of a folder that is being made or removed.
+const unfinished = "."
+
+// folder is that of an attempt.
+type folder string
+
+func (f folder) file(name string) string { return filepath.Join(string(f), name) }
+
+// accepted is what is to run, and where.
+type accepted struct {
+	Order contract.JobOrder `json:"order"`
+	Place hold.Place        `json:"place"`
+}
+
+// started is when a runner began to start its command.
+type started struct {
+	BootID  string  `json:"boot_id"` // of the machine, as its kernel names this boot
+	Seconds float64 `json:"seconds"` // since then
+}
+
+// result is how an attempt ended.
+type result struct {
+	ExitCode   int     `json:"exit_code"`
+	Signal     string  `json:"signal,omitempty"`
+	Code       string  `json:"code,omitempty"`
+	Reason     string  `json:"reason,omitempty"`
+	RanSeconds float64 `json:"ran_seconds"`
+}
+
+// jobID is what an id may look like: it becomes the name of a folder.
+var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+func isName(id string) bool { return jobID.MatchString(id) }
+
+func nameOf(key contract.JobKey) string { return key.JobID + "-" + strconv.Itoa(key.Attempt) }
+
+func keyOf(name string) (key contract.JobKey, ok bool) {
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 {
+		return key, false
+	}
+	n, err := strconv.Atoi(name[i+1:])
+	return contract.JobKey{JobID: name[:i], Attempt: n}, err == nil && n > 0 && isName(name[:i])
+}
+
+// make makes the folder, which is there with its order, and its result if it has one, or not at all.
+func (f folder) make(what accepted, r *result) error {
+	draft := folder(filepath.Join(filepath.Dir(string(f)), unfinished+filepath.Base(string(f))))
+	err := os.RemoveAll(string(draft))
+	if err == nil {
+		err = statefile.Write(draft.file(orderFile), what)
+	}
+	if err == nil && r != nil {
+		err = statefile.Write(draft.file(resultFile), *r)
+	}
+	if err == nil {
+		err = os.Rename(string(draft), string(f))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("making the folder of a job: %w", err), os.RemoveAll(string(draft)))
+	}
+	return statefile.SyncFolder(filepath.Dir(string(f)))
+}
+
+// remove removes the folder, which a daemon that begins again finishes.
+func (f folder) remove() error {
+	gone := filepath.Join(filepath.Dir(string(f)), unfinished+filepath.Base(string(f)))
+	if err := os.Rename(string(f), gone); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(gone)
+}
+
+func (f folder) readOrder() (accepted, error) {
+	var what accepted
+	found, err := statefile.Read(f.file(orderFile), &what)
+	if err == nil && !found {
+		err = errors.New("there is none")
+	}
+	return what, err
+}
+
+func (f folder) readStarted() *started {
+	var s started
+	if found, err := statefile.Read(f.file(startedFile), &s); err != nil || !found {
+		return nil
+	}
+	return &s
+}
+
+// lastWords is what a runner said last, which is little: how it failed.
+func (f folder) lastWords() string {
+	file, err := os.Open(f.file(logFile))
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = file.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(file, mostReason))
+	return strings.TrimSpace(string(text))
+}
+
+// now is how long the machine is up.
+func now() *started {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // there is no kernel without it
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return &started{BootID: strings.TrimSpace(string(boot)), Seconds: float64(t.Nano()) / 1e9}
+}
+
+// age is how long ago it began, in seconds; 0 if it has not, or the machine booted since.
+func (s *started) age() float64 {
+	if s == nil {
+		return 0
+	}
+	by := now()
+	if by.BootID != s.BootID {
+		return 0
+	}
+	return max(0, by.Seconds-s.Seconds)
+}
+
+// mostReason bounds a reason, as the contract does.
+const mostReason = 300
+
+func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), mostReason)], "") }

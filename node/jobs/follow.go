@@ -1,0 +1,209 @@
+package jobs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/internal/statefile"
+)
+
+const (
+	firstRetry = time.Second // full jitter up to this after the first failure, then twice as much
+	lastRetry  = 30 * time.Second
+)
+
+// startRunner starts the runner of an attempt, which is a child of the daemon's and ends by itself.
+// What it locks it is given locked, so that there is no moment in which it looks like one that is gone.
+func (k *Keeper) startRunner(a *attempt) error {
+	lock, err := takeLock(a.folder.file(lockFile))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	begin, err := takeLock(a.folder.file(beginLock))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = begin.Close() }()
+	log, err := os.OpenFile(a.folder.file(logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := &exec.Cmd{Path: k.Runner[0], Args: append(slices.Clone(k.Runner), string(a.folder)), Dir: "/",
+		Env: []string{"GOMAXPROCS=2"}, Stderr: log, ExtraFiles: []*os.File{lock, begin}, // lifeFile and beginFile
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the runner of the job: %w", err)
+	}
+	a.runner = cmd.Process
+	return nil
+}
+
+// follow sends the output of an attempt, and notes its end, until it is forgotten.
+func (k *Keeper) follow(a *attempt) {
+	out := &reader{folder: a.folder}
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) //nolint:gosec // jitter needs no secrecy
+	failures, pause := 0, time.Duration(0)
+	for {
+		ended := k.look(a)
+		if k.forget(a) {
+			return
+		}
+		if pause <= 0 && !k.isSent(a) {
+			if err := k.send(a, out); err == nil {
+				if failures = 0; ended {
+					k.finish(a, out)
+				}
+			} else {
+				k.warnOnce(a, failures, err)
+				pause = httpx.Backoff(failures, firstRetry, lastRetry, random)
+				failures++
+			}
+		}
+		wait := pollEvery
+		if ended {
+			wait = max(wait, pause)
+		}
+		switch k.rest(a, wait, ended && k.isSent(a)) {
+		case closed:
+			return
+		case woken: // the server can be reached
+			pause = 0
+		case due:
+			pause -= wait
+		}
+	}
+}
+
+// warnOnce says once an outage that output cannot be sent.
+func (k *Keeper) warnOnce(a *attempt, failures int, err error) {
+	if failures == 0 && k.ctx.Err() == nil {
+		k.Log.Warn("the output of a job cannot be sent yet", "job", a.key.JobID, "attempt", a.key.Attempt, "error", err)
+	}
+}
+
+// wakeUp is why a rest is over.
+type wakeUp int
+
+const (
+	closed wakeUp = iota // the keeper is
+	woken
+	due
+)
+
+// rest waits until an attempt is to be looked at again; for good unless somebody wakes it.
+func (k *Keeper) rest(a *attempt, wait time.Duration, forGood bool) wakeUp {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	if forGood {
+		timer.Stop()
+	}
+	select {
+	case <-k.ctx.Done():
+		return closed
+	case <-a.wake:
+		return woken
+	case <-timer.C:
+		return due
+	}
+}
+
+func (k *Keeper) isSent(a *attempt) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return a.sent
+}
+
+// look reports whether an attempt has ended, and notes how.
+func (k *Keeper) look(a *attempt) (ended bool) {
+	k.mu.Lock()
+	known, begun := a.result, a.started
+	k.mu.Unlock()
+	if known != nil {
+		return true
+	}
+	runs := isHeld(a.folder.file(lockFile)) // before the result is read, which is written before
+	if begun == nil {
+		begun = a.folder.readStarted()
+		k.mu.Lock()
+		a.started = begun
+		k.mu.Unlock()
+	}
+	if runs {
+		return false
+	}
+	if a.runner != nil {
+		_, _ = a.runner.Wait()
+	}
+	var r result
+	switch found, err := statefile.Read(a.folder.file(resultFile), &r); {
+	case found:
+		k.setResult(a, r)
+	case begun != nil || err != nil:
+		reason := cmp.Or(a.folder.lastWords(), "what watched it on its node has ended before it, or with the machine")
+		k.keepResult(a, result{Code: contract.JobLost, Reason: clip(reason), RanSeconds: begun.age()})
+	default:
+		reason := cmp.Or(a.folder.lastWords(), "the daemon of its node ended before it was started")
+		k.keepResult(a, result{Code: contract.JobNotStarted, Reason: clip(reason)})
+	}
+	k.Log.Info("a job ended", "job", a.key.JobID, "attempt", a.key.Attempt, "code", a.result.Code,
+		"exit_code", a.result.ExitCode, "reason", a.result.Reason)
+	return true
+}
+
+// send sends what there is of the output of an attempt, and removes what is stored.
+func (k *Keeper) send(a *attempt, out *reader) error {
+	for {
+		pieces, err := out.read()
+		if err != nil || len(pieces) == 0 {
+			return err
+		}
+		from := out.next
+		got, err := k.Store(k.ctx, a.key.JobID, contract.JobOutputPart{Attempt: a.key.Attempt, Rank: a.rank, Offset: from,
+			Pieces: pieces})
+		if err != nil {
+			return err
+		}
+		if out.accept(got.NextOffset); out.next <= from { // it wants what is not there any more, or nothing
+			return errNotStored
+		}
+	}
+}
+
+var errNotStored = errors.New("the server has stored nothing of it")
+
+// finish notes that all output of an attempt that has ended is sent.
+func (k *Keeper) finish(a *attempt, out *reader) {
+	if err := out.removeAll(); err != nil {
+		k.Log.Warn("the output of a job, which is sent, cannot be removed", "job", a.key.JobID, "error", err)
+	}
+	k.mu.Lock()
+	a.sent = true
+	k.mu.Unlock()
+	k.Hurry()
+}
+
+// forget removes what there is of an attempt that has ended, if nobody needs it.
+func (k *Keeper) forget(a *attempt) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !a.forgotten || a.result == nil {
+		return false
+	}
+	if err := a.folder.remove(); err != nil {
+		k.Log.Error("what is left of a job cannot be removed", "job", a.key.JobID, "attempt", a.key.Attempt, "error", err)
+		return false // the server names it again
+	}
+	delete(k.attempts, a.key)
+	return true
+}

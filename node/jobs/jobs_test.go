@@ -1,0 +1,259 @@
+package jobs_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/jobs"
+)
+
+var first = contract.JobKey{JobID: "job_1", Attempt: 1}
+
+func TestAJobEndsWithItsOutputAndItsCode(t *testing.T) {
+	n := newNode(t)
+	o := order("echo out; sleep 0.2; echo err >&2; sleep 0.2; cat; exit 7")
+	o.Input = []byte(strings.Repeat("input\n", 20_000)) // more than a pipe takes
+	require.Equal(t, contract.JobReport{ExitCode: 7}, n.run(o))
+	require.Equal(t, "out\nerr\n"+string(o.Input), n.server.got(first, ""))
+	require.Equal(t, "err\n", n.server.got(first, "stderr"))
+	r := n.report(first)
+	require.Equal(t, 2, r.Rank)
+	require.Greater(t, r.RanSeconds, 0.4)
+	for i, p := range n.server.pieces[first] {
+		require.WithinDuration(t, time.Now(), p.At, time.Minute)
+		require.True(t, i == 0 || !p.At.Before(n.server.pieces[first][i-1].At))
+	}
+}
+
+func TestHowJobsEnd(t *testing.T) {
+	n := newNode(t)
+	for script, want := range map[string]contract.JobReport{
+		"cat":               {},
+		"kill -SEGV $$":     {ExitCode: 139, Signal: "SEGV"},
+		"kill -KILL 0":      {ExitCode: 137, Signal: "KILL"},
+		"sleep 1000 & exit": {Reason: "processes that it started still hold its output open"},
+	} {
+		o := order(script)
+		o.JobID = "job_" + strings.Fields(script)[0] + strings.Fields(script + " x")[1]
+		o.JobID = strings.Map(func(r rune) rune {
+			if r == '-' {
+				return -1
+			}
+			return r
+		}, o.JobID)
+		require.Equal(t, want, n.run(o), script)
+	}
+}
+
+// A job finds its hold's environment, which goes before what it asks for, and its own names.
+func TestTheEnvironmentOfAJob(t *testing.T) {
+	n := newNode(t)
+	o := order("env; pwd")
+	o.Environment = map[string]string{"MINE": "1", "FOREWARM_JOB_ID": "another", "CUDA_VISIBLE_DEVICES": "GPU-2"}
+	o.HoldEnvironment = map[string]string{"MASTER_ADDR": "10.0.0.1"}
+	require.Zero(t, n.run(o))
+	require.Subset(t, strings.Split(n.server.got(first, "stdout"), "\n"), []string{"MINE=1", "FOREWARM_JOB_ID=job_1",
+		"FOREWARM_JOB_ATTEMPT=1", "FOREWARM_JOB_RANK=2", "CUDA_VISIBLE_DEVICES=GPU-1", "FOREWARM_GPU_INDICES=3",
+		"MASTER_ADDR=10.0.0.1", filepath.Join(n.dir, "holds", "alc_1")})
+}
+
+// What cannot be started says why, also to a daemon that begins again.
+func TestWhatIsNotStartedSaysWhy(t *testing.T) {
+	n := newNode(t)
+	n.holds.End([]string{"alc_over"})
+	<-n.holds.Changed()
+	all := map[string]contract.JobOrder{}
+	for want, change := range map[string]func(o *contract.JobOrder){
+		"starting no-such-program: there is no such program in": func(o *contract.JobOrder) {
+			o.Command = []string{"no-such-program"}
+		},
+		"starting sh in the folder /no/such/folder: no such file or directory": func(o *contract.JobOrder) {
+			o.Directory = "/no/such/folder"
+		},
+		"the order names no command": func(o *contract.JobOrder) { o.Command = nil },
+		"opening the hold of allocation alc_over: the allocation has ended on this node": func(o *contract.JobOrder) {
+			o.AllocationID = "alc_over"
+		},
+	} {
+		o := order("echo no")
+		o.Attempt = len(all) + 1
+		change(&o)
+		all[want] = o
+		n.answer(0, o)
+	}
+	for range 2 {
+		for want, o := range all {
+			got := n.awaitEnd(o.JobKey)
+			require.Equal(t, contract.JobNotStarted, got.Code, want)
+			require.Contains(t, got.Reason, want)
+		}
+		n.begin()
+	}
+	require.Empty(t, n.server.pieces)
+}
+
+func TestANodeThatTakesNoJobsSaysWhy(t *testing.T) {
+	n := newNode(t)
+	n.keeper.Close()
+	n.open(jobs.Config{Refusal: "the node takes no jobs: its daemon has sessions: false"})
+	require.Equal(t, contract.JobReport{Code: "not_started",
+		Reason: "the node takes no jobs: its daemon has sessions: false"}, n.run(order("echo no")))
+}
+
+// An order that is repeated, also to a daemon that began again, runs once.
+func TestARepeatedOrderRunsOnce(t *testing.T) {
+	n := newNode(t)
+	pipe := n.newPipe("pipe")
+	o := order("echo once; cat " + pipe)
+	n.answer(0, o, o)
+	n.answer(0, o)
+	n.await(func() bool { return n.server.got(first, "") == "once\n" })
+	require.Equal(t, contract.JobRankRunning, n.report(first).State)
+	n.begin()
+	n.answer(0, o)
+	n.await(func() bool { return n.report(first).RanSeconds > 0 })
+	require.NoError(t, os.WriteFile(pipe, []byte("later\n"), 0))
+	require.Zero(t, n.awaitEnd(first))
+	n.answer(0, o)
+	n.begin()
+	n.answer(0, o)
+	require.Zero(t, n.awaitEnd(first))
+	require.Equal(t, "once\nlater\n", n.server.got(first, ""))
+	require.Zero(t, n.runnerOf(first))
+}
+
+// A job whose runner was killed is lost: nobody knows how it ended.
+func TestAJobWithoutARunnerIsLost(t *testing.T) {
+	n := newNode(t)
+	n.answer(0, order("echo up; sleep 1000"))
+	n.await(func() bool { return n.server.got(first, "") == "up\n" })
+	require.NoError(t, syscall.Kill(n.runnerOf(first), syscall.SIGKILL))
+	want := contract.JobReport{Code: "lost",
+		Reason: "what watched it on its node has ended before it, or with the machine"}
+	require.Equal(t, want, n.awaitEnd(first))
+	n.begin()
+	n.answer(0, order("echo again"))
+	require.Equal(t, want, n.awaitEnd(first))
+	require.Equal(t, "up\n", n.server.got(first, ""))
+}
+
+// A daemon that ended before it started the runner has started nothing.
+func TestAnOrderWithoutARunnerIsNotStarted(t *testing.T) {
+	n := newNode(t)
+	require.Zero(t, n.run(order("echo up")))
+	text, err := os.ReadFile(filepath.Join(n.folder(first), "order.json"))
+	require.NoError(t, err)
+	second, third := contract.JobKey{JobID: "job_1", Attempt: 2}, contract.JobKey{JobID: "job_1", Attempt: 3}
+	for key, file := range map[contract.JobKey]string{second: "order.json", third: "unreadable"} {
+		require.NoError(t, os.Mkdir(n.folder(key), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(n.folder(key), file), text, 0o600))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(n.dir, "jobs", ".job_1-4"), 0o700))
+	n.begin()
+	for _, key := range []contract.JobKey{second, third} {
+		require.Equal(t, contract.JobReport{Code: "not_started",
+			Reason: "the daemon of its node ended before it was started"}, n.awaitEnd(key))
+	}
+	require.NoDirExists(t, filepath.Join(n.dir, "jobs", ".job_1-4"))
+}
+
+// When its time is over, a job is told to keep what it has, then to end, and then it is ended.
+func TestTheTimeLimit(t *testing.T) {
+	n := newNode(t)
+	o := order(`trap 'echo keep' USR1; trap 'echo end' TERM
+sh -c 'trap "" USR1 TERM; while :; do sleep 0.05; done' & while :; do wait; done`)
+	o.MaxRuntimeSeconds, o.GraceSeconds, o.Checkpoint = 2, 1, &contract.JobCheckpoint{Signal: "USR1", BeforeSeconds: 1}
+	want := contract.JobReport{ExitCode: 137, Signal: "KILL", Code: "time_limit", Reason: "its time of 2 s was over"}
+	require.Equal(t, want, n.run(o))
+	require.Equal(t, "keep\nend\n", n.server.got(first, "stdout"))
+	require.InDelta(t, 3, n.report(first).RanSeconds, 0.9)
+	times := n.server.pieces[first]
+	require.InDelta(t, 1, times[1].At.Sub(times[0].At).Seconds(), 0.9)
+
+	o = order("trap 'echo saved; exit 3' TERM; while :; do sleep 0.05; done")
+	o.Attempt, o.MaxRuntimeSeconds = 2, 1
+	require.Equal(t, contract.JobReport{ExitCode: 3, Code: "time_limit", Reason: "its time of 1 s was over"}, n.run(o))
+	require.Equal(t, "saved\n", n.server.got(o.JobKey, "stdout"))
+}
+
+// The end of a hold ends its jobs, whose runners say how.
+func TestTheEndOfAHoldEndsItsJobs(t *testing.T) {
+	n := newNode(t)
+	n.answer(0, order("trap 'echo told; exit 4' TERM; echo up; while :; do sleep 0.05; done"))
+	n.await(func() bool { return n.server.got(first, "") == "up\n" })
+	runner := n.runnerOf(first)
+	n.holds.End([]string{"alc_1"})
+	require.Equal(t, contract.JobReport{ExitCode: 4}, n.awaitEnd(first))
+	require.Equal(t, "up\ntold\n", n.server.got(first, "stdout"))
+	n.awaitGone(runner)
+	<-n.holds.Changed()
+	require.Empty(t, n.holds.List())
+}
+
+// What a job is given is for root alone, and gone once it is forgotten.
+func TestWhatIsForgottenIsGone(t *testing.T) {
+	n := newNode(t)
+	pipe := n.newPipe("pipe")
+	o := order("cat " + pipe)
+	o.Environment, o.Input = map[string]string{"TOKEN": "secret-token"}, []byte("secret-input")
+	n.answer(0, o)
+	n.await(func() bool { return n.report(first).RanSeconds > 0 })
+	require.NoError(t, filepath.WalkDir(filepath.Join(n.dir, "jobs"), func(path string, d os.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := d.Info()
+		require.NoError(t, err)
+		require.Zero(t, info.Mode().Perm()&0o077, path)
+		require.Equal(t, os.Getuid(), int(info.Sys().(*syscall.Stat_t).Uid), path)
+		return nil
+	}))
+	text, err := os.ReadFile(filepath.Join(n.folder(first), "order.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "secret-token")
+	n.keeper.Heed(nil, []contract.JobKey{first, {JobID: "job_of_nobody", Attempt: 1}}, n.now)
+	require.Equal(t, contract.JobRankRunning, n.report(first).State, "one that runs is not forgotten")
+	require.NoError(t, os.WriteFile(pipe, nil, 0))
+	n.await(func() bool { return len(n.keeper.Reports()) == 0 })
+	left, err := os.ReadDir(filepath.Join(n.dir, "jobs"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// An end of a hold waits for a job that is being started there, and ends it; a daemon that begins
+// meanwhile waits for it, too.
+func TestAnEndWaitsForAJobThatIsBeingStarted(t *testing.T) {
+	n := newNode(t)
+	n.keeper.Close()
+	pipe := n.newPipe("pipe")
+	n.runner = append([]string{"/bin/sh", "-c", `read line <"$0"; exec "$@"`, pipe}, n.runner...)
+	n.begin()
+	n.answer(0, order("sleep 1000"))
+	n.await(func() bool { return n.runnerOf(first) != 0 })
+	var all sync.WaitGroup
+	all.Go(func() {
+		<-n.holds.Changed()
+		assert.FileExists(t, filepath.Join(n.folder(first), "started.json"), "the hold is ended before")
+	})
+	all.Go(func() {
+		next, err := jobs.Open(n.Context(), n.complete(jobs.Config{Holds: n.holds}))
+		assert.NoError(t, err)
+		assert.FileExists(t, filepath.Join(n.folder(first), "started.json"), "the next daemon does not wait")
+		next.Close()
+	})
+	n.holds.End([]string{"alc_1"})
+	require.Equal(t, contract.JobRankRunning, n.report(first).State)
+	_, err := n.holds.Begin("alc_1")
+	require.ErrorIs(t, err, hold.ErrEnded)
+	require.NoError(t, os.WriteFile(pipe, []byte("go\n"), 0))
+	all.Wait()
+	require.Equal(t, contract.JobReport{ExitCode: 143, Signal: "TERM"}, n.awaitEnd(first))
+}
