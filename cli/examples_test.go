@@ -53,16 +53,12 @@ func newVillage(t *testing.T) *town {
 func (w *town) submitExamples() {
 	w.t.Helper()
 	w.mustRun("run", "-d", "--pool", "demo-a100", "--name", "prepare", "--", "true")
-	for !w.hasJobs() {
-		w.passTime(time.Second)
-		w.workOnJobs("writes prepared")
-	}
+	w.startJobs()
+	w.workOnJobs("writes prepared")
 	w.workOnJobs("ends 0")
 	w.mustRun("run", "-d", "--pool", "demo-a100", "--name", "train", "--", "true")
-	for !w.hasJobs() {
-		w.passTime(time.Second)
-		w.workOnJobs("writes training")
-	}
+	w.startJobs()
+	w.workOnJobs("writes training")
 	w.mustRun("run", "-d", "--pool", "demo-a100", "--name", "later", "--not-before", "tomorrow 09:00", "--", "true")
 	w.mustRun("run", "-d", "--pool", "demo-a100", "--name", "sweep", "--array", "0-3", "--hold", "--", "true")
 	script, err := os.ReadFile("testdata/jobs/train.sh")
@@ -180,7 +176,7 @@ func TestExamples(t *testing.T) {
 		t.Run(batch[0], func(t *testing.T) {
 			t.Parallel()
 			w := newVillage(t)
-			w.pauseWorking(slices.Repeat([]string{"ends 0"}, 20)...)
+			w.pauseWorking("ends 0")
 			for _, path := range batch {
 				w.examplesOf(path)
 			}

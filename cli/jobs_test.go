@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/cli/exit"
@@ -215,7 +218,78 @@ func TestRunToTheEnd(t *testing.T) {
 	w.pauseWorking("writes hello", "warns careful", "ends 3")
 	out, errs, code := w.runCommand("run", "--gpus", "8", "--nodes", "2", "--pool", "lab", "--", "train")
 	require.Equal(t, 3, code, errs)
-	require.ElementsMatch(t, []string{"[0] hello", "[1] hello"}, strings.Fields(strings.ReplaceAll(out, "] ", "]_")),
-		strings.ReplaceAll(out, "] ", "]_"))
+	require.ElementsMatch(t, []string{"[0] hello", "[1] hello"}, strings.Split(strings.TrimSpace(out), "\n"))
 	require.Contains(t, errs, "] careful\n")
+}
+
+// Who interrupts run leaves a job that goes on, and is told how to come back to it.
+func TestAnInterruptedRunGoesOn(t *testing.T) {
+	t.Parallel()
+	for s, code := range map[syscall.Signal]int{syscall.SIGINT: exit.Interrupt, syscall.SIGTERM: exit.Terminated} {
+		w := newTown(t)
+		w.createPool()
+		ctx, interrupt := newInterruptibleContext(t, s)
+		w.onPause = interrupt
+		_, errs, got := w.runWithContext(ctx, "run", "--pool", "lab", "--", "train")
+		require.Equal(t, code, got, errs)
+		id := w.mustRun("jobs", "list", "-o", "name")
+		require.Contains(t, errs, "Error: no longer following "+id+", which goes on\nNext:  forewarm jobs logs -f "+id+
+			"\n  or:  forewarm jobs cancel "+id+"\n")
+		require.Equal(t, s == syscall.SIGINT, strings.Contains(errs, id+" goes on. Ctrl-C again within 2s cancels it.\n"))
+	}
+}
+
+// A second Ctrl-C cancels the job.
+func TestARunThatIsInterruptedTwiceIsCancelled(t *testing.T) { //nolint:paralleltest // the signal is the process's
+	w := newTown(t)
+	w.createPool()
+	ctx, interrupt := newInterruptibleContext(t, syscall.SIGINT)
+	id := ""
+	w.onPause = func() {
+		if id == "" {
+			id = w.mustRun("jobs", "list", "-o", "name")
+			interrupt()
+			return
+		}
+		assert.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
+		assert.Eventually(t, func() bool {
+			_, _, code := w.runCommand("jobs", "hold", id)
+			return code == exit.Conflict
+		}, 20*time.Second, 10*time.Millisecond)
+	}
+	_, errs, code := w.runWithContext(ctx, "run", "--pool", "lab", "--hold", "--", "train")
+	require.Equal(t, exit.Interrupt, code, errs)
+	require.Contains(t, errs, "cancelled "+id+"\nNext:  forewarm jobs show "+id+"\n")
+	require.Contains(t, w.mustRun("jobs", "show", id), "cancelled")
+}
+
+// What a script says of itself counts, unless the command line says otherwise.
+func TestRunAScript(t *testing.T) {
+	t.Parallel()
+	w, s := newJobServer(t, newJob(contract.JobPending, 0))
+	text, err := os.ReadFile("testdata/jobs/train.sh")
+	require.NoError(t, err)
+	_, errs, code := w.runCommand("run", "-d", "--script", "testdata/jobs/train.sh", "--env", "A=1", "--", "x", "y")
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "Note      testdata/jobs/train.sh: output is kept, and forewarm jobs logs JOB shows it\n")
+	want := contract.JobCreate{Name: "from-slurm", Pool: "demo-a100", GPUs: 2, MaxRuntimeSeconds: 1800, Priority: "low",
+		Environment: map[string]string{"A": "1"}, Command: []string{"/bin/sh", "-c", string(text), "train.sh", "x", "y"}}
+	require.Equal(t, want, s.sent)
+
+	_, errs, code = w.runCommand("run", "-d", "--script", "testdata/jobs/train.sh", "--nodes", "2", "--gpus-per-node", "4",
+		"--model", "h100", "--max-runtime", "1h")
+	require.Zero(t, code, errs)
+	want.Pool, want.Model, want.GPUs, want.Layout = "", "h100", 0, contract.Layout{Nodes: 2, GPUsPerNode: 4}
+	want.MaxRuntimeSeconds, want.Environment, want.Command = 3600, nil, want.Command[:4]
+	require.Equal(t, want, s.sent)
+
+	wrong := filepath.Join(t.TempDir(), "wrong.sh")
+	for line, says := range map[string]string{"#FW --gpu 2": "there is no flag --gpu", "#FW --script x": "cannot name another",
+		"#FW true": `"true" is no flag`, "#SBATCH --exclusive": "line 1: forewarm does not know --exclusive",
+		"#FW --gpus two": `--gpus "two" is not a whole number`} {
+		require.NoError(t, os.WriteFile(wrong, []byte(line+"\ntrue\n"), 0o600))
+		_, errs, code := w.runCommand("run", "-d", "--script", wrong)
+		require.Equal(t, exit.Usage, code, errs)
+		require.Contains(t, errs, says)
+	}
 }

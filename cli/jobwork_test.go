@@ -82,14 +82,25 @@ func (w *town) hasJobs() bool {
 	return false
 }
 
-// pauseWorking has the world go on at each pause, and once jobs run, do one of the steps at each.
+// startJobs lets time pass until a job runs.
+func (w *town) startJobs() {
+	w.t.Helper()
+	for passed := 0; !w.hasJobs(); passed++ {
+		require.Less(w.t, passed, 300, w.mustRun("jobs", "list", "-o", "wide"))
+		w.passTime(time.Second)
+		w.workOnJobs("")
+	}
+}
+
+// pauseWorking has the world go on at each pause, and what jobs run do all of the steps.
 func (w *town) pauseWorking(steps ...string) {
 	w.onPause = func() {
 		w.passTime(time.Second)
 		w.workOnJobs("")
-		if len(steps) > 0 && w.hasJobs() {
-			w.workOnJobs(steps[0])
-			steps = steps[1:]
+		for _, step := range steps {
+			if w.hasJobs() {
+				w.workOnJobs(step)
+			}
 		}
 	}
 }

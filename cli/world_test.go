@@ -160,6 +160,9 @@ var leaks = regexp.MustCompile(`/v1/|\b(GET|POST|PUT|PATCH|DELETE) |Idempotency-
 	`_seconds|\[\d+\]|exdates|rrule|dst_policy|min_duration|not_(earlier|later)_than|(^|\s)/[a-z_]+[: ]|` +
 	`\d+h\d+m\d+s|did you mean|invalid syntax|context (canceled|deadline)|\b(4|5)\d\d\b.*server answered`)
 
+// ranked is a line that a job wrote on a node.
+var ranked = regexp.MustCompile(`(?m)^\[\d+\] .*\n`)
+
 // inPlainWords checks what every failure of every test says: nothing of the
 // wire, and a command to run next.
 func (w *town) inPlainWords(args []string, errs string, code int) {
@@ -167,6 +170,7 @@ func (w *town) inPlainWords(args []string, errs string, code int) {
 	if code == exit.OK || len(args) > 0 && args[0] == "api" || len(args) > 0 && args[0] == "exec" && code == 42 {
 		return // 42: what a command said that ran elsewhere
 	}
+	errs = ranked.ReplaceAllString(errs, "")
 	require.NotRegexp(w.t, leaks, strings.NewReplacer(w.url, "", "http://", "").Replace(errs), "%v", args)
 	if code != exit.Interrupt && code != exit.Terminated {
 		require.Regexp(w.t, `(?m)^Next:  \S`, errs, "%v", args)

@@ -72,7 +72,7 @@ func queueViewAt(now time.Time) output.View[contract.Job] {
 	return output.View[contract.Job]{
 		Name: func(x contract.Job) string { return x.ID },
 		Columns: []column{
-			{Head: "PLACE", Right: true, Cell: func(x contract.Job) string { return strconv.Itoa(x.Position) }},
+			{Head: "PLACE", Right: true, Cell: placeText},
 			{Head: "POOL", Cell: poolText},
 			{Head: "ID", Cell: func(x contract.Job) string { return x.ID }},
 			{Head: "NAME", Cell: nameText},
@@ -97,6 +97,14 @@ func nameText(x contract.Job) string {
 		return format.OrDash(x.Name)
 	}
 	return fmt.Sprintf("%s[%d]", x.Name, *x.ArrayIndex)
+}
+
+// placeText is which one a job is of those that wait; "-": it may not start yet, whatever is free.
+func placeText(x contract.Job) string {
+	if x.Position == 0 {
+		return "-"
+	}
+	return strconv.Itoa(x.Position)
 }
 
 func poolText(x contract.Job) string { return cmp.Or(x.PoolName, x.PoolID) }

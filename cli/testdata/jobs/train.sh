@@ -1,5 +1,6 @@
 #!/bin/sh
 #SBATCH --job-name=from-slurm
+#SBATCH --partition=demo-a100
 #SBATCH --time=30
 #SBATCH --gres=gpu:2
 #SBATCH --output=out.%j
