@@ -167,13 +167,13 @@ func (r *request) readEnvironment(cmd *cobra.Command) (map[string]string, error)
 }
 
 // mostInput is how many bytes a job may be given as its standard input.
-const mostInput = 256 << 10
+const mostInput = 192 << 10
 
 func (r *request) readInput(cmd *cobra.Command) ([]byte, error) {
 	var from io.Reader
 	switch r.input {
 	case "":
-		return nil, nil
+		return r.in.Input, nil
 	case "-":
 		from = cmd.InOrStdin()
 	default:
@@ -189,7 +189,7 @@ func (r *request) readInput(cmd *cobra.Command) ([]byte, error) {
 		return nil, fmt.Errorf("reading the input: %w", err)
 	}
 	if len(data) > mostInput {
-		return nil, wrongUse("--input %s: it has more than 256KiB: put it into a file that the nodes can read", r.input)
+		return nil, wrongUse("--input %s: it has more than 192KiB: put it into a file that the nodes can read", r.input)
 	}
 	return data, nil
 }

@@ -33,9 +33,9 @@ exit code. On several nodes the job's command runs once on each, and its lines a
 does not depend on this command: after Ctrl-C, or a connection that is cut, it goes on. A second Ctrl-C within 2s
 cancels it. With --detach its id is printed, and forewarm jobs logs -f shows the rest.
 
-With --script, the job runs a file of here by the shell that its first line names (sh if it names none), which gets the
-text as SHELL -c TEXT FILE ARGUMENT…: the file need not be on the nodes. Scripts of other languages have to be there;
-name their program and the file behind --. Lines at its beginning with #FW have flags of this command, those with
+With --script, the job runs a file of here by the shell that its first line names (sh if it names none), with the
+arguments behind --. The shell gets the text as its input and reads all of it first, so the file need not be on the
+nodes. Scripts of other languages have to be there; name their program and the file behind --. Lines at its beginning with #FW have flags of this command, those with
 #SBATCH flags of Slurm: job-name, time, nodes, gpus, gpus-per-node, gres=gpu, partition (the pool), array, dependency,
 chdir, requeue, no-requeue, signal, begin, hold and export of NAME=VALUE. What Slurm does about output, mail, memory
 and processors is left out with a note, and any other flag is refused. #FW counts before #SBATCH, and the command line
@@ -128,12 +128,15 @@ func (r *request) withScript(a *app.App, cmd *cobra.Command, args []string) (*re
 		return nil, nil, wrongUse("%s: %v", r.script, rewordFlag(cmd, err))
 	case set.NArg() > 0:
 		return nil, nil, wrongUse("%s: %q is no flag: the command is the script itself", r.script, set.Arg(0))
+	case all.input != "" || r.input != "":
+		return nil, nil, wrongUse("--input: the input of a script is the script itself")
 	case all.script != "":
 		return nil, nil, wrongUse("%s: a script cannot name another one", r.script)
 	}
 	if err := addGiven(set, cmd.Flags()); err != nil {
 		return nil, nil, err
 	}
+	all.in.Input = script.Input
 	return all, script.Command(filepath.Base(r.script), args), nil
 }
 

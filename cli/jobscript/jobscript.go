@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Most is how many bytes a script may have: Linux takes no longer argument.
-const Most = 128<<10 - 1
+// Most is how many bytes a script may have: it is a job's input.
+const Most = 192 << 10
 
 // Script is a script and what it asks for.
 type Script struct {
@@ -20,15 +20,16 @@ type Script struct {
 	Flags []string
 	// Notes say which flags of Slurm mean nothing here, and what is there instead.
 	Notes []string
+	// Input is what the command reads as its standard input: the script itself.
+	Input []byte
 
-	text        string
 	interpreter []string
 }
 
 // Parse reads a script. getenv is the environment of who submits it, of which --export may name
 // variables.
 func Parse(text string, getenv func(string) string) (Script, error) {
-	s := Script{text: text}
+	s := Script{Input: []byte(text)}
 	if err := checkText(text); err != nil {
 		return s, err
 	}
@@ -54,10 +55,11 @@ func Parse(text string, getenv func(string) string) (Script, error) {
 	return s, nil
 }
 
-// Command runs the script by its own interpreter, which gets the text itself: no file of it has to
-// be where the job runs. name is its $0.
+// Command runs the script by its own interpreter, which reads all of Input before it runs anything
+// of it: no file has to be where the job runs, and what the script runs reads nothing of the rest.
+// name is its $0.
 func (s Script) Command(name string, args []string) []string {
-	return slices.Concat(s.interpreter, []string{"-c", s.text, name}, args)
+	return slices.Concat(s.interpreter, []string{"-c", `eval "$(cat)"`, name}, args)
 }
 
 func checkText(text string) error {
@@ -75,7 +77,7 @@ func checkText(text string) error {
 	return nil
 }
 
-// shells are the interpreters that take a script as an argument behind -c, and then its $0.
+// shells are the interpreters that take commands behind -c, and then $0.
 var shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh"}
 
 // parseInterpreter is what the first line names, else sh.

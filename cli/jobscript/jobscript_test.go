@@ -1,6 +1,8 @@
 package jobscript_test
 
 import (
+	"bytes"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -34,8 +36,9 @@ echo "$@"
 		"--gpus-per-node=4", "--priority", "low", "--env", "NAME=a b"}, s.Flags)
 	require.Len(t, s.Notes, 3)
 	require.Contains(t, s.Notes[0], "forewarm jobs logs")
-	require.Equal(t, []string{"/bin/bash", "-l", "-c", text, "train.sh", "x", "y z"},
+	require.Equal(t, []string{"/bin/bash", "-l", "-c", `eval "$(cat)"`, "train.sh", "x", "y z"},
 		s.Command("train.sh", []string{"x", "y z"}))
+	require.Equal(t, text, string(s.Input))
 }
 
 func TestFlagsOfSlurm(t *testing.T) {
@@ -93,7 +96,7 @@ func TestScriptsThatAreRefused(t *testing.T) {
 		"#!/bin/sh\r\ntrue\r\n":            "dos2unix",
 		"#!/usr/bin/env python3\n":         "is none of the shells",
 		"#!\n":                             "is none of the shells",
-		strings.Repeat("x", 1<<17):         "131072 bytes",
+		strings.Repeat("x", 1<<18):         "262144 bytes",
 		"\n#SBATCH --exclusive\n":          "line 2: forewarm does not know --exclusive of #SBATCH",
 		"#SBATCH -x n1\n":                  "does not know -x",
 		"#SBATCH --N=2\n":                  "does not know --N",
@@ -131,4 +134,17 @@ func TestInterpreters(t *testing.T) {
 		command := s.Command("x", nil)
 		require.Equal(t, want, strings.Join(command[:len(command)-3], " "))
 	}
+}
+
+// A script runs as its file would: with its arguments, and nothing of it for what it runs to read.
+func TestScriptsRun(t *testing.T) {
+	t.Parallel()
+	s, err := parse("#!/bin/sh\nset -e\nread line || echo \"$0: $# of $*\"\ncat <<END\nhere $1\nEND\nexit 7\n")
+	require.NoError(t, err)
+	command := s.Command("job.sh", []string{"a b", "c"})
+	shell := exec.Command(command[0], command[1:]...)
+	shell.Stdin = bytes.NewReader(s.Input)
+	out, err := shell.CombinedOutput()
+	require.Equal(t, "job.sh: 2 of a b c\nhere a b\n", string(out))
+	require.Equal(t, 7, shell.ProcessState.ExitCode(), err)
 }
