@@ -13,7 +13,6 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/httpx"
-	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 const (
@@ -146,7 +145,7 @@ func (k *Keeper) look(a *attempt) (ended bool) {
 		_, _ = a.runner.Wait()
 	}
 	var r result
-	switch found, err := statefile.Read(a.folder.file(resultFile), &r); {
+	switch found, err := a.folder.read(resultFile, &r); {
 	case found:
 		k.setResult(a, r)
 	case begun != nil || err != nil:

@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ func TestAJobEndsWithItsOutputAndItsCode(t *testing.T) {
 }
 
 func TestHowJobsEnd(t *testing.T) {
-	n := newNode(t)
+	n, attempts := newNode(t), 0
 	for script, want := range map[string]contract.JobReport{
 		"cat":               {},
 		"kill -SEGV $$":     {ExitCode: 139, Signal: "SEGV"},
@@ -44,13 +45,8 @@ func TestHowJobsEnd(t *testing.T) {
 		"sleep 1000 & exit": {Reason: "processes that it started still hold its output open"},
 	} {
 		o := order(script)
-		o.JobID = "job_" + strings.Fields(script)[0] + strings.Fields(script + " x")[1]
-		o.JobID = strings.Map(func(r rune) rune {
-			if r == '-' {
-				return -1
-			}
-			return r
-		}, o.JobID)
+		attempts++
+		o.Attempt = attempts
 		require.Equal(t, want, n.run(o), script)
 	}
 }
@@ -256,4 +252,24 @@ func TestAnEndWaitsForAJobThatIsBeingStarted(t *testing.T) {
 	require.NoError(t, os.WriteFile(pipe, []byte("go\n"), 0))
 	all.Wait()
 	require.Equal(t, contract.JobReport{ExitCode: 143, Signal: "TERM"}, n.awaitEnd(first))
+}
+
+// Nobody but the daemon has a runner run anything, and not twice.
+func TestARunnerIsTheDaemonsAlone(t *testing.T) {
+	n := newNode(t)
+	require.Zero(t, n.run(order("echo once")))
+	byHand := exec.Command(n.runner[0], "job", n.folder(first))
+	out, err := byHand.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, "jobs are run by the daemon alone\n", string(out))
+	again := exec.Command(n.runner[0], "job", n.folder(first))
+	for _, name := range []string{"lock", "begin"} {
+		f, err := os.Open(filepath.Join(n.folder(first), name))
+		require.NoError(t, err)
+		defer func() { _ = f.Close() }()
+		again.ExtraFiles = append(again.ExtraFiles, f)
+	}
+	out, err = again.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, "it was started before\n", string(out))
 }
