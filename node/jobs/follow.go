@@ -59,7 +59,7 @@ func (k *Keeper) follow(a *attempt) {
 			return
 		}
 		if pause <= 0 && !k.isSent(a) {
-			if err := k.send(a, out); err == nil {
+			if err := k.send(a, out, ended); err == nil {
 				if failures = 0; ended {
 					k.finish(a, out)
 				}
@@ -160,8 +160,9 @@ func (k *Keeper) look(a *attempt) (ended bool) {
 	return true
 }
 
-// send sends what there is of the output of an attempt, and removes what is stored.
-func (k *Keeper) send(a *attempt, out *reader) error {
+// send sends what there is of the output of an attempt. While that runs, what comes meanwhile waits, so
+// that much is sent at once.
+func (k *Keeper) send(a *attempt, out *reader, ended bool) error {
 	for {
 		pieces, err := out.read()
 		if err != nil || len(pieces) == 0 {
@@ -175,6 +176,9 @@ func (k *Keeper) send(a *attempt, out *reader) error {
 		}
 		if out.accept(got.NextOffset); out.next <= from { // it wants what is not there any more, or nothing
 			return errNotStored
+		}
+		if !out.more && !ended {
+			return nil
 		}
 	}
 }

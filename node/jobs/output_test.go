@@ -121,3 +121,11 @@ func TestManySmallWritesAreFewPieces(t *testing.T) {
 	require.Len(t, n.server.got(first, "stdout"), 23890)
 	require.Less(t, n.server.parts, 5)
 }
+
+// While a job goes on writing, it is sent now and then, and not each time that it writes.
+func TestAJobThatGoesOnWritingIsSentNowAndThen(t *testing.T) {
+	n := newNode(t)
+	require.Zero(t, n.run(order("i=0; while [ $i -lt 60 ]; do echo $i; sleep 0.02; i=$((i+1)); done")))
+	require.Len(t, n.server.got(first, "stdout"), 170)
+	require.InDelta(t, n.report(first).RanSeconds/0.2, n.server.parts, 5)
+}
