@@ -84,17 +84,6 @@ func (p *jobPlane) await(t *testing.T, what func() bool) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// buildDaemon builds the program as it is released.
-func buildDaemon(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "forewarm-node")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "nomsgpack", "-o", program, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
-	return program
-}
-
 // A job runs on when its daemon is killed, and when it is told to end; the next one finds it, what it wrote
 // meanwhile and how it ended, and starts it no second time. It is so for holders who have the daemon's user, too.
 func TestAJobOutlivesItsDaemon(t *testing.T) {

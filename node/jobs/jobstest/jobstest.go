@@ -23,7 +23,7 @@ var program = sync.OnceValue(func() *os.File {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, "runner")
-	build := exec.Command("go", "build", "-tags", "nomsgpack", "-o", file, //nolint:gosec,noctx // it ends by itself
+	build := exec.Command("go", "build", "-tags", "nomsgpack", "-o", file, //nolint:gosec // it ends by itself
 		"github.com/forewarm/forewarm/node/jobs/testdata/runner")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
