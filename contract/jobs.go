@@ -131,14 +131,14 @@ var jobTags = tags{
 		`ended it."`,
 	"Job.Position": `doc:"Among the jobs that wait in its pool, from 1, as they would start now; left out: it does not ` +
 		`wait for GPUs."`,
-	"JobRetries.Lost":  `doc:"After the loss of its node or GPUs, or where it could not be started."`,
-	"JobCreate.Input":  `doc:"What it reads from its standard input, in base64; left out: nothing."`,
-	"JobCreate.Array":  `doc:"Makes a job of each index; it finds its own in FOREWARM_ARRAY_INDEX."`,
-	"JobCreate.Layout": `doc:"The command runs once on each node."`,
+	"JobRetries.Lost": `doc:"After the loss of its node or GPUs, or where it could not be started."`,
+	"JobCreate.Input": `doc:"What it reads from its standard input, in base64; left out: nothing."`,
+	"JobCreate.Array": `doc:"Makes a job of each index; it finds its own in FOREWARM_ARRAY_INDEX."`,
 	"JobCreate.Environment": `doc:"Its variables, beside those that name its GPUs, its rank and the other nodes. ` +
 		`Anybody who may see the job sees them."`,
-	"JobCreate.MaxRuntimeSeconds": `default:"86400" doc:"How long an attempt may run. Then it gets TERM, and KILL when its ` +
-		`grace is over. What is short starts earlier, in gaps before others' reservations."`,
+	"JobCreate.MaxRuntimeSeconds": `doc:"How long an attempt may run; left out: a day, or what leases of the pool ` +
+		`allow. Then it gets TERM, and KILL when its grace is over. What is short starts earlier, in gaps before ` +
+		`others' reservations."`,
 	"JobCreate.GraceSeconds":      `doc:"Between TERM and KILL."`,
 	"JobCreate.Command":           `doc:"The program and its arguments; no shell reads them."`,
 	"JobCreate.Retries":           `doc:"Left out: none after a failure, and 3 after a loss."`,

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -27,6 +28,10 @@ type Change struct {
 	Reservations  []reservation.Reservation
 	Allocations   []allocation.Allocation
 	Schedules     []Schedule
+	Jobs          []job.Job
+	JobRanks      []job.Rank  // replace what was known before
+	JobOutput     []JobOutput // those that are there are left alone
+	TrimmedOutput []TrimmedOutput
 	Events        []Event
 	Seals         []Seal // new rows only; ErrTaken: there is one of that number
 	Tasks         []Task // new rows only; a Key that exists is left alone

@@ -116,6 +116,7 @@ type Reader interface {
 	Allocations(s Scope, f BookingFilter, p Page) ([]allocation.Allocation, error)
 	Schedule(s Scope, id string) (Schedule, error)
 	Schedules(s Scope, p Page) ([]Schedule, error)
+	JobReader
 	// ObservedWork returns those of some ids of work that were observed in a pool,
 	// whatever became of it.
 	ObservedWork(poolID string, work []string) ([]string, error)

@@ -289,6 +289,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	wait.Go(func() { s.flushFailures(ctx) })
 	wait.Go(func() { s.watchSeals(ctx) })
+	wait.Go(func() { s.askForOrders(ctx) })
 	wait.Go(func() {
 		<-ctx.Done()
 		s.sessions.Leave()

@@ -71,6 +71,7 @@ type Allocation struct {
 	Workload       capacity.Workload // New makes it online when it is empty
 	HeldBy         string            // key that asked for it
 	UserID         string            // person whose key it is; empty: none
+	JobID          string            // that it was made for; empty: none
 	Shape          capacity.Shape
 	Slots          []int
 	Devices        []Held            // what it holds, from activation on

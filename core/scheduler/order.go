@@ -53,6 +53,27 @@ func multifactor(j *Job, t *tenant, now time.Time) int64 {
 	return int64(age*ratioScale) + t.fairShare
 }
 
+// Order returns the ids of the jobs that wait and may start, in the order in which a cycle looks at
+// them.
+func (s *Scheduler) Order(now time.Time) []string {
+	for _, t := range s.tenants {
+		s.weigh(t, now)
+	}
+	var all places
+	for _, w := range s.jobs {
+		at := place{Key: s.keyOf(&w.Job, w.line, now), job: w}
+		if due, overdue := s.due(&w.Job, w.line, now); overdue {
+			at.Key = queue.Key{Major: overdueMajor, Minor: due}
+		}
+		all.push(at)
+	}
+	ids := make([]string, 0, len(all))
+	for len(all) > 0 {
+		ids = append(ids, all.pop().job.ID)
+	}
+	return ids
+}
+
 // place is where somebody stands in the order of a cycle.
 type place struct {
 	queue.Key

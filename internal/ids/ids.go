@@ -29,6 +29,8 @@ const (
 	Reservation  = "rsv"
 	Allocation   = "alc"
 	Schedule     = "sch"
+	Job          = "job"
+	Array        = "arr"
 	Agent        = "agt"
 	Task         = "tsk"
 	Forecast     = "fct"

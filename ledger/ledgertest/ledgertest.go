@@ -92,6 +92,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"servers are listed":                     serversAreListed,
 		"observed work is found and no spending": observedWorkIsFound,
 		"daemons are found":                      daemonsAreFound,
+		"jobs are found":                         jobsAreFound,
 		"what GPUs did is found":                 stretchesAreFound,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -76,7 +76,7 @@ func everyFieldComesBack(w *world) {
 		func(r ledger.Reader) (reservation.Reservation, error) { return r.Reservation(scope, "rsv_3") })
 	a := releasedAllocation(w, activeAllocation(w, "alc_3", "org_3", n, day, 3, 0), day.Add(time.Hour))
 	a.Shape = capacity.Shape{Nodes: 2, PerNode: 3, Short: 1}
-	a.Work = fullWork()
+	a.Work, a.JobID = fullWork(), "job_3"
 	comesBack(w, a, ledger.Change{Allocations: []allocation.Allocation{a}},
 		func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(scope, "alc_3") })
 	s := newSchedule("sch_3", "org_3", "pol_3")
@@ -134,10 +134,10 @@ func everyFieldComesBack(w *world) {
 	w.mustSave(ledger.Change{Watched: []ledger.Watched{{Provisioner: "sim", Mark: "16", At: day.Add(-time.Minute)}}})
 	comesBack(w, seen, ledger.Change{Watched: []ledger.Watched{seen}},
 		func(r ledger.Reader) (ledger.Watched, error) { return r.Watched("sim") })
-	// Seals, the pepper, daemons and what GPUs did have tests of their own: sealsComeBack,
-	// theFirstPepperStays, daemonsAreFound, stretchesAreFound.
+	// Seals, the pepper, daemons, what GPUs did, and the ranks and output of jobs have tests of their
+	// own: sealsComeBack, theFirstPepperStays, daemonsAreFound, stretchesAreFound, jobsAreFound.
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 28, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 32, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // comesBackAs replaces what was known of an organization's use of a pool.

@@ -30,6 +30,8 @@ var scopedArguments = map[string][]any{
 	"Allocations":   {ledger.BookingFilter{}, ledger.Page{}},
 	"Schedule":      {"sch_1"},
 	"Schedules":     {ledger.Page{}},
+	"Job":           {"job_1"},
+	"Jobs":          {ledger.JobFilter{}, ledger.Page{}},
 	"Events":        {ledger.EventFilter{}, 50},
 	"Decisions":     {ledger.DecisionFilter{}, 50},
 	"Preview":       {"pln_1"},

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -53,6 +54,7 @@ func everyKind(w *world) ledger.Change {
 		Reservations:  []reservation.Reservation{bookedReservation(w, "rsv_1", "org_1", "pol_1", day)},
 		Allocations:   []allocation.Allocation{activeAllocation(w, "alc_1", "org_1", n, day, 0)},
 		Schedules:     []ledger.Schedule{newSchedule("sch_1", "org_1", "pol_1")},
+		Jobs:          []job.Job{newJob(w, "job_1", "org_1", "pol_1", day)},
 		Events:        []ledger.Event{decisionEvent("org_1", "nod_1", ledger.DecisionPrewarm)},
 		Tasks:         []ledger.Task{newTask("tsk_1", day)},
 		Replays:       []ledger.Replay{newReplay("org_1", "a")},

@@ -13,6 +13,7 @@ type reader struct {
 	nameReader
 	capacityReader
 	bookingReader
+	jobReader
 	journalReader
 	taskReader
 	forecastReader
@@ -24,7 +25,7 @@ var _ ledger.Reader = reader{}
 func newReader(c *connection) reader {
 	return reader{
 		connection: c, tenancyReader: tenancyReader{c}, nameReader: nameReader{c}, capacityReader: capacityReader{c},
-		bookingReader: bookingReader{c}, journalReader: journalReader{c}, taskReader: taskReader{c},
+		bookingReader: bookingReader{c}, jobReader: jobReader{c}, journalReader: journalReader{c}, taskReader: taskReader{c},
 		forecastReader: forecastReader{c}, costReader: costReader{c},
 	}
 }

@@ -106,6 +106,7 @@ type allocationRow struct {
 	WorkQueue      string  `gorm:"column:work_queue"`
 	Queued         int64   `gorm:"column:queued_at"`
 	WaitedFor      string  `gorm:"column:waited_for"`
+	JobID          string  `gorm:"column:job_id"`
 }
 
 func (allocationRow) TableName() string  { return "allocations" }
@@ -123,6 +124,7 @@ func allocationToRow(a allocation.Allocation) allocationRow {
 		IdleWarned: toMicros(a.IdleWarnedAt),
 		Work:       a.Work.ID, WorkAccount: a.Work.Account, WorkUser: a.Work.User, WorkNamespace: a.Work.Namespace,
 		WorkQueue: a.Work.Queue, Queued: toMicros(a.Work.QueuedAt), WaitedFor: a.Work.WaitedFor,
+		JobID: a.JobID,
 	}
 }
 
@@ -138,8 +140,8 @@ func (r allocationRow) toValue() (allocation.Allocation, error) {
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, HeldBy: r.HeldBy,
 		UserID: r.UserID, Workload: capacity.Workload(r.Workload),
 		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, Reservations: claimed,
-		Opened: opened,
-		Lease:  toDuration(r.Lease), Window: calendar.Interval{Start: toTime(r.Start), End: toTime(r.End)},
+		Opened: opened, JobID: r.JobID,
+		Lease: toDuration(r.Lease), Window: calendar.Interval{Start: toTime(r.Start), End: toTime(r.End)},
 		Reason: r.Reason, RequestedAt: toTime(r.Requested), ActiveAt: toTime(r.Active),
 		LeaseUntil: toTime(r.LeaseUntil), EndedAt: toTime(r.Ended), Cost: money.MicroUSD(r.Cost),
 		IdleWarnedAt: toTime(r.IdleWarned), Version: r.Head.Version,

@@ -31,6 +31,10 @@ func (t *tx) Save(c ledger.Change) error {
 	saveRows(s, "reservation", c.Reservations, reservationToRow)
 	saveAllocations(s, c.Allocations)
 	saveRows(s, "schedule", c.Schedules, scheduleToRow)
+	saveRows(s, "job", c.Jobs, jobToRow)
+	addRows(s, "the ranks of jobs", rowsOf(c.JobRanks, rankToRow), replaceRank)
+	addRows(s, "the output of jobs", rowsOf(c.JobOutput, outputToRow), keepOutput)
+	trimOutput(s, c.TrimmedOutput)
 	saveRows(s, "plan", c.Plans, previewToRow)
 	addRows(s, "what was used", rowsOf(c.Uses, usageToRow), replaceUsage)
 	addRows(s, "orphans", rowsOf(c.Orphans, orphanToRow), replaceOrphan)
@@ -75,6 +79,11 @@ func newReferences(c ledger.Change) (organizations, pools []string) {
 	for _, a := range c.Allocations {
 		if a.Version == 0 {
 			own[a.OrganizationID], in[a.PoolID] = true, true
+		}
+	}
+	for _, j := range c.Jobs {
+		if j.Version == 0 {
+			own[j.OrganizationID], in[j.PoolID] = true, true
 		}
 	}
 	for _, f := range c.Forecasts {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -45,6 +46,8 @@ func TestMigrationsKnowTheStates(t *testing.T) {
 			"CHECK (" + node.Machine.SQLCheck("state") + ")",
 			"CHECK (" + reservation.Machine.SQLCheck("state") + ")",
 			"CHECK (" + allocation.Machine.SQLCheck("state") + ")",
+			"CHECK (" + job.Machine.SQLCheck("state") + ")",
+			"ON jobs (pool_id, id) WHERE " + liveJob + ";",
 			"ON nodes (pool_id, slot) WHERE " + liveNode + ";",
 			"ON reservations (pool_id, organization_id) WHERE " + liveReservation + ";",
 			"ON allocations (pool_id, organization_id) WHERE " + liveAllocation + ";",
@@ -53,7 +56,7 @@ func TestMigrationsKnowTheStates(t *testing.T) {
 		} {
 			require.Contains(t, text, phrase, folder)
 		}
-		require.Equal(t, 4, strings.Count(text, "CHECK (state IN ("), "a state column without a test here")
+		require.Equal(t, 5, strings.Count(text, "CHECK (state IN ("), "a state column without a test here")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/core/statemachine"
@@ -66,6 +67,7 @@ var (
 	liveNode        = liveCondition(&node.Machine)
 	liveReservation = liveCondition(&reservation.Machine)
 	liveAllocation  = liveCondition(&allocation.Machine)
+	liveJob         = liveCondition(&job.Machine)
 )
 
 // The conditions for rows that are over, in the words of their partial indexes.

@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
 	"github.com/forewarm/forewarm/ledger/internal/fleet"
+	"github.com/forewarm/forewarm/ledger/internal/jobs"
 	"github.com/forewarm/forewarm/ledger/internal/journal"
 	"github.com/forewarm/forewarm/ledger/internal/measure"
 	"github.com/forewarm/forewarm/ledger/internal/outlook"
@@ -30,12 +31,18 @@ type Ledger struct {
 	booking.Booking
 	fleet.Fleet
 	fleet.Holds
+	jobs.Jobs
 	work.Tasks
 	journal.Journal
 	measure.Forecasting
 	preview.Previews
 	report.Reporting
 	setup.Setup
+}
+
+// QueueOf returns the jobs of a pool that wait, in the order in which they would start now.
+func QueueOf(r ledger.Reader, poolID string) ([]ledger.QueuedJob, error) {
+	return jobs.QueueOf(r, poolID)
 }
 
 // Waits estimates how long bookings wait.
@@ -53,6 +60,7 @@ func newLedger(e *txn.Engine) *Ledger {
 		Booking:     booking.Booking{Engine: e},
 		Fleet:       fleet.Fleet{Engine: e},
 		Holds:       fleet.Holds{Engine: e},
+		Jobs:        jobs.Jobs{Engine: e},
 		Tasks:       work.Tasks{Engine: e},
 		Journal:     journal.Journal{Engine: e},
 		Forecasting: measure.Forecasting{Engine: e},

@@ -145,6 +145,7 @@ func (w *world) handleTask(task ledger.Task) error {
 		for _, id := range waiting.Waitlisted {
 			require.NoError(w, w.ledger.Promote(ctx, id))
 		}
+		require.NoError(w, w.ledger.ScheduleJobs(ctx, task.Subject))
 		return err
 	case ledger.TaskSchedules:
 		return w.ledger.Materialise(ctx, g)

@@ -92,7 +92,10 @@ func putHeartbeat(ctx context.Context, a *API, in *struct {
 	if err := checkHeartbeat(in.Body); err != nil {
 		return nil, err
 	}
-	answer, err := a.Telemetry.Beat(ctx, auth.From(ctx), in.Body)
+	answer, written, err := a.Telemetry.Beat(ctx, auth.From(ctx), in.Body)
+	if err == nil && (in.Body.Asked || len(in.Body.Jobs) > 0 || written) {
+		err = a.tellJobs(ctx, in.Body, &answer)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ var resources = map[string]resource{
 	"gpus":          {"", "", "GPU"},
 	"reservations":  {"", ids.Reservation, "reservation"},
 	"allocations":   {"", ids.Allocation, "allocation"},
+	"jobs":          {"", ids.Job, "job"},
 	"forecasts":     {"", ids.Forecast, "forecast"},
 	"decisions":     {"", ids.Decision, "decision"},
 	"plans":         {"", ids.Plan, "plan"},

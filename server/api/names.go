@@ -23,6 +23,7 @@ var nameFields = []struct {
 	{"UserID", "UserEmail", ledger.NounUser},
 	{"MadeBy", "MadeByName", ledger.NounKey},
 	{"HeldBy", "HeldByName", ledger.NounKey},
+	{"SubmittedBy", "SubmittedByName", ledger.NounKey},
 	{"CreatedBy", "CreatedByName", ledger.NounKey},
 	{"PausedBy", "PausedByName", ledger.NounKey},
 	{"Actor", "ActorName", ledger.NounKey},

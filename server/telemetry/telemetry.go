@@ -95,20 +95,22 @@ func NewHub(l *verbs.Ledger, c clock.Clock) *Hub {
 }
 
 // Beat takes a report of the actor's daemon. A report that comes after a later one of the
-// same daemon is dropped. The errors are those of verbs.RecordBeat.
-func (h *Hub) Beat(ctx context.Context, actor ledger.Actor, b contract.Heartbeat) (contract.HeartbeatAnswer, error) {
-	answer := contract.HeartbeatAnswer{HeartbeatSeconds: int64(BeatEvery / time.Second)}
+// same daemon is dropped. written says that it was one of those that are written down, on which
+// all is looked up that there could be for its daemon. The errors are those of verbs.RecordBeat.
+func (h *Hub) Beat(ctx context.Context, actor ledger.Actor, b contract.Heartbeat) (
+	answer contract.HeartbeatAnswer, written bool, err error) {
+	answer.HeartbeatSeconds = int64(BeatEvery / time.Second)
 	clears, late, due := h.take(actor.NodeID, b)
 	answer.Clears = clears
 	if late {
-		return answer, nil
+		return answer, false, nil
 	}
 	if due {
 		if err := h.write(ctx, actor, b, &answer); err != nil {
-			return answer, err
+			return answer, false, err
 		}
 	}
-	return answer, h.settleHolds(ctx, actor, b, due, &answer)
+	return answer, due, h.settleHolds(ctx, actor, b, due, &answer)
 }
 
 // settleHolds takes what the daemon says of work that was to end, and answers which has to.

@@ -71,6 +71,9 @@ func (w Work) planPool(ctx context.Context, c Claim) error {
 			w.Logger.WarnContext(ctx, "could not promote a waitlisted reservation", "reservation", id, "error", err)
 		}
 	}
+	if err := w.Ledger.ScheduleJobs(ctx, c.Task.Subject); err != nil { // the next plan tries again
+		w.Logger.WarnContext(ctx, "could not schedule jobs", "pool", c.Task.Subject, "error", err)
+	}
 	return nil
 }
 

@@ -189,6 +189,7 @@ type takeRequest struct {
 	explicit bool
 	workload capacity.Workload
 	waited   time.Duration      // before, for room
+	jobID    string             // that it is for; empty: none
 	passed   ledger.PassedPools // by the pools that were tried before
 }
 
@@ -208,7 +209,7 @@ func takeGPUs(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (allocatio
 	a := allocation.New(allocation.Allocation{
 		ID: tx.IDs.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID,
 		Name:   ledger.ClipText(req.name, 80),
-		HeldBy: tx.Actor.KeyID, UserID: tx.Actor.UserID,
+		HeldBy: tx.Actor.KeyID, UserID: tx.Actor.UserID, JobID: req.jobID,
 		Workload: req.workload, Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 		Cost:        admission.Cost(p.Pool.Pool, req.shape, req.lease),
 		RequestedAt: tx.Now().Add(-req.waited),

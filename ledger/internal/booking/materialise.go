@@ -204,8 +204,19 @@ func checkEverServed(tx *txn.Tx, p *txn.PoolTx, h *holding, s ledger.Schedule, r
 	shape, _ := p.Pool.ShapeOf(s.Layout, s.GPUs)
 	ask := admission.Request{Class: reservation.Guaranteed, Shape: shape,
 		Window: calendar.Interval{Start: first[0].Start, End: first[0].End}}
-	v := admissionView(tx, p, h, nil)
+	v := emptyView(tx, p, h)
 	v.Now = ask.Window.Start.Add(-materialiseEvery) // as late as a date is sure to be asked for
+	d := txn.JudgeRequest(ask, v)
+	if d.Accepted() {
+		return nil
+	}
+	d.Offers = nil // they would be single dates
+	return txn.RefuseRequest(tx, p, s.OrganizationID, "schedule", d)
+}
+
+// emptyView is what a pool is to an organization if nobody has anything.
+func emptyView(tx *txn.Tx, p *txn.PoolTx, h *holding) admission.View {
+	v := admissionView(tx, p, h, nil)
 	v.PoolView = admission.PoolView{Pool: p.Pool.Pool, Slots: calendar.Build(p.Pool.Pool)}
 	v.Committed, v.SpeculativeCommitments, v.Key.Spent, v.User.Spent = nil, nil, nil, nil
 	for i := range v.Makers {
@@ -215,10 +226,5 @@ func checkEverServed(tx *txn.Tx, p *txn.PoolTx, h *holding, s ledger.Schedule, r
 	for _, m := range h.cohort {
 		v.Cohort = append(v.Cohort, quota.Member{Limits: m.Limits})
 	}
-	d := txn.JudgeRequest(ask, v)
-	if d.Accepted() {
-		return nil
-	}
-	d.Offers = nil // they would be single dates
-	return txn.RefuseRequest(tx, p, s.OrganizationID, "schedule", d)
+	return v
 }

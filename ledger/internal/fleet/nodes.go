@@ -33,6 +33,11 @@ func onNode(ctx context.Context, l *txn.Engine, id string, fn func(tx *txn.Tx, p
 // workerActor is in whose name workers report.
 var workerActor = ledger.SystemActor("worker")
 
+// LockPoolOfNode is lockPoolOfNode for the verbs of jobs.
+func LockPoolOfNode(tx *txn.Tx, id string) (*txn.PoolTx, node.Node, error) {
+	return lockPoolOfNode(tx, id)
+}
+
 // lockPoolOfNode returns a node, which may be over, and its pool, locked.
 func lockPoolOfNode(tx *txn.Tx, id string) (*txn.PoolTx, node.Node, error) {
 	for _, p := range tx.Pools {

@@ -76,19 +76,23 @@ func (l Fleet) Plan(ctx context.Context, g ledger.Guard, poolID string) (ledger.
 				break
 			}
 		}
-		tx.FinishTask(g, soonestRetry(next, out.Waitlisted, tx.Now()))
+		jobs, err := tx.Port.CountLiveJobs(poolID)
+		if err != nil {
+			return err
+		}
+		tx.FinishTask(g, soonestRetry(next, len(out.Waitlisted)+jobs > 0, tx.Now()))
 		return nil
 	})
 	return out, err
 }
 
 // retryWaitlisted is how soon a plan that left somebody waiting runs again:
-// whoever was to try their promotion may have died before doing so.
+// whoever was to try their promotion, or to start a job, may have died before doing so.
 const retryWaitlisted = time.Minute
 
-func soonestRetry(next time.Time, waitlisted []string, now time.Time) time.Time {
+func soonestRetry(next time.Time, waits bool, now time.Time) time.Time {
 	again := now.Add(retryWaitlisted)
-	if len(waitlisted) > 0 && (next.IsZero() || again.Before(next)) {
+	if waits && (next.IsZero() || again.Before(next)) {
 		return again
 	}
 	return roundToStored(next)

@@ -131,5 +131,14 @@ func (tx *Tx) StepAllocation(p *PoolTx, a allocation.Allocation, e allocation.Ev
 	tx.AddEvent(ledger.Event{OrganizationID: next.OrganizationID, Type: "allocation." + string(next.State()),
 		Subject: next.ID,
 		PoolID:  p.Pool.ID, Reason: reason, Message: message})
+	if next.JobID == "" {
+		return next, nil
+	}
+	if !next.Live() {
+		return next, settleJob(tx, next)
+	}
+	if next.State() == allocation.Active {
+		return next, orderRanks(tx, p, next)
+	}
 	return next, nil
 }

@@ -1,0 +1,108 @@
+package job
+
+import (
+	"math"
+	"time"
+)
+
+// RankState is how far an attempt is on one of its nodes.
+type RankState string
+
+// The states of a rank.
+const (
+	Ordered     RankState = "ordered" // its node's daemon has been, or will be, told to start it
+	RankRunning RankState = "running"
+	RankEnded   RankState = "ended"
+)
+
+// Rank is an attempt of a job on one of its nodes. There is one for each node, from when the
+// attempt has its GPUs on.
+type Rank struct {
+	JobID   string
+	Attempt int
+	Rank    int // from 0
+	NodeID  string
+	State   RankState
+	End     End // counts once it has ended
+}
+
+// Why an attempt ended, as a code.
+const (
+	Exit       = "exit"        // by itself, with an exit code other than 0
+	Signalled  = "signal"      // by a signal that nobody here sent
+	TimeLimit  = "time_limit"  // its time was over
+	NotStarted = "not_started" // nothing ran
+	Lost       = "node_lost"   // its node, its GPUs, or what watched it, ended first
+	LeaseOver  = "lease_over"  // its allocation ended although nothing was known against it
+	Dependency = "dependency"  // what it waits for can never come true
+	Asked      = "asked"       // somebody wanted it
+	KeyRevoked = "key_revoked" // whoever submitted it may not book any more
+)
+
+// End is how an attempt ended, on one node or as a whole.
+type End struct {
+	Code     string // one of the codes; empty: with success
+	ExitCode int    // 128 and the signal's number if one ended it
+	Signal   string // such as KILL
+	Reason   string // for people
+	Ran      bool   // ExitCode is its own
+}
+
+// Success reports whether it ended by itself with exit code 0.
+func (e End) Success() bool { return e.Code == "" }
+
+// Combine says how an attempt with these ranks ended; false: it goes on. It ends with the first
+// rank that fails, whatever the others do: a gang of which one is missing waits for ever.
+func Combine(ranks []Rank) (End, bool) {
+	ended := 0
+	for _, r := range ranks {
+		if r.State != RankEnded {
+			continue
+		}
+		if !r.End.Success() {
+			return r.End, true
+		}
+		ended++
+	}
+	return End{Ran: true}, len(ranks) > 0 && ended == len(ranks)
+}
+
+// AllRunning reports whether every rank has begun.
+func AllRunning(ranks []Rank) bool {
+	for _, r := range ranks {
+		if r.State == Ordered {
+			return false
+		}
+	}
+	return len(ranks) > 0
+}
+
+// How long a job waits before it is tried again: twice as long after each time.
+const (
+	firstBackoff = 5 * time.Second
+	lastBackoff  = 10 * time.Minute
+)
+
+func backoff(times int) time.Duration {
+	return min(time.Duration(float64(firstBackoff)*math.Pow(2, float64(times-1))), lastBackoff)
+}
+
+// Finish returns the job after its attempt has ended: over, or waiting for its next one. What went
+// wrong without its doing is tried again as often as Retries.Lost says, what it did itself as
+// often as Retries.Failed, and what ran out of its time not at all.
+func (j Job) Finish(e End, now time.Time) (Job, error) {
+	j.End = e
+	switch {
+	case e.Success():
+		return j.Apply(Complete, "", now)
+	case (e.Code == NotStarted || e.Code == Lost) && j.Losses < j.Retries.Lost:
+		j.Losses++
+		j.NotBefore = now.Add(backoff(j.Losses))
+		return j.Apply(Requeue, e.Code, now)
+	case (e.Code == Exit || e.Code == Signalled) && j.Failures < j.Retries.Failed:
+		j.Failures++
+		j.NotBefore = now.Add(backoff(j.Failures))
+		return j.Apply(Requeue, e.Code, now)
+	}
+	return j.Apply(Fail, e.Code, now)
+}

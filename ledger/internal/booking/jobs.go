@@ -1,0 +1,126 @@
+package booking
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// jobMargin is what a lease has beside the runtime and grace of its job: until the job has begun
+// on all nodes, and until its end is known here.
+const jobMargin = 2 * time.Minute
+
+// LeaseOfJob is the lease of a job's allocation. Within it the job ends, or is ended.
+func LeaseOfJob(j job.Job) time.Duration { return j.MaxRuntime + j.Grace + jobMargin }
+
+// usualRuntime is the longest runtime of a job that names none, where leases may be so long.
+const usualRuntime = 24 * time.Hour
+
+// fitted is a job with what it has in a pool: its shape, and its runtime if it names none.
+func fitted(p *txn.PoolTx, req ledger.AllocateRequest, j job.Job) job.Job {
+	j.PoolID = p.Pool.ID
+	j.Shape, _ = p.Pool.ShapeOf(req.Layout, req.GPUs)
+	if j.MaxRuntime == 0 {
+		j.MaxRuntime = min(usualRuntime, max(p.Pool.Timers.MaxLease-j.Grace-jobMargin, time.Second)).Truncate(time.Second)
+	}
+	return j
+}
+
+// ChoosePool returns a job as it is in the pool in which it is to wait, which is locked: of those
+// that could ever serve it the one where it would begin first, then the cheapest.
+// *ledger.RefusedError: none ever could.
+func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx, job.Job, error) {
+	h, err := readHolding(tx)
+	if err != nil {
+		return nil, j, err
+	}
+	pools, err := lockCandidates(tx, req.PoolNeeds())
+	if err == nil {
+		pools, err = reservedOf(pools)
+	}
+	if err != nil {
+		return nil, j, err
+	}
+	ask := func(p *txn.PoolTx) takeRequest { return takeForJob(tx, p, h, fitted(p, req, j)) }
+	var able []*txn.PoolTx
+	var passed ledger.PassedPools
+	for _, p := range pools {
+		err := everServed(tx, p, h, ask(p))
+		if passed.PassOver(p.Pool.Name, err) {
+			continue
+		}
+		if err != nil {
+			return nil, j, err
+		}
+		able = append(able, p)
+	}
+	if len(able) == 0 {
+		return nil, j, passed.RefusalOfAll()
+	}
+	if err := putReadyFirst(tx, able, h, ask); err != nil {
+		return nil, j, err
+	}
+	return able[0], fitted(able[0], req, j), nil
+}
+
+// everServed refuses what the pool could not give an organization that has nothing yet.
+func everServed(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) error {
+	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Now: true,
+		Window: calendar.Interval{Start: tx.Now(), End: tx.Now().Add(req.lease)}}
+	d := txn.JudgeRequest(ask, emptyView(tx, p, h))
+	if d.Accepted() {
+		return nil
+	}
+	d.Offers = nil
+	return txn.RefuseRequest(tx, p, h.org.ID, "job", d)
+}
+
+// ServeJob gives a job, which is the actor's, the GPUs of its attempt, or refuses as Allocate does;
+// that is not journaled, as it is asked again and again.
+func ServeJob(tx *txn.Tx, p *txn.PoolTx, j job.Job) (allocation.Allocation, error) {
+	h, err := readHolding(tx)
+	if err != nil {
+		return allocation.Allocation{}, err
+	}
+	a, err := takeGPUs(tx, p, h, takeForJob(tx, p, h, j))
+	return a, txn.OnlyAsked(err)
+}
+
+// takeForJob is what a job asks of a pool: first what its organization has warm there.
+func takeForJob(tx *txn.Tx, p *txn.PoolTx, h *holding, j job.Job) takeRequest {
+	since := j.SubmittedAt
+	if j.NotBefore.After(since) {
+		since = j.NotBefore
+	}
+	req := takeRequest{shape: j.Shape, lease: LeaseOfJob(j), name: j.Name, jobID: j.ID, workload: capacity.Batch,
+		own: claimableNow(p, h.org.ID, tx.Now(), tx.Config.Policy)}
+	if !since.IsZero() {
+		req.waited = max(tx.Now().Sub(since), 0)
+	}
+	return req
+}
+
+// ReleaseOfJob gives back what an attempt of a job has.
+func ReleaseOfJob(tx *txn.Tx, p *txn.PoolTx, allocationID, reason string) error {
+	a, ok := p.FindAllocation(allocationID)
+	if !ok || !a.Live() {
+		return nil
+	}
+	tx.WakePlan(p.Pool.ID)
+	if a.State() == allocation.Pending {
+		_, err := tx.StepAllocation(p, a, allocation.Cancel, reason, "its job waits for GPUs no more")
+		return err
+	}
+	a, err := tx.StepAllocation(p, a, allocation.Release, reason, "")
+	if err == nil {
+		_, err = EndAllocation(tx, p, a, allocation.Finish, reason, "its job is over")
+	}
+	return err
+}

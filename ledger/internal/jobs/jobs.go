@@ -1,0 +1,187 @@
+// Package jobs has the verbs on jobs: they are submitted and steered by people, given GPUs when
+// their turn comes, started by the daemons of their nodes, and ended by what those report.
+//
+// A job changes only under its pool's lock, together with its allocation.
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/booking"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// Jobs are the verbs on jobs.
+type Jobs struct{ *txn.Engine }
+
+// SubmitJobs puts a job, or each of an array, into the queue of the pool where it could start
+// first. *ledger.RefusedError: no pool could ever give it what it asks for.
+func (l Jobs) SubmitJobs(ctx context.Context, actor ledger.Actor, c ledger.JobCommand) ([]job.Job, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	var out []job.Job
+	err := l.InGroup(ctx, actor, c.Needs.LockHint(), func(tx *txn.Tx) error {
+		var err error
+		out, err = submitJobs(tx, c)
+		return err
+	})
+	for i := range out {
+		out[i].Version = 1
+	}
+	return out, err
+}
+
+func submitJobs(tx *txn.Tx, c ledger.JobCommand) ([]job.Job, error) {
+	organizationID, err := tx.Actor.BookingOrganization()
+	if err != nil {
+		return nil, err
+	}
+	p, one, err := booking.ChoosePool(tx, c.Needs, c.Job)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDependencies(tx, c.Job.Dependencies); err != nil {
+		return nil, err
+	}
+	one.OrganizationID, one.SubmittedBy, one.UserID = organizationID, tx.Actor.KeyID, tx.Actor.UserID
+	indices := c.Indices
+	if len(indices) > 0 {
+		one.ArrayID = tx.IDs.New(ids.Array)
+	} else {
+		indices = []int{0}
+	}
+	if err := checkRoom(tx, p, len(indices)); err != nil {
+		return nil, err
+	}
+	out := make([]job.Job, 0, len(indices))
+	for _, index := range indices {
+		j := job.New(one, c.Held, tx.Now())
+		j.ID, j.ArrayIndex = tx.IDs.New(ids.Job), index
+		txn.PutJob(tx, j)
+		tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: "job.submitted", Subject: j.ID,
+			PoolID: j.PoolID, Message: describeRequest(j)})
+		out = append(out, j)
+	}
+	tx.WakePlan(p.Pool.ID)
+	return out, nil
+}
+
+// checkRoom refuses what would make the queue of a pool longer than it may be.
+func checkRoom(tx *txn.Tx, p *txn.PoolTx, more int) error {
+	n, err := tx.Port.CountLiveJobs(p.Pool.ID)
+	if err != nil {
+		return err
+	}
+	if n+more > ledger.MostJobs {
+		return &ledger.QueueFullError{Pool: p.Pool.Name, Most: ledger.MostJobs}
+	}
+	return nil
+}
+
+// checkDependencies refuses conditions on jobs that there are not: so that no circle can be made.
+func checkDependencies(tx *txn.Tx, all []job.Depends) error {
+	for i, d := range all {
+		other, err := txn.FindJob(tx, d.JobID)
+		if err == nil && !tx.Actor.Scope().All && other.OrganizationID != tx.Actor.OrganizationID {
+			err = ledger.ErrNotFound
+		}
+		if err != nil {
+			if ledger.IgnoreMissing(err) != nil {
+				return err
+			}
+			return &ledger.InvalidError{Field: fmt.Sprintf("dependencies[%d].job_id", i),
+				Rule: "must be the id of a job of yours", Fix: "see: forewarm jobs list"}
+		}
+	}
+	return nil
+}
+
+// CancelJob ends a job. What of it runs is ended by its nodes' daemons: TERM, and KILL ten seconds
+// later.
+func (l Jobs) CancelJob(ctx context.Context, actor ledger.Actor, id string) (job.Job, error) {
+	return l.change(ctx, actor, id, "cancel it", job.Cancel, "cancelled")
+}
+
+// HoldJob keeps a job that waits from starting, until it is released.
+func (l Jobs) HoldJob(ctx context.Context, actor ledger.Actor, id string) (job.Job, error) {
+	return l.change(ctx, actor, id, "hold it", job.Hold, "held until it is released")
+}
+
+// ReleaseJob lets a job that is held start.
+func (l Jobs) ReleaseJob(ctx context.Context, actor ledger.Actor, id string) (job.Job, error) {
+	return l.change(ctx, actor, id, "release it", job.Release, "released")
+}
+
+// RequeueJob takes the GPUs of a job that has some, and has it wait for others.
+func (l Jobs) RequeueJob(ctx context.Context, actor ledger.Actor, id string) (job.Job, error) {
+	return l.change(ctx, actor, id, "requeue it", job.Requeue, "ended, to be tried again")
+}
+
+// change moves a job by an event that somebody asked for, and gives back what it has.
+func (l Jobs) change(ctx context.Context, actor ledger.Actor, id, asked string, event job.Event, message string) (
+	job.Job, error) {
+	var out job.Job
+	err := l.onJob(ctx, actor, id, func(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
+		next, err := j.Apply(event, job.Asked, tx.Now())
+		if err != nil {
+			return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: asked}
+		}
+		txn.NoteJob(tx, next, message)
+		tx.WakePlan(p.Pool.ID)
+		if j.HasGPUs() {
+			if err := txn.EndRanks(tx, next); err != nil {
+				return err
+			}
+			if err := booking.ReleaseOfJob(tx, p, j.AllocationID, "job_"+string(next.State())); err != nil {
+				return err
+			}
+		}
+		out, err = txn.FindJob(tx, id)
+		out.Version++
+		return err
+	})
+	return out, err
+}
+
+// onJob runs fn on a job that the actor may see, under its pool's lock.
+func (l Jobs) onJob(ctx context.Context, actor ledger.Actor, id string,
+	fn func(tx *txn.Tx, p *txn.PoolTx, j job.Job) error) error {
+	var seen job.Job
+	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
+		seen, err = r.Job(actor.Scope(), id)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("reading job %s: %w", id, err)
+	}
+	return l.InGroup(ctx, actor, &ledger.LockHint{Pool: seen.PoolID}, func(tx *txn.Tx) error {
+		p, err := tx.LockPool(seen.PoolID)
+		if err != nil {
+			return fmt.Errorf("locking pool: %w", err)
+		}
+		j, err := txn.FindJob(tx, id)
+		if err != nil {
+			return err
+		}
+		return fn(tx, p, j)
+	})
+}
+
+func describeRequest(j job.Job) string {
+	text := j.Shape.String() + " GPU"
+	if j.Name != "" {
+		text = j.Name + ": " + text
+	}
+	return ledger.ClipText(text, 120)
+}
+
+// waiting are the jobs that would start if there were GPUs for them.
+func waiting(all []job.Job) []job.Job {
+	return slices.DeleteFunc(slices.Clone(all), func(j job.Job) bool { return j.State() != job.Pending })
+}

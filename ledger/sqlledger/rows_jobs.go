@@ -1,0 +1,244 @@
+package sqlledger
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/money"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+type jobRow struct {
+	Head           rowHead `gorm:"embedded"`
+	OrganizationID string  `gorm:"column:organization_id"`
+	PoolID         string  `gorm:"column:pool_id"`
+	Name           string  `gorm:"column:name"`
+	SubmittedBy    string  `gorm:"column:submitted_by"`
+	UserID         string  `gorm:"column:user_id"`
+	Priority       string  `gorm:"column:priority"`
+	Nodes          int     `gorm:"column:nodes"`
+	PerNode        int     `gorm:"column:per_node"`
+	Short          int     `gorm:"column:short"`
+	Spec           string  `gorm:"column:spec"`
+	Input          []byte  `gorm:"column:input;<-:create"`
+	ArrayID        string  `gorm:"column:array_id"`
+	ArrayIndex     int     `gorm:"column:array_index"`
+	NotBefore      int64   `gorm:"column:not_before"`
+	Attempt        int     `gorm:"column:attempt"`
+	AllocationID   string  `gorm:"column:allocation_id"`
+	Failures       int     `gorm:"column:failures"`
+	Losses         int     `gorm:"column:losses"`
+	Reason         string  `gorm:"column:reason"`
+	AttemptEnd     string  `gorm:"column:attempt_end"`
+	GPUTime        int64   `gorm:"column:gpu_time"`
+	Cost           int64   `gorm:"column:cost"`
+	State          string  `gorm:"column:state"`
+	Submitted      int64   `gorm:"column:submitted_at"`
+	Scheduled      int64   `gorm:"column:scheduled_at"`
+	Started        int64   `gorm:"column:started_at"`
+	Ended          int64   `gorm:"column:ended_at"`
+}
+
+func (jobRow) TableName() string  { return "jobs" }
+func (r jobRow) rowHead() rowHead { return r.Head }
+
+// jobSpec is what never changes of a job, and is asked for in no query.
+type jobSpec struct {
+	Arguments    []string          `json:"arguments"`
+	Directory    string            `json:"directory,omitempty"`
+	Environment  map[string]string `json:"environment,omitempty"`
+	MaxRuntime   time.Duration     `json:"max_runtime"`
+	Grace        time.Duration     `json:"grace"`
+	Checkpoint   job.Checkpoint    `json:"checkpoint,omitzero"`
+	Retries      job.Retries       `json:"retries,omitzero"`
+	Dependencies []job.Depends     `json:"dependencies,omitempty"`
+}
+
+func jobToRow(j job.Job) jobRow {
+	return jobRow{
+		Head: nextVersion(j.ID, j.Version), OrganizationID: j.OrganizationID, PoolID: j.PoolID, Name: j.Name,
+		SubmittedBy: j.SubmittedBy, UserID: j.UserID, Priority: string(j.Priority),
+		Nodes: j.Shape.Nodes, PerNode: j.Shape.PerNode, Short: j.Shape.Short,
+		Spec: packValue(jobSpec{Arguments: j.Command.Arguments, Directory: j.Command.Directory,
+			Environment: j.Command.Environment, MaxRuntime: j.MaxRuntime, Grace: j.Grace, Checkpoint: j.Checkpoint,
+			Retries: j.Retries, Dependencies: j.Dependencies}),
+		Input: notNil(j.Command.Input), ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, NotBefore: toMicros(j.NotBefore),
+		Attempt: j.Attempt, AllocationID: j.AllocationID, Failures: j.Failures, Losses: j.Losses, Reason: j.Reason,
+		AttemptEnd: packValue(j.End), GPUTime: j.GPUTime.Microseconds(), Cost: int64(j.Cost), State: string(j.State()),
+		Submitted: toMicros(j.SubmittedAt), Scheduled: toMicros(j.ScheduledAt), Started: toMicros(j.StartedAt),
+		Ended: toMicros(j.EndedAt),
+	}
+}
+
+func (r jobRow) toValue() (job.Job, error) {
+	spec, err1 := unpackValue[jobSpec]("spec", r.Spec)
+	end, err2 := unpackValue[job.End]("attempt_end", r.AttemptEnd)
+	if err := errors.Join(err1, err2); err != nil {
+		return job.Job{}, err
+	}
+	return job.Restore(job.Job{
+		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
+		SubmittedBy: r.SubmittedBy, UserID: r.UserID, Priority: job.Priority(r.Priority),
+		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short},
+		Command: job.Command{Arguments: spec.Arguments, Directory: spec.Directory, Environment: spec.Environment,
+			Input: orNil(r.Input)},
+		MaxRuntime: spec.MaxRuntime, Grace: spec.Grace, Checkpoint: spec.Checkpoint, Retries: spec.Retries,
+		Dependencies: spec.Dependencies, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, NotBefore: toTime(r.NotBefore),
+		Attempt: r.Attempt, AllocationID: r.AllocationID, Failures: r.Failures, Losses: r.Losses, Reason: r.Reason,
+		End: end, GPUTime: toDuration(r.GPUTime), Cost: money.MicroUSD(r.Cost),
+		SubmittedAt: toTime(r.Submitted), ScheduledAt: toTime(r.Scheduled), StartedAt: toTime(r.Started),
+		EndedAt: toTime(r.Ended), Version: r.Head.Version,
+	}, job.State(r.State))
+}
+
+type rankRow struct {
+	JobID      string `gorm:"column:job_id;primaryKey"`
+	Attempt    int    `gorm:"column:attempt;primaryKey"`
+	Rank       int    `gorm:"column:rank;primaryKey"`
+	NodeID     string `gorm:"column:node_id"`
+	State      string `gorm:"column:state"`
+	AttemptEnd string `gorm:"column:attempt_end"`
+}
+
+func (rankRow) TableName() string { return "job_ranks" }
+
+const replaceRank = "ON CONFLICT (job_id, attempt, rank) DO UPDATE SET state = excluded.state, " +
+	"attempt_end = excluded.attempt_end"
+
+func rankToRow(r job.Rank) rankRow {
+	return rankRow{JobID: r.JobID, Attempt: r.Attempt, Rank: r.Rank, NodeID: r.NodeID, State: string(r.State),
+		AttemptEnd: packValue(r.End)}
+}
+
+func (r rankRow) toValue() (job.Rank, error) {
+	end, err := unpackValue[job.End]("attempt_end", r.AttemptEnd)
+	return job.Rank{JobID: r.JobID, Attempt: r.Attempt, Rank: r.Rank, NodeID: r.NodeID, State: job.RankState(r.State),
+		End: end}, err
+}
+
+type outputRow struct {
+	JobID   string `gorm:"column:job_id;primaryKey"`
+	Attempt int    `gorm:"column:attempt;primaryKey"`
+	Rank    int    `gorm:"column:rank;primaryKey"`
+	Start   int64  `gorm:"column:starts_at;primaryKey"`
+	End     int64  `gorm:"column:ends_at"`
+	Pieces  []byte `gorm:"column:pieces"`
+}
+
+func (outputRow) TableName() string { return "job_output" }
+
+const keepOutput = "ON CONFLICT (job_id, attempt, rank, starts_at) DO NOTHING"
+
+func outputToRow(o ledger.JobOutput) outputRow {
+	return outputRow{JobID: o.JobID, Attempt: o.Attempt, Rank: o.Rank, Start: o.Start, End: o.End,
+		Pieces: []byte(packValue(o.Pieces))}
+}
+
+func (r outputRow) toValue() (ledger.JobOutput, error) {
+	pieces, err := unpackValue[[]ledger.JobPiece]("pieces", string(r.Pieces))
+	return ledger.JobOutput{JobID: r.JobID, Attempt: r.Attempt, Rank: r.Rank, Start: r.Start, End: r.End,
+		Pieces: pieces}, err
+}
+
+// trimOutput deletes parts of output that are not kept any more.
+func trimOutput(s changeWriter, all []ledger.TrimmedOutput) {
+	for _, t := range all {
+		s.execStatement("trimming the output of job "+t.JobID, "DELETE FROM job_output WHERE job_id = ? AND attempt = ? "+
+			"AND rank = ? AND starts_at >= ? AND ends_at <= ?", nil, t.JobID, int64(t.Attempt), int64(t.Rank), t.From, t.To)
+	}
+}
+
+// packValue returns a value as JSON, which it has no part that lacks.
+func packValue(v any) string {
+	text, _ := json.Marshal(v)
+	return string(text)
+}
+
+func unpackValue[T any](column, text string) (v T, err error) {
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return v, fmt.Errorf("column %s: %w", column, err)
+	}
+	return v, nil
+}
+
+// jobReader reads jobs and what is known of their attempts.
+type jobReader struct{ *connection }
+
+func (r jobReader) Job(s ledger.Scope, id string) (job.Job, error) {
+	return readOwnRow[jobRow](r.connection, s, "job", id)
+}
+
+func (r jobReader) Jobs(s ledger.Scope, f ledger.JobFilter, p ledger.Page) ([]job.Job, error) {
+	db := r.ownRows(s)
+	for column, value := range map[string]string{"pool_id": f.PoolID, "name": f.Name, "submitted_by": f.SubmittedBy,
+		"user_id": f.UserID} {
+		if value != "" {
+			db = db.Where(column+" = ?", value)
+		}
+	}
+	if f.ArrayID != "" {
+		db = db.Where("array_id = ?", f.ArrayID).Where("array_id <> ''") // the condition of the index
+	}
+	if len(f.State) > 0 {
+		db = db.Where("state IN ?", f.State)
+	}
+	if f.Live {
+		db = db.Where(liveJob)
+	}
+	return listRows[jobRow](withoutInput(onPage(db, p)), "listing jobs")
+}
+
+func (r jobReader) JobsByID(wanted []string) (map[string]job.Job, error) {
+	byID := make(map[string]job.Job, len(wanted))
+	for part := range slices.Chunk(wanted, atOnce) {
+		all, err := listRows[jobRow](withoutInput(r.newQuery().Where("id IN ?", part)), "reading jobs")
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range all {
+			byID[j.ID] = j
+		}
+	}
+	return byID, nil
+}
+
+func (r jobReader) LiveJobs(poolID string) ([]job.Job, error) {
+	return listRows[jobRow](withoutInput(r.newQuery().Where("pool_id = ?", poolID).Where(liveJob).Order("id")),
+		"listing live jobs")
+}
+
+func (r jobReader) CountLiveJobs(poolID string) (int, error) {
+	var n int64
+	err := r.newQuery().Table("jobs").Where("pool_id = ?", poolID).Where(liveJob).Count(&n).Error
+	return int(n), wrapError("counting live jobs", err)
+}
+
+func withoutInput(db *gorm.DB) *gorm.DB { return db.Omit("input") }
+
+func (r jobReader) JobRanks(jobID string, attempt int) ([]job.Rank, error) {
+	return listRows[rankRow](r.newQuery().Where("job_id = ? AND attempt = ?", jobID, attempt).Order("rank"),
+		"reading the ranks of job "+jobID)
+}
+
+func (r jobReader) RanksOn(nodeID string) ([]job.Rank, error) {
+	return listRows[rankRow](r.newQuery().Where("node_id = ?", nodeID).Where("state <> 'ended'").
+		Order("job_id, attempt, rank"), "reading the jobs on node "+nodeID)
+}
+
+func (r jobReader) JobOutput(jobID string, attempt, rank int, after int64, limit int) ([]ledger.JobOutput, error) {
+	return listRows[outputRow](r.newQuery().Where("job_id = ? AND attempt = ? AND rank = ? AND ends_at > ?", jobID,
+		attempt, rank, after).Order("starts_at").Limit(limit), "reading the output of job "+jobID)
+}
+
+func (r jobReader) JobOutputEnd(jobID string, attempt, rank int) (int64, error) {
+	last, _, err := findRow[outputRow](r.newQuery().Where("job_id = ? AND attempt = ? AND rank = ?", jobID, attempt,
+		rank).Order("starts_at DESC"), "reading the end of the output of job "+jobID)
+	return last.End, err
+}
