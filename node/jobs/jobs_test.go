@@ -143,24 +143,60 @@ func TestAJobWithoutARunnerIsLost(t *testing.T) {
 	require.Equal(t, "up\n", n.server.got(first, ""))
 }
 
-// A daemon that ended before it started the runner has started nothing.
-func TestAnOrderWithoutARunnerIsNotStarted(t *testing.T) {
+// What a daemon finds of others, of its own version or a later one: it ended before it started the runner, or
+// the machine booted since.
+func TestWhatEarlierDaemonsLeft(t *testing.T) {
 	n := newNode(t)
 	require.Zero(t, n.run(order("echo up")))
 	text, err := os.ReadFile(filepath.Join(n.folder(first), "order.json"))
 	require.NoError(t, err)
-	second, third := contract.JobKey{JobID: "job_1", Attempt: 2}, contract.JobKey{JobID: "job_1", Attempt: 3}
-	for key, file := range map[contract.JobKey]string{second: "order.json", third: "unreadable"} {
+	files := []map[string]string{
+		{"order.json": strings.Replace(string(text), "{", `{"later":1,`, 1)},
+		{"order.json": "no JSON"},
+		{"order.json": string(text), "started.json": `{"boot_id":"another","seconds":1}`},
+	}
+	for i, each := range files {
+		key := contract.JobKey{JobID: "job_1", Attempt: i + 2}
 		require.NoError(t, os.Mkdir(n.folder(key), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(n.folder(key), file), text, 0o600))
+		for name, text := range each {
+			require.NoError(t, os.WriteFile(filepath.Join(n.folder(key), name), []byte(text), 0o600))
+		}
 	}
-	require.NoError(t, os.Mkdir(filepath.Join(n.dir, "jobs", ".job_1-4"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(n.dir, "jobs", ".job_1-5"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(n.dir, "jobs", "lost+found"), 0o700))
 	n.begin()
-	for _, key := range []contract.JobKey{second, third} {
-		require.Equal(t, contract.JobReport{Code: "not_started",
-			Reason: "the daemon of its node ended before it was started"}, n.awaitEnd(key))
+	n.await(func() bool { return n.keeper.Reports()[3].State == contract.JobRankEnded })
+	never := contract.JobReport{Rank: 2, State: "ended", Code: "not_started",
+		Reason: "the daemon of its node ended before it was started"}
+	lost := contract.JobReport{Rank: 2, State: "ended", Code: "lost",
+		Reason: "what watched it on its node has ended before it, or with the machine"}
+	unread := never
+	unread.Rank = 0
+	for i, want := range []contract.JobReport{never, unread, lost} {
+		got := n.report(contract.JobKey{JobID: "job_1", Attempt: i + 2})
+		got.JobKey = contract.JobKey{}
+		require.Equal(t, want, got)
 	}
-	require.NoDirExists(t, filepath.Join(n.dir, "jobs", ".job_1-4"))
+	require.NoDirExists(t, filepath.Join(n.dir, "jobs", ".job_1-5"))
+}
+
+// A heartbeat has room for so many, those that have ended first; what has no proper name is none.
+func TestAHeartbeatHasRoomForSoMany(t *testing.T) {
+	n := newNode(t)
+	n.keeper.Close()
+	n.open(jobs.Config{Refusal: "none"})
+	for i := range 260 {
+		o := order("echo no")
+		o.Attempt = i // 0 is none
+		n.answer(0, o)
+	}
+	o := order("echo no")
+	o.JobID = "../job"
+	n.answer(0, o)
+	n.await(func() bool {
+		all := n.keeper.Reports()
+		return len(all) == 256 && all[255].State == contract.JobRankEnded && all[0].Attempt == 1
+	})
 }
 
 // When its time is over, a job is told to keep what it has, then to end, and then it is ended.
