@@ -282,8 +282,9 @@ func TestRunAScript(t *testing.T) {
 	require.Equal(t, want, s.sent)
 
 	wrong := filepath.Join(t.TempDir(), "wrong.sh")
-	for line, says := range map[string]string{"#FW --gpu 2": "there is no flag --gpu", "#FW --script x": "cannot name another",
-		"#FW true": `"true" is no flag`, "#SBATCH --exclusive": "line 1: forewarm does not know --exclusive",
+	for line, says := range map[string]string{"#FW --gpu 2": "there is no flag --gpu",
+		"#FW --script x": "cannot name another",
+		"#FW true":       `"true" is no flag`, "#SBATCH --exclusive": "line 1: forewarm does not know --exclusive",
 		"#FW --gpus two": `--gpus "two" is not a whole number`} {
 		require.NoError(t, os.WriteFile(wrong, []byte(line+"\ntrue\n"), 0o600))
 		_, errs, code := w.runCommand("run", "-d", "--script", wrong)
