@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -38,7 +39,7 @@ func (d *doctor) examineAll(ctx context.Context, f *flags) {
 		from = cfg.file.path
 	}
 	d.add("configuration", verdictOK, "read from %s", from)
-	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler), clock: clock.System{}}
+	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler), clock: clock.System{}, version: d.version}
 	peppered := d.examinePepper(a)
 	d.examineDatabase(ctx, a, peppered)
 	d.examineRedis(ctx)
@@ -91,6 +92,7 @@ func (d *doctor) examineDatabase(ctx context.Context, a *app, peppered bool) {
 			d.examineKeys(ctx, a)
 		}
 		d.examineWork(ctx, a)
+		d.examinePeers(ctx, a)
 	}
 	d.examineServer(ctx, a)
 }
@@ -125,9 +127,13 @@ func (d *doctor) examineKeys(ctx context.Context, a *app) {
 func (d *doctor) examineWork(ctx context.Context, a *app) {
 	var now, late time.Time
 	var working bool
+	var workers []ledger.Worker
 	asked := a.clock.Now()
 	err := a.store.Read(ctx, func(r ledger.Reader) (err error) {
 		now = r.Now()
+		if workers, err = r.Workers(); err != nil {
+			return err
+		}
 		late, working, err = r.LateSince()
 		return err
 	})
@@ -136,16 +142,7 @@ func (d *doctor) examineWork(ctx context.Context, a *app) {
 		return
 	}
 	answered := a.clock.Now()
-	switch behind := now.Sub(late); {
-	case late.IsZero() || behind < lateWork:
-		d.add("workers", verdictOK, "nothing is late")
-	case working:
-		d.add("workers", verdictWarning, "work has been due for %s: the workers are busy with other work; start another",
-			phrase.Length(behind.Round(time.Second)))
-	default:
-		d.add("workers", verdictFailed, "work has been due for %s and no worker does it: start forewarm worker, or "+
-			"forewarm up", phrase.Length(behind.Round(time.Second)))
-	}
+	d.judgeWorkers(workers, now, late, working)
 	switch apart := max(asked.Sub(now), now.Sub(answered)); {
 	case apart > clockApart:
 		d.add("clock", verdictWarning, "this machine's clock and the database's are %s apart: synchronize both (chrony, "+
@@ -153,6 +150,55 @@ func (d *doctor) examineWork(ctx context.Context, a *app) {
 	default:
 		d.add("clock", verdictOK, "agrees with the database's")
 	}
+}
+
+// judgeWorkers says which workers are there, and whether they keep up.
+func (d *doctor) judgeWorkers(all []ledger.Worker, now, late time.Time, working bool) {
+	behind := now.Sub(late)
+	isLate := !late.IsZero() && behind >= lateWork
+	there := hostsOf(all, now)
+	switch {
+	case len(there) == 0 && isLate && !working:
+		d.add("workers", verdictFailed, "%s, and work has been due for %s: %s", lastWorker(all, now),
+			phrase.Length(behind.Round(time.Second)), d.startWorker())
+	case len(there) == 0:
+		d.add("workers", verdictWarning, "%s; nothing is made ready, cleaned or removed until one runs: %s",
+			lastWorker(all, now), d.startWorker())
+	case isLate:
+		d.add("workers", verdictWarning, "work has been due for %s: %s (on %s) busy with other work; start another",
+			phrase.Length(behind.Round(time.Second)), phrase.Count(len(there), "worker")+isOrAre(len(there)),
+			strings.Join(there, ", "))
+	default:
+		d.add("workers", verdictOK, "%s there (on %s), and nothing is late",
+			phrase.Count(len(there), "worker")+isOrAre(len(there)), strings.Join(there, ", "))
+	}
+}
+
+// startWorker is how a worker of this configuration is started.
+func (d *doctor) startWorker() string {
+	if d.cfg.isEmbedded() {
+		return "start forewarm up"
+	}
+	return "start forewarm worker"
+}
+
+// hostsOf says where the workers run that are there now.
+func hostsOf(all []ledger.Worker, now time.Time) (hosts []string) {
+	for _, w := range all {
+		if w.Until.After(now) {
+			hosts = append(hosts, w.Host)
+		}
+	}
+	return hosts
+}
+
+// lastWorker says of workers that are all gone which was there last.
+func lastWorker(all []ledger.Worker, now time.Time) string {
+	if len(all) == 0 {
+		return "no worker has been seen yet"
+	}
+	return fmt.Sprintf("no worker is there; the last one, on %s, was seen %s", all[0].Host,
+		ledger.FormatTimeSeen(all[0].Seen, now))
 }
 
 // examineServer asks for what makes a database lose data or grow slow.
