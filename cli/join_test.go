@@ -25,7 +25,8 @@ func TestANodeDialsThePublicAddress(t *testing.T) {
 	url := "https://forewarm.example.org/"
 	configured := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(rw, `{"node_id":"nod_1","token":"fw_node_1","expires_at":"2026-03-02T09:00:00Z","url":"`+url+`"}`)
+		_, _ = io.WriteString(rw, `{"node_id":"nod_1","token":"fw_node_1","expires_at":"2026-03-02T09:00:00Z",`+
+			`"url":"`+url+`"}`)
 	}))
 	defer configured.Close()
 	w.env["FOREWARM_API"] = configured.URL

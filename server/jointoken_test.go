@@ -16,5 +16,6 @@ func TestAJoinTokenSaysWhereToGo(t *testing.T) {
 	f := newFleet(t, func(c *server.Config) { c.PublicURL = "https://gpu.example" })
 	got := ask[contract.JoinToken](f.world, "root", http.MethodPost, f.path(0, "join-token"), "{}")
 	require.Equal(t, "https://gpu.example", got.URL)
-	require.Empty(t, ask[contract.JoinToken](newFleet(t).world, "root", http.MethodPost, f.path(0, "join-token"), "{}").URL)
+	f = newFleet(t)
+	require.Empty(t, ask[contract.JoinToken](f.world, "root", http.MethodPost, f.path(0, "join-token"), "{}").URL)
 }
