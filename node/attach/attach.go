@@ -105,7 +105,8 @@ func (a *Attachment) Run(ctx context.Context) {
 			failures++
 		}
 		if !told && !errors.Is(err, errNotJoined) { // once an outage
-			a.Log.WarnContext(ctx, "sessions cannot be opened here: the stream to the control plane is down", "error", err)
+			a.Log.WarnContext(ctx, "sessions cannot be opened here: the stream to the control plane is down", "error",
+				httpx.DescribeFailure(err, "the control plane"))
 			told = true
 		}
 		timer := time.NewTimer(wait)

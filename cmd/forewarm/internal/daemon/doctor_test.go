@@ -117,7 +117,7 @@ func TestDoctorNamesEachFault(t *testing.T) {
 	found, err := consult(t, f)
 	require.ErrorContains(t, err, "looks failed")
 	require.Contains(t, found["keys"].Message, "bring back the file pepper")
-	require.Contains(t, found["redis"].Message, "does not answer")
+	require.Contains(t, found["redis"].Message, "no server answers at its address (connection refused); start it")
 	require.Contains(t, found["provisioner"].Message, `"b"`)
 	require.Equal(t, verdictOK, found["schema"].Verdict)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/worker/queue/asynqueue"
@@ -234,7 +235,8 @@ func (d *doctor) examineRedis(ctx context.Context) {
 	defer cancel()
 	version, doubts, err := q.Inspect(ctx)
 	if err != nil {
-		d.add("redis", verdictFailed, "%v; the workers read the database until it answers", err)
+		d.add("redis", verdictFailed, "Redis at %s: %s; start it, or correct its URL (FOREWARM_REDIS); the workers read the "+
+			"database until it answers", obs.ScrubURL(d.cfg.Redis.Reveal()), httpx.DescribeFailure(err, "its address"))
 		return
 	}
 	d.add("redis", verdictOK, "Redis %s at %s", version, obs.ScrubURL(d.cfg.Redis.Reveal()))
