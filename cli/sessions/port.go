@@ -33,6 +33,8 @@ func NewPortCommand(a *app.App) *cobra.Command {
 the node, until Ctrl-C or the end of the allocation: a notebook or an inference server there can be used as if it ran
 here.
 
+Programs of other holders on the node reach what listens there, too: give it a token or a password.
+
 LOCAL is the port here, PORT's number if it is left out, and any free one if it is 0.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			local, remote, err := parsePorts(args[1])

@@ -33,6 +33,7 @@ func TestANodeThatIsNotCleanSaysSo(t *testing.T) {
 	_, err := w.ledger.Release(t.Context(), ann, ours.ID)
 	require.NoError(t, err)
 	back := w.clock.Now()
+	require.Contains(t, w.lastMessage("allocation.released"), "; what ran on 1 node is cleaned up next")
 	got := explain(operator)
 	require.Len(t, got, 1)
 	require.Equal(t, ledger.ReasonNotClean, got[0].Code)

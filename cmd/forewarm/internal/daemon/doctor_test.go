@@ -210,3 +210,17 @@ func TestDoctorConnectsToServers(t *testing.T) {
 	require.Equal(t, verdictWarning, got.Verdict)
 	require.Contains(t, got.Message, "server.peers_listen is off here, and 2 other servers are there")
 }
+
+// TestDoctorMissesTheProxy of an API that is reached by TLS, which the program does not speak.
+func TestDoctorMissesTheProxy(t *testing.T) {
+	f := migrateFresh(t)
+	t.Setenv("FOREWARM_PUBLIC_URL", "https://forewarm.example.org")
+	found, err := consult(t, f)
+	require.NoError(t, err)
+	require.Equal(t, verdictWarning, found["proxy"].Verdict)
+	require.Contains(t, found["proxy"].Message, "server.trusted_proxies names none")
+	t.Setenv("FOREWARM_TRUSTED_PROXIES", "127.0.0.1")
+	found, err = consult(t, f)
+	require.NoError(t, err)
+	require.NotContains(t, found, "proxy")
+}

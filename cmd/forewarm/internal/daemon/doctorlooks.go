@@ -40,11 +40,22 @@ func (d *doctor) examineAll(ctx context.Context, f *flags) {
 		from = cfg.file.path
 	}
 	d.add("configuration", verdictOK, "read from %s", from)
+	d.examineProxy()
 	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler), clock: clock.System{}, version: d.version}
 	peppered := d.examinePepper(a)
 	d.examineDatabase(ctx, a, peppered)
 	d.examineRedis(ctx)
 	d.examineProvisioners(ctx, a)
+}
+
+// examineProxy misses the name of the proxy that must be in front of an API with TLS.
+func (d *doctor) examineProxy() {
+	if e, err := d.cfg.newEdge(); err != nil || !e.tls || len(d.cfg.Server.TrustedProxies) > 0 {
+		return
+	}
+	d.add("proxy", verdictWarning, "server.public_url has https, so that a proxy is in front, and server.trusted_proxies "+
+		"names none: all its clients share the bounds of one address, such as 16 downloads of the nodes' daemon at a time; "+
+		"name the proxy there, such as [127.0.0.1]")
 }
 
 // examinePepper finds the pepper without making one.
