@@ -51,7 +51,8 @@ func releaseAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation) (allo
 	return EndAllocation(tx, p, a, allocation.Finish, "asked", message)
 }
 
-// EndAllocation ends an allocation by an event after which it holds nothing. Its nodes are idle from then on, if nobody else is on them.
+// EndAllocation ends an allocation by an event after which it holds nothing. Its nodes are
+// idle from then on, if nobody else is on them.
 func EndAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, event allocation.Event, reason, message string,
 ) (allocation.Allocation, error) {
 	a, err := tx.StepAllocation(p, a, event, reason, message)
