@@ -15,6 +15,8 @@ type route struct {
 	operation.Operation
 	known     bool  // it has a policy: a route without one answers nobody
 	bodyLimit int64 // how large a body may be, in bytes; zero: none is read
+	rpc       bool  // it is called over gRPC and its kin, which say what bodies are
+	reads     bool  // it changes nothing, whatever its method
 }
 
 // routeKey is a method and a pattern.
@@ -47,6 +49,9 @@ func newRoutes(api []operation.Operation, openMetrics bool) routes {
 		out.add(pattern, operation.Operation{Policy: policy})
 	}
 	out.add(nodeServiceRoute, operation.Operation{Policy: auth.Nodes, Streams: true})
+	for _, p := range rpcs {
+		out.addRPC(p)
+	}
 	return out
 }
 

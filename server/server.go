@@ -256,6 +256,7 @@ func (s *Server) registerRoutes() {
 	s.api, s.doc, s.byRoute = a, doc, newRoutes(operations, s.cfg.OpenMetrics)
 	s.registerSystem()
 	s.registerNodeService()
+	s.registerRPCs()
 	page.Register(e, page.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth, Random: s.cfg.Random,
 		Open: s.cfg.OpenPage, Token: s.cfg.SignInToken, Version: s.cfg.Version,
