@@ -130,7 +130,8 @@ func TestConditionsOnOtherJobs(t *testing.T) {
 			require.Equal(t, c.want[condition], condition.Judge(c.on), "%s: %s", condition, c.about)
 		}
 	}
-	waits := job.Job{Dependencies: []job.Depends{{JobID: "a", Condition: job.AfterOK}, {JobID: "b", Condition: job.AfterOK}}}
+	waits := job.Job{Dependencies: []job.Depends{{JobID: "a", Condition: job.AfterOK},
+		{JobID: "b", Condition: job.AfterOK}}}
 	verdict, _ := waits.JudgeAll(map[string]job.Job{"a": done, "b": done})
 	require.Equal(t, job.Met, verdict)
 	verdict, on := waits.JudgeAll(map[string]job.Job{"a": runs, "b": failed})

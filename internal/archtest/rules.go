@@ -111,7 +111,7 @@ var ledgerOrder = [][]string{
 	{"ledger/internal/journal", "ledger/internal/tenancy"},
 	{"ledger/internal/booking"},
 	{"ledger/internal/fleet", "ledger/internal/outlook", "ledger/internal/measure"},
-	{"ledger/internal/work", "ledger/internal/preview"},
+	{"ledger/internal/jobs", "ledger/internal/work", "ledger/internal/preview"},
 	{"ledger/internal/report", "ledger/internal/setup"},
 	{"ledger/verbs"},
 }

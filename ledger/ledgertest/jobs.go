@@ -42,7 +42,9 @@ func waitingJob(id, org, poolID string, at time.Time) job.Job {
 func jobsAreFound(w *world) {
 	n := saveGround(w)
 	over, waits := newJob(w, "job_1", "org_1", "pol_1", day), waitingJob("job_2", "org_1", "pol_1", day)
-	w.mustSave(ledger.Change{Jobs: []job.Job{over, waits}})
+	comesBack(w, over, ledger.Change{Jobs: []job.Job{over}},
+		func(r ledger.Reader) (job.Job, error) { return r.Job(everything, "job_1") })
+	w.mustSave(ledger.Change{Jobs: []job.Job{waits}})
 	waits.Version = 1
 	waits.Name = "later"
 	w.mustSave(ledger.Change{Jobs: []job.Job{waits}})

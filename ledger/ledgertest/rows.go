@@ -10,7 +10,6 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/fairshare"
-	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -84,9 +83,6 @@ func everyFieldComesBack(w *world) {
 	s.Layout = capacity.Layout{Nodes: 2, PerNode: 3, Even: true}
 	comesBack(w, s, ledger.Change{Schedules: []ledger.Schedule{s}},
 		func(r ledger.Reader) (ledger.Schedule, error) { return r.Schedule(scope, "sch_3") })
-	j := newJob(w, "job_3", "org_3", "pol_3", day)
-	comesBack(w, j, ledger.Change{Jobs: []job.Job{j}},
-		func(r ledger.Reader) (job.Job, error) { return r.Job(scope, "job_3") })
 	answer := newReplay("org_3", "once")
 	comesBack(w, answer, ledger.Change{Replays: []ledger.Replay{answer}},
 		func(r ledger.Reader) (ledger.Replay, error) {

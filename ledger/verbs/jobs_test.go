@@ -262,7 +262,9 @@ func TestWhoHasToWaitHoldsUpNobody(t *testing.T) {
 	_, err := w.ledger.SubmitJobs(t.Context(), ann, jobOf(9, nil))
 	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
-	_, err = w.ledger.SubmitJobs(t.Context(), ann, jobOf(1, func(c *ledger.JobCommand) { c.Job.MaxRuntime = 48 * time.Hour }))
+	_, err = w.ledger.SubmitJobs(t.Context(), ann, jobOf(1, func(c *ledger.JobCommand) {
+		c.Job.MaxRuntime = 48 * time.Hour
+	}))
 	require.ErrorAs(t, err, &refused, "longer than leases of the pool")
 	w.mustAllocate(ann, 2)
 	large := w.submit(ann, jobOf(8, nil))

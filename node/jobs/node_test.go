@@ -125,8 +125,9 @@ func newNode(t *testing.T) *node {
 	require.NoError(t, os.Chmod(dir, 0o711))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	program := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), runner().Fd())
-	n := &node{T: t, dir: dir, runner: []string{program, "job"}, now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC), server: &server{
-		pieces: map[contract.JobKey][]contract.JobOutputData{}, has: map[contract.JobKey]int64{}}}
+	n := &node{T: t, dir: dir, runner: []string{program, "job"}, now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)}
+	n.server = &server{
+		pieces: map[contract.JobKey][]contract.JobOutputData{}, has: map[contract.JobKey]int64{}}
 	n.holds, err = hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
 		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
 		Launcher: launchtest.Launcher()})

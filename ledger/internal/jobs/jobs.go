@@ -63,7 +63,7 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand) ([]job.Job, error) {
 	for _, index := range indices {
 		j := job.New(one, c.Held, tx.Now())
 		j.ID, j.ArrayIndex = tx.IDs.New(ids.Job), index
-		tx.PutJob(j)
+		txn.PutJob(tx, j)
 		tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: "job.submitted", Subject: j.ID,
 			PoolID: j.PoolID, Message: describeRequest(j)})
 		out = append(out, j)
@@ -87,7 +87,7 @@ func checkRoom(tx *txn.Tx, p *txn.PoolTx, more int) error {
 // checkDependencies refuses conditions on jobs that there are not: so that no circle can be made.
 func checkDependencies(tx *txn.Tx, all []job.Depends) error {
 	for i, d := range all {
-		other, err := tx.FindJob(d.JobID)
+		other, err := txn.FindJob(tx, d.JobID)
 		if err == nil && !tx.Actor.Scope().All && other.OrganizationID != tx.Actor.OrganizationID {
 			err = ledger.ErrNotFound
 		}
@@ -132,17 +132,17 @@ func (l Jobs) change(ctx context.Context, actor ledger.Actor, id, asked string, 
 		if err != nil {
 			return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: asked}
 		}
-		tx.NoteJob(next, message)
+		txn.NoteJob(tx, next, message)
 		tx.WakePlan(p.Pool.ID)
 		if j.HasGPUs() {
-			if err := tx.EndRanks(next); err != nil {
+			if err := txn.EndRanks(tx, next); err != nil {
 				return err
 			}
 			if err := booking.ReleaseOfJob(tx, p, j.AllocationID, "job_"+string(next.State())); err != nil {
 				return err
 			}
 		}
-		out, err = tx.FindJob(id)
+		out, err = txn.FindJob(tx, id)
 		out.Version++
 		return err
 	})
@@ -165,7 +165,7 @@ func (l Jobs) onJob(ctx context.Context, actor ledger.Actor, id string,
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
-		j, err := tx.FindJob(id)
+		j, err := txn.FindJob(tx, id)
 		if err != nil {
 			return err
 		}

@@ -121,7 +121,7 @@ func (l Jobs) RecordJobs(ctx context.Context, actor ledger.Actor, said []ledger.
 
 // recordJob keeps one report, and reports whether all is known here.
 func recordJob(tx *txn.Tx, p *txn.PoolTx, nodeID string, s ledger.JobReport) (over bool, err error) {
-	ranks, err := tx.RanksOf(s.JobID, s.Attempt)
+	ranks, err := txn.RanksOf(tx, s.JobID, s.Attempt)
 	if err != nil {
 		return false, err
 	}
@@ -140,8 +140,8 @@ func recordJob(tx *txn.Tx, p *txn.PoolTx, nodeID string, s ledger.JobReport) (ov
 	if ranks[at].State = job.RankRunning; s.Ended {
 		ranks[at].State, ranks[at].End = job.RankEnded, s.End
 	}
-	tx.PutRanks(ranks[at])
-	j, err := tx.FindJob(s.JobID)
+	txn.PutRanks(tx, ranks[at])
+	j, err := txn.FindJob(tx, s.JobID)
 	if err != nil || j.Attempt != s.Attempt || !j.HasGPUs() {
 		return s.Ended, err
 	}
@@ -154,7 +154,7 @@ func advance(tx *txn.Tx, p *txn.PoolTx, j job.Job, ranks []job.Rank) (err error)
 		if j, err = j.Apply(job.Start, "", tx.Now()); err != nil {
 			return err
 		}
-		tx.NoteJob(j, "")
+		txn.NoteJob(tx, j, "")
 	}
 	end, over := job.Combine(ranks)
 	if !over {
@@ -169,8 +169,8 @@ func endAttempt(tx *txn.Tx, p *txn.PoolTx, j job.Job, end job.End) error {
 	if err != nil {
 		return err
 	}
-	tx.NoteJob(j, describeEnd(end))
-	if err := tx.EndRanks(j); err != nil {
+	txn.NoteJob(tx, j, describeEnd(end))
+	if err := txn.EndRanks(tx, j); err != nil {
 		return err
 	}
 	if j.State() == job.Pending {

@@ -108,14 +108,14 @@ func (l Jobs) startJob(ctx context.Context, j job.Job) error {
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
-		is, err := tx.FindJob(j.ID)
+		is, err := txn.FindJob(tx, j.ID)
 		if err != nil || is.State() != job.Pending || is.NotBefore.After(tx.Now()) {
 			return err
 		}
 		if is, err = is.Apply(job.Schedule, "", tx.Now()); err != nil {
 			return err
 		}
-		tx.PutJob(is) // its attempt is counted before its nodes are told
+		txn.PutJob(tx, is) // its attempt is counted before its nodes are told
 		a, err := booking.ServeJob(tx, p, is)
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ func (l Jobs) startJob(ctx context.Context, j job.Job) error {
 		if a.State() == allocation.Pending {
 			message += ", once its nodes have booted"
 		}
-		tx.NoteJob(is, message)
+		txn.NoteJob(tx, is, message)
 		return nil
 	})
 }
@@ -144,7 +144,7 @@ func (l Jobs) failJob(ctx context.Context, f failure) error {
 		j.End = f.end
 		next, err := j.Apply(job.Fail, f.end.Code, tx.Now())
 		if err == nil {
-			tx.NoteJob(next, f.end.Reason)
+			txn.NoteJob(tx, next, f.end.Reason)
 			tx.WakePlan(next.PoolID) // others may wait for it
 		}
 		return err

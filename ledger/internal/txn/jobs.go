@@ -12,8 +12,8 @@ import (
 )
 
 // FindJob returns a job as this transaction leaves it. A job changes only under its pool's lock.
-func (tx *Tx) FindJob(id string) (job.Job, error) {
-	if i := tx.changedJob(id); i >= 0 {
+func FindJob(tx *Tx, id string) (job.Job, error) {
+	if i := changedJob(tx, id); i >= 0 {
 		return tx.Change.Jobs[i], nil
 	}
 	j, err := tx.Port.Job(ledger.Scope{All: true}, id)
@@ -23,13 +23,13 @@ func (tx *Tx) FindJob(id string) (job.Job, error) {
 	return j, nil
 }
 
-func (tx *Tx) changedJob(id string) int {
+func changedJob(tx *Tx, id string) int {
 	return slices.IndexFunc(tx.Change.Jobs, func(j job.Job) bool { return j.ID == id })
 }
 
 // PutJob adds or changes a job. However often it changes, one version stands for all.
-func (tx *Tx) PutJob(j job.Job) {
-	i := tx.changedJob(j.ID)
+func PutJob(tx *Tx, j job.Job) {
+	i := changedJob(tx, j.ID)
 	if i < 0 {
 		tx.Change.Jobs = append(tx.Change.Jobs, j)
 		return
@@ -39,14 +39,14 @@ func (tx *Tx) PutJob(j job.Job) {
 }
 
 // NoteJob keeps a job after a step, and journals it.
-func (tx *Tx) NoteJob(j job.Job, message string) {
-	tx.PutJob(j)
+func NoteJob(tx *Tx, j job.Job, message string) {
+	PutJob(tx, j)
 	tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: "job." + string(j.State()), Subject: j.ID,
 		PoolID: j.PoolID, Reason: j.Reason, Message: message})
 }
 
 // RanksOf returns the ranks of an attempt as this transaction leaves them.
-func (tx *Tx) RanksOf(jobID string, attempt int) ([]job.Rank, error) {
+func RanksOf(tx *Tx, jobID string, attempt int) ([]job.Rank, error) {
 	all, err := tx.Port.JobRanks(jobID, attempt)
 	if err != nil {
 		return nil, fmt.Errorf("reading the ranks of job %s: %w", jobID, err)
@@ -65,7 +65,7 @@ func (tx *Tx) RanksOf(jobID string, attempt int) ([]job.Rank, error) {
 }
 
 // PutRanks adds or changes ranks.
-func (tx *Tx) PutRanks(all ...job.Rank) {
+func PutRanks(tx *Tx, all ...job.Rank) {
 	for _, r := range all {
 		i := slices.IndexFunc(tx.Change.JobRanks, func(o job.Rank) bool {
 			return o.JobID == r.JobID && o.Attempt == r.Attempt && o.Rank == r.Rank
@@ -81,7 +81,7 @@ func (tx *Tx) PutRanks(all ...job.Rank) {
 
 // orderRanks has the nodes of an allocation that is active start the job that it was made for.
 func orderRanks(tx *Tx, p *PoolTx, a allocation.Allocation) error {
-	j, err := tx.FindJob(a.JobID)
+	j, err := FindJob(tx, a.JobID)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func orderRanks(tx *Tx, p *PoolTx, a allocation.Allocation) error {
 		if !ok {
 			return fmt.Errorf("ordering job %s: there is no node on slot %d", j.ID, slot)
 		}
-		tx.PutRanks(job.Rank{JobID: j.ID, Attempt: j.Attempt, Rank: rank, NodeID: n.ID, State: job.Ordered})
+		PutRanks(tx, job.Rank{JobID: j.ID, Attempt: j.Attempt, Rank: rank, NodeID: n.ID, State: job.Ordered})
 	}
 	tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: ledger.JobOrdered, Subject: j.ID, PoolID: j.PoolID,
 		Message: "to be started on " + phrase.Count(len(a.Slots), "node")})
@@ -100,7 +100,7 @@ func orderRanks(tx *Tx, p *PoolTx, a allocation.Allocation) error {
 // settleJob counts for a job what its allocation cost, which has ended, and ends its attempt
 // unless that has ended before.
 func settleJob(tx *Tx, a allocation.Allocation) error {
-	j, err := tx.FindJob(a.JobID)
+	j, err := FindJob(tx, a.JobID)
 	if err != nil {
 		return err
 	}
@@ -109,10 +109,10 @@ func settleJob(tx *Tx, a allocation.Allocation) error {
 	}
 	j.Cost += a.Cost
 	if j.AllocationID != a.ID || !j.HasGPUs() {
-		tx.PutJob(j)
+		PutJob(tx, j)
 		return nil
 	}
-	if err := endRanks(tx, j); err != nil {
+	if err := EndRanks(tx, j); err != nil {
 		return err
 	}
 	end := endOf(a)
@@ -125,30 +125,27 @@ func settleJob(tx *Tx, a allocation.Allocation) error {
 	if err != nil {
 		return err
 	}
-	tx.NoteJob(j, end.Reason)
+	NoteJob(tx, j, end.Reason)
 	if j.State() == job.Pending {
 		tx.WakePlanAt(j.PoolID, j.NotBefore)
 	}
 	return nil
 }
 
-// endRanks ends what is not known to have ended of a job's last attempt.
-func endRanks(tx *Tx, j job.Job) error {
-	ranks, err := tx.RanksOf(j.ID, j.Attempt)
+// EndRanks ends what is not known to have ended of a job's last attempt.
+func EndRanks(tx *Tx, j job.Job) error {
+	ranks, err := RanksOf(tx, j.ID, j.Attempt)
 	if err != nil {
 		return err
 	}
 	for _, r := range ranks {
 		if r.State != job.RankEnded {
 			r.State, r.End = job.RankEnded, job.End{Code: job.Lost, Reason: "its attempt ended before it"}
-			tx.PutRanks(r)
+			PutRanks(tx, r)
 		}
 	}
 	return nil
 }
-
-// EndRanks is endRanks for the verbs of jobs.
-func (tx *Tx) EndRanks(j job.Job) error { return endRanks(tx, j) }
 
 // endOf says how an attempt ended whose allocation did.
 func endOf(a allocation.Allocation) job.End {
