@@ -90,7 +90,7 @@ func (s *Server) recoverPanic(c *gin.Context) {
 func abortWith(c *gin.Context, p *problem.Problem) {
 	c.Abort()
 	p.About(requestID(c), c.Request.URL.Path)
-	if !refuseCall(c, p) {
+	if !refuseCall(c, p) && !refuseBefore(c, p) {
 		p.Write(c.Writer)
 	}
 }

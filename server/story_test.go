@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/keys"
+	"github.com/forewarm/forewarm/server"
 )
 
 // secrets are kept out of the files, even those of tests: scanners cannot tell.
@@ -28,6 +30,7 @@ var secrets = regexp.MustCompile(keys.Pattern)
 //	# a remark
 //	! pool | warm <slots> | key <name> <role> | agent <name> | tenant <name>
 //	! work             run due tasks for six seconds, with a provider that boots at once
+//	! schedule         give GPUs to the jobs whose turn it is
 //	! advance <time>
 //	! save <name>      remember the id in the last answer as ${name}
 //	> <key> <method> <path> [<header>=<value> ...]
@@ -43,7 +46,12 @@ func TestStories(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			s := &story{world: newWorld(t), saved: map[string]string{}}
+			s := &story{world: newWorld(t, func(c *server.Config) {
+				c.Compat = strings.HasPrefix(filepath.Base(file), "compat_")
+			}), saved: map[string]string{}}
+			if strings.HasPrefix(filepath.Base(file), "compat_") {
+				s.handler = s.server // what came before is in no description of ours
+			}
 			compareGolden(t, file, s.replay(string(text)))
 		})
 	}
@@ -106,17 +114,21 @@ func (s *story) followDirective(words []string) {
 		s.createAgentKey(words[1])
 	case "tenant":
 		s.saved[words[1]] = s.createTenant(words[1]).ID
+	case "schedule":
+		require.NoError(s.t, s.ledger.ScheduleJobs(s.t.Context(), s.made.ID))
 	case "advance":
 		d, err := time.ParseDuration(words[1])
 		require.NoError(s.t, err)
 		s.clock.Advance(d)
 	case "save":
 		var v struct {
-			ID  string       `json:"id"`
-			Key contract.Key `json:"key"`
+			ID     string       `json:"id"`
+			TaskID string       `json:"task_id"`
+			JobID  string       `json:"job_id"`
+			Key    contract.Key `json:"key"`
 		}
 		require.NoError(s.t, json.Unmarshal(s.last, &v))
-		s.saved[words[1]] = v.ID + v.Key.ID
+		s.saved[words[1]] = cmp.Or(v.ID, v.TaskID, v.JobID, v.Key.ID)
 	default:
 		s.t.Fatalf("no directive %q", words[0])
 	}

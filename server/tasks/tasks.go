@@ -119,6 +119,9 @@ func decodeTask(m *forewarmv1.SubmitTaskRequest) (contract.JobCreate, error) {
 	if m.GetUserId() != "" {
 		body.Environment[userLabel] = m.GetUserId()
 	}
+	if body.Pool == "" && body.Model == "" {
+		body.MinGPUMemoryMiB = max(1, body.MinGPUMemoryMiB) // any: the API wants to be told that much
+	}
 	if m.GetRetries() > 0 {
 		body.Retries = &contract.JobRetries{Failed: int(m.GetRetries()), Lost: usualLosses}
 	}
