@@ -39,7 +39,7 @@ func (s *Server) authorizeRoute(c *gin.Context) {
 	case !row.known:
 		abortWith(c, problem.New(contract.CodePermissionDenied, "This route has no policy, so it answers nobody."))
 	case inward.Inside(c.Request.Context()):
-		s.admitAgain(c, row.Policy)
+		admitAgain(c, row.Policy)
 	case !row.Policy.Public:
 		s.admitKey(c, row.Policy)
 	}
@@ -70,7 +70,7 @@ func (s *Server) admitKey(c *gin.Context, policy auth.Policy) {
 
 // admitAgain lets on whoever was let in with a request of which this one is a part, and was
 // counted with it.
-func (s *Server) admitAgain(c *gin.Context, policy auth.Policy) {
+func admitAgain(c *gin.Context, policy auth.Policy) {
 	if err := policy.Allow(auth.From(c.Request.Context())); err != nil {
 		p, _ := problem.From(err)
 		abortWith(c, p)

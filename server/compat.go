@@ -35,7 +35,7 @@ func (s *Server) registerCompat() {
 
 func (s *Server) serveCompat(route compat.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		call := &compat.Call{Context: s.comeInward(c), API: inward.API{Handler: s.engine}, Param: c.Param,
+		call := &compat.Call{Context: comeInward(c), API: inward.API{Handler: s.engine}, Param: c.Param,
 			Query: c.Request.URL.Query(), Once: c.GetHeader(contract.HeaderIdempotencyKey)}
 		if whole, ok := c.Request.Body.(*httpx.WholeBody); ok {
 			call.Body = whole.Bytes()

@@ -50,9 +50,6 @@ func newRoutes(api []operation.Operation, openMetrics bool) routes {
 		out.add(pattern, operation.Operation{Policy: policy})
 	}
 	out.add(nodeServiceRoute, operation.Operation{Policy: auth.Nodes, Streams: true})
-	for _, p := range rpcs {
-		out.addRPC(p)
-	}
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -11,6 +12,7 @@ import (
 	"connectrpc.com/grpcreflect"
 	"github.com/gin-gonic/gin"
 
+	"github.com/forewarm/forewarm/contract/proto/compat/algogpu/algogpuconnect"
 	"github.com/forewarm/forewarm/contract/proto/forewarm/v1/forewarmv1connect"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/inward"
@@ -46,6 +48,15 @@ var rpcs = []rpc{
 	{path: reflectedOld, policy: auth.Viewer, reads: true, streams: true, talks: true},
 }
 
+// oldRPCs are those of go-scheduler.
+var oldRPCs = []rpc{
+	{path: algogpuconnect.GPUSchedulerSubmitTaskProcedure, policy: auth.Member},
+	{path: algogpuconnect.GPUSchedulerGetTaskStatusProcedure, policy: auth.Viewer, reads: true},
+	{path: algogpuconnect.GPUSchedulerCancelTaskProcedure, policy: auth.Member},
+	{path: algogpuconnect.GPUSchedulerGetGPUStatusProcedure, policy: auth.Viewer, reads: true},
+	{path: algogpuconnect.GPUSchedulerTaskEventsProcedure, policy: auth.Viewer, reads: true, streams: true},
+}
+
 // mostCall bounds the body of a call, in bytes: a message, and what frames it.
 const mostCall = tasks.MostMessage + 1<<10
 
@@ -64,14 +75,21 @@ func (r routes) addRPC(p rpc) {
 
 // registerRPCs serves what programs call.
 func (s *Server) registerRPCs() {
-	mux := http.NewServeMux()
-	mux.Handle("/"+forewarmv1connect.TaskServiceName+"/", tasks.NewHandler(tasks.Config{
-		API: inward.API{Handler: s.engine}, Feed: s.feed, Follow: s.api.Following, IDs: s.cfg.IDs, Log: s.cfg.Logger}))
+	mux, all := http.NewServeMux(), rpcs
+	cfg := tasks.Config{API: inward.API{Handler: s.engine}, Feed: s.feed, Follow: s.api.Following, IDs: s.cfg.IDs,
+		Clock: s.cfg.Clock, Log: s.cfg.Logger}
+	services := []string{forewarmv1connect.TaskServiceName, grpchealth.HealthV1ServiceName}
+	mux.Handle("/"+forewarmv1connect.TaskServiceName+"/", tasks.NewHandler(cfg))
+	if s.cfg.Compat {
+		services, all = append(services, algogpuconnect.GPUSchedulerName), slices.Concat(rpcs, oldRPCs)
+		mux.Handle("/"+algogpuconnect.GPUSchedulerName+"/", tasks.NewOldHandler(cfg))
+	}
 	mux.Handle(grpchealth.NewHandler(health{s.readiness}, connect.WithReadMaxBytes(mostCall)))
-	names := grpcreflect.NewStaticReflector(forewarmv1connect.TaskServiceName, grpchealth.HealthV1ServiceName)
+	names := grpcreflect.NewStaticReflector(services...)
 	mux.Handle(grpcreflect.NewHandlerV1(names, connect.WithReadMaxBytes(mostCall)))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(names, connect.WithReadMaxBytes(mostCall)))
-	for _, p := range rpcs {
+	for _, p := range all {
+		s.byRoute.addRPC(p)
 		s.engine.POST(p.path, s.serveRPC(p, mux))
 	}
 }
@@ -79,7 +97,7 @@ func (s *Server) registerRPCs() {
 // serveRPC answers a call. The deadlines of a stream are set as it goes on.
 func (s *Server) serveRPC(p rpc, handler http.Handler) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		ctx := s.comeInward(c)
+		ctx := comeInward(c)
 		conn := http.NewResponseController(exchangeOf(c).ResponseWriter)
 		if p.streams {
 			extend := func() {
@@ -100,7 +118,7 @@ func (s *Server) serveRPC(p rpc, handler http.Handler) gin.HandlerFunc {
 }
 
 // comeInward returns a request's context, with which the API may be asked in its name.
-func (s *Server) comeInward(c *gin.Context) context.Context {
+func comeInward(c *gin.Context) context.Context {
 	return inward.With(c.Request.Context(), inward.Outside{From: exchangeOf(c).from, RequestID: requestID(c),
 		Path: c.Request.URL.Path})
 }

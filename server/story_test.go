@@ -28,7 +28,7 @@ var secrets = regexp.MustCompile(keys.Pattern)
 // is sent, and what comes back. Run with -update, the answers are rewritten.
 //
 //	# a remark
-//	! pool | warm <slots> | key <name> <role> | agent <name> | tenant <name>
+//	! pool | warm <slots> | key <name> <role> [<tenant>] | agent <name> | tenant <name>
 //	! work             run due tasks for six seconds, with a provider that boots at once
 //	! schedule         give GPUs to the jobs whose turn it is
 //	! advance <time>
@@ -109,7 +109,11 @@ func (s *story) followDirective(words []string) {
 	case "work":
 		s.runDueTasks(s.made)
 	case "key":
-		s.createKey(words[1], words[2])
+		body := `{"name":"` + words[1] + `","kind":"person","role":"` + words[2] + `"`
+		if len(words) > 3 {
+			body += `,"organization_id":"` + words[3] + `"`
+		}
+		s.keepKey(words[1], body+"}")
 	case "agent":
 		s.createAgentKey(words[1])
 	case "tenant":

@@ -65,7 +65,7 @@ func submitDGPUTask(c *Call) (int, any, error) {
 		return 0, nil, problem.Invalid("command", "must not be empty", "")
 	}
 	job, err := submitJob(c, contract.JobCreate{Priority: in.Priority, GPUs: in.GPUCount, Model: in.GPUModel,
-		Needs: anyGPU(contract.Needs{}, in.GPUModel),
+		Needs:   anyGPU(contract.Needs{}, in.GPUModel),
 		Command: shell(in.Command), Environment: in.Env})
 	if err != nil {
 		return 0, nil, renamed(err, "gpus", "gpu_count", "model", "gpu_model", "environment", "env")

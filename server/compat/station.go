@@ -219,7 +219,7 @@ var missing = []struct{ method, path, detail, instead, command string }{
 	{http.MethodPut, below + "/gpu/:id/heartbeat", "Nodes report by their daemon, with a key of its own.",
 		"Run forewarm-node on the node, which sends PUT /v1/nodes/{id}/heartbeat", "forewarm nodes join --help"},
 	{http.MethodPost, "/api/tasks", "A task there had no command to run.",
-		"To run a command, POST /v1/jobs; to hold GPUs, POST /v1/allocations", "forewarm run --help"},
+		"To run a command, POST /v1/jobs; to hold GPUs, POST /v1/allocations", ""},
 	{http.MethodPost, "/api/login", "There are no passwords: requests carry an API key.",
 		"Send the header Authorization: Bearer <key>", "forewarm key create --help"},
 	{http.MethodGet, "/api/user", "Who asks is said elsewhere.", "GET /v1/whoami", "forewarm whoami"},

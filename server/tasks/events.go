@@ -31,9 +31,18 @@ func (s *service) TaskEvents(ctx context.Context, r *connect.Request[forewarmv1.
 		}
 		filter.Subject = task.ID
 	}
-	to := &follower{stream: stream, extend: extendOf(ctx)}
+	return s.follow(ctx, filter, &follower{extend: extendOf(ctx),
+		begin: func() error { return stream.Send(nil) },
+		send:  func(e contract.Event) error { return stream.Send(encodeEvent(e)) },
+		beat: func(after int64) error {
+			return stream.Send(&forewarmv1.TaskEventsResponse{Sequence: after})
+		}})
+}
+
+// follow follows events for a caller until one of them leaves.
+func (s *service) follow(ctx context.Context, filter ledger.EventFilter, to *follower) error {
 	to.extend()
-	if err := stream.Send(nil); err != nil { // the headers: the caller is followed for
+	if err := to.begin(); err != nil {
 		return err
 	}
 	s.Feed.Follow(ctx, to, s.Follow(ctx, filter))
@@ -45,8 +54,10 @@ func (s *service) TaskEvents(ctx context.Context, r *connect.Request[forewarmv1.
 
 // follower is a caller who follows events.
 type follower struct {
-	stream *connect.ServerStream[forewarmv1.TaskEventsResponse]
 	extend func()
+	begin  func() error // sends the headers: the caller is followed for
+	send   func(contract.Event) error
+	beat   func(after int64) error
 	ended  error
 }
 
@@ -54,7 +65,7 @@ type follower struct {
 func (f *follower) Send(found []contract.Event) error {
 	for _, e := range found {
 		f.extend()
-		if err := f.stream.Send(encodeEvent(e)); err != nil {
+		if err := f.send(e); err != nil {
 			return err
 		}
 	}
@@ -64,21 +75,24 @@ func (f *follower) Send(found []contract.Event) error {
 // Beat implements events.Receiver.
 func (f *follower) Beat(after int64) error {
 	f.extend()
-	return f.stream.Send(&forewarmv1.TaskEventsResponse{Sequence: after})
+	return f.beat(after)
 }
 
 // End implements events.Receiver.
 func (f *follower) End(_ int64, code, text string) { f.ended = Refusal(problem.New(code, text)) }
 
 func encodeEvent(e contract.Event) *forewarmv1.TaskEventsResponse {
-	out := &forewarmv1.TaskEventsResponse{Sequence: e.Seq, TaskId: e.Subject, Type: e.Type, Reason: e.Reason,
-		Message: e.Message, AtMs: millis(e.Time)}
+	return &forewarmv1.TaskEventsResponse{Sequence: e.Seq, TaskId: e.Subject, State: states[stateOf(e)], Type: e.Type,
+		Reason: e.Reason, Message: e.Message, AtMs: millis(e.Time)}
+}
+
+// stateOf is the state that an event of a job leads to, if it leads to one.
+func stateOf(e contract.Event) string {
 	state := strings.TrimPrefix(e.Type, ofTasks)
 	if state == "submitted" {
-		state = contract.JobPending
+		return contract.JobPending
 	}
-	out.State = states[state]
-	return out
+	return state
 }
 
 type extendKey struct{}

@@ -17,6 +17,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	forewarmv1 "github.com/forewarm/forewarm/contract/proto/forewarm/v1"
 	"github.com/forewarm/forewarm/contract/proto/forewarm/v1/forewarmv1connect"
+	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
@@ -35,6 +36,7 @@ type Config struct {
 	// Follow is what whoever asks may see of the journal, for as long as its key may follow it.
 	Follow func(context.Context, ledger.EventFilter) events.Following
 	IDs    ids.Source // of requests that name no task
+	Clock  clock.Clock
 	Log    *slog.Logger
 }
 
