@@ -395,3 +395,42 @@ func TestTheMiddleOfVeryMuchOutputIsGivenUp(t *testing.T) {
 	require.LessOrEqual(t, kept, int64(ledger.OutputHead+ledger.OutputTail+part))
 	require.GreaterOrEqual(t, kept, int64(ledger.OutputHead+ledger.OutputTail))
 }
+
+// What explain says of a job that waits names everything that stands in its way.
+func TestExplainingAJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	explain := func(id string) ledger.Explanation {
+		e, err := w.ledger.ExplainJob(t.Context(), ann, id)
+		require.NoError(t, err)
+		return e
+	}
+	codes := func(e ledger.Explanation) (all []string) {
+		for _, b := range e.Blockers {
+			all = append(all, b.Code)
+		}
+		return all
+	}
+	first := w.submit(ann, jobOf(8, nil))
+	require.Equal(t, "start", explain(first.ID).Next[0].Code, "there are GPUs for it")
+	require.Equal(t, job.Pending, w.readJob(first.ID).State(), "asking changes nothing")
+	w.doDueWork()
+	require.Contains(t, explain(first.ID).Summary, "has its place")
+	second, third := w.submit(ann, jobOf(8, nil)), w.submit(ann, jobOf(8, nil))
+	held := w.submit(ann, jobOf(1, func(c *ledger.JobCommand) { c.Held = true }))
+	later := w.submit(ann, jobOf(1, func(c *ledger.JobCommand) { c.Job.NotBefore = w.clock.Now().Add(time.Hour) }))
+	after := w.submit(ann, jobOf(1, func(c *ledger.JobCommand) {
+		c.Job.Dependencies = []job.Depends{{JobID: first.ID, Condition: job.AfterOK}}
+	}))
+	require.NotNil(t, explain(second.ID).Refused)
+	require.Empty(t, codes(explain(second.ID)))
+	require.Equal(t, []string{"queue"}, codes(explain(third.ID)))
+	require.Equal(t, []string{"held"}, codes(explain(held.ID)))
+	require.Equal(t, []string{ledger.WaitsForTime}, codes(explain(later.ID)))
+	require.Equal(t, []string{ledger.WaitsForJob}, codes(explain(after.ID)))
+	_, err := w.ledger.ExplainJob(t.Context(), w.newSubmitter("bob"), first.ID)
+	require.ErrorIs(t, err, ledger.ErrNotFound)
+	_, err = w.ledger.DeleteOrganization(t.Context(), operator, ann.OrganizationID)
+	require.Equal(t, 6, inUse(t, err)["jobs"])
+}
