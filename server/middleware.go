@@ -89,7 +89,7 @@ func (s *Server) recoverPanic(c *gin.Context) {
 // abortWith answers with a problem and lets nothing further run.
 func abortWith(c *gin.Context, p *problem.Problem) {
 	c.Abort()
-	p.About(requestID(c), c.Request.URL.Path)
+	p = p.About(requestID(c), c.Request.URL.Path)
 	if !refuseCall(c, p) && !refuseBefore(c, p) {
 		p.Write(c.Writer)
 	}

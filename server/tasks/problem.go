@@ -37,6 +37,7 @@ var codes = map[string]connect.Code{
 	contract.CodeIdempotencyKeyReused: connect.CodeAlreadyExists,
 	contract.CodeCapacityExhausted:    connect.CodeResourceExhausted,
 	contract.CodeNoMatchingHardware:   connect.CodeFailedPrecondition,
+	contract.CodeQueueFull:            connect.CodeResourceExhausted,
 	contract.CodeStorageFull:          connect.CodeUnavailable,
 }
 
