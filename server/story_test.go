@@ -46,14 +46,25 @@ func TestStories(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			s := &story{world: newWorld(t, func(c *server.Config) {
-				c.Compat = strings.HasPrefix(filepath.Base(file), "compat_")
-			}), saved: map[string]string{}}
-			if strings.HasPrefix(filepath.Base(file), "compat_") {
-				s.handler = s.server // what came before is in no description of ours
-			}
+			s := &story{world: newWorld(t, servesOld(file)), saved: map[string]string{}}
+			describesOld(file, s.world)
 			compareGolden(t, file, s.replay(string(text)))
 		})
+	}
+}
+
+// isOld reports whether a conversation is with routes of before.
+func isOld(file string) bool { return strings.HasPrefix(filepath.Base(file), "compat_") }
+
+// servesOld has a server serve what a conversation needs.
+func servesOld(file string) func(*server.Config) {
+	return func(c *server.Config) { c.Compat = isOld(file) }
+}
+
+// describesOld compares nothing with the description where a conversation is with what is in none.
+func describesOld(file string, w *world) {
+	if isOld(file) {
+		w.handler = w.server
 	}
 }
 
