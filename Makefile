@@ -158,6 +158,10 @@ verify: ## check everything a test does not: format, vet, lint, generated files,
 gen: ## write every generated file anew
 	CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -tags=$(TAGS)" go generate ./...
 
+.PHONY: gen/proto
+gen/proto: ## write the Go code of the .proto files anew (protoc)
+	scripts/generate-proto
+
 .PHONY: replay
 replay: ## replay a trace in virtual time: make replay TRACE=file.csv.gz [DAYS=14] [SEED=1] [ARGS='--policy reactive'] (a day of a busy trace takes minutes)
 	@[ -n "$(TRACE)" ] || { echo "usage: make replay TRACE=file.csv.gz [DAYS=14] [SEED=1]" >&2; exit 2; }

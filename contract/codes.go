@@ -52,6 +52,7 @@ const (
 	CodeStorageFull           = "storage-full"
 	CodeRecovering            = "recovering"
 	CodeTimeout               = "timeout"
+	CodeNotOffered            = "not-offered"
 )
 
 // ProblemType is one row of the catalogue.
@@ -110,6 +111,7 @@ var Catalogue = []ProblemType{
 	{CodePreconditionRequired, 428, "This request needs If-Match", false},
 	{CodeRateLimited, 429, "Too many requests", true},
 	{CodeInternal, 500, "Something went wrong on our side", true},
+	{CodeNotOffered, 501, "It is not done here", false},
 	{CodeUnavailable, 503, "The store does not answer", true},
 	{CodePoolBusy, 503, "Somebody else is changing the same thing", true},
 	{CodeStorageFull, 507, "The database has no space left", true},

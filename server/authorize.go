@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/inward"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -37,6 +38,8 @@ func (s *Server) authorizeRoute(c *gin.Context) {
 	switch row := exchangeOf(c).route; {
 	case !row.known:
 		abortWith(c, problem.New(contract.CodePermissionDenied, "This route has no policy, so it answers nobody."))
+	case inward.Inside(c.Request.Context()):
+		admitAgain(c, row.Policy)
 	case !row.Policy.Public:
 		s.admitKey(c, row.Policy)
 	}
@@ -51,7 +54,7 @@ func (s *Server) admitKey(c *gin.Context, policy auth.Policy) {
 	}
 	httpx.Proved(c.Request.Context())
 	c.Request = c.Request.WithContext(auth.With(c.Request.Context(), actor))
-	if ok, after := s.limiterOf(actor, c.Request.Method).Allow(boundedAs(actor)); !ok {
+	if ok, after := s.limiterOf(actor, isRead(c)).Allow(boundedAs(actor)); !ok {
 		abortWith(c, slowDown("This key sends more requests than it may.", after))
 		return
 	}
@@ -60,8 +63,17 @@ func (s *Server) admitKey(c *gin.Context, policy auth.Policy) {
 		abortWith(c, p)
 		return
 	}
-	if ok, after := s.organizationWrites(actor, c.Request.Method); !ok {
+	if ok, after := s.organizationWrites(actor, isRead(c)); !ok {
 		abortWith(c, slowDown("The keys of this organization, or the nodes, together write more often than they may.", after))
+	}
+}
+
+// admitAgain lets on whoever was let in with a request of which this one is a part, and was
+// counted with it.
+func admitAgain(c *gin.Context, policy auth.Policy) {
+	if err := policy.Allow(auth.From(c.Request.Context())); err != nil {
+		p, _ := problem.From(err)
+		abortWith(c, p)
 	}
 }
 
@@ -115,11 +127,11 @@ func (s *Server) refuseKey(c *gin.Context, from netip.Addr, err error) {
 	abortWith(c, p)
 }
 
-func (s *Server) limiterOf(a ledger.Actor, method string) *auth.Limiter {
+func (s *Server) limiterOf(a ledger.Actor, reads bool) *auth.Limiter {
 	switch {
 	case a.Kind == ledger.AgentKey:
 		return s.limits.agents
-	case isRead(method):
+	case reads:
 		return s.limits.reads
 	default:
 		return s.limits.writes
@@ -128,8 +140,8 @@ func (s *Server) limiterOf(a ledger.Actor, method string) *auth.Limiter {
 
 // organizationWrites bounds what the keys of an organization write together: who
 // makes more keys may not write more.
-func (s *Server) organizationWrites(a ledger.Actor, method string) (bool, time.Duration) {
-	if isRead(method) {
+func (s *Server) organizationWrites(a ledger.Actor, reads bool) (bool, time.Duration) {
+	if reads {
 		return true, 0
 	}
 	if a.NodeID != "" { // daemons belong to no organization, and all come at once after a restart
@@ -138,7 +150,10 @@ func (s *Server) organizationWrites(a ledger.Actor, method string) (bool, time.D
 	return s.limits.organizations.Allow(a.OrganizationID)
 }
 
-func isRead(method string) bool { return method == http.MethodGet || method == http.MethodHead }
+func isRead(c *gin.Context) bool {
+	method := c.Request.Method
+	return method == http.MethodGet || method == http.MethodHead || exchangeOf(c).route.reads
+}
 
 func slowDown(detail string, after time.Duration) *problem.Problem {
 	p := problem.New(contract.CodeRateLimited, detail)

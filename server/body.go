@@ -52,7 +52,7 @@ func (s *Server) checkBody(c *gin.Context) {
 	done()
 	c.Request.Body = httpx.NewWholeBody(data)
 	switch {
-	case len(data) == 0 || limit == maxForm:
+	case len(data) == 0 || limit == maxForm || exchangeOf(c).route.rpc:
 		return
 	case limit == api.MaxBatchBody: // whose form is checked as it is read
 		if p := checkBatch(data); p != nil {

@@ -35,7 +35,8 @@ func TestAFollowerAnswersAsTheServerThatDecides(t *testing.T) {
 				t.Parallel()
 				text, err := os.ReadFile(file)
 				require.NoError(t, err)
-				p := newPair(t)
+				p := newPair(t, servesOld(file))
+				describesOld(file, p.world)
 				s := &story{world: p.world, saved: map[string]string{}}
 				require.Equal(t, string(text), string(s.replay(string(text))))
 				mu.Lock()
@@ -56,20 +57,20 @@ type pair struct {
 	ended    chan error
 }
 
-func newPair(t *testing.T) *pair {
+func newPair(t *testing.T, change ...func(*server.Config)) *pair {
 	t.Helper()
 	registry := obs.NewRegistry()
 	p := &pair{registry: registry, ended: make(chan error, 1)}
 	metrics, err := obs.NewMetrics(registry)
 	require.NoError(t, err)
 	var first server.Config
-	p.world = newWorld(t, func(c *server.Config) {
+	p.world = newWorld(t, append(change, func(c *server.Config) {
 		first = *c
 		store, ok := c.Ledger.Store().(ledger.Peers)
 		require.True(t, ok)
 		first.Peers, c.Peers = peerConfig(t, store, "srv_a"), peerConfig(t, store, "srv_b")
 		first.IDs, c.Metric = &ids.Sequence{}, metrics
-	})
+	})...)
 	decider, err := server.New(first)
 	require.NoError(t, err)
 	p.decider = decider

@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/server/inward"
 )
 
 // inFlight counts the requests that are open for each network: those behind a proxy of
@@ -38,7 +39,7 @@ func (f *inFlight) releaseRequest(from netip.Prefix) {
 
 // countOpen bounds how many requests one client has open through a proxy.
 func (s *Server) countOpen(c *gin.Context) {
-	if !s.cfg.Proxies.Brought(c.Request) {
+	if inward.Inside(c.Request.Context()) || !s.cfg.Proxies.Brought(c.Request) {
 		return
 	}
 	from := httpx.Network(exchangeOf(c).from)

@@ -76,7 +76,7 @@ func decrement(counts map[string]int, key string) {
 // organization takes the connections of all others.
 func (s *Server) countLongLived(c *gin.Context) {
 	x := exchangeOf(c)
-	stream := x.route.Streams && c.Request.Method == http.MethodGet
+	stream := x.route.Streams && (c.Request.Method == http.MethodGet || x.route.rpc)
 	if !stream && x.wait == 0 {
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/inward"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -46,6 +47,9 @@ func (s *Server) logRequest(c *gin.Context) {
 	}
 	c.Header(contract.HeaderRequestID, id)
 	c.Request = c.Request.WithContext(obs.WithAttrs(c.Request.Context(), slog.String("request", id)))
+	if inward.Inside(c.Request.Context()) {
+		return // it is part of another's, whose line tells
+	}
 	begun := s.cfg.Clock.Now()
 	c.Next()
 	took, status := s.cfg.Clock.Now().Sub(begun), c.Writer.Status()
@@ -85,8 +89,14 @@ func (s *Server) recoverPanic(c *gin.Context) {
 // abortWith answers with a problem and lets nothing further run.
 func abortWith(c *gin.Context, p *problem.Problem) {
 	c.Abort()
-	p.About(c.Writer.Header().Get(contract.HeaderRequestID), c.Request.URL.Path).Write(c.Writer)
+	p = p.About(requestID(c), c.Request.URL.Path)
+	if !refuseCall(c, p) && !refuseBefore(c, p) {
+		p.Write(c.Writer)
+	}
 }
+
+// requestID is the id that logRequest gave the request.
+func requestID(c *gin.Context) string { return c.Writer.Header().Get(contract.HeaderRequestID) }
 
 // contentPolicy lets the page load its own style and script and nothing else.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' " +

@@ -15,6 +15,9 @@ type route struct {
 	operation.Operation
 	known     bool  // it has a policy: a route without one answers nobody
 	bodyLimit int64 // how large a body may be, in bytes; zero: none is read
+	rpc       bool  // it is called over gRPC and its kin, which say what bodies are
+	reads     bool  // it changes nothing, whatever its method
+	before    bool  // it is one of package compat
 }
 
 // routeKey is a method and a pattern.

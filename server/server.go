@@ -100,8 +100,10 @@ type Config struct {
 	// NewDaemon is how long after the start of an allocation the daemon of its node may take
 	// until sessions are refused without it.
 	NewDaemon time.Duration
-	Limits    Limits
-	Timeouts  Timeouts
+	// Compat serves the routes of older schedulers, too; see package compat.
+	Compat   bool
+	Limits   Limits
+	Timeouts Timeouts
 }
 
 // DefaultKeyLife is how long a person's key works unless its maker or the
@@ -258,6 +260,10 @@ func (s *Server) registerRoutes() {
 	s.api, s.doc, s.byRoute = a, doc, newRoutes(operations, s.cfg.OpenMetrics)
 	s.registerSystem()
 	s.registerNodeService()
+	s.registerRPCs()
+	if s.cfg.Compat {
+		s.registerCompat()
+	}
 	page.Register(e, page.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth, Random: s.cfg.Random,
 		Open: s.cfg.OpenPage, Token: s.cfg.SignInToken, Version: s.cfg.Version,

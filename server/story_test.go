@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/keys"
+	"github.com/forewarm/forewarm/server"
 )
 
 // secrets are kept out of the files, even those of tests: scanners cannot tell.
@@ -26,8 +28,9 @@ var secrets = regexp.MustCompile(keys.Pattern)
 // is sent, and what comes back. Run with -update, the answers are rewritten.
 //
 //	# a remark
-//	! pool | warm <slots> | key <name> <role> | agent <name> | tenant <name>
+//	! pool | warm <slots> | key <name> <role> [<tenant>] | agent <name> | tenant <name>
 //	! work             run due tasks for six seconds, with a provider that boots at once
+//	! schedule         give GPUs to the jobs whose turn it is
 //	! advance <time>
 //	! save <name>      remember the id in the last answer as ${name}
 //	> <key> <method> <path> [<header>=<value> ...]
@@ -43,9 +46,25 @@ func TestStories(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			s := &story{world: newWorld(t), saved: map[string]string{}}
+			s := &story{world: newWorld(t, servesOld(file)), saved: map[string]string{}}
+			describesOld(file, s.world)
 			compareGolden(t, file, s.replay(string(text)))
 		})
+	}
+}
+
+// isOld reports whether a conversation is with routes of before.
+func isOld(file string) bool { return strings.HasPrefix(filepath.Base(file), "compat_") }
+
+// servesOld has a server serve what a conversation needs.
+func servesOld(file string) func(*server.Config) {
+	return func(c *server.Config) { c.Compat = isOld(file) }
+}
+
+// describesOld compares nothing with the description where a conversation is with what is in none.
+func describesOld(file string, w *world) {
+	if isOld(file) {
+		w.handler = w.server
 	}
 }
 
@@ -101,22 +120,30 @@ func (s *story) followDirective(words []string) {
 	case "work":
 		s.runDueTasks(s.made)
 	case "key":
-		s.createKey(words[1], words[2])
+		body := `{"name":"` + words[1] + `","kind":"person","role":"` + words[2] + `"`
+		if len(words) > 3 {
+			body += `,"organization_id":"` + words[3] + `"`
+		}
+		s.keepKey(words[1], body+"}")
 	case "agent":
 		s.createAgentKey(words[1])
 	case "tenant":
 		s.saved[words[1]] = s.createTenant(words[1]).ID
+	case "schedule":
+		require.NoError(s.t, s.ledger.ScheduleJobs(s.t.Context(), s.made.ID))
 	case "advance":
 		d, err := time.ParseDuration(words[1])
 		require.NoError(s.t, err)
 		s.clock.Advance(d)
 	case "save":
 		var v struct {
-			ID  string       `json:"id"`
-			Key contract.Key `json:"key"`
+			ID     string       `json:"id"`
+			TaskID string       `json:"task_id"`
+			JobID  string       `json:"job_id"`
+			Key    contract.Key `json:"key"`
 		}
 		require.NoError(s.t, json.Unmarshal(s.last, &v))
-		s.saved[words[1]] = v.ID + v.Key.ID
+		s.saved[words[1]] = cmp.Or(v.ID, v.TaskID, v.JobID, v.Key.ID)
 	default:
 		s.t.Fatalf("no directive %q", words[0])
 	}

@@ -156,6 +156,7 @@ func TestTrapN(t *testing.T) {
 		"Logger":         TestHeaders,
 		"Clock":          TestKeysEnd,
 		"NewDaemon":      TestASessionWaitsForANewDaemon,
+		"Compat":         TestOldRoutesAreServedWhereTheyAreWanted,
 	}
 	same := map[string]string{"Gather": "Metric", "Simulation": "Version"}
 	without := []string{"Ledger", "IDs", "Random"} // what it stands on, not what it does

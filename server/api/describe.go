@@ -144,7 +144,7 @@ func describeOutcomes(op *huma.Operation) {
 			"channel, and its data (docs/using-an-allocation.md)"}
 		return
 	}
-	if does.Streams {
+	if does.Streams && len(usual.Content) == 0 {
 		usual.Content = map[string]*huma.MediaType{
 			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString,
 				Description: "Each message's data is an Event."}},

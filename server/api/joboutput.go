@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -29,6 +30,13 @@ type OutputOf struct {
 	Offset  int64 `query:"offset" minimum:"0" doc:"Bytes to leave out, of all that it wrote there."`
 	Tail    int64 `query:"tail" minimum:"0" doc:"Only so many of the last bytes that there are now; 0: all."`
 	Follow  bool  `query:"follow" doc:"Go on until the attempt is over."`
+}
+
+// describeOutput says what the lines of a stream of output are.
+func (a *API) describeOutput(op *huma.Operation) {
+	line := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[contract.JobOutput](), true, "JobOutput")
+	op.Responses = map[string]*huma.Response{"200": {Description: "OK",
+		Content: map[string]*huma.MediaType{"application/x-ndjson": {Schema: line}}}}
 }
 
 // getJobOutput checks before the stream begins what can be wrong.

@@ -33,9 +33,9 @@ func jobEndpoints(a *API) []endpoint {
 			(*verbs.Ledger).HoldJob), (*act).target, nil),
 		serveOnce(a, changeJob("releaseJob", "release", "Let a job start that is held",
 			(*verbs.Ledger).ReleaseJob), (*act).target, nil),
-		serve(a, operation.Operation{ID: "getJobOutput", Method: http.MethodGet, Path: "/jobs/{id}/output", Tag: "jobs",
-			Policy: auth.Member, Streams: true, Summary: "Read, and follow, what a job writes, as lines of JSON"},
-			getJobOutput),
+		serveDescribed(a, operation.Operation{ID: "getJobOutput", Method: http.MethodGet, Path: "/jobs/{id}/output",
+			Tag: "jobs", Policy: auth.Member, Streams: true,
+			Summary: "Read, and follow, what a job writes, as lines of JSON"}, a.describeOutput, getJobOutput),
 		serve(a, operation.Operation{ID: "listQueue", Method: http.MethodGet, Path: "/queue", Tag: "jobs",
 			Policy: auth.Viewer, Summary: "List the jobs that wait in a pool, as they would start now"}, listQueue),
 	}

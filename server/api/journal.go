@@ -89,6 +89,13 @@ func streamEvents(ctx context.Context, a *API, in *struct {
 	}}, nil
 }
 
+// Following is what whoever asks with a context may see of the events that match a filter, for as
+// long as it may follow them.
+func (a *API) Following(ctx context.Context, filter ledger.EventFilter) events.Following {
+	actor := auth.From(ctx)
+	return events.Following{Viewer: viewerOf(a, actor.KeyID, actor.Scope()), Filter: filter}
+}
+
 // nameEvents puts names beside the ids of a stream's events, as lists have them.
 // An event that cannot be named now is sent without.
 func (a *API) nameEvents(ctx context.Context, s ledger.Scope, sent []contract.Event) {

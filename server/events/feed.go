@@ -203,6 +203,9 @@ func (f *Feed) findSettled(ctx context.Context, high int64) (low int64, err erro
 	return low, err
 }
 
+// End is the newest event's number.
+func (f *Feed) End(ctx context.Context) (int64, error) { return f.readEnd(ctx) }
+
 func (f *Feed) readEnd(ctx context.Context) (end int64, err error) {
 	err = f.store.Read(ctx, func(r ledger.Reader) error {
 		end, err = r.JournalEnd()

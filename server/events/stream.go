@@ -49,9 +49,27 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, what Following) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	scope, holds, err := what.Viewer(r.Context())
+	if out.flush() == nil {
+		f.Follow(r.Context(), &out, what)
+	}
+}
+
+// Receiver is who follows events.
+type Receiver interface {
+	// Send sends events, in their order. An error ends the following.
+	Send([]contract.Event) error
+	// Beat says that whoever follows is still followed for; after is the last event sent.
+	Beat(after int64) error
+	// End says why nothing more comes.
+	End(after int64, code, text string)
+}
+
+// Follow sends a receiver what Stream sends, until the context or the viewer ends it, or the
+// receiver takes no more.
+func (f *Feed) Follow(ctx context.Context, to Receiver, what Following) {
+	scope, holds, err := what.Viewer(ctx)
 	if err != nil {
-		out.writeEnd(what.Filter.After, err)
+		endOf(to, what.Filter.After, err)
 		return
 	}
 	beat, check := time.NewTicker(Heartbeat), time.NewTimer(holds)
@@ -60,30 +78,30 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, what Following) {
 	at := int64(-1) // everything up to there was sent, or is not followed
 	for {
 		changed := f.Changed() // before the read, so that nothing falls between
-		last, reached, err := f.sendNew(r.Context(), &out, scope, what, at)
+		last, reached, err := f.sendNew(ctx, to, scope, what, at)
 		if err != nil {
 			return // the client is gone, or will come back with its last id
 		}
 		at = reached
 		what.Filter.After = last
 		select {
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return
 		case <-f.done:
 			return
 		case <-changed:
 		case <-check.C:
 		case <-beat.C:
-			if out.writeHeartbeat() != nil {
+			if to.Beat(what.Filter.After) != nil {
 				return
 			}
 		}
-		now, holds, err := what.Viewer(r.Context()) // remembered while it holds
+		now, holds, err := what.Viewer(ctx) // remembered while it holds
 		if err == nil && now != scope {
 			err = errRightsChanged
 		}
 		if err != nil {
-			out.writeEnd(what.Filter.After, err)
+			endOf(to, what.Filter.After, err)
 			return
 		}
 		check.Reset(max(holds, time.Millisecond))
@@ -97,21 +115,18 @@ var errRightsChanged = errors.New("what the key may see has changed: follow agai
 // sendNew writes everything that is there, and returns the last event that it sent and
 // up to where that is all. What the feed remembers is not read again: of many who follow,
 // few are concerned by an event.
-func (f *Feed) sendNew(ctx context.Context, out *streamWriter, s ledger.Scope, what Following, at int64) (
+func (f *Feed) sendNew(ctx context.Context, to Receiver, s ledger.Scope, what Following, at int64) (
 	last, reached int64, err error) {
 	known := f.remembered()
 	if found, reached, ok := known.match(s, what.Filter, at); ok {
 		if len(found) == 0 {
 			return what.Filter.After, reached, nil
 		}
-		last, err := out.writeEvents(ctx, s, what, found)
-		if err != nil {
-			return last, reached, err
-		}
-		return last, reached, out.flush()
+		last, err := sendEvents(ctx, to, s, what, found)
+		return last, reached, err
 	}
 	last, what.Filter.After = what.Filter.After, max(what.Filter.After, at)
-	reached, err = f.sendStored(ctx, out, s, what)
+	reached, err = f.sendStored(ctx, to, s, what)
 	if reached > what.Filter.After {
 		last = reached
 	}
@@ -119,7 +134,7 @@ func (f *Feed) sendNew(ctx context.Context, out *streamWriter, s ledger.Scope, w
 }
 
 // sendStored reads everything that is there, and writes it.
-func (f *Feed) sendStored(ctx context.Context, out *streamWriter, s ledger.Scope, what Following) (int64, error) {
+func (f *Feed) sendStored(ctx context.Context, to Receiver, s ledger.Scope, what Following) (int64, error) {
 	for {
 		var found []ledger.Event
 		err := f.store.Read(ctx, func(r ledger.Reader) (err error) {
@@ -129,10 +144,8 @@ func (f *Feed) sendStored(ctx context.Context, out *streamWriter, s ledger.Scope
 		if err != nil {
 			return what.Filter.After, err
 		}
-		if what.Filter.After, err = out.writeEvents(ctx, s, what, found); err != nil {
-			return what.Filter.After, err
-		}
-		if err := out.flush(); err != nil || len(found) < page {
+		what.Filter.After, err = sendEvents(ctx, to, s, what, found)
+		if err != nil || len(found) < page {
 			return what.Filter.After, err
 		}
 	}
@@ -153,11 +166,12 @@ func (o *streamWriter) extendDeadline() {
 	_ = o.conn.SetWriteDeadline(time.Now().Add(takeWithin)) //nolint:forbidigo // a socket's deadline is the machine's
 }
 
-// writeEvents writes events, with their names, and returns the number of the last.
-func (o *streamWriter) writeEvents(ctx context.Context, s ledger.Scope, what Following, found []ledger.Event) (
+// sendEvents sends events, with their names, and returns the number of the last.
+func sendEvents(ctx context.Context, to Receiver, s ledger.Scope, what Following, found []ledger.Event) (
 	last int64, err error) {
-	o.extendDeadline()
-	last = what.Filter.After
+	if len(found) == 0 {
+		return what.Filter.After, nil
+	}
 	encoded := make([]contract.Event, 0, len(found))
 	for _, e := range found {
 		encoded = append(encoded, Encode(e))
@@ -165,13 +179,21 @@ func (o *streamWriter) writeEvents(ctx context.Context, s ledger.Scope, what Fol
 	if what.Name != nil {
 		what.Name(ctx, s, encoded)
 	}
+	if err := to.Send(encoded); err != nil {
+		return what.Filter.After, err
+	}
+	return encoded[len(encoded)-1].Seq, nil
+}
+
+// Send implements Receiver.
+func (o *streamWriter) Send(encoded []contract.Event) error {
+	o.extendDeadline()
 	for _, e := range encoded {
 		if err := o.writeEvent(e); err != nil {
-			return last, err
+			return err
 		}
-		last = e.Seq
 	}
-	return last, nil
+	return o.flush()
 }
 
 func (o *streamWriter) writeHeader() {
@@ -202,7 +224,8 @@ func (o *streamWriter) writeEvent(e contract.Event) error {
 	return err
 }
 
-func (o *streamWriter) writeHeartbeat() error {
+// Beat implements Receiver.
+func (o *streamWriter) Beat(int64) error {
 	o.extendDeadline()
 	text := ": still here\n\n"
 	if o.lines {
@@ -214,24 +237,29 @@ func (o *streamWriter) writeHeartbeat() error {
 	return o.flush()
 }
 
-// writeEnd says why nothing more comes. It has no id: a client goes on after the last
-// event that it got.
-func (o *streamWriter) writeEnd(after int64, why error) {
+// endOf tells a receiver why nothing more comes.
+func endOf(to Receiver, after int64, why error) {
 	if errors.Is(why, context.Canceled) {
 		return // the client is gone
 	}
-	reason, text := contract.CodeUnavailable, "the key could not be checked"
+	code, text := contract.CodeUnavailable, "the key could not be checked"
 	var p *problem.Problem
 	switch {
 	case errors.As(why, &p):
-		reason, text = p.Code, p.Detail
+		code, text = p.Code, p.Detail
 	case errors.Is(why, ledger.ErrNotFound):
-		reason, text = contract.CodeUnauthenticated, "the key was revoked or has expired"
+		code, text = contract.CodeUnauthenticated, "the key was revoked or has expired"
 	case errors.Is(why, errRightsChanged):
-		reason, text = contract.CodePermissionDenied, why.Error()
+		code, text = contract.CodePermissionDenied, why.Error()
 	}
+	to.End(after, code, text)
+}
+
+// End implements Receiver. What it sends has no id: a client goes on after the last event that
+// it got.
+func (o *streamWriter) End(after int64, code, text string) {
 	o.extendDeadline()
-	data, err := json.Marshal(contract.Event{Seq: after, Type: contract.EventStreamEnded, Reason: reason,
+	data, err := json.Marshal(contract.Event{Seq: after, Type: contract.EventStreamEnded, Reason: code,
 		Message: text})
 	if err != nil {
 		return

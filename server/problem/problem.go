@@ -69,7 +69,10 @@ func (p *Problem) About(requestID, path string) *Problem {
 
 // Write sends the problem. It is for what is answered outside of the API's
 // operations.
-func (p *Problem) Write(w http.ResponseWriter) {
+func (p *Problem) Write(w http.ResponseWriter) { p.WriteAs(w, p.Problem) }
+
+// WriteAs is Write with another body, which has what the problem says.
+func (p *Problem) WriteAs(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", contract.ProblemContentType)
 	if p.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
@@ -80,7 +83,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	w.WriteHeader(p.Status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(p.Problem) // the status is sent; nothing is left to say
+	_ = enc.Encode(body) // the status is sent; nothing is left to say
 }
 
 // Invalid returns the problem of one field of a body.

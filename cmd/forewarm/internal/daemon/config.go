@@ -154,7 +154,7 @@ func defaultConfig() Config {
 	return Config{
 		Listen: "127.0.0.1:8787", DataDir: defaultDataDir(), Deployment: "forewarm",
 		Server: Server{MaxConnections: 8192, MaxPerAddress: 1024, MaxStreamsPerKey: 64,
-			MaxStreamsPerOrganization: 512},
+			MaxStreamsPerOrganization: 512, Compat: true},
 		Log:          Log{Level: "info", Format: "text"},
 		Organization: Organization{Name: "default", MaxGPUs: 64, SpeculationPerDay: provisioners.Price(50 * money.USD)},
 	}

@@ -176,6 +176,7 @@ var changes = map[string]struct{ was, is string }{
 	"server.max_connections_per_address":  {"max_connections_per_address: 32", "max_connections_per_address: 34"},
 	"server.max_streams_per_key":          {"max_streams_per_key: 2", "max_streams_per_key: 1"},
 	"server.max_streams_per_organization": {"max_streams_per_organization: 3", "max_streams_per_organization: 4"},
+	"server.compat":                       {"server: {", "server: {compat: false, "},
 	"log.level":                           {"level: debug", "level: error"},
 	"log.format":                          {"format: json", "format: text"},
 	"deployment":                          {"deployment: trap-n", "deployment: trap-m"},
@@ -284,6 +285,7 @@ func TestTheEdgeFromTheEnvironment(t *testing.T) {
 	require.Equal(t, []string{"gpu.example"}, told.Hosts)
 	require.Equal(t, "https://GPU.example:8443", told.PublicURL)
 	require.True(t, told.PublicTLS)
+	require.True(t, told.Compat)
 	require.Equal(t, map[string]string{nodeAMD64: handed}, told.Downloads)
 	require.Equal(t, 1024, told.OpenPerAddress)
 	require.Equal(t, server.StreamLimits{PerKey: 64, PerOrganization: 512, All: 4096}, told.Streams)

@@ -40,6 +40,8 @@ type Server struct {
 	// requests that wait. Negative: no bound but the part of MaxConnections.
 	MaxStreamsPerKey          int `yaml:"max_streams_per_key"`
 	MaxStreamsPerOrganization int `yaml:"max_streams_per_organization"`
+	// Compat serves the routes of older schedulers, too.
+	Compat bool `yaml:"compat"`
 }
 
 func (s *Server) overlayEnvironment() {
@@ -71,6 +73,7 @@ type edge struct {
 	tls     bool   // the public URL has it
 	limits  httpx.ConnLimits
 	streams server.StreamLimits
+	compat  bool
 	// downloads are the programs that it hands out: paths by name.
 	downloads map[string]string
 }
@@ -102,7 +105,7 @@ func (c Config) newEdge() (edge, error) {
 	}
 	e := edge{proxies: proxies, limits: httpx.ConnLimits{All: max(0, c.Server.MaxConnections),
 		PerAddress: max(0, c.Server.MaxPerAddress)}}
-	e.streams = c.Server.streamLimits()
+	e.streams, e.compat = c.Server.streamLimits(), c.Server.Compat
 	if e.downloads, err = c.findDownloads(); err != nil {
 		return edge{}, err
 	}
@@ -123,7 +126,7 @@ func (c Config) newEdge() (edge, error) {
 // configureServer tells the server what it has to know.
 func (e edge) configureServer(c *server.Config) {
 	c.Proxies, c.PublicTLS, c.OpenPerAddress, c.Streams = e.proxies, e.tls, e.limits.PerAddress, e.streams
-	c.Downloads, c.PublicURL = e.downloads, e.public
+	c.Downloads, c.PublicURL, c.Compat = e.downloads, e.public, e.compat
 	if e.host != "" {
 		c.Hosts = append(c.Hosts, e.host)
 	}

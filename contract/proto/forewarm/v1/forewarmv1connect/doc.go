@@ -1,2 +1,3 @@
-// Package forewarmv1connect is generated from node.proto: both sides of NodeService over HTTP/2.
+// Package forewarmv1connect is generated from node.proto and task.proto: both sides of
+// NodeService and of TaskService over HTTP.
 package forewarmv1connect

@@ -1,0 +1,200 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// jobFleet is a fleet of whose first node the daemon has joined.
+type jobFleet struct {
+	*fleet
+	pool string
+	seq  int64
+}
+
+func newJobFleet(t *testing.T) *jobFleet {
+	f := &jobFleet{fleet: newFleet(t)}
+	f.pool = f.nodes[0].PoolID
+	f.join(0, "boot", "daemon0")
+	f.join(1, "boot", "daemon1")
+	return f
+}
+
+func (f *jobFleet) submit(key, body string) []contract.Job {
+	f.t.Helper()
+	f.seq++
+	return ask[contract.JobsSubmitted](f.world, key, http.MethodPost, "/v1/jobs", body, "Idempotency-Key",
+		fmt.Sprintf("job-%d", f.seq)).Jobs
+}
+
+// schedule does what a worker does after a change in the pool.
+func (f *jobFleet) schedule() {
+	f.t.Helper()
+	require.NoError(f.t, f.ledger.ScheduleJobs(f.t.Context(), f.pool))
+}
+
+// report sends a heartbeat of a node that was asked for, with what is known of jobs.
+func (f *jobFleet) report(node int, jobs ...contract.JobReport) contract.HeartbeatAnswer {
+	f.t.Helper()
+	f.seq++
+	return f.sendBeat(fmt.Sprintf("daemon%d", node), node, f.beat(node, 1, f.seq, "healthy", func(b *contract.Heartbeat) {
+		b.Asked, b.Jobs, b.Look.Isolation = true, jobs, "user"
+	}))
+}
+
+func (f *jobFleet) job(id string) contract.Job {
+	f.t.Helper()
+	return ask[contract.Job](f.world, "root", http.MethodGet, "/v1/jobs/"+id, "")
+}
+
+// order is the one order that some daemon gets, and its node.
+func (f *jobFleet) order() (contract.JobOrder, int) {
+	f.t.Helper()
+	for node := range 2 {
+		if got := f.report(node).Jobs; len(got) > 0 {
+			require.Len(f.t, got, 1)
+			return got[0], node
+		}
+	}
+	require.Fail(f.t, "nobody is told to start a job")
+	return contract.JobOrder{}, 0
+}
+
+func (f *jobFleet) output(id, query string) (text string) {
+	f.t.Helper()
+	out := f.send("root", http.MethodGet, "/v1/jobs/"+id+"/output?"+query, "")
+	require.Equal(f.t, 200, out.Code, out.Body.String())
+	require.Equal(f.t, "application/x-ndjson", out.Header().Get("Content-Type"))
+	for line := range strings.Lines(out.Body.String()) {
+		var piece contract.JobOutput
+		require.NoError(f.t, json.Unmarshal([]byte(line), &piece))
+		text += piece.Stream[3:4] + ":" + string(piece.Data) + " "
+	}
+	return text
+}
+
+// A job's whole way over the wire: submitted once, ordered with what its daemon needs, its output
+// stored and read, its end reported, and forgotten by the daemon.
+func TestAJobsWay(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	body := `{"pool":"` + f.pool + `","name":"train","command":["sh","-c","echo a\n\techo b"],"environment":{"A":"1\n2"},` +
+		`"input":"aGk=","max_runtime_seconds":600,"checkpoint":{"signal":"USR1"},"array":{"first":7,"last":7}}`
+	made := f.submit("root", body)
+	f.seq--
+	require.Equal(t, made, f.submit("root", body), "sent again, with the same key")
+	f.schedule()
+	order, node := f.order()
+	require.Equal(t, made[0].ID, order.JobID)
+	require.Equal(t, []string{"sh", "-c", "echo a\n\techo b"}, order.Command)
+	require.Equal(t, "hi", string(order.Input))
+	require.Len(t, order.GPUUUIDs, 1)
+	require.Equal(t, map[string]string{"A": "1\n2", "FOREWARM_ARRAY_ID": made[0].ArrayID, "FOREWARM_ARRAY_INDEX": "7",
+		"FOREWARM_JOB_NAME": "train"}, order.Environment)
+	require.Equal(t, &contract.JobCheckpoint{Signal: "USR1", BeforeSeconds: 60}, order.Checkpoint)
+	running := contract.JobReport{JobKey: order.JobKey, State: contract.JobRankRunning}
+	require.Empty(t, f.report(node, running).Jobs, "it is known")
+	require.Equal(t, "running", f.job(order.JobID).State)
+
+	part := `{"attempt":1,"rank":0,"offset":0,"pieces":[{"stream":"stdout","at":"2026-03-02T09:00:00Z","data":"YWJj"},` +
+		`{"stream":"stderr","at":"2026-03-02T09:00:01Z","data":"ZGU="}]}`
+	for range 2 {
+		stored := ask[contract.JobOutputStored](f.world, fmt.Sprintf("daemon%d", node), http.MethodPut,
+			f.path(node, "jobs/"+order.JobID+"/output"), part)
+		require.EqualValues(t, 5, stored.NextOffset)
+	}
+	require.Equal(t, contract.CodeNotFound, f.refuse(fmt.Sprintf("daemon%d", 1-node), http.MethodPut,
+		f.path(1-node, "jobs/"+order.JobID+"/output"), part).Code, "another node's")
+	require.Equal(t, "o:abc e:de ", f.output(order.JobID, ""))
+	require.Equal(t, "o:bc e:de ", f.output(order.JobID, "offset=1"))
+	require.Equal(t, "e:e ", f.output(order.JobID, "tail=1"))
+	for _, query := range []string{"rank=1", "attempt=2"} {
+		require.Equal(t, contract.CodeInvalidParameter, f.refuse("root", http.MethodGet,
+			"/v1/jobs/"+order.JobID+"/output?"+query, "").Code)
+	}
+
+	ended := contract.JobReport{JobKey: order.JobKey, State: contract.JobRankEnded, ExitCode: 3, RanSeconds: 1}
+	for range 3 {
+		require.Equal(t, []contract.JobKey{order.JobKey}, f.report(node, ended).ForgetJobs)
+	}
+	over := f.job(order.JobID)
+	require.Equal(t, "failed", over.State)
+	require.Equal(t, 3, *over.ExitCode)
+	require.Equal(t, "exit", over.Reason)
+	require.Equal(t, 1, over.Attempt)
+	require.Equal(t, "o:abc e:de ", f.output(order.JobID, "follow=true"), "and the stream ends")
+	require.Empty(t, ask[contract.List[contract.Job]](f.world, "root", http.MethodGet, "/v1/jobs", "").Items)
+	require.Len(t, ask[contract.List[contract.Job]](f.world, "root", http.MethodGet, "/v1/jobs?all=true", "").Items, 1)
+	require.Contains(t, ask[contract.Explanation](f.world, "root", http.MethodGet, "/v1/jobs/"+order.JobID+"/explain",
+		"").Summary, "exit code 3")
+}
+
+// Traps g and h of the seeds: what makes no sense, or is not the caller's to say, changes nothing.
+func TestJobsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	cases := map[string]bad{}
+	for name, body := range map[string]string{
+		"no command": `{"gpus":1}`, "an empty command": `{"command":[]}`, "an empty program": `{"command":[""]}`,
+		"negative":         `{"command":["true"],"gpus":-1}`,
+		"huge":             `{"command":["true"],"gpus":1e30}`,
+		"too long":         `{"command":["true"],"max_runtime_seconds":99999999}`,
+		"another's word":   `{"command":["true"],"organization_id":"org_1"}`,
+		"its own attempts": `{"command":["true"],"attempt":3}`, "its own state": `{"command":["true"],"state":"completed"}`,
+		"an escape":           `{"command":["echo","\u001b[2J"]}`,
+		"no variable":         `{"command":["true"],"environment":{"A=B":"1"}}`,
+		"nobody's dependency": `{"command":["true"],"dependencies":[{"job_id":"job_404"}]}`,
+		"backwards":           `{"command":["true"],"array":{"first":2,"last":1}}`,
+		"a large array":       `{"command":["true"],"array":{"first":0,"last":100000}}`,
+	} {
+		cases[name] = bad{path: "/v1/jobs", body: strings.Replace(body, "{", `{"pool":"`+f.pool+`",`, 1)}
+	}
+	for name, c := range cases {
+		p := f.refuse("root", http.MethodPost, c.path, c.body, "Idempotency-Key", "bad-"+strings.ReplaceAll(name, " ", "-"))
+		require.Contains(t, []int{400, 422}, p.Status, name)
+	}
+	f.createKey("viewer", "viewer")
+	require.Equal(t, contract.CodePermissionDenied, f.refuse("viewer", http.MethodPost, "/v1/jobs", `{"command":["true"]}`,
+		"Idempotency-Key", "viewer").Code)
+	require.Empty(t, ask[contract.List[contract.Job]](f.world, "root", http.MethodGet, "/v1/jobs?all=true", "").Items)
+}
+
+// The queue shows who waits, in order, and steering changes it.
+func TestTheQueue(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	all := f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"gpus":4,"array":{"first":0,"last":3}}`)
+	f.schedule()
+	queue := func() (ids []string) {
+		for _, j := range ask[contract.List[contract.Job]](f.world, "root", http.MethodGet, "/v1/queue?pool="+f.pool, "").Items {
+			ids = append(ids, j.ID)
+		}
+		return ids
+	}
+	waits := queue()
+	require.Len(t, waits, 2, "two of four have their GPUs")
+	high := f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"gpus":4,"priority":"high"}`)[0].ID
+	require.Equal(t, append([]string{high}, waits...), queue())
+	require.Equal(t, 2, f.job(waits[0]).Position)
+	post := func(id, what string) contract.Job {
+		return ask[contract.Job](f.world, "root", http.MethodPost, "/v1/jobs/"+id+"/"+what, "")
+	}
+	require.Equal(t, "held", post(high, "hold").State)
+	require.Equal(t, waits, queue())
+	require.Equal(t, "pending", post(high, "release").State)
+	require.Equal(t, "cancelled", post(waits[0], "cancel").State)
+	require.Equal(t, contract.CodeStateConflict, f.refuse("root", http.MethodPost, "/v1/jobs/"+waits[0]+"/hold", "").Code)
+	require.Equal(t, []string{high, waits[1]}, queue())
+	order, node := f.order()
+	f.report(node, contract.JobReport{JobKey: order.JobKey, State: contract.JobRankRunning})
+	require.Equal(t, "pending", post(order.JobID, "requeue").State)
+	require.Contains(t, queue(), order.JobID)
+	require.Len(t, all, 4)
+}
