@@ -50,6 +50,7 @@ func (s *Scheduler) Cycle(now time.Time) Decision {
 		c.serve(c.all.pop())
 	}
 	c.makeRoom()
+	c.out.Promised = slices.DeleteFunc(c.out.Promised, c.isOutdated)
 	for _, p := range c.order {
 		if b, still := c.refused[p]; still {
 			c.out.Blocked = append(c.out.Blocked, b)
@@ -157,9 +158,16 @@ func (w *waiter) isOverLimit() bool {
 
 // blockLine leaves out the line of a job whose tenant may hold no more.
 func (c *cycle) blockLine(w *waiter) {
-	c.out.Blocked = append(c.out.Blocked, Blocked{Job: w.ID, Request: w.Request, Limit: w.MaxRuntime,
-		Blocker: TenantLimit})
+	c.noteBlocked(w, TenantLimit)
 	w.line.next = len(w.line.jobs)
+}
+
+// noteBlocked notes what keeps a job from starting, once however often it is looked at.
+func (c *cycle) noteBlocked(w *waiter, by Blocker) {
+	b := Blocked{Job: w.ID, Request: w.Request, Limit: w.MaxRuntime, Blocker: by}
+	if !slices.Contains(c.out.Blocked, b) {
+		c.out.Blocked = append(c.out.Blocked, b)
+	}
 }
 
 // start begins the job if it has a place.
@@ -203,14 +211,19 @@ func (c *cycle) holdBack(w *waiter) {
 	c.push(p)
 }
 
-// reopen looks again at what was refused, because a promise was kept or moved.
+// reopen looks again at what was refused, and at all promises, because one was kept or moved.
 func (c *cycle) reopen() {
 	again := slices.Clone(c.order)
 	var promised places
+	for id := range c.s.promises {
+		w := c.s.jobs[id]
+		promised.push(place{c.keyOfPromised(w), w, nil})
+	}
 	for _, x := range c.all {
 		if x.pile == nil {
-			promised.push(x)
-		} else if _, refused := c.refused[x.pile]; !refused {
+			continue // it is among them, or was started
+		}
+		if _, refused := c.refused[x.pile]; !refused {
 			again = append(again, x.pile)
 		}
 	}

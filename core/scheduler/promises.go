@@ -52,6 +52,12 @@ func (c *cycle) promiseNew(p Promise) {
 	c.out.Promised = append(c.out.Promised, p)
 }
 
+// isOutdated reports whether a promise that the cycle made has been kept, or has moved, within it.
+func (c *cycle) isOutdated(made Promise) bool {
+	now := c.s.promises[made.ID]
+	return now == nil || !now.From.Equal(made.From) || now.Preempting != made.Preempting
+}
+
 // servePromised starts a promised job if it can start anywhere, else sees whether it can
 // be promised an earlier start, because something ended before it had to.
 func (c *cycle) servePromised(turn place) {
@@ -86,8 +92,7 @@ func (c *cycle) servePromised(turn place) {
 	}
 	c.s.keep(p)
 	if p.Preempting {
-		c.out.Blocked = append(c.out.Blocked, Blocked{Job: w.ID, Request: w.Request, Limit: w.MaxRuntime,
-			Blocker: Preempting})
+		c.noteBlocked(w, Preempting)
 		return
 	}
 	c.want(w)
