@@ -23,8 +23,13 @@ func (c *cycle) reviewPromises() {
 	}
 }
 
-// isBroken reports whether a node of the promise cannot take new work when it begins.
+// isBroken reports whether a node of the promise cannot take new work when it begins, or the tenant
+// may no longer hold as much.
 func (c *cycle) isBroken(p *Promise) bool {
+	w := c.s.jobs[p.ID]
+	if most := w.line.tenant.MostGPU; most > 0 && w.Request.GPUs() > most {
+		return true
+	}
 	for _, spot := range p.Spots {
 		if x, _ := c.s.cluster.Condition(spot.Node); x.Drained || x.HotUntil.After(p.From) {
 			return true
@@ -82,11 +87,11 @@ func (c *cycle) servePromised(turn place) {
 		c.reopen()
 		return
 	}
-	isLate := !p.From.After(c.now) && !p.Preempting
-	earlier, ok := c.s.cluster.Earliest(w.Request, c.now, w.MaxRuntime)
-	if ok && !p.Preempting && (isLate || earlier.From.Before(p.From)) {
-		earlier.ID = w.ID
-		c.promiseNew(Promise{Promised: earlier})
+	isLate := !p.From.After(c.now)
+	other, ok := c.s.cluster.Earliest(w.Request, c.now, w.MaxRuntime)
+	if ok && !p.Preempting && (other.From.Before(p.From) || isLate && other.From.After(p.From)) {
+		other.ID = w.ID
+		c.promiseNew(Promise{Promised: other})
 		c.reopen()
 		return
 	}
