@@ -45,7 +45,8 @@ type Holding struct {
 	Until time.Time
 }
 
-// Promised is a start in the future that nothing may delay.
+// Promised is a start in the future that nothing may delay. Devices are chosen when it begins, but for
+// the one that a part is going to share with others.
 type Promised struct {
 	ID          string
 	Spots       Placement
@@ -248,7 +249,7 @@ func (c *Cluster) Promise(p Promised) {
 	c.promises[p.ID] = p
 	for _, s := range p.Spots {
 		n := c.nodes[s.Node]
-		n.promises = append(n.promises, promise{p.ID, s.GPUs, p.From.UnixNano(), p.Until.UnixNano()})
+		n.promises = append(n.promises, promise{p.ID, s.GPUs, s.Devices, p.From.UnixNano(), p.Until.UnixNano()})
 		c.refresh(n)
 	}
 }

@@ -57,7 +57,7 @@ func (s search) find(r Request) (Placement, bool) {
 	shape := r.shape()
 	switch {
 	case r.isPart():
-		if spot, ok := s.c.findShared(s.k, r.Part); ok {
+		if spot, ok := s.findShared(r.Part); ok {
 			return Placement{spot}, true
 		}
 		spot, ok := s.findOne(1)

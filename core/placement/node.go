@@ -67,6 +67,7 @@ type hold struct {
 type promise struct {
 	id          string
 	gpus        int
+	device      uint64 // that is shared with who is there then; 0: none
 	from, until instant
 }
 
@@ -99,20 +100,32 @@ func (n *node) dropHold(id string) {
 // freeAt is how many GPUs are free at t, with now at most t. What should have ended
 // before now and did not is expected to end right after it.
 func (n *node) freeAt(t, now instant) int {
-	busy := n.busy
-	if t > now {
-		busy = 0
-		for i := len(n.holds) - 1; i >= 0 && n.holds[i].until > t; i-- {
-			busy |= n.holds[i].devices
-		}
-	}
-	free := n.GPUs - bits.OnesCount64(busy)
+	free := n.GPUs - bits.OnesCount64(n.busyAt(t, now))
 	for _, p := range n.promises {
-		if p.from <= t && t < p.until {
+		if p.from <= t && t < p.until && !n.isSharedAt(p.device, t, now) {
 			free -= p.gpus
 		}
 	}
 	return free
+}
+
+func (n *node) busyAt(t, now instant) uint64 {
+	if t <= now {
+		return n.busy
+	}
+	var busy uint64
+	for i := len(n.holds) - 1; i >= 0 && n.holds[i].until > t; i-- {
+		busy |= n.holds[i].devices
+	}
+	return busy
+}
+
+// isSharedAt reports whether somebody holds a part of the device at t, so that a promise of another
+// part of it takes no further GPU.
+func (n *node) isSharedAt(device uint64, t, now instant) bool {
+	return device != 0 && slices.ContainsFunc(n.holds, func(h hold) bool {
+		return h.devices == device && h.part != (Part{}) && (t <= now || h.until > t)
+	})
 }
 
 // freeDuring is how many GPUs are free all the time from an instant until another: the

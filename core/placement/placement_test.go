@@ -233,6 +233,31 @@ func TestPromisesHold(t *testing.T) {
 	require.False(t, ok)
 }
 
+// A GPU that is promised to a part is shared with nobody else meanwhile, and one may be shared on a node with
+// promises as long as that delays none of them.
+func TestPromisesHoldOnSharedGPUs(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, placement.Node{ID: "a", Kind: placement.Kind{GPUs: 2, MemoryMiB: 1000, Shared: true}})
+	part := placement.Request{Part: placement.Part{MemoryMiB: 300, Compute: 300}}
+	run(t, c, "shares", part, 8)
+	run(t, c, "whole", gpus(1), 9)
+	here := placement.Placement{{Node: "a", GPUs: 1, Devices: 1}}
+	c.Promise(placement.Promised{ID: "part", Spots: here, From: after(1), Until: after(10)})
+	_, ok := c.Find(part, noon, after(1))
+	require.False(t, ok, "it is promised to another part")
+	next, ok := c.Earliest(gpus(1), noon, time.Hour)
+	require.True(t, ok)
+	require.Equal(t, after(9), next.From, "the promise keeps the GPU when the other part has ended")
+	c.Withdraw("part")
+	all := placement.Placement{{Node: "a", GPUs: 2}}
+	c.Promise(placement.Promised{ID: "large", Spots: all, From: after(9), Until: after(10)})
+	_, ok = c.Find(part, noon, after(10))
+	require.False(t, ok, "the large one would have one GPU only")
+	got, ok := c.Find(part, noon, after(9))
+	require.True(t, ok, "it ends just when the promise begins")
+	require.Equal(t, here, got)
+}
+
 func TestBadNodesAreRefused(t *testing.T) {
 	t.Parallel()
 	_, err := placement.New(placement.Policy{}, []placement.Node{machine("a", ""), machine("a", "x")})

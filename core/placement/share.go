@@ -1,5 +1,7 @@
 package placement
 
+import "slices"
+
 // Shared GPUs are kept in buckets of a twentieth of a load each.
 const (
 	bucketWidth = 50
@@ -28,7 +30,7 @@ func (c *Cluster) refreshDevices(n *node) {
 		bucket := min(c.policy.loadOf(n.kind, l.Part)/bucketWidth, loadBuckets-1)
 		at := n.at*n.GPUs + d
 		for b, set := range n.kind.open {
-			if b == bucket && l.jobs > 0 && n.listed.usable && !n.listed.promised {
+			if b == bucket && l.jobs > 0 && n.listed.usable {
 				set.add(at)
 			} else {
 				set.remove(at)
@@ -37,13 +39,14 @@ func (c *Cluster) refreshDevices(n *node) {
 	}
 }
 
-// findShared returns the fullest shared GPU that the part fits on.
-func (c *Cluster) findShared(k *kind, p Part) (Spot, bool) {
+// findShared returns the fullest shared GPU that the part fits on with no promise delayed.
+func (s search) findShared(p Part) (Spot, bool) {
+	c, k := s.c, s.k
 	highest := c.policy.LoadLimit - c.policy.loadOf(k, p)
 	for b := min(highest/bucketWidth+1, loadBuckets-1); b >= 0 && highest >= 0; b-- {
 		for at := k.open[b].next(0); at >= 0; at = k.open[b].next(at + 1) {
 			n, d := k.nodes[at/k.GPUs], at%k.GPUs
-			if c.takes(n, d, p) {
+			if c.takes(n, d, p) && n.sharesInTime(1<<d, s.now, s.until) {
 				return Spot{Node: n.ID, GPUs: 1, Devices: 1 << d}, true
 			}
 		}
@@ -57,4 +60,15 @@ func (c *Cluster) takes(n *node, device int, p Part) bool {
 	sum.MemoryMiB += p.MemoryMiB
 	sum.Compute += p.Compute
 	return sum.MemoryMiB <= n.MemoryMiB && sum.Compute <= whole && c.policy.loadOf(n.kind, sum) <= c.policy.LoadLimit
+}
+
+// sharesInTime reports whether the device may be shared until an instant with no promise delayed: it
+// is promised to no other part, and where a promise begins after the others have left it, another
+// GPU is left.
+func (n *node) sharesInTime(device uint64, now, until instant) bool {
+	return !slices.ContainsFunc(n.promises, func(p promise) bool {
+		from := max(p.from, now)
+		delayed := from < min(p.until, until) && n.busyAt(from, now)&device == 0 && n.freeAt(from, now) < 1
+		return p.device == device || delayed
+	})
 }

@@ -22,13 +22,15 @@ type cycle struct {
 	wants     []*waiter // for whom others may have to leave, in order
 	victims   []victim  // who could leave, the cheapest first; nil: not computed
 	hopeless  map[hope]bool
+	noted     map[*waiter]bool // that are in out.Blocked
 }
 
 // Cycle decides what starts now, what is promised, and who has to leave. The decision
 // is in effect when it returns: what it starts is running. A caller that cannot carry
 // out a part of it says so by Requeue or Finish.
 func (s *Scheduler) Cycle(now time.Time) Decision {
-	c := &cycle{s: s, now: now, out: Decision{At: now}, refused: map[*pile]Blocked{}, hopeless: map[hope]bool{}}
+	c := &cycle{s: s, now: now, out: Decision{At: now}, refused: map[*pile]Blocked{}, hopeless: map[hope]bool{},
+		noted: map[*waiter]bool{}}
 	s.cluster.Advance(now)
 	s.wakeLater(now)
 	c.reviewPromises()
@@ -50,6 +52,8 @@ func (s *Scheduler) Cycle(now time.Time) Decision {
 		c.serve(c.all.pop())
 	}
 	c.makeRoom()
+	c.out.Promised = slices.DeleteFunc(c.out.Promised, c.isOutdated)
+	c.out.Blocked = slices.DeleteFunc(c.out.Blocked, func(b Blocked) bool { return s.jobs[b.Job] == nil })
 	for _, p := range c.order {
 		if b, still := c.refused[p]; still {
 			c.out.Blocked = append(c.out.Blocked, b)
@@ -145,21 +149,29 @@ func (c *cycle) serve(turn place) {
 }
 
 // isOverLimit reports whether the tenant may not hold the job beside what it holds and is
-// promised.
+// promised. A promise has its place within the limit from when it is made, so that only what the
+// tenant holds counts against it: two that are over a limit that fell must not block each other.
 func (w *waiter) isOverLimit() bool {
 	t := w.line.tenant
-	would := t.held + t.promised
+	would := t.held + w.Request.GPUs()
 	if w.promise == nil {
-		would += w.Request.GPUs()
+		would += t.promised
 	}
 	return t.MostGPU > 0 && would > t.MostGPU
 }
 
 // blockLine leaves out the line of a job whose tenant may hold no more.
 func (c *cycle) blockLine(w *waiter) {
-	c.out.Blocked = append(c.out.Blocked, Blocked{Job: w.ID, Request: w.Request, Limit: w.MaxRuntime,
-		Blocker: TenantLimit})
+	c.noteBlocked(w, TenantLimit)
 	w.line.next = len(w.line.jobs)
+}
+
+// noteBlocked notes what keeps a job from starting, once however often it is looked at.
+func (c *cycle) noteBlocked(w *waiter, by Blocker) {
+	if !c.noted[w] {
+		c.noted[w] = true
+		c.out.Blocked = append(c.out.Blocked, Blocked{Job: w.ID, Request: w.Request, Limit: w.MaxRuntime, Blocker: by})
+	}
 }
 
 // start begins the job if it has a place.
@@ -203,14 +215,16 @@ func (c *cycle) holdBack(w *waiter) {
 	c.push(p)
 }
 
-// reopen looks again at what was refused, because a promise was kept or moved.
+// reopen looks again at what was refused, and at all promises, because one was kept or moved.
 func (c *cycle) reopen() {
 	again := slices.Clone(c.order)
 	var promised places
+	for id := range c.s.promises {
+		w := c.s.jobs[id]
+		promised.push(place{c.keyOfPromised(w), w, nil})
+	}
 	for _, x := range c.all {
-		if x.pile == nil {
-			promised.push(x)
-		} else if _, refused := c.refused[x.pile]; !refused {
+		if _, refused := c.refused[x.pile]; x.pile != nil && !refused {
 			again = append(again, x.pile)
 		}
 	}

@@ -63,7 +63,7 @@ type Decision struct {
 	At       time.Time
 	Starts   []Start
 	Promised []Promise // new ones, and those that moved: only ever to an earlier start, but for Broken ones
-	Broken   []string  // jobs whose promise cannot be kept, because a node of theirs fails them
+	Broken   []string  // jobs whose promise cannot be kept, because a node fails them or a limit fell
 	Plans    []Plan
 	Awaited  []Awaited
 	Blocked  []Blocked

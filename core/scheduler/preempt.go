@@ -38,7 +38,8 @@ func (c *cycle) want(w *waiter) {
 // makeRoom tells running jobs to leave for those that want to start, in their order.
 func (c *cycle) makeRoom() {
 	for _, w := range c.wants {
-		if c.s.jobs[w.ID] == nil { // it started after all
+		// It started after all, or others of its tenant took what was left of the limit.
+		if c.s.jobs[w.ID] == nil || w.isOverLimit() {
 			continue
 		}
 		h := hope{w.line.signature, c.s.keyOf(&w.Job, w.line, c.now)}
@@ -78,9 +79,6 @@ func (c *cycle) makeRoomFor(j *waiter, key queue.Key) bool {
 		plan.Victims = append(plan.Victims, Victim{Job: v.ID, GPUs: v.Request.GPUs(), Cost: v.cost})
 	}
 	c.out.Plans = append(c.out.Plans, plan)
-	for i := range spots {
-		spots[i].Devices = 0 // they are chosen when it starts
-	}
 	c.promiseNew(Promise{Preempting: true,
 		Promised: placement.Promised{ID: j.ID, Spots: spots, From: leaveBy, Until: until}})
 	return true

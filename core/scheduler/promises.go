@@ -23,8 +23,13 @@ func (c *cycle) reviewPromises() {
 	}
 }
 
-// isBroken reports whether a node of the promise cannot take new work when it begins.
+// isBroken reports whether a node of the promise cannot take new work when it begins, or the tenant
+// may no longer hold as much.
 func (c *cycle) isBroken(p *Promise) bool {
+	w := c.s.jobs[p.ID]
+	if most := w.line.tenant.MostGPU; most > 0 && w.Request.GPUs() > most {
+		return true
+	}
 	for _, spot := range p.Spots {
 		if x, _ := c.s.cluster.Condition(spot.Node); x.Drained || x.HotUntil.After(p.From) {
 			return true
@@ -52,6 +57,12 @@ func (c *cycle) promiseNew(p Promise) {
 	c.out.Promised = append(c.out.Promised, p)
 }
 
+// isOutdated reports whether a promise that the cycle made has been kept, or has moved, within it.
+func (c *cycle) isOutdated(made Promise) bool {
+	now := c.s.promises[made.ID]
+	return now == nil || !now.From.Equal(made.From) || now.Preempting != made.Preempting
+}
+
 // servePromised starts a promised job if it can start anywhere, else sees whether it can
 // be promised an earlier start, because something ended before it had to.
 func (c *cycle) servePromised(turn place) {
@@ -76,18 +87,17 @@ func (c *cycle) servePromised(turn place) {
 		c.reopen()
 		return
 	}
-	isLate := !p.From.After(c.now) && !p.Preempting
-	earlier, ok := c.s.cluster.Earliest(w.Request, c.now, w.MaxRuntime)
-	if ok && !p.Preempting && (isLate || earlier.From.Before(p.From)) {
-		earlier.ID = w.ID
-		c.promiseNew(Promise{Promised: earlier})
+	isLate := !p.From.After(c.now)
+	other, ok := c.s.cluster.Earliest(w.Request, c.now, w.MaxRuntime)
+	if ok && !p.Preempting && (other.From.Before(p.From) || isLate && other.From.After(p.From)) {
+		other.ID = w.ID
+		c.promiseNew(Promise{Promised: other})
 		c.reopen()
 		return
 	}
 	c.s.keep(p)
 	if p.Preempting {
-		c.out.Blocked = append(c.out.Blocked, Blocked{Job: w.ID, Request: w.Request, Limit: w.MaxRuntime,
-			Blocker: Preempting})
+		c.noteBlocked(w, Preempting)
 		return
 	}
 	c.want(w)

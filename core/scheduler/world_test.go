@@ -200,8 +200,10 @@ func (w *world) requirePlans(t *rapid.T, before scheduler.Snapshot, d scheduler.
 	for spared := -1; spared < len(plan.Victims); spared++ {
 		from := before
 		from.Promises = nil
-		from.Waiting = slices.DeleteFunc(slices.Clone(before.Waiting),
-			func(j scheduler.Job) bool { return j.ID != plan.For })
+		isOther := func(j scheduler.Job) bool { return j.ID != plan.For }
+		// Others whose time came in this very cycle wait, too, and could start where the victims were.
+		from.Waiting = slices.DeleteFunc(slices.Clone(before.Waiting), isOther)
+		from.Early = slices.DeleteFunc(slices.Clone(before.Early), isOther)
 		s, err := scheduler.Restore(w.policy, from)
 		require.NoError(t, err)
 		for i, v := range plan.Victims {
