@@ -2,8 +2,8 @@ package cli
 
 // aliases are the commands of a noun, which are found under both of its numbers.
 var aliases = map[string][]string{"allocations": {"allocation"}, "reservations": {"reservation"},
-	"schedules": {"schedule"},
-	"pools":     {"pool"}, "shares": {"share"}, "nodes": {"node"}, "gpus": {"gpu"}, "events": {"event"},
+	"schedules": {"schedule"}, "jobs": {"job"},
+	"pools": {"pool"}, "shares": {"share"}, "nodes": {"node"}, "gpus": {"gpu"}, "events": {"event"},
 	"decisions": {"decision"},
 	"forecasts": {"forecast"}, "costs": {"cost"}, "contexts": {"context"}, "plan": {"plans"}, "key": {"keys"},
 	"quota": {"quotas"},

@@ -25,6 +25,7 @@ import (
 	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/forecasts"
 	"github.com/forewarm/forewarm/cli/gpus"
+	"github.com/forewarm/forewarm/cli/jobs"
 	"github.com/forewarm/forewarm/cli/keys"
 	"github.com/forewarm/forewarm/cli/nodes"
 	"github.com/forewarm/forewarm/cli/organizations"
@@ -68,13 +69,15 @@ func newRoot(w app.World) *cobra.Command {
 	root.SetVersionTemplate("forewarm {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	bindGlobalFlags(a, root)
-	root.AddGroup(&cobra.Group{ID: "get", Title: "Get GPUs:"}, &cobra.Group{ID: "plan", Title: "Plan ahead:"},
+	root.AddGroup(&cobra.Group{ID: "get", Title: "Get GPUs:"}, &cobra.Group{ID: "queue", Title: "Run jobs:"},
+		&cobra.Group{ID: "plan", Title: "Plan ahead:"},
 		&cobra.Group{ID: "fleet", Title: "See the fleet:"}, &cobra.Group{ID: "admin", Title: "Administer:"})
 	for group, commands := range map[string][]*cobra.Command{
 		"get": {allocations.NewAllocateCommand(a), allocations.NewReleaseCommand(a), allocations.NewExtendCommand(a),
 			sessions.NewExecCommand(a), sessions.NewPortCommand(a), sessions.NewCopyCommand(a),
 			allocations.NewSSHCommand(a), allocations.NewEnvCommand(a), allocations.NewCommand(a), wait.NewCommand(a),
 			explain.NewCommand(a, reservations.NewSingleReserveCommand(a), allocations.NewAllocateCommand(a))},
+		"queue": {jobs.NewRunCommand(a), jobs.NewCommand(a), jobs.NewQueueCommand(a)},
 		"plan": {reservations.NewReserveCommand(a), reservations.NewCommand(a), schedules.NewCommand(a),
 			calendar.NewCommand(a), prewarm.NewCommand(a), plans.NewCommand(a,
 				reservations.NewSingleReserveCommand(a), allocations.NewAllocateCommand(a),

@@ -52,6 +52,11 @@ var placeholders = map[string]nameLister{
 		return cmp.Or(x.Name, x.ID),
 			fmt.Sprintf("%s from %s, %s", format.Count(x.GPUs, "GPU"), format.Time(x.Start), x.State)
 	}),
+	"JOB": listCompletions(func(c *client.Client, ctx context.Context, f client.Filter) iter.Seq2[contract.Job, error] {
+		return c.Jobs(ctx, client.JobFilter{Filter: f})
+	}, func(x contract.Job) (string, string) {
+		return cmp.Or(x.Name, x.ID), fmt.Sprintf("%s, %s", format.Count(x.GPUs, "GPU"), x.State)
+	}),
 	"SCHEDULE": listCompletions((*client.Client).Schedules, func(x contract.Schedule) (string, string) {
 		return cmp.Or(x.Name, x.ID), x.RRule
 	}),
@@ -83,8 +88,8 @@ var placeholders = map[string]nameLister{
 // choices are the flags whose values are known here.
 var choices = map[string][]string{
 	"output": output.Formats, "class": {"guaranteed", "speculative"}, "workload": {"online", "batch"},
-	"on-full": {"fail", "queue"},
-	"dst":     {"shift", "skip"}, "every": {"weekday", "weekend", "daily", "weekly", "monthly"},
+	"on-full": {"fail", "queue"}, "priority": {"low", "normal", "high"},
+	"dst": {"shift", "skip"}, "every": {"weekday", "weekend", "daily", "weekly", "monthly"},
 	"kind": {contract.KindPerson, contract.KindAgent},
 	"role": {"viewer", "member", "admin", "operator"}, "period": {"day", "month"},
 }

@@ -21,10 +21,23 @@ var examplesOf = map[string]string{
 	"ssh": "forewarm ssh heron -- hostname\nforewarm " +
 		"ssh heron --node 0 -- sh -c 'echo $CUDA_VISIBLE_DEVICES'",
 	"env":              "forewarm env heron\nforewarm env heron --node 0 -o json",
-	"wait":             "forewarm wait otter --timeout 5m",
+	"wait":             "forewarm wait otter --timeout 5m\nforewarm wait prepare",
 	"explain":          "forewarm explain otter\nforewarm explain a100\nforewarm explain nod_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"explain reserve":  "forewarm explain reserve --gpus 8 --model a100-80g --at 'tomorrow 09:00' --for 3h",
 	"explain allocate": "forewarm explain allocate --gpus 8 --model a100-80g",
+	"run": "forewarm run --gpus 2 --pool demo-a100 -- python3 -c 'print(6 * 7)'\n" +
+		"forewarm run -d --gpus 1 --model a100-80g --max-runtime 2h --checkpoint USR1@60s --name train -- python3 train.py\n" +
+		"forewarm run -d --pool demo-a100 --array 0-9 --after prepare -- sh -c 'echo part $FOREWARM_ARRAY_INDEX'\n" +
+		"forewarm run --script train.sh -- --epochs 3",
+	"queue":        "forewarm queue\nforewarm queue --pool demo-a100",
+	"jobs list":    "forewarm jobs list\nforewarm jobs list --all --mine --state failed,cancelled",
+	"jobs show":    "forewarm jobs show prepare",
+	"jobs logs":    "forewarm jobs logs prepare --tail 64KiB\nforewarm jobs logs -f prepare",
+	"jobs cancel":  "forewarm jobs cancel train later\nforewarm jobs cancel --array arr_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"jobs requeue": "forewarm jobs requeue train",
+	"jobs hold":    "forewarm jobs hold later",
+	"jobs release": "forewarm jobs release later",
+	"jobs explain": "forewarm jobs explain later",
 	"reserve": "forewarm reserve --gpus 2 --model a100-80g --at 'tomorrow 09:00' --for 3h\nforewarm " +
 		"reserve --gpus 2 --pool demo-a100 --at 'mon 09:00' --for 3h --every weekday --tz Europe/Berlin --name morning",
 	"reservations list":   "forewarm reservations list\nforewarm reservations list --state ready,booked",

@@ -44,8 +44,26 @@ func newVillage(t *testing.T) *town {
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "jobs.sacct"), history, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "my.key"), []byte(w.secret+"\n"), 0o600))
 	w.mustRun("login", "--name", "default")
+	w.submitExamples()
 	w.passTime(time.Minute)
 	return w
+}
+
+// submitExamples submits a job that is over, one that runs, one that waits, and an array.
+func (w *town) submitExamples() {
+	w.t.Helper()
+	w.mustRun("run", "-d", "--pool", "demo-a100", "--name", "prepare", "--", "true")
+	w.startJobs()
+	w.workOnJobs("writes prepared")
+	w.workOnJobs("ends 0")
+	w.mustRun("run", "-d", "--pool", "demo-a100", "--name", "train", "--", "true")
+	w.startJobs()
+	w.workOnJobs("writes training")
+	w.mustRun("run", "-d", "--pool", "demo-a100", "--name", "later", "--not-before", "tomorrow 09:00", "--", "true")
+	w.mustRun("run", "-d", "--pool", "demo-a100", "--name", "sweep", "--array", "0-3", "--hold", "--", "true")
+	script, err := os.ReadFile("testdata/jobs/train.sh")
+	require.NoError(w.t, err)
+	require.NoError(w.t, os.WriteFile(filepath.Join(w.dir, "train.sh"), script, 0o600))
 }
 
 func forecastOf(pool string, start time.Time) string {
@@ -65,6 +83,7 @@ func (w *town) realNames(command string) []string {
 		"fct_": {"forecasts", "list", "--jq", ".[0].id"},
 		"pln_": {"plan", "allocate", "--gpus", "1", "--pool", "demo-a100", "--jq", ".id"},
 		"GPU-": {"gpus", "list", "--jq", ".[0].uuid"},
+		"arr_": {"jobs", "list", "--name", "sweep", "--jq", ".[0].array_id"},
 	} {
 		if form := regexp.MustCompile(prefix + `[-\w]{26,}`); form.MatchString(line) {
 			line = form.ReplaceAllLiteralString(line, w.mustRun(append(find, "-q")...))
@@ -72,7 +91,8 @@ func (w *town) realNames(command string) []string {
 	}
 	line = strings.NewReplacer("https://forewarm.example.com", w.url, "my.key", filepath.Join(w.dir, "my.key"),
 		"agent.key", filepath.Join(w.dir, "agent.key"), "jobs.sacct", filepath.Join(w.dir, "jobs.sacct"),
-		"./train.py", filepath.Join(w.dir, "train.py"), "./copy.py", filepath.Join(w.dir, "copy.py"), " 8888", " 0:8888",
+		"./train.py", filepath.Join(w.dir, "train.py"),
+		"train.sh", filepath.Join(w.dir, "train.sh"), "./copy.py", filepath.Join(w.dir, "copy.py"), " 8888", " 0:8888",
 		"./man", filepath.Join(w.dir, "man"), `\'`, `'`).Replace(line)
 	return splitWords(strings.TrimPrefix(line, "forewarm "))
 }
@@ -109,7 +129,7 @@ func (w *town) readEverything() string {
 	var b strings.Builder
 	for _, command := range []string{"pools list", "nodes list --all", "allocations list --all",
 		"reservations list --all", "schedules list", "orgs list",
-		"users list", "prewarm status", "recovery show", "contexts list", "events --last 0"} {
+		"users list", "jobs list --all", "prewarm status", "recovery show", "contexts list", "events --last 0"} {
 		b.WriteString(w.mustRun(append(strings.Fields(command), "-o", "jsonl")...) + "\n")
 	}
 	b.WriteString(w.mustRun("key", "list", "--jq", "[.[] | del(.last_used_at)]"))
@@ -128,7 +148,7 @@ func exampleLines(c *cobra.Command) []string {
 // resuming are the commands for what was stopped before.
 var resuming = map[string][]string{
 	"nodes resume": {"nodes", "drain"}, "schedules resume": {"schedules", "pause", "standup"},
-	"prewarm resume": {"prewarm", "pause"}, "recovery confirm": {"recovery", "begin"},
+	"jobs release": {"jobs", "hold", "later"}, "prewarm resume": {"prewarm", "pause"}, "recovery confirm": {"recovery", "begin"},
 }
 
 // changes are the commands that change something, in an order in which one
@@ -143,6 +163,7 @@ var changes = [][]string{
 		"nodes resume", "recovery begin",
 		"recovery confirm", "nodes quarantine", "login", "contexts use", "contexts delete", "man"},
 	{"exec", "cp", "port"},
+	{"jobs hold", "jobs release", "jobs requeue", "jobs cancel", "run"},
 	{"plan claim", "plan cancel", "plan release", "reservations claim"},
 }
 
@@ -155,6 +176,7 @@ func TestExamples(t *testing.T) {
 		t.Run(batch[0], func(t *testing.T) {
 			t.Parallel()
 			w := newVillage(t)
+			w.pauseWorking("ends 0")
 			for _, path := range batch {
 				w.examplesOf(path)
 			}

@@ -27,7 +27,7 @@ func Execute(ctx context.Context, root *cobra.Command) int {
 		if errors.As(err, &e) && len(e.Next) > 0 {
 			printError(root, e)
 		}
-		return interruptCode(ctx)
+		return exit.InterruptCode(ctx)
 	}
 	e := problem.Explain(cmd, err)
 	printError(root, e)

@@ -26,7 +26,7 @@ func (w *town) lookAtGPUs(text string) {
 	for ; d > 0; d -= 30 * time.Second {
 		w.passTime(30 * time.Second)
 		for _, n := range w.readyNodes() {
-			w.beat(n, busy)
+			w.beat(n, busy, nil)
 		}
 	}
 }
@@ -40,8 +40,8 @@ func (w *town) readyNodes() (all []node.Node) {
 	return all
 }
 
-// beat is a report of a node's daemon, which joins before its first.
-func (w *town) beat(n node.Node, busy int) {
+// daemonOf is a client with the key of a node's daemon, which joins before its first request.
+func (w *town) daemonOf(n node.Node) *client.Client {
 	w.t.Helper()
 	key, joined := w.daemons[n.ID]
 	if !joined {
@@ -53,15 +53,22 @@ func (w *town) beat(n node.Node, busy int) {
 		key = got.Key
 		w.daemons[n.ID] = key
 	}
+	api, err := client.New(w.url, key, http.DefaultClient)
+	require.NoError(w.t, err)
+	return api
+}
+
+// beat is a report of a node's daemon, which knows of some jobs.
+func (w *town) beat(n node.Node, busy int, jobs []contract.JobReport) contract.HeartbeatAnswer {
+	w.t.Helper()
 	w.beats++
 	look := contract.NodeLook{Source: "nvml", GPUs: []contract.LookGPU{}}
 	for _, d := range n.Devices {
 		look.GPUs = append(look.GPUs, contract.LookGPU{UUID: d.UUID, Index: d.Index, Model: d.Model, Health: "healthy",
 			GPUTelemetry: contract.GPUTelemetry{Utilization: &busy}})
 	}
-	api, err := client.New(w.url, key, http.DefaultClient)
+	answer, err := w.daemonOf(n).PutHeartbeat(w.t.Context(), n.ID, contract.Heartbeat{Version: "1.2.3", BootID: "boot",
+		Epoch: 1, Seq: w.beats, SentAt: w.clock.Now().UTC(), Look: look, Jobs: jobs, Asked: true})
 	require.NoError(w.t, err)
-	_, err = api.PutHeartbeat(w.t.Context(), n.ID, contract.Heartbeat{Version: "1.2.3", BootID: "boot", Epoch: 1,
-		Seq: w.beats, SentAt: w.clock.Now().UTC(), Look: look})
-	require.NoError(w.t, err)
+	return answer
 }

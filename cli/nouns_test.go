@@ -11,7 +11,8 @@ import (
 // single are the commands whose names have one number only, or are verbs.
 var single = []string{"allocate", "api", "apply", "audit", "calendar", "completion", "explain", "extend", "help",
 	"login", "man", "options", "ssh", "env", "top", "exec", "port", "cp",
-	"exit-codes", "prewarm", "recovery", "release", "reserve", "slurm", "status", "version", "wait", "whoami"}
+	"exit-codes", "prewarm", "queue", "recovery",
+	"run", "release", "reserve", "slurm", "status", "version", "wait", "whoami"}
 
 // What is about things is found under one of them and under many.
 func TestNounsHaveTwoNumbers(t *testing.T) {

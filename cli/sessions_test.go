@@ -47,6 +47,7 @@ func (w *town) attachDaemons(name string) {
 // attachDaemon begins the daemon of a node.
 func (w *town) attachDaemon(nodeID string) {
 	w.t.Helper()
+	w.attached[nodeID] = true
 	token := w.mustRun("api", "POST", "/v1/nodes/"+nodeID+"/join-token", "-d", "{}", "--jq", ".token")
 	api, err := client.New(w.url, token, http.DefaultClient)
 	require.NoError(w.t, err)

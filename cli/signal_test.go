@@ -25,7 +25,7 @@ import (
 func newInterruptibleContext(t *testing.T, s syscall.Signal) (context.Context, func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	return ctx, func() { cancel(&Interrupted{Signal: s}) }
+	return ctx, func() { cancel(&exit.Interrupted{Signal: s}) }
 }
 
 // Nobody answers a question: a signal ends it at once, and nothing is done.
@@ -86,9 +86,9 @@ func TestSignalContext(t *testing.T) { //nolint:paralleltest // the signal is th
 	defer stop()
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 	<-ctx.Done()
-	require.Equal(t, exit.Terminated, interruptCode(ctx))
+	require.Equal(t, exit.Terminated, exit.InterruptCode(ctx))
 	require.ErrorIs(t, context.Cause(ctx), context.Canceled)
-	var i *Interrupted
+	var i *exit.Interrupted
 	require.True(t, errors.As(context.Cause(ctx), &i))
 	require.Equal(t, syscall.SIGTERM, i.Signal)
 }

@@ -20,7 +20,8 @@ var update = flag.Bool("update", false, "rewrite testdata/*.txt")
 // compares every answer, its stream and its exit code. In a conversation $LAST
 // is the first id, or the first word, of the last data shown, and a line that
 // begins with % lets time pass. So does one that begins with @, in which the GPUs of all
-// nodes are seen to be busy for so many percent of it.
+// nodes are seen to be busy for so many percent of it. In one that begins with & the jobs on all nodes
+// are begun, and do what it says: write a line, or end with an exit code.
 func TestConversations(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -58,6 +59,9 @@ func runConversation(w *town, script string) string {
 			b.WriteString(l + "\n")
 		case strings.HasPrefix(l, "@ "):
 			w.lookAtGPUs(l[2:])
+			b.WriteString(l + "\n")
+		case strings.HasPrefix(l, "&"):
+			w.workOnJobs(strings.TrimSpace(l[1:]))
 			b.WriteString(l + "\n")
 		case strings.HasPrefix(l, "$ forewarm"):
 			out, errs, code := w.runCommand(splitWords(strings.ReplaceAll(l[len("$ forewarm"):], "$LAST", last))...)

@@ -26,6 +26,7 @@ var needed = map[string]string{
 	"reserve":         "--gpus 1 --at 2026-03-02T12:00:00Z --for 1h",
 	"plan reserve":    "--gpus 1 --at 2026-03-02T12:00:00Z --for 1h",
 	"explain reserve": "--gpus 1 --at 2026-03-02T12:00:00Z --for 1h",
+	"run":             "--script testdata/jobs/train.sh",
 	"users create":    "bob@example.com --role member", "key create": "ci",
 }
 

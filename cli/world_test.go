@@ -58,14 +58,17 @@ type town struct {
 	dir      string // where their files are
 	onPause  func() // runs at each pause instead of the world
 	seen     map[string]int
-	became   []string          // what the programs printed that commands became
-	daemons  map[string]string // the keys of the daemons that have joined, by node
-	beats    int64             // that they have sent
+	became   []string              // what the programs printed that commands became
+	daemons  map[string]string     // the keys of the daemons that have joined, by node
+	beats    int64                 // that they have sent
+	working  map[string][]*nodeJob // on each node
+	attached map[string]bool       // the nodes that have a real daemon
 }
 
 func newTown(t *testing.T) *town {
 	t.Helper()
-	w := &town{t: t, clock: clock.NewManual(monday), seen: map[string]int{}, daemons: map[string]string{}}
+	w := &town{t: t, clock: clock.NewManual(monday), seen: map[string]int{}, daemons: map[string]string{},
+		working: map[string][]*nodeJob{}, attached: map[string]bool{}}
 	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: "sqlite://:memory:", Clock: w.clock, Unsafe: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -157,6 +160,9 @@ var leaks = regexp.MustCompile(`/v1/|\b(GET|POST|PUT|PATCH|DELETE) |Idempotency-
 	`_seconds|\[\d+\]|exdates|rrule|dst_policy|min_duration|not_(earlier|later)_than|(^|\s)/[a-z_]+[: ]|` +
 	`\d+h\d+m\d+s|did you mean|invalid syntax|context (canceled|deadline)|\b(4|5)\d\d\b.*server answered`)
 
+// ranked is a line that a job wrote on a node.
+var ranked = regexp.MustCompile(`(?m)^\[\d+\] .*\n`)
+
 // inPlainWords checks what every failure of every test says: nothing of the
 // wire, and a command to run next.
 func (w *town) inPlainWords(args []string, errs string, code int) {
@@ -164,6 +170,7 @@ func (w *town) inPlainWords(args []string, errs string, code int) {
 	if code == exit.OK || len(args) > 0 && args[0] == "api" || len(args) > 0 && args[0] == "exec" && code == 42 {
 		return // 42: what a command said that ran elsewhere
 	}
+	errs = ranked.ReplaceAllString(errs, "")
 	require.NotRegexp(w.t, leaks, strings.NewReplacer(w.url, "", "http://", "").Replace(errs), "%v", args)
 	if code != exit.Interrupt && code != exit.Terminated {
 		require.Regexp(w.t, `(?m)^Next:  \S`, errs, "%v", args)

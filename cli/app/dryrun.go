@@ -55,8 +55,8 @@ func (d dryRunDoer) Do(r *http.Request) (*http.Response, error) {
 }
 
 // collections are those of which one thing can be read by its id or name.
-var collections = []string{"allocations", "forecasts", "nodes", "organizations", "plans", "pools", "reservations",
-	"schedules", "users"}
+var collections = []string{"allocations", "forecasts", "jobs", "nodes", "organizations", "plans", "pools",
+	"reservations", "schedules", "users"}
 
 // namedIn are the collections of what the fields of a body name.
 var namedIn = map[string]string{"organization_id": "organizations", "user_id": "users", "pool": "pools"}

@@ -59,11 +59,11 @@ func newPoll(a *app.App, deadline time.Time) client.Poll {
 func sayBroken(a *app.App, cmd *cobra.Command, p *progress, err error) {
 	p.end()
 	p.last = ""
-	a.Say(cmd, "%s; trying again for up to %s.", troubleText(err), format.Duration(a.Flags.Timeout.Duration()))
+	a.Say(cmd, "%s; trying again for up to %s.", TroubleText(err), format.Duration(a.Flags.Timeout.Duration()))
 }
 
-// troubleText is what a person is told of a failure that may pass.
-func troubleText(err error) string {
+// TroubleText is what a person is told of a failure that may pass.
+func TroubleText(err error) string {
 	if answer, ok := errors.AsType[*client.Error](err); ok {
 		return cmp.Or(answer.Problem.Detail, answer.Problem.Title)
 	}
@@ -78,7 +78,7 @@ func gaveUp(a *app.App, x watched, err error) error {
 			format.Duration(a.Flags.Timeout.Duration()))}
 	if err != nil {
 		e.Message =
-			fmt.Sprintf("%s, and %s has passed; %s continues", troubleText(err),
+			fmt.Sprintf("%s, and %s has passed; %s continues", TroubleText(err),
 				format.Duration(a.Flags.Timeout.Duration()), x.id)
 	}
 	return e

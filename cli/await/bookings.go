@@ -1,6 +1,7 @@
 package await
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -47,4 +48,19 @@ func phaseText(state, reason string) string {
 		return state
 	}
 	return state + " (" + format.Plain(reason) + ")"
+}
+
+// Job waits until a job has completed.
+func Job(a *app.App, cmd *cobra.Command, api *client.Client, x contract.Job) (contract.Job, error) {
+	err := waitUntil(a, cmd, []string{contract.JobFailed, contract.JobCancelled},
+		func(ctx context.Context) (watched, error) {
+			again, err := api.Job(ctx, x.ID)
+			if err != nil {
+				return watched{id: x.ID}, err
+			}
+			x = again
+			return watched{id: x.ID, state: x.State, text: phaseText(x.State, cmp.Or(x.Detail, x.Reason)),
+				done: x.State == contract.JobCompleted}, nil
+		})
+	return x, err
 }

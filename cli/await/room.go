@@ -67,7 +67,7 @@ func blockerText(err error) string {
 	if errors.As(err, &refused) && len(refused.Problem.Blockers) > 0 {
 		return problem.InWords(refused.Problem.Blockers[0].Message)
 	}
-	return troubleText(err)
+	return TroubleText(err)
 }
 
 // stillFull is the last refusal, which nothing goes on after.

@@ -3,7 +3,10 @@
 package exit
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"syscall"
 )
 
 // The exit codes. Scripts choose by them.
@@ -18,7 +21,7 @@ const (
 	NoCapacity = 8   // later it may work
 	Timeout    = 9   // --wait gave up; what was waited for goes on
 	WaitFailed = 10  // what the command waited for failed
-	NotStarted = 127 // exec: there is no such command on the node, as shells and ssh have it
+	NotStarted = 127 // exec, run: there is no such command on the node, as shells and ssh have it
 	Interrupt  = 130 // Ctrl-C
 	Terminated = 143 // SIGTERM
 )
@@ -37,6 +40,30 @@ func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Interrupted is the cause of a context that a signal ended.
+type Interrupted struct{ Signal syscall.Signal }
+
+// Error names the signal, as people do.
+func (i *Interrupted) Error() string {
+	if i.Signal == syscall.SIGTERM {
+		return "ended by SIGTERM"
+	}
+	return "interrupted by Ctrl-C"
+}
+
+// Is makes it what the end of any other context is.
+func (i *Interrupted) Is(target error) bool { return target == context.Canceled }
+
+// InterruptCode is the exit code that shells give a program which a signal
+// ended.
+func InterruptCode(ctx context.Context) int {
+	var i *Interrupted
+	if errors.As(context.Cause(ctx), &i) && i.Signal == syscall.SIGTERM {
+		return Terminated
+	}
+	return Interrupt
+}
 
 // StatusError is the exit code of a program that ran for the command, and has said itself what
 // there is to say.

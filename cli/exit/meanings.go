@@ -20,7 +20,7 @@ var Meanings = []struct {
 	{NoCapacity, "there is no room now, but there may be later"},
 	{Timeout, "--timeout has passed; what the command waited for continues"},
 	{WaitFailed, "what the command waited for failed"},
-	{NotStarted, "exec: the command could not be started; one that ran to its end gives its own code"},
+	{NotStarted, "exec and run: the command could not be started; one that ran to its end gives its own code"},
 	{Interrupt, "interrupted by Ctrl-C; up, server and worker then stop cleanly, with 0"},
 	{Terminated, "ended by SIGTERM"},
 }

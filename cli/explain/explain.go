@@ -29,6 +29,8 @@ func Route(api *client.Client, id string) func(context.Context, string) (contrac
 		return api.ExplainSchedule
 	case strings.HasPrefix(id, "nod_"):
 		return api.ExplainNode
+	case strings.HasPrefix(id, "job_"):
+		return api.ExplainJob
 	case strings.HasPrefix(id, "pol_"):
 		return api.ExplainPool
 	default:
@@ -39,9 +41,9 @@ func Route(api *client.Client, id string) func(context.Context, string) (contrac
 // NewCommand is the command that tells why something is as it is.
 func NewCommand(a *app.App, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
-		Use:         "explain ALLOCATION|RESERVATION|SCHEDULE|NODE|POOL|PLAN",
+		Use:         "explain ALLOCATION|RESERVATION|JOB|SCHEDULE|NODE|POOL|PLAN",
 		Short:       "See why something waits, what blocks it, and what happens next",
-		Args:        flags.ExactArgs("ALLOCATION, RESERVATION, SCHEDULE, NODE, POOL or PLAN"),
+		Args:        flags.ExactArgs("ALLOCATION, RESERVATION, JOB, SCHEDULE, NODE, POOL or PLAN"),
 		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := resolveExplainable(a, cmd, args[0])
@@ -59,7 +61,7 @@ func NewCommand(a *app.App, verbs ...*cobra.Command) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showExplanation(a, cmd, got)
+			return Show(a, cmd, got)
 		},
 	}
 	for _, verb := range verbs {
@@ -83,8 +85,8 @@ func resolveExplainable(a *app.App, cmd *cobra.Command, ref string) (*client.Cli
 		if p, err := api.Pool(cmd.Context(), ref); err == nil {
 			return api, p.ID, nil
 		}
-		unknown.Message = fmt.Sprintf("there is no allocation, reservation, schedule or pool %q, or your key may not "+
-			"see it", ref)
+		unknown.Message = fmt.Sprintf("there is no allocation, reservation, job, schedule or pool %q, or your key may "+
+			"not see it", ref)
 		unknown.Next = append(unknown.Next, "forewarm schedules list", "forewarm pools list")
 	}
 	return api, id, err
@@ -109,5 +111,5 @@ func Ask(a *app.App, cmd *cobra.Command, api *client.Client, in contract.Explain
 	if err != nil {
 		return err
 	}
-	return showExplanation(a, cmd, got)
+	return Show(a, cmd, got)
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-func showExplanation(a *app.App, cmd *cobra.Command, x contract.Explanation) error {
+// Show shows an explanation.
+func Show(a *app.App, cmd *cobra.Command, x contract.Explanation) error {
 	return output.Text(a, cmd, x.Subject, x, func(w io.Writer) { writeExplanation(w, x) })
 }
 

@@ -55,6 +55,19 @@ func ParseDollars(text string) contract.Money {
 	return contract.Money{Amount: strings.TrimPrefix(text, "$"), Currency: contract.Currency}
 }
 
+// ParseVariables reads variables of an environment, each as NAME=VALUE; flag is where they come from.
+func ParseVariables(cmd *cobra.Command, flag string, all []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, v := range all {
+		name, value, ok := strings.Cut(v, "=")
+		if !ok || name == "" {
+			return nil, exit.UsageErrorf(cmd.CommandPath()+" --help", "--%s %s: must be NAME=VALUE", flag, v)
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
 // AnyChanged reports whether any flag was given besides one.
 func AnyChanged(f *pflag.FlagSet, except string) bool {
 	given := false

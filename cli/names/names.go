@@ -41,23 +41,35 @@ func ReservationID(a *app.App, cmd *cobra.Command, ref string) (*client.Client, 
 	return api, cmp.Or(id, ref), err
 }
 
-// BookingID accepts the name of an allocation or a reservation where an id is
-// wanted: of what lives before what is over, and of an allocation first.
+// JobID accepts the name of a job where an id is wanted.
+func JobID(a *app.App, cmd *cobra.Command, ref string) (*client.Client, string, error) {
+	api, err := a.NewClient()
+	if err != nil || strings.HasPrefix(ref, "job_") {
+		return api, ref, err
+	}
+	id, err := resolveName(cmd.Context(), ref, jobsByName(api))
+	return api, cmp.Or(id, ref), err
+}
+
+// BookingID accepts the name of an allocation, a reservation or a job where an id is
+// wanted: of what lives before what is over, and of a job before its allocation, which has
+// the same name.
 func BookingID(a *app.App, cmd *cobra.Command, ref string) (*client.Client, string, error) {
 	api, err := a.NewClient()
 	if err != nil {
 		return api, ref, err
 	}
-	for _, kind := range []string{"alc_", "rsv_", "nod_", "pln_"} {
+	for _, kind := range []string{"alc_", "rsv_", "job_", "nod_", "pln_"} {
 		if strings.HasPrefix(ref, kind) {
 			return api, ref, nil
 		}
 	}
-	id, err := resolveName(cmd.Context(), ref, allocationsByName(api), reservationsByName(api))
+	id, err := resolveName(cmd.Context(), ref, jobsByName(api), allocationsByName(api), reservationsByName(api))
 	if id == "" && err == nil {
 		err = &exit.Error{Code: exit.NotFound,
-			Message: fmt.Sprintf("there is no allocation or reservation %q, or your key may not see it", ref),
-			Next:    []string{"forewarm allocations list --all", "forewarm reservations list --all"}}
+			Message: fmt.Sprintf("there is no allocation, reservation or job %q, or your key may not see it", ref),
+			Next: []string{"forewarm allocations list --all", "forewarm reservations list --all",
+				"forewarm jobs list --all"}}
 	}
 	return api, id, err
 }
@@ -98,6 +110,12 @@ func allocationsByName(api *client.Client) namedKind {
 
 func reservationsByName(api *client.Client) namedKind {
 	return namedKind{"reservations", idsOf(api.Reservations, func(x contract.Reservation) string { return x.ID })}
+}
+
+func jobsByName(api *client.Client) namedKind {
+	return namedKind{"jobs", idsOf(func(ctx context.Context, f client.Filter) iter.Seq2[contract.Job, error] {
+		return api.Jobs(ctx, client.JobFilter{Filter: f})
+	}, func(x contract.Job) string { return x.ID })}
 }
 
 // idsOf is a list as its ids. One that asks for pages of one ends with the first.
@@ -144,10 +162,13 @@ func resolveName(ctx context.Context, ref string, kinds ...namedKind) (string, e
 	return "", nil
 }
 
-// NounOf is the noun of a booking's id.
+// NounOf is the noun of the id of a booking or a job.
 func NounOf(id string) string {
-	if strings.HasPrefix(id, "rsv_") {
+	switch {
+	case strings.HasPrefix(id, "rsv_"):
 		return "reservations"
+	case strings.HasPrefix(id, "job_"):
+		return "jobs"
 	}
 	return "allocations"
 }

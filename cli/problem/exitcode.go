@@ -83,7 +83,7 @@ func namedServer(cmd *cobra.Command) string {
 var nounLists = map[string]string{"POOL": "forewarm pools list", "ORGANIZATION": "forewarm orgs list",
 	"USER": "forewarm users list",
 	"PLAN": "forewarm plan --help", "RESERVATION": "forewarm reservations list --all",
-	"ALLOCATION": "forewarm allocations list --all"}
+	"ALLOCATION": "forewarm allocations list --all", "JOB": "forewarm jobs list --all"}
 
 // prefixOf is what an id begins with, up to its underscore; empty: it is none.
 func prefixOf(text string) string {
@@ -96,7 +96,8 @@ func prefixOf(text string) string {
 
 // prefixLists are the lists of what ids of these forms name.
 var prefixLists = map[string]string{"alc_": "forewarm allocations list --all",
-	"rsv_": "forewarm reservations list --all", "nod_": "forewarm nodes list --all"}
+	"rsv_": "forewarm reservations list --all", "nod_": "forewarm nodes list --all",
+	"job_": "forewarm jobs list --all"}
 
 // listCommandFor is the command that lists what another is about.
 func listCommandFor(cmd *cobra.Command) string {

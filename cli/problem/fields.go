@@ -28,6 +28,8 @@ var fieldFlags = map[string][]string{
 	"until": {"until", "for"},
 	"from":  {"from", "last"}, "to": {"to", "last", "for"}, "step_seconds": {"step"}, "days": {"last"},
 	"hours": {"hours"}, "amount": {"price", "money"},
+	"directory": {"dir"}, "environment": {"env"}, "dependencies": {"after"}, "job_id": {"after"},
+	"before_seconds": {"checkpoint"}, "failed": {"retries"}, "lost": {"retries-lost"},
 }
 
 // listPlace is where in a list a value stands.

@@ -71,7 +71,7 @@ ends with the allocation. Where the connection is cut, the command is hung up; w
 nohup or into tmux. Ctrl-C reaches the command; the third one hangs it up.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if command.Environment, err = parseVariables(variables); err != nil {
+			if command.Environment, err = flags.ParseVariables(cmd, "env", variables); err != nil {
 				return err
 			}
 			command.Arguments = args[1:]
@@ -97,18 +97,6 @@ nohup or into tmux. Ctrl-C reaches the command; the third one hangs it up.`,
 		"allocation sets stays as it is)")
 	f.StringVar(&command.Directory, "dir", "", "where it begins (default the allocation's folder on the node)")
 	return c
-}
-
-func parseVariables(all []string) (map[string]string, error) {
-	out := map[string]string{}
-	for _, v := range all {
-		name, value, ok := strings.Cut(v, "=")
-		if !ok || name == "" {
-			return nil, exit.UsageErrorf("forewarm exec --help", "--env %s: must be NAME=VALUE", v)
-		}
-		out[name] = value
-	}
-	return out, nil
 }
 
 // run runs a command with this program's streams, and ends as it did.

@@ -8,6 +8,7 @@ import (
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/await"
 	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/jobs"
 	"github.com/forewarm/forewarm/cli/names"
 	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/cli/reservations"
@@ -18,16 +19,19 @@ import (
 // NewCommand is the command wait.
 func NewCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "wait ALLOCATION|RESERVATION", Short: "Wait until the GPUs are there",
-		Args:        flags.ExactArgs("ALLOCATION or RESERVATION"),
+		Use: "wait ALLOCATION|RESERVATION|JOB", Short: "Wait until the GPUs are there, or a job is over",
+		Args:        flags.ExactArgs("ALLOCATION, RESERVATION or JOB"),
 		Annotations: map[string]string{app.Waits: "yes", "noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := names.BookingID(a, cmd, args[0])
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case names.NounOf(id) == "reservations":
+			}
+			switch names.NounOf(id) {
+			case "reservations":
 				return waitAndShow(a, cmd, reservations.View, contract.Reservation{ID: id}, api, await.Reservation)
+			case "jobs":
+				return waitAndShow(a, cmd, jobs.ViewAt(a.Clock.Now()), contract.Job{ID: id}, api, await.Job)
 			default:
 				return waitAndShow(a, cmd, allocations.View, contract.Allocation{ID: id}, api, await.Allocation)
 			}

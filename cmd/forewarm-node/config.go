@@ -78,7 +78,8 @@ func (c *config) addRunFlags(f *pflag.FlagSet) {
 		"the file with the join token; - for standard input, fd:N for an inherited descriptor")
 	f.BoolVar(&c.PlainHTTP, "plain-http", c.PlainHTTP,
 		"send token and key to another machine without encryption, in a network that nobody else is in")
-	f.BoolVar(&c.Sessions, "sessions", c.Sessions, "let holders of allocations run commands and reach ports here")
+	f.BoolVar(&c.Sessions, "sessions", c.Sessions,
+		"let holders of allocations run commands and jobs, and reach ports here")
 	f.BoolVar(&c.SharedUser, "shared-user", c.SharedUser, "let holders' work run as the daemon's own user where it can "+
 		"have no other: it can then read the node's key")
 	f.StringVar(&c.HoldDir, "hold-dir", c.HoldDir, "where holders' folders are made; empty: state-dir with -holds added")

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -83,65 +84,92 @@ func (p *jobPlane) await(t *testing.T, what func() bool) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// buildDaemon builds the program as it is released.
-func buildDaemon(t *testing.T) string {
+// A job runs on when its daemon is killed, and when it is told to end; the next one finds it, what it wrote
+// meanwhile and how it ended, and starts it no second time. It is so for holders who have the daemon's user, too.
+func TestAJobOutlivesItsDaemon(t *testing.T) {
+	users := []int{os.Getuid()}
+	if users[0] == 0 {
+		users = append(users, 65534)
+	}
+	for _, user := range users {
+		t.Run(strconv.Itoa(user), func(t *testing.T) { outlive(t, newMachine(t, user)) })
+	}
+}
+
+// machine is where daemons of a user begin.
+type machine struct {
+	dir    string
+	pipe   string // for which the job waits
+	plane  *jobPlane
+	daemon *exec.Cmd
+	args   []string
+}
+
+func newMachine(t *testing.T, user int) *machine {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "forewarm-node")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "nomsgpack", "-o", program, ".")
+	dir, err := os.MkdirTemp("/var/tmp", "forewarm-node-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	m := &machine{dir: dir, pipe: filepath.Join(dir, "pipe")}
+	require.NoError(t, os.Chmod(dir, 0o711)) //nolint:gosec // holders pass
+	require.NoError(t, os.Chown(dir, user, -1))
+	require.NoError(t, syscall.Mkfifo(m.pipe, 0o666))
+	require.NoError(t, os.Chmod(m.pipe, 0o666)) //nolint:gosec // holders read it
+	m.plane = &jobPlane{order: contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 3}, Rank: 1,
+		AllocationID: "alc_1", MaxRuntimeSeconds: 600, GraceSeconds: 1,
+		Command: []string{"sh", "-c", "cat; cat " + m.pipe + "; cat " + m.pipe + "; echo end; exit 5"},
+		Input:   slices.Repeat([]byte("up"), 1<<20)}} // more than an answer without jobs may have
+	server := httptest.NewServer(m.plane)
+	t.Cleanup(server.Close)
+	m.args = []string{"run", "--url", server.URL, "--node", "nod_1", "--simulate", "1", "--shared-user",
+		"--state-dir", filepath.Join(dir, "state"), "--hold-dir", filepath.Join(dir, "holds"), "--token-file", "-"}
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "nomsgpack", "-o", dir+"/forewarm-node", ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
-	return program
+	return m
 }
 
-// A job runs on when its daemon is killed, and when it is told to end; the next one finds it, what it wrote
-// meanwhile and how it ended, and starts it no second time.
-func TestAJobOutlivesItsDaemon(t *testing.T) {
-	dir, err := os.MkdirTemp("/var/tmp", "forewarm-node-test-")
+// start starts a daemon of the folder's user.
+func (m *machine) start(t *testing.T) {
+	t.Helper()
+	info, err := os.Stat(m.dir)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, os.RemoveAll(dir)) }()
-	require.NoError(t, os.Chmod(dir, 0o711)) //nolint:gosec // holders pass
-	pipe := filepath.Join(dir, "pipe")
-	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
-	require.NoError(t, os.Chmod(pipe, 0o666)) //nolint:gosec // holders read it
-	key := contract.JobKey{JobID: "job_1", Attempt: 3}
-	p := &jobPlane{order: contract.JobOrder{JobKey: key, Rank: 1, AllocationID: "alc_1", MaxRuntimeSeconds: 600,
-		GraceSeconds: 1, Command: []string{"sh", "-c", "cat; cat " + pipe + "; cat " + pipe + "; echo end; exit 5"},
-		Input: slices.Repeat([]byte("up"), 1<<20)}} // more than an answer has without jobs
-	server := httptest.NewServer(p)
-	defer server.Close()
-	program := buildDaemon(t)
-	start := func(more ...string) *exec.Cmd {
-		args := append([]string{"run", "--url", server.URL, "--node", "nod_1", "--simulate", "1", "--shared-user",
-			"--state-dir", filepath.Join(dir, "state"), "--hold-dir", filepath.Join(dir, "holds")}, more...)
-		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Stdin = strings.NewReader("token")
-		cmd.Stderr = t.Output()
-		require.NoError(t, cmd.Start())
-		return cmd
+	m.daemon = exec.CommandContext(t.Context(), m.dir+"/forewarm-node", m.args...)
+	if user := info.Sys().(*syscall.Stat_t).Uid; int(user) != os.Getuid() {
+		m.daemon.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	}
-	daemon := start("--token-file", "-")
-	p.await(t, func() bool { return len(p.output) == 2<<20 })
-	require.NoError(t, daemon.Process.Kill())
-	_ = daemon.Wait()
-	require.NoError(t, os.WriteFile(pipe, []byte("alone\n"), 0)) // the job goes on with nobody there
+	m.daemon.Stdin, m.daemon.Stderr = strings.NewReader("token"), t.Output()
+	require.NoError(t, m.daemon.Start())
+}
 
-	daemon = start()
-	p.await(t, func() bool { return strings.HasSuffix(p.output, "upalone\n") })
-	require.NoError(t, daemon.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, daemon.Wait())
-	require.NoError(t, os.WriteFile(pipe, []byte("alone again\n"), 0))
-	daemon = start()
-	p.await(t, func() bool { return len(p.reports) == 2 })
-	require.Equal(t, []contract.JobReport{{JobKey: key, Rank: 1, State: "running"},
-		{JobKey: key, Rank: 1, State: "ended", ExitCode: 5}}, p.reports)
-	require.Equal(t, "upalone\nalone again\nend\n", p.output[2<<20-2:])
+func (m *machine) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, m.daemon.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, m.daemon.Wait())
+}
+
+func outlive(t *testing.T, m *machine) {
+	t.Helper()
+	m.start(t)
+	m.plane.await(t, func() bool { return len(m.plane.output) == 2<<20 })
+	require.NoError(t, m.daemon.Process.Kill())
+	_ = m.daemon.Wait()
+	require.NoError(t, os.WriteFile(m.pipe, []byte("alone\n"), 0)) // the job goes on with nobody there
+	m.start(t)
+	m.plane.await(t, func() bool { return strings.HasSuffix(m.plane.output, "upalone\n") })
+	m.stop(t)
+	require.NoError(t, os.WriteFile(m.pipe, []byte("alone again\n"), 0))
+	m.start(t)
+	m.plane.await(t, func() bool { return len(m.plane.reports) == 2 })
+	require.Equal(t, []contract.JobReport{{JobKey: m.plane.order.JobKey, Rank: 1, State: "running"},
+		{JobKey: m.plane.order.JobKey, Rank: 1, State: "ended", ExitCode: 5}}, m.plane.reports)
+	require.Equal(t, "upalone\nalone again\nend\n", m.plane.output[2<<20-2:])
 	require.Eventually(t, func() bool {
-		left, err := os.ReadDir(filepath.Join(dir, "state", "jobs"))
+		left, err := os.ReadDir(filepath.Join(m.dir, "state", "jobs"))
 		return err == nil && len(left) == 0
 	}, 30*time.Second, 10*time.Millisecond, "it is forgotten")
-	require.NoError(t, daemon.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, daemon.Wait())
+	m.stop(t)
 }
 
 // A daemon whose sessions are turned off starts nothing, and says why.

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,9 +101,22 @@ func (f folder) remove() error {
 	return os.RemoveAll(gone)
 }
 
+// read reads a file, and reports whether there is one. What a later version has added to it is no
+// matter: a runner may be of another version than the daemon.
+func (f folder) read(name string, v any) (found bool, err error) {
+	text, err := os.ReadFile(f.file(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, v)
+	}
+	return err == nil, err
+}
+
 func (f folder) readOrder() (accepted, error) {
 	var what accepted
-	found, err := statefile.Read(f.file(orderFile), &what)
+	found, err := f.read(orderFile, &what)
 	if err == nil && !found {
 		err = errors.New("there is none")
 	}
@@ -111,7 +125,7 @@ func (f folder) readOrder() (accepted, error) {
 
 func (f folder) readStarted() *started {
 	var s started
-	if found, err := statefile.Read(f.file(startedFile), &s); err != nil || !found {
+	if found, _ := f.read(startedFile, &s); !found {
 		return nil
 	}
 	return &s

@@ -13,7 +13,6 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/httpx"
-	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 const (
@@ -60,7 +59,7 @@ func (k *Keeper) follow(a *attempt) {
 			return
 		}
 		if pause <= 0 && !k.isSent(a) {
-			if err := k.send(a, out); err == nil {
+			if err := k.send(a, out, ended); err == nil {
 				if failures = 0; ended {
 					k.finish(a, out)
 				}
@@ -146,7 +145,7 @@ func (k *Keeper) look(a *attempt) (ended bool) {
 		_, _ = a.runner.Wait()
 	}
 	var r result
-	switch found, err := statefile.Read(a.folder.file(resultFile), &r); {
+	switch found, err := a.folder.read(resultFile, &r); {
 	case found:
 		k.setResult(a, r)
 	case begun != nil || err != nil:
@@ -161,8 +160,9 @@ func (k *Keeper) look(a *attempt) (ended bool) {
 	return true
 }
 
-// send sends what there is of the output of an attempt, and removes what is stored.
-func (k *Keeper) send(a *attempt, out *reader) error {
+// send sends what there is of the output of an attempt. While that runs, what comes meanwhile waits, so
+// that much is sent at once.
+func (k *Keeper) send(a *attempt, out *reader, ended bool) error {
 	for {
 		pieces, err := out.read()
 		if err != nil || len(pieces) == 0 {
@@ -176,6 +176,9 @@ func (k *Keeper) send(a *attempt, out *reader) error {
 		}
 		if out.accept(got.NextOffset); out.next <= from { // it wants what is not there any more, or nothing
 			return errNotStored
+		}
+		if !out.more && !ended {
+			return nil
 		}
 	}
 }

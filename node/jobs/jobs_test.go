@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ func TestAJobEndsWithItsOutputAndItsCode(t *testing.T) {
 }
 
 func TestHowJobsEnd(t *testing.T) {
-	n := newNode(t)
+	n, attempts := newNode(t), 0
 	for script, want := range map[string]contract.JobReport{
 		"cat":               {},
 		"kill -SEGV $$":     {ExitCode: 139, Signal: "SEGV"},
@@ -44,13 +45,8 @@ func TestHowJobsEnd(t *testing.T) {
 		"sleep 1000 & exit": {Reason: "processes that it started still hold its output open"},
 	} {
 		o := order(script)
-		o.JobID = "job_" + strings.Fields(script)[0] + strings.Fields(script + " x")[1]
-		o.JobID = strings.Map(func(r rune) rune {
-			if r == '-' {
-				return -1
-			}
-			return r
-		}, o.JobID)
+		attempts++
+		o.Attempt = attempts
 		require.Equal(t, want, n.run(o), script)
 	}
 }
@@ -147,24 +143,60 @@ func TestAJobWithoutARunnerIsLost(t *testing.T) {
 	require.Equal(t, "up\n", n.server.got(first, ""))
 }
 
-// A daemon that ended before it started the runner has started nothing.
-func TestAnOrderWithoutARunnerIsNotStarted(t *testing.T) {
+// What a daemon finds of others, of its own version or a later one: it ended before it started the runner, or
+// the machine booted since.
+func TestWhatEarlierDaemonsLeft(t *testing.T) {
 	n := newNode(t)
 	require.Zero(t, n.run(order("echo up")))
 	text, err := os.ReadFile(filepath.Join(n.folder(first), "order.json"))
 	require.NoError(t, err)
-	second, third := contract.JobKey{JobID: "job_1", Attempt: 2}, contract.JobKey{JobID: "job_1", Attempt: 3}
-	for key, file := range map[contract.JobKey]string{second: "order.json", third: "unreadable"} {
+	files := []map[string]string{
+		{"order.json": strings.Replace(string(text), "{", `{"later":1,`, 1)},
+		{"order.json": "no JSON"},
+		{"order.json": string(text), "started.json": `{"boot_id":"another","seconds":1}`},
+	}
+	for i, each := range files {
+		key := contract.JobKey{JobID: "job_1", Attempt: i + 2}
 		require.NoError(t, os.Mkdir(n.folder(key), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(n.folder(key), file), text, 0o600))
+		for name, text := range each {
+			require.NoError(t, os.WriteFile(filepath.Join(n.folder(key), name), []byte(text), 0o600))
+		}
 	}
-	require.NoError(t, os.Mkdir(filepath.Join(n.dir, "jobs", ".job_1-4"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(n.dir, "jobs", ".job_1-5"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(n.dir, "jobs", "lost+found"), 0o700))
 	n.begin()
-	for _, key := range []contract.JobKey{second, third} {
-		require.Equal(t, contract.JobReport{Code: "not_started",
-			Reason: "the daemon of its node ended before it was started"}, n.awaitEnd(key))
+	n.await(func() bool { return n.keeper.Reports()[3].State == contract.JobRankEnded })
+	never := contract.JobReport{Rank: 2, State: "ended", Code: "not_started",
+		Reason: "the daemon of its node ended before it was started"}
+	lost := contract.JobReport{Rank: 2, State: "ended", Code: "lost",
+		Reason: "what watched it on its node has ended before it, or with the machine"}
+	unread := never
+	unread.Rank = 0
+	for i, want := range []contract.JobReport{never, unread, lost} {
+		got := n.report(contract.JobKey{JobID: "job_1", Attempt: i + 2})
+		got.JobKey = contract.JobKey{}
+		require.Equal(t, want, got)
 	}
-	require.NoDirExists(t, filepath.Join(n.dir, "jobs", ".job_1-4"))
+	require.NoDirExists(t, filepath.Join(n.dir, "jobs", ".job_1-5"))
+}
+
+// A heartbeat has room for so many, those that have ended first; what has no proper name is none.
+func TestAHeartbeatHasRoomForSoMany(t *testing.T) {
+	n := newNode(t)
+	n.keeper.Close()
+	n.open(jobs.Config{Refusal: "none"})
+	for i := range 260 {
+		o := order("echo no")
+		o.Attempt = i // 0 is none
+		n.answer(0, o)
+	}
+	o := order("echo no")
+	o.JobID = "../job"
+	n.answer(0, o)
+	n.await(func() bool {
+		all := n.keeper.Reports()
+		return len(all) == 256 && all[255].State == contract.JobRankEnded && all[0].Attempt == 1
+	})
 }
 
 // When its time is over, a job is told to keep what it has, then to end, and then it is ended.
@@ -256,4 +288,24 @@ func TestAnEndWaitsForAJobThatIsBeingStarted(t *testing.T) {
 	require.NoError(t, os.WriteFile(pipe, []byte("go\n"), 0))
 	all.Wait()
 	require.Equal(t, contract.JobReport{ExitCode: 143, Signal: "TERM"}, n.awaitEnd(first))
+}
+
+// Nobody but the daemon has a runner run anything, and not twice.
+func TestARunnerIsTheDaemonsAlone(t *testing.T) {
+	n := newNode(t)
+	require.Zero(t, n.run(order("echo once")))
+	byHand := exec.Command(n.runner[0], "job", n.folder(first))
+	out, err := byHand.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, "jobs are run by the daemon alone\n", string(out))
+	again := exec.Command(n.runner[0], "job", n.folder(first))
+	for _, name := range []string{"lock", "begin"} {
+		f, err := os.Open(filepath.Join(n.folder(first), name))
+		require.NoError(t, err)
+		defer func() { _ = f.Close() }()
+		again.ExtraFiles = append(again.ExtraFiles, f)
+	}
+	out, err = again.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, "it was started before\n", string(out))
 }

@@ -21,30 +21,11 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/jobs"
+	"github.com/forewarm/forewarm/node/jobs/jobstest"
 	"github.com/forewarm/forewarm/node/launch/launchtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// runner is the program that runs attempts, which is built once.
-var runner = sync.OnceValue(func() *os.File {
-	dir, err := os.MkdirTemp("", "forewarm-runner-")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	file := filepath.Join(dir, "runner")
-	build := exec.Command("go", "build", "-tags", "nomsgpack", "-o", file, "./testdata/runner")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("building a runner: %v: %s", err, out))
-	}
-	f, err := os.Open(file) // it is in no folder any more, so that nobody has to remove it
-	if err != nil {
-		panic(err)
-	}
-	return f
-})
 
 // server keeps output as the control plane does.
 type server struct {
@@ -124,10 +105,8 @@ func newNode(t *testing.T) *node {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o711))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	program := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), runner().Fd())
-	n := &node{T: t, dir: dir, runner: []string{program, "job"}, now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)}
-	n.server = &server{
-		pieces: map[contract.JobKey][]contract.JobOutputData{}, has: map[contract.JobKey]int64{}}
+	n := &node{T: t, dir: dir, runner: jobstest.Runner(), now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC),
+		server: &server{pieces: map[contract.JobKey][]contract.JobOutputData{}, has: map[contract.JobKey]int64{}}}
 	n.holds, err = hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
 		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
 		Launcher: launchtest.Launcher()})

@@ -48,15 +48,13 @@ func TestOutputThatIsNotTakenIsGivenUp(t *testing.T) {
 	n.answer(0, order("echo up"))
 	n.await(func() bool { return n.report(first).RanSeconds > 0 && n.runnerOf(first) == 0 })
 	n.begin()
-	n.answer(0)
-	n.await(func() bool {
-		n.answer(time.Millisecond) // until its daemon knows that it has ended
-		return n.report(first).State == contract.JobRankRunning
-	})
+	heartbeats := 0
 	n.await(func() bool {
 		n.answer(10 * time.Second)
+		heartbeats++
 		return n.report(first).State == contract.JobRankEnded
 	})
+	require.GreaterOrEqual(t, heartbeats, 3)
 	require.Empty(t, n.server.pieces)
 	n.server.set(func() { n.server.away = nil })
 	n.answer(time.Second)
@@ -120,4 +118,12 @@ func TestManySmallWritesAreFewPieces(t *testing.T) {
 	require.Zero(t, n.awaitEnd(first))
 	require.Len(t, n.server.got(first, "stdout"), 23890)
 	require.Less(t, n.server.parts, 5)
+}
+
+// While a job goes on writing, it is sent now and then, and not each time that it writes.
+func TestAJobThatGoesOnWritingIsSentNowAndThen(t *testing.T) {
+	n := newNode(t)
+	require.Zero(t, n.run(order("i=0; while [ $i -lt 60 ]; do echo $i; sleep 0.02; i=$((i+1)); done")))
+	require.Len(t, n.server.got(first, "stdout"), 170)
+	require.InDelta(t, n.report(first).RanSeconds/0.2, n.server.parts, 5)
 }

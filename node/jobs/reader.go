@@ -53,6 +53,7 @@ type reader struct {
 	next   int64  // the offset of the first byte that the server has not stored
 	seen   cursor // a record that begins no later
 	ahead  cursor // behind what was read last
+	more   bool   // there was more than what was read last
 }
 
 // cursor is where a record begins.
@@ -76,6 +77,7 @@ func (r *reader) read() ([]contract.JobOutputData, error) {
 			}
 			continue
 		}
+		r.more = i+1 < len(all)
 		pieces, err := r.readSegment(base)
 		if err != nil || len(pieces) > 0 {
 			return pieces, err
@@ -111,6 +113,7 @@ func (r *reader) readSegment(base int64) ([]contract.JobOutputData, error) {
 		if stored := r.next - c.offset; stored < whole {
 			rec.data = rec.data[max(stored, 0):]
 			if !p.add(rec) {
+				r.more = true
 				break
 			}
 		}

@@ -75,9 +75,9 @@ func changeJob(id, name, summary string, verb func(*verbs.Ledger, context.Contex
 
 // The usual bounds of a job that names none.
 const (
-	usualGrace   = 30 * time.Second
-	usualNotice  = time.Minute
-	usualLosses  = 3
+	usualGrace  = 30 * time.Second
+	usualNotice = time.Minute
+	usualLosses = 3
 )
 
 func decodeJob(b contract.JobCreate) ledger.JobCommand {

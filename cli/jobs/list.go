@@ -1,0 +1,99 @@
+package jobs
+
+import (
+	"context"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/listing"
+	"github.com/forewarm/forewarm/cli/names"
+	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// newListCommand is the command jobs list.
+func newListCommand(a *app.App) *cobra.Command {
+	var f client.JobFilter
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List jobs", Args: flags.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return listJobs(a, cmd, f) },
+	}
+	c.Flags().BoolVar(&f.All, "all", false, "include those that are over")
+	c.Flags().StringSliceVar(&f.State, "state", nil, "only those in any of these states")
+	c.Flags().StringVar(&f.Pool, "pool", "", "only those in this pool")
+	c.Flags().StringVar(&f.Name, "name", "", "only those with this name")
+	c.Flags().StringVar(&f.Array, "array", "", "those of this array, by its id, also if they are over")
+	c.Flags().BoolVar(&f.Mine, "mine", false, "only those that you submitted")
+	return c
+}
+
+func listJobs(a *app.App, cmd *cobra.Command, f client.JobFilter) error {
+	read := func(api *client.Client, ctx context.Context, _ client.Filter) iter.Seq2[contract.Job, error] {
+		return api.Jobs(ctx, f)
+	}
+	return listing.Run(a, cmd, ViewAt(a.Clock.Now()), read, client.Filter{})
+}
+
+// newShowCommand is the command jobs show.
+func newShowCommand(a *app.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "show JOB", Short: "Show one job", Args: flags.ExactArgs("JOB"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, id, err := names.JobID(a, cmd, args[0])
+			if err != nil {
+				return err
+			}
+			got, err := api.Job(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			return showJob(a, cmd, got)
+		},
+	}
+}
+
+// showJob shows one job, with what was asked for.
+func showJob(a *app.App, cmd *cobra.Command, x contract.Job) error {
+	return output.One(a, cmd, showViewAt(a.Clock.Now()), x)
+}
+
+// NewQueueCommand is the command queue.
+func NewQueueCommand(a *app.App) *cobra.Command {
+	var f client.Filter
+	c := &cobra.Command{
+		Use: "queue", Short: "See which jobs wait, in the order in which they would start now, and why",
+		Args: flags.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return listing.Run(a, cmd, queueViewAt(a.Clock.Now()), queues, f)
+		},
+	}
+	c.Flags().StringVar(&f.Pool, "pool", "", "only those that wait in this pool")
+	return c
+}
+
+// queues are the jobs that wait in a pool, or in each.
+func queues(api *client.Client, ctx context.Context, f client.Filter) iter.Seq2[contract.Job, error] {
+	if f.Pool != "" {
+		return api.Queue(ctx, f)
+	}
+	return func(yield func(contract.Job, error) bool) {
+		for pool, err := range api.Pools(ctx, client.Filter{}) {
+			if err != nil {
+				yield(contract.Job{}, err)
+				return
+			}
+			for job, err := range api.Queue(ctx, client.Filter{Pool: pool.ID}) {
+				if job.PoolName == "" {
+					job.PoolName = pool.Name
+				}
+				if !yield(job, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package jobs
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/access"
+)
+
+type column = output.Column[contract.Job]
+
+// ViewAt shows jobs as they are at a time.
+func ViewAt(now time.Time) output.View[contract.Job] {
+	return output.View[contract.Job]{
+		Name: func(x contract.Job) string { return x.ID },
+		Columns: []column{
+			{Head: "ID", Cell: func(x contract.Job) string { return x.ID }},
+			{Head: "NAME", Cell: nameText},
+			{Head: "STATE", Cell: func(x contract.Job) string { return x.State }},
+			{Head: "GPUS", Right: true, Cell: func(x contract.Job) string { return strconv.Itoa(x.GPUs) }},
+			{Head: "TIME", Right: true, Cell: func(x contract.Job) string { return runtimeText(x, now) }},
+			{Head: "WHERE OR WHY", Cell: whereText},
+			{Head: "POOL", Wide: true, Cell: poolText},
+			{Head: "SHAPE", Wide: true, Cell: shapeText},
+			{Head: "PRIORITY", Wide: true, Cell: func(x contract.Job) string { return x.Priority }},
+			{Head: "ATTEMPT", Wide: true, Right: true, Cell: func(x contract.Job) string { return strconv.Itoa(x.Attempt) }},
+			{Head: "ARRAY", Wide: true, Cell: func(x contract.Job) string { return format.OrDash(x.ArrayID) }},
+			{Head: "SUBMITTED", Wide: true, Cell: func(x contract.Job) string { return format.Time(x.SubmittedAt) }},
+			{Head: "STARTED", Wide: true, Cell: func(x contract.Job) string { return format.Time(x.StartedAt) }},
+			{Head: "ENDED", Wide: true, Cell: func(x contract.Job) string { return format.Time(x.EndedAt) }},
+			{Head: "GPU HOURS", Wide: true, Right: true, Cell: func(x contract.Job) string {
+				return format.Hours(float64(x.GPUSeconds) / 3600)
+			}},
+			{Head: "COST", Wide: true, Right: true, Cell: func(x contract.Job) string { return format.Money(x.Cost) }},
+			{Head: "SUBMITTED BY", Wide: true,
+				Cell: func(x contract.Job) string { return cmp.Or(x.SubmittedByName, x.SubmittedBy) }},
+			{Head: "ORGANIZATION", Wide: true,
+				Cell: func(x contract.Job) string { return cmp.Or(x.OrganizationName, x.OrganizationID) }},
+		},
+	}
+}
+
+// showViewAt shows one job, with what was asked for.
+func showViewAt(now time.Time) output.View[contract.Job] {
+	v := ViewAt(now)
+	v.Columns = append(slices.Clone(v.Columns),
+		column{Head: "ALLOCATION", Cell: func(x contract.Job) string { return format.OrDash(x.AllocationID) }},
+		column{Head: "COMMAND", Cell: func(x contract.Job) string { return access.Quote(x.Command) }},
+		column{Head: "DIRECTORY", Cell: func(x contract.Job) string { return format.OrDash(x.Directory) }},
+		column{Head: "ENVIRONMENT", Cell: environmentText},
+		column{Head: "MAX RUNTIME", Cell: func(x contract.Job) string { return format.Seconds(x.MaxRuntimeSeconds) }},
+		column{Head: "GRACE", Cell: func(x contract.Job) string { return format.Seconds(x.GraceSeconds) }},
+		column{Head: "CHECKPOINT", Cell: checkpointText},
+		column{Head: "RETRIES", Cell: func(x contract.Job) string {
+			return fmt.Sprintf("%d after a failure, %d after a loss", x.Retries.Failed, x.Retries.Lost)
+		}},
+		column{Head: "AFTER", Cell: dependenciesText},
+		column{Head: "NOT BEFORE", Cell: func(x contract.Job) string { return format.Time(x.NotBefore) }})
+	return v
+}
+
+// queueViewAt shows jobs that wait, in their order.
+func queueViewAt(now time.Time) output.View[contract.Job] {
+	return output.View[contract.Job]{
+		Name: func(x contract.Job) string { return x.ID },
+		Columns: []column{
+			{Head: "PLACE", Right: true, Cell: placeText},
+			{Head: "POOL", Cell: poolText},
+			{Head: "ID", Cell: func(x contract.Job) string { return x.ID }},
+			{Head: "NAME", Cell: nameText},
+			{Head: "GPUS", Right: true, Cell: func(x contract.Job) string { return strconv.Itoa(x.GPUs) }},
+			{Head: "PRIORITY", Cell: func(x contract.Job) string { return x.Priority }},
+			{Head: "WAITS", Right: true, Cell: func(x contract.Job) string { return lengthText(now.Sub(x.SubmittedAt)) }},
+			{Head: "WHY", Cell: func(x contract.Job) string { return format.OrDash(reasonText(x)) }},
+			{Head: "MAX RUNTIME", Wide: true,
+				Cell: func(x contract.Job) string { return format.Seconds(x.MaxRuntimeSeconds) }},
+			{Head: "SHAPE", Wide: true, Cell: shapeText},
+			{Head: "SUBMITTED BY", Wide: true,
+				Cell: func(x contract.Job) string { return cmp.Or(x.SubmittedByName, x.SubmittedBy) }},
+			{Head: "ORGANIZATION", Wide: true,
+				Cell: func(x contract.Job) string { return cmp.Or(x.OrganizationName, x.OrganizationID) }},
+		},
+	}
+}
+
+// nameText is what a job is called; one of an array by its index, too.
+func nameText(x contract.Job) string {
+	if x.ArrayIndex == nil {
+		return format.OrDash(x.Name)
+	}
+	return fmt.Sprintf("%s[%d]", x.Name, *x.ArrayIndex)
+}
+
+// placeText is which one a job is of those that wait; "-": it may not start yet, whatever is free.
+func placeText(x contract.Job) string {
+	if x.Position == 0 {
+		return "-"
+	}
+	return strconv.Itoa(x.Position)
+}
+
+func poolText(x contract.Job) string { return cmp.Or(x.PoolName, x.PoolID) }
+
+func shapeText(x contract.Job) string {
+	return format.Shape(contract.Shape{GPUs: x.GPUs, Nodes: x.Nodes, GPUsPerNode: x.GPUsPerNode})
+}
+
+func lengthText(d time.Duration) string { return format.Duration(max(0, d).Round(time.Second)) }
+
+// runtimeText is for how long the last attempt has run, or ran.
+func runtimeText(x contract.Job, now time.Time) string {
+	switch {
+	case x.StartedAt.IsZero() || x.State == contract.JobPending || x.State == contract.JobScheduled:
+		return "-"
+	case x.EndedAt.IsZero():
+		return lengthText(now.Sub(x.StartedAt))
+	}
+	return lengthText(x.EndedAt.Sub(x.StartedAt))
+}
+
+// whereText is where a job runs, and of one that does not why.
+func whereText(x contract.Job) string {
+	switch x.State {
+	case contract.JobScheduled, contract.JobRunning:
+		return poolText(x)
+	}
+	text := reasonText(x)
+	if x.Position > 0 {
+		text = strings.TrimSuffix(fmt.Sprintf("place %d: %s", x.Position, text), ": ")
+	}
+	return format.OrDash(text)
+}
+
+// reasonText is why a job waits, or how it ended.
+func reasonText(x contract.Job) string {
+	switch {
+	case x.Detail != "":
+		return x.Detail
+	case x.Reason == "signal" && x.Signal != "":
+		return "ended by " + x.Signal
+	case x.Reason == "exit" && x.ExitCode != nil:
+		return fmt.Sprintf("exit code %d", *x.ExitCode)
+	}
+	if words, ok := reasons[x.Reason]; ok {
+		return words
+	}
+	return strings.ReplaceAll(x.Reason, "_", " ")
+}
+
+// reasons are the codes of reasons, in words.
+var reasons = map[string]string{"gpus": "waits for GPUs", "dependency": "depends on another job",
+	"not_before": "is not to start yet", "exit": "", "asked": "", contract.JobTimeLimit: "its time was over",
+	contract.JobNotStarted: "it could not be started", "node_lost": "a node was lost", "lease_over": "its lease was over"}
+
+func environmentText(x contract.Job) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(x.Environment)) {
+		all = append(all, name+"="+x.Environment[name])
+	}
+	return format.OrDash(access.Quote(all))
+}
+
+func checkpointText(x contract.Job) string {
+	if x.Checkpoint == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s, %s before the end", x.Checkpoint.Signal, format.Seconds(x.Checkpoint.BeforeSeconds))
+}
+
+func dependenciesText(x contract.Job) string {
+	var all []string
+	for _, d := range x.Dependencies {
+		all = append(all, d.JobID+":"+cmp.Or(d.Condition, "afterok"))
+	}
+	return format.OrDash(strings.Join(all, " "))
+}

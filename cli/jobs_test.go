@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// jobServer tells of one job what a test wants: what no real server says at a moment of the test's
+// choice. The real one is in the conversations.
+type jobServer struct {
+	t      *testing.T
+	mu     sync.Mutex
+	looks  []contract.Job // what each look shows; the last one goes on
+	output map[string]func(http.ResponseWriter)
+	asked  []string
+	sent   contract.JobCreate
+}
+
+// newJobServer puts a server with one job in front of a town's commands.
+func newJobServer(t *testing.T, looks ...contract.Job) (*town, *jobServer) {
+	t.Helper()
+	s := &jobServer{t: t, looks: looks, output: map[string]func(http.ResponseWriter){}}
+	listening := httptest.NewServer(s)
+	t.Cleanup(listening.Close)
+	w := newTown(t)
+	w.onPause = func() {}
+	w.env["FOREWARM_API"] = listening.URL
+	return w, s
+}
+
+func (s *jobServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.asked = append(s.asked, r.Method+" "+r.URL.RequestURI())
+	answer := any(s.looks[0])
+	stream := s.output[r.URL.RawQuery]
+	switch {
+	case r.Method == http.MethodPost && r.URL.Path == "/v1/jobs":
+		s.sent = contract.JobCreate{}
+		_ = json.NewDecoder(r.Body).Decode(&s.sent)
+		submitted := contract.JobsSubmitted{Jobs: s.looks[:1]}
+		if s.sent.Array != nil {
+			submitted.ArrayID = "arr_1"
+		}
+		answer = submitted
+	case r.Method == http.MethodGet && r.URL.Path == "/v1/jobs":
+		answer = contract.List[contract.Job]{Items: s.looks[:1]}
+	case strings.HasSuffix(r.URL.Path, "/output"):
+		s.mu.Unlock()
+		if stream != nil {
+			stream(w)
+		}
+		return
+	case r.Method == http.MethodGet && len(s.looks) > 1:
+		s.looks = s.looks[1:]
+		answer = s.looks[0]
+	}
+	s.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// pieces is a stream that brings pieces, each as stream, text, and ends.
+func pieces(attempt, rank int, from int64, all ...string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		at := from
+		for i := 0; i < len(all); i += 2 {
+			_ = json.NewEncoder(w).Encode(contract.JobOutput{Attempt: attempt, Rank: rank, Offset: at, Stream: all[i],
+				Data: []byte(all[i+1])})
+			at += int64(len(all[i+1]))
+		}
+	}
+}
+
+// cutAfter cuts the connection of a stream.
+func cutAfter(stream func(http.ResponseWriter)) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		stream(w)
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// newJob is a job in a state.
+func newJob(state string, attempt int) contract.Job {
+	return contract.Job{ID: "job_1", State: state, Attempt: attempt, GPUs: 2, Nodes: 1, PoolName: "lab",
+		Cost: contract.Money{Amount: "0", Currency: contract.Currency}}
+}
+
+// endedWith is a job that ended with an exit code.
+func endedWith(attempt, code int) contract.Job {
+	x := newJob(contract.JobCompleted, attempt)
+	if code != 0 {
+		x.State, x.Reason = contract.JobFailed, "exit"
+	}
+	x.ExitCode, x.StartedAt, x.EndedAt = &code, monday, monday.Add(90_000_000_000)
+	return x
+}
+
+// A job is waited for, what it writes is shown where it was written, and its exit code is the command's.
+func TestRunShowsAJob(t *testing.T) {
+	t.Parallel()
+	waits := newJob(contract.JobPending, 0)
+	waits.Detail, waits.Position = "all GPUs are held", 3
+	w, s := newJobServer(t, waits, waits, newJob(contract.JobScheduled, 1), newJob(contract.JobRunning, 1),
+		endedWith(1, 3))
+	s.output["attempt=1&follow=true"] = cutAfter(pieces(1, 0, 0, "stdout", "one\n", "stderr", "two\n"))
+	s.output["attempt=1&follow=true&offset=8"] = pieces(1, 0, 8, "stdout", "three")
+	out, errs, code := w.runCommand("run", "--gpus", "2", "--pool", "lab", "--env", "A=b=c", "--", "train", "--lr", "3")
+	require.Equal(t, 3, code)
+	require.Equal(t, "one\nthree", out)
+	require.Equal(t, "job_1  pending: all GPUs are held, place 3 in the queue\n"+
+		"job_1  scheduled on 2 GPUs of lab\njob_1  running on 2 GPUs of lab\ntwo\n"+
+		"Error: job_1 failed: exit code 3\nNext:  forewarm jobs show job_1\n  or:  forewarm events --last 20\n", errs)
+	require.Equal(t, contract.JobCreate{GPUs: 2, Pool: "lab", Command: []string{"train", "--lr", "3"},
+		Environment: map[string]string{"A": "b=c"}}, s.sent)
+}
+
+// Each attempt's output is shown once, to its end, also when a server that ends cut it short.
+func TestRunShowsEachAttempt(t *testing.T) {
+	t.Parallel()
+	lost := newJob(contract.JobPending, 1)
+	w, s := newJobServer(t, newJob(contract.JobRunning, 1), newJob(contract.JobRunning, 1), lost,
+		newJob(contract.JobScheduled, 2), endedWith(2, 0))
+	s.output["attempt=1&follow=true"] = pieces(1, 0, 0, "stdout", "a")
+	s.output["attempt=1&follow=true&offset=1"] = pieces(1, 0, 1, "stdout", "b")
+	s.output["attempt=2&follow=true"] = pieces(2, 0, 0, "stdout", "c")
+	out, errs, code := w.runCommand("run", "--", "true")
+	require.Zero(t, code, errs)
+	require.Equal(t, "abc", out)
+	require.Contains(t, errs, "job_1  completed in 1m30s: 0.00 GPU-hours, $0.00\n")
+}
+
+// Of several nodes, each line says which one wrote it.
+func TestRunMarksTheLinesOfNodes(t *testing.T) {
+	t.Parallel()
+	ended := endedWith(1, 0)
+	ended.Nodes = 2
+	w, s := newJobServer(t, ended)
+	s.output["attempt=1&follow=true"] = pieces(1, 0, 0, "stdout", "he", "stderr", "oops\n", "stdout", "llo\nbye")
+	s.output["attempt=1&follow=true&rank=1"] = pieces(1, 1, 0, "stdout", "\nx\n")
+	out, errs, code := w.runCommand("run", "--nodes", "2", "--gpus-per-node", "4", "--", "true")
+	require.Zero(t, code, errs)
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	require.ElementsMatch(t, []string{"[0] hello", "[0] bye", "[1] ", "[1] x"}, lines)
+	require.Contains(t, errs, "[0] oops\n")
+}
+
+func TestRunDetached(t *testing.T) {
+	t.Parallel()
+	w, s := newJobServer(t, newJob(contract.JobPending, 0))
+	out, errs, code := w.runCommand("run", "-d", "--retries", "2", "--checkpoint", "usr1@90s", "--max-runtime", "2h",
+		"--not-before", "2026-03-02T12:00:00Z", "--after", "job_7:afterany", "--hold", "--", "true")
+	require.Zero(t, code, errs)
+	require.Equal(t, "job_1\n", out)
+	require.Contains(t, errs, "forewarm jobs logs -f job_1")
+	require.Equal(t, contract.JobCreate{Command: []string{"true"}, Hold: true, MaxRuntimeSeconds: 7200,
+		Retries:      &contract.JobRetries{Failed: 2, Lost: 3},
+		Checkpoint:   &contract.JobCheckpoint{Signal: "USR1", BeforeSeconds: 90},
+		Dependencies: []contract.JobDependency{{JobID: "job_7", Condition: "afterany"}},
+		NotBefore:    monday.Add(4 * 3600 * 1e9)}, s.sent)
+
+	w.stdin = "the input"
+	require.Equal(t, "arr_1", w.mustRun("run", "-d", "--array", "0-98:2", "--input", "-", "--", "true"))
+	require.Equal(t, &contract.JobArray{First: 0, Last: 98, Step: 2}, s.sent.Array)
+	require.Equal(t, "the input", string(s.sent.Input))
+}
+
+// What cannot be is refused before anything is sent.
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	w, s := newJobServer(t, newJob(contract.JobPending, 0))
+	large := filepath.Join(t.TempDir(), "large")
+	require.NoError(t, os.WriteFile(large, make([]byte, 1<<18+1), 0o600))
+	for args, says := range map[string]string{
+		"run":                               "the command is missing",
+		"run --array 0-9 -- true":           "add --detach",
+		"run -d --array 9-0 -- true":        "--array 9-0: write FIRST-LAST",
+		"run -d --array 1,3 -- true":        "write FIRST-LAST",
+		"run --checkpoint USR1@soon -- a":   "as in USR1@60s",
+		"run --env A -- true":               "--env A: must be NAME=VALUE",
+		"run --env-file /no/such -- true":   "--env-file: ",
+		"run --input " + large + " -- true": "more than 256KiB",
+		"run --not-before soon -- true":     "is not a time",
+		"run --script /no/such":             "--script: ",
+		"jobs cancel":                       "JOB is missing",
+		"jobs logs job_1 --rank 1":          "is on 1 node, counted from 0",
+		"jobs logs job_1 --attempt 2":       "has had 0 attempts",
+		"jobs logs job_1 --tail none":       "must be a number of bytes",
+		"jobs logs job_1 -o yaml":           "comes in pieces",
+	} {
+		_, errs, code := w.runCommand(strings.Fields(args)...)
+		require.Equal(t, exit.Usage, code, "%s: %s", args, errs)
+		require.Contains(t, errs, says, args)
+	}
+	for _, request := range s.asked {
+		require.NotContains(t, request, "POST")
+	}
+}
+
+// On the real server: a job waits for a boot, writes, and ends.
+func TestRunToTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.createPool()
+	w.pauseWorking("writes hello", "warns careful", "ends 3")
+	out, errs, code := w.runCommand("run", "--gpus", "8", "--nodes", "2", "--pool", "lab", "--", "train")
+	require.Equal(t, 3, code, errs)
+	require.ElementsMatch(t, []string{"[0] hello", "[1] hello"}, strings.Split(strings.TrimSpace(out), "\n"))
+	require.Contains(t, errs, "] careful\n")
+}
+
+// Who interrupts run leaves a job that goes on, and is told how to come back to it.
+func TestAnInterruptedRunGoesOn(t *testing.T) {
+	t.Parallel()
+	for s, code := range map[syscall.Signal]int{syscall.SIGINT: exit.Interrupt, syscall.SIGTERM: exit.Terminated} {
+		w := newTown(t)
+		w.createPool()
+		ctx, interrupt := newInterruptibleContext(t, s)
+		w.onPause = interrupt
+		_, errs, got := w.runWithContext(ctx, "run", "--pool", "lab", "--", "train")
+		require.Equal(t, code, got, errs)
+		id := w.mustRun("jobs", "list", "-o", "name")
+		require.Contains(t, errs, "Error: no longer following "+id+", which goes on\nNext:  forewarm jobs logs -f "+id+
+			"\n  or:  forewarm jobs cancel "+id+"\n")
+		require.Equal(t, s == syscall.SIGINT, strings.Contains(errs, id+" goes on. Ctrl-C again within 2s cancels it.\n"))
+	}
+}
+
+// A second Ctrl-C cancels the job.
+func TestARunThatIsInterruptedTwiceIsCancelled(t *testing.T) { //nolint:paralleltest // the signal is the process's
+	w := newTown(t)
+	w.createPool()
+	ctx, interrupt := newInterruptibleContext(t, syscall.SIGINT)
+	id, ended := "", make(chan struct{})
+	w.onPause = func() {
+		if id == "" {
+			id = w.mustRun("jobs", "list", "-o", "name")
+			interrupt()
+			return
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+		<-ended // nobody waits for the end of the pause
+	}
+	_, errs, code := w.runWithContext(ctx, "run", "--pool", "lab", "--hold", "--", "train")
+	close(ended)
+	require.Equal(t, exit.Interrupt, code, errs)
+	require.Contains(t, errs, "cancelled "+id+"\nNext:  forewarm jobs show "+id+"\n")
+	require.Contains(t, w.mustRun("jobs", "show", id), "cancelled")
+}
+
+// What a script says of itself counts, unless the command line says otherwise.
+func TestRunAScript(t *testing.T) {
+	t.Parallel()
+	w, s := newJobServer(t, newJob(contract.JobPending, 0))
+	text, err := os.ReadFile("testdata/jobs/train.sh")
+	require.NoError(t, err)
+	_, errs, code := w.runCommand("run", "-d", "--script", "testdata/jobs/train.sh", "--env", "A=1", "--", "x", "y")
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "Note      testdata/jobs/train.sh: output is kept, and forewarm jobs logs JOB shows it\n")
+	want := contract.JobCreate{Name: "from-slurm", Pool: "demo-a100", GPUs: 2, MaxRuntimeSeconds: 1800, Priority: "low",
+		Environment: map[string]string{"A": "1"}, Command: []string{"/bin/sh", "-c", string(text), "train.sh", "x", "y"}}
+	require.Equal(t, want, s.sent)
+
+	_, errs, code = w.runCommand("run", "-d", "--script", "testdata/jobs/train.sh", "--nodes", "2", "--gpus-per-node", "4",
+		"--model", "h100", "--max-runtime", "1h")
+	require.Zero(t, code, errs)
+	want.Pool, want.Model, want.GPUs, want.Layout = "", "h100", 0, contract.Layout{Nodes: 2, GPUsPerNode: 4}
+	want.MaxRuntimeSeconds, want.Environment, want.Command = 3600, nil, want.Command[:4]
+	require.Equal(t, want, s.sent)
+
+	wrong := filepath.Join(t.TempDir(), "wrong.sh")
+	for line, says := range map[string]string{"#FW --gpu 2": "there is no flag --gpu", "#FW --script x": "cannot name another",
+		"#FW true": `"true" is no flag`, "#SBATCH --exclusive": "line 1: forewarm does not know --exclusive",
+		"#FW --gpus two": `--gpus "two" is not a whole number`} {
+		require.NoError(t, os.WriteFile(wrong, []byte(line+"\ntrue\n"), 0o600))
+		_, errs, code := w.runCommand("run", "-d", "--script", wrong)
+		require.Equal(t, exit.Usage, code, errs)
+		require.Contains(t, errs, says)
+	}
+}

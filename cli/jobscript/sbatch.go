@@ -1,0 +1,165 @@
+package jobscript
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// translation puts flags of sbatch into flags of forewarm run.
+type translation struct {
+	getenv func(string) string
+	flags  []string
+	notes  []string
+
+	nodes, gpus, perNode int
+}
+
+// sbatchFlag is a flag of sbatch. What is not among them is refused by name.
+type sbatchFlag struct {
+	long  string
+	short string
+	bare  bool // it takes no value
+	put   func(t *translation, value string) error
+}
+
+var sbatchFlags = []sbatchFlag{
+	{long: "job-name", short: "J", put: becomes("name")},
+	{long: "time", short: "t", put: (*translation).putTime},
+	{long: "nodes", short: "N", put: (*translation).putNodes},
+	{long: "gpus", short: "G", put: (*translation).putGPUs},
+	{long: "gpus-per-node", put: (*translation).putPerNode},
+	{long: "gres", put: (*translation).putGres},
+	{long: "partition", short: "p", put: (*translation).putPartition},
+	{long: "array", short: "a", put: (*translation).putArray},
+	{long: "dependency", short: "d", put: (*translation).putDependency},
+	{long: "chdir", short: "D", put: becomes("dir")},
+	{long: "requeue", bare: true, put: means("--retries-lost=3")},
+	{long: "no-requeue", bare: true, put: means("--retries-lost=0")},
+	{long: "signal", put: (*translation).putSignal},
+	{long: "begin", short: "b", put: (*translation).putBegin},
+	{long: "hold", short: "H", bare: true, put: means("--hold")},
+	{long: "export", put: (*translation).putExport},
+	{long: "ntasks", short: "n", put: onlyOne("forewarm run starts the command once on each node")},
+	{long: "ntasks-per-node", put: onlyOne("forewarm run starts the command once on each node")},
+	{long: "mail-type", put: ignored("nobody is sent mail: forewarm wait JOB ends when a job does")},
+	{long: "mail-user", put: ignored("nobody is sent mail: forewarm wait JOB ends when a job does")},
+	{long: "comment", put: ignored("a job has a name, and no comment")},
+	{long: "output", short: "o", put: ignored(whereOutput)},
+	{long: "error", short: "e", put: ignored(whereOutput)},
+	{long: "open-mode", put: ignored(whereOutput)},
+	{long: "cpus-per-task", short: "c", put: ignored(onlyGPUs)},
+	{long: "cpus-per-gpu", put: ignored(onlyGPUs)},
+	{long: "mem", put: ignored(onlyGPUs)},
+	{long: "mem-per-cpu", put: ignored(onlyGPUs)},
+	{long: "mem-per-gpu", put: ignored(onlyGPUs)},
+}
+
+const (
+	whereOutput = "output is kept, and forewarm jobs logs JOB shows it"
+	onlyGPUs    = "GPUs are given out, and the node's processors and memory are shared by those who have them"
+)
+
+// putAll translates the words of a line.
+func (t *translation) putAll(words []string) error {
+	for len(words) > 0 {
+		flag, value, rest, err := nextFlag(words)
+		if err != nil {
+			return err
+		}
+		if err := flag.put(t, value); err != nil {
+			return fmt.Errorf("--%s: %w", flag.long, err)
+		}
+		words = rest
+	}
+	return nil
+}
+
+// nextFlag takes a flag and its value from the front of words.
+func nextFlag(words []string) (flag sbatchFlag, value string, rest []string, err error) {
+	word, rest := words[0], words[1:]
+	name, long := strings.CutPrefix(word, "--")
+	name, value, given := strings.Cut(name, "=")
+	if !long && len(word) > 1 {
+		name, value = word[1:2], strings.TrimPrefix(word[2:], "=")
+		given = value != ""
+	}
+	at := slices.IndexFunc(sbatchFlags, func(f sbatchFlag) bool {
+		return long && name == f.long || !long && name == f.short
+	})
+	switch {
+	case !strings.HasPrefix(word, "-"):
+		return flag, "", nil, fmt.Errorf("%q is no flag", word)
+	case at < 0:
+		return flag, "", nil, fmt.Errorf("forewarm does not know %s of #SBATCH: take it out, or say what it is for "+
+			"by a flag of forewarm run in a line #FW", strings.SplitN(word, "=", 2)[0])
+	case sbatchFlags[at].bare && given:
+		return flag, "", nil, fmt.Errorf("--%s takes no value", sbatchFlags[at].long)
+	case !sbatchFlags[at].bare && !given:
+		if len(rest) == 0 {
+			return flag, "", nil, fmt.Errorf("--%s needs a value", sbatchFlags[at].long)
+		}
+		value, rest = rest[0], rest[1:]
+	}
+	return sbatchFlags[at], value, rest, nil
+}
+
+// finish is all flags: what is said of each node is of one node, unless there is a number of them.
+func (t *translation) finish() []string {
+	if t.perNode > 0 && t.nodes == 0 && t.gpus == 0 {
+		t.gpus, t.perNode = t.perNode, 0
+	}
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"gpus", t.gpus}, {"nodes", t.nodes}, {"gpus-per-node", t.perNode}} {
+		if f.n > 0 {
+			t.put(f.name, strconv.Itoa(f.n))
+		}
+	}
+	return t.flags
+}
+
+func (t *translation) put(flag, value string) { t.flags = append(t.flags, "--"+flag+"="+value) }
+
+// becomes is a flag with the same value under another name.
+func becomes(flag string) func(*translation, string) error {
+	return func(t *translation, value string) error {
+		t.put(flag, value)
+		return nil
+	}
+}
+
+// means is a flag that stands for one word.
+func means(word string) func(*translation, string) error {
+	return func(t *translation, _ string) error {
+		t.flags = append(t.flags, word)
+		return nil
+	}
+}
+
+// ignored is a flag that changes nothing here; instead says why.
+func ignored(instead string) func(*translation, string) error {
+	return func(t *translation, _ string) error {
+		t.note(instead)
+		return nil
+	}
+}
+
+// note keeps what the user should know, once.
+func (t *translation) note(text string) {
+	if !slices.Contains(t.notes, text) {
+		t.notes = append(t.notes, text)
+	}
+}
+
+// onlyOne is a flag that may say 1 and nothing else.
+func onlyOne(why string) func(*translation, string) error {
+	return func(_ *translation, value string) error {
+		if value != "1" {
+			return fmt.Errorf("%s cannot be had: %s", value, why)
+		}
+		return nil
+	}
+}
