@@ -29,6 +29,8 @@ type JobFaults struct {
 	RunTwice  []string // begun again after a success, or one attempt twice
 	Torn      []string // whose output is not what they wrote
 	Misplaced []string // more than were asked for, endings too many, or begun before their turn
+	// Blind says why what was not found does not count: nothing ended, or nothing ran.
+	Blind []string
 }
 
 // Judge compares what is known of jobs.
@@ -58,6 +60,9 @@ func (j Jobs) Judge() JobFaults {
 		if !r.Ends {
 			f.Attempts++
 		}
+	}
+	if f.Over == 0 || f.Attempts == 0 {
+		f.Blind = append(f.Blind, fmt.Sprintf("%d jobs ended and %d attempts ran: nothing was measured", f.Over, f.Attempts))
 	}
 	return f
 }

@@ -85,7 +85,8 @@ func (s *submitter) afterLast(in *contract.JobCreate, e *Entry) {
 // submit submits a job, or an array, and returns the ids.
 func (s *submitter) submit(ctx context.Context, name, manner string, more func(*contract.JobCreate, *Entry)) []string {
 	in := contract.JobCreate{Pool: s.Pool, GPUs: 1, Name: name, MaxRuntimeSeconds: 60, GraceSeconds: 5,
-		Command: []string{"bash", "-c", jobScript, "bash", manner, s.Runs, s.Log, s.org}, Retries: retriesOfJobs[manner]}
+		Command: []string{"bash", "-s", "--", manner, s.Runs, s.Log, s.org}, Input: []byte(jobScript),
+		Retries: retriesOfJobs[manner]}
 	if in.Retries == nil {
 		in.Retries = &contract.JobRetries{Lost: 20}
 	}
