@@ -45,7 +45,7 @@ func (s *submitter) runSubmitter(ctx context.Context) {
 	for s.tide.awaitFlood(ctx) {
 		s.made++
 		s.submitOnce(ctx, fmt.Sprintf("%s-%d", s.name, s.made))
-		waitFor(ctx, time.Duration(s.chance.Int64N(int64(2500*time.Millisecond))))
+		waitFor(ctx, time.Duration(s.chance.Int64N(int64(4*time.Second))))
 	}
 }
 
