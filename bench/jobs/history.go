@@ -136,7 +136,7 @@ const (
 		SELECT job, 1, 0, node, 'ended', '{"Code":"","ExitCode":0,"Signal":"","Reason":"","Ran":true}' FROM work ORDER BY i`
 	pastAllocations = `INSERT INTO allocations
 		SELECT allocation, org, pool, '', key, '', 'batch', 1, 1, 0, '[0]', '[]', 60000000, at + 10000, at + 70000,
-			'released', 'job_over', at + 10000, at + 10000, at + 60000, at + 60000, 40000, 4, job
+			'job_over', 'released', at + 10000, at + 10000, at + 60000, at + 60000, 40000, 4, job
 		FROM work ORDER BY i`
 	pastHolds = `INSERT INTO allocation_gpus
 		SELECT allocation, node, 'GPU-SIM-' || node || '-' || i % 8, i % 8, at + 10000, at + 60000 FROM work ORDER BY i`

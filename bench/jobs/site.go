@@ -206,19 +206,23 @@ func (s *site) measureRate(ctx context.Context, connections int) (perSecond floa
 // measureStarts submits jobs to idle nodes, and reads from the database when they were submitted and when
 // they ran.
 func (s *site) measureStarts(ctx context.Context, out io.Writer) error {
-	var took []time.Duration
+	var took, given, ran []time.Duration
 	for range *starts {
 		ids, err := s.run(ctx, 1, 1)
 		if err != nil {
 			return err
 		}
-		var micros int64
-		if err := s.db.QueryRow(ctx, "SELECT started_at - submitted_at FROM jobs WHERE id = $1", ids[0]).
-			Scan(&micros); err != nil {
+		var scheduled, started, ended int64 // microseconds after the submission
+		if err := s.db.QueryRow(ctx, "SELECT scheduled_at - submitted_at, started_at - submitted_at, "+
+			"ended_at - submitted_at FROM jobs WHERE id = $1", ids[0]).Scan(&scheduled, &started, &ended); err != nil {
 			return fmt.Errorf("reading when a job began: %w", err)
 		}
-		took = append(took, time.Duration(micros)*time.Microsecond)
+		given = append(given, time.Duration(scheduled)*time.Microsecond)
+		took = append(took, time.Duration(started)*time.Microsecond)
+		ran = append(ran, time.Duration(ended-started)*time.Microsecond)
 	}
+	fmt.Fprintf(out, "half of the jobs had their GPU after %.0f ms, ran %.0f ms later, and had ended %.0f ms after that\n",
+		rig.Quantile(given, 0.5), rig.Quantile(took, 0.5)-rig.Quantile(given, 0.5), rig.Quantile(ran, 0.5))
 	rig.Series{rig.Quantile(took, 0.5)}.Print(out, "job_start_p50_ms", "ms")
 	rig.Series{rig.Quantile(took, 0.99)}.Print(out, "job_start_p99_ms", "ms")
 	return nil
