@@ -74,7 +74,8 @@ func (s *site) startDaemons(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err = api.PatchPool(ctx, pool.ID, pool.Version, contract.PoolPatch{MinNodes: nodes, MaxNodes: nodes}); err != nil {
+	keep := contract.PoolPatch{MinNodes: nodes, MaxNodes: nodes}
+	if _, err = api.PatchPool(ctx, pool.ID, pool.Version, keep); err != nil {
 		return fmt.Errorf("having the pool keep nodes: %w", err)
 	}
 	var ready []string

@@ -24,7 +24,8 @@ func knownJobs(manner, state string, code int) audit.Jobs {
 		Told: map[string]contract.Job{"job_1": {ID: "job_1", OrganizationID: "org", Name: "a", State: state, Attempt: 2,
 			ExitCode: &code}},
 		Output: map[string]string{"job_1": text},
-		Runs: []audit.Run{{At: secondsAfter(1), JobID: "job_1", Attempt: 1}, {At: secondsAfter(2), JobID: "job_1", Attempt: 2},
+		Runs: []audit.Run{{At: secondsAfter(1), JobID: "job_1", Attempt: 1},
+			{At: secondsAfter(2), JobID: "job_1", Attempt: 2},
 			{At: secondsAfter(3), JobID: "job_1", Attempt: 2, Ends: true, ExitCode: code}},
 		Events: []ledger.Event{{Type: "job.submitted", Subject: "job_1"}, {Type: "job.pending", Subject: "job_1"},
 			{Type: "job." + state, Subject: "job_1"}},
@@ -56,24 +57,26 @@ func TestWhatIsWrongWithJobsIsFound(t *testing.T) {
 		"lost": {func(j *audit.Jobs) { delete(j.Told, "job_1") }, lostJobs, "is not there"},
 		"not over": {func(j *audit.Jobs) { tell(j, func(t *contract.Job) { t.State = contract.JobRunning }) }, lostJobs,
 			"is running"},
-		"ended otherwise": {func(j *audit.Jobs) { tell(j, func(t *contract.Job) { t.State = contract.JobFailed }) }, lostJobs,
-			"must be completed"},
+		"ended otherwise": {func(j *audit.Jobs) { tell(j, func(t *contract.Job) { t.State = contract.JobFailed }) },
+			lostJobs, "must be completed"},
 		"never ran": {func(j *audit.Jobs) { j.Runs = j.Runs[:2] }, lostJobs, "and did not"},
 		"another's": {func(j *audit.Jobs) { tell(j, func(t *contract.Job) { t.OrganizationID = "other" }) }, lostJobs,
 			`is "a" of other`},
-		"ended twice": {func(j *audit.Jobs) { j.Events = append(j.Events, j.Events[2]) }, misplacedJobs, "ended 2 times"},
+		"ended twice": {func(j *audit.Jobs) { j.Events = append(j.Events, j.Events[2]) }, misplacedJobs,
+			"ended 2 times"},
 		"after success": {func(j *audit.Jobs) {
 			j.Runs = append(j.Runs, audit.Run{At: secondsAfter(4), JobID: "job_1", Attempt: 3})
 		}, twiceJobs, "after attempt 2 had succeeded"},
 		"one attempt twice": {func(j *audit.Jobs) { j.Runs = append(j.Runs, j.Runs[0]) }, twiceJobs, "began twice"},
-		"torn":              {func(j *audit.Jobs) { j.Output["job_1"] = j.Output["job_1"][:100] }, tornJobs, "from byte 100 on"},
+		"torn": {func(j *audit.Jobs) { j.Output["job_1"] = j.Output["job_1"][:100] }, tornJobs,
+			"from byte 100 on"},
 		"two of one request": {func(j *audit.Jobs) { j.Told["job_2"] = contract.Job{OrganizationID: "org", Name: "a"} },
 			misplacedJobs, "asked for 1 jobs and made 2"},
 		"before its turn": {func(j *audit.Jobs) {
 			j.Entries[0].After = "job_0"
 			j.Runs = append(j.Runs, audit.Run{At: secondsAfter(9), JobID: "job_0", Attempt: 1, Ends: true})
 		}, misplacedJobs, "for which it waits"},
-		"nothing": {func(j *audit.Jobs) { *j = audit.Jobs{} }, func(f audit.JobFaults) []string { return f.Blind }, "nothing"},
+		"nothing": {func(j *audit.Jobs) { *j = audit.Jobs{} }, blindOn, "nothing"},
 	} {
 		j := knownJobs(load.Prints, contract.JobCompleted, 0)
 		c.spoil(&j)
@@ -92,6 +95,7 @@ func tell(j *audit.Jobs, change func(*contract.Job)) {
 func lostJobs(f audit.JobFaults) []string      { return f.Lost }
 func misplacedJobs(f audit.JobFaults) []string { return f.Misplaced }
 func twiceJobs(f audit.JobFaults) []string     { return f.RunTwice }
+func blindOn(f audit.JobFaults) []string       { return f.Blind }
 func tornJobs(f audit.JobFaults) []string      { return f.Torn }
 
 func TestRunsAreRead(t *testing.T) {
