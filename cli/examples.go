@@ -26,7 +26,8 @@ var examplesOf = map[string]string{
 	"explain reserve":  "forewarm explain reserve --gpus 8 --model a100-80g --at 'tomorrow 09:00' --for 3h",
 	"explain allocate": "forewarm explain allocate --gpus 8 --model a100-80g",
 	"run": "forewarm run --gpus 2 --pool demo-a100 -- python3 -c 'print(6 * 7)'\n" +
-		"forewarm run -d --gpus 1 --model a100-80g --max-runtime 2h --checkpoint USR1@60s --name train -- python3 train.py\n" +
+		"forewarm run -d --gpus 1 --model a100-80g --max-runtime 2h --checkpoint USR1@60s --name train -- python3 " +
+		"train.py\n" +
 		"forewarm run -d --pool demo-a100 --array 0-9 --after prepare -- sh -c 'echo part $FOREWARM_ARRAY_INDEX'\n" +
 		"forewarm run --script train.sh -- --epochs 3",
 	"queue":        "forewarm queue\nforewarm queue --pool demo-a100",

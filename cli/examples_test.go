@@ -148,7 +148,8 @@ func exampleLines(c *cobra.Command) []string {
 // resuming are the commands for what was stopped before.
 var resuming = map[string][]string{
 	"nodes resume": {"nodes", "drain"}, "schedules resume": {"schedules", "pause", "standup"},
-	"jobs release": {"jobs", "hold", "later"}, "prewarm resume": {"prewarm", "pause"}, "recovery confirm": {"recovery", "begin"},
+	"jobs release": {"jobs", "hold", "later"}, "prewarm resume": {"prewarm", "pause"},
+	"recovery confirm": {"recovery", "begin"},
 }
 
 // changes are the commands that change something, in an order in which one

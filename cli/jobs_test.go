@@ -183,21 +183,22 @@ func TestRunRefuses(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "large")
 	require.NoError(t, os.WriteFile(large, make([]byte, 1<<18+1), 0o600))
 	for args, says := range map[string]string{
-		"run":                               "the command is missing",
-		"run --array 0-9 -- true":           "add --detach",
-		"run -d --array 9-0 -- true":        "--array 9-0: write FIRST-LAST",
-		"run -d --array 1,3 -- true":        "write FIRST-LAST",
-		"run --checkpoint USR1@soon -- a":   "as in USR1@60s",
-		"run --env A -- true":               "--env A: must be NAME=VALUE",
-		"run --env-file /no/such -- true":   "--env-file: ",
-		"run --input " + large + " -- true": "more than 256KiB",
-		"run --not-before soon -- true":     "is not a time",
-		"run --script /no/such":             "--script: ",
-		"jobs cancel":                       "JOB is missing",
-		"jobs logs job_1 --rank 1":          "is on 1 node, counted from 0",
-		"jobs logs job_1 --attempt 2":       "has had 0 attempts",
-		"jobs logs job_1 --tail none":       "must be a number of bytes",
-		"jobs logs job_1 -o yaml":           "comes in pieces",
+		"run":                                           "the command is missing",
+		"run --array 0-9 -- true":                       "add --detach",
+		"run -d --array 9-0 -- true":                    "--array 9-0: write FIRST-LAST",
+		"run -d --array 1,3 -- true":                    "write FIRST-LAST",
+		"run --checkpoint USR1@soon -- a":               "as in USR1@60s",
+		"run --env A -- true":                           "--env A: must be NAME=VALUE",
+		"run --env-file /no/such -- true":               "--env-file: ",
+		"run --input " + large + " -- true":             "more than 192KiB",
+		"run --not-before soon -- true":                 "is not a time",
+		"run --script /no/such":                         "--script: ",
+		"run --script testdata/jobs/train.sh --input -": "the script itself",
+		"jobs cancel":                                   "JOB is missing",
+		"jobs logs job_1 --rank 1":                      "is on 1 node, counted from 0",
+		"jobs logs job_1 --attempt 2":                   "has had 0 attempts",
+		"jobs logs job_1 --tail none":                   "must be a number of bytes",
+		"jobs logs job_1 -o yaml":                       "comes in pieces",
 	} {
 		_, errs, code := w.runCommand(strings.Fields(args)...)
 		require.Equal(t, exit.Usage, code, "%s: %s", args, errs)
@@ -269,7 +270,8 @@ func TestRunAScript(t *testing.T) {
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "Note      testdata/jobs/train.sh: output is kept, and forewarm jobs logs JOB shows it\n")
 	want := contract.JobCreate{Name: "from-slurm", Pool: "demo-a100", GPUs: 2, MaxRuntimeSeconds: 1800, Priority: "low",
-		Environment: map[string]string{"A": "1"}, Command: []string{"/bin/sh", "-c", string(text), "train.sh", "x", "y"}}
+		Environment: map[string]string{"A": "1"}, Command: []string{"/bin/sh", "-c", `eval "$(cat)"`, "train.sh", "x", "y"},
+		Input: text}
 	require.Equal(t, want, s.sent)
 
 	_, errs, code = w.runCommand("run", "-d", "--script", "testdata/jobs/train.sh", "--nodes", "2", "--gpus-per-node", "4",
@@ -280,8 +282,9 @@ func TestRunAScript(t *testing.T) {
 	require.Equal(t, want, s.sent)
 
 	wrong := filepath.Join(t.TempDir(), "wrong.sh")
-	for line, says := range map[string]string{"#FW --gpu 2": "there is no flag --gpu", "#FW --script x": "cannot name another",
-		"#FW true": `"true" is no flag`, "#SBATCH --exclusive": "line 1: forewarm does not know --exclusive",
+	for line, says := range map[string]string{"#FW --gpu 2": "there is no flag --gpu",
+		"#FW --script x": "cannot name another",
+		"#FW true":       `"true" is no flag`, "#SBATCH --exclusive": "line 1: forewarm does not know --exclusive",
 		"#FW --gpus two": `--gpus "two" is not a whole number`} {
 		require.NoError(t, os.WriteFile(wrong, []byte(line+"\ntrue\n"), 0o600))
 		_, errs, code := w.runCommand("run", "-d", "--script", wrong)

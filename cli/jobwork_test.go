@@ -15,7 +15,6 @@ import (
 // nodeJob is an attempt of a job on a node, as its daemon knows it.
 type nodeJob struct {
 	report contract.JobReport
-	order  contract.JobOrder
 	wrote  int64
 }
 
@@ -57,7 +56,7 @@ func (w *town) reportJobs(n node.Node) {
 		return slices.Contains(answer.ForgetJobs, j.report.JobKey)
 	})
 	for _, o := range answer.Jobs {
-		w.working[n.ID] = append(w.working[n.ID], &nodeJob{order: o,
+		w.working[n.ID] = append(w.working[n.ID], &nodeJob{
 			report: contract.JobReport{JobKey: o.JobKey, Rank: o.Rank, State: contract.JobRankRunning}})
 	}
 }

@@ -14,10 +14,10 @@ import (
 
 var shellBlock = regexp.MustCompile("(?s)```(?:sh|console)\n(.*?)```")
 
-// usageBlocks are what the page about using GPUs tells people to type, below a heading; empty: all.
-func usageBlocks(t *testing.T, heading string) []string {
+// usageBlocks are what a page tells people to type, below a heading; empty: all.
+func usageBlocks(t *testing.T, name, heading string) []string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/using-an-allocation.md")
+	page, err := os.ReadFile("../docs/" + name)
 	require.NoError(t, err)
 	text := string(page)
 	if heading != "" {
@@ -57,13 +57,13 @@ func typed(t *testing.T, text string) (all [][]string) {
 	return all
 }
 
-// Every line of the page about using GPUs is one that a shell reads, and of ours one
+// Every line of the pages about using GPUs is one that a shell reads, and of ours one
 // that the command understands.
-func TestLinesAboutUsingAnAllocation(t *testing.T) {
+func TestLinesAboutUse(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
 	lines := 0
-	for _, block := range usageBlocks(t, "") {
+	for _, block := range append(usageBlocks(t, "using-an-allocation.md", ""), usageBlocks(t, "jobs.md", "")...) {
 		for _, words := range typed(t, block) {
 			c, rest, err := w.newRoot().Find(words)
 			require.NoError(t, err, words)
@@ -73,7 +73,7 @@ func TestLinesAboutUsingAnAllocation(t *testing.T) {
 			lines++
 		}
 	}
-	require.GreaterOrEqual(t, lines, 20)
+	require.GreaterOrEqual(t, lines, 35)
 }
 
 // launchers stand in for programs that take GPUs: they tell what they are given.
@@ -92,7 +92,7 @@ func (w *town) launchAsWritten(section, allocation string) (printed string) {
 		require.NoError(w.t, os.WriteFile(filepath.Join(venv, name), //nolint:gosec // users of holds run it
 			[]byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
-	for _, block := range usageBlocks(w.t, section) {
+	for _, block := range usageBlocks(w.t, "using-an-allocation.md", section) {
 		for _, words := range typed(w.t, strings.ReplaceAll(block, "/opt/venv/bin", venv)) {
 			if words[0] == "cp" {
 				words[1] = filepath.Join(w.dir, words[1])

@@ -45,7 +45,7 @@ func TestWaitSurvivesARestart(t *testing.T) {
 	out, errs, code := w.runCommand("allocate", "--gpus", "1", "--pool", "lab", "--wait", "-o", "json")
 	require.Equal(t, exit.OK, code, errs)
 	require.Contains(t, out, `"state": "active"`)
-	require.Contains(t, errs, " broke (EOF); trying again for up to 15m.\n")
+	require.Contains(t, errs, " was cut; trying again for up to 15m.\n")
 	require.Greater(t, pauses, 4)
 }
 

@@ -214,6 +214,62 @@ func ExampleError() {
 	// up to 8 GPUs in lab
 }
 
+// A job waits for its GPUs, and goes on without who submitted it. An array makes many of one request,
+// and the list finds them by what they share.
+func ExampleClient_SubmitJob() {
+	api, stop := newExampleClient()
+	defer stop()
+	ctx := context.Background()
+
+	submitted, err := api.SubmitJob(ctx, contract.JobCreate{Pool: "lab", GPUs: 2, MaxRuntimeSeconds: 600, Hold: true,
+		Command: []string{"python3", "part.py"}, Array: &contract.JobArray{First: 0, Last: 9, Step: 5}}, client.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for job, err := range api.Jobs(ctx, client.JobFilter{Array: submitted.ArrayID}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(*job.ArrayIndex, job.State, job.GPUs)
+	}
+	waits, err := api.ReleaseJob(ctx, submitted.Jobs[0].ID)
+	fmt.Println(waits.State, err)
+	// Output:
+	// 5 held 2
+	// 0 held 2
+	// pending <nil>
+}
+
+// What a job writes is followed to its end, also across connections that are cut.
+func ExampleClient_JobOutput() {
+	api, stop := newExampleClient()
+	defer stop()
+	ctx := context.Background()
+
+	submitted, err := api.SubmitJob(ctx, contract.JobCreate{Pool: "lab", Hold: true, Command: []string{"true"}},
+		client.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	over, err := api.CancelJob(ctx, submitted.Jobs[0].ID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for piece, err := range api.JobOutput(ctx, over.ID, client.OutputQuery{Follow: true}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s: %s", piece.Stream, piece.Data)
+	}
+	fmt.Println(over.State, client.IsJobOver(over.State))
+	// Output: cancelled true
+}
+
 // The same key sent twice has one effect: a request whose answer was lost is sent again
 // without harm.
 func ExampleWithIdempotencyKey() {

@@ -47,7 +47,7 @@ func TestRequestsAboutJobs(t *testing.T) {
 	require.Equal(t, []string{"POST /v1/jobs?dry_run=true", "GET /v1/jobs/job_1", "POST /v1/jobs/job_1/cancel",
 		"POST /v1/jobs/job_1/requeue", "POST /v1/jobs/job_1/hold", "POST /v1/jobs/job_1/release",
 		"GET /v1/jobs/job_1/explain", "GET /v1/jobs", "GET /v1/jobs?all=true&array=arr_1&mine=true&pool=lab",
-		 "GET /v1/jobs?name=train&state=failed",
+		"GET /v1/jobs?name=train&state=failed",
 		"GET /v1/queue?pool=lab"}, got)
 	require.True(t, client.IsJobOver(contract.JobFailed))
 	require.False(t, client.IsJobOver(contract.JobPreempted))

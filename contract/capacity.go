@@ -41,6 +41,7 @@ type Pool struct {
 	BootSamples        int           `json:"boot_samples"`
 	LeadSeconds        float64       `json:"lead_seconds,omitempty"`
 	Recovering         bool          `json:"recovering,omitempty"`
+	NoWorkerSince      time.Time     `json:"no_worker_since,omitzero" doc:"No worker has been seen since."`
 	Failing            *Failure      `json:"failing,omitempty"`
 	BlockedUntil       time.Time     `json:"blocked_until,omitzero"`
 	CappedUntil        time.Time     `json:"creation_capped_until,omitzero"`

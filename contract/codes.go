@@ -23,6 +23,7 @@ const (
 	CodeAmbiguousName         = "ambiguous-name"
 	CodeCapacityExhausted     = "capacity-exhausted"
 	CodeStateConflict         = "state-conflict"
+	CodeQueueFull             = "queue-full"
 	CodeObservedPool          = "observed-pool"
 	CodeDaemonRefused         = "daemon-refused"
 	CodeNodeNotAttached       = "node-not-attached"
@@ -86,6 +87,7 @@ var Catalogue = []ProblemType{
 	{CodeClaimTooEarly, 409, "It is too early to claim this reservation", true},
 	{CodeClaimTooLong, 422, "The lease is longer than the reservation", false},
 	{CodeStateConflict, 409, "Its state does not allow that", false},
+	{CodeQueueFull, 409, "As many jobs wait as may", true},
 	{CodeObservedPool, 409, "The cluster's own scheduler places the work in this pool", false},
 	{CodeDaemonRefused, 409, "The node's daemon must join anew", false},
 	{CodeNodeNotAttached, 409, "The node's daemon is not in reach", true},

@@ -6,7 +6,7 @@ import "time"
 // happens next and when.
 type Explanation struct {
 	Subject   string        `json:"subject,omitempty" doc:"Empty for a request that was only asked about."`
-	Kind      string        `json:"kind" enum:"reservation,allocation,node,pool,schedule,request"`
+	Kind      string        `json:"kind" enum:"reservation,allocation,job,node,pool,schedule,request"`
 	State     string        `json:"state"`
 	Reason    string        `json:"reason,omitempty"`
 	Summary   string        `json:"summary" doc:"One sentence for people."`

@@ -12,6 +12,7 @@ type JoinToken struct {
 	NodeID    string    `json:"node_id"`
 	Token     string    `json:"token" doc:"Shown once."`
 	ExpiresAt time.Time `json:"expires_at"`
+	URL       string    `json:"url,omitempty" doc:"Where to reach the control plane, if it is configured."`
 }
 
 // NodeJoin is what a daemon says of itself when it joins, with a join token as its key, or

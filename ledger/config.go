@@ -49,6 +49,9 @@ type Config struct {
 	// TenantsSeeNodes shows all nodes and devices to every tenant, for the teams of
 	// one company: see Sight.
 	TenantsSeeNodes bool
+	// WorkersApart says that workers are other processes, which may all be gone: without
+	// one no wait is estimated, and explanations say so.
+	WorkersApart bool
 	// Seals is the key that seals the journal; zero: it is not sealed.
 	Seals SealKey
 	// SealMemory remembers the newest seal that this process has seen; nil: seals

@@ -12,7 +12,7 @@ import (
 // comes next.
 type Explanation struct {
 	At        time.Time
-	Kind      string // reservation, allocation, node, pool, schedule or request
+	Kind      string // reservation, allocation, job, node, pool, schedule or request
 	Subject   string // empty: a request that was only asked about
 	State     string
 	Reason    string // a code

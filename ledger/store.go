@@ -163,6 +163,10 @@ type Reader interface {
 	// to a queue or not, or one whose worker fell silent. It may lie ahead; zero
 	// means that nothing waits. working says that a worker holds some task now.
 	LateSince() (at time.Time, working bool, err error)
+	// Workers returns workers, also those that ended in the last weeks, the one seen last first.
+	Workers() ([]Worker, error)
+	// Servers returns the servers that are there, those that have been there longest first.
+	Servers() ([]Peer, error)
 	Report(s Scope, from, to time.Time) (Report, error)
 	// WorkStarts counts the starts of observed work in a period, in one pool or, with the
 	// empty id, in all.
@@ -222,6 +226,8 @@ type Tx interface {
 	// HoldProvisioner writes a hold unless another holder has one that is not over,
 	// and returns the hold that counts now.
 	HoldProvisioner(h ProvisionerHold) (ProvisionerHold, error)
+	// NoteWorker notes that a worker is there for as long as life from now on.
+	NoteWorker(w Worker, life time.Duration) error
 	// Extend prolongs a guarded lease.
 	Extend(g Guard, lease time.Duration) error
 	// Dispatch marks up to limit ready, due tasks as sent, not to be sent again

@@ -312,14 +312,14 @@ func TestWhatNodeKeysMayDo(t *testing.T) {
 	f.createKey("viewer", "viewer")
 	f.createAgentKey("agent")
 	may := map[string][]string{"daemon": {"POST /v1/nodes/:id/renew", "PUT /v1/nodes/:id/heartbeat",
-		"POST /forewarm.v1.NodeService/:procedure"},
+		"PUT /v1/nodes/:id/jobs/:job/output", "POST /forewarm.v1.NodeService/:procedure"},
 		"token": {"POST /v1/nodes/:id/join"}}
 	for route, policy := range f.server.Policies() {
 		if policy.Public {
 			continue
 		}
 		method, path, _ := strings.Cut(route, " ")
-		own := strings.NewReplacer(":id", f.nodes[0].ID, ":uuid", "GPU-1", ":procedure", "Attach").Replace(path)
+		own := strings.NewReplacer(":id", f.nodes[0].ID, ":uuid", "GPU-1", ":procedure", "Attach", ":job", "job_1").Replace(path)
 		for key, routes := range may {
 			if !slices.Contains(routes, route) {
 				require.Equal(t, contract.CodePermissionDenied, f.refuse(key, method, own, "").Code, "%s with %s", route, key)

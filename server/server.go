@@ -82,6 +82,8 @@ type Config struct {
 	// Proxies are believed about the addresses of their clients, and whether those
 	// speak TLS. Zero: nobody is.
 	Proxies httpx.Proxies
+	// PublicURL is where others reach the API; empty: nobody has said.
+	PublicURL string
 	// PublicTLS says that everybody comes by TLS, whatever this process sees.
 	PublicTLS bool
 	// OpenPerAddress bounds the requests that one address has open through a
@@ -249,7 +251,7 @@ func (s *Server) registerRoutes() {
 		Ledger: s.cfg.Ledger, Peers: s.peers, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
 		Telemetry: s.telemetry, Sessions: s.sessions, NewDaemon: s.cfg.NewDaemon,
 		Minter:  auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
-		KeyLife: s.cfg.KeyLife, External: systemOperations(),
+		KeyLife: s.cfg.KeyLife, PublicURL: s.cfg.PublicURL, External: systemOperations(),
 		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(),
 			Simulation: s.cfg.Simulation},
 	})

@@ -145,6 +145,7 @@ func TestTrapN(t *testing.T) {
 		},
 		"Proxies":        TestForwardedClients,
 		"PublicTLS":      TestCookiesBehindTLS,
+		"PublicURL":      TestAJoinTokenSaysWhereToGo,
 		"Downloads":      TestProgramsAreHandedOut,
 		"OpenPerAddress": TestRequestsOfAClientAreBounded,
 		"Peers":          TestAFollowerDecidesWhenNobodyReplies,

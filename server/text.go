@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
@@ -58,6 +59,9 @@ func onlyLegible(text string) bool {
 // checkPlainText refuses text that would do something where it is shown, or that one of
 // the databases cannot hold.
 func checkPlainText(place, text string) *problem.Problem {
+	if isProgramText(place) {
+		text = breaksInPrograms.Replace(text)
+	}
 	found := plaintext.Find(text)
 	if found == "" {
 		return nil
@@ -67,6 +71,13 @@ func checkPlainText(place, text string) *problem.Problem {
 		Field(contract.FieldError{Pointer: place, Code: "control-character", Message: rule}).Fix("Leave "+found+" out",
 		"")
 }
+
+// isProgramText reports whether a place has what a program is given, which may be several lines.
+func isProgramText(place string) bool {
+	return strings.HasPrefix(place, "/command/") || strings.HasPrefix(place, "/environment/")
+}
+
+var breaksInPrograms = strings.NewReplacer("\n", "", "\t", "")
 
 // checkBatch checks the text of a batch, which is a list or a sequence of
 // requests. Only what is escaped or beyond ASCII can be a control character.

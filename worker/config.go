@@ -44,8 +44,9 @@ type Config struct {
 	// word; empty: none.
 	Watermark string
 	// Holder tells this worker from all others, before and after a restart, where a
-	// provisioner serves one worker at a time; Host is where it runs, for people. An
-	// empty Holder takes no notice of other workers.
+	// provisioner serves one worker at a time and where workers are listed; Host is where
+	// it runs, for people. An empty Holder takes no notice of other workers, and is not
+	// listed.
 	Holder, Host string
 	// JoinToken makes what the daemon of a node needs to join, for provisioners that start
 	// daemons; nil: they get none.

@@ -120,6 +120,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			stop(err)
 		}
 	})
+	actors.Go(func() { w.keepNoted(ctx) })
 	actors.Go(func() { w.relay.Run(ctx) })
 	actors.Go(func() { w.reaper.Run(ctx) })
 	actors.Go(func() { w.keepSweeping(ctx) })

@@ -15,6 +15,7 @@ import (
 	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/cli/problem"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 )
@@ -111,7 +112,7 @@ func followEvents(a *app.App, cmd *cobra.Command, seq int64) error {
 				if problem, ok := errors.AsType[*client.Error](err); ok && !problem.Problem.Retryable {
 					return err
 				}
-				a.Say(cmd, "The stream broke (%v); trying again.", err)
+				a.Say(cmd, "The stream ended: %s; trying again.", describeBreak(err))
 				break
 			}
 			seq = e.Seq
@@ -142,4 +143,12 @@ func showEvent(a *app.App, cmd *cobra.Command, e contract.Event) error {
 		return fmt.Errorf("writing: %w", err)
 	}
 	return nil
+}
+
+// describeBreak says why a stream ended that is asked for anew.
+func describeBreak(err error) string {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		return refused.Error()
+	}
+	return problem.UnreachableText(err)
 }

@@ -35,11 +35,11 @@ cancels it. With --detach its id is printed, and forewarm jobs logs -f shows the
 
 With --script, the job runs a file of here by the shell that its first line names (sh if it names none), with the
 arguments behind --. The shell gets the text as its input and reads all of it first, so the file need not be on the
-nodes. Scripts of other languages have to be there; name their program and the file behind --. Lines at its beginning with #FW have flags of this command, those with
-#SBATCH flags of Slurm: job-name, time, nodes, gpus, gpus-per-node, gres=gpu, partition (the pool), array, dependency,
-chdir, requeue, no-requeue, signal, begin, hold and export of NAME=VALUE. What Slurm does about output, mail, memory
-and processors is left out with a note, and any other flag is refused. #FW counts before #SBATCH, and the command line
-before both.`,
+nodes. Scripts of other languages have to be there; name their program and the file behind --. Lines at its beginning
+with #FW have flags of this command, those with #SBATCH flags of Slurm: job-name, time, nodes, gpus, gpus-per-node,
+gres=gpu, partition (the pool), array, dependency, chdir, requeue, no-requeue, signal, begin, hold and export of
+NAME=VALUE. What Slurm does about output, mail, memory and processors is left out with a note, and any other flag is
+refused. #FW counts before #SBATCH, and the command line before both.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return run(a, cmd, r, args) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault

@@ -1,8 +1,11 @@
 package nodes
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"regexp"
 	"time"
 
@@ -41,14 +44,34 @@ func newJoinCommand(a *app.App) *cobra.Command {
 				return err
 			}
 			a.Say(cmd, "The token is shown only once and stored nowhere.")
+			address := cmp.Or(publicAddress(got.URL), target.Server)
+			if isLoopback(address) {
+				a.Say(cmd, "Warning: %s is reached on this machine alone. For a node on another one, set server.public_url of "+
+					"the control plane, or write the address at which the node reaches it.", address)
+			}
 			return output.Text(a, cmd, got.NodeID, got, func(w io.Writer) {
-				_, _ = fmt.Fprintf(w, joinText, got.ExpiresAt.UTC().Format(time.RFC3339), access.QuoteWord(target.Server),
+				_, _ = fmt.Fprintf(w, joinText, got.ExpiresAt.UTC().Format(time.RFC3339), access.QuoteWord(address),
 					got.NodeID, got.Token)
 			})
 		},
 	}
 	c.Flags().DurationVar(&life, "expires-in", 0, "how long the token works; at most, and without it, 15m")
 	return c
+}
+
+// publicAddress is an address that a server says it has, or empty if it is none.
+func publicAddress(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// isLoopback reports whether only programs of the same machine reach an address.
+func isLoopback(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
 // What a server sends becomes lines that root runs.

@@ -127,6 +127,8 @@ func State(x contract.Pool, paused string) string {
 	switch {
 	case x.Recovering:
 		return "recovering"
+	case !x.NoWorkerSince.IsZero():
+		return "no worker since " + format.Time(x.NoWorkerSince)
 	case x.Failing != nil:
 		return "failing"
 	case stopped >= 0 && len(x.Sources) == 1:

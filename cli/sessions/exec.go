@@ -134,7 +134,7 @@ func run(cmd *cobra.Command, where at, command wire.Command, terminal bool) erro
 // suggestPath also says how to name the folder of a program that was not found.
 func suggestPath(err error, where at, command wire.Command) error {
 	e, ok := errors.AsType[*exit.Error](err)
-	if ok && e.Code == exit.NotStarted && len(command.Arguments) > 0 && !strings.Contains(command.Arguments[0], "/") {
+	if ok && e.Code == exit.NotStarted && strings.Contains(e.Message, "there is no such program") {
 		e.Next = append(e.Next, fmt.Sprintf("forewarm exec %s --env PATH=/opt/venv/bin:/usr/bin:/bin -- %s", where.id,
 			access.Quote(command.Arguments)))
 	}

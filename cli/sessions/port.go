@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/client/session"
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
 )
 
 // NewPortCommand is the command port.
@@ -30,6 +32,8 @@ func NewPortCommand(a *app.App) *cobra.Command {
 		Long: `Listen on 127.0.0.1, and carry each connection to a port of a node's loopback interface, through the daemon of
 the node, until Ctrl-C or the end of the allocation: a notebook or an inference server there can be used as if it ran
 here.
+
+Programs of other holders on the node reach what listens there, too: give it a token or a password.
 
 LOCAL is the port here, PORT's number if it is left out, and any free one if it is 0.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -76,7 +80,7 @@ func forward(cmd *cobra.Command, where at, local, remote int) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 	if err != nil {
-		return &exit.Error{Code: exit.Conflict, Message: fmt.Sprintf("listening here: %v", err), Err: err,
+		return &exit.Error{Code: exit.Conflict, Message: describeListening(local, err), Err: err,
 			Next: []string{fmt.Sprintf("forewarm port %s 0:%d", where.id, remote)}}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
@@ -103,10 +107,29 @@ func forward(cmd *cobra.Command, where at, local, remote int) error {
 			case isFinal(err):
 				end(err)
 			default:
-				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "forewarm: %v\n", err)
+				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "forewarm: %s\n", describeConnection(err))
 			}
 		})
 	}
+}
+
+// describeListening says why a port of this machine cannot be had.
+func describeListening(port int, err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Sprintf("port %d of this machine is in use: choose another, or 0 for any that is free", port)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Sprintf("port %d of this machine is not yours to listen on: choose one from 1024 on", port)
+	}
+	return fmt.Sprintf("port %d of this machine cannot be listened on: %v", port, err)
+}
+
+// describeConnection says why a connection was not carried: as the node does, if it was told.
+func describeConnection(err error) string {
+	if ended, ok := errors.AsType[*session.EndError](err); ok {
+		return ended.Error()
+	}
+	return httpx.DescribeFailure(err, "the control plane")
 }
 
 // isFinal reports whether a connection was refused for a reason that no later one escapes: the

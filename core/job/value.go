@@ -129,6 +129,8 @@ func (j Job) Apply(event Event, reason string, now time.Time) (Job, error) {
 		j.ScheduledAt, j.StartedAt = now, time.Time{}
 	case Running:
 		j.StartedAt = now
+	case Pending:
+		j.StartedAt = time.Time{}
 	}
 	if j.Over() {
 		j.EndedAt = now
@@ -159,7 +161,7 @@ const (
 func (c Condition) Judge(other Job) Verdict {
 	ok := other.state == Completed
 	switch {
-	case c == After && (other.Attempt > 0 && !other.StartedAt.IsZero() || ok):
+	case c == After && (!other.StartedAt.IsZero() || other.End.Ran || ok):
 		return Met
 	case !other.Over():
 		return Wait

@@ -90,7 +90,7 @@ func newLearned() learned.Learned {
 		Arrivals: learned.Arrivals{Until: day, Open: 0.25, Taken: []float64{1.25, 0}, Hours: []float64{2.5, 1}},
 		Leases:   learned.LeaseUse{Seen: []time.Duration{1, 1000000}},
 		Cleaning: []learned.Cleaning{{ID: "alc_1", Since: day, Slots: []int{0, 2}, GPUs: 1,
-			UUIDs: []string{"GPU-1", "GPU-2"}, Await: []string{"nod_1"}}},
+			UUIDs: []string{"GPU-1", "GPU-2"}, Await: []string{"nod_1"}, GivenUp: []string{"nod_2"}}},
 		Sources: map[string]learned.SourceLearned{"aws/us/p4d-spot": {
 			Boot: learned.BootTimes{Prior50: time.Second, Prior95: time.Minute, Faded: 1,
 				Seen: []time.Duration{time.Second}},

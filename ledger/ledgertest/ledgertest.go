@@ -41,6 +41,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"a deleted pool is found by its name":    aDeletedPoolIsFoundByItsName,
 		"one gpu has one holder":                 oneGPUHasOneHolder,
 		"one worker holds a provisioner":         oneWorkerHoldsAProvisioner,
+		"workers that are gone are known":        goneWorkersAreKnown,
 		"a pool's state is what is live":         aPoolsStateIsWhatIsLive,
 		"a task runs once":                       aTaskRunsOnce,
 		"a keyed task runs again and again":      aKeyedTaskRunsAgain,

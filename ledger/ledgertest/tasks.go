@@ -357,3 +357,40 @@ func lateWorkIsKnown(w *world) {
 	require.True(w, at.After(now), "what is being done is not late before its lease ends")
 	require.True(w, working)
 }
+
+// goneWorkersAreKnown: while one worker is there, none is missed; afterwards it is known when
+// the last one was.
+func goneWorkersAreKnown(w *world) {
+	note := func(id string, life time.Duration) {
+		require.NoError(w, w.inTx(func(tx ledger.Tx) error {
+			return tx.NoteWorker(ledger.Worker{ID: id, Host: "host of " + id}, life)
+		}))
+	}
+	gone := func() (since time.Time, gone bool) {
+		w.readSnapshot(func(r ledger.Reader) (err error) {
+			since, gone, err = ledger.WorkersGone(r)
+			return err
+		})
+		return since, gone
+	}
+	since, missing := gone()
+	require.True(w, missing)
+	require.True(w, since.IsZero(), "none ever was")
+	note("one", time.Hour)
+	note("two", -time.Second)
+	_, missing = gone()
+	require.False(w, missing, "one is there")
+	before := w.now()
+	note("one", 0)
+	since, missing = gone()
+	require.True(w, missing)
+	require.WithinRange(w, since, before, w.now())
+	all := readValue(w, func(r ledger.Reader) ([]ledger.Worker, error) { return r.Workers() })
+	require.Len(w, all, 2)
+	require.Equal(w, "one", all[0].ID, "seen last")
+	require.Equal(w, "host of two", all[1].Host)
+	note("two", -31*24*time.Hour)
+	note("one", 0)
+	require.Len(w, readValue(w, func(r ledger.Reader) ([]ledger.Worker, error) { return r.Workers() }), 1,
+		"who is gone for a month is forgotten")
+}

@@ -45,6 +45,8 @@ type cleanText struct {
 	Short int      `json:"short,omitempty"`
 	UUIDs []string `json:"uuids"`
 	Await []string `json:"await,omitempty"` // nodes
+	// GivenUp are nodes whose proof did not come in time.
+	GivenUp []string `json:"given_up,omitempty"`
 }
 
 type oddsText struct {
@@ -75,7 +77,7 @@ func learnedToText(l learned.Learned) learnedText {
 	}
 	for _, x := range l.Cleaning {
 		t.Cleaning = append(t.Cleaning, cleanText{ID: x.ID, Since: toMicros(x.Since), Slots: x.Slots, GPUs: x.GPUs,
-			Short: x.Short, UUIDs: x.UUIDs, Await: x.Await})
+			Short: x.Short, UUIDs: x.UUIDs, Await: x.Await, GivenUp: x.GivenUp})
 	}
 	for key, known := range l.Sources {
 		if t.Sources == nil {
@@ -125,7 +127,7 @@ func (t learnedText) toLearned() learned.Learned {
 	}
 	for _, x := range t.Cleaning {
 		l.Cleaning = append(l.Cleaning, learned.Cleaning{ID: x.ID, Since: toTime(x.Since), Slots: x.Slots, GPUs: x.GPUs,
-			Short: x.Short, UUIDs: x.UUIDs, Await: x.Await})
+			Short: x.Short, UUIDs: x.UUIDs, Await: x.Await, GivenUp: x.GivenUp})
 	}
 	for key, known := range t.Sources {
 		if l.Sources == nil {

@@ -37,6 +37,16 @@ func (s *Store) Attend(ctx context.Context, p ledger.Peer, life time.Duration) (
 	return all, err
 }
 
+func (r taskReader) Servers() (all []ledger.Peer, err error) {
+	var rows []peerRow
+	err = r.newQuery().Table("peers").Where("until >= ?", toMicros(r.Now())).Order("since, id").Limit(maxPeers).
+		Find(&rows).Error
+	for _, row := range rows {
+		all = append(all, ledger.Peer{ID: row.ID, Address: row.Address, Since: toTime(row.Since)})
+	}
+	return all, wrapError("listing servers", err)
+}
+
 // maxPeers bounds what is read of a table that somebody has filled.
 const maxPeers = 64
 

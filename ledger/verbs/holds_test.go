@@ -73,6 +73,7 @@ func TestAResumedNodeIsProvedCleanBeforeItIsGivenOut(t *testing.T) {
 	require.Len(t, w.readNodes(node.Quarantined), 1)
 	for i := range 2 { // an operator believes it, and is wrong
 		require.Len(t, w.readEvents("allocation.not_cleaned"), i+1)
+		w.ledger = w.restartedLedger() // as the server is not the worker that gave it up
 		_, err = w.ledger.ResumeNode(t.Context(), operator, on)
 		require.NoError(t, err)
 		w.pass(time.Minute)

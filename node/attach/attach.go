@@ -34,10 +34,6 @@ const (
 	firstRetry  = 3 * time.Second  // full jitter up to this after the first failure, then twice as much
 	lastRetry   = time.Minute
 	joinsWithin = time.Second
-	// MostSessions is how many a node has at a time.
-	MostSessions = 64
-	// MostOfOne is how many of these an allocation has.
-	MostOfOne = 16
 	// closeWithin is how long the server may take to read the end of a session.
 	closeWithin = 30 * time.Second
 )
@@ -73,12 +69,9 @@ func NewTransport() *http.Transport {
 // Attachment is a daemon's.
 type Attachment struct {
 	Config
-	api      forewarmv1connect.NodeServiceClient
-	sessions chan struct{} // one for each that is open
-	open     sync.WaitGroup
-
-	counting sync.Mutex
-	counts   map[string]int // of sessions, by allocation
+	api    forewarmv1connect.NodeServiceClient
+	places places
+	open   sync.WaitGroup
 }
 
 // New returns an attachment that has not begun.
@@ -89,8 +82,7 @@ func New(cfg Config) (*Attachment, error) {
 	if cfg.SignEvery == 0 {
 		cfg.SignEvery = signEvery
 	}
-	return &Attachment{Config: cfg, api: forewarmv1connect.NewNodeServiceClient(cfg.HTTP, cfg.URL),
-		sessions: make(chan struct{}, MostSessions), counts: map[string]int{}}, nil
+	return &Attachment{Config: cfg, api: forewarmv1connect.NewNodeServiceClient(cfg.HTTP, cfg.URL)}, nil
 }
 
 // Run attaches, again and again, until the context ends, and then hangs up what sessions are
@@ -113,7 +105,8 @@ func (a *Attachment) Run(ctx context.Context) {
 			failures++
 		}
 		if !told && !errors.Is(err, errNotJoined) { // once an outage
-			a.Log.WarnContext(ctx, "sessions cannot be opened here: the stream to the control plane is down", "error", err)
+			a.Log.WarnContext(ctx, "sessions cannot be opened here: the stream to the control plane is down", "error",
+				httpx.DescribeFailure(err, "the control plane"))
 			told = true
 		}
 		timer := time.NewTimer(wait)

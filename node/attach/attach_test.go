@@ -263,3 +263,40 @@ func TestSessionsAreBounded(t *testing.T) {
 	require.Contains(t, refused("alc_1", "alc_1"), "the allocation has as many sessions on the node as it may")
 	require.Contains(t, refused("alc_5", "alc_2", "alc_3", "alc_4"), "the node has as many sessions as it takes")
 }
+
+// Connections to ports leave places for commands.
+func TestPortsLeavePlacesForCommands(t *testing.T) {
+	t.Parallel()
+	var p attach.Places
+	port := func(id string) error {
+		_, err := p.Enter(id, true)
+		return err
+	}
+	for range 12 {
+		require.NoError(t, port("alc_1"))
+	}
+	require.ErrorContains(t, port("alc_1"), "the rest is kept for commands")
+	var leave []func()
+	for range 4 {
+		left, err := p.Enter("alc_1", false)
+		require.NoError(t, err)
+		leave = append(leave, left)
+	}
+	_, err := p.Enter("alc_1", false)
+	require.ErrorContains(t, err, "as many sessions on the node as it may: 16")
+	leave[0]()
+	_, err = p.Enter("alc_1", false)
+	require.NoError(t, err, "one has ended")
+	for _, id := range []string{"alc_2", "alc_3", "alc_4"} {
+		for range 12 {
+			require.NoError(t, port(id))
+		}
+	}
+	require.ErrorContains(t, port("alc_5"), "the node has as many connections to ports as it takes")
+	for range 12 {
+		_, err := p.Enter("alc_5", false)
+		require.NoError(t, err)
+	}
+	_, err = p.Enter("alc_6", false)
+	require.ErrorContains(t, err, "the node has as many sessions as it takes")
+}

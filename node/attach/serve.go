@@ -2,7 +2,6 @@ package attach
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -48,16 +47,10 @@ func (a *Attachment) serve(ctx context.Context, o *forewarmv1.OpenSession) {
 
 // run does the work of a session.
 func (a *Attachment) run(ctx context.Context, o *forewarmv1.OpenSession, s *carrier) session.End {
-	select {
-	case a.sessions <- struct{}{}:
-		defer func() { <-a.sessions }()
-	default:
-		return session.End{Code: session.Refused, Reason: "the node has as many sessions as it takes"}
-	}
-	leave, ok := a.enter(o.GetHold().GetAllocationId())
-	if !ok {
-		return session.End{Code: session.Refused,
-			Reason: fmt.Sprintf("the allocation has as many sessions on the node as it may: %d", MostOfOne)}
+	_, port := o.GetWork().(*forewarmv1.OpenSession_Port)
+	leave, err := a.places.enter(o.GetHold().GetAllocationId(), port)
+	if err != nil {
+		return session.End{Code: session.Refused, Reason: err.Error()}
 	}
 	defer leave()
 	place, err := a.Holds.Open(holdOf(o.GetHold()))
@@ -80,23 +73,6 @@ func (a *Attachment) run(ctx context.Context, o *forewarmv1.OpenSession, s *carr
 	default:
 		return session.End{Code: session.Refused, Reason: "the node does not know what is asked of it: its daemon is older"}
 	}
-}
-
-// enter counts a session of an allocation until leave is called; false: it has enough.
-func (a *Attachment) enter(allocationID string) (leave func(), ok bool) {
-	a.counting.Lock()
-	defer a.counting.Unlock()
-	if a.counts[allocationID] >= MostOfOne {
-		return nil, false
-	}
-	a.counts[allocationID]++
-	return func() {
-		a.counting.Lock()
-		defer a.counting.Unlock()
-		if a.counts[allocationID]--; a.counts[allocationID] == 0 {
-			delete(a.counts, allocationID)
-		}
-	}, true
 }
 
 func holdOf(h *forewarmv1.Hold) hold.Hold {

@@ -32,7 +32,8 @@ type Command struct {
 	Arguments   []string // the program first, which is looked for in the PATH of the environment
 	Environment []string
 	Directory   string
-	User        *User // nil: the daemon's own
+	Home        string // the allocation's own folder; what is above it is not the holder's to open
+	User        *User  // nil: the daemon's own
 
 	In, Out, Err *os.File // nil: nothing
 	Terminal     bool     // In is one, and controls the session
@@ -46,6 +47,7 @@ type order struct {
 	Arguments   []string
 	Environment []string
 	Directory   string
+	Home        string
 	User        *User
 	Daemon      int // its process: a launcher whose daemon is gone starts nothing
 }
@@ -157,7 +159,7 @@ func (c *Child) command(tell *os.File, what Command) error {
 	_ = tell.SetDeadline(within)
 	_ = c.said.SetDeadline(within)
 	err := gob.NewEncoder(tell).Encode(order{Arguments: what.Arguments, Environment: what.Environment,
-		Directory: what.Directory, User: what.User, Daemon: os.Getpid()})
+		Directory: what.Directory, Home: what.Home, User: what.User, Daemon: os.Getpid()})
 	if err := errors.Join(err, tell.Close()); err != nil {
 		return fmt.Errorf("telling the launcher what to start: %w", err)
 	}

@@ -76,32 +76,42 @@ func (o order) confine() error {
 
 // become replaces the process by the command. It returns only if that cannot be.
 func (o order) become() error {
-	program, err := find(o.Arguments[0], o.Environment)
+	if err := syscall.Chdir(o.Directory); err != nil {
+		return fmt.Errorf("starting %s in the folder %s: %w", o.Arguments[0], o.Directory, o.explainClosed(err, o.Directory))
+	}
+	program, err := o.find(o.Arguments[0])
 	if err != nil {
 		return err
 	}
-	if err := syscall.Chdir(o.Directory); err != nil {
-		return fmt.Errorf("starting %s in the folder %s: %w", o.Arguments[0], o.Directory, err)
-	}
 	err = syscall.Exec(program, o.Arguments, o.Environment) //nolint:gosec // it is the holder's, as its user
+	if filepath.IsAbs(program) {
+		err = o.explainClosed(err, filepath.Dir(program))
+	}
 	return fmt.Errorf("starting %s: %w", o.Arguments[0], err)
 }
 
-// find returns the path of a program, as a shell with that environment finds it.
-func find(program string, env []string) (string, error) {
+// find returns the path of a program, as a shell with the command's environment finds it. A
+// folder that cannot be looked through is told of.
+func (o order) find(program string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil
 	}
-	path := pathIn(env)
+	path, closed := pathIn(o.Environment), ""
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		if found, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+		found, err := exec.LookPath(filepath.Join(dir, program))
+		if err == nil {
 			return found, nil
 		}
+		if errors.Is(err, syscall.EACCES) && closed == "" {
+			if folder, _ := closedFolder(dir); folder != "" {
+				closed = "; " + o.explainClosed(syscall.EACCES, dir).Error()
+			}
+		}
 	}
-	return "", fmt.Errorf("starting %s: there is no such program in %s", program, path)
+	return "", fmt.Errorf("starting %s: there is no such program in %s%s", program, path, closed)
 }
 
 // pathIn is where an environment has programs be looked for.

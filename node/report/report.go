@@ -157,7 +157,8 @@ func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
 				return now, &RefusedError{Cause: err}
 			}
 			r.sendAt = now.Add(r.retryAfter(err))
-			r.Log.WarnContext(ctx, "the report did not reach the server", "error", err, "again_in", r.sendAt.Sub(now))
+			r.Log.WarnContext(ctx, "the report did not reach the server",
+				"error", httpx.DescribeFailure(err, "the control plane"), "again_in", r.sendAt.Sub(now).Round(time.Millisecond))
 		}
 	}
 	if next := r.sendAt; r.unsent && next.After(now) && next.Before(r.lookAt) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/node/hold"
 )
 
@@ -32,7 +33,7 @@ func (Runner) Connect(ctx context.Context, place hold.Place, port int, s Stream)
 	d := net.Dialer{Timeout: dialWithin}
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
-		reason := err.Error()
+		reason := httpx.DescribeFailure(err, "port "+strconv.Itoa(port)+" of the node's loopback interface")
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			reason = "nothing listens on port " + strconv.Itoa(port) + " of the node's loopback interface"
 		}

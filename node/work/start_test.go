@@ -90,7 +90,8 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 	for want, c := range map[string]work.Command{
 		"starting no-such-program: there is no such program in /nowhere:/bin": {Arguments: []string{"no-such-program"},
 			Environment: map[string]string{"PATH": "/nowhere:/bin"}},
-		"starting tool: there is no such program in " + private: {Arguments: []string{"tool"},
+		"starting tool: there is no such program in " + private + "; the user of the allocation cannot pass the folder " +
+			private + " (mode 0700)": {Arguments: []string{"tool"},
 			Environment: map[string]string{"PATH": private}},
 		"starting : there is no such program in /bin": {Arguments: []string{""},
 			Environment: map[string]string{"PATH": "/bin"}},
@@ -99,10 +100,29 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		"starting " + script + ": no such file or directory":    {Arguments: []string{script}},
 		"starting true in the folder /no/such/folder: no such file or directory": {Arguments: []string{"true"},
 			Directory: "/no/such/folder"},
-		"starting true in the folder " + private + ": permission denied": {Arguments: []string{"true"}, Directory: private},
+		"starting true in the folder " + private + ": the user of the allocation cannot pass the folder " + private +
+			" (mode 0700)": {Arguments: []string{"true"}, Directory: private},
+		"starting " + private + "/tool: the user of the allocation cannot pass the folder " + private +
+			" (mode 0700)": {Arguments: []string{private + "/tool"}},
 	} {
 		got := run(t, ownPlace(t, 1_900_000_002), c)
 		require.Equal(t, ran{map[session.Channel]string{}, session.End{Code: session.NotStarted, Reason: want}}, got)
+	}
+}
+
+// A holder that cannot get to its own folder hears which one is closed, and who can open it.
+func TestAClosedFolderOfHoldsIsNamed(t *testing.T) {
+	dir := newOpenDir(t)
+	require.NoError(t, os.Mkdir(dir+"/private", 0o700))
+	place := ownPlace(t, 1_900_000_002)
+	place.Home = dir + "/private/holds/alc_1"
+	require.NoError(t, os.MkdirAll(place.Home, 0o755)) //nolint:gosec // what is above it is closed
+	require.NoError(t, os.Chown(place.Home, 1_900_000_002, 1_900_000_002))
+	want := " in the folder " + place.Home + ": the user of the allocation cannot pass the folder " + dir +
+		"/private (mode 0700): an operator opens it on the node with chmod o+x, or chooses another hold_dir"
+	for _, program := range []string{"true", "no-such-program", "./mine"} {
+		got := run(t, place, work.Command{Arguments: []string{program}})
+		require.Equal(t, session.End{Code: session.NotStarted, Reason: "starting " + program + want}, got.end)
 	}
 }
 

@@ -165,7 +165,7 @@ func Start(place hold.Place, c Command) (*Process, error) {
 		arguments = []string{shell(), "-l"}
 	}
 	what := launch.Command{Arguments: arguments, Environment: environment(place, c), Directory: c.Directory,
-		Cgroup: place.Cgroup, Mark: place.Mark}
+		Home: place.Home, Cgroup: place.Cgroup, Mark: place.Mark}
 	if !filepath.IsAbs(what.Directory) { // the daemon's own folder is nobody's business
 		what.Directory = filepath.Join(place.Home, what.Directory)
 	}

@@ -53,6 +53,8 @@ type Config struct {
 	// NewDaemon is how long after the start of an allocation the daemon of its node may take
 	// until sessions are refused without it.
 	NewDaemon time.Duration
+	// PublicURL is where others reach the API; empty: nobody has said.
+	PublicURL string
 	// External are operations that somebody else answers, to be described with the
 	// API's own.
 	External []huma.Operation

@@ -51,7 +51,7 @@ func issueJoinToken(ctx context.Context, a *API, in *struct {
 		return nil, err
 	}
 	return &One[contract.JoinToken]{Body: contract.JoinToken{NodeID: d.NodeID, Token: text.Reveal(),
-		ExpiresAt: d.TokenExpires.UTC()}}, nil
+		ExpiresAt: d.TokenExpires.UTC(), URL: a.PublicURL}}, nil
 }
 
 type nodeJoin struct {

@@ -19,6 +19,8 @@ func explanationEndpoints(a *API) []endpoint {
 			Summary: "Explain a reservation's state, and what happens next"}, a.Ledger.ExplainReservation),
 		serveExplanation(a, "allocations", operation.Operation{ID: "explainAllocation", Policy: auth.Viewer,
 			Summary: "Explain an allocation's state, and what happens next"}, a.Ledger.ExplainAllocation),
+		serveExplanation(a, "jobs", operation.Operation{ID: "explainJob", Policy: auth.Viewer,
+			Summary: "Explain a job's state, and everything that it waits for"}, a.Ledger.ExplainJob),
 		serveExplanation(a, "schedules", operation.Operation{ID: "explainSchedule", Policy: auth.Viewer,
 			Summary: "Explain what becomes of a schedule's next date, and what blocks it"}, a.Ledger.ExplainSchedule),
 		serveExplanation(a, "nodes", operation.Operation{ID: "explainNode", Policy: auth.Viewer,

@@ -97,6 +97,9 @@ func (f *outputFeed) run(ctx context.Context) {
 	f.sent = f.a.Clock.Now()
 	for {
 		over, err := f.step(ctx)
+		if err != nil {
+			f.cut()
+		}
 		if err != nil || over {
 			return
 		}
@@ -104,11 +107,15 @@ func (f *outputFeed) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-f.a.Sessions.Leaving():
+			f.cut()
 			return
 		case <-tick.C:
 		}
 	}
 }
+
+// cut ends the stream so that its reader sees that it is not the end of the output.
+func (f *outputFeed) cut() { _ = f.flush.SetWriteDeadline(time.Unix(1, 0)) }
 
 // step sends what is new, and reports whether nothing more is to come.
 func (f *outputFeed) step(ctx context.Context) (over bool, err error) {
@@ -124,7 +131,7 @@ func (f *outputFeed) step(ctx context.Context) (over bool, err error) {
 				return err
 			}
 			f.want.Attempt = attemptOf(j, f.want)
-			over = !f.want.Follow || j.Over() || f.want.Attempt < j.Attempt
+			over = !f.want.Follow || f.want.Attempt < j.Attempt || f.want.Attempt == j.Attempt && !j.HasGPUs() || j.Over()
 			parts, err = r.JobOutput(j.ID, f.want.Attempt, f.want.Rank, f.want.Offset, outputAtOnce)
 			return err
 		})

@@ -108,6 +108,11 @@ func showPool(a *API, actor ledger.Actor, r ledger.Reader, p *contract.Pool, tro
 	now := r.Now()
 	seen := state.Snapshot()
 	p.CappedUntil, p.LeadSeconds = seen.Capped(now).UTC(), a.Ledger.Lead(state.Pool, now).Seconds()
+	if since, gone, err := a.Ledger.Waits(r).WorkersGone(); err != nil {
+		return err
+	} else if gone {
+		p.NoWorkerSince = cmp.Or(since, state.Pool.CreatedAt).UTC()
+	}
 	counts := encodeGPUCounts(ledger.CountDevices(state.Devices(now)))
 	p.GPUCounts, p.Failing = &counts, encodeTrouble(actor, troubles.In(state))
 	if p.Room, err = readRoom(r, state.Pool); err != nil {

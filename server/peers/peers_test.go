@@ -316,3 +316,20 @@ func FuzzFrames(f *testing.F) {
 		}
 	})
 }
+
+// Who probes a server hears, in words for people, why no other server would reach it.
+func TestAProbeSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	m := startMember(t, &roll{}, "srv_a", refuse(t))
+	at := ledger.Peer{ID: "srv_a", Address: m.cfg.Address}
+	probe := func(to ledger.Peer, pepper, version string) error {
+		return Probe(t.Context(), to, []keys.Pepper{pepperOf(t, pepper)}, version, time.Now())
+	}
+	require.NoError(t, probe(at, "5a", "1"))
+	require.ErrorContains(t, probe(at, "5a", "2"), "is of another version")
+	require.ErrorContains(t, probe(at, "5b", "1"), "the same FOREWARM_PEPPER")
+	require.EqualError(t, probe(ledger.Peer{ID: "srv_b", Address: at.Address}, "5a", "1"),
+		"the server that is to be at "+at.Address+" does not answer as it")
+	require.EqualError(t, probe(ledger.Peer{ID: "srv_a", Address: "127.0.0.1:1"}, "5a", "1"),
+		"nothing answers at 127.0.0.1:1")
+}

@@ -35,6 +35,7 @@ func From(err error) (*Problem, bool) {
 		taken   *ledger.TakenError
 		watched *ledger.ObservedPoolError
 		shared  *ledger.SharedNodeError
+		queue   *ledger.QueueFullError
 		daemon  *ledger.DaemonRefusedError
 	)
 	switch {
@@ -65,6 +66,9 @@ func From(err error) (*Problem, bool) {
 		return New(contract.CodeStateConflict, strings.ToUpper(shared.Error()[:1])+shared.Error()[1:]+".").
 			Fix("Try again when the other's work is over, or take whole nodes", "").
 			Fix("Have an operator see to the node's isolation, or to the pool's", "forewarm pools edit --help"), true
+	case errors.As(err, &queue):
+		return New(contract.CodeQueueFull, strings.ToUpper(queue.Error()[:1])+queue.Error()[1:]+".").
+			Fix("Try again when some have ended, or cancel what is not needed", "forewarm queue"), true
 	case errors.As(err, &daemon):
 		return New(contract.CodeDaemonRefused, strings.ToUpper(daemon.Error()[:1])+daemon.Error()[1:]+".").
 			Fix("Have an operator issue a new join token, and start the daemon with it",

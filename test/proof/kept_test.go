@@ -132,6 +132,7 @@ func countCapacity(r ledger.Reader, count counter) {
 	count("node_presences")(lengthOf(r.Presences(time.Time{})))
 	count("orphans")(lengthOf(r.Orphans(ledger.OrphanFilter{})))
 	count("provisioners")(lengthOf(r.Provisioners()))
+	count("workers")(lengthOf(r.Workers()))
 	count("schedules")(lengthOf(r.Schedules(everybody, whole)))
 	count("reservations")(lengthOf(r.Reservations(everybody, ledger.BookingFilter{}, whole)))
 	allocations, err := r.Allocations(everybody, ledger.BookingFilter{}, whole)

@@ -88,6 +88,7 @@ func (w *world) useEverything() {
 	_, err := l.Start(ctx, ledger.FirstStart{Organization: "first",
 		Operator: ledger.Key{ID: "key_1", Name: "first", Hash: []byte{1, 2, 255}}})
 	require.NoError(w.t, err)
+	require.NoError(w.t, l.NoteWorker(ctx, ledger.Worker{ID: "one", Host: "gpu-1"}, time.Hour))
 	user, err := l.CreateUser(ctx, operator, ledger.User{OrganizationID: ann.OrganizationID, Email: "ann@example.com",
 		Role: ledger.Member, Active: true})
 	require.NoError(w.t, err)

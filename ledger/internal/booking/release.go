@@ -35,20 +35,24 @@ func (l Booking) Release(ctx context.Context, actor ledger.Actor, id string) (al
 	})
 }
 
-// releaseAllocation walks through releasing to released: nothing of the holder runs under
-// the control plane's care on the node, so there is nothing to wait for between.
+// releaseAllocation walks through releasing to released: the holder is gone with that. What it
+// ran on nodes is ended and cleaned up afterwards, and its GPUs are nobody's before that is
+// proved (allocation.cleaned).
 func releaseAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation) (allocation.Allocation, error) {
 	held := phrase.Span(tx.Now().Sub(a.ActiveAt))
 	a, err := tx.StepAllocation(p, a, allocation.Release, "asked", "")
 	if err != nil {
 		return a, err
 	}
-	return EndAllocation(tx, p, a, allocation.Finish, "asked",
-		fmt.Sprintf("%s back after %s", phrase.Count(a.Shape.GPUs(), "GPU"), held))
+	message := fmt.Sprintf("%s back after %s", phrase.Count(a.Shape.GPUs(), "GPU"), held)
+	if len(a.Opened) > 0 {
+		message += "; what ran on " + phrase.Count(len(a.Opened), "node") + " is cleaned up next"
+	}
+	return EndAllocation(tx, p, a, allocation.Finish, "asked", message)
 }
 
-// EndAllocation ends an allocation by an event after which it holds nothing, and nothing
-// of its holder runs. Its nodes are idle from then on, if nobody else is on them.
+// EndAllocation ends an allocation by an event after which it holds nothing. Its nodes are
+// idle from then on, if nobody else is on them.
 func EndAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, event allocation.Event, reason, message string,
 ) (allocation.Allocation, error) {
 	a, err := tx.StepAllocation(p, a, event, reason, message)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -53,5 +54,10 @@ func poolInUse(tx *txn.Tx, p *txn.PoolTx) error {
 		return err
 	}
 	in.Add("schedules", schedules)
+	jobs, err := tx.Port.LiveJobs(p.Pool.ID)
+	if err != nil {
+		return err
+	}
+	in.Add("jobs", tenancy.IdsOf(jobs, func(j job.Job) string { return j.ID }))
 	return in.InUseError("pool " + p.Pool.Name)
 }

@@ -198,3 +198,16 @@ func lowestFree(taken uint64, n, of int) (devices uint64) {
 	}
 	return devices
 }
+
+// sinceOf is when a job entered its state, as far as that is known.
+func sinceOf(j job.Job) time.Time {
+	switch {
+	case j.Over():
+		return j.EndedAt
+	case j.State() == job.Running || j.State() == job.Preempted:
+		return j.StartedAt
+	case j.State() == job.Scheduled:
+		return j.ScheduledAt
+	}
+	return j.SubmittedAt
+}

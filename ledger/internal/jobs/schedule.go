@@ -87,27 +87,7 @@ func isRefusal(err error) bool {
 
 // startJob gives a job its GPUs, in the name of whoever submitted it.
 func (l Jobs) startJob(ctx context.Context, j job.Job) error {
-	var who ledger.Credential
-	valid := false
-	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
-		who, err = tenancy.ReadCredential(r, j.SubmittedBy)
-		valid = err == nil && who.Valid(r.Now())
-		return ledger.IgnoreMissing(err)
-	})
-	if err != nil {
-		return fmt.Errorf("reading who submitted it: %w", err)
-	}
-	if !valid {
-		return l.failJob(ctx, failure{j, job.End{Code: job.KeyRevoked,
-			Reason: "the key that submitted it may not be used any more"}})
-	}
-	actor := who.Actor()
-	actor.Via = "scheduler"
-	return l.InGroup(ctx, actor, &ledger.LockHint{Pool: j.PoolID}, func(tx *txn.Tx) error {
-		p, err := tx.LockPool(j.PoolID)
-		if err != nil {
-			return fmt.Errorf("locking pool: %w", err)
-		}
+	err := l.asSubmitter(ctx, j, func(tx *txn.Tx, p *txn.PoolTx) error {
 		is, err := txn.FindJob(tx, j.ID)
 		if err != nil || is.State() != job.Pending || is.NotBefore.After(tx.Now()) {
 			return err
@@ -127,6 +107,37 @@ func (l Jobs) startJob(ctx context.Context, j job.Job) error {
 		}
 		txn.NoteJob(tx, is, message)
 		return nil
+	})
+	if errors.Is(err, errKeyOver) {
+		return l.failJob(ctx, failure{j, job.End{Code: job.KeyRevoked, Reason: errKeyOver.Error()}})
+	}
+	return err
+}
+
+var errKeyOver = errors.New("the key that submitted it may not be used any more")
+
+// asSubmitter runs fn on the pool of a job in the name of whoever submitted it, or fails with
+// errKeyOver.
+func (l Jobs) asSubmitter(ctx context.Context, j job.Job, fn func(tx *txn.Tx, p *txn.PoolTx) error) error {
+	var who ledger.Credential
+	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
+		who, err = tenancy.ReadCredential(r, j.SubmittedBy)
+		if errors.Is(err, ledger.ErrNotFound) || err == nil && !who.Valid(r.Now()) {
+			return errKeyOver
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("reading who submitted job %s: %w", j.ID, err)
+	}
+	actor := who.Actor()
+	actor.Via = "scheduler"
+	return l.InGroup(ctx, actor, &ledger.LockHint{Pool: j.PoolID}, func(tx *txn.Tx) error {
+		p, err := tx.LockPool(j.PoolID)
+		if err != nil {
+			return fmt.Errorf("locking pool: %w", err)
+		}
+		return fn(tx, p)
 	})
 }
 

@@ -23,6 +23,13 @@ type Waits struct {
 	r        ledger.Reader
 	cfg      ledger.Config
 	outlooks map[string]*plan.Outlook
+	workers  *workers // nil: were not looked for yet
+}
+
+// workers says whether all are gone, and since when: zero, if none ever was.
+type workers struct {
+	gone  bool
+	since time.Time
 }
 
 // NewWaits returns estimates on what r reads.
@@ -98,8 +105,28 @@ func (w *Waits) Expires(r reservation.Reservation) (bool, error) {
 	return o.Expires(r.ID, r.Window.End), nil
 }
 
-// estimateWait is none where the wait is likely to last until somebody gives up.
+// WorkersGone reports whether no worker is there to do what is waited for, and since when:
+// zero, if none ever was. Where the worker is a part of this process, it is there.
+func (w *Waits) WorkersGone() (since time.Time, gone bool, err error) {
+	if !w.cfg.WorkersApart {
+		return time.Time{}, false, nil
+	}
+	if w.workers == nil {
+		since, gone, err := ledger.WorkersGone(w.r)
+		if err != nil {
+			return time.Time{}, false, fmt.Errorf("looking for workers: %w", err)
+		}
+		w.workers = &workers{gone: gone, since: since}
+	}
+	return w.workers.since, w.workers.gone, nil
+}
+
+// estimateWait is none where the wait is likely to last until somebody gives up, or until
+// somebody starts a worker.
 func (w *Waits) estimateWait(poolID, id string, until time.Time) (*wait.Estimate, error) {
+	if _, gone, err := w.WorkersGone(); gone || err != nil {
+		return nil, err
+	}
 	o, err := w.poolOutlook(poolID)
 	if err != nil {
 		return nil, err

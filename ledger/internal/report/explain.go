@@ -35,7 +35,8 @@ type explained struct {
 	troubles ledger.Troubles
 	// operator: who asks sees what providers say. hopeless: time alone helps not.
 	operator, hopeless bool
-	expires            bool // a waitlisted reservation is likely to, before it has a place
+	expires            bool            // a waitlisted reservation is likely to, before it has a place
+	noWorker           *ledger.Blocker // what it means that no worker is there; nil: one is
 }
 
 func beginExplanation(l *txn.Engine, r ledger.Reader, actor ledger.Actor, subject, poolID string) (*explained, error) {
@@ -53,12 +54,19 @@ func beginExplanation(l *txn.Engine, r ledger.Reader, actor ledger.Actor, subjec
 	if e.troubles, err = fleet.ReadTroubles(r); err != nil {
 		return nil, err
 	}
+	if e.noWorker, err = describeMissingWorker(e.waits, r, e.operator, state.Pool.CreatedAt); err != nil {
+		return nil, err
+	}
 	e.Decisions, err = r.Decisions(actor.Scope(), ledger.DecisionFilter{Subject: subject}, recentDecisions)
 	return e, err
 }
 
-// describeNextSteps tells what the planner has next for the subject.
+// describeNextSteps tells what the planner has next for the subject: nothing, if what it
+// waits for is a worker.
 func (e *explained) describeNextSteps(messages map[string]string) {
+	if slices.ContainsFunc(e.Blockers, func(b ledger.Blocker) bool { return b.Code == ledger.CodeNoWorker }) {
+		return
+	}
 	for _, s := range e.outlook.Next(e.Subject) {
 		if message, ok := messages[s.Code]; ok {
 			if s.Subject != "" {
@@ -345,7 +353,12 @@ func (l Reporting) ExplainRequest(ctx context.Context, actor ledger.Actor, op tx
 		return e, err
 	}
 	e.At, e.Effect, e.Wait = effect.At, effect, effect.Wait
-	if effect.Wait != nil {
+	if needsWorker(effect) {
+		if err := l.blockRequestWithoutWorker(ctx, actor, &e); err != nil {
+			return e, err
+		}
+	}
+	if effect.Wait != nil || len(e.Blockers) > 0 {
 		e.State, e.Summary = "waits", "it would get a place, and wait for its GPUs"
 	}
 	return e, nil

@@ -41,7 +41,7 @@ func (e *explained) explainLate(r ledger.Reader, s ledger.Scope) error {
 	slices.Sort(queued)
 	if len(late) > 0 {
 		e.Summary += fmt.Sprintf("; %s late", phrase.Count(len(late), "promise"))
-		if !e.state.Pool.Recovery.Active() {
+		if !e.state.Pool.Recovery.Active() && e.noWorker == nil {
 			e.addObstaclesOf(late...)
 		}
 	}

@@ -67,6 +67,7 @@ func (e *explained) explainPool() {
 	if p.Recovery.Active() {
 		e.blockByRecovery()
 	}
+	e.blockWithoutWorker()
 	if t := e.troubles.In(e.state); t != nil && t.Kind != ledger.TroubleBoot {
 		b := ledger.Blocker{Code: ledger.CodeProviderFailing, Message: ledger.ProviderRefuses}
 		if e.operator {

@@ -15,7 +15,9 @@ func (e *explained) addObstacles() {
 		e.blockByRecovery()
 		return
 	}
-	e.addObstaclesOf(e.Subject)
+	if !e.blockWithoutWorker() {
+		e.addObstaclesOf(e.Subject)
+	}
 }
 
 // addObstaclesOf tells what the nodes of some subjects still lack.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
@@ -112,6 +113,11 @@ func organizationInUse(tx *txn.Tx, org ledger.Organization) error {
 		return err
 	}
 	in.Add("schedules", schedules)
+	jobs, err := tx.Port.Jobs(s, ledger.JobFilter{Live: true}, page)
+	if err != nil {
+		return fmt.Errorf("listing jobs: %w", err)
+	}
+	in.Add("jobs", IdsOf(jobs, func(j job.Job) string { return j.ID }))
 	return in.InUseError("organization " + org.Name)
 }
 

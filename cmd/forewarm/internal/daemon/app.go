@@ -95,6 +95,7 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 // openVerbs makes the ledger of what is stored, with what is derived from the pepper.
 func (a *app) openVerbs(store ledger.Store) {
 	settings := a.cfg.ledgerConfig()
+	settings.WorkersApart = a.cfg.workersApart
 	settings.Seals = ledger.NewSealKey(a.pepper.Derive("journal seals"))
 	settings.SealMemory = a.cfg.sealMark(a.log)
 	settings.PepperCheck = hex.EncodeToString(a.pepper.Derive("pepper check"))

@@ -73,7 +73,7 @@ type Contexts interface {
 // kept in contexts.
 func Commands(version string, contexts Contexts) []*cobra.Command {
 	return []*cobra.Command{upCommand(version, contexts), serverCommand(version), workerCommand(version),
-		migrateCommand(), doctorCommand()}
+		migrateCommand(), doctorCommand(version)}
 }
 
 func migrateCommand() *cobra.Command {

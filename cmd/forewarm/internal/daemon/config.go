@@ -58,10 +58,11 @@ type Config struct {
 	Provisioners []Provisioner `yaml:"provisioners"`
 	Pools        []Pool        `yaml:"pools"`
 
-	wait     patience          // for what the start needs
-	missing  func(what string) // is told what is waited for; nil: nobody asks
-	alone    bool              // this process is the whole installation
-	readOnly bool              // this process changes nothing in the database
+	wait         patience          // for what the start needs
+	missing      func(what string) // is told what is waited for; nil: nobody asks
+	alone        bool              // this process is the whole installation
+	workersApart bool              // workers are other processes
+	readOnly     bool              // this process changes nothing in the database
 
 	file struct { // what was read, to name the line of what turns out wrong later
 		path string

@@ -282,6 +282,7 @@ func TestTheEdgeFromTheEnvironment(t *testing.T) {
 	var told server.Config
 	e.configureServer(&told)
 	require.Equal(t, []string{"gpu.example"}, told.Hosts)
+	require.Equal(t, "https://GPU.example:8443", told.PublicURL)
 	require.True(t, told.PublicTLS)
 	require.Equal(t, map[string]string{nodeAMD64: handed}, told.Downloads)
 	require.Equal(t, 1024, told.OpenPerAddress)

@@ -32,6 +32,7 @@ type finding struct {
 // doctor collects findings. It changes nothing, in no service.
 type doctor struct {
 	cfg      Config
+	version  string
 	findings []finding
 	shown    func(finding) // is told of each at once
 }
@@ -58,7 +59,7 @@ func (d *doctor) count(v verdict) (n int) {
 	return n
 }
 
-func doctorCommand() *cobra.Command {
+func doctorCommand(version string) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Look at configuration, database, Redis, provisioners and workers, and say what is wrong",
@@ -72,7 +73,7 @@ func doctorCommand() *cobra.Command {
 			if set := cmd.Flag("output"); set != nil {
 				format = set.Value.String()
 			}
-			return runDoctor(cmd.Context(), &f, cmd.OutOrStdout(), format)
+			return runDoctor(cmd.Context(), &f, version, cmd.OutOrStdout(), format)
 		},
 	}
 	f.addFlags(cmd)
@@ -80,11 +81,11 @@ func doctorCommand() *cobra.Command {
 }
 
 // runDoctor prints each finding as it comes, or all of them as one JSON document.
-func runDoctor(ctx context.Context, f *flags, out io.Writer, format string) error {
+func runDoctor(ctx context.Context, f *flags, version string, out io.Writer, format string) error {
 	if format != "table" && format != "json" {
 		return exit.UsageErrorf("forewarm doctor -o json", "doctor has no output format %q: use table or json", format)
 	}
-	d := &doctor{shown: func(one finding) { writeFinding(out, one) }}
+	d := &doctor{version: version, shown: func(one finding) { writeFinding(out, one) }}
 	if format == "json" {
 		d.shown = func(finding) {}
 	}

@@ -8,17 +8,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
 // consult runs the doctor on a data directory, and returns what it found, by check.
 func consult(t *testing.T, f flags) (map[string]finding, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := runDoctor(t.Context(), &f, &out, "json")
+	err := runDoctor(t.Context(), &f, "test", &out, "json")
 	var all []finding
 	require.NoError(t, json.Unmarshal(out.Bytes(), &all))
 	found := map[string]finding{}
@@ -55,12 +59,15 @@ func TestDoctorMakesNothing(t *testing.T) {
 // TestDoctorOfASoundInstallation finds nothing.
 func TestDoctorOfASoundInstallation(t *testing.T) {
 	f := migrateFresh(t)
+	withStore(t, f, func(s *sqlledger.Store) { noteWorker(t, s, time.Minute) })
 	found, err := consult(t, f)
 	require.NoError(t, err)
 	for _, check := range []string{
 		"configuration", "pepper", "database", "schema", "keys", "workers", "clock", "upkeep"} {
 		require.Equal(t, verdictOK, found[check].Verdict, "%s: %s", check, found[check].Message)
 	}
+	require.Equal(t, "1 worker is there (on gpu-1), and nothing is late", found["workers"].Message)
+	require.Equal(t, verdictSkipped, found["servers"].Verdict)
 	require.Equal(t, verdictSkipped, found["redis"].Verdict)
 }
 
@@ -110,7 +117,7 @@ func TestDoctorNamesEachFault(t *testing.T) {
 	found, err := consult(t, f)
 	require.ErrorContains(t, err, "looks failed")
 	require.Contains(t, found["keys"].Message, "bring back the file pepper")
-	require.Contains(t, found["redis"].Message, "does not answer")
+	require.Contains(t, found["redis"].Message, "no server answers at its address (connection refused); start it")
 	require.Contains(t, found["provisioner"].Message, `"b"`)
 	require.Equal(t, verdictOK, found["schema"].Verdict)
 }
@@ -133,10 +140,87 @@ func TestDoctorKnowsWhatAWorkerRefuses(t *testing.T) {
 func TestDoctorPrintsLines(t *testing.T) {
 	f := migrateFresh(t)
 	var out bytes.Buffer
-	require.NoError(t, runDoctor(t.Context(), &f, &out, "table"))
+	require.NoError(t, runDoctor(t.Context(), &f, "test", &out, "table"))
 	require.Regexp(t, `(?m)^ok       schema        \d+, as this program needs it$`, out.String())
-	err := runDoctor(t.Context(), &f, &out, "yaml")
+	err := runDoctor(t.Context(), &f, "test", &out, "yaml")
 	var usage *exit.Error
 	require.ErrorAs(t, err, &usage)
 	require.Equal(t, exit.Usage, usage.Code)
+}
+
+// withStore changes an installation's database as its processes would.
+func withStore(t *testing.T, f flags, change func(*sqlledger.Store)) {
+	t.Helper()
+	s, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: "sqlite://" + filepath.Join(f.dataDir, "forewarm.db"),
+		Clock: clock.System{}})
+	require.NoError(t, err)
+	change(s)
+	require.NoError(t, s.Close())
+}
+
+func noteWorker(t *testing.T, s *sqlledger.Store, life time.Duration) {
+	t.Helper()
+	require.NoError(t, s.InTx(t.Context(), func(tx ledger.Tx) error {
+		return tx.NoteWorker(ledger.Worker{ID: "one", Host: "gpu-1"}, life)
+	}))
+}
+
+// TestDoctorMissesWorkers: those that are gone, and those that never were.
+func TestDoctorMissesWorkers(t *testing.T) {
+	f := migrateFresh(t)
+	found, err := consult(t, f)
+	require.NoError(t, err)
+	require.Equal(t, verdictWarning, found["workers"].Verdict)
+	require.Contains(t, found["workers"].Message, "no worker has been seen yet")
+	require.Contains(t, found["workers"].Message, "start forewarm up")
+	withStore(t, f, func(s *sqlledger.Store) { noteWorker(t, s, 0) })
+	t.Setenv("FOREWARM_REDIS", "redis://127.0.0.1:1")
+	found, err = consult(t, f)
+	require.Error(t, err, "Redis does not answer")
+	require.Equal(t, verdictWarning, found["workers"].Verdict)
+	require.Contains(t, found["workers"].Message, "no worker is there; the last one, on gpu-1, was seen ")
+	require.Contains(t, found["workers"].Message, "start forewarm worker")
+}
+
+// TestDoctorConnectsToServers where there are several, and says how one is made reachable.
+func TestDoctorConnectsToServers(t *testing.T) {
+	f := migrateFresh(t)
+	t.Setenv("FOREWARM_REDIS", "redis://127.0.0.1:1")
+	attend := func(id, address string) {
+		withStore(t, f, func(s *sqlledger.Store) {
+			_, err := s.Attend(t.Context(), ledger.Peer{ID: id, Address: address}, time.Minute)
+			require.NoError(t, err)
+		})
+	}
+	look := func() finding {
+		found, err := consult(t, f)
+		require.Error(t, err, "Redis does not answer")
+		return found["servers"]
+	}
+	require.Contains(t, look().Message, "none is there that others can reach: start forewarm server")
+	attend("srv_a", "127.0.0.1:1")
+	require.Equal(t, verdictOK, look().Verdict, "there is nobody who would have to reach it")
+	attend("srv_b", "127.0.0.1:2")
+	got := look()
+	require.Equal(t, verdictWarning, got.Verdict)
+	require.Contains(t, got.Message, "nothing answers at 127.0.0.1:2 (only its own machine reaches that address)")
+	require.Contains(t, got.Message, "set server.peers_listen")
+	t.Setenv("FOREWARM_SERVER_PEERS_LISTEN", "off")
+	got = look()
+	require.Equal(t, verdictWarning, got.Verdict)
+	require.Contains(t, got.Message, "server.peers_listen is off here, and 2 other servers are there")
+}
+
+// TestDoctorMissesTheProxy of an API that is reached by TLS, which the program does not speak.
+func TestDoctorMissesTheProxy(t *testing.T) {
+	f := migrateFresh(t)
+	t.Setenv("FOREWARM_PUBLIC_URL", "https://forewarm.example.org")
+	found, err := consult(t, f)
+	require.NoError(t, err)
+	require.Equal(t, verdictWarning, found["proxy"].Verdict)
+	require.Contains(t, found["proxy"].Message, "server.trusted_proxies names none")
+	t.Setenv("FOREWARM_TRUSTED_PROXIES", "127.0.0.1")
+	found, err = consult(t, f)
+	require.NoError(t, err)
+	require.NotContains(t, found, "proxy")
 }

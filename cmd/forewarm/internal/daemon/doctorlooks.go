@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/worker/queue/asynqueue"
@@ -38,11 +40,22 @@ func (d *doctor) examineAll(ctx context.Context, f *flags) {
 		from = cfg.file.path
 	}
 	d.add("configuration", verdictOK, "read from %s", from)
-	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler), clock: clock.System{}}
+	d.examineProxy()
+	a := &app{cfg: cfg, log: slog.New(slog.DiscardHandler), clock: clock.System{}, version: d.version}
 	peppered := d.examinePepper(a)
 	d.examineDatabase(ctx, a, peppered)
 	d.examineRedis(ctx)
 	d.examineProvisioners(ctx, a)
+}
+
+// examineProxy misses the name of the proxy that must be in front of an API with TLS.
+func (d *doctor) examineProxy() {
+	if e, err := d.cfg.newEdge(); err != nil || !e.tls || len(d.cfg.Server.TrustedProxies) > 0 {
+		return
+	}
+	d.add("proxy", verdictWarning, "server.public_url has https, so that a proxy is in front, and server.trusted_proxies "+
+		"names none: all its clients share the bounds of one address, such as 16 downloads of the nodes' daemon at a time; "+
+		"name the proxy there, such as [127.0.0.1]")
 }
 
 // examinePepper finds the pepper without making one.
@@ -91,6 +104,7 @@ func (d *doctor) examineDatabase(ctx context.Context, a *app, peppered bool) {
 			d.examineKeys(ctx, a)
 		}
 		d.examineWork(ctx, a)
+		d.examinePeers(ctx, a)
 	}
 	d.examineServer(ctx, a)
 }
@@ -125,9 +139,13 @@ func (d *doctor) examineKeys(ctx context.Context, a *app) {
 func (d *doctor) examineWork(ctx context.Context, a *app) {
 	var now, late time.Time
 	var working bool
+	var workers []ledger.Worker
 	asked := a.clock.Now()
 	err := a.store.Read(ctx, func(r ledger.Reader) (err error) {
 		now = r.Now()
+		if workers, err = r.Workers(); err != nil {
+			return err
+		}
 		late, working, err = r.LateSince()
 		return err
 	})
@@ -136,16 +154,7 @@ func (d *doctor) examineWork(ctx context.Context, a *app) {
 		return
 	}
 	answered := a.clock.Now()
-	switch behind := now.Sub(late); {
-	case late.IsZero() || behind < lateWork:
-		d.add("workers", verdictOK, "nothing is late")
-	case working:
-		d.add("workers", verdictWarning, "work has been due for %s: the workers are busy with other work; start another",
-			phrase.Length(behind.Round(time.Second)))
-	default:
-		d.add("workers", verdictFailed, "work has been due for %s and no worker does it: start forewarm worker, or "+
-			"forewarm up", phrase.Length(behind.Round(time.Second)))
-	}
+	d.judgeWorkers(workers, now, late, working)
 	switch apart := max(asked.Sub(now), now.Sub(answered)); {
 	case apart > clockApart:
 		d.add("clock", verdictWarning, "this machine's clock and the database's are %s apart: synchronize both (chrony, "+
@@ -153,6 +162,55 @@ func (d *doctor) examineWork(ctx context.Context, a *app) {
 	default:
 		d.add("clock", verdictOK, "agrees with the database's")
 	}
+}
+
+// judgeWorkers says which workers are there, and whether they keep up.
+func (d *doctor) judgeWorkers(all []ledger.Worker, now, late time.Time, working bool) {
+	behind := now.Sub(late)
+	isLate := !late.IsZero() && behind >= lateWork
+	there := hostsOf(all, now)
+	switch {
+	case len(there) == 0 && isLate && !working:
+		d.add("workers", verdictFailed, "%s, and work has been due for %s: %s", lastWorker(all, now),
+			phrase.Length(behind.Round(time.Second)), d.startWorker())
+	case len(there) == 0:
+		d.add("workers", verdictWarning, "%s; nothing is made ready, cleaned or removed until one runs: %s",
+			lastWorker(all, now), d.startWorker())
+	case isLate:
+		d.add("workers", verdictWarning, "work has been due for %s: %s (on %s) busy with other work; start another",
+			phrase.Length(behind.Round(time.Second)), phrase.Count(len(there), "worker")+isOrAre(len(there)),
+			strings.Join(there, ", "))
+	default:
+		d.add("workers", verdictOK, "%s there (on %s), and nothing is late",
+			phrase.Count(len(there), "worker")+isOrAre(len(there)), strings.Join(there, ", "))
+	}
+}
+
+// startWorker is how a worker of this configuration is started.
+func (d *doctor) startWorker() string {
+	if d.cfg.isEmbedded() {
+		return "start forewarm up"
+	}
+	return "start forewarm worker"
+}
+
+// hostsOf says where the workers run that are there now.
+func hostsOf(all []ledger.Worker, now time.Time) (hosts []string) {
+	for _, w := range all {
+		if w.Until.After(now) {
+			hosts = append(hosts, w.Host)
+		}
+	}
+	return hosts
+}
+
+// lastWorker says of workers that are all gone which was there last.
+func lastWorker(all []ledger.Worker, now time.Time) string {
+	if len(all) == 0 {
+		return "no worker has been seen yet"
+	}
+	return fmt.Sprintf("no worker is there; the last one, on %s, was seen %s", all[0].Host,
+		ledger.FormatTimeSeen(all[0].Seen, now))
 }
 
 // examineServer asks for what makes a database lose data or grow slow.
@@ -188,7 +246,8 @@ func (d *doctor) examineRedis(ctx context.Context) {
 	defer cancel()
 	version, doubts, err := q.Inspect(ctx)
 	if err != nil {
-		d.add("redis", verdictFailed, "%v; the workers read the database until it answers", err)
+		d.add("redis", verdictFailed, "Redis at %s: %s; start it, or correct its URL (FOREWARM_REDIS); the workers read the "+
+			"database until it answers", obs.ScrubURL(d.cfg.Redis.Reveal()), httpx.DescribeFailure(err, "its address"))
 		return
 	}
 	d.add("redis", verdictOK, "Redis %s at %s", version, obs.ScrubURL(d.cfg.Redis.Reveal()))

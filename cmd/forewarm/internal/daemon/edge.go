@@ -66,6 +66,7 @@ func (s *Server) overlayEnvironment() {
 // edge is what Server means once it is read.
 type edge struct {
 	proxies httpx.Proxies
+	public  string // the public URL; may be empty
 	host    string // of the public URL; empty without one
 	tls     bool   // the public URL has it
 	limits  httpx.ConnLimits
@@ -114,6 +115,7 @@ func (c Config) newEdge() (edge, error) {
 		return edge{}, c.valueError("server.public_url", fmt.Sprintf("%q is not the URL of a host", c.Server.PublicURL),
 			"write one such as https://forewarm.example.org")
 	}
+	e.public = strings.TrimRight(c.Server.PublicURL, "/")
 	e.host, e.tls = strings.ToLower(public.Hostname()), public.Scheme == "https"
 	return e, nil
 }
@@ -121,7 +123,7 @@ func (c Config) newEdge() (edge, error) {
 // configureServer tells the server what it has to know.
 func (e edge) configureServer(c *server.Config) {
 	c.Proxies, c.PublicTLS, c.OpenPerAddress, c.Streams = e.proxies, e.tls, e.limits.PerAddress, e.streams
-	c.Downloads = e.downloads
+	c.Downloads, c.PublicURL = e.downloads, e.public
 	if e.host != "" {
 		c.Hosts = append(c.Hosts, e.host)
 	}

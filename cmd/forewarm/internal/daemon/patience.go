@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/phrase"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/worker/queue/asynqueue"
 )
@@ -69,7 +70,8 @@ func (e *AwayError) Error() string {
 	if e.Waited >= time.Second {
 		after = fmt.Sprintf(" after %v", e.Waited.Round(time.Second))
 	}
-	return fmt.Sprintf("%s cannot be reached%s: %v; start it, or correct its URL", e.Service, after, e.cause)
+	return fmt.Sprintf("%s cannot be reached%s: %s; start it, or correct its URL", e.Service, after,
+		httpx.DescribeFailure(e.cause, "its address"))
 }
 
 // service is something that a start needs: its name and address, without
@@ -104,7 +106,7 @@ func (p patience) awaitService(ctx context.Context, s service, try func(context.
 			s.missing(s.name)
 		}
 		if now := time.Now(); said.IsZero() || now.Sub(said) >= sayEvery {
-			s.log.WarnContext(ctx, "waiting for "+s.name, "error", err)
+			s.log.WarnContext(ctx, "waiting for "+s.name, "error", httpx.DescribeFailure(err, "its address"))
 			said = now
 		}
 		next := pause/2 +

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,7 +56,9 @@ func TestAwaitEnds(t *testing.T) {
 		says     string
 	}{
 		"an answer is final": {forever, final, 0, final.Error()},
-		"no patience":        {0, errAway, 0, "it cannot be reached: knocking"},
+		"nobody answers": {0, fmt.Errorf("%w: %w", errAway, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), 0,
+			"it cannot be reached: no server answers at its address (connection refused); start it, or correct its URL"},
+		"no patience": {0, errAway, 0, "it cannot be reached: knocking"},
 		"patience is over": {patience(7 * time.Second), errAway, 7 * time.Second,
 			"it cannot be reached after 7s: knocking"},
 		"a time-out is no answer": {patience(time.Second), context.DeadlineExceeded, time.Second,

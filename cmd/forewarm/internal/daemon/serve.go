@@ -44,6 +44,7 @@ func serveAPI(ctx context.Context, cfg Config, version string) error {
 	if err != nil {
 		return err
 	}
+	cfg.workersApart = true
 	f, metrics := newFront(), newFront()
 	cfg.missing = func(what string) { f.setMissing(what); metrics.setMissing(what) }
 	beside, err := cfg.besideMetrics(ctx, cfg.Server.MetricsListen, metrics)
