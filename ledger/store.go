@@ -154,8 +154,7 @@ type Reader interface {
 	Pending(kind, subject string) (bool, error)
 	// Tasks counts rows by state.
 	Tasks() (map[TaskState]int, error)
-	// Failing returns tasks that failed so often in a row, or oftener, at most 500,
-	// those that failed most first.
+	// Failing returns up to 500 tasks that failed so often in a row or oftener, the worst first.
 	Failing(atLeast int) ([]Task, error)
 	// NextTask is when the first ready task may be dispatched; zero means none.
 	NextTask() (time.Time, error)

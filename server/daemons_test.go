@@ -319,7 +319,8 @@ func TestWhatNodeKeysMayDo(t *testing.T) {
 			continue
 		}
 		method, path, _ := strings.Cut(route, " ")
-		own := strings.NewReplacer(":id", f.nodes[0].ID, ":uuid", "GPU-1", ":procedure", "Attach", ":job", "job_1").Replace(path)
+		own := strings.NewReplacer(":id", f.nodes[0].ID, ":uuid", "GPU-1", ":procedure", "Attach", ":job", "job_1").
+			Replace(path)
 		for key, routes := range may {
 			if !slices.Contains(routes, route) {
 				require.Equal(t, contract.CodePermissionDenied, f.refuse(key, method, own, "").Code, "%s with %s", route, key)

@@ -107,7 +107,8 @@ func TestConditionsOnOtherJobs(t *testing.T) {
 	require.NoError(t, err)
 	failed, err := runs.Finish(job.End{Code: job.Exit}, noon)
 	require.NoError(t, err)
-	again, err := running(t, job.Job{Retries: job.Retries{Failed: 1}}).Finish(job.End{Code: job.Exit}, noon)
+	again, err := running(t, job.Job{Retries: job.Retries{Failed: 1}}).
+		Finish(job.End{Code: job.Exit, Ran: true}, noon)
 	require.NoError(t, err)
 	cancelled, err := pending.Apply(job.Cancel, job.Asked, noon)
 	require.NoError(t, err)

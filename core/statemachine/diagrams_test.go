@@ -32,7 +32,7 @@ func TestDiagrams(t *testing.T) {
 	b.WriteString(formatSection(&allocation.Machine, "GPUs that somebody holds now, or waits for."))
 	b.WriteString(formatSection(&node.Machine,
 		"One machine. Busy, held and idle are not states: they follow from what sits on it."))
-	b.WriteString(formatSection(&job.Machine, "A command to run on GPUs. (The scheduling core; jobs have no API yet.)"))
+	b.WriteString(formatSection(&job.Machine, "A command to run on GPUs."))
 	if *update {
 		require.NoError(t, os.WriteFile(page, []byte(b.String()), 0o644))
 	}
