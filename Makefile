@@ -208,6 +208,11 @@ bench/streams: ## measure what 1,000 open event streams cost
 bench/nodes: bin/forewarm-node ## measure 1,250 daemons of 8 GPUs each on one server, bookings beside them, and one daemon at rest
 	$(BENCH)
 
+# Slurm's daemons need root: see scripts/with-slurm. ARGS='-with-slurm ""' leaves them out.
+.PHONY: bench/jobs
+bench/jobs: bin/forewarm-node ## measure jobs from submission to result beside real Slurm daemons, their start, and submissions beside 100,000 finished ones (root)
+	$(BENCH) $(JOBS)
+
 .PHONY: bench/rest
 bench/rest: bin/forewarm ## measure the processor time of an embedded installation that nobody asks for anything
 	@CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -o bin/bench-rest ./bench/rest && bin/bench-rest $(ARGS)
@@ -221,7 +226,8 @@ bench/slurm: bin/forewarm ## measure waits and idling in real Slurm clusters who
 bench/smoke: ARGS = -count 1 -duration 300ms -warmup 0s
 bench/smoke: HISTORY = -events 6000
 bench/smoke: READS = -ended 2000 -live 100
-bench/smoke: bench/durable bench/batch bench/claim bench/servers bench/history bench/reads bench/streams bench/smoke/core ## run those of the running program for a moment: do they still count what they book? (their figures say nothing)
+bench/smoke: JOBS = -jobs 20 -starts 3 -history 2000 -nodes 1 -with-slurm ""
+bench/smoke: bench/durable bench/batch bench/claim bench/servers bench/history bench/reads bench/streams bench/jobs bench/smoke/core ## run those of the running program for a moment: do they still count what they book? (their figures say nothing)
 
 .PHONY: bench/admission
 bench/admission: ## measure decisions of core/admission with 10,000 and 100,000 bookings

@@ -153,6 +153,7 @@ func (a *Attachment) attach(parent context.Context) (attached bool, err error) {
 		if silence.Reset(3 * a.SignEvery); !attached {
 			attached = true
 			a.Log.InfoContext(ctx, "attached: sessions can be opened here", "isolation", a.Holds.Isolation())
+			a.Hurry() // what it had to tell before, it could not ask for
 		}
 		if got.GetReport() {
 			a.Hurry()

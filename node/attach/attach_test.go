@@ -194,7 +194,17 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		require.NoError(t, s.Send(&forewarmv1.AttachResponse{Open: wrong}))
 		require.Equal(t, session.Refused, (<-p.ends).Code)
 	}
+	<-hurried // that of attaching
 	require.NoError(t, s.Send(&forewarmv1.AttachResponse{Report: true}))
+	<-hurried
+}
+
+// What the server had to tell while nobody was attached, such as a job to start, is not left to the next report.
+func TestAttachingAsksForAReport(t *testing.T) {
+	hurried := make(chan struct{}, 1)
+	p := newPlane(t, func(c *attach.Config) { c.Hurry = func() { hurried <- struct{}{} } })
+	s := <-p.attached
+	require.NoError(t, s.Send(&forewarmv1.AttachResponse{}))
 	<-hurried
 }
 

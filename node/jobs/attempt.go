@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"cmp"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ type attempt struct {
 	key    contract.JobKey
 	rank   int
 	folder folder
-	runner *os.Process   // nil: this daemon has started none
 	wake   chan struct{} // has its follower look
 
 	// What follows is guarded by the keeper.

@@ -44,7 +44,10 @@ func (k *Keeper) startRunner(a *attempt) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting the runner of the job: %w", err)
 	}
-	a.runner = cmd.Process
+	go func() { // it ends with the runner, which may outlive this daemon
+		_ = cmd.Wait()
+		a.ring() // its end need not wait for the next look
+	}()
 	return nil
 }
 
@@ -69,7 +72,7 @@ func (k *Keeper) follow(a *attempt) {
 				failures++
 			}
 		}
-		wait := pollEvery
+		wait := k.LookEvery
 		if ended {
 			wait = max(wait, pause)
 		}
@@ -140,9 +143,6 @@ func (k *Keeper) look(a *attempt) (ended bool) {
 	}
 	if runs {
 		return false
-	}
-	if a.runner != nil {
-		_, _ = a.runner.Wait()
 	}
 	var r result
 	switch found, err := a.folder.read(resultFile, &r); {

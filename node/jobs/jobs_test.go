@@ -128,6 +128,15 @@ func TestARepeatedOrderRunsOnce(t *testing.T) {
 	require.Zero(t, n.runnerOf(first))
 }
 
+// The end of a job that this daemon started does not wait for the next look.
+func TestAnEndIsSeenAtOnce(t *testing.T) {
+	n := newNode(t)
+	n.keeper.Close()
+	n.open(jobs.Config{Holds: n.holds, LookEvery: time.Hour})
+	require.Zero(t, n.run(order("echo over")))
+	require.Equal(t, "over\n", n.server.got(first, ""))
+}
+
 // A job whose runner was killed is lost: nobody knows how it ended.
 func TestAJobWithoutARunnerIsLost(t *testing.T) {
 	n := newNode(t)

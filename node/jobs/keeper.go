@@ -7,6 +7,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,8 @@ import (
 )
 
 const (
-	// pollEvery is how often an attempt that runs is looked at.
-	pollEvery = 200 * time.Millisecond
+	// lookEvery is how often an attempt that runs is looked at, unless the configuration says otherwise.
+	lookEvery = 200 * time.Millisecond
 	// giveUp is for how long it is tried to send the output of an attempt that has ended, with a
 	// server that can be reached, before it is reported without.
 	giveUp = 30 * time.Second
@@ -42,7 +43,10 @@ type Config struct {
 	// Store sends output to the control plane.
 	Store func(ctx context.Context, jobID string, part contract.JobOutputPart) (contract.JobOutputStored, error)
 	Hurry func() // there is something to report at once
-	Log   *slog.Logger
+	// LookEvery is how often an attempt that runs is looked at; zero: five times a second. The end of one
+	// that this keeper has started is seen at once.
+	LookEvery time.Duration
+	Log       *slog.Logger
 }
 
 // Keeper keeps the attempts of jobs on a node. It is safe for concurrent use.
@@ -67,6 +71,7 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of jobs: %w", err)
 	}
+	cfg.LookEvery = cmp.Or(cfg.LookEvery, lookEvery)
 	k := &Keeper{Config: cfg, attempts: map[contract.JobKey]*attempt{}}
 	k.ctx, k.cancel = context.WithCancel(ctx)
 	if err := k.load(); err != nil {

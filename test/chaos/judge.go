@@ -24,6 +24,7 @@ type verdict struct {
 	bill, costs          money.MicroUSD
 	accounts             []string
 	hands                audit.Hands
+	jobs                 audit.JobFaults
 }
 
 // judgeRun compares what people were told, what the ledger has and what the cloud
@@ -52,6 +53,9 @@ func (g *game) judgeRun(ctx context.Context, restless error) error {
 	}
 	v.other = g.otherFaults(rows, restless)
 	if v.hands, err = g.readHands(); err != nil {
+		return err
+	}
+	if v.jobs, err = g.judgeJobs(ctx, rows); err != nil {
 		return err
 	}
 	g.printReport(rows, v)
@@ -156,7 +160,9 @@ func (v verdict) failure(dir string) error {
 		found []string
 	}{
 		{"lost", v.lost}, {"doubled", v.doubled}, {"orphans", v.ownerless.Orphans}, {"two hands", v.hands.TwoHands},
-		{"not cleaned", v.hands.Uncleaned}, {"not measured", v.hands.Blind}, {"also wrong", v.other},
+		{"not cleaned", v.hands.Uncleaned}, {"not measured", v.hands.Blind}, {"jobs lost", v.jobs.Lost},
+		{"jobs run twice", v.jobs.RunTwice}, {"output", v.jobs.Torn}, {"jobs", v.jobs.Misplaced}, {"jobs", v.jobs.Blind},
+		{"also wrong", v.other},
 	} {
 		for _, text := range group.found {
 			all = append(all, group.title+": "+text)

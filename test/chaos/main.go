@@ -3,7 +3,8 @@
 // that can break by a schedule that its seed decides, and then counts: what was
 // acknowledged and is not there, what is there twice, machines that nobody
 // owns, the difference between the cloud's bill and the report of costs, GPUs in
-// two hands, and GPUs on whose node the next holder finds what the one before left.
+// two hands, GPUs on whose node the next holder finds what the one before left, and jobs that did not
+// end once, or ran again after they had succeeded.
 //
 // It fails when one of these is not zero. See bench/README.md.
 package main
@@ -35,6 +36,7 @@ type options struct {
 	tenants  int
 	people   int
 	holders  int
+	jobs     int
 	verbose  bool
 	schedule bool
 }
@@ -52,13 +54,14 @@ func parseFlags() (options, error) {
 	flag.IntVar(&o.tenants, "tenants", 3, "organizations, each with an agent")
 	flag.IntVar(&o.people, "people", 6, "people of each organization")
 	flag.IntVar(&o.holders, "holders", 3, "people of each organization who run commands on nodes with daemons")
+	flag.IntVar(&o.jobs, "jobs", 1, "people of each organization who submit jobs to nodes with daemons")
 	flag.StringVar(&o.askRack, "ask-rack", "",
 		"for the installation itself: be a script of the provisioner exec, and ask the rack at this address")
 	flag.BoolVar(&o.verbose, "v", false, "print every fault, and not only into the file faults.log")
 	flag.BoolVar(&o.schedule, "schedule", false, "print the schedule of the seed and do nothing")
 	flag.Parse()
 	if o.minutes < 0.25 || o.minutes > 24*60 || o.servers < 1 || o.workers < 1 || o.tenants < 2 || o.people < 1 ||
-		o.holders < 1 {
+		o.holders < 1 || o.jobs < 1 {
 		return o, errors.New("minutes must be between 0.25 and 1440, tenants at least 2, and the other numbers at least 1")
 	}
 	if o.seed == 0 {

@@ -57,7 +57,8 @@ func playGame(ctx context.Context, o options) (err error) {
 	if err := g.injectFaults(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	handedBack := g.visitLast(ctx)
+	jobsOver := g.awaitJobs(ctx)
+	handedBack := errors.Join(jobsOver, g.visitLast(ctx))
 	return g.judgeRun(ctx, errors.Join(handedBack, g.endEverything(ctx)))
 }
 
@@ -70,7 +71,7 @@ func (g *game) openFiles() (done func() error, err error) {
 	if g.log, err = os.Create(filepath.Join(g.dir, "faults.log")); err != nil {
 		return nil, errors.Join(fmt.Errorf("making the log of faults: %w", err), journal.Close())
 	}
-	if err := g.makeVisitsFile(); err != nil {
+	if err := errors.Join(makeOpenFile(g.visitsPath()), makeOpenFile(g.runsPath())); err != nil {
 		return nil, errors.Join(err, journal.Close(), g.log.Close())
 	}
 	g.journal = load.NewJournal(journal)
@@ -79,14 +80,17 @@ func (g *game) openFiles() (done func() error, err error) {
 
 func (g *game) visitsPath() string { return filepath.Join(g.dir, "visits.log") }
 
-// makeVisitsFile makes the file in which visitors of nodes write down what they see, whoever they are there.
-func (g *game) makeVisitsFile() error {
-	err := os.WriteFile(g.visitsPath(), nil, 0o600)
+// runsPath is the file in which jobs write down that they ran: nothing of it is the product's own word.
+func (g *game) runsPath() string { return filepath.Join(g.dir, "runs.log") }
+
+// makeOpenFile makes a file in which commands on nodes write down what they see, whoever they are there.
+func makeOpenFile(path string) error {
+	err := os.WriteFile(path, nil, 0o600)
 	if err == nil {
-		err = os.Chmod(g.visitsPath(), 0o666) //nolint:gosec // holders have users of their own
+		err = os.Chmod(path, 0o666) //nolint:gosec // holders have users of their own
 	}
 	if err != nil {
-		return fmt.Errorf("making the file of visitors: %w", err)
+		return fmt.Errorf("making a file for commands on nodes: %w", err)
 	}
 	return nil
 }
@@ -94,8 +98,8 @@ func (g *game) makeVisitsFile() error {
 func (g *game) loadConfig() load.Config {
 	c := load.Config{
 		Key: g.site.Key, Tenants: g.tenants, People: g.options.people, Pools: []string{site.Steady, site.Spot},
-		MaxGPUs: 64, Seed: g.seed, Holders: g.holders,
-		Visits: load.Visits{Pool: site.Bare, Log: g.visitsPath(), Mark: site.Mark},
+		MaxGPUs: 64, Seed: g.seed, Holders: g.holders, Jobs: g.jobs,
+		Visits: load.Visits{Pool: site.Bare, Log: g.visitsPath(), Runs: g.runsPath(), Mark: site.Mark},
 	}
 	for _, s := range g.site.Servers {
 		c.Servers = append(c.Servers, s.URL)

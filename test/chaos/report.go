@@ -47,5 +47,11 @@ func (g *game) printReport(rows audit.Rows, v verdict) {
 	figure("handovers", v.hands.HandOvers, "hand-overs")
 	figure("gpus_in_two_hands", len(v.hands.TwoHands), "count")
 	figure("uncleaned_handovers", len(v.hands.Uncleaned), "count")
+	figure("jobs", v.jobs.Over, "jobs")
+	figure("job_attempts", v.jobs.Attempts, "attempts")
+	figure("jobs_lost", len(v.jobs.Lost), "jobs")
+	figure("jobs_run_twice", len(v.jobs.RunTwice), "attempts")
+	figure("jobs_torn_output", len(v.jobs.Torn), "jobs")
+	figure("jobs_misplaced", len(v.jobs.Misplaced), "jobs")
 	figure("bill_difference_usd", v.costDifference().Decimal(), "USD")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/phrase"
+	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -153,6 +154,9 @@ func endOf(a allocation.Allocation) job.End {
 	case allocation.Failed:
 		return job.End{Code: job.Lost, Reason: "a node was lost: " + a.Reason}
 	case allocation.Expired:
+		if a.Reason == plan.ReasonLease { // it outlasts the job's time: nobody has heard of it
+			return job.End{Code: job.Lost, Reason: "its lease was over, and the daemons of its nodes had not said how it ended"}
+		}
 		return job.End{Code: job.LeaseOver, Reason: "the lease of its allocation was over: " + a.Reason}
 	default:
 		return job.End{Code: job.Asked, Reason: "its allocation was given back: " + a.Reason}

@@ -24,7 +24,9 @@ func (r Rows) Doubled(asked map[string]int) []string {
 		note("reservation", v.OrganizationID, v.Name, id)
 	}
 	for id, a := range r.Allocations {
-		note("allocation", a.OrganizationID, a.Name, id)
+		if a.JobID == "" { // each attempt of a job has one of its job's name
+			note("allocation", a.OrganizationID, a.Name, id)
+		}
 	}
 	for id, n := range r.countExtensions() {
 		if n > asked[id] {

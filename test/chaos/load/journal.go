@@ -23,6 +23,9 @@ const (
 	Extend   Op = "extend"
 	Release  Op = "release"
 	Plan     Op = "plan" // one reservation that an agent was told of
+
+	Submit    Op = "submit" // one job of it
+	CancelJob Op = "cancel-job"
 )
 
 // Entry is one effect that was acknowledged.
@@ -30,10 +33,12 @@ type Entry struct {
 	At           time.Time `json:"at"`
 	Op           Op        `json:"op"`
 	Organization string    `json:"organization"`
-	ID           string    `json:"id"`                    // of the reservation or the allocation
+	ID           string    `json:"id"`                    // of the reservation, the allocation, or the job
 	Name         string    `json:"name,omitempty"`        // of what was made, which is its request's idempotency key
 	Reservation  string    `json:"reservation,omitempty"` // that was claimed
 	Devices      []string  `json:"devices,omitempty"`     // that were handed out with the answer, sorted
+	Manner       string    `json:"manner,omitempty"`      // of a job
+	After        string    `json:"after,omitempty"`       // the job that it waits for
 }
 
 // Journal is what was acknowledged, in a file and in memory. It is safe for

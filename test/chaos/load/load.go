@@ -28,6 +28,7 @@ type Load struct {
 	visits  Visits
 	streams *http.Transport // of sessions, which last
 	holders []*holder
+	jobs    []*submitter
 }
 
 // Tenant is an organization with the key of its administrator.
@@ -45,6 +46,7 @@ type Config struct {
 	Pools   []string
 	Visits  Visits
 	Holders int // of each tenant, who visit nodes
+	Jobs    int // of each tenant, who submit jobs to them
 	MaxGPUs int // of each tenant
 	Seed    uint64
 }
@@ -93,7 +95,7 @@ func (l *Load) newClients(key string) ([]*client.Client, batchClient, error) {
 
 // newCaller is somebody whose choices are those of the seed, whatever the others do.
 func (l *Load) newCaller(seed uint64, org string, servers []*client.Client) *caller {
-	n := len(l.people) + len(l.agents) + len(l.holders)
+	n := len(l.people) + len(l.agents) + len(l.holders) + len(l.jobs)
 	chance := rand.New(rand.NewPCG(seed, uint64(1000+n))) //nolint:gosec // a run is to be repeatable
 	return &caller{journal: l.Journal, org: org, servers: servers, chance: chance, at: n}
 }
@@ -117,6 +119,10 @@ func (l *Load) Drive(ctx context.Context) (stop func()) {
 			h.tide = now
 		}
 		busy.Go(func() { h.runHolder(ctx) })
+	}
+	for _, s := range l.jobs {
+		s.tide = now
+		busy.Go(func() { s.runSubmitter(ctx) })
 	}
 	return func() { cancel(); busy.Wait() }
 }

@@ -17,7 +17,7 @@ type newcomer struct {
 	id       string
 }
 
-// createTenant makes one tenant with its people, its holders and its agent.
+// createTenant makes one tenant with its people, its holders, those who submit jobs, and its agent.
 func (l *Load) createTenant(ctx context.Context, cfg Config, operator *client.Client, n int, poolIDs []string) error {
 	org, err := operator.CreateOrganization(ctx, contract.OrganizationCreate{Name: fmt.Sprintf("tenant-%d", n+1),
 		Limits: contract.Limits{MaxGPUs: cfg.MaxGPUs, SpeculationPerDay: dollarMoney("1000")}})
@@ -34,6 +34,9 @@ func (l *Load) createTenant(ctx context.Context, cfg Config, operator *client.Cl
 		return err
 	}
 	if err := t.addHolders(ctx); err != nil {
+		return err
+	}
+	if err := t.addSubmitters(ctx); err != nil {
 		return err
 	}
 	return t.addAgent(ctx, poolIDs)
@@ -71,6 +74,20 @@ func (t newcomer) addHolders(ctx context.Context) error {
 		}
 		v := t.newVisitor(t.newCaller(t.Seed, t.id, servers), fmt.Sprintf("t%d-h%d", t.number, i+1))
 		t.holders = append(t.holders, &holder{visitor: v, steady: i == 0})
+	}
+	return nil
+}
+
+// addSubmitters adds those who submit jobs.
+func (t newcomer) addSubmitters(ctx context.Context) error {
+	for i := range t.Jobs {
+		servers, _, err := t.createKey(ctx, contract.KeyCreate{Name: fmt.Sprintf("jobs-%d", i), Kind: "person",
+			Role: "member"})
+		if err != nil {
+			return err
+		}
+		t.jobs = append(t.jobs, &submitter{caller: t.newCaller(t.Seed, t.id, servers), Visits: t.visits,
+			name: fmt.Sprintf("t%d-j%d", t.number, i+1)})
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ const slackOfVisit = 15 * time.Second
 type Visits struct {
 	Pool string
 	Log  string // the file in which visitors write down what they see: all users may write to it
+	Runs string // and the one in which jobs do that they ran
 	Mark string // what the names of marks begin with
 }
 

@@ -1,0 +1,125 @@
+package load
+
+import (
+	"context"
+	_ "embed" // the script of a job
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// jobScript is what a job runs.
+//
+//go:embed job.sh
+var jobScript string
+
+// The manners of jobs.
+const (
+	Trivial = "true"  // ends at once
+	Sleeps  = "sleep" // takes a while
+	Prints  = "print" // writes PrintedLines
+	Flaky   = "flaky" // fails once
+	Fails   = "fail"  // fails as often as it is tried
+)
+
+// PrintedLines is how many lines a job writes that prints.
+const PrintedLines = 2000
+
+// retriesOfJobs let each job outlive more losses than a run brings.
+var retriesOfJobs = map[string]*contract.JobRetries{Flaky: {Failed: 3, Lost: 20}, Fails: {Failed: 1, Lost: 20}}
+
+// submitter submits jobs, one after another, and leaves them to themselves.
+type submitter struct {
+	*caller
+	Visits
+	tide  tide
+	name  string
+	made  int
+	given string // the last job that was not cancelled
+}
+
+func (s *submitter) runSubmitter(ctx context.Context) {
+	for s.tide.awaitFlood(ctx) {
+		s.made++
+		s.submitOnce(ctx, fmt.Sprintf("%s-%d", s.name, s.made))
+		waitFor(ctx, time.Duration(s.chance.Int64N(int64(4*time.Second))))
+	}
+}
+
+// submitOnce submits a job of some manner: now and then an array, one that waits for another, or one that is
+// cancelled soon.
+func (s *submitter) submitOnce(ctx context.Context, name string) {
+	switch s.chance.IntN(16) {
+	case 0, 1, 2:
+		s.submit(ctx, name, Sleeps, nil)
+	case 3, 4:
+		s.submit(ctx, name, Prints, nil)
+	case 5:
+		s.submit(ctx, name, Flaky, nil)
+	case 6:
+		s.submit(ctx, name, Fails, nil)
+	case 7:
+		s.submit(ctx, name, Trivial, func(in *contract.JobCreate, _ *Entry) { in.Array = &contract.JobArray{Last: 2} })
+	case 8, 9:
+		s.submit(ctx, name, Trivial, s.afterLast)
+	case 10:
+		if ids := s.submit(ctx, name, Sleeps, nil); len(ids) > 0 {
+			waitFor(ctx, time.Duration(s.chance.Int64N(int64(3*time.Second))))
+			s.cancelJob(ctx, ids[0], name)
+		}
+	default:
+		s.submit(ctx, name, Trivial, nil)
+	}
+}
+
+// afterLast has a job wait until another one is over.
+func (s *submitter) afterLast(in *contract.JobCreate, e *Entry) {
+	if e.After = s.given; e.After != "" {
+		in.Dependencies = []contract.JobDependency{{JobID: e.After, Condition: "afterany"}}
+	}
+}
+
+// submit submits a job, or an array, and returns the ids.
+func (s *submitter) submit(ctx context.Context, name, manner string, more func(*contract.JobCreate, *Entry)) []string {
+	in := contract.JobCreate{Pool: s.Pool, GPUs: 1, Name: name, MaxRuntimeSeconds: 60, GraceSeconds: 5,
+		Command: []string{"bash", "-s", "--", manner, s.Runs, s.Log, s.org}, Input: []byte(jobScript),
+		Retries: retriesOfJobs[manner]}
+	if in.Retries == nil {
+		in.Retries = &contract.JobRetries{Lost: 20}
+	}
+	e := Entry{Op: Submit, Name: name, Manner: manner}
+	if more != nil {
+		more(&in, &e)
+	}
+	made, ok := askUntilAnswered(ctx, s.caller, request[contract.JobsSubmitted]{Submit, name,
+		func(ctx context.Context, c *client.Client) (contract.JobsSubmitted, error) {
+			return c.SubmitJob(ctx, in, client.Options{})
+		}, func(all contract.JobsSubmitted) string { return strings.Join(idsOf(all), " ") }})
+	if !ok {
+		return nil
+	}
+	for _, id := range idsOf(made) {
+		e.ID, s.given = id, id
+		s.recordEffect(e)
+	}
+	return idsOf(made)
+}
+
+func idsOf(all contract.JobsSubmitted) (ids []string) {
+	for _, j := range all.Jobs {
+		ids = append(ids, j.ID)
+	}
+	return ids
+}
+
+func (s *submitter) cancelJob(ctx context.Context, id, name string) {
+	_, ok := askUntilAnswered(ctx, s.caller, request[contract.Job]{CancelJob, name + "-cancel",
+		func(ctx context.Context, c *client.Client) (contract.Job, error) { return c.CancelJob(ctx, id) },
+		func(j contract.Job) string { return j.ID }})
+	if ok {
+		s.recordEffect(Entry{Op: CancelJob, ID: id})
+	}
+}
