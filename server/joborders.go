@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
 
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/ledger"
@@ -43,8 +42,8 @@ func (s *Server) askOnce(ctx context.Context, last *int64) error {
 				return err
 			}
 			for _, e := range found {
-				if slices.Contains(tellDaemons, e.Type) {
-					if err := s.askNodesOf(r, e.Subject); err != nil {
+				if least, tells := tellDaemons[e.Type]; tells {
+					if err := s.askNodesOf(r, e.Subject, least); err != nil {
 						return err
 					}
 				}
@@ -56,14 +55,18 @@ func (s *Server) askOnce(ctx context.Context, last *int64) error {
 	})
 }
 
-// tellDaemons are the events after which something is to be started, or ended, on nodes.
-var tellDaemons = []string{ledger.JobOrdered, "job." + string(job.Pending), "job." + string(job.Cancelled),
-	"job." + string(job.Failed)}
+// tellDaemons are the events after which something is to be started, or ended, on nodes, with how
+// many there must be: the daemon of the only one has reported a completion itself.
+var tellDaemons = map[string]int{ledger.JobOrdered: 1, "job." + string(job.Pending): 1,
+	"job." + string(job.Cancelled): 1, "job." + string(job.Failed): 1, "job." + string(job.Completed): 2}
 
-func (s *Server) askNodesOf(r ledger.Reader, jobID string) error {
+func (s *Server) askNodesOf(r ledger.Reader, jobID string, least int) error {
 	j, err := r.Job(ledger.Scope{All: true}, jobID)
 	if err != nil {
 		return ledger.IgnoreMissing(err)
+	}
+	if j.Shape.Nodes < least {
+		return nil
 	}
 	ranks, err := r.JobRanks(j.ID, j.Attempt)
 	for _, rank := range ranks {

@@ -85,8 +85,9 @@ func (f *jobFleet) output(id, query string) (text string) {
 func TestAJobsWay(t *testing.T) {
 	t.Parallel()
 	f := newJobFleet(t)
-	body := `{"pool":"` + f.pool + `","name":"train","command":["sh","-c","echo a\n\techo b"],"environment":{"A":"1\n2"},` +
-		`"input":"aGk=","max_runtime_seconds":600,"checkpoint":{"signal":"USR1"},"array":{"first":7,"last":7}}`
+	body := `{"pool":"` + f.pool + `","name":"train","command":["sh","-c","echo a\n\techo b"],` +
+		`"environment":{"A":"1\n2"},"input":"aGk=","max_runtime_seconds":600,` +
+		`"checkpoint":{"signal":"USR1"},"array":{"first":7,"last":7}}`
 	made := f.submit("root", body)
 	f.seq--
 	require.Equal(t, made, f.submit("root", body), "sent again, with the same key")
@@ -122,7 +123,9 @@ func TestAJobsWay(t *testing.T) {
 
 	ended := contract.JobReport{JobKey: order.JobKey, State: contract.JobRankEnded, ExitCode: 3, RanSeconds: 1}
 	for range 3 {
-		require.Equal(t, []contract.JobKey{order.JobKey}, f.report(node, ended).ForgetJobs)
+		answer := f.report(node, ended)
+		require.Equal(t, []contract.JobKey{order.JobKey}, answer.ForgetJobs)
+		require.Equal(t, []string{order.AllocationID}, answer.Ended, "its hold ends with the same answer")
 	}
 	over := f.job(order.JobID)
 	require.Equal(t, "failed", over.State)
@@ -173,7 +176,8 @@ func TestTheQueue(t *testing.T) {
 	all := f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"gpus":4,"array":{"first":0,"last":3}}`)
 	f.schedule()
 	queue := func() (ids []string) {
-		for _, j := range ask[contract.List[contract.Job]](f.world, "root", http.MethodGet, "/v1/queue?pool="+f.pool, "").Items {
+		waits := ask[contract.List[contract.Job]](f.world, "root", http.MethodGet, "/v1/queue?pool="+f.pool, "").Items
+		for _, j := range waits {
 			ids = append(ids, j.ID)
 		}
 		return ids

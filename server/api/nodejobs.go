@@ -66,10 +66,15 @@ func (a *API) tellJobs(ctx context.Context, b contract.Heartbeat, answer *contra
 		}
 	}
 	orders, err := a.Ledger.TakeOrders(ctx, actor, isolationSaid(b), known)
-	if err != nil || len(orders) == 0 {
+	if err != nil || len(orders) == 0 && len(answer.ForgetJobs) == 0 {
 		return err
 	}
-	return a.readSnapshot(ctx, func(r ledger.Reader) error {
+	return a.readSnapshot(ctx, func(r ledger.Reader) (err error) {
+		if len(answer.ForgetJobs) > 0 { // their allocations have ended just now, and others wait for their GPUs
+			if answer.Ended, err = ledger.EndedHolds(r, actor.NodeID, b.Holds); err != nil {
+				return err
+			}
+		}
 		for _, o := range orders {
 			access, err := ledger.AccessTo(r, ledger.SystemActor("node"), o.Allocation)
 			if err != nil {
