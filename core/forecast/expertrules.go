@@ -90,11 +90,9 @@ func (o *Outlook) curvesOf(p Prices) (c expertCurves) {
 	p = p.byClock(o.clockRate())
 	theta := (p.Boot + 60) / (max(p.WaitWorth, 1e-9) * p.Boot)
 	c.keepAbove, c.bootAbove = o.hazardLevels(theta), o.hazardLevels(2*theta)
-	worth := p.WaitWorth
+	x := o.prospectsAt(p)
 	for i, times := range ownTimes {
-		p.WaitWorth = worth * times
-		c.keep[i] = o.worthByLevel(func(b int) worthOfGPU { return o.worthOfKeeping(p, b) })
-		c.boot[i] = o.worthByLevel(func(b int) worthOfGPU { return o.worthOfBooting(p, b) })
+		c.keep[i], c.boot[i] = x.worthByLevel(p.WaitWorth * times)
 	}
 	return c
 }

@@ -97,14 +97,14 @@ func (s *Shadows) passTo(now int64) {
 		return
 	}
 	x.fadeTo(now)
-	fade := math.Exp2(-float64(d) / costLife)
+	fade := exp2(-float64(d) / costLife)
 	for i := range st.Fleets {
 		f := &st.Fleets[i]
 		f.Cost = float32(float64(f.Cost) * fade)
 		s.charge(i, f.pass(float32(d), demand, x.worth, &st.Queue))
 	}
 	for i, h := range meanLives {
-		m, keep := &st.Means[i], float32(math.Exp2(-float64(d)/h))
+		m, keep := &st.Means[i], float32(exp2(-float64(d)/h))
 		e := float32(demand) - m[0]
 		m[0] += (1 - keep) * e
 		m[1] = keep * (m[1] + (1-keep)*e*e)
@@ -122,7 +122,7 @@ func (x *Experts) fadeTo(now int64) {
 	if now <= x.at {
 		return
 	}
-	fade := math.Exp2(-float64(now-x.at) / costLife)
+	fade := exp2(-float64(now-x.at) / costLife)
 	for i := range x.cost {
 		x.cost[i] *= fade
 	}
@@ -163,7 +163,7 @@ func (s *Shadows) choose(now int64, wants *[experts]int) int {
 	}
 	sum, weights := 0.0, 0.0
 	for i, w := range wants {
-		weight := math.Exp(-sharpness * (score[i]/score[best] - 1))
+		weight := exp2(-sharpness * math.Log2E * (score[i]/score[best] - 1))
 		sum += weight * float64(w)
 		weights += weight
 	}

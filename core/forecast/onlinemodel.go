@@ -180,8 +180,7 @@ func (t *Tenant) fillChances(e *example) {
 		said := &e.said[e.bins]
 		t.past.seeBin(e.at, e.bins, &e.look.bin[e.bins])
 		e.look.hideParts(t.fleet.hidden)
-		m.chancesOf(&e.look, e.bins, t.number, said)
-		e.odds[e.bins] = m.crossFeatures.hazardOdds()
+		e.odds[e.bins] = m.chancesOf(&e.look, e.bins, t.number, said)
 		if said[faintKnot] < faint && e.odds[e.bins] < faintOdds && t.count%thoroughly != 0 {
 			return
 		}

@@ -64,15 +64,15 @@ func (p *past) fadeTo(now int64) {
 	}
 	p.Slots.passTo(now, p.Last)
 	for i, h := range halfLives {
-		f := float32(math.Exp2(-d / h))
+		f := float32(exp2(-d / h))
 		p.Arrived[i] *= f
 		p.GPUs[i] *= f
 		p.Ended[i] *= f
 	}
 	for i, h := range youngLives {
-		p.Young[i] *= float32(math.Exp2(-d / h))
+		p.Young[i] *= float32(exp2(-d / h))
 	}
-	short, long := float32(math.Exp2(-d/1800)), float32(math.Exp2(-d/43200))
+	short, long := float32(exp2(-d/1800)), float32(exp2(-d/43200))
 	for i := range p.BigRate {
 		p.BigRate[i][0] *= short
 		p.BigRate[i][1] *= long
@@ -122,7 +122,7 @@ func (p *past) countEnd(now int64, gpus int, age int64) {
 		p.Ended[i] += float32(gpus)
 	}
 	for i, h := range youngLives {
-		p.Young[i] = max(0, p.Young[i]-float32(gpus)*float32(math.Exp2(-float64(age)/h)))
+		p.Young[i] = max(0, p.Young[i]-float32(gpus)*float32(exp2(-float64(age)/h)))
 	}
 	p.EndedAt, p.EndGPUs, p.EndAge = now, gpus, age
 	last := len(p.Lasting) - 1
@@ -136,7 +136,7 @@ func (p *past) countEnd(now int64, gpus int, age int64) {
 // many seconds.
 func (p *past) countOutcome(needed *[bins]bool, seconds int64) {
 	for i, h := range seenLives {
-		f := float32(1 - math.Exp2(-float64(seconds)/h))
+		f := float32(1 - exp2(-float64(seconds)/h))
 		for b := range p.Seen {
 			hit := float32(0)
 			if needed[b] {
@@ -157,7 +157,7 @@ func (p *past) durationQuantile(quantile float64) float64 {
 	rest := float32(quantile) * total
 	for i, n := range p.Lasting {
 		if n > 0 && rest <= n {
-			return math.Exp2(float64(i) + float64(max(0, rest/n)))
+			return exp2(float64(i) + float64(max(0, rest/n)))
 		}
 		rest -= n
 	}
