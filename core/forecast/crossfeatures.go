@@ -17,9 +17,9 @@ type crossFeatures struct {
 	weights []float32
 	squares []float32
 	rate    float32
-	learned float64         // examples
+	learned float64        // examples
 	at      [places]uint32 // places of the features of one bin
-	id      int             // how many were found
+	id      int            // how many were found
 }
 
 // places is how many features of one bin are looked up.

@@ -20,7 +20,9 @@ const (
 	ewma30 // a moving mean of the demand, and standard deviations
 	ewma120
 	nothing
-	experts // how many there are
+	timetable  // what comes by the clock,
+	ownOrTable // and what holds more of own and it
+	experts    // how many there are
 )
 
 var (
@@ -37,7 +39,7 @@ func usualCost(expert int) float64 {
 	switch expert {
 	case own, ownDouble:
 		return 1
-	case ownHalf, ownFour, threshold, larger:
+	case ownHalf, ownFour, threshold, larger, ownOrTable:
 		return 1.05
 	default:
 		return 1.2
@@ -56,6 +58,10 @@ func (s *Shadows) wantsOf(expert int, o *Outlook, c *expertCurves, held, most in
 		return c.byHazard(held, most)
 	case larger:
 		return max(bestLevel(held, most, &c.keep[own], &c.boot[own]), c.byHazard(held, most))
+	case timetable:
+		return s.byClock(most)
+	case ownOrTable:
+		return max(bestLevel(held, most, &c.keep[own], &c.boot[own]), s.byClock(most))
 	case keep27, keep9, keep3, keep1:
 		since := s.state.At - int64(s.keepSeconds(expert))
 		return max(0, min(held, most, s.tenant.past.Steps.usedSince(since)-o.Demand))
@@ -97,6 +103,11 @@ func (o *Outlook) curvesOf(p Prices) (c expertCurves) {
 	return c
 }
 
+// byClock is what the timetable wants.
+func (s *Shadows) byClock(most int) int {
+	return min(most, s.tenant.past.Habits.wanted(s.state.At, s.experts.boot, s.experts.worth))
+}
+
 // byHazard is what the threshold wants: it boots at twice the chance at which it keeps.
 func (c *expertCurves) byHazard(held, most int) int {
 	return min(most, max(c.bootAbove, min(c.keepAbove, held)))
@@ -115,6 +126,10 @@ func (s *Shadows) ruleName(expert int) string {
 		return "what holds more of the forecast and a fixed chance"
 	case nothing:
 		return "holding nothing"
+	case timetable:
+		return "what comes by the clock"
+	case ownOrTable:
+		return "what holds more of the forecast and what comes by the clock"
 	case ewma30, ewma120:
 		return fmt.Sprintf("a moving mean of %.0f min", meanLives[expert-ewma30]/60/float64(s.tenant.fleet.pace))
 	default:

@@ -8,7 +8,13 @@ import (
 )
 
 // expertsVersion grows when the experts, or the stored form of what they cost, change.
-const expertsVersion = 1
+const expertsVersion = 2
+
+// olderExperts is the version before, whose experts were as many, and the first ones.
+const (
+	olderExperts = 1
+	fewerExperts = timetable
+)
 
 // expertsState is the stored form of Experts.
 type expertsState struct {
@@ -39,7 +45,9 @@ func (x *Experts) UnmarshalJSON(data []byte) error {
 	if err := decoder.Decode(&s); err != nil {
 		return fmt.Errorf("decoding the state of the experts: %w", err)
 	}
-	if s.Version != expertsVersion {
+	if s.Version == olderExperts {
+		s.addExperts()
+	} else if s.Version != expertsVersion {
 		return fmt.Errorf("the state of the experts has version %d, want %d", s.Version, expertsVersion)
 	}
 	fresh := Experts{at: s.At, boot: s.Boot, worth: s.Worth, cost: s.Cost, classes: map[string]*Shadows{}}
@@ -56,6 +64,17 @@ func (x *Experts) UnmarshalJSON(data []byte) error {
 	}
 	*x = fresh
 	return nil
+}
+
+// addExperts lets experts that are new begin with what our own decision has cost.
+func (s *expertsState) addExperts() {
+	for i := fewerExperts; i < experts; i++ {
+		s.Cost[i] = s.Cost[own]
+		for name, c := range s.Classes {
+			c.Fleets[i] = c.Fleets[own]
+			s.Classes[name] = c
+		}
+	}
 }
 
 func isAmount(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }

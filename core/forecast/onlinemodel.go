@@ -130,7 +130,7 @@ func (t *Tenant) Demand() int { return t.past.Demand }
 // Bytes returns how much memory is kept of the tenant from look to look, without
 // the looks that wait for what comes of them, and without Shadows.
 func (t *Tenant) Bytes() int {
-	return sizeOf(t.past) + len(t.past.Steps)*sizeOf(stair{})
+	return sizeOf(t.past) + len(t.past.Steps)*sizeOf(stair{}) + maxHabits*sizeOf(habit{})
 }
 
 func sizeOf(x any) int { return int(reflect.TypeOf(x).Size()) }
@@ -300,8 +300,11 @@ func (t *Tenant) nextByClock(now int64) int64 {
 	case since < lookOftenFor:
 		next = now + lookOften
 	}
-	if since < knownAfter {
-		return next
+	if since >= knownAfter {
+		next = t.past.Slots.nextKnown(now, next)
 	}
-	return t.past.Slots.nextKnown(now, next)
+	for _, s := range t.shadows {
+		next = t.past.Habits.next(now, next, int64(s.experts.boot))
+	}
+	return next
 }

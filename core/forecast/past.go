@@ -47,13 +47,14 @@ type past struct {
 	Burst     int   `json:"burst"`   // GPUs that arrived since the last pause
 	Before    int   `json:"before"`  // GPUs of the burst before
 
-	Steps   lastUsedByLevel     `json:"steps"`
-	Big     [bins]int64         `json:"big"`      // second of the last job of so many GPUs
-	BigRate [bins][2]float32    `json:"big_rate"` // such jobs, fading: half-lives 30 minutes and 12 hours
-	Seen    [bins][4]float32    `json:"seen"`     // share of time after which the level was needed within 10 minutes
-	Week    [hourOfWeek]float32 `json:"week"`     // jobs by hour of the week
-	Lasting [20]float32         `json:"lasting"`  // ended jobs by the binary logarithm of their seconds
-	Slots   slots               `json:"slots"`    // GPUs that arrived within the last day
+	Steps   lastUsedByLevel    `json:"steps"`
+	Big     [bins]int64        `json:"big"`      // second of the last job of so many GPUs
+	BigRate [bins][2]float32   `json:"big_rate"` // such jobs, fading: half-lives 30 minutes and 12 hours
+	Seen    [bins][4]float32   `json:"seen"`     // share of time after which the level was needed within 10 minutes
+	Week    [hourOfWeek]uint16 `json:"week"`     // jobs by hour of the week
+	Lasting [20]float32        `json:"lasting"`  // ended jobs by the binary logarithm of their seconds
+	Slots   slots              `json:"slots"`    // GPUs that arrived within the last day
+	Habits  habits             `json:"habits"`   // what comes by the clock
 }
 
 // fadeTo lets time pass.
@@ -63,6 +64,7 @@ func (p *past) fadeTo(now int64) {
 		return
 	}
 	p.Slots.passTo(now, p.Last)
+	p.Habits = p.Habits.passTo(now)
 	for i, h := range halfLives {
 		f := float32(exp2(-d / h))
 		p.Arrived[i] *= f
@@ -104,8 +106,11 @@ func (p *past) countArrival(now int64, gpus int) {
 	p.Size += 0.05 * (g - p.Size)
 	p.Jobs++
 	p.Submitted, p.JobGPUs, p.Largest = now, gpus, max(p.Largest, gpus)
-	p.Week[now/3600%hourOfWeek]++
+	if hour := &p.Week[now/3600%hourOfWeek]; *hour < math.MaxUint16 {
+		*hour++
+	}
 	p.Slots.add(now, gpus)
+	p.Habits = p.Habits.add(now, gpus)
 	for b := 0; b < bins && firstLevel[b] <= gpus; b++ {
 		p.Big[b] = now
 		p.BigRate[b][0]++
