@@ -20,7 +20,7 @@ const (
 	ewma30 // a moving mean of the demand, and standard deviations
 	ewma120
 	nothing
-	timetable  // what comes by the clock,
+	byClock    // what comes by the clock,
 	ownOrTable // and what holds more of own and it
 	experts    // how many there are
 )
@@ -58,12 +58,12 @@ func (s *Shadows) wantsOf(expert int, o *Outlook, c *expertCurves, held, most in
 		return c.byHazard(held, most)
 	case larger:
 		return max(bestLevel(held, most, &c.keep[own], &c.boot[own]), c.byHazard(held, most))
-	case timetable:
-		return s.byClock(most)
+	case byClock:
+		return s.wantedByClock(most)
 	case ownOrTable:
-		return max(bestLevel(held, most, &c.keep[own], &c.boot[own]), s.byClock(most))
+		return max(bestLevel(held, most, &c.keep[own], &c.boot[own]), s.wantedByClock(most))
 	case keep27, keep9, keep3, keep1:
-		since := s.state.At - int64(s.keepSeconds(expert))
+		since := s.tenant.past.Last - int64(s.keepSeconds(expert))
 		return max(0, min(held, most, s.tenant.past.Steps.usedSince(since)-o.Demand))
 	default:
 		m := &s.state.Means[expert-ewma30]
@@ -103,9 +103,9 @@ func (o *Outlook) curvesOf(p Prices) (c expertCurves) {
 	return c
 }
 
-// byClock is what the timetable wants.
-func (s *Shadows) byClock(most int) int {
-	return min(most, s.tenant.past.Habits.wanted(s.state.At, s.experts.boot, s.experts.worth))
+// wantedByClock is what the timetable wants.
+func (s *Shadows) wantedByClock(most int) int {
+	return min(most, s.tenant.past.Table.wanted(s.tenant.past.Last, s.experts.boot, s.experts.worth))
 }
 
 // byHazard is what the threshold wants: it boots at twice the chance at which it keeps.
@@ -126,7 +126,7 @@ func (s *Shadows) ruleName(expert int) string {
 		return "what holds more of the forecast and a fixed chance"
 	case nothing:
 		return "holding nothing"
-	case timetable:
+	case byClock:
 		return "what comes by the clock"
 	case ownOrTable:
 		return "what holds more of the forecast and what comes by the clock"

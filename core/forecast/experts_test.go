@@ -46,7 +46,7 @@ func (s *shadowed) submit(at int64, gpus int) {
 
 func (s *shadowed) end(at int64, gpus int, submitted int64) {
 	s.lookUntil(at)
-	require.NoError(s.t, s.class.End(at, gpus, submitted))
+	require.NoError(s.t, s.class.End(at, gpus, submitted, submitted))
 	s.lookAt(at)
 }
 
@@ -150,12 +150,13 @@ func TestBootsThatAreTooManyBecomeOne(t *testing.T) {
 	cost := 0.0
 	for range 3 * shadowBoots {
 		s.boot(2, 300)
-		cost += s.pass(10, 0, 32, &queue{})
+		cost += s.pass(10, 32, &queue{})
 	}
 	require.EqualValues(t, 6*shadowBoots, s.booting()+s.Units)
-	cost += s.pass(300, 0, 32, &queue{})
+	cost += s.pass(300, 32, &queue{})
 	require.EqualValues(t, 6*shadowBoots, s.Units)
-	s.follow(3, 1, 300)
+	s.Demand = 1
+	s.follow(3, 300)
 	require.EqualValues(t, 3, s.Units)
 	require.Positive(t, cost)
 }

@@ -13,7 +13,7 @@ const expertsVersion = 2
 // olderExperts is the version before, whose experts were as many, and the first ones.
 const (
 	olderExperts = 1
-	fewerExperts = timetable
+	fewerExperts = byClock
 )
 
 // expertsState is the stored form of Experts.
@@ -45,9 +45,11 @@ func (x *Experts) UnmarshalJSON(data []byte) error {
 	if err := decoder.Decode(&s); err != nil {
 		return fmt.Errorf("decoding the state of the experts: %w", err)
 	}
-	if s.Version == olderExperts {
+	switch s.Version {
+	case expertsVersion:
+	case olderExperts:
 		s.addExperts()
-	} else if s.Version != expertsVersion {
+	default:
 		return fmt.Errorf("the state of the experts has version %d, want %d", s.Version, expertsVersion)
 	}
 	fresh := Experts{at: s.At, boot: s.Boot, worth: s.Worth, cost: s.Cost, classes: map[string]*Shadows{}}
@@ -75,16 +77,25 @@ func (s *expertsState) addExperts() {
 			s.Classes[name] = c
 		}
 	}
+	for name, c := range s.Classes {
+		for i := range c.Fleets {
+			c.Fleets[i].Demand = unknown
+		}
+		s.Classes[name] = c
+	}
 }
+
+// unknown is a demand that was not stored.
+const unknown = -1
 
 func isAmount(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }
 
 // isSound reports whether the state can have come from counting.
 func (s *shadowState) isSound() bool {
-	sound := s.At >= 0 && s.Since >= 0 && s.Leader >= 0 && s.Leader < experts && len(s.Queue) <= queueLength
+	sound := s.At >= 0 && s.Seen >= 0 && s.Since >= 0 && s.Leader >= 0 && s.Leader < experts && len(s.Queue) <= queueLength
 	for i := range s.Fleets {
 		f := &s.Fleets[i]
-		sound = sound && isAmount(float64(f.Cost)) && f.Units >= 0
+		sound = sound && isAmount(float64(f.Cost)) && f.Units >= 0 && f.Demand >= unknown
 		for _, b := range f.Boots {
 			sound = sound && b.Units >= 0 && isAmount(float64(b.Left))
 		}

@@ -95,7 +95,7 @@ func (p *past) checkSound(latest int64) error {
 		return errors.New("a count is out of range")
 	case p.Submitted > p.Last || p.EndedAt > p.Last || p.First > p.Last || p.Gap1 < 0 || p.Gap2 < 0 || p.EndAge < 0:
 		return errors.New("a time is out of range")
-	case !p.Habits.isSound(p.Last):
+	case !p.Table.isSound(p.Last):
 		return errors.New("a habit is out of range")
 	case len(p.Steps) > maxSteps || p.JobGPUs < 0 || p.EndGPUs < 0 || p.Burst < 0 || p.Before < 0:
 		return errors.New("a size is out of range")

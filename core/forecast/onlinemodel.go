@@ -92,17 +92,28 @@ func (t *Tenant) Submit(at int64, gpus int) error {
 	return nil
 }
 
-// End tells that a job that was submitted ended, or was withdrawn. It fails as
-// Submit does.
-func (t *Tenant) End(at int64, gpus int, submitted int64) error {
+// End tells that a job that was submitted ended, or was withdrawn, and when it had found its GPUs: when it was
+// submitted, if that is not known. It fails as Submit does.
+func (t *Tenant) End(at int64, gpus int, submitted, started int64) error {
 	if err := t.checkEvent(at, gpus); err != nil {
 		return fmt.Errorf("counting an end: %w", err)
 	}
+	waited := max(0, min(started, at)-submitted) * t.fleet.pace
 	for _, s := range t.shadows {
-		s.end(at*t.fleet.pace, submitted*t.fleet.pace, int32(gpus))
+		s.end(at*t.fleet.pace, submitted*t.fleet.pace, waited, int32(gpus))
 	}
-	t.past.countEnd(at*t.fleet.pace, gpus, max(0, at-submitted)*t.fleet.pace)
+	at *= t.fleet.pace
+	t.past.countEnd(at, gpus, max(0, at-submitted*t.fleet.pace), waited, t.arrivedAfter(at-waited))
 	return nil
+}
+
+// arrivedAfter counts the GPUs that arrived after a second, as far back as examples wait.
+func (t *Tenant) arrivedAfter(second int64) int {
+	n := 0
+	for i := len(t.arrivals) - 1; i >= 0 && t.arrivals[i].at > second; i-- {
+		n += t.arrivals[i].gpus
+	}
+	return n
 }
 
 // latest is the year 2200.
@@ -304,7 +315,7 @@ func (t *Tenant) nextByClock(now int64) int64 {
 		next = t.past.Slots.nextKnown(now, next)
 	}
 	for _, s := range t.shadows {
-		next = t.past.Habits.next(now, next, int64(s.experts.boot))
+		next = t.past.Table.next(now, next, int64(s.experts.boot))
 	}
 	return next
 }

@@ -54,7 +54,7 @@ type past struct {
 	Week    [hourOfWeek]uint16 `json:"week"`     // jobs by hour of the week
 	Lasting [20]float32        `json:"lasting"`  // ended jobs by the binary logarithm of their seconds
 	Slots   slots              `json:"slots"`    // GPUs that arrived within the last day
-	Habits  habits             `json:"habits"`   // what comes by the clock
+	Table   timetable          `json:"timetable"`
 }
 
 // fadeTo lets time pass.
@@ -64,7 +64,7 @@ func (p *past) fadeTo(now int64) {
 		return
 	}
 	p.Slots.passTo(now, p.Last)
-	p.Habits = p.Habits.passTo(now)
+	p.Table.passTo(now)
 	for i, h := range halfLives {
 		f := float32(exp2(-d / h))
 		p.Arrived[i] *= f
@@ -110,7 +110,7 @@ func (p *past) countArrival(now int64, gpus int) {
 		*hour++
 	}
 	p.Slots.add(now, gpus)
-	p.Habits = p.Habits.add(now, gpus)
+	p.Table.add(now, gpus)
 	for b := 0; b < bins && firstLevel[b] <= gpus; b++ {
 		p.Big[b] = now
 		p.BigRate[b][0]++
@@ -118,10 +118,13 @@ func (p *past) countArrival(now int64, gpus int) {
 	}
 }
 
-// countEnd counts the end of a job that arrived age seconds ago.
-func (p *past) countEnd(now int64, gpus int, age int64) {
+// countEnd counts the end of a job that arrived age seconds ago and waited for some of them. Had it not, it would not
+// have met the GPUs that arrived since it would have ended.
+func (p *past) countEnd(now int64, gpus int, age, waited int64, since int) {
 	p.fadeTo(now)
-	p.Steps = p.Steps.leaveLevels(p.Demand, now)
+	if level := p.Demand - since; level > 0 {
+		p.Steps = p.Steps.leaveLevels(level, now)
+	}
 	p.Demand = max(0, p.Demand-gpus)
 	for i := range p.Ended {
 		p.Ended[i] += float32(gpus)

@@ -8,14 +8,17 @@ import (
 )
 
 // come lets a job of some GPUs come at a second.
-func (hs habits) come(at int64, gpus int) habits { return hs.passTo(at).add(at, gpus) }
+func (hs *timetable) come(at int64, gpus int) {
+	hs.passTo(at)
+	hs.add(at, gpus)
+}
 
 func TestTwoJobsAnHourApartMakeAHabit(t *testing.T) {
 	t.Parallel()
-	var hs habits
-	hs = hs.come(origin, 2)
+	var hs timetable
+	hs.come(origin, 2)
 	require.Zero(t, hs.wanted(origin+3600-60, 300, 32), "it came once")
-	hs = hs.come(origin+3590, 2)
+	hs.come(origin+3590, 2)
 	due := int64(origin + 3590 + 3600)
 	require.Zero(t, hs.wanted(due-331, 300, 32), "its boot can begin later")
 	require.Equal(t, 2, hs.wanted(due-330, 300, 32))
@@ -29,28 +32,29 @@ func TestTwoJobsAnHourApartMakeAHabit(t *testing.T) {
 
 func TestWhatDoesNotComeAnyMoreIsGivenUp(t *testing.T) {
 	t.Parallel()
-	var hs habits
+	var hs timetable
 	for n := range int64(20) {
-		hs = hs.come(origin+900*n, 1)
+		hs.come(origin+900*n, 1)
 	}
-	require.Len(t, hs, 1)
-	require.Greater(t, hs[0].Kept, float32(0.99))
-	due := hs[0].due()
-	hs = hs.passTo(due + 2*900)
+	require.Len(t, hs.Habits, 1)
+	require.Greater(t, hs.Habits[0].Kept, float32(0.99))
+	due := hs.Habits[0].due()
+	hs.passTo(due + 2*900)
 	require.Equal(t, 1, hs.wanted(due+2*900, 300, 32), "once is no change of habit")
-	require.Empty(t, hs.passTo(due+20*900))
+	hs.passTo(due + 20*900)
+	require.Empty(t, hs.Habits)
 }
 
 // Whoever comes at random every few minutes has hardly a habit, and fills no memory.
 func TestChanceIsNoHabit(t *testing.T) {
 	t.Parallel()
-	var hs habits
+	var hs timetable
 	draw, now := splitmix(3), int64(origin)
 	wanted, looks := 0, 0
 	for range 2000 {
 		now += 60 + int64(1200*draw.nextFloat())
-		hs = hs.come(now, 1+int(3*draw.nextFloat()))
-		require.LessOrEqual(t, len(hs), maxHabits)
+		hs.come(now, 1+int(3*draw.nextFloat()))
+		require.LessOrEqual(t, len(hs.Habits), maxHabits)
 		wanted += min(1, hs.wanted(now+30, 300, 8))
 		looks++
 	}
@@ -59,14 +63,14 @@ func TestChanceIsNoHabit(t *testing.T) {
 
 func TestEqualJobsOfOneMinuteAreOneHabit(t *testing.T) {
 	t.Parallel()
-	var hs habits
+	var hs timetable
 	for day := range int64(3) {
 		for n := range int64(5) {
-			hs = hs.come(origin+86400*day+7*n, 4)
+			hs.come(origin+86400*day+7*n, 4)
 		}
-		hs = hs.come(origin+86400*day+20, 1)
+		hs.come(origin+86400*day+20, 1)
 	}
-	require.Len(t, hs, 2)
+	require.Len(t, hs.Habits, 2)
 	require.Equal(t, 21, hs.wanted(origin+3*86400-100, 300, 32))
 }
 
@@ -92,9 +96,9 @@ func TestWhatComesByTheClockIsHeldInTime(t *testing.T) {
 		}
 		s.lookAt(at)
 		s.lookUntil(at + 200)
-		require.NoError(t, s.class.End(at+200, 1, at))
+		require.NoError(t, s.class.End(at+200, 1, at, at))
 		if n%96 == 12 {
-			require.NoError(t, s.class.End(at+200, 8, at))
+			require.NoError(t, s.class.End(at+200, 8, at, at))
 		}
 		s.lookAt(at + 200)
 	}
@@ -123,7 +127,7 @@ func TestExpertsWithoutATimetableAreRead(t *testing.T) {
 	back := NewExperts()
 	require.NoError(t, json.Unmarshal(data, back))
 	fleets := back.Class(s.class).state.Fleets
-	require.Equal(t, x.cost[own], back.cost[timetable])
+	require.Equal(t, x.cost[own], back.cost[byClock])
 	require.Equal(t, s.shadows.state.Fleets[own], fleets[ownOrTable])
 	require.Equal(t, s.shadows.state.Fleets[nothing], fleets[nothing])
 }
