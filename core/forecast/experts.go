@@ -90,7 +90,7 @@ func (s *Shadows) Hold(now int64, o *Outlook, p Prices, held, most int) Held {
 	return h
 }
 
-// Bytes returns how much memory is kept of the class from look to look, without jobs that run, of which each takes 16
+// Bytes returns how much memory is kept of the class from look to look, without jobs that run, of which each takes 24
 // bytes, and what is still to be counted.
 func (s *Shadows) Bytes() int {
 	return sizeOf(s.state) + queueLength*sizeOf(arrived{})
