@@ -117,6 +117,7 @@ func TestExpertsSurviveARestart(t *testing.T) {
 	require.Equal(t, x.cost, back.cost)
 	require.LessOrEqual(t, s.class.Bytes()+s.shadows.Bytes(), 3072)
 	for _, bad := range []string{`{}`, `[]`, `{"version":9}`, `{"version":1,"boot":-1}`,
+		`{"version":2,"classes":{"a":{"jobs":[{"gpus":0}]}}}`,
 		`{"version":1,"classes":{"a":{"leader":99}}}`, `{"version":1,"classes":{"a":{"fleets":[{"Units":-1}]}}}`} {
 		require.Error(t, json.Unmarshal([]byte(bad), back), bad)
 	}

@@ -91,19 +91,23 @@ const unknown = -1
 func isAmount(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }
 
 // isSound reports whether the state can have come from counting.
-func (s *shadowState) isSound() bool {
-	sound := s.At >= 0 && s.Seen >= 0 && s.Since >= 0 && s.Leader >= 0 && s.Leader < experts && len(s.Queue) <= queueLength
-	for i := range s.Fleets {
-		f := &s.Fleets[i]
+func (st *shadowState) isSound() bool {
+	sound := st.At >= 0 && st.Seen >= 0 && st.Since >= 0 && st.Leader >= 0 && st.Leader < experts
+	sound = sound && len(st.Queue) <= queueLength
+	for _, j := range st.Jobs {
+		sound = sound && j.GPUs > 0 && j.Submitted >= 0
+	}
+	for i := range st.Fleets {
+		f := &st.Fleets[i]
 		sound = sound && isAmount(float64(f.Cost)) && f.Units >= 0 && f.Demand >= unknown
 		for _, b := range f.Boots {
 			sound = sound && b.Units >= 0 && isAmount(float64(b.Left))
 		}
 	}
-	for _, m := range s.Means {
+	for _, m := range st.Means {
 		sound = sound && isAmount(float64(m[0])) && isAmount(float64(m[1]))
 	}
-	for _, a := range s.Queue {
+	for _, a := range st.Queue {
 		sound = sound && a.Jobs >= 0 && a.GPUs >= 0
 	}
 	return sound

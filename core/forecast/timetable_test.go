@@ -8,9 +8,9 @@ import (
 )
 
 // come lets a job of some GPUs come at a second.
-func (hs *timetable) come(at int64, gpus int) {
-	hs.passTo(at)
-	hs.add(at, gpus)
+func (t *timetable) come(at int64, gpus int) {
+	t.passTo(at)
+	t.add(at, gpus)
 }
 
 func TestTwoJobsAnHourApartMakeAHabit(t *testing.T) {
