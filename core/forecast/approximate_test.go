@@ -22,5 +22,4 @@ func TestApproximationsAreRightToSixDigits(t *testing.T) {
 		require.InDelta(t, 1/(1+math.Exp(-float64(z))), logistic(z), 1e-7, "odds of %g", z)
 	}
 	require.Equal(t, 1.0, exp2(0))
-	require.Positive(t, exp2(math.Inf(-1)))
 }

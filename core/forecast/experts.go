@@ -180,7 +180,7 @@ func (s *Shadows) choose(now int64, wants *[experts]int) int {
 	}
 	sum, weights := 0.0, 0.0
 	for i, w := range wants {
-		weight := exp2(-sharpness * math.Log2E * (score[i]/score[best] - 1))
+		weight := math.Exp(-sharpness * (score[i]/score[best] - 1))
 		sum += weight * float64(w)
 		weights += weight
 	}
