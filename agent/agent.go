@@ -160,7 +160,7 @@ func (a *Agent) learnJob(now time.Time, r history.Record) {
 		}
 	}
 	if at, over := endOf(r, known, now); over && !j.Over {
-		a.cfg.Predict.Finish(a.cfg.Tenant, j.Submitted, j.GPUs, at)
+		a.cfg.Predict.Finish(a.cfg.Tenant, j.Submitted, r.Started, j.GPUs, at)
 		j.Over = true
 	}
 	a.seen[r.ID] = j

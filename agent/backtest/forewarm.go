@@ -105,8 +105,8 @@ func (w *watcher) Submit(now int64, j core.Job) {
 }
 
 // End counts the end of a job.
-func (w *watcher) End(now int64, j core.Job, _ int64) {
-	w.noteError(w.class.End(now, j.GPUs, j.Submit))
+func (w *watcher) End(now int64, j core.Job, started int64) {
+	w.noteError(w.class.End(now, j.GPUs, j.Submit, started))
 	w.next = now
 }
 

@@ -39,6 +39,7 @@ type event struct {
 	At        int64 `json:"at"`
 	GPUs      int   `json:"gpus"`
 	Submitted int64 `json:"submitted,omitempty"` // of an end
+	Started   int64 `json:"started,omitempty"`   // of an end, if it is known when the job found its GPUs
 	End       bool  `json:"end,omitempty"`
 }
 
@@ -115,7 +116,8 @@ func (c *class) observeAt(at int64) forecast.Outlook {
 // what they read.
 func (c *class) ingestEvent(at int64, e event) {
 	if e.End {
-		_ = c.tenant.End(at, e.GPUs, min(e.Submitted, at))
+		submitted := min(e.Submitted, at)
+		_ = c.tenant.End(at, e.GPUs, submitted, max(submitted, e.Started))
 		return
 	}
 	if c.tenant.Submit(at, e.GPUs) == nil {

@@ -36,7 +36,7 @@ func feedBursts(t *testing.T, p *predict.Predictor, order *rand.Rand) {
 			}
 			require.NoError(t, p.Observe(noon, "lab", submitted, 2))
 			if over := submitted.Add(25 * time.Minute); !over.After(noon) {
-				ends = append(ends, func() { p.Finish("lab", submitted, 2, over) })
+				ends = append(ends, func() { p.Finish("lab", submitted, time.Time{}, 2, over) })
 			}
 		}
 	}

@@ -222,12 +222,18 @@ func (p *Predictor) Observe(now time.Time, name string, at time.Time, gpus int) 
 	return nil
 }
 
-// Finish tells that a job that was observed is over, or was withdrawn.
-func (p *Predictor) Finish(name string, submitted time.Time, gpus int, at time.Time) {
-	if t := p.tenants[name]; t != nil {
-		t.class.waiting = append(t.class.waiting, event{At: max(at.Unix(), submitted.Unix()), GPUs: gpus,
-			Submitted: submitted.Unix(), End: true})
+// Finish tells that a job that was observed is over, or was withdrawn. started is when it found its GPUs, zero if that
+// is not known.
+func (p *Predictor) Finish(name string, submitted, started time.Time, gpus int, at time.Time) {
+	t := p.tenants[name]
+	if t == nil {
+		return
 	}
+	e := event{At: max(at.Unix(), submitted.Unix()), GPUs: gpus, Submitted: submitted.Unix(), End: true}
+	if started.After(submitted) {
+		e.Started = started.Unix()
+	}
+	t.class.waiting = append(t.class.waiting, e)
 }
 
 // DemandRise returns by how many GPUs demand rose above a base in [start, end), to

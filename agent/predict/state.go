@@ -70,7 +70,7 @@ func (c *class) storedState() classState {
 // isSound reports whether the state can have come from listening.
 func (s classState) isSound() bool {
 	for _, e := range s.Waiting {
-		if e.GPUs < 1 || e.GPUs > forecast.MaxJob || e.At < 0 || e.Submitted < 0 {
+		if e.GPUs < 1 || e.GPUs > forecast.MaxJob || e.At < 0 || e.Submitted < 0 || e.Started < 0 {
 			return false
 		}
 	}

@@ -129,8 +129,8 @@ func (f *forewarnedTenant) Submit(now int64, j backtest.Job) {
 }
 
 // End tells of its end.
-func (f *forewarnedTenant) End(now int64, j backtest.Job, _ int64) {
-	panicOnError(f.tenant.End(now, j.GPUs, j.Submit))
+func (f *forewarnedTenant) End(now int64, j backtest.Job, started int64) {
+	panicOnError(f.tenant.End(now, j.GPUs, j.Submit, started))
 	f.next = now
 }
 

@@ -17,10 +17,13 @@ type crossFeatures struct {
 	weights []float32
 	squares []float32
 	rate    float32
-	learned float64 // examples
-	at      []int   // places of the features of one bin
-	id      uint64
+	learned float64        // examples
+	at      [places]uint32 // places of the features of one bin
+	id      int            // how many were found
 }
+
+// places is how many features of one bin are looked up.
+const places = 41
 
 func newCrossFeatures(rate float64) *crossFeatures {
 	return &crossFeatures{weights: make([]float32, slot<<tableBits), squares: make([]float32, slot<<tableBits),
@@ -28,22 +31,25 @@ func newCrossFeatures(rate float64) *crossFeatures {
 }
 
 // coarseLog cuts a binary logarithm into two steps a doubling.
-func coarseLog(x float32) int { return int(math.Floor(float64(x)*2)) + 40 }
+func coarseLog(x float32) int { return int(float64(x)*2+lowest) - lowest + 40 }
+
+// lowest is what keeps coarseLog from rounding a number below zero up.
+const lowest = 4096
 
 // addFeature hashes one feature made of values.
 func (c *crossFeatures) addFeature(a, b, d int) {
-	c.id++
-	h := c.id*0x9e3779b97f4a7c15 + 0x1234567
+	h := uint64(c.id+1)*0x9e3779b97f4a7c15 + 0x1234567
 	h = (h ^ uint64(a+77)) * 0xff51afd7ed558ccd
 	h = ((h ^ h>>32) ^ uint64(b+77)) * 0xff51afd7ed558ccd
 	h = ((h ^ h>>32) ^ uint64(d+77)) * 0xff51afd7ed558ccd
 	h = (h ^ h>>32) * 0xc4ceb9fe1a85ec53
-	c.at = append(c.at, int(h>>(64-tableBits))*slot)
+	c.at[c.id] = uint32(h>>(64-tableBits)) * slot
+	c.id++
 }
 
 // findFeatures looks up the features of one bin of one tenant.
 func (c *crossFeatures) findFeatures(l *features, bin, tenant int) {
-	c.at, c.id = c.at[:0], 0
+	c.id = 0
 	t, b := &l.tenant, &l.bin[bin]
 	age, since, ended := coarseLog(b[0]), coarseLog(t[2]), coarseLog(b[7])
 	r1, r5, r30, r2h, r12h, r7d := coarseLog(b[1]), coarseLog(b[2]), coarseLog(b[3]), coarseLog(b[4]),
@@ -83,14 +89,21 @@ func (c *crossFeatures) findClock(k *clock, bin, tenant int) {
 	c.addFeature(h, k.phase, tenant)
 }
 
-// addScores adds the weights of the places found to z.
-func (c *crossFeatures) addScores(z *[outputs]float32) {
+// addScores adds the weights of the places found to z, and returns the log-odds of the hazard there.
+func (c *crossFeatures) addScores(z *[outputs]float32) (hazard float32) {
+	hazard = hazardOffset
 	for _, i := range c.at {
 		w := (*[slot]float32)(c.weights[i:])
-		for k := range z {
-			z[k] += w[k]
-		}
+		z[0] += w[0]
+		z[1] += w[1]
+		z[2] += w[2]
+		z[3] += w[3]
+		z[4] += w[4]
+		z[5] += w[5]
+		z[6] += w[6]
+		hazard += w[hazardOutput]
 	}
+	return hazard
 }
 
 // The first steps are larger, by a part that fades with every example: who has
@@ -107,8 +120,9 @@ func (c *crossFeatures) learnFromErrors(errors *[outputs]float32) {
 	for _, i := range c.at {
 		w, s := (*[slot]float32)(c.weights[i:]), (*[slot]float32)(c.squares[i:])
 		for k, e := range errors {
-			s[k] += e * e
-			w[k] -= rate * e / float32(math.Sqrt(float64(s[k])+1e-3))
+			square := s[k] + e*e
+			s[k] = square
+			w[k] -= rate * e / float32(math.Sqrt(float64(square+1e-3)))
 		}
 	}
 }

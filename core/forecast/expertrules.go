@@ -20,7 +20,9 @@ const (
 	ewma30 // a moving mean of the demand, and standard deviations
 	ewma120
 	nothing
-	experts // how many there are
+	byClock    // what comes by the clock,
+	ownOrTable // and what holds more of own and it
+	experts    // how many there are
 )
 
 var (
@@ -37,7 +39,7 @@ func usualCost(expert int) float64 {
 	switch expert {
 	case own, ownDouble:
 		return 1
-	case ownHalf, ownFour, threshold, larger:
+	case ownHalf, ownFour, threshold, larger, ownOrTable:
 		return 1.05
 	default:
 		return 1.2
@@ -56,8 +58,12 @@ func (s *Shadows) wantsOf(expert int, o *Outlook, c *expertCurves, held, most in
 		return c.byHazard(held, most)
 	case larger:
 		return max(bestLevel(held, most, &c.keep[own], &c.boot[own]), c.byHazard(held, most))
+	case byClock:
+		return s.wantedByClock(most)
+	case ownOrTable:
+		return max(bestLevel(held, most, &c.keep[own], &c.boot[own]), s.wantedByClock(most))
 	case keep27, keep9, keep3, keep1:
-		since := s.state.At - int64(s.keepSeconds(expert))
+		since := s.tenant.past.Last - int64(s.keepSeconds(expert))
 		return max(0, min(held, most, s.tenant.past.Steps.usedSince(since)-o.Demand))
 	default:
 		m := &s.state.Means[expert-ewma30]
@@ -90,13 +96,16 @@ func (o *Outlook) curvesOf(p Prices) (c expertCurves) {
 	p = p.byClock(o.clockRate())
 	theta := (p.Boot + 60) / (max(p.WaitWorth, 1e-9) * p.Boot)
 	c.keepAbove, c.bootAbove = o.hazardLevels(theta), o.hazardLevels(2*theta)
-	worth := p.WaitWorth
+	x := o.prospectsAt(p)
 	for i, times := range ownTimes {
-		p.WaitWorth = worth * times
-		c.keep[i] = o.worthByLevel(func(b int) worthOfGPU { return o.worthOfKeeping(p, b) })
-		c.boot[i] = o.worthByLevel(func(b int) worthOfGPU { return o.worthOfBooting(p, b) })
+		c.keep[i], c.boot[i] = x.worthByLevel(p.WaitWorth * times)
 	}
 	return c
+}
+
+// wantedByClock is what the timetable wants.
+func (s *Shadows) wantedByClock(most int) int {
+	return min(most, s.tenant.past.Table.wanted(s.tenant.past.Last, s.experts.boot, s.experts.worth))
 }
 
 // byHazard is what the threshold wants: it boots at twice the chance at which it keeps.
@@ -117,6 +126,10 @@ func (s *Shadows) ruleName(expert int) string {
 		return "what holds more of the forecast and a fixed chance"
 	case nothing:
 		return "holding nothing"
+	case byClock:
+		return "what comes by the clock"
+	case ownOrTable:
+		return "what holds more of the forecast and what comes by the clock"
 	case ewma30, ewma120:
 		return fmt.Sprintf("a moving mean of %.0f min", meanLives[expert-ewma30]/60/float64(s.tenant.fleet.pace))
 	default:

@@ -35,12 +35,16 @@ type Shadows struct {
 
 // shadowState is what is kept of a class, in seconds of the model's clock.
 type shadowState struct {
-	At     int64           `json:"at"` // counted up to this second
-	Fleets [experts]shadow `json:"fleets"`
-	Means  [2][2]float32   `json:"means"` // mean and variance of the demand
-	Queue  queue           `json:"queue"`
-	Leader int             `json:"leader"` // the expert that has cost the least
-	Since  int64           `json:"since"`  // when it became that
+	At      int64           `json:"at"` // counted up to this second, a boot behind
+	Fleets  [experts]shadow `json:"fleets"`
+	Queue   queue           `json:"queue"`
+	Jobs    []runningJob    `json:"jobs,omitempty"`    // in the order of their arrivals
+	Changes []change        `json:"changes,omitempty"` // still to be counted, in the order of time,
+	Looks   []opinions      `json:"looks,omitempty"`   // and so are these
+	Seen    int64           `json:"seen"`              // second to which Means have faded
+	Means   [2][2]float32   `json:"means"`             // mean and variance of the demand
+	Leader  int             `json:"leader"`            // the expert that has cost the least
+	Since   int64           `json:"since"`             // when it became that
 }
 
 // Class returns the shadows of a class, which hear of its jobs from now on. There is one for each name of a class.
@@ -52,9 +56,19 @@ func (x *Experts) Class(t *Tenant) *Shadows {
 	}
 	if s.tenant != t {
 		s.tenant = t
+		s.state.takeDemand(int32(t.past.Demand))
 		t.shadows = append(t.shadows, s)
 	}
 	return s
+}
+
+// takeDemand lets fleets that have seen nothing, or were stored without a demand, begin with one.
+func (st *shadowState) takeDemand(demand int32) {
+	for i := range st.Fleets {
+		if st.At == 0 || st.Fleets[i].Demand == unknown {
+			st.Fleets[i].Demand = demand
+		}
+	}
 }
 
 // Hold decides as Outlook.HoldAtMost does of an outlook that was made at now, but by the rule that has cost the least
@@ -62,54 +76,55 @@ func (x *Experts) Class(t *Tenant) *Shadows {
 func (s *Shadows) Hold(now int64, o *Outlook, p Prices, held, most int) Held {
 	x, clock := s.experts, o.clockRate()
 	now = max(now*s.tenant.fleet.pace, s.tenant.past.Last)
-	s.passTo(now)
 	x.boot, x.worth = p.Boot*clock, p.WaitWorth
+	s.passMeansTo(now)
 	curves := o.curvesOf(p)
 	var wants [experts]int
 	for i := range wants {
-		f := &s.state.Fleets[i]
 		wants[i] = s.wantsOf(i, o, &curves, held, most)
-		kept := max(0, int(f.Units+f.booting())-o.Demand)
-		f.follow(int32(o.Demand+s.wantsOf(i, o, &curves, kept, most)), int32(o.Demand), float32(x.boot))
 	}
+	s.state.Looks = append(s.state.Looks, s.opinionsOf(o, &curves, most))
+	s.catchUp(now)
 	h := o.heldAt(p, &curves.keep[own], s.choose(now, &wants), held)
 	h.Rule, h.Better = s.ruleName(s.state.Leader), float64(now-s.state.Since)/clock
 	return h
 }
 
-// Bytes returns how much memory is kept of the class from look to look.
+// Bytes returns how much memory is kept of the class from look to look, without jobs that run, of which each takes 24
+// bytes, and what is still to be counted.
 func (s *Shadows) Bytes() int {
 	return sizeOf(s.state) + queueLength*sizeOf(arrived{})
 }
 
-// passTo counts what time up to now has cost.
-func (s *Shadows) passTo(now int64) {
+// passTo counts what time has cost up to a second, if it is later.
+func (s *Shadows) passTo(second int64) {
 	x, st := s.experts, &s.state
-	demand := int32(s.tenant.past.Demand)
-	if st.At == 0 { // whatever runs has its units
-		st.At, st.Since = now, now
-		for i := range st.Fleets {
-			st.Fleets[i].Units = demand
-		}
-	}
-	d := now - st.At
+	d := second - st.At
 	if d <= 0 {
 		return
 	}
-	x.fadeTo(now)
-	fade := math.Exp2(-float64(d) / costLife)
+	x.fadeTo(second)
+	fade := exp2(-float64(d) / costLife)
 	for i := range st.Fleets {
 		f := &st.Fleets[i]
 		f.Cost = float32(float64(f.Cost) * fade)
-		s.charge(i, f.pass(float32(d), demand, x.worth, &st.Queue))
+		s.charge(i, f.pass(float32(d), x.worth, &st.Queue))
 	}
-	for i, h := range meanLives {
-		m, keep := &st.Means[i], float32(math.Exp2(-float64(d)/h))
-		e := float32(demand) - m[0]
-		m[0] += (1 - keep) * e
-		m[1] = keep * (m[1] + (1-keep)*e*e)
+	st.At = second
+}
+
+// passMeansTo lets the moving means follow the demand.
+func (s *Shadows) passMeansTo(now int64) {
+	st, demand := &s.state, float32(s.tenant.past.Demand)
+	if st.Seen > 0 && now > st.Seen {
+		for i, h := range meanLives {
+			m, keep := &st.Means[i], float32(exp2(-float64(now-st.Seen)/h))
+			e := demand - m[0]
+			m[0] += (1 - keep) * e
+			m[1] = keep * (m[1] + (1-keep)*e*e)
+		}
 	}
-	st.At = now
+	st.Seen = max(st.Seen, now)
 }
 
 func (s *Shadows) charge(expert int, cost float64) {
@@ -122,27 +137,29 @@ func (x *Experts) fadeTo(now int64) {
 	if now <= x.at {
 		return
 	}
-	fade := math.Exp2(-float64(now-x.at) / costLife)
+	fade := exp2(-float64(now-x.at) / costLife)
 	for i := range x.cost {
 		x.cost[i] *= fade
 	}
 	x.at = now
 }
 
-// submit counts an arrival, before the demand rises by it.
+// submit notes an arrival, before the demand rises by it.
 func (s *Shadows) submit(at int64, gpus int32) {
-	s.passTo(at)
-	s.state.Queue.add(at, gpus)
+	s.passMeansTo(at)
+	s.state.note(change{At: at, GPUs: gpus})
 }
 
-// end counts the end of a job, before the demand falls by it.
-func (s *Shadows) end(at, submitted int64, gpus int32) {
-	s.passTo(at)
-	demand, q := int32(s.tenant.past.Demand), &s.state.Queue
-	for i := range s.state.Fleets {
-		s.charge(i, s.state.Fleets[i].orphan(submitted, demand, s.experts.worth, q))
+// end notes the end of a job that waited, before the demand falls by it.
+func (s *Shadows) end(at, submitted, waited int64, gpus int32) {
+	s.passMeansTo(at)
+	c := change{At: at, Submitted: submitted, GPUs: -gpus}
+	if waited > 0 {
+		c.At, c.In = max(at-waited, submitted), whereItDidNotWait
+		s.state.note(c)
+		c.At, c.In = at, whereItWaited
 	}
-	q.remove(submitted, gpus)
+	s.state.note(c)
 }
 
 // choose weighs what the experts want by what they have cost.

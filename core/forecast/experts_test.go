@@ -46,7 +46,7 @@ func (s *shadowed) submit(at int64, gpus int) {
 
 func (s *shadowed) end(at int64, gpus int, submitted int64) {
 	s.lookUntil(at)
-	require.NoError(s.t, s.class.End(at, gpus, submitted))
+	require.NoError(s.t, s.class.End(at, gpus, submitted, submitted))
 	s.lookAt(at)
 }
 
@@ -117,6 +117,7 @@ func TestExpertsSurviveARestart(t *testing.T) {
 	require.Equal(t, x.cost, back.cost)
 	require.LessOrEqual(t, s.class.Bytes()+s.shadows.Bytes(), 3072)
 	for _, bad := range []string{`{}`, `[]`, `{"version":9}`, `{"version":1,"boot":-1}`,
+		`{"version":2,"classes":{"a":{"jobs":[{"gpus":0}]}}}`,
 		`{"version":1,"classes":{"a":{"leader":99}}}`, `{"version":1,"classes":{"a":{"fleets":[{"Units":-1}]}}}`} {
 		require.Error(t, json.Unmarshal([]byte(bad), back), bad)
 	}
@@ -150,12 +151,13 @@ func TestBootsThatAreTooManyBecomeOne(t *testing.T) {
 	cost := 0.0
 	for range 3 * shadowBoots {
 		s.boot(2, 300)
-		cost += s.pass(10, 0, 32, &queue{})
+		cost += s.pass(10, 32, &queue{})
 	}
 	require.EqualValues(t, 6*shadowBoots, s.booting()+s.Units)
-	cost += s.pass(300, 0, 32, &queue{})
+	cost += s.pass(300, 32, &queue{})
 	require.EqualValues(t, 6*shadowBoots, s.Units)
-	s.follow(3, 1, 300)
+	s.Demand = 1
+	s.follow(3, 300)
 	require.EqualValues(t, 3, s.Units)
 	require.Positive(t, cost)
 }

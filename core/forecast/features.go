@@ -16,9 +16,6 @@ type features struct {
 	clock  clock
 }
 
-// log2 is the binary logarithm in float32; x is above 0.
-func log2(x float64) float32 { return float32(math.Log(x) * math.Log2E) }
-
 // logSince is the logarithm of the seconds since a second that may never have been.
 func logSince(now, then int64) float32 {
 	if then == 0 {

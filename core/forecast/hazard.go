@@ -47,7 +47,7 @@ func (c *crossFeatures) learnHazard(credit, odds float32) {
 	for _, i := range c.at {
 		s := &c.squares[i+hazardOutput]
 		*s += square
-		c.weights[i+hazardOutput] -= step / float32(math.Sqrt(float64(*s)+1e-3))
+		c.weights[i+hazardOutput] -= step / float32(math.Sqrt(float64(*s+1e-3)))
 	}
 }
 

@@ -47,9 +47,8 @@ func (o Outlook) Hold(p Prices, held int) Held { return o.HoldAtMost(p, held, to
 // HoldAtMost is Hold where no more than so many GPUs may be held, so that of a
 // gang that is larger none is.
 func (o Outlook) HoldAtMost(p Prices, held, most int) Held {
-	own := p.byClock(o.clockRate())
-	keep := o.worthByLevel(func(b int) worthOfGPU { return o.worthOfKeeping(own, b) })
-	boot := o.worthByLevel(func(b int) worthOfGPU { return o.worthOfBooting(own, b) })
+	x := o.prospectsAt(p.byClock(o.clockRate()))
+	keep, boot := x.worthByLevel(p.WaitWorth)
 	return o.heldAt(p, &keep, bestLevel(held, most, &keep, &boot), held)
 }
 
@@ -117,6 +116,30 @@ func (t Trade) Holding() float64 { return t.Price * t.Idle }
 // waits for it.
 func (t Trade) Saving() float64 { return t.Used * t.Boot * (t.Price + t.Wait) }
 
+// prospects are what is expected of one GPU of each bin, whatever waiting is worth.
+type prospects struct {
+	bins   int
+	keep   [bins]Trade   // of one that is ready, but for the worth of waiting
+	saved  [bins]float64 // seconds of a boot that begins now and are over when it is needed,
+	costs  [bins]float64 // and what that boot costs
+	landed [bins]float64 // see chanceOfLanding
+}
+
+// prospectsAt works out what is expected at some prices.
+func (o *Outlook) prospectsAt(p Prices) (x prospects) {
+	x.bins = o.bins
+	for b := range o.bins {
+		x.landed[b] = o.chanceOfLanding(b)
+		horizon := keepBoots * p.Boot
+		x.keep[b] = Trade{Price: 1, Boot: p.Boot, Used: o.chanceWithin(b, horizon), Idle: o.idleTime(b, p.Prepaid, horizon)}
+		horizon = bootBoots * p.Boot
+		used := o.chanceWithin(b, horizon)
+		x.saved[b] = max(0, used*p.Boot-(p.Boot-o.idleTime(b, 0, p.Boot)))
+		x.costs[b] = max(p.Boot+o.idleTime(b, p.Boot, horizon), p.Minimum) - used*max(p.Boot, p.Minimum)
+	}
+	return x
+}
+
 // worthOfGPU is what one GPU of a bin saves and costs; hopeless if it would cost more
 // than it saves even if the need of a job ended at every GPU.
 type worthOfGPU struct {
@@ -125,24 +148,19 @@ type worthOfGPU struct {
 }
 
 // worthOfKeeping weighs one GPU of a bin that is ready.
-func (o *Outlook) worthOfKeeping(p Prices, b int) worthOfGPU {
-	horizon := keepBoots * p.Boot
-	t := Trade{Price: 1, Wait: p.WaitWorth, Boot: p.Boot, Used: o.chanceWithin(b, horizon),
-		Idle: o.idleTime(b, p.Prepaid, horizon)}
+func (x *prospects) worthOfKeeping(wait float64, b int) worthOfGPU {
+	t := x.keep[b]
+	t.Wait = wait
 	most := t.Saving()
-	t.Wait *= o.chanceOfLanding(b)
+	t.Wait *= x.landed[b]
 	return worthOfGPU{t.Saving(), t.Holding(), most < t.Holding()}
 }
 
 // worthOfBooting weighs one GPU of a bin that is booted now: it saves the part of its boot
 // that is over when it is needed, and is paid for if it is not.
-func (o *Outlook) worthOfBooting(p Prices, b int) worthOfGPU {
-	horizon := bootBoots * p.Boot
-	used := o.chanceWithin(b, horizon)
-	saved := used*p.Boot - (p.Boot - o.idleTime(b, 0, p.Boot))
-	most := caution * max(0, saved) * p.WaitWorth
-	holding := max(p.Boot+o.idleTime(b, p.Boot, horizon), p.Minimum) - used*max(p.Boot, p.Minimum)
-	return worthOfGPU{most * o.chanceOfLanding(b), holding, most < holding}
+func (x *prospects) worthOfBooting(wait float64, b int) worthOfGPU {
+	most := caution * x.saved[b] * wait
+	return worthOfGPU{most * x.landed[b], x.costs[b], most < x.costs[b]}
 }
 
 // chanceOfLanding is the part of a bin's GPUs at which the need of a job ends, if they are
@@ -167,75 +185,4 @@ func (o *Outlook) idleTime(b int, from, to float64) float64 {
 		}
 	}
 	return sum + max(0, to-at)*(1-before)
-}
-
-// worthCurve is, bin by bin, what one GPU more saves and costs.
-type worthCurve struct {
-	bins            int
-	saving, holding [bins]float64
-}
-
-// worthByLevel weighs bins up to the first that cannot pay: those above are less likely
-// to be needed, so they pay even less.
-func (o *Outlook) worthByLevel(weigh func(b int) worthOfGPU) worthCurve {
-	c := worthCurve{bins: o.bins}
-	for b := range o.bins {
-		w := weigh(b)
-		c.saving[b], c.holding[b] = w.saving, w.holding
-		if w.hopeless {
-			c.bins = b + 1
-			break
-		}
-	}
-	return c
-}
-
-// bestLevel returns the level up to which what is saved exceeds what it costs by most,
-// the lowest of equals: levels that are held are kept, and those above are booted.
-// A part of a gang that is held, and of which the rest is not worth a boot, so
-// goes, and one that a boot completes stays.
-func bestLevel(held, limit int, keep, boot *worthCurve) int {
-	most, sum, found := 0.0, 0.0, 0
-	weigh := func(level int, saving, holding float64) {
-		if sum += saving - holding; level <= limit && sum > most {
-			most, found = sum, level
-		}
-	}
-	top := 0
-	keep.visitLevels(func(level int, saving, holding float64) {
-		if top = level; level <= held {
-			weigh(level, saving, holding)
-		}
-	})
-	boot.visitLevels(func(level int, saving, holding float64) {
-		if level > held && held <= top { // above what cannot pay, less can
-			weigh(level, saving, holding)
-		}
-	})
-	return found
-}
-
-// sumsUpTo adds up what the levels from 1 to level save and cost.
-func (c *worthCurve) sumsUpTo(level int) (saving, holding float64) {
-	c.visitLevels(func(l int, s, h float64) {
-		if l <= level {
-			saving += s
-			holding += h
-		}
-	})
-	return saving, holding
-}
-
-// visitLevels visits every level, its cost drawn between its bin's and the next one's.
-func (c *worthCurve) visitLevels(visit func(level int, saving, holding float64)) {
-	for b := range c.bins {
-		next := c.holding[b]
-		if b+1 < c.bins {
-			next = c.holding[b+1]
-		}
-		for i := range binWidth[b] {
-			share := float64(i) / float64(binWidth[b])
-			visit(firstLevel[b]+i, c.saving[b], c.holding[b]+share*(next-c.holding[b]))
-		}
-	}
 }

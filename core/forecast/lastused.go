@@ -19,6 +19,9 @@ func (s lastUsedByLevel) leaveLevels(level int, now int64) lastUsedByLevel {
 	for len(s) > 0 && s[len(s)-1].Level <= level {
 		s = s[:len(s)-1]
 	}
+	if len(s) > 0 { // levels above were in use, and with them this one
+		now = max(now, s[len(s)-1].At)
+	}
 	s = append(s, stair{level, now})
 	if len(s) > maxSteps {
 		s = append(s[:1], s[2:]...)

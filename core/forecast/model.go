@@ -1,7 +1,5 @@
 package forecast
 
-import "math"
-
 // The rates at which the two parts of the model learn.
 const (
 	networkRate       = 0.002
@@ -26,19 +24,18 @@ func newModel() *model {
 		hazardDraw: 2}
 }
 
-// chancesOf computes the probabilities of one bin of one tenant's look, which
-// network.begin was called with.
-func (m *model) chancesOf(l *features, bin, tenant int, to *[outputs]float32) {
+// chancesOf computes the probabilities of one bin of one tenant's look, which network.prepareInputs was called with,
+// and the log-odds of the hazard.
+func (m *model) chancesOf(l *features, bin, tenant int, to *[outputs]float32) (hazard float32) {
 	m.network.addOutputs(l, bin)
 	m.z = m.network.z
 	m.crossFeatures.findFeatures(l, bin, tenant)
-	m.crossFeatures.addScores(&m.z)
+	hazard = m.crossFeatures.addScores(&m.z)
 	for k := range to {
 		to[k] = logistic(m.z[k] - offset[k])
 	}
+	return hazard
 }
-
-func logistic(z float32) float32 { return float32(1 / (1 + math.Exp(-float64(z)))) }
 
 // The error from which an example is sure to be learned from, and the least
 // chance that it is.

@@ -95,6 +95,8 @@ func (p *past) checkSound(latest int64) error {
 		return errors.New("a count is out of range")
 	case p.Submitted > p.Last || p.EndedAt > p.Last || p.First > p.Last || p.Gap1 < 0 || p.Gap2 < 0 || p.EndAge < 0:
 		return errors.New("a time is out of range")
+	case !p.Table.isSound(p.Last):
+		return errors.New("a habit is out of range")
 	case len(p.Steps) > maxSteps || p.JobGPUs < 0 || p.EndGPUs < 0 || p.Burst < 0 || p.Before < 0:
 		return errors.New("a size is out of range")
 	}
@@ -105,7 +107,7 @@ func (p *past) checkSound(latest int64) error {
 			}
 		}
 	}
-	for _, list := range [][]float32{p.Arrived[:], p.GPUs[:], p.Ended[:], p.Young[:], p.Week[:], p.Lasting[:],
+	for _, list := range [][]float32{p.Arrived[:], p.GPUs[:], p.Ended[:], p.Young[:], p.Lasting[:],
 		{p.Size}} {
 		for _, v := range list {
 			if !(v >= 0) || math.IsInf(float64(v), 0) {

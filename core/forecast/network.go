@@ -28,6 +28,8 @@ type network struct {
 	layers   [3]layer
 	mean     [inputs]float32
 	variance [inputs]float32
+	scale    [inputs]float32 // one by the spread, if scaled
+	scaled   bool
 	seen     float64
 	learned  int
 	rate     float32
@@ -76,6 +78,7 @@ func (n *network) updateSteps() {
 func (n *network) observeInputs(l *features, bin int) {
 	n.seen++
 	share := float32(1 / min(n.seen, 20000))
+	n.scaled = false
 	for i := range n.mean {
 		d := l.inputOf(i, bin) - n.mean[i]
 		n.mean[i] += share * d
@@ -86,6 +89,7 @@ func (n *network) observeInputs(l *features, bin int) {
 // prepareInputs computes what the bins of a look have in common. It is to be called again
 // whenever the network has learned.
 func (n *network) prepareInputs(l *features) {
+	n.updateScale()
 	n.standardise(l.tenant[:], 0)
 	first := &n.layers[0]
 	for j := range n.common {
@@ -94,12 +98,22 @@ func (n *network) prepareInputs(l *features) {
 	}
 }
 
+// updateScale works out the scale from the variances.
+func (n *network) updateScale() {
+	if n.scaled {
+		return
+	}
+	for i, v := range n.variance {
+		n.scale[i] = 1 / float32(math.Sqrt(float64(v)+0.01))
+	}
+	n.scaled = true
+}
+
 // standardise writes inputs from place at on into x, in units of their spread and
 // bounded to four of them.
 func (n *network) standardise(raw []float32, at int) {
 	for i, v := range raw {
-		s := (v - n.mean[at+i]) / float32(math.Sqrt(float64(n.variance[at+i])+0.01))
-		n.x[at+i] = max(-4, min(4, s))
+		n.x[at+i] = max(-4, min(4, (v-n.mean[at+i])*n.scale[at+i]))
 	}
 }
 
@@ -175,9 +189,9 @@ func bendBack(a, d []float32) {
 func (l *layer) backpropagate(errors, x, to []float32) {
 	clear(to)
 	for j, e := range errors {
-		w := l.weights[j*(l.in+1) : (j+1)*(l.in+1)]
-		for i := range to {
-			to[i] += e * w[i]
+		w := l.weights[j*(l.in+1) : (j+1)*(l.in+1)][:len(to)]
+		for i, v := range w {
+			to[i] += e * v
 		}
 		l.stepUnit(j, x, e)
 	}
@@ -186,13 +200,14 @@ func (l *layer) backpropagate(errors, x, to []float32) {
 func (l *layer) stepUnit(unit int, x []float32, e float32) {
 	from, n := unit*(l.in+1), l.in
 	w, s, r := l.weights[from:from+n+1], l.squares[from:from+n+1], l.steps[from:from+n+1]
+	s[n] += e * e
+	w[n] -= r[n] * e
+	w, s, r = w[:len(x)], s[:len(x)], r[:len(x)]
 	for i, v := range x {
 		g := e * v
 		s[i] += g * g
 		w[i] -= r[i] * g
 	}
-	s[n] += e * e
-	w[n] -= r[n] * e
 }
 
 // splitmix is the generator splitmix64 (Steele, Lea and Flood, OOPSLA 2014).

@@ -92,17 +92,28 @@ func (t *Tenant) Submit(at int64, gpus int) error {
 	return nil
 }
 
-// End tells that a job that was submitted ended, or was withdrawn. It fails as
-// Submit does.
-func (t *Tenant) End(at int64, gpus int, submitted int64) error {
+// End tells that a job that was submitted ended, or was withdrawn, and when it had found its GPUs: when it was
+// submitted, if that is not known. It fails as Submit does.
+func (t *Tenant) End(at int64, gpus int, submitted, started int64) error {
 	if err := t.checkEvent(at, gpus); err != nil {
 		return fmt.Errorf("counting an end: %w", err)
 	}
+	waited := max(0, min(started, at)-submitted) * t.fleet.pace
 	for _, s := range t.shadows {
-		s.end(at*t.fleet.pace, submitted*t.fleet.pace, int32(gpus))
+		s.end(at*t.fleet.pace, submitted*t.fleet.pace, waited, int32(gpus))
 	}
-	t.past.countEnd(at*t.fleet.pace, gpus, max(0, at-submitted)*t.fleet.pace)
+	at *= t.fleet.pace
+	t.past.countEnd(at, gpus, max(0, at-submitted*t.fleet.pace), waited, t.arrivedAfter(at-waited))
 	return nil
+}
+
+// arrivedAfter counts the GPUs that arrived after a second, as far back as examples wait.
+func (t *Tenant) arrivedAfter(second int64) int {
+	n := 0
+	for i := len(t.arrivals) - 1; i >= 0 && t.arrivals[i].at > second; i-- {
+		n += t.arrivals[i].gpus
+	}
+	return n
 }
 
 // latest is the year 2200.
@@ -130,7 +141,7 @@ func (t *Tenant) Demand() int { return t.past.Demand }
 // Bytes returns how much memory is kept of the tenant from look to look, without
 // the looks that wait for what comes of them, and without Shadows.
 func (t *Tenant) Bytes() int {
-	return sizeOf(t.past) + len(t.past.Steps)*sizeOf(stair{})
+	return sizeOf(t.past) + len(t.past.Steps)*sizeOf(stair{}) + maxHabits*sizeOf(habit{})
 }
 
 func sizeOf(x any) int { return int(reflect.TypeOf(x).Size()) }
@@ -180,8 +191,7 @@ func (t *Tenant) fillChances(e *example) {
 		said := &e.said[e.bins]
 		t.past.seeBin(e.at, e.bins, &e.look.bin[e.bins])
 		e.look.hideParts(t.fleet.hidden)
-		m.chancesOf(&e.look, e.bins, t.number, said)
-		e.odds[e.bins] = m.crossFeatures.hazardOdds()
+		e.odds[e.bins] = m.chancesOf(&e.look, e.bins, t.number, said)
 		if said[faintKnot] < faint && e.odds[e.bins] < faintOdds && t.count%thoroughly != 0 {
 			return
 		}
@@ -301,8 +311,11 @@ func (t *Tenant) nextByClock(now int64) int64 {
 	case since < lookOftenFor:
 		next = now + lookOften
 	}
-	if since < knownAfter {
-		return next
+	if since >= knownAfter {
+		next = t.past.Slots.nextKnown(now, next)
 	}
-	return t.past.Slots.nextKnown(now, next)
+	for _, s := range t.shadows {
+		next = t.past.Table.next(now, next, int64(s.experts.boot))
+	}
+	return next
 }

@@ -20,7 +20,7 @@ func runClass(t testing.TB, f *OnlineModel, hours int) (*Tenant, int64) {
 	for range hours * 12 {
 		require.NoError(t, x.Submit(now, 1))
 		x.Observe(now)
-		require.NoError(t, x.End(now+120, 1, now))
+		require.NoError(t, x.End(now+120, 1, now, now))
 		x.Observe(now + 120)
 		now += 300
 	}
@@ -87,7 +87,7 @@ func runRandomJobs(t *rapid.T, f *OnlineModel, events int) *Tenant {
 	for range rapid.IntRange(1, events).Draw(t, "events") {
 		now += rapid.Int64Range(0, 2000).Draw(t, "gap")
 		if len(jobs) > 0 && rapid.Bool().Draw(t, "end") {
-			require.NoError(t, x.End(now, jobs[0].gpus, jobs[0].at))
+			require.NoError(t, x.End(now, jobs[0].gpus, jobs[0].at, jobs[0].at))
 			jobs = jobs[1:]
 		} else {
 			j := running{now, rapid.SampledFrom([]int{1, 1, 1, 2, 4, 8, 64, 2000}).Draw(t, "gpus")}
@@ -238,7 +238,7 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 	require.ErrorIs(t, x.Submit(origin, 0), ErrGPUs)
 	require.ErrorIs(t, x.Submit(origin, MaxJob+1), ErrGPUs)
 	require.ErrorIs(t, x.Submit(latest, 1), ErrTime)
-	require.ErrorIs(t, x.End(-1, 1, 0), ErrTime)
+	require.ErrorIs(t, x.End(-1, 1, 0, 0), ErrTime)
 	require.Equal(t, before, x.past)
 	_, err = ParsePrior([]byte(priorHead))
 	require.ErrorIs(t, err, ErrPrior)
@@ -303,7 +303,7 @@ func BenchmarkLook(b *testing.B) {
 		now += 60
 		_ = x.Submit(now, 1)
 		x.Observe(now).Hold(Prices{WaitWorth: 32, Boot: 300}, 1)
-		_ = x.End(now+20, 1, now)
+		_ = x.End(now+20, 1, now, now)
 		x.Observe(now+20).Hold(Prices{WaitWorth: 32, Boot: 300}, 1)
 		now += 20
 	}

@@ -13,7 +13,7 @@ func TestHiddenPartsAreNotSeen(t *testing.T) {
 	see := func(now int64, change func(*past), hidden ...Part) features {
 		var p past
 		p.countArrival(origin, 2)
-		p.countEnd(origin+60, 2, 60)
+		p.countEnd(origin+60, 2, 60, 0, 0)
 		p.fadeTo(now)
 		change(&p)
 		var l features
@@ -61,8 +61,8 @@ func TestPaceOnlyChangesTheUnit(t *testing.T) {
 		require.NoError(t, y.Submit(now*k, 4))
 		x.Observe(now)
 		y.Observe(now * k)
-		require.NoError(t, x.End(now+10, 4, now))
-		require.NoError(t, y.End((now+10)*k, 4, now*k))
+		require.NoError(t, x.End(now+10, 4, now, now))
+		require.NoError(t, y.End((now+10)*k, 4, now*k, now*k))
 		now += 40
 	}
 	a, b := x.Observe(now), y.Observe(now*k)

@@ -47,13 +47,14 @@ type past struct {
 	Burst     int   `json:"burst"`   // GPUs that arrived since the last pause
 	Before    int   `json:"before"`  // GPUs of the burst before
 
-	Steps   lastUsedByLevel     `json:"steps"`
-	Big     [bins]int64         `json:"big"`      // second of the last job of so many GPUs
-	BigRate [bins][2]float32    `json:"big_rate"` // such jobs, fading: half-lives 30 minutes and 12 hours
-	Seen    [bins][4]float32    `json:"seen"`     // share of time after which the level was needed within 10 minutes
-	Week    [hourOfWeek]float32 `json:"week"`     // jobs by hour of the week
-	Lasting [20]float32         `json:"lasting"`  // ended jobs by the binary logarithm of their seconds
-	Slots   slots               `json:"slots"`    // GPUs that arrived within the last day
+	Steps   lastUsedByLevel    `json:"steps"`
+	Big     [bins]int64        `json:"big"`      // second of the last job of so many GPUs
+	BigRate [bins][2]float32   `json:"big_rate"` // such jobs, fading: half-lives 30 minutes and 12 hours
+	Seen    [bins][4]float32   `json:"seen"`     // share of time after which the level was needed within 10 minutes
+	Week    [hourOfWeek]uint16 `json:"week"`     // jobs by hour of the week
+	Lasting [20]float32        `json:"lasting"`  // ended jobs by the binary logarithm of their seconds
+	Slots   slots              `json:"slots"`    // GPUs that arrived within the last day
+	Table   timetable          `json:"timetable"`
 }
 
 // fadeTo lets time pass.
@@ -63,16 +64,17 @@ func (p *past) fadeTo(now int64) {
 		return
 	}
 	p.Slots.passTo(now, p.Last)
+	p.Table.passTo(now)
 	for i, h := range halfLives {
-		f := float32(math.Exp2(-d / h))
+		f := float32(exp2(-d / h))
 		p.Arrived[i] *= f
 		p.GPUs[i] *= f
 		p.Ended[i] *= f
 	}
 	for i, h := range youngLives {
-		p.Young[i] *= float32(math.Exp2(-d / h))
+		p.Young[i] *= float32(exp2(-d / h))
 	}
-	short, long := float32(math.Exp2(-d/1800)), float32(math.Exp2(-d/43200))
+	short, long := float32(exp2(-d/1800)), float32(exp2(-d/43200))
 	for i := range p.BigRate {
 		p.BigRate[i][0] *= short
 		p.BigRate[i][1] *= long
@@ -104,8 +106,11 @@ func (p *past) countArrival(now int64, gpus int) {
 	p.Size += 0.05 * (g - p.Size)
 	p.Jobs++
 	p.Submitted, p.JobGPUs, p.Largest = now, gpus, max(p.Largest, gpus)
-	p.Week[now/3600%hourOfWeek]++
+	if hour := &p.Week[now/3600%hourOfWeek]; *hour < math.MaxUint16 {
+		*hour++
+	}
 	p.Slots.add(now, gpus)
+	p.Table.add(now, gpus)
 	for b := 0; b < bins && firstLevel[b] <= gpus; b++ {
 		p.Big[b] = now
 		p.BigRate[b][0]++
@@ -113,16 +118,19 @@ func (p *past) countArrival(now int64, gpus int) {
 	}
 }
 
-// countEnd counts the end of a job that arrived age seconds ago.
-func (p *past) countEnd(now int64, gpus int, age int64) {
+// countEnd counts the end of a job that arrived age seconds ago and waited for some of them. Had it not, it would not
+// have met the GPUs that arrived since it would have ended.
+func (p *past) countEnd(now int64, gpus int, age, waited int64, since int) {
 	p.fadeTo(now)
-	p.Steps = p.Steps.leaveLevels(p.Demand, now)
+	if level := p.Demand - since; level > 0 {
+		p.Steps = p.Steps.leaveLevels(level, now)
+	}
 	p.Demand = max(0, p.Demand-gpus)
 	for i := range p.Ended {
 		p.Ended[i] += float32(gpus)
 	}
 	for i, h := range youngLives {
-		p.Young[i] = max(0, p.Young[i]-float32(gpus)*float32(math.Exp2(-float64(age)/h)))
+		p.Young[i] = max(0, p.Young[i]-float32(gpus)*float32(exp2(-float64(age)/h)))
 	}
 	p.EndedAt, p.EndGPUs, p.EndAge = now, gpus, age
 	last := len(p.Lasting) - 1
@@ -136,7 +144,7 @@ func (p *past) countEnd(now int64, gpus int, age int64) {
 // many seconds.
 func (p *past) countOutcome(needed *[bins]bool, seconds int64) {
 	for i, h := range seenLives {
-		f := float32(1 - math.Exp2(-float64(seconds)/h))
+		f := float32(1 - exp2(-float64(seconds)/h))
 		for b := range p.Seen {
 			hit := float32(0)
 			if needed[b] {
@@ -157,7 +165,7 @@ func (p *past) durationQuantile(quantile float64) float64 {
 	rest := float32(quantile) * total
 	for i, n := range p.Lasting {
 		if n > 0 && rest <= n {
-			return math.Exp2(float64(i) + float64(max(0, rest/n)))
+			return exp2(float64(i) + float64(max(0, rest/n)))
 		}
 		rest -= n
 	}

@@ -89,6 +89,7 @@ func (n *network) decode(data []byte) error {
 	for _, part := range n.weightSlices() {
 		numbers = numbers[copy(part, numbers):]
 	}
+	n.scaled = false
 	n.updateSteps()
 	return nil
 }

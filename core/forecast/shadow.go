@@ -3,14 +3,15 @@ package forecast
 import "math"
 
 // shadowBoots bounds the batches of units that boot in a shadow; beyond it two batches become one.
-const shadowBoots = 4
+const shadowBoots = 3
 
-// shadow is the fleet that one expert would have, had it decided alone. It has no jobs of its own: those of the tenant
-// use its units, the newest jobs wait for what is missing, and its past is told by what it cost.
+// shadow is the fleet that one expert would have, had it decided alone. Those of the tenant's jobs that are not over
+// there use its units, the newest ones wait for what is missing, and its past is told by what it cost.
 type shadow struct {
-	Cost  float32 // fading, in GPU-seconds: idle, boot, and the worth of waiting
-	Units int32   // ready, in use or idle
-	Boots [shadowBoots]booting
+	Cost   float32 // fading, in GPU-seconds: idle, boot, and the worth of waiting
+	Units  int32   // ready, in use or idle
+	Demand int32   // of jobs that are not over
+	Boots  [shadowBoots]booting
 }
 
 // booting is a batch of units that will be ready.
@@ -29,7 +30,8 @@ func (s *shadow) booting() int32 {
 }
 
 // pass lets time pass at an unchanged demand, and returns what it cost.
-func (s *shadow) pass(seconds float32, demand int32, worth float64, queue *queue) float64 {
+func (s *shadow) pass(seconds float32, worth float64, queue *queue) float64 {
+	demand := s.Demand
 	cost := 0.0
 	for seconds > 0 {
 		step, booting := seconds, int32(0)
@@ -65,13 +67,13 @@ func (s *shadow) age(seconds float32) {
 }
 
 // follow boots and releases what a target asks for. Pending jobs get their boots in any case.
-func (s *shadow) follow(target, demand int32, boot float32) {
-	want, have := max(target, demand), s.Units+s.booting()
+func (s *shadow) follow(target int32, boot float32) {
+	want, have := max(target, s.Demand), s.Units+s.booting()
 	switch {
 	case have < want:
 		s.boot(want-have, boot)
 	case have > want:
-		s.Units -= max(0, min(have-want, s.Units-demand))
+		s.Units -= max(0, min(have-want, s.Units-s.Demand))
 	}
 }
 
@@ -150,11 +152,11 @@ func (q *queue) remove(at int64, gpus int32) {
 
 // orphan is what the wait of a job that ends still costs where it has not begun: it ended because it found its GPUs
 // elsewhere.
-func (s *shadow) orphan(submitted int64, demand int32, worth float64, q *queue) float64 {
-	if s.Units >= demand {
+func (s *shadow) orphan(submitted int64, worth float64, q *queue) float64 {
+	if s.Units >= s.Demand {
 		return 0
 	}
-	if _, since := q.waiting(demand - s.Units); submitted < since {
+	if _, since := q.waiting(s.Demand - s.Units); submitted < since {
 		return 0
 	}
 	longest := float32(0)

@@ -87,7 +87,7 @@ func (f *foresee) learnPast(past []moment) error {
 		}
 		err := error(nil)
 		if m.end {
-			err = f.class.End(m.at, m.gpus, m.submitted)
+			err = f.class.End(m.at, m.gpus, m.submitted, m.submitted)
 		} else {
 			err = f.class.Submit(m.at, m.gpus)
 		}
@@ -114,15 +114,17 @@ func (f *foresee) Submit(now int64, j backtest.Job) {
 }
 
 // End tells of an end.
-func (f *foresee) End(now int64, j backtest.Job, _ int64) {
+func (f *foresee) End(now int64, j backtest.Job, started int64) {
 	if now <= f.from {
 		return
 	}
 	submitted, ok := f.began[j.ID]
-	if !ok {
+	if ok {
+		started = submitted // it ran before the scored part
+	} else {
 		submitted = j.Submit
 	}
-	f.recordError(now, f.class.End(now, j.GPUs, submitted))
+	f.recordError(now, f.class.End(now, j.GPUs, submitted, started))
 }
 
 func (f *foresee) recordError(now int64, err error) {
