@@ -76,6 +76,8 @@ func NewQueueCommand(a *app.App) *cobra.Command {
 }
 
 // queues are the jobs that wait in a pool, or in each.
+//
+//nolint:revive // its parameters are those of the client's methods
 func queues(api *client.Client, ctx context.Context, f client.Filter) iter.Seq2[contract.Job, error] {
 	if f.Pool != "" {
 		return api.Queue(ctx, f)

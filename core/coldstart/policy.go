@@ -28,8 +28,8 @@ func (f *forecaster) Submit(now int64, j backtest.Job) {
 }
 
 // End counts nodes that are given back.
-func (f *forecaster) End(now int64, j backtest.Job, _ int64) {
-	f.noteError(f.class.End(now, j.GPUs, j.Submit))
+func (f *forecaster) End(now int64, j backtest.Job, started int64) {
+	f.noteError(f.class.End(now, j.GPUs, j.Submit, started))
 	f.next = now
 }
 
