@@ -54,6 +54,9 @@ const (
 // JobOrdered is the type of the event that the nodes of a job are to start it.
 const JobOrdered = "job.ordered"
 
+// KeepOutput is how long the output of a job is kept that is over.
+const KeepOutput = 30 * 24 * time.Hour
+
 // MostJobs bounds what waits in one pool.
 const MostJobs = 100_000
 

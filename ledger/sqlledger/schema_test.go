@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/migrations"
 )
@@ -178,6 +180,48 @@ func TestFinishedWorkIsSwept(t *testing.T) {
 	reap()
 	_, answered = counts()
 	require.False(t, answered)
+}
+
+// The output of a job that has been over for long is deleted, and no other.
+func TestOldOutputIsSwept(t *testing.T) {
+	t.Parallel()
+	now := clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
+	s := openMigrated(t, now)
+	made := func(state job.State, ended time.Time) job.Job {
+		j := job.Job{ID: ids.First(ids.Job, now.Now()) + string(state), OrganizationID: "org_1", PoolID: "pol_1",
+			Priority: job.Normal, Shape: capacity.Shape{Nodes: 1, PerNode: 1}, EndedAt: ended}
+		j, err := job.Restore(j, state)
+		require.NoError(t, err)
+		return j
+	}
+	over, runs := made(job.Completed, now.Now()), made(job.Running, time.Time{})
+	inOneTx(t, s, func(tx ledger.Tx) error {
+		c := ledger.Change{Organizations: []ledger.Organization{{ID: "org_1", Name: "one"}}, Pools: []ledger.Pool{onePool()},
+			Jobs: []job.Job{over, runs}}
+		for _, j := range c.Jobs {
+			c.JobOutput = append(c.JobOutput, ledger.JobOutput{JobID: j.ID, Attempt: 1, End: 1,
+				Pieces: []ledger.JobPiece{{Stream: "stdout", Data: []byte("x")}}})
+		}
+		return tx.Save(c)
+	})
+	kept := func() (ids []string) {
+		inOneTx(t, s, func(tx ledger.Tx) error {
+			_, err := tx.Reap()
+			for _, j := range []job.Job{over, runs} {
+				end, failed := tx.JobOutputEnd(j.ID, 1, 0)
+				require.NoError(t, failed)
+				if end > 0 {
+					ids = append(ids, string(j.State()))
+				}
+			}
+			return err
+		})
+		return ids
+	}
+	now.Advance(ledger.KeepOutput)
+	require.Equal(t, []string{"completed", "running"}, kept())
+	now.Advance(time.Second)
+	require.Equal(t, []string{"running"}, kept())
 }
 
 func TestSchemaVersion(t *testing.T) {

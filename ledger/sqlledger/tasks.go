@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -169,8 +170,20 @@ func (t *tx) Reap() (int, error) {
 		return 0, err
 	}
 	_, err = t.execStatement("sweeping plans", sweepPlans, toMicros(now.Add(-keepPlans)))
+	if err != nil {
+		return 0, err
+	}
+	over := now.Add(-ledger.KeepOutput)
+	_, err = t.execStatement("sweeping output", sweepOutput, ids.First(ids.Job, over), toMicros(over))
 	return int(n), err
 }
+
+// sweepOutput deletes what jobs wrote that have been over for long. Their ids, which are in the order
+// of time, keep it from looking at what is younger.
+const sweepOutput = `
+	DELETE FROM job_output WHERE job_id IN (
+		SELECT id FROM jobs WHERE ended_at > 0 AND id IN (SELECT DISTINCT job_id FROM job_output WHERE job_id < ?)
+			AND ended_at < ? ORDER BY id LIMIT 20)`
 
 // updateTasks runs an UPDATE that returns task rows.
 func (t *tx) updateTasks(doing, statement string, args ...any) ([]ledger.Task, error) {
