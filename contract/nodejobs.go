@@ -65,7 +65,7 @@ type JobOutputPart struct {
 type JobOutputData struct {
 	Stream string    `json:"stream" enum:"stdout,stderr"`
 	At     time.Time `json:"at"`
-	Data   []byte    `json:"data" maxLength:"65536"`
+	Data   []byte    `json:"data" maxLength:"131072" doc:"In base64."`
 }
 
 // JobOutputStored answers a part: what is before the offset is kept, or was given up.

@@ -139,6 +139,24 @@ func TestAJobsWay(t *testing.T) {
 		"").Summary, "exit code 3")
 }
 
+// What a daemon sends at most in one part is taken: pieces of 64 KiB, 512 KiB of them.
+func TestTheLargestPartOfOutput(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	f.submit("root", `{"pool":"`+f.pool+`","command":["true"]}`)
+	f.schedule()
+	order, node := f.order()
+	part := contract.JobOutputPart{Attempt: 1}
+	for range 8 {
+		part.Pieces = append(part.Pieces, contract.JobOutputData{Stream: "stdout", Data: make([]byte, 64<<10)})
+	}
+	body, err := json.Marshal(part)
+	require.NoError(t, err)
+	stored := ask[contract.JobOutputStored](f.world, fmt.Sprintf("daemon%d", node), http.MethodPut,
+		f.path(node, "jobs/"+order.JobID+"/output"), string(body))
+	require.EqualValues(t, 512<<10, stored.NextOffset)
+}
+
 // Traps g and h of the seeds: what makes no sense, or is not the caller's to say, changes nothing.
 func TestJobsThatAreRefused(t *testing.T) {
 	t.Parallel()
