@@ -18,7 +18,7 @@ type Job struct {
 	Priority          string            `json:"priority" enum:"low,normal,high"`
 	Command           []string          `json:"command" nullable:"false"`
 	Directory         string            `json:"directory,omitempty"`
-	Environment       map[string]string `json:"environment,omitempty"`
+	Environment       map[string]string `json:"environment,omitempty" doc:"Left out of lists."`
 	GPUs              int               `json:"gpus"`
 	Nodes             int               `json:"nodes"`
 	GPUsPerNode       int               `json:"gpus_per_node" doc:"The last node has the rest of gpus."`
@@ -64,7 +64,7 @@ type JobCheckpoint struct {
 
 // JobRetries is how often a job is tried again, by why it ended.
 type JobRetries struct {
-	Failed int `json:"failed" minimum:"0" maximum:"100" doc:"After an exit code other than 0."`
+	Failed int `json:"failed" minimum:"0" maximum:"100" doc:"After its own failure."`
 	Lost   int `json:"lost" minimum:"0" maximum:"100"`
 }
 
@@ -125,13 +125,13 @@ type JobOutput struct {
 var jobTags = tags{
 	"Job.State": `enum:"pending,held,scheduled,running,preempted,completed,failed,cancelled"`,
 	"Job.Reason": `doc:"A code: why it waits, or how it ended: exit, signal, time_limit, not_started, ` +
-		`node_lost, lease_over, dependency, asked."`,
+		`not_served, node_lost, lease_over, dependency, asked."`,
 	"Job.Directory": `doc:"Where it begins; left out: the folder of its allocation on the node."`,
 	"Job.ExitCode": `doc:"Of the last attempt: the first that was not 0, by rank; 128 and the number of the signal that ` +
 		`ended it."`,
 	"Job.Position": `doc:"Among the jobs that wait in its pool, from 1, as they would start now; left out: it does not ` +
 		`wait for GPUs."`,
-	"JobRetries.Lost": `doc:"After the loss of its node or GPUs, or where it could not be started."`,
+	"JobRetries.Lost": `doc:"After the loss of its node or GPUs, or where no daemon started it."`,
 	"JobCreate.Input": `doc:"What it reads from its standard input, in base64; left out: nothing."`,
 	"JobCreate.Array": `doc:"Makes a job of each index; it finds its own in FOREWARM_ARRAY_INDEX."`,
 	"JobCreate.Environment": `doc:"Its variables, beside those that name its GPUs, its rank and the other nodes. ` +

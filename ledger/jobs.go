@@ -57,8 +57,12 @@ const JobOrdered = "job.ordered"
 // KeepOutput is how long the output of a job is kept that is over.
 const KeepOutput = 30 * 24 * time.Hour
 
-// MostJobs bounds what waits in one pool.
-const MostJobs = 100_000
+// What may wait or run in one pool: of all, and of one organization.
+const (
+	MostJobs       = 100_000
+	MostJobsOfOne  = 20_000
+	mostArrayBytes = 32 << 20 // of an array: its command, environment and input, for each index
+)
 
 // MostArray bounds the jobs of one array.
 const MostArray = 10_000
@@ -73,8 +77,8 @@ type JobReader interface {
 	JobsByID(ids []string) (map[string]job.Job, error)
 	// LiveJobs returns the jobs of a pool that are not over, without their input, ordered by id.
 	LiveJobs(poolID string) ([]job.Job, error)
-	// CountLiveJobs is their number.
-	CountLiveJobs(poolID string) (int, error)
+	// CountLiveJobs is their number, by organization.
+	CountLiveJobs(poolID string) (map[string]int, error)
 	// JobRanks returns the ranks of an attempt, in order.
 	JobRanks(jobID string, attempt int) ([]job.Rank, error)
 	// RanksOn returns the ranks on a node that have not ended.
@@ -145,6 +149,10 @@ func (c *JobCommand) checkText() error {
 		}
 		size += len(t)
 	}
+	if whole := size + len(command.Input); len(c.Indices)*whole > mostArrayBytes {
+		return &InvalidError{Field: "array", Rule: fmt.Sprintf("must have at most %d indices, with so large a command, "+
+			"environment and input", mostArrayBytes/whole), Fix: "put what is large into a file that the nodes share"}
+	}
 	if size > MostCommand {
 		return &InvalidError{Field: "command", Rule: fmt.Sprintf("must have at most %d bytes, with its environment",
 			MostCommand)}
@@ -157,12 +165,16 @@ const MostCommand = 128 << 10
 
 // QueueFullError says that as many jobs wait in a pool as may.
 type QueueFullError struct {
-	Pool string // its name
-	Most int
+	Pool  string // its name
+	Most  int
+	OfOne bool // it is the bound of one organization
 }
 
 // Error names the pool and its bound.
 func (e *QueueFullError) Error() string {
+	if e.OfOne {
+		return fmt.Sprintf("your organization has as many jobs waiting or running in pool %s as one may: %d", e.Pool, e.Most)
+	}
 	return fmt.Sprintf("pool %s has as many jobs waiting or running as it takes: %d", e.Pool, e.Most)
 }
 

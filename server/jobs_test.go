@@ -88,6 +88,9 @@ func TestAJobsWay(t *testing.T) {
 	body := `{"pool":"` + f.pool + `","name":"train","command":["sh","-c","echo a\n\techo b"],` +
 		`"environment":{"A":"1\n2"},"input":"aGk=","max_runtime_seconds":600,` +
 		`"checkpoint":{"signal":"USR1"},"array":{"first":7,"last":7}}`
+	dry := ask[contract.JobsSubmitted](f.world, "root", http.MethodPost, "/v1/jobs?dry_run=true", body)
+	require.Len(t, dry.Jobs, 1)
+	require.Empty(t, ask[contract.List[contract.Job]](f.world, "root", http.MethodGet, "/v1/jobs", "").Items)
 	made := f.submit("root", body)
 	f.seq--
 	require.Equal(t, made, f.submit("root", body), "sent again, with the same key")
@@ -157,6 +160,22 @@ func TestTheLargestPartOfOutput(t *testing.T) {
 	require.EqualValues(t, 512<<10, stored.NextOffset)
 }
 
+// What a daemon quotes of a job must not keep it from reporting all else.
+func TestAJobsWordsDoNotSilenceItsNode(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"retries":{"failed":0,"lost":0}}`)
+	f.schedule()
+	order, node := f.order()
+	ended := contract.JobReport{JobKey: order.JobKey, State: contract.JobRankEnded, Code: contract.JobNotStarted,
+		Reason: "starting /x\n\u001b[2J\u0000y: no such file"}
+	require.Len(t, f.report(node, ended).ForgetJobs, 1)
+	over := f.job(order.JobID)
+	require.Equal(t, "failed", over.State)
+	require.NotContains(t, over.Detail, "\u001b")
+	require.Contains(t, over.Detail, "no such file")
+}
+
 // Traps g and h of the seeds: what makes no sense, or is not the caller's to say, changes nothing.
 func TestJobsThatAreRefused(t *testing.T) {
 	t.Parallel()
@@ -170,6 +189,8 @@ func TestJobsThatAreRefused(t *testing.T) {
 		"another's word":   `{"command":["true"],"organization_id":"org_1"}`,
 		"its own attempts": `{"command":["true"],"attempt":3}`, "its own state": `{"command":["true"],"state":"completed"}`,
 		"an escape":           `{"command":["echo","\u001b[2J"]}`,
+		"a program of lines":  `{"command":["/x\ny"]}`,
+		"a large large array": `{"command":["true","` + strings.Repeat("x", 100_000) + `"],"array":{"first":0,"last":999}}`,
 		"no variable":         `{"command":["true"],"environment":{"A=B":"1"}}`,
 		"nobody's dependency": `{"command":["true"],"dependencies":[{"job_id":"job_404"}]}`,
 		"backwards":           `{"command":["true"],"array":{"first":2,"last":1}}`,

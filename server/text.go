@@ -59,7 +59,10 @@ func onlyLegible(text string) bool {
 // checkPlainText refuses text that would do something where it is shown, or that one of
 // the databases cannot hold.
 func checkPlainText(place, text string) *problem.Problem {
-	if isProgramText(place) {
+	switch {
+	case isWordOfDaemon(place):
+		return nil
+	case isProgramText(place):
 		text = breaksInPrograms.Replace(text)
 	}
 	found := plaintext.Find(text)
@@ -73,8 +76,15 @@ func checkPlainText(place, text string) *problem.Problem {
 }
 
 // isProgramText reports whether a place has what a program is given, which may be several lines.
+// The program itself has one.
 func isProgramText(place string) bool {
-	return strings.HasPrefix(place, "/command/") || strings.HasPrefix(place, "/environment/")
+	return strings.HasPrefix(place, "/command/") && place != "/command/0" || strings.HasPrefix(place, "/environment/")
+}
+
+// isWordOfDaemon reports whether a place has what a daemon says of a job, which may quote what its
+// holder chose. It is cleaned where it is read: a heartbeat must not be refused because of a job.
+func isWordOfDaemon(place string) bool {
+	return strings.HasPrefix(place, "/jobs/") && strings.HasSuffix(place, "/reason")
 }
 
 var breaksInPrograms = strings.NewReplacer("\n", "", "\t", "")

@@ -130,9 +130,7 @@ func TestTheAgentWarmsAnObservedPool(t *testing.T) {
 	w.startWorker(parts{cloud: w.cluster})
 	require.Equal(t, 4, w.clusterNodes(provisioners.NodeCold))
 	a := newClusterAgent(t, w)
-	first := a.look(t)
-	require.True(t, first.Sent)
-	require.NotEmpty(t, first.Plan.Windows, first.Choices[0].Why)
+	require.True(t, a.look(t).Sent, "what comes by the clock is not held before its time")
 
 	began := w.clock.Now()
 	var last agent.Report

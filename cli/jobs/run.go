@@ -140,16 +140,20 @@ func (r *request) withScript(a *app.App, cmd *cobra.Command, args []string) (*re
 	return all, script.Command(filepath.Base(r.script), args), nil
 }
 
-// alternatives are flags of which those of the command line take the place of all in a script.
-var alternatives = [][]string{{"gpus", "nodes", "gpus-per-node"}, {"pool", "model", "region"}}
+// alternatives are flags of the command line that take the place of others in a script. A pool
+// takes that of no need: one that lacks what the script asks for is refused.
+var alternatives = []struct{ given, replaced []string }{
+	{[]string{"gpus", "nodes", "gpus-per-node"}, []string{"gpus", "nodes", "gpus-per-node"}},
+	{[]string{"model", "region"}, []string{"pool", "model", "region"}},
+}
 
 // addGiven sets flags as they were given on the command line.
 func addGiven(to, from *pflag.FlagSet) (err error) {
-	for _, group := range alternatives {
-		if !slices.ContainsFunc(group, from.Changed) {
+	for _, a := range alternatives {
+		if !slices.ContainsFunc(a.given, from.Changed) {
 			continue
 		}
-		for _, name := range group {
+		for _, name := range a.replaced {
 			f := to.Lookup(name)
 			f.Changed = false
 			_ = f.Value.Set(f.DefValue) // which it had

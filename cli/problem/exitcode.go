@@ -19,8 +19,9 @@ var (
 		http.StatusBadRequest: exit.Usage, http.StatusMethodNotAllowed: exit.Usage,
 		http.StatusRequestEntityTooLarge: exit.Usage,
 		http.StatusUnsupportedMediaType:  exit.Usage, http.StatusUnprocessableEntity: exit.Usage,
-		http.StatusUnauthorized: exit.Login,
-		http.StatusForbidden:    exit.Policy, http.StatusNotFound: exit.NotFound, http.StatusConflict: exit.Conflict,
+		http.StatusNotImplemented: exit.Usage,
+		http.StatusUnauthorized:   exit.Login,
+		http.StatusForbidden:      exit.Policy, http.StatusNotFound: exit.NotFound, http.StatusConflict: exit.Conflict,
 		http.StatusGone:               exit.Conflict,
 		http.StatusPreconditionFailed: exit.Conflict, http.StatusPreconditionRequired: exit.Conflict,
 	}

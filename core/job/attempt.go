@@ -31,7 +31,8 @@ const (
 	Exit       = "exit"        // by itself, with an exit code other than 0
 	Signalled  = "signal"      // by a signal that nobody here sent
 	TimeLimit  = "time_limit"  // its time was over
-	NotStarted = "not_started" // nothing ran
+	NotStarted = "not_started" // nothing ran: there is no such program, for example
+	Unserved   = "not_served"  // nothing ran: no daemon of its nodes took it
 	Lost       = "node_lost"   // its node, its GPUs, or what watched it, ended first
 	LeaseOver  = "lease_over"  // its allocation ended although nothing was known against it
 	Dependency = "dependency"  // what it waits for can never come true
@@ -95,11 +96,11 @@ func (j Job) Finish(e End, now time.Time) (Job, error) {
 	switch {
 	case e.Success():
 		return j.Apply(Complete, "", now)
-	case (e.Code == NotStarted || e.Code == Lost) && j.Losses < j.Retries.Lost:
+	case (e.Code == Unserved || e.Code == Lost) && j.Losses < j.Retries.Lost:
 		j.Losses++
 		j.NotBefore = now.Add(backoff(j.Losses))
 		return j.Apply(Requeue, e.Code, now)
-	case (e.Code == Exit || e.Code == Signalled) && j.Failures < j.Retries.Failed:
+	case (e.Code == Exit || e.Code == Signalled || e.Code == NotStarted) && j.Failures < j.Retries.Failed:
 		j.Failures++
 		j.NotBefore = now.Add(backoff(j.Failures))
 		return j.Apply(Requeue, e.Code, now)

@@ -36,7 +36,9 @@ func TestWhatAnAttemptsEndMeans(t *testing.T) {
 		"out of time":                  {job.End{Code: job.TimeLimit}, job.Retries{Failed: 9, Lost: 9}, job.Failed},
 		"lost":                         {job.End{Code: job.Lost}, job.Retries{Lost: 1}, job.Pending},
 		"lost, no retries":             {job.End{Code: job.Lost}, job.Retries{Failed: 9}, job.Failed},
-		"not started":                  {job.End{Code: job.NotStarted}, job.Retries{Lost: 1}, job.Pending},
+		"not started":                  {job.End{Code: job.NotStarted}, job.Retries{Lost: 1}, job.Failed},
+		"not started, tried again":     {job.End{Code: job.NotStarted}, job.Retries{Failed: 1}, job.Pending},
+		"not served":                   {job.End{Code: job.Unserved}, job.Retries{Lost: 1}, job.Pending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -104,7 +104,7 @@ var boundaries = []Boundary{
 		Rule: "D9", Of: []string{"node/..."},
 		Own: []string{"node/...", "contract/...", "client", "core/statemachine", "core/money", "core/phrase",
 			"core/capacity", "core/job", "core/health",
-			"internal/clock", "internal/ids", "internal/httpx", "internal/obs", "internal/statefile"},
+			"internal/clock", "internal/ids", "internal/httpx", "internal/obs", "internal/plaintext", "internal/statefile"},
 		Why: "the node daemon sits beside other people's jobs: it may hold nothing of the control plane but its " +
 			"vocabulary",
 	},

@@ -56,7 +56,7 @@ func jobsAreFound(w *world) {
 		require.Empty(w, live[0].Command.Input, "lists come without it")
 		count, err := r.CountLiveJobs("pol_1")
 		require.NoError(w, err)
-		require.Equal(w, 1, count)
+		require.Equal(w, map[string]int{"org_1": 1}, count)
 		whole, err := r.Job(everything, "job_2")
 		require.NoError(w, err)
 		require.Equal(w, []byte{1}, whole.Command.Input, "a change leaves it alone")

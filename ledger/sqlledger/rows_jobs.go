@@ -214,10 +214,18 @@ func (r jobReader) LiveJobs(poolID string) ([]job.Job, error) {
 		"listing live jobs")
 }
 
-func (r jobReader) CountLiveJobs(poolID string) (int, error) {
-	var n int64
-	err := r.newQuery().Table("jobs").Where("pool_id = ?", poolID).Where(liveJob).Count(&n).Error
-	return int(n), wrapError("counting live jobs", err)
+func (r jobReader) CountLiveJobs(poolID string) (map[string]int, error) {
+	var counts []struct {
+		OrganizationID string
+		N              int
+	}
+	err := r.newQuery().Table("jobs").Select("organization_id, COUNT(*) AS n").Where("pool_id = ?", poolID).
+		Where(liveJob).Group("organization_id").Scan(&counts).Error
+	byOrganization := make(map[string]int, len(counts))
+	for _, c := range counts {
+		byOrganization[c.OrganizationID] = c.N
+	}
+	return byOrganization, wrapError("counting live jobs", err)
 }
 
 func withoutInput(db *gorm.DB) *gorm.DB { return db.Omit("input") }

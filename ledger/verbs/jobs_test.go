@@ -331,5 +331,5 @@ func TestAJobThatNoDaemonStartsIsGivenUp(t *testing.T) {
 	require.Equal(t, job.Scheduled, w.readJob(j.ID).State())
 	w.pass(6 * time.Minute)
 	require.Equal(t, job.Failed, w.readJob(j.ID).State())
-	require.Equal(t, job.NotStarted, w.readJob(j.ID).Reason)
+	require.Equal(t, job.Unserved, w.readJob(j.ID).Reason)
 }

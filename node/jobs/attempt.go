@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/plaintext"
 )
 
 // attempt is one of a job.
@@ -61,7 +62,7 @@ func (a *attempt) report() contract.JobReport {
 	}
 	if a.isOver() {
 		r.State, r.ExitCode, r.Signal = contract.JobRankEnded, a.result.ExitCode, a.result.Signal
-		r.Code, r.Reason = a.result.Code, a.result.Reason
+		r.Code, r.Reason = a.result.Code, clip(plaintext.Escape(a.result.Reason)) // holders choose what it quotes
 	}
 	return r
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/internal/plaintext"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
@@ -121,8 +122,19 @@ func encodeSubmitted(all []job.Job) contract.JobsSubmitted {
 	out := contract.JobsSubmitted{Jobs: make([]contract.Job, 0, len(all))}
 	for _, j := range all {
 		out.ArrayID = j.ArrayID
-		out.Jobs = append(out.Jobs, encodeJob(j))
+		if len(all) == 1 {
+			out.Jobs = append(out.Jobs, encodeJob(j))
+		} else {
+			out.Jobs = append(out.Jobs, encodeListed(j))
+		}
 	}
+	return out
+}
+
+// encodeListed leaves out what may be large, and is the same of many.
+func encodeListed(j job.Job) contract.Job {
+	out := encodeJob(j)
+	out.Environment = nil
 	return out
 }
 
@@ -183,7 +195,7 @@ func listJobs(ctx context.Context, a *API, in *struct {
 			f.SubmittedBy = actor.KeyID
 		}
 		out, err = readPage(in.Page, "job", func(p ledger.Page) ([]job.Job, error) { return r.Jobs(s, f, p) },
-			func(j job.Job) string { return j.ID }, encodeJob)
+			func(j job.Job) string { return j.ID }, encodeListed)
 		return err
 	})
 	return out, err
@@ -230,7 +242,7 @@ func listQueue(ctx context.Context, a *API, in *struct {
 		queue, err := verbs.QueueOf(r, pool)
 		for _, q := range queue {
 			if s.All || q.OrganizationID == s.OrganizationID {
-				j := encodeJob(q.Job)
+				j := encodeListed(q.Job)
 				j.Position, j.Reason, j.Detail = q.Position, q.Code, q.Detail
 				out.Body.Items = append(out.Body.Items, j)
 			}
@@ -259,7 +271,8 @@ func reportOf(r contract.JobReport) ledger.JobReport {
 	if !out.Ended {
 		return out
 	}
-	e := job.End{ExitCode: r.ExitCode, Signal: r.Signal, Reason: ledger.ClipText(r.Reason, 300), Ran: true}
+	e := job.End{ExitCode: r.ExitCode, Signal: r.Signal, Reason: plaintext.Escape(ledger.ClipText(r.Reason, 300)),
+		Ran: true}
 	switch {
 	case r.Code == contract.JobTimeLimit:
 		e.Code = job.TimeLimit

@@ -52,6 +52,9 @@ func (w Work) Table() map[string]Handler {
 	}
 }
 
+// scheduleWithin bounds one run of the scheduler of a pool's jobs.
+const scheduleWithin = 15 * time.Second
+
 // planPool lets the ledger plan the pool and offers each waitlisted reservation its
 // place. Whatever fails after the plan is found again by the next plan.
 func (w Work) planPool(ctx context.Context, c Claim) error {
@@ -71,6 +74,9 @@ func (w Work) planPool(ctx context.Context, c Claim) error {
 			w.Logger.WarnContext(ctx, "could not promote a waitlisted reservation", "reservation", id, "error", err)
 		}
 	}
+	// The plan has ended its task, whose claim therefore holds the context no more.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scheduleWithin)
+	defer cancel()
 	if err := w.Ledger.ScheduleJobs(ctx, c.Task.Subject); err != nil { // the next plan tries again
 		w.Logger.WarnContext(ctx, "could not schedule jobs", "pool", c.Task.Subject, "error", err)
 	}

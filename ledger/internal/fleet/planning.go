@@ -80,7 +80,7 @@ func (l Fleet) Plan(ctx context.Context, g ledger.Guard, poolID string) (ledger.
 		if err != nil {
 			return err
 		}
-		tx.FinishTask(g, soonestRetry(next, len(out.Waitlisted)+jobs > 0, tx.Now()))
+		tx.FinishTask(g, soonestRetry(next, len(out.Waitlisted)+len(jobs) > 0, tx.Now()))
 		return nil
 	})
 	return out, err

@@ -60,9 +60,12 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 	}
 	e.Summary = fmt.Sprintf("It waits for GPUs, as number %d of its pool's queue.", q.Position)
 	if len(before) > 0 {
-		e.Blockers = append(e.Blockers, ledger.Blocker{Code: "queue",
-			Message:  phrase.Count(len(before), "job") + " would start before it now.",
-			Evidence: []string{"the first is " + before[0].ID}, Fix: "forewarm queue"})
+		blocker := ledger.Blocker{Code: "queue", Message: phrase.Count(len(before), "job") + " would start before it now.",
+			Fix: "forewarm queue"}
+		if before[0].OrganizationID == j.OrganizationID { // others' are nobody's business
+			blocker.Evidence = []string{"the first is " + before[0].ID}
+		}
+		e.Blockers = append(e.Blockers, blocker)
 	}
 	err := l.tryJob(ctx, j)
 	if refused, ok := errors.AsType[*ledger.RefusedError](err); ok {

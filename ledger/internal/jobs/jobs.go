@@ -56,7 +56,7 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand) ([]job.Job, error) {
 	} else {
 		indices = []int{0}
 	}
-	if err := checkRoom(tx, p, len(indices)); err != nil {
+	if err := checkRoom(tx, p, organizationID, len(indices)); err != nil {
 		return nil, err
 	}
 	out := make([]job.Job, 0, len(indices))
@@ -72,13 +72,21 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand) ([]job.Job, error) {
 	return out, nil
 }
 
-// checkRoom refuses what would make the queue of a pool longer than it may be.
-func checkRoom(tx *txn.Tx, p *txn.PoolTx, more int) error {
-	n, err := tx.Port.CountLiveJobs(p.Pool.ID)
+// checkRoom refuses what would make the queue of a pool longer than it may be, or one tenant's part
+// of it.
+func checkRoom(tx *txn.Tx, p *txn.PoolTx, organizationID string, more int) error {
+	counts, err := tx.Port.CountLiveJobs(p.Pool.ID)
 	if err != nil {
 		return err
 	}
-	if n+more > ledger.MostJobs {
+	if counts[organizationID]+more > ledger.MostJobsOfOne {
+		return &ledger.QueueFullError{Pool: p.Pool.Name, Most: ledger.MostJobsOfOne, OfOne: true}
+	}
+	all := more
+	for _, n := range counts {
+		all += n
+	}
+	if all > ledger.MostJobs {
 		return &ledger.QueueFullError{Pool: p.Pool.Name, Most: ledger.MostJobs}
 	}
 	return nil

@@ -58,7 +58,7 @@ func (l Jobs) TakeOrders(ctx context.Context, actor ledger.Actor, is capacity.Is
 // refuseOrder ends an attempt that must not begin on the actor's node.
 func (l Jobs) refuseOrder(ctx context.Context, actor ledger.Actor, o ledger.JobOrder, why error) error {
 	_, err := l.RecordJobs(ctx, actor, []ledger.JobReport{{JobID: o.Job.ID, Attempt: o.Job.Attempt, Rank: o.Rank,
-		Ended: true, End: job.End{Code: job.NotStarted, Reason: why.Error()}}})
+		Ended: true, End: job.End{Code: job.Unserved, Reason: why.Error()}}})
 	return err
 }
 
@@ -191,6 +191,9 @@ func describeEnd(e job.End) string {
 	return ""
 }
 
+// mostGap bounds how much output may be missing before a part, in bytes: as much as a daemon keeps.
+const mostGap = 128 << 20
+
 // StoreOutput keeps a part of what an attempt wrote on the actor's node, and returns where the next
 // one begins. What is kept already is left alone. Of very much the middle is given up.
 func (l Jobs) StoreOutput(ctx context.Context, actor ledger.Actor, o ledger.JobOutput) (next int64, err error) {
@@ -212,6 +215,10 @@ func (l Jobs) StoreOutput(ctx context.Context, actor ledger.Actor, o ledger.JobO
 		end, err := tx.Port.JobOutputEnd(o.JobID, o.Attempt, o.Rank)
 		if err != nil {
 			return err
+		}
+		if o.Start-end > mostGap {
+			return &ledger.InvalidError{Field: "offset", Rule: fmt.Sprintf("must be at most %d bytes beyond what is kept, "+
+				"which ends at %d", int64(mostGap), end)}
 		}
 		if o = after(o, end); o.Start >= o.End {
 			next = end

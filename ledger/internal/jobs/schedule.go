@@ -168,7 +168,7 @@ func (l Jobs) giveUpAttempt(ctx context.Context, j job.Job) error {
 		if is.State() != job.Scheduled || is.Attempt != j.Attempt {
 			return nil
 		}
-		return endAttempt(tx, p, is, job.End{Code: job.NotStarted,
+		return endAttempt(tx, p, is, job.End{Code: job.Unserved,
 			Reason: "the daemons of its nodes did not start it within " + phrase.Length(startWithin)})
 	})
 }
