@@ -158,8 +158,8 @@ func reasonText(x contract.Job) string {
 // reasons are the codes of reasons, in words.
 var reasons = map[string]string{"gpus": "waits for GPUs", "dependency": "depends on another job",
 	"not_before": "is not to start yet", "exit": "", "asked": "", contract.JobTimeLimit: "its time was over",
-	contract.JobNotStarted: "it could not be started", "not_served": "no daemon started it", "node_lost": "a node was lost",
-	"lease_over": "its lease was over"}
+	contract.JobNotStarted: "it could not be started", "not_served": "no daemon started it",
+	"node_lost": "a node was lost", "lease_over": "its lease was over"}
 
 func environmentText(x contract.Job) string {
 	var all []string
