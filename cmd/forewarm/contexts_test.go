@@ -41,8 +41,8 @@ func TestInstallationsKeepTheirContexts(t *testing.T) {
 	require.Equal(t, "local-2", now.Current)
 	require.NotEqual(t, now.Contexts["local"].Server, now.Contexts["local-2"].Server)
 
-	for dir, name := range map[string]string{"a": "local", "b": "local-2"} {
-		recovers := h.start(t, nil, "key", "recover", "--data-dir", filepath.Join(h.dir, dir))
+	for i, name := range []string{"local", "local-2"} { // the last one stays selected
+		recovers := h.start(t, nil, "key", "recover", "--data-dir", filepath.Join(h.dir, []string{"a", "b"}[i]))
 		_, made := recovers.awaitLine(t, 0, patience, regexp.MustCompile(`^(\S+_live_\S+)$`))
 		require.Zero(t, recovers.wait(t, patience), recovers.errors.String())
 		after := h.readContexts(t)
