@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/internal/plaintext"
 	"github.com/forewarm/forewarm/ledger"
@@ -287,9 +286,4 @@ func reportOf(r contract.JobReport) ledger.JobReport {
 	}
 	out.End = e
 	return out
-}
-
-// isolationSaid is how well the node of a heartbeat keeps holders apart.
-func isolationSaid(b contract.Heartbeat) capacity.Isolation {
-	return capacity.Isolation(b.Look.Isolation)
 }

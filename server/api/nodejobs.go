@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
@@ -65,7 +66,7 @@ func (a *API) tellJobs(ctx context.Context, b contract.Heartbeat, answer *contra
 			answer.ForgetJobs = append(answer.ForgetJobs, contract.JobKey(f))
 		}
 	}
-	orders, err := a.Ledger.TakeOrders(ctx, actor, isolationSaid(b), known)
+	orders, err := a.Ledger.TakeOrders(ctx, actor, capacity.Isolation(b.Look.Isolation), known)
 	if err != nil || len(orders) == 0 && len(answer.ForgetJobs) == 0 {
 		return err
 	}

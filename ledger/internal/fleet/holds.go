@@ -26,7 +26,7 @@ type Holds struct{ *txn.Engine }
 func (l Holds) OpenHold(ctx context.Context, actor ledger.Actor, allocationID, nodeID string,
 	is capacity.Isolation) error {
 	return l.InGroup(ctx, actor, &ledger.LockHint{Node: nodeID}, func(tx *txn.Tx) error {
-		p, n, err := lockPoolOfNode(tx, nodeID)
+		p, n, err := LockPoolOfNode(tx, nodeID)
 		if err != nil {
 			return err
 		}

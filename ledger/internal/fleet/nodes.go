@@ -22,7 +22,7 @@ const giveUpAfter = 10
 func onNode(ctx context.Context, l *txn.Engine, id string, fn func(tx *txn.Tx, p *txn.PoolTx,
 	n node.Node) error) error {
 	return l.InGroup(ctx, workerActor, &ledger.LockHint{Node: id}, func(tx *txn.Tx) error {
-		p, n, err := lockPoolOfNode(tx, id)
+		p, n, err := LockPoolOfNode(tx, id)
 		if err != nil {
 			return err
 		}
@@ -33,13 +33,8 @@ func onNode(ctx context.Context, l *txn.Engine, id string, fn func(tx *txn.Tx, p
 // workerActor is in whose name workers report.
 var workerActor = ledger.SystemActor("worker")
 
-// LockPoolOfNode is lockPoolOfNode for the verbs of jobs.
+// LockPoolOfNode returns a node, which may be over, and its pool, locked.
 func LockPoolOfNode(tx *txn.Tx, id string) (*txn.PoolTx, node.Node, error) {
-	return lockPoolOfNode(tx, id)
-}
-
-// lockPoolOfNode returns a node, which may be over, and its pool, locked.
-func lockPoolOfNode(tx *txn.Tx, id string) (*txn.PoolTx, node.Node, error) {
 	for _, p := range tx.Pools {
 		if n, ok := p.FindNode(id); ok {
 			return p, n, nil

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,14 +112,7 @@ func summaryOf(j job.Job) string {
 	case job.Cancelled:
 		return "It was cancelled."
 	case job.Failed:
-		return "It has failed: " + orElse(describeEnd(j.End), j.Reason) + "."
+		return "It has failed: " + cmp.Or(describeEnd(j.End), j.Reason) + "."
 	}
 	return ""
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
