@@ -21,6 +21,7 @@ export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 GOTEST = CGO_ENABLED=$(if $(RACE),1,0) $(if $(RACE),scripts/with-empty-tmp) go test -p 2 -trimpath -tags $(TAGS)
 
 comma := ,
+space := $(subst ,, )
 RACE ?=
 PKG ?= ./...
 COUNT ?= 20
@@ -70,14 +71,20 @@ test: ## run every test that needs no service (RACE=-race for the race detector)
 # never skipped: they are run here or not compiled. What has one goroutine only
 # has no races, and takes twenty times as long with the detector; the program of the agent
 # is its packages, which are here; what is concurrent of the store, its users here are, and the
-# store's own suite runs without the detector.
+# store's own suite runs without the detector. Of the largest suites those tests run that are concurrent themselves.
+PARTLY_CONCURRENT = ledger/verbs server worker test/proof
+SEQUENTIAL = core/|ledger/sqlledger$$|provisioners/(slurm|exec)$$|test/sim$$|bench/forecast|agent/(redact|backtest|predict)|bench/slurm|internal/archtest|cmd/forewarm-agent$$|cli(/|$$)
+GORACE_TEST = scripts/with-empty-tmp go test -p 2 -race -count=1 -timeout 20m -tags $(TAGS)
 .PHONY: test/race
 test/race: ## run the tests of what is concurrent with the race detector, PostgreSQL and Redis included
-	scripts/with-services scripts/with-empty-tmp go test -p 2 -race -count=1 -timeout 20m -tags $(TAGS),services \
-		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|ledger/sqlledger$$|provisioners/slurm$$|test/sim$$|bench/forecast|agent/(redact|backtest|predict)|bench/slurm|internal/archtest|cmd/forewarm-agent$$|cli(/|$$))')
+	scripts/with-services $(GORACE_TEST),services $$(go list -tags $(TAGS) ./... | \
+		grep -vE '/forewarm/($(SEQUENTIAL)|($(subst $(space),|,$(PARTLY_CONCURRENT)))$$)')
+	scripts/with-services $(GORACE_TEST),services -run "$$(scripts/concurrent-tests $(PARTLY_CONCURRENT))" \
+		$(addprefix ./,$(PARTLY_CONCURRENT))
 	scripts/with-services env $(GOTEST),services -count=1 ./ledger/sqlledger
-	scripts/with-empty-tmp go test -p 2 -race -count=1 -tags $(TAGS) -run 'Signal|Wait|Busy|Restart|Follow|Stream' ./cli
-	scripts/with-empty-tmp go test -p 2 -race -count=1 -tags $(TAGS) -run 'TwoProcesses|TestConformance' ./provisioners/slurm
+	$(GORACE_TEST) -run 'Signal|Wait|Busy|Restart|Follow|Stream' ./cli
+	$(GORACE_TEST) -run 'TwoProcesses|TestConformance' ./provisioners/slurm
+	$(GORACE_TEST) -run 'WholeGroup|IsTheLimit|Daemons' ./provisioners/exec
 
 .PHONY: test/all
 test/all: test test/race ## run every test, and those of what is concurrent with the race detector, PostgreSQL and Redis

@@ -30,11 +30,12 @@ var examplesOf = map[string]string{
 		"train.py\n" +
 		"forewarm run -d --pool demo-a100 --array 0-9 --after prepare -- sh -c 'echo part $FOREWARM_ARRAY_INDEX'\n" +
 		"forewarm run --script train.sh -- --epochs 3",
-	"queue":        "forewarm queue\nforewarm queue --pool demo-a100",
-	"jobs list":    "forewarm jobs list\nforewarm jobs list --all --mine --state failed,cancelled",
-	"jobs show":    "forewarm jobs show prepare",
-	"jobs logs":    "forewarm jobs logs prepare --tail 64KiB\nforewarm jobs logs -f prepare",
-	"jobs cancel":  "forewarm jobs cancel train later\nforewarm jobs cancel --array arr_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"queue":     "forewarm queue\nforewarm queue --pool demo-a100",
+	"jobs list": "forewarm jobs list\nforewarm jobs list --all --mine --state failed,cancelled",
+	"jobs show": "forewarm jobs show prepare",
+	"jobs logs": "forewarm jobs logs prepare --tail 64KiB\nforewarm jobs logs -f prepare",
+	"jobs cancel": "forewarm jobs cancel train later\nforewarm jobs cancel --array arr_06h05jkfp1rxn8ak4tjdkaxhc4\n" +
+		"forewarm jobs cancel --mine --state held --yes",
 	"jobs requeue": "forewarm jobs requeue train",
 	"jobs hold":    "forewarm jobs hold later",
 	"jobs release": "forewarm jobs release later",
@@ -81,6 +82,8 @@ var examplesOf = map[string]string{
 	"nodes join":         "forewarm nodes join nod_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"nodes drain":        "forewarm nodes drain nod_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"nodes resume":       "forewarm nodes resume nod_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"nodes label":        "forewarm nodes label nod_06h05jkfp1rxn8ak4tjdkaxhc4 disk=nvme",
+	"nodes taint":        "forewarm nodes taint nod_06h05jkfp1rxn8ak4tjdkaxhc4 licensed",
 	"nodes quarantine":   "forewarm nodes quarantine nod_06h05jkfp1rxn8ak4tjdkaxhc4 --yes",
 	"events":             "forewarm events --last 20\nforewarm events -f -o jsonl",
 	"decisions list":     "forewarm decisions list --last 20",

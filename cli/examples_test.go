@@ -160,7 +160,7 @@ var changes = [][]string{
 		"pools create", "pools edit", "pools delete", "orgs create", "quota set", "orgs delete", "users create",
 		"users caps", "users delete",
 		"key create", "key adopt", "key revoke", "api", "apply", "prewarm pause", "prewarm resume", "nodes join",
-		"nodes drain",
+		"nodes label", "nodes taint", "nodes drain",
 		"nodes resume", "recovery begin",
 		"recovery confirm", "nodes quarantine", "login", "contexts use", "contexts delete", "man"},
 	{"exec", "cp", "port"},

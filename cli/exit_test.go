@@ -169,6 +169,19 @@ func TestSavedKeyStaysWithItsServer(t *testing.T) {
 	require.Empty(t, <-seen)
 }
 
+// A redirect is not followed, and no empty list either.
+func TestRedirectFails(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	other := httptest.NewServer(http.RedirectHandler("https://elsewhere.example/v1", http.StatusTemporaryRedirect))
+	t.Cleanup(other.Close)
+	for _, line := range [][]string{{"pools", "list"}, {"api", "GET", "/v1/pools"}} {
+		_, errs, code := w.runCommand(append(line, "--server", other.URL)...)
+		require.Equal(t, exit.Failed, code, line)
+		require.Contains(t, errs, "answered 307 and points to https://elsewhere.example,", line)
+	}
+}
+
 func TestLoginRefusesAWrongKey(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)

@@ -1,7 +1,13 @@
 package cli
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -119,7 +125,7 @@ func TestRunShowsAJob(t *testing.T) {
 	out, errs, code := w.runCommand("run", "--gpus", "2", "--pool", "lab", "--env", "A=b=c", "--", "train", "--lr", "3")
 	require.Equal(t, 3, code)
 	require.Equal(t, "one\nthree", out)
-	require.Equal(t, "job_1  pending: all GPUs are held, place 3 in the queue\n"+
+	require.Equal(t, "job_1  pending: all GPUs are held\njob_1  pending: all GPUs are held, place 3 in the queue\n"+
 		"job_1  scheduled on 2 GPUs of lab\njob_1  running on 2 GPUs of lab\ntwo\n"+
 		"Error: job_1 failed: exit code 3\nNext:  forewarm jobs show job_1\n  or:  forewarm events --last 20\n", errs)
 	require.Equal(t, contract.JobCreate{GPUs: 2, Pool: "lab", Command: []string{"train", "--lr", "3"},
@@ -174,6 +180,11 @@ func TestRunDetached(t *testing.T) {
 	require.Equal(t, "arr_1", w.mustRun("run", "-d", "--array", "0-98:2", "--input", "-", "--", "true"))
 	require.Equal(t, &contract.JobArray{First: 0, Last: 98, Step: 2}, s.sent.Array)
 	require.Equal(t, "the input", string(s.sent.Input))
+	for text, want := range map[string]contract.JobArray{"5": {First: 5, Last: 5}, "0-99%4": {Last: 99, Limit: 4},
+		"20-22,0-4:2,15,2": {Indices: []int{0, 2, 4, 15, 20, 21, 22}}, "7,3%1": {Indices: []int{3, 7}, Limit: 1}} {
+		w.mustRun("run", "-d", "--array", text, "--", "true")
+		require.Equal(t, &want, s.sent.Array, text)
+	}
 }
 
 // What cannot be is refused before anything is sent.
@@ -185,8 +196,10 @@ func TestRunRefuses(t *testing.T) {
 	for args, says := range map[string]string{
 		"run":                                           "the command is missing",
 		"run --array 0-9 -- true":                       "add --detach",
-		"run -d --array 9-0 -- true":                    "--array 9-0: write FIRST-LAST",
-		"run -d --array 1,3 -- true":                    "write FIRST-LAST",
+		"run -d --array 9-0 -- true":                    "--array 9-0: write indices and ranges",
+		"run -d --array 1,,3 -- true":                   "write indices and ranges",
+		"run -d --array 0-9%0 -- true":                  "how many run at once",
+		"run -d --array 0-9999,20000 -- true":           "may have 10000 jobs",
 		"run --checkpoint USR1@soon -- a":               "as in USR1@60s",
 		"run --env A -- true":                           "--env A: must be NAME=VALUE",
 		"run --env-file /no/such -- true":               "--env-file: ",
@@ -268,10 +281,12 @@ func TestRunAScript(t *testing.T) {
 	require.NoError(t, err)
 	_, errs, code := w.runCommand("run", "-d", "--script", "testdata/jobs/train.sh", "--env", "A=1", "--", "x", "y")
 	require.Zero(t, code, errs)
-	require.Contains(t, errs, "Note      testdata/jobs/train.sh: output is kept, and forewarm jobs logs JOB shows it\n")
+	require.Contains(t, errs, "Note      testdata/jobs/train.sh: left out: --output: output is kept, and forewarm jobs "+
+		"logs JOB shows it\n")
 	want := contract.JobCreate{Name: "from-slurm", Pool: "demo-a100", GPUs: 2, MaxRuntimeSeconds: 1800, Priority: "low",
-		Environment: map[string]string{"A": "1"}, Command: []string{"/bin/sh", "-c", `eval "$(cat)"`, "train.sh", "x", "y"},
-		Input: text}
+		Environment: map[string]string{"A": "1"}, Slurm: true,
+		Command: []string{"/bin/sh", "-c", `eval "$(cat)"`, "train.sh", "x", "y"},
+		Input:   text}
 	require.Equal(t, want, s.sent)
 
 	_, errs, code = w.runCommand("run", "-d", "--script", "testdata/jobs/train.sh", "--nodes", "2", "--gpus-per-node", "4",
@@ -284,11 +299,92 @@ func TestRunAScript(t *testing.T) {
 	wrong := filepath.Join(t.TempDir(), "wrong.sh")
 	for line, says := range map[string]string{"#FW --gpu 2": "there is no flag --gpu",
 		"#FW --script x": "cannot name another",
-		"#FW true":       `"true" is no flag`, "#SBATCH --exclusive": "line 1: forewarm does not know --exclusive",
+		"#FW true":       `"true" is no flag`, "#SBATCH --exclusive": "line 1: --exclusive: it cannot be had",
 		"#FW --gpus two": `--gpus "two" is not a whole number`} {
 		require.NoError(t, os.WriteFile(wrong, []byte(line+"\ntrue\n"), 0o600))
 		_, errs, code := w.runCommand("run", "-d", "--script", wrong)
 		require.Equal(t, exit.Usage, code, errs)
 		require.Contains(t, errs, says)
+	}
+}
+
+// To a terminal goes what cannot steer it, unless somebody wants all; elsewhere goes all.
+func TestOutputToATerminal(t *testing.T) {
+	t.Parallel()
+	w, s := newJobServer(t, endedWith(1, 0))
+	s.output["attempt=1"] = pieces(1, 0, 0, "stdout", "\x1b[31mred\x1b]0;ti", "stdout", "tle\x07\x1b[0m\n")
+	const all, safe = "\x1b[31mred\x1b]0;title\x07\x1b[0m\n", "\x1b[31mred\x1b[0m\n"
+	for _, c := range []struct {
+		terminal bool
+		args     string
+		want     string
+	}{{false, "jobs logs job_1", all}, {true, "jobs logs job_1", safe}, {true, "jobs logs job_1 --raw", all}} {
+		w.terminal = c.terminal
+		out, errs, code := w.runCommand(strings.Fields(c.args)...)
+		require.Zero(t, code, errs)
+		require.Equal(t, c.want, out)
+	}
+}
+
+// Where the middle of long output is not kept, its reader sees where and how much of it.
+func TestLogsSayWhatIsLeftOut(t *testing.T) {
+	t.Parallel()
+	w, s := newJobServer(t, endedWith(1, 0))
+	s.output["attempt=1"] = func(to http.ResponseWriter) {
+		pieces(1, 0, 0, "stdout", "head\n")(to)
+		pieces(1, 0, 1005, "stdout", "tail\n")(to)
+	}
+	for _, args := range []string{"jobs logs job_1", "jobs logs job_1 -o jsonl"} {
+		out, errs, code := w.runCommand(strings.Fields(args)...)
+		require.Zero(t, code, errs)
+		require.Contains(t, errs, "… 1000 bytes left out here (5 to 1005): of long output its beginning and its end are "+
+			"kept\n")
+		require.Equal(t, strings.HasSuffix(args, "jsonl"), strings.Contains(out, `"left_out":1000`), out)
+	}
+}
+
+// Files and secrets go with the job's input, and are shown nowhere.
+func TestRunWithFiles(t *testing.T) {
+	t.Parallel()
+	w, s := newJobServer(t, newJob(contract.JobPending, 0))
+	dir := t.TempDir()
+	token, conf := filepath.Join(dir, "token"), filepath.Join(dir, "conf")
+	require.NoError(t, os.WriteFile(token, []byte("s3cret"), 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(conf, "sub"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(conf, "sub", "a.yaml"), []byte("x"), 0o600))
+	out, errs, code := w.runCommand("run", "-d", "--file", "testdata/jobs/train.sh", "--file", "settings/="+conf,
+		"--secret", "TOKEN="+token, "--", "sh", "train.sh")
+	require.Zero(t, code, errs)
+	require.NotContains(t, out+errs, "s3cret")
+	require.Equal(t, []string{"sh", "train.sh"}, s.sent.Command[4:])
+	require.Contains(t, s.sent.Command[2], "TOKEN_FILE=")
+	packed, err := gzip.NewReader(bytes.NewReader(s.sent.Input))
+	require.NoError(t, err)
+	var found []string
+	for archive := tar.NewReader(packed); ; {
+		entry, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		found = append(found, fmt.Sprintf("%o %s", entry.Mode, entry.Name))
+	}
+	require.Equal(t, []string{"700 .forewarm/", "700 .forewarm/secrets/", "600 settings/sub/a.yaml", "600 train.sh",
+		"400 .forewarm/secrets/TOKEN"}, found)
+
+	large := filepath.Join(dir, "large")
+	require.NoError(t, os.WriteFile(large, make([]byte, 17<<20), 0o600))
+	for args, says := range map[string]string{
+		"--file /no/such":             "--file /no/such: ",
+		"--file " + large:             "more than 16MiB",
+		"--file /dev/zero":            "is no file",
+		"--file ../x=" + token:        "below the job's folder",
+		"--secret hunter2":            "write NAME=FILE",
+		"--secret A=/no/such":         "--secret A=/no/such: ",
+		"--dir /data --file " + token: "leave out its directory",
+	} {
+		_, errs, code := w.runCommand(append(append([]string{"run", "-d"}, strings.Fields(args)...), "--", "true")...)
+		require.Equal(t, exit.Usage, code, "%s: %s", args, errs)
+		require.Contains(t, errs, says, args)
 	}
 }

@@ -40,6 +40,9 @@ func checkFlags(a *app.App, cmd *cobra.Command) error {
 	a.OnWait = func(d time.Duration, why contract.Problem) {
 		a.Say(cmd, "%s; trying again in %s.", app.WaitsFor(why), format.Duration(d))
 	}
+	a.OnPlainKey = func(host string) {
+		a.Say(cmd, "warning: your key goes to %s unencrypted; use https://", host)
+	}
 	if a.Terminal(cmd.ErrOrStderr()) && !a.Flags.NoColor && a.Getenv("NO_COLOR") == "" {
 		cmd.Root().Annotations = map[string]string{colours: "yes"}
 	}

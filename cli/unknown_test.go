@@ -37,6 +37,8 @@ func unknown(path string) []string {
 		return []string{"nosuch", "8888", "--yes"}
 	case "cp":
 		return []string{"nosuch:there", "here", "--yes"}
+	case "nodes label", "nodes taint":
+		return []string{"nosuch", "a=b"}
 	}
 	return []string{"nosuch", "--yes"}
 }

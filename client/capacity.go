@@ -48,6 +48,12 @@ func (c *Client) Nodes(ctx context.Context, f Filter) iter.Seq2[contract.Node, e
 	return listItems[contract.Node](ctx, c, f, "nodes")
 }
 
+// PatchNode changes the labels and taints of a node, if it still has the version.
+func (c *Client) PatchNode(ctx context.Context, id string, version int, in contract.NodePatch) (contract.Node, error) {
+	return callFor[contract.Node](ctx, c, call{method: http.MethodPatch, path: []string{"nodes", id}, body: in,
+		header: ifMatch(version)})
+}
+
 // DrainNode lets a node take no new work.
 func (c *Client) DrainNode(ctx context.Context, id string) (contract.Node, error) {
 	return callFor[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "drain"}})

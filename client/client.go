@@ -101,8 +101,8 @@ func callFor[T any](ctx context.Context, c *Client, r call) (T, error) {
 	return out, nil
 }
 
-// sendCall sends a call and turns every status of 400 and more into an *Error. The
-// caller closes the body.
+// sendCall sends a call and turns every status but those of success into an *Error: a
+// redirect, which is not followed with a key, is none. The caller closes the body.
 func (c *Client) sendCall(ctx context.Context, r call) (*http.Response, error) {
 	req, err := c.buildRequest(ctx, r)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *Client) sendCall(ctx context.Context, r call) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("calling %s %s: %w", r.method, req.URL.Path, err)
 	}
-	if resp.StatusCode >= http.StatusBadRequest {
+	if !Succeeded(resp) {
 		defer func() { _ = resp.Body.Close() }()
 		return nil, readProblem(resp)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
 )
 
 func newServer(t *testing.T, h http.HandlerFunc) *client.Client {
@@ -74,6 +75,25 @@ func TestProblemsAreErrors(t *testing.T) {
 	require.Equal(t, 502, e.Problem.Status)
 	require.Empty(t, e.Problem.Code)
 	require.True(t, e.Problem.Retryable)
+}
+
+// A redirect is no empty answer: it is told, without what its address may have of secrets.
+func TestRedirectsAreErrors(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "https://elsewhere.example/v1/pools?token=secret")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(s.Close)
+	c, err := client.New(s.URL, "the-key", httpx.NewClient(httpx.Config{}))
+	require.NoError(t, err)
+	pools, err := client.All(c.Pools(t.Context(), client.Filter{}))
+	require.Empty(t, pools)
+	require.ErrorContains(t, err, "307 and points to https://elsewhere.example,")
+	require.NotContains(t, err.Error(), "secret")
+	var e *client.Error
+	require.True(t, errors.As(err, &e))
+	require.Equal(t, http.StatusTemporaryRedirect, e.Problem.Status)
 }
 
 func TestListsGoThroughAllPages(t *testing.T) {

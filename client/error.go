@@ -30,7 +30,10 @@ func (e *Error) Error() string {
 // maxProblem is how much of an answer that may not be ours is read.
 const maxProblem = 1 << 20
 
-// ReadProblem is the *Error of an answer with a status of 400 or more, for requests that this
+// Succeeded reports whether a request did what it asked: its status is 2xx.
+func Succeeded(resp *http.Response) bool { return resp.StatusCode/100 == 2 }
+
+// ReadProblem is the *Error of an answer that has not Succeeded, for requests that this
 // package does not send.
 func ReadProblem(resp *http.Response) error { return readProblem(resp) }
 
@@ -41,9 +44,19 @@ func readProblem(resp *http.Response) error {
 		err = json.Unmarshal(body, &e.Problem)
 	}
 	if err != nil || e.Problem.Code == "" {
-		e.Problem = contract.Problem{Title: fmt.Sprintf("the server answered %d without saying why", resp.StatusCode),
+		e.Problem = contract.Problem{Title: describeAnswer(resp),
 			Retryable: resp.StatusCode >= http.StatusInternalServerError}
 	}
 	e.Problem.Status = resp.StatusCode
 	return e
+}
+
+// describeAnswer tells an answer that is no problem document. Of where a redirect points only the host is told: the
+// rest may have a secret.
+func describeAnswer(resp *http.Response) string {
+	text := fmt.Sprintf("the server answered %d", resp.StatusCode)
+	if to, err := resp.Location(); err == nil {
+		return text + " and points to " + to.Scheme + "://" + to.Host + ", where no key is sent"
+	}
+	return text + " without saying why"
 }

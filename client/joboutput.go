@@ -40,8 +40,8 @@ func (q OutputQuery) query() url.Values {
 // JobOutput goes through what an attempt of a job wrote on one node, in the order in which it was
 // written. Each byte comes once: a connection that is cut after it has brought something is taken
 // up where it was left. One that brings nothing ends the sequence with its error; the caller may
-// come back with the Attempt of the last piece and the Offset behind it. A piece whose Offset is
-// larger than where the last one ended follows bytes that were not kept.
+// come back with the Attempt of the last piece and the Offset behind it. A piece with LeftOut follows
+// so many bytes that were not kept.
 func (c *Client) JobOutput(ctx context.Context, id string, q OutputQuery) iter.Seq2[contract.JobOutput, error] {
 	return func(yield func(contract.JobOutput, error) bool) {
 		for {
@@ -68,6 +68,9 @@ func (q *OutputQuery) goPast(piece contract.JobOutput) contract.JobOutput {
 	if again := q.Offset - piece.Offset; q.Tail == 0 && again > 0 {
 		again = min(again, int64(len(piece.Data)))
 		piece.Offset, piece.Data = piece.Offset+again, piece.Data[again:]
+	}
+	if q.Tail == 0 { // where the piece was to begin is known, also where the server is one that does not say it
+		piece.LeftOut = max(0, piece.Offset-q.Offset)
 	}
 	q.Attempt, q.Offset, q.Tail = piece.Attempt, max(q.Offset, piece.Offset+int64(len(piece.Data))), 0
 	return piece

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/forewarm/forewarm/contract"
 )
@@ -14,6 +15,7 @@ import (
 type JobFilter struct {
 	Filter
 	Array string // the id that all jobs of an array share; those that are over are listed, too
+	Index *int   // in its array; nil: of any, and of none
 	Mine  bool   // only those that this key, or another of the same person, submitted
 }
 
@@ -21,6 +23,9 @@ func (f JobFilter) query() url.Values {
 	q := f.Filter.query()
 	if f.Array != "" {
 		q.Set("array", f.Array)
+	}
+	if f.Index != nil {
+		q.Set("index", strconv.Itoa(*f.Index))
 	}
 	if f.Mine {
 		q.Set("mine", "true")
@@ -40,13 +45,25 @@ func (c *Client) Job(ctx context.Context, id string) (contract.Job, error) {
 	return callFor[contract.Job](ctx, c, call{method: http.MethodGet, path: []string{"jobs", id}})
 }
 
+// JobInQueue reads a job with its Position among those that wait, which takes longer than Job where many do.
+func (c *Client) JobInQueue(ctx context.Context, id string) (contract.Job, error) {
+	return callFor[contract.Job](ctx, c, call{method: http.MethodGet, path: []string{"jobs", id},
+		query: url.Values{"position": {"true"}}})
+}
+
+// CountJobs counts jobs by their state: those that are not over, unless the filter says otherwise.
+func (c *Client) CountJobs(ctx context.Context, f JobFilter) (contract.JobCounts, error) {
+	return callFor[contract.JobCounts](ctx, c, call{method: http.MethodGet, path: []string{"job-counts"},
+		query: f.query()})
+}
+
 // Jobs lists jobs, the newest first: those that are not over, unless the filter says otherwise.
 func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[contract.Job, error] {
 	return listPages[contract.Job](ctx, c, f.query(), "jobs")
 }
 
-// CancelJob ends a job, whether it waits or runs. What runs gets TERM, and KILL soon after; the answer
-// may come before that.
+// CancelJob ends a job, whether it waits or runs. What runs gets TERM, and KILL when its grace is over:
+// the answer comes before that, with Ending, and the job is cancelled after it.
 func (c *Client) CancelJob(ctx context.Context, id string) (contract.Job, error) {
 	return c.changeJob(ctx, id, "cancel")
 }
@@ -70,6 +87,32 @@ func (c *Client) changeJob(ctx context.Context, id, action string) (contract.Job
 	return callFor[contract.Job](ctx, c, call{method: http.MethodPost, path: []string{"jobs", id, action}})
 }
 
+// CancelJobs is CancelJob of each job of a set: those of an array, or those that this key, or another of the same
+// person, submitted. Where its answer has a NextCursor, more are left: send the set again with that as its Cursor.
+// So it is with its siblings.
+func (c *Client) CancelJobs(ctx context.Context, s contract.JobSet) (contract.JobsChanged, error) {
+	return c.changeJobs(ctx, s, "cancel")
+}
+
+// RequeueJobs is RequeueJob of each job of a set that has GPUs.
+func (c *Client) RequeueJobs(ctx context.Context, s contract.JobSet) (contract.JobsChanged, error) {
+	return c.changeJobs(ctx, s, "requeue")
+}
+
+// HoldJobs is HoldJob of each job of a set that waits.
+func (c *Client) HoldJobs(ctx context.Context, s contract.JobSet) (contract.JobsChanged, error) {
+	return c.changeJobs(ctx, s, "hold")
+}
+
+// ReleaseJobs is ReleaseJob of each job of a set that is held.
+func (c *Client) ReleaseJobs(ctx context.Context, s contract.JobSet) (contract.JobsChanged, error) {
+	return c.changeJobs(ctx, s, "release")
+}
+
+func (c *Client) changeJobs(ctx context.Context, s contract.JobSet, action string) (contract.JobsChanged, error) {
+	return callFor[contract.JobsChanged](ctx, c, call{method: http.MethodPost, path: []string{"jobs", action}, body: s})
+}
+
 // ExplainJob tells why a job is as it is: why it waits, and what would let it start.
 func (c *Client) ExplainJob(ctx context.Context, id string) (contract.Explanation, error) {
 	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"jobs", id, "explain"}})
@@ -78,8 +121,13 @@ func (c *Client) ExplainJob(ctx context.Context, id string) (contract.Explanatio
 // Queue lists the jobs that wait in the pool of the filter, in the order in which they would start
 // now, each with its Position. Of the filter, Organization counts, too.
 func (c *Client) Queue(ctx context.Context, f Filter) iter.Seq2[contract.Job, error] {
-	return listItems[contract.Job](ctx, c, Filter{Organization: f.Organization, Pool: f.Pool}, "queue")
+	query := Filter{Organization: f.Organization, Pool: f.Pool}.query()
+	query.Set("limit", strconv.Itoa(queuePage))
+	return listPages[contract.Job](ctx, c, query, "queue")
 }
+
+// queuePage is how many jobs of a queue are asked for at once: each page costs a look at all of it.
+const queuePage = 1000
 
 // IsJobOver reports whether a job is over, and will not run again.
 func IsJobOver(state string) bool {

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -35,6 +36,11 @@ func TestRequestsAboutJobs(t *testing.T) {
 		_, err := change()
 		require.NoError(t, err)
 	}
+	for _, change := range []func(context.Context, contract.JobSet) (contract.JobsChanged, error){c.CancelJobs,
+		c.RequeueJobs, c.HoldJobs, c.ReleaseJobs} {
+		_, err := change(ctx, contract.JobSet{ArrayID: "arr_1"})
+		require.NoError(t, err)
+	}
 	_, err = c.ExplainJob(ctx, "job_1")
 	require.NoError(t, err)
 	for _, f := range []client.JobFilter{{}, {Array: "arr_1", Mine: true, Filter: client.Filter{All: true, Pool: "lab"}},
@@ -46,9 +52,10 @@ func TestRequestsAboutJobs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"POST /v1/jobs?dry_run=true", "GET /v1/jobs/job_1", "POST /v1/jobs/job_1/cancel",
 		"POST /v1/jobs/job_1/requeue", "POST /v1/jobs/job_1/hold", "POST /v1/jobs/job_1/release",
+		"POST /v1/jobs/cancel", "POST /v1/jobs/requeue", "POST /v1/jobs/hold", "POST /v1/jobs/release",
 		"GET /v1/jobs/job_1/explain", "GET /v1/jobs", "GET /v1/jobs?all=true&array=arr_1&mine=true&pool=lab",
 		"GET /v1/jobs?name=train&state=failed",
-		"GET /v1/queue?pool=lab"}, got)
+		"GET /v1/queue?limit=1000&pool=lab"}, got)
 	require.True(t, client.IsJobOver(contract.JobFailed))
 	require.False(t, client.IsJobOver(contract.JobPreempted))
 }

@@ -156,33 +156,42 @@ type PoolHolder struct {
 
 // Node is one machine of a pool.
 type Node struct {
-	ID               string      `json:"id"`
-	PoolID           string      `json:"pool_id"`
-	PoolName         string      `json:"pool_name,omitempty"`
-	Slot             int         `json:"slot" doc:"The place in the pool that it takes until it is gone."`
-	Generation       int         `json:"generation"`
-	State            string      `json:"state"`
-	Reason           string      `json:"reason,omitempty"`
-	Failing          *Failure    `json:"failing,omitempty"`
-	GPUs             int         `json:"gpus" doc:"Devices it reported so far."`
-	Simulated        bool        `json:"simulated"`
-	Provisioner      string      `json:"provisioner,omitempty" doc:"The source that it was asked of. Shown to operators."`
-	Region           string      `json:"region,omitempty" doc:"Shown to operators."`
-	InstanceType     string      `json:"instance_type,omitempty" doc:"Shown to operators."`
-	PricePerNodeHour *Money      `json:"price_per_node_hour,omitempty"`
-	ProviderID       string      `json:"provider_id,omitempty" doc:"Shown to operators."`
-	Address          string      `json:"address,omitempty" doc:"Shown to operators."`
-	ExpiresAt        time.Time   `json:"expires_at,omitzero"`
-	RequestedAt      time.Time   `json:"requested_at"`
-	BootingAt        time.Time   `json:"booting_at,omitzero"`
-	ReadyAt          time.Time   `json:"ready_at,omitzero"`
-	QuarantinedAt    time.Time   `json:"quarantined_at,omitzero" doc:"Since when it is in quarantine, which goes on."`
-	Kept             bool        `json:"kept,omitempty"`
-	Resuming         bool        `json:"resuming,omitempty"`
-	RetiredAt        time.Time   `json:"retired_at,omitzero"`
-	GoneAt           time.Time   `json:"gone_at,omitzero"`
-	Daemon           *NodeDaemon `json:"daemon,omitempty" doc:"Left out of the answer to a change."`
-	Version          int         `json:"version"`
+	ID               string            `json:"id"`
+	PoolID           string            `json:"pool_id"`
+	PoolName         string            `json:"pool_name,omitempty"`
+	Slot             int               `json:"slot" doc:"The place in the pool that it takes until it is gone."`
+	Generation       int               `json:"generation"`
+	State            string            `json:"state"`
+	Reason           string            `json:"reason,omitempty"`
+	Failing          *Failure          `json:"failing,omitempty"`
+	GPUs             int               `json:"gpus" doc:"Devices it reported so far."`
+	Simulated        bool              `json:"simulated"`
+	Provisioner      string            `json:"provisioner,omitempty" doc:"Its source. Shown to operators."`
+	Region           string            `json:"region,omitempty" doc:"Shown to operators."`
+	InstanceType     string            `json:"instance_type,omitempty" doc:"Shown to operators."`
+	PricePerNodeHour *Money            `json:"price_per_node_hour,omitempty"`
+	ProviderID       string            `json:"provider_id,omitempty" doc:"Shown to operators."`
+	Address          string            `json:"address,omitempty" doc:"Shown to operators."`
+	ExpiresAt        time.Time         `json:"expires_at,omitzero"`
+	RequestedAt      time.Time         `json:"requested_at"`
+	BootingAt        time.Time         `json:"booting_at,omitzero"`
+	ReadyAt          time.Time         `json:"ready_at,omitzero"`
+	QuarantinedAt    time.Time         `json:"quarantined_at,omitzero" doc:"When its quarantine began, which goes on."`
+	Kept             bool              `json:"kept,omitempty"`
+	Resuming         bool              `json:"resuming,omitempty"`
+	RetiredAt        time.Time         `json:"retired_at,omitzero"`
+	GoneAt           time.Time         `json:"gone_at,omitzero"`
+	Labels           map[string]string `json:"labels,omitempty" doc:"What operators say of it, for jobs to ask for."`
+	Taints           []string          `json:"taints,omitempty" doc:"Each keeps jobs away that do not tolerate it."`
+	HotUntil         time.Time         `json:"hot_until,omitzero" doc:"A GPU was too hot: no job starts there before."`
+	Daemon           *NodeDaemon       `json:"daemon,omitempty" doc:"Left out of the answer to a change."`
+	Version          int               `json:"version"`
+}
+
+// NodePatch changes what is not nil.
+type NodePatch struct {
+	Labels *map[string]string `json:"labels,omitempty" nullable:"false" maxProperties:"32"`
+	Taints *[]string          `json:"taints,omitempty" nullable:"false" maxItems:"16"`
 }
 
 // GPU is one device of a live node.
@@ -283,6 +292,8 @@ var capacityTags = tags{
 		`change."`,
 	"Node.PricePerNodeHour": `doc:"As it was when the node was asked for. Shown to operators."`,
 	"Node.ExpiresAt":        `doc:"When its machine ends by itself unless it is renewed. Shown to operators."`,
+	"NodePatch.Labels":      `doc:"All labels that it has then. Jobs ask for key=value, or for the key alone."`,
+	"NodePatch.Taints":      `doc:"All taints that it has then: jobs that do not tolerate each of them start elsewhere."`,
 	"Node.Kept":             `doc:"An operator keeps it for inspection, until it is resumed or drained."`,
 	"Node.Resuming":         `doc:"An operator wants it back; it must pass its health gate first."`,
 	"GPU.State": `doc:"Its state now: free, held by an allocation, kept for a booking that is due, on a node that ` +

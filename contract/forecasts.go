@@ -99,6 +99,13 @@ type CalibrationReport struct {
 	To         time.Time           `json:"to"`
 	Definition string              `json:"definition" doc:"What the numbers mean, for people."`
 	Sources    []SourceCalibration `json:"sources" nullable:"false" doc:"Those with closed forecasts."`
+	Runtimes   *RuntimeCalibration `json:"runtimes,omitempty"`
+}
+
+// RuntimeCalibration is how long jobs ran whose runtime was predicted when they got their GPUs.
+type RuntimeCalibration struct {
+	Interval IntervalCoverage `json:"interval"`
+	ByLikely float64          `json:"by_likely" doc:"The share that was over by the likely time; 0.5 was said."`
 }
 
 // SourceCalibration is how the closed forecasts of one source came out.
@@ -162,6 +169,8 @@ var forecastsTags = tags{
 	"AgentOutcome.ID": `patternDescription:"fct_ and 26 characters"`,
 	"Forecast.ReasonCode": `enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,` +
 		`other"`,
+	"CalibrationReport.Runtimes": `doc:"Of jobs that ended in the period; absent where none was ` +
+		`predicted, or one source was asked for."`,
 	"SourceCalibration.Influence": `doc:"The weight stated in its latest forecast; 0 when it was demoted."`,
 	"AgainstBaseline.Skill": `doc:"Uplift as a share of the baseline's: 1 is perfect, 0 no better than the ` +
 		`baseline; absent when the baseline was perfect."`,

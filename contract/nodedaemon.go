@@ -50,6 +50,7 @@ type HeartbeatAnswer struct {
 	HeartbeatSeconds int64      `json:"heartbeat_seconds" doc:"How often to send a heartbeat."`
 	Ended            []string   `json:"ended,omitempty"`
 	Jobs             []JobOrder `json:"jobs,omitempty"`
+	StopJobs         []JobStop  `json:"stop_jobs,omitempty"`
 	ForgetJobs       []JobKey   `json:"forget_jobs,omitempty"`
 }
 
@@ -66,8 +67,12 @@ type NodeLook struct {
 	Driver  string `json:"driver,omitempty" maxLength:"64"`
 	Problem string `json:"problem,omitempty" maxLength:"300" doc:"Why the look failed, or is not whole."`
 	// Isolation says how well the node keeps a holder from others' work.
-	Isolation string    `json:"isolation,omitempty" enum:"devices,user,environment"`
-	GPUs      []LookGPU `json:"gpus" maxItems:"64" nullable:"false"`
+	Isolation string `json:"isolation,omitempty" enum:"devices,user,environment"`
+	// Unbounded says why the memory and the processors of a holder's work are not bounded.
+	Unbounded string `json:"unbounded,omitempty" maxLength:"300"`
+	// Containers is the program that runs jobs with an image there.
+	Containers string    `json:"containers,omitempty" enum:"apptainer,podman,docker"`
+	GPUs       []LookGPU `json:"gpus" maxItems:"64" nullable:"false"`
 }
 
 // LookGPU is one GPU in a look. What could not be read is left out.
@@ -135,6 +140,10 @@ type NodeDaemon struct {
 	Problem string    `json:"problem,omitempty" doc:"Why it cannot tell, or not all."`
 	// Isolation says how well the node keeps a holder from others' work.
 	Isolation string `json:"isolation,omitempty" enum:"devices,user,environment"`
+	// Unbounded says why the memory and the processors of a holder's work are not bounded.
+	Unbounded string `json:"unbounded,omitempty"`
+	// Containers is the program that runs jobs with an image there.
+	Containers string `json:"containers,omitempty" enum:"apptainer,podman,docker"`
 }
 
 // GPUSeen is what the daemon of a node said of a GPU last.
@@ -149,11 +158,20 @@ const isolationTag = `doc:"How well the node keeps a holder from others' work. d
 	`its own, and can open no GPU but its own; user: it has a user of its own; environment: all have the daemon's, and ` +
 	`are told their GPUs; left out: it takes no sessions."`
 
+const unboundedTag = `doc:"Why the memory and the processors of a holder's work are not bounded there; left out: ` +
+	`they are, or it takes no sessions."`
+
+const containersTag = `doc:"The program that runs jobs with an image there; left out: none does."`
+
 // nodeDaemonTags are the rests of tags that are too long for their lines.
 var nodeDaemonTags = tags{
-	"NodeLook.Isolation":   isolationTag,
-	"NodeDaemon.Isolation": isolationTag,
-	"NodeLook.Source":      `doc:"simulated: no figure is real; none: the look failed."`,
+	"NodeLook.Isolation":    isolationTag,
+	"NodeDaemon.Isolation":  isolationTag,
+	"NodeLook.Unbounded":    unboundedTag,
+	"NodeDaemon.Unbounded":  unboundedTag,
+	"NodeLook.Containers":   containersTag,
+	"NodeDaemon.Containers": containersTag,
+	"NodeLook.Source":       `doc:"simulated: no figure is real; none: the look failed."`,
 	"Heartbeat.Epoch": `doc:"When the daemon began, in milliseconds since its machine booted: of two daemons with one ` +
 		`identity the later one is believed."`,
 	"Heartbeat.Clears": `doc:"The clears that the daemon was last told, and has followed."`,

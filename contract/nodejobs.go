@@ -16,9 +16,22 @@ type JobOrder struct {
 	Directory         string            `json:"directory,omitempty" doc:"Left out: the folder of the allocation."`
 	Environment       map[string]string `json:"environment,omitempty"`
 	Input             []byte            `json:"input,omitempty"`
+	Slurm             bool              `json:"slurm,omitempty" doc:"It gets the variables of Slurm, too."`
+	Image             string            `json:"image,omitempty" doc:"Of its container; left out: it runs in none."`
+	Mounts            []JobMount        `json:"mounts,omitempty"`
 	MaxRuntimeSeconds int64             `json:"max_runtime_seconds"`
 	GraceSeconds      int64             `json:"grace_seconds" doc:"Between TERM and KILL."`
 	Checkpoint        *JobCheckpoint    `json:"checkpoint,omitempty"`
+}
+
+// JobStop has a daemon end an attempt: with the signal of its checkpoint, if it has one and time for it,
+// then TERM, and KILL. An attempt that has ended, or was told before, is left alone.
+type JobStop struct {
+	JobKey
+	Signal       string `json:"signal,omitempty" doc:"Comes first; left out: there is none."`
+	LeaderOnly   bool   `json:"leader_only,omitempty" doc:"The job's first process gets that signal, and no other."`
+	LeadSeconds  int64  `json:"lead_seconds,omitempty" doc:"Between that signal and TERM."`
+	GraceSeconds int64  `json:"grace_seconds" doc:"Between TERM and KILL."`
 }
 
 // JobKey names an attempt of a job.
@@ -37,7 +50,10 @@ const (
 const (
 	JobTimeLimit  = "time_limit"  // it was ended when its time was over; the exit code is what it left
 	JobNotStarted = "not_started" // nothing ran
+	JobStopped    = "stopped"     // it was told to end, as JobStop says; the exit code is what it left
 	JobLost       = "lost"        // how it ended is not known: its machine, or what watched it, ended first
+	// JobOutOfMemory says that the kernel ended it when its allocation's memory on the node, or the node's, was full.
+	JobOutOfMemory = "oom"
 )
 
 // JobReport is what a daemon knows of an attempt of a job on its node. It is repeated in each
@@ -49,8 +65,10 @@ type JobReport struct {
 	RanSeconds float64 `json:"ran_seconds" minimum:"0" maximum:"1e9" doc:"For how long it has run, or ran."`
 	ExitCode   int     `json:"exit_code" minimum:"0" maximum:"255"`
 	Signal     string  `json:"signal,omitempty" maxLength:"16" doc:"That ended it, such as KILL."`
-	Code       string  `json:"code,omitempty" enum:"time_limit,not_started,lost"`
+	Code       string  `json:"code,omitempty" enum:"time_limit,not_started,stopped,lost,oom"`
 	Reason     string  `json:"reason,omitempty" maxLength:"300" doc:"For people."`
+	// PeakMemoryBytes is the most memory that it had at once.
+	PeakMemoryBytes int64 `json:"peak_memory_bytes,omitempty" minimum:"0"`
 }
 
 // JobOutputPart is what a job wrote on a node since an offset. A part that is there already changes nothing.
@@ -75,9 +93,11 @@ type JobOutputStored struct {
 
 // nodeJobTags are the rests of tags that are too long for their lines.
 var nodeJobTags = tags{
-	"JobOrder.HoldEnvironment": `doc:"What the hold brings, as for a session: it goes before environment."`,
+	"JobReport.PeakMemoryBytes": peakMemoryTag,
+	"JobOrder.HoldEnvironment":  `doc:"What the hold brings, as for a session: it goes before environment."`,
 	"HeartbeatAnswer.Jobs": `doc:"Attempts of jobs to start. They are named until a heartbeat reports them: one that ` +
 		`is known is not started again."`,
+	"HeartbeatAnswer.StopJobs": `doc:"Attempts to end. They are named until a heartbeat reports that they have."`,
 	"HeartbeatAnswer.ForgetJobs": `doc:"Attempts that have ended and of which all is known, or that nobody knows: the ` +
 		`daemon forgets them."`,
 	"Heartbeat.Jobs": `doc:"All attempts that the daemon knows. One that has ended is reported once its output was ` +

@@ -14,16 +14,17 @@ const (
 	PlanCancel    = "cancel"     // a PlannedCancel
 	PlanQuota     = "quota"      // a PlannedQuota
 	PlanPool      = "pool"       // a PlannedPool
+	PlanNode      = "node"       // a PlannedNode
 	PlanAgentPlan = "agent_plan" // an AgentPlan
 )
 
 // PlanKinds lists the kinds of plan.
 var PlanKinds = []string{PlanReserve, PlanAllocate, PlanClaim, PlanRelease, PlanCancel, PlanQuota, PlanPool,
-	PlanAgentPlan}
+	PlanNode, PlanAgentPlan}
 
 // PlanCreate asks to be shown what a request would do.
 type PlanCreate struct {
-	Kind    string          `json:"kind" enum:"reserve,allocate,claim,release,cancel,quota,pool,agent_plan"`
+	Kind    string          `json:"kind" enum:"reserve,allocate,claim,release,cancel,quota,pool,node,agent_plan"`
 	Request json.RawMessage `json:"request"`
 }
 
@@ -58,11 +59,18 @@ type PlannedPool struct {
 	PoolPatch
 }
 
+// PlannedNode is a change of a node. Version is the one that was read.
+type PlannedNode struct {
+	NodeID  string `json:"node_id" minLength:"1" maxLength:"64"`
+	Version int    `json:"version" minimum:"1"`
+	NodePatch
+}
+
 // Plan is what a request would do. It holds nothing: applied, it does what it
 // shows or nothing at all.
 type Plan struct {
 	ID           string          `json:"id"`
-	Kind         string          `json:"kind" enum:"reserve,allocate,claim,release,cancel,quota,pool,agent_plan"`
+	Kind         string          `json:"kind" enum:"reserve,allocate,claim,release,cancel,quota,pool,node,agent_plan"`
 	Request      json.RawMessage `json:"request"`
 	Diff         []RowChange     `json:"diff" nullable:"false"`
 	Cost         Money           `json:"cost" doc:"What it commits in addition."`

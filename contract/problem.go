@@ -30,7 +30,8 @@ type Problem struct {
 
 // FieldError is one wrong value. Its code is the kind of rule that it breaks:
 // minimum, maximum, min-length, max-length, min-items, max-items, pattern, format,
-// type, enum, required, unknown-field, unknown, invalid and others.
+// type, enum, required, unknown-field, unknown, invalid and others. The last one of a
+// long list has the code more and no pointer: it says how many others are wrong.
 type FieldError struct {
 	Pointer string   `json:"pointer" doc:"JSON pointer into the body, or the name of a parameter or header."`
 	Code    string   `json:"code" doc:"The kind of rule that it breaks, such as maximum, enum or required."`

@@ -29,9 +29,11 @@ type Change struct {
 	Allocations   []allocation.Allocation
 	Schedules     []Schedule
 	Jobs          []job.Job
-	JobRanks      []job.Rank  // replace what was known before
-	JobOutput     []JobOutput // those that are there are left alone
+	JobRanks      []job.Rank   // replace what was known before
+	JobEntries    []JobEntries // replace what was used before
+	JobOutput     []JobOutput  // those that are there are left alone
 	TrimmedOutput []TrimmedOutput
+	DroppedInput  []string // jobs whose input is deleted
 	Events        []Event
 	Seals         []Seal // new rows only; ErrTaken: there is one of that number
 	Tasks         []Task // new rows only; a Key that exists is left alone
@@ -57,6 +59,8 @@ type Change struct {
 	Finished []FinishedRun
 	// Wake are tasks that are to run; see Tx.Wake.
 	Wake []Wakeup
+	// Urgent has whoever looks for what is new, as tasks that are due and orders for nodes, look at once.
+	Urgent bool
 	// Last says that nothing follows: the transaction is committed when Save
 	// returns nil, and whatever is asked of it afterwards is an error. Within a
 	// joined transaction it is ignored.

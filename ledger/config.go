@@ -60,6 +60,8 @@ type Config struct {
 	// PepperCheck is the same for the same pepper, under which keys are hashed, and
 	// tells nothing of it; empty: none is kept.
 	PepperCheck string
+	// Scheduling is how jobs are scheduled, which may change while verbs run; nil: by the defaults.
+	Scheduling *LiveScheduling
 	// Fairness is how use is charged and forgotten; zero: fairshare.Default.
 	Fairness fairshare.Policy
 }
@@ -67,6 +69,9 @@ type Config struct {
 // WithDefaults fills what is zero.
 func (c Config) WithDefaults() Config {
 	c.Policy = c.Policy.WithDefaults()
+	if c.Scheduling == nil {
+		c.Scheduling = NewLiveScheduling(SchedulingConfig{})
+	}
 	def := func(d *time.Duration, to time.Duration) {
 		if *d == 0 {
 			*d = to

@@ -128,6 +128,7 @@ type Beat struct {
 	Activity []activity.Look
 	// Unhealthy are the GPUs that must not be handed out, for the quarantine of their node.
 	Unhealthy []UnhealthyGPU
+	Celsius   int // of the hottest GPU; 0: it is not known
 }
 
 // UnhealthyGPU is a GPU with what its node's daemon found against it.

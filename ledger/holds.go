@@ -1,10 +1,12 @@
 package ledger
 
 import (
-	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 )
 
@@ -17,33 +19,40 @@ type Cleaned struct {
 
 // EndedHolds returns, of the allocations whose work a node's daemon has (listed), those
 // whose work must end, and besides them those that have ended and of which it has to prove
-// that nothing is left.
+// that nothing is left. In a pool that only reconciles there are none: what is not known may be newer than a backup.
 func EndedHolds(r Reader, nodeID string, listed []string) ([]string, error) {
 	n, err := r.Node(nodeID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the node of holds: %w", err)
 	}
-	pool, err := r.Pool(n.PoolID)
+	state, err := r.LiveState(n.PoolID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the pool of holds: %w", err)
 	}
-	var ended []string
+	if state.Pool.Recovery.Active() {
+		return nil, nil
+	}
+	return EndedIn(nodeID, listed, state.Allocations, state.Pool.Cleaning, r.Now()), nil
+}
+
+// EndedIn is what EndedHolds returns, of a pool's live allocations and what is being cleaned there.
+func EndedIn(nodeID string, listed []string, live []allocation.Allocation, cleaning []learned.Cleaning,
+	now time.Time) (ended []string) {
+	held := map[string]bool{}
+	for _, a := range live {
+		held[a.ID] = a.Holds() && slices.Contains(a.Opened, nodeID) && now.Before(a.LeaseUntil)
+	}
 	for _, id := range listed {
-		a, err := r.Allocation(Scope{All: true}, id)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return nil, fmt.Errorf("reading the allocation of a hold: %w", err)
-		}
-		held := err == nil && a.Holds() && slices.Contains(a.Opened, nodeID) && r.Now().Before(a.LeaseUntil)
-		if !held && !slices.Contains(ended, id) {
+		if !held[id] && !slices.Contains(ended, id) {
 			ended = append(ended, id)
 		}
 	}
-	for _, c := range pool.Cleaning {
+	for _, c := range cleaning {
 		if c.Awaits(nodeID) && !slices.Contains(ended, c.ID) {
 			ended = append(ended, c.ID)
 		}
 	}
-	return ended, nil
+	return ended
 }
 
 // CanOpen reports whether work may begin on a node in a state: also on one that takes no

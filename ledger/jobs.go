@@ -8,6 +8,7 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/runtimes"
 )
 
 // JobFilter narrows a list of jobs. Zero fields do not narrow.
@@ -15,10 +16,13 @@ type JobFilter struct {
 	PoolID      string
 	State       []string
 	ArrayID     string
+	ArrayIndex  *int // nil: of any, and of none
 	Name        string
 	SubmittedBy string
 	UserID      string
 	Live        bool // nothing that is over
+	// Since and Until bound when they were submitted: [Since, Until). Zero: they do not.
+	Since, Until time.Time
 }
 
 // JobOutput is a part of what an attempt of a job wrote on one node.
@@ -54,6 +58,12 @@ const (
 // JobOrdered is the type of the event that the nodes of a job are to start it.
 const JobOrdered = "job.ordered"
 
+// JobEnding is the type of the event that the nodes of a job are to end it.
+const JobEnding = "job.ending"
+
+// JobPreempting is the type of the event that they are, because it leaves for another job.
+const JobPreempting = "job.preempting"
+
 // KeepOutput is how long the output of a job is kept that is over.
 const KeepOutput = 30 * 24 * time.Hour
 
@@ -67,18 +77,37 @@ const (
 // MostArray bounds the jobs of one array.
 const MostArray = 10_000
 
+// JobVersion is a job at one of its versions.
+type JobVersion struct {
+	ID      string
+	Version int
+}
+
 // JobReader reads jobs and what is known of their attempts.
 type JobReader interface {
 	Job(s Scope, id string) (job.Job, error)
 	// Jobs returns a page of jobs, ordered by id, which is by submission. They come without
 	// their input.
 	Jobs(s Scope, f JobFilter, p Page) ([]job.Job, error)
+	// CountJobs is how many jobs there are, by their state.
+	CountJobs(s Scope, f JobFilter) (map[job.State]int, error)
 	// JobsByID returns those of some jobs that there are, by id, without their input.
 	JobsByID(ids []string) (map[string]job.Job, error)
+	// ArrayProgress counts the jobs of those of some arrays that there are, by id.
+	ArrayProgress(ids []string) (map[string]job.Progress, error)
+	// ArrayAttempts is how many jobs of some arrays have GPUs, by id, of those of which any has.
+	ArrayAttempts(ids []string) (map[string]int, error)
 	// LiveJobs returns the jobs of a pool that are not over, without their input, ordered by id.
 	LiveJobs(poolID string) ([]job.Job, error)
+	// LiveJobVersions returns their ids and versions, in the same order: it costs a tenth.
+	LiveJobVersions(poolID string) ([]JobVersion, error)
 	// CountLiveJobs is their number, by organization.
 	CountLiveJobs(poolID string) (map[string]int, error)
+	// JobRuns returns what an organization ran last, of a name or, where that is empty, of all: up to limit runs that
+	// say how long such jobs run, the newest first.
+	JobRuns(organizationID, name string, limit int) ([]runtimes.Run, error)
+	// RuntimeCoverage is how runs came out that ended in [from, to) by themselves and whose length was predicted.
+	RuntimeCoverage(s Scope, from, to time.Time) (RuntimeCoverage, error)
 	// JobRanks returns the ranks of an attempt, in order.
 	JobRanks(jobID string, attempt int) ([]job.Rank, error)
 	// RanksOn returns the ranks on a node that have not ended.
@@ -86,16 +115,30 @@ type JobReader interface {
 	// JobOutput returns up to limit parts of what is kept of a rank's output and ends after an
 	// offset, in order.
 	JobOutput(jobID string, attempt, rank int, after int64, limit int) ([]JobOutput, error)
+	// JobEntries is what somebody has used of the rate at which they may submit.
+	JobEntries(who string) (JobEntries, error)
 	// JobOutputEnd is where a rank's output ends, as far as it is known.
 	JobOutputEnd(jobID string, attempt, rank int) (int64, error)
 }
 
+// RuntimeCoverage counts runs whose length was predicted when they got their GPUs, by how they came out.
+type RuntimeCoverage struct {
+	Runs     int
+	BelowP10 int // ended before it
+	ByP50    int // ended by it
+	ByP90    int // ended by it
+}
+
 // JobCommand asks for jobs: what is the same in all of an array.
 type JobCommand struct {
-	Needs   AllocateRequest // pool, model, needs, GPUs and layout
-	Job     job.Job         // all that is asked for; without a runtime it has what its pool allows, at most a day
-	Held    bool
-	Indices []int // of an array; nil: one job
+	Needs AllocateRequest // pool, model, needs, GPUs and layout
+	Job   job.Job         // all that is asked for; without a runtime it has what its pool allows, at most a day
+	Held  bool
+	// Indices are those of an array, in ascending order; nil: one job.
+	Indices    []int
+	ArrayLimit int // so many of the array have GPUs at once; 0: no bound
+	// Preemptible says that it may be told to leave for others; nil: what its pool says.
+	Preemptible *bool
 }
 
 // JobReport is what the daemon of a node says of an attempt of a job there.
@@ -113,12 +156,25 @@ type JobAttempt struct {
 	Attempt int
 }
 
+// JobStop is an attempt that a node's daemon is to end.
+type JobStop struct {
+	JobAttempt
+	Signal string        // of its checkpoint, where Lead is not 0
+	Lead   time.Duration // after it, until TERM
+	Grace  time.Duration // after TERM, until KILL
+	// LeaderOnly says that the job's first process gets the signal, and no other.
+	LeaderOnly bool
+}
+
 // Check returns *InvalidError for a command that nobody could run, and fills in its GPUs.
 func (c *JobCommand) Check() error {
-	if c.Needs.GPUs == 0 && c.Needs.Layout == (capacity.Layout{}) {
+	if c.Needs.GPUs == 0 && c.Needs.Layout == (capacity.Layout{}) && c.Job.Reservation == "" {
 		c.Needs.GPUs = 1
 	}
-	if err := c.Needs.Check(); err != nil {
+	if l := &c.Needs.Layout; c.Needs.GPUs == 0 && l.Nodes > 0 && l.PerNode == 0 {
+		l.PerNode = 1
+	}
+	if err := c.checkNeeds(); err != nil {
 		return err
 	}
 	switch {
@@ -128,14 +184,48 @@ func (c *JobCommand) Check() error {
 		return &InvalidError{Field: "max_runtime_seconds", Rule: "must be at least 1 s, as must be grace_seconds"}
 	case len(c.Indices) > MostArray:
 		return &InvalidError{Field: "array", Rule: fmt.Sprintf("must have at most %d indices", MostArray)}
+	case !isAscending(c.Indices):
+		return &InvalidError{Field: "array.indices", Rule: "must name each index once, and none below 0"}
+	case c.ArrayLimit < 0 || c.ArrayLimit > 0 && len(c.Indices) == 0:
+		return &InvalidError{Field: "array.limit", Rule: "must be at least 1, and of an array"}
+	}
+	if err := checkWhere(c.Job.Where); err != nil {
+		return err
 	}
 	return c.checkText()
+}
+
+// checkNeeds is of what it asks for. A reservation says that by itself, and is one job's.
+func (c *JobCommand) checkNeeds() error {
+	if c.Job.Reservation == "" {
+		return c.Needs.Check()
+	}
+	if len(c.Indices) > 0 {
+		return &InvalidError{Field: "array", Rule: "must be left out of a job that runs in a reservation, which is one job's",
+			Fix: "reserve for each, or run the array's work in one job"}
+	}
+	return nil
+}
+
+// isAscending reports whether each index is larger than the one before it, and none is negative.
+func isAscending(indices []int) bool {
+	last := -1
+	for _, index := range indices {
+		if index <= last {
+			return false
+		}
+		last = index
+	}
+	return true
 }
 
 // checkText refuses what no kernel takes as an argument or a variable.
 func (c *JobCommand) checkText() error {
 	command := c.Job.Command
-	text := append([]string{command.Directory}, command.Arguments...)
+	text := append([]string{command.Directory, command.Image}, command.Arguments...)
+	for _, m := range command.Mounts {
+		text = append(text, m.Source, m.Target)
+	}
 	size := 0
 	for name, value := range command.Environment {
 		if name == "" || strings.Contains(name, "=") {
@@ -184,6 +274,15 @@ type QueuedJob struct {
 	Position int    // from 1; 0: it may not start yet, whatever is free
 	Code     string // why it waits
 	Detail   string
+	// Start is when it is predicted to start; nil: that cannot be said, and Unpredicted has why.
+	Start       *PredictedTime
+	Unpredicted string
+}
+
+// PredictedTime is when something is predicted to happen, and what that rests on. It promises nothing.
+type PredictedTime struct {
+	Band
+	Basis string
 }
 
 // Why a job waits.
@@ -191,7 +290,35 @@ const (
 	WaitsForGPUs = "gpus"
 	WaitsForJob  = "dependency"
 	WaitsForTime = "not_before"
+	// WaitsForArray: as many jobs of its array have GPUs as may.
+	WaitsForArray = "array_limit"
+	// WaitsForNodes: too few nodes of its pool are such that it may run there.
+	WaitsForNodes = "nodes"
 )
+
+// IsOf reports whether it is of an attempt's rank.
+func (s JobReport) IsOf(r job.Rank) bool {
+	return r.JobID == s.JobID && r.Attempt == s.Attempt && r.Rank == s.Rank
+}
+
+// Attempted is the attempt that it is of.
+func (s JobReport) Attempted() JobAttempt { return JobAttempt{JobID: s.JobID, Attempt: s.Attempt} }
+
+// NodeReport is what the daemon of a node says of what runs there.
+type NodeReport struct {
+	Isolation capacity.Isolation // how well it keeps holders apart
+	Holds     []string           // the allocations that have work there
+	Cleaned   []Cleaned          // what it found where such work has ended
+	Jobs      []JobReport        // all attempts that it knows
+}
+
+// NodeOrders is what the daemon of a node is to do.
+type NodeOrders struct {
+	Ended  []string     // the allocations whose work there is to end
+	Start  []JobOrder   // attempts that are to be started, unless it knows them
+	Stop   []JobStop    // attempts that are to end
+	Forget []JobAttempt // attempts that have ended, of which all is known here, and those that nobody knows
+}
 
 // JobOrder is an attempt that a node's daemon is to start.
 type JobOrder struct {

@@ -30,17 +30,17 @@ type Store interface {
 	InTx(ctx context.Context, fn func(tx Tx) error) error
 	// Read runs fn on one consistent snapshot without locks.
 	Read(ctx context.Context, fn func(r Reader) error) error
-	// Held returns those of the rows that somebody else holds now. It waits for
-	// nobody.
+	// Held returns those of the rows that somebody else holds now. It waits for nobody.
 	Held(ctx context.Context, r Rows) (Rows, error)
 	// Await returns when nobody holds the rows, or ErrBusy when ctx ends before.
 	Await(ctx context.Context, r Rows) error
 	// TasksDue reports whether Dispatch would find a task, for those who ask many times a
 	// second: it takes no lock, no transaction, and writes nothing.
 	TasksDue(ctx context.Context) (bool, error)
-	// TasksSaved is closed by the next transaction that saves, wakes or ends tasks. Nil:
-	// other processes may save some, so they must be asked for.
+	// TasksSaved is closed by the next transaction that saves, wakes or ends tasks. Nil: others may, so ask for them.
 	TasksSaved() <-chan struct{}
+	// Urgent is closed once a change that is urgent was committed, by any process as far as the database tells.
+	Urgent() <-chan struct{}
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
 	// CheckWrites writes and commits a row of this process's own, so that it fails

@@ -359,3 +359,39 @@ func FuzzBody(f *testing.F) {
 		}
 	})
 }
+
+// A refusal names so many wrong values and counts the others: a body of a megabyte is not answered by sixty of them.
+func TestRefusalsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pool := w.createPool()
+	w.createAgentKey("bot")
+	var fields, windows strings.Builder
+	for i := range 50_000 {
+		fmt.Fprintf(&fields, `,"k%d":1`, i)
+	}
+	for i := range 900 {
+		fmt.Fprintf(&windows, `,{"gpus":"%d","more":1}`, i)
+	}
+	long := `"` + strings.Repeat("n", 500_000) + `":1`
+	for name, c := range map[string]struct{ key, method, path, body, last string }{
+		"fields": {"root", http.MethodPost, "/v1/jobs", `{"pool":"lab","gpus":1,"command":["true"]` + fields.String() + `}`,
+			"49968 more values of this request are wrong"},
+		"windows": {"bot", http.MethodPut, "/v1/agent/plan", `{"pool_id":"` + pool.ID + `","windows":[` +
+			windows.String()[1:] + `]}`, ""},
+		"a name": {"root", http.MethodPost, "/v1/jobs", `{"pool":"lab","gpus":1,"command":["true"],` + long + `}`, ""},
+	} {
+		out := w.send(c.key, c.method, c.path, c.body, "Idempotency-Key", "much-"+strings.ReplaceAll(name, " ", "-"))
+		require.Equal(t, http.StatusUnprocessableEntity, out.Code, name)
+		require.Less(t, out.Body.Len(), 64<<10, name)
+		var p contract.Problem
+		require.NoError(t, json.Unmarshal(out.Body.Bytes(), &p))
+		if name == "a name" {
+			require.Len(t, p.Errors, 1, name)
+			continue
+		}
+		require.Len(t, p.Errors, 33, name)
+		require.Equal(t, "more", p.Errors[32].Code, name)
+		require.Contains(t, p.Errors[32].Message, c.last, name)
+	}
+}

@@ -42,6 +42,23 @@ func TestAnUnhealthyGPUIsQuarantined(t *testing.T) {
 	require.Equal(t, string(node.Quarantined), f.node(0).State, "it found it again")
 }
 
+// Jobs start elsewhere while the hottest GPU of a node is too hot, as soon as that is written down.
+func TestAHotNodeIsNoted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.join(0, "boot", "daemon")
+	f.sendBeat("daemon", 0, f.beat(0, 1, 1, "healthy"))
+	require.Zero(t, f.node(0).HotUntil)
+	f.clock.Advance(30 * time.Second)
+	f.sendBeat("daemon", 0, f.beat(0, 1, 2, "healthy", func(b *contract.Heartbeat) {
+		b.Look.GPUs[0].Temperature = new(91)
+	}))
+	require.True(t, f.node(0).HotUntil.After(f.clock.Now().Add(4*time.Minute)))
+	require.Zero(t, f.node(1).HotUntil)
+	said := ask[contract.Explanation](f.world, "root", http.MethodGet, f.path(0, "explain"), "")
+	require.Contains(t, said.Summary, "too hot (91 °C)")
+}
+
 // Whoever works on a node keeps its GPUs when another GPU there is found to be sick, and an operator decides
 // what becomes of the node.
 func TestHoldersStayOnANodeWithASickGPU(t *testing.T) {

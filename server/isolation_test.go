@@ -45,6 +45,8 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 		`{"pool":"lab","name":"x","gpus":1,`+
 			`"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY",`+
 			`"duration_seconds":60}`, "Idempotency-Key", "s")
+	array := ask[contract.JobsSubmitted](w, "alice", http.MethodPost, "/v1/jobs",
+		`{"pool":"lab","command":["true"],"hold":true,"array":{"last":1}}`, "Idempotency-Key", "jobs").ArrayID
 	person := ask[contract.User](w, "alice", http.MethodPost, "/v1/users", `{"email":"a@example.org","role":"member"}`)
 	key := w.createKey("bob", "member")
 	planned := ask[contract.Plan](w, "alice", http.MethodPost, "/v1/plans",
@@ -79,6 +81,8 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 		{http.MethodGet, "/v1/schedules/%s/explain", scheduled.ID, ""},
 		{http.MethodPost, "/v1/schedules/%s/pause", scheduled.ID, ""},
 		{http.MethodPost, "/v1/schedules/%s/resume", scheduled.ID, ""},
+		{http.MethodPost, "/v1/jobs/cancel", array, `{"array_id":"%s"}`},
+		{http.MethodPost, "/v1/jobs/hold", array, `{"array_id":"%s"}`},
 		{http.MethodPatch, "/v1/users/%s", person.ID, `{"active":false}`},
 		{http.MethodDelete, "/v1/keys/%s", key.ID, ""},
 		{http.MethodPut, "/v1/users/%s/caps", person.ID, `{}`},

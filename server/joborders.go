@@ -57,8 +57,9 @@ func (s *Server) askOnce(ctx context.Context, last *int64) error {
 
 // tellDaemons are the events after which something is to be started, or ended, on nodes, with how
 // many there must be: the daemon of the only one has reported a completion itself.
-var tellDaemons = map[string]int{ledger.JobOrdered: 1, "job." + string(job.Pending): 1,
-	"job." + string(job.Cancelled): 1, "job." + string(job.Failed): 1, "job." + string(job.Completed): 2}
+var tellDaemons = map[string]int{ledger.JobOrdered: 1, ledger.JobEnding: 1, ledger.JobPreempting: 1,
+	"job." + string(job.Pending): 1, "job." + string(job.Cancelled): 1, "job." + string(job.Failed): 1,
+	"job." + string(job.Completed): 2}
 
 func (s *Server) askNodesOf(r ledger.Reader, jobID string, least int) error {
 	j, err := r.Job(ledger.Scope{All: true}, jobID)

@@ -15,8 +15,9 @@ import (
 // jobFleet is a fleet of whose first node the daemon has joined.
 type jobFleet struct {
 	*fleet
-	pool string
-	seq  int64
+	pool       string
+	seq        int64
+	containers string // what its daemons run containers by
 }
 
 func newJobFleet(t *testing.T) *jobFleet {
@@ -45,7 +46,7 @@ func (f *jobFleet) report(node int, jobs ...contract.JobReport) contract.Heartbe
 	f.t.Helper()
 	f.seq++
 	return f.sendBeat(fmt.Sprintf("daemon%d", node), node, f.beat(node, 1, f.seq, "healthy", func(b *contract.Heartbeat) {
-		b.Asked, b.Jobs, b.Look.Isolation = true, jobs, "user"
+		b.Asked, b.Jobs, b.Look.Isolation, b.Look.Containers = true, jobs, "user", f.containers
 	}))
 }
 
@@ -87,7 +88,7 @@ func TestAJobsWay(t *testing.T) {
 	f := newJobFleet(t)
 	body := `{"pool":"` + f.pool + `","name":"train","command":["sh","-c","echo a\n\techo b"],` +
 		`"environment":{"A":"1\n2"},"input":"aGk=","max_runtime_seconds":600,` +
-		`"checkpoint":{"signal":"USR1"},"array":{"first":7,"last":7}}`
+		`"checkpoint":{"signal":"USR1","leader_only":true},"array":{"first":7,"last":7}}`
 	dry := ask[contract.JobsSubmitted](f.world, "root", http.MethodPost, "/v1/jobs?dry_run=true", body)
 	require.Len(t, dry.Jobs, 1)
 	require.Empty(t, ask[contract.List[contract.Job]](f.world, "root", http.MethodGet, "/v1/jobs", "").Items)
@@ -101,8 +102,9 @@ func TestAJobsWay(t *testing.T) {
 	require.Equal(t, "hi", string(order.Input))
 	require.Len(t, order.GPUUUIDs, 1)
 	require.Equal(t, map[string]string{"A": "1\n2", "FOREWARM_ARRAY_ID": made[0].ArrayID, "FOREWARM_ARRAY_INDEX": "7",
+		"FOREWARM_ARRAY_COUNT": "1", "FOREWARM_ARRAY_FIRST": "7", "FOREWARM_ARRAY_LAST": "7",
 		"FOREWARM_JOB_NAME": "train"}, order.Environment)
-	require.Equal(t, &contract.JobCheckpoint{Signal: "USR1", BeforeSeconds: 60}, order.Checkpoint)
+	require.Equal(t, &contract.JobCheckpoint{Signal: "USR1", BeforeSeconds: 60, LeaderOnly: true}, order.Checkpoint)
 	running := contract.JobReport{JobKey: order.JobKey, State: contract.JobRankRunning}
 	require.Empty(t, f.report(node, running).Jobs, "it is known")
 	require.Equal(t, "running", f.job(order.JobID).State)
@@ -160,6 +162,43 @@ func TestTheLargestPartOfOutput(t *testing.T) {
 	require.EqualValues(t, 512<<10, stored.NextOffset)
 }
 
+// A job that says how many nodes it needs, and no more, has a GPU on each.
+func TestNodesAloneHaveAGPUEach(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	made := f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"nodes":2}`)
+	require.Equal(t, []int{2, 2, 1}, []int{made[0].GPUs, made[0].Nodes, made[0].GPUsPerNode})
+}
+
+// Of long output the server keeps the beginning and the end: a reader is told where the rest was, and how much.
+func TestOutputThatIsNotKeptIsCounted(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	f.submit("root", `{"pool":"`+f.pool+`","command":["true"]}`)
+	f.schedule()
+	order, node := f.order()
+	const parts = 12
+	for i := range parts {
+		part := contract.JobOutputPart{Attempt: 1, Offset: int64(i) * (512 << 10)}
+		for range 8 {
+			part.Pieces = append(part.Pieces, contract.JobOutputData{Stream: "stdout", Data: make([]byte, 64<<10)})
+		}
+		body, err := json.Marshal(part)
+		require.NoError(t, err)
+		f.send(fmt.Sprintf("daemon%d", node), http.MethodPut, f.path(node, "jobs/"+order.JobID+"/output"), string(body))
+	}
+	var kept, leftOut int64
+	out := f.send("root", http.MethodGet, "/v1/jobs/"+order.JobID+"/output", "")
+	for line := range strings.Lines(out.Body.String()) {
+		var piece contract.JobOutput
+		require.NoError(t, json.Unmarshal([]byte(line), &piece))
+		require.Equal(t, kept+leftOut+piece.LeftOut, piece.Offset)
+		kept, leftOut = kept+int64(len(piece.Data)), leftOut+piece.LeftOut
+	}
+	require.Positive(t, leftOut)
+	require.EqualValues(t, parts*512<<10, kept+leftOut)
+}
+
 // What a daemon quotes of a job must not keep it from reporting all else.
 func TestAJobsWordsDoNotSilenceItsNode(t *testing.T) {
 	t.Parallel()
@@ -188,6 +227,8 @@ func TestJobsThatAreRefused(t *testing.T) {
 		"too long":         `{"command":["true"],"max_runtime_seconds":99999999}`,
 		"another's word":   `{"command":["true"],"organization_id":"org_1"}`,
 		"its own attempts": `{"command":["true"],"attempt":3}`, "its own state": `{"command":["true"],"state":"completed"}`,
+		"a mount, no image":   `{"command":["true"],"mounts":[{"source":"/data"}]}`,
+		"a mount, no path":    `{"command":["true"],"image":"a","mounts":[{"source":"data"}]}`,
 		"an escape":           `{"command":["echo","\u001b[2J"]}`,
 		"a program of lines":  `{"command":["/x\ny"]}`,
 		"a large large array": `{"command":["true","` + strings.Repeat("x", 100_000) + `"],"array":{"first":0,"last":999}}`,
@@ -225,7 +266,8 @@ func TestTheQueue(t *testing.T) {
 	require.Len(t, waits, 2, "two of four have their GPUs")
 	high := f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"gpus":4,"priority":"high"}`)[0].ID
 	require.Equal(t, append([]string{high}, waits...), queue())
-	require.Equal(t, 2, f.job(waits[0]).Position)
+	placed := ask[contract.Job](f.world, "root", http.MethodGet, "/v1/jobs/"+waits[0]+"?position=true", "")
+	require.Equal(t, 2, placed.Position)
 	post := func(id, what string) contract.Job {
 		return ask[contract.Job](f.world, "root", http.MethodPost, "/v1/jobs/"+id+"/"+what, "")
 	}
@@ -237,7 +279,58 @@ func TestTheQueue(t *testing.T) {
 	require.Equal(t, []string{high, waits[1]}, queue())
 	order, node := f.order()
 	f.report(node, contract.JobReport{JobKey: order.JobKey, State: contract.JobRankRunning})
-	require.Equal(t, "pending", post(order.JobID, "requeue").State)
+	ending := post(order.JobID, "requeue")
+	require.Equal(t, "running", ending.State)
+	require.Equal(t, "requeued", ending.Ending.Then)
+	require.Contains(t, ask[contract.Explanation](f.world, "root", http.MethodGet, "/v1/jobs/"+order.JobID+"/explain",
+		"").Summary, "It is ending: it was told TERM")
+	stop := contract.JobStop{JobKey: order.JobKey, GraceSeconds: 30}
+	running := contract.JobReport{JobKey: order.JobKey, State: contract.JobRankRunning}
+	require.Equal(t, []contract.JobStop{stop}, f.report(node, running).StopJobs)
+	running.State, running.Code, running.ExitCode = contract.JobRankEnded, contract.JobStopped, 143
+	require.Empty(t, f.report(node, running).StopJobs)
+	require.Equal(t, "pending", f.job(order.JobID).State)
+	require.Nil(t, f.job(order.JobID).Ending)
 	require.Contains(t, queue(), order.JobID)
 	require.Len(t, all, 4)
+}
+
+// A job that the kernel ended for its memory is not tried again, whatever it asks for: it would need as much.
+func TestAJobThatNeedsTooMuchMemoryIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"retries":{"failed":5,"lost":5}}`)
+	f.schedule()
+	order, node := f.order()
+	ended := contract.JobReport{JobKey: order.JobKey, State: contract.JobRankEnded, Code: contract.JobOutOfMemory,
+		ExitCode: 137, Signal: "KILL", Reason: "it needed more than 96 MiB", PeakMemoryBytes: 96 << 20}
+	require.Len(t, f.report(node, ended).ForgetJobs, 1)
+	over := f.job(order.JobID)
+	require.Equal(t, []any{"failed", "oom", "it needed more than 96 MiB", 137, int64(96 << 20)},
+		[]any{over.State, over.Reason, over.Detail, *over.ExitCode, over.PeakMemoryBytes})
+}
+
+// A job with an image is refused where daemons report, and none of them runs containers; where one does, or none
+// reports yet, it waits for a node. Its daemon is told the image.
+func TestAJobWithAnImage(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	body := `{"pool":"` + f.pool + `","command":["true"],"image":"python:3.12",` +
+		`"mounts":[{"source":"/data","read_only":true}]}`
+	mounts := []contract.JobMount{{Source: "/data", ReadOnly: true}}
+	early := f.submit("root", body)
+	require.Equal(t, []any{"python:3.12", mounts}, []any{early[0].Image, early[0].Mounts})
+	f.report(0)
+	p := f.refuse("root", http.MethodPost, "/v1/jobs", body, "Idempotency-Key", "image")
+	require.Contains(t, p.Detail, "image cannot be used: no node there runs containers")
+	f.containers = "podman"
+	f.report(1)
+	f.submit("root", body)
+	require.Equal(t, "podman", f.node(1).Daemon.Containers)
+	f.schedule()
+	for node := range 2 {
+		for _, order := range f.report(node).Jobs {
+			require.Equal(t, []any{"python:3.12", mounts}, []any{order.Image, order.Mounts})
+		}
+	}
 }

@@ -20,6 +20,10 @@ func TestANodeIsDrainedResumedExplainedAndQuarantined(t *testing.T) {
 	node := ask[contract.List[contract.Node]](w, "root", http.MethodGet, "/v1/nodes", "").Items[0]
 	require.Equal(t, "ready", node.State)
 	path := "/v1/nodes/" + node.ID
+	labelled := ask[contract.Node](w, "root", http.MethodPatch, path, `{"labels":{"disk":"nvme"},"taints":["old"]}`,
+		"If-Match", fmt.Sprintf("%q", fmt.Sprint(node.Version)))
+	require.Equal(t, map[string]string{"disk": "nvme"}, labelled.Labels)
+	require.Equal(t, []string{"old"}, ask[contract.Node](w, "root", http.MethodGet, path, "").Taints)
 	drained := ask[contract.Node](w, "root", http.MethodPost, path+"/drain", "")
 	require.Equal(t, "draining", drained.State)
 	require.Equal(t, "ready", ask[contract.Node](w, "root", http.MethodPost, path+"/resume", "").State)

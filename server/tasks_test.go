@@ -335,3 +335,17 @@ func TestCallsAreLimited(t *testing.T) {
 		require.Equal(t, connect.CodeNotFound, code)
 	}
 }
+
+// A field that there is not is refused in JSON, as by the API.
+func TestUnknownFieldsOfTasks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.createPool()
+	const submit = "/forewarm.v1.TaskService/SubmitTask"
+	out := w.send("root", http.MethodPost, submit, `{"taskId":"one","command":["true"],"gpuz":2}`)
+	require.Equal(t, 400, out.Code, out.Body.String())
+	require.Contains(t, out.Body.String(), "gpuz")
+	out = w.send("root", http.MethodPost, submit, `{"taskId":"one","command":["true"],"gpus":2}`)
+	require.Equal(t, 200, out.Code, out.Body.String())
+	require.Contains(t, out.Body.String(), `"one"`)
+}

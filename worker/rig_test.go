@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -129,7 +130,9 @@ func (w *world) openStore(url string) {
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, store.Close()) })
 	require.NoError(w.t, store.Migrate(w.t.Context()))
-	w.config = cmp.Or(w.config, quickConfig())
+	if reflect.ValueOf(w.config).IsZero() {
+		w.config = quickConfig()
+	}
 	w.store, w.ledger = store, verbs.New(store, w.ids, w.config)
 }
 

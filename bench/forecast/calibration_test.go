@@ -58,7 +58,8 @@ func TestLooksAreClosedWithTheirOwnTenMinutes(t *testing.T) {
 	require.Empty(t, y.open)
 }
 
-// The policy learns what a trace repeats, and pays for no more than that saves.
+// The policy learns how often jobs come, and pays for no more than that saves. At 128 idle
+// GPU-hours for an hour of waiting, a trace without any rhythm is worth holding GPUs for.
 func TestForewarmWaitsLessThanReactive(t *testing.T) {
 	t.Parallel()
 	trace := drawnTrace(7, 6, "a", "b")
@@ -67,10 +68,10 @@ func TestForewarmWaitsLessThanReactive(t *testing.T) {
 	require.NoError(t, err)
 	fleet := forecast.NewOnlineModel(forecast.BuiltIn())
 	got, err := backtest.Run(trace, backtest.Options{Boot: 300,
-		Policy: newForewarmPolicies(s, fleet, 32, newCalibration(trace))})
+		Policy: newForewarmPolicies(s, fleet, 128, newCalibration(trace))})
 	require.NoError(t, err)
-	require.Less(t, got.Mean, re.Mean)
-	require.Less(t, got.Cost(32), re.Cost(32))
+	require.Less(t, got.Mean, re.Mean/1.5)
+	require.Less(t, got.Cost(128), 0.9*re.Cost(128))
 	none, err := backtest.Run(trace, backtest.Options{Boot: 300,
 		Policy: newForewarmPolicies(s, forecast.NewOnlineModel(forecast.BuiltIn()), 0, nil)})
 	require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/problem"
+	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -95,15 +96,15 @@ func sendRaw(a *app.App, cmd *cobra.Command, method, path, body string) error {
 	if err != nil {
 		return fmt.Errorf("reading the answer: %w", err)
 	}
-	if err := copyAnswer(a, cmd, resp.StatusCode, answer); err != nil {
+	if err := copyAnswer(a, cmd, client.Succeeded(resp), answer); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
-	return problem.OfAnswer(resp.StatusCode, answer)
+	return problem.OfAnswer(resp, answer)
 }
 
 // copyAnswer writes an answer as it came, or what --jq makes of it.
-func copyAnswer(a *app.App, cmd *cobra.Command, status int, answer []byte) error {
-	if a.Filter != nil && status < http.StatusBadRequest && len(answer) > 0 {
+func copyAnswer(a *app.App, cmd *cobra.Command, succeeded bool, answer []byte) error {
+	if a.Filter != nil && succeeded && len(answer) > 0 {
 		return a.Filter.Write(cmd.OutOrStdout(), answer)
 	}
 	_, err := cmd.OutOrStdout().Write(answer)

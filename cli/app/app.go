@@ -41,6 +41,8 @@ type App struct {
 	Question             string                                // what a command would do for ever, and asks before
 	Filter               *jq.Filter                            // of --jq; nil for all
 	OnWait               func(time.Duration, contract.Problem) // says what is waited for
+	OnPlainKey           func(host string)                     // says that a key goes there unencrypted
+	saidPlainKey         bool
 }
 
 // PreviewsOnly reports whether a command shows a plan instead of doing something.

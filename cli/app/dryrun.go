@@ -107,7 +107,7 @@ func (d dryRunDoer) lookUp(r *http.Request, collection, escaped string) (*http.R
 		req.Header.Set("Authorization", key)
 	}
 	resp, err := d.next.Do(req)
-	if err != nil || resp.StatusCode >= http.StatusBadRequest {
+	if err != nil || !client.Succeeded(resp) {
 		return resp, err
 	}
 	return nil, resp.Body.Close()
@@ -122,7 +122,7 @@ func blameField(refused *http.Response, field string) error {
 		return fmt.Errorf("reading the answer: %w", err)
 	}
 	var e *client.Error
-	if err := problem.OfAnswer(refused.StatusCode, body); !errors.As(err, &e) ||
+	if err := problem.OfAnswer(refused, body); !errors.As(err, &e) ||
 		refused.StatusCode != http.StatusNotFound {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"strings"
 
@@ -31,7 +33,19 @@ func (a *App) Target() (contextfile.Context, error) {
 	if key != "" || err != nil {
 		t.Key = key
 	}
+	a.WarnOfPlainKey(t)
 	return t, err
+}
+
+// WarnOfPlainKey says once that everybody on the way to the server can read the key.
+func (a *App) WarnOfPlainKey(t contextfile.Context) {
+	u, err := url.Parse(t.Server)
+	if err != nil || u.Scheme != "http" || t.Key == "" || a.saidPlainKey || a.OnPlainKey == nil ||
+		u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback() {
+		return
+	}
+	a.saidPlainKey = true
+	a.OnPlainKey(u.Host)
 }
 
 // ErrForeignKey is why a context's key is not used for a server that was named

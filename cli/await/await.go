@@ -33,14 +33,14 @@ func waitUntil(a *app.App, cmd *cobra.Command, failed []string, look func(contex
 	err := poll.Until(cmd.Context(), func(ctx context.Context) (bool, error) {
 		seen, err := look(ctx)
 		if broken = err; err != nil {
-			x.id = seen.id
+			x.id, x.label = seen.id, seen.label
 			return false, err
 		}
 		x = seen
 		p.show(x, a.Clock.Now())
 		if slices.Contains(failed, x.state) {
-			return false, &exit.Error{Code: exit.WaitFailed, Message: x.id + " is " + x.text,
-				Next: []string{"forewarm events --last 20", "forewarm " + names.NounOf(x.id) + " show " + x.id}}
+			return false, &exit.Error{Code: exit.WaitFailed, Message: x.sentence("is"),
+				Next: []string{"forewarm events --last 20", cmp.Or(x.next, "forewarm "+names.NounOf(x.id)+" show "+x.id)}}
 		}
 		return x.done, nil
 	})
@@ -74,12 +74,12 @@ func TroubleText(err error) string {
 // seen last, if it was not.
 func gaveUp(a *app.App, x watched, err error) error {
 	e := &exit.Error{Code: exit.Timeout, Err: err, Next: []string{"forewarm wait " + x.id},
-		Message: fmt.Sprintf("%s is still %s after %s; it continues", x.id, x.text,
+		Message: fmt.Sprintf("%s after %s; it continues", x.sentence("is still"),
 			format.Duration(a.Flags.Timeout.Duration()))}
 	if err != nil {
 		e.Message =
 			fmt.Sprintf("%s, and %s has passed; %s continues", TroubleText(err),
-				format.Duration(a.Flags.Timeout.Duration()), x.id)
+				format.Duration(a.Flags.Timeout.Duration()), x.name())
 	}
 	return e
 }
@@ -89,6 +89,6 @@ func letGo(a *app.App, cmd *cobra.Command, x watched, err error) error {
 	if err == nil || cmd.Context().Err() == nil || x.id == "" {
 		return err
 	}
-	return &exit.Error{Code: exit.Interrupt, Message: "no longer waiting; " + x.id + " continues",
+	return &exit.Error{Code: exit.Interrupt, Message: "no longer waiting; " + x.name() + " continues",
 		Next: []string{"forewarm wait " + x.id}, Err: err}
 }

@@ -1,6 +1,7 @@
 package await
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -28,7 +29,7 @@ func newProgress(a *app.App, cmd *cobra.Command) *progress {
 }
 
 func (p *progress) show(x watched, now time.Time) {
-	id, phase := x.id, x.text
+	id, phase := x.name(), x.text
 	switch {
 	case p.quiet:
 	case p.live:
@@ -50,11 +51,25 @@ func (p *progress) end() {
 
 // watched is something whose state is waited for.
 type watched struct {
-	id    string
-	state string
-	text  string // the phase, as people are told
-	done  bool
-	wait  *contract.WaitEstimate // how much longer, if anything is known of that
+	id      string
+	label   string // in place of the id, for people; empty: the id
+	next    string // a command that shows more of what failed; empty: the usual
+	several bool   // it is not one thing, and its text counts
+	state   string
+	text    string // the phase, as people are told
+	done    bool
+	wait    *contract.WaitEstimate // how much longer, if anything is known of that
+}
+
+// name is what people are told that it is.
+func (x watched) name() string { return cmp.Or(x.label, x.id) }
+
+// sentence says in which state it is.
+func (x watched) sentence(verb string) string {
+	if x.several {
+		return x.name() + ": " + x.text
+	}
+	return x.name() + " " + verb + " " + x.text
 }
 
 // remainingText says how much longer it takes.

@@ -31,6 +31,7 @@ func NewLoginCommand(a *app.App) *cobra.Command {
 			if t.Key, err = readNewKey(a, cmd, file, t.Key); err != nil {
 				return err
 			}
+			a.WarnOfPlainKey(t)
 			api, err := client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{UserAgent: a.UserAgent(),
 				Transport: httpx.NewGuardedTransport()}))
 			if err != nil {

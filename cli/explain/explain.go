@@ -78,6 +78,10 @@ func resolveExplainable(a *app.App, cmd *cobra.Command, ref string) (*client.Cli
 		return api, ref, err
 	}
 	api, id, err := names.BookingID(a, cmd, ref)
+	if err == nil && strings.HasPrefix(id, names.ArrayPrefix) {
+		id, err = names.OnlyJob(cmd.Context(), api, ref, id)
+		return api, id, err
+	}
 	if unknown, ok := errors.AsType[*exit.Error](err); ok && unknown.Code == exit.NotFound {
 		if s, err := api.Schedule(cmd.Context(), ref); err == nil {
 			return api, s.ID, nil

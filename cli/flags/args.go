@@ -47,6 +47,13 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// AtLeastArgs wants the arguments of these names, and takes more of the last.
+func AtLeastArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		return ExactArgs(names...)(cmd, args[:min(len(args), len(names))])
+	}
+}
+
 // OneBeforeDash wants one argument, of this name, and takes what follows -- as a command.
 func OneBeforeDash(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -20,112 +21,123 @@ import (
 // change is a request that changes a job.
 type change func(*client.Client, context.Context, string) (contract.Job, error)
 
+// steering is a command that changes jobs.
+type steering struct {
+	name, short, long string
+	make              change
+	makeAll           changeAll
+	// states are those in which it does something, which are: of an array the jobs in others are left out.
+	states []string
+	are    string
+	asks   bool // before all jobs of somebody are changed
+}
+
+var (
+	waits = []string{contract.JobPending, contract.JobHeld}
+	runs  = []string{contract.JobScheduled, contract.JobRunning, contract.JobPreempted}
+)
+
 func newRequeueCommand(a *app.App) *cobra.Command {
-	return newChangeCommand(a, "requeue", "End what jobs have running, and have them begin anew", `End what jobs have
-running, and have them wait for GPUs again. What earlier attempts wrote stays: forewarm jobs logs --attempt N.`,
-		(*client.Client).RequeueJob)
+	return newChangeCommand(a, steering{"requeue", "End what jobs have running, and have them begin anew", `End what jobs
+have running, as forewarm jobs cancel does, and have them wait for GPUs again. What earlier attempts wrote stays:
+forewarm jobs logs --attempt N.`,
+		(*client.Client).RequeueJob, (*client.Client).RequeueJobs, runs, "running", true})
 }
 
 func newHoldCommand(a *app.App) *cobra.Command {
-	return newChangeCommand(a, "hold", "Keep jobs that wait from starting", "", (*client.Client).HoldJob)
+	return newChangeCommand(a, steering{"hold", "Keep jobs that wait from starting", "Keep jobs that wait from starting.",
+		(*client.Client).HoldJob, (*client.Client).HoldJobs, waits[:1], "waiting", false})
 }
 
 func newReleaseCommand(a *app.App) *cobra.Command {
-	return newChangeCommand(a, "release", "Let jobs that are held start", "", (*client.Client).ReleaseJob)
+	return newChangeCommand(a, steering{"release", "Let jobs that are held start", "Let jobs that are held start.",
+		(*client.Client).ReleaseJob, (*client.Client).ReleaseJobs, waits[1:], "held", false})
 }
 
 // newCancelCommand is the command jobs cancel.
 func newCancelCommand(a *app.App) *cobra.Command {
-	return newChangeCommand(a, "cancel", "End jobs, whether they wait or run", `End jobs. What runs gets TERM, and
-KILL soon after. What a job wrote stays.`, (*client.Client).CancelJob)
+	return newChangeCommand(a, steering{"cancel", "End jobs, whether they wait or run", `End jobs. What runs gets TERM, and
+KILL when its --grace is over; the job is cancelled once it has ended. What it wrote stays.`,
+		(*client.Client).CancelJob, (*client.Client).CancelJobs, slices.Concat(waits, runs), "waiting or running", true})
 }
 
-// newChangeCommand is a command that changes each job that is named, or all of an array.
-func newChangeCommand(a *app.App, name, short, long string, make change) *cobra.Command {
-	var array string
+// newChangeCommand is a command that changes each job that is named, of an array all that it can change, and, with
+// --mine, all that one has submitted.
+func newChangeCommand(a *app.App, s steering) *cobra.Command {
+	var of selection
 	c := &cobra.Command{
-		Use: name + " JOB [JOB…]", Short: short, Long: long,
+		Use: s.name + " JOB [JOB…]", Short: s.short, Long: s.long + `
+
+An array, by its name or its id, stands for all of its jobs that this can be done to; NAME[7] for its job of index 7.
+--mine stands for all that you submitted. However many jobs these are, they are changed by few requests, and counted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && array == "" {
-				return flags.ExactArgs("JOB")(cmd, args)
+			if err := of.check(cmd, args, s); err != nil {
+				return err
 			}
-			api, ids, err := findAll(a, cmd, args, array)
+			api, what, err := of.find(a, cmd, args)
 			if err != nil {
 				return err
 			}
-			if len(ids) > 1 && a.Flags.IdempotencyKey != "" {
-				return exit.UsageErrorf(cmd.CommandPath()+" --help", "--idempotency-key is of one request, and these are %d",
-					len(ids))
+			if n := len(what.jobs) + len(what.sets); n > 1 && a.Flags.IdempotencyKey != "" {
+				return exit.UsageErrorf(cmd.CommandPath()+" --help", "--idempotency-key is of one request, and these are %d", n)
 			}
-			return changeAll(a, cmd, api, ids, make)
+			if a.Flags.DryRun {
+				return s.showOnly(a, cmd, api, what)
+			}
+			if err := s.confirm(a, cmd, api, what); err != nil {
+				return err
+			}
+			return s.changeChosen(a, cmd, api, what)
 		},
 	}
-	c.Flags().StringVar(&array, "array", "", "all jobs of this array that are not over, by its id")
+	of.addFlags(c, s)
 	return c
 }
 
-// findAll are the ids of jobs by their names, and of those of an array.
-func findAll(a *app.App, cmd *cobra.Command, refs []string, array string) (*client.Client, []string, error) {
-	api, err := a.NewClient()
-	if err != nil {
-		return nil, nil, err
-	}
-	var ids []string
-	for _, ref := range refs {
-		_, id, err := names.JobID(a, cmd, ref)
-		if err != nil {
-			return nil, nil, err
-		}
-		ids = append(ids, id)
-	}
-	if array == "" {
-		return api, ids, nil
-	}
-	for job, err := range api.Jobs(cmd.Context(), client.JobFilter{Array: array}) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if !client.IsJobOver(job.State) && !slices.Contains(ids, job.ID) {
-			ids = append(ids, job.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil, nil, &exit.Error{Code: exit.NotFound, Message: "no job of the array " + array + " is waiting or running",
-			Next: []string{"forewarm jobs list --all --array " + flags.Quote(array)}}
-	}
-	return api, ids, nil
-}
-
-// changeAll changes jobs and shows them. What fails keeps the others from nothing.
-func changeAll(a *app.App, cmd *cobra.Command, api *client.Client, ids []string, make change) error {
-	if a.Flags.DryRun {
-		make = (*client.Client).Job
-	}
-	var changed []contract.Job
+// changeChosen changes jobs and sets of jobs, and shows what became of them. What fails keeps the others from nothing.
+func (s steering) changeChosen(a *app.App, cmd *cobra.Command, api *client.Client, what chosen) error {
+	var jobs []contract.Job
+	var sets []setChanged
 	var failed error
-	for _, id := range ids {
-		got, err := make(api, a.WithIdempotencyKey(cmd.Context()), id)
-		switch {
-		case err == nil:
-			changed = append(changed, got)
-		case failed == nil:
+	fail := func(of string, err error) {
+		if failed == nil {
 			failed = err
-		default:
-			a.Say(cmd, "%s: %s", id, problem.Explain(cmd, err).Message)
+		} else {
+			a.Say(cmd, "%s: %s", of, problem.Explain(cmd, err).Message)
 		}
-		if cmd.Context().Err() != nil {
+	}
+	for _, id := range what.jobs {
+		got, err := s.make(api, a.WithIdempotencyKey(cmd.Context()), id)
+		if err == nil {
+			jobs = append(jobs, got)
+		} else if fail(id, err); cmd.Context().Err() != nil {
 			break
 		}
 	}
-	if a.Flags.DryRun && failed == nil {
-		a.Say(cmd, "Dry run: nothing was changed, and the server was not asked whether it would agree. Would %s:", cmd.Name())
-	}
-	if len(changed) > 0 {
-		if err := output.List(a, cmd, ViewAt(a.Clock.Now()), changed); err != nil {
-			return err
+	for _, set := range what.sets {
+		got, err := s.changeSet(a, cmd, api, set)
+		if got.Changed > 0 || err == nil {
+			sets = append(sets, setChanged{ArrayID: set.ArrayID, JobsChanged: got})
+		}
+		if err != nil {
+			fail(nameOfSet(set), err)
 		}
 	}
-	return failed
+	return errors.Join(failed, showChanged(a, cmd, jobs, sets))
+}
+
+// showChanged shows jobs, and counts those of sets, beside jobs in notes: two tables nobody could read by a program.
+func showChanged(a *app.App, cmd *cobra.Command, jobs []contract.Job, sets []setChanged) error {
+	switch {
+	case len(jobs) == 0 && len(sets) == 0:
+		return nil
+	case len(jobs) == 0:
+		return output.List(a, cmd, setView, sets)
+	}
+	for _, x := range sets {
+		a.Say(cmd, "%s  %s", x.name(), x.text())
+	}
+	return output.List(a, cmd, ViewAt(a.Clock.Now()), jobs)
 }
 
 // newExplainCommand is the command jobs explain.

@@ -20,8 +20,8 @@ import (
 )
 
 // followToItsEnd follows a job that this command submitted, and ends as it does.
-func followToItsEnd(a *app.App, cmd *cobra.Command, api *client.Client, job contract.Job) error {
-	f, err := newFollower(a, cmd, api, allRanks(job))
+func followToItsEnd(a *app.App, cmd *cobra.Command, api *client.Client, job contract.Job, raw bool) error {
+	f, err := newFollower(a, cmd, api, allRanks(job), raw)
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,14 @@ func (f *follower) leave(id string) error {
 	if !f.isInterruptedAgain(id) {
 		return e
 	}
-	if _, err := f.api.CancelJob(context.WithoutCancel(f.cmd.Context()), id); err != nil {
+	got, err := f.api.CancelJob(context.WithoutCancel(f.cmd.Context()), id)
+	if err != nil {
 		e.Message, e.Next, e.Err = fmt.Sprintf("cancelling %s: %v", id, err), e.Next[1:], err
+		return e
+	}
+	if got.Ending != nil {
+		e.Message, e.Next = fmt.Sprintf("%s was told to end, and has its grace of %s", id, format.Seconds(got.GraceSeconds)),
+			[]string{"forewarm wait " + id}
 		return e
 	}
 	e.Message, e.Next = "cancelled "+id, []string{"forewarm jobs show " + id}

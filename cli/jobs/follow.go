@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	lookEvery  = time.Second     // between two looks at a job
-	retryAfter = 2 * time.Second // when a stream of output broke off
+	lookEvery  = time.Second      // between two looks at a job
+	placeEvery = 30 * time.Second // between two questions for its place in the queue
+	retryAfter = 2 * time.Second  // when a stream of output broke off
 )
 
 // follower shows what becomes of a job and what it writes.
@@ -31,6 +32,8 @@ type follower struct {
 	last    int       // the last one that is wanted; zero: none is the last
 	ranks   []reading // of that attempt
 	told    string    // what the person was told last
+	place   int       // in the queue, when it was asked for last
+	placeAt time.Time // when that was
 }
 
 // reading is how far the output of one node was shown.
@@ -41,12 +44,12 @@ type reading struct {
 	moved  bool  // since the last look at the job
 }
 
-func newFollower(a *app.App, cmd *cobra.Command, api *client.Client, ranks []reading) (*follower, error) {
+func newFollower(a *app.App, cmd *cobra.Command, api *client.Client, ranks []reading, raw bool) (*follower, error) {
 	streams, err := a.NewStreamClient()
 	if err != nil {
 		return nil, err
 	}
-	return &follower{app: a, cmd: cmd, api: api, streams: streams, out: newPrinter(a, cmd, len(ranks) > 1),
+	return &follower{app: a, cmd: cmd, api: api, streams: streams, out: newPrinter(a, cmd, len(ranks) > 1, raw),
 		ranks: ranks, next: 1}, nil
 }
 
@@ -89,10 +92,21 @@ func (f *follower) look(ctx context.Context, id string) (job contract.Job, err e
 		f.app.Say(f.cmd, "%s; the job goes on, and the server is asked again.", await.TroubleText(err))
 	}}
 	err = poll.Until(ctx, func(ctx context.Context) (bool, error) {
-		job, err = f.api.Job(ctx, id)
+		job, err = f.read(ctx, id)
 		return err == nil, err
 	})
 	return job, err
+}
+
+// read asks for the job, and now and then for its place in the queue, too: that is more work for the server.
+func (f *follower) read(ctx context.Context, id string) (job contract.Job, err error) {
+	if now := f.app.Clock.Now(); f.placeAt.IsZero() || now.Sub(f.placeAt) >= placeEvery {
+		if job, err = f.api.JobInQueue(ctx, id); err == nil {
+			f.place, f.placeAt = job.Position, now
+		}
+		return job, err
+	}
+	return f.api.Job(ctx, id)
 }
 
 // tell says what the job does, when that has changed.
@@ -103,8 +117,8 @@ func (f *follower) tell(x contract.Job) {
 		if why := reasonText(x); why != "" {
 			text += ": " + why
 		}
-		if x.Position > 0 {
-			text += fmt.Sprintf(", place %d in the queue", x.Position)
+		if f.place > 0 && x.State == contract.JobPending {
+			text += fmt.Sprintf(", place %d in the queue", f.place)
 		}
 	case contract.JobScheduled, contract.JobRunning:
 		text += fmt.Sprintf(" on %s of %s", format.Count(x.GPUs, "GPU"), poolText(x))
@@ -187,9 +201,6 @@ func (f *follower) readRank(ctx context.Context, id string, at *reading) error {
 	for piece, err := range f.streams.JobOutput(ctx, id, from) {
 		if err != nil {
 			return err
-		}
-		if missing := piece.Offset - at.offset; at.tail == 0 && missing > 0 {
-			f.out.say("%s of the output are not kept.", format.Count(missing, "byte"))
 		}
 		if err := f.out.show(piece); err != nil {
 			return err

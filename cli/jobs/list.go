@@ -3,14 +3,17 @@ package jobs
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/cli/listing"
 	"github.com/forewarm/forewarm/cli/names"
 	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/cli/when"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 )
@@ -18,22 +21,53 @@ import (
 // newListCommand is the command jobs list.
 func newListCommand(a *app.App) *cobra.Command {
 	var f client.JobFilter
+	var since, until, zone string
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List jobs", Args: flags.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return listJobs(a, cmd, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in, err := a.Zone(cmd, zone)
+			if err != nil {
+				return err
+			}
+			if f.Since, err = when.ParsePast("since", since, a.Clock.Now(), in); err != nil {
+				return err
+			}
+			if f.Until, err = when.ParsePast("until", until, a.Clock.Now(), in); err != nil {
+				return err
+			}
+			return listJobs(a, cmd, f)
+		},
 	}
 	c.Flags().BoolVar(&f.All, "all", false, "include those that are over")
-	c.Flags().StringSliceVar(&f.State, "state", nil, "only those in any of these states")
+	c.Flags().StringSliceVar(&f.State, "state", nil, "only those in any of these states, also ending")
 	c.Flags().StringVar(&f.Pool, "pool", "", "only those in this pool")
-	c.Flags().StringVar(&f.Name, "name", "", "only those with this name")
+	c.Flags().StringVar(&f.Name, "name", "", "only those with this name, or one of an array, as in 'NAME[7]'")
+	c.Flags().StringVar(&since, "since", "", "only those submitted since: a time, or how long ago, such as 7d; includes "+
+		"those that are over")
+	c.Flags().StringVar(&until, "until", "", "only those submitted before: a time, or how long ago; includes those that "+
+		"are over")
+	c.Flags().StringVar(&zone, "tz", "", "time zone of --since and --until (default the machine's)")
 	c.Flags().StringVar(&f.Array, "array", "", "those of this array, by its id, also if they are over")
 	c.Flags().BoolVar(&f.Mine, "mine", false, "only those that you submitted")
 	return c
 }
 
 func listJobs(a *app.App, cmd *cobra.Command, f client.JobFilter) error {
+	f.Name, f.Index = names.SplitIndex(f.Name)
+	shown := f.State
+	if slices.Contains(shown, ending) { // which is no state of its own, but shown as one
+		f.State = append(slices.DeleteFunc(slices.Clone(shown), func(s string) bool { return s == ending }),
+			contract.JobScheduled, contract.JobRunning)
+	}
 	read := func(api *client.Client, ctx context.Context, _ client.Filter) iter.Seq2[contract.Job, error] {
-		return api.Jobs(ctx, f)
+		return func(yield func(contract.Job, error) bool) {
+			for x, err := range api.Jobs(ctx, f) {
+				wanted := len(shown) == 0 || slices.Contains(shown, x.State) || isEnding(x) && slices.Contains(shown, ending)
+				if (wanted || err != nil) && !yield(x, err) {
+					return
+				}
+			}
+		}
 	}
 	return listing.Run(a, cmd, ViewAt(a.Clock.Now()), read, client.Filter{})
 }
@@ -47,7 +81,7 @@ func newShowCommand(a *app.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			got, err := api.Job(cmd.Context(), id)
+			got, err := api.JobInQueue(cmd.Context(), id)
 			if err != nil {
 				return err
 			}
@@ -68,11 +102,37 @@ func NewQueueCommand(a *app.App) *cobra.Command {
 		Use: "queue", Short: "See which jobs wait, in the order in which they would start now, and why",
 		Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return listing.Run(a, cmd, queueViewAt(a.Clock.Now()), queues, f)
+			if err := listing.Run(a, cmd, queueViewAt(a.Clock.Now()), queues, f); err != nil {
+				return err
+			}
+			return sayHeld(a, cmd, f)
 		},
 	}
 	c.Flags().StringVar(&f.Pool, "pool", "", "only those that wait in this pool")
 	return c
+}
+
+// sayHeld says below the table of a queue how many jobs are in none because somebody holds them.
+func sayHeld(a *app.App, cmd *cobra.Command, f client.Filter) error {
+	if a.Filter != nil || a.Flags.Output != output.Table && a.Flags.Output != output.Wide {
+		return nil
+	}
+	api, err := a.NewClient()
+	if err != nil {
+		return err
+	}
+	f.State = []string{contract.JobHeld}
+	counts, err := api.CountJobs(cmd.Context(), client.JobFilter{Filter: f})
+	if err != nil || counts.Held == 0 {
+		return err
+	}
+	narrowed := ""
+	if f.Pool != "" {
+		narrowed = " --pool " + flags.Quote(f.Pool)
+	}
+	a.Say(cmd, "%s %s held: forewarm jobs list --state held%s", format.Count(counts.Held, "job"),
+		format.IsOrAre(counts.Held), narrowed)
+	return nil
 }
 
 // queues are the jobs that wait in a pool, or in each.

@@ -20,7 +20,7 @@ import (
 
 // logs is what of a job's output is shown.
 type logs struct {
-	follow        bool
+	follow, raw   bool
 	rank, attempt int
 	tail          size
 }
@@ -34,7 +34,10 @@ func newLogsCommand(a *app.App) *cobra.Command {
 on several nodes each node's comes whole, its lines marked with the node's rank.
 
 With -f it is shown as it comes, until the job is over. That ends with 0, however the job ended: forewarm wait tells
-that, too. -o jsonl has each piece with its time and its offset.`,
+that, too. -o jsonl has each piece with its time and its offset.
+
+To a terminal go text, colours and what progress bars need; other control sequences of the job are left out, unless
+--raw says so.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.Filter == nil && (a.Flags.Output == output.JSON || a.Flags.Output == output.YAML) {
 				return exit.UsageErrorf("forewarm jobs logs -o jsonl "+flags.Quote(args[0]), "-o %s is not for output, which "+
@@ -52,7 +55,7 @@ that, too. -o jsonl has each piece with its time and its offset.`,
 			if err != nil {
 				return err
 			}
-			f, err := newFollower(a, cmd, api, ranks)
+			f, err := newFollower(a, cmd, api, ranks, l.raw)
 			if err != nil {
 				return err
 			}
@@ -63,6 +66,7 @@ that, too. -o jsonl has each piece with its time and its offset.`,
 		},
 	}
 	c.Flags().BoolVarP(&l.follow, "follow", "f", false, "keep showing what it writes, until it is over")
+	c.Flags().BoolVar(&l.raw, "raw", false, rawHelp)
 	c.Flags().IntVar(&l.rank, "rank", -1, "only of the node of this rank (default all)")
 	c.Flags().IntVar(&l.attempt, "attempt", 0, "of this attempt, counted from 1 (default the last one)")
 	c.Flags().Var(&l.tail, "tail", "only so many bytes before the end, such as 64KiB, of each node")

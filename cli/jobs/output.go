@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/contract"
 )
@@ -22,9 +23,11 @@ type printer struct {
 	app  *app.App
 	cmd  *cobra.Command
 	many bool // whether lines are marked with the rank of their node
+	raw  bool // whether a terminal gets output as it is
 
-	mu    sync.Mutex
-	lines map[source]*bytes.Buffer // that have not ended yet
+	mu      sync.Mutex
+	lines   map[source]*bytes.Buffer // that have not ended yet
+	filters map[source]*terminalFilter
 }
 
 // source is where a line comes from.
@@ -33,25 +36,41 @@ type source struct {
 	stream string
 }
 
-func newPrinter(a *app.App, cmd *cobra.Command, many bool) *printer {
-	return &printer{app: a, cmd: cmd, many: many, lines: map[source]*bytes.Buffer{}}
+func newPrinter(a *app.App, cmd *cobra.Command, many, raw bool) *printer {
+	return &printer{app: a, cmd: cmd, many: many, raw: raw, lines: map[source]*bytes.Buffer{},
+		filters: map[source]*terminalFilter{}}
+}
+
+// filter returns what of a piece may be shown where it goes: a job's output could retitle a terminal, and worse.
+func (p *printer) filter(x contract.JobOutput) []byte {
+	if p.raw || !p.app.Terminal(p.streamOf(x.Stream)) {
+		return x.Data
+	}
+	from := source{x.Rank, x.Stream}
+	if p.filters[from] == nil {
+		p.filters[from] = &terminalFilter{}
+	}
+	return p.filters[from].Filter(x.Data)
 }
 
 // pieceView shows output as data.
 var pieceView = output.View[contract.JobOutput]{
 	Name: func(x contract.JobOutput) string { return fmt.Sprint(x.Offset) }}
 
-// show shows a piece: its bytes as they are, or, where lines are marked, its lines once they have
+// show shows a piece: its bytes as they come, or, where lines are marked, its lines once they have
 // ended. In formats for programs each piece is a value.
 func (p *printer) show(x contract.JobOutput) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.tellLeftOut(x); err != nil {
+		return err
+	}
 	switch {
 	case p.app.Filter != nil || p.app.Flags.Output == output.JSONLines:
 		p.app.Flags.Output = output.JSONLines
 		return output.List(p.app, p.cmd, pieceView, []contract.JobOutput{x})
 	case !p.many:
-		return write(p.streamOf(x.Stream), x.Data)
+		return write(p.streamOf(x.Stream), p.filter(x))
 	}
 	from := source{x.Rank, x.Stream}
 	line := p.lines[from]
@@ -59,7 +78,7 @@ func (p *printer) show(x contract.JobOutput) error {
 		line = &bytes.Buffer{}
 		p.lines[from] = line
 	}
-	line.Write(x.Data)
+	line.Write(p.filter(x))
 	for {
 		at := bytes.IndexByte(line.Bytes(), '\n')
 		if at < 0 {
@@ -72,6 +91,25 @@ func (p *printer) show(x contract.JobOutput) error {
 			return err
 		}
 	}
+}
+
+// tellLeftOut says in its place how much of the output is not kept. A line that was cut there is shown before.
+func (p *printer) tellLeftOut(x contract.JobOutput) error {
+	if x.LeftOut == 0 {
+		return nil
+	}
+	mark := ""
+	if p.many {
+		mark = fmt.Sprintf("[%d] ", x.Rank)
+	}
+	for _, stream := range []string{"stdout", "stderr"} {
+		if err := p.endLine(source{x.Rank, stream}); err != nil {
+			return err
+		}
+	}
+	p.app.Say(p.cmd, "%s… %s left out here (%d to %d): of long output its beginning and its end are kept", mark,
+		format.Count(x.LeftOut, "byte"), x.Offset-x.LeftOut, x.Offset)
+	return nil
 }
 
 // longestLine is how long a line may be before it is shown without its end.
@@ -91,13 +129,20 @@ func (p *printer) finish() error {
 	for _, from := range slices.SortedFunc(maps.Keys(p.lines), func(x, y source) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.stream, y.stream))
 	}) {
-		if line := p.lines[from]; line.Len() > 0 {
-			if err := p.writeLine(from, line.Next(line.Len())); err != nil {
-				return err
-			}
+		if err := p.endLine(from); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// endLine shows a line that has no end, if there is one.
+func (p *printer) endLine(from source) error {
+	line := p.lines[from]
+	if line == nil || line.Len() == 0 {
+		return nil
+	}
+	return p.writeLine(from, line.Next(line.Len()))
 }
 
 func (p *printer) writeLine(from source, line []byte) error {

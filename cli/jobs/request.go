@@ -1,12 +1,10 @@
 package jobs
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,8 +14,8 @@ import (
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/flags"
-	"github.com/forewarm/forewarm/cli/names"
 	"github.com/forewarm/forewarm/cli/when"
+	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/strictyaml"
 )
@@ -29,41 +27,69 @@ type request struct {
 
 	maxRuntime, grace      flags.Span
 	retries, retriesLost   int
-	env, after             []string
+	env, after, volumes    []string
+	files, secrets         []string
 	envFile, input, script string
 	array, checkpoint      string
+	reservation            string
 	notBefore, zone        string
-	detach                 bool
+	preemptible            bool
+	detach, raw            bool
 }
 
 func (r *request) bind(f *pflag.FlagSet) {
 	r.flags = f
-	f.IntVar(&r.in.GPUs, "gpus", 0, "how many in all (default 1)")
+	f.IntVar(&r.in.GPUs, "gpus", 0, "how many in all (default 1, or one on each of --nodes)")
 	flags.BindLayout(f, &r.in.Layout)
 	f.StringVar(&r.in.Model, "model", "", "GPU model, such as a100")
 	f.StringVar(&r.in.Pool, "pool", "", "id or name of a pool (default the one that fits where it can start first)")
 	flags.BindNeeds(f, &r.in.Needs)
 	f.StringVar(&r.in.Name, "name", "", "what to call it")
 	f.StringVar(&r.in.Priority, "priority", "", "low, normal or high (default normal)")
+	f.StringVar(&r.in.Workload, "workload", "", "online or batch: a pool may keep a share for each (default batch)")
 	f.Var(&r.maxRuntime, "max-runtime", "how long it may run; what is short starts earlier, in gaps (default 24h)")
 	f.Var(&r.grace, "grace", "how long it has between TERM and KILL (default 30s)")
 	f.StringVar(&r.checkpoint, "checkpoint", "", "a signal that it gets before its time is over, and how long before, "+
-		"as in USR1@60s")
+		"as in USR1@60s; as in B:USR1@60s its first process alone gets it, else its whole process group")
+	f.BoolVar(&r.preemptible, "preemptible", false, "it may be told to leave for jobs that go before it, and comes back "+
+		"with its place in the queue")
 	f.IntVar(&r.retries, "retries", 0, "how often it is tried again after an exit code other than 0")
 	f.IntVar(&r.retriesLost, "retries-lost", defaultLost, "how often it is tried again after the loss of its GPUs")
 	f.StringArrayVar(&r.env, "env", nil, "a variable of its environment, as NAME=VALUE; repeat it for more")
 	f.StringVar(&r.envFile, "env-file", "", "a file with such variables, one a line")
+	f.StringVar(&r.in.Image, "image", "", "run it in a container of this image, such as docker.io/pytorch/pytorch:2.4.1")
+	f.StringArrayVarP(&r.volumes, "volume", "v", nil, "a folder of the nodes that their operator allows, for the "+
+		"container, as FOLDER, FOLDER:ro or FOLDER:TARGET:ro; repeat it for more")
+	f.StringArrayVarP(&r.in.Constraints, "constraint", "C", nil, "a label that its nodes must have, as in disk=nvme, or "+
+		"a key alone; repeat it for more")
+	f.StringArrayVar(&r.in.Prefers, "prefer", nil, "a label: nodes with it come first; repeat it for more")
+	f.StringArrayVar(&r.in.Tolerations, "tolerate", nil, "a taint that does not keep it away; repeat it for more")
+	f.StringArrayVar(&r.in.ExcludedNodes, "exclude", nil, "a node on which it does not run; repeat it for more")
 	f.StringVar(&r.in.Directory, "dir", "", "where it begins (default the job's folder on the node)")
+	f.BoolVar(&r.in.Slurm, "slurm-env", false, "give it variables of Slurm, such as SLURM_ARRAY_TASK_ID; a script with "+
+		"lines #SBATCH has them")
 	f.StringVar(&r.input, "input", "", "a file that it reads as its standard input; - is the one of this command")
-	f.StringArrayVar(&r.after, "after", nil, "a job that must have completed first; as JOB:afterany be over, as "+
-		"JOB:afternotok have failed, as JOB:after have started; repeat it for more")
-	f.StringVar(&r.array, "array", "", "make a job of each index of FIRST-LAST or FIRST-LAST:STEP")
+	f.StringArrayVar(&r.files, "file", nil, "a file or folder that it finds where it begins, as PATH or NAME=PATH; "+
+		"repeat it for more")
+	f.StringArrayVar(&r.secrets, "secret", nil, "a file that it alone reads, as NAME=PATH: its variable NAME_FILE has "+
+		"where it is; repeat it for more")
+	f.StringArrayVar(&r.after, "after", nil, "a job that must have completed first, or an array whose jobs must; as "+
+		"JOB:afterany be over, as JOB:afternotok have failed, as JOB:after have started, as ARRAY:aftercorr the job of the "+
+		"same index; repeat it for more")
+	f.StringVar(&r.array, "array", "", "make a job of each index, as in 0-99 or 0-98:2,150; behind % how many run at "+
+		"once, as in 0-99%4")
+	f.StringVar(&r.reservation, "reservation", "", "id or name of what you reserved: it starts when that begins, on all "+
+		"GPUs of it, and has to be over when that ends")
 	f.StringVar(&r.notBefore, "not-before", "", "it starts no earlier: 'tomorrow 09:00', 'mon 14:30' or 'in 2h'")
 	f.StringVar(&r.zone, "tz", "", "time zone of --not-before (default the machine's)")
 	f.BoolVar(&r.in.Hold, "hold", false, "it waits until forewarm jobs release")
 	f.StringVar(&r.script, "script", "", "run this file of here by its shell, with the flags in its lines #FW and #SBATCH")
+	f.BoolVar(&r.raw, "raw", false, rawHelp)
 	f.BoolVarP(&r.detach, "detach", "d", false, "print its id, and do not wait for it")
 }
+
+// rawHelp is what --raw is for.
+const rawHelp = "write output to a terminal as it is: colours and carriage returns go there in any case"
 
 // defaultLost is how often a job that lost its GPUs is tried again, unless it says so.
 const defaultLost = 3
@@ -71,37 +97,46 @@ const defaultLost = 3
 // build is the request for a command.
 func (r *request) build(a *app.App, cmd *cobra.Command, command []string) (contract.JobCreate, error) {
 	in := r.in
+	if r.flags.Changed("gpus") && in.GPUs < 1 {
+		return in, wrongUse("--gpus %d: a job has at least one GPU", in.GPUs)
+	}
 	in.Command = command
 	in.MaxRuntimeSeconds, in.GraceSeconds = r.maxRuntime.Seconds(), r.grace.Seconds()
 	if r.flags.Changed("retries") || r.flags.Changed("retries-lost") {
 		in.Retries = &contract.JobRetries{Failed: r.retries, Lost: r.retriesLost}
+	}
+	if r.flags.Changed("preemptible") {
+		in.Preemptible = &r.preemptible
 	}
 	for _, read := range []func() error{
 		func() (err error) { in.Checkpoint, err = parseCheckpoint(r.checkpoint); return err },
 		func() (err error) { in.Array, err = parseArray(r.array); return err },
 		func() (err error) { in.Environment, err = r.readEnvironment(cmd); return err },
 		func() (err error) { in.Input, err = r.readInput(cmd); return err },
+		func() (err error) { in.Mounts, err = parseVolumes(r.volumes); return err },
 		func() (err error) { in.NotBefore, err = r.parseStart(a, cmd); return err },
+		func() (err error) { in.ReservationID, err = r.findReservation(a, cmd); return err },
 		func() (err error) { in.Dependencies, err = r.findDependencies(a, cmd); return err },
 	} {
 		if err := read(); err != nil {
 			return in, err
 		}
 	}
-	return in, nil
+	return r.addFiles(in)
 }
 
 func wrongUse(format string, args ...any) error {
 	return exit.UsageErrorf("forewarm run --help", format, args...)
 }
 
-// parseCheckpoint reads SIGNAL or SIGNAL@DURATION.
+// parseCheckpoint reads SIGNAL or SIGNAL@DURATION; behind B:, as in Slurm, the signal is for the first process alone.
 func parseCheckpoint(text string) (*contract.JobCheckpoint, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // none was asked for
 	}
 	name, before, timed := strings.Cut(text, "@")
-	c := &contract.JobCheckpoint{Signal: strings.TrimPrefix(strings.ToUpper(name), "SIG")}
+	name, leaderOnly := strings.CutPrefix(strings.ToUpper(name), "B:")
+	c := &contract.JobCheckpoint{Signal: strings.TrimPrefix(name, "SIG"), LeaderOnly: leaderOnly}
 	if !timed {
 		return c, nil
 	}
@@ -111,33 +146,6 @@ func parseCheckpoint(text string) (*contract.JobCheckpoint, error) {
 	}
 	c.BeforeSeconds = int64(d / time.Second)
 	return c, nil
-}
-
-// parseArray reads FIRST-LAST, FIRST-LAST:STEP or one index.
-func parseArray(text string) (*contract.JobArray, error) {
-	if text == "" {
-		return nil, nil //nolint:nilnil // none was asked for
-	}
-	span, step, stepped := strings.Cut(text, ":")
-	first, last, ranged := strings.Cut(span, "-")
-	if !ranged {
-		last = first
-	}
-	var out contract.JobArray
-	err := errors.Join(parseIndex(first, &out.First), parseIndex(last, &out.Last))
-	if stepped {
-		err = errors.Join(err, parseIndex(step, &out.Step))
-	}
-	if err != nil || stepped && out.Step < 1 || out.Last < out.First {
-		return nil, wrongUse("--array %s: write FIRST-LAST or FIRST-LAST:STEP, as in 0-99 or 0-99:10", text)
-	}
-	return &out, nil
-}
-
-func parseIndex(text string, to *int) error {
-	n, err := strconv.ParseUint(text, 10, 31)
-	*to = int(n) //nolint:gosec // 31 bits
-	return err
 }
 
 // readEnvironment is what --env-file says, and --env above it.
@@ -167,7 +175,7 @@ func (r *request) readEnvironment(cmd *cobra.Command) (map[string]string, error)
 }
 
 // mostInput is how many bytes a job may be given as its standard input.
-const mostInput = 192 << 10
+const mostInput = client.MostJobInput
 
 func (r *request) readInput(cmd *cobra.Command) ([]byte, error) {
 	var from io.Reader
@@ -204,27 +212,4 @@ func (r *request) parseStart(a *app.App, cmd *cobra.Command) (time.Time, error) 
 	}
 	at, err := when.Parse(r.notBefore, a.Clock.Now(), zone)
 	return at, when.BlameFlag(cmd, "not-before", err)
-}
-
-// conditions are what a job can wait for of another one.
-var conditions = []string{"after", "afterok", "afternotok", "afterany"}
-
-// findDependencies reads JOB or JOB:CONDITION, where a job has its id or its name.
-func (r *request) findDependencies(a *app.App, cmd *cobra.Command) ([]contract.JobDependency, error) {
-	var all []contract.JobDependency
-	for _, text := range r.after {
-		d := contract.JobDependency{JobID: text}
-		for _, c := range conditions {
-			if ref, ok := strings.CutSuffix(text, ":"+c); ok {
-				d.JobID, d.Condition = ref, c
-			}
-		}
-		_, id, err := names.JobID(a, cmd, d.JobID)
-		if err != nil {
-			return nil, err
-		}
-		d.JobID = id
-		all = append(all, d)
-	}
-	return all, nil
 }

@@ -37,9 +37,10 @@ With --script, the job runs a file of here by the shell that its first line name
 arguments behind --. The shell gets the text as its input and reads all of it first, so the file need not be on the
 nodes. Scripts of other languages have to be there; name their program and the file behind --. Lines at its beginning
 with #FW have flags of this command, those with #SBATCH flags of Slurm: job-name, time, nodes, gpus, gpus-per-node,
-gres=gpu, partition (the pool), array, dependency, chdir, requeue, no-requeue, signal, begin, hold and export of
-NAME=VALUE. What Slurm does about output, mail, memory and processors is left out with a note, and any other flag is
-refused. #FW counts before #SBATCH, and the command line before both.`,
+gres=gpu, partition (the pool), reservation, constraint, prefer, exclude, array, dependency, chdir, requeue,
+no-requeue, signal, begin, hold and export of NAME=VALUE. What Slurm does about output, mail, accounts, memory and
+processors is left out with a note, and any other flag is refused. #FW counts before #SBATCH, and the command line
+before both.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return run(a, cmd, r, args) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -74,13 +75,25 @@ func run(a *app.App, cmd *cobra.Command, r *request, args []string) error {
 		return err
 	case a.Flags.DryRun:
 		a.Say(cmd, "Dry run: nothing was changed.")
-		return output.List(a, cmd, ViewAt(a.Clock.Now()), got.Jobs)
+		if err := output.List(a, cmd, ViewAt(a.Clock.Now()), got.Jobs); err != nil || len(got.Jobs) == 0 {
+			return err
+		}
+		sayLimits(a, cmd, got.Jobs[0])
+		return nil
 	case len(got.Jobs) == 0:
 		return fmt.Errorf("the server made no job of the request")
 	case r.detach:
 		return showSubmitted(a, cmd, got)
 	}
-	return followToItsEnd(a, cmd, api, got.Jobs[0])
+	return followToItsEnd(a, cmd, api, got.Jobs[0], r.raw)
+}
+
+// sayLimits says what the table of a dry run has no room for. Of an array it is the same of each job.
+func sayLimits(a *app.App, cmd *cobra.Command, x contract.Job) {
+	a.Say(cmd, "Max runtime %s, grace %s, checkpoint %s", format.Seconds(x.MaxRuntimeSeconds),
+		format.Seconds(x.GraceSeconds), checkpointText(x))
+	a.Say(cmd, "Retries     %s", retriesText(x))
+	a.Say(cmd, "Not before  %s", format.Time(x.NotBefore))
 }
 
 // showSubmitted prints the id of what was submitted.
@@ -137,6 +150,9 @@ func (r *request) withScript(a *app.App, cmd *cobra.Command, args []string) (*re
 		return nil, nil, err
 	}
 	all.in.Input = script.Input
+	if !set.Changed("slurm-env") {
+		all.in.Slurm = script.Slurm
+	}
 	return all, script.Command(filepath.Base(r.script), args), nil
 }
 

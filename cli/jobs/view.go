@@ -24,13 +24,15 @@ func ViewAt(now time.Time) output.View[contract.Job] {
 		Columns: []column{
 			{Head: "ID", Cell: func(x contract.Job) string { return x.ID }},
 			{Head: "NAME", Cell: nameText},
-			{Head: "STATE", Cell: func(x contract.Job) string { return x.State }},
+			{Head: "STATE", Cell: stateText},
 			{Head: "GPUS", Right: true, Cell: func(x contract.Job) string { return strconv.Itoa(x.GPUs) }},
 			{Head: "TIME", Right: true, Cell: func(x contract.Job) string { return runtimeText(x, now) }},
 			{Head: "WHERE OR WHY", Cell: whereText},
+			{Head: "EXIT CODE", Wide: true, Right: true, Cell: exitText},
 			{Head: "POOL", Wide: true, Cell: poolText},
 			{Head: "SHAPE", Wide: true, Cell: shapeText},
 			{Head: "PRIORITY", Wide: true, Cell: func(x contract.Job) string { return x.Priority }},
+			{Head: "PREEMPTIBLE", Wide: true, Cell: preemptibleText},
 			{Head: "ATTEMPT", Wide: true, Right: true, Cell: func(x contract.Job) string { return strconv.Itoa(x.Attempt) }},
 			{Head: "ARRAY", Wide: true, Cell: func(x contract.Job) string { return format.OrDash(x.ArrayID) }},
 			{Head: "SUBMITTED", Wide: true, Cell: func(x contract.Job) string { return format.Time(x.SubmittedAt) }},
@@ -54,15 +56,25 @@ func showViewAt(now time.Time) output.View[contract.Job] {
 	v.Columns = append(slices.Clone(v.Columns),
 		column{Head: "ALLOCATION", Cell: func(x contract.Job) string { return format.OrDash(x.AllocationID) }},
 		column{Head: "COMMAND", Cell: func(x contract.Job) string { return access.Quote(x.Command) }},
+		column{Head: "WORKLOAD", Cell: func(x contract.Job) string { return x.Workload }},
+		column{Head: "IMAGE", Cell: imageText},
 		column{Head: "DIRECTORY", Cell: func(x contract.Job) string { return format.OrDash(x.Directory) }},
 		column{Head: "ENVIRONMENT", Cell: environmentText},
 		column{Head: "MAX RUNTIME", Cell: func(x contract.Job) string { return format.Seconds(x.MaxRuntimeSeconds) }},
 		column{Head: "GRACE", Cell: func(x contract.Job) string { return format.Seconds(x.GraceSeconds) }},
 		column{Head: "CHECKPOINT", Cell: checkpointText},
-		column{Head: "RETRIES", Cell: func(x contract.Job) string {
-			return fmt.Sprintf("%d after a failure, %d after a loss", x.Retries.Failed, x.Retries.Lost)
+		column{Head: "RETRIES", Cell: retriesText},
+		column{Head: "PREDICTED START", Cell: func(x contract.Job) string { return predictedStart(x, now) }},
+		column{Head: "PREDICTED END", Cell: func(x contract.Job) string { return predictedEnd(x, now) }},
+		column{Head: "PEAK MEMORY", Cell: peakText},
+		column{Head: "NODES WITH", Cell: func(x contract.Job) string { return wordsText(x.Constraints) }},
+		column{Head: "PREFERS", Cell: func(x contract.Job) string { return wordsText(x.Prefers) }},
+		column{Head: "TOLERATES", Cell: func(x contract.Job) string { return wordsText(x.Tolerations) }},
+		column{Head: "STAYS OFF", Cell: func(x contract.Job) string {
+			return wordsText(slices.Concat(x.ExcludedNodes, x.AvoidedNodes))
 		}},
 		column{Head: "AFTER", Cell: dependenciesText},
+		column{Head: "RESERVATION", Cell: func(x contract.Job) string { return format.OrDash(x.ReservationID) }},
 		column{Head: "NOT BEFORE", Cell: func(x contract.Job) string { return format.Time(x.NotBefore) }})
 	return v
 }
@@ -79,7 +91,9 @@ func queueViewAt(now time.Time) output.View[contract.Job] {
 			{Head: "GPUS", Right: true, Cell: func(x contract.Job) string { return strconv.Itoa(x.GPUs) }},
 			{Head: "PRIORITY", Cell: func(x contract.Job) string { return x.Priority }},
 			{Head: "WAITS", Right: true, Cell: func(x contract.Job) string { return lengthText(now.Sub(x.SubmittedAt)) }},
+			{Head: "STARTS IN", Cell: func(x contract.Job) string { return bandText(x.PredictedStart, now) }},
 			{Head: "WHY", Cell: func(x contract.Job) string { return format.OrDash(reasonText(x)) }},
+			{Head: "PREDICTED FROM", Wide: true, Cell: basisText},
 			{Head: "MAX RUNTIME", Wide: true,
 				Cell: func(x contract.Job) string { return format.Seconds(x.MaxRuntimeSeconds) }},
 			{Head: "SHAPE", Wide: true, Cell: shapeText},
@@ -128,6 +142,9 @@ func runtimeText(x contract.Job, now time.Time) string {
 
 // whereText is where a job runs, and of one that does not why.
 func whereText(x contract.Job) string {
+	if text := endingText(x); text != "" {
+		return text
+	}
 	switch x.State {
 	case contract.JobScheduled, contract.JobRunning:
 		return poolText(x)
@@ -157,9 +174,20 @@ func reasonText(x contract.Job) string {
 
 // reasons are the codes of reasons, in words.
 var reasons = map[string]string{"gpus": "waits for GPUs", "dependency": "depends on another job",
+	contract.JobOutOfMemory: "its memory was full", "reservation": "its reservation is over",
 	"not_before": "is not to start yet", "exit": "", "asked": "", contract.JobTimeLimit: "its time was over",
 	contract.JobNotStarted: "it could not be started", "not_served": "no daemon started it",
-	"node_lost": "a node was lost", "lease_over": "its lease was over"}
+	"preempted": "left for another job", "node_lost": "a node was lost", "lease_over": "its lease was over"}
+
+// peakText is the most memory that the last attempt had at once on a node.
+func peakText(x contract.Job) string {
+	if x.PeakMemoryBytes == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d MiB", (x.PeakMemoryBytes+1<<20-1)>>20)
+}
+
+func wordsText(words []string) string { return format.OrDash(strings.Join(words, " ")) }
 
 func environmentText(x contract.Job) string {
 	var all []string
@@ -173,7 +201,15 @@ func checkpointText(x contract.Job) string {
 	if x.Checkpoint == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%s, %s before the end", x.Checkpoint.Signal, format.Seconds(x.Checkpoint.BeforeSeconds))
+	to := ""
+	if x.Checkpoint.LeaderOnly {
+		to = " to its first process"
+	}
+	return fmt.Sprintf("%s%s, %s before the end", x.Checkpoint.Signal, to, format.Seconds(x.Checkpoint.BeforeSeconds))
+}
+
+func retriesText(x contract.Job) string {
+	return fmt.Sprintf("%d after a failure, %d after a loss", x.Retries.Failed, x.Retries.Lost)
 }
 
 func dependenciesText(x contract.Job) string {

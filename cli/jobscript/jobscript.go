@@ -20,6 +20,8 @@ type Script struct {
 	Flags []string
 	// Notes say which flags of Slurm mean nothing here, and what is there instead.
 	Notes []string
+	// Slurm reports whether any line is for Slurm.
+	Slurm bool
 	// Input is what the command reads as its standard input: the script itself.
 	Input []byte
 
@@ -43,6 +45,7 @@ func Parse(text string, getenv func(string) string) (Script, error) {
 		own = append(own, words...)
 		if err == nil {
 			words, err = directiveWords(line, "#SBATCH")
+			s.Slurm = s.Slurm || len(words) > 0
 		}
 		if err == nil {
 			err = slurm.putAll(words)
@@ -51,7 +54,7 @@ func Parse(text string, getenv func(string) string) (Script, error) {
 			return s, fmt.Errorf("line %d: %w", number, err)
 		}
 	}
-	s.Flags, s.Notes = append(slurm.finish(), own...), slurm.notes
+	s.Flags, s.Notes = append(slurm.finish(), own...), slurm.allNotes()
 	return s, nil
 }
 

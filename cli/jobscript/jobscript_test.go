@@ -35,6 +35,7 @@ echo "$@"
 	require.Equal(t, []string{"--name=train", "--pool=gpu", "--model=a100", "--max-runtime=36h0m0s", "--nodes=2",
 		"--gpus-per-node=4", "--priority", "low", "--env", "NAME=a b"}, s.Flags)
 	require.Len(t, s.Notes, 3)
+	require.Contains(t, s.Notes[0], "left out: --output, --error: ")
 	require.Contains(t, s.Notes[0], "forewarm jobs logs")
 	require.Equal(t, []string{"/bin/bash", "-l", "-c", `eval "$(cat)"`, "train.sh", "x", "y z"},
 		s.Command("train.sh", []string{"x", "y z"}))
@@ -61,12 +62,17 @@ func TestFlagsOfSlurm(t *testing.T) {
 		"--gres=gpu:2":                      "--gpus=2",
 		"--gres=gpu:a100":                   "--model=a100 --gpus=1",
 		"-p gpu":                            "--pool=gpu",
+		"-c 8":                              "--env=SLURM_CPUS_PER_TASK=8",
 		"-a 0-9:3":                          "--array=0-9:3",
+		"--array=1,3-5%2":                   "--array=1,3-5%2",
 		"-d afterok:job_1:job_2,afterany:x": "--after=job_1:afterok --after=job_2:afterok --after=x:afterany",
 		"-D /data":                          "--dir=/data",
+		"-C nvme&rack=r1":                   "--constraint=nvme --constraint=rack=r1",
+		"--prefer=nvme":                     "--prefer=nvme",
+		"-x nod_1,nod_2":                    "--exclude=nod_1 --exclude=nod_2",
 		"--requeue":                         "--retries-lost=3",
 		"--no-requeue":                      "--retries-lost=0",
-		"--signal=B:USR1@60":                "--checkpoint=USR1@60s",
+		"--signal=B:USR1@60":                "--checkpoint=B:USR1@60s",
 		"--signal=SIGTERM":                  "--checkpoint=TERM",
 		"--signal=R:10@5":                   "--checkpoint=USR1@5s",
 		"--begin=now+2hours":                "--not-before=in 2h0m0s",
@@ -78,8 +84,11 @@ func TestFlagsOfSlurm(t *testing.T) {
 		"-H":                                "--hold",
 		"--export=NONE":                     "",
 		"--export=ALL,A=1,HOME":             "--env=A=1 --env=HOME=the HOME",
-		"-n1 --ntasks-per-node=1 -c 8":      "",
+		"-n1 --ntasks-per-node=1 -c 8":      "--env=SLURM_CPUS_PER_TASK=8",
 		"--comment='a b' -J c":              "--name=c",
+		"-A lab --qos=high --nice -J c":     "--name=c",
+		"--nice=5 --wckey=w --parsable":     "",
+		"-Q -v --mail-user=a@b.c":           "",
 	} {
 		s, err := parse("#SBATCH " + given + "\ntrue\n")
 		require.NoError(t, err, given)
@@ -97,8 +106,16 @@ func TestScriptsThatAreRefused(t *testing.T) {
 		"#!/usr/bin/env python3\n":         "is none of the shells",
 		"#!\n":                             "is none of the shells",
 		strings.Repeat("x", 1<<18):         "262144 bytes",
-		"\n#SBATCH --exclusive\n":          "line 2: forewarm does not know --exclusive of #SBATCH",
-		"#SBATCH -x n1\n":                  "does not know -x",
+		"\n#SBATCH --exclusive\n":          "line 2: --exclusive: it cannot be had: ask for all GPUs of a node",
+		"#SBATCH --exclusive=user\n":       "ask for all GPUs of a node",
+		"#SBATCH -w n1\n":                  "--nodelist: it cannot be had: write --constraint",
+		"#SBATCH --deadline=noon\n":        "--max-runtime",
+		"#SBATCH --licenses=a\n":           "does not know --licenses",
+		"#SBATCH -t UNLIMITED\n":           "UNLIMITED: no limit cannot be had: say how long it may run, at most 30 days",
+		"#SBATCH --ntasks-per-node=4\n":    "once on each node",
+		"#SBATCH -x n[1-3]\n":              "one by one",
+		"#SBATCH -C a|b\n":                 "joined by & alone",
+		"#SBATCH -s\n":                     "does not know -s",
 		"#SBATCH --N=2\n":                  "does not know --N",
 		"#SBATCH gpu\n":                    `"gpu" is no flag`,
 		"#SBATCH --time\n":                 "--time needs a value",
@@ -111,8 +128,7 @@ func TestScriptsThatAreRefused(t *testing.T) {
 		"#SBATCH --gres=gpu:2,license:1\n": "there are GPUs alone",
 		"#SBATCH --gres=gpus\n":            "there are GPUs alone",
 		"#SBATCH -p a,b\n":                 "one pool",
-		"#SBATCH -a 0-9%4\n":               "without a limit",
-		"#SBATCH -d singleton\n":           "as in afterok:JOB",
+		"#SBATCH -d singleton\n":           "runs one at a time",
 		"#SBATCH -d afterok:1?afterok:2\n": "as in afterok:JOB",
 		"#SBATCH -d after:1+5\n":           "cannot be had",
 		"#SBATCH --begin=teatime\n":        "is no time",

@@ -1,6 +1,7 @@
 package jobscript
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,8 +13,39 @@ type translation struct {
 	getenv func(string) string
 	flags  []string
 	notes  []string
+	flag   string // that is being put
+	left   []leftOut
 
 	nodes, gpus, perNode int
+}
+
+// leftOut are flags that change nothing here, for one reason.
+type leftOut struct {
+	flags []string
+	why   string
+}
+
+// leaveOut keeps that the flag which is being put changes nothing.
+func (t *translation) leaveOut(why string) {
+	flag := "--" + t.flag
+	for i := range t.left {
+		if t.left[i].why == why {
+			if !slices.Contains(t.left[i].flags, flag) {
+				t.left[i].flags = append(t.left[i].flags, flag)
+			}
+			return
+		}
+	}
+	t.left = append(t.left, leftOut{[]string{flag}, why})
+}
+
+// allNotes is what the user should know.
+func (t *translation) allNotes() []string {
+	all := slices.Clone(t.notes)
+	for _, l := range t.left {
+		all = append(all, "left out: "+strings.Join(l.flags, ", ")+": "+l.why)
+	}
+	return all
 }
 
 // sbatchFlag is a flag of sbatch. What is not among them is refused by name.
@@ -21,7 +53,9 @@ type sbatchFlag struct {
 	long  string
 	short string
 	bare  bool // it takes no value
-	put   func(t *translation, value string) error
+	// optional says that it takes a value only behind =.
+	optional bool
+	put      func(t *translation, value string) error
 }
 
 var sbatchFlags = []sbatchFlag{
@@ -32,8 +66,12 @@ var sbatchFlags = []sbatchFlag{
 	{long: "gpus-per-node", put: (*translation).putPerNode},
 	{long: "gres", put: (*translation).putGres},
 	{long: "partition", short: "p", put: (*translation).putPartition},
-	{long: "array", short: "a", put: (*translation).putArray},
+	{long: "array", short: "a", put: becomes("array")},
 	{long: "dependency", short: "d", put: (*translation).putDependency},
+	{long: "reservation", put: becomes("reservation")},
+	{long: "constraint", short: "C", put: (*translation).putConstraint},
+	{long: "prefer", put: (*translation).putPreferred},
+	{long: "exclude", short: "x", put: (*translation).putExcluded},
 	{long: "chdir", short: "D", put: becomes("dir")},
 	{long: "requeue", bare: true, put: means("--retries-lost=3")},
 	{long: "no-requeue", bare: true, put: means("--retries-lost=0")},
@@ -43,13 +81,26 @@ var sbatchFlags = []sbatchFlag{
 	{long: "export", put: (*translation).putExport},
 	{long: "ntasks", short: "n", put: onlyOne("forewarm run starts the command once on each node")},
 	{long: "ntasks-per-node", put: onlyOne("forewarm run starts the command once on each node")},
-	{long: "mail-type", put: ignored("nobody is sent mail: forewarm wait JOB ends when a job does")},
-	{long: "mail-user", put: ignored("nobody is sent mail: forewarm wait JOB ends when a job does")},
+	{long: "exclusive", optional: true, put: refused("ask for all GPUs of a node, as in --gpus-per-node=8: " +
+		"others then have none there")},
+	{long: "nodelist", short: "w", put: refused("write --constraint LABEL in a line #FW: forewarm nodes show NODE has " +
+		"the labels, and --exclude keeps a job off a node")},
+	{long: "deadline", put: refused("a job has --max-runtime, and no time by which it has to be over")},
+	{long: "wait", short: "W", bare: true, put: refused("leave out -d of forewarm run, or use forewarm wait JOB")},
+	{long: "mail-type", put: ignored(noMail)},
+	{long: "mail-user", put: ignored(noMail)},
 	{long: "comment", put: ignored("a job has a name, and no comment")},
+	{long: "account", short: "A", put: ignored(whosePays)},
+	{long: "wckey", put: ignored(whosePays)},
+	{long: "qos", short: "q", put: ignored(whoGoesFirst)},
+	{long: "nice", optional: true, put: ignored(whoGoesFirst)},
+	{long: "parsable", optional: true, put: ignored(printsID)},
+	{long: "quiet", short: "Q", bare: true, put: ignored(printsID)},
+	{long: "verbose", short: "v", bare: true, put: ignored(printsID)},
 	{long: "output", short: "o", put: ignored(whereOutput)},
 	{long: "error", short: "e", put: ignored(whereOutput)},
 	{long: "open-mode", put: ignored(whereOutput)},
-	{long: "cpus-per-task", short: "c", put: ignored(onlyGPUs)},
+	{long: "cpus-per-task", short: "c", put: (*translation).putCPUs},
 	{long: "cpus-per-gpu", put: ignored(onlyGPUs)},
 	{long: "mem", put: ignored(onlyGPUs)},
 	{long: "mem-per-cpu", put: ignored(onlyGPUs)},
@@ -57,8 +108,12 @@ var sbatchFlags = []sbatchFlag{
 }
 
 const (
-	whereOutput = "output is kept, and forewarm jobs logs JOB shows it"
-	onlyGPUs    = "GPUs are given out, and the node's processors and memory are shared by those who have them"
+	noMail       = "nobody is sent mail: forewarm wait JOB ends when a job does"
+	whosePays    = "a job is its organization's, which the key says that submits it"
+	whoGoesFirst = "--priority low, normal or high says who goes first"
+	printsID     = "forewarm run -d prints the job's id, and nothing else, on its standard output"
+	whereOutput  = "output is kept, and forewarm jobs logs JOB shows it"
+	onlyGPUs     = "GPUs are given out, and the node's processors and memory are shared by those who have them"
 )
 
 // putAll translates the words of a line.
@@ -68,6 +123,7 @@ func (t *translation) putAll(words []string) error {
 		if err != nil {
 			return err
 		}
+		t.flag = flag.long
 		if err := flag.put(t, value); err != nil {
 			return fmt.Errorf("--%s: %w", flag.long, err)
 		}
@@ -96,7 +152,7 @@ func nextFlag(words []string) (flag sbatchFlag, value string, rest []string, err
 			"by a flag of forewarm run in a line #FW", strings.SplitN(word, "=", 2)[0])
 	case sbatchFlags[at].bare && given:
 		return flag, "", nil, fmt.Errorf("--%s takes no value", sbatchFlags[at].long)
-	case !sbatchFlags[at].bare && !given:
+	case !sbatchFlags[at].bare && !sbatchFlags[at].optional && !given:
 		if len(rest) == 0 {
 			return flag, "", nil, fmt.Errorf("--%s needs a value", sbatchFlags[at].long)
 		}
@@ -142,9 +198,14 @@ func means(word string) func(*translation, string) error {
 // ignored is a flag that changes nothing here; instead says why.
 func ignored(instead string) func(*translation, string) error {
 	return func(t *translation, _ string) error {
-		t.note(instead)
+		t.leaveOut(instead)
 		return nil
 	}
+}
+
+// refused is a flag that would change what runs, and cannot be had; instead says what can.
+func refused(instead string) func(*translation, string) error {
+	return func(*translation, string) error { return errors.New("it cannot be had: " + instead) }
 }
 
 // note keeps what the user should know, once.

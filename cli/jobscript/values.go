@@ -21,7 +21,14 @@ func (t *translation) putTime(value string) error {
 	return err
 }
 
+// errNoLimit says what bounds all jobs.
+var errNoLimit = errors.New("no limit cannot be had: say how long it may run, at most 30 days, and within the pool's " +
+	"longest lease (forewarm pools show POOL); left out, it is a day")
+
 func parseTime(value string) (time.Duration, error) {
+	if strings.EqualFold(value, "UNLIMITED") || strings.EqualFold(value, "INFINITE") {
+		return 0, fmt.Errorf("%s: %w", value, errNoLimit)
+	}
 	m := slurmTime.FindStringSubmatch(value)
 	if m == nil {
 		return 0, fmt.Errorf("%q is no length of time: write minutes, hours:minutes:seconds or days-hours", value)
@@ -41,7 +48,7 @@ func parseTime(value string) (time.Duration, error) {
 	}
 	length := n[0]*24*time.Hour + hours*time.Hour + minutes*time.Minute + seconds*time.Second
 	if length == 0 {
-		return 0, errors.New("no limit cannot be had: say how long it may run")
+		return 0, errNoLimit
 	}
 	return length, nil
 }
@@ -105,20 +112,23 @@ func (t *translation) putPartition(value string) error {
 	return nil
 }
 
-func (t *translation) putArray(value string) error {
-	if strings.ContainsAny(value, "%,") {
-		return fmt.Errorf("%s: an array is FIRST-LAST or FIRST-LAST:STEP, without a limit on how many run at once", value)
-	}
-	t.put("array", value)
+// putCPUs tells the script what it asked for, which is read for numbers of threads.
+func (t *translation) putCPUs(value string) error {
+	t.leaveOut(onlyGPUs)
+	t.put("env", "SLURM_CPUS_PER_TASK="+value)
 	return nil
 }
 
 // conditions are the kinds of dependencies that forewarm has, too.
-var conditions = []string{"after", "afterok", "afternotok", "afterany"}
+var conditions = []string{"after", "afterok", "afternotok", "afterany", "aftercorr"}
 
 func (t *translation) putDependency(value string) error {
 	for part := range strings.SplitSeq(value, ",") {
 		words := strings.Split(part, ":")
+		if part == "singleton" {
+			return errors.New("singleton cannot be had: --after NAME waits for the job of a name that is there, and " +
+				"--array 0-9%1 runs one at a time")
+		}
 		if strings.Contains(part, "?") || !slices.Contains(conditions, words[0]) || len(words) < 2 {
 			return fmt.Errorf("%s: write %s and the jobs, as in afterok:JOB", part, strings.Join(conditions, ", "))
 		}
@@ -132,8 +142,8 @@ func (t *translation) putDependency(value string) error {
 	return nil
 }
 
-// signalForm has the forms of --signal. All of the job gets it, with B: or without.
-var signalForm = regexp.MustCompile(`^(?:[BR]+:)?(?:SIG)?(\w+)(?:@(\d+))?$`)
+// signalForm has the forms of --signal. With B: the shell of the script alone gets it.
+var signalForm = regexp.MustCompile(`^(?:([BR]+):)?(?:SIG)?(\w+)(?:@(\d+))?$`)
 
 // signalNumbers are the numbers that people write for signals.
 var signalNumbers = map[string]string{"1": "HUP", "2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
@@ -143,12 +153,15 @@ func (t *translation) putSignal(value string) error {
 	if m == nil {
 		return fmt.Errorf("%s: write a signal and how many seconds before the end it comes, as in B:USR1@60", value)
 	}
-	name, before := m[1], m[2]
+	name, before := m[2], m[3]
 	if known, ok := signalNumbers[name]; ok {
 		name = known
 	}
 	if before != "" {
 		name += "@" + before + "s"
+	}
+	if strings.Contains(m[1], "B") {
+		name = "B:" + name
 	}
 	t.put("checkpoint", name)
 	return nil

@@ -41,17 +41,7 @@ func ReservationID(a *app.App, cmd *cobra.Command, ref string) (*client.Client, 
 	return api, cmp.Or(id, ref), err
 }
 
-// JobID accepts the name of a job where an id is wanted.
-func JobID(a *app.App, cmd *cobra.Command, ref string) (*client.Client, string, error) {
-	api, err := a.NewClient()
-	if err != nil || strings.HasPrefix(ref, "job_") {
-		return api, ref, err
-	}
-	id, err := resolveName(cmd.Context(), ref, jobsByName(api))
-	return api, cmp.Or(id, ref), err
-}
-
-// BookingID accepts the name of an allocation, a reservation or a job where an id is
+// BookingID accepts the name of an allocation, a reservation, a job or an array of jobs where an id is
 // wanted: of what lives before what is over, and of a job before its allocation, which has
 // the same name.
 func BookingID(a *app.App, cmd *cobra.Command, ref string) (*client.Client, string, error) {
@@ -59,12 +49,17 @@ func BookingID(a *app.App, cmd *cobra.Command, ref string) (*client.Client, stri
 	if err != nil {
 		return api, ref, err
 	}
-	for _, kind := range []string{"alc_", "rsv_", "job_", "nod_", "pln_"} {
-		if strings.HasPrefix(ref, kind) {
+	for _, kind := range []string{"alc_", "rsv_", "job_", ArrayPrefix, "nod_", "pln_"} {
+		if strings.HasPrefix(ref, kind) && !indexed.MatchString(ref) {
 			return api, ref, nil
 		}
 	}
-	id, err := resolveName(cmd.Context(), ref, jobsByName(api), allocationsByName(api), reservationsByName(api))
+	if indexed.MatchString(ref) {
+		if found, err := findJobs(cmd.Context(), api, ref); found.ID != "" || err != nil {
+			return api, found.ID, err
+		}
+	}
+	id, err := resolveName(cmd.Context(), ref, jobsByName(api, nil), allocationsByName(api), reservationsByName(api))
 	if id == "" && err == nil {
 		err = &exit.Error{Code: exit.NotFound,
 			Message: fmt.Sprintf("there is no allocation, reservation or job %q, or your key may not see it", ref),
@@ -110,12 +105,6 @@ func allocationsByName(api *client.Client) namedKind {
 
 func reservationsByName(api *client.Client) namedKind {
 	return namedKind{"reservations", idsOf(api.Reservations, func(x contract.Reservation) string { return x.ID })}
-}
-
-func jobsByName(api *client.Client) namedKind {
-	return namedKind{"jobs", idsOf(func(ctx context.Context, f client.Filter) iter.Seq2[contract.Job, error] {
-		return api.Jobs(ctx, client.JobFilter{Filter: f})
-	}, func(x contract.Job) string { return x.ID })}
 }
 
 // idsOf is a list as its ids. One that asks for pages of one ends with the first.
@@ -167,7 +156,7 @@ func NounOf(id string) string {
 	switch {
 	case strings.HasPrefix(id, "rsv_"):
 		return "reservations"
-	case strings.HasPrefix(id, "job_"):
+	case strings.HasPrefix(id, "job_"), strings.HasPrefix(id, ArrayPrefix):
 		return "jobs"
 	}
 	return "allocations"

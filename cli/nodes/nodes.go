@@ -57,7 +57,7 @@ func NewCommand(a *app.App) *cobra.Command {
 	return app.NewGroupCommand("nodes", "See and manage nodes",
 		listing.NewPooledCommand(a, "nodes", nodeView, (*client.Client).Nodes),
 		do("show", "Show one node", false, (*client.Client).Node),
-		newJoinCommand(a),
+		newJoinCommand(a), newLabelCommand(a), newTaintCommand(a),
 		do("drain", "Take no new work and retire when empty (operators)", false, (*client.Client).DrainNode),
 		do("resume", "Take work again; out of quarantine only after a health check (operators)", false,
 			(*client.Client).ResumeNode),

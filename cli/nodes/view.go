@@ -3,6 +3,7 @@ package nodes
 import (
 	"cmp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/cli/format"
@@ -41,6 +42,17 @@ var nodeView = output.View[contract.Node]{
 			}
 			return x.Daemon.State
 		}, Wide: true},
+		{Head: "LABELS", Cell: func(x contract.Node) string { return format.OrDash(labelsText(x)) }, Wide: true},
+		{Head: "TAINTS", Wide: true,
+			Cell: func(x contract.Node) string { return format.OrDash(strings.Join(x.Taints, " ")) }},
+		{Head: "HOT UNTIL", Cell: func(x contract.Node) string { return format.Time(x.HotUntil) }, Wide: true},
+		{Head: "LIMITS", Cell: limitsText, Wide: true},
+		{Head: "CONTAINERS", Cell: func(x contract.Node) string {
+			if x.Daemon == nil {
+				return "-"
+			}
+			return format.OrDash(x.Daemon.Containers)
+		}, Wide: true},
 		{Head: "LAST FAILURE", Cell: func(x contract.Node) string { return format.Failure(x.Failing) }, Wide: true},
 		{Head: "REASON", Cell: func(x contract.Node) string {
 			if x.Failing != nil {
@@ -49,6 +61,17 @@ var nodeView = output.View[contract.Node]{
 			return format.OrDash(x.Reason)
 		}},
 	},
+}
+
+// limitsText is what of the machine its daemon bounds for the work of each allocation.
+func limitsText(x contract.Node) string {
+	switch d := x.Daemon; {
+	case d == nil || d.Isolation == "":
+		return "-"
+	case d.Unbounded != "":
+		return "none: " + d.Unbounded
+	}
+	return "memory, processors"
 }
 
 func elapsedText(from, to time.Time) string {

@@ -1,23 +1,19 @@
 package problem
 
 import (
-	"encoding/json"
-	"fmt"
+	"bytes"
+	"io"
 	"net/http"
 
 	"github.com/forewarm/forewarm/client"
-	"github.com/forewarm/forewarm/contract"
 )
 
-// OfAnswer is the problem in an answer; nil when it is none.
-func OfAnswer(status int, answer []byte) error {
-	if status < http.StatusBadRequest {
+// OfAnswer is the problem in an answer whose body has been read; nil when it has Succeeded.
+func OfAnswer(resp *http.Response, body []byte) error {
+	if client.Succeeded(resp) {
 		return nil
 	}
-	p := contract.Problem{}
-	if err := json.Unmarshal(answer, &p); err != nil || p.Code == "" {
-		p = contract.Problem{Title: fmt.Sprintf("the server answered %d", status)}
-	}
-	p.Status = status
-	return &client.Error{Problem: p}
+	again := *resp
+	again.Body = io.NopCloser(bytes.NewReader(body))
+	return client.ReadProblem(&again)
 }

@@ -85,7 +85,7 @@ func problemHeadline(cmd *cobra.Command, p contract.Problem) string {
 	detail := inFlags(cmd, InWords(p.Detail))
 	switch p.Code {
 	case "":
-		return "the service there is not Forewarm, or something in front of it is broken"
+		return "the service there is not Forewarm, or something in front of it is broken: " + p.Title
 	case contract.CodeValidationFailed, contract.CodeInvalidParameter:
 		if len(p.Errors) > 0 {
 			return FieldText(cmd, p.Errors[0])

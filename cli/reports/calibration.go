@@ -139,7 +139,12 @@ func showCalibration(a *app.App, cmd *cobra.Command, got contract.CalibrationRep
 					"/" + format.Time(x.To)
 			}}, got)
 	}
-	if err := output.List(a, cmd, calibrationView, got.Sources); err != nil || len(got.Sources) == 0 {
+	err := output.List(a, cmd, calibrationView, got.Sources)
+	if r := got.Runtimes; err == nil && r != nil {
+		a.Say(cmd, "Of %s whose runtime was predicted, %.2f ended within what was said (%.2f said), and %.2f by the likely "+
+			"time (0.50 said)", format.Count(r.Interval.N, "job"), r.Interval.Seen, r.Interval.Said, r.ByLikely)
+	}
+	if err != nil || len(got.Sources) == 0 {
 		return err
 	}
 	a.Say(cmd, "= as said, within chance; + came true more often; - less often; . no forecasts")

@@ -30,9 +30,9 @@ type at struct {
 	node   int    // the rank
 }
 
-// open finds the allocation that ref names.
+// open finds the allocation that ref names, or that the job has which it names.
 func open(a *app.App, cmd *cobra.Command, ref string, node int) (at, error) {
-	_, id, err := names.AllocationID(a, cmd, ref)
+	_, id, err := names.SessionAllocationID(a, cmd, ref)
 	if err != nil {
 		return at{}, err
 	}
@@ -65,6 +65,8 @@ func NewExecCommand(a *app.App) *cobra.Command {
 		Args: flags.OneBeforeDash("ALLOCATION"),
 		Long: `Run a command, or a shell, on a node of an allocation, through the daemon of the node: nothing but the control
 plane has to be reached from here. Input, output, signals and the exit code are the command's.
+
+A job has an allocation while it runs: its name, its id and 'NAME[INDEX]' are found, too.
 
 It runs in a folder of the allocation's own, with the environment of forewarm env. That folder, and all that runs there,
 ends with the allocation. Where the connection is cut, the command is hung up; what is to go on belongs behind

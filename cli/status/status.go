@@ -51,6 +51,9 @@ func showOverview(a *app.App, cmd *cobra.Command, o overview) error {
 		output.One(a, cmd, output.View[contract.Report]{Columns: reports.View.Columns[:2]}, *o.Report); err != nil {
 		return err
 	}
+	if text := format.JobCounts(o.Jobs); text != "" {
+		_, _ = fmt.Fprintf(w, "JOBS            %s\n", text)
+	}
 	_, _ = fmt.Fprintln(w)
 	for _, p := range o.Prewarm.Pauses {
 		_, _ = fmt.Fprintf(w, "%s.\n\n", format.Plain(prewarm.PauseText(p)))
@@ -63,6 +66,11 @@ func showOverview(a *app.App, cmd *cobra.Command, o overview) error {
 		return err
 	}
 	if len(o.Waiting) == 0 {
+		if o.Jobs.Pending > 0 {
+			_, err := fmt.Fprintln(w, "\nNobody waits but jobs.")
+			a.Say(cmd, "Next:  forewarm queue")
+			return err
+		}
 		_, err := fmt.Fprintln(w, "\nNobody waits.")
 		return err
 	}
@@ -96,6 +104,10 @@ func fetchOverview(a *app.App, cmd *cobra.Command) (overview, error) {
 		return o, err
 	}
 	o.Whoami, o.Report = &who, &report
+	own := client.JobFilter{Filter: client.Filter{Organization: who.OrganizationID}}
+	if o.Jobs, err = api.CountJobs(cmd.Context(), own); err != nil {
+		return o, err
+	}
 	return o, fetchCapacity(cmd.Context(), a, api, &o)
 }
 

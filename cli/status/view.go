@@ -17,9 +17,11 @@ type overview struct {
 	Whoami  *contract.Whoami `json:"whoami,omitempty"`
 	Report  *contract.Report `json:"report,omitempty"`
 	Prewarm contract.Prewarm `json:"prewarm"`
-	Pools   []contract.Pool  `json:"pools"`
-	GPUs    []supply         `json:"gpus"`
-	Waiting []waiter         `json:"waiting"`
+	// Jobs are those of the key's organization that are not over.
+	Jobs    contract.JobCounts `json:"jobs"`
+	Pools   []contract.Pool    `json:"pools"`
+	GPUs    []supply           `json:"gpus"`
+	Waiting []waiter           `json:"waiting"`
 }
 
 // supply is what becomes of a pool's GPUs now.

@@ -160,7 +160,7 @@ func (k *problemKeeper) RoundTrip(r *http.Request) (*http.Response, error) {
 		next = http.DefaultTransport
 	}
 	resp, err := next.RoundTrip(r)
-	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
 		k.problem = client.ReadProblem(resp)
 	}
 	return resp, err

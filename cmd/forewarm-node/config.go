@@ -18,6 +18,8 @@ import (
 	"github.com/forewarm/forewarm/core/health"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/internal/strictyaml"
+	"github.com/forewarm/forewarm/node/container"
+	"github.com/forewarm/forewarm/node/hold"
 )
 
 // config is the file forewarm-node.yaml. Environment variables, then flags, go before it.
@@ -36,8 +38,15 @@ type config struct {
 	Sessions     bool   `yaml:"sessions"`
 	HoldDir      string `yaml:"hold_dir"` // empty: beside state_dir
 	// SharedUser takes sessions where they can have no user of their own, but the daemon's.
-	SharedUser bool        `yaml:"shared_user"`
-	XIDs       []xidConfig `yaml:"xids"`
+	SharedUser bool `yaml:"shared_user"`
+	// What the work of a hold may have, where the kernel can bound it: see hold.Bounds.
+	HoldMemory    string `yaml:"hold_memory"`
+	HoldCPUs      string `yaml:"hold_cpus"`
+	MemoryReserve string `yaml:"memory_reserve"`
+	// What runs jobs with an image, and what of the node they may have: see container.Config.
+	ContainerRuntime string      `yaml:"container_runtime"`
+	ContainerMounts  string      `yaml:"container_mounts"`
+	XIDs             []xidConfig `yaml:"xids"`
 }
 
 // xidConfig is what an XID means here, instead of what the built-in table says.
@@ -57,7 +66,8 @@ const (
 const mostSimulated = 64
 
 func defaultConfig() config {
-	return config{StateDir: "/var/lib/forewarm-node", Sessions: true, Source: sourceAuto, KernelLog: "/dev/kmsg"}
+	return config{StateDir: "/var/lib/forewarm-node", Sessions: true, Source: sourceAuto, KernelLog: "/dev/kmsg",
+		HoldMemory: hold.ByShare, HoldCPUs: hold.ByWeight, ContainerRuntime: container.Usual}
 }
 
 // settings are the flags of both commands; each has a variable FOREWARM_NODE_….
@@ -83,6 +93,16 @@ func (c *config) addRunFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.SharedUser, "shared-user", c.SharedUser, "let holders' work run as the daemon's own user where it can "+
 		"have no other: it can then read the node's key")
 	f.StringVar(&c.HoldDir, "hold-dir", c.HoldDir, "where holders' folders are made; empty: state-dir with -holds added")
+	f.StringVar(&c.HoldMemory, "hold-memory", c.HoldMemory, "memory of an allocation's work: share (as much as its "+
+		"GPUs are of the node's), none (no bound), or a size for each GPU, such as 100GiB")
+	f.StringVar(&c.HoldCPUs, "hold-cpus", c.HoldCPUs, "processors of an allocation's work: weight (its share while "+
+		"others want them), share (never more), none, or a number for each GPU")
+	f.StringVar(&c.MemoryReserve, "memory-reserve", c.MemoryReserve, "memory of the machine that no allocation's work "+
+		"gets (default a twentieth, between 512MiB and 16GiB)")
+	f.StringVar(&c.ContainerRuntime, "container-runtime", c.ContainerRuntime, "what runs jobs with an image, the first "+
+		"that is there: apptainer, podman, docker, with commas; or none")
+	f.StringVar(&c.ContainerMounts, "container-mounts", c.ContainerMounts, "folders that jobs may have in their "+
+		"containers, with commas, as in /data:ro,/scratch")
 	f.StringVar(&c.StateDir, "state-dir", c.StateDir, "where the node's key is kept; readable by its user alone")
 }
 
@@ -127,10 +147,18 @@ func (c config) check() error {
 		return &usageError{fmt.Errorf("url: %s: the node's key would leave this machine unencrypted: use https://, "+
 			"or set plain_http where nobody else is in the network", c.URL)}
 	}
-	if err := c.policy().Check(); err != nil {
+	if err := errors.Join(c.policy().Check(), c.bounds().Check(), c.containers().Check()); err != nil {
 		return &usageError{err}
 	}
 	return nil
+}
+
+func (c config) containers() container.Config {
+	return container.Config{Runtimes: c.ContainerRuntime, Mounts: c.ContainerMounts}
+}
+
+func (c config) bounds() hold.Bounds {
+	return hold.Bounds{Memory: c.HoldMemory, CPUs: c.HoldCPUs, Reserve: c.MemoryReserve}
 }
 
 // leavesUnencrypted reports whether requests to an address go to another machine in the clear.

@@ -162,11 +162,13 @@ func outlive(t *testing.T, m *machine) {
 	require.NoError(t, os.WriteFile(m.pipe, []byte("alone again\n"), 0))
 	m.start(t)
 	m.plane.await(t, func() bool { return len(m.plane.reports) == 2 })
+	require.Positive(t, m.plane.reports[1].PeakMemoryBytes)
+	m.plane.reports[1].PeakMemoryBytes = 0
 	require.Equal(t, []contract.JobReport{{JobKey: m.plane.order.JobKey, Rank: 1, State: "running"},
 		{JobKey: m.plane.order.JobKey, Rank: 1, State: "ended", ExitCode: 5}}, m.plane.reports)
 	require.Equal(t, "upalone\nalone again\nend\n", m.plane.output[2<<20-2:])
 	require.Eventually(t, func() bool {
-		left, err := os.ReadDir(filepath.Join(m.dir, "state", "jobs"))
+		left, err := os.ReadFile(filepath.Join(m.dir, "state", "jobs", ".job_1-3", "order.json"))
 		return err == nil && len(left) == 0
 	}, 30*time.Second, 10*time.Millisecond, "it is forgotten")
 	m.stop(t)

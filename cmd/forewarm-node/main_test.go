@@ -138,6 +138,26 @@ func TestTheUnitFits(t *testing.T) {
 	require.Equal(t, "/var/lib/forewarm-node", defaultConfig().StateDir)
 }
 
+// The drop-in for containers takes back what the unit forbids, and nothing that the unit does not know.
+func TestTheDropInFitsTheUnit(t *testing.T) {
+	t.Parallel()
+	whole, err := os.ReadFile(unit)
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(unit), "forewarm-node-containers.conf"))
+	require.NoError(t, err)
+	loosened := 0
+	for line := range strings.Lines(string(text)) {
+		key, _, setting := strings.Cut(line, "=")
+		if line[0] == '#' || !setting {
+			continue
+		}
+		require.Contains(t, string(whole), "\n"+key+"=", "it was forbidden")
+		require.NotContains(t, string(whole), "\n"+line, "it changes something")
+		loosened++
+	}
+	require.GreaterOrEqual(t, loosened, 9)
+}
+
 // plane is a control plane that lets one daemon join.
 type plane struct {
 	mu    sync.Mutex

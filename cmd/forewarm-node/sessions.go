@@ -21,7 +21,7 @@ func (c config) openHolds(now clock.Clock, log *slog.Logger) (holds *hold.Keeper
 	}
 	holds, err = hold.NewKeeper(hold.Config{Dir: cmp.Or(c.HoldDir, filepath.Clean(c.StateDir)+"-holds"),
 		Book: filepath.Join(c.StateDir, "holds.json"), Clock: now, Log: log,
-		Launcher: launcher})
+		Launcher: launcher, Bounds: c.bounds(), Containers: c.containers()})
 	if err != nil {
 		return nil, "", err
 	}
@@ -30,6 +30,9 @@ func (c config) openHolds(now clock.Clock, log *slog.Logger) (holds *hold.Keeper
 			"right), and shared_user is not set"
 		log.Warn("no sessions and jobs are taken: " + none)
 		return nil, none, nil
+	}
+	if why := holds.Unbounded(); why != "" {
+		log.Warn("memory and processors of holders' work are not bounded", "why", why)
 	}
 	return holds, "", nil
 }

@@ -152,6 +152,9 @@ func TestEveryMetricMoves(t *testing.T) {
 	require.Error(t, err)
 	a, err := api.Allocate(t.Context(), contract.AllocationCreate{Pool: "load", GPUs: 4}, client.Options{})
 	require.NoError(t, err)
+	_, err = api.SubmitJob(t.Context(), contract.JobCreate{Pool: "load", GPUs: 1, Command: []string{"true"},
+		NotBefore: hour}, client.Options{})
+	require.NoError(t, err)
 	eventually(t, patience, func() string {
 		s.scrapeMetrics(t)
 		var still []string

@@ -3,9 +3,6 @@
 package main_test
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,35 +13,8 @@ import (
 // On a real Slurm cluster a placeholder brings the node's daemon: who holds its GPUs runs commands there, as the
 // placeholders' user, and the next one finds nothing of the one before.
 func TestRealSlurmNodesCanBeEntered(t *testing.T) {
-	dir := os.Getenv("FOREWARM_TEST_SLURM")
-	require.NotEmpty(t, dir, "run it with scripts/with-slurm")
-	program := filepath.Join(dir, "forewarm-node") // the placeholders' user can get there
-	build := exec.Command("go", "build", "-p", "2", "-tags", "nomsgpack", "-trimpath", "-o", program, "../forewarm-node")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
-
 	h := newHome(t)
-	h.writeConfig(t, fmt.Sprintf(`provisioners:
-  - kind: slurm
-    config:
-      name: cluster
-      region: here
-      command_prefix: [runuser, -u, nobody, --]
-      slurm_conf: %[1]s/slurm.conf
-      probe: [%[1]s/nvidia-smi]
-      output: %[1]s/placeholder-%%j
-      check_every: 1s
-      daemon: {program: %[2]s, shared_user: true, args: [--simulate, "4", --log-level, debug]}
-      offers:
-        - {type: a100-2, partition: n5, gres: "gpu:a100", model: a100-80g, gpus: 2, price_per_hour: 10}
-pools:
-  - {name: lab, provisioner: cluster, region: here, instance_type: a100-2, max_nodes: 1}
-`, dir, program))
-	require.NoError(t, os.Chmod(dir, 0o777)) // placeholders write there, as their user
-	p := h.start(t, nil, "up", "--config", h.configFile(), "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
-	p.awaitAddress(t)
-	h.awaitKey(t, p)
+	p := h.startOnSlurm(t)
 	enter := func(name, script string) string {
 		return h.say(t, 0, "exec", name, "--", "sh", "-c", script)
 	}

@@ -36,6 +36,7 @@ const (
 	Resize Channel = 4   // to: a Size as JSON, for a command with a terminal
 	Signal Channel = 5   // to: the name of a signal, such as INT, for the command's process group
 	Begin  Channel = 6   // to, first and once, for a command: a Command as JSON
+	Leader Channel = 7   // to: the name of a signal for the command's first process, and for no other
 	Close  Channel = 255 // to or from: one byte, the channel that carries nothing more
 )
 

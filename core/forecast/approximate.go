@@ -2,9 +2,9 @@ package forecast
 
 import "math"
 
-// A look takes hundreds of logarithms and powers. Of logarithms six digits are needed: between two powers of two they
-// are a polynomial that meets the function at Chebyshev's points, both ends among them, in under half the time of
-// package math's. Of powers, package math's to the base e is the fastest.
+// A look takes hundreds of logarithms and powers. Of logarithms six digits are needed: between two
+// powers of two they are a polynomial that meets the function at Chebyshev's points, both ends among them, in under
+// half the time of package math's. Of powers, package math's to the base e is the fastest.
 
 // mantissaBits are those of a float64.
 const mantissaBits = 52

@@ -19,7 +19,8 @@ type crossFeatures struct {
 	rate    float32
 	learned float64        // examples
 	at      [places]uint32 // places of the features of one bin
-	id      int            // how many were found
+
+	hazardPrior float64 // the part that is left of what the hazard begins with, from 1 down
 }
 
 // places is how many features of one bin are looked up.
@@ -27,7 +28,7 @@ const places = 41
 
 func newCrossFeatures(rate float64) *crossFeatures {
 	return &crossFeatures{weights: make([]float32, slot<<tableBits), squares: make([]float32, slot<<tableBits),
-		rate: float32(rate)}
+		rate: float32(rate), hazardPrior: 1}
 }
 
 // coarseLog cuts a binary logarithm into two steps a doubling.
@@ -36,75 +37,83 @@ func coarseLog(x float32) int { return int(float64(x)*2+lowest) - lowest + 40 }
 // lowest is what keeps coarseLog from rounding a number below zero up.
 const lowest = 4096
 
-// addFeature hashes one feature made of values.
-func (c *crossFeatures) addFeature(a, b, d int) {
-	h := uint64(c.id+1)*0x9e3779b97f4a7c15 + 0x1234567
+// placeOf hashes feature number id, made of values, to its place in the table.
+func placeOf(id, a, b, d int) uint32 {
+	h := uint64(id+1)*0x9e3779b97f4a7c15 + 0x1234567
 	h = (h ^ uint64(a+77)) * 0xff51afd7ed558ccd
 	h = ((h ^ h>>32) ^ uint64(b+77)) * 0xff51afd7ed558ccd
 	h = ((h ^ h>>32) ^ uint64(d+77)) * 0xff51afd7ed558ccd
 	h = (h ^ h>>32) * 0xc4ceb9fe1a85ec53
-	c.at[c.id] = uint32(h>>(64-tableBits)) * slot
-	c.id++
+	return uint32(h>>(64-tableBits)) * slot
 }
 
-// findFeatures looks up the features of one bin of one tenant.
+// findFeatures looks up the features of one bin of one tenant: values alone, in pairs and triples, and as against the
+// tenant. A feature's number is written out, so that it is hashed when the program is built.
 func (c *crossFeatures) findFeatures(l *features, bin, tenant int) {
-	c.id = 0
-	t, b := &l.tenant, &l.bin[bin]
+	at, t, b := &c.at, &l.tenant, &l.bin[bin]
 	age, since, ended := coarseLog(b[0]), coarseLog(t[2]), coarseLog(b[7])
 	r1, r5, r30, r2h, r12h, r7d := coarseLog(b[1]), coarseLog(b[2]), coarseLog(b[3]), coarseLog(b[4]),
 		coarseLog(b[5]), coarseLog(b[6])
-	demand, jobs := coarseLog(t[0]/2), coarseLog(t[6])
+	size, demand, jobs := coarseLog(t[1]/2), coarseLog(t[0]/2), coarseLog(t[6])
 	s0, s1, s2, s3 := coarseLog(b[15]), coarseLog(b[16]), coarseLog(b[17]), coarseLog(b[18])
-	for _, x := range [...]int{0, age, r5, r30, r2h, r12h, r7d, since, coarseLog(t[1] / 2), demand, ended, s0, s1, s2,
-		s3} {
-		c.addFeature(x, bin, 0)
-	}
-	for _, x := range [...][3]int{
-		{age, r30, 0}, {r1, r30, 0}, {since, r30, 0}, {age, since, 0}, {jobs, r30, 0}, {r30, r12h, 0}, {age, r5, bin},
-		{demand, age, 0}, {ended, r5, 0},
-		{s0, s2, 0}, {s1, since, 0}, {s2, age, 0}, {s3, r30, 0},
-		{coarseLog(t[32]), coarseLog(t[31]), since / 2}, {coarseLog(t[33]), coarseLog(t[16]), 0},
-		{coarseLog(t[18]) / 2, coarseLog(t[20]) / 2, coarseLog(t[3]) / 2},
-	} {
-		c.addFeature(x[0], x[1], x[2])
-	}
-	for _, x := range [...]int{bin, age, r30, since, r5} {
-		c.addFeature(x, tenant, 1)
-	}
+
+	at[0] = placeOf(0, 0, bin, 0)
+	at[1] = placeOf(1, age, bin, 0)
+	at[2] = placeOf(2, r5, bin, 0)
+	at[3] = placeOf(3, r30, bin, 0)
+	at[4] = placeOf(4, r2h, bin, 0)
+	at[5] = placeOf(5, r12h, bin, 0)
+	at[6] = placeOf(6, r7d, bin, 0)
+	at[7] = placeOf(7, since, bin, 0)
+	at[8] = placeOf(8, size, bin, 0)
+	at[9] = placeOf(9, demand, bin, 0)
+	at[10] = placeOf(10, ended, bin, 0)
+	at[11] = placeOf(11, s0, bin, 0)
+	at[12] = placeOf(12, s1, bin, 0)
+	at[13] = placeOf(13, s2, bin, 0)
+	at[14] = placeOf(14, s3, bin, 0)
+
+	at[15] = placeOf(15, age, r30, 0)
+	at[16] = placeOf(16, r1, r30, 0)
+	at[17] = placeOf(17, since, r30, 0)
+	at[18] = placeOf(18, age, since, 0)
+	at[19] = placeOf(19, jobs, r30, 0)
+	at[20] = placeOf(20, r30, r12h, 0)
+	at[21] = placeOf(21, age, r5, bin)
+	at[22] = placeOf(22, demand, age, 0)
+	at[23] = placeOf(23, ended, r5, 0)
+	at[24] = placeOf(24, s0, s2, 0)
+	at[25] = placeOf(25, s1, since, 0)
+	at[26] = placeOf(26, s2, age, 0)
+	at[27] = placeOf(27, s3, r30, 0)
+	at[28] = placeOf(28, coarseLog(t[32]), coarseLog(t[31]), since/2)
+	at[29] = placeOf(29, coarseLog(t[33]), coarseLog(t[16]), 0)
+	at[30] = placeOf(30, coarseLog(t[18])/2, coarseLog(t[20])/2, coarseLog(t[3])/2)
+
+	at[31] = placeOf(31, bin, tenant, 1)
+	at[32] = placeOf(32, age, tenant, 1)
+	at[33] = placeOf(33, r30, tenant, 1)
+	at[34] = placeOf(34, since, tenant, 1)
+	at[35] = placeOf(35, r5, tenant, 1)
 	c.findClock(&l.clock, bin, tenant)
 }
 
 // findClock looks up what depends on the time of the hour and of the day.
 func (c *crossFeatures) findClock(k *clock, bin, tenant int) {
-	level := firstLevel[bin]
+	at, level := &c.at, firstLevel[bin]
 	d, h := 0, 0
 	for i := range k.day {
 		d, h = 8*d+lagOf(k.day[i], level), 8*h+lagOf(k.hourAgo[i], level)
 	}
-	c.addFeature(3*k.slot+k.phase, tenant, bin)
-	c.addFeature(24*bin+k.hour, tenant, 0)
-	c.addFeature(d, h, k.phase)
-	c.addFeature(d, k.phase, tenant)
-	c.addFeature(h, k.phase, tenant)
+	at[36] = placeOf(36, 3*k.slot+k.phase, tenant, bin)
+	at[37] = placeOf(37, 24*bin+k.hour, tenant, 0)
+	at[38] = placeOf(38, d, h, k.phase)
+	at[39] = placeOf(39, d, k.phase, tenant)
+	at[40] = placeOf(40, h, k.phase, tenant)
 }
 
-// addScores adds the weights of the places found to z, and returns the log-odds of the hazard there.
-func (c *crossFeatures) addScores(z *[outputs]float32) (hazard float32) {
-	hazard = hazardOffset
-	for _, i := range c.at {
-		w := (*[slot]float32)(c.weights[i:])
-		z[0] += w[0]
-		z[1] += w[1]
-		z[2] += w[2]
-		z[3] += w[3]
-		z[4] += w[4]
-		z[5] += w[5]
-		z[6] += w[6]
-		hazard += w[hazardOutput]
-	}
-	return hazard
-}
+// addScores adds the weights of the places found to z.
+func (c *crossFeatures) addScores(z *[slot]float32) { addSlots(z, c.weights, c.at[:]) }
 
 // The first steps are larger, by a part that fades with every example: who has
 // little history learns it quickly, and who has much is not shaken by it.
@@ -117,12 +126,7 @@ const (
 func (c *crossFeatures) learnFromErrors(errors *[outputs]float32) {
 	rate := c.rate * float32(1+eager*math.Exp(-c.learned/eagerFor))
 	c.learned++
-	for _, i := range c.at {
-		w, s := (*[slot]float32)(c.weights[i:]), (*[slot]float32)(c.squares[i:])
-		for k, e := range errors {
-			square := s[k] + e*e
-			s[k] = square
-			w[k] -= rate * e / float32(math.Sqrt(float64(square+1e-3)))
-		}
-	}
+	var all [slot]float32 // the hazard's place has no error here
+	copy(all[:], errors[:])
+	stepSlots(c.weights, c.squares, c.at[:], &all, rate)
 }

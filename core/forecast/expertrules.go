@@ -46,22 +46,20 @@ func usualCost(expert int) float64 {
 	}
 }
 
-// wantsOf is how many GPUs beyond the demand an expert wants that holds so many. A keep-alive boots none: where it
-// takes over, it keeps what is there.
-func (s *Shadows) wantsOf(expert int, o *Outlook, c *expertCurves, held, most int) int {
+// wantsOf is how many GPUs beyond the demand an expert wants that holds so many, by what the forecasters want. A
+// keep-alive boots none: where it takes over, it keeps what is there.
+func (s *Shadows) wantsOf(expert int, forecast *[forecasters]int, o *Outlook, held, most int) int {
 	switch expert {
 	case nothing:
 		return 0
-	case ownHalf, own, ownDouble, ownFour:
-		return bestLevel(held, most, &c.keep[expert], &c.boot[expert])
-	case threshold:
-		return c.byHazard(held, most)
+	case ownHalf, own, ownDouble, ownFour, threshold:
+		return forecast[expert]
 	case larger:
-		return max(bestLevel(held, most, &c.keep[own], &c.boot[own]), c.byHazard(held, most))
+		return max(forecast[own], forecast[threshold])
 	case byClock:
 		return s.wantedByClock(most)
 	case ownOrTable:
-		return max(bestLevel(held, most, &c.keep[own], &c.boot[own]), s.wantedByClock(most))
+		return max(forecast[own], s.wantedByClock(most))
 	case keep27, keep9, keep3, keep1:
 		since := s.tenant.past.Last - int64(s.keepSeconds(expert))
 		return max(0, min(held, most, s.tenant.past.Steps.usedSince(since)-o.Demand))
@@ -106,6 +104,15 @@ func (o *Outlook) curvesOf(p Prices) (c expertCurves) {
 // wantedByClock is what the timetable wants.
 func (s *Shadows) wantedByClock(most int) int {
 	return min(most, s.tenant.past.Table.wanted(s.tenant.past.Last, s.experts.boot, s.experts.worth))
+}
+
+// wanted is what the forecasters want that hold so many.
+func (c *expertCurves) wanted(held, most int) (n [forecasters]int) {
+	for i := range ownTimes {
+		n[i] = bestLevel(held, most, &c.keep[i], &c.boot[i])
+	}
+	n[threshold] = c.byHazard(held, most)
+	return n
 }
 
 // byHazard is what the threshold wants: it boots at twice the chance at which it keeps.

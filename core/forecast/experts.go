@@ -80,8 +80,9 @@ func (s *Shadows) Hold(now int64, o *Outlook, p Prices, held, most int) Held {
 	s.passMeansTo(now)
 	curves := o.curvesOf(p)
 	var wants [experts]int
+	forecast := curves.wanted(held, most)
 	for i := range wants {
-		wants[i] = s.wantsOf(i, o, &curves, held, most)
+		wants[i] = s.wantsOf(i, &forecast, o, held, most)
 	}
 	s.state.Looks = append(s.state.Looks, s.opinionsOf(o, &curves, most))
 	s.catchUp(now)

@@ -1,8 +1,10 @@
 package forecast
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,7 +91,7 @@ func TestWhatIsHeldFollowsTheCheaperRule(t *testing.T) {
 		if n > 300 {
 			held += s.held.Levels
 		}
-		now += 60 + 900 + draw.Int64N(1800)
+		now += 60 + int64(draw.ExpFloat64()*1740)
 	}
 	require.Greater(t, held, 90, "a GPU is kept nearly always")
 	require.Contains(t, s.held.Explain(), " has been better for ")
@@ -162,6 +164,23 @@ func TestBootsThatAreTooManyBecomeOne(t *testing.T) {
 	require.Positive(t, cost)
 }
 
+// A hazard that was stored before it took back what it begins with goes on from its beginning.
+func TestAStateWithAWholeBeginningIsRead(t *testing.T) {
+	t.Parallel()
+	f := NewOnlineModel(BuiltIn())
+	runClass(t, f, 24)
+	require.Less(t, f.model.crossFeatures.hazardPrior, 0.9)
+	data, err := json.Marshal(f)
+	require.NoError(t, err)
+	var back, old OnlineModel
+	require.NoError(t, json.Unmarshal(data, &back))
+	require.InDelta(t, f.model.crossFeatures.hazardPrior, back.model.crossFeatures.hazardPrior, 0)
+	data = bytes.Replace(data, []byte(`"version":4`), []byte(`"version":3`), 1)
+	data = regexp.MustCompile(`"hazard_prior":[^,]*,`).ReplaceAll(data, nil)
+	require.NoError(t, json.Unmarshal(data, &old))
+	require.InDelta(t, 1, old.model.crossFeatures.hazardPrior, 0)
+}
+
 // What was stored before there was a hazard is read.
 func TestAStateWithoutAHazardIsRead(t *testing.T) {
 	t.Parallel()
@@ -176,7 +195,7 @@ func TestAStateWithoutAHazardIsRead(t *testing.T) {
 	for left := old.CrossFeatures; len(left) > 0; left = left[row:] {
 		rows = append(rows, left[:oldRow]...)
 	}
-	old.Version, old.CrossFeatures = olderVersion, rows
+	old.Version, old.CrossFeatures = withoutHazard, rows
 	data, err = json.Marshal(old)
 	require.NoError(t, err)
 	var back OnlineModel

@@ -128,14 +128,17 @@ type prospects struct {
 // prospectsAt works out what is expected at some prices.
 func (o *Outlook) prospectsAt(p Prices) (x prospects) {
 	x.bins = o.bins
+	keepHorizon, bootHorizon := keepBoots*p.Boot, bootBoots*p.Boot
+	keepUsed, bootUsed := chanceWithin(keepHorizon), chanceWithin(bootHorizon)
+	keepIdle := idleTime(p.Prepaid, keepHorizon)
+	whileBooting, afterBoot := idleTime(0, p.Boot), idleTime(p.Boot, bootHorizon)
 	for b := range o.bins {
+		c := &o.chances[b]
 		x.landed[b] = o.chanceOfLanding(b)
-		horizon := keepBoots * p.Boot
-		x.keep[b] = Trade{Price: 1, Boot: p.Boot, Used: o.chanceWithin(b, horizon), Idle: o.idleTime(b, p.Prepaid, horizon)}
-		horizon = bootBoots * p.Boot
-		used := o.chanceWithin(b, horizon)
-		x.saved[b] = max(0, used*p.Boot-(p.Boot-o.idleTime(b, 0, p.Boot)))
-		x.costs[b] = max(p.Boot+o.idleTime(b, p.Boot, horizon), p.Minimum) - used*max(p.Boot, p.Minimum)
+		x.keep[b] = Trade{Price: 1, Boot: p.Boot, Used: keepUsed.of(c), Idle: keepIdle.of(c)}
+		used := bootUsed.of(c)
+		x.saved[b] = max(0, used*p.Boot-(p.Boot-whileBooting.of(c)))
+		x.costs[b] = max(p.Boot+afterBoot.of(c), p.Minimum) - used*max(p.Boot, p.Minimum)
 	}
 	return x
 }
@@ -166,23 +169,3 @@ func (x *prospects) worthOfBooting(wait float64, b int) worthOfGPU {
 // chanceOfLanding is the part of a bin's GPUs at which the need of a job ends, if they are
 // needed. A job saves its wait only if all that it needs is there.
 func (o *Outlook) chanceOfLanding(b int) float64 { return float64(o.chances[b][landing]) }
-
-// idleTime returns how many of the seconds between two from now a GPU of a bin is
-// expected to be without work.
-func (o *Outlook) idleTime(b int, from, to float64) float64 {
-	sum, at, before := 0.0, from, o.chanceWithin(b, from)
-	for k, h := range knot {
-		if h <= at {
-			continue
-		}
-		end, p := h, float64(o.chances[b][k])
-		if h > to {
-			end, p = to, o.chanceWithin(b, to)
-		}
-		sum += (end - at) * (1 - (before+p)/2)
-		if at, before = end, p; at >= to {
-			return sum
-		}
-	}
-	return sum + max(0, to-at)*(1-before)
-}

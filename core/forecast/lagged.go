@@ -54,15 +54,15 @@ const forecasters = threshold + 1
 // opinionsOf notes what the experts want, whatever their fleets hold.
 func (s *Shadows) opinionsOf(o *Outlook, c *expertCurves, most int) (n opinions) {
 	n.At, n.Demand = s.tenant.past.Last, int32(o.Demand)
+	low, high := c.wanted(0, most), c.wanted(topLevel, most)
 	for i := range n.Low {
-		n.Low[i] = int16(s.wantsOf(i, o, c, 0, most))
-		n.High[i] = max(n.Low[i], int16(s.wantsOf(i, o, c, topLevel, most)))
+		n.Low[i], n.High[i] = int16(low[i]), int16(max(low[i], high[i]))
 	}
 	for i := range n.Kept {
-		n.Kept[i] = int16(s.wantsOf(keep27+i, o, c, topLevel, most))
+		n.Kept[i] = int16(s.wantsOf(keep27+i, &high, o, topLevel, most))
 	}
 	for i := range n.Mean {
-		n.Mean[i] = int16(s.wantsOf(ewma30+i, o, c, 0, most))
+		n.Mean[i] = int16(s.wantsOf(ewma30+i, &low, o, 0, most))
 	}
 	n.Scheduled = int16(s.wantedByClock(most))
 	return n

@@ -15,8 +15,8 @@ type model struct {
 	network       *network
 	crossFeatures *crossFeatures
 	draw          splitmix
-	hazardDraw    splitmix // of its own, so that the hazard changes nothing else
-	z             [outputs]float32
+	hazardDraw    splitmix      // of its own, so that the hazard changes nothing else
+	z             [slot]float32 // of the outputs, and of the hazard
 }
 
 func newModel() *model {
@@ -24,16 +24,20 @@ func newModel() *model {
 		hazardDraw: 2}
 }
 
-// chancesOf computes the probabilities of one bin of one tenant's look, which network.prepareInputs was called with,
-// and the log-odds of the hazard.
-func (m *model) chancesOf(l *features, bin, tenant int, to *[outputs]float32) (hazard float32) {
+// chancesOf computes the probabilities of one bin of a look, which network.prepareInputs and crossFeatures.findFeatures
+// were called with, and the log-odds of the hazard.
+func (m *model) chancesOf(l *features, bin int, to *[outputs]float32) (hazard float32) {
 	m.network.addOutputs(l, bin)
-	m.z = m.network.z
-	m.crossFeatures.findFeatures(l, bin, tenant)
-	hazard = m.crossFeatures.addScores(&m.z)
-	for k := range to {
-		to[k] = logistic(m.z[k] - offset[k])
+	z := &m.z
+	copy(z[:], m.network.z[:])
+	z[hazardOutput] = m.crossFeatures.hazardBase()
+	m.crossFeatures.addScores(z)
+	hazard = z[hazardOutput]
+	for k, x := range offset {
+		z[k] -= x
 	}
+	logistics(z, z)
+	copy(to[:], z[:])
 	return hazard
 }
 
@@ -48,20 +52,37 @@ const (
 // well say little: they are learned from by chance, and count for those that were
 // passed over.
 func (m *model) learnBin(e *example, bin, tenant int) {
-	m.learnHazard(e, bin, tenant)
+	ofHazard, hazardOdds := m.drawHazard(e, bin)
+	ofChances, odds := m.drawChances(e, bin)
+	if !ofHazard && !ofChances {
+		return
+	}
+	m.crossFeatures.findFeatures(&e.look, bin, tenant)
+	if ofHazard {
+		m.crossFeatures.learnHazard(e.credit[bin], hazardOdds)
+	}
+	if ofChances {
+		m.learnChances(e, bin, odds)
+	}
+}
+
+// drawChances decides by chance whether a bin's chances are learned from, and with which odds.
+func (m *model) drawChances(e *example, bin int) (drawn bool, odds float32) {
 	wrong := e.errorsOf(bin, &e.said[bin])
 	largest := float32(0)
 	for _, x := range wrong[:knots] {
 		largest = max(largest, x, -x)
 	}
-	odds := min(1, max(leastOdd, largest/telling))
-	if odds < 1 && m.draw.nextFloat() > float64(odds) {
-		return
-	}
+	odds = min(1, max(leastOdd, largest/telling))
+	return odds == 1 || m.draw.nextFloat() <= float64(odds), odds
+}
+
+// learnChances takes what came of the bin whose features were found into both parts of the model.
+func (m *model) learnChances(e *example, bin int, odds float32) {
 	var now [outputs]float32
 	m.network.prepareInputs(&e.look)
-	m.chancesOf(&e.look, bin, tenant, &now)
-	wrong = e.errorsOf(bin, &now)
+	m.chancesOf(&e.look, bin, &now)
+	wrong := e.errorsOf(bin, &now)
 	for k := range wrong {
 		wrong[k] /= odds
 	}

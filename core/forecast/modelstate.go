@@ -10,10 +10,14 @@ import (
 )
 
 // modelVersion grows when the stored form of an OnlineModel changes its meaning.
-const modelVersion = 3
+const modelVersion = 4
 
-// olderVersion is the one before, which knew no hazard and no day.
-const olderVersion = 2
+// The versions before, which are read, too: the first knew no hazard and no day, and with the second the hazard did not
+// take back what it begins with.
+const (
+	withoutHazard      = 2
+	withoutHazardPrior = 3
+)
 
 // modelState is the stored form of an OnlineModel. Looks that wait for what comes true
 // are not part of it: after a restart those of the last 40 minutes are lost.
@@ -23,6 +27,7 @@ type modelState struct {
 	Network       []byte                 `json:"network"`
 	CrossFeatures []byte                 `json:"crosses"`
 	Learned       float64                `json:"learned"` // examples, by the cross features
+	HazardPrior   float64                `json:"hazard_prior"`
 	Tenants       map[string]tenantState `json:"tenants"`
 }
 
@@ -35,7 +40,7 @@ type tenantState struct {
 func (f *OnlineModel) MarshalJSON() ([]byte, error) {
 	s := modelState{Version: modelVersion, Pace: f.pace, Network: f.model.network.encode(),
 		CrossFeatures: f.model.crossFeatures.encode(), Learned: f.model.crossFeatures.learned,
-		Tenants: map[string]tenantState{}}
+		HazardPrior: f.model.crossFeatures.hazardPrior, Tenants: map[string]tenantState{}}
 	for name, t := range f.tenants {
 		s.Tenants[name] = tenantState{t.number, t.past}
 	}
@@ -51,25 +56,29 @@ func (f *OnlineModel) UnmarshalJSON(data []byte) error {
 	if err := decoder.Decode(&s); err != nil {
 		return fmt.Errorf("decoding the forecaster's state: %w", err)
 	}
-	if s.Version != modelVersion && s.Version != olderVersion {
+	width := slot
+	switch s.Version {
+	case modelVersion:
+	case withoutHazardPrior:
+		s.HazardPrior = 1
+	case withoutHazard:
+		s.HazardPrior, width = 1, outputs
+	default:
 		return fmt.Errorf("the forecaster's state has version %d, want %d", s.Version, modelVersion)
 	}
 	if s.Pace < 1 || s.Pace > MaxPace {
 		return fmt.Errorf("the forecaster's state has a clock of pace %d: %w", s.Pace, errState)
 	}
 	fresh := &OnlineModel{model: newModel(), pace: s.Pace, tenants: map[string]*Tenant{}}
-	width := slot
-	if s.Version == olderVersion {
-		width = outputs
-	}
 	err := errors.Join(fresh.model.network.decode(s.Network), fresh.model.crossFeatures.decode(s.CrossFeatures, width))
 	if err != nil {
 		return fmt.Errorf("restoring the forecaster's model: %w", err)
 	}
-	if !(s.Learned >= 0) {
-		return fmt.Errorf("the forecaster learned from %v examples: %w", s.Learned, errState)
+	if !(s.Learned >= 0) || !(s.HazardPrior >= 0 && s.HazardPrior <= 1) {
+		return fmt.Errorf("the forecaster learned from %v examples, and %v is left of a beginning: %w", s.Learned,
+			s.HazardPrior, errState)
 	}
-	fresh.model.crossFeatures.learned = s.Learned
+	fresh.model.crossFeatures.learned, fresh.model.crossFeatures.hazardPrior = s.Learned, s.HazardPrior
 	numbers := map[int]bool{}
 	for name, t := range s.Tenants {
 		t.Past.Steps = t.Past.Steps.atMost(maxSteps)

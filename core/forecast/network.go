@@ -34,7 +34,7 @@ type network struct {
 	learned  int
 	rate     float32
 
-	x      [inputs]float32
+	x      [inputs + 1]float32 // and a one, for the bias
 	common [hidden1]float32
 	a1     [hidden1]float32
 	a2     [hidden2]float32
@@ -46,6 +46,7 @@ type network struct {
 // newNetwork returns a network with random weights, drawn from the seed.
 func newNetwork(rate float64, seed uint64) *network {
 	n := &network{rate: float32(rate)}
+	n.x[inputs] = 1
 	draw := splitmix(seed)
 	sizes := [4]int{inputs, hidden1, hidden2, outputs}
 	for i := range n.layers {
@@ -69,7 +70,7 @@ func (n *network) updateSteps() {
 	for i := range n.layers {
 		l := &n.layers[i]
 		for j, s := range l.squares {
-			l.steps[j] = n.rate / float32(math.Sqrt(float64(s)+1e-3))
+			l.steps[j] = n.rate / float32(math.Sqrt(float64(s)+damping))
 		}
 	}
 }
@@ -92,10 +93,7 @@ func (n *network) prepareInputs(l *features) {
 	n.updateScale()
 	n.standardise(l.tenant[:], 0)
 	first := &n.layers[0]
-	for j := range n.common {
-		w := first.weights[j*(inputs+1) : (j+1)*(inputs+1)]
-		n.common[j] = w[inputs] + dot(w, n.x[:tenantInputs])
-	}
+	multiplyRows(n.common[:], first.weights, n.x[:tenantInputs], inputs+1)
 }
 
 // updateScale works out the scale from the variances.
@@ -122,9 +120,9 @@ func (n *network) standardise(raw []float32, at int) {
 func (n *network) addOutputs(l *features, bin int) {
 	n.standardise(l.bin[bin][:], tenantInputs)
 	first := &n.layers[0]
-	for j := range n.a1 {
-		w := first.weights[j*(inputs+1) : (j+1)*(inputs+1)]
-		n.a1[j] = leakyReLU(n.common[j] + dot(w[tenantInputs:], n.x[tenantInputs:]))
+	multiplyRows(n.a1[:], first.weights[tenantInputs:], n.x[tenantInputs:], inputs+1)
+	for j, v := range n.a1 {
+		n.a1[j] = leakyReLU(n.common[j] + v)
 	}
 	n.layers[1].apply(n.a1[:], n.a2[:])
 	for j, v := range n.a2 {
@@ -141,27 +139,10 @@ func leakyReLU(v float32) float32 {
 }
 
 func (l *layer) apply(x, to []float32) {
+	multiplyRows(to, l.weights, x, l.in+1)
 	for j := range to {
-		w := l.weights[j*(l.in+1) : (j+1)*(l.in+1)]
-		to[j] = w[l.in] + dot(w, x)
+		to[j] += l.weights[j*(l.in+1)+l.in]
 	}
-}
-
-// dot adds in four strands, which a processor can do beside each other.
-func dot(w, x []float32) float32 {
-	w = w[:len(x)]
-	var a, b, c, d float32
-	i := 0
-	for ; i+3 < len(x); i += 4 {
-		a += w[i] * x[i]
-		b += w[i+1] * x[i+1]
-		c += w[i+2] * x[i+2]
-		d += w[i+3] * x[i+3]
-	}
-	for ; i < len(x); i++ {
-		a += w[i] * x[i]
-	}
-	return a + b + c + d
 }
 
 // learnFromErrors takes one step against the errors of the logits that forward computed
@@ -174,7 +155,7 @@ func (n *network) learnFromErrors(errors *[outputs]float32) {
 	bendBack(n.a2[:], n.d2[:])
 	n.layers[1].backpropagate(n.d2[:], n.a1[:], n.d1[:])
 	bendBack(n.a1[:], n.d1[:])
-	n.layers[0].backpropagate(n.d1[:], n.x[:], nil)
+	n.layers[0].backpropagate(n.d1[:], n.x[:inputs], nil)
 }
 
 func bendBack(a, d []float32) {
@@ -202,12 +183,7 @@ func (l *layer) stepUnit(unit int, x []float32, e float32) {
 	w, s, r := l.weights[from:from+n+1], l.squares[from:from+n+1], l.steps[from:from+n+1]
 	s[n] += e * e
 	w[n] -= r[n] * e
-	w, s, r = w[:len(x)], s[:len(x)], r[:len(x)]
-	for i, v := range x {
-		g := e * v
-		s[i] += g * g
-		w[i] -= r[i] * g
-	}
+	stepRow(w, s, r, x, e)
 }
 
 // splitmix is the generator splitmix64 (Steele, Lea and Flood, OOPSLA 2014).

@@ -191,7 +191,8 @@ func (t *Tenant) fillChances(e *example) {
 		said := &e.said[e.bins]
 		t.past.seeBin(e.at, e.bins, &e.look.bin[e.bins])
 		e.look.hideParts(t.fleet.hidden)
-		e.odds[e.bins] = m.chancesOf(&e.look, e.bins, t.number, said)
+		m.crossFeatures.findFeatures(&e.look, e.bins, t.number)
+		e.odds[e.bins] = m.chancesOf(&e.look, e.bins, said)
 		if said[faintKnot] < faint && e.odds[e.bins] < faintOdds && t.count%thoroughly != 0 {
 			return
 		}
@@ -271,14 +272,15 @@ func (t *Tenant) forgetArrivals(now int64) {
 
 // looks are the seconds after the last event at which another look is worth it:
 // what is known changes with the logarithm of the time without events.
-var looks = [...]int64{15, 30, 60, 90, 120, 180, 240, 300, 360, 480, 600, 720, 900, 1200, 1500, 1800, 2400, 3000, 3600}
+var looks = [...]int64{15, 30, 60, 90, 120, 180, 240, 300, 360, 480, 600}
 
-// After the last of looks, what may change is what the hour and the time of day say: for a day it is looked at every
-// lookOften seconds, and until lookFor every lookEvery. From knownAfter on, a time at which something came a day or an
-// hour before is looked forward to, besides: what the clock starts comes after a silence.
+// After the last of looks, what is held is let go as its chances fade, and what may change is what the hour and the
+// time of day say: for a day it is looked at every lookOften seconds, and until lookFor every lookEvery. From
+// knownAfter on, a time at which something came a day or an hour before is looked forward to, besides: what the
+// clock starts comes after a silence.
 const (
 	knownAfter   = 300
-	lookOften    = 300
+	lookOften    = 120
 	lookOftenFor = 86400
 	lookEvery    = 1800
 	lookFor      = 7 * 86400

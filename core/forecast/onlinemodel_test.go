@@ -274,7 +274,28 @@ func TestLooksGrowRare(t *testing.T) {
 		n++
 	}
 	require.EqualValues(t, lookEvery, last)
-	require.Less(t, n, 700)
+	require.Less(t, n, 1100)
+}
+
+// Half of a gang is worth nothing: a bin whose jobs' needs end at one of its levels is held up to its end, and one
+// whose needs end everywhere up to where the chance ceases to be worth it.
+func TestAThresholdHoldsGangsAsAWhole(t *testing.T) {
+	t.Parallel()
+	b := binOf(17)
+	o := Outlook{bins: b + 2}
+	for i := range o.bins {
+		o.hazard[i] = -2
+	}
+	o.hazard[b+1] = -4
+	chance := 1 / (1 + math.Exp(3)) // halfway between the two bins
+	o.chances[b][landing] = 1
+	require.Equal(t, 17+binWidth[b]/2, o.hazardLevels(chance))
+	o.chances[b][landing] = 1 / float32(binWidth[b])
+	require.Equal(t, 24, o.hazardLevels(chance))
+	o.bins = b + 1
+	require.Equal(t, 24, o.hazardLevels(chance), "of the last bin that was looked at, all")
+	require.Zero(t, o.hazardLevels(0.9))
+	require.Zero(t, o.hazardLevels(1))
 }
 
 func TestStepsRememberWhenALevelWasLeft(t *testing.T) {

@@ -26,17 +26,24 @@ type Rank struct {
 	End     End // counts once it has ended
 }
 
+// IsSame reports whether another one is of the same attempt and place in it.
+func (r Rank) IsSame(o Rank) bool {
+	return o.JobID == r.JobID && o.Attempt == r.Attempt && o.Rank == r.Rank
+}
+
 // Why an attempt ended, as a code.
 const (
 	Exit       = "exit"        // by itself, with an exit code other than 0
 	Signalled  = "signal"      // by a signal that nobody here sent
 	TimeLimit  = "time_limit"  // its time was over
+	OOM        = "oom"         // the memory of its allocation on a node, or all of the node's, was full
 	NotStarted = "not_started" // nothing ran: there is no such program, for example
 	Unserved   = "not_served"  // nothing ran: no daemon of its nodes took it
 	Lost       = "node_lost"   // its node, its GPUs, or what watched it, ended first
 	LeaseOver  = "lease_over"  // its allocation ended although nothing was known against it
 	Dependency = "dependency"  // what it waits for can never come true
 	Asked      = "asked"       // somebody wanted it
+	Unreserved = "reservation" // what it was to run in is not there any more
 	KeyRevoked = "key_revoked" // whoever submitted it may not book any more
 )
 
@@ -47,6 +54,8 @@ type End struct {
 	Signal   string // such as KILL
 	Reason   string // for people
 	Ran      bool   // ExitCode is its own
+	// PeakMemory is the most memory that it had at once on a node, in bytes; 0: it is not known.
+	PeakMemory int64 `json:",omitempty"`
 }
 
 // Success reports whether it ended by itself with exit code 0.
@@ -55,17 +64,19 @@ func (e End) Success() bool { return e.Code == "" }
 // Combine says how an attempt with these ranks ended; false: it goes on. It ends with the first
 // rank that fails, whatever the others do: a gang of which one is missing waits for ever.
 func Combine(ranks []Rank) (End, bool) {
-	ended := 0
+	ended, out, over := 0, End{Ran: true}, false
 	for _, r := range ranks {
 		if r.State != RankEnded {
 			continue
 		}
-		if !r.End.Success() {
-			return r.End, true
-		}
 		ended++
+		peak := max(out.PeakMemory, r.End.PeakMemory)
+		if !over && !r.End.Success() {
+			out, over = r.End, true
+		}
+		out.PeakMemory = peak
 	}
-	return End{Ran: true}, len(ranks) > 0 && ended == len(ranks)
+	return out, over || len(ranks) > 0 && ended == len(ranks)
 }
 
 // AllRunning reports whether every rank has begun.
@@ -90,13 +101,13 @@ func backoff(times int) time.Duration {
 
 // Finish returns the job after its attempt has ended: over, or waiting for its next one. What went
 // wrong without its doing is tried again as often as Retries.Lost says, what it did itself as
-// often as Retries.Failed, and what ran out of its time not at all.
+// often as Retries.Failed, and what ran out of its time or its memory not at all: it would again.
 func (j Job) Finish(e End, now time.Time) (Job, error) {
 	j.End = e
 	switch {
 	case e.Success():
 		return j.Apply(Complete, "", now)
-	case (e.Code == Unserved || e.Code == Lost) && j.Losses < j.Retries.Lost:
+	case (e.Code == Unserved || e.Code == Lost || e.Code == Stopped) && j.Losses < j.Retries.Lost:
 		j.Losses++
 		j.NotBefore = now.Add(backoff(j.Losses))
 		return j.Apply(Requeue, e.Code, now)

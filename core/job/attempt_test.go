@@ -34,6 +34,7 @@ func TestWhatAnAttemptsEndMeans(t *testing.T) {
 		"its own failure, tried again": {job.End{Code: job.Exit, ExitCode: 1}, job.Retries{Failed: 1}, job.Pending},
 		"killed, tried again":          {job.End{Code: job.Signalled, ExitCode: 137}, job.Retries{Failed: 1}, job.Pending},
 		"out of time":                  {job.End{Code: job.TimeLimit}, job.Retries{Failed: 9, Lost: 9}, job.Failed},
+		"out of memory":                {job.End{Code: job.OOM}, job.Retries{Failed: 9, Lost: 9}, job.Failed},
 		"lost":                         {job.End{Code: job.Lost}, job.Retries{Lost: 1}, job.Pending},
 		"lost, no retries":             {job.End{Code: job.Lost}, job.Retries{Failed: 9}, job.Failed},
 		"not started":                  {job.End{Code: job.NotStarted}, job.Retries{Lost: 1}, job.Failed},
@@ -101,6 +102,26 @@ func TestAGangEndsWithItsFirstFailure(t *testing.T) {
 	}
 }
 
+func TestThePeakOfAGangIsThatOfItsHungriestNode(t *testing.T) {
+	t.Parallel()
+	peak := func(n int64, code string) job.Rank {
+		return job.Rank{State: job.RankEnded, End: job.End{Code: code, PeakMemory: n}}
+	}
+	for _, c := range []struct {
+		ranks []job.Rank
+		code  string
+		peak  int64
+	}{
+		{[]job.Rank{peak(3, ""), peak(5, ""), peak(4, "")}, "", 5},
+		{[]job.Rank{peak(3, ""), peak(1, job.OOM), peak(4, job.Exit)}, job.OOM, 4},
+	} {
+		end, over := job.Combine(c.ranks)
+		require.True(t, over)
+		require.Equal(t, c.code, end.Code)
+		require.Equal(t, c.peak, end.PeakMemory)
+	}
+}
+
 func TestConditionsOnOtherJobs(t *testing.T) {
 	t.Parallel()
 	pending := job.New(job.Job{}, false, noon)
@@ -130,16 +151,54 @@ func TestConditionsOnOtherJobs(t *testing.T) {
 			job.AfterNotOK: job.Met}, "cancelled before it started"},
 	} {
 		for _, condition := range []job.Condition{job.After, job.AfterOK, job.AfterNotOK, job.AfterAny} {
-			require.Equal(t, c.want[condition], condition.Judge(c.on), "%s: %s", condition, c.about)
+			require.Equal(t, c.want[condition], condition.Judge(job.ProgressOf(c.on)), "%s: %s", condition, c.about)
 		}
 	}
 	waits := job.Job{Dependencies: []job.Depends{{JobID: "a", Condition: job.AfterOK},
 		{JobID: "b", Condition: job.AfterOK}}}
-	verdict, _ := waits.JudgeAll(map[string]job.Job{"a": done, "b": done})
+	verdict, _ := waits.JudgeAll(map[string]job.Progress{"a": job.ProgressOf(done), "b": job.ProgressOf(done)})
 	require.Equal(t, job.Met, verdict)
-	verdict, on := waits.JudgeAll(map[string]job.Job{"a": runs, "b": failed})
+	verdict, on := waits.JudgeAll(map[string]job.Progress{"a": job.ProgressOf(runs), "b": job.ProgressOf(failed)})
 	require.Equal(t, job.Never, verdict)
 	require.Equal(t, "b", on.JobID)
-	verdict, _ = waits.JudgeAll(map[string]job.Job{"a": done})
+	verdict, _ = waits.JudgeAll(map[string]job.Progress{"a": job.ProgressOf(done)})
 	require.Equal(t, job.Never, verdict, "one that is not there")
+}
+
+// A condition on an array is one on all of its jobs.
+func TestConditionsOnArrays(t *testing.T) {
+	t.Parallel()
+	pending, runs := job.New(job.Job{}, false, noon), running(t, job.Job{})
+	done, err := runs.Finish(job.End{Ran: true}, noon)
+	require.NoError(t, err)
+	failed, err := runs.Finish(job.End{Code: job.Exit}, noon)
+	require.NoError(t, err)
+	unstarted, err := pending.Apply(job.Cancel, job.Asked, noon)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		of    []job.Job
+		want  map[job.Condition]job.Verdict
+		about string
+	}{
+		{nil, map[job.Condition]job.Verdict{job.After: job.Never, job.AfterOK: job.Never, job.AfterAny: job.Never,
+			job.AfterNotOK: job.Never}, "nothing"},
+		{[]job.Job{done, pending}, map[job.Condition]job.Verdict{}, "one waits"},
+		{[]job.Job{done, runs}, map[job.Condition]job.Verdict{job.After: job.Met}, "one runs"},
+		{[]job.Job{failed, runs}, map[job.Condition]job.Verdict{job.After: job.Met, job.AfterOK: job.Never},
+			"one has failed, one runs"},
+		{[]job.Job{done, done}, map[job.Condition]job.Verdict{job.After: job.Met, job.AfterOK: job.Met, job.AfterAny: job.Met,
+			job.AfterNotOK: job.Never}, "all completed"},
+		{[]job.Job{failed, done}, map[job.Condition]job.Verdict{job.After: job.Met, job.AfterOK: job.Never,
+			job.AfterAny: job.Met, job.AfterNotOK: job.Met}, "one failed"},
+		{[]job.Job{unstarted, runs}, map[job.Condition]job.Verdict{job.After: job.Never, job.AfterOK: job.Never},
+			"one was cancelled before it started"},
+	} {
+		var all job.Progress
+		for _, j := range c.of {
+			all = all.Add(job.ProgressOf(j))
+		}
+		for _, condition := range []job.Condition{job.After, job.AfterOK, job.AfterNotOK, job.AfterAny} {
+			require.Equal(t, c.want[condition], condition.Judge(all), "%s: %s", condition, c.about)
+		}
+	}
 }

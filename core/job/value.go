@@ -24,12 +24,23 @@ type Command struct {
 	Directory   string   // empty: the folder of the allocation
 	Environment map[string]string
 	Input       []byte // of each; empty: nothing
+	Slurm       bool   // it finds the variables of Slurm
+	Image       string // of the container it runs in; empty: it runs in none
+	Mounts      []Mount
+}
+
+// Mount is a folder of the node that a job has in its container.
+type Mount struct {
+	Source   string
+	Target   string // empty: the same
+	ReadOnly bool
 }
 
 // Checkpoint has a job told by a signal that its end is near.
 type Checkpoint struct {
-	Signal string // such as USR1; empty: it is not told
-	Before time.Duration
+	Signal     string // such as USR1; empty: it is not told
+	Before     time.Duration
+	LeaderOnly bool // its first process gets the signal; else its whole process group
 }
 
 // Retries is how often a job is tried again, by whose doing it was.
@@ -47,13 +58,18 @@ const (
 	AfterOK    Condition = "afterok"    // it has completed
 	AfterNotOK Condition = "afternotok" // it is over, and has not completed
 	AfterAny   Condition = "afterany"   // it is over
+	AfterCorr  Condition = "aftercorr"  // its job of the same index has completed: asked for, and never stored
 )
 
-// Depends is a condition on another job.
+// Depends is a condition on another job, or on all jobs of an array.
 type Depends struct {
-	JobID     string
+	JobID     string // of a job, or of an array
 	Condition Condition
 }
+
+// Predicted is for how long an attempt runs, as it was predicted: less with a chance of 10, 50 and 90 percent. The
+// zero Predicted: nobody could say.
+type Predicted struct{ P10, P50, P90 time.Duration }
 
 // Job is a command that runs on GPUs of its own once it gets them, at one moment. Its state
 // changes only through Apply.
@@ -65,25 +81,33 @@ type Job struct {
 	SubmittedBy    string // key
 	UserID         string // person whose key it is; empty: none
 	Priority       Priority
+	Workload       capacity.Workload // what its GPUs are for; empty: batch
 	Shape          capacity.Shape
 	Command        Command
 	MaxRuntime     time.Duration // of an attempt
 	Grace          time.Duration // between TERM and KILL
 	Checkpoint     Checkpoint
 	Retries        Retries
+	Preemptible    bool // it may be told to leave for others
 	Dependencies   []Depends
-	ArrayID        string // empty: it is in none
+	Reservation    string // that its first attempt claims, and waits for; empty: it waits in the queue
+	Array          Array
 	ArrayIndex     int
+	Where          Where
 
 	NotBefore    time.Time     // it does not start earlier; zero: at once
 	Attempt      int           // the last one's number, from 1; 0: it never had GPUs
 	AllocationID string        // of the last attempt
 	Failures     int           // attempts that were tried again by Retries.Failed
 	Losses       int           // and by Retries.Lost
+	Preemptions  int           // attempts that left for other jobs
+	Avoids       []string      // ids of nodes whose hardware ended an attempt
+	Ending       Ending        // of the attempt that it has
 	Reason       string        // why it is in its state, a code
 	End          End           // of the last attempt that ended
 	GPUTime      time.Duration // for which its attempts held GPUs, times their number
 	Cost         money.MicroUSD
+	Predicted    Predicted // of the last attempt, when it got its GPUs
 
 	SubmittedAt time.Time
 	ScheduledAt time.Time // of the last attempt
@@ -132,6 +156,9 @@ func (j Job) Apply(event Event, reason string, now time.Time) (Job, error) {
 	case Pending:
 		j.StartedAt = time.Time{}
 	}
+	if !j.HasGPUs() {
+		j.Ending = Ending{}
+	}
 	if j.Over() {
 		j.EndedAt = now
 	}
@@ -156,31 +183,12 @@ const (
 	Never                // it cannot come true any more
 )
 
-// Judge says whether a condition on another job is met. Only the final state counts: a job that
-// failed and is tried again has not failed.
-func (c Condition) Judge(other Job) Verdict {
-	ok := other.state == Completed
-	switch {
-	case c == After && (!other.StartedAt.IsZero() || other.End.Ran || ok):
-		return Met
-	case !other.Over():
-		return Wait
-	case c == AfterAny, c == AfterOK && ok, c == AfterNotOK && !ok:
-		return Met
-	}
-	return Never
-}
-
-// JudgeAll says whether all of a job's dependencies are met, by the jobs that they name. One that
-// is not there never will be.
-func (j Job) JudgeAll(others map[string]Job) (verdict Verdict, on Depends) {
+// JudgeAll says whether all of a job's dependencies are met, by the jobs and arrays that they name. One
+// that is not there never will be.
+func (j Job) JudgeAll(others map[string]Progress) (verdict Verdict, on Depends) {
 	verdict = Met
 	for _, d := range j.Dependencies {
-		other, known := others[d.JobID]
-		is := Never
-		if known {
-			is = d.Condition.Judge(other)
-		}
+		is := d.Condition.Judge(others[d.JobID])
 		if is == Never {
 			return Never, d
 		}

@@ -16,6 +16,7 @@ type Learned struct {
 	Arrivals Arrivals
 	Leases   LeaseUse
 	Cleaning []Cleaning // not learned, but kept with it: what was given back and is not clean
+	Rooms    []Room     // kept with it, too: what jobs leave for others
 	// Sources is what is known of the pool's alternates, by capacity.Offering.Key. Boot
 	// and Supply are its first source's.
 	Sources map[string]SourceLearned

@@ -113,6 +113,11 @@ type Node struct {
 	// Taken is why a promise cannot have the node although it is ready, where a cluster's
 	// own scheduler places the work: TakenByWork or TakenAway; empty: it can.
 	Taken string
+	// Labels are what operators say of the node, for jobs to ask for; nil: nothing.
+	Labels map[string]string
+	// Taints keep jobs away that do not tolerate each of them, sorted; nil: none.
+	Taints []string
+	Heat   Heat
 
 	RequestedAt time.Time
 	BootingAt   time.Time

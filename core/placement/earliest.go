@@ -15,7 +15,11 @@ import (
 func (c *Cluster) Earliest(r Request, now time.Time, length time.Duration) (Promised, bool) {
 	shape := r.shape()
 	best, bestAt := Placement(nil), never
-	for _, k := range c.kindsFor(r) {
+	for _, family := range familiesFor(c.kindsFor(r), r) {
+		k := family[0]
+		if len(family) > 1 {
+			k = merged(family)
+		}
 		f := forecast{k: k, shape: shape, now: now.UnixNano(), length: int64(length)}
 		if spots, at := f.earliest(r.Near); at < bestAt {
 			best, bestAt = spots, at
@@ -34,8 +38,9 @@ type forecast struct {
 
 // opening is when a node could take the largest rank.
 type opening struct {
-	at   int
-	from instant
+	*node
+	order int
+	from  instant
 }
 
 func (f forecast) earliest(near Nearness) (Placement, instant) {
@@ -61,16 +66,16 @@ func (f forecast) among(nodes []*node) (Placement, instant) {
 		return f.first(nodes)
 	}
 	all := make([]opening, 0, len(nodes))
-	for _, n := range nodes {
+	for order, n := range nodes {
 		if n.Drained {
 			continue
 		}
 		if from := n.earliest(f.shape.PerNode, f.length, f.now); from < never {
-			all = append(all, opening{n.at, from})
+			all = append(all, opening{n, order, from})
 		}
 	}
 	slices.SortFunc(all, func(a, b opening) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.at, b.at))
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.order, b.order))
 	})
 	for last := f.shape.Nodes - 1; last < len(all); last++ {
 		if last+1 < len(all) && all[last+1].from == all[last].from {
@@ -106,7 +111,7 @@ func (f forecast) first(nodes []*node) (Placement, instant) {
 func (f forecast) takeAt(all []opening, from instant) (Placement, bool) {
 	var spots Placement
 	for i := len(all) - 1; i >= 0 && len(spots) < f.shape.Nodes; i-- {
-		n := f.k.nodes[all[i].at]
+		n := all[i].node
 		if n.freeDuring(from, later(from, f.length), f.now) >= f.shape.PerNode {
 			spots = append(spots, Spot{Node: n.ID, GPUs: f.shape.On(len(spots))})
 		}
@@ -119,12 +124,11 @@ func (f forecast) takeAt(all []opening, from instant) (Placement, bool) {
 func (f forecast) afterAll(all []opening) (Placement, instant) {
 	from := f.now
 	for _, o := range all {
-		n := f.k.nodes[o.at]
 		from = max(from, o.from)
-		for _, h := range n.holds {
+		for _, h := range o.holds {
 			from = max(from, h.until)
 		}
-		for _, p := range n.promises {
+		for _, p := range o.promises {
 			from = max(from, p.until)
 		}
 	}

@@ -11,13 +11,14 @@ import (
 // more of the labels that it prefers, then those with the smallest GPUs, then cool
 // before warm ones, then the tightest.
 func (c *Cluster) Find(r Request, now, until time.Time) (Placement, bool) {
-	for _, k := range c.kindsFor(r) {
+	kinds := c.kindsFor(r)
+	for _, k := range kinds {
 		s := search{c, k, now.UnixNano(), until.UnixNano()}
 		if p, ok := s.find(r); ok {
 			return p, true
 		}
 	}
-	return nil, false
+	return c.findAcross(kinds, r, now.UnixNano(), until.UnixNano())
 }
 
 // kindsFor returns the kinds that meet a request, the best first.

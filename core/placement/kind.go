@@ -111,7 +111,5 @@ func (k *kind) meets(r Request) bool {
 	if r.isPart() && (!k.Shared || r.Part.MemoryMiB > k.MemoryMiB) {
 		return false
 	}
-	_, labelled := k.Labels.Covers(r.Labels)
-	_, tolerated := r.Tolerates.Covers(k.Taints)
-	return labelled && tolerated
+	return r.Allows(k.Labels, k.Taints)
 }

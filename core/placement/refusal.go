@@ -33,13 +33,18 @@ func (c *Cluster) Explain(r Request) Refusal {
 		return out
 	}
 	fitsEmpty, fitsUsable, fitsUnpromised := false, false, false
-	for _, k := range kinds {
-		n := k.count()
-		out.Free += n.free
-		out.Usable += n.usable * k.GPUs
-		fitsEmpty = fitsEmpty || n.nodes >= r.shape().Nodes && k.groupHolds(r)
-		fitsUsable = fitsUsable || n.usable >= r.shape().Nodes
-		fitsUnpromised = fitsUnpromised || k.ignoresPromises(r)
+	for _, family := range familiesFor(kinds, r) {
+		sum, unpromised, groups := kindCount{}, 0, false
+		for _, k := range family {
+			n := k.count()
+			out.Free += n.free
+			out.Usable += n.usable * k.GPUs
+			sum.nodes, sum.usable = sum.nodes+n.nodes, sum.usable+n.usable
+			unpromised, groups = unpromised+k.roomWithoutPromises(r), groups || k.groupHolds(r)
+		}
+		fitsEmpty = fitsEmpty || sum.nodes >= r.shape().Nodes && groups
+		fitsUsable = fitsUsable || sum.usable >= r.shape().Nodes
+		fitsUnpromised = fitsUnpromised || unpromised >= r.shape().Nodes
 	}
 	switch {
 	case !fitsEmpty:
@@ -86,8 +91,8 @@ func (k *kind) groupHolds(r Request) bool {
 	return false
 }
 
-// ignoresPromises reports whether enough nodes have enough GPUs free, were none promised.
-func (k *kind) ignoresPromises(r Request) bool {
+// roomWithoutPromises counts the nodes that have enough GPUs free, were none promised.
+func (k *kind) roomWithoutPromises(r Request) int {
 	enough := 0
 	for _, sets := range k.plain {
 		for _, set := range sets[r.shape().PerNode:] {
@@ -99,5 +104,5 @@ func (k *kind) ignoresPromises(r Request) bool {
 			enough++
 		}
 	}
-	return enough >= r.shape().Nodes
+	return enough
 }

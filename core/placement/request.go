@@ -85,6 +85,13 @@ type Request struct {
 	Near      Nearness
 }
 
+// Allows reports whether the request can be met by a node with these labels and taints.
+func (r Request) Allows(labels, taints Set) bool {
+	_, labelled := labels.Covers(r.Labels)
+	_, tolerated := r.Tolerates.Covers(taints)
+	return labelled && tolerated
+}
+
 // isPart reports whether the request is for a share of a GPU.
 func (r Request) isPart() bool { return r.Part != Part{} }
 

@@ -70,6 +70,10 @@ func planPending(c *computation, a *allocation.Allocation) {
 		return
 	}
 	b := a.Booking()
+	if c.Pinned[a.ID] {
+		c.requireNodes(b.Slots, ReasonDemand)
+		return
+	}
 	b.Slots = c.moveToBetter(MoveAllocation, b, a.Shape)
 	c.requireNodes(c.takeEarlierBoot(MoveAllocation, b, a.Shape), ReasonDemand)
 }

@@ -33,7 +33,7 @@ func newPlaces(s Snapshot) *places {
 // BuildCalendar returns the calendar of all that takes GPUs of the pool.
 func (s Snapshot) BuildCalendar() *calendar.Slots {
 	return calendar.Build(s.Pool, calendar.Occupants(s.Reservations), calendar.Occupants(s.Allocations),
-		calendar.Occupants(s.Cleaning), calendar.Occupants(s.Nodes))
+		calendar.Occupants(s.Cleaning), calendar.Occupants(s.Rooms), calendar.Occupants(s.Nodes))
 }
 
 // Kept is what keeps the slot of a node from all bookings that an operator keeps.

@@ -41,6 +41,8 @@ type Snapshot struct {
 	Paused map[string]time.Time
 	// Idle are the allocations whose GPUs are idle, as far as somebody looks at them now.
 	Idle map[string]Idleness
+	// Pinned are the allocations that keep their slots, whichever would be better.
+	Pinned map[string]bool
 }
 
 // Billing is how the provider charges for a node besides its price: at least

@@ -19,6 +19,7 @@ type signature struct {
 type classKey struct {
 	signature
 	tenant, class string
+	group         Group
 	predicted     time.Duration // rounded, so that jobs share lines
 	band          int
 }
@@ -56,6 +57,7 @@ func compareJobs(a, b *waiter) int {
 
 func (s *Scheduler) classOf(j *Job) classKey {
 	return classKey{signature: signature{j.Request, j.MaxRuntime}, tenant: j.Tenant, class: j.Class,
+		group:     j.Group,
 		predicted: roundUp(j.Predicted), band: s.policy.band(j.Attained, j.Request.GPUs())}
 }
 

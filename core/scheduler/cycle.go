@@ -135,7 +135,7 @@ func (c *cycle) serve(turn place) {
 	w := now.job
 	_, refused := c.refused[turn.pile]
 	switch {
-	case w.isOverLimit():
+	case c.isOverLimit(w):
 		c.blockLine(w)
 		c.push(turn.pile)
 	case !refused && c.start(w):
@@ -148,10 +148,14 @@ func (c *cycle) serve(turn place) {
 	}
 }
 
-// isOverLimit reports whether the tenant may not hold the job beside what it holds and is
-// promised. A promise has its place within the limit from when it is made, so that only what the
+// isOverLimit reports whether the job's group is full, or the tenant may not hold the job beside what
+// it holds and is promised. A promise has its place within the limit from when it is made, so that only what the
 // tenant holds counts against it: two that are over a limit that fell must not block each other.
-func (w *waiter) isOverLimit() bool {
+func (c *cycle) isOverLimit(w *waiter) bool {
+	return c.s.isFull(w) || w.isOverTenantLimit()
+}
+
+func (w *waiter) isOverTenantLimit() bool {
 	t := w.line.tenant
 	would := t.held + w.Request.GPUs()
 	if w.promise == nil {
@@ -160,9 +164,13 @@ func (w *waiter) isOverLimit() bool {
 	return t.MostGPU > 0 && would > t.MostGPU
 }
 
-// blockLine leaves out the line of a job whose tenant may hold no more.
+// blockLine leaves out the line of a job whose group or tenant may hold no more.
 func (c *cycle) blockLine(w *waiter) {
-	c.noteBlocked(w, TenantLimit)
+	by := TenantLimit
+	if c.s.isFull(w) {
+		by = GroupLimit
+	}
+	c.noteBlocked(w, by)
 	w.line.next = len(w.line.jobs)
 }
 
@@ -186,6 +194,7 @@ func (c *cycle) start(w *waiter) bool {
 	c.s.running[w.ID] = &Running{Job: w.Job, Spots: taken, Started: c.now, Until: until,
 		Overdue: c.isOverdue}
 	c.s.hold(w.line.tenant, w.Request.GPUs(), c.now)
+	c.s.countHeld(w.Group, 1)
 	c.out.Starts = append(c.out.Starts, Start{Job: w.ID, Spots: taken, Until: until})
 	return true
 }

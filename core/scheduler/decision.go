@@ -46,6 +46,7 @@ type Blocker string
 // The blockers beside those of package placement.
 const (
 	TenantLimit Blocker = "tenant_limit"
+	GroupLimit  Blocker = "group_limit"
 	Preempting  Blocker = "preempting" // others are leaving for it
 )
 

@@ -13,6 +13,7 @@ type Job struct {
 	ID           string
 	Tenant, User string
 	Class        string // of priority
+	Group        Group
 	Request      placement.Request
 	MaxRuntime   time.Duration // after which an attempt is ended; 0: the policy's
 	Predicted    time.Duration // of an attempt, for the order alone; 0: MaxRuntime

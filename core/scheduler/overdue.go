@@ -40,7 +40,7 @@ func (c *cycle) serveOverdue() {
 	c.isOverdue = true
 	for c.room > 0 && len(c.overdue) > 0 {
 		w := c.overdue.pop().job
-		if w.isOverLimit() || c.start(w) {
+		if c.isOverLimit(w) || c.start(w) {
 			continue
 		}
 		if _, refused := c.refused[w.line.pile]; !refused {

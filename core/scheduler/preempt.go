@@ -39,7 +39,7 @@ func (c *cycle) want(w *waiter) {
 func (c *cycle) makeRoom() {
 	for _, w := range c.wants {
 		// It started after all, or others of its tenant took what was left of the limit.
-		if c.s.jobs[w.ID] == nil || w.isOverLimit() {
+		if c.s.jobs[w.ID] == nil || c.isOverLimit(w) {
 			continue
 		}
 		h := hope{w.line.signature, c.s.keyOf(&w.Job, w.line, c.now)}

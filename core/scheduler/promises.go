@@ -71,7 +71,7 @@ func (c *cycle) servePromised(turn place) {
 		c.all.push(is)
 		return
 	}
-	if w.isOverLimit() {
+	if c.isOverLimit(w) {
 		c.blockLine(w) // it came back from running, or limits have changed
 		return
 	}
@@ -109,6 +109,7 @@ func (s *Scheduler) keep(p *Promise) {
 	w := s.jobs[p.ID]
 	if w.promise == nil {
 		w.line.tenant.promised += w.Request.GPUs()
+		s.countPromised(w.Group, 1)
 	}
 	s.promises[p.ID], w.promise = p, p
 }
@@ -120,6 +121,7 @@ func (s *Scheduler) withdraw(id string) {
 		delete(s.promises, id)
 		w := s.jobs[id]
 		w.line.tenant.promised -= w.Request.GPUs()
+		s.countPromised(w.Group, -1)
 		w.promise = nil
 	}
 }

@@ -26,7 +26,8 @@ type Scheduler struct {
 	running  map[string]*Running
 	promises map[string]*Promise
 	tenants  map[string]*tenant
-	weights  int // of all tenants
+	groups   map[string]groupUse // of those that are bounded
+	weights  int                 // of all tenants
 	entries  map[userKey]queue.Entries
 }
 
@@ -36,6 +37,7 @@ func New(p Policy, nodes []placement.Node) (*Scheduler, error) {
 	s := &Scheduler{policy: p, nodes: map[string]placement.Node{}, lines: map[classKey]*line{},
 		piles: map[signature]*pile{}, jobs: map[string]*waiter{}, early: map[string]Job{},
 		running: map[string]*Running{}, promises: map[string]*Promise{}, tenants: map[string]*tenant{},
+		groups:  map[string]groupUse{},
 		entries: map[userKey]queue.Entries{}, later: queue.New(math.MaxInt32)}
 	var err error
 	if s.cluster, err = placement.New(p.Placement, nodes); err != nil {
@@ -70,6 +72,16 @@ func (s *Scheduler) SetCondition(node string, x placement.Condition, now time.Ti
 	n := s.nodes[node]
 	n.Condition, _ = s.cluster.Condition(node)
 	s.nodes[node] = n
+	return true
+}
+
+// Book keeps GPUs for somebody who is no job, under an id that no job has: nothing starts there that may not be over
+// before. It returns false, and books nothing, if a node is not known.
+func (s *Scheduler) Book(p placement.Promised) bool {
+	if !s.knows(p.Spots) {
+		return false
+	}
+	s.cluster.Promise(p)
 	return true
 }
 
@@ -158,6 +170,7 @@ func (s *Scheduler) stop(id string, now time.Time) *Running {
 	s.cluster.Release(id)
 	delete(s.running, id)
 	s.hold(s.tenantOf(r.Tenant), -r.Request.GPUs(), now)
+	s.countHeld(r.Group, -1)
 	return r
 }
 

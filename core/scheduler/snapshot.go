@@ -155,6 +155,7 @@ func (s *Scheduler) restoreRunning(r Running, taken devices) error {
 	s.cluster.Restore(placement.Holding{ID: r.ID, Spots: r.Spots, Part: r.Request.Part, Until: r.Until})
 	s.running[r.ID] = &r
 	s.tenantOf(r.Tenant).held += r.Request.GPUs()
+	s.countHeld(r.Group, 1)
 	return nil
 }
 

@@ -78,6 +78,9 @@ func (w *world) submit(t *rapid.T) {
 	if rapid.IntRange(0, 5).Draw(t, "part") == 0 {
 		j.Request.Part = placement.Part{MemoryMiB: 300, Compute: 300}
 	}
+	if rapid.IntRange(0, 2).Draw(t, "grouped") == 0 {
+		j.Group = rapid.SampledFrom([]scheduler.Group{{Name: "g", Most: 1}, {Name: "h", Most: 2}}).Draw(t, "group")
+	}
 	w.next++
 	w.jobs[j.ID] = j
 	require.NoError(t, w.s.Submit(j, w.now))
@@ -156,6 +159,7 @@ func (w *world) cycle(t *rapid.T) scheduler.Decision {
 		}
 	}
 	w.requireOneHand(t, after)
+	requireGroups(t, after)
 	w.requirePlans(t, before, d)
 	w.requirePlaceable(t, before, d)
 	return d
@@ -172,6 +176,16 @@ func requireGang(t *rapid.T, j scheduler.Job, spots placement.Placement) {
 func (w *world) requireOneHand(t *rapid.T, after scheduler.Snapshot) {
 	_, err := scheduler.Restore(w.policy, after)
 	require.NoError(t, err, "the state after a cycle is one that can be")
+}
+
+// requireGroups checks that no group holds more than it may.
+func requireGroups(t *rapid.T, after scheduler.Snapshot) {
+	held := map[scheduler.Group]int{}
+	for _, r := range after.Running {
+		if held[r.Group]++; r.Group.Most > 0 {
+			require.LessOrEqual(t, held[r.Group], r.Group.Most, "of %s", r.Group.Name)
+		}
+	}
 }
 
 // requirePlaceable checks that nothing is done for a job that fits on no nodes at all.

@@ -86,7 +86,7 @@ var coreOrder = [][]string{
 	{"core/quota", "core/activity"}, {"core/fairshare"}, {"core/priority", "core/queue"},
 	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence",
 		"core/cost", "core/health"},
-	{"core/admission", "core/placement", "core/learned", "core/observe", "core/coldstart"},
+	{"core/admission", "core/placement", "core/learned", "core/observe", "core/coldstart", "core/runtimes"},
 	{"core/wait", "core/scheduler"},
 	{"core/plan"},
 }

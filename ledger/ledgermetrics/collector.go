@@ -46,8 +46,9 @@ var (
 	poolGPUs     = newGauge("pool_gpus_limit", "GPUs that the pool may have at most.", "pool")
 	reservations = newGauge("reservations", "Reservations that are not over, by state.", "pool", "state")
 	allocations  = newGauge("allocations", "Allocations that are not over, by state.", "pool", "state")
-	queueLength  = newGauge("queue_length", "Bookings that wait: allocations for nodes, reservations for a place.",
-		"pool", "queue")
+	jobs         = newGauge("jobs", "Jobs that are not over, by state.", "pool", "state")
+	queueLength  = newGauge("queue_length",
+		"What waits: allocations for nodes, reservations for a place, jobs for GPUs, a time or other jobs.", "pool", "queue")
 	workloadUsed = newGauge("workload_gpus_used", "GPUs that a workload of a split pool holds now.", "pool",
 		"workload")
 	workloadLimit = newGauge("workload_gpus_limit", "GPUs of a split pool that are for a workload.", "pool", "workload")
@@ -62,8 +63,8 @@ var (
 		"How long the oldest due task has waited to be done, sent to a queue or not; 0 while none is due.")
 )
 
-var gauges = []gauge{ledgerUp, nodes, gpus, poolGPUs, recovering, reservations, allocations, queueLength,
-	workloadUsed, workloadLimit, quotaUsed, quotaLimit, taskRows, blind, failing, taskLag, daemons, gpuUse,
+var gauges = []gauge{ledgerUp, nodes, gpus, poolGPUs, recovering, reservations, allocations, jobs,
+	queueLength, workloadUsed, workloadLimit, quotaUsed, quotaLimit, taskRows, blind, failing, taskLag, daemons, gpuUse,
 	gpuMemory, gpuTemperature, gpuPower, gpuUnhealthy}
 
 // Collector reads gauges from the ledger when it is scraped, at most once in five

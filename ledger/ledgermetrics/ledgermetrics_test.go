@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/quota"
@@ -136,12 +137,18 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 	require.NoError(t, err)
 	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 4, Lease: 30 * time.Minute})
 	require.NoError(t, err)
+	_, err = l.SubmitJobs(t.Context(), actor, ledger.JobCommand{Needs: ledger.AllocateRequest{Pool: "lab", GPUs: 1},
+		Job: job.Job{Priority: job.Normal, Command: job.Command{Arguments: []string{"true"}}, MaxRuntime: time.Minute,
+			Grace: time.Second}})
+	require.NoError(t, err)
 
 	collector := ledgermetrics.NewCollector(w.store, w.clock)
 	got := readLevels(t, collector)
 	for name, want := range map[string]float64{
 		"forewarm_ledger_up": 1, "forewarm_pool_gpus_limit lab": 8, "forewarm_queue_length lab allocations": 1,
-		"forewarm_queue_length lab waitlist": 0, "forewarm_allocations lab pending": 1, "forewarm_gpus lab free": 0,
+		"forewarm_queue_length lab waitlist": 0, "forewarm_queue_length lab jobs": 1, "forewarm_jobs lab pending": 1,
+		"forewarm_jobs lab running":        0,
+		"forewarm_allocations lab pending": 1, "forewarm_gpus lab free": 0,
 		"forewarm_quota_gpus_used acme": 4, "forewarm_quota_gpus_limit acme": 12,
 		"forewarm_workload_gpus_used lab online": 4, "forewarm_workload_gpus_limit lab batch": 4,
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -70,6 +71,9 @@ func (l *readLevels) takePools(r ledger.Reader) error {
 				return fmt.Errorf("reading pool %s: %w", p.Name, err)
 			}
 			l.takePool(state, r.Now())
+			if err := l.takeJobs(r, p); err != nil {
+				return err
+			}
 			after = p.ID
 		}
 		if len(pools) == 0 {
@@ -115,6 +119,21 @@ func (l *readLevels) takePool(s ledger.PoolState, now time.Time) {
 			l.addLevel(workloadLimit, limit, pool, string(workload))
 		}
 	}
+}
+
+// takeJobs counts the jobs of a pool that are not over.
+func (l *readLevels) takeJobs(r ledger.Reader, p ledger.Pool) error {
+	counts, err := r.CountJobs(ledger.Scope{All: true}, ledger.JobFilter{PoolID: p.ID, Live: true})
+	if err != nil {
+		return fmt.Errorf("counting the jobs of pool %s: %w", p.Name, err)
+	}
+	byState := map[string]int{}
+	for state, n := range counts {
+		byState[string(state)] = n
+	}
+	l.addStates(jobs, p.Name, byState, string(job.Pending), string(job.Running))
+	l.addLevel(queueLength, byState[string(job.Pending)], p.Name, "jobs")
+	return nil
 }
 
 // boolToInt is 1 for true.

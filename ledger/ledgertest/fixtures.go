@@ -91,6 +91,8 @@ func newLearned() learned.Learned {
 		Leases:   learned.LeaseUse{Seen: []time.Duration{1, 1000000}},
 		Cleaning: []learned.Cleaning{{ID: "alc_1", Since: day, Slots: []int{0, 2}, GPUs: 1,
 			UUIDs: []string{"GPU-1", "GPU-2"}, Await: []string{"nod_1"}, GivenUp: []string{"nod_2"}}},
+		Rooms: []learned.Room{{For: "job_1", Since: day, GiveUp: day.Add(time.Minute), Until: day.Add(time.Hour),
+			Slots: []int{1}, GPUs: 2, Short: 1, From: []string{"alc_1"}}},
 		Sources: map[string]learned.SourceLearned{"aws/us/p4d-spot": {
 			Boot: learned.BootTimes{Prior50: time.Second, Prior95: time.Minute, Faded: 1,
 				Seen: []time.Duration{time.Second}},
@@ -139,6 +141,8 @@ func fullNode(w *world, id, poolID string, slot int) node.Node {
 	n = applyEvents(w, n, day.Add(time.Hour), node.Drain, node.Retire, node.Confirm)
 	n.AbsentAt, n.BilledUntil, n.ExpiresAt = day.Add(50*time.Minute), day.Add(49*time.Minute), day.Add(24*time.Hour)
 	n.Taken = node.TakenByWork
+	n.Labels, n.Taints = map[string]string{"disk": "nvme", "rack": ""}, []string{"licensed", "old"}
+	n.Heat = node.Heat{Celsius: 86, HotUntil: day.Add(2 * time.Hour)}
 	n.Quarantine = node.Quarantines{Kept: true, Resuming: true, WarnedAt: day, Spans: []calendar.Interval{
 		{Start: day, End: day.Add(time.Minute)}, {Start: day.Add(time.Hour)},
 	}}

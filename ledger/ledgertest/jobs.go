@@ -7,6 +7,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/queue"
+	"github.com/forewarm/forewarm/core/runtimes"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -16,19 +18,29 @@ func newJob(w *world, id, org, poolID string, at time.Time) job.Job {
 	j := job.New(job.Job{ID: id, OrganizationID: org, PoolID: poolID, Name: "train", SubmittedBy: "key_1",
 		UserID: "usr_1", Priority: job.High, Shape: capacity.Shape{Nodes: 2, PerNode: 3, Short: 1},
 		Command: job.Command{Arguments: []string{"sh", "-c", "true"}, Directory: "/data",
-			Environment: map[string]string{"A": "1"}, Input: []byte{0, 1}},
-		MaxRuntime: time.Hour, Grace: time.Minute, Checkpoint: job.Checkpoint{Signal: "USR1", Before: time.Minute},
-		Retries:      job.Retries{Failed: 2, Lost: 3},
-		Dependencies: []job.Depends{{JobID: "job_0", Condition: job.AfterAny}}, ArrayID: "arr_1", ArrayIndex: 7,
-		NotBefore: at, AllocationID: "alc_1", Failures: 1, Losses: 1, GPUTime: time.Hour, Cost: 5}, false, at)
+			Environment: map[string]string{"A": "1"}, Input: []byte{0, 1}, Slurm: true, Image: "python:3.12",
+			Mounts: []job.Mount{{Source: "/data", Target: "/d", ReadOnly: true}}},
+		MaxRuntime: time.Hour, Grace: time.Minute,
+		Checkpoint:  job.Checkpoint{Signal: "USR1", Before: time.Minute, LeaderOnly: true},
+		Retries:     job.Retries{Failed: 2, Lost: 3},
+		Reservation: "rsv_1", Workload: capacity.Online,
+		Dependencies: []job.Depends{{JobID: "job_0", Condition: job.AfterAny}}, ArrayIndex: 7,
+		Array: job.Array{ID: "arr_1", Jobs: 3, First: 2, Last: 9, Limit: 2},
+		Where: job.Where{Constraints: []string{"disk=nvme"}, Prefers: []string{"rack=r1"}, Tolerates: []string{"old"},
+			Excludes: []string{"nod_8"}}, Avoids: []string{"nod_9"},
+		NotBefore: at, AllocationID: "alc_1", Failures: 1, Losses: 1, GPUTime: time.Hour, Cost: 5,
+		Predicted: job.Predicted{P10: time.Minute, P50: time.Hour, P90: 2 * time.Hour}}, false, at)
 	for _, e := range []job.Event{job.Schedule, job.Start} {
 		var err error
 		j, err = j.Apply(e, "", at)
 		require.NoError(w, err)
 	}
-	j.End = job.End{Code: job.Exit, ExitCode: 3, Signal: "KILL", Reason: "why", Ran: true}
+	j.Preemptible, j.Preemptions = true, 2
+	j.End = job.End{Code: job.Exit, ExitCode: 3, Signal: "KILL", Reason: "why", Ran: true, PeakMemory: 7}
 	j, err := j.Apply(job.Fail, job.Exit, at.Add(time.Hour))
 	require.NoError(w, err)
+	j.Ending = job.Ending{Then: job.ThenPreempted, Asked: at, By: at.Add(time.Hour), Lead: time.Minute,
+		Grace: time.Second, For: "job_9"}
 	return j
 }
 
@@ -54,6 +66,9 @@ func jobsAreFound(w *world) {
 		require.Len(w, live, 1)
 		require.Equal(w, "later", live[0].Name)
 		require.Empty(w, live[0].Command.Input, "lists come without it")
+		versions, err := r.LiveJobVersions("pol_1")
+		require.NoError(w, err)
+		require.Equal(w, []ledger.JobVersion{{ID: live[0].ID, Version: live[0].Version}}, versions)
 		count, err := r.CountLiveJobs("pol_1")
 		require.NoError(w, err)
 		require.Equal(w, map[string]int{"org_1": 1}, count)
@@ -63,8 +78,17 @@ func jobsAreFound(w *world) {
 		byID, err := r.JobsByID([]string{"job_1", "job_404", "job_2"})
 		require.NoError(w, err)
 		require.Len(w, byID, 2)
+		progress, err := r.ArrayProgress([]string{"arr_1", "arr_404"})
+		require.NoError(w, err)
+		require.Equal(w, map[string]job.Progress{"arr_1": job.ProgressOf(over)}, progress)
+		counted, err := r.CountJobs(everything, ledger.JobFilter{})
+		require.NoError(w, err)
+		require.Equal(w, map[job.State]int{job.Pending: 1, job.Failed: 1}, counted)
+		counted, err = r.CountJobs(everything, ledger.JobFilter{ArrayID: "arr_1"})
+		require.NoError(w, err)
+		require.Equal(w, map[job.State]int{job.Failed: 1}, counted)
 		for f, want := range map[*ledger.JobFilter]string{
-			{ArrayID: "arr_1"}: "job_1", {Name: "later"}: "job_2", {Live: true}: "job_2",
+			{ArrayID: "arr_1"}: "job_1", {ArrayIndex: new(7)}: "job_1", {Name: "later"}: "job_2", {Live: true}: "job_2",
 			{State: []string{"failed"}}: "job_1", {SubmittedBy: "key_1"}: "job_1", {UserID: "usr_1", PoolID: "pol_1"}: "job_1",
 		} {
 			got, err := r.Jobs(everything, *f, ledger.Page{})
@@ -74,8 +98,76 @@ func jobsAreFound(w *world) {
 		}
 		return nil
 	})
+	for _, count := range []int{1, 2} { // the later replaces the earlier
+		used := ledger.JobEntries{Who: "org_1/usr_1", Entries: queue.Entries{FullAt: day, Day: 7, Count: count}}
+		w.mustSave(ledger.Change{JobEntries: []ledger.JobEntries{{Who: used.Who}, used}})
+		w.readSnapshot(func(r ledger.Reader) error {
+			got, err := r.JobEntries(used.Who)
+			require.Equal(w, used, got)
+			return err
+		})
+	}
+	w.mustSave(ledger.Change{DroppedInput: []string{"job_1"}})
+	for id, want := range map[string][]byte{"job_1": nil, "job_2": {1}} {
+		left := readValue(w, func(r ledger.Reader) (job.Job, error) { return r.Job(everything, id) })
+		require.Equal(w, want, left.Command.Input, id)
+	}
+	placed := waitingJob("job_3", "org_1", "pol_1", day)
+	placed.Array.ID = "arr_2"
+	placed, err := placed.Apply(job.Schedule, "", day)
+	require.NoError(w, err)
+	w.mustSave(ledger.Change{Jobs: []job.Job{placed}})
+	require.Equal(w, map[string]int{"arr_2": 1}, readValue(w, func(r ledger.Reader) (map[string]int, error) {
+		return r.ArrayAttempts([]string{"arr_1", "arr_2"})
+	}), "those alone that have GPUs")
 	ranksAreFound(w, n.ID)
 	outputIsFound(w)
+	runsAreFound(w, over)
+}
+
+// runsAreFound saves jobs that ended one after the other, of which one was too short to say anything.
+func runsAreFound(w *world, first job.Job) {
+	for i, length := range []time.Duration{time.Hour, time.Second, 3 * time.Hour} {
+		j := waitingJob("job_run"+string(rune('a'+i)), "org_1", "pol_1", day)
+		j.Name, j.SubmittedBy = "sweep", "key_1"
+		if length == 3*time.Hour {
+			j.Predicted = job.Predicted{P10: time.Hour, P50: 2 * time.Hour, P90: 4 * time.Hour}
+		}
+		for _, e := range []job.Event{job.Schedule, job.Start} {
+			var err error
+			j, err = j.Apply(e, "", day)
+			require.NoError(w, err)
+		}
+		j, err := j.Apply(job.Fail, job.Exit, day.Add(length))
+		require.NoError(w, err)
+		w.mustSave(ledger.Change{Jobs: []job.Job{j}})
+	}
+	runOf := func(length time.Duration) runtimes.Run {
+		return runtimes.Run{User: "key_1", Name: "sweep", GPUs: 1, Length: length}
+	}
+	earlier, says := runtimes.RunOf(first)
+	require.True(w, says)
+	w.readSnapshot(func(r ledger.Reader) error {
+		got, err := r.JobRuns("org_1", "sweep", 9)
+		require.NoError(w, err)
+		require.Equal(w, []runtimes.Run{runOf(3 * time.Hour), runOf(time.Hour)}, got)
+		got, err = r.JobRuns("org_1", "sweep", 1)
+		require.NoError(w, err)
+		require.Equal(w, []runtimes.Run{runOf(3 * time.Hour)}, got)
+		got, err = r.JobRuns("org_1", "", 9)
+		require.NoError(w, err)
+		require.Len(w, got, 3)
+		require.Contains(w, got, earlier)
+		got, err = r.JobRuns("org_404", "", 9)
+		require.NoError(w, err)
+		require.Empty(w, got)
+		c, err := r.RuntimeCoverage(ledger.Scope{OrganizationID: "org_1"}, day, day.Add(24*time.Hour))
+		require.NoError(w, err)
+		require.Equal(w, ledger.RuntimeCoverage{Runs: 2, ByP50: 1, ByP90: 2}, c)
+		c, err = r.RuntimeCoverage(everything, day.Add(24*time.Hour), day.Add(48*time.Hour))
+		require.Equal(w, ledger.RuntimeCoverage{}, c)
+		return err
+	})
 }
 
 func ranksAreFound(w *world, nodeID string) {

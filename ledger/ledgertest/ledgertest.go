@@ -63,6 +63,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"spending is remembered by the month":    spendingIsRememberedByTheMonth,
 		"the past is listed":                     thePastIsListed,
 		"tasks tell that they are due":           tasksTellThatTheyAreDue,
+		"what is urgent is told":                 urgentChangesAreTold,
 		"a lock reads what it locks":             aLockReadsWhatItLocks,
 		"what changed in a pool is listed":       whatChangedInAPoolIsListed,
 		"changes that cannot be told":            changesThatCannotBeTold,

@@ -187,6 +187,28 @@ func tasksTellThatTheyAreDue(w *world) {
 	require.False(w, due(), "it was sent")
 }
 
+// urgentChangesAreTold: whoever waits for what is urgent is told of it, also where another process committed it, and
+// of nothing that is not.
+func urgentChangesAreTold(w *world) {
+	quiet, urgent := w.store.Urgent(), w.store.Urgent()
+	event := []ledger.Event{{At: w.now(), Type: "test.urgent", Subject: "x"}}
+	w.mustSave(ledger.Change{Events: event})
+	select {
+	case <-quiet:
+		require.Fail(w, "it was not urgent")
+	default:
+	}
+	require.Eventually(w, func() bool { // a store that has just begun to listen may have missed one
+		w.mustSave(ledger.Change{Events: event, Urgent: true})
+		select {
+		case <-urgent:
+			return true
+		case <-time.After(50 * time.Millisecond):
+			return false
+		}
+	}, 10*time.Second, time.Millisecond)
+}
+
 // requireSaved requires that a channel was closed, where a store has one.
 func requireSaved(w *world, saved <-chan struct{}) {
 	w.Helper()

@@ -30,6 +30,26 @@ func saveAssuming(t *testing.T, s ledger.Store, a ledger.Assumption) error {
 	})
 }
 
+// A transaction that writes nothing is checked too, when it ends: what its verbs found to be done already may not be.
+func TestWhatIsRememberedIsCheckedBeforeNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	address := sharedDatabase(t)
+	store, other := openInstance(t, address), openInstance(t, address)
+	var locked ledger.Locked
+	require.NoError(t, store.InTx(t.Context(), func(tx ledger.Tx) (err error) {
+		locked, err = tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}})
+		return err
+	}))
+	a := ledger.Assumption{Pools: []string{"pol_1"}, Revisions: locked.Revisions}
+	require.NoError(t, saveChange(t, other, ledger.Change{Revisions: map[string]int64{"pol_1": 77}}))
+	require.ErrorIs(t, store.InTx(t.Context(), func(tx ledger.Tx) error {
+		require.True(t, tx.Assume(a))
+		return tx.Save(ledger.Change{Last: true})
+	}), ledger.ErrStale)
+	a.Revisions["pol_1"] = 77
+	requireAccepted(t, store, a)
+}
+
 // requireAccepted fails the test unless the assumption is accepted. It tries
 // several times, since a machine may stand still for a moment, and a refused
 // assumption writes nothing.

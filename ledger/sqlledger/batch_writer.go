@@ -126,7 +126,7 @@ func (b *batchWriter) checkReferences(organizations, pools []string) {
 
 func (b *batchWriter) flushChanges(commit bool) error {
 	session := b.t.session
-	b.addRevisions()
+	b.addRevisions(commit)
 	if commit && !session.over && (session.begun || len(b.list) > 0) {
 		b.list = append(b.list, commitTransaction)
 	}
@@ -142,8 +142,9 @@ func (b *batchWriter) flushChanges(commit bool) error {
 
 // addRevisions adds the statements that set revisions, and, before all that is written,
 // those that check what is remembered: in the statement that sets a revision, where that is
-// all there is to set.
-func (b *batchWriter) addRevisions() {
+// all there is to set. A transaction that ends without having written anything is checked too: what its
+// verbs found may not be so any more.
+func (b *batchWriter) addRevisions(ends bool) {
 	a := b.t.assumptions
 	if a != nil && len(b.sets) == 1 && b.sets[0].poolID == a.pool {
 		b.list = append(a.assumeAndSet(b.sets[0]), b.list...)
@@ -152,7 +153,7 @@ func (b *batchWriter) addRevisions() {
 	}
 	b.list = append(b.list, setRevisions(b.sets)...)
 	b.sets = nil
-	if a != nil && len(b.list) > 0 {
+	if a != nil && (ends || len(b.list) > 0) {
 		b.list, b.t.assumptions = append(a.listed(), b.list...), nil
 	}
 }

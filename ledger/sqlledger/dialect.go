@@ -164,7 +164,10 @@ func sqliteOptions(cfg Config, more url.Values, pragmas ...string) url.Values {
 	}
 	all := url.Values{
 		"_txlock": {"immediate"},
-		"_pragma": {"busy_timeout(5000)", "foreign_keys(1)", "synchronous(" + synchronous + ")"},
+		"_pragma": {
+			"busy_timeout(5000)", "foreign_keys(1)", "synchronous(" + synchronous + ")",
+			"secure_delete(1)", // the input of jobs has secrets, which are gone from the file once they are deleted
+		},
 	}
 	for name, values := range more {
 		all[name] = append(all[name], values...)
@@ -195,6 +198,8 @@ func (s *Store) openPostgres(ctx context.Context, cfg Config) error {
 	}
 	addTimeouts(config)
 	s.config, s.place = config, "the PostgreSQL server "+config.Host
+	s.urgent.open(config)
+	s.close = append(s.close, s.urgent.close)
 	conns := max(cmp.Or(cfg.MaxConns, defaultConns), 2) // a reader of events may need another: see horizon
 	s.writer = stdlib.OpenDB(*config, stdlib.OptionAfterConnect(tuneSession))
 	s.close = append(s.close, s.writer.Close)

@@ -50,7 +50,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	var have int64
 	err = s.read.WithContext(ctx).Raw("SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version").Scan(&have).Error
 	if err != nil {
-		return s.addStoragePlace(wrapError("reading the schema's version", err))
+		return addStoragePlace(wrapError("reading the schema's version", err), s.place)
 	}
 	if have != want {
 		return &ledger.SchemaError{Have: have, Want: want}

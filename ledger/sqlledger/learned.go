@@ -33,6 +33,7 @@ type learnedText struct {
 	Demand   [][2]float64 `json:"demand,omitempty"` // nodes and hours, by the hour of the week
 	Leases   []int64      `json:"leases,omitempty"`
 	Cleaning []cleanText  `json:"cleaning,omitempty"`
+	Rooms    []leftText   `json:"rooms,omitempty"`
 	// Sources are the alternates, of which only boots and supply are learned.
 	Sources map[string]learnedText `json:"sources,omitempty"`
 }
@@ -47,6 +48,17 @@ type cleanText struct {
 	Await []string `json:"await,omitempty"` // nodes
 	// GivenUp are nodes whose proof did not come in time.
 	GivenUp []string `json:"given_up,omitempty"`
+}
+
+type leftText struct {
+	For    string   `json:"for"` // a job
+	Since  int64    `json:"since"`
+	GiveUp int64    `json:"give_up"`
+	Until  int64    `json:"until"`
+	Slots  []int    `json:"slots"`
+	GPUs   int      `json:"gpus"`
+	Short  int      `json:"short,omitempty"`
+	From   []string `json:"from"` // allocations
 }
 
 type oddsText struct {
@@ -78,6 +90,10 @@ func learnedToText(l learned.Learned) learnedText {
 	for _, x := range l.Cleaning {
 		t.Cleaning = append(t.Cleaning, cleanText{ID: x.ID, Since: toMicros(x.Since), Slots: x.Slots, GPUs: x.GPUs,
 			Short: x.Short, UUIDs: x.UUIDs, Await: x.Await, GivenUp: x.GivenUp})
+	}
+	for _, x := range l.Rooms {
+		t.Rooms = append(t.Rooms, leftText{For: x.For, Since: toMicros(x.Since), GiveUp: toMicros(x.GiveUp),
+			Until: toMicros(x.Until), Slots: x.Slots, GPUs: x.GPUs, Short: x.Short, From: x.From})
 	}
 	for key, known := range l.Sources {
 		if t.Sources == nil {
@@ -128,6 +144,10 @@ func (t learnedText) toLearned() learned.Learned {
 	for _, x := range t.Cleaning {
 		l.Cleaning = append(l.Cleaning, learned.Cleaning{ID: x.ID, Since: toTime(x.Since), Slots: x.Slots, GPUs: x.GPUs,
 			Short: x.Short, UUIDs: x.UUIDs, Await: x.Await, GivenUp: x.GivenUp})
+	}
+	for _, x := range t.Rooms {
+		l.Rooms = append(l.Rooms, learned.Room{For: x.For, Since: toTime(x.Since), GiveUp: toTime(x.GiveUp),
+			Until: toTime(x.Until), Slots: x.Slots, GPUs: x.GPUs, Short: x.Short, From: x.From})
 	}
 	for key, known := range t.Sources {
 		if l.Sources == nil {

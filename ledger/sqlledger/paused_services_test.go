@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/calendar"
@@ -117,6 +119,131 @@ func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 			require.Less(t, took, 6*time.Second)
 		})
 	}
+}
+
+// TestAServerThatHasJustBegunWaits: it knows no pool by its name yet, finds out what it locks by running, and waits as
+// long as one that knows.
+func TestAServerThatHasJustBegunWaits(t *testing.T) {
+	t.Parallel()
+	for name, held := range map[string]string{
+		"the pool's row":     "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE",
+		"the organization's": "SELECT 1 FROM organizations WHERE id = 'org_1' FOR NO KEY UPDATE",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address, l := setUpSite(t)
+			holdPaused(t, address, "1s", held)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			require.NoError(t, reserveGPU(ctx, l, 1, 0))
+		})
+	}
+}
+
+// TestAHolderThatComesAndGoes: two servers that have just begun book in a pool that somebody else holds most of the
+// time, and none of their requests is refused, as the pool is free again and again.
+func TestAHolderThatComesAndGoes(t *testing.T) {
+	t.Parallel()
+	address, l := setUpSite(t)
+	holder, err := pgx.Connect(t.Context(), address)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var coming sync.WaitGroup
+	coming.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = holder.Exec(context.Background(), "BEGIN; "+
+				"SELECT 1 FROM organizations WHERE id = 'org_1' FOR NO KEY UPDATE; "+
+				"SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE; "+
+				"SELECT pg_sleep(0.3); COMMIT; SELECT pg_sleep(0.02)")
+		}
+	})
+	var group sync.WaitGroup
+	for server := range 2 {
+		another := verbs.New(openInstance(t, address), &ids.UUID{}, ledger.Config{})
+		for n := range 12 {
+			group.Go(func() {
+				on := l
+				if server == 1 {
+					on = another
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+				defer cancel()
+				assert.NoError(t, reserveGPU(ctx, on, 1, n))
+			})
+		}
+	}
+	group.Wait()
+	stop()
+	coming.Wait()
+	require.NoError(t, holder.Close(context.Background()))
+}
+
+// noneHeld is a store whose rows are free whenever somebody asks, as they can be between two holders.
+type noneHeld struct{ ledger.Store }
+
+func (noneHeld) Held(context.Context, ledger.Rows) (ledger.Rows, error) { return ledger.Rows{}, nil }
+
+// TestHoldersThatFollowEachOther: a server whose patience with locks ran out between two holders goes on waiting,
+// whether it knows the pool or has just begun.
+func TestHoldersThatFollowEachOther(t *testing.T) {
+	t.Parallel()
+	for name, knows := range map[string]bool{"it knows the pool": true, "it has just begun": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address, _ := setUpSite(t)
+			l := verbs.New(noneHeld{openInstance(t, address)}, &ids.UUID{}, ledger.Config{})
+			if knows {
+				require.NoError(t, reserveGPU(t.Context(), l, 1, 0))
+			}
+			holdPaused(t, address, "4s", "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE")
+			var group sync.WaitGroup
+			for day := range 3 {
+				group.Go(func() {
+					ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+					defer cancel()
+					assert.NoError(t, reserveGPU(ctx, l, 1, 1+day))
+				})
+			}
+			group.Wait()
+		})
+	}
+}
+
+// lockedReads counts the pools that are read as a whole in transactions.
+type lockedReads struct {
+	ledger.Store
+	count atomic.Int32
+}
+
+func (s *lockedReads) InTx(ctx context.Context, fn func(ledger.Tx) error) error {
+	return s.Store.InTx(ctx, func(tx ledger.Tx) error { return fn(countingTx{tx, s}) })
+}
+
+type countingTx struct {
+	ledger.Tx
+	store *lockedReads
+}
+
+func (tx countingTx) PoolState(id string) (ledger.PoolState, error) {
+	tx.store.count.Add(1)
+	return tx.Tx.PoolState(id)
+}
+
+func (tx countingTx) Snapshot(fn func(ledger.Reader) error) error {
+	tx.store.count.Add(1)
+	return tx.Tx.Snapshot(fn)
+}
+
+// TestAServerReadsPoolsBeforeItLocks: others wait for its lock, not for what it reads when it has just begun.
+func TestAServerReadsPoolsBeforeItLocks(t *testing.T) {
+	t.Parallel()
+	address, l := setUpSite(t)
+	require.NoError(t, reserveGPU(t.Context(), l, 1, 0))
+	store := &lockedReads{Store: openInstance(t, address)}
+	begun := verbs.New(store, &ids.UUID{}, ledger.Config{})
+	require.NoError(t, reserveGPU(t.Context(), begun, 1, 1))
+	require.NoError(t, reserveGPU(t.Context(), begun, 2, 1))
+	require.Zero(t, store.count.Load())
 }
 
 // TestABusyPoolIsSaid: if a holder stays, the request fails with ErrBusy before its

@@ -117,6 +117,10 @@ type nodeRow struct {
 	Expires     int64   `gorm:"column:expires_at"`
 	Quarantine  string  `gorm:"column:quarantine"`
 	Taken       string  `gorm:"column:taken"`
+	Labels      string  `gorm:"column:labels"`
+	Taints      string  `gorm:"column:taints"`
+	Celsius     int     `gorm:"column:celsius"`
+	HotUntil    int64   `gorm:"column:hot_until"`
 	State       string  `gorm:"column:state"`
 	Requested   int64   `gorm:"column:requested_at"`
 	Booting     int64   `gorm:"column:booting_at"`
@@ -140,14 +144,17 @@ func nodeToRow(n node.Node) nodeRow {
 		Provisioner: n.Offering.Provisioner, Region: n.Offering.Region, Type: n.Offering.Type,
 		Price: int64(n.Offering.Price), MinBilling: n.Offering.MinBilling.Microseconds(),
 		BilledFrom: toMicros(n.BilledFrom), BilledUntil: toMicros(n.BilledUntil), Expires: toMicros(n.ExpiresAt),
-		Quarantine: packQuarantine(n.Quarantine), Taken: n.Taken,
+		Quarantine: packQuarantine(n.Quarantine), Taken: n.Taken, Labels: packLabels(n.Labels), Taints: packTaints(n.Taints),
+		Celsius: n.Heat.Celsius, HotUntil: toMicros(n.Heat.HotUntil),
 	}
 }
 
 // toValue returns the node without its devices, which are rows of their own.
 func (r nodeRow) toValue() (node.Node, error) {
 	quarantine, err := unpackQuarantine(r.Quarantine)
-	if err != nil {
+	labels, err1 := unpackOptional[map[string]string]("labels", r.Labels)
+	taints, err2 := unpackOptional[[]string]("taints", r.Taints)
+	if err := errors.Join(err, err1, err2); err != nil {
 		return node.Node{}, err
 	}
 	return node.Restore(node.Node{
@@ -159,7 +166,8 @@ func (r nodeRow) toValue() (node.Node, error) {
 		Offering: capacity.Offering{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
 			Price: money.MicroUSD(r.Price), MinBilling: toDuration(r.MinBilling)},
 		BilledFrom: toTime(r.BilledFrom), BilledUntil: toTime(r.BilledUntil), ExpiresAt: toTime(r.Expires),
-		Quarantine: quarantine, Taken: r.Taken,
+		Quarantine: quarantine, Taken: r.Taken, Labels: labels, Taints: taints,
+		Heat: node.Heat{Celsius: r.Celsius, HotUntil: toTime(r.HotUntil)},
 	}, node.State(r.State))
 }
 

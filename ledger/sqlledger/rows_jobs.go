@@ -35,6 +35,8 @@ type jobRow struct {
 	AllocationID   string  `gorm:"column:allocation_id"`
 	Failures       int     `gorm:"column:failures"`
 	Losses         int     `gorm:"column:losses"`
+	Preemptions    int     `gorm:"column:preemptions"`
+	Ending         string  `gorm:"column:ending"`
 	Reason         string  `gorm:"column:reason"`
 	AttemptEnd     string  `gorm:"column:attempt_end"`
 	GPUTime        int64   `gorm:"column:gpu_time"`
@@ -44,57 +46,82 @@ type jobRow struct {
 	Scheduled      int64   `gorm:"column:scheduled_at"`
 	Started        int64   `gorm:"column:started_at"`
 	Ended          int64   `gorm:"column:ended_at"`
+	PredictedP10   int64   `gorm:"column:predicted_p10"`
+	PredictedP50   int64   `gorm:"column:predicted_p50"`
+	PredictedP90   int64   `gorm:"column:predicted_p90"`
 }
 
 func (jobRow) TableName() string  { return "jobs" }
 func (r jobRow) rowHead() rowHead { return r.Head }
 
-// jobSpec is what never changes of a job, and is asked for in no query.
+// jobSpec is what is asked for in no query of a job. Of that Avoids alone changes.
 type jobSpec struct {
 	Arguments    []string          `json:"arguments"`
 	Directory    string            `json:"directory,omitempty"`
 	Environment  map[string]string `json:"environment,omitempty"`
+	Slurm        bool              `json:"slurm,omitempty"`
+	Image        string            `json:"image,omitempty"`
+	Mounts       []job.Mount       `json:"mounts,omitempty"`
 	MaxRuntime   time.Duration     `json:"max_runtime"`
 	Grace        time.Duration     `json:"grace"`
 	Checkpoint   job.Checkpoint    `json:"checkpoint,omitzero"`
 	Retries      job.Retries       `json:"retries,omitzero"`
+	Preemptible  bool              `json:"preemptible,omitempty"`
 	Dependencies []job.Depends     `json:"dependencies,omitempty"`
+	Reservation  string            `json:"reservation,omitempty"`
+	Workload     capacity.Workload `json:"workload,omitempty"`
+	Array        job.Array         `json:"array,omitzero"` // without its id
+	Where        job.Where         `json:"where,omitzero"`
+	Avoids       []string          `json:"avoids,omitempty"`
 }
 
 func jobToRow(j job.Job) jobRow {
+	array := j.Array
+	array.ID = ""
 	return jobRow{
 		Head: nextVersion(j.ID, j.Version), OrganizationID: j.OrganizationID, PoolID: j.PoolID, Name: j.Name,
 		SubmittedBy: j.SubmittedBy, UserID: j.UserID, Priority: string(j.Priority),
 		Nodes: j.Shape.Nodes, PerNode: j.Shape.PerNode, Short: j.Shape.Short,
 		Spec: packValue(jobSpec{Arguments: j.Command.Arguments, Directory: j.Command.Directory,
-			Environment: j.Command.Environment, MaxRuntime: j.MaxRuntime, Grace: j.Grace, Checkpoint: j.Checkpoint,
-			Retries: j.Retries, Dependencies: j.Dependencies}),
-		Input: notNil(j.Command.Input), ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, NotBefore: toMicros(j.NotBefore),
-		Attempt: j.Attempt, AllocationID: j.AllocationID, Failures: j.Failures, Losses: j.Losses, Reason: j.Reason,
+			Environment: j.Command.Environment, Slurm: j.Command.Slurm, Image: j.Command.Image, Mounts: j.Command.Mounts,
+			MaxRuntime: j.MaxRuntime, Grace: j.Grace, Checkpoint: j.Checkpoint, Retries: j.Retries,
+			Preemptible: j.Preemptible, Dependencies: j.Dependencies, Reservation: j.Reservation,
+			Workload: j.Workload, Array: array,
+			Where: j.Where, Avoids: j.Avoids}),
+		Input: notNil(j.Command.Input), ArrayID: j.Array.ID, ArrayIndex: j.ArrayIndex, NotBefore: toMicros(j.NotBefore),
+		Attempt: j.Attempt, AllocationID: j.AllocationID, Failures: j.Failures, Losses: j.Losses,
+		Preemptions: j.Preemptions, Ending: packEnding(j.Ending), Reason: j.Reason,
 		AttemptEnd: packValue(j.End), GPUTime: j.GPUTime.Microseconds(), Cost: int64(j.Cost), State: string(j.State()),
 		Submitted: toMicros(j.SubmittedAt), Scheduled: toMicros(j.ScheduledAt), Started: toMicros(j.StartedAt),
-		Ended: toMicros(j.EndedAt),
+		Ended: toMicros(j.EndedAt), PredictedP10: j.Predicted.P10.Microseconds(),
+		PredictedP50: j.Predicted.P50.Microseconds(), PredictedP90: j.Predicted.P90.Microseconds(),
 	}
 }
 
 func (r jobRow) toValue() (job.Job, error) {
 	spec, err1 := unpackValue[jobSpec]("spec", r.Spec)
 	end, err2 := unpackValue[job.End]("attempt_end", r.AttemptEnd)
-	if err := errors.Join(err1, err2); err != nil {
+	ending, err3 := unpackEnding(r.Ending)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return job.Job{}, err
 	}
+	spec.Array.ID = r.ArrayID
 	return job.Restore(job.Job{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
 		SubmittedBy: r.SubmittedBy, UserID: r.UserID, Priority: job.Priority(r.Priority),
 		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short},
 		Command: job.Command{Arguments: spec.Arguments, Directory: spec.Directory, Environment: spec.Environment,
-			Input: orNil(r.Input)},
+			Input: orNil(r.Input), Slurm: spec.Slurm, Image: spec.Image, Mounts: spec.Mounts},
 		MaxRuntime: spec.MaxRuntime, Grace: spec.Grace, Checkpoint: spec.Checkpoint, Retries: spec.Retries,
-		Dependencies: spec.Dependencies, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, NotBefore: toTime(r.NotBefore),
+		Preemptible: spec.Preemptible, Preemptions: r.Preemptions, Ending: ending,
+		Dependencies: spec.Dependencies, Reservation: spec.Reservation, Workload: spec.Workload,
+		Array: spec.Array, ArrayIndex: r.ArrayIndex,
+		Where: spec.Where, Avoids: spec.Avoids, NotBefore: toTime(r.NotBefore),
 		Attempt: r.Attempt, AllocationID: r.AllocationID, Failures: r.Failures, Losses: r.Losses, Reason: r.Reason,
 		End: end, GPUTime: toDuration(r.GPUTime), Cost: money.MicroUSD(r.Cost),
 		SubmittedAt: toTime(r.Submitted), ScheduledAt: toTime(r.Scheduled), StartedAt: toTime(r.Started),
-		EndedAt: toTime(r.Ended), Version: r.Head.Version,
+		EndedAt: toTime(r.Ended), Version: r.Head.Version, Predicted: job.Predicted{P10: toDuration(r.PredictedP10),
+			P50: toDuration(r.PredictedP50), P90: toDuration(r.PredictedP90)},
 	}, job.State(r.State))
 }
 
@@ -155,6 +182,28 @@ func trimOutput(s changeWriter, all []ledger.TrimmedOutput) {
 	}
 }
 
+// packEnding leaves the column empty of a job whose attempt nobody ends.
+func packEnding(e job.Ending) string {
+	if !e.Is() {
+		return ""
+	}
+	return packValue(e)
+}
+
+func unpackEnding(text string) (job.Ending, error) {
+	if text == "" {
+		return job.Ending{}, nil
+	}
+	return unpackValue[job.Ending]("ending", text)
+}
+
+// dropInput deletes what jobs read as their standard input, which may have secrets.
+func dropInput(s changeWriter, jobs []string) {
+	for _, id := range jobs {
+		s.execStatement("deleting the input of job "+id, "UPDATE jobs SET input = substr(input, 1, 0) WHERE id = ?", nil, id)
+	}
+}
+
 // packValue returns a value as JSON, which it has no part that lacks.
 func packValue(v any) string {
 	text, _ := json.Marshal(v)
@@ -176,6 +225,24 @@ func (r jobReader) Job(s ledger.Scope, id string) (job.Job, error) {
 }
 
 func (r jobReader) Jobs(s ledger.Scope, f ledger.JobFilter, p ledger.Page) ([]job.Job, error) {
+	return listRows[jobRow](withoutInput(onPage(r.chosen(s, f), p)), "listing jobs")
+}
+
+func (r jobReader) CountJobs(s ledger.Scope, f ledger.JobFilter) (map[job.State]int, error) {
+	var counts []struct {
+		State string
+		N     int
+	}
+	err := r.chosen(s, f).Table("jobs").Select("state, COUNT(*) AS n").Group("state").Scan(&counts).Error
+	byState := make(map[job.State]int, len(counts))
+	for _, c := range counts {
+		byState[job.State(c.State)] = c.N
+	}
+	return byState, wrapError("counting jobs", err)
+}
+
+// chosen are the jobs of a filter.
+func (r jobReader) chosen(s ledger.Scope, f ledger.JobFilter) *gorm.DB {
 	db := r.ownRows(s)
 	for column, value := range map[string]string{"pool_id": f.PoolID, "name": f.Name, "submitted_by": f.SubmittedBy,
 		"user_id": f.UserID} {
@@ -186,13 +253,16 @@ func (r jobReader) Jobs(s ledger.Scope, f ledger.JobFilter, p ledger.Page) ([]jo
 	if f.ArrayID != "" {
 		db = db.Where("array_id = ?", f.ArrayID).Where("array_id <> ''") // the condition of the index
 	}
+	if f.ArrayIndex != nil {
+		db = db.Where("array_index = ?", *f.ArrayIndex).Where("array_id <> ''")
+	}
 	if len(f.State) > 0 {
 		db = db.Where("state IN ?", f.State)
 	}
 	if f.Live {
 		db = db.Where(liveJob)
 	}
-	return listRows[jobRow](withoutInput(onPage(db, p)), "listing jobs")
+	return submittedWithin(db, f)
 }
 
 func (r jobReader) JobsByID(wanted []string) (map[string]job.Job, error) {
@@ -209,9 +279,77 @@ func (r jobReader) JobsByID(wanted []string) (map[string]job.Job, error) {
 	return byID, nil
 }
 
+// progressRow counts the jobs of an array.
+type progressRow struct {
+	ArrayID                                              string
+	Jobs, Started, Unstarted, Finished, Completed, Going int
+}
+
+// hasStarted is job.ProgressOf's rule. What an attempt that ran left behind is in its end, as packValue writes it.
+const hasStarted = `(started_at <> 0 OR state = 'completed' OR attempt_end LIKE '%"Ran":true%')`
+
+var countProgress = "array_id, COUNT(*) AS jobs, SUM(CASE WHEN " + hasStarted + " THEN 1 ELSE 0 END) AS started, " +
+	"SUM(CASE WHEN " + liveJob + " OR " + hasStarted + " THEN 0 ELSE 1 END) AS unstarted, " +
+	"SUM(CASE WHEN " + liveJob + " THEN 0 ELSE 1 END) AS finished, " +
+	"SUM(CASE WHEN state = 'completed' THEN 1 ELSE 0 END) AS completed, " +
+	"SUM(CASE WHEN " + jobWithGPUs + " THEN 1 ELSE 0 END) AS going"
+
+func (r jobReader) ArrayProgress(wanted []string) (map[string]job.Progress, error) {
+	all := make(map[string]job.Progress, len(wanted))
+	for part := range slices.Chunk(wanted, atOnce) {
+		var rows []progressRow
+		err := r.newQuery().Table("jobs").Select(countProgress).Where("array_id IN ?", part).Where("array_id <> ''").
+			Group("array_id").Scan(&rows).Error
+		if err != nil {
+			return nil, wrapError("counting the jobs of arrays", err)
+		}
+		for _, row := range rows {
+			all[row.ArrayID] = job.Progress{Jobs: row.Jobs, Started: row.Started, Unstarted: row.Unstarted,
+				Over: row.Finished, Completed: row.Completed, WithGPUs: row.Going}
+		}
+	}
+	return all, nil
+}
+
+func (r jobReader) ArrayAttempts(wanted []string) (map[string]int, error) {
+	all := make(map[string]int, len(wanted))
+	for part := range slices.Chunk(wanted, atOnce) {
+		var counts []struct {
+			ArrayID string
+			N       int
+		}
+		err := r.newQuery().Table("jobs").Select("array_id, COUNT(*) AS n").Where("array_id IN ?", part).
+			Where("array_id <> ''").Where(jobWithGPUs).Group("array_id").Scan(&counts).Error
+		if err != nil {
+			return nil, wrapError("counting the jobs of arrays that have GPUs", err)
+		}
+		for _, c := range counts {
+			all[c.ArrayID] = c.N
+		}
+	}
+	return all, nil
+}
+
 func (r jobReader) LiveJobs(poolID string) ([]job.Job, error) {
 	return listRows[jobRow](withoutInput(r.newQuery().Where("pool_id = ?", poolID).Where(liveJob).Order("id")),
 		"listing live jobs")
+}
+
+func (r jobReader) LiveJobVersions(poolID string) (all []ledger.JobVersion, err error) {
+	rows, err := r.newQuery().Table("jobs").Select("id", "version").Where("pool_id = ?", poolID).Where(liveJob).
+		Order("id").Rows()
+	if err != nil {
+		return nil, wrapError("listing live jobs", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var v ledger.JobVersion
+		if err := rows.Scan(&v.ID, &v.Version); err != nil {
+			return nil, wrapError("listing live jobs", err)
+		}
+		all = append(all, v)
+	}
+	return all, wrapError("listing live jobs", rows.Err())
 }
 
 func (r jobReader) CountLiveJobs(poolID string) (map[string]int, error) {

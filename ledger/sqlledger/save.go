@@ -19,6 +19,9 @@ func (t *tx) Save(c ledger.Change) error {
 	}
 	s := t.changeWriter()
 	t.tasks = t.tasks || len(c.Tasks)+len(c.Finished)+len(c.Wake) > 0
+	if t.urgent = t.urgent || c.Urgent; c.Urgent && t.store.urgent.database != nil {
+		s.execStatement("telling others that it is urgent", "NOTIFY "+urgentChannel, nil)
+	}
 	if c.PepperCheck != "" {
 		addRows(s, "the installation", []installationRow{installationToRow(c.PepperCheck)}, keepInstallation)
 	}
@@ -33,8 +36,10 @@ func (t *tx) Save(c ledger.Change) error {
 	saveRows(s, "schedule", c.Schedules, scheduleToRow)
 	saveRows(s, "job", c.Jobs, jobToRow)
 	addRows(s, "the ranks of jobs", rowsOf(c.JobRanks, rankToRow), replaceRank)
+	addRows(s, "submissions of jobs", lastOfEach(rowsOf(c.JobEntries, entriesToRow)), replaceEntries)
 	addRows(s, "the output of jobs", rowsOf(c.JobOutput, outputToRow), keepOutput)
 	trimOutput(s, c.TrimmedOutput)
+	dropInput(s, c.DroppedInput)
 	saveRows(s, "plan", c.Plans, previewToRow)
 	addRows(s, "what was used", rowsOf(c.Uses, usageToRow), replaceUsage)
 	addRows(s, "orphans", rowsOf(c.Orphans, orphanToRow), replaceOrphan)

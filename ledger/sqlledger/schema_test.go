@@ -50,6 +50,7 @@ func TestMigrationsKnowTheStates(t *testing.T) {
 			"CHECK (" + allocation.Machine.SQLCheck("state") + ")",
 			"CHECK (" + job.Machine.SQLCheck("state") + ")",
 			"ON jobs (pool_id, id) WHERE " + liveJob + ";",
+			"ON jobs (array_id) WHERE array_id <> '' AND " + jobWithGPUs + ";",
 			"ON nodes (pool_id, slot) WHERE " + liveNode + ";",
 			"ON reservations (pool_id, organization_id) WHERE " + liveReservation + ";",
 			"ON allocations (pool_id, organization_id) WHERE " + liveAllocation + ";",
@@ -60,6 +61,17 @@ func TestMigrationsKnowTheStates(t *testing.T) {
 		}
 		require.Equal(t, 5, strings.Count(text, "CHECK (state IN ("), "a state column without a test here")
 	}
+}
+
+func TestJobsWithGPUs(t *testing.T) {
+	t.Parallel()
+	var with []string
+	for _, s := range job.Machine.States {
+		if j, err := job.Restore(job.Job{}, s); err == nil && j.HasGPUs() {
+			with = append(with, "'"+string(s)+"'")
+		}
+	}
+	require.Equal(t, "state IN ("+strings.Join(with, ", ")+")", jobWithGPUs)
 }
 
 func TestOverIsWhatIsNotLive(t *testing.T) {

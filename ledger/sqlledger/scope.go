@@ -68,6 +68,7 @@ var (
 	liveReservation = liveCondition(&reservation.Machine)
 	liveAllocation  = liveCondition(&allocation.Machine)
 	liveJob         = liveCondition(&job.Machine)
+	jobWithGPUs     = "state IN ('scheduled', 'running', 'preempted')"
 )
 
 // The conditions for rows that are over, in the words of their partial indexes.

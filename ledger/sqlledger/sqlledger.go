@@ -91,9 +91,10 @@ type Store struct {
 	horizon horizon               // on PostgreSQL
 	live    liveStates
 	charged charged
-	alone   bool       // nobody else writes
-	looks   bool       // at a file of SQLite, and changes nothing: Config.ReadOnly
-	tasks   taskSignal // if alone
+	alone   bool   // nobody else writes
+	looks   bool   // at a file of SQLite, and changes nothing: Config.ReadOnly
+	tasks   signal // if alone
+	urgent  urgency
 
 	mu   sync.Mutex
 	rand *rand.Rand

@@ -2,14 +2,14 @@ package sqlledger
 
 import "sync"
 
-// taskSignal tells those who wait that tasks were saved. The zero value is ready.
-type taskSignal struct {
+// signal tells those who wait that something has happened. The zero value is ready.
+type signal struct {
 	mu     sync.Mutex
 	waiter chan struct{} // nil: nobody waits
 }
 
 // wait returns what is closed at the next call of wakeAll.
-func (s *taskSignal) wait() <-chan struct{} {
+func (s *signal) wait() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiter == nil {
@@ -18,7 +18,7 @@ func (s *taskSignal) wait() <-chan struct{} {
 	return s.waiter
 }
 
-func (s *taskSignal) wakeAll() {
+func (s *signal) wakeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiter != nil {

@@ -26,6 +26,7 @@ type tx struct {
 	nested  int                 // depth of Nested
 	over    bool                // committed, on SQLite
 	tasks   bool                // some were saved
+	urgent  bool                // somebody waits for it
 
 	assumptions *assumptions // checked before the first write; nil: there are none, or they were
 }
@@ -38,7 +39,7 @@ var _ ledger.Tx = (*tx)(nil)
 func (s *Store) InTx(ctx context.Context, fn func(tx ledger.Tx) error) error {
 	var err error
 	for try := range maxTries {
-		err = s.addStoragePlace(s.tryOnce(ctx, fn))
+		err = addStoragePlace(s.tryOnce(ctx, fn), s.place)
 		if !isRetryable(err) || ledger.IsHurried(ctx) && errors.Is(err, ledger.ErrBusy) {
 			return err
 		}
@@ -53,10 +54,10 @@ func (s *Store) InTx(ctx context.Context, fn func(tx ledger.Tx) error) error {
 }
 
 // addStoragePlace adds to an error of full storage where that storage is.
-func (s *Store) addStoragePlace(err error) error {
+func addStoragePlace(err error, place string) error {
 	var full *ledger.StorageFullError
 	if errors.As(err, &full) {
-		full.Where = s.place
+		full.Where = place
 	}
 	return err
 }
@@ -100,6 +101,9 @@ func (t *tx) commit() error {
 	}
 	if t.tasks {
 		t.store.tasks.wakeAll()
+	}
+	if t.urgent {
+		t.store.urgent.signal.wakeAll()
 	}
 	return nil
 }

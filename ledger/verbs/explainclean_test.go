@@ -59,7 +59,6 @@ func TestANodeThatIsNotCleanSaysSo(t *testing.T) {
 
 	w.ledger = w.restartedLedger() // which knows no more than is stored
 	require.Equal(t, got, explain(bob))
-	require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon, []ledger.Cleaned{{AllocationID: ours.ID,
-		Proof: "nothing is left"}}))
+	w.proveClean(daemon, ledger.Cleaned{AllocationID: ours.ID, Proof: "nothing is left"})
 	require.Empty(t, explain(operator))
 }

@@ -49,8 +49,7 @@ func TestOrganizationsShareANodeThatKeepsThemApart(t *testing.T) {
 	_, err := w.ledger.Release(t.Context(), bob, theirs.ID)
 	require.NoError(t, err)
 	require.Error(t, open(ann, ours.ID, capacity.IsolationEnvironment), "what bob left may be there still")
-	require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon, []ledger.Cleaned{{AllocationID: theirs.ID,
-		Proof: "nothing is left"}}))
+	w.proveClean(daemon, ledger.Cleaned{AllocationID: theirs.ID, Proof: "nothing is left"})
 	require.NoError(t, open(ann, ours.ID, capacity.IsolationEnvironment))
 }
 
@@ -86,8 +85,7 @@ func TestAResumedNodeIsProvedCleanBeforeItIsGivenOut(t *testing.T) {
 	_, err = w.ledger.ResumeNode(t.Context(), operator, on)
 	require.NoError(t, err)
 	w.pass(time.Minute)
-	require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon, []ledger.Cleaned{{AllocationID: ours.ID,
-		Proof: "nothing is left"}}))
+	w.proveClean(daemon, ledger.Cleaned{AllocationID: ours.ID, Proof: "nothing is left"})
 	w.doDueWork()
 	next := w.mustAllocate(carol, 1)
 	w.pass(time.Second)
@@ -111,8 +109,7 @@ func TestADrainedNodeIsCleanedBeforeItGoes(t *testing.T) {
 	require.NoError(t, err)
 	w.pass(10 * time.Second)
 	require.Len(t, w.readNodes(node.Draining), 1)
-	require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon, []ledger.Cleaned{{AllocationID: ours.ID,
-		Proof: "nothing is left"}}))
+	w.proveClean(daemon, ledger.Cleaned{AllocationID: ours.ID, Proof: "nothing is left"})
 	w.doDueWork()
 	require.Empty(t, w.readNodes(node.Draining))
 }

@@ -62,11 +62,26 @@ func (w *world) daemons() map[string]ledger.Actor {
 	return all
 }
 
+func (w *world) settle(daemon ledger.Actor, said ledger.NodeReport) ledger.NodeOrders {
+	w.Helper()
+	told, err := w.ledger.SettleNode(w.Context(), daemon, said)
+	require.NoError(w, err)
+	return told
+}
+
+// proveClean has a daemon say that nothing is left of an allocation's work.
+func (w *world) proveClean(daemon ledger.Actor, said ledger.Cleaned) {
+	w.Helper()
+	w.settle(daemon, ledger.NodeReport{Isolation: capacity.IsolationUser, Cleaned: []ledger.Cleaned{said}})
+}
+
 func (w *world) orders(daemon ledger.Actor, known ...ledger.JobAttempt) []ledger.JobOrder {
 	w.Helper()
-	got, err := w.ledger.TakeOrders(w.Context(), daemon, capacity.IsolationUser, known)
-	require.NoError(w, err)
-	return got
+	said := ledger.NodeReport{Isolation: capacity.IsolationUser}
+	for _, k := range known {
+		said.Jobs = append(said.Jobs, ledger.JobReport{JobID: k.JobID, Attempt: k.Attempt})
+	}
+	return w.settle(daemon, said).Start
 }
 
 func (w *world) report(daemon ledger.Actor, o ledger.JobOrder, end *job.End) []ledger.JobAttempt {
@@ -75,9 +90,7 @@ func (w *world) report(daemon ledger.Actor, o ledger.JobOrder, end *job.End) []l
 	if end != nil {
 		said.Ended, said.End = true, *end
 	}
-	forget, err := w.ledger.RecordJobs(w.Context(), daemon, []ledger.JobReport{said})
-	require.NoError(w, err)
-	return forget
+	return w.settle(daemon, ledger.NodeReport{Isolation: capacity.IsolationUser, Jobs: []ledger.JobReport{said}}).Forget
 }
 
 func failedWith(code int) *job.End { return &job.End{Code: job.Exit, ExitCode: code, Ran: true} }
@@ -150,8 +163,7 @@ func TestAGangBeginsAndEndsAsOne(t *testing.T) {
 	require.NotEmpty(t, w.report(daemons[0], orders[0], failedWith(137)), "which nobody waited for")
 	require.Equal(t, again, w.readJob(j.ID))
 	for i, daemon := range daemons { // they clean up, and the job comes back
-		require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon, []ledger.Cleaned{{
-			AllocationID: orders[i].Allocation.ID, Proof: "nothing is left"}}))
+		w.proveClean(daemon, ledger.Cleaned{AllocationID: orders[i].Allocation.ID, Proof: "nothing is left"})
 	}
 	w.pass(time.Minute)
 	for _, daemon := range daemons {
@@ -198,10 +210,7 @@ func TestCancellingAJob(t *testing.T) {
 	waits := w.submit(ann, jobOf(1, func(c *ledger.JobCommand) { c.Held = true }))
 	runs := w.submit(ann, jobOf(1, nil))
 	w.pass(boot)
-	for _, daemon := range w.daemons() {
-		w.report(daemon, w.orders(daemon)[0], nil)
-	}
-	for _, id := range []string{waits.ID, runs.ID} {
+	for _, id := range []string{waits.ID, runs.ID} { // no daemon has said that it begins
 		_, err := w.ledger.CancelJob(t.Context(), bob, id)
 		require.ErrorIs(t, err, ledger.ErrNotFound, "another organization's")
 		got, err := w.ledger.CancelJob(t.Context(), ann, id)
@@ -241,8 +250,7 @@ func TestADiamondOfDependencies(t *testing.T) {
 				order = append(order, o.Job.ID)
 				w.report(daemon, o, nil)
 				w.report(daemon, o, succeeded)
-				require.NoError(t, w.ledger.RecordCleaned(t.Context(), daemon,
-					[]ledger.Cleaned{{AllocationID: o.Allocation.ID, Proof: "nothing is left"}}))
+				w.proveClean(daemon, ledger.Cleaned{AllocationID: o.Allocation.ID, Proof: "nothing is left"})
 			}
 		}
 	}
@@ -265,7 +273,8 @@ func TestWhoHasToWaitHoldsUpNobody(t *testing.T) {
 	_, err = w.ledger.SubmitJobs(t.Context(), ann, jobOf(1, func(c *ledger.JobCommand) {
 		c.Job.MaxRuntime = 48 * time.Hour
 	}))
-	require.ErrorAs(t, err, &refused, "longer than leases of the pool")
+	var invalid *ledger.InvalidError
+	require.ErrorAs(t, err, &invalid, "longer than leases of the pool")
 	w.mustAllocate(ann, 2)
 	large := w.submit(ann, jobOf(8, nil))
 	small := w.submit(ann, jobOf(2, nil))

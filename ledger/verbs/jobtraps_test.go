@@ -1,6 +1,7 @@
 package verbs_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -166,7 +167,7 @@ func (w *world) countArrays() (n int, err error) {
 				return err
 			}
 			for _, j := range some {
-				arrays[j.ArrayID]++
+				arrays[j.Array.ID]++
 			}
 			if n += len(some); len(some) < page.Limit {
 				return nil
@@ -180,4 +181,67 @@ func (w *world) countArrays() (n int, err error) {
 		}
 	}
 	return n, err
+}
+
+// Bounds that surprise are told with what would do: before a job waits for what never comes.
+func TestJobsThatCouldNeverDoWhatTheySay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	longest := w.pool.Timers.MaxLease
+	refuse := func(change func(*job.Job)) *ledger.InvalidError {
+		_, err := w.ledger.SubmitJobs(t.Context(), ann, jobOf(1, func(c *ledger.JobCommand) { change(&c.Job) }))
+		refused, ok := errors.AsType[*ledger.InvalidError](err)
+		require.True(t, ok, err)
+		return refused
+	}
+	tooLong := refuse(func(j *job.Job) { j.MaxRuntime = longest })
+	require.Equal(t, "max_runtime_seconds", tooLong.Field)
+	fits := longest - 30*time.Second - 2*time.Minute
+	require.Contains(t, tooLong.Rule, fmt.Sprintf("(%d s)", int64(fits/time.Second)))
+	w.submit(ann, jobOf(1, func(c *ledger.JobCommand) { c.Job.MaxRuntime = fits }))
+	late := refuse(func(j *job.Job) { j.Checkpoint = job.Checkpoint{Signal: "USR1", Before: time.Hour} })
+	require.Equal(t, "checkpoint.before_seconds", late.Field)
+
+	w.pass(boot + time.Minute)
+	j := w.submit(ann, jobOf(1, nil))
+	w.doDueWork()
+	explain := func() ledger.Explanation {
+		why, err := w.ledger.ExplainJob(t.Context(), ann, j.ID)
+		require.NoError(t, err)
+		return why
+	}
+	require.Equal(t, "no_daemon", explain().Blockers[0].Code)
+	w.daemons()
+	require.Empty(t, explain().Blockers)
+}
+
+// Whoever asks about a job that runs is told that nobody has heard of it for a while.
+func TestASilentDaemonIsExplained(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	r := w.run(ann, jobOf(1, nil))
+	explain := func() ledger.Explanation {
+		why, err := w.ledger.ExplainJob(t.Context(), ann, r.ID)
+		require.NoError(t, err)
+		return why
+	}
+	require.Empty(t, explain().Blockers)
+	w.pass(3 * time.Minute)
+	require.Equal(t, "silent_daemon", explain().Blockers[0].Code)
+	require.Equal(t, []string{r.daemons[0].NodeID}, explain().Blockers[0].Evidence)
+}
+
+// Nobody waits on nodes that nobody would start a job on.
+func TestAPoolWithoutDaemons(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	w.submit(ann, jobOf(1, nil))
+	w.pass(boot + 11*time.Minute)
+	_, err := w.ledger.SubmitJobs(t.Context(), ann, jobOf(1, nil))
+	require.ErrorContains(t, err, "no daemon has ever joined")
+	w.daemons()
+	w.submit(ann, jobOf(1, nil))
 }

@@ -7,6 +7,7 @@ package verbs
 import (
 	"context"
 
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
@@ -40,9 +41,9 @@ type Ledger struct {
 	setup.Setup
 }
 
-// QueueOf returns the jobs of a pool that wait, in the order in which they would start now.
-func QueueOf(r ledger.Reader, poolID string) ([]ledger.QueuedJob, error) {
-	return jobs.QueueOf(r, poolID)
+// WhyWaiting says why jobs wait that do, by their ids, but for their places.
+func WhyWaiting(r ledger.Reader, some []job.Job) (map[string]ledger.QueuedJob, error) {
+	return jobs.WhyWaiting(r, some)
 }
 
 // Waits estimates how long bookings wait.

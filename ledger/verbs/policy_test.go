@@ -33,6 +33,23 @@ func (w *world) setLimits(of ledger.Actor, limits quota.Limits, force bool) (led
 		limits, force)
 }
 
+// The journal tells all that bounds an organization: whoever looks for what was changed finds it.
+func TestTheJournalTellsAllLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	_, err := w.setLimits(ann, quota.Limits{GPUs: 4, GPUHours: quota.AtMost(10), MoneyPerPeriod: quota.AtMost(2_500_000),
+		Period: quota.PerMonth, Bookings: quota.AtMost(7), Weight: 3}, false)
+	require.NoError(t, err)
+	w.read(func(r ledger.Reader) error {
+		all, err := r.Events(ledger.Scope{All: true}, ledger.EventFilter{Type: "organization.limited"}, 10)
+		require.Len(t, all, 1)
+		require.Equal(t, "4 GPUs, $0.00 of speculation a day, 10 GPU-hours a month, 7 reservations and allocations, "+
+			"$2.50 a month, weight 3", all[0].Message)
+		return err
+	})
+}
+
 func TestLimitsAreNotSetBehindTheBackOfPromises(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

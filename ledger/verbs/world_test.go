@@ -46,7 +46,9 @@ type world struct {
 	look   time.Duration        // how soon it wants machines looked at again
 	booted time.Duration        // how long its next machines take to come up; zero: a boot
 	// soldOut is set while the provider has nothing.
-	soldOut bool
+	soldOut    bool
+	scheduling ledger.SchedulingConfig
+	joined     map[string]ledger.Actor // daemons, by their nodes
 }
 
 func newWorld(t *testing.T) *world {
@@ -72,8 +74,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) restartedLedger() *verbs.Ledger {
 	return verbs.New(w.store, &w.ids, ledger.Config{
 		Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second,
-		Ahead:     8 * 24 * time.Hour,
-		BatchTime: time.Hour, // by the machine's clock: a slow one decides on all of a batch, too
+		Ahead:      8 * 24 * time.Hour,
+		Scheduling: ledger.NewLiveScheduling(w.scheduling),
+		BatchTime:  time.Hour, // by the machine's clock: a slow one decides on all of a batch, too
 	})
 }
 

@@ -82,7 +82,7 @@ func program(minors []int) []instruction {
 
 // Attach lets the processes of a cgroup open the GPUs of these minor numbers, and no others,
 // until the cgroup is removed. What they have open already stays open, so that it comes before
-// them.
+// them. A cgroup that has a filter keeps that one.
 func Attach(cgroup string, minors []int) error {
 	if len(minors) > MostGPUs || slices.ContainsFunc(minors, func(m int) bool { return m < 0 || m >= firstControl }) {
 		return fmt.Errorf("filtering devices: no minor numbers of GPUs: %v", minors)
@@ -110,12 +110,28 @@ func Attach(cgroup string, minors []int) error {
 		return fmt.Errorf("filtering devices: %w", err)
 	}
 	defer func() { _ = dir.Close() }()
+	if has, err := hasFilter(dir); err != nil || has {
+		return err
+	}
 	attach := struct{ target, filter, kind, flags uint32 }{uint32(dir.Fd()), uint32(filter), //nolint:gosec // descriptors
 		unix.BPF_CGROUP_DEVICE, unix.BPF_F_ALLOW_MULTI}
 	if _, err := call(unix.BPF_PROG_ATTACH, unsafe.Pointer(&attach), unsafe.Sizeof(attach)); err != nil {
 		return fmt.Errorf("filtering devices: attaching: %w", err)
 	}
 	return nil
+}
+
+// hasFilter reports whether a cgroup has a filter of devices of its own.
+func hasFilter(cgroup *os.File) (bool, error) {
+	query := struct {
+		target, kind, flags, attached uint32
+		filters                       uint64
+		count, _                      uint32
+	}{target: uint32(cgroup.Fd()), kind: unix.BPF_CGROUP_DEVICE} //nolint:gosec // a descriptor
+	if _, err := call(unix.BPF_PROG_QUERY, unsafe.Pointer(&query), unsafe.Sizeof(query)); err != nil {
+		return false, fmt.Errorf("filtering devices: asking for filters: %w", err)
+	}
+	return query.count > 0, nil
 }
 
 func address[T any](p *T) uint64 { return uint64(uintptr(unsafe.Pointer(p))) }

@@ -69,6 +69,8 @@ func TestOnlyTheirOwnGPUsAreOpened(t *testing.T) {
 			require.Equal(t, before[minor], opens(t, cgroup, device), "minor %d", minor)
 		}
 	}
+	require.NoError(t, devicefilter.Attach(cgroup, []int{0, 1, 7}), "the first one stays")
+	require.Contains(t, opens(t, cgroup, devices[0]), "Operation not permitted")
 	require.Empty(t, opens(t, cgroup, "/dev/null"), "others are let through")
 	require.Error(t, devicefilter.Attach(cgroup, []int{300}))
 }

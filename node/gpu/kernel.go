@@ -61,7 +61,9 @@ func (k *KernelLog) follow(r io.Reader) {
 
 // xidLine is how the driver writes an XID, as in
 // NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.
-var xidLine = regexp.MustCompile(`NVRM: Xid \(PCI:([0-9a-fA-F]+:[0-9a-fA-F]+:[0-9a-fA-F]+)[^)]*\): (\d{1,5}),`)
+var xidLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`NVRM: Xid \(PCI:([0-9a-fA-F]+:[0-9a-fA-F]+:[0-9a-fA-F]+)[^)]*\): (\d{1,5}),`)
+})
 
 // note reads one record, such as "4,1234,5678,-;NVRM: Xid …".
 func (k *KernelLog) note(line string) {
@@ -80,7 +82,7 @@ func (k *KernelLog) note(line string) {
 		return
 	}
 	k.seq = seq
-	if m := xidLine.FindStringSubmatch(text); m != nil {
+	if m := xidLine().FindStringSubmatch(text); m != nil {
 		code, _ := strconv.Atoi(m[2])
 		k.events[Event{PCI: NormalPCI(m[1]), Code: code}]++
 	}

@@ -2,8 +2,8 @@ package hold
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/statefile"
+	"github.com/forewarm/forewarm/node/container"
 )
 
 // The phases of a hold.
@@ -33,32 +34,26 @@ type record struct {
 	Cgroup   string         `json:"cgroup,omitempty"`
 	Minors   []int          `json:"minors,omitempty"`   // of its GPUs: N of /dev/nvidiaN
 	Filtered bool           `json:"filtered,omitempty"` // its cgroup opens no GPUs but those
+	Share    *share         `json:"share,omitempty"`    // nil: its memory and processors are not bounded
 	GPUs     []string       `json:"gpus"`               // UUIDs
 	Floor    map[string]int `json:"floor,omitempty"`    // memory of the GPUs that was in use before it, in MiB
-	OpenedAt time.Time      `json:"opened_at"`
-	Cleared  time.Time      `json:"cleared_at,omitzero"`
-	Problem  string         `json:"problem,omitempty"`
-	Proof    string         `json:"proof,omitempty"`
+	// Containers is what runs its containers; nil: it has none.
+	Containers *container.Runtime `json:"containers,omitempty"`
+	OpenedAt   time.Time          `json:"opened_at"`
+	Cleared    time.Time          `json:"cleared_at,omitzero"`
+	Problem    string             `json:"problem,omitempty"`
+	Proof      string             `json:"proof,omitempty"`
 }
 
-// book is the file with what is known of holds.
+// book is the file with what is known of holds, as its journal continues it.
 type book struct {
 	FirstUser uint32             `json:"first_user"` // that it handed out, or would
 	NextUser  uint32             `json:"next_user"`
 	Holds     map[string]*record `json:"holds"` // by allocation
-	// Over is when holds were forgotten, by allocation. A server that was frozen may still ask for a session of one, when
-	// its GPUs are somebody else's.
+	// Over is where an earlier version kept its overList.
 	Over map[string]time.Time `json:"over,omitempty"`
-}
 
-// overFor is how long it is remembered that a hold is over: longer than a server that was frozen can stay in touch.
-const overFor = 24 * time.Hour
-
-// forget forgets a hold, but not that it is over.
-func (b *book) forget(id string, now time.Time) {
-	delete(b.Holds, id)
-	b.Over[id] = now
-	maps.DeleteFunc(b.Over, func(_ string, at time.Time) bool { return now.Sub(at) > overFor })
+	journal journal
 }
 
 // Users of holds are numbers that no system hands out, and none is used twice as long as the
@@ -81,8 +76,8 @@ func readBook(path string) (book, error) {
 	if b.Holds == nil {
 		b.Holds = map[string]*record{}
 	}
-	if b.Over == nil {
-		b.Over = map[string]time.Time{}
+	if err := b.applyJournal(path); err != nil {
+		return b, err
 	}
 	if !isHolder(b.NextUser) {
 		b.NextUser = firstUser + rand.Uint32N(lastUser-firstUser) //nolint:gosec // it is no secret
@@ -111,8 +106,6 @@ func (b *book) takeUser() uint32 {
 	}
 	return uid
 }
-
-func (b *book) write(path string) error { return statefile.Write(path, b) }
 
 // canSwitchUser reports whether the daemon may give folders and processes other users.
 func canSwitchUser(dir string) bool {
@@ -157,29 +150,33 @@ func hasCapabilities(all ...int) bool {
 	return false
 }
 
-// findCgroups returns the folder in which the daemon can make cgroups, or nothing.
-func findCgroups() string {
+// findCgroups returns the folder in which the daemon can make cgroups, or nothing. Where the error is
+// not nil, memory and processors of holds are not bounded there, and it says why.
+func (k *Keeper) findCgroups() (dir string, unbounded error) {
 	mount := cgroupMount()
 	if mount == "" || os.Getuid() != 0 {
-		return ""
+		return "", errors.New("the daemon is not root, or the machine has no cgroup v2")
 	}
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return ""
+		return "", err
 	}
 	for line := range strings.Lines(string(own)) {
 		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
 		if !ok || strings.Contains(path, "..") {
 			continue
 		}
-		dir := filepath.Join(mount, path, "forewarm-holds")
+		if dir, k.machine, unbounded = k.bounds.bindAll(mount, path); unbounded == nil {
+			return dir, nil
+		}
+		dir := filepath.Join(mount, path, holdsFolder)
 		if os.MkdirAll(dir, 0o755) == nil { //nolint:gosec // the kernel's files there have modes of their own
 			if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err == nil {
-				return dir
+				return dir, unbounded
 			}
 		}
 	}
-	return ""
+	return "", errors.Join(unbounded, errors.New("no cgroup can be made"))
 }
 
 // cgroupMount is where the cgroups of version 2 are.

@@ -33,7 +33,7 @@ func (k *Keeper) End(ids []string) {
 	defer k.mu.Unlock()
 	changed := false
 	for _, id := range ids {
-		if !allocationID.MatchString(id) {
+		if !IsName(id) {
 			continue
 		}
 		r, ok := k.book.Holds[id]
@@ -50,25 +50,43 @@ func (k *Keeper) End(ids []string) {
 			if began != nil {
 				began.Wait() // nothing is started after it
 			}
-			k.clear(id, record)
+			k.clearLater(due{id, record})
 		})
 	}
+	var over []string
 	for id, r := range k.book.Holds {
 		switch {
 		case r.Phase != ended || slices.Contains(ids, id):
 		case r.Problem == "":
-			k.book.forget(id, k.Clock.Now())
-			delete(k.begins, id)
-			changed = true
+			over = append(over, id)
 		case k.Clock.Now().Sub(r.Cleared) >= clearAgain: // it was told, and is still there
 			r.Phase, r.Problem, changed = ending, "", true
 			record := *r
 			k.work.Go(func() { k.clear(id, record) })
 		}
 	}
+	if k.forget(over) {
+		changed = true
+	}
 	if changed {
 		k.save()
 	}
+}
+
+// forget forgets holds, but not that they are over.
+func (k *Keeper) forget(over []string) bool {
+	if len(over) == 0 {
+		return false
+	}
+	if err := k.over.add(over, k.Clock.Now()); err != nil {
+		k.Log.Error("holds that are over cannot be forgotten", "error", err)
+		return false
+	}
+	for _, id := range over {
+		delete(k.book.Holds, id)
+		delete(k.begins, id)
+	}
+	return true
 }
 
 // EndAll ends all holds: the node is over for its control plane. It returns when nothing runs
@@ -98,6 +116,9 @@ func (k *Keeper) unknown(id string) *record {
 			r.UID, r.GID, r.OwnUser = s.Uid, s.Gid, isHolder(s.Uid)
 		}
 	}
+	if k.runtime.Name != "" {
+		r.Containers = &k.runtime
+	}
 	if k.cgroups != "" && r.OwnUser {
 		r.Cgroup = k.cgroupOf(id, r.UID)
 	}
@@ -120,6 +141,9 @@ func (k *Keeper) clear(id string, r record) {
 	count, err := s.endProcesses(k.Grace)
 	if err == nil && r.OwnUser { // a process of the user could signal the thread that clears
 		err = clearKeyrings(r.UID)
+	}
+	if r.Containers != nil {
+		err = errors.Join(err, r.Containers.RemoveOf(id))
 	}
 	removed, failed := s.removeLeftovers() // also where a process stays
 	err = errors.Join(err, failed)
@@ -161,6 +185,7 @@ func (k *Keeper) Look(look contract.NodeLook, at time.Time) {
 			r.Phase, r.Problem, changed = ended, clip(busy), true
 		}
 	}
+	k.count = max(k.count, len(look.GPUs))
 	clear(k.gpus)
 	for _, g := range look.GPUs {
 		if g.Minor != nil {

@@ -1,4 +1,18 @@
 package hold
 
 // ForgetRights has the keeper do as one whose daemon is not root.
-func (k *Keeper) ForgetRights() { k.ownUsers, k.cgroups, k.filters = false, "", false }
+func (k *Keeper) ForgetRights() {
+	k.ownUsers, k.cgroups, k.filters, k.unbounded = false, "", false, "it is not root"
+}
+
+// Share is what a hold may have.
+type Share = share
+
+// ShareOf is that of a hold with so many GPUs, on a machine.
+func ShareOf(b Bounds, memory int64, cpus, held, there int) (Share, error) {
+	parsed, err := b.parse()
+	return parsed.share(machine{memory: memory, cpus: cpus}, held, there), err
+}
+
+// LeadsTheMachine says who may divide a machine.
+var LeadsTheMachine = leadsTheMachine

@@ -14,7 +14,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/node/container"
 	"github.com/forewarm/forewarm/node/devicefilter"
 	"github.com/forewarm/forewarm/node/launch"
 )
@@ -32,6 +32,7 @@ type Hold struct {
 	GPUUUIDs     []string
 	GPUIndices   []int             // in the order of the UUIDs
 	Environment  map[string]string // what work needs to find its GPUs and the other nodes
+	Containers   bool              // it may have some
 }
 
 // Place is where the work of a hold runs.
@@ -40,9 +41,11 @@ type Place struct {
 	OwnUser     bool     // no other hold has this user, so that it is to be switched to
 	Home        string   // a folder of the hold's alone
 	Cgroup      string   // the folder of a cgroup v2 for the work; empty: none
+	JobCgroups  string   // in which each job gets one that counts its memory; empty: none does
 	Environment []string // K=V, by name; what it names, a command must not change
 	Mark        string   // the one of these by which its processes are found
 	Launcher    launch.Launcher
+	Alone       bool `json:"-"` // whoever starts its work does nothing else: see launch.Launcher.StartAlone
 }
 
 // How well a node keeps a holder from others' work.
@@ -67,6 +70,9 @@ type Config struct {
 	Grace time.Duration // after TERM, until KILL; 0: ten seconds
 	// Launcher starts what runs as the user of a hold.
 	Launcher launch.Launcher
+	Bounds   Bounds
+	// Containers is what runs containers here, as far as it is there.
+	Containers container.Config
 }
 
 // grace is how long work has to end by itself.
@@ -80,14 +86,23 @@ type Keeper struct {
 	changed  chan struct{}
 	work     sync.WaitGroup
 
-	filters bool // GPUs that are not a hold's can be kept from it
+	filters   bool // GPUs that are not a hold's can be kept from it
+	runtime   container.Runtime
+	bounds    bounds
+	machine   machine
+	unbounded string // why memory and processors of holds are not bounded; empty: they are
 
 	mu     sync.Mutex
 	looked bool
 	book   book
+	over   overList
 	gpus   map[string]int             // memory in use of each GPU at the last look, in MiB
 	minors map[string]int             // of each GPU: N of /dev/nvidiaN
+	count  int                        // of the GPUs, the most that were seen
 	begins map[string]*sync.WaitGroup // of each hold: what is being started there
+	due    []due                      // to be cleared
+	// clearing says that somebody looks after what is due.
+	clearing bool
 }
 
 // NewKeeper returns a keeper of what the book says, and finds out how well it can keep
@@ -105,7 +120,10 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	}
 	k := &Keeper{Config: cfg, changed: make(chan struct{}, 1), gpus: map[string]int{},
 		minors: map[string]int{}, begins: map[string]*sync.WaitGroup{}}
-	if k.book, err = readBook(cfg.Book); err != nil {
+	if k.bounds, err = cfg.Bounds.parse(); err != nil {
+		return nil, err
+	}
+	if err := k.readBooks(); err != nil {
 		return nil, err
 	}
 	if k.ownUsers = canSwitchUser(cfg.Dir); k.ownUsers {
@@ -113,9 +131,27 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 			return nil, fmt.Errorf("bounding the processes of holds: %w", err)
 		}
 	}
-	k.cgroups = findCgroups()
+	if k.cgroups, err = k.findCgroups(); err != nil {
+		k.unbounded = clip(err.Error())
+	}
+	if k.runtime, err = container.Find(cfg.Containers, k.ownUsers); err != nil {
+		return nil, fmt.Errorf("looking for what runs containers: %w", err)
+	}
 	k.filters = k.ownUsers && k.cgroups != "" && canFilter(k.cgroups, cfg.Dir)
 	return k, nil
+}
+
+// readBooks reads what is known of holds.
+func (k *Keeper) readBooks() (err error) {
+	if k.book, err = readBook(k.Book); err != nil {
+		return err
+	}
+	if k.over, err = readOver(k.Book+".over", k.Clock.Now()); err != nil || len(k.book.Over) == 0 {
+		return err
+	}
+	maps.Copy(k.over.at, k.book.Over)
+	k.book.Over = nil
+	return k.over.rewrite(k.Clock.Now())
 }
 
 // Looked reports whether the GPUs have been looked at: before, nobody knows which devices a
@@ -139,6 +175,12 @@ func (k *Keeper) Isolation() string {
 	return EnvironmentOnly
 }
 
+// Runtime is what runs containers here; the zero value: nothing does.
+func (k *Keeper) Runtime() container.Runtime { return k.runtime }
+
+// Unbounded says why the memory and the processors of a holder's work are not bounded; empty: they are.
+func (k *Keeper) Unbounded() string { return k.unbounded }
+
 // isolation says how well a hold is kept from others.
 func (r *record) isolation() string {
 	switch {
@@ -150,21 +192,32 @@ func (r *record) isolation() string {
 	return EnvironmentOnly
 }
 
-// allocationID is what an id may look like: it becomes the name of a folder.
-var allocationID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+// IsName reports whether an id of the control plane may become the name of a folder: up to 64 letters, digits, hyphens
+// and underscores, the first of them a letter or a digit. It is no regular expression, as launchers, which start with
+// each command, would compile that.
+func IsName(id string) bool {
+	for i := range len(id) {
+		c := id[i]
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && (i == 0 || c != '_' && c != '-') {
+			return false
+		}
+	}
+	return len(id) > 0 && len(id) <= 64
+}
 
 // ErrEnded says that a hold has ended here, and is not opened again.
 var ErrEnded = errors.New("the allocation has ended on this node")
 
 // Open returns the place of a hold, and makes it if there is none. It may be called again.
 func (k *Keeper) Open(h Hold) (Place, error) {
-	if !allocationID.MatchString(h.AllocationID) {
+	if !IsName(h.AllocationID) {
 		return Place{}, fmt.Errorf("opening a hold: %q is no id of an allocation", h.AllocationID)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r, ok := k.book.Holds[h.AllocationID]
-	if _, over := k.book.Over[h.AllocationID]; over || ok && r.Phase != open {
+	if k.over.has(h.AllocationID) || ok && r.Phase != open {
 		return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, ErrEnded)
 	}
 	if !ok {
@@ -182,6 +235,10 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 		}
 		if k.cgroups != "" {
 			r.Cgroup = k.cgroupOf(h.AllocationID, r.UID)
+			if k.unbounded == "" {
+				of := k.bounds.share(k.machine, len(h.GPUUUIDs), k.count)
+				r.Share = &of
+			}
 		}
 		r.Minors, r.Filtered = k.minorsOf(h.GPUUUIDs)
 		k.book.Holds[h.AllocationID] = r
@@ -190,11 +247,23 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 			return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, err)
 		}
 	}
+	if h.Containers && r.Containers == nil && k.runtime.Name != "" {
+		found := k.runtime
+		r.Containers = &found
+		if err := k.book.write(k.Book); err != nil {
+			r.Containers = nil
+			return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, err)
+		}
+	}
 	if err := r.make(); err != nil {
 		return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, err)
 	}
-	return Place{UID: r.UID, GID: r.GID, OwnUser: r.OwnUser, Home: r.Home, Cgroup: r.Cgroup,
-		Environment: environmentOf(h, r.isolation()), Mark: markOf(h.AllocationID), Launcher: k.Launcher}, nil
+	p := Place{UID: r.UID, GID: r.GID, OwnUser: r.OwnUser, Home: r.Home, Cgroup: r.Cgroup,
+		Environment: environmentOf(h, r), Mark: markOf(h.AllocationID), Launcher: k.Launcher}
+	if r.Share != nil {
+		p.Cgroup, p.JobCgroups = filepath.Join(r.Cgroup, sessionsLeaf), r.Cgroup
+	}
+	return p, nil
 }
 
 // Begin has an end of the hold wait until began is called, so that what is started in its
@@ -246,13 +315,17 @@ func (r *record) make() error {
 		return nil
 	}
 	err := os.Mkdir(r.Cgroup, 0o755) //nolint:gosec // the kernel's files there have modes of their own
-	switch {
-	case errors.Is(err, os.ErrExist):
-		return nil // with its filter, if it is to have one
-	case err == nil && r.Filtered:
-		if err = devicefilter.Attach(r.Cgroup, r.Minors); err != nil {
+	made := err == nil
+	if errors.Is(err, os.ErrExist) {
+		err = nil
+	}
+	if err == nil && r.Filtered { // a daemon that ended in between has made one without
+		if err = devicefilter.Attach(r.Cgroup, r.Minors); err != nil && made {
 			err = errors.Join(err, os.Remove(r.Cgroup))
 		}
+	}
+	if err == nil && r.Share != nil {
+		err = r.Share.bind(r.Cgroup)
 	}
 	return err
 }
@@ -282,7 +355,7 @@ func (k *Keeper) tell() {
 }
 
 // environmentOf is what the work of a hold finds: its GPUs always, by UUID.
-func environmentOf(h Hold, isolation string) []string {
+func environmentOf(h Hold, r *record) []string {
 	env := maps.Clone(h.Environment)
 	if env == nil {
 		env = map[string]string{}
@@ -294,7 +367,10 @@ func environmentOf(h Hold, isolation string) []string {
 	for i, n := range h.GPUIndices {
 		indices[i] = strconv.Itoa(n)
 	}
-	env["FOREWARM_GPU_INDICES"], env["FOREWARM_ISOLATION"] = strings.Join(indices, ","), isolation
+	env["FOREWARM_GPU_INDICES"], env["FOREWARM_ISOLATION"] = strings.Join(indices, ","), r.isolation()
+	if r.Share != nil {
+		r.Share.environment(env)
+	}
 	out := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		out = append(out, name+"="+env[name])

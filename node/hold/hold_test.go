@@ -237,6 +237,7 @@ func TestTheBookOutlivesTheDaemon(t *testing.T) {
 	text, err := os.ReadFile(book)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(book, []byte(strings.Replace(string(text), `"open"`, `"ending"`, 1)), 0o600))
+	require.NoError(t, os.WriteFile(book+".journal", []byte(`{"holds":{"alc_`), 0o600))
 	k = keeperIn(t, dir)
 	require.Empty(t, k.List())
 	k.Resume()
@@ -253,7 +254,9 @@ func TestAnUnknownHoldIsEnded(t *testing.T) {
 	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
 	require.NoError(t, err)
 	stays := begin(t, p, "sleep 1000 >/dev/null 2>&1 & echo $!")
-	require.NoError(t, os.Remove(filepath.Join(dir, "book.json")))
+	for _, name := range []string{"book.json", "book.json.journal"} {
+		require.NoError(t, os.Remove(filepath.Join(dir, name)))
+	}
 	k = keeperIn(t, dir)
 	require.Empty(t, k.List())
 	k.End([]string{"alc_1", "../../etc"})
@@ -263,48 +266,6 @@ func TestAnUnknownHoldIsEnded(t *testing.T) {
 	got := k.Cleaned()
 	require.Len(t, got, 1)
 	require.Contains(t, got[0].Proof, "it had nothing here")
-}
-
-// A server that was frozen asks for a session when its allocation is over and its GPUs are
-// somebody else's, also when the daemon never had anything of the allocation, and when it
-// began anew since.
-func TestWhatIsOverIsNotOpenedAgain(t *testing.T) {
-	dir, now := newDir(t), clock.NewManual(day)
-	k := keeperAt(t, dir, now)
-	_, err := k.Open(hold.Hold{AllocationID: "alc_1"})
-	require.NoError(t, err)
-	for _, id := range []string{"alc_1", "alc_2"} {
-		k.End([]string{id})
-		awaitChange(t, k)
-		now.Advance(time.Second)
-		k.Look(gpus(0, 1), now.Now())
-		awaitChange(t, k)
-		require.Len(t, k.Cleaned(), 1, "it is proved")
-		k.End(nil) // the server has heard it
-		require.Empty(t, k.Cleaned())
-	}
-	for range 2 {
-		for _, id := range []string{"alc_1", "alc_2"} {
-			_, err = k.Open(hold.Hold{AllocationID: id})
-			require.ErrorIs(t, err, hold.ErrEnded)
-			_, err = k.Begin(id)
-			require.ErrorIs(t, err, hold.ErrEnded)
-		}
-		require.Empty(t, k.List())
-		k = keeperAt(t, dir, now)
-	}
-	now.Advance(25 * time.Hour)
-	_, err = k.Open(hold.Hold{AllocationID: "alc_3"})
-	require.NoError(t, err)
-	k.End([]string{"alc_3"})
-	awaitChange(t, k)
-	now.Advance(time.Second)
-	k.Look(gpus(0, 1), now.Now())
-	k.End(nil)
-	book, err := os.ReadFile(filepath.Join(dir, "book.json"))
-	require.NoError(t, err)
-	require.NotContains(t, string(book), "alc_1", "the book does not grow for ever")
-	require.Contains(t, string(book), "alc_3")
 }
 
 // An end waits for what is being started, and ends it.

@@ -28,6 +28,12 @@ func (s scope) removeLeftovers() (int, error) {
 	if !s.record.OwnUser || err != nil {
 		return removed, err
 	}
+	n, err := s.removeShared(ctx)
+	return removed + n, err
+}
+
+// removeShared removes what is in shared folders, and of System V's objects.
+func (s scope) removeShared(ctx context.Context) (removed int, err error) {
 	for _, dir := range s.folders {
 		n, err := s.removeOwned(ctx, dir)
 		if removed += n; err != nil {

@@ -115,8 +115,8 @@ func signal(pid int, number syscall.Signal) {
 // killAtOnce kills what can be killed in one go: processes that keep forking outrun whoever
 // kills one after another.
 func (s scope) killAtOnce() {
-	if s.record.Cgroup != "" && switchOn(s.record.Cgroup, "cgroup.kill") != nil { // before Linux 5.14
-		_ = switchOn(s.record.Cgroup, "cgroup.freeze") // what is frozen does not fork, and can be killed
+	if s.record.Cgroup != "" && setFile(s.record.Cgroup, "cgroup.kill", "1") != nil { // before Linux 5.14
+		_ = setFile(s.record.Cgroup, "cgroup.freeze", "1") // what is frozen does not fork, and can be killed
 	}
 	if s.record.OwnUser {
 		s.killUser()
@@ -138,16 +138,6 @@ func (s scope) killUser() {
 		kill.Signal(syscall.SIGKILL)
 	}
 	kill.Close()
-}
-
-// switchOn writes a 1 into one of the kernel's files of a cgroup.
-func switchOn(cgroup, file string) error {
-	f, err := os.OpenFile(filepath.Join(cgroup, file), os.O_WRONLY, 0) //nolint:gosec // the kernel's file
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString("1")
-	return errors.Join(err, f.Close())
 }
 
 // processes are those of a hold that have not ended: of its cgroup, of its user, or, where

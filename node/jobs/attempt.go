@@ -24,6 +24,7 @@ type attempt struct {
 	sent      bool    // its output, all of it
 	tried     time.Duration
 	forgotten bool
+	told      bool // to end
 }
 
 func (k *Keeper) newAttempt(key contract.JobKey) *attempt {
@@ -62,6 +63,7 @@ func (a *attempt) report() contract.JobReport {
 	}
 	if a.isOver() {
 		r.State, r.ExitCode, r.Signal = contract.JobRankEnded, a.result.ExitCode, a.result.Signal
+		r.PeakMemoryBytes = a.result.PeakMemory
 		r.Code, r.Reason = a.result.Code, clip(plaintext.Escape(a.result.Reason)) // holders choose what it quotes
 	}
 	return r

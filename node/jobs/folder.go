@@ -3,18 +3,16 @@ package jobs
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/internal/statefile"
+	"github.com/forewarm/forewarm/node/container"
 	"github.com/forewarm/forewarm/node/hold"
 )
 
@@ -28,6 +26,9 @@ const (
 	logFile     = "runner.log"
 )
 
+// kept are the files that stay, without content, in the folder of an attempt that is over.
+var kept = []string{orderFile, startedFile, resultFile, lockFile, beginLock, logFile}
+
 // unfinished begins the name of a folder that is being made or removed.
 const unfinished = "."
 
@@ -36,31 +37,38 @@ type folder string
 
 func (f folder) file(name string) string { return filepath.Join(string(f), name) }
 
+func (f folder) name() string { return filepath.Base(string(f)) }
+
+func (f folder) unfinished() folder {
+	return folder(filepath.Join(filepath.Dir(string(f)), unfinished+f.name()))
+}
+
 // accepted is what is to run, and where.
 type accepted struct {
 	Order contract.JobOrder `json:"order"`
 	Place hold.Place        `json:"place"`
+	// Containers is what runs it, if it has an image.
+	Containers container.Runtime `json:"containers,omitzero"`
 }
 
 // started is when a runner began to start its command.
 type started struct {
+	Of      string  `json:"of,omitempty"`
 	BootID  string  `json:"boot_id"` // of the machine, as its kernel names this boot
 	Seconds float64 `json:"seconds"` // since then
 }
 
-// result is how an attempt ended.
+// result is how an attempt ended. Of names that, as started does: a machine that ends may forget that the file was of
+// another one before.
 type result struct {
+	Of         string  `json:"of,omitempty"`
 	ExitCode   int     `json:"exit_code"`
 	Signal     string  `json:"signal,omitempty"`
 	Code       string  `json:"code,omitempty"`
 	Reason     string  `json:"reason,omitempty"`
 	RanSeconds float64 `json:"ran_seconds"`
+	PeakMemory int64   `json:"peak_memory,omitempty"` // bytes; 0: it is not known
 }
-
-// jobID is what an id may look like: it becomes the name of a folder.
-var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-
-func isName(id string) bool { return jobID.MatchString(id) }
 
 func nameOf(key contract.JobKey) string { return key.JobID + "-" + strconv.Itoa(key.Attempt) }
 
@@ -70,42 +78,14 @@ func keyOf(name string) (key contract.JobKey, ok bool) {
 		return key, false
 	}
 	n, err := strconv.Atoi(name[i+1:])
-	return contract.JobKey{JobID: name[:i], Attempt: n}, err == nil && n > 0 && isName(name[:i])
-}
-
-// make makes the folder, which is there with its order, and its result if it has one, or not at all.
-func (f folder) make(what accepted, r *result) error {
-	draft := folder(filepath.Join(filepath.Dir(string(f)), unfinished+filepath.Base(string(f))))
-	err := os.RemoveAll(string(draft))
-	if err == nil {
-		err = statefile.Write(draft.file(orderFile), what)
-	}
-	if err == nil && r != nil {
-		err = statefile.Write(draft.file(resultFile), *r)
-	}
-	if err == nil {
-		err = os.Rename(string(draft), string(f))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("making the folder of a job: %w", err), os.RemoveAll(string(draft)))
-	}
-	return statefile.SyncFolder(filepath.Dir(string(f)))
-}
-
-// remove removes the folder, which a daemon that begins again finishes.
-func (f folder) remove() error {
-	gone := filepath.Join(filepath.Dir(string(f)), unfinished+filepath.Base(string(f)))
-	if err := os.Rename(string(f), gone); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return os.RemoveAll(gone)
+	return contract.JobKey{JobID: name[:i], Attempt: n}, err == nil && n > 0 && hold.IsName(name[:i])
 }
 
 // read reads a file, and reports whether there is one. What a later version has added to it is no
 // matter: a runner may be of another version than the daemon.
 func (f folder) read(name string, v any) (found bool, err error) {
 	text, err := os.ReadFile(f.file(name))
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(text) == 0 {
 		return false, nil
 	}
 	if err == nil {
@@ -125,10 +105,15 @@ func (f folder) readOrder() (accepted, error) {
 
 func (f folder) readStarted() *started {
 	var s started
-	if found, _ := f.read(startedFile, &s); !found {
+	if found, _ := f.read(startedFile, &s); !found || s.Of != "" && s.Of != f.name() {
 		return nil
 	}
 	return &s
+}
+
+func (f folder) readResult() (r result, found bool, err error) {
+	found, err = f.read(resultFile, &r)
+	return r, found && (r.Of == "" || r.Of == f.name()), err
 }
 
 // lastWords is what a runner said last, which is little: how it failed.

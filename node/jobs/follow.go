@@ -144,8 +144,7 @@ func (k *Keeper) look(a *attempt) (ended bool) {
 	if runs {
 		return false
 	}
-	var r result
-	switch found, err := a.folder.read(resultFile, &r); {
+	switch r, found, err := a.folder.readResult(); {
 	case found:
 		k.setResult(a, r)
 	case begun != nil || err != nil:
@@ -203,7 +202,7 @@ func (k *Keeper) forget(a *attempt) bool {
 	if !a.forgotten || a.result == nil {
 		return false
 	}
-	if err := a.folder.remove(); err != nil {
+	if err := k.spares.remove(a.folder); err != nil {
 		k.Log.Error("what is left of a job cannot be removed", "job", a.key.JobID, "attempt", a.key.Attempt, "error", err)
 		return false // the server names it again
 	}

@@ -264,9 +264,7 @@ func TestWhatIsForgottenIsGone(t *testing.T) {
 	require.Equal(t, contract.JobRankRunning, n.report(first).State, "one that runs is not forgotten")
 	require.NoError(t, os.WriteFile(pipe, nil, 0))
 	n.await(func() bool { return len(n.keeper.Reports()) == 0 })
-	left, err := os.ReadDir(filepath.Join(n.dir, "jobs"))
-	require.NoError(t, err)
-	require.Empty(t, left)
+	require.Eventually(t, func() bool { return n.isWiped(n.onlyFolder()) }, time.Minute, time.Millisecond)
 }
 
 // An end of a hold waits for a job that is being started there, and ends it; a daemon that begins

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/node/hold"
 )
 
@@ -55,6 +54,7 @@ type Keeper struct {
 	ctx    context.Context //nolint:containedctx // it ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+	spares spares
 
 	mu       sync.Mutex
 	attempts map[contract.JobKey]*attempt
@@ -72,7 +72,7 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 		return nil, fmt.Errorf("making the folder of jobs: %w", err)
 	}
 	cfg.LookEvery = cmp.Or(cfg.LookEvery, lookEvery)
-	k := &Keeper{Config: cfg, attempts: map[contract.JobKey]*attempt{}}
+	k := &Keeper{Config: cfg, attempts: map[contract.JobKey]*attempt{}, spares: make(spares, mostSpares)}
 	k.ctx, k.cancel = context.WithCancel(ctx)
 	if err := k.load(); err != nil {
 		k.cancel()
@@ -142,7 +142,7 @@ func (k *Keeper) Heed(orders []contract.JobOrder, forget []contract.JobKey, now 
 		if k.ctx.Err() != nil || k.attempts[o.JobKey] != nil {
 			continue
 		}
-		if !isName(o.JobID) || o.Attempt < 1 {
+		if !hold.IsName(o.JobID) || o.Attempt < 1 {
 			k.Log.Error("a job is ordered that has no proper name", "job", o.JobID, "attempt", o.Attempt)
 			continue
 		}
@@ -160,14 +160,14 @@ func (k *Keeper) start(a *attempt, o contract.JobOrder) {
 	if err != nil {
 		log.Warn("a job is not started", "error", err)
 		never := result{Code: contract.JobNotStarted, Reason: clip(err.Error())}
-		if err := a.folder.make(accepted{Order: o}, &never); err != nil {
+		if err := k.spares.make(a.folder, accepted{Order: o}, &never); err != nil {
 			k.abandon(a, err)
 			return
 		}
 		k.follow(a)
 		return
 	}
-	if err := a.folder.make(accepted{Order: o, Place: place}, nil); err != nil {
+	if err := k.spares.make(a.folder, accepted{Order: o, Place: place, Containers: k.Holds.Runtime()}, nil); err != nil {
 		began()
 		k.abandon(a, err)
 		return
@@ -192,7 +192,7 @@ func (k *Keeper) enter(o contract.JobOrder) (place hold.Place, began func(), err
 		return place, nil, errors.New(k.Refusal)
 	}
 	place, err = k.Holds.Open(hold.Hold{AllocationID: o.AllocationID, GPUUUIDs: o.GPUUUIDs, GPUIndices: o.GPUIndices,
-		Environment: o.HoldEnvironment})
+		Environment: o.HoldEnvironment, Containers: o.Image != ""})
 	if err != nil {
 		return place, nil, err
 	}
@@ -212,7 +212,8 @@ func (k *Keeper) abandon(a *attempt, cause error) {
 // keepResult writes down how an attempt ended that has no runner any more. Where that cannot be
 // written, the next daemon finds the same.
 func (k *Keeper) keepResult(a *attempt, r result) {
-	if err := statefile.Write(a.folder.file(resultFile), r); err != nil {
+	r.Of = a.folder.name()
+	if err := a.folder.write(resultFile, r); err != nil {
 		k.Log.Error("how a job ended cannot be written down", "job", a.key.JobID, "attempt", a.key.Attempt, "error", err)
 	}
 	k.setResult(a, r)

@@ -97,19 +97,27 @@ type node struct {
 	holds  *hold.Keeper
 	keeper *jobs.Keeper
 	now    time.Time
+	// patience is how long a job may take.
+	patience time.Duration
 }
 
 func newNode(t *testing.T) *node {
+	t.Helper()
+	return newNodeWith(t, hold.Config{})
+}
+
+func newNodeWith(t *testing.T, cfg hold.Config) *node {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "forewarm-jobs-test-")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o711))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	n := &node{T: t, dir: dir, runner: jobstest.Runner(), now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC),
+	n := &node{T: t, dir: dir, patience: 30 * time.Second, runner: jobstest.Runner(),
+		now:    time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC),
 		server: &server{pieces: map[contract.JobKey][]contract.JobOutputData{}, has: map[contract.JobKey]int64{}}}
 	n.holds, err = hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
 		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
-		Launcher: launchtest.Launcher()})
+		Launcher: launchtest.Launcher(), Bounds: cfg.Bounds, Containers: cfg.Containers})
 	require.NoError(t, err)
 	n.begin()
 	t.Cleanup(func() {
@@ -159,7 +167,7 @@ func (n *node) answer(after time.Duration, orders ...contract.JobOrder) {
 
 func (n *node) await(what func() bool) {
 	n.Helper()
-	require.Eventually(n, what, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(n, what, n.patience, 5*time.Millisecond)
 }
 
 // report is what a heartbeat says of an attempt.
@@ -177,7 +185,7 @@ func (n *node) awaitEnd(key contract.JobKey) contract.JobReport {
 	n.Helper()
 	n.await(func() bool { return n.report(key).State == contract.JobRankEnded })
 	r := n.report(key)
-	r.JobKey, r.State, r.Rank, r.RanSeconds = contract.JobKey{}, "", 0, 0
+	r.JobKey, r.State, r.Rank, r.RanSeconds, r.PeakMemoryBytes = contract.JobKey{}, "", 0, 0, 0
 	return r
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/internal/clock"
-	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/node/launch"
 	"github.com/forewarm/forewarm/node/work"
 )
@@ -58,16 +57,18 @@ func run(dir folder, l launch.Launcher) error {
 	}
 	out := &output{folder: dir, clock: clock.System{}}
 	from := now()
-	if err := statefile.Write(dir.file(startedFile), from); err != nil {
+	from.Of = dir.name()
+	if err := dir.write(startedFile, from); err != nil {
 		return fmt.Errorf("before anything is started: %w", err)
 	}
-	what.Place.Launcher = l
-	r := perform(what, out, begin, from)
+	what.Place.Launcher, what.Place.Alone = l, true
+	r := perform(dir, what, out, begin, from)
 	r.Reason = clip(r.Reason)
 	if err := out.close(); err != nil {
 		r.Reason = clip(cmp.Or(r.Reason, "not all of its output could be kept: "+err.Error()))
 	}
-	return statefile.Write(dir.file(resultFile), r)
+	r.Of = dir.name()
+	return dir.write(resultFile, r)
 }
 
 // inherit takes over the locks. Without them, or in a folder in which something was started, it is not
@@ -85,22 +86,35 @@ func (f folder) inherit() (begin *os.File, err error) {
 			return nil, errors.New("jobs are run by the daemon alone")
 		}
 	}
-	for _, name := range []string{startedFile, resultFile} {
-		if _, err := os.Stat(f.file(name)); err == nil {
-			return nil, errors.New("it was started before")
-		}
+	if _, ended, _ := f.readResult(); ended || f.readStarted() != nil {
+		return nil, errors.New("it was started before")
 	}
 	return os.NewFile(beginFile, beginLock), nil // the other one is open as long as the process is there
 }
 
 // perform runs the command to its end, and closes begin once it is in its place.
-func perform(what accepted, out *output, begin *os.File, from *started) result {
+func perform(dir folder, what accepted, out *output, begin *os.File, from *started) result {
 	o := what.Order
 	if len(o.Command) == 0 {
 		return result{Code: contract.JobNotStarted, Reason: "the order names no command"}
 	}
-	p, err := work.Start(what.Place, work.Command{Arguments: o.Command, Directory: o.Directory,
-		Environment: environmentOf(o)})
+	group, err := makeCgroup(what.Place, o.JobKey)
+	if err != nil {
+		return result{Code: contract.JobNotStarted, Reason: err.Error()}
+	}
+	defer group.remove()
+	if group != "" {
+		what.Place.Cgroup = string(group)
+	}
+	command := work.Command{Arguments: o.Command, Directory: o.Directory, Environment: environmentOf(o)}
+	box := what.boxed(dir, command)
+	if box != nil {
+		if what.Place, command, err = box.enter(what.Place, command); err != nil {
+			return result{Code: contract.JobNotStarted, Reason: err.Error()}
+		}
+		defer box.remove()
+	}
+	p, err := work.Start(what.Place, command)
 	_ = begin.Close()
 	if err != nil {
 		return result{Code: contract.JobNotStarted, Reason: err.Error()}
@@ -110,11 +124,15 @@ func perform(what accepted, out *output, begin *os.File, from *started) result {
 		<-p.Exited()
 		ran <- from.age()
 	}()
-	script := &script{steps: stepsOf(o), exited: p.Exited(), over: make(chan struct{})}
+	script := &script{steps: stepsOf(o), stop: out.folder.awaitStop(p.Exited()), exited: p.Exited(),
+		over: make(chan struct{})}
 	end := waits.Carry(context.Background(), p, duplex{output: out, script: script})
 	close(script.over)
 	if end.Code == session.NotStarted {
 		return result{Code: contract.JobNotStarted, Reason: end.Reason}
+	}
+	if why := box.refused(end); why != "" {
+		return result{Code: contract.JobNotStarted, Reason: why}
 	}
 	r := result{ExitCode: end.ExitCode, Signal: end.Signal, Reason: end.Reason}
 	select {
@@ -123,9 +141,16 @@ func perform(what accepted, out *output, begin *os.File, from *started) result {
 	default: // the kernel holds it
 		r.RanSeconds = from.age()
 	}
-	if script.limited.Load() {
+	r.PeakMemory = cmp.Or(group.peak(), p.MostMemory())
+	why, killed := group.killedForMemory()
+	switch {
+	case script.limited.Load():
 		r.Code = contract.JobTimeLimit
 		r.Reason = cmp.Or(r.Reason, fmt.Sprintf("its time of %d s was over", o.MaxRuntimeSeconds))
+	case script.stopped.Load():
+		r.Code = contract.JobStopped
+	case killed && r.ExitCode != 0:
+		r.Code, r.Reason = contract.JobOutOfMemory, why
 	}
 	return r
 }
@@ -138,5 +163,6 @@ func environmentOf(o contract.JobOrder) map[string]string {
 	}
 	env["FOREWARM_JOB_ID"], env["FOREWARM_JOB_ATTEMPT"] = o.JobID, strconv.Itoa(o.Attempt)
 	env["FOREWARM_JOB_RANK"] = strconv.Itoa(o.Rank)
+	addSlurm(env, o)
 	return env
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,14 +23,17 @@ type step struct {
 	channel session.Channel
 	data    []byte
 	limits  bool // its time is over
+	stops   bool // it was told to end
 }
 
 // script is what a command is told, and when. Its times are the kernel's monotonic clock's.
 type script struct {
 	steps   []step
-	exited  <-chan struct{} // the command has
-	over    chan struct{}   // closed once nobody asks any more
-	limited atomic.Bool     // its time was over before it ended
+	stop    <-chan contract.JobStop // receives once if it is to end earlier
+	exited  <-chan struct{}         // the command has
+	over    chan struct{}           // closed once nobody asks any more
+	limited atomic.Bool             // its time was over before it ended
+	stopped atomic.Bool             // it was told to end before it did
 }
 
 // stepsOf are the steps of an order. The last says that the command cannot even be killed.
@@ -45,7 +49,7 @@ func stepsOf(o contract.JobOrder) []step {
 	left := time.Duration(o.MaxRuntimeSeconds) * time.Second
 	if c := o.Checkpoint; c != nil && c.BeforeSeconds > 0 && c.BeforeSeconds < o.MaxRuntimeSeconds {
 		before := time.Duration(c.BeforeSeconds) * time.Second
-		all = append(all, step{wait: left - before, channel: session.Signal, data: []byte(c.Signal)})
+		all = append(all, step{wait: left - before, channel: signalTo(c.LeaderOnly), data: []byte(c.Signal)})
 		left = before
 	}
 	return append(all, step{wait: left, channel: session.Signal, data: []byte("TERM"), limits: true},
@@ -53,36 +57,76 @@ func stepsOf(o contract.JobOrder) []step {
 		step{wait: waits.Kill, channel: session.Result})
 }
 
+// signalTo is the channel of a signal to the command's first process alone, or to all of its process group.
+func signalTo(leaderOnly bool) session.Channel {
+	if leaderOnly {
+		return session.Leader
+	}
+	return session.Signal
+}
+
 // Receive implements work.Stream.
 func (s *script) Receive() (session.Channel, []byte, error) {
-	if len(s.steps) > 0 && s.await(s.steps[0].wait) {
+	for {
+		switch s.await() {
+		case hasEnded:
+			<-s.over
+			return 0, nil, io.EOF
+		case toldToEnd:
+			continue
+		}
 		next := s.steps[0]
 		s.steps = s.steps[1:]
 		if next.limits {
 			s.limited.Store(true)
+			s.stop = nil // it is ending
+		}
+		if next.stops {
+			s.stopped.Store(true)
 		}
 		if next.channel == session.Result {
 			return 0, nil, io.EOF
 		}
 		return next.channel, next.data, nil
 	}
-	<-s.over
-	return 0, nil, io.EOF
 }
 
-// await waits for a step; false: the command has ended before.
-func (s *script) await(wait time.Duration) bool {
+// event is what a script waits for.
+type event int
+
+const (
+	isDue     event = iota // its next step is
+	toldToEnd              // its steps are others now
+	hasEnded               // the command has, so that there is nobody to tell
+)
+
+// await waits for what comes first.
+func (s *script) await() event {
 	select {
 	case <-s.exited:
-		return false
+		return hasEnded
 	default:
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-s.exited:
-		return false
+	var due <-chan time.Time // without steps, none ever is
+	if len(s.steps) > 0 {
+		timer := time.NewTimer(s.steps[0].wait)
+		defer timer.Stop()
+		due = timer.C
 	}
+	select {
+	case <-due:
+		return isDue
+	case told := <-s.stop:
+		s.steps, s.stop = append(inputOf(s.steps), stepsToStop(told)...), nil
+		return toldToEnd
+	case <-s.exited:
+		return hasEnded
+	}
+}
+
+// inputOf are the steps that give a command its input.
+func inputOf(steps []step) []step {
+	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool {
+		return s.channel != session.Stdin && s.channel != session.Close
+	})
 }

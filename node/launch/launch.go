@@ -16,7 +16,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
 	"time"
 )
@@ -56,7 +55,7 @@ type order struct {
 type Child struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
-	said   *os.File
+	said   *os.File // by a launcher; nil: there was none
 }
 
 const (
@@ -81,14 +80,11 @@ func (l Launcher) Start(c Command) (*Child, error) {
 		cmd.Env = append(cmd.Env, c.Mark)
 	}
 	c.connect(cmd)
-	if c.Cgroup != "" {
-		dir, err := os.Open(c.Cgroup)
-		if err != nil {
-			return nil, fmt.Errorf("opening the cgroup of the allocation: %w", err)
-		}
-		defer func() { _ = dir.Close() }()
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd()) //nolint:gosec // a descriptor is small
+	done, err := c.enterCgroup(cmd)
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	child := &Child{cmd: cmd, exited: make(chan struct{})}
 	tell, err := child.open()
 	if err != nil {
@@ -129,28 +125,11 @@ func (c *Child) open() (tell *os.File, err error) {
 	}
 	defer func() { _ = say.Close() }()
 	c.said, c.cmd.ExtraFiles = said, []*os.File{told, say} // orderFile and reportFile
-	if err := c.run(); err != nil {
+	if err := c.run(func() error { return nil }); err != nil {
 		_, _ = tell.Close(), said.Close()
 		return nil, err
 	}
 	return tell, nil
-}
-
-// run starts the launcher on a thread that stays until it has ended: the kernel hangs the command
-// up with the thread, and so with a daemon that is killed.
-func (c *Child) run() error {
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := c.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = c.cmd.Wait() // how it ended is in its ProcessState
-			close(c.exited)
-		}
-	}()
-	return <-started
 }
 
 // command tells the launcher what to become, and waits until it is about to. It closes tell.
@@ -184,6 +163,21 @@ func (c *Child) Status() syscall.WaitStatus {
 	return status
 }
 
+// MostMemory is how much memory a command that has ended, or one of the processes that it waited for, had
+// at once, in bytes.
+func (c *Child) MostMemory() int64 {
+	select {
+	case <-c.exited:
+	default:
+		return 0
+	}
+	usage, _ := c.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if usage == nil {
+		return 0
+	}
+	return usage.Maxrss << 10
+}
+
 // Signal sends a signal to the process group of the command, as long as the command is there:
 // afterwards its number may be another's.
 func (c *Child) Signal(s syscall.Signal) {
@@ -194,9 +188,21 @@ func (c *Child) Signal(s syscall.Signal) {
 	}
 }
 
+// SignalLeader sends a signal to the command alone, as long as it is there.
+func (c *Child) SignalLeader(s syscall.Signal) {
+	select {
+	case <-c.exited:
+	default:
+		_ = syscall.Kill(c.cmd.Process.Pid, s)
+	}
+}
+
 // Close ends what is the daemon's of a command, and returns why its launcher, which has ended, did
 // not become it. It is empty for one that ran, and for one that has not ended.
 func (c *Child) Close() (refusal string) {
+	if c.said == nil { // it had no launcher
+		return ""
+	}
 	defer func() { _ = c.said.Close() }()
 	select {
 	case <-c.exited:

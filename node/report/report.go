@@ -21,6 +21,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/node/container"
 	"github.com/forewarm/forewarm/node/watch"
 )
 
@@ -65,12 +66,18 @@ type Jobs interface {
 	// Heed starts those that the server orders and that are not known, and forgets those that it
 	// names. It returns at once. The server answered a report at a time.
 	Heed(orders []contract.JobOrder, forget []contract.JobKey, at time.Time)
+	// Stop has those end that the server names, if they run.
+	Stop(all []contract.JobStop)
 }
 
 // Holds are what runs here for holders of allocations.
 type Holds interface {
 	// Isolation says how well the node keeps them apart.
 	Isolation() string
+	// Unbounded says why the memory and the processors of what runs here are not bounded; empty: they are.
+	Unbounded() string
+	// Runtime is what runs containers here; the zero value: nothing does.
+	Runtime() container.Runtime
 	// List returns the allocations that have a place here.
 	List() []string
 	// Cleaned is what there is to tell of those that have ended.
@@ -271,7 +278,8 @@ func (r *Reporter) beat(ctx context.Context, now time.Time) error {
 	beat := contract.Heartbeat{Version: r.Version, BootID: r.BootID, Epoch: r.Epoch, Seq: r.seq, SentAt: now.UTC(),
 		Clears: r.watcher.Memory().Clears, Look: look}
 	if r.Holds != nil {
-		beat.Look.Isolation = r.Holds.Isolation()
+		beat.Look.Isolation, beat.Look.Unbounded = r.Holds.Isolation(), r.Holds.Unbounded()
+		beat.Look.Containers = r.Holds.Runtime().Name
 		beat.Holds, beat.Cleaned = r.Holds.List(), r.Holds.Cleaned()
 	}
 	if r.Jobs != nil {
@@ -289,6 +297,7 @@ func (r *Reporter) beat(ctx context.Context, now time.Time) error {
 		r.Holds.End(got.Ended)
 	}
 	if r.Jobs != nil {
+		r.Jobs.Stop(got.StopJobs)
 		r.Jobs.Heed(got.Jobs, got.ForgetJobs, now)
 	}
 	r.watcher.Clear(got.Clears, now)

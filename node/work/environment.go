@@ -14,6 +14,9 @@ import (
 // defaultPath is where programs are looked for.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/cuda/bin"
 
+// EnvironmentOf is what a command finds in a place, as K=V by name.
+func EnvironmentOf(place hold.Place, c Command) []string { return environment(place, c) }
+
 // environment is what a command finds: little of its own, what the holder wants, and what
 // the place demands. Nothing of the daemon's is in it.
 func environment(place hold.Place, c Command) []string {

@@ -21,6 +21,7 @@ type Process struct {
 	terminal *os.File // nil: it has pipes
 	stdin    *os.File
 	outputs  map[session.Channel]*os.File
+	group    func() int // nil: its own
 	closing  sync.Once
 	sending  atomic.Int32 // pumps that wait for the holder
 	read     atomic.Int64 // bytes of its output
@@ -56,7 +57,11 @@ func (p *Process) obey(s Stream) {
 			}
 		case session.Signal:
 			if s, ok := signals[string(data)]; ok {
-				p.child.Signal(s)
+				p.signal(s)
+			}
+		case session.Leader:
+			if s, ok := signals[string(data)]; ok {
+				p.signalLeader(s)
 			}
 		default: // of a later version
 		}
@@ -102,8 +107,32 @@ var signals = map[string]syscall.Signal{
 // nameOf is the name of a signal, such as KILL.
 func nameOf(s syscall.Signal) string { return strings.TrimPrefix(unix.SignalName(s), "SIG") }
 
+// MostMemory is how much memory the command, or one of the processes that it waited for, had at once, in
+// bytes; 0: it has not ended.
+func (p *Process) MostMemory() int64 { return p.child.MostMemory() }
+
 // Exited is closed once the command has ended.
 func (p *Process) Exited() <-chan struct{} { return p.child.Exited() }
+
+// signal sends a signal to the command's processes.
+func (p *Process) signal(s syscall.Signal) {
+	if p.group != nil {
+		if group := p.group(); group > 1 && syscall.Kill(-group, s) == nil && s != syscall.SIGKILL {
+			return
+		}
+	}
+	p.child.Signal(s) // what runs it, too, if it is to be there no more
+}
+
+// signalLeader sends a signal to the command itself, and to nothing that it started.
+func (p *Process) signalLeader(s syscall.Signal) {
+	if p.group != nil {
+		if group := p.group(); group > 1 && syscall.Kill(group, s) == nil {
+			return
+		}
+	}
+	p.child.SignalLeader(s)
+}
 
 func (p *Process) resize(s session.Size) {
 	if p.terminal != nil {

@@ -47,6 +47,9 @@ type Command struct {
 	Directory   string   // empty: the home of the place
 	Environment map[string]string
 	Terminal    *Terminal // nil: pipes
+	// Group is the process group that gets its signals, where a program runs it elsewhere; 0: there is none yet.
+	// Nil: its own.
+	Group func() int
 }
 
 // Runner runs the work of sessions. Its times are how long it waits for what should come by
@@ -145,8 +148,8 @@ func (r Runner) hangUp(p *Process) {
 		signal syscall.Signal
 		wait   time.Duration
 	}{{syscall.SIGHUP, r.HangUp}, {syscall.SIGTERM, r.Terminate}, {syscall.SIGKILL, r.Kill}} {
-		p.child.Signal(step.signal)
-		p.child.Signal(syscall.SIGCONT) // what is stopped takes no signal but KILL
+		p.signal(step.signal)
+		p.signal(syscall.SIGCONT) // what is stopped takes no signal but KILL
 		timer := time.NewTimer(step.wait)
 		select {
 		case <-p.child.Exited():
@@ -174,10 +177,14 @@ func Start(place hold.Place, c Command) (*Process, error) {
 	}
 	keepInherited()
 	heedSignals()
-	p := &Process{outputs: map[session.Channel]*os.File{}}
+	p := &Process{outputs: map[session.Channel]*os.File{}, group: c.Group}
 	theirs, err := p.connect(&what, c.Terminal)
 	defer closeAll(theirs)
-	if err == nil {
+	switch {
+	case err != nil:
+	case place.Alone:
+		p.child, err = place.Launcher.StartAlone(what)
+	default:
 		p.child, err = place.Launcher.Start(what)
 	}
 	if err != nil {

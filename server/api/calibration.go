@@ -22,7 +22,8 @@ const calibrationText = "Closed forecasts whose windows started in the period, b
 	"is, and skill is that as a share of the baseline's. " +
 	"bins: forecasts with about the same stated probability, with its mean and the share that came true; " +
 	"with n forecasts the share varies by about the square root of stated x (1 - stated) / n. " +
-	"Outcomes are as counted by their senders."
+	"Outcomes are as counted by their senders. " +
+	"runtimes: jobs that ended by themselves in the period and whose runtime was predicted when they got their GPUs."
 
 func reportCalibration(ctx context.Context, a *API, in *struct {
 	OfOrganization
@@ -44,9 +45,23 @@ func reportCalibration(ctx context.Context, a *API, in *struct {
 		for _, c := range found {
 			out.Sources = append(out.Sources, encodeCalibration(c))
 		}
+		if err != nil || in.Source != "" {
+			return err
+		}
+		runs, err := r.RuntimeCoverage(s, from, to)
+		out.Runtimes = encodeRuntimes(runs)
 		return err
 	})
 	return &One[contract.CalibrationReport]{Body: out}, err
+}
+
+func encodeRuntimes(c ledger.RuntimeCoverage) *contract.RuntimeCalibration {
+	if c.Runs == 0 {
+		return nil
+	}
+	all := float64(c.Runs)
+	return &contract.RuntimeCalibration{ByLikely: float64(c.ByP50) / all, Interval: contract.IntervalCoverage{Said: 0.8,
+		Seen: float64(c.ByP90-c.BelowP10) / all, N: c.Runs}}
 }
 
 func encodeCalibration(c ledger.Calibration) contract.SourceCalibration {

@@ -92,9 +92,9 @@ func putHeartbeat(ctx context.Context, a *API, in *struct {
 	if err := checkHeartbeat(in.Body); err != nil {
 		return nil, err
 	}
-	answer, written, err := a.Telemetry.Beat(ctx, auth.From(ctx), in.Body)
-	if err == nil && (in.Body.Asked || len(in.Body.Jobs) > 0 || written) {
-		err = a.tellJobs(ctx, in.Body, &answer)
+	answer, settle, err := a.Telemetry.Beat(ctx, auth.From(ctx), in.Body)
+	if err == nil && settle {
+		err = a.settleNode(ctx, in.Body, &answer)
 	}
 	if err != nil {
 		return nil, err
@@ -140,7 +140,8 @@ func (a *API) refreshTelemetry(ctx context.Context) {
 // encodeDaemon is what is known of a node's daemon.
 func encodeDaemon(said telemetry.Said, state telemetry.State) *contract.NodeDaemon {
 	return &contract.NodeDaemon{State: string(state), SeenAt: said.At.UTC(), Version: said.Program,
-		Source: said.Look.Source, Problem: said.Look.Problem, Isolation: said.Look.Isolation}
+		Source: said.Look.Source, Problem: said.Look.Problem, Isolation: said.Look.Isolation,
+		Unbounded: said.Look.Unbounded, Containers: said.Look.Containers}
 }
 
 // addSeen adds to a device what the daemon of its node says of it. What a silent one said

@@ -18,6 +18,8 @@ var inputTags = map[string]reflect.StructTag{
 		`reservation, its window counts."`,
 	"BookingFilter.Until": `doc:"Only those that began before this time, including those that have ended. A ` +
 		`reservation begins with its window, an allocation when it is requested."`,
+	"JobsOf.Since": `doc:"Only those that were submitted at this time or later, including those that are over."`,
+	"JobsOf.Until": `doc:"Only those that were submitted before this time, including those that are over."`,
 	"BookingFilter.All": `doc:"Include those that have ended. Without it, and without a state or a time, only live ` +
 		`ones are listed."`,
 	"verifyJournal.Anchor":    `doc:"A seal kept elsewhere, as NUMBER:MAC; it must still be in the chain."`,

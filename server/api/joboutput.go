@@ -167,7 +167,7 @@ func (f *outputFeed) send(parts []ledger.JobOutput) error {
 				data, from = data[f.want.Offset-from:], f.want.Offset
 			}
 			if err := f.to.Encode(contract.JobOutput{Attempt: p.Attempt, Rank: p.Rank, Offset: from,
-				Stream: piece.Stream, At: piece.At.UTC(), Data: data}); err != nil {
+				Stream: piece.Stream, At: piece.At.UTC(), Data: data, LeftOut: from - f.want.Offset}); err != nil {
 				return err
 			}
 			f.want.Offset, f.sent = end, f.a.Clock.Now()

@@ -1,18 +1,20 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/internal/plaintext"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
-	"github.com/forewarm/forewarm/server/problem"
 )
 
 // mostJobBody bounds a submission: its command, its environment and its input in base64.
@@ -20,9 +22,11 @@ const mostJobBody = 1 << 20
 
 func jobEndpoints(a *API) []endpoint {
 	return []endpoint{
-		serveOnce(a, submitJobs, (*book[contract.JobCreate]).body, nil),
+		serveOnce(a, a.withImages(submitJobs), (*book[contract.JobCreate]).body, nil),
 		serve(a, operation.Operation{ID: "listJobs", Method: http.MethodGet, Path: "/jobs", Tag: "jobs",
 			Policy: auth.Viewer, Summary: "List jobs, the newest first"}, listJobs),
+		serve(a, operation.Operation{ID: "countJobs", Method: http.MethodGet, Path: "/job-counts", Tag: "jobs",
+			Policy: auth.Viewer, Summary: "Count jobs by their state"}, countJobs),
 		serve(a, operation.Operation{ID: "getJob", Method: http.MethodGet, Path: "/jobs/{id}", Tag: "jobs",
 			Policy: auth.Viewer, Summary: "Read a job"}, getJob),
 		serveOnce(a, changeJob("cancelJob", "cancel", "Cancel a job: it starts no more, or is ended",
@@ -33,6 +37,10 @@ func jobEndpoints(a *API) []endpoint {
 			(*verbs.Ledger).HoldJob), (*act).target, nil),
 		serveOnce(a, changeJob("releaseJob", "release", "Let a job start that is held",
 			(*verbs.Ledger).ReleaseJob), (*act).target, nil),
+		serveJobSet(a, "cancel", "Cancel all jobs of an array, or of one's own", (*verbs.Ledger).CancelJobs),
+		serveJobSet(a, "requeue", "Requeue all jobs of an array, or of one's own", (*verbs.Ledger).RequeueJobs),
+		serveJobSet(a, "hold", "Hold all jobs of an array, or of one's own", (*verbs.Ledger).HoldJobs),
+		serveJobSet(a, "release", "Release all jobs of an array, or of one's own", (*verbs.Ledger).ReleaseJobs),
 		serveDescribed(a, operation.Operation{ID: "getJobOutput", Method: http.MethodGet, Path: "/jobs/{id}/output",
 			Tag: "jobs", Policy: auth.Member, Streams: true,
 			Summary: "Read, and follow, what a job writes, as lines of JSON"}, a.describeOutput, getJobOutput),
@@ -51,13 +59,6 @@ var submitJobs = operation.Change[contract.JobCreate, []job.Job, contract.JobsSu
 		return l.SubmitJobs(ctx, actor, decodeJob(b))
 	},
 	Encode: forAnybody(encodeSubmitted),
-}
-
-func checkArray(a *contract.JobArray) error {
-	if a != nil && a.Last < a.First {
-		return problem.Invalid("array.last", "must not be below first", "")
-	}
-	return nil
 }
 
 // changeJob is a change of one job that takes no more than its id.
@@ -82,8 +83,12 @@ const (
 
 func decodeJob(b contract.JobCreate) ledger.JobCommand {
 	j := job.Job{Name: b.Name, Priority: job.Priority(b.Priority), MaxRuntime: seconds(b.MaxRuntimeSeconds),
-		Grace: seconds(b.GraceSeconds), NotBefore: truncateTime(b.NotBefore), Retries: job.Retries{Lost: usualLosses},
-		Command: job.Command{Arguments: b.Command, Directory: b.Directory, Environment: b.Environment, Input: b.Input}}
+		Grace: seconds(b.GraceSeconds), Reservation: b.ReservationID, Workload: capacity.Workload(b.Workload),
+		NotBefore: truncateTime(b.NotBefore), Retries: job.Retries{Lost: usualLosses},
+		Command: job.Command{Arguments: b.Command, Directory: b.Directory, Environment: b.Environment, Input: b.Input,
+			Slurm: b.Slurm, Image: b.Image, Mounts: decodeMounts(b.Mounts)},
+		Where: job.Where{Constraints: b.Constraints, Prefers: b.Prefers, Tolerates: b.Tolerations,
+			Excludes: b.ExcludedNodes}}
 	if j.Grace == 0 {
 		j.Grace = usualGrace
 	}
@@ -94,7 +99,7 @@ func decodeJob(b contract.JobCreate) ledger.JobCommand {
 		j.Retries = job.Retries(*b.Retries)
 	}
 	if c := b.Checkpoint; c != nil {
-		j.Checkpoint = job.Checkpoint{Signal: c.Signal, Before: seconds(c.BeforeSeconds)}
+		j.Checkpoint = job.Checkpoint{Signal: c.Signal, Before: seconds(c.BeforeSeconds), LeaderOnly: c.LeaderOnly}
 		if j.Checkpoint.Before == 0 {
 			j.Checkpoint.Before = usualNotice
 		}
@@ -106,13 +111,10 @@ func decodeJob(b contract.JobCreate) ledger.JobCommand {
 		}
 		j.Dependencies = append(j.Dependencies, job.Depends{JobID: d.JobID, Condition: condition})
 	}
-	out := ledger.JobCommand{Job: j, Held: b.Hold, Needs: ledger.AllocateRequest{Pool: b.Pool, Model: b.Model,
-		Needs: decodeNeeds(b.Needs), GPUs: b.GPUs, Layout: decodeLayout(b.Layout)}}
+	out := ledger.JobCommand{Job: j, Held: b.Hold, Preemptible: b.Preemptible, Needs: ledger.AllocateRequest{
+		Pool: b.Pool, Model: b.Model, Needs: decodeNeeds(b.Needs), GPUs: b.GPUs, Layout: decodeLayout(b.Layout)}}
 	if b.Array != nil {
-		step := max(b.Array.Step, 1)
-		for i := b.Array.First; i <= b.Array.Last && len(out.Indices) <= ledger.MostArray; i += step {
-			out.Indices = append(out.Indices, i)
-		}
+		out.Indices, out.ArrayLimit = indicesOf(*b.Array), b.Array.Limit
 	}
 	return out
 }
@@ -120,7 +122,7 @@ func decodeJob(b contract.JobCreate) ledger.JobCommand {
 func encodeSubmitted(all []job.Job) contract.JobsSubmitted {
 	out := contract.JobsSubmitted{Jobs: make([]contract.Job, 0, len(all))}
 	for _, j := range all {
-		out.ArrayID = j.ArrayID
+		out.ArrayID = j.Array.ID
 		if len(all) == 1 {
 			out.Jobs = append(out.Jobs, encodeJob(j))
 		} else {
@@ -134,32 +136,59 @@ func encodeSubmitted(all []job.Job) contract.JobsSubmitted {
 func encodeListed(j job.Job) contract.Job {
 	out := encodeJob(j)
 	out.Environment = nil
+	out.Command, out.CommandCut = cutCommand(out.Command)
 	return out
+}
+
+// listedCommand is how many bytes of a command are in lists.
+const listedCommand = 256
+
+// cutCommand is the beginning of a command, if it is long.
+func cutCommand(command []string) (out []string, isCut bool) {
+	left := listedCommand
+	out = make([]string, 0, min(len(command), 8))
+	for _, text := range command {
+		if len(text) > left {
+			return append(out, strings.ToValidUTF8(text[:left], "")+"…"), true
+		}
+		left -= len(text) + 1
+		if out = append(out, text); left <= 0 {
+			return out, len(out) < len(command)
+		}
+	}
+	return out, false
 }
 
 func encodeJob(j job.Job) contract.Job {
 	out := contract.Job{ID: j.ID, OrganizationID: j.OrganizationID, PoolID: j.PoolID, Name: j.Name,
 		SubmittedBy: j.SubmittedBy, State: string(j.State()), Reason: j.Reason, Priority: string(j.Priority),
 		Command: append([]string{}, j.Command.Arguments...), Directory: j.Command.Directory,
-		Environment: j.Command.Environment, GPUs: j.Shape.GPUs(), Nodes: j.Shape.Nodes, GPUsPerNode: j.Shape.PerNode,
-		MaxRuntimeSeconds: int64(j.MaxRuntime / time.Second), GraceSeconds: int64(j.Grace / time.Second),
-		Retries: contract.JobRetries(j.Retries), ArrayID: j.ArrayID, NotBefore: j.NotBefore.UTC(), Attempt: j.Attempt,
+		Environment: j.Command.Environment, Slurm: j.Command.Slurm, GPUs: j.Shape.GPUs(), Nodes: j.Shape.Nodes,
+		GPUsPerNode: j.Shape.PerNode, MaxRuntimeSeconds: int64(j.MaxRuntime / time.Second),
+		GraceSeconds: int64(j.Grace / time.Second),
+		Retries:      contract.JobRetries(j.Retries), ArrayID: j.Array.ID, ArrayLimit: j.Array.Limit,
+		NotBefore: j.NotBefore.UTC(), Attempt: j.Attempt,
 		AllocationID: j.AllocationID, SubmittedAt: j.SubmittedAt.UTC(), ScheduledAt: j.ScheduledAt.UTC(),
 		StartedAt: j.StartedAt.UTC(), EndedAt: j.EndedAt.UTC(), Signal: j.End.Signal,
-		GPUSeconds: int64(j.GPUTime / time.Second), Cost: formatMoney(j.Cost), Version: j.Version}
-	if j.Checkpoint.Signal != "" {
-		out.Checkpoint = &contract.JobCheckpoint{Signal: j.Checkpoint.Signal,
-			BeforeSeconds: int64(j.Checkpoint.Before / time.Second)}
-	}
+		GPUSeconds: int64(j.GPUTime / time.Second), Cost: formatMoney(j.Cost), Version: j.Version,
+		PeakMemoryBytes: j.End.PeakMemory, Image: j.Command.Image, Mounts: encodeMounts(j.Command.Mounts)}
+	out.Checkpoint = encodeCheckpoint(j.Checkpoint)
 	for _, d := range j.Dependencies {
 		out.Dependencies = append(out.Dependencies, contract.JobDependency{JobID: d.JobID,
 			Condition: string(d.Condition)})
 	}
-	if j.ArrayID != "" {
+	if j.Array.ID != "" {
 		out.ArrayIndex = &j.ArrayIndex
 	}
 	if j.End.Ran {
 		out.ExitCode = &j.End.ExitCode
+	}
+	out.ReservationID, out.Workload = j.Reservation, string(cmp.Or(j.Workload, capacity.Batch))
+	out.Constraints, out.Prefers, out.Tolerations = j.Where.Constraints, j.Where.Prefers, j.Where.Tolerates
+	out.ExcludedNodes, out.AvoidedNodes = j.Where.Excludes, j.Avoids
+	out.Preemptible, out.Preemptions = j.Preemptible, j.Preemptions
+	if e := j.Ending; e.Is() {
+		out.Ending = &contract.JobEnding{Then: string(e.Then), AskedAt: e.Asked.UTC(), By: e.By.UTC(), For: e.For}
 	}
 	if j.Over() || j.Reason != "" {
 		out.Detail = j.End.Reason
@@ -167,101 +196,24 @@ func encodeJob(j job.Job) contract.Job {
 	return out
 }
 
-func listJobs(ctx context.Context, a *API, in *struct {
-	Page
-	OfOrganization
-	State []string `query:"state" enum:"pending,held,scheduled,running,preempted,completed,failed,cancelled"`
-	Pool  string   `query:"pool" maxLength:"64" doc:"Id or name."`
-	Name  string   `query:"name" maxLength:"64"`
-	Array string   `query:"array" maxLength:"64" doc:"The array_id of its jobs."`
-	Mine  bool     `query:"mine" doc:"Only those that were submitted with this key, or by its person."`
-	All   bool     `query:"all"`
-},
-) (out *ListOut[contract.Job], err error) {
-	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
-		s, err := a.requestedScope(ctx, r, in.OfOrganization)
-		if err != nil {
-			return err
-		}
-		f := ledger.JobFilter{State: in.State, ArrayID: in.Array, Name: in.Name,
-			Live: !in.All && len(in.State) == 0 && in.Array == ""}
-		if f.PoolID, err = a.resolvePool(ctx, r, in.Pool); err != nil {
-			return err
-		}
-		if actor := auth.From(ctx); in.Mine && actor.UserID != "" {
-			f.UserID = actor.UserID
-		} else if in.Mine {
-			f.SubmittedBy = actor.KeyID
-		}
-		out, err = readPage(in.Page, "job", func(p ledger.Page) ([]job.Job, error) { return r.Jobs(s, f, p) },
-			func(j job.Job) string { return j.ID }, encodeListed)
-		return err
-	})
-	return out, err
-}
-
-func getJob(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Job], error) {
-	var out contract.Job
-	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
-		j, err := r.Job(auth.From(ctx).Scope(), in.ID)
-		if err != nil {
-			return err
-		}
-		out = encodeJob(j)
-		if j.State() != job.Pending {
-			return nil
-		}
-		queue, err := verbs.QueueOf(r, j.PoolID)
-		for _, q := range queue {
-			if q.ID == j.ID {
-				out.Position, out.Reason, out.Detail = q.Position, q.Code, q.Detail
-			}
-		}
-		return err
-	})
-	return &One[contract.Job]{ETag: formatETag(out.Version), Body: out}, err
-}
-
-// listQueue shows a tenant its own jobs alone, with their places among all.
-func listQueue(ctx context.Context, a *API, in *struct {
-	OfOrganization
-	Pool string `query:"pool" maxLength:"64" required:"true" doc:"Id or name."`
-},
-) (out *ListOut[contract.Job], err error) {
-	out = &ListOut[contract.Job]{Body: contract.List[contract.Job]{Items: []contract.Job{}}}
-	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
-		s, err := a.requestedScope(ctx, r, in.OfOrganization)
-		if err != nil {
-			return err
-		}
-		pool, err := a.resolvePool(ctx, r, in.Pool)
-		if err != nil {
-			return err
-		}
-		queue, err := verbs.QueueOf(r, pool)
-		for _, q := range queue {
-			if s.All || q.OrganizationID == s.OrganizationID {
-				j := encodeListed(q.Job)
-				j.Position, j.Reason, j.Detail = q.Position, q.Code, q.Detail
-				out.Body.Items = append(out.Body.Items, j)
-			}
-		}
-		return err
-	})
-	return out, err
-}
-
 // orderOf is what a node's daemon needs to start an attempt.
 func orderOf(o ledger.JobOrder, n contract.NodeAccess) contract.JobOrder {
 	out := contract.JobOrder{JobKey: contract.JobKey{JobID: o.Job.ID, Attempt: o.Job.Attempt}, Rank: o.Rank,
 		AllocationID: o.Allocation.ID, GPUUUIDs: n.GPUUUIDs, GPUIndices: n.GPUIndices, HoldEnvironment: n.Environment,
 		Command: o.Job.Command.Arguments, Directory: o.Job.Command.Directory, Environment: environmentOfJob(o.Job),
-		Input: o.Job.Command.Input, MaxRuntimeSeconds: int64(o.Job.MaxRuntime / time.Second),
-		GraceSeconds: int64(o.Job.Grace / time.Second)}
-	if c := o.Job.Checkpoint; c.Signal != "" {
-		out.Checkpoint = &contract.JobCheckpoint{Signal: c.Signal, BeforeSeconds: int64(c.Before / time.Second)}
-	}
+		Input: o.Job.Command.Input, Slurm: o.Job.Command.Slurm, MaxRuntimeSeconds: int64(o.Job.MaxRuntime / time.Second),
+		GraceSeconds: int64(o.Job.Grace / time.Second), Image: o.Job.Command.Image,
+		Mounts: encodeMounts(o.Job.Command.Mounts), Checkpoint: encodeCheckpoint(o.Job.Checkpoint)}
 	return out
+}
+
+// encodeCheckpoint is nil for a job that is not told that its end is near.
+func encodeCheckpoint(c job.Checkpoint) *contract.JobCheckpoint {
+	if c.Signal == "" {
+		return nil
+	}
+	return &contract.JobCheckpoint{Signal: c.Signal, BeforeSeconds: int64(c.Before / time.Second),
+		LeaderOnly: c.LeaderOnly}
 }
 
 // reportOf is a daemon's word on an attempt as the ledger has it.
@@ -271,12 +223,16 @@ func reportOf(r contract.JobReport) ledger.JobReport {
 		return out
 	}
 	e := job.End{ExitCode: r.ExitCode, Signal: r.Signal, Reason: plaintext.Escape(ledger.ClipText(r.Reason, 300)),
-		Ran: true}
+		Ran: true, PeakMemory: r.PeakMemoryBytes}
 	switch {
 	case r.Code == contract.JobTimeLimit:
 		e.Code = job.TimeLimit
+	case r.Code == contract.JobOutOfMemory:
+		e.Code = job.OOM
 	case r.Code == contract.JobNotStarted:
 		e.Code, e.Ran = job.NotStarted, false
+	case r.Code == contract.JobStopped:
+		e.Code = job.Stopped
 	case r.Code != "":
 		e.Code, e.Ran = job.Lost, false
 	case r.Signal != "":

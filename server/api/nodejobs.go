@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/capacity"
@@ -46,37 +47,25 @@ func putJobOutput(ctx context.Context, a *API, in *struct {
 	return &One[contract.JobOutputStored]{Body: contract.JobOutputStored{NextOffset: next}}, err
 }
 
-// tellJobs keeps what a heartbeat says of jobs, and answers what its daemon is to start and may
-// forget. One that was not asked to report, and knows of no job, is told nothing new: whoever has
-// something for it asks.
-func (a *API) tellJobs(ctx context.Context, b contract.Heartbeat, answer *contract.HeartbeatAnswer) error {
+// settleNode keeps what a heartbeat says of the work on its node, and answers what its daemon is to do.
+func (a *API) settleNode(ctx context.Context, b contract.Heartbeat, answer *contract.HeartbeatAnswer) error {
 	actor := auth.From(ctx)
-	known := make([]ledger.JobAttempt, 0, len(b.Jobs))
-	if len(b.Jobs) > 0 {
-		reports := make([]ledger.JobReport, 0, len(b.Jobs))
-		for _, r := range b.Jobs {
-			known = append(known, ledger.JobAttempt{JobID: r.JobID, Attempt: r.Attempt})
-			reports = append(reports, reportOf(r))
-		}
-		forget, err := a.Ledger.RecordJobs(ctx, actor, reports)
-		if err != nil {
-			return err
-		}
-		for _, f := range forget {
-			answer.ForgetJobs = append(answer.ForgetJobs, contract.JobKey(f))
-		}
-	}
-	orders, err := a.Ledger.TakeOrders(ctx, actor, capacity.Isolation(b.Look.Isolation), known)
-	if err != nil || len(orders) == 0 && len(answer.ForgetJobs) == 0 {
+	told, err := a.Ledger.SettleNode(ctx, actor, nodeReportOf(b))
+	if err != nil {
 		return err
 	}
-	return a.readSnapshot(ctx, func(r ledger.Reader) (err error) {
-		if len(answer.ForgetJobs) > 0 { // their allocations have ended just now, and others wait for their GPUs
-			if answer.Ended, err = ledger.EndedHolds(r, actor.NodeID, b.Holds); err != nil {
-				return err
-			}
-		}
-		for _, o := range orders {
+	answer.Ended = told.Ended
+	for _, f := range told.Forget {
+		answer.ForgetJobs = append(answer.ForgetJobs, contract.JobKey(f))
+	}
+	for _, s := range told.Stop {
+		answer.StopJobs = append(answer.StopJobs, stopOf(s))
+	}
+	if len(told.Start) == 0 {
+		return nil
+	}
+	return a.readSnapshot(ctx, func(r ledger.Reader) error {
+		for _, o := range told.Start {
 			access, err := ledger.AccessTo(r, ledger.SystemActor("node"), o.Allocation)
 			if err != nil {
 				return err
@@ -95,6 +84,25 @@ func (a *API) tellJobs(ctx context.Context, b contract.Heartbeat, answer *contra
 	})
 }
 
+func nodeReportOf(b contract.Heartbeat) ledger.NodeReport {
+	said := ledger.NodeReport{Isolation: capacity.Isolation(b.Look.Isolation), Holds: b.Holds}
+	for _, c := range b.Cleaned {
+		said.Cleaned = append(said.Cleaned, ledger.Cleaned{AllocationID: c.AllocationID, Problem: c.Problem, Proof: c.Proof})
+	}
+	for _, r := range b.Jobs {
+		said.Jobs = append(said.Jobs, reportOf(r))
+	}
+	return said
+}
+
+func stopOf(s ledger.JobStop) contract.JobStop {
+	out := contract.JobStop{JobKey: contract.JobKey(s.JobAttempt), GraceSeconds: int64(s.Grace / time.Second)}
+	if s.Lead > 0 {
+		out.Signal, out.LeadSeconds, out.LeaderOnly = s.Signal, int64(s.Lead/time.Second), s.LeaderOnly
+	}
+	return out
+}
+
 // environmentOfJob are a job's variables, with those that tell it what it is.
 func environmentOfJob(j job.Job) map[string]string {
 	env := maps.Clone(j.Command.Environment)
@@ -102,8 +110,12 @@ func environmentOfJob(j job.Job) map[string]string {
 		env = map[string]string{}
 	}
 	env["FOREWARM_JOB_NAME"] = j.Name
-	if j.ArrayID != "" {
-		env["FOREWARM_ARRAY_ID"], env["FOREWARM_ARRAY_INDEX"] = j.ArrayID, strconv.Itoa(j.ArrayIndex)
+	if j.Array.ID != "" {
+		env["FOREWARM_ARRAY_ID"], env["FOREWARM_ARRAY_INDEX"] = j.Array.ID, strconv.Itoa(j.ArrayIndex)
+	}
+	if j.Array.Jobs > 0 { // those of earlier versions do not say
+		env["FOREWARM_ARRAY_COUNT"] = strconv.Itoa(j.Array.Jobs)
+		env["FOREWARM_ARRAY_FIRST"], env["FOREWARM_ARRAY_LAST"] = strconv.Itoa(j.Array.First), strconv.Itoa(j.Array.Last)
 	}
 	return env
 }

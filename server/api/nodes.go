@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"maps"
 	"net/http"
 
 	"github.com/forewarm/forewarm/contract"
@@ -27,7 +28,34 @@ func nodeEndpoints(a *API) []endpoint {
 		serveOnce(a, operateNode("quarantine",
 			"Quarantine a node: its machine is kept for inspection, holders stay, no new work comes",
 			(*verbs.Ledger).QuarantineNode), (*act).target, nil),
+		serveChange(a, patchNode, func(in *patchNodeInput) (contract.PlannedNode, error) {
+			version, err := in.parseIfMatch()
+			return contract.PlannedNode{NodeID: in.ID, Version: version, NodePatch: in.Body}, err
+		}, func(n contract.Node) int { return n.Version }),
 	}
+}
+
+type patchNodeInput struct {
+	ByID
+	Match
+	Body contract.NodePatch
+}
+
+var patchNode = operation.Change[contract.PlannedNode, node.Node, contract.Node]{
+	Operation: operation.Operation{ID: "patchNode", Method: http.MethodPatch, Path: "/nodes/{id}", Tag: "capacity",
+		Policy: auth.Operator, Summary: "Change the labels and taints of a node"},
+	Plan: contract.PlanNode,
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b contract.PlannedNode) (node.Node, error) {
+		var c ledger.NodeChange
+		if b.Labels != nil {
+			c.Labels = maps.Clone(*b.Labels)
+		}
+		if b.Taints != nil {
+			c.Taints = append([]string{}, *b.Taints...)
+		}
+		return l.UpdateNode(ctx, actor, b.NodeID, b.Version, c)
+	},
+	Encode: func(v operation.Viewer, n node.Node) contract.Node { return encodeNode(v.Actor, n) },
 }
 
 // operateNode is what operators do to a node.
@@ -113,6 +141,7 @@ func encodeNode(actor ledger.Actor, n node.Node) contract.Node {
 		GPUs: len(n.Devices), Simulated: n.Simulated, RequestedAt: n.RequestedAt.UTC(), BootingAt: n.BootingAt.UTC(),
 		Kept: n.Kept(), Resuming: n.Quarantine.Resuming, QuarantinedAt: n.Quarantine.Since().UTC(),
 		ReadyAt: n.ReadyAt.UTC(), RetiredAt: n.RetiredAt.UTC(), GoneAt: n.GoneAt.UTC(), Version: n.Version,
+		Labels: n.Labels, Taints: n.Taints, HotUntil: n.Heat.HotUntil.UTC(),
 	}
 	if actor.Role == ledger.Operator {
 		price := formatMoney(n.Offering.Price)

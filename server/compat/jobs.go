@@ -182,7 +182,7 @@ func listOldJobs(c *Call) (int, any, error) {
 
 func readOldJob(c *Call) (int, any, error) {
 	var job contract.Job
-	if err := c.get(c.path("/v1/jobs"), nil, &job); err != nil {
+	if err := c.get(c.path("/v1/jobs"), url.Values{"position": {"true"}}, &job); err != nil {
 		return 0, nil, err
 	}
 	gpus, err := gpusOfJobs(c, []contract.Job{job})

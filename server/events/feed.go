@@ -149,13 +149,14 @@ func (f *Feed) remembered() recentEvents {
 // for. Clients come back and go on where they were.
 func (f *Feed) Stop() { f.stop() }
 
-// Run steps every interval while somebody follows, until the context ends, and then
-// stops the streams.
+// Run steps every interval, and when something urgent was committed, while somebody follows, until
+// the context ends, and then stops the streams.
 func (f *Feed) Run(ctx context.Context, interval time.Duration) {
 	defer f.Stop()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
+		urgent := f.store.Urgent() // before the step: none is missed
 		if err := f.Step(ctx); err != nil && ctx.Err() == nil {
 			f.log.WarnContext(ctx, "looking for new events failed", "error", err)
 		}
@@ -163,6 +164,7 @@ func (f *Feed) Run(ctx context.Context, interval time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-urgent:
 		}
 		if f.isFollowed() {
 			continue

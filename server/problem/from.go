@@ -36,6 +36,8 @@ func From(err error) (*Problem, bool) {
 		watched *ledger.ObservedPoolError
 		shared  *ledger.SharedNodeError
 		queue   *ledger.QueueFullError
+		rate    *ledger.SubmissionRateError
+		high    *ledger.HighPriorityError
 		daemon  *ledger.DaemonRefusedError
 	)
 	switch {
@@ -69,6 +71,11 @@ func From(err error) (*Problem, bool) {
 	case errors.As(err, &queue):
 		return New(contract.CodeQueueFull, strings.ToUpper(queue.Error()[:1])+queue.Error()[1:]+".").
 			Fix("Try again when some have ended, or cancel what is not needed", "forewarm queue"), true
+	case errors.As(err, &rate):
+		return fromRate(rate), true
+	case errors.As(err, &high):
+		return New(contract.CodePermissionDenied, strings.ToUpper(high.Error()[:1])+high.Error()[1:]+".").
+			Fix("Submit it with the priority normal, or ask somebody with that role", ""), true
 	case errors.As(err, &daemon):
 		return New(contract.CodeDaemonRefused, strings.ToUpper(daemon.Error()[:1])+daemon.Error()[1:]+".").
 			Fix("Have an operator issue a new join token, and start the daemon with it",

@@ -103,10 +103,13 @@ func codeFor(status int, errs []error) string {
 // addDetail adds what is wrong with one value, and for a name that does not
 // exist the closest one that does.
 func (p *Problem) addDetail(d *huma.ErrorDetail, names []string) *Problem {
-	if d.Message == validation.MsgUnexpectedProperty {
-		return p.unknownField(d.Location, names)
+	if p.isFull() { // not even a closest name is looked for
+		return p.countUnnamed()
 	}
-	location := d.Location
+	location := clipPlace(d.Location)
+	if d.Message == validation.MsgUnexpectedProperty {
+		return p.unknownField(location, names)
+	}
 	broke, bound := findBrokenRule(d.Message)
 	if broke.code == required && bound != "" { // huma names the object that lacks it
 		location, bound = location+"."+bound, ""
@@ -171,6 +174,15 @@ func (p *Problem) addError(location string, e contract.FieldError, fix string) *
 		p = p.Request(fix)
 	}
 	return p
+}
+
+// clipPlace cuts a place whose names are longer than any field's: it is told three times.
+func clipPlace(location string) string {
+	const most = 512
+	if len(location) <= most {
+		return location
+	}
+	return strings.ToValidUTF8(location[:most], "") + "…"
 }
 
 // nameOfPlace is a place as a sentence names it.

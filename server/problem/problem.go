@@ -13,17 +13,23 @@ import (
 	"strings"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // Problem is a problem document that is also an error. Handlers return it, or
 // any other error for From to translate.
 type Problem struct {
 	contract.Problem
+	unnamed int // wrong values beyond mostErrors
 }
+
+// mostErrors is how many wrong values an answer names. A body of a megabyte can have a hundred thousand, and each is
+// told with its rule and all that would do.
+const mostErrors = 32
 
 // New returns the problem of a code in the catalogue.
 func New(code, detail string) *Problem {
-	return &Problem{contract.NewProblem(code, detail)}
+	return &Problem{Problem: contract.NewProblem(code, detail)}
 }
 
 // Error names the code and the detail.
@@ -55,9 +61,26 @@ func (p *Problem) Repeat(field string, value any, label string) *Problem {
 	return p
 }
 
-// Field adds a wrong value.
+// Field adds a wrong value. After mostErrors of them it only counts.
 func (p *Problem) Field(e contract.FieldError) *Problem {
+	if p.isFull() {
+		return p.countUnnamed()
+	}
 	p.Errors = append(p.Errors, e)
+	return p
+}
+
+func (p *Problem) isFull() bool { return len(p.Errors) >= mostErrors }
+
+// countUnnamed counts one more wrong value in the last line, which says how many are not named.
+func (p *Problem) countUnnamed() *Problem {
+	if p.unnamed++; p.unnamed == 1 {
+		p.Errors = append(p.Errors, contract.FieldError{Code: "more"})
+	}
+	p.Errors[len(p.Errors)-1].Message = phrase.Count(p.unnamed, "more value") + " of this request are wrong"
+	if p.unnamed == 1 {
+		p.Errors[len(p.Errors)-1].Message = "1 more value of this request is wrong"
+	}
 	return p
 }
 

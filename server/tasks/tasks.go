@@ -42,7 +42,8 @@ type Config struct {
 
 // NewHandler returns the handler of TaskService, for requests whose key was proved.
 func NewHandler(c Config) http.Handler {
-	_, h := forewarmv1connect.NewTaskServiceHandler(&service{c}, connect.WithReadMaxBytes(MostMessage))
+	_, h := forewarmv1connect.NewTaskServiceHandler(&service{c}, connect.WithReadMaxBytes(MostMessage),
+		connect.WithCodec(strictJSON{}))
 	return h
 }
 
@@ -205,6 +206,7 @@ func (s *service) findTask(ctx context.Context, id string) (contract.Job, error)
 
 // readTask reads a job, with its place in the queue.
 func (s *service) readTask(ctx context.Context, id string) (out contract.Job, err error) {
-	_, err = s.API.Ask(ctx, inward.Request{Method: http.MethodGet, Path: "/v1/jobs/" + url.PathEscape(id)}, &out)
+	_, err = s.API.Ask(ctx, inward.Request{Method: http.MethodGet, Path: "/v1/jobs/" + url.PathEscape(id),
+		Query: url.Values{"position": {"true"}}}, &out)
 	return out, err
 }

@@ -95,10 +95,11 @@ func NewHub(l *verbs.Ledger, c clock.Clock) *Hub {
 }
 
 // Beat takes a report of the actor's daemon. A report that comes after a later one of the
-// same daemon is dropped. written says that it was one of those that are written down, on which
-// all is looked up that there could be for its daemon. The errors are those of verbs.RecordBeat.
+// same daemon is dropped. settle says that what it tells of work on its node is to be settled: the daemon has some, or
+// was asked to report because there is some for it, or it was one of the reports that are written down. Any other
+// report costs nothing. The errors are those of verbs.RecordBeat.
 func (h *Hub) Beat(ctx context.Context, actor ledger.Actor, b contract.Heartbeat) (
-	answer contract.HeartbeatAnswer, written bool, err error) {
+	answer contract.HeartbeatAnswer, settle bool, err error) {
 	answer.HeartbeatSeconds = int64(BeatEvery / time.Second)
 	clears, late, due := h.take(actor.NodeID, b)
 	answer.Clears = clears
@@ -110,29 +111,8 @@ func (h *Hub) Beat(ctx context.Context, actor ledger.Actor, b contract.Heartbeat
 			return answer, false, err
 		}
 	}
-	return answer, due, h.settleHolds(ctx, actor, b, due, &answer)
-}
-
-// settleHolds takes what the daemon says of work that was to end, and answers which has to.
-// A daemon that has none, and of which none is awaited, costs nothing between writes.
-func (h *Hub) settleHolds(ctx context.Context, actor ledger.Actor, b contract.Heartbeat, due bool,
-	answer *contract.HeartbeatAnswer) (err error) {
-	if len(b.Cleaned) > 0 {
-		var all []ledger.Cleaned
-		for _, c := range b.Cleaned {
-			all = append(all, ledger.Cleaned{AllocationID: c.AllocationID, Problem: c.Problem, Proof: c.Proof})
-		}
-		if err := h.ledger.RecordCleaned(ctx, actor, all); err != nil {
-			return err
-		}
-	}
-	if !due && len(b.Holds) == 0 && len(b.Cleaned) == 0 {
-		return nil
-	}
-	return h.ledger.Store().Read(ctx, func(r ledger.Reader) error {
-		answer.Ended, err = ledger.EndedHolds(r, actor.NodeID, b.Holds)
-		return err
-	})
+	hasWork := b.Asked || len(b.Jobs) > 0 || len(b.Holds) > 0 || len(b.Cleaned) > 0
+	return answer, due || hasWork, nil
 }
 
 // write writes a report down.
@@ -143,7 +123,8 @@ func (h *Hub) write(ctx context.Context, actor ledger.Actor, b contract.Heartbea
 		return fmt.Errorf("encoding a look: %w", err)
 	}
 	d, err := h.ledger.RecordBeat(ctx, actor, ledger.Beat{BootID: b.BootID, Epoch: b.Epoch, Program: b.Version,
-		Clears: b.Clears, Look: look, Activity: h.activityIn(actor.NodeID, b), Unhealthy: unhealthy(b.Look)})
+		Clears: b.Clears, Look: look, Activity: h.activityIn(actor.NodeID, b), Unhealthy: unhealthy(b.Look),
+		Celsius: hottest(b.Look)})
 	if err != nil {
 		return err
 	}
@@ -195,6 +176,16 @@ func healthOf(l contract.NodeLook) string {
 		out.WriteString(g.UUID + " " + g.Health + "\n")
 	}
 	return out.String()
+}
+
+// hottest is the temperature of a look's hottest GPU, in °C; 0: no GPU has one.
+func hottest(l contract.NodeLook) (celsius int) {
+	for _, g := range l.GPUs {
+		if g.Temperature != nil {
+			celsius = max(celsius, *g.Temperature)
+		}
+	}
+	return celsius
 }
 
 // unhealthy are the GPUs of a look that must not be handed out.

@@ -161,7 +161,8 @@ func (v verdict) failure(dir string) error {
 	}{
 		{"lost", v.lost}, {"doubled", v.doubled}, {"orphans", v.ownerless.Orphans}, {"two hands", v.hands.TwoHands},
 		{"not cleaned", v.hands.Uncleaned}, {"not measured", v.hands.Blind}, {"jobs lost", v.jobs.Lost},
-		{"jobs run twice", v.jobs.RunTwice}, {"output", v.jobs.Torn}, {"jobs", v.jobs.Misplaced}, {"jobs", v.jobs.Blind},
+		{"jobs run twice", v.jobs.RunTwice}, {"gangs", v.jobs.Split}, {"preempted", v.jobs.Left},
+		{"output", v.jobs.Torn}, {"jobs", v.jobs.Misplaced}, {"jobs", v.jobs.Blind},
 		{"also wrong", v.other},
 	} {
 		for _, text := range group.found {

@@ -53,5 +53,11 @@ func (g *game) printReport(rows audit.Rows, v verdict) {
 	figure("jobs_run_twice", len(v.jobs.RunTwice), "attempts")
 	figure("jobs_torn_output", len(v.jobs.Torn), "jobs")
 	figure("jobs_misplaced", len(v.jobs.Misplaced), "jobs")
+	figure("gangs", v.jobs.Gangs, "jobs")
+	figure("gangs_split", len(v.jobs.Split), "attempts")
+	figure("preempted", v.jobs.Preempted, "times")
+	figure("preempted_wrongly", len(v.jobs.Left), "jobs")
+	figure("requeued", v.jobs.Requeued, "requests")
+	figure("cancelled", v.jobs.Cancelled, "jobs")
 	figure("bill_difference_usd", v.costDifference().Decimal(), "USD")
 }

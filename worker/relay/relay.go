@@ -115,7 +115,7 @@ func (r *Relay) sendTask(ctx context.Context, row ledger.Task) bool {
 // ctx ends. Failures are logged: the next step tries again.
 func (r *Relay) Run(ctx context.Context) {
 	for {
-		saved := r.ledger.Store().TasksSaved() // before the step, so that none is missed
+		saved, urgent := r.ledger.Store().TasksSaved(), r.ledger.Store().Urgent() // before the step: none is missed
 		sent, err := r.Step(ctx)
 		if ctx.Err() != nil {
 			return
@@ -127,10 +127,10 @@ func (r *Relay) Run(ctx context.Context) {
 			continue // there may be more
 		}
 		if saved != nil && err == nil && sent == 0 {
-			r.awaitTask(ctx, saved)
+			r.awaitTask(ctx, saved, urgent)
 			continue
 		}
-		r.pause(ctx, r.cfg.Every, nil)
+		r.pause(ctx, r.cfg.Every, nil, urgent)
 	}
 }
 
@@ -139,9 +139,9 @@ func (r *Relay) Run(ctx context.Context) {
 const longestSleep = 5 * time.Second
 
 // awaitTask sleeps until a task is due or was saved. It returns no sooner than Run looks
-// otherwise, unless somebody rings: every booking saves a task that is due later.
-func (r *Relay) awaitTask(ctx context.Context, saved <-chan struct{}) {
-	if r.pause(ctx, r.cfg.Every, nil) {
+// otherwise, unless somebody rings or it is urgent: every booking saves a task that is due later.
+func (r *Relay) awaitTask(ctx context.Context, saved, urgent <-chan struct{}) {
+	if r.pause(ctx, r.cfg.Every, nil, urgent) {
 		return
 	}
 	next, left, err := r.ledger.UntilNextTask(ctx)
@@ -152,12 +152,12 @@ func (r *Relay) awaitTask(ctx context.Context, saved <-chan struct{}) {
 		left = longestSleep
 	}
 	if left > 0 {
-		r.pause(ctx, min(left, longestSleep), saved)
+		r.pause(ctx, min(left, longestSleep), saved, urgent)
 	}
 }
 
-// pause waits, and returns true if somebody rang, or ctx ended, before.
-func (r *Relay) pause(ctx context.Context, length time.Duration, saved <-chan struct{}) bool {
+// pause waits, and returns true if somebody rang, it became urgent, or ctx ended, before.
+func (r *Relay) pause(ctx context.Context, length time.Duration, saved, urgent <-chan struct{}) bool {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	select {
@@ -166,6 +166,7 @@ func (r *Relay) pause(ctx context.Context, length time.Duration, saved <-chan st
 	case <-saved:
 		return false
 	case <-r.bell:
+	case <-urgent:
 	case <-ctx.Done():
 	}
 	return true

@@ -10,6 +10,7 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -190,6 +191,7 @@ type takeRequest struct {
 	workload capacity.Workload
 	waited   time.Duration      // before, for room
 	jobID    string             // that it is for; empty: none
+	job      *job.Job           // it, if any
 	passed   ledger.PassedPools // by the pools that were tried before
 }
 

@@ -39,7 +39,11 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 		p.SetReservation(&r, nil)
 		defer p.SetReservation(nil, &r)
 	}
-	view := admissionView(tx, p, h, txn.TiersNow(p, req.own, req.explicit))
+	tiers := txn.TiersNow(p, req.own, req.explicit)
+	if req.job != nil {
+		tiers = tiersOfJob(p, *req.job, tiers)
+	}
+	view := admissionView(tx, p, h, tiers)
 	window := calendar.Interval{Start: tx.Now(), End: tx.Now().Add(req.lease)}
 	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Window: window,
 		Now: true}

@@ -1,6 +1,7 @@
 package booking
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
@@ -28,7 +29,7 @@ func fitted(p *txn.PoolTx, req ledger.AllocateRequest, j job.Job) job.Job {
 	j.PoolID = p.Pool.ID
 	j.Shape, _ = p.Pool.ShapeOf(req.Layout, req.GPUs)
 	if j.MaxRuntime == 0 {
-		j.MaxRuntime = min(usualRuntime, max(p.Pool.Timers.MaxLease-j.Grace-jobMargin, time.Second)).Truncate(time.Second)
+		j.MaxRuntime = min(usualRuntime, max(longestRuntime(p, j.Grace), time.Second))
 	}
 	return j
 }
@@ -46,6 +47,9 @@ func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx,
 		pools, err = reservedOf(pools)
 	}
 	if err != nil {
+		return nil, j, err
+	}
+	if err := checkRuntime(pools, j); err != nil {
 		return nil, j, err
 	}
 	ask := func(p *txn.PoolTx) takeRequest { return takeForJob(tx, p, h, fitted(p, req, j)) }
@@ -67,7 +71,8 @@ func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx,
 	if err := putReadyFirst(tx, able, h, ask); err != nil {
 		return nil, j, err
 	}
-	return able[0], fitted(able[0], req, j), nil
+	j = fitted(able[0], req, j)
+	return able[0], j, checkCheckpoint(j)
 }
 
 // everServed refuses what the pool could not give an organization that has nothing yet.
@@ -89,7 +94,14 @@ func ServeJob(tx *txn.Tx, p *txn.PoolTx, j job.Job) (allocation.Allocation, erro
 	if err != nil {
 		return allocation.Allocation{}, err
 	}
-	a, err := takeGPUs(tx, p, h, takeForJob(tx, p, h, j))
+	defer p.OpenRoom(j.ID)() // others left that for it
+	req := takeForJob(tx, p, h, j)
+	if j.Reservation != "" && j.Attempt == 1 {
+		if req, err = reservedTake(p, req, j); err != nil {
+			return allocation.Allocation{}, err
+		}
+	}
+	a, err := takeGPUs(tx, p, h, req)
 	return a, txn.OnlyAsked(err)
 }
 
@@ -99,8 +111,9 @@ func takeForJob(tx *txn.Tx, p *txn.PoolTx, h *holding, j job.Job) takeRequest {
 	if j.NotBefore.After(since) {
 		since = j.NotBefore
 	}
-	req := takeRequest{shape: j.Shape, lease: LeaseOfJob(j), name: j.Name, jobID: j.ID, workload: capacity.Batch,
-		own: claimableNow(p, h.org.ID, tx.Now(), tx.Config.Policy)}
+	req := takeRequest{shape: j.Shape, lease: LeaseOfJob(j), name: j.Name, jobID: j.ID, job: &j,
+		workload: cmp.Or(j.Workload, capacity.Batch),
+		own:      claimableNow(p, h.org.ID, tx.Now(), tx.Config.Policy)}
 	if !since.IsZero() {
 		req.waited = max(tx.Now().Sub(since), 0)
 	}

@@ -204,7 +204,7 @@ func (l Fleet) RenewNodeKey(ctx context.Context, actor ledger.Actor, j ledger.Jo
 func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat) (ledger.Daemon, error) {
 	var d ledger.Daemon
 	var refused *ledger.DaemonRefusedError
-	evidence := ""
+	evidence, heats := "", false
 	err := l.InGroup(ctx, actor, &ledger.LockHint{}, func(tx *txn.Tx) error {
 		var err error
 		if refused, err = believed(tx, actor, &d, b.BootID); err != nil || refused != nil {
@@ -216,6 +216,9 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 		}
 		if evidence = ""; n.State() == node.Ready && b.Clears >= d.Clears {
 			evidence = findingsOf(n, b.Unhealthy)
+		}
+		if heats, err = heatMatters(tx, n, b.Celsius); err != nil {
+			return err
 		}
 		before, err := lastPresence(tx, d.NodeID)
 		if err != nil {
@@ -234,7 +237,10 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 			Program: b.Program, Look: b.Look, Activity: open})
 		return nil
 	})
-	if err = orRefused(err, refused); err != nil || evidence == "" {
+	if err = orRefused(err, refused); err == nil && heats {
+		err = noteHeat(ctx, l.Engine, d.NodeID, b.Celsius)
+	}
+	if err != nil || evidence == "" {
 		return d, err
 	}
 	return d, quarantineUnhealthy(ctx, l.Engine, d.NodeID, evidence)

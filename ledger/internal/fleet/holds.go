@@ -40,15 +40,28 @@ func (l Holds) OpenHold(ctx context.Context, actor ledger.Actor, allocationID, n
 		if err := mayOpen(tx, actor, a, n); err != nil {
 			return err
 		}
-		if err := mayShare(tx, p, a, nodeID, is); err != nil || slices.Contains(a.Opened, nodeID) {
-			return err
-		}
-		a.Opened = append(slices.Clone(a.Opened), nodeID)
-		p.PutAllocation(a)
-		tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.opened", Subject: a.ID,
-			PoolID: p.Pool.ID, Message: "work begins on node " + nodeID})
-		return nil
+		return openOn(tx, p, a, nodeID, is)
 	})
+}
+
+// openOn notes that work of an allocation begins on a node that it may enter.
+func openOn(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, nodeID string, is capacity.Isolation) error {
+	if err := mayShare(tx, p, a, nodeID, is); err != nil || slices.Contains(a.Opened, nodeID) {
+		return err
+	}
+	a.Opened = append(slices.Clone(a.Opened), nodeID)
+	p.PutAllocation(a)
+	tx.AddEvent(ledger.Event{OrganizationID: a.OrganizationID, Type: "allocation.opened", Subject: a.ID,
+		PoolID: p.Pool.ID, Message: "work begins on node " + nodeID})
+	return nil
+}
+
+// OpenForJob notes that a job's work begins on a node, as OpenHold does.
+func OpenForJob(tx *txn.Tx, p *txn.PoolTx, n node.Node, a allocation.Allocation, is capacity.Isolation) error {
+	if err := mayOpen(tx, ledger.SystemActor("node"), a, n); err != nil {
+		return err
+	}
+	return openOn(tx, p, a, n.ID, is)
 }
 
 func mayOpen(tx *txn.Tx, actor ledger.Actor, a allocation.Allocation, n node.Node) error {
@@ -87,41 +100,39 @@ func mayShare(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, nodeID string,
 	return nil
 }
 
-// RecordCleaned keeps what the actor's daemon says of what is left of holders' work on its
-// node. What is not clean takes the node out of use, also where nobody waits for it any more.
-func (l Holds) RecordCleaned(ctx context.Context, actor ledger.Actor, said []ledger.Cleaned) error {
-	if actor.Kind != ledger.NodeKey {
-		return ledger.ErrDenied
-	}
-	return onNode(ctx, l.Engine, actor.NodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
-		for _, s := range said {
-			i := slices.IndexFunc(p.Cleaning, func(c learned.Cleaning) bool {
-				return c.ID == s.AllocationID && c.Doubts(n.ID)
-			})
-			if s.Problem != "" && (i < 0 || !p.Cleaning[i].Awaits(n.ID)) { // it is still there
-				if err := quarantineUnclean(tx, p, n, s.AllocationID, s.Problem); err != nil {
-					return err
-				}
-			}
-			if i < 0 || s.Problem != "" && !p.Cleaning[i].Awaits(n.ID) {
-				continue
-			}
-			if s.Problem != "" {
-				if err := giveUpCleaning(tx, p, n, i, s.Problem); err != nil {
-					return err
-				}
-				continue
-			}
-			took := tx.Now().Sub(p.Cleaning[i].Since)
-			changeCleaning(p, i, p.Cleaning[i].Proved(n.ID))
-			tx.AddEvent(ledger.Event{Type: "allocation.cleaned", Subject: s.AllocationID, PoolID: p.Pool.ID,
-				OrganizationID: holderOf(tx, s.AllocationID),
-				Message: fmt.Sprintf("its work on node %s has ended and is cleaned up, after %s: %s", n.ID, phrase.Span(took),
-					ledger.ClipText(s.Proof, 300))})
-			tx.WakePlan(p.Pool.ID)
+// RecordCleaned keeps what a node's daemon says of what is left of holders' work there. What is not
+// clean takes the node out of use, also where nobody waits for it any more.
+func RecordCleaned(tx *txn.Tx, p *txn.PoolTx, n node.Node, said []ledger.Cleaned) error {
+	for _, s := range said {
+		if err := recordCleaned(tx, p, n, s); err != nil {
+			return err
 		}
-		return nil
+	}
+	return nil
+}
+
+func recordCleaned(tx *txn.Tx, p *txn.PoolTx, n node.Node, s ledger.Cleaned) error {
+	i := slices.IndexFunc(p.Cleaning, func(c learned.Cleaning) bool {
+		return c.ID == s.AllocationID && c.Doubts(n.ID)
 	})
+	awaited := i >= 0 && p.Cleaning[i].Awaits(n.ID)
+	if s.Problem != "" && !awaited { // it is still there
+		return quarantineUnclean(tx, p, n, s.AllocationID, s.Problem)
+	}
+	if i < 0 {
+		return nil
+	}
+	if s.Problem != "" {
+		return giveUpCleaning(tx, p, n, i, s.Problem)
+	}
+	took := tx.Now().Sub(p.Cleaning[i].Since)
+	changeCleaning(p, i, p.Cleaning[i].Proved(n.ID))
+	tx.AddEvent(ledger.Event{Type: "allocation.cleaned", Subject: s.AllocationID, PoolID: p.Pool.ID,
+		OrganizationID: holderOf(tx, s.AllocationID),
+		Message: fmt.Sprintf("its work on node %s has ended and is cleaned up, after %s: %s", n.ID, phrase.Span(took),
+			ledger.ClipText(s.Proof, 300))})
+	tx.WakePlan(p.Pool.ID)
+	return nil
 }
 
 // holderOf is the organization that an allocation was of; empty if that is not known.

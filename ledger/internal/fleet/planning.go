@@ -50,12 +50,16 @@ func (l Fleet) Plan(ctx context.Context, g ledger.Guard, poolID string) (ledger.
 		if err := endCleaning(tx, p); err != nil {
 			return err
 		}
+		pinned, err := settleWhere(tx, p)
+		if err != nil {
+			return err
+		}
 		var next time.Time
 		s, done := borrowSnapshot()
 		defer done()
 		for range rounds {
 			fillSnapshot(s, p)
-			s.Paused = paused.PausedUntil()
+			s.Paused, s.Pinned = paused.PausedUntil(), pinned
 			if s.Idle, err = readIdle(tx, s); err != nil {
 				return err
 			}

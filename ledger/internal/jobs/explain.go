@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/learned"
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
@@ -18,6 +20,9 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 	var e ledger.Explanation
 	var j job.Job
 	var queued []ledger.QueuedJob
+	var room *learned.Room
+	var unserved, silent []string
+	var hot []node.Node
 	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
 		if j, err = r.Job(actor.Scope(), id); err != nil {
 			return err
@@ -25,21 +30,50 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 		e = ledger.Explanation{At: r.Now(), Kind: "job", Subject: j.ID, State: string(j.State()), Reason: j.Reason,
 			PoolID: j.PoolID, Since: sinceOf(j)}
 		if j.State() == job.Pending {
-			queued, err = QueueOf(r, j.PoolID)
+			if queued, err = l.QueueOf(r, j.PoolID); err == nil {
+				room, err = roomInWay(r, j)
+			}
+			if err == nil {
+				hot, err = hotNodes(r, j)
+			}
+		}
+		if err == nil && j.State() == job.Scheduled {
+			unserved, err = silentUnder(r, j, job.Ordered)
+		}
+		if err == nil && j.State() == job.Running {
+			silent, err = silentUnder(r, j, job.RankRunning)
 		}
 		return err
 	})
 	if err != nil {
 		return e, fmt.Errorf("reading job %s: %w", id, err)
 	}
-	e.Summary = summaryOf(j)
+	if e.Summary = summaryOf(j); room != nil && room.For == j.ID {
+		explainRoom(&e, *room)
+	}
 	if j.State() == job.Held {
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: "held", Message: "It is held until somebody releases it.",
 			Fix: "forewarm jobs release " + j.ID})
 	}
+	if len(unserved) > 0 {
+		e.Blockers = append(e.Blockers, noDaemon(unserved))
+	}
+	if len(silent) > 0 {
+		e.Blockers = append(e.Blockers, silentDaemon(silent))
+	}
 	for i, q := range queued {
 		if q.ID == j.ID {
-			return l.explainWaiting(ctx, e, j, q, queued[:i])
+			if room == nil || room.For != j.ID {
+				e, err = l.explainWaiting(ctx, e, j, q, queued[:i])
+			}
+			if err == nil && room != nil && room.For != j.ID && q.Code == ledger.WaitsForGPUs {
+				e.Blockers = append(e.Blockers, ledger.Blocker{Code: "preempting",
+					Message: "GPUs of the pool are being left for a job that goes before it."})
+			}
+			if err == nil && q.Code == ledger.WaitsForGPUs {
+				blockedByHeat(&e, hot)
+			}
+			return e, err
 		}
 	}
 	return e, nil
@@ -53,6 +87,17 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 		e.Summary = "It waits for another job: " + q.Detail + "."
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary})
 		return e, nil
+	case ledger.WaitsForArray:
+		e.Summary = fmt.Sprintf("Its array runs %d at once, and so many have GPUs or come before it.", j.Array.Limit)
+		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary,
+			Fix: "forewarm jobs list --array " + j.Array.ID})
+		return e, nil
+	case ledger.WaitsForNodes:
+		e.Summary = "It waits for nodes on which it may run: " + q.Detail + "."
+		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary,
+			Fix: "submit it with another --constraint, --tolerate or --exclude, or ask an operator, who has forewarm nodes " +
+				"label and nodes taint"})
+		return e, nil
 	case ledger.WaitsForTime:
 		e.Summary = "It does not start before its time: " + q.Detail + "."
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary,
@@ -60,6 +105,7 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 		return e, nil
 	}
 	e.Summary = fmt.Sprintf("It waits for GPUs, as number %d of its pool's queue.", q.Position)
+	explainStart(&e, q)
 	if len(before) > 0 {
 		blocker := ledger.Blocker{Code: "queue", Message: phrase.Count(len(before), "job") + " would start before it now.",
 			Fix: "forewarm queue"}
@@ -72,11 +118,29 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 	if refused, ok := errors.AsType[*ledger.RefusedError](err); ok {
 		e.Refused, err = refused, nil
 	}
+	if errors.Is(err, ledger.ErrRecovering) {
+		e.Next, err = nil, nil
+		e.Blockers = append(e.Blockers, ledger.Blocker{Code: ledger.CodeRecovering,
+			Message: "Its pool only reconciles after a database was restored: nothing starts before an operator confirms."})
+	}
 	if errors.Is(err, errServed) {
-		e.Next, err = append(e.Next, ledger.Step{Code: "start", At: e.At,
-			Message: "there are GPUs for it; it starts when its turn comes"}), nil
+		e.Next, err = []ledger.Step{{Code: "start", At: e.At,
+			Message: "there are GPUs for it; it starts when its turn comes"}}, nil
 	}
 	return e, err
+}
+
+// explainStart says when a job is predicted to start, or why that cannot be said.
+func explainStart(e *ledger.Explanation, q ledger.QueuedJob) {
+	if q.Start == nil {
+		if q.Unpredicted != "" {
+			e.Summary += " When it starts cannot be said: " + q.Unpredicted + "."
+		}
+		return
+	}
+	e.Next = append(e.Next, ledger.Step{Code: "predicted_start", At: q.Start.P50,
+		Message: fmt.Sprintf("it is predicted to start, between %s and %s, by %s", ledger.FormatTimeSeen(q.Start.P10, e.At),
+			ledger.FormatTimeSeen(q.Start.P90, e.At), q.Start.Basis)})
 }
 
 // errServed ends a trial in which a job got its GPUs, so that nothing of it stays.
@@ -84,7 +148,11 @@ var errServed = errors.New("it would get its GPUs")
 
 // tryJob asks what admission would say to a job now, and changes nothing.
 func (l Jobs) tryJob(ctx context.Context, j job.Job) error {
-	return l.asSubmitter(ctx, j, func(tx *txn.Tx, p *txn.PoolTx) error {
+	actor, err := newSubmitters(l).of(ctx, j)
+	if err != nil {
+		return err
+	}
+	return l.inPoolOf(ctx, actor, j, func(tx *txn.Tx, p *txn.PoolTx) error {
 		next, err := j.Apply(job.Schedule, "", tx.Now())
 		if err != nil {
 			return err
@@ -99,6 +167,9 @@ func (l Jobs) tryJob(ctx context.Context, j job.Job) error {
 
 // summaryOf is one sentence on a job that does not wait.
 func summaryOf(j job.Job) string {
+	if j.Ending.Is() {
+		return endingSummary(j)
+	}
 	switch j.State() {
 	case job.Held:
 		return "It is held."
@@ -115,4 +186,51 @@ func summaryOf(j job.Job) string {
 		return "It has failed: " + cmp.Or(describeEnd(j.End), j.Reason) + "."
 	}
 	return ""
+}
+
+// endingSummary is one sentence on a job whose attempt was told to end.
+func endingSummary(j job.Job) string {
+	e := j.Ending
+	then := map[job.Then]string{job.ThenCancelled: "is cancelled", job.ThenRequeued: "waits for other GPUs",
+		job.ThenPreempted: "waits again, with its place in the queue"}[e.Then]
+	told := "TERM"
+	if e.Lead > 0 {
+		told = j.Checkpoint.Signal + ", and TERM after " + phrase.Length(e.Lead)
+	}
+	text := fmt.Sprintf("It is ending: it was told %s, and gets KILL %s after TERM. Then it %s.", told,
+		phrase.Length(e.Grace), then)
+	if e.Then == job.ThenPreempted {
+		text = "It leaves its GPUs for " + leftFor(e) + ". " + text
+	}
+	return text
+}
+
+// leftFor names for whom a job leaves, if that is not another organization's.
+func leftFor(e job.Ending) string {
+	if e.For == "" {
+		return "a job that goes before it"
+	}
+	return "job " + e.For + ", which goes before it"
+}
+
+// roomInWay is what others leave for the job, or else for another one of its pool; nil: nothing.
+func roomInWay(r ledger.Reader, j job.Job) (*learned.Room, error) {
+	p, err := r.Pool(j.PoolID)
+	if err != nil || len(p.Rooms) == 0 {
+		return nil, err
+	}
+	for _, room := range p.Rooms {
+		if room.For == j.ID {
+			return &room, nil
+		}
+	}
+	return &p.Rooms[0], nil
+}
+
+// explainRoom says that others leave for a job, and until when what they leave is kept for it.
+func explainRoom(e *ledger.Explanation, room learned.Room) {
+	e.Summary = phrase.Count(len(room.From), "job") + " leave for it: it starts on " +
+		"their GPUs once they have ended and their nodes are clean."
+	e.Next = append(e.Next, ledger.Step{Code: "start", At: room.GiveUp,
+		Message: "what they leave is kept for it until then; if it has not begun, others may have it"})
 }

@@ -6,6 +6,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -42,17 +43,35 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand) ([]job.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, one, err := booking.ChoosePool(tx, c.Needs, c.Job)
+	choose := booking.ChoosePool
+	if c.Job.Reservation != "" {
+		choose = booking.ReservedFor
+	}
+	p, one, err := choose(tx, c.Needs, c.Job)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkDependencies(tx, c.Job.Dependencies); err != nil {
+	if err := errors.Join(checkServed(tx, p), checkPriority(tx, p, c.Job), checkRate(tx, organizationID)); err != nil {
 		return nil, err
 	}
+	if err := errors.Join(checkDependencies(tx, c.Job.Dependencies), checkNotTaken(tx, p, c.Job),
+		checkExcluded(tx, c.Job.Where.Excludes)); err != nil {
+		return nil, err
+	}
+	one.Preemptible = tx.Config.Scheduling.Now().Of(p.Pool.Name).Preemptible
+	if c.Preemptible != nil {
+		one.Preemptible = *c.Preemptible
+	}
+	each, err := correspond(tx, c)
+	if err != nil {
+		return nil, err
+	}
+	one.Dependencies = slices.DeleteFunc(slices.Clone(one.Dependencies),
+		func(d job.Depends) bool { return d.Condition == job.AfterCorr })
 	one.OrganizationID, one.SubmittedBy, one.UserID = organizationID, tx.Actor.KeyID, tx.Actor.UserID
 	indices := c.Indices
 	if len(indices) > 0 {
-		one.ArrayID = tx.IDs.New(ids.Array)
+		one.Array = arrayOf(tx.IDs.New(ids.Array), indices, c.ArrayLimit)
 	} else {
 		indices = []int{0}
 	}
@@ -63,12 +82,14 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand) ([]job.Job, error) {
 	for _, index := range indices {
 		j := job.New(one, c.Held, tx.Now())
 		j.ID, j.ArrayIndex = tx.IDs.New(ids.Job), index
+		j.Dependencies = slices.Concat(j.Dependencies, each[index])
 		txn.PutJob(tx, j)
 		tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: "job.submitted", Subject: j.ID,
 			PoolID: j.PoolID, Message: describeRequest(j)})
 		out = append(out, j)
 	}
 	tx.WakePlan(p.Pool.ID)
+	tx.Change.Urgent = true // somebody may wait for its output
 	return out, nil
 }
 
@@ -92,64 +113,49 @@ func checkRoom(tx *txn.Tx, p *txn.PoolTx, organizationID string, more int) error
 	return nil
 }
 
-// checkDependencies refuses conditions on jobs that there are not: so that no circle can be made.
+// checkDependencies refuses conditions on jobs and arrays that there are not: so that no circle can be made.
 func checkDependencies(tx *txn.Tx, all []job.Depends) error {
 	for i, d := range all {
-		other, err := txn.FindJob(tx, d.JobID)
-		if err == nil && !tx.Actor.Scope().All && other.OrganizationID != tx.Actor.OrganizationID {
-			err = ledger.ErrNotFound
-		}
+		own, err := isOwn(tx, d.JobID)
 		if err != nil {
-			if ledger.IgnoreMissing(err) != nil {
-				return err
-			}
+			return err
+		}
+		if !own {
 			return &ledger.InvalidError{Field: fmt.Sprintf("dependencies[%d].job_id", i),
-				Rule: "must be the id of a job of yours", Fix: "see: forewarm jobs list"}
+				Rule: "must be the id of a job or an array of yours", Fix: "see: forewarm jobs list"}
 		}
 	}
 	return nil
 }
 
-// CancelJob ends a job. What of it runs is ended by its nodes' daemons: TERM, and KILL ten seconds
-// later.
+// CancelJob ends a job. What of it runs is told to end by its nodes' daemons: TERM, and KILL when its
+// grace is over. The job is cancelled once it has.
 func (l Jobs) CancelJob(ctx context.Context, actor ledger.Actor, id string) (job.Job, error) {
-	return l.change(ctx, actor, id, "cancel it", job.Cancel, "cancelled")
+	return l.change(ctx, actor, id, toCancel)
 }
 
 // HoldJob keeps a job that waits from starting, until it is released.
 func (l Jobs) HoldJob(ctx context.Context, actor ledger.Actor, id string) (job.Job, error) {
-	return l.change(ctx, actor, id, "hold it", job.Hold, "held until it is released")
+	return l.change(ctx, actor, id, toHold)
 }
 
 // ReleaseJob lets a job that is held start.
 func (l Jobs) ReleaseJob(ctx context.Context, actor ledger.Actor, id string) (job.Job, error) {
-	return l.change(ctx, actor, id, "release it", job.Release, "released")
+	return l.change(ctx, actor, id, toRelease)
 }
 
-// RequeueJob takes the GPUs of a job that has some, and has it wait for others.
+// RequeueJob takes the GPUs of a job that has some, as CancelJob does, and has it wait for others.
 func (l Jobs) RequeueJob(ctx context.Context, actor ledger.Actor, id string) (job.Job, error) {
-	return l.change(ctx, actor, id, "requeue it", job.Requeue, "ended, to be tried again")
+	return l.change(ctx, actor, id, toRequeue)
 }
 
-// change moves a job by an event that somebody asked for, and gives back what it has.
-func (l Jobs) change(ctx context.Context, actor ledger.Actor, id, asked string, event job.Event, message string) (
-	job.Job, error) {
-	var out job.Job
-	err := l.onJob(ctx, actor, id, func(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
-		next, err := j.Apply(event, job.Asked, tx.Now())
-		if err != nil {
-			return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: asked}
+// change does to a job what somebody asked for.
+func (l Jobs) change(ctx context.Context, actor ledger.Actor, id string, a ask) (out job.Job, err error) {
+	err = l.onJob(ctx, actor, id, func(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
+		if err := a.doTo(tx, p, j); err != nil {
+			return err
 		}
-		txn.NoteJob(tx, next, message)
-		tx.WakePlan(p.Pool.ID)
-		if j.HasGPUs() {
-			if err := txn.EndRanks(tx, next); err != nil {
-				return err
-			}
-			if err := booking.ReleaseOfJob(tx, p, j.AllocationID, "job_"+string(next.State())); err != nil {
-				return err
-			}
-		}
+		var err error
 		out, err = txn.FindJob(tx, id)
 		out.Version++
 		return err

@@ -5,121 +5,17 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
-	"github.com/forewarm/forewarm/ledger/internal/fleet"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
-// mostOrders bounds how many jobs a daemon is told to start at once: their input is with them.
-const mostOrders = 16
+// errUnknownAttempt says that a daemon has an attempt that nobody here knows.
+var errUnknownAttempt = errors.New("there is no such attempt")
 
-// TakeOrders returns what the actor's daemon is to start: attempts on its node of which it did not
-// say that it knows them. Before anything is started, the holds of their allocations are open:
-// where the pool does not allow that beside what is there, the attempt has ended.
-func (l Jobs) TakeOrders(ctx context.Context, actor ledger.Actor, is capacity.Isolation, known []ledger.JobAttempt) (
-	[]ledger.JobOrder, error) {
-	if actor.Kind != ledger.NodeKey {
-		return nil, ledger.ErrDenied
-	}
-	var orders []ledger.JobOrder
-	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
-		orders, err = readOrders(r, actor.NodeID, known)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	var out []ledger.JobOrder
-	for _, o := range orders {
-		err := fleet.Holds(l).OpenHold(ctx, ledger.SystemActor("node"), o.Allocation.ID, actor.NodeID, is)
-		shared, isShared := errors.AsType[*ledger.SharedNodeError](err)
-		state, isState := errors.AsType[*ledger.StateError](err)
-		switch {
-		case err == nil:
-			out = append(out, o)
-		case isShared:
-			err = l.refuseOrder(ctx, actor, o, shared)
-		case isState:
-			err = l.refuseOrder(ctx, actor, o, state)
-		case ledger.IgnoreMissing(err) == nil: // it has ended meanwhile
-			err = nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("opening the hold of job %s: %w", o.Job.ID, err)
-		}
-	}
-	return out, nil
-}
-
-// refuseOrder ends an attempt that must not begin on the actor's node.
-func (l Jobs) refuseOrder(ctx context.Context, actor ledger.Actor, o ledger.JobOrder, why error) error {
-	_, err := l.RecordJobs(ctx, actor, []ledger.JobReport{{JobID: o.Job.ID, Attempt: o.Job.Attempt, Rank: o.Rank,
-		Ended: true, End: job.End{Code: job.Unserved, Reason: why.Error()}}})
-	return err
-}
-
-func readOrders(r ledger.Reader, nodeID string, known []ledger.JobAttempt) ([]ledger.JobOrder, error) {
-	ranks, err := r.RanksOn(nodeID)
-	if err != nil {
-		return nil, err
-	}
-	knows := map[ledger.JobAttempt]bool{}
-	for _, k := range known {
-		knows[k] = true
-	}
-	var out []ledger.JobOrder
-	for _, rank := range ranks {
-		if rank.State != job.Ordered || knows[ledger.JobAttempt{JobID: rank.JobID, Attempt: rank.Attempt}] ||
-			len(out) == mostOrders {
-			continue
-		}
-		j, err := r.Job(ledger.Scope{All: true}, rank.JobID)
-		if err != nil {
-			return nil, err
-		}
-		a, err := r.Allocation(ledger.Scope{All: true}, j.AllocationID)
-		if err != nil {
-			return nil, err
-		}
-		if j.HasGPUs() && j.Attempt == rank.Attempt && a.State() == allocation.Active {
-			out = append(out, ledger.JobOrder{Job: j, Rank: rank.Rank, Allocation: a})
-		}
-	}
-	return out, nil
-}
-
-// RecordJobs keeps what the actor's daemon says of attempts on its node, and returns those that it
-// may forget: what has ended and is known here, and what nobody knows. Repeated, it changes nothing.
-func (l Jobs) RecordJobs(ctx context.Context, actor ledger.Actor, said []ledger.JobReport) (
-	forget []ledger.JobAttempt, err error) {
-	if actor.Kind != ledger.NodeKey {
-		return nil, ledger.ErrDenied
-	}
-	err = l.InGroup(ctx, ledger.SystemActor("node"), &ledger.LockHint{Node: actor.NodeID}, func(tx *txn.Tx) error {
-		p, _, err := fleet.LockPoolOfNode(tx, actor.NodeID)
-		if err != nil {
-			return err
-		}
-		forget = nil
-		for _, s := range said {
-			over, err := recordJob(tx, p, actor.NodeID, s)
-			if err != nil {
-				return fmt.Errorf("recording job %s: %w", s.JobID, err)
-			}
-			if over {
-				forget = append(forget, ledger.JobAttempt{JobID: s.JobID, Attempt: s.Attempt})
-			}
-		}
-		return nil
-	})
-	return forget, err
-}
-
-// recordJob keeps one report, and reports whether all is known here.
+// recordJob keeps one report, and reports whether its attempt is over here. The error is errUnknownAttempt if there is
+// none.
 func recordJob(tx *txn.Tx, p *txn.PoolTx, nodeID string, s ledger.JobReport) (over bool, err error) {
 	ranks, err := txn.RanksOf(tx, s.JobID, s.Attempt)
 	if err != nil {
@@ -132,7 +28,7 @@ func recordJob(tx *txn.Tx, p *txn.PoolTx, nodeID string, s ledger.JobReport) (ov
 		}
 	}
 	if at < 0 {
-		return true, nil // nobody here knows it
+		return false, errUnknownAttempt
 	}
 	if ranks[at].State == job.RankEnded || ranks[at].State == job.RankRunning && !s.Ended {
 		return s.Ended, nil
@@ -156,6 +52,13 @@ func advance(tx *txn.Tx, p *txn.PoolTx, j job.Job, ranks []job.Rank) (err error)
 		}
 		txn.NoteJob(tx, j, "")
 	}
+	if j.Ending.Is() {
+		ended, completed := job.AllEnded(ranks)
+		if !ended {
+			return nil
+		}
+		return finishTold(tx, p, j, completed, "")
+	}
 	end, over := job.Combine(ranks)
 	if !over {
 		return nil
@@ -165,6 +68,13 @@ func advance(tx *txn.Tx, p *txn.PoolTx, j job.Job, ranks []job.Rank) (err error)
 
 // endAttempt ends an attempt of a job, which has GPUs, and gives those back.
 func endAttempt(tx *txn.Tx, p *txn.PoolTx, j job.Job, end job.End) error {
+	if !end.Success() {
+		ranks, err := txn.RanksOf(tx, j.ID, j.Attempt)
+		if err != nil {
+			return err
+		}
+		j = txn.StayOffFailed(p, j, ranks)
+	}
 	j, err := j.Finish(end, tx.Now())
 	if err != nil {
 		return err

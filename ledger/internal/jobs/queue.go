@@ -17,23 +17,31 @@ import (
 // queue is what the scheduler decides on: a pool and its jobs, as they were at one moment.
 type queue struct {
 	now      time.Time
+	rules    ledger.Scheduling
+	weights  map[string]int     // of those whose jobs wait
+	holders  map[string]job.Job // by the allocation that they have
 	pool     ledger.PoolState
-	jobs     map[string]job.Job // that may start now
-	order    []string           // of those, by id
-	later    []ledger.QueuedJob // that may not yet
-	opens    time.Time          // when the first of those may; zero: nobody knows
+	pools    map[string]ledger.PoolState // whose nodes decide whether jobs may start; others are not looked at
+	usable   map[string]int              // how many nodes, by what a job says of them
+	jobs     map[string]job.Job          // that may start now
+	order    []string                    // of those, by id
+	reserved []string                    // of those, by id, whose reservations have begun
+	later    []ledger.QueuedJob          // that may not yet
+	opens    time.Time                   // when the first of those may; zero: nobody knows
 	hopeless []failure
 	late     []job.Job // that have their GPUs, and that no daemon has started in time
+	overdue  []job.Job // that were told to end, and should have by now
 }
 
 // isEmpty reports whether nobody waits, for anything.
 func (q queue) isEmpty() bool { return len(q.jobs) == 0 && len(q.later) == 0 }
 
 // readQueue reads the pool and its jobs. Of those that wait for other jobs it finds which may start
-// by now, and which never can.
-func readQueue(r ledger.Reader, poolID string) (queue, error) {
-	q := queue{now: r.Now(), jobs: map[string]job.Job{}}
-	live, err := r.LiveJobs(poolID)
+// by now, and which never can. They come without their commands.
+func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
+	q := queue{now: r.Now(), usable: map[string]int{}, jobs: map[string]job.Job{}, weights: map[string]int{},
+		holders: map[string]job.Job{}}
+	live, err := l.LiveJobs.LiveJobs(r, poolID)
 	if err != nil {
 		return q, err
 	}
@@ -43,33 +51,51 @@ func readQueue(r ledger.Reader, poolID string) (queue, error) {
 	if q.pool, err = r.LiveState(poolID); err != nil {
 		return q, err
 	}
-	q.late = q.notStarted(live)
+	q.pools = map[string]ledger.PoolState{poolID: q.pool}
+	q.rules = l.Config.Scheduling.Now().Of(q.pool.Pool.Name)
+	q.holders = attemptsOf(live)
+	q.late = q.notStarted()
+	for _, j := range live {
+		if j.Ending.IsOverdue(q.now) {
+			q.overdue = append(q.overdue, j)
+		}
+	}
 	all := waiting(live)
-	others, err := r.JobsByID(dependenciesOf(all))
+	others, err := readProgress(r, dependenciesOf(all))
 	if err != nil {
 		return q, err
 	}
 	for _, j := range all {
 		q.add(j, others)
 	}
-	return q, nil
+	return q, q.readWeights(r)
+}
+
+// readWeights reads what shares of use are fair of those whose jobs wait.
+func (q *queue) readWeights(r ledger.Reader) error {
+	for _, id := range q.order {
+		tenant := q.jobs[id].OrganizationID
+		if _, known := q.weights[tenant]; known {
+			continue
+		}
+		o, err := r.Organization(ledger.Scope{All: true}, tenant)
+		if err != nil {
+			return err
+		}
+		q.weights[tenant] = o.Limits.Weight
+	}
+	return nil
 }
 
 // startWithin is how long the daemons of a job's nodes may take to start it on all of them.
 const startWithin = 5 * time.Minute
 
 // notStarted are the jobs that have had their GPUs for too long without having been started.
-func (q queue) notStarted(live []job.Job) []job.Job {
-	scheduled := map[string]job.Job{}
-	for _, j := range live {
-		if j.State() == job.Scheduled {
-			scheduled[j.AllocationID] = j
-		}
-	}
+func (q queue) notStarted() []job.Job {
 	var out []job.Job
 	for _, a := range q.pool.Allocations {
-		j, ok := scheduled[a.ID]
-		if ok && a.State() == allocation.Active && q.now.Sub(a.ActiveAt) >= startWithin {
+		j := q.holders[a.ID]
+		if j.State() == job.Scheduled && a.State() == allocation.Active && q.now.Sub(a.ActiveAt) >= startWithin {
 			out = append(out, j)
 		}
 	}
@@ -90,20 +116,31 @@ func dependenciesOf(all []job.Job) []string {
 	return out
 }
 
-func (q *queue) add(j job.Job, others map[string]job.Job) {
+func (q *queue) add(j job.Job, others map[string]job.Progress) {
+	_, reserved := q.reservationOf(j)
 	switch verdict, on := j.JudgeAll(others); {
+	case inReservation(j) && !reserved && q.pool.Pool.ID != "":
+		q.hopeless = append(q.hopeless, reservationOver(j))
 	case verdict == job.Never:
 		q.hopeless = append(q.hopeless, failure{j, job.End{Code: job.Dependency,
-			Reason: fmt.Sprintf("it was to start %s job %s, which can never come true any more", on.Condition, on.JobID)}})
+			Reason: fmt.Sprintf("it was to start %s %s, which can never come true any more", on.Condition, nounOf(on.JobID))}})
 	case verdict == job.Wait:
 		q.later = append(q.later, ledger.QueuedJob{Job: j, Code: ledger.WaitsForJob,
-			Detail: fmt.Sprintf("%s job %s", on.Condition, on.JobID)})
+			Detail: fmt.Sprintf("%s %s", on.Condition, nounOf(on.JobID))})
 	case j.NotBefore.After(q.now):
 		if q.opens.IsZero() || j.NotBefore.Before(q.opens) {
 			q.opens = j.NotBefore
 		}
-		q.later = append(q.later, ledger.QueuedJob{Job: j, Code: ledger.WaitsForTime,
-			Detail: "until " + ledger.FormatTimeSeen(j.NotBefore, q.now)})
+		detail := "until " + ledger.FormatTimeSeen(j.NotBefore, q.now)
+		if inReservation(j) {
+			detail += ", in reservation " + j.Reservation
+		}
+		q.later = append(q.later, ledger.QueuedJob{Job: j, Code: ledger.WaitsForTime, Detail: detail})
+	case inReservation(j):
+		q.jobs[j.ID] = j
+		q.reserved = append(q.reserved, j.ID)
+	case q.lacksNodes(j):
+		q.later = append(q.later, ledger.QueuedJob{Job: j, Code: ledger.WaitsForNodes, Detail: q.describeLack(j)})
 	default:
 		q.jobs[j.ID] = j
 		q.order = append(q.order, j.ID)
@@ -116,51 +153,84 @@ var levels = map[string]scheduler.Class{string(job.Low): {Level: 0}, string(job.
 
 // scheduler returns the scheduler of the pool as it is. Slots stand for nodes: also one that is
 // empty can be booted.
-func (q queue) scheduler() (*scheduler.Scheduler, error) {
-	p := scheduler.Default()
+func (q queue) scheduler() (*scheduler.Scheduler, error) { return q.schedulerWith(nil) }
+
+// schedulerWith has jobs in it, too, that wait for a time.
+func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
+	p := q.rules.Policy(q.weights)
 	p.Classes, p.MostWaiting = levels, ledger.MostJobs
-	from := scheduler.Snapshot{Nodes: q.nodes(), Running: q.running()}
+	terms := q.terms()
+	from := scheduler.Snapshot{Nodes: q.nodes(terms), Running: q.running(terms), Promises: q.promises()}
 	for _, id := range q.order {
-		from.Waiting = append(from.Waiting, asWaiting(q.jobs[id]))
+		from.Waiting = append(from.Waiting, terms.asWaiting(q.jobs[id]))
+	}
+	for _, j := range early {
+		from.Early = append(from.Early, terms.asWaiting(j))
 	}
 	for _, use := range q.pool.Uses {
 		from.Tenants = append(from.Tenants, scheduler.TenantUsage{Tenant: use.OrganizationID, Usage: use.Usage})
 	}
-	return scheduler.Restore(p, from)
+	s, err := scheduler.Restore(p, from)
+	if err != nil {
+		return nil, err
+	}
+	for _, dirty := range q.dirty() {
+		s.Book(dirty)
+	}
+	return s, nil
 }
 
-func asWaiting(j job.Job) scheduler.Job {
-	return scheduler.Job{ID: j.ID, Tenant: j.OrganizationID, User: j.UserID, Class: string(j.Priority),
-		Request: placement.Request{Shape: j.Shape}, MaxRuntime: j.MaxRuntime, Submitted: j.SubmittedAt,
-		NotBefore: j.NotBefore, Attained: j.GPUTime / time.Duration(max(j.Shape.GPUs(), 1))}
+func (t terms) asWaiting(j job.Job) scheduler.Job {
+	out := scheduler.Job{ID: j.ID, Tenant: j.OrganizationID, User: j.UserID, Class: string(j.Priority), Group: groupOf(j),
+		Request: t.requestOf(j), MaxRuntime: j.MaxRuntime, Submitted: j.SubmittedAt,
+		NotBefore: j.NotBefore, Attained: j.GPUTime / time.Duration(max(j.Shape.GPUs(), 1)),
+		Preemptible: j.Preemptible, Preemptions: j.Preemptions}
+	if j.Checkpoint.Signal != "" { // it keeps its work when it is told
+		out.Checkpoint = time.Second
+	}
+	return out
+}
+
+func placementSpot(slot, gpus int) placement.Spot {
+	return placement.Spot{Node: nameOfSlot(slot), GPUs: gpus}
 }
 
 func nameOfSlot(slot int) string { return "slot-" + strconv.Itoa(slot) }
 
-func (q queue) nodes() []placement.Node {
-	closed := map[int]bool{}
-	for _, n := range q.pool.Nodes {
-		switch n.State() {
-		case node.Requested, node.Provisioning, node.Booting, node.Ready, node.Gone, node.Failed:
-		default:
-			closed[n.Slot] = true
-		}
-	}
+func (q queue) nodes(t terms) []placement.Node {
 	all := make([]placement.Node, q.pool.Pool.MaxNodes)
 	for slot := range all {
-		all[slot] = placement.Node{ID: nameOfSlot(slot), Kind: placement.Kind{GPUs: q.pool.Pool.PerNode},
-			Condition: placement.Condition{Drained: closed[slot]}}
+		all[slot] = placement.Node{ID: nameOfSlot(slot), Kind: placement.Kind{GPUs: q.pool.Pool.PerNode}}
+	}
+	for _, n := range q.pool.Nodes {
+		if n.Slot < len(all) && !node.Machine.Terminal(n.State()) {
+			all[n.Slot].Drained = isClosed(n)
+			all[n.Slot].Labels, all[n.Slot].Taints = t.labelsOf(n), t.taintsOf(n)
+			all[n.Slot].Celsius = n.Heat.Celsius
+			if n.Heat.IsHot(q.now) {
+				all[n.Slot].HotUntil = n.Heat.HotUntil
+			}
+		}
 	}
 	return all
 }
 
+// isClosed reports whether no work starts on a node's slot before it is gone.
+func isClosed(n node.Node) bool {
+	switch n.State() {
+	case node.Requested, node.Provisioning, node.Booting, node.Ready, node.Gone, node.Failed:
+		return false
+	}
+	return true
+}
+
 // running is what is on the slots by now: which of a node's GPUs it has does not matter here.
-func (q queue) running() []scheduler.Running {
+func (q queue) running(t terms) []scheduler.Running {
 	taken := map[int]uint64{}
 	var all []scheduler.Running
 	for _, a := range q.pool.Allocations {
 		if a.Live() && !a.Observed() {
-			if r, ok := q.runningOf(a, taken); ok {
+			if r, ok := q.runningOf(t, a, taken); ok {
 				all = append(all, r)
 			}
 		}
@@ -168,10 +238,26 @@ func (q queue) running() []scheduler.Running {
 	return all
 }
 
-func (q queue) runningOf(a allocation.Allocation, taken map[int]uint64) (scheduler.Running, bool) {
+func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64) (scheduler.Running, bool) {
 	r := scheduler.Running{Job: scheduler.Job{ID: a.ID, Tenant: a.OrganizationID, User: a.UserID,
-		Class: string(job.Normal), Request: placement.Request{Shape: a.Shape}, Submitted: a.RequestedAt,
+		Class: string(job.Normal), Group: groupOf(q.holders[a.ID]), Request: placement.Request{Shape: a.Shape},
+		Submitted:  a.RequestedAt,
 		MaxRuntime: a.Lease}, Started: a.RequestedAt, Until: a.Window.End}
+	if j, ok := q.holders[a.ID]; ok {
+		r.Job = t.asWaiting(j)
+		r.ID, r.NotBefore = a.ID, time.Time{}
+		r.Preemptible = mayLeave(j, a.ID, q.rules, q.now)
+		r.Leaving = j.Ending.Is()
+		if r.Predicted = j.MaxRuntime; !j.StartedAt.IsZero() {
+			r.Started = j.StartedAt
+		}
+		if overdue := q.rules.Policy(nil).Overdue; j.ScheduledAt.Sub(j.SubmittedAt) >= overdue+r.Attained {
+			r.Overdue = true
+		}
+		if r.Leaving {
+			r.Until = j.Ending.By
+		}
+	}
 	if !r.Until.After(q.now) {
 		r.Until = q.now.Add(time.Second) // its end is about to be seen
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
@@ -24,103 +25,145 @@ const mostRounds = 32
 func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 	var q queue
 	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
-		q, err = readQueue(r, poolID)
+		q, err = l.readQueue(r, poolID)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("reading the queue of pool %s: %w", poolID, err)
 	}
-	for _, f := range q.hopeless {
-		if err := l.failJob(ctx, f); err != nil {
-			return err
-		}
+	if q.pool.Pool.Recovery.Active() { // nothing is started or ended before an operator confirms
+		return nil
+	}
+	if err := l.failAll(ctx, q.hopeless); err != nil {
+		return err
 	}
 	for _, j := range q.late {
 		if err := l.giveUpAttempt(ctx, j); err != nil {
 			return err
 		}
 	}
-	if q.isEmpty() {
-		return nil
+	for _, j := range q.overdue {
+		if err := l.endInTime(ctx, j); err != nil {
+			return err
+		}
 	}
-	if err := l.startInOrder(ctx, q); err != nil || q.opens.IsZero() {
+	if err := l.decide(ctx, q); err != nil {
 		return err
 	}
+	next := q.nextLook()
+	if next.IsZero() {
+		return nil
+	}
 	return l.InGroup(ctx, ledger.SystemActor("scheduler"), &ledger.LockHint{}, func(tx *txn.Tx) error {
-		tx.WakePlanAt(poolID, q.opens)
+		tx.WakePlanAt(poolID, next)
 		return nil
 	})
 }
 
-// startInOrder starts what the scheduler wants started, and asks it again without those that
-// admission refused.
-func (l Jobs) startInOrder(ctx context.Context, q queue) error {
-	s, err := q.scheduler()
+// ChangeScheduling has jobs scheduled by c from now on, and looks at every pool anew. Where nothing can be stored,
+// nothing has changed.
+func (l Jobs) ChangeScheduling(ctx context.Context, c ledger.SchedulingConfig) error {
+	before := l.Config.Scheduling.Now()
+	l.Config.Scheduling.Set(c) // before any pool is looked at
+	err := l.InGroup(ctx, ledger.SystemActor("scheduler"), &ledger.LockHint{}, txn.WakeAllPlans)
 	if err != nil {
-		return fmt.Errorf("preparing the scheduler: %w", err)
-	}
-	for range mostRounds {
-		refused := false
-		for _, start := range s.Cycle(q.now).Starts {
-			err := l.startJob(ctx, q.jobs[start.Job])
-			if isRefusal(err) {
-				s.Requeue(start.Job, q.now, q.now.Add(time.Hour))
-				refused = true
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("starting job %s: %w", start.Job, err)
-			}
-		}
-		if !refused {
-			return nil
-		}
-	}
-	return nil
-}
-
-// isRefusal reports whether a job got no GPUs now, which says nothing of others.
-func isRefusal(err error) bool {
-	refused, isRefused := errors.AsType[*ledger.RefusedError](err)
-	return isRefused && refused != nil || errors.Is(err, ledger.ErrRecovering)
-}
-
-// startJob gives a job its GPUs, in the name of whoever submitted it.
-func (l Jobs) startJob(ctx context.Context, j job.Job) error {
-	err := l.asSubmitter(ctx, j, func(tx *txn.Tx, p *txn.PoolTx) error {
-		is, err := txn.FindJob(tx, j.ID)
-		if err != nil || is.State() != job.Pending || is.NotBefore.After(tx.Now()) {
-			return err
-		}
-		if is, err = is.Apply(job.Schedule, "", tx.Now()); err != nil {
-			return err
-		}
-		txn.PutJob(tx, is) // its attempt is counted before its nodes are told
-		a, err := booking.ServeJob(tx, p, is)
-		if err != nil {
-			return err
-		}
-		is.AllocationID = a.ID
-		message := "on " + phrase.Count(a.Shape.GPUs(), "GPU")
-		if a.State() == allocation.Pending {
-			message += ", once its nodes have booted"
-		}
-		txn.NoteJob(tx, is, message)
-		return nil
-	})
-	if errors.Is(err, errKeyOver) {
-		return l.failJob(ctx, failure{j, job.End{Code: job.KeyRevoked, Reason: errKeyOver.Error()}})
+		l.Config.Scheduling.Set(before)
 	}
 	return err
 }
 
+// decide starts jobs, and has others leave for those that cannot start.
+func (l Jobs) decide(ctx context.Context, q queue) error {
+	if q.isEmpty() {
+		return l.dropStaleRooms(ctx, q, nil)
+	}
+	if err := l.startReserved(ctx, q); err != nil {
+		return err
+	}
+	decided, err := l.startInOrder(ctx, q)
+	if err == nil {
+		err = l.makeRooms(ctx, q, decided)
+	}
+	if err == nil {
+		err = l.dropStaleRooms(ctx, q, decided.Broken)
+	}
+	return err
+}
+
+// nextLook is when time alone changes what is to be done; zero: never. Each plan of the pool, which may be the next
+// one for another reason, forgets when it was to be.
+func (q queue) nextLook() time.Time {
+	all := []time.Time{q.opens, q.nextLeaving(), q.reservedUntil()}
+	for _, j := range q.holders {
+		all = append(all, j.Ending.By)
+	}
+	for _, n := range q.pool.Nodes {
+		all = append(all, n.Heat.HotUntil)
+	}
+	var next time.Time
+	for _, at := range all {
+		if at.After(q.now) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
+// submitters are the keys of those who submitted jobs, each of them read once.
+type submitters struct {
+	l     Jobs
+	known map[string]ledger.Credential
+}
+
+func newSubmitters(l Jobs) submitters { return submitters{l: l, known: map[string]ledger.Credential{}} }
+
+// of returns in whose name a job is started, or fails with errKeyOver.
+func (s submitters) of(ctx context.Context, j job.Job) (ledger.Actor, error) {
+	who, found := s.known[j.SubmittedBy]
+	if !found {
+		var err error
+		if who, err = s.l.readSubmitter(ctx, j); err != nil {
+			return ledger.Actor{}, err
+		}
+		s.known[j.SubmittedBy] = who
+	}
+	actor := who.Actor()
+	actor.Via = "scheduler"
+	return actor, nil
+}
+
+// startJob gives a job its GPUs, in the name of whoever submitted it. One that another run has started is left alone.
+func startJob(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
+	is, err := txn.FindJob(tx, j.ID)
+	if err != nil || is.State() != job.Pending || is.NotBefore.After(tx.Now()) {
+		return err
+	}
+	if full, err := isArrayFull(tx, is); err != nil || full {
+		return err
+	}
+	if is, err = is.Apply(job.Schedule, "", tx.Now()); err != nil {
+		return err
+	}
+	is.Predicted = j.Predicted
+	txn.PutJob(tx, is) // its attempt is counted before its nodes are told
+	a, err := booking.ServeJob(tx, p, is)
+	if err != nil {
+		return err
+	}
+	is.AllocationID = a.ID
+	message := "on " + phrase.Count(a.Shape.GPUs(), "GPU")
+	if a.State() == allocation.Pending {
+		message += ", once its nodes have booted"
+	}
+	txn.NoteJob(tx, is, message)
+	return nil
+}
+
 var errKeyOver = errors.New("the key that submitted it may not be used any more")
 
-// asSubmitter runs fn on the pool of a job in the name of whoever submitted it, or fails with
-// errKeyOver.
-func (l Jobs) asSubmitter(ctx context.Context, j job.Job, fn func(tx *txn.Tx, p *txn.PoolTx) error) error {
-	var who ledger.Credential
-	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
+// readSubmitter returns the key of whoever submitted a job, or fails with errKeyOver.
+func (l Jobs) readSubmitter(ctx context.Context, j job.Job) (who ledger.Credential, err error) {
+	err = l.Store.Read(ctx, func(r ledger.Reader) (err error) {
 		who, err = tenancy.ReadCredential(r, j.SubmittedBy)
 		if errors.Is(err, ledger.ErrNotFound) || err == nil && !who.Valid(r.Now()) {
 			return errKeyOver
@@ -128,10 +171,14 @@ func (l Jobs) asSubmitter(ctx context.Context, j job.Job, fn func(tx *txn.Tx, p 
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("reading who submitted job %s: %w", j.ID, err)
+		return who, fmt.Errorf("reading who submitted job %s: %w", j.ID, err)
 	}
-	actor := who.Actor()
-	actor.Via = "scheduler"
+	return who, nil
+}
+
+// inPoolOf runs fn on the pool of a job, which is locked.
+func (l Jobs) inPoolOf(ctx context.Context, actor ledger.Actor, j job.Job,
+	fn func(tx *txn.Tx, p *txn.PoolTx) error) error {
 	return l.InGroup(ctx, actor, &ledger.LockHint{Pool: j.PoolID}, func(tx *txn.Tx) error {
 		p, err := tx.LockPool(j.PoolID)
 		if err != nil {
@@ -147,25 +194,46 @@ type failure struct {
 	end job.End
 }
 
-func (l Jobs) failJob(ctx context.Context, f failure) error {
-	return l.onJob(ctx, ledger.SystemActor("scheduler"), f.ID, func(tx *txn.Tx, _ *txn.PoolTx, j job.Job) error {
-		if j.State() != job.Pending {
+// failuresAtOnce bounds how many jobs fail in one transaction: those of a whole array may.
+const failuresAtOnce = 100
+
+// failAll fails those jobs of one pool that still wait.
+func (l Jobs) failAll(ctx context.Context, all []failure) error {
+	for some := range slices.Chunk(all, failuresAtOnce) {
+		err := l.inPoolOf(ctx, ledger.SystemActor("scheduler"), some[0].Job, func(tx *txn.Tx, _ *txn.PoolTx) error {
+			for _, f := range some {
+				if err := failJob(tx, f); err != nil {
+					return err
+				}
+			}
 			return nil
+		})
+		if err != nil {
+			return err
 		}
-		j.End = f.end
-		next, err := j.Apply(job.Fail, f.end.Code, tx.Now())
-		if err == nil {
-			txn.NoteJob(tx, next, f.end.Reason)
-			tx.WakePlan(next.PoolID) // others may wait for it
-		}
+	}
+	return nil
+}
+
+func failJob(tx *txn.Tx, f failure) error {
+	j, err := txn.FindJob(tx, f.ID)
+	if err != nil || j.State() != job.Pending {
 		return err
-	})
+	}
+	j.End = f.end
+	next, err := j.Apply(job.Fail, f.end.Code, tx.Now())
+	if err != nil {
+		return fmt.Errorf("failing job %s: %w", j.ID, err)
+	}
+	txn.NoteJob(tx, next, f.end.Reason)
+	tx.WakePlan(next.PoolID) // others may wait for it
+	return nil
 }
 
 // giveUpAttempt ends an attempt that no daemon has started in time.
 func (l Jobs) giveUpAttempt(ctx context.Context, j job.Job) error {
 	return l.onJob(ctx, ledger.SystemActor("scheduler"), j.ID, func(tx *txn.Tx, p *txn.PoolTx, is job.Job) error {
-		if is.State() != job.Scheduled || is.Attempt != j.Attempt {
+		if is.State() != job.Scheduled || is.Attempt != j.Attempt || is.Ending.Is() {
 			return nil
 		}
 		return endAttempt(tx, p, is, job.End{Code: job.Unserved,
@@ -174,9 +242,14 @@ func (l Jobs) giveUpAttempt(ctx context.Context, j job.Job) error {
 }
 
 // QueueOf returns the jobs of a pool that wait, in the order in which they would start now, and
-// behind them those whose time has not come or that wait for other jobs.
-func QueueOf(r ledger.Reader, poolID string) ([]ledger.QueuedJob, error) {
-	q, err := readQueue(r, poolID)
+// behind them those whose time has not come or that wait for other jobs; with when they are predicted to start, and
+// without their commands. Nothing of it may be changed.
+func (l Jobs) QueueOf(r ledger.Reader, poolID string) ([]ledger.QueuedJob, error) {
+	return l.Queues.QueueOf(r, poolID, func() ([]ledger.QueuedJob, error) { return l.makeQueue(r, poolID) })
+}
+
+func (l Jobs) makeQueue(r ledger.Reader, poolID string) ([]ledger.QueuedJob, error) {
+	q, err := l.readQueue(r, poolID)
 	if err != nil {
 		return nil, err
 	}
@@ -187,9 +260,12 @@ func QueueOf(r ledger.Reader, poolID string) ([]ledger.QueuedJob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the scheduler: %w", err)
 	}
-	var out []ledger.QueuedJob
-	for i, id := range s.Order(q.now) {
+	out := make([]ledger.QueuedJob, 0, len(q.jobs))
+	may, mayNot := s.Within(s.Order(q.now))
+	may = slices.Concat(q.reserved, may)
+	for i, id := range may {
 		out = append(out, ledger.QueuedJob{Job: q.jobs[id], Position: i + 1, Code: ledger.WaitsForGPUs})
 	}
-	return append(out, q.later...), nil
+	all := slices.Concat(out, q.overLimit(mayNot), q.later)
+	return all, q.foresee(r, all)
 }

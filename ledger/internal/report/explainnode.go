@@ -49,6 +49,10 @@ func (e *explained) explainNode(n node.Node) {
 	case n.State() == node.Ready:
 		e.Since = n.ReadyAt
 		e.Summary += takenBy[n.Taken]
+		if n.Heat.IsHot(e.At) {
+			e.Summary += fmt.Sprintf(", and too hot (%d °C): jobs start elsewhere until %s", n.Heat.Celsius,
+				ledger.FormatTimeSeen(n.Heat.HotUntil, e.At))
+		}
 	case n.Kept():
 		e.Since = n.Quarantine.Since()
 		e.Summary += ", kept for an operator, who resumes or drains it"

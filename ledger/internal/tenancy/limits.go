@@ -65,8 +65,7 @@ func setLimits(tx *txn.Tx, t *tenants, org ledger.Organization, limits quota.Lim
 	}
 	tx.Change.Organizations = append(tx.Change.Organizations, org)
 	tx.AddEvent(ledger.Event{OrganizationID: org.ID, Type: "organization.limited", Subject: org.ID,
-		Message: fmt.Sprintf("%s, %s of speculation a day", phrase.Count(limits.GPUs, "GPU"),
-			limits.SpeculationPerDay)})
+		Message: describeLimits(limits)})
 	for _, p := range out.Degraded {
 		degradeBeyond(tx, p)
 	}

@@ -102,19 +102,7 @@ func setPause(tx *txn.Tx, p ledger.Pause, kind, message string) error {
 	tx.AddEvent(ledger.Event{OrganizationID: p.OrganizationID, Type: kind,
 		Subject: cmp.Or(p.OrganizationID, ledger.Installation),
 		Reason:  "asked", Message: message})
-	for after := ""; ; {
-		pools, err := tx.Port.Pools(ledger.Page{After: after, Limit: 500})
-		if err != nil {
-			return fmt.Errorf("listing pools: %w", err)
-		}
-		if len(pools) == 0 {
-			return nil
-		}
-		for _, pool := range pools {
-			tx.WakePlan(pool.ID)
-			after = pool.ID
-		}
-	}
+	return txn.WakeAllPlans(tx)
 }
 
 // pauses are the pauses that hold now, by organization; the installation's is

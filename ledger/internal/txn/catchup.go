@@ -127,6 +127,7 @@ func (d *cachedPool) applyChanges(s ledger.PoolState) {
 		d.Uses[use.OrganizationID] = use.Usage
 	}
 	d.replaceCleaning(s.Pool.Cleaning)
+	d.placeRooms(s.Pool.Rooms)
 }
 
 // retireNode takes a node's row out if the node is over.

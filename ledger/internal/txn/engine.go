@@ -25,6 +25,8 @@ type Engine struct {
 	// IsDryRun is set where nothing is kept: then refusals leave no event.
 	IsDryRun  bool
 	Cache     *poolCache
+	LiveJobs  *JobMemory
+	Queues    *QueueMemory
 	SealWatch *sealWatch
 	refusals  *refusals
 }
@@ -44,7 +46,8 @@ func NewEngine(store ledger.Store, source ids.Source, cfg ledger.Config) *Engine
 // NewSingleEngine returns an engine that commits everything in one queue.
 func NewSingleEngine(store ledger.Store, source ids.Source, cfg ledger.Config) *Engine {
 	return &Engine{Store: store, IDs: source, Config: cfg.WithDefaults(), Cache: newPoolCache(),
-		refusals: &refusals{}, commits: &groupCommit{}, gates: newGates(), SealWatch: &sealWatch{}}
+		LiveJobs: NewJobMemory(), Queues: NewQueueMemory(), refusals: &refusals{}, commits: &groupCommit{}, gates: newGates(),
+		SealWatch: &sealWatch{}}
 }
 
 // Waiting returns how many verbs wait for their turn, and how many for rows that

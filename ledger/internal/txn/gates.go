@@ -134,8 +134,14 @@ func (g *gates) findClosed(ids []string) *gate {
 	return nil
 }
 
+// errGateClosed ends a transaction that came to a closed gate: whatever it needs, it has not asked for it.
+var errGateClosed = fmt.Errorf("a gate is closed: %w", ledger.ErrBusy)
+
 // waitAtGate returns when the gate is open, or ErrBusy when ctx ends before.
 func (g *gates) waitAtGate(ctx context.Context, one *gate, store ledger.Store) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("waiting for %s: %w", one.id, ledger.ErrBusy)
+	}
 	select {
 	case <-one.open:
 		return nil
@@ -218,14 +224,25 @@ func yieldToHolders(l *Engine, group []*PendingTx, asked ledger.Rows, failed err
 		runGroup(l, rest)
 		return
 	}
-	if slices.ContainsFunc(rest, func(it *PendingTx) bool { return !it.patient }) { // they are free by now
+	impatient := slices.ContainsFunc(rest, func(it *PendingTx) bool { return !it.patient })
+	if impatient || errors.Is(failed, errGateClosed) && group[0].Ctx.Err() == nil { // they are free by now
 		for _, it := range rest {
 			it.patient = true
 		}
 		runGroup(l, rest)
 		return
 	}
-	failAll(l, rest, failed)
+	waitOutside(l, rest, asked, failed)
+}
+
+// waitOutside sends a group that failed to gates before all that it asked for: one holder after the other was quicker
+// than its patience. A gate before what is free opens at once.
+func waitOutside(l *Engine, group []*PendingTx, asked ledger.Rows, failed error) {
+	failAll(l, group, failed)
+	l.gates.closeGates(asked)
+	for _, it := range group {
+		it.stopAt(l.gates.joinFirst(slices.Concat(asked.Organizations, asked.Pools)...))
+	}
 }
 
 // heldByOthers asks which of the rows somebody else holds.

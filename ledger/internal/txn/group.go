@@ -17,6 +17,7 @@ func commitGroup(l *Engine, group []*PendingTx) {
 	if l.beside != nil {
 		defer l.beside.closeOwn(neededRows(l, group[0]))()
 	}
+	preload(l, group)
 	runGroup(l, stopAtGates(l, group))
 }
 
@@ -152,14 +153,14 @@ func (tx *Tx) runMembers(group []*PendingTx) error {
 		if it.rerun { // an earlier try of this group has shown that it has to run alone
 			continue
 		}
-		tx.runMember(it)
+		if tx.runMember(it); tx.stopped != nil { // the database takes nothing more in this transaction
+			return tx.stopped
+		}
 		if it.err == nil && !it.rerun || it.journaled {
 			kept++
 		}
 	}
 	switch {
-	case tx.stopped != nil:
-		return tx.stopped
 	case kept == 0 && tx.assume:
 		return ledger.ErrStale // a refusal may rest on what is not so any more
 	case kept == 0:

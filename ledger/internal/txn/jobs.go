@@ -17,15 +17,62 @@ func FindJob(tx *Tx, id string) (job.Job, error) {
 	if i := changedJob(tx, id); i >= 0 {
 		return tx.Change.Jobs[i], nil
 	}
+	if j, found := tx.jobs.byID[id]; found {
+		return j, nil
+	}
 	j, err := tx.Port.Job(ledger.Scope{All: true}, id)
 	if err != nil {
 		return j, fmt.Errorf("reading job %s: %w", id, err)
 	}
+	if tx.jobs.byID == nil {
+		tx.jobs.byID = map[string]job.Job{}
+	}
+	tx.jobs.byID[id] = j
 	return j, nil
 }
 
+// jobsRead is what a transaction has read of jobs: nobody else changes it meanwhile.
+type jobsRead struct {
+	byID  map[string]job.Job
+	ranks map[attemptKey][]job.Rank
+	// changed has where in the change each job is, of the first of them: an array has thousands.
+	changed map[string]int
+}
+
+type attemptKey struct {
+	jobID   string
+	attempt int
+}
+
+// ranksOf returns the ranks of an attempt as they were before this transaction.
+func ranksOf(tx *Tx, key attemptKey) ([]job.Rank, error) {
+	if all, found := tx.jobs.ranks[key]; found {
+		return slices.Clone(all), nil
+	}
+	all, err := tx.Port.JobRanks(key.jobID, key.attempt)
+	if err != nil {
+		return nil, fmt.Errorf("reading the ranks of job %s: %w", key.jobID, err)
+	}
+	if tx.jobs.ranks == nil {
+		tx.jobs.ranks = map[attemptKey][]job.Rank{}
+	}
+	tx.jobs.ranks[key] = all
+	return slices.Clone(all), nil
+}
+
+// changedJob is where a job is in the change; -1: it is not.
 func changedJob(tx *Tx, id string) int {
-	return slices.IndexFunc(tx.Change.Jobs, func(j job.Job) bool { return j.ID == id })
+	all := tx.Change.Jobs
+	if len(tx.jobs.changed) > len(all) || tx.jobs.changed == nil { // a verb that failed has taken its own back
+		tx.jobs.changed = map[string]int{}
+	}
+	for i := len(tx.jobs.changed); i < len(all); i++ {
+		tx.jobs.changed[all[i].ID] = i
+	}
+	if i, found := tx.jobs.changed[id]; found {
+		return i
+	}
+	return -1
 }
 
 // PutJob adds or changes a job. However often it changes, one version stands for all.
@@ -39,18 +86,22 @@ func PutJob(tx *Tx, j job.Job) {
 	tx.Change.Jobs[i] = j
 }
 
-// NoteJob keeps a job after a step, and journals it.
+// NoteJob keeps a job after a step, and journals it. The input of one that is over is deleted.
 func NoteJob(tx *Tx, j job.Job, message string) {
 	PutJob(tx, j)
+	leaveRoom(tx, j)
+	if j.Over() && len(j.Command.Input) > 0 {
+		tx.Change.DroppedInput = append(tx.Change.DroppedInput, j.ID) // nobody reads it any more
+	}
 	tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: "job." + string(j.State()), Subject: j.ID,
 		PoolID: j.PoolID, Reason: j.Reason, Message: message})
 }
 
 // RanksOf returns the ranks of an attempt as this transaction leaves them.
 func RanksOf(tx *Tx, jobID string, attempt int) ([]job.Rank, error) {
-	all, err := tx.Port.JobRanks(jobID, attempt)
+	all, err := ranksOf(tx, attemptKey{jobID, attempt})
 	if err != nil {
-		return nil, fmt.Errorf("reading the ranks of job %s: %w", jobID, err)
+		return nil, err
 	}
 	for _, r := range tx.Change.JobRanks {
 		i := slices.IndexFunc(all, func(o job.Rank) bool { return o.Rank == r.Rank })
@@ -65,12 +116,25 @@ func RanksOf(tx *Tx, jobID string, attempt int) ([]job.Rank, error) {
 	return all, nil
 }
 
+// RanksOn returns the ranks on a node that have not ended, as this transaction leaves them.
+func RanksOn(tx *Tx, nodeID string) ([]job.Rank, error) {
+	all, err := tx.Port.RanksOn(nodeID)
+	if err != nil {
+		return nil, fmt.Errorf("reading the jobs on node %s: %w", nodeID, err)
+	}
+	for _, r := range tx.Change.JobRanks {
+		all = slices.DeleteFunc(all, r.IsSame)
+		if r.NodeID == nodeID && r.State != job.RankEnded {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
 // PutRanks adds or changes ranks.
 func PutRanks(tx *Tx, all ...job.Rank) {
 	for _, r := range all {
-		i := slices.IndexFunc(tx.Change.JobRanks, func(o job.Rank) bool {
-			return o.JobID == r.JobID && o.Attempt == r.Attempt && o.Rank == r.Rank
-		})
+		i := slices.IndexFunc(tx.Change.JobRanks, r.IsSame)
 		if i < 0 {
 			tx.Change.JobRanks = append(tx.Change.JobRanks, r)
 			continue
@@ -93,6 +157,7 @@ func orderRanks(tx *Tx, p *PoolTx, a allocation.Allocation) error {
 		}
 		PutRanks(tx, job.Rank{JobID: j.ID, Attempt: j.Attempt, Rank: rank, NodeID: n.ID, State: job.Ordered})
 	}
+	tx.Change.Urgent = true
 	tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: ledger.JobOrdered, Subject: j.ID, PoolID: j.PoolID,
 		Message: "to be started on " + phrase.Count(len(a.Slots), "node")})
 	return nil
@@ -100,7 +165,7 @@ func orderRanks(tx *Tx, p *PoolTx, a allocation.Allocation) error {
 
 // settleJob counts for a job what its allocation cost, which has ended, and ends its attempt
 // unless that has ended before.
-func settleJob(tx *Tx, a allocation.Allocation) error {
+func settleJob(tx *Tx, p *PoolTx, a allocation.Allocation) error {
 	j, err := FindJob(tx, a.JobID)
 	if err != nil {
 		return err
@@ -113,15 +178,22 @@ func settleJob(tx *Tx, a allocation.Allocation) error {
 		PutJob(tx, j)
 		return nil
 	}
+	ranks, err := RanksOf(tx, j.ID, j.Attempt)
+	if err != nil {
+		return err
+	}
 	if err := EndRanks(tx, j); err != nil {
 		return err
 	}
 	end := endOf(a)
-	if end.Code == job.Asked {
+	if j.Ending.Is() && end.Code != job.Asked { // its end was wanted: nobody is to blame for how it came
+		end.Reason = ""
+		j, err = j.EndAsTold(false, tx.Now())
+	} else if end.Code == job.Asked {
 		j.End = end
 		j, err = j.Apply(job.Cancel, job.Asked, tx.Now())
 	} else {
-		j, err = j.Finish(end, tx.Now())
+		j, err = StayOffFailed(p, j, ranks).Finish(end, tx.Now())
 	}
 	if err != nil {
 		return err

@@ -68,6 +68,7 @@ type cachedPool struct {
 	speculative []admission.Speculative    // see speculative; nil: to be listed again
 	mobile      []string                   // see movable; nil: to be listed again
 	Cleaning    []learned.Cleaning         // what was given back and is not clean
+	placed      []learned.Room             // that are in the calendar
 	keepAhead   keepAhead
 }
 
@@ -122,7 +123,7 @@ func (b *poolCache) loadPool(s ledger.PoolState) *cachedPool {
 	for _, sum := range s.Spent {
 		d.countSpend(sum)
 	}
-	d.Cleaning = s.Pool.Cleaning
+	d.Cleaning, d.placed = s.Pool.Cleaning, s.Pool.Rooms
 	d.rebuildCalendar(s.Pool.Pool)
 	b.Pools[s.Pool.ID], b.names[s.Pool.Name] = d, s.Pool.ID
 	b.commitments = nil // what is counted of this pool may be of other rows
@@ -158,6 +159,7 @@ func (d *cachedPool) rebuildCalendar(p capacity.Pool) {
 	for _, x := range d.Cleaning {
 		d.Places.Force(x.Booking())
 	}
+	d.placeRooms(d.placed)
 }
 
 // countShare counts what a workload has booked of a split pool.

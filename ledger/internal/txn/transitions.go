@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,6 +19,23 @@ func (tx *Tx) WakePlan(poolID string) { tx.WakePlanAt(poolID, tx.Now()) }
 // planWithin is how soon a pool is planned after every promise. The process that plans
 // may have another policy than this one, such as a longer guard, and goes by its own.
 const planWithin = time.Minute
+
+// WakeAllPlans has every pool planned as soon as this transaction is there.
+func WakeAllPlans(tx *Tx) error {
+	for after := ""; ; {
+		pools, err := tx.Port.Pools(ledger.Page{After: after, Limit: 500})
+		if err != nil {
+			return fmt.Errorf("listing pools: %w", err)
+		}
+		if len(pools) == 0 {
+			return nil
+		}
+		for _, pool := range pools {
+			tx.WakePlan(pool.ID)
+			after = pool.ID
+		}
+	}
+}
 
 // WakePlanFor has the pool planned when a promise that was just made needs it.
 func (tx *Tx) WakePlanFor(p *PoolTx, r reservation.Reservation) {
@@ -135,7 +153,7 @@ func (tx *Tx) StepAllocation(p *PoolTx, a allocation.Allocation, e allocation.Ev
 		return next, nil
 	}
 	if !next.Live() {
-		return next, settleJob(tx, next)
+		return next, settleJob(tx, p, next)
 	}
 	if next.State() == allocation.Active {
 		return next, orderRanks(tx, p, next)

@@ -26,6 +26,7 @@ type Tx struct {
 	Revisions     map[string]int64 // of every pool, as read with the last lock
 	replays       map[ledger.ReplayKey]ledger.Replay
 	Change        ledger.Change
+	jobs          jobsRead
 	Wake          []ledger.Wakeup
 	undos         []func()
 	member        int  // which of the group is at work
@@ -37,7 +38,7 @@ type Tx struct {
 
 	asked    ledger.Rows   // what it locked, or wanted to
 	patience time.Duration // for locks; zero: the store's
-	stopped  error         // it met a closed gate, and has to wait there
+	stopped  error         // somebody else holds what it needs, and it has to wait for that
 }
 
 // ErrNeedsOwnTx ends a verb that has to run alone.
@@ -136,11 +137,15 @@ func (tx *Tx) publishCommitted() {
 func (tx *Tx) LockRows(o ledger.LockRequest) (ledger.Locked, error) {
 	tx.asked.Add(o)
 	if one := tx.gates.firstClosed(slices.Concat(o.Organizations, o.Pools)...); one != nil && tx.waitsAt(one) {
-		tx.stopped = fmt.Errorf("locking %s: %w", one.id, ledger.ErrBusy)
+		tx.stopped = fmt.Errorf("locking %s: %w", one.id, errGateClosed)
 		return ledger.Locked{}, tx.stopped
 	}
 	o.Patience = tx.patience
-	return tx.Port.Lock(o)
+	opened, err := tx.Port.Lock(o)
+	if errors.Is(err, ledger.ErrBusy) { // it waits in line, whoever found it: the group, or one that runs alone
+		tx.stopped = err
+	}
+	return opened, err
 }
 
 // waitsAt reports whether the transaction must end because a gate is closed.

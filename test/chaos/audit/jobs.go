@@ -25,9 +25,15 @@ type Jobs struct {
 type JobFaults struct {
 	Over      int      // acknowledged, and ended once
 	Attempts  int      // that began to run
+	Gangs     int      // of Over, those that completed on several nodes
+	Cancelled int      // of Over
+	Requeued  int      // requests to requeue a job that were acknowledged
+	Preempted int      // times that a job left for another
 	Lost      []string // acknowledged, and not there, not over, or not ended as they must
 	RunTwice  []string // begun again after a success, or one attempt twice
 	Torn      []string // whose output is not what they wrote
+	Split     []string // attempts of gangs that completed without all of their ranks together
+	Left      []string // preempted, and not allowed to be, or not come back
 	Misplaced []string // more than were asked for, endings too many, or begun before their turn
 	// Blind says why what was not found does not count: nothing ended, or nothing ran.
 	Blind []string
@@ -35,9 +41,13 @@ type JobFaults struct {
 
 // Judge compares what is known of jobs.
 func (j Jobs) Judge() JobFaults {
-	f := JobFaults{RunTwice: j.runTwice(), Misplaced: slices.Concat(j.unasked(), j.beforeTurn())}
+	f := JobFaults{RunTwice: j.runTwice(), Split: j.split(), Left: j.left(),
+		Misplaced: slices.Concat(j.unasked(), j.beforeTurn())}
 	cancelled, endings, runs := j.cancelled(), j.countEndings(), byJob(j.Runs)
 	for _, e := range j.Entries {
+		if e.Op == load.RequeueJob {
+			f.Requeued++
+		}
 		if e.Op != load.Submit {
 			continue
 		}
@@ -50,28 +60,36 @@ func (j Jobs) Judge() JobFaults {
 		case endings[e.ID] != 1:
 			f.Misplaced = append(f.Misplaced, fmt.Sprintf("job %s ended %d times", e.ID, endings[e.ID]))
 		default:
-			f.Over++
+			f.countOver(told)
 		}
 		if what := j.tornOf(e, told); what != "" {
 			f.Torn = append(f.Torn, what)
 		}
 	}
-	for _, r := range j.Runs {
-		if !r.Ends {
-			f.Attempts++
-		}
-	}
+	f.Attempts = len(attemptsOf(j.Runs))
 	if f.Over == 0 || f.Attempts == 0 {
 		f.Blind = append(f.Blind, fmt.Sprintf("%d jobs ended and %d attempts ran: nothing was measured", f.Over, f.Attempts))
 	}
 	return f
 }
 
+// countOver counts a job that ended as it must.
+func (f *JobFaults) countOver(told contract.Job) {
+	f.Over++
+	f.Preempted += told.Preemptions
+	switch {
+	case told.State == contract.JobCancelled:
+		f.Cancelled++
+	case told.State == contract.JobCompleted && told.Nodes > 1:
+		f.Gangs++
+	}
+}
+
 // contradictEnd says what speaks against how a job ended, nothing when it did as it must.
 func contradictEnd(e load.Entry, told contract.Job, there, cancelled bool, runs []Run) string {
 	want := contract.JobCompleted
 	switch {
-	case cancelled:
+	case cancelled && told.State != contract.JobCompleted: // it may have been quicker than its cancellation
 		want = contract.JobCancelled
 	case e.Manner == load.Fails:
 		want = contract.JobFailed
@@ -86,7 +104,7 @@ func contradictEnd(e load.Entry, told contract.Job, there, cancelled bool, runs 
 	case told.State != want:
 		return fmt.Sprintf("is %s (%s: %s) after %d attempts, and must be %s", told.State, told.Reason, told.Detail,
 			told.Attempt, want)
-	case cancelled:
+	case told.State == contract.JobCancelled:
 		return ""
 	}
 	for _, r := range runs { // what it is said to have done, it must have done
@@ -124,29 +142,6 @@ func byJob(runs []Run) map[string][]Run {
 		all[r.JobID] = append(all[r.JobID], r)
 	}
 	return all
-}
-
-// runTwice are attempts that began although their job had succeeded, or that had begun before.
-func (j Jobs) runTwice() (found []string) {
-	for id, runs := range byJob(j.Runs) {
-		begun, done := map[int]bool{}, 0
-		for _, r := range runs {
-			switch {
-			case r.Ends && r.ExitCode == 0:
-				done = r.Attempt
-			case r.Ends:
-			case begun[r.Attempt]:
-				found = append(found, fmt.Sprintf("attempt %d of job %s began twice, again at %s", r.Attempt, id,
-					r.At.Format(stamp)))
-			case done > 0:
-				found = append(found, fmt.Sprintf("attempt %d of job %s began at %s, after attempt %d had succeeded",
-					r.Attempt, id, r.At.Format(stamp), done))
-			}
-			begun[r.Attempt] = begun[r.Attempt] || !r.Ends
-		}
-	}
-	slices.Sort(found)
-	return found
 }
 
 // unasked are jobs of one request beyond those that it asked for.

@@ -44,7 +44,7 @@ func TestJobsThatEndedAsTheyMust(t *testing.T) {
 	cancelled := knownJobs(load.Sleeps, contract.JobCancelled, 0)
 	cancelled.Entries = append(cancelled.Entries, load.Entry{Op: load.CancelJob, ID: "job_1"})
 	cancelled.Runs = cancelled.Runs[:1]
-	require.Equal(t, audit.JobFaults{Over: 1, Attempts: 1}, cancelled.Judge())
+	require.Equal(t, audit.JobFaults{Over: 1, Attempts: 1, Cancelled: 1}, cancelled.Judge())
 }
 
 func TestWhatIsWrongWithJobsIsFound(t *testing.T) {
@@ -100,13 +100,14 @@ func tornJobs(f audit.JobFaults) []string      { return f.Torn }
 
 func TestRunsAreRead(t *testing.T) {
 	t.Parallel()
-	all, err := audit.ParseRuns(strings.NewReader("1.000002 ends job_1 2 3\n1.000001 begins job_1 2 -\n"))
+	all, err := audit.ParseRuns(strings.NewReader("1.000002 ends job_1 2 3 1\n1.000001 begins job_1 2 - 1\n"))
 	require.NoError(t, err)
 	require.Len(t, all, 2)
 	require.False(t, all[0].Ends)
 	require.Equal(t, 3, all[1].ExitCode)
-	for _, wrong := range []string{"1.000001 begins job_1 2", "1.000001 works job_1 2 -", "x begins job_1 2 -",
-		"1.000001 begins job_1 x -", "1.000001 ends job_1 2 -"} {
+	require.Equal(t, 1, all[1].Rank)
+	for _, wrong := range []string{"1.000001 begins job_1 2", "1.000001 works job_1 2 - 0", "x begins job_1 2 - 0",
+		"1.000001 begins job_1 x - 0", "1.000001 ends job_1 2 - 0", "1.000001 begins job_1 2 - x"} {
 		_, err := audit.ParseRuns(strings.NewReader(wrong))
 		require.Error(t, err, wrong)
 	}

@@ -38,7 +38,7 @@ const stamp = "15:04:05.000"
 // contradictionOf says what speaks against an entry, nothing when it is true.
 func (r Rows) contradictionOf(e load.Entry) string {
 	switch e.Op {
-	case load.Submit, load.CancelJob: // what became of jobs, people are asked
+	case load.Submit, load.CancelJob, load.RequeueJob: // what became of jobs, people are asked
 		return ""
 	case load.Reserve, load.Batch, load.Plan, load.Cancel:
 		v, there := r.Reservations[e.ID]

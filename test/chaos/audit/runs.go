@@ -17,6 +17,7 @@ type Run struct {
 	JobID    string
 	Attempt  int
 	ExitCode int // counts at its end
+	Rank     int // of its node
 }
 
 // ParseRuns reads what jobs wrote down. Each line is whole: the kernel appends it at once.
@@ -38,7 +39,7 @@ func ParseRuns(r io.Reader) ([]Run, error) {
 }
 
 func parseRun(f []string) (r Run, err error) {
-	if len(f) != 5 || f[1] != begins && f[1] != ends {
+	if len(f) != 6 || f[1] != begins && f[1] != ends {
 		return r, strconv.ErrSyntax
 	}
 	micros, err := strconv.ParseInt(strings.Replace(f[0], ".", "", 1), 10, 64)
@@ -48,6 +49,9 @@ func parseRun(f []string) (r Run, err error) {
 	r = Run{At: time.UnixMicro(micros).UTC(), Ends: f[1] == ends, JobID: f[2]}
 	if r.Attempt, err = strconv.Atoi(f[3]); err == nil && r.Ends {
 		r.ExitCode, err = strconv.Atoi(f[4])
+	}
+	if err == nil {
+		r.Rank, err = strconv.Atoi(f[5])
 	}
 	return r, err
 }

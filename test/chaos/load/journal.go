@@ -24,8 +24,9 @@ const (
 	Release  Op = "release"
 	Plan     Op = "plan" // one reservation that an agent was told of
 
-	Submit    Op = "submit" // one job of it
-	CancelJob Op = "cancel-job"
+	Submit     Op = "submit" // one job of it
+	CancelJob  Op = "cancel-job"
+	RequeueJob Op = "requeue-job"
 )
 
 // Entry is one effect that was acknowledged.

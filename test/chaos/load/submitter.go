@@ -23,13 +23,19 @@ const (
 	Prints  = "print" // writes PrintedLines
 	Flaky   = "flaky" // fails once
 	Fails   = "fail"  // fails as often as it is tried
+	Lasts   = "long"  // takes so long that others would have it leave
+	Meets   = "meet"  // waits for its other ranks, and works with all of them
 )
 
 // PrintedLines is how many lines a job writes that prints.
 const PrintedLines = 2000
 
+// gettingGPUs is how long somebody waits for a job's GPUs before they ask for what needs them.
+const gettingGPUs = 20 * time.Second
+
 // retriesOfJobs let each job outlive more losses than a run brings.
-var retriesOfJobs = map[string]*contract.JobRetries{Flaky: {Failed: 3, Lost: 20}, Fails: {Failed: 1, Lost: 20}}
+var retriesOfJobs = map[string]*contract.JobRetries{Flaky: {Failed: 3, Lost: 20}, Fails: {Failed: 1, Lost: 20},
+	Meets: {Failed: 5, Lost: 20}}
 
 // submitter submits jobs, one after another, and leaves them to themselves.
 type submitter struct {
@@ -49,10 +55,10 @@ func (s *submitter) runSubmitter(ctx context.Context) {
 	}
 }
 
-// submitOnce submits a job of some manner: now and then an array, one that waits for another, or one that is
-// cancelled soon.
+// submitOnce submits a job of some manner: now and then an array, one that waits for another, one that is cancelled or
+// requeued soon, a gang, one that may be told to leave, or one for which others do.
 func (s *submitter) submitOnce(ctx context.Context, name string) {
-	switch s.chance.IntN(16) {
+	switch s.chance.IntN(24) {
 	case 0, 1, 2:
 		s.submit(ctx, name, Sleeps, nil)
 	case 3, 4:
@@ -66,10 +72,17 @@ func (s *submitter) submitOnce(ctx context.Context, name string) {
 	case 8, 9:
 		s.submit(ctx, name, Trivial, s.afterLast)
 	case 10:
-		if ids := s.submit(ctx, name, Sleeps, nil); len(ids) > 0 {
-			waitFor(ctx, time.Duration(s.chance.Int64N(int64(3*time.Second))))
-			s.cancelJob(ctx, ids[0], name)
-		}
+		s.steerSoon(ctx, name, CancelJob, s.submit(ctx, name, Sleeps, nil))
+	case 11, 12, 13:
+		s.submit(ctx, name, Meets, asGang)
+	case 14:
+		s.steerSoon(ctx, name, []Op{CancelJob, RequeueJob}[s.chance.IntN(2)], s.submit(ctx, name, Meets, asGang))
+	case 15:
+		s.steerSoon(ctx, name, RequeueJob, s.submit(ctx, name, Lasts, nil))
+	case 16, 17:
+		s.submit(ctx, name, Lasts, mayLeave)
+	case 18, 19, 20, 21:
+		s.submitUrgent(ctx, name)
 	default:
 		s.submit(ctx, name, Trivial, nil)
 	}
@@ -115,11 +128,60 @@ func idsOf(all contract.JobsSubmitted) (ids []string) {
 	return ids
 }
 
-func (s *submitter) cancelJob(ctx context.Context, id, name string) {
-	_, ok := askUntilAnswered(ctx, s.caller, request[contract.Job]{CancelJob, name + "-cancel",
-		func(ctx context.Context, c *client.Client) (contract.Job, error) { return c.CancelJob(ctx, id) },
+// asGang has a job run on two nodes.
+func asGang(in *contract.JobCreate, _ *Entry) { in.GPUs, in.Nodes = 2, 2 }
+
+// mayLeave has a job take a whole node, and leave it for others.
+func mayLeave(in *contract.JobCreate, _ *Entry) {
+	yes := true
+	in.GPUs, in.Nodes, in.Priority, in.Preemptible = 2, 1, "low", &yes
+}
+
+// asUrgent has a job take a whole node before all others.
+func asUrgent(in *contract.JobCreate, _ *Entry) { in.GPUs, in.Nodes, in.Priority = 2, 1, "high" }
+
+// submitUrgent submits a job that may leave, and once that has GPUs another one that goes before it.
+func (s *submitter) submitUrgent(ctx context.Context, name string) {
+	if ids := s.submit(ctx, name, Lasts, mayLeave); len(ids) > 0 {
+		s.awaitGPUs(ctx, ids[0])
+	}
+	s.submit(ctx, name+"-urgent", Sleeps, asUrgent)
+}
+
+// steerSoon cancels the first of the jobs, before it begins or while it runs, or requeues it while it has GPUs.
+func (s *submitter) steerSoon(ctx context.Context, name string, op Op, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	if op == RequeueJob {
+		s.awaitGPUs(ctx, ids[0])
+	}
+	waitFor(ctx, time.Duration(s.chance.Int64N(int64(3*time.Second))))
+	_, ok := askUntilAnswered(ctx, s.caller, request[contract.Job]{op, name + "-" + string(op),
+		func(ctx context.Context, c *client.Client) (contract.Job, error) {
+			if op == RequeueJob {
+				return c.RequeueJob(ctx, ids[0])
+			}
+			return c.CancelJob(ctx, ids[0])
+		},
 		func(j contract.Job) string { return j.ID }})
 	if ok {
-		s.recordEffect(Entry{Op: CancelJob, ID: id})
+		s.recordEffect(Entry{Op: op, ID: ids[0]})
+	}
+}
+
+// awaitGPUs waits until a job has GPUs, or is over, for some time.
+func (s *submitter) awaitGPUs(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, gettingGPUs)
+	defer cancel()
+	for ctx.Err() == nil {
+		j, err := s.currentServer().Job(ctx, id)
+		if err == nil && j.State != contract.JobPending {
+			return
+		}
+		if err != nil {
+			s.at++
+		}
+		waitFor(ctx, 200*time.Millisecond)
 	}
 }

@@ -52,6 +52,11 @@ timing:
   orphan_grace: %[4]v
   orphan_apart: %[5]v
   dead_man: 8m
+scheduling:
+  preemption: true
+  min_runtime: 1s
+  leave_within: 10s
+  most_preemptions: 20
 provisioners:
   - kind: aws
     config:

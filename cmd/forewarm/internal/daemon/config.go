@@ -55,6 +55,7 @@ type Config struct {
 	Deployment   string        `yaml:"deployment"` // the tag of this installation's machines
 	Organization Organization  `yaml:"organization"`
 	Timing       Timing        `yaml:"timing"`
+	Scheduling   Scheduling    `yaml:"scheduling"`
 	Provisioners []Provisioner `yaml:"provisioners"`
 	Pools        []Pool        `yaml:"pools"`
 
@@ -211,8 +212,7 @@ func (c *Config) overlayEnvironment() {
 	c.Server.overlayEnvironment()
 }
 
-// valueError is the error of a value that has the right type and still cannot work:
-// with its line when it stands in a file.
+// valueError is the error of a value that has the right type and still cannot work: with its line in a file.
 func (c Config) valueError(at, message, fix string) error {
 	if c.file.path == "" {
 		return &strictyaml.Error{Path: at, Message: message, Fix: fix}
@@ -237,6 +237,9 @@ func (c Config) checkValues() error {
 		return err
 	}
 	if err := c.checkURLs(); err != nil {
+		return err
+	}
+	if err := c.checkScheduling(); err != nil {
 		return err
 	}
 	names := map[string]bool{}
@@ -343,6 +346,7 @@ func (c Config) ledgerConfig() ledger.Config {
 		DeadMan:     t.DeadMan.Std(), SweepEvery: t.SweepEvery.Std(), ObserveEvery: t.Observe.Std(),
 		Ahead:           t.Ahead.Std(),
 		TenantsSeeNodes: c.TenantsSeeNodes,
+		Scheduling:      ledger.NewLiveScheduling(c.Scheduling.config()),
 	}
 }
 
@@ -376,9 +380,8 @@ func (p Pool) poolDefinition() capacity.Pool {
 	}
 	return capacity.Pool{
 		Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, Type: p.InstanceType, Model: p.Model,
-		PerNode:   p.GPUsPerNode,
-		MemoryMiB: p.GPUMemoryMiB, Price: money.MicroUSD(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
-		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Std(),
+		PerNode: p.GPUsPerNode, MemoryMiB: p.GPUMemoryMiB, Price: money.MicroUSD(p.Price), MinNodes: p.MinNodes,
+		MaxNodes: p.MaxNodes, MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Std(),
 		Timers: capacity.Timers{WarmHold: or(p.WarmHold, defaultWarmHold),
 			IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease),
 			IdleWarn: p.IdleWarn.Std(), IdleReclaim: p.IdleReclaim.Std()},

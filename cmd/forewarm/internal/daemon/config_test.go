@@ -44,6 +44,8 @@ organization: {name: trap, max_gpus: 7, speculation_per_day: 3}
 timing: {guard: 1s, boot_timeout: 2s, confirm_gone: 3s, stock_out: 4s, check_every: 5s, verify_every: 6s,
   sweep_every: 7s, schedules_ahead: 8s, dead_man: 10h, settle: 20s, orphan_grace: 21s, orphan_apart: 22s,
   observe_every: 23s}
+scheduling: {order: arrival, overdue: 25h, preemption: true, min_runtime: 11m, leave_within: 3m, most_preemptions: 4,
+  high_priority: admin, submissions: {every: 9s, burst: 90, per_day: 900}, pools: {p1: {min_runtime: 12m}}}
 provisioners:
   - kind: sim
     config: {name: cloud, offers: [
@@ -197,6 +199,22 @@ var changes = map[string]struct{ was, is string }{
 	"timing.orphan_apart":                 {"orphan_apart: 22s", "orphan_apart: 9s"},
 	"timing.schedules_ahead":              {"schedules_ahead: 8s", "schedules_ahead: 9s"},
 	"provisioners.kind":                   {"kind: sim", "kind: other"},
+	"scheduling.order":                    {"order: arrival", "order: balanced"},
+	"scheduling.share_weight":             {"order: arrival", "order: arrival, share_weight: 0.3"},
+	"scheduling.overdue":                  {"overdue: 25h", "overdue: 26h"},
+	"scheduling.preemption":               {"preemption: true", "preemption: false"},
+	"scheduling.preemptible":              {"preemption: true", "preemption: true, preemptible: true"},
+	"scheduling.min_runtime":              {"min_runtime: 11m", "min_runtime: 13m"},
+	"scheduling.leave_within":             {"leave_within: 3m", "leave_within: 4m"},
+	"scheduling.most_preemptions":         {"most_preemptions: 4", "most_preemptions: 5"},
+	"scheduling.high_priority":            {"high_priority: admin", "high_priority: member"},
+	"scheduling.submissions.every":        {"every: 9s", "every: 8s"},
+	"scheduling.submissions.burst":        {"burst: 90", "burst: 91"},
+	"scheduling.submissions.per_day":      {"per_day: 900", "per_day: 901"},
+	"scheduling.heat.warm_from":           {"order: arrival", "order: arrival, heat: {warm_from: 70}"},
+	"scheduling.heat.hot_from":            {"order: arrival", "order: arrival, heat: {hot_from: 90}"},
+	"scheduling.heat.cool_down":           {"order: arrival", "order: arrival, heat: {cool_down: 6m}"},
+	"scheduling.pools":                    {"{p1: {min_runtime: 12m}}", "{p1: {min_runtime: 14m}}"},
 	"provisioners.config":                 {"p95: 2s}}]", "p95: 3s}}], nonsense: 1"},
 	"pools.name":                          {"name: p1", "name: p2"},
 	"pools.provisioner":                   {"provisioner: cloud", "provisioner: other"},
@@ -313,7 +331,11 @@ func leafKeys(t reflect.Type, at string) []string {
 		switch {
 		case kind.Kind() == reflect.Struct && kind != reflect.TypeFor[yaml.Node]() &&
 			kind != reflect.TypeFor[obs.Secret]():
-			keys = append(keys, leafKeys(kind, at+name+".")...)
+			below := at + name + "."
+			if name == ",inline" {
+				below = at
+			}
+			keys = append(keys, leafKeys(kind, below)...)
 		default:
 			keys = append(keys, at+name)
 		}

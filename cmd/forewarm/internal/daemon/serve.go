@@ -78,7 +78,8 @@ func serveAPI(ctx context.Context, cfg Config, version string) error {
 		metrics.setHandler(a.metricsHandler(nil))
 		defer a.tellEnd(ctx)()
 		a.log.InfoContext(ctx, "API is up", "address", l.Addr().String(), "ledger", a.cfg.maskedText())
-		return runGroup(ctx, s.Run, func(ctx context.Context) error { mark.Run(ctx, func() {}); return nil })
+		return runGroup(ctx, s.Run, followScheduling(a),
+			func(ctx context.Context) error { mark.Run(ctx, func() {}); return nil })
 	})...)
 	end()
 	if a != nil {
@@ -176,7 +177,7 @@ func (a *app) runWorker(ctx context.Context, up func(note func() string)) error 
 	up(q.OutageText)
 	defer a.tellEnd(ctx)()
 	a.log.InfoContext(ctx, "worker is up", "ledger", a.cfg.maskedText())
-	return errors.Join(w.Run(ctx), q.Close())
+	return errors.Join(runGroup(ctx, w.Run, followScheduling(a)), q.Close())
 }
 
 // tellEnd logs when the process is told to end, and, by what it returns, when its

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// What a list shows of jobs can be asked for.
+func TestJobsAreFoundByWhatIsShown(t *testing.T) {
+	t.Parallel()
+	stops := newJob(contract.JobRunning, 1)
+	stops.Ending = &contract.JobEnding{Then: "cancelled"}
+	w, s := newJobServer(t, stops)
+	require.Contains(t, w.mustRun("jobs", "list", "--state", "ending,failed"), "ending")
+	require.Contains(t, s.asked[len(s.asked)-1], "state=failed%2Cscheduled%2Crunning")
+	w.mustRun("jobs", "list", "--name", "arr[2]", "--since", "7d")
+	require.Contains(t, s.asked[len(s.asked)-1], "index=2")
+	require.Contains(t, s.asked[len(s.asked)-1], "name=arr&")
+	require.Contains(t, s.asked[len(s.asked)-1], "since=2026-")
+
+	w, _ = newJobServer(t, newJob(contract.JobRunning, 1))
+	require.NotContains(t, w.mustRun("jobs", "list", "--state", "ending"), "job_1", "it is not")
+}
+
+// Why a job failed is beside its state, and how it ended is shown with it.
+func TestHowAJobEndedIsShown(t *testing.T) {
+	t.Parallel()
+	over := endedWith(1, 143)
+	over.Reason, over.Signal, over.Detail = contract.JobTimeLimit, "TERM", "its time of 60 s was over"
+	w, _ := newJobServer(t, over)
+	require.Contains(t, w.mustRun("jobs", "list", "--all"), "failed (time_limit)")
+	shown := strings.Join(strings.Fields(w.mustRun("jobs", "show", "job_1")), " ")
+	require.Contains(t, shown, "EXIT CODE 143 (TERM)")
+}
+
+// On the real server: jobs that somebody holds are in no queue, which says so, and times of submission narrow a list.
+func TestTheQueueTellsOfHeldJobs(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.createPool()
+	for range 2 {
+		w.mustRun("run", "-d", "--hold", "--pool", "lab", "--name", "twice", "--", "true")
+	}
+	_, errs, code := w.runCommand("queue", "--pool", "lab")
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "2 jobs are held: forewarm jobs list --state held --pool lab\n")
+	_, errs, code = w.runCommand("queue", "-o", "json")
+	require.Zero(t, code, errs)
+	require.NotContains(t, errs, "held")
+
+	_, errs, code = w.runCommand("run", "-n", "--pool", "lab", "--after", "twice", "--", "true")
+	require.Equal(t, exit.Conflict, code, errs)
+	require.Contains(t, errs, `2 jobs are called "twice"`)
+	_, errs, code = w.runCommand("run", "-n", "--pool", "lab", "--max-runtime", "2h", "--checkpoint", "B:USR1@1m",
+		"--", "true")
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "Max runtime 2h, grace 30s, checkpoint USR1 to its first process, 1m before the end\n"+
+		"Retries     0 after a failure, 3 after a loss\nNot before  -\n")
+}
+
+// exec takes a job for its allocation, and says so of one that has none.
+func TestExecByTheIDOfAJob(t *testing.T) {
+	t.Parallel()
+	w, _ := newJobServer(t, newJob(contract.JobPending, 0))
+	_, errs, code := w.runCommand("exec", "job_1", "--", "true")
+	require.Equal(t, exit.Conflict, code, errs)
+	require.Contains(t, errs, "job_1 is pending: it has no GPUs now")
+	runs := newJob(contract.JobRunning, 1)
+	runs.AllocationID = "alc_1"
+	w, s := newJobServer(t, runs)
+	_, _, _ = w.runCommand("exec", "job_1", "-n", "--", "true")
+	require.Contains(t, s.asked, "GET /v1/allocations/alc_1")
+}

@@ -1,0 +1,62 @@
+package jobs
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// ending is shown in place of its state of a job that was told to end, and has not yet.
+const ending = "ending"
+
+func isEnding(x contract.Job) bool { return x.Ending != nil && x.State != contract.JobPreempted }
+
+// stateText is the state of a job; of one that was told to end that it is ending, and of one that failed without its
+// own doing the code of the reason.
+func stateText(x contract.Job) string {
+	switch {
+	case isEnding(x):
+		return ending
+	case x.State == contract.JobFailed && x.Reason != "" && x.Reason != "exit":
+		return x.State + " (" + x.Reason + ")"
+	}
+	return x.State
+}
+
+// exitText is the exit code of a job's last attempt, and the signal that ended it.
+func exitText(x contract.Job) string {
+	switch {
+	case x.ExitCode == nil:
+		return "-"
+	case x.Signal != "":
+		return fmt.Sprintf("%d (%s)", *x.ExitCode, x.Signal)
+	}
+	return strconv.Itoa(*x.ExitCode)
+}
+
+// endingText is what becomes of a job that was told to end, and by when; empty: it was not.
+func endingText(x contract.Job) string {
+	if x.Ending == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s by %s", x.Ending.Then, format.Time(x.Ending.By))
+	if x.Ending.For != "" {
+		text += " for " + x.Ending.For
+	}
+	return text
+}
+
+// preemptibleText says whether a job may be told to leave for others, and how often it has.
+func preemptibleText(x contract.Job) string {
+	switch {
+	case x.Preemptions == 1:
+		return "left for others once"
+	case x.Preemptions > 1:
+		return fmt.Sprintf("left for others %d times", x.Preemptions)
+	case x.Preemptible:
+		return "yes"
+	}
+	return "no"
+}

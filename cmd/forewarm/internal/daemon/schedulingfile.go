@@ -1,0 +1,126 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// schedulingFile is the configuration file, of which what it says of scheduling holds as soon as it is changed.
+type schedulingFile struct {
+	path  string
+	data  []byte // as it was last looked at
+	cfg   Config // as it was last good
+	log   *slog.Logger
+	apply func(context.Context, ledger.SchedulingConfig) error
+}
+
+// lookAtFileEvery is how often the file is read where the system does not say that it has changed, as over a network.
+const lookAtFileEvery = 30 * time.Second
+
+// settleFile is for how long a file must be left alone before it is read: editors write in pieces.
+const settleFile = 200 * time.Millisecond
+
+// followScheduling has what the configuration file says of scheduling hold whenever it changes, until the context
+// ends.
+func followScheduling(a *app) actor {
+	return func(ctx context.Context) error {
+		if a.cfg.file.path == "" {
+			<-ctx.Done()
+			return nil
+		}
+		f := schedulingFile{path: a.cfg.file.path, data: a.cfg.file.data, cfg: a.cfg, log: a.log,
+			apply: a.ledger.ChangeScheduling}
+		if cfg, err := loadConfig(f.path); err == nil && bytes.Equal(cfg.file.data, f.data) {
+			f.cfg = cfg // as it is before flags are laid over it
+		}
+		f.run(ctx)
+		return nil
+	}
+}
+
+func (f *schedulingFile) run(ctx context.Context) {
+	changes, stop := watchFolder(filepath.Dir(f.path))
+	defer stop()
+	wait := time.NewTimer(lookAtFileEvery)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, open := <-changes:
+			if !open {
+				changes = nil
+			}
+			wait.Reset(settleFile)
+		case <-wait.C:
+			if err := f.step(ctx); err != nil && ctx.Err() == nil {
+				f.log.ErrorContext(ctx, "the changed configuration does not hold; what held before goes on", "error", err)
+			}
+			wait.Reset(lookAtFileEvery)
+		}
+	}
+}
+
+// watchFolder returns a channel of hints that something has changed in a folder: of a file alone they would end when
+// it is replaced. Where the system cannot watch, the channel is nil.
+func watchFolder(folder string) (<-chan fsnotify.Event, func()) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, func() {}
+	}
+	_ = w.Add(folder)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range w.Errors { // a full queue is a lost hint
+		}
+	}()
+	return w.Events, func() {
+		_ = w.Close()
+		<-done
+	}
+}
+
+// step reads the file if it is another one by now. What is wrong with it is returned once.
+func (f *schedulingFile) step(ctx context.Context) error {
+	data, err := os.ReadFile(f.path)
+	if err != nil {
+		return fmt.Errorf("reading the configuration: %w", err)
+	}
+	if bytes.Equal(data, f.data) {
+		return nil
+	}
+	cfg, err := loadConfig(f.path)
+	if err != nil {
+		f.data = data
+		return err
+	}
+	if !reflect.DeepEqual(cfg.Scheduling, f.cfg.Scheduling) {
+		if err := f.apply(ctx, cfg.Scheduling.config()); err != nil {
+			return fmt.Errorf("changing how jobs are scheduled: %w", err) // and tried again at the next look
+		}
+		f.log.InfoContext(ctx, "scheduling has changed, as the configuration says", "path", f.path)
+	}
+	if !reflect.DeepEqual(withoutScheduling(cfg), withoutScheduling(f.cfg)) {
+		f.log.WarnContext(ctx, "the configuration has changed beyond scheduling: that holds from the next start",
+			"path", f.path)
+	}
+	f.data, f.cfg = cfg.file.data, cfg
+	return nil
+}
+
+// withoutScheduling is all of a configuration that holds from a start.
+func withoutScheduling(c Config) Config {
+	c.Scheduling, c.file = Scheduling{}, Config{}.file
+	return c
+}

@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// A changed file holds without a restart, as far as it is about scheduling, and one that is wrong changes
+// nothing and is complained about once.
+func TestSchedulingFollowsItsFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "forewarm.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write("scheduling: {order: arrival}\n")
+	cfg, err := loadConfig(path)
+	require.NoError(t, err)
+	var said bytes.Buffer
+	var applied []ledger.SchedulingConfig
+	var refuse error
+	f := schedulingFile{path: path, data: cfg.file.data, cfg: cfg, log: slog.New(slog.NewTextHandler(&said, nil)),
+		apply: func(_ context.Context, c ledger.SchedulingConfig) error {
+			if refuse == nil {
+				applied = append(applied, c)
+			}
+			return refuse
+		}}
+	require.NoError(t, f.step(t.Context()))
+	require.Empty(t, applied, "nothing has changed")
+
+	write("scheduling: {order: arrival, pools: {p1: {preemption: true}}}\n")
+	refuse = errors.New("the database is away")
+	require.ErrorIs(t, f.step(t.Context()), refuse)
+	refuse = nil
+	require.NoError(t, f.step(t.Context()), "tried again")
+	require.Len(t, applied, 1)
+	require.True(t, applied[0].Of("p1").Preemption)
+	require.False(t, applied[0].Of("p2").Preemption)
+
+	write("scheduling: {order: fastest}\n")
+	require.ErrorContains(t, f.step(t.Context()), "is no order of jobs")
+	require.NoError(t, f.step(t.Context()), "said once")
+	require.NotContains(t, said.String(), "next start")
+
+	write("scheduling: {order: multifactor}\nlisten: 127.0.0.1:9999\n")
+	require.NoError(t, f.step(t.Context()))
+	require.Len(t, applied, 2)
+	require.Contains(t, said.String(), "next start")
+}
+
+// The system's hint is enough: nobody waits for the next look.
+func TestSchedulingIsToldOfItsFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "forewarm.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("scheduling: {order: arrival}\n"), 0o600))
+	cfg, err := loadConfig(path)
+	require.NoError(t, err)
+	applied := make(chan ledger.SchedulingConfig, 1)
+	f := schedulingFile{path: path, data: cfg.file.data, cfg: cfg, log: slog.New(slog.DiscardHandler),
+		apply: func(_ context.Context, c ledger.SchedulingConfig) error { applied <- c; return nil }}
+	ctx, cancel := context.WithTimeout(t.Context(), lookAtFileEvery/2)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() { defer close(ended); f.run(ctx) }()
+	tick := time.NewTicker(time.Second) // replaced again, in case nobody watched yet
+	defer tick.Stop()
+	for told := false; !told; {
+		require.NoError(t, os.WriteFile(path+".new", []byte("scheduling: {order: multifactor}\n"), 0o600))
+		require.NoError(t, os.Rename(path+".new", path))
+		select {
+		case <-applied:
+			told = true
+		case <-ctx.Done():
+			t.Fatal("nobody was told")
+		case <-tick.C:
+		}
+	}
+	cancel()
+	<-ended
+}

@@ -1,0 +1,31 @@
+package job
+
+import "slices"
+
+// Where is on which nodes a job may run.
+type Where struct {
+	Constraints []string `json:"constraints,omitempty"` // labels that a node has to have: key=value, or a key
+	Prefers     []string `json:"prefers,omitempty"`     // nodes with more of these labels come first
+	Tolerates   []string `json:"tolerates,omitempty"`   // taints that do not keep it away
+	Excludes    []string `json:"excludes,omitempty"`    // ids of nodes on which it does not run
+}
+
+// mostAvoided bounds how many nodes a job avoids: the last ones count.
+const mostAvoided = 16
+
+// Avoid returns the job once it is kept off nodes, because their hardware ended an attempt of it.
+func (j Job) Avoid(nodes ...string) Job {
+	all := slices.Clone(j.Avoids)
+	for _, id := range nodes {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	j.Avoids = all[max(0, len(all)-mostAvoided):]
+	return j
+}
+
+// StaysOff reports whether the job does not run on a node, whatever is said of it.
+func (j Job) StaysOff(nodeID string) bool {
+	return slices.Contains(j.Where.Excludes, nodeID) || slices.Contains(j.Avoids, nodeID)
+}

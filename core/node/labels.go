@@ -1,0 +1,43 @@
+package node
+
+import (
+	"maps"
+	"slices"
+)
+
+// The bounds of what operators say of a node.
+const (
+	MostLabels = 32
+	MostTaints = 16
+	mostWord   = 63
+)
+
+// IsWord reports whether a text can be the key of a label, or a taint: up to 63 letters, digits and
+// -_./ of which the first is a letter or a digit.
+func IsWord(text string) bool {
+	return text != "" && isPlain(text) && text[0] != '-' && text[0] != '_' && text[0] != '.' && text[0] != '/'
+}
+
+// IsLabelValue reports whether a text can be the value of a label: as a word, or empty.
+func IsLabelValue(text string) bool { return text == "" || IsWord(text) }
+
+func isPlain(text string) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '-', c == '_', c == '.', c == '/':
+		default:
+			return false
+		}
+	}
+	return len(text) <= mostWord
+}
+
+// LabelWords are the words by which jobs ask for the node: each label as key=value, and its key alone.
+func (n Node) LabelWords() []string {
+	words := make([]string, 0, 2*len(n.Labels))
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+		words = append(words, key, key+"="+n.Labels[key])
+	}
+	return words
+}

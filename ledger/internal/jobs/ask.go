@@ -1,0 +1,74 @@
+package jobs
+
+import (
+	"slices"
+
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/booking"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// ask is an event that people ask for, in words.
+type ask struct {
+	event   job.Event
+	asked   string // what cannot be done where it is refused
+	message string // what the journal says where it is done
+}
+
+var (
+	toCancel  = ask{job.Cancel, "cancel it", "cancelled"}
+	toHold    = ask{job.Hold, "hold it", "held until it is released"}
+	toRelease = ask{job.Release, "release it", "released"}
+	toRequeue = ask{job.Requeue, "requeue it", "ended, to be tried again"}
+)
+
+// doTo moves a job by what is asked, and gives back what it has.
+func (a ask) doTo(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
+	next, err := j.Apply(a.event, job.Asked, tx.Now())
+	if err != nil {
+		return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: a.asked}
+	}
+	if j.HasGPUs() {
+		if asks, err := askToEnd(tx, j, a.event, a.asked); asks || err != nil {
+			return err
+		}
+	}
+	txn.NoteJob(tx, next, a.message)
+	tx.WakePlan(p.Pool.ID)
+	if !j.HasGPUs() {
+		return nil
+	}
+	if err := txn.EndRanks(tx, next); err != nil {
+		return err
+	}
+	return booking.ReleaseOfJob(tx, p, j.AllocationID, "job_"+string(next.State()))
+}
+
+// isPossible reports whether it can be done to a job in this state.
+func (a ask) isPossible(s job.State) bool {
+	_, err := job.Machine.Next(s, a.event)
+	return err == nil
+}
+
+// statesOf are the states of the jobs of a set to which it can be done.
+func (a ask) statesOf(s ledger.JobSet) (all []string) {
+	for _, state := range job.Machine.States {
+		wanted := len(s.State) == 0 || slices.Contains(s.State, string(state))
+		if wanted && a.isPossible(state) {
+			all = append(all, string(state))
+		}
+	}
+	return all
+}
+
+// isAsked reports whether a job was told to end, and then comes to what is asked by itself.
+func (a ask) isAsked(j job.Job) bool {
+	switch j.Ending.Then {
+	case job.ThenCancelled:
+		return a.event == job.Cancel
+	case job.ThenRequeued, job.ThenPreempted:
+		return a.event == job.Requeue
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+package jobs
+
+import (
+	"context"
+	"time"
+
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/booking"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// askToEnd has an attempt that runs ended by the daemons of its nodes, and reports whether there is
+// one: what nobody has begun can be ended at once. A job that is being ended already may still be
+// cancelled instead.
+func askToEnd(tx *txn.Tx, j job.Job, event job.Event, asked string) (asks bool, err error) {
+	ranks, err := txn.RanksOf(tx, j.ID, j.Attempt)
+	if err != nil || !job.AnyRunning(ranks) {
+		return false, err
+	}
+	then := job.ThenRequeued
+	if event == job.Cancel {
+		then = job.ThenCancelled
+	}
+	switch {
+	case !j.Ending.Is():
+		j, err = j.TellToEnd(then, 0, tx.Now())
+	case then == job.ThenCancelled && j.Ending.Then != then:
+		j.Ending.Then, j.Ending.For = then, ""
+	default:
+		err = &ledger.StateError{Subject: j.ID, State: "ending", Asked: asked}
+	}
+	if err != nil {
+		return true, err
+	}
+	return true, tellToEnd(tx, j, ranks, ledger.Event{Type: ledger.JobEnding, Reason: job.Asked,
+		Message: endingText(j.Ending, tx.Now())})
+}
+
+// tellToEnd keeps a job whose attempt is to end. What no daemon has begun of it is over.
+func tellToEnd(tx *txn.Tx, j job.Job, ranks []job.Rank, e ledger.Event) error {
+	for _, r := range ranks {
+		if r.State == job.Ordered {
+			r.State, r.End = job.RankEnded, job.End{Code: job.Stopped, Reason: "its attempt ended before it began here"}
+			txn.PutRanks(tx, r)
+		}
+	}
+	txn.PutJob(tx, j)
+	e.OrganizationID, e.Subject, e.PoolID = j.OrganizationID, j.ID, j.PoolID
+	tx.AddEvent(e)
+	tx.Change.Urgent = true // its time runs
+	tx.WakePlanAt(j.PoolID, j.Ending.By)
+	return nil
+}
+
+func endingText(e job.Ending, now time.Time) string {
+	return "told to end, and is then " + string(e.Then) + ": it has until " + ledger.FormatTimeSeen(e.By, now) +
+		" at the latest"
+}
+
+// finishTold ends the attempt of a job that was told to end, and gives its GPUs back.
+func finishTold(tx *txn.Tx, p *txn.PoolTx, j job.Job, completed bool, message string) error {
+	next, err := j.EndAsTold(completed, tx.Now())
+	if err != nil {
+		return err
+	}
+	txn.NoteJob(tx, next, message)
+	if err := txn.EndRanks(tx, next); err != nil {
+		return err
+	}
+	tx.WakePlan(p.Pool.ID)
+	return booking.ReleaseOfJob(tx, p, j.AllocationID, "job_"+string(next.State()))
+}
+
+// endInTime takes the GPUs of an attempt of which nobody has said that it ended when it was told to.
+func (l Jobs) endInTime(ctx context.Context, j job.Job) error {
+	return l.onJob(ctx, ledger.SystemActor("scheduler"), j.ID, func(tx *txn.Tx, p *txn.PoolTx, is job.Job) error {
+		if is.Attempt != j.Attempt || !is.Ending.IsOverdue(tx.Now()) {
+			return nil
+		}
+		return finishTold(tx, p, is, false, "the daemons of its nodes did not say in time that it has ended")
+	})
+}
+
+// stopOf returns that a daemon is to end an attempt of a job, if that was told to.
+func stopOf(j job.Job, of ledger.JobAttempt) (ledger.JobStop, bool) {
+	return ledger.JobStop{JobAttempt: of, Signal: j.Checkpoint.Signal, LeaderOnly: j.Checkpoint.LeaderOnly,
+			Lead: j.Ending.Lead, Grace: j.Ending.Grace},
+		j.Attempt == of.Attempt && j.Ending.Is()
+}

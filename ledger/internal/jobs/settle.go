@@ -1,0 +1,175 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/fleet"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// mostOrders bounds how many jobs a daemon is told to start at once: their input is with them.
+const mostOrders = 16
+
+// SettleNode keeps what the actor's daemon says of what runs on its node, and returns what it is to do.
+// All of it is one transaction, so that a job's end, its hold's, and the next job's start cost little;
+// and none at all where nothing is new. Before an attempt is to be started, the hold of its allocation is
+// open: where the pool does not allow that beside what is there, the attempt has ended. Repeated, it
+// changes nothing.
+func (l Jobs) SettleNode(ctx context.Context, actor ledger.Actor, said ledger.NodeReport) (
+	out ledger.NodeOrders, err error) {
+	if actor.Kind != ledger.NodeKey {
+		return out, ledger.ErrDenied
+	}
+	quiet := false
+	err = l.Store.Read(ctx, func(r ledger.Reader) (err error) {
+		if quiet, err = saysNothingNew(r, actor.NodeID, said); err != nil || !quiet {
+			return err
+		}
+		if out.Stop, err = readStops(r, said.Jobs); err == nil {
+			out.Ended, err = ledger.EndedHolds(r, actor.NodeID, said.Holds)
+		}
+		return err
+	})
+	if err != nil || quiet {
+		return out, err
+	}
+	err = l.InGroup(ctx, ledger.SystemActor("node"), &ledger.LockHint{Node: actor.NodeID}, func(tx *txn.Tx) error {
+		p, n, err := fleet.LockPoolOfNode(tx, actor.NodeID)
+		if err == nil {
+			out, err = settleNode(tx, p, n, said)
+		}
+		return err
+	})
+	return out, err
+}
+
+// saysNothingNew reports whether a daemon says of each attempt what is known here, and has none to start.
+func saysNothingNew(r ledger.Reader, nodeID string, said ledger.NodeReport) (bool, error) {
+	if len(said.Cleaned) > 0 {
+		return false, nil
+	}
+	ranks, err := r.RanksOn(nodeID)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range said.Jobs {
+		i := slices.IndexFunc(ranks, s.IsOf)
+		if i < 0 || ranks[i].State != job.RankRunning || s.Ended {
+			return false, nil
+		}
+	}
+	return !slices.ContainsFunc(ranks, func(r job.Rank) bool { return r.State == job.Ordered }), nil
+}
+
+// readStops returns those of the attempts that a daemon runs that were told to end.
+func readStops(r ledger.Reader, running []ledger.JobReport) (out []ledger.JobStop, err error) {
+	if len(running) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(running))
+	for i, s := range running {
+		ids[i] = s.JobID
+	}
+	all, err := r.JobsByID(ids)
+	for _, s := range running {
+		if stop, asked := stopOf(all[s.JobID], s.Attempted()); asked {
+			out = append(out, stop)
+		}
+	}
+	return out, err
+}
+
+// settleNode is SettleNode on a pool that is locked. One that only reconciles starts nothing, ends nothing, and forgets
+// no attempt that it does not know: that may be newer than the backup which was restored.
+func settleNode(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) (out ledger.NodeOrders, err error) {
+	recovers := p.Pool.Recovery.Active()
+	if err := fleet.RecordCleaned(tx, p, n, said.Cleaned); err != nil {
+		return out, err
+	}
+	for _, s := range said.Jobs {
+		over, err := recordJob(tx, p, n.ID, s)
+		switch {
+		case errors.Is(err, errUnknownAttempt) && recovers:
+			continue
+		case errors.Is(err, errUnknownAttempt):
+			over = true
+		case err != nil:
+			return out, fmt.Errorf("recording job %s: %w", s.JobID, err)
+		}
+		if over {
+			out.Forget = append(out.Forget, s.Attempted())
+			continue
+		}
+		j, err := txn.FindJob(tx, s.JobID)
+		if err != nil {
+			return out, err
+		}
+		if stop, asked := stopOf(j, s.Attempted()); asked {
+			out.Stop = append(out.Stop, stop)
+		}
+	}
+	tx.Change.Urgent = tx.Change.Urgent || len(said.Cleaned)+len(said.Jobs) > 0 // others wait for its GPUs
+	if recovers {
+		return out, nil
+	}
+	if out.Start, err = takeOrders(tx, p, n, said); err != nil {
+		return out, err
+	}
+	live := slices.Collect(p.Allocations.All())
+	out.Ended = ledger.EndedIn(n.ID, said.Holds, live, p.Cleaning, tx.Now())
+	return out, nil
+}
+
+// takeOrders returns the attempts that a daemon is to start, and opens their holds.
+func takeOrders(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) (out []ledger.JobOrder, err error) {
+	ranks, err := txn.RanksOn(tx, n.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, rank := range ranks {
+		known := slices.ContainsFunc(said.Jobs, func(s ledger.JobReport) bool { return s.IsOf(rank) })
+		if rank.State != job.Ordered || known || len(out) == mostOrders {
+			continue
+		}
+		j, err := txn.FindJob(tx, rank.JobID)
+		if err != nil {
+			return nil, err
+		}
+		a, found := p.FindAllocation(j.AllocationID)
+		if !found || !j.HasGPUs() || j.Ending.Is() || j.Attempt != rank.Attempt || a.State() != allocation.Active {
+			continue
+		}
+		switch refused, err := openHold(tx, p, n, a, said.Isolation); {
+		case err != nil:
+			return nil, fmt.Errorf("opening the hold of job %s: %w", j.ID, err)
+		case refused != "":
+			if _, err := recordJob(tx, p, n.ID, ledger.JobReport{JobID: j.ID, Attempt: j.Attempt, Rank: rank.Rank, Ended: true,
+				End: job.End{Code: job.Unserved, Reason: refused}}); err != nil {
+				return nil, err
+			}
+		default:
+			out = append(out, ledger.JobOrder{Job: j, Rank: rank.Rank, Allocation: a})
+		}
+	}
+	return out, nil
+}
+
+// openHold opens the hold of a job's allocation on a node, or says why it must not be.
+func openHold(tx *txn.Tx, p *txn.PoolTx, n node.Node, a allocation.Allocation, is capacity.Isolation) (
+	refused string, err error) {
+	err = fleet.OpenForJob(tx, p, n, a, is)
+	_, isShared := errors.AsType[*ledger.SharedNodeError](err)
+	_, isState := errors.AsType[*ledger.StateError](err)
+	if isShared || isState || errors.Is(err, ledger.ErrNotFound) {
+		return err.Error(), nil
+	}
+	return "", err
+}

@@ -1,0 +1,139 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/scheduler"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/booking"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// turns are the jobs of a queue, as they are started in order.
+type turns struct {
+	l      Jobs
+	q      queue
+	by     submitters
+	passed []start // that admission has refused, in order
+}
+
+// start is a job that is to start, and in whose name.
+type start struct {
+	actor ledger.Actor
+	job.Job
+}
+
+// startInOrder starts what the scheduler wants started, and asks it again without those that
+// admission refused. It returns the last decision.
+func (l Jobs) startInOrder(ctx context.Context, q queue) (decided scheduler.Decision, err error) {
+	s, err := q.scheduler()
+	if err != nil {
+		return decided, fmt.Errorf("preparing the scheduler: %w", err)
+	}
+	t := &turns{l: l, q: q, by: newSubmitters(l)}
+	for range mostRounds {
+		decided = s.Cycle(q.now)
+		if err := l.noteRuntimes(ctx, q, decided.Starts); err != nil {
+			return decided, err
+		}
+		starts := make([]string, 0, len(decided.Starts))
+		for _, start := range decided.Starts {
+			starts = append(starts, start.Job)
+		}
+		refused, err := t.startAll(ctx, starts)
+		if err != nil || len(refused) == 0 {
+			return decided, err
+		}
+		for _, one := range refused {
+			s.Requeue(one.ID, q.now, q.now.Add(time.Hour))
+		}
+	}
+	return decided, nil
+}
+
+// startsAtOnce bounds how many starts share a transaction.
+const startsAtOnce = 32
+
+// startAll starts the jobs that a cycle chose, and returns those that admission refused.
+func (t *turns) startAll(ctx context.Context, starts []string) (refused []start, err error) {
+	for some := range slices.Chunk(starts, startsAtOnce) {
+		var all []start
+		for _, id := range some {
+			j := t.q.jobs[id]
+			switch actor, err := t.by.of(ctx, j); {
+			case errors.Is(err, errKeyOver):
+				end := job.End{Code: job.KeyRevoked, Reason: errKeyOver.Error()}
+				if err := t.l.failAll(ctx, []failure{{j, end}}); err != nil {
+					return nil, err
+				}
+			case err != nil:
+				return nil, err
+			default:
+				all = append(all, start{actor, j})
+			}
+		}
+		not, err := t.startTogether(ctx, all)
+		if err != nil {
+			return nil, err
+		}
+		refused = append(refused, not...)
+	}
+	return refused, nil
+}
+
+// startTogether starts jobs of one pool in one transaction, and returns those that admission refused. Those that it
+// refused before come first: GPUs may have become free since, and it is still their turn.
+func (t *turns) startTogether(ctx context.Context, all []start) (refused []start, err error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	var passed []start
+	err = t.l.inPoolOf(ctx, ledger.SystemActor("scheduler"), all[0].Job, func(tx *txn.Tx, p *txn.PoolTx) (err error) {
+		if passed, err = startEach(tx, p, t.passed, true); err != nil {
+			return err
+		}
+		refused, err = startEach(tx, p, all, false)
+		return err
+	})
+	t.passed = append(passed, refused...)
+	return refused, err
+}
+
+// likes is what decides whether admission refuses a job in one transaction, for most of what it can refuse.
+type likes struct {
+	organization, user string
+	shape              capacity.Shape
+}
+
+// startEach starts jobs and returns those that admission refused. Where likeOnce is set it asks once for those that
+// are alike: there may be many.
+func startEach(tx *txn.Tx, p *txn.PoolTx, all []start, likeOnce bool) (refused []start, err error) {
+	asked := map[likes]bool{}
+	for _, s := range all {
+		like := likes{s.OrganizationID, s.UserID, s.Shape}
+		if likeOnce && asked[like] {
+			refused = append(refused, s)
+			continue
+		}
+		err := tx.RunVerb(s.actor, func(tx *txn.Tx) error { return startJob(tx, p, s.Job) })
+		if isRefusal(err) {
+			refused, asked[like] = append(refused, s), true
+		} else if err != nil {
+			return nil, fmt.Errorf("starting job %s: %w", s.ID, err)
+		}
+	}
+	return refused, nil
+}
+
+// isRefusal reports whether a job got no GPUs now, which says nothing of others.
+func isRefusal(err error) bool {
+	refused, isRefused := errors.AsType[*ledger.RefusedError](err)
+	return isRefused && refused != nil || errors.Is(err, ledger.ErrRecovering) ||
+		errors.Is(err, booking.ErrReservationOver) // which the next look finds
+}

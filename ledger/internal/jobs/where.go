@@ -1,0 +1,163 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/phrase"
+	"github.com/forewarm/forewarm/core/placement"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/booking"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// terms is what jobs that wait say of nodes. Nodes that differ in nothing of it are alike to the scheduler.
+type terms struct {
+	labels placement.Set   // that any asks for or prefers
+	off    map[string]bool // nodes that any stays off
+}
+
+func (q queue) terms() terms {
+	t := terms{off: map[string]bool{}}
+	there := map[string]bool{} // what is not does not tell nodes apart
+	for _, n := range q.pool.Nodes {
+		there[n.ID] = true
+	}
+	var labels []string
+	for _, id := range q.order {
+		j := q.jobs[id]
+		labels = append(append(labels, j.Where.Constraints...), j.Where.Prefers...)
+		for _, nodes := range [][]string{j.Where.Excludes, j.Avoids} {
+			for _, id := range nodes {
+				if there[id] {
+					t.off[id] = true
+				}
+			}
+		}
+	}
+	t.labels = placement.NewSet(labels...)
+	return t
+}
+
+// labelsOf are those of a node's labels that matter to any job.
+func (t terms) labelsOf(n node.Node) placement.Set {
+	var known []string
+	for _, word := range n.LabelWords() {
+		if _, asked := t.labels.Covers(placement.NewSet(word)); asked {
+			known = append(known, word)
+		}
+	}
+	return placement.NewSet(known...)
+}
+
+// checkExcluded refuses nodes that there never were: a job would run where somebody wanted to keep it off.
+func checkExcluded(tx *txn.Tx, ids []string) error {
+	for i, id := range ids {
+		_, err := tx.Port.Node(id)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return &ledger.InvalidError{Field: fmt.Sprintf("excluded_nodes[%d]", i), Rule: fmt.Sprintf(
+				"must be the id of a node, and %q is none", id), Fix: "see: forewarm nodes list"}
+		}
+		if err != nil {
+			return fmt.Errorf("reading node %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// offTaint stands for a node that some jobs stay off: all others tolerate it. No taint of an operator has a colon.
+func offTaint(nodeID string) string { return "node:" + nodeID }
+
+func (t terms) taintsOf(n node.Node) placement.Set {
+	if !t.off[n.ID] {
+		return placement.NewSet(n.Taints...)
+	}
+	return placement.NewSet(append([]string{offTaint(n.ID)}, n.Taints...)...)
+}
+
+func (t terms) requestOf(j job.Job) placement.Request {
+	r := booking.RequestOf(j)
+	tolerated := r.Tolerates.Words()
+	for id := range t.off {
+		if !j.StaysOff(id) {
+			tolerated = append(tolerated, offTaint(id))
+		}
+	}
+	r.Tolerates = placement.NewSet(tolerated...)
+	return r
+}
+
+// usableNodes counts the slots of a pool, and those on which a job may run once they are free: a slot without a node
+// gets one, if the job may run on a new one.
+func usableNodes(p ledger.PoolState, j job.Job) (usable, all int) {
+	all = p.Pool.MaxNodes
+	if booking.MayBoot(j) {
+		usable = all
+	}
+	for _, n := range p.Nodes {
+		if n.Slot >= all || node.Machine.Terminal(n.State()) {
+			continue
+		}
+		may := booking.MayUse(j, n)
+		if booking.MayBoot(j) && !may {
+			usable--
+		} else if !booking.MayBoot(j) && may && !isClosed(n) {
+			usable++
+		}
+	}
+	return usable, all
+}
+
+// lacksNodes reports whether too few nodes are such that a job may run there, whatever is free. Jobs that say the same
+// of nodes are counted once: thousands may wait for a thousand nodes.
+func (q queue) lacksNodes(j job.Job) bool {
+	p, known := q.pools[j.PoolID]
+	if !known {
+		return false
+	}
+	key := j.PoolID + " " + strings.Join(slices.Concat(j.Where.Constraints, []string{""}, j.Where.Tolerates, []string{""},
+		j.Where.Excludes, j.Avoids), " ")
+	usable, counted := q.usable[key]
+	if !counted {
+		usable, _ = usableNodes(p, j)
+		q.usable[key] = usable
+	}
+	return usable < min(j.Shape.Nodes, p.Pool.MaxNodes)
+}
+
+// describeLack says why too few nodes are such that a job may run there.
+func (q queue) describeLack(j job.Job) string {
+	usable, all := usableNodes(q.pools[j.PoolID], j)
+	text := fmt.Sprintf("it may run on %d of its pool's %s", usable, phrase.Count(all, "node"))
+	if j.Shape.Nodes > 1 {
+		text += fmt.Sprintf(", and needs %d", j.Shape.Nodes)
+	}
+	var asks []string
+	if len(j.Where.Constraints) > 0 {
+		asks = append(asks, "asks for "+strings.Join(j.Where.Constraints, " and "))
+	}
+	if taints := foreignTaints(q.pools[j.PoolID], j); len(taints) > 0 {
+		asks = append(asks, "does not tolerate "+strings.Join(taints, ", "))
+	}
+	if n := len(j.Where.Excludes) + len(j.Avoids); n > 0 {
+		asks = append(asks, "stays off "+phrase.Count(n, "node"))
+	}
+	return ledger.ClipText(text+": it "+strings.Join(asks, ", "), 300)
+}
+
+// foreignTaints are the taints of a pool's nodes that a job does not tolerate.
+func foreignTaints(p ledger.PoolState, j job.Job) []string {
+	tolerates, found := placement.NewSet(j.Where.Tolerates...), []string(nil)
+	for _, n := range p.Nodes {
+		for _, word := range n.Taints {
+			if _, tolerated := tolerates.Covers(placement.NewSet(word)); !tolerated && !isClosed(n) {
+				found = append(found, word)
+			}
+		}
+	}
+	return placement.NewSet(found...).Words()
+}

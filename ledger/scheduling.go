@@ -1,0 +1,112 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/queue"
+	"github.com/forewarm/forewarm/core/scheduler"
+)
+
+// Scheduling is how the jobs of a pool are scheduled. The zero value is made whole by its defaults.
+type Scheduling struct {
+	Order       scheduler.Order // zero: balanced
+	ShareWeight *float64        // how much a tenant's use counts against it in balanced; nil: 0.1
+	Overdue     time.Duration   // after so long a wait a job goes first; 0: a day
+	// Preemption has jobs that allow it told to leave for those that go before them.
+	Preemption bool
+	// Preemptible are jobs that do not say whether they may be told to leave.
+	Preemptible bool
+	MinRuntime  time.Duration // for which nobody is told to leave; 0: 10 minutes
+	LeaveWithin time.Duration // of the time between being told to leave and KILL; 0: 2 minutes
+	MostTimes   int           // a job leaves at most so often; 0: 3
+	// Heat is from which temperatures of a node's hottest GPU jobs start elsewhere; zeros: 75 °C, 85 °C, 5 minutes.
+	Heat node.HeatRules
+	// HighPriority is the least role whose jobs may have the high priority; empty: whoever may submit.
+	HighPriority Role
+}
+
+// SchedulingConfig is how jobs are scheduled, and how many each person may submit.
+type SchedulingConfig struct {
+	Scheduling
+	Pools map[string]Scheduling // those that differ, by name
+	// Rate is how many jobs each person, or a key that is nobody's, may submit in each organization.
+	Rate queue.Rate
+}
+
+// LiveScheduling is how jobs are scheduled by now. It may be read and set at the same time; nil is never set, and has
+// the defaults.
+type LiveScheduling struct {
+	now atomic.Pointer[SchedulingConfig]
+}
+
+// NewLiveScheduling returns one that says c until it is set to something else.
+func NewLiveScheduling(c SchedulingConfig) *LiveScheduling {
+	l := &LiveScheduling{}
+	l.Set(c)
+	return l
+}
+
+// Now is what holds now. Nothing of it may be changed.
+func (l *LiveScheduling) Now() SchedulingConfig {
+	if l == nil {
+		return SchedulingConfig{}
+	}
+	return *l.now.Load()
+}
+
+// String is what holds now.
+func (l *LiveScheduling) String() string { return fmt.Sprintf("%+v", l.Now()) }
+
+// Set has c hold for what is decided from now on.
+func (l *LiveScheduling) Set(c SchedulingConfig) { l.now.Store(&c) }
+
+// Of is how the jobs of a pool are scheduled.
+func (c SchedulingConfig) Of(pool string) Scheduling {
+	s, own := c.Pools[pool]
+	if !own {
+		s = c.Scheduling
+	}
+	s.MinRuntime = cmp.Or(s.MinRuntime, 10*time.Minute)
+	s.LeaveWithin = cmp.Or(s.LeaveWithin, 2*time.Minute)
+	s.MostTimes = cmp.Or(s.MostTimes, 3)
+	s.Heat.WarmFrom = cmp.Or(s.Heat.WarmFrom, 75)
+	s.Heat.HotFrom = cmp.Or(s.Heat.HotFrom, 85)
+	s.Heat.CoolDown = cmp.Or(s.Heat.CoolDown, 5*time.Minute)
+	return s
+}
+
+// LeastWarm is the lowest temperature, in °C, that matters in any pool.
+func (c SchedulingConfig) LeastWarm() int {
+	least := c.Of("").Heat.WarmFrom
+	for pool := range c.Pools {
+		least = min(least, c.Of(pool).Heat.WarmFrom)
+	}
+	return least
+}
+
+// Policy is what the scheduler goes by, for tenants of these weights.
+func (s Scheduling) Policy(weights map[string]int) scheduler.Policy {
+	p := scheduler.Default()
+	p.Order, p.Overdue = cmp.Or(s.Order, p.Order), cmp.Or(s.Overdue, p.Overdue)
+	if s.ShareWeight != nil {
+		p.ShareWeight = *s.ShareWeight
+	}
+	p.Placement.WarmFrom, p.Placement.HotFrom, p.Placement.CoolDown = s.Heat.WarmFrom, s.Heat.HotFrom, s.Heat.CoolDown
+	p.Tenants = make(map[string]scheduler.Tenant, len(weights))
+	for tenant, weight := range weights {
+		p.Tenants[tenant] = scheduler.Tenant{Weight: weight}
+	}
+	// Who allows it leaves also where it keeps no checkpoints: it said so.
+	p.Preemption = scheduler.Preemption{Enabled: s.Preemption, LoseWork: true, MinRuntime: s.MinRuntime,
+		Grace: s.LeaveWithin, MostTimes: s.MostTimes, Restart: restartCosts, PerCycle: leavesPerCycle}
+	return p
+}
+
+const (
+	restartCosts   = 2 * time.Minute
+	leavesPerCycle = 16
+)

@@ -1,0 +1,43 @@
+package sqlledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Jobs are found by when they were submitted, by an index alone.
+func TestJobsByTheTimeOfTheirSubmission(t *testing.T) {
+	t.Parallel()
+	now := clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
+	s := openMigrated(t, now)
+	c := ledger.Change{Organizations: []ledger.Organization{{ID: "org_1", Name: "one"}}, Pools: []ledger.Pool{onePool()}}
+	var made []string
+	for day := range 5 {
+		at := now.Now().AddDate(0, 0, day)
+		made = append(made, ids.First(ids.Job, at))
+		c.Jobs = append(c.Jobs, job.New(job.Job{ID: made[day], OrganizationID: "org_1", PoolID: "pol_1",
+			Priority: job.Normal, Shape: capacity.Shape{Nodes: 1, PerNode: 1}}, false, at))
+	}
+	inOneTx(t, s, func(tx ledger.Tx) error { return tx.Save(c) })
+	inOneTx(t, s, func(tx ledger.Tx) error {
+		f := ledger.JobFilter{Since: now.Now().AddDate(0, 0, 1), Until: now.Now().AddDate(0, 0, 3)}
+		found, err := tx.Jobs(ledger.Scope{OrganizationID: "org_1"}, f, ledger.Page{Limit: 10})
+		require.NoError(t, err)
+		var got []string
+		for _, j := range found {
+			got = append(got, j.ID)
+		}
+		require.Equal(t, made[1:3], got)
+		counted, err := tx.CountJobs(ledger.Scope{All: true}, ledger.JobFilter{Since: f.Until})
+		require.Equal(t, map[job.State]int{job.Pending: 2}, counted)
+		return err
+	})
+}

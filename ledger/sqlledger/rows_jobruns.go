@@ -1,0 +1,70 @@
+package sqlledger
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/runtimes"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// hasRun is the condition of the indexes on what ran. What somebody cancelled is in neither.
+const hasRun = "state IN ('completed', 'failed') AND started_at > 0"
+
+// saysHowLong is runtimes.Counts, of what has run.
+const saysHowLong = "ended_at > started_at AND (state = 'completed' OR reason = 'time_limit' OR " +
+	"reason IN ('exit', 'signal', 'oom') AND ended_at - started_at >= 60000000)"
+
+// runRow is what says of a job how long it ran.
+type runRow struct {
+	Name        string
+	SubmittedBy string
+	UserID      string
+	Nodes       int
+	PerNode     int
+	Short       int
+	Reason      string
+	State       string
+	StartedAt   int64
+	EndedAt     int64
+}
+
+func (r jobReader) JobRuns(organizationID, name string, limit int) ([]runtimes.Run, error) {
+	db := r.newQuery().Table("jobs").Select("name, submitted_by, user_id, nodes, per_node, short, reason, state, "+
+		"started_at, ended_at").Where("organization_id = ?", organizationID).Where(hasRun).Where(saysHowLong)
+	if name != "" {
+		db = db.Where("name = ?", name)
+	}
+	var rows []runRow
+	if err := db.Order("ended_at DESC").Limit(limit).Scan(&rows).Error; err != nil {
+		return nil, wrapError("reading how long jobs ran", err)
+	}
+	runs := make([]runtimes.Run, 0, len(rows))
+	for _, row := range rows {
+		j, err := row.toJob()
+		if err != nil {
+			return nil, err
+		}
+		if run, says := runtimes.RunOf(j); says {
+			runs = append(runs, run)
+		}
+	}
+	return runs, nil
+}
+
+func (r runRow) toJob() (job.Job, error) {
+	return job.Restore(job.Job{Name: r.Name, SubmittedBy: r.SubmittedBy, UserID: r.UserID,
+		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Reason: r.Reason,
+		StartedAt: toTime(r.StartedAt), EndedAt: toTime(r.EndedAt)}, job.State(r.State))
+}
+
+func (r jobReader) RuntimeCoverage(s ledger.Scope, from, to time.Time) (c ledger.RuntimeCoverage, err error) {
+	err = r.ownRows(s).Table("jobs").Select("COUNT(*) AS runs, "+
+		"COALESCE(SUM(CASE WHEN ended_at - started_at < predicted_p10 THEN 1 ELSE 0 END), 0) AS below_p10, "+
+		"COALESCE(SUM(CASE WHEN ended_at - started_at <= predicted_p50 THEN 1 ELSE 0 END), 0) AS by_p50, "+
+		"COALESCE(SUM(CASE WHEN ended_at - started_at <= predicted_p90 THEN 1 ELSE 0 END), 0) AS by_p90").
+		Where(hasRun).Where(saysHowLong).Where("reason <> 'time_limit'").Where("predicted_p90 > 0").
+		Where("ended_at >= ? AND ended_at < ?", toMicros(from), toMicros(to)).Scan(&c).Error
+	return c, wrapError("counting how predicted runs came out", err)
+}

@@ -1,0 +1,84 @@
+package verbs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/queue"
+	"github.com/forewarm/forewarm/core/scheduler"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Whoever submits faster than they may is refused, until the instant that the refusal names; others are not.
+func TestTheRateOfSubmissions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scheduling.Rate = queue.Rate{Every: time.Minute, Burst: 2, Daily: 3}
+	w.ledger = w.restartedLedger()
+	ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+	held := jobOf(1, func(c *ledger.JobCommand) { c.Held, c.Indices = true, []int{1, 2, 3} })
+	refused := func() *ledger.SubmissionRateError {
+		_, err := w.ledger.SubmitJobs(t.Context(), ann, held)
+		var e *ledger.SubmissionRateError
+		require.ErrorAs(t, err, &e)
+		return e
+	}
+	w.submit(ann, held)
+	w.submit(ann, held)
+	opens := refused().Opens
+	require.Equal(t, w.clock.Now().Add(time.Minute), opens)
+	w.submit(bob, held)
+	w.ledger = w.restartedLedger()
+	w.clock.Set(opens.Add(-time.Microsecond))
+	refused()
+	w.clock.Set(opens)
+	w.submit(ann, held)
+	w.clock.Set(opens.Add(time.Hour))
+	daily := refused()
+	require.True(t, daily.Daily)
+	w.clock.Set(daily.Opens)
+	w.submit(ann, held)
+}
+
+// A pool may keep the high priority for those who answer for it.
+func TestWhoMaySubmitHighPriority(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scheduling.HighPriority = ledger.Admin
+	w.ledger = w.restartedLedger()
+	ann := w.newSubmitter("ann")
+	_, err := w.ledger.SubmitJobs(t.Context(), ann, urgent(1))
+	var high *ledger.HighPriorityError
+	require.ErrorAs(t, err, &high)
+	w.submit(ann, jobOf(1, nil))
+	ann.Role = ledger.Admin
+	w.submit(ann, urgent(1))
+}
+
+// A tenant with a weight is served as often as that says: a job of equals goes first by what they have had.
+func TestOrdersAndWeightsOfAPool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scheduling.Pools = map[string]ledger.Scheduling{"lab": {Order: scheduler.Arrival}}
+	w.ledger = w.restartedLedger()
+	ann := w.newSubmitter("ann")
+	w.run(ann, jobOf(8, nil))
+	long := w.submit(ann, jobOf(8, func(c *ledger.JobCommand) { c.Job.MaxRuntime = 20 * time.Hour }))
+	w.pass(time.Minute)
+	short := w.submit(ann, jobOf(1, func(c *ledger.JobCommand) { c.Job.MaxRuntime = time.Minute }))
+	first := func() string {
+		var all []ledger.QueuedJob
+		w.read(func(r ledger.Reader) (err error) {
+			all, err = w.ledger.QueueOf(r, w.pool.ID)
+			return err
+		})
+		require.Len(t, all, 2)
+		return all[0].ID
+	}
+	require.Equal(t, long.ID, first())
+	w.scheduling.Pools = nil
+	w.ledger = w.restartedLedger()
+	require.Equal(t, short.ID, first())
+}

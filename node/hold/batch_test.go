@@ -1,0 +1,109 @@
+package hold_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/node/hold"
+)
+
+// Holds that end at the same time, of which nothing runs, are cleared together: what each of them left is gone, what
+// others have stays.
+func TestHoldsThatEndTogetherAreClearedTogether(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give holds users of their own")
+	}
+	now := clock.NewManual(day)
+	k := keeperAt(t, newDir(t), now)
+	all := []string{"alc_1", "alc_2", "alc_3"}
+	var places []hold.Place
+	for _, id := range append(all, "alc_4") {
+		p, err := k.Open(hold.Hold{AllocationID: id})
+		require.NoError(t, err)
+		if p.Cgroup == "" {
+			t.Skip("holds have no cgroups here")
+		}
+		places = append(places, p)
+	}
+	shared := sharedFolder(t, 0, 0o777)
+	var left []string
+	for _, p := range places {
+		path := filepath.Join(shared, filepath.Base(p.Home))
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+		give(t, path, p.UID, 0o600)
+		begin(t, p, "echo x >own; ipcmk -Q >/dev/null")
+		left = append(left, path)
+	}
+	for _, told := range endAll(t, k, now, all...) {
+		require.Empty(t, told.Problem)
+		require.Contains(t, told.Proof, "0 processes ended, 1 file of its own and 6 in shared folders of 3 holds removed in ")
+	}
+	for i, path := range left[:3] {
+		require.NoFileExists(t, path)
+		require.NoDirExists(t, places[i].Home)
+		require.NoDirExists(t, places[i].Cgroup)
+	}
+	require.FileExists(t, left[3])
+	require.FileExists(t, filepath.Join(places[3].Home, "own"))
+	require.NoError(t, os.Remove(left[3]))
+	k.EndAll()
+}
+
+// One whose work goes on holds up nobody, and is ended for itself.
+func TestAHoldThatIsBusyHoldsUpNobody(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give holds users of their own")
+	}
+	now := clock.NewManual(day)
+	k := keeperAt(t, newDir(t), now)
+	var pid string
+	for _, id := range []string{"alc_1", "alc_2"} {
+		p, err := k.Open(hold.Hold{AllocationID: id})
+		require.NoError(t, err)
+		if id == "alc_2" {
+			pid = begin(t, p, "trap '' TERM; sleep 1000 >/dev/null 2>&1 & echo $!")
+		}
+	}
+	k.End([]string{"alc_1", "alc_2"})
+	require.Eventually(t, func() bool {
+		now.Advance(time.Second)
+		k.Look(gpus(0, 1), now.Now())
+		return len(k.Cleaned()) == 2
+	}, 20*time.Second, 10*time.Millisecond)
+	told := k.Cleaned()
+	require.Contains(t, told[0].Proof, "0 processes ended")
+	require.Contains(t, told[1].Proof, "1 process ended")
+	require.False(t, alive(pid))
+}
+
+// What changes is in the journal, and a keeper that begins again knows it; a damaged one is refused.
+func TestTheJournalContinuesTheBook(t *testing.T) {
+	dir, now := newDir(t), clock.NewManual(day)
+	k := keeperAt(t, dir, now)
+	for _, id := range []string{"alc_1", "alc_2", "alc_3"} {
+		_, err := k.Open(hold.Hold{AllocationID: id})
+		require.NoError(t, err)
+	}
+	endAll(t, k, now, "alc_2")
+	book, err := os.ReadFile(filepath.Join(dir, "book.json"))
+	require.NoError(t, err)
+	require.NotContains(t, string(book), "alc_3", "the book is as it was")
+	again := keeperAt(t, dir, now)
+	require.Equal(t, []string{"alc_1", "alc_3"}, again.List())
+	_, err = again.Open(hold.Hold{AllocationID: "alc_4"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"alc_1", "alc_3", "alc_4"}, keeperAt(t, dir, now).List())
+	again.EndAll()
+
+	journal := filepath.Join(dir, "book.json.journal")
+	require.NoError(t, os.WriteFile(journal, []byte("{\"holds\":{\"alc_\n{}\n"), 0o600))
+	_, err = hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
+		Clock: now, Log: slog.New(slog.DiscardHandler)})
+	require.ErrorContains(t, err, "is damaged")
+}

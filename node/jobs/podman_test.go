@@ -1,0 +1,97 @@
+//go:build podman
+
+package jobs_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/node/container"
+	"github.com/forewarm/forewarm/node/hold"
+)
+
+// image is one that has busybox, and nothing else.
+const image = "localhost/forewarm-test-busybox:1"
+
+// newRealNode is a node with the machine's own podman.
+func newRealNode(t *testing.T) *node {
+	t.Helper()
+	root := t.TempDir()
+	require.NoError(t, exec.Command("sh", "-c", `mkdir $0/bin $0/tmp && cp "$(command -v busybox)" $0/bin/busybox &&
+		for name in sh sleep cat id head tail env; do ln -s busybox $0/bin/$name; done &&
+		tar -C $0 -cf $0.tar . && podman import $0.tar `+image, root).Run())
+	n := newNodeWith(t, hold.Config{Containers: container.Config{Runtimes: container.Podman},
+		Bounds: hold.Bounds{Memory: "128MiB"}})
+	require.Equal(t, "podman", n.holds.Runtime().Name)
+	n.patience = 5 * time.Minute // on an emulated machine
+	return n
+}
+
+// boxed is a job with a script in a container, on simulated GPUs: real ones need entries of CDI.
+func boxed(attempt int, script string) contract.JobOrder {
+	o := order(script)
+	o.Attempt, o.Image, o.GPUUUIDs = attempt, image, []string{"GPU-SIM-1"}
+	return o
+}
+
+func containers(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("podman", "ps", "--all", "--quiet", "--filter", "label=forewarm.allocation=alc_1").Output()
+	require.NoError(t, err)
+	return string(out)
+}
+
+func TestRealPodman(t *testing.T) {
+	n := newRealNode(t)
+	o := boxed(1, "cat; pwd; id -u; cat /proc/self/cgroup; echo $VALUE; echo err >&2; exit 7")
+	o.Input, o.Environment = []byte("input\n"), map[string]string{"VALUE": `a "b" c=d`}
+	require.Equal(t, contract.JobReport{ExitCode: 7}, n.run(o))
+	require.Regexp(t, "^input\n"+filepath.Join(n.dir, "holds", "alc_1")+"\n19[0-9]{8}\n0::/\n"+
+		`a "b" c=d`+"\n$", n.server.got(first, "stdout"))
+	require.Equal(t, "err\n", n.server.got(first, "stderr"))
+
+	o = boxed(2, `trap 'echo saved; exit 3' TERM; echo up; sleep 1000 & wait`)
+	o.MaxRuntimeSeconds = 60
+	got := n.run(o)
+	require.Equal(t, contract.JobTimeLimit, got.Code)
+	require.Equal(t, 3, got.ExitCode)
+	require.Equal(t, "up\nsaved\n", n.server.got(o.JobKey, "stdout"))
+
+	o = boxed(3, "sleep 1000 & tail -c 300000000 /dev/zero; echo survived")
+	require.Equal(t, contract.JobOutOfMemory, n.run(o).Code)
+
+	o = boxed(4, "true")
+	o.Image = "localhost/forewarm-test-missing:1"
+	require.Equal(t, contract.JobNotStarted, n.run(o).Code)
+	require.Empty(t, containers(t))
+	stuck, err := filepath.Glob("/sys/fs/cgroup/forewarm-holds/alc_1-*/job-*")
+	require.NoError(t, err)
+	require.Empty(t, stuck)
+}
+
+// What is left when runner, engine and all were killed ends with the hold, which is clean only then.
+func TestRealPodmanLeavesNothing(t *testing.T) {
+	n := newRealNode(t)
+	n.answer(0, boxed(1, "echo up; while :; do sleep 1; done"))
+	n.await(func() bool { return n.server.got(first, "") == "up\n" })
+	n.keeper.Close() // as a daemon that was killed
+	require.NoError(t, syscall.Kill(n.runnerOf(first), syscall.SIGKILL))
+	n.begin()
+	require.Equal(t, contract.JobLost, n.awaitEnd(first).Code)
+	require.NotEmpty(t, containers(t))
+	n.holds.End([]string{"alc_1"})
+	n.await(n.holds.AwaitsLook)
+	n.holds.Look(contract.NodeLook{Source: "simulated"}, time.Now().Add(time.Second))
+	require.Empty(t, n.holds.Cleaned()[0].Problem, n.holds.Cleaned()[0].Proof)
+	require.Empty(t, containers(t))
+	mounts, err := os.ReadFile("/proc/mounts")
+	require.NoError(t, err)
+	require.NotContains(t, string(mounts), "/overlay/")
+}

@@ -1,0 +1,125 @@
+package server_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// changeSet sends a change of a set of jobs.
+func (f *jobFleet) changeSet(verb, body, key string) contract.JobsChanged {
+	f.t.Helper()
+	return ask[contract.JobsChanged](f.world, "root", http.MethodPost, "/v1/jobs/"+verb, body, "Idempotency-Key", key)
+}
+
+// A whole array is held, released and cancelled by one request each, which can be sent again.
+func TestAnArrayIsChangedByOneRequest(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	n := 2*ledger.MostJobsAtOnce + 7
+	array := f.submit("root", fmt.Sprintf(`{"pool":"%s","command":["true"],"array":{"last":%d}}`, f.pool, n-1))[0].ArrayID
+	set := `{"array_id":"` + array + `"}`
+	for _, step := range []struct {
+		verb string
+		then contract.JobCounts
+	}{{"hold", contract.JobCounts{Held: n}}, {"release", contract.JobCounts{Pending: n}}} {
+		got := f.changeSet(step.verb, set, step.verb)
+		require.Equal(t, contract.JobsChanged{Changed: n, Refusals: []contract.JobRefusal{}}, got)
+		require.Equal(t, step.then, f.countJobs("array="+array))
+	}
+	out := f.send("root", http.MethodPost, "/v1/jobs/cancel", set, "Idempotency-Key", "cancel")
+	var got contract.JobsChanged
+	require.NoError(t, json.Unmarshal(out.Body.Bytes(), &got))
+	require.Equal(t, contract.JobsChanged{Changed: n, Refusals: []contract.JobRefusal{}}, got)
+	require.Equal(t, contract.JobCounts{Cancelled: n}, f.countJobs("array="+array))
+	require.Equal(t, contract.JobsChanged{Unchanged: n, Refusals: []contract.JobRefusal{}},
+		f.changeSet("cancel", set, "cancel-once-more"))
+	again := f.send("root", http.MethodPost, "/v1/jobs/cancel", set, "Idempotency-Key", "cancel")
+	require.Equal(t, out.Body.String(), again.Body.String())
+	require.Equal(t, "true", again.Header().Get("Idempotency-Replayed"))
+	require.Equal(t, contract.CodeIdempotencyKeyReused, f.refuse("root", http.MethodPost, "/v1/jobs/cancel",
+		`{"mine":true}`, "Idempotency-Key", "cancel").Code)
+}
+
+// A request does a bounded number, and says how to go on.
+func TestALargeArrayTakesSeveralRequests(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	array := f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"array":{"last":2100}}`)[0].ArrayID
+	first := f.changeSet("cancel", `{"array_id":"`+array+`"}`, "1")
+	require.NotEmpty(t, first.NextCursor)
+	require.LessOrEqual(t, first.Changed, 2000)
+	require.Zero(t, first.Changed%ledger.MostJobsAtOnce)
+	done := first.Changed
+	for next := first.NextCursor; next != ""; {
+		got := f.changeSet("cancel", `{"array_id":"`+array+`","cursor":"`+next+`"}`, next)
+		done, next = done+got.Changed, got.NextCursor
+	}
+	require.Equal(t, 2101, done)
+	require.Equal(t, contract.JobCounts{Cancelled: 2101}, f.countJobs("array="+array))
+}
+
+// What fails in the middle keeps what was done, and the answer says where to go on.
+func TestASetOfWhichAPartFails(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	n := ledger.MostJobsAtOnce + 3
+	all := f.submit("root", fmt.Sprintf(`{"pool":"%s","command":["true"],"array":{"last":%d}}`, f.pool, n-1))
+	set := `{"array_id":"` + all[0].ArrayID + `"}`
+	cursor := base64.RawURLEncoding.EncodeToString([]byte("job:" + all[ledger.MostJobsAtOnce-1].ID))
+	f.changeSet("cancel", `{"mine":true,"states":["held"]}`, "k+"+cursor) // the key of the second part is another's
+	got := f.changeSet("cancel", set, "k")
+	require.Equal(t, contract.JobsChanged{Changed: ledger.MostJobsAtOnce, Refusals: []contract.JobRefusal{},
+		NextCursor: cursor}, got)
+	require.Equal(t, contract.JobCounts{Cancelled: ledger.MostJobsAtOnce, Pending: 3},
+		f.countJobs("array="+all[0].ArrayID))
+	require.Equal(t, 3, f.changeSet("cancel", `{"array_id":"`+all[0].ArrayID+`","cursor":"`+cursor+`"}`, "k2").Changed)
+}
+
+// All of one's own jobs in a state, in a pool, by its name, too.
+func TestOnesOwnJobsAreChanged(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	body := `{"pool":"` + f.pool + `","command":["true"]}`
+	waits := f.submit("root", body)[0]
+	held := f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"hold":true}`)[0]
+	require.Equal(t, 1, f.changeSet("cancel", `{"mine":true,"states":["held"],"pool":"lab"}`, "a").Changed)
+	require.Equal(t, "cancelled", f.job(held.ID).State)
+	require.Equal(t, "pending", f.job(waits.ID).State)
+	require.Equal(t, contract.JobsChanged{Unchanged: 1, Refusals: []contract.JobRefusal{}},
+		f.changeSet("release", `{"mine":true}`, "b"), "what is over does not count")
+	require.Equal(t, 1, f.changeSet("requeue", `{"mine":true}`, "c").Unchanged, "it has nothing to leave")
+	require.Equal(t, 1, f.changeSet("cancel", `{"mine":true}`, "d").Changed)
+}
+
+func TestSetsOfJobsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	array := f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"array":{"last":1}}`)[0].ArrayID
+	f.createKey("looks", "viewer")
+	f.createTenant("other")
+	for _, c := range []struct{ key, body, code string }{
+		{"root", `{}`, contract.CodeValidationFailed},
+		{"root", `{"states":["pending"],"pool":"lab"}`, contract.CodeValidationFailed},
+		{"root", `{"array_id":"` + array + `","mine":true}`, contract.CodeValidationFailed},
+		{"root", `{"mine":true,"states":["completed"]}`, contract.CodeValidationFailed},
+		{"root", `{"mine":true,"pool":"nosuch"}`, contract.CodeValidationFailed},
+		{"root", `{"mine":true,"cursor":"abc"}`, contract.CodeInvalidCursor},
+		{"root", `{"array_id":"arr_404"}`, contract.CodeNotFound},
+		{"other", `{"array_id":"` + array + `"}`, contract.CodeNotFound},
+		{"looks", `{"array_id":"` + array + `"}`, contract.CodePermissionDenied},
+		{"looks", `{"mine":true}`, contract.CodePermissionDenied},
+	} {
+		for _, verb := range []string{"cancel", "hold", "release", "requeue"} {
+			require.Equal(t, c.code, f.refuse(c.key, http.MethodPost, "/v1/jobs/"+verb, c.body).Code, "%s %s", verb, c.body)
+		}
+	}
+	require.Equal(t, contract.JobCounts{Pending: 2}, f.countJobs("array="+array))
+}
