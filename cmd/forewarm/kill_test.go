@@ -188,8 +188,10 @@ func awaitQuiet(t *testing.T, api *client.Client) {
 }
 
 // compareBill holds the cloud's account against the ledger's: the same machines,
-// one for a node, and no more money than the ledger knows of. The ledger may
-// count a little more, since it believes in an end only when it was told twice.
+// one for a node, and no more money than the ledger knows of. The ledger counts
+// more: from the request of a node, while no worker is there to make it, until it
+// was told of the end twice. How much more a clock tells that no machine slows
+// down: TestTheLedgerIsTheBill of package worker.
 func compareBill(t *testing.T, h home, api *client.Client) {
 	t.Helper()
 	nodes, err := client.All(api.Nodes(t.Context(), client.Filter{All: true, PageSize: 200}))
@@ -241,7 +243,6 @@ func checkLines(t *testing.T, bill sim.Bill, known map[string]contract.Node) {
 		assert.Equal(t, 1, count, "machines that node %s ever had", node)
 	}
 	assert.GreaterOrEqual(t, charged, paid)
-	assert.Less(t, charged-paid, time.Duration(len(bill.Lines))*20*time.Second, "node time that no machine explains")
 	assert.Equal(t, money.MicroUSD(price).For(paid)/money.USD, bill.Total.Cost/money.USD)
 	t.Logf("%d machines, %v on the bill, %v in the ledger", len(bill.Lines), paid.Round(time.Second),
 		charged.Round(time.Second))
