@@ -1,8 +1,8 @@
 // Package runtimes predicts for how long an attempt of a job runs, from how long others of its
 // organization ran.
 //
-// A prediction is three quantiles. It is for showing alone: what a job may run at most stays its limit,
-// and nothing is ended, started or promised by a prediction.
+// A prediction is three quantiles. What a job may run at most stays its limit: nothing is ended or promised by a
+// prediction, which decides on the order in which jobs start.
 package runtimes
 
 import (

@@ -16,7 +16,7 @@ type Job struct {
 	Group        Group
 	Request      placement.Request
 	MaxRuntime   time.Duration // after which an attempt is ended; 0: the policy's
-	Predicted    time.Duration // of an attempt, for the order alone; 0: MaxRuntime
+	Predicted    time.Duration // of an attempt, for the order; 0: MaxRuntime
 	Submitted    time.Time     // first, however often it came back
 	NotBefore    time.Time     // it does not start earlier; zero: at once
 	Preemptible  bool
@@ -31,6 +31,7 @@ type Running struct {
 	Spots   placement.Placement
 	Started time.Time
 	Until   time.Time // when it ends at the latest
+	EndsBy  time.Time // when it is predicted to have ended; zero: Started and Predicted say
 	Leaving bool      // it was told to leave
 	Overdue bool      // it was served because it had waited for too long, and leaves for nobody
 }
@@ -79,6 +80,9 @@ func (r Running) kept(now time.Time) time.Duration {
 // endsBy reports whether the job is predicted to end by t. What has outlived its
 // prediction is not.
 func (r Running) endsBy(t, now time.Time) bool {
-	end := r.Started.Add(r.Predicted)
+	end := r.EndsBy
+	if end.IsZero() {
+		end = r.Started.Add(r.Predicted)
+	}
 	return end.After(now) && !end.After(t)
 }

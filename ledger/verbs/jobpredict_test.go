@@ -79,3 +79,77 @@ func TestStartsArePredictedFromRunsLikeThem(t *testing.T) {
 	require.WithinDuration(t, began.Add(20*time.Minute), queue[1].Start.P50, 2*time.Minute)
 	require.False(t, queue[0].Start.P90.Before(queue[0].Start.P50))
 }
+
+// warmUp boots all nodes.
+func (w *world) warmUp(who ledger.Actor) {
+	w.Helper()
+	w.endAll(w.run(who, named("warm-up", 8)), succeeded)
+}
+
+// runWarm runs a job on nodes that are up.
+func (w *world) runWarm(who ledger.Actor, c ledger.JobCommand) running {
+	w.Helper()
+	r := running{Job: w.submit(who, c)}
+	w.pass(time.Second)
+	w.begin(&r)
+	return r
+}
+
+// teach runs jobs of a name, each for so long and on all GPUs.
+func (w *world) teach(who ledger.Actor, name string, length time.Duration) {
+	w.Helper()
+	for range 3 {
+		r := w.runWarm(who, named(name, 8))
+		w.pass(length)
+		w.endAll(r, succeeded)
+		w.doDueWork()
+	}
+}
+
+// Of two jobs with the same limit the one goes first whose like have run for less.
+func TestWhoIsPredictedToBeShortGoesFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	w.warmUp(ann)
+	w.teach(ann, "train", 2*time.Hour)
+	w.teach(ann, "eval", 2*time.Minute)
+	all := w.runWarm(ann, named("train", 8))
+	long, short := w.submit(ann, named("train", 8)), w.submit(ann, named("eval", 8))
+	w.pass(time.Minute)
+	queue := w.queue()
+	require.Equal(t, []string{short.ID, long.ID}, []string{queue[0].ID, queue[1].ID})
+	e, err := w.ledger.ExplainJob(t.Context(), ann, long.ID)
+	require.NoError(t, err)
+	require.Contains(t, e.Blockers[0].Evidence, "it counts as 2h long, by 3 runs of train on 8 GPUs by this person")
+	w.endAll(all, succeeded)
+	w.doDueWork()
+	require.Equal(t, job.Scheduled, w.readJob(short.ID).State())
+	require.Equal(t, job.Pending, w.readJob(long.ID).State())
+}
+
+// Nobody leaves who is predicted to have ended by the time by which it would have to: it is waited for.
+func TestWhoEndsSoonDoesNotLeave(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		length time.Duration
+		leaves bool
+	}{"ends within the grace": {12 * time.Minute, false}, "takes for longer": {2 * time.Hour, true}} {
+		w := newPreemptiveWorld(t)
+		ann := w.newSubmitter("ann")
+		w.warmUp(ann)
+		w.teach(ann, "train", c.length)
+		low := named("train", 8)
+		low.Job.Priority, low.Preemptible = job.Low, new(true)
+		r := w.runWarm(ann, low)
+		w.pass(10*time.Minute + 30*time.Second)
+		x := w.submit(ann, urgent(8))
+		w.pass(time.Minute)
+		require.Equal(t, c.leaves, len(w.leaving([]running{r})) == 1, name)
+		if !c.leaves {
+			w.endAll(r, succeeded)
+			w.doDueWork()
+			require.Equal(t, job.Scheduled, w.readJob(x.ID).State())
+		}
+	}
+}

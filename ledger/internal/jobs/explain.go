@@ -109,8 +109,11 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 	if len(before) > 0 {
 		blocker := ledger.Blocker{Code: "queue", Message: phrase.Count(len(before), "job") + " would start before it now.",
 			Fix: "forewarm queue"}
+		if q.Turn != "" {
+			blocker.Evidence = append(blocker.Evidence, q.Turn)
+		}
 		if before[0].OrganizationID == j.OrganizationID { // others' are nobody's business
-			blocker.Evidence = []string{"the first is " + before[0].ID}
+			blocker.Evidence = append(blocker.Evidence, "the first is "+before[0].ID)
 		}
 		e.Blockers = append(e.Blockers, blocker)
 	}

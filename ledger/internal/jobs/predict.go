@@ -1,10 +1,11 @@
 package jobs
 
 import (
-	"context"
 	"fmt"
+	"time"
 
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/runtimes"
 	"github.com/forewarm/forewarm/core/scheduler"
 	"github.com/forewarm/forewarm/ledger"
@@ -39,13 +40,16 @@ func newPredictor(r ledger.Reader) *predictor {
 
 // of predicts for how long an attempt of a job runs in all. The zero Prediction: too few were run.
 func (p *predictor) of(j job.Job) (runtimes.Prediction, error) {
-	what := asked{j.OrganizationID, runtimes.SubjectOf(j, p.r.Now())}
-	if is, found := p.known[what]; found {
-		return is, nil
-	}
 	h, err := p.historyOf(j)
 	if err != nil {
 		return runtimes.Prediction{}, err
+	}
+	what := asked{j.OrganizationID, runtimes.SubjectOf(j, p.r.Now())}
+	if len(h.Named) == 0 {
+		what.Name = "" // jobs of new names are alike: a queue may have thousands
+	}
+	if is, found := p.known[what]; found {
+		return is, nil
 	}
 	is, _ := runtimes.Predict(h, what.Subject)
 	p.known[what] = is
@@ -99,28 +103,55 @@ func (l Jobs) PredictEnd(r ledger.Reader, j job.Job) (end *ledger.PredictedTime,
 		Basis: p.Basis}, "", nil
 }
 
-// noteRuntimes notes with jobs that are to start for how long they are predicted to run, so that it can be told later
-// how far that was right.
-func (l Jobs) noteRuntimes(ctx context.Context, q queue, starts []scheduler.Start) error {
-	if len(starts) == 0 {
-		return nil
-	}
-	err := l.Store.Read(ctx, func(r ledger.Reader) error {
-		by := newPredictor(r)
-		by.runs = l.LiveJobs // a schedule of every moment reads no history
-		for _, s := range starts {
-			j := q.jobs[s.Job]
-			is, err := by.of(j)
-			if err != nil {
-				return err
-			}
-			j.Predicted = job.Predicted{P10: is.P10, P50: is.P50, P90: is.P90}
-			q.jobs[s.Job] = j
+// expect predicts for how long those run that wait, which decides on their turn, and when those have ended that may
+// leave for others, which decides whether they are waited for.
+func (q *queue) expect(r ledger.Reader, runs *txn.JobMemory, waiting []job.Job) error {
+	by := newPredictor(r)
+	by.runs = runs // a schedule of every moment reads no history
+	for _, j := range waiting {
+		is, err := by.of(j)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("predicting how long jobs run: %w", err)
+		q.expected[j.ID] = is
+	}
+	for id, j := range q.holders {
+		if !mayLeave(j, id, q.rules, q.now) {
+			continue
+		}
+		rest, err := by.of(j)
+		if err != nil {
+			return err
+		}
+		again := j
+		again.StartedAt = time.Time{}
+		if q.expected[j.ID], err = by.of(again); err != nil {
+			return err
+		}
+		if rest.Known() {
+			q.ends[j.ID] = j.StartedAt.Add(rest.P50)
+		}
 	}
 	return nil
+}
+
+// noteRuntimes notes with jobs that are to start for how long they are predicted to run, so that it can be told later
+// how far that was right.
+func (q queue) noteRuntimes(starts []scheduler.Start) {
+	for _, s := range starts {
+		j, is := q.jobs[s.Job], q.expected[s.Job]
+		j.Predicted = job.Predicted{P10: is.P10, P50: is.P50, P90: is.P90}
+		q.jobs[s.Job] = j
+	}
+}
+
+// turnOf says as how long a job counts in the order of its pool, and why; nothing where the order looks at no lengths.
+func (q queue) turnOf(j job.Job) string {
+	if order := q.rules.Policy(nil).Order; order != scheduler.Balanced && order != scheduler.ShortestPredicted {
+		return ""
+	}
+	if is := q.expected[j.ID]; is.Known() {
+		return "it counts as " + phrase.Length(is.P50.Round(time.Second)) + " long, by " + is.Basis
+	}
+	return "it counts as long as its limit, " + phrase.Length(j.MaxRuntime) + ", since too few jobs like it have ended"
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/placement"
+	"github.com/forewarm/forewarm/core/runtimes"
 	"github.com/forewarm/forewarm/core/scheduler"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -25,6 +27,8 @@ type queue struct {
 	usable   map[string]int              // how many nodes, by what a job says of them
 	jobs     map[string]job.Job          // that may start now
 	order    []string                    // of those, by id
+	expected map[string]runtimes.Prediction // for how long an attempt runs of those that wait or may leave, by id
+	ends     map[string]time.Time           // when those are predicted to have ended that may leave, by id
 	reserved []string                    // of those, by id, whose reservations have begun
 	later    []ledger.QueuedJob          // that may not yet
 	opens    time.Time                   // when the first of those may; zero: nobody knows
@@ -40,7 +44,8 @@ func (q queue) isEmpty() bool { return len(q.jobs) == 0 && len(q.later) == 0 }
 // by now, and which never can. They come without their commands.
 func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 	q := queue{now: r.Now(), usable: map[string]int{}, jobs: map[string]job.Job{}, weights: map[string]int{},
-		holders: map[string]job.Job{}}
+		holders: map[string]job.Job{}, expected: map[string]runtimes.Prediction{},
+		ends: map[string]time.Time{}}
 	live, err := l.LiveJobs.LiveJobs(r, poolID)
 	if err != nil {
 		return q, err
@@ -67,6 +72,9 @@ func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 	}
 	for _, j := range all {
 		q.add(j, others)
+	}
+	if err := q.expect(r, l.LiveJobs, all); err != nil {
+		return q, err
 	}
 	return q, q.readWeights(r)
 }
@@ -162,10 +170,10 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 	terms := q.terms()
 	from := scheduler.Snapshot{Nodes: q.nodes(terms), Running: q.running(terms), Promises: q.promises()}
 	for _, id := range q.order {
-		from.Waiting = append(from.Waiting, terms.asWaiting(q.jobs[id]))
+		from.Waiting = append(from.Waiting, q.asWaiting(terms, q.jobs[id]))
 	}
 	for _, j := range early {
-		from.Early = append(from.Early, terms.asWaiting(j))
+		from.Early = append(from.Early, q.asWaiting(terms, j))
 	}
 	for _, use := range q.pool.Uses {
 		from.Tenants = append(from.Tenants, scheduler.TenantUsage{Tenant: use.OrganizationID, Usage: use.Usage})
@@ -180,9 +188,9 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 	return s, nil
 }
 
-func (t terms) asWaiting(j job.Job) scheduler.Job {
+func (q queue) asWaiting(t terms, j job.Job) scheduler.Job {
 	out := scheduler.Job{ID: j.ID, Tenant: j.OrganizationID, User: j.UserID, Class: string(j.Priority), Group: groupOf(j),
-		Request: t.requestOf(j), MaxRuntime: j.MaxRuntime, Submitted: j.SubmittedAt,
+		Request: t.requestOf(j), MaxRuntime: j.MaxRuntime, Predicted: q.expected[j.ID].P50, Submitted: j.SubmittedAt,
 		NotBefore: j.NotBefore, Attained: j.GPUTime / time.Duration(max(j.Shape.GPUs(), 1)),
 		Preemptible: j.Preemptible, Preemptions: j.Preemptions}
 	if j.Checkpoint.Signal != "" { // it keeps its work when it is told
@@ -244,11 +252,13 @@ func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64)
 		Submitted:  a.RequestedAt,
 		MaxRuntime: a.Lease}, Started: a.RequestedAt, Until: a.Window.End}
 	if j, ok := q.holders[a.ID]; ok {
-		r.Job = t.asWaiting(j)
+		r.Job = q.asWaiting(t, j)
 		r.ID, r.NotBefore = a.ID, time.Time{}
 		r.Preemptible = mayLeave(j, a.ID, q.rules, q.now)
 		r.Leaving = j.Ending.Is()
-		if r.Predicted = j.MaxRuntime; !j.StartedAt.IsZero() {
+		r.EndsBy = q.ends[j.ID]
+		r.Predicted = cmp.Or(r.Predicted, j.MaxRuntime)
+		if !j.StartedAt.IsZero() {
 			r.Started = j.StartedAt
 		}
 		if overdue := q.rules.Policy(nil).Overdue; j.ScheduledAt.Sub(j.SubmittedAt) >= overdue+r.Attained {
