@@ -76,7 +76,7 @@ type Needs struct {
 
 // AllocationCreate asks for GPUs now. Name a pool, or a model or needs: then any
 // pool that has them may serve, one where GPUs are ready at once before others,
-// and the cheapest of those.
+// and the cheapest of those. Where there is one pool alone nothing need be named.
 type AllocationCreate struct {
 	Pool  string `json:"pool,omitempty" maxLength:"63"`
 	Model string `json:"model,omitempty" maxLength:"63"`
@@ -130,7 +130,7 @@ type Reservation struct {
 
 // ReservationCreate asks for a promise. Name a pool, or a model or needs: then the
 // cheapest pool that has them and can serve is taken. Give start and end, or a time range, in which
-// the earliest window that has a place is booked.
+// the earliest window that has a place is booked. Where there is one pool alone nothing need be named.
 type ReservationCreate struct {
 	Pool  string `json:"pool,omitempty" maxLength:"63"`
 	Model string `json:"model,omitempty" maxLength:"63"`

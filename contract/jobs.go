@@ -127,7 +127,7 @@ type JobArray struct {
 }
 
 // JobCreate submits a job. Name a pool, or a model or needs: then it goes to the pool that has them
-// where it can start first.
+// where it can start first. Where there is one pool alone nothing need be named.
 type JobCreate struct {
 	Pool  string `json:"pool,omitempty" maxLength:"63"`
 	Model string `json:"model,omitempty" maxLength:"63"`

@@ -43,7 +43,7 @@ func (r *AllocateRequest) Check() (err error) {
 	if r.Waited < 0 || r.Waited > maxWaited {
 		return &InvalidError{Field: "waited_seconds", Rule: "must be from 0 to 2592000, which is 30 days"}
 	}
-	return r.PoolNeeds().checkNeeds()
+	return nil
 }
 
 // PoolNeeds is what the request needs of a pool.

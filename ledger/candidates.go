@@ -11,19 +11,11 @@ import (
 )
 
 // PoolNeeds says which pools may serve a request: one that it names, or any that
-// has the model and meets the needs. What is empty does not bind.
+// has the model and meets the needs. What is empty does not bind; where all is empty, it is the only pool there is.
 type PoolNeeds struct {
 	Pool  string // id or name
 	model string
 	needs capacity.Needs
-}
-
-func (w PoolNeeds) checkNeeds() error {
-	if w.Pool == "" && w.model == "" && w.needs == (capacity.Needs{}) {
-		return &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size",
-			Fix: "name one of the pools"}
-	}
-	return nil
 }
 
 // FilterPools keeps the pools that fit. If none does, the error names what the last
@@ -32,6 +24,10 @@ func (w PoolNeeds) FilterPools(all []Pool) ([]Pool, error) {
 	if len(all) == 0 {
 		return nil, &InvalidError{Field: "pool", Rule: "cannot be chosen: there is none yet",
 			Fix: "have an operator make one"}
+	}
+	if w == (PoolNeeds{}) && len(all) > 1 {
+		return nil, &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size: there are several pools",
+			Fix: "name one: " + listNames(all)}
 	}
 	for _, only := range []PoolNeeds{{model: w.model}, {needs: capacity.Needs{Region: w.needs.Region}},
 		{needs: capacity.Needs{MemoryMiB: w.needs.MemoryMiB}},
@@ -42,6 +38,21 @@ func (w PoolNeeds) FilterPools(all []Pool) ([]Pool, error) {
 		}
 	}
 	return all, nil
+}
+
+// mostNamed bounds how many pools an error names.
+const mostNamed = 5
+
+func listNames(pools []Pool) string {
+	var names []string
+	for _, p := range pools {
+		if len(names) == mostNamed {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // UnmetBy says what the pool lacks, as *InvalidError; nil: nothing.

@@ -40,9 +40,6 @@ func (r *ReserveRequest) Check() (err error) {
 	if r.GPUs, err = LayOut(r.GPUs, r.Layout); err != nil {
 		return err
 	}
-	if err := r.PoolNeeds().checkNeeds(); err != nil {
-		return err
-	}
 	switch {
 	case r.IsFlexible():
 		return r.checkRange()

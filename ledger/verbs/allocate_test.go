@@ -81,7 +81,7 @@ func TestAllocateByModel(t *testing.T) {
 	require.Equal(t, w.pool.ID, a.PoolID)
 	require.Equal(t, ledger.DefaultLease, a.Lease)
 	for field, req := range map[string]ledger.AllocateRequest{
-		"model": {Model: "b200", GPUs: 1}, "pool": {GPUs: 1}, "gpus": {Pool: "lab"},
+		"model": {Model: "b200", GPUs: 1}, "gpus": {Pool: "lab"},
 		"lease_seconds": {Pool: "lab", GPUs: 1, Lease: time.Millisecond},
 	} {
 		_, err := w.ledger.Allocate(t.Context(), ann, req)

@@ -121,3 +121,24 @@ func TestNeedsChooseThePool(t *testing.T) {
 		require.Equal(t, tc.field, wrong.Field, "%+v", tc)
 	}
 }
+
+// Who names nothing is served by the only pool there is; where there are several, the refusal names them.
+func TestTheOnlyPoolNeedNotBeNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{GPUs: 1})
+	require.NoError(t, err)
+	require.Equal(t, w.pool.ID, a.PoolID)
+	r, err := w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{GPUs: 1,
+		Window: w.windowAfter(time.Hour, 2*time.Hour)})
+	require.NoError(t, err)
+	require.Equal(t, w.pool.ID, r.PoolID)
+	w.addPool("other", money.USD, nil)
+	_, err = w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{GPUs: 1})
+	var invalid *ledger.InvalidError
+	require.ErrorAs(t, err, &invalid)
+	require.Equal(t, "pool", invalid.Field)
+	require.Contains(t, invalid.Fix, "lab")
+	require.Contains(t, invalid.Fix, "other")
+}

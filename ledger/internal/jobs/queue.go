@@ -23,15 +23,15 @@ type queue struct {
 	weights  map[string]int     // of those whose jobs wait
 	holders  map[string]job.Job // by the allocation that they have
 	pool     ledger.PoolState
-	pools    map[string]ledger.PoolState // whose nodes decide whether jobs may start; others are not looked at
-	usable   map[string]int              // how many nodes, by what a job says of them
-	jobs     map[string]job.Job          // that may start now
-	order    []string                    // of those, by id
+	pools    map[string]ledger.PoolState    // whose nodes decide whether jobs may start; others are not looked at
+	usable   map[string]int                 // how many nodes, by what a job says of them
+	jobs     map[string]job.Job             // that may start now
+	order    []string                       // of those, by id
 	expected map[string]runtimes.Prediction // for how long an attempt runs of those that wait or may leave, by id
 	ends     map[string]time.Time           // when those are predicted to have ended that may leave, by id
-	reserved []string                    // of those, by id, whose reservations have begun
-	later    []ledger.QueuedJob          // that may not yet
-	opens    time.Time                   // when the first of those may; zero: nobody knows
+	reserved []string                       // of those, by id, whose reservations have begun
+	later    []ledger.QueuedJob             // that may not yet
+	opens    time.Time                      // when the first of those may; zero: nobody knows
 	hopeless []failure
 	late     []job.Job // that have their GPUs, and that no daemon has started in time
 	overdue  []job.Job // that were told to end, and should have by now
