@@ -38,6 +38,7 @@ var examplesOf = map[string]string{
 		"forewarm jobs cancel --mine --state held --yes",
 	"jobs requeue": "forewarm jobs requeue train",
 	"jobs hold":    "forewarm jobs hold later",
+	"jobs edit":    "forewarm jobs edit later --max-runtime 2h --priority low",
 	"jobs release": "forewarm jobs release later",
 	"jobs explain": "forewarm jobs explain later",
 	"reserve": "forewarm reserve --gpus 2 --model a100-80g --at 'tomorrow 09:00' --for 3h\nforewarm " +

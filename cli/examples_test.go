@@ -164,7 +164,7 @@ var changes = [][]string{
 		"nodes resume", "recovery begin",
 		"recovery confirm", "nodes quarantine", "login", "contexts use", "contexts delete", "man"},
 	{"exec", "cp", "port"},
-	{"jobs hold", "jobs release", "jobs requeue", "jobs cancel", "run"},
+	{"jobs edit", "jobs hold", "jobs release", "jobs requeue", "jobs cancel", "run"},
 	{"plan claim", "plan cancel", "plan release", "reservations claim"},
 }
 

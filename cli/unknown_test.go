@@ -22,6 +22,7 @@ var making = []string{"NAME", "EMAIL", "METHOD", "DIR", "COMMAND"}
 var needed = map[string]string{
 	"extend": "--by 1h", "quota set": "--max-gpus 1", "pools edit": "--max-nodes 1", "plan quota": "--max-gpus 1",
 	"plan pool":  "--max-nodes 1",
+	"jobs edit":  "--name other",
 	"users caps": "--none", "allocate": "--gpus 1", "plan allocate": "--gpus 1", "explain allocate": "--gpus 1",
 	"reserve":         "--gpus 1 --at 2026-03-02T12:00:00Z --for 1h",
 	"plan reserve":    "--gpus 1 --at 2026-03-02T12:00:00Z --for 1h",

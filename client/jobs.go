@@ -109,6 +109,18 @@ func (c *Client) ReleaseJobs(ctx context.Context, s contract.JobSet) (contract.J
 	return c.changeJobs(ctx, s, "release")
 }
 
+// PatchJob changes what a job asks for that waits, if it still has the version.
+func (c *Client) PatchJob(ctx context.Context, id string, version int, in contract.JobPatch) (contract.Job, error) {
+	return callFor[contract.Job](ctx, c, call{method: http.MethodPatch, path: []string{"jobs", id}, body: in,
+		header: ifMatch(version)})
+}
+
+// PatchJobs changes what each job of a set asks for that waits.
+func (c *Client) PatchJobs(ctx context.Context, s contract.JobSet, in contract.JobPatch) (contract.JobsChanged, error) {
+	return callFor[contract.JobsChanged](ctx, c, call{method: http.MethodPost, path: []string{"jobs", "edit"},
+		body: contract.JobSetPatch{JobSet: s, Patch: in}})
+}
+
 func (c *Client) changeJobs(ctx context.Context, s contract.JobSet, action string) (contract.JobsChanged, error) {
 	return callFor[contract.JobsChanged](ctx, c, call{method: http.MethodPost, path: []string{"jobs", action}, body: s})
 }

@@ -187,6 +187,21 @@ type JobSet struct {
 	Cursor  string   `json:"cursor,omitempty" maxLength:"200" doc:"next_cursor of the answer before."`
 }
 
+// JobPatch changes what a job that waits asks for. What is left out stays.
+type JobPatch struct {
+	Name              *string    `json:"name,omitempty" nullable:"false" maxLength:"63"`
+	Priority          *string    `json:"priority,omitempty" nullable:"false" enum:"low,normal,high"`
+	MaxRuntimeSeconds *int64     `json:"max_runtime_seconds,omitempty" nullable:"false" minimum:"1" maximum:"2592000"`
+	NotBefore         *time.Time `json:"not_before,omitempty" nullable:"false" doc:"What is past means at once."`
+	Preemptible       *bool      `json:"preemptible,omitempty" nullable:"false"`
+}
+
+// JobSetPatch changes what the jobs of a set ask for that wait.
+type JobSetPatch struct {
+	JobSet
+	Patch JobPatch `json:"patch"`
+}
+
 // JobsChanged answers a change of a set of jobs.
 type JobsChanged struct {
 	Changed    int          `json:"changed"`

@@ -123,3 +123,32 @@ func TestSetsOfJobsThatAreRefused(t *testing.T) {
 	}
 	require.Equal(t, contract.JobCounts{Pending: 2}, f.countJobs("array="+array))
 }
+
+// What a job that waits asks for can be changed, one by its version and many as they are; nothing else can.
+func TestJobsAreEdited(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	all := f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"array":{"last":4},"checkpoint":{"signal":"USR1"}}`)
+	one := f.job(all[0].ID)
+	got := ask[contract.Job](f.world, "root", http.MethodPatch, "/v1/jobs/"+one.ID,
+		`{"name":"late","max_runtime_seconds":7200,"not_before":"2100-01-01T00:00:00Z","preemptible":true}`,
+		"If-Match", fmt.Sprintf(`"%d"`, one.Version))
+	require.Equal(t, f.job(one.ID).Version, got.Version)
+	require.Equal(t, []any{"late", int64(7200), 2100, true, one.Version + 1},
+		[]any{got.Name, got.MaxRuntimeSeconds, got.NotBefore.Year(), got.Preemptible, got.Version})
+	require.Equal(t, contract.CodeETagMismatch, f.refuse("root", http.MethodPatch, "/v1/jobs/"+one.ID,
+		`{"name":"again"}`, "If-Match", fmt.Sprintf(`"%d"`, one.Version)).Code)
+	for body, field := range map[string]string{`{}`: "/name", `{"max_runtime_seconds":2592000}`: "/max_runtime_seconds",
+		`{"max_runtime_seconds":30}`: "/checkpoint/before_seconds"} {
+		refused := f.refuse("root", http.MethodPatch, "/v1/jobs/"+one.ID, body, "If-Match", fmt.Sprintf(`"%d"`, got.Version))
+		require.Equal(t, field, refused.Errors[0].Pointer, body)
+	}
+	set := `{"array_id":"` + one.ArrayID + `","patch":{"max_runtime_seconds":7200,"priority":"high"}}`
+	require.Equal(t, contract.JobsChanged{Changed: 5, Refusals: []contract.JobRefusal{}}, f.changeSet("edit", set, "1"))
+	require.Equal(t, contract.JobsChanged{Unchanged: 5, Refusals: []contract.JobRefusal{}}, f.changeSet("edit", set, "2"))
+	require.Equal(t, "high", f.job(all[4].ID).Priority)
+	f.schedule()
+	begun := f.listJobs("state=scheduled")[0]
+	require.Equal(t, contract.CodeStateConflict, f.refuse("root", http.MethodPatch, "/v1/jobs/"+begun.ID,
+		`{"name":"again"}`, "If-Match", fmt.Sprintf(`"%d"`, begun.Version)).Code)
+}

@@ -12,5 +12,5 @@ import (
 func NewCommand(a *app.App) *cobra.Command {
 	return app.NewGroupCommand("jobs", "See jobs and what they write, and end, hold or repeat them",
 		newListCommand(a), newShowCommand(a), newLogsCommand(a), newCancelCommand(a), newRequeueCommand(a),
-		newHoldCommand(a), newReleaseCommand(a), newExplainCommand(a))
+		newHoldCommand(a), newReleaseCommand(a), newEditCommand(a), newExplainCommand(a))
 }

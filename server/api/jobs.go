@@ -37,10 +37,15 @@ func jobEndpoints(a *API) []endpoint {
 			(*verbs.Ledger).HoldJob), (*act).target, nil),
 		serveOnce(a, changeJob("releaseJob", "release", "Let a job start that is held",
 			(*verbs.Ledger).ReleaseJob), (*act).target, nil),
+		serveChange(a, patchJob, func(in *patchJobInput) (plannedJob, error) {
+			version, err := in.parseIfMatch()
+			return plannedJob{in.ID, version, in.Body}, err
+		}, func(j contract.Job) int { return j.Version }),
 		serveJobSet(a, "cancel", "Cancel all jobs of an array, or of one's own", (*verbs.Ledger).CancelJobs),
 		serveJobSet(a, "requeue", "Requeue all jobs of an array, or of one's own", (*verbs.Ledger).RequeueJobs),
 		serveJobSet(a, "hold", "Hold all jobs of an array, or of one's own", (*verbs.Ledger).HoldJobs),
 		serveJobSet(a, "release", "Release all jobs of an array, or of one's own", (*verbs.Ledger).ReleaseJobs),
+		serveJobSetEdit(a),
 		serveDescribed(a, operation.Operation{ID: "getJobOutput", Method: http.MethodGet, Path: "/jobs/{id}/output",
 			Tag: "jobs", Policy: auth.Member, Streams: true,
 			Summary: "Read, and follow, what a job writes, as lines of JSON"}, a.describeOutput, getJobOutput),

@@ -19,38 +19,48 @@ const (
 	partsBeginIn = 4 * time.Second
 )
 
-// changeJobs is a verb on the next jobs of a set.
-type changeJobs = operation.Change[contract.JobSet, ledger.JobsChanged, contract.JobsChanged]
-
 // serveJobSet serves a verb on a set of jobs. Each part of its work is one transaction, with an idempotency key of its
 // own: a request that is sent again finds what its first copy has done, and goes on.
 func serveJobSet(a *API, name, summary string, verb func(*verbs.Ledger, context.Context, ledger.Actor, ledger.JobSet) (
 	ledger.JobsChanged, error)) endpoint {
-	c := changeJobs{
+	return serveSet(a, name, summary, func(b *contract.JobSet) *contract.JobSet { return b },
+		func(l *verbs.Ledger, ctx context.Context, actor ledger.Actor, s ledger.JobSet, _ contract.JobSet) (
+			ledger.JobsChanged, error) {
+			return verb(l, ctx, actor, s)
+		})
+}
+
+// changeSet is a verb on the next jobs of a set, with what its body says of it.
+type changeSet[B any] = operation.Change[B, ledger.JobsChanged, contract.JobsChanged]
+
+// serveSet serves a verb on the set that is in its body.
+func serveSet[B any](a *API, name, summary string, setOf func(*B) *contract.JobSet, verb func(*verbs.Ledger,
+	context.Context, ledger.Actor, ledger.JobSet, B) (ledger.JobsChanged, error)) endpoint {
+	c := changeSet[B]{
 		Operation: operation.Operation{ID: name + "Jobs", Method: http.MethodPost, Path: "/jobs/" + name, Tag: "jobs",
 			Policy: auth.Member, Summary: summary},
-		Check: func(ctx context.Context, _ operation.Viewer, b *contract.JobSet) (err error) {
-			set, err := decodeJobSet(*b)
+		Check: func(ctx context.Context, _ operation.Viewer, b *B) (err error) {
+			said := setOf(b)
+			set, err := decodeJobSet(*said)
 			if err == nil {
 				err = set.Check()
 			}
 			if err == nil {
-				b.Pool, err = a.resolveField(ctx, ledger.NounPool, "pool", b.Pool)
+				said.Pool, err = a.resolveField(ctx, ledger.NounPool, "pool", said.Pool)
 			}
 			return err
 		},
-		Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b contract.JobSet) (ledger.JobsChanged, error) {
-			set, err := decodeJobSet(b)
+		Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b B) (ledger.JobsChanged, error) {
+			set, err := decodeJobSet(*setOf(&b))
 			if err != nil {
 				return ledger.JobsChanged{}, err
 			}
-			return verb(l, ctx, actor, set)
+			return verb(l, ctx, actor, set, b)
 		},
 		Encode: forAnybody(encodeJobsChanged),
 	}
-	return serve(a, c.Operation, func(ctx context.Context, a *API, in *create[contract.JobSet]) (
-		*Created[contract.JobsChanged], error) {
-		got, err := changeParts(ctx, a, c, in)
+	return serve(a, c.Operation, func(ctx context.Context, a *API, in *create[B]) (*Created[contract.JobsChanged], error) {
+		got, err := changeParts(ctx, a, c, in, setOf)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +71,7 @@ func serveJobSet(a *API, name, summary string, verb func(*verbs.Ledger, context.
 
 // changeParts changes part after part of a set. After a failure the answer is what was done before it: who goes on
 // hears of it, if it lasts.
-func changeParts(ctx context.Context, a *API, c changeJobs, in *create[contract.JobSet]) (
+func changeParts[B any](ctx context.Context, a *API, c changeSet[B], in *create[B], setOf func(*B) *contract.JobSet) (
 	all operation.Answer[contract.JobsChanged], err error) {
 	soon, cancel := context.WithTimeout(ctx, partsBeginIn)
 	defer cancel()
@@ -71,9 +81,9 @@ func changeParts(ctx context.Context, a *API, c changeJobs, in *create[contract.
 	next := in.Body
 	for part := 1; all.Body.NextCursor != "" && part < mostParts && soon.Err() == nil; part++ {
 		key := in.Idempotency
-		next.Cursor = all.Body.NextCursor
+		setOf(&next).Cursor = all.Body.NextCursor
 		if key.Key != "" {
-			key.Key += "+" + next.Cursor
+			key.Key += "+" + all.Body.NextCursor
 		}
 		got, _, err := changeOnce(ctx, a, c, key, next)
 		if err != nil {

@@ -1,6 +1,7 @@
 package booking
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,6 +14,11 @@ import (
 // longestRuntime is the longest runtime of a job with such a grace in a pool.
 func longestRuntime(p *txn.PoolTx, grace time.Duration) time.Duration {
 	return (p.Pool.Timers.MaxLease - grace - jobMargin).Truncate(time.Second)
+}
+
+// CheckLimits refuses a runtime that the pool never gives a job, or a signal that would have to come before it begins.
+func CheckLimits(p *txn.PoolTx, j job.Job) error {
+	return errors.Join(checkRuntime([]*txn.PoolTx{p}, j), checkCheckpoint(j))
 }
 
 // checkRuntime refuses a runtime that no lease of the pools holds, and says which one would be held.

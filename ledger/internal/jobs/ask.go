@@ -9,22 +9,26 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
-// ask is an event that people ask for, in words.
+// ask is an event that people ask for, in words, or an edit.
 type ask struct {
 	event   job.Event
 	asked   string // what cannot be done where it is refused
 	message string // what the journal says where it is done
+	edit    *ledger.JobEdit
 }
 
 var (
-	toCancel  = ask{job.Cancel, "cancel it", "cancelled"}
-	toHold    = ask{job.Hold, "hold it", "held until it is released"}
-	toRelease = ask{job.Release, "release it", "released"}
-	toRequeue = ask{job.Requeue, "requeue it", "ended, to be tried again"}
+	toCancel  = ask{event: job.Cancel, asked: "cancel it", message: "cancelled"}
+	toHold    = ask{event: job.Hold, asked: "hold it", message: "held until it is released"}
+	toRelease = ask{event: job.Release, asked: "release it", message: "released"}
+	toRequeue = ask{event: job.Requeue, asked: "requeue it", message: "ended, to be tried again"}
 )
 
 // doTo moves a job by what is asked, and gives back what it has.
 func (a ask) doTo(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
+	if a.edit != nil {
+		return edit(tx, p, j, *a.edit)
+	}
 	next, err := j.Apply(a.event, job.Asked, tx.Now())
 	if err != nil {
 		return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: a.asked}
@@ -47,6 +51,9 @@ func (a ask) doTo(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 
 // isPossible reports whether it can be done to a job in this state.
 func (a ask) isPossible(s job.State) bool {
+	if a.edit != nil {
+		return slices.Contains(editable, s)
+	}
 	_, err := job.Machine.Next(s, a.event)
 	return err == nil
 }
@@ -62,8 +69,11 @@ func (a ask) statesOf(s ledger.JobSet) (all []string) {
 	return all
 }
 
-// isAsked reports whether a job was told to end, and then comes to what is asked by itself.
+// isAsked reports whether a job is as is asked, or was told to end and then comes to that by itself.
 func (a ask) isAsked(j job.Job) bool {
+	if a.edit != nil {
+		return a.edit.Describe(j, a.edit.Of(j), j.SubmittedAt) == ""
+	}
 	switch j.Ending.Then {
 	case job.ThenCancelled:
 		return a.event == job.Cancel

@@ -1,0 +1,92 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/booking"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
+)
+
+// editable are the states of a job of which nothing has begun.
+var editable = []job.State{job.Pending, job.Held}
+
+// EditJob changes what a job that waits asks for, if it still has the version that was read: ledger.ErrConflict. Its
+// place in the queue stays that of its submission. *ledger.StateError: it does not wait.
+func (l Jobs) EditJob(ctx context.Context, actor ledger.Actor, id string, version int, e ledger.JobEdit) (
+	out job.Job, err error) {
+	if err := e.Check(); err != nil {
+		return out, err
+	}
+	err = l.onJob(ctx, actor, id, func(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
+		if j.Version != version {
+			return ledger.ErrConflict
+		}
+		if err := edit(tx, p, j, e); err != nil {
+			return err
+		}
+		var err error
+		if out, err = txn.FindJob(tx, id); err == nil && len(tx.Change.Jobs) > 0 {
+			out.Version++
+		}
+		return err
+	})
+	return out, err
+}
+
+// EditJobs is EditJob of the next jobs of a set, as they are. Those that do not wait stay as they are.
+func (l Jobs) EditJobs(ctx context.Context, actor ledger.Actor, s ledger.JobSet, e ledger.JobEdit) (
+	ledger.JobsChanged, error) {
+	if err := e.Check(); err != nil {
+		return ledger.JobsChanged{}, err
+	}
+	return l.changeSet(ctx, actor, s, ask{asked: toEdit, edit: &e})
+}
+
+const toEdit = "edit it"
+
+// edit changes a job in its transaction; nothing, where it is as it was to be.
+func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit) error {
+	if !slices.Contains(editable, j.State()) {
+		return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: toEdit}
+	}
+	next := e.Of(j)
+	what := e.Describe(j, next, tx.Now())
+	if what == "" {
+		return nil
+	}
+	if err := errors.Join(checkReservedStay(j, next), booking.CheckLimits(p, next)); err != nil {
+		return err
+	}
+	if next.Priority != j.Priority {
+		if err := checkPriority(tx, p, next); err != nil {
+			return err
+		}
+	}
+	txn.PutJob(tx, next)
+	tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: "job.edited", Subject: j.ID, PoolID: j.PoolID,
+		Message: what})
+	tx.WakePlan(p.Pool.ID)
+	return nil
+}
+
+// checkReservedStay refuses to move a job that runs in a reservation, whose window it has.
+func checkReservedStay(was, next job.Job) error {
+	if was.Reservation == "" {
+		return nil
+	}
+	field := ""
+	switch {
+	case !was.NotBefore.Equal(next.NotBefore):
+		field = "not_before"
+	case was.MaxRuntime != next.MaxRuntime:
+		field = "max_runtime_seconds"
+	default:
+		return nil
+	}
+	return &ledger.InvalidError{Field: field, Rule: "must stay: the job runs in reservation " + was.Reservation,
+		Fix: "cancel it, and submit it without the reservation"}
+}
