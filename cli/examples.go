@@ -83,6 +83,8 @@ var examplesOf = map[string]string{
 	"nodes join":         "forewarm nodes join nod_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"nodes drain":        "forewarm nodes drain nod_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"nodes resume":       "forewarm nodes resume nod_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"pools label":        "forewarm pools label demo-a100 disk=nvme",
+	"pools taint":        "forewarm pools taint demo-a100 licensed",
 	"nodes label":        "forewarm nodes label nod_06h05jkfp1rxn8ak4tjdkaxhc4 disk=nvme",
 	"nodes taint":        "forewarm nodes taint nod_06h05jkfp1rxn8ak4tjdkaxhc4 licensed",
 	"nodes quarantine":   "forewarm nodes quarantine nod_06h05jkfp1rxn8ak4tjdkaxhc4 --yes",

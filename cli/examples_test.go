@@ -157,7 +157,8 @@ var resuming = map[string][]string{
 var changes = [][]string{
 	{"plan allocate", "plan reserve", "plan quota", "plan pool", "allocate", "extend", "release", "reserve",
 		"reservations cancel", "schedules pause", "schedules resume", "schedules delete",
-		"pools create", "pools edit", "pools delete", "orgs create", "quota set", "orgs delete", "users create",
+		"pools create", "pools edit", "pools label", "pools taint", "pools delete",
+		"orgs create", "quota set", "orgs delete", "users create",
 		"users caps", "users delete",
 		"key create", "key adopt", "key revoke", "api", "apply", "prewarm pause", "prewarm resume", "nodes join",
 		"nodes label", "nodes taint", "nodes drain",

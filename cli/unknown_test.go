@@ -38,7 +38,7 @@ func unknown(path string) []string {
 		return []string{"nosuch", "8888", "--yes"}
 	case "cp":
 		return []string{"nosuch:there", "here", "--yes"}
-	case "nodes label", "nodes taint":
+	case "nodes label", "nodes taint", "pools label", "pools taint":
 		return []string{"nosuch", "a=b"}
 	}
 	return []string{"nosuch", "--yes"}

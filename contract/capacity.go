@@ -36,6 +36,8 @@ type Pool struct {
 	DefaultHolder      string        `json:"default_organization,omitempty"`
 	Access             string        `json:"access" enum:"shell,devices"`
 	Isolation          string        `json:"isolation" enum:"devices,user,environment"`
+	Labels             Labels        `json:"labels,omitempty" doc:"Of all its nodes, for jobs to ask for."`
+	Taints             []string      `json:"taints,omitempty" doc:"Each keeps jobs away that do not tolerate it."`
 	BootP50Seconds     float64       `json:"boot_p50_seconds"`
 	BootP95Seconds     float64       `json:"boot_p95_seconds"`
 	BootSamples        int           `json:"boot_samples"`
@@ -114,6 +116,8 @@ type PoolCreate struct {
 	DefaultHolder      string       `json:"default_organization,omitempty" maxLength:"63"`
 	Access             string       `json:"access,omitempty" enum:"shell,devices" default:"shell"`
 	Isolation          string       `json:"isolation,omitempty" enum:"devices,user,environment" default:"user"`
+	Labels             Labels       `json:"labels,omitempty" maxProperties:"32" doc:"Of all its nodes."`
+	Taints             []string     `json:"taints,omitempty" maxItems:"16" doc:"Of all its nodes."`
 	BootP50Seconds     float64      `json:"boot_p50_seconds,omitempty" exclusiveMinimum:"0" default:"120"`
 	BootP95Seconds     float64      `json:"boot_p95_seconds,omitempty" exclusiveMinimum:"0" default:"300"`
 }
@@ -141,8 +145,13 @@ type PoolPatch struct {
 	DefaultHolder      *string       `json:"default_organization,omitempty" maxLength:"63" nullable:"false"`
 	Access             *string       `json:"access,omitempty" enum:"shell,devices" nullable:"false"`
 	Isolation          *string       `json:"isolation,omitempty" enum:"devices,user,environment" nullable:"false"`
+	Labels             *Labels       `json:"labels,omitempty" nullable:"false" maxProperties:"32"`
+	Taints             *[]string     `json:"taints,omitempty" nullable:"false" maxItems:"16"`
 	Force              bool          `json:"force,omitempty"`
 }
+
+// Labels are what operators say of nodes, by key.
+type Labels = map[string]string
 
 // PoolHolder gives the work of a name in an observed pool to an organization. What is
 // left out does not bind.
@@ -292,6 +301,8 @@ var capacityTags = tags{
 		`change."`,
 	"Node.PricePerNodeHour": `doc:"As it was when the node was asked for. Shown to operators."`,
 	"Node.ExpiresAt":        `doc:"When its machine ends by itself unless it is renewed. Shown to operators."`,
+	"PoolPatch.Labels":      `doc:"All labels that its nodes have then, beside their own."`,
+	"PoolPatch.Taints":      `doc:"All taints that its nodes have then, beside their own."`,
 	"NodePatch.Labels":      `doc:"All labels that it has then. Jobs ask for key=value, or for the key alone."`,
 	"NodePatch.Taints":      `doc:"All taints that it has then: jobs that do not tolerate each of them start elsewhere."`,
 	"Node.Kept":             `doc:"An operator keeps it for inspection, until it is resumed or drained."`,

@@ -1,16 +1,11 @@
 package nodes
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
-	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/labels"
 	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/cli/plans"
 	"github.com/forewarm/forewarm/contract"
@@ -20,12 +15,12 @@ func newLabelCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "label NODE KEY=VALUE... KEY-...", Short: "Set and remove labels, for which jobs ask (operators)",
 		Long: "Set labels of a node, as in disk=nvme, and remove some, as in disk-. Jobs ask for them by --constraint and " +
-			"--prefer. They end with the node: what takes its slot next has none.",
+			"--prefer. They end with the node: what takes its slot next has none. To label all of a pool: forewarm pools label.",
 		Args: flags.AtLeastArgs("NODE", "KEY=VALUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return patchNode(a, cmd, args[0], func(n contract.Node) (p contract.NodePatch, err error) {
-				labels, err := changeLabels(n.Labels, args[1:])
-				return contract.NodePatch{Labels: &labels}, err
+				all, err := labels.Change(n.Labels, args[1:], "forewarm nodes label --help")
+				return contract.NodePatch{Labels: &all}, err
 			})
 		},
 	}
@@ -39,7 +34,7 @@ func newTaintCommand(a *app.App) *cobra.Command {
 		Args: flags.AtLeastArgs("NODE", "WORD"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return patchNode(a, cmd, args[0], func(n contract.Node) (contract.NodePatch, error) {
-				taints := changeTaints(n.Taints, args[1:])
+				taints := labels.ChangeTaints(n.Taints, args[1:])
 				return contract.NodePatch{Taints: &taints}, nil
 			})
 		},
@@ -72,47 +67,4 @@ func patchNode(a *app.App, cmd *cobra.Command, id string,
 	}
 	got.Daemon = n.Daemon
 	return output.One(a, cmd, nodeView, got)
-}
-
-// changeLabels are a node's labels with those that are set, as KEY=VALUE, and without those that are removed, as KEY-.
-func changeLabels(had map[string]string, words []string) (map[string]string, error) {
-	labels := map[string]string{}
-	maps.Copy(labels, had)
-	for _, word := range words {
-		key, value, sets := strings.Cut(word, "=")
-		removed, removes := strings.CutSuffix(word, "-")
-		switch {
-		case sets:
-			labels[key] = value
-		case removes:
-			delete(labels, removed)
-		default:
-			return nil, exit.UsageErrorf("forewarm nodes label --help", "%q is no label: write KEY=VALUE to set one, and "+
-				"KEY- to remove it", word)
-		}
-	}
-	return labels, nil
-}
-
-// changeTaints are a node's taints with those that are set, and without those that are removed, as WORD-.
-func changeTaints(had, words []string) []string {
-	taints := append([]string{}, had...)
-	for _, word := range words {
-		removed, removes := strings.CutSuffix(word, "-")
-		taints = slices.DeleteFunc(taints, func(t string) bool { return t == word || removes && t == removed })
-		if !removes {
-			taints = append(taints, word)
-		}
-	}
-	slices.Sort(taints)
-	return taints
-}
-
-// labelsText is what operators say of a node.
-func labelsText(x contract.Node) string {
-	all := make([]string, 0, len(x.Labels))
-	for _, key := range slices.Sorted(maps.Keys(x.Labels)) {
-		all = append(all, fmt.Sprintf("%s=%s", key, x.Labels[key]))
-	}
-	return strings.Join(all, " ")
 }

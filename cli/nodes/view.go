@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/cli/labels"
 	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/contract"
 )
@@ -42,7 +43,7 @@ var nodeView = output.View[contract.Node]{
 			}
 			return x.Daemon.State
 		}, Wide: true},
-		{Head: "LABELS", Cell: func(x contract.Node) string { return format.OrDash(labelsText(x)) }, Wide: true},
+		{Head: "LABELS", Cell: func(x contract.Node) string { return format.OrDash(labels.Text(x.Labels)) }, Wide: true},
 		{Head: "TAINTS", Wide: true,
 			Cell: func(x contract.Node) string { return format.OrDash(strings.Join(x.Taints, " ")) }},
 		{Head: "HOT UNTIL", Cell: func(x contract.Node) string { return format.Time(x.HotUntil) }, Wide: true},

@@ -51,7 +51,7 @@ func NewEditCommand(a *app.App) *cobra.Command {
 				return exit.UsageErrorf(cmd.CommandPath()+" --help", "there is nothing to change")
 			}
 			patch.Force = force
-			return patchPool(a, cmd, args[0], patch)
+			return patchPool(a, cmd, args[0], func(contract.Pool) (contract.PoolPatch, error) { return patch, nil })
 		},
 	}
 	f := c.Flags()
@@ -84,12 +84,17 @@ func NewEditCommand(a *app.App) *cobra.Command {
 
 // patchPool changes the version of the pool that it has just read, so that a
 // change made meanwhile is a conflict and not overwritten.
-func patchPool(a *app.App, cmd *cobra.Command, ref string, patch contract.PoolPatch) error {
+func patchPool(a *app.App, cmd *cobra.Command, ref string,
+	change func(contract.Pool) (contract.PoolPatch, error)) error {
 	api, err := a.NewClient()
 	if err != nil {
 		return err
 	}
 	pool, err := api.Pool(cmd.Context(), ref)
+	if err != nil {
+		return err
+	}
+	patch, err := change(pool)
 	if err != nil {
 		return err
 	}

@@ -33,5 +33,5 @@ func poolsNow(a *app.App, cmd *cobra.Command, api *client.Client) (output.View[c
 func NewCommand(a *app.App) *cobra.Command {
 	return app.NewGroupCommand("pools", "See and define pools", newListCommand(a), newShowCommand(a),
 		newCreateCommand(a),
-		NewEditCommand(a), newDeleteCommand(a))
+		NewEditCommand(a), newLabelCommand(a), newTaintCommand(a), newDeleteCommand(a))
 }

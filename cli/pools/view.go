@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/cli/labels"
 	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/contract"
 )
@@ -48,6 +49,9 @@ var poolView = output.View[contract.Pool]{
 		{Head: "USE", Cell: func(x contract.Pool) string { return x.Use }, Wide: true},
 		{Head: "ACCESS", Cell: func(x contract.Pool) string { return x.Access }, Wide: true},
 		{Head: "ISOLATION", Cell: func(x contract.Pool) string { return x.Isolation }, Wide: true},
+		{Head: "LABELS", Cell: func(x contract.Pool) string { return format.OrDash(labels.Text(x.Labels)) }, Wide: true},
+		{Head: "TAINTS", Cell: func(x contract.Pool) string { return format.OrDash(strings.Join(x.Taints, " ")) },
+			Wide: true},
 		{Head: "HOLDERS", Cell: holdersText, Wide: true},
 	},
 }

@@ -73,6 +73,9 @@ type Pool struct {
 	// Isolation is how well a node must keep holders apart for work of two organizations to
 	// be on it at once; empty: IsolationUser.
 	Isolation Isolation
+	// Labels and Taints are those of all its nodes, also of such as are not made yet.
+	Labels map[string]string
+	Taints []string
 }
 
 // Device is one GPU of a node as its provisioner or node daemon reported it.

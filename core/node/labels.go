@@ -3,6 +3,8 @@ package node
 import (
 	"maps"
 	"slices"
+
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // The bounds of what operators say of a node.
@@ -33,11 +35,20 @@ func isPlain(text string) bool {
 	return len(text) <= mostWord
 }
 
-// LabelWords are the words by which jobs ask for the node: each label as key=value, and its key alone.
-func (n Node) LabelWords() []string {
-	words := make([]string, 0, 2*len(n.Labels))
-	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
-		words = append(words, key, key+"="+n.Labels[key])
+// LabelWords are the words by which jobs ask for a node of the pool: each label as key=value, and its key alone. The
+// node has the pool's labels, too, but for those of whose keys it has its own.
+func (n Node) LabelWords(p capacity.Pool) []string {
+	labels := n.Labels
+	if len(p.Labels) > 0 {
+		labels = maps.Clone(p.Labels)
+		maps.Copy(labels, n.Labels)
+	}
+	words := make([]string, 0, 2*len(labels))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, key, key+"="+labels[key])
 	}
 	return words
 }
+
+// AllTaints are the node's taints and those of its pool.
+func (n Node) AllTaints(p capacity.Pool) []string { return slices.Concat(p.Taints, n.Taints) }

@@ -62,6 +62,7 @@ func newPool(id string) ledger.Pool {
 			PerNode: 4, MemoryMiB: 81920, NodeCPUs: 96, NodeMemoryMiB: 1 << 20, OnlineShare: 700, BorrowIdle: true,
 			Price: 8 * money.USD, MinBilling: time.Minute, MinNodes: 1, MaxNodes: 16, MaxCreates: 5,
 			CreateWindow: 7 * time.Minute, Paused: true, Simulated: true, DevicesOnly: true,
+			Labels: map[string]string{"gen": "4", "net": ""}, Taints: []string{"leased"},
 			Isolation: capacity.IsolationDevices,
 			Alternates: []capacity.Alternate{{
 				Offering: capacity.Offering{Provisioner: "aws", Region: "us", Type: "p4d-spot", Price: 3 * money.USD,

@@ -43,6 +43,8 @@ type poolRow struct {
 	Holders       string  `gorm:"column:holders"`
 	DevicesOnly   bool    `gorm:"column:devices_only"`
 	Isolation     string  `gorm:"column:isolation"`
+	Labels        string  `gorm:"column:labels"`
+	Taints        string  `gorm:"column:taints"`
 	Learned       string  `gorm:"column:learned"`
 	Created       int64   `gorm:"column:created_at"`
 	Deleted       int64   `gorm:"column:deleted_at"`
@@ -67,7 +69,8 @@ func poolToRow(p ledger.Pool) poolRow {
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Microseconds(),
 		RecoveringAt: toMicros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Observed: p.Observed, Holders: packHolders(p.Holders),
-		DevicesOnly: p.DevicesOnly, Isolation: string(p.Isolation), Learned: packLearned(p.Learned),
+		DevicesOnly: p.DevicesOnly, Isolation: string(p.Isolation), Labels: packLabels(p.Labels), Taints: packTaints(p.Taints),
+		Learned: packLearned(p.Learned),
 		Created: toMicros(p.CreatedAt), Deleted: toMicros(p.DeletedAt), Revision: p.Revision, Changes: p.Changes,
 		Definition: p.DefinitionVersion,
 	}
@@ -77,6 +80,8 @@ func (r poolRow) toValue() (ledger.Pool, error) {
 	learned, err := unpackLearned(r.Learned)
 	alternates, damaged := unpackAlternates(r.Alternates)
 	holders, damage := unpackHolders(r.Holders)
+	labels, err1 := unpackOptional[map[string]string]("labels", r.Labels)
+	taints, err2 := unpackOptional[[]string]("taints", r.Taints)
 	return ledger.Pool{
 		Pool: capacity.Pool{
 			ID: r.Head.ID, Name: r.Name, Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
@@ -89,12 +94,13 @@ func (r poolRow) toValue() (ledger.Pool, error) {
 			MaxCreates: r.MaxCreates, CreateWindow: toDuration(r.CreateWindow), Paused: r.Paused,
 			Simulated: r.Simulated, Observed: r.Observed, Holders: holders,
 			DevicesOnly: r.DevicesOnly, Isolation: capacity.Isolation(r.Isolation),
+			Labels: labels, Taints: taints,
 		},
 		Learned:   learned,
 		Recovery:  ledger.Recovery{Since: toTime(r.RecoveringAt), Reason: r.RecoveringWhy},
 		CreatedAt: toTime(r.Created), DeletedAt: toTime(r.Deleted), Revision: r.Revision, Changes: r.Changes,
 		Version: r.Head.Version, DefinitionVersion: r.Definition,
-	}, errors.Join(err, damaged, damage)
+	}, errors.Join(err, damaged, damage, err1, err2)
 }
 
 type nodeRow struct {

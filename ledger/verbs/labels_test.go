@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/verbs"
@@ -167,4 +169,40 @@ func TestAJobStaysOffANodeThatLostIt(t *testing.T) {
 	w.pass(time.Minute)
 	require.Equal(t, job.Scheduled, w.readJob(j.ID).State())
 	require.NotEqual(t, slot, w.slotsOf(j.ID)[0])
+}
+
+// Labels and taints of a pool are those of nodes that are not made yet: a job goes to the pool that has what it asks
+// for, and boots a node there; what does not tolerate a pool's taint goes elsewhere.
+func TestPoolsHaveLabelsForNodesThatAreNotMade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	fast := w.addPool("fast", 3*money.USD, func(p *capacity.Pool) {
+		p.Labels, p.Taints = map[string]string{"disk": "nvme"}, []string{"licensed"}
+	})
+	anywhere := func(c *ledger.JobCommand) { c.Needs.Pool, c.Needs.Model = "", "h100" }
+	asks := w.submit(ann, jobOf(1, func(c *ledger.JobCommand) {
+		anywhere(c)
+		c.Job.Where = job.Where{Constraints: []string{"disk=nvme"}, Tolerates: []string{"licensed"}}
+	}))
+	require.Equal(t, fast.ID, asks.PoolID)
+	require.Equal(t, w.pool.ID, w.submit(ann, jobOf(1, anywhere)).PoolID)
+	w.pool = fast
+	stays := w.submit(ann, jobOf(1, func(c *ledger.JobCommand) { c.Needs.Pool = "fast" }))
+	w.doDueWork()
+	require.Equal(t, job.Scheduled, w.readJob(asks.ID).State(), "a node is made for it")
+	require.Equal(t, job.Pending, w.readJob(stays.ID).State())
+	queue := w.queue()
+	require.Len(t, queue, 1)
+	require.Equal(t, ledger.WaitsForNodes, queue[0].Code)
+	require.Contains(t, queue[0].Detail, "does not tolerate licensed")
+
+	_, err := w.ledger.UpdatePool(t.Context(), operator, fast.ID, 1, func(p *capacity.Pool) { p.Taints = nil })
+	require.NoError(t, err)
+	w.doDueWork()
+	require.Equal(t, job.Scheduled, w.readJob(stays.ID).State())
+	_, err = w.ledger.UpdatePool(t.Context(), operator, fast.ID, 2, func(p *capacity.Pool) { p.Taints = []string{"a b"} })
+	var invalid *ledger.InvalidError
+	require.ErrorAs(t, err, &invalid)
+	require.Equal(t, "taints", invalid.Field)
 }

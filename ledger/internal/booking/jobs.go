@@ -71,6 +71,7 @@ func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx,
 	if err := putReadyFirst(tx, able, h, ask); err != nil {
 		return nil, j, err
 	}
+	able = suitsFirst(able, func(p *txn.PoolTx) job.Job { return fitted(p, req, j) })
 	j = fitted(able[0], req, j)
 	return able[0], j, checkCheckpoint(j)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/placement"
@@ -16,32 +17,33 @@ func RequestOf(j job.Job) placement.Request {
 		Prefers: placement.NewSet(j.Where.Prefers...), Tolerates: placement.NewSet(j.Where.Tolerates...)}
 }
 
-// MayUse reports whether a job may run on a node, by what operators say of it and the job of its nodes.
-func MayUse(j job.Job, n node.Node) bool {
+// MayUse reports whether a job may run on a node of a pool, by what operators say of both and the job of its nodes.
+func MayUse(j job.Job, p capacity.Pool, n node.Node) bool {
 	if j.StaysOff(n.ID) {
 		return false
 	}
-	if len(j.Where.Constraints)+len(n.Taints) == 0 {
+	if len(j.Where.Constraints)+len(n.Taints)+len(p.Taints) == 0 {
 		return true
 	}
-	return RequestOf(j).Allows(placement.NewSet(n.LabelWords()...), placement.NewSet(n.Taints...))
+	return RequestOf(j).Allows(placement.NewSet(n.LabelWords(p)...), placement.NewSet(n.AllTaints(p)...))
 }
 
-// MayBoot reports whether a job may run on a node that is made for it: it has neither labels nor taints.
-func MayBoot(j job.Job) bool { return len(j.Where.Constraints) == 0 }
+// MayBoot reports whether a job may run on a node that is made for it: it has the pool's labels and taints alone.
+func MayBoot(j job.Job, p capacity.Pool) bool { return MayUse(j, p, node.Node{}) }
 
 // maySlots are the slots of a pool on which a job may run. It returns false if that is all of them.
 func maySlots(p *txn.PoolTx, j job.Job) (allowed calendar.SlotSet, narrower bool) {
 	allowed = calendar.NewSlotSet(p.Pool.MaxNodes)
+	boots := MayBoot(j, p.Pool.Pool)
 	for slot := range p.Pool.MaxNodes {
-		if MayBoot(j) {
+		if boots {
 			allowed.Add(slot)
 		}
 	}
 	for _, n := range p.Nodes.Rows {
 		switch {
 		case node.Machine.Terminal(n.State()) || n.Slot >= p.Pool.MaxNodes:
-		case MayUse(j, *n) && (j.Reservation != "" || !n.Heat.IsHot(p.Tx.Now())): // what is reserved, it has
+		case MayUse(j, p.Pool.Pool, *n) && (j.Reservation != "" || !n.Heat.IsHot(p.Tx.Now())): // what is reserved, it has
 			allowed.Add(n.Slot)
 		default:
 			allowed.Remove(n.Slot)
@@ -88,20 +90,42 @@ func rankSlots(p *txn.PoolTx, j job.Job) []int {
 	prefers := placement.NewSet(j.Where.Prefers...)
 	heat := p.Tx.Config.Scheduling.Now().Of(p.Pool.Name).Heat
 	ranks := make([]int, p.Pool.MaxNodes)
+	lacks := func(n node.Node) int {
+		has, _ := placement.NewSet(n.LabelWords(p.Pool.Pool)...).Covers(prefers)
+		return len(j.Where.Prefers) - has
+	}
+	empty := 2 * lacks(node.Node{})
 	for slot := range ranks {
-		ranks[slot] = 2 * len(j.Where.Prefers)
+		ranks[slot] = empty
 	}
 	for _, n := range p.Nodes.Rows {
 		if node.Machine.Terminal(n.State()) || n.Slot >= len(ranks) {
 			continue
 		}
 		if prefers != "" {
-			has, _ := placement.NewSet(n.LabelWords()...).Covers(prefers)
-			ranks[n.Slot] -= 2 * has
+			ranks[n.Slot] = 2 * lacks(*n)
 		}
 		if n.Heat.IsWarm(heat) {
 			ranks[n.Slot]++
 		}
 	}
 	return ranks
+}
+
+// suitsFirst puts those pools first that have, or make, enough nodes on which the job may run; others may be labelled
+// later.
+func suitsFirst(pools []*txn.PoolTx, in func(*txn.PoolTx) job.Job) []*txn.PoolTx {
+	if len(pools) < 2 {
+		return pools
+	}
+	var first, last []*txn.PoolTx
+	for _, p := range pools {
+		j := in(p)
+		if allowed, _ := maySlots(p, j); allowed.Len() < j.Shape.Nodes {
+			last = append(last, p)
+		} else {
+			first = append(first, p)
+		}
+	}
+	return append(first, last...)
 }

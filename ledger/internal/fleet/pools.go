@@ -257,6 +257,10 @@ func checkPool(p capacity.Pool) error {
 	if err := checkAlternates(p); err != nil {
 		return err
 	}
+	said := ledger.NodeChange{Labels: p.Labels, Taints: p.Taints}
+	if err := said.Check(); err != nil {
+		return err
+	}
 	return errors.Join(
 		between("gpus_per_node", p.PerNode, 1, ledger.MaxPerNode),
 		between("gpu_memory_mib", p.MemoryMiB, 0, 1<<24),

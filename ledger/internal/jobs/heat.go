@@ -17,7 +17,7 @@ func hotNodes(r ledger.Reader, j job.Job) (hot []node.Node, err error) {
 		return nil, fmt.Errorf("reading pool %s: %w", j.PoolID, err)
 	}
 	for _, n := range p.Nodes {
-		if n.State() == node.Ready && n.Heat.IsHot(r.Now()) && booking.MayUse(j, n) {
+		if n.State() == node.Ready && n.Heat.IsHot(r.Now()) && booking.MayUse(j, p.Pool.Pool, n) {
 			hot = append(hot, n)
 		}
 	}

@@ -207,13 +207,16 @@ func nameOfSlot(slot int) string { return "slot-" + strconv.Itoa(slot) }
 
 func (q queue) nodes(t terms) []placement.Node {
 	all := make([]placement.Node, q.pool.Pool.MaxNodes)
+	p := q.pool.Pool.Pool
+	labels, taints := t.labelsOf(p, node.Node{}), t.taintsOf(p, node.Node{})
 	for slot := range all {
-		all[slot] = placement.Node{ID: nameOfSlot(slot), Kind: placement.Kind{GPUs: q.pool.Pool.PerNode}}
+		all[slot] = placement.Node{ID: nameOfSlot(slot), Kind: placement.Kind{GPUs: p.PerNode}}
+		all[slot].Labels, all[slot].Taints = labels, taints
 	}
 	for _, n := range q.pool.Nodes {
 		if n.Slot < len(all) && !node.Machine.Terminal(n.State()) {
 			all[n.Slot].Drained = isClosed(n)
-			all[n.Slot].Labels, all[n.Slot].Taints = t.labelsOf(n), t.taintsOf(n)
+			all[n.Slot].Labels, all[n.Slot].Taints = t.labelsOf(p, n), t.taintsOf(p, n)
 			all[n.Slot].Celsius = n.Heat.Celsius
 			if n.Heat.IsHot(q.now) {
 				all[n.Slot].HotUntil = n.Heat.HotUntil

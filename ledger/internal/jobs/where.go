@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
@@ -44,9 +45,9 @@ func (q queue) terms() terms {
 }
 
 // labelsOf are those of a node's labels that matter to any job.
-func (t terms) labelsOf(n node.Node) placement.Set {
+func (t terms) labelsOf(p capacity.Pool, n node.Node) placement.Set {
 	var known []string
-	for _, word := range n.LabelWords() {
+	for _, word := range n.LabelWords(p) {
 		if _, asked := t.labels.Covers(placement.NewSet(word)); asked {
 			known = append(known, word)
 		}
@@ -72,11 +73,11 @@ func checkExcluded(tx *txn.Tx, ids []string) error {
 // offTaint stands for a node that some jobs stay off: all others tolerate it. No taint of an operator has a colon.
 func offTaint(nodeID string) string { return "node:" + nodeID }
 
-func (t terms) taintsOf(n node.Node) placement.Set {
+func (t terms) taintsOf(p capacity.Pool, n node.Node) placement.Set {
 	if !t.off[n.ID] {
-		return placement.NewSet(n.Taints...)
+		return placement.NewSet(n.AllTaints(p)...)
 	}
-	return placement.NewSet(append([]string{offTaint(n.ID)}, n.Taints...)...)
+	return placement.NewSet(append([]string{offTaint(n.ID)}, n.AllTaints(p)...)...)
 }
 
 func (t terms) requestOf(j job.Job) placement.Request {
@@ -95,17 +96,18 @@ func (t terms) requestOf(j job.Job) placement.Request {
 // gets one, if the job may run on a new one.
 func usableNodes(p ledger.PoolState, j job.Job) (usable, all int) {
 	all = p.Pool.MaxNodes
-	if booking.MayBoot(j) {
+	boots := booking.MayBoot(j, p.Pool.Pool)
+	if boots {
 		usable = all
 	}
 	for _, n := range p.Nodes {
 		if n.Slot >= all || node.Machine.Terminal(n.State()) {
 			continue
 		}
-		may := booking.MayUse(j, n)
-		if booking.MayBoot(j) && !may {
+		may := booking.MayUse(j, p.Pool.Pool, n)
+		if boots && !may {
 			usable--
-		} else if !booking.MayBoot(j) && may && !isClosed(n) {
+		} else if !boots && may && !isClosed(n) {
 			usable++
 		}
 	}
@@ -152,11 +154,17 @@ func (q queue) describeLack(j job.Job) string {
 // foreignTaints are the taints of a pool's nodes that a job does not tolerate.
 func foreignTaints(p ledger.PoolState, j job.Job) []string {
 	tolerates, found := placement.NewSet(j.Where.Tolerates...), []string(nil)
-	for _, n := range p.Nodes {
-		for _, word := range n.Taints {
-			if _, tolerated := tolerates.Covers(placement.NewSet(word)); !tolerated && !isClosed(n) {
+	note := func(taints []string) {
+		for _, word := range taints {
+			if _, tolerated := tolerates.Covers(placement.NewSet(word)); !tolerated {
 				found = append(found, word)
 			}
+		}
+	}
+	note(p.Pool.Taints)
+	for _, n := range p.Nodes {
+		if !isClosed(n) {
+			note(n.Taints)
 		}
 	}
 	return placement.NewSet(found...).Words()

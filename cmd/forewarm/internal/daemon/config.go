@@ -137,6 +137,8 @@ type Pool struct {
 	Default      string              `yaml:"default_organization"`
 	Access       string              `yaml:"access"`    // shell or devices; empty: shell
 	Isolation    string              `yaml:"isolation"` // devices, user or environment; empty: user
+	Labels       map[string]string   `yaml:"labels"`
+	Taints       []string            `yaml:"taints"`
 	IdleWarn     strictyaml.Duration `yaml:"idle_warn_after"`
 	IdleReclaim  strictyaml.Duration `yaml:"idle_reclaim_after"`
 }
@@ -387,6 +389,7 @@ func (p Pool) poolDefinition() capacity.Pool {
 			IdleWarn: p.IdleWarn.Std(), IdleReclaim: p.IdleReclaim.Std()},
 		Observed: p.Use == useObserved, Holders: p.decodeHolders(),
 		DevicesOnly: p.Access == accessDevices, Isolation: capacity.Isolation(p.Isolation),
+		Labels: p.Labels, Taints: p.Taints,
 	}
 }
 

@@ -239,6 +239,8 @@ var changes = map[string]struct{ was, is string }{
 	"pools.idle_warn_after":                {"idle_warn_after: 21m", "idle_warn_after: 22m"},
 	"pools.idle_reclaim_after":             {"idle_reclaim_after: 23m", "idle_reclaim_after: 24m"},
 	"pools.isolation":                      {"max_lease: 13m", "max_lease: 13m, isolation: devices"},
+	"pools.labels":                         {"max_lease: 13m", "max_lease: 13m, labels: {disk: nvme}"},
+	"pools.taints":                         {"max_lease: 13m", "max_lease: 13m, taints: [licensed]"},
 	"pools.access":                         {"max_lease: 13m", "max_lease: 13m, access: devices"},
 	"pools.use":                            {"use: observed", "use: reserved"},
 	"pools.holders.account":                {"account: ac1", "account: ac2"},
