@@ -81,7 +81,7 @@ func (p *jobPlane) await(t *testing.T, what func() bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return what()
-	}, 30*time.Second, 10*time.Millisecond)
+	}, 2*time.Minute, 10*time.Millisecond)
 }
 
 // A job runs on when its daemon is killed, and when it is told to end; the next one finds it, what it wrote
@@ -170,7 +170,7 @@ func outlive(t *testing.T, m *machine) {
 	require.Eventually(t, func() bool {
 		left, err := os.ReadFile(filepath.Join(m.dir, "state", "jobs", ".job_1-3", "order.json"))
 		return err == nil && len(left) == 0
-	}, 30*time.Second, 10*time.Millisecond, "it is forgotten")
+	}, 2*time.Minute, 10*time.Millisecond, "it is forgotten")
 	m.stop(t)
 }
 

@@ -324,5 +324,5 @@ func awaitLock(t *testing.T, address string) {
 		var waiting int
 		err := conn.QueryRow(t.Context(), countLockWaits).Scan(&waiting)
 		return err == nil && waiting > 0
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }

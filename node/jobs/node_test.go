@@ -112,7 +112,7 @@ func newNodeWith(t *testing.T, cfg hold.Config) *node {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o711))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	n := &node{T: t, dir: dir, patience: 30 * time.Second, runner: jobstest.Runner(),
+	n := &node{T: t, dir: dir, patience: 2 * time.Minute, runner: jobstest.Runner(),
 		now:    time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC),
 		server: &server{pieces: map[contract.JobKey][]contract.JobOutputData{}, has: map[contract.JobKey]int64{}}}
 	n.holds, err = hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),

@@ -168,7 +168,7 @@ func TestASetupThatStartsTheDaemon(t *testing.T) {
 		made, err := f.Create(t.Context(), "token-1", spec)
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { return l.getInstance(f, made.ID).Phase == provisioners.Running },
-			10*time.Second, 10*time.Millisecond)
+			time.Minute, 10*time.Millisecond)
 		text, err := os.ReadFile(filepath.Join(l.machineOf(made).home, "env"))
 		require.NoError(t, err)
 		require.Equal(t, starts, string(text) == "https://forewarm.example nod_1 secret\n", string(text))
