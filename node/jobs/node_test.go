@@ -116,7 +116,7 @@ func newNodeWith(t *testing.T, cfg hold.Config) *node {
 		now:    time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC),
 		server: &server{pieces: map[contract.JobKey][]contract.JobOutputData{}, has: map[contract.JobKey]int64{}}}
 	n.holds, err = hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
-		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
+		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: time.Minute,
 		Launcher: launchtest.Launcher(), Bounds: cfg.Bounds, Containers: cfg.Containers})
 	require.NoError(t, err)
 	n.begin()
