@@ -115,7 +115,8 @@ func (s *site) attach(epoch int64) {
 	at, err := attach.New(attach.Config{URL: s.nodeURL, BootID: "boot", Epoch: epoch, Holds: s.holds, Hurry: func() {},
 		Key: func() obs.Secret { return obs.NewSecret(s.keys["daemon"]) }, Log: slog.New(slog.DiscardHandler),
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
-		Runner: work.Runner{HangUp: time.Minute, Terminate: time.Minute, Kill: time.Minute, Drain: time.Minute}})
+		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Kill: time.Minute,
+			Drain: time.Minute}})
 	require.NoError(s.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
