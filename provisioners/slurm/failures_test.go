@@ -102,7 +102,7 @@ func TestStrangeAnswers(t *testing.T) {
 // end is stopped, and a caller that leaves is not waited for.
 func TestCommandsAreBounded(t *testing.T) {
 	t.Parallel()
-	quick := func(c *slurm.Config) { c.Timeout = 3 * time.Second; c.Offers[1].Partition = "gpu" }
+	quick := func(c *slurm.Config) { c.Timeout = 8 * time.Second; c.Offers[1].Partition = "gpu" }
 	child := filepath.Join(t.TempDir(), "child")
 	hangs := "sleep 600 & echo $! >" + child + "; wait"
 	cluster := replayCluster(t, map[string]string{"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": hangs}, quick)

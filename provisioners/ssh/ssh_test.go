@@ -296,7 +296,7 @@ func TestGPUName(t *testing.T) {
 func TestUnfitMachinesAreNotClaimed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3)
-	l.config.ProbeTimeout = time.Second
+	l.config.ProbeTimeout = 5 * time.Second // the one that hangs takes it all, and the others a moment
 	l.machines[0].writeFile("broken", "")
 	l.machines[1].writeFile("hang", "")
 	f := l.openFleet()
