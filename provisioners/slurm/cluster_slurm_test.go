@@ -182,7 +182,7 @@ func TestRealConformance(t *testing.T) {
 			Provisioner: r.Cluster, Reopen: r.openCluster,
 			Spec: provisioners.Spec{Type: "two"}, OtherSpec: provisioners.Spec{Type: "one"}, Machines: 2,
 			Advance:    func(d time.Duration) { r.waitRealTime(t, d) },
-			BootWithin: patience, GoneWithin: patience,
+			BootWithin: 15 * time.Second, GoneWithin: 15 * time.Second, Patience: 6,
 			TimeOutCreate: r.armFault(t, "sbatch times out"),
 			TimeOutDelete: r.armFault(t, "scancel times out"),
 			TruncateList:  r.armFault(t, "squeue truncated"),
