@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -96,6 +97,10 @@ func TestAJobOutlivesItsDaemon(t *testing.T) {
 	}
 }
 
+// alc is an allocation of this process alone: a daemon without users of its own for holders ends all processes on the
+// machine that bear its name, those of another package's tests, too.
+func alc() string { return fmt.Sprintf("alc_%d", os.Getpid()) }
+
 // machine is where daemons of a user begin.
 type machine struct {
 	dir    string
@@ -116,7 +121,7 @@ func newMachine(t *testing.T, user int) *machine {
 	require.NoError(t, syscall.Mkfifo(m.pipe, 0o666))
 	require.NoError(t, os.Chmod(m.pipe, 0o666)) //nolint:gosec // holders read it
 	m.plane = &jobPlane{order: contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 3}, Rank: 1,
-		AllocationID: "alc_1", MaxRuntimeSeconds: 600, GraceSeconds: 1,
+		AllocationID: alc(), MaxRuntimeSeconds: 600, GraceSeconds: 1,
 		Command: []string{"sh", "-c", "cat; cat " + m.pipe + "; cat " + m.pipe + "; echo end; exit 5"},
 		Input:   slices.Repeat([]byte("up"), 1<<20)}} // more than an answer without jobs may have
 	server := httptest.NewServer(m.plane)
@@ -176,7 +181,7 @@ func outlive(t *testing.T, m *machine) {
 
 // A daemon whose sessions are turned off starts nothing, and says why.
 func TestADaemonWithoutSessionsTakesNoJobs(t *testing.T) {
-	p := &jobPlane{order: contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 1}, AllocationID: "alc_1",
+	p := &jobPlane{order: contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 1}, AllocationID: alc(),
 		Command: []string{"true"}}}
 	server := httptest.NewServer(p)
 	defer server.Close()

@@ -3,6 +3,7 @@ package attach_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -140,9 +141,13 @@ func newPlane(t *testing.T, change func(*attach.Config)) *plane {
 	return p
 }
 
+// alc is an allocation of this process alone: without rights of its own a keeper ends all processes on the machine that
+// bear the allocation's name, those of another package's tests, too.
+func alc(n int) string { return fmt.Sprintf("alc_%d_%d", os.Getpid(), n) }
+
 func open(id string, arguments ...string) *forewarmv1.AttachResponse {
 	return &forewarmv1.AttachResponse{Open: &forewarmv1.OpenSession{SessionId: id,
-		Hold: &forewarmv1.Hold{AllocationId: "alc_1"},
+		Hold: &forewarmv1.Hold{AllocationId: alc(1)},
 		Work: &forewarmv1.OpenSession_Command{Command: &forewarmv1.Command{Arguments: arguments}}}}
 }
 
@@ -188,7 +193,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	s := <-p.attached
 	for _, wrong := range []*forewarmv1.OpenSession{
 		{SessionId: "1", Hold: &forewarmv1.Hold{AllocationId: "../x"}},
-		{SessionId: "2", Hold: &forewarmv1.Hold{AllocationId: "alc_1"}}, {SessionId: "3"},
+		{SessionId: "2", Hold: &forewarmv1.Hold{AllocationId: alc(1)}}, {SessionId: "3"},
 	} {
 		require.NoError(t, s.Send(&forewarmv1.AttachResponse{Open: wrong}))
 		require.Equal(t, session.Refused, (<-p.ends).Code)
@@ -259,8 +264,8 @@ func TestSessionsAreBounded(t *testing.T) {
 		require.Equal(t, session.Refused, end.Code)
 		return end.Reason
 	}
-	require.Contains(t, refused("alc_1", "alc_1"), "the allocation has as many sessions on the node as it may")
-	require.Contains(t, refused("alc_5", "alc_2", "alc_3", "alc_4"), "the node has as many sessions as it takes")
+	require.Contains(t, refused(alc(1), alc(1)), "the allocation has as many sessions on the node as it may")
+	require.Contains(t, refused(alc(5), alc(2), alc(3), alc(4)), "the node has as many sessions as it takes")
 }
 
 // Connections to ports leave places for commands.
@@ -272,30 +277,30 @@ func TestPortsLeavePlacesForCommands(t *testing.T) {
 		return err
 	}
 	for range 12 {
-		require.NoError(t, port("alc_1"))
+		require.NoError(t, port(alc(1)))
 	}
-	require.ErrorContains(t, port("alc_1"), "the rest is kept for commands")
+	require.ErrorContains(t, port(alc(1)), "the rest is kept for commands")
 	var leave []func()
 	for range 4 {
-		left, err := p.Enter("alc_1", false)
+		left, err := p.Enter(alc(1), false)
 		require.NoError(t, err)
 		leave = append(leave, left)
 	}
-	_, err := p.Enter("alc_1", false)
+	_, err := p.Enter(alc(1), false)
 	require.ErrorContains(t, err, "as many sessions on the node as it may: 16")
 	leave[0]()
-	_, err = p.Enter("alc_1", false)
+	_, err = p.Enter(alc(1), false)
 	require.NoError(t, err, "one has ended")
-	for _, id := range []string{"alc_2", "alc_3", "alc_4"} {
+	for _, id := range []string{alc(2), alc(3), alc(4)} {
 		for range 12 {
 			require.NoError(t, port(id))
 		}
 	}
-	require.ErrorContains(t, port("alc_5"), "the node has as many connections to ports as it takes")
+	require.ErrorContains(t, port(alc(5)), "the node has as many connections to ports as it takes")
 	for range 12 {
-		_, err := p.Enter("alc_5", false)
+		_, err := p.Enter(alc(5), false)
 		require.NoError(t, err)
 	}
-	_, err = p.Enter("alc_6", false)
+	_, err = p.Enter(alc(6), false)
 	require.ErrorContains(t, err, "the node has as many sessions as it takes")
 }

@@ -60,7 +60,7 @@ func TestTheEnvironmentOfAJob(t *testing.T) {
 	require.Zero(t, n.run(o))
 	require.Subset(t, strings.Split(n.server.got(first, "stdout"), "\n"), []string{"MINE=1", "FOREWARM_JOB_ID=job_1",
 		"FOREWARM_JOB_ATTEMPT=1", "FOREWARM_JOB_RANK=2", "CUDA_VISIBLE_DEVICES=GPU-1", "FOREWARM_GPU_INDICES=3",
-		"MASTER_ADDR=10.0.0.1", filepath.Join(n.dir, "holds", "alc_1")})
+		"MASTER_ADDR=10.0.0.1", filepath.Join(n.dir, "holds", alc(1))})
 }
 
 // What cannot be started says why, also to a daemon that begins again.
@@ -232,7 +232,7 @@ func TestTheEndOfAHoldEndsItsJobs(t *testing.T) {
 	n.answer(0, order("trap 'echo told; exit 4' TERM; echo up; while :; do sleep 0.05; done"))
 	n.await(func() bool { return n.server.got(first, "") == "up\n" })
 	runner := n.runnerOf(first)
-	n.holds.End([]string{"alc_1"})
+	n.holds.End([]string{alc(1)})
 	require.Equal(t, contract.JobReport{ExitCode: 4}, n.awaitEnd(first))
 	require.Equal(t, "up\ntold\n", n.server.got(first, "stdout"))
 	n.awaitGone(runner)
@@ -287,9 +287,9 @@ func TestAnEndWaitsForAJobThatIsBeingStarted(t *testing.T) {
 		assert.FileExists(t, filepath.Join(n.folder(first), "started.json"), "the next daemon does not wait")
 		next.Close()
 	})
-	n.holds.End([]string{"alc_1"})
+	n.holds.End([]string{alc(1)})
 	require.Equal(t, contract.JobRankRunning, n.report(first).State)
-	_, err := n.holds.Begin("alc_1")
+	_, err := n.holds.Begin(alc(1))
 	require.ErrorIs(t, err, hold.ErrEnded)
 	require.NoError(t, os.WriteFile(pipe, []byte("go\n"), 0))
 	all.Wait()

@@ -152,9 +152,13 @@ func (n *node) complete(cfg jobs.Config) jobs.Config {
 	return cfg
 }
 
+// alc is an allocation of this process alone: without rights of its own a keeper ends all processes on the machine that
+// bear the allocation's name, those of another package's tests, too.
+func alc(n int) string { return fmt.Sprintf("alc_%d_%d", os.Getpid(), n) }
+
 // order is a job with a script.
 func order(script string) contract.JobOrder {
-	return contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 1}, Rank: 2, AllocationID: "alc_1",
+	return contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 1}, Rank: 2, AllocationID: alc(1),
 		GPUUUIDs: []string{"GPU-1"}, GPUIndices: []int{3}, Command: []string{"sh", "-c", script},
 		MaxRuntimeSeconds: 600, GraceSeconds: 10}
 }

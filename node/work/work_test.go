@@ -118,7 +118,8 @@ func run(t *testing.T, place hold.Place, c work.Command, send ...message) ran {
 
 func newPlace(t *testing.T) hold.Place {
 	return hold.Place{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: t.TempDir(),
-		Environment: []string{"CUDA_VISIBLE_DEVICES=GPU-1", "FOREWARM_ALLOCATION=alc_1"}, Launcher: launchtest.Launcher()}
+		Environment: []string{"CUDA_VISIBLE_DEVICES=GPU-1", fmt.Sprintf("FOREWARM_ALLOCATION=alc_%d", os.Getpid())},
+		Launcher:    launchtest.Launcher()} // another package's tests may end all that bears the name of one of theirs
 }
 
 func shell(script string) work.Command { return work.Command{Arguments: []string{"sh", "-c", script}} }
