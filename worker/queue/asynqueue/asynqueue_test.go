@@ -82,7 +82,7 @@ func TestRunFailsWithoutRedis(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, q.Close()) }()
 
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err = q.Run(ctx, 1, func(context.Context, queue.Message) { t.Error("nothing can be delivered") })
 	require.ErrorContains(t, err, "reaching Redis")
