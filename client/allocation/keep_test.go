@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/client/clienttest"
 	"github.com/forewarm/forewarm/client/session"
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // start starts an installation, and returns its pool of eight GPUs as a program sees it.
 func start(t *testing.T, daemons bool) (*clienttest.Installation, session.Server) {

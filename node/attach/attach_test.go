@@ -16,13 +16,13 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	forewarmv1 "github.com/forewarm/forewarm/contract/proto/forewarm/v1"
 	"github.com/forewarm/forewarm/contract/proto/forewarm/v1/forewarmv1connect"
 	"github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
@@ -30,7 +30,7 @@ import (
 	"github.com/forewarm/forewarm/node/work"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 type (
 	attachStream = connect.BidiStream[forewarmv1.AttachRequest, forewarmv1.AttachResponse]

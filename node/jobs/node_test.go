@@ -15,17 +15,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/jobs"
 	"github.com/forewarm/forewarm/node/jobs/jobstest"
 	"github.com/forewarm/forewarm/node/launch/launchtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // server keeps output as the control plane does.
 type server struct {
