@@ -62,7 +62,7 @@ func (w *town) attachDaemon(nodeID string) {
 	at, err := attach.New(attach.Config{URL: w.url, BootID: "boot", Holds: holds, Hurry: func() {},
 		Key: func() obs.Secret { return obs.NewSecret(joined.Key) }, Log: slog.New(slog.DiscardHandler),
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
-		// As on a real node: who does not hear HUP, as before it has set its trap, is told to end.
+		// As on a real node: who does not hear HUP, as while a folder is made, is told to end.
 		Runner: work.Runner{HangUp: work.Default.HangUp, Terminate: time.Minute, Kill: time.Minute, Drain: time.Minute}})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
