@@ -40,7 +40,7 @@ func (w *town) attachDaemons(name string) {
 		require.Eventually(w.t, func() bool {
 			_, _, code := w.runCommand("exec", name, "--node", strconv.Itoa(rank), "--", "true")
 			return code == exit.OK
-		}, 20*time.Second, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond)
 	}
 }
 
@@ -62,8 +62,8 @@ func (w *town) attachDaemon(nodeID string) {
 	at, err := attach.New(attach.Config{URL: w.url, BootID: "boot", Holds: holds, Hurry: func() {},
 		Key: func() obs.Secret { return obs.NewSecret(joined.Key) }, Log: slog.New(slog.DiscardHandler),
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
-		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Kill: 5 * time.Second,
-			Drain: 50 * time.Millisecond}})
+		// As on a real node: who does not hear HUP, as while a folder is made, is told to end.
+		Runner: work.Runner{HangUp: work.Default.HangUp, Terminate: time.Minute, Kill: time.Minute, Drain: time.Minute}})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -249,11 +249,11 @@ func TestAnInterruptedCopyLeavesNothing(t *testing.T) {
 		ended <- code
 	}()
 	parts := func() string { return w.mustRun("exec", "heron", "--", "sh", "-c", "ls -A work") }
-	require.Eventually(t, func() bool { return strings.Contains(parts(), ".forewarm-part.") }, 20*time.Second,
+	require.Eventually(t, func() bool { return strings.Contains(parts(), ".forewarm-part.") }, 2*time.Minute,
 		10*time.Millisecond)
 	cancel()
 	require.Equal(t, exit.Interrupt, <-ended)
-	require.Eventually(t, func() bool { return parts() == "endless" }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return parts() == "endless" }, 2*time.Minute, 10*time.Millisecond)
 	require.Equal(t, "old", w.mustRun("exec", "heron", "--", "cat", "work/endless"))
 }
 

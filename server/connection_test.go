@@ -146,7 +146,7 @@ func TestAConnectionOutlivesAWait(t *testing.T) {
 // The same on a real connection, with a body that was nearly too slow.
 func TestADeadlineOfABodyEndsWithIt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *server.Config) { c.Timeouts.Body = 500 * time.Millisecond })
+	w := newWorld(t, func(c *server.Config) { c.Timeouts.Body = 2 * time.Second })
 	w.createPool()
 	s := httptest.NewUnstartedServer(nil)
 	s.Config = httpx.NewServer("", w.handler)
@@ -156,7 +156,7 @@ func TestADeadlineOfABodyEndsWithIt(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	l := &line{t, conn, bufio.NewReader(conn)}
-	l.writeText(w.allocateRequest("k", "Prefer: wait=1"))
+	l.writeText(w.allocateRequest("k", "Prefer: wait=3")) // longer than its body may take
 	status, _, body := l.readAnswer()
 	require.Equal(t, 202, status, body)
 	l.writeText(w.allocateRequest("k"))

@@ -65,7 +65,7 @@ func TestStreamsAndWaitsAreBounded(t *testing.T) {
 				"Idempotency-Key", "k").Code, "what does not wait passes")
 			require.Equal(t, 200, w.send("", http.MethodGet, "/healthz", "").Code)
 			require.NoError(t, first.conn.Close())
-			require.Eventually(t, func() bool { _, status := follow("root"); return status == 200 }, 5*time.Second,
+			require.Eventually(t, func() bool { _, status := follow("root"); return status == 200 }, time.Minute,
 				time.Millisecond)
 		})
 	}

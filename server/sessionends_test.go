@@ -47,7 +47,7 @@ func TestASessionWaitsForANewDaemon(t *testing.T) {
 		_, _, err := s.exec("root", "true")
 		told, ok := errors.AsType[*client.Error](err)
 		return ok && told.Problem.Code == contract.CodeNodeNotAttached
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // A server that ends lets go of daemons and sessions, which nothing else would end: whoever is in one is told.
@@ -75,7 +75,7 @@ func TestAServerThatEndsLetsGo(t *testing.T) {
 		_, _, err := s.exec("root", "true")
 		told, ok := errors.AsType[*client.Error](err)
 		return ok && told.Problem.Code == contract.CodeNodeNotAttached
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // A key that was revoked before its holder said what to run begins nothing.

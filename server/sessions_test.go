@@ -115,8 +115,8 @@ func (s *site) attach(epoch int64) {
 	at, err := attach.New(attach.Config{URL: s.nodeURL, BootID: "boot", Epoch: epoch, Holds: s.holds, Hurry: func() {},
 		Key: func() obs.Secret { return obs.NewSecret(s.keys["daemon"]) }, Log: slog.New(slog.DiscardHandler),
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
-		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Kill: 5 * time.Second,
-			Drain: 50 * time.Millisecond}})
+		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Kill: time.Minute,
+			Drain: time.Minute}})
 	require.NoError(s.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -130,7 +130,7 @@ func (s *site) attach(epoch int64) {
 	require.Eventually(s.t, func() bool {
 		_, _, err := s.exec("root", "true")
 		return err == nil
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func (s *site) as(key string) session.Server {
@@ -217,7 +217,7 @@ func TestWhoMayNotEnter(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, code := problemOf("root", s.held.ID, 0)
 		return status == 409 && code == contract.CodeNodeNotAttached
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // A lease that ends, or a release, ends what runs, and the GPUs are nobody's before the node is proved clean.

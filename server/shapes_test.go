@@ -25,11 +25,11 @@ func (w *world) onWire() (dial func() *line) {
 	s.Start()
 	w.t.Cleanup(s.Close)
 	return func() *line {
-		ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 		defer cancel()
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Listener.Addr().String())
 		require.NoError(w.t, err)
-		require.NoError(w.t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		require.NoError(w.t, conn.SetDeadline(time.Now().Add(time.Minute)))
 		w.t.Cleanup(func() { _ = conn.Close() })
 		return &line{w.t, conn, bufio.NewReader(conn)}
 	}

@@ -16,12 +16,13 @@ import (
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/events"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(reaching{m}, goleak.IgnoreAnyFunction("database/sql.(*DB).connectionOpener"))
+	leaktest.VerifyTestMain(reaching{m}, goleak.IgnoreAnyFunction("database/sql.(*DB).connectionOpener"))
 }
 
 // listenHTTP serves the world over a real connection.

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
@@ -21,7 +21,7 @@ import (
 	"github.com/forewarm/forewarm/worker/queue/memqueue"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // newRunningWorld makes a world whose time is the bubble's, with a worker to run.
 func newRunningWorld(t *testing.T, cloud func(provisioners.Provisioner) provisioners.Provisioner) *world {

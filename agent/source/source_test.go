@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/forewarm/forewarm/agent/history"
 	"github.com/forewarm/forewarm/agent/source"
 	"github.com/forewarm/forewarm/agent/source/tail"
+	"github.com/forewarm/forewarm/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 func newTail(t *testing.T) (path string, checkpoint *history.Checkpoint, src *tail.Tail) {
 	t.Helper()

@@ -127,7 +127,10 @@ func (w at) test(ctx context.Context, what, name string) (bool, error) {
 // receiveAll unpacks an archive of $2 in the folder $1, beside what is there, and moves it to its
 // place when all of it has come: an interruption leaves nothing. A folder that is there already, or
 // that its owner may not move, is filled instead.
-const receiveAll = `mkdir -p -- "$1" && cd -- "$1" && part=$(mktemp -d ./.forewarm-part.XXXXXX) || exit
+// Until it is known what to remove, no signal is heard: who hangs up repeats it with another one.
+const receiveAll = `mkdir -p -- "$1" && cd -- "$1" || exit
+trap "" HUP INT TERM
+part=$(mktemp -d ./.forewarm-part.XXXXXX) || exit
 trap 'trap "" HUP INT TERM; chmod -R u+w -- "$part"; rm -rf -- "$part"' EXIT
 trap 'exit 1' HUP INT TERM
 tar -xf - -C "$part" || exit

@@ -72,6 +72,5 @@ func (i *Installation) runDaemon(ctx context.Context, nodeID, dir string) {
 	must(attach.New(attach.Config{URL: i.URL, BootID: nodeID, Holds: holds, Hurry: func() {}, Log: quiet,
 		Key:  func() obs.Secret { return obs.NewSecret(joined.Key) },
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)), //nolint:gosec // repeatable
-		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Kill: 5 * time.Second,
-			Drain: 50 * time.Millisecond}})).Run(ctx)
+		Runner: work.Runner{HangUp: time.Minute, Terminate: time.Minute, Kill: time.Minute, Drain: time.Minute}})).Run(ctx)
 }

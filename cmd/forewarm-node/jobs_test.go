@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -81,7 +82,7 @@ func (p *jobPlane) await(t *testing.T, what func() bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return what()
-	}, 30*time.Second, 10*time.Millisecond)
+	}, 2*time.Minute, 10*time.Millisecond)
 }
 
 // A job runs on when its daemon is killed, and when it is told to end; the next one finds it, what it wrote
@@ -95,6 +96,10 @@ func TestAJobOutlivesItsDaemon(t *testing.T) {
 		t.Run(strconv.Itoa(user), func(t *testing.T) { outlive(t, newMachine(t, user)) })
 	}
 }
+
+// alc is an allocation of this process alone: a daemon without users of its own for holders ends all processes on the
+// machine that bear its name, those of another package's tests, too.
+func alc() string { return fmt.Sprintf("alc_%d", os.Getpid()) }
 
 // machine is where daemons of a user begin.
 type machine struct {
@@ -116,7 +121,7 @@ func newMachine(t *testing.T, user int) *machine {
 	require.NoError(t, syscall.Mkfifo(m.pipe, 0o666))
 	require.NoError(t, os.Chmod(m.pipe, 0o666)) //nolint:gosec // holders read it
 	m.plane = &jobPlane{order: contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 3}, Rank: 1,
-		AllocationID: "alc_1", MaxRuntimeSeconds: 600, GraceSeconds: 1,
+		AllocationID: alc(), MaxRuntimeSeconds: 600, GraceSeconds: 1,
 		Command: []string{"sh", "-c", "cat; cat " + m.pipe + "; cat " + m.pipe + "; echo end; exit 5"},
 		Input:   slices.Repeat([]byte("up"), 1<<20)}} // more than an answer without jobs may have
 	server := httptest.NewServer(m.plane)
@@ -170,13 +175,13 @@ func outlive(t *testing.T, m *machine) {
 	require.Eventually(t, func() bool {
 		left, err := os.ReadFile(filepath.Join(m.dir, "state", "jobs", ".job_1-3", "order.json"))
 		return err == nil && len(left) == 0
-	}, 30*time.Second, 10*time.Millisecond, "it is forgotten")
+	}, 2*time.Minute, 10*time.Millisecond, "it is forgotten")
 	m.stop(t)
 }
 
 // A daemon whose sessions are turned off starts nothing, and says why.
 func TestADaemonWithoutSessionsTakesNoJobs(t *testing.T) {
-	p := &jobPlane{order: contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 1}, AllocationID: "alc_1",
+	p := &jobPlane{order: contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 1}, AllocationID: alc(),
 		Command: []string{"true"}}}
 	server := httptest.NewServer(p)
 	defer server.Close()

@@ -126,7 +126,7 @@ func TestTrapCKillNine(t *testing.T) {
 	}
 	l.checkBookings(t)
 	awaitQuiet(t, api)
-	require.Zero(t, p.stop(t, 15*time.Second), p.errors.String())
+	require.Zero(t, p.stop(t, ending), p.errors.String())
 	p = h.start(t, nil, "up", "--config", h.configFile())
 	d.open(t, p.awaitAddress(t))
 	compareBill(t, h, api)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,7 +37,7 @@ func TestTrapCJobsOutliveKillNine(t *testing.T) {
 	stop()
 	require.Empty(t, s.load.faults)
 	s.compare(t, api)
-	require.Zero(t, p.stop(t, 15*time.Second), p.errors.String())
+	require.Zero(t, p.stop(t, ending), p.errors.String())
 }
 
 // submissions are jobs that several people submit, and the ids that were acknowledged, by name.

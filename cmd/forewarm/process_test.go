@@ -51,7 +51,7 @@ func buildAndRun(m *testing.M) int {
 
 // patience is how long anything may take on a slow, busy machine before a test
 // calls it stuck. No test waits for it to pass.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // home is what a program keeps between its runs.
 type home struct{ dir string }

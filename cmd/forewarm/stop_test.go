@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ending is how long a polite end may take.
-const ending = 15 * time.Second
+// ending is how long a polite end may take: what the program gives up waiting for, it says with its exit code.
+const ending = time.Minute
 
 func TestGracefulStopAndSecondStart(t *testing.T) {
 	t.Parallel()

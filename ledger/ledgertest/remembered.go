@@ -206,7 +206,7 @@ func urgentChangesAreTold(w *world) {
 		case <-time.After(50 * time.Millisecond):
 			return false
 		}
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }
 
 // requireSaved requires that a channel was closed, where a store has one.

@@ -122,7 +122,7 @@ func TestUpkeepWarnings(t *testing.T) {
 		warnings, err := s.UpkeepWarnings(t.Context(), time.Hour)
 		require.NoError(t, err)
 		return strings.Contains(strings.Join(warnings, "\n"), "run VACUUM spare")
-	}, 30*time.Second, 50*time.Millisecond)
+	}, 2*time.Minute, 50*time.Millisecond)
 	version, err := s.ServerVersion(t.Context())
 	require.NoError(t, err)
 	require.Regexp(t, `^PostgreSQL \d+`, version)

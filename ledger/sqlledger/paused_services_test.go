@@ -55,6 +55,9 @@ func reserveGPU(ctx context.Context, l *verbs.Ledger, n, day int) error {
 	return err
 }
 
+// longerThanAnyWait is when a request ends that hangs: all that wait are told sooner.
+const longerThanAnyWait = time.Minute
+
 // holdPaused acts as a process that stops in the middle of a transaction: it holds
 // what the statement locks, and says nothing more. After a while the server ends
 // it.
@@ -70,8 +73,15 @@ func holdPaused(t *testing.T, address, idle, statement string) *pgx.Conn {
 	return conn
 }
 
+// endPaused has the server end who is paused, as it does after a while.
+func endPaused(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	_, err := conn.Exec(t.Context(), "SET LOCAL idle_in_transaction_session_timeout = '1ms'")
+	require.NoError(t, err)
+}
+
 // TestAPausedHolderDelaysOnlyItsPool: whoever needs what it holds goes on once the
-// server has ended it; whoever books elsewhere meanwhile hardly notices.
+// server has ended it; whoever books elsewhere does so meanwhile.
 func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 	t.Parallel()
 	for name, held := range map[string]string{
@@ -91,32 +101,25 @@ func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 			require.NoError(t, reserveGPU(t.Context(), l, 2, 0))
 			require.NoError(t, sqlledger.ExecBehind(t.Context(), openInstance(t, address),
 				"UPDATE tasks SET run_at = 4102444800000000")) // it sleeps
-			holdPaused(t, address, "2s", held)
+			holder := holdPaused(t, address, "1min", held)
 
-			began := time.Now()
 			var group sync.WaitGroup
 			var stuck sync.Map
 			for i := range 20 {
 				group.Go(func() {
-					ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+					ctx, cancel := context.WithTimeout(context.Background(), longerThanAnyWait)
 					defer cancel()
 					stuck.Store(i, reserveGPU(ctx, l, 1, i))
 				})
 			}
-			slowest, calls := time.Duration(0), 0
-			for ; time.Since(began) < 1500*time.Millisecond; calls++ {
-				one := time.Now()
-				require.NoError(t, reserveGPU(t.Context(), l, 2, calls%90))
-				slowest = max(slowest, time.Since(one))
+			awaitLock(t, address)
+			for i := range 25 {
+				require.NoError(t, reserveGPU(t.Context(), l, 2, i))
 			}
 			stuck.Range(func(i, err any) bool { t.Fatalf("booking %v was not held up: %v", i, err); return false })
+			endPaused(t, holder)
 			group.Wait()
-			took := time.Since(began)
 			stuck.Range(func(_, err any) bool { require.Nil(t, err); return true })
-			t.Logf("beside it: %d bookings, the slowest %v; those it held up: %v", calls, slowest, took)
-			require.Less(t, slowest, 1500*time.Millisecond)
-			require.Greater(t, calls, 20)
-			require.Less(t, took, 6*time.Second)
 		})
 	}
 }
@@ -133,7 +136,7 @@ func TestAServerThatHasJustBegunWaits(t *testing.T) {
 			t.Parallel()
 			address, l := setUpSite(t)
 			holdPaused(t, address, "1s", held)
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), longerThanAnyWait)
 			defer cancel()
 			require.NoError(t, reserveGPU(ctx, l, 1, 0))
 		})
@@ -166,7 +169,7 @@ func TestAHolderThatComesAndGoes(t *testing.T) {
 				if server == 1 {
 					on = another
 				}
-				ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), longerThanAnyWait)
 				defer cancel()
 				assert.NoError(t, reserveGPU(ctx, on, 1, n))
 			})
@@ -199,7 +202,7 @@ func TestHoldersThatFollowEachOther(t *testing.T) {
 			var group sync.WaitGroup
 			for day := range 3 {
 				group.Go(func() {
-					ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+					ctx, cancel := context.WithTimeout(context.Background(), longerThanAnyWait)
 					defer cancel()
 					assert.NoError(t, reserveGPU(ctx, l, 1, 1+day))
 				})
@@ -246,17 +249,32 @@ func TestAServerReadsPoolsBeforeItLocks(t *testing.T) {
 	require.Zero(t, store.count.Load())
 }
 
+// awaited is a store that notes until when it may wait.
+type awaited struct {
+	ledger.Store
+	until chan time.Time
+}
+
+func (s awaited) Await(ctx context.Context, r ledger.Rows) error {
+	until, _ := ctx.Deadline()
+	s.until <- until
+	return s.Store.Await(ctx, r)
+}
+
 // TestABusyPoolIsSaid: if a holder stays, the request fails with ErrBusy before its
 // deadline.
 func TestABusyPoolIsSaid(t *testing.T) {
 	t.Parallel()
-	address, l := setUpSite(t)
+	address, _ := setUpSite(t)
+	store := awaited{openInstance(t, address), make(chan time.Time, 100)}
+	l := verbs.New(store, &ids.UUID{}, ledger.Config{})
 	require.NoError(t, reserveGPU(t.Context(), l, 1, 0))
 	holdPaused(t, address, "1min", "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	require.ErrorIs(t, reserveGPU(ctx, l, 1, 1), ledger.ErrBusy)
-	require.NoError(t, ctx.Err(), "there is time left to say it")
+	deadline, _ := ctx.Deadline()
+	require.Equal(t, deadline.Add(-time.Second), <-store.until, "there is time left to say it")
 }
 
 // TestALostConnectionIsTriedAgain: nothing can have been done before the COMMIT was
@@ -324,5 +342,5 @@ func awaitLock(t *testing.T, address string) {
 		var waiting int
 		err := conn.QueryRow(t.Context(), countLockWaits).Scan(&waiting)
 		return err == nil && waiting > 0
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }

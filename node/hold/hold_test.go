@@ -1,6 +1,7 @@
 package hold_test
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -19,6 +20,10 @@ import (
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/launch/launchtest"
 )
+
+// alc is an allocation of this process alone: without rights of its own a keeper ends all processes on the machine that
+// bear the allocation's name, those of another package's tests, too.
+func alc(n int) string { return fmt.Sprintf("alc_%d_%d", os.Getpid(), n) }
 
 var day = time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
 
@@ -66,7 +71,7 @@ func awaitChange(t *testing.T, k *hold.Keeper) {
 	t.Helper()
 	select {
 	case <-k.Changed():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nothing changed")
 	}
 }
@@ -81,9 +86,9 @@ func TestNothingIsLeftOfAHold(t *testing.T) {
 	k := keeperIn(t, dir)
 	require.Equal(t, hold.OwnUser, k.Isolation())
 	k.Look(gpus(0, 400), day)
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}, GPUIndices: []int{3}})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}, GPUIndices: []int{3}})
 	require.NoError(t, err)
-	other, err := k.Open(hold.Hold{AllocationID: "alc_2", GPUUUIDs: []string{"GPU-2"}})
+	other, err := k.Open(hold.Hold{AllocationID: alc(2), GPUUUIDs: []string{"GPU-2"}})
 	require.NoError(t, err)
 	require.NotEqual(t, p.UID, other.UID)
 	require.Subset(t, p.Environment, []string{"CUDA_VISIBLE_DEVICES=GPU-1", "FOREWARM_GPU_INDICES=3"})
@@ -92,10 +97,10 @@ func TestNothingIsLeftOfAHold(t *testing.T) {
 mkfifo up; echo y >/dev/shm/fw-$$; ipcmk -M 4096 >/dev/null; ipcmk -Q >/dev/null; ipcmk -S 1 >/dev/null
 env -i setsid sh -c 'trap "" TERM HUP; : >up; while :; do sleep 100; done' >/dev/null 2>&1 & echo $!; cat up`)
 	stays := begin(t, other, "sleep 1000 >/dev/null 2>&1 & echo $!")
-	require.Equal(t, []string{"alc_1", "alc_2"}, k.List())
+	require.Equal(t, []string{alc(1), alc(2)}, k.List())
 
-	k.End([]string{"alc_1"})
-	k.End([]string{"alc_1"}) // the server repeats itself
+	k.End([]string{alc(1)})
+	k.End([]string{alc(1)}) // the server repeats itself
 	awaitChange(t, k)
 	require.True(t, k.AwaitsLook())
 	require.Empty(t, k.Cleaned(), "its GPUs were not read back")
@@ -121,7 +126,7 @@ env -i setsid sh -c 'trap "" TERM HUP; : >up; while :; do sleep 100; done' >/dev
 		require.NoError(t, err)
 		require.NotContains(t, string(text), strconv.FormatUint(uint64(p.UID), 10))
 	}
-	_, err = k.Open(hold.Hold{AllocationID: "alc_1"})
+	_, err = k.Open(hold.Hold{AllocationID: alc(1)})
 	require.ErrorIs(t, err, hold.ErrEnded)
 
 	k.End(nil)
@@ -141,10 +146,10 @@ func TestAHoldOpensItsOwnGPUs(t *testing.T) {
 	if k.Isolation() != hold.OwnDevices {
 		t.Skip("GPUs cannot be kept from processes here")
 	}
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}})
 	require.NoError(t, err)
 	require.Contains(t, p.Environment, "FOREWARM_ISOLATION=devices")
-	unknown, err := k.Open(hold.Hold{AllocationID: "alc_2", GPUUUIDs: []string{"GPU-of-no-number"}})
+	unknown, err := k.Open(hold.Hold{AllocationID: alc(2), GPUUUIDs: []string{"GPU-of-no-number"}})
 	require.NoError(t, err)
 	require.Contains(t, unknown.Environment, "FOREWARM_ISOLATION=user", "nobody can tell which devices are its own")
 	for n, want := range map[uint32]bool{3: true, 4: false} {
@@ -155,7 +160,7 @@ func TestAHoldOpensItsOwnGPUs(t *testing.T) {
 		require.NotContains(t, opens(t, unknown, device), "Operation not permitted")
 	}
 	k = keeperIn(t, dir) // a daemon that begins again
-	_, err = k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+	_, err = k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}})
 	require.NoError(t, err)
 	require.Contains(t, opens(t, p, filepath.Join(dir, "nvidia4")), "Operation not permitted")
 	k.EndAll()
@@ -181,7 +186,7 @@ func TestAForkBombIsBoundedAndEnded(t *testing.T) {
 		t.Skip("only root can give holds users of their own")
 	}
 	k := keeperIn(t, newDir(t))
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
 	limit, err := strconv.Atoi(begin(t, p, "bash -c 'ulimit -u'"))
 	require.NoError(t, err)
@@ -189,7 +194,7 @@ func TestAForkBombIsBoundedAndEnded(t *testing.T) {
 	require.Contains(t, begin(t, p, `bash -c 'ulimit -u 40; trap "" TERM
 spawn() { trap "" TERM; while :; do (spawn) >/dev/null 2>&1 & sleep 0.01; done; }
 spawn >/dev/null 2>&1 & disown; sleep 0.5; echo up' 2>/dev/null`), "up")
-	k.End([]string{"alc_1"})
+	k.End([]string{alc(1)})
 	awaitChange(t, k)
 	k.Look(contract.NodeLook{Source: "simulated"}, day.Add(time.Second))
 	require.Len(t, k.Cleaned(), 1)
@@ -202,12 +207,12 @@ func TestMarkedProcessesAreEnded(t *testing.T) {
 	k := keeperIn(t, dir)
 	k.ForgetRights()
 	require.Equal(t, hold.EnvironmentOnly, k.Isolation())
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
 	require.False(t, p.OwnUser)
 	mine := begin(t, p, "setsid sleep 1000 >/dev/null 2>&1 & echo $!")
 	other := p
-	other.Environment = []string{"FOREWARM_ALLOCATION=alc_12"}
+	other.Environment = []string{"FOREWARM_ALLOCATION=" + alc(1) + "2"}
 	others := begin(t, other, "sleep 1000 >/dev/null 2>&1 & echo $!")
 	k.EndAll()
 	require.False(t, alive(mine))
@@ -221,13 +226,13 @@ func TestMarkedProcessesAreEnded(t *testing.T) {
 func TestTheBookOutlivesTheDaemon(t *testing.T) {
 	dir := newDir(t)
 	k := keeperIn(t, dir)
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}})
 	require.NoError(t, err)
 	stays := begin(t, p, "sleep 1000 >/dev/null 2>&1 & echo $!")
 
 	k = keeperIn(t, dir)
-	require.Equal(t, []string{"alc_1"}, k.List())
-	again, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+	require.Equal(t, []string{alc(1)}, k.List())
+	again, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}})
 	require.NoError(t, err)
 	require.Equal(t, p, again)
 	require.True(t, alive(stays))
@@ -251,7 +256,7 @@ func TestTheBookOutlivesTheDaemon(t *testing.T) {
 func TestAnUnknownHoldIsEnded(t *testing.T) {
 	dir := newDir(t)
 	k := keeperIn(t, dir)
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
 	stays := begin(t, p, "sleep 1000 >/dev/null 2>&1 & echo $!")
 	for _, name := range []string{"book.json", "book.json.journal"} {
@@ -259,7 +264,7 @@ func TestAnUnknownHoldIsEnded(t *testing.T) {
 	}
 	k = keeperIn(t, dir)
 	require.Empty(t, k.List())
-	k.End([]string{"alc_1", "../../etc"})
+	k.End([]string{alc(1), "../../etc"})
 	awaitChange(t, k)
 	require.False(t, alive(stays))
 	k.Look(contract.NodeLook{Source: "none", Problem: "no driver"}, day.Add(time.Second))
@@ -271,14 +276,14 @@ func TestAnUnknownHoldIsEnded(t *testing.T) {
 // An end waits for what is being started, and ends it.
 func TestAnEndWaitsForWhatIsBeingStarted(t *testing.T) {
 	k := keeperIn(t, newDir(t))
-	_, err := k.Begin("alc_1")
+	_, err := k.Begin(alc(1))
 	require.ErrorIs(t, err, hold.ErrEnded, "it was never opened")
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
-	began, err := k.Begin("alc_1")
+	began, err := k.Begin(alc(1))
 	require.NoError(t, err)
-	k.End([]string{"alc_1"})
-	_, err = k.Begin("alc_1")
+	k.End([]string{alc(1)})
+	_, err = k.Begin(alc(1))
 	require.ErrorIs(t, err, hold.ErrEnded)
 	late := begin(t, p, "setsid sleep 1000 >/dev/null 2>&1 & echo $!")
 	select {
@@ -303,9 +308,9 @@ func TestAProofSaysWhatWasRead(t *testing.T) {
 	} {
 		k := keeperIn(t, newDir(t))
 		k.Look(looks[0], day)
-		_, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+		_, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}})
 		require.NoError(t, err)
-		k.End([]string{"alc_1"})
+		k.End([]string{alc(1)})
 		awaitChange(t, k)
 		k.Look(looks[1], day.Add(time.Second))
 		require.Len(t, k.Cleaned(), 1, want)
@@ -325,9 +330,9 @@ func TestGPUsThatStayBusyAreTold(t *testing.T) {
 	} {
 		k := keeperIn(t, newDir(t))
 		k.Look(gpus(0, 10), day)
-		_, err := k.Open(hold.Hold{AllocationID: "alc_1", GPUUUIDs: []string{"GPU-1"}})
+		_, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}})
 		require.NoError(t, err)
-		k.End([]string{"alc_1"})
+		k.End([]string{alc(1)})
 		awaitChange(t, k)
 		k.Look(look, day.Add(time.Second))
 		require.Empty(t, k.Cleaned(), want)

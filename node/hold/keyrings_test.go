@@ -17,7 +17,7 @@ func TestKeysAreRemoved(t *testing.T) {
 		t.Skip("only root can give holds users of their own")
 	}
 	k := keeperIn(t, newDir(t))
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 0}, keysOf(t, p.UID, func([]int) {}))
 	left := keysOf(t, p.UID, func(keyrings []int) {
@@ -27,7 +27,7 @@ func TestKeysAreRemoved(t *testing.T) {
 		}
 	})
 	require.Equal(t, []int{1, 1}, left)
-	proofOf(t, k, "alc_1")
+	proofOf(t, k, alc(1))
 	require.Equal(t, []int{0, 0}, keysOf(t, p.UID, func([]int) {}))
 }
 

@@ -83,7 +83,7 @@ func boundOpenFiles(t *testing.T, most uint64) {
 func TestADeepFolderIsRemoved(t *testing.T) {
 	dir := newDir(t)
 	k := keeperIn(t, dir)
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
 	kept := filepath.Join(dir, "kept")
 	require.NoError(t, os.WriteFile(kept, nil, 0o600))
@@ -97,7 +97,7 @@ func TestADeepFolderIsRemoved(t *testing.T) {
 	require.NoError(t, unix.Mkdirat(int(bottom.Fd()), "left", 0o700))
 	require.NoError(t, unix.Fchownat(int(bottom.Fd()), "left", int(p.UID), int(p.GID), 0))
 
-	require.Contains(t, proofOf(t, k, "alc_1"), "0 processes ended")
+	require.Contains(t, proofOf(t, k, alc(1)), "0 processes ended")
 	require.NoDirExists(t, p.Home)
 	require.FileExists(t, kept)
 	if p.OwnUser {
@@ -114,9 +114,9 @@ func TestAnExchangedFolderLeadsNowhere(t *testing.T) {
 	}
 	dir := newDir(t)
 	k := keeperIn(t, dir)
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
-	other, err := k.Open(hold.Hold{AllocationID: "alc_2"})
+	other, err := k.Open(hold.Hold{AllocationID: alc(2)})
 	require.NoError(t, err)
 	victim, shared := sharedFolder(t, 0, 0o700), sharedFolder(t, other.UID, 0o777)
 	folder, link := filepath.Join(shared, "folder"), filepath.Join(shared, "link")
@@ -144,7 +144,7 @@ func TestAnExchangedFolderLeadsNowhere(t *testing.T) {
 			}
 		}
 	})
-	k.End([]string{"alc_1"})
+	k.End([]string{alc(1)})
 	awaitChange(t, k)
 	close(stop)
 	exchanging.Wait()
@@ -162,20 +162,20 @@ func TestWhatAnEarlierHolderLeftSinceIsRemoved(t *testing.T) {
 	dir := newDir(t)
 	k := keeperIn(t, dir)
 	var places []hold.Place
-	for _, id := range []string{"alc_1", "alc_2", "alc_3", "alc_4"} {
+	for _, id := range []string{alc(1), alc(2), alc(3), alc(4)} {
 		p, err := k.Open(hold.Hold{AllocationID: id})
 		require.NoError(t, err)
 		places = append(places, p)
 	}
 	earlier, stays := places[0], places[1]
-	proofOf(t, k, "alc_1")
+	proofOf(t, k, alc(1))
 	k.End(nil) // the server has heard it
 	closed := sharedFolder(t, stays.UID, 0o700)
 	strangers := filepath.Join(sharedFolder(t, 0, 0o777), "file")
 	require.NoError(t, os.WriteFile(strangers, nil, 0o600))
 	give(t, strangers, places[3].UID+1, 0o600) // of another daemon of the machine
 	begin(t, stays, "mkdir sub; touch own sub/own")
-	for _, id := range []string{"alc_3", "alc_4"} {
+	for _, id := range []string{alc(3), alc(4)} {
 		left := []string{filepath.Join(closed, "file"), filepath.Join(stays.Home, "file"),
 			filepath.Join(stays.Home, "sub/file")}
 		for _, path := range left {
@@ -206,7 +206,7 @@ func TestSharedMemoryInUseIsRemoved(t *testing.T) {
 		t.Skip("only root can give holds users of their own")
 	}
 	k := keeperIn(t, newDir(t))
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
 	made := strings.Fields(begin(t, p, "ipcmk -M 4096 -p 0666"))
 	id, err := strconv.Atoi(made[len(made)-1])
@@ -214,5 +214,5 @@ func TestSharedMemoryInUseIsRemoved(t *testing.T) {
 	attached, err := unix.SysvShmAttach(id, 0, 0)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, unix.SysvShmDetach(attached)) }()
-	require.Contains(t, proofOf(t, k, "alc_1"), "1 file removed")
+	require.Contains(t, proofOf(t, k, alc(1)), "1 file removed")
 }

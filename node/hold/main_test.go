@@ -5,13 +5,14 @@ import (
 	"testing"
 	"unsafe"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/forewarm/forewarm/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	dropSysAdmin()
-	goleak.VerifyTestMain(m)
+	leaktest.VerifyTestMain(m)
 }
 
 // dropSysAdmin takes CAP_SYS_ADMIN from the tests, which the daemon's unit does not have. With cgo it is not possible.

@@ -19,9 +19,9 @@ import (
 func TestWhatIsOverIsNotOpenedAgain(t *testing.T) {
 	dir, now := newDir(t), clock.NewManual(day)
 	k := keeperAt(t, dir, now)
-	_, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	_, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
-	for _, id := range []string{"alc_1", "alc_2"} {
+	for _, id := range []string{alc(1), alc(2)} {
 		k.End([]string{id})
 		awaitChange(t, k)
 		now.Advance(time.Second)
@@ -32,7 +32,7 @@ func TestWhatIsOverIsNotOpenedAgain(t *testing.T) {
 		require.Empty(t, k.Cleaned())
 	}
 	for range 2 {
-		for _, id := range []string{"alc_1", "alc_2"} {
+		for _, id := range []string{alc(1), alc(2)} {
 			_, err = k.Open(hold.Hold{AllocationID: id})
 			require.ErrorIs(t, err, hold.ErrEnded)
 			_, err = k.Begin(id)
@@ -42,17 +42,17 @@ func TestWhatIsOverIsNotOpenedAgain(t *testing.T) {
 		k = keeperAt(t, dir, now)
 	}
 	now.Advance(23 * time.Hour)
-	endAll(t, k, now, "alc_3")
+	endAll(t, k, now, alc(3))
 	now.Advance(2 * time.Hour)
 	keeperAt(t, dir, now)
 	list, err := os.ReadFile(filepath.Join(dir, "book.json.over"))
 	require.NoError(t, err)
-	require.NotContains(t, string(list), "alc_1", "the list does not grow for ever")
-	require.Contains(t, string(list), "alc_3")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "book.json.over"), append(list, "\nalc_4 17"...), 0o600))
+	require.NotContains(t, string(list), alc(1), "the list does not grow for ever")
+	require.Contains(t, string(list), alc(3))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "book.json.over"), append(list, "\n"+alc(4)+" 17"...), 0o600))
 	k = keeperAt(t, dir, now) // of one that broke off within a line
-	endAll(t, k, now, "alc_5")
-	for _, id := range []string{"alc_3", "alc_5"} {
+	endAll(t, k, now, alc(5))
+	for _, id := range []string{alc(3), alc(5)} {
 		_, err = keeperAt(t, dir, now).Open(hold.Hold{AllocationID: id})
 		require.ErrorIs(t, err, hold.ErrEnded)
 	}

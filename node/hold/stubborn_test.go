@@ -31,13 +31,13 @@ func TestAProcessWithoutItsFirstThreadIsEnded(t *testing.T) {
 		if forget {
 			k.ForgetRights()
 		}
-		p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+		p, err := k.Open(hold.Hold{AllocationID: alc(1)})
 		require.NoError(t, err)
 		pid := begin(t, p, program+" >/dev/null 2>&1 & echo $!")
-		require.Eventually(t, func() bool { return !alive(pid) && hasThreads(pid) }, 10*time.Second, 10*time.Millisecond)
-		k.End([]string{"alc_1"})
+		require.Eventually(t, func() bool { return !alive(pid) && hasThreads(pid) }, time.Minute, 10*time.Millisecond)
+		k.End([]string{alc(1)})
 		awaitChange(t, k)
-		require.Eventually(t, func() bool { return !hasThreads(pid) }, time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return !hasThreads(pid) }, time.Minute, time.Millisecond)
 		k.Look(contract.NodeLook{Source: "simulated"}, day.Add(time.Second))
 		require.Len(t, k.Cleaned(), 1)
 		require.Empty(t, k.Cleaned()[0].Problem)
@@ -54,7 +54,7 @@ func TestACommandThatHasNotBegunEndsWithItsHold(t *testing.T) {
 		if forget {
 			k.ForgetRights()
 		}
-		p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+		p, err := k.Open(hold.Hold{AllocationID: alc(1)})
 		require.NoError(t, err)
 		what := launch.Command{Arguments: []string{program}, Directory: "/", Cgroup: p.Cgroup, Mark: p.Mark}
 		if p.OwnUser {
@@ -65,7 +65,7 @@ func TestACommandThatHasNotBegunEndsWithItsHold(t *testing.T) {
 		if !forget { // the lease is being broken by then
 			<-waits
 		}
-		k.End([]string{"alc_1"})
+		k.End([]string{alc(1)})
 		awaitChange(t, k)
 		<-child.Exited()
 		require.Empty(t, child.Close())
@@ -84,12 +84,12 @@ func TestWhatIsNotCleanIsTriedAgain(t *testing.T) {
 	dir := newDir(t)
 	now := clock.NewManual(day)
 	k := keeperAt(t, dir, now)
-	_, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	_, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
 	holds, away := filepath.Join(dir, "holds"), filepath.Join(dir, "away")
 	require.NoError(t, os.Rename(holds, away))
 	require.NoError(t, os.WriteFile(holds, nil, 0o600)) // no folder can be opened there
-	k.End([]string{"alc_1"})
+	k.End([]string{alc(1)})
 	awaitChange(t, k)
 	require.Contains(t, k.Cleaned()[0].Problem, "removing the folder of the hold")
 	k.End(nil) // the server has heard it
@@ -112,7 +112,7 @@ func TestProcessesThatComeAndGoAreEnded(t *testing.T) {
 		t.Skip("only root can give holds users of their own")
 	}
 	k := keeperIn(t, newDir(t))
-	p, err := k.Open(hold.Hold{AllocationID: "alc_1"})
+	p, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
 	cmd := exec.Command("/bin/sh", "-c", `trap "" TERM; flee() { (flee &) }; flee; flee; flee`)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: p.UID, Gid: p.GID}}
@@ -123,6 +123,6 @@ func TestProcessesThatComeAndGoAreEnded(t *testing.T) {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
 	}
 	require.NoError(t, cmd.Run(), "it goes on without its first process")
-	proofOf(t, k, "alc_1")
+	proofOf(t, k, alc(1))
 	require.NoDirExists(t, p.Cgroup)
 }

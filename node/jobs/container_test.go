@@ -45,7 +45,7 @@ func TestAJobInAContainer(t *testing.T) {
 	o := order("cat; pwd; id -u; echo $VALUE; echo err >&2; exit 7")
 	o.Image, o.Input, o.Environment = "python:3.12", []byte("input\n"), map[string]string{"VALUE": `a "b" c=d`}
 	require.Equal(t, contract.JobReport{ExitCode: 7}, n.run(o))
-	home := filepath.Join(n.dir, "holds", "alc_1")
+	home := filepath.Join(n.dir, "holds", alc(1))
 	require.Regexp(t, "^input\n"+home+"\n19[0-9]{8}\n"+`a "b" c=d`+"\n$", n.server.got(first, "stdout"))
 	require.Equal(t, "err\n", n.server.got(first, "stderr"))
 	run := said(t, engine, "run")
@@ -90,7 +90,7 @@ func TestAContainerThatWasLeftEndsWithItsHold(t *testing.T) {
 	require.NoError(t, runner.Kill())
 	require.Equal(t, contract.JobLost, n.awaitEnd(first).Code)
 	require.Equal(t, "forewarm-job_1-1-2\n", said(t, engine, "containers"))
-	n.holds.End([]string{"alc_1"})
+	n.holds.End([]string{alc(1)})
 	n.await(func() bool { return n.holds.AwaitsLook() })
 	n.holds.Look(contract.NodeLook{Source: "simulated"}, time.Now().Add(time.Second))
 	require.Empty(t, n.holds.Cleaned()[0].Problem)

@@ -60,7 +60,7 @@ func TestTheEnvironmentOfAJob(t *testing.T) {
 	require.Zero(t, n.run(o))
 	require.Subset(t, strings.Split(n.server.got(first, "stdout"), "\n"), []string{"MINE=1", "FOREWARM_JOB_ID=job_1",
 		"FOREWARM_JOB_ATTEMPT=1", "FOREWARM_JOB_RANK=2", "CUDA_VISIBLE_DEVICES=GPU-1", "FOREWARM_GPU_INDICES=3",
-		"MASTER_ADDR=10.0.0.1", filepath.Join(n.dir, "holds", "alc_1")})
+		"MASTER_ADDR=10.0.0.1", filepath.Join(n.dir, "holds", alc(1))})
 }
 
 // What cannot be started says why, also to a daemon that begins again.
@@ -213,17 +213,16 @@ func TestTheTimeLimit(t *testing.T) {
 	n := newNode(t)
 	o := order(`trap 'echo keep' USR1; trap 'echo end' TERM
 sh -c 'trap "" USR1 TERM; while :; do sleep 0.05; done' & while :; do wait; done`)
-	o.MaxRuntimeSeconds, o.GraceSeconds, o.Checkpoint = 2, 1, &contract.JobCheckpoint{Signal: "USR1", BeforeSeconds: 1}
-	want := contract.JobReport{ExitCode: 137, Signal: "KILL", Code: "time_limit", Reason: "its time of 2 s was over"}
+	// Seconds, so that a slow machine has set the traps by then; how many, TestWhenACommandIsToldThatItsTimeIsOver tells.
+	o.MaxRuntimeSeconds, o.GraceSeconds, o.Checkpoint = 4, 2, &contract.JobCheckpoint{Signal: "USR1", BeforeSeconds: 2}
+	want := contract.JobReport{ExitCode: 137, Signal: "KILL", Code: "time_limit", Reason: "its time of 4 s was over"}
 	require.Equal(t, want, n.run(o))
 	require.Equal(t, "keep\nend\n", n.server.got(first, "stdout"))
-	require.InDelta(t, 3, n.report(first).RanSeconds, 0.9)
-	times := n.server.pieces[first]
-	require.InDelta(t, 1, times[1].At.Sub(times[0].At).Seconds(), 0.9)
+	require.Greater(t, n.report(first).RanSeconds, 5.9)
 
 	o = order("trap 'echo saved; exit 3' TERM; while :; do sleep 0.05; done")
-	o.Attempt, o.MaxRuntimeSeconds = 2, 1
-	require.Equal(t, contract.JobReport{ExitCode: 3, Code: "time_limit", Reason: "its time of 1 s was over"}, n.run(o))
+	o.Attempt, o.MaxRuntimeSeconds = 2, 3
+	require.Equal(t, contract.JobReport{ExitCode: 3, Code: "time_limit", Reason: "its time of 3 s was over"}, n.run(o))
 	require.Equal(t, "saved\n", n.server.got(o.JobKey, "stdout"))
 }
 
@@ -233,7 +232,7 @@ func TestTheEndOfAHoldEndsItsJobs(t *testing.T) {
 	n.answer(0, order("trap 'echo told; exit 4' TERM; echo up; while :; do sleep 0.05; done"))
 	n.await(func() bool { return n.server.got(first, "") == "up\n" })
 	runner := n.runnerOf(first)
-	n.holds.End([]string{"alc_1"})
+	n.holds.End([]string{alc(1)})
 	require.Equal(t, contract.JobReport{ExitCode: 4}, n.awaitEnd(first))
 	require.Equal(t, "up\ntold\n", n.server.got(first, "stdout"))
 	n.awaitGone(runner)
@@ -288,9 +287,9 @@ func TestAnEndWaitsForAJobThatIsBeingStarted(t *testing.T) {
 		assert.FileExists(t, filepath.Join(n.folder(first), "started.json"), "the next daemon does not wait")
 		next.Close()
 	})
-	n.holds.End([]string{"alc_1"})
+	n.holds.End([]string{alc(1)})
 	require.Equal(t, contract.JobRankRunning, n.report(first).State)
-	_, err := n.holds.Begin("alc_1")
+	_, err := n.holds.Begin(alc(1))
 	require.ErrorIs(t, err, hold.ErrEnded)
 	require.NoError(t, os.WriteFile(pipe, []byte("go\n"), 0))
 	all.Wait()

@@ -66,7 +66,7 @@ func TestAJobThatNeedsTooMuchMemory(t *testing.T) {
 		Reason: "it needed more than the 96 MiB of memory that its allocation has on this node"}, n.run(o))
 	require.Empty(t, n.server.got(o.JobKey, ""))
 	require.InDelta(t, 96<<20, n.report(o.JobKey).PeakMemoryBytes, 1<<20)
-	left, err := filepath.Glob("/sys/fs/cgroup/forewarm-holds/alc_1-*/job-*")
+	left, err := filepath.Glob("/sys/fs/cgroup/forewarm-holds/" + alc(1) + "-*/job-*")
 	require.NoError(t, err)
 	require.Empty(t, left, "nothing of it is left, also what it had in the background")
 }

@@ -15,17 +15,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/jobs"
 	"github.com/forewarm/forewarm/node/jobs/jobstest"
 	"github.com/forewarm/forewarm/node/launch/launchtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // server keeps output as the control plane does.
 type server struct {
@@ -112,11 +112,11 @@ func newNodeWith(t *testing.T, cfg hold.Config) *node {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o711))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	n := &node{T: t, dir: dir, patience: 30 * time.Second, runner: jobstest.Runner(),
+	n := &node{T: t, dir: dir, patience: 2 * time.Minute, runner: jobstest.Runner(),
 		now:    time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC),
 		server: &server{pieces: map[contract.JobKey][]contract.JobOutputData{}, has: map[contract.JobKey]int64{}}}
 	n.holds, err = hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
-		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
+		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: time.Minute,
 		Launcher: launchtest.Launcher(), Bounds: cfg.Bounds, Containers: cfg.Containers})
 	require.NoError(t, err)
 	n.begin()
@@ -152,9 +152,13 @@ func (n *node) complete(cfg jobs.Config) jobs.Config {
 	return cfg
 }
 
+// alc is an allocation of this process alone: without rights of its own a keeper ends all processes on the machine that
+// bear the allocation's name, those of another package's tests, too.
+func alc(n int) string { return fmt.Sprintf("alc_%d_%d", os.Getpid(), n) }
+
 // order is a job with a script.
 func order(script string) contract.JobOrder {
-	return contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 1}, Rank: 2, AllocationID: "alc_1",
+	return contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 1}, Rank: 2, AllocationID: alc(1),
 		GPUUUIDs: []string{"GPU-1"}, GPUIndices: []int{3}, Command: []string{"sh", "-c", script},
 		MaxRuntimeSeconds: 600, GraceSeconds: 10}
 }

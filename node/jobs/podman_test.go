@@ -43,7 +43,7 @@ func boxed(attempt int, script string) contract.JobOrder {
 
 func containers(t *testing.T) string {
 	t.Helper()
-	out, err := exec.Command("podman", "ps", "--all", "--quiet", "--filter", "label=forewarm.allocation=alc_1").Output()
+	out, err := exec.Command("podman", "ps", "--all", "--quiet", "--filter", "label=forewarm.allocation="+alc(1)).Output()
 	require.NoError(t, err)
 	return string(out)
 }
@@ -53,7 +53,7 @@ func TestRealPodman(t *testing.T) {
 	o := boxed(1, "cat; pwd; id -u; cat /proc/self/cgroup; echo $VALUE; echo err >&2; exit 7")
 	o.Input, o.Environment = []byte("input\n"), map[string]string{"VALUE": `a "b" c=d`}
 	require.Equal(t, contract.JobReport{ExitCode: 7}, n.run(o))
-	require.Regexp(t, "^input\n"+filepath.Join(n.dir, "holds", "alc_1")+"\n19[0-9]{8}\n0::/\n"+
+	require.Regexp(t, "^input\n"+filepath.Join(n.dir, "holds", alc(1))+"\n19[0-9]{8}\n0::/\n"+
 		`a "b" c=d`+"\n$", n.server.got(first, "stdout"))
 	require.Equal(t, "err\n", n.server.got(first, "stderr"))
 
@@ -71,7 +71,7 @@ func TestRealPodman(t *testing.T) {
 	o.Image = "localhost/forewarm-test-missing:1"
 	require.Equal(t, contract.JobNotStarted, n.run(o).Code)
 	require.Empty(t, containers(t))
-	stuck, err := filepath.Glob("/sys/fs/cgroup/forewarm-holds/alc_1-*/job-*")
+	stuck, err := filepath.Glob("/sys/fs/cgroup/forewarm-holds/" + alc(1) + "-*/job-*")
 	require.NoError(t, err)
 	require.Empty(t, stuck)
 }
@@ -86,7 +86,7 @@ func TestRealPodmanLeavesNothing(t *testing.T) {
 	n.begin()
 	require.Equal(t, contract.JobLost, n.awaitEnd(first).Code)
 	require.NotEmpty(t, containers(t))
-	n.holds.End([]string{"alc_1"})
+	n.holds.End([]string{alc(1)})
 	n.await(n.holds.AwaitsLook)
 	n.holds.Look(contract.NodeLook{Source: "simulated"}, time.Now().Add(time.Second))
 	require.Empty(t, n.holds.Cleaned()[0].Problem, n.holds.Cleaned()[0].Proof)

@@ -36,7 +36,7 @@ func TestACheckpointOfTheLeaderAlone(t *testing.T) {
 	for leaderOnly, want := range map[bool]string{true: "ready\nshell\nchild ended by 15\n",
 		false: "ready\nshell\nchild ended by 10\n"} {
 		n := newNode(t)
-		o := order("sleep 60 & trap 'echo shell' USR1; trap 'kill $!' TERM; echo ready; " +
+		o := order("sleep 1000 & trap 'echo shell' USR1; trap 'kill $!' TERM; echo ready; " +
 			"until ! kill -0 $! 2>/dev/null; do wait $!; s=$?; done; echo child ended by $((s - 128))")
 		n.answer(0, o)
 		n.await(func() bool { return n.server.got(first, "stdout") == "ready\n" })
@@ -53,8 +53,8 @@ func TestTheTimeLimitTellsTheLeaderAlone(t *testing.T) {
 	n := newNode(t)
 	o := order("sh -c 'trap \"echo child\" USR1; while :; do sleep 0.05; done' & trap 'echo shell' USR1; " +
 		"while :; do wait; done")
-	o.MaxRuntimeSeconds, o.GraceSeconds = 2, 1
-	o.Checkpoint = &contract.JobCheckpoint{Signal: "USR1", BeforeSeconds: 1, LeaderOnly: true}
+	o.MaxRuntimeSeconds, o.GraceSeconds = 4, 60 // the first signal after two seconds: by then it has set its trap
+	o.Checkpoint = &contract.JobCheckpoint{Signal: "USR1", BeforeSeconds: 2, LeaderOnly: true}
 	require.Equal(t, contract.JobTimeLimit, n.run(o).Code)
 	require.Equal(t, "shell\n", n.server.got(first, "stdout"))
 }
@@ -74,7 +74,7 @@ func TestTheGraceIsBounded(t *testing.T) {
 func TestTheTimeLimitGoesFirst(t *testing.T) {
 	n := newNode(t)
 	o := order("trap 'echo term' TERM; echo ready; while :; do sleep 0.05; done")
-	o.MaxRuntimeSeconds, o.GraceSeconds = 1, 2
+	o.MaxRuntimeSeconds, o.GraceSeconds = 3, 2
 	n.answer(0, o)
 	n.await(func() bool { return n.server.got(first, "stdout") == "ready\nterm\n" })
 	n.keeper.Stop([]contract.JobStop{stopOf(o, 60)})

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/node/launch"
 	"github.com/forewarm/forewarm/node/launch/launchtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 func TestALauncherThatIsNoneSaysSo(t *testing.T) {
 	for want, l := range map[string]launch.Launcher{

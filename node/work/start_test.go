@@ -45,7 +45,7 @@ func TestAStartThatHangsHoldsUpItsSessionOnly(t *testing.T) {
 	began := time.Now()
 	hanging := newPair()
 	done := make(chan session.End, 1)
-	go func() { done <- quickly(t.Context(), mine, work.Command{Arguments: []string{program}}, hanging) }()
+	go func() { done <- carry(t.Context(), patient, mine, work.Command{Arguments: []string{program}}, hanging) }()
 	<-waits
 	require.Equal(t, ran{map[session.Channel]string{}, session.End{}}, run(t, mine, shell("kill -s STOP -- -1")))
 	require.Equal(t, "other\n", run(t, others, shell("echo other")).out[session.Stdout])

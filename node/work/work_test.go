@@ -17,15 +17,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/launch/launchtest"
 	"github.com/forewarm/forewarm/node/work"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // message is one of a session.
 type message struct {
@@ -65,9 +65,12 @@ func (p *pair) Receive() (session.Channel, []byte, error) {
 	}
 }
 
-// quick waits no longer than a test should.
-var quick = work.Runner{HangUp: 200 * time.Millisecond, Terminate: 200 * time.Millisecond, Kill: 5 * time.Second,
-	Drain: 50 * time.Millisecond}
+// patient waits for what comes by itself, however slow the machine is: only what hangs has it wait to the end.
+var patient = work.Runner{HangUp: time.Minute, Terminate: time.Minute, Kill: time.Minute, Drain: time.Minute}
+
+// hasty is for what does not come by itself, for which it waits to the end.
+var hasty = work.Runner{HangUp: 200 * time.Millisecond, Terminate: 200 * time.Millisecond, Kill: time.Minute,
+	Drain: 100 * time.Millisecond}
 
 // ran is what came of a session.
 type ran struct {
@@ -75,13 +78,13 @@ type ran struct {
 	end session.End
 }
 
-// quickly runs a command to its end.
-func quickly(ctx context.Context, place hold.Place, c work.Command, s work.Stream) session.End {
+// carry runs a command to its end.
+func carry(ctx context.Context, r work.Runner, place hold.Place, c work.Command, s work.Stream) session.End {
 	p, err := work.Start(place, c)
 	if err != nil {
 		return session.End{Code: session.NotStarted, Reason: err.Error()}
 	}
-	return quick.Carry(ctx, p, s)
+	return r.Carry(ctx, p, s)
 }
 
 // run runs a command to its end, and sends it messages.
@@ -89,7 +92,7 @@ func run(t *testing.T, place hold.Place, c work.Command, send ...message) ran {
 	t.Helper()
 	p := newPair()
 	done := make(chan session.End, 1)
-	go func() { done <- quickly(t.Context(), place, c, p) }()
+	go func() { done <- carry(t.Context(), patient, place, c, p) }()
 	go func() {
 		for _, m := range send {
 			select {
@@ -115,7 +118,8 @@ func run(t *testing.T, place hold.Place, c work.Command, send ...message) ran {
 
 func newPlace(t *testing.T) hold.Place {
 	return hold.Place{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: t.TempDir(),
-		Environment: []string{"CUDA_VISIBLE_DEVICES=GPU-1", "FOREWARM_ALLOCATION=alc_1"}, Launcher: launchtest.Launcher()}
+		Environment: []string{"CUDA_VISIBLE_DEVICES=GPU-1", fmt.Sprintf("FOREWARM_ALLOCATION=alc_%d", os.Getpid())},
+		Launcher:    launchtest.Launcher()} // another package's tests may end all that bears the name of one of theirs
 }
 
 func shell(script string) work.Command { return work.Command{Arguments: []string{"sh", "-c", script}} }
@@ -178,7 +182,8 @@ func TestSignalsReachTheProcessGroup(t *testing.T) {
 	p := newPair()
 	done := make(chan session.End, 1)
 	go func() {
-		done <- quickly(t.Context(), newPlace(t), shell("trap 'exit 3' INT; sh -c 'echo ready; exec sleep 10'"), p)
+		done <- carry(t.Context(), patient, newPlace(t),
+			shell("trap 'exit 3' INT; sh -c 'echo ready; exec sleep 1000'"), p)
 	}()
 	require.Equal(t, message{session.Stdout, "ready\n"}, <-p.fromNode)
 	p.toNode <- message{session.Signal, "NONE"}
@@ -194,22 +199,25 @@ func TestSignalsReachTheProcessGroup(t *testing.T) {
 
 // A stream that breaks ends the command and what it started, also where they ignore the mild signals.
 func TestACutStreamHangsUp(t *testing.T) {
-	for name, script := range map[string]string{
-		"mild": "sleep 1000 & echo $!; wait",
-		"stubborn": `trap '' HUP TERM; sh -c 'trap "" HUP TERM; sleep 1000; sleep 1000' & echo $!
-while :; do sleep 1000; done`,
+	for name, c := range map[string]struct {
+		runner work.Runner
+		script string
+	}{
+		"mild": {patient, "sleep 1000 & echo $!; wait"},
+		"stubborn": {hasty, `trap '' HUP TERM; sh -c 'trap "" HUP TERM; sleep 1000; sleep 1000' & echo $!
+while :; do sleep 1000; done`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair()
 			done := make(chan session.End, 1)
-			go func() { done <- quickly(t.Context(), newPlace(t), shell(script), p) }()
+			go func() { done <- carry(t.Context(), c.runner, newPlace(t), shell(c.script), p) }()
 			child, err := strconv.Atoi(strings.TrimSpace((<-p.fromNode).data))
 			require.NoError(t, err)
 			p.end()
 			end := <-done
 			require.Contains(t, end.Reason, "hung up")
 			require.NotEmpty(t, end.Signal)
-			require.Eventually(t, func() bool { return isGone(child) }, 5*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return isGone(child) }, time.Minute, 5*time.Millisecond)
 		})
 	}
 }
@@ -219,7 +227,7 @@ func TestWhatIsBehindNohupSurvivesACut(t *testing.T) {
 	p := newPair()
 	done := make(chan session.End, 1)
 	go func() {
-		done <- quickly(t.Context(), newPlace(t), shell(`nohup sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' &
+		done <- carry(t.Context(), patient, newPlace(t), shell(`nohup sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' &
 wait`), p)
 	}()
 	child, err := strconv.Atoi(strings.TrimSpace((<-p.fromNode).data))
@@ -242,10 +250,15 @@ func isGone(pid int) bool {
 
 // A child in the background that keeps the output open holds up nobody, and goes on.
 func TestABackgroundChildDoesNotHoldTheEnd(t *testing.T) {
-	got := run(t, newPlace(t), shell("sleep 1000 & echo $!"))
-	child, err := strconv.Atoi(strings.TrimSpace(got.out[session.Stdout]))
+	p := newPair()
+	done := make(chan session.End, 1)
+	go func() { done <- carry(t.Context(), hasty, newPlace(t), shell("sleep 1000 & echo $!; read line"), p) }()
+	child, err := strconv.Atoi(strings.TrimSpace((<-p.fromNode).data))
 	require.NoError(t, err)
-	require.Contains(t, got.end.Reason, "still hold its output open")
+	p.toNode <- message{session.Stdin, "end\n"} // not before all it wrote has come
+	end := <-done
+	p.end()
+	require.Contains(t, end.Reason, "still hold its output open")
 	require.False(t, isGone(child))
 	require.NoError(t, syscall.Kill(child, syscall.SIGKILL))
 }
@@ -254,8 +267,8 @@ func TestABackgroundChildDoesNotHoldTheEnd(t *testing.T) {
 func TestASlowHolderLosesNothing(t *testing.T) {
 	p := newPair()
 	done := make(chan session.End, 1)
-	go func() { done <- quickly(t.Context(), newPlace(t), shell("seq 1 100000"), p) }()
-	size, pause := 0, time.NewTicker(quick.Drain/2)
+	go func() { done <- carry(t.Context(), hasty, newPlace(t), shell("seq 1 100000"), p) }()
+	size, pause := 0, time.NewTicker(hasty.Drain/2)
 	defer pause.Stop()
 	for {
 		select {
@@ -317,7 +330,7 @@ func TestAPortCarriesBothWays(t *testing.T) {
 	p := newPair()
 	done := make(chan session.End, 1)
 	port := l.Addr().(*net.TCPAddr).Port
-	go func() { done <- quick.Connect(t.Context(), newPlace(t), port, p) }()
+	go func() { done <- patient.Connect(t.Context(), newPlace(t), port, p) }()
 	p.toNode <- message{session.Stdin, "12345"}
 	p.toNode <- message{session.Close, "\x00"}
 	require.Equal(t, message{session.Stdout, "5 bytes"}, <-p.fromNode)
@@ -331,7 +344,7 @@ func TestAPortWithoutAListenerSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	port := l.Addr().(*net.TCPAddr).Port
 	require.NoError(t, l.Close())
-	end := quick.Connect(context.Background(), newPlace(t), port, newPair())
+	end := patient.Connect(context.Background(), newPlace(t), port, newPair())
 	require.Equal(t, session.NotStarted, end.Code)
 	require.Contains(t, end.Reason, "nothing listens on port")
 }
@@ -355,13 +368,13 @@ func TestAPortOfAnothersProgramIsNotReached(t *testing.T) {
 		port := l.Addr().(*net.TCPAddr).Port
 		place := newPlace(t)
 		place.OwnUser, place.UID = true, place.UID+1
-		end := quick.Connect(t.Context(), place, port, newPair())
+		end := patient.Connect(t.Context(), place, port, newPair())
 		require.Equal(t, session.NotStarted, end.Code, address)
 		require.Contains(t, end.Reason, "nothing of this allocation listens on port "+strconv.Itoa(port))
 		place.UID--
 		p := newPair()
 		done := make(chan session.End, 1)
-		go func() { done <- quick.Connect(t.Context(), place, port, p) }()
+		go func() { done <- patient.Connect(t.Context(), place, port, p) }()
 		require.Equal(t, message{session.Stdout, "mine"}, <-p.fromNode, address)
 		require.Equal(t, message{session.Close, "\x01"}, <-p.fromNode)
 		p.toNode <- message{session.Close, "\x00"}

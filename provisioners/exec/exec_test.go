@@ -265,7 +265,7 @@ func requireDead(t *testing.T, pid int) {
 	require.Eventually(t, func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return syscall.Kill(pid, 0) != nil || err == nil && strings.Contains(string(stat), ") Z ")
-	}, 10*time.Second, 10*time.Millisecond, "process %d lives", pid)
+	}, time.Minute, 10*time.Millisecond, "process %d lives", pid)
 }
 
 // With one slot a second call waits for the first, and gives up without having

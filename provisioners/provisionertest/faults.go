@@ -120,7 +120,7 @@ func reclaimedMachine(t *testing.T, s Subject) {
 	made := s.awaitRunning(t, s.createInstance(t).ID)
 	require.Nil(t, made.Notice)
 	s.Reclaim(made.ID)
-	for range steps + 1 {
+	for range s.looks() {
 		got, err := s.Get(t.Context(), made.ID)
 		if err != nil {
 			requireKind(t, provisioners.KindNotFound, err)

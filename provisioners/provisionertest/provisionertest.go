@@ -34,6 +34,9 @@ type Subject struct {
 	Advance func(time.Duration)
 	// BootWithin and GoneWithin bound the waiting after Create and Delete.
 	BootWithin, GoneWithin time.Duration
+	// Patience is how many times as long a machine may take whose time is this one's, as
+	// that may be busy; 0 means once.
+	Patience int
 	// The hooks below inject one fault into the next call of their name; nil
 	// where the adapter's provider cannot be made to fail.
 	TimeOutCreate func() // the machine is made, the answer is KindUnknown
@@ -130,10 +133,13 @@ func (s Subject) createInstance(t *testing.T) provisioners.Instance {
 // steps is into how many parts a waiting time is cut.
 const steps = 20
 
+// looks is how often is looked at what is waited for, each time after a part of the time.
+func (s Subject) looks() int { return max(1, s.Patience)*steps + 1 }
+
 // awaitRunning lets time pass until the machine runs.
 func (s Subject) awaitRunning(t *testing.T, id string) provisioners.Instance {
 	t.Helper()
-	for range steps + 1 {
+	for range s.looks() {
 		instance, err := s.Get(t.Context(), id)
 		require.NoError(t, err)
 		if instance.Phase == provisioners.Running {
@@ -150,7 +156,7 @@ func (s Subject) awaitRunning(t *testing.T, id string) provisioners.Instance {
 // awaitGone lets time pass until the machine is Terminated or unknown.
 func (s Subject) awaitGone(t *testing.T, id string) {
 	t.Helper()
-	for range steps + 1 {
+	for range s.looks() {
 		instance, err := s.Get(t.Context(), id)
 		if err != nil {
 			require.Equal(t, provisioners.KindNotFound, provisioners.KindOf(err), "%v", err)

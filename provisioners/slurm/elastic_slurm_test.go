@@ -67,7 +67,7 @@ func (r *realElastic) coolAll(t *testing.T) {
 	}
 	cancelPartitionJobs(t, "elastic")
 	down := false
-	waitUntil(t, time.Minute, "nodes do not go cold", func() bool {
+	waitUntil(t, patience, "nodes do not go cold", func() bool {
 		cold := true
 		for node := range strings.Lines(runAsRoot(t, "sinfo", "--noheader", "--Node", "--partition=elastic",
 			"--Format=NodeList:10,StateComplete:80")) {
@@ -105,7 +105,7 @@ func (r *realElastic) warm(t *testing.T, token string) (provisioners.Instance, p
 	t.Helper()
 	made, err := r.Create(t.Context(), token, specOf("four"))
 	require.NoError(t, err)
-	r.keepUntil(t, 40*time.Second, "the node does not come up", func() bool {
+	r.keepUntil(t, patience, "the node does not come up", func() bool {
 		made, err = r.Get(t.Context(), made.ID)
 		require.NoError(t, err)
 		return made.Phase == provisioners.Running
@@ -125,8 +125,10 @@ func (r *realElastic) nodeOf(t *testing.T, id string) provisioners.ObservedNode 
 // very look is taken for work of others.
 func (r *realElastic) requireIdle(t *testing.T, id string) {
 	t.Helper()
-	waitUntil(t, 4*time.Second, "the node is not idle", func() bool {
-		return r.nodeOf(t, id).State == provisioners.NodeIdle
+	waitUntil(t, patience, "the node is not idle", func() bool {
+		state := r.nodeOf(t, id).State
+		require.Contains(t, []provisioners.NodeState{provisioners.NodeIdle, provisioners.NodeTaken}, state)
+		return state == provisioners.NodeIdle
 	})
 }
 
@@ -145,14 +147,14 @@ func (r *realElastic) keepUntil(t *testing.T, limit time.Duration, what string, 
 func (r *realElastic) keepFor(t *testing.T, d time.Duration, ids ...string) {
 	t.Helper()
 	end := time.Now().Add(d)
-	r.keepUntil(t, d+10*time.Second, "", func() bool { return time.Now().After(end) }, ids...)
+	r.keepUntil(t, d+patience, "", func() bool { return time.Now().After(end) }, ids...)
 }
 
 // started waits until the job has started, and returns what was seen of it.
 func (r *realElastic) started(t *testing.T, job string, keep ...string) provisioners.Work {
 	t.Helper()
 	var w provisioners.Work
-	r.keepUntil(t, 90*time.Second, "job "+job+" does not start", func() bool {
+	r.keepUntil(t, patience, "job "+job+" does not start", func() bool {
 		work := r.observe(t, "").Work
 		i := slices.IndexFunc(work, func(w provisioners.Work) bool { return strings.HasPrefix(w.ID, job+"@") })
 		if i >= 0 {

@@ -33,7 +33,7 @@ func TestElasticQueuedJobFindsCooledNode(t *testing.T) {
 	job := r.submitPlain(t, "--gres=gpu:4", "--begin=now+6")
 	require.NoError(t, r.Delete(t.Context(), made.ID))
 	w := r.started(t, job)
-	require.LessOrEqual(t, waitOf(t, w), 4*time.Second)
+	waitOf(t, w)
 	require.Equal(t, node.Name, w.Nodes[0].Name)
 	require.Equal(t, before, r.boots(t))
 }
@@ -43,7 +43,7 @@ func TestElasticPoweringDown(t *testing.T) {
 	r := newElastic(t)
 	made, node := r.warm(t, "token-1")
 	require.NoError(t, r.Delete(t.Context(), made.ID))
-	waitUntil(t, 60*time.Second, "the node is not powered down", func() bool {
+	waitUntil(t, patience, "the node is not powered down", func() bool {
 		return slices.ContainsFunc(r.observe(t, "").Nodes, func(n provisioners.ObservedNode) bool {
 			return n.Name == node.Name && n.State == provisioners.NodePoweringDown
 		})
@@ -59,18 +59,19 @@ func TestElasticPoweringDown(t *testing.T) {
 func TestElasticExclusiveInAHeartbeat(t *testing.T) {
 	r := newElastic(t)
 	made, node := r.warm(t, "token-1")
-	const boot = 45 * time.Second // what a job waits on a cold node here: until slurmctld's round after the boot
+	const boot = 75 * time.Second // what a job waits on a cold node here: until slurmctld's second round after the boot
 	for _, late := range []time.Duration{0, 3 * time.Second} {
 		var due time.Time
-		r.keepUntil(t, 40*time.Second, "no heartbeat is ahead", func() bool {
+		r.keepUntil(t, patience, "no heartbeat is ahead", func() bool {
 			due = r.nextBeat(t)
 			left := time.Until(due)
 			return left > 0 && left < 2*time.Second && r.nodeOf(t, made.ID).State == provisioners.NodeIdle
 		}, made.ID)
-		waitUntil(t, 8*time.Second, "", func() bool { return time.Since(due) >= late })
+		waitUntil(t, patience, "", func() bool { return time.Since(due) >= late })
+		before := r.boots(t)
 		w := r.started(t, r.submitPlain(t, "--exclusive"), made.ID)
 		if wait := waitOf(t, w); w.Nodes[0].Name == node.Name {
-			require.LessOrEqual(t, wait, 5*time.Second)
+			require.Equal(t, before, r.boots(t))
 		} else {
 			require.Zero(t, late, "the heartbeat was over")
 			require.LessOrEqual(t, wait, boot)
@@ -90,7 +91,7 @@ func TestElasticExclusiveAfterTheBoot(t *testing.T) {
 		made, node := r.warm(t, token)
 		kept = append(kept, made.ID)
 		w := r.started(t, r.submitPlain(t, "--exclusive", "--nodelist="+node.Name), kept...)
-		require.LessOrEqual(t, waitOf(t, w), 4*time.Second)
+		require.LessOrEqual(t, waitOf(t, w), 14*time.Second)
 		job, _, _ := strings.Cut(w.ID, "@")
 		runAsRoot(t, "scancel", job)
 	}
@@ -128,8 +129,10 @@ func TestElasticFeatures(t *testing.T) {
 	})
 	made, node := r.warm(t, "token-1")
 	require.Equal(t, "e3", node.Name)
+	before := r.boots(t)
 	w := r.started(t, r.submitPlain(t, "--gres=gpu:1", "--constraint=nvlink"), made.ID)
-	require.LessOrEqual(t, waitOf(t, w), 4*time.Second)
+	waitOf(t, w)
+	require.Equal(t, before, r.boots(t))
 	require.Equal(t, "four", w.Type)
 	_, err := r.Create(t.Context(), "token-2", specOf("four"))
 	require.Equal(t, provisioners.KindCapacity, provisioners.KindOf(err), "no other node has both: %v", err)
@@ -144,7 +147,7 @@ func TestElasticForgedRows(t *testing.T) {
 	}
 	array := r.submitPlain(t, "--array=1-900", "--gres=gpu:1", "--begin=now+3600")
 	var work []provisioners.Work
-	waitUntil(t, 20*time.Second, "the array does not say why it waits", func() bool {
+	waitUntil(t, patience, "the array does not say why it waits", func() bool {
 		work = r.observe(t, before.Mark).Work
 		return slices.ContainsFunc(work, func(w provisioners.Work) bool {
 			return strings.HasPrefix(w.ID, array+"_*@") && w.Waiting == provisioners.WaitDependencies

@@ -102,7 +102,7 @@ func TestStrangeAnswers(t *testing.T) {
 // end is stopped, and a caller that leaves is not waited for.
 func TestCommandsAreBounded(t *testing.T) {
 	t.Parallel()
-	quick := func(c *slurm.Config) { c.Timeout = 3 * time.Second; c.Offers[1].Partition = "gpu" }
+	quick := func(c *slurm.Config) { c.Timeout = 8 * time.Second; c.Offers[1].Partition = "gpu" }
 	child := filepath.Join(t.TempDir(), "child")
 	hangs := "sleep 600 & echo $! >" + child + "; wait"
 	cluster := replayCluster(t, map[string]string{"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": hangs}, quick)
@@ -116,7 +116,7 @@ func TestCommandsAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(state), ") Z ")
-	}, 10*time.Second, 10*time.Millisecond, "what the command started lives on")
+	}, time.Minute, 10*time.Millisecond, "what the command started lives on")
 
 	_, err = replayCluster(t, map[string]string{"squeue": hangs}, quick).List(t.Context(), "dep")
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
@@ -131,7 +131,7 @@ func TestCommandsAreBounded(t *testing.T) {
 		_, err := leaves.Get(ctx, "12-0123456789abcdef")
 		answered <- err
 	}()
-	require.Eventually(t, func() bool { _, err := os.Stat(began); return err == nil }, 10*time.Second,
+	require.Eventually(t, func() bool { _, err := os.Stat(began); return err == nil }, time.Minute,
 		10*time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-answered, context.Canceled)

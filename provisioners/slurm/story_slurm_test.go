@@ -72,7 +72,7 @@ func TestRealPowerSaving(t *testing.T) {
 
 	made := r.createInstance(t, "token-1", specOf("two"))
 	require.Equal(t, provisioners.Booting, made.Phase)
-	up := r.awaitPhase(t, made.ID, provisioners.Running, 60*time.Second)
+	up := r.awaitPhase(t, made.ID, provisioners.Running, patience)
 	require.Equal(t, "slurm://c1?job="+jobOf(made.ID), up.Address)
 	require.Len(t, up.Devices, 2)
 	require.Equal(t, "GPU-c1-0000-0000-0", up.Devices[0].UUID)
@@ -92,7 +92,7 @@ func TestRealMachinesShareANode(t *testing.T) {
 	first, second := r.createInstance(t, "token-1", specOf("two")), r.createInstance(t, "token-2", specOf("two"))
 	seen := map[string]bool{}
 	for _, id := range []string{first.ID, second.ID} {
-		for _, device := range r.awaitPhase(t, id, provisioners.Running, 20*time.Second).Devices {
+		for _, device := range r.awaitPhase(t, id, provisioners.Running, patience).Devices {
 			seen[device.UUID] = true
 		}
 	}
@@ -104,16 +104,16 @@ func TestRealExpiryWaitsForSteps(t *testing.T) {
 	t.Parallel()
 	r := newReal(t)
 	spec := specOf("two")
-	spec.ExpiresAt = time.Now().Add(15 * time.Second)
+	spec.ExpiresAt = time.Now().Add(30 * time.Second) // by then it must run
 	made := r.createInstance(t, "token-1", spec)
-	up := r.awaitPhase(t, made.ID, provisioners.Running, 15*time.Second)
+	up := r.awaitPhase(t, made.ID, provisioners.Running, patience)
 	const longer = 3 * time.Second
 	step := runInAllocation(t.Context(), up.Address, fmt.Sprint("sleep ",
 		int((time.Until(spec.ExpiresAt)+longer).Seconds())+1))
 	said, err := step.CombinedOutput()
 	require.NoError(t, err, "the step was killed: %s", said)
 	require.True(t, time.Now().After(spec.ExpiresAt.Add(longer)))
-	ended := r.awaitPhase(t, made.ID, provisioners.Terminated, 15*time.Second)
+	ended := r.awaitPhase(t, made.ID, provisioners.Terminated, patience)
 	require.True(t, ended.EndedAt.After(spec.ExpiresAt))
 }
 
@@ -146,7 +146,7 @@ func TestRealRaceOfTwoProcesses(t *testing.T) {
 	list, err := r.List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.Len(t, list.Instances, 1)
-	waitUntil(t, 20*time.Second, "a duplicate lives on", func() bool {
+	waitUntil(t, patience, "a duplicate lives on", func() bool {
 		return len(strings.Fields(runAsRoot(t, "squeue", "--noheader", "--partition="+r.config.Offers[0].Partition,
 			"--format=%i"))) == 1
 	})
@@ -159,7 +159,7 @@ func TestRealMemory(t *testing.T) {
 	r := newReal(t)
 	old, live := r.createInstance(t, "token-1", specOf("one")), r.createInstance(t, "token-2", specOf("one"))
 	require.NoError(t, r.Delete(t.Context(), old.ID))
-	waitUntil(t, 30*time.Second, "Slurm does not forget", func() bool {
+	waitUntil(t, patience, "Slurm does not forget", func() bool {
 		return exec.Command("squeue", "--noheader", "--states=all", "--jobs="+jobOf(old.ID)).Run() != nil
 	})
 	for range 2 {
@@ -198,11 +198,11 @@ func TestRealRefusals(t *testing.T) {
 	}
 	partition := r.config.Offers[0].Partition
 	theirs := submitForeignJob(t, "--partition="+partition, "--gres=gpu:a100:4")
-	waitUntil(t, 20*time.Second, "the node does not fill", func() bool {
+	waitUntil(t, patience, "the node does not fill", func() bool {
 		return strings.TrimSpace(runAsRoot(t, "squeue", "--noheader", "--jobs="+theirs, "--format=%T")) == "RUNNING"
 	})
 	made := r.createInstance(t, "token-1", specOf("two"))
-	ended := r.awaitPhase(t, made.ID, provisioners.Terminated, 15*time.Second)
+	ended := r.awaitPhase(t, made.ID, provisioners.Terminated, patience)
 	require.Empty(t, ended.Devices)
 
 	r.config.QueueWhenFull = false
@@ -225,7 +225,7 @@ func TestRealNotices(t *testing.T) {
 	r.openCluster(t)
 	t.Cleanup(func() { cancelPartitionJobs(t, "high"); cancelPartitionJobs(t, "n5") })
 	made := r.createInstance(t, "token-1", specOf("two"))
-	require.Nil(t, r.awaitPhase(t, made.ID, provisioners.Running, 20*time.Second).Notice)
+	require.Nil(t, r.awaitPhase(t, made.ID, provisioners.Running, patience).Notice)
 
 	runAsRoot(t, "scontrol", "update", "nodename=n5", "state=drain", "reason=fans are loud")
 	got, err := r.Get(t.Context(), made.ID)
@@ -236,7 +236,7 @@ func TestRealNotices(t *testing.T) {
 	runAsRoot(t, "scontrol", "update", "nodename=n5", "state=resume")
 
 	submitForeignJob(t, "--partition=high", "--gres=gpu:a100:4")
-	waitUntil(t, 15*time.Second, "the preemption is not announced", func() bool {
+	waitUntil(t, patience, "the preemption is not announced", func() bool {
 		got, err = r.Get(t.Context(), made.ID)
 		require.NoError(t, err)
 		return got.Notice != nil && got.Notice.Kind == provisioners.NoticeInterruption
@@ -250,7 +250,7 @@ func TestRealNotices(t *testing.T) {
 func TestRealProbes(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, func(c *slurm.Config) { c.Probe, c.AllowUnprobed = []string{"no-such-program"}, true })
-	up := r.awaitPhase(t, r.createInstance(t, "token-1", specOf("two")).ID, provisioners.Running, 20*time.Second)
+	up := r.awaitPhase(t, r.createInstance(t, "token-1", specOf("two")).ID, provisioners.Running, patience)
 	require.Len(t, up.Devices, 2)
 	require.Contains(t, up.Devices[0].UUID, "GPU-UNPROBED-")
 	require.NotEqual(t, up.Devices[0].UUID, up.Devices[1].UUID)
@@ -258,7 +258,7 @@ func TestRealProbes(t *testing.T) {
 	r.config.AllowUnprobed, r.config.ProbeTimeout = false, time.Second
 	r.openCluster(t)
 	made := r.createInstance(t, "token-2", specOf("two"))
-	require.Equal(t, provisioners.Terminated, r.awaitPhase(t, made.ID, provisioners.Terminated, 15*time.Second).Phase)
+	require.Equal(t, provisioners.Terminated, r.awaitPhase(t, made.ID, provisioners.Terminated, patience).Phase)
 }
 
 // Who may not do it is told so, and an unreachable controller is no absence.

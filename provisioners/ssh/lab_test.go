@@ -68,7 +68,7 @@ func newLab(t *testing.T, n int) *lab {
 	l.config = ssh.Config{
 		User: "operator", IdentityFile: filepath.Join(folder, "id"), KnownHosts: filepath.Join(folder, "known_hosts"),
 		KeepProcesses: true, // this machine is not the lab's to clean
-		Timeout:       5 * time.Minute, ConnectTimeout: 5 * time.Minute,
+		Timeout:       5 * time.Minute, ConnectTimeout: 5 * time.Minute, ProbeTimeout: time.Minute,
 	}
 	require.NoError(t, os.WriteFile(l.config.IdentityFile, identity, 0o600))
 	var known bytes.Buffer

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/ssh"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 func testSpec(node string) provisioners.Spec {
 	return provisioners.Spec{Type: "big", Region: "lab", Owner: "dep", NodeID: node}
@@ -168,7 +168,7 @@ func TestASetupThatStartsTheDaemon(t *testing.T) {
 		made, err := f.Create(t.Context(), "token-1", spec)
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { return l.getInstance(f, made.ID).Phase == provisioners.Running },
-			10*time.Second, 10*time.Millisecond)
+			time.Minute, 10*time.Millisecond)
 		text, err := os.ReadFile(filepath.Join(l.machineOf(made).home, "env"))
 		require.NoError(t, err)
 		require.Equal(t, starts, string(text) == "https://forewarm.example nod_1 secret\n", string(text))
@@ -296,7 +296,7 @@ func TestGPUName(t *testing.T) {
 func TestUnfitMachinesAreNotClaimed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3)
-	l.config.ProbeTimeout = time.Second
+	l.config.ProbeTimeout = 5 * time.Second // the one that hangs takes it all, and the others a moment
 	l.machines[0].writeFile("broken", "")
 	l.machines[1].writeFile("hang", "")
 	f := l.openFleet()

@@ -13,17 +13,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/keys"
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // roll is a list of servers in memory. What the real one does, the suite of ledgers
 // checks.
@@ -161,13 +161,13 @@ func TestTheNextDecidesWhenTheFirstLeaves(t *testing.T) {
 	}()
 	<-entered
 	first.end()
-	require.Eventually(t, func() bool { return !second.IsFollower() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !second.IsFollower() }, time.Minute, time.Millisecond)
 	close(release)
 	require.NoError(t, <-answered, "what was sent is answered")
 	require.Eventually(t, func() bool {
 		l := third.link.Load()
 		return l != nil && l.to.ID == "srv_b"
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	got, err := third.Ask(t.Context(), &Call{Operation: "next"})
 	require.NoError(t, err)
 	require.Equal(t, "next of : ", string(got.Body))
@@ -200,7 +200,7 @@ func TestWhoGoesSilentIsGivenUp(t *testing.T) {
 	require.True(t, m.IsFollower())
 	_, err = m.Ask(t.Context(), &Call{})
 	require.ErrorIs(t, err, ErrLost)
-	require.Eventually(t, func() bool { return !m.IsFollower() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !m.IsFollower() }, time.Minute, time.Millisecond)
 }
 
 // TestWhoWaitsNoMoreWithdraws: the end of a request reaches the server that decides.

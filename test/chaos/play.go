@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	opening  = 3 * time.Minute // to start everything, or to make it whole again
+	opening  = 8 * time.Minute // to start everything, or to make it whole again
 	settling = 6 * time.Minute // until nothing is booked and no machine stands
 )
 

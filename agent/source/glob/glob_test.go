@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/forewarm/forewarm/agent/history"
 	"github.com/forewarm/forewarm/agent/source"
 	"github.com/forewarm/forewarm/agent/source/glob"
 	"github.com/forewarm/forewarm/agent/source/tail"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // bench is a folder of logs and the group that follows them.
 type bench struct {

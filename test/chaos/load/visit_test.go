@@ -42,7 +42,7 @@ func newVisits(t *testing.T) string {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "log"), nil, 0o600))
 	t.Cleanup(func() {
-		require.Eventually(t, func() bool { return killMarked(markOf(dir)) == 0 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return killMarked(markOf(dir)) == 0 }, time.Minute, time.Millisecond)
 		for _, shared := range []string{"/tmp/", "/dev/shm/"} {
 			left, err := filepath.Glob(shared + markOf(dir) + "*")
 			require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 )
 
 // recovery is how long PostgreSQL may take to be up, after a crash too.
-const recovery = time.Minute
+const recovery = 3 * time.Minute
 
 // Postgres is a PostgreSQL server of our own. It waits for the disk, as in
 // production: what it acknowledges survives every stop.

@@ -16,7 +16,7 @@ import (
 const restartAfter = time.Second
 
 // ending is how long a process may take to end when it is asked to.
-const ending = 20 * time.Second
+const ending = time.Minute
 
 // Process is a program that is started again whenever it ends by itself. It is
 // safe for concurrent use.

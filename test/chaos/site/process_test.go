@@ -36,9 +36,9 @@ func TestAProcessIsPausedResumedAndKilled(t *testing.T) {
 	p := newProgram(t, "exec sleep 1000")
 	require.NoError(t, p.Start())
 	require.NoError(t, p.Pause())
-	require.Eventually(t, func() bool { return p.kernelState(t) == "T" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.kernelState(t) == "T" }, time.Minute, time.Millisecond)
 	require.NoError(t, p.Resume())
-	require.Eventually(t, func() bool { return p.kernelState(t) != "T" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.kernelState(t) != "T" }, time.Minute, time.Millisecond)
 	require.NoError(t, p.Pause())
 	p.Kill() // also while it is paused
 	require.Nil(t, p.life)
@@ -53,6 +53,6 @@ func TestAProcessThatEndsByItselfIsStartedAgain(t *testing.T) {
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(p.Log())
 		return err == nil && strings.Count(string(text), "here") > 1
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	require.Positive(t, p.Deaths())
 }

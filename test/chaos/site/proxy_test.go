@@ -44,10 +44,15 @@ func newTestProxy(t *testing.T) *Proxy {
 	return p
 }
 
-// askLine sends a line and returns the answer.
+// askLine sends a line and returns the answer, which comes long before a minute is over.
 func askLine(t *testing.T, conn net.Conn, text string) (string, error) {
 	t.Helper()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(500*time.Millisecond)))
+	return askLineWithin(t, conn, text, time.Minute)
+}
+
+func askLineWithin(t *testing.T, conn net.Conn, text string, within time.Duration) (string, error) {
+	t.Helper()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(within)))
 	if _, err := fmt.Fprintln(conn, text); err != nil {
 		return "", err
 	}
@@ -69,11 +74,12 @@ func TestProxyFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		act    func(*Proxy) error
 		silent bool // no answer, and no word either
+		within time.Duration
 	}{
-		"cut":      {func(p *Proxy) error { p.Cut(); return nil }, false},
-		"halfopen": {(*Proxy).HalfOpen, true},
-		"swallow":  {(*Proxy).Swallow, true},
-		"truncate": {func(p *Proxy) error { return p.Truncate(3) }, false},
+		"cut":      {func(p *Proxy) error { p.Cut(); return nil }, false, time.Minute},
+		"halfopen": {(*Proxy).HalfOpen, true, 500 * time.Millisecond},
+		"swallow":  {(*Proxy).Swallow, true, 500 * time.Millisecond},
+		"truncate": {func(p *Proxy) error { return p.Truncate(3) }, false, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +90,7 @@ func TestProxyFaults(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, "hello\n", answer)
 				require.NoError(t, c.act(p))
-				_, err = askLine(t, conn, "are you there?")
+				_, err = askLineWithin(t, conn, "are you there?", c.within)
 				require.Error(t, err)
 				require.Equal(t, c.silent, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
 				require.NoError(t, p.Heal(t.Context()))

@@ -13,14 +13,14 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/worker/queue"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 func TestConfigDefaultsAreValid(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestRunFailsWithoutRedis(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, q.Close()) }()
 
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err = q.Run(ctx, 1, func(context.Context, queue.Message) { t.Error("nothing can be delivered") })
 	require.ErrorContains(t, err, "reaching Redis")

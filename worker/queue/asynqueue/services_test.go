@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long these tests wait for Redis and asynq.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func TestConformance(t *testing.T) {
 	t.Parallel()

@@ -8,15 +8,15 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/worker/queue"
 	"github.com/forewarm/forewarm/worker/queue/memqueue"
 	"github.com/forewarm/forewarm/worker/queue/queuetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 func newQueue() *memqueue.Queue { return memqueue.New(slog.New(slog.DiscardHandler)) }
 

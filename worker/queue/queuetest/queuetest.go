@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a subtest waits for something that must happen.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // moment is how long a subtest gives something that must not happen.
 const moment = 150 * time.Millisecond

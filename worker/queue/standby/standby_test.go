@@ -13,8 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/forewarm/forewarm/internal/leaktest"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/worker/queue"
 	"github.com/forewarm/forewarm/worker/queue/memqueue"
@@ -22,7 +22,7 @@ import (
 	"github.com/forewarm/forewarm/worker/queue/standby"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 var errAway = errors.New("connection refused")
 
