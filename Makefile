@@ -18,7 +18,7 @@ export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 # Two compilers at a time: more of them need more memory than a small machine has.
 # Tests are compiled like the program, so that most is compiled once for both; only
 # the race detector needs C.
-GOTEST = CGO_ENABLED=$(if $(RACE),1,0) $(if $(RACE),scripts/with-empty-tmp) go test -p 2 -trimpath -tags $(TAGS)
+GOTEST = CGO_ENABLED=$(if $(RACE),1,0) $(if $(RACE),scripts/with-empty-tmp) go test -p 2 -timeout 30m -trimpath -tags $(TAGS)
 
 comma := ,
 space := $(subst ,, )
@@ -74,7 +74,7 @@ test: ## run every test that needs no service (RACE=-race for the race detector)
 # store's own suite runs without the detector. Of the largest suites those tests run that are concurrent themselves.
 PARTLY_CONCURRENT = ledger/verbs server worker test/proof cmd/forewarm
 SEQUENTIAL = core/|ledger/sqlledger$$|provisioners/(slurm|exec)$$|test/sim$$|bench/forecast|agent/(redact|backtest|predict)|bench/slurm|internal/archtest|cmd/forewarm-agent$$|cli(/|$$)
-GORACE_TEST = scripts/with-empty-tmp go test -p 2 -race -count=1 -timeout 20m -tags $(TAGS)
+GORACE_TEST = scripts/with-empty-tmp go test -p 2 -race -count=1 -timeout 40m -tags $(TAGS)
 .PHONY: test/race
 test/race: ## run the tests of what is concurrent with the race detector, PostgreSQL and Redis included
 	scripts/with-services $(GORACE_TEST),services $$(go list -tags $(TAGS) ./... | \
@@ -98,23 +98,23 @@ test/clouds: ## run the tests of the adapters that are built with CLOUDS=1 (comp
 test/slurm: ## run the Slurm adapter's suite against real daemons (root or sudo, slurm-wlm, munge; some minutes)
 	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),slurm -o bin/slurm.test ./provisioners/slurm
 	cd provisioners/slurm && $(if $(filter-out 0,$(shell id -u)),sudo) ../../scripts/with-slurm \
-		../../bin/slurm.test -test.run Real -test.parallel 4 -test.timeout 5m
+		../../bin/slurm.test -test.run Real -test.parallel 4 -test.timeout 15m
 	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),slurm -o bin/slurm-sessions.test ./cmd/forewarm
 	cd cmd/forewarm && $(if $(filter-out 0,$(shell id -u)),sudo --preserve-env=PATH) ../../scripts/with-slurm \
-		../../bin/slurm-sessions.test -test.run RealSlurm -test.timeout 5m
+		../../bin/slurm-sessions.test -test.run RealSlurm -test.timeout 15m
 
 .PHONY: test/slurm/elastic
 test/slurm/elastic: ## run the tests of observed pools against real daemons whose nodes boot and suspend (as test/slurm; about 8 minutes)
 	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),slurm -o bin/slurm.test ./provisioners/slurm
 	cd provisioners/slurm && $(if $(filter-out 0,$(shell id -u)),sudo) env FOREWARM_SLURM_CLOUD=4 \
 		FOREWARM_SLURM_BOOT=6 FOREWARM_SLURM_SUSPEND=18 FOREWARM_SLURM_RESUME=16 FOREWARM_SLURM_FORGET=60 \
-		FOREWARM_SLURM_PRIVATE=cloud ../../scripts/with-slurm ../../bin/slurm.test -test.run Elastic -test.timeout 12m
+		FOREWARM_SLURM_PRIVATE=cloud ../../scripts/with-slurm ../../bin/slurm.test -test.run Elastic -test.timeout 25m
 
 .PHONY: test/slurm/accounting
 test/slurm/accounting: ## run the tests of a cluster's history against a real slurmdbd (as test/slurm, with slurmdbd and mariadb-server; a minute)
 	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),slurm -o bin/slurm.test ./provisioners/slurm
 	cd provisioners/slurm && $(if $(filter-out 0,$(shell id -u)),sudo) env FOREWARM_SLURM_CLOUD=2 FOREWARM_SLURM_SUSPEND=8 \
-		FOREWARM_SLURM_ACCOUNTING=1 ../../scripts/with-slurm ../../bin/slurm.test -test.run AccountedBySlurmdbd -test.timeout 5m
+		FOREWARM_SLURM_ACCOUNTING=1 ../../scripts/with-slurm ../../bin/slurm.test -test.run AccountedBySlurmdbd -test.timeout 15m
 
 .PHONY: test/nvml
 test/nvml: ## run the tests of what asks NVIDIA's library, against a fake one (a C compiler; a minute the first time)
