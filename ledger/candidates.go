@@ -26,8 +26,8 @@ func (w PoolNeeds) FilterPools(all []Pool) ([]Pool, error) {
 			Fix: "have an operator make one"}
 	}
 	if w == (PoolNeeds{}) && len(all) > 1 {
-		return nil, &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size: there are several pools",
-			Fix: "name one: " + listNames(all)}
+		return nil, &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size: there are " +
+			"several pools", Fix: "name one: " + listNames(all)}
 	}
 	for _, only := range []PoolNeeds{{model: w.model}, {needs: capacity.Needs{Region: w.needs.Region}},
 		{needs: capacity.Needs{MemoryMiB: w.needs.MemoryMiB}},

@@ -69,8 +69,8 @@ func poolToRow(p ledger.Pool) poolRow {
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Microseconds(),
 		RecoveringAt: toMicros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Observed: p.Observed, Holders: packHolders(p.Holders),
-		DevicesOnly: p.DevicesOnly, Isolation: string(p.Isolation), Labels: packLabels(p.Labels), Taints: packTaints(p.Taints),
-		Learned: packLearned(p.Learned),
+		DevicesOnly: p.DevicesOnly, Isolation: string(p.Isolation),
+		Labels: packLabels(p.Labels), Taints: packTaints(p.Taints), Learned: packLearned(p.Learned),
 		Created: toMicros(p.CreatedAt), Deleted: toMicros(p.DeletedAt), Revision: p.Revision, Changes: p.Changes,
 		Definition: p.DefinitionVersion,
 	}
