@@ -17,14 +17,17 @@ type crossFeatures struct {
 	weights []float32
 	squares []float32
 	rate    float32
-	learned float64        // examples
-	at      [places]uint32 // places of the features of one bin
+	learned float64                   // examples
+	at      [places + ofHazard]uint32 // places of the features of one bin
 
 	hazardPrior float64 // the part that is left of what the hazard begins with, from 1 down
 }
 
-// places is how many features of one bin are looked up.
-const places = 41
+// places is how many features of one bin are looked up, and ofHazard how many more for the hazard alone.
+const (
+	places   = 41
+	ofHazard = 2
+)
 
 func newCrossFeatures(rate float64) *crossFeatures {
 	return &crossFeatures{weights: make([]float32, slot<<tableBits), squares: make([]float32, slot<<tableBits),
@@ -96,6 +99,11 @@ func (c *crossFeatures) findFeatures(l *features, bin, tenant int) {
 	at[34] = placeOf(34, since, tenant, 1)
 	at[35] = placeOf(35, r5, tenant, 1)
 	c.findClock(&l.clock, bin, tenant)
+
+	// For the hazard alone: how many jobs come in this hour of the week, and how many as against others. The network
+	// sees this, too, and the hazard has none. In the chances they would cost philly a percent.
+	at[41] = placeOf(41, coarseLog(t[28]+t[30]), bin, 0)
+	at[42] = placeOf(42, coarseLog(t[28]), tenant, 0)
 }
 
 // findClock looks up what depends on the time of the hour and of the day.
@@ -112,8 +120,13 @@ func (c *crossFeatures) findClock(k *clock, bin, tenant int) {
 	at[40] = placeOf(40, h, k.phase, tenant)
 }
 
-// addScores adds the weights of the places found to z.
-func (c *crossFeatures) addScores(z *[slot]float32) { addSlots(z, c.weights, c.at[:]) }
+// addScores adds the weights of the places found to z: those of the hazard's own places to its log-odds only.
+func (c *crossFeatures) addScores(z *[slot]float32) {
+	addSlots(z, c.weights, c.at[:places])
+	for _, i := range c.at[places:] {
+		z[hazardOutput] += c.weights[i+hazardOutput]
+	}
+}
 
 // The first steps are larger, by a part that fades with every example: who has
 // little history learns it quickly, and who has much is not shaken by it.
@@ -128,5 +141,5 @@ func (c *crossFeatures) learnFromErrors(errors *[outputs]float32) {
 	c.learned++
 	var all [slot]float32 // the hazard's place has no error here
 	copy(all[:], errors[:])
-	stepSlots(c.weights, c.squares, c.at[:], &all, rate)
+	stepSlots(c.weights, c.squares, c.at[:places], &all, rate)
 }
