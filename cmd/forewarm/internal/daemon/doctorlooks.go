@@ -103,6 +103,7 @@ func (d *doctor) examineDatabase(ctx context.Context, a *app, peppered bool) {
 		if peppered {
 			d.examineKeys(ctx, a)
 		}
+		d.examineScheduling(ctx, a)
 		d.examineWork(ctx, a)
 		d.examinePeers(ctx, a)
 	}
