@@ -48,9 +48,11 @@ func (f *flags) readConfig() (Config, error) {
 	}
 	if f.dataDir != "" {
 		cfg.DataDir = f.dataDir
+		cfg.noteOrigin("data_dir", "--data-dir")
 	}
 	if f.listen != "" {
 		cfg.Listen = f.listen
+		cfg.noteOrigin("listen", "--listen")
 	}
 	cfg.wait = f.wait
 	return cfg, cfg.checkAddresses()

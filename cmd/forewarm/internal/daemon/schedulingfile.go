@@ -141,6 +141,6 @@ func (f *schedulingFile) warnOfPools(ctx context.Context) {
 
 // withoutScheduling is all of a configuration that holds from a start.
 func withoutScheduling(c Config) Config {
-	c.Scheduling, c.file = Scheduling{}, Config{}.file
+	c.Scheduling, c.file, c.origins = Scheduling{}, Config{}.file, nil
 	return c
 }
