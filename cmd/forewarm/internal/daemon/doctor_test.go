@@ -140,8 +140,8 @@ func TestDoctorMissesPools(t *testing.T) {
 	require.NoError(t, os.WriteFile(f.config, []byte(text+"scheduling: {pools: {deom: {order: arrival}}}\n"), 0o600))
 	found, err = consult(t, f)
 	require.NoError(t, err)
-	require.Equal(t, finding{Check: "scheduling", Verdict: verdictWarning, Message: "scheduling.pools.deom changes nothing " +
-		`until there is a pool "deom": write demo`}, found["scheduling"])
+	require.Equal(t, finding{Check: "scheduling", Verdict: verdictWarning,
+		Message: `scheduling.pools.deom changes nothing until there is a pool "deom": write demo`}, found["scheduling"])
 }
 
 // TestDoctorKnowsWhatAWorkerRefuses: machines that are to call home must know where that is.

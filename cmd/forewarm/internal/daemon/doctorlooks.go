@@ -175,7 +175,7 @@ func (d *doctor) judgeWorkers(all []ledger.Worker, now, late time.Time, working 
 		d.add("workers", verdictFailed, "%s, and work has been due for %s: %s", lastWorker(all, now),
 			phrase.Length(behind.Round(time.Second)), d.startWorker())
 	case len(there) == 0:
-		d.add("workers", verdictWarning, "%s; nothing is made ready, cleaned or removed until one runs: %s",
+		d.add("workers", verdictWarning, "%s; nothing is started, made ready, cleaned or removed before one is there: %s",
 			lastWorker(all, now), d.startWorker())
 	case isLate:
 		d.add("workers", verdictWarning, "work has been due for %s: %s (on %s) busy with other work; start another",

@@ -40,7 +40,8 @@ func followScheduling(a *app) actor {
 			return nil
 		}
 		f := schedulingFile{path: a.cfg.file.path, data: a.cfg.file.data, cfg: a.cfg, log: a.log,
-			apply: a.ledger.ChangeScheduling, pools: a.poolNames}
+			apply: a.ledger.ChangeScheduling,
+			pools: func(ctx context.Context) ([]string, error) { return poolNames(ctx, a.store) }}
 		if cfg, err := loadConfig(f.path); err == nil && bytes.Equal(cfg.file.data, f.data) {
 			f.cfg = cfg // as it is before flags are laid over it
 		}

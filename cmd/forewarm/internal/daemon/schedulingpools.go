@@ -12,8 +12,8 @@ import (
 )
 
 // poolNames lists the pools that are there, by name.
-func (a *app) poolNames(ctx context.Context) (names []string, err error) {
-	err = a.store.Read(ctx, func(r ledger.Reader) error {
+func poolNames(ctx context.Context, store ledger.Store) (names []string, err error) {
+	err = store.Read(ctx, func(r ledger.Reader) error {
 		names = nil
 		for after := ""; ; {
 			page, err := r.Pools(ledger.Page{After: after, Limit: 500})
@@ -59,7 +59,7 @@ func (d *doctor) examineScheduling(ctx context.Context, a *app) {
 	if len(d.cfg.Scheduling.Pools) == 0 {
 		return
 	}
-	there, err := a.poolNames(ctx)
+	there, err := poolNames(ctx, a.store)
 	if err != nil {
 		d.add("scheduling", verdictFailed, "%v", err)
 		return
