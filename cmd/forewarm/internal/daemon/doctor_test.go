@@ -98,6 +98,21 @@ func TestDoctorLeavesTheDatabase(t *testing.T) {
 	}
 }
 
+// TestDoctorTellsOfAReadOnlyDatabase, with what mends it.
+func TestDoctorTellsOfAReadOnlyDatabase(t *testing.T) {
+	f := migrateFresh(t)
+	file := filepath.Join(f.dataDir, "forewarm.db")
+	require.NoError(t, os.Chmod(file, 0o444)) //nolint:gosec // to be refused
+	found, err := consult(t, f)
+	require.Error(t, err)
+	require.Equal(t, verdictFailed, found["database"].Verdict)
+	require.Regexp(t, "^"+file+" is read-only .*chmod u\\+w$", found["database"].Message)
+	require.NoError(t, os.Chmod(file, 0o600))
+	found, err = consult(t, f)
+	require.NoError(t, err)
+	require.Equal(t, verdictOK, found["database"].Verdict)
+}
+
 // TestDoctorTellsOfOptions in the URL of a file, which would become part of its name.
 func TestDoctorTellsOfOptions(t *testing.T) {
 	t.Setenv("FOREWARM_DATABASE", "sqlite://"+filepath.Join(t.TempDir(), "x.db")+"?mode=ro")

@@ -16,6 +16,7 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
 	"github.com/forewarm/forewarm/worker/queue/asynqueue"
 )
 
@@ -99,6 +100,12 @@ func (d *doctor) examineDatabase(ctx context.Context, a *app, peppered bool) {
 	}
 	d.add("database", verdictOK, "%s at %s, connected in %s", version, obs.ScrubURL(d.cfg.databaseURL()),
 		a.clock.Now().Sub(began).Round(time.Millisecond))
+	switch refused, err := sqlledger.RefusesWrites(ctx, a.store); {
+	case err != nil:
+		d.add("database", verdictFailed, "%v", err)
+	case refused != "":
+		d.add("database", verdictFailed, "%s", refused)
+	}
 	if d.examineSchema(ctx, a) {
 		if peppered {
 			d.examineKeys(ctx, a)
