@@ -134,9 +134,9 @@ func sayNoWorker(a *app.App, cmd *cobra.Command, api *client.Client, f client.Fi
 	if f.Pool != "" {
 		p, err = api.Pool(cmd.Context(), f.Pool)
 	} else {
-		for p, err = range api.Pools(cmd.Context(), client.Filter{PageSize: 1}) {
-			break
-		}
+		next, stop := iter.Pull2(api.Pools(cmd.Context(), client.Filter{PageSize: 1}))
+		defer stop()
+		p, err, _ = next()
 	}
 	if err == nil && !p.NoWorkerSince.IsZero() {
 		a.Say(cmd, "no worker has been seen since %s; nothing is started before one is there: ask an operator, who has "+
