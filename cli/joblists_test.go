@@ -1,12 +1,17 @@
 package cli
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -75,4 +80,39 @@ func TestExecByTheIDOfAJob(t *testing.T) {
 	w, s := newJobServer(t, runs)
 	_, _, _ = w.runCommand("exec", "job_1", "-n", "--", "true")
 	require.Contains(t, s.asked, "GET /v1/allocations/alc_1")
+}
+
+// Nothing in a queue starts while no worker is there, however little stands before it: the queue says so.
+func TestTheQueueTellsThatNoWorkerIsThere(t *testing.T) {
+	t.Parallel()
+	since := monday.Add(-time.Hour)
+	pool := contract.Pool{ID: "pol_1", Name: "lab", NoWorkerSince: since}
+	listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var answer any = contract.JobCounts{}
+		switch r.URL.Path {
+		case "/v1/pools":
+			answer = contract.List[contract.Pool]{Items: []contract.Pool{pool}}
+		case "/v1/pools/lab":
+			answer = pool
+		case "/v1/queue":
+			answer = contract.List[contract.Job]{Items: []contract.Job{newJob(contract.JobPending, 0)}}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	defer listening.Close()
+	w := newTown(t)
+	w.env["FOREWARM_API"] = listening.URL
+	said := "no worker has been seen since " + format.Time(since) + "; nothing is started before one is there"
+	for _, args := range [][]string{{"queue"}, {"queue", "--pool", "lab"}} {
+		out, errs, code := w.runCommand(args...)
+		require.Zero(t, code, errs)
+		require.Contains(t, out, "job_1")
+		require.Contains(t, errs, said)
+	}
+	_, errs, code := w.runCommand("queue", "-o", "json")
+	require.Zero(t, code, errs)
+	require.NotContains(t, errs, said)
+	pool.NoWorkerSince = time.Time{}
+	_, errs, _ = w.runCommand("queue")
+	require.NotContains(t, errs, "no worker")
 }

@@ -31,3 +31,8 @@ func WorkersGone(r Reader) (since time.Time, gone bool, err error) {
 	}
 	return since, true, nil
 }
+
+// NoWorkerSince says that none is there, and since when.
+func NoWorkerSince(since, now time.Time) string {
+	return "no worker has been seen since " + FormatTimeSeen(since, now)
+}

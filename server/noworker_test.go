@@ -29,3 +29,35 @@ func TestAPoolTellsThatNoWorkerIsThere(t *testing.T) {
 	w.clock.Set(seen.Add(time.Hour))
 	require.Equal(t, seen.UTC(), show().NoWorkerSince)
 }
+
+// No start is predicted of a job while nobody is there who would start it.
+func TestNoStartIsPredictedWithoutAWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *server.Config) {
+		c.Ledger = verbs.New(c.Ledger.Store(), ids.UUID{}, ledger.Config{WorkersApart: true})
+	})
+	made := w.createPool()
+	id := ask[contract.JobsSubmitted](w, "root", http.MethodPost, "/v1/jobs", `{"pool":"lab","gpus":1,"command":["true"]}`,
+		"Idempotency-Key", "one").Jobs[0].ID
+	look := func() []contract.Job {
+		return append(ask[contract.List[contract.Job]](w, "root", http.MethodGet, "/v1/queue?pool=lab", "").Items,
+			ask[contract.Job](w, "root", http.MethodGet, "/v1/jobs/"+id+"?position=true", ""))
+	}
+	missing := func(since time.Time) string {
+		return ledger.NoWorkerSince(since, w.clock.Now()) + "; nothing is started before one is there"
+	}
+	require.Len(t, look(), 2)
+	for _, j := range look() {
+		require.Equal(t, missing(made.CreatedAt), j.Unpredicted)
+		require.Nil(t, j.PredictedStart)
+	}
+	require.NoError(t, w.ledger.NoteWorker(t.Context(), ledger.Worker{ID: "one", Host: "h"}, time.Minute))
+	seen := w.clock.Now()
+	for _, j := range look() {
+		require.NotContains(t, j.Unpredicted, "worker")
+	}
+	w.clock.Set(seen.Add(time.Hour))
+	for _, j := range look() {
+		require.Equal(t, missing(seen), j.Unpredicted)
+	}
+}

@@ -19,39 +19,41 @@ const (
 	holdRetry = 2 * time.Second
 )
 
-// exclusiveNames are the names of the provisioners that serve one worker at a time.
-func exclusiveNames(provs []provisioners.Provisioner) []string {
-	var names []string
+// exclusiveOf are the provisioners that serve one worker at a time.
+func exclusiveOf(provs []provisioners.Provisioner) (exclusive []provisioners.Provisioner) {
 	for _, p := range provs {
 		if _, alone := p.(provisioners.Exclusive); alone {
-			names = append(names, p.Name())
+			exclusive = append(exclusive, p)
 		}
 	}
-	return names
+	return exclusive
 }
 
-// awaitHold waits until this worker holds its exclusive provisioners. It returns
-// false when ctx ended before.
-func (w *Worker) awaitHold(ctx context.Context) bool {
+// awaitHold waits until this worker holds its exclusive provisioners, and returns where the worker runs that it waited
+// for, if it did. It returns false when ctx ended before.
+func (w *Worker) awaitHold(ctx context.Context) (before string, ok bool) {
 	tick := time.NewTicker(holdRetry)
 	defer tick.Stop()
 	for said := ""; ; {
 		err := w.holdExclusive(ctx)
+		if held, is := errors.AsType[*ledger.ProvisionerHeldError](err); is {
+			before = held.Host
+		}
 		switch {
 		case ctx.Err() != nil:
-			return false
+			return "", false
 		case err == nil:
-			return true
+			return before, true
 		case err.Error() != said:
 			said = err.Error()
 			w.cfg.Logger.WarnContext(ctx,
 				"not working yet: waiting for a provisioner that another worker may have; stop that worker, or wait "+
-					"until it is gone",
+					"until it is gone; its machines are known there alone",
 				"error", err, "lasts", holdLasts)
 		}
 		select {
 		case <-ctx.Done():
-			return false
+			return "", false
 		case <-tick.C:
 		}
 	}
@@ -79,8 +81,8 @@ func (w *Worker) keepHold(ctx context.Context) error {
 }
 
 func (w *Worker) holdExclusive(ctx context.Context) error {
-	for _, name := range w.exclusive {
-		if err := w.ledger.HoldProvisioner(ctx, w.holdOf(name), holdLasts); err != nil {
+	for _, p := range w.exclusive {
+		if err := w.ledger.HoldProvisioner(ctx, w.holdOf(p.Name()), holdLasts); err != nil {
 			return fmt.Errorf("holding a provisioner: %w", err)
 		}
 	}
@@ -91,9 +93,9 @@ func (w *Worker) holdExclusive(ctx context.Context) error {
 func (w *Worker) letGo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.Grace)
 	defer cancel()
-	for _, name := range w.exclusive {
-		if err := w.ledger.ReleaseProvisioner(ctx, w.holdOf(name)); err != nil {
-			w.cfg.Logger.WarnContext(ctx, "could not release a provisioner; its hold lapses", "provisioner", name,
+	for _, p := range w.exclusive {
+		if err := w.ledger.ReleaseProvisioner(ctx, w.holdOf(p.Name())); err != nil {
+			w.cfg.Logger.WarnContext(ctx, "could not release a provisioner; its hold lapses", "provisioner", p.Name(),
 				"error", err)
 		}
 	}

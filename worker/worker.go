@@ -34,7 +34,7 @@ type Worker struct {
 	reaper  *reconcile.Reaper
 	sweeper *reconcile.Sweeper
 	// exclusive are the provisioners that serve one worker at a time.
-	exclusive []string
+	exclusive []provisioners.Provisioner
 	// observers are the provisioners whose clusters are watched.
 	observers []string
 
@@ -61,9 +61,9 @@ func New(l *verbs.Ledger, q queue.Queue, provs []provisioners.Provisioner, cfg C
 	table := tasks.Work{Ledger: l, Provisioners: byName, Deployment: cfg.Deployment, ProviderDelay: cfg.ProviderDelay,
 		JoinToken: cfg.JoinToken, Logger: cfg.Logger, Metrics: cfg.Metrics}.Table()
 	table[ledger.TaskSweep] = sweeper.Handle
-	var alone []string
+	var alone []provisioners.Provisioner
 	if cfg.Holder != "" {
-		alone = exclusiveNames(provs)
+		alone = exclusiveOf(provs)
 	}
 	return &Worker{
 		exclusive: alone, observers: observerNames(provs),
@@ -112,9 +112,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		return nil
 	}
 	defer last()
-	if !w.awaitHold(ctx) {
+	before, held := w.awaitHold(ctx)
+	if !held {
 		return nil
 	}
+	w.tellStrangers(ctx, before)
 	actors.Go(func() {
 		if err := w.keepHold(ctx); err != nil {
 			stop(err)

@@ -105,15 +105,15 @@ func NewQueueCommand(a *app.App) *cobra.Command {
 			if err := listing.Run(a, cmd, queueViewAt(a.Clock.Now()), queues, f); err != nil {
 				return err
 			}
-			return sayHeld(a, cmd, f)
+			return sayAround(a, cmd, f)
 		},
 	}
 	c.Flags().StringVar(&f.Pool, "pool", "", "only those that wait in this pool")
 	return c
 }
 
-// sayHeld says below the table of a queue how many jobs are in none because somebody holds them.
-func sayHeld(a *app.App, cmd *cobra.Command, f client.Filter) error {
+// sayAround says below the table of a queue what is around it.
+func sayAround(a *app.App, cmd *cobra.Command, f client.Filter) error {
 	if a.Filter != nil || a.Flags.Output != output.Table && a.Flags.Output != output.Wide {
 		return nil
 	}
@@ -121,6 +121,32 @@ func sayHeld(a *app.App, cmd *cobra.Command, f client.Filter) error {
 	if err != nil {
 		return err
 	}
+	if err := sayNoWorker(a, cmd, api, f); err != nil {
+		return err
+	}
+	return sayHeld(a, cmd, api, f)
+}
+
+// sayNoWorker says that nothing starts because no worker is there, which any pool knows.
+func sayNoWorker(a *app.App, cmd *cobra.Command, api *client.Client, f client.Filter) error {
+	var p contract.Pool
+	var err error
+	if f.Pool != "" {
+		p, err = api.Pool(cmd.Context(), f.Pool)
+	} else {
+		next, stop := iter.Pull2(api.Pools(cmd.Context(), client.Filter{PageSize: 1}))
+		defer stop()
+		p, err, _ = next()
+	}
+	if err == nil && !p.NoWorkerSince.IsZero() {
+		a.Say(cmd, "no worker has been seen since %s; nothing is started before one is there: ask an operator, who has "+
+			"forewarm doctor", format.Time(p.NoWorkerSince))
+	}
+	return err
+}
+
+// sayHeld says how many jobs are in no queue because somebody holds them.
+func sayHeld(a *app.App, cmd *cobra.Command, api *client.Client, f client.Filter) error {
 	f.State = []string{contract.JobHeld}
 	counts, err := api.CountJobs(cmd.Context(), client.JobFilter{Filter: f})
 	if err != nil || counts.Held == 0 {

@@ -1,8 +1,11 @@
 package jobs
 
+import "unicode/utf8"
+
 // terminalFilter lets through what a job's output may do to a terminal: text, colours and other attributes of letters
 // (SGR), and what progress bars use to write their line anew: carriage return, backspace and erasing in the line. All
-// else that a terminal obeys is dropped: titles and the clipboard (OSC), device strings, moves to other lines, resets.
+// else that a terminal obeys is dropped: titles and the clipboard (OSC), device strings, moves to other lines, resets,
+// and the marks that set the direction of text, with which a line shows something else than it says (CVE-2021-42574).
 //
 // It is fed one stream piece by piece, and keeps what a piece has only the beginning of.
 type terminalFilter struct {
@@ -10,6 +13,7 @@ type terminalFilter struct {
 	sequence []byte // the beginning of one that may be let through
 	private  bool   // it has what no attribute of letters has
 	left     int    // bytes of a character that are still to come
+	lead     []byte // the beginning of a character that may be one to drop
 	dropped  int    // bytes of a string
 }
 
@@ -17,7 +21,7 @@ type filterState int
 
 const (
 	inText   filterState = iota
-	inLead               // 0xC2 was read, which begins the controls of C1
+	inLead               // the beginning of a character was read that may be one to drop
 	inEscape             // ESC was read
 	inShort              // and something that goes before its last character
 	inCSI
@@ -51,14 +55,7 @@ func (f *terminalFilter) Filter(data []byte) []byte {
 func (f *terminalFilter) next(out []byte, b byte) []byte {
 	switch f.state {
 	case inLead:
-		f.state = inText
-		switch {
-		case b >= 0x80 && b <= 0x9f: // C1: a terminal takes some for ESC and a letter
-			return out
-		case isContinuation(b):
-			return append(out, 0xc2, b)
-		}
-		return f.text(out, b)
+		return f.follow(out, b)
 	case inEscape:
 		return f.escape(out, b)
 	case inShort:
@@ -72,6 +69,36 @@ func (f *terminalFilter) next(out []byte, b byte) []byte {
 		return f.string(out, b)
 	}
 	return f.text(out, b)
+}
+
+// follow reads the byte behind the beginning of a character that may be one to drop.
+func (f *terminalFilter) follow(out []byte, b byte) []byte {
+	f.state = inText
+	if !isContinuation(b) {
+		return f.text(out, b)
+	}
+	switch f.lead = append(f.lead, b); {
+	case len(f.lead) == 2 && f.lead[0] == 0xe2 && (b == 0x80 || b == 0x81):
+		f.state = inLead
+		return out
+	case isDropped(f.lead):
+		return out
+	}
+	f.left = continuations(f.lead[0]) + 1 - len(f.lead)
+	return append(out, f.lead...)
+}
+
+// mayBeDropped reports whether a character that begins with a byte may be one to drop.
+func mayBeDropped(b byte) bool { return b == 0xc2 || b == 0xd8 || b == 0xe2 }
+
+// isDropped reports whether a character is none for terminals.
+func isDropped(character []byte) bool {
+	switch r, _ := utf8.DecodeRune(character); {
+	case r >= 0x80 && r <= 0x9f: // C1: a terminal takes some for ESC and a letter
+		return true
+	default: // of Unicode's Bidi_Control
+		return r == 0x61c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+	}
 }
 
 func isContinuation(b byte) bool { return b&0xc0 == 0x80 }
@@ -88,8 +115,8 @@ func (f *terminalFilter) text(out []byte, b byte) []byte {
 	case b == esc:
 		f.state, f.left = inEscape, 0
 		return out
-	case b == 0xc2:
-		f.state, f.left = inLead, 0
+	case mayBeDropped(b):
+		f.state, f.left, f.lead = inLead, 0, append(f.lead[:0], b)
 		return out
 	case b == '\n' || b == '\r' || b == '\t' || b == '\b' || b >= ' ' && b != del:
 		f.left = continuations(b)

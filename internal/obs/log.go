@@ -46,13 +46,15 @@ func (c Config) Validate() error {
 }
 
 // NewLogger returns a logger that writes to w, with the attributes that
-// WithAttrs put into the context of each call. Any format but JSON is text.
+// WithAttrs put into the context of each call. Any format but JSON is text. A
+// warning or an error that is the same as one of the last 30 s is not written, but
+// counted in the next one that is.
 func NewLogger(w io.Writer, c Config) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: c.Level}
 	if c.Format == JSON {
-		return slog.New(contextHandler{slog.NewJSONHandler(w, opts)})
+		return slog.New(contextHandler{holdRepeats(slog.NewJSONHandler(w, opts))})
 	}
-	return slog.New(contextHandler{slog.NewTextHandler(w, opts)})
+	return slog.New(contextHandler{holdRepeats(slog.NewTextHandler(w, opts))})
 }
 
 type attrsKey struct{}

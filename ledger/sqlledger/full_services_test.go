@@ -58,6 +58,9 @@ func TestAStandbyIsNoticed(t *testing.T) {
 	require.NoError(t, openInstance(t, address).CheckWrites(t.Context()))
 	standby := openInstance(t, address+"&default_transaction_read_only=on")
 	require.ErrorIs(t, standby.CheckWrites(t.Context()), ledger.ErrReadOnly)
+	why, err := sqlledger.RefusesWrites(t.Context(), standby)
+	require.NoError(t, err)
+	require.Contains(t, why, "default_transaction_read_only is on: remove it from FOREWARM_DATABASE")
 	change := ledger.Change{Revisions: map[string]int64{"pol_1": 4}}
 	require.ErrorIs(t, saveChange(t, standby, change), ledger.ErrReadOnly)
 	require.Len(t, listPools(t, standby), 2)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
@@ -52,10 +53,36 @@ func listQueue(ctx context.Context, a *API, in *struct {
 		if end := begin + len(page); end < len(own) {
 			out.Body.NextCursor = formatCursor("queue", strconv.Itoa(end)+"_"+own[end-1].ID)
 		}
-		out.Body.Items, err = encodeQueued(r, page)
-		return err
+		if out.Body.Items, err = encodeQueued(r, page); err != nil {
+			return err
+		}
+		return tellNoWorker(a, r, pool, out.Body.Items)
 	})
 	return out, err
+}
+
+// tellNoWorker takes back what is predicted of jobs that wait in a pool while no worker is there: what starts them runs
+// in a worker.
+func tellNoWorker(a *API, r ledger.Reader, poolID string, waiting []contract.Job) error {
+	since, gone, err := noWorkerSince(a, r, poolID)
+	if err != nil || !gone {
+		return err
+	}
+	for i := range waiting {
+		waiting[i].PredictedStart = nil
+		waiting[i].Unpredicted = ledger.NoWorkerSince(since, r.Now()) + "; nothing is started before one is there"
+	}
+	return nil
+}
+
+// noWorkerSince reports whether no worker is there, and since when: since the pool was made, if none ever was.
+func noWorkerSince(a *API, r ledger.Reader, poolID string) (since time.Time, gone bool, err error) {
+	since, gone, err = a.Ledger.Waits(r).WorkersGone()
+	if err != nil || !gone || !since.IsZero() {
+		return since, gone, err
+	}
+	p, err := r.Pool(poolID)
+	return p.CreatedAt, true, err
 }
 
 // placeAfter is where a queue goes on behind the job that a cursor names, or, if that waits no more, where it stood.

@@ -128,6 +128,11 @@ func getJob(ctx context.Context, a *API, in *struct {
 			why, err = verbs.WhyWaiting(r, []job.Job{j})
 		}
 		out = tellWhy(encodeJob(j), why)
+		if err == nil && in.Position && j.State() == job.Pending {
+			one := []contract.Job{out}
+			err = tellNoWorker(a, r, j.PoolID, one)
+			out = one[0]
+		}
 		if err == nil && in.Position {
 			err = a.tellEnd(r, j, &out)
 		}

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
+	"github.com/forewarm/forewarm/ledger/internal/outlook"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
@@ -23,6 +25,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 	var room *learned.Room
 	var unserved, silent []string
 	var hot []node.Node
+	var noWorker *ledger.Blocker
 	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
 		if j, err = r.Job(actor.Scope(), id); err != nil {
 			return err
@@ -39,6 +42,9 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 		}
 		if err == nil && j.State() == job.Scheduled {
 			unserved, err = silentUnder(r, j, job.Ordered)
+		}
+		if err == nil {
+			noWorker, err = l.missingWorker(r, actor, j)
 		}
 		if err == nil && j.State() == job.Running {
 			silent, err = silentUnder(r, j, job.RankRunning)
@@ -61,6 +67,9 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 	if len(silent) > 0 {
 		e.Blockers = append(e.Blockers, silentDaemon(silent))
 	}
+	if noWorker != nil {
+		e.Blockers = append(e.Blockers, *noWorker)
+	}
 	for i, q := range queued {
 		if q.ID == j.ID {
 			if room == nil || room.For != j.ID {
@@ -73,10 +82,33 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 			if err == nil && q.Code == ledger.WaitsForGPUs {
 				blockedByHeat(&e, hot)
 			}
+			if noWorker != nil {
+				e.Next = nil
+			}
 			return e, err
 		}
 	}
 	return e, nil
+}
+
+// missingWorker is what it means for a job that waits, for GPUs or for their nodes, that no worker is there; nil: one
+// is, or the job waits for nothing that a worker does.
+func (l Jobs) missingWorker(r ledger.Reader, actor ledger.Actor, j job.Job) (*ledger.Blocker, error) {
+	switch j.State() {
+	case job.Pending:
+	case job.Scheduled:
+		a, err := r.Allocation(actor.Scope(), j.AllocationID)
+		if err != nil || a.State() != allocation.Pending {
+			return nil, err
+		}
+	default:
+		return nil, nil
+	}
+	p, err := r.Pool(j.PoolID)
+	if err != nil {
+		return nil, err
+	}
+	return outlook.NewWaits(l.Config, r).MissingWorker(actor.Role == ledger.Operator, p.CreatedAt)
 }
 
 // explainWaiting names what a job waits for that is not started yet.

@@ -54,7 +54,7 @@ func beginExplanation(l *txn.Engine, r ledger.Reader, actor ledger.Actor, subjec
 	if e.troubles, err = fleet.ReadTroubles(r); err != nil {
 		return nil, err
 	}
-	if e.noWorker, err = describeMissingWorker(e.waits, r, e.operator, state.Pool.CreatedAt); err != nil {
+	if e.noWorker, err = e.waits.MissingWorker(e.operator, state.Pool.CreatedAt); err != nil {
 		return nil, err
 	}
 	e.Decisions, err = r.Decisions(actor.Scope(), ledger.DecisionFilter{Subject: subject}, recentDecisions)

@@ -125,7 +125,12 @@ func (a *app) databaseService() service {
 // file that the first start makes.
 func loadPepper(cfg Config) (keys.Pepper, error) {
 	if !cfg.Pepper.IsZero() {
-		return keys.ParsePepper(cfg.Pepper.Reveal())
+		p, err := keys.ParsePepper(cfg.Pepper.Reveal())
+		if err != nil {
+			return p, cfg.valueError("pepper", err.Error(), "write the version and 32 bytes or more in hex or base64, as "+
+				"1:$(openssl rand -hex 32) makes them")
+		}
+		return p, nil
 	}
 	path := filepath.Join(cfg.DataDir, "pepper")
 	text, err := os.ReadFile(path)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
 // flags that the daemon commands share.
@@ -48,9 +49,11 @@ func (f *flags) readConfig() (Config, error) {
 	}
 	if f.dataDir != "" {
 		cfg.DataDir = f.dataDir
+		cfg.noteOrigin("data_dir", "--data-dir")
 	}
 	if f.listen != "" {
 		cfg.Listen = f.listen
+		cfg.noteOrigin("listen", "--listen")
 	}
 	cfg.wait = f.wait
 	return cfg, cfg.checkAddresses()
@@ -148,6 +151,11 @@ func (a *app) checkSchema(ctx context.Context) error {
 	}
 	if have != want {
 		return fmt.Errorf("the database has schema %d and this program needs %d: run forewarm migrate", have, want)
+	}
+	if refused, err := sqlledger.RefusesWrites(ctx, a.store); err != nil {
+		return err
+	} else if refused != "" {
+		a.log.ErrorContext(ctx, refused)
 	}
 	doubts, err := a.store.SettingWarnings(ctx)
 	for _, doubt := range doubts {

@@ -69,6 +69,7 @@ type Config struct {
 		path string
 		data []byte
 	}
+	origins map[string]string // the variables and flags that set a value in place of the file, by key
 }
 
 // Keys says how API keys are made.
@@ -194,28 +195,12 @@ func loadConfig(path string) (Config, error) {
 	return cfg, cfg.checkValues()
 }
 
-func (c *Config) overlayEnvironment() {
-	text := func(name string, into *string) {
-		if v := os.Getenv(name); v != "" {
-			*into = v
-		}
-	}
-	secret := func(name string, into *obs.Secret) {
-		if v := os.Getenv(name); v != "" {
-			*into = obs.NewSecret(v)
-		}
-	}
-	text("FOREWARM_LISTEN", &c.Listen)
-	text("FOREWARM_DATA_DIR", &c.DataDir)
-	text("FOREWARM_METRICS_LISTEN", &c.MetricsListen)
-	secret("FOREWARM_DATABASE", &c.Database)
-	secret("FOREWARM_REDIS", &c.Redis)
-	secret("FOREWARM_PEPPER", &c.Pepper)
-	c.Server.overlayEnvironment()
-}
-
-// valueError is the error of a value that has the right type and still cannot work: with its line in a file.
+// valueError is the error of a value that has the right type and still cannot work: with the variable or flag that set
+// it, or its line in a file.
 func (c Config) valueError(at, message, fix string) error {
+	if setBy, ok := c.origins[at]; ok {
+		return &strictyaml.Error{Path: setBy, Message: message, Fix: fix}
+	}
 	if c.file.path == "" {
 		return &strictyaml.Error{Path: at, Message: message, Fix: fix}
 	}
@@ -271,12 +256,12 @@ func (c Config) checkURLs() error {
 	_, options, _ := strings.Cut(url, "?")
 	switch {
 	case own && strings.Contains(options, "="): // sqlledger would refuse it, but cannot name the line
-		return c.valueError("database", "has options after a ?, and a file of SQLite takes none (FOREWARM_DATABASE)",
+		return c.valueError("database", "has options after a ?, and a file of SQLite takes none",
 			"write sqlite:///path alone")
 	case url != "" && !own:
 		parsed, err := neturl.Parse(url)
 		if err != nil || parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
-			return c.valueError("database", "is not a URL of a database (FOREWARM_DATABASE)",
+			return c.valueError("database", "is not a URL of a database",
 				"write sqlite:///path or postgres://user:password@host/name")
 		}
 	}
@@ -285,7 +270,7 @@ func (c Config) checkURLs() error {
 	}
 	queue := asynqueue.Config{URL: c.Redis, Namespace: c.Deployment}.WithDefaults()
 	if err := queue.Validate(); err != nil {
-		return c.valueError("redis", "is not a URL of a Redis (FOREWARM_REDIS): "+err.Error(),
+		return c.valueError("redis", "is not a URL of a Redis: "+err.Error(),
 			"write redis://user:password@host:6379/0, or rediss:// for TLS")
 	}
 	return nil

@@ -146,9 +146,9 @@ func nameHolders(h capacity.Holders, o ledger.Organization) capacity.Holders {
 	return h
 }
 
-// innerHandlerType is the type of the handler that our own one wraps.
+// innerHandlerType is the type of the handler that our own two wrap.
 func innerHandlerType(h slog.Handler) string {
-	return reflect.ValueOf(h).Field(0).Elem().Type().String()
+	return reflect.ValueOf(h).Field(0).Elem().Field(0).Elem().Type().String()
 }
 
 // zeros is no chance at all.

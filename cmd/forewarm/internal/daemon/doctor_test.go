@@ -36,12 +36,17 @@ func consult(t *testing.T, f flags) (map[string]finding, error) {
 func migrateFresh(t *testing.T) flags {
 	t.Helper()
 	f := flags{dataDir: filepath.Join(t.TempDir(), "data")}
+	migrate(t, "--data-dir", f.dataDir)
+	return f
+}
+
+func migrate(t *testing.T, args ...string) {
+	t.Helper()
 	cmd := migrateCommand()
-	cmd.SetArgs([]string{"--data-dir", f.dataDir})
+	cmd.SetArgs(args)
 	cmd.SetOut(&bytes.Buffer{})
 	cmd.SetErr(&bytes.Buffer{})
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
-	return f
 }
 
 // TestDoctorMakesNothing where nothing was set up, and says so.
@@ -93,6 +98,21 @@ func TestDoctorLeavesTheDatabase(t *testing.T) {
 	}
 }
 
+// TestDoctorTellsOfAReadOnlyDatabase, with what mends it.
+func TestDoctorTellsOfAReadOnlyDatabase(t *testing.T) {
+	f := migrateFresh(t)
+	file := filepath.Join(f.dataDir, "forewarm.db")
+	require.NoError(t, os.Chmod(file, 0o444)) //nolint:gosec // to be refused
+	found, err := consult(t, f)
+	require.Error(t, err)
+	require.Equal(t, verdictFailed, found["database"].Verdict)
+	require.Regexp(t, "^"+file+" is read-only .*chmod u\\+w$", found["database"].Message)
+	require.NoError(t, os.Chmod(file, 0o600))
+	found, err = consult(t, f)
+	require.NoError(t, err)
+	require.Equal(t, verdictOK, found["database"].Verdict)
+}
+
 // TestDoctorTellsOfOptions in the URL of a file, which would become part of its name.
 func TestDoctorTellsOfOptions(t *testing.T) {
 	t.Setenv("FOREWARM_DATABASE", "sqlite://"+filepath.Join(t.TempDir(), "x.db")+"?mode=ro")
@@ -120,6 +140,23 @@ func TestDoctorNamesEachFault(t *testing.T) {
 	require.Contains(t, found["redis"].Message, "no server answers at its address (connection refused); start it")
 	require.Contains(t, found["provisioner"].Message, `"b"`)
 	require.Equal(t, verdictOK, found["schema"].Verdict)
+}
+
+// TestDoctorMissesPools that scheduling has rules for.
+func TestDoctorMissesPools(t *testing.T) {
+	f := flags{dataDir: filepath.Join(t.TempDir(), "data"), config: filepath.Join(t.TempDir(), "forewarm.yaml")}
+	text := "provisioners: [{kind: sim, config: {name: a}}]\n" +
+		"pools: [{name: demo, provisioner: a, region: sim-1, instance_type: sim-a100-8, max_nodes: 1}]\n"
+	require.NoError(t, os.WriteFile(f.config, []byte(text+"scheduling: {pools: {demo: {order: arrival}}}\n"), 0o600))
+	migrate(t, "--data-dir", f.dataDir, "--config", f.config)
+	found, err := consult(t, f)
+	require.NoError(t, err)
+	require.Equal(t, verdictOK, found["scheduling"].Verdict, found["scheduling"].Message)
+	require.NoError(t, os.WriteFile(f.config, []byte(text+"scheduling: {pools: {deom: {order: arrival}}}\n"), 0o600))
+	found, err = consult(t, f)
+	require.NoError(t, err)
+	require.Equal(t, finding{Check: "scheduling", Verdict: verdictWarning,
+		Message: `scheduling.pools.deom changes nothing until there is a pool "deom": write demo`}, found["scheduling"])
 }
 
 // TestDoctorKnowsWhatAWorkerRefuses: machines that are to call home must know where that is.

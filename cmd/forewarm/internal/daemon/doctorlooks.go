@@ -16,6 +16,7 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
 	"github.com/forewarm/forewarm/worker/queue/asynqueue"
 )
 
@@ -99,10 +100,17 @@ func (d *doctor) examineDatabase(ctx context.Context, a *app, peppered bool) {
 	}
 	d.add("database", verdictOK, "%s at %s, connected in %s", version, obs.ScrubURL(d.cfg.databaseURL()),
 		a.clock.Now().Sub(began).Round(time.Millisecond))
+	switch refused, err := sqlledger.RefusesWrites(ctx, a.store); {
+	case err != nil:
+		d.add("database", verdictFailed, "%v", err)
+	case refused != "":
+		d.add("database", verdictFailed, "%s", refused)
+	}
 	if d.examineSchema(ctx, a) {
 		if peppered {
 			d.examineKeys(ctx, a)
 		}
+		d.examineScheduling(ctx, a)
 		d.examineWork(ctx, a)
 		d.examinePeers(ctx, a)
 	}
@@ -174,7 +182,7 @@ func (d *doctor) judgeWorkers(all []ledger.Worker, now, late time.Time, working 
 		d.add("workers", verdictFailed, "%s, and work has been due for %s: %s", lastWorker(all, now),
 			phrase.Length(behind.Round(time.Second)), d.startWorker())
 	case len(there) == 0:
-		d.add("workers", verdictWarning, "%s; nothing is made ready, cleaned or removed until one runs: %s",
+		d.add("workers", verdictWarning, "%s; nothing is started, made ready, cleaned or removed before one is there: %s",
 			lastWorker(all, now), d.startWorker())
 	case isLate:
 		d.add("workers", verdictWarning, "work has been due for %s: %s (on %s) busy with other work; start another",

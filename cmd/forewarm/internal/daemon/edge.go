@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/forewarm/forewarm/internal/httpx"
@@ -42,27 +41,6 @@ type Server struct {
 	MaxStreamsPerOrganization int `yaml:"max_streams_per_organization"`
 	// Compat serves the routes of older schedulers, too.
 	Compat bool `yaml:"compat"`
-}
-
-func (s *Server) overlayEnvironment() {
-	if v := os.Getenv("FOREWARM_TRUSTED_PROXIES"); v != "" {
-		s.TrustedProxies = strings.Split(v, ",")
-	}
-	if v := os.Getenv("FOREWARM_SERVER_METRICS_LISTEN"); v != "" {
-		s.MetricsListen = v
-	}
-	if v := os.Getenv("FOREWARM_SERVER_PEERS_LISTEN"); v != "" {
-		s.PeersListen = v
-	}
-	if v := os.Getenv("FOREWARM_SERVER_PEERS_ADDRESS"); v != "" {
-		s.PeersAddress = v
-	}
-	if v := os.Getenv("FOREWARM_PUBLIC_URL"); v != "" {
-		s.PublicURL = v
-	}
-	if v := os.Getenv("FOREWARM_DOWNLOAD_DIR"); v != "" {
-		s.DownloadDir = v
-	}
 }
 
 // edge is what Server means once it is read.

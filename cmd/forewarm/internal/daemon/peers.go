@@ -91,7 +91,7 @@ func (c Config) checkPeers() error {
 	if at := c.Server.PeersListen; at != "" && at != peersOff {
 		if _, port, err := net.SplitHostPort(at); err != nil || !isPort(port) {
 			return c.valueError("server.peers_listen", fmt.Sprintf("%q is not host:port", at),
-				"write an address such as 10.0.0.5:8788, or off (FOREWARM_SERVER_PEERS_LISTEN)")
+				"write an address such as 10.0.0.5:8788, or off")
 		}
 	}
 	host, port := c.Server.PeersAddress, "1"
@@ -100,7 +100,7 @@ func (c Config) checkPeers() error {
 	}
 	if c.Server.PeersAddress != "" && (!isHost(host) || !isPort(port)) {
 		return c.valueError("server.peers_address", fmt.Sprintf("%q is no host and no host:port", c.Server.PeersAddress),
-			"write a name or an address, such as forewarm-1.internal or 10.0.0.5:8788 (FOREWARM_SERVER_PEERS_ADDRESS)")
+			"write a name or an address, such as forewarm-1.internal or 10.0.0.5:8788")
 	}
 	return nil
 }

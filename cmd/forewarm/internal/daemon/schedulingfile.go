@@ -22,6 +22,7 @@ type schedulingFile struct {
 	cfg   Config // as it was last good
 	log   *slog.Logger
 	apply func(context.Context, ledger.SchedulingConfig) error
+	pools func(context.Context) ([]string, error) // the names of those that are there
 }
 
 // lookAtFileEvery is how often the file is read where the system does not say that it has changed, as over a network.
@@ -39,7 +40,8 @@ func followScheduling(a *app) actor {
 			return nil
 		}
 		f := schedulingFile{path: a.cfg.file.path, data: a.cfg.file.data, cfg: a.cfg, log: a.log,
-			apply: a.ledger.ChangeScheduling}
+			apply: a.ledger.ChangeScheduling,
+			pools: func(ctx context.Context) ([]string, error) { return poolNames(ctx, a.store) }}
 		if cfg, err := loadConfig(f.path); err == nil && bytes.Equal(cfg.file.data, f.data) {
 			f.cfg = cfg // as it is before flags are laid over it
 		}
@@ -53,6 +55,7 @@ func (f *schedulingFile) run(ctx context.Context) {
 	defer stop()
 	wait := time.NewTimer(lookAtFileEvery)
 	defer wait.Stop()
+	f.warnOfPools(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -105,7 +108,8 @@ func (f *schedulingFile) step(ctx context.Context) error {
 		f.data = data
 		return err
 	}
-	if !reflect.DeepEqual(cfg.Scheduling, f.cfg.Scheduling) {
+	changed := !reflect.DeepEqual(cfg.Scheduling, f.cfg.Scheduling)
+	if changed {
 		if err := f.apply(ctx, cfg.Scheduling.config()); err != nil {
 			return fmt.Errorf("changing how jobs are scheduled: %w", err) // and tried again at the next look
 		}
@@ -115,12 +119,29 @@ func (f *schedulingFile) step(ctx context.Context) error {
 		f.log.WarnContext(ctx, "the configuration has changed beyond scheduling: that holds from the next start",
 			"path", f.path)
 	}
-	f.data, f.cfg = cfg.file.data, cfg
+	if f.data, f.cfg = cfg.file.data, cfg; changed {
+		f.warnOfPools(ctx)
+	}
 	return nil
+}
+
+// warnOfPools warns of rules for pools that are not there, which would otherwise look as if they held.
+func (f *schedulingFile) warnOfPools(ctx context.Context) {
+	if len(f.cfg.Scheduling.Pools) == 0 {
+		return
+	}
+	there, err := f.pools(ctx)
+	if err != nil {
+		f.log.WarnContext(ctx, "whether the pools of scheduling.pools are there could not be read", "error", err)
+		return
+	}
+	for _, doubt := range f.cfg.Scheduling.doubtPools(there) {
+		f.log.WarnContext(ctx, doubt, "path", f.path)
+	}
 }
 
 // withoutScheduling is all of a configuration that holds from a start.
 func withoutScheduling(c Config) Config {
-	c.Scheduling, c.file = Scheduling{}, Config{}.file
+	c.Scheduling, c.file, c.origins = Scheduling{}, Config{}.file, nil
 	return c
 }

@@ -33,7 +33,7 @@ func TestSchedulingFollowsItsFile(t *testing.T) {
 				applied = append(applied, c)
 			}
 			return refuse
-		}}
+		}, pools: func(context.Context) ([]string, error) { return []string{"p1", "spare"}, nil }}
 	require.NoError(t, f.step(t.Context()))
 	require.Empty(t, applied, "nothing has changed")
 
@@ -42,6 +42,7 @@ func TestSchedulingFollowsItsFile(t *testing.T) {
 	require.ErrorIs(t, f.step(t.Context()), refuse)
 	refuse = nil
 	require.NoError(t, f.step(t.Context()), "tried again")
+	require.NotContains(t, said.String(), "level=WARN", "p1 is there")
 	require.Len(t, applied, 1)
 	require.True(t, applied[0].Of("p1").Preemption)
 	require.False(t, applied[0].Of("p2").Preemption)
@@ -55,6 +56,34 @@ func TestSchedulingFollowsItsFile(t *testing.T) {
 	require.NoError(t, f.step(t.Context()))
 	require.Len(t, applied, 2)
 	require.Contains(t, said.String(), "next start")
+}
+
+// A rule for a pool that is not there holds for nothing, and looks as if it held: each look says so, at the start too.
+func TestRulesForPoolsThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "forewarm.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write("scheduling: {pools: {gpu-a10: {order: arrival}, main: {order: arrival}}}\n")
+	cfg, err := loadConfig(path)
+	require.NoError(t, err)
+	var said bytes.Buffer
+	f := schedulingFile{path: path, data: cfg.file.data, cfg: cfg, log: slog.New(slog.NewTextHandler(&said, nil)),
+		apply: func(context.Context, ledger.SchedulingConfig) error { return nil },
+		pools: func(context.Context) ([]string, error) { return []string{"gpu-a100", "main"}, nil }}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.run(ctx)
+	require.Contains(t, said.String(), "scheduling.pools.gpu-a10 changes nothing")
+	require.Contains(t, said.String(), `until there is a pool \"gpu-a10\": write gpu-a100`)
+	require.NotContains(t, said.String(), "pools.main")
+
+	said.Reset()
+	write("scheduling: {pools: {gpu-a100: {order: arrival}, another: {order: arrival}}}\n")
+	require.NoError(t, f.step(t.Context()))
+	require.Contains(t, said.String(), `until there is a pool \"another\": there are gpu-a100, main`)
+	require.NotContains(t, said.String(), "pools.gpu-a100")
+	require.Equal(t, []string{`scheduling.pools.main changes nothing until there is a pool "main": no pool is there yet`},
+		Scheduling{Pools: map[string]SchedulingRules{"main": {}}}.doubtPools(nil))
 }
 
 // The system's hint is enough: nobody waits for the next look.

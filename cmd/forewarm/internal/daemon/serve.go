@@ -103,7 +103,8 @@ func workerCommand(version string) *cobra.Command {
 		Long: "Runs a worker alone. Any number of workers can share one database if they have the same provisioners; " +
 			"each\n" +
 			"needs its own data directory. The provisioners sim and local keep the state of their machines in a file of\n" +
-			"one worker's data directory, so a second worker with either of them waits until the first is gone.",
+			"one worker's data directory, so a second worker with either of them waits until the first is gone. With a data\n" +
+			"directory of its own it has none of those machines: it says so in its log, and their nodes are lost.",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			cfg, err := f.readConfig()
 			if err != nil {
