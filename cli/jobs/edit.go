@@ -29,7 +29,12 @@ func newEditCommand(a *app.App) *cobra.Command {
 	e := &edit{}
 	c := newChangeCommand(a, steering{"edit", "Change what jobs that wait ask for", `Change what jobs that wait, or are
 held, ask for. They keep their place in the queue. What has begun keeps its limits: requeue it to have it begin anew.`,
-		e.patchOne, e.patchAll, waits, "waiting or held", false})
+		func(api *client.Client, ctx context.Context, id string) (contract.Job, error) {
+			return e.patchOne(ctx, api, id)
+		},
+		func(api *client.Client, ctx context.Context, set contract.JobSet) (contract.JobsChanged, error) {
+			return api.PatchJobs(ctx, set, e.patch)
+		}, waits, "waiting or held", false})
 	e.bind(c.Flags())
 	change := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -84,14 +89,10 @@ func (e *edit) build(a *app.App, cmd *cobra.Command) error {
 }
 
 // patchOne changes the version of a job that it has just read.
-func (e *edit) patchOne(api *client.Client, ctx context.Context, id string) (contract.Job, error) {
+func (e *edit) patchOne(ctx context.Context, api *client.Client, id string) (contract.Job, error) {
 	j, err := api.Job(ctx, id)
 	if err != nil {
 		return j, err
 	}
 	return api.PatchJob(ctx, id, j.Version, e.patch)
-}
-
-func (e *edit) patchAll(api *client.Client, ctx context.Context, set contract.JobSet) (contract.JobsChanged, error) {
-	return api.PatchJobs(ctx, set, e.patch)
 }
