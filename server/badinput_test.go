@@ -164,8 +164,6 @@ func TestWrongWindowsZonesAndRules(t *testing.T) {
 			code: contract.CodeNoMatchingHardware, pointer: "/gpus"},
 		"unknown pool": {path: "/v1/allocations", body: `{"pool":"nowhere","gpus":1}`,
 			code: contract.CodeValidationFailed, pointer: "/pool"},
-		"no pool and no model": {path: "/v1/allocations", body: `{"gpus":1}`, code: contract.CodeValidationFailed,
-			pointer: "/pool"},
 		"lease too long": {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"lease_seconds":31000000}`,
 			code: contract.CodeWindowTooLong, pointer: "/end"},
 		"wait negative": {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"waited_seconds":-1}`,
