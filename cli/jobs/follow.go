@@ -34,6 +34,7 @@ type follower struct {
 	told    string    // what the person was told last
 	place   int       // in the queue, when it was asked for last
 	placeAt time.Time // when that was
+	blocked string    // why it has not begun on its GPUs, once that takes long
 }
 
 // reading is how far the output of one node was shown.
@@ -100,13 +101,23 @@ func (f *follower) look(ctx context.Context, id string) (job contract.Job, err e
 
 // read asks for the job, and now and then for its place in the queue, too: that is more work for the server.
 func (f *follower) read(ctx context.Context, id string) (job contract.Job, err error) {
-	if now := f.app.Clock.Now(); f.placeAt.IsZero() || now.Sub(f.placeAt) >= placeEvery {
-		if job, err = f.api.JobInQueue(ctx, id); err == nil {
-			f.place, f.placeAt = job.Position, now
+	now := f.app.Clock.Now()
+	if !f.placeAt.IsZero() && now.Sub(f.placeAt) < placeEvery {
+		return f.api.Job(ctx, id)
+	}
+	if job, err = f.api.JobInQueue(ctx, id); err != nil {
+		return job, err
+	}
+	first := f.placeAt.IsZero()
+	f.place, f.placeAt, f.blocked = job.Position, now, ""
+	if !first && job.State == contract.JobScheduled {
+		e, err := f.api.ExplainJob(ctx, id)
+		if err == nil && len(e.Blockers) > 0 {
+			f.blocked = e.Blockers[0].Message
 		}
 		return job, err
 	}
-	return f.api.Job(ctx, id)
+	return job, nil
 }
 
 // tell says what the job does, when that has changed.
@@ -124,6 +135,9 @@ func (f *follower) tell(x contract.Job) {
 		text += fmt.Sprintf(" on %s of %s", format.Count(x.GPUs, "GPU"), poolText(x))
 		if x.Attempt > 1 {
 			text += fmt.Sprintf(", attempt %d", x.Attempt)
+		}
+		if f.blocked != "" && x.State == contract.JobScheduled {
+			text += ". " + f.blocked
 		}
 	default:
 		return // its end is told by who asked for it

@@ -41,17 +41,17 @@ func companions(a *app, t *terminal, base string) ([]actor, error) {
 		}
 		program, err := findNodeProgram()
 		if err != nil {
-			t.printLack("node", "no forewarm exec, port and cp here: "+err.Error())
+			t.printLack("node", "no jobs, forewarm exec, port and cp here: "+err.Error())
 			continue
 		}
 		own := os.Geteuid() == 0
 		switch {
 		case own:
-			t.printNote("node", "its daemon runs beside: forewarm exec, port and cp work here")
+			t.printNote("node", "its daemon runs beside: jobs, forewarm exec, port and cp work here")
 		case how.SharedUser:
-			t.printNote("node", "its daemon runs beside: forewarm exec, port and cp work here, and make everybody you")
+			t.printNote("node", "its daemon runs beside: jobs, forewarm exec, port and cp work here, and make everybody you")
 		default:
-			t.printLack("node", "no forewarm exec, port and cp here: this process cannot give holders a user of their own; "+
+			t.printLack("node", "no jobs, forewarm exec, port and cp here: this process cannot give holders a user of their own; "+
 				"--shared-user lets them be you")
 		}
 		at, err := reachedHere(base)
