@@ -51,8 +51,8 @@ func TestRunSaysWhyAJobDoesNotBegin(t *testing.T) {
 	w.onPause = func() { w.clock.Advance(time.Second) }
 	_, errs, code := w.runCommand("run", "--", "true")
 	require.Zero(t, code, errs)
-	require.Contains(t, errs, "job_1  scheduled on 2 GPUs of lab\njob_1  scheduled on 2 GPUs of lab. No daemon is there.\n"+
-		"job_1  completed")
+	require.Contains(t, errs, "job_1  scheduled on 2 GPUs of lab\n"+
+		"job_1  scheduled on 2 GPUs of lab. No daemon is there.\njob_1  completed")
 	explained := 0
 	for _, line := range s.asked {
 		if strings.HasSuffix(line, "/explain") {

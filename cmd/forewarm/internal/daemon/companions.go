@@ -51,8 +51,8 @@ func companions(a *app, t *terminal, base string) ([]actor, error) {
 		case how.SharedUser:
 			t.printNote("node", "its daemon runs beside: jobs, forewarm exec, port and cp work here, and make everybody you")
 		default:
-			t.printLack("node", "no jobs, forewarm exec, port and cp here: this process cannot give holders a user of their own; "+
-				"--shared-user lets them be you")
+			t.printLack("node", "no jobs, forewarm exec, port and cp here: this process cannot give holders a user of their "+
+				"own; --shared-user lets them be you")
 		}
 		at, err := reachedHere(base)
 		if err != nil {
