@@ -127,8 +127,8 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 	case ledger.WaitsForNodes:
 		e.Summary = "It waits for nodes on which it may run: " + q.Detail + "."
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary,
-			Fix: "submit it with another --constraint, --tolerate or --exclude, or ask an operator, who has forewarm nodes " +
-				"label and nodes taint"})
+			Fix: "submit it with another --constraint, --tolerate or --exclude, or ask an operator, who has forewarm pools " +
+				"label and taint, and nodes label and taint"})
 		return e, nil
 	case ledger.WaitsForTime:
 		e.Summary = "It does not start before its time: " + q.Detail + "."
