@@ -183,7 +183,7 @@ type JobSet struct {
 	ArrayID string   `json:"array_id,omitempty" maxLength:"64"`
 	Mine    bool     `json:"mine,omitempty" doc:"Those that were submitted with this key, or by its person."`
 	Pool    string   `json:"pool,omitempty" maxLength:"63" doc:"Only those in this pool, by its id or name."`
-	States  []string `json:"states,omitempty" enum:"pending,held,scheduled,running,preempted"`
+	States  []string `json:"states,omitempty" enum:"pending,held,scheduled,running,preempted" maxItems:"5"`
 	Cursor  string   `json:"cursor,omitempty" maxLength:"200" doc:"next_cursor of the answer before."`
 }
 

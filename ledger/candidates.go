@@ -11,11 +11,19 @@ import (
 )
 
 // PoolNeeds says which pools may serve a request: one that it names, or any that
-// has the model and meets the needs. What is empty does not bind; where all is empty, it is the only pool there is.
+// has the model and meets the needs. What is empty does not bind; where all is empty, it is the only pool there is, if
+// there are not several.
 type PoolNeeds struct {
 	Pool  string // id or name
 	model string
 	needs capacity.Needs
+	any   bool // of several pools any will do, if nothing is said of them
+}
+
+// OfAny are the same needs of somebody whom any pool suits.
+func (w PoolNeeds) OfAny() PoolNeeds {
+	w.any = true
+	return w
 }
 
 // FilterPools keeps the pools that fit. If none does, the error names what the last

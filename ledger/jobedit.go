@@ -63,3 +63,20 @@ func (e JobEdit) Describe(was, now job.Job, at time.Time) string {
 	say(was.Preemptible != now.Preemptible, "preemptible", map[bool]string{true: "yes", false: "no"}[now.Preemptible])
 	return strings.Join(parts, ", ")
 }
+
+// mostAhead is how far ahead of now a job may be told to start.
+const mostAhead = 366 * 24 * time.Hour
+
+// CheckNotBefore returns *InvalidError for a time at which no job is told to start: one that is too far ahead, or that
+// no calendar writes with four digits of a year.
+func CheckNotBefore(at, now time.Time) error {
+	switch {
+	case at.IsZero():
+		return nil
+	case at.After(now.Add(mostAhead)):
+		return &InvalidError{Field: "not_before", Rule: "must be at most 366 days ahead"}
+	case at.UTC().Year() < 1970:
+		return &InvalidError{Field: "not_before", Rule: "must be in 1970 or later"}
+	}
+	return nil
+}

@@ -20,14 +20,14 @@ import (
 
 // limiters count requests.
 type limiters struct {
-	reads, writes, agents, failures, organizations, nodes *auth.Limiter
+	reads, writes, agents, failures, organizations, node, nodes *auth.Limiter
 }
 
 func newLimiters(cfg Config) limiters {
 	limit := func(r auth.Rate) *auth.Limiter { return auth.NewLimiter(r, cfg.Clock) }
 	l := cfg.Limits
 	return limiters{limit(l.Reads), limit(l.Writes), limit(l.Agents), limit(l.Failures), limit(l.OrganizationWrites),
-		limit(l.Nodes)}
+		limit(l.Node), limit(l.Nodes)}
 }
 
 // authorizeRoute lets a request on to its route, or answers why not.
@@ -133,6 +133,8 @@ func (s *Server) limiterOf(a ledger.Actor, reads bool) *auth.Limiter {
 		return s.limits.agents
 	case reads:
 		return s.limits.reads
+	case a.NodeID != "":
+		return s.limits.node
 	default:
 		return s.limits.writes
 	}

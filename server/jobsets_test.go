@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -131,15 +135,17 @@ func TestJobsAreEdited(t *testing.T) {
 	all := f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"array":{"last":4},"checkpoint":{"signal":"USR1"}}`)
 	one := f.job(all[0].ID)
 	got := ask[contract.Job](f.world, "root", http.MethodPatch, "/v1/jobs/"+one.ID,
-		`{"name":"late","max_runtime_seconds":7200,"not_before":"2100-01-01T00:00:00Z","preemptible":true}`,
+		`{"max_runtime_seconds":7200,"not_before":"2026-12-24T00:00:00Z","preemptible":true}`,
 		"If-Match", fmt.Sprintf(`"%d"`, one.Version))
 	require.Equal(t, f.job(one.ID).Version, got.Version)
-	require.Equal(t, []any{"late", int64(7200), 2100, true, one.Version + 1},
-		[]any{got.Name, got.MaxRuntimeSeconds, got.NotBefore.Year(), got.Preemptible, got.Version})
+	require.Equal(t, []any{int64(7200), time.December, true, one.Version + 1},
+		[]any{got.MaxRuntimeSeconds, got.NotBefore.Month(), got.Preemptible, got.Version})
 	require.Equal(t, contract.CodeETagMismatch, f.refuse("root", http.MethodPatch, "/v1/jobs/"+one.ID,
-		`{"name":"again"}`, "If-Match", fmt.Sprintf(`"%d"`, one.Version)).Code)
+		`{"preemptible":false}`, "If-Match", fmt.Sprintf(`"%d"`, one.Version)).Code)
 	for body, field := range map[string]string{`{}`: "/name", `{"max_runtime_seconds":2592000}`: "/max_runtime_seconds",
-		`{"max_runtime_seconds":30}`: "/checkpoint/before_seconds"} {
+		`{"max_runtime_seconds":30}`: "/checkpoint/before_seconds", `{"name":"other"}`: "/name",
+		`{"not_before":"9999-12-31T23:59:59-23:59"}`: "/not_before",
+		`{"not_before":"0000-01-01T00:00:00+23:59"}`: "/not_before"} {
 		refused := f.refuse("root", http.MethodPatch, "/v1/jobs/"+one.ID, body, "If-Match", fmt.Sprintf(`"%d"`, got.Version))
 		require.Equal(t, field, refused.Errors[0].Pointer, body)
 	}
@@ -150,5 +156,32 @@ func TestJobsAreEdited(t *testing.T) {
 	f.schedule()
 	begun := f.listJobs("state=scheduled")[0]
 	require.Equal(t, contract.CodeStateConflict, f.refuse("root", http.MethodPatch, "/v1/jobs/"+begun.ID,
-		`{"name":"again"}`, "If-Match", fmt.Sprintf(`"%d"`, begun.Version)).Code)
+		`{"preemptible":true}`, "If-Match", fmt.Sprintf(`"%d"`, begun.Version)).Code)
+	require.Equal(t, "/not_before", f.refuse("root", http.MethodPost, "/v1/jobs", `{"pool":"`+f.pool+`","command":["true"],`+
+		`"not_before":"9999-12-31T23:59:59-23:59"}`, "Idempotency-Key", "far").Errors[0].Pointer)
+	require.Equal(t, contract.CodeValidationFailed, f.refuse("root", http.MethodPost, "/v1/jobs/hold", `{"mine":true,"states":[`+
+		strings.Repeat(`"held",`, 9)+`"held"]}`, "Idempotency-Key", "many").Code)
+	require.Equal(t, 400, f.send("root", http.MethodGet, "/v1/pools/"+f.pool+"/calendar?from=9999-12-31T23:59:59-23:59", "").
+		Code/100*100)
+}
+
+// Of those who change the same version of a job at once one does, and the others hear of it.
+func TestAVersionOfAJobIsEditedOnce(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	one := f.submit("root", `{"pool":"`+f.pool+`","command":["true"],"hold":true}`)[0]
+	var done sync.WaitGroup
+	var won atomic.Int32
+	for i := range 16 {
+		done.Go(func() {
+			out := f.send("root", http.MethodPatch, "/v1/jobs/"+one.ID, fmt.Sprintf(`{"name":"n%d"}`, i), "If-Match",
+				fmt.Sprintf(`"%d"`, one.Version))
+			if out.Code == http.StatusOK {
+				won.Add(1)
+			}
+		})
+	}
+	done.Wait()
+	require.EqualValues(t, 1, won.Load())
+	require.Equal(t, one.Version+1, f.job(one.ID).Version)
 }

@@ -123,8 +123,10 @@ type Limits struct {
 	// apart; default one in 5 s, bursts of 20.
 	Failures auth.Rate
 	Links    auth.Rate // wrong sign-in links per address; default one in 5 s, bursts of 20
-	Nodes    auth.Rate // of the daemons of all nodes together; default 300 a second, bursts of 600
-	Logins   auth.Rate // sessions begun per key; default one in 10 s, bursts of 10
+	// Node are those of one node's daemon, which sends at most 40 a second; default 50 a second, bursts of 200.
+	Node   auth.Rate
+	Nodes  auth.Rate // of the daemons of all nodes together; default 1,000 a second, bursts of 2,000
+	Logins auth.Rate // sessions begun per key; default one in 10 s, bursts of 10
 }
 
 func (l Limits) withDefaults() Limits {
@@ -137,7 +139,8 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Writes, 20, 100)
 	def(&l.OrganizationWrites, 200, 500)
 	def(&l.Agents, 2, 30)
-	def(&l.Nodes, 300, 600)
+	def(&l.Node, 50, 200)
+	def(&l.Nodes, 1000, 2000)
 	def(&l.Failures, 0.2, 20)
 	def(&l.Links, 0.2, 20)
 	def(&l.Logins, 0.1, 10)

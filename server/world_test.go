@@ -53,7 +53,8 @@ type world struct {
 var unlimited = server.Limits{
 	Reads: auth.Rate{PerSecond: -1}, Writes: auth.Rate{PerSecond: -1}, Agents: auth.Rate{PerSecond: -1},
 	OrganizationWrites: auth.Rate{PerSecond: -1}, Failures: auth.Rate{PerSecond: -1},
-	Links: auth.Rate{PerSecond: -1}, Logins: auth.Rate{PerSecond: -1}, Nodes: auth.Rate{PerSecond: -1},
+	Links: auth.Rate{PerSecond: -1}, Logins: auth.Rate{PerSecond: -1}, Node: auth.Rate{PerSecond: -1},
+	Nodes: auth.Rate{PerSecond: -1},
 }
 
 func newWorld(t testing.TB, change ...func(*server.Config)) *world {

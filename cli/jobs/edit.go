@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -28,7 +29,8 @@ type edit struct {
 func newEditCommand(a *app.App) *cobra.Command {
 	e := &edit{}
 	c := newChangeCommand(a, steering{"edit", "Change what jobs that wait ask for", `Change what jobs that wait, or are
-held, ask for. They keep their place in the queue. What has begun keeps its limits: requeue it to have it begin anew.`,
+held, ask for. That they have waited counts as before. What has begun keeps its limits, and jobs of an array the name
+that they share.`,
 		func(api *client.Client, ctx context.Context, id string) (contract.Job, error) {
 			return e.patchOne(ctx, api, id)
 		},
@@ -40,6 +42,10 @@ held, ask for. They keep their place in the queue. What has begun keeps its limi
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := e.build(a, cmd); err != nil {
 			return err
+		}
+		if e.patch.Preemptible != nil && (slices.Contains(args, "false") || slices.Contains(args, "true")) {
+			return exit.UsageErrorf(cmd.CommandPath()+" JOB --preemptible=false", "write --preemptible=false: without the = it "+
+				"means true, and false is taken for a job")
 		}
 		return change(cmd, args)
 	}

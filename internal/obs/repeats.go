@@ -2,6 +2,7 @@ package obs
 
 import (
 	"context"
+	"crypto/sha256"
 	"log/slog"
 	"strings"
 	"sync"
@@ -26,7 +27,7 @@ type repeats struct {
 
 type repeatMemory struct {
 	mu   sync.Mutex
-	said map[string]*repeat
+	said map[[sha256.Size]byte]*repeat // by what was said, which may be long
 }
 
 // repeat is a line that was written.
@@ -36,7 +37,7 @@ type repeat struct {
 }
 
 func holdRepeats(inner slog.Handler) slog.Handler {
-	return repeats{inner: inner, memory: &repeatMemory{said: map[string]*repeat{}}}
+	return repeats{inner: inner, memory: &repeatMemory{said: map[[sha256.Size]byte]*repeat{}}}
 }
 
 func (h repeats) Enabled(ctx context.Context, level slog.Level) bool {
@@ -53,7 +54,7 @@ func (h repeats) Handle(ctx context.Context, r slog.Record) error {
 		key.WriteString("\x00" + a.String())
 		return true
 	})
-	held, write := h.memory.note(key.String(), r.Time)
+	held, write := h.memory.note(sha256.Sum256([]byte(key.String())), r.Time)
 	if !write {
 		return nil
 	}
@@ -65,7 +66,7 @@ func (h repeats) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // note says whether a line is to be written at a time, and how many like it were not since the last one.
-func (m *repeatMemory) note(key string, at time.Time) (held int, write bool) {
+func (m *repeatMemory) note(key [sha256.Size]byte, at time.Time) (held int, write bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, known := m.said[key]

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	gormlogger "gorm.io/gorm/logger"
+
+	"github.com/forewarm/forewarm/ledger"
 )
 
 // logger tells slog of statements that failed, with placeholders instead of values:
@@ -38,5 +40,15 @@ func (l logger) Trace(ctx context.Context, _ time.Time, fc func() (string, int64
 		return
 	}
 	statement, _ := fc()
-	l.to.ErrorContext(ctx, "statement failed", "statement", strings.Join(strings.Fields(statement), " "), "error", err)
+	l.to.ErrorContext(ctx, "statement failed", "statement", clipStatement(statement), "error", err)
+}
+
+// mostStatement bounds what is logged of a statement, which is as long as what somebody sent.
+const mostStatement = 2000
+
+func clipStatement(statement string) string {
+	if len(statement) > 4*mostStatement {
+		statement = statement[:4*mostStatement]
+	}
+	return ledger.ClipText(strings.ToValidUTF8(strings.Join(strings.Fields(statement), " "), "?"), mostStatement)
 }

@@ -180,7 +180,7 @@ func TestPoolsHaveLabelsForNodesThatAreNotMade(t *testing.T) {
 	fast := w.addPool("fast", 3*money.USD, func(p *capacity.Pool) {
 		p.Labels, p.Taints = map[string]string{"disk": "nvme"}, []string{"licensed"}
 	})
-	anywhere := func(c *ledger.JobCommand) { c.Needs.Pool, c.Needs.Model = "", "h100" }
+	anywhere := func(c *ledger.JobCommand) { c.Needs.Pool = "" }
 	asks := w.submit(ann, jobOf(1, func(c *ledger.JobCommand) {
 		anywhere(c)
 		c.Job.Where = job.Where{Constraints: []string{"disk=nvme"}, Tolerates: []string{"licensed"}}

@@ -29,9 +29,14 @@ const (
 	lookEvery  = 10 * time.Second
 	firstRetry = 5 * time.Second // full jitter up to this after the first failure, then twice as much
 	lastRetry  = time.Minute
+	// slowedJitter is the most that is added to what the server asked for that was sent too many requests.
+	slowedJitter = 500 * time.Millisecond
 	// awaitedLook is how soon GPUs are looked at again that an ended hold has to leave free.
 	awaitedLook = time.Second
 	tryRenewal  = 10 * time.Minute // after one that failed
+	// leastGap is between two looks: what happens within it is told together, so that many short jobs do not
+	// make more reports than the server takes.
+	leastGap = 25 * time.Millisecond
 )
 
 // RefusedError says that the server does not believe the daemon, and will not until an
@@ -109,6 +114,7 @@ type Reporter struct {
 	seq       int64
 	failures  int
 	every     time.Duration
+	lookedAt  time.Time
 	lookAt    time.Time
 	sendAt    time.Time
 	renewAt   time.Time
@@ -153,6 +159,9 @@ func (r *Reporter) showKey() {
 func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
 	if r.hurried.Swap(false) && r.failures == 0 {
 		r.lookAt = now
+		if gap := r.lookedAt.Add(leastGap).Sub(now); 0 < gap && gap <= leastGap {
+			r.lookAt = now.Add(gap)
+		}
 	}
 	if !now.Before(r.lookAt) {
 		r.lookNow(ctx, now)
@@ -176,7 +185,7 @@ func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
 
 // lookNow takes a look, and has what waits for one read it.
 func (r *Reporter) lookNow(ctx context.Context, now time.Time) {
-	r.look, r.unsent = r.watcher.Look(ctx, now), true
+	r.look, r.unsent, r.lookedAt = r.watcher.Look(ctx, now), true, now
 	r.lookAt = now.Add(r.every)
 	r.keepHealth()
 	if r.Holds == nil {
@@ -342,12 +351,16 @@ func (r *Reporter) noteState(err error) {
 // retryAfter is how long to wait after a failure: as the server says, else a random time
 // that grows.
 func (r *Reporter) retryAfter(err error) time.Duration {
+	var asked time.Duration
+	if p, ok := errors.AsType[*client.Error](err); ok {
+		asked = time.Duration(min(p.Problem.RetryAfter, 300)) * time.Second
+	}
+	if isCode(err, contract.CodeRateLimited) && asked > 0 { // the server is there, and says when
+		return asked + httpx.Backoff(0, slowedJitter, slowedJitter, r.Random)
+	}
 	wait := httpx.Backoff(r.failures, firstRetry, lastRetry, r.Random)
 	r.failures++
-	if p, ok := errors.AsType[*client.Error](err); ok {
-		wait += time.Duration(min(p.Problem.RetryAfter, 300)) * time.Second
-	}
-	return wait
+	return wait + asked
 }
 
 // final reports whether trying again cannot help. What a proxy in between refuses is no word

@@ -252,3 +252,54 @@ func TestAReportThatWasAskedForSaysSo(t *testing.T) {
 	}
 	require.Equal(t, []bool{false, true, false}, asked)
 }
+
+// What happens within a moment is told together: however many short jobs there are, the reports are not more than the
+// server takes, and none waits for longer than that moment.
+func TestReportsAreCounted(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	r, err := d.start("token")
+	require.NoError(t, err)
+	d.mustStep(r)
+	d.now, d.server.beats = begin.Add(5*time.Second), nil
+	from := d.now
+	for d.now.Before(from.Add(time.Second)) {
+		r.Hurry()
+		next, err := r.Step(context.Background(), d.now)
+		require.NoError(t, err)
+		require.LessOrEqual(t, next.Sub(d.now), 10*time.Second)
+		d.now = d.now.Add(time.Millisecond)
+	}
+	require.Len(t, d.server.beats, 40)
+	r.Hurry()
+	_, err = r.Step(context.Background(), d.now)
+	require.NoError(t, err)
+	require.Len(t, d.server.beats, 41, "a moment is over")
+	r.Hurry()
+	next, err := r.Step(context.Background(), d.now.Add(time.Millisecond))
+	require.NoError(t, err)
+	require.Equal(t, d.now.Add(25*time.Millisecond), next, "what comes within the next is told with its end")
+}
+
+// A server that was sent too much says when it goes on, and is told what there is then, at once.
+func TestWhoIsToldToSlowDownDoesNotFallSilent(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	r, err := d.start("token")
+	require.NoError(t, err)
+	d.mustStep(r)
+	for range 5 {
+		d.server.fail = &contract.Problem{Code: contract.CodeRateLimited, Status: 429, RetryAfter: 1}
+		d.now, d.server.beats = d.now.Add(time.Second), nil
+		r.Hurry()
+		failed := d.now
+		d.mustStep(r)
+		d.server.fail = nil
+		for len(d.server.beats) == 0 {
+			r.Hurry()
+			d.mustStep(r)
+		}
+		require.LessOrEqual(t, d.server.beats[0].SentAt.Sub(failed), 1600*time.Millisecond)
+		require.GreaterOrEqual(t, d.server.beats[0].SentAt.Sub(failed), time.Second)
+	}
+}

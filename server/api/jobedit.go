@@ -28,7 +28,7 @@ type plannedJob struct {
 
 var patchJob = operation.Change[plannedJob, job.Job, contract.Job]{
 	Operation: operation.Operation{ID: "patchJob", Method: http.MethodPatch, Path: "/jobs/{id}", Tag: "jobs",
-		Policy: auth.Member, Summary: "Change what a job that waits asks for; it keeps its place in the queue"},
+		Policy: auth.Member, Summary: "Change what a job that waits asks for; that it has waited counts as before"},
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b plannedJob) (job.Job, error) {
 		return l.EditJob(ctx, actor, b.id, b.version, decodeJobPatch(b.patch))
 	},

@@ -214,6 +214,8 @@ func parsePeriod(from, to, defaultFrom, defaultTo time.Time) (time.Time, time.Ti
 		return from, to, problem.Parameter("to", "must be after from")
 	case to.Sub(from) > furthest:
 		return from, to, problem.Parameter("to", "must be at most 366 days after from")
+	case from.UTC().Year() < 1 || to.UTC().Year() > 9999: // no answer could name it
+		return from, to, problem.Parameter("from", "must be in the years 1 to 9999, in UTC")
 	}
 	return truncateTime(from), truncateTime(to), nil
 }

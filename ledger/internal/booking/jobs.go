@@ -42,7 +42,7 @@ func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx,
 	if err != nil {
 		return nil, j, err
 	}
-	pools, err := lockCandidates(tx, req.PoolNeeds())
+	pools, err := lockCandidates(tx, req.PoolNeeds().OfAny())
 	if err == nil {
 		pools, err = reservedOf(pools)
 	}

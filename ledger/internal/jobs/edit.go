@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/forewarm/forewarm/core/job"
@@ -14,21 +15,33 @@ import (
 // editable are the states of a job of which nothing has begun.
 var editable = []job.State{job.Pending, job.Held}
 
-// EditJob changes what a job that waits asks for, if it still has the version that was read: ledger.ErrConflict. Its
-// place in the queue stays that of its submission. *ledger.StateError: it does not wait.
+// EditJob changes what a job that waits asks for, if it still has the version that was read: ledger.ErrConflict. That
+// it has waited counts as before. *ledger.StateError: it does not wait.
 func (l Jobs) EditJob(ctx context.Context, actor ledger.Actor, id string, version int, e ledger.JobEdit) (
 	out job.Job, err error) {
 	if err := e.Check(); err != nil {
 		return out, err
 	}
-	err = l.onJob(ctx, actor, id, func(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
-		if j.Version != version {
+	// A transaction of its own: in a shared one no change of another shows in the version.
+	err = l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
+		seen, err := tx.Port.Job(actor.Scope(), id)
+		if err != nil {
+			return fmt.Errorf("reading job %s: %w", id, err)
+		}
+		p, err := tx.LockPool(seen.PoolID)
+		if err != nil {
+			return fmt.Errorf("locking pool: %w", err)
+		}
+		j, err := txn.FindJob(tx, id)
+		switch {
+		case err != nil:
+			return err
+		case j.Version != version:
 			return ledger.ErrConflict
 		}
 		if err := edit(tx, p, j, e); err != nil {
 			return err
 		}
-		var err error
 		if out, err = txn.FindJob(tx, id); err == nil && len(tx.Change.Jobs) > 0 {
 			out.Version++
 		}
@@ -58,7 +71,8 @@ func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit) error {
 	if what == "" {
 		return nil
 	}
-	if err := errors.Join(checkReservedStay(j, next), booking.CheckLimits(p, next)); err != nil {
+	if err := errors.Join(checkSharedName(j, next), ledger.CheckNotBefore(next.NotBefore, tx.Now()),
+		checkReservedStay(j, next), booking.CheckLimits(p, next)); err != nil {
 		return err
 	}
 	if next.Priority != j.Priority {
@@ -71,6 +85,14 @@ func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit) error {
 		Message: what})
 	tx.WakePlan(p.Pool.ID)
 	return nil
+}
+
+// checkSharedName refuses to name one job of an array, whose jobs are found by the name that they share.
+func checkSharedName(was, next job.Job) error {
+	if was.Array.ID == "" || was.Name == next.Name {
+		return nil
+	}
+	return &ledger.InvalidError{Field: "name", Rule: "must stay: the jobs of an array share it, and some may have begun"}
 }
 
 // checkReservedStay refuses to move a job that runs in a reservation, whose window it has.
