@@ -64,19 +64,10 @@ func (e JobEdit) Describe(was, now job.Job, at time.Time) string {
 	return strings.Join(parts, ", ")
 }
 
-// mostAhead is how far ahead of now a job may be told to start.
-const mostAhead = 366 * 24 * time.Hour
-
-// CheckNotBefore returns *InvalidError for a time at which no job is told to start: one that is too far ahead, or that
-// no calendar writes with four digits of a year.
-func CheckNotBefore(at, now time.Time) error {
-	switch {
-	case at.IsZero():
-		return nil
-	case at.After(now.Add(mostAhead)):
-		return &InvalidError{Field: "not_before", Rule: "must be at most 366 days ahead"}
-	case at.UTC().Year() < 1970:
-		return &InvalidError{Field: "not_before", Rule: "must be in 1970 or later"}
+// CheckNotBefore returns *InvalidError for a time that no answer could name: years have four digits.
+func CheckNotBefore(at time.Time) error {
+	if year := at.UTC().Year(); !at.IsZero() && (year < 1970 || year > 9999) {
+		return &InvalidError{Field: "not_before", Rule: "must be in the years 1970 to 9999, in UTC"}
 	}
 	return nil
 }

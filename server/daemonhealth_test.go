@@ -130,7 +130,7 @@ func TestAJoinForgetsAForgedEpoch(t *testing.T) {
 // A daemon that renews its key all the time is bounded like one that does not.
 func TestRenewalsDoNotMultiplyWhatANodeMaySend(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, func(c *server.Config) { c.Limits.Writes = auth.Rate{PerSecond: 0.01, Burst: 3} })
+	f := newFleet(t, func(c *server.Config) { c.Limits.Node = auth.Rate{PerSecond: 0.01, Burst: 3} })
 	f.join(0, "boot", "daemon")
 	refused := false
 	for range 8 {

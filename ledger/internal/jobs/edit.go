@@ -71,7 +71,7 @@ func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit) error {
 	if what == "" {
 		return nil
 	}
-	if err := errors.Join(checkSharedName(j, next), ledger.CheckNotBefore(next.NotBefore, tx.Now()),
+	if err := errors.Join(checkSharedName(j, next), ledger.CheckNotBefore(next.NotBefore),
 		checkReservedStay(j, next), booking.CheckLimits(p, next)); err != nil {
 		return err
 	}

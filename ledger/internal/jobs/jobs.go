@@ -51,7 +51,7 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand) ([]job.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := ledger.CheckNotBefore(one.NotBefore, tx.Now()); err != nil {
+	if err := ledger.CheckNotBefore(one.NotBefore); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(checkServed(tx, p), checkPriority(tx, p, c.Job), checkRate(tx, organizationID)); err != nil {
