@@ -52,6 +52,12 @@ func TestABackupOfPostgreSQLByThePage(t *testing.T) {
 	start := func(role, database string) (stop func()) {
 		p := h.start(t, env(database), role, "--config", h.configFile(), "--data-dir", filepath.Join(h.dir, role))
 		untilReady(t, address, "/readyz")
+		eventually(t, patience, func() string { // until then nothing heeds a signal
+			if strings.Contains(p.errors.String(), " is up") {
+				return ""
+			}
+			return "the " + role + " has not begun"
+		})
 		return func() { require.Zero(t, p.stop(t, ending), p.errors.String()) }
 	}
 	one := contract.AllocationCreate{Pool: loadPool, GPUs: 1, LeaseSeconds: 3600}
