@@ -53,7 +53,7 @@ func TestABackupOfPostgreSQLByThePage(t *testing.T) {
 		p := h.start(t, env(database), role, "--config", h.configFile(), "--data-dir", filepath.Join(h.dir, role))
 		untilReady(t, address, "/readyz")
 		eventually(t, patience, func() string { // until then nothing heeds a signal
-			if strings.Contains(p.errors.String(), " is up") {
+			if strings.Contains(p.errors.String(), "level=") {
 				return ""
 			}
 			return "the " + role + " has not begun"
