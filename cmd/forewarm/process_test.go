@@ -93,7 +93,25 @@ type process struct {
 	mu     sync.Mutex
 	lines  []string
 	grown  chan struct{} // closed and replaced with every line
-	errors bytes.Buffer  // to be read when done
+	errors written
+}
+
+// written is what a process has written so far.
+type written struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (w *written) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(b)
+}
+
+func (w *written) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
 }
 
 // start runs the program in a home with a clean environment.
