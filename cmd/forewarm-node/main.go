@@ -28,7 +28,7 @@ var version = ""
 const (
 	// launchArgument has this program become a holder's command.
 	launchArgument = "launch"
-	// jobArgument has it run the attempt of a job whose folder follows.
+	// jobArgument has it run attempts of jobs.
 	jobArgument = "job"
 )
 
@@ -39,8 +39,8 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == launchArgument { // before any signal is heeded
 		os.Exit(launch.Serve())
 	}
-	if len(os.Args) == 3 && os.Args[1] == jobArgument {
-		os.Exit(jobs.Run(os.Args[2], launcher))
+	if len(os.Args) == 2 && os.Args[1] == jobArgument {
+		os.Exit(jobs.Run(launcher))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := executeCommand(ctx, newRoot(outside{clock: clock.System{}, getenv: os.Getenv}))

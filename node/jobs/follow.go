@@ -3,12 +3,8 @@ package jobs
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"slices"
-	"syscall"
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
@@ -20,35 +16,25 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// startRunner starts the runner of an attempt, which is a child of the daemon's and ends by itself.
-// What it locks it is given locked, so that there is no moment in which it looks like one that is gone.
-func (k *Keeper) startRunner(a *attempt) error {
-	lock, err := takeLock(a.folder.file(lockFile))
+// runAttempt has a runner run an attempt. What it locks it is given locked, so that there is no moment in which it
+// looks like one that is gone.
+func (k *Keeper) runAttempt(a *attempt) (*turn, error) {
+	var files [filesOfAttempt]*os.File
+	var err error
+	if files[lifeOf], err = takeLock(a.folder.file(lockFile)); err != nil {
+		return nil, err
+	}
+	defer func() { _ = files[lifeOf].Close() }()
+	if files[beginOf], err = takeLock(a.folder.file(beginLock)); err != nil {
+		return nil, err
+	}
+	defer func() { _ = files[beginOf].Close() }()
+	files[logOf], err = os.OpenFile(a.folder.file(logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = lock.Close() }()
-	begin, err := takeLock(a.folder.file(beginLock))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = begin.Close() }()
-	log, err := os.OpenFile(a.folder.file(logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }()
-	cmd := &exec.Cmd{Path: k.Runner[0], Args: append(slices.Clone(k.Runner), string(a.folder)), Dir: "/",
-		Env: []string{"GOMAXPROCS=2"}, Stderr: log, ExtraFiles: []*os.File{lock, begin}, // lifeFile and beginFile
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting the runner of the job: %w", err)
-	}
-	go func() { // it ends with the runner, which may outlive this daemon
-		_ = cmd.Wait()
-		a.ring() // its end need not wait for the next look
-	}()
-	return nil
+	defer func() { _ = files[logOf].Close() }()
+	return k.runners.run(a, files[:])
 }
 
 // follow sends the output of an attempt, and notes its end, until it is forgotten.

@@ -2,7 +2,6 @@ package jobs_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -231,11 +230,10 @@ func TestTheEndOfAHoldEndsItsJobs(t *testing.T) {
 	n := newNode(t)
 	n.answer(0, order("trap 'echo told; exit 4' TERM; echo up; while :; do sleep 0.05; done"))
 	n.await(func() bool { return n.server.got(first, "") == "up\n" })
-	runner := n.runnerOf(first)
 	n.holds.End([]string{alc(1)})
 	require.Equal(t, contract.JobReport{ExitCode: 4}, n.awaitEnd(first))
 	require.Equal(t, "up\ntold\n", n.server.got(first, "stdout"))
-	n.awaitGone(runner)
+	require.Zero(t, n.runnerOf(first))
 	<-n.holds.Changed()
 	require.Empty(t, n.holds.List())
 }
@@ -275,7 +273,7 @@ func TestAnEndWaitsForAJobThatIsBeingStarted(t *testing.T) {
 	n.runner = append([]string{"/bin/sh", "-c", `read line <"$0"; exec "$@"`, pipe}, n.runner...)
 	n.begin()
 	n.answer(0, order("sleep 1000"))
-	n.await(func() bool { return n.runnerOf(first) != 0 })
+	n.await(func() bool { return n.isBeingStarted(first) })
 	var all sync.WaitGroup
 	all.Go(func() {
 		<-n.holds.Changed()
@@ -294,24 +292,4 @@ func TestAnEndWaitsForAJobThatIsBeingStarted(t *testing.T) {
 	require.NoError(t, os.WriteFile(pipe, []byte("go\n"), 0))
 	all.Wait()
 	require.Equal(t, contract.JobReport{ExitCode: 143, Signal: "TERM"}, n.awaitEnd(first))
-}
-
-// Nobody but the daemon has a runner run anything, and not twice.
-func TestARunnerIsTheDaemonsAlone(t *testing.T) {
-	n := newNode(t)
-	require.Zero(t, n.run(order("echo once")))
-	byHand := exec.Command(n.runner[0], "job", n.folder(first))
-	out, err := byHand.CombinedOutput()
-	require.Error(t, err)
-	require.Equal(t, "jobs are run by the daemon alone\n", string(out))
-	again := exec.Command(n.runner[0], "job", n.folder(first))
-	for _, name := range []string{"lock", "begin"} {
-		f, err := os.Open(filepath.Join(n.folder(first), name))
-		require.NoError(t, err)
-		defer func() { _ = f.Close() }()
-		again.ExtraFiles = append(again.ExtraFiles, f)
-	}
-	out, err = again.CombinedOutput()
-	require.Error(t, err)
-	require.Equal(t, "it was started before\n", string(out))
 }

@@ -3,7 +3,8 @@
 // Each attempt has a folder, in which its order is before anything runs, and a runner: the daemon's
 // own program, in a session of its own. The runner starts the command, keeps what it writes, ends it
 // when its time is over, and writes down how it ended. It outlives the daemon, which only watches:
-// it takes output away, and reports. An attempt that has a folder is never started again.
+// it takes output away, and reports. An attempt that has a folder is never started again. As long as
+// the daemon is there, a runner may run another attempt after that, and never two at a time.
 package jobs
 
 import (
@@ -35,7 +36,7 @@ const (
 // Config is what a keeper works with.
 type Config struct {
 	Dir    string       // of the attempts, in the daemon's state folder
-	Runner []string     // the command line of a program that calls Run with the folder that is added
+	Runner []string     // the command line of a program that calls Run
 	Holds  *hold.Keeper // nil: no jobs are taken
 	// Refusal says why none are.
 	Refusal string
@@ -55,6 +56,7 @@ type Keeper struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 	spares spares
+	runners
 
 	mu       sync.Mutex
 	attempts map[contract.JobKey]*attempt
@@ -72,7 +74,8 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 		return nil, fmt.Errorf("making the folder of jobs: %w", err)
 	}
 	cfg.LookEvery = cmp.Or(cfg.LookEvery, lookEvery)
-	k := &Keeper{Config: cfg, attempts: map[contract.JobKey]*attempt{}, spares: make(spares, mostSpares)}
+	k := &Keeper{Config: cfg, attempts: map[contract.JobKey]*attempt{}, spares: make(spares, mostSpares),
+		runners: runners{command: cfg.Runner}}
 	k.ctx, k.cancel = context.WithCancel(ctx)
 	if err := k.load(); err != nil {
 		k.cancel()
@@ -85,6 +88,7 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 func (k *Keeper) Close() {
 	k.cancel()
 	k.work.Wait()
+	k.runners.close()
 }
 
 // load finds the attempts of earlier daemons, and removes what they did not finish to make or remove.
@@ -172,12 +176,12 @@ func (k *Keeper) start(a *attempt, o contract.JobOrder) {
 		k.abandon(a, err)
 		return
 	}
-	if err := k.startRunner(a); err != nil {
+	if runs, err := k.runAttempt(a); err != nil {
 		log.Error("a job is not started", "error", err)
 		k.keepResult(a, result{Code: contract.JobNotStarted, Reason: clip(err.Error())})
 	} else {
 		log.Info("a job begins")
-		if err := awaitRelease(a.folder.file(beginLock)); err != nil {
+		if err := runs.awaitBegin(); err != nil {
 			log.Error("a job has not begun", "error", err)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 // seconds.
 const beginsWithin = 20 * time.Second
 
+var errHangs = errors.New("its runner hangs")
+
 // takeLock makes a file, and locks it for whoever has what is returned, also as an inherited file.
 func takeLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // in the daemon's own folder
@@ -45,7 +47,7 @@ func awaitRelease(path string) error {
 		select {
 		case <-tick.C:
 		case <-over.C:
-			return errors.New("its runner hangs")
+			return errHangs
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,7 +124,7 @@ func newNodeWith(t *testing.T, cfg hold.Config) *node {
 	t.Cleanup(func() {
 		n.holds.EndAll()
 		for _, r := range n.keeper.Reports() {
-			n.awaitGone(n.runnerOf(r.JobKey))
+			n.await(func() bool { return n.runnerOf(r.JobKey) == 0 })
 		}
 		n.keeper.Close()
 	})
@@ -204,28 +205,28 @@ func (n *node) folder(key contract.JobKey) string {
 	return filepath.Join(n.dir, "jobs", fmt.Sprintf("%s-%d", key.JobID, key.Attempt))
 }
 
-// runnerOf is the process that runs an attempt; 0: none.
+// runnerOf is the process that runs an attempt, and has its lock; 0: none.
 func (n *node) runnerOf(key contract.JobKey) int {
-	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	all, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	require.NoError(n, err)
 	for _, file := range all {
-		text, _ := os.ReadFile(file)
-		if strings.HasSuffix(string(text), "\x00job\x00"+n.folder(key)+"\x00") {
-			pid, err := strconv.Atoi(strings.Split(file, "/")[2])
-			require.NoError(n, err)
+		pid, err := strconv.Atoi(strings.Split(file, "/")[2])
+		require.NoError(n, err)
+		if to, _ := os.Readlink(file); to == filepath.Join(n.folder(key), "lock") && pid != os.Getpid() {
 			return pid
 		}
 	}
 	return 0
 }
 
-// awaitGone waits until a process has ended, of which nobody may have read how.
-func (n *node) awaitGone(pid int) {
-	n.Helper()
-	n.await(func() bool {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		return pid == 0 || err != nil || len(text) == 0
-	})
+// isBeingStarted reports whether somebody holds the lock of an attempt that is being started.
+func (n *node) isBeingStarted(key contract.JobKey) bool {
+	f, err := os.Open(filepath.Join(n.folder(key), "begin"))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
 // newPipe makes a pipe in the folder of the test for which a job waits.

@@ -22,9 +22,8 @@ func TestOutputWaitsForTheServer(t *testing.T) {
 	n.answer(0, order("seq 1 20000; cat "+pipe+"; seq 1 20000 >&2; echo end"))
 	n.await(func() bool { return strings.HasSuffix(n.server.got(first, ""), "20000\n") })
 	n.server.set(func() { n.server.away = errAway })
-	runner := n.runnerOf(first)
 	require.NoError(t, os.WriteFile(pipe, nil, 0))
-	n.awaitGone(runner)
+	n.await(func() bool { return n.runnerOf(first) == 0 })
 	n.begin()
 	for range 2 { // it was away for an hour
 		n.answer(time.Hour)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/signal"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,25 +21,45 @@ import (
 	"github.com/forewarm/forewarm/node/work"
 )
 
-// The files that a runner is started with, both locked.
+// ordersFile is the socket by which a runner is told what to run.
+const ordersFile = 3
+
+// The files of an attempt that a runner is given, the first two locked.
 const (
-	lifeFile  = 3
-	beginFile = 4
+	lifeOf = iota
+	beginOf
+	logOf
+	filesOfAttempt
 )
 
 // waits are how long a runner waits for what should come by itself. Whoever is told to hang up was
 // killed before.
 var waits = work.Runner{Kill: 5 * time.Second, Drain: work.Default.Drain}
 
-// Run runs the attempt in a folder to its end, writes down how it ended, and returns an exit code. It
-// is the life of a runner: the daemon alone starts it, once for each attempt.
-func Run(dir string, l launch.Launcher) (exitCode int) {
+// Run runs the attempts that it is told, one after another, each to its end, writes down how they ended, and returns an
+// exit code. It is the life of a runner: the daemon alone starts it, and has each attempt run once.
+func Run(l launch.Launcher) (exitCode int) {
 	heedNoSignals()
-	if err := run(folder(dir), l); err != nil {
+	orders, err := openOrders()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return 0
+	for {
+		dir, files, err := orders.next()
+		if err != nil { // the daemon has no more for it, or is gone
+			return 0
+		}
+		again, err := orders.run(dir, files, l)
+		if err != nil {
+			return 1
+		}
+		if !again {
+			orders.say(saysLast)
+			return 0
+		}
+		orders.say(saysOver)
+	}
 }
 
 // heedNoSignals keeps the runner to the end: what ends it without its command loses how that ended.
@@ -45,55 +67,132 @@ func heedNoSignals() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 }
 
-func run(dir folder, l launch.Launcher) error {
-	begin, err := dir.inherit()
-	if err != nil {
-		return err
+// orders are what a runner is told.
+type orders struct{ *net.UnixConn }
+
+var errNotTold = errors.New("jobs are run by the daemon alone")
+
+func openOrders() (o orders, err error) {
+	file := os.NewFile(ordersFile, "orders")
+	conn, err := net.FileConn(file)
+	if err == nil {
+		err = file.Close() // which a command would inherit
 	}
-	defer func() { _ = begin.Close() }()
+	var ok bool
+	if o.UnixConn, ok = conn.(*net.UnixConn); err != nil || !ok {
+		return o, errNotTold
+	}
+	return o, nil
+}
+
+// next waits for the folder of an attempt, and its files.
+func (o orders) next() (dir folder, files []*os.File, err error) {
+	text, rights := make([]byte, mostPath), make([]byte, syscall.CmsgSpace(filesOfAttempt*4))
+	n, of, _, _, err := o.ReadMsgUnix(text, rights)
+	if err != nil {
+		return "", nil, err
+	}
+	all, err := syscall.ParseSocketControlMessage(rights[:of])
+	if err != nil || len(all) != 1 {
+		return "", nil, errors.Join(err, errNotTold)
+	}
+	numbers, err := syscall.ParseUnixRights(&all[0])
+	for _, fd := range numbers {
+		files = append(files, os.NewFile(uintptr(fd), "")) //nolint:gosec // a descriptor is small
+	}
+	if err == nil && len(files) != filesOfAttempt {
+		err = errNotTold
+	}
+	return folder(text[:n]), files, err
+}
+
+// mostPath is how long the path of a folder may be, in bytes.
+const mostPath = 4096
+
+// say tells the daemon something, if it is still there.
+func (o orders) say(word byte) { _, _ = o.Write([]byte{word}) }
+
+// run runs an attempt, and reports whether the runner is as it was before. What it says meanwhile goes to the log of the
+// attempt, as does its end if it fails.
+func (o orders) run(dir folder, files []*os.File, l launch.Launcher) (again bool, err error) {
+	defer func() {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}()
+	if err := speakTo(files[logOf]); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, speakTo(nil)) }()
+	again, err = run(dir, files, l, func() {
+		_ = files[beginOf].Close()
+		o.say(saysBegun)
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return again, err
+}
+
+// speakTo has what this process says of itself go to a file; nil: nowhere.
+func speakTo(file *os.File) (err error) {
+	if file == nil {
+		if file, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0); err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+	}
+	return syscall.Dup3(int(file.Fd()), int(os.Stderr.Fd()), 0) //nolint:gosec // descriptors are small
+}
+
+// run runs an attempt, calls begun once its command is in its place or will not be, and reports whether the command has
+// ended by itself, so that nothing is left of it.
+func run(dir folder, files []*os.File, l launch.Launcher, begun func()) (again bool, err error) {
+	begun = sync.OnceFunc(begun)
+	defer begun()
+	if err := dir.inherit(files); err != nil {
+		return false, err
+	}
 	what, err := dir.readOrder()
 	if err != nil {
-		return fmt.Errorf("reading the order: %w", err)
+		return false, fmt.Errorf("reading the order: %w", err)
 	}
 	out := &output{folder: dir, clock: clock.System{}}
 	from := now()
 	from.Of = dir.name()
 	if err := dir.write(startedFile, from); err != nil {
-		return fmt.Errorf("before anything is started: %w", err)
+		return false, fmt.Errorf("before anything is started: %w", err)
 	}
 	what.Place.Launcher, what.Place.Alone = l, true
-	r := perform(dir, what, out, begin, from)
+	r := perform(dir, what, out, begun, from)
 	r.Reason = clip(r.Reason)
 	if err := out.close(); err != nil {
 		r.Reason = clip(cmp.Or(r.Reason, "not all of its output could be kept: "+err.Error()))
 	}
 	r.Of = dir.name()
-	return dir.write(resultFile, r)
+	return r.Code == "" && r.Reason == "", dir.write(resultFile, r)
 }
 
 // inherit takes over the locks. Without them, or in a folder in which something was started, it is not
 // the daemon that asks.
-func (f folder) inherit() (begin *os.File, err error) {
-	for fd, name := range map[int]string{lifeFile: lockFile, beginFile: beginLock} {
-		syscall.CloseOnExec(fd)
+func (f folder) inherit(files []*os.File) error {
+	for i, name := range map[int]string{lifeOf: lockFile, beginOf: beginLock} {
 		want, err := os.Stat(f.file(name))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		var got syscall.Stat_t
-		theirs, _ := want.Sys().(*syscall.Stat_t)
-		if err := syscall.Fstat(fd, &got); err != nil || theirs == nil || got.Ino != theirs.Ino || got.Dev != theirs.Dev {
-			return nil, errors.New("jobs are run by the daemon alone")
+		if got, err := files[i].Stat(); err != nil || !os.SameFile(got, want) {
+			return errNotTold
 		}
 	}
 	if _, ended, _ := f.readResult(); ended || f.readStarted() != nil {
-		return nil, errors.New("it was started before")
+		return errors.New("it was started before")
 	}
-	return os.NewFile(beginFile, beginLock), nil // the other one is open as long as the process is there
+	return nil
 }
 
-// perform runs the command to its end, and closes begin once it is in its place.
-func perform(dir folder, what accepted, out *output, begin *os.File, from *started) result {
+// perform runs the command to its end, and calls begun once it is in its place, or will not be.
+func perform(dir folder, what accepted, out *output, begun func(), from *started) result {
 	o := what.Order
 	if len(o.Command) == 0 {
 		return result{Code: contract.JobNotStarted, Reason: "the order names no command"}
@@ -115,7 +214,7 @@ func perform(dir folder, what accepted, out *output, begin *os.File, from *start
 		defer box.remove()
 	}
 	p, err := work.Start(what.Place, command)
-	_ = begin.Close()
+	begun()
 	if err != nil {
 		return result{Code: contract.JobNotStarted, Reason: err.Error()}
 	}

@@ -12,5 +12,5 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == "launch" {
 		os.Exit(launch.Serve())
 	}
-	os.Exit(jobs.Run(os.Args[2], launch.Launcher{"/proc/self/exe", "launch"}))
+	os.Exit(jobs.Run(launch.Launcher{"/proc/self/exe", "launch"}))
 }
