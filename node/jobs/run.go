@@ -112,8 +112,8 @@ const mostPath = 4096
 // say tells the daemon something, if it is still there.
 func (o orders) say(word byte) { _, _ = o.Write([]byte{word}) }
 
-// run runs an attempt, and reports whether the runner is as it was before. What it says meanwhile goes to the log of the
-// attempt, as does its end if it fails.
+// run runs an attempt, and reports whether the runner is as it was before. What it says meanwhile goes to the log of
+// the attempt, as does its end if it fails.
 func (o orders) run(dir folder, files []*os.File, l launch.Launcher) (again bool, err error) {
 	defer func() {
 		for _, f := range files {

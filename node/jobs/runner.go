@@ -122,8 +122,8 @@ func (all *runners) close() {
 	all.idle, all.closed = nil, true
 }
 
-// start starts a runner, which is a child of the daemon's, in a session of its own. Until it runs anything, what it says
-// of itself goes to the log.
+// start starts a runner, which is a child of the daemon's, in a session of its own. Until it runs anything, what it
+// says of itself goes to the log.
 func (all *runners) start(log *os.File) (*runner, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
