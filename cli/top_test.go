@@ -37,9 +37,11 @@ func (w *town) joinDaemon(source string) {
 	b := contract.Heartbeat{Version: "1", BootID: "boot", Seq: 1, Look: contract.NodeLook{Source: source}}
 	devices := strings.Fields(w.mustRun("gpus", "list", "--node", id, "-o", "name"))
 	for i, busy := range []int{100, 0} {
-		memory, heat, power := 81_920*busy/100, 79, 700.5
-		b.Look.GPUs = append(b.Look.GPUs, contract.LookGPU{UUID: devices[i], Index: i, Model: "a100-80g", Health: "degraded",
-			GPUTelemetry: contract.GPUTelemetry{Utilization: &busy, MemoryUsedMiB: &memory, Temperature: &heat, Power: &power}})
+		all, memory, heat, power := 81_920, 81_920*busy/100, 79, 700.5
+		gpu, _, _ := strings.Cut(devices[i*len(devices)/4], "::")
+		b.Look.GPUs = append(b.Look.GPUs, contract.LookGPU{UUID: gpu, Index: i, Model: "a100-80g", Health: "degraded",
+			GPUTelemetry: contract.GPUTelemetry{Utilization: &busy, MemoryUsedMiB: &memory, MemoryMiB: &all, Temperature: &heat,
+				Power: &power}})
 	}
 	_, err = as(joined.Key).PutHeartbeat(w.t.Context(), id, b)
 	require.NoError(w.t, err)
@@ -84,6 +86,22 @@ func TestTop(t *testing.T) {
 	silent := w.mustRun("top", "--once")
 	require.Regexp(t, `(?m) SIM 0 +- +- +- +- +unknown +a-long-nam `, silent, "nobody knows what it does now")
 	require.NotContains(t, silent, "that report")
+}
+
+// What a GPU does counts once, however many shares of it there are.
+func TestTopOfSharedGPUs(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.mustRun("pools", "create", "lab", "--provisioner", "sim", "--model", "a100-80g", "--instance-type", "sim-4xa100",
+		"--gpus-per-node", "8", "--shares-per-gpu", "2", "--memory", "40", "--max-nodes", "1", "--price", "12.80",
+		"--simulated")
+	w.mustRun("allocate", "--gpus", "1", "--pool", "lab", "--name", "mine", "--for", "2h", "--wait")
+	require.Regexp(t, `(?m)^lab SIM +a100-80g +8 \(4×2\) +40GiB `, w.mustRun("pools", "list"))
+	w.joinDaemon("simulated")
+	out := w.mustRun("top", "--once")
+	require.Regexp(t, `mean use 50% of 2 that report, 80\.0G of 160\.0G used`, out)
+	require.Regexp(t, `(?m) SIM 0::0 +100% .* mine `, out)
+	require.Regexp(t, `(?m) SIM 0::1 +100% .* - +- +\$1\.60$`, out)
 }
 
 // A terminal hands q on without Enter, and is afterwards as it was.

@@ -27,12 +27,20 @@ type NodeAccess struct {
 	Way         string            `json:"way,omitempty"`
 	GPUIndices  []int             `json:"gpu_indices" nullable:"false" doc:"In the order of the UUIDs."`
 	GPUUUIDs    []string          `json:"gpu_uuids" nullable:"false"`
+	Shares      *GPUShares        `json:"shares,omitempty" doc:"Left out: it has its GPUs alone."`
 	Shell       string            `json:"shell,omitempty" doc:"A line that opens a shell there."`
 	Command     []string          `json:"command,omitempty" nullable:"false"`
 	Environment map[string]string `json:"environment"`
 	Simulated   bool              `json:"simulated,omitempty" doc:"Its GPUs are not real."`
 	Daemon      string            `json:"daemon,omitempty" enum:"online,silent"`
 	Isolation   string            `json:"isolation,omitempty" enum:"devices,user,environment"`
+}
+
+// GPUShares is what a holder has of GPUs that it shares with others.
+type GPUShares struct {
+	Held      int `json:"held" doc:"On this node."`
+	PerGPU    int `json:"per_gpu" doc:"Of one GPU, with those of others."`
+	MemoryMiB int `json:"memory_mib" doc:"Of a GPU, for one share: nothing keeps its holder from taking more."`
 }
 
 // TakesSessions reports whether commands can be run on the node through its daemon.

@@ -10,8 +10,9 @@ type Pool struct {
 	Region             string        `json:"region,omitempty"`
 	InstanceType       string        `json:"instance_type,omitempty"`
 	Model              string        `json:"model"`
-	GPUsPerNode        int           `json:"gpus_per_node"`
-	GPUMemoryMiB       int           `json:"gpu_memory_mib"`
+	GPUsPerNode        int           `json:"gpus_per_node" doc:"Where GPUs are shared, shares."`
+	SharesPerGPU       int           `json:"shares_per_gpu"`
+	GPUMemoryMiB       int           `json:"gpu_memory_mib" doc:"Where GPUs are shared, of a share."`
 	NodeCPUs           int           `json:"node_cpus" doc:"For one node; 0: unknown, and not counted."`
 	NodeMemoryMiB      int           `json:"node_memory_mib" doc:"For one node; 0: unknown, and not counted."`
 	PricePerNodeHour   Money         `json:"price_per_node_hour" doc:"Of one node."`
@@ -91,7 +92,8 @@ type PoolCreate struct {
 	Region             string       `json:"region,omitempty" maxLength:"63"`
 	InstanceType       string       `json:"instance_type,omitempty" maxLength:"63"`
 	Model              string       `json:"model" minLength:"1" maxLength:"63"`
-	GPUsPerNode        int          `json:"gpus_per_node" minimum:"1" maximum:"64"`
+	GPUsPerNode        int          `json:"gpus_per_node" minimum:"1" maximum:"64" doc:"Where GPUs are shared, shares."`
+	SharesPerGPU       int          `json:"shares_per_gpu,omitempty" minimum:"1" maximum:"64" default:"1"`
 	GPUMemoryMiB       int          `json:"gpu_memory_mib" minimum:"1" maximum:"16777216"`
 	NodeCPUs           int          `json:"node_cpus,omitempty" minimum:"0" maximum:"65536"`
 	NodeMemoryMiB      int          `json:"node_memory_mib,omitempty" minimum:"0" maximum:"1073741824"`
@@ -206,6 +208,7 @@ type NodePatch struct {
 // GPU is one device of a live node.
 type GPU struct {
 	UUID             string   `json:"uuid" doc:"Empty until its node has come up and reported it."`
+	Share            *int     `json:"share,omitempty" doc:"Its number, from 0, where it is a share of a GPU."`
 	NodeID           string   `json:"node_id"`
 	PoolID           string   `json:"pool_id"`
 	PoolName         string   `json:"pool_name,omitempty"`
@@ -275,6 +278,11 @@ var capacityTags = tags{
 	"Pool.Isolation": `doc:"How well a node must keep holders apart for work of two organizations to be on it at once, ` +
 		`as a node's own isolation says. Below it the later one opens no session there until the other's work is ` +
 		`over and cleaned up."`,
+	"Pool.SharesPerGPU": `doc:"How many bookings may have one GPU at once. More than 1: what is asked for, counted and ` +
+		`paid for as a GPU is a share of one, whose holders run on it side by side and are not kept from taking more of ` +
+		`its memory."`,
+	"PoolCreate.SharesPerGPU": `doc:"How many bookings may have one GPU at once, each a share of it. gpus_per_node and ` +
+		`gpu_memory_mib are of shares then."`,
 	"Pool.Access": `doc:"What holders are told of its nodes. shell: how to get in; devices: only the indices and UUIDs ` +
 		`of their GPUs."`,
 	"PoolCreate.Use":     `doc:"observed needs a provisioner that watches its cluster."`,

@@ -10,6 +10,7 @@ type JobOrder struct {
 	AllocationID    string            `json:"allocation_id"`
 	GPUUUIDs        []string          `json:"gpu_uuids" nullable:"false"`
 	GPUIndices      []int             `json:"gpu_indices" nullable:"false" doc:"In the order of the UUIDs."`
+	Shares          *GPUShares        `json:"shares,omitempty" doc:"Left out: it has its GPUs alone."`
 	HoldEnvironment map[string]string `json:"hold_environment,omitempty"`
 
 	Command           []string          `json:"command" nullable:"false"`

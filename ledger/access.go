@@ -12,12 +12,13 @@ import (
 
 // Access is how the holder of an allocation gets to its GPUs.
 type Access struct {
-	DevicesOnly bool         // the pool's policy: the nodes have no address
-	Nodes       []NodeAccess // by rank
+	DevicesOnly  bool         // the pool's policy: the nodes have no address
+	SharesPerGPU int          // 1: it has its GPUs alone
+	Nodes        []NodeAccess // by rank
 }
 
-// NodeAccess is one node of an allocation: of its devices those that the allocation
-// holds, by index.
+// NodeAccess is one node of an allocation: of its devices, or their shares, those that the
+// allocation holds, by index.
 type NodeAccess struct {
 	NodeID    string
 	Address   string // as package access reads it; empty where the pool's policy hides it
@@ -47,7 +48,7 @@ func AccessTo(r Reader, who Actor, a allocation.Allocation) (*Access, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the pool of allocation %s: %w", a.ID, err)
 	}
-	out := &Access{DevicesOnly: state.Pool.DevicesOnly}
+	out := &Access{DevicesOnly: state.Pool.DevicesOnly, SharesPerGPU: state.Pool.Shares()}
 	for _, n := range nodesOf(state, a) {
 		seen := NodeAccess{NodeID: n.ID, Address: n.Address, Simulated: n.Simulated, Devices: heldOn(n, a)}
 		if out.DevicesOnly {
@@ -56,6 +57,18 @@ func AccessTo(r Reader, who Actor, a allocation.Allocation) (*Access, error) {
 		out.Nodes = append(out.Nodes, seen)
 	}
 	return out, nil
+}
+
+// GPUs are the GPUs that the devices are, or are shares of, each once.
+func (n NodeAccess) GPUs() []capacity.Device {
+	var out []capacity.Device
+	for _, d := range n.Devices {
+		d.UUID = capacity.GPUOf(d.UUID)
+		if !slices.ContainsFunc(out, func(o capacity.Device) bool { return o.UUID == d.UUID }) {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // nodesOf are the nodes that an allocation holds devices of, in the order of its slots:

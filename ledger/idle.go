@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/plan"
 )
 
@@ -55,7 +56,7 @@ func IsTold(i plan.Idleness, a allocation.Allocation) bool {
 func idleness(a allocation.Allocation, said map[string]Presence, now time.Time) (i plan.Idleness, idle bool) {
 	gpus := map[string][]string{}
 	for _, d := range a.Devices {
-		gpus[d.NodeID] = append(gpus[d.NodeID], d.UUID)
+		gpus[d.NodeID] = append(gpus[d.NodeID], capacity.GPUOf(d.UUID))
 	}
 	i = plan.Idleness{Since: a.ActiveAt, Seen: now}
 	for nodeID, uuids := range gpus {

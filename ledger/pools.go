@@ -8,6 +8,7 @@ import (
 const (
 	MaxNodes   = 100_000
 	MaxPerNode = 1024
+	MaxShares  = 64 // of one GPU
 	MaxTimer   = 366 * 24 * time.Hour
 )
 

@@ -3,7 +3,6 @@ package gpus
 
 import (
 	"cmp"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +16,7 @@ var gpuView = output.View[contract.GPU]{
 	Name: func(x contract.GPU) string { return cmp.Or(x.UUID, x.NodeID) },
 	Columns: []output.Column[contract.GPU]{
 		{Head: "NODE", Cell: func(x contract.GPU) string { return format.MarkSimulated(x.NodeID, x.Simulated) }},
-		{Head: "GPU", Right: true, Cell: func(x contract.GPU) string { return strconv.Itoa(x.Index) }},
+		{Head: "GPU", Right: true, Cell: func(x contract.GPU) string { return format.GPUPlace(x) }},
 		{Head: "POOL", Cell: func(x contract.GPU) string { return cmp.Or(x.PoolName, x.PoolID) }},
 		{Head: "MODEL", Cell: func(x contract.GPU) string { return x.Model }},
 		{Head: "MEMORY", Right: true, Cell: func(x contract.GPU) string { return format.GiB(x.MemoryMiB) }},

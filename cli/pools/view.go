@@ -18,7 +18,7 @@ var poolView = output.View[contract.Pool]{
 	Columns: []output.Column[contract.Pool]{
 		{Head: "NAME", Cell: func(x contract.Pool) string { return format.MarkSimulated(x.Name, x.Simulated) }},
 		{Head: "MODEL", Cell: func(x contract.Pool) string { return x.Model }},
-		{Head: "GPUS/NODE", Right: true, Cell: func(x contract.Pool) string { return strconv.Itoa(x.GPUsPerNode) }},
+		{Head: "GPUS/NODE", Right: true, Cell: gpusOfNode},
 		{Head: "MEMORY", Right: true, Cell: func(x contract.Pool) string { return format.GiB(x.GPUMemoryMiB) }},
 		{Head: "NODES", Right: true,
 			Cell: func(x contract.Pool) string { return fmt.Sprintf("%d–%d", x.MinNodes, x.MaxNodes) }},
@@ -54,6 +54,14 @@ var poolView = output.View[contract.Pool]{
 			Wide: true},
 		{Head: "HOLDERS", Cell: holdersText, Wide: true},
 	},
+}
+
+// gpusOfNode counts the GPUs of a node, and the shares of each where they are shared.
+func gpusOfNode(x contract.Pool) string {
+	if x.SharesPerGPU < 2 {
+		return strconv.Itoa(x.GPUsPerNode)
+	}
+	return fmt.Sprintf("%d (%d×%d)", x.GPUsPerNode, x.GPUsPerNode/x.SharesPerGPU, x.SharesPerGPU)
 }
 
 // freeOf says how many GPUs of a pool's live nodes are free.

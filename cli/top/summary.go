@@ -61,7 +61,7 @@ func (t *totals) add(r row) {
 		amount, _ := strconv.ParseFloat(c.Amount, 64)
 		t.idle, t.currency = t.idle+amount, c.Currency
 	}
-	if r.Seen == nil {
+	if r.Seen == nil || r.Share != nil && *r.Share > 0 { // what a GPU does is told of each share
 		return
 	}
 	if r.Seen.Utilization != nil {
@@ -69,11 +69,19 @@ func (t *totals) add(r row) {
 		t.use += *r.Seen.Utilization
 	}
 	if r.Seen.MemoryUsedMiB != nil {
-		t.used, t.memory = t.used+*r.Seen.MemoryUsedMiB, t.memory+r.MemoryMiB
+		t.used, t.memory = t.used+*r.Seen.MemoryUsedMiB, t.memory+memoryOf(r)
 	}
 	if r.Seen.Power != nil {
 		t.watts += *r.Seen.Power
 	}
+}
+
+// memoryOf is how much memory the whole GPU has, in MiB.
+func memoryOf(r row) int {
+	if r.Share != nil && r.Seen.MemoryMiB != nil {
+		return *r.Seen.MemoryMiB
+	}
+	return r.MemoryMiB
 }
 
 // String is a line that says how many GPUs of the model there are, and one that says what those

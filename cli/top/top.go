@@ -193,7 +193,7 @@ var view = output.View[row]{
 	Name: func(r row) string { return cmp.Or(r.UUID, r.NodeID) },
 	Columns: []output.Column[row]{
 		{Head: "NODE", Cell: func(r row) string { return r.NodeID[max(0, len(r.NodeID)-6):] }},
-		{Head: "GPU", Right: true, Cell: func(r row) string { return simulatedMark(r.Simulated) + fmt.Sprint(r.Index) }},
+		{Head: "GPU", Right: true, Cell: func(r row) string { return simulatedMark(r.Simulated) + format.GPUPlace(r.GPU) }},
 		{Head: "USE", Right: true, Cell: func(r row) string { return figure(r, usage, "%") }},
 		{Head: "MEM", Right: true, Cell: memory},
 		{Head: "TEMP", Right: true, Cell: func(r row) string { return figure(r, temperature, "C") }},

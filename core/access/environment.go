@@ -23,6 +23,9 @@ type Seat struct {
 	Indices    []int    // of the same GPUs, in the same order
 	Master     string   // the host of rank 0; empty where nobody knows it
 	Simulated  bool     // its GPUs are not real
+	// SharesPerGPU, where it is more than 1, is how many holders a GPU may have; Shares is how many of those are this
+	// one's here, and ShareMemory what each is meant to use of the GPU's memory, in MiB.
+	SharesPerGPU, Shares, ShareMemory int
 }
 
 // Environment is what work needs to find its own GPUs and the other nodes, by the names
@@ -38,6 +41,10 @@ func (s Seat) Environment() map[string]string {
 	}
 	if devices := s.devices(); devices != "" {
 		env["CUDA_VISIBLE_DEVICES"], env["NVIDIA_VISIBLE_DEVICES"] = devices, devices
+	}
+	if s.SharesPerGPU > 1 {
+		env["FOREWARM_GPU_SHARES"], env["FOREWARM_SHARES_PER_GPU"] = strconv.Itoa(s.Shares), strconv.Itoa(s.SharesPerGPU)
+		env["FOREWARM_SHARE_MEMORY_MIB"] = strconv.Itoa(s.ShareMemory)
 	}
 	switch {
 	case s.Nodes == 1:

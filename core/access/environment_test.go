@@ -30,6 +30,15 @@ func TestEnvironment(t *testing.T) {
 	require.Equal(t, "127.0.0.1", s.Environment()["MASTER_ADDR"], "one node needs no name")
 }
 
+func TestSharesAreTold(t *testing.T) {
+	t.Parallel()
+	env := access.Seat{Nodes: 1, GPUs: 1, UUIDs: []string{firstUUID}, Indices: []int{2},
+		Shares: 1, SharesPerGPU: 4, ShareMemory: 20480}.Environment()
+	require.Equal(t, "1/4/20480", env["FOREWARM_GPU_SHARES"]+"/"+env["FOREWARM_SHARES_PER_GPU"]+"/"+
+		env["FOREWARM_SHARE_MEMORY_MIB"])
+	require.NotContains(t, access.Seat{Nodes: 1, GPUs: 1, SharesPerGPU: 1}.Environment(), "FOREWARM_GPU_SHARES")
+}
+
 // CUDA knows nothing of UUIDs that were made up.
 func TestMadeUpUUIDs(t *testing.T) {
 	t.Parallel()

@@ -38,10 +38,13 @@ type Pool struct {
 	Region      string
 	Type        string // the provisioner's name for the machine type
 	Model       string // GPU model, for example "a100-80g"
-	PerNode     int    // GPUs on one node
-	MemoryMiB   int    // memory of one GPU
-	Price       money.MicroUSD
-	MinBilling  time.Duration // the shortest time that its provider charges
+	PerNode     int    // GPUs on one node; shares of them, where they are shared
+	MemoryMiB   int    // memory of one of them
+	// SharesPerGPU is how many bookings may have one GPU at once, each a share of its memory and none of them kept
+	// from taking more; 0 and 1: each GPU has one holder. Everything else counts shares as GPUs.
+	SharesPerGPU int
+	Price        money.MicroUSD
+	MinBilling   time.Duration // the shortest time that its provider charges
 	// Alternates are where else its machines can be had: the same GPUs, from
 	// another zone, type or provider.
 	Alternates []Alternate
@@ -78,10 +81,10 @@ type Pool struct {
 	Taints []string
 }
 
-// Device is one GPU of a node as its provisioner or node daemon reported it.
+// Device is one GPU of a node as its provisioner or node daemon reported it, or a share of one: see [Pool.Units].
 type Device struct {
 	UUID      string
-	Index     int
+	Index     int // of the GPU
 	Model     string
 	MemoryMiB int
 }

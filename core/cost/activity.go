@@ -7,6 +7,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/money"
 )
 
@@ -61,7 +62,7 @@ func (m Instance) sumActivity(life calendar.Interval) (used, idle map[string]tim
 	}
 	for _, holds := range m.timelines() {
 		for _, h := range cutHolds(holds, life) {
-			busy, quiet := activity.Split(stretches[h.GPU], h.Held)
+			busy, quiet := activity.Split(stretches[capacity.GPUOf(h.GPU)], h.Held)
 			used[h.OrganizationID] += busy
 			idle[h.OrganizationID] += quiet
 		}

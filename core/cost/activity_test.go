@@ -51,6 +51,21 @@ func TestWhatWasHeldAndIdleByHand(t *testing.T) {
 		tenantsOf(cost.Divide(m, span(34, 53)))["org_2"].Idle), "34-35, 48-50 and 50-53")
 }
 
+// What a GPU does is what each of its shares does.
+func TestSharesDoWhatTheirGPUDoes(t *testing.T) {
+	t.Parallel()
+	m := twoGPUNode()
+	m.Holds = []cost.Hold{
+		{GPU: "a::0", OrganizationID: "org_1", Held: span(30, 50)},
+		{GPU: "a::1", OrganizationID: "org_2", Held: span(30, 50)},
+	}
+	m.Activity = []activity.Stretch{stretch("a", 30, 40, true), stretch("a", 40, 50, false)}
+	for _, c := range tenantsOf(cost.Divide(m, span(0, 100))) {
+		require.Equal(t, 10*time.Minute, c.Idle.GPUTime)
+		require.Equal(t, 10*time.Minute, c.Used().GPUTime)
+	}
+}
+
 func TestNobodyLookedAtWhatNobodyHeld(t *testing.T) {
 	t.Parallel()
 	m := twoGPUNode()

@@ -43,6 +43,7 @@ type poolRow struct {
 	Holders       string  `gorm:"column:holders"`
 	DevicesOnly   bool    `gorm:"column:devices_only"`
 	Isolation     string  `gorm:"column:isolation"`
+	SharesPerGPU  int     `gorm:"column:shares_per_gpu"`
 	Labels        string  `gorm:"column:labels"`
 	Taints        string  `gorm:"column:taints"`
 	Learned       string  `gorm:"column:learned"`
@@ -69,7 +70,7 @@ func poolToRow(p ledger.Pool) poolRow {
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Microseconds(),
 		RecoveringAt: toMicros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Observed: p.Observed, Holders: packHolders(p.Holders),
-		DevicesOnly: p.DevicesOnly, Isolation: string(p.Isolation),
+		DevicesOnly: p.DevicesOnly, Isolation: string(p.Isolation), SharesPerGPU: p.SharesPerGPU,
 		Labels: packLabels(p.Labels), Taints: packTaints(p.Taints), Learned: packLearned(p.Learned),
 		Created: toMicros(p.CreatedAt), Deleted: toMicros(p.DeletedAt), Revision: p.Revision, Changes: p.Changes,
 		Definition: p.DefinitionVersion,
@@ -93,7 +94,7 @@ func (r poolRow) toValue() (ledger.Pool, error) {
 			NodeCPUs: r.NodeCPUs, NodeMemoryMiB: r.NodeMemory, OnlineShare: r.OnlineShare, BorrowIdle: r.BorrowIdle,
 			MaxCreates: r.MaxCreates, CreateWindow: toDuration(r.CreateWindow), Paused: r.Paused,
 			Simulated: r.Simulated, Observed: r.Observed, Holders: holders,
-			DevicesOnly: r.DevicesOnly, Isolation: capacity.Isolation(r.Isolation),
+			DevicesOnly: r.DevicesOnly, Isolation: capacity.Isolation(r.Isolation), SharesPerGPU: r.SharesPerGPU,
 			Labels: labels, Taints: taints,
 		},
 		Learned:   learned,

@@ -76,7 +76,8 @@ func (a *Attachment) run(ctx context.Context, o *forewarmv1.OpenSession, s *carr
 }
 
 func holdOf(h *forewarmv1.Hold) hold.Hold {
-	out := hold.Hold{AllocationID: h.GetAllocationId(), GPUUUIDs: h.GetGpuUuids(), Environment: h.GetEnvironment()}
+	out := hold.Hold{AllocationID: h.GetAllocationId(), GPUUUIDs: h.GetGpuUuids(), Environment: h.GetEnvironment(),
+		Shares: hold.Shares{Held: int(h.GetShares()), PerGPU: int(h.GetSharesPerGpu())}}
 	for _, i := range h.GetGpuIndices() {
 		out.GPUIndices = append(out.GPUIndices, int(i))
 	}

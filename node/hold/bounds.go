@@ -140,30 +140,30 @@ func memoryOf(file string) int64 {
 	return 0
 }
 
-// share is that of a hold with so many of the GPUs of the node. Where it is not known how many
-// there are, it may have all.
-func (b bounds) share(m machine, held, there int) share {
-	held = min(held, there)
-	part := 1.0
+// share is that of a hold with such shares of the GPUs of the node. Where it is not known how many
+// GPUs there are, it may have all.
+func (b bounds) share(m machine, of Shares, there int) share {
+	held, part := min(float64(of.Held)/float64(of.PerGPU), float64(there)), 1.0
 	if held > 0 {
-		part = float64(held) / float64(there)
+		part = held / float64(there)
+	} else {
+		held = 1
 	}
-	held = max(held, 1)
 	var s share
 	if !b.memory.none {
 		s.Memory = int64(part * float64(m.memory))
 		if b.memory.each > 0 {
-			s.Memory = min(int64(b.memory.each*float64(held)), m.memory)
+			s.Memory = min(int64(b.memory.each*held), m.memory)
 		}
 		s.Memory = max(s.Memory, leastMemory) &^ 4095
 	}
 	if b.cpus.none {
 		return s
 	}
-	s.Weight = min(weightOfGPU*held, mostWeight)
+	s.Weight = max(1, min(int(weightOfGPU*held), mostWeight))
 	switch {
 	case b.cpus.each > 0:
-		s.MilliC = int64(b.cpus.each * float64(held) * 1000)
+		s.MilliC = max(int64(b.cpus.each*held*1000), 10)
 	case !b.cpus.weighted:
 		s.MilliC = max(int64(part*float64(m.cpus)*1000), 10)
 	}

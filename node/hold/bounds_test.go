@@ -35,7 +35,7 @@ func TestWhatAHoldMayHave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := hold.ShareOf(c.bounds, 96*gib, 32, c.held, c.there)
+			got, err := hold.ShareOf(c.bounds, 96*gib, 32, hold.Shares{Held: c.held, PerGPU: 1}, c.there)
 			require.NoError(t, err)
 			require.Equal(t, c.want, got)
 		})

@@ -177,7 +177,7 @@ func (k *Keeper) Look(look contract.NodeLook, at time.Time) {
 		if r.Phase != cleared || at.Before(r.Cleared) {
 			continue
 		}
-		said, busy := readBack(look, r)
+		said, busy := k.readBack(look, r)
 		switch {
 		case busy == "":
 			r.Phase, r.Proof, changed = ended, clip(r.Proof+"; "+said), true
@@ -199,48 +199,6 @@ func (k *Keeper) Look(look contract.NodeLook, at time.Time) {
 		k.save()
 		k.tell()
 	}
-}
-
-// readBack returns what a look says of the GPUs of a hold, or why they are not free.
-func readBack(look contract.NodeLook, r *record) (said, busy string) {
-	if look.Source == "simulated" {
-		return "simulated GPUs", ""
-	}
-	free, proved := 0, true
-	for _, uuid := range r.GPUs {
-		floor, known := r.Floor[uuid]
-		i := slices.IndexFunc(look.GPUs, func(g contract.LookGPU) bool { return g.UUID == uuid })
-		if i < 0 && known && look.Problem == "" {
-			return "", "GPU " + uuid + ", which was here when it began, is not seen any more"
-		}
-		if i < 0 {
-			continue
-		}
-		g := look.GPUs[i]
-		switch {
-		case g.Lost:
-			return "", "GPU " + uuid + " is lost"
-		case g.Processes == nil && g.MemoryUsedMiB == nil:
-			return "", "of GPU " + uuid + " nothing can be read: " + look.Problem
-		case g.Processes != nil && *g.Processes > 0:
-			return "", fmt.Sprintf("%d processes are on GPU %s", *g.Processes, uuid)
-		case known && g.MemoryUsedMiB != nil && *g.MemoryUsedMiB > floor+slack:
-			return "", fmt.Sprintf("%d MiB of GPU %s are in use, and %d were before", *g.MemoryUsedMiB, uuid, floor)
-		}
-		free++
-		proved = proved && known && g.Processes != nil && g.MemoryUsedMiB != nil
-	}
-	switch {
-	case free == len(r.GPUs) && free > 0 && proved:
-		return fmt.Sprintf("no process on %s, memory as before", counted(free, "GPU", "GPUs")), ""
-	case free == len(r.GPUs) && free > 0:
-		return fmt.Sprintf("nothing is seen on %s, of which not all can be read", counted(free, "GPU", "GPUs")), ""
-	case len(r.GPUs) == 0:
-		return "it had nothing here", ""
-	case look.Problem != "" && free == 0:
-		return "", "its GPUs cannot be read: " + look.Problem
-	}
-	return fmt.Sprintf("this daemon sees %d of its %d GPUs", free, len(r.GPUs)), ""
 }
 
 // Cleaned is what there is to tell of holds that have ended.

@@ -8,10 +8,10 @@ func (k *Keeper) ForgetRights() {
 // Share is what a hold may have.
 type Share = share
 
-// ShareOf is that of a hold with so many GPUs, on a machine.
-func ShareOf(b Bounds, memory int64, cpus, held, there int) (Share, error) {
+// ShareOf is that of a hold with such shares of GPUs, on a machine.
+func ShareOf(b Bounds, memory int64, cpus int, of Shares, there int) (Share, error) {
 	parsed, err := b.parse()
-	return parsed.share(machine{memory: memory, cpus: cpus}, held, there), err
+	return parsed.share(machine{memory: memory, cpus: cpus}, of, there), err
 }
 
 // LeadsTheMachine says who may divide a machine.

@@ -31,6 +31,7 @@ type Hold struct {
 	AllocationID string
 	GPUUUIDs     []string
 	GPUIndices   []int             // in the order of the UUIDs
+	Shares       Shares            // of those GPUs
 	Environment  map[string]string // what work needs to find its GPUs and the other nodes
 	Containers   bool              // it may have some
 }
@@ -222,10 +223,11 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 	}
 	if !ok {
 		r = &record{Phase: open, GPUs: h.GPUUUIDs, OpenedAt: k.Clock.Now(), Floor: map[string]int{},
-			UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), //nolint:gosec // the kernel's are 32 bits
+			SharesGPUs: h.Shares.areParts(),
+			UID:        uint32(os.Getuid()), GID: uint32(os.Getgid()), //nolint:gosec // the kernel's are 32 bits
 			Home: filepath.Join(k.Dir, h.AllocationID)}
 		for _, uuid := range h.GPUUUIDs {
-			if used, ok := k.gpus[uuid]; ok {
+			if used, ok := k.floorOf(uuid); ok {
 				r.Floor[uuid] = used
 			}
 		}
@@ -236,7 +238,7 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 		if k.cgroups != "" {
 			r.Cgroup = k.cgroupOf(h.AllocationID, r.UID)
 			if k.unbounded == "" {
-				of := k.bounds.share(k.machine, len(h.GPUUUIDs), k.count)
+				of := k.bounds.share(k.machine, h.Shares.orWhole(len(h.GPUUUIDs)), k.count)
 				r.Share = &of
 			}
 		}

@@ -195,9 +195,12 @@ func (k *Keeper) enter(o contract.JobOrder) (place hold.Place, began func(), err
 	if k.Holds == nil {
 		return place, nil, errors.New(k.Refusal)
 	}
-	place, err = k.Holds.Open(hold.Hold{AllocationID: o.AllocationID, GPUUUIDs: o.GPUUUIDs, GPUIndices: o.GPUIndices,
-		Environment: o.HoldEnvironment, Containers: o.Image != ""})
-	if err != nil {
+	h := hold.Hold{AllocationID: o.AllocationID, GPUUUIDs: o.GPUUUIDs, GPUIndices: o.GPUIndices,
+		Environment: o.HoldEnvironment, Containers: o.Image != ""}
+	if o.Shares != nil {
+		h.Shares = hold.Shares{Held: o.Shares.Held, PerGPU: o.Shares.PerGPU}
+	}
+	if place, err = k.Holds.Open(h); err != nil {
 		return place, nil, err
 	}
 	began, err = k.Holds.Begin(o.AllocationID)

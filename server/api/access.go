@@ -51,23 +51,39 @@ func readAccess(ctx context.Context, a *API, out *contract.Allocation) error {
 
 func encodeAccess(a allocation.Allocation, found ledger.Access) *contract.Access {
 	out := &contract.Access{Policy: encodeAccessPolicy(found.DevicesOnly), Nodes: []contract.NodeAccess{}}
-	master := ""
+	master, gpus := "", 0
+	for _, n := range found.Nodes {
+		gpus += len(n.GPUs())
+	}
 	for rank, n := range found.Nodes {
 		at := addressOf(n)
 		if rank == 0 {
 			master = at.Host
 		}
-		seat := access.Seat{Allocation: a.ID, Kind: at.Kind, Rank: rank, Nodes: len(found.Nodes), GPUs: len(a.Devices),
+		seat := access.Seat{Allocation: a.ID, Kind: at.Kind, Rank: rank, Nodes: len(found.Nodes), GPUs: gpus,
 			Master: master, Simulated: n.Simulated}
-		for _, d := range n.Devices {
+		for _, d := range n.GPUs() {
 			seat.UUIDs, seat.Indices = append(seat.UUIDs, d.UUID), append(seat.Indices, d.Index)
+		}
+		shares := encodeShares(n, found.SharesPerGPU)
+		if shares != nil {
+			seat.Shares, seat.SharesPerGPU, seat.ShareMemory = shares.Held, shares.PerGPU, shares.MemoryMiB
 		}
 		shown := contract.NodeAccess{NodeID: n.NodeID, Rank: rank, Kind: string(at.Kind), Address: at.Host, Port: at.Port,
 			User: at.User, Way: at.String(), Command: at.Command(), Shell: access.Quote(at.Shell()),
-			GPUIndices: seat.Indices, GPUUUIDs: seat.UUIDs, Environment: seat.Environment(), Simulated: n.Simulated}
+			GPUIndices: seat.Indices, GPUUUIDs: seat.UUIDs, Shares: shares, Environment: seat.Environment(),
+			Simulated: n.Simulated}
 		out.Nodes = append(out.Nodes, shown)
 	}
 	return out
+}
+
+// encodeShares is nil where holders have their GPUs alone.
+func encodeShares(n ledger.NodeAccess, perGPU int) *contract.GPUShares {
+	if perGPU < 2 || len(n.Devices) == 0 {
+		return nil
+	}
+	return &contract.GPUShares{Held: len(n.Devices), PerGPU: perGPU, MemoryMiB: n.Devices[0].MemoryMiB}
 }
 
 // addressOf reads a node's address. One that cannot be read leads nowhere: operators

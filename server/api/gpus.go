@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
@@ -193,6 +194,9 @@ func encodeDevice(d ledger.Device) contract.GPU {
 		MemoryMiB: d.MemoryMiB,
 		State:     string(d.State), Health: deviceHealth(d.Node), NodeState: string(d.Node.State()),
 		Simulated: d.Node.Simulated}
+	if i, ok := capacity.ShareOf(d.UUID); ok {
+		out.Share = &i
+	}
 	if d.Holder != nil {
 		out.AllocationID, out.AllocationName, out.OrganizationID = d.Holder.ID, d.Holder.Name, d.Holder.OrganizationID
 	}

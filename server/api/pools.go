@@ -70,7 +70,7 @@ func decodePool(b contract.PoolCreate) capacity.Pool {
 		MaxCreates: b.MaxCreates, CreateWindow: seconds(b.CreateWindow),
 		Observed: b.Use == useObserved, Holders: decodeHolders(b.Holders, b.DefaultHolder),
 		DevicesOnly: b.Access == contract.AccessDevices, Isolation: capacity.Isolation(b.Isolation),
-		Labels: b.Labels, Taints: b.Taints,
+		Labels: b.Labels, Taints: b.Taints, SharesPerGPU: b.SharesPerGPU,
 	}
 	setSeconds(&def.Timers.IdleRelease, b.IdleReleaseSeconds)
 	return def
@@ -315,7 +315,7 @@ func encodePool(p ledger.Pool, now time.Time) contract.Pool {
 		BorrowIdle: p.BorrowIdle, Paused: p.Paused, Simulated: p.Simulated,
 		Use: encodeUse(p.Observed), Holders: encodeHolders(p.Holders), DefaultHolder: p.Holders.Default,
 		Access: encodeAccessPolicy(p.DevicesOnly), Isolation: string(cmp.Or(p.Isolation, capacity.IsolationUser)),
-		Labels: p.Labels, Taints: p.Taints,
+		Labels: p.Labels, Taints: p.Taints, SharesPerGPU: p.Shares(),
 		BootP50Seconds: p.Boot.P50().Seconds(), BootP95Seconds: p.Boot.P95().Seconds(), BootSamples: len(p.Boot.Seen),
 		Recovering: p.Recovery.Active(), BlockedUntil: p.AsksAgain(now).UTC(), Sources: encodeOfferings(p, now),
 		CreatedAt: p.CreatedAt.UTC(), Version: p.DefinitionVersion,

@@ -223,6 +223,9 @@ func enterable(actor ledger.Actor, got allocation.Allocation) error {
 
 func encodeHold(a allocation.Allocation, n contract.NodeAccess) *forewarmv1.Hold {
 	h := &forewarmv1.Hold{AllocationId: a.ID, GpuUuids: n.GPUUUIDs, Environment: n.Environment}
+	if s := n.Shares; s != nil {
+		h.Shares, h.SharesPerGpu = int32(s.Held), int32(s.PerGPU) //nolint:gosec // a machine has few
+	}
 	for _, i := range n.GPUIndices {
 		h.GpuIndices = append(h.GpuIndices, int32(i)) //nolint:gosec // a machine has few
 	}

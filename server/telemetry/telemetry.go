@@ -16,6 +16,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/activity"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/verbs"
@@ -51,8 +52,9 @@ type Said struct {
 	Look    contract.NodeLook
 }
 
-// GPU returns what was said of a GPU.
+// GPU returns what was said of a GPU, or of the one that the UUID names a share of.
 func (s Said) GPU(uuid string) (contract.LookGPU, bool) {
+	uuid = capacity.GPUOf(uuid)
 	for _, g := range s.Look.GPUs {
 		if g.UUID == uuid {
 			return g, true

@@ -64,6 +64,7 @@ func (w Work) checkRunning(ctx context.Context, l looked, found provisioners.Ins
 	if err := w.renewDeadMan(ctx, l); err != nil {
 		return err
 	}
+	found.Devices = l.pool.Units(found.Devices)
 	fault := unfitReason(l.pool, found.Devices)
 	if fault == "" && l.node.State() == node.Ready && !haveSameGPUs(l.node.Devices, found.Devices) {
 		fault = "gpu_changed"

@@ -1,12 +1,15 @@
 package booking
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -96,7 +99,7 @@ func FreeDevices(p *txn.PoolTx, a allocation.Allocation) ([]allocation.Held, boo
 			return nil, false
 		}
 		left := a.Shape.On(i)
-		for _, d := range n.Devices {
+		for _, d := range inOrderOfUse(p, n.Devices) {
 			if left > 0 && p.Taken[d.UUID] == "" && !p.IsDirty(d.UUID) {
 				held = append(held, allocation.Held{NodeID: n.ID, UUID: d.UUID})
 				left--
@@ -107,4 +110,29 @@ func FreeDevices(p *txn.PoolTx, a allocation.Allocation) ([]allocation.Held, boo
 		}
 	}
 	return held, true
+}
+
+// inOrderOfUse puts those shares first whose GPU has the fewest other holders, for each of which it has more time and
+// memory. Devices that are not shared keep their order.
+func inOrderOfUse(p *txn.PoolTx, devices []capacity.Device) []capacity.Device {
+	if p.Pool.Shares() == 1 {
+		return devices
+	}
+	holders := map[string]int{}
+	for _, d := range devices {
+		if p.Taken[d.UUID] != "" || p.IsDirty(d.UUID) {
+			holders[capacity.GPUOf(d.UUID)]++
+		}
+	}
+	rank := make(map[string]int, len(devices)) // with those shares of its GPU that go before it
+	for _, d := range devices {
+		gpu := capacity.GPUOf(d.UUID)
+		rank[d.UUID] = holders[gpu]
+		if p.Taken[d.UUID] == "" && !p.IsDirty(d.UUID) {
+			holders[gpu]++
+		}
+	}
+	ordered := slices.Clone(devices)
+	slices.SortStableFunc(ordered, func(a, b capacity.Device) int { return cmp.Compare(rank[a.UUID], rank[b.UUID]) })
+	return ordered
 }

@@ -251,7 +251,7 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 func findingsOf(n node.Node, found []ledger.UnhealthyGPU) string {
 	var all []string
 	for _, g := range found {
-		if slices.ContainsFunc(n.Devices, func(d capacity.Device) bool { return d.UUID == g.UUID }) {
+		if slices.ContainsFunc(n.Devices, func(d capacity.Device) bool { return capacity.GPUOf(d.UUID) == g.UUID }) {
 			all = append(all, g.Finding)
 		}
 	}

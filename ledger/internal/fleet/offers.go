@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -116,20 +117,32 @@ func checkMachine(p capacity.Pool, o ledger.Offer) error {
 	case o.Observed && !p.Observed:
 		return &ledger.InvalidError{Field: "use", Rule: fmt.Sprintf("must be observed: the cluster's own scheduler "+
 			"places the work on a %s", o.Type), Fix: "write observed, or configure the provisioner with use: reserved"}
-	case p.PerNode != o.GPUs:
-		return &ledger.InvalidError{Field: "gpus_per_node",
-			Rule: fmt.Sprintf("must be %d: a %s has this many GPUs", o.GPUs, o.Type),
-			Fix:  fmt.Sprintf("write %d", o.GPUs)}
+	case p.PerNode != o.GPUs*p.Shares():
+		return wrongGPUs(p, o)
 	case o.Model != "" && !strings.EqualFold(p.Model, o.Model):
 		return &ledger.InvalidError{Field: "model", Rule: fmt.Sprintf("must be %q: that is what a %s has", o.Model,
 			o.Type),
 			Fix: fmt.Sprintf("write %q", o.Model)}
-	case o.MemoryMiB > 0 && p.MemoryMiB > o.MemoryMiB:
+	case o.MemoryMiB > 0 && p.MemoryMiB > o.MemoryMiB/p.Shares():
+		most, of := o.MemoryMiB/p.Shares(), "a GPU of a "+o.Type
+		if p.Shares() > 1 {
+			of = fmt.Sprintf("one of %d shares of %s", p.Shares(), of)
+		}
 		return &ledger.InvalidError{Field: "gpu_memory_mib",
-			Rule: fmt.Sprintf("must be at most %d MiB: a GPU of a %s has no more", o.MemoryMiB, o.Type),
-			Fix:  fmt.Sprintf("write %d", o.MemoryMiB)}
+			Rule: fmt.Sprintf("must be at most %d MiB: %s has no more", most, of), Fix: fmt.Sprintf("write %d", most)}
 	}
 	return nil
+}
+
+// wrongGPUs says how many GPUs a node of the offer has.
+func wrongGPUs(p capacity.Pool, o ledger.Offer) error {
+	has, why := o.GPUs*p.Shares(), fmt.Sprintf("a %s has this many GPUs", o.Type)
+	if p.Shares() > 1 {
+		why = fmt.Sprintf("a %s has %s of %d shares each, and shares are what is counted", o.Type,
+			phrase.Count(o.GPUs, "GPU"), p.Shares())
+	}
+	return &ledger.InvalidError{Field: "gpus_per_node", Rule: fmt.Sprintf("must be %d: %s", has, why),
+		Fix: fmt.Sprintf("write %d", has)}
 }
 
 // offersSimulated reports whether some source of a pool makes simulated machines.

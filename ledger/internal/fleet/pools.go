@@ -148,7 +148,7 @@ func holdAgainstOffers(tx *txn.Tx, p *capacity.Pool) error {
 // machines of the same sources. What a source costs does not matter here.
 func sameMachines(a, b capacity.Pool) bool {
 	same := func(s, o capacity.Offering) bool { return s.Key() == o.Key() }
-	return a.PerNode == b.PerNode && a.Model == b.Model && a.MemoryMiB == b.MemoryMiB &&
+	return a.PerNode == b.PerNode && a.Shares() == b.Shares() && a.Model == b.Model && a.MemoryMiB == b.MemoryMiB &&
 		slices.EqualFunc(a.Offerings(), b.Offerings(), same)
 }
 
@@ -157,8 +157,8 @@ func checkPoolChange(p *txn.PoolTx, def capacity.Pool) error {
 		return err
 	}
 	old := p.Pool.Pool
-	if len(p.Nodes.Rows) > 0 && (def.PerNode != old.PerNode || def.Provisioner != old.Provisioner ||
-		def.Type != old.Type || def.Region != old.Region) {
+	if len(p.Nodes.Rows) > 0 && (def.PerNode != old.PerNode || def.Shares() != old.Shares() ||
+		def.Provisioner != old.Provisioner || def.Type != old.Type || def.Region != old.Region) {
 		return &ledger.StateError{Subject: "pool " + old.Name, State: "in use", Asked: "change what its nodes are"}
 	}
 	held := len(p.Allocations.Rows) - len(txn.LiveWork(p))
@@ -230,6 +230,23 @@ func unitOf(field string) string {
 	return ""
 }
 
+// checkShares refuses shares that are not all of some GPUs, and such as Forewarm would not hand out.
+func checkShares(p capacity.Pool) error {
+	switch {
+	case p.SharesPerGPU < 0 || p.SharesPerGPU > ledger.MaxShares:
+		return &ledger.InvalidError{Field: "shares_per_gpu", Rule: fmt.Sprintf("must be between 0 and %d",
+			ledger.MaxShares)}
+	case p.PerNode%p.Shares() != 0:
+		return &ledger.InvalidError{Field: "gpus_per_node",
+			Rule: fmt.Sprintf("must be a multiple of shares_per_gpu (%d): shares are what it counts", p.Shares()),
+			Fix:  fmt.Sprintf("write %d for %s", p.PerNode*p.Shares(), phrase.Count(p.PerNode, "GPU"))}
+	case p.Observed && p.Shares() > 1:
+		return &ledger.InvalidError{Field: "shares_per_gpu", Rule: "must be left out in an observed pool: its cluster " +
+			"shares GPUs itself"}
+	}
+	return nil
+}
+
 func checkPool(p capacity.Pool) error {
 	if err := tenancy.CheckName("name", p.Name); err != nil {
 		return err
@@ -259,6 +276,9 @@ func checkPool(p capacity.Pool) error {
 	}
 	said := ledger.NodeChange{Labels: p.Labels, Taints: p.Taints}
 	if err := said.Check(); err != nil {
+		return err
+	}
+	if err := checkShares(p); err != nil {
 		return err
 	}
 	return errors.Join(

@@ -310,12 +310,19 @@ func (a *app) findOffer(ctx context.Context, def capacity.Pool, at string) (prov
 // completePool takes from the offer what a pool leaves out, and refuses what no
 // machine of the offer could be: the health gate would never let one pass.
 func (a *app) completePool(def capacity.Pool, o provisioners.Offer, at string) (capacity.Pool, error) {
-	def.PerNode, def.Model, def.Price = cmp.Or(def.PerNode, o.GPUs), cmp.Or(def.Model, o.Model),
+	gpus := o.GPUs * def.Shares()
+	def.PerNode, def.Model, def.Price = cmp.Or(def.PerNode, gpus), cmp.Or(def.Model, o.Model),
 		cmp.Or(def.Price, o.Price)
-	def.MemoryMiB, def.Simulated, def.MinBilling = cmp.Or(def.MemoryMiB, o.MemoryMiB), o.Simulated, o.MinBilling
-	if def.PerNode != o.GPUs {
+	def.MemoryMiB = cmp.Or(def.MemoryMiB, o.MemoryMiB/def.Shares())
+	def.Simulated, def.MinBilling = o.Simulated, o.MinBilling
+	if def.PerNode != gpus {
+		has := fmt.Sprintf("a %s has this many GPUs", o.Type)
+		if def.Shares() > 1 {
+			has = fmt.Sprintf("a %s has %d GPUs of %d shares each, and shares are what is counted", o.Type, o.GPUs,
+				def.Shares())
+		}
 		return def, a.cfg.valueError(at+".gpus_per_node", fmt.Sprintf("is %d", def.PerNode),
-			fmt.Sprintf("write %d: a %s has this many GPUs", o.GPUs, o.Type))
+			fmt.Sprintf("write %d: %s", gpus, has))
 	}
 	if !strings.EqualFold(def.Model, o.Model) {
 		return def, a.cfg.valueError(at+".model", fmt.Sprintf("is %q", def.Model),

@@ -123,6 +123,7 @@ type Pool struct {
 	InstanceType string              `yaml:"instance_type"`
 	Model        string              `yaml:"model"`
 	GPUsPerNode  int                 `yaml:"gpus_per_node"`
+	SharesPerGPU int                 `yaml:"shares_per_gpu"` // bookings that may have one GPU at once; 0: one
 	GPUMemoryMiB int                 `yaml:"gpu_memory_mib"`
 	Price        provisioners.Price  `yaml:"price_per_node_hour"`
 	Alternates   []PoolSource        `yaml:"alternates"`
@@ -367,8 +368,8 @@ func (p Pool) poolDefinition() capacity.Pool {
 	}
 	return capacity.Pool{
 		Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, Type: p.InstanceType, Model: p.Model,
-		PerNode: p.GPUsPerNode, MemoryMiB: p.GPUMemoryMiB, Price: money.MicroUSD(p.Price), MinNodes: p.MinNodes,
-		MaxNodes: p.MaxNodes, MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Std(),
+		PerNode: p.GPUsPerNode, SharesPerGPU: p.SharesPerGPU, MemoryMiB: p.GPUMemoryMiB, Price: money.MicroUSD(p.Price),
+		MinNodes: p.MinNodes, MaxNodes: p.MaxNodes, MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Std(),
 		Timers: capacity.Timers{WarmHold: or(p.WarmHold, defaultWarmHold),
 			IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease),
 			IdleWarn: p.IdleWarn.Std(), IdleReclaim: p.IdleReclaim.Std()},

@@ -264,7 +264,10 @@ type Hold struct {
 	// In the order of the UUIDs.
 	GpuIndices []int32 `protobuf:"varint,3,rep,packed,name=gpu_indices,json=gpuIndices,proto3" json:"gpu_indices,omitempty"`
 	// What work there needs to find its GPUs and the other nodes of the allocation.
-	Environment   map[string]string `protobuf:"bytes,4,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Environment map[string]string `protobuf:"bytes,4,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Its shares of the GPUs, and how many one GPU has; 0: it has them alone.
+	Shares        int32 `protobuf:"varint,5,opt,name=shares,proto3" json:"shares,omitempty"`
+	SharesPerGpu  int32 `protobuf:"varint,6,opt,name=shares_per_gpu,json=sharesPerGpu,proto3" json:"shares_per_gpu,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -325,6 +328,20 @@ func (x *Hold) GetEnvironment() map[string]string {
 		return x.Environment
 	}
 	return nil
+}
+
+func (x *Hold) GetShares() int32 {
+	if x != nil {
+		return x.Shares
+	}
+	return 0
+}
+
+func (x *Hold) GetSharesPerGpu() int32 {
+	if x != nil {
+		return x.SharesPerGpu
+	}
+	return 0
 }
 
 // Command is a program to run.
@@ -680,13 +697,15 @@ const file_forewarm_v1_node_proto_rawDesc = "" +
 	"\x04hold\x18\x02 \x01(\v2\x11.forewarm.v1.HoldR\x04hold\x120\n" +
 	"\acommand\x18\x03 \x01(\v2\x14.forewarm.v1.CommandH\x00R\acommand\x12'\n" +
 	"\x04port\x18\x04 \x01(\v2\x11.forewarm.v1.PortH\x00R\x04portB\x06\n" +
-	"\x04work\"\xef\x01\n" +
+	"\x04work\"\xad\x02\n" +
 	"\x04Hold\x12#\n" +
 	"\rallocation_id\x18\x01 \x01(\tR\fallocationId\x12\x1b\n" +
 	"\tgpu_uuids\x18\x02 \x03(\tR\bgpuUuids\x12\x1f\n" +
 	"\vgpu_indices\x18\x03 \x03(\x05R\n" +
 	"gpuIndices\x12D\n" +
-	"\venvironment\x18\x04 \x03(\v2\".forewarm.v1.Hold.EnvironmentEntryR\venvironment\x1a>\n" +
+	"\venvironment\x18\x04 \x03(\v2\".forewarm.v1.Hold.EnvironmentEntryR\venvironment\x12\x16\n" +
+	"\x06shares\x18\x05 \x01(\x05R\x06shares\x12$\n" +
+	"\x0eshares_per_gpu\x18\x06 \x01(\x05R\fsharesPerGpu\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x81\x02\n" +
