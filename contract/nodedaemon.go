@@ -77,12 +77,14 @@ type NodeLook struct {
 
 // LookGPU is one GPU in a look. What could not be read is left out.
 type LookGPU struct {
-	UUID  string `json:"uuid" minLength:"1" maxLength:"96"`
-	PCI   string `json:"pci,omitempty" maxLength:"32"`
-	Index int    `json:"index" minimum:"0" maximum:"4095"`
-	Minor *int   `json:"minor,omitempty" minimum:"0" maximum:"4095" doc:"N of /dev/nvidiaN."`
-	Model string `json:"model" maxLength:"128"`
-	Lost  bool   `json:"lost,omitempty" doc:"It was there, and the driver does not find it any more."`
+	UUID         string `json:"uuid" minLength:"1" maxLength:"96"`
+	Parent       string `json:"parent,omitempty" maxLength:"96" doc:"Of a MIG device: the UUID of its GPU."`
+	PCI          string `json:"pci,omitempty" maxLength:"32"`
+	Index        int    `json:"index" minimum:"0" maximum:"4095"`
+	Minor        *int   `json:"minor,omitempty" minimum:"0" maximum:"4095" doc:"N of /dev/nvidiaN."`
+	Capabilities []int  `json:"capabilities,omitempty" maxItems:"8" doc:"N of the /dev/nvidia-caps/nvidia-capN."`
+	Model        string `json:"model" maxLength:"128"`
+	Lost         bool   `json:"lost,omitempty" doc:"It was there, and the driver does not find it any more."`
 	GPUTelemetry
 	Health   string           `json:"health" enum:"healthy,degraded,unhealthy,unknown"`
 	Evidence []HealthEvidence `json:"evidence,omitempty" maxItems:"8"`

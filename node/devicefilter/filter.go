@@ -13,6 +13,8 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -58,36 +60,92 @@ const (
 	minorOffset = 8
 )
 
-// program answers 1 for what may be opened: devices of other drivers, the GPUs of these
-// minor numbers, and control devices.
-func program(minors []int) []instruction {
+// Devices are what a cgroup may open of NVIDIA's, by their minor numbers.
+type Devices struct {
+	GPUs []int // N of /dev/nvidiaN
+	// Capabilities are N of /dev/nvidia-caps/nvidia-capN, where the GPUs are divided by MIG: one for the GPU instance and
+	// one for the compute instance of each device. CapabilityMajor is the number of their driver here.
+	Capabilities    []int
+	CapabilityMajor int
+}
+
+// check refuses what is no such number, or more than fits into a program.
+func (d Devices) check() error {
+	if len(d.GPUs) > MostGPUs || slices.ContainsFunc(d.GPUs, func(m int) bool { return m < 0 || m >= firstControl }) {
+		return fmt.Errorf("no minor numbers of GPUs: %v", d.GPUs)
+	}
+	const most = 2 * MostGPUs
+	negative := func(m int) bool { return m < 0 }
+	if len(d.Capabilities) > most || slices.ContainsFunc(d.Capabilities, negative) ||
+		len(d.Capabilities) > 0 && d.CapabilityMajor <= 0 {
+		return fmt.Errorf("no minor numbers of capabilities of driver %d: %v", d.CapabilityMajor, d.Capabilities)
+	}
+	return nil
+}
+
+// program answers 1 for what may be opened: devices of other drivers, the GPUs and capabilities that are allowed, and
+// control devices. Without capabilities all of those are let through: they open nothing without the GPU.
+func program(d Devices) []instruction {
+	gpus := append(allow(d.GPUs, 1), instruction{code: jumpIfAtLeast, registers: minor, value: firstControl, offset: 1})
+	gpus = append(gpus, refuse()...)
 	p := []instruction{
 		{code: moveValue, registers: answer, value: 1},
 		{code: loadWord, registers: major | context<<4, offset: majorOffset},
 		{code: loadWord, registers: minor | context<<4, offset: minorOffset},
-		{code: jumpIfEqual, registers: major, value: majorNVIDIA, offset: 1},
-		{code: exit},
 	}
-	left := int16(len(minors)) //nolint:gosec // bounded by Attach
-	for _, m := range minors { // each jumps over the rest, and over the refusal
-		p = append(p, instruction{code: jumpIfEqual, registers: minor,
-			value: int32(m), offset: left + 1}) //nolint:gosec // as above
-		left--
+	if len(d.Capabilities) == 0 {
+		p = append(p, instruction{code: jumpIfEqual, registers: major, value: majorNVIDIA, offset: 1},
+			instruction{code: exit})
+		return append(p, gpus...)
 	}
-	return append(p,
-		instruction{code: jumpIfAtLeast, registers: minor, value: firstControl, offset: 1},
-		instruction{code: moveValue, registers: answer, value: 0},
+	p = append(p, instruction{code: jumpIfEqual, registers: major, value: majorNVIDIA, offset: 2},
+		instruction{code: jumpIfEqual, registers: major, value: int32(d.CapabilityMajor), //nolint:gosec // a major is small
+			offset: int16(len(gpus)) + 1}, //nolint:gosec // bounded by check
 		instruction{code: exit})
+	p = append(append(p, gpus...), allow(d.Capabilities, 0)...)
+	return append(p, refuse()...)
 }
 
-// Attach lets the processes of a cgroup open the GPUs of these minor numbers, and no others,
-// until the cgroup is removed. What they have open already stays open, so that it comes before
-// them. A cgroup that has a filter keeps that one.
-func Attach(cgroup string, minors []int) error {
-	if len(minors) > MostGPUs || slices.ContainsFunc(minors, func(m int) bool { return m < 0 || m >= firstControl }) {
-		return fmt.Errorf("filtering devices: no minor numbers of GPUs: %v", minors)
+// allow jumps from each of some minor numbers over the others, so many more instructions, and the refusal, to the end.
+func allow(minors []int, more int16) []instruction {
+	var p []instruction
+	left := int16(len(minors)) //nolint:gosec // bounded by check
+	for _, m := range minors {
+		p = append(p, instruction{code: jumpIfEqual, registers: minor,
+			value: int32(m), offset: left + more}) //nolint:gosec // as above
+		left--
 	}
-	code, license := program(minors), []byte("Apache-2.0\x00")
+	return p
+}
+
+// refuse answers 0, and ends; a jump over its first instruction ends with the answer that was.
+func refuse() []instruction {
+	return []instruction{{code: moveValue, registers: answer, value: 0}, {code: exit}}
+}
+
+// MajorOf is the number that the kernel gave to a driver of character devices; 0: it has none.
+func MajorOf(driver string) int {
+	text, err := os.ReadFile("/proc/devices")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if number, name, _ := strings.Cut(strings.TrimSpace(line), " "); name == driver {
+			n, _ := strconv.Atoi(number)
+			return n
+		}
+	}
+	return 0
+}
+
+// Attach lets the processes of a cgroup open these devices, and no others of NVIDIA's but those
+// that control, until the cgroup is removed. What they have open already stays open, so that it
+// comes before them. A cgroup that has a filter keeps that one.
+func Attach(cgroup string, d Devices) error {
+	if err := d.check(); err != nil {
+		return fmt.Errorf("filtering devices: %w", err)
+	}
+	code, license := program(d), []byte("Apache-2.0\x00")
 	load := struct {
 		kind, count     uint32
 		code, license   uint64

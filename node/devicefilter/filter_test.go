@@ -58,7 +58,7 @@ func TestOnlyTheirOwnGPUsAreOpened(t *testing.T) {
 		before[minor] = opens(t, cgroup, device) // without a driver: no such device
 		require.NotContains(t, before[minor], "not permitted")
 	}
-	if err := devicefilter.Attach(cgroup, []int{1, 7}); err != nil {
+	if err := devicefilter.Attach(cgroup, devicefilter.Devices{GPUs: []int{1, 7}}); err != nil {
 		require.ErrorIs(t, err, unix.EPERM)
 		t.Skip("no filter can be attached here: ", err)
 	}
@@ -69,8 +69,39 @@ func TestOnlyTheirOwnGPUsAreOpened(t *testing.T) {
 			require.Equal(t, before[minor], opens(t, cgroup, device), "minor %d", minor)
 		}
 	}
-	require.NoError(t, devicefilter.Attach(cgroup, []int{0, 1, 7}), "the first one stays")
+	require.NoError(t, devicefilter.Attach(cgroup, devicefilter.Devices{GPUs: []int{0, 1, 7}}), "the first one stays")
 	require.Contains(t, opens(t, cgroup, devices[0]), "Operation not permitted")
 	require.Empty(t, opens(t, cgroup, "/dev/null"), "others are let through")
-	require.Error(t, devicefilter.Attach(cgroup, []int{300}))
+	require.Error(t, devicefilter.Attach(cgroup, devicefilter.Devices{GPUs: []int{300}}))
+}
+
+func TestWhatTheProgramAllows(t *testing.T) {
+	t.Parallel()
+	const nvidia, caps, null = 195, 237, 1
+	whole := devicefilter.Devices{GPUs: []int{1, 7}}
+	divided := devicefilter.Devices{GPUs: []int{1}, Capabilities: []int{12, 13, 40}, CapabilityMajor: caps}
+	for _, c := range []struct {
+		devices      devicefilter.Devices
+		major, minor int32
+		want         bool
+	}{
+		{whole, nvidia, 1, true}, {whole, nvidia, 7, true}, {whole, nvidia, 0, false}, {whole, nvidia, 8, false},
+		{whole, nvidia, 254, true}, {whole, nvidia, 255, true}, {whole, null, 3, true}, {whole, caps, 12, true},
+		{devicefilter.Devices{}, nvidia, 0, false}, {devicefilter.Devices{}, nvidia, 255, true},
+		{divided, nvidia, 1, true}, {divided, nvidia, 0, false}, {divided, nvidia, 255, true},
+		{divided, caps, 12, true}, {divided, caps, 13, true}, {divided, caps, 40, true}, {divided, caps, 14, false},
+		{divided, caps, 1, false}, {divided, caps, 254, false}, {divided, null, 1, true},
+	} {
+		require.Equal(t, c.want, c.devices.Allows(c.major, c.minor), "%+v %d:%d", c.devices, c.major, c.minor)
+	}
+	require.Positive(t, devicefilter.MajorOf("mem"))
+	require.Zero(t, devicefilter.MajorOf("no driver"))
+}
+
+func TestDevicesThatAreNoneAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, d := range []devicefilter.Devices{{GPUs: []int{-1}}, {GPUs: []int{254}}, {Capabilities: []int{3}},
+		{Capabilities: []int{-3}, CapabilityMajor: 237}, {Capabilities: make([]int, 129), CapabilityMajor: 237}} {
+		require.ErrorContains(t, devicefilter.Attach(t.TempDir(), d), "no minor numbers")
+	}
 }

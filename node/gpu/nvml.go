@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -95,7 +96,19 @@ func (s *session) look() (Reading, error) {
 			continue
 		}
 		s.measure(handle, &g.GPUTelemetry)
-		handles, r.Look.GPUs = append(handles, handle), append(r.Look.GPUs, g)
+		handles = append(handles, handle)
+		parts := []contract.LookGPU{g}
+		if g.MIG != nil && *g.MIG {
+			if parts, err = s.divide(handle, g); err != nil { // it is there, with nothing on it to hand out
+				parts, r.Look.Problem = []contract.LookGPU{g}, err.Error()
+			}
+		}
+		r.Look.GPUs = append(r.Look.GPUs, parts...)
+	}
+	if slices.ContainsFunc(r.Look.GPUs, func(g contract.LookGPU) bool { return g.Parent != "" }) {
+		for i := range r.Look.GPUs { // those of one GPU would all have its own
+			r.Look.GPUs[i].Index = i
+		}
 	}
 	s.watch(handles)
 	r.Events = s.takeEvents()

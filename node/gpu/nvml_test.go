@@ -41,6 +41,38 @@ func TestNVML(t *testing.T) {
 	}}, r.Look, "what the second does not have is absent")
 }
 
+// A GPU that is divided is its parts: each has its own memory, and the heat and the faults of all.
+func TestNVMLOfAGPUThatIsDivided(t *testing.T) {
+	t.Parallel()
+	r, err := askDriver(t, "-DMIG")
+	require.NoError(t, err)
+	require.Empty(t, r.Look.Problem)
+	part := func(uuid string, index int) contract.LookGPU {
+		return contract.LookGPU{UUID: uuid, Parent: "GPU-1", Index: index, Minor: gpu.Of(4),
+			Model: "NVIDIA H100 80GB HBM3 MIG 1g.10gb", GPUTelemetry: contract.GPUTelemetry{
+				MemoryUsedMiB: gpu.Of(13), MemoryMiB: gpu.Of(9856), MIG: gpu.Of(true), Temperature: gpu.Of(45),
+				Throttle: []string{"hardware_thermal"}, Remapped: gpu.Of(3), RemapPending: gpu.Of(true),
+				RemapFailed: gpu.Of(false), Recovery: "reset"}}
+	}
+	require.Equal(t, []contract.LookGPU{part("MIG-1", 0), part("MIG-2", 1),
+		{UUID: "GPU-2", Index: 2, Minor: gpu.Of(5), Model: "NVIDIA H100 80GB HBM3"}}, r.Look.GPUs)
+
+	r, err = askDriver(t, "-DEMPTY")
+	require.NoError(t, err)
+	require.Equal(t, "GPU GPU-1 is in MIG mode and has no MIG devices", r.Look.Problem)
+	require.Len(t, r.Look.GPUs, 2, "it is not lost")
+}
+
+func TestCapabilitiesOfAMIGDevice(t *testing.T) {
+	t.Parallel()
+	const list = "config 1\nmonitor 2\ngpu0/gi9/access 3\ngpu0/gi9/ci0/access 4\ngpu0/gi9/ci1/access 5\n" +
+		"gpu0/gi90/access 30\ngpu4/gi9/access 66\ngpu4/gi9/ci0/access 67\n"
+	require.Equal(t, []int{66, 67}, gpu.ParseCapabilities(list, 4, 9, 0))
+	require.Equal(t, []int{3, 5}, gpu.ParseCapabilities(list, 0, 9, 1))
+	require.Nil(t, gpu.ParseCapabilities(list, 0, 9, 2), "one of the two alone opens nothing")
+	require.Nil(t, gpu.ParseCapabilities("", 0, 9, 0))
+}
+
 func TestNVMLWithoutAGPU(t *testing.T) {
 	t.Parallel()
 	r, err := askDriver(t, "-DLOST")

@@ -104,7 +104,12 @@ func parseSMI(output string) (Reading, error) {
 		if err != nil {
 			return r, fmt.Errorf("reading nvidia-smi's row %.200q: %w", line, err)
 		}
-		r.Look.Driver, r.Look.GPUs = driver, append(r.Look.GPUs, g)
+		r.Look.Driver = driver
+		if g.MIG != nil && *g.MIG {
+			r.Look.Problem = fmt.Sprintf("GPU %d is divided by MIG: only NVIDIA's library tells of its devices, which this "+
+				"build of the daemon, or this machine, lacks", g.Index)
+		}
+		r.Look.GPUs = append(r.Look.GPUs, g)
 	}
 	return r, nil
 }

@@ -26,17 +26,19 @@ const (
 
 // record is what is known of a hold.
 type record struct {
-	Phase    string         `json:"phase"`
-	UID      uint32         `json:"uid"`
-	GID      uint32         `json:"gid"`
-	OwnUser  bool           `json:"own_user,omitempty"`
-	Home     string         `json:"home"`
-	Cgroup   string         `json:"cgroup,omitempty"`
-	Minors   []int          `json:"minors,omitempty"`   // of its GPUs: N of /dev/nvidiaN
-	Filtered bool           `json:"filtered,omitempty"` // its cgroup opens no GPUs but those
-	Share    *share         `json:"share,omitempty"`    // nil: its memory and processors are not bounded
-	GPUs     []string       `json:"gpus"`               // UUIDs
-	Floor    map[string]int `json:"floor,omitempty"`    // memory of the GPUs that was in use before it, in MiB
+	Phase   string `json:"phase"`
+	UID     uint32 `json:"uid"`
+	GID     uint32 `json:"gid"`
+	OwnUser bool   `json:"own_user,omitempty"`
+	Home    string `json:"home"`
+	Cgroup  string `json:"cgroup,omitempty"`
+	Minors  []int  `json:"minors,omitempty"` // of its GPUs: N of /dev/nvidiaN
+	// Capabilities are N of the /dev/nvidia-caps/nvidia-capN of its MIG devices.
+	Capabilities []int          `json:"capabilities,omitempty"`
+	Filtered     bool           `json:"filtered,omitempty"` // its cgroup opens no GPUs but those
+	Share        *share         `json:"share,omitempty"`    // nil: its memory and processors are not bounded
+	GPUs         []string       `json:"gpus"`               // UUIDs
+	Floor        map[string]int `json:"floor,omitempty"`    // memory of the GPUs that was in use before it, in MiB
 	// SharesGPUs says that others may be on its GPUs at the same time.
 	SharesGPUs bool `json:"shares_gpus,omitempty"`
 	// Containers is what runs its containers; nil: it has none.

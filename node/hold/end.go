@@ -189,7 +189,7 @@ func (k *Keeper) Look(look contract.NodeLook, at time.Time) {
 	clear(k.gpus)
 	for _, g := range look.GPUs {
 		if g.Minor != nil {
-			k.minors[g.UUID] = *g.Minor
+			k.opens[g.UUID] = deviceNumbers{gpu: *g.Minor, divided: g.Parent != "", capabilities: g.Capabilities}
 		}
 		if g.MemoryUsedMiB != nil && look.Source != "simulated" {
 			k.gpus[g.UUID] = *g.MemoryUsedMiB

@@ -48,7 +48,7 @@ func canFilter(cgroups, dir string) bool {
 	}
 	defer remove()
 	opened, filtered := triesToOpen(group, device), false
-	if devicefilter.Attach(group, nil) == nil {
+	if devicefilter.Attach(group, devicefilter.Devices{}) == nil {
 		filtered = triesToOpen(group, device) == "not permitted"
 	}
 	return filtered && opened != "not permitted"

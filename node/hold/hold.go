@@ -98,7 +98,7 @@ type Keeper struct {
 	book   book
 	over   overList
 	gpus   map[string]int             // memory in use of each GPU at the last look, in MiB
-	minors map[string]int             // of each GPU: N of /dev/nvidiaN
+	opens  map[string]deviceNumbers   // what is to be opened of each GPU
 	count  int                        // of the GPUs, the most that were seen
 	begins map[string]*sync.WaitGroup // of each hold: what is being started there
 	due    []due                      // to be cleared
@@ -120,7 +120,7 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 		return nil, fmt.Errorf("making the folder of holds: %w", err)
 	}
 	k := &Keeper{Config: cfg, changed: make(chan struct{}, 1), gpus: map[string]int{},
-		minors: map[string]int{}, begins: map[string]*sync.WaitGroup{}}
+		opens: map[string]deviceNumbers{}, begins: map[string]*sync.WaitGroup{}}
 	if k.bounds, err = cfg.Bounds.parse(); err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (k *Keeper) Isolation() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.filters && len(k.minors) > 0:
+	case k.filters && k.tellApart():
 		return OwnDevices
 	case k.ownUsers:
 		return OwnUser
@@ -242,7 +242,7 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 				r.Share = &of
 			}
 		}
-		r.Minors, r.Filtered = k.minorsOf(h.GPUUUIDs)
+		k.findDevices(r)
 		k.book.Holds[h.AllocationID] = r
 		if err := k.book.write(k.Book); err != nil {
 			delete(k.book.Holds, h.AllocationID)
@@ -290,19 +290,6 @@ func (k *Keeper) cgroupOf(allocationID string, user uint32) string {
 	return filepath.Join(k.cgroups, fmt.Sprintf("%s-%d", allocationID, user))
 }
 
-// minorsOf are the numbers of GPUs, if they can be kept from others' work: all are known, and
-// the kernel can filter.
-func (k *Keeper) minorsOf(uuids []string) (minors []int, ok bool) {
-	for _, uuid := range uuids {
-		minor, known := k.minors[uuid]
-		if !known {
-			return nil, false
-		}
-		minors = append(minors, minor)
-	}
-	return minors, k.filters && len(minors) > 0
-}
-
 // make makes the folder and the cgroup of a place, where they are missing.
 func (r *record) make() error {
 	if err := os.Mkdir(r.Home, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -322,7 +309,7 @@ func (r *record) make() error {
 		err = nil
 	}
 	if err == nil && r.Filtered { // a daemon that ended in between has made one without
-		if err = devicefilter.Attach(r.Cgroup, r.Minors); err != nil && made {
+		if err = devicefilter.Attach(r.Cgroup, r.devices()); err != nil && made {
 			err = errors.Join(err, os.Remove(r.Cgroup))
 		}
 	}

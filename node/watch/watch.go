@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -19,7 +20,7 @@ type Memory struct {
 	Clears    int                         `json:"clears"`     // those of the operator that were followed
 	KernelSeq int64                       `json:"kernel_seq"` // up to which record the kernel's log was read
 	Known     map[string]contract.LookGPU `json:"known"`      // by UUID: where it is, and what it is called
-	Tracks    map[string]health.Track     `json:"tracks"`     // by UUID
+	Tracks    map[string]health.Track     `json:"tracks"`     // by UUID of the GPU, also of MIG devices
 }
 
 // For returns the memory if it is of a boot, else an empty one: what was before this boot
@@ -87,23 +88,12 @@ func (w *Watcher) Look(ctx context.Context, now time.Time) contract.NodeLook {
 	if err != nil {
 		return w.failed(err, w.byGPU(events), now)
 	}
-	seen := map[string]bool{}
-	for _, g := range r.Look.GPUs {
-		seen[g.UUID] = true
-		w.memory.Known[g.UUID] = contract.LookGPU{UUID: g.UUID, PCI: g.PCI, Index: g.Index, Minor: g.Minor, Model: g.Model}
-	}
-	for _, uuid := range slices.Sorted(maps.Keys(w.memory.Known)) {
-		if !seen[uuid] {
-			lost := w.memory.Known[uuid]
-			lost.Lost = true
-			r.Look.GPUs = append(r.Look.GPUs, lost)
-		}
-	}
+	r.Look.GPUs = append(r.Look.GPUs, w.findLost(r.Look.GPUs)...)
 	came, readings := w.byGPU(events), map[string]health.Reading{}
 	for i := range r.Look.GPUs {
 		g := &r.Look.GPUs[i]
-		g.XIDs = came[g.UUID]
-		readings[g.UUID] = readingOf(*g)
+		g.XIDs = came[chipOf(*g)]
+		readings[chipOf(*g)] = readingOf(*g)
 	}
 	for uuid, reading := range health.MarkShared(readings, w.policy) {
 		w.memory.Tracks[uuid] = w.memory.Tracks[uuid].Next(reading, w.policy, now)
@@ -112,17 +102,48 @@ func (w *Watcher) Look(ctx context.Context, now time.Time) contract.NodeLook {
 	return r.Look
 }
 
+// chipOf is the UUID of what health is followed of: the GPU, also of a MIG device.
+func chipOf(g contract.LookGPU) string { return cmp.Or(g.Parent, g.UUID) }
+
+// findLost remembers what is seen, and returns what is seen no more. A GPU that is divided otherwise than before is not
+// lost, and of what it was divided into nothing is known any more.
+func (w *Watcher) findLost(found []contract.LookGPU) (lost []contract.LookGPU) {
+	seen, chips := map[string]bool{}, map[string]bool{}
+	for _, g := range found {
+		seen[g.UUID], chips[chipOf(g)] = true, true
+		w.memory.Known[g.UUID] = contract.LookGPU{UUID: g.UUID, Parent: g.Parent, PCI: g.PCI, Index: g.Index,
+			Minor: g.Minor, Capabilities: g.Capabilities, Model: g.Model}
+	}
+	for _, uuid := range slices.Sorted(maps.Keys(w.memory.Known)) {
+		known := w.memory.Known[uuid]
+		switch {
+		case seen[uuid]:
+		case chips[chipOf(known)]:
+			delete(w.memory.Known, uuid)
+		default:
+			known.Lost = true
+			lost = append(lost, known)
+		}
+	}
+	return lost
+}
+
 // failed is a look in which nothing could be seen. The kernel's log speaks all the same.
 func (w *Watcher) failed(err error, came map[string][]contract.XID, now time.Time) contract.NodeLook {
 	text := err.Error()
 	look := contract.NodeLook{Source: "none", Problem: text[:min(len(text), 300)], GPUs: []contract.LookGPU{}}
+	missed := map[string]bool{}
 	for _, uuid := range slices.Sorted(maps.Keys(w.memory.Known)) {
 		g := w.memory.Known[uuid]
-		if g.XIDs = came[uuid]; len(g.XIDs) > 0 {
-			w.memory.Tracks[uuid] = w.memory.Tracks[uuid].Next(readingOf(g), w.policy, now)
-		} else {
-			w.memory.Tracks[uuid] = w.memory.Tracks[uuid].Miss(w.policy, now)
+		chip := chipOf(g)
+		switch g.XIDs = came[chip]; {
+		case missed[chip]: // it has several MIG devices
+		case len(g.XIDs) > 0:
+			w.memory.Tracks[chip] = w.memory.Tracks[chip].Next(readingOf(g), w.policy, now)
+		default:
+			w.memory.Tracks[chip] = w.memory.Tracks[chip].Miss(w.policy, now)
 		}
+		missed[chip] = true
 		look.GPUs = append(look.GPUs, g)
 	}
 	w.addHealth(look.GPUs)
@@ -136,8 +157,8 @@ const mostXIDs = 32
 // nothing.
 func (w *Watcher) byGPU(events []gpu.Event) map[string][]contract.XID {
 	at := map[string]string{}
-	for uuid, g := range w.memory.Known {
-		at[g.PCI] = uuid
+	for _, g := range w.memory.Known {
+		at[g.PCI] = chipOf(g)
 	}
 	out := map[string][]contract.XID{}
 	for _, e := range events {
@@ -170,7 +191,7 @@ const mostEvidence = 8
 func (w *Watcher) addHealth(gpus []contract.LookGPU) {
 	for i := range gpus {
 		g := &gpus[i]
-		t := w.memory.Tracks[g.UUID]
+		t := w.memory.Tracks[chipOf(*g)]
 		g.Health = string(t.State)
 		for _, f := range t.Evidence() {
 			if len(g.Evidence) < mostEvidence {

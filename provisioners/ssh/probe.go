@@ -74,7 +74,7 @@ func parseRow(line string) (seen, error) {
 	}
 	s := seen{name: strings.TrimSpace(strings.Join(fields[2:last-1], ","))}
 	s.UUID = strings.TrimSpace(fields[0])
-	if !strings.HasPrefix(s.UUID, "GPU-") {
+	if !strings.HasPrefix(s.UUID, "GPU-") && !strings.HasPrefix(s.UUID, "MIG-") {
 		return seen{}, fmt.Errorf("%q is not the UUID of a GPU", s.UUID)
 	}
 	index, err := strconv.ParseUint(strings.TrimSpace(fields[1]), 10, 16)

@@ -1,6 +1,7 @@
 /* A libnvidia-ml.so.1 with two GPUs, of which the second has few figures. INIT is what
    nvmlInit answers; LOST takes the second GPU away; OLD leaves out functions, as an old
-   driver does, and ANCIENT one without which there is no look. */
+   driver does, and ANCIENT one without which there is no look. MIG divides the first one into
+   two devices, at the first and the third of seven places, and EMPTY into none. */
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } memory;
 typedef struct { unsigned gpu, memory; } utilization;
@@ -27,20 +28,36 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
 }
 #ifndef ANCIENT
 int nvmlDeviceGetUUID(void *device, char *text, unsigned length) {
-  strncpy(text, device == (void *)1 ? "GPU-1" : "GPU-2", length);
+  strncpy(text, device == (void *)1 ? "GPU-1" : device == (void *)2 ? "GPU-2" : device == (void *)16 ? "MIG-1" : "MIG-2", length);
   return 0;
 }
 #endif
-int nvmlDeviceGetName(void *device, char *text, unsigned length) { strncpy(text, "NVIDIA H100 80GB HBM3", length); return 0; }
+int nvmlDeviceGetName(void *device, char *text, unsigned length) {
+  if (device >= (void *)16) { strncpy(text, "NVIDIA H100 80GB HBM3 MIG 1g.10gb", length); return 0; }
+  strncpy(text, "NVIDIA H100 80GB HBM3", length); return 0;
+}
+#if defined(MIG) || defined(EMPTY)
+int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) { SECOND; *current = *pending = 1; return 0; }
+int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count) { *count = 7; return 0; }
+int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **part) {
+#ifdef MIG
+  if (index == 0 || index == 2) { *part = (void *)(long)(16 + index); return 0; }
+#endif
+  return 6; /* not found */
+}
+int nvmlDeviceGetGpuInstanceId(void *device, unsigned *id) { *id = 9; return 0; }
+int nvmlDeviceGetComputeInstanceId(void *device, unsigned *id) { *id = 0; return 0; }
+#endif
 int nvmlDeviceGetMinorNumber(void *device, unsigned *minor) { *minor = 3 + (unsigned)(long)device; return 0; }
 int nvmlDeviceGetMemoryInfo(void *device, memory *info) {
   SECOND;
   info->total = 85520809984ull;
   info->used = 1ull << 30;
+  if (device >= (void *)16) { info->total = 9856ull << 20; info->used = 13ull << 20; }
   return 0;
 }
 #ifndef OLD
-int nvmlDeviceGetUtilizationRates(void *device, utilization *u) { SECOND; u->gpu = 37; u->memory = 12; return 0; }
+int nvmlDeviceGetUtilizationRates(void *device, utilization *u) { SECOND; if (device >= (void *)16) return 3; u->gpu = 37; u->memory = 12; return 0; }
 int nvmlDeviceGetFieldValues(void *device, int count, field *values) {
   SECOND;
   values[0].code = values[0].id == 230 ? 0 : 3;

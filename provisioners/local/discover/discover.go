@@ -9,15 +9,27 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/forewarm/forewarm/core/capacity"
 )
 
-// Source lists the GPUs of one machine in the order of their indexes, without
-// those whose memory has had errors that it could not correct since the driver
+// Source lists the GPUs of one machine in the order of their indexes, and the MIG
+// devices of those that are divided in their place. It leaves out those whose memory has had errors that it could not correct since the driver
 // was loaded: nothing may be promised on them. It is safe for concurrent use.
 type Source interface {
 	Devices(ctx context.Context) ([]capacity.Device, error)
+}
+
+// numberParts gives devices indexes of their own where some are MIG devices, several of which are of one GPU.
+func numberParts(devices []capacity.Device) []capacity.Device {
+	if slices.ContainsFunc(devices, func(d capacity.Device) bool { return strings.HasPrefix(d.UUID, "MIG-") }) {
+		for i := range devices {
+			devices[i].Index = i
+		}
+	}
+	return devices
 }
 
 // ErrNoDriver says that this machine has no working NVIDIA driver.

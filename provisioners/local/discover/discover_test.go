@@ -33,6 +33,23 @@ func TestSMI(t *testing.T) {
 	}, devices)
 }
 
+// What nvidia-smi says of a GPU that is divided, beside one that is not (NVIDIA MIG User Guide, "Device Enumeration").
+func TestSMIOfAGPUThatIsDivided(t *testing.T) {
+	t.Parallel()
+	devices, err := smiSource(`case "$0" in
+-L) printf '%s\n' 'GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-a)' \
+	'  MIG 3g.40gb     Device  0: (UUID: MIG-1)' '  MIG 1c.2g.20gb+me Device  1: (UUID: MIG-2)' \
+	'GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-b)' ;;
+*) printf '%s\n' '0, GPU-a, 81920, 0, NVIDIA A100-SXM4-80GB' '1, GPU-b, 81920, 0, NVIDIA A100-SXM4-80GB' ;;
+esac`).Devices(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []capacity.Device{
+		{UUID: "MIG-1", Index: 0, Model: "NVIDIA A100-SXM4-80GB MIG 3g.40gb", MemoryMiB: 40_960},
+		{UUID: "MIG-2", Index: 1, Model: "NVIDIA A100-SXM4-80GB MIG 1c.2g.20gb+me", MemoryMiB: 20_480},
+		{UUID: "GPU-b", Index: 2, Model: "NVIDIA A100-SXM4-80GB", MemoryMiB: 81_920},
+	}, devices)
+}
+
 func TestSMIGetsTheQuery(t *testing.T) {
 	t.Parallel()
 	_, err := smiSource(`echo "$0 $1"; exit 3`).Devices(t.Context())

@@ -73,15 +73,50 @@ func readAll(library nvml.Interface) ([]capacity.Device, error) {
 		if code != nvml.SUCCESS {
 			return nil, fmt.Errorf("finding GPU %d: NVML error %d", index, code)
 		}
-		device, err := readDevice(handle, index)
+		parts, err := partsOf(library, handle)
+		for i := 0; i < len(parts) && err == nil; i++ {
+			var device capacity.Device
+			if device, err = readDevice(parts[i], index); err == nil && !hasMemoryErrors(handle) {
+				devices = append(devices, device)
+			}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading GPU %d: %w", index, err)
 		}
-		if !hasMemoryErrors(handle) {
-			devices = append(devices, device)
+	}
+	return numberParts(devices), nil
+}
+
+// migSymbols are what it takes to list the MIG devices of a GPU.
+var migSymbols = []string{"nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount",
+	"nvmlDeviceGetMigDeviceHandleByIndex"}
+
+// partsOf returns the MIG devices of a GPU that is divided, which may be none, and otherwise the GPU.
+func partsOf(library nvml.Interface, handle nvml.Device) ([]nvml.Device, error) {
+	for _, symbol := range migSymbols {
+		if library.Extensions().LookupSymbol(symbol) != nil {
+			return []nvml.Device{handle}, nil
 		}
 	}
-	return devices, nil
+	if mode, _, code := handle.GetMigMode(); code != nvml.SUCCESS || mode != nvml.DEVICE_MIG_ENABLE {
+		return []nvml.Device{handle}, nil
+	}
+	count, code := handle.GetMaxMigDeviceCount()
+	if code != nvml.SUCCESS {
+		return nil, fmt.Errorf("counting its MIG devices: NVML error %d", code)
+	}
+	var parts []nvml.Device
+	for i := range count {
+		part, code := handle.GetMigDeviceHandleByIndex(i)
+		switch code {
+		case nvml.SUCCESS:
+			parts = append(parts, part)
+		case nvml.ERROR_NOT_FOUND: // places may be empty
+		default:
+			return nil, fmt.Errorf("finding MIG device %d: NVML error %d", i, code)
+		}
+	}
+	return parts, nil
 }
 
 // hasMemoryErrors reports memory errors. A GPU that does not count them has none to show.

@@ -64,6 +64,12 @@ func TestNVML(t *testing.T) {
 		"{GPU-00000000-0000-0000-0000-000000000002 1 NVIDIA H100 80GB HBM3 0}] <nil> false", askDriver(t))
 }
 
+func TestNVMLOfAGPUThatIsDivided(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "[{MIG-1 0 NVIDIA H100 80GB HBM3 MIG 1g.10gb 9856} {MIG-2 1 NVIDIA H100 80GB HBM3 MIG 1g.10gb 9856} "+
+		"{GPU-00000000-0000-0000-0000-000000000002 2 NVIDIA H100 80GB HBM3 0}] <nil> false", askDriver(t, "-DMIG"))
+}
+
 func TestNVMLLeavesOutDamagedMemory(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "[{GPU-00000000-0000-0000-0000-000000000002 1 NVIDIA H100 80GB HBM3 0}] <nil> false",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -29,16 +30,34 @@ var smiQuery = []string{"--query-gpu=index,uuid,memory.total,ecc.errors.uncorrec
 
 // Devices lists the GPUs.
 func (s SMI) Devices(ctx context.Context) ([]capacity.Device, error) {
-	command, timeout := s.Command, s.Timeout
-	if len(command) == 0 {
-		command = []string{"nvidia-smi"}
-	}
+	timeout := s.Timeout
 	if timeout == 0 {
 		timeout = smiTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	run := exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], smiQuery...)...)
+	output, err := s.run(ctx, smiQuery...)
+	if err != nil || bytes.Contains(output, []byte("No devices were found")) {
+		return nil, err
+	}
+	devices, err := parseSMI(string(output))
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.run(ctx, "-L")
+	if err != nil {
+		return nil, err
+	}
+	return numberParts(divide(devices, string(list))), nil
+}
+
+// run runs the command. That it finds no devices is no error.
+func (s SMI) run(ctx context.Context, args ...string) ([]byte, error) {
+	command := s.Command
+	if len(command) == 0 {
+		command = []string{"nvidia-smi"}
+	}
+	run := exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], args...)...)
 	run.WaitDelay = time.Second // a child of the killed command may keep its pipes open
 	output, err := run.CombinedOutput()
 	switch {
@@ -49,11 +68,42 @@ func (s SMI) Devices(ctx context.Context) ([]capacity.Device, error) {
 	case bytes.Contains(output, []byte("communicate with the NVIDIA driver")):
 		return nil, fmt.Errorf("%w: nvidia-smi cannot talk to it", ErrNoDriver)
 	case bytes.Contains(output, []byte("No devices were found")):
-		return nil, nil
+		return output, nil
 	case err != nil:
 		return nil, fmt.Errorf("asking nvidia-smi: %w: %.200s", err, bytes.TrimSpace(output))
 	}
-	return parseSMI(string(output))
+	return output, nil
+}
+
+// The lines of nvidia-smi -L, as "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5c8…)" and, below, of each of its MIG
+// devices, "  MIG 1g.10gb     Device  0: (UUID: MIG-c6d…)".
+var (
+	listedGPU  = regexp.MustCompile(`^GPU \d+: .*\(UUID: (GPU-[^)]+)\)`)
+	listedPart = regexp.MustCompile(`^\s+MIG (\S*?(\d+)gb\S*)\s+Device\s+\d+: \(UUID: (MIG-[^)]+)\)`)
+)
+
+// divide puts MIG devices in the place of the GPUs that a list says are divided.
+func divide(devices []capacity.Device, list string) []capacity.Device {
+	parts, gpu := map[string][]capacity.Device{}, ""
+	for line := range strings.Lines(list) {
+		if m := listedGPU.FindStringSubmatch(line); m != nil {
+			gpu = m[1]
+		} else if m := listedPart.FindStringSubmatch(line); m != nil {
+			gigabytes, _ := strconv.Atoi(m[2])
+			parts[gpu] = append(parts[gpu], capacity.Device{UUID: m[3], Model: "MIG " + m[1], MemoryMiB: gigabytes << 10})
+		}
+	}
+	var all []capacity.Device
+	for _, d := range devices {
+		if len(parts[d.UUID]) == 0 {
+			all = append(all, d)
+		}
+		for _, part := range parts[d.UUID] {
+			part.Index, part.Model = d.Index, d.Model+" "+part.Model // as NVIDIA's library names it
+			all = append(all, part)
+		}
+	}
+	return all
 }
 
 func parseSMI(output string) ([]capacity.Device, error) {
