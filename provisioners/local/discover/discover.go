@@ -16,8 +16,9 @@ import (
 )
 
 // Source lists the GPUs of one machine in the order of their indexes, and the MIG
-// devices of those that are divided in their place. It leaves out those whose memory has had errors that it could not correct since the driver
-// was loaded: nothing may be promised on them. It is safe for concurrent use.
+// devices of those that are divided in their place. It leaves out those whose
+// memory has had errors that it could not correct since the driver was loaded:
+// nothing may be promised on them. It is safe for concurrent use.
 type Source interface {
 	Devices(ctx context.Context) ([]capacity.Device, error)
 }
