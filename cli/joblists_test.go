@@ -28,6 +28,15 @@ func TestJobsAreFoundByWhatIsShown(t *testing.T) {
 	require.Contains(t, s.asked[len(s.asked)-1], "name=arr&")
 	require.Contains(t, s.asked[len(s.asked)-1], "since=2026-")
 
+	for _, one := range []string{"arr_06h2886k59[2]", "arr_06h2886k59_2"} {
+		s.asked = nil
+		w.mustRun("jobs", "show", one)
+		require.Contains(t, s.asked[0], "array=arr_06h2886k59&index=2", one)
+	}
+	s.asked = nil
+	w.mustRun("jobs", "show", "trial_2")
+	require.Contains(t, s.asked[0], "name=trial_2", "a name may end like that")
+
 	w, _ = newJobServer(t, newJob(contract.JobRunning, 1))
 	require.NotContains(t, w.mustRun("jobs", "list", "--state", "ending"), "job_1", "it is not")
 }

@@ -26,11 +26,11 @@ type Jobs struct {
 // ArrayPrefix begins the ids of arrays.
 const ArrayPrefix = "arr_"
 
-// indexed is NAME[7] or ARRAY[7], as lists show them.
-var indexed = regexp.MustCompile(`^(.+)\[(\d{1,7})\]$`)
+// indexed is NAME[7] or ARRAY[7], as lists show them, or ARRAY_7, as users of Slurm write it.
+var indexed = regexp.MustCompile(`^(?:(.+)\[(\d{1,7})\]|(` + ArrayPrefix + `[^_]+)_(\d{1,7}))$`)
 
-// FindJobs accepts the id or the name of a job or an array, and NAME[INDEX] or ARRAY[INDEX] for one job of an array. A
-// name stands for the whole array where one request made what is called so.
+// FindJobs accepts the id or the name of a job or an array, and NAME[INDEX], ARRAY[INDEX] or ARRAY_INDEX for one job of an
+// array. A name stands for the whole array where one request made what is called so.
 func FindJobs(a *app.App, cmd *cobra.Command, ref string) (*client.Client, Jobs, error) {
 	api, err := a.NewClient()
 	if err != nil || strings.HasPrefix(ref, "job_") {
@@ -68,14 +68,14 @@ func findJobs(ctx context.Context, api *client.Client, ref string) (Jobs, error)
 	return Jobs{}, nil
 }
 
-// SplitIndex takes NAME[7] apart, as lists show a job of an array; index is nil where there is none.
+// SplitIndex takes NAME[7] apart, as lists show a job of an array, or ARRAY_7; index is nil where there is none.
 func SplitIndex(ref string) (name string, index *int) {
 	m := indexed.FindStringSubmatch(ref)
 	if m == nil {
 		return ref, nil
 	}
-	i, _ := strconv.Atoi(m[2]) // digits alone, and few of them
-	return m[1], &i
+	i, _ := strconv.Atoi(m[2] + m[4]) // digits alone, and few of them
+	return m[1] + m[3], &i
 }
 
 // JobsOf is what an id of a job or an array stands for.
