@@ -1,6 +1,7 @@
 package verbs_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -112,4 +113,28 @@ func TestAJobHasTheShareOfItsWorkload(t *testing.T) {
 	_, err = w.ledger.SubmitJobs(t.Context(), ann, jobOf(4, nil))
 	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused, "more than batch work ever has")
+}
+
+// Whoever waits because of reservations is told which, as far as they are its own organization's.
+func TestExplainingAJobThatReservationsKeepOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+	mine, others := w.reserveHour(ann, 30*time.Minute, 8), w.reserveHour(bob, 2*time.Hour, 8)
+	w.reserveHour(bob, 20*time.Hour, 8)
+	j := w.submit(ann, jobOf(1, func(c *ledger.JobCommand) { c.Job.MaxRuntime = 3 * time.Hour }))
+	w.doDueWork()
+	require.Equal(t, job.Pending, w.readJob(j.ID).State())
+	e, err := w.ledger.ExplainJob(t.Context(), ann, j.ID)
+	require.NoError(t, err)
+	at := slices.IndexFunc(e.Blockers, func(b ledger.Blocker) bool { return b.Code == "reserved" })
+	require.GreaterOrEqual(t, at, 0, "%+v", e)
+	b := e.Blockers[at]
+	require.Equal(t, "2 reservations hold 16 GPUs of its pool in the time that it would run.", b.Message)
+	require.Len(t, b.Evidence, 2)
+	require.Contains(t, b.Evidence[0], mine.ID+": 8 GPUs from ")
+	require.Contains(t, b.Evidence[1], "a reservation of another organization: 8 GPUs from ")
+	require.NotContains(t, b.Evidence[1], others.ID)
+	require.Equal(t, mine.Window.End, b.ClearsAt.P50)
+	require.Contains(t, b.Fix, "--max-runtime 29m")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
+	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
 	"github.com/forewarm/forewarm/ledger/internal/outlook"
@@ -25,6 +26,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 	var room *learned.Room
 	var unserved, silent []string
 	var hot []node.Node
+	var reserved []reservation.Reservation
 	var noWorker *ledger.Blocker
 	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
 		if j, err = r.Job(actor.Scope(), id); err != nil {
@@ -38,6 +40,9 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 			}
 			if err == nil {
 				hot, err = hotNodes(r, j)
+			}
+			if err == nil {
+				reserved, err = reservedAhead(r, j)
 			}
 		}
 		if err == nil && j.State() == job.Scheduled {
@@ -81,6 +86,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 			}
 			if err == nil && q.Code == ledger.WaitsForGPUs {
 				blockedByHeat(&e, hot)
+				blockedByReservations(&e, j, reserved)
 			}
 			if noWorker != nil {
 				e.Next = nil
