@@ -29,8 +29,8 @@ const ArrayPrefix = "arr_"
 // indexed is NAME[7] or ARRAY[7], as lists show them, or ARRAY_7, as users of Slurm write it.
 var indexed = regexp.MustCompile(`^(?:(.+)\[(\d{1,7})\]|(` + ArrayPrefix + `[^_]+)_(\d{1,7}))$`)
 
-// FindJobs accepts the id or the name of a job or an array, and NAME[INDEX], ARRAY[INDEX] or ARRAY_INDEX for one job of an
-// array. A name stands for the whole array where one request made what is called so.
+// FindJobs accepts the id or the name of a job or an array, and NAME[INDEX], ARRAY[INDEX] or ARRAY_INDEX for one job of
+// an array. A name stands for the whole array where one request made what is called so.
 func FindJobs(a *app.App, cmd *cobra.Command, ref string) (*client.Client, Jobs, error) {
 	api, err := a.NewClient()
 	if err != nil || strings.HasPrefix(ref, "job_") {
