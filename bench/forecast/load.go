@@ -46,7 +46,7 @@ func (c config) drawRegimes() []lesson {
 	var all []lesson
 	for _, r := range regimes.All() {
 		if slices.Contains(c.regimes, r.Name) {
-			all = append(all, lesson{name: r.Name, trace: r.Trace(), drawn: true})
+			all = append(all, lesson{name: r.Name, trace: r.Trace(c.seed), drawn: true})
 		}
 	}
 	return all

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/forewarm/forewarm/bench/forecast/regimes"
 	"github.com/forewarm/forewarm/bench/traces"
 )
 
@@ -25,7 +26,8 @@ type config struct {
 	boots    []int64  // seconds
 	policies []string // nil for all
 	channels []channel
-	regimes  []string // synthetic histories, beside the traces
+	regimes  []string // synthetic histories, beside the traces,
+	seed     uint64   // and what fixes them
 	regret   bool     // compare Forewarm's cost with that of single experts
 	runs     bool
 	ablate   bool      // run the ablations, too
@@ -76,7 +78,8 @@ func parseFlags() (config, error) {
 	policies := flag.String("policies", "", "families to run, separated by commas; all of them if empty")
 	channels := flag.String("evidence", "0.6/0.5,0.6/0.1",
 		"recall/precision of the synthetic sources to replay with, separated by commas")
-	regimes := flag.String("regimes", "", "synthetic histories to run, too: all, or names separated by commas")
+	synthetic := flag.String("regimes", "", "synthetic histories to run, too: all, or names separated by commas")
+	seed := flag.Uint64("seed", regimes.Seed, "the seed of the synthetic histories")
 	regret := flag.Bool("regret", false,
 		"print what Forewarm costs against the best of single experts in hindsight, trace by trace")
 	runs := flag.Bool("runs", false, "print every run of every family")
@@ -92,7 +95,7 @@ func parseFlags() (config, error) {
 			"than all")
 	flag.Parse()
 	c := config{runs: *runs, ablate: *ablate, cost: *cost, pooled: *pooled, prior: *prior, learn: *learn,
-		regret: *regret}
+		regret: *regret, seed: *seed}
 	for _, b := range strings.Split(*boots, ",") {
 		n, err := strconv.ParseInt(b, 10, 64)
 		if err != nil || n < tick || n%tick != 0 {
@@ -119,7 +122,7 @@ func parseFlags() (config, error) {
 	if c.channels, err = parseChannels(*channels); err != nil {
 		return c, err
 	}
-	if c.regimes, err = listRegimes(*regimes); err != nil {
+	if c.regimes, err = listRegimes(*synthetic); err != nil {
 		return c, err
 	}
 	c.traces, err = listTraces(*from)

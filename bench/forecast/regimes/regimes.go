@@ -1,7 +1,7 @@
 // Package regimes draws synthetic job histories: kinds of GPU work that the public traces have little of, so that a
 // forecaster tuned to those shows where it does harm. Each is written after what the literature says of such work,
-// which its comment names, and is fixed by its name: the same regime has the same jobs everywhere. Times are those of
-// four to eight weeks from Monday, 1 January 2024, 00:00 UTC.
+// which its comment names, and is fixed by its name and a seed: the same two have the same jobs everywhere. Times are
+// those of four to eight weeks from Monday, 1 January 2024, 00:00 UTC.
 package regimes
 
 import (
@@ -31,9 +31,12 @@ func All() []Regime {
 	}
 }
 
-// Trace draws the regime's history. It is the caller's.
-func (r Regime) Trace() backtest.Trace {
-	w := newWorkload(r.Name)
+// Seed is the seed of the tables. What was chosen on it is to be judged on others.
+const Seed = 17
+
+// Trace draws the regime's history of a seed. It is the caller's.
+func (r Regime) Trace(seed uint64) backtest.Trace {
+	w := newWorkload(r.Name, seed)
 	r.draw(w)
 	return w.trace()
 }
@@ -57,10 +60,10 @@ type workload struct {
 	jobs    []backtest.Job
 }
 
-func newWorkload(name string) *workload {
+func newWorkload(name string, seed uint64) *workload {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // which never fails
-	return &workload{Rand: rand.New(rand.NewPCG(17, h.Sum64()))}
+	return &workload{Rand: rand.New(rand.NewPCG(seed, h.Sum64()))}
 }
 
 // of goes on with another tenant.

@@ -10,12 +10,15 @@ func TestRegimesAreSoundSmallAndFixed(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for _, r := range All() {
-		first, second := r.Trace(), r.Trace()
+		first, second, other := r.Trace(Seed), r.Trace(Seed), r.Trace(Seed+1)
 		if err := first.Validate(); err != nil {
 			t.Errorf("%s: %v", r.Name, err)
 		}
 		if !slices.Equal(first.Jobs, second.Jobs) || !slices.Equal(first.Tenants, second.Tenants) {
 			t.Errorf("%s differs from draw to draw", r.Name)
+		}
+		if slices.Equal(first.Jobs, other.Jobs) {
+			t.Errorf("%s is the same with another seed", r.Name)
 		}
 		if n := len(first.Jobs); n < 300 || n > 12_000 || names[r.Name] {
 			t.Errorf("%s: %d jobs, want 300 to 12,000 of a regime of its own name", r.Name, n)
@@ -34,7 +37,7 @@ func describe(from, to int64, jobs int, name string) string {
 
 func TestServicesFollowTheDay(t *testing.T) {
 	t.Parallel()
-	w := newWorkload("services")
+	w := newWorkload("services", Seed)
 	drawServices(w)
 	trace := w.trace()
 	night, noon := 0, 0
