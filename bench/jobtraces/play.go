@@ -134,7 +134,7 @@ func (p *play) nextMoment() int64 {
 func (p *play) submit(i int) error {
 	j := p.jobs[i]
 	x := scheduler.Job{ID: j.ID, Tenant: p.tenants[j.Tenant], Request: j.request, MaxRuntime: seconds(j.limit),
-		Predicted: p.p.predict(j), Submitted: time.Unix(j.Submit, 0), Preemptible: p.arm.preemptible}
+		Predicted: p.p.predict(j), Eligible: time.Unix(j.Submit, 0), Preemptible: p.arm.preemptible}
 	if p.arm.oracle {
 		x.Predicted = seconds(j.Duration)
 	}

@@ -69,7 +69,7 @@ func (c *contest) job(submitted time.Time) scheduler.Job {
 	c.next++
 	j := scheduler.Job{ID: fmt.Sprintf("job_%08d", c.next), Tenant: fmt.Sprintf("org%02d", c.rng.IntN(tenants)),
 		User: fmt.Sprintf("usr%d", c.rng.IntN(10)), Class: []string{"", "", "", "high", "low"}[c.rng.IntN(5)],
-		MaxRuntime: limits[c.rng.IntN(len(limits))], Submitted: submitted, Preemptible: c.rng.IntN(2) == 0}
+		MaxRuntime: limits[c.rng.IntN(len(limits))], Eligible: submitted, Preemptible: c.rng.IntN(2) == 0}
 	j.Predicted = j.MaxRuntime / time.Duration(1<<c.rng.IntN(4))
 	if j.Preemptible {
 		j.Checkpoint = time.Hour

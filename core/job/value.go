@@ -110,6 +110,9 @@ type Job struct {
 	Predicted    Predicted // of the last attempt, when it got its GPUs
 
 	SubmittedAt time.Time
+	// EligibleAt is since when its wait counts: since it could run, or shall. What it ran is no wait, and is to be
+	// taken off. Zero: something other than time keeps it from starting.
+	EligibleAt  time.Time
 	ScheduledAt time.Time // of the last attempt
 	StartedAt   time.Time // when the last attempt ran on all of its nodes; zero: it has not
 	EndedAt     time.Time
@@ -124,7 +127,7 @@ func New(j Job, held bool, now time.Time) Job {
 	if held {
 		j.state = Held
 	}
-	return j
+	return j.waitFrom(now)
 }
 
 // Restore returns j in a stored state. Only the store calls it.
@@ -147,8 +150,14 @@ func (j Job) Apply(event Event, reason string, now time.Time) (Job, error) {
 		return j, err
 	}
 	j.state, j.Reason = to, reason
+	if event == Hold || event == Release {
+		j = j.waitFrom(now)
+	}
 	switch to {
 	case Scheduled:
+		if !j.IsEligible() {
+			j.EligibleAt = now
+		}
 		j.Attempt++
 		j.ScheduledAt, j.StartedAt = now, time.Time{}
 	case Running:

@@ -52,7 +52,7 @@ type pile struct {
 }
 
 func compareJobs(a, b *waiter) int {
-	return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(a.Eligible.Compare(b.Eligible), cmp.Compare(a.ID, b.ID))
 }
 
 func (s *Scheduler) classOf(j *Job) classKey {

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -14,13 +15,14 @@ type cycle struct {
 	// refused are the piles that cannot start. What is free only shrinks while a cycle
 	// starts jobs, so a refusal stays true until a promise is kept or moves.
 	refused   map[*pile]Blocked
-	order     []*pile   // of refused
-	room      int       // promises that may be made
-	isOverdue bool      // who is looked at is served because it is overdue
-	late      int       // GPUs that overdue lines ask for, one job of each
-	overdue   places    // heads of lines that have waited for too long, by when that was
-	wants     []*waiter // for whom others may have to leave, in order
-	victims   []victim  // who could leave, the cheapest first; nil: not computed
+	order     []*pile       // of refused
+	room      int           // promises that may be made
+	isOverdue bool          // who is looked at is served because it is overdue
+	late      map[int64]int // GPUs that overdue lines of a class ask for, one job of each, by the keys of classes
+	overdue   places        // heads of lines that have waited for too long, by class and when that was
+	unserved  int64         // the highest class of whose overdue jobs some got no promise
+	wants     []*waiter     // for whom others may have to leave, in order
+	victims   []victim      // who could leave, the cheapest first; nil: not computed
 	hopeless  map[hope]bool
 	noted     map[*waiter]bool // that are in out.Blocked
 }
@@ -30,7 +32,7 @@ type cycle struct {
 // out a part of it says so by Requeue or Finish.
 func (s *Scheduler) Cycle(now time.Time) Decision {
 	c := &cycle{s: s, now: now, out: Decision{At: now}, refused: map[*pile]Blocked{}, hopeless: map[hope]bool{},
-		noted: map[*waiter]bool{}}
+		noted: map[*waiter]bool{}, late: map[int64]int{}, unserved: math.MaxInt64}
 	s.cluster.Advance(now)
 	s.wakeLater(now)
 	c.reviewPromises()
@@ -43,13 +45,17 @@ func (s *Scheduler) Cycle(now time.Time) Decision {
 			c.noteOverdue(l.jobs[0])
 		}
 	}
-	c.serveOverdue()
+	c.room -= c.mostCut()
 	for id := range s.promises {
 		w := s.jobs[id]
-		c.all.push(place{c.keyOfPromised(w), w, nil})
+		c.all.push(place{c.rankOf(w).Key, w, nil})
 	}
-	for len(c.all) > 0 {
-		c.serve(c.all.pop())
+	for len(c.all)+len(c.overdue) > 0 {
+		if c.isOverdueNext() {
+			c.serveOverdue(c.overdue.pop().job)
+		} else {
+			c.serve(c.all.pop())
+		}
 	}
 	c.makeRoom()
 	c.out.Promised = slices.DeleteFunc(c.out.Promised, c.isOutdated)
@@ -202,14 +208,15 @@ func (c *cycle) start(w *waiter) bool {
 // refuse notes that nothing of the job's pile can start. Others may have to leave for
 // this job: it is the first of its pile, so where nobody leaves for it, nobody would for
 // those behind it.
-func (c *cycle) refuse(w *waiter) {
+func (c *cycle) refuse(w *waiter) Blocked {
 	why := c.s.cluster.Explain(w.Request)
-	c.refused[w.line.pile] = Blocked{Job: w.ID, Request: w.Request, Limit: w.MaxRuntime,
-		Blocker: Blocker(why.Reason), Refusal: why}
+	is := Blocked{Job: w.ID, Request: w.Request, Limit: w.MaxRuntime, Blocker: Blocker(why.Reason), Refusal: why}
+	c.refused[w.line.pile] = is
 	c.order = append(c.order, w.line.pile)
 	if !why.Forever() {
 		c.want(w)
 	}
+	return is
 }
 
 // holdBack promises a start to a job that cannot start now, as long as promises are left,
@@ -217,7 +224,7 @@ func (c *cycle) refuse(w *waiter) {
 // waits for it.
 func (c *cycle) holdBack(w *waiter) {
 	p := w.line.pile
-	if c.room <= 0 || len(c.overdue) > 0 || c.refused[p].Forever() || !c.promise(w) {
+	if c.room <= 0 || c.isHeldBack(w) || c.refused[p].Forever() || !c.promise(w) {
 		return
 	}
 	w.line.next++
@@ -230,7 +237,7 @@ func (c *cycle) reopen() {
 	var promised places
 	for id := range c.s.promises {
 		w := c.s.jobs[id]
-		promised.push(place{c.keyOfPromised(w), w, nil})
+		promised.push(place{c.rankOf(w).Key, w, nil})
 	}
 	for _, x := range c.all {
 		if _, refused := c.refused[x.pile]; x.pile != nil && !refused {

@@ -17,7 +17,7 @@ type Job struct {
 	Request      placement.Request
 	MaxRuntime   time.Duration // after which an attempt is ended; 0: the policy's
 	Predicted    time.Duration // of an attempt, for the order; 0: MaxRuntime
-	Submitted    time.Time     // first, however often it came back
+	Eligible     time.Time     // since when it could run, however often it came back
 	NotBefore    time.Time     // it does not start earlier; zero: at once
 	Preemptible  bool
 	Checkpoint   time.Duration // it keeps its work this often; 0: never
@@ -58,9 +58,9 @@ type RefusedError struct {
 // Error names the job and the reason.
 func (e *RefusedError) Error() string { return fmt.Sprintf("job %q may not wait: %s", e.Job, e.Reason) }
 
-// waited is how long the job has waited in all: what it ran is no waiting.
+// waited is how long the job has waited in all, since it could run: what it ran is no waiting.
 func (j Job) waited(now time.Time) time.Duration {
-	return max(now.Sub(j.Submitted)-j.Attained, 0)
+	return max(now.Sub(j.Eligible)-j.Attained, 0)
 }
 
 // lost is the work that the job loses by leaving now, in time.

@@ -110,3 +110,16 @@ func TestAPlanFromBeginningToEnd(t *testing.T) {
 	require.True(t, s.Finish("x", hour.Add(time.Hour)))
 	require.ElementsMatch(t, []string{"1", "thief"}, started(s.Cycle(hour.Add(time.Hour)))[:2])
 }
+
+// Who was served because it had waited for too long leaves for a higher class, and for nobody of its own.
+func TestOverdueLeavesForAHigherClass(t *testing.T) {
+	t.Parallel()
+	for id, leaves := range map[string]bool{"high": true, "": false} {
+		s := newScheduler(t, leavingPolicy(), 1)
+		submit(t, s, want("1", 4, 9, keepsWork, submitted(-25)))
+		require.Len(t, s.Cycle(noon).Starts, 1)
+		require.True(t, s.Snapshot().Running[0].Overdue)
+		submit(t, s, want("x", 4, 1, class(id), submitted(-24.5)))
+		require.Equal(t, leaves, len(s.Cycle(noon.Add(3*time.Hour)).Plans) == 1, id)
+	}
+}

@@ -7,12 +7,10 @@ import (
 	"github.com/forewarm/forewarm/core/queue"
 )
 
-// Keys of overdue jobs come before all others.
 const (
-	overdueMajor = -1 << 40
-	levelWidth   = 64 // keys of one level: a band each
-	ratioScale   = 1e9
-	fullAge      = 7 * 24 * time.Hour // at which age counts fully in Multifactor
+	levelWidth = 64 // keys of one level: a band each, and the last one of the level above it is that of overdue jobs
+	ratioScale = 1e9
+	fullAge    = 7 * 24 * time.Hour // at which age counts fully in Multifactor
 )
 
 // keyOf is where a job of the line stands in the order. Jobs of a line stand in the order
@@ -20,14 +18,14 @@ const (
 func (s *Scheduler) keyOf(j *Job, l *line, now time.Time) queue.Key {
 	switch s.policy.Order {
 	case Arrival:
-		return queue.Key{Major: l.major, Minor: j.Submitted.UnixNano()}
+		return queue.Key{Major: l.major, Minor: j.Eligible.UnixNano()}
 	case Multifactor:
 		return queue.Key{Major: l.major, Minor: -multifactor(j, l.tenant, now)}
 	case ShortestPredicted:
 		gpus := float64(max(j.Request.GPUs(), 1))
 		return queue.Key{Major: l.major, Minor: int64(l.predicted.Seconds() * gpus)}
 	case LeastAttained:
-		return queue.Key{Major: l.major + int64(l.band), Minor: j.Submitted.UnixNano()}
+		return queue.Key{Major: l.major + int64(l.band), Minor: j.Eligible.UnixNano()}
 	default:
 		return queue.Key{Major: l.major + int64(l.band), Minor: -s.ratio(j, l, now)}
 	}
@@ -36,7 +34,7 @@ func (s *Scheduler) keyOf(j *Job, l *line, now time.Time) queue.Key {
 // due is when the job of the line has waited for too long; false if it is not there yet,
 // or nobody ever has.
 func (s *Scheduler) due(j *Job, l *line, now time.Time) (instant int64, overdue bool) {
-	at := j.Submitted.Add(j.Attained + l.overdue)
+	at := j.Eligible.Add(j.Attained + l.overdue)
 	return at.UnixNano(), s.policy.Order == Balanced && !at.After(now)
 }
 
@@ -49,7 +47,7 @@ func (s *Scheduler) ratio(j *Job, l *line, now time.Time) int64 {
 
 // multifactor is the sum of age and fair share, of a thousand points each.
 func multifactor(j *Job, t *tenant, now time.Time) int64 {
-	age := min(now.Sub(j.Submitted).Seconds()/fullAge.Seconds(), 1)
+	age := min(now.Sub(j.Eligible).Seconds()/fullAge.Seconds(), 1)
 	return int64(age*ratioScale) + t.fairShare
 }
 
@@ -61,11 +59,7 @@ func (s *Scheduler) Order(now time.Time) []string {
 	}
 	var all places
 	for _, w := range s.jobs {
-		at := place{Key: s.keyOf(&w.Job, w.line, now), job: w}
-		if due, overdue := s.due(&w.Job, w.line, now); overdue {
-			at.Key = queue.Key{Major: overdueMajor, Minor: due}
-		}
-		all.push(at)
+		all.push(place{Key: rankIn(s, &w.Job, w.line, now).Key, job: w})
 	}
 	ids := make([]string, 0, len(all))
 	for len(all) > 0 {

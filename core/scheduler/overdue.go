@@ -1,54 +1,107 @@
 package scheduler
 
-import "github.com/forewarm/forewarm/core/queue"
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/queue"
+)
+
+// rank is where somebody stands in the order, and whether that is because it is overdue.
+type rank struct {
+	queue.Key
+	overdue bool
+}
+
+// rankIn is where a job of a line stands: an overdue one before all others of its class
+// and of lower ones, and behind those of a higher class, who could wait for ever
+// otherwise behind whatever was submitted a day before.
+func rankIn(s *Scheduler, j *Job, l *line, now time.Time) rank {
+	if due, overdue := s.due(j, l, now); overdue {
+		return rank{queue.Key{Major: l.major - 1, Minor: due}, true}
+	}
+	return rank{Key: s.keyOf(j, l, now)}
+}
+
+// rankOf is where a job that waits stands now.
+func (c *cycle) rankOf(w *waiter) rank { return rankIn(c.s, &w.Job, w.line, c.now) }
 
 // noteOverdue remembers the first of a line if it has waited for too long.
 func (c *cycle) noteOverdue(w *waiter) {
-	if due, overdue := c.s.due(&w.Job, w.line, c.now); overdue {
-		c.late += w.Request.GPUs()
+	if is := c.rankOf(w); is.overdue {
+		c.late[w.line.major] += w.Request.GPUs()
 		if w.promise == nil {
-			c.overdue.push(place{queue.Key{Major: overdueMajor, Minor: due}, w, nil})
+			c.overdue.push(place{is.Key, w, nil})
 		}
 	}
 }
 
-// keyOfPromised is where somebody stands in the order who is promised a start: an overdue
-// job before all others.
-func (c *cycle) keyOfPromised(w *waiter) queue.Key {
-	if due, overdue := c.s.due(&w.Job, w.line, c.now); overdue {
-		return queue.Key{Major: overdueMajor, Minor: due}
-	}
-	return c.s.keyOf(&w.Job, w.line, c.now)
-}
-
-// crowdShare is the part of the GPUs that overdue jobs may ask for before they count as a
-// crowd: one in four.
+// crowdShare is the part of the GPUs that overdue jobs of a class may ask for before they
+// count as a crowd: one in four.
 const crowdShare = 4
 
-// isCrowded reports whether so much is overdue that it makes no difference any more: all
-// wait for long, and serving them by when they came would make all wait longer still.
-func (c *cycle) isCrowded() bool { return c.late > c.s.gpus/crowdShare }
+// isCrowded reports whether so much of a class is overdue that it makes no difference any
+// more: all wait for long, and serving them by when they came would make all wait longer
+// still.
+func (c *cycle) isCrowded(major int64) bool { return c.late[major] > c.s.gpus/crowdShare }
 
-// serveOverdue looks at those who have waited for too long before all others, in the
-// order in which they should have been served, as long as promises are left: who cannot
-// start takes one. In a crowd only one is promised a start at a time, and the others go
-// on by their ratio. So the longest wait ends, one after the other.
-func (c *cycle) serveOverdue() {
-	if c.isCrowded() {
-		c.room -= max(c.s.policy.Promises-1, 0)
+// crowdCut is how many promises fewer may be made in a crowd, where only one is made at a
+// time.
+func (c *cycle) crowdCut(major int64) int {
+	if !c.isCrowded(major) {
+		return 0
+	}
+	return max(c.s.policy.Promises-1, 0)
+}
+
+// isOverdueNext reports whether it is the turn of somebody who has waited for too long.
+func (c *cycle) isOverdueNext() bool {
+	return len(c.overdue) > 0 && (len(c.all) == 0 || c.overdue[0].before(c.all[0]))
+}
+
+// serveOverdue looks at who has waited for too long, before all others of its class and in
+// the order in which they should have been served, as long as promises are left: who
+// cannot start takes one. In a crowd only one is promised a start at a time, and the
+// others go on by their ratio. So the longest wait ends, one after the other.
+func (c *cycle) serveOverdue(w *waiter) {
+	if c.roomOf(w.line.major) <= 0 {
+		c.unserved = min(c.unserved, w.line.major)
+		return
 	}
 	c.isOverdue = true
-	for c.room > 0 && len(c.overdue) > 0 {
-		w := c.overdue.pop().job
-		if c.isOverLimit(w) || c.start(w) {
-			continue
-		}
-		if _, refused := c.refused[w.line.pile]; !refused {
-			c.refuse(w)
-		}
-		if !c.refused[w.line.pile].Forever() {
-			c.promise(w)
+	isDone := c.isOverLimit(w) || c.start(w)
+	c.isOverdue = false
+	if isDone {
+		return
+	}
+	why, refused := c.refused[w.line.pile]
+	if !refused {
+		why = c.refuse(w)
+	}
+	if !why.Forever() && c.promise(w) {
+		c.all.push(place{c.rankOf(w).Key, w, nil})
+	}
+}
+
+// roomOf is how many promises may be made to the overdue jobs of a class. What a higher
+// class is promised takes nothing from it: others of its own class would go past it
+// meanwhile.
+func (c *cycle) roomOf(major int64) int {
+	room := c.s.policy.Promises - c.crowdCut(major)
+	for id, p := range c.s.promises {
+		if !p.Preempting && c.s.jobs[id].line.major >= major {
+			room--
 		}
 	}
-	c.isOverdue = false
+	return room
 }
+
+// mostCut is crowdCut where it is largest.
+func (c *cycle) mostCut() (most int) {
+	for major := range c.late {
+		most = max(most, c.crowdCut(major))
+	}
+	return most
+}
+
+// isHeldBack reports whether overdue jobs come first that have no promise yet.
+func (c *cycle) isHeldBack(w *waiter) bool { return w.line.major >= c.unserved }

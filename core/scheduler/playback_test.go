@@ -15,7 +15,7 @@ import (
 func playbackWorld(t *testing.T, gpus ...int) *scheduler.Scheduler {
 	t.Helper()
 	job := func(id string, gpus int) scheduler.Job {
-		return scheduler.Job{ID: id, Tenant: "a", Submitted: noon.Add(-time.Hour), MaxRuntime: 3 * time.Hour,
+		return scheduler.Job{ID: id, Tenant: "a", Eligible: noon.Add(-time.Hour), MaxRuntime: 3 * time.Hour,
 			Request: placement.Request{Shape: capacity.Shape{Nodes: 1, PerNode: gpus}}}
 	}
 	from := scheduler.Snapshot{Nodes: []placement.Node{{ID: "n", Kind: placement.Kind{GPUs: 8}}},
@@ -93,8 +93,8 @@ func TestWhatIsRefusedNowIsNotPlayed(t *testing.T) {
 	s, err := scheduler.Restore(scheduler.Policy{Order: scheduler.Arrival}, scheduler.Snapshot{
 		Nodes: []placement.Node{{ID: "n", Kind: placement.Kind{GPUs: 1}}},
 		Waiting: []scheduler.Job{
-			{ID: "a", Request: placement.Request{Shape: capacity.Shape{Nodes: 1, PerNode: 1}}, Submitted: noon},
-			{ID: "b", Request: placement.Request{Shape: capacity.Shape{Nodes: 1, PerNode: 1}}, Submitted: noon}}})
+			{ID: "a", Request: placement.Request{Shape: capacity.Shape{Nodes: 1, PerNode: 1}}, Eligible: noon},
+			{ID: "b", Request: placement.Request{Shape: capacity.Shape{Nodes: 1, PerNode: 1}}, Eligible: noon}}})
 	require.NoError(t, err)
 	got := s.Play(hourly(func(p *scheduler.Playback) { p.Refused = func(id string) bool { return id == "a" } }),
 		noon.Add(time.Minute))
@@ -118,7 +118,7 @@ func BenchmarkPlay(b *testing.B) {
 		from.Nodes = nodes
 		for i := range 300 {
 			from.Waiting = append(from.Waiting, scheduler.Job{ID: "w" + string(rune('0'+i)), Tenant: "a",
-				Submitted: noon.Add(-time.Duration(i) * time.Minute), MaxRuntime: time.Duration(60+i%97) * time.Minute,
+				Eligible: noon.Add(-time.Duration(i) * time.Minute), MaxRuntime: time.Duration(60+i%97) * time.Minute,
 				Request: placement.Request{Shape: capacity.Shape{Nodes: 1 + i%3, PerNode: 8}}})
 		}
 		s, err := scheduler.Restore(scheduler.Default(), from)

@@ -18,7 +18,7 @@ func hours(n float64) time.Duration { return time.Duration(n * float64(time.Hour
 
 // want is a job of one node: so many GPUs, for so many hours at most.
 func want(id string, gpus int, limit float64, changes ...func(*scheduler.Job)) scheduler.Job {
-	j := scheduler.Job{ID: id, Tenant: "a", MaxRuntime: hours(limit), Submitted: noon,
+	j := scheduler.Job{ID: id, Tenant: "a", MaxRuntime: hours(limit), Eligible: noon,
 		Request: placement.Request{Shape: capacity.Shape{Nodes: 1, PerNode: gpus}}}
 	for _, change := range changes {
 		change(&j)
@@ -29,7 +29,7 @@ func want(id string, gpus int, limit float64, changes ...func(*scheduler.Job)) s
 func of(tenant string) func(*scheduler.Job)  { return func(j *scheduler.Job) { j.Tenant = tenant } }
 func class(name string) func(*scheduler.Job) { return func(j *scheduler.Job) { j.Class = name } }
 func submitted(h float64) func(*scheduler.Job) {
-	return func(j *scheduler.Job) { j.Submitted = noon.Add(hours(h)) }
+	return func(j *scheduler.Job) { j.Eligible = noon.Add(hours(h)) }
 }
 func predicted(h float64) func(*scheduler.Job) {
 	return func(j *scheduler.Job) { j.Predicted = hours(h) }
@@ -52,7 +52,7 @@ func newScheduler(t *testing.T, p scheduler.Policy, nodes int) *scheduler.Schedu
 func submit(t *testing.T, s *scheduler.Scheduler, jobs ...scheduler.Job) {
 	t.Helper()
 	for _, j := range jobs {
-		require.NoError(t, s.Submit(j, j.Submitted))
+		require.NoError(t, s.Submit(j, j.Eligible))
 	}
 }
 
@@ -87,8 +87,12 @@ func TestWhoIsServedFirst(t *testing.T) {
 		"balanced: a long wait for much":            {scheduler.Balanced, want("b", 4, 4, submitted(-3)), want("a", 4, 1)},
 		"balanced: a class before any wait": {scheduler.Balanced, want("b", 4, 9),
 			want("a", 4, 1, submitted(-3), class("low"))},
-		"balanced: who is overdue, before any class": {scheduler.Balanced,
-			want("b", 4, 9, submitted(-25), class("low")), want("a", 4, 1, class("high"))},
+		"balanced: who is overdue, before its class": {scheduler.Balanced, want("b", 4, 9, submitted(-25)),
+			want("a", 4, 1, submitted(-20))},
+		"balanced: who is overdue, before a lower class": {scheduler.Balanced, want("b", 4, 9, submitted(-25)),
+			want("a", 4, 1, class("low"), submitted(-99))},
+		"balanced: a higher class, before who is overdue": {scheduler.Balanced, want("b", 4, 9, class("high")),
+			want("a", 4, 1, submitted(-25))},
 		"attained: who ran less": {scheduler.LeastAttained, want("b", 4, 9),
 			want("a", 4, 1, submitted(-5), func(j *scheduler.Job) { j.Attained = hours(3) })},
 		"balanced: who ran less": {scheduler.Balanced, want("b", 4, 9),
@@ -209,7 +213,7 @@ func TestNobodyStarves(t *testing.T) {
 		}
 		for i := range 3 {
 			small := want(fmt.Sprint(minute, "-", i), 1, 1)
-			small.Submitted = now
+			small.Eligible = now
 			submit(t, s, small)
 		}
 		for _, id := range started(s.Cycle(now)) {
@@ -218,6 +222,24 @@ func TestNobodyStarves(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Whatever a higher class is promised, nobody of its own class or a lower one goes on before a job that is overdue.
+func TestOverdueIsServedInItsClass(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(t, scheduler.Policy{Classes: levels, Promises: 1}, 2)
+	whole := want("overdue", 4, 9, submitted(-25))
+	both := want("above", 4, 9, class("high"))
+	both.Request.Shape.Nodes = 2
+	submit(t, s, want("1", 3, 2, submitted(-26)), want("2", 4, 4, submitted(-26)))
+	require.Len(t, s.Cycle(noon.Add(-hours(1))).Starts, 2)
+	submit(t, s, whole, both, want("small", 1, 2), want("below", 1, 2, class("low")), want("short", 1, 0.5))
+	d := s.Cycle(noon)
+	require.Equal(t, []string{"short"}, started(d), "it is over before what is promised to the two")
+	require.Len(t, d.Promised, 2)
+	require.Equal(t, "above", d.Promised[0].ID)
+	require.Equal(t, "overdue", d.Promised[1].ID)
+	require.True(t, d.Promised[0].Until.Equal(d.Promised[1].From), "the higher class does not wait for it")
 }
 
 func TestWhoMayWait(t *testing.T) {
@@ -254,6 +276,7 @@ func TestAJobWaitsForItsTime(t *testing.T) {
 	require.Equal(t, 2, s.Waiting())
 	require.True(t, s.Cancel("2"))
 	require.Equal(t, []string{"1"}, started(s.Cycle(noon.Add(time.Hour))))
+	require.Equal(t, noon.Add(time.Hour), s.Snapshot().Running[0].Eligible, "until then it did not wait")
 	require.True(t, s.Requeue("1", noon.Add(time.Hour), noon.Add(2*time.Hour)), "its start failed")
 	require.Empty(t, s.Cycle(noon.Add(time.Hour)).Starts)
 	require.Len(t, s.Cycle(noon.Add(2*time.Hour)).Starts, 1)

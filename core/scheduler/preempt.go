@@ -12,16 +12,18 @@ import (
 // victim is a running job that could be told to leave.
 type victim struct {
 	*Running
-	key  queue.Key // of its place, once it waits again
-	due  queue.Key // of its place if it then is overdue; the zero Key otherwise
-	cost time.Duration
-	soon bool // it is predicted to end within its grace
+	class int64     // the key of its class
+	key   queue.Key // of its place, once it waits again
+	again rank      // the same, with whether it then is overdue
+	cost  time.Duration
+	soon  bool // it is predicted to end within its grace
 }
 
 // hope is what decides whether others' leaving could let a job start.
 type hope struct {
 	signature
-	queue.Key
+	class int64
+	rank
 }
 
 func (c *cycle) wantsFull() bool {
@@ -42,14 +44,14 @@ func (c *cycle) makeRoom() {
 		if c.s.jobs[w.ID] == nil || c.isOverLimit(w) {
 			continue
 		}
-		h := hope{w.line.signature, c.s.keyOf(&w.Job, w.line, c.now)}
-		if w.promise != nil && !c.isCrowded() {
-			h.Key = c.keyOfPromised(w)
+		h := hope{w.line.signature, w.line.major, rank{Key: c.s.keyOf(&w.Job, w.line, c.now)}}
+		if w.promise != nil && !c.isCrowded(w.line.major) {
+			h.rank = c.rankOf(w)
 		}
-		if h.Major != overdueMajor {
+		if !h.overdue {
 			h.Minor = 0 // only the level and the band count
 		}
-		if !c.hopeless[h] && !c.makeRoomFor(w, h.Key) {
+		if !c.hopeless[h] && !c.makeRoomFor(w, h) {
 			c.hopeless[h] = true
 		}
 	}
@@ -57,12 +59,12 @@ func (c *cycle) makeRoom() {
 
 // makeRoomFor plans who leaves for the job, and puts the plan into effect if it lets the
 // job start. It returns whether it would.
-func (c *cycle) makeRoomFor(j *waiter, key queue.Key) bool {
+func (c *cycle) makeRoomFor(j *waiter, h hope) bool {
 	leaveBy := c.now.Add(c.s.policy.Preemption.Grace)
 	until := leaveBy.Add(j.MaxRuntime)
 	own := j.promise
 	c.s.withdraw(j.ID)
-	leaving, spots := c.fewest(j.Request, c.mayLeaveFor(key), until)
+	leaving, spots := c.fewest(j.Request, c.mayLeaveFor(h), until)
 	if spots == nil || !slices.ContainsFunc(leaving, func(v victim) bool { return !v.soon }) {
 		if own != nil {
 			c.s.keep(own)
@@ -92,42 +94,50 @@ func (c *cycle) await(j *waiter, ends []victim) {
 	c.out.Awaited = append(c.out.Awaited, a)
 }
 
-// mayLeaveFor lists who may be told to leave for a job of a key, the cheapest first: only
-// those that stand behind it once they wait again, so that nobody leaves for whom it
-// would leave next. For a job that is overdue and promised a start everybody leaves who
-// is not overdue for longer.
-func (c *cycle) mayLeaveFor(key queue.Key) []victim {
+// mayLeaveFor lists who may be told to leave for a job, the cheapest first: only those
+// that stand behind it once they wait again, so that nobody leaves for whom it would leave
+// next. For a job that is overdue and promised a start everybody of its class and of lower
+// ones leaves who is not overdue for longer.
+func (c *cycle) mayLeaveFor(h hope) []victim {
 	if c.victims == nil {
 		c.listVictims()
 	}
 	var all []victim
 	for _, v := range c.victims {
-		behind := v.key.Major > key.Major
-		if key.Major == overdueMajor && v.due != (queue.Key{}) {
-			behind = v.due.Minor > key.Minor
-		}
-		if behind && !v.Leaving {
+		if v.isBehind(h) && !v.Leaving {
 			all = append(all, v)
 		}
 	}
 	return all
 }
 
+// isBehind reports whether the victim, once it waits again, stands behind a job. Who was
+// served because it was overdue leaves for nobody of its own class.
+func (v victim) isBehind(h hope) bool {
+	switch {
+	case v.class != h.class:
+		return v.class > h.class
+	case v.Overdue:
+		return false
+	case h.overdue && v.again.overdue:
+		return v.again.Minor > h.Minor
+	}
+	return v.key.Major > h.Major
+}
+
 func (c *cycle) listVictims() {
 	c.victims = []victim{}
 	p := c.s.policy.Preemption
 	for _, r := range c.s.running {
-		if !r.Preemptible || r.Leaving || r.Overdue || r.Preemptions >= p.MostTimes || c.now.Sub(r.Started) < p.MinRuntime ||
+		if !r.Preemptible || r.Leaving || r.Preemptions >= p.MostTimes || c.now.Sub(r.Started) < p.MinRuntime ||
 			r.Checkpoint <= 0 && !p.LoseWork {
 			continue
 		}
 		again := r.Job
 		again.Attained += r.kept(c.now)
 		l := c.s.lineOf(c.s.classOf(&again))
-		v := victim{Running: r, key: c.s.keyOf(&again, l, c.now), soon: r.endsBy(c.now.Add(p.Grace), c.now)}
-		if due, overdue := c.s.due(&again, l, c.now); overdue {
-			v.due = queue.Key{Major: overdueMajor, Minor: due}
-		}
+		v := victim{Running: r, class: l.major, key: c.s.keyOf(&again, l, c.now), again: rankIn(c.s, &again, l, c.now),
+			soon: r.endsBy(c.now.Add(p.Grace), c.now)}
 		if !v.soon {
 			v.cost = time.Duration(r.Request.GPUs()) * (r.lost(c.now) + p.Restart)
 		}

@@ -67,7 +67,7 @@ func (c *cycle) isOutdated(made Promise) bool {
 // be promised an earlier start, because something ended before it had to.
 func (c *cycle) servePromised(turn place) {
 	w := turn.job
-	if is := (place{c.keyOfPromised(w), w, nil}); turn.before(is) {
+	if is := (place{c.rankOf(w).Key, w, nil}); turn.before(is) {
 		c.all.push(is)
 		return
 	}

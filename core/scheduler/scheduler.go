@@ -85,7 +85,8 @@ func (s *Scheduler) Book(p placement.Promised) bool {
 	return true
 }
 
-// Submit puts a job into the queue, or returns a *RefusedError and changes nothing.
+// Submit puts a job into the queue, or returns a *RefusedError and changes nothing. Until NotBefore it does not wait,
+// however long before it was submitted.
 func (s *Scheduler) Submit(j Job, now time.Time) error {
 	refuse := func(reason Refused, opens time.Time) error {
 		return &RefusedError{Job: j.ID, Reason: reason, Opens: opens}
@@ -105,6 +106,9 @@ func (s *Scheduler) Submit(j Job, now time.Time) error {
 	}
 	if s.policy.Rate != (queue.Rate{}) {
 		s.entries[who] = entries
+	}
+	if j.NotBefore.After(j.Eligible) {
+		j.Eligible = j.NotBefore
 	}
 	s.waitFrom(s.completed(j), now)
 	return nil
@@ -143,8 +147,8 @@ func (s *Scheduler) Finish(id string, now time.Time) bool {
 	return s.stop(id, now) != nil
 }
 
-// Requeue notes that a job has left its GPUs and waits again: it keeps its place by its
-// first submission, and the work up to its last checkpoint. One that was told to leave has left
+// Requeue notes that a job has left its GPUs and waits again: it keeps its place by since
+// when it could run, and the work up to its last checkpoint. One that was told to leave has left
 // once more; one that failed waits until notBefore, so that it does not take every turn.
 // It returns false when it holds none.
 func (s *Scheduler) Requeue(id string, now, notBefore time.Time) bool {

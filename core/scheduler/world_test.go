@@ -69,7 +69,7 @@ func (w *world) submit(t *rapid.T) {
 		Class:      rapid.SampledFrom([]string{"", "high", "low"}).Draw(t, "class"),
 		MaxRuntime: limit, Predicted: limit / time.Duration(rapid.IntRange(1, 3).Draw(t, "predicted")),
 		NotBefore: w.now.Add(time.Duration(rapid.IntRange(-3, 1).Draw(t, "not before")) * time.Hour),
-		Submitted: w.now, Preemptible: rapid.Bool().Draw(t, "preemptible"),
+		Eligible:  w.now, Preemptible: rapid.Bool().Draw(t, "preemptible"),
 		Checkpoint: time.Duration(rapid.IntRange(0, 1).Draw(t, "checkpoint")) * time.Hour,
 	}
 	j.Request.Shape = capacity.Shape{Nodes: rapid.IntRange(1, 3).Draw(t, "ranks"),

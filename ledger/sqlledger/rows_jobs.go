@@ -43,6 +43,7 @@ type jobRow struct {
 	Cost           int64   `gorm:"column:cost"`
 	State          string  `gorm:"column:state"`
 	Submitted      int64   `gorm:"column:submitted_at"`
+	Eligible       int64   `gorm:"column:eligible_at"`
 	Scheduled      int64   `gorm:"column:scheduled_at"`
 	Started        int64   `gorm:"column:started_at"`
 	Ended          int64   `gorm:"column:ended_at"`
@@ -92,8 +93,8 @@ func jobToRow(j job.Job) jobRow {
 		Attempt: j.Attempt, AllocationID: j.AllocationID, Failures: j.Failures, Losses: j.Losses,
 		Preemptions: j.Preemptions, Ending: packEnding(j.Ending), Reason: j.Reason,
 		AttemptEnd: packValue(j.End), GPUTime: j.GPUTime.Microseconds(), Cost: int64(j.Cost), State: string(j.State()),
-		Submitted: toMicros(j.SubmittedAt), Scheduled: toMicros(j.ScheduledAt), Started: toMicros(j.StartedAt),
-		Ended: toMicros(j.EndedAt), PredictedP10: j.Predicted.P10.Microseconds(),
+		Submitted: toMicros(j.SubmittedAt), Eligible: toMicros(j.EligibleAt), Scheduled: toMicros(j.ScheduledAt),
+		Started: toMicros(j.StartedAt), Ended: toMicros(j.EndedAt), PredictedP10: j.Predicted.P10.Microseconds(),
 		PredictedP50: j.Predicted.P50.Microseconds(), PredictedP90: j.Predicted.P90.Microseconds(),
 	}
 }
@@ -119,9 +120,10 @@ func (r jobRow) toValue() (job.Job, error) {
 		Where: spec.Where, Avoids: spec.Avoids, NotBefore: toTime(r.NotBefore),
 		Attempt: r.Attempt, AllocationID: r.AllocationID, Failures: r.Failures, Losses: r.Losses, Reason: r.Reason,
 		End: end, GPUTime: toDuration(r.GPUTime), Cost: money.MicroUSD(r.Cost),
-		SubmittedAt: toTime(r.Submitted), ScheduledAt: toTime(r.Scheduled), StartedAt: toTime(r.Started),
-		EndedAt: toTime(r.Ended), Version: r.Head.Version, Predicted: job.Predicted{P10: toDuration(r.PredictedP10),
-			P50: toDuration(r.PredictedP50), P90: toDuration(r.PredictedP90)},
+		SubmittedAt: toTime(r.Submitted), EligibleAt: toTime(r.Eligible), ScheduledAt: toTime(r.Scheduled),
+		StartedAt: toTime(r.Started), EndedAt: toTime(r.Ended), Version: r.Head.Version,
+		Predicted: job.Predicted{P10: toDuration(r.PredictedP10), P50: toDuration(r.PredictedP50),
+			P90: toDuration(r.PredictedP90)},
 	}, job.State(r.State))
 }
 

@@ -108,7 +108,7 @@ func ServeJob(tx *txn.Tx, p *txn.PoolTx, j job.Job) (allocation.Allocation, erro
 
 // takeForJob is what a job asks of a pool: first what its organization has warm there.
 func takeForJob(tx *txn.Tx, p *txn.PoolTx, h *holding, j job.Job) takeRequest {
-	since := j.SubmittedAt
+	since := j.EligibleAt
 	if j.NotBefore.After(since) {
 		since = j.NotBefore
 	}

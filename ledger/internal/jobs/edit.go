@@ -15,8 +15,8 @@ import (
 // editable are the states of a job of which nothing has begun.
 var editable = []job.State{job.Pending, job.Held}
 
-// EditJob changes what a job that waits asks for, if it still has the version that was read: ledger.ErrConflict. That
-// it has waited counts as before. *ledger.StateError: it does not wait.
+// EditJob changes what a job that waits asks for, if it still has the version that was read: ledger.ErrConflict. What
+// it has waited counts as before, unless it is not to start yet. *ledger.StateError: it does not wait.
 func (l Jobs) EditJob(ctx context.Context, actor ledger.Actor, id string, version int, e ledger.JobEdit) (
 	out job.Job, err error) {
 	if err := e.Check(); err != nil {
@@ -79,6 +79,9 @@ func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit) error {
 		if err := checkPriority(tx, p, next); err != nil {
 			return err
 		}
+	}
+	if !next.NotBefore.Equal(j.NotBefore) {
+		next = next.Delay(next.NotBefore, tx.Now())
 	}
 	txn.PutJob(tx, next)
 	tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: "job.edited", Subject: j.ID, PoolID: j.PoolID,

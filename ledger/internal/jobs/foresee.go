@@ -183,7 +183,7 @@ func (f *foresight) booked() []placement.Promised {
 
 // isRefused reports whether a job has waited although there were GPUs: admission or its limits keep it from them.
 func (f *foresight) isRefused(j job.Job) bool {
-	since := j.SubmittedAt
+	since := j.EligibleAt
 	if j.NotBefore.After(since) {
 		since = j.NotBefore
 	}

@@ -32,6 +32,7 @@ type queue struct {
 	reserved []string                       // of those, by id, whose reservations have begun
 	later    []ledger.QueuedJob             // that may not yet
 	opens    time.Time                      // when the first of those may; zero: nobody knows
+	eligible []job.Job                      // whose wait begins now: what they waited for has come
 	hopeless []failure
 	late     []job.Job // that have their GPUs, and that no daemon has started in time
 	overdue  []job.Job // that were told to end, and should have by now
@@ -126,7 +127,12 @@ func dependenciesOf(all []job.Job) []string {
 
 func (q *queue) add(j job.Job, others map[string]job.Progress) {
 	_, reserved := q.reservationOf(j)
-	switch verdict, on := j.JudgeAll(others); {
+	verdict, on := j.JudgeAll(others)
+	if verdict == job.Met && !j.IsEligible() {
+		j = j.LetWait(q.now)
+		q.eligible = append(q.eligible, j)
+	}
+	switch {
 	case inReservation(j) && !reserved && q.pool.Pool.ID != "":
 		q.hopeless = append(q.hopeless, reservationOver(j))
 	case verdict == job.Never:
@@ -190,8 +196,8 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 
 func (q queue) asWaiting(t terms, j job.Job) scheduler.Job {
 	out := scheduler.Job{ID: j.ID, Tenant: j.OrganizationID, User: j.UserID, Class: string(j.Priority), Group: groupOf(j),
-		Request: t.requestOf(j), MaxRuntime: j.MaxRuntime, Predicted: q.expected[j.ID].P50, Submitted: j.SubmittedAt,
-		NotBefore: j.NotBefore, Attained: j.GPUTime / time.Duration(max(j.Shape.GPUs(), 1)),
+		Request: t.requestOf(j), MaxRuntime: j.MaxRuntime, Predicted: q.expected[j.ID].P50, Eligible: j.EligibleAt,
+		NotBefore: j.NotBefore, Attained: j.Ran(),
 		Preemptible: j.Preemptible, Preemptions: j.Preemptions}
 	if j.Checkpoint.Signal != "" { // it keeps its work when it is told
 		out.Checkpoint = time.Second
@@ -252,7 +258,7 @@ func (q queue) running(t terms) []scheduler.Running {
 func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64) (scheduler.Running, bool) {
 	r := scheduler.Running{Job: scheduler.Job{ID: a.ID, Tenant: a.OrganizationID, User: a.UserID,
 		Class: string(job.Normal), Group: groupOf(q.holders[a.ID]), Request: placement.Request{Shape: a.Shape},
-		Submitted:  a.RequestedAt,
+		Eligible:   a.RequestedAt,
 		MaxRuntime: a.Lease}, Started: a.RequestedAt, Until: a.Window.End}
 	if j, ok := q.holders[a.ID]; ok {
 		r.Job = q.asWaiting(t, j)
@@ -264,7 +270,7 @@ func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64)
 		if !j.StartedAt.IsZero() {
 			r.Started = j.StartedAt
 		}
-		if overdue := q.rules.Policy(nil).Overdue; j.ScheduledAt.Sub(j.SubmittedAt) >= overdue+r.Attained {
+		if overdue := q.rules.Policy(nil).Overdue; j.ScheduledAt.Sub(j.EligibleAt) >= overdue+r.Attained {
 			r.Overdue = true
 		}
 		if r.Leaving {

@@ -37,6 +37,9 @@ func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 	if err := l.failAll(ctx, q.hopeless); err != nil {
 		return err
 	}
+	if err := l.noteEligible(ctx, q.eligible); err != nil {
+		return err
+	}
 	for _, j := range q.late {
 		if err := l.giveUpAttempt(ctx, j); err != nil {
 			return err
@@ -194,15 +197,31 @@ type failure struct {
 	end job.End
 }
 
-// failuresAtOnce bounds how many jobs fail in one transaction: those of a whole array may.
-const failuresAtOnce = 100
+// changesAtOnce bounds how many jobs change in one transaction: those of a whole array may.
+const changesAtOnce = 100
 
 // failAll fails those jobs of one pool that still wait.
 func (l Jobs) failAll(ctx context.Context, all []failure) error {
-	for some := range slices.Chunk(all, failuresAtOnce) {
-		err := l.inPoolOf(ctx, ledger.SystemActor("scheduler"), some[0].Job, func(tx *txn.Tx, _ *txn.PoolTx) error {
-			for _, f := range some {
-				if err := failJob(tx, f); err != nil {
+	return changeAll(ctx, l, all, func(f failure) job.Job { return f.Job }, failJob)
+}
+
+// noteEligible notes of jobs of one pool that their wait has begun.
+func (l Jobs) noteEligible(ctx context.Context, all []job.Job) error {
+	return changeAll(ctx, l, all, func(j job.Job) job.Job { return j }, func(tx *txn.Tx, j job.Job) error {
+		is, err := txn.FindJob(tx, j.ID)
+		if next := is.LetWait(tx.Now()); err == nil && next.IsEligible() && !is.IsEligible() {
+			txn.PutJob(tx, next)
+		}
+		return err
+	})
+}
+
+// changeAll changes what is of jobs of one pool, each by itself.
+func changeAll[T any](ctx context.Context, l Jobs, all []T, of func(T) job.Job, change func(*txn.Tx, T) error) error {
+	for some := range slices.Chunk(all, changesAtOnce) {
+		err := l.inPoolOf(ctx, ledger.SystemActor("scheduler"), of(some[0]), func(tx *txn.Tx, _ *txn.PoolTx) error {
+			for _, one := range some {
+				if err := change(tx, one); err != nil {
 					return err
 				}
 			}
