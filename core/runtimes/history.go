@@ -16,29 +16,30 @@ type Run struct {
 	User   string // who submitted it
 	Name   string // that jobs of an array share; empty: it has none
 	GPUs   int
-	Length time.Duration // of its last attempt
-	Cut    bool          // its time was over: it would have run for longer
+	Length time.Duration // of its last attempt, or of earlier ones that were longer
+	Cut    bool          // it would have run for longer: its time was over, somebody cancelled it, or a node took it along
 }
 
-// shortestFailure is how long a job that failed must have run to count: one that ends sooner had a wrong path or
-// a missing package, and says nothing of the work.
-const shortestFailure = time.Minute
+// shortest is how long a job that did not complete must have run to count: one that ends sooner had a wrong path or a
+// missing package, or was a mistake, and says nothing of the work.
+const shortest = time.Minute
 
-// Counts reports whether a job that ended like this says how long such jobs run: if it completed, if it
-// failed by itself after a while, or if its time was over. What somebody cancelled and what a node took with
-// it does not: it would have ended at another time.
+// Counts reports whether a job that ended like this says how long such jobs run: if it completed, if its time was over,
+// or if it ended otherwise after a while.
 func Counts(state job.State, reason string, length time.Duration) bool {
 	switch {
-	case length <= 0:
+	case length <= 0 || !job.Machine.Terminal(state):
 		return false
-	case state == job.Completed:
-		return true
-	case state != job.Failed:
-		return false
-	case reason == job.TimeLimit:
+	case state == job.Completed, reason == job.TimeLimit:
 		return true
 	}
-	return length >= shortestFailure && (reason == job.Exit || reason == job.Signalled || reason == job.OOM)
+	return length >= shortest
+}
+
+// isCut reports whether a job that ended like this would have run for longer. Were it left out, then who cancels what
+// runs for long would be taken for somebody whose jobs are short.
+func isCut(state job.State, reason string) bool {
+	return state != job.Completed && reason != job.Exit && reason != job.Signalled && reason != job.OOM
 }
 
 // RunOf is the run of a job; false: it says nothing.
@@ -46,9 +47,14 @@ func RunOf(j job.Job) (Run, bool) {
 	if !j.Over() || j.StartedAt.IsZero() {
 		return Run{}, false
 	}
-	length := j.EndedAt.Sub(j.StartedAt)
-	return Run{User: UserOf(j), Name: j.Name, GPUs: j.Shape.GPUs(), Length: length, Cut: j.Reason == job.TimeLimit},
-		Counts(j.State(), j.Reason, length)
+	r := Run{User: UserOf(j), Name: j.Name, GPUs: j.Shape.GPUs(), Length: j.EndedAt.Sub(j.StartedAt),
+		Cut: isCut(j.State(), j.Reason)}
+	counts := Counts(j.State(), j.Reason, r.Length)
+	// The longest of the attempts before was at least as long as they were on average, and would have gone on.
+	if before := (j.Ran() - r.Length) / time.Duration(max(j.Attempt-1, 1)); j.Attempt > 1 && before > r.Length {
+		r.Length, r.Cut = before, true
+	}
+	return r, counts
 }
 
 // UserOf is whose runs are like those of a job: the person's who submitted it, or the key's if it is nobody's.

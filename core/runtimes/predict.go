@@ -37,7 +37,7 @@ var levels = []level{
 
 // Predict says for how long an attempt runs, from runs that are as alike to it as there are enough; false:
 // there are too few. Of an attempt that runs it asks those that took longer. What has outlived all of them is
-// taken to need as long again.
+// taken to need as long again. What was cut ran at least as long as it did.
 func Predict(h History, s Subject) (Prediction, bool) {
 	var outlived *Prediction
 	for _, l := range levels {
@@ -45,7 +45,7 @@ func Predict(h History, s Subject) (Prediction, bool) {
 		if len(alike) < fewest {
 			continue
 		}
-		longer := slices.DeleteFunc(slices.Clone(alike), func(r Run) bool { return !r.Cut && r.Length <= s.Age })
+		longer := slices.DeleteFunc(slices.Clone(alike), func(r Run) bool { return r.Length <= s.Age })
 		if len(longer) >= fewest {
 			p := quantilesOf(longer)
 			p.Basis = l.describe(len(longer), s)
@@ -114,6 +114,11 @@ func (p Prediction) within(s Subject) Prediction {
 	}
 	return p
 }
+
+// ForTurn is as how long the attempt counts where it is decided whose turn it is: the median, and at least what runs
+// take on average if one in ten takes as long as the upper quantile (Markov's inequality). So that some short runs
+// do not hide that others like them are long.
+func (p Prediction) ForTurn() time.Duration { return max(p.P50, p.P90/10) }
 
 // Known reports whether there is a prediction.
 func (p Prediction) Known() bool { return p.P90 > 0 }

@@ -136,9 +136,11 @@ func TestWhichEndsCount(t *testing.T) {
 		{job.Failed, job.Exit, 30 * time.Second, false},
 		{job.Failed, job.OOM, time.Hour, true},
 		{job.Failed, job.TimeLimit, 30 * time.Second, true},
-		{job.Failed, job.Lost, time.Hour, false},
-		{job.Failed, job.LeaseOver, time.Hour, false},
-		{job.Cancelled, job.Asked, time.Hour, false},
+		{job.Failed, job.Lost, time.Hour, true},
+		{job.Failed, job.Lost, 30 * time.Second, false},
+		{job.Failed, job.LeaseOver, time.Hour, true},
+		{job.Cancelled, job.Asked, time.Hour, true},
+		{job.Cancelled, job.Asked, 30 * time.Second, false},
 		{job.Running, "", time.Hour, false},
 	} {
 		require.Equal(t, c.want, runtimes.Counts(c.state, c.reason, c.length), "%+v", c)
@@ -165,6 +167,66 @@ func TestTheRunOfAJob(t *testing.T) {
 	got, counts := runtimes.RunOf(j)
 	require.True(t, counts)
 	require.Equal(t, runtimes.Run{User: "ann", Name: "a", GPUs: 8, Length: time.Hour, Cut: true}, got)
+}
+
+// What was cancelled or lost would have run for longer, and so would the attempts before a short one.
+func TestWhoCutsWhatIsLongIsNotTakenForShort(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	ended := func(e job.Event, reason string, attempt int, ran time.Duration) runtimes.Run {
+		j, err := job.Restore(job.Job{StartedAt: noon, Shape: capacity.Shape{Nodes: 1, PerNode: 2}, Attempt: attempt,
+			GPUTime: 2 * ran}, job.Running)
+		require.NoError(t, err)
+		j, err = j.Apply(e, reason, noon.Add(5*time.Minute))
+		require.NoError(t, err)
+		got, counts := runtimes.RunOf(j)
+		require.True(t, counts)
+		return got
+	}
+	run := func(length time.Duration, cut bool) runtimes.Run {
+		return runtimes.Run{GPUs: 2, Length: length, Cut: cut}
+	}
+	require.Equal(t, run(5*time.Minute, false), ended(job.Complete, "", 1, 6*time.Minute))
+	require.Equal(t, run(5*time.Minute, false), ended(job.Fail, job.Exit, 1, 6*time.Minute))
+	require.Equal(t, run(5*time.Minute, true), ended(job.Cancel, job.Asked, 1, 6*time.Minute))
+	require.Equal(t, run(5*time.Minute, true), ended(job.Fail, job.Lost, 1, 6*time.Minute))
+	require.Equal(t, run(20*time.Minute, true), ended(job.Complete, "", 3, 45*time.Minute), "two attempts of 20 minutes")
+	require.Equal(t, run(5*time.Minute, false), ended(job.Complete, "", 3, 7*time.Minute))
+}
+
+// The estimate of Kaplan and Meier of a classic trial: remission under 6-MP in weeks, of which 12 of 21 were censored
+// (Freireich et al., 1963). Its median is 23 weeks.
+func TestCutRunsAreCountedAsKaplanAndMeierDo(t *testing.T) {
+	t.Parallel()
+	all := runs("ann", "a", 1, 600, 600, 600, 700, 1000, 1300, 1600, 2200, 2300)
+	for _, cut := range runs("ann", "a", 1, 600, 900, 1000, 1100, 1700, 1900, 2000, 2500, 3200, 3200, 3400, 3500) {
+		cut.Cut = true
+		all = append(all, cut)
+	}
+	got, ok := runtimes.Predict(historyOf("a", all), runtimes.Subject{User: "ann", Name: "a", GPUs: 1,
+		Limit: 9999 * time.Minute})
+	require.True(t, ok)
+	require.Equal(t, 2300*time.Minute, got.P50)
+	require.Equal(t, 9999*time.Minute, got.P90, "nobody knows")
+}
+
+// Some short runs do not have long ones go first that are always cancelled.
+func TestShortRunsDoNotHideLongOnes(t *testing.T) {
+	t.Parallel()
+	all := runs("ann", "a", 1, 1, 1, 1)
+	turn := func() time.Duration {
+		got, ok := runtimes.Predict(historyOf("a", all), runtimes.Subject{User: "ann", Name: "a", GPUs: 1,
+			Limit: 24 * time.Hour})
+		require.True(t, ok)
+		return got.ForTurn()
+	}
+	require.Equal(t, time.Minute, turn())
+	cancelled := runs("ann", "a", 1, 600)[0]
+	cancelled.Cut = true
+	all = append([]runtimes.Run{cancelled}, all...)
+	require.Equal(t, 24*time.Hour/10, turn(), "one in four is long, and nobody knows how long")
+	all = append([]runtimes.Run{cancelled, cancelled, cancelled}, all...)
+	require.Equal(t, 24*time.Hour, turn(), "most are")
 }
 
 // Of jobs whose lengths are drawn anew each time, nine of ten end by the upper quantile, however many came

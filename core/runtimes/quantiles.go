@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// unknown is a length beyond every limit: that of a run whose time was over.
+// unknown is a length beyond every limit, and beyond all that is known.
 const unknown = time.Duration(math.MaxInt64)
 
 // Of fewer runs than enough no rank stands at a tenth from either end.
@@ -23,56 +23,49 @@ var studentT = [...]float64{3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415}
 // split conformal prediction's: among n alike runs the next one has a rank of at most r with a chance of
 // r/(n+1). Runs that change as time goes are not alike: it is widened by how far earlier ones were exceeded.
 func quantilesOf(runs []Run) Prediction {
-	lengths := make([]time.Duration, len(runs))
-	for i, r := range runs {
-		if lengths[len(runs)-1-i] = r.Length; r.Cut {
-			lengths[len(runs)-1-i] = unknown
-		}
-	}
-	sorted := slices.Sorted(slices.Values(lengths))
-	p := Prediction{P10: lower(sorted), P50: median(sorted), P90: upper(sorted)}
-	p.P90 = seconds(p.P90.Seconds() * widening(lengths))
+	all := sampleOf(runs)
+	n := len(runs)
+	p := Prediction{P10: lower(all, n), P50: median(all, n), P90: upper(all, n)}
+	p.P90 = seconds(p.P90.Seconds() * widening(runs))
 	return p
 }
 
-func median(sorted []time.Duration) time.Duration {
-	n := len(sorted)
-	if low, high := sorted[(n-1)/2], sorted[n/2]; high < unknown {
+func median(all sample, n int) time.Duration {
+	low, high := all.at((n-1)/2+1), all.at(n/2+1)
+	if high < unknown {
 		return low + (high-low)/2
 	}
-	return sorted[n/2]
+	return high
 }
 
-func upper(sorted []time.Duration) time.Duration {
-	n := len(sorted)
+func upper(all sample, n int) time.Duration {
 	if n < enough {
-		_, high := spread(sorted)
-		return max(sorted[n-1], high)
+		_, high := spread(all)
+		return max(all.at(n), high)
 	}
-	return sorted[int(math.Ceil(0.9*float64(n+1)))-1]
+	return all.at(int(math.Ceil(0.9 * float64(n+1))))
 }
 
-func lower(sorted []time.Duration) time.Duration {
-	n := len(sorted)
+func lower(all sample, n int) time.Duration {
 	if n < enough {
-		low, _ := spread(sorted)
-		return min(sorted[0], low)
+		low, _ := spread(all)
+		return min(all.at(1), low)
 	}
-	return sorted[int(0.1*float64(n+1))-1]
+	return all.at(int(0.1 * float64(n+1)))
 }
 
 // spread is from where to where the next of few runs ends, were the logarithms of their lengths normal.
-func spread(sorted []time.Duration) (low, high time.Duration) {
+func spread(all sample) (low, high time.Duration) {
 	var logs []float64
 	sum := 0.0
-	for _, d := range sorted {
-		if d < unknown {
-			logs = append(logs, math.Log(max(d.Seconds(), 1)))
+	for _, x := range all {
+		if x.length < unknown {
+			logs = append(logs, math.Log(max(x.length.Seconds(), 1)))
 			sum += logs[len(logs)-1]
 		}
 	}
 	if len(logs) < 2 {
-		return sorted[0], unknown
+		return all.at(1), unknown
 	}
 	n, squares := float64(len(logs)), 0.0
 	mean := sum / n
@@ -84,15 +77,16 @@ func spread(sorted []time.Duration) (low, high time.Duration) {
 }
 
 // widening is by how much the upper quantile is to be larger, so that it would have covered nine of ten of the
-// runs, each predicted from those before it. They come the oldest first.
-func widening(lengths []time.Duration) float64 {
+// runs, each predicted from those before it. They come the newest first. What was cut before it had run for as long as
+// was said of it tells nothing.
+func widening(runs []Run) float64 {
 	var ratios []float64
-	before := slices.Sorted(slices.Values(lengths[:min(enough, len(lengths))]))
-	for _, d := range lengths[len(before):] {
-		said := upper(before)
-		ratios = append(ratios, min(d.Seconds()/max(said.Seconds(), 1), mostWidening))
-		at, _ := slices.BinarySearch(before, d)
-		before = slices.Insert(before, at, d)
+	for i := len(runs) - 1 - enough; i >= 0; i-- {
+		before := runs[i+1:]
+		said := upper(sampleOf(before), len(before))
+		if r := runs[i]; !r.Cut || r.Length > said {
+			ratios = append(ratios, min(r.Length.Seconds()/max(said.Seconds(), 1), mostWidening))
+		}
 	}
 	if len(ratios) < enough {
 		return 1

@@ -125,12 +125,13 @@ func jobsAreFound(w *world) {
 	runsAreFound(w, over)
 }
 
-// runsAreFound saves jobs that ended one after the other, of which one was too short to say anything.
+// runsAreFound saves jobs that ended one after the other, of which one was too short to say anything, and the last was
+// cancelled after an attempt of a day.
 func runsAreFound(w *world, first job.Job) {
-	for i, length := range []time.Duration{time.Hour, time.Second, 3 * time.Hour} {
+	for i, length := range []time.Duration{time.Hour, time.Second, 3 * time.Hour, 5 * time.Hour} {
 		j := waitingJob("job_run"+string(rune('a'+i)), "org_1", "pol_1", day)
 		j.Name, j.SubmittedBy = "sweep", "key_1"
-		if length == 3*time.Hour {
+		if length >= 3*time.Hour {
 			j.Predicted = job.Predicted{P10: time.Hour, P50: 2 * time.Hour, P90: 4 * time.Hour}
 		}
 		for _, e := range []job.Event{job.Schedule, job.Start} {
@@ -138,25 +139,32 @@ func runsAreFound(w *world, first job.Job) {
 			j, err = j.Apply(e, "", day)
 			require.NoError(w, err)
 		}
-		j, err := j.Apply(job.Fail, job.Exit, day.Add(length))
+		end, reason := job.Fail, job.Exit
+		if length == 5*time.Hour {
+			end, reason = job.Cancel, job.Asked
+			j.Attempt, j.GPUTime = 2, 29*time.Hour
+		}
+		j, err := j.Apply(end, reason, day.Add(length))
 		require.NoError(w, err)
 		w.mustSave(ledger.Change{Jobs: []job.Job{j}})
 	}
 	runOf := func(length time.Duration) runtimes.Run {
 		return runtimes.Run{User: "key_1", Name: "sweep", GPUs: 1, Length: length}
 	}
+	cancelled := runOf(24 * time.Hour)
+	cancelled.Cut = true
 	earlier, says := runtimes.RunOf(first)
 	require.True(w, says)
 	w.readSnapshot(func(r ledger.Reader) error {
 		got, err := r.JobRuns("org_1", "sweep", 9)
 		require.NoError(w, err)
-		require.Equal(w, []runtimes.Run{runOf(3 * time.Hour), runOf(time.Hour)}, got)
+		require.Equal(w, []runtimes.Run{cancelled, runOf(3 * time.Hour), runOf(time.Hour)}, got)
 		got, err = r.JobRuns("org_1", "sweep", 1)
 		require.NoError(w, err)
-		require.Equal(w, []runtimes.Run{runOf(3 * time.Hour)}, got)
+		require.Equal(w, []runtimes.Run{cancelled}, got)
 		got, err = r.JobRuns("org_1", "", 9)
 		require.NoError(w, err)
-		require.Len(w, got, 3)
+		require.Len(w, got, 4)
 		require.Contains(w, got, earlier)
 		got, err = r.JobRuns("org_404", "", 9)
 		require.NoError(w, err)

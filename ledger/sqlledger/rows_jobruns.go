@@ -9,12 +9,15 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// hasRun is the condition of the indexes on what ran. What somebody cancelled is in neither.
-const hasRun = "state IN ('completed', 'failed') AND started_at > 0"
+// hasRun is the condition of the indexes on what ran.
+const hasRun = "state IN ('completed', 'failed', 'cancelled') AND started_at > 0"
 
 // saysHowLong is runtimes.Counts, of what has run.
 const saysHowLong = "ended_at > started_at AND (state = 'completed' OR reason = 'time_limit' OR " +
-	"reason IN ('exit', 'signal', 'oom') AND ended_at - started_at >= 60000000)"
+	"ended_at - started_at >= 60000000)"
+
+// endedItself is what ended by itself, of what has run.
+const endedItself = "state = 'completed' OR reason IN ('exit', 'signal', 'oom')"
 
 // runRow is what says of a job how long it ran.
 type runRow struct {
@@ -26,13 +29,16 @@ type runRow struct {
 	Short       int
 	Reason      string
 	State       string
+	Attempt     int
+	GPUTime     int64 `gorm:"column:gpu_time"`
 	StartedAt   int64
 	EndedAt     int64
 }
 
 func (r jobReader) JobRuns(organizationID, name string, limit int) ([]runtimes.Run, error) {
 	db := r.newQuery().Table("jobs").Select("name, submitted_by, user_id, nodes, per_node, short, reason, state, "+
-		"started_at, ended_at").Where("organization_id = ?", organizationID).Where(hasRun).Where(saysHowLong)
+		"attempt, gpu_time, started_at, ended_at").Where("organization_id = ?", organizationID).
+		Where(hasRun).Where(saysHowLong)
 	if name != "" {
 		db = db.Where("name = ?", name)
 	}
@@ -55,7 +61,8 @@ func (r jobReader) JobRuns(organizationID, name string, limit int) ([]runtimes.R
 
 func (r runRow) toJob() (job.Job, error) {
 	return job.Restore(job.Job{Name: r.Name, SubmittedBy: r.SubmittedBy, UserID: r.UserID,
-		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Reason: r.Reason,
+		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Reason: r.Reason, Attempt: r.Attempt,
+		GPUTime:   toDuration(r.GPUTime),
 		StartedAt: toTime(r.StartedAt), EndedAt: toTime(r.EndedAt)}, job.State(r.State))
 }
 
@@ -64,7 +71,7 @@ func (r jobReader) RuntimeCoverage(s ledger.Scope, from, to time.Time) (c ledger
 		"COALESCE(SUM(CASE WHEN ended_at - started_at < predicted_p10 THEN 1 ELSE 0 END), 0) AS below_p10, "+
 		"COALESCE(SUM(CASE WHEN ended_at - started_at <= predicted_p50 THEN 1 ELSE 0 END), 0) AS by_p50, "+
 		"COALESCE(SUM(CASE WHEN ended_at - started_at <= predicted_p90 THEN 1 ELSE 0 END), 0) AS by_p90").
-		Where(hasRun).Where(saysHowLong).Where("reason <> 'time_limit'").Where("predicted_p90 > 0").
+		Where(hasRun).Where(saysHowLong).Where(endedItself).Where("predicted_p90 > 0").
 		Where("ended_at >= ? AND ended_at < ?", toMicros(from), toMicros(to)).Scan(&c).Error
 	return c, wrapError("counting how predicted runs came out", err)
 }

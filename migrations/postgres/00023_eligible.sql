@@ -10,4 +10,10 @@ UPDATE jobs SET eligible_at = CASE
     WHEN attempt = 0 AND not_before > submitted_at THEN not_before
     ELSE submitted_at END
     WHERE state NOT IN ('completed', 'failed', 'cancelled');
+
+-- What an organization ran lately, of one name or of all, with what somebody cancelled.
+DROP INDEX jobs_run_named;
+DROP INDEX jobs_run;
+CREATE INDEX jobs_run_named ON jobs (organization_id, name, ended_at) WHERE state IN ('completed', 'failed', 'cancelled') AND started_at > 0;
+CREATE INDEX jobs_run ON jobs (organization_id, ended_at) WHERE state IN ('completed', 'failed', 'cancelled') AND started_at > 0;
 -- +goose StatementEnd

@@ -84,7 +84,7 @@ func (p *predictor) read(organizationID, name string) ([]runtimes.Run, error) {
 }
 
 // noHistory is why nothing is predicted of a job that nothing is known of.
-const noHistory = "fewer than three jobs of its organization have ended by themselves"
+const noHistory = "fewer than three jobs of its organization have run"
 
 // PredictEnd predicts when a job ends that has begun to run; nil: that cannot be said, and why.
 func (l Jobs) PredictEnd(r ledger.Reader, j job.Job) (end *ledger.PredictedTime, why string, err error) {
@@ -151,7 +151,7 @@ func (q queue) turnOf(j job.Job) string {
 		return ""
 	}
 	if is := q.expected[j.ID]; is.Known() {
-		return "it counts as " + phrase.Length(is.P50.Round(time.Second)) + " long, by " + is.Basis
+		return "it counts as " + phrase.Length(is.ForTurn().Round(time.Second)) + " long, by " + is.Basis
 	}
 	return "it counts as long as its limit, " + phrase.Length(j.MaxRuntime) + ", since too few jobs like it have ended"
 }

@@ -196,7 +196,7 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 
 func (q queue) asWaiting(t terms, j job.Job) scheduler.Job {
 	out := scheduler.Job{ID: j.ID, Tenant: j.OrganizationID, User: j.UserID, Class: string(j.Priority), Group: groupOf(j),
-		Request: t.requestOf(j), MaxRuntime: j.MaxRuntime, Predicted: q.expected[j.ID].P50, Eligible: j.EligibleAt,
+		Request: t.requestOf(j), MaxRuntime: j.MaxRuntime, Predicted: q.expected[j.ID].ForTurn(), Eligible: j.EligibleAt,
 		NotBefore: j.NotBefore, Attained: j.Ran(),
 		Preemptible: j.Preemptible, Preemptions: j.Preemptions}
 	if j.Checkpoint.Signal != "" { // it keeps its work when it is told
