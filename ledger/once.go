@@ -21,13 +21,19 @@ type Once struct {
 	Load int
 }
 
-// ReplayKey names the stored answer to the actor's request.
+// ReplayKey names the stored answer to the actor's request: that of a person, with whichever of their keys they ask, or
+// of a key that is nobody's. Another member's answer shows what is theirs.
 func (o Once) ReplayKey(actor Actor) ReplayKey {
-	owner := actor.OrganizationID
-	if owner == "" {
-		owner = actor.KeyID
+	owner := actor.KeyID
+	if actor.OrganizationID != "" && actor.UserID != "" {
+		owner = actor.UserID
 	}
-	return ReplayKey{OrganizationID: owner, Route: o.Route, Key: o.Key}
+	return ReplayKey{Owner: owner, Route: o.Route, Key: o.Key}
+}
+
+// OldReplayKey names the answer to the same request where that was stored when answers were an organization's.
+func (o Once) OldReplayKey(actor Actor) ReplayKey {
+	return ReplayKey{Owner: actor.OrganizationID, Route: o.Route, Key: o.Key}
 }
 
 // ReplayOf looks for the answer, and returns an empty one to fill if there is none.
@@ -37,12 +43,23 @@ func (o Once) ReplayOf(key ReplayKey, look func(ReplayKey) (Replay, bool, error)
 	case err != nil:
 		return Replay{}, false, fmt.Errorf("looking up the idempotency key: %w", err)
 	case !found:
-		return Replay{OrganizationID: key.OrganizationID, Route: o.Route, Key: o.Key, Hash: o.Hash}, false, nil
+		return Replay{Owner: key.Owner, Route: o.Route, Key: o.Key, Hash: o.Hash}, false, nil
 	case !bytes.Equal(stored.Hash, o.Hash):
 		return Replay{}, false, ErrKeyReused
 	default:
 		return stored, true, nil
 	}
+}
+
+// Replay is the stored answer to a request with an idempotency key.
+type Replay struct {
+	Owner     string // see Once.ReplayKey
+	Route     string
+	Key       string
+	Hash      []byte // of the request's body
+	Status    int
+	Body      []byte
+	CreatedAt time.Time
 }
 
 // LockHint names what a verb will lock, as far as its caller can tell, so that it can

@@ -180,7 +180,9 @@ type Reader interface {
 	// Watched returns how far a provisioner's cluster was watched; the zero value with
 	// its name: never.
 	Watched(provisioner string) (Watched, error)
-	Replay(organizationID, route, key string) (Replay, bool, error)
+	Replay(owner, route, key string) (Replay, bool, error)
+	// HasOldReplays reports whether answers are stored that are an organization's.
+	HasOldReplays() (bool, error)
 	// Forecasts returns forecasts, the latest recorded first.
 	Forecasts(s Scope, f ForecastFilter, limit int) ([]Forecast, error)
 	// Calibrations adds up how closed forecasts came out, by source, in order.
@@ -279,9 +281,9 @@ func PlanKey(poolID string) string { return "plan:" + poolID }
 
 // ReplayKey names the stored answer to a request.
 type ReplayKey struct {
-	OrganizationID string
-	Route          string
-	Key            string
+	Owner string // see Once.ReplayKey
+	Route string
+	Key   string
 }
 
 // Locked is what a LockRequest locked, as it was read under the locks.
@@ -386,15 +388,4 @@ type EventFilter struct {
 	After   int64
 	Subject string
 	Type    string // prefix
-}
-
-// Replay is the stored answer to a request with an idempotency key.
-type Replay struct {
-	OrganizationID string
-	Route          string
-	Key            string
-	Hash           []byte // of the request's body
-	Status         int
-	Body           []byte
-	CreatedAt      time.Time
 }

@@ -228,9 +228,9 @@ func newTask(id string, at time.Time) ledger.Task {
 	}
 }
 
-func newReplay(org, key string) ledger.Replay {
+func newReplay(owner, key string) ledger.Replay {
 	return ledger.Replay{
-		OrganizationID: org, Route: "POST /v1/reservations", Key: key, Hash: []byte{9, 0}, Status: 201,
+		Owner: owner, Route: "POST /v1/reservations", Key: key, Hash: []byte{9, 0}, Status: 201,
 		Body: []byte(`{"id":"rsv_1"}`), CreatedAt: day,
 	}
 }

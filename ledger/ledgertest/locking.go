@@ -14,7 +14,7 @@ func aLockReadsWhatItLocks(w *world) {
 	stored := newReplay("org_1", "a")
 	w.mustSave(ledger.Change{Replays: []ledger.Replay{stored, newReplay("org_2", "a")}})
 	key := func(org, key string) ledger.ReplayKey {
-		return ledger.ReplayKey{OrganizationID: org, Route: stored.Route, Key: key}
+		return ledger.ReplayKey{Owner: org, Route: stored.Route, Key: key}
 	}
 	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
 		locked, err := tx.Lock(ledger.LockRequest{

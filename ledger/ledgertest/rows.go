@@ -381,20 +381,3 @@ func endedKeysAreLeftOut(w *world) {
 	require.Equal(w, []string{"key_lasts", "key_later"}, list(ledger.KeyFilter{ValidAt: day}))
 	require.Subset(w, list(ledger.KeyFilter{}), []string{"key_lasts", "key_later", "key_now", "key_revoked"})
 }
-
-func answersAreStoredOnce(w *world) {
-	saveGround(w)
-	w.mustSave(ledger.Change{Replays: []ledger.Replay{newReplay("org_1", "a")}})
-	for name, ask := range map[string][3]string{
-		"other organization": {"org_2", "POST /v1/reservations", "a"},
-		"other route":        {"org_1", "POST /v1/allocations", "a"},
-		"other key":          {"org_1", "POST /v1/reservations", "b"},
-	} {
-		w.readSnapshot(func(r ledger.Reader) error {
-			_, ok, err := r.Replay(ask[0], ask[1], ask[2])
-			require.False(w, ok, name)
-			return err
-		})
-	}
-	w.mustSave(ledger.Change{Replays: []ledger.Replay{newReplay("org_2", "a")}})
-}

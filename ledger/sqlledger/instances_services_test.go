@@ -129,7 +129,7 @@ func TestAVerbCostsTwoRoundTrips(t *testing.T) {
 		mustWrite(t, store, func(tx ledger.Tx) error {
 			_, err := tx.Lock(ledger.LockRequest{
 				Organizations: []string{"org_1"}, Pools: []string{"pol_1"},
-				Replays: []ledger.ReplayKey{{OrganizationID: "org_1", Route: "r", Key: "k"}},
+				Replays: []ledger.ReplayKey{{Owner: "org_1", Route: "r", Key: "k"}},
 			})
 			require.NoError(t, err)
 			require.False(t, tx.Now().IsZero())

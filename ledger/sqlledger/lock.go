@@ -47,7 +47,7 @@ func (t *tx) Lock(o ledger.LockRequest) (ledger.Locked, error) {
 		}
 	}
 	for _, key := range o.Replays {
-		replay, found, err := t.Replay(key.OrganizationID, key.Route, key.Key)
+		replay, found, err := t.Replay(key.Owner, key.Route, key.Key)
 		if err != nil {
 			return locked, err
 		}
@@ -208,7 +208,7 @@ func readRevisions(to map[string]int64) statement {
 func readReplays(keys []ledger.ReplayKey, rows *[]replayRow) statement {
 	columns := [3][]string{}
 	for _, k := range keys {
-		columns[0], columns[1], columns[2] = append(columns[0], k.OrganizationID), append(columns[1], k.Route),
+		columns[0], columns[1], columns[2] = append(columns[0], k.Owner), append(columns[1], k.Route),
 			append(columns[2], k.Key)
 	}
 	return statement{

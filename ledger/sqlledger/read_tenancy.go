@@ -1,6 +1,9 @@
 package sqlledger
 
-import "github.com/forewarm/forewarm/ledger"
+import (
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+)
 
 // tenancyReader reads organizations, their users and keys, and what is stored of
 // their requests.
@@ -95,10 +98,18 @@ func (r tenancyReader) PepperCheck() (string, error) {
 }
 
 // Replay returns the stored answer to a request, and false when there is none.
-func (r tenancyReader) Replay(organizationID, route, key string) (ledger.Replay, bool, error) {
+func (r tenancyReader) Replay(owner, route, key string) (ledger.Replay, bool, error) {
 	return findRow[replayRow](
-		r.newQuery().Where("organization_id = ? AND route = ? AND key = ?", organizationID, route, key),
+		r.newQuery().Where("organization_id = ? AND route = ? AND key = ?", owner, route, key),
 		"reading a stored answer")
+}
+
+// HasOldReplays reports whether answers are stored that are an organization's.
+func (r tenancyReader) HasOldReplays() (bool, error) {
+	prefix := ids.Organization + "_"
+	_, found, err := findRow[replayRow](r.newQuery().Where("substr(organization_id, 1, ?) = ?", len(prefix), prefix),
+		"looking for answers of organizations")
+	return found, err
 }
 
 func (r tenancyReader) Preview(s ledger.Scope, id string) (ledger.Preview, error) {

@@ -3,27 +3,27 @@ package sqlledger
 import "github.com/forewarm/forewarm/ledger"
 
 type replayRow struct {
-	OrganizationID string `gorm:"column:organization_id;primaryKey"`
-	Route          string `gorm:"column:route;primaryKey"`
-	Key            string `gorm:"column:key;primaryKey"`
-	Hash           []byte `gorm:"column:hash"`
-	Status         int    `gorm:"column:status"`
-	Body           []byte `gorm:"column:body"`
-	Created        int64  `gorm:"column:created_at"`
+	Owner   string `gorm:"column:organization_id;primaryKey"` // a person or a key; of old ones an organization
+	Route   string `gorm:"column:route;primaryKey"`
+	Key     string `gorm:"column:key;primaryKey"`
+	Hash    []byte `gorm:"column:hash"`
+	Status  int    `gorm:"column:status"`
+	Body    []byte `gorm:"column:body"`
+	Created int64  `gorm:"column:created_at"`
 }
 
 func (replayRow) TableName() string { return "idempotency" }
 
 func replayToRow(r ledger.Replay) replayRow {
 	return replayRow{
-		OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key, Hash: notNil(r.Hash),
+		Owner: r.Owner, Route: r.Route, Key: r.Key, Hash: notNil(r.Hash),
 		Status: r.Status, Body: notNil(r.Body), Created: toMicros(r.CreatedAt),
 	}
 }
 
 func (r replayRow) toValue() (ledger.Replay, error) {
 	return ledger.Replay{
-		OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key, Hash: r.Hash,
+		Owner: r.Owner, Route: r.Route, Key: r.Key, Hash: r.Hash,
 		Status: r.Status, Body: r.Body, CreatedAt: toTime(r.Created),
 	}, nil
 }

@@ -166,7 +166,7 @@ func TestFinishedWorkIsSwept(t *testing.T) {
 	inOneTx(t, s, func(tx ledger.Tx) error {
 		if err := tx.Save(ledger.Change{
 			Tasks:   []ledger.Task{{ID: "tsk_1", RunAt: now.Now()}, {ID: "tsk_2", RunAt: now.Now()}},
-			Replays: []ledger.Replay{{OrganizationID: "org_1", Route: "r", Key: "k", CreatedAt: now.Now()}},
+			Replays: []ledger.Replay{{Owner: "org_1", Route: "r", Key: "k", CreatedAt: now.Now()}},
 		}); err != nil {
 			return err
 		}

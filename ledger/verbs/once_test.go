@@ -61,6 +61,52 @@ func TestARequestSentAgainGetsItsAnswer(t *testing.T) {
 	require.Len(t, w.heldAllocations(), 2)
 }
 
+// Two members of one organization may send the same under the same key: what the one is answered is not the other's
+// business. A person's keys are all theirs.
+func TestAnAnswerIsItsAskers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	ann.UserID = "usr_ann"
+	bob, agent, other := ann, ann, ann
+	bob.KeyID, bob.UserID = "key_bob", "usr_bob"
+	agent.KeyID, agent.UserID = "key_agent", ""
+	other.KeyID = "key_other"
+	first, _, err := w.allocateOnce(ann, "k", "body")
+	require.NoError(t, err)
+	for name, who := range map[string]ledger.Actor{"another person": bob, "a key that is nobody's": agent} {
+		own, replayed, err := w.allocateOnce(who, "k", "body")
+		require.NoError(t, err, name)
+		require.False(t, replayed, name)
+		require.NotEqual(t, first, own, name)
+	}
+	again, replayed, err := w.allocateOnce(other, "k", "body")
+	require.NoError(t, err)
+	require.True(t, replayed, "another key of the same person")
+	require.Equal(t, first, again)
+}
+
+// A request that was answered when answers were an organization's is not done again.
+func TestARequestIsRepeatedAcrossTheUpgrade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	require.NoError(t, w.store.InTx(t.Context(), func(tx ledger.Tx) error {
+		return tx.Save(ledger.Change{Replays: []ledger.Replay{{Owner: ann.OrganizationID, Route: "POST /v1/allocations",
+			Key: "old", Hash: []byte("body"), Status: 202, Body: []byte("alc_old"), CreatedAt: w.clock.Now()}}})
+	}))
+	got, replayed, err := w.allocateOnce(ann, "old", "body")
+	require.NoError(t, err)
+	require.True(t, replayed)
+	require.Equal(t, "alc_old", got)
+	_, _, err = w.allocateOnce(ann, "old", "another body")
+	require.ErrorIs(t, err, ledger.ErrKeyReused)
+	_, replayed, err = w.allocateOnce(ann, "new", "body")
+	require.NoError(t, err)
+	require.False(t, replayed)
+	require.Len(t, w.heldAllocations(), 1)
+}
+
 func TestAFailureIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -29,6 +29,8 @@ type Engine struct {
 	Queues    *QueueMemory
 	SealWatch *sealWatch
 	refusals  *refusals
+	// oldAnswers are those that were stored when answers were an organization's.
+	oldAnswers *oldAnswers
 }
 
 // NewEngine returns an engine with a memory of its own. Large batches have another
@@ -47,7 +49,7 @@ func NewEngine(store ledger.Store, source ids.Source, cfg ledger.Config) *Engine
 func NewSingleEngine(store ledger.Store, source ids.Source, cfg ledger.Config) *Engine {
 	return &Engine{Store: store, IDs: source, Config: cfg.WithDefaults(), Cache: newPoolCache(),
 		LiveJobs: NewJobMemory(), Queues: NewQueueMemory(), refusals: &refusals{}, commits: &groupCommit{}, gates: newGates(),
-		SealWatch: &sealWatch{}}
+		SealWatch: &sealWatch{}, oldAnswers: &oldAnswers{}}
 }
 
 // Waiting returns how many verbs wait for their turn, and how many for rows that

@@ -225,7 +225,7 @@ func (tx *Tx) openGroup(group []*PendingTx) error {
 	}
 	tx.replays = make(map[ledger.ReplayKey]ledger.Replay, len(opened.Replays))
 	for _, r := range opened.Replays {
-		tx.replays[ledger.ReplayKey{OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key}] = r
+		tx.replays[ledger.ReplayKey{Owner: r.Owner, Route: r.Route, Key: r.Key}] = r
 	}
 	return tx.AcceptLocked(opened)
 }

@@ -22,7 +22,10 @@ func (l *Engine) Once(ctx context.Context, actor ledger.Actor, o ledger.Once,
 	fn BoundOperation,
 ) (status int, body []byte, replayed bool, err error) {
 	key := o.ReplayKey(actor)
-	var r ledger.Replay
+	r, replayed, err := l.oldAnswers.find(ctx, l, o, o.OldReplayKey(actor))
+	if err != nil || replayed {
+		return r.Status, r.Body, replayed, err
+	}
 	err = SubmitTx(l, &PendingTx{Ctx: ctx, hint: o.LockHint, load: o.Load, org: actor.OrganizationID, key: &key,
 		Run: func(ctx context.Context, tx *Tx) error {
 			var err error
@@ -49,12 +52,12 @@ func (l *Engine) Once(ctx context.Context, actor ledger.Actor, o ledger.Once,
 // opened. One that another of the group is about to store comes with the next.
 func (tx *Tx) storedAnswer(key ledger.ReplayKey) (ledger.Replay, bool, error) {
 	for _, r := range tx.Change.Replays {
-		if (ledger.ReplayKey{OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key}) == key {
+		if (ledger.ReplayKey{Owner: r.Owner, Route: r.Route, Key: r.Key}) == key {
 			tx.writeConflict = true
 		}
 	}
 	if tx.replays == nil {
-		return tx.Port.Replay(key.OrganizationID, key.Route, key.Key)
+		return tx.Port.Replay(key.Owner, key.Route, key.Key)
 	}
 	r, ok := tx.replays[key]
 	return r, ok, nil
@@ -71,7 +74,7 @@ func answerOfTwin(ctx context.Context, l *Engine, o ledger.Once, key ledger.Repl
 	err = l.Store.Read(ctx, func(rd ledger.Reader) error {
 		var err error
 		r, replayed, err = o.ReplayOf(key, func(k ledger.ReplayKey) (ledger.Replay, bool, error) {
-			return rd.Replay(k.OrganizationID, k.Route, k.Key)
+			return rd.Replay(k.Owner, k.Route, k.Key)
 		})
 		return err
 	})
