@@ -15,6 +15,7 @@ type ask struct {
 	asked   string // what cannot be done where it is refused
 	message string // what the journal says where it is done
 	edit    *ledger.JobEdit
+	may     *bounds // of an edit
 }
 
 var (
@@ -27,7 +28,7 @@ var (
 // doTo moves a job by what is asked, and gives back what it has.
 func (a ask) doTo(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 	if a.edit != nil {
-		return edit(tx, p, j, *a.edit)
+		return edit(tx, p, j, *a.edit, *a.may)
 	}
 	next, err := j.Apply(a.event, job.Asked, tx.Now())
 	if err != nil {

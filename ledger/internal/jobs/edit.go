@@ -28,6 +28,10 @@ func (l Jobs) EditJob(ctx context.Context, actor ledger.Actor, id string, versio
 		if err != nil {
 			return fmt.Errorf("reading job %s: %w", id, err)
 		}
+		may, err := readBounds(tx, []job.Job{seen}, e)
+		if err != nil {
+			return err
+		}
 		p, err := tx.LockPool(seen.PoolID)
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
@@ -39,7 +43,7 @@ func (l Jobs) EditJob(ctx context.Context, actor ledger.Actor, id string, versio
 		case j.Version != version:
 			return ledger.ErrConflict
 		}
-		if err := edit(tx, p, j, e); err != nil {
+		if err := edit(tx, p, j, e, may); err != nil {
 			return err
 		}
 		if out, err = txn.FindJob(tx, id); err == nil && len(tx.Change.Jobs) > 0 {
@@ -56,13 +60,13 @@ func (l Jobs) EditJobs(ctx context.Context, actor ledger.Actor, s ledger.JobSet,
 	if err := e.Check(); err != nil {
 		return ledger.JobsChanged{}, err
 	}
-	return l.changeSet(ctx, actor, s, ask{asked: toEdit, edit: &e})
+	return l.changeSet(ctx, actor, s, ask{asked: toEdit, edit: &e, may: &bounds{}})
 }
 
 const toEdit = "edit it"
 
 // edit changes a job in its transaction; nothing, where it is as it was to be.
-func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit) error {
+func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit, may bounds) error {
 	if !slices.Contains(editable, j.State()) {
 		return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: toEdit}
 	}
@@ -73,6 +77,9 @@ func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit) error {
 	}
 	if err := errors.Join(checkSharedName(j, next), ledger.CheckNotBefore(next.NotBefore),
 		checkReservedStay(j, next), booking.CheckLimits(p, next)); err != nil {
+		return err
+	}
+	if err := may.check(tx, p, j, next); err != nil {
 		return err
 	}
 	if next.Priority != j.Priority {

@@ -83,6 +83,11 @@ func changeNext(tx *txn.Tx, s ledger.JobSet, a ask, out *ledger.JobsChanged) err
 	if err != nil {
 		return fmt.Errorf("reading a set of jobs: %w", err)
 	}
+	if a.edit != nil {
+		if *a.may, err = readBounds(tx, some, *a.edit); err != nil {
+			return err
+		}
+	}
 	pools, err := lockPoolsOf(tx, some)
 	if err != nil {
 		return err
