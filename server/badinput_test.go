@@ -48,6 +48,7 @@ func (w *world) refuseAll(cases map[string]bad) {
 		require.NotEmpty(w.t, p.Errors, "%s must name the field: %+v", name, p)
 		require.Equal(w.t, c.pointer, p.Errors[0].Pointer, "%s: %+v", name, p)
 		require.NotEmpty(w.t, p.Errors[0].Message, name)
+		require.NotContains(w.t, p.Detail+p.Errors[0].Message, "unmarshal", "%s: people do not read Go", name)
 	}
 	require.Equal(w.t, before, w.journalLength(), "a refused request changed something")
 }
@@ -63,6 +64,7 @@ func TestTrapG(t *testing.T) {
 		"negative": "-1", "zero": "0", "huge": "1000000000", "fraction": "1.5", "text": `"2"`, "true": "true",
 		"null": "null",
 		"list": "[1]", "beyond int64": "99999999999999999999", "exponent": "1e300",
+		"whole exponent": "1e0", "whole fraction": "1.0",
 	} {
 		cases["allocation gpus "+name] = bad{path: "/v1/allocations", body: `{"pool":"lab","gpus":` + value + `}`,
 			code: contract.CodeValidationFailed, pointer: "/gpus"}
@@ -209,6 +211,24 @@ func TestWrongWindowsZonesAndRules(t *testing.T) {
 		"agent without caps": {path: "/v1/keys", body: `{"name":"n","kind":"agent","role":"member"}`,
 			code: contract.CodeValidationFailed, pointer: "/caps"},
 	})
+}
+
+// A whole number that is written as none is named inside a plan and a batch, too.
+func TestNumbersAreNamedWhereverTheyAre(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.createPool()
+	p := w.refuse("root", http.MethodPost, "/v1/plans", `{"kind":"allocate","request":{"pool":"lab","gpus":1e0}}`)
+	require.Equal(t, "/request/gpus", p.Errors[0].Pointer)
+	p = w.refuse("root", http.MethodPost, "/v1/jobs",
+		`{"pool":"lab","command":["a"],"checkpoint":{"signal":"USR1","before_seconds":1.2e2}}`)
+	require.Equal(t, contract.FieldError{Pointer: "/checkpoint/before_seconds", Code: "type",
+		Message: "must be a whole number in digits alone, without a fraction or an exponent"}, p.Errors[0])
+	require.Equal(t, "Send checkpoint.before_seconds as 120", p.Fixes[0].Label)
+	got := ask[contract.BatchResults](w, "root", http.MethodPost, "/v1/reservations/batch",
+		`[{"pool":"lab","gpus":1e0,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}]`, "Idempotency-Key", "k")
+	require.Equal(t, "/gpus", got.Items[0].Field)
+	require.Contains(t, got.Items[0].Message, "must be a whole number in digits alone")
 }
 
 // Zero never means the default: what is to be the default is left out. Where a

@@ -79,6 +79,9 @@ func (s *Server) recoverPanic(c *gin.Context) {
 		s.cfg.Logger.ErrorContext(c.Request.Context(), "handler panicked", "panic", fmt.Sprint(v), "stack",
 			string(debug.Stack()))
 		if !c.Writer.Written() {
+			for _, name := range []string{"ETag", "Location", contract.HeaderIdempotencyReplayed} { // of what could not be answered
+				c.Writer.Header().Del(name)
+			}
 			abortWith(c, problem.New(contract.CodeInternal,
 				"The failure is in the server's log under this request id."))
 		}

@@ -123,6 +123,7 @@ func describeAPI() huma.Config {
 	c := huma.DefaultConfig("Forewarm", contract.Version)
 	c.CreateHooks, c.OpenAPIPath, c.DocsPath, c.SchemasPath = nil, "", "", ""
 	c.RejectUnknownQueryParameters = true
+	c.Formats = map[string]huma.Format{"application/json": wholeJSON, "json": wholeJSON}
 	c.Transformers = []huma.Transformer{locateProblem}
 	c.Info.Description = "GPU capacity that is warm before it is needed. Every failure is a problem document (RFC " +
 		"9457). Every path with GET also answers HEAD, without the body; a method that a path does not have gets 405 " +

@@ -130,7 +130,11 @@ func decodeItem(a *API, raw json.RawMessage, check *itemCheck) ledger.BatchItem 
 	}
 	var b contract.ReservationCreate
 	if err := json.Unmarshal(raw, &b); err != nil {
-		return ledger.BatchItem{Invalid: malformedItem("", err.Error())}
+		p, ok := problem.Unreadable("", err)
+		if !ok {
+			p = malformedItem("", err.Error())
+		}
+		return ledger.BatchItem{Invalid: p}
 	}
 	return ledger.BatchItem{Request: decodeReservation(b), Invalid: checkReservation(a.Clock.Now(), b)}
 }

@@ -200,6 +200,9 @@ func (c Change[B, T, C]) ForLedger(ctx context.Context, v Viewer, b B) (verbs.Op
 func (c Change[B, T, C]) Planned(ctx context.Context, v Viewer, request []byte) (verbs.Operation, error) {
 	var b B
 	if err := json.Unmarshal(request, &b); err != nil {
+		if p, ok := problem.Unreadable("request.", err); ok {
+			return nil, p
+		}
 		return nil, problem.Invalid("request", "must be the body of the kind's own route", "")
 	}
 	return c.ForLedger(ctx, v, b)

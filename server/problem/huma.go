@@ -110,6 +110,9 @@ func (p *Problem) addDetail(d *huma.ErrorDetail, names []string) *Problem {
 	if d.Message == validation.MsgUnexpectedProperty {
 		return p.unknownField(location, names)
 	}
+	if field, e, fix, ok := findUnreadable(d.Message); ok {
+		return p.addError(location+"."+clipPlace(field), e, fix)
+	}
 	broke, bound := findBrokenRule(d.Message)
 	if broke.code == required && bound != "" { // huma names the object that lacks it
 		location, bound = location+"."+bound, ""
