@@ -66,6 +66,9 @@ func (s *Server) logRequest(c *gin.Context) {
 	}
 }
 
+// aboutAnswers are the headers that say something of an answer, which a failure to give it must not have.
+var aboutAnswers = []string{"ETag", "Location", contract.HeaderIdempotencyReplayed}
+
 // recoverPanic answers a handler's panic and tells the log where it was.
 func (s *Server) recoverPanic(c *gin.Context) {
 	defer func() {
@@ -79,7 +82,7 @@ func (s *Server) recoverPanic(c *gin.Context) {
 		s.cfg.Logger.ErrorContext(c.Request.Context(), "handler panicked", "panic", fmt.Sprint(v), "stack",
 			string(debug.Stack()))
 		if !c.Writer.Written() {
-			for _, name := range []string{"ETag", "Location", contract.HeaderIdempotencyReplayed} { // of what could not be answered
+			for _, name := range aboutAnswers {
 				c.Writer.Header().Del(name)
 			}
 			abortWith(c, problem.New(contract.CodeInternal,

@@ -10,7 +10,8 @@ import (
 )
 
 // wholeJSON writes answers that huma encodes: whole, or not at all. huma has its status sent with whatever was written
-// when an answer could not be encoded, so that is a panic, which is answered with 500 and logged under the request's id.
+// when an answer could not be encoded, so that is a panic, which is answered with 500 and logged under the id of the
+// request.
 var wholeJSON = huma.Format{
 	Marshal: func(w io.Writer, v any) error {
 		var whole bytes.Buffer

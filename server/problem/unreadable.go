@@ -39,7 +39,8 @@ func findUnreadable(message string) (field string, e contract.FieldError, fix st
 
 // notWhole is the rule of whole numbers for one that is not written as such, or is too large for any.
 func notWhole(field, number string) (e contract.FieldError, fix string) {
-	e = contract.FieldError{Code: "type", Message: "must be a whole number in digits alone, without a fraction or an exponent"}
+	e = contract.FieldError{Code: "type",
+		Message: "must be a whole number in digits alone, without a fraction or an exponent"}
 	value, err := strconv.ParseFloat(number, 64)
 	const most = 1 << 53 // whole numbers up to it are exact
 	switch {
