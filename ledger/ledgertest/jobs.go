@@ -35,7 +35,7 @@ func newJob(w *world, id, org, poolID string, at time.Time) job.Job {
 		j, err = j.Apply(e, "", at)
 		require.NoError(w, err)
 	}
-	j.Preemptible, j.Preemptions = true, 2
+	j.Preemptible, j.Preemptions, j.EligibleAt = true, 2, at.Add(time.Minute)
 	j.End = job.End{Code: job.Exit, ExitCode: 3, Signal: "KILL", Reason: "why", Ran: true, PeakMemory: 7}
 	j, err := j.Apply(job.Fail, job.Exit, at.Add(time.Hour))
 	require.NoError(w, err)
