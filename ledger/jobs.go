@@ -93,6 +93,8 @@ type JobReader interface {
 	CountJobs(s Scope, f JobFilter) (map[job.State]int, error)
 	// JobsByID returns those of some jobs that there are, by id, without their input.
 	JobsByID(ids []string) (map[string]job.Job, error)
+	// WholeJobs is JobsByID, with their input.
+	WholeJobs(ids []string) (map[string]job.Job, error)
 	// ArrayProgress counts the jobs of those of some arrays that there are, by id.
 	ArrayProgress(ids []string) (map[string]job.Progress, error)
 	// ArrayAttempts is how many jobs of some arrays have GPUs, by id, of those of which any has.
@@ -110,6 +112,8 @@ type JobReader interface {
 	RuntimeCoverage(s Scope, from, to time.Time) (RuntimeCoverage, error)
 	// JobRanks returns the ranks of an attempt, in order.
 	JobRanks(jobID string, attempt int) ([]job.Rank, error)
+	// RanksOfAttempts is JobRanks of several attempts, of those that there are.
+	RanksOfAttempts(all []JobAttempt) (map[JobAttempt][]job.Rank, error)
 	// RanksOn returns the ranks on a node that have not ended.
 	RanksOn(nodeID string) ([]job.Rank, error)
 	// JobOutput returns up to limit parts of what is kept of a rank's output and ends after an

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/ledger"
@@ -41,12 +43,10 @@ func (s *Server) askOnce(ctx context.Context, last *int64) error {
 			if err != nil {
 				return err
 			}
+			if err := s.askNodesOf(r, found); err != nil {
+				return err
+			}
 			for _, e := range found {
-				if least, tells := tellDaemons[e.Type]; tells {
-					if err := s.askNodesOf(r, e.Subject, least); err != nil {
-						return err
-					}
-				}
 				*last = e.Seq
 			}
 			more = len(found) == ordersAtOnce
@@ -61,17 +61,32 @@ var tellDaemons = map[string]int{ledger.JobOrdered: 1, ledger.JobEnding: 1, ledg
 	"job." + string(job.Pending): 1, "job." + string(job.Cancelled): 1, "job." + string(job.Failed): 1,
 	"job." + string(job.Completed): 2}
 
-func (s *Server) askNodesOf(r ledger.Reader, jobID string, least int) error {
-	j, err := r.Job(ledger.Scope{All: true}, jobID)
-	if err != nil {
-		return ledger.IgnoreMissing(err)
+// askNodesOf has those nodes report on whose jobs something happened that tells them.
+func (s *Server) askNodesOf(r ledger.Reader, found []ledger.Event) error {
+	least := map[string]int{} // nodes, by job
+	for _, e := range found {
+		if nodes, tells := tellDaemons[e.Type]; tells && (least[e.Subject] == 0 || nodes < least[e.Subject]) {
+			least[e.Subject] = nodes
+		}
 	}
-	if j.Shape.Nodes < least {
+	if len(least) == 0 {
 		return nil
 	}
-	ranks, err := r.JobRanks(j.ID, j.Attempt)
-	for _, rank := range ranks {
-		s.sessions.Ask(rank.NodeID)
+	all, err := r.JobsByID(slices.Sorted(maps.Keys(least)))
+	if err != nil {
+		return err
+	}
+	var attempts []ledger.JobAttempt
+	for id, j := range all {
+		if j.Shape.Nodes >= least[id] {
+			attempts = append(attempts, ledger.JobAttempt{JobID: id, Attempt: j.Attempt})
+		}
+	}
+	ranks, err := r.RanksOfAttempts(attempts)
+	for _, of := range ranks {
+		for _, rank := range of {
+			s.sessions.Ask(rank.NodeID)
+		}
 	}
 	return err
 }

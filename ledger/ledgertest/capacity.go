@@ -74,6 +74,10 @@ func oneGPUHasOneHolder(w *world) {
 		return r.Allocation(everything, "alc_1")
 	})
 	require.Equal(w, first.Devices, ended.Devices, "what it held is still known")
+	of := readValue(w, func(r ledger.Reader) (map[string]string, error) {
+		return r.Holders([]string{first.ID, "alc_none", second.ID})
+	})
+	require.Equal(w, map[string]string{first.ID: first.OrganizationID, second.ID: second.OrganizationID}, of)
 }
 
 func aPoolsStateIsWhatIsLive(w *world) {

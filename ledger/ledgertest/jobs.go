@@ -182,6 +182,8 @@ func ranksAreFound(w *world, nodeID string) {
 	first := job.Rank{JobID: "job_1", Attempt: 1, NodeID: nodeID, State: job.Ordered}
 	second := job.Rank{JobID: "job_1", Attempt: 1, Rank: 1, NodeID: nodeID, State: job.RankRunning}
 	w.mustSave(ledger.Change{JobRanks: []job.Rank{second, first}})
+	third := job.Rank{JobID: "job_2", Attempt: 2, NodeID: nodeID, State: job.RankEnded}
+	w.mustSave(ledger.Change{JobRanks: []job.Rank{third, {JobID: "job_2", Attempt: 1, NodeID: nodeID, State: job.RankEnded}}})
 	second.State, second.End = job.RankEnded, job.End{Code: job.Exit, ExitCode: 3, Ran: true}
 	w.mustSave(ledger.Change{JobRanks: []job.Rank{second}})
 	w.readSnapshot(func(r ledger.Reader) error {
@@ -192,7 +194,14 @@ func ranksAreFound(w *world, nodeID string) {
 		require.NoError(w, err)
 		require.Equal(w, []job.Rank{first}, on, "what has ended is on no node")
 		none, err := r.JobRanks("job_1", 2)
+		require.NoError(w, err)
 		require.Empty(w, none)
+		wanted := []ledger.JobAttempt{{JobID: "job_1", Attempt: 1}, {JobID: "job_2", Attempt: 2}, {JobID: "job_3", Attempt: 1}}
+		several, err := r.RanksOfAttempts(wanted)
+		require.NoError(w, err)
+		require.Equal(w, map[ledger.JobAttempt][]job.Rank{wanted[0]: {first, second}, wanted[1]: {third}}, several)
+		none2, err := r.RanksOfAttempts(nil)
+		require.Empty(w, none2)
 		return err
 	})
 }

@@ -98,6 +98,21 @@ func (r bookingReader) Allocation(s ledger.Scope, id string) (allocation.Allocat
 	return list[0], err
 }
 
+func (r bookingReader) Holders(wanted []string) (map[string]string, error) {
+	of := make(map[string]string, len(wanted))
+	for part := range slices.Chunk(wanted, atOnce) {
+		var rows []struct{ ID, OrganizationID string }
+		err := r.newQuery().Table("allocations").Select("id", "organization_id").Where("id IN ?", part).Scan(&rows).Error
+		if err != nil {
+			return nil, wrapError("reading whose allocations are", err)
+		}
+		for _, row := range rows {
+			of[row.ID] = row.OrganizationID
+		}
+	}
+	return of, nil
+}
+
 func (r bookingReader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) (
 	[]allocation.Allocation, error,
 ) {

@@ -268,9 +268,18 @@ func (r jobReader) chosen(s ledger.Scope, f ledger.JobFilter) *gorm.DB {
 }
 
 func (r jobReader) JobsByID(wanted []string) (map[string]job.Job, error) {
+	return r.jobsOf(wanted, withoutInput)
+}
+
+func (r jobReader) WholeJobs(wanted []string) (map[string]job.Job, error) {
+	return r.jobsOf(wanted, func(db *gorm.DB) *gorm.DB { return db })
+}
+
+// jobsOf returns those of some jobs that there are, with the columns that are chosen.
+func (r jobReader) jobsOf(wanted []string, choose func(db *gorm.DB) *gorm.DB) (map[string]job.Job, error) {
 	byID := make(map[string]job.Job, len(wanted))
 	for part := range slices.Chunk(wanted, atOnce) {
-		all, err := listRows[jobRow](withoutInput(r.newQuery().Where("id IN ?", part)), "reading jobs")
+		all, err := listRows[jobRow](choose(r.newQuery().Where("id IN ?", part)), "reading jobs")
 		if err != nil {
 			return nil, err
 		}
@@ -373,6 +382,28 @@ func withoutInput(db *gorm.DB) *gorm.DB { return db.Omit("input") }
 func (r jobReader) JobRanks(jobID string, attempt int) ([]job.Rank, error) {
 	return listRows[rankRow](r.newQuery().Where("job_id = ? AND attempt = ?", jobID, attempt).Order("rank"),
 		"reading the ranks of job "+jobID)
+}
+
+func (r jobReader) RanksOfAttempts(wanted []ledger.JobAttempt) (map[ledger.JobAttempt][]job.Rank, error) {
+	found := make(map[ledger.JobAttempt][]job.Rank, len(wanted))
+	for part := range slices.Chunk(wanted, atOnce) {
+		jobIDs, attempts, wants := make([]string, len(part)), make([]int, len(part)), map[ledger.JobAttempt]bool{}
+		for i, of := range part {
+			jobIDs[i], attempts[i], wants[of] = of.JobID, of.Attempt, true
+		}
+		all, err := listRows[rankRow](r.newQuery().Where("job_id IN ? AND attempt IN ?", jobIDs, attempts).
+			Order("job_id, attempt, rank"), "reading the ranks of jobs")
+		if err != nil {
+			return nil, err
+		}
+		for _, rank := range all {
+			of := ledger.JobAttempt{JobID: rank.JobID, Attempt: rank.Attempt}
+			if wants[of] { // not one's job with another one's attempt
+				found[of] = append(found[of], rank)
+			}
+		}
+	}
+	return found, nil
 }
 
 func (r jobReader) RanksOn(nodeID string) ([]job.Rank, error) {

@@ -103,6 +103,13 @@ func mayShare(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, nodeID string,
 // RecordCleaned keeps what a node's daemon says of what is left of holders' work there. What is not
 // clean takes the node out of use, also where nobody waits for it any more.
 func RecordCleaned(tx *txn.Tx, p *txn.PoolTx, n node.Node, said []ledger.Cleaned) error {
+	ids := make([]string, len(said))
+	for i, s := range said {
+		ids[i] = s.AllocationID
+	}
+	if err := txn.ReadHolders(tx, ids); err != nil {
+		return err
+	}
 	for _, s := range said {
 		if err := recordCleaned(tx, p, n, s); err != nil {
 			return err
@@ -137,11 +144,11 @@ func recordCleaned(tx *txn.Tx, p *txn.PoolTx, n node.Node, s ledger.Cleaned) err
 
 // holderOf is the organization that an allocation was of; empty if that is not known.
 func holderOf(tx *txn.Tx, allocationID string) string {
-	a, err := tx.Port.Allocation(ledger.Scope{All: true}, allocationID)
+	id, err := txn.HolderOf(tx, allocationID)
 	if err != nil {
 		return ""
 	}
-	return a.OrganizationID
+	return id
 }
 
 // changeCleaning replaces one of what is being cleaned.

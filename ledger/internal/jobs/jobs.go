@@ -99,7 +99,7 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand) ([]job.Job, error) {
 // checkRoom refuses what would make the queue of a pool longer than it may be, or one tenant's part
 // of it.
 func checkRoom(tx *txn.Tx, p *txn.PoolTx, organizationID string, more int) error {
-	counts, err := tx.Port.CountLiveJobs(p.Pool.ID)
+	counts, err := txn.CountWaiting(tx, p.Pool.ID)
 	if err != nil {
 		return err
 	}

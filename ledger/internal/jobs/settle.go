@@ -28,18 +28,11 @@ func (l Jobs) SettleNode(ctx context.Context, actor ledger.Actor, said ledger.No
 	if actor.Kind != ledger.NodeKey {
 		return out, ledger.ErrDenied
 	}
-	quiet := false
-	err = l.Store.Read(ctx, func(r ledger.Reader) (err error) {
-		if quiet, err = saysNothingNew(r, actor.NodeID, said); err != nil || !quiet {
-			return err
+	if !tellsOfAnEnd(said) {
+		out, quiet, err := l.settleQuiet(ctx, actor.NodeID, said)
+		if err != nil || quiet {
+			return out, err
 		}
-		if out.Stop, err = readStops(r, said.Jobs); err == nil {
-			out.Ended, err = ledger.EndedHolds(r, actor.NodeID, said.Holds)
-		}
-		return err
-	})
-	if err != nil || quiet {
-		return out, err
 	}
 	err = l.InGroup(ctx, ledger.SystemActor("node"), &ledger.LockHint{Node: actor.NodeID}, func(tx *txn.Tx) error {
 		p, n, err := fleet.LockPoolOfNode(tx, actor.NodeID)
@@ -51,18 +44,35 @@ func (l Jobs) SettleNode(ctx context.Context, actor ledger.Actor, said ledger.No
 	return out, err
 }
 
+// tellsOfAnEnd reports whether a daemon says that an attempt or a hold has ended.
+func tellsOfAnEnd(said ledger.NodeReport) bool {
+	return len(said.Cleaned) > 0 || slices.ContainsFunc(said.Jobs, func(s ledger.JobReport) bool { return s.Ended })
+}
+
+// settleQuiet is SettleNode where nothing is new, and reports whether that is so.
+func (l Jobs) settleQuiet(ctx context.Context, nodeID string, said ledger.NodeReport) (out ledger.NodeOrders, quiet bool,
+	err error) {
+	err = l.Store.Read(ctx, func(r ledger.Reader) (err error) {
+		if quiet, err = saysNothingNew(r, nodeID, said); err != nil || !quiet {
+			return err
+		}
+		if out.Stop, err = readStops(r, said.Jobs); err == nil {
+			out.Ended, err = ledger.EndedHolds(r, nodeID, said.Holds)
+		}
+		return err
+	})
+	return out, quiet, err
+}
+
 // saysNothingNew reports whether a daemon says of each attempt what is known here, and has none to start.
 func saysNothingNew(r ledger.Reader, nodeID string, said ledger.NodeReport) (bool, error) {
-	if len(said.Cleaned) > 0 {
-		return false, nil
-	}
 	ranks, err := r.RanksOn(nodeID)
 	if err != nil {
 		return false, err
 	}
 	for _, s := range said.Jobs {
 		i := slices.IndexFunc(ranks, s.IsOf)
-		if i < 0 || ranks[i].State != job.RankRunning || s.Ended {
+		if i < 0 || ranks[i].State != job.RankRunning {
 			return false, nil
 		}
 	}
@@ -92,6 +102,9 @@ func readStops(r ledger.Reader, running []ledger.JobReport) (out []ledger.JobSto
 func settleNode(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) (out ledger.NodeOrders, err error) {
 	recovers := p.Pool.Recovery.Active()
 	if err := fleet.RecordCleaned(tx, p, n, said.Cleaned); err != nil {
+		return out, err
+	}
+	if err := readJobsOf(tx, n.ID, said.Jobs); err != nil {
 		return out, err
 	}
 	for _, s := range said.Jobs {
@@ -126,6 +139,25 @@ func settleNode(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) 
 	live := slices.Collect(p.Allocations.All())
 	out.Ended = ledger.EndedIn(n.ID, said.Holds, live, p.Cleaning, tx.Now())
 	return out, nil
+}
+
+// readJobsOf reads at once what is known of the attempts that a daemon tells of, and of those that it is to start.
+func readJobsOf(tx *txn.Tx, nodeID string, said []ledger.JobReport) error {
+	ranks, err := txn.RanksOn(tx, nodeID)
+	if err != nil {
+		return err
+	}
+	var all []ledger.JobAttempt
+	for _, s := range said {
+		all = append(all, s.Attempted())
+	}
+	for _, r := range ranks {
+		of := ledger.JobAttempt{JobID: r.JobID, Attempt: r.Attempt}
+		if r.State == job.Ordered && len(all)-len(said) < mostOrders && !slices.Contains(all, of) {
+			all = append(all, of)
+		}
+	}
+	return txn.ReadAttempts(tx, all)
 }
 
 // takeOrders returns the attempts that a daemon is to start, and opens their holds.

@@ -92,7 +92,14 @@ func (t *turns) startTogether(ctx context.Context, all []start) (refused []start
 		return nil, nil
 	}
 	var passed []start
+	wanted := make([]string, len(all))
+	for i, s := range all {
+		wanted[i] = s.ID
+	}
 	err = t.l.inPoolOf(ctx, ledger.SystemActor("scheduler"), all[0].Job, func(tx *txn.Tx, p *txn.PoolTx) (err error) {
+		if err := txn.ReadJobs(tx, wanted); err != nil {
+			return err
+		}
 		if passed, err = startEach(tx, p, t.passed, true); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,31 +34,86 @@ func FindJob(tx *Tx, id string) (job.Job, error) {
 
 // jobsRead is what a transaction has read of jobs: nobody else changes it meanwhile.
 type jobsRead struct {
-	byID  map[string]job.Job
-	ranks map[attemptKey][]job.Rank
+	byID    map[string]job.Job
+	ranks   map[ledger.JobAttempt][]job.Rank
+	onNode  map[string][]job.Rank     // that have not ended
+	waiting map[string]map[string]int // in each pool, by organization
 	// changed has where in the change each job is, of the first of them: an array has thousands.
 	changed map[string]int
 }
 
-type attemptKey struct {
-	jobID   string
-	attempt int
-}
-
 // ranksOf returns the ranks of an attempt as they were before this transaction.
-func ranksOf(tx *Tx, key attemptKey) ([]job.Rank, error) {
+func ranksOf(tx *Tx, key ledger.JobAttempt) ([]job.Rank, error) {
 	if all, found := tx.jobs.ranks[key]; found {
 		return slices.Clone(all), nil
 	}
-	all, err := tx.Port.JobRanks(key.jobID, key.attempt)
+	all, err := tx.Port.JobRanks(key.JobID, key.Attempt)
 	if err != nil {
-		return nil, fmt.Errorf("reading the ranks of job %s: %w", key.jobID, err)
+		return nil, fmt.Errorf("reading the ranks of job %s: %w", key.JobID, err)
 	}
 	if tx.jobs.ranks == nil {
-		tx.jobs.ranks = map[attemptKey][]job.Rank{}
+		tx.jobs.ranks = map[ledger.JobAttempt][]job.Rank{}
 	}
 	tx.jobs.ranks[key] = all
 	return slices.Clone(all), nil
+}
+
+// ReadJobs reads jobs at once: FindJob then asks the database for none of them.
+func ReadJobs(tx *Tx, wanted []string) error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	all, err := tx.Port.WholeJobs(wanted)
+	if err != nil {
+		return fmt.Errorf("reading jobs: %w", err)
+	}
+	if tx.jobs.byID == nil {
+		tx.jobs.byID = map[string]job.Job{}
+	}
+	maps.Copy(tx.jobs.byID, all)
+	return nil
+}
+
+// ReadAttempts is ReadJobs of the jobs of attempts, and reads their ranks, too, for RanksOf.
+func ReadAttempts(tx *Tx, attempts []ledger.JobAttempt) error {
+	if len(attempts) == 0 {
+		return nil
+	}
+	wanted := make([]string, len(attempts))
+	for i, a := range attempts {
+		wanted[i] = a.JobID
+	}
+	if err := ReadJobs(tx, wanted); err != nil {
+		return err
+	}
+	ranks, err := tx.Port.RanksOfAttempts(attempts)
+	if err != nil {
+		return fmt.Errorf("reading the ranks of jobs: %w", err)
+	}
+	if tx.jobs.ranks == nil {
+		tx.jobs.ranks = map[ledger.JobAttempt][]job.Rank{}
+	}
+	for _, a := range attempts {
+		tx.jobs.ranks[a] = ranks[a] // also that there are none
+	}
+	return nil
+}
+
+// CountWaiting is how many jobs of a pool, which is locked, were not over before this transaction, by organization.
+// Nothing of it may be changed.
+func CountWaiting(tx *Tx, poolID string) (map[string]int, error) {
+	if counts, found := tx.jobs.waiting[poolID]; found {
+		return counts, nil
+	}
+	counts, err := tx.Port.CountLiveJobs(poolID)
+	if err != nil {
+		return nil, err
+	}
+	if tx.jobs.waiting == nil {
+		tx.jobs.waiting = map[string]map[string]int{}
+	}
+	tx.jobs.waiting[poolID] = counts
+	return counts, nil
 }
 
 // changedJob is where a job is in the change; -1: it is not.
@@ -99,7 +155,7 @@ func NoteJob(tx *Tx, j job.Job, message string) {
 
 // RanksOf returns the ranks of an attempt as this transaction leaves them.
 func RanksOf(tx *Tx, jobID string, attempt int) ([]job.Rank, error) {
-	all, err := ranksOf(tx, attemptKey{jobID, attempt})
+	all, err := ranksOf(tx, ledger.JobAttempt{JobID: jobID, Attempt: attempt})
 	if err != nil {
 		return nil, err
 	}
@@ -118,10 +174,18 @@ func RanksOf(tx *Tx, jobID string, attempt int) ([]job.Rank, error) {
 
 // RanksOn returns the ranks on a node that have not ended, as this transaction leaves them.
 func RanksOn(tx *Tx, nodeID string) ([]job.Rank, error) {
-	all, err := tx.Port.RanksOn(nodeID)
-	if err != nil {
-		return nil, fmt.Errorf("reading the jobs on node %s: %w", nodeID, err)
+	known, found := tx.jobs.onNode[nodeID]
+	if !found {
+		var err error
+		if known, err = tx.Port.RanksOn(nodeID); err != nil {
+			return nil, fmt.Errorf("reading the jobs on node %s: %w", nodeID, err)
+		}
+		if tx.jobs.onNode == nil {
+			tx.jobs.onNode = map[string][]job.Rank{}
+		}
+		tx.jobs.onNode[nodeID] = known
 	}
+	all := slices.Clone(known)
 	for _, r := range tx.Change.JobRanks {
 		all = slices.DeleteFunc(all, r.IsSame)
 		if r.NodeID == nodeID && r.State != job.RankEnded {

@@ -27,6 +27,7 @@ type Tx struct {
 	replays       map[ledger.ReplayKey]ledger.Replay
 	Change        ledger.Change
 	jobs          jobsRead
+	holders       map[string]string // organizations, by allocation, as far as they were asked for; empty: there is none
 	Wake          []ledger.Wakeup
 	undos         []func()
 	member        int  // which of the group is at work
