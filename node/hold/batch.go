@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // gatherFor is how long an end waits for others, so that one look at all processes and at all shared
@@ -124,14 +126,7 @@ func endQuiet(all []due) (quiet []due) {
 			quiet = append(quiet, d)
 		}
 	}
-	if len(quiet) == 0 {
-		return nil
-	}
-	users, err := runningUsers()
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(quiet, func(d due) bool { return users[d.UID] })
+	return slices.DeleteFunc(quiet, func(d due) bool { return !isIdle(d.UID) })
 }
 
 // isEmpty reports whether the kernel says that no process is in a cgroup, nor in one below it.
@@ -140,26 +135,11 @@ func isEmpty(cgroup string) bool {
 	return err == nil && slices.Contains(strings.Split(string(text), "\n"), "populated 0")
 }
 
-// runningUsers are all users that any process has.
-func runningUsers() (map[uint32]bool, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, fmt.Errorf("looking for processes: %w", err)
-	}
-	users := map[uint32]bool{}
-	for _, e := range entries {
-		if name := e.Name(); name[0] < '0' || name[0] > '9' {
-			continue
-		}
-		status, err := os.ReadFile(filepath.Join("/proc", e.Name(), "status")) //nolint:gosec // the kernel's file
-		if err != nil {
-			continue // it has ended
-		}
-		for _, uid := range usersOf(status) {
-			users[uid] = true
-		}
-	}
-	return users, nil
+// isIdle reports whether the kernel knows of no process that was started with a user. One of a hold has that user as
+// long as it is there: it may take no other one.
+func isIdle(uid uint32) bool {
+	_, err := unix.Getpriority(unix.PRIO_USER, int(uid))
+	return errors.Is(err, unix.ESRCH)
 }
 
 // sharedScope is where what holds left in shared folders is found.

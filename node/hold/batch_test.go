@@ -3,7 +3,9 @@ package hold_test
 import (
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -80,6 +82,26 @@ func TestAHoldThatIsBusyHoldsUpNobody(t *testing.T) {
 	require.Contains(t, told[0].Proof, "0 processes ended")
 	require.Contains(t, told[1].Proof, "1 process ended")
 	require.False(t, alive(pid))
+}
+
+// A process of its user that is not in its cgroup, and was started by another program, is ended too.
+func TestAProcessElsewhereIsNotOverlooked(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give holds users of their own")
+	}
+	now := clock.NewManual(day)
+	k := keeperAt(t, newDir(t), now)
+	p, err := k.Open(hold.Hold{AllocationID: alc(1)})
+	require.NoError(t, err)
+	elsewhere := exec.Command("sleep", "1000")
+	elsewhere.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: p.UID, Gid: p.GID}}
+	require.NoError(t, elsewhere.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- elsewhere.Wait() }()
+	told := endAll(t, k, now, alc(1))
+	require.Len(t, told, 1)
+	require.Contains(t, told[0].Proof, "1 process ended")
+	require.ErrorContains(t, <-ended, "signal: ")
 }
 
 // What changes is in the journal, and a keeper that begins again knows it; a damaged one is refused.
