@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
@@ -36,10 +37,16 @@ func (a Actor) MayEnter(organizationID string) bool {
 	return a.AtLeast(Member) && organizationID != "" && a.OrganizationID == organizationID
 }
 
+// LiveReader is what AccessTo reads: a Reader, or what a verb that has just looked at a pool knows of it.
+type LiveReader interface {
+	Now() time.Time
+	LiveState(id string) (PoolState, error)
+}
+
 // AccessTo returns how the actor gets to an allocation's GPUs; nil when it must not
 // know, and when there is nothing to get to: before the allocation is active, once it
 // or its lease is over, and of work that a cluster's scheduler placed.
-func AccessTo(r Reader, who Actor, a allocation.Allocation) (*Access, error) {
+func AccessTo(r LiveReader, who Actor, a allocation.Allocation) (*Access, error) {
 	over := !a.LeaseUntil.IsZero() && !r.Now().Before(a.LeaseUntil)
 	if !who.MayEnter(a.OrganizationID) || a.State() != allocation.Active || a.Observed() || over {
 		return nil, nil

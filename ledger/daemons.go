@@ -54,6 +54,8 @@ type GPUStretch struct {
 
 // DaemonReader reads what is known of the daemons of nodes.
 type DaemonReader interface {
+	// Holders returns of which organizations allocations are, or were, by id, of those that there are.
+	Holders(ids []string) (map[string]string, error)
 	// Daemon returns what is known of the daemon of a node: ErrNotFound if no token was
 	// ever made for it.
 	Daemon(nodeID string) (Daemon, error)

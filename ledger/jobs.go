@@ -321,6 +321,7 @@ type NodeReport struct {
 type NodeOrders struct {
 	Ended  []string     // the allocations whose work there is to end
 	Start  []JobOrder   // attempts that are to be started, unless it knows them
+	Place  SettledPool  // where those are
 	Stop   []JobStop    // attempts that are to end
 	Forget []JobAttempt // attempts that have ended, of which all is known here, and those that nobody knows
 }
@@ -330,4 +331,21 @@ type JobOrder struct {
 	Job        job.Job // with its input
 	Rank       int     // of the node
 	Allocation allocation.Allocation
+}
+
+// SettledPool is a LiveReader of one pool, with the nodes that something is to be started on.
+type SettledPool struct {
+	At    time.Time
+	State PoolState
+}
+
+// Now is when the pool was looked at.
+func (s SettledPool) Now() time.Time { return s.At }
+
+// LiveState returns the pool, which is the only one that is known.
+func (s SettledPool) LiveState(id string) (PoolState, error) {
+	if s.State.Pool.ID != id {
+		return PoolState{}, ErrNotFound
+	}
+	return s.State, nil
 }

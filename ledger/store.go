@@ -114,8 +114,6 @@ type Reader interface {
 	Reservations(s Scope, f BookingFilter, p Page) ([]reservation.Reservation, error)
 	Allocation(s Scope, id string) (allocation.Allocation, error)
 	Allocations(s Scope, f BookingFilter, p Page) ([]allocation.Allocation, error)
-	// Holders returns of which organizations allocations are, or were, by id, of those that there are.
-	Holders(ids []string) (map[string]string, error)
 	Schedule(s Scope, id string) (Schedule, error)
 	Schedules(s Scope, p Page) ([]Schedule, error)
 	JobReader

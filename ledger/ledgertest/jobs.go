@@ -183,7 +183,9 @@ func ranksAreFound(w *world, nodeID string) {
 	second := job.Rank{JobID: "job_1", Attempt: 1, Rank: 1, NodeID: nodeID, State: job.RankRunning}
 	w.mustSave(ledger.Change{JobRanks: []job.Rank{second, first}})
 	third := job.Rank{JobID: "job_2", Attempt: 2, NodeID: nodeID, State: job.RankEnded}
-	w.mustSave(ledger.Change{JobRanks: []job.Rank{third, {JobID: "job_2", Attempt: 1, NodeID: nodeID, State: job.RankEnded}}})
+	earlier := third
+	earlier.Attempt = 1 // the attempt of another job's that is asked for
+	w.mustSave(ledger.Change{JobRanks: []job.Rank{third, earlier}})
 	second.State, second.End = job.RankEnded, job.End{Code: job.Exit, ExitCode: 3, Ran: true}
 	w.mustSave(ledger.Change{JobRanks: []job.Rank{second}})
 	w.readSnapshot(func(r ledger.Reader) error {
@@ -196,7 +198,8 @@ func ranksAreFound(w *world, nodeID string) {
 		none, err := r.JobRanks("job_1", 2)
 		require.NoError(w, err)
 		require.Empty(w, none)
-		wanted := []ledger.JobAttempt{{JobID: "job_1", Attempt: 1}, {JobID: "job_2", Attempt: 2}, {JobID: "job_3", Attempt: 1}}
+		wanted := []ledger.JobAttempt{{JobID: "job_1", Attempt: 1}, {JobID: "job_2", Attempt: 2},
+			{JobID: "job_3", Attempt: 1}}
 		several, err := r.RanksOfAttempts(wanted)
 		require.NoError(w, err)
 		require.Equal(w, map[ledger.JobAttempt][]job.Rank{wanted[0]: {first, second}, wanted[1]: {third}}, several)

@@ -379,38 +379,6 @@ func (r jobReader) CountLiveJobs(poolID string) (map[string]int, error) {
 
 func withoutInput(db *gorm.DB) *gorm.DB { return db.Omit("input") }
 
-func (r jobReader) JobRanks(jobID string, attempt int) ([]job.Rank, error) {
-	return listRows[rankRow](r.newQuery().Where("job_id = ? AND attempt = ?", jobID, attempt).Order("rank"),
-		"reading the ranks of job "+jobID)
-}
-
-func (r jobReader) RanksOfAttempts(wanted []ledger.JobAttempt) (map[ledger.JobAttempt][]job.Rank, error) {
-	found := make(map[ledger.JobAttempt][]job.Rank, len(wanted))
-	for part := range slices.Chunk(wanted, atOnce) {
-		jobIDs, attempts, wants := make([]string, len(part)), make([]int, len(part)), map[ledger.JobAttempt]bool{}
-		for i, of := range part {
-			jobIDs[i], attempts[i], wants[of] = of.JobID, of.Attempt, true
-		}
-		all, err := listRows[rankRow](r.newQuery().Where("job_id IN ? AND attempt IN ?", jobIDs, attempts).
-			Order("job_id, attempt, rank"), "reading the ranks of jobs")
-		if err != nil {
-			return nil, err
-		}
-		for _, rank := range all {
-			of := ledger.JobAttempt{JobID: rank.JobID, Attempt: rank.Attempt}
-			if wants[of] { // not one's job with another one's attempt
-				found[of] = append(found[of], rank)
-			}
-		}
-	}
-	return found, nil
-}
-
-func (r jobReader) RanksOn(nodeID string) ([]job.Rank, error) {
-	return listRows[rankRow](r.newQuery().Where("node_id = ?", nodeID).Where("state <> 'ended'").
-		Order("job_id, attempt, rank"), "reading the jobs on node "+nodeID)
-}
-
 func (r jobReader) JobOutput(jobID string, attempt, rank int, after int64, limit int) ([]ledger.JobOutput, error) {
 	return listRows[outputRow](r.newQuery().Where("job_id = ? AND attempt = ? AND rank = ? AND ends_at > ?", jobID,
 		attempt, rank, after).Order("starts_at").Limit(limit), "reading the output of job "+jobID)

@@ -61,27 +61,22 @@ func (a *API) settleNode(ctx context.Context, b contract.Heartbeat, answer *cont
 	for _, s := range told.Stop {
 		answer.StopJobs = append(answer.StopJobs, stopOf(s))
 	}
-	if len(told.Start) == 0 {
-		return nil
-	}
-	return a.readSnapshot(ctx, func(r ledger.Reader) error {
-		for _, o := range told.Start {
-			access, err := ledger.AccessTo(r, ledger.SystemActor("node"), o.Allocation)
-			if err != nil {
-				return err
-			}
-			if access == nil { // it has ended meanwhile
-				continue
-			}
-			encoded := encodeAccess(o.Allocation, *access)
-			for _, n := range encoded.Nodes {
-				if n.NodeID == actor.NodeID {
-					answer.Jobs = append(answer.Jobs, orderOf(o, n))
-				}
+	for _, o := range told.Start {
+		access, err := ledger.AccessTo(told.Place, ledger.SystemActor("node"), o.Allocation)
+		if err != nil {
+			return err
+		}
+		if access == nil { // its lease is over
+			continue
+		}
+		encoded := encodeAccess(o.Allocation, *access)
+		for _, n := range encoded.Nodes {
+			if n.NodeID == actor.NodeID {
+				answer.Jobs = append(answer.Jobs, orderOf(o, n))
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func nodeReportOf(b contract.Heartbeat) ledger.NodeReport {

@@ -50,8 +50,8 @@ func tellsOfAnEnd(said ledger.NodeReport) bool {
 }
 
 // settleQuiet is SettleNode where nothing is new, and reports whether that is so.
-func (l Jobs) settleQuiet(ctx context.Context, nodeID string, said ledger.NodeReport) (out ledger.NodeOrders, quiet bool,
-	err error) {
+func (l Jobs) settleQuiet(ctx context.Context, nodeID string, said ledger.NodeReport) (
+	out ledger.NodeOrders, quiet bool, err error) {
 	err = l.Store.Read(ctx, func(r ledger.Reader) (err error) {
 		if quiet, err = saysNothingNew(r, nodeID, said); err != nil || !quiet {
 			return err
@@ -136,6 +136,7 @@ func settleNode(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) 
 	if out.Start, err = takeOrders(tx, p, n, said); err != nil {
 		return out, err
 	}
+	out.Place = placeOf(tx, p, out.Start)
 	live := slices.Collect(p.Allocations.All())
 	out.Ended = ledger.EndedIn(n.ID, said.Holds, live, p.Cleaning, tx.Now())
 	return out, nil
@@ -192,6 +193,21 @@ func takeOrders(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) 
 		}
 	}
 	return out, nil
+}
+
+// placeOf is what is known of the pool and the nodes on which jobs are to be started.
+func placeOf(tx *txn.Tx, p *txn.PoolTx, starts []ledger.JobOrder) ledger.SettledPool {
+	out := ledger.SettledPool{At: tx.Now(), State: ledger.PoolState{Pool: p.Pool}}
+	known := map[string]bool{}
+	for _, o := range starts {
+		for _, held := range o.Allocation.Devices {
+			if n, found := p.FindNode(held.NodeID); found && !known[n.ID] {
+				known[n.ID] = true
+				out.State.Nodes = append(out.State.Nodes, n)
+			}
+		}
+	}
+	return out
 }
 
 // openHold opens the hold of a job's allocation on a node, or says why it must not be.

@@ -20,7 +20,8 @@ func ReadHolders(tx *Tx, allocationIDs []string) error {
 	return nil
 }
 
-// HolderOf is the organization that an allocation is or was of, which never changes; empty: there is no such allocation.
+// HolderOf is the organization that an allocation is or was of, which never changes; empty: there is no such
+// allocation.
 func HolderOf(tx *Tx, allocationID string) (string, error) {
 	if _, known := tx.holders[allocationID]; !known {
 		if err := ReadHolders(tx, []string{allocationID}); err != nil {
