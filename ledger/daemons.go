@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/activity"
+	"github.com/forewarm/forewarm/core/node"
 )
 
 // Daemon is by what the daemon of a node proves who it is. Of tokens and keys only the
@@ -46,6 +47,25 @@ type Presence struct {
 	Activity []activity.Open
 }
 
+// How long nothing may come from the daemon of a node before no job starts there.
+const (
+	SilentAfter = 2 * time.Minute
+	// JoinWithin is how long a node may be ready before its daemon has joined, where one is started with it.
+	JoinWithin = 10 * time.Minute
+)
+
+// IsSilent reports whether no daemon would start a job on a node now, by when its daemon said something last; the zero
+// time: it never did.
+func IsSilent(n node.Node, seen, now time.Time) bool {
+	switch {
+	case n.State() != node.Ready:
+		return false
+	case seen.IsZero():
+		return now.Sub(n.ReadyAt) > JoinWithin
+	}
+	return now.Sub(seen) > SilentAfter
+}
+
 // GPUStretch is a stretch of a GPU of a node that is over.
 type GPUStretch struct {
 	NodeID string
@@ -68,6 +88,8 @@ type DaemonReader interface {
 	// PresencesOf returns what the daemons of some nodes said last, by node; of those that
 	// never did nothing.
 	PresencesOf(nodeIDs []string) (map[string]Presence, error)
+	// DaemonsSeen returns when the daemons of some nodes said something last, by node: it costs a part of PresencesOf.
+	DaemonsSeen(nodeIDs []string) (map[string]time.Time, error)
 	// GPUStretches returns, by node, what the GPUs of some nodes did in a period, as far as
 	// they were looked at: those stretches that are open reach to the last look.
 	GPUStretches(nodeIDs []string, from, to time.Time) (map[string][]activity.Stretch, error)

@@ -299,6 +299,8 @@ const (
 	WaitsForArray = "array_limit"
 	// WaitsForNodes: too few nodes of its pool are such that it may run there.
 	WaitsForNodes = "nodes"
+	// WaitsForDaemon: of too few nodes on which it may run a daemon is there that would start it.
+	WaitsForDaemon = "silent_daemon"
 )
 
 // IsOf reports whether it is of an attempt's rank.

@@ -60,6 +60,10 @@ func daemonsAreFound(w *world) {
 	w.mustSave(ledger.Change{Presences: []ledger.Presence{first}})
 	require.Equal(w, []ledger.Presence{later, first}, said(time.Time{}))
 	require.Equal(w, first, readValue(w, func(r ledger.Reader) (ledger.Presence, error) { return r.Presence("nod_3") }))
+	require.Equal(w, map[string]time.Time{"nod_3": first.SeenAt, "nod_4": later.SeenAt},
+		readValue(w, func(r ledger.Reader) (map[string]time.Time, error) {
+			return r.DaemonsSeen([]string{"nod_3", "nod_4", "nobody"})
+		}))
 	require.Equal(w, map[string]ledger.Presence{"nod_3": first},
 		readValue(w, func(r ledger.Reader) (map[string]ledger.Presence, error) {
 			return r.PresencesOf([]string{"nod_3", "nod_1", "nobody"})

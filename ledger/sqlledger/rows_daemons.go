@@ -127,3 +127,18 @@ func (r capacityReader) PresencesOf(nodeIDs []string) (map[string]ledger.Presenc
 	}
 	return byNode, nil
 }
+
+func (r capacityReader) DaemonsSeen(nodeIDs []string) (map[string]time.Time, error) {
+	const doing = "reading when daemons said something"
+	byNode := make(map[string]time.Time, len(nodeIDs))
+	for part := range slices.Chunk(nodeIDs, atOnce) {
+		var all []presenceRow
+		if err := r.newQuery().Select("node_id", "seen_at").Where("node_id IN ?", part).Find(&all).Error; err != nil {
+			return nil, wrapError(doing, err)
+		}
+		for _, p := range all {
+			byNode[p.NodeID] = toTime(p.Seen)
+		}
+	}
+	return byNode, nil
+}

@@ -46,10 +46,21 @@ func (w *world) finish(end *job.End) (ended int) {
 	return ended
 }
 
+// queue is that of the world's pool. Lists of jobs say the same of why each waits.
 func (w *world) queue() (all []ledger.QueuedJob) {
 	w.Helper()
 	require.NoError(w, w.store.Read(w.Context(), func(r ledger.Reader) (err error) {
-		all, err = w.ledger.QueueOf(r, w.pool.ID)
+		if all, err = w.ledger.QueueOf(r, w.pool.ID); err != nil {
+			return err
+		}
+		jobs := make([]job.Job, 0, len(all))
+		for _, q := range all {
+			jobs = append(jobs, q.Job)
+		}
+		why, err := w.ledger.WhyWaiting(r, jobs)
+		for _, q := range all {
+			require.Equal(w, [2]string{q.Code, q.Detail}, [2]string{why[q.ID].Code, why[q.ID].Detail})
+		}
 		return err
 	}))
 	return all

@@ -64,9 +64,17 @@ func TestJobsStayOffHotNodes(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, of.Summary, "too hot (90 °C): jobs start elsewhere until")
 
-	w.pass(4 * time.Minute)
-	daemons[2].measure(70) // it was too hot until now, so its five minutes begin
-	w.pass(3 * time.Minute)
+	w.pass(time.Minute)
+	for range 4 {
+		for i, d := range daemons {
+			if i == 2 {
+				d.measure(90)
+			} else {
+				d.measure(70) // it was too hot until now, so its five minutes begin with the first
+			}
+		}
+		w.pass(90 * time.Second)
+	}
 	require.Equal(t, job.Scheduled, w.readJob(waits.ID).State(), "time alone starts it once a node has cooled down")
 	require.NotEqual(t, []int{nodes[2].Slot}, w.slotsOf(waits.ID))
 }
@@ -77,8 +85,8 @@ func TestWarmNodesComeLast(t *testing.T) {
 	ann := w.newSubmitter("ann")
 	w.warmNodes(4)
 	nodes := w.readNodes(node.Ready)
-	for _, n := range nodes[:3] {
-		w.lookAt(n.ID).measure(75)
+	for i, n := range nodes {
+		w.lookAt(n.ID).measure([]int{75, 75, 75, 40}[i])
 	}
 	first := w.submit(ann, jobOf(2, nil))
 	w.doDueWork()

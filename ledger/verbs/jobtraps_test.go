@@ -228,6 +228,7 @@ func TestASilentDaemonIsExplained(t *testing.T) {
 		return why
 	}
 	require.Empty(t, explain().Blockers)
+	w.silent = map[string]bool{r.daemons[0].NodeID: true}
 	w.pass(3 * time.Minute)
 	require.Equal(t, "silent_daemon", explain().Blockers[0].Code)
 	require.Equal(t, []string{r.daemons[0].NodeID}, explain().Blockers[0].Evidence)

@@ -11,7 +11,6 @@ import (
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
-	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // label changes the labels and taints of a node.
@@ -93,13 +92,6 @@ func TestJobsGoToNodesThatTheyAskFor(t *testing.T) {
 	why, err := w.ledger.ExplainJob(t.Context(), ann, waits.ID)
 	require.NoError(t, err)
 	require.Contains(t, why.Summary, "asks for disk")
-	read := w.readJob(waits.ID)
-	w.read(func(r ledger.Reader) error {
-		told, err := verbs.WhyWaiting(r, []job.Job{read})
-		require.Equal(t, ledger.WaitsForNodes, told[waits.ID].Code)
-		return err
-	})
-
 	w.label(nodes[0], ledger.NodeChange{Labels: map[string]string{"disk": "any"}})
 	w.doDueWork()
 	require.Equal(t, []int{nodes[0].Slot}, w.slotsOf(waits.ID), "it starts once a node has the label")

@@ -7,7 +7,6 @@ package verbs
 import (
 	"context"
 
-	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
@@ -39,11 +38,6 @@ type Ledger struct {
 	preview.Previews
 	report.Reporting
 	setup.Setup
-}
-
-// WhyWaiting says why jobs wait that do, by their ids, but for their places.
-func WhyWaiting(r ledger.Reader, some []job.Job) (map[string]ledger.QueuedJob, error) {
-	return jobs.WhyWaiting(r, some)
 }
 
 // Waits estimates how long bookings wait.

@@ -49,6 +49,7 @@ type world struct {
 	soldOut    bool
 	scheduling ledger.SchedulingConfig
 	joined     map[string]ledger.Actor // daemons, by their nodes
+	silent     map[string]bool         // nodes whose daemons say nothing
 }
 
 func newWorld(t *testing.T) *world {
@@ -116,10 +117,31 @@ func (w *world) pass(d time.Duration) {
 		require.NoError(w, err)
 		if next.IsZero() || next.After(end) {
 			w.clock.Set(end)
+			w.beatAll()
 			return
 		}
 		w.clock.Set(next)
+		w.beatAll()
 	}
+}
+
+// beatAll has the daemons of joinedDaemons say that they are there, but for those of silent nodes.
+func (w *world) beatAll() {
+	w.Helper()
+	if len(w.joined) == 0 {
+		return
+	}
+	for _, n := range w.readNodes(node.Ready) {
+		if daemon, ok := w.joined[n.ID]; ok && !w.silent[n.ID] {
+			w.beat(daemon)
+		}
+	}
+}
+
+func (w *world) beat(daemon ledger.Actor) {
+	w.Helper()
+	_, err := w.ledger.RecordBeat(w.Context(), daemon, ledger.Beat{BootID: "boot", Epoch: 1, Look: []byte("{}")})
+	require.NoError(w, err)
 }
 
 // doDueWork does what is due now.

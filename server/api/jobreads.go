@@ -7,7 +7,6 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/ledger"
-	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/problem"
 )
@@ -63,7 +62,7 @@ func listJobs(ctx context.Context, a *API, in *struct {
 		why := map[string]ledger.QueuedJob{}
 		out, err = readPage(in.Page, "job", func(p ledger.Page) (all []job.Job, err error) {
 			if all, err = r.Jobs(s, f, p); err == nil {
-				why, err = verbs.WhyWaiting(r, all)
+				why, err = a.Ledger.WhyWaiting(r, all)
 			}
 			return all, err
 		}, func(j job.Job) string { return j.ID }, func(j job.Job) contract.Job { return tellWhy(encodeListed(j), why) })
@@ -125,7 +124,7 @@ func getJob(ctx context.Context, a *API, in *struct {
 		if in.Position && j.State() == job.Pending {
 			why, err = a.queuedByID(r, j.PoolID)
 		} else {
-			why, err = verbs.WhyWaiting(r, []job.Job{j})
+			why, err = a.Ledger.WhyWaiting(r, []job.Job{j})
 		}
 		out = tellWhy(encodeJob(j), why)
 		if err == nil && in.Position && j.State() == job.Pending {

@@ -41,7 +41,10 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 	}
 	tiers := txn.TiersNow(p, req.own, req.explicit)
 	if req.job != nil {
-		tiers = tiersOfJob(p, *req.job, tiers)
+		var err error
+		if tiers, err = tiersOfJob(p, *req.job, tiers); err != nil {
+			return txn.Verdict{}, calendar.Interval{}, err
+		}
 	}
 	view := admissionView(tx, p, h, tiers)
 	window := calendar.Interval{Start: tx.Now(), End: tx.Now().Add(req.lease)}

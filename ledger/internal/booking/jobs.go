@@ -71,7 +71,9 @@ func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx,
 	if err := putReadyFirst(tx, able, h, ask); err != nil {
 		return nil, j, err
 	}
-	able = suitsFirst(able, func(p *txn.PoolTx) job.Job { return fitted(p, req, j) })
+	if able, err = suitsFirst(able, func(p *txn.PoolTx) job.Job { return fitted(p, req, j) }); err != nil {
+		return nil, j, err
+	}
 	j = fitted(able[0], req, j)
 	return able[0], j, checkCheckpoint(j)
 }

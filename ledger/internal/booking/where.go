@@ -2,12 +2,14 @@ package booking
 
 import (
 	"slices"
+	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/placement"
+	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
@@ -31,9 +33,14 @@ func MayUse(j job.Job, p capacity.Pool, n node.Node) bool {
 // MayBoot reports whether a job may run on a node that is made for it: it has the pool's labels and taints alone.
 func MayBoot(j job.Job, p capacity.Pool) bool { return MayUse(j, p, node.Node{}) }
 
-// maySlots are the slots of a pool on which a job may run. It returns false if that is all of them.
-func maySlots(p *txn.PoolTx, j job.Job) (allowed calendar.SlotSet, narrower bool) {
+// maySlots are the slots of a pool on which a job may run, and would be started. It returns false if that is all of
+// them.
+func maySlots(p *txn.PoolTx, j job.Job) (allowed calendar.SlotSet, narrower bool, err error) {
 	allowed = calendar.NewSlotSet(p.Pool.MaxNodes)
+	seen, err := p.DaemonsSeen()
+	if err != nil {
+		return allowed, false, err
+	}
 	boots := MayBoot(j, p.Pool.Pool)
 	for slot := range p.Pool.MaxNodes {
 		if boots {
@@ -43,31 +50,42 @@ func maySlots(p *txn.PoolTx, j job.Job) (allowed calendar.SlotSet, narrower bool
 	for _, n := range p.Nodes.Rows {
 		switch {
 		case node.Machine.Terminal(n.State()) || n.Slot >= p.Pool.MaxNodes:
-		case MayUse(j, p.Pool.Pool, *n) && (j.Reservation != "" || !n.Heat.IsHot(p.Tx.Now())): // what is reserved, it has
-			allowed.Add(n.Slot)
+		case MayUse(j, p.Pool.Pool, *n) && (j.Reservation != "" || isServing(*n, seen[n.ID], p.Tx.Now())):
+			allowed.Add(n.Slot) // what is reserved, it has
 		default:
 			allowed.Remove(n.Slot)
 		}
 	}
-	return allowed, allowed.Len() < p.Pool.MaxNodes
+	return allowed, allowed.Len() < p.Pool.MaxNodes, nil
+}
+
+// isServing reports whether jobs are started on a node now.
+func isServing(n node.Node, seen, now time.Time) bool {
+	return !n.Heat.IsHot(now) && !ledger.IsSilent(n, seen, now)
 }
 
 // MayStay reports whether a job may run on its slots, and whether others may be worse.
-func MayStay(p *txn.PoolTx, j job.Job, slots []int) (may, pinned bool) {
-	allowed, narrower := maySlots(p, j)
-	return !slices.ContainsFunc(slots, func(slot int) bool { return !allowed.Has(slot) }), narrower
+func MayStay(p *txn.PoolTx, j job.Job, slots []int) (may, pinned bool, err error) {
+	allowed, narrower, err := maySlots(p, j)
+	return !slices.ContainsFunc(slots, func(slot int) bool { return !allowed.Has(slot) }), narrower, err
 }
 
 // tiersOfJob are those of an order's slots on which a job may run, each tier with what it prefers first.
-func tiersOfJob(p *txn.PoolTx, j job.Job, tiers calendar.Tiers) calendar.Tiers {
-	allowed, narrower := maySlots(p, j)
-	ranks := rankSlots(p, j)
+func tiersOfJob(p *txn.PoolTx, j job.Job, tiers calendar.Tiers) (calendar.Tiers, error) {
+	allowed, narrower, err := maySlots(p, j)
+	if err != nil {
+		return nil, err
+	}
+	ranks, err := rankSlots(p, j)
+	if err != nil {
+		return nil, err
+	}
 	worst := 0
 	for _, rank := range ranks {
 		worst = max(worst, rank)
 	}
 	if !narrower && worst == 0 {
-		return tiers
+		return tiers, nil
 	}
 	out := make(calendar.Tiers, 0, len(tiers))
 	for _, tier := range tiers {
@@ -81,12 +99,16 @@ func tiersOfJob(p *txn.PoolTx, j job.Job, tiers calendar.Tiers) calendar.Tiers {
 			out = append(out, some)
 		}
 	}
-	return out
+	return out, nil
 }
 
-// rankSlots are the places of a pool's slots in a job's order, from 0: those whose nodes have more of the labels that
-// it prefers come first, and of those the cool ones.
-func rankSlots(p *txn.PoolTx, j job.Job) []int {
+// rankSlots are the places of a pool's slots in a job's order, from 0: nodes come last whose daemon has not joined yet,
+// and before that those whose nodes have more of the labels that it prefers come first, and of those the cool ones.
+func rankSlots(p *txn.PoolTx, j job.Job) ([]int, error) {
+	seen, err := p.DaemonsSeen()
+	if err != nil {
+		return nil, err
+	}
 	prefers := placement.NewSet(j.Where.Prefers...)
 	heat := p.Tx.Config.Scheduling.Now().Of(p.Pool.Name).Heat
 	ranks := make([]int, p.Pool.MaxNodes)
@@ -108,24 +130,31 @@ func rankSlots(p *txn.PoolTx, j job.Job) []int {
 		if n.Heat.IsWarm(heat) {
 			ranks[n.Slot]++
 		}
+		if n.State() == node.Ready && seen[n.ID].IsZero() {
+			ranks[n.Slot] += 2*len(j.Where.Prefers) + 2
+		}
 	}
-	return ranks
+	return ranks, nil
 }
 
 // suitsFirst puts those pools first that have, or make, enough nodes on which the job may run; others may be labelled
 // later.
-func suitsFirst(pools []*txn.PoolTx, in func(*txn.PoolTx) job.Job) []*txn.PoolTx {
+func suitsFirst(pools []*txn.PoolTx, in func(*txn.PoolTx) job.Job) ([]*txn.PoolTx, error) {
 	if len(pools) < 2 {
-		return pools
+		return pools, nil
 	}
 	var first, last []*txn.PoolTx
 	for _, p := range pools {
 		j := in(p)
-		if allowed, _ := maySlots(p, j); allowed.Len() < j.Shape.Nodes {
+		allowed, _, err := maySlots(p, j)
+		if err != nil {
+			return nil, err
+		}
+		if allowed.Len() < j.Shape.Nodes {
 			last = append(last, p)
 		} else {
 			first = append(first, p)
 		}
 	}
-	return append(first, last...)
+	return append(first, last...), nil
 }

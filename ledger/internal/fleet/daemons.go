@@ -235,6 +235,9 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 		}
 		replacePresence(tx, ledger.Presence{NodeID: d.NodeID, SeenAt: tx.Now(), BootID: b.BootID, Epoch: b.Epoch,
 			Program: b.Program, Look: b.Look, Activity: open})
+		if n.State() == node.Ready && tx.Now().Sub(before.SeenAt) > ledger.SilentAfter { // jobs may start there again
+			tx.WakePlan(n.PoolID)
+		}
 		return nil
 	})
 	if err = orRefused(err, refused); err == nil && heats {

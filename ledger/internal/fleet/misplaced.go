@@ -30,7 +30,10 @@ func settleWhere(tx *txn.Tx, p *txn.PoolTx) (pinned map[string]bool, err error) 
 	}
 	pinned = map[string]bool{}
 	for _, a := range slices.Clone(waiting) {
-		may, narrower := booking.MayStay(p, jobs[a.JobID], a.Slots)
+		may, narrower, err := booking.MayStay(p, jobs[a.JobID], a.Slots)
+		if err != nil {
+			return nil, err
+		}
 		if pinned[a.ID] = narrower; !may {
 			if err := putBack(tx, p, a); err != nil {
 				return nil, err

@@ -27,6 +27,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 	var unserved, silent []string
 	var hot []node.Node
 	var reserved []reservation.Reservation
+	var around queue
 	var noWorker *ledger.Blocker
 	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
 		if j, err = r.Job(actor.Scope(), id); err != nil {
@@ -43,6 +44,9 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 			}
 			if err == nil {
 				reserved, err = reservedAhead(r, j)
+			}
+			if err == nil {
+				around, err = readAround(r, j)
 			}
 		}
 		if err == nil && j.State() == job.Scheduled {
@@ -87,6 +91,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 			if err == nil && q.Code == ledger.WaitsForGPUs {
 				blockedByHeat(&e, hot)
 				blockedByReservations(&e, j, reserved)
+				around.blockedBySilence(&e, j)
 			}
 			if noWorker != nil {
 				e.Next = nil
@@ -135,6 +140,10 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary,
 			Fix: "submit it with another --constraint, --tolerate or --exclude, or ask an operator, who has forewarm pools " +
 				"label and taint, and nodes label and taint"})
+		return e, nil
+	case ledger.WaitsForDaemon:
+		e.Summary = "It waits for a daemon that starts it: " + q.Detail + "."
+		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary, Fix: fixSilence})
 		return e, nil
 	case ledger.WaitsForTime:
 		e.Summary = "It does not start before its time: " + q.Detail + "."

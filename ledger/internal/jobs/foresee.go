@@ -71,6 +71,11 @@ func (f *foresight) read(r ledger.Reader, all []ledger.QueuedJob) error {
 			return err
 		}
 	}
+	for _, a := range f.pool.Allocations {
+		if _, isJob := f.holders[a.ID]; isJob && f.onSilent(a) {
+			f.unsure[a.ID] = true // nobody says that it has ended
+		}
+	}
 	for _, w := range timedByTime(all) {
 		if !isPlayed(w) || len(f.order)+len(f.early) == mostForeseen {
 			continue
@@ -102,7 +107,11 @@ func timedByTime(all []ledger.QueuedJob) []ledger.QueuedJob {
 
 // isPlayed reports whether the scheduler says when a job starts: others wait for something else than its end of work.
 func isPlayed(w ledger.QueuedJob) bool {
-	return w.Code != ledger.WaitsForJob && w.Code != ledger.WaitsForNodes && !inReservation(w.Job)
+	switch w.Code {
+	case ledger.WaitsForJob, ledger.WaitsForNodes, ledger.WaitsForDaemon:
+		return false
+	}
+	return !inReservation(w.Job)
 }
 
 // scheduler is the queue's, with the jobs alone that are played.
@@ -225,6 +234,8 @@ func (f *foresight) tell(w ledger.QueuedJob, bands [3]map[string]scheduler.Fores
 		return nil, "it waits for another job"
 	case w.Code == ledger.WaitsForNodes:
 		return nil, "no nodes are up that it may run on"
+	case w.Code == ledger.WaitsForDaemon:
+		return nil, "no daemon is there that would start it"
 	case inReservation(w.Job):
 		at := w.NotBefore
 		if at.Before(f.now) {

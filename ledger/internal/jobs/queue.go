@@ -23,16 +23,17 @@ type queue struct {
 	weights  map[string]int     // of those whose jobs wait
 	holders  map[string]job.Job // by the allocation that they have
 	pool     ledger.PoolState
-	pools    map[string]ledger.PoolState    // whose nodes decide whether jobs may start; others are not looked at
-	usable   map[string]int                 // how many nodes, by what a job says of them
-	jobs     map[string]job.Job             // that may start now
-	order    []string                       // of those, by id
-	expected map[string]runtimes.Prediction // for how long an attempt runs of those that wait or may leave, by id
-	ends     map[string]time.Time           // when those are predicted to have ended that may leave, by id
-	reserved []string                       // of those, by id, whose reservations have begun
-	later    []ledger.QueuedJob             // that may not yet
-	opens    time.Time                      // when the first of those may; zero: nobody knows
-	eligible []job.Job                      // whose wait begins now: what they waited for has come
+	pools    map[string]ledger.PoolState     // whose nodes decide whether jobs may start; others are not looked at
+	seen     map[string]map[string]time.Time // by pool, when the daemons of its nodes said something last
+	usable   map[string]usable               // by what a job says of nodes
+	jobs     map[string]job.Job              // that may start now
+	order    []string                        // of those, by id
+	expected map[string]runtimes.Prediction  // for how long an attempt runs of those that wait or may leave, by id
+	ends     map[string]time.Time            // when those are predicted to have ended that may leave, by id
+	reserved []string                        // of those, by id, whose reservations have begun
+	later    []ledger.QueuedJob              // that may not yet
+	opens    time.Time                       // when the first of those may; zero: nobody knows
+	eligible []job.Job                       // whose wait begins now: what they waited for has come
 	hopeless []failure
 	late     []job.Job // that have their GPUs, and that no daemon has started in time
 	overdue  []job.Job // that were told to end, and should have by now
@@ -44,7 +45,7 @@ func (q queue) isEmpty() bool { return len(q.jobs) == 0 && len(q.later) == 0 }
 // readQueue reads the pool and its jobs. Of those that wait for other jobs it finds which may start
 // by now, and which never can. They come without their commands.
 func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
-	q := queue{now: r.Now(), usable: map[string]int{}, jobs: map[string]job.Job{}, weights: map[string]int{},
+	q := queue{now: r.Now(), usable: map[string]usable{}, jobs: map[string]job.Job{}, weights: map[string]int{},
 		holders: map[string]job.Job{}, expected: map[string]runtimes.Prediction{},
 		ends: map[string]time.Time{}}
 	live, err := l.LiveJobs.LiveJobs(r, poolID)
@@ -58,6 +59,9 @@ func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 		return q, err
 	}
 	q.pools = map[string]ledger.PoolState{poolID: q.pool}
+	if q.seen, err = readSeen(r, q.pools); err != nil {
+		return q, err
+	}
 	q.rules = l.Config.Scheduling.Now().Of(q.pool.Pool.Name)
 	q.holders = attemptsOf(live)
 	q.late = q.notStarted()
@@ -155,6 +159,8 @@ func (q *queue) add(j job.Job, others map[string]job.Progress) {
 		q.reserved = append(q.reserved, j.ID)
 	case q.lacksNodes(j):
 		q.later = append(q.later, ledger.QueuedJob{Job: j, Code: ledger.WaitsForNodes, Detail: q.describeLack(j)})
+	case q.lacksDaemons(j):
+		q.later = append(q.later, ledger.QueuedJob{Job: j, Code: ledger.WaitsForDaemon, Detail: q.describeSilence(j)})
 	default:
 		q.jobs[j.ID] = j
 		q.order = append(q.order, j.ID)
@@ -221,7 +227,7 @@ func (q queue) nodes(t terms) []placement.Node {
 	}
 	for _, n := range q.pool.Nodes {
 		if n.Slot < len(all) && !node.Machine.Terminal(n.State()) {
-			all[n.Slot].Drained = isClosed(n)
+			all[n.Slot].Drained = isClosed(n) || q.isSilent(n)
 			all[n.Slot].Labels, all[n.Slot].Taints = t.labelsOf(p, n), t.taintsOf(p, n)
 			all[n.Slot].Celsius = n.Heat.Celsius
 			if n.Heat.IsHot(q.now) {

@@ -3,7 +3,6 @@ package jobs
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
@@ -12,9 +11,6 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
-// joinsWithin is how long a node may be ready before its daemon has joined, where one is started with it.
-const joinsWithin = 10 * time.Minute
-
 // checkServed refuses a job for a pool of which no node has ever had a daemon, though each has been up for long enough:
 // nobody would start it there. Of a pool without nodes that cannot be told.
 func checkServed(tx *txn.Tx, p *txn.PoolTx) error {
@@ -22,7 +18,7 @@ func checkServed(tx *txn.Tx, p *txn.PoolTx) error {
 	for n := range p.Nodes.All() {
 		switch {
 		case n.State() != node.Ready:
-		case n.ReadyAt.After(tx.Now().Add(-joinsWithin)):
+		case n.ReadyAt.After(tx.Now().Add(-ledger.JoinWithin)):
 			return nil // its daemon may be about to join
 		default:
 			ids = append(ids, n.ID)
@@ -45,9 +41,6 @@ func checkServed(tx *txn.Tx, p *txn.PoolTx) error {
 // fewNodes is how many nodes are asked for at once, of which one that has a daemon is enough.
 const fewNodes = 32
 
-// seenWithin is how old the last word of a daemon may be that is taken to be there.
-const seenWithin = 2 * time.Minute
-
 // silentUnder are the nodes of a job's attempt, in a state there, whose daemons are silent.
 func silentUnder(r ledger.Reader, j job.Job, state job.RankState) (ids []string, err error) {
 	ranks, err := r.JobRanks(j.ID, j.Attempt)
@@ -65,7 +58,7 @@ func silentUnder(r ledger.Reader, j job.Job, state job.RankState) (ids []string,
 	}
 	said, err := r.PresencesOf(nodes)
 	for _, id := range nodes {
-		if p, known := said[id]; !known || r.Now().Sub(p.SeenAt) > seenWithin {
+		if p, known := said[id]; !known || r.Now().Sub(p.SeenAt) > ledger.SilentAfter {
 			ids = append(ids, id)
 		}
 	}
@@ -74,9 +67,9 @@ func silentUnder(r ledger.Reader, j job.Job, state job.RankState) (ids []string,
 
 // silentDaemon says that nobody knows what a job does on some of its nodes.
 func silentDaemon(ids []string) ledger.Blocker {
-	return ledger.Blocker{Code: "silent_daemon", Message: fmt.Sprintf("The daemon of %s of its nodes has said nothing "+
+	return ledger.Blocker{Code: ledger.WaitsForDaemon, Message: fmt.Sprintf("The daemon of %s of its nodes has said nothing "+
 		"for %s: what the job does there is not known, and it is told nothing, before the daemon is back.",
-		phrase.Count(len(ids), "node"), phrase.Length(seenWithin)), Evidence: ids, Fix: "forewarm nodes show " + ids[0]}
+		phrase.Count(len(ids), "node"), phrase.Length(ledger.SilentAfter)), Evidence: ids, Fix: "forewarm nodes show " + ids[0]}
 }
 
 // noDaemon says that a job waits for daemons that are not there.

@@ -1,13 +1,16 @@
 package jobs
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// WhyWaiting says of those of some jobs that are pending why they wait, by id, as far as that can be told without the
-// queue of their pools: it costs what they depend on, and no place in a queue.
-func WhyWaiting(r ledger.Reader, some []job.Job) (map[string]ledger.QueuedJob, error) {
+// WhyWaiting says of those of some jobs that are pending why they wait, by id, as the queues of their pools do, without
+// their places there. It costs a look at a whole queue only where arrays wait of which only so many may have GPUs.
+func (l Jobs) WhyWaiting(r ledger.Reader, some []job.Job) (map[string]ledger.QueuedJob, error) {
 	pending := waiting(some)
 	if len(pending) == 0 {
 		return nil, nil //nolint:nilnil // none waits
@@ -16,12 +19,11 @@ func WhyWaiting(r ledger.Reader, some []job.Job) (map[string]ledger.QueuedJob, e
 	if err != nil {
 		return nil, err
 	}
-	attempts, err := r.ArrayAttempts(boundedArrays(pending))
-	if err != nil {
+	q := queue{now: r.Now(), jobs: map[string]job.Job{}, usable: map[string]usable{}}
+	if q.pools, err = readPoolsOf(r, pending); err != nil {
 		return nil, err
 	}
-	q := queue{now: r.Now(), jobs: map[string]job.Job{}, usable: map[string]int{}}
-	if q.pools, err = readPoolsAsked(r, pending); err != nil {
+	if q.seen, err = readSeen(r, q.pools); err != nil {
 		return nil, err
 	}
 	for _, j := range pending {
@@ -31,32 +33,45 @@ func WhyWaiting(r ledger.Reader, some []job.Job) (map[string]ledger.QueuedJob, e
 	for _, w := range q.later {
 		why[w.ID] = w
 	}
+	var bounded []string // pools
 	for id, j := range q.jobs {
 		why[id] = ledger.QueuedJob{Job: j, Code: ledger.WaitsForGPUs}
-		if most := j.Array.Limit; most > 0 && attempts[j.Array.ID] >= most {
-			why[id] = ledger.QueuedJob{Job: j, Code: ledger.WaitsForArray, Detail: limitText(j)}
+		if j.Array.Limit > 0 && !slices.Contains(bounded, j.PoolID) {
+			bounded = append(bounded, j.PoolID)
+		}
+	}
+	for _, poolID := range bounded {
+		if err := l.noteOverLimit(r, poolID, why); err != nil {
+			return nil, err
 		}
 	}
 	return why, nil
 }
 
-// boundedArrays are the arrays of jobs of which only so many have GPUs at once.
-func boundedArrays(all []job.Job) (out []string) {
-	seen := map[string]bool{}
-	for _, j := range all {
-		if id := j.Array.ID; j.Array.Limit > 0 && !seen[id] {
-			seen[id] = true
-			out = append(out, id)
+// noteOverLimit notes which jobs of a pool wait because as many of their arrays have GPUs, or come before them, as may.
+func (l Jobs) noteOverLimit(r ledger.Reader, poolID string, why map[string]ledger.QueuedJob) error {
+	q, err := l.readQueue(r, poolID)
+	if err != nil {
+		return err
+	}
+	s, err := q.scheduler()
+	if err != nil {
+		return fmt.Errorf("preparing the scheduler: %w", err)
+	}
+	_, mayNot := s.Within(s.Order(q.now))
+	for _, over := range q.overLimit(mayNot) {
+		if _, asked := why[over.ID]; asked {
+			why[over.ID] = over
 		}
 	}
-	return out
+	return nil
 }
 
-// readPoolsAsked reads the pools of jobs that ask for more than GPUs, by id.
-func readPoolsAsked(r ledger.Reader, all []job.Job) (map[string]ledger.PoolState, error) {
+// readPoolsOf reads the pools of some jobs, by id.
+func readPoolsOf(r ledger.Reader, all []job.Job) (map[string]ledger.PoolState, error) {
 	pools := map[string]ledger.PoolState{}
 	for _, j := range all {
-		if _, known := pools[j.PoolID]; known || len(j.Where.Constraints)+len(j.Where.Excludes)+len(j.Avoids) == 0 {
+		if _, known := pools[j.PoolID]; known {
 			continue
 		}
 		state, err := r.LiveState(j.PoolID)

@@ -92,49 +92,67 @@ func (t terms) requestOf(j job.Job) placement.Request {
 	return r
 }
 
+// usable is how many nodes a job may run on once they are free.
+type usable struct {
+	nodes  int // whatever their daemons say
+	served int // of those, whose daemons are there, or come with the node
+}
+
 // usableNodes counts the slots of a pool, and those on which a job may run once they are free: a slot without a node
 // gets one, if the job may run on a new one.
-func usableNodes(p ledger.PoolState, j job.Job) (usable, all int) {
+func (q queue) usableNodes(p ledger.PoolState, j job.Job) (is usable, all int) {
 	all = p.Pool.MaxNodes
 	boots := booking.MayBoot(j, p.Pool.Pool)
 	if boots {
-		usable = all
+		is = usable{all, all}
 	}
 	for _, n := range p.Nodes {
 		if n.Slot >= all || node.Machine.Terminal(n.State()) {
 			continue
 		}
 		may := booking.MayUse(j, p.Pool.Pool, n)
-		if boots && !may {
-			usable--
-		} else if !boots && may && !isClosed(n) {
-			usable++
+		switch {
+		case boots && !may:
+			is.nodes--
+			is.served--
+		case !boots && may && !isClosed(n):
+			is.nodes++
+			is.served++
+		}
+		if may && q.isSilent(n) {
+			is.served--
 		}
 	}
-	return usable, all
+	return is, all
 }
 
-// lacksNodes reports whether too few nodes are such that a job may run there, whatever is free. Jobs that say the same
-// of nodes are counted once: thousands may wait for a thousand nodes.
-func (q queue) lacksNodes(j job.Job) bool {
+// usableBy is usableNodes of a job's pool; false: it was not read. Jobs that say the same of nodes are counted once:
+// thousands may wait for a thousand nodes.
+func (q queue) usableBy(j job.Job) (is usable, needed int, known bool) {
 	p, known := q.pools[j.PoolID]
 	if !known {
-		return false
+		return is, 0, false
 	}
 	key := j.PoolID + " " + strings.Join(slices.Concat(j.Where.Constraints, []string{""}, j.Where.Tolerates, []string{""},
 		j.Where.Excludes, j.Avoids), " ")
-	usable, counted := q.usable[key]
+	is, counted := q.usable[key]
 	if !counted {
-		usable, _ = usableNodes(p, j)
-		q.usable[key] = usable
+		is, _ = q.usableNodes(p, j)
+		q.usable[key] = is
 	}
-	return usable < min(j.Shape.Nodes, p.Pool.MaxNodes)
+	return is, min(j.Shape.Nodes, p.Pool.MaxNodes), true
+}
+
+// lacksNodes reports whether too few nodes are such that a job may run there, whatever is free.
+func (q queue) lacksNodes(j job.Job) bool {
+	is, needed, known := q.usableBy(j)
+	return known && is.nodes < needed
 }
 
 // describeLack says why too few nodes are such that a job may run there.
 func (q queue) describeLack(j job.Job) string {
-	usable, all := usableNodes(q.pools[j.PoolID], j)
-	text := fmt.Sprintf("it may run on %d of its pool's %s", usable, phrase.Count(all, "node"))
+	is, all := q.usableNodes(q.pools[j.PoolID], j)
+	text := fmt.Sprintf("it may run on %d of its pool's %s", is.nodes, phrase.Count(all, "node"))
 	if j.Shape.Nodes > 1 {
 		text += fmt.Sprintf(", and needs %d", j.Shape.Nodes)
 	}

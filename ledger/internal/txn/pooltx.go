@@ -2,6 +2,7 @@ package txn
 
 import (
 	"reflect"
+	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/learned"
@@ -14,10 +15,11 @@ import (
 type PoolTx struct {
 	*cachedPool
 	Tx           *Tx
-	Pool         ledger.Pool     // the row
-	touched      map[string]int  // id of a row that changed → which of the group changed it
-	writtenAhead bool            // rows were written ahead of the rest
-	charged      map[string]bool // organizations of which the use changed
+	Pool         ledger.Pool          // the row
+	touched      map[string]int       // id of a row that changed → which of the group changed it
+	writtenAhead bool                 // rows were written ahead of the rest
+	charged      map[string]bool      // organizations of which the use changed
+	daemonsSeen  map[string]time.Time // nil: nobody has asked for them
 }
 
 // markTouched notes that a row changes. Two of a group must not change the same row:
