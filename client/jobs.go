@@ -73,6 +73,11 @@ func (c *Client) RequeueJob(ctx context.Context, id string) (contract.Job, error
 	return c.changeJob(ctx, id, "requeue")
 }
 
+// ShelveJob ends what a job has running, and holds it then, until ReleaseJob.
+func (c *Client) ShelveJob(ctx context.Context, id string) (contract.Job, error) {
+	return c.changeJob(ctx, id, "shelve")
+}
+
 // HoldJob keeps a job that waits from starting, until ReleaseJob.
 func (c *Client) HoldJob(ctx context.Context, id string) (contract.Job, error) {
 	return c.changeJob(ctx, id, "hold")
@@ -99,6 +104,11 @@ func (c *Client) RequeueJobs(ctx context.Context, s contract.JobSet) (contract.J
 	return c.changeJobs(ctx, s, "requeue")
 }
 
+// ShelveJobs is ShelveJob of each job of a set that has GPUs.
+func (c *Client) ShelveJobs(ctx context.Context, s contract.JobSet) (contract.JobsChanged, error) {
+	return c.changeJobs(ctx, s, "shelve")
+}
+
 // HoldJobs is HoldJob of each job of a set that waits.
 func (c *Client) HoldJobs(ctx context.Context, s contract.JobSet) (contract.JobsChanged, error) {
 	return c.changeJobs(ctx, s, "hold")
@@ -109,13 +119,13 @@ func (c *Client) ReleaseJobs(ctx context.Context, s contract.JobSet) (contract.J
 	return c.changeJobs(ctx, s, "release")
 }
 
-// PatchJob changes what a job asks for that waits, if it still has the version.
+// PatchJob changes what a job asks for, if it still has the version: all of it while it waits.
 func (c *Client) PatchJob(ctx context.Context, id string, version int, in contract.JobPatch) (contract.Job, error) {
 	return callFor[contract.Job](ctx, c, call{method: http.MethodPatch, path: []string{"jobs", id}, body: in,
 		header: ifMatch(version)})
 }
 
-// PatchJobs changes what each job of a set asks for that waits.
+// PatchJobs changes what each job of a set asks for, as far as its state lets it.
 func (c *Client) PatchJobs(ctx context.Context, s contract.JobSet, in contract.JobPatch) (contract.JobsChanged, error) {
 	return callFor[contract.JobsChanged](ctx, c, call{method: http.MethodPost, path: []string{"jobs", "edit"},
 		body: contract.JobSetPatch{JobSet: s, Patch: in}})

@@ -89,6 +89,7 @@ type JobEnding struct {
 	AskedAt time.Time `json:"asked_at"`
 	By      time.Time `json:"by" doc:"Then its GPUs are taken, whatever its nodes say."`
 	For     string    `json:"for,omitempty"`
+	Hold    bool      `json:"hold,omitempty" doc:"It is held then, instead of waiting again."`
 }
 
 // JobCheckpoint has a job told by a signal that its end is near.
@@ -187,8 +188,9 @@ type JobSet struct {
 	Cursor  string   `json:"cursor,omitempty" maxLength:"200" doc:"next_cursor of the answer before."`
 }
 
-// JobPatch changes what a job that waits asks for. What is left out stays.
+// JobPatch changes what a job asks for. What is left out stays.
 type JobPatch struct {
+	Pool              *string    `json:"pool,omitempty" nullable:"false" minLength:"1" maxLength:"64"`
 	Name              *string    `json:"name,omitempty" nullable:"false" maxLength:"63"`
 	Priority          *string    `json:"priority,omitempty" nullable:"false" enum:"low,normal,high"`
 	MaxRuntimeSeconds *int64     `json:"max_runtime_seconds,omitempty" nullable:"false" minimum:"1" maximum:"2592000"`
@@ -196,7 +198,7 @@ type JobPatch struct {
 	Preemptible       *bool      `json:"preemptible,omitempty" nullable:"false"`
 }
 
-// JobSetPatch changes what the jobs of a set ask for that wait.
+// JobSetPatch changes what the jobs of a set ask for, as far as their states let it.
 type JobSetPatch struct {
 	JobSet
 	Patch JobPatch `json:"patch"`
@@ -236,7 +238,8 @@ const peakMemoryTag = `doc:"The most memory that the last attempt had at once on
 // jobTags are the rests of tags that are too long for their lines.
 var jobTags = tags{
 	"Job.State": `enum:"pending,held,scheduled,running,preempted,completed,failed,cancelled"`,
-	"Job.Reason": `doc:"A code: why it waits: gpus, dependency, not_before, array_limit; or how it ended: exit, signal, ` +
+	"Job.Reason": `doc:"A code: why it waits: gpus, dependency, not_before, array_limit, nodes, ` +
+		`silent_daemon; or how it ended: exit, signal, ` +
 		`time_limit, oom, not_started, not_served, node_lost, lease_over, dependency, asked."`,
 	"Job.Ending": `doc:"The attempt was told to end: TERM, and KILL when its grace is over. Until it has, the job has ` +
 		`its GPUs."`,
@@ -260,7 +263,11 @@ var jobTags = tags{
 		`request works for some seconds at most."`,
 	"JobRetries.Failed": `doc:"After its own failure; never when its memory (oom) or its time (time_limit) was ` +
 		`over: it would be again."`,
-	"JobRetries.Lost": `doc:"After the loss of its node or GPUs, or where no daemon started it."`,
+	"JobRetries.Lost":   `doc:"After the loss of its node or GPUs, or where no daemon started it."`,
+	"JobPatch.Pool":     `doc:"Id or name of that in which it is to wait."`,
+	"JobPatch.Priority": `doc:"Of a job that runs it decides for whom the job may be told to leave."`,
+	"JobPatch.MaxRuntimeSeconds": `doc:"Of a job that waits: the nodes of one that has begun end it by the limit with ` +
+		`which it began."`,
 	"Job.Preemptible": `doc:"Where the pool has preemption, it may be told to leave for jobs that go before it: it gets ` +
 		`its checkpoint's signal, TERM and its grace, and waits again with its place in the queue."`,
 	"JobCreate.Workload":      `doc:"What it is for: pools may keep a share for each."`,

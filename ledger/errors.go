@@ -168,6 +168,7 @@ type StateError struct {
 	Subject string
 	State   string
 	Asked   string
+	Fix     string // what can be done instead; empty: nothing that is known here
 }
 
 // Error names the subject, its state and what was asked.

@@ -8,8 +8,9 @@ import (
 	"github.com/forewarm/forewarm/core/phrase"
 )
 
-// JobEdit changes what a job that waits asks for. What is nil stays.
+// JobEdit changes what a job asks for. What is nil stays.
 type JobEdit struct {
+	Pool        *string // in which it waits: its id or name
 	Name        *string
 	Priority    *job.Priority
 	MaxRuntime  *time.Duration
@@ -28,7 +29,11 @@ func (e JobEdit) Check() error {
 	return nil
 }
 
-// Of is the job as it is edited.
+// SuitsRunning reports whether it changes nothing that a job which has begun cannot change any more: its nodes end it by
+// the limit with which it began, and it is where it is.
+func (e JobEdit) SuitsRunning() bool { return e.MaxRuntime == nil && e.NotBefore == nil && e.Pool == nil }
+
+// Of is the job as it is edited, but for its pool.
 func (e JobEdit) Of(j job.Job) job.Job {
 	if e.Name != nil {
 		j.Name = *e.Name
@@ -55,6 +60,9 @@ func (e JobEdit) Describe(was, now job.Job, at time.Time) string {
 		if differs {
 			parts = append(parts, what+" "+value)
 		}
+	}
+	if was.PoolID != now.PoolID && e.Pool != nil {
+		parts = append(parts, "pool "+ClipText(*e.Pool, 64))
 	}
 	say(was.Name != now.Name, "name", ClipText(now.Name, 63))
 	say(was.Priority != now.Priority, "priority", string(now.Priority))

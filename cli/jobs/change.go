@@ -29,7 +29,8 @@ type steering struct {
 	// states are those in which it does something, which are: of an array the jobs in others are left out.
 	states []string
 	are    string
-	asks   bool // before all jobs of somebody are changed
+	asks   bool     // before all jobs of somebody are changed
+	shows  []column // beside what lists of jobs have
 }
 
 var (
@@ -38,32 +39,54 @@ var (
 )
 
 func newRequeueCommand(a *app.App) *cobra.Command {
-	return newChangeCommand(a, steering{"requeue", "End what jobs have running, and have them begin anew", `End what jobs
-have running, as forewarm jobs cancel does, and have them wait for GPUs again. What earlier attempts wrote stays:
-forewarm jobs logs --attempt N.`,
-		(*client.Client).RequeueJob, (*client.Client).RequeueJobs, runs, "running", true})
+	var hold bool
+	c := newChangeCommand(a, steering{name: "requeue", short: "End what jobs have running, and have them begin anew",
+		long: `End what jobs have running, as forewarm jobs cancel does, and have them wait for GPUs again; with --hold
+they are held instead, until forewarm jobs release. What earlier attempts wrote stays: forewarm jobs logs --attempt N.`,
+		make: func(api *client.Client, ctx context.Context, id string) (contract.Job, error) {
+			if hold {
+				return api.ShelveJob(ctx, id)
+			}
+			return api.RequeueJob(ctx, id)
+		},
+		makeAll: func(api *client.Client, ctx context.Context, set contract.JobSet) (contract.JobsChanged, error) {
+			if hold {
+				return api.ShelveJobs(ctx, set)
+			}
+			return api.RequeueJobs(ctx, set)
+		}, states: runs, are: "running", asks: true})
+	c.Flags().BoolVar(&hold, "hold", false, "hold them once they have ended")
+	return c
 }
 
 func newHoldCommand(a *app.App) *cobra.Command {
-	return newChangeCommand(a, steering{"hold", "Keep jobs that wait from starting", "Keep jobs that wait from starting.",
-		(*client.Client).HoldJob, (*client.Client).HoldJobs, waits[:1], "waiting", false})
+	return newChangeCommand(a, steering{name: "hold", short: "Keep jobs that wait from starting",
+		long: `Keep jobs that wait from starting. A job that runs is not touched by that: forewarm jobs requeue --hold ends
+what it runs, and holds it.`,
+		make: (*client.Client).HoldJob, makeAll: (*client.Client).HoldJobs, states: waits[:1], are: "waiting"})
 }
 
 func newReleaseCommand(a *app.App) *cobra.Command {
-	return newChangeCommand(a, steering{"release", "Let jobs that are held start", "Let jobs that are held start.",
-		(*client.Client).ReleaseJob, (*client.Client).ReleaseJobs, waits[1:], "held", false})
+	return newChangeCommand(a, steering{name: "release", short: "Let jobs that are held start",
+		long: "Let jobs that are held start.", make: (*client.Client).ReleaseJob, makeAll: (*client.Client).ReleaseJobs,
+		states: waits[1:], are: "held"})
 }
 
 // newCancelCommand is the command jobs cancel.
 func newCancelCommand(a *app.App) *cobra.Command {
-	return newChangeCommand(a, steering{"cancel", "End jobs, whether they wait or run", `End jobs. What runs gets TERM, and
-KILL when its --grace is over; the job is cancelled once it has ended. What it wrote stays.`,
-		(*client.Client).CancelJob, (*client.Client).CancelJobs, slices.Concat(waits, runs), "waiting or running", true})
+	return newChangeCommand(a, steering{name: "cancel", short: "End jobs, whether they wait or run",
+		long: `End jobs. What runs gets TERM, and KILL when its --grace is over; the job is cancelled once it has ended.
+What it wrote stays.`,
+		make: (*client.Client).CancelJob, makeAll: (*client.Client).CancelJobs, states: slices.Concat(waits, runs),
+		are: "waiting or running", asks: true})
 }
 
 // newChangeCommand is a command that changes each job that is named, of an array all that it can change, and, with
 // --mine, all that one has submitted.
-func newChangeCommand(a *app.App, s steering) *cobra.Command {
+func newChangeCommand(a *app.App, s steering) *cobra.Command { return newSteeredCommand(a, &s) }
+
+// newSteeredCommand is newChangeCommand of what may be made up while its flags are read.
+func newSteeredCommand(a *app.App, s *steering) *cobra.Command {
 	var of selection
 	c := &cobra.Command{
 		Use: s.name + " JOB [JOB…]", Short: s.short, Long: s.long + `
@@ -71,7 +94,7 @@ func newChangeCommand(a *app.App, s steering) *cobra.Command {
 An array, by its name or its id, stands for all of its jobs that this can be done to; NAME[7] for its job of index 7.
 --mine stands for all that you submitted. However many jobs these are, they are changed by few requests, and counted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := of.check(cmd, args, s); err != nil {
+			if err := of.check(cmd, args, *s); err != nil {
 				return err
 			}
 			api, what, err := of.find(a, cmd, args)
@@ -90,7 +113,7 @@ An array, by its name or its id, stands for all of its jobs that this can be don
 			return s.changeChosen(a, cmd, api, what)
 		},
 	}
-	of.addFlags(c, s)
+	of.addFlags(c, *s)
 	return c
 }
 
@@ -123,11 +146,11 @@ func (s steering) changeChosen(a *app.App, cmd *cobra.Command, api *client.Clien
 			fail(nameOfSet(set), err)
 		}
 	}
-	return errors.Join(failed, showChanged(a, cmd, jobs, sets))
+	return errors.Join(failed, s.showChanged(a, cmd, jobs, sets))
 }
 
 // showChanged shows jobs, and counts those of sets, beside jobs in notes: two tables nobody could read by a program.
-func showChanged(a *app.App, cmd *cobra.Command, jobs []contract.Job, sets []setChanged) error {
+func (s steering) showChanged(a *app.App, cmd *cobra.Command, jobs []contract.Job, sets []setChanged) error {
 	switch {
 	case len(jobs) == 0 && len(sets) == 0:
 		return nil
@@ -137,7 +160,16 @@ func showChanged(a *app.App, cmd *cobra.Command, jobs []contract.Job, sets []set
 	for _, x := range sets {
 		a.Say(cmd, "%s  %s", x.name(), x.text())
 	}
-	return output.List(a, cmd, ViewAt(a.Clock.Now()), jobs)
+	view := ViewAt(a.Clock.Now())
+	view.Columns = slices.Clone(view.Columns)
+	for _, shown := range s.shows {
+		if i := slices.IndexFunc(view.Columns, func(x column) bool { return x.Head == shown.Head }); i >= 0 {
+			view.Columns[i].Wide = false
+		} else {
+			view.Columns = append(view.Columns, shown)
+		}
+	}
+	return output.List(a, cmd, view, jobs)
 }
 
 // newExplainCommand is the command jobs explain.

@@ -41,7 +41,11 @@ func endingText(x contract.Job) string {
 	if x.Ending == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s by %s", x.Ending.Then, format.Time(x.Ending.By))
+	then := x.Ending.Then
+	if x.Ending.Hold {
+		then = "held"
+	}
+	text := fmt.Sprintf("%s by %s", then, format.Time(x.Ending.By))
 	if x.Ending.For != "" {
 		text += " for " + x.Ending.For
 	}

@@ -110,11 +110,11 @@ func (j Job) Finish(e End, now time.Time) (Job, error) {
 	case (e.Code == Unserved || e.Code == Lost || e.Code == Stopped) && j.Losses < j.Retries.Lost:
 		j.Losses++
 		j.NotBefore = now.Add(backoff(j.Losses))
-		return j.Apply(Requeue, e.Code, now)
+		return j.Apply(j.Ending.back(), e.Code, now)
 	case (e.Code == Exit || e.Code == Signalled || e.Code == NotStarted) && j.Failures < j.Retries.Failed:
 		j.Failures++
 		j.NotBefore = now.Add(backoff(j.Failures))
-		return j.Apply(Requeue, e.Code, now)
+		return j.Apply(j.Ending.back(), e.Code, now)
 	}
 	return j.Apply(Fail, e.Code, now)
 }

@@ -34,10 +34,22 @@ type Ending struct {
 	Grace time.Duration `json:"grace"`          // after TERM, until KILL
 	By    time.Time     `json:"by"`             // then its GPUs are taken, whatever is known of it
 	For   string        `json:"for,omitempty"`  // the job for which it leaves
+	Hold  bool          `json:"hold,omitempty"` // it is held instead of waiting again
 }
 
 // Is reports whether the attempt was told to end.
 func (e Ending) Is() bool { return e.Then != "" }
+
+// Returns reports whether the job comes back once the attempt has ended.
+func (e Ending) Returns() bool { return e.Then == ThenRequeued || e.Then == ThenPreempted }
+
+// back is how the job comes back from an attempt.
+func (e Ending) back() Event {
+	if e.Hold {
+		return Shelve
+	}
+	return Requeue
+}
 
 // IsOverdue reports whether the attempt should have ended by now.
 func (e Ending) IsOverdue(now time.Time) bool { return e.Is() && !now.Before(e.By) }
@@ -67,7 +79,7 @@ func (j Job) TellToEnd(then Then, most time.Duration, now time.Time) (Job, error
 // EndAsTold returns the job after the end of an attempt that was told to end. One that had completed
 // before it heard of that has completed.
 func (j Job) EndAsTold(completed bool, now time.Time) (Job, error) {
-	then := j.Ending.Then
+	then, back := j.Ending.Then, j.Ending.back()
 	j.Ending = Ending{}
 	switch {
 	case completed && j.state != Scheduled:
@@ -76,9 +88,9 @@ func (j Job) EndAsTold(completed bool, now time.Time) (Job, error) {
 		return j.Apply(Cancel, Asked, now)
 	case then == ThenPreempted:
 		j.Preemptions++
-		return j.Apply(Requeue, LeftForAnother, now)
+		return j.Apply(back, LeftForAnother, now)
 	}
-	return j.Apply(Requeue, Asked, now)
+	return j.Apply(back, Asked, now)
 }
 
 // AllEnded reports whether every rank has ended, and whether all of them did so with success, by

@@ -30,6 +30,7 @@ const (
 	Cancel   Event = "cancel"
 	Preempt  Event = "preempt"
 	Requeue  Event = "requeue" // it has left its GPUs, and is tried again
+	Shelve   Event = "shelve"  // it has left its GPUs, and is held
 	Hold     Event = "hold"
 	Release  Event = "release"
 )
@@ -50,14 +51,17 @@ var Machine = statemachine.Table[State, Event]{
 		{From: Held, Event: Cancel, To: Cancelled},
 		{From: Scheduled, Event: Start, To: Running},
 		{From: Scheduled, Event: Requeue, To: Pending},
+		{From: Scheduled, Event: Shelve, To: Held},
 		{From: Scheduled, Event: Fail, To: Failed},
 		{From: Scheduled, Event: Cancel, To: Cancelled},
 		{From: Running, Event: Complete, To: Completed},
 		{From: Running, Event: Preempt, To: Preempted},
 		{From: Running, Event: Requeue, To: Pending},
+		{From: Running, Event: Shelve, To: Held},
 		{From: Running, Event: Fail, To: Failed},
 		{From: Running, Event: Cancel, To: Cancelled},
 		{From: Preempted, Event: Requeue, To: Pending},
+		{From: Preempted, Event: Shelve, To: Held},
 		{From: Preempted, Event: Complete, To: Completed},
 		{From: Preempted, Event: Fail, To: Failed},
 		{From: Preempted, Event: Cancel, To: Cancelled},

@@ -20,11 +20,11 @@ func TestEveryEventInEveryState(t *testing.T) {
 	leads := map[job.State]map[job.Event]job.State{
 		job.Pending: {job.Schedule: job.Scheduled, job.Hold: job.Held, job.Fail: job.Failed, job.Cancel: job.Cancelled},
 		job.Held:    {job.Release: job.Pending, job.Fail: job.Failed, job.Cancel: job.Cancelled},
-		job.Scheduled: {job.Start: job.Running, job.Requeue: job.Pending, job.Fail: job.Failed,
+		job.Scheduled: {job.Start: job.Running, job.Requeue: job.Pending, job.Shelve: job.Held, job.Fail: job.Failed,
 			job.Cancel: job.Cancelled},
 		job.Running: {job.Complete: job.Completed, job.Preempt: job.Preempted, job.Requeue: job.Pending,
-			job.Fail: job.Failed, job.Cancel: job.Cancelled},
-		job.Preempted: {job.Requeue: job.Pending, job.Complete: job.Completed, job.Fail: job.Failed,
+			job.Shelve: job.Held, job.Fail: job.Failed, job.Cancel: job.Cancelled},
+		job.Preempted: {job.Requeue: job.Pending, job.Shelve: job.Held, job.Complete: job.Completed, job.Fail: job.Failed,
 			job.Cancel: job.Cancelled},
 	}
 	for _, s := range job.Machine.States {

@@ -162,7 +162,7 @@ func (j Job) Apply(event Event, reason string, now time.Time) (Job, error) {
 		j.ScheduledAt, j.StartedAt = now, time.Time{}
 	case Running:
 		j.StartedAt = now
-	case Pending:
+	case Pending, Held:
 		j.StartedAt = time.Time{}
 	}
 	if !j.HasGPUs() {

@@ -8,6 +8,7 @@ type Where struct {
 	Prefers     []string `json:"prefers,omitempty"`     // nodes with more of these labels come first
 	Tolerates   []string `json:"tolerates,omitempty"`   // taints that do not keep it away
 	Excludes    []string `json:"excludes,omitempty"`    // ids of nodes on which it does not run
+	Pools       []string `json:"pools,omitempty"`       // ids of those in which it may wait; none: in its own alone
 }
 
 // mostAvoided bounds how many nodes a job avoids: the last ones count.

@@ -28,7 +28,8 @@ type plannedJob struct {
 
 var patchJob = operation.Change[plannedJob, job.Job, contract.Job]{
 	Operation: operation.Operation{ID: "patchJob", Method: http.MethodPatch, Path: "/jobs/{id}", Tag: "jobs",
-		Policy: auth.Member, Summary: "Change what a job that waits asks for; that it has waited counts as before"},
+		Policy: auth.Member, Summary: "Change what a job asks for; that it has waited counts as before. Of one that runs its name, its " +
+			"priority and whether it may leave for others"},
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b plannedJob) (job.Job, error) {
 		return l.EditJob(ctx, actor, b.id, b.version, decodeJobPatch(b.patch))
 	},
@@ -37,7 +38,7 @@ var patchJob = operation.Change[plannedJob, job.Job, contract.Job]{
 
 // serveJobSetEdit serves the edit of a set of jobs.
 func serveJobSetEdit(a *API) endpoint {
-	return serveSet(a, "edit", "Change what all jobs of an array, or of one's own, ask for that wait",
+	return serveSet(a, "edit", "Change what all jobs of an array, or of one's own, ask for, as far as their states let it",
 		func(b *contract.JobSetPatch) *contract.JobSet { return &b.JobSet },
 		func(l *verbs.Ledger, ctx context.Context, actor ledger.Actor, s ledger.JobSet, b contract.JobSetPatch) (
 			ledger.JobsChanged, error) {
@@ -46,7 +47,7 @@ func serveJobSetEdit(a *API) endpoint {
 }
 
 func decodeJobPatch(b contract.JobPatch) ledger.JobEdit {
-	e := ledger.JobEdit{Name: b.Name, Preemptible: b.Preemptible}
+	e := ledger.JobEdit{Name: b.Name, Pool: b.Pool, Preemptible: b.Preemptible}
 	if b.Priority != nil {
 		e.Priority = new(job.Priority(*b.Priority))
 	}

@@ -37,6 +37,8 @@ func jobEndpoints(a *API) []endpoint {
 			(*verbs.Ledger).HoldJob), (*act).target, nil),
 		serveOnce(a, changeJob("releaseJob", "release", "Let a job start that is held",
 			(*verbs.Ledger).ReleaseJob), (*act).target, nil),
+		serveOnce(a, changeJob("shelveJob", "shelve", "End a job's attempt, and hold the job",
+			(*verbs.Ledger).ShelveJob), (*act).target, nil),
 		serveChange(a, patchJob, func(in *patchJobInput) (plannedJob, error) {
 			version, err := in.parseIfMatch()
 			return plannedJob{in.ID, version, in.Body}, err
@@ -45,6 +47,8 @@ func jobEndpoints(a *API) []endpoint {
 		serveJobSet(a, "requeue", "Requeue all jobs of an array, or of one's own", (*verbs.Ledger).RequeueJobs),
 		serveJobSet(a, "hold", "Hold all jobs of an array, or of one's own", (*verbs.Ledger).HoldJobs),
 		serveJobSet(a, "release", "Release all jobs of an array, or of one's own", (*verbs.Ledger).ReleaseJobs),
+		serveJobSet(a, "shelve", "End what all jobs of an array, or of one's own, have running, and hold them",
+			(*verbs.Ledger).ShelveJobs),
 		serveJobSetEdit(a),
 		serveDescribed(a, operation.Operation{ID: "getJobOutput", Method: http.MethodGet, Path: "/jobs/{id}/output",
 			Tag: "jobs", Policy: auth.Member, Streams: true,
@@ -193,7 +197,8 @@ func encodeJob(j job.Job) contract.Job {
 	out.ExcludedNodes, out.AvoidedNodes = j.Where.Excludes, j.Avoids
 	out.Preemptible, out.Preemptions = j.Preemptible, j.Preemptions
 	if e := j.Ending; e.Is() {
-		out.Ending = &contract.JobEnding{Then: string(e.Then), AskedAt: e.Asked.UTC(), By: e.By.UTC(), For: e.For}
+		out.Ending = &contract.JobEnding{Then: string(e.Then), AskedAt: e.Asked.UTC(), By: e.By.UTC(), For: e.For,
+			Hold: e.Hold}
 	}
 	if j.Over() || j.Reason != "" {
 		out.Detail = j.End.Reason

@@ -60,7 +60,7 @@ func From(err error) (*Problem, bool) {
 	case errors.As(err, &inUse):
 		return fromInUse(inUse), true
 	case errors.As(err, &state):
-		return New(contract.CodeStateConflict, state.Error()), true
+		return fromState(state), true
 	case errors.As(err, &watched):
 		return New(contract.CodeObservedPool, strings.ToUpper(watched.Error()[:1])+watched.Error()[1:]+".").
 			Fix("Submit the job to the cluster, as without Forewarm; reserve ahead here to have nodes warm for it", ""), true
@@ -92,6 +92,15 @@ func From(err error) (*Problem, bool) {
 		return p, false
 	}
 	return fromSentinel(err)
+}
+
+// fromState says what else can be done.
+func fromState(e *ledger.StateError) *Problem {
+	p := New(contract.CodeStateConflict, e.Error())
+	if e.Fix != "" {
+		p = p.Fix(e.Fix, "")
+	}
+	return p
 }
 
 // fromTaken names what has the name.

@@ -1,6 +1,7 @@
 package booking
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -93,22 +94,32 @@ func allocateFirst(tx *txn.Tx, pools []*txn.PoolTx, h *holding, req ledger.Alloc
 }
 
 // putReadyFirst moves the pools to the front in which the request would begin at
-// once.
+// once, and of a job, of those and of the others, those whose nodes suit it better.
 func putReadyFirst(tx *txn.Tx, pools []*txn.PoolTx, h *holding, ask func(*txn.PoolTx) takeRequest) error {
 	if len(pools) < 2 {
 		return nil
 	}
-	cold := map[string]int{}
+	cold, worse := map[string]int{}, map[string]int{}
 	for _, p := range pools {
-		d, _, err := decideNow(tx, p, h, ask(p))
+		req := ask(p)
+		d, _, err := decideNow(tx, p, h, req)
 		if err != nil {
 			return err
 		}
+		slots := d.Slots
 		if !d.Accepted() || !allReady(p, d.Slots) {
-			cold[p.Pool.ID] = 1
+			cold[p.Pool.ID], slots = 1, nil
+		}
+		if req.job == nil {
+			continue
+		}
+		if worse[p.Pool.ID], err = worstRank(p, *req.job, slots); err != nil {
+			return err
 		}
 	}
-	slices.SortStableFunc(pools, func(a, b *txn.PoolTx) int { return cold[a.Pool.ID] - cold[b.Pool.ID] })
+	slices.SortStableFunc(pools, func(a, b *txn.PoolTx) int {
+		return cmp.Or(cold[a.Pool.ID]-cold[b.Pool.ID], worse[a.Pool.ID]-worse[b.Pool.ID])
+	})
 	return nil
 }
 

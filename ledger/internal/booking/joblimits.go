@@ -21,6 +21,9 @@ func CheckLimits(p *txn.PoolTx, j job.Job) error {
 	return errors.Join(checkRuntime([]*txn.PoolTx{p}, j), checkCheckpoint(j))
 }
 
+// fitsLimits reports whether a lease of the pool holds a job.
+func fitsLimits(p *txn.PoolTx, j job.Job) bool { return j.MaxRuntime <= longestRuntime(p, j.Grace) }
+
 // checkRuntime refuses a runtime that no lease of the pools holds, and says which one would be held.
 func checkRuntime(pools []*txn.PoolTx, j job.Job) error {
 	var longest, lease time.Duration

@@ -2,6 +2,7 @@ package booking
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
@@ -74,8 +75,35 @@ func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx,
 	if able, err = suitsFirst(able, func(p *txn.PoolTx) job.Job { return fitted(p, req, j) }); err != nil {
 		return nil, j, err
 	}
-	j = fitted(able[0], req, j)
-	return able[0], j, checkCheckpoint(j)
+	first := fitted(able[0], req, j)
+	for _, p := range able {
+		if is := fitted(p, req, j); is.Shape == first.Shape && fitsLimits(p, first) {
+			first.Where.Pools = append(first.Where.Pools, p.Pool.ID)
+		}
+	}
+	if len(first.Where.Pools) < 2 {
+		first.Where.Pools = nil
+	}
+	return able[0], first, checkCheckpoint(first)
+}
+
+// CheckPool refuses to have a job that waits do so in another pool, which could never serve it as it is.
+func CheckPool(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
+	h, err := readHoldingOf(tx, j.OrganizationID, tx.Actor.AskerFor())
+	if err != nil {
+		return err
+	}
+	if _, err := reservedOf([]*txn.PoolTx{p}); err != nil {
+		return err
+	}
+	if j.Shape.PerNode > p.Pool.PerNode {
+		return &ledger.InvalidError{Field: "pool", Rule: fmt.Sprintf("must have %d GPUs on a node, and those of pool %s have %d",
+			j.Shape.PerNode, p.Pool.Name, p.Pool.PerNode), Fix: "cancel it, and submit it for that pool"}
+	}
+	if err := CheckLimits(p, j); err != nil {
+		return err
+	}
+	return everServed(tx, p, h, takeForJob(tx, p, h, j))
 }
 
 // everServed refuses what the pool could not give an organization that has nothing yet.

@@ -137,6 +137,27 @@ func rankSlots(p *txn.PoolTx, j job.Job) ([]int, error) {
 	return ranks, nil
 }
 
+// worstRank is the place in a job's order of the worst of some slots; without any, of as many as it needs of the best on
+// which it may run.
+func worstRank(p *txn.PoolTx, j job.Job, slots []int) (worst int, err error) {
+	ranks, err := rankSlots(p, j)
+	if err != nil {
+		return 0, err
+	}
+	if len(slots) == 0 {
+		allowed, _, err := maySlots(p, j)
+		if err != nil {
+			return 0, err
+		}
+		slots = slices.SortedStableFunc(allowed.All(), func(a, b int) int { return ranks[a] - ranks[b] })
+		slots = slots[:min(j.Shape.Nodes, len(slots))]
+	}
+	for _, slot := range slots {
+		worst = max(worst, ranks[slot])
+	}
+	return worst, nil
+}
+
 // suitsFirst puts those pools first that have, or make, enough nodes on which the job may run; others may be labelled
 // later.
 func suitsFirst(pools []*txn.PoolTx, in func(*txn.PoolTx) job.Job) ([]*txn.PoolTx, error) {

@@ -23,6 +23,7 @@ var (
 	toHold    = ask{event: job.Hold, asked: "hold it", message: "held until it is released"}
 	toRelease = ask{event: job.Release, asked: "release it", message: "released"}
 	toRequeue = ask{event: job.Requeue, asked: "requeue it", message: "ended, to be tried again"}
+	toShelve  = ask{event: job.Shelve, asked: "requeue and hold it", message: "ended, and held until it is released"}
 )
 
 // doTo moves a job by what is asked, and gives back what it has.
@@ -30,7 +31,14 @@ func (a ask) doTo(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 	if a.edit != nil {
 		return edit(tx, p, j, *a.edit, *a.may)
 	}
+	if done, err := a.steerReturn(tx, j); done || err != nil {
+		return err
+	}
 	next, err := j.Apply(a.event, job.Asked, tx.Now())
+	if err != nil && a.event == job.Hold && j.HasGPUs() && !j.Ending.Is() {
+		return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: a.asked,
+			Fix: "forewarm jobs requeue --hold " + j.ID + " ends what it runs, and holds it"}
+	}
 	if err != nil {
 		return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: a.asked}
 	}
@@ -50,10 +58,25 @@ func (a ask) doTo(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 	return booking.ReleaseOfJob(tx, p, j.AllocationID, "job_"+string(next.State()))
 }
 
+// steerReturn decides whether a job that was told to end, and comes back, is held then. It reports whether that was
+// asked.
+func (a ask) steerReturn(tx *txn.Tx, j job.Job) (asked bool, err error) {
+	if !j.Ending.Returns() || a.event != job.Hold && a.event != job.Shelve && a.event != job.Release {
+		return false, nil
+	}
+	if hold := a.event != job.Release; j.Ending.Hold != hold {
+		j.Ending.Hold = hold
+		txn.PutJob(tx, j)
+		tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: ledger.JobEnding, Subject: j.ID, PoolID: j.PoolID,
+			Reason: job.Asked, Message: endingText(j.Ending, tx.Now())})
+	}
+	return true, nil
+}
+
 // isPossible reports whether it can be done to a job in this state.
 func (a ask) isPossible(s job.State) bool {
 	if a.edit != nil {
-		return slices.Contains(editable, s)
+		return slices.Contains(editable(*a.edit), s)
 	}
 	_, err := job.Machine.Next(s, a.event)
 	return err == nil
@@ -79,7 +102,7 @@ func (a ask) isAsked(j job.Job) bool {
 	case job.ThenCancelled:
 		return a.event == job.Cancel
 	case job.ThenRequeued, job.ThenPreempted:
-		return a.event == job.Requeue
+		return a.event == job.Requeue || a.event == job.Shelve && j.Ending.Hold
 	}
 	return false
 }

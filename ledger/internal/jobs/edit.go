@@ -9,14 +9,22 @@ import (
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
+	"github.com/forewarm/forewarm/ledger/internal/tenancy"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
-// editable are the states of a job of which nothing has begun.
-var editable = []job.State{job.Pending, job.Held}
+// editable are the states of the jobs that an edit may change.
+func editable(e ledger.JobEdit) []job.State {
+	waits := []job.State{job.Pending, job.Held}
+	if e.SuitsRunning() {
+		return append(waits, job.Scheduled, job.Running)
+	}
+	return waits
+}
 
-// EditJob changes what a job that waits asks for, if it still has the version that was read: ledger.ErrConflict. What
-// it has waited counts as before, unless it is not to start yet. *ledger.StateError: it does not wait.
+// EditJob changes what a job asks for, if it still has the version that was read: ledger.ErrConflict. What it has waited
+// counts as before, unless it is not to start yet. *ledger.StateError: it is over, or ends; *ledger.InvalidError: of one
+// that has begun this must stay.
 func (l Jobs) EditJob(ctx context.Context, actor ledger.Actor, id string, version int, e ledger.JobEdit) (
 	out job.Job, err error) {
 	if err := e.Check(); err != nil {
@@ -32,18 +40,18 @@ func (l Jobs) EditJob(ctx context.Context, actor ledger.Actor, id string, versio
 		if err != nil {
 			return err
 		}
-		p, err := tx.LockPool(seen.PoolID)
+		pools, err := lockPoolsOf(tx, []job.Job{seen}, &e)
 		if err != nil {
-			return fmt.Errorf("locking pool: %w", err)
+			return err
 		}
 		j, err := txn.FindJob(tx, id)
 		switch {
 		case err != nil:
 			return err
-		case j.Version != version:
+		case j.Version != version || j.PoolID != seen.PoolID:
 			return ledger.ErrConflict
 		}
-		if err := edit(tx, p, j, e, may); err != nil {
+		if err := edit(tx, pools[j.PoolID], j, e, may); err != nil {
 			return err
 		}
 		if out, err = txn.FindJob(tx, id); err == nil && len(tx.Change.Jobs) > 0 {
@@ -54,7 +62,7 @@ func (l Jobs) EditJob(ctx context.Context, actor ledger.Actor, id string, versio
 	return out, err
 }
 
-// EditJobs is EditJob of the next jobs of a set, as they are. Those that do not wait stay as they are.
+// EditJobs is EditJob of the next jobs of a set, as they are. Those that it cannot change stay as they are.
 func (l Jobs) EditJobs(ctx context.Context, actor ledger.Actor, s ledger.JobSet, e ledger.JobEdit) (
 	ledger.JobsChanged, error) {
 	if err := e.Check(); err != nil {
@@ -67,23 +75,30 @@ const toEdit = "edit it"
 
 // edit changes a job in its transaction; nothing, where it is as it was to be.
 func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit, may bounds) error {
-	if !slices.Contains(editable, j.State()) {
-		return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: toEdit}
+	if err := checkEditable(j, e); err != nil {
+		return err
 	}
 	next := e.Of(j)
+	to, err := poolOfEdit(tx, p, e)
+	if err != nil {
+		return err
+	}
+	if next.PoolID = to.Pool.ID; next.PoolID != j.PoolID {
+		next.Where.Pools = nil // it was said where
+	}
 	what := e.Describe(j, next, tx.Now())
 	if what == "" {
 		return nil
 	}
-	if err := errors.Join(checkSharedName(j, next), ledger.CheckNotBefore(next.NotBefore),
-		checkReservedStay(j, next), booking.CheckLimits(p, next)); err != nil {
+	if err := errors.Join(checkSharedName(j, next), ledger.CheckNotBefore(next.NotBefore), checkReservedStay(j, next),
+		checkPoolOf(tx, to, j, next)); err != nil {
 		return err
 	}
-	if err := may.check(tx, p, j, next); err != nil {
+	if err := may.check(tx, to, j, next); err != nil {
 		return err
 	}
-	if next.Priority != j.Priority {
-		if err := checkPriority(tx, p, next); err != nil {
+	if next.Priority != j.Priority || next.PoolID != j.PoolID {
+		if err := checkPriority(tx, to, next); err != nil {
 			return err
 		}
 	}
@@ -91,10 +106,57 @@ func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit, may bounds) er
 		next = next.Delay(next.NotBefore, tx.Now())
 	}
 	txn.PutJob(tx, next)
-	tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: "job.edited", Subject: j.ID, PoolID: j.PoolID,
+	tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: "job.edited", Subject: j.ID, PoolID: next.PoolID,
 		Message: what})
 	tx.WakePlan(p.Pool.ID)
+	tx.WakePlan(next.PoolID)
 	return nil
+}
+
+// checkEditable refuses to change what cannot be changed of a job in its state.
+func checkEditable(j job.Job, e ledger.JobEdit) error {
+	if j.Ending.Is() {
+		return &ledger.StateError{Subject: j.ID, State: "ending", Asked: toEdit}
+	}
+	if slices.Contains(editable(e), j.State()) {
+		return nil
+	}
+	if !j.HasGPUs() {
+		return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: toEdit}
+	}
+	field, why := "max_runtime_seconds", "its nodes end it by the limit with which it began"
+	switch {
+	case e.Pool != nil:
+		field, why = "pool", "it is where it is"
+	case e.NotBefore != nil:
+		field, why = "not_before", "it has begun"
+	}
+	return &ledger.InvalidError{Field: field, Rule: "must stay of a job that has GPUs: " + why,
+		Fix: "forewarm jobs requeue --hold " + j.ID + " ends what it runs; edit and release it then"}
+}
+
+// poolOfEdit is the pool in which an edited job waits, which is locked.
+func poolOfEdit(tx *txn.Tx, p *txn.PoolTx, e ledger.JobEdit) (*txn.PoolTx, error) {
+	if e.Pool == nil {
+		return p, nil
+	}
+	to, err := tx.LivePool(*e.Pool)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil, tenancy.ErrNoSuchPool(*e.Pool)
+	}
+	return to, err
+}
+
+// checkPoolOf refuses a pool that could not serve the job which is to wait there.
+func checkPoolOf(tx *txn.Tx, to *txn.PoolTx, was, next job.Job) error {
+	switch {
+	case was.PoolID == next.PoolID:
+		return nil
+	case was.Reservation != "":
+		return &ledger.InvalidError{Field: "pool", Rule: "must stay: the job runs in reservation " + was.Reservation,
+			Fix: "cancel it, and submit it without the reservation"}
+	}
+	return errors.Join(booking.CheckPool(tx, to, next), checkServed(tx, to), checkRoom(tx, to, next.OrganizationID, 1))
 }
 
 // checkSharedName refuses to name one job of an array, whose jobs are found by the name that they share.

@@ -25,8 +25,9 @@ func askToEnd(tx *txn.Tx, j job.Job, event job.Event, asked string) (asks bool, 
 	switch {
 	case !j.Ending.Is():
 		j, err = j.TellToEnd(then, 0, tx.Now())
+		j.Ending.Hold = event == job.Shelve
 	case then == job.ThenCancelled && j.Ending.Then != then:
-		j.Ending.Then, j.Ending.For = then, ""
+		j.Ending.Then, j.Ending.For, j.Ending.Hold = then, "", false
 	default:
 		err = &ledger.StateError{Subject: j.ID, State: "ending", Asked: asked}
 	}
@@ -54,7 +55,11 @@ func tellToEnd(tx *txn.Tx, j job.Job, ranks []job.Rank, e ledger.Event) error {
 }
 
 func endingText(e job.Ending, now time.Time) string {
-	return "told to end, and is then " + string(e.Then) + ": it has until " + ledger.FormatTimeSeen(e.By, now) +
+	then := string(e.Then)
+	if e.Hold {
+		then = "held"
+	}
+	return "told to end, and is then " + then + ": it has until " + ledger.FormatTimeSeen(e.By, now) +
 		" at the latest"
 }
 

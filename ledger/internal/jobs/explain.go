@@ -243,6 +243,9 @@ func endingSummary(j job.Job) string {
 	e := j.Ending
 	then := map[job.Then]string{job.ThenCancelled: "is cancelled", job.ThenRequeued: "waits for other GPUs",
 		job.ThenPreempted: "waits again, with its place in the queue"}[e.Then]
+	if e.Hold {
+		then = "is held until somebody releases it"
+	}
 	told := "TERM"
 	if e.Lead > 0 {
 		told = j.Checkpoint.Signal + ", and TERM after " + phrase.Length(e.Lead)

@@ -152,6 +152,11 @@ func (l Jobs) RequeueJob(ctx context.Context, actor ledger.Actor, id string) (jo
 	return l.change(ctx, actor, id, toRequeue)
 }
 
+// ShelveJob ends what a job has running, as RequeueJob does, and holds it then.
+func (l Jobs) ShelveJob(ctx context.Context, actor ledger.Actor, id string) (job.Job, error) {
+	return l.change(ctx, actor, id, toShelve)
+}
+
 // change does to a job what somebody asked for.
 func (l Jobs) change(ctx context.Context, actor ledger.Actor, id string, a ask) (out job.Job, err error) {
 	err = l.onJob(ctx, actor, id, func(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
@@ -185,6 +190,9 @@ func (l Jobs) onJob(ctx context.Context, actor ledger.Actor, id string,
 		j, err := txn.FindJob(tx, id)
 		if err != nil {
 			return err
+		}
+		if j.PoolID != seen.PoolID { // it has moved meanwhile
+			return ledger.ErrConflict
 		}
 		return fn(tx, p, j)
 	})

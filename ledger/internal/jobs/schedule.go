@@ -50,6 +50,9 @@ func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 			return err
 		}
 	}
+	if err := l.moveLacking(ctx, q); err != nil {
+		return err
+	}
 	if err := l.decide(ctx, q); err != nil {
 		return err
 	}
@@ -103,6 +106,9 @@ func (q queue) nextLook() time.Time {
 	for _, n := range q.pool.Nodes {
 		all = append(all, n.Heat.HotUntil)
 	}
+	if len(q.lacking()) > 0 { // another pool may have nodes for them by then
+		all = append(all, q.now.Add(lookAgain))
+	}
 	var next time.Time
 	for _, at := range all {
 		if at.After(q.now) && (next.IsZero() || at.Before(next)) {
@@ -138,7 +144,7 @@ func (s submitters) of(ctx context.Context, j job.Job) (ledger.Actor, error) {
 // startJob gives a job its GPUs, in the name of whoever submitted it. One that another run has started is left alone.
 func startJob(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 	is, err := txn.FindJob(tx, j.ID)
-	if err != nil || is.State() != job.Pending || is.NotBefore.After(tx.Now()) {
+	if err != nil || is.State() != job.Pending || is.NotBefore.After(tx.Now()) || is.PoolID != p.Pool.ID {
 		return err
 	}
 	if full, err := isArrayFull(tx, is); err != nil || full {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/tenancy"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
@@ -30,6 +31,11 @@ func (l Jobs) ReleaseJobs(ctx context.Context, actor ledger.Actor, s ledger.JobS
 // RequeueJobs is RequeueJob of the next jobs of a set.
 func (l Jobs) RequeueJobs(ctx context.Context, actor ledger.Actor, s ledger.JobSet) (ledger.JobsChanged, error) {
 	return l.changeSet(ctx, actor, s, toRequeue)
+}
+
+// ShelveJobs is ShelveJob of the next jobs of a set.
+func (l Jobs) ShelveJobs(ctx context.Context, actor ledger.Actor, s ledger.JobSet) (ledger.JobsChanged, error) {
+	return l.changeSet(ctx, actor, s, toShelve)
 }
 
 func (l Jobs) changeSet(ctx context.Context, actor ledger.Actor, s ledger.JobSet, a ask) (
@@ -88,7 +94,7 @@ func changeNext(tx *txn.Tx, s ledger.JobSet, a ask, out *ledger.JobsChanged) err
 			return err
 		}
 	}
-	pools, err := lockPoolsOf(tx, some)
+	pools, err := lockPoolsOf(tx, some, a.edit)
 	if err != nil {
 		return err
 	}
@@ -103,11 +109,21 @@ func changeNext(tx *txn.Tx, s ledger.JobSet, a ask, out *ledger.JobsChanged) err
 	return nil
 }
 
-// lockPoolsOf locks the pools of jobs, always in the same order.
-func lockPoolsOf(tx *txn.Tx, some []job.Job) (map[string]*txn.PoolTx, error) {
+// lockPoolsOf locks the pools of jobs, and that in which an edit has them wait, always in the same order.
+func lockPoolsOf(tx *txn.Tx, some []job.Job, e *ledger.JobEdit) (map[string]*txn.PoolTx, error) {
 	all := map[string]*txn.PoolTx{}
 	for _, j := range some {
 		all[j.PoolID] = nil
+	}
+	if e != nil && e.Pool != nil {
+		to, err := tx.Port.Pool(*e.Pool)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil, tenancy.ErrNoSuchPool(*e.Pool)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading pool %s: %w", *e.Pool, err)
+		}
+		all[to.ID] = nil
 	}
 	for _, id := range txn.SortedKeys(all) {
 		p, err := tx.LockPool(id)

@@ -30,7 +30,7 @@ func readSeen(r ledger.Reader, pools map[string]ledger.PoolState) (map[string]ma
 
 // readAround reads of a job's pool what the job's own place in the queue does not tell.
 func readAround(r ledger.Reader, j job.Job) (queue, error) {
-	q := queue{now: r.Now()}
+	q := queue{now: r.Now(), usable: map[string]usable{}}
 	p, err := r.LiveState(j.PoolID)
 	if err != nil {
 		return q, fmt.Errorf("reading pool %s: %w", j.PoolID, err)
