@@ -31,7 +31,9 @@ func (e JobEdit) Check() error {
 
 // SuitsRunning reports whether it changes nothing that a job which has begun cannot change any more: its nodes end it by
 // the limit with which it began, and it is where it is.
-func (e JobEdit) SuitsRunning() bool { return e.MaxRuntime == nil && e.NotBefore == nil && e.Pool == nil }
+func (e JobEdit) SuitsRunning() bool {
+	return e.MaxRuntime == nil && e.NotBefore == nil && e.Pool == nil
+}
 
 // Of is the job as it is edited, but for its pool.
 func (e JobEdit) Of(j job.Job) job.Job {

@@ -37,6 +37,15 @@ type Ending struct {
 	Hold  bool          `json:"hold,omitempty"` // it is held instead of waiting again
 }
 
+// Awaited is for whom an attempt is waited for that would else have been told to leave. The zero Awaited: for nobody.
+type Awaited struct {
+	For   string    `json:"for"`   // the job that waits for its GPUs
+	Until time.Time `json:"until"` // when it is predicted to have ended; if it has not, it is told to leave then
+}
+
+// Is reports whether the attempt is waited for.
+func (a Awaited) Is() bool { return a.For != "" }
+
 // Is reports whether the attempt was told to end.
 func (e Ending) Is() bool { return e.Then != "" }
 

@@ -103,6 +103,7 @@ type Job struct {
 	Preemptions  int           // attempts that left for other jobs
 	Avoids       []string      // ids of nodes whose hardware ended an attempt
 	Ending       Ending        // of the attempt that it has
+	Awaited      Awaited       // for whom that is waited for
 	Reason       string        // why it is in its state, a code
 	End          End           // of the last attempt that ended
 	GPUTime      time.Duration // for which its attempts held GPUs, times their number
@@ -166,7 +167,7 @@ func (j Job) Apply(event Event, reason string, now time.Time) (Job, error) {
 		j.StartedAt = time.Time{}
 	}
 	if !j.HasGPUs() {
-		j.Ending = Ending{}
+		j.Ending, j.Awaited = Ending{}, Awaited{}
 	}
 	if j.Over() {
 		j.EndedAt = now

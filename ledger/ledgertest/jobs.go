@@ -27,7 +27,7 @@ func newJob(w *world, id, org, poolID string, at time.Time) job.Job {
 		Dependencies: []job.Depends{{JobID: "job_0", Condition: job.AfterAny}}, ArrayIndex: 7,
 		Array: job.Array{ID: "arr_1", Jobs: 3, First: 2, Last: 9, Limit: 2},
 		Where: job.Where{Constraints: []string{"disk=nvme"}, Prefers: []string{"rack=r1"}, Tolerates: []string{"old"},
-			Excludes: []string{"nod_8"}}, Avoids: []string{"nod_9"},
+			Excludes: []string{"nod_8"}, Pools: []string{"pol_1", "pol_2"}}, Avoids: []string{"nod_9"},
 		NotBefore: at, AllocationID: "alc_1", Failures: 1, Losses: 1, GPUTime: time.Hour, Cost: 5,
 		Predicted: job.Predicted{P10: time.Minute, P50: time.Hour, P90: 2 * time.Hour}}, false, at)
 	for _, e := range []job.Event{job.Schedule, job.Start} {
@@ -40,7 +40,8 @@ func newJob(w *world, id, org, poolID string, at time.Time) job.Job {
 	j, err := j.Apply(job.Fail, job.Exit, at.Add(time.Hour))
 	require.NoError(w, err)
 	j.Ending = job.Ending{Then: job.ThenPreempted, Asked: at, By: at.Add(time.Hour), Lead: time.Minute,
-		Grace: time.Second, For: "job_9"}
+		Grace: time.Second, For: "job_9", Hold: true}
+	j.Awaited = job.Awaited{For: "job_8", Until: at.Add(time.Minute)}
 	return j
 }
 

@@ -74,6 +74,7 @@ type jobSpec struct {
 	Array        job.Array         `json:"array,omitzero"` // without its id
 	Where        job.Where         `json:"where,omitzero"`
 	Avoids       []string          `json:"avoids,omitempty"`
+	Awaited      job.Awaited       `json:"awaited,omitzero"`
 }
 
 func jobToRow(j job.Job) jobRow {
@@ -88,7 +89,7 @@ func jobToRow(j job.Job) jobRow {
 			MaxRuntime: j.MaxRuntime, Grace: j.Grace, Checkpoint: j.Checkpoint, Retries: j.Retries,
 			Preemptible: j.Preemptible, Dependencies: j.Dependencies, Reservation: j.Reservation,
 			Workload: j.Workload, Array: array,
-			Where: j.Where, Avoids: j.Avoids}),
+			Where: j.Where, Avoids: j.Avoids, Awaited: j.Awaited}),
 		Input: notNil(j.Command.Input), ArrayID: j.Array.ID, ArrayIndex: j.ArrayIndex, NotBefore: toMicros(j.NotBefore),
 		Attempt: j.Attempt, AllocationID: j.AllocationID, Failures: j.Failures, Losses: j.Losses,
 		Preemptions: j.Preemptions, Ending: packEnding(j.Ending), Reason: j.Reason,
@@ -117,7 +118,7 @@ func (r jobRow) toValue() (job.Job, error) {
 		Preemptible: spec.Preemptible, Preemptions: r.Preemptions, Ending: ending,
 		Dependencies: spec.Dependencies, Reservation: spec.Reservation, Workload: spec.Workload,
 		Array: spec.Array, ArrayIndex: r.ArrayIndex,
-		Where: spec.Where, Avoids: spec.Avoids, NotBefore: toTime(r.NotBefore),
+		Where: spec.Where, Avoids: spec.Avoids, Awaited: spec.Awaited, NotBefore: toTime(r.NotBefore),
 		Attempt: r.Attempt, AllocationID: r.AllocationID, Failures: r.Failures, Losses: r.Losses, Reason: r.Reason,
 		End: end, GPUTime: toDuration(r.GPUTime), Cost: money.MicroUSD(r.Cost),
 		SubmittedAt: toTime(r.Submitted), EligibleAt: toTime(r.Eligible), ScheduledAt: toTime(r.Scheduled),

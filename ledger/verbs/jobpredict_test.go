@@ -153,3 +153,52 @@ func TestWhoEndsSoonDoesNotLeave(t *testing.T) {
 		}
 	}
 }
+
+// Both who waits and who is waited for are told of it; and what has not ended when it was predicted to is told to leave
+// at that moment, whatever is predicted by then.
+func TestWhoIsWaitedForIsToldToLeaveInTime(t *testing.T) {
+	t.Parallel()
+	w := newPreemptiveWorld(t)
+	ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+	w.warmUp(ann)
+	w.teach(ann, "train", 12*time.Minute)
+	low := named("train", 8)
+	low.Job.Priority, low.Preemptible = job.Low, new(true)
+	r := w.runWarm(ann, low)
+	w.pass(10*time.Minute + 30*time.Second)
+	own, others := w.submit(ann, urgent(8)), w.submit(bob, urgent(8))
+	w.pass(time.Second)
+	until := w.readJob(r.ID).Awaited.Until
+	require.WithinDuration(t, r.StartedAt.Add(12*time.Minute), until, 10*time.Second)
+	require.Equal(t, own.ID, w.readJob(r.ID).Awaited.For)
+	by := ledger.FormatTimeSeen(until, w.clock.Now())
+	awaits := w.blockerOf(ann, own.ID, "awaited")
+	require.Equal(t, "It waits for job "+r.ID+", which is predicted to end by "+by+"; else it is told to leave then.", awaits.Message)
+	require.Equal(t, until, awaits.ClearsAt.P90)
+	require.Empty(t, w.blockerOf(bob, others.ID, "awaited"))
+	why, err := w.ledger.ExplainJob(t.Context(), ann, r.ID)
+	require.NoError(t, err)
+	require.Equal(t, "job "+own.ID+" waits for its GPUs: it is predicted to end by "+by+", and is told to leave then if it "+
+		"has not", why.Next[0].Message)
+	require.Equal(t, until, why.Next[0].At)
+	_, err = w.ledger.CancelJob(t.Context(), ann, own.ID)
+	require.NoError(t, err)
+	why, err = w.ledger.ExplainJob(t.Context(), ann, r.ID)
+	require.NoError(t, err)
+	require.Empty(t, why.Next, "nobody waits any more, as far as was seen")
+	w.doDueWork()
+	require.Equal(t, job.Awaited{For: others.ID, Until: until}, w.readJob(r.ID).Awaited, "not for longer")
+	why, err = w.ledger.ExplainJob(t.Context(), ann, r.ID)
+	require.NoError(t, err)
+	require.Contains(t, why.Next[0].Message, "a job that goes before it waits for its GPUs")
+	require.Contains(t, w.blockerOf(bob, others.ID, "awaited").Message, "It waits for a job of another organization")
+	w.pass(until.Sub(w.clock.Now()) - time.Second)
+	require.Empty(t, w.leaving([]running{r}))
+	w.pass(time.Second)
+	require.Len(t, w.leaving([]running{r}), 1)
+	require.Equal(t, until, w.readJob(r.ID).Ending.Asked)
+	require.Empty(t, w.readJob(r.ID).Ending.For)
+	room, err := w.ledger.ExplainJob(t.Context(), bob, others.ID)
+	require.NoError(t, err)
+	require.Contains(t, room.Summary, "1 job leaves for it: ")
+}

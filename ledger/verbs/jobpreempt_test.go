@@ -94,7 +94,7 @@ func TestAJobLeavesForAnother(t *testing.T) {
 	require.Equal(t, []ledger.JobStop{{JobAttempt: ledger.JobAttempt{JobID: left.ID, Attempt: 1}, Signal: "USR1",
 		Lead: 90 * time.Second, Grace: 30 * time.Second}}, w.stops(left))
 	for who, want := range map[*ledger.Actor][2]string{&ann: {left.ID, "for a job that goes before it"},
-		&bob: {x.ID, "leave for it"}} {
+		&bob: {x.ID, "1 job leaves for it"}} {
 		e, err := w.ledger.ExplainJob(t.Context(), *who, want[0])
 		require.NoError(t, err)
 		require.Contains(t, e.Summary, want[1])

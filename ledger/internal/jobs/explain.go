@@ -28,6 +28,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 	var hot []node.Node
 	var reserved []reservation.Reservation
 	var around queue
+	var awaited []job.Job
 	var noWorker *ledger.Blocker
 	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
 		if j, err = r.Job(actor.Scope(), id); err != nil {
@@ -48,6 +49,9 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 			if err == nil {
 				around, err = readAround(r, j)
 			}
+			if err == nil {
+				awaited, err = l.awaitedFor(r, j)
+			}
 		}
 		if err == nil && j.State() == job.Scheduled {
 			unserved, err = silentUnder(r, j, job.Ordered)
@@ -58,12 +62,17 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 		if err == nil && j.State() == job.Running {
 			silent, err = silentUnder(r, j, job.RankRunning)
 		}
+		if err == nil && j.Awaited.Is() {
+			j, err = stillAwaited(r, j)
+		}
+		e.Summary = summaryOf(j)
 		return err
 	})
 	if err != nil {
 		return e, fmt.Errorf("reading job %s: %w", id, err)
 	}
-	if e.Summary = summaryOf(j); room != nil && room.For == j.ID {
+	explainAwaited(&e, j)
+	if room != nil && room.For == j.ID {
 		explainRoom(&e, *room)
 	}
 	if j.State() == job.Held {
@@ -92,6 +101,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 				blockedByHeat(&e, hot)
 				blockedByReservations(&e, j, reserved)
 				around.blockedBySilence(&e, j)
+				blockedByAwaited(&e, j, awaited)
 			}
 			if noWorker != nil {
 				e.Next = nil
@@ -282,8 +292,8 @@ func roomInWay(r ledger.Reader, j job.Job) (*learned.Room, error) {
 
 // explainRoom says that others leave for a job, and until when what they leave is kept for it.
 func explainRoom(e *ledger.Explanation, room learned.Room) {
-	e.Summary = phrase.Count(len(room.From), "job") + " leave for it: it starts on " +
-		"their GPUs once they have ended and their nodes are clean."
+	e.Summary = leaveText(len(room.From)) + " for it: it starts on " +
+		"those GPUs once they are free and their nodes are clean."
 	e.Next = append(e.Next, ledger.Step{Code: "start", At: room.GiveUp,
 		Message: "what they leave is kept for it until then; if it has not begun, others may have it"})
 }

@@ -22,6 +22,9 @@ import (
 func (l Jobs) makeRooms(ctx context.Context, q queue, d scheduler.Decision) error {
 	hopeless := map[string]bool{}
 	for range mostRounds {
+		if err := l.noteAwaited(ctx, q, d); err != nil {
+			return err
+		}
 		before := len(hopeless)
 		for _, plan := range d.Plans {
 			made, err := l.makeRoom(ctx, q, plan)
@@ -189,11 +192,19 @@ func (r *room) tell() error {
 	}
 	r.p.PutRoom(kept)
 	r.tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: "job.room", Subject: j.ID, PoolID: j.PoolID,
-		Message: phrase.Count(len(r.leaving), "job") + " leave for it, by " + ledger.FormatTimeSeen(r.by, now) +
+		Message: leaveText(len(r.leaving)) + " for it, by " + ledger.FormatTimeSeen(r.by, now) +
 			" at the latest"})
 	r.speakAsSystem()
 	r.tx.WakePlanAt(r.p.Pool.ID, kept.GiveUp)
 	return nil
+}
+
+// leaveText says that so many jobs leave.
+func leaveText(n int) string {
+	if n == 1 {
+		return "1 job leaves"
+	}
+	return phrase.Count(n, "job") + " leave"
 }
 
 // speakAsSystem has the last event name nobody: who gets the GPUs is not the business of who leaves.
@@ -264,9 +275,12 @@ func (q queue) nextLeaving() (at time.Time) {
 	}
 	for _, j := range q.holders {
 		if j.Preemptible && j.State() == job.Running && !j.Ending.Is() && j.Preemptions < q.rules.MostTimes {
-			at = q.now.Add(lookAgain)
-			if old := j.StartedAt.Add(q.rules.MinRuntime); old.After(q.now) && old.Before(at) {
-				return old
+			again := q.now.Add(lookAgain)
+			if old := j.StartedAt.Add(q.rules.MinRuntime); old.After(q.now) && old.Before(again) {
+				again = old
+			}
+			if at.IsZero() || again.Before(at) {
+				at = again
 			}
 		}
 	}

@@ -271,7 +271,9 @@ func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64)
 		r.ID, r.NotBefore = a.ID, time.Time{}
 		r.Preemptible = mayLeave(j, a.ID, q.rules, q.now)
 		r.Leaving = j.Ending.Is()
-		r.EndsBy = q.ends[j.ID]
+		if r.EndsBy = q.ends[j.ID]; j.Awaited.Is() { // nobody is waited for twice
+			r.EndsBy = j.Awaited.Until
+		}
 		r.Predicted = cmp.Or(r.Predicted, j.MaxRuntime)
 		if !j.StartedAt.IsZero() {
 			r.Started = j.StartedAt

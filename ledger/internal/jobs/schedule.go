@@ -101,7 +101,7 @@ func (l Jobs) decide(ctx context.Context, q queue) error {
 func (q queue) nextLook() time.Time {
 	all := []time.Time{q.opens, q.nextLeaving(), q.reservedUntil()}
 	for _, j := range q.holders {
-		all = append(all, j.Ending.By)
+		all = append(all, j.Ending.By, j.Awaited.Until)
 	}
 	for _, n := range q.pool.Nodes {
 		all = append(all, n.Heat.HotUntil)

@@ -2,15 +2,18 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -115,7 +118,7 @@ func (f *schedulingFile) step(ctx context.Context) error {
 		}
 		f.log.InfoContext(ctx, "scheduling has changed, as the configuration says", "path", f.path)
 	}
-	if !reflect.DeepEqual(withoutScheduling(cfg), withoutScheduling(f.cfg)) {
+	if !reflect.DeepEqual(restOf(cfg), restOf(f.cfg)) {
 		f.log.WarnContext(ctx, "the configuration has changed beyond scheduling: that holds from the next start",
 			"path", f.path)
 	}
@@ -140,8 +143,24 @@ func (f *schedulingFile) warnOfPools(ctx context.Context) {
 	}
 }
 
-// withoutScheduling is all of a configuration that holds from a start.
-func withoutScheduling(c Config) Config {
+// rest is all of a configuration that holds from a start, as what it means: not where in the file it is said.
+type rest struct {
+	Config
+	provisioners []any // what is said to each
+}
+
+func restOf(c Config) rest {
 	c.Scheduling, c.file, c.origins = Scheduling{}, Config{}.file, nil
-	return c
+	c.Provisioners, c.Pools = slices.Clone(c.Provisioners), slices.Clone(c.Pools)
+	slices.SortStableFunc(c.Provisioners, func(a, b Provisioner) int { return cmp.Compare(a.Kind, b.Kind) })
+	slices.SortStableFunc(c.Pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
+	out := rest{Config: c, provisioners: make([]any, len(c.Provisioners))}
+	for i := range c.Provisioners {
+		node := c.Provisioners[i].Config
+		if err := node.Decode(&out.provisioners[i]); err != nil { // then what is written counts
+			out.provisioners[i] = node
+		}
+		c.Provisioners[i].Config = yaml.Node{}
+	}
+	return out
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,28 @@ func TestSchedulingFollowsItsFile(t *testing.T) {
 	write("scheduling: {order: multifactor}\nlisten: 127.0.0.1:9999\n")
 	require.NoError(t, f.step(t.Context()))
 	require.Len(t, applied, 2)
+	require.Contains(t, said.String(), "next start")
+}
+
+// Where in the file something is said changes nothing.
+func TestLinesOfTheFileMayMove(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "forewarm.yaml")
+	const cloud, other = "  - {kind: sim, config: {name: cloud, seed: 7}}\n",
+		"  - kind: local\n    config: {name: other, max: 8}\n"
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write("provisioners:\n" + cloud + other)
+	cfg, err := loadConfig(path)
+	require.NoError(t, err)
+	var said bytes.Buffer
+	f := schedulingFile{path: path, data: cfg.file.data, cfg: cfg, log: slog.New(slog.NewTextHandler(&said, nil)),
+		apply: func(context.Context, ledger.SchedulingConfig) error { return nil },
+		pools: func(context.Context) ([]string, error) { return nil, nil }}
+	write("# moved\nscheduling: {order: arrival}\nprovisioners:\n" + other + cloud)
+	require.NoError(t, f.step(t.Context()))
+	require.NotContains(t, said.String(), "next start")
+	write("# moved\nscheduling: {order: arrival}\nprovisioners:\n" + other + strings.Replace(cloud, "7", "9", 1))
+	require.NoError(t, f.step(t.Context()))
 	require.Contains(t, said.String(), "next start")
 }
 
