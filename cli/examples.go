@@ -36,9 +36,10 @@ var examplesOf = map[string]string{
 	"jobs logs": "forewarm jobs logs prepare --tail 64KiB\nforewarm jobs logs -f prepare",
 	"jobs cancel": "forewarm jobs cancel train later\nforewarm jobs cancel --array arr_06h05jkfp1rxn8ak4tjdkaxhc4\n" +
 		"forewarm jobs cancel --mine --state held --yes",
-	"jobs requeue": "forewarm jobs requeue train",
+	"jobs requeue": "forewarm jobs requeue train\nforewarm jobs requeue --hold train",
 	"jobs hold":    "forewarm jobs hold later",
-	"jobs edit":    "forewarm jobs edit later --max-runtime 2h --priority low",
+	"jobs edit": "forewarm jobs edit later --max-runtime 2h --priority low\n" +
+		"forewarm jobs edit later --to-pool demo-a100",
 	"jobs release": "forewarm jobs release later",
 	"jobs explain": "forewarm jobs explain later",
 	"reserve": "forewarm reserve --gpus 2 --model a100-80g --at 'tomorrow 09:00' --for 3h\nforewarm " +

@@ -169,6 +169,7 @@ type StateError struct {
 	State   string
 	Asked   string
 	Fix     string // what can be done instead; empty: nothing that is known here
+	Command string // which does that; empty: none
 }
 
 // Error names the subject, its state and what was asked.

@@ -29,8 +29,8 @@ func (e JobEdit) Check() error {
 	return nil
 }
 
-// SuitsRunning reports whether it changes nothing that a job which has begun cannot change any more: its nodes end it by
-// the limit with which it began, and it is where it is.
+// SuitsRunning reports whether it changes nothing that a job which has begun cannot change any more: its nodes end it
+// by the limit with which it began, and it is where it is.
 func (e JobEdit) SuitsRunning() bool {
 	return e.MaxRuntime == nil && e.NotBefore == nil && e.Pool == nil
 }

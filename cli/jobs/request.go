@@ -64,7 +64,8 @@ func (r *request) bind(f *pflag.FlagSet) {
 		"a key alone; repeat it for more")
 	f.StringArrayVar(&r.in.Prefers, "prefer", nil, "a label: nodes with it come first; repeat it for more")
 	f.StringArrayVar(&r.in.Tolerations, "tolerate", nil, "a taint that does not keep it away; repeat it for more")
-	f.StringArrayVar(&r.in.ExcludedNodes, "exclude", nil, "a node on which it does not run; repeat it for more")
+	f.StringArrayVar(&r.in.ExcludedNodes, "exclude", nil, "nodes on which it does not run, by their ids, as in "+
+		"NODE,NODE; repeat it for more")
 	f.StringVar(&r.in.Directory, "dir", "", "where it begins (default the job's folder on the node)")
 	f.BoolVar(&r.in.Slurm, "slurm-env", false, "give it variables of Slurm, such as SLURM_ARRAY_TASK_ID; a script with "+
 		"lines #SBATCH has them")
@@ -94,11 +95,30 @@ const rawHelp = "write output to a terminal as it is: colours and carriage retur
 // defaultLost is how often a job that lost its GPUs is tried again, unless it says so.
 const defaultLost = 3
 
+// splitNodes takes lists of nodes apart, as Slurm writes them. Ids have no numbers that could make a range.
+func splitNodes(lists []string) (all []string, err error) {
+	for _, list := range lists {
+		if strings.ContainsAny(list, "[]") {
+			return nil, wrongUse("--exclude %s: nodes are named one by one, by their ids, with commas between them: "+
+				"forewarm nodes list", list)
+		}
+		for id := range strings.SplitSeq(list, ",") {
+			if id = strings.TrimSpace(id); id != "" {
+				all = append(all, id)
+			}
+		}
+	}
+	return all, nil
+}
+
 // build is the request for a command.
-func (r *request) build(a *app.App, cmd *cobra.Command, command []string) (contract.JobCreate, error) {
-	in := r.in
+func (r *request) build(a *app.App, cmd *cobra.Command, command []string) (in contract.JobCreate, err error) {
+	in = r.in
 	if r.flags.Changed("gpus") && in.GPUs < 1 {
 		return in, wrongUse("--gpus %d: a job has at least one GPU", in.GPUs)
+	}
+	if in.ExcludedNodes, err = splitNodes(in.ExcludedNodes); err != nil {
+		return in, err
 	}
 	in.Command = command
 	in.MaxRuntimeSeconds, in.GraceSeconds = r.maxRuntime.Seconds(), r.grace.Seconds()

@@ -27,6 +27,26 @@ func opensAt(t *testing.T, address, key string) {
 	require.Equal(t, "operator", who.Role)
 }
 
+// A provisioner and a pool of its machines may be added in one step to an installation that knows others.
+func TestAProvisionerComesWithItsPool(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	const here = "provisioners:\n- {kind: local, config: {name: here, simulate: 2, daemon: none}}\n"
+	const there = "- {kind: sim, config: {name: there, offers: [{type: two, model: a100, gpus: 2, memory_mib: 40960, " +
+		"price_per_hour: 1.00}]}}\n"
+	const old = "pools:\n- {name: old, provisioner: here, region: local, instance_type: local, max_nodes: 1}\n"
+	for i, config := range []string{here + old, here + there + old +
+		"- {name: new, provisioner: there, instance_type: two, max_nodes: 1}\n"} {
+		h.writeConfig(t, config)
+		p, _, api := h.startUp(t, "--config", h.configFile(), "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
+		for _, pool := range []string{"old", "new"}[:i+1] {
+			_, err := api.Pool(t.Context(), pool)
+			require.NoError(t, err)
+		}
+		require.Zero(t, p.stop(t, ending), p.errors.String())
+	}
+}
+
 // A first start that fails leaves nothing behind that keeps the next one from
 // making a key.
 func TestAFirstStartThatFailsMakesNoKey(t *testing.T) {

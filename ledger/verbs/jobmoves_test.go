@@ -85,7 +85,9 @@ func TestAJobMovesToAPoolThatHasDaemons(t *testing.T) {
 	dear := w.addPool("dear", 9*money.USD, nil)
 	w.warmNodes(4)
 	w.joinedDaemons()
-	waits := w.submit(ann, anywhere(2, func(c *ledger.JobCommand) { c.Job.NotBefore = w.clock.Now().Add(5 * time.Minute) }))
+	waits := w.submit(ann, anywhere(2, func(c *ledger.JobCommand) {
+		c.Job.NotBefore = w.clock.Now().Add(5 * time.Minute)
+	}))
 	require.Equal(t, w.pool.ID, waits.PoolID)
 	w.silent = map[string]bool{}
 	for _, n := range w.readNodes(node.Ready) {

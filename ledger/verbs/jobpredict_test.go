@@ -173,13 +173,14 @@ func TestWhoIsWaitedForIsToldToLeaveInTime(t *testing.T) {
 	require.Equal(t, own.ID, w.readJob(r.ID).Awaited.For)
 	by := ledger.FormatTimeSeen(until, w.clock.Now())
 	awaits := w.blockerOf(ann, own.ID, "awaited")
-	require.Equal(t, "It waits for job "+r.ID+", which is predicted to end by "+by+"; else it is told to leave then.", awaits.Message)
+	require.Equal(t, "It waits for job "+r.ID+", which is predicted to end by "+by+"; else it is told to leave then.",
+		awaits.Message)
 	require.Equal(t, until, awaits.ClearsAt.P90)
 	require.Empty(t, w.blockerOf(bob, others.ID, "awaited"))
 	why, err := w.ledger.ExplainJob(t.Context(), ann, r.ID)
 	require.NoError(t, err)
-	require.Equal(t, "job "+own.ID+" waits for its GPUs: it is predicted to end by "+by+", and is told to leave then if it "+
-		"has not", why.Next[0].Message)
+	require.Equal(t, "job "+own.ID+" waits for its GPUs: it is predicted to end by "+by+
+		", and is told to leave then if it has not", why.Next[0].Message)
 	require.Equal(t, until, why.Next[0].At)
 	_, err = w.ledger.CancelJob(t.Context(), ann, own.ID)
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func TestAJobIsRequeuedAndHeld(t *testing.T) {
 	var state *ledger.StateError
 	_, err := w.ledger.HoldJob(t.Context(), ann, r.ID)
 	require.ErrorAs(t, err, &state)
-	require.Contains(t, state.Fix, "forewarm jobs requeue --hold "+r.ID)
+	require.Equal(t, "forewarm jobs requeue --hold "+r.ID, state.Command)
 	got, err := w.ledger.ShelveJob(t.Context(), ann, r.ID)
 	require.NoError(t, err)
 	require.Equal(t, job.Running, got.State())

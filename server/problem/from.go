@@ -98,7 +98,7 @@ func From(err error) (*Problem, bool) {
 func fromState(e *ledger.StateError) *Problem {
 	p := New(contract.CodeStateConflict, e.Error())
 	if e.Fix != "" {
-		p = p.Fix(e.Fix, "")
+		p = p.Fix(e.Fix, e.Command)
 	}
 	return p
 }

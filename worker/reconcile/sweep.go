@@ -77,17 +77,22 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 func (s *Sweeper) reportOffers(ctx context.Context, p provisioners.Provisioner) {
 	all, err := p.Offers(ctx)
 	if err == nil {
-		offers := make([]ledger.Offer, len(all))
-		for i, o := range all {
-			offers[i] = ledger.Offer{Region: o.Region, Type: o.Type, Model: o.Model, GPUs: o.GPUs,
-				MemoryMiB: o.MemoryMiB, Simulated: o.Simulated, Observed: o.Observed}
-		}
-		err = s.ledger.ReportOffers(ctx, p.Name(), offers)
+		err = s.ledger.ReportOffers(ctx, p.Name(), OffersOf(all))
 	}
 	if err != nil {
 		s.cfg.Logger.WarnContext(ctx, "what a provisioner offers is not known; it is asked again", "provisioner",
 			p.Name(), "error", err)
 	}
+}
+
+// OffersOf are a provisioner's offers as the ledger keeps them.
+func OffersOf(all []provisioners.Offer) []ledger.Offer {
+	offers := make([]ledger.Offer, len(all))
+	for i, o := range all {
+		offers[i] = ledger.Offer{Region: o.Region, Type: o.Type, Model: o.Model, GPUs: o.GPUs,
+			MemoryMiB: o.MemoryMiB, Simulated: o.Simulated, Observed: o.Observed}
+	}
+	return offers
 }
 
 // liveInstances are the machines with our tag that are not on their way out. The

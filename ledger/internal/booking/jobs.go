@@ -97,8 +97,8 @@ func CheckPool(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 		return err
 	}
 	if j.Shape.PerNode > p.Pool.PerNode {
-		return &ledger.InvalidError{Field: "pool", Rule: fmt.Sprintf("must have %d GPUs on a node, and those of pool %s have %d",
-			j.Shape.PerNode, p.Pool.Name, p.Pool.PerNode), Fix: "cancel it, and submit it for that pool"}
+		return &ledger.InvalidError{Field: "pool", Rule: fmt.Sprintf("must have %d GPUs on a node, and those of "+
+			"pool %s have %d", j.Shape.PerNode, p.Pool.Name, p.Pool.PerNode), Fix: "cancel it, and submit it for that pool"}
 	}
 	if err := CheckLimits(p, j); err != nil {
 		return err

@@ -137,8 +137,8 @@ func rankSlots(p *txn.PoolTx, j job.Job) ([]int, error) {
 	return ranks, nil
 }
 
-// worstRank is the place in a job's order of the worst of some slots; without any, of as many as it needs of the best on
-// which it may run.
+// worstRank is the place in a job's order of the worst of some slots; without any, of as many as it needs of the best
+// on which it may run.
 func worstRank(p *txn.PoolTx, j job.Job, slots []int) (worst int, err error) {
 	ranks, err := rankSlots(p, j)
 	if err != nil {

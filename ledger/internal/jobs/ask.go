@@ -37,7 +37,7 @@ func (a ask) doTo(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 	next, err := j.Apply(a.event, job.Asked, tx.Now())
 	if err != nil && a.event == job.Hold && j.HasGPUs() && !j.Ending.Is() {
 		return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: a.asked,
-			Fix: "forewarm jobs requeue --hold " + j.ID + " ends what it runs, and holds it"}
+			Fix: "End what it runs, and hold it then", Command: "forewarm jobs requeue --hold " + j.ID}
 	}
 	if err != nil {
 		return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: a.asked}

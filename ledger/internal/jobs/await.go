@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/phrase"
@@ -11,8 +12,8 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
-// noteAwaited keeps with the jobs that are waited for until when they are, so that they are told to leave then, whatever
-// is predicted of them by that time.
+// noteAwaited keeps with the jobs that are waited for until when they are, so that they are told to leave then,
+// whatever is predicted of them by that time.
 func (l Jobs) noteAwaited(ctx context.Context, q queue, d scheduler.Decision) error {
 	for _, a := range d.Awaited {
 		for _, allocationID := range a.Ends {
@@ -41,21 +42,22 @@ func (l Jobs) await(ctx context.Context, j job.Job, until job.Awaited, winner jo
 		}
 		is.Awaited = until
 		txn.PutJob(tx, is)
-		by := ledger.FormatTimeSeen(until.Until, tx.Now())
 		tx.AddEvent(ledger.Event{OrganizationID: is.OrganizationID, Type: "job.awaited", Subject: is.ID, PoolID: p.Pool.ID,
-			Message: awaitedBy(is, winner.OrganizationID == is.OrganizationID) + " waits for its GPUs: it is predicted to end by " +
-				by + ", and is told to leave then if it has not"})
+			Message: awaitedText(is, winner.OrganizationID == is.OrganizationID, tx.Now())})
 		tx.WakePlanAt(p.Pool.ID, until.Until)
 		return nil
 	})
 }
 
-// awaitedBy names for whom a job is waited for, if that is of the same organization: others' jobs are nobody's business.
-func awaitedBy(j job.Job, own bool) string {
+// awaitedText says that a job is waited for, and what becomes of it. It names for whom, if that is of the same
+// organization: others' jobs are nobody's business.
+func awaitedText(j job.Job, own bool, now time.Time) string {
+	who := "a job that goes before it"
 	if own {
-		return "job " + j.Awaited.For
+		who = "job " + j.Awaited.For
 	}
-	return "a job that goes before it"
+	return who + " waits for its GPUs: it is predicted to end by " + ledger.FormatTimeSeen(j.Awaited.Until, now) +
+		", and is told to leave then if it has not"
 }
 
 // awaitedFor are the jobs for whose end a job waits, before which they are not told to leave.
@@ -81,15 +83,15 @@ func blockedByAwaited(e *ledger.Explanation, j job.Job, awaited []job.Job) {
 		if other.OrganizationID == j.OrganizationID {
 			who = "job " + other.ID
 		}
-		b.Evidence = append(b.Evidence, who+", which is predicted to end by "+ledger.FormatTimeSeen(other.Awaited.Until, e.At)+
-			"; else it is told to leave then")
+		b.Evidence = append(b.Evidence, who+", which is predicted to end by "+
+			ledger.FormatTimeSeen(other.Awaited.Until, e.At)+"; else it is told to leave then")
 		if other.Awaited.Until.After(last) {
 			last = other.Awaited.Until
 		}
 	}
 	if b.Message = "It waits for " + b.Evidence[0] + "."; len(awaited) > 1 {
-		b.Message = "It waits for " + phrase.Count(len(awaited), "job") + " that are predicted to end soon; else they are told " +
-			"to leave."
+		b.Message = "It waits for " + phrase.Count(len(awaited), "job") + " that are predicted to end soon; else they " +
+			"are told to leave."
 	}
 	b.ClearsAt = &ledger.Band{P10: e.At, P50: last, P90: last}
 	e.Blockers = append(e.Blockers, b)
@@ -114,8 +116,6 @@ func explainAwaited(e *ledger.Explanation, j job.Job) {
 	if j.Awaited.Until.IsZero() || j.Ending.Is() {
 		return
 	}
-	by := ledger.FormatTimeSeen(j.Awaited.Until, e.At)
-	who := awaitedBy(j, j.Awaited.For != "")
-	e.Next = append(e.Next, ledger.Step{Code: "told_to_leave", At: j.Awaited.Until, Message: who + " waits for its GPUs: it " +
-		"is predicted to end by " + by + ", and is told to leave then if it has not"})
+	e.Next = append(e.Next, ledger.Step{Code: "told_to_leave", At: j.Awaited.Until,
+		Message: awaitedText(j, j.Awaited.For != "", e.At)})
 }

@@ -94,6 +94,11 @@ func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit, may bounds) er
 		checkPoolOf(tx, to, j, next)); err != nil {
 		return err
 	}
+	if next.MaxRuntime != j.MaxRuntime {
+		if err := booking.CheckLimits(to, next); err != nil {
+			return err
+		}
+	}
 	if err := may.check(tx, to, j, next); err != nil {
 		return err
 	}
@@ -132,7 +137,7 @@ func checkEditable(j job.Job, e ledger.JobEdit) error {
 		field, why = "not_before", "it has begun"
 	}
 	return &ledger.InvalidError{Field: field, Rule: "must stay of a job that has GPUs: " + why,
-		Fix: "forewarm jobs requeue --hold " + j.ID + " ends what it runs; edit and release it then"}
+		Fix: "end what it runs by forewarm jobs requeue --hold " + j.ID + ", and then edit and release it"}
 }
 
 // poolOfEdit is the pool in which an edited job waits, which is locked.

@@ -15,7 +15,8 @@ import (
 // movedAtOnce bounds how many jobs move to other pools in one look at a queue.
 const movedAtOnce = 100
 
-// lacking are the jobs of a queue whose pool has too few nodes for them, or too few daemons, and that may wait in others.
+// lacking are the jobs of a queue whose pool has too few nodes for them, or too few daemons, and that may wait in
+// others.
 func (q queue) lacking() (all []job.Job) {
 	for _, w := range q.later {
 		lacks := w.Code == ledger.WaitsForNodes || w.Code == ledger.WaitsForDaemon

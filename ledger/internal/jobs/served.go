@@ -67,9 +67,10 @@ func silentUnder(r ledger.Reader, j job.Job, state job.RankState) (ids []string,
 
 // silentDaemon says that nobody knows what a job does on some of its nodes.
 func silentDaemon(ids []string) ledger.Blocker {
-	return ledger.Blocker{Code: ledger.WaitsForDaemon, Message: fmt.Sprintf("The daemon of %s of its nodes has said nothing "+
-		"for %s: what the job does there is not known, and it is told nothing, before the daemon is back.",
-		phrase.Count(len(ids), "node"), phrase.Length(ledger.SilentAfter)), Evidence: ids, Fix: "forewarm nodes show " + ids[0]}
+	return ledger.Blocker{Code: ledger.WaitsForDaemon, Message: fmt.Sprintf("The daemon of %s of its nodes has said "+
+		"nothing for %s: what the job does there is not known, and it is told nothing, before the daemon is back.",
+		phrase.Count(len(ids), "node"), phrase.Length(ledger.SilentAfter)), Evidence: ids,
+		Fix: "forewarm nodes show " + ids[0]}
 }
 
 // noDaemon says that a job waits for daemons that are not there.

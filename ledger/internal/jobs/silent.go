@@ -50,15 +50,15 @@ func (q queue) onSilent(a allocation.Allocation) bool {
 	})
 }
 
-// lacksDaemons reports whether there are enough nodes on which a job may run, and on too few of them a daemon that would
-// start it.
+// lacksDaemons reports whether there are enough nodes on which a job may run, and on too few of them a daemon that
+// would start it.
 func (q queue) lacksDaemons(j job.Job) bool {
 	is, needed, known := q.usableBy(j)
 	return known && is.nodes >= needed && is.served < needed
 }
 
-// silentFor are the nodes on which a job may run, and no daemon would start it, those first whose daemon has been silent
-// for the shortest time.
+// silentFor are the nodes on which a job may run, and no daemon would start it, those first whose daemon has been
+// silent for the shortest time.
 func (q queue) silentFor(j job.Job) (silent []node.Node) {
 	p := q.pools[j.PoolID]
 	for _, n := range p.Nodes {
