@@ -121,7 +121,7 @@ func TestSetsOfJobsThatAreRefused(t *testing.T) {
 		{"looks", `{"array_id":"` + array + `"}`, contract.CodePermissionDenied},
 		{"looks", `{"mine":true}`, contract.CodePermissionDenied},
 	} {
-		for _, verb := range []string{"cancel", "hold", "release", "requeue"} {
+		for _, verb := range []string{"cancel", "hold", "release", "requeue", "shelve"} {
 			require.Equal(t, c.code, f.refuse(c.key, http.MethodPost, "/v1/jobs/"+verb, c.body).Code, "%s %s", verb, c.body)
 		}
 	}
@@ -155,8 +155,22 @@ func TestJobsAreEdited(t *testing.T) {
 	require.Equal(t, "high", f.job(all[4].ID).Priority)
 	f.schedule()
 	begun := f.listJobs("state=scheduled")[0]
-	require.Equal(t, contract.CodeStateConflict, f.refuse("root", http.MethodPatch, "/v1/jobs/"+begun.ID,
-		`{"preemptible":true}`, "If-Match", fmt.Sprintf(`"%d"`, begun.Version)).Code)
+	for body, field := range map[string]string{`{"max_runtime_seconds":60}`: "/max_runtime_seconds",
+		`{"pool":"` + f.pool + `"}`: "/pool", `{"not_before":"2026-12-24T00:00:00Z"}`: "/not_before"} {
+		require.Equal(t, field, f.refuse("root", http.MethodPatch, "/v1/jobs/"+begun.ID, body,
+			"If-Match", fmt.Sprintf(`"%d"`, begun.Version)).Errors[0].Pointer, "of one that has begun this stays")
+	}
+	edited := ask[contract.Job](f.world, "root", http.MethodPatch, "/v1/jobs/"+begun.ID, `{"priority":"low"}`, "If-Match",
+		fmt.Sprintf(`"%d"`, begun.Version))
+	require.Equal(t, []string{"scheduled", "low"}, []string{edited.State, edited.Priority})
+	hold := f.refuse("root", http.MethodPost, "/v1/jobs/"+begun.ID+"/hold", "", "Idempotency-Key", "hold")
+	require.Equal(t, contract.CodeStateConflict, hold.Code)
+	require.Equal(t, "forewarm jobs requeue --hold "+begun.ID, hold.Fixes[0].Command)
+	shelved := ask[contract.Job](f.world, "root", http.MethodPost, "/v1/jobs/"+begun.ID+"/shelve", "", "Idempotency-Key",
+		"shelve")
+	require.Equal(t, "held", shelved.State)
+	require.Equal(t, contract.JobsChanged{Changed: 3, Unchanged: 2, Refusals: []contract.JobRefusal{}},
+		f.changeSet("shelve", `{"array_id":"`+one.ArrayID+`"}`, "1"))
 	require.Equal(t, "/not_before", f.refuse("root", http.MethodPost, "/v1/jobs", `{"pool":"`+f.pool+`",`+
 		`"command":["true"],"not_before":"9999-12-31T23:59:59-23:59"}`, "Idempotency-Key", "far").Errors[0].Pointer)
 	many := `{"mine":true,"states":[` + strings.Repeat(`"held",`, 9) + `"held"]}`

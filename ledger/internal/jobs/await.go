@@ -14,7 +14,7 @@ import (
 
 // noteAwaited keeps with the jobs that are waited for until when they are, so that they are told to leave then,
 // whatever is predicted of them by that time.
-func (l Jobs) noteAwaited(ctx context.Context, q queue, d scheduler.Decision) error {
+func noteAwaited(ctx context.Context, l Jobs, q queue, d scheduler.Decision) error {
 	for _, a := range d.Awaited {
 		for _, allocationID := range a.Ends {
 			j, runs := q.holders[allocationID]
@@ -25,7 +25,7 @@ func (l Jobs) noteAwaited(ctx context.Context, q queue, d scheduler.Decision) er
 			if j.Awaited.Is() { // for somebody who waits no more
 				next.Until = j.Awaited.Until
 			}
-			if err := l.await(ctx, j, next, q.jobs[a.For]); err != nil {
+			if err := await(ctx, l, j, next, q.jobs[a.For].OrganizationID); err != nil {
 				return fmt.Errorf("noting that job %s is waited for: %w", j.ID, err)
 			}
 		}
@@ -33,8 +33,8 @@ func (l Jobs) noteAwaited(ctx context.Context, q queue, d scheduler.Decision) er
 	return nil
 }
 
-// await keeps that an attempt is waited for, for a job.
-func (l Jobs) await(ctx context.Context, j job.Job, until job.Awaited, winner job.Job) error {
+// await keeps that an attempt is waited for, for a job of an organization.
+func await(ctx context.Context, l Jobs, j job.Job, until job.Awaited, by string) error {
 	return l.inPoolOf(ctx, ledger.SystemActor("scheduler"), j, func(tx *txn.Tx, p *txn.PoolTx) error {
 		is, err := txn.FindJob(tx, j.ID)
 		if err != nil || is.State() != job.Running || is.Attempt != j.Attempt || is.Ending.Is() {
@@ -43,7 +43,7 @@ func (l Jobs) await(ctx context.Context, j job.Job, until job.Awaited, winner jo
 		is.Awaited = until
 		txn.PutJob(tx, is)
 		tx.AddEvent(ledger.Event{OrganizationID: is.OrganizationID, Type: "job.awaited", Subject: is.ID, PoolID: p.Pool.ID,
-			Message: awaitedText(is, winner.OrganizationID == is.OrganizationID, tx.Now())})
+			Message: awaitedText(is, by == is.OrganizationID, tx.Now())})
 		tx.WakePlanAt(p.Pool.ID, until.Until)
 		return nil
 	})
@@ -61,7 +61,7 @@ func awaitedText(j job.Job, own bool, now time.Time) string {
 }
 
 // awaitedFor are the jobs for whose end a job waits, before which they are not told to leave.
-func (l Jobs) awaitedFor(r ledger.Reader, j job.Job) (all []job.Job, err error) {
+func awaitedFor(l Jobs, r ledger.Reader, j job.Job) (all []job.Job, err error) {
 	live, err := l.LiveJobs.LiveJobs(r, j.PoolID)
 	for _, other := range live {
 		if other.Awaited.For == j.ID && !other.Ending.Is() {

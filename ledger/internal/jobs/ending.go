@@ -78,7 +78,7 @@ func finishTold(tx *txn.Tx, p *txn.PoolTx, j job.Job, completed bool, message st
 }
 
 // endInTime takes the GPUs of an attempt of which nobody has said that it ended when it was told to.
-func (l Jobs) endInTime(ctx context.Context, j job.Job) error {
+func endInTime(ctx context.Context, l Jobs, j job.Job) error {
 	return l.onJob(ctx, ledger.SystemActor("scheduler"), j.ID, func(tx *txn.Tx, p *txn.PoolTx, is job.Job) error {
 		if is.Attempt != j.Attempt || !is.Ending.IsOverdue(tx.Now()) {
 			return nil

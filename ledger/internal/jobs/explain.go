@@ -50,7 +50,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 				around, err = readAround(r, j)
 			}
 			if err == nil {
-				awaited, err = l.awaitedFor(r, j)
+				awaited, err = awaitedFor(l, r, j)
 			}
 		}
 		if err == nil && j.State() == job.Scheduled {
@@ -174,7 +174,7 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 		}
 		e.Blockers = append(e.Blockers, blocker)
 	}
-	err := l.tryJob(ctx, j)
+	err := tryJob(ctx, l, j)
 	if refused, ok := errors.AsType[*ledger.RefusedError](err); ok {
 		e.Refused, err = refused, nil
 	}
@@ -207,7 +207,7 @@ func explainStart(e *ledger.Explanation, q ledger.QueuedJob) {
 var errServed = errors.New("it would get its GPUs")
 
 // tryJob asks what admission would say to a job now, and changes nothing.
-func (l Jobs) tryJob(ctx context.Context, j job.Job) error {
+func tryJob(ctx context.Context, l Jobs, j job.Job) error {
 	actor, err := newSubmitters(l).of(ctx, j)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func (q queue) lacking() (all []job.Job) {
 }
 
 // moveLacking has jobs wait in another pool that has nodes for them, where their own has not.
-func (l Jobs) moveLacking(ctx context.Context, q queue) error {
+func moveLacking(ctx context.Context, l Jobs, q queue) error {
 	for _, j := range q.lacking() {
 		var to string
 		err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
@@ -41,7 +41,7 @@ func (l Jobs) moveLacking(ctx context.Context, q queue) error {
 		if to == "" {
 			continue
 		}
-		err = l.move(ctx, j, to)
+		err = move(ctx, l, j, to)
 		_, isInvalid := errors.AsType[*ledger.InvalidError](err) // the pool has changed since the job was submitted
 		if err != nil && !isInvalid && !isRefusal(err) {
 			return fmt.Errorf("moving job %s to pool %s: %w", j.ID, to, err)
@@ -77,7 +77,7 @@ func findBetterPool(r ledger.Reader, j job.Job) (string, error) {
 }
 
 // move has a job wait in another pool, unless it does not wait any more where it did.
-func (l Jobs) move(ctx context.Context, j job.Job, to string) error {
+func move(ctx context.Context, l Jobs, j job.Job, to string) error {
 	return l.InOwnTx(ctx, ledger.SystemActor("scheduler"), func(tx *txn.Tx) error {
 		for _, id := range slices.Sorted(slices.Values([]string{j.PoolID, to})) {
 			if _, err := tx.LockPool(id); err != nil {

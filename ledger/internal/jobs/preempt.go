@@ -22,7 +22,7 @@ import (
 func (l Jobs) makeRooms(ctx context.Context, q queue, d scheduler.Decision) error {
 	hopeless := map[string]bool{}
 	for range mostRounds {
-		if err := l.noteAwaited(ctx, q, d); err != nil {
+		if err := noteAwaited(ctx, l, q, d); err != nil {
 			return err
 		}
 		before := len(hopeless)

@@ -41,16 +41,16 @@ func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 		return err
 	}
 	for _, j := range q.late {
-		if err := l.giveUpAttempt(ctx, j); err != nil {
+		if err := giveUpAttempt(ctx, l, j); err != nil {
 			return err
 		}
 	}
 	for _, j := range q.overdue {
-		if err := l.endInTime(ctx, j); err != nil {
+		if err := endInTime(ctx, l, j); err != nil {
 			return err
 		}
 	}
-	if err := l.moveLacking(ctx, q); err != nil {
+	if err := moveLacking(ctx, l, q); err != nil {
 		return err
 	}
 	if err := l.decide(ctx, q); err != nil {
@@ -256,7 +256,7 @@ func failJob(tx *txn.Tx, f failure) error {
 }
 
 // giveUpAttempt ends an attempt that no daemon has started in time.
-func (l Jobs) giveUpAttempt(ctx context.Context, j job.Job) error {
+func giveUpAttempt(ctx context.Context, l Jobs, j job.Job) error {
 	return l.onJob(ctx, ledger.SystemActor("scheduler"), j.ID, func(tx *txn.Tx, p *txn.PoolTx, is job.Job) error {
 		if is.State() != job.Scheduled || is.Attempt != j.Attempt || is.Ending.Is() {
 			return nil

@@ -41,7 +41,7 @@ func (l Jobs) WhyWaiting(r ledger.Reader, some []job.Job) (map[string]ledger.Que
 		}
 	}
 	for _, poolID := range bounded {
-		if err := l.noteOverLimit(r, poolID, why); err != nil {
+		if err := noteOverLimit(l, r, poolID, why); err != nil {
 			return nil, err
 		}
 	}
@@ -49,7 +49,7 @@ func (l Jobs) WhyWaiting(r ledger.Reader, some []job.Job) (map[string]ledger.Que
 }
 
 // noteOverLimit notes which jobs of a pool wait because as many of their arrays have GPUs, or come before them, as may.
-func (l Jobs) noteOverLimit(r ledger.Reader, poolID string, why map[string]ledger.QueuedJob) error {
+func noteOverLimit(l Jobs, r ledger.Reader, poolID string, why map[string]ledger.QueuedJob) error {
 	q, err := l.readQueue(r, poolID)
 	if err != nil {
 		return err

@@ -217,7 +217,7 @@ func (a *app) prepareInstallation(ctx context.Context) (obs.Secret, ledger.Start
 	if err := a.checkPepper(ctx); err != nil {
 		return obs.Secret{}, ledger.Started{}, err
 	}
-	if err := a.reportOffers(ctx, pools); err != nil {
+	if err := reportOffers(ctx, a, pools); err != nil {
 		return obs.Secret{}, ledger.Started{}, err
 	}
 	first, text, err := a.minter.Mint(ledger.Key{Name: "first key"})
