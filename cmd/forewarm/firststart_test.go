@@ -33,7 +33,7 @@ func TestAProvisionerComesWithItsPool(t *testing.T) {
 	h := newHome(t)
 	const here = "provisioners:\n- {kind: local, config: {name: here, simulate: 2, daemon: none}}\n"
 	const there = "- {kind: sim, config: {name: there, offers: [{type: two, model: a100, gpus: 2, memory_mib: 40960, " +
-		"price_per_hour: 1.00}]}}\n"
+		"price_per_hour: 1.00, boot: {p50: 1s, p95: 1s}}]}}\n"
 	const old = "pools:\n- {name: old, provisioner: here, region: local, instance_type: local, max_nodes: 1}\n"
 	for i, config := range []string{here + old, here + there + old +
 		"- {name: new, provisioner: there, instance_type: two, max_nodes: 1}\n"} {
