@@ -199,11 +199,6 @@ func (a *app) knowsProvisioners() error {
 	return nil
 }
 
-func (a *app) noProvisioner(name, at string) error {
-	return a.cfg.valueError(at+".provisioner", fmt.Sprintf("there is no provisioner %q", name),
-		"add it under provisioners, or name one that is there")
-}
-
 // prepareInstallation brings the schema up to date, makes the first key and the declared
 // pools, and returns the first key's text if it was made now.
 func (a *app) prepareInstallation(ctx context.Context) (obs.Secret, ledger.Started, error) {

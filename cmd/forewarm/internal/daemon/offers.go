@@ -40,3 +40,8 @@ func isOfferedBy(n ledger.NewPool, p provisioners.Provisioner) bool {
 	}
 	return false
 }
+
+func (a *app) noProvisioner(name, at string) error {
+	return a.cfg.valueError(at+".provisioner", fmt.Sprintf("there is no provisioner %q", name),
+		"add it under provisioners, or name one that is there")
+}
