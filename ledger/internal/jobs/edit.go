@@ -22,9 +22,9 @@ func editable(e ledger.JobEdit) []job.State {
 	return waits
 }
 
-// EditJob changes what a job asks for, if it still has the version that was read: ledger.ErrConflict. What it has waited
-// counts as before, unless it is not to start yet. *ledger.StateError: it is over, or ends; *ledger.InvalidError: of one
-// that has begun this must stay.
+// EditJob changes what a job asks for, if it still has the version that was read: ledger.ErrConflict. What it has
+// waited counts as before, unless it is not to start yet. *ledger.StateError: it is over, or ends;
+// *ledger.InvalidError: of one that has begun this must stay.
 func (l Jobs) EditJob(ctx context.Context, actor ledger.Actor, id string, version int, e ledger.JobEdit) (
 	out job.Job, err error) {
 	if err := e.Check(); err != nil {
