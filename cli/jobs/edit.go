@@ -31,8 +31,9 @@ type edit struct {
 func newEditCommand(a *app.App) *cobra.Command {
 	e := &edit{}
 	s := &steering{name: "edit", short: "Change what jobs ask for", long: `Change what jobs that wait, or are held, ask
-for. That they have waited counts as before. Of a job that runs the name, the priority, and whether it may leave for
-others can be changed; what has begun keeps its limit and its pool, and jobs of an array the name that they share.`,
+for. That they have waited counts as before, unless --not-before puts them off. Of a job that runs the name, the
+priority, and whether it may leave for others can be changed; what has begun keeps its limit and its pool, and jobs of
+an array the name that they share.`,
 		make: func(api *client.Client, ctx context.Context, id string) (contract.Job, error) {
 			return e.patchOne(ctx, api, id)
 		},

@@ -28,8 +28,8 @@ type plannedJob struct {
 
 var patchJob = operation.Change[plannedJob, job.Job, contract.Job]{
 	Operation: operation.Operation{ID: "patchJob", Method: http.MethodPatch, Path: "/jobs/{id}", Tag: "jobs",
-		Policy: auth.Member, Summary: "Change what a job asks for; that it has waited counts as before. Of one " +
-			"that runs its name, its priority and whether it may leave for others"},
+		Policy: auth.Member, Summary: "Change what a job asks for; that it has waited counts as before, unless it is " +
+			"put off. Of one that runs its name, its priority and whether it may leave for others"},
 	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b plannedJob) (job.Job, error) {
 		return l.EditJob(ctx, actor, b.id, b.version, decodeJobPatch(b.patch))
 	},
