@@ -120,9 +120,9 @@ func TestExplainingAJobThatReservationsKeepOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
-	mine, others := w.reserveHour(ann, 30*time.Minute, 8), w.reserveHour(bob, 2*time.Hour, 8)
+	mine, others := w.reserveHour(ann, 3*time.Hour, 8), w.reserveHour(bob, 5*time.Hour, 8)
 	w.reserveHour(bob, 20*time.Hour, 8)
-	j := w.submit(ann, jobOf(1, func(c *ledger.JobCommand) { c.Job.MaxRuntime = 3 * time.Hour }))
+	j := w.submit(ann, jobOf(1, func(c *ledger.JobCommand) { c.Job.MaxRuntime = 8 * time.Hour }))
 	w.doDueWork()
 	require.Equal(t, job.Pending, w.readJob(j.ID).State())
 	e, err := w.ledger.ExplainJob(t.Context(), ann, j.ID)
@@ -136,5 +136,10 @@ func TestExplainingAJobThatReservationsKeepOut(t *testing.T) {
 	require.Contains(t, b.Evidence[1], "a reservation of another organization: 8 GPUs from ")
 	require.NotContains(t, b.Evidence[1], others.ID)
 	require.Equal(t, mine.Window.End, b.ClearsAt.P50)
-	require.Contains(t, b.Fix, "--max-runtime 29m")
+	require.Contains(t, b.Fix, "--max-runtime 171m")
+	fits := 171 * time.Minute
+	_, err = w.ledger.EditJob(t.Context(), ann, j.ID, w.readJob(j.ID).Version, ledger.JobEdit{MaxRuntime: &fits})
+	require.NoError(t, err)
+	w.doDueWork()
+	require.Equal(t, job.Scheduled, w.readJob(j.ID).State(), "what was said helps")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/booking"
 )
 
 // mostNamed is how many reservations an explanation names.
@@ -23,7 +24,7 @@ func reservedAhead(r ledger.Reader, j job.Job) ([]reservation.Reservation, error
 	if err != nil {
 		return nil, fmt.Errorf("reading pool %s: %w", j.PoolID, err)
 	}
-	runs := calendar.Interval{Start: r.Now(), End: r.Now().Add(j.MaxRuntime)}
+	runs := calendar.Interval{Start: r.Now(), End: r.Now().Add(booking.LeaseOfJob(j))}
 	var found []reservation.Reservation
 	for _, other := range p.Reservations {
 		if other.Placed() && other.ID != j.Reservation && other.Window.Overlaps(runs) {
@@ -60,10 +61,21 @@ func blockedByReservations(e *ledger.Explanation, j job.Job, reserved []reservat
 			phrase.Count(gpus, "GPU"))
 	}
 	b.ClearsAt = &ledger.Band{P10: first.End, P50: first.End, P90: first.End}
-	if before := reserved[0].Window.Start.Sub(e.At).Truncate(time.Minute) - time.Minute; before > 0 {
-		b.Fix = fmt.Sprintf("if it needs no longer: forewarm jobs edit %s --max-runtime %dm", j.ID, before/time.Minute)
+	if fits := fitsBefore(e, j); fits >= time.Minute {
+		b.Fix = fmt.Sprintf("if it needs no longer: forewarm jobs edit %s --max-runtime %dm", j.ID, fits/time.Minute)
 	}
 	e.Blockers = append(e.Blockers, b)
+}
+
+// fitsBefore is how long a job may run that starts now, by what admission offers; 0: it could not.
+func fitsBefore(e *ledger.Explanation, j job.Job) (longest time.Duration) {
+	beside := booking.LeaseOfJob(j) - j.MaxRuntime // for its start and its end
+	for _, o := range e.Refused.Decision.Offers {
+		if o.Shape == j.Shape && !o.Window.Start.After(e.At) {
+			longest = max(longest, o.Window.Length()-beside)
+		}
+	}
+	return longest
 }
 
 // nameReservation tells of a reservation; those of others have no name.
