@@ -92,6 +92,14 @@ func TestThePageReadsLikeTheCLI(t *testing.T) {
 	require.Contains(t, w.browsePage(http.MethodGet, "/", "", nil).Body.String(), "pre-warming is paused for everybody")
 }
 
+func TestThePageCountsSharedGPUs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *server.Config) { c.OpenPage = true })
+	ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools",
+		strings.Replace(poolBody, `"gpus_per_node":4`, `"gpus_per_node":8,"shares_per_gpu":4`, 1))
+	require.Contains(t, w.browsePage(http.MethodGet, "/", "", nil).Body.String(), "2 × a100-80g, 4 shares each")
+}
+
 func TestTheOneTimeLink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) { c.SignInToken = obs.NewSecret("once") })

@@ -182,7 +182,7 @@ func (v *view) addPools(pools []ledger.Pool, nodes []node.Node, paused string, n
 	}
 	for _, p := range pools {
 		names[p.ID] = p.Name
-		row := poolRow{Name: p.Name, Model: fmt.Sprintf("%d × %s", p.PerNode, p.Model),
+		row := poolRow{Name: p.Name, Model: machineOf(p.Pool),
 			Price:     money.MicroUSD.String(p.Price) + "/h",
 			Nodes:     fmt.Sprintf("%d ready, %d live, at most %d", ready[p.ID], live[p.ID], p.MaxNodes),
 			Boot:      p.Boot.P50().Round(time.Second).String() + " / " + p.Boot.P95().Round(time.Second).String(),
@@ -203,6 +203,15 @@ func (v *view) addPools(pools []ledger.Pool, nodes []node.Node, paused string, n
 		v.Pools = append(v.Pools, row)
 	}
 	return names
+}
+
+// machineOf says what a node of the pool has.
+func machineOf(p capacity.Pool) string {
+	text := fmt.Sprintf("%d × %s", p.PerNode/p.Shares(), p.Model)
+	if p.Shares() > 1 {
+		text += fmt.Sprintf(", %d shares each", p.Shares())
+	}
+	return text
 }
 
 func (v *view) addNodes(nodes []node.Node, names map[string]string, now time.Time) {
