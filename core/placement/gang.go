@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/forewarm/forewarm/core/capacity"
@@ -33,40 +32,37 @@ func (s search) promisedRoom(least int) []candidate {
 	return all
 }
 
-// room counts the nodes of a group with at least so many free GPUs.
-func (g *group) room(free int, promised []candidate) int {
-	n := 0
-	for _, count := range g.counts[min(free, len(g.counts)):] {
-		n += count
+// roomOf counts the nodes of each group with at least so many free GPUs. It must not be changed.
+func (s search) roomOf(free int, promised []candidate) []int32 {
+	rooms := s.k.rooms[min(free, len(s.k.rooms)-1)]
+	if len(promised) == 0 {
+		return rooms
 	}
+	rooms = slices.Clone(rooms)
 	for _, x := range promised {
-		if g.lo <= x.at && x.at < g.hi && x.free >= free {
-			n++
+		if x.free >= free {
+			rooms[s.k.nodes[x.at].group]++
 		}
 	}
-	return n
+	return rooms
 }
 
 // tightestGroup is the group with the fewest nodes with room in which the whole gang fits.
 func (s search) tightestGroup(shape capacity.Shape, promised []candidate) *group {
-	var best *group
-	least := 0
-	for i := range s.k.groups {
-		g := &s.k.groups[i]
-		if g.hi-g.lo < shape.Nodes {
+	best, least := -1, int32(0)
+	rooms, full := s.roomOf(shape.Least(), promised), s.roomOf(shape.PerNode, promised)
+	for i, room := range rooms {
+		if int(room) < shape.Nodes || best >= 0 && room >= least || int(full[i]) < shape.Full() {
 			continue
 		}
-		room := g.room(shape.Least(), promised)
-		if room < shape.Nodes || best != nil && room >= least {
-			continue
-		}
-		if shape.Short == 0 || g.room(shape.PerNode, promised) >= shape.Full() {
-			if best, least = g, room; room == shape.Nodes {
-				break // no other is tighter
-			}
+		if best, least = i, room; int(room) == shape.Nodes {
+			break // no other is tighter
 		}
 	}
-	return best
+	if best < 0 {
+		return nil
+	}
+	return &s.k.groups[best]
 }
 
 // inGroup lists the nodes of a group with room.
@@ -89,26 +85,21 @@ func (s search) inGroup(g *group, least int, promised []candidate) []candidate {
 // fromLargeGroups lists nodes of as few groups as can be: large groups first, so that
 // what is left over for the last one is small.
 func (s search) fromLargeGroups(shape capacity.Shape, promised []candidate) []candidate {
-	type sized struct {
-		*group
-		room int
+	rooms := s.roomOf(shape.PerNode, promised)
+	total := 0
+	for _, room := range rooms {
+		total += int(room)
 	}
-	var groups []sized
-	for i := range s.k.groups {
-		if room := s.k.groups[i].room(shape.PerNode, promised); room > 0 {
-			groups = append(groups, sized{&s.k.groups[i], room})
-		}
-	}
-	slices.SortStableFunc(groups, func(a, b sized) int { return cmp.Compare(b.room, a.room) })
-	var all []candidate
-	for _, g := range groups {
-		if len(all) >= shape.Nodes {
-			break
-		}
-		all = append(all, s.inGroup(g.group, shape.PerNode, promised)...)
-	}
-	if len(all) < shape.Nodes {
+	if total < shape.Nodes {
 		return s.everywhere(shape, promised)
+	}
+	var all []candidate
+	for room := slices.Max(rooms); room > 0 && len(all) < shape.Nodes; room-- {
+		for i := range rooms {
+			if rooms[i] == room && len(all) < shape.Nodes {
+				all = append(all, s.inGroup(&s.k.groups[i], shape.PerNode, promised)...)
+			}
+		}
 	}
 	return all
 }

@@ -3,7 +3,6 @@ package placement
 import (
 	"cmp"
 	"slices"
-	"sort"
 )
 
 // kind is the index of the nodes that are alike, in the order of group and id.
@@ -11,16 +10,14 @@ type kind struct {
 	Kind
 	nodes    []*node
 	groups   []group
+	rooms    [][]int32    // plain nodes with at least so many free GPUs, of each group
 	plain    [2][]*bitset // usable and without promises: by warmth, then by free GPUs
 	promised *bitset      // usable, with promises: each has to be looked at
 	open     []*bitset    // shared devices that may take more, by load
 }
 
 // group is a run of nodes that are near each other.
-type group struct {
-	lo, hi int
-	counts []int // of plain nodes, by free GPUs
-}
+type group struct{ lo, hi int }
 
 func compareKinds(a, b Kind) int {
 	return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Model, b.Model), cmp.Compare(a.GPUs, b.GPUs),
@@ -61,16 +58,22 @@ func (k *kind) rebuild() {
 	for i, n := range k.nodes {
 		n.at, n.kind, n.listed = i, k, listing{}
 		if i == 0 || n.Group != k.nodes[i-1].Group {
-			k.groups = append(k.groups, group{lo: i, counts: make([]int, k.GPUs+1)})
+			k.groups = append(k.groups, group{lo: i})
 		}
-		k.groups[len(k.groups)-1].hi = i + 1
+		n.group = len(k.groups) - 1
+		k.groups[n.group].hi = i + 1
+	}
+	k.rooms = make([][]int32, k.GPUs+1)
+	for f := range k.rooms {
+		k.rooms[f] = make([]int32, len(k.groups))
 	}
 }
 
-// groupOf returns the group of the i-th node.
-func (k *kind) groupOf(i int) *group {
-	at := sort.Search(len(k.groups), func(g int) bool { return k.groups[g].hi > i })
-	return &k.groups[at]
+// addRoom counts a plain node with so many free GPUs into its group, or out of it.
+func (k *kind) addRoom(n *node, free int, more int32) {
+	for _, room := range k.rooms[:free+1] {
+		room[n.group] += more
+	}
 }
 
 // list brings a node's place in the index up to date.
@@ -86,7 +89,7 @@ func (k *kind) list(n *node, l listing) {
 		k.promised.add(n.at)
 	default:
 		k.plain[l.warm][l.free].add(n.at)
-		k.groupOf(n.at).counts[l.free]++
+		k.addRoom(n, l.free, 1)
 	}
 }
 
@@ -97,7 +100,7 @@ func (k *kind) unlist(n *node) {
 		k.promised.remove(n.at)
 	default:
 		k.plain[was.warm][was.free].remove(n.at)
-		k.groupOf(n.at).counts[was.free]--
+		k.addRoom(n, was.free, -1)
 	}
 }
 

@@ -43,6 +43,7 @@ type node struct {
 	Node
 	kind     *kind
 	at       int    // its index within the kind
+	group    int    // the index of its group there
 	busy     uint64 // devices that somebody holds
 	holds    []hold // by end
 	promises []promise
