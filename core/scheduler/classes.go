@@ -96,7 +96,7 @@ func (s *Scheduler) wait(w *waiter) {
 	s.jobs[w.ID] = w
 }
 
-// find is where a job is in its line. Who starts is mostly the one that is looked at, of whom nobody has to be compared.
+// find is where a job is in its line. Who starts is mostly the one that is looked at, and then nobody is compared.
 func (l *line) find(w *waiter) (at int, found bool) {
 	if l.next < len(l.jobs) && l.jobs[l.next] == w {
 		return l.next, true
