@@ -40,6 +40,7 @@ type Job struct {
 	Attempt           int               `json:"attempt" doc:"How often it was given GPUs."`
 	AllocationID      string            `json:"allocation_id,omitempty" doc:"Of its last attempt."`
 	SubmittedAt       time.Time         `json:"submitted_at"`
+	EligibleAt        time.Time         `json:"eligible_at,omitzero"`
 	ScheduledAt       time.Time         `json:"scheduled_at,omitzero"`
 	StartedAt         time.Time         `json:"started_at,omitzero" doc:"When the last attempt ran on all of its nodes."`
 	EndedAt           time.Time         `json:"ended_at,omitzero"`
@@ -237,6 +238,8 @@ const peakMemoryTag = `doc:"The most memory that the last attempt had at once on
 
 // jobTags are the rests of tags that are too long for their lines.
 var jobTags = tags{
+	"Job.EligibleAt": `doc:"Since when its wait counts, or will: since it could run. Left out of one that is held, or ` +
+		`that waits for other jobs."`,
 	"Job.State": `enum:"pending,held,scheduled,running,preempted,completed,failed,cancelled"`,
 	"Job.Reason": `doc:"A code: why it waits: gpus, dependency, not_before, array_limit, nodes, ` +
 		`silent_daemon; or how it ended: exit, signal, ` +

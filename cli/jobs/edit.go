@@ -105,6 +105,10 @@ func (e *edit) build(a *app.App, cmd *cobra.Command) error {
 		e.patch.Name = &e.name
 	}
 	if mine, _ := e.flags.GetBool("mine"); !mine && e.flags.Changed("pool") { // which narrows --mine
+		if e.flags.Changed("to-pool") {
+			return exit.UsageErrorf(cmd.CommandPath()+" --help",
+				"--pool and --to-pool both name the pool in which they are to wait: give one of them")
+		}
 		e.pool, _ = e.flags.GetString("pool")
 		_ = e.flags.Set("pool", "")
 		e.patch.Pool = &e.pool

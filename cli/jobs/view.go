@@ -90,7 +90,7 @@ func queueViewAt(now time.Time) output.View[contract.Job] {
 			{Head: "NAME", Cell: nameText},
 			{Head: "GPUS", Right: true, Cell: func(x contract.Job) string { return strconv.Itoa(x.GPUs) }},
 			{Head: "PRIORITY", Cell: func(x contract.Job) string { return x.Priority }},
-			{Head: "WAITS", Right: true, Cell: func(x contract.Job) string { return lengthText(now.Sub(x.SubmittedAt)) }},
+			{Head: "WAITS", Right: true, Cell: func(x contract.Job) string { return waitText(x, now) }},
 			{Head: "STARTS IN", Cell: func(x contract.Job) string { return bandText(x.PredictedStart, now) }},
 			{Head: "WHY", Cell: func(x contract.Job) string { return format.OrDash(reasonText(x)) }},
 			{Head: "PREDICTED FROM", Wide: true, Cell: basisText},
@@ -125,6 +125,14 @@ func poolText(x contract.Job) string { return cmp.Or(x.PoolName, x.PoolID) }
 
 func shapeText(x contract.Job) string {
 	return format.Shape(contract.Shape{GPUs: x.GPUs, Nodes: x.Nodes, GPUsPerNode: x.GPUsPerNode})
+}
+
+// waitText is for how long a job has waited of the time in which it could have run.
+func waitText(x contract.Job, now time.Time) string {
+	if x.EligibleAt.IsZero() || x.EligibleAt.After(now) {
+		return "-"
+	}
+	return lengthText(now.Sub(x.EligibleAt))
 }
 
 func lengthText(d time.Duration) string { return format.Duration(max(0, d).Round(time.Second)) }

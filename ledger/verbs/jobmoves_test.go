@@ -161,3 +161,21 @@ func TestPreferredLabelsChooseAmongPools(t *testing.T) {
 	full := w.submit(ann, anywhere(1, where(job.Where{Prefers: []string{"disk=nvme"}})))
 	require.Equal(t, dear.ID, full.PoolID)
 }
+
+// A set of jobs is sent to another pool as each of them would be.
+func TestASetOfJobsIsSentToAnotherPool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	other := w.addPool("other", 9*money.USD, nil)
+	array := w.submitArray(ann, 0, func(c *ledger.JobCommand) { c.Held = true }, 1, 2, 3)
+	set := ledger.JobSet{ArrayID: array[0].Array.ID}
+	for _, want := range []ledger.JobsChanged{{Changed: 3}, {Unchanged: 3}} {
+		got, err := w.ledger.EditJobs(t.Context(), ann, set, ledger.JobEdit{Pool: &other.Name})
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		for _, j := range array {
+			require.Equal(t, other.ID, w.readJob(j.ID).PoolID)
+		}
+	}
+}

@@ -181,6 +181,9 @@ func encodeJob(j job.Job) contract.Job {
 		StartedAt: j.StartedAt.UTC(), EndedAt: j.EndedAt.UTC(), Signal: j.End.Signal,
 		GPUSeconds: int64(j.GPUTime / time.Second), Cost: formatMoney(j.Cost), Version: j.Version,
 		PeakMemoryBytes: j.End.PeakMemory, Image: j.Command.Image, Mounts: encodeMounts(j.Command.Mounts)}
+	if j.IsEligible() {
+		out.EligibleAt = j.EligibleAt.Add(j.Ran()).UTC() // what it ran is no wait
+	}
 	out.Checkpoint = encodeCheckpoint(j.Checkpoint)
 	for _, d := range j.Dependencies {
 		out.Dependencies = append(out.Dependencies, contract.JobDependency{JobID: d.JobID,

@@ -93,10 +93,12 @@ func (a ask) statesOf(s ledger.JobSet) (all []string) {
 	return all
 }
 
-// isAsked reports whether a job is as is asked, or was told to end and then comes to that by itself.
-func (a ask) isAsked(j job.Job) bool {
+// isAsked reports whether a job of a pool is as is asked, or was told to end and then comes to that by itself.
+func (a ask) isAsked(p *txn.PoolTx, j job.Job) bool {
 	if a.edit != nil {
-		return a.edit.Describe(j, a.edit.Of(j), j.SubmittedAt) == ""
+		to := a.edit.Pool
+		stays := to == nil || *to == p.Pool.ID || *to == p.Pool.Name
+		return stays && a.edit.Describe(j, a.edit.Of(j), j.SubmittedAt) == ""
 	}
 	switch j.Ending.Then {
 	case job.ThenCancelled:

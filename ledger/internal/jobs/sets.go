@@ -142,7 +142,7 @@ func changeOne(tx *txn.Tx, p *txn.PoolTx, id string, states []string, a ask, out
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(states, string(j.State())) || a.isAsked(j) {
+	if !slices.Contains(states, string(j.State())) || a.isAsked(p, j) {
 		out.Unchanged++
 		return nil
 	}

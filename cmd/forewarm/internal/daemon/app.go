@@ -322,6 +322,10 @@ func (a *app) completePool(def capacity.Pool, o provisioners.Offer, at string) (
 		return def, a.cfg.valueError(at+".gpus_per_node", fmt.Sprintf("is %d", def.PerNode),
 			fmt.Sprintf("write %d: %s", gpus, has))
 	}
+	if most := o.MemoryMiB / def.Shares(); o.MemoryMiB > 0 && def.MemoryMiB > most {
+		return def, a.cfg.valueError(at+".gpu_memory_mib", fmt.Sprintf("is %d", def.MemoryMiB),
+			fmt.Sprintf("write %d: a GPU of a %s, or a share of one, has no more", most, o.Type))
+	}
 	if !strings.EqualFold(def.Model, o.Model) {
 		return def, a.cfg.valueError(at+".model", fmt.Sprintf("is %q", def.Model),
 			fmt.Sprintf("write %q: that is what a %s has", o.Model, o.Type))
