@@ -123,7 +123,7 @@ func (s PoolState) devicesOf(n node.Node) []capacity.Device {
 	}
 	out := make([]capacity.Device, s.Pool.PerNode)
 	for i := range out {
-		out[i] = capacity.Device{Index: i, Model: s.Pool.Model, MemoryMiB: s.Pool.MemoryMiB}
+		out[i] = capacity.Device{Index: i / s.Pool.Shares(), Model: s.Pool.Model, MemoryMiB: s.Pool.MemoryMiB}
 	}
 	return out
 }

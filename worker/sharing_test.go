@@ -31,6 +31,27 @@ func (w *world) allocateShares(shares int) allocation.Allocation {
 	return a
 }
 
+// gpusOfShared are the indices of the GPUs of the shared pool's units.
+func (w *world) gpusOfShared() (indices []int) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.Read(w.t.Context(), func(r ledger.Reader) error {
+		pools, err := r.Pools(ledger.Page{Limit: 10})
+		for _, p := range pools {
+			if p.Name != "shared" || err != nil {
+				continue
+			}
+			var state ledger.PoolState
+			if state, err = r.LiveState(p.ID); err == nil {
+				for _, d := range state.Devices(r.Now()) {
+					indices = append(indices, d.Index)
+				}
+			}
+		}
+		return err
+	}))
+	return indices
+}
+
 // gpusOf are the GPUs of which an allocation has shares, by how many it has.
 func gpusOf(a allocation.Allocation) map[string]int {
 	all := map[string]int{}
@@ -48,7 +69,14 @@ func TestSharesOfGPUsAreHandedOut(t *testing.T) {
 	_, err := w.ledger.CreatePool(t.Context(), w.actor, w.sharedPool(), learned.BootTimes{Prior50: time.Minute,
 		Prior95: 2 * time.Minute})
 	require.NoError(t, err)
-	first, second := w.allocateShares(1), w.allocateShares(1)
+	first, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "shared", GPUs: 1,
+		Lease: time.Hour})
+	require.NoError(t, err)
+	w.doDueWork()
+	require.Equal(t, []int{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7}, w.gpusOfShared(), "of the node on its way")
+	second := w.allocateShares(1)
+	first = w.readAllocation(first.ID)
+	require.Len(t, first.Devices, 1)
 	for gpu := range gpusOf(first) {
 		require.NotContains(t, gpusOf(second), gpu)
 	}
