@@ -61,10 +61,11 @@ func TestSlowReader(t *testing.T) {
 	require.Equal(t, 60_000, strings.Count(s.String(), "x"))
 }
 
-// A process that a command leaves behind, with its output open, is not waited for.
+// A process that a command leaves behind, with its output open, is not waited for. The
+// chatty one prints slowly enough not to fill an answer before the command's end is noticed.
 func TestOutputHeldOpen(t *testing.T) {
 	t.Parallel()
-	for name, rest := range map[string]string{"silent": "sleep 60", "chatty": "exec yes"} {
+	for name, rest := range map[string]string{"silent": "sleep 60", "chatty": "while :; do echo y; done"} {
 		r := testRunner(t, "echo $$; ("+rest+") & exit 0\n")
 		got, err := r.runCommand(t.Context(), "", "squeue")
 		require.ErrorIs(t, err, exec.ErrWaitDelay, name)
