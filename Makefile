@@ -118,7 +118,7 @@ test/slurm/accounting: ## run the tests of a cluster's history against a real sl
 
 .PHONY: test/nvml
 test/nvml: ## run the tests of what asks NVIDIA's library, against a fake one (a C compiler; a minute the first time)
-	CGO_ENABLED=1 scripts/with-empty-tmp go test -p 2 -tags $(TAGS) ./node/gpu ./provisioners/local/discover
+	CGO_ENABLED=1 scripts/with-empty-tmp go test -p 2 -tags $(TAGS) ./node/gpu ./node/burnin ./provisioners/local/discover
 
 .PHONY: test/kubernetes
 test/kubernetes: ## run the Kubernetes adapter's suite against a real kube-apiserver (etcd; builds it the first time, about 16 minutes)

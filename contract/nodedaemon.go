@@ -88,6 +88,13 @@ type LookGPU struct {
 	GPUTelemetry
 	Health   string           `json:"health" enum:"healthy,degraded,unhealthy,unknown"`
 	Evidence []HealthEvidence `json:"evidence,omitempty" maxItems:"8"`
+	BurnIn   *BurnIn          `json:"burn_in,omitempty"`
+}
+
+// BurnIn is what came of the test of a GPU's memory before it was used, in this boot of its machine.
+type BurnIn struct {
+	State  string `json:"state" enum:"passed,failed,skipped"`
+	Detail string `json:"detail" maxLength:"300" doc:"How much was tested, what was wrong, or why nothing was tested."`
 }
 
 // GPUTelemetry is what a GPU's counters say. What could not be read is left out.
@@ -154,6 +161,7 @@ type GPUSeen struct {
 	Simulated bool      `json:"simulated" doc:"No figure is real."`
 	GPUTelemetry
 	Evidence []HealthEvidence `json:"evidence,omitempty" doc:"What speaks against it."`
+	BurnIn   *BurnIn          `json:"burn_in,omitempty"`
 }
 
 const isolationTag = `doc:"How well the node keeps a holder from others' work. devices: each holder's has a user of ` +
@@ -165,6 +173,8 @@ const unboundedTag = `doc:"Why the memory and the processors of a holder's work 
 
 const containersTag = `doc:"The program that runs jobs with an image there; left out: none does."`
 
+const burnInTag = `doc:"The test of its memory before it was used; left out: there was none."`
+
 // nodeDaemonTags are the rests of tags that are too long for their lines.
 var nodeDaemonTags = tags{
 	"NodeLook.Isolation":    isolationTag,
@@ -173,6 +183,8 @@ var nodeDaemonTags = tags{
 	"NodeDaemon.Unbounded":  unboundedTag,
 	"NodeLook.Containers":   containersTag,
 	"NodeDaemon.Containers": containersTag,
+	"LookGPU.BurnIn":        burnInTag,
+	"GPUSeen.BurnIn":        burnInTag,
 	"NodeLook.Source":       `doc:"simulated: no figure is real; none: the look failed."`,
 	"Heartbeat.Epoch": `doc:"When the daemon began, in milliseconds since its machine booted: of two daemons with one ` +
 		`identity the later one is believed."`,

@@ -24,6 +24,7 @@ var gpuView = output.View[contract.GPU]{
 		{Head: "HELD BY",
 			Cell: func(x contract.GPU) string { return format.OrDash(cmp.Or(x.AllocationName, x.AllocationID)) }},
 		{Head: "HEALTH", Cell: func(x contract.GPU) string { return x.Health }, Wide: true},
+		{Head: "BURN-IN", Cell: burnInText, Wide: true},
 		{Head: "NODE STATE", Cell: func(x contract.GPU) string { return x.NodeState }, Wide: true},
 		{Head: "ORGANIZATION",
 			Cell: func(x contract.GPU) string { return format.OrDash(cmp.Or(x.OrganizationName, x.OrganizationID)) },
@@ -35,4 +36,12 @@ var gpuView = output.View[contract.GPU]{
 // NewCommand is the command gpus.
 func NewCommand(a *app.App) *cobra.Command {
 	return app.NewGroupCommand("gpus", "See GPUs and who holds them", newListCommand(a), newShowCommand(a))
+}
+
+// burnInText is what came of the test of a GPU's memory.
+func burnInText(x contract.GPU) string {
+	if x.Seen == nil || x.Seen.BurnIn == nil {
+		return "-"
+	}
+	return x.Seen.BurnIn.State + ": " + x.Seen.BurnIn.Detail
 }

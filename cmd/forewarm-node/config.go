@@ -18,6 +18,7 @@ import (
 	"github.com/forewarm/forewarm/core/health"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/internal/strictyaml"
+	"github.com/forewarm/forewarm/node/burnin"
 	"github.com/forewarm/forewarm/node/container"
 	"github.com/forewarm/forewarm/node/hold"
 )
@@ -47,6 +48,10 @@ type config struct {
 	ContainerRuntime string      `yaml:"container_runtime"`
 	ContainerMounts  string      `yaml:"container_mounts"`
 	XIDs             []xidConfig `yaml:"xids"`
+	// What is done to the memory of GPUs before they are used, and after each holder: see burnin.Mode.
+	BurnIn    string `yaml:"burn_in"`
+	Overwrite string `yaml:"overwrite"`
+	Clocks    string `yaml:"clocks"` // after each holder: reset or keep
 }
 
 // xidConfig is what an XID means here, instead of what the built-in table says.
@@ -62,12 +67,19 @@ const (
 	sourceSMI  = "nvidia-smi"
 )
 
+// What becomes of clocks when a holder leaves.
+const (
+	resetClocks = "reset"
+	keepClocks  = "keep"
+)
+
 // mostSimulated is how many GPUs a machine may have.
 const mostSimulated = 64
 
 func defaultConfig() config {
 	return config{StateDir: "/var/lib/forewarm-node", Sessions: true, Source: sourceAuto, KernelLog: "/dev/kmsg",
-		HoldMemory: hold.ByShare, HoldCPUs: hold.ByWeight, ContainerRuntime: container.Usual}
+		HoldMemory: hold.ByShare, HoldCPUs: hold.ByWeight, ContainerRuntime: container.Usual,
+		BurnIn: string(burnin.Auto), Overwrite: string(burnin.Auto), Clocks: resetClocks}
 }
 
 // settings are the flags of both commands; each has a variable FOREWARM_NODE_….
@@ -103,6 +115,12 @@ func (c *config) addRunFlags(f *pflag.FlagSet) {
 		"that is there: apptainer, podman, docker, with commas; or none")
 	f.StringVar(&c.ContainerMounts, "container-mounts", c.ContainerMounts, "folders that jobs may have in their "+
 		"containers, with commas, as in /data:ro,/scratch")
+	f.StringVar(&c.BurnIn, "burn-in", c.BurnIn, "test the memory of GPUs before they are used: auto (where there is "+
+		"CUDA), require (a GPU that cannot be tested is unhealthy), or none")
+	f.StringVar(&c.Overwrite, "overwrite", c.Overwrite, "overwrite the memory of GPUs after each holder: auto (where "+
+		"there is CUDA), require (a GPU where it cannot be is not clean), or none")
+	f.StringVar(&c.Clocks, "clocks", c.Clocks, "clocks of GPUs after each holder: reset, or keep (as an administrator "+
+		"set them)")
 	f.StringVar(&c.StateDir, "state-dir", c.StateDir, "where the node's key is kept; readable by its user alone")
 }
 
@@ -143,6 +161,12 @@ func (c config) check() error {
 		return &usageError{fmt.Errorf("simulate: must be 0 to %d", mostSimulated)}
 	case !slices.Contains([]string{sourceAuto, sourceNVML, sourceSMI}, c.Source):
 		return &usageError{fmt.Errorf("source: %q: must be auto, nvml or nvidia-smi", c.Source)}
+	case !slices.Contains(burnin.Modes, burnin.Mode(c.BurnIn)):
+		return &usageError{fmt.Errorf("burn_in: %q: must be auto, require or none", c.BurnIn)}
+	case !slices.Contains(burnin.Modes, burnin.Mode(c.Overwrite)):
+		return &usageError{fmt.Errorf("overwrite: %q: must be auto, require or none", c.Overwrite)}
+	case c.Clocks != resetClocks && c.Clocks != keepClocks:
+		return &usageError{fmt.Errorf("clocks: %q: must be reset or keep", c.Clocks)}
 	case !c.PlainHTTP && leavesUnencrypted(c.URL):
 		return &usageError{fmt.Errorf("url: %s: the node's key would leave this machine unencrypted: use https://, "+
 			"or set plain_http where nobody else is in the network", c.URL)}

@@ -62,7 +62,8 @@ func newRoot(o outside) *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newRunCommand(o), newLookCommand(o), newChildCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(o), newLookCommand(o), newChildCommand(), newGPUChildCommand(o.clock),
+		newVersionCommand())
 	return root
 }
 
@@ -127,7 +128,7 @@ func newVersionCommand() *cobra.Command {
 func newChildCommand() *cobra.Command {
 	var library string
 	c := &cobra.Command{
-		Use: "nvml-child", Hidden: true, Args: cobra.NoArgs,
+		Use: nvmlArgument, Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return gpu.Serve(cmd.InOrStdin(), cmd.OutOrStdout(), library)
 		},

@@ -19,6 +19,7 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/node/attach"
+	"github.com/forewarm/forewarm/node/burnin"
 	"github.com/forewarm/forewarm/node/gpu"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/report"
@@ -80,7 +81,8 @@ func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, 
 	if kernel != nil {
 		defer kernel.Close()
 	}
-	holds, none, err := cfg.openHolds(c, log)
+	prober := cfg.prober()
+	holds, none, err := cfg.openHolds(c, prober, log)
 	if err != nil {
 		return err
 	}
@@ -91,7 +93,9 @@ func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, 
 	if holds != nil {
 		what.Holds = holds
 	}
-	reporter, err := report.New(what, watch.New(source, kernel, cfg.policy(), memory), state)
+	watcher := watch.New(source, kernel, cfg.policy(), memory)
+	watcher.TestWith(burnin.Tester{Prober: prober, Mode: burnin.Mode(cfg.BurnIn)})
+	reporter, err := report.New(what, watcher, state)
 	if err != nil {
 		return err
 	}
@@ -164,7 +168,7 @@ func newSource(cfg config) gpu.Source {
 	}
 	var all gpu.FirstOf
 	if self, err := os.Executable(); err == nil && gpu.HasNVML && cfg.Source != sourceSMI {
-		all = append(all, &gpu.Child{Command: []string{self, "nvml-child"}})
+		all = append(all, &gpu.Child{Command: []string{self, nvmlArgument}})
 	}
 	if cfg.Source != sourceNVML {
 		all = append(all, &gpu.SMI{})

@@ -10,18 +10,20 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/node/attach"
+	"github.com/forewarm/forewarm/node/burnin"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/work"
 )
 
 // openHolds opens what runs here for holders of allocations; nil where nothing is to, and why.
-func (c config) openHolds(now clock.Clock, log *slog.Logger) (holds *hold.Keeper, none string, err error) {
+func (c config) openHolds(now clock.Clock, prober burnin.Prober, log *slog.Logger) (
+	holds *hold.Keeper, none string, err error) {
 	if !c.Sessions {
 		return nil, "its daemon has sessions: false", nil
 	}
 	holds, err = hold.NewKeeper(hold.Config{Dir: cmp.Or(c.HoldDir, filepath.Clean(c.StateDir)+"-holds"),
 		Book: filepath.Join(c.StateDir, "holds.json"), Clock: now, Log: log,
-		Launcher: launcher, Bounds: c.bounds(), Containers: c.containers()})
+		Launcher: launcher, Bounds: c.bounds(), Containers: c.containers(), Cleaner: c.cleaner(prober)})
 	if err != nil {
 		return nil, "", err
 	}

@@ -1,8 +1,8 @@
 // Package health decides how well a GPU is, from looks at it.
 //
 // A look is one reading of the GPU's counters and of the driver's error events (XIDs).
-// What is told for sure, a lost GPU or a recovery action that the driver asks for,
-// counts at once. Everything else that would take a GPU out of use counts when a second
+// What is told for sure, a lost GPU, a recovery action that the driver asks for, or a test of
+// its memory that failed twice, counts at once. Everything else that would take a GPU out of use counts when a second
 // look, AgreeAfter later or more, still finds it. An unhealthy GPU does not become healthy by
 // silence: its faults last until they are cleared, by an operator or because the machine
 // booted anew, which begins a new Track. A degraded one recovers after QuietFor without a
@@ -42,6 +42,7 @@ const (
 	RuleRemapPending = "row_remap_pending"
 	RuleSlowdown     = "hardware_slowdown"
 	RuleXIDRate      = "xid_rate"
+	RuleBurnIn       = "burn_in"
 )
 
 // The bounds of what a track remembers.
@@ -58,8 +59,9 @@ type Reading struct {
 	// "reset"; "none" or empty, where it cannot be read: none.
 	Recovery                  string
 	RemapPending, RemapFailed bool
-	Slowdown                  bool  // the hardware itself slows it down: heat or power
-	XIDs                      []XID // since the last look
+	BurnIn                    string // why the test of its memory failed, twice; empty: it did not
+	Slowdown                  bool   // the hardware itself slows it down: heat or power
+	XIDs                      []XID  // since the last look
 }
 
 // XID is an error event of the driver, of which Count came together.
@@ -159,6 +161,10 @@ func directFaults(r Reading) []Fault {
 	if r.Recovery != "" && r.Recovery != "none" {
 		all = append(all, Fault{Rule: RuleRecovery, Level: Unhealthy, Sure: true,
 			Detail: "the driver asks for this recovery action: " + r.Recovery})
+	}
+	if r.BurnIn != "" {
+		all = append(all, Fault{Rule: RuleBurnIn, Level: Unhealthy, Sure: true,
+			Detail: "two tests of its memory failed: " + r.BurnIn})
 	}
 	if r.RemapFailed {
 		all = append(all, Fault{Rule: RuleRemapFailed, Level: Unhealthy,

@@ -41,6 +41,8 @@ func TestLooks(t *testing.T) {
 			want: health.Healthy}},
 		"a lost GPU counts at once and stays": {{at: 0, read: lost, want: health.Unhealthy},
 			{at: 3600, want: health.Unhealthy}},
+		"a burn-in that failed twice counts at once and stays": {
+			{at: 0, read: health.Reading{BurnIn: "a word differs"}, want: health.Unhealthy}, {at: 3600, want: health.Unhealthy}},
 		"the driver's word counts at once": {{at: 0, read: reset, want: health.Unhealthy},
 			{at: 10, want: health.Unhealthy}},
 		"a fatal XID needs a second look": {{at: 0, want: health.Healthy}, {at: 10, read: xids(119), want: health.Healthy},

@@ -28,6 +28,7 @@ type answer struct {
 	Events   []Event           `json:"events,omitempty"`
 	Error    string            `json:"error,omitempty"`
 	NoDriver bool              `json:"no_driver,omitempty"`
+	Clocks   []ClockReset      `json:"clocks,omitempty"`
 }
 
 // Child asks NVIDIA's library in a child process.
@@ -47,32 +48,38 @@ type process struct {
 
 // Look has the child look. One that does not answer is abandoned.
 func (c *Child) Look(ctx context.Context) (Reading, error) {
+	a, err := c.tell(ctx, lookWord)
+	return Reading{Look: a.Look, Events: a.Events}, err
+}
+
+// tell has the child do something, by a line of words.
+func (c *Child) tell(ctx context.Context, words string) (answer, error) {
 	if c.running == nil {
 		p, err := c.start()
 		if err != nil {
-			return Reading{}, err
+			return answer{}, err
 		}
 		c.running = p
 	}
-	line, err := c.ask(ctx, c.running)
+	line, err := c.ask(ctx, c.running, words)
 	if err != nil {
 		c.running = nil
-		return Reading{}, err
+		return answer{}, err
 	}
 	var a answer
 	if err := json.Unmarshal(line, &a); err != nil {
 		c.Close()
-		return Reading{}, fmt.Errorf("reading what the NVML child said: %w", err)
+		return answer{}, fmt.Errorf("reading what the NVML child said: %w", err)
 	}
 	switch {
 	case a.NoDriver:
 		c.Close() // a driver that comes later is found by a new child
-		return Reading{}, fmt.Errorf("%w: %s", ErrNoDriver, a.Error)
+		return answer{}, fmt.Errorf("%w: %s", ErrNoDriver, a.Error)
 	case a.Error != "":
 		c.Close()
-		return Reading{}, fmt.Errorf("asking NVML: %s", a.Error)
+		return answer{}, fmt.Errorf("asking NVML: %s", a.Error)
 	}
-	return Reading{Look: a.Look, Events: a.Events}, nil
+	return a, nil
 }
 
 // Close has the child end, which closes its session with the driver.
@@ -89,7 +96,7 @@ func (c *Child) start() (*process, error) {
 		return nil, fmt.Errorf("the driver hangs: %d processes wait for it, and no other is started", n)
 	}
 	run := exec.Command(c.Command[0], c.Command[1:]...) //nolint:gosec,noctx // our own program, never killed: see Child
-	run.Env = driverEnvironment()
+	run.Env = DriverEnvironment()
 	in, err1 := run.StdinPipe()
 	out, err2 := run.StdoutPipe()
 	if err := errors.Join(err1, err2); err != nil {
@@ -114,8 +121,8 @@ func (c *Child) start() (*process, error) {
 	return p, nil
 }
 
-// driverEnvironment is what a process that loads the driver's library needs.
-func driverEnvironment() []string {
+// DriverEnvironment is of this process's environment what a process that loads the driver's library needs.
+func DriverEnvironment() []string {
 	var env []string
 	for _, name := range []string{"PATH", "LD_LIBRARY_PATH", "HOME"} {
 		if v, ok := os.LookupEnv(name); ok {
@@ -125,8 +132,8 @@ func driverEnvironment() []string {
 	return env
 }
 
-func (c *Child) ask(ctx context.Context, p *process) ([]byte, error) {
-	if _, err := io.WriteString(p.in, "look\n"); err != nil {
+func (c *Child) ask(ctx context.Context, p *process, words string) ([]byte, error) {
+	if _, err := io.WriteString(p.in, words+"\n"); err != nil {
 		c.abandon(p)
 		return nil, fmt.Errorf("asking the NVML child: %w", err)
 	}

@@ -47,7 +47,7 @@ func playChild(how string) {
 		case kind == "none":
 			fmt.Println(`{"error":"not there","no_driver":true}`)
 		case kind == "library":
-			_ = gpu.Serve(strings.NewReader("look\n"), os.Stdout, file)
+			_ = gpu.Serve(strings.NewReader(lines.Text()+"\n"), os.Stdout, file)
 		default:
 			fmt.Printf(`{"look":{"source":"nvml","gpus":[{"uuid":"GPU-%d"}]}}`+"\n", n)
 		}

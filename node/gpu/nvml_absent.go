@@ -15,4 +15,9 @@ func (session) look() (Reading, error) {
 	return Reading{}, fmt.Errorf("%w: this program was built without NVML", ErrNoDriver)
 }
 
+func (s session) resetClocks([]string) ([]ClockReset, error) {
+	_, err := s.look()
+	return nil, err
+}
+
 func (session) close() {}

@@ -18,13 +18,48 @@ import (
 // only one.
 func askDriver(t *testing.T, flags ...string) (gpu.Reading, error) {
 	t.Helper()
+	c := played("library:" + buildDriver(t, flags...))
+	defer c.Close()
+	return c.Look(t.Context())
+}
+
+func buildDriver(t *testing.T, flags ...string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
 	output, err := exec.CommandContext(t.Context(), "gcc",
 		append(flags, "-shared", "-fPIC", "-o", path, "testdata/nvml.c")...).CombinedOutput()
 	require.NoError(t, err, string(output))
-	c := played("library:" + path)
-	defer c.Close()
-	return c.Look(t.Context())
+	return path
+}
+
+// Clocks are reset and read back; that the daemon may not is said, and what is not the default after all is an error.
+func TestClocksAreReset(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{
+		"-DRESET=0":      "clocks reset",
+		"-DRESET=3":      "clocks not reset: the driver cannot",
+		"-DRESET=4":      "clocks not reset: the daemon may not",
+		"-DRESET=999":    "clocks not reset: NVML error 999",
+		"-DGRAPHICS=900": "the clocks of GPU GPU-1 were reset, and that of graphics is still 900 MHz instead of 1410",
+	} {
+		c := gpu.Clocks{Command: played("library:" + buildDriver(t, flag)).Command}
+		said, err := c.ResetClocks(t.Context(), []string{"GPU-1", "MIG-1"})
+		if err != nil {
+			said = err.Error()
+		}
+		require.Equal(t, want, said)
+	}
+	c := gpu.Clocks{Command: played("library:" + buildDriver(t)).Command}
+	said, err := c.ResetClocks(t.Context(), []string{"GPU-9"})
+	require.NoError(t, err)
+	require.Equal(t, "clocks not reset: a GPU cannot be reached (NVML error 6)", said)
+	said, err = c.ResetClocks(t.Context(), []string{"MIG-1"})
+	require.NoError(t, err)
+	require.Equal(t, "they have no clocks of their own", said)
+	c.Command = played("library:/nonexistent.so").Command
+	said, err = c.ResetClocks(t.Context(), []string{"GPU-1"})
+	require.NoError(t, err)
+	require.Contains(t, said, "clocks not reset: no NVIDIA driver found")
 }
 
 func TestNVML(t *testing.T) {

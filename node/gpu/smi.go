@@ -69,7 +69,7 @@ func (s *SMI) run(ctx context.Context) ([]byte, error) {
 	args := append(command[1:len(command):len(command)], "--query-gpu="+strings.Join(smiFields, ","),
 		"--format=csv,noheader,nounits")
 	run := exec.Command(command[0], args...) //nolint:gosec,noctx // nvidia-smi, never killed: see SMI
-	run.Env = driverEnvironment()
+	run.Env = DriverEnvironment()
 	done := make(chan result, 1)
 	s.hung.Add(1)
 	go func() {

@@ -45,8 +45,10 @@ type record struct {
 	Containers *container.Runtime `json:"containers,omitempty"`
 	OpenedAt   time.Time          `json:"opened_at"`
 	Cleared    time.Time          `json:"cleared_at,omitzero"`
-	Problem    string             `json:"problem,omitempty"`
-	Proof      string             `json:"proof,omitempty"`
+	// Scrubbed says that what it left on its GPUs is cleaned.
+	Scrubbed bool   `json:"scrubbed,omitempty"`
+	Problem  string `json:"problem,omitempty"`
+	Proof    string `json:"proof,omitempty"`
 }
 
 // book is the file with what is known of holds, as its journal continues it.

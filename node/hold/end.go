@@ -153,7 +153,7 @@ func (k *Keeper) clear(id string, r record) {
 	if kept == nil {
 		return
 	}
-	kept.Phase, kept.Cleared = cleared, k.Clock.Now()
+	kept.Phase, kept.Cleared, kept.Scrubbed = cleared, k.Clock.Now(), false
 	kept.Proof = fmt.Sprintf("%s ended, %s removed in %s", counted(count, "process", "processes"),
 		counted(removed, "file", "files"), kept.Cleared.Sub(from).Round(time.Millisecond))
 	if !r.OwnUser {
@@ -173,12 +173,13 @@ func (k *Keeper) Look(look contract.NodeLook, at time.Time) {
 	defer k.mu.Unlock()
 	k.looked = true
 	changed := false
-	for _, r := range k.book.Holds {
-		if r.Phase != cleared || at.Before(r.Cleared) {
+	for id, r := range k.book.Holds {
+		if r.Phase != cleared || at.Before(r.Cleared) || k.scrubs[id] != nil {
 			continue
 		}
 		said, busy := k.readBack(look, r)
 		switch {
+		case busy == "" && k.scrub(id, r, look): // it is read back again
 		case busy == "":
 			r.Phase, r.Proof, changed = ended, clip(r.Proof+"; "+said), true
 		case at.Sub(r.Cleared) > proveWithin:
@@ -219,8 +220,8 @@ func (k *Keeper) Cleaned() []contract.Cleaned {
 func (k *Keeper) AwaitsLook() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, r := range k.book.Holds {
-		if r.Phase == cleared {
+	for id, r := range k.book.Holds {
+		if r.Phase == cleared && k.scrubs[id] == nil {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@
 package hold
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,6 +75,14 @@ type Config struct {
 	Bounds   Bounds
 	// Containers is what runs containers here, as far as it is there.
 	Containers container.Config
+	// Cleaner cleans the GPUs of holds that have ended; nil: nothing is done on them.
+	Cleaner GPUCleaner
+}
+
+// GPUCleaner cleans GPUs that nothing uses any more of whoever had them.
+type GPUCleaner interface {
+	// Clean says what was done. The error says that they are not clean. It may take a minute.
+	Clean(ctx context.Context, uuids []string) (said string, err error)
 }
 
 // grace is how long work has to end by itself.
@@ -102,6 +111,7 @@ type Keeper struct {
 	count  int                        // of the GPUs, the most that were seen
 	begins map[string]*sync.WaitGroup // of each hold: what is being started there
 	due    []due                      // to be cleared
+	scrubs map[string][]string        // by hold that has ended: its GPUs, while they are cleaned
 	// clearing says that somebody looks after what is due.
 	clearing bool
 }
@@ -120,7 +130,8 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 		return nil, fmt.Errorf("making the folder of holds: %w", err)
 	}
 	k := &Keeper{Config: cfg, changed: make(chan struct{}, 1), gpus: map[string]int{},
-		opens: map[string]deviceNumbers{}, begins: map[string]*sync.WaitGroup{}}
+		opens: map[string]deviceNumbers{}, begins: map[string]*sync.WaitGroup{},
+		scrubs: map[string][]string{}}
 	if k.bounds, err = cfg.Bounds.parse(); err != nil {
 		return nil, err
 	}
@@ -330,6 +341,17 @@ func (k *Keeper) List() []string {
 		}
 	}
 	slices.Sort(all)
+	return all
+}
+
+// GPUs returns the GPUs of all holds that are known, also of those that have ended.
+func (k *Keeper) GPUs() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []string
+	for _, r := range k.book.Holds {
+		all = append(all, r.GPUs...)
+	}
 	return all
 }
 

@@ -21,7 +21,6 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
-	"github.com/forewarm/forewarm/node/container"
 	"github.com/forewarm/forewarm/node/watch"
 )
 
@@ -73,28 +72,6 @@ type Jobs interface {
 	Heed(orders []contract.JobOrder, forget []contract.JobKey, at time.Time)
 	// Stop has those end that the server names, if they run.
 	Stop(all []contract.JobStop)
-}
-
-// Holds are what runs here for holders of allocations.
-type Holds interface {
-	// Isolation says how well the node keeps them apart.
-	Isolation() string
-	// Unbounded says why the memory and the processors of what runs here are not bounded; empty: they are.
-	Unbounded() string
-	// Runtime is what runs containers here; the zero value: nothing does.
-	Runtime() container.Runtime
-	// List returns the allocations that have a place here.
-	List() []string
-	// Cleaned is what there is to tell of those that have ended.
-	Cleaned() []contract.Cleaned
-	// End ends those that the server names, and forgets what it names no more.
-	End(ids []string)
-	// Look reads from a look, begun at a time, whether the GPUs of what has ended are free.
-	Look(look contract.NodeLook, at time.Time)
-	// AwaitsLook reports whether an end waits for a look.
-	AwaitsLook() bool
-	// EndAll ends all, and returns when nothing runs any more.
-	EndAll()
 }
 
 // Reporter is the daemon of one node. It is used by one goroutine at a time.
@@ -184,8 +161,12 @@ func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
 }
 
 // lookNow takes a look, and has what waits for one read it.
+// A GPU that nobody has used yet is tested first, which lasts seconds: no work is told of before.
 func (r *Reporter) lookNow(ctx context.Context, now time.Time) {
 	r.look, r.unsent, r.lookedAt = r.watcher.Look(ctx, now), true, now
+	if r.watcher.BurnIn(ctx, r.look, r.held()) {
+		r.look = r.watcher.Look(ctx, now)
+	}
 	r.lookAt = now.Add(r.every)
 	r.keepHealth()
 	if r.Holds == nil {
@@ -194,13 +175,6 @@ func (r *Reporter) lookNow(ctx context.Context, now time.Time) {
 	r.Holds.Look(r.look, now)
 	if soon := now.Add(awaitedLook); r.Holds.AwaitsLook() && soon.Before(r.lookAt) {
 		r.lookAt = soon
-	}
-}
-
-// endHolds ends what runs here once nobody stands for it any more.
-func (r *Reporter) endHolds() {
-	if r.Holds != nil {
-		r.Holds.EndAll()
 	}
 }
 

@@ -21,6 +21,7 @@ type Memory struct {
 	KernelSeq int64                       `json:"kernel_seq"` // up to which record the kernel's log was read
 	Known     map[string]contract.LookGPU `json:"known"`      // by UUID: where it is, and what it is called
 	Tracks    map[string]health.Track     `json:"tracks"`     // by UUID of the GPU, also of MIG devices
+	BurnIns   map[string]contract.BurnIn  `json:"burn_ins"`   // by UUID
 }
 
 // For returns the memory if it is of a boot, else an empty one: what was before this boot
@@ -35,12 +36,15 @@ func (m Memory) For(bootID string) Memory {
 	if m.Tracks == nil {
 		m.Tracks = map[string]health.Track{}
 	}
+	if m.BurnIns == nil {
+		m.BurnIns = map[string]contract.BurnIn{}
+	}
 	return m
 }
 
 // Copy returns a memory that shares nothing with m.
 func (m Memory) Copy() Memory {
-	m.Known, m.Tracks = maps.Clone(m.Known), maps.Clone(m.Tracks)
+	m.Known, m.Tracks, m.BurnIns = maps.Clone(m.Known), maps.Clone(m.Tracks), maps.Clone(m.BurnIns)
 	for uuid, t := range m.Tracks {
 		t.Faults = slices.Clone(t.Faults)
 		m.Tracks[uuid] = t
@@ -54,6 +58,7 @@ type Watcher struct {
 	kernel *gpu.KernelLog
 	policy health.Policy
 	memory Memory
+	tester Tester
 }
 
 // New returns a watcher. kernel is where XIDs are read; nil: the source tells of them.
@@ -75,6 +80,7 @@ func (w *Watcher) Clear(clears int, now time.Time) {
 	for uuid, t := range w.memory.Tracks {
 		w.memory.Tracks[uuid] = t.Clear(now)
 	}
+	clear(w.memory.BurnIns) // it is tested anew
 }
 
 // Look looks once. A look that fails is one with a problem, which lists the GPUs that were
@@ -93,7 +99,9 @@ func (w *Watcher) Look(ctx context.Context, now time.Time) contract.NodeLook {
 	for i := range r.Look.GPUs {
 		g := &r.Look.GPUs[i]
 		g.XIDs = came[chipOf(*g)]
-		readings[chipOf(*g)] = readingOf(*g)
+		reading := readingOf(*g)
+		reading.BurnIn = cmp.Or(w.failedBurnIn(g.UUID), readings[chipOf(*g)].BurnIn)
+		readings[chipOf(*g)] = reading
 	}
 	for uuid, reading := range health.MarkShared(readings, w.policy) {
 		w.memory.Tracks[uuid] = w.memory.Tracks[uuid].Next(reading, w.policy, now)
@@ -191,6 +199,9 @@ const mostEvidence = 8
 func (w *Watcher) addHealth(gpus []contract.LookGPU) {
 	for i := range gpus {
 		g := &gpus[i]
+		if b, tested := w.memory.BurnIns[g.UUID]; tested {
+			g.BurnIn = &b
+		}
 		t := w.memory.Tracks[chipOf(*g)]
 		g.Health = string(t.State)
 		for _, f := range t.Evidence() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/health"
+	"github.com/forewarm/forewarm/node/burnin"
 	"github.com/forewarm/forewarm/node/gpu"
 	"github.com/forewarm/forewarm/node/watch"
 )
@@ -65,6 +66,58 @@ func TestALostGPU(t *testing.T) {
 	require.Equal(t, "healthy", healths(w.Look(t.Context(), begin.Add(2*time.Hour)))["GPU-b"], "an operator does")
 	w = watch.New(source, nil, health.Policy{}, stored.For("next boot"))
 	require.Equal(t, "healthy", healths(w.Look(t.Context(), begin.Add(time.Hour)))["GPU-b"], "and so does a boot")
+}
+
+// tests is a tester that answers, and says what it was asked.
+type tests struct {
+	asked  [][]string
+	answer burnin.Result
+}
+
+func (s *tests) Test(_ context.Context, uuids []string) (map[string]burnin.Result, error) {
+	s.asked = append(s.asked, uuids)
+	all := map[string]burnin.Result{}
+	for _, uuid := range uuids {
+		all[uuid] = s.answer
+	}
+	return all, nil
+}
+
+// A GPU is tested once in a boot, unless somebody uses it, and anew when an operator clears it. One that failed is not
+// to be handed out.
+func TestGPUsAreTestedOnce(t *testing.T) {
+	t.Parallel()
+	reading := twoGPUs()
+	reading.Look.GPUs = append(reading.Look.GPUs, contract.LookGPU{UUID: "GPU-c", GPUTelemetry: contract.GPUTelemetry{
+		Processes: gpu.Of(2)}})
+	source := &scripted{reading: reading}
+	w := watch.New(source, nil, health.Policy{}, watch.Memory{}.For("boot"))
+	require.False(t, w.BurnIn(t.Context(), w.Look(t.Context(), begin), nil), "nobody tests")
+	tester := &tests{answer: burnin.Result{State: burnin.Failed, Detail: "a word differs"}}
+	w.TestWith(tester)
+	look := w.Look(t.Context(), begin)
+	require.True(t, w.BurnIn(t.Context(), look, []string{"GPU-b"}))
+	require.Equal(t, [][]string{{"GPU-a"}}, tester.asked)
+	look = w.Look(t.Context(), begin)
+	require.Equal(t, map[string]string{"GPU-a": "unhealthy", "GPU-b": "healthy", "GPU-c": "healthy"}, healths(look))
+	require.Equal(t, "two tests of its memory failed: a word differs", look.GPUs[0].Evidence[0].Detail)
+	require.Equal(t, &contract.BurnIn{State: "skipped", Detail: "it was held"}, look.GPUs[1].BurnIn)
+	require.Equal(t, &contract.BurnIn{State: "skipped", Detail: "2 processes were on it"}, look.GPUs[2].BurnIn)
+	require.False(t, w.BurnIn(t.Context(), look, nil))
+
+	tester.answer = burnin.Result{State: burnin.Passed, Detail: "all of it"}
+	w.Clear(1, begin)
+	require.True(t, w.BurnIn(t.Context(), look, nil))
+	require.Equal(t, []string{"GPU-a", "GPU-b"}, tester.asked[1])
+	look = w.Look(t.Context(), begin)
+	require.Equal(t, "healthy", look.GPUs[0].Health)
+	require.Equal(t, &contract.BurnIn{State: "passed", Detail: "all of it"}, look.GPUs[0].BurnIn)
+	again := watch.New(source, nil, health.Policy{}, w.Memory().Copy().For("boot"))
+	again.TestWith(tester)
+	require.False(t, again.BurnIn(t.Context(), again.Look(t.Context(), begin), nil), "another daemon of the same boot")
+	next := watch.New(source, nil, health.Policy{}, w.Memory().Copy().For("next boot"))
+	next.TestWith(tester)
+	require.True(t, next.BurnIn(t.Context(), next.Look(t.Context(), begin), nil))
 }
 
 func TestAClearIsFollowedOnce(t *testing.T) {

@@ -155,7 +155,7 @@ func addSeen(out *contract.GPU, n node.Node, said telemetry.Said, state telemetr
 		return
 	}
 	out.Seen = &contract.GPUSeen{SeenAt: said.At.UTC(), Simulated: said.Look.Source == "simulated",
-		GPUTelemetry: g.GPUTelemetry, Evidence: g.Evidence}
+		GPUTelemetry: g.GPUTelemetry, Evidence: g.Evidence, BurnIn: g.BurnIn}
 	if n.State() == node.Ready || n.State() == node.Draining {
 		out.Health = "unknown"
 		if state == telemetry.Online {

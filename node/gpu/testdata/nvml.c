@@ -1,7 +1,8 @@
 /* A libnvidia-ml.so.1 with two GPUs, of which the second has few figures. INIT is what
    nvmlInit answers; LOST takes the second GPU away; OLD leaves out functions, as an old
    driver does, and ANCIENT one without which there is no look. MIG divides the first one into
-   two devices, at the first and the third of seven places, and EMPTY into none. */
+   two devices, at the first and the third of seven places, and EMPTY into none. RESET is what resetting
+   clocks answers, and after it the clock of graphics is GRAPHICS. */
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } memory;
 typedef struct { unsigned gpu, memory; } utilization;
@@ -73,3 +74,19 @@ int nvmlDeviceGetRemappedRows(void *device, unsigned *fixed, unsigned *broken, u
   *fixed = 2; *broken = 1; *pending = 1; *failed = 0;
   return 0;
 }
+#ifndef RESET
+#define RESET 0
+#endif
+#ifndef GRAPHICS
+#define GRAPHICS 1410
+#endif
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
+  if (strcmp(uuid, "GPU-1") != 0) return 6;
+  *device = (void *)1;
+  return 0;
+}
+int nvmlDeviceResetGpuLockedClocks(void *device) { return RESET; }
+int nvmlDeviceResetMemoryLockedClocks(void *device) { return 3; }
+int nvmlDeviceResetApplicationsClocks(void *device) { return RESET; }
+int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned *clock) { *clock = type == 0 ? GRAPHICS : 1215; return 0; }
+int nvmlDeviceGetDefaultApplicationsClock(void *device, int type, unsigned *clock) { *clock = type == 0 ? 1410 : 1215; return 0; }
