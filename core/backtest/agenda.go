@@ -5,6 +5,7 @@ package backtest
 const (
 	jobEnds = iota
 	bootReady
+	arrival // of a job that comes after another one
 	look
 )
 
@@ -13,7 +14,7 @@ type event struct {
 	at     int64
 	kind   int
 	tenant int
-	job    int // of jobEnds
+	job    int // of jobEnds and arrival
 	units  int // of bootReady
 }
 
@@ -21,11 +22,15 @@ func (e event) sortsBefore(o event) bool {
 	if e.at != o.at {
 		return e.at < o.at
 	}
-	return e.kind < o.kind
+	if e.kind != o.kind {
+		return e.kind < o.kind
+	}
+	return e.kind == arrival && e.job < o.job
 }
 
 // agenda is a binary heap of events. Events of one kind and second may come in
-// any order, since they change nothing that the others see.
+// any order, since they change nothing that the others see, but for arrivals,
+// which come in the order of the jobs.
 type agenda []event
 
 func (a *agenda) push(e event) {

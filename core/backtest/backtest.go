@@ -21,6 +21,17 @@ type Job struct {
 	Duration int64 // seconds it runs once it has its GPUs, at least 1
 	GPUs     int
 	Tenant   int // index into Trace.Tenants
+	// After is the place of the job, counted from 1, to whose end this one is a reaction; 0 if it is none. It is then
+	// submitted as long after that end as it would be had nobody waited, which is what Submit tells.
+	After int
+	Traits
+}
+
+// Traits are what a history tells of a job beside its size and times. What is not known is zero.
+type Traits struct {
+	Class  uint32 // a hash of who runs it and what it is called
+	Array  uint32 // a hash of what was submitted as one: an array of jobs, the pods of a Job
+	Failed bool   // it ended otherwise than it should; a policy is told at its end
 }
 
 // Trace is a history: jobs in the order in which they were submitted.
@@ -59,10 +70,20 @@ func (t Trace) Validate() error {
 			return fmt.Errorf("job %d: runs for %d s, want at least 1", i, j.Duration)
 		case j.Tenant < 0 || j.Tenant >= len(t.Tenants):
 			return fmt.Errorf("job %d: tenant %d of %d", i, j.Tenant, len(t.Tenants))
+		case j.After < 0 || j.After > i:
+			return fmt.Errorf("job %d: comes after job %d, want one that stands before it", i, j.After-1)
+		case j.After > 0 && t.delayOf(i) < 0:
+			return fmt.Errorf("job %d: submitted before the end of job %d, after which it comes", i, j.After-1)
 		}
 		before = j.Submit
 	}
 	return nil
+}
+
+// delayOf is how long after the end of the job that it comes after a job is submitted, in seconds.
+func (t Trace) delayOf(job int) int64 {
+	before := t.Jobs[t.Jobs[job].After-1]
+	return t.Jobs[job].Submit - before.Submit - before.Duration
 }
 
 // MaxGPUs is the largest job of a trace.

@@ -69,10 +69,12 @@ func (n *naive) playSecond(i int, t *naiveTenant, now int64) {
 		return ready == now
 	})
 	n.startPending(t, now)
-	for id, j := range n.trace.Jobs {
-		if j.Submit == now && j.Tenant == i {
-			t.pending = append(t.pending, id)
-			n.startPending(t, now)
+	for _, reactions := range []bool{false, true} {
+		for id, j := range n.trace.Jobs {
+			if j.Tenant == i && j.After > 0 == reactions && n.submitted(id) == now {
+				t.pending = append(t.pending, id)
+				n.startPending(t, now)
+			}
 		}
 	}
 	if n.targets != nil {
@@ -89,9 +91,23 @@ func (n *naive) startPending(t *naiveTenant, now int64) {
 		}
 		t.idle = t.idle[:len(t.idle)-j.GPUs]
 		t.running = append(t.running, naiveJob{now + j.Duration, j.GPUs})
-		n.waits[t.pending[0]] = now - j.Submit
+		n.waits[t.pending[0]] = now - n.submitted(t.pending[0])
 		t.pending = t.pending[1:]
 	}
+}
+
+// submitted is when a job is submitted, a second that does not come as long as that is open.
+func (n *naive) submitted(id int) int64 {
+	j := n.trace.Jobs[id]
+	if j.After == 0 {
+		return j.Submit
+	}
+	wait, over := n.waits[j.After-1]
+	if !over {
+		return -1
+	}
+	before := n.trace.Jobs[j.After-1]
+	return n.submitted(j.After-1) + wait + j.Submit - before.Submit
 }
 
 func (n *naive) askPolicy(t *naiveTenant, now int64) {

@@ -27,6 +27,9 @@ func TestAlwaysOnAtThePeakLetsNobodyWait(t *testing.T) {
 		// A first job pays for the boot of the others, long before them.
 		for i := range trace.Jobs {
 			trace.Jobs[i].Submit += 100
+			if trace.Jobs[i].After > 0 {
+				trace.Jobs[i].After += len(trace.Tenants)
+			}
 		}
 		for i := range trace.Tenants {
 			trace.Jobs = append([]backtest.Job{{Submit: first, Duration: 1, GPUs: 1, Tenant: i}}, trace.Jobs...)

@@ -11,10 +11,13 @@ type run struct {
 	opt     Options
 	fleets  []fleet
 	agenda  agenda
-	started []int64 // by job
+	started []int64       // by job
+	later   map[int][]int // jobs that come after a job, by its place
+	moved   map[int]int64 // when such jobs were submitted
 	touched []int
-	next    int // the first job that has not arrived
-	pending int
+	next    int // the first job that comes at its own time and has not arrived
+	told    int // the job with which Progress is called next
+	pending int // jobs that have not started: those that arrived, and those that come after others
 	first   int64
 	from    int64
 	last    int64
@@ -36,6 +39,7 @@ func Run(t Trace, opt Options) (Outcome, error) {
 	}
 	r := &run{trace: t, opt: opt, fleets: make([]fleet, len(t.Tenants)), started: make([]int64, len(t.Jobs))}
 	r.first, r.from, r.last = t.Window()
+	r.linkJobs()
 	if opt.Scored != (Span{}) {
 		r.from, r.last = opt.Scored.From, opt.Scored.Last
 	}
@@ -62,6 +66,43 @@ func Run(t Trace, opt Options) (Outcome, error) {
 	return r.out, nil
 }
 
+// linkJobs notes which jobs come after others.
+func (r *run) linkJobs() {
+	r.later, r.moved = map[int][]int{}, map[int]int64{}
+	for i, j := range r.trace.Jobs {
+		if j.After > 0 {
+			r.later[j.After-1] = append(r.later[j.After-1], i)
+			r.pending++
+		}
+	}
+	r.skipLater()
+}
+
+// tellProgress calls Options.Progress when it is time.
+func (r *run) tellProgress() error {
+	if r.opt.Progress == nil || r.next < r.told {
+		return nil
+	}
+	r.told = r.next + progressEvery
+	return r.opt.Progress(r.next, len(r.trace.Jobs))
+}
+
+// skipLater lets the next arrival be one that comes at its own time.
+func (r *run) skipLater() {
+	for r.next < len(r.trace.Jobs) && r.trace.Jobs[r.next].After > 0 {
+		r.next++
+	}
+}
+
+// jobAt returns a job as it was submitted.
+func (r *run) jobAt(i int) Job {
+	j := r.trace.Jobs[i]
+	if j.After > 0 {
+		j.Submit = r.moved[i]
+	}
+	return j
+}
+
 // hasMore reports whether a job has still to arrive or to start, or something is
 // to happen that is scored.
 func (r *run) hasMore() bool {
@@ -78,16 +119,24 @@ func (r *run) playSecond() error {
 	if len(r.agenda) > 0 {
 		now = min(now, r.agenda[0].at)
 	}
-	for len(r.agenda) > 0 && r.agenda[0].at == now && r.agenda[0].kind != look {
+	for len(r.agenda) > 0 && r.agenda[0].at == now && r.agenda[0].kind < arrival {
 		r.applyEvent(r.agenda.pop())
 	}
 	for _, i := range r.touched {
 		r.startPending(now, i)
 	}
-	for ; r.next < len(r.trace.Jobs) && r.trace.Jobs[r.next].Submit == now; r.next++ {
-		if err := r.admitArrivals(now); err != nil {
+	for r.next < len(r.trace.Jobs) && r.trace.Jobs[r.next].Submit == now {
+		r.admitArrival(now, r.next)
+		if err := r.tellProgress(); err != nil {
 			return err
 		}
+		r.next++
+		r.skipLater()
+	}
+	for len(r.agenda) > 0 && r.agenda[0].at == now && r.agenda[0].kind == arrival {
+		e := r.agenda.pop()
+		r.moved[e.job] = now
+		r.admitArrival(now, e.job)
 	}
 	for len(r.agenda) > 0 && r.agenda[0].at == now {
 		r.touchTenant(r.agenda.pop().tenant)
@@ -117,26 +166,28 @@ func (r *run) applyEvent(e event) {
 		return
 	}
 	f.busy -= e.units
+	for _, i := range r.later[e.job] {
+		r.agenda.push(event{at: e.at + r.trace.delayOf(i), kind: arrival, tenant: e.tenant, job: i})
+	}
 	if f.policy != nil {
-		f.policy.End(e.at, r.trace.Jobs[e.job], r.started[e.job])
+		f.policy.End(e.at, r.jobAt(e.job), r.started[e.job])
 	}
 }
 
-func (r *run) admitArrivals(now int64) error {
-	j := r.trace.Jobs[r.next]
+func (r *run) admitArrival(now int64, job int) {
+	j := r.jobAt(job)
+	j.Failed = false // which nobody knows yet
 	f := &r.fleets[j.Tenant]
 	r.touchTenant(j.Tenant)
-	f.pending = append(f.pending, waiting{r.next, j.GPUs})
+	f.pending = append(f.pending, waiting{job, j.GPUs})
 	f.need += j.GPUs
-	r.pending++
+	if j.After == 0 {
+		r.pending++
+	}
 	if f.policy != nil {
 		f.policy.Submit(now, j)
 	}
 	r.startPending(now, j.Tenant)
-	if r.opt.Progress != nil && r.next%progressEvery == 0 {
-		return r.opt.Progress(r.next, len(r.trace.Jobs))
-	}
-	return nil
 }
 
 // startPending starts the pending jobs that have their GPUs.
@@ -148,7 +199,7 @@ func (r *run) startPending(now int64, tenant int) {
 	r.countUntil(tenant, now)
 	n := f.startJobs()
 	for _, w := range f.pending[:n] {
-		j := r.trace.Jobs[w.job]
+		j := r.jobAt(w.job)
 		r.started[w.job] = now
 		r.pending--
 		r.agenda.push(event{now + j.Duration, jobEnds, tenant, w.job, j.GPUs})

@@ -35,8 +35,21 @@ func drawTrace(t *rapid.T) backtest.Trace {
 			GPUs:   rapid.IntRange(1, 5).Draw(t, "gpus"),
 			Tenant: rapid.IntRange(0, len(trace.Tenants)-1).Draw(t, "tenant"),
 		})
+		drawReaction(t, &trace)
 	}
 	return trace
+}
+
+// drawReaction lets the last job be a reaction to the end of an earlier one, now and then.
+func drawReaction(t *rapid.T, trace *backtest.Trace) {
+	last := &trace.Jobs[len(trace.Jobs)-1]
+	after := rapid.IntRange(0, len(trace.Jobs)-1).Draw(t, "after")
+	if after == 0 {
+		return
+	}
+	if before := trace.Jobs[after-1]; before.Submit+before.Duration <= last.Submit {
+		last.After = after
+	}
 }
 
 // drawTargets draws targets that change every few seconds.
@@ -181,12 +194,14 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 	t.Parallel()
 	good := backtest.Job{Submit: 5, Duration: 1, GPUs: 1}
 	for name, jobs := range map[string][]backtest.Job{
-		"empty":      nil,
-		"unsorted":   {good, {Submit: 4, Duration: 1, GPUs: 1}},
-		"no GPU":     {{Submit: 5, Duration: 1}},
-		"no time":    {{Submit: 5, GPUs: 1}},
-		"no tenant":  {{Submit: 5, Duration: 1, GPUs: 1, Tenant: 1}},
-		"a huge job": {{Submit: 5, Duration: 1, GPUs: backtest.MaxGPUs + 1}},
+		"empty":                nil,
+		"unsorted":             {good, {Submit: 4, Duration: 1, GPUs: 1}},
+		"no GPU":               {{Submit: 5, Duration: 1}},
+		"no time":              {{Submit: 5, GPUs: 1}},
+		"no tenant":            {{Submit: 5, Duration: 1, GPUs: 1, Tenant: 1}},
+		"a reaction to itself": {{Submit: 5, Duration: 1, GPUs: 1, After: 1}},
+		"a reaction too early": {good, {Submit: 5, Duration: 1, GPUs: 1, After: 1}},
+		"a huge job":           {{Submit: 5, Duration: 1, GPUs: backtest.MaxGPUs + 1}},
 	} {
 		if _, err := backtest.Run(backtest.Trace{Tenants: []string{"a"}, Jobs: jobs},
 			backtest.Options{Boot: 1}); err == nil {

@@ -1,6 +1,9 @@
 package regimes
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // drawCron draws jobs that the clock starts: every quarter of an hour, every hour, every night and every week, some
 // seconds late, and each as long as it always is. After Jyothi et al., "Morpheus: Towards Automated SLOs for Enterprise
@@ -17,6 +20,7 @@ func drawCron(w *workload) {
 		{"reports", day, 6 * hour, 45, 2}, {"reports", week, 4*day + 20*hour, 400, 16}, {"reports", 30 * minute, 60, 6, 1},
 	} {
 		w.of(job.tenant)
+		w.as("cron", fmt.Sprint(job.every, job.offset))
 		for at := job.offset; at < 5*week; at += job.every {
 			if !w.chance(0.02) {
 				w.submit(at+w.about(8, 2), w.about(job.minutes*minute, 1.12), job.gpus)
@@ -38,14 +42,20 @@ func drawSweeps(w *workload) {
 
 // sweep draws one search.
 func (w *workload) sweep(at float64) {
+	w.asOne(6, "sweep")
 	trial := w.about(12*minute, 1.8)
+	after := 0
 	for n := w.oneOf(9, 16, 27, 48); n >= 1; n /= 3 {
-		longest := 0.0
+		longest, latest := 0.0, 0
+		w.asArray()
 		for range n {
 			runs := w.about(trial, 1.15)
-			longest = max(longest, runs)
-			w.submit(at, runs, 1)
+			w.submitAfter(after, at, runs, 1)
+			if runs > longest {
+				longest, latest = runs, w.last()
+			}
 		}
+		after = latest
 		at += longest + w.between(5, 40)
 		trial *= 3
 	}
@@ -63,12 +73,17 @@ func drawGangs(w *workload) {
 	}{{"base", 192, 14}, {"tuning", 32, 20}, {"small", 8, 30}} {
 		w.of(group.name)
 		for at := w.between(0, day); at < 8*week; at += w.about(day, 2) {
+			w.asOne(3, "train")
+			after := 0
 			for left := w.about(4*day, 1.7); left > 0; {
 				runs := min(left, w.ExpFloat64()*group.failed*hour+2*minute)
-				w.submit(at, runs, group.gpus)
+				w.submitAfter(after, at, runs, group.gpus)
+				w.failIf(runs < left)
+				after = w.last()
 				left -= runs
 				at += runs + w.about(6*minute, 2)
 			}
+			w.asOne(3, "try")
 			for range 2 + w.IntN(8) {
 				at += w.about(20*minute, 2.5)
 				w.submit(at, w.about(6*minute, 2), group.gpus/4)
@@ -90,7 +105,10 @@ func drawPoisson(w *workload) {
 		w.of(group.name)
 		rate := group.perHour / hour
 		w.arrivals(0, 4*week, rate, func(float64) float64 { return rate },
-			func(at float64) { w.submit(at, w.ExpFloat64()*group.minutes*minute, group.gpus) })
+			func(at float64) {
+				w.asOne(8, "job")
+				w.submit(at, w.ExpFloat64()*group.minutes*minute, group.gpus)
+			})
 	}
 }
 
@@ -102,6 +120,7 @@ func drawBursts(w *workload) {
 		w.of(name)
 		for at := w.between(0, day); at < 6*week; at += w.pareto(20*minute, 0.9, 5*day) {
 			gpus := w.oneOf(1, 1, 1, 2, 4)
+			w.asOne(4, "burst")
 			for n := w.pareto(1, 1.1, 60); n >= 1; n-- {
 				w.submit(at, w.pareto(2*minute, 0.9, 2*day), gpus)
 				at += w.pareto(2, 0.8, 20*minute)
@@ -125,6 +144,7 @@ func drawDrift(w *workload) {
 		top := growth(float64(1-i)*8*week) * 12 / day
 		w.arrivals(0, 8*week, top, func(at float64) float64 { return officeHours(at) * growth(at) * 12 / day },
 			func(at float64) {
+				w.asOne(8, "job")
 				gpus := max(1, int(math.Sqrt(growth(at))*w.about(1, 1.8)))
 				for range 1 + w.IntN(3) {
 					w.submit(at, w.about(50*minute, 2.5), gpus)

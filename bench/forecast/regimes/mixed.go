@@ -9,12 +9,14 @@ func drawMixture(w *workload) {
 	w.arrivals(0, 4*week, 3/day, func(at float64) float64 { return 3 / day * officeHours(at) }, w.sweep)
 	w.of("startup")
 	service{gpus: 2, low: 0, high: 4, noise: 0.3, until: 4 * week, shift: 6 * hour}.scale(w)
+	w.as("cron", "training")
 	for at := 3 * hour; at < 4*week; at += day {
 		w.submit(at+w.about(20, 2), w.about(2*hour, 1.2), 8)
 	}
 	w.of("lab")
 	w.notebook(0, 4*week)
 	for at := w.between(0, day); at < 4*week; at += w.about(2*day, 2) {
+		w.asOne(3, "train")
 		for n := 1 + w.IntN(4); n > 0; n-- {
 			w.submit(at, w.about(9*hour, 2), 4)
 			at += w.about(9*hour, 2)

@@ -13,17 +13,20 @@ func drawNotebook(w *workload) {
 
 // notebook draws sessions between two times.
 func (w *workload) notebook(from, to float64) {
+	w.as("someone", "cell")
 	for d := from; d < to; d += day {
 		if math.Mod(d, week) >= 5*day && !w.chance(0.1) || w.chance(0.1) {
 			continue
 		}
 		for at := d + w.about(9.5*hour, 1.08); at < d+18*hour; at += w.about(70*minute, 2) {
+			after := 0
 			for range 2 + w.IntN(14) {
 				runs := w.about(2*minute, 3)
 				if w.chance(0.06) {
 					runs = w.about(hour, 2)
 				}
-				w.submit(at, runs, 1)
+				w.submitAfter(after, at, runs, 1)
+				after = w.last()
 				at += runs + w.about(4*minute, 2.5)
 			}
 		}
@@ -38,13 +41,17 @@ func drawResubmission(w *workload) {
 		w.of(name)
 		top := (6 + 6*float64(i)) / day
 		w.arrivals(0, 5*week, top, func(at float64) float64 { return top * officeHours(at) }, func(at float64) {
+			w.asOne(6, "train")
 			gpus := w.oneOf(1, 1, 1, 2, 4, 8)
+			after := 0
 			for w.chance(0.6) {
 				fails := w.about(3*minute, 2.5)
-				w.submit(at, fails, gpus)
+				w.submitAfter(after, at, fails, gpus)
+				w.failIf(true)
+				after = w.last()
 				at += fails + w.about(5*minute, 2)
 			}
-			w.submit(at, w.about(3*hour, 3), gpus)
+			w.submitAfter(after, at, w.about(3*hour, 3), gpus)
 		})
 	}
 }
@@ -67,7 +74,10 @@ func drawDeadline(w *workload) {
 			}
 			return 0.02 * top
 		}
-		w.arrivals(0, 8*week, top, rate, func(at float64) { w.submit(at, w.about(40*minute, 4), w.oneOf(1, 1, 2, 4)) })
+		w.arrivals(0, 8*week, top, rate, func(at float64) {
+			w.asOne(10, "run")
+			w.submit(at, w.about(40*minute, 4), w.oneOf(1, 1, 2, 4))
+		})
 	}
 }
 
@@ -89,6 +99,9 @@ func drawReturning(w *workload) {
 		w.of(stay.tenant)
 		top := stay.perHour / hour
 		w.arrivals(stay.from*day, stay.to*day, top, func(at float64) float64 { return top * officeHours(at) },
-			func(at float64) { w.submit(at, w.about(stay.minutes*minute, 2.5), stay.gpus) })
+			func(at float64) {
+				w.asOne(1, "run")
+				w.submit(at, w.about(stay.minutes*minute, 2.5), stay.gpus)
+			})
 	}
 }

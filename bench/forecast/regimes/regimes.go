@@ -58,12 +58,15 @@ type workload struct {
 	tenants []string
 	tenant  int // whose jobs are drawn
 	jobs    []backtest.Job
+	names   *rand.Rand // draws who runs jobs: of its own, so that it changes no time
+	traits  backtest.Traits
+	arrays  uint32 // so far
 }
 
 func newWorkload(name string, seed uint64) *workload {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // which never fails
-	return &workload{Rand: rand.New(rand.NewPCG(seed, h.Sum64()))}
+	return &workload{Rand: rand.New(rand.NewPCG(seed, h.Sum64())), names: rand.New(rand.NewPCG(h.Sum64(), seed))}
 }
 
 // of goes on with another tenant.
@@ -72,24 +75,72 @@ func (w *workload) of(tenant string) {
 		w.tenant = len(w.tenants)
 		w.tenants = append(w.tenants, tenant)
 	}
+	w.as(tenant, "job")
 }
+
+// as goes on with jobs of a user and a name.
+func (w *workload) as(user, name string) {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(w.tenants[w.tenant] + "/" + user + "/" + name)) // which never fails
+	w.traits = backtest.Traits{Class: max(1, h.Sum32())}
+}
+
+// asOne goes on with jobs of one of so many users, and of one of the few names that each of them uses.
+func (w *workload) asOne(users int, name string) {
+	w.as(fmt.Sprint("user", w.names.IntN(users)), fmt.Sprint(name, w.names.IntN(namesEach)))
+}
+
+// namesEach is how many names a user uses for one kind of work.
+const namesEach = 3
+
+// asArray goes on with jobs that are submitted as one.
+func (w *workload) asArray() {
+	w.arrays++
+	w.traits.Array = w.arrays
+}
+
+// last is the number of the job that was added last, from 1 on, for others to come after.
+func (w *workload) last() int { return len(w.jobs) }
+
+// submitAfter adds a job that is a reaction to the end of another one, unless that is 0.
+func (w *workload) submitAfter(after int, at, seconds float64, gpus int) {
+	w.submit(at, seconds, gpus)
+	j := &w.jobs[len(w.jobs)-1]
+	if j.After = after; after > 0 { // which cutting to whole seconds may put a second later
+		j.Submit = max(j.Submit, w.jobs[after-1].Submit+w.jobs[after-1].Duration)
+	}
+}
+
+// failIf lets the job that was added last fail.
+func (w *workload) failIf(failed bool) { w.jobs[len(w.jobs)-1].Failed = failed }
 
 // submit adds a job that runs for so many seconds.
 func (w *workload) submit(at, seconds float64, gpus int) {
 	w.jobs = append(w.jobs, backtest.Job{
 		Submit: begin + int64(max(0, at)), Duration: int64(max(1, seconds)), GPUs: gpus, Tenant: w.tenant,
+		Traits: w.traits,
 	})
 }
 
 // trace returns the jobs in the order of time.
 func (w *workload) trace() backtest.Trace {
-	slices.SortStableFunc(w.jobs, func(a, b backtest.Job) int {
-		return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.Tenant, b.Tenant))
-	})
-	for i := range w.jobs {
-		w.jobs[i].ID = fmt.Sprintf("job%06d", i+1)
+	order := make([]int, len(w.jobs))
+	for i := range order {
+		order[i] = i
 	}
-	return backtest.Trace{Tenants: w.tenants, Jobs: w.jobs}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(w.jobs[a].Submit, w.jobs[b].Submit), cmp.Compare(w.jobs[a].Tenant, w.jobs[b].Tenant))
+	})
+	place := make([]int, len(w.jobs)+1) // from 1 on, by the one before it was sorted
+	for i, from := range order {
+		place[from+1] = i + 1
+	}
+	jobs := make([]backtest.Job, len(w.jobs))
+	for i, from := range order {
+		jobs[i] = w.jobs[from]
+		jobs[i].ID, jobs[i].After = fmt.Sprintf("job%06d", i+1), place[jobs[i].After]
+	}
+	return backtest.Trace{Tenants: w.tenants, Jobs: jobs}
 }
 
 // about draws from a log-normal distribution with a median; two thirds of the numbers lie within a factor.

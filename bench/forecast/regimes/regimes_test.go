@@ -31,6 +31,26 @@ func TestRegimesAreSoundSmallAndFixed(t *testing.T) {
 	}
 }
 
+func TestRetriesComeAfterFailures(t *testing.T) {
+	t.Parallel()
+	w := newWorkload("resubmission", Seed)
+	drawResubmission(w)
+	jobs := w.trace().Jobs
+	retries := 0
+	for i, j := range jobs {
+		if j.After == 0 {
+			continue
+		}
+		retries++
+		if first := jobs[j.After-1]; !first.Failed || first.Class != j.Class || first.GPUs != j.GPUs {
+			t.Fatalf("job %d comes after %+v, want a failure of its like", i, first)
+		}
+	}
+	if retries < len(jobs)/2 {
+		t.Errorf("%d retries of %d jobs, want more than half", retries, len(jobs))
+	}
+}
+
 func describe(from, to int64, jobs int, name string) string {
 	return fmt.Sprintf("%-13s %5d jobs in %2d days", name, jobs, (to-from)/86400)
 }

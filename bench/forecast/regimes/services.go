@@ -38,6 +38,7 @@ const (
 
 // scale lets an autoscaler follow the load.
 func (s service) scale(w *workload) {
+	w.as("deployment", s.name)
 	var pods []float64 // when they were started
 	var lately [calm]int
 	wobble := 0.0
@@ -87,6 +88,8 @@ func drawPods(w *workload) {
 		w.of(group.name)
 		top := group.perDay / day
 		w.arrivals(0, 4*week, top, func(at float64) float64 { return top * officeHours(at) }, func(at float64) {
+			w.asOne(3, "pods")
+			w.asArray()
 			lives := w.about(group.minutes*minute, 1.6)
 			for range w.oneOf(group.pods...) {
 				w.submit(at+w.between(0, 3), lives+w.between(0, 4), 1)
