@@ -121,7 +121,7 @@ func newForewarned(fleet *forecast.OnlineModel, name string, p forecast.Prices) 
 
 // Submit tells of a job.
 func (f *forewarnedTenant) Submit(now int64, j backtest.Job) {
-	panicOnError(f.tenant.Submit(now, j.GPUs))
+	panicOnError(f.tenant.SubmitAs(now, j.GPUs, forecast.Traits(j.Traits)))
 	f.next = now
 	if f.checks != nil {
 		f.checks.noteRise(now, f.tenant.Demand())
@@ -130,7 +130,7 @@ func (f *forewarnedTenant) Submit(now int64, j backtest.Job) {
 
 // End tells of its end.
 func (f *forewarnedTenant) End(now int64, j backtest.Job, started int64) {
-	panicOnError(f.tenant.End(now, j.GPUs, j.Submit, started))
+	panicOnError(f.tenant.EndAs(now, j.GPUs, j.Submit, started, forecast.Traits(j.Traits)))
 	f.next = now
 }
 

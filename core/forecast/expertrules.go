@@ -46,9 +46,9 @@ func usualCost(expert int) float64 {
 	}
 }
 
-// wantsOf is how many GPUs beyond the demand an expert wants that holds so many, by what the forecasters want. A
-// keep-alive boots none: where it takes over, it keeps what is there.
-func (s *Shadows) wantsOf(expert int, forecast *[forecasters]int, o *Outlook, held, most int) int {
+// wantsOf is how many GPUs beyond the demand, and those that are awaited, an expert wants that holds so many, by what
+// the forecasters want. A keep-alive boots none: where it takes over, it keeps what is there.
+func (s *Shadows) wantsOf(expert int, forecast *[forecasters]int, held, most int) int {
 	switch expert {
 	case nothing:
 		return 0
@@ -62,11 +62,11 @@ func (s *Shadows) wantsOf(expert int, forecast *[forecasters]int, o *Outlook, he
 		return max(forecast[own], s.wantedByClock(most))
 	case keep27, keep9, keep3, keep1:
 		since := s.tenant.past.Last - int64(s.keepSeconds(expert))
-		return max(0, min(held, most, s.tenant.past.Steps.usedSince(since)-o.Demand))
+		return max(0, min(held, most, s.tenant.past.Steps.usedSince(since)-s.tenant.past.Demand))
 	default:
 		m := &s.state.Means[expert-ewma30]
 		level := float64(m[0]) + s.sigmas()*math.Sqrt(float64(m[1]))
-		return max(0, min(most, int(math.Ceil(level-1e-9))-o.Demand))
+		return max(0, min(most, int(math.Ceil(level-1e-9))-s.tenant.past.Demand))
 	}
 }
 

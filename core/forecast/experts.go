@@ -56,7 +56,7 @@ func (x *Experts) Class(t *Tenant) *Shadows {
 	}
 	if s.tenant != t {
 		s.tenant = t
-		s.state.takeDemand(int32(t.past.Demand))
+		s.state.takeDemand(int32(t.Demand()))
 		t.shadows = append(t.shadows, s)
 	}
 	return s
@@ -80,13 +80,19 @@ func (s *Shadows) Hold(now int64, o *Outlook, p Prices, held, most int) Held {
 	s.passMeansTo(now)
 	curves := o.curvesOf(p)
 	var wants [experts]int
-	forecast := curves.wanted(held, most)
+	more := min(most, o.worthAwaiting(p))
+	beside, room := max(0, held-more), most-more
+	forecast := curves.wanted(beside, room)
 	for i := range wants {
-		wants[i] = s.wantsOf(i, &forecast, o, held, most)
+		if wants[i] = s.wantsOf(i, &forecast, beside, room); i != nothing {
+			wants[i] += more
+		}
 	}
-	s.state.Looks = append(s.state.Looks, s.opinionsOf(o, &curves, most))
+	s.state.Looks = append(s.state.Looks, s.opinionsOf(o, &curves, room, int16(more)))
 	s.catchUp(now)
-	h := o.heldAt(p, &curves.keep[own], s.choose(now, &wants), held)
+	levels := s.choose(now, &wants)
+	more = min(more, levels)
+	h := o.heldAt(p, &curves.keep[own], levels-more, more, held)
 	h.Rule, h.Better = s.ruleName(s.state.Leader), float64(now-s.state.Since)/clock
 	return h
 }

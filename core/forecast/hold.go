@@ -49,7 +49,8 @@ func (o Outlook) Hold(p Prices, held int) Held { return o.HoldAtMost(p, held, to
 func (o Outlook) HoldAtMost(p Prices, held, most int) Held {
 	x := o.prospectsAt(p.byClock(o.clockRate()))
 	keep, boot := x.worthByLevel(p.WaitWorth)
-	return o.heldAt(p, &keep, bestLevel(held, most, &keep, &boot), held)
+	more := min(most, o.worthAwaiting(p))
+	return o.heldAt(p, &keep, bestLevel(max(0, held-more), most-more, &keep, &boot), more, held)
 }
 
 // byClock returns the prices in seconds of a clock that runs so many times faster.
@@ -58,13 +59,13 @@ func (p Prices) byClock(rate float64) Prices {
 	return p
 }
 
-// heldAt is the decision for a level, with the numbers for it.
-func (o *Outlook) heldAt(p Prices, keep *worthCurve, level, before int) Held {
+// heldAt is the decision for a level beside so many GPUs that are awaited, with the numbers for it.
+func (o *Outlook) heldAt(p Prices, keep *worthCurve, level, more, before int) Held {
 	clock := o.clockRate()
-	h := Held{Before: before, Levels: level, Horizon: keepBoots * p.Boot}
+	h := Held{Before: before, Levels: level + more, Horizon: keepBoots * p.Boot}
 	h.Saving, h.Holding = keep.sumsUpTo(level)
 	h.Saving, h.Holding = h.Saving/clock, h.Holding/clock
-	h.Chance, h.Refused = o.Chance(level, h.Horizon), o.Chance(level+1, h.Horizon)
+	h.Chance, h.Refused = o.chancesAround(h.Levels, h.Horizon)
 	return h
 }
 

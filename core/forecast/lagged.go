@@ -51,20 +51,20 @@ type opinions struct {
 // forecasters are the experts that decide by an Outlook alone, the first ones.
 const forecasters = threshold + 1
 
-// opinionsOf notes what the experts want, whatever their fleets hold.
-func (s *Shadows) opinionsOf(o *Outlook, c *expertCurves, most int) (n opinions) {
+// opinionsOf notes what the experts want beside so many awaited GPUs, whatever their fleets hold.
+func (s *Shadows) opinionsOf(o *Outlook, c *expertCurves, most int, more int16) (n opinions) {
 	n.At, n.Demand = s.tenant.past.Last, int32(o.Demand)
 	low, high := c.wanted(0, most), c.wanted(topLevel, most)
 	for i := range n.Low {
-		n.Low[i], n.High[i] = int16(low[i]), int16(max(low[i], high[i]))
+		n.Low[i], n.High[i] = more+int16(low[i]), more+int16(max(low[i], high[i]))
 	}
 	for i := range n.Kept {
-		n.Kept[i] = int16(s.wantsOf(keep27+i, &high, o, topLevel, most))
+		n.Kept[i] = more + int16(s.wantsOf(keep27+i, &high, topLevel, most))
 	}
 	for i := range n.Mean {
-		n.Mean[i] = int16(s.wantsOf(ewma30+i, &low, o, 0, most))
+		n.Mean[i] = more + int16(s.wantsOf(ewma30+i, &low, 0, most))
 	}
-	n.Scheduled = int16(s.wantedByClock(most))
+	n.Scheduled = more + int16(s.wantedByClock(most))
 	return n
 }
 

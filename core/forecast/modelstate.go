@@ -32,8 +32,9 @@ type modelState struct {
 }
 
 type tenantState struct {
-	Number int  `json:"number"`
-	Past   past `json:"past"`
+	Number int        `json:"number"`
+	Past   past       `json:"past"`
+	Next   successors `json:"next,omitzero"`
 }
 
 // MarshalJSON writes what was learned.
@@ -42,7 +43,7 @@ func (f *OnlineModel) MarshalJSON() ([]byte, error) {
 		CrossFeatures: f.model.crossFeatures.encode(), Learned: f.model.crossFeatures.learned,
 		HazardPrior: f.model.crossFeatures.hazardPrior, Tenants: map[string]tenantState{}}
 	for name, t := range f.tenants {
-		s.Tenants[name] = tenantState{t.number, t.past}
+		s.Tenants[name] = tenantState{t.number, t.past, t.next}
 	}
 	return json.Marshal(s)
 }
@@ -82,11 +83,12 @@ func (f *OnlineModel) UnmarshalJSON(data []byte) error {
 	numbers := map[int]bool{}
 	for name, t := range s.Tenants {
 		t.Past.Steps = t.Past.Steps.atMost(maxSteps)
-		if err := t.Past.checkSound(latest * s.Pace); err != nil || t.Number < 0 || numbers[t.Number] {
+		err := t.Past.checkSound(latest * s.Pace)
+		if err != nil || !t.Next.isSound(t.Past.Last) || t.Number < 0 || numbers[t.Number] {
 			return fmt.Errorf("restoring a tenant class: number %d: %w", t.Number, errors.Join(errState, err))
 		}
 		numbers[t.Number] = true
-		fresh.tenants[name] = &Tenant{fleet: fresh, name: name, number: t.Number, past: t.Past}
+		fresh.tenants[name] = &Tenant{fleet: fresh, name: name, number: t.Number, past: t.Past, next: t.Next}
 	}
 	*f = *fresh
 	for _, t := range f.tenants {

@@ -60,6 +60,7 @@ type Tenant struct {
 	number   int
 	shadows  []*Shadows
 	past     past
+	next     successors
 	looked   int64 // second of the last look
 	taken    int64 // second of the last example
 	examples []*example
@@ -79,7 +80,10 @@ const (
 // Submit tells that a job of so many GPUs arrived. It fails with ErrGPUs or
 // ErrTime, or if at lies before what was told last, and then nothing has
 // changed.
-func (t *Tenant) Submit(at int64, gpus int) error {
+func (t *Tenant) Submit(at int64, gpus int) error { return t.SubmitAs(at, gpus, Traits{}) }
+
+// SubmitAs is Submit of a job of which more is known.
+func (t *Tenant) SubmitAs(at int64, gpus int, as Traits) error {
 	if err := t.checkEvent(at, gpus); err != nil {
 		return fmt.Errorf("counting an arrival: %w", err)
 	}
@@ -87,14 +91,22 @@ func (t *Tenant) Submit(at int64, gpus int) error {
 	for _, s := range t.shadows {
 		s.submit(at, int32(gpus))
 	}
-	t.past.countArrival(at, gpus)
-	t.arrivals = append(t.arrivals, submission{at, t.past.Demand, gpus})
+	t.giveUpAwaiting(at)
+	if gpus = t.next.submit(at, gpus, as); gpus > 0 {
+		t.past.countArrival(at, gpus)
+		t.arrivals = append(t.arrivals, submission{at, t.past.Demand, gpus})
+	}
 	return nil
 }
 
 // End tells that a job that was submitted ended, or was withdrawn, and when it had found its GPUs: when it was
 // submitted, if that is not known. It fails as Submit does.
 func (t *Tenant) End(at int64, gpus int, submitted, started int64) error {
+	return t.EndAs(at, gpus, submitted, started, Traits{})
+}
+
+// EndAs is End of a job that SubmitAs told of.
+func (t *Tenant) EndAs(at int64, gpus int, submitted, started int64, as Traits) error {
 	if err := t.checkEvent(at, gpus); err != nil {
 		return fmt.Errorf("counting an end: %w", err)
 	}
@@ -103,8 +115,20 @@ func (t *Tenant) End(at int64, gpus int, submitted, started int64) error {
 		s.end(at*t.fleet.pace, submitted*t.fleet.pace, waited, int32(gpus))
 	}
 	at *= t.fleet.pace
-	t.past.countEnd(at, gpus, max(0, at-submitted*t.fleet.pace), waited, t.arrivedAfter(at-waited))
+	t.giveUpAwaiting(at)
+	age := max(0, at-submitted*t.fleet.pace)
+	t.past.countDuration(age)
+	if gpus = t.next.end(at, gpus, as); gpus > 0 {
+		t.past.countEnd(at, gpus, age, waited, t.arrivedAfter(at-waited))
+	}
 	return nil
+}
+
+// giveUpAwaiting takes GPUs that are not likely to be used again for free.
+func (t *Tenant) giveUpAwaiting(now int64) {
+	if gpus, since := t.next.passTo(now); gpus > 0 {
+		t.past.countEnd(now, gpus, now-since, 0, 0)
+	}
 }
 
 // arrivedAfter counts the GPUs that arrived after a second, as far back as examples wait.
@@ -136,12 +160,12 @@ func (t *Tenant) checkEvent(at int64, gpus int) error {
 var ErrOrder = errors.New("told out of order")
 
 // Demand returns the GPUs of jobs that were submitted and have not ended.
-func (t *Tenant) Demand() int { return t.past.Demand }
+func (t *Tenant) Demand() int { return max(0, t.past.Demand-int(t.next.Kept)) }
 
 // Bytes returns how much memory is kept of the tenant from look to look, without
 // the looks that wait for what comes of them, and without Shadows.
 func (t *Tenant) Bytes() int {
-	return sizeOf(t.past) + len(t.past.Steps)*sizeOf(stair{}) + maxHabits*sizeOf(habit{})
+	return sizeOf(t.past) + sizeOf(t.next) + len(t.past.Steps)*sizeOf(stair(0)) + maxHabits*sizeOf(habit{})
 }
 
 func sizeOf(x any) int { return int(reflect.TypeOf(x).Size()) }
@@ -158,6 +182,7 @@ func (t *Tenant) Lasts(quantile float64) float64 {
 // that one.
 func (t *Tenant) Observe(now int64) Outlook {
 	now = max(now*t.fleet.pace, t.past.Last)
+	t.giveUpAwaiting(now)
 	t.past.fadeTo(now)
 	t.learnUntil(now)
 	e := t.newExample()
@@ -165,8 +190,8 @@ func (t *Tenant) Observe(now int64) Outlook {
 	t.past.fillFeatures(now, &e.look)
 	e.look.hideParts(t.fleet.hidden)
 	t.fillChances(e)
-	o := Outlook{Demand: t.past.Demand, pace: float64(t.fleet.pace), bins: e.bins, chances: e.said,
-		hazard: e.odds}
+	o := Outlook{Demand: t.Demand(), awaited: t.next.expected(now), pace: float64(t.fleet.pace), bins: e.bins,
+		chances: e.said, hazard: e.odds}
 	t.keepExample(e)
 	t.looked = now
 	o.enforceOrder()

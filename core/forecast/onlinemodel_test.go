@@ -61,7 +61,7 @@ func TestChancesAreConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := runRandomJobs(t, NewOnlineModel(BuiltIn()), 60)
 		o := x.Observe(x.past.Last + rapid.Int64Range(0, 4000).Draw(t, "later"))
-		for level := 1; level <= topLevel+1; level++ {
+		for level := 1; level <= topLevel+1; level += 1 + level/16 {
 			for s := 30.0; s < 3000; s *= 1.7 {
 				p := o.Chance(level, s)
 				require.True(t, p >= 0 && p <= 1)
@@ -82,19 +82,28 @@ func runRandomJobs(t *rapid.T, f *OnlineModel, events int) *Tenant {
 	type running struct {
 		at   int64
 		gpus int
+		as   Traits
 	}
+	demand := 0
 	var jobs []running
 	for range rapid.IntRange(1, events).Draw(t, "events") {
 		now += rapid.Int64Range(0, 2000).Draw(t, "gap")
 		if len(jobs) > 0 && rapid.Bool().Draw(t, "end") {
-			require.NoError(t, x.End(now, jobs[0].gpus, jobs[0].at, jobs[0].at))
-			jobs = jobs[1:]
+			j := jobs[0]
+			j.as.Failed = rapid.Bool().Draw(t, "failed")
+			require.NoError(t, x.EndAs(now, j.gpus, j.at, j.at, j.as))
+			jobs, demand = jobs[1:], demand-j.gpus
 		} else {
-			j := running{now, rapid.SampledFrom([]int{1, 1, 1, 2, 4, 8, 64, 2000}).Draw(t, "gpus")}
-			require.NoError(t, x.Submit(now, j.gpus))
-			jobs = append(jobs, j)
+			j := running{now, rapid.SampledFrom([]int{1, 1, 1, 2, 4, 8, 64, 2000}).Draw(t, "gpus"),
+				Traits{Class: rapid.Uint32Range(0, 2).Draw(t, "class"), Array: rapid.Uint32Range(0, 2).Draw(t, "array")}}
+			require.NoError(t, x.SubmitAs(now, j.gpus, j.as))
+			jobs, demand = append(jobs, j), demand+j.gpus
 		}
-		x.Observe(now)
+		o := x.Observe(now)
+		require.Equal(t, demand, o.Demand)
+		require.Equal(t, demand, x.Demand())
+		require.LessOrEqual(t, len(x.next.Units), len(jobs))
+		require.True(t, x.next.isSound(now))
 	}
 	return x
 }

@@ -3,8 +3,9 @@ package forecast
 // Outlook says how likely it is that a tenant's demand rises above what it is
 // now, level by level and for several horizons. The zero value expects nothing.
 type Outlook struct {
-	Demand  int     // GPUs of jobs submitted and not ended
-	pace    float64 // see Pace; 0 counts as 1
+	Demand  int       // GPUs of jobs submitted and not ended
+	awaited []awaited // GPUs that are taken to be in use besides, from which the chances count
+	pace    float64   // see Pace; 0 counts as 1
 	bins    int
 	chances [bins][outputs]float32
 	hazard  [bins]float32 // log-odds of the hazard
@@ -34,6 +35,36 @@ func (o Outlook) clockRate() float64 { return max(1, o.pace) }
 // Chance returns the probability that demand rises by at least level GPUs within
 // so many seconds; horizons beyond 40 minutes count as 40 minutes.
 func (o Outlook) Chance(level int, seconds float64) float64 {
+	if len(o.awaited) == 0 || level < 1 || !(seconds > 0) {
+		return o.chanceBeside(level, seconds)
+	}
+	return o.tail(level, seconds)[level-1]
+}
+
+// chancesAround are those of a level and of the next one.
+func (o *Outlook) chancesAround(level int, seconds float64) (chance, next float64) {
+	if len(o.awaited) == 0 {
+		return o.chanceBeside(level, seconds), o.chanceBeside(level+1, seconds)
+	}
+	tail := o.tail(level+1, seconds)
+	if level == 0 {
+		return 1, tail[0]
+	}
+	return tail[level-1], tail[level]
+}
+
+// tail are the chances of the first levels.
+func (o *Outlook) tail(levels int, seconds float64) []float64 {
+	tail := make([]float64, levels)
+	for i := range tail {
+		tail[i] = o.chanceBeside(i+1, seconds)
+	}
+	o.addAwaited(tail, seconds*o.clockRate())
+	return tail
+}
+
+// chanceBeside is the chance of a rise by what comes beside the GPUs that are awaited.
+func (o *Outlook) chanceBeside(level int, seconds float64) float64 {
 	if level < 1 {
 		return 1
 	}
@@ -71,6 +102,9 @@ func (o *Outlook) chanceWithin(b int, seconds float64) float64 {
 // seconds: for an arrival that is the GPUs that it takes beyond those that become
 // free.
 func (o Outlook) Within(seconds float64) Forecast {
+	if len(o.awaited) > 0 {
+		return fromTail(o.tail(min(topLevel+o.awaitedGPUs(), MaxLevels), seconds))
+	}
 	tail := make([]float64, 0, 16)
 	for level := 1; level <= topLevel; level++ {
 		p := o.Chance(level, seconds)

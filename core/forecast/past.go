@@ -25,11 +25,10 @@ const (
 // events, and how often what could come did. It is the whole state of a tenant
 // class, and stays below two kilobytes.
 type past struct {
-	Last    int64 `json:"last"` // everything fades as of this second
-	Demand  int   `json:"demand"`
-	Jobs    int64 `json:"jobs"`
-	Largest int   `json:"largest"`
-	First   int64 `json:"first"` // second of the first arrival
+	Last   int64 `json:"last"` // everything fades as of this second
+	Demand int   `json:"demand"`
+	Jobs   int64 `json:"jobs"`
+	First  int64 `json:"first"` // second of the first arrival
 
 	Arrived [6]float32 `json:"arrived"` // jobs, fading
 	GPUs    [6]float32 `json:"gpus"`    // of arrivals, fading
@@ -39,13 +38,14 @@ type past struct {
 
 	Submitted int64 `json:"submitted"` // second of the last arrival
 	EndedAt   int64 `json:"ended_at"`
-	Gap1      int64 `json:"gap1"` // seconds between the last two arrivals
-	Gap2      int64 `json:"gap2"` // and between the two before
-	JobGPUs   int   `json:"job_gpus"`
-	EndGPUs   int   `json:"end_gpus"`
-	EndAge    int64 `json:"end_age"` // seconds from its arrival to its end
-	Burst     int   `json:"burst"`   // GPUs that arrived since the last pause
-	Before    int   `json:"before"`  // GPUs of the burst before
+	Gap1      int32 `json:"gap1"` // seconds between the last two arrivals
+	Gap2      int32 `json:"gap2"` // and between the two before
+	JobGPUs   int32 `json:"job_gpus"`
+	EndGPUs   int32 `json:"end_gpus"`
+	EndAge    int32 `json:"end_age"` // seconds from its arrival to its end
+	Burst     int32 `json:"burst"`   // GPUs that arrived since the last pause
+	Before    int32 `json:"before"`  // GPUs of the burst before
+	Largest   int32 `json:"largest"` // GPUs of a job
 
 	Steps   lastUsedByLevel    `json:"steps"`
 	Big     [bins]int64        `json:"big"`      // second of the last job of so many GPUs
@@ -97,15 +97,15 @@ func (p *past) countArrival(now int64, gpus int) {
 	if p.Jobs == 0 {
 		p.First, p.Size, p.Submitted = now, 1, now
 	} else {
-		p.Gap2, p.Gap1 = p.Gap1, now-p.Submitted
+		p.Gap2, p.Gap1 = p.Gap1, shortTime(now-p.Submitted)
 	}
 	if now-p.Submitted > burstGap {
 		p.Before, p.Burst = p.Burst, 0
 	}
-	p.Burst += gpus
+	p.Burst = int32(min(int64(p.Burst)+int64(gpus), math.MaxInt32))
 	p.Size += 0.05 * (g - p.Size)
 	p.Jobs++
-	p.Submitted, p.JobGPUs, p.Largest = now, gpus, max(p.Largest, gpus)
+	p.Submitted, p.JobGPUs, p.Largest = now, int32(gpus), max(p.Largest, int32(gpus))
 	if hour := &p.Week[now/3600%hourOfWeek]; *hour < math.MaxUint16 {
 		*hour++
 	}
@@ -132,13 +132,20 @@ func (p *past) countEnd(now int64, gpus int, age, waited int64, since int) {
 	for i, h := range youngLives {
 		p.Young[i] = max(0, p.Young[i]-float32(gpus)*float32(exp2(-float64(age)/h)))
 	}
-	p.EndedAt, p.EndGPUs, p.EndAge = now, gpus, age
+	p.EndedAt, p.EndGPUs, p.EndAge = now, int32(gpus), shortTime(age)
+}
+
+// countDuration counts how long a job took.
+func (p *past) countDuration(age int64) {
 	last := len(p.Lasting) - 1
 	for i := range p.Lasting {
 		p.Lasting[i] *= 0.99
 	}
 	p.Lasting[min(last, int(math.Log2(float64(max(1, age)))))]++
 }
+
+// shortTime cuts a time at 68 years.
+func shortTime(seconds int64) int32 { return int32(min(seconds, math.MaxInt32)) }
 
 // countOutcome counts what came of a look that was followed by the next one after so
 // many seconds.
