@@ -12,6 +12,7 @@ type JobOrder struct {
 	GPUIndices      []int             `json:"gpu_indices" nullable:"false" doc:"In the order of the UUIDs."`
 	Shares          *GPUShares        `json:"shares,omitempty" doc:"Left out: it has its GPUs alone."`
 	HoldEnvironment map[string]string `json:"hold_environment,omitempty"`
+	EndsHold        bool              `json:"ends_hold,omitempty" doc:"The hold ends with it."`
 
 	Command           []string          `json:"command" nullable:"false"`
 	Directory         string            `json:"directory,omitempty" doc:"Left out: the folder of the allocation."`

@@ -31,6 +31,7 @@ type Change struct {
 	Jobs          []job.Job
 	JobRanks      []job.Rank   // replace what was known before
 	JobEntries    []JobEntries // replace what was used before
+	JobTurns      []JobTurns   // replace what was decided before; one of a pool
 	JobOutput     []JobOutput  // those that are there are left alone
 	TrimmedOutput []TrimmedOutput
 	DroppedInput  []string // jobs whose input is deleted

@@ -58,6 +58,9 @@ const (
 // JobOrdered is the type of the event that the nodes of a job are to start it.
 const JobOrdered = "job.ordered"
 
+// OrderTold is the reason of a JobOrdered whose node was told with it.
+const OrderTold = "told"
+
 // JobEnding is the type of the event that the nodes of a job are to end it.
 const JobEnding = "job.ending"
 
@@ -121,6 +124,8 @@ type JobReader interface {
 	JobOutput(jobID string, attempt, rank int, after int64, limit int) ([]JobOutput, error)
 	// JobEntries is what somebody has used of the rate at which they may submit.
 	JobEntries(who string) (JobEntries, error)
+	// JobTurns are the jobs whose turn is next in a pool, as it was decided last.
+	JobTurns(poolID string) (JobTurns, error)
 	// JobOutputEnd is where a rank's output ends, as far as it is known.
 	JobOutputEnd(jobID string, attempt, rank int) (int64, error)
 }

@@ -65,7 +65,11 @@ var tellDaemons = map[string]int{ledger.JobOrdered: 1, ledger.JobEnding: 1, ledg
 func (s *Server) askNodesOf(r ledger.Reader, found []ledger.Event) error {
 	least := map[string]int{} // nodes, by job
 	for _, e := range found {
-		if nodes, tells := tellDaemons[e.Type]; tells && (least[e.Subject] == 0 || nodes < least[e.Subject]) {
+		nodes, tells := tellDaemons[e.Type]
+		if e.Reason == ledger.OrderTold || !tells {
+			continue
+		}
+		if least[e.Subject] == 0 || nodes < least[e.Subject] {
 			least[e.Subject] = nodes
 		}
 	}

@@ -108,6 +108,13 @@ func jobsAreFound(w *world) {
 			return err
 		})
 	}
+	for _, next := range [][]ledger.JobTurn{{{JobID: "job_1", Predicted: job.Predicted{P50: time.Minute}}}, nil} {
+		turns := ledger.JobTurns{PoolID: "pol_1", DecidedAt: day, Next: next} // the later replaces the earlier
+		w.mustSave(ledger.Change{JobTurns: []ledger.JobTurns{turns}})
+		require.Equal(w, turns, readValue(w, func(r ledger.Reader) (ledger.JobTurns, error) { return r.JobTurns("pol_1") }))
+	}
+	require.Equal(w, ledger.JobTurns{PoolID: "pol_2"},
+		readValue(w, func(r ledger.Reader) (ledger.JobTurns, error) { return r.JobTurns("pol_2") }))
 	w.mustSave(ledger.Change{DroppedInput: []string{"job_1"}})
 	for id, want := range map[string][]byte{"job_1": nil, "job_2": {1}} {
 		left := readValue(w, func(r ledger.Reader) (job.Job, error) { return r.Job(everything, id) })

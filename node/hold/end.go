@@ -44,23 +44,18 @@ func (k *Keeper) End(ids []string) {
 		if ok && r.Phase != open {
 			continue
 		}
-		r.Phase, changed = ending, true
-		began, record := k.begins[id], *r
-		k.work.Go(func() {
-			if began != nil {
-				began.Wait() // nothing is started after it
-			}
-			k.clearLater(due{id, record})
-		})
+		k.begin(id, r)
+		changed = true
 	}
 	var over []string
 	for id, r := range k.book.Holds {
 		switch {
-		case r.Phase != ended || slices.Contains(ids, id):
+		case r.Phase != ended || !k.told[id] || slices.Contains(ids, id):
 		case r.Problem == "":
 			over = append(over, id)
 		case k.Clock.Now().Sub(r.Cleared) >= clearAgain: // it was told, and is still there
 			r.Phase, r.Problem, changed = ending, "", true
+			delete(k.told, id)
 			record := *r
 			k.work.Go(func() { k.clear(id, record) })
 		}
@@ -70,6 +65,44 @@ func (k *Keeper) End(ids []string) {
 	}
 	if changed {
 		k.save()
+	}
+}
+
+// begin begins the end of a hold.
+func (k *Keeper) begin(id string, r *record) {
+	r.Phase = ending
+	began, record := k.begins[id], *r
+	k.work.Go(func() {
+		if began != nil {
+			began.Wait() // nothing is started after it
+		}
+		k.clearLater(due{id, record})
+	})
+}
+
+// EndNow ends an open hold before the server names it: what it was for is over. The channel is closed once nothing is
+// left there, and Changed receives then, too. One that is not open is left alone.
+func (k *Keeper) EndNow(id string) <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	done := make(chan struct{})
+	r := k.book.Holds[id]
+	if r == nil || r.Phase != open {
+		close(done)
+		k.tell()
+		return done
+	}
+	k.ends[id] = done
+	k.begin(id, r)
+	k.save()
+	return done
+}
+
+// noteEnd tells whoever waits that nothing is left of a hold.
+func (k *Keeper) noteEnd(id string) {
+	if done := k.ends[id]; done != nil {
+		close(done)
+		delete(k.ends, id)
 	}
 }
 
@@ -85,6 +118,7 @@ func (k *Keeper) forget(over []string) bool {
 	for _, id := range over {
 		delete(k.book.Holds, id)
 		delete(k.begins, id)
+		delete(k.told, id)
 	}
 	return true
 }
@@ -125,10 +159,10 @@ func (k *Keeper) unknown(id string) *record {
 	return r
 }
 
-// save writes the book. That it cannot is told by the next hold that is opened: an end is
-// only repeated.
+// save writes the book, as far as this process needs it. That it cannot is told by the next hold that is opened: an end
+// is only repeated.
 func (k *Keeper) save() {
-	if err := k.book.write(k.Book); err != nil {
+	if err := k.book.note(k.Book); err != nil {
 		k.Log.Error("what is known of holds cannot be written", "error", err)
 	}
 }
@@ -149,6 +183,7 @@ func (k *Keeper) clear(id string, r record) {
 	err = errors.Join(err, failed)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.noteEnd(id)
 	kept := k.book.Holds[id]
 	if kept == nil {
 		return
@@ -209,6 +244,7 @@ func (k *Keeper) Cleaned() []contract.Cleaned {
 	var all []contract.Cleaned
 	for id, r := range k.book.Holds {
 		if r.Phase == ended {
+			k.told[id] = true
 			all = append(all, contract.Cleaned{AllocationID: id, Problem: r.Problem, Proof: r.Proof})
 		}
 	}

@@ -110,6 +110,8 @@ type Keeper struct {
 	opens  map[string]deviceNumbers   // what is to be opened of each GPU
 	count  int                        // of the GPUs, the most that were seen
 	begins map[string]*sync.WaitGroup // of each hold: what is being started there
+	ends   map[string]chan struct{}   // of holds that EndNow ends: closed once nothing is left of them
+	told   map[string]bool            // of which Cleaned has told
 	due    []due                      // to be cleared
 	scrubs map[string][]string        // by hold that has ended: its GPUs, while they are cleaned
 	// clearing says that somebody looks after what is due.
@@ -131,7 +133,7 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	}
 	k := &Keeper{Config: cfg, changed: make(chan struct{}, 1), gpus: map[string]int{},
 		opens: map[string]deviceNumbers{}, begins: map[string]*sync.WaitGroup{},
-		scrubs: map[string][]string{}}
+		ends: map[string]chan struct{}{}, told: map[string]bool{}, scrubs: map[string][]string{}}
 	if k.bounds, err = cfg.Bounds.parse(); err != nil {
 		return nil, err
 	}

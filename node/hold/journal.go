@@ -74,6 +74,17 @@ func (b *book) applyChange(line []byte) error {
 
 // write makes durable what has changed in the book since it was written last.
 func (b *book) write(path string) error {
+	if err := b.note(path); err != nil || b.journal.file == nil {
+		return err
+	}
+	if err := b.journal.file.Sync(); err != nil { // no half of it may come before the next line
+		return errors.Join(fmt.Errorf("writing what has changed of holds: %w", err), b.journal.close())
+	}
+	return nil
+}
+
+// note is write for what the end of this process must not undo, and that of the machine may: it is done again then.
+func (b *book) note(path string) error {
 	now := map[string]string{}
 	c := change{FirstUser: b.FirstUser, NextUser: b.NextUser, Holds: map[string]json.RawMessage{}}
 	for id, r := range b.Holds {
@@ -107,11 +118,7 @@ func (b *book) append(path string, c change) error {
 	if j.file == nil || j.size+int64(len(line)) > mostJournal {
 		return b.begin(path)
 	}
-	_, err = j.file.Write(append(line, '\n'))
-	if err == nil {
-		err = j.file.Sync()
-	}
-	if err != nil { // no half of it may come before the next line
+	if _, err = j.file.Write(append(line, '\n')); err != nil { // no half of it may come before the next line
 		return errors.Join(fmt.Errorf("writing what has changed of holds: %w", err), j.close())
 	}
 	j.size += int64(len(line)) + 1

@@ -72,3 +72,27 @@ func endAll(t *testing.T, k *hold.Keeper, now *clock.Manual, ids ...string) []co
 	require.Empty(t, k.Cleaned())
 	return told
 }
+
+// A hold that the daemon ends by itself is not forgotten before the server was told that it is clean.
+func TestAHoldEndsBeforeTheServerNamesIt(t *testing.T) {
+	now := clock.NewManual(day)
+	k := keeperAt(t, newDir(t), now)
+	_, err := k.Open(hold.Hold{AllocationID: alc(1)})
+	require.NoError(t, err)
+	<-k.EndNow(alc(1))
+	awaitChange(t, k)
+	<-k.EndNow(alc(1)) // once is enough
+	awaitChange(t, k)
+	require.Empty(t, k.List())
+	k.End(nil) // the answer of a server that knows nothing of it
+	now.Advance(time.Second)
+	k.Look(contract.NodeLook{Source: "simulated"}, now.Now())
+	k.End(nil) // the answer to a report of before
+	told := k.Cleaned()
+	require.Len(t, told, 1)
+	require.Empty(t, told[0].Problem)
+	k.End(nil)
+	require.Empty(t, k.Cleaned())
+	_, err = k.Open(hold.Hold{AllocationID: alc(1)})
+	require.ErrorIs(t, err, hold.ErrEnded)
+}

@@ -15,7 +15,9 @@ import (
 type attempt struct {
 	key    contract.JobKey
 	rank   int
+	hold   string // the allocation that is this attempt's alone; empty: it is not, or nobody knows
 	folder folder
+	before bool          // it was accepted before the machine booted: it may have started, whatever its folder says
 	wake   chan struct{} // has its follower look
 
 	// What follows is guarded by the keeper.
@@ -29,6 +31,14 @@ type attempt struct {
 
 func (k *Keeper) newAttempt(key contract.JobKey) *attempt {
 	return &attempt{key: key, folder: folder(filepath.Join(k.Dir, nameOf(key))), wake: make(chan struct{}, 1)}
+}
+
+// accept notes what is known of the attempt from when it was ordered.
+func (a *attempt) accept(what accepted) {
+	a.rank, a.before = what.Order.Rank, what.BootID != "" && what.BootID != bootID()
+	if what.Order.EndsHold {
+		a.hold = what.Order.AllocationID
+	}
 }
 
 func (a *attempt) ring() {

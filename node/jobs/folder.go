@@ -19,7 +19,7 @@ import (
 // The files in the folder of an attempt, beside those with output.
 const (
 	orderFile   = "order.json"
-	startedFile = "started.json" // written before anything runs
+	startedFile = "started.json" // written before anything runs; a machine that ends may forget it
 	resultFile  = "result.json"  // written when nothing does any more
 	lockFile    = "lock"         // locked as long as the runner lives
 	beginLock   = "begin"        // locked until the command is in its place, or will not be
@@ -45,8 +45,9 @@ func (f folder) unfinished() folder {
 
 // accepted is what is to run, and where.
 type accepted struct {
-	Order contract.JobOrder `json:"order"`
-	Place hold.Place        `json:"place"`
+	BootID string            `json:"boot_id"` // of the machine when it was
+	Order  contract.JobOrder `json:"order"`
+	Place  hold.Place        `json:"place"`
 	// Containers is what runs it, if it has an image.
 	Containers container.Runtime `json:"containers,omitzero"`
 }
@@ -131,8 +132,13 @@ func (f folder) lastWords() string {
 func now() *started {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // there is no kernel without it
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return &started{BootID: strings.TrimSpace(string(boot)), Seconds: float64(t.Nano()) / 1e9}
+	return &started{BootID: bootID(), Seconds: float64(t.Nano()) / 1e9}
+}
+
+// bootID names since when the machine is up.
+func bootID() string {
+	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text))
 }
 
 // age is how long ago it began, in seconds; 0 if it has not, or the machine booted since.

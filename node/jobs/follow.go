@@ -133,7 +133,7 @@ func (k *Keeper) look(a *attempt) (ended bool) {
 	switch r, found, err := a.folder.readResult(); {
 	case found:
 		k.setResult(a, r)
-	case begun != nil || err != nil:
+	case begun != nil || err != nil || a.before:
 		reason := cmp.Or(a.folder.lastWords(), "what watched it on its node has ended before it, or with the machine")
 		k.keepResult(a, result{Code: contract.JobLost, Reason: clip(reason), RanSeconds: begun.age()})
 	default:
@@ -178,7 +178,30 @@ func (k *Keeper) finish(a *attempt, out *reader) {
 	k.mu.Lock()
 	a.sent = true
 	k.mu.Unlock()
-	k.Hurry()
+	if k.endHold(a) {
+		k.Hurry()
+	}
+}
+
+// endWithin is how long the report of an attempt waits for the end of its hold, so that one tells both.
+const endWithin = 100 * time.Millisecond
+
+// endHold ends the hold of an attempt that has ended, if that is its alone, and reports whether nobody else has its
+// end reported: whoever ends a hold has that done when nothing is left of it.
+func (k *Keeper) endHold(a *attempt) bool {
+	if a.hold == "" || k.Holds == nil {
+		return true
+	}
+	timer := time.NewTimer(endWithin)
+	defer timer.Stop()
+	select {
+	case <-k.Holds.EndNow(a.hold):
+		return false
+	case <-timer.C:
+		return true
+	case <-k.ctx.Done():
+		return false
+	}
 }
 
 // forget removes what there is of an attempt that has ended, if nobody needs it.

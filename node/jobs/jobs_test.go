@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,6 +49,17 @@ func TestHowJobsEnd(t *testing.T) {
 		o.Attempt = attempts
 		require.Equal(t, want, n.run(o), script)
 	}
+}
+
+// A job that has its allocation alone ends the hold with it, so that both are told at once; another one's goes on.
+func TestAJobEndsItsHold(t *testing.T) {
+	n := newNode(t)
+	require.Zero(t, n.run(order("true")))
+	require.Equal(t, []string{order("").AllocationID}, n.holds.List())
+	o := order("true")
+	o.Attempt, o.EndsHold = 2, true
+	require.Zero(t, n.run(o))
+	n.await(func() bool { return len(n.holds.List()) == 0 })
 }
 
 // A job finds its hold's environment, which goes before what it asks for, and its own names.
@@ -162,6 +174,7 @@ func TestWhatEarlierDaemonsLeft(t *testing.T) {
 		{"order.json": strings.Replace(string(text), "{", `{"later":1,`, 1)},
 		{"order.json": "no JSON"},
 		{"order.json": string(text), "started.json": `{"boot_id":"another","seconds":1}`},
+		{"order.json": regexp.MustCompile(`"boot_id":"[^"]+"`).ReplaceAllString(string(text), `"boot_id":"another"`)},
 	}
 	for i, each := range files {
 		key := contract.JobKey{JobID: "job_1", Attempt: i + 2}
@@ -170,22 +183,22 @@ func TestWhatEarlierDaemonsLeft(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(n.folder(key), name), []byte(text), 0o600))
 		}
 	}
-	require.NoError(t, os.Mkdir(filepath.Join(n.dir, "jobs", ".job_1-5"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(n.dir, "jobs", ".job_1-6"), 0o700))
 	require.NoError(t, os.Mkdir(filepath.Join(n.dir, "jobs", "lost+found"), 0o700))
 	n.begin()
-	n.await(func() bool { return n.keeper.Reports()[3].State == contract.JobRankEnded })
+	n.await(func() bool { return n.keeper.Reports()[4].State == contract.JobRankEnded })
 	never := contract.JobReport{Rank: 2, State: "ended", Code: "not_started",
 		Reason: "the daemon of its node ended before it was started"}
 	lost := contract.JobReport{Rank: 2, State: "ended", Code: "lost",
 		Reason: "what watched it on its node has ended before it, or with the machine"}
 	unread := never
 	unread.Rank = 0
-	for i, want := range []contract.JobReport{never, unread, lost} {
+	for i, want := range []contract.JobReport{never, unread, lost, lost} {
 		got := n.report(contract.JobKey{JobID: "job_1", Attempt: i + 2})
 		got.JobKey = contract.JobKey{}
 		require.Equal(t, want, got)
 	}
-	require.NoDirExists(t, filepath.Join(n.dir, "jobs", ".job_1-5"))
+	require.NoDirExists(t, filepath.Join(n.dir, "jobs", ".job_1-6"))
 }
 
 // A heartbeat has room for so many, those that have ended first; what has no proper name is none.

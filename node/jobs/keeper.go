@@ -114,7 +114,7 @@ func (k *Keeper) load() error {
 		if err != nil {
 			k.Log.Error("the order of a job cannot be read", "job", key.JobID, "attempt", key.Attempt, "error", err)
 		}
-		a.rank = what.Order.Rank
+		a.accept(what)
 		k.attempts[key] = a
 		if err := awaitRelease(a.folder.file(beginLock)); err != nil {
 			k.Log.Error("a job of an earlier daemon has not begun", "job", key.JobID, "attempt", key.Attempt, "error", err)
@@ -151,27 +151,30 @@ func (k *Keeper) Heed(orders []contract.JobOrder, forget []contract.JobKey, now 
 			continue
 		}
 		a := k.newAttempt(o.JobKey)
-		a.rank = o.Rank
+		what := accepted{Order: o, BootID: bootID()}
+		a.accept(what)
 		k.attempts[o.JobKey] = a
-		k.work.Go(func() { k.start(a, o) })
+		k.work.Go(func() { k.start(a, what) })
 	}
 }
 
 // start begins an attempt, and follows it.
-func (k *Keeper) start(a *attempt, o contract.JobOrder) {
+func (k *Keeper) start(a *attempt, what accepted) {
+	o := what.Order
 	log := k.Log.With("job", o.JobID, "attempt", o.Attempt, "allocation", o.AllocationID)
 	place, began, err := k.enter(o)
 	if err != nil {
 		log.Warn("a job is not started", "error", err)
 		never := result{Code: contract.JobNotStarted, Reason: clip(err.Error())}
-		if err := k.spares.make(a.folder, accepted{Order: o}, &never); err != nil {
+		if err := k.spares.make(a.folder, what, &never); err != nil {
 			k.abandon(a, err)
 			return
 		}
 		k.follow(a)
 		return
 	}
-	if err := k.spares.make(a.folder, accepted{Order: o, Place: place, Containers: k.Holds.Runtime()}, nil); err != nil {
+	what.Place, what.Containers = place, k.Holds.Runtime()
+	if err := k.spares.make(a.folder, what, nil); err != nil {
 		began()
 		k.abandon(a, err)
 		return

@@ -160,7 +160,7 @@ func run(dir folder, files []*os.File, l launch.Launcher, begun func()) (again b
 	out := &output{folder: dir, clock: clock.System{}}
 	from := now()
 	from.Of = dir.name()
-	if err := dir.write(startedFile, from); err != nil {
+	if err := dir.note(startedFile, from); err != nil {
 		return false, fmt.Errorf("before anything is started: %w", err)
 	}
 	what.Place.Launcher, what.Place.Alone = l, true

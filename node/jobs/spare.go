@@ -94,7 +94,14 @@ func (f folder) wipe() error {
 }
 
 // write writes a file that is there, and makes its content durable. Whoever reads it meanwhile finds no whole text.
-func (f folder) write(name string, v any) error {
+func (f folder) write(name string, v any) error { return f.writeTo(name, v, (*os.File).Sync) }
+
+// note is write for what the machine may forget when it ends.
+func (f folder) note(name string, v any) error {
+	return f.writeTo(name, v, func(*os.File) error { return nil })
+}
+
+func (f folder) writeTo(name string, v any, settle func(*os.File) error) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", name, err)
@@ -104,5 +111,5 @@ func (f folder) write(name string, v any) error {
 		return err
 	}
 	_, err = file.Write(append(text, '\n'))
-	return errors.Join(err, file.Sync(), file.Close())
+	return errors.Join(err, settle(file), file.Close())
 }

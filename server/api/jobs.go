@@ -213,8 +213,8 @@ func encodeJob(j job.Job) contract.Job {
 func orderOf(o ledger.JobOrder, n contract.NodeAccess) contract.JobOrder {
 	out := contract.JobOrder{JobKey: contract.JobKey{JobID: o.Job.ID, Attempt: o.Job.Attempt}, Rank: o.Rank,
 		AllocationID: o.Allocation.ID, GPUUUIDs: n.GPUUUIDs, GPUIndices: n.GPUIndices, Shares: n.Shares,
-		HoldEnvironment: n.Environment,
-		Command:         o.Job.Command.Arguments, Directory: o.Job.Command.Directory, Environment: environmentOfJob(o.Job),
+		HoldEnvironment: n.Environment, EndsHold: o.Job.Shape.Nodes == 1,
+		Command: o.Job.Command.Arguments, Directory: o.Job.Command.Directory, Environment: environmentOfJob(o.Job),
 		Input: o.Job.Command.Input, Slurm: o.Job.Command.Slurm, MaxRuntimeSeconds: int64(o.Job.MaxRuntime / time.Second),
 		GraceSeconds: int64(o.Job.Grace / time.Second), Image: o.Job.Command.Image,
 		Mounts: encodeMounts(o.Job.Command.Mounts), Checkpoint: encodeCheckpoint(o.Job.Checkpoint)}

@@ -136,3 +136,13 @@ func inOrderOfUse(p *txn.PoolTx, devices []capacity.Device) []capacity.Device {
 	slices.SortStableFunc(ordered, func(a, b capacity.Device) int { return cmp.Compare(rank[a.UUID], rank[b.UUID]) })
 	return ordered
 }
+
+// CountFree counts the devices of a node that somebody could have at once.
+func CountFree(p *txn.PoolTx, n node.Node) (free int) {
+	for _, d := range n.Devices {
+		if p.Taken[d.UUID] == "" && !p.IsDirty(d.UUID) {
+			free++
+		}
+	}
+	return free
+}

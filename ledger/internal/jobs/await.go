@@ -35,7 +35,7 @@ func noteAwaited(ctx context.Context, l Jobs, q queue, d scheduler.Decision) err
 
 // await keeps that an attempt is waited for, for a job of an organization.
 func await(ctx context.Context, l Jobs, j job.Job, until job.Awaited, by string) error {
-	return l.inPoolOf(ctx, ledger.SystemActor("scheduler"), j, func(tx *txn.Tx, p *txn.PoolTx) error {
+	return l.inPoolOf(ctx, ledger.SystemActor("scheduler"), j.PoolID, func(tx *txn.Tx, p *txn.PoolTx) error {
 		is, err := txn.FindJob(tx, j.ID)
 		if err != nil || is.State() != job.Running || is.Attempt != j.Attempt || is.Ending.Is() {
 			return err

@@ -212,7 +212,7 @@ func tryJob(ctx context.Context, l Jobs, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	return l.inPoolOf(ctx, actor, j, func(tx *txn.Tx, p *txn.PoolTx) error {
+	return l.inPoolOf(ctx, actor, j.PoolID, func(tx *txn.Tx, p *txn.PoolTx) error {
 		next, err := j.Apply(job.Schedule, "", tx.Now())
 		if err != nil {
 			return err

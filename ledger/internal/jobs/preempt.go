@@ -69,7 +69,7 @@ func (l Jobs) makeRoom(ctx context.Context, q queue, plan scheduler.Plan) (made 
 	if err != nil {
 		return false, err
 	}
-	err = l.inPoolOf(ctx, actor, j, func(tx *txn.Tx, p *txn.PoolTx) error {
+	err = l.inPoolOf(ctx, actor, j.PoolID, func(tx *txn.Tx, p *txn.PoolTx) error {
 		made = false
 		is, err := txn.FindJob(tx, j.ID)
 		if err != nil || is.State() != job.Pending || is.NotBefore.After(tx.Now()) || is.PoolID != p.Pool.ID {

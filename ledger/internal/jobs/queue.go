@@ -35,8 +35,9 @@ type queue struct {
 	opens    time.Time                       // when the first of those may; zero: nobody knows
 	eligible []job.Job                       // whose wait begins now: what they waited for has come
 	hopeless []failure
-	late     []job.Job // that have their GPUs, and that no daemon has started in time
-	overdue  []job.Job // that were told to end, and should have by now
+	late     []job.Job        // that have their GPUs, and that no daemon has started in time
+	turns    []ledger.JobTurn // whose it was next, when that was decided last
+	overdue  []job.Job        // that were told to end, and should have by now
 }
 
 // isEmpty reports whether nobody waits, for anything.
@@ -58,6 +59,11 @@ func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 	if q.pool, err = r.LiveState(poolID); err != nil {
 		return q, err
 	}
+	kept, err := r.JobTurns(poolID)
+	if err != nil {
+		return q, err
+	}
+	q.turns = kept.Next
 	q.pools = map[string]ledger.PoolState{poolID: q.pool}
 	if q.seen, err = readSeen(r, q.pools); err != nil {
 		return q, err

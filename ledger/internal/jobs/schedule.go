@@ -53,15 +53,31 @@ func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 	if err := moveLacking(ctx, l, q); err != nil {
 		return err
 	}
-	if err := l.decide(ctx, q); err != nil {
+	turns, err := l.decide(ctx, q)
+	if err != nil {
 		return err
+	}
+	return keepDecided(ctx, l, q, turns)
+}
+
+// keepDecided keeps whose turn is next, and when to look again.
+func keepDecided(ctx context.Context, l Jobs, q queue, turns []ledger.JobTurn) error {
+	if len(turns)+len(q.turns) > 0 {
+		keep := ledger.JobTurns{PoolID: q.pool.Pool.ID, DecidedAt: q.now, Next: turns}
+		err := l.inPoolOf(ctx, ledger.SystemActor("scheduler"), keep.PoolID, func(tx *txn.Tx, _ *txn.PoolTx) error {
+			putTurns(tx, keep)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("keeping whose turn it is in pool %s: %w", keep.PoolID, err)
+		}
 	}
 	next := q.nextLook()
 	if next.IsZero() {
 		return nil
 	}
 	return l.InGroup(ctx, ledger.SystemActor("scheduler"), &ledger.LockHint{}, func(tx *txn.Tx) error {
-		tx.WakePlanAt(poolID, next)
+		tx.WakePlanAt(q.pool.Pool.ID, next)
 		return nil
 	})
 }
@@ -78,22 +94,22 @@ func (l Jobs) ChangeScheduling(ctx context.Context, c ledger.SchedulingConfig) e
 	return err
 }
 
-// decide starts jobs, and has others leave for those that cannot start.
-func (l Jobs) decide(ctx context.Context, q queue) error {
+// decide starts jobs, and has others leave for those that cannot start. It returns whose turn is next.
+func (l Jobs) decide(ctx context.Context, q queue) (turns []ledger.JobTurn, err error) {
 	if q.isEmpty() {
-		return l.dropStaleRooms(ctx, q, nil)
+		return nil, l.dropStaleRooms(ctx, q, nil)
 	}
 	if err := l.startReserved(ctx, q); err != nil {
-		return err
+		return nil, err
 	}
-	decided, err := l.startInOrder(ctx, q)
+	decided, turns, err := l.startInOrder(ctx, q)
 	if err == nil {
 		err = l.makeRooms(ctx, q, decided)
 	}
 	if err == nil {
 		err = l.dropStaleRooms(ctx, q, decided.Broken)
 	}
-	return err
+	return turns, err
 }
 
 // nextLook is when time alone changes what is to be done; zero: never. Each plan of the pool, which may be the next
@@ -185,11 +201,11 @@ func (l Jobs) readSubmitter(ctx context.Context, j job.Job) (who ledger.Credenti
 	return who, nil
 }
 
-// inPoolOf runs fn on the pool of a job, which is locked.
-func (l Jobs) inPoolOf(ctx context.Context, actor ledger.Actor, j job.Job,
+// inPoolOf runs fn on a pool, which is locked.
+func (l Jobs) inPoolOf(ctx context.Context, actor ledger.Actor, poolID string,
 	fn func(tx *txn.Tx, p *txn.PoolTx) error) error {
-	return l.InGroup(ctx, actor, &ledger.LockHint{Pool: j.PoolID}, func(tx *txn.Tx) error {
-		p, err := tx.LockPool(j.PoolID)
+	return l.InGroup(ctx, actor, &ledger.LockHint{Pool: poolID}, func(tx *txn.Tx) error {
+		p, err := tx.LockPool(poolID)
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
@@ -225,7 +241,7 @@ func (l Jobs) noteEligible(ctx context.Context, all []job.Job) error {
 // changeAll changes what is of jobs of one pool, each by itself.
 func changeAll[T any](ctx context.Context, l Jobs, all []T, of func(T) job.Job, change func(*txn.Tx, T) error) error {
 	for some := range slices.Chunk(all, changesAtOnce) {
-		err := l.inPoolOf(ctx, ledger.SystemActor("scheduler"), of(some[0]), func(tx *txn.Tx, _ *txn.PoolTx) error {
+		err := l.inPoolOf(ctx, ledger.SystemActor("scheduler"), of(some[0]).PoolID, func(tx *txn.Tx, _ *txn.PoolTx) error {
 			for _, one := range some {
 				if err := change(tx, one); err != nil {
 					return err

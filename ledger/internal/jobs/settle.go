@@ -100,10 +100,7 @@ func readStops(r ledger.Reader, running []ledger.JobReport) (out []ledger.JobSto
 // settleNode is SettleNode on a pool that is locked. One that only reconciles starts nothing, ends nothing, and forgets
 // no attempt that it does not know: that may be newer than the backup which was restored.
 func settleNode(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) (out ledger.NodeOrders, err error) {
-	recovers := p.Pool.Recovery.Active()
-	if err := fleet.RecordCleaned(tx, p, n, said.Cleaned); err != nil {
-		return out, err
-	}
+	recovers, woken, noted := p.Pool.Recovery.Active(), len(tx.Wake), len(tx.Change.Events)
 	if err := readJobsOf(tx, n.ID, said.Jobs); err != nil {
 		return out, err
 	}
@@ -129,17 +126,41 @@ func settleNode(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) 
 			out.Stop = append(out.Stop, stop)
 		}
 	}
+	// A daemon tells together that a job has ended and that its GPUs are clean.
+	if err := fleet.RecordCleaned(tx, p, n, said.Cleaned); err != nil {
+		return out, err
+	}
 	tx.Change.Urgent = tx.Change.Urgent || len(said.Cleaned)+len(said.Jobs) > 0 // others wait for its GPUs
 	if recovers {
 		return out, nil
 	}
+	if len(said.Cleaned) > 0 {
+		all, err := handOver(tx, p, n)
+		if err != nil {
+			return out, err
+		}
+		if all {
+			planLater(tx, p.Pool.ID, woken)
+		}
+	}
 	if out.Start, err = takeOrders(tx, p, n, said); err != nil {
 		return out, err
 	}
+	noteTold(tx.Change.Events[noted:], out.Start)
 	out.Place = placeOf(tx, p, out.Start)
 	live := slices.Collect(p.Allocations.All())
 	out.Ended = ledger.EndedIn(n.ID, said.Holds, live, p.Cleaning, tx.Now())
 	return out, nil
+}
+
+// noteTold notes of orders that the answer has them, so that nobody asks the daemon to report for them.
+func noteTold(events []ledger.Event, starts []ledger.JobOrder) {
+	for i, e := range events {
+		told := func(o ledger.JobOrder) bool { return o.Job.ID == e.Subject && o.Job.Shape.Nodes == 1 }
+		if e.Type == ledger.JobOrdered && slices.ContainsFunc(starts, told) {
+			events[i].Reason = ledger.OrderTold
+		}
+	}
 }
 
 // readJobsOf reads at once what is known of the attempts that a daemon tells of, and of those that it is to start.

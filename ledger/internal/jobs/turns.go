@@ -30,11 +30,12 @@ type start struct {
 }
 
 // startInOrder starts what the scheduler wants started, and asks it again without those that
-// admission refused. It returns the last decision.
-func (l Jobs) startInOrder(ctx context.Context, q queue) (decided scheduler.Decision, err error) {
+// admission refused. It returns the last decision, and whose turn is next if none was.
+func (l Jobs) startInOrder(ctx context.Context, q queue) (
+	decided scheduler.Decision, next []ledger.JobTurn, err error) {
 	s, err := q.scheduler()
 	if err != nil {
-		return decided, fmt.Errorf("preparing the scheduler: %w", err)
+		return decided, nil, fmt.Errorf("preparing the scheduler: %w", err)
 	}
 	t := &turns{l: l, q: q, by: newSubmitters(l)}
 	for range mostRounds {
@@ -45,14 +46,20 @@ func (l Jobs) startInOrder(ctx context.Context, q queue) (decided scheduler.Deci
 			starts = append(starts, start.Job)
 		}
 		refused, err := t.startAll(ctx, starts)
-		if err != nil || len(refused) == 0 {
-			return decided, err
+		if err != nil {
+			return decided, nil, err
+		}
+		if len(refused) == 0 && len(t.passed) == 0 {
+			return decided, q.nextTurns(s, decided.Starts), nil
+		}
+		if len(refused) == 0 {
+			return decided, nil, nil
 		}
 		for _, one := range refused {
 			s.Requeue(one.ID, q.now, q.now.Add(time.Hour))
 		}
 	}
-	return decided, nil
+	return decided, nil, nil
 }
 
 // startsAtOnce bounds how many starts share a transaction.
@@ -96,7 +103,7 @@ func (t *turns) startTogether(ctx context.Context, all []start) (refused []start
 	for i, s := range all {
 		wanted[i] = s.ID
 	}
-	err = t.l.inPoolOf(ctx, ledger.SystemActor("scheduler"), all[0].Job, func(tx *txn.Tx, p *txn.PoolTx) (err error) {
+	err = t.l.inPoolOf(ctx, ledger.SystemActor("scheduler"), all[0].PoolID, func(tx *txn.Tx, p *txn.PoolTx) (err error) {
 		if err := txn.ReadJobs(tx, wanted); err != nil {
 			return err
 		}

@@ -1,0 +1,33 @@
+package sqlledger
+
+import (
+	"github.com/forewarm/forewarm/ledger"
+)
+
+type turnsRow struct {
+	PoolID    string `gorm:"column:pool_id;primaryKey"`
+	DecidedAt int64  `gorm:"column:decided_at"`
+	Jobs      string `gorm:"column:jobs"`
+}
+
+func (turnsRow) TableName() string { return "job_turns" }
+
+const replaceTurns = "ON CONFLICT (pool_id) DO UPDATE SET decided_at = excluded.decided_at, jobs = excluded.jobs"
+
+func turnsToRow(t ledger.JobTurns) turnsRow {
+	return turnsRow{PoolID: t.PoolID, DecidedAt: toMicros(t.DecidedAt), Jobs: packValue(t.Next)}
+}
+
+func (r turnsRow) toValue() (ledger.JobTurns, error) {
+	next, err := unpackValue[[]ledger.JobTurn]("jobs", r.Jobs)
+	return ledger.JobTurns{PoolID: r.PoolID, DecidedAt: toTime(r.DecidedAt), Next: next}, err
+}
+
+func (r jobReader) JobTurns(poolID string) (ledger.JobTurns, error) {
+	t, found, err := findRow[turnsRow](r.newQuery().Where("pool_id = ?", poolID),
+		"reading whose turn it is in pool "+poolID)
+	if err != nil || !found {
+		return ledger.JobTurns{PoolID: poolID}, err
+	}
+	return t, nil
+}
