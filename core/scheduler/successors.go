@@ -8,7 +8,7 @@ import "time"
 // never was, of no use any more.
 func Successors(s *Scheduler, now time.Time, ends []string, most int) []string {
 	var next []string
-	for len(next) < most && len(ends) > 0 {
+	for len(next) < most && len(ends) > 0 && s.Waiting() > 0 {
 		for _, id := range ends[:min(len(ends), most)] {
 			s.Finish(id, now)
 		}
