@@ -49,6 +49,9 @@ type Config struct {
 	// TenantsSeeNodes shows all nodes and devices to every tenant, for the teams of
 	// one company: see Sight.
 	TenantsSeeNodes bool
+	// AwaitDaemons keeps a node whose machine was given a token for its daemon booting until that
+	// has reported, and gives up one whose daemon finds a GPU unhealthy.
+	AwaitDaemons bool
 	// WorkersApart says that workers are other processes, which may all be gone: without
 	// one no wait is estimated, and explanations say so.
 	WorkersApart bool

@@ -48,8 +48,10 @@ type world struct {
 	// soldOut is set while the provider has nothing.
 	soldOut    bool
 	scheduling ledger.SchedulingConfig
-	joined     map[string]ledger.Actor // daemons, by their nodes
-	silent     map[string]bool         // nodes whose daemons say nothing
+	// awaitDaemons is Config.AwaitDaemons from the next restartedLedger on.
+	awaitDaemons bool
+	joined       map[string]ledger.Actor // daemons, by their nodes
+	silent       map[string]bool         // nodes whose daemons say nothing
 }
 
 func newWorld(t *testing.T) *world {
@@ -75,9 +77,10 @@ func newWorld(t *testing.T) *world {
 func (w *world) restartedLedger() *verbs.Ledger {
 	return verbs.New(w.store, &w.ids, ledger.Config{
 		Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second,
-		Ahead:      8 * 24 * time.Hour,
-		Scheduling: ledger.NewLiveScheduling(w.scheduling),
-		BatchTime:  time.Hour, // by the machine's clock: a slow one decides on all of a batch, too
+		Ahead:        8 * 24 * time.Hour,
+		AwaitDaemons: w.awaitDaemons,
+		Scheduling:   ledger.NewLiveScheduling(w.scheduling),
+		BatchTime:    time.Hour, // by the machine's clock: a slow one decides on all of a batch, too
 	})
 }
 

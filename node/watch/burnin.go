@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/node/burnin"
+	"github.com/forewarm/forewarm/node/gpu"
 )
 
 // Tester tests the memory of GPUs, twice where the first test fails. The error is the context's.
@@ -33,7 +34,7 @@ func (w *Watcher) BurnIn(ctx context.Context, look contract.NodeLook, held []str
 		switch {
 		case slices.Contains(held, g.UUID):
 			w.note(g.UUID, burnin.Result{State: burnin.Skipped, Detail: "it was held"})
-		case g.Processes != nil && *g.Processes > 0:
+		case g.Processes != nil && *g.Processes > 0 && look.Source != gpu.FromSimulated:
 			w.note(g.UUID, burnin.Result{State: burnin.Skipped, Detail: fmt.Sprintf("%d processes were on it", *g.Processes)})
 		default:
 			free = append(free, g.UUID)

@@ -120,6 +120,18 @@ func TestGPUsAreTestedOnce(t *testing.T) {
 	require.True(t, next.BurnIn(t.Context(), next.Look(t.Context(), begin), nil))
 }
 
+// What a simulated GPU says of its use is no work of anybody's.
+func TestSimulatedGPUsAreTested(t *testing.T) {
+	t.Parallel()
+	w := watch.New(&gpu.Simulated{Seed: "x", Count: 8}, nil, health.Policy{}, watch.Memory{}.For("boot"))
+	w.TestWith(burnin.Tester{Prober: burnin.Simulated{}})
+	require.True(t, w.BurnIn(t.Context(), w.Look(t.Context(), begin), nil))
+	for _, g := range w.Look(t.Context(), begin).GPUs {
+		require.Equal(t, "passed", g.BurnIn.State)
+		require.Contains(t, g.BurnIn.Detail, "SIM")
+	}
+}
+
 func TestAClearIsFollowedOnce(t *testing.T) {
 	t.Parallel()
 	source := &scripted{reading: twoGPUs()}

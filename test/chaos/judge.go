@@ -52,7 +52,7 @@ func (g *game) judgeRun(ctx context.Context, restless error) error {
 		return err
 	}
 	v.other = g.otherFaults(rows, restless)
-	if v.hands, err = g.readHands(); err != nil {
+	if v.hands, err = g.readHands(rows); err != nil {
 		return err
 	}
 	if v.jobs, err = g.judgeJobs(ctx, rows); err != nil {
@@ -63,7 +63,7 @@ func (g *game) judgeRun(ctx context.Context, restless error) error {
 }
 
 // readHands judges what visitors of nodes wrote down.
-func (g *game) readHands() (audit.Hands, error) {
+func (g *game) readHands(rows audit.Rows) (audit.Hands, error) {
 	f, err := os.Open(g.visitsPath())
 	if err != nil {
 		return audit.Hands{}, fmt.Errorf("opening the file of visitors: %w", err)
@@ -73,7 +73,7 @@ func (g *game) readHands() (audit.Hands, error) {
 	if err != nil {
 		return audit.Hands{}, err
 	}
-	return audit.ReadHands(uses), nil
+	return audit.ReadHands(uses, rows.Sharing()), nil
 }
 
 // readCosts is the total of the report, which all servers must agree on.

@@ -99,7 +99,7 @@ func (g *game) loadConfig() load.Config {
 	c := load.Config{
 		Key: g.site.Key, Tenants: g.tenants, People: g.options.people, Pools: []string{site.Steady, site.Spot},
 		MaxGPUs: 64, Seed: g.seed, Holders: g.holders, Jobs: g.jobs,
-		Visits: load.Visits{Pool: site.Bare, Log: g.visitsPath(), Runs: g.runsPath(), Mark: site.Mark},
+		Visits: load.Visits{Pool: site.Bare, Shared: site.Shared, Log: g.visitsPath(), Runs: g.runsPath(), Mark: site.Mark},
 	}
 	for _, s := range g.site.Servers {
 		c.Servers = append(c.Servers, s.URL)

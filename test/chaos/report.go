@@ -45,6 +45,7 @@ func (g *game) printReport(rows audit.Rows, v verdict) {
 	figure("orphan_seconds", fmt.Sprintf("%.0f", v.ownerless.Total.Seconds()), "seconds")
 	figure("sessions", v.hands.Sessions, "commands")
 	figure("handovers", v.hands.HandOvers, "hand-overs")
+	figure("shared_gpus", v.hands.Shared, "allocations")
 	figure("gpus_in_two_hands", len(v.hands.TwoHands), "count")
 	figure("uncleaned_handovers", len(v.hands.Uncleaned), "count")
 	figure("jobs", v.jobs.Over, "jobs")

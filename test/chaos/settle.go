@@ -28,7 +28,7 @@ func (g *game) visitLast(ctx context.Context) error {
 	err := g.awaitQuiet(ctx, func(ctx context.Context) error {
 		rows, err := audit.Read(ctx, g.site.Postgres.URL(), false)
 		if err == nil {
-			err = errors.Join(asErrors(rows.Withheld(site.Bare))...)
+			err = errors.Join(asErrors(append(rows.Withheld(site.Bare), rows.Withheld(site.Shared)...))...)
 		}
 		return errors.Join(g.giveAllBack(ctx), err)
 	})

@@ -186,11 +186,14 @@ func (l Fleet) ReportBooting(ctx context.Context, g ledger.Guard, _ string) erro
 	return RetryTask(ctx, l.Engine, g, l.Config.CheckEvery, "")
 }
 
-// ReportUp passes a booting node, whose boot time is learned; a node that was
+// ReportUp passes a booting node, whose boot time is learned, unless its daemon is awaited; a node that was
 // up already is looked at again later.
 func (l Fleet) ReportUp(ctx context.Context, g ledger.Guard, nodeID string, m ledger.Instance) error {
 	return onNode(ctx, l.Engine, nodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
 		if n.State() == node.Booting {
+			if passes, err := passDaemon(tx, g, p, n, m.Devices); err != nil || !passes {
+				return err
+			}
 			took := tx.Now().Sub(n.RequestedAt)
 			n.Address, n.Devices = m.Address, m.Devices
 			if _, err := tx.StepNode(p, n, node.BecomeReady, n.Reason,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,6 +26,8 @@ type Rows struct {
 	Orphans      []ledger.Orphan
 	// Overlaps are GPUs that two allocations held at one time.
 	Overlaps []string
+	// Cleaned is when allocations were proved to have left nothing.
+	Cleaned map[string]time.Time
 }
 
 // pageSize is how many nodes one question asks for.
@@ -57,8 +60,34 @@ func Read(ctx context.Context, url string, history bool) (rows Rows, err error) 
 		return rows, fmt.Errorf("reading the ledger: %w", err)
 	}
 	rows.indexRows()
-	rows.Overlaps, err = heldTwice(ctx, url)
+	if rows.Overlaps, err = heldTwice(ctx, url); err == nil && history {
+		rows.Cleaned, err = cleanedAt(ctx, url)
+	}
 	return rows, err
+}
+
+// cleanedAt reads when each allocation was proved clean last, which is of the last of its nodes.
+func cleanedAt(ctx context.Context, url string) (map[string]time.Time, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to PostgreSQL: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	rows, err := conn.Query(ctx, `SELECT subject, MAX(at) FROM events WHERE type = 'allocation.cleaned' GROUP BY subject`)
+	if err != nil {
+		return nil, fmt.Errorf("reading what was proved clean: %w", err)
+	}
+	defer rows.Close()
+	all := map[string]time.Time{}
+	for rows.Next() {
+		var id string
+		var micros int64
+		if err := rows.Scan(&id, &micros); err != nil {
+			return nil, fmt.Errorf("reading what was proved clean: %w", err)
+		}
+		all[id] = time.UnixMicro(micros).UTC()
+	}
+	return all, rows.Err()
 }
 
 func readNodes(r ledger.Reader) ([]node.Node, error) {

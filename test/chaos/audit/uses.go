@@ -57,6 +57,7 @@ func ParseUses(r io.Reader) ([]Use, error) {
 // Hands is what visitors say of GPUs that went from hand to hand.
 type Hands struct {
 	Sessions  int // commands that began
+	Shared    int // allocations that began while another had the GPU, too
 	HandOvers int // from one allocation to the next one of the same GPU, of another tenant
 	Marks     int // that were left
 	TwoHands  []string
@@ -67,8 +68,8 @@ type Hands struct {
 }
 
 // ReadHands judges what visitors wrote down. Nothing of it is the product's own word.
-func ReadHands(uses []Use) Hands {
-	h := Hands{Uncleaned: uncleanedIn(uses), Blind: blindIn(uses)}
+func ReadHands(uses []Use, s Sharing) Hands {
+	h := Hands{Uncleaned: uncleanedIn(uses, s), Blind: blindIn(uses)}
 	for _, u := range uses {
 		switch u.What {
 		case begins:
@@ -79,7 +80,8 @@ func ReadHands(uses []Use) Hands {
 	}
 	for gpu, holders := range holdersOf(uses) {
 		h.HandOvers += countHandOvers(holders)
-		h.TwoHands = append(h.TwoHands, overlapsOf(gpu, holders)...)
+		h.Shared += countShared(holders)
+		h.TwoHands = append(h.TwoHands, overlapsOf(gpu, holders, max(s.PerGPU[gpu], 1))...)
 	}
 	slices.Sort(h.TwoHands)
 	if h.Sessions == 0 || h.HandOvers == 0 {
@@ -129,11 +131,22 @@ func countHandOvers(holders []holder) (n int) {
 	return n
 }
 
-// overlapsOf are holders whose work was seen on a GPU while another's was, or after it.
-func overlapsOf(gpu string, holders []holder) (found []string) {
-	for i, one := range holders {
-		for _, next := range holders[i+1:] {
-			if !next.first.After(one.last) {
+// countShared counts holders who came while another one was there.
+func countShared(holders []holder) (n int) {
+	for i, next := range holders {
+		if slices.ContainsFunc(holders[:i], func(one holder) bool { return !next.first.After(one.last) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// overlapsOf are holders whose work was seen on a GPU while that of as many as may have it was, or after it.
+func overlapsOf(gpu string, holders []holder, may int) (found []string) {
+	for i, next := range holders {
+		there := slices.DeleteFunc(slices.Clone(holders[:i]), func(one holder) bool { return next.first.After(one.last) })
+		if len(there) >= may {
+			for _, one := range there {
 				found = append(found, fmt.Sprintf("GPU %s: work of %s (%s) was there until %s, and that of %s (%s) from %s on",
 					gpu, one.allocation, one.tenant, one.last.Format(stamp), next.allocation, next.tenant,
 					next.first.Format(stamp)))
@@ -144,10 +157,10 @@ func overlapsOf(gpu string, holders []holder) (found []string) {
 }
 
 // uncleanedIn are the allocations whose commands found marks of others, with the first marks.
-func uncleanedIn(uses []Use) (all []string) {
+func uncleanedIn(uses []Use, s Sharing) (all []string) {
 	marks := map[string][]string{}
 	for _, u := range uses {
-		if u.What != finds {
+		if u.What != finds || s.may(u) {
 			continue
 		}
 		who := fmt.Sprintf("%s (%s) on GPU %s", u.Allocation, u.Tenant, strings.Join(u.GPUs, ","))

@@ -26,7 +26,34 @@ func readUses(t *testing.T, text string) audit.Hands {
 	t.Helper()
 	uses, err := audit.ParseUses(strings.NewReader(text))
 	require.NoError(t, err)
-	return audit.ReadHands(uses)
+	return audit.ReadHands(uses, audit.Sharing{})
+}
+
+// Two may have a GPU of which there are two shares, and find each other's marks until those are proved gone.
+func TestGPUsThatAreShared(t *testing.T) {
+	t.Parallel()
+	const text = `1772431200.000001 begins v1 alc_1 red GPU-a -
+1772431201.000000 begins v2 alc_2 blue GPU-a -
+1772431201.100000 finds v2 alc_2 blue GPU-a process:mark.GPU-a.alc_1
+1772431202.000000 ends v1 alc_1 red GPU-a -
+1772431206.000000 ends v2 alc_2 blue GPU-a -
+`
+	uses, err := audit.ParseUses(strings.NewReader(text))
+	require.NoError(t, err)
+	s := audit.Sharing{PerGPU: map[string]int{"GPU-a": 2},
+		Cleaned: map[string]time.Time{"alc_1": time.Date(2026, 3, 2, 6, 0, 3, 0, time.UTC)}}
+	h := audit.ReadHands(uses, s)
+	require.Empty(t, h.TwoHands)
+	require.Empty(t, h.Uncleaned)
+	require.Equal(t, 1, h.Shared)
+
+	more, err := audit.ParseUses(strings.NewReader(text + `1772431201.500000 begins v3 alc_3 red GPU-a -
+1772431206.000000 finds v2 alc_2 blue GPU-a folder:alc_1
+`))
+	require.NoError(t, err)
+	h = audit.ReadHands(more, s)
+	require.Len(t, h.TwoHands, 2, "a third one came before one of two had left")
+	require.Equal(t, []string{"alc_2 (blue) on GPU GPU-a found 1 marks of others: 06:00:06.000 folder:alc_1"}, h.Uncleaned)
 }
 
 func TestAHandOverIsCounted(t *testing.T) {

@@ -14,7 +14,7 @@ type Kind string
 
 // nature is what is known of a kind of fault.
 type nature struct {
-	weight            int // how often it comes, beside the others
+	weight            int // how often it comes, beside the others; 0: in long runs alone
 	shortest, longest time.Duration
 	begin             begin
 }
@@ -29,6 +29,14 @@ type undo func(context.Context) error
 const (
 	second = time.Second
 	moment = 300 * time.Millisecond
+)
+
+// A long run has a daemon freeze: its node is silent for so long that its holders' leases end, their proofs are late,
+// and it is taken out of use.
+const (
+	freeze     Kind = "freeze-daemon"
+	frozen          = 5 * time.Minute
+	freezeEach      = 15 * time.Minute
 )
 
 // kinds are all faults. A pause is longer than the lease of a task, and
@@ -64,6 +72,7 @@ var kinds = map[Kind]nature{
 	"delay-peers":       {1, 2 * second, 8 * second, breakPeers(delayData)},
 	"kill-daemon":       {4, moment, 6 * second, breakProcess(daemonsOf, killProcess)},
 	"pause-daemon":      {4, 3 * second, 30 * second, breakProcess(daemonsOf, pauseProcess)},
+	freeze:              {0, frozen, frozen, breakProcess(daemonsOf, pauseProcess)},
 	"cut-daemon":        {3, 0, 10 * second, breakDaemons(cutConnections)},
 	"halfopen-daemon":   {2, 2 * second, 15 * second, breakDaemons(halfOpen)},
 	"swallow-daemon":    {2, 2 * second, 15 * second, breakDaemons(swallowData)},
@@ -81,5 +90,8 @@ var kinds = map[Kind]nature{
 	"reclaim":           {3, 0, 0, reclaimSpot},
 }
 
-// Kinds returns the names of all faults, sorted.
-func Kinds() []Kind { return slices.Sorted(maps.Keys(kinds)) }
+// Kinds returns the names of all faults that every run has, sorted.
+func Kinds() []Kind {
+	all := slices.Sorted(maps.Keys(kinds))
+	return slices.DeleteFunc(all, func(k Kind) bool { return kinds[k].weight == 0 })
+}

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -37,7 +38,20 @@ func Schedule(seed uint64, length time.Duration) []Planned {
 		plan = append(plan, Planned{At: at, Kind: kind, For: min(kinds[kind].drawDuration(r), length-at),
 			Seed: r.Uint64()})
 	}
+	plan = append(plan, freezes(seed, length)...)
+	slices.SortStableFunc(plan, func(a, b Planned) int { return cmp.Compare(a.At, b.At) })
 	return plan
+}
+
+// freezes has a daemon freeze once in each quarter of an hour that a run lasts. Chance of its own decides, so that a
+// seed does everything else as it would without.
+func freezes(seed uint64, length time.Duration) (all []Planned) {
+	r := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // a run is to be repeatable
+	for from := time.Duration(0); from+freezeEach <= length; from += freezeEach {
+		all = append(all, Planned{At: from + time.Duration(r.Int64N(int64(freezeEach-frozen))), Kind: freeze, For: frozen,
+			Seed: r.Uint64()})
+	}
+	return all
 }
 
 // shuffleKinds is every kind in a random order: once at first, and later as often as its

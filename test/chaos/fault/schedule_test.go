@@ -30,3 +30,20 @@ func TestTwoMinutesHaveEveryKind(t *testing.T) {
 		require.Len(t, struck, len(fault.Kinds()), "seed %d", seed+1)
 	}
 }
+
+// A daemon freezes for five minutes, once in each quarter of an hour.
+func TestLongRunsHaveADaemonFreeze(t *testing.T) {
+	t.Parallel()
+	for minutes, want := range map[time.Duration]int{10: 0, 15: 1, 29: 1, 60: 4} {
+		froze, last := 0, time.Duration(0)
+		for _, p := range fault.Schedule(uint64(minutes), minutes*time.Minute) {
+			require.GreaterOrEqual(t, p.At, last, "they come in turn")
+			if last = p.At; p.Kind == "freeze-daemon" {
+				froze++
+				require.Equal(t, 5*time.Minute, p.For)
+				require.LessOrEqual(t, p.At+p.For, minutes*time.Minute)
+			}
+		}
+		require.Equal(t, want, froze, minutes)
+	}
+}

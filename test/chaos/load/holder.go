@@ -29,7 +29,7 @@ func (h *holder) runHolder(ctx context.Context) {
 // holdOnce holds GPUs for a while. Half of those who give them back do so while their
 // commands run; others leave them to the end of the lease.
 func (h *holder) holdOnce(ctx context.Context, name string) {
-	in := contract.AllocationCreate{Pool: h.Pool, GPUs: []int{1, 1, 1, 2}[h.chance.IntN(4)], Name: name,
+	in := contract.AllocationCreate{Pool: h.drawPool(), GPUs: []int{1, 1, 1, 2}[h.chance.IntN(4)], Name: name,
 		LeaseSeconds: int64(8 + h.chance.IntN(12))}
 	a, ok := h.allocate(ctx, in)
 	if !ok {

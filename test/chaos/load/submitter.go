@@ -59,8 +59,10 @@ func (s *submitter) runSubmitter(ctx context.Context) {
 // requeued soon, a gang, one that may be told to leave, or one for which others do.
 func (s *submitter) submitOnce(ctx context.Context, name string) {
 	switch s.chance.IntN(24) {
-	case 0, 1, 2:
+	case 0, 1:
 		s.submit(ctx, name, Sleeps, nil)
+	case 2:
+		s.submit(ctx, name, Sleeps, func(in *contract.JobCreate, _ *Entry) { in.Pool = s.Shared })
 	case 3, 4:
 		s.submit(ctx, name, Prints, nil)
 	case 5:

@@ -27,9 +27,11 @@ const slackOfVisit = 15 * time.Second
 // Visits is where and how holders of GPUs visit the nodes that have daemons.
 type Visits struct {
 	Pool string
-	Log  string // the file in which visitors write down what they see: all users may write to it
-	Runs string // and the one in which jobs do that they ran
-	Mark string // what the names of marks begin with
+	// Shared is a pool whose GPUs several have at once.
+	Shared string
+	Log    string // the file in which visitors write down what they see: all users may write to it
+	Runs   string // and the one in which jobs do that they ran
+	Mark   string // what the names of marks begin with
 }
 
 // visitor runs commands on the nodes of its allocations.
@@ -53,6 +55,14 @@ func (l *Load) newVisitor(c *caller, name string) *visitor {
 type stay struct {
 	quarters int
 	manner   string
+}
+
+// drawPool is where a holder goes: one in three shares GPUs with others.
+func (v *visitor) drawPool() string {
+	if v.chance.IntN(3) == 0 {
+		return v.Shared
+	}
+	return v.Pool
 }
 
 func (v *visitor) drawStay() stay {

@@ -21,6 +21,9 @@ const (
 // Bare is the pool of machines that run the node daemon.
 const Bare = "bare"
 
+// Shared is the pool of machines that run the node daemon and whose GPUs several may have at once.
+const Shared = "shared"
+
 // GPUsPerNode is of every machine, and Slots how many machines a pool may have.
 const (
 	GPUsPerNode = perNode
@@ -81,6 +84,8 @@ provisioners:
       offers:
         - {type: %[18]s, region: %[19]s, model: l4, gpus: %[10]d, memory_mib: %[11]d, price_per_hour: %[20]s,
            boot: {p50: 1s, p95: 3s}}
+        - {type: %[23]s, region: %[19]s, model: l4, gpus: %[10]d, memory_mib: %[11]d, price_per_hour: %[20]s,
+           boot: {p50: 1s, p95: 3s}}
 pools:
   - {name: steady, provisioner: cloud, region: %[6]s, instance_type: steady, min_nodes: 1, max_nodes: %[15]d,
      warm_hold: 5s, idle_release: 2s, max_lease: 10m}
@@ -89,6 +94,8 @@ pools:
      alternates: [{provisioner: cloud, region: %[6]s, instance_type: steady}]}
   - {name: bare, provisioner: rack, region: %[19]s, instance_type: %[18]s, min_nodes: %[21]d, max_nodes: %[22]d,
      warm_hold: 5s, idle_release: 2s, max_lease: 10m}
+  - {name: shared, provisioner: rack, region: %[19]s, instance_type: %[23]s, shares_per_gpu: %[24]d,
+     min_nodes: %[25]d, max_nodes: %[26]d, warm_hold: 5s, idle_release: 2s, max_lease: 10m}
 `
 
 // writeConfig writes the configuration of one process and returns its path. Each has
@@ -100,7 +107,8 @@ func (s *Site) writeConfig(name string) (string, error) {
 	}
 	text := fmt.Sprintf(configuration, dir, deployment, Sweep, Grace, Apart, region, s.Proxies[CloudProxy].Port,
 		kind, zone, perNode, memory, gpuName, formatDollars(onDemand), formatDollars(spot), Slots,
-		s.RackScript, s.Rack.Port, rackType, rackRegion, formatDollars(rackPrice), RackKept, RackSlots)
+		s.RackScript, s.Rack.Port, rackType, rackRegion, formatDollars(rackPrice), RackKept, RackSlots,
+		sharedType, SharesPerGPU, SharedKept, SharedSlots)
 	path := filepath.Join(dir, "forewarm.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("writing the configuration of %s: %w", name, err)

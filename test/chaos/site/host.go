@@ -27,6 +27,7 @@ type Host struct {
 	Daemon *Process
 
 	node, token, owner string
+	kind               string // the type of machine that was asked for
 	seed               string // of its GPUs
 	uuids              []string
 	dir                string
@@ -34,8 +35,8 @@ type Host struct {
 }
 
 func newHost(id, seed string, slot int, q question, now time.Time) *Host {
-	h := &Host{ID: id, Slot: slot, node: q.Spec.NodeID, token: q.Token, owner: q.Spec.Owner, seed: seed + "-" + id,
-		created: now.UTC().Truncate(time.Microsecond)} // as exactly as the ledger counts
+	h := &Host{ID: id, Slot: slot, node: q.Spec.NodeID, token: q.Token, owner: q.Spec.Owner, kind: q.Spec.Type,
+		seed: seed + "-" + id, created: now.UTC().Truncate(time.Microsecond)} // as exactly as the ledger counts
 	gpus := &gpu.Simulated{Seed: h.seed, Count: perNode}
 	seen, _ := gpus.Look(context.Background()) // it fails with its context alone
 	for _, g := range seen.Look.GPUs {
@@ -66,7 +67,7 @@ type device struct {
 }
 
 func (h *Host) describe(now time.Time) instance {
-	i := instance{ID: h.ID, Token: h.token, Owner: h.owner, NodeID: h.node, Type: rackType, Phase: "running",
+	i := instance{ID: h.ID, Token: h.token, Owner: h.owner, NodeID: h.node, Type: h.kind, Phase: "running",
 		Address: h.ID + ".invalid", CreatedAt: h.created}
 	for n, uuid := range h.uuids {
 		i.Devices = append(i.Devices, device{uuid, n, "l4", memory})

@@ -17,9 +17,15 @@ import (
 // The machines of the rack.
 const (
 	rackType   = "bare"
+	sharedType = "shared"
 	rackRegion = "rack-1"
 	rackPrice  = 700_013 // of an hour, in millionths of a dollar
-	RackSlots  = 4
+	RackSlots  = 4       // of the pool whose machines have one holder for each GPU
+	// SharedSlots are of the pool whose GPUs have SharesPerGPU holders each, of which it keeps SharedKept.
+	SharedSlots  = 2
+	SharedKept   = 1
+	SharesPerGPU = 2
+	places       = RackSlots + SharedSlots
 	// RackKept is how many machines the pool keeps, so that their GPUs go from hand to hand.
 	RackKept = 3
 	rackBoot = time.Second
@@ -48,6 +54,7 @@ type question struct {
 }
 
 type spec struct {
+	Type   string `json:"type"`
 	Owner  string `json:"owner"`
 	NodeID string `json:"node_id"`
 	Daemon struct {
@@ -116,7 +123,7 @@ func (r *Rack) answerTo(q question, now time.Time) answer {
 
 // create makes one machine for a token, whatever is repeated.
 func (r *Rack) create(q question, now time.Time) answer {
-	taken := [RackSlots]bool{}
+	taken := [places]bool{}
 	for _, h := range r.hosts {
 		if h.token == q.Token {
 			return answer{"instance": h.describe(now)}

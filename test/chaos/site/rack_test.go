@@ -52,12 +52,12 @@ func TestARackMakesOneMachineForAToken(t *testing.T) {
 	require.Len(t, made.Devices, GPUsPerNode)
 	require.Len(t, r.Daemons(), 1)
 
-	for i := 1; i < RackSlots; i++ {
+	for i := 1; i < places; i++ {
 		require.Contains(t, r.createFor(fmt.Sprint(i), noon), "instance")
 	}
 	require.Contains(t, r.createFor("more", noon), "error")
 	listed := r.answerTo(question{Verb: "list", Owner: "chaos"}, noon)
-	require.Len(t, listed["instances"], RackSlots)
+	require.Len(t, listed["instances"], places)
 	require.Equal(t, true, listed["complete"])
 	require.Empty(t, r.answerTo(question{Verb: "list", Owner: "somebody else"}, noon)["instances"])
 	require.Contains(t, r.answerTo(question{Verb: "get", ID: "m-9"}, noon), "error")

@@ -190,7 +190,7 @@ func (s *Site) openWayForDaemons() (err error) {
 	if s.balancer, err = newBalancer(servers); err != nil {
 		return err
 	}
-	for slot := range RackSlots {
+	for slot := range places {
 		p, err := s.newProxy(DaemonProxy(slot), s.balancer.Port)
 		if err != nil {
 			return err

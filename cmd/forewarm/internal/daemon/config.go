@@ -48,6 +48,8 @@ type Config struct {
 
 	// TenantsSeeNodes shows every node and GPU to every tenant, though not whose.
 	TenantsSeeNodes bool `yaml:"tenants_see_nodes"`
+	// AwaitDaemons keeps nodes whose machines bring a daemon from being ready before it has reported.
+	AwaitDaemons bool `yaml:"await_daemons"`
 
 	Server       Server        `yaml:"server"`
 	Keys         Keys          `yaml:"keys"`
@@ -334,6 +336,7 @@ func (c Config) ledgerConfig() ledger.Config {
 		DeadMan:     t.DeadMan.Std(), SweepEvery: t.SweepEvery.Std(), ObserveEvery: t.Observe.Std(),
 		Ahead:           t.Ahead.Std(),
 		TenantsSeeNodes: c.TenantsSeeNodes,
+		AwaitDaemons:    c.AwaitDaemons,
 		Scheduling:      ledger.NewLiveScheduling(c.Scheduling.config()),
 	}
 }
