@@ -24,6 +24,7 @@ import (
 	"github.com/forewarm/forewarm/agent/redact"
 	"github.com/forewarm/forewarm/agent/source"
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/internal/clock"
 )
 
@@ -149,18 +150,21 @@ func (a *Agent) learnJob(now time.Time, r history.Record) {
 	}
 	j, known := a.seen[r.ID]
 	if !known {
-		if err := a.cfg.Predict.Observe(now, a.cfg.Tenant, r.Submitted, r.GPUs); err != nil {
+		as := forecast.Traits{Class: r.Class, Array: r.Array}
+		if err := a.cfg.Predict.Observe(now, a.cfg.Tenant, r.Submitted, r.GPUs, as); err != nil {
 			a.late++
 			a.cfg.Logger.Debug("a row of the history does not count", "error", err)
 			return
 		}
-		j = jobItem{Submitted: r.Submitted, GPUs: r.GPUs}
+		j = jobItem{Submitted: r.Submitted, GPUs: r.GPUs, As: as}
 		if r.Submitted.After(a.newest) {
 			a.newest = r.Submitted
 		}
 	}
 	if at, over := endOf(r, known, now); over && !j.Over {
-		a.cfg.Predict.Finish(a.cfg.Tenant, j.Submitted, r.Started, j.GPUs, at)
+		as := j.As
+		as.Failed = r.Failed()
+		a.cfg.Predict.Finish(a.cfg.Tenant, j.Submitted, r.Started, j.GPUs, at, as)
 		j.Over = true
 	}
 	a.seen[r.ID] = j
@@ -171,6 +175,8 @@ type jobItem struct {
 	Submitted time.Time `json:"submitted"`
 	GPUs      int       `json:"gpus"`
 	Over      bool      `json:"over,omitempty"` // its end was told
+
+	As forecast.Traits `json:"as,omitzero"` // what is known of it beside
 }
 
 // endOf says when a job ended, if it did. Of one whose source never tells, only

@@ -121,7 +121,7 @@ func (a *Agent) forgetJobs() {
 			continue
 		}
 		if !j.Over {
-			a.cfg.Predict.Finish(a.cfg.Tenant, j.Submitted, time.Time{}, j.GPUs, j.Submitted.Add(keepOpen))
+			a.cfg.Predict.Finish(a.cfg.Tenant, j.Submitted, time.Time{}, j.GPUs, j.Submitted.Add(keepOpen), j.As)
 		}
 		delete(a.seen, id)
 	}

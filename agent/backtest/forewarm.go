@@ -99,14 +99,14 @@ type watcher struct {
 
 // Submit counts a job.
 func (w *watcher) Submit(now int64, j core.Job) {
-	w.noteError(w.class.Submit(now, j.GPUs))
+	w.noteError(w.class.SubmitAs(now, j.GPUs, forecast.Traits(j.Traits)))
 	w.said.noteDemand(now, w.class.Demand())
 	w.next = now
 }
 
 // End counts the end of a job.
 func (w *watcher) End(now int64, j core.Job, started int64) {
-	w.noteError(w.class.End(now, j.GPUs, j.Submit, started))
+	w.noteError(w.class.EndAs(now, j.GPUs, j.Submit, started, forecast.Traits(j.Traits)))
 	w.next = now
 }
 

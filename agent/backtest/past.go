@@ -71,6 +71,7 @@ func (p *past) addRecord(r history.Record, seconds int64, tenant int) {
 	p.waited = append(p.waited, waited)
 	p.trace.Jobs = append(p.trace.Jobs, core.Job{
 		ID: r.ID, Submit: r.Submitted.Unix(), Duration: seconds, GPUs: r.GPUs, Tenant: tenant,
+		Traits: core.Traits{Class: r.Class, Array: r.Array, Failed: r.Failed()},
 	})
 }
 
@@ -82,7 +83,8 @@ func keepLatest(records []history.Record) []history.Record {
 	slices.SortFunc(sorted, func(a, b history.Record) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), b.Ended.Compare(a.Ended), b.Started.Compare(a.Started),
 			cmp.Compare(b.Duration, a.Duration), b.Submitted.Compare(a.Submitted), cmp.Compare(b.GPUs, a.GPUs),
-			cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.State, b.State))
+			cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.State, b.State), cmp.Compare(a.Class, b.Class),
+			cmp.Compare(a.Array, b.Array))
 	})
 	sorted = slices.CompactFunc(sorted, func(a, b history.Record) bool { return a.ID == b.ID })
 	slices.SortFunc(sorted, func(a, b history.Record) int {

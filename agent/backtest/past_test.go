@@ -138,3 +138,12 @@ func TestRealWaitsAreThoseThatAreKnown(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Row{Policy: Happened, Label: "what happened"}, r.Policies[0])
 }
+
+func TestWhatIsKnownOfJobsIsReplayed(t *testing.T) {
+	t.Parallel()
+	failed := jobRecord(1, "lab", 0, time.Hour, 1)
+	failed.Class, failed.Array, failed.State = 3, 4, history.TimedOut
+	p, err := prepareInput(Input{Records: []history.Record{failed}}, Config{}.WithDefaults())
+	require.NoError(t, err)
+	require.Equal(t, core.Traits{Class: 3, Array: 4, Failed: true}, p.trace.Jobs[0].Traits)
+}

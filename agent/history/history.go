@@ -15,6 +15,7 @@ package history
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"strings"
 	"time"
@@ -91,6 +92,12 @@ type Record struct {
 	GPUs int
 	// State is how the job stands or ended.
 	State State
+	// Class is a keyed hash of who runs it and what it is called, the same for all jobs of which both are; 0 when
+	// neither is known.
+	Class uint32
+	// Array is a keyed hash of what was submitted as one, such as an array of jobs or the pods of a Job; 0 when it is
+	// no part of such.
+	Array uint32
 	// Nameless says that its history has neither names nor comments nor labels: if
 	// the job is a placeholder of Forewarm, nobody can tell.
 	Nameless bool
@@ -133,6 +140,22 @@ func isPlausible(t time.Time) bool { return !t.Before(earliest) && t.Before(late
 
 func plainName(s string) bool {
 	return len(s) <= MaxName && utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
+}
+
+// Failed reports whether the job ended otherwise than it should, so that it may well be tried again.
+func (r Record) Failed() bool {
+	return r.State == Failed || r.State == TimedOut || r.State == Preempted
+}
+
+// hashOf is a short pseudonym of texts, or 0 if all are empty.
+func (o Options) hashOf(texts ...string) uint32 {
+	all := strings.Join(texts, "\x00")
+	if len(all) < len(texts) {
+		return 0
+	}
+	mac := hmac.New(sha256.New, o.Salt)
+	mac.Write([]byte(all))
+	return max(1, binary.BigEndian.Uint32(mac.Sum(nil)))
 }
 
 // Pseudonym returns the ID of a job: the first 96 bits of HMAC-SHA-256 over the

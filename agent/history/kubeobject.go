@@ -1,6 +1,7 @@
 package history
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +39,13 @@ type kubeMeta struct {
 	Labels            map[string]string `json:"labels"`
 	Annotations       map[string]string `json:"annotations"`
 }
+
+// generated is what a controller adds to the names of what it makes: a template's hash, a time, a place, letters and
+// digits at random.
+var generated = regexp.MustCompile(`(?:-[0-9]+|-[bcdfghjklmnpqrstvwxz2456789]{5,10})+$`)
+
+// stemOf is a name without that.
+func stemOf(name string) string { return generated.ReplaceAllString(name, "") }
 
 // isOurs reports whether the object is a placeholder of Forewarm.
 func (m kubeMeta) isOurs() bool {
@@ -97,7 +105,8 @@ func (k kubeObject) toRecord(o Options) (Record, bool, error) {
 		return Record{}, false, &RowError{Field: "metadata.uid",
 			Rule: "must be 1 to 256 bytes, or the name must be known"}
 	}
-	r := Record{ID: Pseudonym(o.Salt, name), Tenant: k.Metadata.Namespace, GPUs: gpus}
+	r := Record{ID: Pseudonym(o.Salt, name), Tenant: k.Metadata.Namespace, GPUs: gpus,
+		Class: o.hashOf(k.Metadata.Namespace, stemOf(k.Metadata.Name)), Array: o.hashOf(k.Metadata.owningJob())}
 	if err := k.readTimes(&r); err != nil {
 		return Record{}, false, err
 	}

@@ -46,7 +46,7 @@ func (t traceRow) toRecord(o Options) (Record, error) {
 	r := Record{
 		ID: Pseudonym(o.Salt, t.id), Tenant: tenant, Submitted: submitted,
 		Duration: duration, GPUs: gpus, State: ParseState(t.status),
-		Nameless: t.nameless, ResemblesOwn: t.resemblesOwn(),
+		Class: o.hashOf(t.user, t.name), Nameless: t.nameless, ResemblesOwn: t.resemblesOwn(),
 	}
 	if t.started != "" {
 		if r.Started, err = unixTime("start_ts", t.started); err != nil {

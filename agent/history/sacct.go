@@ -74,6 +74,10 @@ func (p *sacctParser) parseJob(get func(string) string) (Record, bool, error) {
 	r := Record{
 		ID: Pseudonym(p.options.Salt, id), Tenant: get("account"), GPUs: gpus,
 		State: ParseState(get("state")), ResemblesOwn: resembles,
+		Class: p.options.hashOf(get("user"), get("jobname")),
+	}
+	if array, _, isTask := strings.Cut(id, "_"); isTask {
+		r.Array = p.options.hashOf(array)
 	}
 	if r.Tenant == "" {
 		r.Tenant = get("partition")

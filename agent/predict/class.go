@@ -36,11 +36,12 @@ func (c Config) terms() terms {
 
 // event is the beginning or the end of a job, in Unix seconds.
 type event struct {
-	At        int64 `json:"at"`
-	GPUs      int   `json:"gpus"`
-	Submitted int64 `json:"submitted,omitempty"` // of an end
-	Started   int64 `json:"started,omitempty"`   // of an end, if it is known when the job found its GPUs
-	End       bool  `json:"end,omitempty"`
+	At        int64           `json:"at"`
+	GPUs      int             `json:"gpus"`
+	Submitted int64           `json:"submitted,omitempty"` // of an end
+	Started   int64           `json:"started,omitempty"`   // of an end, if it is known when the job found its GPUs
+	End       bool            `json:"end,omitempty"`
+	As        forecast.Traits `json:"as,omitzero"`
 }
 
 // step is a demand that lasts from a second on.
@@ -87,7 +88,7 @@ func (c *class) sortEvents() {
 	slices.SortStableFunc(c.waiting, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.sortRank(), b.sortRank()),
 			cmp.Compare(a.Submitted, b.Submitted),
-			cmp.Compare(a.GPUs, b.GPUs))
+			cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.As.Class, b.As.Class), cmp.Compare(a.As.Array, b.As.Array))
 	})
 }
 
@@ -117,10 +118,10 @@ func (c *class) observeAt(at int64) forecast.Outlook {
 func (c *class) ingestEvent(at int64, e event) {
 	if e.End {
 		submitted := min(e.Submitted, at)
-		_ = c.tenant.End(at, e.GPUs, submitted, max(submitted, e.Started))
+		_ = c.tenant.EndAs(at, e.GPUs, submitted, max(submitted, e.Started), e.As)
 		return
 	}
-	if c.tenant.Submit(at, e.GPUs) == nil {
+	if c.tenant.SubmitAs(at, e.GPUs, e.As) == nil {
 		c.steps = append(c.steps, step{at, c.tenant.Demand()})
 	}
 }

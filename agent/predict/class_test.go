@@ -34,9 +34,9 @@ func feedBursts(t *testing.T, p *predict.Predictor, order *rand.Rand) {
 			if submitted.After(noon) {
 				continue
 			}
-			require.NoError(t, p.Observe(noon, "lab", submitted, 2))
+			require.NoError(t, p.Observe(noon, "lab", submitted, 2, forecast.Traits{}))
 			if over := submitted.Add(25 * time.Minute); !over.After(noon) {
-				ends = append(ends, func() { p.Finish("lab", submitted, time.Time{}, 2, over) })
+				ends = append(ends, func() { p.Finish("lab", submitted, time.Time{}, 2, over, forecast.Traits{}) })
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func TestWhatIsHeldSurvivesARestart(t *testing.T) {
 	p, again := newPredictor(t), newPredictor(t)
 	feedBursts(t, p, rand.New(rand.NewPCG(1, 1)))
 	held := observeNow(t, p, noon).Held.Levels
-	require.NoError(t, p.Observe(noon, "lab", noon.Add(time.Minute), 2)) // told, and not looked at yet
+	require.NoError(t, p.Observe(noon, "lab", noon.Add(time.Minute), 2, forecast.Traits{})) // told, and not looked at yet
 	data, err := json.Marshal(p)
 	require.NoError(t, err)
 	require.NoError(t, again.Restore(data))
@@ -88,4 +88,29 @@ func TestAnUnknownTenantHoldsNothing(t *testing.T) {
 	now := observeNow(t, newPredictor(t), noon)
 	require.Zero(t, now.Held.Levels)
 	require.True(t, now.Next.IsZero())
+}
+
+// What fails is tried again four minutes later, each time.
+func TestWhatFailedIsHeldFor(t *testing.T) {
+	t.Parallel()
+	p := newPredictor(t)
+	as := forecast.Traits{Class: 7}
+	broken := as
+	broken.Failed = true
+	at := noon.Add(-40 * time.Hour)
+	for ; at.Before(noon); at = at.Add(4 * time.Hour) {
+		again := at.Add(7 * time.Minute)
+		require.NoError(t, p.Observe(noon, "lab", at, 4, as))
+		p.Finish("lab", at, time.Time{}, 4, at.Add(3*time.Minute), broken)
+		require.NoError(t, p.Observe(noon, "lab", again, 4, as))
+		p.Finish("lab", again, time.Time{}, 4, again.Add(time.Hour), as)
+	}
+	require.NoError(t, p.Observe(at, "lab", at, 4, as))
+	require.Equal(t, 4, observeNow(t, p, at).Demand)
+	over := at.Add(3 * time.Minute)
+	p.Finish("lab", at, time.Time{}, 4, over, broken)
+	now := observeNow(t, p, over)
+	require.Zero(t, now.Demand)
+	require.Greater(t, now.Forecast.AtLeast(4), 0.7)
+	require.GreaterOrEqual(t, now.Held.Levels, 4)
 }

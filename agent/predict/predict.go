@@ -203,7 +203,7 @@ func New(c Config, forecaster *Forecaster) (*Predictor, error) {
 
 // Observe counts the arrival of a job. Beside ErrFuture it fails as
 // forecast.Series.Observe does, and then nothing has changed.
-func (p *Predictor) Observe(now time.Time, name string, at time.Time, gpus int) error {
+func (p *Predictor) Observe(now time.Time, name string, at time.Time, gpus int, as forecast.Traits) error {
 	if at.After(now.Add(p.cfg.Skew)) {
 		return fmt.Errorf("observing an arrival at %s: %w", at.UTC().Format(time.RFC3339), ErrFuture)
 	}
@@ -215,7 +215,7 @@ func (p *Predictor) Observe(now time.Time, name string, at time.Time, gpus int) 
 		return err
 	}
 	t.counts[at.Unix()/p.windowSeconds()] += gpus
-	t.class.waiting = append(t.class.waiting, event{At: at.Unix(), GPUs: gpus})
+	t.class.waiting = append(t.class.waiting, event{At: at.Unix(), GPUs: gpus, As: as})
 	if h := p.trust.evidenceOf(name); h != nil {
 		h.Watch.Submit(at, gpus)
 	}
@@ -223,13 +223,13 @@ func (p *Predictor) Observe(now time.Time, name string, at time.Time, gpus int) 
 }
 
 // Finish tells that a job that was observed is over, or was withdrawn. started is when it found its GPUs, zero if that
-// is not known.
-func (p *Predictor) Finish(name string, submitted, started time.Time, gpus int, at time.Time) {
+// is not known. What is known of it beside whether it failed is to be what it was observed as.
+func (p *Predictor) Finish(name string, submitted, started time.Time, gpus int, at time.Time, as forecast.Traits) {
 	t := p.tenants[name]
 	if t == nil {
 		return
 	}
-	e := event{At: max(at.Unix(), submitted.Unix()), GPUs: gpus, Submitted: submitted.Unix(), End: true}
+	e := event{At: max(at.Unix(), submitted.Unix()), GPUs: gpus, Submitted: submitted.Unix(), End: true, As: as}
 	if started.After(submitted) {
 		e.Started = started.Unix()
 	}

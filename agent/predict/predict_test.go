@@ -80,7 +80,7 @@ func teachHistory(t testing.TB, p *Predictor) {
 	for week := range 6 {
 		for minute := 0; minute < 60; minute += 10 {
 			at := monday.AddDate(0, 0, 7*week).Add(9*time.Hour + time.Duration(minute)*time.Minute)
-			require.NoError(t, p.Observe(now, tenantName, at, 4))
+			require.NoError(t, p.Observe(now, tenantName, at, 4, forecast.Traits{}))
 		}
 	}
 	require.NoError(t, p.Advance(now))
@@ -234,12 +234,12 @@ func TestWithoutLinesNothingIsAsked(t *testing.T) {
 func TestObserveRefuses(t *testing.T) {
 	t.Parallel()
 	p := newPredictor(t, nil)
-	require.ErrorIs(t, p.Observe(now, tenantName, now.Add(time.Hour), 1), ErrFuture)
-	require.NoError(t, p.Observe(now, tenantName, now.Add(time.Minute), 1), "clocks differ a little")
-	require.ErrorIs(t, p.Observe(now, tenantName, now, 0), forecast.ErrGPUs)
+	require.ErrorIs(t, p.Observe(now, tenantName, now.Add(time.Hour), 1, forecast.Traits{}), ErrFuture)
+	require.NoError(t, p.Observe(now, tenantName, now.Add(time.Minute), 1, forecast.Traits{}), "clocks differ a little")
+	require.ErrorIs(t, p.Observe(now, tenantName, now, 0, forecast.Traits{}), forecast.ErrGPUs)
 	var order *forecast.OrderError
-	require.ErrorAs(t, p.Observe(now, tenantName, now.Add(-time.Hour), 1), &order)
-	require.NoError(t, p.Observe(now, "other", now.Add(-time.Hour), 1), "each tenant has its own time")
+	require.ErrorAs(t, p.Observe(now, tenantName, now.Add(-time.Hour), 1, forecast.Traits{}), &order)
+	require.NoError(t, p.Observe(now, "other", now.Add(-time.Hour), 1, forecast.Traits{}), "each tenant has its own time")
 }
 
 func TestArrivedCountsAndForgets(t *testing.T) {
@@ -248,8 +248,8 @@ func TestArrivedCountsAndForgets(t *testing.T) {
 	teachHistory(t, p)
 	require.Zero(t, p.Arrived(tenantName, monday.Add(9*time.Hour)), "long ago")
 	hour := now.Truncate(time.Hour)
-	require.NoError(t, p.Observe(now, tenantName, now, 3))
-	require.NoError(t, p.Observe(now, tenantName, now.Add(time.Minute), 2))
+	require.NoError(t, p.Observe(now, tenantName, now, 3, forecast.Traits{}))
+	require.NoError(t, p.Observe(now, tenantName, now.Add(time.Minute), 2, forecast.Traits{}))
 	require.Equal(t, 5, p.Arrived(tenantName, hour))
 	require.Zero(t, p.Arrived("nobody", hour))
 }
@@ -258,7 +258,7 @@ func TestStateRoundTrip(t *testing.T) {
 	t.Parallel()
 	p := newPredictor(t, nil)
 	teachHistory(t, p)
-	require.NoError(t, p.Observe(now, tenantName, now, 3))
+	require.NoError(t, p.Observe(now, tenantName, now, 3, forecast.Traits{}))
 	data, err := json.Marshal(p)
 	require.NoError(t, err)
 	back := newPredictor(t, nil)

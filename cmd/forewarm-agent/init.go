@@ -212,7 +212,7 @@ func (f *found) printFindings(cmd *cobra.Command) {
 
 // sacctLine makes the text that kind jobs, format sacct reads.
 const sacctLine = "sacct --parsable2 --allusers --starttime now-90days -o " +
-	"JobID,Submit,Start,End,ElapsedRaw,State,Account,Partition,ReqTRES,AllocTRES,JobName > jobs.sacct"
+	"JobID,Submit,Start,End,ElapsedRaw,State,Account,Partition,ReqTRES,AllocTRES,User,JobName > jobs.sacct"
 
 // squeueLine makes the text that kind jobs, format squeue reads; to be run every minute.
 const squeueLine = "squeue --array --states=all -O " +

@@ -10,9 +10,9 @@ import "slices"
 
 // Traits are what a history tells of a job beside its size and times. What is not known is zero.
 type Traits struct {
-	Class  uint32 // a hash of who runs it and what it is called
-	Array  uint32 // a hash of what was submitted as one: an array of jobs, the pods of a Job
-	Failed bool   // it ended otherwise than it should; known at its end
+	Class  uint32 `json:"class,omitempty"`  // a hash of who runs it and what it is called
+	Array  uint32 `json:"array,omitempty"`  // a hash of what was submitted as one: an array, the pods of a Job
+	Failed bool   `json:"failed,omitempty"` // it ended otherwise than it should; known at its end
 }
 
 // unit is a job that runs, or those that were submitted as one, of which some do.

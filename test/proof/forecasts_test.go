@@ -102,7 +102,7 @@ func recordForecasts(t *testing.T) ([]predict.Entry, []predict.Outcome, *predict
 	require.NoError(t, err)
 	for i := range 100 {
 		at := issued.Add(time.Duration(3*i-300) * time.Second)
-		require.NoError(t, p.Observe(issued, tenantName, at, 1+i%4))
+		require.NoError(t, p.Observe(issued, tenantName, at, 1+i%4, forecast.Traits{}))
 	}
 	require.NoError(t, p.Advance(issued))
 	said := p.Predict(issued, tenantName, predict.Answer{})
