@@ -149,7 +149,7 @@ func TestExecWhileTheServerStops(t *testing.T) {
 	require.NoError(t, w.server.Run(ctx))
 	require.Equal(t, exit.Failed, <-ended)
 	require.Regexp(t, `^Error: the control plane was stopped, and hung the session up\nNext:  forewarm status\n`+
-		`  or:  forewarm allocations show alc_\w+\n$`, errs.String())
+		`  or:  forewarm allocations show alc_\w+\n  or:  forewarm exec alc_\w+ -- ps -ef\n$`, errs.String())
 }
 
 // What is not in reach says so, and what to do.

@@ -248,6 +248,8 @@ func explain(where at, err error) error {
 	switch ended.Code {
 	case wire.NotStarted:
 		e.Code, e.Next = exit.NotStarted, []string{"forewarm exec " + where.id} // a shell, to look for it
+	case wire.NodeLost: // whether it still runs can be seen there
+		e.Next = append(look, "forewarm exec "+where.id+" -- ps -ef")
 	case wire.LeaseOver, wire.Refused:
 		e.Code, e.Next = exit.Conflict, look[1:]
 	}

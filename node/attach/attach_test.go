@@ -41,9 +41,10 @@ type (
 type plane struct {
 	t        *testing.T
 	attached chan *attachStream
-	release  chan struct{}    // ends the stream that is attached
-	ends     chan session.End // of sessions
-	keys     chan string      // with which streams came
+	release  chan struct{}      // ends the stream that is attached
+	ends     chan session.End   // of sessions
+	keys     chan string        // with which streams came
+	leave    context.CancelFunc // ends the daemon
 	// sessionKeys are those with which the sessions "renewed" came.
 	sessionKeys chan string
 }
@@ -128,6 +129,7 @@ func newPlane(t *testing.T, change func(*attach.Config)) *plane {
 	at, err := attach.New(cfg)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
+	p.leave = cancel
 	var all sync.WaitGroup
 	all.Go(func() { at.Run(ctx) })
 	t.Cleanup(func() {
@@ -225,6 +227,17 @@ func TestAFloodedSessionEndsWithItsUser(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("it goes on")
 	}
+}
+
+// Who has a session is told that the daemon ended, and not only that the command was hung up.
+func TestTheEndOfADaemonIsTold(t *testing.T) {
+	p := newPlane(t, nil)
+	s := <-p.attached
+	require.NoError(t, s.Send(open("one", "sleep", "1000")))
+	require.NoError(t, s.Send(open("two", "true")))
+	require.Equal(t, session.End{}, <-p.ends)
+	p.leave()
+	require.Contains(t, (<-p.ends).Reason, "the node's daemon ended")
 }
 
 // told is a log's handler that tells of a message.

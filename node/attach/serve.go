@@ -36,6 +36,9 @@ func (a *Attachment) serve(ctx context.Context, o *forewarmv1.OpenSession) {
 	proving := s.keepProving(running, a.SignEvery)
 	end := a.run(running, o, s)
 	proving()
+	if ctx.Err() != nil && end.Reason != "" {
+		end.Reason = "the node's daemon ended, as for another version of it, and hung it up; a job would go on"
+	}
 	log.InfoContext(ctx, "session ended", "after", time.Since(from).Round(time.Millisecond), //nolint:forbidigo // as above
 		"exit_code", end.ExitCode, "code", end.Code, "reason", end.Reason)
 	_ = s.Send(session.Result, end.Encode())
