@@ -79,14 +79,19 @@ func displaceReservations(tx *txn.Tx, p *txn.PoolTx, ids []string, by txn.Verdic
 	return nil
 }
 
-// MarkIdle notes that work on the slots ended now, from which idleness counts.
+// MarkIdle notes that work on the slots ended now, from which idleness counts. Where others go on it does not count yet.
 func MarkIdle(tx *txn.Tx, p *txn.PoolTx, slots []int) {
 	for _, slot := range slots {
-		if n, ok := p.NodeOnSlot(slot); ok && n.State() == node.Ready {
+		if n, ok := p.NodeOnSlot(slot); ok && n.State() == node.Ready && !isHeld(p, n) {
 			n.IdleSince = tx.Now()
 			p.PutNode(n)
 		}
 	}
+}
+
+// isHeld reports whether somebody has a device of a node.
+func isHeld(p *txn.PoolTx, n node.Node) bool {
+	return slices.ContainsFunc(n.Devices, func(d capacity.Device) bool { return p.Taken[d.UUID] != "" })
 }
 
 // FreeDevices picks the allocation's devices on its slots, or reports that a node is
