@@ -2,8 +2,7 @@
 // how long people would have waited and what idling would have cost.
 //
 // The unit is one GPU, time is in whole seconds, tenants never share GPUs and
-// capacity is unlimited unless a budget of units says otherwise. What happens in
-// one second happens in this order: jobs end, boots are ready, pending jobs
+// capacity is unlimited. What happens in one second happens in this order: jobs end, boots are ready, pending jobs
 // start, jobs arrive (each may start at once), policies are asked, and then
 // units are booted and released. Everything is deterministic, and a policy is
 // told of things only when they have happened.
