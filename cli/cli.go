@@ -51,7 +51,7 @@ import (
 // Root returns the command tree, to which the caller may add its own commands.
 // openSlurm is how a Slurm cluster is reached.
 func Root(version string, openSlurm func(app.SlurmAccess) (app.SlurmCluster, error)) *cobra.Command {
-	return newRoot(app.World{Version: version, Getenv: os.Getenv, Clock: clock.System{}, Pause: sleepContext,
+	return newRoot(app.World{Version: version, Getenv: os.Getenv, IsSet: isSet, Clock: clock.System{}, Pause: sleepContext,
 		Terminal: isTerminal, Become: becomeProgram, OpenSlurm: openSlurm})
 }
 
@@ -105,3 +105,8 @@ func newRoot(w app.World) *cobra.Command {
 
 // colours annotates the root when a terminal shows them.
 const colours = "colours"
+
+func isSet(name string) bool {
+	_, is := os.LookupEnv(name)
+	return is
+}

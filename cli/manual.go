@@ -67,8 +67,9 @@ func writeReference(w io.Writer, root *cobra.Command) {
 		"name. Commands ask questions only at a terminal.\n\n"+
 		"The server is `--server`, else that of `--context`, else `FOREWARM_API`, else that of `FOREWARM_CONTEXT`,\n"+
 		"else that of the context in use. The key is `FOREWARM_API_KEY`, else the content of the file\n"+
-		"`FOREWARM_API_KEY_FILE`, else the context's key. A context's key goes to that context's own server only: a\n"+
-		"context named together with another server is refused unless the environment has a key.\n")
+		"`FOREWARM_API_KEY_FILE`, else the context's key. A variable that is set and empty counts as\n"+
+		"not set, which a warning says. A context's key goes to that context's own server only: a context named together\n"+
+		"with another server is refused unless the environment has a key.\n")
 	for _, g := range root.Groups() {
 		_, _ = fmt.Fprintf(w, "\n## %s\n", strings.TrimSuffix(g.Title, ":"))
 		for _, c := range root.Commands() {

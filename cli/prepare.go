@@ -43,6 +43,9 @@ func checkFlags(a *app.App, cmd *cobra.Command) error {
 	a.OnPlainKey = func(host string) {
 		a.Say(cmd, "warning: your key goes to %s unencrypted; use https://", host)
 	}
+	a.OnEmptyVariable = func(name string) {
+		a.Say(cmd, "warning: %s is set and empty, which counts as not set: what was saved is used", name)
+	}
 	if a.Terminal(cmd.ErrOrStderr()) && !a.Flags.NoColor && a.Getenv("NO_COLOR") == "" {
 		cmd.Root().Annotations = map[string]string{colours: "yes"}
 	}

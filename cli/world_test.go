@@ -180,6 +180,7 @@ func (w *town) inPlainWords(args []string, errs string, code int) {
 // newRoot is a fresh command tree in front of this town.
 func (w *town) newRoot() *cobra.Command {
 	return newRoot(app.World{Version: "1.2.3", Clock: w.clock, Getenv: func(name string) string { return w.env[name] },
+		IsSet:    func(name string) bool { _, is := w.env[name]; return is },
 		Terminal: func(any) bool { return w.terminal }, OpenSlurm: openRecordedSlurm, Become: w.become,
 		Pause: func(ctx context.Context, d time.Duration) error {
 			if w.onPause != nil {

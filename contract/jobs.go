@@ -91,6 +91,8 @@ type JobEnding struct {
 	By      time.Time `json:"by" doc:"Then its GPUs are taken, whatever its nodes say."`
 	For     string    `json:"for,omitempty"`
 	Hold    bool      `json:"hold,omitempty" doc:"It is held then, instead of waiting again."`
+	// UnheardBy are told of one job alone.
+	UnheardBy []string `json:"unheard_by,omitempty"`
 }
 
 // JobCheckpoint has a job told by a signal that its end is near.
@@ -252,7 +254,9 @@ var jobTags = tags{
 		`limit stays max_runtime_seconds."`,
 	"Job.Unpredicted": `doc:"Why there is no predicted_start or predicted_end, where one was asked for."`,
 	"JobEnding.For":   `doc:"The job for which it leaves; left out where that is another organization's."`,
-	"Job.Directory":   `doc:"Where it begins; left out: the folder of its allocation on the node."`,
+	"JobEnding.UnheardBy": `doc:"Nodes on which it runs whose daemons have been silent for two minutes, and have not ` +
+		`heard that it is to end; where one job is read."`,
+	"Job.Directory": `doc:"Where it begins; left out: the folder of its allocation on the node."`,
 	"Job.ExitCode": `doc:"Of the last attempt: the first that was not 0, by rank; 128 and the number of the signal that ` +
 		`ended it."`,
 	"Job.PeakMemoryBytes": peakMemoryTag,

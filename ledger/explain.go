@@ -22,6 +22,7 @@ type Explanation struct {
 	Degraded  bool
 	Blockers  []Blocker
 	Refused   *RefusedError     // of what admission refuses now, else nil
+	Take      string            // a command that has what is refused take an offer; empty: none is known
 	Instead   []admission.Offer // where what gave way would have had a place, then
 	Wait      *wait.Estimate    // of what waits, else nil
 	Waits     []WorkWaits       // of an observed pool, by reason

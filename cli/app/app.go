@@ -19,8 +19,10 @@ import (
 
 // World is what the commands reach outside of their arguments.
 type World struct {
-	Version  string
-	Getenv   func(string) string
+	Version string
+	Getenv  func(string) string
+	// IsSet reports whether a variable is there, though it may be empty. Nil: nobody asks.
+	IsSet    func(string) bool
 	Clock    clock.Clock
 	Pause    func(context.Context, time.Duration) error // waits between two looks
 	Terminal func(any) bool                             // whether a person sits behind a stream
@@ -42,7 +44,9 @@ type App struct {
 	Filter               *jq.Filter                            // of --jq; nil for all
 	OnWait               func(time.Duration, contract.Problem) // says what is waited for
 	OnPlainKey           func(host string)                     // says that a key goes there unencrypted
+	OnEmptyVariable      func(name string)                     // says that one is set, and counts for nothing
 	saidPlainKey         bool
+	saidEmpty            bool
 }
 
 // PreviewsOnly reports whether a command shows a plan instead of doing something.

@@ -18,6 +18,7 @@ import (
 // was saved. A saved key goes to the server that it was saved for and to no
 // other: who names a context and another server must bring a key.
 func (a *App) Target() (contextfile.Context, error) {
+	a.warnOfEmptyVariables()
 	path, err := contextfile.Path(a.Getenv)
 	saved := contextfile.File{}
 	if err == nil {
@@ -46,6 +47,23 @@ func (a *App) WarnOfPlainKey(t contextfile.Context) {
 	}
 	a.saidPlainKey = true
 	a.OnPlainKey(u.Host)
+}
+
+// targetVariables are those that decide which server is asked, and with which key.
+var targetVariables = []string{"FOREWARM_API", "FOREWARM_CONTEXT", "FOREWARM_API_KEY", "FOREWARM_API_KEY_FILE"}
+
+// warnOfEmptyVariables says once which of these are set to nothing, as by a secret that is missing: what was saved
+// counts then, as if they were not there.
+func (a *App) warnOfEmptyVariables() {
+	if a.IsSet == nil || a.OnEmptyVariable == nil || a.saidEmpty {
+		return
+	}
+	a.saidEmpty = true
+	for _, name := range targetVariables {
+		if a.IsSet(name) && a.Getenv(name) == "" {
+			a.OnEmptyVariable(name)
+		}
+	}
 }
 
 // ErrForeignKey is why a context's key is not used for a server that was named

@@ -26,3 +26,19 @@ func TestPlainKeysAreTold(t *testing.T) {
 		require.Equal(t, want, told, server)
 	}
 }
+
+// A variable that is set to nothing, as by a secret that is missing, is told once: what was saved counts then.
+func TestEmptyVariablesAreTold(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"FOREWARM_API": "http://localhost:1", "FOREWARM_API_KEY": "", "FOREWARM_CONTEXT": "",
+		"XDG_CONFIG_HOME": t.TempDir()}
+	var told []string
+	a := &app.App{World: app.World{Getenv: func(n string) string { return env[n] },
+		IsSet: func(n string) bool { _, is := env[n]; return is }},
+		OnEmptyVariable: func(name string) { told = append(told, name) }}
+	for range 2 {
+		_, err := a.Target()
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"FOREWARM_CONTEXT", "FOREWARM_API_KEY"}, told)
+}

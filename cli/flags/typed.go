@@ -19,10 +19,27 @@ func TypedLine(cmd *cobra.Command, without ...string) string {
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if !slices.Contains(without, f.Name) {
-			line = append(line, FlagWords(f, strings.Trim(f.Value.String(), "[]")))
+			line = append(line, typedFlag(f))
 		}
 	})
 	return strings.Join(line, " ")
+}
+
+// typedFlag is a flag with its value, or with each of a list.
+func typedFlag(f *pflag.Flag) string {
+	list, isList := f.Value.(pflag.SliceValue)
+	if !isList {
+		return FlagWords(f, f.Value.String())
+	}
+	values := list.GetSlice()
+	if f.Value.Type() != "stringArray" { // which has commas between them
+		return FlagWords(f, strings.Join(values, ","))
+	}
+	words := make([]string, len(values))
+	for i, value := range values {
+		words[i] = FlagWords(f, value)
+	}
+	return strings.Join(words, " ")
 }
 
 // TypedWith is the command line that was typed with other values of some fields;

@@ -146,6 +146,7 @@ func (s steering) changeChosen(a *app.App, cmd *cobra.Command, api *client.Clien
 			fail(nameOfSet(set), err)
 		}
 	}
+	tellUnheard(a, cmd, api, jobs)
 	return errors.Join(failed, s.showChanged(a, cmd, jobs, sets))
 }
 

@@ -109,9 +109,9 @@ func (e *edit) build(a *app.App, cmd *cobra.Command) error {
 			return exit.UsageErrorf(cmd.CommandPath()+" --help",
 				"--pool and --to-pool both name the pool in which they are to wait: give one of them")
 		}
-		e.pool, _ = e.flags.GetString("pool")
-		_ = e.flags.Set("pool", "")
-		e.patch.Pool = &e.pool
+		to, _ := e.flags.GetString("pool")
+		_, _ = e.flags.Set("pool", ""), e.flags.Set("to-pool", to)
+		e.flags.Lookup("pool").Changed = false // what is to be typed again names --to-pool
 	}
 	if e.flags.Changed("to-pool") {
 		e.patch.Pool = &e.pool

@@ -3,8 +3,13 @@ package jobs
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -49,7 +54,25 @@ func endingText(x contract.Job) string {
 	if x.Ending.For != "" {
 		text += " for " + x.Ending.For
 	}
+	if n := len(x.Ending.UnheardBy); n > 0 {
+		text += ", not heard yet on " + format.Count(n, "node")
+	}
 	return text
+}
+
+// tellUnheard says of jobs that were just told to end where nobody heard it: their daemons are silent.
+func tellUnheard(a *app.App, cmd *cobra.Command, api *client.Client, jobs []contract.Job) {
+	for _, x := range jobs {
+		if x.Ending == nil {
+			continue
+		}
+		now, err := api.Job(cmd.Context(), x.ID)
+		if err != nil || now.Ending == nil || len(now.Ending.UnheardBy) == 0 {
+			continue // it has been told, which is what counts
+		}
+		a.Say(cmd, "%s  nobody has heard that on %s: the daemon there is silent. At %s at the latest its GPUs are taken; "+
+			"see: forewarm jobs explain %[1]s", x.ID, strings.Join(now.Ending.UnheardBy, ", "), format.Time(now.Ending.By))
+	}
 }
 
 // preemptibleText says whether a job may be told to leave for others, and how often it has.

@@ -110,7 +110,10 @@ func valueAt(flag *pflag.Flag, pointer string) string {
 			return values[i]
 		}
 	}
-	return strings.Trim(flag.Value.String(), "[]")
+	if ok {
+		return strings.Join(list.GetSlice(), ",")
+	}
+	return flag.Value.String()
 }
 
 // afterFrom says "from" as the flag that it is. A length is counted from there

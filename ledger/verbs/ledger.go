@@ -7,6 +7,7 @@ package verbs
 import (
 	"context"
 
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
@@ -99,6 +100,9 @@ func (l *Ledger) ApplyPlan(ctx context.Context, actor ledger.Actor, id string, o
 func (l *Ledger) ExplainRequest(ctx context.Context, actor ledger.Actor, op Operation) (ledger.Explanation, error) {
 	return l.Reporting.ExplainRequest(ctx, actor, op.bound())
 }
+
+// UnheardBy is that of jobs.
+func (l *Ledger) UnheardBy(r ledger.Reader, j job.Job) ([]string, error) { return jobs.UnheardBy(r, j) }
 
 // Store returns the port, for reads that need no verb.
 func (l *Ledger) Store() ledger.Store { return l.engine.Store }

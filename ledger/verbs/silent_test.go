@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -110,4 +111,107 @@ func TestJobsStayOffNodesThatNeverHadADaemon(t *testing.T) {
 	require.Equal(t, job.Pending, w.readJob(second.ID).State())
 	require.Contains(t, w.blockerOf(ann, second.ID, ledger.WaitsForDaemon).Evidence,
 		"no daemon has ever joined of node "+w.nodeOnSlot(0).ID)
+}
+
+// placed is a job that has GPUs of a node whose daemon has just fallen silent.
+func (w *world) placed(who ledger.Actor, c ledger.JobCommand) (job.Job, string) {
+	w.Helper()
+	j := w.submit(who, c)
+	w.doDueWork()
+	is := w.readJob(j.ID)
+	require.Equal(w, job.Scheduled, is.State())
+	on := w.readAllocation(is.AllocationID).Devices[0].NodeID
+	w.silent[on] = true
+	return is, on
+}
+
+// A daemon that falls silent just before a job is placed there never hears of it: the job begins elsewhere.
+func TestAJobThatASilentDaemonDoesNotKnowIsPlacedAnew(t *testing.T) {
+	t.Parallel()
+	w := newDaemons(t)
+	ann := w.newSubmitter("ann")
+	j, on := w.placed(ann, jobOf(2, func(c *ledger.JobCommand) { c.Job.Retries = job.Retries{} }))
+	w.pass(2*time.Minute - time.Second)
+	require.Equal(t, 1, w.readJob(j.ID).Attempt)
+	w.pass(2 * time.Second)
+	is := w.readJob(j.ID)
+	require.Equal(t, job.Scheduled, is.State(), "as soon as the daemon counts as silent, with nothing else that happens")
+	require.Equal(t, 2, is.Attempt)
+	require.Zero(t, is.Losses, "it has lost nothing")
+	require.Equal(t, j.EligibleAt, is.EligibleAt)
+	require.NotEqual(t, on, w.readAllocation(is.AllocationID).Devices[0].NodeID)
+	told := w.readEvents("job.pending")
+	require.Equal(t, "no daemon of node "+on+" is there that would start it, and none was told to",
+		told[len(told)-1].Message)
+
+	w.silent = map[string]bool{}
+	w.beatAll()
+	require.Empty(t, w.orders(w.joined[on]), "the daemon that comes back has nothing to start")
+}
+
+// Whether what a silent daemon was told to start runs there is not known: it begins nowhere else.
+func TestAJobThatASilentDaemonMayRunBeginsNowhereElse(t *testing.T) {
+	t.Parallel()
+	w := newDaemons(t)
+	ann := w.newSubmitter("ann")
+	j, on := w.placed(ann, jobOf(2, nil))
+	told := w.orders(w.joined[on])
+	require.Len(t, told, 1, "the answer may be lost, or what the daemon says of it")
+	w.pass(20 * time.Minute)
+	is := w.readJob(j.ID)
+	require.Equal(t, job.Scheduled, is.State())
+	require.Equal(t, 1, is.Attempt)
+	says := w.blockerOf(ann, j.ID, "no_daemon")
+	require.Contains(t, says.Message,
+		"was told to start it and has said nothing since: whether it runs there is not known")
+	require.Equal(t, "forewarm jobs requeue "+j.ID, says.Fix)
+
+	w.silent = map[string]bool{}
+	w.report(w.joined[on], told[0], nil)
+	require.Equal(t, job.Running, w.readJob(j.ID).State(), "it had begun")
+}
+
+// Of several pools the job goes to one whose nodes have daemons.
+func TestAJobThatASilentDaemonDoesNotKnowMovesToAnotherPool(t *testing.T) {
+	t.Parallel()
+	w := newDaemons(t)
+	ann := w.newSubmitter("ann")
+	dear := w.addPool("dear", 9*money.USD, nil)
+	by := w.mustAllocate(w.newPerson("by hand"), 6)
+	require.Len(t, by.Slots, 3)
+	j, _ := w.placed(ann, anywhere(2, nil))
+	w.pass(3 * time.Minute)
+	is := w.readJob(j.ID)
+	require.Equal(t, job.Scheduled, is.State())
+	require.Equal(t, dear.ID, is.PoolID)
+}
+
+// Nobody is said to have been told what no daemon has heard.
+func TestAnEndThatNoDaemonKnowsIsNotSaidToBeTold(t *testing.T) {
+	t.Parallel()
+	w := newDaemons(t)
+	ann := w.newSubmitter("ann")
+	r := w.runWarm(ann, jobOf(2, nil))
+	on := r.orders[0].Allocation.Devices[0].NodeID
+	since := w.clock.Now()
+	w.silent[on] = true
+	w.pass(3 * time.Minute)
+	w.mustCancel(ann, r.ID)
+	why, err := w.ledger.ExplainJob(t.Context(), ann, r.ID)
+	require.NoError(t, err)
+	require.Contains(t, why.Summary, "the daemon of its node, which said something last at "+
+		ledger.FormatTimeSeen(since, w.clock.Now())+", has not heard that: nothing was told TERM there yet.")
+	require.Contains(t, why.Summary, "at the latest its GPUs are taken, and it is cancelled")
+	unheard, is := []string(nil), w.readJob(r.ID)
+	w.read(func(reader ledger.Reader) (err error) {
+		unheard, err = w.ledger.UnheardBy(reader, is)
+		return err
+	})
+	require.Equal(t, []string{on}, unheard)
+
+	w.clock.Set(w.clock.Now().Add(time.Second))
+	w.beat(w.joined[on])
+	why, err = w.ledger.ExplainJob(t.Context(), ann, r.ID)
+	require.NoError(t, err)
+	require.Contains(t, why.Summary, "It is ending: it was told TERM")
 }

@@ -118,6 +118,9 @@ func encodeRefusal(e ledger.Explanation) []contract.BlockedBy {
 			Asked: b.Asked}
 		if label, ok := problem.FixFor(b.Code, e.Refused); ok {
 			x.Fix = &contract.Fix{Label: label}
+			if e.Kind == "job" && b.Code == "capacity_exhausted" {
+				x.Fix = fixOfJob(e)
+			}
 		}
 		if b.Code == "capacity_exhausted" {
 			x.ClearsAt = encodeBand(e.ClearsAt())
@@ -125,4 +128,12 @@ func encodeRefusal(e ledger.Explanation) []contract.BlockedBy {
 		out = append(out, x)
 	}
 	return out
+}
+
+// fixOfJob is how a job that waits for room begins earlier than by itself.
+func fixOfJob(e ledger.Explanation) *contract.Fix {
+	if e.Take == "" {
+		return &contract.Fix{Label: "It starts by itself once there is room, and its turn has come"}
+	}
+	return &contract.Fix{Label: "It starts by itself once there is room; one of the offers is taken by", Command: e.Take}
 }

@@ -135,6 +135,9 @@ func getJob(ctx context.Context, a *API, in *struct {
 		if err == nil && in.Position {
 			err = a.tellEnd(r, j, &out)
 		}
+		if err == nil && out.Ending != nil {
+			out.Ending.UnheardBy, err = a.Ledger.UnheardBy(r, j)
+		}
 		return err
 	})
 	return &One[contract.Job]{ETag: formatETag(out.Version), Body: out}, err

@@ -211,10 +211,27 @@ const (
 
 // wayOut is the fix of a refusal, which names offers only if there are any.
 func (r refusal) wayOut(e *ledger.RefusedError) string {
-	if strings.HasPrefix(r.fix, takeOffer) && len(e.Decision.Offers) == 0 {
+	switch {
+	case strings.HasPrefix(r.fix, takeOffer) && len(e.Decision.Offers) == 0:
 		return withoutOffers
+	case r.blocker == admission.NoMatchingHardware:
+		return fitHardware(e, r.fix)
 	}
 	return r.fix
+}
+
+// fitHardware says what of a shape is too much for a pool, of which there may be enough GPUs.
+func fitHardware(e *ledger.RefusedError, usual string) string {
+	for _, r := range e.Decision.Reasons {
+		switch {
+		case r.Code != admission.NoMatchingHardware || r.Asked > r.Limit:
+		case r.Asked <= int64(e.PerNode):
+			return "Ask for fewer nodes, with more GPUs on each, or another pool"
+		default:
+			return "Ask for fewer GPUs on each node, or fewer nodes, or another pool"
+		}
+	}
+	return usual
 }
 
 // FixFor says what changes a blocker of the code in a refusal.

@@ -90,3 +90,18 @@ func TestWhatWasNotTriedMayBeSentAgain(t *testing.T) {
 	require.NotZero(t, p.RetryAfter)
 	require.Contains(t, p.Detail, "not tried")
 }
+
+// Who asks for more nodes than there are is not sent away to ask for fewer GPUs, of which there are enough.
+func TestTheWayOutOfAShapeIsWhatIsTooMuch(t *testing.T) {
+	t.Parallel()
+	for want, reason := range map[string]admission.Reason{
+		"Ask for fewer nodes, with more GPUs on each, or another pool":     {Limit: 4, Asked: 2},
+		"Ask for fewer GPUs on each node, or fewer nodes, or another pool": {Limit: 16, Asked: 8},
+		"Ask for fewer GPUs, or another pool":                              {Limit: 4, Asked: 5},
+	} {
+		reason.Code = admission.NoMatchingHardware
+		e := &ledger.RefusedError{PerNode: 4, Decision: admission.Decision{Reasons: []admission.Reason{reason}}}
+		label, _ := problem.FixFor(string(reason.Code), e)
+		require.Equal(t, want, label)
+	}
+}

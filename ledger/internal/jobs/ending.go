@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/forewarm/forewarm/core/job"
@@ -92,4 +93,74 @@ func stopOf(j job.Job, of ledger.JobAttempt) (ledger.JobStop, bool) {
 	return ledger.JobStop{JobAttempt: of, Signal: j.Checkpoint.Signal, LeaderOnly: j.Checkpoint.LeaderOnly,
 			Lead: j.Ending.Lead, Grace: j.Ending.Grace},
 		j.Attempt == of.Attempt && j.Ending.Is()
+}
+
+// unheard are the nodes on which an attempt runs that was told to end, and whose daemons have said nothing since, with
+// the last word of the one that has been silent for the longest time; zero: it never said any.
+func unheard(r ledger.Reader, j job.Job) (ids []string, last time.Time, err error) {
+	if !j.Ending.Is() {
+		return nil, last, nil
+	}
+	ranks, err := r.JobRanks(j.ID, j.Attempt)
+	if err != nil {
+		return nil, last, err
+	}
+	var runs []string
+	for _, rank := range ranks {
+		if rank.State == job.RankRunning {
+			runs = append(runs, rank.NodeID)
+		}
+	}
+	if len(runs) == 0 {
+		return nil, last, nil
+	}
+	seen, err := r.DaemonsSeen(runs)
+	for _, id := range runs {
+		if at := seen[id]; at.Before(j.Ending.Asked) {
+			if len(ids) == 0 || at.Before(last) {
+				last = at
+			}
+			ids = append(ids, id)
+		}
+	}
+	return ids, last, err
+}
+
+// UnheardBy are the nodes of a job that was told to end whose daemons are silent, and have not heard that.
+func UnheardBy(r ledger.Reader, j job.Job) ([]string, error) {
+	ids, last, err := unheard(r, j)
+	if err != nil || len(ids) == 0 || r.Now().Sub(last) <= ledger.SilentAfter {
+		return nil, err
+	}
+	return ids, nil
+}
+
+// tellUnheard says of a job that was told to end where no daemon has heard it.
+func tellUnheard(r ledger.Reader, e *ledger.Explanation, j job.Job) error {
+	ids, last, err := unheard(r, j)
+	if err == nil && len(ids) > 0 {
+		e.Summary = unheardSummary(j, ids, last, e.At)
+	}
+	return err
+}
+
+// unheardSummary is one sentence on a job that was told to end where no daemon has heard it.
+func unheardSummary(j job.Job, ids []string, last, now time.Time) string {
+	then := thenText(j.Ending)
+	said := "never said anything"
+	if !last.IsZero() {
+		said = "said something last at " + ledger.FormatTimeSeen(last, now)
+	}
+	return fmt.Sprintf("It is to end, and the daemon of %s, which %s, has not heard that: nothing was told TERM there "+
+		"yet. At %s at the latest its GPUs are taken, and it %s; what runs there ends when the daemon is back.",
+		nodesOf(j, ids), said, ledger.FormatTimeSeen(j.Ending.By, now), then)
+}
+
+// thenText is what becomes of a job once its attempt has ended.
+func thenText(e job.Ending) string {
+	if e.Hold {
+		return "is held until somebody releases it"
+	}
+	return map[job.Then]string{job.ThenCancelled: "is cancelled", job.ThenRequeued: "waits for other GPUs",
+		job.ThenPreempted: "waits again, with its place in the queue"}[e.Then]
 }

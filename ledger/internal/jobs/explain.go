@@ -24,7 +24,8 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 	var j job.Job
 	var queued []ledger.QueuedJob
 	var room *learned.Room
-	var unserved, silent []string
+	var unserved *ledger.Blocker
+	var silent []string
 	var hot []node.Node
 	var reserved []reservation.Reservation
 	var around queue
@@ -35,7 +36,10 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 			return err
 		}
 		e = ledger.Explanation{At: r.Now(), Kind: "job", Subject: j.ID, State: string(j.State()), Reason: j.Reason,
-			PoolID: j.PoolID, Since: sinceOf(j)}
+			PoolID: j.PoolID}
+		if e.Since, err = sinceOf(r, j); err != nil {
+			return err
+		}
 		if j.State() == job.Pending {
 			if queued, err = l.QueueOf(r, j.PoolID); err == nil {
 				room, err = roomInWay(r, j)
@@ -54,7 +58,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 			}
 		}
 		if err == nil && j.State() == job.Scheduled {
-			unserved, err = silentUnder(r, j, job.Ordered)
+			unserved, err = unservedBlocker(r, actor, j)
 		}
 		if err == nil {
 			noWorker, err = l.missingWorker(r, actor, j)
@@ -65,7 +69,9 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 		if err == nil && j.Awaited.Is() {
 			j, err = stillAwaited(r, j)
 		}
-		e.Summary = summaryOf(j)
+		if e.Summary = summaryOf(j); err == nil {
+			err = tellUnheard(r, &e, j)
+		}
 		return err
 	})
 	if err != nil {
@@ -79,11 +85,11 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: "held", Message: "It is held until somebody releases it.",
 			Fix: "forewarm jobs release " + j.ID})
 	}
-	if len(unserved) > 0 {
-		e.Blockers = append(e.Blockers, noDaemon(unserved))
+	if unserved != nil {
+		e.Blockers = append(e.Blockers, *unserved)
 	}
 	if len(silent) > 0 {
-		e.Blockers = append(e.Blockers, silentDaemon(silent))
+		e.Blockers = append(e.Blockers, silentDaemon(j, silent))
 	}
 	if noWorker != nil {
 		e.Blockers = append(e.Blockers, *noWorker)
@@ -177,6 +183,7 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 	err := tryJob(ctx, l, j)
 	if refused, ok := errors.AsType[*ledger.RefusedError](err); ok {
 		e.Refused, err = refused, nil
+		e.Take = takeOffer(&e, j)
 	}
 	if errors.Is(err, ledger.ErrRecovering) {
 		e.Next, err = nil, nil
@@ -251,17 +258,12 @@ func summaryOf(j job.Job) string {
 // endingSummary is one sentence on a job whose attempt was told to end.
 func endingSummary(j job.Job) string {
 	e := j.Ending
-	then := map[job.Then]string{job.ThenCancelled: "is cancelled", job.ThenRequeued: "waits for other GPUs",
-		job.ThenPreempted: "waits again, with its place in the queue"}[e.Then]
-	if e.Hold {
-		then = "is held until somebody releases it"
-	}
 	told := "TERM"
 	if e.Lead > 0 {
 		told = j.Checkpoint.Signal + ", and TERM after " + phrase.Length(e.Lead)
 	}
 	text := fmt.Sprintf("It is ending: it was told %s, and gets KILL %s after TERM. Then it %s.", told,
-		phrase.Length(e.Grace), then)
+		phrase.Length(e.Grace), thenText(e))
 	if e.Then == job.ThenPreempted {
 		text = "It leaves its GPUs for " + leftFor(e) + ". " + text
 	}

@@ -61,8 +61,8 @@ func blockedByReservations(e *ledger.Explanation, j job.Job, reserved []reservat
 			phrase.Count(gpus, "GPU"))
 	}
 	b.ClearsAt = &ledger.Band{P10: first.End, P50: first.End, P90: first.End}
-	if fits := fitsBefore(e, j); fits >= time.Minute {
-		b.Fix = fmt.Sprintf("if it needs no longer: forewarm jobs edit %s --max-runtime %dm", j.ID, fits/time.Minute)
+	if shorter := shortenText(e, j); shorter != "" {
+		b.Fix = "if it needs no longer: " + shorter
 	}
 	e.Blockers = append(e.Blockers, b)
 }
@@ -71,11 +71,30 @@ func blockedByReservations(e *ledger.Explanation, j job.Job, reserved []reservat
 func fitsBefore(e *ledger.Explanation, j job.Job) (longest time.Duration) {
 	beside := booking.LeaseOfJob(j) - j.MaxRuntime // for its start and its end
 	for _, o := range e.Refused.Decision.Offers {
-		if o.Shape == j.Shape && !o.Window.Start.After(e.At) {
+		if o.Pool == j.PoolID && o.Shape == j.Shape && !o.Window.Start.After(e.At) {
 			longest = max(longest, o.Window.Length()-beside)
 		}
 	}
 	return longest
+}
+
+// shortenText is the command by which a job is short enough to start now; empty: no length is.
+func shortenText(e *ledger.Explanation, j job.Job) string {
+	if fits := fitsBefore(e, j); fits >= time.Minute {
+		return fmt.Sprintf("forewarm jobs edit %s --max-runtime %dm", j.ID, fits/time.Minute)
+	}
+	return ""
+}
+
+// takeOffer is the command by which a job that waits takes an offer of admission's: another pool, or a shorter time.
+// Its GPUs stay as they are.
+func takeOffer(e *ledger.Explanation, j job.Job) string {
+	for _, o := range e.Refused.Decision.Offers {
+		if o.Pool != j.PoolID && o.Shape == j.Shape && !o.Window.Start.After(e.At) && !inReservation(j) {
+			return "forewarm jobs edit " + j.ID + " --to-pool " + o.Pool
+		}
+	}
+	return shortenText(e, j)
 }
 
 // nameReservation tells of a reservation; those of others have no name.

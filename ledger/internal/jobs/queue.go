@@ -36,6 +36,7 @@ type queue struct {
 	eligible []job.Job                       // whose wait begins now: what they waited for has come
 	hopeless []failure
 	late     []job.Job        // that have their GPUs, and that no daemon has started in time
+	unheard  []job.Job        // that have their GPUs where a daemon is silent that was never told of them
 	turns    []ledger.JobTurn // whose it was next, when that was decided last
 	overdue  []job.Job        // that were told to end, and should have by now
 }
@@ -70,7 +71,7 @@ func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 	}
 	q.rules = l.Config.Scheduling.Now().Of(q.pool.Pool.Name)
 	q.holders = attemptsOf(live)
-	q.late = q.notStarted()
+	q.late, q.unheard = q.notStarted()
 	for _, j := range live {
 		if j.Ending.IsOverdue(q.now) {
 			q.overdue = append(q.overdue, j)
@@ -104,21 +105,6 @@ func (q *queue) readWeights(r ledger.Reader) error {
 		q.weights[tenant] = o.Limits.Weight
 	}
 	return nil
-}
-
-// startWithin is how long the daemons of a job's nodes may take to start it on all of them.
-const startWithin = 5 * time.Minute
-
-// notStarted are the jobs that have had their GPUs for too long without having been started.
-func (q queue) notStarted() []job.Job {
-	var out []job.Job
-	for _, a := range q.pool.Allocations {
-		j := q.holders[a.ID]
-		if j.State() == job.Scheduled && a.State() == allocation.Active && q.now.Sub(a.ActiveAt) >= startWithin {
-			out = append(out, j)
-		}
-	}
-	return out
 }
 
 func dependenciesOf(all []job.Job) []string {
@@ -316,17 +302,4 @@ func lowestFree(taken uint64, n, of int) (devices uint64) {
 		return 0
 	}
 	return devices
-}
-
-// sinceOf is when a job entered its state, as far as that is known.
-func sinceOf(j job.Job) time.Time {
-	switch {
-	case j.Over():
-		return j.EndedAt
-	case j.State() == job.Running || j.State() == job.Preempted:
-		return j.StartedAt
-	case j.State() == job.Scheduled:
-		return j.ScheduledAt
-	}
-	return j.SubmittedAt
 }

@@ -40,10 +40,8 @@ func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 	if err := l.noteEligible(ctx, q.eligible); err != nil {
 		return err
 	}
-	for _, j := range q.late {
-		if err := giveUpAttempt(ctx, l, j); err != nil {
-			return err
-		}
+	if err := giveUpUnstarted(ctx, l, q); err != nil {
+		return err
 	}
 	for _, j := range q.overdue {
 		if err := endInTime(ctx, l, j); err != nil {
@@ -55,6 +53,9 @@ func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 	}
 	turns, err := l.decide(ctx, q)
 	if err != nil {
+		return err
+	}
+	if err := moveDisplaced(ctx, l, q); err != nil {
 		return err
 	}
 	return keepDecided(ctx, l, q, turns)
@@ -115,14 +116,14 @@ func (l Jobs) decide(ctx context.Context, q queue) (turns []ledger.JobTurn, err 
 // nextLook is when time alone changes what is to be done; zero: never. Each plan of the pool, which may be the next
 // one for another reason, forgets when it was to be.
 func (q queue) nextLook() time.Time {
-	all := []time.Time{q.opens, q.nextLeaving(), q.reservedUntil()}
+	all := []time.Time{q.opens, q.nextLeaving(), q.reservedUntil(), q.nextUnstarted()}
 	for _, j := range q.holders {
 		all = append(all, j.Ending.By, j.Awaited.Until)
 	}
 	for _, n := range q.pool.Nodes {
 		all = append(all, n.Heat.HotUntil)
 	}
-	if len(q.lacking()) > 0 { // another pool may have nodes for them by then
+	if len(q.lacking())+len(q.displaced()) > 0 { // another pool may have nodes for them by then
 		all = append(all, q.now.Add(lookAgain))
 	}
 	var next time.Time
@@ -269,17 +270,6 @@ func failJob(tx *txn.Tx, f failure) error {
 	txn.NoteJob(tx, next, f.end.Reason)
 	tx.WakePlan(next.PoolID) // others may wait for it
 	return nil
-}
-
-// giveUpAttempt ends an attempt that no daemon has started in time.
-func giveUpAttempt(ctx context.Context, l Jobs, j job.Job) error {
-	return l.onJob(ctx, ledger.SystemActor("scheduler"), j.ID, func(tx *txn.Tx, p *txn.PoolTx, is job.Job) error {
-		if is.State() != job.Scheduled || is.Attempt != j.Attempt || is.Ending.Is() {
-			return nil
-		}
-		return endAttempt(tx, p, is, job.End{Code: job.Unserved,
-			Reason: "the daemons of its nodes did not start it within " + phrase.Length(startWithin)})
-	})
 }
 
 // QueueOf returns the jobs of a pool that wait, in the order in which they would start now, and

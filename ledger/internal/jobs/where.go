@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/placement"
+	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
@@ -55,9 +56,18 @@ func (t terms) labelsOf(p capacity.Pool, n node.Node) placement.Set {
 	return placement.NewSet(known...)
 }
 
-// checkExcluded refuses nodes that there never were: a job would run where somebody wanted to keep it off.
-func checkExcluded(tx *txn.Tx, ids []string) error {
-	for i, id := range ids {
+// checkExcluded refuses what cannot be the id of a node: a job would run where somebody wanted to keep it off. Whether
+// there is, or was, a node of an id, only those are told who see all nodes.
+func checkExcluded(tx *txn.Tx, all []string) error {
+	for i, id := range all {
+		if ids.Check(ids.Node, id) != nil {
+			return &ledger.InvalidError{Field: fmt.Sprintf("excluded_nodes[%d]", i), Rule: fmt.Sprintf(
+				"must be the id of a node, such as nod_06h05jkfp1rxn8ak4tjdkaxhc4, and %q is none", id),
+				Fix: "see: forewarm nodes list"}
+		}
+		if !tx.Actor.Scope().All {
+			continue
+		}
 		_, err := tx.Port.Node(id)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return &ledger.InvalidError{Field: fmt.Sprintf("excluded_nodes[%d]", i), Rule: fmt.Sprintf(
