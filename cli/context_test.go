@@ -100,7 +100,8 @@ func keysAsked(asked bool, key string) []string {
 func TestLoginSaysWhereThereIsNoKey(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.env["FOREWARM_API_KEY"], w.stdin = "", "\n"
+	w.stdin = "\n"
+	delete(w.env, "FOREWARM_API_KEY")
 	_, errs, code := w.runCommand("login", "--server", w.url, "--key-file", "-")
 	require.Equal(t, exit.Login, code)
 	require.Equal(t, "Error: --key-file: there is no key in standard input\n"+

@@ -66,8 +66,16 @@ type RefusedError struct {
 	// only the number is told.
 	DecisionID string
 	Others     []PoolRefusal // the other pools that might have served, and could not
+	// Closed are nodes of the pool that take no new work though their GPUs may be free.
+	Closed []ClosedNodes
 
 	Leaves *Event // in the journal, whatever becomes of the rest of the verb
+}
+
+// ClosedNodes are so many nodes that take no new work, in a state.
+type ClosedNodes struct {
+	State string
+	Nodes int
 }
 
 // PoolRefusal says why a pool could not serve.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -71,6 +72,28 @@ func TestAnOfferToAJobIsTakenByACommand(t *testing.T) {
 	j := w.submit(ann, jobOf(2, nil))
 	w.pass(time.Minute)
 	require.Equal(t, "forewarm jobs edit "+j.ID+" --max-runtime 30m", w.explainJob(ann, j.ID).Take)
-	w.mustAllocate(by, 8)
-	require.Empty(t, w.explainJob(ann, j.ID).Take, "nothing would start it now")
+}
+
+// A drained node has free GPUs, and takes nobody: whoever is refused is told so, and a job that waits.
+func TestADrainedNodeIsToldToWhomItDoesNotServe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, by := w.newSubmitter("ann"), w.newPerson("by hand")
+	w.mustAllocate(by, 1)
+	w.mustAllocate(by, 6)
+	w.pass(boot)
+	a := w.allocateFor(by, 1, time.Hour)
+	_, err := w.ledger.Release(t.Context(), by, a.ID)
+	require.NoError(t, err)
+	on := w.readNodes(node.Ready)
+	for _, n := range on {
+		_, err := w.ledger.DrainNode(t.Context(), operator, n.ID)
+		require.NoError(t, err)
+	}
+	w.doDueWork()
+	j := w.submit(ann, jobOf(1, nil))
+	w.doDueWork()
+	why := w.explainJob(ann, j.ID)
+	require.NotNil(t, why.Refused)
+	require.Equal(t, []ledger.ClosedNodes{{State: "draining", Nodes: len(on)}}, why.Refused.Closed)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -248,7 +249,7 @@ func fromRefused(e *ledger.RefusedError) *Problem {
 	for _, row := range refusals {
 		for _, r := range e.Decision.Reasons {
 			if r.Code == row.blocker {
-				p := New(row.problem, r.Message+otherPools(e)).Fix(row.wayOut(e), "")
+				p := New(row.problem, r.Message+closedNodes(e)+otherPools(e)).Fix(row.wayOut(e), "")
 				p.Blockers, p.Offers, p.DecisionID = Blockers(e), Offers(e), e.DecisionID
 				if f, ok := fields[r.Code]; ok {
 					p = p.Field(contract.FieldError{Pointer: jsonPointer(f), Code: string(r.Code), Message: r.Message})
@@ -269,6 +270,16 @@ func otherPools(e *ledger.RefusedError) string {
 	return b.String()
 }
 
+// closedNodes says how many nodes of the pool take no new work, so that what is free there counts for nobody. Which
+// these are is told to those who may see them.
+func closedNodes(e *ledger.RefusedError) string {
+	var b strings.Builder
+	for _, c := range e.Closed {
+		fmt.Fprintf(&b, "; it has %s, where nothing new starts", phrase.Count(c.Nodes, c.State+" node"))
+	}
+	return b.String()
+}
+
 // fields are what a blocker blames in the request.
 var fields = map[admission.Code]string{
 	admission.WindowInPast:       "start",
@@ -278,7 +289,13 @@ var fields = map[admission.Code]string{
 
 // Blockers lists everything that stands in the way.
 func Blockers(e *ledger.RefusedError) []contract.Blocker {
-	return Reasons(e.Decision.Reasons)
+	out := Reasons(e.Decision.Reasons)
+	for i := range out {
+		if out[i].Code == string(admission.CapacityExhausted) {
+			out[i].Message += closedNodes(e)
+		}
+	}
+	return out
 }
 
 // Reasons encodes what admission says.

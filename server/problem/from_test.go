@@ -105,3 +105,16 @@ func TestTheWayOutOfAShapeIsWhatIsTooMuch(t *testing.T) {
 		require.Equal(t, want, label)
 	}
 }
+
+// What is free on a node that takes no new work has no place for anybody, and that is said.
+func TestNodesThatTakeNoWorkAreNamed(t *testing.T) {
+	t.Parallel()
+	e := &ledger.RefusedError{Decision: admission.Decision{Reasons: []admission.Reason{{
+		Code: admission.CapacityExhausted, Message: "pool lab has 3 GPUs free during the whole window; 1×1 has no place"}}},
+		Closed: []ledger.ClosedNodes{{State: "draining", Nodes: 1}}}
+	p, _ := problem.From(e)
+	const want = "pool lab has 3 GPUs free during the whole window; 1×1 has no place; it has 1 draining node, " +
+		"where nothing new starts"
+	require.Equal(t, want, p.Detail)
+	require.Equal(t, want, p.Blockers[0].Message)
+}

@@ -62,7 +62,7 @@ func checkExcluded(tx *txn.Tx, all []string) error {
 	for i, id := range all {
 		if ids.Check(ids.Node, id) != nil {
 			return &ledger.InvalidError{Field: fmt.Sprintf("excluded_nodes[%d]", i), Rule: fmt.Sprintf(
-				"must be the id of a node, such as nod_06h05jkfp1rxn8ak4tjdkaxhc4, and %q is none", id),
+				"must be the id of a node, and %q is none", id),
 				Fix: "see: forewarm nodes list"}
 		}
 		if !tx.Actor.Scope().All {

@@ -2,8 +2,10 @@ package txn
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -86,7 +88,8 @@ var plannedKinds = map[plan.Kind]ledger.DecisionKind{
 // under an id of its own. What was asked for
 // is a reservation or an allocation.
 func RefuseRequest(tx *Tx, p *PoolTx, organizationID, what string, v Verdict) *ledger.RefusedError {
-	e := &ledger.RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: v.Decision}
+	e := &ledger.RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: v.Decision,
+		Closed: closedNodes(p, v.Decision)}
 	if tx.IsDryRun || !tx.mayJournal(organizationID, v.Reasons[0].Code) {
 		return e
 	}
@@ -98,6 +101,26 @@ func RefuseRequest(tx *Tx, p *PoolTx, organizationID, what string, v Verdict) *l
 		Decision: v.DecisionRecord(ledger.DecisionRefusal),
 	}
 	return e
+}
+
+// closedNodes are those nodes of a pool, too full for somebody, that take no new work.
+func closedNodes(p *PoolTx, d admission.Decision) (all []ledger.ClosedNodes) {
+	full := slices.ContainsFunc(d.Reasons, func(r admission.Reason) bool {
+		return r.Code == admission.CapacityExhausted
+	})
+	if !full {
+		return nil
+	}
+	counts := map[node.State]int{}
+	for n := range p.Nodes.All() {
+		counts[n.State()]++
+	}
+	for _, state := range []node.State{node.Draining, node.Quarantined} {
+		if counts[state] > 0 {
+			all = append(all, ledger.ClosedNodes{State: string(state), Nodes: counts[state]})
+		}
+	}
+	return all
 }
 
 // OnlyAsked is a refusal of a question: nothing was requested, so it is not
