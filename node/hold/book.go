@@ -39,6 +39,8 @@ type record struct {
 	Share        *share         `json:"share,omitempty"`    // nil: its memory and processors are not bounded
 	GPUs         []string       `json:"gpus"`               // UUIDs
 	Floor        map[string]int `json:"floor,omitempty"`    // memory of the GPUs that was in use before it, in MiB
+	// Done says that what it was for has ended by itself: what is left of that has no time to end.
+	Done bool `json:"done,omitempty"`
 	// SharesGPUs says that others may be on its GPUs at the same time.
 	SharesGPUs bool `json:"shares_gpus,omitempty"`
 	// Containers is what runs its containers; nil: it has none.

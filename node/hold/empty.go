@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 
@@ -49,7 +50,7 @@ func eachName(ctx context.Context, f *os.File, do func(name string)) error {
 		for _, name := range names {
 			do(name)
 		}
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) { // a folder that is gone by now had nothing left
 			return nil
 		}
 		if err != nil {

@@ -80,7 +80,8 @@ func (k *Keeper) begin(id string, r *record) {
 	})
 }
 
-// EndNow ends an open hold before the server names it: what it was for is over. The channel is closed once nothing is
+// EndNow ends an open hold before the server names it: what it was for is over, and what is left of that is killed, or
+// its holder would have GPUs that nobody counts any more. The channel is closed once nothing is
 // left there, and Changed receives then, too. One that is not open is left alone.
 func (k *Keeper) EndNow(id string) <-chan struct{} {
 	k.mu.Lock()
@@ -92,7 +93,7 @@ func (k *Keeper) EndNow(id string) <-chan struct{} {
 		k.tell()
 		return done
 	}
-	k.ends[id] = done
+	k.ends[id], r.Done = done, true
 	k.begin(id, r)
 	k.save()
 	return done
@@ -172,7 +173,11 @@ func (k *Keeper) clear(id string, r record) {
 	from := k.Clock.Now()
 	k.Log.Info("ending a hold", "allocation", id, "place", r.describe())
 	s := k.scopeOf(id, r)
-	count, err := s.endProcesses(k.Grace)
+	grace := k.Grace
+	if r.Done {
+		grace = 0
+	}
+	count, err := s.endProcesses(grace)
 	if err == nil && r.OwnUser { // a process of the user could signal the thread that clears
 		err = clearKeyrings(r.UID)
 	}

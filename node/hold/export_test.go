@@ -1,5 +1,10 @@
 package hold
 
+import (
+	"context"
+	"os"
+)
+
 // ForgetRights has the keeper do as one whose daemon is not root.
 func (k *Keeper) ForgetRights() {
 	k.ownUsers, k.cgroups, k.filters, k.unbounded = false, "", false, "it is not root"
@@ -16,3 +21,6 @@ func ShareOf(b Bounds, memory int64, cpus int, of Shares, there int) (Share, err
 
 // LeadsTheMachine says who may divide a machine.
 var LeadsTheMachine = leadsTheMachine
+
+// EachName lists a folder.
+func EachName(ctx context.Context, f *os.File, do func(name string)) error { return eachName(ctx, f, do) }

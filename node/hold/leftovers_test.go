@@ -216,3 +216,15 @@ func TestSharedMemoryInUseIsRemoved(t *testing.T) {
 	defer func() { require.NoError(t, unix.SysvShmDetach(attached)) }()
 	require.Contains(t, proofOf(t, k, alc(1)), "1 file removed")
 }
+
+// A folder that its holder removes while it is looked through has nothing left: that is no reason to distrust the node.
+func TestAFolderThatIsRemovedMeanwhileIsEmpty(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "gone")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	f, err := os.Open(dir)
+	require.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	require.NoError(t, os.Remove(dir))
+	require.NoError(t, hold.EachName(t.Context(), f, func(name string) { t.Error(name) }))
+}
