@@ -2,11 +2,13 @@ package verbs_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/quota"
@@ -82,4 +84,47 @@ func TestNobodyIsTriedOnGPUsThatAreCleaned(t *testing.T) {
 	w.pass(2 * time.Minute)
 	require.Equal(t, job.Scheduled, w.readJob(first.ID).State())
 	require.Equal(t, job.Pending, w.readJob(second.ID).State())
+}
+
+// Jobs that admission refuses as it has refused others are not tried, or a look at the queue would take a transaction
+// for each few of hundreds that do not end before a reservation begins.
+func TestJobsThatAreRefusedAlikeAreTriedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+	w.warmNodes(4)
+	soon := w.clock.Now().Add(30 * time.Minute)
+	w.mustReserve(w.newPerson("eve"), 8, calendar.Interval{Start: soon, End: soon.Add(time.Hour)})
+	for range 40 {
+		w.submit(ann, jobOf(1, nil))
+	}
+	short := w.submit(bob, jobOf(1, func(c *ledger.JobCommand) { c.Job.MaxRuntime = 10 * time.Minute }))
+	l, g := w.gatedLedger()
+	require.NoError(t, l.ScheduleJobs(t.Context(), w.pool.ID))
+	require.Equal(t, job.Scheduled, w.readJob(short.ID).State())
+	require.LessOrEqual(t, g.transactions, 4)
+}
+
+// Whose jobs nobody knows count as long as others' usually are: with a limit of an hour they would have to wait for all
+// of somebody's short ones.
+func TestANewcomerDoesNotWaitForAllShortJobs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+	w.warmUp(ann)
+	w.teach(ann, "short", 10*time.Second)
+	var known []job.Job
+	for range 24 {
+		known = append(known, w.submit(ann, named("short", 8)))
+	}
+	w.clock.Set(w.clock.Now().Add(time.Second))
+	newcomer := w.submit(bob, jobOf(8, nil))
+	var queue []ledger.QueuedJob
+	w.read(func(r ledger.Reader) (err error) {
+		queue, err = w.ledger.QueueOf(r, w.pool.ID)
+		return err
+	})
+	at := slices.IndexFunc(queue, func(q ledger.QueuedJob) bool { return q.ID == newcomer.ID })
+	require.Less(t, at, len(known), "it is not the last")
+	require.Contains(t, queue[at].Turn, "as others here usually are")
 }

@@ -23,4 +23,6 @@ func ShareOf(b Bounds, memory int64, cpus int, of Shares, there int) (Share, err
 var LeadsTheMachine = leadsTheMachine
 
 // EachName lists a folder.
-func EachName(ctx context.Context, f *os.File, do func(name string)) error { return eachName(ctx, f, do) }
+func EachName(ctx context.Context, f *os.File, do func(name string)) error {
+	return eachName(ctx, f, do)
+}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/job"
@@ -132,7 +133,24 @@ func (q *queue) expect(r ledger.Reader, runs *txn.JobMemory, waiting []job.Job) 
 			q.ends[j.ID] = j.StartedAt.Add(rest.P50)
 		}
 	}
+	q.typical = medianOf(q.expected)
 	return nil
+}
+
+// medianOf is for how long a job runs of which nothing is known but what is of others. Who has run nothing yet would
+// else have to wait for all whose jobs are known to be short.
+func medianOf(expected map[string]runtimes.Prediction) time.Duration {
+	var known []time.Duration
+	for _, is := range expected {
+		if is.Known() {
+			known = append(known, is.ForTurn())
+		}
+	}
+	if len(known) == 0 {
+		return 0
+	}
+	slices.Sort(known)
+	return known[len(known)/2]
 }
 
 // noteRuntimes notes with jobs that are to start for how long they are predicted to run, so that it can be told later
@@ -152,6 +170,10 @@ func (q queue) turnOf(j job.Job) string {
 	}
 	if is := q.expected[j.ID]; is.Known() {
 		return "it counts as " + phrase.Length(is.ForTurn().Round(time.Second)) + " long, by " + is.Basis
+	}
+	if q.typical > 0 && q.typical < j.MaxRuntime {
+		return "it counts as " + phrase.Length(q.typical.Round(time.Second)) + " long, as others here usually are, since too " +
+			"few jobs like it have ended"
 	}
 	return "it counts as long as its limit, " + phrase.Length(j.MaxRuntime) + ", since too few jobs like it have ended"
 }

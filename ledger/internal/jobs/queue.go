@@ -29,6 +29,7 @@ type queue struct {
 	jobs     map[string]job.Job              // that may start now
 	order    []string                        // of those, by id
 	expected map[string]runtimes.Prediction  // for how long an attempt runs of those that wait or may leave, by id
+	typical  time.Duration                   // of what is expected, the median; 0: of nobody anything is
 	ends     map[string]time.Time            // when those are predicted to have ended that may leave, by id
 	reserved []string                        // of those, by id, whose reservations have begun
 	later    []ledger.QueuedJob              // that may not yet
@@ -194,7 +195,7 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 
 func (q queue) asWaiting(t terms, j job.Job) scheduler.Job {
 	out := scheduler.Job{ID: j.ID, Tenant: j.OrganizationID, User: j.UserID, Class: string(j.Priority), Group: groupOf(j),
-		Request: t.requestOf(j), MaxRuntime: j.MaxRuntime, Predicted: q.expected[j.ID].ForTurn(), Eligible: j.EligibleAt,
+		Request: t.requestOf(j), MaxRuntime: j.MaxRuntime, Predicted: cmp.Or(q.expected[j.ID].ForTurn(), q.typical), Eligible: j.EligibleAt,
 		NotBefore: j.NotBefore, Attained: j.Ran(),
 		Preemptible: j.Preemptible, Preemptions: j.Preemptions}
 	if j.Checkpoint.Signal != "" { // it keeps its work when it is told
@@ -266,7 +267,7 @@ func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64)
 		if r.EndsBy = q.ends[j.ID]; j.Awaited.Is() { // nobody is waited for twice
 			r.EndsBy = j.Awaited.Until
 		}
-		r.Predicted = cmp.Or(r.Predicted, j.MaxRuntime)
+		r.Predicted = cmp.Or(q.expected[j.ID].ForTurn(), j.MaxRuntime)
 		if !j.StartedAt.IsZero() {
 			r.Started = j.StartedAt
 		}

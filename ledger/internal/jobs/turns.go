@@ -58,8 +58,38 @@ func (l Jobs) startInOrder(ctx context.Context, q queue) (
 		for _, one := range refused {
 			s.Requeue(one.ID, q.now, q.now.Add(time.Hour))
 		}
+		q.leaveOut(s, refused)
 	}
 	return decided, nil, nil
+}
+
+// kind is what decides what admission says to a job, at any one moment.
+type kind struct {
+	likes
+	by             string
+	runtime, grace time.Duration
+	workload       capacity.Workload
+	nodes          string // that it needs, and stays off
+}
+
+func kindOf(j job.Job) kind {
+	nodes := [][]string{j.Where.Constraints, j.Where.Tolerates, j.Where.Excludes, j.Where.Pools, j.Avoids}
+	return kind{likes: likes{j.OrganizationID, j.UserID, j.Shape}, by: j.SubmittedBy, runtime: j.MaxRuntime,
+		grace: j.Grace, workload: j.Workload, nodes: fmt.Sprintf("%q", nodes)}
+}
+
+// leaveOut takes those out of a scheduler that admission would refuse as it has refused others: of a thousand jobs that
+// are alike, one is asked for.
+func (q queue) leaveOut(s *scheduler.Scheduler, refused []start) {
+	kinds := map[kind]bool{}
+	for _, one := range refused {
+		kinds[kindOf(one.Job)] = true
+	}
+	for _, id := range q.order {
+		if kinds[kindOf(q.jobs[id])] {
+			s.Cancel(id)
+		}
+	}
 }
 
 // startsAtOnce bounds how many starts share a transaction.
