@@ -166,7 +166,7 @@ func TestWhoIsWaitedForIsToldToLeaveInTime(t *testing.T) {
 	low.Job.Priority, low.Preemptible = job.Low, new(true)
 	r := w.runWarm(ann, low)
 	w.pass(10*time.Minute + 30*time.Second)
-	own, others := w.submit(ann, urgent(8)), w.submit(bob, urgent(8))
+	own, others := w.submit(ann, urgent(8)), w.submit(bob, jobOf(8, nil))
 	w.pass(time.Second)
 	until := w.readJob(r.ID).Awaited.Until
 	require.WithinDuration(t, r.StartedAt.Add(12*time.Minute), until, 10*time.Second)

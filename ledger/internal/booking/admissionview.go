@@ -79,7 +79,7 @@ func displaceReservations(tx *txn.Tx, p *txn.PoolTx, ids []string, by txn.Verdic
 	return nil
 }
 
-// MarkIdle notes that work on the slots ended now, from which idleness counts. Where others go on it does not count yet.
+// MarkIdle notes that work on the slots ended now, from which idleness counts, unless that of others goes on.
 func MarkIdle(tx *txn.Tx, p *txn.PoolTx, slots []int) {
 	for _, slot := range slots {
 		if n, ok := p.NodeOnSlot(slot); ok && n.State() == node.Ready && !isHeld(p, n) {

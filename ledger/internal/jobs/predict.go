@@ -172,8 +172,8 @@ func (q queue) turnOf(j job.Job) string {
 		return "it counts as " + phrase.Length(is.ForTurn().Round(time.Second)) + " long, by " + is.Basis
 	}
 	if q.typical > 0 && q.typical < j.MaxRuntime {
-		return "it counts as " + phrase.Length(q.typical.Round(time.Second)) + " long, as others here usually are, since too " +
-			"few jobs like it have ended"
+		return "it counts as " + phrase.Length(q.typical.Round(time.Second)) + " long, as others here usually are, " +
+			"since too few jobs like it have ended"
 	}
 	return "it counts as long as its limit, " + phrase.Length(j.MaxRuntime) + ", since too few jobs like it have ended"
 }
