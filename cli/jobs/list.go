@@ -59,17 +59,25 @@ func listJobs(a *app.App, cmd *cobra.Command, f client.JobFilter) error {
 		f.State = append(slices.DeleteFunc(slices.Clone(shown), func(s string) bool { return s == ending }),
 			contract.JobScheduled, contract.JobRunning)
 	}
+	some := false
 	read := func(api *client.Client, ctx context.Context, _ client.Filter) iter.Seq2[contract.Job, error] {
 		return func(yield func(contract.Job, error) bool) {
 			for x, err := range api.Jobs(ctx, f) {
 				wanted := len(shown) == 0 || slices.Contains(shown, x.State) || isEnding(x) && slices.Contains(shown, ending)
+				some = some || wanted
 				if (wanted || err != nil) && !yield(x, err) {
 					return
 				}
 			}
 		}
 	}
-	return listing.Run(a, cmd, ViewAt(a.Clock.Now()), read, client.Filter{})
+	err := listing.Run(a, cmd, ViewAt(a.Clock.Now()), read, client.Filter{})
+	isTable := a.Flags.Output == output.Table || a.Flags.Output == output.Wide
+	onlyLive := !f.All && f.Array == "" && len(shown) == 0 && f.Since.IsZero() && f.Until.IsZero()
+	if err == nil && !some && isTable && onlyLive {
+		a.Say(cmd, "Jobs that are over are listed with --all.")
+	}
+	return err
 }
 
 // newShowCommand is the command jobs show.

@@ -105,6 +105,17 @@ var sbatchFlags = []sbatchFlag{
 	{long: "mem", put: ignored(onlyGPUs)},
 	{long: "mem-per-cpu", put: ignored(onlyGPUs)},
 	{long: "mem-per-gpu", put: ignored(onlyGPUs)},
+	{long: "hint", put: ignored(onlyGPUs)},
+	{long: "threads-per-core", put: ignored(onlyGPUs)},
+	{long: "gpu-bind", put: ignored("a job sees its own GPUs alone")},
+	{long: "switches", put: ignored("the nodes of a job are near each other where that can be")},
+	{long: "wait-all-nodes", put: ignored("a job starts once all of its nodes are there")},
+	{long: "get-user-env", optional: true, put: ignored(ownEnvironment)},
+	{long: "no-kill", short: "k", optional: true, put: ignored("a job ends with any of its nodes, and is tried again")},
+	{long: "kill-on-invalid-dep", put: ignored("a job fails that waits for what can never come true")},
+	{long: "input", short: "i", put: refused("write --input FILE in a line #FW: the file is sent with the job")},
+	{long: "time-min", put: refused("a job has one limit, --time: say the shorter one, and it may start earlier")},
+	{long: "licenses", short: "L", put: refused("an array may say how many of it run at a time, as in --array=0-9%2")},
 }
 
 const (
@@ -113,7 +124,9 @@ const (
 	whoGoesFirst = "--priority low, normal or high says who goes first"
 	printsID     = "forewarm run -d prints the job's id, and nothing else, on its standard output"
 	whereOutput  = "output is kept, and forewarm jobs logs JOB shows it"
-	onlyGPUs     = "GPUs are given out, and the node's processors and memory are shared by those who have them"
+	// ownEnvironment is what a job gets of its own.
+	ownEnvironment = "the environment here is not the job's: --env NAME=VALUE gives it a variable"
+	onlyGPUs       = "GPUs are given out, and the node's processors and memory are shared by those who have them"
 )
 
 // putAll translates the words of a line.

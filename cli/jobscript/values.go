@@ -204,7 +204,7 @@ func (t *translation) putExport(value string) error {
 		switch {
 		case name == "" || name == "NONE" || name == "NIL":
 		case name == "ALL":
-			t.note("the environment here is not the job's: --env NAME=VALUE gives it a variable")
+			t.note(ownEnvironment)
 		case given:
 			t.put("env", name+"="+text)
 		default:
