@@ -289,6 +289,16 @@ func TestAPlantedCanaryNeverSurvives(t *testing.T) {
 	})
 }
 
+// A backslash in a secret makes no character of what comes after it.
+func TestASecretIsJoinedBeforeItIsDecoded(t *testing.T) {
+	t.Parallel()
+	r := newScrubber(t, redact.Config{})
+	for _, text := range []string{`ghp_AAAAAAAAAAAA\uAAAAAAAAAAA`, `password=AAAAAAAAAAAA\xABAAAAAAAAAAAA`} {
+		got, _ := r.Redact(text)
+		require.NotContains(t, got.String(), "AAAAAAAAA")
+	}
+}
+
 func FuzzRedact(f *testing.F) {
 	for _, c := range canaries {
 		f.Add(c.line, "")

@@ -25,11 +25,13 @@ func listViews(base string) []view {
 	return all
 }
 
-// listReadings returns a view as it stands, decoded, and decoded and joined.
+// listReadings returns a view as it stands, decoded, decoded and joined, and joined alone: what divides a secret may
+// look like an escape together with what comes after it.
 func listReadings(first view) []view {
 	all := []view{first.rewriteMatches(spaces)}
 	decoded := first.rewriteMatches(escapes).rewriteMatches(escapes)
-	for _, v := range []view{decoded.rewriteMatches(spaces), decoded.rewriteMatches(joints)} {
+	others := []view{decoded.rewriteMatches(spaces), decoded.rewriteMatches(joints), first.rewriteMatches(joints)}
+	for _, v := range others {
 		if v.text != all[len(all)-1].text {
 			all = append(all, v)
 		}
