@@ -110,7 +110,7 @@ func TestScriptsThatAreRefused(t *testing.T) {
 		"#SBATCH --exclusive=user\n":       "ask for all GPUs of a node",
 		"#SBATCH -w n1\n":                  "--nodelist: it cannot be had: write --constraint",
 		"#SBATCH --deadline=noon\n":        "--max-runtime",
-		"#SBATCH --core-spec=a\n":           "does not know --core-spec",
+		"#SBATCH --core-spec=a\n":          "does not know --core-spec",
 		"#SBATCH -t UNLIMITED\n":           "UNLIMITED: no limit cannot be had: say how long it may run, at most 30 days",
 		"#SBATCH --ntasks-per-node=4\n":    "once on each node",
 		"#SBATCH -x n[1-3]\n":              "one by one",
