@@ -53,12 +53,20 @@ func checkPeer(peer net.Addr) error {
 	if err != nil || !at.Addr().Unmap().IsLoopback() {
 		return nil
 	}
+	if _, held := HolderAt(at); held {
+		return &HeldPortError{Address: at.String()}
+	}
+	return nil
+}
+
+// HolderAt is the user of the holder of GPUs on this machine who has an address of it, if one has.
+func HolderAt(at netip.AddrPort) (user uint32, held bool) {
 	for _, s := range Sockets() {
 		ip := s.Local.Addr()
 		here := s.Local.Port() == at.Port() && (ip == at.Addr().Unmap() || ip.IsUnspecified())
 		if here && s.UID >= FirstHolder && s.UID <= LastHolder {
-			return &HeldPortError{Address: at.String()}
+			return s.UID, true
 		}
 	}
-	return nil
+	return 0, false
 }

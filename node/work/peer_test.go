@@ -3,6 +3,7 @@ package work_test
 import (
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -32,6 +33,9 @@ func TestNoKeyIsSentToAHolder(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		require.NoError(t, err)
+		by, held := httpx.HolderAt(netip.MustParseAddrPort(l.Addr().String()))
+		require.Equal(t, !told, held)
+		require.True(t, told || by == uint32(user)) //nolint:gosec // it is a user's number
 		c := httpx.NewClient(httpx.Config{Transport: httpx.NewGuardedTransport()})
 		resp, err := c.Get("http://localhost:" + port)
 		if told {
@@ -40,9 +44,9 @@ func TestNoKeyIsSentToAHolder(t *testing.T) {
 			require.EqualValues(t, 1, asked.Load())
 			continue
 		}
-		var held *httpx.HeldPortError
-		require.ErrorAs(t, err, &held)
-		require.Contains(t, held.Error(), "nothing was sent")
+		var refused *httpx.HeldPortError
+		require.ErrorAs(t, err, &refused)
+		require.Contains(t, refused.Error(), "nothing was sent")
 		require.Zero(t, asked.Load())
 	}
 }

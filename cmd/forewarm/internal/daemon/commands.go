@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
@@ -211,6 +213,12 @@ func openListener(ctx context.Context, address, setting string) (net.Listener, e
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
+		if at, failed := netip.ParseAddrPort(address); failed == nil {
+			if user, held := httpx.HolderAt(at); held {
+				return nil, fmt.Errorf("%s is in use by a program of somebody who holds GPUs here, of user %d: end it, as root "+
+					"with pkill -U %d, or choose another address with %s", address, user, user, setting)
+			}
+		}
 		return nil, fmt.Errorf("%s is in use: another forewarm may be running; stop it, or choose another address "+
 			"with %s", address, setting)
 	}
