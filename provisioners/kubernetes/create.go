@@ -20,6 +20,25 @@ const attempts = 8
 // Every process that is given the token does the same with the same names, so
 // that the API server lets one of them win each step.
 func (c *Cluster) Create(ctx context.Context, token string, asked provisioners.Spec) (provisioners.Instance, error) {
+	return untilItStays(func() (provisioners.Instance, error) { return c.createOnce(ctx, token, asked) })
+}
+
+// errCameAndWent says that a pod was there when ours was to be made, and is not any more: another process was slower
+// than a third one, and took its own away again (recordPlacement). The record knows whose stays by now.
+var errCameAndWent = errors.New("the pod of this machine came and went")
+
+// untilItStays creates a machine, again where its pod came and went.
+func untilItStays(create func() (provisioners.Instance, error)) (made provisioners.Instance, err error) {
+	for range attempts {
+		if made, err = create(); !errors.Is(err, errCameAndWent) {
+			return made, err
+		}
+	}
+	return made, &provisioners.Error{Kind: provisioners.KindTransient, Message: "making a placeholder", Err: err}
+}
+
+func (c *Cluster) createOnce(ctx context.Context, token string, asked provisioners.Spec) (
+	provisioners.Instance, error) {
 	offer, err := c.checkRequest(ctx, token, asked)
 	if err != nil {
 		return provisioners.Instance{}, err
@@ -119,6 +138,8 @@ func (c *Cluster) ensurePlaceholder(ctx context.Context, s *stored, offer Offer,
 func (a api) getPlaceholder(ctx context.Context, s *stored) (*corev1.Pod, error) {
 	pod, err := a.core.Pods(s.object.Namespace).Get(ctx, s.object.Name, metav1.GetOptions{})
 	switch {
+	case isNotFound(err, s.object.Name):
+		return nil, errCameAndWent
 	case err != nil:
 		return nil, refusedMachine(err, "reading pod %s/%s", s.object.Namespace, s.object.Name)
 	case pod.Labels[labelRole] != rolePlaceholder:

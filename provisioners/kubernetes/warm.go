@@ -18,6 +18,11 @@ import (
 // boots. The record is written first, as for a placeholder that is reserved; then the
 // node is claimed, if there is one, and then comes what keeps or boots it.
 func (o *Observed) Create(ctx context.Context, token string, asked provisioners.Spec) (provisioners.Instance, error) {
+	return untilItStays(func() (provisioners.Instance, error) { return o.createOnce(ctx, token, asked) })
+}
+
+func (o *Observed) createOnce(ctx context.Context, token string, asked provisioners.Spec) (
+	provisioners.Instance, error) {
 	offer, err := o.cluster.checkRequest(ctx, token, asked)
 	if err != nil {
 		return provisioners.Instance{}, err
