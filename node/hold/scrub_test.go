@@ -37,16 +37,22 @@ func scrubbingKeeper(t *testing.T, now clock.Clock) (*hold.Keeper, cleans) {
 	return k, c
 }
 
-// The memory of GPUs is overwritten once nothing uses them, and they are read back after that before the hold has
-// ended.
-func TestGPUsAreCleanedAndReadBack(t *testing.T) {
-	now := clock.NewManual(day)
-	k, c := scrubbingKeeper(t, now)
+// endHoldOf opens the hold of a GPU and ends it, so that the GPU is all that is to be cleaned.
+func endHoldOf(t *testing.T, k *hold.Keeper) {
+	t.Helper()
 	k.Look(gpus(0, 400), day)
 	_, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}})
 	require.NoError(t, err)
 	k.End([]string{alc(1)})
 	awaitChange(t, k)
+}
+
+// The memory of GPUs is overwritten once nothing uses them, and they are read back after that before the hold has
+// ended.
+func TestGPUsAreCleanedAndReadBack(t *testing.T) {
+	now := clock.NewManual(day)
+	k, c := scrubbingKeeper(t, now)
+	endHoldOf(t, k)
 	k.Look(gpus(1, 400), day)
 	require.Empty(t, c.asked, "something is on it")
 	k.Look(gpus(0, 400), day)
@@ -70,11 +76,7 @@ func TestGPUsAreCleanedAndReadBack(t *testing.T) {
 func TestGPUsThatCannotBeCleaned(t *testing.T) {
 	now := clock.NewManual(day)
 	k, c := scrubbingKeeper(t, now)
-	k.Look(gpus(0, 400), day)
-	_, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}})
-	require.NoError(t, err)
-	k.End([]string{alc(1)})
-	awaitChange(t, k)
+	endHoldOf(t, k)
 	k.Look(gpus(0, 400), day)
 	<-c.asked
 	c.comes <- errors.New("a word differs")

@@ -215,7 +215,7 @@ var errServed = errors.New("it would get its GPUs")
 
 // tryJob asks what admission would say to a job now, and changes nothing.
 func tryJob(ctx context.Context, l Jobs, j job.Job) error {
-	actor, err := newSubmitters(l).of(ctx, j)
+	actor, err := newSubmitters(ctx, l).of(j)
 	if err != nil {
 		return err
 	}

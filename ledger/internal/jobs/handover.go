@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/forewarm/forewarm/core/scheduler"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
-	"github.com/forewarm/forewarm/ledger/internal/tenancy"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
@@ -73,7 +71,7 @@ func handOver(tx *txn.Tx, p *txn.PoolTx, n node.Node) (all bool, err error) {
 		n.Heat.IsHot(tx.Now()) {
 		return false, err
 	}
-	free, before, by := booking.CountFree(p, n), len(t.Next), submittersIn{}
+	free, before, by := booking.CountFree(p, n), len(t.Next), submittersIn(tx)
 	if err := readTurns(tx, t.Next[:min(before, 2*free)]); err != nil { // some may have started meanwhile
 		return false, err
 	}
@@ -101,31 +99,9 @@ func readTurns(tx *txn.Tx, turns []ledger.JobTurn) error {
 	return txn.ReadJobs(tx, wanted)
 }
 
-// submittersIn are the keys of those who submitted jobs, as one transaction has read them.
-type submittersIn map[string]ledger.Credential
-
-// of returns in whose name a job is started; false: in nobody's, and who looks at the queue fails it.
-func (s submittersIn) of(tx *txn.Tx, j job.Job) (ledger.Actor, bool, error) {
-	who, known := s[j.SubmittedBy]
-	if !known {
-		var err error
-		who, err = tenancy.ReadCredential(tx.Port, j.SubmittedBy)
-		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			return ledger.Actor{}, false, fmt.Errorf("reading who submitted job %s: %w", j.ID, err)
-		}
-		s[j.SubmittedBy] = who
-	}
-	if len(who) == 0 || !who.Valid(tx.Now()) {
-		return ledger.Actor{}, false, nil
-	}
-	actor := who.Actor()
-	actor.Via = "scheduler"
-	return actor, true, nil
-}
-
 // haveTurn starts a job on some of so many GPUs of a node, and reports whether others may have their turn: it runs
 // there, or does not wait any more.
-func haveTurn(tx *txn.Tx, p *txn.PoolTx, by submittersIn, turn ledger.JobTurn, free int) (had bool, err error) {
+func haveTurn(tx *txn.Tx, p *txn.PoolTx, by submitters, turn ledger.JobTurn, free int) (had bool, err error) {
 	j, err := txn.FindJob(tx, turn.JobID)
 	if errors.Is(err, ledger.ErrNotFound) || err == nil && (j.State() != job.Pending || j.PoolID != p.Pool.ID) {
 		return true, nil
@@ -133,8 +109,11 @@ func haveTurn(tx *txn.Tx, p *txn.PoolTx, by submittersIn, turn ledger.JobTurn, f
 	if err != nil || j.Shape.Nodes != 1 || j.Shape.GPUs() > free || inReservation(j) {
 		return false, err
 	}
-	actor, valid, err := by.of(tx, j)
-	if err != nil || !valid {
+	actor, err := by.of(j)
+	if errors.Is(err, errKeyOver) { // who looks at the queue fails it
+		return false, nil
+	}
+	if err != nil {
 		return false, err
 	}
 	j.Predicted = turn.Predicted

@@ -62,7 +62,7 @@ func (l Jobs) makeRoom(ctx context.Context, q queue, plan scheduler.Plan) (made 
 	if !waits {
 		return false, nil
 	}
-	actor, err := newSubmitters(l).of(ctx, j)
+	actor, err := newSubmitters(ctx, l).of(j)
 	if errors.Is(err, errKeyOver) {
 		return false, l.failAll(ctx, []failure{{j, job.End{Code: job.KeyRevoked, Reason: errKeyOver.Error()}}})
 	}

@@ -135,27 +135,40 @@ func (q queue) nextLook() time.Time {
 	return next
 }
 
-// submitters are the keys of those who submitted jobs, each of them read once.
+// submitters are those in whose name jobs are started, each of them read once.
 type submitters struct {
-	l     Jobs
-	known map[string]ledger.Credential
+	known map[string]ledger.Actor // by their key
+	read  func(j job.Job) (ledger.Actor, error)
 }
 
-func newSubmitters(l Jobs) submitters { return submitters{l: l, known: map[string]ledger.Credential{}} }
+// newSubmitters reads each of them by itself.
+func newSubmitters(ctx context.Context, l Jobs) submitters {
+	return submitters{known: map[string]ledger.Actor{}, read: func(j job.Job) (actor ledger.Actor, err error) {
+		err = l.Store.Read(ctx, func(r ledger.Reader) (err error) {
+			actor, err = submitterOf(r, j)
+			return err
+		})
+		return actor, err
+	}}
+}
+
+// submittersIn reads them within a transaction.
+func submittersIn(tx *txn.Tx) submitters {
+	return submitters{known: map[string]ledger.Actor{}, read: func(j job.Job) (ledger.Actor, error) {
+		return submitterOf(tx.Port, j)
+	}}
+}
 
 // of returns in whose name a job is started, or fails with errKeyOver.
-func (s submitters) of(ctx context.Context, j job.Job) (ledger.Actor, error) {
-	who, found := s.known[j.SubmittedBy]
-	if !found {
-		var err error
-		if who, err = s.l.readSubmitter(ctx, j); err != nil {
-			return ledger.Actor{}, err
-		}
-		s.known[j.SubmittedBy] = who
+func (s submitters) of(j job.Job) (ledger.Actor, error) {
+	if actor, found := s.known[j.SubmittedBy]; found {
+		return actor, nil
 	}
-	actor := who.Actor()
-	actor.Via = "scheduler"
-	return actor, nil
+	actor, err := s.read(j)
+	if err == nil {
+		s.known[j.SubmittedBy] = actor
+	}
+	return actor, err
 }
 
 // startJob gives a job its GPUs, in the name of whoever submitted it. One that another run has started is left alone.
@@ -187,19 +200,18 @@ func startJob(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 
 var errKeyOver = errors.New("the key that submitted it may not be used any more")
 
-// readSubmitter returns the key of whoever submitted a job, or fails with errKeyOver.
-func (l Jobs) readSubmitter(ctx context.Context, j job.Job) (who ledger.Credential, err error) {
-	err = l.Store.Read(ctx, func(r ledger.Reader) (err error) {
-		who, err = tenancy.ReadCredential(r, j.SubmittedBy)
-		if errors.Is(err, ledger.ErrNotFound) || err == nil && !who.Valid(r.Now()) {
-			return errKeyOver
-		}
-		return err
-	})
-	if err != nil {
-		return who, fmt.Errorf("reading who submitted job %s: %w", j.ID, err)
+// submitterOf returns in whose name a job is started, or fails with errKeyOver.
+func submitterOf(r ledger.Reader, j job.Job) (ledger.Actor, error) {
+	who, err := tenancy.ReadCredential(r, j.SubmittedBy)
+	if errors.Is(err, ledger.ErrNotFound) || err == nil && !who.Valid(r.Now()) {
+		err = errKeyOver
 	}
-	return who, nil
+	if err != nil {
+		return ledger.Actor{}, fmt.Errorf("reading who submitted job %s: %w", j.ID, err)
+	}
+	actor := who.Actor()
+	actor.Via = "scheduler"
+	return actor, nil
 }
 
 // inPoolOf runs fn on a pool, which is locked.

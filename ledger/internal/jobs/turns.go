@@ -37,7 +37,7 @@ func (l Jobs) startInOrder(ctx context.Context, q queue) (
 	if err != nil {
 		return decided, nil, fmt.Errorf("preparing the scheduler: %w", err)
 	}
-	t := &turns{l: l, q: q, by: newSubmitters(l)}
+	t := &turns{l: l, q: q, by: newSubmitters(ctx, l)}
 	for range mostRounds {
 		decided = s.Cycle(q.now)
 		q.noteRuntimes(decided.Starts)
@@ -69,24 +69,30 @@ type kind struct {
 	by             string
 	runtime, grace time.Duration
 	workload       capacity.Workload
+	priority       job.Priority
 	nodes          string // that it needs, and stays off
 }
 
 func kindOf(j job.Job) kind {
 	nodes := [][]string{j.Where.Constraints, j.Where.Tolerates, j.Where.Excludes, j.Where.Pools, j.Avoids}
 	return kind{likes: likes{j.OrganizationID, j.UserID, j.Shape}, by: j.SubmittedBy, runtime: j.MaxRuntime,
-		grace: j.Grace, workload: j.Workload, nodes: fmt.Sprintf("%q", nodes)}
+		grace: j.Grace, workload: j.Workload, priority: j.Priority, nodes: fmt.Sprintf("%q", nodes)}
 }
 
 // leaveOut takes those out of a scheduler that admission would refuse as it has refused others: of a thousand jobs that
-// are alike, one is asked for.
+// are alike, one is asked for. One for which others leave, or have left, is like no other: what they leave is kept for
+// it.
 func (q queue) leaveOut(s *scheduler.Scheduler, refused []start) {
 	kinds := map[kind]bool{}
 	for _, one := range refused {
 		kinds[kindOf(one.Job)] = true
 	}
+	awaits := map[string]bool{}
+	for _, room := range q.pool.Pool.Rooms {
+		awaits[room.For] = true
+	}
 	for _, id := range q.order {
-		if kinds[kindOf(q.jobs[id])] {
+		if !awaits[id] && kinds[kindOf(q.jobs[id])] {
 			s.Cancel(id)
 		}
 	}
@@ -101,7 +107,7 @@ func (t *turns) startAll(ctx context.Context, starts []string) (refused []start,
 		var all []start
 		for _, id := range some {
 			j := t.q.jobs[id]
-			switch actor, err := t.by.of(ctx, j); {
+			switch actor, err := t.by.of(j); {
 			case errors.Is(err, errKeyOver):
 				end := job.End{Code: job.KeyRevoked, Reason: errKeyOver.Error()}
 				if err := t.l.failAll(ctx, []failure{{j, end}}); err != nil {
