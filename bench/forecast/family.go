@@ -17,6 +17,9 @@ type scenario struct {
 	worths   []float64      // of waiting, that Forewarm is run at; nil for all
 	boot     int64          // seconds
 	messages []Message      // what a source said, in the order of Sent; nil if there is none
+	members  []string       // the tenants that share all units, if they do
+	failures float64        // the share of boots that fail
+	capacity int            // the most units that there are; 0 for no limit
 }
 
 // messagesTo returns what was said of a tenant, in the order of Sent.

@@ -14,6 +14,8 @@ import (
 func forewarmFamilies() []family {
 	return []family{
 		{name: "forewarm", settings: taughtSettings, listens: true},
+		{name: "forewarm_members", settings: memberSettings},
+		{name: "forewarm_untold", settings: untoldSettings},
 		{name: "forewarm_cold", settings: untaughtSettings(worths)},
 		{name: "forewarm_cold_no_hour_of_week", settings: untaughtSettings(fewWorths,
 			forecast.Without(forecast.HourOfWeek)),
@@ -90,7 +92,7 @@ func untaughtSettings(worths []float64, options ...forecast.Option) func(s *scen
 // checked unless c is nil.
 func newForewarmPolicies(s *scenario, fleet *forecast.OnlineModel, worth float64,
 	c *calibration) func(tenant int) backtest.Policy {
-	p := forecast.Prices{WaitWorth: worth, Boot: float64(s.boot)}
+	p := forecast.Prices{WaitWorth: worth, Boot: s.meanBoot()}
 	experts := forecast.NewExperts()
 	return func(tenant int) backtest.Policy {
 		f := newForewarned(fleet, s.trace.Tenants[tenant], p)

@@ -74,7 +74,7 @@ func (r *report) printFigures(out io.Writer, oracle backtest.Outcome) {
 			}
 		}
 		for _, price := range prices {
-			if g, ok := r.pricedGap(name, price, oracle); ok {
+			if g, ok := r.pricedGap(name, price, oracle); ok && r.scenario.isFree() {
 				fmt.Fprintf(out, "figure: %s_gap_closed_r%s %.1f %%\n", gapPrefix(prefix, name), formatNumber(price), g)
 			}
 		}

@@ -64,8 +64,11 @@ func loadScenarios(c config, traces []lesson) []*scenario {
 				all = append(all, &scenario{name: name + "_sparse", of: l.name, trace: sparse, boot: boot})
 			}
 			if c.pooled && len(t.Tenants) > 1 {
-				all = append(all, &scenario{name: name + "_pooled", of: l.name, trace: poolTenants(t), boot: boot})
+				all = append(all, &scenario{name: name + "_pooled", of: l.name, trace: poolTenants(t), boot: boot,
+					members: t.Tenants})
 			}
+			all = append(all, failingBoots(c.failures, l.name, name, t, boot)...)
+			all = append(all, limitedPools(c.capacity, l.name, name, t, boot)...)
 		}
 		if derived {
 			name, t = name+"_sparse", sparse
@@ -85,11 +88,11 @@ func loadScenarios(c config, traces []lesson) []*scenario {
 }
 
 // poolTenants is a trace whose tenants share all units: what one leaves idle may serve
-// another, and what is held is held for all of them together.
+// another, and what is held is held for all of them together. The ID of a job is then the name of its tenant.
 func poolTenants(t backtest.Trace) backtest.Trace {
 	out := backtest.Trace{Tenants: []string{"all"}, Jobs: slices.Clone(t.Jobs)}
 	for i := range out.Jobs {
-		out.Jobs[i].Tenant = 0
+		out.Jobs[i].ID, out.Jobs[i].Tenant = t.Tenants[t.Jobs[i].Tenant], 0
 	}
 	return out
 }

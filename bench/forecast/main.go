@@ -32,6 +32,8 @@ type config struct {
 	runs     bool
 	ablate   bool      // run the ablations, too
 	pooled   bool      // replay tenants that share units, too
+	capacity []float64 // percent of the highest demand that the tenants share, too
+	failures []float64 // percent of boots that fail, of scenarios that are replayed, too
 	cost     bool      // measure what the forecaster takes, too
 	prior    string    // as the flag says
 	worths   []float64 // of waiting, that Forewarm is run at; nil for all
@@ -85,6 +87,10 @@ func parseFlags() (config, error) {
 	runs := flag.Bool("runs", false, "print every run of every family")
 	ablate := flag.Bool("ablate", false, "run Forewarm without parts of what it sees, too")
 	pooled := flag.Bool("pooled", false, "replay the traces once more with tenants that share all GPUs")
+	capacity := flag.String("capacity", "",
+		"replay the traces once more with tenants that share this many percent of the highest demand, separated by commas")
+	failures := flag.String("boot-failures", "",
+		"replay the traces once more where this many percent of boots fail and start anew, separated by commas")
 	cost := flag.Bool("cost", false, "replay once more alone to measure the time and the memory of the forecaster")
 	prior := flag.String("prior", "",
 		"what Forewarm knows before: builtin, none or a file; empty learns it from the other traces given, or is "+
@@ -118,6 +124,12 @@ func parseFlags() (config, error) {
 			return c, usageError(fmt.Sprintf("a worth of %q cannot be", w))
 		}
 		c.worths = append(c.worths, x)
+	}
+	if c.capacity, err = parsePercents("capacity", *capacity, 100); err != nil {
+		return c, err
+	}
+	if c.failures, err = parsePercents("boot-failures", *failures, mostFailures); err != nil {
+		return c, err
 	}
 	if c.channels, err = parseChannels(*channels); err != nil {
 		return c, err

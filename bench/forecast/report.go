@@ -104,7 +104,11 @@ func (r *report) printTables(out io.Writer, runs bool) error {
 		r.printRuns(out)
 	}
 	r.printWaits(out)
-	r.printGaps(out, oracle)
+	if !r.scenario.isFree() {
+		r.printCosts(out)
+	} else {
+		r.printGaps(out, oracle)
+	}
 	r.printFigures(out, oracle)
 	r.printCalibration(out)
 	return nil

@@ -49,8 +49,11 @@ func runTasks(ctx context.Context, tasks []*task) error {
 
 func (t *task) runTask(ctx context.Context) error {
 	opt := backtest.Options{
-		Boot: t.scenario.boot, KeepAlive: t.setting.keepAlive, Early: &t.early,
+		Boot: t.scenario.boot, KeepAlive: t.setting.keepAlive, Capacity: t.scenario.capacity, Early: &t.early,
 		Progress: func(int, int) error { return ctx.Err() },
+	}
+	if q := t.scenario.failures; q > 0 {
+		opt.Retries = drawRetries(q)
 	}
 	if t.setting.policies != nil {
 		opt.Policy = t.setting.policies()
@@ -59,7 +62,7 @@ func (t *task) runTask(ctx context.Context) error {
 	if t.out, err = backtest.Run(t.scenario.trace, opt); err != nil {
 		return err
 	}
-	if t.out.Longest > t.scenario.boot {
+	if t.scenario.isFree() && t.out.Longest > t.scenario.boot {
 		return fmt.Errorf("a job waited %d s, longer than a boot", t.out.Longest)
 	}
 	return nil

@@ -2,7 +2,8 @@
 // how long people would have waited and what idling would have cost.
 //
 // The unit is one GPU, time is in whole seconds, tenants never share GPUs and
-// capacity is unlimited. What happens in one second happens in this order: jobs end, boots are ready, pending jobs
+// capacity is unlimited unless Options says otherwise. What happens in one second
+// happens in this order: jobs end, boots are ready, pending jobs
 // start, jobs arrive (each may start at once), policies are asked, and then
 // units are booted and released. Everything is deterministic, and a policy is
 // told of things only when they have happened.
@@ -109,6 +110,8 @@ type Span struct{ From, Last int64 }
 type Options struct {
 	Boot      int64                     // seconds a unit takes to boot, at least 1
 	KeepAlive int64                     // a unit is released only after so many idle seconds
+	Capacity  int                       // the most units that a tenant may have; 0 for no limit
+	Retries   func() int                // how often the boot of a unit fails and starts anew; nil for never
 	KeepReady bool                      // a unit that is ready is not released because another one boots
 	Policy    func(tenant int) Policy   // makes the policy of a tenant; nil wants nothing
 	Progress  func(done, of int) error  // called now and then with the jobs replayed; an error ends the run

@@ -37,6 +37,9 @@ func Run(t Trace, opt Options) (Outcome, error) {
 	if opt.Boot < 1 || opt.KeepAlive < 0 {
 		return Outcome{}, fmt.Errorf("a boot of %d s and a keep-alive of %d s cannot be", opt.Boot, opt.KeepAlive)
 	}
+	if err := opt.checkCapacity(t); err != nil {
+		return Outcome{}, err
+	}
 	r := &run{trace: t, opt: opt, fleets: make([]fleet, len(t.Tenants)), started: make([]int64, len(t.Jobs))}
 	r.first, r.from, r.last = t.Window()
 	r.linkJobs()
@@ -64,6 +67,19 @@ func Run(t Trace, opt Options) (Outcome, error) {
 		*opt.Early = r.early
 	}
 	return r.out, nil
+}
+
+// checkCapacity says which job could never start.
+func (o Options) checkCapacity(t Trace) error {
+	if o.Capacity < 0 {
+		return fmt.Errorf("a capacity of %d GPUs cannot be", o.Capacity)
+	}
+	for i, j := range t.Jobs {
+		if o.Capacity > 0 && j.GPUs > o.Capacity {
+			return fmt.Errorf("job %d: %d GPUs, more than the capacity of %d", i, j.GPUs, o.Capacity)
+		}
+	}
+	return nil
 }
 
 // linkJobs notes which jobs come after others.
@@ -219,12 +235,27 @@ func (r *run) applyPolicy(now int64, tenant int) {
 		f.target = f.policy.Target(now)
 	}
 	r.countUntil(tenant, now)
-	if boot := f.planBoots(now-r.opt.KeepAlive, r.opt.KeepReady); boot > 0 {
+	boot := f.planBoots(now-r.opt.KeepAlive, r.opt.KeepReady)
+	if r.opt.Capacity > 0 {
+		boot = min(boot, r.opt.Capacity-f.busy-f.idling-f.boots)
+	}
+	if boot > 0 {
 		f.boots += boot
-		r.agenda.push(event{now + r.opt.Boot, bootReady, tenant, 0, boot})
+		r.startBoots(now, tenant, boot)
 	}
 	r.schedulePolicy(tenant)
 	r.setKeepAlive(now, tenant)
+}
+
+// startBoots puts on the agenda when units will be ready.
+func (r *run) startBoots(now int64, tenant, units int) {
+	if r.opt.Retries == nil {
+		r.agenda.push(event{now + r.opt.Boot, bootReady, tenant, 0, units})
+		return
+	}
+	for range units {
+		r.agenda.push(event{now + r.opt.Boot*int64(1+r.opt.Retries()), bootReady, tenant, 0, 1})
+	}
 }
 
 // schedulePolicy puts the policy's next question on the agenda.
