@@ -27,6 +27,8 @@ import (
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/launch/launchtest"
+	"github.com/forewarm/forewarm/node/supervise"
+	"github.com/forewarm/forewarm/node/supervise/supervisetest"
 	"github.com/forewarm/forewarm/node/work"
 	"github.com/forewarm/forewarm/node/work/worktest"
 )
@@ -58,8 +60,11 @@ func (w *town) attachDaemon(nodeID string) {
 		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
 		Launcher: launchtest.Launcher()})
 	require.NoError(w.t, err)
+	supervisors, err := supervise.Open(filepath.Join(dir, "sessions"), supervisetest.Command())
+	require.NoError(w.t, err)
 	transport := attach.NewTransport()
-	at, err := attach.New(attach.Config{URL: w.url, BootID: "boot", Holds: holds, Hurry: func() {},
+	at, err := attach.New(attach.Config{URL: w.url, BootID: "boot", Holds: holds, Supervisors: supervisors,
+		Patience: 2 * time.Second, Hurry: func() {},
 		Key: func() obs.Secret { return obs.NewSecret(joined.Key) }, Log: slog.New(slog.DiscardHandler),
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
 		// As on a real node: who does not hear HUP, as while a folder is made, is told to end.
@@ -75,6 +80,7 @@ func (w *town) attachDaemon(nodeID string) {
 		cancel()
 		<-done
 		transport.CloseIdleConnections()
+		supervisors.Close()
 		holds.EndAll()
 	})
 }
@@ -148,7 +154,8 @@ func TestExecWhileTheServerStops(t *testing.T) {
 	stop()
 	require.NoError(t, w.server.Run(ctx))
 	require.Equal(t, exit.Failed, <-ended)
-	require.Regexp(t, `^Error: the control plane was stopped, and hung the session up\nNext:  forewarm status\n`+
+	require.Regexp(t, `^forewarm: the connection was cut; the command goes on, and is come back to for up to 1m\n`+
+		`Error: the control plane was stopped\nNext:  forewarm status\n`+
 		`  or:  forewarm allocations show alc_\w+\n  or:  forewarm exec alc_\w+ -- ps -ef\n$`, errs.String())
 }
 

@@ -182,6 +182,7 @@ func (w *town) newRoot() *cobra.Command {
 	return newRoot(app.World{Version: "1.2.3", Clock: w.clock, Getenv: func(name string) string { return w.env[name] },
 		IsSet:    func(name string) bool { _, is := w.env[name]; return is },
 		Terminal: func(any) bool { return w.terminal }, OpenSlurm: openRecordedSlurm, Become: w.become,
+		SessionPatience: time.Millisecond,
 		Pause: func(ctx context.Context, d time.Duration) error {
 			if w.onPause != nil {
 				w.onPause()

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -28,6 +29,8 @@ import (
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/launch/launchtest"
+	"github.com/forewarm/forewarm/node/supervise"
+	"github.com/forewarm/forewarm/node/supervise/supervisetest"
 	"github.com/forewarm/forewarm/node/work"
 	"github.com/forewarm/forewarm/node/work/worktest"
 	"github.com/forewarm/forewarm/server"
@@ -44,9 +47,11 @@ type site struct {
 	nodeURL string // for its daemon alone
 	cutNode func() // cuts all connections to it
 
-	holds *hold.Keeper
-	stop  func() // the daemon, with what it runs
-	seq   int64
+	holds       *hold.Keeper
+	supervisors *supervise.Supervisors
+	patience    time.Duration // of commands; 0: little
+	stop        func()        // the daemon, with what it runs
+	seq         int64
 }
 
 func newSite(t *testing.T, change ...func(*server.Config)) *site {
@@ -79,6 +84,10 @@ func siteBefore(t *testing.T, f *fleet, to http.Handler) *site {
 	}
 	s.join(s.on, "boot", "daemon")
 	s.holds = newHolds(t)
+	var err error
+	s.supervisors, err = supervise.Open(t.TempDir(), supervisetest.Command())
+	require.NoError(t, err)
+	t.Cleanup(s.supervisors.Close)
 	return s
 }
 
@@ -111,8 +120,11 @@ func newHolds(t *testing.T) *hold.Keeper {
 // attach begins a daemon, and waits until sessions can be opened.
 func (s *site) attach(epoch int64) {
 	s.t.Helper()
+	earlier, err := s.supervisors.Earlier()
+	require.NoError(s.t, err)
 	transport := attach.NewTransport()
-	at, err := attach.New(attach.Config{URL: s.nodeURL, BootID: "boot", Epoch: epoch, Holds: s.holds, Hurry: func() {},
+	at, err := attach.New(attach.Config{URL: s.nodeURL, BootID: "boot", Epoch: epoch, Holds: s.holds,
+		Supervisors: s.supervisors, Earlier: earlier, Patience: cmp.Or(s.patience, 2*time.Second), Hurry: func() {},
 		Key: func() obs.Secret { return obs.NewSecret(s.keys["daemon"]) }, Log: slog.New(slog.DiscardHandler),
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
 		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Kill: time.Minute,
@@ -133,10 +145,11 @@ func (s *site) attach(epoch int64) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
+// as is where a key opens sessions. Who is cut off tries to come back once.
 func (s *site) as(key string) session.Server {
 	api, err := client.New(s.url, s.keys[key], http.DefaultClient)
 	require.NoError(s.t, err)
-	return session.Server{API: api, HTTP: &http.Client{}}
+	return session.Server{API: api, HTTP: &http.Client{}, Patience: time.Nanosecond}
 }
 
 // exec runs a shell script, and returns its exit code and what it printed.

@@ -31,6 +31,9 @@ type World struct {
 	Become func(argv []string) error
 	// OpenSlurm reaches a Slurm cluster, without asking it anything yet.
 	OpenSlurm func(SlurmAccess) (SlurmCluster, error)
+	// SessionPatience is how long a command on a node is come back to whose connection was cut; 0: for as long as it
+	// waits.
+	SessionPatience time.Duration
 }
 
 // App is one run of the command line.

@@ -17,6 +17,7 @@ import (
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/cli/names"
 	"github.com/forewarm/forewarm/client/session"
 	wire "github.com/forewarm/forewarm/contract/session"
@@ -40,7 +41,7 @@ func open(a *app.App, cmd *cobra.Command, ref string, node int) (at, error) {
 	if err != nil {
 		return at{}, err
 	}
-	return at{session.Server{API: api, HTTP: a.NewSessionClient()}, id, node}, nil
+	return at{session.Server{API: api, HTTP: a.NewSessionClient(), Patience: a.SessionPatience}, id, node}, nil
 }
 
 // check fails where the allocation is not there, or has no GPUs now: before something listens,
@@ -69,8 +70,9 @@ plane has to be reached from here. Input, output, signals and the exit code are 
 A job has an allocation while it runs: its name, its id and 'NAME[INDEX]' are found, too.
 
 It runs in a folder of the allocation's own, with the environment of forewarm env. That folder, and all that runs there,
-ends with the allocation. Where the connection is cut, the command is hung up; what is to go on belongs behind
-nohup or into tmux. Ctrl-C reaches the command; the third one hangs it up.`,
+ends with the allocation. Where the connection is cut, or the control plane or the node's daemon begins anew, the
+command goes on, and this program comes back to it within a minute; after that it is hung up. What is to go on without
+this program belongs behind nohup or into tmux. Ctrl-C reaches the command; the third one hangs it up.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if command.Environment, err = flags.ParseVariables(cmd, "env", variables); err != nil {
@@ -117,6 +119,7 @@ func run(cmd *cobra.Command, where at, command wire.Command, terminal bool) erro
 	signals, stop := catchSignals(cancel)
 	defer stop()
 	c.Signals = signals
+	sayWhenCut(cmd, &c, terminal)
 	end, err := where.server.Run(ctx, where.id, c)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -131,6 +134,22 @@ func run(cmd *cobra.Command, where at, command wire.Command, terminal bool) erro
 		return &exit.StatusError{Code: end.ExitCode}
 	}
 	return nil
+}
+
+// sayWhenCut tells the person when the connection is cut, and when it stands again. A terminal that hands everything on
+// as it is typed also shows everything as it is written.
+func sayWhenCut(cmd *cobra.Command, c *session.Command, raw bool) {
+	newLine := "\n"
+	if raw {
+		newLine = "\r\n"
+	}
+	say := func(text string) {
+		_, _ = fmt.Fprint(cmd.ErrOrStderr(), newLine[:len(newLine)-1]+"forewarm: "+text+newLine)
+	}
+	c.Interrupted = func(error) {
+		say("the connection was cut; the command goes on, and is come back to for up to " + format.Duration(wire.Patience))
+	}
+	c.Resumed = func() { say("connected again") }
 }
 
 // suggestPath also says how to name the folder of a program that was not found.
@@ -240,7 +259,8 @@ func explain(where at, err error) error {
 	ended, ok := errors.AsType[*session.EndError](err)
 	switch {
 	case errors.Is(err, session.ErrCut):
-		return &exit.Error{Code: exit.Failed, Message: session.ErrCut.Error() + "; it is being hung up", Err: err, Next: look}
+		return &exit.Error{Code: exit.Failed, Message: session.ErrCut.Error() + "; it is being hung up, if it was not",
+			Err: err, Next: look}
 	case !ok:
 		return err
 	}
@@ -250,6 +270,8 @@ func explain(where at, err error) error {
 		e.Code, e.Next = exit.NotStarted, []string{"forewarm exec " + where.id} // a shell, to look for it
 	case wire.NodeLost: // whether it still runs can be seen there
 		e.Next = append(look, "forewarm exec "+where.id+" -- ps -ef")
+	case wire.NotThere:
+		e.Message = "the connection was cut, and the command is not there any more: " + e.Message
 	case wire.LeaseOver, wire.Refused:
 		e.Code, e.Next = exit.Conflict, look[1:]
 	}

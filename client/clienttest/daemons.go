@@ -17,6 +17,8 @@ import (
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/launch/launchtest"
+	"github.com/forewarm/forewarm/node/supervise"
+	"github.com/forewarm/forewarm/node/supervise/supervisetest"
 	"github.com/forewarm/forewarm/node/work"
 )
 
@@ -67,10 +69,12 @@ func (i *Installation) runDaemon(ctx context.Context, nodeID, dir string) {
 		Clock: clock.System{}, Log: quiet, Grace: 100 * time.Millisecond,
 		Launcher: launchtest.Launcher()}))
 	defer holds.EndAll()
+	supervisors := must(supervise.Open(filepath.Join(dir, "sessions"), supervisetest.Command()))
+	defer supervisors.Close()
 	transport := attach.NewTransport()
 	defer transport.CloseIdleConnections()
-	must(attach.New(attach.Config{URL: i.URL, BootID: nodeID, Holds: holds, Hurry: func() {}, Log: quiet,
-		Key:  func() obs.Secret { return obs.NewSecret(joined.Key) },
+	must(attach.New(attach.Config{URL: i.URL, BootID: nodeID, Holds: holds, Supervisors: supervisors,
+		Hurry: func() {}, Log: quiet, Key: func() obs.Secret { return obs.NewSecret(joined.Key) },
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)), //nolint:gosec // repeatable
 		Runner: work.Runner{HangUp: time.Minute, Terminate: time.Minute, Kill: time.Minute, Drain: time.Minute}})).Run(ctx)
 }

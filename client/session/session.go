@@ -12,8 +12,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"sync"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -26,6 +26,8 @@ import (
 type Server struct {
 	API  *client.Client
 	HTTP *http.Client
+	// Patience is how long Run tries to come back to a command; 0: for as long as the command waits.
+	Patience time.Duration
 }
 
 // Command is what to run, and what it is connected to.
@@ -37,6 +39,9 @@ type Command struct {
 	Stderr  io.Writer        // nil: dropped
 	Resize  <-chan wire.Size // of a terminal; nil: it keeps its size
 	Signals <-chan string    // names such as INT, for the command's process group; nil: none
+
+	Interrupted func(cause error) // called when the connection is cut, which is tried anew; nil: nobody is told
+	Resumed     func()            // called when it stands again; nil: nobody is told
 }
 
 // EndError says that a session ended without its command's exit code.
@@ -51,67 +56,31 @@ func (e *EndError) Error() string {
 }
 
 // ErrCut says that the connection ended, and nobody knows whether the command has. It is
-// being hung up.
+// being hung up, if it has not been.
 var ErrCut = errors.New("the connection to the control plane was cut before the session had ended")
 
 // Run runs a command on a node of an allocation until it has ended, and returns its exit code.
-// A *client.Error: the server refused; an *EndError: the command did not end by itself;
-// ErrCut. When the context ends, the command is hung up.
+// When the connection is cut, or the daemon or the server ends, the command goes on, and Run comes back to
+// it; nothing that either has sent is lost. When ctx ends first, the command is hung up. An
+// *EndError says that it did not end by itself, ErrCut that it could not be come back to within
+// a minute, a *client.Error that the server refused.
 func (s Server) Run(ctx context.Context, allocationID string, c Command) (wire.End, error) {
-	conn, err := s.dial(ctx, url.Values{"node": {strconv.Itoa(c.Node)}}, "allocations", allocationID, "exec")
+	w, err := s.begin(ctx, allocationID, c)
 	if err != nil {
 		return wire.End{}, err
 	}
-	defer func() { _ = conn.CloseNow() }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	out := &sender{ctx: ctx, conn: conn}
-	begin := c.Encode()
-	if len(begin) > wire.MostData {
-		return wire.End{}, fmt.Errorf("the command and its environment have %d bytes in JSON, and may have %d", len(begin),
-			wire.MostData)
-	}
-	if err := out.send(wire.Begin, begin); err != nil {
-		return wire.End{}, fmt.Errorf("%w: %w", ErrCut, err)
-	}
+	defer w.leave()
 	if c.Stdin != nil {
-		go out.pump(c.Stdin) // a read from a terminal cannot be ended: it goes with the program
-	} else if err := out.send(wire.Close, []byte{byte(wire.Stdin)}); err != nil {
-		return wire.End{}, fmt.Errorf("%w: %w", ErrCut, err)
+		go w.pump(c.Stdin) // a read from a terminal cannot be ended: it goes with the program
+	} else {
+		_ = w.Send(wire.Close, []byte{byte(wire.Stdin)}) // that it is over, its receiver is told
 	}
-	go out.forward(c.Resize, c.Signals)
-	return receive(ctx, conn, c.Stdout, c.Stderr)
-}
-
-// receive writes what a command says, until it has ended.
-func receive(ctx context.Context, conn *websocket.Conn, stdout, stderr io.Writer) (wire.End, error) {
-	for {
-		_, message, err := conn.Read(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return wire.End{}, ctx.Err()
-			}
-			return wire.End{}, fmt.Errorf("%w: %w", ErrCut, err)
-		}
-		c, data, err := wire.ParseMessage(message)
-		if err != nil {
-			return wire.End{}, err
-		}
-		to := io.Writer(nil)
-		switch c {
-		case wire.Stdout:
-			to = stdout
-		case wire.Stderr:
-			to = stderr
-		case wire.Result:
-			return endOf(conn, data)
-		}
-		if to != nil {
-			if _, err := to.Write(data); err != nil {
-				return wire.End{}, fmt.Errorf("writing what the command says: %w", err)
-			}
-		}
+	go w.forward(c.Resize, c.Signals)
+	end, err := w.receive(c.Stdout, c.Stderr)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
 	}
+	return end, err
 }
 
 // endOf reads how a session ended, and takes leave.
@@ -166,7 +135,7 @@ func (k *problemKeeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// sender sends messages of several sources.
+// sender sends messages of several sources on one connection.
 type sender struct {
 	ctx  context.Context //nolint:containedctx // of the session, which the sender is a part of
 	mu   sync.Mutex
@@ -177,37 +146,4 @@ func (s *sender) send(c wire.Channel, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conn.Write(s.ctx, websocket.MessageBinary, wire.AppendMessage(nil, c, data))
-}
-
-// pump sends what a reader has, to its end.
-func (s *sender) pump(from io.Reader) {
-	buf := make([]byte, wire.MostData)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 && s.send(wire.Stdin, buf[:n]) != nil {
-			return
-		}
-		if err != nil {
-			_ = s.send(wire.Close, []byte{byte(wire.Stdin)})
-			return
-		}
-	}
-}
-
-// forward sends sizes and signals.
-func (s *sender) forward(sizes <-chan wire.Size, signals <-chan string) {
-	for {
-		var err error
-		select {
-		case <-s.ctx.Done():
-			return
-		case size := <-sizes:
-			err = s.send(wire.Resize, size.Encode())
-		case name := <-signals:
-			err = s.send(wire.Signal, []byte(name))
-		}
-		if err != nil {
-			return
-		}
-	}
 }

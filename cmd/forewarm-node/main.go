@@ -20,6 +20,7 @@ import (
 	"github.com/forewarm/forewarm/node/jobs"
 	"github.com/forewarm/forewarm/node/launch"
 	"github.com/forewarm/forewarm/node/report"
+	"github.com/forewarm/forewarm/node/supervise"
 )
 
 // version is set by release builds with -ldflags "-X main.version=…".
@@ -30,6 +31,8 @@ const (
 	launchArgument = "launch"
 	// jobArgument has it run attempts of jobs.
 	jobArgument = "job"
+	// superviseArgument has it supervise the command of a session.
+	superviseArgument = "supervise"
 )
 
 // launcher starts this program again, also where another one has taken its place meanwhile.
@@ -41,6 +44,9 @@ func main() {
 	}
 	if len(os.Args) == 2 && os.Args[1] == jobArgument {
 		os.Exit(jobs.Run(launcher))
+	}
+	if len(os.Args) == 2 && os.Args[1] == superviseArgument {
+		os.Exit(supervise.Run(launcher))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := executeCommand(ctx, newRoot(outside{clock: clock.System{}, getenv: os.Getenv}))

@@ -108,9 +108,15 @@ func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, 
 	reporter.Jobs = work
 	log.InfoContext(ctx, "reporting", "node", cfg.Node, "to", cfg.URL, "nvml", gpu.HasNVML)
 	if holds != nil {
-		holds.Resume() // what runners of an earlier daemon were starting, an end has to find
+		supervisors, earlier, err := cfg.openSupervisors()
+		if err != nil {
+			return err
+		}
+		defer supervisors.Close()
+		holds.Resume() // what an earlier daemon had runners and supervisors start, an end has to find
 		stop, err := serveSessions(ctx, attach.Config{URL: cfg.URL, Version: versionText(), BootID: bootID, Epoch: epoch,
-			Key: keyOnceLooked(reporter, holds), Holds: holds, Log: log, Hurry: func() {
+			Key: keyOnceLooked(reporter, holds), Holds: holds, Supervisors: supervisors, Earlier: earlier,
+			Log: log, Hurry: func() {
 				reporter.Ask()
 				ring(hurry)
 			}}, func() { ring(hurry) })

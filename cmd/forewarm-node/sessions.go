@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/forewarm/forewarm/internal/clock"
@@ -12,6 +13,7 @@ import (
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/burnin"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/supervise"
 	"github.com/forewarm/forewarm/node/work"
 )
 
@@ -39,8 +41,17 @@ func (c config) openHolds(now clock.Clock, prober burnin.Prober, log *slog.Logge
 	return holds, "", nil
 }
 
+// openSupervisors finds the commands of sessions that earlier daemons have begun.
+func (c config) openSupervisors() (all *supervise.Supervisors, earlier []*supervise.Watch, err error) {
+	all, err = supervise.Open(filepath.Join(c.StateDir, "sessions"), append(slices.Clone(launcher[:1]), superviseArgument))
+	if err == nil {
+		earlier, err = all.Earlier()
+	}
+	return all, earlier, err
+}
+
 // serveSessions keeps the daemon in reach of the control plane, so that sessions can be
-// opened, until the context ends or stop is called, which returns once all are hung up.
+// opened, until the context ends or stop is called, which returns once nothing is carried any more.
 // Changed is called when there is more to tell of holds.
 func serveSessions(ctx context.Context, cfg attach.Config, changed func()) (stop func(), err error) {
 	cfg.Runner, cfg.Random = work.Default, newJitter()

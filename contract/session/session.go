@@ -37,6 +37,9 @@ const (
 	Signal Channel = 5   // to: the name of a signal, such as INT, for the command's process group
 	Begin  Channel = 6   // to, first and once, for a command: a Command as JSON
 	Leader Channel = 7   // to: the name of a signal for the command's first process, and for no other
+	Ack    Channel = 8   // to or from: how many messages the sender has taken, as EncodeCount has it; see Backlog
+	HangUp Channel = 9   // to: the command is to be hung up now, and not once nobody comes back to it
+	Resume Channel = 10  // to, first, instead of Begin: a Resumption as JSON
 	Close  Channel = 255 // to or from: one byte, the channel that carries nothing more
 )
 
@@ -51,6 +54,9 @@ type Command struct {
 	Environment map[string]string `json:"environment,omitempty"`
 	// Terminal is what the holder sees of it; nil: it gets pipes.
 	Terminal *Terminal `json:"terminal,omitempty"`
+	// ResumeID is by what the holder comes back to it after the connection was cut, as NewResumeID
+	// makes it; empty: it is hung up then.
+	ResumeID string `json:"resume_id,omitempty"`
 }
 
 // Terminal is one that a holder looks at.
@@ -86,6 +92,7 @@ const (
 	NotStarted = "not_started" // nothing ran: no such program, or nothing listens on the port
 	LeaseOver  = "lease_over"  // the allocation's lease is over; the command was ended
 	NodeLost   = "node_lost"   // the node is not in reach any more; whether the command still runs is unknown
+	NotThere   = "not_there"   // no such command waits for its holder: it has ended, or was hung up
 	Refused    = "refused"     // it is not opened, or may not go on
 	UserLeft   = "user_left"   // the holder went away before; the command was hung up
 )
@@ -131,6 +138,9 @@ func ParseCommand(data []byte) (Command, error) {
 			return Command{}, fmt.Errorf("%w: a command: %q names no variable", ErrMessage, name)
 		}
 		all = append(all, name, value)
+	}
+	if c.ResumeID != "" && !IsResumeID(c.ResumeID) {
+		return Command{}, fmt.Errorf("%w: a command: %.40q is no resume_id", ErrMessage, c.ResumeID)
 	}
 	for _, text := range all {
 		if strings.Contains(text, "\x00") {

@@ -2,11 +2,13 @@
 // sessions that it asks for.
 //
 // The daemon dials. One stream says that it is there; each session has a stream of its own
-// in the same connection, whose flow control is the session's. A server that goes away ends
-// its sessions, as ssh would, and the daemon comes back after a random time.
+// in the same connection, whose flow control is the session's. When a server goes away, the
+// daemon comes back after a random time, and commands wait for their holders: package supervise
+// runs them. Connections to ports end.
 package attach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -25,6 +27,7 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/supervise"
 	"github.com/forewarm/forewarm/node/work"
 )
 
@@ -40,18 +43,22 @@ const (
 
 // Config is what an attachment works with.
 type Config struct {
-	URL       string // of the control plane
-	Version   string
-	BootID    string
-	Epoch     int64             // when the daemon began, in milliseconds since the machine booted
-	Key       func() obs.Secret // the node's key as it is now; empty: it has not joined
-	HTTP      connect.HTTPClient
-	Holds     *hold.Keeper
-	Runner    work.Runner
-	Hurry     func() // the server has something to tell in the answer to a report
-	Random    *rand.Rand
-	Log       *slog.Logger
-	SignEvery time.Duration // 0: ten seconds; a stream is given up after three times as much
+	URL     string // of the control plane
+	Version string
+	BootID  string
+	Epoch   int64             // when the daemon began, in milliseconds since the machine booted
+	Key     func() obs.Secret // the node's key as it is now; empty: it has not joined
+	HTTP    connect.HTTPClient
+	Holds   *hold.Keeper
+	// Supervisors run the commands of sessions. Of Earlier daemons, these go on.
+	Supervisors *supervise.Supervisors
+	Earlier     []*supervise.Watch
+	Runner      work.Runner
+	Hurry       func() // the server has something to tell in the answer to a report
+	Random      *rand.Rand
+	Log         *slog.Logger
+	SignEvery   time.Duration // 0: ten seconds; a stream is given up after three times as much
+	Patience    time.Duration // of commands, with holders whose connection was cut; 0: session.Patience
 }
 
 // NewTransport returns a transport for streams to a control plane: HTTP/2, with TLS or, to an
@@ -72,6 +79,7 @@ type Attachment struct {
 	api    forewarmv1connect.NodeServiceClient
 	places places
 	open   sync.WaitGroup
+	ended  chan struct{} // closed once the daemon ends
 }
 
 // New returns an attachment that has not begun.
@@ -79,16 +87,20 @@ func New(cfg Config) (*Attachment, error) {
 	if _, err := url.ParseRequestURI(cfg.URL); err != nil {
 		return nil, err
 	}
-	if cfg.SignEvery == 0 {
-		cfg.SignEvery = signEvery
-	}
-	return &Attachment{Config: cfg, api: forewarmv1connect.NewNodeServiceClient(cfg.HTTP, cfg.URL)}, nil
+	cfg.SignEvery = cmp.Or(cfg.SignEvery, signEvery)
+	cfg.Patience = cmp.Or(cfg.Patience, session.Patience)
+	return &Attachment{Config: cfg, api: forewarmv1connect.NewNodeServiceClient(cfg.HTTP, cfg.URL),
+		ended: make(chan struct{})}, nil
 }
 
-// Run attaches, again and again, until the context ends, and then hangs up what sessions are
-// open.
+// Run attaches, again and again, until the context ends, and then ends the connections to ports. Commands go on,
+// and wait for their holders, as they were told to. It is called once.
 func (a *Attachment) Run(ctx context.Context) {
 	defer a.open.Wait()
+	defer close(a.ended)
+	for _, w := range a.Earlier {
+		a.keepPlace(w, a.places.take(w.AllocationID))
+	}
 	failures, told := 0, false
 	for ctx.Err() == nil {
 		attached, err := a.attach(ctx)

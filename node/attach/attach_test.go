@@ -27,6 +27,8 @@ import (
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/hold"
 	"github.com/forewarm/forewarm/node/launch/launchtest"
+	"github.com/forewarm/forewarm/node/supervise"
+	"github.com/forewarm/forewarm/node/supervise/supervisetest"
 	"github.com/forewarm/forewarm/node/work"
 )
 
@@ -118,8 +120,11 @@ func newPlane(t *testing.T, change func(*attach.Config)) *plane {
 		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Grace: 100 * time.Millisecond,
 		Launcher: launchtest.Launcher()})
 	require.NoError(t, err)
+	supervisors, err := supervise.Open(filepath.Join(dir, "sessions"), supervisetest.Command())
+	require.NoError(t, err)
 	transport := attach.NewTransport()
-	cfg := attach.Config{URL: "http://" + l.Addr().String(), BootID: "boot", Epoch: 7, Holds: holds, Hurry: func() {},
+	cfg := attach.Config{URL: "http://" + l.Addr().String(), BootID: "boot", Epoch: 7, Holds: holds,
+		Supervisors: supervisors, Hurry: func() {},
 		Key: func() obs.Secret { return obs.NewSecret("key") }, Log: slog.New(slog.DiscardHandler),
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
 		Runner: work.Runner{HangUp: time.Minute, Terminate: time.Minute, Kill: time.Minute, Drain: time.Minute}}
@@ -137,6 +142,7 @@ func newPlane(t *testing.T, change func(*attach.Config)) *plane {
 		all.Wait()
 		transport.CloseIdleConnections()
 		require.NoError(t, web.Close())
+		supervisors.Close()
 		holds.EndAll()
 		require.NoError(t, os.RemoveAll(dir))
 	})

@@ -53,13 +53,29 @@ func (p *places) enter(allocationID string, port bool) (leave func(), err error)
 		return nil, fmt.Errorf("the allocation has as many connections to ports of the node as it may: %d; the rest is "+
 			"kept for commands", portsOfOne)
 	}
+	p.add(allocationID, own, port)
+	return func() { p.leave(allocationID, port) }, nil
+}
+
+// take counts a command that runs already, however many there are.
+func (p *places) take(allocationID string) (leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := p.of[allocationID]
+	if own == nil {
+		own = &counts{}
+	}
+	p.add(allocationID, own, false)
+	return func() { p.leave(allocationID, false) }
+}
+
+func (p *places) add(allocationID string, own *counts, port bool) {
 	if p.of == nil {
 		p.of = map[string]*counts{}
 	}
 	p.of[allocationID] = own
 	own.add(1, port)
 	p.node.add(1, port)
-	return func() { p.leave(allocationID, port) }, nil
 }
 
 func (p *places) leave(allocationID string, port bool) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/node/hold"
+	"github.com/forewarm/forewarm/node/supervise"
 	"github.com/forewarm/forewarm/node/work"
 
 	forewarmv1 "github.com/forewarm/forewarm/contract/proto/forewarm/v1"
@@ -31,13 +32,13 @@ func (a *Attachment) serve(ctx context.Context, o *forewarmv1.OpenSession) {
 		return
 	}
 	log := a.Log.With("allocation", o.GetHold().GetAllocationId(), "port", o.GetPort().GetNumber())
-	log.InfoContext(ctx, "session begins")
+	log.InfoContext(ctx, "session begins", "again", o.GetResumption() != nil)
 	from := time.Now() //nolint:forbidigo // how long it took, for the log
 	proving := s.keepProving(running, a.SignEvery)
 	end := a.run(running, o, s)
 	proving()
-	if ctx.Err() != nil && end.Reason != "" {
-		end.Reason = "the node's daemon ended, as for another version of it, and hung it up; a job would go on"
+	if ctx.Err() != nil && (end.Code == session.UserLeft || o.GetPort() != nil) {
+		end = session.End{Code: session.NodeLost, Reason: "the node's daemon ended, as for another version of it"}
 	}
 	log.InfoContext(ctx, "session ended", "after", time.Since(from).Round(time.Millisecond), //nolint:forbidigo // as above
 		"exit_code", end.ExitCode, "code", end.Code, "reason", end.Reason)
@@ -50,31 +51,104 @@ func (a *Attachment) serve(ctx context.Context, o *forewarmv1.OpenSession) {
 
 // run does the work of a session.
 func (a *Attachment) run(ctx context.Context, o *forewarmv1.OpenSession, s *carrier) session.End {
+	if w, ok := o.GetWork().(*forewarmv1.OpenSession_Resumption); ok { // it has its place already
+		return a.carry(ctx, o.GetHold().GetAllocationId(), w.Resumption, s)
+	}
 	_, port := o.GetWork().(*forewarmv1.OpenSession_Port)
 	leave, err := a.places.enter(o.GetHold().GetAllocationId(), port)
 	if err != nil {
 		return session.End{Code: session.Refused, Reason: err.Error()}
 	}
-	defer leave()
+	leave = sync.OnceFunc(leave)
 	place, err := a.Holds.Open(holdOf(o.GetHold()))
 	if err != nil {
+		leave()
 		return session.End{Code: session.Refused, Reason: err.Error()}
 	}
 	switch w := o.GetWork().(type) {
 	case *forewarmv1.OpenSession_Port:
+		defer leave()
 		return a.Runner.Connect(ctx, place, int(w.Port.GetNumber()), s)
 	case *forewarmv1.OpenSession_Command:
-		began, err := a.Holds.Begin(o.GetHold().GetAllocationId())
-		if err != nil {
-			return session.End{Code: session.Refused, Reason: err.Error()}
+		resumption, end := a.start(o.GetHold().GetAllocationId(), place, w.Command, leave)
+		if resumption == nil {
+			leave()
+			return end
 		}
-		p, err := work.Start(place, commandOf(w.Command))
-		if began(); err != nil {
-			return session.End{Code: session.NotStarted, Reason: err.Error()}
-		}
-		return a.Runner.Carry(ctx, p, s)
+		return a.carry(ctx, o.GetHold().GetAllocationId(), resumption, s)
 	default:
+		leave()
 		return session.End{Code: session.Refused, Reason: "the node does not know what is asked of it: its daemon is older"}
+	}
+}
+
+// start has a command supervised, which leaves its place once it has ended. Without a resumption nothing runs, for
+// the reason that the end has.
+func (a *Attachment) start(allocationID string, place hold.Place, c *forewarmv1.Command, leave func()) (
+	*forewarmv1.Resumption, session.End) {
+	order := supervise.Order{Place: place, Command: commandOf(c), Runner: a.Runner}
+	resumeID := c.GetResumeId()
+	if resumeID == "" {
+		resumeID = session.NewResumeID()
+	} else {
+		order.Patience = a.Patience
+	}
+	began, err := a.Holds.Begin(allocationID)
+	if err != nil {
+		return nil, session.End{Code: session.Refused, Reason: err.Error()}
+	}
+	defer began()
+	watch, err := a.Supervisors.Start(allocationID, resumeID, order)
+	if err != nil {
+		return nil, session.End{Code: session.NotStarted, Reason: err.Error()}
+	}
+	a.keepPlace(watch, leave)
+	return &forewarmv1.Resumption{ResumeId: resumeID}, session.End{}
+}
+
+// keepPlace leaves a place once a command has ended, unless the daemon does before.
+func (a *Attachment) keepPlace(w *supervise.Watch, leave func()) {
+	a.open.Go(func() {
+		select {
+		case <-w.Over():
+			leave()
+		case <-a.ended:
+		}
+		select {
+		case <-w.Gone():
+		case <-a.ended:
+			w.Close()
+		}
+	})
+}
+
+// userLeft is the end of what carries a session no more.
+var userLeft = session.End{Code: session.UserLeft, Reason: "its connection ended"}
+
+// carry carries what a command and its holder say to each other, until either has no more to say.
+func (a *Attachment) carry(ctx context.Context, allocationID string, r *forewarmv1.Resumption, s *carrier) session.End {
+	line, err := a.Supervisors.Resume(allocationID, r.GetResumeId(), r.GetTaken())
+	if err != nil {
+		return session.End{Code: session.NotThere, Reason: err.Error()}
+	}
+	stop := context.AfterFunc(ctx, line.Close)
+	s.handOn(line)
+	for {
+		c, data, err := line.Receive()
+		if err != nil {
+			return userLeft
+		}
+		if c == session.Result {
+			stop() // that the holder knows is handed on, also when the daemon ends
+			end, err := session.ParseEnd(data)
+			if err != nil {
+				end = session.End{Code: session.NodeLost, Reason: "how it ended cannot be read"}
+			}
+			return end
+		}
+		if s.Send(c, data) != nil {
+			return userLeft
+		}
 	}
 }
 
@@ -105,6 +179,22 @@ type carrier struct {
 	sending   sync.Mutex
 	receiving sync.Mutex
 	ended     error
+	handed    bool // somebody receives, to the end
+}
+
+// handOn has a line get what the holder sends, to the stream's end, which may be later than the line's.
+func (c *carrier) handOn(line *session.Line) {
+	c.handed = true
+	go func() { // it ends with the stream
+		defer line.Close()
+		for {
+			channel, data, err := c.Receive()
+			if err != nil {
+				return
+			}
+			_ = line.Send(channel, data) // whoever receives from it knows why
+		}
+	}()
 }
 
 // Send implements work.Stream.
@@ -163,13 +253,15 @@ func (c *carrier) Receive() (session.Channel, []byte, error) {
 
 // awaitEnd waits until the server has read all, as its end of the stream says.
 func (c *carrier) awaitEnd() {
-	go func() { // work that did not begin receives nothing
-		for {
-			if _, _, err := c.Receive(); err != nil {
-				return
+	if !c.handed { // work that did not begin receives nothing
+		go func() {
+			for {
+				if _, _, err := c.Receive(); err != nil {
+					return
+				}
 			}
-		}
-	}()
+		}()
+	}
 	timer := time.NewTimer(closeWithin)
 	defer timer.Stop()
 	select {

@@ -49,7 +49,7 @@ type Command struct {
 	Terminal    *Terminal // nil: pipes
 	// Group is the process group that gets its signals, where a program runs it elsewhere; 0: there is none yet.
 	// Nil: its own.
-	Group func() int
+	Group func() int `json:"-"`
 }
 
 // Runner runs the work of sessions. Its times are how long it waits for what should come by

@@ -54,11 +54,23 @@ type SessionOf struct {
 func execAllocation(ctx context.Context, a *API, in *struct{ SessionOf }) (*huma.StreamResponse, error) {
 	return a.serveSession(ctx, in.SessionOf, "exec", func(ctx context.Context, user *websocket.Conn,
 		open *forewarmv1.OpenSession) error {
-		command, err := readCommand(ctx, user)
-		if err == nil {
-			open.Work = &forewarmv1.OpenSession_Command{Command: encodeCommand(command)}
+		c, data, err := readFirst(ctx, user)
+		if err != nil {
+			return err
 		}
-		return err
+		switch c {
+		case session.Begin:
+			command, err := session.ParseCommand(data)
+			open.Work = &forewarmv1.OpenSession_Command{Command: encodeCommand(command)}
+			return err
+		case session.Resume:
+			r, err := session.ParseResumption(data)
+			open.Work = &forewarmv1.OpenSession_Resumption{
+				Resumption: &forewarmv1.Resumption{ResumeId: r.ResumeID, Taken: r.Taken}}
+			return err
+		default:
+			return fmt.Errorf("%w: the first one must say what to run, or to what you come back", session.ErrMessage)
+		}
 	})
 }
 
@@ -232,26 +244,20 @@ func encodeHold(a allocation.Allocation, n contract.NodeAccess) *forewarmv1.Hold
 	return h
 }
 
-// readCommand reads what the user wants to run.
-func readCommand(ctx context.Context, user *websocket.Conn) (session.Command, error) {
+// readFirst reads what the user wants.
+func readFirst(ctx context.Context, user *websocket.Conn) (session.Channel, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, beginWithin)
 	defer cancel()
 	_, message, err := user.Read(ctx)
 	if err != nil {
-		return session.Command{}, fmt.Errorf("reading what to run: %w", err)
+		return 0, nil, fmt.Errorf("reading what to run: %w", err)
 	}
-	c, data, err := session.ParseMessage(message)
-	if err != nil {
-		return session.Command{}, err
-	}
-	if c != session.Begin {
-		return session.Command{}, fmt.Errorf("%w: the first one must say what to run", session.ErrMessage)
-	}
-	return session.ParseCommand(data)
+	return session.ParseMessage(message)
 }
 
 func encodeCommand(c session.Command) *forewarmv1.Command {
-	out := &forewarmv1.Command{Arguments: c.Arguments, Directory: c.Directory, Environment: c.Environment}
+	out := &forewarmv1.Command{Arguments: c.Arguments, Directory: c.Directory, Environment: c.Environment,
+		ResumeId: c.ResumeID}
 	if t := c.Terminal; t != nil {
 		out.Terminal = &forewarmv1.Terminal{Name: t.Name,
 			Columns: int32(t.Columns), Rows: int32(t.Rows)} //nolint:gosec // bounded by session.MostCells
@@ -316,7 +322,7 @@ func (a *API) watchSession(ctx context.Context, s seated) <-chan session.End {
 			case <-ctx.Done():
 				return
 			case <-a.Sessions.Leaving():
-				ends <- session.End{Code: session.NodeLost, Reason: "the control plane was stopped, and hung the session up"}
+				ends <- session.End{Code: session.NodeLost, Reason: "the control plane was stopped"}
 				return
 			case <-tick.C:
 			}

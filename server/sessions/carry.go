@@ -26,7 +26,9 @@ func Carry(ctx context.Context, user *websocket.Conn, node Conn, over <-chan ses
 	defer cancel()
 	ends := make(chan session.End, 4)
 	var both sync.WaitGroup
+	silent := make(chan struct{}) // closed once nothing more comes from the user
 	both.Go(func() {
+		defer close(silent)
 		carryToNode(ctx, user, node)
 		ends <- userLeft
 	})
@@ -38,7 +40,12 @@ func Carry(ctx context.Context, user *websocket.Conn, node Conn, over <-chan ses
 	var end session.End
 	select {
 	case end = <-ends:
+		awaitWithin(silent, writeWithin) // their last word says that they know how it ended: a close would drop it
+		closeUser(user)
 	case end = <-over:
+		if end.Code != session.NodeLost {
+			hangUp(node)
+		}
 		Tell(ctx, user, end)
 	}
 	node.Close()
@@ -46,6 +53,26 @@ func Carry(ctx context.Context, user *websocket.Conn, node Conn, over <-chan ses
 	_ = user.CloseNow()
 	both.Wait()
 	return end
+}
+
+// hangUp has a node hang up the command, whose holder may not come back to it. A node that does not read is left to
+// the end of the hold.
+func hangUp(node Conn) {
+	sent := make(chan struct{})
+	go func() { // it ends with the session
+		defer close(sent)
+		_ = node.Send(session.HangUp, nil)
+	}()
+	awaitWithin(sent, writeWithin)
+}
+
+func awaitWithin(done <-chan struct{}, within time.Duration) {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
 }
 
 var userLeft = session.End{Code: session.UserLeft, Reason: "the user's connection ended"}
@@ -62,8 +89,10 @@ func carryToNode(ctx context.Context, user *websocket.Conn, node Conn) {
 			_ = user.Close(websocket.StatusUnsupportedData, "a message is a channel and its data, in binary")
 			return
 		}
-		if c == session.Result || c == session.Begin || c == session.Stdout || c == session.Stderr {
+		switch c {
+		case session.Result, session.Begin, session.Resume, session.Stdout, session.Stderr:
 			continue // none that a user sends now
+		default:
 		}
 		if node.Send(c, data) != nil {
 			<-ctx.Done() // its receiver knows why
@@ -94,7 +123,6 @@ func carryToUser(ctx context.Context, user *websocket.Conn, node Conn) session.E
 			if err != nil {
 				end = session.End{Code: session.NodeLost, Reason: "how it ended cannot be read"}
 			}
-			closeUser(user)
 			return end
 		}
 	}

@@ -1,13 +1,10 @@
 package sessions
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -74,7 +71,7 @@ func (r relay) Open(ctx context.Context, nodeID string, o *forewarmv1.OpenSessio
 	if err != nil {
 		return nil, err
 	}
-	return newLine(conn), nil
+	return session.NewLine(conn), nil
 }
 
 // find asks the others in turn, until one has the daemon. One that cannot be reached has
@@ -106,12 +103,12 @@ func ask(conn net.Conn, a asked) error {
 	_ = conn.SetDeadline(time.Now().Add(within)) //nolint:forbidigo // a socket's deadlines are the machine's
 	text, err := json.Marshal(a)
 	if err == nil {
-		_, err = conn.Write(appendRelayed(nil, text))
+		_, err = conn.Write(session.AppendFrame(nil, text))
 	}
 	if err != nil {
 		return fmt.Errorf("asking another server: %w", err)
 	}
-	text, err = readRelayed(conn, nil, mostRelayed)
+	text, err = session.ReadFrame(conn, nil, mostRelayed)
 	var got answered
 	if err == nil {
 		err = json.Unmarshal(text, &got)
@@ -131,7 +128,7 @@ func ask(conn net.Conn, a asked) error {
 // ServeRelayed answers another server, and carries the session that it asks for.
 func (h *Hub) ServeRelayed(ctx context.Context, conn net.Conn) {
 	_ = conn.SetDeadline(time.Now().Add(relayWithin)) //nolint:forbidigo // a socket's deadlines are the machine's
-	text, err := readRelayed(conn, nil, mostRelayed)
+	text, err := session.ReadFrame(conn, nil, mostRelayed)
 	var a asked
 	if err != nil || json.Unmarshal(text, &a) != nil {
 		return
@@ -140,7 +137,7 @@ func (h *Hub) ServeRelayed(ctx context.Context, conn net.Conn) {
 	_ = conn.SetDeadline(time.Time{})
 	text, err = json.Marshal(got)
 	if err == nil {
-		_, err = conn.Write(appendRelayed(nil, text))
+		_, err = conn.Write(session.AppendFrame(nil, text))
 	}
 	if node == nil {
 		return
@@ -149,7 +146,7 @@ func (h *Hub) ServeRelayed(ctx context.Context, conn net.Conn) {
 	if err != nil {
 		return
 	}
-	l := newLine(conn)
+	l := session.NewLine(conn)
 	stop := context.AfterFunc(ctx, l.Close)
 	defer stop()
 	var back sync.WaitGroup
@@ -195,60 +192,4 @@ func copyMessages(to, from Conn) {
 			return
 		}
 	}
-}
-
-// line is a session that another server carries.
-type line struct {
-	conn    net.Conn
-	reader  *bufio.Reader
-	in      []byte // of the last message
-	sending sync.Mutex
-	out     []byte
-}
-
-func newLine(conn net.Conn) *line { return &line{conn: conn, reader: bufio.NewReader(conn)} }
-
-// Send implements Conn.
-func (l *line) Send(c session.Channel, data []byte) error {
-	l.sending.Lock()
-	defer l.sending.Unlock()
-	l.out = binary.BigEndian.AppendUint32(l.out[:0], uint32(len(data))+1) //nolint:gosec // at most 32 KiB
-	_, err := l.conn.Write(session.AppendMessage(l.out, c, data))
-	return err
-}
-
-// Receive implements Conn.
-func (l *line) Receive() (session.Channel, []byte, error) {
-	message, err := readRelayed(l.reader, l.in, session.MostData+1)
-	if err != nil {
-		return 0, nil, err
-	}
-	l.in = message
-	return session.ParseMessage(message)
-}
-
-// Close implements Conn.
-func (l *line) Close() { _ = l.conn.Close() }
-
-// appendRelayed appends a text with its length before it.
-func appendRelayed(b, text []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...) //nolint:gosec // bounded where it is read
-}
-
-// readRelayed reads a text with its length before it, into buf where it has room.
-func readRelayed(r io.Reader, buf []byte, most int) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
-	}
-	n := int(binary.BigEndian.Uint32(head[:]))
-	if n > most {
-		return nil, fmt.Errorf("%w: another server sent %d bytes", session.ErrMessage, n)
-	}
-	if cap(buf) < n {
-		buf = make([]byte, n)
-	}
-	buf = buf[:n]
-	_, err := io.ReadFull(r, buf)
-	return buf, err
 }

@@ -166,6 +166,7 @@ type OpenSession struct {
 	//
 	//	*OpenSession_Command
 	//	*OpenSession_Port
+	//	*OpenSession_Resumption
 	Work          isOpenSession_Work `protobuf_oneof:"work"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -240,6 +241,15 @@ func (x *OpenSession) GetPort() *Port {
 	return nil
 }
 
+func (x *OpenSession) GetResumption() *Resumption {
+	if x != nil {
+		if x, ok := x.Work.(*OpenSession_Resumption); ok {
+			return x.Resumption
+		}
+	}
+	return nil
+}
+
 type isOpenSession_Work interface {
 	isOpenSession_Work()
 }
@@ -252,9 +262,15 @@ type OpenSession_Port struct {
 	Port *Port `protobuf:"bytes,4,opt,name=port,proto3,oneof"`
 }
 
+type OpenSession_Resumption struct {
+	Resumption *Resumption `protobuf:"bytes,5,opt,name=resumption,proto3,oneof"`
+}
+
 func (*OpenSession_Command) isOpenSession_Work() {}
 
 func (*OpenSession_Port) isOpenSession_Work() {}
+
+func (*OpenSession_Resumption) isOpenSession_Work() {}
 
 // Hold is what the holder of an allocation may use on this node.
 type Hold struct {
@@ -354,7 +370,9 @@ type Command struct {
 	// Beside what the hold brings; the hold goes first where both name a variable.
 	Environment map[string]string `protobuf:"bytes,3,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// It gets a terminal of this size; none: pipes.
-	Terminal      *Terminal `protobuf:"bytes,4,opt,name=terminal,proto3" json:"terminal,omitempty"`
+	Terminal *Terminal `protobuf:"bytes,4,opt,name=terminal,proto3" json:"terminal,omitempty"`
+	// By which the holder comes back to it after its connection was cut; empty: it is hung up then.
+	ResumeId      string `protobuf:"bytes,5,opt,name=resume_id,json=resumeId,proto3" json:"resume_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -417,6 +435,68 @@ func (x *Command) GetTerminal() *Terminal {
 	return nil
 }
 
+func (x *Command) GetResumeId() string {
+	if x != nil {
+		return x.ResumeId
+	}
+	return ""
+}
+
+// Resumption is a command of the hold that goes on, whose holder comes back to it.
+type Resumption struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The command's.
+	ResumeId string `protobuf:"bytes,1,opt,name=resume_id,json=resumeId,proto3" json:"resume_id,omitempty"`
+	// How many numbered messages the holder has taken.
+	Taken         uint64 `protobuf:"varint,2,opt,name=taken,proto3" json:"taken,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resumption) Reset() {
+	*x = Resumption{}
+	mi := &file_forewarm_v1_node_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resumption) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resumption) ProtoMessage() {}
+
+func (x *Resumption) ProtoReflect() protoreflect.Message {
+	mi := &file_forewarm_v1_node_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resumption.ProtoReflect.Descriptor instead.
+func (*Resumption) Descriptor() ([]byte, []int) {
+	return file_forewarm_v1_node_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Resumption) GetResumeId() string {
+	if x != nil {
+		return x.ResumeId
+	}
+	return ""
+}
+
+func (x *Resumption) GetTaken() uint64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
 // Terminal is what the holder sees of a terminal.
 type Terminal struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -430,7 +510,7 @@ type Terminal struct {
 
 func (x *Terminal) Reset() {
 	*x = Terminal{}
-	mi := &file_forewarm_v1_node_proto_msgTypes[5]
+	mi := &file_forewarm_v1_node_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -442,7 +522,7 @@ func (x *Terminal) String() string {
 func (*Terminal) ProtoMessage() {}
 
 func (x *Terminal) ProtoReflect() protoreflect.Message {
-	mi := &file_forewarm_v1_node_proto_msgTypes[5]
+	mi := &file_forewarm_v1_node_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -455,7 +535,7 @@ func (x *Terminal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Terminal.ProtoReflect.Descriptor instead.
 func (*Terminal) Descriptor() ([]byte, []int) {
-	return file_forewarm_v1_node_proto_rawDescGZIP(), []int{5}
+	return file_forewarm_v1_node_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Terminal) GetName() string {
@@ -489,7 +569,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_forewarm_v1_node_proto_msgTypes[6]
+	mi := &file_forewarm_v1_node_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -501,7 +581,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_forewarm_v1_node_proto_msgTypes[6]
+	mi := &file_forewarm_v1_node_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -514,7 +594,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_forewarm_v1_node_proto_rawDescGZIP(), []int{6}
+	return file_forewarm_v1_node_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Port) GetNumber() int32 {
@@ -536,7 +616,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_forewarm_v1_node_proto_msgTypes[7]
+	mi := &file_forewarm_v1_node_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +628,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_forewarm_v1_node_proto_msgTypes[7]
+	mi := &file_forewarm_v1_node_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +641,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_forewarm_v1_node_proto_rawDescGZIP(), []int{7}
+	return file_forewarm_v1_node_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ServeRequest) GetSessionId() string {
@@ -588,7 +668,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_forewarm_v1_node_proto_msgTypes[8]
+	mi := &file_forewarm_v1_node_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +680,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_forewarm_v1_node_proto_msgTypes[8]
+	mi := &file_forewarm_v1_node_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +693,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_forewarm_v1_node_proto_rawDescGZIP(), []int{8}
+	return file_forewarm_v1_node_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ServeResponse) GetFrame() *Frame {
@@ -636,7 +716,7 @@ type Frame struct {
 
 func (x *Frame) Reset() {
 	*x = Frame{}
-	mi := &file_forewarm_v1_node_proto_msgTypes[9]
+	mi := &file_forewarm_v1_node_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -648,7 +728,7 @@ func (x *Frame) String() string {
 func (*Frame) ProtoMessage() {}
 
 func (x *Frame) ProtoReflect() protoreflect.Message {
-	mi := &file_forewarm_v1_node_proto_msgTypes[9]
+	mi := &file_forewarm_v1_node_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -661,7 +741,7 @@ func (x *Frame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Frame.ProtoReflect.Descriptor instead.
 func (*Frame) Descriptor() ([]byte, []int) {
-	return file_forewarm_v1_node_proto_rawDescGZIP(), []int{9}
+	return file_forewarm_v1_node_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Frame) GetChannel() uint32 {
@@ -690,13 +770,16 @@ const file_forewarm_v1_node_proto_rawDesc = "" +
 	"\tisolation\x18\x04 \x01(\tR\tisolation\"V\n" +
 	"\x0eAttachResponse\x12,\n" +
 	"\x04open\x18\x01 \x01(\v2\x18.forewarm.v1.OpenSessionR\x04open\x12\x16\n" +
-	"\x06report\x18\x02 \x01(\bR\x06report\"\xb6\x01\n" +
+	"\x06report\x18\x02 \x01(\bR\x06report\"\xf1\x01\n" +
 	"\vOpenSession\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12%\n" +
 	"\x04hold\x18\x02 \x01(\v2\x11.forewarm.v1.HoldR\x04hold\x120\n" +
 	"\acommand\x18\x03 \x01(\v2\x14.forewarm.v1.CommandH\x00R\acommand\x12'\n" +
-	"\x04port\x18\x04 \x01(\v2\x11.forewarm.v1.PortH\x00R\x04portB\x06\n" +
+	"\x04port\x18\x04 \x01(\v2\x11.forewarm.v1.PortH\x00R\x04port\x129\n" +
+	"\n" +
+	"resumption\x18\x05 \x01(\v2\x17.forewarm.v1.ResumptionH\x00R\n" +
+	"resumptionB\x06\n" +
 	"\x04work\"\xad\x02\n" +
 	"\x04Hold\x12#\n" +
 	"\rallocation_id\x18\x01 \x01(\tR\fallocationId\x12\x1b\n" +
@@ -708,15 +791,20 @@ const file_forewarm_v1_node_proto_rawDesc = "" +
 	"\x0eshares_per_gpu\x18\x06 \x01(\x05R\fsharesPerGpu\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x81\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9e\x02\n" +
 	"\aCommand\x12\x1c\n" +
 	"\targuments\x18\x01 \x03(\tR\targuments\x12\x1c\n" +
 	"\tdirectory\x18\x02 \x01(\tR\tdirectory\x12G\n" +
 	"\venvironment\x18\x03 \x03(\v2%.forewarm.v1.Command.EnvironmentEntryR\venvironment\x121\n" +
-	"\bterminal\x18\x04 \x01(\v2\x15.forewarm.v1.TerminalR\bterminal\x1a>\n" +
+	"\bterminal\x18\x04 \x01(\v2\x15.forewarm.v1.TerminalR\bterminal\x12\x1b\n" +
+	"\tresume_id\x18\x05 \x01(\tR\bresumeId\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"L\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"?\n" +
+	"\n" +
+	"Resumption\x12\x1b\n" +
+	"\tresume_id\x18\x01 \x01(\tR\bresumeId\x12\x14\n" +
+	"\x05taken\x18\x02 \x01(\x04R\x05taken\"L\n" +
 	"\bTerminal\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acolumns\x18\x02 \x01(\x05R\acolumns\x12\x12\n" +
@@ -748,40 +836,42 @@ func file_forewarm_v1_node_proto_rawDescGZIP() []byte {
 	return file_forewarm_v1_node_proto_rawDescData
 }
 
-var file_forewarm_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_forewarm_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_forewarm_v1_node_proto_goTypes = []any{
 	(*AttachRequest)(nil),  // 0: forewarm.v1.AttachRequest
 	(*AttachResponse)(nil), // 1: forewarm.v1.AttachResponse
 	(*OpenSession)(nil),    // 2: forewarm.v1.OpenSession
 	(*Hold)(nil),           // 3: forewarm.v1.Hold
 	(*Command)(nil),        // 4: forewarm.v1.Command
-	(*Terminal)(nil),       // 5: forewarm.v1.Terminal
-	(*Port)(nil),           // 6: forewarm.v1.Port
-	(*ServeRequest)(nil),   // 7: forewarm.v1.ServeRequest
-	(*ServeResponse)(nil),  // 8: forewarm.v1.ServeResponse
-	(*Frame)(nil),          // 9: forewarm.v1.Frame
-	nil,                    // 10: forewarm.v1.Hold.EnvironmentEntry
-	nil,                    // 11: forewarm.v1.Command.EnvironmentEntry
+	(*Resumption)(nil),     // 5: forewarm.v1.Resumption
+	(*Terminal)(nil),       // 6: forewarm.v1.Terminal
+	(*Port)(nil),           // 7: forewarm.v1.Port
+	(*ServeRequest)(nil),   // 8: forewarm.v1.ServeRequest
+	(*ServeResponse)(nil),  // 9: forewarm.v1.ServeResponse
+	(*Frame)(nil),          // 10: forewarm.v1.Frame
+	nil,                    // 11: forewarm.v1.Hold.EnvironmentEntry
+	nil,                    // 12: forewarm.v1.Command.EnvironmentEntry
 }
 var file_forewarm_v1_node_proto_depIdxs = []int32{
 	2,  // 0: forewarm.v1.AttachResponse.open:type_name -> forewarm.v1.OpenSession
 	3,  // 1: forewarm.v1.OpenSession.hold:type_name -> forewarm.v1.Hold
 	4,  // 2: forewarm.v1.OpenSession.command:type_name -> forewarm.v1.Command
-	6,  // 3: forewarm.v1.OpenSession.port:type_name -> forewarm.v1.Port
-	10, // 4: forewarm.v1.Hold.environment:type_name -> forewarm.v1.Hold.EnvironmentEntry
-	11, // 5: forewarm.v1.Command.environment:type_name -> forewarm.v1.Command.EnvironmentEntry
-	5,  // 6: forewarm.v1.Command.terminal:type_name -> forewarm.v1.Terminal
-	9,  // 7: forewarm.v1.ServeRequest.frame:type_name -> forewarm.v1.Frame
-	9,  // 8: forewarm.v1.ServeResponse.frame:type_name -> forewarm.v1.Frame
-	0,  // 9: forewarm.v1.NodeService.Attach:input_type -> forewarm.v1.AttachRequest
-	7,  // 10: forewarm.v1.NodeService.Serve:input_type -> forewarm.v1.ServeRequest
-	1,  // 11: forewarm.v1.NodeService.Attach:output_type -> forewarm.v1.AttachResponse
-	8,  // 12: forewarm.v1.NodeService.Serve:output_type -> forewarm.v1.ServeResponse
-	11, // [11:13] is the sub-list for method output_type
-	9,  // [9:11] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	7,  // 3: forewarm.v1.OpenSession.port:type_name -> forewarm.v1.Port
+	5,  // 4: forewarm.v1.OpenSession.resumption:type_name -> forewarm.v1.Resumption
+	11, // 5: forewarm.v1.Hold.environment:type_name -> forewarm.v1.Hold.EnvironmentEntry
+	12, // 6: forewarm.v1.Command.environment:type_name -> forewarm.v1.Command.EnvironmentEntry
+	6,  // 7: forewarm.v1.Command.terminal:type_name -> forewarm.v1.Terminal
+	10, // 8: forewarm.v1.ServeRequest.frame:type_name -> forewarm.v1.Frame
+	10, // 9: forewarm.v1.ServeResponse.frame:type_name -> forewarm.v1.Frame
+	0,  // 10: forewarm.v1.NodeService.Attach:input_type -> forewarm.v1.AttachRequest
+	8,  // 11: forewarm.v1.NodeService.Serve:input_type -> forewarm.v1.ServeRequest
+	1,  // 12: forewarm.v1.NodeService.Attach:output_type -> forewarm.v1.AttachResponse
+	9,  // 13: forewarm.v1.NodeService.Serve:output_type -> forewarm.v1.ServeResponse
+	12, // [12:14] is the sub-list for method output_type
+	10, // [10:12] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_forewarm_v1_node_proto_init() }
@@ -792,6 +882,7 @@ func file_forewarm_v1_node_proto_init() {
 	file_forewarm_v1_node_proto_msgTypes[2].OneofWrappers = []any{
 		(*OpenSession_Command)(nil),
 		(*OpenSession_Port)(nil),
+		(*OpenSession_Resumption)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -799,7 +890,7 @@ func file_forewarm_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_forewarm_v1_node_proto_rawDesc), len(file_forewarm_v1_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
