@@ -74,7 +74,8 @@ func (i *Installation) runDaemon(ctx context.Context, nodeID, dir string) {
 	transport := attach.NewTransport()
 	defer transport.CloseIdleConnections()
 	must(attach.New(attach.Config{URL: i.URL, BootID: nodeID, Holds: holds, Supervisors: supervisors,
-		Hurry: func() {}, Log: quiet, Key: func() obs.Secret { return obs.NewSecret(joined.Key) },
+		Patience: time.Second, // after the end of the test nobody comes back
+		Hurry:    func() {}, Log: quiet, Key: func() obs.Secret { return obs.NewSecret(joined.Key) },
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)), //nolint:gosec // repeatable
 		Runner: work.Runner{HangUp: time.Minute, Terminate: time.Minute, Kill: time.Minute, Drain: time.Minute}})).Run(ctx)
 }

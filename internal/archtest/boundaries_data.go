@@ -21,6 +21,10 @@ var boundaries = []Boundary{
 		Why: "examples of the SDK run against the real server, its worker and its daemons",
 	},
 	{
+		Rule: "D2", Of: []string{"contract/session/tether"}, Own: []string{"contract/session"}, StdOnly: true,
+		Why: "both ends of a session carry it in the same way, so it must drag nothing into either",
+	},
+	{
 		Rule: "D2", Of: []string{"contract/..."}, StdOnly: true,
 		Why: "both sides of the trust boundary share the wire vocabulary, so it must drag nothing into either",
 	},
