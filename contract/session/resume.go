@@ -13,6 +13,10 @@ import (
 // is hung up.
 const Patience = time.Minute
 
+// MostKept is how many bytes of what one end has sent and the other has not taken are kept. What is on its way to the
+// other end of the world and back fits.
+const MostKept = 4 << 20
+
 // Resumption is how a holder comes back to a command.
 type Resumption struct {
 	ResumeID string `json:"resume_id"`
@@ -83,7 +87,7 @@ type Backlog struct {
 }
 
 // Full reports whether no more is to be added until the other side has taken some.
-func (b *Backlog) Full() bool { return b.size >= Window }
+func (b *Backlog) Full() bool { return b.size >= MostKept }
 
 // Add adds a message. The data is copied.
 func (b *Backlog) Add(c Channel, data []byte) {

@@ -106,16 +106,13 @@ func (a *Attachment) start(allocationID string, place hold.Place, c *forewarmv1.
 	return &forewarmv1.Resumption{ResumeId: resumeID}, session.End{}
 }
 
-// keepPlace leaves a place once a command has ended, unless the daemon does before.
+// keepPlace leaves a place once a supervisor has ended, unless the daemon does before. It ends once the holder knows
+// how the command ended: who never says so has no more places than others.
 func (a *Attachment) keepPlace(w *supervise.Watch, leave func()) {
 	a.open.Go(func() {
 		select {
-		case <-w.Over():
-			leave()
-		case <-a.ended:
-		}
-		select {
 		case <-w.Gone():
+			leave()
 		case <-a.ended:
 			w.Close()
 		}

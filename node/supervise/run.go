@@ -51,20 +51,13 @@ func run(l launch.Launcher) error {
 	ctx, hangUp := context.WithCancel(context.Background())
 	defer hangUp()
 	c := newCompanion(o.Patience, hangUp)
-	phases := phases{begun: make(chan struct{}), over: make(chan struct{})}
-	go acceptAll(listener, c, phases)
-	end := carry(ctx, o, c, phases.begun)
-	close(phases.over)
+	begun := make(chan struct{})
+	go acceptAll(listener, c, begun)
+	end := carry(ctx, o, c, begun)
 	if c.Send(session.Result, end.Encode()) == nil {
 		c.Flush()
 	}
 	return nil
-}
-
-// phases are those of a command; each is closed once the command has come so far.
-type phases struct {
-	begun chan struct{} // it is in its place, or will not be
-	over  chan struct{}
 }
 
 // carry runs the command, and closes begun once it is in its place, or will not be.
@@ -77,18 +70,18 @@ func carry(ctx context.Context, o Order, c *companion, begun chan<- struct{}) se
 }
 
 // acceptAll serves the daemon, and those that come after it.
-func acceptAll(l net.Listener, c *companion, p phases) {
+func acceptAll(l net.Listener, c *companion, begun <-chan struct{}) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
 			return
 		}
-		go accept(conn, c, p)
+		go accept(conn, c, begun)
 	}
 }
 
-// accept serves a connection.
-func accept(conn net.Conn, c *companion, p phases) {
+// accept serves a connection. Who watches keeps it until this process ends.
+func accept(conn net.Conn, c *companion, begun <-chan struct{}) {
 	text, err := session.ReadFrame(conn, nil, mostGreeting)
 	var g greeting
 	if err == nil {
@@ -97,23 +90,14 @@ func accept(conn net.Conn, c *companion, p phases) {
 	switch {
 	case err != nil:
 	case g.Watch:
-		err = tellPhases(conn, p)
+		<-begun
+		if _, err = conn.Write(session.AppendFrame(nil, nil)); err == nil {
+			_, err = conn.Read(make([]byte, 1)) // until they leave
+		}
 	default:
 		err = c.attach(session.NewLine(conn), g.Taken)
 	}
 	if err != nil {
 		_ = conn.Close()
 	}
-}
-
-// tellPhases tells a watcher what comes about, until they leave.
-func tellPhases(conn net.Conn, p phases) error {
-	for _, phase := range []<-chan struct{}{p.begun, p.over} {
-		<-phase
-		if _, err := conn.Write(session.AppendFrame(nil, nil)); err != nil {
-			return err
-		}
-	}
-	_, err := conn.Read(make([]byte, 1))
-	return err
 }

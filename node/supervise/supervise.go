@@ -182,19 +182,19 @@ func (s *Supervisors) Earlier() ([]*Watch, error) {
 type Watch struct {
 	AllocationID string
 	conn         net.Conn
-	over, gone   chan struct{}
+	gone         chan struct{}
 }
 
 // watch waits until a supervisor has begun. One that is not there is forgotten.
 func (s *Supervisors) watch(name string) (*Watch, error) {
 	allocationID, _, _ := strings.Cut(name, ".")
-	w := &Watch{AllocationID: allocationID, over: make(chan struct{}), gone: make(chan struct{})}
+	w := &Watch{AllocationID: allocationID, gone: make(chan struct{})}
 	var err error
 	if w.conn, err = s.dial(name, greeting{Watch: true}); err != nil {
 		return nil, errors.Join(err, s.remove(name))
 	}
 	_ = w.conn.SetDeadline(time.Now().Add(beginsWithin)) //nolint:forbidigo // the kernel's time, for a deadline
-	if err := w.hear(); err != nil {
+	if err := w.await(); err != nil {
 		_ = w.conn.Close()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil, errors.New("it hangs")
@@ -204,10 +204,7 @@ func (s *Supervisors) watch(name string) (*Watch, error) {
 	_ = w.conn.SetDeadline(time.Time{})
 	go func() {
 		defer close(w.gone)
-		err := w.hear()
-		if close(w.over); err == nil {
-			err = w.hear() // it says nothing more
-		}
+		err := w.await() // it says nothing more
 		if !errors.Is(err, net.ErrClosed) {
 			_ = s.remove(name)
 		}
@@ -215,14 +212,11 @@ func (s *Supervisors) watch(name string) (*Watch, error) {
 	return w, nil
 }
 
-// hear waits for the next of two words: that the command has begun, and that it is over.
-func (w *Watch) hear() error {
+// await waits for the word that the command has begun.
+func (w *Watch) await() error {
 	_, err := session.ReadFrame(w.conn, nil, 0)
 	return err
 }
-
-// Over is closed once the command has ended, or Close was called.
-func (w *Watch) Over() <-chan struct{} { return w.over }
 
 // Gone is closed once the supervisor has ended, or Close was called.
 func (w *Watch) Gone() <-chan struct{} { return w.gone }

@@ -94,7 +94,6 @@ func TestACommandOutlivesItsDaemon(t *testing.T) {
 	require.NoError(t, line.Send(session.Stdin, []byte("7\n")))
 	output, more := read(t, line, "exit_code")
 	require.Equal(t, "two\n"+`{"exit_code":7}`, output)
-	<-earlier[0].Over()
 	require.NoError(t, line.Send(session.Ack, session.EncodeCount(taken+more)))
 	<-earlier[0].Gone()
 	_, err = second.Resume("alc_1", id, 0)

@@ -19,7 +19,7 @@ const (
 	// sent shows that a connection is over.
 	proveEvery = 10 * time.Second
 	// ackAfter is how many bytes are taken until that is said.
-	ackAfter = session.Window / 4
+	ackAfter = session.MostKept / 16
 )
 
 // Line is a connection. Send and Receive may be called at the same time.
@@ -268,7 +268,7 @@ func (t *Tether) noteTaken(line Line, data []byte) error {
 func (t *Tether) keep(line Line, c session.Channel, data []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for t.is(line) && t.waiting >= 2*session.Window {
+	for t.is(line) && t.waiting >= 2*session.MostKept {
 		t.changed.Wait()
 	}
 	if !t.is(line) {

@@ -146,7 +146,7 @@ func TestWhatIsOnItsWayIsBounded(t *testing.T) {
 			sent <- n
 		}()
 		if connected { // it goes on once something is taken
-			receiveAll(t, p.far, 3*session.Window/session.MostData)
+			receiveAll(t, p.far, 3*session.MostKept/session.MostData)
 		}
 		select {
 		case <-sent:
@@ -154,7 +154,7 @@ func TestWhatIsOnItsWayIsBounded(t *testing.T) {
 		default:
 		}
 		p.end()
-		most := session.Window / session.MostData
+		most := session.MostKept / session.MostData
 		if connected {
 			most *= 5
 		}
@@ -171,7 +171,7 @@ func TestAnEndThatDoesNotAcknowledge(t *testing.T) {
 	require.NoError(t, p.near.Attach(session.NewLine(a), 0))
 	older := session.NewLine(b)
 	go func() {
-		for range 3 * session.Window / session.MostData {
+		for range 3 * session.MostKept / session.MostData {
 			_ = p.near.Send(session.Stdin, make([]byte, session.MostData))
 		}
 		_ = p.near.Send(session.Signal, []byte("INT"))
@@ -185,12 +185,12 @@ func TestAnEndThatDoesNotAcknowledge(t *testing.T) {
 		if c == session.Stdin {
 			received += len(data)
 		}
-		if received == session.Window/session.MostData*session.MostData { // it can send no more
+		if received == session.MostKept/session.MostData*session.MostData { // it can send no more
 			require.False(t, p.near.Acknowledged())
 			p.near.Forgo()
 		}
 	}
-	require.Equal(t, 3*session.Window, received)
+	require.Equal(t, 3*session.MostKept, received)
 }
 
 // Once the result has come, a connection that ends is not missed, and the other end has been told before.
