@@ -42,6 +42,7 @@ const configuration = `
 data_dir: %[1]s
 deployment: %[2]s
 log: {level: info, format: json}
+await_daemons: true
 organization: {name: ops, max_gpus: 64, speculation_per_day: 1000}
 timing:
   guard: 1s

@@ -212,9 +212,6 @@ func (a *app) prepareInstallation(ctx context.Context) (obs.Secret, ledger.Start
 	if err := a.checkPepper(ctx); err != nil {
 		return obs.Secret{}, ledger.Started{}, err
 	}
-	if err := reportOffers(ctx, a, pools); err != nil {
-		return obs.Secret{}, ledger.Started{}, err
-	}
 	first, text, err := a.minter.Mint(ledger.Key{Name: "first key"})
 	if err != nil {
 		return obs.Secret{}, ledger.Started{}, fmt.Errorf("minting the first key: %w", err)

@@ -25,6 +25,9 @@ func (a *app) beginEmbedded(ctx context.Context, pools []ledger.NewPool) (obs.Se
 	if err != nil {
 		return obs.Secret{}, err
 	}
+	if err := a.reportOffers(ctx, pools); err != nil {
+		return obs.Secret{}, err
+	}
 	started, err := a.bootstrapLedger(ctx, first, pools)
 	if err != nil {
 		return obs.Secret{}, err
