@@ -25,7 +25,7 @@ func (a *app) beginEmbedded(ctx context.Context, pools []ledger.NewPool) (obs.Se
 	if err != nil {
 		return obs.Secret{}, err
 	}
-	if err := a.reportOffers(ctx, pools); err != nil {
+	if err := reportOffers(ctx, a, pools); err != nil {
 		return obs.Secret{}, err
 	}
 	started, err := a.bootstrapLedger(ctx, first, pools)

@@ -12,7 +12,7 @@ import (
 
 // reportOffers tells the ledger what the provisioners of declared pools offer, where this process is the whole
 // installation: what its worker of before had reported is of the configuration of before.
-func (a *app) reportOffers(ctx context.Context, pools []ledger.NewPool) error {
+func reportOffers(ctx context.Context, a *app, pools []ledger.NewPool) error {
 	for _, p := range a.provs {
 		if !slices.ContainsFunc(pools, func(n ledger.NewPool) bool { return isOfferedBy(n, p) }) {
 			continue
