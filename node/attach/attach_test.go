@@ -10,7 +10,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,6 +48,7 @@ type plane struct {
 	attached chan *attachStream
 	release  chan struct{}      // ends the stream that is attached
 	ends     chan session.End   // of sessions
+	said     chan string        // by commands
 	keys     chan string        // with which streams came
 	leave    context.CancelFunc // ends the daemon
 	// sessionKeys are those with which the sessions "renewed" came.
@@ -84,7 +88,11 @@ func (p *plane) Serve(_ context.Context, s *serveStream) error {
 		if err != nil {
 			return err
 		}
-		if f := got.GetFrame(); session.Channel(f.GetChannel()) == session.Result {
+		f := got.GetFrame()
+		if session.Channel(f.GetChannel()) == session.Stdout && len(f.GetData()) > 0 {
+			p.said <- string(f.GetData())
+		}
+		if session.Channel(f.GetChannel()) == session.Result {
 			end, err := session.ParseEnd(f.GetData())
 			p.ends <- end
 			return err
@@ -106,6 +114,7 @@ func (p *plane) flood(s *serveStream) error {
 func newPlane(t *testing.T, change func(*attach.Config)) *plane {
 	t.Helper()
 	p := &plane{t: t, attached: make(chan *attachStream), release: make(chan struct{}), ends: make(chan session.End, 200),
+		said: make(chan string, 100),
 		keys: make(chan string, 100), sessionKeys: make(chan string, 1)}
 	mux := http.NewServeMux()
 	mux.Handle(forewarmv1connect.NewNodeServiceHandler(p))
@@ -244,6 +253,19 @@ func TestTheEndOfADaemonIsTold(t *testing.T) {
 	require.Equal(t, session.End{}, <-p.ends)
 	p.leave()
 	require.Contains(t, (<-p.ends).Reason, "the node's daemon ended")
+}
+
+// So is that what ran it was killed, as by whoever looks for memory.
+func TestTheEndOfASupervisorIsTold(t *testing.T) {
+	p := newPlane(t, nil)
+	s := <-p.attached
+	require.NoError(t, s.Send(open("one", "sh", "-c", "echo $PPID; exec sleep 1000")))
+	supervisor, err := strconv.Atoi(strings.TrimSpace(<-p.said))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(supervisor, syscall.SIGKILL))
+	end := <-p.ends
+	require.Equal(t, session.NotThere, end.Code)
+	require.Contains(t, end.Reason, "was killed")
 }
 
 // told is a log's handler that tells of a message.

@@ -3,6 +3,7 @@ package attach
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -133,7 +134,7 @@ func (a *Attachment) carry(ctx context.Context, allocationID string, r *forewarm
 	for {
 		c, data, err := line.Receive()
 		if err != nil {
-			return userLeft
+			return s.whyCut(ctx)
 		}
 		if c == session.Result {
 			stop() // that the holder knows is handed on, also when the daemon ends
@@ -147,6 +148,23 @@ func (a *Attachment) carry(ctx context.Context, allocationID string, r *forewarm
 			return userLeft
 		}
 	}
+}
+
+// supervisorGone is the end of a command whose supervisor was killed.
+var supervisorGone = session.End{Code: session.NotThere, Reason: "the process that ran the command on the node was " +
+	"killed, and the command was hung up with it"}
+
+// whyCut says why nothing more comes from a command.
+func (c *carrier) whyCut(ctx context.Context) session.End {
+	select {
+	case <-ctx.Done():
+	case <-c.over:
+	default:
+		if !c.hungUp.Load() {
+			return supervisorGone
+		}
+	}
+	return userLeft
 }
 
 func holdOf(h *forewarmv1.Hold) hold.Hold {
@@ -176,7 +194,8 @@ type carrier struct {
 	sending   sync.Mutex
 	receiving sync.Mutex
 	ended     error
-	handed    bool // somebody receives, to the end
+	handed    bool        // somebody receives, to the end
+	hungUp    atomic.Bool // the holder has said so
 }
 
 // handOn has a line get what the holder sends, to the stream's end, which may be later than the line's.
@@ -188,6 +207,9 @@ func (c *carrier) handOn(line *session.Line) {
 			channel, data, err := c.Receive()
 			if err != nil {
 				return
+			}
+			if channel == session.HangUp {
+				c.hungUp.Store(true)
 			}
 			_ = line.Send(channel, data) // whoever receives from it knows why
 		}
