@@ -167,13 +167,13 @@ func (w *command) resume(ctx context.Context) (*line, error) {
 			err = errors.Join(wrong, &EndError{end})
 		case c == wire.Ack:
 			var has uint64
-			if has, err = wire.ParseCount(data); err == nil {
-				err = w.Attach(l, has)
+			if has, err = wire.ParseCount(data); err != nil {
+				break
 			}
-			if err == nil {
-				if w.Resumed != nil {
-					w.Resumed()
-				}
+			if w.Resumed != nil { // before what the command said meanwhile
+				w.Resumed()
+			}
+			if err = w.Attach(l, has); err == nil {
 				return l, nil
 			}
 		default:
