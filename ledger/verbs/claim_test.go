@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -113,4 +114,26 @@ func TestAClaimIsNotLongerThanWhatWasBooked(t *testing.T) {
 	a, err = w.ledger.Release(t.Context(), ann, a.ID)
 	require.NoError(t, err)
 	require.Equal(t, r.Cost/2, a.Cost, "what was really held")
+}
+
+// Whoever booked until the next booking begins claims what was booked, however cold its
+// nodes are: the boot is taken from the lease, and not from the neighbour.
+func TestAClaimThatMustBootKeepsWhatWasBooked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
+	w.mustReserve(bob, 8, w.windowAfter(30*time.Minute, 3*time.Hour))
+	r := w.mustReserve(ann, 2, w.windowAfter(0, 30*time.Minute))
+	refused := w.refusedClaim(ann, r.ID, time.Hour)
+	require.Equal(t, admission.ClaimTooLong, refused.Decision.Reasons[0].Code)
+	require.Len(t, refused.Decision.Offers, 1)
+
+	a, err := w.ledger.Claim(t.Context(), ann, r.ID, refused.Decision.Offers[0].Window.Length(), "")
+	require.NoError(t, err, "what was offered")
+	require.Equal(t, r.Window.End, a.Window.End)
+	w.pass(boot + time.Second)
+	a = w.readAllocation(a.ID)
+	require.Equal(t, allocation.Active, a.State())
+	require.Equal(t, r.Window.End, a.LeaseUntil)
+	require.Less(t, a.Cost, r.Cost, "what is held costs, and not what the boot took")
 }

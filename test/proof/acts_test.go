@@ -166,7 +166,8 @@ func pickID(c chance, ids []string) (string, bool) {
 	return ids[len(ids)-1-back], true
 }
 
-// claimInWindow waits for the window of something promised, and claims it as its holder.
+// claimInWindow waits for the window of something promised, and claims it as its holder:
+// what is booked has its place.
 func (w *world) claimInWindow(c chance) error {
 	id, ok := pickID(c, w.promised)
 	if !ok {
@@ -180,6 +181,10 @@ func (w *world) claimInWindow(c chance) error {
 	if err == nil {
 		w.held = append(w.held, a.ID)
 		w.requireCostBound(promise, a)
+	}
+	var refused *ledger.RefusedError
+	if inWindow := w.now.Before(promise.Window.End); inWindow && errors.As(err, &refused) {
+		require.False(w.t, refused.Decision.OnlyCapacity(), "%s of %s: %v", id, promise.Window, err)
 	}
 	return err
 }

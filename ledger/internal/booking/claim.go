@@ -49,14 +49,19 @@ func (l Booking) Claim(ctx context.Context, actor ledger.Actor, reservationID st
 		if lease == 0 {
 			lease = claimedLease(tx, p, r)
 		}
-		out, err = takeGPUs(tx, p, h, takeRequest{
-			shape: r.Shape, workload: r.Workload, lease: lease, name: cmp.Or(name, r.Name),
-			own: []reservation.Reservation{r}, explicit: true,
-		})
+		take := claimOf(r, lease)
+		take.name = cmp.Or(name, r.Name)
+		out, err = takeGPUs(tx, p, h, take)
 		out.Version = p.CommittedVersion(out.ID, out.Version)
 		return err
 	})
 	return out, err
+}
+
+// claimOf asks for the reservation's GPUs, for the lease.
+func claimOf(r reservation.Reservation, lease time.Duration) takeRequest {
+	return takeRequest{shape: r.Shape, workload: r.Workload, lease: lease,
+		own: []reservation.Reservation{r}, explicit: true}
 }
 
 // leastLease is the shortest lease of a claim that comes when its window is
@@ -134,12 +139,22 @@ func refuseClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservatio
 		end := r.Window.End
 		offers = append(offersBeside(tx, p, r, d, lease), offerClaim(p, r, from, endOfClaim(from, end, asked)),
 			offerClaim(p, r, r.Window.Start, endOfClaim(r.Window.Start, end, asked)))
-	} else {
-		offers = append(offers, offerClaim(p, r, now, now.Add(claimedLease(tx, p, r))))
+	} else if offers, err = offersOfClaim(tx, p, h, r); err != nil {
+		return err
 	}
 	d.RefuseFor(reasons)
 	d.Offers = offers
 	return txn.RefuseRequest(tx, p, h.org.ID, "allocation", d)
+}
+
+// offersOfClaim offers to claim the reservation now, to its end, if that would be accepted.
+func offersOfClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation) ([]admission.Offer, error) {
+	lease := claimedLease(tx, p, r)
+	d, _, err := decideNow(tx, p, h, claimOf(r, lease))
+	if err != nil || !d.Accepted() {
+		return nil, err
+	}
+	return []admission.Offer{offerClaim(p, r, tx.Now(), tx.Now().Add(lease))}, nil
 }
 
 // endOfClaim is when a claim that begins at start ends: with the window, unless a

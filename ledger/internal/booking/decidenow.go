@@ -31,9 +31,10 @@ func decideNow(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.Verd
 
 // decideInstead admits a request that starts now as if the tenant's own reservations were
 // not there, preferring their places. A request that must wait for a boot is
-// admitted again with the boot's time added, so that its lease is whole. Which
-// bookings give way may be what it must wait for: each of the two is therefore
-// asked again with the shares.
+// admitted again with the boot's time added, so that its lease is whole. A claim
+// that has no room for that keeps what was booked, and loses of it what the boot
+// takes. Which bookings give way may be what a request must wait for: each of the
+// two is therefore asked again with the shares.
 func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.Verdict, calendar.Interval, error) {
 	for _, r := range req.own {
 		p.SetReservation(&r, nil)
@@ -50,7 +51,8 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 	window := calendar.Interval{Start: tx.Now(), End: tx.Now().Add(req.lease)}
 	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Window: window,
 		Now: true}
-	d, window := decideBoot(tx, p, ask, view)
+	until := req.bookedUntil()
+	d, window := decideBoot(tx, p, ask, view, until)
 	if d.LeavesCalendar() {
 		return d, window, nil
 	}
@@ -59,7 +61,7 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 		return d, window, err
 	}
 	if view.Movable, view.Speculative = p.MovableBookings(), ranked; len(view.Movable) > 0 || len(ranked) > 0 {
-		d, window = decideBoot(tx, p, ask, view)
+		d, window = decideBoot(tx, p, ask, view, until)
 	}
 	if !d.Accepted() {
 		d.Offers = acceptableOffers(tx, p, ask, view, d.Offers)
@@ -67,10 +69,25 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 	return d, window, nil
 }
 
+// bookedUntil is when the first of the reservations ends that the request claims
+// whole; zero if it claims none.
+func (r takeRequest) bookedUntil() (until time.Time) {
+	if !r.explicit {
+		return until
+	}
+	for _, own := range r.own {
+		if until.IsZero() || own.Window.End.Before(until) {
+			until = own.Window.End
+		}
+	}
+	return until
+}
+
 // decideBoot admits a request that starts now, and again with a boot's time added
-// if its nodes are not all ready. Of a request that is refused, it offers what
+// if its nodes are not all ready, unless the request is for what is booked until
+// then and there is no room for more. Of a request that is refused, it offers what
 // either of the two would.
-func decideBoot(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view admission.View) (
+func decideBoot(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view admission.View, until time.Time) (
 	txn.Verdict, calendar.Interval) {
 	warm := txn.JudgeRequest(ask, view)
 	if warm.Accepted() && allReady(p, warm.Slots) {
@@ -83,6 +100,9 @@ func decideBoot(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view admission
 	cold := txn.JudgeRequest(long, view)
 	if warm.Accepted() && cold.Accepted() {
 		return cold, long.Window
+	}
+	if warm.Accepted() && cold.OnlyCapacity() && !ask.Window.End.After(until) {
+		return warm, ask.Window
 	}
 	offers := warm.Offers
 	for _, o := range cold.Offers {
@@ -111,7 +131,7 @@ func acceptableOffers(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view adm
 			return true
 		}
 		ask.Shape, ask.Window = o.Shape, o.Window
-		d, _ := decideBoot(tx, p, ask, view)
+		d, _ := decideBoot(tx, p, ask, view, time.Time{})
 		return !d.Accepted()
 	})
 }
