@@ -18,10 +18,11 @@ type signature struct {
 // classKey is all that decides where a job stands in the order, but for when it came.
 type classKey struct {
 	signature
-	tenant, class string
-	group         Group
-	predicted     time.Duration // rounded, so that jobs share lines
-	band          int
+	userKey
+	class     string
+	group     Group
+	predicted time.Duration // rounded, so that jobs share lines
+	band      int
 }
 
 // waiter is a job that waits in a line.
@@ -35,7 +36,7 @@ type waiter struct {
 // keys have in common.
 type line struct {
 	classKey
-	tenant  *tenant
+	user    *user
 	pile    *pile
 	jobs    []*waiter
 	major   int64
@@ -56,15 +57,15 @@ func compareJobs(a, b *waiter) int {
 }
 
 func (s *Scheduler) classOf(j *Job) classKey {
-	return classKey{signature: signature{j.Request, j.MaxRuntime}, tenant: j.Tenant, class: j.Class,
-		group:     j.Group,
+	return classKey{signature: signature{j.Request, j.MaxRuntime}, userKey: userKey{j.Tenant, j.User},
+		class: j.Class, group: j.Group,
 		predicted: roundUp(j.Predicted), band: s.policy.band(j.Attained, j.Request.GPUs())}
 }
 
 // lineOf returns a line of jobs like this one, in which nobody waits yet.
 func (s *Scheduler) lineOf(key classKey) *line {
 	gpus := float64(max(key.request.GPUs(), 1))
-	return &line{classKey: key, tenant: s.tenantOf(key.tenant),
+	return &line{classKey: key, user: s.userOf(key.userKey),
 		major:   -int64(s.policy.Classes[key.class].Level) * levelWidth,
 		overdue: s.policy.overdue(key.class),
 		asked:   (key.predicted + s.policy.Softening).Seconds() * gpus}
@@ -94,6 +95,7 @@ func (s *Scheduler) wait(w *waiter) {
 	at, _ := slices.BinarySearchFunc(l.jobs, w, compareJobs)
 	l.jobs = slices.Insert(l.jobs, at, w)
 	s.jobs[w.ID] = w
+	l.user.addJobs(1)
 }
 
 // find is where a job is in its line. Who starts is mostly the one that is looked at, and then nobody is compared.
@@ -114,6 +116,7 @@ func (s *Scheduler) leave(w *waiter) {
 		}
 	}
 	delete(s.jobs, w.ID)
+	l.user.addJobs(-1)
 	if len(l.jobs) > 0 {
 		return
 	}

@@ -36,9 +36,7 @@ func (s *Scheduler) Cycle(now time.Time) Decision {
 	s.cluster.Advance(now)
 	s.wakeLater(now)
 	c.reviewPromises()
-	for _, t := range s.tenants {
-		s.weigh(t, now)
-	}
+	s.weighAll(now)
 	for _, p := range s.piles {
 		c.rank(p)
 		for _, l := range p.lines {
@@ -162,7 +160,7 @@ func (c *cycle) isOverLimit(w *waiter) bool {
 }
 
 func (w *waiter) isOverTenantLimit() bool {
-	t := w.line.tenant
+	t := w.line.user.tenant
 	would := t.held + w.Request.GPUs()
 	if w.promise == nil {
 		would += t.promised
@@ -199,7 +197,8 @@ func (c *cycle) start(w *waiter) bool {
 	taken := c.s.cluster.Take(w.ID, w.Request, spots, until)
 	c.s.running[w.ID] = &Running{Job: w.Job, Spots: taken, Started: c.now, Until: until,
 		Overdue: c.isOverdue}
-	c.s.hold(w.line.tenant, w.Request.GPUs(), c.now)
+	w.line.user.addJobs(1)
+	c.s.hold(w.line.user, w.Request.GPUs(), c.now)
 	c.s.countHeld(w.Group, 1)
 	c.out.Starts = append(c.out.Starts, Start{Job: w.ID, Spots: taken, Until: until})
 	return true

@@ -20,7 +20,7 @@ func (s *Scheduler) keyOf(j *Job, l *line, now time.Time) queue.Key {
 	case Arrival:
 		return queue.Key{Major: l.major, Minor: j.Eligible.UnixNano()}
 	case Multifactor:
-		return queue.Key{Major: l.major, Minor: -multifactor(j, l.tenant, now)}
+		return queue.Key{Major: l.major, Minor: -multifactor(j, l.user, now)}
 	case ShortestPredicted:
 		gpus := float64(max(j.Request.GPUs(), 1))
 		return queue.Key{Major: l.major, Minor: int64(l.predicted.Seconds() * gpus)}
@@ -41,22 +41,20 @@ func (s *Scheduler) due(j *Job, l *line, now time.Time) (instant int64, overdue 
 // ratio is Balanced's: how long it has waited for how little it asks. It has no sum of a
 // product, which processors may round differently.
 func (s *Scheduler) ratio(j *Job, l *line, now time.Time) int64 {
-	value := float64(l.tenant.Weight) * (j.waited(now) + s.policy.Softening).Seconds() / l.asked / l.tenant.use
+	value := float64(l.user.tenant.Weight) * (j.waited(now) + s.policy.Softening).Seconds() / l.asked / s.use(l.user)
 	return int64(min(value*ratioScale, math.MaxInt64/2))
 }
 
 // multifactor is the sum of age and fair share, of a thousand points each.
-func multifactor(j *Job, t *tenant, now time.Time) int64 {
+func multifactor(j *Job, u *user, now time.Time) int64 {
 	age := min(now.Sub(j.Eligible).Seconds()/fullAge.Seconds(), 1)
-	return int64(age*ratioScale) + t.fairShare
+	return int64(age*ratioScale) + u.fairShare()
 }
 
 // Order returns the ids of the jobs that wait and may start, in the order in which a cycle looks at
 // them.
 func (s *Scheduler) Order(now time.Time) []string {
-	for _, t := range s.tenants {
-		s.weigh(t, now)
-	}
+	s.weighAll(now)
 	var all places
 	for _, w := range s.jobs {
 		all.push(place{Key: rankIn(s, &w.Job, w.line, now).Key, job: w})

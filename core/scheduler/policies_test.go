@@ -27,6 +27,7 @@ func want(id string, gpus int, limit float64, changes ...func(*scheduler.Job)) s
 }
 
 func of(tenant string) func(*scheduler.Job)  { return func(j *scheduler.Job) { j.Tenant = tenant } }
+func by(user string) func(*scheduler.Job)    { return func(j *scheduler.Job) { j.User = user } }
 func class(name string) func(*scheduler.Job) { return func(j *scheduler.Job) { j.Class = name } }
 func submitted(h float64) func(*scheduler.Job) {
 	return func(j *scheduler.Job) { j.Eligible = noon.Add(hours(h)) }
@@ -117,6 +118,29 @@ func TestFairShare(t *testing.T) {
 		require.True(t, s.Finish("1", noon))
 		submit(t, s, want("2", 4, 2, submitted(-0.02)), want("3", 4, 2, of("b")))
 		require.Equal(t, []string{"3"}, started(s.Cycle(noon)), order)
+	}
+}
+
+// Of the users of a tenant, too, who had much comes after who had little. Beside other tenants nobody gains by that:
+// what all users of a tenant had counts against each.
+func TestFairShareOfUsers(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ first, second scheduler.Job }{
+		"who had less of what their tenant had": {want("3", 4, 2, by("bob")), want("2", 4, 2, submitted(-0.02), by("ann"))},
+		"another tenant, before who is new in one that had much": {want("3", 4, 2, of("b")),
+			want("2", 4, 2, submitted(-0.02), by("bob"))},
+		"who had much, where nobody else of their tenant has jobs": {want("2", 4, 2, submitted(-0.02), by("ann")),
+			want("3", 4, 2, by("ann"))},
+	} {
+		for _, order := range []scheduler.Order{scheduler.Balanced, scheduler.Multifactor} {
+			s := newScheduler(t, scheduler.Policy{Order: order, ShareWeight: 1,
+				FairShare: fairshare.Policy{HalfLife: time.Hour}}, 1)
+			submit(t, s, want("1", 4, 2, submitted(-2), by("ann")))
+			s.Cycle(noon.Add(-hours(2)))
+			require.True(t, s.Finish("1", noon))
+			submit(t, s, tc.first, tc.second)
+			require.Equal(t, []string{tc.first.ID}, started(s.Cycle(noon)), "%s: %s", order, name)
+		}
 	}
 }
 

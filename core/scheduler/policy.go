@@ -30,8 +30,10 @@ type Order string
 const (
 	// Balanced serves whoever has waited long for how little it asks:
 	//
-	//	weight · (waited + Softening) / ((predicted + Softening) · GPUs · use of the tenant)
+	//	weight · (waited + Softening) / ((predicted + Softening) · GPUs · use)
 	//
+	// Use is that of the tenant beside the other tenants, or that of the job's user beside the tenant's other users who
+	// have jobs, whichever is more over its fair share.
 	// Jobs that ran for long come after those that did not. Whoever has waited for its
 	// class's Overdue is promised a start before all others, as many at a time as
 	// Promises says, so that nobody waits for ever.
@@ -72,7 +74,7 @@ type Policy struct {
 	Tenants     map[string]Tenant
 	Placement   placement.Policy
 	FairShare   fairshare.Policy
-	ShareWeight float64       // how much the use of a tenant, over its share, counts against it in Balanced
+	ShareWeight float64       // how much use over its fair share counts against somebody in Balanced
 	Softening   time.Duration // 0: 10 minutes
 	Overdue     time.Duration // 0: a day
 	Bands       []int         // GPU-hours after which a job is in the next band; nil: 1, 10, 100

@@ -27,7 +27,7 @@ func (c *cycle) reviewPromises() {
 // may no longer hold as much.
 func (c *cycle) isBroken(p *Promise) bool {
 	w := c.s.jobs[p.ID]
-	if most := w.line.tenant.MostGPU; most > 0 && w.Request.GPUs() > most {
+	if most := w.line.user.tenant.MostGPU; most > 0 && w.Request.GPUs() > most {
 		return true
 	}
 	for _, spot := range p.Spots {
@@ -108,7 +108,7 @@ func (s *Scheduler) keep(p *Promise) {
 	s.cluster.Promise(p.Promised)
 	w := s.jobs[p.ID]
 	if w.promise == nil {
-		w.line.tenant.promised += w.Request.GPUs()
+		w.line.user.tenant.promised += w.Request.GPUs()
 		s.countPromised(w.Group, 1)
 	}
 	s.promises[p.ID], w.promise = p, p
@@ -120,7 +120,7 @@ func (s *Scheduler) withdraw(id string) {
 		s.cluster.Withdraw(id)
 		delete(s.promises, id)
 		w := s.jobs[id]
-		w.line.tenant.promised -= w.Request.GPUs()
+		w.line.user.tenant.promised -= w.Request.GPUs()
 		s.countPromised(w.Group, -1)
 		w.promise = nil
 	}

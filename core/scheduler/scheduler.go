@@ -8,7 +8,7 @@ import (
 	"github.com/forewarm/forewarm/core/queue"
 )
 
-// userKey is whose submissions are counted together.
+// userKey is who a user is.
 type userKey struct{ tenant, user string }
 
 // Scheduler is the state that cycles decide on. It is made by New or Restore, and is
@@ -26,6 +26,7 @@ type Scheduler struct {
 	running  map[string]*Running
 	promises map[string]*Promise
 	tenants  map[string]*tenant
+	users    map[userKey]*user
 	groups   map[string]groupUse // of those that are bounded
 	weights  int                 // of all tenants
 	entries  map[userKey]queue.Entries
@@ -37,7 +38,7 @@ func New(p Policy, nodes []placement.Node) (*Scheduler, error) {
 	s := &Scheduler{policy: p, nodes: map[string]placement.Node{}, lines: map[classKey]*line{},
 		piles: map[signature]*pile{}, jobs: map[string]*waiter{}, early: map[string]Job{},
 		running: map[string]*Running{}, promises: map[string]*Promise{}, tenants: map[string]*tenant{},
-		groups:  map[string]groupUse{},
+		users: map[userKey]*user{}, groups: map[string]groupUse{},
 		entries: map[userKey]queue.Entries{}, later: queue.New(math.MaxInt32)}
 	var err error
 	if s.cluster, err = placement.New(p.Placement, nodes); err != nil {
@@ -173,7 +174,9 @@ func (s *Scheduler) stop(id string, now time.Time) *Running {
 	}
 	s.cluster.Release(id)
 	delete(s.running, id)
-	s.hold(s.tenantOf(r.Tenant), -r.Request.GPUs(), now)
+	u := s.userOf(userKey{r.Tenant, r.User})
+	u.addJobs(-1)
+	s.hold(u, -r.Request.GPUs(), now)
 	s.countHeld(r.Group, -1)
 	return r
 }

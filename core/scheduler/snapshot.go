@@ -19,6 +19,12 @@ type TenantUsage struct {
 	Usage  fairshare.Usage
 }
 
+// UserUsage is what a user of a tenant has had, which is also in the tenant's.
+type UserUsage struct {
+	Tenant, User string
+	Usage        fairshare.Usage
+}
+
 // UserEntries is what a user has submitted.
 type UserEntries struct {
 	Tenant, User string
@@ -34,7 +40,8 @@ type Snapshot struct {
 	Running  []Running
 	Promises []Promise
 	Tenants  []TenantUsage
-	Users    []UserEntries
+	Users    []UserUsage
+	Entries  []UserEntries
 }
 
 // Snapshot returns the state, each list in the order of ids.
@@ -60,13 +67,17 @@ func (s *Scheduler) Snapshot() Snapshot {
 	for _, name := range slices.Sorted(maps.Keys(s.tenants)) {
 		out.Tenants = append(out.Tenants, TenantUsage{name, s.tenants[name].usage})
 	}
-	for k, e := range s.entries {
-		out.Users = append(out.Users, UserEntries{k.tenant, k.user, e})
+	for _, k := range slices.SortedFunc(maps.Keys(s.users), compareUsers) {
+		out.Users = append(out.Users, UserUsage{k.tenant, k.user, s.users[k].usage})
 	}
-	slices.SortFunc(out.Users, func(a, b UserEntries) int {
-		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.User, b.User))
-	})
+	for _, k := range slices.SortedFunc(maps.Keys(s.entries), compareUsers) {
+		out.Entries = append(out.Entries, UserEntries{k.tenant, k.user, s.entries[k]})
+	}
 	return out
+}
+
+func compareUsers(a, b userKey) int {
+	return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.user, b.user))
 }
 
 // Restore returns a scheduler of that state. It refuses one that cannot be: a GPU in two
@@ -80,6 +91,9 @@ func Restore(p Policy, from Snapshot) (*Scheduler, error) {
 		s.tenantOf(t.Tenant).usage = t.Usage
 	}
 	for _, u := range from.Users {
+		s.userOf(userKey{u.Tenant, u.User}).usage = u.Usage
+	}
+	for _, u := range from.Entries {
 		s.entries[userKey{u.Tenant, u.User}] = u.Entries
 	}
 	s.jobs = make(map[string]*waiter, len(from.Waiting))
@@ -154,7 +168,10 @@ func (s *Scheduler) restoreRunning(r Running, taken devices) error {
 	}
 	s.cluster.Restore(placement.Holding{ID: r.ID, Spots: r.Spots, Part: r.Request.Part, Until: r.Until})
 	s.running[r.ID] = &r
-	s.tenantOf(r.Tenant).held += r.Request.GPUs()
+	u := s.userOf(userKey{r.Tenant, r.User})
+	u.held += r.Request.GPUs()
+	u.tenant.held += r.Request.GPUs()
+	u.addJobs(1)
 	s.countHeld(r.Group, 1)
 	return nil
 }

@@ -66,8 +66,9 @@ func (w *world) submit(t *rapid.T) {
 	limit := time.Duration(rapid.IntRange(1, 8).Draw(t, "limit")) * time.Hour
 	j := scheduler.Job{
 		ID: fmt.Sprintf("j%03d", w.next), Tenant: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant"),
-		Class:      rapid.SampledFrom([]string{"", "high", "low"}).Draw(t, "class"),
-		MaxRuntime: limit, Predicted: limit / time.Duration(rapid.IntRange(1, 3).Draw(t, "predicted")),
+		User: rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "user"), MaxRuntime: limit,
+		Class:     rapid.SampledFrom([]string{"", "high", "low"}).Draw(t, "class"),
+		Predicted: limit / time.Duration(rapid.IntRange(1, 3).Draw(t, "predicted")),
 		NotBefore: w.now.Add(time.Duration(rapid.IntRange(-3, 1).Draw(t, "not before")) * time.Hour),
 		Eligible:  w.now, Preemptible: rapid.Bool().Draw(t, "preemptible"),
 		Checkpoint: time.Duration(rapid.IntRange(0, 1).Draw(t, "checkpoint")) * time.Hour,
@@ -233,10 +234,11 @@ func (w *world) requirePlans(t *rapid.T, before scheduler.Snapshot, d scheduler.
 func shuffle(seed uint64, from scheduler.Snapshot) scheduler.Snapshot {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	from.Nodes, from.Waiting = slices.Clone(from.Nodes), slices.Clone(from.Waiting)
-	from.Running = slices.Clone(from.Running)
+	from.Running, from.Users = slices.Clone(from.Running), slices.Clone(from.Users)
 	rng.Shuffle(len(from.Nodes), func(i, j int) { from.Nodes[i], from.Nodes[j] = from.Nodes[j], from.Nodes[i] })
 	rng.Shuffle(len(from.Waiting), func(i, j int) { from.Waiting[i], from.Waiting[j] = from.Waiting[j], from.Waiting[i] })
 	rng.Shuffle(len(from.Running), func(i, j int) { from.Running[i], from.Running[j] = from.Running[j], from.Running[i] })
+	rng.Shuffle(len(from.Users), func(i, j int) { from.Users[i], from.Users[j] = from.Users[j], from.Users[i] })
 	return from
 }
 
