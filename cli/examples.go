@@ -77,7 +77,7 @@ var examplesOf = map[string]string{
 	"pools edit": "forewarm pools edit demo-a100 --max-nodes 6\nforewarm pools edit demo-a100 --paused=true\n" +
 		"forewarm pools edit demo-a100 --idle-warn-after 1h --idle-reclaim-after 4h",
 	"pools delete":       "forewarm pools delete spare --yes",
-	"shares":             "forewarm shares demo-a100",
+	"shares":             "forewarm shares demo-a100\nforewarm shares demo-a100 --users",
 	"top":                "forewarm top --once\nforewarm top --once --pool demo-a100 -o jsonl",
 	"nodes list":         "forewarm nodes list --state ready,booting",
 	"nodes show":         "forewarm nodes show nod_06h05jkfp1rxn8ak4tjdkaxhc4",

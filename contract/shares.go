@@ -9,6 +9,16 @@ type Share struct {
 	GPUHours         float64 `json:"gpu_hours" doc:"In use, decayed."`
 	IdleGPUHours     float64 `json:"idle_gpu_hours" doc:"Kept warm for speculative reservations, as charged, decayed."`
 	IdleFactor       float64 `json:"idle_factor"`
+
+	Users []UserShare `json:"users,omitempty" nullable:"false" doc:"What each of its users has had, the largest first."`
+}
+
+// UserShare is what a user has had of what their organization has.
+type UserShare struct {
+	UserID    string  `json:"user_id"`
+	UserEmail string  `json:"user_email,omitempty"`
+	Share     float64 `json:"share" doc:"Measured as the organization's, of which it is a part."`
+	GPUHours  float64 `json:"gpu_hours" doc:"In use, decayed."`
 }
 
 // Shares are the fair shares of a pool that the caller may see: its own, or to

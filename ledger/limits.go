@@ -1,10 +1,12 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/fairshare"
@@ -69,12 +71,26 @@ func (c *Commitments) SumOf(ids []string) *quota.Commitments {
 	return quota.Sum(parts)
 }
 
-// PoolUse is what an organization has used of a pool, as fair share counts it.
-// What is still held is not in it; see shares.
-type PoolUse struct {
-	PoolID         string
+// Account is whose use is counted: an organization's, or that of one of its users.
+type Account struct {
 	OrganizationID string
-	Usage          fairshare.Usage
+	UserID         string // empty: the organization
+}
+
+// AccountOf is the account that an allocation is charged to: its user's, and with it, the organization's.
+func AccountOf(a allocation.Allocation) Account { return Account{a.OrganizationID, a.UserID} }
+
+// CompareAccounts orders organizations, each before its users.
+func CompareAccounts(a, b Account) int {
+	return cmp.Or(cmp.Compare(a.OrganizationID, b.OrganizationID), cmp.Compare(a.UserID, b.UserID))
+}
+
+// PoolUse is what somebody has used of a pool, as fair share counts it: what a user has used, their organization has,
+// too. What is still held is not in it; see shares.
+type PoolUse struct {
+	PoolID string
+	Account
+	Usage fairshare.Usage
 }
 
 // Share is an organization's part of a pool.
@@ -84,4 +100,12 @@ type Share struct {
 	Share          float64         // weighted dominant share of decayed use
 	Factor         float64         // how many times the idle time of its speculative reservations counts
 	Usage          fairshare.Usage // with what is held at this moment
+	Users          []UserShare     // the largest first
+}
+
+// UserShare is a user's part of what their organization has of a pool.
+type UserShare struct {
+	UserID string
+	Share  float64 // measured as the organization's, of which it is a part
+	Usage  fairshare.Usage
 }

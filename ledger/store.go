@@ -315,7 +315,7 @@ type PoolState struct {
 	Reservations []reservation.Reservation
 	Allocations  []allocation.Allocation
 	Spent        []Spend
-	Uses         []PoolUse // ordered by organization
+	Uses         []PoolUse // ordered by account
 
 	booked *bookedOnce // see Shared
 }

@@ -30,10 +30,41 @@ var shareView = output.View[contract.Share]{
 	},
 }
 
+// userShare is a user's share with whose it is a part of.
+type userShare struct {
+	OrganizationID   string `json:"organization_id"`
+	OrganizationName string `json:"organization_name,omitempty"`
+	contract.UserShare
+}
+
+var userView = output.View[userShare]{
+	Name: func(x userShare) string { return x.UserID },
+	Columns: []output.Column[userShare]{
+		{Head: "ORGANIZATION", Cell: func(x userShare) string { return cmp.Or(x.OrganizationName, x.OrganizationID) }},
+		{Head: "USER", Cell: func(x userShare) string { return cmp.Or(x.UserEmail, x.UserID) }},
+		{Head: "SHARE", Right: true, Cell: func(x userShare) string { return fmt.Sprintf("%.4f", x.Share) }},
+		{Head: "GPU-HOURS", Right: true, Cell: func(x userShare) string { return format.Hours(x.GPUHours) }},
+	},
+}
+
+// usersOf lists the users of all shares.
+func usersOf(all []contract.Share) []userShare {
+	users := []userShare{}
+	for _, s := range all {
+		for _, u := range s.Users {
+			users = append(users, userShare{s.OrganizationID, s.OrganizationName, u})
+		}
+	}
+	return users
+}
+
 // NewCommand is the command shares.
 func NewCommand(a *app.App) *cobra.Command {
-	return &cobra.Command{
+	var users bool
+	cmd := &cobra.Command{
 		Use: "shares POOL", Short: "See the fair shares of a pool: the smallest share is served first",
+		Long: "See the fair shares of a pool: the smallest share is served first. An organization's share is parted among\n" +
+			"those of its users who have jobs; --users shows what each has had.",
 		Args: flags.ExactArgs("POOL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := a.NewClient()
@@ -44,7 +75,12 @@ func NewCommand(a *app.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if users {
+				return output.List(a, cmd, userView, usersOf(got.Items))
+			}
 			return output.List(a, cmd, shareView, got.Items)
 		},
 	}
+	cmd.Flags().BoolVar(&users, "users", false, "show users instead of organizations")
+	return cmd
 }

@@ -65,7 +65,7 @@ func (s *Scheduler) classOf(j *Job) classKey {
 // lineOf returns a line of jobs like this one, in which nobody waits yet.
 func (s *Scheduler) lineOf(key classKey) *line {
 	gpus := float64(max(key.request.GPUs(), 1))
-	return &line{classKey: key, user: s.userOf(key.userKey),
+	return &line{classKey: key, user: s.accounts.userOf(key.userKey),
 		major:   -int64(s.policy.Classes[key.class].Level) * levelWidth,
 		overdue: s.policy.overdue(key.class),
 		asked:   (key.predicted + s.policy.Softening).Seconds() * gpus}

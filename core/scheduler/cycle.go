@@ -36,7 +36,7 @@ func (s *Scheduler) Cycle(now time.Time) Decision {
 	s.cluster.Advance(now)
 	s.wakeLater(now)
 	c.reviewPromises()
-	s.weighAll(now)
+	s.accounts.weigh(now)
 	for _, p := range s.piles {
 		c.rank(p)
 		for _, l := range p.lines {
@@ -198,7 +198,7 @@ func (c *cycle) start(w *waiter) bool {
 	c.s.running[w.ID] = &Running{Job: w.Job, Spots: taken, Started: c.now, Until: until,
 		Overdue: c.isOverdue}
 	w.line.user.addJobs(1)
-	c.s.hold(w.line.user, w.Request.GPUs(), c.now)
+	c.s.accounts.hold(w.line.user, w.Request.GPUs(), c.now)
 	c.s.countHeld(w.Group, 1)
 	c.out.Starts = append(c.out.Starts, Start{Job: w.ID, Spots: taken, Until: until})
 	return true

@@ -41,7 +41,8 @@ func (s *Scheduler) due(j *Job, l *line, now time.Time) (instant int64, overdue 
 // ratio is Balanced's: how long it has waited for how little it asks. It has no sum of a
 // product, which processors may round differently.
 func (s *Scheduler) ratio(j *Job, l *line, now time.Time) int64 {
-	value := float64(l.user.tenant.Weight) * (j.waited(now) + s.policy.Softening).Seconds() / l.asked / s.use(l.user)
+	worth := float64(l.user.tenant.Weight) * (j.waited(now) + s.policy.Softening).Seconds()
+	value := worth / l.asked / s.accounts.use(l.user)
 	return int64(min(value*ratioScale, math.MaxInt64/2))
 }
 
@@ -54,7 +55,7 @@ func multifactor(j *Job, u *user, now time.Time) int64 {
 // Order returns the ids of the jobs that wait and may start, in the order in which a cycle looks at
 // them.
 func (s *Scheduler) Order(now time.Time) []string {
-	s.weighAll(now)
+	s.accounts.weigh(now)
 	var all places
 	for _, w := range s.jobs {
 		all.push(place{Key: rankIn(s, &w.Job, w.line, now).Key, job: w})

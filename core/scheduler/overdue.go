@@ -42,7 +42,7 @@ const crowdShare = 4
 // isCrowded reports whether so much of a class is overdue that it makes no difference any
 // more: all wait for long, and serving them by when they came would make all wait longer
 // still.
-func (c *cycle) isCrowded(major int64) bool { return c.late[major] > c.s.gpus/crowdShare }
+func (c *cycle) isCrowded(major int64) bool { return c.late[major] > c.s.accounts.gpus/crowdShare }
 
 // crowdCut is how many promises fewer may be made in a crowd, where only one is made at a
 // time.

@@ -25,10 +25,8 @@ type Scheduler struct {
 	early    map[string]Job // that wait for a time
 	running  map[string]*Running
 	promises map[string]*Promise
-	tenants  map[string]*tenant
-	users    map[userKey]*user
+	accounts *accounts
 	groups   map[string]groupUse // of those that are bounded
-	weights  int                 // of all tenants
 	entries  map[userKey]queue.Entries
 }
 
@@ -37,8 +35,8 @@ func New(p Policy, nodes []placement.Node) (*Scheduler, error) {
 	p = p.withDefaults()
 	s := &Scheduler{policy: p, nodes: map[string]placement.Node{}, lines: map[classKey]*line{},
 		piles: map[signature]*pile{}, jobs: map[string]*waiter{}, early: map[string]Job{},
-		running: map[string]*Running{}, promises: map[string]*Promise{}, tenants: map[string]*tenant{},
-		users: map[userKey]*user{}, groups: map[string]groupUse{},
+		running: map[string]*Running{}, promises: map[string]*Promise{}, accounts: newAccounts(p),
+		groups:  map[string]groupUse{},
 		entries: map[userKey]queue.Entries{}, later: queue.New(math.MaxInt32)}
 	var err error
 	if s.cluster, err = placement.New(p.Placement, nodes); err != nil {
@@ -51,7 +49,7 @@ func New(p Policy, nodes []placement.Node) (*Scheduler, error) {
 func (s *Scheduler) noteNodes(nodes []placement.Node) {
 	for _, n := range nodes {
 		s.nodes[n.ID] = n
-		s.gpus += n.GPUs
+		s.accounts.gpus += n.GPUs
 	}
 }
 
@@ -174,9 +172,9 @@ func (s *Scheduler) stop(id string, now time.Time) *Running {
 	}
 	s.cluster.Release(id)
 	delete(s.running, id)
-	u := s.userOf(userKey{r.Tenant, r.User})
+	u := s.accounts.userOf(userKey{r.Tenant, r.User})
 	u.addJobs(-1)
-	s.hold(u, -r.Request.GPUs(), now)
+	s.accounts.hold(u, -r.Request.GPUs(), now)
 	s.countHeld(r.Group, -1)
 	return r
 }

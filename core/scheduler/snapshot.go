@@ -64,11 +64,11 @@ func (s *Scheduler) Snapshot() Snapshot {
 	for _, id := range slices.Sorted(maps.Keys(s.promises)) {
 		out.Promises = append(out.Promises, *s.promises[id])
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.tenants)) {
-		out.Tenants = append(out.Tenants, TenantUsage{name, s.tenants[name].usage})
+	for _, name := range slices.Sorted(maps.Keys(s.accounts.tenants)) {
+		out.Tenants = append(out.Tenants, TenantUsage{name, s.accounts.tenants[name].usage})
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(s.users), compareUsers) {
-		out.Users = append(out.Users, UserUsage{k.tenant, k.user, s.users[k].usage})
+	for _, k := range slices.SortedFunc(maps.Keys(s.accounts.users), compareUsers) {
+		out.Users = append(out.Users, UserUsage{k.tenant, k.user, s.accounts.users[k].usage})
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(s.entries), compareUsers) {
 		out.Entries = append(out.Entries, UserEntries{k.tenant, k.user, s.entries[k]})
@@ -88,10 +88,10 @@ func Restore(p Policy, from Snapshot) (*Scheduler, error) {
 		return nil, err
 	}
 	for _, t := range from.Tenants {
-		s.tenantOf(t.Tenant).usage = t.Usage
+		s.accounts.tenantOf(t.Tenant).usage = t.Usage
 	}
 	for _, u := range from.Users {
-		s.userOf(userKey{u.Tenant, u.User}).usage = u.Usage
+		s.accounts.userOf(userKey{u.Tenant, u.User}).usage = u.Usage
 	}
 	for _, u := range from.Entries {
 		s.entries[userKey{u.Tenant, u.User}] = u.Entries
@@ -168,7 +168,7 @@ func (s *Scheduler) restoreRunning(r Running, taken devices) error {
 	}
 	s.cluster.Restore(placement.Holding{ID: r.ID, Spots: r.Spots, Part: r.Request.Part, Until: r.Until})
 	s.running[r.ID] = &r
-	u := s.userOf(userKey{r.Tenant, r.User})
+	u := s.accounts.userOf(userKey{r.Tenant, r.User})
 	u.held += r.Request.GPUs()
 	u.tenant.held += r.Request.GPUs()
 	u.addJobs(1)

@@ -61,7 +61,8 @@ func whatChangedInAPoolIsListed(w *world) {
 	held.Version = 1
 	held = releasedAllocation(w, held, day.Add(time.Hour))
 	gone := fullNode(w, "nod_2", "pol_1", 3)
-	use := ledger.PoolUse{PoolID: "pol_1", OrganizationID: "org_2", Usage: fairshare.Usage{At: day, Claimed: 2}}
+	use := ledger.PoolUse{PoolID: "pol_1", Account: ledger.Account{OrganizationID: "org_2", UserID: "usr_2"},
+		Usage: fairshare.Usage{At: day, Claimed: 2}}
 	require.NoError(w, w.inTx(func(tx ledger.Tx) error { // what is written ahead of the revision belongs to it
 		if err := tx.Save(ledger.Change{Nodes: []node.Node{gone}}); err != nil {
 			return err

@@ -112,7 +112,7 @@ func (r capacityReader) bringUpToDate(p *livePool) (bool, error) {
 	state.Allocations = replaceRows(state.Allocations, since.Allocations,
 		func(a *allocation.Allocation) (string, bool) { return a.ID, a.Live() })
 	state.Uses = replaceRows(state.Uses, since.Uses, func(u *ledger.PoolUse) (string, bool) {
-		return u.OrganizationID, true
+		return u.OrganizationID + u.UserID, true // the ids of users come after their organization's
 	})
 	return true, nil
 }

@@ -1,6 +1,7 @@
 package sqlledger
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,7 +46,7 @@ func (t *tx) noteWritten(c ledger.Change) {
 		t.written[a.PoolID] = append(t.written[a.PoolID], a.ID)
 	}
 	for _, u := range c.Uses {
-		t.written[u.PoolID] = append(t.written[u.PoolID], u.OrganizationID)
+		t.written[u.PoolID] = append(t.written[u.PoolID], cmp.Or(u.UserID, u.OrganizationID))
 	}
 }
 
@@ -180,6 +181,8 @@ func (c *changesSince) rowQueries(written string) []rowQuery {
 			"FROM allocation_gpus WHERE allocation_id "+written+" ORDER BY allocation_id, idx", pool, number),
 		queryRows("reading changed uses", &p.uses,
 			"FROM usages WHERE pool_id = ? AND organization_id "+written+" ORDER BY organization_id", pool, pool, number),
+		queryRows("reading changed uses of users", &p.userUses, "FROM user_usages WHERE pool_id = ? AND user_id "+written+
+			" ORDER BY organization_id, user_id", pool, pool, number),
 	}
 }
 

@@ -1,6 +1,8 @@
 package sqlledger
 
 import (
+	"slices"
+
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -26,6 +28,7 @@ type poolRows struct {
 	reserved     []spentRow
 	held         []spentRow
 	uses         []usageRow
+	userUses     []userUsageRow
 }
 
 // liveQueries returns the queries that fill in the rows of what is live.
@@ -44,6 +47,8 @@ func (p *poolRows) liveQueries(id string) []rowQuery {
 			"FROM allocation_gpus WHERE allocation_id IN (SELECT id FROM allocations WHERE pool_id = ? AND "+
 				liveAllocation+") ORDER BY allocation_id, idx", id),
 		queryRows("reading what was used", &p.uses, "FROM usages WHERE pool_id = ? ORDER BY organization_id", id),
+		queryRows("reading what users used", &p.userUses,
+			"FROM user_usages WHERE pool_id = ? ORDER BY organization_id, user_id", id),
 	}
 }
 
@@ -78,8 +83,20 @@ func (p *poolRows) toState(id string) (ledger.PoolState, error) {
 	for _, row := range append(p.reserved, p.held...) {
 		state.Spent = append(state.Spent, row.toSpend(state.Pool))
 	}
-	if len(p.uses) > 0 {
-		state.Uses, err = rowValues(p.uses)
+	if len(p.uses)+len(p.userUses) > 0 {
+		state.Uses, err = p.toUses()
 	}
 	return state, wrapError("reading what was used", err)
+}
+
+// toUses are the uses of organizations and of users, in the order of holders.
+func (p *poolRows) toUses() ([]ledger.PoolUse, error) {
+	organizations, err := rowValues(p.uses)
+	if err != nil {
+		return nil, err
+	}
+	users, err := rowValues(p.userUses)
+	all := append(organizations, users...)
+	slices.SortFunc(all, func(a, b ledger.PoolUse) int { return ledger.CompareAccounts(a.Account, b.Account) })
+	return all, err
 }

@@ -82,3 +82,40 @@ func TestOrdersAndWeightsOfAPool(t *testing.T) {
 	w.ledger = w.restartedLedger()
 	require.Equal(t, short.ID, first())
 }
+
+// Of two people of an organization, whose jobs are alike, the one who had less of the pool is served first; what each
+// has had is told with what their organization has.
+func TestPeopleOfAnOrganizationShareIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	lab := w.newSubmitter("lab")
+	ann, bob := w.colleagueOf(lab, "ann"), w.colleagueOf(lab, "bob")
+	w.run(ann, jobOf(8, nil))
+	w.pass(50 * time.Minute)
+	hers, his := w.submit(ann, jobOf(8, nil)), w.submit(bob, jobOf(8, nil))
+	w.read(func(r ledger.Reader) error {
+		all, err := w.ledger.QueueOf(r, w.pool.ID)
+		require.Len(t, all, 2)
+		require.Equal(t, his.ID, all[0].ID, "%s came first", hers.ID)
+		return err
+	})
+	_, shares, err := w.ledger.Shares(t.Context(), ann, "lab")
+	require.NoError(t, err)
+	require.Len(t, shares, 1)
+	require.Len(t, shares[0].Users, 1, "bob has had nothing")
+	require.Equal(t, ann.UserID, shares[0].Users[0].UserID)
+	require.InDelta(t, shares[0].Share, shares[0].Users[0].Share, 1e-9)
+}
+
+// colleagueOf is another person of the same organization, who submits jobs.
+func (w *world) colleagueOf(who ledger.Actor, name string) ledger.Actor {
+	w.Helper()
+	person, err := w.ledger.CreateUser(w.Context(), operator, ledger.User{OrganizationID: who.OrganizationID,
+		Email: name + "@example.com", Role: ledger.Member})
+	require.NoError(w, err)
+	made, err := w.ledger.CreateKey(w.Context(), operator, ledger.Key{ID: "key_" + name, Name: name, UserID: person.ID,
+		OrganizationID: who.OrganizationID, Kind: ledger.PersonKey, Role: ledger.Member, Hash: []byte(name)})
+	require.NoError(w, err)
+	who.KeyID, who.UserID = made.ID, person.ID
+	return who
+}

@@ -332,6 +332,10 @@ func getShares(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.S
 		out.Items[i] = contract.Share{OrganizationID: s.OrganizationID, Weight: s.Weight, Share: s.Share,
 			IdleFactor: s.Factor,
 			GPUHours:   s.Usage.Held[quota.GPUs] / 3600, IdleGPUHours: s.Usage.Idle[quota.GPUs] / 3600}
+		for _, u := range s.Users {
+			out.Items[i].Users = append(out.Items[i].Users, contract.UserShare{UserID: u.UserID, Share: u.Share,
+				GPUHours: u.Usage.Held[quota.GPUs] / 3600})
+		}
 	}
 	return &One[contract.Shares]{Body: out}, nil
 }

@@ -1,7 +1,9 @@
 package booking
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,31 +27,35 @@ func poolCapacity(p capacity.Pool) quota.Vector {
 
 // chargeEntry counts that an allocation was admitted, before it has held anything.
 func chargeEntry(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation) {
-	p.ChangeUsage(a.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
+	p.ChangeUsage(ledger.AccountOf(a), func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
 		return f.ChargeEntry(s, tx.Now(), quota.Demand(p.Pool.Pool, a.Shape))
 	})
 }
 
-// inUse is what counts on an organization at this moment besides its Usage.
+// inUse is what counts on an account at this moment besides its Usage.
 type inUse struct {
-	organizationID string
-	demand         quota.Vector
-	since          time.Time
-	speculative    bool
+	ledger.Account
+	demand      quota.Vector
+	since       time.Time
+	speculative bool
 }
 
-// usageNow is the organizations' uses of a pool with what they hold now.
-func usageNow(f fairshare.Policy, uses map[string]fairshare.Usage, held []inUse,
-	now time.Time) map[string]fairshare.Usage {
-	all := make(map[string]fairshare.Usage, len(uses))
-	for org, s := range uses {
-		all[org] = f.Advance(s, now)
+// usageNow is the uses of a pool with what is held now.
+func usageNow(f fairshare.Policy, uses map[ledger.Account]fairshare.Usage, held []inUse,
+	now time.Time) map[ledger.Account]fairshare.Usage {
+	all := make(map[ledger.Account]fairshare.Usage, len(uses))
+	for who, s := range uses {
+		all[who] = f.Advance(s, now)
 	}
 	for _, h := range held {
-		if length := now.Sub(h.since); h.speculative {
-			all[h.organizationID] = f.ChargeSpeculative(all[h.organizationID], now, h.demand, length)
-		} else {
-			all[h.organizationID] = f.ChargeUse(all[h.organizationID], now, h.demand, length)
+		charge, length := f.ChargeUse, now.Sub(h.since)
+		if h.speculative {
+			charge = f.ChargeSpeculative
+		}
+		organization := ledger.Account{OrganizationID: h.OrganizationID}
+		all[organization] = charge(all[organization], now, h.demand, length)
+		if h.UserID != "" {
+			all[h.Account] = charge(all[h.Account], now, h.demand, length)
 		}
 	}
 	return all
@@ -60,37 +66,37 @@ func heldBy(p capacity.Pool, reservations []*reservation.Reservation, allocation
 	var held []inUse
 	for _, a := range allocations {
 		if a.Live() && !a.ActiveAt.IsZero() {
-			held = append(held, inUse{organizationID: a.OrganizationID, demand: quota.Demand(p, a.Shape),
-				since: a.ActiveAt})
+			held = append(held, inUse{Account: ledger.AccountOf(*a), demand: quota.Demand(p, a.Shape), since: a.ActiveAt})
 		}
 	}
 	for _, r := range reservations {
 		if r.Placed() && r.Class == reservation.Speculative && !r.WarmedAt.IsZero() {
-			held = append(held, inUse{organizationID: r.OrganizationID, demand: quota.Demand(p, r.Shape),
-				since: r.WarmedAt, speculative: true})
+			held = append(held, inUse{Account: ledger.Account{OrganizationID: r.OrganizationID},
+				demand: quota.Demand(p, r.Shape), since: r.WarmedAt, speculative: true})
 		}
 	}
 	return held
 }
 
-// useNow is what each organization has used of the pool, or holds of it.
-func useNow(tx *txn.Tx, p *txn.PoolTx) map[string]fairshare.Usage {
+// useNow is what each has used of the pool, or holds of it.
+func useNow(tx *txn.Tx, p *txn.PoolTx) map[ledger.Account]fairshare.Usage {
 	return usageNow(tx.Config.Fairness, p.Uses, heldBy(p.Pool.Pool, p.Reservations.Rows, p.Allocations.Rows), tx.Now())
 }
 
 // readShares returns the fair share of each organization that is in both.
-func readShares(tx *txn.Tx, p *txn.PoolTx, all map[string]fairshare.Usage, organizations []string) (
+func readShares(tx *txn.Tx, p *txn.PoolTx, all map[ledger.Account]fairshare.Usage, organizations []string) (
 	map[string]float64, error) {
 	shares := make(map[string]float64, len(organizations))
 	for _, org := range organizations {
-		if _, known := all[org]; !known {
+		use, known := all[ledger.Account{OrganizationID: org}]
+		if !known {
 			continue
 		}
 		o, err := tx.Port.Organization(ledger.Scope{All: true}, org)
 		if err != nil {
 			return nil, fmt.Errorf("reading organization: %w", err)
 		}
-		shares[org] = tx.Config.Fairness.Share(all[org], poolCapacity(p.Pool.Pool), o.Limits.Weight)
+		shares[org] = tx.Config.Fairness.Share(use, poolCapacity(p.Pool.Pool), o.Limits.Weight)
 	}
 	return shares, nil
 }
@@ -103,7 +109,14 @@ func SharesOfWaiting(tx *txn.Tx, p *txn.PoolTx) (map[string]float64, error) {
 		return nil, nil
 	}
 	all := useNow(tx, p)
-	return readShares(tx, p, all, txn.SortedKeys(all))
+	var organizations []string
+	for h := range all {
+		if h.UserID == "" {
+			organizations = append(organizations, h.OrganizationID)
+		}
+	}
+	slices.Sort(organizations)
+	return readShares(tx, p, all, organizations)
 }
 
 // rankSpeculative lists the bookings that give way with the shares of their holders.
@@ -133,36 +146,41 @@ func rankSpeculative(tx *txn.Tx, p *txn.PoolTx) ([]admission.Speculative, error)
 // SharesOf lists the fair shares of a pool that the actor may see, the largest
 // first.
 func SharesOf(l *txn.Engine, r ledger.Reader, actor ledger.Actor, s ledger.PoolState) ([]ledger.Share, error) {
-	uses := map[string]fairshare.Usage{}
-	for _, use := range s.Uses {
-		uses[use.OrganizationID] = use.Usage
-	}
-	all := usageNow(l.Config.Fairness, uses, heldBy(s.Pool.Pool, pointersTo(s.Reservations), pointersTo(s.Allocations)),
-		r.Now())
+	fairness, all := l.Config.Fairness, UsesOf(l.Config.Fairness, s, r.Now())
 	out := []ledger.Share{}
-	for _, id := range txn.SortedKeys(all) {
-		org, err := r.Organization(actor.Scope(), id)
+	for _, h := range slices.SortedFunc(maps.Keys(all), ledger.CompareAccounts) {
+		if last := len(out) - 1; h.UserID != "" {
+			if last >= 0 && out[last].OrganizationID == h.OrganizationID {
+				out[last].Users = append(out[last].Users, ledger.UserShare{UserID: h.UserID, Usage: all[h],
+					Share: fairness.Share(all[h], poolCapacity(s.Pool.Pool), out[last].Weight)})
+			}
+			continue
+		}
+		org, err := r.Organization(actor.Scope(), h.OrganizationID)
 		if ledger.IgnoreMissing(err) != nil {
 			return nil, fmt.Errorf("reading organization: %w", err)
 		}
 		if err != nil {
 			continue
 		}
-		out = append(out, ledger.Share{OrganizationID: id, Weight: org.Limits.Weight, Usage: all[id],
-			Factor: l.Config.Fairness.Factor(all[id]),
-			Share:  l.Config.Fairness.Share(all[id], poolCapacity(s.Pool.Pool), org.Limits.Weight)})
+		out = append(out, ledger.Share{OrganizationID: org.ID, Weight: org.Limits.Weight, Usage: all[h],
+			Factor: fairness.Factor(all[h]),
+			Share:  fairness.Share(all[h], poolCapacity(s.Pool.Pool), org.Limits.Weight)})
 	}
-	slices.SortStableFunc(out, func(a, b ledger.Share) int {
-		switch {
-		case a.Share > b.Share:
-			return -1
-		case a.Share < b.Share:
-			return 1
-		default:
-			return 0
-		}
-	})
+	slices.SortStableFunc(out, func(a, b ledger.Share) int { return cmp.Compare(b.Share, a.Share) })
+	for i := range out {
+		slices.SortStableFunc(out[i].Users, func(a, b ledger.UserShare) int { return cmp.Compare(b.Share, a.Share) })
+	}
 	return out, nil
+}
+
+// UsesOf is what each has used of a pool, with what they hold now.
+func UsesOf(f fairshare.Policy, s ledger.PoolState, now time.Time) map[ledger.Account]fairshare.Usage {
+	uses := map[ledger.Account]fairshare.Usage{}
+	for _, use := range s.Uses {
+		uses[use.Account] = use.Usage
+	}
+	return usageNow(f, uses, heldBy(s.Pool.Pool, pointersTo(s.Reservations), pointersTo(s.Allocations)), now)
 }
 
 func pointersTo[T any](rows []T) []*T {

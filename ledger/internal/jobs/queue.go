@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/core/runtimes"
 	"github.com/forewarm/forewarm/core/scheduler"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/booking"
 )
 
 // queue is what the scheduler decides on: a pool and its jobs, as they were at one moment.
@@ -180,8 +181,12 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 	for _, j := range early {
 		from.Early = append(from.Early, q.asWaiting(terms, j))
 	}
-	for _, use := range q.pool.Uses {
-		from.Tenants = append(from.Tenants, scheduler.TenantUsage{Tenant: use.OrganizationID, Usage: use.Usage})
+	for who, use := range booking.UsesOf(p.FairShare, q.pool, q.now) {
+		if who.UserID == "" {
+			from.Tenants = append(from.Tenants, scheduler.TenantUsage{Tenant: who.OrganizationID, Usage: use})
+		} else {
+			from.Users = append(from.Users, scheduler.UserUsage{Tenant: who.OrganizationID, User: who.UserID, Usage: use})
+		}
 	}
 	s, err := scheduler.Restore(p, from)
 	if err != nil {

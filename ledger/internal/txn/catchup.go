@@ -124,7 +124,7 @@ func (d *cachedPool) applyChanges(s ledger.PoolState) {
 		d.retireAllocation(i)
 	}
 	for _, use := range s.Uses {
-		d.Uses[use.OrganizationID] = use.Usage
+		d.Uses[use.Account] = use.Usage
 	}
 	d.replaceCleaning(s.Pool.Cleaning)
 	d.placeRooms(s.Pool.Rooms)

@@ -5,30 +5,38 @@ import (
 	"github.com/forewarm/forewarm/core/fairshare"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
 )
 
-// ChangeUsage changes what an organization has used of the pool.
-func (p *PoolTx) ChangeUsage(organizationID string, change func(fairshare.Policy, fairshare.Usage) fairshare.Usage) {
-	before, known := p.Uses[organizationID]
-	p.Uses[organizationID] = change(p.Tx.Config.Fairness, before)
-	p.markUseTouched(organizationID)
+// ChangeUsage changes what an account has used of the pool, and if it is a user's, what the organization's has.
+func (p *PoolTx) ChangeUsage(who ledger.Account, change func(fairshare.Policy, fairshare.Usage) fairshare.Usage) {
+	p.changeUsageOf(ledger.Account{OrganizationID: who.OrganizationID}, change)
+	if who.UserID != "" {
+		p.changeUsageOf(who, change)
+	}
+}
+
+func (p *PoolTx) changeUsageOf(who ledger.Account, change func(fairshare.Policy, fairshare.Usage) fairshare.Usage) {
+	before, known := p.Uses[who]
+	p.Uses[who] = change(p.Tx.Config.Fairness, before)
+	p.markUseTouched(who)
 	p.Tx.undos = append(p.Tx.undos, func() {
-		if p.Uses[organizationID] = before; !known {
-			delete(p.Uses, organizationID)
+		if p.Uses[who] = before; !known {
+			delete(p.Uses, who)
 		}
 	})
 }
 
-// markUseTouched notes that an organization's use is to be written.
-func (p *PoolTx) markUseTouched(organizationID string) {
-	if p.charged[organizationID] {
+// markUseTouched notes that an account's use is to be written.
+func (p *PoolTx) markUseTouched(who ledger.Account) {
+	if p.charged[who] {
 		return
 	}
 	if p.charged == nil {
-		p.charged = map[string]bool{}
+		p.charged = map[ledger.Account]bool{}
 	}
-	p.charged[organizationID] = true
-	p.Tx.undos = append(p.Tx.undos, func() { delete(p.charged, organizationID) })
+	p.charged[who] = true
+	p.Tx.undos = append(p.Tx.undos, func() { delete(p.charged, who) })
 }
 
 // chargeAllocation counts what an allocation that is over has held.
@@ -36,7 +44,7 @@ func chargeAllocation(tx *Tx, p *PoolTx, a allocation.Allocation) {
 	if a.ActiveAt.IsZero() {
 		return
 	}
-	p.ChangeUsage(a.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
+	p.ChangeUsage(ledger.AccountOf(a), func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
 		return f.ChargeUse(s, tx.Now(), quota.Demand(p.Pool.Pool, a.Shape), tx.Now().Sub(a.ActiveAt))
 	})
 }
@@ -53,7 +61,8 @@ func chargeReservation(tx *Tx, p *PoolTx, r reservation.Reservation) {
 	if !judged {
 		return
 	}
-	p.ChangeUsage(r.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
+	maker := ledger.Account{OrganizationID: r.OrganizationID} // also where a user made it: people answer for their work
+	p.ChangeUsage(maker, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
 		if !r.WarmedAt.IsZero() {
 			s = f.ChargeSpeculative(s, tx.Now(), quota.Demand(p.Pool.Pool, r.Shape), tx.Now().Sub(r.WarmedAt))
 		}

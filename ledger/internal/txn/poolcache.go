@@ -61,14 +61,14 @@ type cachedPool struct {
 	Places *calendar.Slots
 	// Split is what each workload has booked of a split pool; nil otherwise.
 	Split       map[capacity.Workload]*calendar.Profile
-	occupied    map[int]string             // slot → id of its live node
-	Preferred   preference                 // the same, by how soon the slots are usable
-	Taken       map[string]string          // device in somebody's hands → allocation
-	Uses        map[string]fairshare.Usage // by organization
-	speculative []admission.Speculative    // see speculative; nil: to be listed again
-	mobile      []string                   // see movable; nil: to be listed again
-	Cleaning    []learned.Cleaning         // what was given back and is not clean
-	placed      []learned.Room             // that are in the calendar
+	occupied    map[int]string    // slot → id of its live node
+	Preferred   preference        // the same, by how soon the slots are usable
+	Taken       map[string]string // device in somebody's hands → allocation
+	Uses        map[ledger.Account]fairshare.Usage
+	speculative []admission.Speculative // see speculative; nil: to be listed again
+	mobile      []string                // see movable; nil: to be listed again
+	Cleaning    []learned.Cleaning      // what was given back and is not clean
+	placed      []learned.Room          // that are in the calendar
 	keepAhead   keepAhead
 }
 
@@ -116,9 +116,9 @@ func (b *poolCache) loadPool(s ledger.PoolState) *cachedPool {
 	for a := range d.Allocations.All() {
 		d.noteHolders(a)
 	}
-	d.Uses = make(map[string]fairshare.Usage, len(s.Uses))
+	d.Uses = make(map[ledger.Account]fairshare.Usage, len(s.Uses))
 	for _, use := range s.Uses {
-		d.Uses[use.OrganizationID] = use.Usage
+		d.Uses[use.Account] = use.Usage
 	}
 	for _, sum := range s.Spent {
 		d.countSpend(sum)

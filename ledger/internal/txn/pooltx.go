@@ -1,7 +1,9 @@
 package txn
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
@@ -15,11 +17,11 @@ import (
 type PoolTx struct {
 	*cachedPool
 	Tx           *Tx
-	Pool         ledger.Pool          // the row
-	touched      map[string]int       // id of a row that changed → which of the group changed it
-	writtenAhead bool                 // rows were written ahead of the rest
-	charged      map[string]bool      // organizations of which the use changed
-	daemonsSeen  map[string]time.Time // nil: nobody has asked for them
+	Pool         ledger.Pool             // the row
+	touched      map[string]int          // id of a row that changed → which of the group changed it
+	writtenAhead bool                    // rows were written ahead of the rest
+	charged      map[ledger.Account]bool // of which the use changed
+	daemonsSeen  map[string]time.Time    // nil: nobody has asked for them
 }
 
 // markTouched notes that a row changes. Two of a group must not change the same row:
@@ -102,8 +104,8 @@ func (p *PoolTx) collectChanges(c *ledger.Change) {
 		return
 	}
 	p.collectRows(c)
-	for _, id := range SortedKeys(p.charged) {
-		c.Uses = append(c.Uses, ledger.PoolUse{PoolID: p.Pool.ID, OrganizationID: id, Usage: p.Uses[id]})
+	for _, who := range slices.SortedFunc(maps.Keys(p.charged), ledger.CompareAccounts) {
+		c.Uses = append(c.Uses, ledger.PoolUse{PoolID: p.Pool.ID, Account: who, Usage: p.Uses[who]})
 	}
 	if c.Revisions == nil {
 		c.Revisions = map[string]int64{}

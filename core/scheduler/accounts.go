@@ -15,6 +15,19 @@ type account struct {
 	over  float64 // how many times its fair share
 }
 
+// accounts are those of all tenants and their users.
+type accounts struct {
+	policy  Policy
+	gpus    int // that there are
+	tenants map[string]*tenant
+	users   map[userKey]*user
+	weights int // of all tenants
+}
+
+func newAccounts(p Policy) *accounts {
+	return &accounts{policy: p, tenants: map[string]*tenant{}, users: map[userKey]*user{}}
+}
+
 // tenant is the account of a tenant.
 type tenant struct {
 	Tenant
@@ -31,22 +44,22 @@ type user struct {
 	jobs   int // that wait, or hold GPUs
 }
 
-func (s *Scheduler) tenantOf(name string) *tenant {
-	t := s.tenants[name]
+func (all *accounts) tenantOf(name string) *tenant {
+	t := all.tenants[name]
 	if t == nil {
-		t = &tenant{Tenant: s.policy.Tenants[name], name: name}
+		t = &tenant{Tenant: all.policy.Tenants[name], name: name}
 		t.Weight = max(t.Weight, 1)
-		s.tenants[name] = t
-		s.weights += t.Weight
+		all.tenants[name] = t
+		all.weights += t.Weight
 	}
 	return t
 }
 
-func (s *Scheduler) userOf(key userKey) *user {
-	u := s.users[key]
+func (all *accounts) userOf(key userKey) *user {
+	u := all.users[key]
 	if u == nil {
-		u = &user{tenant: s.tenantOf(key.tenant)}
-		s.users[key] = u
+		u = &user{tenant: all.tenantOf(key.tenant)}
+		all.users[key] = u
 	}
 	return u
 }
@@ -64,50 +77,50 @@ func (u *user) addJobs(more int) {
 }
 
 // used is the usage as of now, with what is held.
-func (s *Scheduler) used(a *account, now time.Time) fairshare.Usage {
+func (all *accounts) used(a *account, now time.Time) fairshare.Usage {
 	if a.usage.At.IsZero() {
 		a.usage.At = now
 	}
-	return s.policy.FairShare.ChargeUse(a.usage, now, gpuVector(a.held), now.Sub(a.usage.At))
+	return all.policy.FairShare.ChargeUse(a.usage, now, gpuVector(a.held), now.Sub(a.usage.At))
 }
 
 // hold changes what the user holds by a job that takes or leaves its GPUs. Usage is settled only here, so that it does
 // not depend on how often somebody looks.
-func (s *Scheduler) hold(u *user, gpus int, now time.Time) {
+func (all *accounts) hold(u *user, gpus int, now time.Time) {
 	for _, a := range []*account{&u.tenant.account, &u.account} {
-		a.usage = s.used(a, now)
+		a.usage = all.used(a, now)
 		a.held += gpus
 		if gpus > 0 {
-			a.usage = s.policy.FairShare.ChargeEntry(a.usage, now, gpuVector(gpus))
+			a.usage = all.policy.FairShare.ChargeEntry(a.usage, now, gpuVector(gpus))
 		}
 	}
-	s.weigh(u.tenant, now)
-	s.weighUser(u, now)
+	all.weighTenant(u.tenant, now)
+	all.weighUser(u, now)
 }
 
-// weighAll computes how what each has had counts against it.
-func (s *Scheduler) weighAll(now time.Time) {
-	for _, t := range s.tenants {
-		s.weigh(t, now)
+// weigh computes how what each has had counts against it.
+func (all *accounts) weigh(now time.Time) {
+	for _, t := range all.tenants {
+		all.weighTenant(t, now)
 	}
-	for _, u := range s.users {
-		s.weighUser(u, now)
+	for _, u := range all.users {
+		all.weighUser(u, now)
 	}
 }
 
-func (s *Scheduler) weigh(t *tenant, now time.Time) {
-	t.over = s.shareOf(&t.account, t.Weight, now) * float64(s.weights)
+func (all *accounts) weighTenant(t *tenant, now time.Time) {
+	t.over = all.shareOf(&t.account, t.Weight, now) * float64(all.weights)
 }
 
 // weighUser compares a user's share with an equal part of its tenant's. Of one who has no jobs nobody asks.
-func (s *Scheduler) weighUser(u *user, now time.Time) {
+func (all *accounts) weighUser(u *user, now time.Time) {
 	if u.jobs > 0 {
-		u.over = s.shareOf(&u.account, u.tenant.Weight, now) * float64(s.weights*u.tenant.users)
+		u.over = all.shareOf(&u.account, u.tenant.Weight, now) * float64(all.weights*u.tenant.users)
 	}
 }
 
-func (s *Scheduler) shareOf(a *account, weight int, now time.Time) float64 {
-	return s.policy.FairShare.Share(s.used(a, now), gpuVector(s.gpus), weight)
+func (all *accounts) shareOf(a *account, weight int, now time.Time) float64 {
+	return all.policy.FairShare.Share(all.used(a, now), gpuVector(all.gpus), weight)
 }
 
 // overShare is how many times its fair share the user has had, or its tenant, if that is more: nobody stands better by
@@ -115,7 +128,7 @@ func (s *Scheduler) shareOf(a *account, weight int, now time.Time) float64 {
 func (u *user) overShare() float64 { return max(u.tenant.over, u.over) }
 
 // use is what divides in Balanced.
-func (s *Scheduler) use(u *user) float64 { return 1 + float64(s.policy.ShareWeight*u.overShare()) }
+func (all *accounts) use(u *user) float64 { return 1 + float64(all.policy.ShareWeight*u.overShare()) }
 
 // fairShare is what is added in Multifactor.
 func (u *user) fairShare() int64 { return int64(math.Exp2(-u.overShare()) * ratioScale) }
