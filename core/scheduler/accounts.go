@@ -32,7 +32,6 @@ func newAccounts(p Policy) *accounts {
 type tenant struct {
 	Tenant
 	account
-	name     string
 	promised int // to those of its jobs that wait
 	users    int // who have jobs
 }
@@ -47,7 +46,7 @@ type user struct {
 func (all *accounts) tenantOf(name string) *tenant {
 	t := all.tenants[name]
 	if t == nil {
-		t = &tenant{Tenant: all.policy.Tenants[name], name: name}
+		t = &tenant{Tenant: all.policy.Tenants[name]}
 		t.Weight = max(t.Weight, 1)
 		all.tenants[name] = t
 		all.weights += t.Weight

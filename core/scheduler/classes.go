@@ -32,17 +32,31 @@ type waiter struct {
 	promise *Promise // nil: none
 }
 
+// standing is what of a job decides where it stands in its line's order.
+type standing struct {
+	eligible int64 // in nanoseconds since 1970
+	attained time.Duration
+}
+
+func standingOf(j *Job) standing { return standing{j.Eligible.UnixNano(), j.Attained} }
+
 // line is the jobs of one class in the order in which they came, with what all of their
 // keys have in common.
 type line struct {
+	// A cycle looks at these of each line, and most of its time is waiting for memory: they lie together, and say of
+	// the first job what there is to know.
+	user     *user
+	first    *waiter // of the jobs
+	stands   standing
+	promised int // of the jobs
+	next     int // the first of the jobs that a cycle has not looked at
+	major    int64
+	places   int64 // major, and the band
+	overdue  time.Duration
+	asked    float64 // GPU-seconds that are predicted, softened
+	jobs     []*waiter
+	pile     *pile
 	classKey
-	user    *user
-	pile    *pile
-	jobs    []*waiter
-	major   int64
-	overdue time.Duration
-	asked   float64 // GPU-seconds that are predicted, softened
-	next    int     // the first of the jobs that a cycle has not looked at
 }
 
 // pile is the lines of one signature: when one of them cannot start, none can.
@@ -65,8 +79,8 @@ func (s *Scheduler) classOf(j *Job) classKey {
 // lineOf returns a line of jobs like this one, in which nobody waits yet.
 func (s *Scheduler) lineOf(key classKey) *line {
 	gpus := float64(max(key.request.GPUs(), 1))
-	return &line{classKey: key, user: s.accounts.userOf(key.userKey),
-		major:   -int64(s.policy.Classes[key.class].Level) * levelWidth,
+	major := -int64(s.policy.Classes[key.class].Level) * levelWidth
+	return &line{classKey: key, user: s.accounts.userOf(key.userKey), major: major, places: major + int64(key.band),
 		overdue: s.policy.overdue(key.class),
 		asked:   (key.predicted + s.policy.Softening).Seconds() * gpus}
 }
@@ -94,8 +108,15 @@ func (s *Scheduler) wait(w *waiter) {
 	w.line = l
 	at, _ := slices.BinarySearchFunc(l.jobs, w, compareJobs)
 	l.jobs = slices.Insert(l.jobs, at, w)
+	l.noteFirst()
 	s.jobs[w.ID] = w
 	l.user.addJobs(1)
+}
+
+func (l *line) noteFirst() {
+	if len(l.jobs) > 0 && l.jobs[0] != l.first {
+		l.first, l.stands = l.jobs[0], standingOf(&l.jobs[0].Job)
+	}
 }
 
 // find is where a job is in its line. Who starts is mostly the one that is looked at, and then nobody is compared.
@@ -111,6 +132,7 @@ func (s *Scheduler) leave(w *waiter) {
 	l := w.line
 	if at, found := l.find(w); found {
 		l.jobs = slices.Delete(l.jobs, at, at+1)
+		l.noteFirst()
 		if at < l.next {
 			l.next--
 		}

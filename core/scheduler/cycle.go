@@ -40,7 +40,7 @@ func (s *Scheduler) Cycle(now time.Time) Decision {
 	for _, p := range s.piles {
 		c.rank(p)
 		for _, l := range p.lines {
-			c.noteOverdue(l.jobs[0])
+			c.noteOverdue(l)
 		}
 	}
 	c.room -= c.mostCut()
@@ -71,8 +71,8 @@ func (c *cycle) rank(p *pile) {
 	p.heads = p.heads[:0]
 	for _, l := range p.lines {
 		l.next = 0
-		if w := l.head(); w != nil {
-			p.heads.push(place{c.s.keyOf(&w.Job, l, c.now), w, p})
+		if w, is := l.front(); w != nil {
+			p.heads.push(place{c.s.keyOf(is, l, c.now), w, p})
 		}
 	}
 	c.push(p)
@@ -88,6 +88,17 @@ func (l *line) head() *waiter {
 		return nil
 	}
 	return l.jobs[l.next]
+}
+
+// front is the head, as a cycle begins.
+func (l *line) front() (*waiter, standing) {
+	if l.promised == 0 {
+		return l.first, l.stands
+	}
+	if w := l.head(); w != nil {
+		return w, standingOf(&w.Job)
+	}
+	return nil, standing{}
 }
 
 // push puts the best job of a pile in order, if one is left.
@@ -109,7 +120,7 @@ func (c *cycle) best(p *pile) (place, bool) {
 			p.heads.pop()
 			continue
 		}
-		now := place{c.s.keyOf(&w.Job, l, c.now), w, p}
+		now := place{c.s.keyOf(standingOf(&w.Job), l, c.now), w, p}
 		if !first.before(now) {
 			p.heads[0] = now
 			return now, true

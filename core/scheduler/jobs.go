@@ -59,8 +59,8 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return fmt.Sprintf("job %q may not wait: %s", e.Job, e.Reason) }
 
 // waited is how long the job has waited in all, since it could run: what it ran is no waiting.
-func (j Job) waited(now time.Time) time.Duration {
-	return max(now.Sub(j.Eligible)-j.Attained, 0)
+func (j standing) waited(now time.Time) time.Duration {
+	return max(time.Duration(now.UnixNano()-j.eligible)-j.attained, 0)
 }
 
 // lost is the work that the job loses by leaving now, in time.

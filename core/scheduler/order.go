@@ -15,40 +15,40 @@ const (
 
 // keyOf is where a job of the line stands in the order. Jobs of a line stand in the order
 // in which they came, whatever now is.
-func (s *Scheduler) keyOf(j *Job, l *line, now time.Time) queue.Key {
+func (s *Scheduler) keyOf(j standing, l *line, now time.Time) queue.Key {
 	switch s.policy.Order {
 	case Arrival:
-		return queue.Key{Major: l.major, Minor: j.Eligible.UnixNano()}
+		return queue.Key{Major: l.major, Minor: j.eligible}
 	case Multifactor:
 		return queue.Key{Major: l.major, Minor: -multifactor(j, l.user, now)}
 	case ShortestPredicted:
-		gpus := float64(max(j.Request.GPUs(), 1))
+		gpus := float64(max(l.request.GPUs(), 1))
 		return queue.Key{Major: l.major, Minor: int64(l.predicted.Seconds() * gpus)}
 	case LeastAttained:
-		return queue.Key{Major: l.major + int64(l.band), Minor: j.Eligible.UnixNano()}
+		return queue.Key{Major: l.places, Minor: j.eligible}
 	default:
-		return queue.Key{Major: l.major + int64(l.band), Minor: -s.ratio(j, l, now)}
+		return queue.Key{Major: l.places, Minor: -s.ratio(j, l, now)}
 	}
 }
 
 // due is when the job of the line has waited for too long; false if it is not there yet,
 // or nobody ever has.
-func (s *Scheduler) due(j *Job, l *line, now time.Time) (instant int64, overdue bool) {
-	at := j.Eligible.Add(j.Attained + l.overdue)
-	return at.UnixNano(), s.policy.Order == Balanced && !at.After(now)
+func (s *Scheduler) due(j standing, l *line, now time.Time) (instant int64, overdue bool) {
+	at := j.eligible + int64(j.attained+l.overdue)
+	return at, s.policy.Order == Balanced && at <= now.UnixNano()
 }
 
 // ratio is Balanced's: how long it has waited for how little it asks. It has no sum of a
 // product, which processors may round differently.
-func (s *Scheduler) ratio(j *Job, l *line, now time.Time) int64 {
+func (s *Scheduler) ratio(j standing, l *line, now time.Time) int64 {
 	worth := float64(l.user.tenant.Weight) * (j.waited(now) + s.policy.Softening).Seconds()
 	value := worth / l.asked / s.accounts.use(l.user)
 	return int64(min(value*ratioScale, math.MaxInt64/2))
 }
 
 // multifactor is the sum of age and fair share, of a thousand points each.
-func multifactor(j *Job, u *user, now time.Time) int64 {
-	age := min(now.Sub(j.Eligible).Seconds()/fullAge.Seconds(), 1)
+func multifactor(j standing, u *user, now time.Time) int64 {
+	age := min(time.Duration(now.UnixNano()-j.eligible).Seconds()/fullAge.Seconds(), 1)
 	return int64(age*ratioScale) + u.fairShare()
 }
 
@@ -58,7 +58,7 @@ func (s *Scheduler) Order(now time.Time) []string {
 	s.accounts.weigh(now)
 	var all places
 	for _, w := range s.jobs {
-		all.push(place{Key: rankIn(s, &w.Job, w.line, now).Key, job: w})
+		all.push(place{Key: rankIn(s, standingOf(&w.Job), w.line, now).Key, job: w})
 	}
 	ids := make([]string, 0, len(all))
 	for len(all) > 0 {

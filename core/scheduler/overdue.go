@@ -15,7 +15,7 @@ type rank struct {
 // rankIn is where a job of a line stands: an overdue one before all others of its class
 // and of lower ones, and behind those of a higher class, who could wait for ever
 // otherwise behind whatever was submitted a day before.
-func rankIn(s *Scheduler, j *Job, l *line, now time.Time) rank {
+func rankIn(s *Scheduler, j standing, l *line, now time.Time) rank {
 	if due, overdue := s.due(j, l, now); overdue {
 		return rank{queue.Key{Major: l.major - 1, Minor: due}, true}
 	}
@@ -23,14 +23,14 @@ func rankIn(s *Scheduler, j *Job, l *line, now time.Time) rank {
 }
 
 // rankOf is where a job that waits stands now.
-func (c *cycle) rankOf(w *waiter) rank { return rankIn(c.s, &w.Job, w.line, c.now) }
+func (c *cycle) rankOf(w *waiter) rank { return rankIn(c.s, standingOf(&w.Job), w.line, c.now) }
 
 // noteOverdue remembers the first of a line if it has waited for too long.
-func (c *cycle) noteOverdue(w *waiter) {
-	if is := c.rankOf(w); is.overdue {
-		c.late[w.line.major] += w.Request.GPUs()
-		if w.promise == nil {
-			c.overdue.push(place{is.Key, w, nil})
+func (c *cycle) noteOverdue(l *line) {
+	if is := rankIn(c.s, l.stands, l, c.now); is.overdue {
+		c.late[l.major] += l.request.GPUs()
+		if l.first.promise == nil {
+			c.overdue.push(place{is.Key, l.first, nil})
 		}
 	}
 }

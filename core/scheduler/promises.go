@@ -77,7 +77,7 @@ func (c *cycle) servePromised(turn place) {
 	}
 	p := w.promise
 	c.s.withdraw(w.ID)
-	_, c.isOverdue = c.s.due(&w.Job, w.line, c.now)
+	_, c.isOverdue = c.s.due(standingOf(&w.Job), w.line, c.now)
 	started := c.start(w)
 	c.isOverdue = false
 	if started {
@@ -108,6 +108,7 @@ func (s *Scheduler) keep(p *Promise) {
 	s.cluster.Promise(p.Promised)
 	w := s.jobs[p.ID]
 	if w.promise == nil {
+		w.line.promised++
 		w.line.user.tenant.promised += w.Request.GPUs()
 		s.countPromised(w.Group, 1)
 	}
@@ -120,6 +121,7 @@ func (s *Scheduler) withdraw(id string) {
 		s.cluster.Withdraw(id)
 		delete(s.promises, id)
 		w := s.jobs[id]
+		w.line.promised--
 		w.line.user.tenant.promised -= w.Request.GPUs()
 		s.countPromised(w.Group, -1)
 		w.promise = nil
