@@ -17,7 +17,6 @@ type Scheduler struct {
 	policy   Policy
 	cluster  *placement.Cluster
 	nodes    map[string]placement.Node
-	gpus     int
 	lines    map[classKey]*line
 	piles    map[signature]*pile
 	jobs     map[string]*waiter

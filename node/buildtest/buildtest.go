@@ -2,6 +2,7 @@
 package buildtest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,7 +20,8 @@ func Program(mainPackage string) (path string) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, filepath.Base(mainPackage))
-	build := exec.Command("go", "build", "-tags", "nomsgpack", "-o", file, mainPackage) //nolint:gosec // the tests' own
+	build := exec.CommandContext(context.Background(), "go", "build", //nolint:gosec // the tests' own
+		"-tags", "nomsgpack", "-o", file, mainPackage)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("building %s: %v: %s", mainPackage, err, out))
