@@ -65,7 +65,7 @@ func listNames(pools []Pool) string {
 
 // UnmetBy says what the pool lacks, as *InvalidError; nil: nothing.
 func (w PoolNeeds) UnmetBy(p Pool) error {
-	if w.model != "" && w.model != p.Model {
+	if w.model != "" && !strings.EqualFold(w.model, p.Model) {
 		return &InvalidError{Field: "model", Rule: fmt.Sprintf("%q is not that of pool %s, which has %s",
 			ClipText(w.model, 80), p.Name, p.Model),
 			Fix: "leave out pool or model"}

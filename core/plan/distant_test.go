@@ -48,8 +48,8 @@ func (h *history) checkDistantPromise(settled plan.Result) {
 	}
 	s.Reservations = append(s.Reservations, r)
 	with := plan.Compute(s, h.policy, h.now)
-	given := givenUp(with.Actions)                                  // idle nodes that waited for another promise, which has no room on them any more
-	before := slices.Concat(with.Actions[:len(with.Actions)-given]) // nil for none
+	given := givenUp(with.Actions) // what waited for another promise, which has no room there
+	before := slices.Concat(with.Actions[:len(with.Actions)-given])
 	require.Equal(h.r, slices.Concat(settled.Actions), before, "%s at %s", r.Window, h.now)
 	require.Equal(h.r, settled.Withheld, with.Withheld)
 	if given > 0 {

@@ -137,7 +137,7 @@ func listDevices(a *API, actor ledger.Actor, r ledger.Reader, poolID string) ([]
 
 func (f GPUFilter) matchesDevice(actor ledger.Actor, d ledger.Device, shown contract.GPU) bool {
 	return (f.Node == "" || d.Node.ID == f.Node || actor.Role == ledger.Operator && d.Node.ProviderID == f.Node) &&
-		(f.Model == "" || d.Model == f.Model) &&
+		(f.Model == "" || strings.EqualFold(d.Model, f.Model)) &&
 		(f.Organization == "" || d.Holder != nil && d.Holder.OrganizationID == f.Organization) &&
 		(len(f.State) == 0 || slices.Contains(f.State, string(d.State))) &&
 		(len(f.Health) == 0 || slices.Contains(f.Health, shown.Health))

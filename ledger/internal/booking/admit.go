@@ -2,6 +2,7 @@ package booking
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
@@ -46,7 +47,7 @@ func otherPools(tx *txn.Tx, p *txn.PoolTx) []admission.PoolView {
 	for _, id := range txn.SortedKeys(tx.Cache.Pools) {
 		d := tx.Cache.Pools[id]
 		if _, known := tx.Revisions[id]; !known || !d.Row.DeletedAt.IsZero() || id == p.Pool.ID ||
-			d.Definition.Model != p.Pool.Model {
+			!strings.EqualFold(d.Definition.Model, p.Pool.Model) {
 			continue
 		}
 		soon, _ := d.Preferred.SlotTiers()

@@ -3,6 +3,7 @@ package booking
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/core/capacity"
@@ -60,7 +61,7 @@ func checkFitsReservation(p *txn.PoolTx, req ledger.AllocateRequest, r reservati
 		return &ledger.InvalidError{Field: "pool", Rule: fmt.Sprintf("must be left out, or be the reservation's, %s",
 			p.Pool.Name)}
 	}
-	if req.Model != "" && req.Model != p.Pool.Model {
+	if req.Model != "" && !strings.EqualFold(req.Model, p.Pool.Model) {
 		return &ledger.InvalidError{Field: "model", Rule: fmt.Sprintf("must be left out, or be the reservation's, %s",
 			p.Pool.Model)}
 	}
