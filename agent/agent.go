@@ -70,6 +70,8 @@ type Agent struct {
 
 	stepping  sync.Mutex // one Step at a time; taken before mu
 	handedOut bool       // the pool's GPUs are handed out one by one: whose node has room does not matter; of Step
+	// bootsUntil is when the pool is asked anew how long its boots take; of Step.
+	bootsUntil time.Time
 
 	mu      sync.Mutex                // never held while a model or the control plane is waited for
 	seen    map[string]jobItem        // jobs counted lately and those that run, by id

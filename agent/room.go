@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"math"
+	"time"
 
 	"github.com/forewarm/forewarm/agent/place"
 	"github.com/forewarm/forewarm/contract"
@@ -15,11 +17,15 @@ type PoolReader interface {
 	Pool(ctx context.Context, idOrName string) (contract.Pool, error)
 }
 
+// bootsLast is how long what a pool says of its boots is taken for true.
+const bootsLast = time.Hour
+
 // readRoom is what is free on the nodes of the pool that are up; nothing where that is not
 // known, and in a pool whose GPUs are handed out one by one. That it cannot be read is no
-// reason to promise nothing.
+// reason to promise nothing. How long the pool's boots take is learned on the way.
 func (a *Agent) readRoom(ctx context.Context) contract.PoolRoom {
-	if a.cfg.Pools == nil || a.cfg.Mode != Auto || a.handedOut {
+	now := a.cfg.Clock.Now()
+	if a.cfg.Pools == nil || a.cfg.Mode != Auto || a.handedOut && (a.cfg.Place.Boot > 0 || now.Before(a.bootsUntil)) {
 		return contract.PoolRoom{}
 	}
 	pool, err := a.cfg.Pools.Pool(ctx, a.cfg.PoolID)
@@ -27,11 +33,26 @@ func (a *Agent) readRoom(ctx context.Context) contract.PoolRoom {
 		a.cfg.Logger.Warn("what is free in the pool is not known; the plan counts on nothing", "error", err)
 		return contract.PoolRoom{}
 	}
-	a.handedOut = pool.Use != useObserved
+	a.handedOut, a.bootsUntil = pool.Use != useObserved, now.Add(bootsLast)
+	a.learnBoot(pool)
 	if pool.Room == nil {
 		return contract.PoolRoom{}
 	}
 	return *pool.Room
+}
+
+// learnBoot has GPUs held by how long the pool's boots take, unless the user has said that.
+func (a *Agent) learnBoot(pool contract.Pool) {
+	seconds := min(math.Round(pool.BootP50Seconds), (24 * time.Hour).Seconds())
+	if a.cfg.Place.Boot > 0 || !(seconds >= 1) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	boot := time.Duration(seconds) * time.Second
+	if a.cfg.Predict.SetBoot(boot) {
+		a.cfg.Logger.Info("a boot takes as long as the pool's do", "boot", boot.String(), "boots_seen", pool.BootSamples)
+	}
 }
 
 // choosePlaces decides what to keep warm from now on, beside what is free.

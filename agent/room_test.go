@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,4 +75,32 @@ func TestAReservedPoolIsAskedAboutOnce(t *testing.T) {
 	_, err := b.Step(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, p.asked)
+}
+
+// Where the user has not said how long a boot takes, the pool does, and is asked again after an hour: who boots fast
+// holds less, and asks for less long.
+func TestTheBootsOfThePoolAreLearned(t *testing.T) {
+	t.Parallel()
+	p := &pools{pool: contract.Pool{ID: poolID, Use: "reserved", BootP50Seconds: 60.4, BootSamples: 3}}
+	b := newBench(t, func(c *agent.Config) { c.Pools, c.Place.Boot = p, 0 })
+	b.playRush(t)
+	learned, err := b.Step(t.Context())
+	require.NoError(t, err)
+	_, given := stepInRush(t, p)
+	require.Less(t, learned.Prediction.Now.Held.Levels, given.Prediction.Now.Held.Levels)
+	require.True(t, learned.Prediction.Now.End.Before(given.Prediction.Now.End))
+
+	p.asked, p.pool.BootP50Seconds = 0, 600
+	for range 2 {
+		_, err = b.Step(t.Context())
+		require.NoError(t, err)
+	}
+	require.Zero(t, p.asked)
+	b.clock.Advance(time.Hour)
+	_, err = b.Step(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, p.asked)
+	require.False(t, b.predict.SetBoot(10*time.Minute), "it was learned")
+	require.False(t, b.predict.SetBoot(10*time.Minute+30*time.Second), "it is next to the same")
+	require.True(t, b.predict.SetBoot(15*time.Minute))
 }

@@ -16,20 +16,17 @@ import (
 type Config struct {
 	// WaitWorth is how many idle GPU-hours one hour of one waiting job is worth.
 	WaitWorth float64
-	// Boot is how long somebody waits who finds no warm GPU.
+	// Boot is how long somebody waits who finds no warm GPU; 0: as long as the pool's boots take, and until that is
+	// known, five minutes.
 	Boot time.Duration
 	// MaxGPUs is the most GPUs to keep warm at once.
 	MaxGPUs int
 }
 
-// WithDefaults fills what is zero: waiting worth 32, a boot of five minutes, at
-// most 8 GPUs.
+// WithDefaults fills what is zero, but for the boot: waiting worth 32, at most 8 GPUs.
 func (c Config) WithDefaults() Config {
 	if c.WaitWorth == 0 {
 		c.WaitWorth = 32
-	}
-	if c.Boot == 0 {
-		c.Boot = 5 * time.Minute
 	}
 	if c.MaxGPUs == 0 {
 		c.MaxGPUs = 8
@@ -42,7 +39,7 @@ func (c Config) Validate() error {
 	switch {
 	case !(c.WaitWorth > 0) || c.WaitWorth > 1e6:
 		return fmt.Errorf("wait_worth: %v is not between 0 and 1000000", c.WaitWorth)
-	case c.Boot <= 0 || c.Boot > 24*time.Hour:
+	case c.Boot < 0 || c.Boot > 24*time.Hour:
 		return fmt.Errorf("boot: %v is not between 0 and 24h", c.Boot)
 	case c.MaxGPUs < 1 || c.MaxGPUs > forecast.MaxLevels:
 		return fmt.Errorf("max_gpus: %d is not between 1 and %d", c.MaxGPUs, forecast.MaxLevels)

@@ -135,7 +135,7 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	c := place.Config{}.WithDefaults()
 	require.NoError(t, c.Validate())
-	require.Equal(t, place.Config{WaitWorth: 32, Boot: 5 * time.Minute, MaxGPUs: 8}, c)
+	require.Equal(t, place.Config{WaitWorth: 32, MaxGPUs: 8}, c)
 	for field, change := range map[string]func(*place.Config){
 		"wait_worth": func(c *place.Config) { c.WaitWorth = -1 },
 		"boot":       func(c *place.Config) { c.Boot = 25 * time.Hour },

@@ -112,6 +112,17 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+// SetBoot has who finds no warm GPU wait for so long from now on. It reports whether that is not what it was before,
+// by a tenth or more: plans are not made anew for less.
+func (p *Predictor) SetBoot(boot time.Duration) (changed bool) {
+	before := p.cfg.Terms.Boot
+	if boot <= 0 || (boot-before).Abs() < before/10 {
+		return false
+	}
+	p.cfg.Terms.Boot = boot
+	return true
+}
+
 // Validate says what is wrong with c, or returns nil. It expects WithDefaults to
 // have been applied.
 func (c Config) Validate() error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +141,7 @@ func (f *backtestFlags) applyConfig(cmd *cobra.Command, getenv func(string) stri
 		f.waitWorth = place.WaitWorth
 	}
 	if !given("boot") {
-		f.boot = place.Boot
+		f.boot = cmp.Or(place.Boot, f.boot)
 	}
 	for _, s := range cfg.Sources {
 		if s.Kind == kindJobs && !given("history") && glob.IsPattern(s.Path) {

@@ -83,7 +83,8 @@ func (w *home) startServer() {
 	require.NoError(w.t, err)
 	_, err = w.client.CreatePool(ctx, contract.PoolCreate{Name: "lab", Provisioner: "sim", Model: "a100",
 		GPUsPerNode: 4, GPUMemoryMiB: 81920,
-		PricePerNodeHour: contract.Money{Amount: "8.40", Currency: "USD"}, MaxNodes: 2, Simulated: true})
+		PricePerNodeHour: contract.Money{Amount: "8.40", Currency: "USD"}, MaxNodes: 2, Simulated: true,
+		BootP50Seconds: 300, BootP95Seconds: 300})
 	require.NoError(w.t, err)
 	made, err := w.client.CreateKey(ctx, contract.KeyCreate{Name: "agent", Kind: contract.KindAgent, Role: "member",
 		Caps: &contract.Caps{

@@ -300,7 +300,7 @@ sources:
     format: %s
 %s  # - {kind: log, path: /var/log/train.log}   # only for the model, after redaction
 # forecast: {bin: 1h, window: 1h, horizon: 1d, half_life: 0s}
-# place: {wait_worth: 32, boot: 5m, max_gpus: 8}   # an hour of waiting is worth so many idle GPU-hours
+# place: {wait_worth: 32, max_gpus: 8}   # an hour of waiting is worth so many idle GPU-hours
 # redact: {patterns: [], words: []}
 # llm:                     # your own model; statistics work without
 #   base_url: https://api.openai.com/v1
