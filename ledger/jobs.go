@@ -286,7 +286,7 @@ type QueuedJob struct {
 	// Start is when it is predicted to start; nil: that cannot be said, and Unpredicted has why.
 	Start       *PredictedTime
 	Unpredicted string
-	Turn        string // as how long it counts in the order, and why; empty: the pool's order does not look at that
+	Turn        []string // what decides about its place among those that wait for GPUs, in words
 }
 
 // PredictedTime is when something is predicted to happen, and what that rests on. It promises nothing.

@@ -63,8 +63,8 @@ func NewCommand(a *app.App) *cobra.Command {
 	var users bool
 	cmd := &cobra.Command{
 		Use: "shares POOL", Short: "See the fair shares of a pool: the smallest share is served first",
-		Long: "See the fair shares of a pool: the smallest share is served first. An organization's share is parted among\n" +
-			"those of its users who have jobs; --users shows what each has had.",
+		Long: "See the fair shares of a pool: the smallest share is served first. Users of an organization are compared\n" +
+			"with each other: who had less goes first. --users shows what each has had.",
 		Args: flags.ExactArgs("POOL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := a.NewClient()

@@ -12,13 +12,14 @@ import (
 type account struct {
 	held  int
 	usage fairshare.Usage
-	over  float64 // how many times its fair share
+	share float64 // of all that there is, by the weight of the tenant
 }
 
 // accounts are those of all tenants and their users.
 type accounts struct {
 	policy  Policy
-	gpus    int // that there are
+	gpus    int     // that there are
+	little  float64 // the share that is one of them for the policy's Softening
 	tenants map[string]*tenant
 	users   map[userKey]*user
 	weights int // of all tenants
@@ -33,14 +34,18 @@ type tenant struct {
 	Tenant
 	account
 	promised int // to those of its jobs that wait
-	users    int // who have jobs
+	// Of its users whose jobs waited when a cycle began: how many they were, and what they had had, as a sum of whole
+	// numbers, which is the same in whatever order they are added.
+	rivals    int
+	rivalsHad int64
 }
 
 // user is the account of one of a tenant's users.
 type user struct {
 	account
-	tenant *tenant
-	jobs   int // that wait, or hold GPUs
+	tenant  *tenant
+	waiting int     // jobs
+	others  float64 // what those with whom it is compared had on average, as a cycle began
 }
 
 func (all *accounts) tenantOf(name string) *tenant {
@@ -63,18 +68,6 @@ func (all *accounts) userOf(key userKey) *user {
 	return u
 }
 
-// addJobs counts the user's jobs. Among those who have some, the tenant's share is parted.
-func (u *user) addJobs(more int) {
-	before := u.jobs > 0
-	u.jobs += more
-	switch now := u.jobs > 0; {
-	case now && !before:
-		u.tenant.users++
-	case before && !now:
-		u.tenant.users--
-	}
-}
-
 // used is the usage as of now, with what is held.
 func (all *accounts) used(a *account, now time.Time) fairshare.Usage {
 	if a.usage.At.IsZero() {
@@ -92,44 +85,75 @@ func (all *accounts) hold(u *user, gpus int, now time.Time) {
 		if gpus > 0 {
 			a.usage = all.policy.FairShare.ChargeEntry(a.usage, now, gpuVector(gpus))
 		}
+		a.share = all.shareOf(a, u.tenant.Weight, now)
 	}
-	all.weighTenant(u.tenant, now)
-	all.weighUser(u, now)
 }
 
-// weigh computes how what each has had counts against it.
+// weigh computes what each has had, as a cycle begins. With whom users are compared does not change during a cycle, in
+// which nobody's place gets better.
 func (all *accounts) weigh(now time.Time) {
 	for _, t := range all.tenants {
-		all.weighTenant(t, now)
+		t.share = all.shareOf(&t.account, t.Weight, now)
+		t.rivals, t.rivalsHad = 0, 0
 	}
 	for _, u := range all.users {
-		all.weighUser(u, now)
+		u.share = all.shareOf(&u.account, u.tenant.Weight, now)
+		if u.waiting > 0 {
+			u.tenant.rivals++
+			u.tenant.rivalsHad += int64(u.share * shareScale)
+		}
 	}
+	for _, u := range all.users {
+		if t := u.tenant; u.waiting > 0 && t.rivals > 1 {
+			u.others = float64(t.rivalsHad-int64(u.share*shareScale)) / shareScale / float64(t.rivals-1)
+		}
+	}
+	little := all.policy.FairShare.ChargeUse(fairshare.Usage{}, now, gpuVector(1), all.policy.Softening)
+	all.little = all.policy.FairShare.Share(little, gpuVector(all.gpus), 1)
 }
 
-func (all *accounts) weighTenant(t *tenant, now time.Time) {
-	t.over = all.shareOf(&t.account, t.Weight, now) * float64(all.weights)
-}
-
-// weighUser compares a user's share with an equal part of its tenant's. Of one who has no jobs nobody asks.
-func (all *accounts) weighUser(u *user, now time.Time) {
-	if u.jobs > 0 {
-		u.over = all.shareOf(&u.account, u.tenant.Weight, now) * float64(all.weights*u.tenant.users)
-	}
-}
+// shareScale makes shares whole numbers.
+const shareScale = 1e12
 
 func (all *accounts) shareOf(a *account, weight int, now time.Time) float64 {
 	return all.policy.FairShare.Share(all.used(a, now), gpuVector(all.gpus), weight)
 }
 
-// overShare is how many times its fair share the user has had, or its tenant, if that is more: nobody stands better by
-// being many.
-func (u *user) overShare() float64 { return max(u.tenant.over, u.over) }
+// over is how many times its fair share the tenant has had.
+func (all *accounts) over(t *tenant) float64 { return t.share * float64(all.weights) }
+
+// excess is how many times as much the user has had as the others of its tenant whose jobs wait, on average; at least
+// 1. Both are softened as waits are, so that whoever waits and had nothing goes before who had a GPU all that time.
+// Whoever had the least stands as if they were alone: a tenant neither loses nor gains beside others by having many
+// users.
+func (all *accounts) excess(u *user) float64 {
+	t := u.tenant
+	if u.waiting == 0 || t.rivals < 2 || all.little == 0 {
+		return 1
+	}
+	little := all.little / float64(t.Weight)
+	return max(1, (u.share+little)/(u.others+little))
+}
 
 // use is what divides in Balanced.
-func (all *accounts) use(u *user) float64 { return 1 + float64(all.policy.ShareWeight*u.overShare()) }
+func (all *accounts) use(u *user) float64 {
+	return (1 + float64(all.policy.ShareWeight*all.over(u.tenant))) * all.excess(u)
+}
 
 // fairShare is what is added in Multifactor.
-func (u *user) fairShare() int64 { return int64(math.Exp2(-u.overShare()) * ratioScale) }
+func (all *accounts) fairShare(u *user) int64 {
+	return int64(math.Exp2(-all.over(u.tenant)) / all.excess(u) * ratioScale)
+}
+
+// Excess returns what counts against a job that waits, as of the last Cycle or Order: how many times its fair share its
+// tenant has had, and its user how many times what the others of the tenant had on average whose jobs wait, at least 1.
+// Both are 0 for a job that does not wait.
+func Excess(s *Scheduler, id string) (ofTenant, ofUser float64) {
+	w := s.jobs[id]
+	if w == nil {
+		return 0, 0
+	}
+	return s.accounts.over(w.line.user.tenant), s.accounts.excess(w.line.user)
+}
 
 func gpuVector(n int) quota.Vector { return quota.Vector{quota.GPUs: int64(n)} }

@@ -110,7 +110,7 @@ func (s *Scheduler) wait(w *waiter) {
 	l.jobs = slices.Insert(l.jobs, at, w)
 	l.noteFirst()
 	s.jobs[w.ID] = w
-	l.user.addJobs(1)
+	l.user.waiting++
 }
 
 func (l *line) noteFirst() {
@@ -138,7 +138,7 @@ func (s *Scheduler) leave(w *waiter) {
 		}
 	}
 	delete(s.jobs, w.ID)
-	l.user.addJobs(-1)
+	l.user.waiting--
 	if len(l.jobs) > 0 {
 		return
 	}

@@ -208,7 +208,6 @@ func (c *cycle) start(w *waiter) bool {
 	taken := c.s.cluster.Take(w.ID, w.Request, spots, until)
 	c.s.running[w.ID] = &Running{Job: w.Job, Spots: taken, Started: c.now, Until: until,
 		Overdue: c.isOverdue}
-	w.line.user.addJobs(1)
 	c.s.accounts.hold(w.line.user, w.Request.GPUs(), c.now)
 	c.s.countHeld(w.Group, 1)
 	c.out.Starts = append(c.out.Starts, Start{Job: w.ID, Spots: taken, Until: until})

@@ -20,7 +20,7 @@ func (s *Scheduler) keyOf(j standing, l *line, now time.Time) queue.Key {
 	case Arrival:
 		return queue.Key{Major: l.major, Minor: j.eligible}
 	case Multifactor:
-		return queue.Key{Major: l.major, Minor: -multifactor(j, l.user, now)}
+		return queue.Key{Major: l.major, Minor: -multifactor(j, s.accounts.fairShare(l.user), now)}
 	case ShortestPredicted:
 		gpus := float64(max(l.request.GPUs(), 1))
 		return queue.Key{Major: l.major, Minor: int64(l.predicted.Seconds() * gpus)}
@@ -47,9 +47,9 @@ func (s *Scheduler) ratio(j standing, l *line, now time.Time) int64 {
 }
 
 // multifactor is the sum of age and fair share, of a thousand points each.
-func multifactor(j standing, u *user, now time.Time) int64 {
+func multifactor(j standing, fairShare int64, now time.Time) int64 {
 	age := min(time.Duration(now.UnixNano()-j.eligible).Seconds()/fullAge.Seconds(), 1)
-	return int64(age*ratioScale) + u.fairShare()
+	return int64(age*ratioScale) + fairShare
 }
 
 // Order returns the ids of the jobs that wait and may start, in the order in which a cycle looks at
@@ -57,12 +57,22 @@ func multifactor(j standing, u *user, now time.Time) int64 {
 func (s *Scheduler) Order(now time.Time) []string {
 	s.accounts.weigh(now)
 	var all places
-	for _, w := range s.jobs {
-		all.push(place{Key: rankIn(s, standingOf(&w.Job), w.line, now).Key, job: w})
+	push := func(l *line) {
+		if l.next < len(l.jobs) {
+			w := l.jobs[l.next]
+			all.push(place{Key: rankIn(s, standingOf(&w.Job), l, now).Key, job: w})
+		}
 	}
-	ids := make([]string, 0, len(all))
+	for _, l := range s.lines {
+		l.next = 0
+		push(l)
+	}
+	ids := make([]string, 0, len(s.jobs))
 	for len(all) > 0 {
-		ids = append(ids, all.pop().job.ID)
+		w := all.pop().job
+		ids = append(ids, w.ID)
+		w.line.next++
+		push(w.line)
 	}
 	return ids
 }

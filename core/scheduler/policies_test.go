@@ -144,6 +144,31 @@ func TestFairShareOfUsers(t *testing.T) {
 	}
 }
 
+// Who came back keeps their place among those that are alike, in what is told of the order, too.
+func TestTheOrderIsThatOfACycle(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(t, scheduler.Default(), 1)
+	submit(t, s, want("1", 4, 1), want("2", 4, 1), want("3", 4, 1))
+	require.Equal(t, []string{"1"}, started(s.Cycle(noon)))
+	require.True(t, s.Requeue("1", noon.Add(time.Minute), time.Time{}))
+	require.Equal(t, []string{"1", "2", "3"}, s.Order(noon.Add(time.Minute)))
+}
+
+// Whoever submits a job behind a colleague's hundred is not served after all of them.
+func TestNobodyFloodsTheirColleagues(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(t, scheduler.Default(), 1)
+	for i := range 100 {
+		submit(t, s, want(fmt.Sprintf("ann's %03d", i), 1, 1, by("ann"), submitted(-1)))
+	}
+	running := started(s.Cycle(noon.Add(-hours(1))))
+	require.Len(t, running, 4)
+	submit(t, s, want("bob's", 1, 1, by("bob")))
+	require.True(t, s.Finish(running[0], noon))
+	require.True(t, s.Finish(running[1], noon))
+	require.ElementsMatch(t, []string{"ann's 004", "bob's"}, started(s.Cycle(noon)), "the first one was promised that")
+}
+
 func TestATenantsLimit(t *testing.T) {
 	t.Parallel()
 	s := newScheduler(t, scheduler.Policy{Promises: 2, Tenants: map[string]scheduler.Tenant{"a": {MostGPU: 3}}}, 2)

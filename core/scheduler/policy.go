@@ -32,8 +32,8 @@ const (
 	//
 	//	weight · (waited + Softening) / ((predicted + Softening) · GPUs · use)
 	//
-	// Use is that of the tenant beside the other tenants, or that of the job's user beside the tenant's other users who
-	// have jobs, whichever is more over its fair share.
+	// Use is 1 + ShareWeight · how many times its fair share the tenant has had, times how many times as much the job's
+	// user has had as the tenant's other users whose jobs wait, if that is more than once.
 	// Jobs that ran for long come after those that did not. Whoever has waited for its
 	// class's Overdue is promised a start before all others, as many at a time as
 	// Promises says, so that nobody waits for ever.
@@ -74,7 +74,7 @@ type Policy struct {
 	Tenants     map[string]Tenant
 	Placement   placement.Policy
 	FairShare   fairshare.Policy
-	ShareWeight float64       // how much use over its fair share counts against somebody in Balanced
+	ShareWeight float64       // how much the use of a tenant, over its share, counts against it in Balanced
 	Softening   time.Duration // 0: 10 minutes
 	Overdue     time.Duration // 0: a day
 	Bands       []int         // GPU-hours after which a job is in the next band; nil: 1, 10, 100

@@ -172,7 +172,6 @@ func (s *Scheduler) stop(id string, now time.Time) *Running {
 	s.cluster.Release(id)
 	delete(s.running, id)
 	u := s.accounts.userOf(userKey{r.Tenant, r.User})
-	u.addJobs(-1)
 	s.accounts.hold(u, -r.Request.GPUs(), now)
 	s.countHeld(r.Group, -1)
 	return r

@@ -171,7 +171,6 @@ func (s *Scheduler) restoreRunning(r Running, taken devices) error {
 	u := s.accounts.userOf(userKey{r.Tenant, r.User})
 	u.held += r.Request.GPUs()
 	u.tenant.held += r.Request.GPUs()
-	u.addJobs(1)
 	s.countHeld(r.Group, 1)
 	return nil
 }

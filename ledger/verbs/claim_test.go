@@ -137,3 +137,33 @@ func TestAClaimThatMustBootKeepsWhatWasBooked(t *testing.T) {
 	require.Equal(t, r.Window.End, a.LeaseUntil)
 	require.Less(t, a.Cost, r.Cost, "what is held costs, and not what the boot took")
 }
+
+// A claim that would run past its window into the next booking is offered as far as there is room, and one that is
+// early, while others still have its GPUs, from when they do not.
+func TestAClaimForWhichThereIsNoRoomIsOfferedAsOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
+	w.warmNodes(4)
+	held := w.mustAllocate(bob, 8)
+	begin := held.LeaseUntil
+	r := w.mustReserve(ann, 8, calendar.Interval{Start: begin, End: begin.Add(5 * time.Minute)})
+	w.mustReserve(bob, 8, calendar.Interval{Start: r.Window.End, End: r.Window.End.Add(time.Hour)})
+	w.pass(begin.Sub(w.clock.Now()) - time.Minute)
+	early := w.refusedClaim(ann, r.ID, 0)
+	require.Equal(t, admission.CapacityExhausted, early.Decision.Reasons[0].Code)
+	require.Len(t, early.Decision.Offers, 1)
+	require.Equal(t, r.ID, early.Decision.Offers[0].Reservation)
+	require.Equal(t, begin, early.Decision.Offers[0].Window.Start)
+
+	w.pass(90 * time.Second)
+	late := w.refusedClaim(ann, r.ID, 5*time.Minute)
+	require.Len(t, late.Decision.Offers, 1)
+	offer := late.Decision.Offers[0]
+	require.Equal(t, r.ID, offer.Reservation)
+	require.Equal(t, r.Window.End, offer.Window.End)
+	w.pass(r.Window.End.Sub(w.clock.Now()) - 11*time.Second)
+	a, err := w.ledger.Claim(t.Context(), ann, r.ID, 0, "")
+	require.NoError(t, err, "there is no minute left, and what is left is hers")
+	require.Equal(t, r.Window.End, a.LeaseUntil)
+}

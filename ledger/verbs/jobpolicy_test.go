@@ -99,6 +99,10 @@ func TestPeopleOfAnOrganizationShareIt(t *testing.T) {
 		require.Equal(t, his.ID, all[0].ID, "%s came first", hers.ID)
 		return err
 	})
+	why, err := w.ledger.ExplainJob(t.Context(), ann, hers.ID)
+	require.NoError(t, err)
+	require.Regexp(t, `who submitted it has lately had \d+\.\d times as much of the pool as the others of`,
+		why.Blockers[0].Evidence[1])
 	_, shares, err := w.ledger.Shares(t.Context(), ann, "lab")
 	require.NoError(t, err)
 	require.Len(t, shares, 1)

@@ -203,3 +203,29 @@ func TestWhoIsWaitedForIsToldToLeaveInTime(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, room.Summary, "1 job leaves for it: ")
 }
+
+// A job that is not over before a reservation begins, with the time that it has to end, is not predicted to start
+// before it.
+func TestNoStartIsPredictedBeforeAReservation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+	wait := boot
+	for range 4 {
+		r := running{Job: w.submit(ann, named("train", 8))}
+		w.pass(wait)
+		w.begin(&r)
+		w.pass(time.Minute)
+		w.endAll(r, succeeded)
+		wait = time.Second // its nodes are warm by now
+	}
+	r := w.reserveHour(bob, 12*time.Minute, 8)
+	short := named("train", 8)
+	short.Job.MaxRuntime = 10 * time.Minute
+	w.submit(ann, short)
+	w.pass(time.Second)
+	queue := w.queue()
+	require.Len(t, queue, 1, "it takes up to two and a half minutes to end")
+	require.NotNil(t, queue[0].Start, queue[0].Unpredicted)
+	require.False(t, queue[0].Start.P10.Before(r.Window.End), queue[0].Start)
+}

@@ -126,5 +126,5 @@ func TestANewcomerDoesNotWaitForAllShortJobs(t *testing.T) {
 	})
 	at := slices.IndexFunc(queue, func(q ledger.QueuedJob) bool { return q.ID == newcomer.ID })
 	require.Less(t, at, len(known), "it is not the last")
-	require.Contains(t, queue[at].Turn, "as others here usually are")
+	require.Contains(t, queue[at].Turn[0], "as others here usually are")
 }

@@ -217,6 +217,11 @@ func takeGPUs(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (allocatio
 		return allocation.Allocation{}, err
 	}
 	if !d.Accepted() {
+		if req.explicit && req.job == nil { // what it may have is a claim, too
+			if d.Offers, err = offersOfClaim(tx, p, h, req.own[0], req.lease); err != nil {
+				return allocation.Allocation{}, err
+			}
+		}
 		return allocation.Allocation{}, txn.RefuseRequest(tx, p, h.org.ID, "allocation", d)
 	}
 	a := allocation.New(allocation.Allocation{

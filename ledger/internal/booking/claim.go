@@ -47,7 +47,9 @@ func (l Booking) Claim(ctx context.Context, actor ledger.Actor, reservationID st
 			return err
 		}
 		if lease == 0 {
-			lease = claimedLease(tx, p, r)
+			if lease, err = leaseToTheEnd(tx, p, h, r); err != nil {
+				return err
+			}
 		}
 		take := claimOf(r, lease)
 		take.name = cmp.Or(name, r.Name)
@@ -68,7 +70,21 @@ func claimOf(r reservation.Reservation, lease time.Duration) takeRequest {
 // almost over, unless the whole window is shorter.
 const leastLease = time.Minute
 
-// claimedLease is the lease of a claim that names none.
+// leaseToTheEnd is the lease of a claim that names none: to the end of its window, or a little longer where that is
+// almost over and there is room.
+func leaseToTheEnd(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation) (time.Duration, error) {
+	lease, toEnd := claimedLease(tx, p, r), r.Window.End.Sub(tx.Now())
+	if lease <= toEnd || toEnd < time.Second {
+		return lease, nil
+	}
+	d, _, err := decideNow(tx, p, h, claimOf(r, lease))
+	if err == nil && !d.Accepted() {
+		lease = toEnd
+	}
+	return lease, err
+}
+
+// claimedLease is the longest lease of a claim that names none.
 func claimedLease(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation) time.Duration {
 	lease := max(r.Window.End.Sub(tx.Now()), min(leastLease, r.Window.Length()))
 	return min(lease, p.Pool.Timers.MaxLease)
@@ -139,7 +155,7 @@ func refuseClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservatio
 		end := r.Window.End
 		offers = append(offersBeside(tx, p, r, d, lease), offerClaim(p, r, from, endOfClaim(from, end, asked)),
 			offerClaim(p, r, r.Window.Start, endOfClaim(r.Window.Start, end, asked)))
-	} else if offers, err = offersOfClaim(tx, p, h, r); err != nil {
+	} else if offers, err = offersOfClaim(tx, p, h, r, lease); err != nil {
 		return err
 	}
 	d.RefuseFor(reasons)
@@ -147,14 +163,24 @@ func refuseClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservatio
 	return txn.RefuseRequest(tx, p, h.org.ID, "allocation", d)
 }
 
-// offersOfClaim offers to claim the reservation now, to its end, if that would be accepted.
-func offersOfClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation) ([]admission.Offer, error) {
-	lease := claimedLease(tx, p, r)
-	d, _, err := decideNow(tx, p, h, claimOf(r, lease))
-	if err != nil || !d.Accepted() {
+// offersOfClaim offers to claim the reservation now, to its end; and where others still have its GPUs, when its window
+// begins, for as long as was asked.
+func offersOfClaim(tx *txn.Tx, p *txn.PoolTx, h *holding, r reservation.Reservation, asked time.Duration) (
+	[]admission.Offer, error) {
+	lease, err := leaseToTheEnd(tx, p, h, r)
+	if err != nil {
 		return nil, err
 	}
-	return []admission.Offer{offerClaim(p, r, tx.Now(), tx.Now().Add(lease))}, nil
+	d, _, err := decideNow(tx, p, h, claimOf(r, lease))
+	switch start := r.Window.Start; {
+	case err != nil:
+		return nil, err
+	case d.Accepted():
+		return []admission.Offer{offerClaim(p, r, tx.Now(), tx.Now().Add(lease))}, nil
+	case start.After(tx.Now()):
+		return []admission.Offer{offerClaim(p, r, start, endOfClaim(start, r.Window.End, asked))}, nil
+	}
+	return nil, nil
 }
 
 // endOfClaim is when a claim that begins at start ends: with the window, unless a

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/job"
@@ -171,10 +172,7 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 	explainStart(&e, q)
 	if len(before) > 0 {
 		blocker := ledger.Blocker{Code: "queue", Message: phrase.Count(len(before), "job") + " would start before it now.",
-			Fix: "forewarm queue"}
-		if q.Turn != "" {
-			blocker.Evidence = append(blocker.Evidence, q.Turn)
-		}
+			Fix: "forewarm queue", Evidence: slices.Clone(q.Turn)}
 		if before[0].OrganizationID == j.OrganizationID { // others' are nobody's business
 			blocker.Evidence = append(blocker.Evidence, "the first is "+before[0].ID)
 		}

@@ -163,11 +163,35 @@ func (q queue) noteRuntimes(starts []scheduler.Start) {
 	}
 }
 
-// turnOf says as how long a job counts in the order of its pool, and why; nothing where the order looks at no lengths.
-func (q queue) turnOf(j job.Job) string {
-	if order := q.rules.Policy(nil).Order; order != scheduler.Balanced && order != scheduler.ShortestPredicted {
-		return ""
+// describeTurn says what decides about a job's place in the order of its pool, beside its wait and its GPUs.
+func describeTurn(q queue, s *scheduler.Scheduler, j job.Job) (all []string) {
+	p := q.rules.Policy(nil)
+	if p.Order == scheduler.Balanced || p.Order == scheduler.ShortestPredicted {
+		all = append(all, q.describeLength(j))
 	}
+	if p.Order == scheduler.Balanced && p.ShareWeight > 0 || p.Order == scheduler.Multifactor {
+		all = append(all, describeShares(scheduler.Excess(s, j.ID))...)
+	}
+	return all
+}
+
+// noticeable is how many times a fair share somebody must have had before it is worth a word.
+const noticeable = 1.05
+
+// describeShares says what was had lately that counts against a job, if anything does.
+func describeShares(ofTenant, ofUser float64) (all []string) {
+	if ofTenant >= noticeable {
+		all = append(all, fmt.Sprintf("its organization has lately had %.1f times its fair share of the pool", ofTenant))
+	}
+	if ofUser >= noticeable {
+		all = append(all, fmt.Sprintf("who submitted it has lately had %.1f times as much of the pool as the others of "+
+			"the organization whose jobs wait", ofUser))
+	}
+	return all
+}
+
+// describeLength says as how long a job counts in the order of its pool, and why.
+func (q queue) describeLength(j job.Job) string {
 	if is := q.expected[j.ID]; is.Known() {
 		return "it counts as " + phrase.Length(is.ForTurn().Round(time.Second)) + " long, by " + is.Basis
 	}

@@ -200,8 +200,9 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 
 func (q queue) asWaiting(t terms, j job.Job) scheduler.Job {
 	out := scheduler.Job{ID: j.ID, Tenant: j.OrganizationID, User: j.UserID, Class: string(j.Priority), Group: groupOf(j),
-		Request: t.requestOf(j), MaxRuntime: j.MaxRuntime, Predicted: cmp.Or(q.expected[j.ID].ForTurn(), q.typical),
-		Eligible: j.EligibleAt, NotBefore: j.NotBefore, Attained: j.Ran(),
+		Request: t.requestOf(j), MaxRuntime: booking.LeaseOfJob(j),
+		Predicted: cmp.Or(q.expected[j.ID].ForTurn(), q.typical, j.MaxRuntime),
+		Eligible:  j.EligibleAt, NotBefore: j.NotBefore, Attained: j.Ran(),
 		Preemptible: j.Preemptible, Preemptions: j.Preemptions}
 	if j.Checkpoint.Signal != "" { // it keeps its work when it is told
 		out.Checkpoint = time.Second

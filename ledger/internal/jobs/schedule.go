@@ -308,7 +308,7 @@ func (l Jobs) makeQueue(r ledger.Reader, poolID string) ([]ledger.QueuedJob, err
 	may = slices.Concat(q.reserved, may)
 	for i, id := range may {
 		out = append(out, ledger.QueuedJob{Job: q.jobs[id], Position: i + 1, Code: ledger.WaitsForGPUs,
-			Turn: q.turnOf(q.jobs[id])})
+			Turn: describeTurn(q, s, q.jobs[id])})
 	}
 	all := slices.Concat(out, q.overLimit(mayNot), q.later)
 	return all, q.foresee(r, all)
