@@ -268,6 +268,29 @@ func TestTheEndOfASupervisorIsTold(t *testing.T) {
 	require.Contains(t, end.Reason, "was killed")
 }
 
+// Whoever comes for a command with what cannot be leaves it as it is, and whose place another connection takes is told
+// that, and not that the command was killed.
+func TestALineThatIsTakenIsNoEnd(t *testing.T) {
+	p := newPlane(t, func(c *attach.Config) { c.Patience = time.Second })
+	s := <-p.attached
+	first, id := open("one", "sh", "-c", "echo here; exec sleep 1000"), session.NewResumeID()
+	first.Open.GetCommand().ResumeId = id
+	require.NoError(t, s.Send(first))
+	require.Equal(t, "here\n", <-p.said)
+	again := func(taken uint64) *forewarmv1.AttachResponse {
+		return &forewarmv1.AttachResponse{Open: &forewarmv1.OpenSession{SessionId: "two",
+			Hold: &forewarmv1.Hold{AllocationId: alc(1)},
+			Work: &forewarmv1.OpenSession_Resumption{Resumption: &forewarmv1.Resumption{ResumeId: id, Taken: taken}}}}
+	}
+	require.NoError(t, s.Send(again(1<<40)))
+	end := <-p.ends
+	require.Equal(t, session.Refused, end.Code)
+	require.Contains(t, end.Reason, "what cannot be")
+	require.NoError(t, s.Send(again(0)))
+	require.Equal(t, "here\n", <-p.said, "it is sent again")
+	require.Equal(t, end, <-p.ends, "of the first connection")
+}
+
 // told is a log's handler that tells of a message.
 type told struct {
 	slog.Handler

@@ -134,7 +134,7 @@ func (a *Attachment) carry(ctx context.Context, allocationID string, r *forewarm
 	for {
 		c, data, err := line.Receive()
 		if err != nil {
-			return s.whyCut(ctx)
+			return a.whyCut(ctx, s, allocationID, r.GetResumeId())
 		}
 		if c == session.Result {
 			stop() // that the holder knows is handed on, also when the daemon ends
@@ -150,21 +150,31 @@ func (a *Attachment) carry(ctx context.Context, allocationID string, r *forewarm
 	}
 }
 
-// supervisorGone is the end of a command whose supervisor was killed.
-var supervisorGone = session.End{Code: session.NotThere, Reason: "the process that ran the command on the node was " +
-	"killed, and the command was hung up with it"}
+var (
+	// supervisorGone is the end of a command whose supervisor is there no more.
+	supervisorGone = session.End{Code: session.NotThere, Reason: "the process that ran the command on the node was " +
+		"killed, and the command was hung up with it, or another connection was told how it ended"}
+	// lineTaken is the end of a connection to a command whose supervisor goes on without it.
+	lineTaken = session.End{Code: session.Refused, Reason: "another connection has come for the command, or this one " +
+		"said of what it has taken what cannot be"}
+)
 
 // whyCut says why nothing more comes from a command.
-func (c *carrier) whyCut(ctx context.Context) session.End {
+func (a *Attachment) whyCut(ctx context.Context, c *carrier, allocationID, resumeID string) session.End {
 	select {
 	case <-ctx.Done():
+		return userLeft
 	case <-c.over:
+		return userLeft
 	default:
-		if !c.hungUp.Load() {
-			return supervisorGone
-		}
 	}
-	return userLeft
+	switch {
+	case c.hungUp.Load():
+		return userLeft
+	case a.Supervisors.Has(allocationID, resumeID):
+		return lineTaken
+	}
+	return supervisorGone
 }
 
 func holdOf(h *forewarmv1.Hold) hold.Hold {

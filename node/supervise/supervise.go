@@ -125,6 +125,15 @@ func (s *Supervisors) run(name string, o Order) error {
 	return errors.Join(json.NewEncoder(tell).Encode(o), tell.Close())
 }
 
+// Has reports whether a command of an allocation has a supervisor.
+func (s *Supervisors) Has(allocationID, resumeID string) bool {
+	w, err := s.watch(nameOf(allocationID, resumeID))
+	if err == nil {
+		w.Close()
+	}
+	return err == nil
+}
+
 // Resume returns a line to a command of an allocation, whose holder has taken so many of its numbered messages. Who had
 // one before has it no more. ErrNotThere: nothing has the command.
 func (s *Supervisors) Resume(allocationID, resumeID string, taken uint64) (*session.Line, error) {
