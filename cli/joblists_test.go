@@ -125,3 +125,25 @@ func TestTheQueueTellsThatNoWorkerIsThere(t *testing.T) {
 	_, errs, _ = w.runCommand("queue")
 	require.NotContains(t, errs, "no worker")
 }
+
+// Somebody's jobs are found by their address, by everybody in their organization.
+func TestJobsOfAPersonAreListed(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.createPool()
+	submit := func(name string) { w.mustRun("run", "-d", "--hold", "--pool", "lab", "--name", name, "--", "true") }
+	submit("nobodys")
+	w.mustRun("users", "create", "ada@example.com", "--role", "member")
+	operator := w.env["FOREWARM_API_KEY"]
+	w.env["FOREWARM_API_KEY"] = w.mustRun("key", "create", "ada", "--user", "ada@example.com", "--role", "member",
+		"--jq", ".secret")
+	submit("hers")
+	mine := w.mustRun("jobs", "list", "--user", "me")
+	w.env["FOREWARM_API_KEY"] = operator
+	require.Equal(t, mine, w.mustRun("jobs", "list", "--user", "ada@example.com"))
+	require.Contains(t, mine, "hers")
+	require.NotContains(t, mine, "nobodys")
+	_, errs, code := w.runCommand("jobs", "list", "--user", "eve@example.com")
+	require.Equal(t, exit.NotFound, code)
+	require.Contains(t, errs, `no user "eve@example.com"`)
+}

@@ -35,6 +35,9 @@ func newListCommand(a *app.App) *cobra.Command {
 			if f.Until, err = when.ParsePast("until", until, a.Clock.Now(), in); err != nil {
 				return err
 			}
+			if f.User, err = names.User(a, cmd, f.User); err != nil {
+				return err
+			}
 			return listJobs(a, cmd, f)
 		},
 	}
@@ -48,7 +51,9 @@ func newListCommand(a *app.App) *cobra.Command {
 		"are over")
 	c.Flags().StringVar(&zone, "tz", "", "time zone of --since and --until (default the machine's)")
 	c.Flags().StringVar(&f.Array, "array", "", "those of this array, by its id, also if they are over")
+	c.Flags().StringVar(&f.User, "user", "", "only those that this person submitted: id, e-mail address or me")
 	c.Flags().BoolVar(&f.Mine, "mine", false, "only those that you submitted")
+	c.MarkFlagsMutuallyExclusive("user", "mine")
 	return c
 }
 

@@ -19,6 +19,7 @@ type JobsOf struct {
 	Name  string    `query:"name" maxLength:"64"`
 	Array string    `query:"array" maxLength:"64" doc:"The array_id of its jobs."`
 	Index int       `query:"index" default:"-1" minimum:"-1" maximum:"1000000" doc:"In its array; -1: any, or none."`
+	User  string    `query:"user" maxLength:"254" doc:"Id or e-mail address of who submitted them."`
 	Mine  bool      `query:"mine" doc:"Only those that were submitted with this key, or by its person."`
 	Since time.Time `query:"since"`
 	Until time.Time `query:"until"`
@@ -39,6 +40,9 @@ func (in JobsOf) filter(ctx context.Context, a *API, r ledger.Reader) (s ledger.
 		f.ArrayIndex = &in.Index
 	}
 	if f.PoolID, err = a.resolvePool(ctx, r, in.Pool); err != nil {
+		return s, f, err
+	}
+	if f.UserID, err = a.resolveParameter(ctx, r, s, ledger.NounUser, "user", in.User); err != nil {
 		return s, f, err
 	}
 	if actor := auth.From(ctx); in.Mine && actor.UserID != "" {
