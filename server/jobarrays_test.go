@@ -42,7 +42,7 @@ func TestAnArrayOverTheWire(t *testing.T) {
 	require.Len(t, f.listJobs("array="+array), 3)
 	waits := f.job(after.ID)
 	require.Equal(t, "dependency", waits.Reason)
-	require.Equal(t, "afterok array "+array, waits.Detail)
+	require.Equal(t, "afterok "+array, waits.Detail)
 	require.Equal(t, contract.JobCounts{Pending: 2, Scheduled: 1}, f.countJobs("array="+array))
 	require.Equal(t, contract.JobCounts{Pending: 3, Scheduled: 1}, f.countJobs("mine=true"))
 

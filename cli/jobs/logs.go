@@ -101,7 +101,11 @@ func (l logs) show(f *follower, x contract.Job) error {
 		_, err := f.follow(ctx, x)
 		return err
 	case x.Attempt == 0:
-		f.app.Say(f.cmd, "%s is %s: it has not run yet.", x.ID, x.State)
+		when := "has not run yet"
+		if !x.EndedAt.IsZero() {
+			when = "never ran"
+		}
+		f.app.Say(f.cmd, "%s is %s: it %s.", x.ID, x.State, when)
 		return nil
 	}
 	for i := range f.ranks {

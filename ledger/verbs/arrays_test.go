@@ -124,7 +124,7 @@ func TestAJobAfterAnArray(t *testing.T) {
 	require.Equal(t, job.Pending, w.readJob(ok.ID).State())
 	why, err := w.ledger.ExplainJob(t.Context(), ann, ok.ID)
 	require.NoError(t, err)
-	require.Contains(t, why.Summary, "afterok array "+array)
+	require.Contains(t, why.Summary, "afterok "+array)
 	require.Equal(t, 2, w.finish(succeeded))
 	w.pass(time.Minute)
 	require.Equal(t, job.Scheduled, w.readJob(ok.ID).State())

@@ -7,6 +7,7 @@
 package problem
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -111,7 +112,7 @@ func (p *Problem) WriteAs(w http.ResponseWriter, body any) {
 
 // Invalid returns the problem of one field of a body.
 func Invalid(field, rule, fix string) *Problem {
-	p := New(contract.CodeValidationFailed, field+" "+rule).
+	p := New(contract.CodeValidationFailed, cmp.Or(field, "the body")+" "+rule).
 		Field(contract.FieldError{Pointer: jsonPointer(field), Code: "invalid", Message: rule})
 	if fix != "" {
 		p = p.Fix(strings.ToUpper(fix[:1])+fix[1:], "")

@@ -13,14 +13,6 @@ import (
 
 func isArray(id string) bool { return strings.HasPrefix(id, ids.Array+"_") }
 
-// nounOf is what a dependency names, in words.
-func nounOf(id string) string {
-	if isArray(id) {
-		return "array " + id
-	}
-	return "job " + id
-}
-
 // arrayOf is what the jobs of these indices share, which are in ascending order.
 func arrayOf(id string, indices []int, limit int) job.Array {
 	return job.Array{ID: id, Jobs: len(indices), First: indices[0], Last: indices[len(indices)-1], Limit: limit}

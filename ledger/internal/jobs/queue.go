@@ -135,10 +135,10 @@ func (q *queue) add(j job.Job, others map[string]job.Progress) {
 		q.hopeless = append(q.hopeless, reservationOver(j))
 	case verdict == job.Never:
 		q.hopeless = append(q.hopeless, failure{j, job.End{Code: job.Dependency,
-			Reason: fmt.Sprintf("it was to start %s %s, which can never come true any more", on.Condition, nounOf(on.JobID))}})
+			Reason: fmt.Sprintf("it was to start %s %s, which can never come true any more", on.Condition, on.JobID)}})
 	case verdict == job.Wait:
 		q.later = append(q.later, ledger.QueuedJob{Job: j, Code: ledger.WaitsForJob,
-			Detail: fmt.Sprintf("%s %s", on.Condition, nounOf(on.JobID))})
+			Detail: fmt.Sprintf("%s %s", on.Condition, on.JobID)})
 	case j.NotBefore.After(q.now):
 		if q.opens.IsZero() || j.NotBefore.Before(q.opens) {
 			q.opens = j.NotBefore

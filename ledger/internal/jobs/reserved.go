@@ -44,8 +44,8 @@ func checkNotTaken(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 			return err
 		}
 		if inReservation(is) && !is.Over() {
-			return &ledger.InvalidError{Field: "reservation_id", Rule: fmt.Sprintf("must be of one job: %s is to run in it",
-				is.ID), Fix: "cancel that job, or reserve for this one, too"}
+			return &ledger.InvalidError{Field: "reservation_id", Rule: fmt.Sprintf("must be a reservation in which no other "+
+				"job is to run, and %s is", is.ID), Fix: "cancel that job, or reserve for this one, too"}
 		}
 	}
 	return nil
