@@ -127,6 +127,18 @@ func orEmpty(v any) any {
 	return v
 }
 
+// An agent's key, which lists no users, learns none's address by a name that is next to it.
+func TestAnAgentLearnsNoAddress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.createAgentKey("bot")
+	w.createKey("alice", "viewer")
+	ask[contract.User](w, "root", http.MethodPost, "/v1/users", `{"email":"ada@example.com","role":"member"}`)
+	const list = "/v1/reservations?user=adda@example.com"
+	require.Contains(t, w.refuse("alice", http.MethodGet, list, "").Detail, `Did you mean "ada@example.com"?`)
+	require.NotContains(t, w.refuse("bot", http.MethodGet, list, "").Detail, "ada@")
+}
+
 // What is not there is told by name, with the one that was probably meant; what
 // is there twice, with the candidates.
 func TestNamesThatDoNotFit(t *testing.T) {

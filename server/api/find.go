@@ -161,7 +161,9 @@ func (a *API) ownName(ctx context.Context, actor ledger.Actor) string {
 
 // nearestName is the name that was probably meant; empty when none is close.
 func (a *API) nearestName(ctx context.Context, actor ledger.Actor, subject resource, name string) string {
-	if subject.noun == "" || subject.noun == ledger.NounNode || subject.isID(name) {
+	people := subject.noun == ledger.NounUser || subject.noun == ledger.NounKey
+	if subject.noun == "" || subject.noun == ledger.NounNode || subject.isID(name) ||
+		people && actor.Kind == ledger.AgentKey { // who may list neither learns no address
 		return ""
 	}
 	var near string
