@@ -183,9 +183,12 @@ func describeShares(ofTenant, ofUser float64) (all []string) {
 	if ofTenant >= noticeable {
 		all = append(all, fmt.Sprintf("its organization has lately had %.1f times its fair share of the pool", ofTenant))
 	}
-	if ofUser >= noticeable {
-		all = append(all, fmt.Sprintf("who submitted it has lately had %.1f times as much of the pool as the others of "+
-			"the organization whose jobs wait", ofUser))
+	if times := fmt.Sprintf("%.1f times", ofUser); ofUser >= noticeable {
+		if ofUser >= scheduler.MostExcess {
+			times = "many times" // more makes no difference
+		}
+		all = append(all, "who submitted it has lately had "+times+" as much of the pool as the others of the "+
+			"organization whose jobs wait")
 	}
 	return all
 }
