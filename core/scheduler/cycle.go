@@ -90,9 +90,9 @@ func (l *line) head() *waiter {
 	return l.jobs[l.next]
 }
 
-// front is the head, as a cycle begins.
+// front is the head, and where it stands.
 func (l *line) front() (*waiter, standing) {
-	if l.promised == 0 {
+	if l.promised == 0 && l.next == 0 && len(l.jobs) > 0 {
 		return l.first, l.stands
 	}
 	if w := l.head(); w != nil {
@@ -115,12 +115,12 @@ func (c *cycle) best(p *pile) (place, bool) {
 	for len(p.heads) > 0 {
 		first := p.heads[0]
 		l := first.job.line
-		w := l.head()
+		w, is := l.front()
 		if w == nil {
 			p.heads.pop()
 			continue
 		}
-		now := place{c.s.keyOf(standingOf(&w.Job), l, c.now), w, p}
+		now := place{c.s.keyOf(is, l, c.now), w, p}
 		if !first.before(now) {
 			p.heads[0] = now
 			return now, true
