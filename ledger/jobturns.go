@@ -11,6 +11,8 @@ type JobTurns struct {
 	PoolID    string
 	DecidedAt time.Time
 	Next      []JobTurn
+	// Damaged says that what is stored cannot be read: none is next until that is decided anew.
+	Damaged bool
 }
 
 // JobTurn is a job whose turn it is, and for how long it is predicted to run.

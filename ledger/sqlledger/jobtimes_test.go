@@ -41,3 +41,25 @@ func TestJobsByTheTimeOfTheirSubmission(t *testing.T) {
 		return err
 	})
 }
+
+// Whose turn is next can be decided anew: where what is stored cannot be read, it says so, and jobs go on.
+func TestTurnsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	now := clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
+	s := openMigrated(t, now)
+	turns := ledger.JobTurns{PoolID: "pol_1", DecidedAt: now.Now(), Next: []ledger.JobTurn{{JobID: "job_1"}}}
+	inOneTx(t, s, func(tx ledger.Tx) error {
+		return tx.Save(ledger.Change{Pools: []ledger.Pool{onePool()}, JobTurns: []ledger.JobTurns{turns}})
+	})
+	require.NoError(t, ExecBehind(t.Context(), s, "UPDATE job_turns SET jobs = '[{'"))
+	for _, want := range []ledger.JobTurns{{PoolID: "pol_1", Damaged: true}, turns} {
+		inOneTx(t, s, func(tx ledger.Tx) error {
+			got, err := tx.JobTurns("pol_1")
+			require.Equal(t, want, got)
+			return err
+		})
+		inOneTx(t, s, func(tx ledger.Tx) error {
+			return tx.Save(ledger.Change{JobTurns: []ledger.JobTurns{turns}})
+		})
+	}
+}

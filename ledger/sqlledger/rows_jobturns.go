@@ -18,9 +18,13 @@ func turnsToRow(t ledger.JobTurns) turnsRow {
 	return turnsRow{PoolID: t.PoolID, DecidedAt: toMicros(t.DecidedAt), Jobs: packValue(t.Next)}
 }
 
+// toValue reads a row. What cannot be read follows from the queue, and is decided anew: that holds up nobody.
 func (r turnsRow) toValue() (ledger.JobTurns, error) {
 	next, err := unpackValue[[]ledger.JobTurn]("jobs", r.Jobs)
-	return ledger.JobTurns{PoolID: r.PoolID, DecidedAt: toTime(r.DecidedAt), Next: next}, err
+	if err != nil {
+		return ledger.JobTurns{PoolID: r.PoolID, Damaged: true}, nil
+	}
+	return ledger.JobTurns{PoolID: r.PoolID, DecidedAt: toTime(r.DecidedAt), Next: next}, nil
 }
 
 func (r jobReader) JobTurns(poolID string) (ledger.JobTurns, error) {

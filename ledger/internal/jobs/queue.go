@@ -37,10 +37,10 @@ type queue struct {
 	opens    time.Time                       // when the first of those may; zero: nobody knows
 	eligible []job.Job                       // whose wait begins now: what they waited for has come
 	hopeless []failure
-	late     []job.Job        // that have their GPUs, and that no daemon has started in time
-	unheard  []job.Job        // that have their GPUs where a daemon is silent that was never told of them
-	turns    []ledger.JobTurn // whose it was next, when that was decided last
-	overdue  []job.Job        // that were told to end, and should have by now
+	late     []job.Job       // that have their GPUs, and that no daemon has started in time
+	unheard  []job.Job       // that have their GPUs where a daemon is silent that was never told of them
+	turns    ledger.JobTurns // whose it was next, when that was decided last
+	overdue  []job.Job       // that were told to end, and should have by now
 }
 
 // isEmpty reports whether nobody waits, for anything.
@@ -62,11 +62,9 @@ func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 	if q.pool, err = r.LiveState(poolID); err != nil {
 		return q, err
 	}
-	kept, err := r.JobTurns(poolID)
-	if err != nil {
+	if q.turns, err = r.JobTurns(poolID); err != nil {
 		return q, err
 	}
-	q.turns = kept.Next
 	q.pools = map[string]ledger.PoolState{poolID: q.pool}
 	if q.seen, err = readSeen(r, q.pools); err != nil {
 		return q, err

@@ -63,7 +63,7 @@ func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 
 // keepDecided keeps whose turn is next, and when to look again.
 func keepDecided(ctx context.Context, l Jobs, q queue, turns []ledger.JobTurn) error {
-	if len(turns)+len(q.turns) > 0 {
+	if len(turns)+len(q.turns.Next) > 0 || q.turns.Damaged {
 		keep := ledger.JobTurns{PoolID: q.pool.Pool.ID, DecidedAt: q.now, Next: turns}
 		err := l.inPoolOf(ctx, ledger.SystemActor("scheduler"), keep.PoolID, func(tx *txn.Tx, _ *txn.PoolTx) error {
 			putTurns(tx, keep)
