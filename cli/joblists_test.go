@@ -133,10 +133,8 @@ func TestJobsOfAPersonAreListed(t *testing.T) {
 	w.createPool()
 	submit := func(name string) { w.mustRun("run", "-d", "--hold", "--pool", "lab", "--name", name, "--", "true") }
 	submit("nobodys")
-	w.mustRun("users", "create", "ada@example.com", "--role", "member")
 	operator := w.env["FOREWARM_API_KEY"]
-	w.env["FOREWARM_API_KEY"] = w.mustRun("key", "create", "ada", "--user", "ada@example.com", "--role", "member",
-		"--jq", ".secret")
+	w.env["FOREWARM_API_KEY"] = w.createMember("ada")
 	submit("hers")
 	mine := w.mustRun("jobs", "list", "--user", "me")
 	w.env["FOREWARM_API_KEY"] = operator

@@ -12,10 +12,8 @@ func TestSharesOfUsers(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
 	w.createPool()
-	w.mustRun("users", "create", "ada@example.com", "--role", "member")
 	operator := w.env["FOREWARM_API_KEY"]
-	w.env["FOREWARM_API_KEY"] = w.mustRun("key", "create", "ada", "--user", "ada@example.com", "--role", "member",
-		"--jq", ".secret")
+	w.env["FOREWARM_API_KEY"] = w.createMember("ada")
 	w.mustRun("allocate", "--gpus", "4", "--pool", "lab", "--for", "2h", "--wait")
 	w.passTime(time.Hour)
 	w.env["FOREWARM_API_KEY"] = operator

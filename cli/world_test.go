@@ -222,6 +222,13 @@ func (w *town) mustRun(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
+// createMember makes a person at example.com, and returns a key of theirs.
+func (w *town) createMember(name string) (key string) {
+	w.t.Helper()
+	w.mustRun("users", "create", name+"@example.com", "--role", "member")
+	return w.mustRun("key", "create", name, "--user", name+"@example.com", "--role", "member", "--jq", ".secret")
+}
+
 // createPool makes the pool of most tests: two nodes of four GPUs.
 func (w *town) createPool() {
 	w.t.Helper()

@@ -48,6 +48,16 @@ func TestSteadyUseIsItsShare(t *testing.T) {
 		"in one piece, too")
 }
 
+func TestWhatIsLeftWithoutAPart(t *testing.T) {
+	t.Parallel()
+	p := testPolicy()
+	part := p.ChargeEntry(p.ChargeUse(fairshare.Usage{}, monday, gpus(2), time.Hour), monday, gpus(1))
+	whole := p.ChargeSpeculative(p.ChargeUse(part, monday, gpus(3), time.Hour), monday, gpus(9), time.Hour)
+	require.InDelta(t, p.Share(p.ChargeUse(fairshare.Usage{}, monday, gpus(3), time.Hour), gpus(16), 1),
+		p.Share(whole.Without(part), gpus(16), 1), 1e-12)
+	require.Equal(t, fairshare.Usage{At: monday}, part.Without(whole), "nothing is below zero")
+}
+
 func TestTheDominantResourceCounts(t *testing.T) {
 	t.Parallel()
 	p := testPolicy()

@@ -105,6 +105,17 @@ func (p Policy) ChargeEntry(u Usage, now time.Time, v quota.Vector) Usage {
 	return u
 }
 
+// Without is what is left of the held and the entered of u without a part of it that somebody had; both as of the same
+// instant. What was kept ready speculatively is nobody's part.
+func (u Usage) Without(part Usage) Usage {
+	left := Usage{At: u.At}
+	for r := range u.Held {
+		left.Held[r] = max(u.Held[r]-part.Held[r], 0)
+		left.Entered[r] = max(u.Entered[r]-part.Entered[r], 0)
+	}
+	return left
+}
+
 // Outcome notes what became of a speculative reservation of so many GPU-seconds that
 // was stated with a probability. Larger ones count more, so that many small ones that
 // come true do not pay for a large one that does not.

@@ -111,6 +111,23 @@ func TestPeopleOfAnOrganizationShareIt(t *testing.T) {
 	require.InDelta(t, shares[0].Share, shares[0].Users[0].Share, 1e-9)
 }
 
+// Keys that belong to no person count as one, who has had what no person of the organization had.
+func TestKeysOfNobodyShareWithPeople(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	service := w.newSubmitter("service")
+	ann := w.colleagueOf(service, "ann")
+	w.run(service, jobOf(8, nil))
+	w.pass(50 * time.Minute)
+	its, hers := w.submit(service, jobOf(8, nil)), w.submit(ann, jobOf(8, nil))
+	w.read(func(r ledger.Reader) error {
+		all, err := w.ledger.QueueOf(r, w.pool.ID)
+		require.Len(t, all, 2)
+		require.Equal(t, hers.ID, all[0].ID, "%s came first", its.ID)
+		return err
+	})
+}
+
 // colleagueOf is another person of the same organization, who submits jobs.
 func (w *world) colleagueOf(who ledger.Actor, name string) ledger.Actor {
 	w.Helper()

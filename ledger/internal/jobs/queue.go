@@ -3,11 +3,14 @@ package jobs
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/fairshare"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/placement"
@@ -179,13 +182,7 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 	for _, j := range early {
 		from.Early = append(from.Early, q.asWaiting(terms, j))
 	}
-	for who, use := range booking.UsesOf(p.FairShare, q.pool, q.now) {
-		if who.UserID == "" {
-			from.Tenants = append(from.Tenants, scheduler.TenantUsage{Tenant: who.OrganizationID, Usage: use})
-		} else {
-			from.Users = append(from.Users, scheduler.UserUsage{Tenant: who.OrganizationID, User: who.UserID, Usage: use})
-		}
-	}
+	from.Tenants, from.Users = usages(booking.UsesOf(p.FairShare, q.pool, q.now))
 	s, err := scheduler.Restore(p, from)
 	if err != nil {
 		return nil, err
@@ -194,6 +191,25 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 		s.Book(dirty)
 	}
 	return s, nil
+}
+
+// usages are what the scheduler is to know of what each has had. What an organization had and none of its people did,
+// keys had that belong to no person, which count as one.
+func usages(of map[ledger.Account]fairshare.Usage) (tenants []scheduler.TenantUsage, users []scheduler.UserUsage) {
+	nobody := map[string]fairshare.Usage{}
+	for _, who := range slices.SortedFunc(maps.Keys(of), ledger.CompareAccounts) { // each before its people
+		if who.UserID == "" {
+			tenants = append(tenants, scheduler.TenantUsage{Tenant: who.OrganizationID, Usage: of[who]})
+			nobody[who.OrganizationID] = of[who].Without(fairshare.Usage{})
+			continue
+		}
+		users = append(users, scheduler.UserUsage{Tenant: who.OrganizationID, User: who.UserID, Usage: of[who]})
+		nobody[who.OrganizationID] = nobody[who.OrganizationID].Without(of[who])
+	}
+	for organization, left := range nobody {
+		users = append(users, scheduler.UserUsage{Tenant: organization, Usage: left})
+	}
+	return tenants, users
 }
 
 func (q queue) asWaiting(t terms, j job.Job) scheduler.Job {
