@@ -197,7 +197,7 @@ type takeRequest struct {
 	shape    capacity.Shape
 	lease    time.Duration
 	name     string
-	own      []reservation.Reservation // may be claimed; with explicit, all of them are
+	own      []reservation.Reservation // may be claimed; with explicit, there is one, which is
 	explicit bool
 	workload capacity.Workload
 	waited   time.Duration      // before, for room

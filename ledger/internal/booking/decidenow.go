@@ -69,18 +69,12 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 	return d, window, nil
 }
 
-// bookedUntil is when the first of the reservations ends that the request claims
-// whole; zero if it claims none.
-func (r takeRequest) bookedUntil() (until time.Time) {
+// bookedUntil is when the reservation ends that the request claims whole; zero if it claims none.
+func (r takeRequest) bookedUntil() time.Time {
 	if !r.explicit {
-		return until
+		return time.Time{}
 	}
-	for _, own := range r.own {
-		if until.IsZero() || own.Window.End.Before(until) {
-			until = own.Window.End
-		}
-	}
-	return until
+	return r.own[0].Window.End
 }
 
 // decideBoot admits a request that starts now, and again with a boot's time added
