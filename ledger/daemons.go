@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/activity"
+	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
 )
 
@@ -76,6 +77,8 @@ type GPUStretch struct {
 type DaemonReader interface {
 	// Holders returns of which organizations allocations are, or were, by id, of those that there are.
 	Holders(ids []string) (map[string]string, error)
+	// AllocationsByID returns those of some allocations that there are, without their devices.
+	AllocationsByID(ids []string) ([]allocation.Allocation, error)
 	// Daemon returns what is known of the daemon of a node: ErrNotFound if no token was
 	// ever made for it.
 	Daemon(nodeID string) (Daemon, error)

@@ -25,21 +25,26 @@ func EndedHolds(r Reader, nodeID string, listed []string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the node of holds: %w", err)
 	}
-	state, err := r.LiveState(n.PoolID)
+	p, err := r.Pool(n.PoolID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the pool of holds: %w", err)
 	}
-	if state.Pool.Recovery.Active() {
+	if p.Recovery.Active() {
 		return nil, nil
 	}
-	return EndedIn(nodeID, listed, state.Allocations, state.Pool.Cleaning, r.Now()), nil
+	known, err := r.AllocationsByID(listed) // not the pool, which may have many thousand rows: daemons ask all the time
+	if err != nil {
+		return nil, fmt.Errorf("reading holds: %w", err)
+	}
+	return EndedIn(nodeID, listed, known, p.Cleaning, r.Now()), nil
 }
 
-// EndedIn is what EndedHolds returns, of a pool's live allocations and what is being cleaned there.
-func EndedIn(nodeID string, listed []string, live []allocation.Allocation, cleaning []learned.Cleaning,
+// EndedIn is what EndedHolds returns, of what is known of the listed allocations, and perhaps of others, and of what is
+// being cleaned in the pool.
+func EndedIn(nodeID string, listed []string, known []allocation.Allocation, cleaning []learned.Cleaning,
 	now time.Time) (ended []string) {
 	held := map[string]bool{}
-	for _, a := range live {
+	for _, a := range known {
 		held[a.ID] = a.Holds() && slices.Contains(a.Opened, nodeID) && now.Before(a.LeaseUntil)
 	}
 	for _, id := range listed {

@@ -78,6 +78,11 @@ func oneGPUHasOneHolder(w *world) {
 		return r.Holders([]string{first.ID, "alc_none", second.ID})
 	})
 	require.Equal(w, map[string]string{first.ID: first.OrganizationID, second.ID: second.OrganizationID}, of)
+	known := readValue(w, func(r ledger.Reader) ([]allocation.Allocation, error) {
+		return r.AllocationsByID([]string{second.ID, "alc_none"})
+	})
+	second.Version, second.Devices = 1, nil
+	require.Equal(w, []allocation.Allocation{second}, known, "without its devices")
 }
 
 func aPoolsStateIsWhatIsLive(w *world) {

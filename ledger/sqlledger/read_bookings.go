@@ -98,6 +98,18 @@ func (r bookingReader) Allocation(s ledger.Scope, id string) (allocation.Allocat
 	return list[0], err
 }
 
+func (r bookingReader) AllocationsByID(wanted []string) ([]allocation.Allocation, error) {
+	var out []allocation.Allocation
+	for part := range slices.Chunk(wanted, atOnce) {
+		all, err := listRows[allocationRow](r.newQuery().Where("id IN ?", part), "reading allocations")
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, all...)
+	}
+	return out, nil
+}
+
 func (r bookingReader) Holders(wanted []string) (map[string]string, error) {
 	of := make(map[string]string, len(wanted))
 	for part := range slices.Chunk(wanted, atOnce) {
