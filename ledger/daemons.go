@@ -5,6 +5,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 )
 
@@ -73,12 +74,30 @@ type GPUStretch struct {
 	activity.Stretch
 }
 
+// DaemonState is what is known of a node and its daemon.
+type DaemonState struct {
+	Daemon Daemon
+	Node   node.Node // without its devices
+	Said   Presence  // the zero value: nothing
+}
+
+// NodeWork is what a daemon's report of its work is compared with.
+type NodeWork struct {
+	Pool  Pool
+	Ranks []job.Rank
+}
+
 // DaemonReader reads what is known of the daemons of nodes.
 type DaemonReader interface {
 	// Holders returns of which organizations allocations are, or were, by id, of those that there are.
 	Holders(ids []string) (map[string]string, error)
 	// AllocationsByID returns those of some allocations that there are, without their devices.
 	AllocationsByID(ids []string) ([]allocation.Allocation, error)
+	// DaemonState reads at once what a report of the daemon of a node is judged by: ErrNotFound if there is no such
+	// node, or no token was ever made for it.
+	DaemonState(nodeID string) (DaemonState, error)
+	// WorkOn reads at once the pool of a node and the ranks there that have not ended.
+	WorkOn(nodeID string) (NodeWork, error)
 	// Daemon returns what is known of the daemon of a node: ErrNotFound if no token was
 	// ever made for it.
 	Daemon(nodeID string) (Daemon, error)

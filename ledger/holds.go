@@ -20,15 +20,7 @@ type Cleaned struct {
 // EndedHolds returns, of the allocations whose work a node's daemon has (listed), those
 // whose work must end, and besides them those that have ended and of which it has to prove
 // that nothing is left. In a pool that only reconciles there are none: what is not known may be newer than a backup.
-func EndedHolds(r Reader, nodeID string, listed []string) ([]string, error) {
-	n, err := r.Node(nodeID)
-	if err != nil {
-		return nil, fmt.Errorf("reading the node of holds: %w", err)
-	}
-	p, err := r.Pool(n.PoolID)
-	if err != nil {
-		return nil, fmt.Errorf("reading the pool of holds: %w", err)
-	}
+func EndedHolds(r Reader, p Pool, nodeID string, listed []string) ([]string, error) {
 	if p.Recovery.Active() {
 		return nil, nil
 	}

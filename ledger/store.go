@@ -103,6 +103,8 @@ type Reader interface {
 	// takes no lock: without the pool's, read it in a Snapshot.
 	PoolStateSince(known Pool) (PoolState, bool, error)
 	Node(id string) (node.Node, error)
+	// BareNode is Node without its devices, at half the cost.
+	BareNode(id string) (node.Node, error)
 	Nodes(f NodeFilter, p Page) ([]node.Node, error)
 	DaemonReader
 	// Generation returns how many nodes a slot has had.

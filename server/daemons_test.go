@@ -227,7 +227,6 @@ func TestTheAnswerToAJoinMayBeLost(t *testing.T) {
 	f.clock.Advance(time.Second)
 	require.Equal(t, http.StatusOK, again("daemon", "boot").Code)
 	require.Len(t, f.events(0, "node.joined"), 2)
-	f.clock.Advance(auth.CacheFor)
 	require.Equal(t, http.StatusUnauthorized,
 		f.send("lost", http.MethodPut, f.path(0, "heartbeat"), f.beat(0, 100, 1, "healthy")).Code)
 	f.sendBeat("daemon", 0, f.beat(0, 100, 1, "healthy"))
@@ -279,7 +278,6 @@ func TestTwoDaemonsWithOneIdentity(t *testing.T) {
 	f.sendBeat("daemon", 0, f.beat(0, 200, 2, "healthy"))
 	f.join(0, "another machine's", "anew")
 	f.sendBeat("anew", 0, f.beat(0, 5, 1, "healthy", func(b *contract.Heartbeat) { b.BootID = "another machine's" }))
-	f.clock.Advance(auth.CacheFor)
 	require.Equal(t, 401, f.send("daemon", http.MethodPut, f.path(0, "heartbeat"), f.beat(0, 200, 3, "healthy")).Code)
 }
 

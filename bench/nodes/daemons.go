@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/node/gpu"
+	"github.com/forewarm/forewarm/server/telemetry"
 )
 
 // beatEvery is how often a daemon reports, and atOnce how many join at a time.
@@ -120,6 +121,19 @@ func startBeating(ctx context.Context, all []*daemon) *beating {
 		})
 	}
 	return b
+}
+
+// turn has the daemons report, or not, from when it returns. Those who begin to, after a pause, are all written down
+// soon; it waits until that is over, and they are as in operation.
+func (b *beating) turn(ctx context.Context, on bool, all []*daemon) (*beating, error) {
+	if on == (b != nil) {
+		return b, nil
+	}
+	if !on {
+		return nil, b.stop()
+	}
+	b = startBeating(ctx, all)
+	return b, sleep(ctx, beatEvery+telemetry.WriteEvery)
 }
 
 // stop ends them, and returns what failed. Nil: there are none.

@@ -73,17 +73,18 @@ func measureAlone(ctx context.Context, out io.Writer, o rig.Options, p *rig.Proc
 
 // measureBookings books beside the daemons and without them, in turn.
 func measureBookings(ctx context.Context, out io.Writer, o rig.Options, i *rig.Installation, p *rig.Process,
-	all []*daemon) error {
+	all []*daemon) (err error) {
+	var b *beating
+	defer func() { err = errors.Join(err, b.stop()) }()
 	for _, n := range o.Connections {
 		quiet, beside := rig.Series{}, rig.Series{}
 		for run := range o.Count {
 			for _, with := range [][]bool{{false, true, true, false}, {true, false, false, true}}[run%2] {
-				var b *beating
-				if with {
-					b = startBeating(ctx, all)
+				if b, err = b.turn(ctx, with, all); err != nil {
+					return err
 				}
 				r, ids, err := rig.BookInTurn(ctx, o, n, rig.Fleet{Servers: []*rig.Process{p}}, i.Key.Reveal(), rig.PoolName)
-				if err = errors.Join(err, b.stop()); err != nil {
+				if err != nil {
 					return err
 				}
 				if err := i.Verify(ctx, ids, rig.ReservationRows, rig.ReservationEvents); err != nil {

@@ -68,7 +68,22 @@ func daemonsAreFound(w *world) {
 		readValue(w, func(r ledger.Reader) (map[string]ledger.Presence, error) {
 			return r.PresencesOf([]string{"nod_3", "nod_1", "nobody"})
 		}))
+	full.Version = 3
+	n3 := readValue(w, func(r ledger.Reader) (node.Node, error) { return r.BareNode("nod_3") })
+	require.Empty(w, n3.Devices)
+	require.Equal(w, 5, n3.Slot)
+	known := func(id string) ledger.DaemonState {
+		return readValue(w, func(r ledger.Reader) (ledger.DaemonState, error) { return r.DaemonState(id) })
+	}
+	require.Equal(w, ledger.DaemonState{Daemon: full, Node: n3, Said: first}, known("nod_3"))
+	w.mustSave(ledger.Change{Nodes: []node.Node{readyNode(w, "nod_5", "pol_1", 7, day)},
+		Daemons: []ledger.Daemon{{NodeID: "nod_5"}}})
+	require.Zero(w, known("nod_5").Said)
 	w.readSnapshot(func(r ledger.Reader) error {
+		for _, id := range []string{"", "nobody", "nod_1"} {
+			_, err := r.DaemonState(id)
+			require.ErrorIs(w, err, ledger.ErrNotFound)
+		}
 		for _, id := range []string{"", "nobody"} {
 			_, err := r.DaemonByKey(id)
 			require.ErrorIs(w, err, ledger.ErrNotFound)

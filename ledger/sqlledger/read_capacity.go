@@ -30,8 +30,12 @@ func (r capacityReader) Pools(p ledger.Page) ([]ledger.Pool, error) {
 	return listRows[poolRow](onPage(r.newQuery().Where("deleted_at = 0"), p), "listing pools")
 }
 
+func (r capacityReader) BareNode(id string) (node.Node, error) {
+	return readRow[nodeRow](r.newQuery().Where("id = ?", id), "reading node "+id)
+}
+
 func (r capacityReader) Node(id string) (node.Node, error) {
-	n, err := readRow[nodeRow](r.newQuery().Where("id = ?", id), "reading node "+id)
+	n, err := r.BareNode(id)
 	if err != nil {
 		return n, err
 	}

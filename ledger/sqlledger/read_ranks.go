@@ -38,3 +38,23 @@ func (r jobReader) RanksOn(nodeID string) ([]job.Rank, error) {
 	return listRows[rankRow](r.newQuery().Where("node_id = ?", nodeID).Where("state <> 'ended'").
 		Order("job_id, attempt, rank"), "reading the jobs on node "+nodeID)
 }
+
+func (r jobReader) WorkOn(nodeID string) (w ledger.NodeWork, err error) {
+	var pools []poolRow
+	var ranks []rankRow
+	doing := "reading the work on node " + nodeID
+	err = r.readTogether(
+		queryRows(doing, &pools, "FROM pools WHERE id = (SELECT pool_id FROM nodes WHERE id = ?)", nodeID),
+		queryRows(doing, &ranks, "FROM job_ranks WHERE node_id = ? AND state <> 'ended' ORDER BY job_id, attempt, rank",
+			nodeID))
+	if err == nil && len(pools) == 0 {
+		err = wrapError(doing, ledger.ErrNotFound)
+	}
+	if err != nil {
+		return w, err
+	}
+	if w.Pool, err = pools[0].toValue(); err == nil {
+		w.Ranks, err = rowValues(ranks)
+	}
+	return w, wrapError(doing, err)
+}

@@ -94,6 +94,33 @@ func (r capacityReader) Daemon(nodeID string) (ledger.Daemon, error) {
 	return readRow[daemonRow](r.newQuery().Where("id = ?", nodeID), "reading the daemon of "+nodeID)
 }
 
+func (r capacityReader) DaemonState(nodeID string) (s ledger.DaemonState, err error) {
+	var daemons []daemonRow
+	var nodes []nodeRow
+	var said []presenceRow
+	doing := "reading the daemon of " + nodeID
+	err = r.readTogether(
+		queryRows(doing, &daemons, "FROM node_daemons WHERE id = ?", nodeID),
+		queryRows(doing, &nodes, "FROM nodes WHERE id = ?", nodeID),
+		queryRows(doing, &said, "FROM node_presences WHERE node_id = ?", nodeID))
+	if err == nil && (len(daemons) == 0 || len(nodes) == 0) {
+		err = wrapError(doing, ledger.ErrNotFound)
+	}
+	if err != nil {
+		return s, err
+	}
+	if s.Daemon, err = daemons[0].toValue(); err != nil {
+		return s, wrapError(doing, err)
+	}
+	if s.Node, err = nodes[0].toValue(); err != nil {
+		return s, wrapError(doing, err)
+	}
+	if len(said) > 0 {
+		s.Said, err = said[0].toValue()
+	}
+	return s, wrapError(doing, err)
+}
+
 func (r capacityReader) DaemonByKey(id string) (ledger.Daemon, error) {
 	const doing = "finding a daemon by its key"
 	for _, column := range []string{"key_id", "token_id", "old_key_id"} {

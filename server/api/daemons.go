@@ -78,7 +78,7 @@ func giveNodeKey(ctx context.Context, a *API, in *nodeJoin, give func(context.Co
 	if _, err := give(ctx, actor, ledger.Joining{BootID: in.Body.BootID, Key: made}); err != nil {
 		return nil, err
 	}
-	a.Auth.Forget(actor.KeyID)
+	a.Auth.ForgetNode(actor.NodeID)
 	return &One[contract.NodeJoined]{Body: contract.NodeJoined{NodeID: actor.NodeID, Key: text.Reveal(),
 		ExpiresInSeconds: int64(ledger.NodeKeyLife / time.Second),
 		HeartbeatSeconds: int64(telemetry.BeatEvery / time.Second)}}, nil
@@ -92,14 +92,18 @@ func putHeartbeat(ctx context.Context, a *API, in *struct {
 	if err := checkHeartbeat(in.Body); err != nil {
 		return nil, err
 	}
-	answer, settle, err := a.Telemetry.Beat(ctx, auth.From(ctx), in.Body)
-	if err == nil && settle {
-		err = a.settleNode(ctx, in.Body, &answer)
+	actor := auth.From(ctx)
+	taken, err := a.Telemetry.Beat(ctx, actor, in.Body)
+	if err == nil && taken.Written {
+		a.Auth.KeepNode(actor.KeyID)
+	}
+	if err == nil && taken.Settle {
+		err = a.settleNode(ctx, in.Body, &taken.Answer)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &One[contract.HeartbeatAnswer]{Body: answer}, nil
+	return &One[contract.HeartbeatAnswer]{Body: taken.Answer}, nil
 }
 
 // mostWord bounds what stands in a list of a heartbeat, in bytes.

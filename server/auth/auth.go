@@ -4,8 +4,8 @@
 // A request carries an API key as "Authorization: Bearer fw_…". Its checksum is
 // checked before anything is looked up, so that typing errors and random text
 // cost nothing; its secret is compared by keyed hash in constant time. A valid
-// key is remembered for at most CacheFor, which is therefore how long a revoked
-// key may still work. Nothing that others send locks out a valid key: failures
+// key is remembered for at most CacheFor, that of a daemon for NodeCacheFor, which
+// is therefore how long a revoked key may still work. Nothing that others send locks out a valid key: failures
 // are counted, and answered, by key and address.
 package auth
 
@@ -53,6 +53,8 @@ type remembered struct {
 	key   ledger.Key // the first of the credential
 	actor ledger.Actor
 	until time.Time
+	// expires is when a key of a daemon ends, whose credential is empty.
+	expires time.Time
 
 	// guarded by the authenticator's lock
 	used   time.Time // the last use that was noted
@@ -239,20 +241,20 @@ func (a *Authenticator) touchKey(ctx context.Context, found *remembered) error {
 // Forget drops what is remembered of a key, and of those that rest on it, so that
 // its end shows at once in this process.
 func (a *Authenticator) Forget(keyID string) {
-	a.forgetMatching(func(c ledger.Credential) bool { return c.RestsOn(keyID) })
+	a.forgetMatching(func(r *remembered) bool { return r.RestsOn(keyID) })
 }
 
 // ForgetPerson drops what is remembered of a person's keys, and of those that rest
 // on them, so that a change of the person shows at once in this process.
 func (a *Authenticator) ForgetPerson(userID string) {
-	a.forgetMatching(func(c ledger.Credential) bool { return c.ActsFor(userID) })
+	a.forgetMatching(func(r *remembered) bool { return r.ActsFor(userID) })
 }
 
-func (a *Authenticator) forgetMatching(which func(ledger.Credential) bool) {
+func (a *Authenticator) forgetMatching(which func(*remembered) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, known := range a.known {
-		if which(known.Credential) {
+		if which(known) {
 			delete(a.known, id)
 		}
 	}

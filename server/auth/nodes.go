@@ -11,6 +11,10 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
+// NodeCacheFor is how long a good key of a daemon is remembered after the ledger was asked, which judges it with each
+// report that is written down, too: as a rule each 30 seconds.
+const NodeCacheFor = 45 * time.Second
+
 // nodeEnvironment is the middle part of what the daemons of nodes come with.
 const nodeEnvironment = "node"
 
@@ -42,9 +46,34 @@ func (a *Authenticator) lookUpNode(ctx context.Context, id string, now time.Time
 	if err != nil {
 		return nil, err
 	}
-	found := &remembered{key: ledger.Key{ID: id, Hash: c.Hash}, actor: c.Actor(), used: now, until: now.Add(CacheFor)}
-	if !c.Expires.IsZero() && c.Expires.Before(found.until) {
-		found.until = c.Expires
-	}
+	found := &remembered{key: ledger.Key{ID: id, Hash: c.Hash}, actor: c.Actor(), used: now, expires: c.Expires}
+	found.until = found.untilAfter(now)
 	return found, nil
+}
+
+// untilAfter is until when a key of a daemon is remembered that was good at a time.
+func (r *remembered) untilAfter(now time.Time) time.Time {
+	until := now.Add(NodeCacheFor)
+	if !r.expires.IsZero() && r.expires.Before(until) {
+		return r.expires
+	}
+	return until
+}
+
+// KeepNode remembers a key of a daemon for longer, which the ledger has just found good.
+func (a *Authenticator) KeepNode(keyID string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if found, ok := a.known[keyID]; ok {
+		now := a.clock.Now()
+		kept := *found // others read it without the lock
+		kept.used, kept.until = now, found.untilAfter(now)
+		a.known[keyID] = &kept
+	}
+}
+
+// ForgetNode drops what is remembered of the token and keys of a node's daemon, so that what became of them shows at
+// once in this process.
+func (a *Authenticator) ForgetNode(nodeID string) {
+	a.forgetMatching(func(r *remembered) bool { return r.actor.NodeID == nodeID })
 }

@@ -1,8 +1,8 @@
 // Package telemetry keeps what the daemons of nodes said last.
 //
 // A report reaches the ledger when the health of a GPU changed, when a GPU that was idle does
-// something, when the daemon is new to this process, and after WriteEvery; in between it stays
-// in memory. What daemons told other servers is read from the ledger, and is then up to
+// something, when the daemon is new to this process, and after WriteEvery, the second time sooner; in
+// between it stays in memory. What daemons told other servers is read from the ledger, and is then up to
 // WriteEvery old. What GPUs did is told by the ledger alone, so that all servers tell the same.
 package telemetry
 
@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"sync"
 	"time"
@@ -71,7 +72,7 @@ type entry struct {
 	epoch, seq     int64
 	bootID, health string
 	clears         int
-	written        time.Time
+	written, due   time.Time            // when it was written, and is the next time if nothing is new
 	used           map[string]time.Time // see usedAfter
 }
 
@@ -96,25 +97,32 @@ func NewHub(l *verbs.Ledger, c clock.Clock) *Hub {
 	return &Hub{ledger: l, clock: c, began: c.Now(), nodes: map[string]*entry{}}
 }
 
+// Taken is what became of a report.
+type Taken struct {
+	Answer contract.HeartbeatAnswer
+	// Settle says that what it tells of work on its node is to be settled: the daemon has some, or was asked to
+	// report because there is some for it, or the report was written down. Any other report costs nothing.
+	Settle bool
+	// Written says that the report was written down, and who sent it judged by the ledger.
+	Written bool
+}
+
 // Beat takes a report of the actor's daemon. A report that comes after a later one of the
-// same daemon is dropped. settle says that what it tells of work on its node is to be settled: the daemon has some, or
-// was asked to report because there is some for it, or it was one of the reports that are written down. Any other
-// report costs nothing. The errors are those of verbs.RecordBeat.
-func (h *Hub) Beat(ctx context.Context, actor ledger.Actor, b contract.Heartbeat) (
-	answer contract.HeartbeatAnswer, settle bool, err error) {
-	answer.HeartbeatSeconds = int64(BeatEvery / time.Second)
+// same daemon is dropped. The errors are those of verbs.RecordBeat.
+func (h *Hub) Beat(ctx context.Context, actor ledger.Actor, b contract.Heartbeat) (Taken, error) {
 	clears, late, due := h.take(actor.NodeID, b)
-	answer.Clears = clears
+	taken := Taken{Answer: contract.HeartbeatAnswer{Clears: clears, HeartbeatSeconds: int64(BeatEvery / time.Second)}}
 	if late {
-		return answer, false, nil
+		return taken, nil
 	}
 	if due {
-		if err := h.write(ctx, actor, b, &answer); err != nil {
-			return answer, false, err
+		if err := h.write(ctx, actor, b, &taken.Answer); err != nil {
+			return taken, err
 		}
 	}
-	hasWork := b.Asked || len(b.Jobs) > 0 || len(b.Holds) > 0 || len(b.Cleaned) > 0
-	return answer, due || hasWork, nil
+	taken.Settle = due || b.Asked || len(b.Jobs) > 0 || len(b.Holds) > 0 || len(b.Cleaned) > 0
+	taken.Written = due
+	return taken, nil
 }
 
 // write writes a report down.
@@ -147,7 +155,7 @@ func (h *Hub) take(nodeID string, b contract.Heartbeat) (clears int, late, due b
 	if b.Seq <= e.seq {
 		return e.clears, true, false
 	}
-	if now.Sub(e.written) >= WriteEvery || e.health != healthOf(b.Look) || endsIdleness(e.used, b.Look, now) {
+	if !now.Before(e.due) || e.health != healthOf(b.Look) || endsIdleness(e.used, b.Look, now) {
 		return e.clears, false, true
 	}
 	e.seq, e.Said = b.Seq, Said{At: now, Program: b.Version, Look: b.Look}
@@ -163,12 +171,25 @@ func (h *Hub) noteWritten(nodeID string, b contract.Heartbeat, d ledger.Daemon) 
 		return // a later one came while this one was written
 	}
 	var used map[string]time.Time
-	if e := h.nodes[nodeID]; e != nil {
+	due := now.Add(WriteEvery)
+	e := h.nodes[nodeID]
+	if e != nil {
 		used = e.used
 	}
+	if e == nil || !e.direct || now.Sub(e.written) >= 2*WriteEvery {
+		due = now.Add(firstWait(nodeID)) // all daemons of a cluster may come at once
+	}
 	h.nodes[nodeID] = &entry{Said: Said{At: now, Program: b.Version, Look: b.Look}, direct: true, epoch: b.Epoch,
-		seq: b.Seq, bootID: b.BootID, health: healthOf(b.Look), clears: d.Clears, written: now,
+		seq: b.Seq, bootID: b.BootID, health: healthOf(b.Look), clears: d.Clears, written: now, due: due,
 		used: usedAfter(used, b.Look, now)}
+}
+
+// firstWait is after how long the second report of a daemon that came, or came back, is written down: at most
+// WriteEvery, and another part of it for each node, so that those who come together are not written together for ever.
+func firstWait(nodeID string) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(nodeID))
+	return WriteEvery * time.Duration(h.Sum32()%1024) / 1024
 }
 
 // healthOf is all of a look that makes it be written at once.

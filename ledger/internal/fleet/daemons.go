@@ -105,7 +105,7 @@ func (l Fleet) AuthenticateNode(ctx context.Context, id string) (ledger.NodeCred
 		case d.OldKeyID:
 			c.KeyID, c.Hash, c.Expires = d.OldKeyID, d.OldKeyHash, d.OldKeyUntil
 		}
-		n, err := r.Node(d.NodeID)
+		n, err := r.BareNode(d.NodeID)
 		if err == nil && (isOver(n) || n.Generation != d.Generation || !r.Now().Before(c.Expires)) {
 			err = ledger.ErrNotFound
 		}
@@ -184,7 +184,9 @@ func (l Fleet) RenewNodeKey(ctx context.Context, actor ledger.Actor, j ledger.Jo
 	var refused *ledger.DaemonRefusedError
 	err := l.InOwnTx(ctx, actor, func(tx *txn.Tx) error {
 		var err error
-		if refused, err = believed(tx, actor, &d, j.BootID); err != nil || refused != nil {
+		var known ledger.DaemonState
+		known, refused, err = believed(tx, actor, j.BootID)
+		if d = known.Daemon; err != nil || refused != nil {
 			return err
 		}
 		until := tx.Now().Add(ledger.OldKeyLife)
@@ -206,28 +208,29 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 	var refused *ledger.DaemonRefusedError
 	evidence, heats := "", false
 	err := l.InGroup(ctx, actor, &ledger.LockHint{}, func(tx *txn.Tx) error {
+		var known ledger.DaemonState
 		var err error
-		if refused, err = believed(tx, actor, &d, b.BootID); err != nil || refused != nil {
+		known, refused, err = believed(tx, actor, b.BootID)
+		if d = known.Daemon; err != nil || refused != nil {
 			return err
 		}
-		n, err := tx.Port.Node(d.NodeID)
-		if err != nil {
-			return fmt.Errorf("reading node: %w", err)
-		}
-		if evidence = ""; n.State() == node.Ready && b.Clears >= d.Clears {
+		n, before := known.Node, known.Said
+		if evidence = ""; n.State() == node.Ready && b.Clears >= d.Clears && len(b.Unhealthy) > 0 {
+			if n, err = tx.Port.Node(n.ID); err != nil {
+				return fmt.Errorf("reading the GPUs of node: %w", err)
+			}
 			evidence = findingsOf(n, b.Unhealthy)
 		}
 		if heats, err = heatMatters(tx, n, b.Celsius); err != nil {
 			return err
 		}
-		before, err := lastPresence(tx, d.NodeID)
-		if err != nil {
-			return err
+		if later, found := saidInTx(tx, n.ID); found {
+			before = later
 		}
 		if before.BootID == b.BootID && before.Epoch > b.Epoch &&
 			!before.SeenAt.Before(d.JoinedAt) { // what was said before it joined may have been forged
-			refused, err = journalRefusal(tx, d, ledger.RefusedSuperseded)
-			return err
+			refused = refuseDaemon(tx, n, d, ledger.RefusedSuperseded)
+			return nil
 		}
 		open, err := recordActivity(tx, n, before, b)
 		if err != nil {
@@ -264,16 +267,23 @@ func findingsOf(n node.Node, found []ledger.UnhealthyGPU) string {
 // lastPresence reads what the daemon of a node said before, in this transaction too; the zero
 // value: nothing.
 func lastPresence(tx *txn.Tx, nodeID string) (ledger.Presence, error) {
-	for _, p := range tx.Change.Presences {
-		if p.NodeID == nodeID {
-			return p, nil
-		}
+	if p, found := saidInTx(tx, nodeID); found {
+		return p, nil
 	}
 	p, err := tx.Port.Presence(nodeID)
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return p, fmt.Errorf("reading what the daemon said: %w", err)
 	}
 	return p, nil
+}
+
+// saidInTx is what the daemon of a node says in this transaction, if anything.
+func saidInTx(tx *txn.Tx, nodeID string) (ledger.Presence, bool) {
+	i := slices.IndexFunc(tx.Change.Presences, func(p ledger.Presence) bool { return p.NodeID == nodeID })
+	if i < 0 {
+		return ledger.Presence{}, false
+	}
+	return tx.Change.Presences[i], true
 }
 
 // replacePresence writes what a daemon says once, however often it is said in one
@@ -292,10 +302,10 @@ func orRefused(err error, refused *ledger.DaemonRefusedError) error {
 	return err
 }
 
-// daemonOf reads the actor's daemon into d, and its node.
+// daemonOf reads the actor's daemon into d, and its node, without its devices.
 func daemonOf(tx *txn.Tx, actor ledger.Actor, d *ledger.Daemon) (n node.Node, err error) {
 	if *d, err = tx.Port.Daemon(actor.NodeID); err == nil {
-		n, err = tx.Port.Node(actor.NodeID)
+		n, err = tx.Port.BareNode(actor.NodeID)
 	}
 	if errors.Is(err, ledger.ErrNotFound) {
 		err = ledger.ErrDenied
@@ -303,29 +313,29 @@ func daemonOf(tx *txn.Tx, actor ledger.Actor, d *ledger.Daemon) (n node.Node, er
 	return n, err
 }
 
-// believed reads the daemon of a node's key, and refuses one that is not the node's any
-// more.
-func believed(tx *txn.Tx, actor ledger.Actor, d *ledger.Daemon, bootID string) (*ledger.DaemonRefusedError, error) {
-	n, err := daemonOf(tx, actor, d)
+// believed reads what is known of the daemon of a node's key, and refuses one that is not the node's any more.
+func believed(tx *txn.Tx, actor ledger.Actor, bootID string) (
+	ledger.DaemonState, *ledger.DaemonRefusedError, error) {
+	known, err := tx.Port.DaemonState(actor.NodeID)
+	n, d := known.Node, known.Daemon
 	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return known, nil, ledger.ErrDenied
 	case err != nil:
-		return nil, err
-	case actor.Kind != ledger.NodeKey, actor.KeyID != d.KeyID && actor.KeyID != d.OldKeyID:
-		return nil, ledger.ErrDenied
+		return known, nil, err
+	case actor.Kind != ledger.NodeKey || !isKeyOf(d, actor.KeyID, tx.Now()):
+		return known, nil, ledger.ErrDenied
 	case isOver(n) || n.Generation != d.Generation:
-		return journalRefusal(tx, *d, ledger.RefusedNodeOver)
+		return known, refuseDaemon(tx, n, d, ledger.RefusedNodeOver), nil
 	case bootID != d.BootID:
-		return journalRefusal(tx, *d, ledger.RefusedOtherBoot)
+		return known, refuseDaemon(tx, n, d, ledger.RefusedOtherBoot), nil
 	}
-	return nil, nil
+	return known, nil, nil
 }
 
-func journalRefusal(tx *txn.Tx, d ledger.Daemon, reason string) (*ledger.DaemonRefusedError, error) {
-	n, err := tx.Port.Node(d.NodeID)
-	if err != nil {
-		return nil, fmt.Errorf("reading node: %w", err)
-	}
-	return refuseDaemon(tx, n, d, reason), nil
+// isKeyOf reports whether a key is a daemon's at a time.
+func isKeyOf(d ledger.Daemon, keyID string, at time.Time) bool {
+	return keyID == d.KeyID && at.Before(d.KeyExpires) || keyID == d.OldKeyID && at.Before(d.OldKeyUntil)
 }
 
 // refuseDaemon journals, at most once a minute, that a daemon was not believed.

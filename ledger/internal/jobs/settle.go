@@ -52,12 +52,16 @@ func tellsOfAnEnd(said ledger.NodeReport) bool {
 // settleQuiet is SettleNode where nothing is new, and reports whether that is so.
 func (l Jobs) settleQuiet(ctx context.Context, nodeID string, said ledger.NodeReport) (
 	out ledger.NodeOrders, quiet bool, err error) {
-	err = l.Store.Read(ctx, func(r ledger.Reader) (err error) {
-		if quiet, err = saysNothingNew(r, nodeID, said); err != nil || !quiet {
+	err = l.Store.Read(ctx, func(r ledger.Reader) error {
+		known, err := r.WorkOn(nodeID)
+		if err != nil {
 			return err
 		}
+		if quiet = saysNothingNew(known.Ranks, said); !quiet {
+			return nil
+		}
 		if out.Stop, err = readStops(r, said.Jobs); err == nil {
-			out.Ended, err = ledger.EndedHolds(r, nodeID, said.Holds)
+			out.Ended, err = ledger.EndedHolds(r, known.Pool, nodeID, said.Holds)
 		}
 		return err
 	})
@@ -65,18 +69,14 @@ func (l Jobs) settleQuiet(ctx context.Context, nodeID string, said ledger.NodeRe
 }
 
 // saysNothingNew reports whether a daemon says of each attempt what is known here, and has none to start.
-func saysNothingNew(r ledger.Reader, nodeID string, said ledger.NodeReport) (bool, error) {
-	ranks, err := r.RanksOn(nodeID)
-	if err != nil {
-		return false, err
-	}
+func saysNothingNew(known []job.Rank, said ledger.NodeReport) bool {
 	for _, s := range said.Jobs {
-		i := slices.IndexFunc(ranks, s.IsOf)
-		if i < 0 || ranks[i].State != job.RankRunning {
-			return false, nil
+		i := slices.IndexFunc(known, s.IsOf)
+		if i < 0 || known[i].State != job.RankRunning {
+			return false
 		}
 	}
-	return !slices.ContainsFunc(ranks, func(r job.Rank) bool { return r.State == job.Ordered }), nil
+	return !slices.ContainsFunc(known, func(r job.Rank) bool { return r.State == job.Ordered })
 }
 
 // readStops returns those of the attempts that a daemon runs that were told to end.
