@@ -12,6 +12,8 @@ type Job struct {
 	Name              string            `json:"name,omitempty"`
 	SubmittedBy       string            `json:"submitted_by" doc:"Id of the key that submitted it."`
 	SubmittedByName   string            `json:"submitted_by_name,omitempty"`
+	UserID            string            `json:"user_id,omitempty" doc:"Whose key that is; left out: nobody's."`
+	UserEmail         string            `json:"user_email,omitempty"`
 	State             string            `json:"state"`
 	Reason            string            `json:"reason,omitempty"`
 	Detail            string            `json:"detail,omitempty" doc:"The reason, for people."`

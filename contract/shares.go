@@ -15,7 +15,7 @@ type Share struct {
 
 // UserShare is what a user has had of what their organization has.
 type UserShare struct {
-	UserID    string  `json:"user_id"`
+	UserID    string  `json:"user_id,omitempty" doc:"Left out: keys that belong to nobody."`
 	UserEmail string  `json:"user_email,omitempty"`
 	Share     float64 `json:"share" doc:"Measured as the organization's, of which it is a part."`
 	GPUHours  float64 `json:"gpu_hours" doc:"In use, decayed."`

@@ -105,7 +105,7 @@ type Share struct {
 
 // UserShare is a user's part of what their organization has of a pool.
 type UserShare struct {
-	UserID string
+	UserID string  // empty: keys that belong to nobody
 	Share  float64 // measured as the organization's, of which it is a part
 	Usage  fairshare.Usage
 }

@@ -24,6 +24,7 @@ func ViewAt(now time.Time) output.View[contract.Job] {
 		Columns: []column{
 			{Head: "ID", Cell: func(x contract.Job) string { return x.ID }},
 			{Head: "NAME", Cell: nameText},
+			{Head: "USER", Cell: userText},
 			{Head: "STATE", Cell: stateText},
 			{Head: "GPUS", Right: true, Cell: func(x contract.Job) string { return strconv.Itoa(x.GPUs) }},
 			{Head: "TIME", Right: true, Cell: func(x contract.Job) string { return runtimeText(x, now) }},
@@ -88,6 +89,7 @@ func queueViewAt(now time.Time) output.View[contract.Job] {
 			{Head: "POOL", Cell: poolText},
 			{Head: "ID", Cell: func(x contract.Job) string { return x.ID }},
 			{Head: "NAME", Cell: nameText},
+			{Head: "USER", Cell: userText},
 			{Head: "GPUS", Right: true, Cell: func(x contract.Job) string { return strconv.Itoa(x.GPUs) }},
 			{Head: "PRIORITY", Cell: func(x contract.Job) string { return x.Priority }},
 			{Head: "WAITS", Right: true, Cell: func(x contract.Job) string { return waitText(x, now) }},
@@ -111,6 +113,12 @@ func nameText(x contract.Job) string {
 		return format.OrDash(x.Name)
 	}
 	return fmt.Sprintf("%s[%d]", x.Name, *x.ArrayIndex)
+}
+
+// userText is who submitted a job, short: what stands before the @ of their address, or the key of nobody.
+func userText(x contract.Job) string {
+	name, _, _ := strings.Cut(x.UserEmail, "@")
+	return cmp.Or(name, x.SubmittedByName, x.SubmittedBy)
 }
 
 // placeText is which one a job is of those that wait; "-": it may not start yet, whatever is free.

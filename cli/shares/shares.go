@@ -41,7 +41,7 @@ var userView = output.View[userShare]{
 	Name: func(x userShare) string { return x.UserID },
 	Columns: []output.Column[userShare]{
 		{Head: "ORGANIZATION", Cell: func(x userShare) string { return cmp.Or(x.OrganizationName, x.OrganizationID) }},
-		{Head: "USER", Cell: func(x userShare) string { return cmp.Or(x.UserEmail, x.UserID) }},
+		{Head: "USER", Cell: func(x userShare) string { return cmp.Or(x.UserEmail, x.UserID, "(keys of nobody)") }},
 		{Head: "SHARE", Right: true, Cell: func(x userShare) string { return fmt.Sprintf("%.4f", x.Share) }},
 		{Head: "GPU-HOURS", Right: true, Cell: func(x userShare) string { return format.Hours(x.GPUHours) }},
 	},

@@ -126,6 +126,11 @@ func TestKeysOfNobodyShareWithPeople(t *testing.T) {
 		require.Equal(t, hers.ID, all[0].ID, "%s came first", its.ID)
 		return err
 	})
+	_, shares, err := w.ledger.Shares(t.Context(), ann, "lab")
+	require.NoError(t, err)
+	require.Len(t, shares[0].Users, 1, "ann has had nothing")
+	require.Empty(t, shares[0].Users[0].UserID)
+	require.InDelta(t, shares[0].Share, shares[0].Users[0].Share, 1e-9)
 }
 
 // colleagueOf is another person of the same organization, who submits jobs.

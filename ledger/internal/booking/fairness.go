@@ -143,16 +143,23 @@ func rankSpeculative(tx *txn.Tx, p *txn.PoolTx) ([]admission.Speculative, error)
 	return bookings, nil
 }
 
+// leastShown is how much, in GPU-seconds, keys of nobody have had at least where they are shown: what rounding leaves
+// is not.
+const leastShown = 1
+
 // SharesOf lists the fair shares of a pool that the actor may see, the largest
 // first.
 func SharesOf(l *txn.Engine, r ledger.Reader, actor ledger.Actor, s ledger.PoolState) ([]ledger.Share, error) {
 	fairness, all := l.Config.Fairness, UsesOf(l.Config.Fairness, s, r.Now())
 	out := []ledger.Share{}
+	add := func(to *ledger.Share, userID string, had fairshare.Usage) {
+		to.Users = append(to.Users, ledger.UserShare{UserID: userID, Usage: had,
+			Share: fairness.Share(had, poolCapacity(s.Pool.Pool), to.Weight)})
+	}
 	for _, h := range slices.SortedFunc(maps.Keys(all), ledger.CompareAccounts) {
 		if last := len(out) - 1; h.UserID != "" {
 			if last >= 0 && out[last].OrganizationID == h.OrganizationID {
-				out[last].Users = append(out[last].Users, ledger.UserShare{UserID: h.UserID, Usage: all[h],
-					Share: fairness.Share(all[h], poolCapacity(s.Pool.Pool), out[last].Weight)})
+				add(&out[last], h.UserID, all[h])
 			}
 			continue
 		}
@@ -169,6 +176,13 @@ func SharesOf(l *txn.Engine, r ledger.Reader, actor ledger.Actor, s ledger.PoolS
 	}
 	slices.SortStableFunc(out, func(a, b ledger.Share) int { return cmp.Compare(b.Share, a.Share) })
 	for i := range out {
+		nobodys := out[i].Usage.Without(fairshare.Usage{})
+		for _, u := range out[i].Users {
+			nobodys = nobodys.Without(u.Usage)
+		}
+		if nobodys.Held[quota.GPUs] >= leastShown {
+			add(&out[i], "", nobodys)
+		}
 		slices.SortStableFunc(out[i].Users, func(a, b ledger.UserShare) int { return cmp.Compare(b.Share, a.Share) })
 	}
 	return out, nil
