@@ -215,3 +215,24 @@ func TestAnEndThatNoDaemonKnowsIsNotSaidToBeTold(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, why.Summary, "It is ending: it was told TERM")
 }
+
+// Who allocates by hand gets nodes whose daemon has fallen silent only where there is nothing else; a node that never
+// had a daemon is as good as any.
+func TestAllocationsGetSilentNodesLast(t *testing.T) {
+	t.Parallel()
+	w := newDaemons(t)
+	ann := w.newPerson("ann")
+	for slot := range 2 {
+		w.silent[w.nodeOnSlot(slot).ID] = true
+	}
+	w.pass(3 * time.Minute)
+	for _, slot := range []int{2, 3, 0, 1} {
+		require.Equal(t, []int{slot}, w.mustAllocate(ann, 2).Slots)
+	}
+
+	bare := newWorld(t)
+	bare.warmNodes(2)
+	bare.pass(time.Hour)
+	bob := bare.newPerson("bob")
+	require.Equal(t, []int{0}, bare.mustAllocate(bob, 2).Slots)
+}

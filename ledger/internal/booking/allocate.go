@@ -204,6 +204,8 @@ type takeRequest struct {
 	jobID    string             // that it is for; empty: none
 	job      *job.Job           // it, if any
 	passed   ledger.PassedPools // by the pools that were tried before
+
+	silentLast bool // nodes whose daemon has fallen silent are the last ones
 }
 
 // takeGPUs finds a place for an allocation that starts now, claims what it uses of
@@ -212,7 +214,7 @@ func takeGPUs(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (allocatio
 	if p.Pool.Recovery.Active() {
 		return allocation.Allocation{}, fmt.Errorf("pool %s: %w", p.Pool.Name, ledger.ErrRecovering)
 	}
-	d, window, err := decideNow(tx, p, h, req)
+	d, window, err := decideServed(tx, p, h, req)
 	if err != nil {
 		return allocation.Allocation{}, err
 	}

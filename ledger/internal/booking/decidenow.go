@@ -10,6 +10,21 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
+// decideServed is decideNow for whoever asks by hand for any nodes: those whose daemon has fallen silent come last, also
+// after those that have to boot, since they may be gone. What is reserved, and what jobs take, is decided elsewhere.
+func decideServed(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.Verdict, calendar.Interval, error) {
+	d, window, err := decideNow(tx, p, h, req)
+	if err != nil || !d.Accepted() || req.explicit || req.job != nil {
+		return d, window, err
+	}
+	silent, err := silentOn(p, d.Slots) // of few nodes: to ask for all of them takes as long as to decide
+	if err != nil || len(silent) == 0 {
+		return d, window, err
+	}
+	req.silentLast = true
+	return decideNow(tx, p, h, req)
+}
+
 // decideNow decides on a request that starts now. An offer of a later start is
 // taken by reserving, beside the tenant's own reservations, so it must hold with them, too.
 func decideNow(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.Verdict, calendar.Interval, error) {
@@ -44,6 +59,12 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 	if req.job != nil {
 		var err error
 		if tiers, err = tiersOfJob(p, *req.job, tiers); err != nil {
+			return txn.Verdict{}, calendar.Interval{}, err
+		}
+	}
+	if req.silentLast {
+		var err error
+		if tiers, err = putSilentLast(p, tiers); err != nil {
 			return txn.Verdict{}, calendar.Interval{}, err
 		}
 	}
