@@ -25,6 +25,8 @@ type Scheduling struct {
 	MostTimes   int           // a job leaves at most so often; 0: 3
 	// Heat is from which temperatures of a node's hottest GPU jobs start elsewhere; zeros: 75 °C, 85 °C, 5 minutes.
 	Heat node.HeatRules
+	// NearLabel is the key of the label whose value says which nodes are near each other; empty: rack.
+	NearLabel string
 	// HighPriority is the least role whose jobs may have the high priority; empty: whoever may submit.
 	HighPriority Role
 }
@@ -73,6 +75,7 @@ func (c SchedulingConfig) Of(pool string) Scheduling {
 	s.MinRuntime = cmp.Or(s.MinRuntime, 10*time.Minute)
 	s.LeaveWithin = cmp.Or(s.LeaveWithin, 2*time.Minute)
 	s.MostTimes = cmp.Or(s.MostTimes, 3)
+	s.NearLabel = cmp.Or(s.NearLabel, "rack")
 	s.Heat.WarmFrom = cmp.Or(s.Heat.WarmFrom, 75)
 	s.Heat.HotFrom = cmp.Or(s.Heat.HotFrom, 85)
 	s.Heat.CoolDown = cmp.Or(s.Heat.CoolDown, 5*time.Minute)

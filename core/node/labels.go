@@ -50,5 +50,13 @@ func (n Node) LabelWords(p capacity.Pool) []string {
 	return words
 }
 
+// Label is the value of the node's label of a key, or of its pool's; empty: it has none.
+func (n Node) Label(p capacity.Pool, key string) string {
+	if value, own := n.Labels[key]; own {
+		return value
+	}
+	return p.Labels[key]
+}
+
 // AllTaints are the node's taints and those of its pool.
 func (n Node) AllTaints(p capacity.Pool) []string { return slices.Concat(p.Taints, n.Taints) }

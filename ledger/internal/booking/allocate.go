@@ -205,7 +205,8 @@ type takeRequest struct {
 	job      *job.Job           // it, if any
 	passed   ledger.PassedPools // by the pools that were tried before
 
-	silentLast bool // nodes whose daemon has fallen silent are the last ones
+	silentLast bool              // nodes whose daemon has fallen silent are the last ones
+	together   *calendar.SlotSet // these slots are the first ones; nil: none
 }
 
 // takeGPUs finds a place for an allocation that starts now, claims what it uses of
@@ -214,7 +215,7 @@ func takeGPUs(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (allocatio
 	if p.Pool.Recovery.Active() {
 		return allocation.Allocation{}, fmt.Errorf("pool %s: %w", p.Pool.Name, ledger.ErrRecovering)
 	}
-	d, window, err := decideServed(tx, p, h, req)
+	d, window, err := decideWhere(tx, p, h, req)
 	if err != nil {
 		return allocation.Allocation{}, err
 	}

@@ -10,19 +10,25 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
-// decideServed is decideNow for whoever asks by hand for any nodes: those whose daemon has fallen silent come last, also
-// after those that have to boot, since they may be gone. What is reserved, and what jobs take, is decided elsewhere.
-func decideServed(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.Verdict, calendar.Interval, error) {
+// decideWhere is decideNow for who does not claim certain places: nodes whose daemon has fallen silent come last, also
+// after those that have to boot, since they may be gone, and the nodes of a gang are near each other.
+func decideWhere(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.Verdict, calendar.Interval, error) {
 	d, window, err := decideNow(tx, p, h, req)
-	if err != nil || !d.Accepted() || req.explicit || req.job != nil {
+	if err != nil || !d.Accepted() || req.explicit {
 		return d, window, err
 	}
-	silent, err := silentOn(p, d.Slots) // of few nodes: to ask for all of them takes as long as to decide
-	if err != nil || len(silent) == 0 {
-		return d, window, err
+	if req.job == nil { // those of jobs are left out
+		silent, err := silentOn(p, d.Slots) // of few nodes: to ask for all of them takes as long as to decide
+		if err != nil {
+			return d, window, err
+		}
+		if req.silentLast = len(silent) > 0; req.silentLast {
+			if d, window, err = decideNow(tx, p, h, req); err != nil {
+				return d, window, err
+			}
+		}
 	}
-	req.silentLast = true
-	return decideNow(tx, p, h, req)
+	return bringTogether(tx, p, h, req, decided{d, window})
 }
 
 // decideNow decides on a request that starts now. An offer of a later start is
@@ -67,6 +73,10 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 		if tiers, err = putSilentLast(p, tiers); err != nil {
 			return txn.Verdict{}, calendar.Interval{}, err
 		}
+	}
+	if req.together != nil {
+		front, back := splitTiers(p, tiers, *req.together)
+		tiers = append(front, back...)
 	}
 	view := admissionView(tx, p, h, tiers)
 	window := calendar.Interval{Start: tx.Now(), End: tx.Now().Add(req.lease)}

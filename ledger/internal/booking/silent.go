@@ -45,17 +45,22 @@ func putSilentLast(p *txn.PoolTx, tiers calendar.Tiers) (calendar.Tiers, error) 
 	for _, slot := range silent {
 		last.Add(slot)
 	}
-	front, back := make(calendar.Tiers, 0, 2*len(tiers)), make(calendar.Tiers, 0, len(tiers))
+	back, front := splitTiers(p, tiers, last)
+	return append(front, back...), nil
+}
+
+// splitTiers divides each of an order's tiers into those of its slots that are in a set, and the others.
+func splitTiers(p *txn.PoolTx, tiers calendar.Tiers, set calendar.SlotSet) (in, out calendar.Tiers) {
 	for _, tier := range tiers {
-		served, unserved := calendar.NewSlotSet(p.Pool.MaxNodes), calendar.NewSlotSet(p.Pool.MaxNodes)
+		inside, outside := calendar.NewSlotSet(p.Pool.MaxNodes), calendar.NewSlotSet(p.Pool.MaxNodes)
 		for slot := range tier.All() {
-			if last.Has(slot) {
-				unserved.Add(slot)
+			if set.Has(slot) {
+				inside.Add(slot)
 			} else {
-				served.Add(slot)
+				outside.Add(slot)
 			}
 		}
-		front, back = append(front, served), append(back, unserved)
+		in, out = append(in, inside), append(out, outside)
 	}
-	return append(front, back...), nil
+	return in, out
 }

@@ -45,7 +45,7 @@ timing: {guard: 1s, boot_timeout: 2s, confirm_gone: 3s, stock_out: 4s, check_eve
   sweep_every: 7s, schedules_ahead: 8s, dead_man: 10h, settle: 20s, orphan_grace: 21s, orphan_apart: 22s,
   observe_every: 23s}
 scheduling: {order: arrival, overdue: 25h, preemption: true, min_runtime: 11m, leave_within: 3m, most_preemptions: 4,
-  high_priority: admin, submissions: {every: 9s, burst: 90, per_day: 900}, pools: {p1: {min_runtime: 12m}}}
+  high_priority: admin, near_label: switch, submissions: {every: 9s, burst: 90, per_day: 900}, pools: {p1: {min_runtime: 12m}}}
 provisioners:
   - kind: sim
     config: {name: cloud, offers: [
@@ -209,6 +209,7 @@ var changes = map[string]struct{ was, is string }{
 	"scheduling.leave_within":             {"leave_within: 3m", "leave_within: 4m"},
 	"scheduling.most_preemptions":         {"most_preemptions: 4", "most_preemptions: 5"},
 	"scheduling.high_priority":            {"high_priority: admin", "high_priority: member"},
+	"scheduling.near_label":               {"near_label: switch", "near_label: rack"},
 	"scheduling.submissions.every":        {"every: 9s", "every: 8s"},
 	"scheduling.submissions.burst":        {"burst: 90", "burst: 91"},
 	"scheduling.submissions.per_day":      {"per_day: 900", "per_day: 901"},

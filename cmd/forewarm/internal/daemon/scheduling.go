@@ -37,6 +37,7 @@ type SchedulingRules struct {
 	LeaveWithin     strictyaml.Duration `yaml:"leave_within"`
 	MostPreemptions int                 `yaml:"most_preemptions"`
 	HighPriority    string              `yaml:"high_priority"`
+	NearLabel       string              `yaml:"near_label"`
 	Heat            HeatRules           `yaml:"heat"`
 }
 
@@ -59,15 +60,16 @@ func (r SchedulingRules) over(all SchedulingRules) SchedulingRules {
 		Preemptible: cmp.Or(r.Preemptible, all.Preemptible), MinRuntime: cmp.Or(r.MinRuntime, all.MinRuntime),
 		LeaveWithin:     cmp.Or(r.LeaveWithin, all.LeaveWithin),
 		MostPreemptions: cmp.Or(r.MostPreemptions, all.MostPreemptions),
-		HighPriority:    cmp.Or(r.HighPriority, all.HighPriority), Heat: r.Heat.over(all.Heat)}
+		HighPriority:    cmp.Or(r.HighPriority, all.HighPriority),
+		NearLabel:       cmp.Or(r.NearLabel, all.NearLabel), Heat: r.Heat.over(all.Heat)}
 }
 
 func (r SchedulingRules) rules() ledger.Scheduling {
 	return ledger.Scheduling{Order: scheduler.Order(r.Order), ShareWeight: r.ShareWeight, Overdue: r.Overdue.Std(),
 		Preemption: r.Preemption != nil && *r.Preemption, Preemptible: r.Preemptible != nil && *r.Preemptible,
 		MinRuntime: r.MinRuntime.Std(), LeaveWithin: r.LeaveWithin.Std(), MostTimes: r.MostPreemptions,
-		HighPriority: ledger.Role(r.HighPriority),
-		Heat:         node.HeatRules{WarmFrom: r.Heat.WarmFrom, HotFrom: r.Heat.HotFrom, CoolDown: r.Heat.CoolDown.Std()}}
+		HighPriority: ledger.Role(r.HighPriority), NearLabel: r.NearLabel,
+		Heat: node.HeatRules{WarmFrom: r.Heat.WarmFrom, HotFrom: r.Heat.HotFrom, CoolDown: r.Heat.CoolDown.Std()}}
 }
 
 func (s Scheduling) config() ledger.SchedulingConfig {
@@ -117,6 +119,8 @@ func (c Config) checkRules(at string, r SchedulingRules) error {
 	case r.HighPriority != "" && !slices.Contains(ledger.Order, ledger.Role(r.HighPriority)):
 		return c.valueError(at+".high_priority", fmt.Sprintf("%q is no role", r.HighPriority),
 			"write member, admin or operator")
+	case r.NearLabel != "" && !node.IsWord(r.NearLabel):
+		return c.valueError(at+".near_label", fmt.Sprintf("%q is no key of a label", r.NearLabel), "write rack")
 	}
 	return c.checkHeat(at+".heat", ledger.SchedulingConfig{Scheduling: r.rules()}.Of("").Heat)
 }
