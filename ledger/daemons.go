@@ -78,11 +78,29 @@ type GPUStretch struct {
 type DaemonState struct {
 	Daemon Daemon
 	Node   node.Node // without its devices
-	Said   Presence  // the zero value: nothing
+	Said   Presence  // the zero value: nothing, or it was not read
 }
 
-// NodeWork is what a daemon's report of its work is compared with.
+// IsKey reports whether a key is the daemon's at a time, on a node that is not over.
+func (s DaemonState) IsKey(keyID string, at time.Time) bool {
+	n, d := s.Node, s.Daemon
+	if node.Machine.Terminal(n.State()) || n.Generation != d.Generation {
+		return false
+	}
+	return keyID == d.KeyID && at.Before(d.KeyExpires) || keyID == d.OldKeyID && at.Before(d.OldKeyUntil)
+}
+
+// KeyEnds is when a key of the daemon ends.
+func (d Daemon) KeyEnds(keyID string) time.Time {
+	if keyID == d.OldKeyID {
+		return d.OldKeyUntil
+	}
+	return d.KeyExpires
+}
+
+// NodeWork is what a daemon's report of its work is judged by, and compared with.
 type NodeWork struct {
+	DaemonState
 	Pool  Pool
 	Ranks []job.Rank
 }
@@ -96,7 +114,8 @@ type DaemonReader interface {
 	// DaemonState reads at once what a report of the daemon of a node is judged by: ErrNotFound if there is no such
 	// node, or no token was ever made for it.
 	DaemonState(nodeID string) (DaemonState, error)
-	// WorkOn reads at once the pool of a node and the ranks there that have not ended.
+	// WorkOn reads at once the daemon of a node, its pool, and the ranks there that have not ended. What the daemon said
+	// is not read. The errors are those of DaemonState.
 	WorkOn(nodeID string) (NodeWork, error)
 	// Daemon returns what is known of the daemon of a node: ErrNotFound if no token was
 	// ever made for it.

@@ -190,6 +190,7 @@ func ranksAreFound(w *world, nodeID string) {
 	first := job.Rank{JobID: "job_1", Attempt: 1, NodeID: nodeID, State: job.Ordered}
 	second := job.Rank{JobID: "job_1", Attempt: 1, Rank: 1, NodeID: nodeID, State: job.RankRunning}
 	w.mustSave(ledger.Change{JobRanks: []job.Rank{second, first}})
+	w.mustSave(ledger.Change{Daemons: []ledger.Daemon{{NodeID: nodeID, KeyID: "its key"}}})
 	third := job.Rank{JobID: "job_2", Attempt: 2, NodeID: nodeID, State: job.RankEnded}
 	earlier := third
 	earlier.Attempt = 1 // the attempt of another job's that is asked for
@@ -205,7 +206,7 @@ func ranksAreFound(w *world, nodeID string) {
 		require.Equal(w, []job.Rank{first}, on, "what has ended is on no node")
 		work, err := r.WorkOn(nodeID)
 		require.NoError(w, err)
-		require.Equal(w, "pol_1", work.Pool.ID)
+		require.Equal(w, []string{"pol_1", nodeID, "its key"}, []string{work.Pool.ID, work.Node.ID, work.Daemon.KeyID})
 		require.Equal(w, on, work.Ranks)
 		_, err = r.WorkOn("nod_404")
 		require.ErrorIs(w, err, ledger.ErrNotFound)

@@ -40,18 +40,28 @@ func (r jobReader) RanksOn(nodeID string) ([]job.Rank, error) {
 }
 
 func (r jobReader) WorkOn(nodeID string) (w ledger.NodeWork, err error) {
+	var daemons []daemonRow
+	var nodes []nodeRow
 	var pools []poolRow
 	var ranks []rankRow
 	doing := "reading the work on node " + nodeID
 	err = r.readTogether(
+		queryRows(doing, &daemons, "FROM node_daemons WHERE id = ?", nodeID),
+		queryRows(doing, &nodes, "FROM nodes WHERE id = ?", nodeID),
 		queryRows(doing, &pools, "FROM pools WHERE id = (SELECT pool_id FROM nodes WHERE id = ?)", nodeID),
 		queryRows(doing, &ranks, "FROM job_ranks WHERE node_id = ? AND state <> 'ended' ORDER BY job_id, attempt, rank",
 			nodeID))
-	if err == nil && len(pools) == 0 {
+	if err == nil && (len(daemons) == 0 || len(pools) == 0) {
 		err = wrapError(doing, ledger.ErrNotFound)
 	}
 	if err != nil {
 		return w, err
+	}
+	if w.Daemon, err = daemons[0].toValue(); err != nil {
+		return w, wrapError(doing, err)
+	}
+	if w.Node, err = nodes[0].toValue(); err != nil {
+		return w, wrapError(doing, err)
 	}
 	if w.Pool, err = pools[0].toValue(); err == nil {
 		w.Ranks, err = rowValues(ranks)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -94,11 +95,14 @@ func putHeartbeat(ctx context.Context, a *API, in *struct {
 	}
 	actor := auth.From(ctx)
 	taken, err := a.Telemetry.Beat(ctx, actor, in.Body)
-	if err == nil && taken.Written {
-		a.Auth.KeepNode(actor.KeyID)
+	if err == nil && !taken.KeyEnds.IsZero() {
+		a.Auth.KeepNode(actor.KeyID, taken.KeyEnds)
 	}
 	if err == nil && taken.Settle {
 		err = a.settleNode(ctx, in.Body, &taken.Answer)
+	}
+	if errors.Is(err, ledger.ErrDenied) {
+		a.Auth.ForgetNode(actor.NodeID)
 	}
 	if err != nil {
 		return nil, err

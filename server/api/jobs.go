@@ -170,8 +170,9 @@ func cutCommand(command []string) (out []string, isCut bool) {
 
 func encodeJob(j job.Job) contract.Job {
 	out := contract.Job{ID: j.ID, OrganizationID: j.OrganizationID, PoolID: j.PoolID, Name: j.Name,
-		SubmittedBy: j.SubmittedBy, UserID: j.UserID, State: string(j.State()), Reason: j.Reason, Priority: string(j.Priority),
-		Command: append([]string{}, j.Command.Arguments...), Directory: j.Command.Directory,
+		SubmittedBy: j.SubmittedBy, UserID: j.UserID, State: string(j.State()), Reason: j.Reason,
+		Priority: string(j.Priority),
+		Command:  append([]string{}, j.Command.Arguments...), Directory: j.Command.Directory,
 		Environment: j.Command.Environment, Slurm: j.Command.Slurm, GPUs: j.Shape.GPUs(), Nodes: j.Shape.Nodes,
 		GPUsPerNode: j.Shape.PerNode, MaxRuntimeSeconds: int64(j.MaxRuntime / time.Second),
 		GraceSeconds: int64(j.Grace / time.Second),

@@ -131,6 +131,7 @@ const comesBack = 5 * time.Second
 
 // awaitDaemon waits for the daemon of a node that may be new, or between two servers.
 func (a *API) awaitDaemon(ctx context.Context, s seated) error {
+	a.refreshTelemetry(ctx)
 	if _, state := a.Telemetry.Of(s.nodeID); state == telemetry.Online {
 		s.patience = max(s.patience, comesBack)
 	}
@@ -275,6 +276,7 @@ func (a *API) runSession(ctx context.Context, user *websocket.Conn, s seated, op
 			sessions.Tell(ctx, user, end)
 			return end
 		}
+		a.refreshTelemetry(ctx) // its daemon may report to another server
 		said, _ := a.Telemetry.Of(s.nodeID)
 		err = a.Ledger.OpenHold(ctx, actor, s.allocationID, s.nodeID, capacity.Isolation(said.Look.Isolation))
 	}

@@ -53,8 +53,6 @@ type remembered struct {
 	key   ledger.Key // the first of the credential
 	actor ledger.Actor
 	until time.Time
-	// expires is when a key of a daemon ends, whose credential is empty.
-	expires time.Time
 
 	// guarded by the authenticator's lock
 	used   time.Time // the last use that was noted

@@ -11,8 +11,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// NodeCacheFor is how long a good key of a daemon is remembered after the ledger was asked, which judges it with each
-// report that is written down, too: as a rule each 30 seconds.
+// NodeCacheFor is how long a good key of a daemon is remembered after the ledger was asked. What a daemon says or asks
+// for that has any effect is judged by the ledger once more, so that a key that has ended can do nothing with it.
 const NodeCacheFor = 45 * time.Second
 
 // nodeEnvironment is the middle part of what the daemons of nodes come with.
@@ -46,28 +46,28 @@ func (a *Authenticator) lookUpNode(ctx context.Context, id string, now time.Time
 	if err != nil {
 		return nil, err
 	}
-	found := &remembered{key: ledger.Key{ID: id, Hash: c.Hash}, actor: c.Actor(), used: now, expires: c.Expires}
-	found.until = found.untilAfter(now)
-	return found, nil
+	return &remembered{key: ledger.Key{ID: id, Hash: c.Hash}, actor: c.Actor(), used: now,
+		until: untilAfter(now, c.Expires)}, nil
 }
 
-// untilAfter is until when a key of a daemon is remembered that was good at a time.
-func (r *remembered) untilAfter(now time.Time) time.Time {
+// untilAfter is until when a key of a daemon is remembered that was good at a time, and ends at another; zero: not by
+// itself.
+func untilAfter(now, ends time.Time) time.Time {
 	until := now.Add(NodeCacheFor)
-	if !r.expires.IsZero() && r.expires.Before(until) {
-		return r.expires
+	if !ends.IsZero() && ends.Before(until) {
+		return ends
 	}
 	return until
 }
 
-// KeepNode remembers a key of a daemon for longer, which the ledger has just found good.
-func (a *Authenticator) KeepNode(keyID string) {
+// KeepNode remembers a key of a daemon for longer, which the ledger has just found good until a time.
+func (a *Authenticator) KeepNode(keyID string, ends time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if found, ok := a.known[keyID]; ok {
 		now := a.clock.Now()
 		kept := *found // others read it without the lock
-		kept.used, kept.until = now, found.untilAfter(now)
+		kept.used, kept.until = now, untilAfter(now, ends)
 		a.known[keyID] = &kept
 	}
 }

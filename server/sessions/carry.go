@@ -43,7 +43,7 @@ func Carry(ctx context.Context, user *websocket.Conn, node Conn, over <-chan ses
 		awaitWithin(silent, writeWithin) // their last word says that they know how it ended: a close would drop it
 		closeUser(user)
 	case end = <-over:
-		if end.Code != session.NodeLost {
+		if end.Code != session.NodeLost && end.Code != session.LeaseOver { // whose hold ends, which leaves it time
 			hangUp(node)
 		}
 		Tell(ctx, user, end)

@@ -22,6 +22,7 @@ import (
 	"github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/verbs"
+	"github.com/forewarm/forewarm/server/auth"
 )
 
 // How long who is there may be silent, and how long things may take.
@@ -91,6 +92,7 @@ func (h *Hub) Leaving() <-chan struct{} { return h.leaving }
 // attached is a daemon whose stream is here.
 type attached struct {
 	nodeID    string
+	joined    time.Time
 	epoch     int64
 	isolation string
 	tell      chan *forewarmv1.AttachResponse
@@ -195,19 +197,15 @@ func (h *Hub) Ask(nodeID string) {
 	}
 }
 
-// checkDaemon refuses a daemon that is not the one that joined in this boot.
-func (h *Hub) checkDaemon(ctx context.Context, nodeID, bootID string) error {
-	var d ledger.Daemon
-	err := h.ledger.Store().Read(ctx, func(r ledger.Reader) (err error) {
-		d, err = r.Daemon(nodeID)
-		return err
-	})
+// checkDaemon returns what is known of the daemon that sends a request, and refuses one whose key is not its node's any
+// more.
+func (h *Hub) checkDaemon(ctx context.Context) (ledger.Daemon, error) {
+	known, err := h.ledger.CheckDaemon(ctx, auth.From(ctx))
 	switch {
+	case errors.Is(err, ledger.ErrDenied):
+		return known.Daemon, errReplaced
 	case err != nil:
-		return connect.NewError(connect.CodeUnavailable, err)
-	case d.BootID != bootID:
-		return connect.NewError(connect.CodePermissionDenied, &ledger.DaemonRefusedError{NodeID: nodeID,
-			Reason: ledger.RefusedOtherBoot})
+		return known.Daemon, connect.NewError(connect.CodeUnavailable, err)
 	}
-	return nil
+	return known.Daemon, nil
 }

@@ -13,6 +13,7 @@ import (
 	forewarmv1 "github.com/forewarm/forewarm/contract/proto/forewarm/v1"
 	"github.com/forewarm/forewarm/contract/proto/forewarm/v1/forewarmv1connect"
 	"github.com/forewarm/forewarm/contract/session"
+	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 )
 
@@ -35,21 +36,27 @@ var errLeaving = connect.NewError(connect.CodeUnavailable, errors.New("the serve
 // Attach implements NodeService.
 func (s service) Attach(ctx context.Context,
 	stream *connect.BidiStream[forewarmv1.AttachRequest, forewarmv1.AttachResponse]) error {
-	nodeID := auth.From(ctx).NodeID
+	first := abortUnless(ctx)
+	hello, err := stream.Receive()
+	first()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(SignWithin, func() {
 		cancel(connect.NewError(connect.CodeDeadlineExceeded, errors.New("no sign of life came")))
 	})
 	defer silence.Stop()
-	hello, err := stream.Receive()
+	d, err := s.hub.checkDaemon(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.hub.checkDaemon(ctx, nodeID, hello.GetBootId()); err != nil {
-		return err
+	if d.BootID != hello.GetBootId() {
+		return connect.NewError(connect.CodePermissionDenied, &ledger.DaemonRefusedError{NodeID: d.NodeID,
+			Reason: ledger.RefusedOtherBoot})
 	}
-	at := &attached{nodeID: nodeID, epoch: hello.GetEpoch(), isolation: hello.GetIsolation(),
+	at := &attached{nodeID: d.NodeID, joined: d.JoinedAt, epoch: hello.GetEpoch(), isolation: hello.GetIsolation(),
 		tell: make(chan *forewarmv1.AttachResponse, 4), gone: make(chan struct{}), end: cancel}
 	if err := s.hub.attach(ctx, at); err != nil {
 		return err
@@ -74,6 +81,8 @@ func (h *Hub) keepTelling(ctx context.Context,
 	broken <-chan error) error {
 	tick := time.NewTicker(SignEvery)
 	defer tick.Stop()
+	judge := time.NewTicker(judgeEvery)
+	defer judge.Stop()
 	next := &forewarmv1.AttachResponse{}
 	for {
 		if err := stream.Send(next); err != nil {
@@ -92,15 +101,38 @@ func (h *Hub) keepTelling(ctx context.Context,
 		case next = <-at.tell:
 		case <-tick.C:
 			next = &forewarmv1.AttachResponse{}
+		case <-judge.C:
+			if still, err := h.ledger.StillJoined(ctx, at.nodeID, at.joined); err == nil && !still {
+				return errReplaced
+			}
+			next = &forewarmv1.AttachResponse{}
 		}
 	}
 }
 
-// attach makes a daemon the one of its node: the one that began later.
+// judgeEvery is how often it is looked whether a daemon that is attached is still its node's.
+const judgeEvery = 30 * time.Second
+
+var errReplaced = connect.NewError(connect.CodePermissionDenied,
+	errors.New("the node is over, or another daemon has joined for it"))
+
+// abortUnless ends a stream unless the function that it returns is called soon: with its first message.
+func abortUnless(ctx context.Context) (came func()) {
+	timer := time.AfterFunc(SignWithin, func() { abort(ctx) })
+	return func() { timer.Stop() }
+}
+
+// isLater reports whether a daemon is its node's rather than another one: it joined later, or has joined once with it
+// and began later. What was said of epochs before a join may have been forged.
+func (at *attached) isLater(than *attached) bool {
+	return at.joined.After(than.joined) || at.joined.Equal(than.joined) && at.epoch > than.epoch
+}
+
+// attach makes a daemon the one of its node, unless a later one is.
 func (h *Hub) attach(ctx context.Context, at *attached) error {
 	h.mu.Lock()
 	before := h.nodes[at.nodeID]
-	if before != nil && before.epoch > at.epoch {
+	if before != nil && before.isLater(at) {
 		h.mu.Unlock()
 		return errSuperseded
 	}
@@ -128,11 +160,16 @@ func (h *Hub) detach(ctx context.Context, at *attached) {
 // Serve implements NodeService.
 func (s service) Serve(ctx context.Context,
 	stream *connect.BidiStream[forewarmv1.ServeRequest, forewarmv1.ServeResponse]) error {
+	came := abortUnless(ctx)
 	first, err := stream.Receive()
+	came()
 	if err != nil {
 		return err
 	}
 	h := s.hub
+	if _, err := h.checkDaemon(ctx); err != nil { // its key was proved when the stream began
+		return err
+	}
 	h.mu.Lock()
 	want := h.waiting[first.GetSessionId()]
 	if want != nil && want.nodeID == auth.From(ctx).NodeID {

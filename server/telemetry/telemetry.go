@@ -103,8 +103,9 @@ type Taken struct {
 	// Settle says that what it tells of work on its node is to be settled: the daemon has some, or was asked to
 	// report because there is some for it, or the report was written down. Any other report costs nothing.
 	Settle bool
-	// Written says that the report was written down, and who sent it judged by the ledger.
-	Written bool
+	// KeyEnds is when the key ends with which it came, of a report that was written down, which the ledger judged; else
+	// it is zero.
+	KeyEnds time.Time
 }
 
 // Beat takes a report of the actor's daemon. A report that comes after a later one of the
@@ -116,31 +117,29 @@ func (h *Hub) Beat(ctx context.Context, actor ledger.Actor, b contract.Heartbeat
 		return taken, nil
 	}
 	if due {
-		if err := h.write(ctx, actor, b, &taken.Answer); err != nil {
+		d, err := h.write(ctx, actor, b)
+		if err != nil {
 			return taken, err
 		}
+		taken.Answer.Clears, taken.KeyEnds = d.Clears, d.KeyEnds(actor.KeyID)
 	}
 	taken.Settle = due || b.Asked || len(b.Jobs) > 0 || len(b.Holds) > 0 || len(b.Cleaned) > 0
-	taken.Written = due
 	return taken, nil
 }
 
-// write writes a report down.
-func (h *Hub) write(ctx context.Context, actor ledger.Actor, b contract.Heartbeat,
-	answer *contract.HeartbeatAnswer) error {
+// write writes a report down, and returns what is known of who sent it.
+func (h *Hub) write(ctx context.Context, actor ledger.Actor, b contract.Heartbeat) (ledger.Daemon, error) {
 	look, err := json.Marshal(b.Look)
 	if err != nil {
-		return fmt.Errorf("encoding a look: %w", err)
+		return ledger.Daemon{}, fmt.Errorf("encoding a look: %w", err)
 	}
 	d, err := h.ledger.RecordBeat(ctx, actor, ledger.Beat{BootID: b.BootID, Epoch: b.Epoch, Program: b.Version,
 		Clears: b.Clears, Look: look, Activity: h.activityIn(actor.NodeID, b), Unhealthy: unhealthy(b.Look),
 		Celsius: hottest(b.Look)})
-	if err != nil {
-		return err
+	if err == nil {
+		h.noteWritten(actor.NodeID, b, d)
 	}
-	answer.Clears = d.Clears
-	h.noteWritten(actor.NodeID, b, d)
-	return nil
+	return d, err
 }
 
 // take keeps a report that needs no write, and reports whether this one does.

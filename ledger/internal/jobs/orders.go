@@ -111,6 +111,9 @@ func (l Jobs) StoreOutput(ctx context.Context, actor ledger.Actor, o ledger.JobO
 		return 0, ledger.ErrDenied
 	}
 	err = l.InGroup(ctx, ledger.SystemActor("node"), &ledger.LockHint{}, func(tx *txn.Tx) error {
+		if err := judgeDaemon(tx, actor); err != nil {
+			return err
+		}
 		ranks, err := tx.Port.JobRanks(o.JobID, o.Attempt)
 		if err != nil {
 			return err

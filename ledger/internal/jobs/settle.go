@@ -29,12 +29,15 @@ func (l Jobs) SettleNode(ctx context.Context, actor ledger.Actor, said ledger.No
 		return out, ledger.ErrDenied
 	}
 	if !tellsOfAnEnd(said) {
-		out, quiet, err := l.settleQuiet(ctx, actor.NodeID, said)
+		out, quiet, err := l.settleQuiet(ctx, actor, said)
 		if err != nil || quiet {
 			return out, err
 		}
 	}
 	err = l.InGroup(ctx, ledger.SystemActor("node"), &ledger.LockHint{Node: actor.NodeID}, func(tx *txn.Tx) error {
+		if err := judgeDaemon(tx, actor); err != nil {
+			return err
+		}
 		p, n, err := fleet.LockPoolOfNode(tx, actor.NodeID)
 		if err == nil {
 			out, err = settleNode(tx, p, n, said)
@@ -44,16 +47,31 @@ func (l Jobs) SettleNode(ctx context.Context, actor ledger.Actor, said ledger.No
 	return out, err
 }
 
+// judgeDaemon refuses a daemon whose key is not its node's any more, whatever a server remembers of it.
+func judgeDaemon(tx *txn.Tx, actor ledger.Actor) error {
+	known, err := tx.Port.DaemonState(actor.NodeID)
+	if errors.Is(err, ledger.ErrNotFound) || err == nil && !known.IsKey(actor.KeyID, tx.Now()) {
+		return ledger.ErrDenied
+	}
+	if err != nil {
+		return fmt.Errorf("judging a daemon: %w", err)
+	}
+	return nil
+}
+
 // tellsOfAnEnd reports whether a daemon says that an attempt or a hold has ended.
 func tellsOfAnEnd(said ledger.NodeReport) bool {
 	return len(said.Cleaned) > 0 || slices.ContainsFunc(said.Jobs, func(s ledger.JobReport) bool { return s.Ended })
 }
 
 // settleQuiet is SettleNode where nothing is new, and reports whether that is so.
-func (l Jobs) settleQuiet(ctx context.Context, nodeID string, said ledger.NodeReport) (
+func (l Jobs) settleQuiet(ctx context.Context, actor ledger.Actor, said ledger.NodeReport) (
 	out ledger.NodeOrders, quiet bool, err error) {
 	err = l.Store.Read(ctx, func(r ledger.Reader) error {
-		known, err := r.WorkOn(nodeID)
+		known, err := r.WorkOn(actor.NodeID)
+		if errors.Is(err, ledger.ErrNotFound) || err == nil && !known.IsKey(actor.KeyID, r.Now()) {
+			return ledger.ErrDenied
+		}
 		if err != nil {
 			return err
 		}
@@ -61,7 +79,7 @@ func (l Jobs) settleQuiet(ctx context.Context, nodeID string, said ledger.NodeRe
 			return nil
 		}
 		if out.Stop, err = readStops(r, said.Jobs); err == nil {
-			out.Ended, err = ledger.EndedHolds(r, known.Pool, nodeID, said.Holds)
+			out.Ended, err = ledger.EndedHolds(r, known.Pool, actor.NodeID, said.Holds)
 		}
 		return err
 	})

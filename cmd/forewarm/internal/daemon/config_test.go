@@ -45,7 +45,8 @@ timing: {guard: 1s, boot_timeout: 2s, confirm_gone: 3s, stock_out: 4s, check_eve
   sweep_every: 7s, schedules_ahead: 8s, dead_man: 10h, settle: 20s, orphan_grace: 21s, orphan_apart: 22s,
   observe_every: 23s}
 scheduling: {order: arrival, overdue: 25h, preemption: true, min_runtime: 11m, leave_within: 3m, most_preemptions: 4,
-  high_priority: admin, near_label: switch, submissions: {every: 9s, burst: 90, per_day: 900}, pools: {p1: {min_runtime: 12m}}}
+  high_priority: admin, near_label: switch,
+  submissions: {every: 9s, burst: 90, per_day: 900}, pools: {p1: {min_runtime: 12m}}}
 provisioners:
   - kind: sim
     config: {name: cloud, offers: [
