@@ -239,6 +239,27 @@ func TestCopyOfAPipe(t *testing.T) {
 	_, errs, code := w.runCommand("cp", "heron:pipe", w.dir)
 	require.Equal(t, exit.Usage, code)
 	require.Contains(t, errs, "Error: pipe is neither file nor folder: it is not copied\n")
+
+	w.mustRun("exec", "heron", "--", "sh", "-c", "echo text > file")
+	_, errs, code = w.runCommand("cp", "heron:file", pipe)
+	require.Equal(t, exit.Usage, code)
+	require.Contains(t, errs, "pipe is neither file nor folder: it is not replaced\nNext:  forewarm exec alc_")
+	info, err := os.Stat(pipe)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeNamedPipe, info.Mode().Type())
+	local := filepath.Join(w.dir, "local")
+	require.NoError(t, os.WriteFile(local, []byte("text\n"), 0o600))
+	_, errs, code = w.runCommand("cp", local, "heron:pipe")
+	require.NotZero(t, code)
+	require.Contains(t, errs, "pipe is neither file nor folder, and is not replaced")
+
+	link := filepath.Join(w.dir, "link")
+	require.NoError(t, os.Symlink("local", link))
+	w.mustRun("exec", "heron", "--", "sh", "-c", "echo new > file")
+	w.mustRun("cp", "heron:file", link) // the file is replaced, not the link
+	got, err := os.ReadFile(local)
+	require.NoError(t, err)
+	require.Equal(t, "new\n", string(got))
 }
 
 // What was interrupted on its way to a node leaves nothing there, and what it was to replace stays.

@@ -10,6 +10,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/forewarm/forewarm/cli/format"
 )
 
 // pack writes a file, or a folder with all that is in it, as an archive in which it has a name.
@@ -37,7 +39,8 @@ func pack(to, told io.Writer, from, name string) error {
 }
 
 func tellLeftOut(told io.Writer, name string) {
-	_, _ = fmt.Fprintf(told, "forewarm: left out: %s is neither file, folder nor link\n", name)
+	_, _ = fmt.Fprintf(told, "forewarm: left out: %s is neither file, folder nor link\n",
+		format.Plain(name))
 }
 
 func packEntry(out *tar.Writer, p, name string, d fs.DirEntry) error {
@@ -69,14 +72,14 @@ func packEntry(out *tar.Writer, p, name string, d fs.DirEntry) error {
 }
 
 // unpack reads an archive into a folder. What it calls name gets another name there. Nothing
-// is written outside the folder, whatever the archive says.
+// is written outside of that, whatever the archive says, and nothing through a link.
 func unpack(from io.Reader, told io.Writer, dir, name, as string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("copying to %s: %w", dir, err)
 	}
 	defer func() { _ = root.Close() }()
-	archive := tar.NewReader(from)
+	archive, to := tar.NewReader(from), target{root: root, name: name, as: as}
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -86,60 +89,92 @@ func unpack(from io.Reader, told io.Writer, dir, name, as string) error {
 		if err != nil {
 			return fmt.Errorf("reading what the node sends: %w", err)
 		}
-		renamed := func(entry string) string {
-			entry = path.Clean(entry)
-			if name == "." {
-				return filepath.FromSlash(path.Join(as, entry))
-			}
-			if rest, ok := strings.CutPrefix(entry+"/", name+"/"); ok {
-				entry = path.Join(as, rest)
-			}
-			return filepath.FromSlash(entry)
-		}
-		if asked := path.Clean(header.Name); name != "." && asked != name && !strings.HasPrefix(asked, name+"/") {
-			return fmt.Errorf("reading what the node sends: %q was not asked for", header.Name)
-		}
 		switch header.Typeflag {
-		case tar.TypeDir, tar.TypeSymlink, tar.TypeReg:
-			err = unpackEntry(root, archive, header, renamed(header.Name))
-		case tar.TypeLink: // the same file under another name
-			_ = root.Remove(renamed(header.Name))
-			err = root.Link(renamed(header.Linkname), renamed(header.Name))
+		case tar.TypeDir, tar.TypeSymlink, tar.TypeReg, tar.TypeLink:
+			if err := to.unpack(archive, header); err != nil {
+				return fmt.Errorf("copying %q: %w", header.Name, err)
+			}
 		default:
 			if path.Clean(header.Name) == name {
 				return notCopied(name, "forewarm cp --help")
 			}
 			tellLeftOut(told, header.Name)
 		}
-		if err != nil {
-			return fmt.Errorf("copying %s: %w", header.Name, err)
-		}
 	}
 }
 
-func unpackEntry(root *os.Root, archive io.Reader, header *tar.Header, name string) error {
-	mode := fs.FileMode(header.Mode & 0o777) //nolint:gosec // nine bits
-	switch header.Typeflag {
-	case tar.TypeDir:
-		if err := root.MkdirAll(name, mode|0o700); err != nil {
-			return err
+// target is where an archive is unpacked.
+type target struct {
+	root *os.Root
+	name string // what the archive calls what was asked for
+	as   string // what that is called in the root
+}
+
+var errNotAsked = errors.New("it was not asked for")
+
+// pathOf is where an entry belongs: in what was asked for, and behind no link.
+func (t target) pathOf(entry string) (string, error) {
+	rest := path.Clean(entry)
+	if t.name != "." && rest != t.name {
+		var within bool
+		if rest, within = strings.CutPrefix(rest, t.name+"/"); !within {
+			return "", errNotAsked
 		}
-		return nil
-	case tar.TypeSymlink:
-		_ = root.Remove(name)
-		return root.Symlink(header.Linkname, name)
+	} else if t.name != "." {
+		rest = "."
 	}
-	if parent := filepath.Dir(name); parent != "." {
-		if err := root.MkdirAll(parent, 0o777); err != nil {
-			return err
+	if !filepath.IsLocal(filepath.FromSlash(rest)) {
+		return "", errNotAsked
+	}
+	name := filepath.Join(t.as, filepath.FromSlash(rest))
+	for parent := filepath.Dir(name); parent != "."; parent = filepath.Dir(parent) {
+		if info, err := t.root.Lstat(parent); err == nil && !info.IsDir() {
+			return "", fmt.Errorf("%q is no folder", parent)
 		}
 	}
-	part := name + partSuffix
-	file, err := root.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
+	return name, nil
+}
+
+func (t target) unpack(archive io.Reader, header *tar.Header) error {
+	name, err := t.pathOf(header.Name)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(file, archive) //nolint:gosec // as large as what the user copies
+	mode := fs.FileMode(header.Mode & 0o777) //nolint:gosec // nine bits
+	switch header.Typeflag {
+	case tar.TypeDir:
+		if info, err := t.root.Lstat(name); err == nil && !info.IsDir() {
+			return fmt.Errorf("%q is no folder", name)
+		}
+		return t.root.MkdirAll(name, mode|0o700)
+	case tar.TypeSymlink:
+		_ = t.root.Remove(name)
+		return t.root.Symlink(header.Linkname, name)
+	case tar.TypeLink: // the same file under another name
+		other, err := t.pathOf(header.Linkname)
+		if err != nil {
+			return err
+		}
+		_ = t.root.Remove(name)
+		return t.root.Link(other, name)
+	}
+	if parent := filepath.Dir(name); parent != "." {
+		if err := t.root.MkdirAll(parent, 0o777); err != nil {
+			return err
+		}
+	}
+	return unpackFile(t.root, archive, header, name)
+}
+
+// unpackFile writes a file beside its place, and moves it there once it is whole.
+func unpackFile(root *os.Root, archive io.Reader, header *tar.Header, name string) error {
+	part := name + partSuffix
+	_ = root.Remove(part)                                                                               // of a copy that was killed
+	file, err := root.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_EXCL, fs.FileMode(header.Mode&0o777)) //nolint:gosec
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, archive)
 	err = errors.Join(err, file.Close())
 	if err == nil {
 		err = root.Chtimes(part, header.ModTime, header.ModTime)

@@ -139,6 +139,10 @@ if [ -d "./$2" ] && [ ! -d "$part/$2" ]; then
 	echo "$2 is a folder, and is not replaced" >&2
 	exit 1
 fi
+if [ -e "./$2" ] && [ ! -f "./$2" ] && [ ! -d "./$2" ]; then
+	echo "$2 is neither file nor folder, and is not replaced" >&2
+	exit 1
+fi
 if [ -d "./$2" ] || ! mv -f -- "$part/$2" "./$2" 2>/dev/null; then
 	tar -cf - -C "$part" -- "$2" | tar -xf -
 fi`
@@ -212,6 +216,9 @@ func (c copying) download(ctx context.Context, where at, errs io.Writer) error {
 	if dir == "" {
 		dir = "."
 	}
+	if err := c.seeWhatIsHere(where); err != nil {
+		return err
+	}
 	to, as := filepath.Split(filepath.Clean(c.here))
 	if info, err := os.Stat(c.here); err == nil && info.IsDir() || c.folder {
 		to, as = c.here, name
@@ -235,6 +242,23 @@ func (c copying) download(ctx context.Context, where at, errs io.Writer) error {
 		return failed
 	}
 	return err
+}
+
+// seeWhatIsHere follows a link to what is to be replaced, and refuses to replace what is neither file nor folder, such
+// as a device.
+func (c *copying) seeWhatIsHere(where at) error {
+	if _, err := os.Lstat(c.here); err != nil { // nothing is, or it is told later why it cannot be seen
+		return nil
+	}
+	info, err := os.Stat(c.here)
+	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+		return exit.UsageErrorf(fmt.Sprintf("forewarm exec %s -- cat %s > %s", where.id, flags.Quote(c.there),
+			flags.Quote(c.here)), "%s is neither file nor folder: it is not replaced", c.here)
+	}
+	if c.here, err = filepath.EvalSymlinks(c.here); err != nil {
+		return fmt.Errorf("copying: %w", err)
+	}
+	return nil
 }
 
 func absolute(name string) string {

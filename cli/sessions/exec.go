@@ -128,7 +128,7 @@ func run(cmd *cobra.Command, where at, command wire.Command, terminal bool) erro
 		return suggestPath(explain(where, err), where, command)
 	}
 	if end.Reason != "" {
-		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "forewarm: "+end.Reason)
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "forewarm: "+format.Plain(end.Reason))
 	}
 	if end.ExitCode != 0 {
 		return &exit.StatusError{Code: end.ExitCode}

@@ -11,12 +11,14 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/client/session"
 	"github.com/forewarm/forewarm/contract"
@@ -32,6 +34,8 @@ func NewPortCommand(a *app.App) *cobra.Command {
 		Long: `Listen on 127.0.0.1, and carry each connection to a port of a node's loopback interface, through the daemon of
 the node, until Ctrl-C or the end of the allocation: a notebook or an inference server there can be used as if it ran
 here.
+
+Twelve connections are carried at a time; others wait until one of these ends.
 
 Programs of other holders on the node reach what listens there, too: give it a token or a password.
 
@@ -88,6 +92,8 @@ func forward(cmd *cobra.Command, where at, local, remote int) error {
 	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s is port %d of %s; Ctrl-C ends it\n", l.Addr(), remote, where.id)
 	var all sync.WaitGroup
 	defer all.Wait()
+	all.Go(func() { endWithAllocation(ctx, where, end) })
+	turns := make(chan struct{}, mostConnections)
 	for {
 		conn, err := l.Accept()
 		if cmd.Context().Err() != nil {
@@ -101,6 +107,12 @@ func forward(cmd *cobra.Command, where at, local, remote int) error {
 		}
 		all.Go(func() {
 			defer func() { _ = conn.Close() }()
+			select {
+			case turns <- struct{}{}:
+				defer func() { <-turns }()
+			case <-ctx.Done():
+				return
+			}
 			err := carry(ctx, where, conn, remote)
 			switch {
 			case err == nil || ctx.Err() != nil:
@@ -110,6 +122,30 @@ func forward(cmd *cobra.Command, where at, local, remote int) error {
 				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "forewarm: %s\n", describeConnection(err))
 			}
 		})
+	}
+}
+
+const (
+	// mostConnections are carried at a time, which is as many as a node carries for a holder: others wait.
+	mostConnections = 12
+	// lookEvery is how often it is looked whether the allocation is over: nobody may connect any more.
+	lookEvery = 15 * time.Second
+)
+
+// endWithAllocation ends the command once no connection can be had any more.
+func endWithAllocation(ctx context.Context, where at, end context.CancelCauseFunc) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := where.check(ctx); err != nil && isFinal(err) {
+			end(err)
+			return
+		}
 	}
 }
 
@@ -127,7 +163,7 @@ func describeListening(port int, err error) string {
 // describeConnection says why a connection was not carried: as the node does, if it was told.
 func describeConnection(err error) string {
 	if ended, ok := errors.AsType[*session.EndError](err); ok {
-		return ended.Error()
+		return format.Plain(ended.Error())
 	}
 	return httpx.DescribeFailure(err, "the control plane")
 }

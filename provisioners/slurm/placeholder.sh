@@ -77,13 +77,16 @@ prove() {
 }
 
 # keep_daemon keeps the node's daemon running, until the control plane does not believe it any
-# more. What it knows goes with the job.
+# more. What it knows goes with the job, whose cancellation reaches this shell as well as the daemon.
 keep_daemon() {
+	cancelled=
+	trap 'cancelled=yes' TERM
 	folder=$(mktemp -d "${TMPDIR:-/tmp}/forewarm-node-XXXXXX") || return
-	while :; do
+	[ "$(id -u)" -ne 0 ] || chmod 0711 "$folder" # the holders' users pass it on the way to their own
+	while [ -z "$cancelled" ]; do
 		printf '%s' "$join_token" | daemon
 		case $? in 0 | 2 | 4) break ;; esac
-		sleep 5
+		[ -n "$cancelled" ] || sleep 5
 	done
 	rm -rf "$folder"
 }
