@@ -48,7 +48,7 @@ bin/forewarm bin/forewarm-sim: bin/%:
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o $@ ./cmd/$*
 
 # With a C compiler it asks NVIDIA's library, which it loads when it runs; without one it asks
-# nvidia-smi, as the release builds do that run anywhere.
+# nvidia-smi, as the static release builds do that run anywhere.
 .PHONY: bin/forewarm-node
 bin/forewarm-node:
 	@CGO_ENABLED=$$(command -v $${CC:-cc} >/dev/null && echo 1 || echo 0) scripts/with-empty-tmp \
@@ -57,11 +57,8 @@ bin/forewarm-node:
 
 VERSION ?= dev
 .PHONY: release/node
-release/node: ## build static bin/forewarm-node-linux-{amd64,arm64} (VERSION=1.2.3), which ask nvidia-smi, and their checksums
-	@for arch in amd64 arm64; do \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -p 2 -tags $(TAGS) -trimpath \
-			-ldflags "-s -w -X main.version=$(VERSION)" -o bin/forewarm-node-linux-$$arch ./cmd/forewarm-node; done
-	@cd bin && sha256sum forewarm-node-linux-amd64 forewarm-node-linux-arm64 | tee forewarm-node.sha256
+release/node: ## build bin/forewarm-node-linux-{amd64,arm64} with NVML where C compilers are, static ones beside them, and checksums (VERSION=1.2.3)
+	@scripts/with-empty-tmp scripts/release-node "$(VERSION)" "$(TAGS)"
 
 .PHONY: test
 test: ## run every test that needs no service (RACE=-race for the race detector)

@@ -18,7 +18,8 @@ type Daemon struct {
 // DaemonPrograms are what the control plane hands out of the daemon, by the architecture as Go
 // calls it. Zero ones: it hands out none.
 type DaemonPrograms struct {
-	AMD64, ARM64 DaemonProgram
+	AMD64, ARM64             DaemonProgram
+	StaticAMD64, StaticARM64 DaemonProgram // for machines on which the others do not run
 }
 
 // DaemonDownloader is a DaemonStarter whose machines download the daemon.

@@ -52,8 +52,8 @@ func systemOperations() []huma.Operation {
 // downloadOperation describes what a machine without a key downloads.
 func downloadOperation() huma.Operation {
 	op := systemOperation("/download/{file}", "download",
-		"A program that this installation hands out: forewarm-node-linux-amd64, forewarm-node-linux-arm64, "+
-			"forewarm-node.sha256", "application/octet-stream", nobody)
+		"A program that this installation hands out: forewarm-node-linux-amd64, forewarm-node-static-linux-amd64, "+
+			"the same of arm64, forewarm-node.sha256", "application/octet-stream", nobody)
 	text := &huma.Schema{Type: huma.TypeString}
 	op.Parameters = []*huma.Param{{Name: "file", In: "path", Required: true, Schema: text},
 		{Name: "Range", In: "header", Description: "The part that is wanted, as in RFC 9110", Schema: text}}

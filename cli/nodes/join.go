@@ -82,7 +82,8 @@ var (
 
 const joinText = `# On the node, as root, until %[1]s. The token works once.
 # forewarm-node is the program that make bin/forewarm-node builds, or what the control plane hands out,
-# if it does, under /download/forewarm-node-linux-amd64 (or -arm64).
+# if it does, under /download/forewarm-node-linux-amd64 (or -arm64), and, where that does not run, under
+# /download/forewarm-node-static-linux-amd64.
 install -m 0755 forewarm-node /usr/local/bin/
 forewarm-node run --url %[2]s --node %[3]s --token-file - <<'TOKEN'
 %[4]s

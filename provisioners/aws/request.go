@@ -128,7 +128,8 @@ func longestSpec() provisioners.Spec {
 	long := strings.Repeat("x", 128)
 	program := provisioners.DaemonProgram{URL: "https://" + long, SHA256: long[:64]}
 	return provisioners.Spec{NodeID: long[:32], Daemon: provisioners.Daemon{URL: "https://" + long,
-		Token: provisioners.JoinToken(long), Programs: provisioners.DaemonPrograms{AMD64: program, ARM64: program}}}
+		Token: provisioners.JoinToken(long), Programs: provisioners.DaemonPrograms{AMD64: program, ARM64: program,
+			StaticAMD64: program, StaticARM64: program}}}
 }
 
 // image is what the request needs to know of a machine image, which never

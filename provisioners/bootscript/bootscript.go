@@ -1,6 +1,7 @@
 // Package bootscript is the script that brings the node's daemon onto a new machine: it
 // installs a unit of systemd, which downloads the daemon from the control plane and keeps it
-// running. The machine needs systemd, and for a download curl and sha256sum.
+// running. The machine needs systemd, and for a download curl and sha256sum. Where the first build
+// of the daemon does not run, the machine takes the static one.
 //
 // The script holds the node's join token. Whoever may read what a machine was made with can
 // read it, until the daemon has joined and the token is spent.
@@ -66,16 +67,22 @@ func Render(from Source, nodeID string, d provisioners.Daemon) (string, error) {
 	return strings.Replace(whole, "# FETCH\n", strings.Replace(fetch, "# PROGRAMS\n", programs, 1), 1), nil
 }
 
-// renderPrograms are the cases of the script that downloads, one for each program.
+// renderPrograms are the cases of the script that downloads, one for each architecture of which
+// there is a program.
 func renderPrograms(programs provisioners.DaemonPrograms) string {
 	var cases strings.Builder
 	for _, p := range []struct {
-		machine string // as uname calls it
-		provisioners.DaemonProgram
-	}{{"x86_64", programs.AMD64}, {"aarch64", programs.ARM64}} {
-		if p.URL != "" {
-			fmt.Fprintf(&cases, "%s)\n\turl=%s\n\tsum=%s\n\t;;\n", p.machine, quote(p.URL), quote(p.SHA256))
+		machine       string // as uname calls it
+		first, static provisioners.DaemonProgram
+	}{{"x86_64", programs.AMD64, programs.StaticAMD64}, {"aarch64", programs.ARM64, programs.StaticARM64}} {
+		if p.first.URL == "" {
+			p.first, p.static = p.static, provisioners.DaemonProgram{}
 		}
+		if p.first.URL == "" {
+			continue
+		}
+		fmt.Fprintf(&cases, "%s)\n\turl=%s\n\tsum=%s\n\tstatic_url=%s\n\tstatic_sum=%s\n\t;;\n", p.machine,
+			quote(p.first.URL), quote(p.first.SHA256), quote(p.static.URL), quote(p.static.SHA256))
 	}
 	return cases.String()
 }

@@ -25,7 +25,7 @@ fetch() {
 	cat >"$units/forewarm-node.service.d/fetch.conf" <<'FOREWARM_END'
 [Service]
 ExecStartPre=+/usr/local/sbin/forewarm-node-fetch
-TimeoutStartSec=10min
+TimeoutStartSec=20min
 FOREWARM_END
 	cat >"$root/usr/local/sbin/forewarm-node-fetch" <<'FOREWARM_END'
 # FETCH

@@ -149,6 +149,78 @@ func TestOnlyTheProgramThatWasPinnedIsTaken(t *testing.T) {
 	require.Contains(t, output, "has no forewarm-node for riscv64")
 }
 
+// A machine that does not run the build for glibc takes the static one, each by its own sum.
+func TestAMachineTakesTheBuildThatRunsThere(t *testing.T) {
+	t.Parallel()
+	const runs, static = "#!/bin/sh\necho \"with NVML, asked for its $1\"\n", "#!/bin/sh\necho static\n"
+	for name, c := range map[string]struct{ first, takes, says string }{
+		"both run":            {runs, runs, "asked for its version"},
+		"no loader is there":  {"#!/lib/no-loader\n", static, "taking the static one"},
+		"its glibc is older":  {"#!/bin/sh\necho GLIBC_2.34 not found >&2\nexit 1\n", static, "GLIBC_2.34 not found"},
+		"it is not a program": {"\x7fELF", static, "taking the static one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			d, exchange := handOut(t, c.first)
+			other, exchangeStatic := handOut(t, static)
+			d.Programs.StaticAMD64 = other.Programs.AMD64
+			script, err := bootscript.Render(bootscript.Download, "nod_1", d)
+			require.NoError(t, err)
+			output, err := m.run(script, "")
+			require.NoError(t, err, output)
+
+			exchange("another")
+			output, err = m.run("", fetcher)
+			require.Error(t, err)
+			require.Contains(t, output, "another program than when")
+			exchange(c.first)
+			if c.takes == static {
+				exchangeStatic("another")
+				output, err = m.run("", fetcher)
+				require.Error(t, err)
+				require.Contains(t, output, "another program than when")
+			}
+			left, err := filepath.Glob(filepath.Join(m.root, program+"*"))
+			require.NoError(t, err)
+			require.Empty(t, left, "what was not pinned is not taken")
+
+			exchangeStatic(static)
+			output, err = m.run("", fetcher)
+			require.NoError(t, err, output)
+			require.Contains(t, output, c.says)
+			got, mode := m.read(program)
+			require.Equal(t, c.takes, got)
+			require.Equal(t, os.FileMode(0o755), mode)
+
+			exchange("") // the control plane is away when the machine is booted anew
+			exchangeStatic("")
+			output, err = m.run("", fetcher)
+			require.NoError(t, err, output)
+		})
+	}
+}
+
+// Where only one build is handed out, it is taken, whichever it is.
+func TestAMachineTakesTheOnlyBuild(t *testing.T) {
+	t.Parallel()
+	for _, static := range []bool{false, true} {
+		m := newMachine(t)
+		d, _ := handOut(t, "the daemon")
+		if static {
+			d.Programs.StaticAMD64, d.Programs.AMD64 = d.Programs.AMD64, provisioners.DaemonProgram{}
+		}
+		script, err := bootscript.Render(bootscript.Download, "nod_1", d)
+		require.NoError(t, err)
+		output, err := m.run(script, "")
+		require.NoError(t, err, output)
+		output, err = m.run("", fetcher)
+		require.NoError(t, err, output)
+		got, _ := m.read(program)
+		require.Equal(t, "the daemon", got)
+	}
+}
+
 func TestAnImageThatHasTheDaemon(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

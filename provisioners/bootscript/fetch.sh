@@ -1,6 +1,6 @@
 #!/bin/sh
-# Brings forewarm-node from the control plane that made this machine, and takes no other
-# program than the one whose sum it was given. systemd tries it again when it fails.
+# Brings forewarm-node from the control plane that made this machine: the static build where the
+# other one does not run. It takes no program whose sum it was not given. systemd tries it again when it fails.
 set -eu
 umask 022
 program=${FOREWARM_ROOT:-}/usr/local/bin/forewarm-node
@@ -12,20 +12,29 @@ case $(uname -m) in
 	;;
 esac
 
-is_asked_for() {
-	echo "$sum  $1" | sha256sum -c >/dev/null 2>&1
+has_sum() {
+	[ -n "$2" ] && echo "$2  $1" | sha256sum -c >/dev/null 2>&1
 }
 
-if [ -x "$program" ] && is_asked_for "$program"; then
+# download takes what a URL hands out if it has a sum, and makes it a program.
+download() {
+	curl --fail --silent --show-error --max-time 540 --output "$part" "$1"
+	if ! has_sum "$part" "$2"; then
+		echo "what $1 hands out is another program than when this machine was asked for" >&2
+		exit 1
+	fi
+	chmod 0755 "$part"
+}
+
+if [ -x "$program" ] && { has_sum "$program" "$sum" || has_sum "$program" "$static_sum"; }; then
 	exit 0
 fi
 mkdir -p "$(dirname "$program")"
 part=$(mktemp "$program.XXXXXX")
 trap 'rm -f "$part"' EXIT
-curl --fail --silent --show-error --max-time 540 --output "$part" "$url"
-if ! is_asked_for "$part"; then
-	echo "what $url hands out is another program than when this machine was asked for" >&2
-	exit 1
+download "$url" "$sum"
+if [ -n "$static_url" ] && ! "$part" version; then
+	echo "the build with NVML does not run here: taking the static one, which asks nvidia-smi" >&2
+	download "$static_url" "$static_sum"
 fi
-chmod 0755 "$part"
 mv -f "$part" "$program"

@@ -145,8 +145,8 @@ func checkDaemonStarters(a *app, at string, programs provisioners.DaemonPrograms
 		switch {
 		case !ok || !d.DownloadsDaemons():
 		case programs == provisioners.DaemonPrograms{}:
-			return a.cfg.valueError(key, fmt.Sprintf("has machines download the daemon, and %s has neither %s nor %s",
-				a.cfg.downloadDir(), nodeAMD64, nodeARM64), "build them with make release/node, or set server.download_dir")
+			return a.cfg.valueError(key, fmt.Sprintf("has machines download the daemon, and %s has no build of it, such as %s",
+				a.cfg.downloadDir(), nodeAMD64), "build them with make release/node, or set server.download_dir")
 		case !strings.HasPrefix(at, "https://"):
 			return a.cfg.valueError(key, "has other machines download the daemon, and send it a key, from "+at,
 				"set server.public_url to an https:// address")

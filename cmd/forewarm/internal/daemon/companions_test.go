@@ -42,15 +42,19 @@ func TestMachinesDownloadWhatIsHandedOut(t *testing.T) {
 	require.ErrorContains(t, checkDaemonStarters(a, at, provisioners.DaemonPrograms{}), "make release/node")
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, nodeARM64), []byte("program"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, nodeStaticARM64), []byte("static"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600))
 	programs, err := a.cfg.findDaemonPrograms(at)
 	require.NoError(t, err)
-	require.Equal(t, provisioners.DaemonPrograms{ARM64: provisioners.DaemonProgram{
-		URL:    "https://forewarm.example/download/forewarm-node-linux-arm64",
-		SHA256: "1310ca2c8932dbd118668bd97442558a3e1f546b5e15c69699dfbd6024f548d8"}}, programs)
+	require.Equal(t, provisioners.DaemonPrograms{
+		ARM64: provisioners.DaemonProgram{URL: "https://forewarm.example/download/forewarm-node-linux-arm64",
+			SHA256: "1310ca2c8932dbd118668bd97442558a3e1f546b5e15c69699dfbd6024f548d8"},
+		StaticARM64: provisioners.DaemonProgram{URL: "https://forewarm.example/download/forewarm-node-static-linux-arm64",
+			SHA256: "2053dbbf6ec7135c4e994d3464c478db6f48d3ca21052c8f44915edc96e02c39"}}, programs)
 	found, err := a.cfg.findDownloads()
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{nodeARM64: filepath.Join(dir, nodeARM64)}, found, "nothing else")
+	require.Equal(t, map[string]string{nodeARM64: filepath.Join(dir, nodeARM64),
+		nodeStaticARM64: filepath.Join(dir, nodeStaticARM64)}, found, "nothing else")
 	require.NoError(t, checkDaemonStarters(a, at, programs))
 	require.ErrorContains(t, checkDaemonStarters(a, "http://10.0.0.1:8787", programs), "https://")
 }

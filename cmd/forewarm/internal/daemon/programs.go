@@ -16,9 +16,11 @@ import (
 
 // The builds of the daemon that an installation hands out, as make release/node names them.
 const (
-	nodeAMD64 = "forewarm-node-linux-amd64"
-	nodeARM64 = "forewarm-node-linux-arm64"
-	nodeSums  = "forewarm-node.sha256"
+	nodeAMD64       = "forewarm-node-linux-amd64"
+	nodeARM64       = "forewarm-node-linux-arm64"
+	nodeStaticAMD64 = "forewarm-node-static-linux-amd64"
+	nodeStaticARM64 = "forewarm-node-static-linux-arm64"
+	nodeSums        = "forewarm-node.sha256"
 )
 
 // downloadDir is where the programs are that GET /download/ hands out: as configured, or
@@ -37,7 +39,7 @@ func (c Config) downloadDir() string {
 // findDownloads are the paths of those that are there, by name.
 func (c Config) findDownloads() (map[string]string, error) {
 	found := map[string]string{}
-	for _, name := range []string{nodeAMD64, nodeARM64, nodeSums} {
+	for _, name := range []string{nodeAMD64, nodeARM64, nodeStaticAMD64, nodeStaticARM64, nodeSums} {
 		path := filepath.Join(c.downloadDir(), name)
 		info, err := os.Stat(path)
 		switch {
@@ -48,7 +50,7 @@ func (c Config) findDownloads() (map[string]string, error) {
 		}
 	}
 	if c.Server.DownloadDir != "" && len(found) == 0 {
-		return nil, c.valueError("server.download_dir", fmt.Sprintf("has neither %s nor %s", nodeAMD64, nodeARM64),
+		return nil, c.valueError("server.download_dir", "has no build of the daemon, such as "+nodeAMD64,
 			"build them with make release/node")
 	}
 	return found, nil
@@ -62,8 +64,10 @@ func (c Config) findDaemonPrograms(at string) (provisioners.DaemonPrograms, erro
 		return provisioners.DaemonPrograms{}, err
 	}
 	var programs provisioners.DaemonPrograms
-	for name, program := range map[string]*provisioners.DaemonProgram{nodeAMD64: &programs.AMD64,
-		nodeARM64: &programs.ARM64} {
+	for name, program := range map[string]*provisioners.DaemonProgram{
+		nodeAMD64: &programs.AMD64, nodeStaticAMD64: &programs.StaticAMD64,
+		nodeARM64: &programs.ARM64, nodeStaticARM64: &programs.StaticARM64,
+	} {
 		path, there := found[name]
 		if !there {
 			continue
