@@ -3,9 +3,12 @@
 package main_test
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -31,5 +34,10 @@ nohup sleep 1000 >/dev/null 2>&1 & echo $!`)
 	require.Equal(t, "", enter("second", "ls -A"))
 	require.Contains(t, h.say(t, 0, "events", "--last", "0"), "allocation.cleaned")
 	h.say(t, 0, "release", "second")
+	node := regexp.MustCompile(`nod_\w+`).FindString(h.say(t, 0, "nodes", "list"))
+	h.say(t, 0, "nodes", "drain", node)
+	folder, _, _ := strings.Cut(lines[1], "/state-holds/") // the daemon's, which goes with the placeholder
+	require.Contains(t, filepath.Base(folder), "forewarm-node-")
+	require.Eventually(t, func() bool { _, err := os.Stat(folder); return os.IsNotExist(err) }, time.Minute, time.Second)
 	require.Zero(t, p.stop(t, ending), p.errors.String())
 }
