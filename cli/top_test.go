@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,56 @@ func TestTopOfSharedGPUs(t *testing.T) {
 	require.Regexp(t, `mean use 50% of 2 that report, 80\.0G of 160\.0G used`, out)
 	require.Regexp(t, `(?m) SIM 0::0 +100% .* mine `, out)
 	require.Regexp(t, `(?m) SIM 0::1 +100% .* - +- +\$1\.60$`, out)
+}
+
+// Keys sort what is shown, and an outage of the control plane ends nothing.
+func TestTopSortsAndIsPatient(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.mustRun("pools", "create", "lab", "--provisioner", "sim", "--model", "a100-80g", "--instance-type", "sim-4xa100",
+		"--gpus-per-node", "4", "--memory", "80", "--max-nodes", "1", "--price", "12.80", "--simulated")
+	w.mustRun("allocate", "--gpus", "4", "--pool", "lab", "--name", "all", "--for", "2h", "--wait")
+	w.joinDaemon("simulated")
+	away := false
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if away {
+			panic(http.ErrAbortHandler) // the connection breaks
+		}
+		w.server.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(front.Close)
+	w.env["FOREWARM_API"] = front.URL
+	keys, typist := io.Pipe()
+	pauses := 0
+	ctx, stop := context.WithCancel(t.Context())
+	w.onPause = func() {
+		switch pauses++; pauses {
+		case 1:
+			for _, key := range "i," { // who reads the second has heeded the first
+				_, err := typist.Write([]byte{byte(key)})
+				require.NoError(t, err)
+			}
+		case 2:
+			away = true
+		case 3:
+			away = false
+		case 4:
+			stop()
+		}
+	}
+	w.terminal = true
+	root := w.newRoot()
+	root.SetArgs([]string{"top"})
+	root.SetIn(keys)
+	var shown, errs strings.Builder
+	root.SetOut(&shown)
+	root.SetErr(&errs)
+	require.Equal(t, exit.Interrupt, Execute(ctx, root))
+	require.Contains(t, errs.String(), "; it is looked at again")
+	looks := strings.Split(shown.String(), "\x1b[H\x1b[2J")
+	require.Len(t, looks, 4)
+	require.Regexp(t, `(?s) SIM 0 .* SIM 1 `, looks[1])
+	require.Regexp(t, `(?s) SIM 1 .* SIM 0 `, looks[2], "what does nothing costs most")
 }
 
 // A terminal hands q on without Enter, and is afterwards as it was.

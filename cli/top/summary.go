@@ -58,8 +58,7 @@ func (t *totals) add(r row) {
 		t.unhealthy++
 	}
 	if c := r.IdleCostPerHour; c != nil {
-		amount, _ := strconv.ParseFloat(c.Amount, 64)
-		t.idle, t.currency = t.idle+amount, c.Currency
+		t.idle, t.currency = t.idle+r.idleCost(), c.Currency
 	}
 	if r.Seen == nil || r.Share != nil && *r.Share > 0 { // what a GPU does is told of each share
 		return

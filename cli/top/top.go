@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +21,7 @@ import (
 	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
 )
 
 // row is one GPU with what is known of its node and its holder.
@@ -39,7 +42,8 @@ func NewCommand(a *app.App) *cobra.Command {
 		Long: "Watch nodes and GPUs: use, memory, temperature, power, holder, lease, cost of idling.\n\n" +
 			"Figures come from the daemons on nodes (docs/node.md); without one there is a dash. IDLE $/H is what a GPU " +
 			"costs an hour that nobody holds, or that its holder does not use. SIM marks GPUs that are simulated. What is on " +
-			"a node that is being removed is left out, unless somebody holds it. q or Ctrl-C quits.",
+			"a node that is being removed is left out, unless somebody holds it.\n\nKeys sort while it runs: u by use, m by memory, t by temperature, h by " +
+			"holder, i by cost of idling, n by node again. q or Ctrl-C quits.",
 		Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			streams := a.Flags.Output == output.JSONLines || a.Flags.Output == output.Table
@@ -51,7 +55,7 @@ func NewCommand(a *app.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			w := watcher{app: a, cmd: cmd, api: api, pool: pool}
+			w := watcher{app: a, cmd: cmd, api: api, pool: pool, order: &atomic.Int32{}}
 			if once {
 				return w.show(cmd.Context(), false)
 			}
@@ -69,6 +73,8 @@ type watcher struct {
 	cmd  *cobra.Command
 	api  *client.Client
 	pool string
+	// order is the key typed last by which rows are sorted; 0: by node.
+	order *atomic.Int32
 }
 
 // repeat shows it until the person has enough.
@@ -78,14 +84,19 @@ func (w watcher) repeat(every time.Duration) error {
 	live := w.app.Terminal(w.cmd.OutOrStdout())
 	if in := w.cmd.InOrStdin(); w.app.Terminal(in) {
 		defer readKeys(in)()
-		go awaitQuit(in, stop)
+		go w.heed(in, stop)
 	}
-	for {
-		if err := w.show(ctx, live); err != nil {
-			if ctx.Err() != nil && w.cmd.Context().Err() == nil {
-				return nil
-			}
+	for shown := false; ; {
+		err := w.show(ctx, live)
+		switch {
+		case err == nil:
+			shown = true
+		case ctx.Err() != nil && w.cmd.Context().Err() == nil:
+			return nil // q
+		case !shown || ctx.Err() != nil || !client.IsTransient(err):
 			return err
+		default: // whoever watches wants to see it come back
+			w.app.Say(w.cmd, format.Plain(httpx.DescribeFailure(err, "the control plane"))+"; it is looked at again")
 		}
 		if err := w.app.Pause(ctx, every); err != nil {
 			if w.cmd.Context().Err() == nil {
@@ -96,17 +107,48 @@ func (w watcher) repeat(every time.Duration) error {
 	}
 }
 
-// awaitQuit calls stop when q is typed.
-func awaitQuit(in io.Reader, stop func()) {
+// orders are by what the rows are sorted when a key is typed: the largest first.
+var orders = map[byte]func(a, b row) int{
+	'u': func(a, b row) int { return byFigure(a, b, usage) },
+	't': func(a, b row) int { return byFigure(a, b, temperature) },
+	'm': func(a, b row) int { return byFigure(a, b, func(s contract.GPUSeen) *int { return s.MemoryUsedMiB }) },
+	'h': func(a, b row) int { return cmp.Compare(b.AllocationID, a.AllocationID) },
+	'i': func(a, b row) int { return cmp.Compare(b.idleCost(), a.idleCost()) },
+}
+
+func byFigure(a, b row, of func(contract.GPUSeen) *int) int {
+	figure := func(r row) int {
+		if r.Seen == nil || of(*r.Seen) == nil {
+			return -1
+		}
+		return *of(*r.Seen)
+	}
+	return cmp.Compare(figure(b), figure(a))
+}
+
+// idleCost is what the GPU costs an hour for nothing; 0: it does something, or has no price.
+func (r row) idleCost() float64 {
+	if r.IdleCostPerHour == nil {
+		return 0
+	}
+	amount, _ := strconv.ParseFloat(r.IdleCostPerHour.Amount, 64)
+	return amount
+}
+
+// heed sorts as the keys say that are typed, and calls stop when q is.
+func (w watcher) heed(in io.Reader, stop func()) {
 	keys := bufio.NewReader(in)
 	for {
 		key, err := keys.ReadByte()
 		if err != nil {
 			return
 		}
-		if key == 'q' || key == 'Q' {
+		if key |= 0x20; key == 'q' { // a small letter
 			stop()
 			return
+		}
+		if _, known := orders[key]; known || key == 'n' {
+			w.order.Store(int32(key))
 		}
 	}
 }
@@ -116,6 +158,9 @@ func (w watcher) show(ctx context.Context, live bool) error {
 	rows, err := w.read(ctx)
 	if err != nil {
 		return err
+	}
+	if order := orders[byte(w.order.Load())]; order != nil { //nolint:gosec // it was a byte
+		slices.SortStableFunc(rows, order)
 	}
 	if w.app.Flags.Output != output.Table {
 		return output.List(w.app, w.cmd, view, rows)
