@@ -26,3 +26,6 @@ var LeadsTheMachine = leadsTheMachine
 func EachName(ctx context.Context, f *os.File, do func(name string)) error {
 	return eachName(ctx, f, do)
 }
+
+// UnboundPinning is unboundPinning.
+var UnboundPinning = unboundPinning

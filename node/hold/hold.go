@@ -141,8 +141,8 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 		return nil, err
 	}
 	if k.ownUsers = canSwitchUser(cfg.Dir); k.ownUsers {
-		if err := boundProcesses(); err != nil {
-			return nil, fmt.Errorf("bounding the processes of holds: %w", err)
+		if err := boundWork(); err != nil {
+			return nil, fmt.Errorf("bounding the work of holds: %w", err)
 		}
 	}
 	if k.cgroups, err = k.findCgroups(); err != nil {

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -14,10 +15,10 @@ const (
 	mostProcesses   = 65536
 )
 
-// boundProcesses bounds the processes and threads of each user that this one starts work as,
+// boundWork bounds the processes and threads of each user that this one starts work as,
 // to a quarter of what the machine takes: one holder's mistake must not stop all others. The
 // kernel counts by user and exempts root, so that the daemon itself goes on.
-func boundProcesses() error {
+func boundWork() error {
 	most := uint64(mostProcesses)
 	for _, file := range []string{"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"} {
 		text, err := os.ReadFile(file) //nolint:gosec // one of two
@@ -36,7 +37,20 @@ func boundProcesses() error {
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 		return err
 	}
-	return forbidHiddenQueues()
+	return errors.Join(unboundPinning(), forbidHiddenQueues())
+}
+
+// unboundPinning lets work pin as much memory as it has, which RDMA does with its buffers: the bound of its memory counts
+// that, too. A daemon that may not raise the limit leaves it as high as it may be.
+func unboundPinning() error {
+	if unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}) == nil {
+		return nil
+	}
+	var now unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &now); err != nil {
+		return err
+	}
+	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: now.Max, Max: now.Max})
 }
 
 // queueFolder is where POSIX message queues are files.

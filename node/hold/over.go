@@ -54,7 +54,8 @@ func readOver(path string, now time.Time) (overList, error) {
 	if err := lines.Err(); err != nil {
 		return o, fmt.Errorf("reading which holds are over: %w", err)
 	}
-	return o, o.rewrite(now)
+	_ = o.rewrite(now) // where there is no room, the daemon goes on with what it has read
+	return o, nil
 }
 
 // has reports whether a hold is over.
