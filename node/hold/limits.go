@@ -40,8 +40,8 @@ func boundWork() error {
 	return errors.Join(unboundPinning(), forbidHiddenQueues())
 }
 
-// unboundPinning lets work pin as much memory as it has, which RDMA does with its buffers: the bound of its memory counts
-// that, too. A daemon that may not raise the limit leaves it as high as it may be.
+// unboundPinning lets work pin as much memory as it has, which RDMA does with its buffers: the bound of its memory
+// counts that, too. A daemon that may not raise the limit leaves it as high as it may be.
 func unboundPinning() error {
 	if unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}) == nil {
 		return nil

@@ -114,8 +114,8 @@ func (l Fleet) AuthenticateNode(ctx context.Context, id string) (ledger.NodeCred
 	return c, err
 }
 
-// CheckDaemon returns what is known of the daemon of the actor's node, without what it said, or ErrDenied if the key with
-// which it came is not the daemon's any more, or the node is over.
+// CheckDaemon returns what is known of the daemon of the actor's node, without what it said, or ErrDenied if the key
+// with which it came is not the daemon's any more, or the node is over.
 func (l Fleet) CheckDaemon(ctx context.Context, actor ledger.Actor) (known ledger.DaemonState, err error) {
 	err = l.Store.Read(ctx, func(r ledger.Reader) error {
 		work, err := r.WorkOn(actor.NodeID)
