@@ -4,7 +4,10 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
 )
@@ -72,6 +75,18 @@ func (c *Client) QuarantineNode(ctx context.Context, id string) (contract.Node, 
 // GPU reads a device of a live node by its UUID.
 func (c *Client) GPU(ctx context.Context, uuid string) (contract.GPU, error) {
 	return callFor[contract.GPU](ctx, c, call{method: http.MethodGet, path: []string{"gpus", uuid}})
+}
+
+// GPUHistory reads what a device of a live node did since a time, a day ago at most and where that is zero, in steps
+// of a multiple of five minutes, up to a day. It is what the server that answers was told: see Complete and Elsewhere.
+func (c *Client) GPUHistory(ctx context.Context, uuid string, since time.Time,
+	step time.Duration) (contract.GPUHistory, error) {
+	q := url.Values{"step_seconds": {strconv.FormatInt(int64(step/time.Second), 10)}}
+	if !since.IsZero() {
+		q.Set("since", since.UTC().Format(time.RFC3339Nano))
+	}
+	return callFor[contract.GPUHistory](ctx, c, call{method: http.MethodGet, path: []string{"gpus", uuid, "history"},
+		query: q})
 }
 
 // GPUs lists the devices of live nodes, by node and index.

@@ -164,6 +164,28 @@ type GPUSeen struct {
 	BurnIn   *BurnIn          `json:"burn_in,omitempty"`
 }
 
+// GPUHistory is what a GPU did in the last day at most, as its node's daemon told one server. The day of a share
+// is that of its GPU.
+type GPUHistory struct {
+	UUID        string           `json:"uuid"`
+	Simulated   bool             `json:"simulated" doc:"No figure is real."`
+	Since       time.Time        `json:"since" doc:"What is told begins here: as asked, a day ago, or with the hold."`
+	StepSeconds int64            `json:"step_seconds"`
+	Complete    bool             `json:"complete"`
+	Elsewhere   bool             `json:"elsewhere"`
+	Items       []GPUHistoryStep `json:"items" nullable:"false"`
+}
+
+// GPUHistoryStep is what a GPU did in one step. A figure that did not come in it is left out.
+type GPUHistoryStep struct {
+	Start             time.Time `json:"start"`
+	UtilizationMean   *int      `json:"utilization_percent_mean,omitempty" minimum:"0" maximum:"100"`
+	UtilizationMax    *int      `json:"utilization_percent_max,omitempty" minimum:"0" maximum:"100"`
+	MemoryUsedMiBMean *int      `json:"memory_used_mib_mean,omitempty" minimum:"0"`
+	TemperatureMax    *int      `json:"temperature_celsius_max,omitempty"`
+	PowerMean         *float64  `json:"power_watts_mean,omitempty" minimum:"0"`
+}
+
 const isolationTag = `doc:"How well the node keeps a holder from others' work. devices: each holder's has a user of ` +
 	`its own, and can open no GPU but its own; user: it has a user of its own; environment: all have the daemon's, and ` +
 	`are told their GPUs; left out: it takes no sessions."`
@@ -186,6 +208,12 @@ var nodeDaemonTags = tags{
 	"LookGPU.BurnIn":        burnInTag,
 	"GPUSeen.BurnIn":        burnInTag,
 	"NodeLook.Source":       `doc:"simulated: no figure is real; none: the look failed."`,
+	"GPUHistory.Complete": `doc:"The server that answers was told something in each five minutes since. Each server ` +
+		`keeps in memory what it was told itself, until it ends."`,
+	"GPUHistory.Elsewhere": `doc:"The node's daemon has reported to another server since it did to this one, which ` +
+		`has what is missing here."`,
+	"GPUHistory.Items": `doc:"In order, one for each step from the first on of which the server was told. One in which ` +
+		`nothing came has no figures."`,
 	"Heartbeat.Epoch": `doc:"When the daemon began, in milliseconds since its machine booted: of two daemons with one ` +
 		`identity the later one is believed."`,
 	"Heartbeat.Clears": `doc:"The clears that the daemon was last told, and has followed."`,

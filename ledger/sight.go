@@ -70,6 +70,19 @@ func (s Sight) Devices(p PoolState, now time.Time) []Device {
 	return out
 }
 
+// DeviceSince returns from when on it may be told what a device did that is seen: zero where
+// all is seen, else when it was handed to whoever holds it; not ok: of a device that is not
+// seen, nothing.
+func (s Sight) DeviceSince(d Device) (since time.Time, ok bool) {
+	if s.Open {
+		return time.Time{}, true
+	}
+	if d.Holder == nil {
+		return time.Time{}, false
+	}
+	return d.Holder.ActiveAt, true
+}
+
 // seenPlaces are the slots on which the scope holds something or has it booked.
 func (s Sight) seenPlaces(r Reader) ([]Place, error) {
 	var out []Place

@@ -35,7 +35,8 @@ var gpuView = output.View[contract.GPU]{
 
 // NewCommand is the command gpus.
 func NewCommand(a *app.App) *cobra.Command {
-	return app.NewGroupCommand("gpus", "See GPUs and who holds them", newListCommand(a), newShowCommand(a))
+	return app.NewGroupCommand("gpus", "See GPUs, who holds them and what they did",
+		newListCommand(a), newShowCommand(a), newHistoryCommand(a))
 }
 
 // burnInText is what came of the test of a GPU's memory.

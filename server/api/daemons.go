@@ -152,13 +152,19 @@ func encodeDaemon(said telemetry.Said, state telemetry.State) *contract.NodeDaem
 		Unbounded: said.Look.Unbounded, Containers: said.Look.Containers}
 }
 
+// findSaid is what was said of a device of a node.
+func findSaid(said telemetry.Said, n node.Node, uuid string, index int) (contract.LookGPU, bool) {
+	g, ok := said.GPU(uuid)
+	if simulated := said.Look.Source == "simulated"; !ok && simulated && n.Simulated && index < len(said.Look.GPUs) {
+		return said.Look.GPUs[index], true // each side makes up UUIDs of its own
+	}
+	return g, ok
+}
+
 // addSeen adds to a device what the daemon of its node says of it. What a silent one said
 // last is shown with its time, and says nothing of the health.
 func addSeen(out *contract.GPU, n node.Node, said telemetry.Said, state telemetry.State) {
-	g, ok := said.GPU(out.UUID)
-	if simulated := said.Look.Source == "simulated"; !ok && simulated && n.Simulated && out.Index < len(said.Look.GPUs) {
-		g, ok = said.Look.GPUs[out.Index], true // each side makes up UUIDs of its own
-	}
+	g, ok := findSaid(said, n, out.UUID, out.Index)
 	if state == telemetry.None || !ok {
 		return
 	}

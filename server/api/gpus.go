@@ -25,6 +25,10 @@ func gpuEndpoints(a *API) []endpoint {
 			listGPUs),
 		serve(a, operation.Operation{ID: "getGPU", Method: http.MethodGet, Path: "/gpus/{uuid}", Tag: "capacity",
 			Policy: auth.Viewer, Summary: "Read a device of a live node"}, getGPU),
+		serve(a, operation.Operation{ID: "getGPUHistory", Method: http.MethodGet, Path: "/gpus/{uuid}/history",
+			Tag: "capacity", Policy: auth.Viewer,
+			Summary: "Read what a device of a live node did in the last day: to tenants since they hold it"},
+			getGPUHistory),
 	}
 }
 
@@ -85,29 +89,35 @@ func listGPUs(ctx context.Context, a *API, in *struct {
 	return out, err
 }
 
-func getGPU(ctx context.Context, a *API, in *struct {
+// ByUUID names one device.
+type ByUUID struct {
 	ID string `path:"uuid" maxLength:"254" doc:"As the driver names it."`
-},
-) (*One[contract.GPU], error) {
-	var found *contract.GPU
-	a.refreshTelemetry(ctx)
-	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
-		all, err := listDevices(a, auth.From(ctx), r, "")
-		for _, d := range all {
-			if d.UUID == in.ID {
-				x := a.encodeGPU(d)
-				found = &x
-			}
-		}
-		return err
-	})
-	if err == nil && found == nil {
-		err = ledger.ErrNotFound
-	}
+}
+
+func getGPU(ctx context.Context, a *API, in *struct{ ByUUID }) (*One[contract.GPU], error) {
+	d, err := readDevice(ctx, a, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &One[contract.GPU]{Body: *found}, nil
+	return &One[contract.GPU]{Body: a.encodeGPU(d)}, nil
+}
+
+// readDevice reads a device that whoever asks sees: any other is ledger.ErrNotFound.
+func readDevice(ctx context.Context, a *API, uuid string) (found ledger.Device, err error) {
+	a.refreshTelemetry(ctx)
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		all, err := listDevices(a, auth.From(ctx), r, "")
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(all, func(d ledger.Device) bool { return d.UUID == uuid })
+		if at < 0 {
+			return ledger.ErrNotFound
+		}
+		found = all[at]
+		return nil
+	})
+	return found, err
 }
 
 // listDevices are those that an actor sees of a pool, or of all, in their order.

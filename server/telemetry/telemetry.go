@@ -3,7 +3,9 @@
 // A report reaches the ledger when the health of a GPU changed, when a GPU that was idle does
 // something, when the daemon is new to this process, and after WriteEvery, the second time sooner; in
 // between it stays in memory. What daemons told other servers is read from the ledger, and is then up to
-// WriteEvery old. What GPUs did is told by the ledger alone, so that all servers tell the same.
+// WriteEvery old. Whether GPUs are idle is told by the ledger alone, so that all servers tell the same. A day of what
+// GPUs did is kept in memory by each server, of what it was told itself: it is for people to look at, and nothing is
+// decided by it.
 package telemetry
 
 import (
@@ -74,6 +76,8 @@ type entry struct {
 	clears         int
 	written, due   time.Time            // when it was written, and is the next time if nothing is new
 	used           map[string]time.Time // see usedAfter
+	told           time.Time            // when this process was told something last
+	past           past                 // of what it was told
 }
 
 // Hub knows the daemons. It is safe for concurrent use.
@@ -159,6 +163,8 @@ func (h *Hub) take(nodeID string, b contract.Heartbeat) (clears int, late, due b
 	}
 	e.seq, e.Said = b.Seq, Said{At: now, Program: b.Version, Look: b.Look}
 	e.used = usedAfter(e.used, b.Look, now)
+	e.told = now
+	e.past.add(b.Look, now)
 	return e.clears, false, false
 }
 
@@ -166,12 +172,16 @@ func (h *Hub) noteWritten(nodeID string, b contract.Heartbeat, d ledger.Daemon) 
 	now := h.clock.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if e := h.nodes[nodeID]; e != nil && e.direct && e.epoch == b.Epoch && e.seq > b.Seq {
+	e, kept := h.nodes[nodeID], past{}
+	if e != nil && e.past != nil {
+		kept = e.past
+	}
+	kept.add(b.Look, now)
+	if e != nil && e.direct && e.epoch == b.Epoch && e.seq > b.Seq {
 		return // a later one came while this one was written
 	}
 	var used map[string]time.Time
 	due := now.Add(WriteEvery)
-	e := h.nodes[nodeID]
 	if e != nil {
 		used = e.used
 	}
@@ -180,7 +190,7 @@ func (h *Hub) noteWritten(nodeID string, b contract.Heartbeat, d ledger.Daemon) 
 	}
 	h.nodes[nodeID] = &entry{Said: Said{At: now, Program: b.Version, Look: b.Look}, direct: true, epoch: b.Epoch,
 		seq: b.Seq, bootID: b.BootID, health: healthOf(b.Look), clears: d.Clears, written: now, due: due,
-		used: usedAfter(used, b.Look, now)}
+		used: usedAfter(used, b.Look, now), told: now, past: kept}
 }
 
 // firstWait is after how long the second report of a daemon that came, or came back, is written down: at most
