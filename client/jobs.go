@@ -40,6 +40,15 @@ func (c *Client) SubmitJob(ctx context.Context, in contract.JobCreate, o Options
 		query: o.query()})
 }
 
+// SubmitJobs submits up to contract.MaxBatch jobs in one request, in their order; arrays count for each of their jobs,
+// and all together make as many at most. One that is refused does not undo the others: the answer has a result for
+// each. An error is of the whole request, of which nothing was submitted, or it is not known. Of the options, DryRun
+// counts.
+func (c *Client) SubmitJobs(ctx context.Context, in []contract.JobCreate, o Options) (contract.JobBatchResults, error) {
+	return callFor[contract.JobBatchResults](ctx, c, call{method: http.MethodPost, path: []string{"jobs", "batch"},
+		body: contract.JobBatch{Items: in}, query: o.query()})
+}
+
 // Job reads a job.
 func (c *Client) Job(ctx context.Context, id string) (contract.Job, error) {
 	return callFor[contract.Job](ctx, c, call{method: http.MethodGet, path: []string{"jobs", id}})

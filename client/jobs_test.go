@@ -26,6 +26,8 @@ func TestRequestsAboutJobs(t *testing.T) {
 	ctx := t.Context()
 	_, err := c.SubmitJob(ctx, contract.JobCreate{Command: []string{"true"}}, client.Options{DryRun: true})
 	require.NoError(t, err)
+	_, err = c.SubmitJobs(ctx, []contract.JobCreate{{Command: []string{"true"}}}, client.Options{})
+	require.NoError(t, err)
 	for _, change := range []func() (contract.Job, error){
 		func() (contract.Job, error) { return c.Job(ctx, "job_1") },
 		func() (contract.Job, error) { return c.CancelJob(ctx, "job_1") },
@@ -50,7 +52,8 @@ func TestRequestsAboutJobs(t *testing.T) {
 	}
 	_, err = client.All(c.Queue(ctx, client.Filter{Pool: "lab", All: true}))
 	require.NoError(t, err)
-	require.Equal(t, []string{"POST /v1/jobs?dry_run=true", "GET /v1/jobs/job_1", "POST /v1/jobs/job_1/cancel",
+	require.Equal(t, []string{"POST /v1/jobs?dry_run=true", "POST /v1/jobs/batch",
+		"GET /v1/jobs/job_1", "POST /v1/jobs/job_1/cancel",
 		"POST /v1/jobs/job_1/requeue", "POST /v1/jobs/job_1/hold", "POST /v1/jobs/job_1/release",
 		"POST /v1/jobs/cancel", "POST /v1/jobs/requeue", "POST /v1/jobs/hold", "POST /v1/jobs/release",
 		"GET /v1/jobs/job_1/explain", "GET /v1/jobs", "GET /v1/jobs?all=true&array=arr_1&mine=true&pool=lab",

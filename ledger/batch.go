@@ -7,14 +7,17 @@ import (
 // MaxBatch is the most requests one batch may hold.
 const MaxBatch = 10_000
 
-// BatchItem is one request of a batch. One that is Invalid already is not tried.
-type BatchItem struct {
-	Request ReserveRequest
+// Item is one request of a batch. One that is Invalid already is not tried.
+type Item[R any] struct {
+	Request R
 	Invalid error
 }
 
+// BatchItem is one request of a batch of reservations.
+type BatchItem = Item[ReserveRequest]
+
 // Outcome is what became of one request of a batch: a reservation, or why there
-// is none (*InvalidError, *RefusedError, ErrNotTried, or what BatchItem said).
+// is none (*InvalidError, *RefusedError, ErrNotTried, or what its Item said).
 type Outcome struct {
 	Reservation reservation.Reservation
 	Err         error
@@ -31,14 +34,18 @@ const (
 
 // BatchLockHint says what a batch will lock, for Once: its pool, if it has one.
 func BatchLockHint(batch []BatchItem) *LockHint {
+	return lockHintOf(batch, func(r ReserveRequest) string { return r.Pool })
+}
+
+func lockHintOf[R any](batch []Item[R], poolOf func(R) string) *LockHint {
+	pool := poolOf(batch[0].Request)
 	for _, item := range batch {
-		if item.Request.Pool != batch[0].Request.Pool {
+		if poolOf(item.Request) != pool {
 			return nil
 		}
 	}
-	uses := batch[0].Request.LockHint()
-	if uses != nil {
-		uses.Alone = len(batch) >= Large
+	if pool == "" {
+		return nil
 	}
-	return uses
+	return &LockHint{Pool: pool, Alone: len(batch) >= Large}
 }

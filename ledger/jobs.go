@@ -230,29 +230,22 @@ func isAscending(indices []int) bool {
 
 // checkText refuses what no kernel takes as an argument or a variable.
 func (c *JobCommand) checkText() error {
-	command := c.Job.Command
-	text := append([]string{command.Directory, command.Image}, command.Arguments...)
-	for _, m := range command.Mounts {
-		text = append(text, m.Source, m.Target)
-	}
-	size := 0
-	for name, value := range command.Environment {
+	for name := range c.Job.Command.Environment {
 		if name == "" || strings.Contains(name, "=") {
 			return &InvalidError{Field: "environment", Rule: fmt.Sprintf("%q names no variable", ClipText(name, 40))}
 		}
-		text = append(text, name, value)
 	}
-	for _, t := range text {
-		if strings.Contains(t, "\x00") {
+	for _, text := range c.texts() {
+		if strings.Contains(text, "\x00") {
 			return &InvalidError{Field: "command", Rule: "must have no zero bytes, nor its directory and environment"}
 		}
-		size += len(t)
 	}
-	if whole := size + len(command.Input); len(c.Indices)*whole > mostArrayBytes {
+	whole := c.size()
+	if len(c.Indices)*whole > mostArrayBytes {
 		return &InvalidError{Field: "array", Rule: fmt.Sprintf("must have at most %d indices, with so large a command, "+
 			"environment and input", mostArrayBytes/whole), Fix: "put what is large into a file that the nodes share"}
 	}
-	if size > MostCommand {
+	if whole-len(c.Job.Command.Input) > MostCommand {
 		return &InvalidError{Field: "command", Rule: fmt.Sprintf("must have at most %d bytes, with its environment",
 			MostCommand)}
 	}

@@ -102,10 +102,10 @@ func walkBatch(data []byte) *problem.Problem {
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
-	array := bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("["))
-	for i := 0; i == 0 || !array && dec.More(); i++ {
+	one := isOneValue(data)
+	for i := 0; i == 0 || !one && dec.More(); i++ {
 		place := "/" + strconv.Itoa(i)
-		if array {
+		if one {
 			place = ""
 		}
 		w := walker{dec: dec, textOnly: true}

@@ -78,7 +78,17 @@ func checkPlainText(place, text string) *problem.Problem {
 // isProgramText reports whether a place has what a program is given, which may be several lines.
 // The program itself has one.
 func isProgramText(place string) bool {
+	place = placeInItem(place)
 	return strings.HasPrefix(place, "/command/") && place != "/command/0" || strings.HasPrefix(place, "/environment/")
+}
+
+// placeInItem is a place in a batch as its request has it, and any other place as it is.
+func placeInItem(place string) string {
+	index, inside, found := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(place, "/items"), "/"), "/")
+	if _, err := strconv.Atoi(index); err != nil || !found {
+		return place
+	}
+	return "/" + inside
 }
 
 // isWordOfDaemon reports whether a place has what a daemon says of a job, which may quote what its
@@ -89,7 +99,7 @@ func isWordOfDaemon(place string) bool {
 
 var breaksInPrograms = strings.NewReplacer("\n", "", "\t", "")
 
-// checkBatch checks the text of a batch, which is a list or a sequence of
+// checkBatch checks the text of a batch, which is a list of requests, an object with one, or a sequence of
 // requests. Only what is escaped or beyond ASCII can be a control character.
 func checkBatch(data []byte) *problem.Problem {
 	if !slices.ContainsFunc(data, func(b byte) bool { return b == '\\' || b >= 0x7f }) {
@@ -99,9 +109,9 @@ func checkBatch(data []byte) *problem.Problem {
 		return malformedProblem("", "is not UTF-8")
 	}
 	f := form{data: data, textOnly: true}
-	array := bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("["))
-	for i := 0; i == 0 || !array && f.hasMore(); i++ {
-		if !array {
+	one := isOneValue(data)
+	for i := 0; i == 0 || !one && f.hasMore(); i++ {
+		if !one {
 			f.root = "/" + strconv.Itoa(i)
 		}
 		if p := f.checkValue(0); p != nil {
@@ -112,4 +122,13 @@ func checkBatch(data []byte) *problem.Problem {
 		}
 	}
 	return nil
+}
+
+// isOneValue reports whether a batch is a list, or an object with one, rather than a sequence of requests, none of
+// which has items.
+func isOneValue(data []byte) bool {
+	data = bytes.TrimLeft(data, " \t\r\n")
+	inside, isObject := bytes.CutPrefix(data, []byte("{"))
+	return bytes.HasPrefix(data, []byte("[")) ||
+		isObject && bytes.HasPrefix(bytes.TrimLeft(inside, " \t\r\n"), []byte(`"items"`))
 }

@@ -17,7 +17,7 @@ func BenchmarkDecodeBatch(b *testing.B) {
 	body := []byte("[" + strings.Join(items, ",") + "]")
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if batch, err := decodeBatch(a, body); err != nil || batch[0].Invalid != nil {
+		if batch, err := decodeBatch(a, reservationItems(a.Clock.Now()), body); err != nil || batch[0].Invalid != nil {
 			b.Fatal(err, batch[0].Invalid)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -17,7 +16,8 @@ import (
 
 // itemCheck holds the requests of one batch to the schema of a request that comes
 // alone. It is not safe for concurrent use.
-type itemCheck struct {
+type itemCheck[B, R any] struct {
+	form     itemForm[B, R]
 	registry huma.Registry
 	schema   *huma.Schema
 	plain    *plainInput // nil: no request is plain
@@ -26,21 +26,21 @@ type itemCheck struct {
 	result   huma.ValidateResult
 }
 
-func newItemCheck(a *API) *itemCheck {
-	c := &itemCheck{
-		registry: a.huma.OpenAPI().Components.Schemas, schema: a.reservationSchema(),
+func newItemCheck[B, R any](a *API, form itemForm[B, R]) *itemCheck[B, R] {
+	c := &itemCheck[B, R]{
+		form: form, registry: a.huma.OpenAPI().Components.Schemas, schema: itemSchema[B](a),
 		path: huma.NewPathBuffer(make([]byte, 0, 64), 0),
 	}
-	collectFields(reflect.TypeFor[contract.ReservationCreate](), "", &c.fields)
+	collectFields(reflect.TypeFor[B](), "", &c.fields)
 	slices.Sort(c.fields)
-	c.plain = newPlainItem(c.registry, c.schema)
+	c.plain = newPlainItem[B](c.registry, c.schema)
 	return c
 }
 
 // newPlainItem is the table by which plain requests of a batch are read; nil if there is none.
-func newPlainItem(registry huma.Registry, s *huma.Schema) *plainInput {
+func newPlainItem[B any](registry huma.Registry, s *huma.Schema) *plainInput {
 	p := &plainInput{fields: map[string]plainField{}}
-	if !p.addFields(registry, resolveSchema(registry, s), reflect.TypeFor[contract.ReservationCreate]()) {
+	if !p.addFields(registry, resolveSchema(registry, s), reflect.TypeFor[B]()) {
 		return nil
 	}
 	return p
@@ -48,19 +48,19 @@ func newPlainItem(registry huma.Registry, s *huma.Schema) *plainInput {
 
 // readPlainBatch reads a batch in one pass. False: a request is not plain, or there are too
 // few or too many.
-func (c *itemCheck) readPlainBatch(now time.Time, body []byte) ([]ledger.BatchItem, bool) {
+func (c *itemCheck[B, R]) readPlainBatch(body []byte) ([]ledger.Item[R], bool) {
 	if c.plain == nil {
 		return nil, false
 	}
 	r := plainReader{data: body}
 	array := r.take('[')
-	batch := make([]ledger.BatchItem, 0, min(len(body)/leastItem+1, ledger.MaxBatch))
+	batch := make([]ledger.Item[R], 0, min(len(body)/leastItem+1, ledger.MaxBatch))
 	for len(batch) < ledger.MaxBatch {
-		var b contract.ReservationCreate
+		var b B
 		if !c.plain.readObject(&r, reflect.ValueOf(&b).Elem()) {
 			return nil, false
 		}
-		batch = append(batch, ledger.BatchItem{Request: decodeReservation(b), Invalid: checkReservation(now, b)})
+		batch = append(batch, c.itemOf(b))
 		if array && !r.take(',') {
 			return batch, r.take(']') && r.isAtEnd()
 		}
@@ -74,13 +74,13 @@ func (c *itemCheck) readPlainBatch(now time.Time, body []byte) ([]ledger.BatchIt
 // leastItem is about how many bytes the shortest sensible request has.
 const leastItem = 64
 
-func (a *API) reservationSchema() *huma.Schema {
-	return a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[contract.ReservationCreate](), true,
-		"ReservationCreate")
+// itemSchema is that of a request that comes alone.
+func itemSchema[B any](a *API) *huma.Schema {
+	return a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[B](), true, "")
 }
 
 // findProblem says what is wrong with one request; nil: nothing.
-func (c *itemCheck) findProblem(raw json.RawMessage) *problem.Problem {
+func (c *itemCheck[B, R]) findProblem(raw json.RawMessage) *problem.Problem {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil { // a number that no float holds
 		return malformedItem("", strings.TrimPrefix(err.Error(), "json: "))

@@ -28,7 +28,7 @@ func TestUsualBatchesArePlain(t *testing.T) {
 	a := newBatchAPI()
 	for _, body := range []string{"[" + usualBooking + " , " + usualBooking + " ]\n", usualBooking,
 		usualBooking + "\n" + usualBooking + "\n"} {
-		batch, plain := newItemCheck(a).readPlainBatch(a.Clock.Now(), []byte(body))
+		batch, plain := newItemCheck(a, reservationItems(a.Clock.Now())).readPlainBatch([]byte(body))
 		require.True(t, plain, "%s", body)
 		require.Equal(t, "job 7", batch[len(batch)-1].Request.Name)
 	}
@@ -56,12 +56,13 @@ func TestPlainBatchesAreReadAsAllOthers(t *testing.T) {
 			body.WriteString(part)
 		}
 		body.WriteString(rapid.SampledFrom(closes).Draw(t, "close"))
-		got, plain := newItemCheck(a).readPlainBatch(a.Clock.Now(), []byte(body.String()))
+		check := newItemCheck(a, reservationItems(a.Clock.Now()))
+		got, plain := check.readPlainBatch([]byte(body.String()))
 		if !plain {
 			return
 		}
 		taken++
-		want, err := decodeAnyBatch(a, []byte(body.String()), newItemCheck(a))
+		want, err := check.decodeAnyBatch([]byte(body.String()))
 		require.NoError(t, err, "%s", body.String())
 		require.Equal(t, want, got, "%s", body.String())
 	})
@@ -74,7 +75,7 @@ func BenchmarkDecodeAnyBatch(b *testing.B) {
 	body := []byte("[" + strings.Repeat(item+",", 9_999) + item + "]")
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if batch, err := decodeBatch(a, body); err != nil || batch[0].Invalid != nil {
+		if batch, err := decodeBatch(a, reservationItems(a.Clock.Now()), body); err != nil || batch[0].Invalid != nil {
 			b.Fatal(err, batch[0].Invalid)
 		}
 	}

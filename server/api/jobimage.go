@@ -17,17 +17,23 @@ type submission = operation.Change[contract.JobCreate, []job.Job, contract.JobsS
 func (a *API) withImages(c submission) submission {
 	check := c.Check
 	c.Check = func(ctx context.Context, v operation.Viewer, b *contract.JobCreate) error {
-		switch err := check(ctx, v, b); {
-		case err != nil:
+		if err := check(ctx, v, b); err != nil {
 			return err
-		case b.Image == "" && len(b.Mounts) > 0:
-			return problem.Invalid("mounts", "needs an image", "without one, a job finds the node's folders as they are")
-		case b.Image == "":
-			return nil
 		}
-		return a.checkContainers(ctx, b.Pool)
+		return checkImage(b, func(pool string) error { return a.checkContainers(ctx, pool) })
 	}
 	return c
+}
+
+// checkImage refuses a submission whose image the nodes of its pool cannot run, or mounts without one.
+func checkImage(b *contract.JobCreate, checkContainers func(pool string) error) error {
+	switch {
+	case b.Image == "" && len(b.Mounts) > 0:
+		return problem.Invalid("mounts", "needs an image", "without one, a job finds the node's folders as they are")
+	case b.Image == "":
+		return nil
+	}
+	return checkContainers(b.Pool)
 }
 
 // checkContainers refuses a job with an image if daemons report in its pool, or in any pool if it names none,

@@ -23,6 +23,7 @@ const mostJobBody = 1 << 20
 func jobEndpoints(a *API) []endpoint {
 	return []endpoint{
 		serveOnce(a, a.withImages(submitJobs), (*book[contract.JobCreate]).body, nil),
+		serveDescribed(a, submitJobBatch.Operation, a.describeJobBatch, submitBatch),
 		serve(a, operation.Operation{ID: "listJobs", Method: http.MethodGet, Path: "/jobs", Tag: "jobs",
 			Policy: auth.Viewer, Summary: "List jobs, the newest first"}, listJobs),
 		serve(a, operation.Operation{ID: "countJobs", Method: http.MethodGet, Path: "/job-counts", Tag: "jobs",

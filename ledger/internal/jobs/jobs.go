@@ -29,7 +29,7 @@ func (l Jobs) SubmitJobs(ctx context.Context, actor ledger.Actor, c ledger.JobCo
 	var out []job.Job
 	err := l.InGroup(ctx, actor, c.Needs.LockHint(), func(tx *txn.Tx) error {
 		var err error
-		out, err = submitJobs(tx, c)
+		out, err = submitJobs(tx, c, nil)
 		return err
 	})
 	for i := range out {
@@ -38,7 +38,8 @@ func (l Jobs) SubmitJobs(ctx context.Context, actor ledger.Actor, c ledger.JobCo
 	return out, err
 }
 
-func submitJobs(tx *txn.Tx, c ledger.JobCommand) ([]job.Job, error) {
+// submitJobs puts what is asked for into a queue, beside what the same transaction has put there before.
+func submitJobs(tx *txn.Tx, c ledger.JobCommand, before added) ([]job.Job, error) {
 	organizationID, err := tx.Actor.BookingOrganization()
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand) ([]job.Job, error) {
 	} else {
 		indices = []int{0}
 	}
-	if err := checkRoom(tx, p, organizationID, len(indices)); err != nil {
+	if err := checkRoom(tx, p, organizationID, before[p.Pool.ID]+len(indices)); err != nil {
 		return nil, err
 	}
 	out := make([]job.Job, 0, len(indices))
