@@ -33,7 +33,7 @@ var examplesOf = map[string]string{
 	"queue":     "forewarm queue\nforewarm queue --pool demo-a100",
 	"jobs list": "forewarm jobs list\nforewarm jobs list --all --mine --state failed,cancelled",
 	"jobs show": "forewarm jobs show prepare",
-	"jobs logs": "forewarm jobs logs prepare --tail 64KiB\nforewarm jobs logs -f prepare",
+	"jobs logs": "forewarm jobs logs prepare --tail 64KiB\nforewarm jobs logs -f prepare --since 10m",
 	"jobs cancel": "forewarm jobs cancel train later\nforewarm jobs cancel --array arr_06h05jkfp1rxn8ak4tjdkaxhc4\n" +
 		"forewarm jobs cancel --mine --state held --yes",
 	"jobs requeue": "forewarm jobs requeue train\nforewarm jobs requeue --hold train",

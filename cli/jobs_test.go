@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -270,6 +271,27 @@ func TestLogsSayWhatIsLeftOut(t *testing.T) {
 		require.Contains(t, errs, "… 1000 bytes left out here (5 to 1005): of long output its beginning and its end are "+
 			"kept\n")
 		require.Equal(t, strings.HasSuffix(args, "jsonl"), strings.Contains(out, `"left_out":1000`), out)
+	}
+}
+
+// What was written before a time is left out, also where the rest is followed.
+func TestLogsSince(t *testing.T) {
+	t.Parallel()
+	w, s := newJobServer(t, newJob(contract.JobRunning, 1), newJob(contract.JobRunning, 1), endedWith(1, 0))
+	at := url.QueryEscape(w.clock.Now().Add(-10 * time.Minute).UTC().Format(time.RFC3339))
+	s.output["attempt=1&follow=true&since="+at] = pieces(1, 0, 100, "stdout", "a")
+	s.output["attempt=1&follow=true&offset=101"] = pieces(1, 0, 101, "stdout", "b")
+	out, errs, code := w.runCommand("jobs", "logs", "job_1", "-f", "--since", "10m")
+	require.Zero(t, code, errs)
+	require.Equal(t, "ab", out)
+	require.NotContains(t, errs, "left out")
+	s.output["attempt=1&since="+at] = pieces(1, 0, 100, "stdout", "c")
+	require.Equal(t, "c", w.mustRun("jobs", "logs", "job_1", "--since", "10m"))
+	for args, says := range map[string]string{"--since 10m --tail 5": "--since and --tail cannot be given together",
+		"--since soon": "is not a time"} {
+		_, errs, code := w.runCommand(append([]string{"jobs", "logs", "job_1"}, strings.Fields(args)...)...)
+		require.Equal(t, exit.Usage, code, errs)
+		require.Contains(t, errs, says)
 	}
 }
 

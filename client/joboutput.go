@@ -10,17 +10,19 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
 )
 
 // OutputQuery says what of a job's output is read.
 type OutputQuery struct {
-	Attempt int   // counted from 1; zero: the last one
-	Rank    int   // of the node on which it was written
-	Offset  int64 // how many bytes are left out, from the beginning
-	Tail    int64 // only so many bytes before the end; zero: all
-	Follow  bool  // go on until the attempt is over
+	Attempt int       // counted from 1; zero: the last one
+	Rank    int       // of the node on which it was written
+	Offset  int64     // how many bytes are left out, from the beginning
+	Tail    int64     // only so many bytes before the end; zero: all
+	Since   time.Time // only from what was written then, by the node's clock; zero: from the beginning; not beside Tail
+	Follow  bool      // go on until the attempt is over
 }
 
 func (q OutputQuery) query() url.Values {
@@ -30,6 +32,9 @@ func (q OutputQuery) query() url.Values {
 		if n != 0 {
 			out.Set(name, strconv.FormatInt(n, 10))
 		}
+	}
+	if !q.Since.IsZero() {
+		out.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
 	}
 	if q.Follow {
 		out.Set("follow", "true")
@@ -65,14 +70,16 @@ func (c *Client) JobOutput(ctx context.Context, id string, q OutputQuery) iter.S
 
 // goPast leaves out of a piece what came before, and has the next question begin behind it.
 func (q *OutputQuery) goPast(piece contract.JobOutput) contract.JobOutput {
-	if again := q.Offset - piece.Offset; q.Tail == 0 && again > 0 {
+	begun := q.Tail == 0 && q.Since.IsZero() // then it is known where the piece begins, unless something is not kept
+	if again := q.Offset - piece.Offset; begun && again > 0 {
 		again = min(again, int64(len(piece.Data)))
 		piece.Offset, piece.Data = piece.Offset+again, piece.Data[again:]
 	}
-	if q.Tail == 0 { // where the piece was to begin is known, also where the server is one that does not say it
+	if begun { // also where the server is one that does not say what is not kept
 		piece.LeftOut = max(0, piece.Offset-q.Offset)
 	}
-	q.Attempt, q.Offset, q.Tail = piece.Attempt, max(q.Offset, piece.Offset+int64(len(piece.Data))), 0
+	q.Attempt, q.Offset = piece.Attempt, max(q.Offset, piece.Offset+int64(len(piece.Data)))
+	q.Tail, q.Since = 0, time.Time{}
 	return piece
 }
 

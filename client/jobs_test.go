@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -127,6 +128,13 @@ func TestJobOutputResumesWhereItWasLeft(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, text[36:], got)
 	require.Equal(t, []string{"tail=14", "attempt=2&offset=42"}, s.asked[:2], "the tail is not counted anew")
+
+	s = &outputServer{pieces: newOutput(text)[6:], each: 1}
+	got, err = readAllOutput(t, s, client.OutputQuery{Since: time.Date(2026, 3, 2, 9, 0, 0, 5000, time.UTC)})
+	require.NoError(t, err)
+	require.Equal(t, text[36:], got)
+	require.Equal(t, []string{"since=2026-03-02T09%3A00%3A00.000005Z", "attempt=2&offset=42"}, s.asked[:2],
+		"it is known where it began")
 }
 
 // One that brings nothing new is the caller's to ask for again.

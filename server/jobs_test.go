@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -142,6 +143,33 @@ func TestAJobsWay(t *testing.T) {
 	require.Len(t, ask[contract.List[contract.Job]](f.world, "root", http.MethodGet, "/v1/jobs?all=true", "").Items, 1)
 	require.Contains(t, ask[contract.Explanation](f.world, "root", http.MethodGet, "/v1/jobs/"+order.JobID+"/explain",
 		"").Summary, "exit code 3")
+}
+
+// Output is read from a time on; what follows is shown whatever a clock says that was set back.
+func TestOutputSinceATime(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	f.submit("root", `{"pool":"`+f.pool+`","command":["true"]}`)
+	f.schedule()
+	order, node := f.order()
+	var pieces []string
+	for _, second := range []int{0, 5, 3, 9} {
+		pieces = append(pieces, fmt.Sprintf(`{"stream":"stdout","at":"2026-03-02T09:00:%02dZ","data":"%s"}`, second,
+			base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(second)))))
+	}
+	ask[contract.JobOutputStored](f.world, fmt.Sprintf("daemon%d", node), http.MethodPut,
+		f.path(node, "jobs/"+order.JobID+"/output"), `{"attempt":1,"rank":0,"offset":0,"pieces":[`+
+			strings.Join(pieces, ",")+`]}`)
+	for query, want := range map[string]string{"since=2026-03-02T09:00:00Z": "o:0 o:5 o:3 o:9 ",
+		"since=2026-03-02T09:00:04Z": "o:5 o:3 o:9 ", "since=2026-03-02T10:00:05%2B01:00&offset=2": "o:9 ",
+		"since=2026-03-02T09:00:10Z": ""} {
+		require.Equal(t, want, f.output(order.JobID, query), query)
+	}
+	f.report(node, contract.JobReport{JobKey: order.JobKey, State: contract.JobRankEnded})
+	require.Equal(t, "o:5 o:3 o:9 ", f.output(order.JobID, "follow=true&since=2026-03-02T09:00:01Z"))
+	for _, query := range []string{"since=2026-03-02T09:00:04Z&tail=1", "since=10m"} {
+		require.Equal(t, 400, f.refuse("root", http.MethodGet, "/v1/jobs/"+order.JobID+"/output?"+query, "").Status, query)
+	}
 }
 
 // What a daemon sends at most in one part is taken: pieces of 64 KiB, 512 KiB of them.

@@ -41,8 +41,9 @@ type follower struct {
 type reading struct {
 	rank   int
 	offset int64
-	tail   int64 // only so many bytes before the end are wanted; zero: all
-	moved  bool  // since the last look at the job
+	tail   int64     // only so many bytes before the end are wanted; zero: all
+	since  time.Time // only what was written from then on is wanted; zero: all
+	moved  bool      // since the last look at the job
 }
 
 func newFollower(a *app.App, cmd *cobra.Command, api *client.Client, ranks []reading, raw bool) (*follower, error) {
@@ -171,7 +172,7 @@ func (f *follower) showBegun(ctx context.Context, job contract.Job) error {
 		}
 		f.next++
 		for i := range f.ranks {
-			f.ranks[i].offset, f.ranks[i].tail = 0, 0
+			f.ranks[i].offset, f.ranks[i].tail, f.ranks[i].since = 0, 0, time.Time{}
 		}
 	}
 	return nil
@@ -211,7 +212,8 @@ func (f *follower) showRank(ctx context.Context, id string, at *reading) error {
 }
 
 func (f *follower) readRank(ctx context.Context, id string, at *reading) error {
-	from := client.OutputQuery{Attempt: f.next, Rank: at.rank, Offset: at.offset, Tail: at.tail, Follow: true}
+	from := client.OutputQuery{Attempt: f.next, Rank: at.rank, Offset: at.offset, Tail: at.tail,
+		Since: at.since, Follow: true}
 	for piece, err := range f.streams.JobOutput(ctx, id, from) {
 		if err != nil {
 			return err
@@ -219,7 +221,8 @@ func (f *follower) readRank(ctx context.Context, id string, at *reading) error {
 		if err := f.out.show(piece); err != nil {
 			return err
 		}
-		at.offset, at.tail, at.moved = piece.Offset+int64(len(piece.Data)), 0, true
+		at.offset, at.moved = piece.Offset+int64(len(piece.Data)), true
+		at.tail, at.since = 0, time.Time{}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/cli/names"
 	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/cli/when"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 )
@@ -23,6 +24,7 @@ type logs struct {
 	follow, raw   bool
 	rank, attempt int
 	tail          size
+	since, zone   string
 }
 
 // newLogsCommand is the command jobs logs.
@@ -35,6 +37,8 @@ on several nodes each node's comes whole, its lines marked with the node's rank.
 
 With -f it is shown as it comes, until the job is over. That ends with 0, however the job ended: forewarm wait tells
 that, too. -o jsonl has each piece with its time and its offset.
+
+--since shows only what was written from then on, by the clocks of the nodes.
 
 To a terminal go text, colours and what progress bars need; other control sequences of the job are left out, unless
 --raw says so.`,
@@ -55,6 +59,9 @@ To a terminal go text, colours and what progress bars need; other control sequen
 			if err != nil {
 				return err
 			}
+			if err := l.beginAt(a, cmd, ranks); err != nil {
+				return err
+			}
 			f, err := newFollower(a, cmd, api, ranks, l.raw)
 			if err != nil {
 				return err
@@ -70,7 +77,23 @@ To a terminal go text, colours and what progress bars need; other control sequen
 	c.Flags().IntVar(&l.rank, "rank", -1, "only of the node of this rank (default all)")
 	c.Flags().IntVar(&l.attempt, "attempt", 0, "of this attempt, counted from 1 (default the last one)")
 	c.Flags().Var(&l.tail, "tail", "only so many bytes before the end, such as 64KiB, of each node")
+	c.Flags().StringVar(&l.since, "since", "", "only what was written since: a time, or how long ago, such as 10m")
+	c.Flags().StringVar(&l.zone, "tz", "", "time zone of --since (default the machine's)")
+	c.MarkFlagsMutuallyExclusive("since", "tail")
 	return c
+}
+
+// beginAt has what was written before --since left out.
+func (l logs) beginAt(a *app.App, cmd *cobra.Command, ranks []reading) error {
+	zone, err := a.Zone(cmd, l.zone)
+	if err != nil {
+		return err
+	}
+	since, err := when.ParsePast("since", l.since, a.Clock.Now(), zone)
+	for i := range ranks {
+		ranks[i].since = since
+	}
+	return err
 }
 
 // ranksOf are the nodes whose output is wanted.
@@ -109,7 +132,8 @@ func (l logs) show(f *follower, x contract.Job) error {
 		return nil
 	}
 	for i := range f.ranks {
-		from := client.OutputQuery{Attempt: f.next, Rank: f.ranks[i].rank, Tail: f.ranks[i].tail}
+		from := client.OutputQuery{Attempt: f.next, Rank: f.ranks[i].rank, Tail: f.ranks[i].tail,
+			Since: f.ranks[i].since}
 		for piece, err := range f.streams.JobOutput(ctx, x.ID, from) {
 			if err != nil {
 				return err

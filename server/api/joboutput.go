@@ -25,11 +25,12 @@ const (
 
 // OutputOf says what of a job's output is wanted.
 type OutputOf struct {
-	Attempt int   `query:"attempt" minimum:"0" maximum:"1000000" doc:"Left out: the last one."`
-	Rank    int   `query:"rank" minimum:"0" maximum:"100000" doc:"Of the node."`
-	Offset  int64 `query:"offset" minimum:"0" doc:"Bytes to leave out, of all that it wrote there."`
-	Tail    int64 `query:"tail" minimum:"0" doc:"Only so many of the last bytes that there are now; 0: all."`
-	Follow  bool  `query:"follow" doc:"Go on until the attempt is over."`
+	Attempt int       `query:"attempt" minimum:"0" maximum:"1000000" doc:"Left out: the last one."`
+	Rank    int       `query:"rank" minimum:"0" maximum:"100000" doc:"Of the node."`
+	Offset  int64     `query:"offset" minimum:"0" doc:"Bytes to leave out, of all that it wrote there."`
+	Tail    int64     `query:"tail" minimum:"0" doc:"Only so many of the last bytes that there are now; 0: all."`
+	Since   time.Time `query:"since" doc:"Leave out what was written before, by the clock of the node."`
+	Follow  bool      `query:"follow" doc:"Go on until the attempt is over."`
 }
 
 // describeOutput says what the lines of a stream of output are.
@@ -46,6 +47,9 @@ func getJobOutput(ctx context.Context, a *API, in *struct {
 },
 ) (*huma.StreamResponse, error) {
 	actor, want := auth.From(ctx), in.OutputOf
+	if want.Tail > 0 && !want.Since.IsZero() {
+		return nil, problem.Parameter("since", "must not be given beside tail: each says where to begin")
+	}
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		j, err := r.Job(actor.Scope(), in.ID)
 		if err != nil {
@@ -162,6 +166,11 @@ func (f *outputFeed) send(parts []ledger.JobOutput) error {
 			if at = end; end <= f.want.Offset {
 				continue
 			}
+			if piece.At.Before(f.want.Since) {
+				f.want.Offset = end
+				continue
+			}
+			f.want.Since = time.Time{} // a clock that is set back leaves no hole
 			data := piece.Data
 			if from < f.want.Offset {
 				data, from = data[f.want.Offset-from:], f.want.Offset
