@@ -143,6 +143,8 @@ func TestRunRefuses(t *testing.T) {
 		"jobs logs job_1 --attempt 2":                   "has had 0 attempts",
 		"jobs logs job_1 --tail none":                   "must be a number of bytes",
 		"jobs logs job_1 -o yaml":                       "comes in pieces",
+		"jobs events job_1 -f -o yaml":                  "forewarm jobs events job_1 -f -o jsonl",
+		"jobs events job_1 --last -1":                   "forewarm jobs events --help",
 	} {
 		_, errs, code := w.runCommand(strings.Fields(args)...)
 		require.Equal(t, exit.Usage, code, "%s: %s", args, errs)

@@ -51,6 +51,11 @@ func TestRequestsAboutJobs(t *testing.T) {
 		_, err := client.All(c.Jobs(ctx, f))
 		require.NoError(t, err)
 	}
+	of := client.EventFilter{After: 7, Subject: "job_1"}
+	_, err = c.FindEvents(ctx, of, 5)
+	require.NoError(t, err)
+	_, err = client.All(c.FollowEvents(ctx, of))
+	require.Error(t, err, "it has ended")
 	_, err = client.All(c.Queue(ctx, client.Filter{Pool: "lab", All: true}))
 	require.NoError(t, err)
 	require.Equal(t, []string{"POST /v1/jobs?dry_run=true", "POST /v1/jobs/batch",
@@ -59,6 +64,7 @@ func TestRequestsAboutJobs(t *testing.T) {
 		"POST /v1/jobs/cancel", "POST /v1/jobs/requeue", "POST /v1/jobs/hold", "POST /v1/jobs/release",
 		"GET /v1/jobs/job_1/explain", "GET /v1/jobs", "GET /v1/jobs?all=true&array=arr_1&mine=true&pool=lab",
 		"GET /v1/jobs?name=train&state=failed",
+		"GET /v1/events?after=7&limit=5&subject=job_1", "GET /v1/events/stream?subject=job_1",
 		"GET /v1/queue?limit=1000&pool=lab"}, got)
 	require.True(t, client.IsJobOver(contract.JobFailed))
 	require.False(t, client.IsJobOver(contract.JobPreempted))

@@ -42,72 +42,101 @@ var eventView = output.View[contract.Event]{
 
 // NewCommand is the command events.
 func NewCommand(a *app.App) *cobra.Command {
-	var follow bool
-	var after int64
-	var last int
+	var q Query
 	c := &cobra.Command{
 		Use: "events", Short: "See what happened; with -f, follow what happens", Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if after < 0 || last < 0 {
-				return exit.UsageErrorf("forewarm events --help", "--after and --last must not be negative")
-			}
-			if follow && a.Filter == nil && (a.Flags.Output == output.JSON || a.Flags.Output == output.YAML) {
-				return exit.UsageErrorf("forewarm events -f -o jsonl", "-o %s cannot be followed: it has an end",
-					a.Flags.Output)
-			}
-			api, err := a.NewClient()
-			if err != nil {
+			if err := q.Check(a, cmd); err != nil {
 				return err
 			}
-			past, seq, err := readHistory(cmd, api, after, last)
-			if err != nil {
-				return err
-			}
-			if !follow {
-				return output.List(a, cmd, eventView, past)
-			}
-			for _, e := range past {
-				if err := showEvent(a, cmd, e); err != nil {
-					return err
-				}
-			}
-			return followEvents(a, cmd, seq)
+			return q.Show(a, cmd)
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "keep showing new events")
-	c.Flags().Int64Var(&after, "after", 0, "only those after this number")
-	c.Flags().IntVar(&last, "last", 50, "show only this many of the newest; 0 shows all")
+	q.AddFlags(c)
+	c.Flags().StringVar(&q.Subject, "subject", "", "only those about what has this id, such as a node's")
 	return c
 }
 
-// readHistory reads all events after a number and keeps the last of them.
-func readHistory(cmd *cobra.Command, api *client.Client, after int64, last int) ([]contract.Event, int64, error) {
+// Query says which events a command shows.
+type Query struct {
+	Subject string // only those about what has this id; empty: all
+	follow  bool
+	after   int64
+	last    int
+}
+
+// AddFlags adds the flags that say which events, but for their subject.
+func (q *Query) AddFlags(c *cobra.Command) {
+	c.Flags().BoolVarP(&q.follow, "follow", "f", false, "keep showing new events")
+	c.Flags().Int64Var(&q.after, "after", 0, "only those after this number")
+	c.Flags().IntVar(&q.last, "last", 50, "show only this many of the newest; 0 shows all")
+}
+
+// Check refuses flags that make no sense together.
+func (q *Query) Check(a *app.App, cmd *cobra.Command) error {
+	if q.after < 0 || q.last < 0 {
+		return exit.UsageErrorf(cmd.CommandPath()+" --help", "--after and --last must not be negative")
+	}
+	if q.follow && a.Filter == nil && (a.Flags.Output == output.JSON || a.Flags.Output == output.YAML) {
+		line := cmd.CommandPath()
+		for _, arg := range cmd.Flags().Args() {
+			line += " " + flags.Quote(arg)
+		}
+		return exit.UsageErrorf(line+" -f -o jsonl", "-o %s cannot be followed: it has an end", a.Flags.Output)
+	}
+	return nil
+}
+
+// Show shows the events, and with --follow those that come.
+func (q *Query) Show(a *app.App, cmd *cobra.Command) error {
+	api, err := a.NewClient()
+	if err != nil {
+		return err
+	}
+	filter := client.EventFilter{After: q.after, Subject: q.Subject}
+	past, err := readHistory(cmd, api, &filter, q.last)
+	if err != nil {
+		return err
+	}
+	if !q.follow {
+		return output.List(a, cmd, eventView, past)
+	}
+	for _, e := range past {
+		if err := showEvent(a, cmd, e); err != nil {
+			return err
+		}
+	}
+	return followEvents(a, cmd, filter)
+}
+
+// readHistory reads all events that match a filter and keeps the last of them. The filter goes on behind them.
+func readHistory(cmd *cobra.Command, api *client.Client, f *client.EventFilter, last int) ([]contract.Event, error) {
 	var kept []contract.Event
 	for {
-		page, err := api.ListEvents(cmd.Context(), after, 0)
+		page, err := api.FindEvents(cmd.Context(), *f, 0)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		kept = append(kept, page.Items...)
 		if over := len(kept) - last; last > 0 && over > 0 {
 			kept = kept[over:]
 		}
-		if len(page.Items) == 0 || page.Next <= after {
-			return kept, after, nil
+		if len(page.Items) == 0 || page.Next <= f.After {
+			return kept, nil
 		}
-		after = page.Next
+		f.After = page.Next
 	}
 }
 
 // followEvents shows events until it is interrupted, and comes back after a failure
 // that may pass.
-func followEvents(a *app.App, cmd *cobra.Command, seq int64) error {
+func followEvents(a *app.App, cmd *cobra.Command, f client.EventFilter) error {
 	api, err := a.NewStreamClient()
 	if err != nil {
 		return err
 	}
 	for {
-		for e, err := range api.Events(cmd.Context(), seq) {
+		for e, err := range api.FollowEvents(cmd.Context(), f) {
 			if err != nil {
 				if problem, ok := errors.AsType[*client.Error](err); ok && !problem.Problem.Retryable {
 					return err
@@ -115,7 +144,7 @@ func followEvents(a *app.App, cmd *cobra.Command, seq int64) error {
 				a.Say(cmd, "The stream ended: %s; trying again.", describeBreak(err))
 				break
 			}
-			seq = e.Seq
+			f.After = e.Seq
 			if err := showEvent(a, cmd, e); err != nil {
 				return err
 			}

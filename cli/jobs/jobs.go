@@ -11,6 +11,6 @@ import (
 // NewCommand is the command jobs.
 func NewCommand(a *app.App) *cobra.Command {
 	return app.NewGroupCommand("jobs", "See jobs and what they write, and end, hold or repeat them",
-		newListCommand(a), newShowCommand(a), newLogsCommand(a), newCancelCommand(a), newRequeueCommand(a),
-		newHoldCommand(a), newReleaseCommand(a), newEditCommand(a), newExplainCommand(a))
+		newListCommand(a), newShowCommand(a), newLogsCommand(a), newEventsCommand(a), newCancelCommand(a),
+		newRequeueCommand(a), newHoldCommand(a), newReleaseCommand(a), newEditCommand(a), newExplainCommand(a))
 }
