@@ -169,8 +169,9 @@ func (t target) unpack(archive io.Reader, header *tar.Header) error {
 // unpackFile writes a file beside its place, and moves it there once it is whole.
 func unpackFile(root *os.Root, archive io.Reader, header *tar.Header, name string) error {
 	part := name + partSuffix
-	_ = root.Remove(part)                                                                               // of a copy that was killed
-	file, err := root.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_EXCL, fs.FileMode(header.Mode&0o777)) //nolint:gosec
+	_ = root.Remove(part)                    // of a copy that was killed
+	mode := fs.FileMode(header.Mode & 0o777) //nolint:gosec // nine bits
+	file, err := root.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}

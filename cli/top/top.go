@@ -42,8 +42,8 @@ func NewCommand(a *app.App) *cobra.Command {
 		Long: "Watch nodes and GPUs: use, memory, temperature, power, holder, lease, cost of idling.\n\n" +
 			"Figures come from the daemons on nodes (docs/node.md); without one there is a dash. IDLE $/H is what a GPU " +
 			"costs an hour that nobody holds, or that its holder does not use. SIM marks GPUs that are simulated. What is on " +
-			"a node that is being removed is left out, unless somebody holds it.\n\nKeys sort while it runs: u by use, m by memory, t by temperature, h by " +
-			"holder, i by cost of idling, n by node again. q or Ctrl-C quits.",
+			"a node that is being removed is left out, unless somebody holds it.\n\n" +
+			"Keys sort while it runs: u by use, m by memory, t by temperature, h by holder, i by cost of idling, n by node again. q or Ctrl-C quits.",
 		Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			streams := a.Flags.Output == output.JSONLines || a.Flags.Output == output.Table
@@ -96,7 +96,7 @@ func (w watcher) repeat(every time.Duration) error {
 		case !shown || ctx.Err() != nil || !client.IsTransient(err):
 			return err
 		default: // whoever watches wants to see it come back
-			w.app.Say(w.cmd, format.Plain(httpx.DescribeFailure(err, "the control plane"))+"; it is looked at again")
+			w.app.Say(w.cmd, "%s; it is looked at again", format.Plain(httpx.DescribeFailure(err, "the control plane")))
 		}
 		if err := w.app.Pause(ctx, every); err != nil {
 			if w.cmd.Context().Err() == nil {

@@ -200,7 +200,7 @@ func (h *Hub) Ask(nodeID string) {
 // checkDaemon returns what is known of the daemon that sends a request, and refuses one whose key is not its node's any
 // more.
 func (h *Hub) checkDaemon(ctx context.Context) (ledger.Daemon, error) {
-	known, err := h.ledger.CheckDaemon(ctx, auth.From(ctx))
+	known, err := ledger.CheckDaemon(ctx, h.ledger.Store(), auth.From(ctx))
 	switch {
 	case errors.Is(err, ledger.ErrDenied):
 		return known.Daemon, errReplaced

@@ -102,7 +102,7 @@ func (h *Hub) keepTelling(ctx context.Context,
 		case <-tick.C:
 			next = &forewarmv1.AttachResponse{}
 		case <-judge.C:
-			if still, err := h.ledger.StillJoined(ctx, at.nodeID, at.joined); err == nil && !still {
+			if still, err := ledger.IsStillJoined(ctx, h.ledger.Store(), at.nodeID, at.joined); err == nil && !still {
 				return errReplaced
 			}
 			next = &forewarmv1.AttachResponse{}

@@ -114,30 +114,6 @@ func (l Fleet) AuthenticateNode(ctx context.Context, id string) (ledger.NodeCred
 	return c, err
 }
 
-// CheckDaemon returns what is known of the daemon of the actor's node, without what it said, or ErrDenied if the key
-// with which it came is not the daemon's any more, or the node is over.
-func (l Fleet) CheckDaemon(ctx context.Context, actor ledger.Actor) (known ledger.DaemonState, err error) {
-	err = l.Store.Read(ctx, func(r ledger.Reader) error {
-		work, err := r.WorkOn(actor.NodeID)
-		known = work.DaemonState
-		if errors.Is(err, ledger.ErrNotFound) || err == nil && !known.IsKey(actor.KeyID, r.Now()) {
-			return ledger.ErrDenied
-		}
-		return err
-	})
-	return known, err
-}
-
-// StillJoined reports whether the daemon of a node is the one that joined at a time, and the node is not over.
-func (l Fleet) StillJoined(ctx context.Context, nodeID string, joined time.Time) (still bool, err error) {
-	err = l.Store.Read(ctx, func(r ledger.Reader) error {
-		work, err := r.WorkOn(nodeID)
-		still = work.Daemon.JoinedAt.Equal(joined) && work.IsKey(work.Daemon.KeyID, r.Now())
-		return ledger.IgnoreMissing(err)
-	})
-	return still, err
-}
-
 // JoinNode burns a token and stores the key with which the daemon comes from now on, both
 // or neither. Until the daemon has reported with its key, the same boot of its machine may
 // join again, since the answer that brought the key may have been lost. The key before is
