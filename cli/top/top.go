@@ -43,7 +43,8 @@ func NewCommand(a *app.App) *cobra.Command {
 			"Figures come from the daemons on nodes (docs/node.md); without one there is a dash. IDLE $/H is what a GPU " +
 			"costs an hour that nobody holds, or that its holder does not use. SIM marks GPUs that are simulated. What is on " +
 			"a node that is being removed is left out, unless somebody holds it.\n\n" +
-			"Keys sort while it runs: u by use, m by memory, t by temperature, h by holder, i by cost of idling, n by node again. q or Ctrl-C quits.",
+			"Keys sort while it runs: u by use, m by memory, t by temperature, h by holder, i by cost of idling, " +
+			"n by node again. q or Ctrl-C quits.",
 		Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			streams := a.Flags.Output == output.JSONLines || a.Flags.Output == output.Table
