@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -94,6 +95,38 @@ func TestWhichDaemonIsAttached(t *testing.T) {
 	_, err = root.Receive()
 	require.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err))
 	_ = root.CloseRequest()
+}
+
+// Whoever has a node's key may begin as late as they say: a daemon that joins is its node's from then on, and with the
+// key before nobody serves a session.
+func TestADaemonThatJoinsTakesOver(t *testing.T) {
+	s := newSite(t)
+	s.stop()
+	api := forewarmv1connect.NewNodeServiceClient(&http.Client{Transport: attach.NewTransport()}, s.nodeURL)
+	open := func(key string, epoch int64) (sent func() error) {
+		stream := api.Attach(t.Context())
+		stream.RequestHeader().Set("Authorization", "Bearer "+s.keys[key])
+		require.NoError(t, stream.Send(&forewarmv1.AttachRequest{BootId: "boot", Epoch: epoch}))
+		t.Cleanup(func() { _ = stream.CloseRequest() })
+		return func() error {
+			_, err := stream.Receive()
+			return err
+		}
+	}
+	thief := open("daemon", math.MaxInt64)
+	require.NoError(t, thief())
+	serving := api.Serve(t.Context())
+	serving.RequestHeader().Set("Authorization", "Bearer "+s.keys["daemon"])
+	require.NoError(t, serving.Send(nil)) // it has begun, and has not said for what
+	s.clock.Advance(time.Second)
+	s.join(s.on, "boot", "anew")
+	rightful := open("anew", 1)
+	require.NoError(t, rightful())
+	require.Equal(t, connect.CodeAborted, connect.CodeOf(thief()))
+	require.NoError(t, serving.Send(&forewarmv1.ServeRequest{SessionId: "guessed"}))
+	_, err := serving.Receive()
+	require.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err))
+	_ = serving.CloseRequest()
 }
 
 // What is attached, open and ended is counted.

@@ -37,3 +37,42 @@ func TestAReportIsJudgedByTheKeysOfItsDaemon(t *testing.T) {
 	w.clock.Set(renewed.KeyExpires)
 	require.ErrorIs(t, report("second"), ledger.ErrDenied)
 }
+
+// With a key that was replaced nobody ends a job, proves that GPUs are clean, is told what to start, or stores output,
+// although a server may remember it.
+func TestAReplacedKeySettlesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.run(w.newSubmitter("ann"), jobOf(1, nil))
+	old := r.daemons[0]
+	_, err := w.ledger.IssueJoinToken(w.Context(), operator, old.NodeID, ledger.NewSecret{ID: "token", Hash: []byte{1}},
+		time.Minute)
+	require.NoError(t, err)
+	_, err = w.ledger.JoinNode(w.Context(), ledger.Actor{KeyID: "token", Kind: ledger.JoinToken, NodeID: old.NodeID},
+		ledger.Joining{BootID: "boot", Key: ledger.NewSecret{ID: "new key", Hash: []byte{2}}})
+	require.NoError(t, err)
+
+	ended := ledger.JobReport{JobID: r.ID, Attempt: 1, Ended: true}
+	for name, said := range map[string]ledger.NodeReport{"nothing": {}, "an end": {Jobs: []ledger.JobReport{ended}},
+		"a proof": {Cleaned: []ledger.Cleaned{{AllocationID: r.orders[0].Allocation.ID}}}} {
+		_, err := w.ledger.SettleNode(w.Context(), old, said)
+		require.ErrorIs(t, err, ledger.ErrDenied, name)
+	}
+	_, err = w.ledger.StoreOutput(w.Context(), old, ledger.JobOutput{JobID: r.ID, Attempt: 1, End: 1,
+		Pieces: []ledger.JobPiece{{Stream: "stdout", Data: []byte("x")}}})
+	require.ErrorIs(t, err, ledger.ErrDenied)
+	require.Equal(t, r.State(), w.readJob(r.ID).State())
+
+	still, err := ledger.IsStillJoined(w.Context(), w.ledger.Store(), old.NodeID, w.clock.Now().Add(-time.Minute))
+	require.NoError(t, err)
+	require.False(t, still, "its stream ends")
+	current := old
+	current.KeyID = "new key"
+	known, err := ledger.CheckDaemon(w.Context(), w.ledger.Store(), current)
+	require.NoError(t, err)
+	still, err = ledger.IsStillJoined(w.Context(), w.ledger.Store(), old.NodeID, known.Daemon.JoinedAt)
+	require.NoError(t, err)
+	require.True(t, still)
+	_, err = ledger.CheckDaemon(w.Context(), w.ledger.Store(), old)
+	require.ErrorIs(t, err, ledger.ErrDenied)
+}
