@@ -117,6 +117,21 @@ func TestANodeThatTakesNoJobsSaysWhy(t *testing.T) {
 		Reason: "the node takes no jobs: its daemon has sessions: false"}, n.run(order("echo no")))
 }
 
+// A job that cannot be written down is told to be lost, and not kept for ever; it may be ordered again.
+func TestANodeThatCannotWriteSaysSo(t *testing.T) {
+	n := newNode(t)
+	inTheWay := filepath.Join(n.dir, "jobs", "job_1-1")
+	require.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "something"), 0o700))
+	got := n.run(order("echo no"))
+	require.Equal(t, contract.JobLost, got.Code)
+	require.Contains(t, got.Reason, "its node cannot write down what it runs: making the folder of a job: ")
+	require.Empty(t, n.server.pieces)
+	n.keeper.Heed(nil, []contract.JobKey{first}, n.now)
+	n.await(func() bool { return len(n.keeper.Reports()) == 0 })
+	require.NoDirExists(t, inTheWay)
+	require.Zero(t, n.run(order("true")))
+}
+
 // An order that is repeated, also to a daemon that began again, runs once.
 func TestARepeatedOrderRunsOnce(t *testing.T) {
 	n := newNode(t)

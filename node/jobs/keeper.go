@@ -210,13 +210,18 @@ func (k *Keeper) enter(o contract.JobOrder) (place hold.Place, began func(), err
 	return place, began, err
 }
 
-// abandon forgets an attempt of which nothing could be written down: the server orders it again.
+// abandon gives up an attempt of which nothing could be written down, as where the disk is full: it is known in memory
+// alone that it ended before it began, and a daemon that begins meanwhile finds it anew, with the server. It is lost,
+// as by no fault of its own, so that it is tried on another node.
 func (k *Keeper) abandon(a *attempt, cause error) {
 	k.Log.Error("a job cannot be written down, and is not started", "job", a.key.JobID, "attempt", a.key.Attempt,
 		"error", cause)
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.attempts, a.key)
+	a.sent = true // it wrote nothing
+	a.result = &result{Code: contract.JobLost, Reason: clip("its node cannot write down what it runs: " + cause.Error())}
+	k.mu.Unlock()
+	k.Hurry()
+	k.follow(a)
 }
 
 // keepResult writes down how an attempt ended that has no runner any more. Where that cannot be

@@ -55,7 +55,7 @@ func submitOldJob(c *Call) (int, any, error) {
 	j := contract.JobCreate{Name: in.Name, Priority: tierOf(in.Priority), GPUs: in.GPUCount,
 		Needs:   anyGPU(contract.Needs{MinGPUMemoryMiB: in.GPUMemoryMB, MinNodeMemoryMiB: in.MemoryMB}, ""),
 		Command: append(append([]string{}, in.Command...), in.Args...), Environment: in.Environment,
-		MaxRuntimeSeconds: int64(in.MaxRuntimeMinutes) * 60}
+		Image: in.Image, MaxRuntimeSeconds: int64(in.MaxRuntimeMinutes) * 60}
 	if in.Script != "" {
 		j.Command = append(shell(in.Script), append([]string{"script"}, in.Args...)...)
 		if len(in.Args) == 0 {
@@ -83,11 +83,7 @@ func (in oldSubmission) check(c *Call) error {
 		bounded{"max_runtime_minutes", float64(in.MaxRuntimeMinutes), 0, 30 * 24 * 60}); err != nil {
 		return err
 	}
-	switch {
-	case in.Image != "":
-		return notOffered("Jobs run as processes of their node, not in an image.",
-			"Leave image out, and start the container in the command", "")
-	case in.Script != "" && len(in.Command) > 0:
+	if in.Script != "" && len(in.Command) > 0 {
 		return problem.Invalid("script", "must not be given beside command", "leave one of them out")
 	}
 	return checkTenant(c, in.TenantID)
