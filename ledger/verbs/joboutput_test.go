@@ -13,10 +13,15 @@ import (
 func TestOutputIsKeptOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.warmNodes(2)
 	j := w.submit(w.newSubmitter("ann"), jobOf(1, nil))
-	w.pass(boot)
-	for _, daemon := range w.daemons() {
-		w.orders(daemon)
+	w.doDueWork()
+	all := w.joinedDaemons()
+	require.Len(t, all, 2)
+	for i, daemon := range all {
+		if len(w.orders(daemon)) == 0 {
+			continue
+		}
 		store := func(offset int64, text string) int64 {
 			next, err := w.ledger.StoreOutput(t.Context(), daemon, ledger.JobOutput{JobID: j.ID, Attempt: 1, Start: offset,
 				End: offset + int64(len(text)), Pieces: []ledger.JobPiece{{Stream: "stdout", Data: []byte(text)}}})
@@ -27,8 +32,7 @@ func TestOutputIsKeptOnceAndInOrder(t *testing.T) {
 		require.EqualValues(t, 5, store(0, "hello"), "sent again")
 		require.EqualValues(t, 11, store(3, "lo world"), "a part of it is there")
 		require.EqualValues(t, 14, store(11, "...")) //nolint:testifylint // an offset
-		other := daemon
-		other.NodeID = "nod_other"
+		other := all[1-i]
 		_, err := w.ledger.StoreOutput(t.Context(), other, ledger.JobOutput{JobID: j.ID, Attempt: 1, End: 1,
 			Pieces: []ledger.JobPiece{{Stream: "stdout", Data: []byte("x")}}})
 		require.ErrorIs(t, err, ledger.ErrNotFound, "a daemon of another node")

@@ -46,6 +46,7 @@ func TestAJobThatIsEndingIsHeldThen(t *testing.T) {
 	w := newWorld(t)
 	ann := w.newSubmitter("ann")
 	r := w.run(ann, jobOf(2, nil))
+	other := w.run(ann, jobOf(2, nil))
 	steer := func(verb func() (job.Job, error)) job.Ending {
 		got, err := verb()
 		require.NoError(t, err)
@@ -63,7 +64,6 @@ func TestAJobThatIsEndingIsHeldThen(t *testing.T) {
 	require.True(t, steer(hold).Hold, "again")
 	_, err := w.edit(ann, r.ID, ledger.JobEdit{Name: new("x")})
 	require.ErrorContains(t, err, "is ending: cannot edit it")
-	other := w.run(ann, jobOf(2, nil))
 	w.endAll(r, stopped)
 	require.Equal(t, job.Held, w.readJob(r.ID).State())
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
@@ -46,7 +47,9 @@ func TestTrapBCompletionsAreResent(t *testing.T) {
 	require.Equal(t, job.Completed, done.State())
 	for range 3 {
 		require.Len(t, w.report(daemon, second, failedWith(1)), 1)
-		w.report(ledger.Actor{KeyID: "other", Kind: ledger.NodeKey, NodeID: daemon.NodeID}, second, succeeded)
+		_, err := w.ledger.SettleNode(t.Context(), ledger.Actor{KeyID: "other", Kind: ledger.NodeKey, NodeID: daemon.NodeID},
+			ledger.NodeReport{Jobs: []ledger.JobReport{{JobID: j.ID, Attempt: 2, Ended: true}}})
+		require.ErrorIs(t, err, ledger.ErrDenied)
 	}
 	require.Equal(t, done, w.readJob(j.ID))
 	require.Len(t, w.readEvents("job.completed"), 1)
@@ -104,7 +107,8 @@ func TestTrapDADaemonDies(t *testing.T) {
 		w.report(daemon, o, succeeded)
 	}
 	for id, daemon := range all {
-		require.Empty(t, w.orders(daemon), "%s has not shown that it is clean", id)
+		_, err := w.ledger.SettleNode(t.Context(), daemon, ledger.NodeReport{Isolation: capacity.IsolationUser})
+		require.ErrorIs(t, err, ledger.ErrDenied, "%s has not shown that it is clean, and is over", id)
 	}
 	require.Equal(t, job.Completed, w.readJob(j.ID).State())
 }

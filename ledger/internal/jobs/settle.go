@@ -35,10 +35,10 @@ func (l Jobs) SettleNode(ctx context.Context, actor ledger.Actor, said ledger.No
 		}
 	}
 	err = l.InGroup(ctx, ledger.SystemActor("node"), &ledger.LockHint{Node: actor.NodeID}, func(tx *txn.Tx) error {
-		if err := judgeDaemon(tx, actor); err != nil {
-			return err
-		}
 		p, n, err := fleet.LockPoolOfNode(tx, actor.NodeID)
+		if err == nil {
+			err = judgeDaemon(tx, actor)
+		}
 		if err == nil {
 			out, err = settleNode(tx, p, n, said)
 		}
@@ -47,15 +47,17 @@ func (l Jobs) SettleNode(ctx context.Context, actor ledger.Actor, said ledger.No
 	return out, err
 }
 
-// judgeDaemon refuses a daemon whose key is not its node's any more, whatever a server remembers of it.
+// judgeDaemon refuses a daemon whose key is not its node's any more, whatever a server remembers of it. The ranks on its
+// node are read with it.
 func judgeDaemon(tx *txn.Tx, actor ledger.Actor) error {
-	known, err := tx.Port.DaemonState(actor.NodeID)
-	if errors.Is(err, ledger.ErrNotFound) || err == nil && !known.IsKey(actor.KeyID, tx.Now()) {
+	work, err := tx.Port.WorkOn(actor.NodeID)
+	if errors.Is(err, ledger.ErrNotFound) || err == nil && !work.IsKey(actor.KeyID, tx.Now()) {
 		return ledger.ErrDenied
 	}
 	if err != nil {
 		return fmt.Errorf("judging a daemon: %w", err)
 	}
+	txn.KnowRanksOn(tx, actor.NodeID, work.Ranks)
 	return nil
 }
 

@@ -180,10 +180,7 @@ func RanksOn(tx *Tx, nodeID string) ([]job.Rank, error) {
 		if known, err = tx.Port.RanksOn(nodeID); err != nil {
 			return nil, fmt.Errorf("reading the jobs on node %s: %w", nodeID, err)
 		}
-		if tx.jobs.onNode == nil {
-			tx.jobs.onNode = map[string][]job.Rank{}
-		}
-		tx.jobs.onNode[nodeID] = known
+		KnowRanksOn(tx, nodeID, known)
 	}
 	all := slices.Clone(known)
 	for _, r := range tx.Change.JobRanks {
@@ -193,6 +190,17 @@ func RanksOn(tx *Tx, nodeID string) ([]job.Rank, error) {
 		}
 	}
 	return all, nil
+}
+
+// KnowRanksOn notes what was read of the ranks on a node, unless that is known already.
+func KnowRanksOn(tx *Tx, nodeID string, stored []job.Rank) {
+	if _, known := tx.jobs.onNode[nodeID]; known {
+		return
+	}
+	if tx.jobs.onNode == nil {
+		tx.jobs.onNode = map[string][]job.Rank{}
+	}
+	tx.jobs.onNode[nodeID] = stored
 }
 
 // PutRanks adds or changes ranks.
