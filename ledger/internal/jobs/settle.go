@@ -47,8 +47,8 @@ func (l Jobs) SettleNode(ctx context.Context, actor ledger.Actor, said ledger.No
 	return out, err
 }
 
-// judgeDaemon refuses a daemon whose key is not its node's any more, whatever a server remembers of it. The ranks on its
-// node are read with it.
+// judgeDaemon refuses a daemon whose key is not its node's any more, whatever a server remembers of it. The ranks on
+// its node are read with it.
 func judgeDaemon(tx *txn.Tx, actor ledger.Actor) error {
 	work, err := tx.Port.WorkOn(actor.NodeID)
 	if errors.Is(err, ledger.ErrNotFound) || err == nil && !work.IsKey(actor.KeyID, tx.Now()) {
