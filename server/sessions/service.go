@@ -102,7 +102,7 @@ func (h *Hub) keepTelling(ctx context.Context,
 		case <-tick.C:
 			next = &forewarmv1.AttachResponse{}
 		case <-judge.C:
-			if still, err := ledger.IsStillJoined(ctx, h.ledger.Store(), at.nodeID, at.joined); err == nil && !still {
+			if h.isReplaced(ctx, at) {
 				return errReplaced
 			}
 			next = &forewarmv1.AttachResponse{}
@@ -110,8 +110,20 @@ func (h *Hub) keepTelling(ctx context.Context,
 	}
 }
 
-// judgeEvery is how often it is looked whether a daemon that is attached is still its node's.
-const judgeEvery = 30 * time.Second
+const (
+	// judgeEvery is how often it is looked whether a daemon that is attached is still its node's.
+	judgeEvery = 30 * time.Second
+	// judgeWithin bounds that look, so that signs of life go on through an outage of the database.
+	judgeWithin = 5 * time.Second
+)
+
+// isReplaced reports whether an attached daemon is surely not its node's any more.
+func (h *Hub) isReplaced(ctx context.Context, at *attached) bool {
+	ctx, cancel := context.WithTimeout(ctx, judgeWithin)
+	defer cancel()
+	still, err := ledger.IsStillJoined(ctx, h.ledger.Store(), at.nodeID, at.joined)
+	return err == nil && !still
+}
 
 var errReplaced = connect.NewError(connect.CodePermissionDenied,
 	errors.New("the node is over, or another daemon has joined for it"))
