@@ -6,15 +6,22 @@ import (
 	"time"
 )
 
-// CheckDaemon returns what is known of the daemon of the actor's node, without what it said, or ErrDenied if the key
-// with which it came is not the daemon's any more, or the node is over.
+// WorkOf is Reader.WorkOn of the actor's node, or ErrDenied if the key with which the daemon came is not the node's any
+// more, or the node is over, whatever a server remembers of it.
+func WorkOf(r Reader, actor Actor) (NodeWork, error) {
+	work, err := r.WorkOn(actor.NodeID)
+	if errors.Is(err, ErrNotFound) || err == nil && !work.IsKey(actor.KeyID, r.Now()) {
+		return work, ErrDenied
+	}
+	return work, err
+}
+
+// CheckDaemon returns what is known of the daemon of the actor's node, without what it said. The errors are those of
+// WorkOf.
 func CheckDaemon(ctx context.Context, store Store, actor Actor) (known DaemonState, err error) {
 	err = store.Read(ctx, func(r Reader) error {
-		work, err := r.WorkOn(actor.NodeID)
+		work, err := WorkOf(r, actor)
 		known = work.DaemonState
-		if errors.Is(err, ErrNotFound) || err == nil && !known.IsKey(actor.KeyID, r.Now()) {
-			return ErrDenied
-		}
 		return err
 	})
 	return known, err

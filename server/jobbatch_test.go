@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -172,4 +174,25 @@ func TestWhoSubmitsBatchesOfJobs(t *testing.T) {
 		`"dependencies":[{"job_id":"`+mine.JobID+`"}],"command"`, 1)).Code, "another's job is none")
 	require.Equal(t, http.StatusNotFound, f.refuse("other", http.MethodGet, "/v1/jobs/"+mine.JobID, "").Status)
 	require.Empty(t, ask[contract.List[contract.Job]](f.world, "other", http.MethodGet, "/v1/jobs", "").Items)
+}
+
+// What docs/jobs.md shows of a batch is taken.
+func TestTheBatchOfTheDocs(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/jobs.md")
+	require.NoError(t, err)
+	_, text, found := bytes.Cut(text, []byte("### Many different jobs at once\n"))
+	require.True(t, found)
+	_, text, _ = bytes.Cut(text, []byte("```text\n"))
+	lines, _, found := bytes.Cut(text, []byte("```\n"))
+	require.True(t, found)
+	f := newJobFleet(t)
+	body := strings.ReplaceAll(string(lines), `"lab"`, `"`+f.pool+`"`)
+	out := f.send("root", http.MethodPost, jobBatchPath, body, "Content-Type", "application/x-ndjson",
+		"Idempotency-Key", "docs")
+	require.Equal(t, http.StatusOK, out.Code, out.Body.String())
+	got := readJobResults(t, "application/x-ndjson", out.Body.String())
+	require.Len(t, got, 2)
+	require.Equal(t, "a", f.job(got[0].JobID).Name)
+	require.Equal(t, 10, got[1].Jobs)
 }

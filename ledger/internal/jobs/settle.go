@@ -47,13 +47,9 @@ func (l Jobs) SettleNode(ctx context.Context, actor ledger.Actor, said ledger.No
 	return out, err
 }
 
-// judgeDaemon refuses a daemon whose key is not its node's any more, whatever a server remembers of it. The ranks on
-// its node are read with it.
+// judgeDaemon refuses a daemon whose key is not its node's any more. The ranks on its node are read with it.
 func judgeDaemon(tx *txn.Tx, actor ledger.Actor) error {
-	work, err := tx.Port.WorkOn(actor.NodeID)
-	if errors.Is(err, ledger.ErrNotFound) || err == nil && !work.IsKey(actor.KeyID, tx.Now()) {
-		return ledger.ErrDenied
-	}
+	work, err := ledger.WorkOf(tx.Port, actor)
 	if err != nil {
 		return fmt.Errorf("judging a daemon: %w", err)
 	}
@@ -70,10 +66,7 @@ func tellsOfAnEnd(said ledger.NodeReport) bool {
 func (l Jobs) settleQuiet(ctx context.Context, actor ledger.Actor, said ledger.NodeReport) (
 	out ledger.NodeOrders, quiet bool, err error) {
 	err = l.Store.Read(ctx, func(r ledger.Reader) error {
-		known, err := r.WorkOn(actor.NodeID)
-		if errors.Is(err, ledger.ErrNotFound) || err == nil && !known.IsKey(actor.KeyID, r.Now()) {
-			return ledger.ErrDenied
-		}
+		known, err := ledger.WorkOf(r, actor)
 		if err != nil {
 			return err
 		}
