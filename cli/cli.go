@@ -25,6 +25,7 @@ import (
 	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/forecasts"
 	"github.com/forewarm/forewarm/cli/gpus"
+	"github.com/forewarm/forewarm/cli/history"
 	"github.com/forewarm/forewarm/cli/jobs"
 	"github.com/forewarm/forewarm/cli/keys"
 	"github.com/forewarm/forewarm/cli/nodes"
@@ -86,8 +87,8 @@ func newRoot(w app.World) *cobra.Command {
 				pools.NewEditCommand(a)), plans.NewApplyCommand(a)},
 		"fleet": {status.NewCommand(a), pools.NewCommand(a), shares.NewCommand(a), nodes.NewCommand(a),
 			gpus.NewCommand(a), top.NewCommand(a), events.NewCommand(a), decisions.NewCommand(a), forecasts.NewCommand(a),
-			reports.NewReportCommand(a), reports.NewCostsCommand(a), slurm.NewCommand(a), recovery.NewCommand(a),
-			audit.NewCommand(a)},
+			reports.NewReportCommand(a), reports.NewCostsCommand(a), history.NewCommand(a), slurm.NewCommand(a),
+			recovery.NewCommand(a), audit.NewCommand(a)},
 		"admin": {contexts.NewLoginCommand(a), keys.NewWhoamiCommand(a), contexts.NewCommand(a), keys.NewCommand(a),
 			organizations.NewCommand(a), quota.NewCommand(a), users.NewCommand(a), api.NewCommand(a),
 			newManualCommand(a),

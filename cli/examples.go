@@ -100,6 +100,7 @@ var examplesOf = map[string]string{
 	"report":             "forewarm report --last 1d",
 	"report calibration": "forewarm report calibration --source llm --last 7d",
 	"costs":              "forewarm costs --last 30d\nforewarm costs --by provisioner -o wide",
+	"history":            "forewarm history --last 30d -o jsonl",
 	"slurm check":        "forewarm slurm check --price 32.77\nforewarm slurm check --via 'ssh login1'",
 	"slurm report": "forewarm slurm report --last 14d\n" +
 		"forewarm slurm report --file jobs.sacct --suspend-time 5m --stays-up n1",

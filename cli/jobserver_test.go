@@ -52,6 +52,8 @@ func (s *jobServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = contract.Explanation{Blockers: []contract.BlockedBy{{Code: "no_daemon", Message: "No daemon is there."}}}
 	case r.Method == http.MethodGet && r.URL.Path == "/v1/jobs":
 		answer = contract.List[contract.Job]{Items: s.looks[:1]}
+	case r.URL.Path == "/v1/allocations":
+		answer = contract.List[contract.Allocation]{Items: []contract.Allocation{{ID: "alc_1", JobID: "job_1"}}}
 	case strings.HasSuffix(r.URL.Path, "/output"):
 		s.mu.Unlock()
 		if stream != nil {

@@ -24,7 +24,8 @@ type Filter struct {
 	Name, User   string
 	Schedule     string // id or name; of reservations
 	Since, Until time.Time
-	PageSize     int // how many a request asks for; the server's default when zero
+	Used         bool // of allocations: with UsedUntil, which takes longer
+	PageSize     int  // how many a request asks for; the server's default when zero
 }
 
 func (f Filter) query() url.Values {
@@ -40,6 +41,9 @@ func (f Filter) query() url.Values {
 	}
 	if f.All {
 		q.Set("all", "true")
+	}
+	if f.Used {
+		q.Set("used", "true")
 	}
 	for name, value := range map[string]string{"name": f.Name, "user": f.User, "schedule": f.Schedule} {
 		if value != "" {

@@ -27,6 +27,7 @@ type Allocation struct {
 	Devices          []Device      `json:"devices" nullable:"false"`
 	Access           *Access       `json:"access,omitempty"`
 	ReservationIDs   []string      `json:"reservation_ids" nullable:"false" doc:"What it claimed."`
+	JobID            string        `json:"job_id,omitempty" doc:"Of the job that runs in it; left out: somebody asked for it."`
 	LeaseSeconds     int64         `json:"lease_seconds"`
 	RequestedAt      time.Time     `json:"requested_at"`
 	ActiveAt         time.Time     `json:"active_at,omitzero"`
@@ -35,6 +36,7 @@ type Allocation struct {
 	WaitSeconds      *float64      `json:"wait_seconds,omitempty"`
 	ZeroWait         *bool         `json:"zero_wait,omitempty"`
 	EstimatedCost    Money         `json:"estimated_cost"`
+	UsedUntil        time.Time     `json:"used_until,omitzero"`
 	IdleSince        time.Time     `json:"idle_since,omitzero"`
 	IdleCost         *Money        `json:"idle_cost,omitempty"`
 	IdleWarnedAt     time.Time     `json:"idle_warned_at,omitzero"`
@@ -163,6 +165,8 @@ var bookingTags = tags{
 	"Allocation.IdleSince": `doc:"Since when none of its GPUs has done anything, as the daemons of its nodes tell; ` +
 		`left out for the first ten minutes, and while they tell of one that it does something, or nothing at all. ` +
 		`Of what is listed or read, not of the answer to a change."`,
+	"Allocation.UsedUntil": `doc:"Of one that is over, in lists that are asked for with used=true: when it ended, less ` +
+		`the idleness of all of its GPUs that was seen at its end. Who used none of them has active_at."`,
 	"Allocation.IdleCost":     `doc:"What it has cost since then, as far as was looked, at the pool's price."`,
 	"Allocation.IdleWarnedAt": `doc:"When its holder was warned of that, by the pool's policy; left out before."`,
 	"Allocation.IdleReclaimAt": `doc:"When it ends unless one of its GPUs does something before, by the pool's policy; ` +

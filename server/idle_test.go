@@ -179,3 +179,33 @@ func TestOnlyOperatorsSetThePolicyOfIdleGPUs(t *testing.T) {
 	require.Equal(t, patched.IdleReclaimAfter,
 		ask[contract.Pool](w, "admin", http.MethodGet, path, "").IdleReclaimAfter)
 }
+
+// Of what is over it is told until when it was used: idleness at its end is none, and nobody needs to have looked.
+func TestWhatIsOverSaysUntilWhenItWasUsed(t *testing.T) {
+	t.Parallel()
+	used := func(h *holding) contract.Allocation {
+		ask[contract.Allocation](h.world, "root", http.MethodPost, "/v1/allocations/"+h.id+"/release", "",
+			"Idempotency-Key", "release")
+		require.Zero(t, ask[contract.List[contract.Allocation]](h.world, "root", http.MethodGet,
+			"/v1/allocations?all=true", "").Items[0].UsedUntil, "nobody asked")
+		return ask[contract.List[contract.Allocation]](h.world, "root", http.MethodGet,
+			"/v1/allocations?all=true&used=true", "").Items[0]
+	}
+	h := newHolding(t)
+	h.pass(20*time.Minute, 30*time.Second, func(b *contract.Heartbeat) { *b.Look.GPUs[3].Utilization = 40 })
+	busy := h.clock.Now()
+	h.pass(20*time.Minute, 30*time.Second)
+	got := used(h)
+	require.WithinDuration(t, busy, got.UsedUntil, 30*time.Second)
+	require.WithinDuration(t, busy.Add(20*time.Minute), got.EndedAt, time.Minute)
+
+	h = newHolding(t)
+	h.pass(20*time.Minute, 30*time.Second)
+	got = used(h)
+	require.Equal(t, got.ActiveAt, got.UsedUntil, "nobody used it")
+
+	h = newHolding(t)
+	h.clock.Advance(20 * time.Minute)
+	got = used(h)
+	require.Equal(t, got.EndedAt, got.UsedUntil, "nobody looked")
+}

@@ -25,6 +25,7 @@ func (p *jsonlParser) Parse(text string) (Record, bool, error) {
 		Duration  scalar  `json:"duration_s"`
 		GPUs      scalar  `json:"gpus"`
 		Status    scalar  `json:"status"`
+		Array     scalar  `json:"array"`
 		Name      lenient `json:"name"`
 		JobName   lenient `json:"job_name"`
 		Comment   lenient `json:"comment"`
@@ -36,8 +37,8 @@ func (p *jsonlParser) Parse(text string) (Record, bool, error) {
 	t := traceRow{
 		id: string(row.ID), group: string(row.Group), user: string(row.User), submitted: string(row.Submitted),
 		started: string(row.Started), duration: string(row.Duration), gpus: string(row.GPUs),
-		status: string(row.Status),
-		name:   string(cmp.Or(row.Name, row.JobName)), comment: string(row.Comment), labels: string(row.Labels),
+		status: string(row.Status), array: string(row.Array),
+		name: string(cmp.Or(row.Name, row.JobName)), comment: string(row.Comment), labels: string(row.Labels),
 		nameless: row.Name+row.JobName+row.Comment+row.Labels == "",
 	}
 	if t.isOurs(p.options) {

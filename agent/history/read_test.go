@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	_ "embed"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -221,6 +222,24 @@ func fuzzReader(f *testing.F, read reader, seeds ...string) {
 			t.Fatalf("%d errors", len(report.Errors))
 		}
 	})
+}
+
+// The control plane's own history has its rows, and its arrays.
+func TestForewarmsHistoryIsRead(t *testing.T) {
+	t.Parallel()
+	line := `{"job_id":"job_1","group":"acme","user":"ann@example.com","submit_ts":1504521041,"start_ts":1504521100,` +
+		`"duration_s":60,"gpus":2,"status":"timeout","name":"sweep","comment":"job","array":"%s","pool":"lab"}` + "\n"
+	records, report, err := collectRecords(t, history.ReadJSONL, history.Options{},
+		fmt.Sprintf(line+line+line, "arr_1", "arr_1", "arr_2")+`{"job_id":"alc_1","group":"acme","submit_ts":1504521041,`+
+			`"gpus":8,"status":"pending","name":"","comment":"allocation","pool":"lab"}`)
+	require.NoError(t, err)
+	require.Zero(t, report.Broken)
+	require.Equal(t, []any{"acme", 2, history.TimedOut, time.Minute, false}, []any{records[0].Tenant, records[0].GPUs,
+		records[0].State, records[0].Duration, records[0].Nameless})
+	require.Equal(t, records[0].Array, records[1].Array)
+	require.NotEqual(t, records[0].Array, records[2].Array)
+	require.Equal(t, []any{uint32(0), history.Pending, false}, []any{records[3].Array, records[3].State,
+		records[3].Nameless})
 }
 
 func FuzzReadCSV(f *testing.F) {

@@ -9,7 +9,7 @@ import (
 // traceRow is one row of the trace schema, still text, from CSV or JSON.
 type traceRow struct {
 	id, group, user, submitted, started, duration, gpus, status string
-	name, comment, labels                                       string
+	name, comment, labels, array                                string
 	nameless                                                    bool // it has no place for any of the three
 }
 
@@ -47,6 +47,9 @@ func (t traceRow) toRecord(o Options) (Record, error) {
 		ID: Pseudonym(o.Salt, t.id), Tenant: tenant, Submitted: submitted,
 		Duration: duration, GPUs: gpus, State: ParseState(t.status),
 		Class: o.hashOf(t.user, t.name), Nameless: t.nameless, ResemblesOwn: t.resemblesOwn(),
+	}
+	if t.array != "" {
+		r.Array = o.hashOf(t.array)
 	}
 	if t.started != "" {
 		if r.Started, err = unixTime("start_ts", t.started); err != nil {

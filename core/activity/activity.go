@@ -6,6 +6,7 @@
 package activity
 
 import (
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
@@ -168,6 +169,26 @@ func Split(stretches []Stretch, held calendar.Interval) (used, idle time.Duratio
 		}
 	}
 	return used, idle
+}
+
+// UsedUntil is until when a GPU was used while it was held: the end of that time, less the idleness that was seen at
+// its end. Where that is all of it, nobody used the GPU, and it is when it began to be held.
+func UsedUntil(stretches []Stretch, held calendar.Interval) time.Time {
+	until := held.End
+	byEnd := slices.SortedFunc(slices.Values(stretches), func(x, y Stretch) int { return y.End.Compare(x.End) })
+	for _, s := range byEnd {
+		if !s.Start.Before(held.End) {
+			continue // of whoever held it next
+		}
+		if !s.Idle || until.Sub(s.End) > MaxGap {
+			break
+		}
+		until = later(s.Start, held.Start)
+	}
+	if until.Before(held.End) && until.Sub(held.Start) <= MaxGap {
+		return held.Start // the first look at it came a moment after
+	}
+	return until
 }
 
 func later(a, b time.Time) time.Time {

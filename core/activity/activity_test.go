@@ -168,3 +168,29 @@ func TestLooksThatSayNothingNewKeepNothing(t *testing.T) {
 	require.Empty(t, s.ended)
 	require.Len(t, s.open, 1)
 }
+
+func TestUsedUntilIsTheEndLessTheLastIdleness(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		line             string
+		held, until, end int
+	}{
+		"nobody looked":                      {"", 0, 20, 20},
+		"used to the end":                    {"#####################", 0, 20, 20},
+		"idle at the end":                    {"######...............", 0, 5, 20},
+		"idle before":                        {"......###############", 0, 20, 20},
+		"never used":                         {".....................", 0, 0, 20},
+		"nobody looked at the end":           {"######......         ", 0, 20, 20},
+		"used and then idle after a gap":     {"######     ..........", 0, 11, 20},
+		"idle since the holder before it":    {"###..................", 8, 8, 20},
+		"the next holder's use is not its":   {"######.........######", 0, 5, 14},
+		"the next holder's idleness neither": {"###############......", 0, 14, 14},
+		"a moment that nobody saw":           {"", 3, 4, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := activity.UsedUntil(draw(c.line).all("a"), interval(c.held, c.end))
+			require.Equal(t, minutes(c.until), got)
+		})
+	}
+}

@@ -237,6 +237,7 @@ func listAllocations(ctx context.Context, a *API, in *struct {
 	BookingFilter
 	State  []string `query:"state" enum:"pending,active,releasing,released,failed,expired,cancelled"`
 	HeldBy string   `query:"held_by" maxLength:"64" doc:"Id or name of the key that asked."`
+	Used   bool     `query:"used" doc:"Tell used_until, too, which takes longer."`
 },
 ) (out *ListOut[contract.Allocation], err error) {
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
@@ -253,7 +254,11 @@ func listAllocations(ctx context.Context, a *API, in *struct {
 		if err := errors.Join(err, waits.err); err != nil {
 			return err
 		}
-		return showIdle(r, found[:len(out.Body.Items)], out.Body.Items)
+		found = found[:len(out.Body.Items)]
+		if in.Used {
+			err = showUse(r, found, out.Body.Items)
+		}
+		return errors.Join(err, showIdle(r, found, out.Body.Items))
 	})
 	return out, err
 }
@@ -335,7 +340,7 @@ var extendAllocation = allocationChange[extension]{
 func encodeAllocation(a allocation.Allocation) contract.Allocation {
 	out := contract.Allocation{
 		ID: a.ID, OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name, Workload: string(a.Workload),
-		HeldBy: a.HeldBy, State: string(a.State()),
+		HeldBy: a.HeldBy, JobID: a.JobID, State: string(a.State()),
 		Reason: a.Reason, GPUs: a.Shape.GPUs(), Nodes: a.Shape.Nodes, GPUsPerNode: a.Shape.PerNode,
 		Devices: []contract.Device{}, ReservationIDs: append([]string{}, a.Reservations...),
 		LeaseSeconds: int64(a.Lease / time.Second),

@@ -39,3 +39,14 @@ func encodeIdle(a allocation.Allocation, found plan.Idleness, pool ledger.Pool, 
 		out.IdleReclaimAt = found.ReclaimAt(pool.Timers, a.IdleWarnedAt).UTC()
 	}
 }
+
+// showUse says of some allocations that are over, in the order in which they are shown, until when they were used.
+func showUse(r ledger.Reader, all []allocation.Allocation, shown []contract.Allocation) error {
+	until, err := ledger.UsedUntil(r, all)
+	for i, a := range all {
+		if used, is := until[a.ID]; is {
+			shown[i].UsedUntil = used.UTC()
+		}
+	}
+	return err
+}
