@@ -17,8 +17,8 @@ func TestHistoryHasWhatWasUsed(t *testing.T) {
 	t.Parallel()
 	w := newVillage(t)
 	hold := func(name, use, idle string) {
-		id := strings.TrimSpace(w.mustRun("allocate", "--pool", "spare", "--gpus", "4", "--for", "3h", "--name", name, "--wait",
-			"-o", "name"))
+		id := strings.TrimSpace(w.mustRun("allocate", "--pool", "spare", "--gpus", "4", "--for", "3h", "--name", name,
+			"--wait", "-o", "name"))
 		w.lookAtGPUs(use + " 60")
 		w.lookAtGPUs(idle + " 0")
 		w.mustRun("release", id)

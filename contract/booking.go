@@ -27,7 +27,7 @@ type Allocation struct {
 	Devices          []Device      `json:"devices" nullable:"false"`
 	Access           *Access       `json:"access,omitempty"`
 	ReservationIDs   []string      `json:"reservation_ids" nullable:"false" doc:"What it claimed."`
-	JobID            string        `json:"job_id,omitempty" doc:"Of the job that runs in it; left out: somebody asked for it."`
+	JobID            string        `json:"job_id,omitempty" doc:"Of the job that runs in it; left out: none does."`
 	LeaseSeconds     int64         `json:"lease_seconds"`
 	RequestedAt      time.Time     `json:"requested_at"`
 	ActiveAt         time.Time     `json:"active_at,omitzero"`

@@ -42,8 +42,8 @@ func NewCommand(a *app.App) *cobra.Command {
 	var f client.Filter
 	c := &cobra.Command{
 		Use: "history", Short: "Write down what was run, for an agent to learn from", Args: flags.NoArgs,
-		Long: `Each job, and what somebody allocated by hand, is one line: who wanted how many GPUs when, and for how long. With
--o jsonl the lines are what forewarm-agent reads as a source of kind jobs, format jsonl.
+		Long: `Each job, and what somebody allocated by hand, is one line: who wanted how many GPUs when, and for how
+long. With -o jsonl the lines are what forewarm-agent reads as a source of kind jobs with the format jsonl.
 
 An allocation counts for as long as its GPUs were used: idleness at its end is left off, and so are allocations whose
 GPUs nobody used at all, where the daemons of their nodes told. Left out, too, is what a cluster's own scheduler placed:
