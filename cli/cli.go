@@ -78,7 +78,7 @@ func newRoot(w app.World) *cobra.Command {
 			sessions.NewExecCommand(a), sessions.NewPortCommand(a), sessions.NewCopyCommand(a),
 			allocations.NewSSHCommand(a), allocations.NewEnvCommand(a), allocations.NewCommand(a), wait.NewCommand(a),
 			explain.NewCommand(a, reservations.NewSingleReserveCommand(a), allocations.NewAllocateCommand(a))},
-		"queue": {jobs.NewRunCommand(a), jobs.NewCommand(a), jobs.NewQueueCommand(a)},
+		"queue": {jobs.NewRunCommand(a), jobs.NewSbatchCommand(a), jobs.NewCommand(a), jobs.NewQueueCommand(a)},
 		"plan": {reservations.NewReserveCommand(a), reservations.NewCommand(a), schedules.NewCommand(a),
 			calendar.NewCommand(a), prewarm.NewCommand(a), plans.NewCommand(a,
 				reservations.NewSingleReserveCommand(a), allocations.NewAllocateCommand(a),

@@ -30,6 +30,9 @@ var examplesOf = map[string]string{
 		"train.py\n" +
 		"forewarm run -d --pool demo-a100 --array 0-9 --after prepare -- sh -c 'echo part $FOREWARM_ARRAY_INDEX'\n" +
 		"forewarm run --script train.sh -- --epochs 3",
+	"sbatch": "forewarm sbatch --parsable train.sh --epochs 3\n" +
+		"forewarm sbatch --test-only -N 2 --gpus-per-node=4 -t 1-12 train.sh\n" +
+		"forewarm sbatch -p demo-a100 -a 0-9%2 --wrap 'echo part $SLURM_ARRAY_TASK_ID'",
 	"queue":       "forewarm queue\nforewarm queue --pool demo-a100",
 	"jobs list":   "forewarm jobs list\nforewarm jobs list --all --mine --state failed,cancelled",
 	"jobs show":   "forewarm jobs show prepare",

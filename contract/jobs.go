@@ -250,8 +250,8 @@ var jobTags = tags{
 		`time_limit, oom, not_started, not_served, node_lost, lease_over, dependency, asked."`,
 	"Job.Ending": `doc:"The attempt was told to end: TERM, and KILL when its grace is over. Until it has, the job has ` +
 		`its GPUs."`,
-	"Job.PredictedStart": `doc:"Of a job that waits, in the queue and where position is asked for: no promise; who ` +
-		`comes and goes before it makes it later."`,
+	"Job.PredictedStart": `doc:"Of a job that waits, in the queue, where position is asked for, and in a dry run: no ` +
+		`promise; who comes and goes before it makes it later."`,
 	"Job.PredictedEnd": `doc:"Of a job that runs, where position is asked for, from how long others like it ran. Its ` +
 		`limit stays max_runtime_seconds."`,
 	"Job.Unpredicted": `doc:"Why there is no predicted_start or predicted_end, where one was asked for."`,

@@ -13,6 +13,7 @@ type JobOrder struct {
 	Shares          *GPUShares        `json:"shares,omitempty" doc:"Left out: it has its GPUs alone."`
 	HoldEnvironment map[string]string `json:"hold_environment,omitempty"`
 	EndsHold        bool              `json:"ends_hold,omitempty" doc:"The hold ends with it."`
+	Hosts           []string          `json:"hosts,omitempty" doc:"Of its nodes, by rank; left out: not all are known."`
 
 	Command           []string          `json:"command" nullable:"false"`
 	Directory         string            `json:"directory,omitempty" doc:"Left out: the folder of the allocation."`

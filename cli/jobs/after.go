@@ -1,12 +1,15 @@
 package jobs
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/names"
+	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -17,6 +20,14 @@ var conditions = []string{"after", "afterok", "afternotok", "afterany", "afterco
 func (r *request) findDependencies(a *app.App, cmd *cobra.Command) ([]contract.JobDependency, error) {
 	var all []contract.JobDependency
 	for _, text := range r.after {
+		if text == singleton {
+			earlier, err := r.findNamesakes(a, cmd)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, earlier...)
+			continue
+		}
 		ref, d := text, contract.JobDependency{}
 		for _, c := range conditions {
 			if before, ok := strings.CutSuffix(text, ":"+c); ok {
@@ -33,6 +44,41 @@ func (r *request) findDependencies(a *app.App, cmd *cobra.Command) ([]contract.J
 		}
 		d.JobID = named.ID
 		all = append(all, d)
+	}
+	return all, nil
+}
+
+// singleton has a job wait for those of the same name that its person submitted before.
+const singleton = "singleton"
+
+// mostNamesakes is how many jobs one may wait for.
+const mostNamesakes = 100
+
+// findNamesakes are the jobs that a singleton waits for: what is submitted at the same moment may be missed.
+func (r *request) findNamesakes(a *app.App, cmd *cobra.Command) (all []contract.JobDependency, err error) {
+	switch {
+	case r.in.Name == "":
+		return nil, wrongUse("--after singleton: give it the name that only one of your jobs may have at a time, by --name")
+	case r.array != "":
+		return nil, wrongUse("--after singleton: the jobs of an array have one name; --array %s%%1 runs one of them at a time",
+			r.array)
+	}
+	api, err := a.NewClient()
+	if err != nil {
+		return nil, err
+	}
+	for x, err := range api.Jobs(cmd.Context(), client.JobFilter{Filter: client.Filter{Name: r.in.Name}, Mine: true}) {
+		if err != nil {
+			return nil, err
+		}
+		id := cmp.Or(x.ArrayID, x.ID)
+		if slices.ContainsFunc(all, func(d contract.JobDependency) bool { return d.JobID == id }) {
+			continue
+		}
+		if all = append(all, contract.JobDependency{JobID: id, Condition: "afterany"}); len(all) > mostNamesakes {
+			return nil, wrongUse("--after singleton: more than %d of your jobs called %s wait or run, and a job waits for %[1]d",
+				mostNamesakes, r.in.Name)
+		}
 	}
 	return all, nil
 }

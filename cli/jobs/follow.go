@@ -35,6 +35,7 @@ type follower struct {
 	place   int       // in the queue, when it was asked for last
 	placeAt time.Time // when that was
 	blocked string    // why it has not begun on its GPUs, once that takes long
+	silent  bool      // the person is told of its end alone
 }
 
 // reading is how far the output of one node was shown.
@@ -143,7 +144,7 @@ func (f *follower) tell(x contract.Job) {
 	default:
 		return // its end is told by who asked for it
 	}
-	if text != f.told {
+	if text != f.told && !f.silent {
 		f.app.Say(f.cmd, "%s  %s", x.ID, text)
 	}
 	f.told = text

@@ -24,6 +24,8 @@ type printer struct {
 	cmd  *cobra.Command
 	many bool // whether lines are marked with the rank of their node
 	raw  bool // whether a terminal gets output as it is
+	// files take what is shown; nil: it goes to this command's own streams.
+	files *files
 
 	mu      sync.Mutex
 	lines   map[source]*bytes.Buffer // that have not ended yet
@@ -43,7 +45,7 @@ func newPrinter(a *app.App, cmd *cobra.Command, many, raw bool) *printer {
 
 // filter returns what of a piece may be shown where it goes: a job's output could retitle a terminal, and worse.
 func (p *printer) filter(x contract.JobOutput) []byte {
-	if p.raw || !p.app.Terminal(p.streamOf(x.Stream)) {
+	if p.raw || p.files != nil || !p.app.Terminal(p.streamOf(x.Stream)) {
 		return x.Data
 	}
 	from := source{x.Rank, x.Stream}
@@ -66,11 +68,11 @@ func (p *printer) show(x contract.JobOutput) error {
 		return err
 	}
 	switch {
-	case p.app.Filter != nil || p.app.Flags.Output == output.JSONLines:
+	case p.files == nil && (p.app.Filter != nil || p.app.Flags.Output == output.JSONLines):
 		p.app.Flags.Output = output.JSONLines
 		return output.List(p.app, p.cmd, pieceView, []contract.JobOutput{x})
 	case !p.many:
-		return write(p.streamOf(x.Stream), p.filter(x))
+		return p.write(source{x.Rank, x.Stream}, p.filter(x))
 	}
 	from := source{x.Rank, x.Stream}
 	line := p.lines[from]
@@ -150,7 +152,19 @@ func (p *printer) writeLine(from source, line []byte) error {
 	if !bytes.HasSuffix(marked, []byte("\n")) {
 		marked = append(marked, '\n')
 	}
-	return write(p.streamOf(from.stream), marked)
+	return p.write(from, marked)
+}
+
+// write writes where output of a stream goes.
+func (p *printer) write(to source, data []byte) error {
+	if p.files == nil {
+		return write(p.streamOf(to.stream), data)
+	}
+	w, err := p.files.writer(to)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errWriting, err)
+	}
+	return write(w, data)
 }
 
 func (p *printer) streamOf(name string) io.Writer {

@@ -34,6 +34,7 @@ type request struct {
 	reservation            string
 	notBefore, zone        string
 	preemptible            bool
+	exclusive              bool
 	detach, raw            bool
 }
 
@@ -41,6 +42,7 @@ func (r *request) bind(f *pflag.FlagSet) {
 	r.flags = f
 	f.IntVar(&r.in.GPUs, "gpus", 0, "how many in all (default 1, or one on each of --nodes)")
 	flags.BindLayout(f, &r.in.Layout)
+	f.BoolVar(&r.exclusive, "exclusive", false, "all GPUs of each of its nodes, so that nobody else is there; name a pool")
 	f.StringVar(&r.in.Model, "model", "", "GPU model, such as a100")
 	f.StringVar(&r.in.Pool, "pool", "", "id or name of a pool (default the one that fits where it can start first)")
 	flags.BindNeeds(f, &r.in.Needs)
@@ -84,9 +86,13 @@ func (r *request) bind(f *pflag.FlagSet) {
 	f.StringVar(&r.notBefore, "not-before", "", "it starts no earlier: 'tomorrow 09:00', 'mon 14:30' or 'in 2h'")
 	f.StringVar(&r.zone, "tz", "", "time zone of --not-before (default the machine's)")
 	f.BoolVar(&r.in.Hold, "hold", false, "it waits until forewarm jobs release")
-	f.StringVar(&r.script, "script", "", "run this file of here by its shell, with the flags in its lines #FW and #SBATCH")
 	f.BoolVar(&r.raw, "raw", false, rawHelp)
 	f.BoolVarP(&r.detach, "detach", "d", false, "print its id, and do not wait for it")
+}
+
+// bindScript is for commands that are told of a script by a flag.
+func (r *request) bindScript(f *pflag.FlagSet) {
+	f.StringVar(&r.script, "script", "", "run this file of here by its shell, with the flags in its lines #FW and #SBATCH")
 }
 
 // rawHelp is what --raw is for.
@@ -137,6 +143,7 @@ func (r *request) build(a *app.App, cmd *cobra.Command, command []string) (in co
 		func() (err error) { in.NotBefore, err = r.parseStart(a, cmd); return err },
 		func() (err error) { in.ReservationID, err = r.findReservation(a, cmd); return err },
 		func() (err error) { in.Dependencies, err = r.findDependencies(a, cmd); return err },
+		func() error { return r.takeWholeNodes(a, cmd, &in) },
 	} {
 		if err := read(); err != nil {
 			return in, err

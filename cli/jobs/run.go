@@ -37,16 +37,17 @@ With --script, the job runs a file of here by the shell that its first line name
 arguments behind --. The shell gets the text as its input and reads all of it first, so the file need not be on the
 nodes. Scripts of other languages have to be there; name their program and the file behind --. Lines at its beginning
 with #FW have flags of this command, those with #SBATCH flags of Slurm: job-name, time, nodes, gpus, gpus-per-node,
-gres=gpu, partition (the pool), reservation, constraint, prefer, exclude, array, dependency, chdir, requeue,
-no-requeue, signal, begin, hold and export of NAME=VALUE. What Slurm does about output, mail, accounts, memory and
-processors is left out with a note, and any other flag is refused. #FW counts before #SBATCH, and the command line
-before both.`,
+gpus-per-task, gres=gpu, ntasks, ntasks-per-node, partition (the pool), reservation, constraint, prefer, exclude,
+exclusive, array, dependency, chdir, requeue, no-requeue, signal, begin, hold and export of NAME=VALUE. What Slurm does
+about output, mail, accounts, memory and processors is left out with a note, and any other flag is refused. #FW counts
+before #SBATCH, and the command line before both. Such scripts are submitted by forewarm sbatch, too.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return run(a, cmd, r, args) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
 	}
 	r.bind(c.Flags())
+	r.bindScript(c.Flags())
 	c.Flags().SetInterspersed(false) // what follows the command is the command's
 	return c
 }
@@ -126,32 +127,15 @@ func (r *request) withScript(a *app.App, cmd *cobra.Command, args []string) (*re
 	if err != nil {
 		return nil, nil, wrongUse("--script: %v", err)
 	}
-	script, err := jobscript.Parse(string(text), a.Getenv)
-	if err != nil {
-		return nil, nil, wrongUse("%s: %v", r.script, err)
-	}
-	for _, note := range script.Notes {
-		a.Say(cmd, "Note      %s: %s", r.script, note)
-	}
-	all, set := &request{}, pflag.NewFlagSet("script", pflag.ContinueOnError)
-	all.bind(set)
-	err = set.Parse(script.Flags)
+	all, script, err := readScript(a, cmd, r.script, string(text), jobscript.Reader{})
 	switch {
 	case err != nil:
-		return nil, nil, wrongUse("%s: %v", r.script, rewordFlag(cmd, err))
-	case set.NArg() > 0:
-		return nil, nil, wrongUse("%s: %q is no flag: the command is the script itself", r.script, set.Arg(0))
-	case all.input != "" || r.input != "":
-		return nil, nil, wrongUse("--input: the input of a script is the script itself")
-	case all.script != "":
-		return nil, nil, wrongUse("%s: a script cannot name another one", r.script)
-	}
-	if err := addGiven(set, cmd.Flags()); err != nil {
 		return nil, nil, err
+	case r.input != "":
+		return nil, nil, errScriptInput
 	}
-	all.in.Input = script.Input
-	if !set.Changed("slurm-env") {
-		all.in.Slurm = script.Slurm
+	if err := addGiven(all.flags, cmd.Flags()); err != nil {
+		return nil, nil, err
 	}
 	return all, script.Command(filepath.Base(r.script), args), nil
 }

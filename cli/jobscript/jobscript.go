@@ -20,17 +20,29 @@ type Script struct {
 	Flags []string
 	// Notes say which flags of Slurm mean nothing here, and what is there instead.
 	Notes []string
-	// Slurm reports whether any line is for Slurm.
+	// Slurm reports whether it is for Slurm, by any of its lines or by who submits it.
 	Slurm bool
-	// Input is what the command reads as its standard input: the script itself.
+	// Submission is what sbatch itself is to do.
+	Submission Submission
+	// Input is what the command reads as its standard input: the script itself, behind functions that stand for
+	// programs of Slurm.
 	Input []byte
 
 	interpreter []string
 }
 
-// Parse reads a script. getenv is the environment of who submits it, of which --export may name
-// variables.
-func Parse(text string, getenv func(string) string) (Script, error) {
+// Reader reads scripts.
+type Reader struct {
+	// Getenv is the environment of who submits, of which --export may name variables.
+	Getenv func(string) string
+	// Sbatch says that what sbatch does itself, such as to wait, is done.
+	Sbatch bool
+	// Given are flags of sbatch from its command line, which count before those of the script.
+	Given []Flag
+}
+
+// Read reads a script.
+func (r Reader) Read(text string) (Script, error) {
 	s := Script{Input: []byte(text)}
 	if err := checkText(text); err != nil {
 		return s, err
@@ -39,23 +51,46 @@ func Parse(text string, getenv func(string) string) (Script, error) {
 	if s.interpreter, err = parseInterpreter(text); err != nil {
 		return s, err
 	}
-	slurm, own := translation{getenv: getenv}, []string(nil)
+	said, own, err := readDirectives(text)
+	if err != nil {
+		return s, err
+	}
+	slurm := translation{getenv: r.Getenv}
+	if r.Sbatch {
+		slurm.submission = &s.Submission
+	}
+	if err := slurm.putAll(merge(said, fromCommandLine(r.Given))); err != nil {
+		return s, err
+	}
+	if err := slurm.finish(); err != nil {
+		return s, err
+	}
+	s.Slurm = len(said) > 0 || r.Sbatch
+	s.Flags, s.Notes = slices.Concat(slurm.flags, own, slurm.last), slurm.allNotes()
+	if s.Slurm {
+		s.Input = []byte(prelude + text)
+	}
+	if len(s.Input) > Most {
+		return s, errTooLong(len(text))
+	}
+	return s, nil
+}
+
+// readDirectives reads what the first lines say: to Slurm, and to Forewarm.
+func readDirectives(text string) (slurm []given, own []string, err error) {
 	for number, line := range leadingComments(text) {
 		words, err := directiveWords(line, "#FW")
 		own = append(own, words...)
 		if err == nil {
 			words, err = directiveWords(line, "#SBATCH")
-			s.Slurm = s.Slurm || len(words) > 0
 		}
-		if err == nil {
-			err = slurm.putAll(words)
+		said, wrong := readLine(words, number)
+		if err = errors.Join(err, wrong); err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w", number, err)
 		}
-		if err != nil {
-			return s, fmt.Errorf("line %d: %w", number, err)
-		}
+		slurm = append(slurm, said...)
 	}
-	s.Flags, s.Notes = append(slurm.finish(), own...), slurm.allNotes()
-	return s, nil
+	return slurm, own, nil
 }
 
 // Command runs the script by its own interpreter, which reads all of Input before it runs anything
@@ -70,14 +105,18 @@ func checkText(text string) error {
 	case strings.TrimSpace(text) == "":
 		return errors.New("it is empty")
 	case len(text) > Most:
-		return fmt.Errorf("it has %d bytes, and a script may have %d: put what it runs into files on the nodes", len(text),
-			Most)
+		return errTooLong(len(text))
 	case strings.Contains(text, "\x00"):
 		return errors.New("it is no text: give a program behind --, without --script")
 	case strings.Contains(text, "\r\n"):
 		return errors.New("its lines end as on Windows, which no shell takes: dos2unix mends that")
 	}
 	return nil
+}
+
+func errTooLong(n int) error {
+	return fmt.Errorf("it has %d bytes, and a script may have %d, and of Slurm %d: put what it runs into files on the nodes",
+		n, Most, Most-len(prelude))
 }
 
 // shells are the interpreters that take commands behind -c, and then $0.

@@ -11,8 +11,10 @@ import (
 	"github.com/forewarm/forewarm/cli/jobscript"
 )
 
+func environment(name string) string { return "the " + name }
+
 func parse(text string) (jobscript.Script, error) {
-	return jobscript.Parse(text, func(name string) string { return "the " + name })
+	return jobscript.Reader{Getenv: environment}.Read(text)
 }
 
 // A script of a Slurm cluster says what it needs, and its own lines count last.
@@ -33,13 +35,18 @@ echo "$@"
 	s, err := parse(text)
 	require.NoError(t, err)
 	require.Equal(t, []string{"--name=train", "--pool=gpu", "--model=a100", "--max-runtime=36h0m0s", "--nodes=2",
-		"--gpus-per-node=4", "--priority", "low", "--env", "NAME=a b"}, s.Flags)
+		"--gpus-per-node=4", "--env=SLURM_MEM_PER_NODE=65536", "--priority", "low", "--env", "NAME=a b"}, s.Flags)
 	require.Len(t, s.Notes, 3)
 	require.Contains(t, s.Notes[0], "left out: --output, --error: ")
 	require.Contains(t, s.Notes[0], "forewarm jobs logs")
 	require.Equal(t, []string{"/bin/bash", "-l", "-c", `eval "$(cat)"`, "train.sh", "x", "y z"},
 		s.Command("train.sh", []string{"x", "y z"}))
-	require.Equal(t, text, string(s.Input))
+	require.True(t, strings.HasSuffix(string(s.Input), text))
+	require.NotContains(t, strings.TrimSuffix(string(s.Input), text), "\n", "lines keep their numbers")
+}
+
+func tasks(all, perNode string) string {
+	return "--env=SLURM_NTASKS=" + all + " --env=SLURM_NPROCS=" + all + " --env=SLURM_NTASKS_PER_NODE=" + perNode
 }
 
 func TestFlagsOfSlurm(t *testing.T) {
@@ -85,6 +92,19 @@ func TestFlagsOfSlurm(t *testing.T) {
 		"--export=NONE":                     "",
 		"--export=ALL,A=1,HOME":             "--env=A=1 --env=HOME=the HOME",
 		"-n1 --ntasks-per-node=1 -c 8":      "--env=SLURM_CPUS_PER_TASK=8",
+		"-n 4 --gpus-per-task=1":            "--gpus=4 --nodes=1 " + tasks("4", "4") + " --env=SLURM_GPUS_PER_TASK=1",
+		"-n 4 -N 2 --gpus-per-node=2":       "--nodes=2 --gpus-per-node=2 " + tasks("4", "2"),
+		"-N2 --ntasks-per-node=4 -G 8":      "--gpus=8 --nodes=2 " + tasks("8", "4"),
+		"-n 8 --ntasks-per-node=4":          "--nodes=2 " + tasks("8", "4"),
+		"-n 2 --ntasks-per-node=4":          "--nodes=1 " + tasks("2", "2"),
+		"-N2 --gpus-per-task=h100:2":        "--model=h100 --nodes=2 --gpus-per-node=2 --env=SLURM_GPUS_PER_TASK=2",
+		"--gpus-per-task=2":                 "--gpus=2 --env=SLURM_GPUS_PER_TASK=2",
+		"--mem=2G":                          "--env=SLURM_MEM_PER_NODE=2048",
+		"--mem=0 --mem-per-cpu=1500K":       "--env=SLURM_MEM_PER_CPU=2",
+		"--mem-per-gpu=1T":                  "--env=SLURM_MEM_PER_GPU=1048576",
+		"--exclusive -p gpu":                "--exclusive --pool=gpu",
+		"-d afternotok:1,singleton -J x":    "--after=1:afternotok --after=singleton --name=x",
+		"-s -O --priority=7 --contiguous":   "",
 		"--comment='a b' -J c":              "--name=c",
 		"-A lab --qos=high --nice -J c":     "--name=c",
 		"--nice=5 --wckey=w --parsable":     "",
@@ -100,41 +120,46 @@ func TestFlagsOfSlurm(t *testing.T) {
 func TestScriptsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"":                                 "it is empty",
-		"a\x00b":                           "it is no text",
-		"#!/bin/sh\r\ntrue\r\n":            "dos2unix",
-		"#!/usr/bin/env python3\n":         "is none of the shells",
-		"#!\n":                             "is none of the shells",
-		strings.Repeat("x", 1<<18):         "262144 bytes",
-		"\n#SBATCH --exclusive\n":          "line 2: --exclusive: it cannot be had: ask for all GPUs of a node",
-		"#SBATCH --exclusive=user\n":       "ask for all GPUs of a node",
-		"#SBATCH -w n1\n":                  "--nodelist: it cannot be had: write --constraint",
-		"#SBATCH --deadline=noon\n":        "--max-runtime",
-		"#SBATCH --core-spec=a\n":          "does not know --core-spec",
-		"#SBATCH -t UNLIMITED\n":           "UNLIMITED: no limit cannot be had: say how long it may run, at most 30 days",
-		"#SBATCH --ntasks-per-node=4\n":    "once on each node",
-		"#SBATCH -x n[1-3]\n":              "one by one",
-		"#SBATCH -C a|b\n":                 "joined by & alone",
-		"#SBATCH -s\n":                     "does not know -s",
-		"#SBATCH --N=2\n":                  "does not know --N",
-		"#SBATCH gpu\n":                    `"gpu" is no flag`,
-		"#SBATCH --time\n":                 "--time needs a value",
-		"#SBATCH --hold=yes\n":             "--hold takes no value",
-		"#SBATCH -t soon\n":                "--time: \"soon\" is no length of time",
-		"#SBATCH -t 1:2:3:4\n":             "is no length of time",
-		"#SBATCH -t 0\n":                   "no limit cannot be had",
-		"#SBATCH -N 2-4\n":                 "one number of nodes",
-		"#SBATCH -G none\n":                `"none" is no number`,
-		"#SBATCH --gres=gpu:2,license:1\n": "there are GPUs alone",
-		"#SBATCH --gres=gpus\n":            "there are GPUs alone",
-		"#SBATCH -p a,b\n":                 "one pool",
-		"#SBATCH -d singleton\n":           "runs one at a time",
-		"#SBATCH -d afterok:1?afterok:2\n": "as in afterok:JOB",
-		"#SBATCH -d after:1+5\n":           "cannot be had",
-		"#SBATCH --begin=teatime\n":        "is no time",
-		"#SBATCH -n 4\n":                   "once on each node",
-		"#SBATCH -J 'x\n":                  "a quote in it has no end",
-		"#FW --name \\":                    "a quote in it has no end",
+		"":                                      "it is empty",
+		"a\x00b":                                "it is no text",
+		"#!/bin/sh\r\ntrue\r\n":                 "dos2unix",
+		"#!/usr/bin/env python3\n":              "is none of the shells",
+		"#!\n":                                  "is none of the shells",
+		strings.Repeat("x", 1<<18):              "262144 bytes",
+		"\n#SBATCH --exclusive=user\n":          "line 2: --exclusive: user cannot be had",
+		"#SBATCH -w n1\n":                       "--nodelist: it cannot be had: write --constraint",
+		"#SBATCH --deadline=noon\n":             "--max-runtime",
+		"#SBATCH --core-spek=a\n":               "does not know --core-spek",
+		"#SBATCH -n 5 -N 2\n":                   "5 tasks on 2 nodes cannot be had",
+		"#SBATCH -n 3 -G 2 --gpus-per-task=1\n": "are not as many as is said beside it",
+		"#SBATCH --mem=lots\n":                  "is no size",
+		"#SBATCH --mem=9999999T\n":              "no node has so much",
+		"#SBATCH --open-mode=a\n":               "neither append nor truncate",
+		"#SBATCH -c none\n":                     "is no number",
+		"#SBATCH --wait\n":                      "forewarm wait JOB",
+		"#SBATCH --wrap=true\n":                 "for the command line of sbatch",
+		"#SBATCH --test-only\n":                 "--dry-run",
+		"#SBATCH -t UNLIMITED\n":                "UNLIMITED: no limit cannot be had: say how long it may run, at most 30 days",
+		"#SBATCH -x n[1-3]\n":                   "one by one",
+		"#SBATCH -C a|b\n":                      "joined by & alone",
+		"#SBATCH -r\n":                          "does not know -r",
+		"#SBATCH --N=2\n":                       "does not know --N",
+		"#SBATCH gpu\n":                         `"gpu" is no flag`,
+		"#SBATCH --time\n":                      "--time needs a value",
+		"#SBATCH --hold=yes\n":                  "--hold takes no value",
+		"#SBATCH -t soon\n":                     "--time: \"soon\" is no length of time",
+		"#SBATCH -t 1:2:3:4\n":                  "is no length of time",
+		"#SBATCH -t 0\n":                        "no limit cannot be had",
+		"#SBATCH -N 2-4\n":                      "one number of nodes",
+		"#SBATCH -G none\n":                     `"none" is no number`,
+		"#SBATCH --gres=gpu:2,license:1\n":      "there are GPUs alone",
+		"#SBATCH --gres=gpus\n":                 "there are GPUs alone",
+		"#SBATCH -p a,b\n":                      "one pool",
+		"#SBATCH -d afterok:1?afterok:2\n":      "as in afterok:JOB",
+		"#SBATCH -d after:1+5\n":                "cannot be had",
+		"#SBATCH --begin=teatime\n":             "is no time",
+		"#SBATCH -J 'x\n":                       "a quote in it has no end",
+		"#FW --name \\":                         "a quote in it has no end",
 	} {
 		_, err := parse(text)
 		require.ErrorContains(t, err, says, "%.40q", text)
@@ -163,4 +188,28 @@ func TestScriptsRun(t *testing.T) {
 	out, err := shell.CombinedOutput()
 	require.Equal(t, "job.sh: 2 of a b c\nhere a b\n", string(out))
 	require.Equal(t, 7, shell.ProcessState.ExitCode(), err)
+}
+
+// Flags of the command line take the place of those of the script, and count before lines with #FW.
+func TestCommandLineOfSbatch(t *testing.T) {
+	t.Parallel()
+	const text = "#SBATCH -J a -C x -G 4 --requeue -o o.txt -n 2 -W\n#FW --name b --gpus 9\ntrue\n"
+	for _, c := range []struct {
+		given []jobscript.Flag
+		want  string
+	}{
+		{nil, "--name=a --constraint=x --retries-lost=3 --gpus=4 --nodes=1 " + tasks("2", "2") + " --name b --gpus 9"},
+		{[]jobscript.Flag{{Long: "job-name", Value: "c"}, {Long: "no-requeue"}}, "--constraint=x --gpus=4 --nodes=1 " +
+			tasks("2", "2") + " --name b --gpus 9 --name=c --retries-lost=0"},
+		{[]jobscript.Flag{{Long: "gres", Value: "gpu:1"}, {Long: "ntasks", Value: "1"}, {Long: "constraint", Value: "y"}},
+			"--name=a --retries-lost=3 --name b --gpus 9 --constraint=y --gpus=1"},
+	} {
+		s, err := jobscript.Reader{Getenv: environment, Sbatch: true, Given: c.given}.Read(text)
+		require.NoError(t, err)
+		require.Equal(t, c.want, strings.Join(s.Flags, " "))
+		require.Equal(t, jobscript.Submission{Wait: true, Output: "o.txt"}, s.Submission)
+		require.True(t, s.Slurm)
+	}
+	_, err := jobscript.Reader{Getenv: environment, Sbatch: true, Given: []jobscript.Flag{{Long: "uid", Value: "0"}}}.Read("x")
+	require.EqualError(t, err, "--uid: it cannot be had: each attempt has a Unix user of its own")
 }

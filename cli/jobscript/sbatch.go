@@ -4,48 +4,34 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// translation puts flags of sbatch into flags of forewarm run.
-type translation struct {
-	getenv func(string) string
-	flags  []string
-	notes  []string
-	flag   string // that is being put
-	left   []leftOut
+// Flag is a flag of sbatch as it was given.
+type Flag struct{ Long, Value string }
 
-	nodes, gpus, perNode int
+// FlagKind is a flag of sbatch, as its command line is to know it.
+type FlagKind struct {
+	Long, Short string
+	Bare        bool   // it takes no value
+	Optional    bool   // it takes a value only behind =
+	Usage       string // what becomes of it; empty: it is ignored with a note, or refused
 }
 
-// leftOut are flags that change nothing here, for one reason.
-type leftOut struct {
-	flags []string
-	why   string
-}
-
-// leaveOut keeps that the flag which is being put changes nothing.
-func (t *translation) leaveOut(why string) {
-	flag := "--" + t.flag
-	for i := range t.left {
-		if t.left[i].why == why {
-			if !slices.Contains(t.left[i].flags, flag) {
-				t.left[i].flags = append(t.left[i].flags, flag)
-			}
-			return
-		}
-	}
-	t.left = append(t.left, leftOut{[]string{flag}, why})
-}
-
-// allNotes is what the user should know.
-func (t *translation) allNotes() []string {
-	all := slices.Clone(t.notes)
-	for _, l := range t.left {
-		all = append(all, "left out: "+strings.Join(l.flags, ", ")+": "+l.why)
+// Flags are all flags of sbatch that Forewarm knows, also those that it ignores or refuses by name.
+func Flags() []FlagKind {
+	all := make([]FlagKind, len(sbatchFlags))
+	for i, f := range sbatchFlags {
+		all[i] = FlagKind{Long: f.long, Short: f.short, Bare: f.bare, Optional: f.optional, Usage: f.usage}
 	}
 	return all
+}
+
+// Submission is what sbatch does itself, beside what it says of the job.
+type Submission struct {
+	Wait, Parsable, TestOnly, Quiet, Append bool
+	Output, Error                           string // patterns of files
+	Wrap                                    string
 }
 
 // sbatchFlag is a flag of sbatch. What is not among them is refused by name.
@@ -55,94 +41,27 @@ type sbatchFlag struct {
 	bare  bool // it takes no value
 	// optional says that it takes a value only behind =.
 	optional bool
+	usage    string
 	put      func(t *translation, value string) error
 }
 
-var sbatchFlags = []sbatchFlag{
-	{long: "job-name", short: "J", put: becomes("name")},
-	{long: "time", short: "t", put: (*translation).putTime},
-	{long: "nodes", short: "N", put: (*translation).putNodes},
-	{long: "gpus", short: "G", put: (*translation).putGPUs},
-	{long: "gpus-per-node", put: (*translation).putPerNode},
-	{long: "gres", put: (*translation).putGres},
-	{long: "partition", short: "p", put: (*translation).putPartition},
-	{long: "array", short: "a", put: becomes("array")},
-	{long: "dependency", short: "d", put: (*translation).putDependency},
-	{long: "reservation", put: becomes("reservation")},
-	{long: "constraint", short: "C", put: (*translation).putConstraint},
-	{long: "prefer", put: (*translation).putPreferred},
-	{long: "exclude", short: "x", put: (*translation).putExcluded},
-	{long: "chdir", short: "D", put: becomes("dir")},
-	{long: "requeue", bare: true, put: means("--retries-lost=3")},
-	{long: "no-requeue", bare: true, put: means("--retries-lost=0")},
-	{long: "signal", put: (*translation).putSignal},
-	{long: "begin", short: "b", put: (*translation).putBegin},
-	{long: "hold", short: "H", bare: true, put: means("--hold")},
-	{long: "export", put: (*translation).putExport},
-	{long: "ntasks", short: "n", put: onlyOne("forewarm run starts the command once on each node")},
-	{long: "ntasks-per-node", put: onlyOne("forewarm run starts the command once on each node")},
-	{long: "exclusive", optional: true, put: refused("ask for all GPUs of a node, as in --gpus-per-node=8: " +
-		"others then have none there")},
-	{long: "nodelist", short: "w", put: refused("write --constraint LABEL in a line #FW: forewarm nodes show NODE has " +
-		"the labels, and --exclude keeps a job off a node")},
-	{long: "deadline", put: refused("a job has --max-runtime, and no time by which it has to be over")},
-	{long: "wait", short: "W", bare: true, put: refused("leave out -d of forewarm run, or use forewarm wait JOB")},
-	{long: "mail-type", put: ignored(noMail)},
-	{long: "mail-user", put: ignored(noMail)},
-	{long: "comment", put: ignored("a job has a name, and no comment")},
-	{long: "account", short: "A", put: ignored(whosePays)},
-	{long: "wckey", put: ignored(whosePays)},
-	{long: "qos", short: "q", put: ignored(whoGoesFirst)},
-	{long: "nice", optional: true, put: ignored(whoGoesFirst)},
-	{long: "parsable", optional: true, put: ignored(printsID)},
-	{long: "quiet", short: "Q", bare: true, put: ignored(printsID)},
-	{long: "verbose", short: "v", bare: true, put: ignored(printsID)},
-	{long: "output", short: "o", put: ignored(whereOutput)},
-	{long: "error", short: "e", put: ignored(whereOutput)},
-	{long: "open-mode", put: ignored(whereOutput)},
-	{long: "cpus-per-task", short: "c", put: (*translation).putCPUs},
-	{long: "cpus-per-gpu", put: ignored(onlyGPUs)},
-	{long: "mem", put: ignored(onlyGPUs)},
-	{long: "mem-per-cpu", put: ignored(onlyGPUs)},
-	{long: "mem-per-gpu", put: ignored(onlyGPUs)},
-	{long: "hint", put: ignored(onlyGPUs)},
-	{long: "threads-per-core", put: ignored(onlyGPUs)},
-	{long: "gpu-bind", put: ignored("a job sees its own GPUs alone")},
-	{long: "switches", put: ignored("the nodes of a job are near each other where that can be")},
-	{long: "wait-all-nodes", put: ignored("a job starts once all of its nodes are there")},
-	{long: "get-user-env", optional: true, put: ignored(ownEnvironment)},
-	{long: "no-kill", short: "k", optional: true, put: ignored("a job ends with any of its nodes, and is tried again")},
-	{long: "kill-on-invalid-dep", put: ignored("a job fails that waits for what can never come true")},
-	{long: "input", short: "i", put: refused("write --input FILE in a line #FW: the file is sent with the job")},
-	{long: "time-min", put: refused("a job has one limit, --time: say the shorter one, and it may start earlier")},
-	{long: "licenses", short: "L", put: refused("an array may say how many of it run at a time, as in --array=0-9%2")},
+// given is a flag with its value, and where it stands.
+type given struct {
+	flag  sbatchFlag
+	value string
+	line  int // 0: on the command line
 }
 
-const (
-	noMail       = "nobody is sent mail: forewarm wait JOB ends when a job does"
-	whosePays    = "a job is its organization's, which the key says that submits it"
-	whoGoesFirst = "--priority low, normal or high says who goes first"
-	printsID     = "forewarm run -d prints the job's id, and nothing else, on its standard output"
-	whereOutput  = "output is kept, and forewarm jobs logs JOB shows it"
-	// ownEnvironment is what a job gets of its own.
-	ownEnvironment = "the environment here is not the job's: --env NAME=VALUE gives it a variable"
-	onlyGPUs       = "GPUs are given out, and the node's processors and memory are shared by those who have them"
-)
-
-// putAll translates the words of a line.
-func (t *translation) putAll(words []string) error {
+// readLine reads the flags of a line.
+func readLine(words []string, line int) (all []given, err error) {
 	for len(words) > 0 {
-		flag, value, rest, err := nextFlag(words)
-		if err != nil {
-			return err
+		g := given{line: line}
+		if g.flag, g.value, words, err = nextFlag(words); err != nil {
+			return nil, err
 		}
-		t.flag = flag.long
-		if err := flag.put(t, value); err != nil {
-			return fmt.Errorf("--%s: %w", flag.long, err)
-		}
-		words = rest
+		all = append(all, g)
 	}
-	return nil
+	return all, nil
 }
 
 // nextFlag takes a flag and its value from the front of words.
@@ -155,7 +74,7 @@ func nextFlag(words []string) (flag sbatchFlag, value string, rest []string, err
 		given = value != ""
 	}
 	at := slices.IndexFunc(sbatchFlags, func(f sbatchFlag) bool {
-		return long && name == f.long || !long && name == f.short
+		return long && name == f.long || !long && name == f.short && name != ""
 	})
 	switch {
 	case !strings.HasPrefix(word, "-"):
@@ -174,23 +93,37 @@ func nextFlag(words []string) (flag sbatchFlag, value string, rest []string, err
 	return sbatchFlags[at], value, rest, nil
 }
 
-// finish is all flags: what is said of each node is of one node, unless there is a number of them.
-func (t *translation) finish() []string {
-	if t.perNode > 0 && t.nodes == 0 && t.gpus == 0 {
-		t.gpus, t.perNode = t.perNode, 0
-	}
-	for _, f := range []struct {
-		name string
-		n    int
-	}{{"gpus", t.gpus}, {"nodes", t.nodes}, {"gpus-per-node", t.perNode}} {
-		if f.n > 0 {
-			t.put(f.name, strconv.Itoa(f.n))
+// fromCommandLine are flags as a command line had them.
+func fromCommandLine(flags []Flag) (all []given) {
+	for _, f := range flags {
+		at := slices.IndexFunc(sbatchFlags, func(x sbatchFlag) bool { return x.long == f.Long })
+		if at >= 0 {
+			all = append(all, given{flag: sbatchFlags[at], value: f.Value})
 		}
 	}
-	return t.flags
+	return all
 }
 
-func (t *translation) put(flag, value string) { t.flags = append(t.flags, "--"+flag+"="+value) }
+// alternatives are flags of which one on the command line takes the place of all in a script.
+var alternatives = [][]string{{"gpus", "gpus-per-node", "gpus-per-task", "gres"}, {"mem", "mem-per-cpu", "mem-per-gpu"},
+	{"requeue", "no-requeue"}}
+
+// merge is what a script says and its command line does not, and behind it what that says, as in Slurm.
+func merge(script, line []given) []given {
+	replaced := map[string]bool{}
+	for _, g := range line {
+		replaced[g.flag.long] = true
+		for _, group := range alternatives {
+			if slices.Contains(group, g.flag.long) {
+				for _, long := range group {
+					replaced[long] = true
+				}
+			}
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(script), func(g given) bool { return replaced[g.flag.long] })
+	return slices.Concat(kept, line)
+}
 
 // becomes is a flag with the same value under another name.
 func becomes(flag string) func(*translation, string) error {
@@ -203,7 +136,7 @@ func becomes(flag string) func(*translation, string) error {
 // means is a flag that stands for one word.
 func means(word string) func(*translation, string) error {
 	return func(t *translation, _ string) error {
-		t.flags = append(t.flags, word)
+		t.add(word)
 		return nil
 	}
 }
@@ -221,19 +154,14 @@ func refused(instead string) func(*translation, string) error {
 	return func(*translation, string) error { return errors.New("it cannot be had: " + instead) }
 }
 
-// note keeps what the user should know, once.
-func (t *translation) note(text string) {
-	if !slices.Contains(t.notes, text) {
-		t.notes = append(t.notes, text)
-	}
-}
-
-// onlyOne is a flag that may say 1 and nothing else.
-func onlyOne(why string) func(*translation, string) error {
-	return func(_ *translation, value string) error {
-		if value != "1" {
-			return fmt.Errorf("%s cannot be had: %s", value, why)
+// submits is a flag of what sbatch does itself. Where another command submits, otherwise becomes of it.
+func submits(set func(*Submission, string), otherwise func(*translation, string) error) func(*translation,
+	string) error {
+	return func(t *translation, value string) error {
+		if t.submission == nil {
+			return otherwise(t, value)
 		}
+		set(t.submission, value)
 		return nil
 	}
 }

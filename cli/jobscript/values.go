@@ -114,8 +114,12 @@ func (t *translation) putPartition(value string) error {
 
 // putCPUs tells the script what it asked for, which is read for numbers of threads.
 func (t *translation) putCPUs(value string) error {
+	n, err := parseCount(value)
+	if err != nil {
+		return err
+	}
 	t.leaveOut(onlyGPUs)
-	t.put("env", "SLURM_CPUS_PER_TASK="+value)
+	t.put("env", "SLURM_CPUS_PER_TASK="+strconv.Itoa(n))
 	return nil
 }
 
@@ -126,8 +130,8 @@ func (t *translation) putDependency(value string) error {
 	for part := range strings.SplitSeq(value, ",") {
 		words := strings.Split(part, ":")
 		if part == "singleton" {
-			return errors.New("singleton cannot be had: --after NAME waits for the job of a name that is there, and " +
-				"--array 0-9%1 runs one at a time")
+			t.put("after", part)
+			continue
 		}
 		if strings.Contains(part, "?") || !slices.Contains(conditions, words[0]) || len(words) < 2 {
 			return fmt.Errorf("%s: write %s and the jobs, as in afterok:JOB", part, strings.Join(conditions, ", "))

@@ -18,6 +18,12 @@ import (
 // node's four GPUs. The placeholder brings the node's daemon.
 func (h home) startOnSlurm(t *testing.T) *process {
 	t.Helper()
+	return h.startOnPartition(t, "n5", 2, 1)
+}
+
+// startOnPartition is startOnSlurm with placeholders of so many GPUs each.
+func (h home) startOnPartition(t *testing.T, partition string, gpus, placeholders int) *process {
+	t.Helper()
 	dir := os.Getenv("FOREWARM_TEST_SLURM")
 	require.NotEmpty(t, dir, "run it with scripts/with-slurm")
 	program := filepath.Join(dir, "forewarm-node") // the placeholders' user can get there
@@ -37,10 +43,11 @@ func (h home) startOnSlurm(t *testing.T) *process {
       check_every: 1s
       daemon: {program: %[2]s, shared_user: true, args: [--simulate, "4", --log-level, debug]}
       offers:
-        - {type: a100-2, partition: n5, gres: "gpu:a100", model: a100-80g, gpus: 2, price_per_hour: 10}
+        - {type: a100, partition: "%[3]s", gres: "gpu:a100", model: a100-80g, gpus: %[4]d, price_per_hour: 10}
 pools:
-  - {name: lab, provisioner: cluster, region: here, instance_type: a100-2, max_nodes: 1, idle_release: 10s}
-`, dir, program))
+  - {name: lab, provisioner: cluster, region: here, instance_type: a100, max_nodes: %[5]d, idle_release: 10s}
+scheduling: {preemption: true, min_runtime: 1s}
+`, dir, program, partition, gpus, placeholders))
 	require.NoError(t, os.Chmod(dir, 0o777)) // placeholders write there, as their user
 	p := h.start(t, nil, "up", "--config", h.configFile(), "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
 	p.awaitAddress(t)

@@ -262,6 +262,27 @@ func environmentOf(o contract.JobOrder) map[string]string {
 	}
 	env["FOREWARM_JOB_ID"], env["FOREWARM_JOB_ATTEMPT"] = o.JobID, strconv.Itoa(o.Attempt)
 	env["FOREWARM_JOB_RANK"] = strconv.Itoa(o.Rank)
+	addRank(env, o)
 	addSlurm(env, o)
 	return env
+}
+
+// addRank gives the only process that each node of a gang has, which it has where the node has one GPU, its place among
+// all, as torchrun would: such a job needs no launcher. Where a node has more GPUs, or none has others beside it, who
+// starts the processes for them says which is which, and programs that found a rank would start none.
+func addRank(env map[string]string, o contract.JobOrder) {
+	nodes := o.HoldEnvironment["NNODES"]
+	if nodes == "" || nodes == "1" || nodes != o.HoldEnvironment["WORLD_SIZE"] {
+		return
+	}
+	addMissing(env, map[string]string{"RANK": strconv.Itoa(o.Rank), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"})
+}
+
+// addMissing adds variables that have a value, and that the job does not bring itself.
+func addMissing(env, all map[string]string) {
+	for name, value := range all {
+		if _, given := env[name]; !given && value != "" {
+			env[name] = value
+		}
+	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/forewarm/forewarm/server/telemetry"
 )
 
-type submission = operation.Change[contract.JobCreate, []job.Job, contract.JobsSubmitted]
+type submission = operation.Change[contract.JobCreate, submitted, contract.JobsSubmitted]
 
 // withImages has a submission refused whose image no node could run.
 func (a *API) withImages(c submission) submission {

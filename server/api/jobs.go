@@ -59,14 +59,23 @@ func jobEndpoints(a *API) []endpoint {
 	}
 }
 
-var submitJobs = operation.Change[contract.JobCreate, []job.Job, contract.JobsSubmitted]{
+// submitted are jobs, with what a dry run foresees of them.
+type submitted struct {
+	jobs []job.Job
+	why  map[string]ledger.QueuedJob
+}
+
+var submitJobs = operation.Change[contract.JobCreate, submitted, contract.JobsSubmitted]{
 	Operation: operation.Operation{ID: "submitJobs", Method: http.MethodPost, Path: "/jobs", Tag: "jobs",
 		Status: http.StatusCreated, Policy: auth.Member, MaxBody: mostJobBody,
 		Summary: "Submit a job, or an array of jobs"},
 	Check: func(_ context.Context, _ operation.Viewer, b *contract.JobCreate) error { return checkArray(b.Array) },
 	Lock:  func(b contract.JobCreate) *ledger.LockHint { return poolLock(b.Pool) },
-	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b contract.JobCreate) ([]job.Job, error) {
-		return l.SubmitJobs(ctx, actor, decodeJob(b))
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b contract.JobCreate) (out submitted, err error) {
+		if out.jobs, err = l.SubmitJobs(ctx, actor, decodeJob(b)); err == nil {
+			out.why, err = l.ForeseeSubmitted(ctx, out.jobs)
+		}
+		return out, err
 	},
 	Encode: forAnybody(encodeSubmitted),
 }
@@ -129,15 +138,15 @@ func decodeJob(b contract.JobCreate) ledger.JobCommand {
 	return out
 }
 
-func encodeSubmitted(all []job.Job) contract.JobsSubmitted {
-	out := contract.JobsSubmitted{Jobs: make([]contract.Job, 0, len(all))}
-	for _, j := range all {
+func encodeSubmitted(all submitted) contract.JobsSubmitted {
+	out := contract.JobsSubmitted{Jobs: make([]contract.Job, 0, len(all.jobs))}
+	encode := encodeListed
+	if len(all.jobs) == 1 {
+		encode = encodeJob
+	}
+	for _, j := range all.jobs {
 		out.ArrayID = j.Array.ID
-		if len(all) == 1 {
-			out.Jobs = append(out.Jobs, encodeJob(j))
-		} else {
-			out.Jobs = append(out.Jobs, encodeListed(j))
-		}
+		out.Jobs = append(out.Jobs, tellWhy(encode(j), all.why))
 	}
 	return out
 }
@@ -211,11 +220,25 @@ func encodeJob(j job.Job) contract.Job {
 	return out
 }
 
-// orderOf is what a node's daemon needs to start an attempt.
-func orderOf(o ledger.JobOrder, n contract.NodeAccess) contract.JobOrder {
+// hostsOf are the addresses of all nodes, by rank, as MASTER_ADDR has the first; nil: not all are known.
+func hostsOf(nodes []contract.NodeAccess) []string {
+	if len(nodes) == 1 {
+		return []string{nodes[0].Environment["MASTER_ADDR"]}
+	}
+	all := make([]string, len(nodes))
+	for i, n := range nodes {
+		if all[i] = n.Address; n.Address == "" {
+			return nil
+		}
+	}
+	return all
+}
+
+// orderOf is what the daemon of a node needs to start an attempt there.
+func orderOf(o ledger.JobOrder, n contract.NodeAccess, hosts []string) contract.JobOrder {
 	out := contract.JobOrder{JobKey: contract.JobKey{JobID: o.Job.ID, Attempt: o.Job.Attempt}, Rank: o.Rank,
 		AllocationID: o.Allocation.ID, GPUUUIDs: n.GPUUUIDs, GPUIndices: n.GPUIndices, Shares: n.Shares,
-		HoldEnvironment: n.Environment, EndsHold: o.Job.Shape.Nodes == 1,
+		HoldEnvironment: n.Environment, EndsHold: o.Job.Shape.Nodes == 1, Hosts: hosts,
 		Command: o.Job.Command.Arguments, Directory: o.Job.Command.Directory, Environment: environmentOfJob(o.Job),
 		Input: o.Job.Command.Input, Slurm: o.Job.Command.Slurm, MaxRuntimeSeconds: int64(o.Job.MaxRuntime / time.Second),
 		GraceSeconds: int64(o.Job.Grace / time.Second), Image: o.Job.Command.Image,

@@ -72,7 +72,7 @@ func (a *API) settleNode(ctx context.Context, b contract.Heartbeat, answer *cont
 		encoded := encodeAccess(o.Allocation, *access)
 		for _, n := range encoded.Nodes {
 			if n.NodeID == actor.NodeID {
-				answer.Jobs = append(answer.Jobs, orderOf(o, n))
+				answer.Jobs = append(answer.Jobs, orderOf(o, n, hostsOf(encoded.Nodes)))
 			}
 		}
 	}

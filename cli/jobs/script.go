@@ -1,0 +1,51 @@
+package jobs
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/jobscript"
+)
+
+// wrongUseOf says what is wrong with a command line, and where to read of it.
+func wrongUseOf(cmd *cobra.Command, format string, args ...any) error {
+	return exit.UsageErrorf(cmd.CommandPath()+" --help", format, args...)
+}
+
+var errScriptInput = exit.UsageErrorf("forewarm run --help", "--input: the input of a script is the script itself")
+
+// readScript is the request that a script makes, and the script.
+func readScript(a *app.App, cmd *cobra.Command, name, text string, by jobscript.Reader) (*request, jobscript.Script,
+	error) {
+	by.Getenv = a.Getenv
+	script, err := by.Read(text)
+	if err != nil {
+		return nil, script, wrongUseOf(cmd, "%s: %v", name, err)
+	}
+	if !script.Submission.Quiet {
+		for _, note := range script.Notes {
+			a.Say(cmd, "Note      %s: %s", name, note)
+		}
+	}
+	all, set := &request{}, pflag.NewFlagSet("script", pflag.ContinueOnError)
+	all.bind(set)
+	all.bindScript(set)
+	err = set.Parse(script.Flags)
+	switch {
+	case err != nil:
+		return nil, script, wrongUseOf(cmd, "%s: %v", name, rewordFlag(cmd, err))
+	case set.NArg() > 0:
+		return nil, script, wrongUseOf(cmd, "%s: %q is no flag: the command is the script itself", name, set.Arg(0))
+	case all.input != "":
+		return nil, script, errScriptInput
+	case all.script != "":
+		return nil, script, wrongUseOf(cmd, "%s: a script cannot name another one", name)
+	}
+	all.in.Input = script.Input
+	if !set.Changed("slurm-env") {
+		all.in.Slurm = script.Slurm
+	}
+	return all, script, nil
+}
