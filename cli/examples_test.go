@@ -113,7 +113,7 @@ func (w *town) runExample(line string, more ...string) (stdout, stderr string, c
 	if at := slices.Index(args, "--"); at >= 0 {
 		end = at // what follows is somebody else's
 	}
-	args = slices.Insert(args, end, more...)
+	args = slices.Insert(args, end, slices.DeleteFunc(more, func(word string) bool { return word == "" })...)
 	if !slices.Contains(args, "-f") && args[0] != "port" {
 		return w.runCommand(args...)
 	}
@@ -165,7 +165,7 @@ var changes = [][]string{
 		"nodes resume", "recovery begin",
 		"recovery confirm", "nodes quarantine", "login", "contexts use", "contexts delete", "man"},
 	{"exec", "cp", "port"},
-	{"jobs edit", "jobs hold", "jobs release", "jobs requeue", "jobs cancel", "run"},
+	{"jobs edit", "jobs hold", "jobs release", "jobs requeue", "jobs cancel", "run", "sbatch"},
 	{"plan claim", "plan cancel", "plan release", "reservations claim"},
 }
 
@@ -209,6 +209,14 @@ func (w *town) examplesOf(path string) {
 	}
 }
 
+// dryLine is an example as a dry run. What follows a script is the script's, and -n is a number of tasks there.
+func dryLine(path, line string) (dry, more string) {
+	if path == "sbatch" {
+		return strings.Replace(line, "sbatch", "sbatch --dry-run", 1), ""
+	}
+	return line, "-n"
+}
+
 // A dry run of every command succeeds, says that it was one if the command
 // changes something, and changes nothing.
 func TestDryRuns(t *testing.T) {
@@ -231,7 +239,7 @@ func TestDryRuns(t *testing.T) {
 		}
 		dry := false
 		for _, l := range exampleLines(c) {
-			_, errs, code := w.runExample(l, "-n")
+			_, errs, code := w.runExample(dryLine(path, l))
 			require.Zero(t, code, "%s -n: %s", l, errs)
 			dry = dry || strings.Contains(errs, "Dry run: nothing was ")
 		}

@@ -149,6 +149,11 @@ func (b *batch) read(args []string) (in contract.JobCreate, err error) {
 		b.app.Say(b.cmd, "Note      --output, --error: without --wait nobody is here to write files; output is kept, and "+
 			"forewarm jobs logs JOB shows it")
 	}
+	for _, pattern := range []string{b.Output, b.Error} {
+		if _, err := expandPattern(pattern, contract.Job{}, 0, ""); err != nil {
+			return in, err
+		}
+	}
 	return all.build(b.app, b.cmd, script.Command(filepath.Base(name), args[min(len(args), 1):]))
 }
 
@@ -208,7 +213,11 @@ func (b *batch) show(got contract.JobsSubmitted) error {
 
 // tellStart says when what was not submitted would start.
 func (b *batch) tellStart(jobs []contract.Job) error {
-	x, now := jobs[0], b.app.Clock.Now()
+	x, now, said := jobs[0], b.app.Clock.Now(), "Nothing was submitted. "
+	if b.app.Flags.DryRun {
+		b.app.Say(b.cmd, "Dry run: nothing was changed.")
+		said = ""
+	}
 	return output.Text(b.app, b.cmd, "", x, func(w io.Writer) {
 		start := predictedStart(x, now)
 		if x.State == contract.JobHeld {
@@ -216,7 +225,7 @@ func (b *batch) tellStart(jobs []contract.Job) error {
 		} else if start == "-" {
 			start = "unknown: " + format.OrDash(reasonText(x))
 		}
-		_, _ = fmt.Fprintf(w, "Nothing was submitted. %s of %s on %s each would start: %s\n", format.Count(len(jobs), "job"),
+		_, _ = fmt.Fprintf(w, "%s%s of %s on %s would start: %s\n", said, format.Count(len(jobs), "job"),
 			format.Count(x.GPUs, "GPU"), format.Count(x.Nodes, "node"), start)
 	})
 }
