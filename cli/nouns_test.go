@@ -12,7 +12,7 @@ import (
 var single = []string{"allocate", "api", "apply", "audit", "calendar", "completion", "explain", "extend", "help",
 	"login", "man", "options", "ssh", "env", "top", "exec", "port", "cp",
 	"exit-codes", "prewarm", "queue", "recovery",
-	"run", "release", "reserve", "slurm", "status", "version", "wait", "whoami"}
+	"run", "release", "reserve", "sbatch", "slurm", "status", "version", "wait", "whoami"}
 
 // What is about things is found under one of them and under many.
 func TestNounsHaveTwoNumbers(t *testing.T) {

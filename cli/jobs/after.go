@@ -60,7 +60,7 @@ func (r *request) findNamesakes(a *app.App, cmd *cobra.Command) (all []contract.
 	case r.in.Name == "":
 		return nil, wrongUse("--after singleton: give it the name that only one of your jobs may have at a time, by --name")
 	case r.array != "":
-		return nil, wrongUse("--after singleton: the jobs of an array have one name; --array %s%%1 runs one of them at a time",
+		return nil, wrongUse("--after singleton: the jobs of an array have one name; --array %s%%1 runs one at a time",
 			r.array)
 	}
 	api, err := a.NewClient()

@@ -34,9 +34,9 @@ func NewSbatchCommand(a *app.App) *cobra.Command {
 	b := &batch{app: a}
 	c := &cobra.Command{
 		Use: "sbatch [FLAG…] SCRIPT [ARGUMENT…]", Short: "Submit a script of Slurm, with the flags of sbatch",
-		Long: `Submit a script of Slurm as it is: a job, which waits in its pool's queue, gets GPUs of its own, and gives them back
-when it ends. Flags are those of Slurm's sbatch, here and in lines #SBATCH of the script, and count as they do there;
-lines #FW have flags of forewarm run for what Slurm has none for. What Slurm has and Forewarm has not is left out with
+		Long: `Submit a script of Slurm as it is: a job, which waits in its pool's queue, gets GPUs of its own, and gives them
+back when it ends. Flags are those of Slurm's sbatch, here and in lines #SBATCH of the script, and count as they do
+there; lines #FW have flags of forewarm run for what Slurm has none for. What Slurm has and Forewarm has not is left out with
 a note where it changes nothing, and refused by its name where it would: docs/jobs.md has a table of all flags.
 Without SCRIPT, or with -, the script is read from standard input. Variables SBATCH_… are not read.
 

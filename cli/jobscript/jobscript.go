@@ -115,7 +115,7 @@ func checkText(text string) error {
 }
 
 func errTooLong(n int) error {
-	return fmt.Errorf("it has %d bytes, and a script may have %d, and of Slurm %d: put what it runs into files on the nodes",
+	return fmt.Errorf("it has %d bytes, and a script may have %d, and of Slurm %d: put what it runs into files of nodes",
 		n, Most, Most-len(prelude))
 }
 

@@ -139,7 +139,7 @@ func TestScriptsThatAreRefused(t *testing.T) {
 		"#SBATCH --wait\n":                      "forewarm wait JOB",
 		"#SBATCH --wrap=true\n":                 "for the command line of sbatch",
 		"#SBATCH --test-only\n":                 "--dry-run",
-		"#SBATCH -t UNLIMITED\n":                "UNLIMITED: no limit cannot be had: say how long it may run, at most 30 days",
+		"#SBATCH -t UNLIMITED\n":                "UNLIMITED: no limit cannot be had: say how long it may run, at most",
 		"#SBATCH -x n[1-3]\n":                   "one by one",
 		"#SBATCH -C a|b\n":                      "joined by & alone",
 		"#SBATCH -r\n":                          "does not know -r",
@@ -210,6 +210,6 @@ func TestCommandLineOfSbatch(t *testing.T) {
 		require.Equal(t, jobscript.Submission{Wait: true, Output: "o.txt"}, s.Submission)
 		require.True(t, s.Slurm)
 	}
-	_, err := jobscript.Reader{Getenv: environment, Sbatch: true, Given: []jobscript.Flag{{Long: "uid", Value: "0"}}}.Read("x")
+	_, err := jobscript.Reader{Sbatch: true, Given: []jobscript.Flag{{Long: "uid", Value: "0"}}}.Read("x")
 	require.EqualError(t, err, "--uid: it cannot be had: each attempt has a Unix user of its own")
 }

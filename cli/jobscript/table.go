@@ -3,8 +3,8 @@ package jobscript
 var sbatchFlags = []sbatchFlag{
 	{long: "account", short: "A", put: ignored(whosePays)},
 	{long: "acctg-freq", put: ignored(measured)},
-	{long: "array", short: "a", put: becomes("array"), usage: "a job of each index, as in 0-9:2,15; behind % how many run " +
-		"at once"},
+	{long: "array", short: "a", put: becomes("array"), usage: "a job of each index, as in 0-9:2,15; behind % how many " +
+		"run at once"},
 	{long: "batch", put: refused(eachNode)},
 	{long: "bb", put: refused("there are no burst buffers")},
 	{long: "bbf", put: refused("there are no burst buffers")},
@@ -56,8 +56,8 @@ var sbatchFlags = []sbatchFlag{
 	{long: "mail-type", put: ignored(noMail)},
 	{long: "mail-user", put: ignored(noMail)},
 	{long: "mcs-label", put: refused("what is of one organization is kept from others by their keys")},
-	{long: "mem", put: (*translation).putMemory, usage: "sets SLURM_MEM_PER_NODE; its memory goes by its GPUs, and it is " +
-		"told where that is less"},
+	{long: "mem", put: (*translation).putMemory, usage: "sets SLURM_MEM_PER_NODE; its memory goes by its GPUs, and it " +
+		"is told where that is less"},
 	{long: "mem-bind", put: ignored(onlyGPUs)},
 	{long: "mem-per-cpu", put: (*translation).putMemoryPerCPU, usage: "sets SLURM_MEM_PER_CPU, as --mem"},
 	{long: "mem-per-gpu", put: (*translation).putMemoryPerGPU, usage: "sets SLURM_MEM_PER_GPU, as --mem"},
@@ -65,8 +65,8 @@ var sbatchFlags = []sbatchFlag{
 	{long: "network", put: ignored("a job has the network of its nodes")},
 	{long: "nice", optional: true, put: ignored(whoGoesFirst)},
 	{long: "no-kill", short: "k", optional: true, put: ignored("a job ends with any of its nodes, and is tried again")},
-	{long: "no-requeue", bare: true, put: means("--retries-lost=0"), usage: "it is not tried again after the loss of its " +
-		"GPUs"},
+	{long: "no-requeue", bare: true, put: means("--retries-lost=0"), usage: "it is not tried again after the loss of " +
+		"its GPUs"},
 	{long: "nodefile", short: "F", put: refused(byLabel)},
 	{long: "nodelist", short: "w", put: refused(byLabel)},
 	{long: "nodes", short: "N", put: (*translation).putNodes, usage: "on how many nodes; the script runs once on each"},
@@ -105,14 +105,15 @@ var sbatchFlags = []sbatchFlag{
 		put: submits(func(s *Submission, _ string) { s.TestOnly = true }, refused("give --dry-run to forewarm run"))},
 	{long: "thread-spec", put: ignored(onlyGPUs)},
 	{long: "threads-per-core", put: ignored(onlyGPUs)},
-	{long: "time", short: "t", put: (*translation).putTime, usage: "how long it may run: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S"},
+	{long: "time", short: "t", put: (*translation).putTime, usage: "how long it may run: M, M:S, H:M:S, D-H or " +
+		"D-H:M:S"},
 	{long: "time-min", put: refused("a job has one limit, --time: say the shorter one, and it may start earlier")},
 	{long: "tmp", put: ignored("nobody counts the disks of nodes")},
 	{long: "uid", put: refused(ownUser)},
-	{long: "use-min-nodes", bare: true, put: ignored("a job is on as few nodes as it can be, where it does not say --nodes")},
+	{long: "use-min-nodes", bare: true, put: ignored("a job is on as few nodes as it can be")},
 	{long: "verbose", short: "v", bare: true, put: ignored(printsID)},
-	{long: "wait", short: "W", bare: true, usage: "wait until it is over, write its output to --output, and end with its " +
-		"exit code",
+	{long: "wait", short: "W", bare: true, usage: "wait until it is over, write its output to --output, and end with " +
+		"its exit code",
 		put: submits(func(s *Submission, _ string) { s.Wait = true },
 			refused("leave out -d of forewarm run, or use forewarm wait JOB"))},
 	{long: "wait-all-nodes", put: ignored("a job starts once all of its nodes are there")},

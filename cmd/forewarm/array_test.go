@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An array of a thousand jobs runs to its end, through the server, SQLite and a real daemon: each of its jobs once, with
-// its own index, and no more of them at once than it says.
+// An array of a thousand jobs runs to its end, through the server, SQLite and a real daemon: each of its jobs once, and
+// with its own index.
 func TestAThousandJobsOfAnArray(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -26,7 +26,8 @@ func TestAThousandJobsOfAnArray(t *testing.T) {
 	id := h.say(t, 0, "sbatch", "--parsable", "-p", "local", "-a", "0-999%4", "--wrap",
 		`echo "$FOREWARM_JOB_ATTEMPT" >>`+out+`/$SLURM_ARRAY_TASK_ID`)
 	h.say(t, 0, "wait", id, "-q")
-	require.Equal(t, "1000", h.say(t, 0, "jobs", "list", "--array", id, "--jq", `map(select(.state == "completed")) | length`))
+	require.Equal(t, "1000", h.say(t, 0, "jobs", "list", "--array", id, "--jq",
+		`map(select(.state == "completed")) | length`))
 	for i := range 1000 {
 		text, err := os.ReadFile(filepath.Join(out, fmt.Sprint(i)))
 		require.NoError(t, err)

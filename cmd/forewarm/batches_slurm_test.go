@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// On two nodes of a real Slurm cluster, each held by a placeholder, scripts of Slurm run as they are: a gang whose tasks
-// span both, an array to its end, and a job that leaves for another one, comes back, and finishes.
+// On two nodes of a real Slurm cluster, each held by a placeholder, scripts of Slurm run as they are: a gang whose
+// tasks span both, an array to its end, and a job that leaves for another one, comes back, and finishes.
 func TestRealSlurmRunsBatches(t *testing.T) {
 	h := newHome(t)
 	p := h.startOnPartition(t, "pair", 4, 2)
@@ -99,7 +99,8 @@ func (h home) runVictimOfSlurm(t *testing.T) {
 			return ""
 		})
 	}
-	first := script(t, "first.sh", "#SBATCH -p lab --exclusive -N 1", "#FW --priority high", "echo $SLURM_GPUS_ON_NODE GPUs")
+	first := script(t, "first.sh", "#SBATCH -p lab --exclusive -N 1", "#FW --priority high",
+		"echo $SLURM_GPUS_ON_NODE GPUs")
 	out := filepath.Join(filepath.Dir(first), "out")
 	h.say(t, 0, "sbatch", "-W", "-o", out, first)
 	text, err := os.ReadFile(out)

@@ -104,6 +104,11 @@ func (l *Ledger) ExplainRequest(ctx context.Context, actor ledger.Actor, op Oper
 // UnheardBy is that of jobs.
 func (l *Ledger) UnheardBy(r ledger.Reader, j job.Job) ([]string, error) { return jobs.UnheardBy(r, j) }
 
+// ForeseeSubmitted is that of jobs.
+func (l *Ledger) ForeseeSubmitted(ctx context.Context, all []job.Job) (map[string]ledger.QueuedJob, error) {
+	return jobs.ForeseeSubmitted(ctx, l.Jobs, all)
+}
+
 // Store returns the port, for reads that need no verb.
 func (l *Ledger) Store() ledger.Store { return l.engine.Store }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// ForeseeSubmitted tells of jobs that a dry run has submitted what the queue of their pool says of them, by id: why they
-// would wait, and when they are predicted to start. What is submitted for good is told nothing: it costs a look at the
-// whole queue.
-func (l Jobs) ForeseeSubmitted(ctx context.Context, all []job.Job) (map[string]ledger.QueuedJob, error) {
+// ForeseeSubmitted tells of jobs that a dry run has submitted what the queue of their pool says of them, by id: why
+// they would wait, and when they are predicted to start. What is submitted for good is told nothing: it costs a look at
+// the whole queue.
+func ForeseeSubmitted(ctx context.Context, l Jobs, all []job.Job) (map[string]ledger.QueuedJob, error) {
 	if !l.IsDryRun || len(all) == 0 {
 		return nil, nil //nolint:nilnil // nothing is told
 	}
