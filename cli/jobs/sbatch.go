@@ -35,17 +35,19 @@ func NewSbatchCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "sbatch [FLAG…] SCRIPT [ARGUMENT…]", Short: "Submit a script of Slurm, with the flags of sbatch",
 		Long: `Submit a script of Slurm as it is: a job, which waits in its pool's queue, gets GPUs of its own, and gives them
-back when it ends. Flags are those of Slurm's sbatch, here and in lines #SBATCH of the script, and count as they do
-there; lines #FW have flags of forewarm run for what Slurm has none for. What Slurm has and Forewarm has not is left out with
-a note where it changes nothing, and refused by its name where it would: docs/jobs.md has a table of all flags.
-Without SCRIPT, or with -, the script is read from standard input. Variables SBATCH_… are not read.
+back when it ends. Flags are those of Slurm's sbatch, here and in lines #SBATCH of the script, and count as they
+do there; lines #FW have flags of forewarm run for what Slurm has none for. What Slurm has and Forewarm has not
+is left out with a note where it changes nothing, and refused by its name where it would: docs/jobs.md has a
+table of all flags. Without SCRIPT, or with -, the script is read from standard input. Variables SBATCH_… are
+not read.
 
-The script runs once on each node of the job, not on the first alone. In it, srun starts the tasks of its own node.
+The script runs once on each node of the job, not on the first alone. In it, srun starts the tasks of its own
+node.
 
-Its output is kept by Forewarm (forewarm jobs logs JOB). With --wait this command writes it where --output and --error
-say as well, here and not on the nodes: %j, %A, %a, %x, %u, %n, %N and %% stand for the job, its array, its index
-there, its name, who you are, the rank of a node, "node" with that rank, and %. It ends with the job's exit code, or
-with the highest of an array's.`,
+Its output is kept by Forewarm (forewarm jobs logs JOB). With --wait this command writes it where --output and
+--error say as well, here and not on the nodes: %j, %A, %a, %x, %u, %n, %N and %% stand for the job, its array,
+its index there, its name, who you are, the rank of a node, "node" with that rank, and %. It ends with the job's
+exit code, or with the highest of an array's.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.cmd = cmd
 			return b.submit(args)

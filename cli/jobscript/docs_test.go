@@ -12,15 +12,16 @@ import (
 )
 
 // ofSlurm are the flags of sbatch in Slurm 22.05, but for those that only print something.
-const ofSlurm = `account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint
-container contiguous core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency
-distribution error exclude exclusive export export-file extra-node-info get-user-env gid gpu-bind gpu-freq gpus gpus-per-node
-gpus-per-socket gpus-per-task gres gres-flags hint hold ignore-pbs input job-name kill-on-invalid-dep licenses mail-type
-mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice no-kill no-requeue nodefile nodelist nodes
-ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output overcommit oversubscribe
-parsable partition power prefer priority profile propagate qos quiet reboot requeue reservation signal sockets-per-node
-spread-job switches test-only thread-spec threads-per-core time time-min tmp uid use-min-nodes verbose wait
-wait-all-nodes wckey wrap`
+const ofSlurm = `
+account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint container
+contiguous core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency
+distribution error exclude exclusive export export-file extra-node-info get-user-env gid gpu-bind gpu-freq
+gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint hold ignore-pbs input job-name
+kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus
+network nice no-kill no-requeue nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node
+ntasks-per-socket open-mode output overcommit oversubscribe parsable partition power prefer priority profile
+propagate qos quiet reboot requeue reservation signal sockets-per-node spread-job switches test-only
+thread-spec threads-per-core time time-min tmp uid use-min-nodes verbose wait wait-all-nodes wckey wrap`
 
 var (
 	tableRow = regexp.MustCompile("(?m)^\\| (`-.*`) \\| (done|differs|ignored|refused) \\| .*\\|$")
