@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/forewarm/forewarm/core/fairshare"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/queue"
 	"github.com/forewarm/forewarm/core/scheduler"
@@ -29,6 +30,63 @@ type Scheduling struct {
 	NearLabel string
 	// HighPriority is the least role whose jobs may have the high priority; empty: whoever may submit.
 	HighPriority Role
+	Tuning
+}
+
+// Tuning are the numbers by which turns are decided, and who may wait. Zero values have the defaults.
+type Tuning struct {
+	HalfLife         time.Duration      // after so long, use counts half; 0: 7 days
+	Softening        time.Duration      // that is added to waits and runtimes in balanced; 0: 10 minutes
+	Bands            []int              // GPU-hours that a job has had, at which it is in the next band; nil: 1, 10, 100
+	Promises         *int               // jobs of a priority that are promised a start at a time; nil: 1
+	Crowd            float64            // of the GPUs, that overdue jobs ask for together; 0: a quarter
+	MostExcess       float64            // how many times as much at most counts against a person; 0: 16
+	Factors          *scheduler.Factors // nil: age and share alike, age full at 7 days
+	RestartCost      time.Duration      // of a job that leaves, beside the work that it loses; 0: 2 minutes
+	MostPreempting   int                // jobs for which others leave in one decision; 0: 16
+	MostWaiting      int                // jobs that wait or run in the pool; 0: MostJobs
+	MostWaitingOfOne int                // of these, of one organization; 0: MostJobsOfOne
+	DefaultRuntime   time.Duration      // of a job that names none, where leases may be so long; 0: a day
+}
+
+func (t Tuning) withDefaults() Tuning {
+	t.HalfLife = cmp.Or(t.HalfLife, 7*24*time.Hour)
+	t.RestartCost = cmp.Or(t.RestartCost, 2*time.Minute)
+	t.MostPreempting = cmp.Or(t.MostPreempting, 16)
+	t.MostWaiting = cmp.Or(t.MostWaiting, MostJobs)
+	t.MostWaitingOfOne = min(cmp.Or(t.MostWaitingOfOne, MostJobsOfOne), t.MostWaiting)
+	t.DefaultRuntime = cmp.Or(t.DefaultRuntime, 24*time.Hour)
+	return t
+}
+
+// setOn has a policy go by it.
+func (t Tuning) setOn(p *scheduler.Policy) {
+	p.FairShare = t.fairness(p.FairShare)
+	p.Softening, p.Crowd = cmp.Or(t.Softening, p.Softening), cmp.Or(t.Crowd, p.Crowd)
+	p.MostExcess = cmp.Or(t.MostExcess, p.MostExcess)
+	if t.Bands != nil {
+		p.Bands = t.Bands
+	}
+	if t.Promises != nil {
+		p.Promises = *t.Promises
+	}
+	if t.Factors != nil {
+		p.Factors = *t.Factors
+	}
+}
+
+func (t Tuning) fairness(f fairshare.Policy) fairshare.Policy {
+	f.HalfLife = cmp.Or(t.HalfLife, f.HalfLife)
+	return f
+}
+
+// FairnessOf is how the use of a pool is charged and forgotten.
+func (c Config) FairnessOf(pool string) fairshare.Policy {
+	s := c.Scheduling.Now()
+	if own, is := s.Pools[pool]; is {
+		return own.fairness(c.Fairness)
+	}
+	return s.fairness(c.Fairness)
 }
 
 // SchedulingConfig is how jobs are scheduled, and how many each person may submit.
@@ -75,6 +133,7 @@ func (c SchedulingConfig) Of(pool string) Scheduling {
 	s.MinRuntime = cmp.Or(s.MinRuntime, 10*time.Minute)
 	s.LeaveWithin = cmp.Or(s.LeaveWithin, 2*time.Minute)
 	s.MostTimes = cmp.Or(s.MostTimes, 3)
+	s.Tuning = s.withDefaults()
 	s.NearLabel = cmp.Or(s.NearLabel, "rack")
 	s.Heat.WarmFrom = cmp.Or(s.Heat.WarmFrom, 75)
 	s.Heat.HotFrom = cmp.Or(s.Heat.HotFrom, 85)
@@ -98,6 +157,7 @@ func (s Scheduling) Policy(weights map[string]int) scheduler.Policy {
 	if s.ShareWeight != nil {
 		p.ShareWeight = *s.ShareWeight
 	}
+	s.setOn(&p)
 	p.Placement.WarmFrom, p.Placement.HotFrom, p.Placement.CoolDown = s.Heat.WarmFrom, s.Heat.HotFrom, s.Heat.CoolDown
 	p.Tenants = make(map[string]scheduler.Tenant, len(weights))
 	for tenant, weight := range weights {
@@ -105,11 +165,6 @@ func (s Scheduling) Policy(weights map[string]int) scheduler.Policy {
 	}
 	// Who allows it leaves also where it keeps no checkpoints: it said so.
 	p.Preemption = scheduler.Preemption{Enabled: s.Preemption, LoseWork: true, MinRuntime: s.MinRuntime,
-		Grace: s.LeaveWithin, MostTimes: s.MostTimes, Restart: restartCosts, PerCycle: leavesPerCycle}
+		Grace: s.LeaveWithin, MostTimes: s.MostTimes, Restart: s.RestartCost, PerCycle: s.MostPreempting}
 	return p
 }
-
-const (
-	restartCosts   = 2 * time.Minute
-	leavesPerCycle = 16
-)

@@ -122,12 +122,9 @@ func (all *accounts) shareOf(a *account, weight int, now time.Time) float64 {
 // over is how many times its fair share the tenant has had.
 func (all *accounts) over(t *tenant) float64 { return t.share * float64(all.weights) }
 
-// MostExcess is how many times as much at most counts against a user. It also bounds what a tenant loses beside others
-// while jobs of those wait who had less, but cannot start yet.
-const MostExcess = 16
-
 // excess is how many times as much the user has had as the others of its tenant whose jobs wait, on average; from 1 to
-// MostExcess. Both are softened as waits are, so that whoever waits and had nothing goes before who had a GPU all that
+// the policy's MostExcess, which also bounds what a tenant loses beside others while jobs of those wait who had less, but
+// cannot start yet. Both are softened as waits are, so that whoever waits and had nothing goes before who had a GPU all that
 // time. Whoever had the least stands as if they were alone: nobody goes before other tenants by having many users.
 func (all *accounts) excess(u *user) float64 {
 	t := u.tenant
@@ -135,7 +132,7 @@ func (all *accounts) excess(u *user) float64 {
 		return 1
 	}
 	little := all.little / float64(t.Weight)
-	return min(max((u.share+little)/(u.others+little), 1), MostExcess)
+	return min(max((u.share+little)/(u.others+little), 1), all.policy.MostExcess)
 }
 
 // use is what divides in Balanced.
@@ -150,7 +147,7 @@ func (all *accounts) fairShare(u *user) int64 {
 
 // Excess returns what counts against a job that waits, as of the last Cycle or Order: how many times its fair share its
 // tenant has had, and its user how many times what the others of the tenant had on average whose jobs wait, from 1 to
-// MostExcess. Both are 0 for a job that does not wait.
+// the policy's MostExcess. Both are 0 for a job that does not wait.
 func Excess(s *Scheduler, id string) (ofTenant, ofUser float64) {
 	w := s.jobs[id]
 	if w == nil {

@@ -10,7 +10,6 @@ import (
 const (
 	levelWidth = 64 // keys of one level: a band each, and the last one of the level above it is that of overdue jobs
 	ratioScale = 1e9
-	fullAge    = 7 * 24 * time.Hour // at which age counts fully in Multifactor
 )
 
 // keyOf is where a job of the line stands in the order. Jobs of a line stand in the order
@@ -20,7 +19,7 @@ func (s *Scheduler) keyOf(j standing, l *line, now time.Time) queue.Key {
 	case Arrival:
 		return queue.Key{Major: l.major, Minor: j.eligible}
 	case Multifactor:
-		return queue.Key{Major: l.major, Minor: -multifactor(j, s.accounts.fairShare(l.user), now)}
+		return queue.Key{Major: l.major, Minor: -s.policy.Factors.points(j, s.accounts.fairShare(l.user), now)}
 	case ShortestPredicted:
 		gpus := float64(max(l.request.GPUs(), 1))
 		return queue.Key{Major: l.major, Minor: int64(l.predicted.Seconds() * gpus)}
@@ -46,10 +45,11 @@ func (s *Scheduler) ratio(j standing, l *line, now time.Time) int64 {
 	return int64(min(value*ratioScale, math.MaxInt64/2))
 }
 
-// multifactor is the sum of age and fair share, of a thousand points each.
-func multifactor(j standing, fairShare int64, now time.Time) int64 {
-	age := min(time.Duration(now.UnixNano()-j.eligible).Seconds()/fullAge.Seconds(), 1)
-	return int64(age*ratioScale) + fairShare
+// points is the sum of age and fair share, each by its weight. Each becomes whole by itself: a sum of products may be
+// rounded differently by different processors.
+func (f Factors) points(j standing, fairShare int64, now time.Time) int64 {
+	age := min(time.Duration(now.UnixNano()-j.eligible).Seconds()/f.FullAge.Seconds(), 1)
+	return int64(age*ratioScale*f.Age) + int64(float64(fairShare)*f.Share)
 }
 
 // Order returns the ids of the jobs that wait and may start, in the order in which a cycle looks at

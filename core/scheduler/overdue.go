@@ -35,14 +35,12 @@ func (c *cycle) noteOverdue(l *line) {
 	}
 }
 
-// crowdShare is the part of the GPUs that overdue jobs of a class may ask for before they
-// count as a crowd: one in four.
-const crowdShare = 4
-
 // isCrowded reports whether so much of a class is overdue that it makes no difference any
 // more: all wait for long, and serving them by when they came would make all wait longer
 // still.
-func (c *cycle) isCrowded(major int64) bool { return c.late[major] > c.s.accounts.gpus/crowdShare }
+func (c *cycle) isCrowded(major int64) bool {
+	return c.late[major] > int(float64(c.s.accounts.gpus)*c.s.policy.Crowd)
+}
 
 // crowdCut is how many promises fewer may be made in a crowd, where only one is made at a
 // time.

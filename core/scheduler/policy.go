@@ -67,6 +67,13 @@ type Preemption struct {
 	PerCycle   int           // jobs for which others leave in one cycle; 0: 16
 }
 
+// Factors are what counts in the order Multifactor. The zero Factors have both alike, and age full at seven days.
+type Factors struct {
+	Age     float64       // the weight of how long a job has waited
+	Share   float64       // the weight of how little its tenant and user have had
+	FullAge time.Duration // at which age counts fully; 0: 7 days
+}
+
 // Policy is all that is not in the state and decides, too.
 type Policy struct {
 	Order       Order
@@ -74,9 +81,12 @@ type Policy struct {
 	Tenants     map[string]Tenant
 	Placement   placement.Policy
 	FairShare   fairshare.Policy
-	ShareWeight float64       // how much the use of a tenant, over its share, counts against it in Balanced
+	ShareWeight float64 // how much the use of a tenant, over its share, counts against it in Balanced
+	Factors     Factors
 	Softening   time.Duration // 0: 10 minutes
 	Overdue     time.Duration // 0: a day
+	Crowd       float64       // the part of the GPUs beyond which overdue jobs of a class are a crowd; 0: a quarter
+	MostExcess  float64       // how many times as much at most counts against a user; 0: 16
 	Bands       []int         // GPU-hours after which a job is in the next band; nil: 1, 10, 100
 	Promises    int           // waiting jobs that are promised a start, at a time; 0: none
 	Easy        bool          // promises are made anew in each cycle, as EASY backfill does, and may move
@@ -107,6 +117,12 @@ func (p Policy) withDefaults() Policy {
 	if p.Bands == nil {
 		p.Bands = []int{1, 10, 100}
 	}
+	if p.Factors.Age == 0 && p.Factors.Share == 0 {
+		p.Factors.Age, p.Factors.Share = 1, 1
+	}
+	p.Factors.FullAge = cmp.Or(p.Factors.FullAge, 7*24*time.Hour)
+	p.Crowd = cmp.Or(p.Crowd, 0.25)
+	p.MostExcess = cmp.Or(p.MostExcess, 16)
 	p.MostWaiting = cmp.Or(p.MostWaiting, 100_000)
 	p.MaxRuntime = cmp.Or(p.MaxRuntime, 7*24*time.Hour)
 	p.Preemption.MostTimes = cmp.Or(p.Preemption.MostTimes, 3)

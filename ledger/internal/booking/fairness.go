@@ -80,7 +80,8 @@ func heldBy(p capacity.Pool, reservations []*reservation.Reservation, allocation
 
 // useNow is what each has used of the pool, or holds of it.
 func useNow(tx *txn.Tx, p *txn.PoolTx) map[ledger.Account]fairshare.Usage {
-	return usageNow(tx.Config.Fairness, p.Uses, heldBy(p.Pool.Pool, p.Reservations.Rows, p.Allocations.Rows), tx.Now())
+	return usageNow(tx.Config.FairnessOf(p.Pool.Name), p.Uses,
+		heldBy(p.Pool.Pool, p.Reservations.Rows, p.Allocations.Rows), tx.Now())
 }
 
 // readShares returns the fair share of each organization that is in both.
@@ -96,7 +97,7 @@ func readShares(tx *txn.Tx, p *txn.PoolTx, all map[ledger.Account]fairshare.Usag
 		if err != nil {
 			return nil, fmt.Errorf("reading organization: %w", err)
 		}
-		shares[org] = tx.Config.Fairness.Share(use, poolCapacity(p.Pool.Pool), o.Limits.Weight)
+		shares[org] = tx.Config.FairnessOf(p.Pool.Name).Share(use, poolCapacity(p.Pool.Pool), o.Limits.Weight)
 	}
 	return shares, nil
 }
@@ -150,7 +151,8 @@ const leastShown = 1
 // SharesOf lists the fair shares of a pool that the actor may see, the largest
 // first.
 func SharesOf(l *txn.Engine, r ledger.Reader, actor ledger.Actor, s ledger.PoolState) ([]ledger.Share, error) {
-	fairness, all := l.Config.Fairness, UsesOf(l.Config.Fairness, s, r.Now())
+	fairness := l.Config.FairnessOf(s.Pool.Name)
+	all := UsesOf(fairness, s, r.Now())
 	out := []ledger.Share{}
 	add := func(to *ledger.Share, userID string, had fairshare.Usage) {
 		to.Users = append(to.Users, ledger.UserShare{UserID: userID, Usage: had,

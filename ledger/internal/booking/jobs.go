@@ -22,15 +22,13 @@ const jobMargin = 2 * time.Minute
 // LeaseOfJob is the lease of a job's allocation. Within it the job ends, or is ended.
 func LeaseOfJob(j job.Job) time.Duration { return j.MaxRuntime + j.Grace + jobMargin }
 
-// usualRuntime is the longest runtime of a job that names none, where leases may be so long.
-const usualRuntime = 24 * time.Hour
-
 // fitted is a job with what it has in a pool: its shape, and its runtime if it names none.
 func fitted(p *txn.PoolTx, req ledger.AllocateRequest, j job.Job) job.Job {
 	j.PoolID = p.Pool.ID
 	j.Shape, _ = p.Pool.ShapeOf(req.Layout, req.GPUs)
 	if j.MaxRuntime == 0 {
-		j.MaxRuntime = min(usualRuntime, max(longestRuntime(p, j.Grace), time.Second))
+		usual := p.Tx.Config.Scheduling.Now().Of(p.Pool.Name).DefaultRuntime
+		j.MaxRuntime = min(usual, max(longestRuntime(p, j.Grace), time.Second))
 	}
 	return j
 }

@@ -104,15 +104,16 @@ func checkRoom(tx *txn.Tx, p *txn.PoolTx, organizationID string, more int) error
 	if err != nil {
 		return err
 	}
-	if counts[organizationID]+more > ledger.MostJobsOfOne {
-		return &ledger.QueueFullError{Pool: p.Pool.Name, Most: ledger.MostJobsOfOne, OfOne: true}
+	rules := tx.Config.Scheduling.Now().Of(p.Pool.Name)
+	if counts[organizationID]+more > rules.MostWaitingOfOne {
+		return &ledger.QueueFullError{Pool: p.Pool.Name, Most: rules.MostWaitingOfOne, OfOne: true}
 	}
 	all := more
 	for _, n := range counts {
 		all += n
 	}
-	if all > ledger.MostJobs {
-		return &ledger.QueueFullError{Pool: p.Pool.Name, Most: ledger.MostJobs}
+	if all > rules.MostWaiting {
+		return &ledger.QueueFullError{Pool: p.Pool.Name, Most: rules.MostWaiting}
 	}
 	return nil
 }

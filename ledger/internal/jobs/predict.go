@@ -170,7 +170,7 @@ func describeTurn(q queue, s *scheduler.Scheduler, j job.Job) (all []string) {
 		all = append(all, q.describeLength(j))
 	}
 	if p.Order == scheduler.Balanced && p.ShareWeight > 0 || p.Order == scheduler.Multifactor {
-		all = append(all, describeShares(scheduler.Excess(s, j.ID))...)
+		all = append(all, describeShares(p.MostExcess, s, j.ID)...)
 	}
 	return all
 }
@@ -179,12 +179,13 @@ func describeTurn(q queue, s *scheduler.Scheduler, j job.Job) (all []string) {
 const noticeable = 1.05
 
 // describeShares says what was had lately that counts against a job, if anything does.
-func describeShares(ofTenant, ofUser float64) (all []string) {
+func describeShares(most float64, s *scheduler.Scheduler, id string) (all []string) {
+	ofTenant, ofUser := scheduler.Excess(s, id)
 	if ofTenant >= noticeable {
 		all = append(all, fmt.Sprintf("its organization has lately had %.1f times its fair share of the pool", ofTenant))
 	}
 	if times := fmt.Sprintf("%.1f times", ofUser); ofUser >= noticeable {
-		if ofUser >= scheduler.MostExcess {
+		if ofUser >= most {
 			times = "many times" // more makes no difference
 		}
 		all = append(all, "who submitted it has lately had "+times+" as much of the pool as the others of the "+

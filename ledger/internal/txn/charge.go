@@ -18,7 +18,7 @@ func (p *PoolTx) ChangeUsage(who ledger.Account, change func(fairshare.Policy, f
 
 func (p *PoolTx) changeUsageOf(who ledger.Account, change func(fairshare.Policy, fairshare.Usage) fairshare.Usage) {
 	before, known := p.Uses[who]
-	p.Uses[who] = change(p.Tx.Config.Fairness, before)
+	p.Uses[who] = change(p.Tx.Config.FairnessOf(p.Pool.Name), before)
 	p.markUseTouched(who)
 	p.Tx.undos = append(p.Tx.undos, func() {
 		if p.Uses[who] = before; !known {

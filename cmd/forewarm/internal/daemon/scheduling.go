@@ -39,6 +39,7 @@ type SchedulingRules struct {
 	HighPriority    string              `yaml:"high_priority"`
 	NearLabel       string              `yaml:"near_label"`
 	Heat            HeatRules           `yaml:"heat"`
+	Tuning          `yaml:",inline"`
 }
 
 // HeatRules are node.HeatRules. Zero values mean the ledger's defaults.
@@ -61,14 +62,15 @@ func (r SchedulingRules) over(all SchedulingRules) SchedulingRules {
 		LeaveWithin:     cmp.Or(r.LeaveWithin, all.LeaveWithin),
 		MostPreemptions: cmp.Or(r.MostPreemptions, all.MostPreemptions),
 		HighPriority:    cmp.Or(r.HighPriority, all.HighPriority),
-		NearLabel:       cmp.Or(r.NearLabel, all.NearLabel), Heat: r.Heat.over(all.Heat)}
+		NearLabel:       cmp.Or(r.NearLabel, all.NearLabel), Heat: r.Heat.over(all.Heat),
+		Tuning: r.Tuning.over(all.Tuning)}
 }
 
 func (r SchedulingRules) rules() ledger.Scheduling {
 	return ledger.Scheduling{Order: scheduler.Order(r.Order), ShareWeight: r.ShareWeight, Overdue: r.Overdue.Std(),
 		Preemption: r.Preemption != nil && *r.Preemption, Preemptible: r.Preemptible != nil && *r.Preemptible,
 		MinRuntime: r.MinRuntime.Std(), LeaveWithin: r.LeaveWithin.Std(), MostTimes: r.MostPreemptions,
-		HighPriority: ledger.Role(r.HighPriority), NearLabel: r.NearLabel,
+		HighPriority: ledger.Role(r.HighPriority), NearLabel: r.NearLabel, Tuning: r.Tuning.rules(),
 		Heat: node.HeatRules{WarmFrom: r.Heat.WarmFrom, HotFrom: r.Heat.HotFrom, CoolDown: r.Heat.CoolDown.Std()}}
 }
 
@@ -121,6 +123,9 @@ func (c Config) checkRules(at string, r SchedulingRules) error {
 			"write member, admin or operator")
 	case r.NearLabel != "" && !node.IsWord(r.NearLabel):
 		return c.valueError(at+".near_label", fmt.Sprintf("%q is no key of a label", r.NearLabel), "write rack")
+	}
+	if err := c.checkTuning(at, r.Tuning); err != nil {
+		return err
 	}
 	return c.checkHeat(at+".heat", ledger.SchedulingConfig{Scheduling: r.rules()}.Of("").Heat)
 }
