@@ -59,6 +59,8 @@ type Job struct {
 	Tolerations       []string          `json:"tolerations,omitempty" doc:"Taints that do not keep it away."`
 	ExcludedNodes     []string          `json:"excluded_nodes,omitempty" doc:"Ids of nodes on which it does not run."`
 	AvoidedNodes      []string          `json:"avoided_nodes,omitempty"`
+	Near              []string          `json:"near,omitempty" doc:"Jobs and arrays: nodes at or near theirs come first."`
+	ApartFrom         []string          `json:"apart_from,omitempty"`
 	Ending            *JobEnding        `json:"ending,omitempty"`
 	PredictedStart    *JobForecast      `json:"predicted_start,omitempty"`
 	PredictedEnd      *JobForecast      `json:"predicted_end,omitempty"`
@@ -148,7 +150,7 @@ type JobCreate struct {
 	Slurm             bool              `json:"slurm,omitempty"`
 	Image             string            `json:"image,omitempty" maxLength:"512"`
 	Mounts            []JobMount        `json:"mounts,omitempty" maxItems:"16"`
-	Priority          string            `json:"priority,omitempty" enum:"low,normal,high" default:"normal"`
+	Priority          string            `json:"priority,omitempty" maxLength:"32"`
 	Workload          string            `json:"workload,omitempty" enum:"online,batch" default:"batch"`
 	MaxRuntimeSeconds int64             `json:"max_runtime_seconds,omitempty" minimum:"1" maximum:"2592000"`
 	GraceSeconds      int64             `json:"grace_seconds,omitempty" minimum:"1" maximum:"3600" default:"30"`
@@ -164,6 +166,8 @@ type JobCreate struct {
 	Prefers           []string          `json:"prefers,omitempty" maxItems:"16"`
 	Tolerations       []string          `json:"tolerations,omitempty" maxItems:"16"`
 	ExcludedNodes     []string          `json:"excluded_nodes,omitempty" maxItems:"64"`
+	Near              []string          `json:"near,omitempty" maxItems:"16"`
+	ApartFrom         []string          `json:"apart_from,omitempty" maxItems:"16"`
 }
 
 // JobsSubmitted answers a submission.
@@ -197,7 +201,7 @@ type JobSet struct {
 type JobPatch struct {
 	Pool              *string    `json:"pool,omitempty" nullable:"false" minLength:"1" maxLength:"64"`
 	Name              *string    `json:"name,omitempty" nullable:"false" maxLength:"63"`
-	Priority          *string    `json:"priority,omitempty" nullable:"false" enum:"low,normal,high"`
+	Priority          *string    `json:"priority,omitempty" nullable:"false" minLength:"1" maxLength:"32"`
 	MaxRuntimeSeconds *int64     `json:"max_runtime_seconds,omitempty" nullable:"false" minimum:"1" maximum:"2592000"`
 	NotBefore         *time.Time `json:"not_before,omitempty" nullable:"false" doc:"What is past means at once."`
 	Preemptible       *bool      `json:"preemptible,omitempty" nullable:"false"`
@@ -272,18 +276,26 @@ var jobTags = tags{
 		`request works for some seconds at most."`,
 	"JobRetries.Failed": `doc:"After its own failure; never when its memory (oom) or its time (time_limit) was ` +
 		`over: it would be again."`,
-	"JobRetries.Lost":   `doc:"After the loss of its node or GPUs, or where no daemon started it."`,
-	"JobPatch.Pool":     `doc:"Id or name of that in which it is to wait."`,
-	"JobPatch.Priority": `doc:"Of a job that runs it decides for whom the job may be told to leave."`,
+	"JobRetries.Lost": `doc:"After the loss of its node or GPUs, or where no daemon started it."`,
+	"JobPatch.Pool":   `doc:"Id or name of that in which it is to wait."`,
+	"JobCreate.Priority": `doc:"Name of a priority class: low, normal or high, unless the installation names others. ` +
+		`Left out: its default."`,
+	"JobPatch.Priority": `doc:"Name of a priority class. Of a job that runs it decides for whom the job may be told to leave."`,
 	"JobPatch.MaxRuntimeSeconds": `doc:"Of a job that waits: the nodes of one that has begun end it by the limit with ` +
 		`which it began."`,
 	"Job.Preemptible": `doc:"Where the pool has preemption, it may be told to leave for jobs that go before it: it gets ` +
 		`its checkpoint's signal, TERM and its grace, and waits again with its place in the queue."`,
-	"JobCreate.Workload":      `doc:"What it is for: pools may keep a share for each."`,
-	"Job.Prefers":             `doc:"Labels: nodes with more of them come first."`,
-	"Job.AvoidedNodes":        `doc:"Ids of nodes whose failure ended an attempt: it is tried again elsewhere."`,
-	"JobCreate.Constraints":   `doc:"Labels that each of its nodes has to have, as key=value or a key alone."`,
-	"JobCreate.Prefers":       `doc:"Labels: of the nodes that it may have, those with more of them come first."`,
+	"JobCreate.Workload": `doc:"What it is for: pools may keep a share for each."`,
+	"Job.Prefers":        `doc:"Labels: nodes with more of them come first."`,
+	"Job.AvoidedNodes":   `doc:"Ids of nodes whose failure ended an attempt: it is tried again elsewhere."`,
+	"Job.ApartFrom":      `doc:"Jobs by id or name, and arrays by id: it shares no node with any of them, and they with it."`,
+	"JobCreate.Near": `doc:"Ids of jobs and arrays: of the nodes that it may have, those come first where one of them runs, ` +
+		`and then those near such a node."`,
+	"JobCreate.ApartFrom": `doc:"Ids or names of jobs of the organization, or ids of arrays: it runs on no node with one ` +
+		`of them, nor they with it. Its own name keeps jobs of that name apart that say so."`,
+	"JobCreate.Constraints": `doc:"What the labels of each of its nodes have to be: key=value, key, !key, key!=value, ` +
+		`key in (a,b) or key notin (a,b)."`,
+	"JobCreate.Prefers":       `doc:"The same of labels: of the nodes that it may have, those with more of them come first."`,
 	"JobCreate.Tolerations":   `doc:"Taints of nodes that do not keep it away."`,
 	"JobCreate.ExcludedNodes": `doc:"Ids of nodes on which it does not run."`,
 	"JobCreate.Preemptible":   `doc:"As Job.preemptible; left out: what the pool says."`,

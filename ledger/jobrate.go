@@ -44,14 +44,3 @@ func (e *SubmissionRateError) Error() string {
 	return fmt.Sprintf("you submit jobs faster than one may: once in %s, and %d times at once", e.Rate.Every,
 		max(e.Rate.Burst, 1))
 }
-
-// HighPriorityError says that a role may not submit jobs of high priority to a pool.
-type HighPriorityError struct {
-	Pool  string // its name
-	Least Role
-}
-
-// Error names the pool and the role.
-func (e *HighPriorityError) Error() string {
-	return fmt.Sprintf("pool %s takes jobs of high priority from keys with the role %s alone", e.Pool, e.Least)
-}

@@ -2,16 +2,19 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/placement"
 )
 
 // What a job may say of its nodes.
 const (
 	mostTerms    = 16
 	mostExcluded = 64
+	mostCompany  = 16
 )
 
 // checkWhere refuses what no node can meet, whatever operators say of it.
@@ -23,8 +26,10 @@ func checkWhere(w job.Where) error {
 		ok    func(string) bool
 		fix   string
 	}{
-		{"constraints", w.Constraints, mostTerms, isLabelTerm, "write a label as in disk=nvme, or its key alone"},
-		{"prefers", w.Prefers, mostTerms, isLabelTerm, "write a label as in disk=nvme, or its key alone"},
+		{"constraints", w.Constraints, mostTerms, isLabelTerm, termFix},
+		{"prefers", w.Prefers, mostTerms, isLabelTerm, termFix},
+		{"near", w.Near, mostCompany, node.IsWord, "write the ids of jobs or arrays: forewarm jobs list"},
+		{"apart_from", w.Apart, mostCompany, isCompany, "write ids of jobs or arrays, or names of jobs"},
 		{"tolerations", w.Tolerates, mostTerms, node.IsWord, "write a taint as in licensed"},
 		{"excluded_nodes", w.Excludes, mostExcluded, node.IsWord, "write the ids of nodes: forewarm nodes list"},
 	} {
@@ -41,8 +46,19 @@ func checkWhere(w job.Where) error {
 	return nil
 }
 
-// isLabelTerm reports whether a text asks for a label: key=value, or its key alone.
+const termFix = "write disk=nvme, disk, !disk, disk!=nvme, 'disk in (nvme, ssd)' or 'disk notin (hdd)'"
+
+// mostTermValues bounds the values of one term.
+const mostTermValues = 16
+
+// isLabelTerm reports whether a text is a condition on labels.
 func isLabelTerm(text string) bool {
-	key, value, _ := strings.Cut(text, "=")
-	return node.IsWord(key) && node.IsLabelValue(value)
+	t, ok := placement.ParseTerm(text)
+	return ok && node.IsWord(t.Key) && len(t.Values) <= mostTermValues &&
+		!slices.ContainsFunc(t.Values, func(v string) bool { return !node.IsLabelValue(v) })
+}
+
+// isCompany reports whether a text can be the id of a job or an array, or the name of a job.
+func isCompany(text string) bool {
+	return text != "" && len(text) <= 64 && !strings.ContainsAny(text, "\n\r\x00")
 }

@@ -30,12 +30,15 @@ type Scheduling struct {
 	NearLabel string
 	// HighPriority is the least role whose jobs may have the high priority; empty: whoever may submit.
 	HighPriority Role
+	// Priorities are those of the installation.
+	Priorities Priorities
 	Tuning
 }
 
 // Tuning are the numbers by which turns are decided, and who may wait. Zero values have the defaults.
 type Tuning struct {
 	HalfLife         time.Duration      // after so long, use counts half; 0: 7 days
+	StartCharge      time.Duration      // for which a start counts at once; 0: an hour
 	Softening        time.Duration      // that is added to waits and runtimes in balanced; 0: 10 minutes
 	Bands            []int              // GPU-hours that a job has had, at which it is in the next band; nil: 1, 10, 100
 	Promises         *int               // jobs of a priority that are promised a start at a time; nil: 1
@@ -76,7 +79,7 @@ func (t Tuning) setOn(p *scheduler.Policy) {
 }
 
 func (t Tuning) fairness(f fairshare.Policy) fairshare.Policy {
-	f.HalfLife = cmp.Or(t.HalfLife, f.HalfLife)
+	f.HalfLife, f.Entry = cmp.Or(t.HalfLife, f.HalfLife), cmp.Or(t.StartCharge, f.Entry)
 	return f
 }
 
@@ -130,6 +133,7 @@ func (c SchedulingConfig) Of(pool string) Scheduling {
 	if !own {
 		s = c.Scheduling
 	}
+	s.Priorities = c.Priorities.withDefaults()
 	s.MinRuntime = cmp.Or(s.MinRuntime, 10*time.Minute)
 	s.LeaveWithin = cmp.Or(s.LeaveWithin, 2*time.Minute)
 	s.MostTimes = cmp.Or(s.MostTimes, 3)
@@ -153,6 +157,7 @@ func (c SchedulingConfig) LeastWarm() int {
 // Policy is what the scheduler goes by, for tenants of these weights.
 func (s Scheduling) Policy(weights map[string]int) scheduler.Policy {
 	p := scheduler.Default()
+	p.Classes = s.Priorities.ForScheduler()
 	p.Order, p.Overdue = cmp.Or(s.Order, p.Order), cmp.Or(s.Overdue, p.Overdue)
 	if s.ShareWeight != nil {
 		p.ShareWeight = *s.ShareWeight

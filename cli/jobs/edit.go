@@ -92,7 +92,7 @@ func (e *edit) bind(f *pflag.FlagSet) {
 	e.flags = f
 	f.StringVar(&e.name, "name", "", "what to call them")
 	f.StringVar(&e.pool, "to-pool", "", "the pool in which they are to wait")
-	f.StringVar(&e.priority, "priority", "", "low, normal or high")
+	f.StringVar(&e.priority, "priority", "", "priority class: low, normal or high, or as your site names them")
 	f.Var(&e.maxRuntime, "max-runtime", "how long they may run")
 	f.StringVar(&e.notBefore, "not-before", "", "they start no earlier: 'tomorrow 09:00', 'mon 14:30', 'in 2h' or now")
 	f.StringVar(&e.zone, "tz", "", "time zone of --not-before (default the machine's)")

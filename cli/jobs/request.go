@@ -47,7 +47,7 @@ func (r *request) bind(f *pflag.FlagSet) {
 	f.StringVar(&r.in.Pool, "pool", "", "id or name of a pool (default the one that fits where it can start first)")
 	flags.BindNeeds(f, &r.in.Needs)
 	f.StringVar(&r.in.Name, "name", "", "what to call it")
-	f.StringVar(&r.in.Priority, "priority", "", "low, normal or high (default normal)")
+	f.StringVar(&r.in.Priority, "priority", "", "priority class: low, normal or high, or as your site names them (default normal)")
 	f.StringVar(&r.in.Workload, "workload", "", "online or batch: a pool may keep a share for each (default batch)")
 	f.Var(&r.maxRuntime, "max-runtime", "how long it may run; what is short starts earlier, in gaps (default 24h)")
 	f.Var(&r.grace, "grace", "how long it has between TERM and KILL (default 30s)")
@@ -62,9 +62,14 @@ func (r *request) bind(f *pflag.FlagSet) {
 	f.StringVar(&r.in.Image, "image", "", "run it in a container of this image, such as docker.io/pytorch/pytorch:2.4.1")
 	f.StringArrayVarP(&r.volumes, "volume", "v", nil, "a folder of the nodes that their operator allows, for the "+
 		"container, as FOLDER, FOLDER:ro or FOLDER:TARGET:ro; repeat it for more")
-	f.StringArrayVarP(&r.in.Constraints, "constraint", "C", nil, "a label that its nodes must have, as in disk=nvme, or "+
-		"a key alone; repeat it for more")
-	f.StringArrayVar(&r.in.Prefers, "prefer", nil, "a label: nodes with it come first; repeat it for more")
+	f.StringArrayVarP(&r.in.Constraints, "constraint", "C", nil, "what labels its nodes must have: disk=nvme, disk, "+
+		"!disk, disk!=hdd, 'disk in (nvme,ssd)' or 'disk notin (hdd)'; repeat it for more")
+	f.StringArrayVar(&r.in.Prefers, "prefer", nil, "the same of labels: nodes that are so come first; repeat it for "+
+		"more")
+	f.StringArrayVar(&r.in.Near, "near", nil, "a job or an array: nodes where it runs come first, then those near them; "+
+		"repeat it for more")
+	f.StringArrayVar(&r.in.ApartFrom, "apart-from", nil, "a job, the name of some, or an array: it shares no node with "+
+		"these; repeat it for more")
 	f.StringArrayVar(&r.in.Tolerations, "tolerate", nil, "a taint that does not keep it away; repeat it for more")
 	f.StringArrayVar(&r.in.ExcludedNodes, "exclude", nil, "nodes on which it does not run, by their ids, as in "+
 		"NODE,NODE; repeat it for more")

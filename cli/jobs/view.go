@@ -70,6 +70,8 @@ func showViewAt(now time.Time) output.View[contract.Job] {
 		column{Head: "PEAK MEMORY", Cell: peakText},
 		column{Head: "NODES WITH", Cell: func(x contract.Job) string { return wordsText(x.Constraints) }},
 		column{Head: "PREFERS", Cell: func(x contract.Job) string { return wordsText(x.Prefers) }},
+		column{Head: "NEAR", Cell: func(x contract.Job) string { return wordsText(x.Near) }},
+		column{Head: "APART FROM", Cell: func(x contract.Job) string { return wordsText(x.ApartFrom) }},
 		column{Head: "TOLERATES", Cell: func(x contract.Job) string { return wordsText(x.Tolerations) }},
 		column{Head: "STAYS OFF", Cell: func(x contract.Job) string {
 			return wordsText(slices.Concat(x.ExcludedNodes, x.AvoidedNodes))

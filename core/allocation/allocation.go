@@ -72,6 +72,7 @@ type Allocation struct {
 	HeldBy         string            // key that asked for it
 	UserID         string            // person whose key it is; empty: none
 	JobID          string            // that it was made for; empty: none
+	Apart          []string          // from whom that stays apart: jobs of the organization by id, array or name
 	Shape          capacity.Shape
 	Slots          []int
 	Devices        []Held            // what it holds, from activation on

@@ -36,12 +36,12 @@ func merged(kinds []*kind) *kind {
 }
 
 // findAcross finds nodes of several kinds for a gang that no kind alone has room for.
-func (c *Cluster) findAcross(kinds []*kind, r Request, now, until instant) (Placement, bool) {
+func (c *Cluster) findAcross(kinds []*kind, r Request, s search) (Placement, bool) {
 	for _, family := range familiesFor(kinds, r) {
 		if len(family) < 2 {
 			continue
 		}
-		s := search{c, merged(family), now, until}
+		s.k = merged(family)
 		if p, ok := s.pick(s.withRoom(r.shape().Least()), r.shape()); ok {
 			return p, true
 		}
@@ -52,11 +52,11 @@ func (c *Cluster) findAcross(kinds []*kind, r Request, now, until instant) (Plac
 // withRoom lists the nodes with so many free GPUs, cool and tight ones first.
 func (s search) withRoom(least int) (all []candidate) {
 	for at, n := range s.k.nodes {
-		x := candidate{at, n.listed.warm, n.listed.free}
+		x := s.candidateAt(at, n.listed.free)
 		if n.listed.promised {
 			x.free = n.freeDuring(s.now, s.until, s.now)
 		}
-		if n.listed.usable && x.free >= least {
+		if n.listed.usable && x.free >= least && !s.keepsOff(n) {
 			all = append(all, x)
 		}
 	}

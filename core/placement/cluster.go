@@ -43,6 +43,7 @@ type Holding struct {
 	Spots Placement
 	Part  Part // of the one device, if it is shared
 	Until time.Time
+	Company
 }
 
 // Promised is a start in the future that nothing may delay. Devices are chosen when it begins, but for
@@ -51,6 +52,7 @@ type Promised struct {
 	ID          string
 	Spots       Placement
 	From, Until time.Time
+	Company
 }
 
 // Cluster keeps what is on each node. It is made by New.
@@ -192,7 +194,7 @@ func (c *Cluster) Take(id string, r Request, spots Placement, until time.Time) P
 			taken[i].Devices = lowestBits(^c.nodes[s.Node].busy, s.GPUs)
 		}
 	}
-	c.Restore(Holding{ID: id, Spots: taken, Part: r.Part, Until: until})
+	c.Restore(Holding{ID: id, Spots: taken, Part: r.Part, Until: until, Company: r.Company})
 	return taken
 }
 
@@ -212,7 +214,7 @@ func (c *Cluster) Restore(h Holding) {
 	c.holdings[h.ID] = h
 	for _, s := range h.Spots {
 		n := c.nodes[s.Node]
-		n.addHold(hold{h.ID, s.Devices, h.Until.UnixNano(), h.Part})
+		n.addHold(hold{h.ID, s.Devices, h.Until.UnixNano(), h.Part, h.Company})
 		if h.Part != (Part{}) {
 			n.loads[bits.TrailingZeros64(s.Devices)].add(h.Part, 1)
 		}
@@ -249,7 +251,8 @@ func (c *Cluster) Promise(p Promised) {
 	c.promises[p.ID] = p
 	for _, s := range p.Spots {
 		n := c.nodes[s.Node]
-		n.promises = append(n.promises, promise{p.ID, s.GPUs, s.Devices, p.From.UnixNano(), p.Until.UnixNano()})
+		n.promises = append(n.promises, promise{p.ID, s.GPUs, s.Devices, p.From.UnixNano(),
+			p.Until.UnixNano(), p.Company})
 		c.refresh(n)
 	}
 }

@@ -20,19 +20,20 @@ func (c *Cluster) Earliest(r Request, now time.Time, length time.Duration) (Prom
 		if len(family) > 1 {
 			k = merged(family)
 		}
-		f := forecast{k: k, shape: shape, now: now.UnixNano(), length: int64(length)}
+		f := forecast{k: k, shape: shape, company: r.Company, now: now.UnixNano(), length: int64(length)}
 		if spots, at := f.earliest(r.Near); at < bestAt {
 			best, bestAt = spots, at
 		}
 	}
 	from := time.Unix(0, bestAt).UTC()
-	return Promised{Spots: best, From: from, Until: from.Add(length)}, bestAt < never
+	return Promised{Spots: best, Company: r.Company, From: from, Until: from.Add(length)}, bestAt < never
 }
 
 // forecast looks for the earliest start on the nodes of one kind.
 type forecast struct {
 	k           *kind
 	shape       capacity.Shape
+	company     Company
 	now, length instant
 }
 
@@ -70,7 +71,7 @@ func (f forecast) among(nodes []*node) (Placement, instant) {
 		if n.Drained {
 			continue
 		}
-		if from := n.earliest(f.shape.PerNode, f.length, f.now); from < never {
+		if from := n.earliest(f.shape.PerNode, f.length, f.now, f.company); from < never {
 			all = append(all, opening{n, order, from})
 		}
 	}
@@ -96,7 +97,7 @@ func (f forecast) first(nodes []*node) (Placement, instant) {
 		if n.Drained {
 			continue
 		}
-		if from := n.earliest(f.shape.PerNode, f.length, f.now); from < bestAt {
+		if from := n.earliest(f.shape.PerNode, f.length, f.now, f.company); from < bestAt {
 			best, bestAt = n, from
 		}
 	}
@@ -112,7 +113,8 @@ func (f forecast) takeAt(all []opening, from instant) (Placement, bool) {
 	var spots Placement
 	for i := len(all) - 1; i >= 0 && len(spots) < f.shape.Nodes; i-- {
 		n := all[i].node
-		if n.freeDuring(from, later(from, f.length), f.now) >= f.shape.PerNode {
+		until := later(from, f.length)
+		if n.freeDuring(from, until, f.now) >= f.shape.PerNode && !n.shunsDuring(f.company, from, until, f.now) {
 			spots = append(spots, Spot{Node: n.ID, GPUs: f.shape.On(len(spots))})
 		}
 	}

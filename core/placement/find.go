@@ -11,18 +11,19 @@ import (
 // more of the labels that it prefers, then those with the smallest GPUs, then cool
 // before warm ones, then the tightest.
 func (c *Cluster) Find(r Request, now, until time.Time) (Placement, bool) {
-	kinds := c.kindsFor(r)
+	kinds, near := c.kindsFor(r), c.vicinityOf(r.Company.Beside)
 	for _, k := range kinds {
-		s := search{c, k, now.UnixNano(), until.UnixNano()}
+		s := search{c, k, now.UnixNano(), until.UnixNano(), r.Company, near}
 		if p, ok := s.find(r); ok {
 			return p, true
 		}
 	}
-	return c.findAcross(kinds, r, now.UnixNano(), until.UnixNano())
+	return c.findAcross(kinds, r, search{c, nil, now.UnixNano(), until.UnixNano(), r.Company, near})
 }
 
 // kindsFor returns the kinds that meet a request, the best first.
 func (c *Cluster) kindsFor(r Request) []*kind {
+	r.Company = Company{} // which says nothing of kinds
 	if known, ok := c.matching[r]; ok {
 		return known
 	}
@@ -52,6 +53,17 @@ type search struct {
 	c          *Cluster
 	k          *kind
 	now, until instant
+	company    Company
+	near       *vicinity // nil: nowhere
+}
+
+// keepsOff reports whether somebody is on the node with whom the request may not share it.
+func (s search) keepsOff(n *node) bool { return n.shunsDuring(s.company, s.now, s.until, s.now) }
+
+// candidateAt is a node with so many GPUs free.
+func (s search) candidateAt(at, free int) candidate {
+	n := s.k.nodes[at]
+	return candidate{at, s.near.distance(n), n.listed.warm, free}
 }
 
 func (s search) find(r Request) (Placement, bool) {
@@ -73,12 +85,12 @@ func (s search) find(r Request) (Placement, bool) {
 
 // candidate is a node with room for at least some of what is asked.
 type candidate struct {
-	at, warm, free int
+	at, far, warm, free int
 }
 
-// compareCandidates puts the tightest of the cool nodes first.
+// compareCandidates puts the near nodes first, and of these the tightest of the cool ones.
 func compareCandidates(a, b candidate) int {
-	return cmp.Or(cmp.Compare(a.warm, b.warm), cmp.Compare(a.free, b.free), cmp.Compare(a.at, b.at))
+	return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.warm, b.warm), cmp.Compare(a.free, b.free), cmp.Compare(a.at, b.at))
 }
 
 // findOne returns the tightest node with g free GPUs.
@@ -86,7 +98,7 @@ func (s search) findOne(g int) (Spot, bool) {
 	best, found := s.plainOne(g)
 	for at := s.k.promised.next(0); at >= 0; at = s.k.promised.next(at + 1) {
 		x := s.promisedAt(at)
-		if x.free >= g && (!found || compareCandidates(x, best) < 0) {
+		if x.free >= g && !s.keepsOff(s.k.nodes[at]) && (!found || compareCandidates(x, best) < 0) {
 			best, found = x, true
 		}
 	}
@@ -97,10 +109,20 @@ func (s search) findOne(g int) (Spot, bool) {
 }
 
 func (s search) plainOne(g int) (candidate, bool) {
+	if s.near != nil {
+		all := s.withRoom(g)
+		if len(all) == 0 {
+			return candidate{}, false
+		}
+		return all[0], true
+	}
 	for warm := range s.k.plain {
 		for free := g; free <= s.k.GPUs; free++ {
-			if at := s.k.plain[warm][free].next(0); at >= 0 {
-				return candidate{at, warm, free}, true
+			set := s.k.plain[warm][free]
+			for at := set.next(0); at >= 0; at = set.next(at + 1) {
+				if !s.keepsOff(s.k.nodes[at]) {
+					return candidate{at, 0, warm, free}, true
+				}
 			}
 		}
 	}
@@ -110,5 +132,5 @@ func (s search) plainOne(g int) (candidate, bool) {
 // promisedAt is what a node with promises has room for until the search's end.
 func (s search) promisedAt(at int) candidate {
 	n := s.k.nodes[at]
-	return candidate{at, n.listed.warm, n.freeDuring(s.now, s.until, s.now)}
+	return s.candidateAt(at, n.freeDuring(s.now, s.until, s.now))
 }

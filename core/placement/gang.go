@@ -25,7 +25,7 @@ func (s search) findGang(shape capacity.Shape, near Nearness) (Placement, bool) 
 func (s search) promisedRoom(least int) []candidate {
 	var all []candidate
 	for at := s.k.promised.next(0); at >= 0; at = s.k.promised.next(at + 1) {
-		if x := s.promisedAt(at); x.free >= least {
+		if x := s.promisedAt(at); x.free >= least && !s.keepsOff(s.k.nodes[at]) {
 			all = append(all, x)
 		}
 	}
@@ -35,6 +35,9 @@ func (s search) promisedRoom(least int) []candidate {
 // roomOf counts the nodes of each group with at least so many free GPUs. It must not be changed.
 func (s search) roomOf(free int, promised []candidate) []int32 {
 	rooms := s.k.rooms[min(free, len(s.k.rooms)-1)]
+	if s.company.Names != "" || s.company.Apart != "" {
+		rooms = s.roomBeside(free)
+	}
 	if len(promised) == 0 {
 		return rooms
 	}
@@ -42,6 +45,17 @@ func (s search) roomOf(free int, promised []candidate) []int32 {
 	for _, x := range promised {
 		if x.free >= free {
 			rooms[s.k.nodes[x.at].group]++
+		}
+	}
+	return rooms
+}
+
+// roomBeside counts the plain nodes of each group with so many free GPUs, without those that somebody keeps off.
+func (s search) roomBeside(free int) []int32 {
+	rooms := make([]int32, len(s.k.groups))
+	for _, n := range s.k.nodes {
+		if n.listed.usable && !n.listed.promised && n.listed.free >= free && !s.keepsOff(n) {
+			rooms[n.group]++
 		}
 	}
 	return rooms
@@ -69,8 +83,9 @@ func (s search) tightestGroup(shape capacity.Shape, promised []candidate) *group
 func (s search) inGroup(g *group, least int, promised []candidate) []candidate {
 	var all []candidate
 	for at := g.lo; at < g.hi; at++ {
-		if l := s.k.nodes[at].listed; l.usable && !l.promised && l.free >= least {
-			all = append(all, candidate{at, l.warm, l.free})
+		l := s.k.nodes[at].listed
+		if l.usable && !l.promised && l.free >= least && !s.keepsOff(s.k.nodes[at]) {
+			all = append(all, s.candidateAt(at, l.free))
 		}
 	}
 	for _, x := range promised {
@@ -106,14 +121,19 @@ func (s search) fromLargeGroups(shape capacity.Shape, promised []candidate) []ca
 
 // everywhere lists the tightest nodes with room for a gang, wherever they are.
 func (s search) everywhere(shape capacity.Shape, promised []candidate) []candidate {
+	if s.near != nil {
+		return s.withRoom(shape.Least())
+	}
 	all := slices.Clone(promised)
 	for warm := range s.k.plain {
 		for free := shape.Least(); free <= s.k.GPUs; free++ {
 			listed := 0
 			set := s.k.plain[warm][free]
 			for at := set.next(0); at >= 0 && listed < shape.Nodes; at = set.next(at + 1) {
-				all = append(all, candidate{at, warm, free})
-				listed++
+				if !s.keepsOff(s.k.nodes[at]) {
+					all = append(all, candidate{at, 0, warm, free})
+					listed++
+				}
 			}
 		}
 	}

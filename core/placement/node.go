@@ -63,6 +63,7 @@ type hold struct {
 	devices uint64
 	until   instant
 	part    Part
+	company Company
 }
 
 type promise struct {
@@ -70,6 +71,7 @@ type promise struct {
 	gpus        int
 	device      uint64 // that is shared with who is there then; 0: none
 	from, until instant
+	company     Company
 }
 
 // load is how much of a shared device is in use.
@@ -142,15 +144,19 @@ func (n *node) freeDuring(from, until, now instant) int {
 }
 
 // earliest is the first instant, now at the earliest, from which g GPUs are free for so
-// long: now, or an end of something.
-func (n *node) earliest(g int, length, now instant) instant {
+// long, and nobody is there with whom they may not be shared: now, or an end of something.
+func (n *node) earliest(g int, length, now instant, c Company) instant {
 	from := max(now, n.coolAt())
-	if n.freeDuring(from, later(from, length), now) >= g {
+	isOpen := func(t instant) bool {
+		until := later(t, length)
+		return n.freeDuring(t, until, now) >= g && !n.shunsDuring(c, t, until, now)
+	}
+	if isOpen(from) {
 		return from
 	}
 	best := never
 	try := func(t instant) {
-		if t = max(t, from+1); t < best && n.freeDuring(t, later(t, length), now) >= g {
+		if t = max(t, from+1); t < best && isOpen(t) {
 			best = t
 		}
 	}

@@ -10,6 +10,7 @@ const (
 	NotUsable   Reason = "nodes_unusable"    // it would, were nodes not drained or too hot
 	NotEnough   Reason = "no_free_gpus"      // fewer GPUs are free than it needs
 	Fragmented  Reason = "fragmented"        // enough are free, and too few on one node, or on nodes near each other
+	KeptApart   Reason = "kept_apart"        // enough are free, and nobody is to share the nodes with who is there
 	PromisedOut Reason = "promised"          // enough are free, and promised to others before it would end
 )
 
@@ -53,6 +54,8 @@ func (c *Cluster) Explain(r Request) Refusal {
 		out.Reason = NotUsable
 	case out.Free < out.Need:
 		out.Reason = NotEnough
+	case fitsUnpromised && c.isKeptApart(kinds, r):
+		out.Reason = KeptApart
 	case fitsUnpromised:
 		out.Reason = PromisedOut
 	default:

@@ -41,14 +41,14 @@ func (s Set) Words() []string {
 	return strings.Split(string(s), "\n")
 }
 
-// Covers returns how many words of o are in the set, and whether all are.
+// Covers returns how many words of o are in the set, or are terms that its labels meet, and whether all are.
 func (s Set) Covers(o Set) (n int, all bool) {
 	if o == "" {
 		return 0, true
 	}
 	mine, theirs := s.Words(), o.Words()
 	for _, w := range theirs {
-		if _, found := slices.BinarySearch(mine, w); found {
+		if meets(mine, w) {
 			n++
 		}
 	}
@@ -79,10 +79,11 @@ type Request struct {
 	MemoryMiB int    // at least so much on each GPU
 	Shape     capacity.Shape
 	Part      Part // not zero: a share of one GPU instead of the shape
-	Labels    Set  // a node needs all of them
+	Labels    Set  // a node needs all of them: labels, and terms
 	Prefers   Set  // nodes with more of them are taken first
 	Tolerates Set  // taints that do not keep it away
 	Near      Nearness
+	Company   Company
 }
 
 // Allows reports whether the request can be met by a node with these labels and taints.

@@ -46,7 +46,7 @@ func (s search) findShared(p Part) (Spot, bool) {
 	for b := min(highest/bucketWidth+1, loadBuckets-1); b >= 0 && highest >= 0; b-- {
 		for at := k.open[b].next(0); at >= 0; at = k.open[b].next(at + 1) {
 			n, d := k.nodes[at/k.GPUs], at%k.GPUs
-			if c.takes(n, d, p) && n.sharesInTime(1<<d, s.now, s.until) {
+			if c.takes(n, d, p) && !s.keepsOff(n) && n.sharesInTime(1<<d, s.now, s.until) {
 				return Spot{Node: n.ID, GPUs: 1, Devices: 1 << d}, true
 			}
 		}

@@ -48,6 +48,7 @@ const (
 type Class struct {
 	Level   int           // higher ones are served first, and may preempt lower ones
 	Overdue time.Duration // after so long a wait its jobs are promised a start first; 0: the policy's
+	Patient bool          // nobody is told to leave for its jobs
 }
 
 // Tenant is what a tenant may have.

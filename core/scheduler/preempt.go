@@ -32,7 +32,7 @@ func (c *cycle) wantsFull() bool {
 
 // want notes that the job would have others leave for it.
 func (c *cycle) want(w *waiter) {
-	if !c.wantsFull() && !slices.Contains(c.wants, w) {
+	if !c.s.policy.Classes[w.Class].Patient && !c.wantsFull() && !slices.Contains(c.wants, w) {
 		c.wants = append(c.wants, w)
 	}
 }
@@ -82,7 +82,8 @@ func (c *cycle) makeRoomFor(j *waiter, h hope) bool {
 	}
 	c.out.Plans = append(c.out.Plans, plan)
 	c.promiseNew(Promise{Preempting: true,
-		Promised: placement.Promised{ID: j.ID, Spots: spots, From: leaveBy, Until: until}})
+		Promised: placement.Promised{ID: j.ID, Spots: spots, From: leaveBy, Until: until,
+			Company: j.Request.Company}})
 	return true
 }
 

@@ -166,7 +166,8 @@ func (s *Scheduler) restoreRunning(r Running, taken devices) error {
 			return fmt.Errorf("restoring job %q: a GPU of node %q is in two hands", r.ID, spot.Node)
 		}
 	}
-	s.cluster.Restore(placement.Holding{ID: r.ID, Spots: r.Spots, Part: r.Request.Part, Until: r.Until})
+	s.cluster.Restore(placement.Holding{ID: r.ID, Spots: r.Spots, Part: r.Request.Part, Until: r.Until,
+		Company: r.Request.Company})
 	s.running[r.ID] = &r
 	u := s.accounts.userOf(userKey{r.Tenant, r.User})
 	u.held += r.Request.GPUs()

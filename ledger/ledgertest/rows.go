@@ -77,7 +77,7 @@ func everyFieldComesBack(w *world) {
 		func(r ledger.Reader) (reservation.Reservation, error) { return r.Reservation(scope, "rsv_3") })
 	a := releasedAllocation(w, activeAllocation(w, "alc_3", "org_3", n, day, 3, 0), day.Add(time.Hour))
 	a.Shape = capacity.Shape{Nodes: 2, PerNode: 3, Short: 1}
-	a.Work, a.JobID = fullWork(), "job_3"
+	a.Work, a.JobID, a.Apart = fullWork(), "job_3", []string{"web", "arr_1"}
 	comesBack(w, a, ledger.Change{Allocations: []allocation.Allocation{a}},
 		func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(scope, "alc_3") })
 	s := newSchedule("sch_3", "org_3", "pol_3")

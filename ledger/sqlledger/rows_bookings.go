@@ -107,6 +107,7 @@ type allocationRow struct {
 	Queued         int64   `gorm:"column:queued_at"`
 	WaitedFor      string  `gorm:"column:waited_for"`
 	JobID          string  `gorm:"column:job_id"`
+	Apart          string  `gorm:"column:apart"`
 }
 
 func (allocationRow) TableName() string  { return "allocations" }
@@ -124,7 +125,7 @@ func allocationToRow(a allocation.Allocation) allocationRow {
 		IdleWarned: toMicros(a.IdleWarnedAt),
 		Work:       a.Work.ID, WorkAccount: a.Work.Account, WorkUser: a.Work.User, WorkNamespace: a.Work.Namespace,
 		WorkQueue: a.Work.Queue, Queued: toMicros(a.Work.QueuedAt), WaitedFor: a.Work.WaitedFor,
-		JobID: a.JobID,
+		JobID: a.JobID, Apart: packList(a.Apart),
 	}
 }
 
@@ -133,14 +134,15 @@ func (r allocationRow) toValue() (allocation.Allocation, error) {
 	slots, err1 := unpackList[int]("slots", r.Slots)
 	claimed, err2 := unpackList[string]("reservations", r.Reservations)
 	opened, err3 := unpackList[string]("opened", r.Opened)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	apart, err4 := unpackList[string]("apart", r.Apart)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return allocation.Allocation{}, err
 	}
 	return allocation.Restore(allocation.Allocation{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, HeldBy: r.HeldBy,
 		UserID: r.UserID, Workload: capacity.Workload(r.Workload),
 		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, Reservations: claimed,
-		Opened: opened, JobID: r.JobID,
+		Opened: opened, JobID: r.JobID, Apart: apart,
 		Lease: toDuration(r.Lease), Window: calendar.Interval{Start: toTime(r.Start), End: toTime(r.End)},
 		Reason: r.Reason, RequestedAt: toTime(r.Requested), ActiveAt: toTime(r.Active),
 		LeaseUntil: toTime(r.LeaseUntil), EndedAt: toTime(r.Ended), Cost: money.MicroUSD(r.Cost),

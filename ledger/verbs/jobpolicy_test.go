@@ -50,7 +50,7 @@ func TestWhoMaySubmitHighPriority(t *testing.T) {
 	w.ledger = w.restartedLedger()
 	ann := w.newSubmitter("ann")
 	_, err := w.ledger.SubmitJobs(t.Context(), ann, urgent(1))
-	var high *ledger.HighPriorityError
+	var high *ledger.PriorityError
 	require.ErrorAs(t, err, &high)
 	w.submit(ann, jobOf(1, nil))
 	ann.Role = ledger.Admin

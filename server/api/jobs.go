@@ -107,12 +107,9 @@ func decodeJob(b contract.JobCreate) ledger.JobCommand {
 		Command: job.Command{Arguments: b.Command, Directory: b.Directory, Environment: b.Environment, Input: b.Input,
 			Slurm: b.Slurm, Image: b.Image, Mounts: decodeMounts(b.Mounts)},
 		Where: job.Where{Constraints: b.Constraints, Prefers: b.Prefers, Tolerates: b.Tolerations,
-			Excludes: b.ExcludedNodes}}
+			Excludes: b.ExcludedNodes, Near: b.Near, Apart: b.ApartFrom}}
 	if j.Grace == 0 {
 		j.Grace = usualGrace
-	}
-	if j.Priority == "" {
-		j.Priority = job.Normal
 	}
 	if b.Retries != nil {
 		j.Retries = job.Retries(*b.Retries)
@@ -208,6 +205,7 @@ func encodeJob(j job.Job) contract.Job {
 	}
 	out.ReservationID, out.Workload = j.Reservation, string(cmp.Or(j.Workload, capacity.Batch))
 	out.Constraints, out.Prefers, out.Tolerations = j.Where.Constraints, j.Where.Prefers, j.Where.Tolerates
+	out.Near, out.ApartFrom = j.Where.Near, j.Where.Apart
 	out.ExcludedNodes, out.AvoidedNodes = j.Where.Excludes, j.Avoids
 	out.Preemptible, out.Preemptions = j.Preemptible, j.Preemptions
 	if e := j.Ending; e.Is() {

@@ -38,7 +38,7 @@ func From(err error) (*Problem, bool) {
 		shared  *ledger.SharedNodeError
 		queue   *ledger.QueueFullError
 		rate    *ledger.SubmissionRateError
-		high    *ledger.HighPriorityError
+		high    *ledger.PriorityError
 		daemon  *ledger.DaemonRefusedError
 	)
 	switch {
@@ -76,7 +76,7 @@ func From(err error) (*Problem, bool) {
 		return fromRate(rate), true
 	case errors.As(err, &high):
 		return New(contract.CodePermissionDenied, strings.ToUpper(high.Error()[:1])+high.Error()[1:]+".").
-			Fix("Submit it with the priority normal, or ask somebody with that role", ""), true
+			Fix("Submit it with the priority "+high.Instead+", or ask somebody who may use this one", ""), true
 	case errors.As(err, &daemon):
 		return New(contract.CodeDaemonRefused, strings.ToUpper(daemon.Error()[:1])+daemon.Error()[1:]+".").
 			Fix("Have an operator issue a new join token, and start the daemon with it",

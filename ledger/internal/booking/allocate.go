@@ -209,6 +209,14 @@ type takeRequest struct {
 	together   *calendar.SlotSet // these slots are the first ones; nil: none
 }
 
+// apart are those with whom the job, if it is for one, shares no node.
+func (r takeRequest) apart() []string {
+	if r.job == nil {
+		return nil
+	}
+	return r.job.Where.Apart
+}
+
 // takeGPUs finds a place for an allocation that starts now, claims what it uses of
 // the tenant's own reservations, and activates it if its nodes are ready.
 func takeGPUs(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (allocation.Allocation, error) {
@@ -233,7 +241,7 @@ func takeGPUs(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (allocatio
 		HeldBy: tx.Actor.KeyID, UserID: tx.Actor.UserID, JobID: req.jobID,
 		Workload: req.workload, Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 		Cost:        admission.Cost(p.Pool.Pool, req.shape, req.lease),
-		RequestedAt: tx.Now().Add(-req.waited),
+		RequestedAt: tx.Now().Add(-req.waited), Apart: req.apart(),
 	}, tx.Now())
 	if err = makeWay(tx, p, d); err != nil {
 		return a, err

@@ -56,7 +56,8 @@ func maySlots(p *txn.PoolTx, j job.Job) (allowed calendar.SlotSet, narrower bool
 			allowed.Remove(n.Slot)
 		}
 	}
-	return allowed, allowed.Len() < p.Pool.MaxNodes, nil
+	err = leaveApart(p, j, &allowed)
+	return allowed, allowed.Len() < p.Pool.MaxNodes, err
 }
 
 // isServing reports whether jobs are started on a node now.
@@ -103,7 +104,8 @@ func tiersOfJob(p *txn.PoolTx, j job.Job, tiers calendar.Tiers) (calendar.Tiers,
 }
 
 // rankSlots are the places of a pool's slots in a job's order, from 0: nodes come last whose daemon has not joined yet,
-// and before that those whose nodes have more of the labels that it prefers come first, and of those the cool ones.
+// and before that those whose nodes have more of the labels that it prefers come first, of those the ones at or near
+// the jobs that it wants to be near, and of those the cool ones.
 func rankSlots(p *txn.PoolTx, j job.Job) ([]int, error) {
 	seen, err := p.DaemonsSeen()
 	if err != nil {
@@ -116,22 +118,36 @@ func rankSlots(p *txn.PoolTx, j job.Job) ([]int, error) {
 		has, _ := placement.NewSet(n.LabelWords(p.Pool.Pool)...).Covers(prefers)
 		return len(j.Where.Prefers) - has
 	}
-	empty := 2 * lacks(node.Node{})
+	far, err := distances(p, j)
+	if err != nil {
+		return nil, err
+	}
+	ways := 1 // in which slots differ that lack as many labels, but for heat
+	if far != nil {
+		ways += Farthest
+	}
+	place := func(slot, lacking int) int {
+		if far == nil {
+			return 2 * lacking
+		}
+		return 2 * (ways*lacking + far[slot])
+	}
+	empty := lacks(node.Node{})
 	for slot := range ranks {
-		ranks[slot] = empty
+		ranks[slot] = place(slot, empty)
 	}
 	for _, n := range p.Nodes.Rows {
 		if node.Machine.Terminal(n.State()) || n.Slot >= len(ranks) {
 			continue
 		}
 		if prefers != "" {
-			ranks[n.Slot] = 2 * lacks(*n)
+			ranks[n.Slot] = place(n.Slot, lacks(*n))
 		}
 		if n.Heat.IsWarm(heat) {
 			ranks[n.Slot]++
 		}
 		if n.State() == node.Ready && seen[n.ID].IsZero() {
-			ranks[n.Slot] += 2*len(j.Where.Prefers) + 2
+			ranks[n.Slot] += 2 * ways * (len(j.Where.Prefers) + 1)
 		}
 	}
 	return ranks, nil

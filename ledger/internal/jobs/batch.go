@@ -81,7 +81,7 @@ func submitItem(tx *txn.Tx, item ledger.JobItem, before added) (out ledger.JobOu
 // refusesItem reports whether an error says that a submission cannot be, and not that nobody knows.
 func refusesItem(err error) bool {
 	return is[*ledger.RefusedError](err) || is[*ledger.InvalidError](err) || is[*ledger.QueueFullError](err) ||
-		is[*ledger.SubmissionRateError](err) || is[*ledger.HighPriorityError](err) || is[*ledger.StateError](err) ||
+		is[*ledger.SubmissionRateError](err) || is[*ledger.PriorityError](err) || is[*ledger.StateError](err) ||
 		is[*ledger.ObservedPoolError](err) || is[*ledger.ShareTakenError](err) || errors.Is(err, ledger.ErrNotFound) ||
 		errors.Is(err, ledger.ErrDenied)
 }

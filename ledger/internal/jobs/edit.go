@@ -79,6 +79,13 @@ func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit, may bounds) er
 		return err
 	}
 	next := e.Of(j)
+	priorities := tx.Config.Scheduling.Now().Of("").Priorities
+	if err := priorities.CheckLeaving(next.Priority, e.Preemptible); err != nil {
+		return err
+	}
+	if next.Priority != j.Priority {
+		next.Preemptible = priorities.AllowsLeaving(next)
+	}
 	to, err := poolOfEdit(tx, p, e)
 	if err != nil {
 		return err

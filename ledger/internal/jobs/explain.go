@@ -20,9 +20,10 @@ import (
 )
 
 // ExplainJob says why a job is as it is: of one that waits, everything that must clear.
-func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (ledger.Explanation, error) {
-	var e ledger.Explanation
+func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (
+	e ledger.Explanation, err error) {
 	var j job.Job
+	defer func() { explainClass(&e, j, l.Config.Scheduling.Now().Of("").Priorities) }()
 	var queued []ledger.QueuedJob
 	var room *learned.Room
 	var unserved *ledger.Blocker
@@ -32,7 +33,8 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 	var around queue
 	var awaited []job.Job
 	var noWorker *ledger.Blocker
-	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
+	var company ledger.Explanation // of which the blockers count
+	err = l.Store.Read(ctx, func(r ledger.Reader) (err error) {
 		if j, err = r.Job(actor.Scope(), id); err != nil {
 			return err
 		}
@@ -56,6 +58,9 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 			}
 			if err == nil {
 				awaited, err = awaitedFor(l, r, j)
+			}
+			if err == nil {
+				err = around.blockedByCompany(r, &company, j)
 			}
 		}
 		if err == nil && j.State() == job.Scheduled {
@@ -106,6 +111,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 			}
 			if err == nil && q.Code == ledger.WaitsForGPUs {
 				blockedByHeat(&e, hot)
+				e.Blockers = append(e.Blockers, company.Blockers...)
 				blockedByReservations(&e, j, reserved)
 				around.blockedBySilence(&e, j)
 				blockedByAwaited(&e, j, awaited)
@@ -117,6 +123,14 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (le
 		}
 	}
 	return e, nil
+}
+
+// explainClass says that a job's priority is not there any more, and what it counts as.
+func explainClass(e *ledger.Explanation, j job.Job, all ledger.Priorities) {
+	if e.Subject != "" && !j.Over() && !all.Has(j.Priority) {
+		e.Summary += fmt.Sprintf(" Its priority %s is not configured any more: it counts as %s.", j.Priority,
+			all.CountsAs(j.Priority))
+	}
 }
 
 // missingWorker is what it means for a job that waits, for GPUs or for their nodes, that no worker is there; nil: one

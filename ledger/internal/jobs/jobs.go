@@ -5,6 +5,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,8 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand, before added) ([]job.Job, error
 	if err != nil {
 		return nil, err
 	}
+	priorities := tx.Config.Scheduling.Now().Of("").Priorities
+	c.Job.Priority = cmp.Or(c.Job.Priority, job.Priority(priorities.Default))
 	choose := booking.ChoosePool
 	if c.Job.Reservation != "" {
 		choose = booking.ReservedFor
@@ -59,13 +62,17 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand, before added) ([]job.Job, error
 		return nil, err
 	}
 	if err := errors.Join(checkDependencies(tx, c.Job.Dependencies), checkNotTaken(tx, p, c.Job),
-		checkExcluded(tx, c.Job.Where.Excludes)); err != nil {
+		checkExcluded(tx, c.Job.Where.Excludes), checkCompany(tx, c.Job.Where)); err != nil {
+		return nil, err
+	}
+	if err := priorities.CheckLeaving(c.Job.Priority, c.Preemptible); err != nil {
 		return nil, err
 	}
 	one.Preemptible = tx.Config.Scheduling.Now().Of(p.Pool.Name).Preemptible
 	if c.Preemptible != nil {
 		one.Preemptible = *c.Preemptible
 	}
+	one.Preemptible = priorities.AllowsLeaving(one)
 	each, err := correspond(tx, c)
 	if err != nil {
 		return nil, err

@@ -214,7 +214,7 @@ func (r *room) speakAsSystem() {
 
 // mayLeave reports whether a job, with its present allocation, may be told to leave now.
 func mayLeave(j job.Job, allocationID string, rules ledger.Scheduling, now time.Time) bool {
-	return rules.Preemption && j.Preemptible && j.State() == job.Running && j.AllocationID == allocationID &&
+	return rules.Preemption && rules.Priorities.AllowsLeaving(j) && j.State() == job.Running && j.AllocationID == allocationID &&
 		!j.Ending.Is() && j.Preemptions < rules.MostTimes && now.Sub(j.StartedAt) >= rules.MinRuntime
 }
 
@@ -246,7 +246,7 @@ func (l Jobs) dropStaleRooms(ctx context.Context, q queue, broken []string) erro
 }
 
 // promises are the rooms, as the scheduler has them.
-func (q queue) promises() (all []scheduler.Promise) {
+func (q queue) promises(t terms) (all []scheduler.Promise) {
 	for _, r := range q.pool.Pool.Rooms {
 		j, waits := q.jobs[r.For]
 		if !waits || !slices.Contains(q.order, r.For) || slices.ContainsFunc(r.Slots, func(slot int) bool {
@@ -255,7 +255,7 @@ func (q queue) promises() (all []scheduler.Promise) {
 			continue
 		}
 		p := scheduler.Promise{Preempting: true}
-		p.ID, p.From, p.Until = r.For, r.GiveUp, r.Until
+		p.ID, p.From, p.Until, p.Company = r.For, r.GiveUp, r.Until, t.companyOf(j)
 		for i, slot := range r.Slots {
 			p.Spots = append(p.Spots, placementSpot(slot, j.Shape.On(i)))
 		}
@@ -274,7 +274,7 @@ func (q queue) nextLeaving() (at time.Time) {
 		return at
 	}
 	for _, j := range q.holders {
-		if j.Preemptible && j.State() == job.Running && !j.Ending.Is() && j.Preemptions < q.rules.MostTimes {
+		if q.rules.Priorities.AllowsLeaving(j) && j.State() == job.Running && !j.Ending.Is() && j.Preemptions < q.rules.MostTimes {
 			again := q.now.Add(lookAgain)
 			if old := j.StartedAt.Add(q.rules.MinRuntime); old.After(q.now) && old.Before(again) {
 				again = old

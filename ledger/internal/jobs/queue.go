@@ -162,10 +162,6 @@ func (q *queue) add(j job.Job, others map[string]job.Progress) {
 	}
 }
 
-// levels are the priorities as the scheduler has them.
-var levels = map[string]scheduler.Class{string(job.Low): {Level: 0}, string(job.Normal): {Level: 1},
-	string(job.High): {Level: 2}}
-
 // scheduler returns the scheduler of the pool as it is. Slots stand for nodes: also one that is
 // empty can be booted.
 func (q queue) scheduler() (*scheduler.Scheduler, error) { return q.schedulerWith(nil) }
@@ -173,9 +169,9 @@ func (q queue) scheduler() (*scheduler.Scheduler, error) { return q.schedulerWit
 // schedulerWith has jobs in it, too, that wait for a time.
 func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 	p := q.rules.Policy(q.weights)
-	p.Classes, p.MostWaiting = levels, ledger.MostJobs
+	p.MostWaiting = ledger.MostJobs
 	terms := q.terms()
-	from := scheduler.Snapshot{Nodes: q.nodes(terms), Running: q.running(terms), Promises: q.promises()}
+	from := scheduler.Snapshot{Nodes: q.nodes(terms), Running: q.running(terms), Promises: q.promises(terms)}
 	for _, id := range q.order {
 		from.Waiting = append(from.Waiting, q.asWaiting(terms, q.jobs[id]))
 	}
@@ -213,11 +209,12 @@ func usages(of map[ledger.Account]fairshare.Usage) (tenants []scheduler.TenantUs
 }
 
 func (q queue) asWaiting(t terms, j job.Job) scheduler.Job {
-	out := scheduler.Job{ID: j.ID, Tenant: j.OrganizationID, User: j.UserID, Class: string(j.Priority), Group: groupOf(j),
+	out := scheduler.Job{ID: j.ID, Tenant: j.OrganizationID, User: j.UserID, Group: groupOf(j),
+		Class:   string(q.rules.Priorities.CountsAs(j.Priority)),
 		Request: t.requestOf(j), MaxRuntime: booking.LeaseOfJob(j),
 		Predicted: cmp.Or(q.expected[j.ID].ForTurn(), q.typical, j.MaxRuntime),
 		Eligible:  j.EligibleAt, NotBefore: j.NotBefore, Attained: j.Ran(),
-		Preemptible: j.Preemptible, Preemptions: j.Preemptions}
+		Preemptible: q.rules.Priorities.AllowsLeaving(j), Preemptions: j.Preemptions}
 	if j.Checkpoint.Signal != "" { // it keeps its work when it is told
 		out.Checkpoint = time.Second
 	}
@@ -276,7 +273,7 @@ func (q queue) running(t terms) []scheduler.Running {
 
 func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64) (scheduler.Running, bool) {
 	r := scheduler.Running{Job: scheduler.Job{ID: a.ID, Tenant: a.OrganizationID, User: a.UserID,
-		Class: string(job.Normal), Group: groupOf(q.holders[a.ID]), Request: placement.Request{Shape: a.Shape},
+		Class: string(q.rules.Priorities.CountsAs(job.Normal)), Group: groupOf(q.holders[a.ID]), Request: placement.Request{Shape: a.Shape},
 		Eligible:   a.RequestedAt,
 		MaxRuntime: a.Lease}, Started: a.RequestedAt, Until: a.Window.End}
 	if j, ok := q.holders[a.ID]; ok {
@@ -291,7 +288,7 @@ func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64)
 		if !j.StartedAt.IsZero() {
 			r.Started = j.StartedAt
 		}
-		if overdue := q.rules.Policy(nil).Overdue; j.ScheduledAt.Sub(j.EligibleAt) >= overdue+r.Attained {
+		if overdue := q.overdueOf(j); j.ScheduledAt.Sub(j.EligibleAt) >= overdue+r.Attained {
 			r.Overdue = true
 		}
 		if r.Leaving {
@@ -310,6 +307,11 @@ func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64)
 		r.Spots = append(r.Spots, placement.Spot{Node: nameOfSlot(slot), GPUs: a.Shape.On(i), Devices: devices})
 	}
 	return r, true
+}
+
+// overdueOf is after how long a wait a job goes first.
+func (q queue) overdueOf(j job.Job) time.Duration {
+	return cmp.Or(q.rules.Priorities.Of(j.Priority).Overdue, q.rules.Policy(nil).Overdue)
 }
 
 // lowestFree are so many of a node's devices that nobody has; 0: there are not enough.

@@ -44,11 +44,23 @@ func entriesOf(tx *txn.Tx, who string) (ledger.JobEntries, error) {
 	return e, nil
 }
 
-// checkPriority refuses the high priority where the pool keeps it for others.
+// checkPriority refuses a priority that there is not, or that the pool keeps for others.
 func checkPriority(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
-	least := tx.Config.Scheduling.Now().Of(p.Pool.Name).HighPriority
-	if j.Priority == job.High && least != "" && !tx.Actor.AtLeast(least) {
-		return &ledger.HighPriorityError{Pool: p.Pool.Name, Least: least}
+	rules := tx.Config.Scheduling.Now().Of(p.Pool.Name)
+	name := ""
+	if len(rules.Priorities.Of(j.Priority).Organizations) > 0 {
+		id, err := tx.Actor.BookingOrganization()
+		if j.OrganizationID != "" {
+			id, err = j.OrganizationID, nil
+		}
+		if err != nil {
+			return err
+		}
+		o, err := tx.Port.Organization(ledger.Scope{All: true}, id)
+		if err != nil {
+			return fmt.Errorf("reading organization: %w", err)
+		}
+		name = o.Name
 	}
-	return nil
+	return rules.CheckPriority(p.Pool.Name, j.Priority, tx.Actor.Role, name)
 }

@@ -74,7 +74,7 @@ type kind struct {
 }
 
 func kindOf(j job.Job) kind {
-	nodes := [][]string{j.Where.Constraints, j.Where.Tolerates, j.Where.Excludes, j.Where.Pools, j.Avoids}
+	nodes := [][]string{j.Where.Constraints, j.Where.Tolerates, j.Where.Excludes, j.Where.Pools, j.Avoids, j.Where.Apart}
 	return kind{likes: likes{j.OrganizationID, j.UserID, j.Shape}, by: j.SubmittedBy, runtime: j.MaxRuntime,
 		grace: j.Grace, workload: j.Workload, priority: j.Priority, nodes: fmt.Sprintf("%q", nodes)}
 }

@@ -20,11 +20,13 @@ import (
 // terms is what jobs that wait say of nodes. Nodes that differ in nothing of it are alike to the scheduler.
 type terms struct {
 	labels placement.Set   // that any asks for or prefers
+	keys   map[string]bool // of the labels on which any has a condition
+	named  map[string]bool // by whom jobs stay apart, or want to be near, each with its organization
 	off    map[string]bool // nodes that any stays off
 }
 
 func (q queue) terms() terms {
-	t := terms{off: map[string]bool{}}
+	t := terms{off: map[string]bool{}, keys: map[string]bool{}, named: map[string]bool{}}
 	there := map[string]bool{} // what is not does not tell nodes apart
 	for _, n := range q.pool.Nodes {
 		there[n.ID] = true
@@ -33,6 +35,7 @@ func (q queue) terms() terms {
 	for _, id := range q.order {
 		j := q.jobs[id]
 		labels = append(append(labels, j.Where.Constraints...), j.Where.Prefers...)
+		t.noteCompany(j)
 		for _, nodes := range [][]string{j.Where.Excludes, j.Avoids} {
 			for _, id := range nodes {
 				if there[id] {
@@ -41,7 +44,15 @@ func (q queue) terms() terms {
 			}
 		}
 	}
+	for _, j := range q.holders {
+		t.noteCompany(j)
+	}
 	t.labels = placement.NewSet(labels...)
+	for _, word := range labels {
+		if term, ok := placement.ParseTerm(word); ok {
+			t.keys[term.Key] = true
+		}
+	}
 	return t
 }
 
@@ -49,7 +60,8 @@ func (q queue) terms() terms {
 func (t terms) labelsOf(p capacity.Pool, n node.Node) placement.Set {
 	var known []string
 	for _, word := range n.LabelWords(p) {
-		if _, asked := t.labels.Covers(placement.NewSet(word)); asked {
+		key, _, _ := strings.Cut(word, "=")
+		if t.keys[key] {
 			known = append(known, word)
 		}
 	}
@@ -99,6 +111,7 @@ func (t terms) requestOf(j job.Job) placement.Request {
 		}
 	}
 	r.Tolerates = placement.NewSet(tolerated...)
+	r.Company = t.companyOf(j)
 	return r
 }
 

@@ -24,6 +24,9 @@ type Scheduling struct {
 	} `yaml:"submissions"`
 	// Pools are those that differ, by name: what is left out is as of all.
 	Pools map[string]SchedulingRules `yaml:"pools"`
+	// Priorities are the classes of jobs, by name; none: low, normal and high.
+	Priorities      map[string]Priority `yaml:"priorities"`
+	DefaultPriority string              `yaml:"default_priority"`
 }
 
 // SchedulingRules are ledger.Scheduling. Zero values mean its defaults.
@@ -77,6 +80,7 @@ func (r SchedulingRules) rules() ledger.Scheduling {
 func (s Scheduling) config() ledger.SchedulingConfig {
 	out := ledger.SchedulingConfig{Scheduling: s.rules(), Pools: map[string]ledger.Scheduling{},
 		Rate: queue.Rate{Every: s.Submissions.Every.Std(), Burst: s.Submissions.Burst, Daily: s.Submissions.PerDay}}
+	out.Priorities = s.priorities()
 	for pool, rules := range s.Pools {
 		out.Pools[pool] = rules.over(s.SchedulingRules).rules()
 	}
@@ -91,6 +95,9 @@ var orders = []string{string(scheduler.Balanced), string(scheduler.Arrival), str
 const mostLeaveWithin = time.Hour
 
 func (c Config) checkScheduling() error {
+	if err := c.checkPriorities(); err != nil {
+		return err
+	}
 	if err := c.checkRules("scheduling", c.Scheduling.SchedulingRules); err != nil {
 		return err
 	}

@@ -117,6 +117,10 @@ func (f *schedulingFile) step(ctx context.Context) error {
 			return fmt.Errorf("changing how jobs are scheduled: %w", err) // and tried again at the next look
 		}
 		f.log.InfoContext(ctx, "scheduling has changed, as the configuration says", "path", f.path)
+		if lost := lostPriorities(f.cfg.Scheduling, cfg.Scheduling); len(lost) > 0 {
+			f.log.WarnContext(ctx, "jobs whose priority is not configured any more count as others that name none",
+				"priorities", lost, "count_as", cfg.Scheduling.priorities().CountsAs(""))
+		}
 	}
 	if !reflect.DeepEqual(restOf(cfg), restOf(f.cfg)) {
 		f.log.WarnContext(ctx, "the configuration has changed beyond scheduling: that holds from the next start",

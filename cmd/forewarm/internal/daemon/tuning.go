@@ -13,6 +13,7 @@ import (
 // Tuning is ledger.Tuning. Zero values mean its defaults.
 type Tuning struct {
 	HalfLife         strictyaml.Duration `yaml:"half_life"`
+	StartCharge      strictyaml.Duration `yaml:"start_charge"`
 	Softening        strictyaml.Duration `yaml:"softening"`
 	Bands            []int               `yaml:"bands"`
 	Promises         *int                `yaml:"promises"`
@@ -58,7 +59,8 @@ func (t Tuning) over(all Tuning) Tuning {
 		bands = all.Bands
 	}
 	return Tuning{HalfLife: cmp.Or(t.HalfLife, all.HalfLife), Softening: cmp.Or(t.Softening, all.Softening), Bands: bands,
-		Promises: cmp.Or(t.Promises, all.Promises), Crowd: cmp.Or(t.Crowd, all.Crowd),
+		StartCharge: cmp.Or(t.StartCharge, all.StartCharge),
+		Promises:    cmp.Or(t.Promises, all.Promises), Crowd: cmp.Or(t.Crowd, all.Crowd),
 		MostExcess: cmp.Or(t.MostExcess, all.MostExcess), Multifactor: t.Multifactor.over(all.Multifactor),
 		RestartCost:      cmp.Or(t.RestartCost, all.RestartCost),
 		MostPreempting:   cmp.Or(t.MostPreempting, all.MostPreempting),
@@ -68,7 +70,7 @@ func (t Tuning) over(all Tuning) Tuning {
 }
 
 func (t Tuning) rules() ledger.Tuning {
-	return ledger.Tuning{HalfLife: t.HalfLife.Std(), Softening: t.Softening.Std(), Bands: t.Bands, Promises: t.Promises,
+	return ledger.Tuning{HalfLife: t.HalfLife.Std(), StartCharge: t.StartCharge.Std(), Softening: t.Softening.Std(), Bands: t.Bands, Promises: t.Promises,
 		Crowd: valueOr(t.Crowd, 0), MostExcess: valueOr(t.MostExcess, 0), Factors: t.Multifactor.rules(),
 		RestartCost: t.RestartCost.Std(), MostPreempting: t.MostPreempting, MostWaiting: t.MostWaiting,
 		MostWaitingOfOne: t.MostWaitingOfOne, DefaultRuntime: t.DefaultRuntime.Std()}
@@ -93,6 +95,7 @@ func (c Config) checkTuning(at string, t Tuning) error {
 	const day = 24 * time.Hour
 	for _, d := range []within{
 		{"half_life", t.HalfLife, time.Hour, 365 * day, "write 7d"},
+		{"start_charge", t.StartCharge, time.Second, 7 * day, "write 1h"},
 		{"softening", t.Softening, time.Second, 7 * day, "write 10m"},
 		{"multifactor.full_age", t.Multifactor.FullAge, time.Minute, 365 * day, "write 7d"},
 		{"restart_cost", t.RestartCost, time.Second, day, "write 2m"},

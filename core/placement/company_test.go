@@ -1,0 +1,76 @@
+package placement_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/placement"
+)
+
+// in gives a request a company.
+func in(r placement.Request, names, apart, beside placement.Set) placement.Request {
+	r.Company = placement.Company{Names: names, Apart: apart, Beside: beside}
+	return r
+}
+
+// pair is a gang of two nodes.
+func pair(near placement.Nearness) placement.Request { return gang(2, 1, near) }
+
+// Where a job goes beside one that runs on node b, of the nodes a to d of which b and c are near each other.
+func TestWhereCompanyIs(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		there, asks placement.Request
+		nodes       []string // none: nowhere, as it is kept apart
+	}{
+		"nobody says anything":       {gpus(1), gpus(1), []string{"b"}},
+		"it stays apart":             {in(gpus(1), "x", "", ""), in(gpus(1), "", "x", ""), []string{"a"}},
+		"the other stays apart":      {in(gpus(1), "", "y", ""), in(gpus(1), "y", "", ""), []string{"a"}},
+		"from somebody else":         {in(gpus(1), "x", "", ""), in(gpus(1), "", "z", ""), []string{"b"}},
+		"both of one name":           {in(gpus(1), "x", "x", ""), in(gpus(1), "x", "x", ""), []string{"a"}},
+		"beside it":                  {in(gpus(1), "x", "", ""), in(gpus(1), "", "", "x"), []string{"b"}},
+		"near it, as it has no room": {in(gpus(4), "x", "", ""), in(gpus(1), "", "", "x"), []string{"c"}},
+		"near it, and apart":         {in(gpus(1), "x", "", ""), in(gpus(1), "", "x", "x"), []string{"c"}},
+		"beside who is not there":    {in(gpus(4), "x", "", ""), in(gpus(1), "", "", "z"), []string{"a"}},
+		"a gang apart":               {in(gpus(1), "x", "", ""), in(gang(3, 4, 0), "", "x", ""), []string{"a", "c", "d"}},
+		"a gang apart has too few":   {in(gpus(1), "x", "", ""), in(gang(4, 1, 0), "", "x", ""), nil},
+		"a gang apart in one group":  {in(gpus(1), "x", "", ""), in(pair(placement.RequireOneGroup), "", "x", ""), nil},
+		"a gang near":                {in(gpus(4), "x", "", ""), in(gang(1, 4, 0), "", "", "x"), []string{"c"}},
+		"a gang that prefers one group": {in(gpus(1), "x", "", ""), in(pair(placement.PreferOneGroup), "", "x", ""),
+			[]string{"a", "c"}},
+	} {
+		c := newCluster(t, machine("a", "1"), machine("b", "2"), machine("c", "2"), machine("d", "3"))
+		c.Take("there", tc.there, placement.Placement{{Node: "b", GPUs: tc.there.GPUs()}}, after(5))
+		p, found := c.Find(tc.asks, noon, after(1))
+		require.Equal(t, tc.nodes, nodesOf(p), name)
+		require.Equal(t, tc.nodes != nil, found, name)
+		if !found && tc.asks.Near == placement.Anywhere {
+			require.Equal(t, placement.KeptApart, c.Explain(tc.asks).Reason, name)
+		}
+	}
+}
+
+// Who stays apart is promised a start when the other has gone, and nobody it shuns starts in its time.
+func TestCompanyInTime(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, machine("a", ""))
+	c.Take("there", in(gpus(1), "x", "", ""), placement.Placement{{Node: "a", GPUs: 1}}, after(5))
+	apart := in(gpus(1), "y", "x", "")
+	p, ok := c.Earliest(apart, noon, time.Hour)
+	require.True(t, ok)
+	require.Equal(t, after(5), p.From)
+	p.ID = "apart"
+	c.Promise(p)
+	_, ok = c.Find(in(gpus(1), "x", "", ""), noon, after(6))
+	require.False(t, ok, "it would be there when the other begins")
+	_, ok = c.Find(in(gpus(1), "x", "", ""), noon, after(5))
+	require.True(t, ok, "it is over before")
+	_, ok = c.Find(gpus(1), noon, after(9))
+	require.True(t, ok, "others share the node")
+	c.Release("there")
+	p, ok = c.Earliest(in(gpus(1), "x", "", ""), noon, 7*time.Hour)
+	require.True(t, ok)
+	require.Equal(t, after(6), p.From, "after who was promised")
+}
