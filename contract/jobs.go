@@ -280,7 +280,8 @@ var jobTags = tags{
 	"JobPatch.Pool":   `doc:"Id or name of that in which it is to wait."`,
 	"JobCreate.Priority": `doc:"Name of a priority class: low, normal or high, unless the installation names others. ` +
 		`Left out: its default."`,
-	"JobPatch.Priority": `doc:"Name of a priority class. Of a job that runs it decides for whom the job may be told to leave."`,
+	"JobPatch.Priority": `doc:"Name of a priority class. Of a job that runs it decides for whom the job may be told to ` +
+		`leave."`,
 	"JobPatch.MaxRuntimeSeconds": `doc:"Of a job that waits: the nodes of one that has begun end it by the limit with ` +
 		`which it began."`,
 	"Job.Preemptible": `doc:"Where the pool has preemption, it may be told to leave for jobs that go before it: it gets ` +
@@ -288,14 +289,16 @@ var jobTags = tags{
 	"JobCreate.Workload": `doc:"What it is for: pools may keep a share for each."`,
 	"Job.Prefers":        `doc:"Labels: nodes with more of them come first."`,
 	"Job.AvoidedNodes":   `doc:"Ids of nodes whose failure ended an attempt: it is tried again elsewhere."`,
-	"Job.ApartFrom":      `doc:"Jobs by id or name, and arrays by id: it shares no node with any of them, and they with it."`,
-	"JobCreate.Near": `doc:"Ids of jobs and arrays: of the nodes that it may have, those come first where one of them runs, ` +
-		`and then those near such a node."`,
-	"JobCreate.ApartFrom": `doc:"Ids or names of jobs of the organization, or ids of arrays: it runs on no node with one ` +
-		`of them, nor they with it. Its own name keeps jobs of that name apart that say so."`,
+	"Job.ApartFrom": `doc:"Jobs by id or name, and arrays by id: it shares no node with any of them, and they with ` +
+		`it."`,
+	"JobCreate.Near": `doc:"Ids of jobs and arrays: of the nodes that it may have, those come first where one of them ` +
+		`runs, and then those near such a node."`,
+	"JobCreate.ApartFrom": `doc:"Ids or names of jobs of the organization, or ids of arrays: it runs on no node with ` +
+		`one of them, nor they with it. Its own name keeps jobs of that name apart that say so."`,
 	"JobCreate.Constraints": `doc:"What the labels of each of its nodes have to be: key=value, key, !key, key!=value, ` +
 		`key in (a,b) or key notin (a,b)."`,
-	"JobCreate.Prefers":       `doc:"The same of labels: of the nodes that it may have, those with more of them come first."`,
+	"JobCreate.Prefers": `doc:"The same of labels: of the nodes that it may have, those with more of them come ` +
+		`first."`,
 	"JobCreate.Tolerations":   `doc:"Taints of nodes that do not keep it away."`,
 	"JobCreate.ExcludedNodes": `doc:"Ids of nodes on which it does not run."`,
 	"JobCreate.Preemptible":   `doc:"As Job.preemptible; left out: what the pool says."`,

@@ -31,7 +31,9 @@ func (n *node) shunsDuring(c Company, from, until, now instant) bool {
 	if c.Names == "" && c.Apart == "" {
 		return false
 	}
-	return slices.ContainsFunc(n.holds, func(h hold) bool { return (from <= now || h.until > from) && h.company.shuns(c) }) ||
+	return slices.ContainsFunc(n.holds, func(h hold) bool {
+		return (from <= now || h.until > from) && h.company.shuns(c)
+	}) ||
 		slices.ContainsFunc(n.promises, func(p promise) bool {
 			return p.from < until && from < p.until && p.company.shuns(c)
 		})

@@ -90,7 +90,8 @@ type candidate struct {
 
 // compareCandidates puts the near nodes first, and of these the tightest of the cool ones.
 func compareCandidates(a, b candidate) int {
-	return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.warm, b.warm), cmp.Compare(a.free, b.free), cmp.Compare(a.at, b.at))
+	return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.warm, b.warm), cmp.Compare(a.free, b.free),
+		cmp.Compare(a.at, b.at))
 }
 
 // findOne returns the tightest node with g free GPUs.

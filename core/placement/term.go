@@ -13,8 +13,8 @@ type Term struct {
 	Values []string // of which the label has one; none: whatever it has
 }
 
-// ParseTerm reads a condition: key, !key, key=value, key!=value, key in (a, b) or key notin (a, b). It returns false for
-// what has no key, or no value where some belong; what characters they have is for others to say.
+// ParseTerm reads a condition: key, !key, key=value, key!=value, key in (a, b) or key notin (a, b). It returns false
+// for what has no key, or no value where some belong; what characters they have is for others to say.
 func ParseTerm(text string) (Term, bool) {
 	if head, list, isList := strings.Cut(text, "("); isList {
 		return parseList(head, list)

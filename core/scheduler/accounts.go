@@ -123,9 +123,10 @@ func (all *accounts) shareOf(a *account, weight int, now time.Time) float64 {
 func (all *accounts) over(t *tenant) float64 { return t.share * float64(all.weights) }
 
 // excess is how many times as much the user has had as the others of its tenant whose jobs wait, on average; from 1 to
-// the policy's MostExcess, which also bounds what a tenant loses beside others while jobs of those wait who had less, but
-// cannot start yet. Both are softened as waits are, so that whoever waits and had nothing goes before who had a GPU all that
-// time. Whoever had the least stands as if they were alone: nobody goes before other tenants by having many users.
+// the policy's MostExcess, which also bounds what a tenant loses beside others while jobs of those wait who had less,
+// but cannot start yet. Both are softened as waits are, so that whoever waits and had nothing goes before who had a GPU
+// all that time. Whoever had the least stands as if they were alone: nobody goes before other tenants by having many
+// users.
 func (all *accounts) excess(u *user) float64 {
 	t := u.tenant
 	if u.waiting == 0 || t.rivals < 2 || all.little == 0 {

@@ -26,7 +26,8 @@ func newJob(w *world, id, org, poolID string, at time.Time) job.Job {
 		Reservation: "rsv_1", Workload: capacity.Online,
 		Dependencies: []job.Depends{{JobID: "job_0", Condition: job.AfterAny}}, ArrayIndex: 7,
 		Array: job.Array{ID: "arr_1", Jobs: 3, First: 2, Last: 9, Limit: 2},
-		Where: job.Where{Near: []string{"job_0"}, Apart: []string{"web"}, Constraints: []string{"disk=nvme"}, Prefers: []string{"rack=r1"}, Tolerates: []string{"old"},
+		Where: job.Where{Near: []string{"job_0"}, Apart: []string{"web"},
+			Constraints: []string{"disk=nvme"}, Prefers: []string{"rack=r1"}, Tolerates: []string{"old"},
 			Excludes: []string{"nod_8"}, Pools: []string{"pol_1", "pol_2"}}, Avoids: []string{"nod_9"},
 		NotBefore: at, AllocationID: "alc_1", Failures: 1, Losses: 1, GPUTime: time.Hour, Cost: 5,
 		Predicted: job.Predicted{P10: time.Minute, P50: time.Hour, P90: 2 * time.Hour}}, false, at)

@@ -74,8 +74,7 @@ func checkCompany(tx *txn.Tx, w job.Where) error {
 }
 
 // blockedByCompany says of a job that waits for GPUs that it shares no node with jobs that have some.
-func (q queue) blockedByCompany(r ledger.Reader, e *ledger.Explanation, j job.Job) error {
-	p := q.pools[j.PoolID]
+func blockedByCompany(r ledger.Reader, p ledger.PoolState, e *ledger.Explanation, j job.Job) error {
 	b := ledger.Blocker{Code: "apart", Message: "It shares no node with jobs that have GPUs now, by --apart-from.",
 		Fix: "wait for them, or submit it without --apart-from"}
 	for _, a := range p.Allocations {

@@ -60,7 +60,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (
 				awaited, err = awaitedFor(l, r, j)
 			}
 			if err == nil {
-				err = around.blockedByCompany(r, &company, j)
+				err = blockedByCompany(r, around.pools[j.PoolID], &company, j)
 			}
 		}
 		if err == nil && j.State() == job.Scheduled {

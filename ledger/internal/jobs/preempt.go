@@ -214,8 +214,9 @@ func (r *room) speakAsSystem() {
 
 // mayLeave reports whether a job, with its present allocation, may be told to leave now.
 func mayLeave(j job.Job, allocationID string, rules ledger.Scheduling, now time.Time) bool {
-	return rules.Preemption && rules.Priorities.AllowsLeaving(j) && j.State() == job.Running && j.AllocationID == allocationID &&
-		!j.Ending.Is() && j.Preemptions < rules.MostTimes && now.Sub(j.StartedAt) >= rules.MinRuntime
+	return rules.Preemption && rules.Priorities.AllowsLeaving(j) && j.State() == job.Running &&
+		j.AllocationID == allocationID && !j.Ending.Is() && j.Preemptions < rules.MostTimes &&
+		now.Sub(j.StartedAt) >= rules.MinRuntime
 }
 
 // dropStaleRooms lets everybody have what was left for jobs that do not wait for it any more, or have not
@@ -274,7 +275,8 @@ func (q queue) nextLeaving() (at time.Time) {
 		return at
 	}
 	for _, j := range q.holders {
-		if q.rules.Priorities.AllowsLeaving(j) && j.State() == job.Running && !j.Ending.Is() && j.Preemptions < q.rules.MostTimes {
+		if q.rules.Priorities.AllowsLeaving(j) && j.State() == job.Running && !j.Ending.Is() &&
+			j.Preemptions < q.rules.MostTimes {
 			again := q.now.Add(lookAgain)
 			if old := j.StartedAt.Add(q.rules.MinRuntime); old.After(q.now) && old.Before(again) {
 				again = old

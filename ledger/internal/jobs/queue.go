@@ -273,7 +273,8 @@ func (q queue) running(t terms) []scheduler.Running {
 
 func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64) (scheduler.Running, bool) {
 	r := scheduler.Running{Job: scheduler.Job{ID: a.ID, Tenant: a.OrganizationID, User: a.UserID,
-		Class: string(q.rules.Priorities.CountsAs(job.Normal)), Group: groupOf(q.holders[a.ID]), Request: placement.Request{Shape: a.Shape},
+		Class: string(q.rules.Priorities.CountsAs(job.Normal)), Group: groupOf(q.holders[a.ID]),
+		Request:    placement.Request{Shape: a.Shape},
 		Eligible:   a.RequestedAt,
 		MaxRuntime: a.Lease}, Started: a.RequestedAt, Until: a.Window.End}
 	if j, ok := q.holders[a.ID]; ok {
@@ -288,7 +289,7 @@ func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64)
 		if !j.StartedAt.IsZero() {
 			r.Started = j.StartedAt
 		}
-		if overdue := q.overdueOf(j); j.ScheduledAt.Sub(j.EligibleAt) >= overdue+r.Attained {
+		if overdue := overdueIn(q.rules, j); j.ScheduledAt.Sub(j.EligibleAt) >= overdue+r.Attained {
 			r.Overdue = true
 		}
 		if r.Leaving {
@@ -309,9 +310,9 @@ func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64)
 	return r, true
 }
 
-// overdueOf is after how long a wait a job goes first.
-func (q queue) overdueOf(j job.Job) time.Duration {
-	return cmp.Or(q.rules.Priorities.Of(j.Priority).Overdue, q.rules.Policy(nil).Overdue)
+// overdueIn is after how long a wait a job goes first.
+func overdueIn(rules ledger.Scheduling, j job.Job) time.Duration {
+	return cmp.Or(rules.Priorities.Of(j.Priority).Overdue, rules.Policy(nil).Overdue)
 }
 
 // lowestFree are so many of a node's devices that nobody has; 0: there are not enough.

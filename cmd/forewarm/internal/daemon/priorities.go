@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -67,13 +68,13 @@ func (c Config) checkPriorities() error {
 	}
 	all := s.priorities()
 	names := strings.Join(all.Names(), ", ")
-	if name := all.CountsAs(job.Priority(s.DefaultPriority)); s.DefaultPriority != "" && string(name) != s.DefaultPriority ||
-		!all.Has(name) {
+	if usual := cmp.Or(job.Priority(s.DefaultPriority), job.Normal); !all.Has(usual) {
 		return c.valueError("scheduling.default_priority", "must name one of the classes under scheduling.priorities: "+names,
 			"write one of them")
 	}
 	if s.HighPriority != "" && !all.Has(job.High) {
-		return c.valueError("scheduling.high_priority", "is of the class high, and scheduling.priorities has none of this name",
+		return c.valueError("scheduling.high_priority", "is of the class high, and scheduling.priorities has none "+
+			"of this name",
 			"write least_role: "+s.HighPriority+" into the class that is meant")
 	}
 	return nil

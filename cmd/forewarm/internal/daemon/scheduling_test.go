@@ -47,8 +47,9 @@ var schedulingChanges = map[string]struct{ was, is string }{
 	"scheduling.most_waiting":             {"order: arrival", "order: arrival, most_waiting: 500"},
 	"scheduling.most_waiting_of_one":      {"order: arrival", "order: arrival, most_waiting_of_one: 50"},
 	"scheduling.default_runtime":          {"order: arrival", "order: arrival, default_runtime: 2h"},
-	"scheduling.priorities":               {"order: arrival", "order: arrival, priorities: {normal: {value: 1}, high: {value: 3}}"},
-	"scheduling.default_priority":         {"order: arrival", "order: arrival, default_priority: low"},
+	"scheduling.priorities": {"order: arrival", "order: arrival, " +
+		"priorities: {normal: {value: 1}, high: {value: 3}}"},
+	"scheduling.default_priority": {"order: arrival", "order: arrival, default_priority: low"},
 }
 
 func readScheduling(t *testing.T, text string) (ledger.SchedulingConfig, error) {
@@ -78,7 +79,7 @@ func TestSchedulingIsChecked(t *testing.T) {
 		"{priorities: {normal: {value: 9999999}}}":                 "scheduling.priorities.normal.value",
 		"{priorities: {normal: {value: 1, least_role: boss}}}":     `"boss" is no role`,
 		"{priorities: {normal: {value: 1, organizations: ['']}}}":  "has an empty name",
-		"{priorities: {usual: {value: 1}}}":                        "scheduling.default_priority: must name one of the classes",
+		"{priorities: {usual: {value: 1}}}":                        "scheduling.default_priority: must name one",
 		"{default_priority: usual}":                                "low, normal, high",
 		"{high_priority: admin, priorities: {normal: {value: 1}}}": "scheduling.high_priority: is of the class high",
 	} {
@@ -118,8 +119,8 @@ func TestPrioritiesOfTheFile(t *testing.T) {
 	require.NoError(t, err)
 	s := c.Of("any")
 	require.Equal(t, []string{"bulk", "urgent"}, s.Priorities.Names())
-	require.Equal(t, ledger.PriorityClass{Value: 9, Least: ledger.Admin, Organizations: []string{"lab"}, NoPreempting: true,
-		Overdue: 2 * time.Hour}, s.Priorities.Of("urgent"))
+	require.Equal(t, ledger.PriorityClass{Value: 9, Least: ledger.Admin, Organizations: []string{"lab"},
+		NoPreempting: true, Overdue: 2 * time.Hour}, s.Priorities.Of("urgent"))
 	require.Equal(t, job.Priority("bulk"), s.Priorities.CountsAs(job.Normal))
 	require.True(t, s.Priorities.AllowsLeaving(job.Job{Priority: "bulk"}))
 	usual := ledger.SchedulingConfig{}.Of("").Priorities

@@ -70,7 +70,8 @@ func (t Tuning) over(all Tuning) Tuning {
 }
 
 func (t Tuning) rules() ledger.Tuning {
-	return ledger.Tuning{HalfLife: t.HalfLife.Std(), StartCharge: t.StartCharge.Std(), Softening: t.Softening.Std(), Bands: t.Bands, Promises: t.Promises,
+	return ledger.Tuning{HalfLife: t.HalfLife.Std(), StartCharge: t.StartCharge.Std(), Softening: t.Softening.Std(),
+		Bands: t.Bands, Promises: t.Promises,
 		Crowd: valueOr(t.Crowd, 0), MostExcess: valueOr(t.MostExcess, 0), Factors: t.Multifactor.rules(),
 		RestartCost: t.RestartCost.Std(), MostPreempting: t.MostPreempting, MostWaiting: t.MostWaiting,
 		MostWaitingOfOne: t.MostWaitingOfOne, DefaultRuntime: t.DefaultRuntime.Std()}
