@@ -71,6 +71,18 @@ func (t Term) String() string {
 	return t.Key + " in (" + strings.Join(t.Values, ",") + ")"
 }
 
+// NewTerms returns the set of these conditions, each written in one way: who asks the same is alike.
+func NewTerms(conditions ...string) Set {
+	words := make([]string, 0, len(conditions))
+	for _, text := range conditions {
+		if t, ok := ParseTerm(text); ok {
+			text = t.String()
+		}
+		words = append(words, text)
+	}
+	return NewSet(words...)
+}
+
 // met reports whether labels, as key=value and key, meet the term.
 func (t Term) met(labels []string) bool {
 	has := func(word string) bool {

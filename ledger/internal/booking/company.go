@@ -63,11 +63,11 @@ func leaveApart(p *txn.PoolTx, j job.Job, allowed *calendar.SlotSet) error {
 	return nil
 }
 
-// Farthest is the distance of a node that is not near those whom a job wants to be near.
-const Farthest = 2
+// farthest is the distance of a node that is not near those whom a job wants to be near.
+const farthest = 2
 
 // distances are how far a pool's slots are from those that a job wants to be near: 0, 1 by the pool's label of
-// nearness, or Farthest. nil: it wants to be near nobody who is there.
+// nearness, or farthest. nil: it wants to be near nobody who is there.
 func distances(p *txn.PoolTx, j job.Job) ([]int, error) {
 	if len(j.Where.Near) == 0 {
 		return nil, nil
@@ -84,7 +84,7 @@ func distances(p *txn.PoolTx, j job.Job) ([]int, error) {
 			continue
 		}
 		if far == nil {
-			far = slices.Repeat([]int{Farthest}, p.Pool.MaxNodes)
+			far = slices.Repeat([]int{farthest}, p.Pool.MaxNodes)
 		}
 		for _, slot := range a.Slots {
 			if slot < len(far) {

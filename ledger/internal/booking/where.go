@@ -15,8 +15,8 @@ import (
 
 // RequestOf is what a job asks of its nodes.
 func RequestOf(j job.Job) placement.Request {
-	return placement.Request{Shape: j.Shape, Labels: placement.NewSet(j.Where.Constraints...),
-		Prefers: placement.NewSet(j.Where.Prefers...), Tolerates: placement.NewSet(j.Where.Tolerates...)}
+	return placement.Request{Shape: j.Shape, Labels: placement.NewTerms(j.Where.Constraints...),
+		Prefers: placement.NewTerms(j.Where.Prefers...), Tolerates: placement.NewSet(j.Where.Tolerates...)}
 }
 
 // MayUse reports whether a job may run on a node of a pool, by what operators say of both and the job of its nodes.
@@ -124,7 +124,7 @@ func rankSlots(p *txn.PoolTx, j job.Job) ([]int, error) {
 	}
 	ways := 1 // in which slots differ that lack as many labels, but for heat
 	if far != nil {
-		ways += Farthest
+		ways += farthest
 	}
 	place := func(slot, lacking int) int {
 		if far == nil {

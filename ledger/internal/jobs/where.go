@@ -19,10 +19,9 @@ import (
 
 // terms is what jobs that wait say of nodes. Nodes that differ in nothing of it are alike to the scheduler.
 type terms struct {
-	labels placement.Set   // that any asks for or prefers
-	keys   map[string]bool // of the labels on which any has a condition
-	named  map[string]bool // by whom jobs stay apart, or want to be near, each with its organization
-	off    map[string]bool // nodes that any stays off
+	keys  map[string]bool // of the labels on which any that waits has a condition
+	named map[string]bool // by whom jobs stay apart, or want to be near, each with its organization
+	off   map[string]bool // nodes that any stays off
 }
 
 func (q queue) terms() terms {
@@ -31,10 +30,9 @@ func (q queue) terms() terms {
 	for _, n := range q.pool.Nodes {
 		there[n.ID] = true
 	}
-	var labels []string
 	for _, id := range q.order {
 		j := q.jobs[id]
-		labels = append(append(labels, j.Where.Constraints...), j.Where.Prefers...)
+		t.noteKeys(j)
 		t.noteCompany(j)
 		for _, nodes := range [][]string{j.Where.Excludes, j.Avoids} {
 			for _, id := range nodes {
@@ -47,13 +45,15 @@ func (q queue) terms() terms {
 	for _, j := range q.holders {
 		t.noteCompany(j)
 	}
-	t.labels = placement.NewSet(labels...)
-	for _, word := range labels {
+	return t
+}
+
+func (t terms) noteKeys(j job.Job) {
+	for _, word := range slices.Concat(j.Where.Constraints, j.Where.Prefers) {
 		if term, ok := placement.ParseTerm(word); ok {
 			t.keys[term.Key] = true
 		}
 	}
-	return t
 }
 
 // labelsOf are those of a node's labels that matter to any job.
