@@ -96,7 +96,8 @@ func (a Allocation) Environ(rank int) []string {
 
 // environment are the variables that an allocation sets.
 var environment = []string{"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "FOREWARM_ALLOCATION", "NODE_RANK",
-	"NNODES", "NPROC_PER_NODE", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+	"NNODES", "NPROC_PER_NODE", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+	"FOREWARM_GPU_SHARES", "FOREWARM_SHARES_PER_GPU", "FOREWARM_SHARE_MEMORY_MIB"}
 
 // CheckEnvironment refuses an environment with which a server would run something of its own
 // where it is used: PATH, for one, would decide what runs.
