@@ -52,6 +52,13 @@ type HeartbeatAnswer struct {
 	Jobs             []JobOrder `json:"jobs,omitempty"`
 	StopJobs         []JobStop  `json:"stop_jobs,omitempty"`
 	ForgetJobs       []JobKey   `json:"forget_jobs,omitempty"`
+	Leases           []Lease    `json:"leases,omitempty"`
+}
+
+// Lease is for how long an allocation's work may still be on a node.
+type Lease struct {
+	AllocationID string `json:"allocation_id"`
+	LeftSeconds  int64  `json:"left_seconds" doc:"Until its end by the control plane's clock, rounded up."`
 }
 
 // Cleaned is what a daemon found where the work of an allocation's holder ran.
@@ -221,6 +228,8 @@ var nodeDaemonTags = tags{
 		`holders' work. It is repeated until an answer names them no more."`,
 	"HeartbeatAnswer.Ended": `doc:"Allocations that have ended: the daemon ends their work here, and proves that ` +
 		`nothing of it is left. They are named until it has."`,
+	"HeartbeatAnswer.Leases": `doc:"Of the holds that the heartbeat lists and that go on. A daemon that hears nothing ` +
+		`for a minute after one ends their work by itself; of those that are left out it does not."`,
 	"HeartbeatAnswer.Clears": `doc:"How often an operator took the node back into use. When it grows, the daemon ` +
 		`forgets what spoke against its GPUs, and looks anew."`,
 }

@@ -14,6 +14,7 @@ type JobOrder struct {
 	HoldEnvironment map[string]string `json:"hold_environment,omitempty"`
 	EndsHold        bool              `json:"ends_hold,omitempty" doc:"The hold ends with it."`
 	Hosts           []string          `json:"hosts,omitempty" doc:"Of its nodes, by rank; left out: not all are known."`
+	LeaseSeconds    int64             `json:"lease_seconds,omitempty" doc:"Of the hold: until its lease is over."`
 
 	Command           []string          `json:"command" nullable:"false"`
 	Directory         string            `json:"directory,omitempty" doc:"Left out: the folder of the allocation."`

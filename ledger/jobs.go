@@ -324,6 +324,7 @@ type NodeOrders struct {
 	Place  SettledPool  // where those are
 	Stop   []JobStop    // attempts that are to end
 	Forget []JobAttempt // attempts that have ended, of which all is known here, and those that nobody knows
+	Leases []Lease      // of those of its holds that go on
 }
 
 // JobOrder is an attempt that a node's daemon is to start.

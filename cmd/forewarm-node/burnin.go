@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/internal/clock"
@@ -36,15 +38,27 @@ func (c config) prober() burnin.Prober {
 	return &burnin.Children{Command: []string{launcher[0], gpuArgument}}
 }
 
-// cleaner cleans GPUs after each holder; nil: nothing is to be done there.
-func (c config) cleaner(p burnin.Prober) hold.GPUCleaner {
+// cleaner cleans GPUs after each holder, and sets them as is remembered; nil: nothing is to be done there.
+func (c config) cleaner(p burnin.Prober, settings *gpu.Settings) hold.GPUCleaner {
 	mode := burnin.Mode(c.Overwrite)
-	if mode == burnin.Never && c.Clocks == keepClocks {
+	if mode == burnin.Never && c.Clocks == keepClocks && settings == nil {
 		return nil
 	}
 	all := burnin.Cleaner{Prober: p, Mode: mode}
 	if c.Clocks == resetClocks && c.Simulate == 0 {
 		all.Clocks = gpu.Clocks{Command: []string{launcher[0], nvmlArgument}}
 	}
+	if settings != nil {
+		all.Settings = settings
+	}
 	return all
+}
+
+// settings remembers how GPUs are set; nil: they stay as holders set them.
+func (c config) settings(bootID string) *gpu.Settings {
+	if c.Settings == keepSettings || c.Simulate > 0 || !gpu.HasNVML || c.Source == sourceSMI {
+		return nil
+	}
+	return &gpu.Settings{Command: []string{launcher[0], nvmlArgument}, BootID: bootID,
+		File: filepath.Join(c.StateDir, "settings.json")}
 }

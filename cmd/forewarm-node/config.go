@@ -51,7 +51,8 @@ type config struct {
 	// What is done to the memory of GPUs before they are used, and after each holder: see burnin.Mode.
 	BurnIn    string `yaml:"burn_in"`
 	Overwrite string `yaml:"overwrite"`
-	Clocks    string `yaml:"clocks"` // after each holder: reset or keep
+	Clocks    string `yaml:"clocks"`   // after each holder: reset or keep
+	Settings  string `yaml:"settings"` // after each holder: restore or keep
 }
 
 // xidConfig is what an XID means here, instead of what the built-in table says.
@@ -67,10 +68,12 @@ const (
 	sourceSMI  = "nvidia-smi"
 )
 
-// What becomes of clocks when a holder leaves.
+// What becomes of clocks, and of other settings, when a holder leaves.
 const (
-	resetClocks = "reset"
-	keepClocks  = "keep"
+	resetClocks     = "reset"
+	keepClocks      = "keep"
+	restoreSettings = "restore"
+	keepSettings    = "keep"
 )
 
 // mostSimulated is how many GPUs a machine may have.
@@ -79,7 +82,8 @@ const mostSimulated = 64
 func defaultConfig() config {
 	return config{StateDir: "/var/lib/forewarm-node", Sessions: true, Source: sourceAuto, KernelLog: "/dev/kmsg",
 		HoldMemory: hold.ByShare, HoldCPUs: hold.ByWeight, ContainerRuntime: container.Usual,
-		BurnIn: string(burnin.Auto), Overwrite: string(burnin.Auto), Clocks: resetClocks}
+		BurnIn: string(burnin.Auto), Overwrite: string(burnin.Auto), Clocks: resetClocks,
+		Settings: restoreSettings}
 }
 
 // settings are the flags of both commands; each has a variable FOREWARM_NODE_….
@@ -121,6 +125,8 @@ func (c *config) addRunFlags(f *pflag.FlagSet) {
 		"there is CUDA), require (a GPU where it cannot be is not clean), or none")
 	f.StringVar(&c.Clocks, "clocks", c.Clocks, "clocks of GPUs after each holder: reset, or keep (as an administrator "+
 		"set them)")
+	f.StringVar(&c.Settings, "settings", c.Settings, "power limit and modes of GPUs after each holder: restore (as they "+
+		"were before), or keep")
 	f.StringVar(&c.StateDir, "state-dir", c.StateDir, "where the node's key is kept; readable by its user alone")
 }
 
@@ -167,6 +173,8 @@ func (c config) check() error {
 		return &usageError{fmt.Errorf("overwrite: %q: must be auto, require or none", c.Overwrite)}
 	case c.Clocks != resetClocks && c.Clocks != keepClocks:
 		return &usageError{fmt.Errorf("clocks: %q: must be reset or keep", c.Clocks)}
+	case c.Settings != restoreSettings && c.Settings != keepSettings:
+		return &usageError{fmt.Errorf("settings: %q: must be restore or keep", c.Settings)}
 	case !c.PlainHTTP && leavesUnencrypted(c.URL):
 		return &usageError{fmt.Errorf("url: %s: the node's key would leave this machine unencrypted: use https://, "+
 			"or set plain_http where nobody else is in the network", c.URL)}

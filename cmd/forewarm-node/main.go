@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,7 @@ func main() {
 		os.Exit(supervise.Run(launcher))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := executeCommand(ctx, newRoot(outside{clock: clock.System{}, getenv: os.Getenv}))
+	code := executeCommand(ctx, newRoot(outside{clock: clock.System{}, uptime: machineUptime, getenv: os.Getenv}))
 	stop()
 	os.Exit(code)
 }
@@ -57,6 +58,7 @@ func main() {
 // outside is what the commands take from the machine besides files.
 type outside struct {
 	clock  clock.Clock
+	uptime func() time.Duration // how long it has been up
 	getenv func(string) string
 }
 

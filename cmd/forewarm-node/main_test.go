@@ -30,7 +30,8 @@ const (
 // command runs a command line, and returns its exit code and what it wrote.
 func command(ctx context.Context, stdin string, env map[string]string, args ...string) (int, string) {
 	var out bytes.Buffer
-	root := newRoot(outside{clock: clock.System{}, getenv: func(name string) string { return env[name] }})
+	root := newRoot(outside{clock: clock.System{}, uptime: machineUptime,
+		getenv: func(name string) string { return env[name] }})
 	root.SetArgs(args)
 	root.SetIn(strings.NewReader(stdin))
 	root.SetOut(&out)
@@ -77,6 +78,7 @@ func TestWrongCommandLines(t *testing.T) {
 	for want, args := range map[string][]string{
 		"simulate: must be 0 to 64": {"look", "--simulate", "65"},
 		`source: "hearsay"`:         {"look", "--source", "hearsay"},
+		`settings: "forget"`:        {"run", "--settings", "forget"},
 		"--output":                  {"look", "--simulate", "1", "-o", "xml"},
 		"--url and --node":          {"run", "--node", "nod_1"},
 		"chmod 600": {"run", "--node", "n", "--url", "https://x", "--token-file", open, "--state-dir",
@@ -103,7 +105,7 @@ func TestWrongCommandLines(t *testing.T) {
 // The example file loads, with every key, and its decisions are known ones.
 func TestTheExampleLoads(t *testing.T) {
 	t.Parallel()
-	root := newRoot(outside{clock: clock.System{}, getenv: func(string) string { return "" }})
+	root := newRoot(outside{clock: clock.System{}, uptime: machineUptime, getenv: func(string) string { return "" }})
 	run, _, err := root.Find([]string{"run"})
 	require.NoError(t, err)
 	c, err := loadConfig(examples, func(string) string { return "" }, run.Flags())
@@ -125,7 +127,7 @@ func TestTheUnitFits(t *testing.T) {
 	require.True(t, found)
 	words := strings.Fields(line)
 	require.Equal(t, "forewarm-node", filepath.Base(words[0]))
-	root := newRoot(outside{clock: clock.System{}, getenv: func(string) string { return "" }})
+	root := newRoot(outside{clock: clock.System{}, uptime: machineUptime, getenv: func(string) string { return "" }})
 	cmd, rest, err := root.Find(words[1:])
 	require.NoError(t, err)
 	require.NoError(t, cmd.ParseFlags(rest))

@@ -43,7 +43,7 @@ func newRunCommand(o outside) *cobra.Command {
 				return err
 			}
 			log := obs.NewLogger(cmd.ErrOrStderr(), logging).With("program", "forewarm-node")
-			return runDaemon(cmd.Context(), cfg, o.clock, cmd.InOrStdin(), log)
+			return runDaemon(cmd.Context(), cfg, newSteady(o.clock, o.uptime), cmd.InOrStdin(), log)
 		},
 	}
 	flags.addFlags(c.Flags())
@@ -58,7 +58,7 @@ func newRunCommand(o outside) *cobra.Command {
 const mostAnswer = 32 << 20
 
 // runDaemon reports until it is told to stop, or refused for good.
-func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, log *slog.Logger) error {
+func runDaemon(ctx context.Context, cfg config, c steady, stdin io.Reader, log *slog.Logger) error {
 	if cfg.URL == "" || cfg.Node == "" {
 		return &usageError{errors.New("it needs the control plane's address and the node's id: --url and --node")}
 	}
@@ -82,7 +82,7 @@ func runDaemon(ctx context.Context, cfg config, c clock.Clock, stdin io.Reader, 
 		defer kernel.Close()
 	}
 	prober := cfg.prober()
-	holds, none, err := cfg.openHolds(c, prober, log)
+	holds, none, err := cfg.openHolds(c, bootID, prober, log)
 	if err != nil {
 		return err
 	}

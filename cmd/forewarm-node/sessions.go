@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/node/attach"
 	"github.com/forewarm/forewarm/node/burnin"
@@ -18,14 +17,16 @@ import (
 )
 
 // openHolds opens what runs here for holders of allocations; nil where nothing is to, and why.
-func (c config) openHolds(now clock.Clock, prober burnin.Prober, log *slog.Logger) (
+func (c config) openHolds(now steady, bootID string, prober burnin.Prober, log *slog.Logger) (
 	holds *hold.Keeper, none string, err error) {
 	if !c.Sessions {
 		return nil, "its daemon has sessions: false", nil
 	}
+	settings := c.settings(bootID)
 	holds, err = hold.NewKeeper(hold.Config{Dir: cmp.Or(c.HoldDir, filepath.Clean(c.StateDir)+"-holds"),
-		Book: filepath.Join(c.StateDir, "holds.json"), Clock: now, Log: log,
-		Launcher: launcher, Bounds: c.bounds(), Containers: c.containers(), Cleaner: c.cleaner(prober)})
+		Book: filepath.Join(c.StateDir, "holds.json"), Clock: now, BootID: bootID,
+		Booted: now.Booted, Log: log,
+		Launcher: launcher, Bounds: c.bounds(), Containers: c.containers(), Cleaner: c.cleaner(prober, settings)})
 	if err != nil {
 		return nil, "", err
 	}
@@ -34,6 +35,11 @@ func (c config) openHolds(now clock.Clock, prober burnin.Prober, log *slog.Logge
 			"right), and shared_user is not set"
 		log.Warn("no sessions and jobs are taken: " + none)
 		return nil, none, nil
+	}
+	if settings != nil {
+		if err := settings.Remember(context.Background(), holds.GPUs()); err != nil {
+			log.Info("how GPUs are set is not known: it is read when a holder has left", "error", err)
+		}
 	}
 	if why := holds.Unbounded(); why != "" {
 		log.Warn("memory and processors of holders' work are not bounded", "why", why)

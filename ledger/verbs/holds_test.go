@@ -157,3 +157,28 @@ func TestADrainedNodeGoesWithoutAProofThatIsTooLate(t *testing.T) {
 	require.Empty(t, w.readNodes(node.Draining))
 	require.Len(t, w.readEvents("allocation.not_cleaned"), 1)
 }
+
+// A daemon is told how long the leases of its holds go on, and of one that is over that it ends, and no time.
+func TestADaemonIsToldTheLeasesOfItsHolds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newPerson("ann")
+	ours := w.mustAllocate(ann, 2)
+	w.pass(boot)
+	on := w.readNodes(node.Ready)[0].ID
+	daemon := w.lookAt(on).daemon
+	said := ledger.NodeReport{Isolation: capacity.IsolationUser, Holds: []string{ours.ID, "alc_unknown"}}
+	require.Empty(t, w.settle(daemon, said).Leases, "nothing of it was opened there")
+	require.NoError(t, w.ledger.OpenHold(t.Context(), ann, ours.ID, on, capacity.IsolationDevices))
+	left := w.readAllocation(ours.ID).LeaseUntil.Sub(w.clock.Now())
+	require.Equal(t, []ledger.Lease{{AllocationID: ours.ID, Left: left}}, w.settle(daemon, said).Leases)
+	_, err := w.ledger.Extend(t.Context(), ann, ours.ID, time.Hour)
+	require.NoError(t, err)
+	loud := said // one that is settled in a transaction says the same
+	loud.Cleaned = []ledger.Cleaned{{AllocationID: "alc_earlier"}}
+	require.Equal(t, []ledger.Lease{{AllocationID: ours.ID, Left: left + time.Hour}}, w.settle(daemon, loud).Leases)
+	w.clock.Advance(left + time.Hour)
+	told := w.settle(daemon, said)
+	require.Empty(t, told.Leases)
+	require.Equal(t, []string{ours.ID, "alc_unknown"}, told.Ended)
+}

@@ -179,7 +179,8 @@ func (a *Attachment) whyCut(ctx context.Context, c *carrier, allocationID, resum
 
 func holdOf(h *forewarmv1.Hold) hold.Hold {
 	out := hold.Hold{AllocationID: h.GetAllocationId(), GPUUUIDs: h.GetGpuUuids(), Environment: h.GetEnvironment(),
-		Shares: hold.Shares{Held: int(h.GetShares()), PerGPU: int(h.GetSharesPerGpu())}}
+		Shares: hold.Shares{Held: int(h.GetShares()), PerGPU: int(h.GetSharesPerGpu())},
+		Lease:  time.Duration(h.GetLeaseSeconds()) * time.Second}
 	for _, i := range h.GetGpuIndices() {
 		out.GPUIndices = append(out.GPUIndices, int(i))
 	}

@@ -16,14 +16,23 @@ type Clocks interface {
 	ResetClocks(ctx context.Context, uuids []string) (said string, err error)
 }
 
+// Settings sets GPUs as they were.
+type Settings interface {
+	// Restore says what came of it; nothing, where there is nothing to say. An error says what is still otherwise.
+	Restore(ctx context.Context, uuids []string) (said string, err error)
+}
+
 // Cleaner cleans GPUs of whoever had them last.
 type Cleaner struct {
 	Prober Prober
 	Mode   Mode
 	Clocks Clocks // nil: they stay as they are
+	// Settings restores all other settings; nil: they stay as they are.
+	Settings Settings
 }
 
-// Clean overwrites the memory of GPUs that nothing uses any more, and resets their clocks, and says what was done. An
+// Clean overwrites the memory of GPUs that nothing uses any more, resets their clocks, and restores how they were set
+// otherwise, and says what was done. An
 // error says that something of the last holder may be left.
 func (c Cleaner) Clean(ctx context.Context, uuids []string) (said string, err error) {
 	var all []string
@@ -36,14 +45,23 @@ func (c Cleaner) Clean(ctx context.Context, uuids []string) (said string, err er
 		}
 		all = append(all, text)
 	}
-	if c.Clocks == nil {
-		return strings.Join(all, "; "), nil
+	if c.Clocks != nil {
+		text, err := c.Clocks.ResetClocks(ctx, uuids)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, text)
 	}
-	text, err := c.Clocks.ResetClocks(ctx, uuids)
-	if err != nil {
-		return "", err
+	if c.Settings != nil {
+		text, err := c.Settings.Restore(ctx, uuids)
+		if err != nil {
+			return "", err
+		}
+		if text != "" {
+			all = append(all, text)
+		}
 	}
-	return strings.Join(append(all, text), "; "), nil
+	return strings.Join(all, "; "), nil
 }
 
 func (c Cleaner) overwrite(ctx context.Context, uuids []string) (said string, err error) {

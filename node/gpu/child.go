@@ -29,6 +29,8 @@ type answer struct {
 	Error    string            `json:"error,omitempty"`
 	NoDriver bool              `json:"no_driver,omitempty"`
 	Clocks   []ClockReset      `json:"clocks,omitempty"`
+	Settings settingsOf        `json:"settings,omitempty"`
+	Restored []Restored        `json:"restored,omitempty"`
 }
 
 // Child asks NVIDIA's library in a child process.

@@ -8,10 +8,13 @@ import (
 	"strings"
 )
 
-// What a child is asked for: to look, or to reset the clocks of the GPUs whose UUIDs follow.
+// What a child is asked for: to look, to reset the clocks of the GPUs whose UUIDs follow, to read how all GPUs are
+// set, or to set some as follows.
 const (
-	lookWord   = "look"
-	clocksWord = "clocks"
+	lookWord     = "look"
+	clocksWord   = "clocks"
+	settingsWord = "settings"
+	restoreWord  = "restore"
 )
 
 // Serve is the child's side: for each line of input it does what that asks for, and writes an answer.
@@ -21,17 +24,10 @@ func Serve(in io.Reader, out io.Writer, library string) error {
 	session := openLibrary(library)
 	defer session.close()
 	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, mostLine)
 	encoder := json.NewEncoder(out)
 	for lines.Scan() {
-		var a answer
-		var err error
-		if words := strings.Fields(lines.Text()); len(words) > 0 && words[0] == clocksWord {
-			a.Clocks, err = session.resetClocks(words[1:])
-		} else {
-			var r Reading
-			r, err = session.look()
-			a.Look, a.Events = r.Look, r.Events
-		}
+		a, err := session.answer(lines.Text())
 		if err != nil {
 			a.Error, a.NoDriver = err.Error(), errors.Is(err, ErrNoDriver)
 		}
@@ -40,4 +36,25 @@ func Serve(in io.Reader, out io.Writer, library string) error {
 		}
 	}
 	return lines.Err()
+}
+
+// answer does what a line asks for.
+func (s *session) answer(line string) (a answer, err error) {
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case clocksWord:
+		a.Clocks, err = s.resetClocks(strings.Fields(rest))
+	case settingsWord:
+		a.Settings, err = s.readSettings()
+	case restoreWord:
+		var wanted settingsOf
+		if err = json.Unmarshal([]byte(rest), &wanted); err == nil {
+			a.Restored, err = s.restore(wanted)
+		}
+	default:
+		var r Reading
+		r, err = s.look()
+		a.Look, a.Events = r.Look, r.Events
+	}
+	return a, err
 }

@@ -41,6 +41,10 @@ type record struct {
 	Floor        map[string]int `json:"floor,omitempty"`    // memory of the GPUs that was in use before it, in MiB
 	// Done says that what it was for has ended by itself: what is left of that has no time to end.
 	Done bool `json:"done,omitempty"`
+	// Lease is until when it may be here; nil: that is not known.
+	Lease *lease `json:"lease,omitempty"`
+	// Lapsed says that the node ended it by itself, as its lease was over.
+	Lapsed bool `json:"lapsed,omitempty"`
 	// SharesGPUs says that others may be on its GPUs at the same time.
 	SharesGPUs bool `json:"shares_gpus,omitempty"`
 	// Containers is what runs its containers; nil: it has none.

@@ -71,6 +71,7 @@ func (k *Keeper) End(ids []string) {
 // begin begins the end of a hold.
 func (k *Keeper) begin(id string, r *record) {
 	r.Phase = ending
+	delete(k.leases.ends, id)
 	began, record := k.begins[id], *r
 	k.work.Go(func() {
 		if began != nil {
@@ -250,11 +251,19 @@ func (k *Keeper) Cleaned() []contract.Cleaned {
 	for id, r := range k.book.Holds {
 		if r.Phase == ended {
 			k.told[id] = true
-			all = append(all, contract.Cleaned{AllocationID: id, Problem: r.Problem, Proof: r.Proof})
+			all = append(all, contract.Cleaned{AllocationID: id, Problem: r.Problem, Proof: r.proof()})
 		}
 	}
 	slices.SortFunc(all, func(a, b contract.Cleaned) int { return strings.Compare(a.AllocationID, b.AllocationID) })
 	return all
+}
+
+// proof is what shows that nothing of a hold is left.
+func (r *record) proof() string {
+	if !r.Lapsed {
+		return r.Proof
+	}
+	return clip("the node ended it by itself, as its lease was over; " + r.Proof)
 }
 
 // AwaitsLook reports whether a look at the GPUs is all that a hold's end waits for.

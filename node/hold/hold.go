@@ -35,6 +35,7 @@ type Hold struct {
 	Shares       Shares            // of those GPUs
 	Environment  map[string]string // what work needs to find its GPUs and the other nodes
 	Containers   bool              // it may have some
+	Lease        time.Duration     // until it is over; 0: that is not known
 }
 
 // Place is where the work of a hold runs.
@@ -50,26 +51,16 @@ type Place struct {
 	Alone       bool `json:"-"` // whoever starts its work does nothing else: see launch.Launcher.StartAlone
 }
 
-// How well a node keeps a holder from others' work.
-const (
-	// OwnDevices says that it is as with OwnUser, and that the work of a holder can open no
-	// GPU but its own.
-	OwnDevices = "devices"
-	// OwnUser says that the work of each holder has a user of its own: it cannot touch the
-	// files and processes of others. It is told its GPUs, and could use others.
-	OwnUser = "user"
-	// EnvironmentOnly says that the work of all holders has the daemon's user, and is told
-	// its GPUs: for people who trust each other.
-	EnvironmentOnly = "environment"
-)
-
 // Config is what a keeper works with.
 type Config struct {
 	Dir   string // of the places; others pass through it, and cannot list it
 	Book  string // the file with what is known of holds
 	Clock clock.Clock
-	Log   *slog.Logger
-	Grace time.Duration // after TERM, until KILL; 0: ten seconds
+	// BootID names this boot of the machine, and Booted is when that was by the Clock.
+	BootID string
+	Booted time.Time
+	Log    *slog.Logger
+	Grace  time.Duration // after TERM, until KILL; 0: ten seconds
 	// Launcher starts what runs as the user of a hold.
 	Launcher launch.Launcher
 	Bounds   Bounds
@@ -112,8 +103,9 @@ type Keeper struct {
 	begins map[string]*sync.WaitGroup // of each hold: what is being started there
 	ends   map[string]chan struct{}   // of holds that EndNow ends: closed once nothing is left of them
 	told   map[string]bool            // of which Cleaned has told
-	due    []due                      // to be cleared
-	scrubs map[string][]string        // by hold that has ended: its GPUs, while they are cleaned
+	leases leases
+	due    []due               // to be cleared
+	scrubs map[string][]string // by hold that has ended: its GPUs, while they are cleaned
 	// clearing says that somebody looks after what is due.
 	clearing bool
 }
@@ -133,13 +125,15 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	}
 	k := &Keeper{Config: cfg, changed: make(chan struct{}, 1), gpus: map[string]int{},
 		opens: map[string]deviceNumbers{}, begins: map[string]*sync.WaitGroup{},
-		ends: map[string]chan struct{}{}, told: map[string]bool{}, scrubs: map[string][]string{}}
+		ends: map[string]chan struct{}{}, told: map[string]bool{}, scrubs: map[string][]string{},
+		leases: leases{cfg.BootID, cfg.Booted, map[string]time.Time{}}}
 	if k.bounds, err = cfg.Bounds.parse(); err != nil {
 		return nil, err
 	}
 	if err := k.readBooks(); err != nil {
 		return nil, err
 	}
+	k.leases.resume(k.book, k.Clock.Now())
 	if k.ownUsers = canSwitchUser(cfg.Dir); k.ownUsers {
 		if err := boundWork(); err != nil {
 			return nil, fmt.Errorf("bounding the work of holds: %w", err)
@@ -176,35 +170,11 @@ func (k *Keeper) Looked() bool {
 	return k.looked
 }
 
-// Isolation says how well this node keeps a holder from others' work.
-func (k *Keeper) Isolation() string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case k.filters && k.tellApart():
-		return OwnDevices
-	case k.ownUsers:
-		return OwnUser
-	}
-	return EnvironmentOnly
-}
-
 // Runtime is what runs containers here; the zero value: nothing does.
 func (k *Keeper) Runtime() container.Runtime { return k.runtime }
 
 // Unbounded says why the memory and the processors of a holder's work are not bounded; empty: they are.
 func (k *Keeper) Unbounded() string { return k.unbounded }
-
-// isolation says how well a hold is kept from others.
-func (r *record) isolation() string {
-	switch {
-	case r.Filtered:
-		return OwnDevices
-	case r.OwnUser:
-		return OwnUser
-	}
-	return EnvironmentOnly
-}
 
 // IsName reports whether an id of the control plane may become the name of a folder: up to 64 letters, digits, hyphens
 // and underscores, the first of them a letter or a digit. It is no regular expression, as launchers, which start with
@@ -240,7 +210,7 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 			UID:        uint32(os.Getuid()), GID: uint32(os.Getgid()), //nolint:gosec // the kernel's are 32 bits
 			Home: filepath.Join(k.Dir, h.AllocationID)}
 		for _, uuid := range h.GPUUUIDs {
-			if used, ok := k.floorOf(uuid); ok {
+			if used, ok := k.book.floorOf(uuid, k.gpus); ok {
 				r.Floor[uuid] = used
 			}
 		}
@@ -257,7 +227,11 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 		}
 		k.findDevices(r)
 		k.book.Holds[h.AllocationID] = r
+		if h.Lease > 0 {
+			k.leases.keep(h.AllocationID, r, r.OpenedAt.Add(h.Lease))
+		}
 		if err := k.book.write(k.Book); err != nil {
+			delete(k.leases.ends, h.AllocationID)
 			delete(k.book.Holds, h.AllocationID)
 			return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, err)
 		}

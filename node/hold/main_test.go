@@ -1,6 +1,8 @@
 package hold_test
 
 import (
+	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -11,6 +13,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if life, ok := os.LookupEnv(killedAt); ok {
+		f := strings.Fields(life)
+		panic(live(f[0], f[1], f[2], f[3]))
+	}
 	dropSysAdmin()
 	leaktest.VerifyTestMain(m)
 }

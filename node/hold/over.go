@@ -54,8 +54,23 @@ func readOver(path string, now time.Time) (overList, error) {
 	if err := lines.Err(); err != nil {
 		return o, fmt.Errorf("reading which holds are over: %w", err)
 	}
+	o.rebase(now)
 	_ = o.rewrite(now) // where there is no room, the daemon goes on with what it has read
 	return o, nil
+}
+
+// rebase has the last hold be forgotten at a time, and the others so much earlier: who wrote the list may have had
+// another clock, and none must be forgotten too early, or be known for ever, because of that.
+func (o *overList) rebase(now time.Time) {
+	var last time.Time
+	for at := range maps.Values(o.at) {
+		if at.After(last) {
+			last = at
+		}
+	}
+	for id, at := range o.at {
+		o.at[id] = at.Add(now.Sub(last))
+	}
 }
 
 // has reports whether a hold is over.

@@ -41,7 +41,7 @@ func TestWhatIsOverIsNotOpenedAgain(t *testing.T) {
 		require.Empty(t, k.List())
 		k = keeperAt(t, dir, now)
 	}
-	now.Advance(23 * time.Hour)
+	now.Advance(25 * time.Hour)
 	endAll(t, k, now, alc(3))
 	now.Advance(2 * time.Hour)
 	keeperAt(t, dir, now)

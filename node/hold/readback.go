@@ -34,7 +34,7 @@ func (k *Keeper) readBack(look contract.NodeLook, r *record) (said, busy string)
 		switch {
 		case g.Lost:
 			return "", "GPU " + uuid + " is lost"
-		case k.othersOn(uuid, r) > 0:
+		case k.book.othersOn(uuid, r) > 0:
 			seen.shared++
 			continue
 		case g.Processes == nil && g.MemoryUsedMiB == nil:

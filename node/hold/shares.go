@@ -19,11 +19,11 @@ func (s Shares) orWhole(gpus int) Shares {
 	return Shares{Held: gpus, PerGPU: 1}
 }
 
-// floorOf is how much memory of a GPU, in MiB, is in use while nobody holds it: at the last look, or before the first
-// of those who share it now began.
-func (k *Keeper) floorOf(uuid string) (used int, known bool) {
-	used, known = k.gpus[uuid]
-	for _, r := range k.book.Holds {
+// floorOf is how much memory of a GPU, in MiB, is in use while nobody holds it: as was seen at the last look, or before
+// the first of those who share it now began.
+func (b *book) floorOf(uuid string, seen map[string]int) (used int, known bool) {
+	used, known = seen[uuid]
+	for _, r := range b.Holds {
 		if floor, ok := r.Floor[uuid]; ok && r.SharesGPUs && r.Phase != ended && (!known || floor < used) {
 			used, known = floor, true
 		}
@@ -32,12 +32,12 @@ func (k *Keeper) floorOf(uuid string) (used int, known bool) {
 }
 
 // othersOn is how many other holds have work on a GPU that a hold shares: what is seen there may be theirs.
-func (k *Keeper) othersOn(uuid string, r *record) int {
+func (b *book) othersOn(uuid string, r *record) int {
 	if !r.SharesGPUs {
 		return 0
 	}
 	others := 0
-	for _, o := range k.book.Holds {
+	for _, o := range b.Holds {
 		if o != r && (o.Phase == open || o.Phase == ending) && slices.Contains(o.GPUs, uuid) {
 			others++
 		}

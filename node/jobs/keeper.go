@@ -199,7 +199,8 @@ func (k *Keeper) enter(o contract.JobOrder) (place hold.Place, began func(), err
 		return place, nil, errors.New(k.Refusal)
 	}
 	h := hold.Hold{AllocationID: o.AllocationID, GPUUUIDs: o.GPUUUIDs, GPUIndices: o.GPUIndices,
-		Environment: o.HoldEnvironment, Containers: o.Image != ""}
+		Environment: o.HoldEnvironment, Containers: o.Image != "",
+		Lease: time.Duration(o.LeaseSeconds) * time.Second}
 	if o.Shares != nil {
 		h.Shares = hold.Shares{Held: o.Shares.Held, PerGPU: o.Shares.PerGPU}
 	}

@@ -23,6 +23,12 @@ type Holds interface {
 	Cleaned() []contract.Cleaned
 	// End ends those that the server names, and forgets what it names no more.
 	End(ids []string)
+	// HearLeases takes what the server said, at a time or soon after it, of the leases of listed holds.
+	HearLeases(listed []string, said []contract.Lease, at time.Time)
+	// LeaseEnds returns when the first of the leases ends that are known; zero: none is.
+	LeaseEnds() time.Time
+	// EndLapsed ends the holds whose leases are over for so long that the server is not waited for any more.
+	EndLapsed(now time.Time)
 	// Look reads from a look, begun at a time, whether the GPUs of what has ended are free.
 	Look(look contract.NodeLook, at time.Time)
 	// AwaitsLook reports whether an end waits for a look.
@@ -44,4 +50,50 @@ func (r *Reporter) held() []string {
 		return nil
 	}
 	return r.Holds.GPUs()
+}
+
+// askLeasesEvery is how often the server is asked once a lease is over, until it says that the hold has ended, or for
+// how much longer it goes on.
+const askLeasesEvery = 5 * time.Second
+
+// askForLeases has this step report where a lease is over by what is known of it, also where the next try would be
+// later: the server may have extended it.
+func (r *Reporter) askForLeases(now time.Time) {
+	if r.Holds == nil {
+		return
+	}
+	ends := r.Holds.LeaseEnds()
+	if ends.IsZero() || now.Before(ends) || now.Before(r.leasesAt.Add(askLeasesEvery)) {
+		return
+	}
+	r.leasesAt, r.lookAt, r.sendAt = now, now, now
+}
+
+// endLapsed ends what is over where the server, which was asked, did not answer.
+func (r *Reporter) endLapsed(now time.Time) {
+	if r.Holds != nil && r.unsent {
+		r.Holds.EndLapsed(now)
+	}
+}
+
+// beforeLeaseEnds returns a time, or when a lease has the server be asked, if that is earlier.
+func (r *Reporter) beforeLeaseEnds(next, now time.Time) time.Time {
+	if r.Holds == nil {
+		return next
+	}
+	ends := r.Holds.LeaseEnds()
+	if ends.IsZero() {
+		return next
+	}
+	if ask := r.leasesAt.Add(askLeasesEvery); !ends.After(now) && ask.After(now) {
+		ends = ask
+	}
+	return earlier(next, ends)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -95,7 +95,8 @@ type Reporter struct {
 	lookAt    time.Time
 	sendAt    time.Time
 	renewAt   time.Time
-	stateLost string // why the state cannot be written
+	leasesAt  time.Time // when a report was last due because a lease was over
+	stateLost string    // why the state cannot be written
 }
 
 // New returns a reporter that has not begun. The error says that its identity is not of
@@ -140,6 +141,7 @@ func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
 			r.lookAt = now.Add(gap)
 		}
 	}
+	r.askForLeases(now)
 	if !now.Before(r.lookAt) {
 		r.lookNow(ctx, now)
 	}
@@ -154,10 +156,12 @@ func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
 				"error", httpx.DescribeFailure(err, "the control plane"), "again_in", r.sendAt.Sub(now).Round(time.Millisecond))
 		}
 	}
-	if next := r.sendAt; r.unsent && next.After(now) && next.Before(r.lookAt) {
-		return next, nil
+	r.endLapsed(now)
+	next := r.lookAt
+	if r.unsent && r.sendAt.After(now) {
+		next = earlier(next, r.sendAt)
 	}
-	return r.lookAt, nil
+	return r.beforeLeaseEnds(next, now), nil
 }
 
 // lookNow takes a look, and has what waits for one read it.
@@ -278,6 +282,7 @@ func (r *Reporter) beat(ctx context.Context, now time.Time) error {
 	}
 	if r.Holds != nil {
 		r.Holds.End(got.Ended)
+		r.Holds.HearLeases(beat.Holds, got.Leases, now)
 	}
 	if r.Jobs != nil {
 		r.Jobs.Stop(got.StopJobs)

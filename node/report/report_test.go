@@ -32,6 +32,7 @@ type played struct {
 	broken bool
 	clears int
 	keys   int
+	said   contract.HeartbeatAnswer // beside those
 }
 
 func (p *played) Do(r *http.Request) (*http.Response, error) {
@@ -50,7 +51,9 @@ func (p *played) Do(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		p.beats = append(p.beats, b)
-		return answer(200, contract.HeartbeatAnswer{Clears: p.clears, HeartbeatSeconds: 10}), nil
+		said := p.said
+		said.Clears, said.HeartbeatSeconds = p.clears, 10
+		return answer(200, said), nil
 	}
 	p.keys++
 	return answer(200, contract.NodeJoined{NodeID: "nod_1", Key: "key" + string(rune('0'+p.keys)),

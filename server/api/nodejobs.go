@@ -55,6 +55,9 @@ func (a *API) settleNode(ctx context.Context, b contract.Heartbeat, answer *cont
 		return err
 	}
 	answer.Ended = told.Ended
+	for _, l := range told.Leases {
+		answer.Leases = append(answer.Leases, contract.Lease{AllocationID: l.AllocationID, LeftSeconds: leftSeconds(l.Left)})
+	}
 	for _, f := range told.Forget {
 		answer.ForgetJobs = append(answer.ForgetJobs, contract.JobKey(f))
 	}
@@ -72,12 +75,17 @@ func (a *API) settleNode(ctx context.Context, b contract.Heartbeat, answer *cont
 		encoded := encodeAccess(o.Allocation, *access)
 		for _, n := range encoded.Nodes {
 			if n.NodeID == actor.NodeID {
-				answer.Jobs = append(answer.Jobs, orderOf(o, n, hostsOf(encoded.Nodes)))
+				order := orderOf(o, n, hostsOf(encoded.Nodes))
+				order.LeaseSeconds = leftSeconds(o.Allocation.LeaseUntil.Sub(told.Place.At))
+				answer.Jobs = append(answer.Jobs, order)
 			}
 		}
 	}
 	return nil
 }
+
+// leftSeconds rounds up: a daemon must not take a lease for over that is not.
+func leftSeconds(left time.Duration) int64 { return int64((left + time.Second - 1) / time.Second) }
 
 func nodeReportOf(b contract.Heartbeat) ledger.NodeReport {
 	said := ledger.NodeReport{Isolation: capacity.Isolation(b.Look.Isolation), Holds: b.Holds}

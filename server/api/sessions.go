@@ -216,6 +216,7 @@ func (a *API) seat(ctx context.Context, in SessionOf) (seated, *forewarmv1.OpenS
 		s.until = a.Clock.Now().Add(got.LeaseUntil.Sub(r.Now()))
 		s.patience = a.NewDaemon - r.Now().Sub(got.ActiveAt)
 		open = &forewarmv1.OpenSession{Hold: encodeHold(got, encodeAccess(got, *found).Nodes[in.Node])}
+		open.Hold.LeaseSeconds = leftSeconds(got.LeaseUntil.Sub(r.Now()))
 		return nil
 	})
 	return s, open, err

@@ -74,7 +74,7 @@ func (l Jobs) settleQuiet(ctx context.Context, actor ledger.Actor, said ledger.N
 			return nil
 		}
 		if out.Stop, err = readStops(r, said.Jobs); err == nil {
-			out.Ended, err = ledger.EndedHolds(r, known.Pool, actor.NodeID, said.Holds)
+			out.Ended, out.Leases, err = ledger.JudgeHolds(r, known.Pool, actor.NodeID, said.Holds)
 		}
 		return err
 	})
@@ -163,6 +163,7 @@ func settleNode(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) 
 	out.Place = placeOf(tx, p, out.Start)
 	live := slices.Collect(p.Allocations.All())
 	out.Ended = ledger.EndedIn(n.ID, said.Holds, live, p.Cleaning, tx.Now())
+	out.Leases = ledger.LeasesIn(n.ID, said.Holds, live, tx.Now())
 	return out, nil
 }
 

@@ -2,7 +2,8 @@
    nvmlInit answers; LOST takes the second GPU away; OLD leaves out functions, as an old
    driver does, and ANCIENT one without which there is no look. MIG divides the first one into
    two devices, at the first and the third of seven places, and EMPTY into none. RESET is what resetting
-   clocks answers, and after it the clock of graphics is GRAPHICS. */
+   clocks answers, and after it the clock of graphics is GRAPHICS. The first one's limit of power is LIMIT, which
+   may be set unless SETS is not 0, and its mode of ECC is set to no effect. */
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } memory;
 typedef struct { unsigned gpu, memory; } utilization;
@@ -90,3 +91,23 @@ int nvmlDeviceResetMemoryLockedClocks(void *device) { return 3; }
 int nvmlDeviceResetApplicationsClocks(void *device) { return RESET; }
 int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned *clock) { *clock = type == 0 ? GRAPHICS : 1215; return 0; }
 int nvmlDeviceGetDefaultApplicationsClock(void *device, int type, unsigned *clock) { *clock = type == 0 ? 1410 : 1215; return 0; }
+#ifndef LIMIT
+#define LIMIT 700000
+#endif
+#ifndef SETS
+#define SETS 0
+#endif
+static unsigned limit = LIMIT;
+#ifdef COMPUTE
+static int compute = COMPUTE;
+#else
+static int compute = 0;
+#endif
+int nvmlDeviceGetPowerManagementLimit(void *device, unsigned *value) { SECOND; *value = limit; return 0; }
+int nvmlDeviceSetPowerManagementLimit(void *device, unsigned value) { if (SETS == 0) limit = value; return SETS; }
+int nvmlDeviceGetComputeMode(void *device, int *mode) { SECOND; *mode = compute; return 0; }
+int nvmlDeviceSetComputeMode(void *device, int mode) { compute = mode; return 0; }
+#ifdef ECC
+int nvmlDeviceGetEccMode(void *device, int *current, int *pending) { SECOND; *current = 1; *pending = ECC; return 0; }
+int nvmlDeviceSetEccMode(void *device, int mode) { return 0; }
+#endif

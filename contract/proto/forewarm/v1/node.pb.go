@@ -282,8 +282,10 @@ type Hold struct {
 	// What work there needs to find its GPUs and the other nodes of the allocation.
 	Environment map[string]string `protobuf:"bytes,4,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Its shares of the GPUs, and how many one GPU has; 0: it has them alone.
-	Shares        int32 `protobuf:"varint,5,opt,name=shares,proto3" json:"shares,omitempty"`
-	SharesPerGpu  int32 `protobuf:"varint,6,opt,name=shares_per_gpu,json=sharesPerGpu,proto3" json:"shares_per_gpu,omitempty"`
+	Shares       int32 `protobuf:"varint,5,opt,name=shares,proto3" json:"shares,omitempty"`
+	SharesPerGpu int32 `protobuf:"varint,6,opt,name=shares_per_gpu,json=sharesPerGpu,proto3" json:"shares_per_gpu,omitempty"`
+	// Until its lease is over, rounded up; 0: it is not known.
+	LeaseSeconds  int64 `protobuf:"varint,7,opt,name=lease_seconds,json=leaseSeconds,proto3" json:"lease_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -356,6 +358,13 @@ func (x *Hold) GetShares() int32 {
 func (x *Hold) GetSharesPerGpu() int32 {
 	if x != nil {
 		return x.SharesPerGpu
+	}
+	return 0
+}
+
+func (x *Hold) GetLeaseSeconds() int64 {
+	if x != nil {
+		return x.LeaseSeconds
 	}
 	return 0
 }
@@ -780,7 +789,7 @@ const file_forewarm_v1_node_proto_rawDesc = "" +
 	"\n" +
 	"resumption\x18\x05 \x01(\v2\x17.forewarm.v1.ResumptionH\x00R\n" +
 	"resumptionB\x06\n" +
-	"\x04work\"\xad\x02\n" +
+	"\x04work\"\xd2\x02\n" +
 	"\x04Hold\x12#\n" +
 	"\rallocation_id\x18\x01 \x01(\tR\fallocationId\x12\x1b\n" +
 	"\tgpu_uuids\x18\x02 \x03(\tR\bgpuUuids\x12\x1f\n" +
@@ -788,7 +797,8 @@ const file_forewarm_v1_node_proto_rawDesc = "" +
 	"gpuIndices\x12D\n" +
 	"\venvironment\x18\x04 \x03(\v2\".forewarm.v1.Hold.EnvironmentEntryR\venvironment\x12\x16\n" +
 	"\x06shares\x18\x05 \x01(\x05R\x06shares\x12$\n" +
-	"\x0eshares_per_gpu\x18\x06 \x01(\x05R\fsharesPerGpu\x1a>\n" +
+	"\x0eshares_per_gpu\x18\x06 \x01(\x05R\fsharesPerGpu\x12#\n" +
+	"\rlease_seconds\x18\a \x01(\x03R\fleaseSeconds\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9e\x02\n" +
