@@ -71,7 +71,7 @@ func newRoot(o outside) *cobra.Command {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(newRunCommand(o), newLookCommand(o), newChildCommand(), newGPUChildCommand(o.clock),
-		newVersionCommand())
+		newVersionCommand(), newSelfTestCommand(o), newUpgradeCommand(o))
 	return root
 }
 

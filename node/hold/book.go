@@ -105,6 +105,12 @@ func readBook(path string) (book, error) {
 	return b, nil
 }
 
+// CheckBook reports why this program cannot go on with what a book says of holds.
+func CheckBook(path string) error {
+	_, err := readBook(path)
+	return err
+}
+
 // handedOut reports whether a user was taken from the book.
 func (b *book) handedOut(uid uint32) bool {
 	const all = lastUser - firstUser // it begins anew after the last one

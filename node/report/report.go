@@ -21,6 +21,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/node/watch"
 )
 
@@ -96,6 +97,7 @@ type Reporter struct {
 	sendAt    time.Time
 	renewAt   time.Time
 	leasesAt  time.Time // when a report was last due because a lease was over
+	welcomed  bool      // the server has heard this daemon, and the state folder says so
 	stateLost string    // why the state cannot be written
 }
 
@@ -200,6 +202,7 @@ func (r *Reporter) send(ctx context.Context, now time.Time) error {
 		return err
 	}
 	r.failures, r.unsent = 0, false
+	r.keepWelcome()
 	if !now.Before(r.renewAt) {
 		r.renew(ctx, now)
 	}
@@ -303,6 +306,16 @@ func (r *Reporter) keepIdentity() {
 	}
 	err := r.state.SaveIdentity(r.id)
 	r.unsaved = err != nil
+	r.noteState(err)
+}
+
+// keepWelcome stores that the server has heard this daemon, for whoever has begun it in the place of another.
+func (r *Reporter) keepWelcome() {
+	if r.welcomed {
+		return
+	}
+	err := statefile.Write(r.state.welcomeFile(), Welcome{Version: r.Version, BootID: r.BootID, Epoch: r.Epoch})
+	r.welcomed = err == nil
 	r.noteState(err)
 }
 

@@ -36,6 +36,14 @@ func OpenState(dir string) (State, error) {
 	return State{dir: dir}, nil
 }
 
+// Welcome is a daemon that the control plane has heard.
+type Welcome struct {
+	Version string `json:"version"`
+	BootID  string `json:"boot_id"`
+	Epoch   int64  `json:"epoch"`
+}
+
+func (s State) welcomeFile() string  { return filepath.Join(s.dir, "welcome.json") }
 func (s State) identityFile() string { return filepath.Join(s.dir, "identity.json") }
 func (s State) healthFile() string   { return filepath.Join(s.dir, "health.json") }
 
@@ -56,6 +64,13 @@ func (s State) Identity(nodeID string) (Identity, error) {
 
 // SaveIdentity stores the identity.
 func (s State) SaveIdentity(id Identity) error { return statefile.Write(s.identityFile(), id) }
+
+// Welcomed returns which daemon the control plane heard last; the zero value: none.
+func (s State) Welcomed() (Welcome, error) {
+	var w Welcome
+	_, err := statefile.Read(s.welcomeFile(), &w)
+	return w, err
+}
 
 // Health returns what was known of the GPUs. What cannot be read is forgotten: the next
 // looks say it anew.

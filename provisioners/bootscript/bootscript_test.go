@@ -3,6 +3,7 @@ package bootscript_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -121,6 +122,17 @@ func TestAMachineDownloadsTheDaemon(t *testing.T) {
 	exchange("") // the control plane is away when the machine is booted anew
 	output, err = m.run("", fetcher)
 	require.NoError(t, err, output)
+
+	newer := "#!/bin/sh\necho a newer daemon\n" // as forewarm-node upgrade leaves it
+	require.NoError(t, forklock.WriteProgram(filepath.Join(m.root, program), newer))
+	output, err = m.run("", fetcher)
+	require.Error(t, err, output)
+	sums := fmt.Sprintf("%x\n%x\n", sha256.Sum256([]byte(newer)), sha256.Sum256([]byte(text)))
+	require.NoError(t, os.WriteFile(filepath.Join(m.root, program+".sums"), []byte(sums), 0o600))
+	output, err = m.run("", fetcher)
+	require.NoError(t, err, output)
+	got, _ = m.read(program)
+	require.Equal(t, newer, got)
 }
 
 func TestOnlyTheProgramThatWasPinnedIsTaken(t *testing.T) {

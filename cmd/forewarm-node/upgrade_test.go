@@ -1,0 +1,128 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/internal/forklock"
+	"github.com/forewarm/forewarm/node/buildtest"
+)
+
+// site is a machine whose daemon is a process, and its control plane, which hands out a program.
+type site struct {
+	*testing.T
+	dir, url string
+	offered  []byte
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{T: t, dir: t.TempDir()}
+	p := &plane{came: make(chan struct{}, 1)}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/download/"+buildName() {
+			_, _ = w.Write(s.offered)
+			return
+		}
+		p.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	s.write("join-token", "the token")
+	s.write("config.yaml", fmt.Sprintf("url: %s\nnode: nod_1\nsimulate: 1\nsessions: false\ntoken_file: %s\n"+
+		"state_dir: %s\n", s.url, s.at("join-token"), s.at("state")))
+	s.write("restart", fmt.Sprintf("#!/bin/sh\ncd %s\nif [ -e pid ]; then kill $(cat pid); fi\n"+
+		"./forewarm-node run --config config.yaml >>log 2>&1 & echo $! >pid\n", s.dir))
+	t.Cleanup(func() {
+		var pid int
+		_, err := fmt.Sscan(string(s.read("pid")), &pid)
+		require.NoError(t, err)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	})
+	return s
+}
+
+func (s *site) at(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *site) write(name, text string) {
+	s.Helper()
+	require.NoError(s, forklock.WriteProgram(s.at(name), text))
+}
+
+func (s *site) read(name string) []byte {
+	s.Helper()
+	text, err := os.ReadFile(s.at(name))
+	require.NoError(s, err)
+	return text
+}
+
+// upgrade has the program on the machine upgrade itself to what the control plane hands out.
+func (s *site) upgrade(more ...string) (said string, err error) {
+	s.Helper()
+	sum := sha256.Sum256(s.offered)
+	args := append([]string{"upgrade", "--sha256", hex.EncodeToString(sum[:]), "--config", s.at("config.yaml"),
+		"--program", s.at("forewarm-node"), "--restart", s.at("restart")}, more...)
+	out, err := exec.CommandContext(s.Context(), s.at("forewarm-node"), args...).CombinedOutput()
+	return string(out), err
+}
+
+// A running daemon is replaced by another build of it, which goes on with its identity; and by none that the control
+// plane does not hear.
+func TestADaemonIsUpgraded(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first, err := os.ReadFile(buildtest.Program("github.com/forewarm/forewarm/cmd/forewarm-node"))
+	require.NoError(t, err)
+	s.write("forewarm-node", string(first))
+	require.NoError(t, exec.CommandContext(t.Context(), s.at("restart")).Run())
+
+	second := append(append([]byte(nil), first...), "another build"...)
+	s.offered = second
+	said, err := s.upgrade()
+	require.NoError(t, err, said)
+	require.Contains(t, said, "the control plane has heard the new daemon")
+	require.Equal(t, second, s.read("forewarm-node"))
+	require.Equal(t, first, s.read("forewarm-node.previous"))
+
+	s.offered = []byte("#!/bin/sh\n[ $1 = self-test ]\n")
+	said, err = s.upgrade("--within", "1ms")
+	require.Error(t, err)
+	require.Contains(t, said, "the daemon before is back: the control plane did not hear the new one")
+	require.Equal(t, second, s.read("forewarm-node"))
+
+	s.offered = []byte("#!/bin/sh\nexit 1\n")
+	said, err = s.upgrade()
+	require.Error(t, err)
+	require.Contains(t, said, "does not pass its own test")
+}
+
+// The program tests itself against what an earlier daemon has left on the machine.
+func TestSelfTest(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "state")
+	args := []string{"self-test", "--url", "https://x", "--node", "nod_1", "--simulate", "1", "--state-dir", state}
+	code, out := command(t.Context(), "", nil, args...)
+	require.Zero(t, code, out)
+	require.Regexp(t, `ok  what is known of holds .*\nok  the GPUs`, out)
+	code, out = command(t.Context(), "", nil, args[:3]...)
+	require.Equal(t, exitUsage, code, out)
+	require.NoError(t, os.WriteFile(filepath.Join(state, "holds.json"), []byte("{"), 0o600))
+	code, out = command(t.Context(), "", nil, args...)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, out, "what is known of holds: ")
+	for _, wrong := range [][]string{{"upgrade"}, {"upgrade", "--sha256", "abc"}} {
+		code, out = command(t.Context(), "", nil, wrong...)
+		require.Equal(t, exitUsage, code, out)
+		require.Contains(t, out, "64 hexadecimal digits")
+	}
+}
