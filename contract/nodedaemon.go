@@ -44,6 +44,10 @@ type Heartbeat struct {
 	Asked   bool        `json:"asked,omitempty"`
 }
 
+// ErrorSuperseded is the code of a FieldError of daemon-refused: a later daemon of the same machine is there, and goes
+// on with what runs.
+const ErrorSuperseded = "superseded"
+
 // HeartbeatAnswer says what the daemon needs to know.
 type HeartbeatAnswer struct {
 	Clears           int        `json:"clears"`

@@ -267,6 +267,7 @@ func TestTwoDaemonsWithOneIdentity(t *testing.T) {
 	p := f.refuse("daemon", http.MethodPut, f.path(0, "heartbeat"), f.beat(0, 100, 8, "healthy"))
 	require.Equal(t, contract.CodeDaemonRefused, p.Code)
 	require.Contains(t, p.Detail, "began later")
+	require.Equal(t, contract.ErrorSuperseded, p.Errors[0].Code)
 	f.clock.Advance(2 * time.Minute)
 	clone := f.beat(0, 300, 1, "healthy", func(b *contract.Heartbeat) { b.BootID = "another machine's" })
 	require.Contains(t, f.refuse("daemon", http.MethodPut, f.path(0, "heartbeat"), clone).Detail, "has booted")

@@ -1,8 +1,11 @@
 package report
 
 import (
+	"errors"
+	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/node/container"
 )
@@ -37,9 +40,10 @@ type Holds interface {
 	EndAll()
 }
 
-// endHolds ends what runs here once nobody stands for it any more.
-func (r *Reporter) endHolds() {
-	if r.Holds != nil {
+// endHolds ends what runs here once nobody stands for it any more. Where a later daemon of this machine does, it goes
+// on.
+func (r *Reporter) endHolds(refusal error) {
+	if r.Holds != nil && !isSuperseded(refusal) {
 		r.Holds.EndAll()
 	}
 }
@@ -96,4 +100,12 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// isSuperseded reports whether the server refuses this daemon because another one of the machine began later.
+func isSuperseded(refusal error) bool {
+	p, ok := errors.AsType[*client.Error](refusal)
+	return ok && slices.ContainsFunc(p.Problem.Errors, func(e contract.FieldError) bool {
+		return e.Code == contract.ErrorSuperseded
+	})
 }

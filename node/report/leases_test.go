@@ -136,3 +136,21 @@ func TestADaemonThatWasFrozenAsksFirst(t *testing.T) {
 	h.wait()
 	require.Empty(t, h.holds.List())
 }
+
+// Of two daemons with one identity the later one is believed. The earlier one ends, and leaves the other what runs; it
+// ends what runs where the node is over.
+func TestADaemonThatIsFollowedLeavesWhatRuns(t *testing.T) {
+	t.Parallel()
+	for _, followed := range []bool{true, false} {
+		h := newHolder(t)
+		p := contract.NewProblem(contract.CodeDaemonRefused, "no")
+		if followed {
+			p.Errors = []contract.FieldError{{Pointer: "/epoch", Code: contract.ErrorSuperseded}}
+		}
+		h.server.fail = &p
+		_, err := h.step(h.Reporter)
+		var refused *report.RefusedError
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, followed, len(h.holds.List()) == 1)
+	}
+}

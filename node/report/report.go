@@ -150,7 +150,7 @@ func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
 	if !now.Before(r.sendAt) && r.unsent {
 		if err := r.send(ctx, now); err != nil {
 			if final(err) {
-				r.endHolds()
+				r.endHolds(err)
 				return now, &RefusedError{Cause: err}
 			}
 			r.sendAt = now.Add(r.retryAfter(err))

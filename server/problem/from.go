@@ -78,9 +78,7 @@ func From(err error) (*Problem, bool) {
 		return New(contract.CodePermissionDenied, strings.ToUpper(high.Error()[:1])+high.Error()[1:]+".").
 			Fix("Submit it with the priority "+high.Instead+", or ask somebody who may use this one", ""), true
 	case errors.As(err, &daemon):
-		return New(contract.CodeDaemonRefused, strings.ToUpper(daemon.Error()[:1])+daemon.Error()[1:]+".").
-			Fix("Have an operator issue a new join token, and start the daemon with it",
-				"forewarm nodes join "+daemon.NodeID), true
+		return fromDaemon(daemon), true
 	case errors.As(err, &holder):
 		return New(contract.CodePermissionDenied, holder.Error()+".").
 			Fix("Ask the holder of the lease to extend it, or allocate with this key", ""), true
@@ -348,4 +346,17 @@ func withCode(p *Problem, code string) *Problem {
 // /windows/3/end.
 func jsonPointer(field string) string {
 	return "/" + strings.NewReplacer("].", "/", "[", "/", "]", "", ".", "/").Replace(field)
+}
+
+// fromDaemon says why a daemon is refused, and one that another one of its machine follows, that it is so.
+func fromDaemon(refused *ledger.DaemonRefusedError) *Problem {
+	text := refused.Error()
+	p := New(contract.CodeDaemonRefused, strings.ToUpper(text[:1])+text[1:]+".")
+	if refused.Reason == ledger.RefusedSuperseded {
+		return p.Field(contract.FieldError{Pointer: "/epoch", Code: contract.ErrorSuperseded,
+			Message: "must not be earlier than that of another daemon of the machine"}).
+			Fix("Stop one of the two", "")
+	}
+	return p.Fix("Have an operator issue a new join token, and start the daemon with it",
+		"forewarm nodes join "+refused.NodeID)
 }
