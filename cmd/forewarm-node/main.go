@@ -107,6 +107,8 @@ func classifyError(cmd *cobra.Command, err error) (code int, next string) {
 		refused *report.RefusedError
 	)
 	switch {
+	case errors.As(err, &refused) && refused.Superseded():
+		return exitRefused, "stop one of the two daemons of this machine: systemctl status forewarm-node"
 	case errors.As(err, &refused):
 		return exitRefused, "have an operator run: forewarm nodes join NODE; then start with the token that it prints"
 	case errors.As(err, &wrong), errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):

@@ -151,6 +151,7 @@ func TestADaemonThatIsFollowedLeavesWhatRuns(t *testing.T) {
 		_, err := h.step(h.Reporter)
 		var refused *report.RefusedError
 		require.ErrorAs(t, err, &refused)
+		require.Equal(t, followed, refused.Superseded())
 		require.Equal(t, followed, len(h.holds.List()) == 1)
 	}
 }

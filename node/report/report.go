@@ -49,6 +49,9 @@ func (e *RefusedError) Error() string { return "the server refuses this daemon: 
 // Unwrap returns the server's problem.
 func (e *RefusedError) Unwrap() error { return e.Cause }
 
+// Superseded reports whether a later daemon of the machine is believed in its place.
+func (e *RefusedError) Superseded() bool { return isSuperseded(e.Cause) }
+
 // Config is what a reporter works with.
 type Config struct {
 	URL     string // of the control plane
