@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,6 +38,8 @@ type Readiness struct {
 	Metric *obs.Metrics // nil counts nothing
 	// Note adds a line to the answer of a process that is ready; nil or empty: none.
 	Note func() string
+
+	leaving atomic.Bool
 
 	mu      sync.Mutex // held by whoever looks; the others want to know too
 	at      time.Time
@@ -74,6 +77,10 @@ func (r *Readiness) Metrics(g prometheus.Gatherer) http.Handler {
 // Look says what is wrong, which may have been found a moment ago; empty:
 // nothing.
 func (r *Readiness) Look(ctx context.Context) string {
+	if r.Leaving() {
+		r.Metric.Ready(false)
+		return "the server ends: others take over"
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.Clock.Now()
@@ -86,6 +93,12 @@ func (r *Readiness) Look(ctx context.Context) string {
 	r.Metric.Ready(r.trouble == "")
 	return r.trouble
 }
+
+// Leave says that this process ends: from now on it is not ready.
+func (r *Readiness) Leave() { r.leaving.Store(true) }
+
+// Leaving reports whether it ends.
+func (r *Readiness) Leaving() bool { return r.leaving.Load() }
 
 func (r *Readiness) findHindrance(ctx context.Context) string {
 	if err := r.Store.CheckWrites(ctx); err != nil {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -28,12 +27,14 @@ type rpc struct {
 	reads   bool
 	streams bool // its answer has no end
 	talks   bool // so has its request
+	watches bool // it is told of this server's health
 }
 
 const (
-	healthCheck  = "/" + grpchealth.HealthV1ServiceName + "/Check"
-	reflectedNow = "/" + grpcreflect.ReflectV1ServiceName + "/ServerReflectionInfo"
-	reflectedOld = "/" + grpcreflect.ReflectV1AlphaServiceName + "/ServerReflectionInfo"
+	healthCheck   = "/" + grpchealth.HealthV1ServiceName + "/Check"
+	healthWatched = "/" + grpchealth.HealthV1ServiceName + "/Watch"
+	reflectedNow  = "/" + grpcreflect.ReflectV1ServiceName + "/ServerReflectionInfo"
+	reflectedOld  = "/" + grpcreflect.ReflectV1AlphaServiceName + "/ServerReflectionInfo"
 )
 
 // rpcs are all procedures but those of the daemons of nodes.
@@ -44,6 +45,7 @@ var rpcs = []rpc{
 	{path: forewarmv1connect.TaskServiceGetGPUStatusProcedure, policy: auth.Viewer, reads: true},
 	{path: forewarmv1connect.TaskServiceTaskEventsProcedure, policy: auth.Viewer, reads: true, streams: true},
 	{path: healthCheck, policy: auth.Public, reads: true},
+	{path: healthWatched, policy: auth.Public, reads: true, streams: true, watches: true},
 	{path: reflectedNow, policy: auth.Viewer, reads: true, streams: true, talks: true},
 	{path: reflectedOld, policy: auth.Viewer, reads: true, streams: true, talks: true},
 }
@@ -84,7 +86,7 @@ func (s *Server) registerRPCs() {
 		services, all = append(services, algogpuconnect.GPUSchedulerName), slices.Concat(rpcs, oldRPCs)
 		mux.Handle("/"+algogpuconnect.GPUSchedulerName+"/", tasks.NewOldHandler(cfg))
 	}
-	mux.Handle(grpchealth.NewHandler(health{s.readiness}, connect.WithReadMaxBytes(mostCall)))
+	mux.Handle(grpchealth.NewHandler(health{s.readiness, services, s.watches}, connect.WithReadMaxBytes(mostCall)))
 	names := grpcreflect.NewStaticReflector(services...)
 	mux.Handle(grpcreflect.NewHandlerV1(names, connect.WithReadMaxBytes(mostCall)))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(names, connect.WithReadMaxBytes(mostCall)))
@@ -99,19 +101,26 @@ func (s *Server) serveRPC(p rpc, handler http.Handler) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ctx := comeInward(c)
 		conn := http.NewResponseController(exchangeOf(c).ResponseWriter)
+		extend := func(by time.Duration) {
+			_ = conn.SetWriteDeadline(time.Now().Add(by)) //nolint:forbidigo // a socket's deadline is the machine's
+		}
 		if p.streams {
-			extend := func() {
-				//nolint:forbidigo // a socket's deadline is the machine's
-				_ = conn.SetWriteDeadline(time.Now().Add(tasks.TakeWithin))
-			}
-			ctx = tasks.WithExtend(ctx, extend)
+			ctx = tasks.WithExtend(ctx, func() { extend(tasks.TakeWithin) })
 		}
 		if p.talks {
 			bounded, cancel := context.WithTimeout(ctx, talkFor)
 			defer cancel()
 			ctx = bounded
-			until := time.Now().Add(talkFor) //nolint:forbidigo // as above
-			_, _ = conn.SetReadDeadline(until), conn.SetWriteDeadline(until)
+			extend(talkFor)
+			_ = conn.SetReadDeadline(time.Now().Add(talkFor)) //nolint:forbidigo // as above
+		}
+		if p.watches {
+			watching, done := s.beginWatch(c, ctx, func() { extend(watchWithin) })
+			if watching == nil {
+				return
+			}
+			defer done()
+			ctx = watching
 		}
 		handler.ServeHTTP(c.Writer, c.Request.WithContext(ctx))
 	}
@@ -121,22 +130,6 @@ func (s *Server) serveRPC(p rpc, handler http.Handler) gin.HandlerFunc {
 func comeInward(c *gin.Context) context.Context {
 	return inward.With(c.Request.Context(), inward.Outside{From: exchangeOf(c).from, RequestID: requestID(c),
 		Path: c.Request.URL.Path})
-}
-
-// health answers who asks as gRPC's health protocol does.
-type health struct{ *Readiness }
-
-// Check says whether this instance can do its work, for the services that
-// there are.
-func (h health) Check(ctx context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
-	if r.Service != "" && r.Service != forewarmv1connect.TaskServiceName {
-		return nil, connect.NewError(connect.CodeNotFound, errors.New("there is no such service"))
-	}
-	status := grpchealth.StatusServing
-	if h.Look(ctx) != "" {
-		status = grpchealth.StatusNotServing
-	}
-	return &grpchealth.CheckResponse{Status: status}, nil
 }
 
 // refusals writes errors as the protocol of a call has them.

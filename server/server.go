@@ -194,6 +194,7 @@ type Server struct {
 	telemetry *telemetry.Hub
 	sessions  *sessions.Hub
 	readiness *Readiness
+	watches   *healthWatches
 }
 
 // New returns a server that has not begun to notice events: Run does that.
@@ -209,6 +210,7 @@ func New(cfg Config) (*Server, error) {
 		sessions:  sessions.NewHub(cfg.Ledger, cfg.Logger, cfg.Metric),
 		long:      newLongLived(cfg.Streams),
 		open:      inFlight{most: cfg.OpenPerAddress, open: map[netip.Prefix]int{}}, failures: auth.NewFailures(cfg.Clock),
+		watches:   newHealthWatches(),
 		downloads: inFlight{most: mostDownloads, open: map[netip.Prefix]int{}},
 		readiness: &Readiness{Store: cfg.Ledger.Store(), Clock: cfg.Clock, Logger: cfg.Logger, Metric: cfg.Metric},
 	}
@@ -301,6 +303,7 @@ func (s *Server) Run(ctx context.Context) error {
 	wait.Go(func() { s.flushFailures(ctx) })
 	wait.Go(func() { s.watchSeals(ctx) })
 	wait.Go(func() { s.askForOrders(ctx) })
+	wait.Go(func() { s.watchHealth(ctx) })
 	wait.Go(func() {
 		<-ctx.Done()
 		s.sessions.Leave()
@@ -360,9 +363,10 @@ func (s *Server) watchSealsOnce(ctx context.Context) {
 	}
 }
 
-// Step notices events, writes down failed sign-ins and looks after the journal's
-// seals once, as Run does again and again.
+// Step notices events, writes down failed sign-ins, has those look who watch its health, and looks after the
+// journal's seals once, as Run does again and again.
 func (s *Server) Step(ctx context.Context) error {
+	s.watches.look()
 	s.watchSealsOnce(ctx)
 	if err := s.failures.Flush(ctx, s.cfg.Ledger); err != nil {
 		return fmt.Errorf("writing down failed sign-ins: %w", err)
