@@ -36,7 +36,7 @@ func (s *Server) registerCompat() {
 func (s *Server) serveCompat(route compat.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		call := &compat.Call{Context: comeInward(c), API: inward.API{Handler: s.engine}, Param: c.Param,
-			Query: c.Request.URL.Query(), Once: c.GetHeader(contract.HeaderIdempotencyKey)}
+			Query: c.Request.URL.Query(), Now: s.cfg.Clock.Now(), Once: c.GetHeader(contract.HeaderIdempotencyKey)}
 		if whole, ok := c.Request.Body.(*httpx.WholeBody); ok {
 			call.Body = whole.Bytes()
 		}

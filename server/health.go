@@ -156,29 +156,30 @@ func (h *healthWatches) look() {
 	}
 }
 
-// watchHealth has those who watch look every second, and tells them when the context has ended.
-func (s *Server) watchHealth(ctx context.Context) {
+// Run has those who watch look every second. When the context has ended it tells them that the server leaves.
+func (h *healthWatches) Run(ctx context.Context, of *Readiness) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			s.readiness.Leave()
-			s.watches.look()
+			of.Leave()
+			h.look()
 			return
 		case <-tick.C:
-			s.watches.look()
+			h.look()
 		}
 	}
 }
 
-// beginWatch gives a watch its place until done is called, or answers that there is none.
-func (s *Server) beginWatch(c *gin.Context, ctx context.Context, extend func()) (watching context.Context, done func()) {
+// place gives a watch its place until done is called, or answers that there is none.
+func (h *healthWatches) place(c *gin.Context, ctx context.Context, extend func()) (
+	watching context.Context, done func()) {
 	w := &healthWatch{extend: extend}
-	if !s.watches.admit(w, httpx.Network(exchangeOf(c).from)) {
+	if !h.admit(w, httpx.Network(exchangeOf(c).from)) {
 		abortWith(c, slowDown("As many watch the health of this server as may, from this address or from all.",
 			retryStreams))
 		return nil, nil
 	}
-	return context.WithValue(ctx, watchKey{}, w), func() { s.watches.release(w) }
+	return context.WithValue(ctx, watchKey{}, w), func() { h.release(w) }
 }

@@ -303,7 +303,7 @@ func (s *Server) Run(ctx context.Context) error {
 	wait.Go(func() { s.flushFailures(ctx) })
 	wait.Go(func() { s.watchSeals(ctx) })
 	wait.Go(func() { s.askForOrders(ctx) })
-	wait.Go(func() { s.watchHealth(ctx) })
+	wait.Go(func() { s.watches.Run(ctx, s.readiness) })
 	wait.Go(func() {
 		<-ctx.Done()
 		s.sessions.Leave()

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/server/auth"
@@ -42,6 +43,7 @@ type Call struct {
 	Param   func(name string) string
 	Query   url.Values
 	Body    []byte
+	Now     time.Time
 	Once    string // the idempotency key that was sent, or a new one
 }
 
@@ -54,7 +56,7 @@ type Failure struct {
 // Routes are all routes.
 func Routes() []Route {
 	return slices.Concat(dgpuRoutes(), jobRoutes(), tenantRoutes(), allocateRoutes(), identityRoutes(), stationRoutes(),
-		healthRoutes(), missingRoutes())
+		operationRoutes(), healthRoutes(), missingRoutes())
 }
 
 // most bounds how much of a list an answer is made of. The API's own lists have pages instead.

@@ -2,7 +2,6 @@ package compat
 
 import (
 	"cmp"
-	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,6 +21,7 @@ func dgpuRoutes() []Route {
 		{http.MethodDelete, "/api/v1/tasks/:id", auth.Member, cancelDGPUTask},
 		{http.MethodGet, "/api/v1/gpus", auth.Viewer, listDGPUs},
 		{http.MethodGet, "/api/v1/quota", auth.Viewer, readDGPUQuota},
+		{http.MethodPut, "/api/v1/quota", auth.Operator, changeDGPUQuota},
 	}
 }
 
@@ -249,28 +249,32 @@ func readDGPUQuota(c *Call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	held, _, err := list[contract.Allocation](c, "/v1/allocations", url.Values{"state": {"pending,active,releasing"}}, 0,
-		most, nil)
-	if err != nil {
-		return 0, nil, err
-	}
 	total, online, batch, isSplit := 0, dgpuShare{}, dgpuShare{}, map[string]bool{}
 	for _, p := range pools {
 		n := p.MaxNodes * p.GPUsPerNode
 		share := n
 		if p.OnlineShare > 0 {
 			isSplit[p.ID] = true
-			share = int(math.Round(float64(n*p.OnlineShare) / 1000))
+			share = onlineGPUs(n, p.OnlineShare)
 		}
 		total, online.Quota, batch.Quota = total+n, online.Quota+share, batch.Quota+n-share
 	}
+	online.Used, batch.Used, err = usedOfSides(c, func(poolID string) bool { return isSplit[poolID] })
+	online.Available, batch.Available = max(0, online.Quota-online.Used), max(0, batch.Quota-batch.Used)
+	return http.StatusOK, map[string]any{"total_gpus": total, "online": online, "batch": batch}, err
+}
+
+// usedOfSides are the GPUs that online and batch work have, of those that the key may see. In a pool that is not split
+// all are online.
+func usedOfSides(c *Call, isSplit func(poolID string) bool) (online, batch int, err error) {
+	held, _, err := list[contract.Allocation](c, "/v1/allocations", url.Values{"state": {"pending,active,releasing"}}, 0,
+		most, nil)
 	for _, a := range held {
-		if a.Workload == "batch" && isSplit[a.PoolID] {
-			batch.Used += a.GPUs
+		if a.Workload == "batch" && isSplit(a.PoolID) {
+			batch += a.GPUs
 		} else {
-			online.Used += a.GPUs
+			online += a.GPUs
 		}
 	}
-	online.Available, batch.Available = max(0, online.Quota-online.Used), max(0, batch.Quota-batch.Used)
-	return http.StatusOK, map[string]any{"total_gpus": total, "online": online, "batch": batch}, nil
+	return online, batch, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/server/auth"
@@ -132,17 +133,21 @@ type oldJob struct {
 	AllocatedGPUs []string         `json:"allocated_gpus"`
 	NodeName      string           `json:"node_name"`
 	QueuePosition int              `json:"queue_position"`
-	EstimatedWait *int64           `json:"estimated_wait"` // nobody knows it: null
+	EstimatedWait *int64           `json:"estimated_wait"` // nanoseconds to the predicted start; null: none is predicted
 	Logs          string           `json:"logs"`
 	Metrics       map[string]int64 `json:"metrics"`
 }
 
-func encodeOldJob(j contract.Job, gpus []contract.GPU) oldJob {
+func encodeOldJob(j contract.Job, gpus []contract.GPU, now time.Time) oldJob {
 	out := oldJob{JobID: j.ID, Name: j.Name, TenantID: j.OrganizationID, State: oldState[j.State],
 		Message: cmp.Or(j.Detail, j.Reason), AllocatedGPUs: []string{}, QueuePosition: j.Position,
 		Logs: fmt.Sprintf("/v1/jobs/%s/output", j.ID), Metrics: map[string]int64{"gpu_seconds": j.GPUSeconds}}
 	for _, g := range gpus {
 		out.AllocatedGPUs, out.NodeName = append(out.AllocatedGPUs, g.UUID), g.NodeID
+	}
+	if j.PredictedStart != nil && oldState[j.State] == "pending" {
+		wait := max(j.PredictedStart.Likely.Sub(now), 0).Nanoseconds()
+		out.EstimatedWait = &wait
 	}
 	return out
 }
@@ -171,7 +176,7 @@ func listOldJobs(c *Call) (int, any, error) {
 	gpus, err := gpusOfJobs(c, jobs)
 	out := make([]oldJob, 0, len(jobs))
 	for _, j := range jobs {
-		out = append(out, encodeOldJob(j, gpus[j.AllocationID]))
+		out = append(out, encodeOldJob(j, gpus[j.AllocationID], c.Now))
 	}
 	return http.StatusOK, map[string]any{"jobs": out, "total": len(out), "more": more}, err
 }
@@ -182,7 +187,7 @@ func readOldJob(c *Call) (int, any, error) {
 		return 0, nil, err
 	}
 	gpus, err := gpusOfJobs(c, []contract.Job{job})
-	return http.StatusOK, encodeOldJob(job, gpus[job.AllocationID]), err
+	return http.StatusOK, encodeOldJob(job, gpus[job.AllocationID], c.Now), err
 }
 
 func cancelOldJob(c *Call) (int, any, error) {

@@ -1,24 +1,30 @@
 package compat
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
 )
 
 // stationRoutes are those of the desktop station's scheduler, and of go-scheduler's figures.
 func stationRoutes() []Route {
 	return []Route{
 		{http.MethodGet, "/api/tasks", auth.Viewer, listStationTasks},
+		{http.MethodPost, "/api/tasks", auth.Member, submitStationTask},
 		{http.MethodGet, "/api/tasks/:id", auth.Viewer, readStationTask},
 		{http.MethodDelete, "/api/tasks/:id", auth.Member, cancelStationTask},
 		{http.MethodGet, "/api/tenants/:id", auth.Viewer, listTasksOfTenant},
 		{http.MethodGet, "/api/stats", auth.Viewer, readStats},
 		{http.MethodGet, "/api/monitor/metrics", auth.Viewer, readMonitor},
 		{http.MethodGet, "/api/monitor/device/:id", auth.Viewer, readDevice},
+		{http.MethodGet, "/api/monitor/history/:id", auth.Viewer, readDeviceHistory},
+		{http.MethodGet, "/api/user", auth.Viewer, readStationUser},
+		{http.MethodGet, "/api/tenant", auth.Viewer, readStationTenant},
 		{http.MethodGet, "/gpu/metrics", auth.Viewer, readGPUMetrics},
 		{http.MethodGet, "/queue/status", auth.Viewer, readQueueStatus},
 	}
@@ -55,7 +61,11 @@ func stationTasks(c *Call, query url.Values) (int, any, error) {
 	for _, j := range jobs {
 		out = append(out, encodeStationTask(j))
 	}
-	return http.StatusOK, out, err
+	if err != nil {
+		return 0, nil, err
+	}
+	holds, err := stationHolds(c, query)
+	return http.StatusOK, newestFirst(append(out, holds...)), err
 }
 
 func listStationTasks(c *Call) (int, any, error) { return stationTasks(c, jobsIn(nil, "")) }
@@ -67,12 +77,19 @@ func listTasksOfTenant(c *Call) (int, any, error) {
 }
 
 func readStationTask(c *Call) (int, any, error) {
+	if isHold(c) {
+		a, err := readStationHold(c)
+		return http.StatusOK, encodeStationHold(a), err
+	}
 	var job contract.Job
 	err := c.get(c.path("/v1/jobs"), nil, &job)
 	return http.StatusOK, encodeStationTask(job), err
 }
 
 func cancelStationTask(c *Call) (int, any, error) {
+	if isHold(c) {
+		return endStationHold(c)
+	}
 	var job contract.Job
 	err := c.post(c.path("/v1/jobs", "cancel"), nil, &job)
 	return http.StatusOK, encodeStationTask(job), err
@@ -94,21 +111,31 @@ func readStats(c *Call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	used, err := gpusHeldBy(c)
+	tenants := map[string]stationTenant{}
+	for _, o := range all {
+		tenants[o.Name] = encodeStationTenant(o, used)
+	}
+	return http.StatusOK, map[string]any{"pending_tasks": pending, "running_tasks": running, "tenants": tenants}, err
+}
+
+// gpusHeldBy are the GPUs that each organization holds, of those that the key may see.
+func gpusHeldBy(c *Call) (map[string]int, error) {
 	held, _, err := list[contract.Allocation](c, "/v1/allocations", url.Values{"state": {"active,releasing"}}, 0, most,
 		nil)
 	used := map[string]int{}
 	for _, a := range held {
 		used[a.OrganizationID] += a.GPUs
 	}
-	tenants := map[string]stationTenant{}
-	for _, o := range all {
-		t := stationTenant{MaxGPUs: o.Limits.MaxGPUs, UsedGPUs: used[o.ID]}
-		if t.MaxGPUs > 0 {
-			t.UsagePercent = 100 * float64(t.UsedGPUs) / float64(t.MaxGPUs)
-		}
-		tenants[o.Name] = t
+	return used, err
+}
+
+func encodeStationTenant(o contract.Organization, used map[string]int) stationTenant {
+	t := stationTenant{MaxGPUs: o.Limits.MaxGPUs, UsedGPUs: used[o.ID]}
+	if t.MaxGPUs > 0 {
+		t.UsagePercent = 100 * float64(t.UsedGPUs) / float64(t.MaxGPUs)
 	}
-	return http.StatusOK, map[string]any{"pending_tasks": pending, "running_tasks": running, "tenants": tenants}, err
+	return t
 }
 
 type device struct {
@@ -195,6 +222,53 @@ func readDevice(c *Call) (int, any, error) {
 	return http.StatusOK, encodeDevice(g), err
 }
 
+type deviceSample struct {
+	ID          string    `json:"id"`
+	Timestamp   time.Time `json:"timestamp"`
+	MemoryUsed  *int      `json:"memory_used"`
+	Utilization *int      `json:"utilization"`
+	Temperature *int      `json:"temperature"`
+	PowerUsage  *float64  `json:"power_usage"`
+}
+
+// readDeviceHistory is of the last day, in steps of five minutes.
+func readDeviceHistory(c *Call) (int, any, error) {
+	var h contract.GPUHistory
+	err := c.get(c.path("/v1/gpus", "history"), nil, &h)
+	out := make([]deviceSample, 0, len(h.Items))
+	for _, step := range h.Items {
+		out = append(out, deviceSample{ID: h.UUID, Timestamp: step.Start, MemoryUsed: step.MemoryUsedMiBMean,
+			Utilization: step.UtilizationMean, Temperature: step.TemperatureMax, PowerUsage: step.PowerMean})
+	}
+	return http.StatusOK, out, err
+}
+
+// readStationUser says who asks: whose key it is, or the key itself.
+func readStationUser(c *Call) (int, any, error) {
+	var w contract.Whoami
+	err := c.get("/v1/whoami", nil, &w)
+	return http.StatusOK, map[string]string{"id": cmp.Or(w.UserID, w.KeyID), "username": cmp.Or(w.UserEmail, w.KeyName),
+		"role": w.Role, "tenant_id": w.OrganizationID}, err
+}
+
+// readStationTenant is the key's own.
+func readStationTenant(c *Call) (int, any, error) {
+	own := auth.From(c.Context).OrganizationID
+	if own == "" {
+		return 0, nil, problem.New(contract.CodeNotFound, "This key belongs to no tenant.")
+	}
+	var o contract.Organization
+	if err := c.get("/v1/organizations/"+url.PathEscape(own), nil, &o); err != nil {
+		return 0, nil, err
+	}
+	used, err := gpusHeldBy(c)
+	return http.StatusOK, struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+		stationTenant
+	}{o.ID, o.Name, encodeStationTenant(o, used)}, err
+}
+
 func readGPUMetrics(c *Call) (int, any, error) {
 	all, err := devices(c)
 	return http.StatusOK, map[string]any{"gpus": all}, err
@@ -214,20 +288,13 @@ func healthRoutes() []Route {
 
 // missing are routes of things that are not done here, and what is instead.
 var missing = []struct{ method, path, detail, instead, command string }{
-	{http.MethodPut, "/api/v1/quota", "The split between online and batch work is each pool's own.",
-		"Set online_share of a pool: PATCH /v1/pools/{id}", "forewarm pools edit --help"},
-	{http.MethodPut, below + "/gpu/:id/heartbeat", "Nodes report by their daemon, with a key of its own.",
+	{http.MethodPut, below + "/gpu/:id/heartbeat", "Nodes report by their daemon, with a key of its own; a sign of life " +
+		"that says nothing of the GPUs would hide that it is gone.",
 		"Run forewarm-node on the node, which sends PUT /v1/nodes/{id}/heartbeat", "forewarm nodes join --help"},
-	{http.MethodPost, "/api/tasks", "A task there had no command to run.",
-		"To run a command, POST /v1/jobs; to hold GPUs, POST /v1/allocations", ""},
 	{http.MethodPost, "/api/login", "There are no passwords: requests carry an API key.",
 		"Send the header Authorization: Bearer <key>", "forewarm key create --help"},
-	{http.MethodGet, "/api/user", "Who asks is said elsewhere.", "GET /v1/whoami", "forewarm whoami"},
-	{http.MethodGet, "/api/tenant", "Who asks is said elsewhere.", "GET /v1/whoami", "forewarm whoami"},
-	{http.MethodGet, "/api/monitor/history", "The figures of devices are not kept.",
-		"Have Prometheus collect /metrics", ""},
-	{http.MethodGet, "/api/monitor/history/:id", "The figures of devices are not kept.",
-		"Have Prometheus collect /metrics", ""},
+	{http.MethodGet, "/api/monitor/history", "The figures of all devices together are not kept.",
+		"Read GET /api/monitor/history/{uuid} of a device, or have Prometheus collect /metrics", ""},
 }
 
 // missingRoutes answer that a thing is not done here. What they say is no secret, but who asks is
