@@ -100,6 +100,23 @@ type CalibrationReport struct {
 	Definition string              `json:"definition" doc:"What the numbers mean, for people."`
 	Sources    []SourceCalibration `json:"sources" nullable:"false" doc:"Those with closed forecasts."`
 	Runtimes   *RuntimeCalibration `json:"runtimes,omitempty"`
+	Jobs       []JobCalibration    `json:"jobs" nullable:"false" doc:"By pool."`
+}
+
+// JobCalibration is how predictions of jobs came out that were made in a pool.
+type JobCalibration struct {
+	PoolID   string           `json:"pool_id"`
+	PoolName string           `json:"pool_name,omitempty"`
+	Starts   *TimeCalibration `json:"starts,omitempty" doc:"Of jobs that had to wait."`
+	Runtimes *TimeCalibration `json:"runtimes,omitempty"`
+}
+
+// TimeCalibration is how predictions of a kind came out, in seconds.
+type TimeCalibration struct {
+	Interval           IntervalCoverage `json:"interval"`
+	MeanAbsoluteError  float64          `json:"mean_absolute_error_seconds" doc:"Of the likely time; less is better."`
+	MeanPinball        float64          `json:"mean_pinball_seconds" doc:"Less is better."`
+	MeanMeasuredLength float64          `json:"mean_seconds" doc:"What was predicted: the wait, or the run."`
 }
 
 // RuntimeCalibration is how long jobs ran whose runtime was predicted when they got their GPUs.

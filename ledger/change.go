@@ -29,10 +29,11 @@ type Change struct {
 	Allocations   []allocation.Allocation
 	Schedules     []Schedule
 	Jobs          []job.Job
-	JobRanks      []job.Rank   // replace what was known before
-	JobEntries    []JobEntries // replace what was used before
-	JobTurns      []JobTurns   // replace what was decided before; one of a pool
-	JobOutput     []JobOutput  // those that are there are left alone
+	JobRanks      []job.Rank         // replace what was known before
+	JobEntries    []JobEntries       // replace what was used before
+	JobStarts     []JobStartForecast // of jobs that have none; those of others are left alone
+	JobTurns      []JobTurns         // replace what was decided before; one of a pool
+	JobOutput     []JobOutput        // those that are there are left alone
 	TrimmedOutput []TrimmedOutput
 	DroppedInput  []string // jobs whose input is deleted
 	Events        []Event

@@ -113,6 +113,8 @@ type JobReader interface {
 	JobRuns(organizationID, name string, limit int) ([]runtimes.Run, error)
 	// RuntimeCoverage is how runs came out that ended in [from, to) by themselves and whose length was predicted.
 	RuntimeCoverage(s Scope, from, to time.Time) (RuntimeCoverage, error)
+	// JobPredictions scores, by pool, the starts that came in [from, to), and the runs that ended in it.
+	JobPredictions(s Scope, from, to time.Time) ([]JobPredictions, error)
 	// JobRanks returns the ranks of an attempt, in order.
 	JobRanks(jobID string, attempt int) ([]job.Rank, error)
 	// RanksOfAttempts is JobRanks of several attempts, of those that there are.

@@ -144,6 +144,10 @@ func showCalibration(a *app.App, cmd *cobra.Command, got contract.CalibrationRep
 		a.Say(cmd, "Of %s whose runtime was predicted, %.2f ended within what was said (%.2f said), and %.2f by the likely "+
 			"time (0.50 said)", format.Count(r.Interval.N, "job"), r.Interval.Seen, r.Interval.Said, r.ByLikely)
 	}
+	if err == nil && len(got.Jobs) > 0 {
+		_, _ = fmt.Fprintln(cmd.OutOrStdout())
+		err = output.List(a, cmd, predictionView, predictionsOf(got.Jobs))
+	}
 	if err != nil || len(got.Sources) == 0 {
 		return err
 	}

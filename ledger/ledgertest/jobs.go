@@ -132,6 +132,7 @@ func jobsAreFound(w *world) {
 	ranksAreFound(w, n.ID)
 	outputIsFound(w)
 	runsAreFound(w, over)
+	startsAreScored(w)
 }
 
 // runsAreFound saves jobs that ended one after the other, of which one was too short to say anything, and the last was
@@ -183,6 +184,11 @@ func runsAreFound(w *world, first job.Job) {
 		require.Equal(w, ledger.RuntimeCoverage{Runs: 2, ByP50: 1, ByP90: 2}, c)
 		c, err = r.RuntimeCoverage(everything, day.Add(24*time.Hour), day.Add(48*time.Hour))
 		require.Equal(w, ledger.RuntimeCoverage{}, c)
+		require.NoError(w, err)
+		scores, err := r.JobPredictions(ledger.Scope{OrganizationID: "org_1"}, day, day.Add(24*time.Hour))
+		require.Len(w, scores, 1)
+		require.Equal(w, "pol_1", scores[0].PoolID)
+		require.Equal(w, 2, scores[0].Runtimes.N)
 		return err
 	})
 }

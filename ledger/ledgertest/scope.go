@@ -33,6 +33,7 @@ var scopedArguments = map[string][]any{
 	"Job":             {"job_1"},
 	"Jobs":            {ledger.JobFilter{}, ledger.Page{}},
 	"CountJobs":       {ledger.JobFilter{}},
+	"JobPredictions":  {day, day.Add(48 * time.Hour)},
 	"RuntimeCoverage": {day, day.Add(48 * time.Hour)},
 	"Events":          {ledger.EventFilter{}, 50},
 	"Decisions":       {ledger.DecisionFilter{}, 50},

@@ -229,3 +229,40 @@ func TestNoStartIsPredictedBeforeAReservation(t *testing.T) {
 	require.NotNil(t, queue[0].Start, queue[0].Unpredicted)
 	require.False(t, queue[0].Start.P10.Before(r.Window.End), queue[0].Start)
 }
+
+// The first prediction of a start is kept, and scored by when the job began.
+func TestPredictedStartsAreScored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	w.warmUp(ann)
+	for range 4 {
+		r := w.runWarm(ann, named("train", 8))
+		w.pass(10 * time.Minute)
+		w.endAll(r, succeeded)
+	}
+	first := w.runWarm(ann, named("train", 8))
+	from := w.readJob(first.ID).SubmittedAt
+	behind := running{Job: w.submit(ann, named("train", 8))}
+	w.pass(time.Minute)
+	said := w.queue()[0]
+	require.Equal(t, behind.ID, said.ID)
+	require.NotNil(t, said.Start)
+	w.pass(time.Minute)
+	w.pass(9 * time.Minute)
+	w.endAll(first, succeeded)
+	w.pass(time.Second)
+	w.begin(&behind)
+	began := w.readJob(behind.ID).StartedAt
+	w.read(func(r ledger.Reader) error {
+		scores, err := r.JobPredictions(ledger.Scope{All: true}, from, began.Add(time.Second))
+		require.NoError(t, err)
+		require.Len(t, scores, 1)
+		starts := scores[0].Starts
+		require.Equal(t, 1, starts.N, "that alone which had to wait")
+		require.InDelta(t, began.Sub(said.Start.P50).Abs().Seconds(), starts.Error.Seconds(), 120)
+		require.Positive(t, starts.Measured)
+		require.Less(t, starts.Error, starts.Measured)
+		return nil
+	})
+}

@@ -23,7 +23,11 @@ const calibrationText = "Closed forecasts whose windows started in the period, b
 	"bins: forecasts with about the same stated probability, with its mean and the share that came true; " +
 	"with n forecasts the share varies by about the square root of stated x (1 - stated) / n. " +
 	"Outcomes are as counted by their senders. " +
-	"runtimes: jobs that ended by themselves in the period and whose runtime was predicted when they got their GPUs."
+	"runtimes: jobs that ended by themselves in the period and whose runtime was predicted when they got their GPUs. " +
+	"jobs: by pool, those runtimes, and starts in the period of jobs that had to wait, as they were first predicted, " +
+	"within five minutes of their submission; jobs whose first attempt was not their last are not counted. " +
+	"mean_absolute_error_seconds is by how much the likely time was wrong, and mean_pinball_seconds the pinball loss of " +
+	"the three times, averaged."
 
 func reportCalibration(ctx context.Context, a *API, in *struct {
 	OfOrganization
@@ -34,7 +38,7 @@ func reportCalibration(ctx context.Context, a *API, in *struct {
 	to := truncateTime(a.Clock.Now())
 	from := to.Add(-time.Duration(in.Days) * 24 * time.Hour)
 	out := contract.CalibrationReport{From: from, To: to, Definition: calibrationText,
-		Sources: []contract.SourceCalibration{}}
+		Sources: []contract.SourceCalibration{}, Jobs: []contract.JobCalibration{}}
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		s, err := a.requestedScope(ctx, r, in.OfOrganization)
 		if err != nil {
@@ -49,7 +53,11 @@ func reportCalibration(ctx context.Context, a *API, in *struct {
 			return err
 		}
 		runs, err := r.RuntimeCoverage(s, from, to)
+		if err != nil {
+			return err
+		}
 		out.Runtimes = encodeRuntimes(runs)
+		out.Jobs, err = jobCalibrations(r, s, from, to)
 		return err
 	})
 	return &One[contract.CalibrationReport]{Body: out}, err
@@ -62,6 +70,31 @@ func encodeRuntimes(c ledger.RuntimeCoverage) *contract.RuntimeCalibration {
 	all := float64(c.Runs)
 	return &contract.RuntimeCalibration{ByLikely: float64(c.ByP50) / all, Interval: contract.IntervalCoverage{Said: 0.8,
 		Seen: float64(c.ByP90-c.BelowP10) / all, N: c.Runs}}
+}
+
+// jobCalibrations are by pool. One that is gone has no name.
+func jobCalibrations(r ledger.Reader, s ledger.Scope, from, to time.Time) ([]contract.JobCalibration, error) {
+	found, err := r.JobPredictions(s, from, to)
+	out := make([]contract.JobCalibration, 0, len(found))
+	for _, p := range found {
+		is := contract.JobCalibration{PoolID: p.PoolID, Starts: encodeScore(p.Starts), Runtimes: encodeScore(p.Runtimes)}
+		pool, err := r.Pool(p.PoolID)
+		if ledger.IgnoreMissing(err) != nil {
+			return nil, err
+		}
+		is.PoolName = pool.Name
+		out = append(out, is)
+	}
+	return out, err
+}
+
+func encodeScore(s ledger.PredictionScore) *contract.TimeCalibration {
+	if s.N == 0 {
+		return nil
+	}
+	return &contract.TimeCalibration{Interval: contract.IntervalCoverage{Said: 0.8, Seen: s.Inside, N: s.N},
+		MeanAbsoluteError: s.Error.Seconds(), MeanPinball: s.Pinball.Seconds(),
+		MeanMeasuredLength: s.Measured.Seconds()}
 }
 
 func encodeCalibration(c ledger.Calibration) contract.SourceCalibration {

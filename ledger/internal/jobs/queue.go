@@ -44,6 +44,7 @@ type queue struct {
 	unheard  []job.Job       // that have their GPUs where a daemon is silent that was never told of them
 	turns    ledger.JobTurns // whose it was next, when that was decided last
 	overdue  []job.Job       // that were told to end, and should have by now
+	foretell time.Time       // when the starts of jobs are to be predicted that came since; zero: of none
 }
 
 // isEmpty reports whether nobody waits, for anything.

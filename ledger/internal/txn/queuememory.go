@@ -22,6 +22,8 @@ type toldQueue struct {
 	of    queueVersion
 	at    time.Time
 	queue []ledger.QueuedJob
+
+	foretold time.Time // when starts were predicted last to be scored; guarded by the mutex of all
 }
 
 // queueVersion is the state of a pool and of its jobs that are not over. What else a queue rests on, such as how long
@@ -60,9 +62,28 @@ func (m *QueueMemory) QueueOf(r ledger.Reader, poolID string, produce func() ([]
 	return queue, err
 }
 
+// Foretold is when starts in a pool were predicted last to be scored; zero: nobody here remembers.
+func (m *QueueMemory) Foretold(poolID string) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.find(poolID).foretold
+}
+
+// NoteForetold notes that they were.
+func (m *QueueMemory) NoteForetold(poolID string, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.find(poolID).foretold = at
+}
+
 func (m *QueueMemory) of(poolID string) *toldQueue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.find(poolID)
+}
+
+// find is of, with the mutex of all held.
+func (m *QueueMemory) find(poolID string) *toldQueue {
 	told := m.pools[poolID]
 	if told == nil {
 		if len(m.pools) >= mostQueuePools {
