@@ -140,8 +140,8 @@ func everyFieldComesBack(w *world) {
 	w.mustSave(ledger.Change{Watched: []ledger.Watched{{Provisioner: "sim", Mark: "16", At: day.Add(-time.Minute)}}})
 	comesBack(w, seen, ledger.Change{Watched: []ledger.Watched{seen}},
 		func(r ledger.Reader) (ledger.Watched, error) { return r.Watched("sim") })
-	// Seals, the pepper, daemons, what GPUs did, and turns, ranks, input, output and predicted starts of jobs have tests of their
-	// own: sealsComeBack, theFirstPepperStays, daemonsAreFound, stretchesAreFound, jobsAreFound.
+	// Seals, the pepper, daemons, what GPUs did, and turns, ranks, input, output and predicted starts of jobs have
+	// tests of their own: sealsComeBack, theFirstPepperStays, daemonsAreFound, stretchesAreFound, jobsAreFound.
 	fields := reflect.TypeFor[ledger.Change]().NumField()
 	require.Equal(w, 37, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
