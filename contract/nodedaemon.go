@@ -110,8 +110,10 @@ type BurnIn struct {
 
 // GPUTelemetry is what a GPU's counters say. What could not be read is left out.
 type GPUTelemetry struct {
-	Utilization   *int     `json:"utilization_percent,omitempty" minimum:"0" maximum:"100"`
-	MemoryBusy    *int     `json:"memory_busy_percent,omitempty" minimum:"0" maximum:"100"`
+	Utilization *int `json:"utilization_percent,omitempty" minimum:"0" maximum:"100"`
+	MemoryBusy  *int `json:"memory_busy_percent,omitempty" minimum:"0" maximum:"100"`
+	// SMActivity is the share of its multiprocessors that worked.
+	SMActivity    *float64 `json:"sm_activity_percent,omitempty" minimum:"0" maximum:"100"`
 	MemoryUsedMiB *int     `json:"memory_used_mib,omitempty" minimum:"0" maximum:"16777216"`
 	MemoryMiB     *int     `json:"memory_total_mib,omitempty" minimum:"0" maximum:"16777216"`
 	Temperature   *int     `json:"temperature_celsius,omitempty" minimum:"-100" maximum:"1000"`
@@ -122,14 +124,33 @@ type GPUTelemetry struct {
 	Throttle      []string `json:"throttle,omitempty" maxItems:"16" doc:"Why its clocks are lower than they could be."`
 	ECCVolatile   *int64   `json:"ecc_uncorrected_volatile,omitempty" minimum:"0"`
 	ECCAggregate  *int64   `json:"ecc_uncorrected_aggregate,omitempty" minimum:"0"`
-	Remapped      *int     `json:"remapped_rows,omitempty" minimum:"0" doc:"Of its memory, after errors."`
-	RemapPending  *bool    `json:"remap_pending,omitempty"`
-	RemapFailed   *bool    `json:"remap_failed,omitempty"`
-	Recovery      string   `json:"recovery_action,omitempty" maxLength:"32" doc:"What the driver asks for."`
-	NVLinkErrors  *int64   `json:"nvlink_errors,omitempty" minimum:"0"`
-	Processes     *int     `json:"processes,omitempty" minimum:"0" doc:"That compute on it."`
-	MIG           *bool    `json:"mig,omitempty" doc:"It is divided."`
-	XIDs          []XID    `json:"xids,omitempty" maxItems:"32"`
+	// ECCCorrectedVolatile and ECCCorrectedAggregate are errors of its memory that did no harm.
+	ECCCorrectedVolatile  *int64 `json:"ecc_corrected_volatile,omitempty" minimum:"0"`
+	ECCCorrectedAggregate *int64 `json:"ecc_corrected_aggregate,omitempty" minimum:"0"`
+	Remapped              *int   `json:"remapped_rows,omitempty" minimum:"0" doc:"Of its memory, after errors."`
+	RemapPending          *bool  `json:"remap_pending,omitempty"`
+	RemapFailed           *bool  `json:"remap_failed,omitempty"`
+	Recovery              string `json:"recovery_action,omitempty" maxLength:"32" doc:"What the driver asks for."`
+	NVLinkErrors          *int64 `json:"nvlink_errors,omitempty" minimum:"0"`
+	NVLinks               *int   `json:"nvlinks,omitempty" minimum:"0" maximum:"64" doc:"That it has."`
+	NVLinksUp             *int   `json:"nvlinks_up,omitempty" minimum:"0" maximum:"64"`
+	// NVLinkSent and NVLinkReceived are of all its links.
+	NVLinkSent     *int64 `json:"nvlink_sent_bytes_per_second,omitempty" minimum:"0"`
+	NVLinkReceived *int64 `json:"nvlink_received_bytes_per_second,omitempty" minimum:"0"`
+	// PCIeGeneration and PCIeWidth are those at which its link works now: lower while it idles.
+	PCIeGeneration    *int   `json:"pcie_generation,omitempty" minimum:"0" maximum:"64"`
+	PCIeGenerationMax *int   `json:"pcie_generation_max,omitempty" minimum:"0" maximum:"64"`
+	PCIeWidth         *int   `json:"pcie_width,omitempty" minimum:"0" maximum:"64" doc:"Lanes that it uses now."`
+	PCIeWidthMax      *int   `json:"pcie_width_max,omitempty" minimum:"0" maximum:"64"`
+	PCIeSent          *int64 `json:"pcie_sent_bytes_per_second,omitempty" minimum:"0"`
+	PCIeReceived      *int64 `json:"pcie_received_bytes_per_second,omitempty" minimum:"0"`
+	Processes         *int   `json:"processes,omitempty" minimum:"0" doc:"That compute on it."`
+	MIG               *bool  `json:"mig,omitempty" doc:"It is divided."`
+	XIDs              []XID  `json:"xids,omitempty" maxItems:"32"`
+	XIDCount          *int64 `json:"xid_count,omitempty" minimum:"0" doc:"XIDs since its machine booted."`
+	LastXID           *int   `json:"last_xid,omitempty" minimum:"0" maximum:"65535"`
+	// FromDCGM names the fields that a DCGM exporter told, as they are called here.
+	FromDCGM []string `json:"from_dcgm,omitempty" maxItems:"32"`
 }
 
 // XID is an error event of the driver, of which so many came since the last look.
@@ -218,7 +239,16 @@ var nodeDaemonTags = tags{
 	"NodeDaemon.Containers": containersTag,
 	"LookGPU.BurnIn":        burnInTag,
 	"GPUSeen.BurnIn":        burnInTag,
-	"NodeLook.Source":       `doc:"simulated: no figure is real; none: the look failed."`,
+	"GPUTelemetry.SMActivity": `doc:"The mean share of its multiprocessors that worked since the look before; left out ` +
+		`where the GPU does not count that."`,
+	"GPUTelemetry.ECCCorrectedVolatile":  `doc:"Since the driver was loaded; they did no harm."`,
+	"GPUTelemetry.ECCCorrectedAggregate": `doc:"Since the GPU was made; they did no harm."`,
+	"GPUTelemetry.NVLinkSent":            `doc:"By all its links, on average since the look before."`,
+	"GPUTelemetry.NVLinkReceived":        `doc:"By all its links, on average since the look before."`,
+	"GPUTelemetry.PCIeGeneration":        `doc:"At which its link works now: lower while it idles."`,
+	"GPUTelemetry.FromDCGM": `doc:"The fields of these that a DCGM exporter on the node told; the others are of the ` +
+		`look's source."`,
+	"NodeLook.Source": `doc:"simulated: no figure is real; none: the look failed."`,
 	"GPUHistory.Complete": `doc:"The server that answers was told something in each five minutes since. Each server ` +
 		`keeps in memory what it was told itself, until it ends."`,
 	"GPUHistory.Elsewhere": `doc:"The node's daemon has reported to another server since it did to this one, which ` +

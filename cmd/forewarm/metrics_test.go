@@ -96,6 +96,12 @@ var elsewhere = map[string]bool{"forewarm_task_lag_seconds": true, "forewarm_nod
 	"forewarm_server_leads": true, "forewarm_requests_forwarded_total": true,
 	"forewarm_node_daemons": true, "forewarm_gpu_utilization_ratio": true, "forewarm_gpu_memory_used_bytes": true,
 	"forewarm_gpu_temperature_celsius": true, "forewarm_gpu_power_watts": true, "forewarm_gpu_unhealthy": true,
+	"forewarm_gpu_clock_hertz": true, "forewarm_gpu_throttled": true, "forewarm_gpu_ecc_errors_total": true,
+	"forewarm_gpu_remapped_rows": true, "forewarm_gpu_xids_total": true, "forewarm_gpu_last_xid": true,
+	"forewarm_gpu_nvlink_errors_total": true, "forewarm_gpu_nvlinks_up": true,
+	"forewarm_gpu_nvlink_bytes_per_second": true, "forewarm_gpu_sm_activity_ratio": true,
+	"forewarm_gpu_pcie_generation": true, "forewarm_gpu_pcie_width_lanes": true,
+	"forewarm_gpu_pcie_bytes_per_second": true,
 	"forewarm_node_streams": true, "forewarm_sessions": true, "forewarm_sessions_ended_total": true}
 
 // watchedCluster is a simulated cluster beside the cloud, in which work begins every few

@@ -63,9 +63,9 @@ var (
 		"How long the oldest due task has waited to be done, sent to a queue or not; 0 while none is due.")
 )
 
-var gauges = []gauge{ledgerUp, nodes, gpus, poolGPUs, recovering, reservations, allocations, jobs,
-	queueLength, workloadUsed, workloadLimit, quotaUsed, quotaLimit, taskRows, blind, failing, taskLag, daemons, gpuUse,
-	gpuMemory, gpuTemperature, gpuPower, gpuUnhealthy}
+var gauges = append([]gauge{ledgerUp, nodes, gpus, poolGPUs, recovering, reservations, allocations, jobs,
+	queueLength, workloadUsed, workloadLimit, quotaUsed, quotaLimit, taskRows, blind, failing, taskLag, daemons},
+	gpuGauges...)
 
 // Collector reads gauges from the ledger when it is scraped, at most once in five
 // seconds. Every process shows the same numbers, which are the installation's: take

@@ -3,7 +3,6 @@ package ledgermetrics
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/forewarm/forewarm/core/node"
@@ -17,30 +16,8 @@ const (
 	mostDevices = 16_384
 )
 
-var (
-	daemons = newGauge("node_daemons", "Ready and draining nodes by their daemon: online, silent, or none.",
-		"pool", "state")
-	gpuUse = newGauge("gpu_utilization_ratio", "Share of the time in which something ran on the GPU.",
-		"pool", "node", "gpu", "uuid")
-	gpuMemory      = newGauge("gpu_memory_used_bytes", "Memory of the GPU in use.", "pool", "node", "gpu", "uuid")
-	gpuTemperature = newGauge("gpu_temperature_celsius", "Temperature of the GPU.", "pool", "node", "gpu", "uuid")
-	gpuPower       = newGauge("gpu_power_watts", "Power that the GPU draws.", "pool", "node", "gpu", "uuid")
-	gpuUnhealthy   = newGauge("gpu_unhealthy", "1 while the node's daemon finds the GPU unhealthy, else 0.",
-		"pool", "node", "gpu", "uuid")
-)
-
-// said is what is counted of a look.
-type said struct {
-	GPUs []struct {
-		UUID        string   `json:"uuid"`
-		Index       int      `json:"index"`
-		Health      string   `json:"health"`
-		Utilization *int     `json:"utilization_percent"`
-		MemoryMiB   *int     `json:"memory_used_mib"`
-		Temperature *int     `json:"temperature_celsius"`
-		Power       *float64 `json:"power_watts"`
-	} `json:"gpus"`
-}
+var daemons = newGauge("node_daemons", "Ready and draining nodes by their daemon: online, silent, or none.",
+	"pool", "state")
 
 // readPresences reads what daemons said lately, by node, and which of them are silent.
 func (l *readLevels) readPresences(r ledger.Reader) error {
@@ -90,25 +67,6 @@ func (l *readLevels) takeLook(pool string, p ledger.Presence) {
 			continue
 		}
 		told[g.UUID] = true
-		labels := []string{pool, p.NodeID, strconv.Itoa(g.Index), g.UUID}
-		add := func(gauge gauge, value *float64) {
-			if value != nil {
-				l.metrics = append(l.metrics, gauge.withValue(*value, labels...))
-			}
-		}
-		add(gpuUse, scaled(g.Utilization, 0.01))
-		add(gpuMemory, scaled(g.MemoryMiB, 1<<20))
-		add(gpuTemperature, scaled(g.Temperature, 1))
-		add(gpuPower, g.Power)
-		l.addLevel(gpuUnhealthy, boolToInt(g.Health == "unhealthy"), labels...)
+		l.metrics = append(l.metrics, g.metrics(pool, p.NodeID)...)
 	}
-}
-
-// scaled is a figure in another unit; nil: there is none.
-func scaled(v *int, by float64) *float64 {
-	if v == nil {
-		return nil
-	}
-	out := float64(*v) * by
-	return &out
 }

@@ -1,6 +1,7 @@
 package ledgermetrics_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -15,10 +16,9 @@ import (
 	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
-// What daemons say of GPUs shows while they report, and a figure that is not there has no
-// series.
-func TestGPUsShowWhatTheirDaemonsSay(t *testing.T) {
-	t.Parallel()
+// newLab is a world with a pool lab, whose node nod_1 is ready, and what changes its ledger.
+func newLab(t *testing.T) (*world, func(ledger.Change)) {
+	t.Helper()
 	w := newWorld(t)
 	p, err := verbs.New(w.store, &ids.Sequence{}, ledger.Config{}).CreatePool(t.Context(), ledger.SystemActor("test"),
 		capacity.Pool{Name: "lab", Provisioner: "sim", Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2,
@@ -33,6 +33,14 @@ func TestGPUsShowWhatTheirDaemonsSay(t *testing.T) {
 		require.NoError(t, err)
 	}
 	save(ledger.Change{Nodes: []node.Node{n}})
+	return w, save
+}
+
+// What daemons say of GPUs shows while they report, and a figure that is not there has no
+// series.
+func TestGPUsShowWhatTheirDaemonsSay(t *testing.T) {
+	t.Parallel()
+	w, save := newLab(t)
 	collector := ledgermetrics.NewCollector(w.store, w.clock)
 	require.InDelta(t, 1, readLevels(t, collector)["forewarm_node_daemons lab none"], 0)
 	save(ledger.Change{Presences: []ledger.Presence{{NodeID: "nod_1", SeenAt: begin, Look: []byte(`{"gpus":[
@@ -55,4 +63,38 @@ func TestGPUsShowWhatTheirDaemonsSay(t *testing.T) {
 	got = readLevels(t, collector)
 	require.InDelta(t, 1, got["forewarm_node_daemons lab silent"], 0)
 	require.NotContains(t, got, "forewarm_gpu_unhealthy 1 nod_1 lab GPU-2")
+}
+
+// look is what a daemon says of two GPUs, of which the second tells little.
+const look = `{"gpus":[{"uuid":"GPU-1","index":0,"health":"healthy","sm_clock_mhz":1410,"memory_clock_mhz":1593,
+	"throttle":["power_cap","gremlins","goblins"],"ecc_uncorrected_volatile":1,"ecc_uncorrected_aggregate":2,
+	"ecc_corrected_volatile":3,"ecc_corrected_aggregate":4,"remapped_rows":5,"xid_count":6,"last_xid":79,"nvlink_errors":7,
+	"nvlinks_up":18,"nvlink_sent_bytes_per_second":1000,"nvlink_received_bytes_per_second":2000,"pcie_generation":5,
+	"pcie_width":16,"pcie_sent_bytes_per_second":3000,"pcie_received_bytes_per_second":4000,"sm_activity_percent":12.5},
+	{"uuid":"GPU-2","index":1,"health":"healthy","ecc_uncorrected_volatile":0}]}`
+
+// Each figure that a daemon tells has its series, in base units; the words of a daemon make no labels, and what a GPU does
+// not tell is not 0.
+func TestEachFigureOfAGPUHasASeries(t *testing.T) {
+	t.Parallel()
+	w, save := newLab(t)
+	save(ledger.Change{Presences: []ledger.Presence{{NodeID: "nod_1", SeenAt: begin, Look: []byte(look)}}})
+	got, tells := readLevels(t, ledgermetrics.NewCollector(w.store, w.clock)), map[string]float64{}
+	for name, value := range got {
+		if strings.HasPrefix(name, "forewarm_gpu_") {
+			tells[strings.TrimPrefix(name, "forewarm_gpu_")] = value
+		}
+	}
+	const one, two = " 0 nod_1 lab GPU-1", " 1 nod_1 lab GPU-2"
+	require.Equal(t, map[string]float64{
+		"clock_hertz sm" + one: 1.41e9, "clock_hertz memory" + one: 1.593e9,
+		"throttled 0 nod_1 lab power_cap GPU-1": 1, "throttled 0 nod_1 lab other GPU-1": 1,
+		"ecc_errors_total volatile uncorrected" + one: 1, "ecc_errors_total aggregate uncorrected" + one: 2,
+		"ecc_errors_total volatile corrected" + one: 3, "ecc_errors_total aggregate corrected" + one: 4,
+		"remapped_rows" + one: 5, "xids_total" + one: 6, "last_xid" + one: 79, "nvlink_errors_total" + one: 7,
+		"nvlinks_up" + one: 18, "nvlink_bytes_per_second sent" + one: 1000, "nvlink_bytes_per_second received" + one: 2000,
+		"pcie_generation" + one: 5, "pcie_width_lanes" + one: 16, "pcie_bytes_per_second sent" + one: 3000,
+		"pcie_bytes_per_second received" + one: 4000, "sm_activity_ratio" + one: 0.125,
+		"unhealthy" + one: 0, "unhealthy" + two: 0, "ecc_errors_total volatile uncorrected" + two: 0,
+	}, tells)
 }

@@ -110,7 +110,7 @@ func readLevels(t *testing.T, c prometheus.Collector) map[string]float64 {
 			for _, label := range metric.GetLabel() {
 				name += " " + label.GetValue()
 			}
-			all[name] = metric.GetGauge().GetValue()
+			all[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 		}
 	}
 	return all
