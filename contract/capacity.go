@@ -37,6 +37,7 @@ type Pool struct {
 	DefaultHolder      string        `json:"default_organization,omitempty"`
 	Access             string        `json:"access" enum:"shell,devices"`
 	Isolation          string        `json:"isolation" enum:"devices,user,environment"`
+	MinDriver          string        `json:"min_driver,omitempty"`
 	Labels             Labels        `json:"labels,omitempty" doc:"Of all its nodes, for jobs to ask for."`
 	Taints             []string      `json:"taints,omitempty" doc:"Each keeps jobs away that do not tolerate it."`
 	BootP50Seconds     float64       `json:"boot_p50_seconds"`
@@ -118,6 +119,7 @@ type PoolCreate struct {
 	DefaultHolder      string       `json:"default_organization,omitempty" maxLength:"63"`
 	Access             string       `json:"access,omitempty" enum:"shell,devices" default:"shell"`
 	Isolation          string       `json:"isolation,omitempty" enum:"devices,user,environment" default:"user"`
+	MinDriver          string       `json:"min_driver,omitempty" maxLength:"32"`
 	Labels             Labels       `json:"labels,omitempty" maxProperties:"32" doc:"Of all its nodes."`
 	Taints             []string     `json:"taints,omitempty" maxItems:"16" doc:"Of all its nodes."`
 	BootP50Seconds     float64      `json:"boot_p50_seconds,omitempty" exclusiveMinimum:"0" default:"120"`
@@ -147,6 +149,7 @@ type PoolPatch struct {
 	DefaultHolder      *string       `json:"default_organization,omitempty" maxLength:"63" nullable:"false"`
 	Access             *string       `json:"access,omitempty" enum:"shell,devices" nullable:"false"`
 	Isolation          *string       `json:"isolation,omitempty" enum:"devices,user,environment" nullable:"false"`
+	MinDriver          *string       `json:"min_driver,omitempty" maxLength:"32" nullable:"false"`
 	Labels             *Labels       `json:"labels,omitempty" nullable:"false" maxProperties:"32"`
 	Taints             *[]string     `json:"taints,omitempty" nullable:"false" maxItems:"16"`
 	Force              bool          `json:"force,omitempty"`
@@ -233,6 +236,9 @@ type GPUList struct {
 	NextCursor string    `json:"next_cursor,omitempty" doc:"Send it as cursor to get the next page. Opaque."`
 }
 
+const minDriverTag = `doc:"The oldest GPU driver with which its nodes are used, as their daemons tell it, such as ` +
+	`535.104.05; empty: any."`
+
 // capacityTags are the rests of tags that are too long for their lines.
 var capacityTags = tags{
 	"Pool.Alternates": `doc:"Other sources of its machines; each machine is requested from the best source by ` +
@@ -278,6 +284,9 @@ var capacityTags = tags{
 	"Pool.Isolation": `doc:"How well a node must keep holders apart for work of two organizations to be on it at once, ` +
 		`as a node's own isolation says. Below it the later one opens no session there until the other's work is ` +
 		`over and cleaned up."`,
+	"Pool.MinDriver":       minDriverTag,
+	"PoolCreate.MinDriver": minDriverTag,
+	"PoolPatch.MinDriver":  minDriverTag,
 	"Pool.SharesPerGPU": `doc:"How many bookings may have one GPU at once. More than 1: what is asked for, counted and ` +
 		`paid for as a GPU is a share of one, whose holders run on it side by side and are not kept from taking more of ` +
 		`its memory."`,

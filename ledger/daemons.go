@@ -5,6 +5,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 )
@@ -79,6 +80,8 @@ type DaemonState struct {
 	Daemon Daemon
 	Node   node.Node // without its devices
 	Said   Presence  // the zero value: nothing, or it was not read
+	// MinDriver is what the node's pool asks for; empty: nothing, or it was not read.
+	MinDriver capacity.Driver
 }
 
 // IsKey reports whether a key is the daemon's at a time, on a node that is not over.
@@ -193,7 +196,8 @@ type Beat struct {
 	Activity []activity.Look
 	// Unhealthy are the GPUs that must not be handed out, for the quarantine of their node.
 	Unhealthy []UnhealthyGPU
-	Celsius   int // of the hottest GPU; 0: it is not known
+	Driver    capacity.Driver // of real GPUs; empty: it is not known, or the figures are simulated
+	Celsius   int             // of the hottest GPU; 0: it is not known
 }
 
 // UnhealthyGPU is a GPU with what its node's daemon found against it.

@@ -14,10 +14,11 @@ const (
 
 // Reasons of an operator's quarantine.
 const (
-	ReasonUnhealthyGPU = "gpu_unhealthy" // the node's daemon found what speaks against a GPU
-	ReasonNotClean     = "not_clean"     // something of an earlier holder may be left on the node
-	ReasonInspection   = "inspection"    // an operator keeps the node
-	ReasonForgotten    = "forgotten"     // for so long that somebody is told
+	ReasonUnhealthyGPU = "gpu_unhealthy"  // the node's daemon found what speaks against a GPU
+	ReasonOldDriver    = "driver_too_old" // the pool asks for a newer one
+	ReasonNotClean     = "not_clean"      // something of an earlier holder may be left on the node
+	ReasonInspection   = "inspection"     // an operator keeps the node
+	ReasonForgotten    = "forgotten"      // for so long that somebody is told
 )
 
 // Offer is one kind of machine that a provisioner says it can make.

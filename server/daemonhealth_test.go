@@ -42,6 +42,35 @@ func TestAnUnhealthyGPUIsQuarantined(t *testing.T) {
 	require.Equal(t, string(node.Quarantined), f.node(0).State, "it found it again")
 }
 
+// A node whose driver is older than its pool demands is taken out of use with the evidence, also where its daemon came
+// later; a demand that is taken back has it be used again.
+func TestAnOldDriverIsQuarantined(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.join(0, "boot", "daemon")
+	demand := func(least string) {
+		pool := ask[contract.Pool](f.world, "root", http.MethodGet, "/v1/pools/"+f.node(0).PoolID, "")
+		ask[contract.Pool](f.world, "root", http.MethodPatch, "/v1/pools/"+pool.ID, `{"min_driver":"`+least+`"}`,
+			"If-Match", fmt.Sprintf("%q", fmt.Sprint(pool.Version)))
+	}
+	seq := int64(0)
+	say := func(driver string) {
+		seq++
+		f.clock.Advance(time.Minute)
+		f.sendBeat("daemon", 0, f.beat(0, 1, seq, "healthy", func(b *contract.Heartbeat) { b.Look.Driver = driver }))
+	}
+	demand("535.104")
+	say("570.86.10")
+	require.Equal(t, "ready", f.node(0).State)
+	say("")
+	require.Equal(t, "ready", f.node(0).State, "nobody can tell")
+	say("525.85.12")
+	require.Equal(t, string(node.Quarantined), f.node(0).State)
+	require.Equal(t, ledger.ReasonOldDriver, f.node(0).Reason)
+	said := ask[contract.Explanation](f.world, "root", http.MethodGet, f.path(0, "explain"), "")
+	require.Contains(t, said.Summary, "its driver is 525.85.12, and its pool demands 535.104 or newer")
+}
+
 // Jobs start elsewhere while the hottest GPU of a node is too hot, as soon as that is written down.
 func TestAHotNodeIsNoted(t *testing.T) {
 	t.Parallel()

@@ -84,6 +84,7 @@ func newCreateCommand(a *app.App) *cobra.Command {
 	f.StringVar(&in.DefaultHolder, "default-organization", "", "of an observed pool, whose work is that no --holder names")
 	f.StringVar(&in.Access, "access", "", accessHelp+" (default shell)")
 	f.StringVar(&in.Isolation, "isolation", "", isolationHelp+" (default user)")
+	f.StringVar(&in.MinDriver, "min-driver", "", driverHelp)
 	f.BoolVar(&in.Simulated, "simulated", false, "mark its GPUs as simulated")
 	return c
 }

@@ -14,7 +14,7 @@ import (
 // NewEditCommand is the command pools edit.
 func NewEditCommand(a *app.App) *cobra.Command {
 	var minNodes, maxNodes, cpus, memory, share, creates int
-	var price, holder, access, isolation string
+	var price, holder, access, isolation, driver string
 	var holders []string
 	var hold, lease, creating flags.Span
 	var idle, cleaning, warn, reclaim flags.Duration
@@ -42,6 +42,7 @@ func NewEditCommand(a *app.App) *cobra.Command {
 			flags.SetIfGiven(cmd, "default-organization", &patch.DefaultHolder, holder)
 			flags.SetIfGiven(cmd, "access", &patch.Access, access)
 			flags.SetIfGiven(cmd, "isolation", &patch.Isolation, isolation)
+			flags.SetIfGiven(cmd, "min-driver", &patch.MinDriver, driver)
 			read, err := parseHolders(holders)
 			if err != nil {
 				return err
@@ -76,6 +77,7 @@ func NewEditCommand(a *app.App) *cobra.Command {
 	f.StringVar(&holder, "default-organization", "", "of an observed pool, whose work is that no --holder names")
 	f.StringVar(&access, "access", "", accessHelp)
 	f.StringVar(&isolation, "isolation", "", isolationHelp)
+	f.StringVar(&driver, "min-driver", "", driverHelp+`; "" for any`)
 	f.BoolVar(&force, "force", false,
 		"even if a workload has booked more than its new share, or promises lose their place")
 	f.BoolVar(&paused, "paused", false, "switch speculative pre-warming off (true) or on (false)")

@@ -15,6 +15,9 @@ const holderHelp = "of an observed pool, whose work is what: organization=ORG wi
 const accessHelp = "what holders are told of its nodes: shell, how to get in; devices, only the indices and UUIDs of " +
 	"their GPUs"
 
+// driverHelp says what --min-driver takes.
+const driverHelp = "the oldest GPU driver with which its nodes are used, as their daemons tell it, as in 535.104.05"
+
 // isolationHelp says what --isolation takes.
 const isolationHelp = "how well a node must keep holders apart for work of two organizations to be on it at once: " +
 	"devices, user or environment"

@@ -49,6 +49,7 @@ var poolView = output.View[contract.Pool]{
 		{Head: "USE", Cell: func(x contract.Pool) string { return x.Use }, Wide: true},
 		{Head: "ACCESS", Cell: func(x contract.Pool) string { return x.Access }, Wide: true},
 		{Head: "ISOLATION", Cell: func(x contract.Pool) string { return x.Isolation }, Wide: true},
+		{Head: "MIN DRIVER", Cell: func(x contract.Pool) string { return format.OrDash(x.MinDriver) }, Wide: true},
 		{Head: "LABELS", Cell: func(x contract.Pool) string { return format.OrDash(labels.Text(x.Labels)) }, Wide: true},
 		{Head: "TAINTS", Cell: func(x contract.Pool) string { return format.OrDash(strings.Join(x.Taints, " ")) },
 			Wide: true},

@@ -102,7 +102,7 @@ var elsewhere = map[string]bool{"forewarm_task_lag_seconds": true, "forewarm_nod
 	"forewarm_gpu_nvlink_bytes_per_second": true, "forewarm_gpu_sm_activity_ratio": true,
 	"forewarm_gpu_pcie_generation": true, "forewarm_gpu_pcie_width_lanes": true,
 	"forewarm_gpu_pcie_bytes_per_second": true,
-	"forewarm_node_streams": true, "forewarm_sessions": true, "forewarm_sessions_ended_total": true}
+	"forewarm_node_streams":              true, "forewarm_sessions": true, "forewarm_sessions_ended_total": true}
 
 // watchedCluster is a simulated cluster beside the cloud, in which work begins every few
 // seconds, and watchedPool the pool that watches it.

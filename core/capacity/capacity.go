@@ -48,6 +48,8 @@ type Pool struct {
 	// Alternates are where else its machines can be had: the same GPUs, from
 	// another zone, type or provider.
 	Alternates []Alternate
+	// MinDriver is the oldest driver with which a node is used, as its daemon tells it; empty: any.
+	MinDriver Driver
 	// NodeCPUs and NodeMemoryMiB are those of a whole node; 0 when not known, and
 	// then a request counts none.
 	NodeCPUs      int

@@ -75,7 +75,7 @@ func daemonsAreFound(w *world) {
 	known := func(id string) ledger.DaemonState {
 		return readValue(w, func(r ledger.Reader) (ledger.DaemonState, error) { return r.DaemonState(id) })
 	}
-	require.Equal(w, ledger.DaemonState{Daemon: full, Node: n3, Said: first}, known("nod_3"))
+	require.Equal(w, ledger.DaemonState{Daemon: full, Node: n3, Said: first, MinDriver: "535.104"}, known("nod_3"))
 	w.mustSave(ledger.Change{Nodes: []node.Node{readyNode(w, "nod_5", "pol_1", 7, day)},
 		Daemons: []ledger.Daemon{{NodeID: "nod_5"}}})
 	require.Zero(w, known("nod_5").Said)

@@ -63,7 +63,7 @@ func newPool(id string) ledger.Pool {
 			Price: 8 * money.USD, MinBilling: time.Minute, MinNodes: 1, MaxNodes: 16, MaxCreates: 5,
 			CreateWindow: 7 * time.Minute, Paused: true, Simulated: true, DevicesOnly: true,
 			Labels: map[string]string{"gen": "4", "net": ""}, Taints: []string{"leased"},
-			Isolation: capacity.IsolationDevices, SharesPerGPU: 2,
+			Isolation: capacity.IsolationDevices, SharesPerGPU: 2, MinDriver: "535.104",
 			Alternates: []capacity.Alternate{{
 				Offering: capacity.Offering{Provisioner: "aws", Region: "us", Type: "p4d-spot", Price: 3 * money.USD,
 					MinBilling: time.Second},

@@ -44,6 +44,7 @@ type poolRow struct {
 	DevicesOnly   bool    `gorm:"column:devices_only"`
 	Isolation     string  `gorm:"column:isolation"`
 	SharesPerGPU  int     `gorm:"column:shares_per_gpu"`
+	MinDriver     string  `gorm:"column:min_driver"`
 	Labels        string  `gorm:"column:labels"`
 	Taints        string  `gorm:"column:taints"`
 	Learned       string  `gorm:"column:learned"`
@@ -71,7 +72,8 @@ func poolToRow(p ledger.Pool) poolRow {
 		RecoveringAt: toMicros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Observed: p.Observed, Holders: packHolders(p.Holders),
 		DevicesOnly: p.DevicesOnly, Isolation: string(p.Isolation), SharesPerGPU: p.SharesPerGPU,
-		Labels: packLabels(p.Labels), Taints: packTaints(p.Taints), Learned: packLearned(p.Learned),
+		MinDriver: string(p.MinDriver), Labels: packLabels(p.Labels), Taints: packTaints(p.Taints),
+		Learned: packLearned(p.Learned),
 		Created: toMicros(p.CreatedAt), Deleted: toMicros(p.DeletedAt), Revision: p.Revision, Changes: p.Changes,
 		Definition: p.DefinitionVersion,
 	}
@@ -95,7 +97,7 @@ func (r poolRow) toValue() (ledger.Pool, error) {
 			MaxCreates: r.MaxCreates, CreateWindow: toDuration(r.CreateWindow), Paused: r.Paused,
 			Simulated: r.Simulated, Observed: r.Observed, Holders: holders,
 			DevicesOnly: r.DevicesOnly, Isolation: capacity.Isolation(r.Isolation), SharesPerGPU: r.SharesPerGPU,
-			Labels: labels, Taints: taints,
+			MinDriver: capacity.Driver(r.MinDriver), Labels: labels, Taints: taints,
 		},
 		Learned:   learned,
 		Recovery:  ledger.Recovery{Since: toTime(r.RecoveringAt), Reason: r.RecoveringWhy},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/activity"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -94,15 +95,24 @@ func (r capacityReader) Daemon(nodeID string) (ledger.Daemon, error) {
 	return readRow[daemonRow](r.newQuery().Where("id = ?", nodeID), "reading the daemon of "+nodeID)
 }
 
+// demandRow is of a pool what a report of a node's daemon is judged by.
+type demandRow struct {
+	MinDriver string `gorm:"column:min_driver"`
+}
+
+func (demandRow) TableName() string { return "pools" }
+
 func (r capacityReader) DaemonState(nodeID string) (s ledger.DaemonState, err error) {
 	var daemons []daemonRow
 	var nodes []nodeRow
 	var said []presenceRow
+	var demands []demandRow
 	doing := "reading the daemon of " + nodeID
 	err = r.readTogether(
 		queryRows(doing, &daemons, "FROM node_daemons WHERE id = ?", nodeID),
 		queryRows(doing, &nodes, "FROM nodes WHERE id = ?", nodeID),
-		queryRows(doing, &said, "FROM node_presences WHERE node_id = ?", nodeID))
+		queryRows(doing, &said, "FROM node_presences WHERE node_id = ?", nodeID),
+		queryRows(doing, &demands, "FROM pools WHERE id = (SELECT pool_id FROM nodes WHERE id = ?)", nodeID))
 	if err == nil && (len(daemons) == 0 || len(nodes) == 0) {
 		err = wrapError(doing, ledger.ErrNotFound)
 	}
@@ -114,6 +124,9 @@ func (r capacityReader) DaemonState(nodeID string) (s ledger.DaemonState, err er
 	}
 	if s.Node, err = nodes[0].toValue(); err != nil {
 		return s, wrapError(doing, err)
+	}
+	if len(demands) > 0 {
+		s.MinDriver = capacity.Driver(demands[0].MinDriver)
 	}
 	if len(said) > 0 {
 		s.Said, err = said[0].toValue()

@@ -70,7 +70,7 @@ func decodePool(b contract.PoolCreate) capacity.Pool {
 		MaxCreates: b.MaxCreates, CreateWindow: seconds(b.CreateWindow),
 		Observed: b.Use == useObserved, Holders: decodeHolders(b.Holders, b.DefaultHolder),
 		DevicesOnly: b.Access == contract.AccessDevices, Isolation: capacity.Isolation(b.Isolation),
-		Labels: b.Labels, Taints: b.Taints, SharesPerGPU: b.SharesPerGPU,
+		Labels: b.Labels, Taints: b.Taints, SharesPerGPU: b.SharesPerGPU, MinDriver: capacity.Driver(b.MinDriver),
 	}
 	setSeconds(&def.Timers.IdleRelease, b.IdleReleaseSeconds)
 	return def
@@ -229,6 +229,9 @@ func applyPatch(p *capacity.Pool, b contract.PoolPatch) {
 	if b.Isolation != nil {
 		p.Isolation = capacity.Isolation(*b.Isolation)
 	}
+	if b.MinDriver != nil {
+		p.MinDriver = capacity.Driver(*b.MinDriver)
+	}
 	setValue(&p.Labels, b.Labels)
 	setValue(&p.Taints, b.Taints)
 	if b.Access != nil {
@@ -315,7 +318,7 @@ func encodePool(p ledger.Pool, now time.Time) contract.Pool {
 		BorrowIdle: p.BorrowIdle, Paused: p.Paused, Simulated: p.Simulated,
 		Use: encodeUse(p.Observed), Holders: encodeHolders(p.Holders), DefaultHolder: p.Holders.Default,
 		Access: encodeAccessPolicy(p.DevicesOnly), Isolation: string(cmp.Or(p.Isolation, capacity.IsolationUser)),
-		Labels: p.Labels, Taints: p.Taints, SharesPerGPU: p.Shares(),
+		Labels: p.Labels, Taints: p.Taints, SharesPerGPU: p.Shares(), MinDriver: string(p.MinDriver),
 		BootP50Seconds: p.Boot.P50().Seconds(), BootP95Seconds: p.Boot.P95().Seconds(), BootSamples: len(p.Boot.Seen),
 		Recovering: p.Recovery.Active(), BlockedUntil: p.AsksAgain(now).UTC(), Sources: encodeOfferings(p, now),
 		CreatedAt: p.CreatedAt.UTC(), Version: p.DefinitionVersion,

@@ -139,7 +139,7 @@ func (h *Hub) write(ctx context.Context, actor ledger.Actor, b contract.Heartbea
 	}
 	d, err := h.ledger.RecordBeat(ctx, actor, ledger.Beat{BootID: b.BootID, Epoch: b.Epoch, Program: b.Version,
 		Clears: b.Clears, Look: look, Activity: h.activityIn(actor.NodeID, b), Unhealthy: unhealthy(b.Look),
-		Celsius: hottest(b.Look)})
+		Driver: realDriver(b.Look), Celsius: hottest(b.Look)})
 	if err == nil {
 		h.noteWritten(actor.NodeID, b, d)
 	}
@@ -208,6 +208,14 @@ func healthOf(l contract.NodeLook) string {
 		out.WriteString(g.UUID + " " + g.Health + "\n")
 	}
 	return out.String()
+}
+
+// realDriver is the driver of a look; empty: it is not told, or nothing of the look is real.
+func realDriver(l contract.NodeLook) capacity.Driver {
+	if d := capacity.Driver(l.Driver); l.Source != "simulated" && d.Valid() {
+		return d
+	}
+	return ""
 }
 
 // hottest is the temperature of a look's hottest GPU, in °C; 0: no GPU has one.

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
@@ -206,7 +204,7 @@ func (l Fleet) RenewNodeKey(ctx context.Context, actor ledger.Actor, j ledger.Jo
 func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat) (ledger.Daemon, error) {
 	var d ledger.Daemon
 	var refused *ledger.DaemonRefusedError
-	evidence, heats := "", false
+	heats, against := false, finding{}
 	err := l.InGroup(ctx, actor, &ledger.LockHint{}, func(tx *txn.Tx) error {
 		var known ledger.DaemonState
 		var err error
@@ -215,11 +213,8 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 			return err
 		}
 		n, before := known.Node, known.Said
-		if evidence = ""; n.State() == node.Ready && b.Clears >= d.Clears && len(b.Unhealthy) > 0 {
-			if n, err = tx.Port.Node(n.ID); err != nil {
-				return fmt.Errorf("reading the GPUs of node: %w", err)
-			}
-			evidence = findingsOf(n, b.Unhealthy)
+		if against, err = findingAgainst(tx, known, b); err != nil {
+			return err
 		}
 		if heats, err = heatMatters(tx, n, b.Celsius); err != nil {
 			return err
@@ -246,22 +241,10 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 	if err = orRefused(err, refused); err == nil && heats {
 		err = noteHeat(ctx, l.Engine, d.NodeID, b.Celsius)
 	}
-	if err != nil || evidence == "" {
+	if err != nil || against.evidence == "" {
 		return d, err
 	}
-	return d, quarantineUnhealthy(ctx, l.Engine, d.NodeID, evidence)
-}
-
-// findingsOf is what was found against GPUs that the node has. Others say nothing of it: they
-// are simulated, or were taken out of the machine.
-func findingsOf(n node.Node, found []ledger.UnhealthyGPU) string {
-	var all []string
-	for _, g := range found {
-		if slices.ContainsFunc(n.Devices, func(d capacity.Device) bool { return capacity.GPUOf(d.UUID) == g.UUID }) {
-			all = append(all, g.Finding)
-		}
-	}
-	return strings.Join(all, "; ")
+	return d, quarantineFound(ctx, l.Engine, d.NodeID, against)
 }
 
 // lastPresence reads what the daemon of a node said before, in this transaction too; the zero
@@ -347,16 +330,6 @@ func refuseDaemon(tx *txn.Tx, n node.Node, d ledger.Daemon, reason string) *ledg
 			Message: refused.Error()})
 	}
 	return refused
-}
-
-// quarantineUnhealthy takes a node out of use because of what its daemon found. It
-// changes nothing on one that takes no new work anyway. Whoever holds its GPUs keeps them,
-// as an operator's quarantine lets them, until an operator resumes or drains the node; where
-// nobody does, its machine is replaced.
-func quarantineUnhealthy(ctx context.Context, e *txn.Engine, nodeID, evidence string) error {
-	return onNode(ctx, e, nodeID, func(tx *txn.Tx, p *txn.PoolTx, n node.Node) error {
-		return quarantineFor(tx, p, n, ledger.ReasonUnhealthyGPU, ledger.ClipText(evidence, 300), "a GPU there is unhealthy")
-	})
 }
 
 // quarantineFor takes a ready node out of use for a reason; others stay as they are.

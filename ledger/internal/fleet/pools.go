@@ -247,6 +247,15 @@ func checkShares(p capacity.Pool) error {
 	return nil
 }
 
+// checkDriver refuses a driver that is no version.
+func checkDriver(p capacity.Pool) error {
+	if p.MinDriver == "" || p.MinDriver.Valid() {
+		return nil
+	}
+	return &ledger.InvalidError{Field: "min_driver", Rule: "must be the version of a driver: one to four numbers with " +
+		"points between them", Fix: "write it as in 535.104.05, or leave it out"}
+}
+
 func checkPool(p capacity.Pool) error {
 	if err := tenancy.CheckName("name", p.Name); err != nil {
 		return err
@@ -278,7 +287,7 @@ func checkPool(p capacity.Pool) error {
 	if err := said.Check(); err != nil {
 		return err
 	}
-	if err := checkShares(p); err != nil {
+	if err := errors.Join(checkShares(p), checkDriver(p)); err != nil {
 		return err
 	}
 	return errors.Join(

@@ -265,7 +265,7 @@ func (a *app) declaredPools(ctx context.Context) ([]ledger.NewPool, error) {
 			return nil, err
 		}
 		if err := errors.Join(settleUse(a.cfg, &def, p.Use, offer, at), checkAccess(a.cfg, p.Access, at),
-			checkIsolation(a.cfg, p.Isolation, at)); err != nil {
+			checkIsolation(a.cfg, p.Isolation, at), checkMinDriver(a.cfg, p.MinDriver, at)); err != nil {
 			return nil, err
 		}
 		if def.Observed {

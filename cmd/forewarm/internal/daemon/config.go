@@ -139,8 +139,9 @@ type Pool struct {
 	Use          string              `yaml:"use"` // reserved or observed; empty: as its provisioner is
 	Holders      []Holder            `yaml:"holders"`
 	Default      string              `yaml:"default_organization"`
-	Access       string              `yaml:"access"`    // shell or devices; empty: shell
-	Isolation    string              `yaml:"isolation"` // devices, user or environment; empty: user
+	Access       string              `yaml:"access"`     // shell or devices; empty: shell
+	Isolation    string              `yaml:"isolation"`  // devices, user or environment; empty: user
+	MinDriver    string              `yaml:"min_driver"` // the oldest that nodes may have; empty: any
 	Labels       map[string]string   `yaml:"labels"`
 	Taints       []string            `yaml:"taints"`
 	IdleWarn     strictyaml.Duration `yaml:"idle_warn_after"`
@@ -378,7 +379,7 @@ func (p Pool) poolDefinition() capacity.Pool {
 			IdleWarn: p.IdleWarn.Std(), IdleReclaim: p.IdleReclaim.Std()},
 		Observed: p.Use == useObserved, Holders: p.decodeHolders(),
 		DevicesOnly: p.Access == accessDevices, Isolation: capacity.Isolation(p.Isolation),
-		Labels: p.Labels, Taints: p.Taints,
+		Labels: p.Labels, Taints: p.Taints, MinDriver: capacity.Driver(p.MinDriver),
 	}
 }
 

@@ -228,6 +228,7 @@ var changes = map[string]struct{ was, is string }{
 	"pools.idle_warn_after":                {"idle_warn_after: 21m", "idle_warn_after: 22m"},
 	"pools.idle_reclaim_after":             {"idle_reclaim_after: 23m", "idle_reclaim_after: 24m"},
 	"pools.isolation":                      {"max_lease: 13m", "max_lease: 13m, isolation: devices"},
+	"pools.min_driver":                     {"max_lease: 13m", "max_lease: 13m, min_driver: 535.104"},
 	"pools.labels":                         {"max_lease: 13m", "max_lease: 13m, labels: {disk: nvme}"},
 	"pools.taints":                         {"max_lease: 13m", "max_lease: 13m, taints: [licensed]"},
 	"pools.access":                         {"max_lease: 13m", "max_lease: 13m, access: devices"},
@@ -277,6 +278,13 @@ func TestIsolationsAreChecked(t *testing.T) {
 	t.Parallel()
 	said := describeInstallation(t, strings.Replace(base, "max_lease: 13m", "max_lease: 13m, isolation: some", 1))
 	require.Contains(t, said, "write devices, user or environment")
+}
+
+func TestDriversAreChecked(t *testing.T) {
+	t.Parallel()
+	said := describeInstallation(t, strings.Replace(base, "max_lease: 13m", "max_lease: 13m, min_driver: newest", 1))
+	require.Contains(t, said, `min_driver is "newest"`)
+	require.Contains(t, said, "write the version of a driver")
 }
 
 func TestTheEdgeFromTheEnvironment(t *testing.T) {

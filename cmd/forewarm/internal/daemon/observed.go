@@ -67,6 +67,14 @@ func checkAccess(c Config, policy, at string) error {
 	return c.valueError(at+".access", fmt.Sprintf("is %q", policy), "write shell or devices")
 }
 
+// checkMinDriver refuses what is no version of a driver.
+func checkMinDriver(c Config, least, at string) error {
+	if least == "" || capacity.Driver(least).Valid() {
+		return nil
+	}
+	return c.valueError(at+".min_driver", fmt.Sprintf("is %q", least), `write the version of a driver, as in "535.104.05"`)
+}
+
 // checkIsolation refuses what is no isolation.
 func checkIsolation(c Config, least, at string) error {
 	if least == "" || capacity.Isolation(least).Valid() {
