@@ -24,18 +24,21 @@ const (
 
 // answer is a child's line.
 type answer struct {
-	Look     contract.NodeLook `json:"look"`
-	Events   []Event           `json:"events,omitempty"`
-	Error    string            `json:"error,omitempty"`
-	NoDriver bool              `json:"no_driver,omitempty"`
-	Clocks   []ClockReset      `json:"clocks,omitempty"`
-	Settings settingsOf        `json:"settings,omitempty"`
-	Restored []Restored        `json:"restored,omitempty"`
+	Look      contract.NodeLook `json:"look"`
+	Events    []Event           `json:"events,omitempty"`
+	HearsXIDs bool              `json:"hears_xids,omitempty"`
+	Error     string            `json:"error,omitempty"`
+	NoDriver  bool              `json:"no_driver,omitempty"`
+	Clocks    []ClockReset      `json:"clocks,omitempty"`
+	Settings  settingsOf        `json:"settings,omitempty"`
+	Restored  []Restored        `json:"restored,omitempty"`
 }
 
 // Child asks NVIDIA's library in a child process.
 type Child struct {
-	Command  []string      // the program that serves NVML, such as this one with nvml-child
+	Command []string // the program that serves NVML, such as this one with nvml-child
+	// PCIe has each look measure the throughput of PCIe, which takes 40 ms for each GPU.
+	PCIe     bool
 	Deadline time.Duration // for one look; 10 s when zero: without persistence mode the driver starts anew
 
 	running *process
@@ -50,8 +53,12 @@ type process struct {
 
 // Look has the child look. One that does not answer is abandoned.
 func (c *Child) Look(ctx context.Context) (Reading, error) {
-	a, err := c.tell(ctx, lookWord)
-	return Reading{Look: a.Look, Events: a.Events}, err
+	words := lookWord
+	if c.PCIe {
+		words += " " + pcieWord
+	}
+	a, err := c.tell(ctx, words)
+	return Reading{Look: a.Look, Events: a.Events, HearsXIDs: a.HearsXIDs}, err
 }
 
 // tell has the child do something, by a line of words.

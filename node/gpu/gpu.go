@@ -27,6 +27,8 @@ type Event struct {
 type Reading struct {
 	Look   contract.NodeLook
 	Events []Event
+	// HearsXIDs says that the source tells of all XIDs, so that none means none.
+	HearsXIDs bool
 }
 
 // Source looks at the GPUs of one machine. It is used by one goroutine at a time.

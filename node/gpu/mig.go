@@ -61,6 +61,7 @@ func (s *session) identifyPart(h nvml.Device, parent contract.LookGPU) (contract
 	g.Parent = parent.UUID
 	g.Utilization, g.MemoryBusy, g.MemoryUsedMiB, g.MemoryMiB, g.Processes = nil, nil, nil, nil, nil
 	g.Power, g.PowerLimit = nil, nil
+	g.SMActivity, g.PCIeSent, g.PCIeReceived, g.NVLinkSent, g.NVLinkReceived = nil, nil, nil, nil, nil
 	s.measureLoad(h, &g.GPUTelemetry)
 	gpu, code1 := h.GetGpuInstanceId()
 	compute, code2 := h.GetComputeInstanceId()

@@ -26,11 +26,12 @@ type session struct {
 	err     error // it cannot be used; nothing of it may be called, not even for the error's text
 	has     map[string]bool
 	events  nvml.EventSet
+	samples map[string]nvml.GpmSample // of each GPU's counters, by UUID, of the look before
 	watched bool
 }
 
 func openLibrary(path string) *session {
-	s := &session{library: nvml.New(), has: map[string]bool{}}
+	s := &session{library: nvml.New(), has: map[string]bool{}, samples: map[string]nvml.GpmSample{}}
 	if path != "" {
 		s.library = nvml.New(nvml.WithLibraryPath(path))
 	}
@@ -71,7 +72,7 @@ func (s *session) knows(symbol string) bool {
 	return known
 }
 
-func (s *session) look() (Reading, error) {
+func (s *session) look(pcie bool) (Reading, error) {
 	if s.err != nil {
 		return Reading{}, s.err
 	}
@@ -96,6 +97,8 @@ func (s *session) look() (Reading, error) {
 			continue
 		}
 		s.measure(handle, &g.GPUTelemetry)
+		s.measureLinks(handle, pcie, &g.GPUTelemetry)
+		s.measureActivity(handle, g.UUID, &g.GPUTelemetry)
 		handles = append(handles, handle)
 		parts := []contract.LookGPU{g}
 		if g.MIG != nil && *g.MIG {
@@ -111,7 +114,7 @@ func (s *session) look() (Reading, error) {
 		}
 	}
 	s.watch(handles)
-	r.Events = s.takeEvents()
+	r.Events, r.HearsXIDs = s.takeEvents(), s.events != nil
 	return r, nil
 }
 

@@ -11,22 +11,22 @@ type session struct{}
 
 func openLibrary(string) *session { return &session{} }
 
-func (*session) look() (Reading, error) {
+func (*session) look(bool) (Reading, error) {
 	return Reading{}, fmt.Errorf("%w: this program was built without NVML", ErrNoDriver)
 }
 
 func (s *session) resetClocks([]string) ([]ClockReset, error) {
-	_, err := s.look()
+	_, err := s.look(false)
 	return nil, err
 }
 
 func (s *session) readSettings() (settingsOf, error) {
-	_, err := s.look()
+	_, err := s.look(false)
 	return nil, err
 }
 
 func (s *session) restore(settingsOf) ([]Restored, error) {
-	_, err := s.look()
+	_, err := s.look(false)
 	return nil, err
 }
 

@@ -76,6 +76,55 @@ func TestNVML(t *testing.T) {
 	}}, r.Look, "what the second does not have is absent")
 }
 
+// Links and corrected errors are told where the driver has them; the throughput of PCIe only when it is asked for.
+func TestNVMLOfLinks(t *testing.T) {
+	t.Parallel()
+	c := played("library:" + buildDriver(t, "-DLINKS"))
+	defer c.Close()
+	for _, c.PCIe = range []bool{false, true} {
+		r, err := c.Look(t.Context())
+		require.NoError(t, err)
+		got := r.Look.GPUs[0].GPUTelemetry
+		require.Equal(t, []*int{gpu.Of(1), gpu.Of(5), gpu.Of(8), gpu.Of(16), gpu.Of(4), gpu.Of(3)}, []*int{got.PCIeGeneration,
+			got.PCIeGenerationMax, got.PCIeWidth, got.PCIeWidthMax, got.NVLinks, got.NVLinksUp})
+		require.Equal(t, []*int64{gpu.Of(int64(10)), gpu.Of(int64(11)), gpu.Of(int64(0)), gpu.Of(int64(1))}, []*int64{
+			got.ECCVolatile, got.ECCAggregate, got.ECCCorrectedVolatile, got.ECCCorrectedAggregate})
+		var sent, received *int64
+		if c.PCIe {
+			sent, received = gpu.Of(int64(5000)), gpu.Of(int64(7000))
+		}
+		require.Equal(t, []*int64{sent, received}, []*int64{got.PCIeSent, got.PCIeReceived})
+		require.Equal(t, contract.GPUTelemetry{}, r.Look.GPUs[1].GPUTelemetry, "it has none")
+	}
+}
+
+// What a GPU did is told from the second look on, by those that keep counters; what one of them does not tell is absent.
+func TestNVMLOfActivity(t *testing.T) {
+	t.Parallel()
+	c := played("library:" + buildDriver(t, "-DGPM=0"))
+	defer c.Close()
+	for n := range 3 {
+		r, err := c.Look(t.Context())
+		require.NoError(t, err)
+		got := r.Look.GPUs[0].GPUTelemetry
+		require.Nil(t, r.Look.GPUs[1].SMActivity, "it keeps none")
+		if n == 0 {
+			require.Nil(t, got.SMActivity)
+			continue
+		}
+		require.Equal(t, gpu.Of(42.5), got.SMActivity)
+		require.Equal(t, []*int64{gpu.Of(int64(20 << 20)), gpu.Of(int64(21 << 20)), gpu.Of(int64(61 << 20)), nil}, []*int64{
+			got.PCIeSent, got.PCIeReceived, got.NVLinkSent, got.NVLinkReceived})
+	}
+	refused := played("library:" + buildDriver(t, "-DGPM=4"))
+	defer refused.Close()
+	for range 2 {
+		r, err := refused.Look(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, r.Look.GPUs[0].SMActivity, "the daemon may not")
+	}
+}
+
 // A GPU that is divided is its parts: each has its own memory, and the heat and the faults of all.
 func TestNVMLOfAGPUThatIsDivided(t *testing.T) {
 	t.Parallel()

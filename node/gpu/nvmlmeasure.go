@@ -79,12 +79,10 @@ func (s *session) measurePower(h nvml.Device, t *contract.GPUTelemetry) {
 
 func (s *session) measureErrors(h nvml.Device, t *contract.GPUTelemetry) {
 	if s.knows("nvmlDeviceGetTotalEccErrors") {
-		if n, code := h.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); code == nvml.SUCCESS {
-			t.ECCVolatile = Of(int64(n)) //nolint:gosec // a count
-		}
-		if n, code := h.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.AGGREGATE_ECC); code == nvml.SUCCESS {
-			t.ECCAggregate = Of(int64(n)) //nolint:gosec // a count
-		}
+		t.ECCVolatile = eccErrors(h, nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)
+		t.ECCAggregate = eccErrors(h, nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.AGGREGATE_ECC)
+		t.ECCCorrectedVolatile = eccErrors(h, nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC)
+		t.ECCCorrectedAggregate = eccErrors(h, nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.AGGREGATE_ECC)
 	}
 	if s.knows("nvmlDeviceGetRemappedRows") {
 		if fixed, broken, pending, failed, code := h.GetRemappedRows(); code == nvml.SUCCESS {
@@ -94,6 +92,15 @@ func (s *session) measureErrors(h nvml.Device, t *contract.GPUTelemetry) {
 	if s.knows("nvmlDeviceGetNvLinkErrorCounter") {
 		t.NVLinkErrors = nvlinkErrors(h)
 	}
+}
+
+// eccErrors counts errors of a GPU's memory; nil: it does not tell.
+func eccErrors(h nvml.Device, kind nvml.MemoryErrorType, counter nvml.EccCounterType) *int64 {
+	n, code := h.GetTotalEccErrors(kind, counter)
+	if code != nvml.SUCCESS {
+		return nil
+	}
+	return Of(int64(n)) //nolint:gosec // a count
 }
 
 // nvlinkErrors adds up the errors of all links; nil: none tells.

@@ -12,6 +12,7 @@ import (
 // set, or to set some as follows.
 const (
 	lookWord     = "look"
+	pcieWord     = "pcie" // after look: the throughput of PCIe, too
 	clocksWord   = "clocks"
 	settingsWord = "settings"
 	restoreWord  = "restore"
@@ -53,8 +54,8 @@ func (s *session) answer(line string) (a answer, err error) {
 		}
 	default:
 		var r Reading
-		r, err = s.look()
-		a.Look, a.Events = r.Look, r.Events
+		r, err = s.look(rest == pcieWord)
+		a.Look, a.Events, a.HearsXIDs = r.Look, r.Events, r.HearsXIDs
 	}
 	return a, err
 }

@@ -28,7 +28,9 @@ type SMI struct {
 var smiFields = []string{"index", "uuid", "pci.bus_id", "driver_version", "memory.total", "memory.used",
 	"utilization.gpu", "utilization.memory", "temperature.gpu", "power.draw", "enforced.power.limit", "clocks.sm",
 	"clocks.mem", "clocks_throttle_reasons.active", "ecc.errors.uncorrected.volatile.total",
-	"ecc.errors.uncorrected.aggregate.total", "mig.mode.current", "name"}
+	"ecc.errors.uncorrected.aggregate.total", "ecc.errors.corrected.volatile.total",
+	"ecc.errors.corrected.aggregate.total", "pcie.link.gen.current", "pcie.link.gen.max", "pcie.link.width.current",
+	"pcie.link.width.max", "mig.mode.current", "name"}
 
 // Look runs the command once. A run that does not end in time is left alone.
 func (s *SMI) Look(ctx context.Context) (Reading, error) {
@@ -134,6 +136,10 @@ func parseRow(fields []string) (contract.LookGPU, string, error) {
 	t.Power, t.PowerLimit = number(at["power.draw"]), number(at["enforced.power.limit"])
 	t.ECCVolatile = long(at["ecc.errors.uncorrected.volatile.total"])
 	t.ECCAggregate = long(at["ecc.errors.uncorrected.aggregate.total"])
+	t.ECCCorrectedVolatile = long(at["ecc.errors.corrected.volatile.total"])
+	t.ECCCorrectedAggregate = long(at["ecc.errors.corrected.aggregate.total"])
+	t.PCIeGeneration, t.PCIeGenerationMax = whole(at["pcie.link.gen.current"]), whole(at["pcie.link.gen.max"])
+	t.PCIeWidth, t.PCIeWidthMax = whole(at["pcie.link.width.current"]), whole(at["pcie.link.width.max"])
 	if bits, err := strconv.ParseUint(at["clocks_throttle_reasons.active"], 0, 64); err == nil {
 		t.Throttle = throttleReasons(bits)
 	}

@@ -3,7 +3,8 @@
    driver does, and ANCIENT one without which there is no look. MIG divides the first one into
    two devices, at the first and the third of seven places, and EMPTY into none. RESET is what resetting
    clocks answers, and after it the clock of graphics is GRAPHICS. The first one's limit of power is LIMIT, which
-   may be set unless SETS is not 0, and its mode of ECC is set to no effect. */
+   may be set unless SETS is not 0, and its mode of ECC is set to no effect. GPM has the first one keep counters, which
+   grow with each sample, and LINKS has it tell of its links. */
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } memory;
 typedef struct { unsigned gpu, memory; } utilization;
@@ -110,4 +111,37 @@ int nvmlDeviceSetComputeMode(void *device, int mode) { compute = mode; return 0;
 #ifdef ECC
 int nvmlDeviceGetEccMode(void *device, int *current, int *pending) { SECOND; *current = 1; *pending = ECC; return 0; }
 int nvmlDeviceSetEccMode(void *device, int mode) { return 0; }
+#endif
+#ifdef LINKS
+int nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned *v) { SECOND; *v = 1; return 0; }
+int nvmlDeviceGetMaxPcieLinkGeneration(void *device, unsigned *v) { SECOND; *v = 5; return 0; }
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *v) { SECOND; *v = 8; return 0; }
+int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *v) { SECOND; *v = 16; return 0; }
+int nvmlDeviceGetPcieThroughput(void *device, int counter, unsigned *v) { SECOND; *v = counter == 0 ? 5 : 7; return 0; }
+int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *active) {
+  SECOND;
+  if (link >= 4) return 2; /* invalid argument */
+  *active = link != 3;
+  return 0;
+}
+int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *n) { SECOND; *n = 10 * type + counter; return 0; }
+#endif
+#ifdef GPM
+#include <stdlib.h>
+typedef struct { unsigned version, supported; } support;
+typedef struct { unsigned id; int code; double value; char *words[3]; } metric;
+typedef struct { unsigned version, count; long *before, *after; metric metrics[210]; } comparison;
+static long taken;
+int nvmlGpmQueryDeviceSupport(void *device, support *s) { s->supported = device == (void *)1; return 0; }
+int nvmlGpmSampleAlloc(long **sample) { *sample = malloc(sizeof(long)); return 0; }
+int nvmlGpmSampleFree(long *sample) { free(sample); return 0; }
+int nvmlGpmSampleGet(void *device, long *sample) { SECOND; *sample = ++taken; return GPM; }
+int nvmlGpmMetricsGet(comparison *c) {
+  for (unsigned i = 0; i < c->count; i++) {
+    metric *m = &c->metrics[i];
+    m->code = m->id == 60 ? 3 : 0; /* what NVLinks receive is not supported */
+    m->value = m->id == 2 ? 42.5 : (double)m->id * (*c->after - *c->before);
+  }
+  return 0;
+}
 #endif
