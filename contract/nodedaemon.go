@@ -77,6 +77,8 @@ type NodeLook struct {
 	Source  string `json:"source" enum:"nvml,nvidia-smi,simulated,none"`
 	Driver  string `json:"driver,omitempty" maxLength:"64"`
 	Problem string `json:"problem,omitempty" maxLength:"300" doc:"Why the look failed, or is not whole."`
+	// ExporterProblem says why the DCGM exporter there cannot be read.
+	ExporterProblem string `json:"exporter_problem,omitempty" maxLength:"300"`
 	// Isolation says how well the node keeps a holder from others' work.
 	Isolation string `json:"isolation,omitempty" enum:"devices,user,environment"`
 	// Unbounded says why the memory and the processors of a holder's work are not bounded.
@@ -179,6 +181,8 @@ type NodeDaemon struct {
 	Version string    `json:"version,omitempty"`
 	Source  string    `json:"source,omitempty" doc:"Where its figures come from; simulated: none is real."`
 	Problem string    `json:"problem,omitempty" doc:"Why it cannot tell, or not all."`
+	// ExporterProblem says why the DCGM exporter there cannot be read.
+	ExporterProblem string `json:"exporter_problem,omitempty" maxLength:"300"`
 	// Isolation says how well the node keeps a holder from others' work.
 	Isolation string `json:"isolation,omitempty" enum:"devices,user,environment"`
 	// Unbounded says why the memory and the processors of a holder's work are not bounded.
@@ -225,20 +229,25 @@ const isolationTag = `doc:"How well the node keeps a holder from others' work. d
 const unboundedTag = `doc:"Why the memory and the processors of a holder's work are not bounded there; left out: ` +
 	`they are, or it takes no sessions."`
 
+const exporterTag = `doc:"Why the DCGM exporter on the node cannot be read, so that its figures are missing; left out: it ` +
+	`can, or none is read."`
+
 const containersTag = `doc:"The program that runs jobs with an image there; left out: none does."`
 
 const burnInTag = `doc:"The test of its memory before it was used; left out: there was none."`
 
 // nodeDaemonTags are the rests of tags that are too long for their lines.
 var nodeDaemonTags = tags{
-	"NodeLook.Isolation":    isolationTag,
-	"NodeDaemon.Isolation":  isolationTag,
-	"NodeLook.Unbounded":    unboundedTag,
-	"NodeDaemon.Unbounded":  unboundedTag,
-	"NodeLook.Containers":   containersTag,
-	"NodeDaemon.Containers": containersTag,
-	"LookGPU.BurnIn":        burnInTag,
-	"GPUSeen.BurnIn":        burnInTag,
+	"NodeLook.Isolation":         isolationTag,
+	"NodeDaemon.Isolation":       isolationTag,
+	"NodeLook.ExporterProblem":   exporterTag,
+	"NodeDaemon.ExporterProblem": exporterTag,
+	"NodeLook.Unbounded":         unboundedTag,
+	"NodeDaemon.Unbounded":       unboundedTag,
+	"NodeLook.Containers":        containersTag,
+	"NodeDaemon.Containers":      containersTag,
+	"LookGPU.BurnIn":             burnInTag,
+	"GPUSeen.BurnIn":             burnInTag,
 	"GPUTelemetry.SMActivity": `doc:"The mean share of its multiprocessors that worked since the look before; left out ` +
 		`where the GPU does not count that."`,
 	"GPUTelemetry.ECCCorrectedVolatile":  `doc:"Since the driver was loaded; they did no harm."`,

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -35,7 +36,15 @@ type config struct {
 	SimulateSeed string `yaml:"simulate_seed"`
 	Source       string `yaml:"source"`
 	KernelLog    string `yaml:"kernel_log"`
-	PlainHTTP    bool   `yaml:"plain_http"` // also to other machines
+	// Telemetry is looked at and reported as often; 0: as the control plane says.
+	LookEvery   time.Duration `yaml:"look_every"`
+	ReportEvery time.Duration `yaml:"report_every"`
+	// PCIeThroughput measures it by NVML, for 40 ms of each GPU's look.
+	PCIeThroughput bool `yaml:"pcie_throughput"`
+	// DCGMExporter is the URL of a DCGM exporter's metrics, which fills in what the source does not tell.
+	DCGMExporter string `yaml:"dcgm_exporter"`
+	DCGMAnywhere bool   `yaml:"dcgm_anywhere"` // also at public addresses
+	PlainHTTP    bool   `yaml:"plain_http"`    // also to other machines
 	Sessions     bool   `yaml:"sessions"`
 	HoldDir      string `yaml:"hold_dir"` // empty: beside state_dir
 	// SharedUser takes sessions where they can have no user of their own, but the daemon's.
@@ -92,6 +101,12 @@ func (c *config) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.SimulateSeed, "simulate-seed", c.SimulateSeed,
 		"what the UUIDs of simulated GPUs are made from; empty: the node's id")
 	f.StringVar(&c.Source, "source", c.Source, "where figures come from: auto, nvml or nvidia-smi")
+	f.BoolVar(&c.PCIeThroughput, "pcie-throughput", c.PCIeThroughput, "measure what PCIe carries by NVML, which takes 40 "+
+		"ms of each look for each GPU")
+	f.StringVar(&c.DCGMExporter, "dcgm-exporter", c.DCGMExporter, "a DCGM exporter whose figures fill in what the source "+
+		"does not tell, as in http://127.0.0.1:9400/metrics")
+	f.BoolVar(&c.DCGMAnywhere, "dcgm-anywhere", c.DCGMAnywhere,
+		"the DCGM exporter may be elsewhere than on this machine or in a private network")
 	f.StringVar(&c.KernelLog, "kernel-log", c.KernelLog, "where the driver's errors (XIDs) are read; empty: from NVML")
 }
 
@@ -100,6 +115,10 @@ func (c *config) addFlags(f *pflag.FlagSet) {
 func (c *config) addRunFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.URL, "url", c.URL, "the control plane, as in https://forewarm.example.com")
 	f.StringVar(&c.Node, "node", c.Node, "the id of this node, as forewarm nodes list shows it")
+	f.DurationVar(&c.LookEvery, "look-every", c.LookEvery, "between two looks at the GPUs, 1s to 30s (default as the "+
+		"control plane says: 10s)")
+	f.DurationVar(&c.ReportEvery, "report-every", c.ReportEvery, "at least between two reports of which nothing is urgent, "+
+		"5s to 30s (default as the control plane says: 10s)")
 	f.StringVar(&c.TokenFile, "token-file", c.TokenFile,
 		"the file with the join token; - for standard input, fd:N for an inherited descriptor")
 	f.BoolVar(&c.PlainHTTP, "plain-http", c.PlainHTTP,
@@ -179,7 +198,7 @@ func (c config) check() error {
 		return &usageError{fmt.Errorf("url: %s: the node's key would leave this machine unencrypted: use https://, "+
 			"or set plain_http where nobody else is in the network", c.URL)}
 	}
-	if err := errors.Join(c.policy().Check(), c.bounds().Check(), c.containers().Check()); err != nil {
+	if err := errors.Join(c.checkRates(), c.checkExporter(), c.policy().Check(), c.bounds().Check(), c.containers().Check()); err != nil {
 		return &usageError{err}
 	}
 	return nil

@@ -89,6 +89,9 @@ func printLook(w io.Writer, look contract.NodeLook) error {
 	if look.Problem != "" {
 		_, _ = fmt.Fprintln(w, look.Problem)
 	}
+	if look.ExporterProblem != "" {
+		_, _ = fmt.Fprintln(w, "the DCGM exporter:", look.ExporterProblem)
+	}
 	return nil
 }
 

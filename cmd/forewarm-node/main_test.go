@@ -76,11 +76,18 @@ func TestWrongCommandLines(t *testing.T) {
 	open := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(open, []byte("x"), 0o644)) //nolint:gosec // what must be refused
 	for want, args := range map[string][]string{
-		"simulate: must be 0 to 64": {"look", "--simulate", "65"},
-		`source: "hearsay"`:         {"look", "--source", "hearsay"},
-		`settings: "forget"`:        {"run", "--settings", "forget"},
-		"--output":                  {"look", "--simulate", "1", "-o", "xml"},
-		"--url and --node":          {"run", "--node", "nod_1"},
+		"simulate: must be 0 to 64":                   {"look", "--simulate", "65"},
+		`source: "hearsay"`:                           {"look", "--source", "hearsay"},
+		"--output":                                    {"look", "--simulate", "1", "-o", "xml"},
+		"look_every: 500ms: must be 1s to 30s":        {"run", "--look-every", "500ms"},
+		"report_every: 31s: must be 5s to 30s":        {"run", "--report-every", "31s"},
+		"must not be less than look_every (20s)":      {"run", "--look-every", "20s", "--report-every", "10s"},
+		"is no address of metrics":                    {"look", "--dcgm-exporter", "127.0.0.1:9400"},
+		"neither of this machine nor of a private":    {"look", "--dcgm-exporter", "http://8.8.8.8/metrics"},
+		"is for a dcgm_exporter, and there is none":   {"look", "--dcgm-anywhere"},
+		"tells of real GPUs, and simulate has others": {"look", "--simulate", "1", "--dcgm-exporter", "http://127.0.0.1/"},
+		"--url and --node":                            {"run", "--node", "nod_1"},
+		`settings: "forget"`:                          {"run", "--settings", "forget"},
 		"chmod 600": {"run", "--node", "n", "--url", "https://x", "--token-file", open, "--state-dir",
 			t.TempDir()},
 		"want fd: and a number": {"run", "--node", "n", "--url", "https://x", "--token-file", "fd:x", "--state-dir",
@@ -112,6 +119,7 @@ func TestTheExampleLoads(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/etc/forewarm/join-token", c.TokenFile)
 	require.Len(t, c.XIDs, 1)
+	require.Equal(t, []time.Duration{10 * time.Second, 10 * time.Second}, []time.Duration{c.LookEvery, c.ReportEvery})
 	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
 	require.NoError(t, os.WriteFile(wrong, []byte("url: x\nsimulat: 3\n"), 0o600))
 	_, err = loadConfig(wrong, func(string) string { return "" }, run.Flags())

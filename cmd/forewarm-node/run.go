@@ -87,7 +87,7 @@ func runDaemon(ctx context.Context, cfg config, c steady, stdin io.Reader, log *
 		return err
 	}
 	what := report.Config{URL: cfg.URL, NodeID: cfg.Node, Token: token, Version: versionText(), BootID: bootID,
-		Epoch: epoch, Log: log, Random: newJitter(),
+		Epoch: epoch, LookEvery: cfg.LookEvery, ReportEvery: cfg.ReportEvery, Log: log, Random: newJitter(),
 		HTTP: httpx.NewClient(httpx.Config{Timeout: 10 * time.Second, MaxBody: mostAnswer,
 			UserAgent: "forewarm-node/" + versionText()})}
 	if holds != nil {
@@ -174,12 +174,12 @@ func newSource(cfg config) gpu.Source {
 	}
 	var all gpu.FirstOf
 	if self, err := os.Executable(); err == nil && gpu.HasNVML && cfg.Source != sourceSMI {
-		all = append(all, &gpu.Child{Command: []string{self, nvmlArgument}})
+		all = append(all, &gpu.Child{Command: []string{self, nvmlArgument}, PCIe: cfg.PCIeThroughput})
 	}
 	if cfg.Source != sourceNVML {
 		all = append(all, &gpu.SMI{})
 	}
-	return all
+	return cfg.withExporter(all)
 }
 
 // openKernelLog opens the kernel's log from after a record on, or returns nil: in many

@@ -7,6 +7,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,10 @@ type Config struct {
 	Random  *rand.Rand // of the jitter
 	Log     *slog.Logger
 	Holds   Holds // nil: nothing runs here for anybody
-	Jobs    Jobs  // nil: none are ordered, and none reported; it may be set before the first step
+	// LookEvery is between two looks, ReportEvery at least between two reports of which nothing is urgent; 0: as the
+	// control plane says.
+	LookEvery, ReportEvery time.Duration
+	Jobs                   Jobs // nil: none are ordered, and none reported; it may be set before the first step
 }
 
 // Jobs are attempts of jobs that run here.
@@ -93,6 +97,9 @@ type Reporter struct {
 	look      contract.NodeLook
 	unsent    bool
 	seq       int64
+	urgent    bool      // the look is to be told now
+	reportAt  time.Time // or else from then on
+	told      string    // the healths that were sent last
 	failures  int
 	every     time.Duration
 	lookedAt  time.Time
@@ -140,7 +147,9 @@ func (r *Reporter) showKey() {
 // Step does what is due, and returns when something is due again. A *RefusedError is
 // final, and what ran here for holders has ended by then; all else is tried again.
 func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
-	if r.hurried.Swap(false) && r.failures == 0 {
+	hurried := r.hurried.Swap(false)
+	r.urgent = r.urgent || hurried
+	if hurried && r.failures == 0 {
 		r.lookAt = now
 		if gap := r.lookedAt.Add(leastGap).Sub(now); 0 < gap && gap <= leastGap {
 			r.lookAt = now.Add(gap)
@@ -150,7 +159,7 @@ func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
 	if !now.Before(r.lookAt) {
 		r.lookNow(ctx, now)
 	}
-	if !now.Before(r.sendAt) && r.unsent {
+	if !now.Before(r.sendAt) && r.unsent && (r.urgent || !now.Before(r.reportAt)) {
 		if err := r.send(ctx, now); err != nil {
 			if final(err) {
 				r.endHolds(err)
@@ -172,11 +181,13 @@ func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
 // lookNow takes a look, and has what waits for one read it.
 // A GPU that nobody has used yet is tested first, which lasts seconds: no work is told of before.
 func (r *Reporter) lookNow(ctx context.Context, now time.Time) {
+	r.urgent = r.urgent || r.Holds != nil && r.Holds.AwaitsLook()
 	r.look, r.unsent, r.lookedAt = r.watcher.Look(ctx, now), true, now
 	if r.watcher.BurnIn(ctx, r.look, r.held()) {
 		r.look = r.watcher.Look(ctx, now)
 	}
-	r.lookAt = now.Add(r.every)
+	r.urgent = r.urgent || isNews(r.look, r.told)
+	r.lookAt = now.Add(cmp.Or(r.LookEvery, r.every))
 	r.keepHealth()
 	if r.Holds == nil {
 		return
@@ -204,7 +215,11 @@ func (r *Reporter) send(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	r.failures, r.unsent = 0, false
+	r.failures, r.unsent, r.urgent = 0, false, false
+	r.told = healthsOf(r.look)
+	if r.LookEvery > 0 || r.ReportEvery > 0 { // else each look is told
+		r.reportAt = now.Add(cmp.Or(r.ReportEvery, r.every))
+	}
 	r.keepWelcome()
 	if !now.Before(r.renewAt) {
 		r.renew(ctx, now)

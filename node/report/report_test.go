@@ -72,6 +72,9 @@ type daemon struct {
 	dir    string
 	server *played
 	now    time.Time
+	// lookEvery and reportEvery are the reporter's.
+	lookEvery, reportEvery time.Duration
+	source                 gpu.Source // nil: simulated GPUs
 }
 
 func newDaemon(t *testing.T) *daemon {
@@ -82,9 +85,13 @@ func newDaemon(t *testing.T) *daemon {
 func (d *daemon) start(token string) (*report.Reporter, error) {
 	state, err := report.OpenState(d.dir)
 	require.NoError(d, err)
-	w := watch.New(&gpu.Simulated{Seed: "x", Count: 2, MemoryMiB: 1000}, nil, health.Policy{}, state.Health().For("boot"))
+	source := d.source
+	if source == nil {
+		source = &gpu.Simulated{Seed: "x", Count: 2, MemoryMiB: 1000}
+	}
+	w := watch.New(source, nil, health.Policy{}, state.Health().For("boot"))
 	return report.New(report.Config{URL: "http://control.plane", NodeID: "nod_1", Token: obs.NewSecret(token),
-		Version: "1", BootID: "boot", Epoch: 7, HTTP: d.server, Log: slog.New(slog.DiscardHandler)}, w, state)
+		Version: "1", BootID: "boot", Epoch: 7, LookEvery: d.lookEvery, ReportEvery: d.reportEvery, HTTP: d.server, Log: slog.New(slog.DiscardHandler)}, w, state)
 }
 
 // step does one step, and lets the time pass until the next one is due.

@@ -22,6 +22,13 @@ type Memory struct {
 	Known     map[string]contract.LookGPU `json:"known"`      // by UUID: where it is, and what it is called
 	Tracks    map[string]health.Track     `json:"tracks"`     // by UUID of the GPU, also of MIG devices
 	BurnIns   map[string]contract.BurnIn  `json:"burn_ins"`   // by UUID
+	XIDs      map[string]XIDs             `json:"xids"`       // by UUID of the GPU
+}
+
+// XIDs are the errors that the driver reported of a GPU in this boot.
+type XIDs struct {
+	Count int64 `json:"count"`
+	Last  int   `json:"last"`
 }
 
 // For returns the memory if it is of a boot, else an empty one: what was before this boot
@@ -39,12 +46,16 @@ func (m Memory) For(bootID string) Memory {
 	if m.BurnIns == nil {
 		m.BurnIns = map[string]contract.BurnIn{}
 	}
+	if m.XIDs == nil {
+		m.XIDs = map[string]XIDs{}
+	}
 	return m
 }
 
 // Copy returns a memory that shares nothing with m.
 func (m Memory) Copy() Memory {
 	m.Known, m.Tracks, m.BurnIns = maps.Clone(m.Known), maps.Clone(m.Tracks), maps.Clone(m.BurnIns)
+	m.XIDs = maps.Clone(m.XIDs)
 	for uuid, t := range m.Tracks {
 		t.Faults = slices.Clone(t.Faults)
 		m.Tracks[uuid] = t
@@ -92,13 +103,17 @@ func (w *Watcher) Look(ctx context.Context, now time.Time) contract.NodeLook {
 		events, w.memory.KernelSeq = w.kernel.Take()
 	}
 	if err != nil {
-		return w.failed(err, w.byGPU(events), now)
+		came := w.byGPU(events)
+		w.count(came)
+		return w.failed(err, came, now)
 	}
 	r.Look.GPUs = append(r.Look.GPUs, w.findLost(r.Look.GPUs)...)
 	came, readings := w.byGPU(events), map[string]health.Reading{}
+	w.count(came)
 	for i := range r.Look.GPUs {
 		g := &r.Look.GPUs[i]
 		g.XIDs = came[chipOf(*g)]
+		w.tellXIDs(g, w.kernel != nil || r.HearsXIDs)
 		reading := readingOf(*g)
 		reading.BurnIn = cmp.Or(w.failedBurnIn(g.UUID), readings[chipOf(*g)].BurnIn)
 		readings[chipOf(*g)] = reading

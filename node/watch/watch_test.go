@@ -181,3 +181,49 @@ func TestXIDsFindTheirGPU(t *testing.T) {
 	require.Equal(t, map[string]string{"GPU-a": "degraded", "GPU-b": "healthy"},
 		healths(w.Look(t.Context(), begin.Add(10*time.Second))))
 }
+
+// XIDs are counted over the daemon's restarts, not over boots, and where nothing tells of them there is no count.
+func TestXIDsAreCounted(t *testing.T) {
+	t.Parallel()
+	source := &scripted{reading: twoGPUs()}
+	w := watch.New(source, nil, health.Policy{}, watch.Memory{}.For("boot"))
+	require.Nil(t, w.Look(t.Context(), begin).GPUs[0].XIDCount, "nobody tells")
+	source.reading.HearsXIDs = true
+	require.Zero(t, *w.Look(t.Context(), begin).GPUs[0].XIDCount)
+	source.reading.Events = []gpu.Event{{UUID: "GPU-a", Code: 31, Count: 2}, {UUID: "GPU-a", Code: 43, Count: 1}}
+	look := w.Look(t.Context(), begin)
+	require.Equal(t, int64(3), *look.GPUs[0].XIDCount)
+	require.Equal(t, 43, *look.GPUs[0].LastXID)
+	require.Zero(t, *look.GPUs[1].XIDCount)
+	require.Nil(t, look.GPUs[1].LastXID)
+	source.err = errors.New("the driver hangs")
+	w.Look(t.Context(), begin)
+
+	text, err := json.Marshal(w.Memory())
+	require.NoError(t, err)
+	var stored watch.Memory
+	require.NoError(t, json.Unmarshal(text, &stored))
+	source.err, source.reading.Events = nil, nil
+	w = watch.New(source, nil, health.Policy{}, stored.For("boot"))
+	require.Equal(t, int64(6), *w.Look(t.Context(), begin).GPUs[0].XIDCount, "also those of a look that failed")
+	w = watch.New(source, nil, health.Policy{}, stored.For("another boot"))
+	require.Zero(t, *w.Look(t.Context(), begin).GPUs[0].XIDCount)
+}
+
+// What a DCGM exporter says of the last XID gives way to what the daemon saw itself.
+func TestTheLastXIDOfAnExporter(t *testing.T) {
+	t.Parallel()
+	source := &scripted{reading: twoGPUs()}
+	for i := range source.reading.Look.GPUs {
+		source.reading.Look.GPUs[i].LastXID = gpu.Of(63)
+		source.reading.Look.GPUs[i].FromDCGM = []string{"last_xid", "power_watts"}
+	}
+	source.reading.Events = []gpu.Event{{UUID: "GPU-a", Code: 31, Count: 1}}
+	w := watch.New(source, nil, health.Policy{}, watch.Memory{}.For("boot"))
+	w.Look(t.Context(), begin) // which learns of the GPUs
+	all := w.Look(t.Context(), begin).GPUs
+	require.Equal(t, 31, *all[0].LastXID)
+	require.Equal(t, []string{"power_watts"}, all[0].FromDCGM)
+	require.Equal(t, 63, *all[1].LastXID)
+	require.Equal(t, []string{"last_xid", "power_watts"}, all[1].FromDCGM)
+}

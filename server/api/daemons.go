@@ -149,7 +149,7 @@ func (a *API) refreshTelemetry(ctx context.Context) {
 func encodeDaemon(said telemetry.Said, state telemetry.State) *contract.NodeDaemon {
 	return &contract.NodeDaemon{State: string(state), SeenAt: said.At.UTC(), Version: said.Program,
 		Source: said.Look.Source, Problem: said.Look.Problem, Isolation: said.Look.Isolation,
-		Unbounded: said.Look.Unbounded, Containers: said.Look.Containers}
+		ExporterProblem: said.Look.ExporterProblem, Unbounded: said.Look.Unbounded, Containers: said.Look.Containers}
 }
 
 // findSaid is what was said of a device of a node.
