@@ -22,7 +22,7 @@ func newShowCommand(a *app.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return output.One(a, cmd, gpuView, got)
+			return output.One(a, cmd, detailView, got)
 		},
 	}
 }

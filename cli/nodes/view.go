@@ -54,6 +54,12 @@ var nodeView = output.View[contract.Node]{
 			}
 			return format.OrDash(x.Daemon.Containers)
 		}, Wide: true},
+		{Head: "DCGM EXPORTER", Cell: func(x contract.Node) string {
+			if x.Daemon == nil {
+				return "-"
+			}
+			return format.OrDash(x.Daemon.ExporterProblem)
+		}, Wide: true},
 		{Head: "LAST FAILURE", Cell: func(x contract.Node) string { return format.Failure(x.Failing) }, Wide: true},
 		{Head: "REASON", Cell: func(x contract.Node) string {
 			if x.Failing != nil {
