@@ -229,8 +229,8 @@ const isolationTag = `doc:"How well the node keeps a holder from others' work. d
 const unboundedTag = `doc:"Why the memory and the processors of a holder's work are not bounded there; left out: ` +
 	`they are, or it takes no sessions."`
 
-const exporterTag = `doc:"Why the DCGM exporter on the node cannot be read, so that its figures are missing; left out: it ` +
-	`can, or none is read."`
+const exporterTag = `doc:"Why the DCGM exporter on the node cannot be read, so that its figures are missing; left ` +
+	`out: it can, or none is read."`
 
 const containersTag = `doc:"The program that runs jobs with an image there; left out: none does."`
 

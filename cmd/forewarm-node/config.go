@@ -117,8 +117,8 @@ func (c *config) addRunFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.Node, "node", c.Node, "the id of this node, as forewarm nodes list shows it")
 	f.DurationVar(&c.LookEvery, "look-every", c.LookEvery, "between two looks at the GPUs, 1s to 30s (default as the "+
 		"control plane says: 10s)")
-	f.DurationVar(&c.ReportEvery, "report-every", c.ReportEvery, "at least between two reports of which nothing is urgent, "+
-		"5s to 30s (default as the control plane says: 10s)")
+	f.DurationVar(&c.ReportEvery, "report-every", c.ReportEvery, "at least between two reports of which nothing is "+
+		"urgent, 5s to 30s (default as the control plane says: 10s)")
 	f.StringVar(&c.TokenFile, "token-file", c.TokenFile,
 		"the file with the join token; - for standard input, fd:N for an inherited descriptor")
 	f.BoolVar(&c.PlainHTTP, "plain-http", c.PlainHTTP,
@@ -198,7 +198,8 @@ func (c config) check() error {
 		return &usageError{fmt.Errorf("url: %s: the node's key would leave this machine unencrypted: use https://, "+
 			"or set plain_http where nobody else is in the network", c.URL)}
 	}
-	if err := errors.Join(c.checkRates(), c.checkExporter(), c.policy().Check(), c.bounds().Check(), c.containers().Check()); err != nil {
+	if err := errors.Join(c.checkRates(), c.checkExporter(), c.policy().Check(), c.bounds().Check(),
+		c.containers().Check()); err != nil {
 		return &usageError{err}
 	}
 	return nil

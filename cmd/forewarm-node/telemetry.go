@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/node/report"
 )
 
-// checkRates refuses looks and reports that are too many for the driver and the control plane, or too few for it to hold
-// the daemon for there.
+// checkRates refuses looks and reports that are too many for the driver and the control plane, or too few for it to
+// hold the daemon for there.
 func (c config) checkRates() error {
 	between := func(key string, d, least, most time.Duration) error {
 		if d == 0 || least <= d && d <= most {

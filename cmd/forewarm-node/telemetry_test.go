@@ -20,8 +20,8 @@ func TestLookReadsADCGMExporter(t *testing.T) {
 			`DCGM_FI_PROF_SM_ACTIVE{gpu="0",UUID="GPU-1"} 0.25` + "\n"))
 	}))
 	defer exporter.Close()
-	smi := "#!/bin/sh\necho '0, GPU-1, 00000000:3B:00.0, 570.86.10, 81920, 1024, 37, 12, 45, 123.45, 400.00, 1410, 1593, " +
-		"0x0, 0, 3, 7, 9, 1, 4, 8, 16, Disabled, NVIDIA A100-SXM4-80GB'\n"
+	smi := "#!/bin/sh\necho '0, GPU-1, 00000000:3B:00.0, 570.86.10, 81920, 1024, 37, 12, 45, 123.45, 400.00, 1410, " +
+		"1593, 0x0, 0, 3, 7, 9, 1, 4, 8, 16, Disabled, NVIDIA A100-SXM4-80GB'\n"
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(smi), 0o755)) //nolint:gosec // a program
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

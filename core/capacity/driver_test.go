@@ -25,7 +25,8 @@ func TestWhatIsNoDriver(t *testing.T) {
 	for _, is := range []capacity.Driver{"535", "535.104", "535.104.05", "1.2.3.4", "0"} {
 		require.True(t, is.Valid(), is)
 	}
-	for _, is := range []capacity.Driver{"", "SIM", "535.", ".1", "535..1", "1.2.3.4.5", "-1", "+1", "1.2x", "1234567", " 535"} {
+	for _, is := range []capacity.Driver{"", "SIM", "535.", ".1", "535..1", "1.2.3.4.5",
+		"-1", "+1", "1.2x", "1234567", " 535"} {
 		require.False(t, is.Valid(), is)
 		require.False(t, is.AtLeast("0"), is)
 	}

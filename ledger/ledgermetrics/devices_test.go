@@ -68,13 +68,14 @@ func TestGPUsShowWhatTheirDaemonsSay(t *testing.T) {
 // look is what a daemon says of two GPUs, of which the second tells little.
 const look = `{"gpus":[{"uuid":"GPU-1","index":0,"health":"healthy","sm_clock_mhz":1410,"memory_clock_mhz":1593,
 	"throttle":["power_cap","gremlins","goblins"],"ecc_uncorrected_volatile":1,"ecc_uncorrected_aggregate":2,
-	"ecc_corrected_volatile":3,"ecc_corrected_aggregate":4,"remapped_rows":5,"xid_count":6,"last_xid":79,"nvlink_errors":7,
-	"nvlinks_up":18,"nvlink_sent_bytes_per_second":1000,"nvlink_received_bytes_per_second":2000,"pcie_generation":5,
-	"pcie_width":16,"pcie_sent_bytes_per_second":3000,"pcie_received_bytes_per_second":4000,"sm_activity_percent":12.5},
+	"ecc_corrected_volatile":3,"ecc_corrected_aggregate":4,"remapped_rows":5,"xid_count":6,"last_xid":79,
+	"nvlink_errors":7,"nvlinks_up":18,"nvlink_sent_bytes_per_second":1000,"nvlink_received_bytes_per_second":2000,
+	"pcie_generation":5,"pcie_width":16,"pcie_sent_bytes_per_second":3000,
+	"pcie_received_bytes_per_second":4000,"sm_activity_percent":12.5},
 	{"uuid":"GPU-2","index":1,"health":"healthy","ecc_uncorrected_volatile":0}]}`
 
-// Each figure that a daemon tells has its series, in base units; the words of a daemon make no labels, and what a GPU does
-// not tell is not 0.
+// Each figure that a daemon tells has its series, in base units; the words of a daemon make no labels, and what a GPU
+// does not tell is not 0.
 func TestEachFigureOfAGPUHasASeries(t *testing.T) {
 	t.Parallel()
 	w, save := newLab(t)

@@ -118,9 +118,10 @@ var figures = []figure{
 	{gpuPCIeBytes, level, 1, func(g saidGPU) *float64 { return g.PCIeReceived }, []string{"received"}},
 }
 
-// throttleReasons are those that have a series; what else a daemon says is otherReason, so that its words are no labels.
-var throttleReasons = []string{"applications_clocks", "power_cap", "hardware_slowdown", "sync_boost", "software_thermal",
-	"hardware_thermal", "hardware_power_brake", "display_clocks"}
+// throttleReasons are those that have a series; what else a daemon says is otherReason, so that its words are no
+// labels.
+var throttleReasons = []string{"applications_clocks", "power_cap", "hardware_slowdown", "sync_boost",
+	"software_thermal", "hardware_thermal", "hardware_power_brake", "display_clocks"}
 
 const otherReason = "other"
 

@@ -87,7 +87,8 @@ func TestANodeWithAnOldDriverIsGivenUp(t *testing.T) {
 		require.Empty(t, w.readNodes(node.Ready))
 		told := w.readEvents("node.unfit")
 		require.Len(t, told, 1)
-		require.Equal(t, "its daemon found before it was ready: its driver is 535.98.01, and its pool demands 535.104 or newer",
+		require.Equal(t, "its daemon found before it was ready: its driver is 535.98.01, and its pool demands "+
+			"535.104 or newer",
 			told[0].Message)
 		require.Equal(t, ledger.ReasonOldDriver, told[0].Reason)
 	}

@@ -1,8 +1,8 @@
 // Package dcgm fills in what a source of telemetry does not tell of GPUs, from the metrics of a DCGM exporter.
 //
 // What the source tells itself goes before. Nothing of the exporter decides on the health of a GPU: its figures are up
-// to half a minute old, and it keeps the last error for ever. A page that is not whole, too large or late fills in nothing,
-// and the look says so.
+// to half a minute old, and it keeps the last error for ever. A page that is not whole, too large or late fills in
+// nothing, and the look says so.
 package dcgm
 
 import (

@@ -50,7 +50,8 @@ func page(t *testing.T) string {
 	return string(data)
 }
 
-// What the source does not tell comes from the exporter, which is named; what it tells stays; what neither tells is absent.
+// What the source does not tell comes from the exporter, which is named; what it tells stays; what neither tells is
+// absent.
 func TestAnExporterFillsInWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	exporter := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -117,18 +118,20 @@ func TestAnExporterThatCannotBeRead(t *testing.T) {
 // Only near addresses are asked, whatever a name resolves to.
 func TestWhereAnExporterMayBe(t *testing.T) {
 	t.Parallel()
-	for _, near := range []string{"http://127.0.0.1:9400/metrics", "http://[::1]:9400/metrics", "http://10.1.2.3:9400/metrics",
+	for _, near := range []string{"http://127.0.0.1:9400/metrics", "http://[::1]:9400/metrics",
+		"http://10.1.2.3:9400/metrics",
 		"https://dcgm.internal/metrics", "http://localhost:9400/metrics"} {
 		_, err := dcgm.NewExporter(near, false)
 		require.NoError(t, err, near)
 	}
-	for _, wrong := range []string{"", "127.0.0.1:9400", "file:///etc/passwd", "http://", "http://ann:secret@127.0.0.1/metrics"} {
+	for _, wrong := range []string{"", "127.0.0.1:9400", "file:///etc/passwd", "http://",
+		"http://ann:secret@127.0.0.1/metrics"} {
 		_, err := dcgm.NewExporter(wrong, true)
 		require.Error(t, err, wrong)
 		require.NotContains(t, err.Error(), "secret")
 	}
-	for _, far := range []string{"http://8.8.8.8/metrics", "http://169.254.169.254/metrics", "http://[2001:db8::1]/metrics",
-		"http://0.0.0.0:9400/metrics"} {
+	for _, far := range []string{"http://8.8.8.8/metrics", "http://169.254.169.254/metrics",
+		"http://[2001:db8::1]/metrics", "http://0.0.0.0:9400/metrics"} {
 		_, err := dcgm.NewExporter(far, false)
 		require.ErrorContains(t, err, "neither of this machine nor of a private network")
 		_, err = dcgm.NewExporter(far, true)

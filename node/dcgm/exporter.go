@@ -33,7 +33,8 @@ type Exporter struct {
 	http *http.Client
 }
 
-// NewExporter returns the exporter at a URL such as http://127.0.0.1:9400/metrics. The error says what is wrong with it.
+// NewExporter returns the exporter at a URL such as http://127.0.0.1:9400/metrics. The error says what is wrong with
+// it.
 // Unless it may be anywhere, only loopback and private addresses are dialled, whatever a name resolves to.
 func NewExporter(address string, anywhere bool) (*Exporter, error) {
 	u, err := url.Parse(address)
@@ -144,8 +145,8 @@ func sortByGPU(families map[string]*dto.MetricFamily) map[string]page {
 	return all
 }
 
-// gpuOf is the UUID of the GPU that a metric is of, and whether it is of all of it: of MIG devices, only their parts of it
-// are told.
+// gpuOf is the UUID of the GPU that a metric is of, and whether it is of all of it: of MIG devices, only their parts
+// of it are told.
 func gpuOf(m *dto.Metric) (uuid string, whole bool) {
 	for _, l := range m.GetLabel() {
 		switch l.GetName() {

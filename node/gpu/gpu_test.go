@@ -120,15 +120,18 @@ const a100 = "0, GPU-5f1d3c2a, 00000000:3B:00.0, 570.86.10, 81920, 1024, 37, 12,
 func TestSMI(t *testing.T) {
 	t.Parallel()
 	r, err := smi(`printf '%s\n' '` + a100 + `' '1, GPU-b, 00000000:3C:00.0, 570.86.10, [N/A], [N/A], [N/A], [N/A], 40, ` +
-		`[N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], NVIDIA GB10, with a comma' ''`).Look(t.Context())
+		`[N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], ` +
+		`[N/A], [N/A], [N/A], [N/A], NVIDIA GB10, with a comma' ''`).Look(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, contract.NodeLook{Source: "nvidia-smi", Driver: "570.86.10", GPUs: []contract.LookGPU{
 		{UUID: "GPU-5f1d3c2a", PCI: "0000:3b:00", Model: "NVIDIA A100-SXM4-80GB", GPUTelemetry: contract.GPUTelemetry{
 			MemoryMiB: gpu.Of(81920), MemoryUsedMiB: gpu.Of(1024), Utilization: gpu.Of(37), MemoryBusy: gpu.Of(12),
 			Temperature: gpu.Of(45), Power: gpu.Of(123.45), PowerLimit: gpu.Of(400.0), SMClock: gpu.Of(1410),
 			MemoryClock: gpu.Of(1593), Throttle: []string{"power_cap", "hardware_thermal"}, ECCVolatile: gpu.Of(int64(0)),
-			ECCAggregate: gpu.Of(int64(3)), ECCCorrectedVolatile: gpu.Of(int64(7)), ECCCorrectedAggregate: gpu.Of(int64(9)),
-			PCIeGeneration: gpu.Of(1), PCIeGenerationMax: gpu.Of(4), PCIeWidth: gpu.Of(8), PCIeWidthMax: gpu.Of(16), MIG: gpu.Of(false)}},
+			ECCAggregate: gpu.Of(int64(3)), ECCCorrectedVolatile: gpu.Of(int64(7)),
+			ECCCorrectedAggregate: gpu.Of(int64(9)),
+			PCIeGeneration:        gpu.Of(1), PCIeGenerationMax: gpu.Of(4), PCIeWidth: gpu.Of(8), PCIeWidthMax: gpu.Of(16),
+			MIG: gpu.Of(false)}},
 		{UUID: "GPU-b", PCI: "0000:3c:00", Index: 1, Model: "NVIDIA GB10, with a comma",
 			GPUTelemetry: contract.GPUTelemetry{Temperature: gpu.Of(40)}},
 	}}, r.Look, "what it does not have is absent, and never zero")

@@ -98,7 +98,8 @@ func TestNVMLOfLinks(t *testing.T) {
 	}
 }
 
-// What a GPU did is told from the second look on, by those that keep counters; what one of them does not tell is absent.
+// What a GPU did is told from the second look on, by those that keep counters; what one of them does not tell is
+// absent.
 func TestNVMLOfActivity(t *testing.T) {
 	t.Parallel()
 	c := played("library:" + buildDriver(t, "-DGPM=0"))

@@ -102,9 +102,9 @@ func (s *session) keepsCounters(h nvml.Device) bool {
 
 // compare fills in what two samples say of the time between them.
 func (s *session) compare(before, after nvml.GpmSample, t *contract.GPUTelemetry) {
-	wanted := []nvml.GpmMetricId{nvml.GPM_METRIC_SM_UTIL, nvml.GPM_METRIC_PCIE_TX_PER_SEC,
+	wanted := [5]nvml.GpmMetricId{nvml.GPM_METRIC_SM_UTIL, nvml.GPM_METRIC_PCIE_TX_PER_SEC,
 		nvml.GPM_METRIC_PCIE_RX_PER_SEC, nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC, nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC}
-	asked := &nvml.GpmMetricsGetType{NumMetrics: uint32(len(wanted)), Sample1: before, Sample2: after} //nolint:gosec // few
+	asked := &nvml.GpmMetricsGetType{NumMetrics: 5, Sample1: before, Sample2: after}
 	for i, id := range wanted {
 		asked.Metrics[i].MetricId = uint32(id) //nolint:gosec // a small constant
 	}
@@ -126,5 +126,6 @@ const mostRate = 1e8
 
 // toldBy is the value of a metric, if it has one.
 func toldBy(m nvml.GpmMetric) (float64, bool) {
-	return m.Value, nvml.Return(m.NvmlReturn) == nvml.SUCCESS && m.Value >= 0 && m.Value < mostRate //nolint:gosec // a code
+	told := nvml.Return(m.NvmlReturn) == nvml.SUCCESS //nolint:gosec // a code
+	return m.Value, told && m.Value >= 0 && m.Value < mostRate
 }

@@ -15,8 +15,8 @@ const (
 	LeastReport, MostReport = 5 * time.Second, 30 * time.Second
 )
 
-// isNews reports whether a look is to be told at once: how well a GPU is has changed since the healths that were told, or
-// the driver reported an error.
+// isNews reports whether a look is to be told at once: how well a GPU is has changed since the healths that were told,
+// or the driver reported an error.
 func isNews(l contract.NodeLook, told string) bool {
 	return healthsOf(l) != told ||
 		slices.ContainsFunc(l.GPUs, func(g contract.LookGPU) bool { return len(g.XIDs) > 0 })

@@ -91,7 +91,8 @@ func (d *daemon) start(token string) (*report.Reporter, error) {
 	}
 	w := watch.New(source, nil, health.Policy{}, state.Health().For("boot"))
 	return report.New(report.Config{URL: "http://control.plane", NodeID: "nod_1", Token: obs.NewSecret(token),
-		Version: "1", BootID: "boot", Epoch: 7, LookEvery: d.lookEvery, ReportEvery: d.reportEvery, HTTP: d.server, Log: slog.New(slog.DiscardHandler)}, w, state)
+		Version: "1", BootID: "boot", Epoch: 7,
+		LookEvery: d.lookEvery, ReportEvery: d.reportEvery, HTTP: d.server, Log: slog.New(slog.DiscardHandler)}, w, state)
 }
 
 // step does one step, and lets the time pass until the next one is due.

@@ -18,12 +18,12 @@ func (w *Watcher) count(came map[string][]contract.XID) {
 	}
 }
 
-// tellXIDs adds to a GPU those of this boot. Where nothing tells of them, none is not 0, and what a DCGM exporter said of
-// the last one stays.
-func (w *Watcher) tellXIDs(g *contract.LookGPU, heard bool) {
+// tellXIDs adds to a GPU those of this boot. Where nothing tells of them, none is not 0, and what a DCGM exporter
+// said of the last one stays.
+func (w *Watcher) tellXIDs(g *contract.LookGPU, tells bool) {
 	n := w.memory.XIDs[chipOf(*g)]
 	if n.Count == 0 {
-		if heard {
+		if tells {
 			g.XIDCount = new(int64)
 		}
 		return
