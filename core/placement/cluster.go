@@ -268,3 +268,18 @@ func (c *Cluster) Withdraw(id string) (Promised, bool) {
 	}
 	return p, ok
 }
+
+// CanTake reports whether a request could be put on these spots, whole GPUs of nodes that are known, from now until an
+// instant: the nodes are such as it asks for, take work, and have so many GPUs free, also of what is promised.
+func (c *Cluster) CanTake(r Request, spots Placement, now, until time.Time) bool {
+	for _, s := range spots {
+		n, known := c.nodes[s.Node]
+		if !known || r.isPart() || n.Drained || !n.HotUntil.IsZero() || !r.Allows(n.Labels, n.Taints) {
+			return false
+		}
+		if n.freeDuring(now.UnixNano(), until.UnixNano(), now.UnixNano()) < s.GPUs {
+			return false
+		}
+	}
+	return true
+}

@@ -104,6 +104,8 @@ type Reservation struct {
 	Window         calendar.Interval
 	Shape          capacity.Shape
 	Slots          []int // its places in the pool; empty until booked
+	ForJobs        ForJobs // whose jobs claim it by themselves; New fills it in when it is empty
+	JobID          string  // of the job that claimed it; empty: none did
 	ReasonCode     string
 	Probability    float64 // an agent's stated chance that it is claimed, else 0
 	Degraded       bool    // the promise will be, or was, late
@@ -126,6 +128,7 @@ func New(r Reservation, s State, now time.Time) (Reservation, error) {
 	for _, initial := range Machine.Initial {
 		if s == initial {
 			r.state, r.CreatedAt, r.Workload = s, now, cmp.Or(r.Workload, capacity.Online)
+			r.ForJobs = cmp.Or(r.ForJobs, r.usualClaimants())
 			if s == Booked {
 				r.BookedAt = now
 			}

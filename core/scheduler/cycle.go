@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/forewarm/forewarm/core/placement"
 )
 
 // cycle is one decision in the making.
@@ -35,8 +37,9 @@ func (s *Scheduler) Cycle(now time.Time) Decision {
 		noted: map[*waiter]bool{}, late: map[int64]int{}, unserved: math.MaxInt64}
 	s.cluster.Advance(now)
 	s.wakeLater(now)
-	c.reviewPromises()
 	s.accounts.weigh(now)
+	c.claimReserved()
+	c.reviewPromises()
 	for _, p := range s.piles {
 		c.rank(p)
 		for _, l := range p.lines {
@@ -204,14 +207,25 @@ func (c *cycle) start(w *waiter) bool {
 	if !ok {
 		return false
 	}
+	c.begin(w, spots, "")
+	return true
+}
+
+// begin has a job run on spots that are free, of a reservation that it claims, if any.
+func (c *cycle) begin(w *waiter, spots placement.Placement, claims string) {
+	until := c.now.Add(w.MaxRuntime)
 	c.s.leave(w)
 	taken := c.s.cluster.Take(w.ID, w.Request, spots, until)
 	c.s.running[w.ID] = &Running{Job: w.Job, Spots: taken, Started: c.now, Until: until,
 		Overdue: c.isOverdue}
 	c.s.accounts.hold(w.line.user, w.Request.GPUs(), c.now)
 	c.s.countHeld(w.Group, 1)
-	c.out.Starts = append(c.out.Starts, Start{Job: w.ID, Spots: taken, Until: until})
-	return true
+	is := Start{Job: w.ID, Spots: taken, Until: until, Claims: claims}
+	c.out.Starts = append(c.out.Starts, is)
+	if claims != "" {
+		c.s.claims[w.ID] = is
+		c.s.reserved[claims].add(spots, -1)
+	}
 }
 
 // refuse notes that nothing of the job's pile can start. Others may have to leave for

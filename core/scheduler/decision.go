@@ -11,6 +11,8 @@ type Start struct {
 	Job   string
 	Spots placement.Placement
 	Until time.Time
+	// Claims is the reservation of which it has its GPUs; empty: none.
+	Claims string
 }
 
 // Promise is a start in the future.

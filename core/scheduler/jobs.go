@@ -12,6 +12,7 @@ import (
 type Job struct {
 	ID           string
 	Tenant, User string
+	Key          string // that submitted it
 	Class        string // of priority
 	Group        Group
 	Request      placement.Request

@@ -27,6 +27,9 @@ type Scheduler struct {
 	accounts *accounts
 	groups   map[string]groupUse // of those that are bounded
 	entries  map[userKey]queue.Entries
+	reserved map[string]*Reserved // what jobs may claim
+	claims   map[string]Start     // of what runs, those that claimed something
+	refused  map[pair]bool        // claims that could not be carried out
 }
 
 // New returns a scheduler of these nodes, with no jobs.
@@ -36,7 +39,8 @@ func New(p Policy, nodes []placement.Node) (*Scheduler, error) {
 		piles: map[signature]*pile{}, jobs: map[string]*waiter{}, early: map[string]Job{},
 		running: map[string]*Running{}, promises: map[string]*Promise{}, accounts: newAccounts(p),
 		groups:  map[string]groupUse{},
-		entries: map[userKey]queue.Entries{}, later: queue.New(math.MaxInt32)}
+		entries: map[userKey]queue.Entries{}, later: queue.New(math.MaxInt32), reserved: map[string]*Reserved{},
+		claims: map[string]Start{}, refused: map[pair]bool{}}
 	var err error
 	if s.cluster, err = placement.New(p.Placement, nodes); err != nil {
 		return nil, err
@@ -171,6 +175,7 @@ func (s *Scheduler) stop(id string, now time.Time) *Running {
 	}
 	s.cluster.Release(id)
 	delete(s.running, id)
+	delete(s.claims, id)
 	u := s.accounts.userOf(userKey{r.Tenant, r.User})
 	s.accounts.hold(u, -r.Request.GPUs(), now)
 	s.countHeld(r.Group, -1)

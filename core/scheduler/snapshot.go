@@ -39,6 +39,7 @@ type Snapshot struct {
 	Early    []Job // that wait for a time
 	Running  []Running
 	Promises []Promise
+	Reserved []Reserved
 	Tenants  []TenantUsage
 	Users    []UserUsage
 	Entries  []UserEntries
@@ -63,6 +64,11 @@ func (s *Scheduler) Snapshot() Snapshot {
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.promises)) {
 		out.Promises = append(out.Promises, *s.promises[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.reserved)) {
+		r := *s.reserved[id]
+		r.Spots = slices.Clone(r.Spots)
+		out.Reserved = append(out.Reserved, r)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.accounts.tenants)) {
 		out.Tenants = append(out.Tenants, TenantUsage{name, s.accounts.tenants[name].usage})
@@ -124,6 +130,7 @@ func Restore(p Policy, from Snapshot) (*Scheduler, error) {
 		}
 		s.keep(&promised)
 	}
+	s.Reserve(from.Reserved...)
 	return s, nil
 }
 
