@@ -88,6 +88,7 @@ var placeholders = map[string]nameLister{
 // choices are the flags whose values are known here.
 var choices = map[string][]string{
 	"output": output.Formats, "class": {"guaranteed", "speculative"}, "workload": {"online", "batch"},
+	"for-jobs": {"none", "mine", "organization"},
 	"on-full": {"fail", "queue"}, "priority": {"low", "normal", "high"},
 	"dst": {"shift", "skip"}, "every": {"weekday", "weekend", "daily", "weekly", "monthly"},
 	"kind": {contract.KindPerson, contract.KindAgent},

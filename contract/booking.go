@@ -115,6 +115,8 @@ type Reservation struct {
 	Degraded         bool          `json:"degraded" doc:"The promise will be, or was, late."`
 	Reason           string        `json:"reason,omitempty"`
 	ReasonCode       string        `json:"reason_code,omitempty"`
+	ForJobs          string        `json:"for_jobs" enum:"none,mine,organization"`
+	JobID            string        `json:"job_id,omitempty" doc:"Of the job that claimed it."`
 	Probability      float64       `json:"probability,omitempty" doc:"An agent's stated chance that it is claimed."`
 	GPUs             int           `json:"gpus"`
 	Nodes            int           `json:"nodes"`
@@ -144,6 +146,7 @@ type ReservationCreate struct {
 	TimeRange
 	Workload string `json:"workload,omitempty" enum:"online,batch" default:"online"`
 	Class    string `json:"class,omitempty" enum:"guaranteed,speculative" default:"guaranteed"`
+	ForJobs  string `json:"for_jobs,omitempty" enum:"none,mine,organization"`
 	Name     string `json:"name,omitempty" maxLength:"63"`
 	Queue    bool   `json:"queue,omitempty" doc:"Wait for a place when there is none, instead of being refused."`
 }
@@ -161,6 +164,10 @@ var bookingTags = tags{
 	"Allocation.RequestedAt": `doc:"First, if its holder was refused for want of room and said for how long it asked."`,
 	"AllocationCreate.WaitedSeconds": `doc:"For how long the holder has asked for it already, and was refused for want ` +
 		`of room. It is part of the allocation's wait, and of no decision: it moves nobody forward."`,
+	"Reservation.ForJobs": `doc:"Whose jobs claim it by themselves: no one's, those of who made it, or of all of its ` +
+		`organization."`,
+	"ReservationCreate.ForJobs": `doc:"Whose jobs claim it by themselves, once its GPUs are ready or its time has come. ` +
+		`Left out: mine, and organization of a speculative one. A job that names it claims it in any case."`,
 	"Allocation.ZeroWait": `doc:"Whether it waited at most 5 s; absent while it waits."`,
 	"Allocation.IdleSince": `doc:"Since when none of its GPUs has done anything, as the daemons of its nodes tell; ` +
 		`left out for the first ten minutes, and while they tell of one that it does something, or nothing at all. ` +

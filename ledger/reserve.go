@@ -27,6 +27,7 @@ type ReserveRequest struct {
 	Queue       bool // wait for a place when the pool is full
 	ReasonCode  string
 	Probability float64
+	ForJobs     reservation.ForJobs // empty: what is usual for what it is
 
 	ID     string             // derived, for what a schedule materialises
 	Origin reservation.Origin // empty: by the actor

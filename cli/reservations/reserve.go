@@ -24,6 +24,7 @@ type reserveOptions struct {
 	pool, model, name       string
 	at, every, zone, onFull string
 	class, dst, workload    string
+	forJobs                 string
 	notBefore, notAfter     string
 	skip                    []string
 	length                  flags.Span
@@ -50,7 +51,8 @@ const reserveText = `Which GPUs: --gpus with --pool, or with what the pool must 
 --min-node-memory. --nodes, --gpus-per-node and --spread arrange them on nodes; two of the three numbers give the third.
 When: --at and --for, in the time zone --tz; or --not-before, --not-after or both, with --for, for the first time with
 room. Without room the command fails and shows what would be accepted instead; --on-full queue joins the waitlist.
-At the start: forewarm reservations claim; in an observed pool, a job that the cluster starts then claims it. If nobody
+At the start: forewarm reservations claim, or forewarm run: a job of yours that fits claims it by itself, as much of it
+as it needs; --for-jobs says whose jobs do. In an observed pool, a job that the cluster starts then claims it. If nobody
 claims the reservation, it ends when the pool's warm hold is over.`
 
 // NewSingleReserveCommand is reserve without the flags that make it recur.
@@ -82,6 +84,8 @@ func newBaseReserveCommand(a *app.App, r *reserveOptions) *cobra.Command {
 	f.StringVar(&r.notAfter, "not-after", "", "instead of --at, alone or with --not-before: the latest end")
 	f.StringVar(&r.workload, "workload", "", "online or batch (default online)")
 	f.StringVar(&r.class, "class", "", "guaranteed or speculative (default guaranteed)")
+	f.StringVar(&r.forJobs, "for-jobs", "",
+		"whose jobs claim it by themselves: none, mine or organization (default mine)")
 	return c
 }
 
@@ -112,6 +116,10 @@ func runReserve(a *app.App, cmd *cobra.Command, r reserveOptions) error {
 	start, err := when.ParseMoment(r.at, a.Clock.Now(), zone)
 	if err != nil {
 		return when.BlameFlag(cmd, "at", err)
+	}
+	if r.every != "" && r.forJobs != "" {
+		return exit.UsageErrorf("forewarm reserve --help",
+			"--for-jobs cannot be used with --every: what a schedule reserves is for the jobs of the organization")
 	}
 	if r.every != "" {
 		if a.Flags.Wait {
@@ -164,7 +172,7 @@ func reserveWithin(a *app.App, cmd *cobra.Command, r reserveOptions, zone *time.
 // buildRequest is what the flags ask for, without its time.
 func (r reserveOptions) buildRequest() contract.ReservationCreate {
 	return contract.ReservationCreate{Pool: r.pool, Model: r.model, Needs: r.needs, GPUs: r.gpus, Layout: r.layout,
-		Class: r.class, Name: r.name, Workload: r.workload,
+		Class: r.class, Name: r.name, Workload: r.workload, ForJobs: r.forJobs,
 		Queue: r.onFull == "queue"}
 }
 

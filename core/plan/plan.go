@@ -28,6 +28,7 @@ type Snapshot struct {
 	Nodes        []node.Node
 	Reservations []reservation.Reservation
 	Allocations  []allocation.Allocation
+	Ahead        []Ahead // in the order in which it is served
 
 	// Slots is the calendar of what is placed in the pool. Compute puts it back as
 	// it was before it returns; nil has it built from the bookings.
@@ -123,5 +124,6 @@ func (c *computation) planPool() {
 	planAllocations(c)
 	planReservations(c)
 	c.retryWaitlist()
+	planAhead(c)
 	planNodes(c)
 }

@@ -19,6 +19,7 @@ const (
 	ReasonPaused      = "prewarm_paused"
 	ReasonDemand      = "on_demand"
 	ReasonPrewarm     = "pre_warm"
+	ReasonAhead       = "ahead_of_job"
 	ReasonMinimum     = "pool_minimum"
 	ReasonIdle        = "idle"
 	ReasonUnused      = "unused"

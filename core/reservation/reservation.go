@@ -103,7 +103,7 @@ type Reservation struct {
 	Workload       capacity.Workload // New makes it online when it is empty
 	Window         calendar.Interval
 	Shape          capacity.Shape
-	Slots          []int // its places in the pool; empty until booked
+	Slots          []int   // its places in the pool; empty until booked
 	ForJobs        ForJobs // whose jobs claim it by themselves; New fills it in when it is empty
 	JobID          string  // of the job that claimed it; empty: none did
 	ReasonCode     string

@@ -110,7 +110,8 @@ func jobsAreFound(w *world) {
 		})
 	}
 	for _, next := range [][]ledger.JobTurn{{{JobID: "job_1", Predicted: job.Predicted{P50: time.Minute}}}, nil} {
-		turns := ledger.JobTurns{PoolID: "pol_1", DecidedAt: day, Next: next} // the later replaces the earlier
+		turns := ledger.JobTurns{PoolID: "pol_1", DecidedAt: day, Next: next, // the later replaces the earlier
+			Ahead: []ledger.JobAhead{{JobID: "job_2", At: day, Until: day.Add(time.Hour), Slots: []int{1}, GPUs: []int{4}}}}
 		w.mustSave(ledger.Change{JobTurns: []ledger.JobTurns{turns}})
 		require.Equal(w, turns, readValue(w, func(r ledger.Reader) (ledger.JobTurns, error) { return r.JobTurns("pol_1") }))
 	}

@@ -1,6 +1,8 @@
 package sqlledger
 
 import (
+	"errors"
+
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -8,23 +10,27 @@ type turnsRow struct {
 	PoolID    string `gorm:"column:pool_id;primaryKey"`
 	DecidedAt int64  `gorm:"column:decided_at"`
 	Jobs      string `gorm:"column:jobs"`
+	Ahead     string `gorm:"column:ahead"`
 }
 
 func (turnsRow) TableName() string { return "job_turns" }
 
-const replaceTurns = "ON CONFLICT (pool_id) DO UPDATE SET decided_at = excluded.decided_at, jobs = excluded.jobs"
+const replaceTurns = "ON CONFLICT (pool_id) DO UPDATE SET decided_at = excluded.decided_at, jobs = excluded.jobs, " +
+	"ahead = excluded.ahead"
 
 func turnsToRow(t ledger.JobTurns) turnsRow {
-	return turnsRow{PoolID: t.PoolID, DecidedAt: toMicros(t.DecidedAt), Jobs: packValue(t.Next)}
+	return turnsRow{PoolID: t.PoolID, DecidedAt: toMicros(t.DecidedAt), Jobs: packValue(t.Next),
+		Ahead: packValue(t.Ahead)}
 }
 
 // toValue reads a row. What cannot be read follows from the queue, and is decided anew: that holds up nobody.
 func (r turnsRow) toValue() (ledger.JobTurns, error) {
-	next, err := unpackValue[[]ledger.JobTurn]("jobs", r.Jobs)
-	if err != nil {
+	next, err1 := unpackValue[[]ledger.JobTurn]("jobs", r.Jobs)
+	ahead, err2 := unpackValue[[]ledger.JobAhead]("ahead", r.Ahead)
+	if err := errors.Join(err1, err2); err != nil {
 		return ledger.JobTurns{PoolID: r.PoolID, Damaged: true}, nil
 	}
-	return ledger.JobTurns{PoolID: r.PoolID, DecidedAt: toTime(r.DecidedAt), Next: next}, nil
+	return ledger.JobTurns{PoolID: r.PoolID, DecidedAt: toTime(r.DecidedAt), Next: next, Ahead: ahead}, nil
 }
 
 func (r jobReader) JobTurns(poolID string) (ledger.JobTurns, error) {

@@ -199,6 +199,7 @@ type takeRequest struct {
 	name     string
 	own      []reservation.Reservation // may be claimed; with explicit, there is one, which is
 	explicit bool
+	part     []int // slots on which it takes what it needs of the explicit one, whose rest stays
 	workload capacity.Workload
 	waited   time.Duration      // before, for room
 	jobID    string             // that it is for; empty: none
@@ -275,6 +276,9 @@ func allReady(p *txn.PoolTx, slots []int) bool {
 // its GPUs on each; the others stay, or give way where they no longer fit.
 func claimOwn(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, req takeRequest, v txn.Verdict) (
 	[]string, error) {
+	if req.part != nil {
+		return claimPart(tx, p, a, req.own[0])
+	}
 	left := map[int]int{}
 	for i, slot := range a.Slots {
 		left[slot] = a.Shape.On(i)
@@ -293,6 +297,7 @@ func claimOwn(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, re
 			others = append(others, r)
 			continue
 		}
+		r.JobID = req.jobID
 		if _, err := tx.StepReservation(p, r, reservation.Claim, "claimed",
 			"claimed by "+allocationName(a)); err != nil {
 			return nil, err

@@ -62,6 +62,9 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 		defer p.SetReservation(nil, &r)
 	}
 	tiers := txn.TiersNow(p, req.own, req.explicit)
+	if req.part != nil {
+		tiers = calendar.Tiers{slotSetOf(p, req.part)}
+	}
 	if req.job != nil {
 		var err error
 		if tiers, err = tiersOfJob(p, *req.job, tiers); err != nil {
@@ -100,9 +103,10 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 	return d, window, nil
 }
 
-// bookedUntil is when the reservation ends that the request claims whole; zero if it claims none.
+// bookedUntil is when the reservation ends that the request claims whole; zero if it claims none. A part of one is
+// claimed for as long as the request says, or not at all.
 func (r takeRequest) bookedUntil() time.Time {
-	if !r.explicit {
+	if !r.explicit || r.part != nil {
 		return time.Time{}
 	}
 	return r.own[0].Window.End

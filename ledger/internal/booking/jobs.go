@@ -3,6 +3,7 @@ package booking
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
@@ -116,19 +117,23 @@ func everServed(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) error {
 	return txn.RefuseRequest(tx, p, h.org.ID, "job", d)
 }
 
-// ServeJob gives a job, which is the actor's, the GPUs of its attempt, or refuses as Allocate does;
-// that is not journaled, as it is asked again and again.
-func ServeJob(tx *txn.Tx, p *txn.PoolTx, j job.Job) (allocation.Allocation, error) {
+// ServeJob gives a job, which is the actor's, the GPUs of its attempt, those that it claims if it claims any, or
+// refuses as Allocate does; that is not journaled, as it is asked again and again.
+func ServeJob(tx *txn.Tx, p *txn.PoolTx, j job.Job, claims PartClaim) (allocation.Allocation, error) {
 	h, err := readHolding(tx)
 	if err != nil {
 		return allocation.Allocation{}, err
 	}
 	defer p.OpenRoom(j.ID)() // others left that for it
 	req := takeForJob(tx, p, h, j)
-	if j.Reservation != "" && j.Attempt == 1 {
-		if req, err = reservedTake(p, req, j); err != nil {
-			return allocation.Allocation{}, err
-		}
+	switch {
+	case j.Reservation != "" && j.Attempt == 1:
+		req, err = reservedTake(p, req, j)
+	case claims.Reservation != "":
+		req, err = partTake(tx, p, req, j, claims)
+	}
+	if err != nil {
+		return allocation.Allocation{}, err
 	}
 	a, err := takeGPUs(tx, p, h, req)
 	return a, txn.OnlyAsked(err)
@@ -142,7 +147,8 @@ func takeForJob(tx *txn.Tx, p *txn.PoolTx, h *holding, j job.Job) takeRequest {
 	}
 	req := takeRequest{shape: j.Shape, lease: LeaseOfJob(j), name: j.Name, jobID: j.ID, job: &j,
 		workload: cmp.Or(j.Workload, capacity.Batch),
-		own:      claimableNow(p, h.org.ID, tx.Now(), tx.Config.Policy)}
+		own: slices.DeleteFunc(claimableNow(p, h.org.ID, tx.Now(), tx.Config.Policy),
+			func(r reservation.Reservation) bool { return !r.Serves(submitterOf(j)) })}
 	if !since.IsZero() {
 		req.waited = max(tx.Now().Sub(since), 0)
 	}

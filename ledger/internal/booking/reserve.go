@@ -128,7 +128,7 @@ func newReservation(tx *txn.Tx, p *txn.PoolTx, org ledger.Organization, req ledg
 		ID: req.ID, OrganizationID: org.ID, PoolID: p.Pool.ID, Name: ledger.ClipText(req.Name, 80), Class: req.Class,
 		Origin: req.Origin,
 		MadeBy: req.MadeBy, Workload: req.Workload, Window: req.Window, Shape: shape, ReasonCode: req.ReasonCode,
-		Probability: req.Probability,
+		Probability: req.Probability, ForJobs: req.ForJobs,
 	}
 	if r.ID == "" {
 		r.ID = tx.IDs.New(ids.Reservation)

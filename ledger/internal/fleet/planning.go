@@ -54,12 +54,16 @@ func (l Fleet) Plan(ctx context.Context, g ledger.Guard, poolID string) (ledger.
 		if err != nil {
 			return err
 		}
+		ahead, err := workAhead(tx, poolID)
+		if err != nil {
+			return err
+		}
 		var next time.Time
 		s, done := borrowSnapshot()
 		defer done()
 		for range rounds {
 			fillSnapshot(s, p)
-			s.Paused, s.Pinned = paused.PausedUntil(), pinned
+			s.Paused, s.Pinned, s.Ahead = paused.PausedUntil(), pinned, ahead
 			if s.Idle, err = readIdle(tx, s); err != nil {
 				return err
 			}

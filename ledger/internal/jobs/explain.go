@@ -78,6 +78,9 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (
 		if e.Summary = summaryOf(j); err == nil {
 			err = tellUnheard(r, &e, j)
 		}
+		if err == nil {
+			err = tellClaimed(r, &e, j)
+		}
 		return err
 	})
 	if err != nil {
@@ -237,7 +240,7 @@ func tryJob(ctx context.Context, l Jobs, j job.Job) error {
 			return err
 		}
 		txn.PutJob(tx, next)
-		if _, err := booking.ServeJob(tx, p, next); err != nil {
+		if _, err := booking.ServeJob(tx, p, next, booking.PartClaim{}); err != nil {
 			return err
 		}
 		return errServed

@@ -118,7 +118,7 @@ func haveTurn(tx *txn.Tx, p *txn.PoolTx, by submitters, turn ledger.JobTurn, fre
 	}
 	j.Predicted = turn.Predicted
 	err = tx.RunVerb(actor, func(tx *txn.Tx) error {
-		if err := startJob(tx, p, j); err != nil {
+		if err := startJob(tx, p, j, booking.PartClaim{}); err != nil {
 			return err
 		}
 		return runsAtOnce(tx, p, j.ID)

@@ -36,6 +36,7 @@ type queue struct {
 	typical  time.Duration                   // of what is expected, the median; 0: of nobody anything is
 	ends     map[string]time.Time            // when those are predicted to have ended that may leave, by id
 	reserved []string                        // of those, by id, whose reservations have begun
+	named    map[string]bool                 // reservations in which jobs are to run that name them
 	later    []ledger.QueuedJob              // that may not yet
 	opens    time.Time                       // when the first of those may; zero: nobody knows
 	eligible []job.Job                       // whose wait begins now: what they waited for has come
@@ -74,7 +75,7 @@ func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 		return q, err
 	}
 	q.rules = l.Config.Scheduling.Now().Of(q.pool.Pool.Name)
-	q.holders = attemptsOf(live)
+	q.holders, q.named = attemptsOf(live), namedBy(live)
 	q.late, q.unheard = q.notStarted()
 	for _, j := range live {
 		if j.Ending.IsOverdue(q.now) {
@@ -210,7 +211,7 @@ func usages(of map[ledger.Account]fairshare.Usage) (tenants []scheduler.TenantUs
 }
 
 func (q queue) asWaiting(t terms, j job.Job) scheduler.Job {
-	out := scheduler.Job{ID: j.ID, Tenant: j.OrganizationID, User: j.UserID, Group: groupOf(j),
+	out := scheduler.Job{ID: j.ID, Tenant: j.OrganizationID, User: j.UserID, Key: j.SubmittedBy, Group: groupOf(j),
 		Class:   string(q.rules.Priorities.CountsAs(j.Priority)),
 		Request: t.requestOf(j), MaxRuntime: booking.LeaseOfJob(j),
 		Predicted: cmp.Or(q.expected[j.ID].ForTurn(), q.typical, j.MaxRuntime),
@@ -226,7 +227,9 @@ func placementSpot(slot, gpus int) placement.Spot {
 	return placement.Spot{Node: nameOfSlot(slot), GPUs: gpus}
 }
 
-func nameOfSlot(slot int) string { return "slot-" + strconv.Itoa(slot) }
+const slotPrefix = "slot-"
+
+func nameOfSlot(slot int) string { return slotPrefix + strconv.Itoa(slot) }
 
 func (q queue) nodes(t terms) []placement.Node {
 	all := make([]placement.Node, q.pool.Pool.MaxNodes)

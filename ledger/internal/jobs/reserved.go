@@ -54,7 +54,7 @@ func checkNotTaken(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 // startReserved starts the jobs whose reservations have begun. Nobody stands before them.
 func (l Jobs) startReserved(ctx context.Context, q queue) error {
 	by := newSubmitters(ctx, l)
-	_, err := (&turns{l: l, q: q, by: by}).startAll(ctx, q.reserved)
+	_, err := (&turns{l: l, q: q, by: by}).startAll(ctx, withoutClaims(q.reserved))
 	return err
 }
 

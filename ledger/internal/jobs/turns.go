@@ -23,10 +23,24 @@ type turns struct {
 	passed []start // that admission has refused, in order
 }
 
-// start is a job that is to start, and in whose name.
+// start is a job that is to start, in whose name, and what it claims.
 type start struct {
 	actor ledger.Actor
 	job.Job
+	claims booking.PartClaim
+}
+
+// chosen is a job that is to start, by its id, and what it claims.
+type chosen struct {
+	id     string
+	claims booking.PartClaim
+}
+
+func withoutClaims(ids []string) (all []chosen) {
+	for _, id := range ids {
+		all = append(all, chosen{id: id})
+	}
+	return all
 }
 
 // startInOrder starts what the scheduler wants started, and asks it again without those that
@@ -37,13 +51,14 @@ func (l Jobs) startInOrder(ctx context.Context, q queue) (
 	if err != nil {
 		return decided, nil, fmt.Errorf("preparing the scheduler: %w", err)
 	}
+	s.Reserve(q.claimable()...)
 	t := &turns{l: l, q: q, by: newSubmitters(ctx, l)}
 	for range mostRounds {
 		decided = s.Cycle(q.now)
 		q.noteRuntimes(decided.Starts)
-		starts := make([]string, 0, len(decided.Starts))
+		starts := make([]chosen, 0, len(decided.Starts))
 		for _, start := range decided.Starts {
-			starts = append(starts, start.Job)
+			starts = append(starts, chosen{start.Job, claimOf(start)})
 		}
 		refused, err := t.startAll(ctx, starts)
 		if err != nil {
@@ -55,10 +70,7 @@ func (l Jobs) startInOrder(ctx context.Context, q queue) (
 		if len(refused) == 0 {
 			return decided, nil, nil
 		}
-		for _, one := range refused {
-			s.Requeue(one.ID, q.now, q.now.Add(time.Hour))
-		}
-		q.leaveOut(s, refused)
+		q.putBack(s, refused)
 	}
 	return decided, nil, nil
 }
@@ -77,6 +89,19 @@ func kindOf(j job.Job) kind {
 	nodes := [][]string{j.Where.Constraints, j.Where.Tolerates, j.Where.Excludes, j.Where.Pools, j.Avoids, j.Where.Apart}
 	return kind{likes: likes{j.OrganizationID, j.UserID, j.Shape}, by: j.SubmittedBy, runtime: j.MaxRuntime,
 		grace: j.Grace, workload: j.Workload, priority: j.Priority, nodes: fmt.Sprintf("%q", nodes)}
+}
+
+// putBack has jobs wait again that admission has refused: those that were to claim something for their turn, and the
+// others no more in this run.
+func (q queue) putBack(s *scheduler.Scheduler, refused []start) {
+	var passed []start
+	for _, one := range refused {
+		if !s.Unclaim(one.ID, q.now) {
+			s.Requeue(one.ID, q.now, q.now.Add(time.Hour))
+			passed = append(passed, one)
+		}
+	}
+	q.leaveOut(s, passed)
 }
 
 // leaveOut takes those out of a scheduler that admission would refuse as it has refused others: of a thousand jobs that
@@ -102,11 +127,11 @@ func (q queue) leaveOut(s *scheduler.Scheduler, refused []start) {
 const startsAtOnce = 32
 
 // startAll starts the jobs that a cycle chose, and returns those that admission refused.
-func (t *turns) startAll(ctx context.Context, starts []string) (refused []start, err error) {
+func (t *turns) startAll(ctx context.Context, starts []chosen) (refused []start, err error) {
 	for some := range slices.Chunk(starts, startsAtOnce) {
 		var all []start
-		for _, id := range some {
-			j := t.q.jobs[id]
+		for _, is := range some {
+			j := t.q.jobs[is.id]
 			switch actor, err := t.by.of(j); {
 			case errors.Is(err, errKeyOver):
 				end := job.End{Code: job.KeyRevoked, Reason: errKeyOver.Error()}
@@ -116,7 +141,7 @@ func (t *turns) startAll(ctx context.Context, starts []string) (refused []start,
 			case err != nil:
 				return nil, err
 			default:
-				all = append(all, start{actor, j})
+				all = append(all, start{actor, j, is.claims})
 			}
 		}
 		not, err := t.startTogether(ctx, all)
@@ -149,7 +174,12 @@ func (t *turns) startTogether(ctx context.Context, all []start) (refused []start
 		refused, err = startEach(tx, p, all, false)
 		return err
 	})
-	t.passed = append(passed, refused...)
+	t.passed = passed
+	for _, one := range refused {
+		if one.claims.Reservation == "" { // others still have their turn
+			t.passed = append(t.passed, one)
+		}
+	}
 	return refused, err
 }
 
@@ -169,7 +199,7 @@ func startEach(tx *txn.Tx, p *txn.PoolTx, all []start, likeOnce bool) (refused [
 			refused = append(refused, s)
 			continue
 		}
-		err := tx.RunVerb(s.actor, func(tx *txn.Tx) error { return startJob(tx, p, s.Job) })
+		err := tx.RunVerb(s.actor, func(tx *txn.Tx) error { return startJob(tx, p, s.Job, s.claims) })
 		if isRefusal(err) {
 			refused, asked[like] = append(refused, s), true
 		} else if err != nil {
@@ -183,5 +213,5 @@ func startEach(tx *txn.Tx, p *txn.PoolTx, all []start, likeOnce bool) (refused [
 func isRefusal(err error) bool {
 	refused, isRefused := errors.AsType[*ledger.RefusedError](err)
 	return isRefused && refused != nil || errors.Is(err, ledger.ErrRecovering) ||
-		errors.Is(err, booking.ErrReservationOver) // which the next look finds
+		errors.Is(err, booking.ErrReservationOver) || errors.Is(err, booking.ErrNotClaimable) // which the next look finds
 }

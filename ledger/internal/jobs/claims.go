@@ -1,0 +1,93 @@
+package jobs
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/placement"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/core/scheduler"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/internal/booking"
+)
+
+// claimable is what jobs may claim by themselves now, but for what a job names, which is that job's.
+func (q queue) claimable() (all []scheduler.Reserved) {
+	for _, r := range q.pool.Reservations {
+		if !booking.IsClaimable(r, q.now) || q.named[r.ID] || q.isOutside(r) || r.ForJobs == reservation.NoJobs {
+			continue
+		}
+		is := scheduler.Reserved{ID: r.ID, Tenant: r.OrganizationID, User: r.UserID, Key: r.MadeBy,
+			Anyone: r.ForJobs == reservation.OrganizationJobs, Until: r.Window.End}
+		for i, slot := range r.Slots {
+			is.Spots = append(is.Spots, placementSpot(slot, r.Shape.On(i)))
+		}
+		all = append(all, is)
+	}
+	return all
+}
+
+// isOutside reports whether a reservation lies on slots that the pool no longer has.
+func (q queue) isOutside(r reservation.Reservation) bool {
+	return slices.ContainsFunc(r.Slots, func(slot int) bool { return slot >= q.pool.Pool.MaxNodes })
+}
+
+// namedBy are the reservations that jobs name in which they are to run.
+func namedBy(live []job.Job) map[string]bool {
+	named := map[string]bool{}
+	for _, j := range live {
+		if inReservation(j) {
+			named[j.Reservation] = true
+		}
+	}
+	return named
+}
+
+// claimOf is what a start claims, as the ledger has it.
+func claimOf(s scheduler.Start) booking.PartClaim {
+	if s.Claims == "" {
+		return booking.PartClaim{}
+	}
+	return booking.PartClaim{Reservation: s.Claims, Slots: slotsOf(s.Spots)}
+}
+
+func slotsOf(spots placement.Placement) []int {
+	slots := make([]int, len(spots))
+	for i, spot := range spots {
+		slots[i], _ = strconv.Atoi(strings.TrimPrefix(spot.Node, slotPrefix)) // nameOfSlot made it
+	}
+	return slots
+}
+
+// tellClaimed says of a job that has its GPUs by which reservations it has them.
+func tellClaimed(r ledger.Reader, e *ledger.Explanation, j job.Job) error {
+	if !j.HasGPUs() {
+		return nil
+	}
+	all := ledger.Scope{All: true} // the job's are its organization's
+	a, err := r.Allocation(all, j.AllocationID)
+	if err != nil || len(a.Reservations) == 0 {
+		return err
+	}
+	names := make([]string, 0, len(a.Reservations))
+	for _, id := range a.Reservations {
+		is, err := r.Reservation(all, id)
+		if err != nil {
+			return fmt.Errorf("reading what job %s claimed: %w", j.ID, err)
+		}
+		if is.Name != "" {
+			id += " (" + is.Name + ")"
+		}
+		names = append(names, id)
+	}
+	text := "It claimed reservation "
+	if !a.ActiveAt.IsZero() && a.ActiveAt.Sub(a.RequestedAt) <= allocation.ZeroWait {
+		text = "It started at once, as it claimed reservation "
+	}
+	e.Summary = strings.TrimSpace(e.Summary + " " + text + strings.Join(names, " and ") + ".")
+	return nil
+}

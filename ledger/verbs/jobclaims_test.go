@@ -1,0 +1,144 @@
+package verbs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// reserveFor is an hour's reservation for certain jobs, on so many GPUs.
+func (w *world) reserveFor(who ledger.Actor, from time.Duration, gpus int, jobs reservation.ForJobs) (
+	r reservation.Reservation) {
+	w.Helper()
+	start := w.clock.Now().Add(from)
+	r, err := w.ledger.Reserve(w.Context(), who, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, ForJobs: jobs,
+		Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}})
+	require.NoError(w, err)
+	return r
+}
+
+// newColleague is somebody of the same organization, with a key of their own.
+func (w *world) newColleague(of ledger.Actor, name string) ledger.Actor {
+	w.Helper()
+	made, err := w.ledger.CreateKey(w.Context(), operator, ledger.Key{ID: "key_" + name, Name: name,
+		OrganizationID: of.OrganizationID, Kind: ledger.PersonKey, Role: ledger.Member, Hash: []byte{2}})
+	require.NoError(w, err)
+	of.KeyID = made.ID
+	return of
+}
+
+func short(minutes int) func(*ledger.JobCommand) {
+	return func(c *ledger.JobCommand) { c.Job.MaxRuntime = time.Duration(minutes) * time.Minute }
+}
+
+// A job claims by itself what its submitter has reserved, before all that wait, and as much as it needs: the rest stays
+// reserved, for the next ones.
+func TestAJobClaimsWhatIsReserved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+	r := w.reserveHour(ann, time.Hour, 8)
+	require.Equal(t, reservation.OwnJobs, r.ForJobs)
+	for range 3 { // the others' jobs have the rest of the pool
+		w.submit(bob, jobOf(8, func(c *ledger.JobCommand) { c.Job.MaxRuntime, c.Job.Priority = 20*time.Hour, job.High }))
+	}
+	w.pass(time.Hour)
+	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
+	first, second := w.submit(ann, jobOf(2, short(30))), w.submit(ann, jobOf(6, short(30)))
+	w.doDueWork()
+	require.Equal(t, []job.State{job.Scheduled, job.Scheduled}, w.states([]job.Job{first, second}))
+	var claimed []reservation.Reservation
+	gpus := 0
+	for _, j := range []job.Job{first, second} {
+		a := w.readAllocation(w.readJob(j.ID).AllocationID)
+		require.Len(t, a.Reservations, 1)
+		part := w.readReservation(a.Reservations[0])
+		require.Equal(t, reservation.Claimed, part.State())
+		require.Equal(t, j.ID, part.JobID, "it says which job claimed it")
+		require.Equal(t, j.Shape, part.Shape)
+		require.Equal(t, a.RequestedAt, a.ActiveAt, "with zero wait")
+		claimed = append(claimed, part)
+		gpus += part.Shape.GPUs()
+	}
+	require.Equal(t, r.Shape.GPUs(), gpus)
+	e, err := w.ledger.ExplainJob(t.Context(), ann, first.ID)
+	require.NoError(t, err)
+	require.Contains(t, e.Summary, claimed[0].ID, "it says by what it started")
+}
+
+// Whose jobs claim what: another person's of the organization only what is for all of it, another organization's
+// nothing, and nobody's what is for none, or for the job that names it.
+func TestWhoClaimsAReservation(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		jobs              reservation.ForJobs
+		own, mate, others bool
+	}{
+		"by default":           {"", true, false, false},
+		"mine":                 {reservation.OwnJobs, true, false, false},
+		"none":                 {reservation.NoJobs, false, false, false},
+		"of all of them alike": {reservation.OrganizationJobs, true, true, false},
+	} {
+		w := newWorld(t)
+		ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+		mate := w.newColleague(ann, "ann2")
+		for who, claims := range map[*ledger.Actor]bool{&ann: tc.own, &mate: tc.mate, &bob: tc.others} {
+			r := w.reserveFor(ann, 0, 8, tc.jobs)
+			w.pass(10 * time.Minute)
+			j := w.submit(*who, jobOf(8, short(30)))
+			w.doDueWork()
+			require.Equal(t, claims, w.readReservation(r.ID).JobID == j.ID, "%s, by %s", name, who.KeyID)
+			_, err := w.ledger.CancelJob(t.Context(), *who, j.ID)
+			require.NoError(t, err)
+			w.pass(time.Hour)
+		}
+	}
+}
+
+// A job that names a reservation has it, whoever else would claim it.
+func TestWhatAJobNamesNobodyElseClaims(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	r := w.reserveHour(ann, time.Hour, 8)
+	named := w.submit(ann, jobIn(r))
+	w.pass(time.Hour - time.Second)
+	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
+	w.submit(ann, jobOf(8, short(10)))
+	w.doDueWork()
+	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
+	w.pass(2 * time.Second)
+	require.Equal(t, named.ID, w.readReservation(r.ID).JobID)
+}
+
+// A job that may run longer than its reservation lasts claims it if nobody has reserved the GPUs after it. It is never
+// ended early for having claimed.
+func TestAClaimLastsAsLongAsItsJob(t *testing.T) {
+	t.Parallel()
+	for name, taken := range map[string]bool{"free after it": false, "reserved after it": true} {
+		w := newWorld(t)
+		ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+		r := w.reserveHour(ann, time.Hour, 8)
+		if taken {
+			w.reserveHour(bob, 2*time.Hour+time.Minute, 8)
+		}
+		w.pass(time.Hour)
+		j := w.submit(ann, jobOf(8, short(120)))
+		w.doDueWork()
+		is := w.readReservation(r.ID)
+		if taken {
+			require.Equal(t, reservation.Ready, is.State(), name)
+			require.Equal(t, job.Pending, w.readJob(j.ID).State(), name)
+			continue
+		}
+		require.Equal(t, j.ID, is.JobID, name)
+		a := w.readAllocation(w.readJob(j.ID).AllocationID)
+		require.GreaterOrEqual(t, a.LeaseUntil.Sub(a.ActiveAt), 2*time.Hour, name)
+	}
+}
