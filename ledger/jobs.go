@@ -272,12 +272,21 @@ func (e *QueueFullError) Error() string {
 	return fmt.Sprintf("pool %s has as many jobs waiting or running as it takes: %d", e.Pool, e.Most)
 }
 
+// WaitText is why it waits, in words, and what is made ready for it meanwhile.
+func (q QueuedJob) WaitText() string {
+	if q.Ahead == "" {
+		return q.Detail
+	}
+	return q.Detail + "; " + q.Ahead
+}
+
 // QueuedJob is a job that waits.
 type QueuedJob struct {
 	job.Job
 	Position int    // from 1; 0: it may not start yet, whatever is free
 	Code     string // why it waits
 	Detail   string
+	Ahead    string // which nodes are made ready for it, in words; empty: none yet
 	// Start is when it is predicted to start; nil: that cannot be said, and Unpredicted has why.
 	Start       *PredictedTime
 	Unpredicted string

@@ -177,7 +177,7 @@ func (c *Cluster) refresh(n *node) {
 	l := listing{usable: !n.Drained && n.HotUntil.IsZero(), promised: len(n.promises) > 0}
 	if l.usable {
 		l.free = n.free()
-		if n.Celsius >= c.policy.WarmFrom {
+		if n.Celsius >= c.policy.WarmFrom || n.Cold {
 			l.warm = 1
 		}
 	}

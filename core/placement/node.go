@@ -22,6 +22,7 @@ type Condition struct {
 	Drained  bool      // takes no new work
 	Celsius  int       // of its hottest GPU; 0: not known
 	HotUntil time.Time // takes no new work until then, after it was too hot
+	Cold     bool      // it has to be booted first, and comes after the others
 }
 
 // Node is one machine.

@@ -78,7 +78,7 @@ func listJobs(ctx context.Context, a *API, in *struct {
 // tellWhy is a job with why it waits, if it does.
 func tellWhy(out contract.Job, why map[string]ledger.QueuedJob) contract.Job {
 	if q, waits := why[out.ID]; waits {
-		out.Position, out.Reason, out.Detail = q.Position, q.Code, q.Detail
+		out.Position, out.Reason, out.Detail = q.Position, q.Code, q.WaitText()
 		out.PredictedStart, out.Unpredicted = encodeJobForecast(q.Start), q.Unpredicted
 	}
 	return out

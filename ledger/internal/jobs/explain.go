@@ -161,7 +161,7 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 	before []ledger.QueuedJob) (ledger.Explanation, error) {
 	switch q.Code {
 	case ledger.WaitsForJob:
-		e.Summary = "It waits for another job: " + q.Detail + "."
+		e.Summary = "It waits for another job: " + q.WaitText() + "."
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary})
 		return e, nil
 	case ledger.WaitsForArray:
@@ -180,7 +180,7 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary, Fix: fixSilence})
 		return e, nil
 	case ledger.WaitsForTime:
-		e.Summary = "It does not start before its time: " + q.Detail + "."
+		e.Summary = "It does not start before its time: " + q.WaitText() + "."
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary,
 			ClearsAt: &ledger.Band{P10: j.NotBefore, P50: j.NotBefore, P90: j.NotBefore}})
 		return e, nil

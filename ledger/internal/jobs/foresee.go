@@ -37,10 +37,15 @@ type foresight struct {
 	early   []job.Job                      // of those, that wait for a time
 }
 
+func newForesight(q queue) foresight {
+	q.coldLast = true // as admission has it
+	return foresight{queue: q, leases: q.pool.Pool.Leases.Distribution(), lengths: map[string]runtimes.Prediction{},
+		unsure: map[string]bool{}}
+}
+
 // foresee tells of jobs that wait, in their order, when they are predicted to start, or why that cannot be said.
 func (q queue) foresee(r ledger.Reader, all []ledger.QueuedJob) error {
-	f := foresight{queue: q, leases: q.pool.Pool.Leases.Distribution(), lengths: map[string]runtimes.Prediction{},
-		unsure: map[string]bool{}}
+	f := newForesight(q)
 	if err := f.read(r, all); err != nil {
 		return err
 	}
@@ -208,15 +213,18 @@ func (f *foresight) beginAt(i int) func(string, placement.Placement, time.Time) 
 		}
 	}
 	boot := f.pool.Pool.Boot.Quantile(chances[i])
-	limits := map[string]time.Duration{}
-	for _, j := range f.early {
-		limits[j.ID] = j.MaxRuntime
+	limits, ahead := map[string]time.Duration{}, map[string]time.Time{}
+	for _, j := range f.early { // nodes are booted ahead of their time
+		limits[j.ID], ahead[j.ID] = j.MaxRuntime, f.now.Add(boot)
 	}
 	return func(id string, spots placement.Placement, at time.Time) (begins, ends time.Time) {
 		begins = at
 		for _, s := range spots {
 			if !warm[s.Node] {
-				warm[s.Node], begins = true, at.Add(boot)
+				warm[s.Node] = true
+				if begins = at.Add(boot); !ahead[id].IsZero() {
+					begins = latest(at, ahead[id])
+				}
 			}
 		}
 		length := quantile(f.lengths[id], i)
@@ -225,6 +233,13 @@ func (f *foresight) beginAt(i int) func(string, placement.Placement, time.Time) 
 		}
 		return begins, begins.Add(length)
 	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // tell says when a job is predicted to start, or why that cannot be said.

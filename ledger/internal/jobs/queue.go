@@ -41,11 +41,13 @@ type queue struct {
 	opens    time.Time                       // when the first of those may; zero: nobody knows
 	eligible []job.Job                       // whose wait begins now: what they waited for has come
 	hopeless []failure
-	late     []job.Job       // that have their GPUs, and that no daemon has started in time
-	unheard  []job.Job       // that have their GPUs where a daemon is silent that was never told of them
-	turns    ledger.JobTurns // whose it was next, when that was decided last
-	overdue  []job.Job       // that were told to end, and should have by now
-	foretell time.Time       // when the starts of jobs are to be predicted that came since; zero: of none
+	late     []job.Job               // that have their GPUs, and that no daemon has started in time
+	unheard  []job.Job               // that have their GPUs where a daemon is silent that was never told of them
+	turns    ledger.JobTurns         // whose it was next, when that was decided last
+	others   map[string]job.Progress // of the jobs that any depends on
+	coldLast bool                    // slots without a node come after those that have one
+	overdue  []job.Job               // that were told to end, and should have by now
+	foretell time.Time               // when the starts of jobs are to be predicted that came since; zero: of none
 }
 
 // isEmpty reports whether nobody waits, for anything.
@@ -87,6 +89,7 @@ func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 	if err != nil {
 		return q, err
 	}
+	q.others = others
 	for _, j := range all {
 		q.add(j, others)
 	}
@@ -237,13 +240,13 @@ func (q queue) nodes(t terms) []placement.Node {
 	labels, taints := t.labelsOf(p, node.Node{}), t.taintsOf(p, node.Node{})
 	for slot := range all {
 		all[slot] = placement.Node{ID: nameOfSlot(slot), Kind: placement.Kind{GPUs: p.PerNode}}
-		all[slot].Labels, all[slot].Taints = labels, taints
+		all[slot].Labels, all[slot].Taints, all[slot].Cold = labels, taints, q.coldLast
 	}
 	for _, n := range q.pool.Nodes {
 		if n.Slot < len(all) && !node.Machine.Terminal(n.State()) {
 			all[n.Slot].Drained = isClosed(n) || q.isSilent(n)
 			all[n.Slot].Labels, all[n.Slot].Taints = t.labelsOf(p, n), t.taintsOf(p, n)
-			all[n.Slot].Celsius = n.Heat.Celsius
+			all[n.Slot].Celsius, all[n.Slot].Cold = n.Heat.Celsius, false
 			if n.Heat.IsHot(q.now) {
 				all[n.Slot].HotUntil = n.Heat.HotUntil
 			}

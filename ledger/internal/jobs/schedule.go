@@ -61,22 +61,29 @@ func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 	if err := foretellStarts(ctx, l, &q); err != nil {
 		return err
 	}
-	return keepDecided(ctx, l, q, turns)
+	ahead, err := l.lookAhead(ctx, q)
+	if err != nil {
+		return err
+	}
+	return keepDecided(ctx, l, q, turns, ahead)
 }
 
-// keepDecided keeps whose turn is next, and when to look again.
-func keepDecided(ctx context.Context, l Jobs, q queue, turns []ledger.JobTurn) error {
-	if len(turns)+len(q.turns.Next) > 0 || q.turns.Damaged {
-		keep := ledger.JobTurns{PoolID: q.pool.Pool.ID, DecidedAt: q.now, Next: turns}
+// keepDecided keeps whose turn is next, for whom nodes are to be ready, and when to look again.
+func keepDecided(ctx context.Context, l Jobs, q queue, turns []ledger.JobTurn, ahead aheadOf) error {
+	moved := !sameAhead(ahead.jobs, q.turns.Ahead)
+	if len(turns)+len(q.turns.Next) > 0 || moved || q.turns.Damaged {
+		keep := ledger.JobTurns{PoolID: q.pool.Pool.ID, DecidedAt: q.now, Next: turns, Ahead: ahead.jobs}
 		err := l.inPoolOf(ctx, ledger.SystemActor("scheduler"), keep.PoolID, func(tx *txn.Tx, _ *txn.PoolTx) error {
-			putTurns(tx, keep)
+			if putTurns(tx, keep); moved {
+				tx.WakePlan(keep.PoolID)
+			}
 			return nil
 		})
 		if err != nil {
 			return fmt.Errorf("keeping whose turn it is in pool %s: %w", keep.PoolID, err)
 		}
 	}
-	next := q.nextLook()
+	next := earliestOf(q.now, q.nextLook(), ahead.look)
 	if next.IsZero() {
 		return nil
 	}
@@ -129,9 +136,13 @@ func (q queue) nextLook() time.Time {
 	if len(q.lacking())+len(q.displaced()) > 0 { // another pool may have nodes for them by then
 		all = append(all, q.now.Add(lookAgain))
 	}
-	var next time.Time
+	return earliestOf(q.now, all...)
+}
+
+// earliestOf is the first of some instants that is still to come; zero: none is.
+func earliestOf(now time.Time, all ...time.Time) (next time.Time) {
 	for _, at := range all {
-		if at.After(q.now) && (next.IsZero() || at.Before(next)) {
+		if at.After(now) && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
@@ -314,5 +325,6 @@ func (l Jobs) makeQueue(r ledger.Reader, poolID string) ([]ledger.QueuedJob, err
 			Turn: describeTurn(q, s, q.jobs[id])})
 	}
 	all := slices.Concat(out, q.overLimit(mayNot), q.later)
+	q.noteNodesAhead(all[len(all)-len(q.later):])
 	return all, q.foresee(r, all)
 }
