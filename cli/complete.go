@@ -89,7 +89,7 @@ var placeholders = map[string]nameLister{
 var choices = map[string][]string{
 	"output": output.Formats, "class": {"guaranteed", "speculative"}, "workload": {"online", "batch"},
 	"for-jobs": {"none", "mine", "organization"},
-	"on-full": {"fail", "queue"}, "priority": {"low", "normal", "high"},
+	"on-full":  {"fail", "queue"}, "priority": {"low", "normal", "high"},
 	"dst": {"shift", "skip"}, "every": {"weekday", "weekend", "daily", "weekly", "monthly"},
 	"kind": {contract.KindPerson, contract.KindAgent},
 	"role": {"viewer", "member", "admin", "operator"}, "period": {"day", "month"},

@@ -18,9 +18,9 @@ type Ahead struct {
 // lingers is how long after it was to begin nodes are kept for such work: it is given them a moment after that.
 const lingers = time.Minute
 
-// planAhead asks for the nodes that work ahead will need, as their lead time comes, and keeps those that are there. They
-// count against the cap on nodes that nobody waits for; what is promised is served before, and where it leaves no room
-// nothing is asked for.
+// planAhead asks for the nodes that work ahead will need, as their lead time comes, and keeps those that are there.
+// They count against the cap on nodes that nobody waits for; what is promised is served before, and where it leaves no
+// room nothing is asked for.
 func planAhead(c *computation) {
 	for _, w := range c.Ahead {
 		if c.Pool.Observed || c.hasCome(w.Runs.Start.Add(lingers)) || !c.hasCome(w.Runs.Start.Add(-c.lead)) ||

@@ -51,16 +51,27 @@ func TestJobsClaimWhatIsReserved(t *testing.T) {
 		jobs     []scheduler.Job
 		want     map[string]string // by job; jobs that are not in it do not start
 	}{
-		"the submitter's own":       {[]scheduler.Reserved{reserved("r", "n0", 4, 2)}, []scheduler.Job{want("j", 4, 1, mine)}, map[string]string{"j": "r"}},
-		"not a colleague's":         {[]scheduler.Reserved{reserved("r", "n0", 4, 2)}, []scheduler.Job{want("j", 4, 1, other)}, map[string]string{"j": ""}},
-		"a colleague's for all":     {[]scheduler.Reserved{reserved("r", "n0", 4, 2, anyone)}, []scheduler.Job{want("j", 4, 1, other)}, map[string]string{"j": "r"}},
-		"not another tenant's":      {[]scheduler.Reserved{reserved("r", "n0", 4, 2, anyone)}, []scheduler.Job{want("j", 4, 1, mine, of("b"))}, map[string]string{"j": ""}},
-		"its own before others'":    {[]scheduler.Reserved{reserved("p", "n0", 4, 2, anyone, madeBy("v")), reserved("r", "n1", 4, 2)}, []scheduler.Job{want("j", 4, 1, mine)}, map[string]string{"j": "r"}},
-		"what lasts long enough":    {[]scheduler.Reserved{reserved("p", "n0", 4, 1), reserved("r", "n1", 4, 3)}, []scheduler.Job{want("j", 4, 2, mine)}, map[string]string{"j": "r"}},
-		"what leaves least":         {[]scheduler.Reserved{reserved("p", "n0", 4, 2), reserved("r", "n1", 2, 2)}, []scheduler.Job{want("j", 2, 1, mine)}, map[string]string{"j": "r"}},
-		"what ends first":           {[]scheduler.Reserved{reserved("p", "n0", 4, 3), reserved("r", "n1", 4, 2)}, []scheduler.Job{want("j", 4, 1, mine)}, map[string]string{"j": "r"}},
-		"not one that is too small": {[]scheduler.Reserved{reserved("r", "n0", 2, 2)}, []scheduler.Job{want("j", 4, 1, mine)}, map[string]string{"j": ""}},
-		"not one that is over":      {[]scheduler.Reserved{reserved("r", "n0", 4, 0)}, []scheduler.Job{want("j", 4, 1, mine)}, map[string]string{"j": ""}},
+		"the submitter's own": {[]scheduler.Reserved{reserved("r", "n0", 4, 2)},
+			[]scheduler.Job{want("j", 4, 1, mine)}, map[string]string{"j": "r"}},
+		"not a colleague's": {[]scheduler.Reserved{reserved("r", "n0", 4, 2)},
+			[]scheduler.Job{want("j", 4, 1, other)}, map[string]string{"j": ""}},
+		"a colleague's for all": {[]scheduler.Reserved{reserved("r", "n0", 4, 2, anyone)},
+			[]scheduler.Job{want("j", 4, 1, other)}, map[string]string{"j": "r"}},
+		"not another tenant's": {[]scheduler.Reserved{reserved("r", "n0", 4, 2, anyone)},
+			[]scheduler.Job{want("j", 4, 1, mine, of("b"))}, map[string]string{"j": ""}},
+		"its own before others'": {
+			[]scheduler.Reserved{reserved("p", "n0", 4, 2, anyone, madeBy("v")), reserved("r", "n1", 4, 2)},
+			[]scheduler.Job{want("j", 4, 1, mine)}, map[string]string{"j": "r"}},
+		"what lasts long enough": {[]scheduler.Reserved{reserved("p", "n0", 4, 1), reserved("r", "n1", 4, 3)},
+			[]scheduler.Job{want("j", 4, 2, mine)}, map[string]string{"j": "r"}},
+		"what leaves least": {[]scheduler.Reserved{reserved("p", "n0", 4, 2), reserved("r", "n1", 2, 2)},
+			[]scheduler.Job{want("j", 2, 1, mine)}, map[string]string{"j": "r"}},
+		"what ends first": {[]scheduler.Reserved{reserved("p", "n0", 4, 3), reserved("r", "n1", 4, 2)},
+			[]scheduler.Job{want("j", 4, 1, mine)}, map[string]string{"j": "r"}},
+		"not one that is too small": {[]scheduler.Reserved{reserved("r", "n0", 2, 2)},
+			[]scheduler.Job{want("j", 4, 1, mine)}, map[string]string{"j": ""}},
+		"not one that is over": {[]scheduler.Reserved{reserved("r", "n0", 4, 0)},
+			[]scheduler.Job{want("j", 4, 1, mine)}, map[string]string{"j": ""}},
 		"one by several": {[]scheduler.Reserved{reserved("r", "n0", 4, 2)},
 			[]scheduler.Job{want("i", 2, 1, mine), want("j", 2, 1, mine), want("k", 2, 1, mine)},
 			map[string]string{"i": "r", "j": "r", "k": ""}},
@@ -70,7 +81,8 @@ func TestJobsClaimWhatIsReserved(t *testing.T) {
 			[]scheduler.Job{want("j", 4, 1, mine, on(2, 4))}, map[string]string{"j": ""}},
 		"before those whose turn it would be": {
 			[]scheduler.Reserved{reserved("r", "n0", 4, 2, beside(placement.Spot{Node: "n1", GPUs: 4}))},
-			[]scheduler.Job{want("j", 4, 1, mine, on(2, 4)), want("h", 4, 1, of("b"), class("high"))}, map[string]string{"j": "r"}},
+			[]scheduler.Job{want("j", 4, 1, mine, on(2, 4)), want("h", 4, 1, of("b"), class("high"))},
+			map[string]string{"j": "r"}},
 		"no more than its array may": {[]scheduler.Reserved{reserved("r", "n0", 4, 2)}, []scheduler.Job{
 			want("i", 2, 1, mine, grouped), want("j", 2, 1, mine, grouped)}, map[string]string{"i": "r"}},
 	} {

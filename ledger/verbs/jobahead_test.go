@@ -75,8 +75,8 @@ func TestNothingIsBootedAheadInVain(t *testing.T) {
 	require.Equal(t, j.ID, w.readReservation(r.ID).JobID)
 }
 
-// A job that waits for another one finds the nodes ready that it needs beside those that the other one leaves, when that
-// is predicted to end; none is booted for one that has all it needs by then.
+// A job that waits for another one finds the nodes ready that it needs beside those that the other one leaves, when
+// that is predicted to end; none is booted for one that has all it needs by then.
 func TestNodesAreBootedAheadOfAJobThatWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -185,7 +185,8 @@ func (s submitters) of(j job.Job) (ledger.Actor, error) {
 	return actor, err
 }
 
-// startJob gives a job its GPUs, what it claims if it claims any, in the name of whoever submitted it. One that another run has started is left alone.
+// startJob gives a job its GPUs, what it claims if it claims any, in the name of whoever submitted it. One that another
+// run has started is left alone.
 func startJob(tx *txn.Tx, p *txn.PoolTx, j job.Job, claims booking.PartClaim) error {
 	is, err := txn.FindJob(tx, j.ID)
 	if err != nil || is.State() != job.Pending || is.NotBefore.After(tx.Now()) || is.PoolID != p.Pool.ID {

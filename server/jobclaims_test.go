@@ -1,0 +1,45 @@
+package server_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// reserveNow reserves GPUs of the fleet's pool for an hour from now on, and has them claimable.
+func (f *jobFleet) reserveNow(key, body string) contract.Reservation {
+	f.t.Helper()
+	start := f.clock.Now().UTC()
+	got := ask[contract.Reservation](f.world, key, http.MethodPost, "/v1/reservations", `{"pool":"`+f.pool+`","gpus":1,`+
+		`"start":"`+start.Format(time.RFC3339Nano)+`","end":"`+start.Add(time.Hour).Format(time.RFC3339Nano)+`"`+body+`}`,
+		"Idempotency-Key", "reserve"+body)
+	return got
+}
+
+// A job claims over the wire what its submitter has reserved, and both say so. One for no jobs is claimed by none.
+func TestAJobClaimsOverTheWire(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	mine := f.reserveNow("root", `,"name":"mine"`)
+	require.Equal(t, "mine", mine.ForJobs)
+	none := f.reserveNow("root", `,"name":"none","for_jobs":"none"`)
+	require.Equal(t, "none", none.ForJobs)
+	made := f.submit("root", `{"pool":"`+f.pool+`","gpus":1,"max_runtime_seconds":60,"command":["true"]}`)
+	f.schedule()
+	read := func(id string) contract.Reservation {
+		return ask[contract.Reservation](f.world, "root", http.MethodGet, "/v1/reservations/"+id, "")
+	}
+	require.Equal(t, "claimed", read(mine.ID).State)
+	require.Equal(t, made[0].ID, read(mine.ID).JobID)
+	require.NotEqual(t, "claimed", read(none.ID).State)
+	why := ask[contract.Explanation](f.world, "root", http.MethodGet, "/v1/jobs/"+made[0].ID+"/explain", "")
+	require.Contains(t, why.Summary, mine.ID+" (mine)")
+	out := f.send("root", http.MethodPost, "/v1/reservations", `{"pool":"`+f.pool+`","gpus":1,"for_jobs":"all",`+
+		`"start":"2099-01-01T00:00:00Z","end":"2099-01-01T01:00:00Z"}`, "Idempotency-Key", "wrong")
+	require.Equal(t, http.StatusUnprocessableEntity, out.Code, out.Body.String())
+	require.Contains(t, out.Body.String(), "for_jobs")
+}
