@@ -1,6 +1,7 @@
 package verbs_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -135,10 +136,47 @@ func TestAClaimLastsAsLongAsItsJob(t *testing.T) {
 		if taken {
 			require.Equal(t, reservation.Ready, is.State(), name)
 			require.Equal(t, job.Pending, w.readJob(j.ID).State(), name)
+			e, err := w.ledger.ExplainJob(t.Context(), ann, j.ID)
+			require.NoError(t, err)
+			at := slices.IndexFunc(e.Blockers, func(b ledger.Blocker) bool { return b.Code == "reservation_too_short" })
+			require.GreaterOrEqual(t, at, 0, "it says why")
+			require.Contains(t, e.Blockers[at].Fix, "--max-runtime 57m", "and what would do")
 			continue
 		}
 		require.Equal(t, j.ID, is.JobID, name)
 		a := w.readAllocation(w.readJob(j.ID).AllocationID)
 		require.GreaterOrEqual(t, a.LeaseUntil.Sub(a.ActiveAt), 2*time.Hour, name)
 	}
+}
+
+// What a job leaves of a reservation stays where it is, whatever else is moved to make room for the job.
+func TestWhatIsLeftOfAReservationStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+	r := w.reserveHour(ann, time.Hour, 4)
+	w.pass(time.Hour)
+	slots := w.readReservation(r.ID).Slots
+	for range 2 { // all nodes are full an hour later
+		w.reserveHour(bob, time.Hour+10*time.Minute, 4)
+	}
+	j := w.submit(ann, jobOf(1, short(20)))
+	w.doDueWork()
+	require.Equal(t, job.Scheduled, w.readJob(j.ID).State())
+	rest := w.readReservation(r.ID)
+	require.Equal(t, reservation.Ready, rest.State())
+	left := rest.Shape.GPUs()
+	w.read(func(reader ledger.Reader) error {
+		all, err := reader.Reservations(ledger.Scope{All: true}, ledger.BookingFilter{Live: true}, ledger.Page{})
+		for _, other := range all {
+			if other.OrganizationID == ann.OrganizationID && other.ID != rest.ID {
+				left += other.Shape.GPUs()
+			}
+			if other.OrganizationID == ann.OrganizationID {
+				require.Subset(t, slots, other.Slots)
+			}
+		}
+		return err
+	})
+	require.Equal(t, 3, left, "all but what the job has")
 }

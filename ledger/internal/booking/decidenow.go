@@ -61,6 +61,10 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 		p.SetReservation(&r, nil)
 		defer p.SetReservation(nil, &r)
 	}
+	for _, left := range req.restOfPart() { // it is in nobody's way, and nobody's else
+		p.SetReservation(nil, &left)
+		defer p.SetReservation(&left, nil)
+	}
 	tiers := txn.TiersNow(p, req.own, req.explicit)
 	if req.part != nil {
 		tiers = calendar.Tiers{slotSetOf(p, req.part)}

@@ -35,8 +35,8 @@ func Serves(r reservation.Reservation, j job.Job) bool { return r.Serves(submitt
 // IsClaimable reports whether jobs claim a promise by themselves now: its GPUs are ready, or its time has come.
 // Speculative ones are claimed by whoever gets GPUs in the order of the queue.
 func IsClaimable(r reservation.Reservation, now time.Time) bool {
-	return r.Class == reservation.Guaranteed && r.Placed() && r.Window.End.After(now) &&
-		(r.State() == reservation.Ready || !r.Window.Start.After(now))
+	return r.Class == reservation.Guaranteed && r.Window.End.After(now) &&
+		(r.State() == reservation.Ready || r.State() == reservation.Warming && !r.Window.Start.After(now))
 }
 
 // partTake is what a job asks for that claims a part of a reservation, or fails with ErrNotClaimable.
@@ -47,6 +47,16 @@ func partTake(tx *txn.Tx, p *txn.PoolTx, req takeRequest, j job.Job, claims Part
 	}
 	req.own, req.explicit, req.part, req.workload = []reservation.Reservation{r}, true, claims.Slots, r.Workload
 	return req, nil
+}
+
+// restOfPart is what would be left of the reservation of which the request takes a part.
+func (r takeRequest) restOfPart() []reservation.Reservation {
+	if r.part == nil {
+		return nil
+	}
+	whole, n := r.own[0], 0
+	rest, _, _ := whole.Carve(r.shape, r.part, func() string { n++; return fmt.Sprint(whole.ID, "-", n) })
+	return rest
 }
 
 // claimPart takes over what an allocation uses of a reservation. The rest of it stays as it is, for others.
@@ -71,8 +81,8 @@ func claimPart(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, r reservation
 // ready for it.
 func ClaimableLater(all []reservation.Reservation, j job.Job, at time.Time) bool {
 	return slices.ContainsFunc(all, func(r reservation.Reservation) bool {
-		return r.Class == reservation.Guaranteed && r.Placed() && Serves(r, j) && !r.Window.Start.After(at) &&
-			r.Window.End.After(at) && r.Shape.GPUs() >= j.Shape.GPUs() && r.Shape.Nodes >= j.Shape.Nodes &&
+		return r.Class == reservation.Guaranteed && r.Placed() && Serves(r, j) && r.Window.End.After(at) &&
+			(r.State() == reservation.Ready || !r.Window.Start.After(at)) && r.Shape.GPUs() >= j.Shape.GPUs() && r.Shape.Nodes >= j.Shape.Nodes &&
 			r.Shape.PerNode >= j.Shape.PerNode
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/job"
@@ -90,4 +91,24 @@ func tellClaimed(r ledger.Reader, e *ledger.Explanation, j job.Job) error {
 	}
 	e.Summary = strings.TrimSpace(e.Summary + " " + text + strings.Join(names, " and ") + ".")
 	return nil
+}
+
+// blockedByShortClaim says of what a job would claim, were it over before the reservation is, how short it has to be.
+func blockedByShortClaim(e *ledger.Explanation, j job.Job, reserved []reservation.Reservation) {
+	for _, r := range reserved {
+		if !booking.IsClaimable(r, e.At) || !booking.ClaimableLater([]reservation.Reservation{r}, j, e.At) {
+			continue
+		}
+		beside := booking.LeaseOfJob(j) - j.MaxRuntime
+		fits := r.Window.End.Sub(e.At) - beside
+		if fits >= j.MaxRuntime {
+			continue
+		}
+		b := ledger.Blocker{Code: "reservation_too_short", Message: fmt.Sprintf("It may run for longer than %s lasts, which "+
+			"it would claim, and others have reserved those GPUs after it.", nameReservation(e, j, r))}
+		if fits >= time.Minute {
+			b.Fix = fmt.Sprintf("if it needs no longer: forewarm jobs edit %s --max-runtime %dm", j.ID, fits/time.Minute)
+		}
+		e.Blockers = append(e.Blockers, b)
+	}
 }
