@@ -24,7 +24,7 @@ const lingers = time.Minute
 func planAhead(c *computation) {
 	for _, w := range c.Ahead {
 		if c.Pool.Observed || c.hasCome(w.Runs.Start.Add(lingers)) || !c.hasCome(w.Runs.Start.Add(-c.lead)) ||
-			!c.hasRoomAhead(w) {
+			!hasRoomAhead(c, w) {
 			continue
 		}
 		c.requireNodes(w.Slots, ReasonAhead)
@@ -33,7 +33,7 @@ func planAhead(c *computation) {
 
 // hasRoomAhead reports whether nothing that is booked is in the way of what work ahead would have, but for what is held
 // now, which may end before it must.
-func (c *computation) hasRoomAhead(w Ahead) bool {
+func hasRoomAhead(c *computation, w Ahead) bool {
 	for i, slot := range w.Slots {
 		if i >= len(w.GPUs) || c.isBeyond(slot) {
 			return false

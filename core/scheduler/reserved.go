@@ -74,7 +74,7 @@ func (c *cycle) claimReserved() {
 	}
 	var order places
 	for _, w := range c.s.jobs {
-		if c.s.mayClaimAny(&w.Job) {
+		if mayClaimAny(c.s, &w.Job) {
 			order.push(place{c.rankOf(w).Key, w, nil})
 		}
 	}
@@ -83,14 +83,14 @@ func (c *cycle) claimReserved() {
 		if c.isOverLimit(w) {
 			continue
 		}
-		if best, found := c.s.bestReserved(w, c.now); found {
+		if best, found := bestReserved(c.s, w, c.now); found {
 			c.s.withdraw(w.ID)
 			c.begin(w, best.spots, best.ID)
 		}
 	}
 }
 
-func (s *Scheduler) mayClaimAny(j *Job) bool {
+func mayClaimAny(s *Scheduler, j *Job) bool {
 	for _, r := range s.reserved {
 		if r.serves(j) {
 			return true
@@ -110,7 +110,7 @@ type option struct {
 
 // bestReserved finds which of the reservations a job claims: one of its submitter before a colleague's, one that lasts
 // as long as the job may run, that of which the least is left, and the one that ends first.
-func (s *Scheduler) bestReserved(w *waiter, now time.Time) (option, bool) {
+func bestReserved(s *Scheduler, w *waiter, now time.Time) (option, bool) {
 	until := now.Add(w.MaxRuntime)
 	var all []option
 	for _, id := range slices.Sorted(maps.Keys(s.reserved)) {
@@ -118,7 +118,7 @@ func (s *Scheduler) bestReserved(w *waiter, now time.Time) (option, bool) {
 		if !r.serves(&w.Job) || !r.Until.After(now) || s.refused[pair{w.ID, id}] {
 			continue
 		}
-		if spots, left, ok := s.partOf(r, w.Request, now, until); ok {
+		if spots, left, ok := partOf(s, r, w.Request, now, until); ok {
 			all = append(all, option{r, spots, !r.isOwn(&w.Job), until.After(r.Until), left})
 		}
 	}
@@ -144,7 +144,7 @@ func compareBools(a, b bool) int {
 }
 
 // partOf finds the part of a reservation that a request takes: of its nodes those on which the least is left.
-func (s *Scheduler) partOf(r *Reserved, q placement.Request, now, until time.Time) (
+func partOf(s *Scheduler, r *Reserved, q placement.Request, now, until time.Time) (
 	spots placement.Placement, left int, ok bool) {
 	nodes := slices.Clone(r.Spots)
 	slices.SortStableFunc(nodes, func(a, b placement.Spot) int { return cmp.Compare(a.GPUs, b.GPUs) })

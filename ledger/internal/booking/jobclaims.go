@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -82,9 +83,12 @@ func claimPart(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, r reservation
 func ClaimableLater(all []reservation.Reservation, j job.Job, at time.Time) bool {
 	return slices.ContainsFunc(all, func(r reservation.Reservation) bool {
 		return r.Class == reservation.Guaranteed && r.Placed() && Serves(r, j) && r.Window.End.After(at) &&
-			(r.State() == reservation.Ready || !r.Window.Start.After(at)) && r.Shape.GPUs() >= j.Shape.GPUs() && r.Shape.Nodes >= j.Shape.Nodes &&
-			r.Shape.PerNode >= j.Shape.PerNode
+			(r.State() == reservation.Ready || !r.Window.Start.After(at)) && holdsShape(r.Shape, j.Shape)
 	})
+}
+
+func holdsShape(all, part capacity.Shape) bool {
+	return all.GPUs() >= part.GPUs() && all.Nodes >= part.Nodes && all.PerNode >= part.PerNode
 }
 
 func slotSetOf(p *txn.PoolTx, slots []int) calendar.SlotSet {

@@ -31,21 +31,21 @@ type aheadOf struct {
 }
 
 // lookAhead foresees which jobs begin about a boot from now that may not start yet, and where.
-func (l Jobs) lookAhead(ctx context.Context, q queue) (out aheadOf, err error) {
+func lookAhead(ctx context.Context, l Jobs, q queue) (out aheadOf, err error) {
 	if len(q.later) == 0 {
 		return out, nil
 	}
 	within := plan.KeepAhead(&q.pool.Pool.Pool, &q.pool.Pool.Learned, l.Config.Policy) + lookAgain
 	err = l.Store.Read(ctx, func(r ledger.Reader) error {
-		timed, look, err := q.timedWithin(newEnds(l, r), within)
+		timed, look, err := timedWithin(q, newEnds(l, r), within)
 		if out.look = look; err != nil || len(timed) == 0 {
 			return err
 		}
 		if q, err = l.readQueue(r, q.pool.Pool.ID); err != nil || q.isEmpty() { // as it is after what has started
 			return err
 		}
-		if timed, out.look, err = q.timedWithin(newEnds(l, r), within); err == nil && len(timed) > 0 {
-			out.jobs, err = q.foreseeAhead(r, timed, within)
+		if timed, out.look, err = timedWithin(q, newEnds(l, r), within); err == nil && len(timed) > 0 {
+			out.jobs, err = foreseeAhead(q, r, timed, within)
 		}
 		return err
 	})
@@ -57,9 +57,9 @@ func (l Jobs) lookAhead(ctx context.Context, q queue) (out aheadOf, err error) {
 }
 
 // foreseeAhead foresees which of the jobs begin within a time from now, and where.
-func (q queue) foreseeAhead(r ledger.Reader, timed []ledger.QueuedJob, within time.Duration) (
+func foreseeAhead(q queue, r ledger.Reader, timed []ledger.QueuedJob, within time.Duration) (
 	out []ledger.JobAhead, err error) {
-	waiting, err := q.inTurn()
+	waiting, err := inTurn(q)
 	if err != nil {
 		return out, err
 	}
@@ -92,7 +92,7 @@ func (q queue) foreseeAhead(r ledger.Reader, timed []ledger.QueuedJob, within ti
 const likeliest = 1
 
 // inTurn are the jobs that wait for GPUs, in the order in which they would start.
-func (q queue) inTurn() (all []ledger.QueuedJob, err error) {
+func inTurn(q queue) (all []ledger.QueuedJob, err error) {
 	s, err := q.scheduler()
 	if err != nil {
 		return nil, fmt.Errorf("preparing the scheduler: %w", err)
@@ -106,9 +106,9 @@ func (q queue) inTurn() (all []ledger.QueuedJob, err error) {
 
 // timedWithin are the jobs that may start within a time from now, and not yet, as if they waited for that alone; and
 // when to look for the next one.
-func (q queue) timedWithin(e *ends, within time.Duration) (timed []ledger.QueuedJob, look time.Time, err error) {
+func timedWithin(q queue, e *ends, within time.Duration) (timed []ledger.QueuedJob, look time.Time, err error) {
 	for _, w := range q.later {
-		at, known, err := q.mayStartAt(e, w)
+		at, known, err := mayStartAt(q, e, w)
 		if err != nil {
 			return nil, look, err
 		}
@@ -126,7 +126,7 @@ func (q queue) timedWithin(e *ends, within time.Duration) (timed []ledger.Queued
 }
 
 // mayStartAt is when a job is likely to be let start that is not yet; false: that cannot be said.
-func (q queue) mayStartAt(e *ends, w ledger.QueuedJob) (at time.Time, known bool, err error) {
+func mayStartAt(q queue, e *ends, w ledger.QueuedJob) (at time.Time, known bool, err error) {
 	switch {
 	case inReservation(w.Job):
 		return at, false, nil
@@ -188,7 +188,7 @@ func (e *ends) find(q queue, d job.Depends) (last time.Time, err error) {
 		if err != nil {
 			return last, err
 		}
-		last = latest(last, q.likelyEnd(j, p.P50))
+		last = latest(last, likelyEnd(q, j, p.P50))
 	}
 	if found < is.WithGPUs {
 		return time.Time{}, nil
@@ -198,7 +198,7 @@ func (e *ends) find(q queue, d job.Depends) (last time.Time, err error) {
 
 // likelyEnd is when a job ends that runs for a time in all, or gives its GPUs back at the latest where that is not
 // known.
-func (q queue) likelyEnd(j job.Job, runs time.Duration) time.Time {
+func likelyEnd(q queue, j job.Job, runs time.Duration) time.Time {
 	began := j.StartedAt
 	if began.IsZero() {
 		began = q.now
@@ -231,18 +231,18 @@ func sameAhead(a, b []ledger.JobAhead) bool {
 }
 
 // noteNodesAhead says of jobs that may not start yet which nodes are made ready for them.
-func (q queue) noteNodesAhead(all []ledger.QueuedJob) {
+func noteNodesAhead(q queue, all []ledger.QueuedJob) {
 	for _, a := range q.turns.Ahead {
 		for i, w := range all {
 			if w.ID == a.JobID {
-				all[i].Ahead = q.describeAhead(a)
+				all[i].Ahead = describeAhead(q, a)
 			}
 		}
 	}
 }
 
 // describeAhead says which of the nodes that a job will need are ready, or being booted; empty: none is yet.
-func (q queue) describeAhead(a ledger.JobAhead) string {
+func describeAhead(q queue, a ledger.JobAhead) string {
 	ready, coming, by := 0, 0, q.now
 	for _, n := range q.pool.Nodes {
 		switch {

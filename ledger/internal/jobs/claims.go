@@ -17,9 +17,9 @@ import (
 )
 
 // claimable is what jobs may claim by themselves now, but for what a job names, which is that job's.
-func (q queue) claimable() (all []scheduler.Reserved) {
+func claimable(q queue) (all []scheduler.Reserved) {
 	for _, r := range q.pool.Reservations {
-		if !booking.IsClaimable(r, q.now) || q.named[r.ID] || q.isOutside(r) || r.ForJobs == reservation.NoJobs {
+		if !booking.IsClaimable(r, q.now) || q.named[r.ID] || isOutside(q, r) || r.ForJobs == reservation.NoJobs {
 			continue
 		}
 		is := scheduler.Reserved{ID: r.ID, Tenant: r.OrganizationID, User: r.UserID, Key: r.MadeBy,
@@ -33,7 +33,7 @@ func (q queue) claimable() (all []scheduler.Reserved) {
 }
 
 // isOutside reports whether a reservation lies on slots that the pool no longer has.
-func (q queue) isOutside(r reservation.Reservation) bool {
+func isOutside(q queue, r reservation.Reservation) bool {
 	return slices.ContainsFunc(r.Slots, func(slot int) bool { return slot >= q.pool.Pool.MaxNodes })
 }
 

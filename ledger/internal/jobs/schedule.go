@@ -61,7 +61,7 @@ func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 	if err := foretellStarts(ctx, l, &q); err != nil {
 		return err
 	}
-	ahead, err := l.lookAhead(ctx, q)
+	ahead, err := lookAhead(ctx, l, q)
 	if err != nil {
 		return err
 	}
@@ -326,6 +326,6 @@ func (l Jobs) makeQueue(r ledger.Reader, poolID string) ([]ledger.QueuedJob, err
 			Turn: describeTurn(q, s, q.jobs[id])})
 	}
 	all := slices.Concat(out, q.overLimit(mayNot), q.later)
-	q.noteNodesAhead(all[len(all)-len(q.later):])
+	noteNodesAhead(q, all[len(all)-len(q.later):])
 	return all, q.foresee(r, all)
 }

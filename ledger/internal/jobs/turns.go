@@ -51,7 +51,7 @@ func (l Jobs) startInOrder(ctx context.Context, q queue) (
 	if err != nil {
 		return decided, nil, fmt.Errorf("preparing the scheduler: %w", err)
 	}
-	s.Reserve(q.claimable()...)
+	s.Reserve(claimable(q)...)
 	t := &turns{l: l, q: q, by: newSubmitters(ctx, l)}
 	for range mostRounds {
 		decided = s.Cycle(q.now)
@@ -70,7 +70,7 @@ func (l Jobs) startInOrder(ctx context.Context, q queue) (
 		if len(refused) == 0 {
 			return decided, nil, nil
 		}
-		q.putBack(s, refused)
+		putBack(q, s, refused)
 	}
 	return decided, nil, nil
 }
@@ -93,7 +93,7 @@ func kindOf(j job.Job) kind {
 
 // putBack has jobs wait again that admission has refused: those that were to claim something for their turn, and the
 // others no more in this run.
-func (q queue) putBack(s *scheduler.Scheduler, refused []start) {
+func putBack(q queue, s *scheduler.Scheduler, refused []start) {
 	var passed []start
 	for _, one := range refused {
 		if !s.Unclaim(one.ID, q.now) {
