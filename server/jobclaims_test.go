@@ -28,6 +28,7 @@ func TestAJobClaimsOverTheWire(t *testing.T) {
 	require.Equal(t, "mine", mine.ForJobs)
 	none := f.reserveNow("root", `,"name":"none","for_jobs":"none"`)
 	require.Equal(t, "none", none.ForJobs)
+	f.runDueTasks(contract.Pool{}) // they are warmed
 	made := f.submit("root", `{"pool":"`+f.pool+`","gpus":1,"max_runtime_seconds":60,"command":["true"]}`)
 	f.schedule()
 	read := func(id string) contract.Reservation {
@@ -42,4 +43,18 @@ func TestAJobClaimsOverTheWire(t *testing.T) {
 		`"start":"2099-01-01T00:00:00Z","end":"2099-01-01T01:00:00Z"}`, "Idempotency-Key", "wrong")
 	require.Equal(t, http.StatusUnprocessableEntity, out.Code, out.Body.String())
 	require.Contains(t, out.Body.String(), "for_jobs")
+}
+
+// Of a job that is put off the queue tells, and its explanation, that a node is ready for it.
+func TestNodesAheadAreToldOfOverTheWire(t *testing.T) {
+	t.Parallel()
+	f := newJobFleet(t)
+	made := f.submit("root", `{"pool":"`+f.pool+`","gpus":1,"max_runtime_seconds":60,"command":["true"],"not_before":"`+
+		f.clock.Now().UTC().Add(time.Minute).Format(time.RFC3339Nano)+`"}`)
+	f.schedule()
+	queue := ask[contract.List[contract.Job]](f.world, "root", http.MethodGet, "/v1/queue?pool="+f.pool, "")
+	require.Len(t, queue.Items, 1)
+	require.Contains(t, queue.Items[0].Detail, "; a node is ready for it")
+	why := ask[contract.Explanation](f.world, "root", http.MethodGet, "/v1/jobs/"+made[0].ID+"/explain", "")
+	require.Contains(t, why.Summary, "; a node is ready for it.")
 }
