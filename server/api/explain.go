@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
@@ -94,7 +93,7 @@ func encodeExplanation(actor ledger.Actor, e ledger.Explanation) contract.Explan
 }
 
 func encodeBlocker(b ledger.Blocker) contract.BlockedBy {
-	out := contract.BlockedBy{Code: b.Code, Message: b.Message, Evidence: slices.Concat([]string{}, b.Evidence),
+	out := contract.BlockedBy{Code: b.Code, Message: b.Message, Evidence: append([]string{}, b.Evidence...),
 		ClearsAt: encodeBand(b.ClearsAt)}
 	if b.Fix != "" {
 		out.Fix = &contract.Fix{Label: "Try", Command: b.Fix}
