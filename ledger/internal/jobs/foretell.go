@@ -25,7 +25,7 @@ const (
 func foretellStarts(ctx context.Context, l Jobs, q *queue) error {
 	poolID := q.pool.Pool.ID
 	last := l.Queues.Foretold(poolID)
-	if !q.hasNewcomers(last) {
+	if !hasNewcomers(*q, last) {
 		return nil
 	}
 	if next := last.Add(foretellEvery); q.now.Before(next) {
@@ -66,8 +66,8 @@ func keepStarts(ctx context.Context, l Jobs, poolID string, all []ledger.JobStar
 	return nil
 }
 
-// hasNewcomers reports whether jobs came since an instant.
-func (q *queue) hasNewcomers(last time.Time) bool {
+// hasNewcomers reports whether jobs came to a queue since an instant.
+func hasNewcomers(q queue, last time.Time) bool {
 	for _, j := range q.jobs {
 		if isNewcomer(j, last, q.now) {
 			return true
