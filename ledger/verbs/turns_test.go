@@ -76,9 +76,11 @@ func TestNobodyIsTriedOnGPUsThatAreCleaned(t *testing.T) {
 	first := w.submit(ann, jobOf(2, nil))
 	second := w.submit(ann, jobOf(2, nil))
 	w.doDueWork()
+	l, g := w.gatedLedger()
+	require.NoError(t, l.ScheduleJobs(t.Context(), w.pool.ID)) // which keeps when they should start
 	_, err = w.ledger.Release(t.Context(), flo, held.ID)
 	require.NoError(t, err)
-	l, g := w.gatedLedger()
+	g.transactions = 0
 	require.NoError(t, l.ScheduleJobs(t.Context(), w.pool.ID))
 	require.Zero(t, g.transactions)
 	w.pass(2 * time.Minute)
