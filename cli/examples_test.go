@@ -34,7 +34,8 @@ func newVillage(t *testing.T) *town {
 	w.mustRun("allocate", "--gpus", "1", "--pool", "tower", "--name", "heron", "--for", "2h", "--wait")
 	w.attachDaemons("heron")
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "train.py"), []byte("print(1)\n"), 0o600))
-	w.mustRun("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "in 2m", "--for", "1h", "--name", "nightly")
+	w.mustRun("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "in 2m", "--for", "1h", "--name", "nightly",
+		"--for-jobs", "none")
 	w.mustRun("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "mon 20:00", "--for", "1h", "--every", "daily",
 		"--name", "standup")
 	w.mustRun("api", "POST", "/v1/forecasts", "-d", forecastOf(w.mustRun("pools", "show", "demo-a100", "--jq", ".id"),

@@ -10,7 +10,7 @@ import (
 
 // single are the commands whose names have one number only, or are verbs.
 var single = []string{"allocate", "api", "apply", "audit", "calendar", "completion", "explain", "extend", "help",
-	"login", "man", "options", "ssh", "env", "top", "exec", "port", "cp",
+	"history", "login", "man", "options", "ssh", "env", "top", "exec", "port", "cp",
 	"exit-codes", "prewarm", "queue", "recovery",
 	"run", "release", "reserve", "sbatch", "slurm", "status", "version", "wait", "whoami"}
 

@@ -34,7 +34,7 @@ func foretellStarts(ctx context.Context, l Jobs, q *queue) error {
 	}
 	var waiting []ledger.QueuedJob
 	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
-		waiting, err = l.QueueOf(r, poolID)
+		waiting, err = l.makeQueue(r, poolID) // not kept for others: what is decided after this changes it
 		return err
 	})
 	if err != nil {
