@@ -21,11 +21,14 @@ func TestAThousandJobsOfAnArray(t *testing.T) {
 		"127.0.0.1:0")
 	p.awaitAddress(t)
 	h.awaitKey(t, p)
-	out := t.TempDir()
-	require.NoError(t, os.Chmod(out, 0o777)) //nolint:gosec // as storage that nodes share: jobs have users of their own
+	out := t.TempDir() // as storage that nodes share: jobs have users of their own
+	require.NoError(t, os.Chmod(filepath.Dir(out), 0o755)) //nolint:gosec // they pass through it
+	require.NoError(t, os.Chmod(out, 0o777))               //nolint:gosec // and write there
 	id := h.say(t, 0, "sbatch", "--parsable", "-p", "local", "-a", "0-999%4", "--wrap",
 		`echo "$FOREWARM_JOB_ATTEMPT" >>`+out+`/$SLURM_ARRAY_TASK_ID`)
-	h.say(t, 0, "wait", id, "-q")
+	h.start(t, nil, "wait", id, "-q").wait(t, patience)
+	require.Equal(t, "[]", h.say(t, 0, "jobs", "list", "--array", id, "--jq",
+		`map(select(.state != "completed")) | map(del(.command))`))
 	require.Equal(t, "1000", h.say(t, 0, "jobs", "list", "--array", id, "--jq",
 		`map(select(.state == "completed")) | length`))
 	for i := range 1000 {

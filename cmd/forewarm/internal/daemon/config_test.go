@@ -283,7 +283,7 @@ func TestIsolationsAreChecked(t *testing.T) {
 func TestDriversAreChecked(t *testing.T) {
 	t.Parallel()
 	said := describeInstallation(t, strings.Replace(base, "max_lease: 13m", "max_lease: 13m, min_driver: newest", 1))
-	require.Contains(t, said, `min_driver is "newest"`)
+	require.Contains(t, said, `min_driver: is "newest"`)
 	require.Contains(t, said, "write the version of a driver")
 }
 
