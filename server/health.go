@@ -173,7 +173,7 @@ func (h *healthWatches) Run(ctx context.Context, of *Readiness) {
 }
 
 // place gives a watch its place until done is called, or answers that there is none.
-func (h *healthWatches) place(c *gin.Context, ctx context.Context, extend func()) (
+func (h *healthWatches) place(ctx context.Context, c *gin.Context, extend func()) (
 	watching context.Context, done func()) {
 	w := &healthWatch{extend: extend}
 	if !h.admit(w, httpx.Network(exchangeOf(c).from)) {

@@ -115,7 +115,7 @@ func (s *Server) serveRPC(p rpc, handler http.Handler) gin.HandlerFunc {
 			_ = conn.SetReadDeadline(time.Now().Add(talkFor)) //nolint:forbidigo // as above
 		}
 		if p.watches {
-			watching, done := s.watches.place(c, ctx, func() { extend(watchWithin) })
+			watching, done := s.watches.place(ctx, c, func() { extend(watchWithin) })
 			if watching == nil {
 				return
 			}

@@ -21,7 +21,7 @@ func TestAThousandJobsOfAnArray(t *testing.T) {
 		"127.0.0.1:0")
 	p.awaitAddress(t)
 	h.awaitKey(t, p)
-	out := t.TempDir() // as storage that nodes share: jobs have users of their own
+	out := t.TempDir()                                     // as storage that nodes share: jobs have users of their own
 	require.NoError(t, os.Chmod(filepath.Dir(out), 0o755)) //nolint:gosec // they pass through it
 	require.NoError(t, os.Chmod(out, 0o777))               //nolint:gosec // and write there
 	id := h.say(t, 0, "sbatch", "--parsable", "-p", "local", "-a", "0-999%4", "--wrap",

@@ -107,7 +107,7 @@ func (e *Exporter) read(ctx context.Context) (map[string]page, error) {
 		return nil, err
 	}
 	request.Header.Set("Accept", "text/plain;version=0.0.4")
-	answer, err := e.http.Do(request)
+	answer, err := e.http.Do(request) //nolint:bodyclose // Drain closes it
 	if err != nil {
 		return nil, httpx.HideURL(err)
 	}

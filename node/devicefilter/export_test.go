@@ -4,6 +4,9 @@ package devicefilter
 
 import "golang.org/x/sys/unix"
 
+// Retry is retry.
+var Retry = retry
+
 // Allows runs the program for a device as the kernel would.
 func (d Devices) Allows(majorNumber, minorNumber int32) bool {
 	p, registers := program(d), [4]int32{}

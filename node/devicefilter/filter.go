@@ -9,6 +9,7 @@
 package devicefilter
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -156,7 +157,9 @@ func Attach(cgroup string, d Devices) error {
 		device, attachs uint32
 	}{kind: unix.BPF_PROG_TYPE_CGROUP_DEVICE, count: uint32(len(code)), //nolint:gosec // bounded
 		code: address(&code[0]), license: address(&license[0]), attachs: unix.BPF_CGROUP_DEVICE}
-	filter, err := call(unix.BPF_PROG_LOAD, unsafe.Pointer(&load), unsafe.Sizeof(load))
+	filter, err := retry(func() (int, error) {
+		return call(unix.BPF_PROG_LOAD, unsafe.Pointer(&load), unsafe.Sizeof(load))
+	})
 	runtime.KeepAlive(code)
 	runtime.KeepAlive(license)
 	if err != nil {
@@ -190,6 +193,21 @@ func hasFilter(cgroup *os.File) (bool, error) {
 		return false, fmt.Errorf("filtering devices: asking for filters: %w", err)
 	}
 	return query.count > 0, nil
+}
+
+// mostLoads is how often a program is loaded until that has failed.
+const mostLoads = 100
+
+// retry loads a program again for as long as it is interrupted: the kernel gives up checking it when a signal waits for
+// the thread, and answers EAGAIN (kernel/bpf/verifier.c), and Go's runtime preempts threads by signals. libbpf tries
+// again, too.
+func retry(load func() (int, error)) (filter int, err error) {
+	for range mostLoads {
+		if filter, err = load(); !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	return filter, err
 }
 
 func address[T any](p *T) uint64 { return uint64(uintptr(unsafe.Pointer(p))) }

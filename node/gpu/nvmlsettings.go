@@ -8,6 +8,16 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
+// The settings of a GPU that outlive whoever made them, by the names under which they are remembered. Persistence mode
+// is none of them: it is the machine's, whose nvidia-persistenced may begin after the daemon.
+const (
+	powerLimit  = "power limit"  // in milliwatts
+	computeMode = "compute mode" // as NVML numbers them
+	eccPending  = "ECC mode"     // 0 or 1, from the next reset on
+	migPending  = "MIG mode"     // as above
+	migCurrent  = "MIG mode now"
+)
+
 // setting is one of a GPU's settings, as the library reads and writes it.
 type setting struct {
 	name    string

@@ -28,11 +28,7 @@ func Serve(in io.Reader, out io.Writer, library string) error {
 	lines.Buffer(nil, mostLine)
 	encoder := json.NewEncoder(out)
 	for lines.Scan() {
-		a, err := session.answer(lines.Text())
-		if err != nil {
-			a.Error, a.NoDriver = err.Error(), errors.Is(err, ErrNoDriver)
-		}
-		if err := encoder.Encode(a); err != nil {
+		if err := encoder.Encode(session.answer(lines.Text())); err != nil {
 			return err
 		}
 	}
@@ -40,7 +36,8 @@ func Serve(in io.Reader, out io.Writer, library string) error {
 }
 
 // answer does what a line asks for.
-func (s *session) answer(line string) (a answer, err error) {
+func (s *session) answer(line string) (a answer) {
+	var err error
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
 	case clocksWord:
@@ -57,5 +54,8 @@ func (s *session) answer(line string) (a answer, err error) {
 		r, err = s.look(rest == pcieWord)
 		a.Look, a.Events, a.HearsXIDs = r.Look, r.Events, r.HearsXIDs
 	}
-	return a, err
+	if err != nil {
+		a.Error, a.NoDriver = err.Error(), errors.Is(err, ErrNoDriver)
+	}
+	return a
 }

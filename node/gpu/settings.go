@@ -13,16 +13,6 @@ import (
 	"github.com/forewarm/forewarm/internal/statefile"
 )
 
-// The settings of a GPU that outlive whoever made them, by the names under which they are remembered. Persistence mode
-// is none of them: it is the machine's, whose nvidia-persistenced may begin after the daemon.
-const (
-	powerLimit  = "power limit"  // in milliwatts
-	computeMode = "compute mode" // as NVML numbers them
-	eccPending  = "ECC mode"     // 0 or 1, from the next reset on
-	migPending  = "MIG mode"     // as above
-	migCurrent  = "MIG mode now"
-)
-
 // settingsOf are the settings of GPUs, by UUID and name. What a GPU does not tell is left out.
 type settingsOf map[string]map[string]uint32
 

@@ -11,8 +11,10 @@ import (
 // The bounds of what a daemon may be told of its looks and reports. A report comes with a look, so that after twice the
 // most there is one: well before the control plane holds the daemon for silent.
 const (
-	LeastLook, MostLook     = time.Second, 30 * time.Second
-	LeastReport, MostReport = 5 * time.Second, 30 * time.Second
+	LeastLook   = time.Second
+	MostLook    = 30 * time.Second
+	LeastReport = 5 * time.Second
+	MostReport  = 30 * time.Second
 )
 
 // isNews reports whether a look is to be told at once: how well a GPU is has changed since the healths that were told,
