@@ -22,6 +22,12 @@ func TestRealSlurmRunsBatches(t *testing.T) {
 	h.runGangOfSlurm(t)
 	h.runArrayOfSlurm(t)
 	h.runVictimOfSlurm(t)
+	eventually(t, patience, func() string { // or they would be in the way of those of the next test
+		if left := slurmJobs(t); len(left) > 0 {
+			return fmt.Sprintf("the pool keeps the placeholders %v", left)
+		}
+		return ""
+	})
 	require.Zero(t, p.stop(t, ending), p.errors.String())
 }
 
