@@ -26,7 +26,7 @@ func TestAThousandJobsOfAnArray(t *testing.T) {
 	require.NoError(t, os.Chmod(out, 0o777))               //nolint:gosec // and write there
 	id := h.say(t, 0, "sbatch", "--parsable", "-p", "local", "-a", "0-999%4", "--wrap",
 		`echo "$FOREWARM_JOB_ATTEMPT" >>`+out+`/$SLURM_ARRAY_TASK_ID`)
-	h.start(t, nil, "wait", id, "-q").wait(t, patience)
+	h.start(t, nil, "wait", id, "-q").wait(t, 5*patience) // a thousand take longer than one
 	require.Equal(t, "[]", h.say(t, 0, "jobs", "list", "--array", id, "--jq",
 		`map(select(.state != "completed")) | map(del(.command))`))
 	require.Equal(t, "1000", h.say(t, 0, "jobs", "list", "--array", id, "--jq",
