@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -23,8 +24,10 @@ import (
 type site struct {
 	*testing.T
 	dir, url string
-	offered  []byte
+	offered  atomic.Pointer[[]byte]
 }
+
+func (s *site) offer(program []byte) { s.offered.Store(&program) }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
@@ -32,7 +35,7 @@ func newSite(t *testing.T) *site {
 	p := &plane{came: make(chan struct{}, 1)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/download/forewarm-node-") {
-			_, _ = w.Write(s.offered)
+			_, _ = w.Write(*s.offered.Load())
 			return
 		}
 		p.ServeHTTP(w, r)
@@ -70,7 +73,7 @@ func (s *site) read(name string) []byte {
 // upgrade has the program on the machine upgrade itself to what the control plane hands out.
 func (s *site) upgrade(more ...string) (said string, err error) {
 	s.Helper()
-	sum := sha256.Sum256(s.offered)
+	sum := sha256.Sum256(*s.offered.Load())
 	args := append([]string{"upgrade", "--sha256", hex.EncodeToString(sum[:]), "--config", s.at("config.yaml"),
 		"--program", s.at("forewarm-node"), "--restart", s.at("restart")}, more...)
 	out, err := exec.CommandContext(s.Context(), s.at("forewarm-node"), args...).CombinedOutput()
@@ -88,20 +91,20 @@ func TestADaemonIsUpgraded(t *testing.T) {
 	require.NoError(t, exec.CommandContext(t.Context(), s.at("restart")).Run())
 
 	second := append(append([]byte(nil), first...), "another build"...)
-	s.offered = second
+	s.offer(second)
 	said, err := s.upgrade()
 	require.NoError(t, err, said)
 	require.Contains(t, said, "the control plane has heard the new daemon")
 	require.Equal(t, second, s.read("forewarm-node"))
 	require.Equal(t, first, s.read("forewarm-node.previous"))
 
-	s.offered = []byte("#!/bin/sh\n[ $1 = self-test ]\n")
+	s.offer([]byte("#!/bin/sh\n[ $1 = self-test ]\n"))
 	said, err = s.upgrade("--within", "1ms")
 	require.Error(t, err)
 	require.Contains(t, said, "the daemon before is back: the control plane did not hear the new one")
 	require.Equal(t, second, s.read("forewarm-node"))
 
-	s.offered = []byte("#!/bin/sh\nexit 1\n")
+	s.offer([]byte("#!/bin/sh\nexit 1\n"))
 	said, err = s.upgrade()
 	require.Error(t, err)
 	require.Contains(t, said, "does not pass its own test")
