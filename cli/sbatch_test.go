@@ -46,7 +46,8 @@ func TestSbatch(t *testing.T) {
 	require.Contains(t, string(s.sent.Input), "#!/bin/sh\nexit 3\n")
 	for line, says := range map[string]string{"-w n1 --wrap=true": "--nodelist: it cannot be had",
 		"-n 3 -N 2 --wrap=true": "cannot be had",
-		"--wait=no":             "takes no value", "--nosuch": "there is no flag --nosuch", "-t": "needs", "": "it is empty",
+		"--wait=no":             "takes no value", "--nosuch": "there is no flag --nosuch", "-t": "needs",
+		"":          "it is empty",
 		"nosuch.sh": "no such file", "--exclusive --wrap=true": "name the pool", "--wrap=true x": "no script beside it",
 		"-d singleton -a 0-1 -J x --wrap=true": "--array 0-1%1 runs one"} {
 		w.stdin = ""

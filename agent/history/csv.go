@@ -98,8 +98,9 @@ func (p *csvParser) Parse(text string) (Record, bool, error) {
 	get := func(name string) string { return p.columns.fieldOf(row, name) }
 	t := traceRow{
 		id: get("job_id"), group: get("group"), user: get("user"), submitted: get("submit_ts"),
-		started: get("start_ts"), duration: get("duration_s"), gpus: get("gpus"), status: get("status"), array: get("array"),
-		name: cmp.Or(get("name"), get("job_name")), comment: get("comment"), labels: get("labels"),
+		started: get("start_ts"), duration: get("duration_s"), gpus: get("gpus"), status: get("status"),
+		array: get("array"),
+		name:  cmp.Or(get("name"), get("job_name")), comment: get("comment"), labels: get("labels"),
 		nameless: !p.columns.hasAny("name", "job_name", "comment", "labels"),
 	}
 	if t.isOurs(p.options) {

@@ -20,7 +20,8 @@ var detailView = output.View[contract.GPU]{Name: gpuView.Name, Columns: slices.C
 		told("POWER", powerSeen), told("CLOCKS", clocksText), told("THROTTLED", func(s contract.GPUSeen) string {
 			return strings.Join(s.Throttle, ", ")
 		}),
-		told("ECC ERRORS", eccText), told("REMAPPED ROWS", func(s contract.GPUSeen) string { return known(s.Remapped, "") }),
+		told("ECC ERRORS", eccText),
+		told("REMAPPED ROWS", func(s contract.GPUSeen) string { return known(s.Remapped, "") }),
 		told("XIDS", xidText), told("PCIE", pcieText), told("NVLINK", nvlinkText),
 		told("FROM DCGM", func(s contract.GPUSeen) string { return strings.Join(s.FromDCGM, ", ") }),
 	})}

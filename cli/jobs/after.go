@@ -76,8 +76,8 @@ func (r *request) findNamesakes(a *app.App, cmd *cobra.Command) (all []contract.
 			continue
 		}
 		if all = append(all, contract.JobDependency{JobID: id, Condition: "afterany"}); len(all) > mostNamesakes {
-			return nil, wrongUse("--after singleton: more than %d of your jobs called %s wait or run, and a job waits for %[1]d",
-				mostNamesakes, r.in.Name)
+			return nil, wrongUse("--after singleton: more than %d of your jobs called %s wait or run, and a job waits "+
+				"for %[1]d", mostNamesakes, r.in.Name)
 		}
 	}
 	return all, nil

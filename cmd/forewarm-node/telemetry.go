@@ -24,8 +24,8 @@ func (c config) checkRates() error {
 		return err
 	}
 	if c.LookEvery > 0 && 0 < c.ReportEvery && c.ReportEvery < c.LookEvery {
-		return fmt.Errorf("report_every: %s: must not be less than look_every (%s): a report tells of a look", c.ReportEvery,
-			c.LookEvery)
+		return fmt.Errorf("report_every: %s: must not be less than look_every (%s): a report tells of a look",
+			c.ReportEvery, c.LookEvery)
 	}
 	return nil
 }

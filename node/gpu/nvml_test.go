@@ -85,8 +85,8 @@ func TestNVMLOfLinks(t *testing.T) {
 		r, err := c.Look(t.Context())
 		require.NoError(t, err)
 		got := r.Look.GPUs[0].GPUTelemetry
-		require.Equal(t, []*int{gpu.Of(1), gpu.Of(5), gpu.Of(8), gpu.Of(16), gpu.Of(4), gpu.Of(3)}, []*int{got.PCIeGeneration,
-			got.PCIeGenerationMax, got.PCIeWidth, got.PCIeWidthMax, got.NVLinks, got.NVLinksUp})
+		require.Equal(t, []*int{gpu.Of(1), gpu.Of(5), gpu.Of(8), gpu.Of(16), gpu.Of(4), gpu.Of(3)}, []*int{
+			got.PCIeGeneration, got.PCIeGenerationMax, got.PCIeWidth, got.PCIeWidthMax, got.NVLinks, got.NVLinksUp})
 		require.Equal(t, []*int64{gpu.Of(int64(10)), gpu.Of(int64(11)), gpu.Of(int64(0)), gpu.Of(int64(1))}, []*int64{
 			got.ECCVolatile, got.ECCAggregate, got.ECCCorrectedVolatile, got.ECCCorrectedAggregate})
 		var sent, received *int64

@@ -46,7 +46,8 @@ func newHolder(t *testing.T) *holder {
 	t.Cleanup(h.holds.EndAll)
 	w := watch.New(&gpu.Simulated{Seed: "x", Count: 2, MemoryMiB: 1000}, nil, health.Policy{}, state.Health().For("boot"))
 	h.Reporter, err = report.New(report.Config{URL: "http://control.plane", NodeID: "nod_1", Token: obs.NewSecret("t"),
-		Version: "1", BootID: "boot", Epoch: 7, HTTP: h.server, Log: slog.New(slog.DiscardHandler), Holds: h.holds}, w, state)
+		Version: "1", BootID: "boot", Epoch: 7, HTTP: h.server, Log: slog.New(slog.DiscardHandler),
+		Holds: h.holds}, w, state)
 	require.NoError(t, err)
 	h.wait()
 	_, err = h.holds.Open(hold.Hold{AllocationID: held})

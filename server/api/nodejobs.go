@@ -56,7 +56,8 @@ func (a *API) settleNode(ctx context.Context, b contract.Heartbeat, answer *cont
 	}
 	answer.Ended = told.Ended
 	for _, l := range told.Leases {
-		answer.Leases = append(answer.Leases, contract.Lease{AllocationID: l.AllocationID, LeftSeconds: leftSeconds(l.Left)})
+		answer.Leases = append(answer.Leases, contract.Lease{AllocationID: l.AllocationID,
+			LeftSeconds: leftSeconds(l.Left)})
 	}
 	for _, f := range told.Forget {
 		answer.ForgetJobs = append(answer.ForgetJobs, contract.JobKey(f))

@@ -28,8 +28,8 @@ func changeDGPUQuota(c *Call) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(pools) != 1 {
-		return 0, nil, notOffered(fmt.Sprintf("The split between online and batch work is each pool's own, and there are %d.",
-			len(pools)), "Set online_share of a pool: PATCH /v1/pools/{id}", "forewarm pools edit --help")
+		return 0, nil, notOffered(fmt.Sprintf("The split between online and batch work is each pool's own, "+
+			"and there are %d.", len(pools)), "Set online_share of a pool: PATCH /v1/pools/{id}", "forewarm pools edit --help")
 	}
 	share := int(math.Round(1000 * *in.OnlinePercent))
 	if err := checkShareInUse(c, pools[0], share); err != nil {

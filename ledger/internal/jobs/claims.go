@@ -104,8 +104,8 @@ func blockedByShortClaim(e *ledger.Explanation, j job.Job, reserved []reservatio
 		if fits >= j.MaxRuntime {
 			continue
 		}
-		b := ledger.Blocker{Code: "reservation_too_short", Message: fmt.Sprintf("It may run for longer than %s lasts, which "+
-			"it would claim, and others have reserved those GPUs after it.", nameReservation(e, j, r))}
+		b := ledger.Blocker{Code: "reservation_too_short", Message: fmt.Sprintf("It may run for longer than %s lasts, "+
+			"which it would claim, and others have reserved those GPUs after it.", nameReservation(e, j, r))}
 		if fits >= time.Minute {
 			b.Fix = fmt.Sprintf("if it needs no longer: forewarm jobs edit %s --max-runtime %dm", j.ID, fits/time.Minute)
 		}

@@ -72,7 +72,8 @@ func checkMinDriver(c Config, least, at string) error {
 	if least == "" || capacity.Driver(least).Valid() {
 		return nil
 	}
-	return c.valueError(at+".min_driver", fmt.Sprintf("is %q", least), `write the version of a driver, as in "535.104.05"`)
+	return c.valueError(at+".min_driver", fmt.Sprintf("is %q", least),
+		`write the version of a driver, as in "535.104.05"`)
 }
 
 // checkIsolation refuses what is no isolation.

@@ -69,8 +69,8 @@ func (c Config) checkPriorities() error {
 	all := s.priorities()
 	names := strings.Join(all.Names(), ", ")
 	if usual := cmp.Or(job.Priority(s.DefaultPriority), job.Normal); !all.Has(usual) {
-		return c.valueError("scheduling.default_priority", "must name one of the classes under scheduling.priorities: "+names,
-			"write one of them")
+		return c.valueError("scheduling.default_priority",
+			"must name one of the classes under scheduling.priorities: "+names, "write one of them")
 	}
 	if s.HighPriority != "" && !all.Has(job.High) {
 		return c.valueError("scheduling.high_priority", "is of the class high, and scheduling.priorities has none "+
