@@ -62,6 +62,8 @@ type config struct {
 	Overwrite string `yaml:"overwrite"`
 	Clocks    string `yaml:"clocks"`   // after each holder: reset or keep
 	Settings  string `yaml:"settings"` // after each holder: restore or keep
+	// Metadata is whether the work of holders reaches the cloud's services that tell a machine about itself.
+	Metadata string `yaml:"metadata"`
 }
 
 // xidConfig is what an XID means here, instead of what the built-in table says.
@@ -85,6 +87,12 @@ const (
 	keepSettings    = "keep"
 )
 
+// Whether the work of holders reaches the cloud's metadata.
+const (
+	blockMetadata = "block"
+	allowMetadata = "allow"
+)
+
 // mostSimulated is how many GPUs a machine may have.
 const mostSimulated = 64
 
@@ -92,7 +100,7 @@ func defaultConfig() config {
 	return config{StateDir: "/var/lib/forewarm-node", Sessions: true, Source: sourceAuto, KernelLog: "/dev/kmsg",
 		HoldMemory: hold.ByShare, HoldCPUs: hold.ByWeight, ContainerRuntime: container.Usual,
 		BurnIn: string(burnin.Auto), Overwrite: string(burnin.Auto), Clocks: resetClocks,
-		Settings: restoreSettings}
+		Settings: restoreSettings, Metadata: blockMetadata}
 }
 
 // settings are the flags of both commands; each has a variable FOREWARM_NODE_….
@@ -146,6 +154,8 @@ func (c *config) addRunFlags(f *pflag.FlagSet) {
 		"set them)")
 	f.StringVar(&c.Settings, "settings", c.Settings, "power limit and modes of GPUs after each holder: restore (as they "+
 		"were before), or keep")
+	f.StringVar(&c.Metadata, "metadata", c.Metadata, "the cloud's metadata of this machine, for holders' work: block, or "+
+		"allow (it may then do what the machine's role may)")
 	f.StringVar(&c.StateDir, "state-dir", c.StateDir, "where the node's key is kept; readable by its user alone")
 }
 
@@ -194,6 +204,8 @@ func (c config) check() error {
 		return &usageError{fmt.Errorf("clocks: %q: must be reset or keep", c.Clocks)}
 	case c.Settings != restoreSettings && c.Settings != keepSettings:
 		return &usageError{fmt.Errorf("settings: %q: must be restore or keep", c.Settings)}
+	case c.Metadata != blockMetadata && c.Metadata != allowMetadata:
+		return &usageError{fmt.Errorf("metadata: %q: must be block or allow", c.Metadata)}
 	case !c.PlainHTTP && leavesUnencrypted(c.URL):
 		return &usageError{fmt.Errorf("url: %s: the node's key would leave this machine unencrypted: use https://, "+
 			"or set plain_http where nobody else is in the network", c.URL)}

@@ -88,6 +88,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"tells of real GPUs, and simulate has others": {"look", "--simulate", "1", "--dcgm-exporter", "http://127.0.0.1/"},
 		"--url and --node":                            {"run", "--node", "nod_1"},
 		`settings: "forget"`:                          {"run", "--settings", "forget"},
+		`metadata: "some"`:                            {"run", "--metadata", "some"},
 		"chmod 600": {"run", "--node", "n", "--url", "https://x", "--token-file", open, "--state-dir",
 			t.TempDir()},
 		"want fd: and a number": {"run", "--node", "n", "--url", "https://x", "--token-file", "fd:x", "--state-dir",

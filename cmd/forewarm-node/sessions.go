@@ -26,7 +26,8 @@ func (c config) openHolds(now steady, bootID string, prober burnin.Prober, log *
 	holds, err = hold.NewKeeper(hold.Config{Dir: cmp.Or(c.HoldDir, filepath.Clean(c.StateDir)+"-holds"),
 		Book: filepath.Join(c.StateDir, "holds.json"), Clock: now, BootID: bootID,
 		Booted: now.Booted, Log: log,
-		Launcher: launcher, Bounds: c.bounds(), Containers: c.containers(), Cleaner: c.cleaner(prober, settings)})
+		Launcher: launcher, Bounds: c.bounds(), Containers: c.containers(), Cleaner: c.cleaner(prober, settings),
+		Metadata: c.Metadata == allowMetadata})
 	if err != nil {
 		return nil, "", err
 	}

@@ -2,29 +2,30 @@
 
 package devicefilter
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
 
-// Retry is retry.
-var Retry = retry
+	"github.com/forewarm/forewarm/node/bpf"
+)
 
 // Allows runs the program for a device as the kernel would.
 func (d Devices) Allows(majorNumber, minorNumber int32) bool {
 	p, registers := program(d), [4]int32{}
 	for at := 0; ; at++ {
 		i := p[at]
-		target, equal := i.registers&15, registers[i.registers&15] == i.value
+		target, equal := i.Registers&15, registers[i.Registers&15] == i.Value
 		switch {
-		case i.code == exit:
-			return registers[answer] == 1
-		case i.code == moveValue:
-			registers[target] = i.value
-		case i.code == loadWord && i.offset == majorOffset:
+		case i.Code == bpf.Exit:
+			return registers[bpf.Answer] == 1
+		case i.Code == bpf.MoveValue:
+			registers[target] = i.Value
+		case i.Code == bpf.LoadWord && i.Offset == majorOffset:
 			registers[target] = majorNumber
-		case i.code == loadWord && i.offset == minorOffset:
+		case i.Code == bpf.LoadWord && i.Offset == minorOffset:
 			registers[target] = minorNumber
-		case i.code == jumpIfEqual && equal, i.code == jumpIfAtLeast && registers[target] >= i.value:
-			at += int(i.offset)
-		case i.code&7 != unix.BPF_JMP:
+		case i.Code == bpf.JumpIfEqual && equal, i.Code == bpf.JumpIfAtLeast && registers[target] >= i.Value:
+			at += int(i.Offset)
+		case i.Code&7 != unix.BPF_JMP:
 			panic("an instruction that this program has not")
 		}
 	}

@@ -35,10 +35,11 @@ type record struct {
 	Minors  []int  `json:"minors,omitempty"` // of its GPUs: N of /dev/nvidiaN
 	// Capabilities are N of the /dev/nvidia-caps/nvidia-capN of its MIG devices.
 	Capabilities []int          `json:"capabilities,omitempty"`
-	Filtered     bool           `json:"filtered,omitempty"` // its cgroup opens no GPUs but those
-	Share        *share         `json:"share,omitempty"`    // nil: its memory and processors are not bounded
-	GPUs         []string       `json:"gpus"`               // UUIDs
-	Floor        map[string]int `json:"floor,omitempty"`    // memory of the GPUs that was in use before it, in MiB
+	Filtered     bool           `json:"filtered,omitempty"`    // its cgroup opens no GPUs but those
+	NoMetadata   bool           `json:"no_metadata,omitempty"` // its cgroup does not reach the cloud's metadata
+	Share        *share         `json:"share,omitempty"`       // nil: its memory and processors are not bounded
+	GPUs         []string       `json:"gpus"`                  // UUIDs
+	Floor        map[string]int `json:"floor,omitempty"`       // memory of the GPUs that was in use before it, in MiB
 	// Done says that what it was for has ended by itself: what is left of that has no time to end.
 	Done bool `json:"done,omitempty"`
 	// Lease is until when it may be here; nil: that is not known.

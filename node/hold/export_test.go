@@ -29,3 +29,6 @@ func EachName(ctx context.Context, f *os.File, do func(name string)) error {
 
 // UnboundPinning is unboundPinning.
 var UnboundPinning = unboundPinning
+
+// MetadataReached says why work cannot be kept from the metadata.
+func MetadataReached(k *Keeper) error { return k.metadata }

@@ -2,6 +2,8 @@ package hold
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/forewarm/forewarm/node/addressfilter"
 	"github.com/forewarm/forewarm/node/devicefilter"
 )
 
@@ -32,13 +35,48 @@ func aGPU(dir string) (device string, remove func(), ok bool) {
 	return device, func() { _ = os.Remove(device) }, err == nil
 }
 
+// filter has the kernel keep the work of a hold from what is not its.
+func (r *record) filter() error {
+	if r.Filtered {
+		if err := devicefilter.Attach(r.Cgroup, r.devices()); err != nil {
+			return err
+		}
+	}
+	if r.NoMetadata {
+		return addressfilter.Attach(r.Cgroup)
+	}
+	return nil
+}
+
+// canBlockMetadata says why the kernel does not keep a cgroup from the cloud's metadata.
+func canBlockMetadata(cgroups string) error {
+	if cgroups == "" {
+		return errors.New("the daemon cannot make cgroups")
+	}
+	group, err := makeProbe(cgroups)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = syscall.Rmdir(group) }()
+	return addressfilter.Attach(group)
+}
+
+// makeProbe makes a cgroup in which filters are tried, which the caller removes.
+func makeProbe(cgroups string) (group string, err error) {
+	group = filepath.Join(cgroups, "probe")
+	_ = syscall.Rmdir(group)                       // of a daemon that was killed here
+	if err := os.Mkdir(group, 0o755); err != nil { //nolint:gosec // the kernel's files there have modes of their own
+		return "", fmt.Errorf("making a cgroup for a try: %w", err)
+	}
+	return group, nil
+}
+
 // canFilter proves that the kernel keeps a GPU from a cgroup that may not open it: where a
 // filter is taken and does nothing, as in a container that has one of its own, nobody would
 // notice otherwise.
 func canFilter(cgroups, dir string) bool {
-	group := filepath.Join(cgroups, "probe")
-	_ = syscall.Rmdir(group)           // of a daemon that was killed here
-	if os.Mkdir(group, 0o755) != nil { //nolint:gosec // the kernel's files there have modes of their own
+	group, err := makeProbe(cgroups)
+	if err != nil {
 		return false
 	}
 	defer func() { _ = syscall.Rmdir(group) }()

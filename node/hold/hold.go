@@ -23,7 +23,6 @@ import (
 
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/node/container"
-	"github.com/forewarm/forewarm/node/devicefilter"
 	"github.com/forewarm/forewarm/node/launch"
 )
 
@@ -66,6 +65,8 @@ type Config struct {
 	Bounds   Bounds
 	// Containers is what runs containers here, as far as it is there.
 	Containers container.Config
+	// Metadata lets work ask the cloud's services that tell a machine about itself.
+	Metadata bool
 	// Cleaner cleans the GPUs of holds that have ended; nil: nothing is done on them.
 	Cleaner GPUCleaner
 }
@@ -87,7 +88,8 @@ type Keeper struct {
 	changed  chan struct{}
 	work     sync.WaitGroup
 
-	filters   bool // GPUs that are not a hold's can be kept from it
+	filters   bool  // GPUs that are not a hold's can be kept from it
+	metadata  error // why work cannot be kept from the cloud's metadata; nil: it can
 	runtime   container.Runtime
 	bounds    bounds
 	machine   machine
@@ -146,6 +148,10 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 		return nil, fmt.Errorf("looking for what runs containers: %w", err)
 	}
 	k.filters = k.ownUsers && k.cgroups != "" && canFilter(k.cgroups, cfg.Dir)
+	if k.metadata = canBlockMetadata(k.cgroups); k.metadata != nil && !cfg.Metadata {
+		cfg.Log.Warn("holders' work reaches the cloud's metadata, and with it what the machine's role may do",
+			"why", k.metadata)
+	}
 	return k, nil
 }
 
@@ -226,6 +232,7 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 			}
 		}
 		k.findDevices(r)
+		r.NoMetadata = r.Cgroup != "" && !k.Metadata && k.metadata == nil
 		k.book.Holds[h.AllocationID] = r
 		if h.Lease > 0 {
 			k.leases.keep(h.AllocationID, r, r.OpenedAt.Add(h.Lease))
@@ -295,8 +302,8 @@ func (r *record) make() error {
 	if errors.Is(err, os.ErrExist) {
 		err = nil
 	}
-	if err == nil && r.Filtered { // a daemon that ended in between has made one without
-		if err = devicefilter.Attach(r.Cgroup, r.devices()); err != nil && made {
+	if err == nil { // a daemon that ended in between has made one without filters
+		if err = r.filter(); err != nil && made {
 			err = errors.Join(err, os.Remove(r.Cgroup))
 		}
 	}

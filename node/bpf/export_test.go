@@ -1,0 +1,6 @@
+//go:build linux
+
+package bpf
+
+// Retry is retry.
+var Retry = retry
