@@ -124,7 +124,7 @@ test/kubernetes: ## run the Kubernetes adapter's suite against a real kube-apise
 
 .PHONY: lint
 lint: bin/golangci-lint ## run golangci-lint (its first build takes about 3 minutes; CLOUDS=1 reads the adapters of the clouds, too)
-	CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -trimpath" bin/golangci-lint run $(if $(CLOUDS),--build-tags $(TAGS)$(comma)envtest) ./...
+	CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -trimpath" bin/golangci-lint run $(if $(CLOUDS),--build-tags $(TAGS)$(comma)services$(comma)slurm$(comma)envtest) ./...
 	scripts/with-empty-tmp bin/golangci-lint run ./provisioners/local/discover # the one package with C
 
 bin/golangci-lint: tools/go.mod tools/go.sum
@@ -149,11 +149,10 @@ mutate: bin/gremlins ## plant faults in PKG, one at a time, and list those that 
 	@TAGS=$(TAGS) ARGS="$(ARGS)" scripts/mutate $(PKG)
 
 .PHONY: verify
-verify: ## check everything a test does not: format, vet, lint, generated files, go.mod, import rules
+verify: ## check everything a test does not: format, vet, lint, generated files, go.mod, import rules (CLOUDS=1: of the clouds, too)
 	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \
 	[ -z "$$unformatted" ] || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
 	CGO_ENABLED=0 go vet -trimpath -tags $(TAGS) ./...
-	CGO_ENABLED=0 go vet -trimpath -tags $(TAGS),services,slurm ./...
 	go mod tidy -diff
 	$(GOTEST) ./internal/archtest
 	scripts/check-generated

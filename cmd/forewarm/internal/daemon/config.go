@@ -160,7 +160,7 @@ type PoolSource struct {
 // defaultConfig is the configuration of an embedded run without a file.
 func defaultConfig() Config {
 	return Config{
-		Listen: "127.0.0.1:8787", DataDir: defaultDataDir(), Deployment: "forewarm",
+		Listen: "127.0.0.1:8787", DataDir: defaultDataDir(), Deployment: "forewarm", AwaitDaemons: true,
 		Server: Server{MaxConnections: 8192, MaxPerAddress: 1024, MaxStreamsPerKey: 64,
 			MaxStreamsPerOrganization: 512, Compat: true},
 		Log:          Log{Level: "info", Format: "text"},

@@ -170,7 +170,7 @@ var changes = map[string]struct{ was, is string }{
 	"metrics_listen":                      {"metrics_listen: 127.0.0.1:19464", "metrics_listen: 127.0.0.1:19465"},
 	"open_bind":                           {"open_bind: true", "open_bind: false"},
 	"tenants_see_nodes":                   {"log:", "tenants_see_nodes: true\nlog:"},
-	"await_daemons":                       {"log:", "await_daemons: true\nlog:"},
+	"await_daemons":                       {"log:", "await_daemons: false\nlog:"},
 	"server.trusted_proxies":              {"10.1.0.0/16", "10.2.0.0/16"},
 	"server.metrics_listen":               {"127.0.0.1:19466", "127.0.0.1:19467"},
 	"server.public_url":                   {"https://gpu.example", "http://gpu.example"},
