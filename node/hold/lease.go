@@ -100,9 +100,12 @@ func (k *Keeper) LeaseEnds() (first time.Time) {
 	return first
 }
 
-// EndLapsed ends the holds whose leases have been over for LeaseGrace, as the control plane cannot be heard: what it
-// knows of them may be more, but it offers their GPUs to others before long.
-func (k *Keeper) EndLapsed(now time.Time) {
+// EndLapsed ends the holds whose leases have been over for LeaseGrace, where the control plane has been asked in vain
+// for as long, since a time: what it knows of them may be more, but it offers their GPUs to others before long.
+func (k *Keeper) EndLapsed(now, unheard time.Time) {
+	if now.Sub(unheard) < LeaseGrace {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	changed := false

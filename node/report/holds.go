@@ -30,8 +30,9 @@ type Holds interface {
 	HearLeases(listed []string, said []contract.Lease, at time.Time)
 	// LeaseEnds returns when the first of the leases ends that are known; zero: none is.
 	LeaseEnds() time.Time
-	// EndLapsed ends the holds whose leases are over for so long that the server is not waited for any more.
-	EndLapsed(now time.Time)
+	// EndLapsed ends the holds whose leases are over for so long that the server, which has been asked in vain since a
+	// time, is not waited for any more.
+	EndLapsed(now, unheard time.Time)
 	// Look reads from a look, begun at a time, whether the GPUs of what has ended are free.
 	Look(look contract.NodeLook, at time.Time)
 	// AwaitsLook reports whether an end waits for a look.
@@ -60,6 +61,10 @@ func (r *Reporter) held() []string {
 // how much longer it goes on.
 const askLeasesEvery = 5 * time.Second
 
+// longestPause is between two questions of a daemon that goes on asking, also where a look at a driver that hangs and a
+// server that does not answer come in between. After a longer one it was frozen meanwhile, and nobody has asked.
+const longestPause = time.Minute
+
 // askForLeases has this step report where a lease is over by what is known of it, also where the next try would be
 // later: the server may have extended it.
 func (r *Reporter) askForLeases(now time.Time) {
@@ -70,13 +75,23 @@ func (r *Reporter) askForLeases(now time.Time) {
 	if ends.IsZero() || now.Before(ends) || now.Before(r.leasesAt.Add(askLeasesEvery)) {
 		return
 	}
-	r.leasesAt, r.lookAt, r.sendAt = now, now, now
+	if now.Sub(r.leasesAt) >= longestPause {
+		r.unheardAt = time.Time{}
+	}
+	r.leasesAt, r.lookAt, r.sendAt, r.urgent = now, now, now, true
+}
+
+// noteUnheard notes since when the server has been asked in vain how long leases go on.
+func (r *Reporter) noteUnheard(now time.Time) {
+	if r.unheardAt.IsZero() && r.leasesAt.Equal(now) {
+		r.unheardAt = now
+	}
 }
 
 // endLapsed ends what is over where the server, which was asked, did not answer.
 func (r *Reporter) endLapsed(now time.Time) {
-	if r.Holds != nil && r.unsent {
-		r.Holds.EndLapsed(now)
+	if r.Holds != nil && !r.unheardAt.IsZero() {
+		r.Holds.EndLapsed(now, r.unheardAt)
 	}
 }
 

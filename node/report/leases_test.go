@@ -38,17 +38,11 @@ func newHolder(t *testing.T) *holder {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 	require.NoError(t, os.Chmod(folder, 0o711)) //nolint:gosec // as said
-	state, err := report.OpenState(h.dir)
-	require.NoError(t, err)
 	h.holds, err = hold.NewKeeper(hold.Config{Dir: filepath.Join(folder, "holds"), Clock: h.clock, BootID: "boot",
 		Book: filepath.Join(h.dir, "holds.json"), Log: slog.New(slog.DiscardHandler), Launcher: launchtest.Launcher()})
 	require.NoError(t, err)
 	t.Cleanup(h.holds.EndAll)
-	w := watch.New(&gpu.Simulated{Seed: "x", Count: 2, MemoryMiB: 1000}, nil, health.Policy{}, state.Health().For("boot"))
-	h.Reporter, err = report.New(report.Config{URL: "http://control.plane", NodeID: "nod_1", Token: obs.NewSecret("t"),
-		Version: "1", BootID: "boot", Epoch: 7, HTTP: h.server, Log: slog.New(slog.DiscardHandler),
-		Holds: h.holds}, w, state)
-	require.NoError(t, err)
+	h.again()
 	h.wait()
 	_, err = h.holds.Open(hold.Hold{AllocationID: held})
 	require.NoError(t, err)
@@ -56,6 +50,18 @@ func newHolder(t *testing.T) *holder {
 	h.begun = h.now
 	h.wait()
 	return h
+}
+
+// again has another daemon begin in the place of the one before.
+func (h *holder) again() {
+	h.Helper()
+	state, err := report.OpenState(h.dir)
+	require.NoError(h, err)
+	w := watch.New(&gpu.Simulated{Seed: "x", Count: 2, MemoryMiB: 1000}, nil, health.Policy{}, state.Health().For("boot"))
+	h.Reporter, err = report.New(report.Config{URL: "http://control.plane", NodeID: "nod_1", Token: obs.NewSecret("t"),
+		Version: "1", BootID: "boot", Epoch: 7, HTTP: h.server, Log: slog.New(slog.DiscardHandler),
+		Holds: h.holds}, w, state)
+	require.NoError(h, err)
 }
 
 // say has the server say how many seconds of the lease are left.
@@ -123,19 +129,76 @@ func TestASilentServerKeepsNoHoldForEver(t *testing.T) {
 	require.GreaterOrEqual(t, h.now, h.begun.Add(10*time.Minute+hold.LeaseGrace))
 }
 
-// A daemon that was frozen beyond the end of a lease asks before it ends anything.
+// freeze lets time pass in which the daemon does nothing.
+func (h *holder) freeze(d time.Duration) {
+	h.now = h.now.Add(d)
+	h.clock.Set(h.now)
+}
+
+// endsAfter does steps until the hold is ended, and returns how long that took.
+func (h *holder) endsAfter() time.Duration {
+	h.Helper()
+	from, at := h.now, h.now
+	for len(h.holds.List()) > 0 {
+		require.Less(h, h.now, from.Add(time.Hour))
+		at = h.now
+		h.wait()
+	}
+	return at.Sub(from)
+}
+
+// A daemon that was frozen beyond the end of a lease ends nothing before it has asked in vain for as long as one that
+// was not, however long it has asked before.
 func TestADaemonThatWasFrozenAsksFirst(t *testing.T) {
 	t.Parallel()
 	h := newHolder(t)
-	h.now = h.now.Add(time.Hour)
-	h.clock.Set(h.now)
+	h.freeze(time.Hour)
 	h.wait()
-	require.Equal(t, []string{held}, h.holds.List())
-	h.now = h.now.Add(time.Hour)
-	h.clock.Set(h.now)
+	require.Equal(t, []string{held}, h.holds.List(), "the server has extended it")
 	h.server.broken = true
+	h.waitFor(time.Hour + 10*time.Minute + hold.LeaseGrace - 10*time.Second)
+	require.Equal(t, []string{held}, h.holds.List())
+	h.freeze(time.Hour)
+	require.InDelta(t, hold.LeaseGrace, h.endsAfter(), float64(6*time.Second))
+}
+
+// So does one that begins when the lease has been over for long.
+func TestADaemonThatBeginsAnewAsksFirst(t *testing.T) {
+	t.Parallel()
+	h := newHolder(t)
+	h.server.broken = true
+	h.freeze(time.Hour)
+	h.again()
+	require.InDelta(t, hold.LeaseGrace, h.endsAfter(), float64(6*time.Second))
+}
+
+// A look at a driver that hangs delays each question; it does not keep a hold for ever.
+func TestASlowDriverKeepsNoHoldForEver(t *testing.T) {
+	t.Parallel()
+	h := newHolder(t)
+	h.server.broken = true
+	for len(h.holds.List()) > 0 {
+		require.Less(t, h.now, h.begun.Add(10*time.Minute+3*hold.LeaseGrace))
+		h.wait()
+		h.freeze(43 * time.Second)
+	}
+}
+
+// The server is asked at the very end of a lease, also by a daemon that reports more rarely.
+func TestTheEndOfALeaseIsUrgent(t *testing.T) {
+	t.Parallel()
+	h := newHolder(t)
+	h.LookEvery, h.ReportEvery = 2*time.Second, 30*time.Second
+	h.say(7)
 	h.wait()
-	require.Empty(t, h.holds.List())
+	over := h.holds.LeaseEnds()
+	require.Equal(t, 7*time.Second, over.Sub(h.server.beats[len(h.server.beats)-1].SentAt))
+	h.server.beats = nil
+	for !h.now.After(over) {
+		h.wait()
+	}
+	require.Len(t, h.server.beats, 1)
+	require.Equal(t, over, h.server.beats[0].SentAt)
 }
 
 // Of two daemons with one identity the later one is believed. The earlier one ends, and leaves the other what runs; it

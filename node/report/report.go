@@ -105,6 +105,7 @@ type Reporter struct {
 	sendAt    time.Time
 	renewAt   time.Time
 	leasesAt  time.Time // when a report was last due because a lease was over
+	unheardAt time.Time // since when that has been in vain; zero: it is not, or was not tried
 	welcomed  bool      // the server has heard this daemon, and the state folder says so
 	stateLost string    // why the state cannot be written
 }
@@ -163,6 +164,7 @@ func (r *Reporter) Step(ctx context.Context, now time.Time) (time.Time, error) {
 				r.endHolds(err)
 				return now, &RefusedError{Cause: err}
 			}
+			r.noteUnheard(now)
 			r.sendAt = now.Add(r.retryAfter(err))
 			r.Log.WarnContext(ctx, "the report did not reach the server",
 				"error", httpx.DescribeFailure(err, "the control plane"), "again_in", r.sendAt.Sub(now).Round(time.Millisecond))
@@ -213,7 +215,7 @@ func (r *Reporter) send(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	r.failures, r.unsent, r.urgent = 0, false, false
+	r.failures, r.unsent, r.urgent, r.unheardAt = 0, false, false, time.Time{}
 	r.told = healthsOf(r.look)
 	if r.LookEvery > 0 || r.ReportEvery > 0 { // else each look is told
 		r.reportAt = now.Add(cmp.Or(r.ReportEvery, r.every))
