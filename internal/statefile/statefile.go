@@ -17,7 +17,14 @@ import (
 // Read decodes the JSON file into v, which must be a pointer. It returns false
 // when there is no file. A file that cannot be understood in full is an error and
 // is left as it is: who starts empty instead would deny what the file knows.
-func Read(path string, v any) (bool, error) {
+func Read(path string, v any) (bool, error) { return read(path, v, (*json.Decoder).DisallowUnknownFields) }
+
+// ReadKnown is Read for a program in whose place an earlier version may come
+// again: fields that v does not have are left out. Who writes the file anew loses
+// what they said.
+func ReadKnown(path string, v any) (bool, error) { return read(path, v, func(*json.Decoder) {}) }
+
+func read(path string, v any, prepare func(*json.Decoder)) (bool, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -26,7 +33,7 @@ func Read(path string, v any) (bool, error) {
 		return false, fmt.Errorf("reading state: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
+	prepare(decoder)
 	if err := decoder.Decode(v); err != nil {
 		return false, damagedError(path, err)
 	}

@@ -46,6 +46,25 @@ func TestDamagedFileIsAnErrorAndIsKept(t *testing.T) {
 	}
 }
 
+// What a later version has added is no damage for who goes on with what it knows.
+func TestFieldsOfALaterVersion(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"Names":["a"],"Later":{"x":1}}`), 0o600))
+	var got state
+	_, err := statefile.Read(path, &got)
+	require.ErrorContains(t, err, "damaged")
+	found, err := statefile.ReadKnown(path, &got)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, state{Names: []string{"a"}}, got)
+	for _, text := range []string{"", "{", `{"Names":[]}{}`, `{"Names":3}`} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := statefile.ReadKnown(path, &got)
+		require.ErrorContains(t, err, "damaged", text)
+	}
+}
+
 // A temporary file left by a crash in the middle of a write is not read.
 func TestCrashInTheMiddleOfAWrite(t *testing.T) {
 	t.Parallel()

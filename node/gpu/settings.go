@@ -68,7 +68,7 @@ func (s *Settings) remember(ctx context.Context, known settingsOf, wanted func(u
 // read returns what is remembered of this boot. What cannot be read is not known.
 func (s *Settings) read() settingsOf {
 	var m remembered
-	if _, err := statefile.Read(s.File, &m); err != nil || m.BootID != s.BootID || m.GPUs == nil {
+	if _, err := statefile.ReadKnown(s.File, &m); err != nil || m.BootID != s.BootID || m.GPUs == nil {
 		return settingsOf{}
 	}
 	return m.GPUs

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -128,4 +129,21 @@ func TestTheJournalContinuesTheBook(t *testing.T) {
 	_, err = hold.NewKeeper(hold.Config{Dir: filepath.Join(dir, "holds"), Book: filepath.Join(dir, "book.json"),
 		Clock: now, Log: slog.New(slog.DiscardHandler)})
 	require.ErrorContains(t, err, "is damaged")
+}
+
+// A keeper that comes again in the place of a later version goes on with what it knows of that one's book.
+func TestTheBookOfALaterVersion(t *testing.T) {
+	dir := newDir(t)
+	k := keeperIn(t, dir)
+	_, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}})
+	require.NoError(t, err)
+	path := filepath.Join(dir, "book.json")
+	text, err := os.ReadFile(path) //nolint:gosec // the test's own
+	require.NoError(t, err)
+	later := strings.NewReplacer(`{"first_user"`, `{"later":1,"first_user"`, `"phase"`, `"later":[2],"phase"`)
+	require.NoError(t, os.WriteFile(path, []byte(later.Replace(string(text))), 0o600))
+	require.NoError(t, hold.CheckBook(path))
+	next := keeperIn(t, dir)
+	require.Equal(t, []string{alc(1)}, next.List())
+	next.EndAll()
 }

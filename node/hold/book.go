@@ -83,7 +83,7 @@ func isHolder(uid uint32) bool { return uid >= firstUser && uid < lastUser }
 // earlier book that was lost nor another daemon of the machine has the same.
 func readBook(path string) (book, error) {
 	var b book
-	if _, err := statefile.Read(path, &b); err != nil {
+	if _, err := statefile.ReadKnown(path, &b); err != nil {
 		return b, err
 	}
 	if b.Holds == nil {

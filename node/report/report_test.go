@@ -269,6 +269,35 @@ func TestAReportThatWasAskedForSaysSo(t *testing.T) {
 	require.Equal(t, []bool{false, true, false}, asked)
 }
 
+// A daemon that comes again in the place of a later version goes on with what it knows of that one's files.
+func TestAnEarlierVersionReadsWhatALaterOneWrote(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	r, err := d.start("token")
+	require.NoError(t, err)
+	d.server.clears = 3
+	d.mustStep(r)
+	d.mustStep(r)
+	all, err := filepath.Glob(filepath.Join(d.dir, "*.json"))
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	for _, path := range all {
+		text, err := os.ReadFile(path) //nolint:gosec // the test's own
+		require.NoError(t, err)
+		require.NotContains(t, string(text), `"xids"`, "there are none, and a version before them would not know what that is")
+		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), "{", `{"later":1,`, 1)), 0o600))
+	}
+	state, err := report.OpenState(d.dir)
+	require.NoError(t, err)
+	require.Equal(t, 3, state.Health().Clears)
+	w, err := state.Welcomed()
+	require.NoError(t, err)
+	require.Equal(t, int64(7), w.Epoch)
+	id, err := state.Identity("nod_1")
+	require.NoError(t, err)
+	require.Equal(t, "key1", id.Key)
+}
+
 // What happens within a moment is told together: however many short jobs there are, the reports are not more than the
 // server takes, and none waits for longer than that moment.
 func TestReportsAreCounted(t *testing.T) {

@@ -50,7 +50,7 @@ func (s State) healthFile() string   { return filepath.Join(s.dir, "health.json"
 // Identity returns the identity of a node, or an empty one: the daemon has to join.
 func (s State) Identity(nodeID string) (Identity, error) {
 	var id Identity
-	_, err := statefile.Read(s.identityFile(), &id)
+	_, err := statefile.ReadKnown(s.identityFile(), &id)
 	switch {
 	case err != nil:
 		return id, err
@@ -68,7 +68,7 @@ func (s State) SaveIdentity(id Identity) error { return statefile.Write(s.identi
 // Welcomed returns which daemon the control plane heard last; the zero value: none.
 func (s State) Welcomed() (Welcome, error) {
 	var w Welcome
-	_, err := statefile.Read(s.welcomeFile(), &w)
+	_, err := statefile.ReadKnown(s.welcomeFile(), &w)
 	return w, err
 }
 
@@ -76,7 +76,7 @@ func (s State) Welcomed() (Welcome, error) {
 // looks say it anew.
 func (s State) Health() watch.Memory {
 	var m watch.Memory
-	if _, err := statefile.Read(s.healthFile(), &m); err != nil {
+	if _, err := statefile.ReadKnown(s.healthFile(), &m); err != nil {
 		return watch.Memory{}
 	}
 	return m

@@ -17,12 +17,12 @@ import (
 // Memory is what is known of the GPUs of one boot.
 type Memory struct {
 	BootID    string                      `json:"boot_id"`
-	Clears    int                         `json:"clears"`     // those of the operator that were followed
-	KernelSeq int64                       `json:"kernel_seq"` // up to which record the kernel's log was read
-	Known     map[string]contract.LookGPU `json:"known"`      // by UUID: where it is, and what it is called
-	Tracks    map[string]health.Track     `json:"tracks"`     // by UUID of the GPU, also of MIG devices
-	BurnIns   map[string]contract.BurnIn  `json:"burn_ins"`   // by UUID
-	XIDs      map[string]XIDs             `json:"xids"`       // by UUID of the GPU
+	Clears    int                         `json:"clears"`         // those of the operator that were followed
+	KernelSeq int64                       `json:"kernel_seq"`     // up to which record the kernel's log was read
+	Known     map[string]contract.LookGPU `json:"known"`          // by UUID: where it is, and what it is called
+	Tracks    map[string]health.Track     `json:"tracks"`         // by UUID of the GPU, also of MIG devices
+	BurnIns   map[string]contract.BurnIn  `json:"burn_ins"`       // by UUID
+	XIDs      map[string]XIDs             `json:"xids,omitempty"` // by UUID of the GPU
 }
 
 // XIDs are the errors that the driver reported of a GPU in this boot.
