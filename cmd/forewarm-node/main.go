@@ -88,10 +88,10 @@ const (
 )
 
 // executeCommand runs the command line and returns its exit code. Being told to stop is how
-// a run ends, and no failure.
+// a run ends, and no failure; what else does not come to its end has failed.
 func executeCommand(ctx context.Context, root *cobra.Command) int {
 	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if err == nil || cmd.Name() == runName && ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitOK
 	}
 	code, next := classifyError(cmd, err)

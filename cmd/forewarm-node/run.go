@@ -26,11 +26,13 @@ import (
 	"github.com/forewarm/forewarm/node/watch"
 )
 
+const runName = "run"
+
 func newRunCommand(o outside) *cobra.Command {
 	var path, level, format string
 	flags := defaultConfig()
 	c := &cobra.Command{
-		Use: "run", Short: "Join the control plane, and report until told to stop", Args: cobra.NoArgs,
+		Use: runName, Short: "Join the control plane, and report until told to stop", Args: cobra.NoArgs,
 		Example: "  forewarm-node run --url https://forewarm.example.com --node nod_… --token-file join-token\n" +
 			"  forewarm-node run --config /etc/forewarm/forewarm-node.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {

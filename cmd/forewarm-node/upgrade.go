@@ -6,9 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
+	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,21 +76,41 @@ func (u upgradeFlags) run(cmd *cobra.Command, o outside) error {
 	if err != nil {
 		return err
 	}
+	defer outliveTerminal()()
 	say := func(text string) { _, _ = fmt.Fprintln(cmd.OutOrStdout(), text) }
 	err = upgrade.Run(cmd.Context(), upgrade.Config{Program: u.program, SHA256: u.sum, Say: say,
 		URL:      cmp.Or(u.from, strings.TrimSuffix(cfg.URL, "/")+"/download/"+buildName()),
 		Within:   u.within,
 		SelfTest: []string{"self-test", "--config", u.config}, Restart: runCommand(restart),
-		Welcomed: func() (string, error) {
+		Welcomed: func() (upgrade.Daemon, error) {
 			w, err := state.Welcomed()
-			return fmt.Sprint(w), err
+			return upgrade.Daemon{BootID: w.BootID, Began: w.Epoch}, err
 		},
-		HTTP: httpx.NewClient(httpx.Config{Timeout: 10 * time.Minute, MaxBody: mostProgram,
-			UserAgent: "forewarm-node/" + versionText()})})
+		Now: func() (now upgrade.Daemon, err error) {
+			now.BootID, now.Began, err = thisBoot(o.clock)
+			return now, err
+		},
+		HTTP: newDownloader()})
 	if err == nil {
 		say("the control plane has heard the new daemon")
 	}
 	return err
+}
+
+// newDownloader returns a client that brings a program.
+func newDownloader() *http.Client {
+	c := httpx.NewClient(httpx.Config{Timeout: 10 * time.Minute, MaxBody: mostProgram,
+		UserAgent: "forewarm-node/" + versionText()})
+	c.CheckRedirect = upgrade.CheckRedirect
+	return c
+}
+
+// outliveTerminal has this process go on when the terminal is closed, or the connection over which it was entered is
+// cut, until it is undone. Programs that it starts do not inherit that.
+func outliveTerminal() (undo func()) {
+	unheard := make(chan os.Signal, 1)
+	signal.Notify(unheard, syscall.SIGHUP, syscall.SIGPIPE)
+	return func() { signal.Stop(unheard) }
 }
 
 var errNotTold = &usageError{errors.New("it needs the control plane's address and the node's id: url and node in the " +
@@ -100,10 +124,12 @@ func buildName() string {
 	return "forewarm-node-static-linux-" + runtime.GOARCH
 }
 
-// runCommand runs a command line, and has its error say what it printed.
+// runCommand runs a command line, and has its error say what it printed. It does not end with the terminal.
 func runCommand(words []string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		said, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput() //nolint:gosec // the operator's
+		run := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the operator's
+		run.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		said, err := run.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%s: %w: %.300s", strings.Join(words, " "), err, strings.TrimSpace(string(said)))
 		}

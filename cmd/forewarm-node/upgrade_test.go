@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -80,17 +81,26 @@ func (s *site) upgrade(more ...string) (said string, err error) {
 	return string(out), err
 }
 
+// begin has a daemon run, and returns its program.
+func (s *site) begin() []byte {
+	s.Helper()
+	program, err := os.ReadFile(buildtest.Program("github.com/forewarm/forewarm/cmd/forewarm-node"))
+	require.NoError(s, err)
+	s.write("forewarm-node", string(program))
+	require.NoError(s, exec.CommandContext(s.Context(), s.at("restart")).Run())
+	return program
+}
+
+// another is another build of a program.
+func another(program []byte) []byte { return append(slices.Clone(program), "another build"...) }
+
 // A running daemon is replaced by another build of it, which goes on with its identity; and by none that the control
 // plane does not hear.
 func TestADaemonIsUpgraded(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	first, err := os.ReadFile(buildtest.Program("github.com/forewarm/forewarm/cmd/forewarm-node"))
-	require.NoError(t, err)
-	s.write("forewarm-node", string(first))
-	require.NoError(t, exec.CommandContext(t.Context(), s.at("restart")).Run())
-
-	second := append(append([]byte(nil), first...), "another build"...)
+	first := s.begin()
+	second := another(first)
 	s.offer(second)
 	said, err := s.upgrade()
 	require.NoError(t, err, said)
@@ -108,6 +118,39 @@ func TestADaemonIsUpgraded(t *testing.T) {
 	said, err = s.upgrade()
 	require.Error(t, err)
 	require.Contains(t, said, "does not pass its own test")
+}
+
+// The terminal is closed in which somebody upgrades: the upgrade goes on, and so does what starts the daemon.
+func TestAnUpgradeOutlivesItsTerminal(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	second := another(s.begin())
+	s.offer(second)
+	s.write("hang-up", "#!/bin/sh\nkill -HUP -- -$PPID\nexec "+s.at("restart"))
+	listens, says, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, listens.Close())
+	defer func() { require.NoError(t, says.Close()) }()
+	sum := sha256.Sum256(second)
+	c := exec.CommandContext(t.Context(), s.at("forewarm-node"), "upgrade", "--sha256", hex.EncodeToString(sum[:]),
+		"--config", s.at("config.yaml"), "--program", s.at("forewarm-node"), "--restart", s.at("hang-up"))
+	c.Stdout, c.Stderr, c.SysProcAttr = says, says, &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, c.Run())
+	require.Equal(t, second, s.read("forewarm-node"))
+	require.NoFileExists(t, s.at("forewarm-node.unwelcomed"))
+}
+
+// Who interrupts an upgrade is told what came of it.
+func TestAnUpgradeThatIsInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first := s.begin()
+	s.offer([]byte("#!/bin/sh\n[ $1 = self-test ]\n")) // nobody hears it
+	s.write("interrupt", "#!/bin/sh\n"+s.at("restart")+"\nkill -INT $PPID\n")
+	said, err := s.upgrade("--restart", s.at("interrupt"))
+	require.Error(t, err, said)
+	require.Contains(t, said, "the daemon before is back: ")
+	require.Equal(t, first, s.read("forewarm-node"))
 }
 
 // The program tests itself against what an earlier daemon has left on the machine.

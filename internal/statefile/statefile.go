@@ -17,7 +17,9 @@ import (
 // Read decodes the JSON file into v, which must be a pointer. It returns false
 // when there is no file. A file that cannot be understood in full is an error and
 // is left as it is: who starts empty instead would deny what the file knows.
-func Read(path string, v any) (bool, error) { return read(path, v, (*json.Decoder).DisallowUnknownFields) }
+func Read(path string, v any) (bool, error) {
+	return read(path, v, (*json.Decoder).DisallowUnknownFields)
+}
 
 // ReadKnown is Read for a program in whose place an earlier version may come
 // again: fields that v does not have are left out. Who writes the file anew loses

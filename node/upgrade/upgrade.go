@@ -5,17 +5,13 @@
 package upgrade
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/internal/statefile"
@@ -27,10 +23,14 @@ const (
 	// Sums is what is added to the name of a file with the sums of both, a line for each: what brings the program to
 	// machines that the control plane makes takes them for its own.
 	Sums = ".sums"
+	// Unwelcomed is what is added to the name of a file that is there while the control plane has not heard the program.
+	Unwelcomed = ".unwelcomed"
+	// locked is what is added to the name of the file that an upgrade locks. It stays, as another one may wait for it.
+	locked = ".lock"
 )
 
 const (
-	// Within is how long the control plane may take to hear the new daemon.
+	// Within is how long the control plane may take to hear the new daemon, or the old one again.
 	Within = 2 * time.Minute
 	// testWithin is how long a program may test itself.
 	testWithin = time.Minute
@@ -39,7 +39,7 @@ const (
 // Config says what is replaced by what.
 type Config struct {
 	Program string // the file
-	URL     string // where the new one is
+	URL     string // where the new one is; it may be a secret
 	SHA256  string // its sum, in hexadecimal digits
 	HTTP    interface {
 		Do(r *http.Request) (*http.Response, error)
@@ -47,26 +47,28 @@ type Config struct {
 	SelfTest []string // the arguments with which the new one tests itself
 	// Restart has the daemon that runs end, and one begin with the program that is there then.
 	Restart func(ctx context.Context) error
-	// Welcomed names the daemon that the control plane has heard last; it is another name for each.
-	Welcomed func() (name string, err error)
-	Within   time.Duration // 0: Within
-	Every    time.Duration // how often Welcomed is asked; 0: each second
-	Say      func(text string)
+	// Welcomed returns the daemon that the control plane has heard last; the zero value: none.
+	Welcomed func() (Daemon, error)
+	// Now returns what a daemon would be that began now.
+	Now func() (Daemon, error)
+	// Within is how long the control plane may take to hear the new daemon, WithinAgain the old one after it; 0: Within.
+	Within, WithinAgain time.Duration
+	Every               time.Duration // how often Welcomed is asked; 0: each second
+	Say                 func(text string)
 }
 
-// RolledBackError says that the old program is back.
+// RolledBackError says that the new program was tried and given up.
 type RolledBackError struct {
 	Cause error
-	Again error // why no daemon runs with it; nil: one does
+	Again error // why the daemon before is not back; nil: the control plane has heard it
 }
 
 // Error says what failed.
 func (e *RolledBackError) Error() string {
-	text := "the daemon before is back: " + e.Cause.Error()
 	if e.Again != nil {
-		text += "; and it does not run: " + e.Again.Error()
+		return e.Cause.Error() + "; and the daemon before is not back: " + e.Again.Error()
 	}
-	return text
+	return "the daemon before is back: " + e.Cause.Error()
 }
 
 // Unwrap returns why the new program was given up.
@@ -74,6 +76,14 @@ func (e *RolledBackError) Unwrap() error { return e.Cause }
 
 // Run replaces the program. A *RolledBackError says that the new one was tried; any other error, that it was not.
 func Run(ctx context.Context, cfg Config) error {
+	if _, err := os.Stat(cfg.Program); err != nil {
+		return fmt.Errorf("there is nothing to upgrade: %w", err)
+	}
+	lock, err := lockProgram(cfg.Program)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
 	next, err := fetch(ctx, cfg)
 	if err != nil {
 		return err
@@ -83,136 +93,47 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := test(ctx, next, cfg.SelfTest); err != nil {
 		return err
 	}
-	before, err := cfg.Welcomed()
-	if err != nil {
-		return fmt.Errorf("asking which daemon was heard last: %w", err)
-	}
-	if err := replace(cfg.Program, next, cfg.SHA256); err != nil {
+	if err := cfg.replace(next); err != nil {
 		return err
 	}
 	cfg.Say("it is in its place, and is started")
-	err = cfg.Restart(ctx)
-	if err == nil {
-		err = cfg.awaitWelcome(ctx, before)
+	if err := cfg.start(ctx, cfg.Within, "the new one"); err != nil {
+		return cfg.rollBack(ctx, err)
 	}
-	if err == nil {
-		return nil
-	}
-	return cfg.rollBack(ctx, err)
-}
-
-// fetch downloads the new program beside the old one, and proves that it is the one that was meant.
-func fetch(ctx context.Context, cfg Config) (path string, err error) {
-	if _, err := os.Stat(cfg.Program); err != nil {
-		return "", fmt.Errorf("there is nothing to upgrade: %w", err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.URL, nil)
-	if err != nil {
-		return "", fmt.Errorf("downloading the new program: %w", err)
-	}
-	answer, err := cfg.HTTP.Do(request)
-	if err != nil {
-		return "", fmt.Errorf("downloading the new program: %w", err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("downloading the new program from %s: %s", cfg.URL, answer.Status)
-	}
-	file, err := os.CreateTemp(filepath.Dir(cfg.Program), "."+filepath.Base(cfg.Program)+"-")
-	if err != nil {
-		return "", fmt.Errorf("making a place for the new program: %w", err)
-	}
-	sum := sha256.New()
-	_, err = io.Copy(io.MultiWriter(file, sum), answer.Body)
-	err = errors.Join(err, file.Chmod(0o755), file.Sync(), file.Close()) //nolint:gosec // anyone may start it
-	if got := hex.EncodeToString(sum.Sum(nil)); err == nil && !strings.EqualFold(got, cfg.SHA256) {
-		err = fmt.Errorf("its SHA-256 sum is %s, and not %s", got, cfg.SHA256)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-		return "", fmt.Errorf("downloading the new program: %w", err)
-	}
-	return file.Name(), nil
-}
-
-// test has a program test itself.
-func test(ctx context.Context, program string, arguments []string) error {
-	ctx, cancel := context.WithTimeout(ctx, testWithin)
-	defer cancel()
-	said, err := exec.CommandContext(ctx, program, arguments...).CombinedOutput() //nolint:gosec // its sum is known
-	if err != nil {
-		return fmt.Errorf("the new program does not pass its own test, and the old one stays: %w: %.600s", err,
-			strings.TrimSpace(string(said)))
-	}
+	endTrial(cfg.Program)
 	return nil
 }
 
-// replace puts a program in the place of another, which is kept. There is one of them at each moment.
-func replace(program, next, sum string) error {
-	previous := program + Previous
-	old, err := sumOf(program)
+// start has a daemon begin with the program that is there, and returns once the control plane has heard it.
+func (cfg Config) start(ctx context.Context, within time.Duration, which string) error {
+	from, err := cfg.look()
+	if err == nil {
+		err = cfg.Restart(ctx)
+	}
 	if err != nil {
-		return fmt.Errorf("reading the old program: %w", err)
+		return err
 	}
-	if err := statefile.Replace(program+Sums, []byte(strings.ToLower(sum)+"\n"+old+"\n")); err != nil {
-		return fmt.Errorf("writing down the sums of both programs: %w", err)
-	}
-	if err := os.Remove(previous); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("keeping the old program: %w", err)
-	}
-	if err := os.Link(program, previous); err != nil {
-		return fmt.Errorf("keeping the old program: %w", err)
-	}
-	if err := os.Rename(next, program); err != nil {
-		return fmt.Errorf("putting the new program in its place: %w", err)
-	}
-	return syncFolder(filepath.Dir(program))
+	return cfg.awaitWelcome(ctx, from, cmp.Or(within, Within), which)
 }
 
-func sumOf(path string) (string, error) {
-	file, err := os.Open(path) //nolint:gosec // the daemon's program
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }()
-	sum := sha256.New()
-	_, err = io.Copy(sum, file)
-	return hex.EncodeToString(sum.Sum(nil)), err
-}
-
-func syncFolder(path string) error {
-	dir, err := os.Open(path) //nolint:gosec // where the program is
-	if err != nil {
-		return fmt.Errorf("writing the folder of the program: %w", err)
-	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
-		return fmt.Errorf("writing the folder of the program: %w", err)
-	}
-	return nil
-}
-
-// awaitWelcome returns once the control plane has heard another daemon than before.
-func (cfg Config) awaitWelcome(ctx context.Context, before string) error {
-	within, every := cfg.Within, cfg.Every
-	if within == 0 {
-		within = Within
-	}
-	if every == 0 {
-		every = time.Second
-	}
+// awaitWelcome returns once the control plane has heard a daemon that has begun since a moment.
+func (cfg Config) awaitWelcome(ctx context.Context, from moment, within time.Duration, which string) error {
 	over := time.NewTimer(within)
 	defer over.Stop()
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(cmp.Or(cfg.Every, time.Second))
 	defer tick.Stop()
-	for {
-		if now, err := cfg.Welcomed(); err == nil && now != before {
+	for late := false; ; {
+		if now, err := cfg.Welcomed(); err == nil && from.isBefore(now) {
 			return nil
+		}
+		if late {
+			return fmt.Errorf("the control plane did not hear %s within %s", which, within)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-over.C:
-			return fmt.Errorf("the control plane did not hear the new one within %s", within)
+			late = true // it may have been heard since the last question
 		case <-tick.C:
 		}
 	}
@@ -220,10 +141,16 @@ func (cfg Config) awaitWelcome(ctx context.Context, before string) error {
 
 // rollBack puts the old program in its place again, also where whoever asked for the upgrade does not wait any more.
 func (cfg Config) rollBack(ctx context.Context, cause error) error {
-	ctx = context.WithoutCancel(ctx)
-	back := os.Rename(cfg.Program+Previous, cfg.Program)
-	if back == nil {
-		back = syncFolder(filepath.Dir(cfg.Program))
+	return &RolledBackError{Cause: cause, Again: cfg.goBack(context.WithoutCancel(ctx))}
+}
+
+// goBack puts the old program in its place again, and returns once the control plane has heard its daemon.
+func (cfg Config) goBack(ctx context.Context) error {
+	cfg.Say("it is given up, and the old one comes back")
+	err := os.Rename(cfg.Program+Previous, cfg.Program)
+	if err == nil {
+		endTrial(cfg.Program)
+		err = statefile.SyncFolder(filepath.Dir(cfg.Program))
 	}
-	return &RolledBackError{Cause: cause, Again: errors.Join(back, cfg.Restart(ctx))}
+	return errors.Join(err, cfg.start(ctx, cfg.WithinAgain, "it"))
 }
