@@ -284,7 +284,7 @@ func TestAnEarlierVersionReadsWhatALaterOneWrote(t *testing.T) {
 	for _, path := range all {
 		text, err := os.ReadFile(path) //nolint:gosec // the test's own
 		require.NoError(t, err)
-		require.NotContains(t, string(text), `"xids"`, "there are none, and a version before them would not know what that is")
+		require.NotContains(t, string(text), `"xids"`, "there are none, and a version before them would not know the name")
 		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), "{", `{"later":1,`, 1)), 0o600))
 	}
 	state, err := report.OpenState(d.dir)

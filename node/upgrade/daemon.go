@@ -10,13 +10,13 @@ type Daemon struct {
 
 // moment is by what the daemons that begin after it are told from those before.
 type moment struct {
-	Heard Daemon `json:"heard"` // last, by the control plane
-	At    Daemon `json:"at"`    // who would begin then
+	Welcomed Daemon `json:"welcomed"` // last, by the control plane
+	At       Daemon `json:"at"`       // who would begin then
 }
 
 // look returns this moment.
 func (cfg Config) look() (m moment, err error) {
-	if m.Heard, err = cfg.Welcomed(); err != nil {
+	if m.Welcomed, err = cfg.Welcomed(); err != nil {
 		return m, fmt.Errorf("asking which daemon was heard last: %w", err)
 	}
 	if m.At, err = cfg.Now(); err != nil {
@@ -28,5 +28,5 @@ func (cfg Config) look() (m moment, err error) {
 // isBefore reports whether a daemon that was heard began after the moment. One that began before may be heard later,
 // but not after the machine has booted anew.
 func (m moment) isBefore(d Daemon) bool {
-	return d != m.Heard && (d.BootID != m.At.BootID || d.Began >= m.At.Began)
+	return d != m.Welcomed && (d.BootID != m.At.BootID || d.Began >= m.At.Began)
 }

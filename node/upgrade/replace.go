@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -41,23 +40,23 @@ type trial struct {
 
 // trialOf returns the trial of the program in its place, whose sum is given, as whoever put it there was killed; an
 // empty one: it was heard, or no upgrade has put it there.
-func trialOf(program, sum string, heard Daemon) (trial, error) {
+func trialOf(program, sum string, welcomed Daemon) (trial, error) {
 	var t trial
 	if _, err := statefile.ReadKnown(program+Unwelcomed, &t); err != nil {
 		return t, err
 	}
 	_, err := os.Stat(program + Previous)
-	if err != nil || t.From.isBefore(heard) || !slices.Contains(t.Sums, sum) {
+	if err != nil || t.From.isBefore(welcomed) || !slices.Contains(t.Sums, sum) {
 		return trial{}, nil
 	}
 	return t, nil
 }
 
-// endTrial notes that the program in its place is a good one. Where that fails, the daemon that was heard says the same.
+// endTrial notes that the program in its place is a good one. Where that fails, the daemon that was welcomed says so.
 func endTrial(program string) { _ = os.Remove(program + Unwelcomed) }
 
 // replace puts a program in the place of another, which is kept if it was heard. There is one of them at each moment,
-// and its sum is written down.
+// and its sum is written down. Where that fails, the other one is in its place.
 func (cfg Config) replace(next string) error {
 	sum, err := sumOf(cfg.Program)
 	if err != nil {
@@ -67,7 +66,7 @@ func (cfg Config) replace(next string) error {
 	if err != nil {
 		return err
 	}
-	t, err := trialOf(cfg.Program, sum, from.Heard)
+	t, err := trialOf(cfg.Program, sum, from.Welcomed)
 	if err != nil {
 		return err
 	}
@@ -98,7 +97,7 @@ func (cfg Config) replace(next string) error {
 		}
 		return fmt.Errorf("putting the new program in its place: %w", err)
 	}
-	return statefile.SyncFolder(filepath.Dir(cfg.Program))
+	return nil
 }
 
 // keep has a program stay beside the one that takes its place.

@@ -97,7 +97,11 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	cfg.Say("it is in its place, and is started")
-	if err := cfg.start(ctx, cfg.Within, "the new one"); err != nil {
+	err = statefile.SyncFolder(filepath.Dir(cfg.Program))
+	if err == nil {
+		err = cfg.start(ctx, cfg.Within, "the new one")
+	}
+	if err != nil {
 		return cfg.rollBack(ctx, err)
 	}
 	endTrial(cfg.Program)

@@ -25,8 +25,8 @@ type machine struct {
 	program   string
 	offered   string // what the control plane hands out
 	status    int
-	started   []string // the programs with which a daemon began
-	heard     map[string]bool
+	started   []string        // the programs with which a daemon began
+	good      map[string]bool // that the control plane hears
 	welcomed  upgrade.Daemon
 	up        int64  // for how long the machine has been
 	failing   error  // of a restart
@@ -43,8 +43,8 @@ const (
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{T: t, program: filepath.Join(t.TempDir(), "forewarm-node"), offered: newOne, status: http.StatusOK,
-		heard: map[string]bool{oldOne: true, newOne: true},
-		up:    100, welcomed: upgrade.Daemon{BootID: "boot", Began: 50}}
+		good: map[string]bool{oldOne: true, newOne: true},
+		up:   100, welcomed: upgrade.Daemon{BootID: "boot", Began: 50}}
 	require.NoError(t, os.WriteFile(m.program, []byte(oldOne), 0o700)) //nolint:gosec // a program
 	return m
 }
@@ -63,7 +63,7 @@ func (m *machine) restart(context.Context) error {
 		m.meanwhile()
 	}
 	m.up++
-	if m.heard[program] {
+	if m.good[program] {
 		m.welcomed = m.now()
 	}
 	return m.failing
@@ -80,8 +80,8 @@ func (m *machine) upgrade(of string) error {
 		_, _ = w.Write([]byte(m.offered))
 	}))
 	defer server.Close()
-	return upgrade.Run(m.Context(), upgrade.Config{Program: m.program, URL: server.URL + "/program?secret", SHA256: sumOf(of),
-		HTTP: server.Client(), SelfTest: []string{"self-test", "--config", "x"}, Restart: m.restart,
+	return upgrade.Run(m.Context(), upgrade.Config{Program: m.program, URL: server.URL + "/program?secret",
+		SHA256: sumOf(of), HTTP: server.Client(), SelfTest: []string{"self-test", "--config", "x"}, Restart: m.restart,
 		Welcomed: func() (upgrade.Daemon, error) { return m.welcomed, nil },
 		Now:      func() (upgrade.Daemon, error) { return m.now(), nil },
 		Within:   20 * time.Millisecond, WithinAgain: 20 * time.Millisecond, Every: time.Millisecond,
@@ -165,9 +165,9 @@ func TestAProgramThatIsNotWelcomeIsRolledBack(t *testing.T) {
 }
 
 // The old daemon is back once the control plane has heard it, and not when it was started.
-func TestAnOldDaemonThatIsNotHeardIsNotBack(t *testing.T) {
+func TestAnOldDaemonThatIsNotWelcomeIsNotBack(t *testing.T) {
 	m := newMachine(t)
-	m.offered, m.heard = mute, nil
+	m.offered, m.good = mute, nil
 	var back *upgrade.RolledBackError
 	require.ErrorAs(t, m.upgrade(mute), &back)
 	require.EqualError(t, back, "the control plane did not hear the new one within 20ms; and the daemon before is not "+
@@ -177,7 +177,7 @@ func TestAnOldDaemonThatIsNotHeardIsNotBack(t *testing.T) {
 
 // A daemon that began before, and is heard while it ends, is not the new one; one that began after the machine booted
 // anew is.
-func TestAnOldDaemonThatIsHeardLate(t *testing.T) {
+func TestAnOldDaemonThatIsWelcomedLate(t *testing.T) {
 	m := newMachine(t)
 	m.offered = mute
 	m.meanwhile = func() { m.welcomed.Began = 99 }
@@ -216,7 +216,7 @@ func TestTheLastGoodProgramIsKept(t *testing.T) {
 	m.up++
 	m.welcomed = m.now() // it began all the same
 	third := newOne + "# a third one\n"
-	m.offered, m.heard = third, map[string]bool{third: true}
+	m.offered, m.good = third, map[string]bool{third: true}
 	require.NoError(t, m.upgrade(third))
 	require.Equal(t, newOne, m.read(m.program+upgrade.Previous), "the one that was heard meanwhile")
 	require.NotContains(t, m.files(), "forewarm-node.unwelcomed")
@@ -226,7 +226,7 @@ func TestTheLastGoodProgramIsKept(t *testing.T) {
 func TestAnUpgradeThatIsKilledEarlyLeavesTheOldProgram(t *testing.T) {
 	m := newMachine(t)
 	require.NoError(t, os.WriteFile(m.program+upgrade.Unwelcomed,
-		[]byte(`{"sums":["`+sumOf(newOne)+`"],"from":{"heard":{"boot_id":"boot","began":50}}}`), 0o600))
+		[]byte(`{"sums":["`+sumOf(newOne)+`"],"from":{"welcomed":{"boot_id":"boot","began":50}}}`), 0o600))
 	require.NoError(t, os.WriteFile(m.program+upgrade.Previous, []byte("an older one"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(m.program), ".forewarm-node.next"), []byte("half"), 0o600))
 	require.NoError(t, m.upgrade(newOne))
