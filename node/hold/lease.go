@@ -127,3 +127,16 @@ func (k *Keeper) EndLapsed(now, unheard time.Time) {
 		k.save()
 	}
 }
+
+// Lapsed returns the allocations whose holds the node has ended by itself, as EndLapsed does, until they are forgotten.
+func (k *Keeper) Lapsed() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []string
+	for id, r := range k.book.Holds {
+		if r.Lapsed {
+			all = append(all, id)
+		}
+	}
+	return all
+}

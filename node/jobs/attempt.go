@@ -15,7 +15,8 @@ import (
 type attempt struct {
 	key    contract.JobKey
 	rank   int
-	hold   string // the allocation that is this attempt's alone; empty: it is not, or nobody knows
+	place  string // the allocation in which it runs; empty: nobody knows
+	hold   string // the same, if that is this attempt's alone; empty: it is not, or nobody knows
 	folder folder
 	before bool          // it was accepted before the machine booted: it may have started, whatever its folder says
 	wake   chan struct{} // has its follower look
@@ -27,6 +28,8 @@ type attempt struct {
 	tried     time.Duration
 	forgotten bool
 	told      bool // to end
+	ran       bool // under the eyes of this keeper
+	lapsed    bool // the node has ended its hold by itself
 }
 
 func (k *Keeper) newAttempt(key contract.JobKey) *attempt {
@@ -36,8 +39,9 @@ func (k *Keeper) newAttempt(key contract.JobKey) *attempt {
 // accept notes what is known of the attempt from when it was ordered.
 func (a *attempt) accept(what accepted) {
 	a.rank, a.before = what.Order.Rank, what.BootID != "" && what.BootID != bootID()
+	a.place = what.Order.AllocationID
 	if what.Order.EndsHold {
-		a.hold = what.Order.AllocationID
+		a.hold = a.place
 	}
 }
 
@@ -55,6 +59,7 @@ func (a *attempt) isOver() bool { return a.result != nil && (a.sent || a.tried >
 func (k *Keeper) Reports() []contract.JobReport {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.noteLapses()
 	all := make([]contract.JobReport, 0, len(k.attempts))
 	for _, a := range k.attempts {
 		all = append(all, a.report())

@@ -123,26 +123,41 @@ func (k *Keeper) look(a *attempt) (ended bool) {
 	runs := isHeld(a.folder.file(lockFile)) // before the result is read, which is written before
 	if begun == nil {
 		begun = a.folder.readStarted()
-		k.mu.Lock()
-		a.started = begun
-		k.mu.Unlock()
 	}
+	k.mu.Lock()
+	a.started, a.ran = begun, a.ran || runs
+	k.mu.Unlock()
 	if runs {
 		return false
 	}
-	switch r, found, err := a.folder.readResult(); {
-	case found:
+	r, written := a.findResult(begun)
+	if k.isLostToLease(a, r) {
+		written = false
+		r = result{Code: contract.JobLost, Reason: whyLost, RanSeconds: r.RanSeconds, PeakMemory: r.PeakMemory}
+	}
+	if written {
 		k.setResult(a, r)
-	case begun != nil || err != nil || a.before:
-		reason := cmp.Or(a.folder.lastWords(), "what watched it on its node has ended before it, or with the machine")
-		k.keepResult(a, result{Code: contract.JobLost, Reason: clip(reason), RanSeconds: begun.age()})
-	default:
-		reason := cmp.Or(a.folder.lastWords(), "the daemon of its node ended before it was started")
-		k.keepResult(a, result{Code: contract.JobNotStarted, Reason: clip(reason)})
+	} else {
+		k.keepResult(a, r)
 	}
 	k.Log.Info("a job ended", "job", a.key.JobID, "attempt", a.key.Attempt, "code", a.result.Code,
 		"exit_code", a.result.ExitCode, "reason", a.result.Reason)
 	return true
+}
+
+// findResult returns how an attempt ended that has no runner any more, and whether that is written down.
+func (a *attempt) findResult(begun *started) (r result, written bool) {
+	r, found, err := a.folder.readResult()
+	switch {
+	case found:
+		return r, true
+	case begun != nil || err != nil || a.before:
+		reason := cmp.Or(a.folder.lastWords(), "what watched it on its node has ended before it, or with the machine")
+		return result{Code: contract.JobLost, Reason: clip(reason), RanSeconds: begun.age()}, false
+	default:
+		reason := cmp.Or(a.folder.lastWords(), "the daemon of its node ended before it was started")
+		return result{Code: contract.JobNotStarted, Reason: clip(reason)}, false
+	}
 }
 
 // send sends what there is of the output of an attempt. While that runs, what comes meanwhile waits, so

@@ -266,6 +266,47 @@ func TestTheEndOfAHoldEndsItsJobs(t *testing.T) {
 	require.Empty(t, n.holds.List())
 }
 
+// A job whose hold the node has ended by itself, as its lease was over, is lost by no fault of its own, whatever it said
+// when it was told to end; also for a daemon that begins again, and after the hold is forgotten.
+func TestAJobWhoseLeaseWasOverIsLost(t *testing.T) {
+	n := newNode(t)
+	want := contract.JobReport{Code: contract.JobLost,
+		Reason: "its node ended it, as its lease was over and the control plane could not be reached"}
+	for i, script := range []string{"echo up; sleep 1000",
+		"trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"} {
+		o := order(script)
+		o.AllocationID, o.Attempt, o.LeaseSeconds = alc(10+i), i+1, 1
+		n.answer(0, o)
+		n.await(func() bool { return n.server.got(o.JobKey, "") == "up\n" })
+		n.holds.EndLapsed(time.Now().Add(time.Hour), time.Time{})
+		require.Equal(t, contract.JobRankRunning, n.report(o.JobKey).State)
+		require.Equal(t, want, n.awaitEnd(o.JobKey))
+		require.Positive(t, n.report(o.JobKey).RanSeconds)
+	}
+	n.forgetHolds()
+	n.begin()
+	n.answer(0)
+	require.Equal(t, want, n.awaitEnd(first))
+}
+
+// What ended by itself before the lease was over ended as it did, and so did what had its own time.
+func TestWhatEndedBeforeItsLeaseEndedAsItDid(t *testing.T) {
+	n := newNode(t)
+	o := order("exit 5")
+	o.LeaseSeconds = 1
+	require.Equal(t, contract.JobReport{ExitCode: 5}, n.run(o))
+	second := order("trap 'exit 6' TERM; echo up; while :; do sleep 0.05; done")
+	second.Attempt = 2
+	n.answer(0, second)
+	n.await(func() bool { return n.server.got(second.JobKey, "") == "up\n" })
+	n.keeper.Stop([]contract.JobStop{stopOf(second, 30)})
+	require.Equal(t, contract.JobReport{ExitCode: 6, Code: contract.JobStopped}, n.awaitEnd(second.JobKey))
+	n.holds.EndLapsed(time.Now().Add(time.Hour), time.Time{})
+	n.begin()
+	require.Equal(t, contract.JobReport{ExitCode: 5}, n.awaitEnd(first))
+	require.Equal(t, contract.JobReport{ExitCode: 6, Code: contract.JobStopped}, n.awaitEnd(second.JobKey))
+}
+
 // What a job is given is for root alone, and gone once it is forgotten.
 func TestWhatIsForgottenIsGone(t *testing.T) {
 	n := newNode(t)

@@ -153,6 +153,7 @@ func (k *Keeper) Heed(orders []contract.JobOrder, forget []contract.JobKey, now 
 		a := k.newAttempt(o.JobKey)
 		what := accepted{Order: o, BootID: bootID()}
 		a.accept(what)
+		a.ran = true
 		k.attempts[o.JobKey] = a
 		k.work.Go(func() { k.start(a, what) })
 	}

@@ -194,6 +194,17 @@ func (n *node) awaitEnd(key contract.JobKey) contract.JobReport {
 	return r
 }
 
+// forgetHolds has holds that are ending be proved, told and forgotten.
+func (n *node) forgetHolds() {
+	n.Helper()
+	n.await(func() bool {
+		n.holds.Look(contract.NodeLook{Source: "simulated", GPUs: []contract.LookGPU{}}, time.Now())
+		return len(n.holds.Cleaned()) > 0 && !n.holds.AwaitsLook()
+	})
+	n.holds.End(nil)
+	require.Empty(n, n.holds.Cleaned())
+}
+
 // run runs a job to its end.
 func (n *node) run(o contract.JobOrder) contract.JobReport {
 	n.Helper()
