@@ -38,7 +38,7 @@ func (c config) openHolds(now steady, bootID string, prober burnin.Prober, log *
 		return nil, none, nil
 	}
 	if settings != nil {
-		if err := settings.Remember(context.Background(), holds.GPUs()); err != nil {
+		if err := settings.Remember(context.Background(), holds.Taken()); err != nil {
 			log.Info("how GPUs are set is not known: it is read when a holder has left", "error", err)
 		}
 	}

@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
@@ -24,6 +25,7 @@ type setting struct {
 	symbols []string // that the driver must have
 	read    func(nvml.Device) (uint32, nvml.Return)
 	write   func(nvml.Device, uint32) nvml.Return // nil: it follows another one
+	follows string                                // the name of that one
 }
 
 // allSettings are those that are restored, in this order.
@@ -53,13 +55,17 @@ var allSettings = []setting{
 			return uint32(mode), code //nolint:gosec // it is 0 or 1
 		},
 		write: func(d nvml.Device, v uint32) nvml.Return {
-			code, _ := d.SetMigMode(int(v))
-			return code
+			activation, code := d.SetMigMode(int(v))
+			if code != nvml.SUCCESS {
+				return code
+			}
+			return activation
 		}},
-	{name: migCurrent, symbols: []string{"nvmlDeviceGetMigMode"}, read: func(d nvml.Device) (uint32, nvml.Return) {
-		mode, _, code := d.GetMigMode()
-		return uint32(mode), code //nolint:gosec // it is 0 or 1
-	}},
+	{name: migCurrent, symbols: []string{"nvmlDeviceGetMigMode"}, follows: migPending,
+		read: func(d nvml.Device) (uint32, nvml.Return) {
+			mode, _, code := d.GetMigMode()
+			return uint32(mode), code //nolint:gosec // it is 0 or 1
+		}},
 }
 
 // readSettings reads how all GPUs are set.
@@ -124,7 +130,7 @@ func (s *session) restore(wanted settingsOf) (all []Restored, err error) {
 func (s *session) restoreOne(of setting, d nvml.Device, wanted map[string]uint32, r *Restored) {
 	is, known := s.readSetting(of, d)
 	want, remembered := wanted[of.name]
-	if !known || !remembered || is == want || r.Wrong != "" {
+	if !known || !remembered || is == want || r.Wrong != "" || slices.Contains(r.Barred, of.follows) {
 		return
 	}
 	code := nvml.ERROR_NOT_SUPPORTED
@@ -136,7 +142,7 @@ func (s *session) restoreOne(of setting, d nvml.Device, wanted map[string]uint32
 	case now == want:
 		r.Changed = append(r.Changed, of.name)
 	case code == nvml.ERROR_NO_PERMISSION:
-		r.Wrong = fmt.Sprintf("its %s is %d instead of %d, and the daemon may not change it", of.name, now, want)
+		r.Barred = append(r.Barred, of.name)
 	default:
 		r.Wrong = fmt.Sprintf("its %s is %d instead of %d (NVML error %d)", of.name, now, want, code)
 	}

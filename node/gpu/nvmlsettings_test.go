@@ -11,10 +11,11 @@ import (
 	"github.com/forewarm/forewarm/node/gpu"
 )
 
-// Settings are those of a GPU before its holder. What cannot be restored is an error that has the evidence.
+// Settings are those of a GPU before its holder. What cannot be restored is an error that has the evidence; what the
+// daemon may not set is said, as its holder could not either.
 func TestSettingsAreRestored(t *testing.T) {
 	t.Parallel()
-	before := buildDriver(t, "-DLIMIT=500000", "-DECC=1")
+	before := buildDriver(t, "-DLIMIT=500000", "-DECC=1", "-DMODE=0")
 	for name, c := range map[string]struct {
 		after []string
 		want  string
@@ -23,7 +24,13 @@ func TestSettingsAreRestored(t *testing.T) {
 		"the limit was raised": {[]string{"-DLIMIT=700000", "-DECC=1"}, "set as before: power limit"},
 		"the mode was changed": {[]string{"-DLIMIT=500000", "-DCOMPUTE=3"}, "set as before: compute mode"},
 		"it may not be set": {[]string{"-DLIMIT=700000", "-DSETS=4"},
-			"GPU GPU-1 is not set as before: its power limit is 700000 instead of 500000, and the daemon may not change it"},
+			"not set as before, which the daemon may not: power limit"},
+		"one may be set": {[]string{"-DLIMIT=700000", "-DSETS=4", "-DCOMPUTE=3"},
+			"set as before: compute mode; not set as before, which the daemon may not: power limit"},
+		"its mode of MIG may not be set": {[]string{"-DLIMIT=500000", "-DMODE=1", "-DSETS=4"},
+			"not set as before, which the daemon may not: MIG mode"},
+		"its mode of MIG is not set": {[]string{"-DLIMIT=500000", "-DMODE=1"},
+			"GPU GPU-1 is not set as before: its MIG mode is 1 instead of 0 (NVML error 0)"},
 		"it is not set": {[]string{"-DLIMIT=500000", "-DECC=0"},
 			"GPU GPU-1 is not set as before: its ECC mode is 0 instead of 1 (NVML error 0)"},
 	} {

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,8 @@ type settingsOf map[string]map[string]uint32
 type Restored struct {
 	UUID    string   `json:"uuid"`
 	Changed []string `json:"changed,omitempty"` // what was not as it should be, and is now
-	Wrong   string   `json:"wrong,omitempty"`   // what still is not
+	Barred  []string `json:"barred,omitempty"`  // what still is not, as the daemon may not change it
+	Wrong   string   `json:"wrong,omitempty"`   // what still is not, although it may
 	Why     string   `json:"why,omitempty"`     // why nothing is known of it
 }
 
@@ -76,7 +78,7 @@ func (s *Settings) read() settingsOf {
 
 // Restore sets GPUs as they were, and reads that back. MIG devices have no settings of their own. Where it is not known
 // how they were, as where the driver came after the daemon, how they are now is remembered. Where the driver cannot be
-// asked, that is said; the error says what is still otherwise.
+// asked, or does not let the daemon, that is said: no holder may either. The error says what is still otherwise.
 func (s *Settings) Restore(ctx context.Context, uuids []string) (said string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +120,7 @@ func (s *Settings) restore(ctx context.Context, wanted settingsOf) (said string,
 }
 
 func describeRestored(all []Restored) (said string, err error) {
-	changed, not := map[string]bool{}, ""
+	changed, barred, unread := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, r := range all {
 		if r.Wrong != "" {
 			err = errors.Join(err, fmt.Errorf("GPU %s is not set as before: %s", r.UUID, r.Wrong))
@@ -126,17 +128,25 @@ func describeRestored(all []Restored) (said string, err error) {
 		for _, c := range r.Changed {
 			changed[c] = true
 		}
+		for _, b := range r.Barred {
+			barred[b] = true
+		}
 		if r.Why != "" {
-			not = r.Why
+			unread[r.Why] = true
 		}
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case not != "":
-		return "settings not read: " + not, nil
-	case len(changed) > 0:
-		return "set as before: " + strings.Join(slices.Sorted(maps.Keys(changed)), ", "), nil
 	}
-	return "settings as before", nil
+	var parts []string
+	for _, of := range []struct {
+		what  string
+		names map[string]bool
+	}{{"settings not read: ", unread}, {"set as before: ", changed},
+		{"not set as before, which the daemon may not: ", barred}} {
+		if len(of.names) > 0 {
+			parts = append(parts, of.what+strings.Join(slices.Sorted(maps.Keys(of.names)), ", "))
+		}
+	}
+	return cmp.Or(strings.Join(parts, "; "), "settings as before"), nil
 }

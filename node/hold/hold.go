@@ -338,6 +338,19 @@ func (k *Keeper) GPUs() []string {
 	return all
 }
 
+// Taken returns the GPUs of holds that somebody has, or of which it is not proved yet that nothing is left on them.
+func (k *Keeper) Taken() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []string
+	for _, r := range k.book.Holds {
+		if r.Phase != ended || r.Problem != "" {
+			all = append(all, r.GPUs...)
+		}
+	}
+	return all
+}
+
 // Changed receives when there is something to tell of holds.
 func (k *Keeper) Changed() <-chan struct{} { return k.changed }
 

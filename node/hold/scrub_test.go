@@ -82,6 +82,7 @@ func TestGPUsThatCannotBeCleaned(t *testing.T) {
 	c.comes <- errors.New("a word differs")
 	awaitChange(t, k)
 	require.Equal(t, "a word differs", k.Cleaned()[0].Problem)
+	require.Equal(t, []string{"GPU-1"}, k.Taken())
 	now.Advance(time.Minute)
 	k.End(nil)
 	awaitChange(t, k)
@@ -89,8 +90,10 @@ func TestGPUsThatCannotBeCleaned(t *testing.T) {
 	<-c.asked
 	c.comes <- nil
 	awaitChange(t, k)
+	require.Equal(t, []string{"GPU-1"}, k.Taken())
 	k.Look(gpus(0, 400), now.Now())
 	require.Empty(t, k.Cleaned()[0].Problem)
+	require.Empty(t, k.Taken(), "how they are set now is nobody's but the administrator's")
 }
 
 // GPUs that others share stay as they are, and those of another machine, too.

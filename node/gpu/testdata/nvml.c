@@ -3,8 +3,8 @@
    driver does, and ANCIENT one without which there is no look. MIG divides the first one into
    two devices, at the first and the third of seven places, and EMPTY into none. RESET is what resetting
    clocks answers, and after it the clock of graphics is GRAPHICS. The first one's limit of power is LIMIT, which
-   may be set unless SETS is not 0, and its mode of ECC is set to no effect. GPM has the first one keep counters, which
-   grow with each sample, and LINKS has it tell of its links. */
+   may be set unless SETS is not 0, and its mode of ECC is set to no effect, as is that of MIG, which is MODE. GPM has
+   the first one keep counters, which grow with each sample, and LINKS has it tell of its links. */
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } memory;
 typedef struct { unsigned gpu, memory; } utilization;
@@ -111,6 +111,10 @@ int nvmlDeviceSetComputeMode(void *device, int mode) { compute = mode; return 0;
 #ifdef ECC
 int nvmlDeviceGetEccMode(void *device, int *current, int *pending) { SECOND; *current = 1; *pending = ECC; return 0; }
 int nvmlDeviceSetEccMode(void *device, int mode) { return 0; }
+#endif
+#ifdef MODE
+int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) { SECOND; *current = *pending = MODE; return 0; }
+int nvmlDeviceSetMigMode(void *device, unsigned mode, int *status) { *status = 0; return SETS; }
 #endif
 #ifdef LINKS
 int nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned *v) { SECOND; *v = 1; return 0; }
