@@ -131,6 +131,31 @@ func TestTheJournalContinuesTheBook(t *testing.T) {
 	require.ErrorContains(t, err, "is damaged")
 }
 
+// The machine ends after the book was written anew and before the journal was: that one says what was before.
+func TestAJournalOfAnEarlierBookIsOver(t *testing.T) {
+	dir, now := newDir(t), clock.NewManual(day)
+	k := keeperAt(t, dir, now)
+	for n := 1; n <= 2; n++ {
+		_, err := k.Open(hold.Hold{AllocationID: alc(n)})
+		require.NoError(t, err)
+	}
+	journal := filepath.Join(dir, "book.json.journal")
+	earlier, err := os.ReadFile(journal) //nolint:gosec // the test's own
+	require.NoError(t, err)
+	require.Contains(t, string(earlier), alc(2))
+
+	k = keeperAt(t, dir, now)
+	p3, err := k.Open(hold.Hold{AllocationID: alc(3)}) // with which it writes the book
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(journal, earlier, 0o600))
+	k = keeperAt(t, dir, now)
+	require.Equal(t, []string{alc(1), alc(2), alc(3)}, k.List())
+	p4, err := k.Open(hold.Hold{AllocationID: alc(4)})
+	require.NoError(t, err)
+	require.True(t, !p3.OwnUser || p3.UID != p4.UID, "no user is handed out twice")
+	k.EndAll()
+}
+
 // A keeper that comes again in the place of a later version goes on with what it knows of that one's book.
 func TestTheBookOfALaterVersion(t *testing.T) {
 	dir := newDir(t)
@@ -140,7 +165,7 @@ func TestTheBookOfALaterVersion(t *testing.T) {
 	path := filepath.Join(dir, "book.json")
 	text, err := os.ReadFile(path) //nolint:gosec // the test's own
 	require.NoError(t, err)
-	later := strings.NewReplacer(`{"first_user"`, `{"later":1,"first_user"`, `"phase"`, `"later":[2],"phase"`)
+	later := strings.NewReplacer(`"first_user"`, `"later":1,"first_user"`, `"phase"`, `"later":[2],"phase"`)
 	require.NoError(t, os.WriteFile(path, []byte(later.Replace(string(text))), 0o600))
 	require.NoError(t, hold.CheckBook(path))
 	next := keeperIn(t, dir)

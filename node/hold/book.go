@@ -60,6 +60,8 @@ type record struct {
 
 // book is the file with what is known of holds, as its journal continues it.
 type book struct {
+	// Number is one more each time that the book is written, as its journal says which one it continues.
+	Number    int64              `json:"number,omitempty"`
 	FirstUser uint32             `json:"first_user"` // that it handed out, or would
 	NextUser  uint32             `json:"next_user"`
 	Holds     map[string]*record `json:"holds"` // by allocation

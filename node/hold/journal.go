@@ -25,6 +25,7 @@ type journal struct {
 
 // change is a line of the journal.
 type change struct {
+	Of        int64                      `json:"of,omitempty"` // the book that it continues
 	FirstUser uint32                     `json:"first_user"`
 	NextUser  uint32                     `json:"next_user"`
 	Holds     map[string]json.RawMessage `json:"holds"` // null: it is forgotten
@@ -32,7 +33,8 @@ type change struct {
 
 func journalOf(book string) string { return book + ".journal" }
 
-// applyJournal brings a book up to date. A last line that was not written to its end was never acted upon.
+// applyJournal brings a book up to date. A last line that was not written to its end was never acted upon, and what
+// continues an earlier book is in this one: the machine ended before the journal was begun anew.
 func (b *book) applyJournal(path string) error {
 	text, err := os.ReadFile(journalOf(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +58,7 @@ func (b *book) applyJournal(path string) error {
 
 func (b *book) applyChange(line []byte) error {
 	var c change
-	if err := json.Unmarshal(line, &c); err != nil {
+	if err := json.Unmarshal(line, &c); err != nil || c.Of != b.Number {
 		return err
 	}
 	b.FirstUser, b.NextUser = c.FirstUser, c.NextUser
@@ -86,7 +88,7 @@ func (b *book) write(path string) error {
 // note is write for what the end of this process must not undo, and that of the machine may: it is done again then.
 func (b *book) note(path string) error {
 	now := map[string]string{}
-	c := change{FirstUser: b.FirstUser, NextUser: b.NextUser, Holds: map[string]json.RawMessage{}}
+	c := change{Of: b.Number, FirstUser: b.FirstUser, NextUser: b.NextUser, Holds: map[string]json.RawMessage{}}
 	for id, r := range b.Holds {
 		text, err := json.Marshal(r)
 		if err != nil {
@@ -127,10 +129,10 @@ func (b *book) append(path string, c change) error {
 
 // begin writes the book, and begins a new journal.
 func (b *book) begin(path string) error {
+	b.Number++
 	if err := errors.Join(b.journal.close(), statefile.Write(path, b)); err != nil {
 		return err
 	}
-	// What an earlier journal says, which stays if the machine ends now, is in the book too.
 	f, err := os.OpenFile(journalOf(path), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("beginning the journal of holds: %w", err)
