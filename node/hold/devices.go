@@ -17,12 +17,12 @@ type deviceNumbers struct {
 // canBeKept reports whether the devices can be kept from those who hold none of them.
 func (d deviceNumbers) canBeKept() bool { return !d.divided || len(d.capabilities) > 0 }
 
-// tellApart reports whether the devices of all GPUs here are known.
-func (k *Keeper) tellApart() bool {
-	if len(k.opens) == 0 {
+// tellApart reports whether the devices of all GPUs of a machine are known.
+func tellApart(all map[string]deviceNumbers) bool {
+	if len(all) == 0 {
 		return false
 	}
-	for d := range maps.Values(k.opens) {
+	for d := range maps.Values(all) {
 		if !d.canBeKept() {
 			return false
 		}

@@ -156,7 +156,7 @@ func (k *Keeper) unknown(id string) *record {
 		r.Containers = &k.runtime
 	}
 	if k.cgroups != "" && r.OwnUser {
-		r.Cgroup = k.cgroupOf(id, r.UID)
+		r.Cgroup = cgroupOf(k.cgroups, id, r.UID)
 	}
 	return r
 }

@@ -132,7 +132,7 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	if k.bounds, err = cfg.Bounds.parse(); err != nil {
 		return nil, err
 	}
-	if err := k.readBooks(); err != nil {
+	if k.book, k.over, err = readBooks(cfg.Book, cfg.Clock.Now()); err != nil {
 		return nil, err
 	}
 	k.leases.resume(k.book, k.Clock.Now())
@@ -155,17 +155,17 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	return k, nil
 }
 
-// readBooks reads what is known of holds.
-func (k *Keeper) readBooks() (err error) {
-	if k.book, err = readBook(k.Book); err != nil {
-		return err
+// readBooks reads what is known of holds, and which of them are over.
+func readBooks(path string, now time.Time) (b book, over overList, err error) {
+	if b, err = readBook(path); err != nil {
+		return b, over, err
 	}
-	if k.over, err = readOver(k.Book+".over", k.Clock.Now()); err != nil || len(k.book.Over) == 0 {
-		return err
+	if over, err = readOver(path+".over", now); err != nil || len(b.Over) == 0 {
+		return b, over, err
 	}
-	maps.Copy(k.over.at, k.book.Over)
-	k.book.Over = nil
-	return k.over.rewrite(k.Clock.Now())
+	maps.Copy(over.at, b.Over)
+	b.Over = nil
+	return b, over, over.rewrite(now)
 }
 
 // Looked reports whether the GPUs have been looked at: before, nobody knows which devices a
@@ -225,7 +225,7 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 			r.GID = r.UID
 		}
 		if k.cgroups != "" {
-			r.Cgroup = k.cgroupOf(h.AllocationID, r.UID)
+			r.Cgroup = cgroupOf(k.cgroups, h.AllocationID, r.UID)
 			if k.unbounded == "" {
 				of := k.bounds.share(k.machine, h.Shares.orWhole(len(h.GPUUUIDs)), k.count)
 				r.Share = &of
@@ -279,9 +279,9 @@ func (k *Keeper) Begin(allocationID string) (began func(), err error) {
 	return all.Done, nil
 }
 
-// cgroupOf is where the cgroup of a hold is.
-func (k *Keeper) cgroupOf(allocationID string, user uint32) string {
-	return filepath.Join(k.cgroups, fmt.Sprintf("%s-%d", allocationID, user))
+// cgroupOf is where the cgroup of a hold is, in the folder of all.
+func cgroupOf(all, allocationID string, user uint32) string {
+	return filepath.Join(all, fmt.Sprintf("%s-%d", allocationID, user))
 }
 
 // make makes the folder and the cgroup of a place, where they are missing.

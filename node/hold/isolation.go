@@ -18,7 +18,7 @@ func (k *Keeper) Isolation() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.filters && k.tellApart():
+	case k.filters && tellApart(k.opens):
 		return OwnDevices
 	case k.ownUsers:
 		return OwnUser

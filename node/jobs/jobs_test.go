@@ -266,8 +266,8 @@ func TestTheEndOfAHoldEndsItsJobs(t *testing.T) {
 	require.Empty(t, n.holds.List())
 }
 
-// A job whose hold the node has ended by itself, as its lease was over, is lost by no fault of its own, whatever it said
-// when it was told to end; also for a daemon that begins again, and after the hold is forgotten.
+// A job whose hold the node has ended by itself, as its lease was over, is lost by no fault of its own, whatever it
+// made of the signal; also for a daemon that begins again, and after the hold is forgotten.
 func TestAJobWhoseLeaseWasOverIsLost(t *testing.T) {
 	n := newNode(t)
 	want := contract.JobReport{Code: contract.JobLost,
