@@ -2,7 +2,7 @@
 
 // Package addressfilter keeps the processes of a cgroup from the services that tell a cloud's machine about itself:
 // whoever reaches those gets the credentials of the machine's role, and what the machine was started with. The kernel
-// asks a BPF program whenever one of the processes connects (man 2 bpf, BPF_PROG_TYPE_CGROUP_SOCK_ADDR).
+// asks a BPF program whenever one of the processes connects or sends (man 2 bpf, BPF_PROG_TYPE_CGROUP_SOCK_ADDR).
 //
 // Names are still resolved, as the same addresses do that on some clouds: port 53 is let through.
 package addressfilter
@@ -17,13 +17,17 @@ import (
 )
 
 // metadata are the addresses at which clouds tell machines about themselves: EC2, Compute Engine, Azure, OCI and others
-// have the first; EC2 and Compute Engine have one of IPv6 each; the last are of Azure's agent and of Alibaba Cloud.
+// have the first; EC2 and Compute Engine have one of IPv6 each; then come Azure's agent, Alibaba Cloud, and what gives
+// the tasks of ECS and the pods of EKS their credentials.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("169.254.169.254"),
 	netip.MustParseAddr("fd00:ec2::254"),
 	netip.MustParseAddr("fd20:ce::254"),
 	netip.MustParseAddr("168.63.129.16"),
 	netip.MustParseAddr("100.100.100.200"),
+	netip.MustParseAddr("169.254.170.2"),
+	netip.MustParseAddr("169.254.170.23"),
+	netip.MustParseAddr("fd00:ec2::23"),
 }
 
 // dnsPort is let through.
@@ -43,13 +47,14 @@ const (
 	wordSize   = 4
 )
 
-// Attach refuses what the processes of a cgroup connect to the metadata of a cloud, with EPERM, until the cgroup is
+// Attach refuses what the processes of a cgroup connect or send to the metadata of a cloud, with EPERM, until the cgroup is
 // removed. Connections that exist stay, so that it comes before the processes. A cgroup that has such a filter keeps
 // that one.
 func Attach(cgroup string) error {
+	ipv4, ipv6 := program(ipv4Offset, words4()), program(ipv6Offset, words6())
 	for question, code := range map[bpf.Question][]bpf.Instruction{
-		bpf.ConnectsIPv4: program(ipv4Offset, words4()),
-		bpf.ConnectsIPv6: program(ipv6Offset, words6()),
+		bpf.ConnectsIPv4: ipv4, bpf.SendsIPv4: ipv4,
+		bpf.ConnectsIPv6: ipv6, bpf.SendsIPv6: ipv6,
 	} {
 		if err := bpf.Attach(cgroup, question, code); err != nil {
 			return fmt.Errorf("filtering addresses: %w", err)

@@ -27,9 +27,9 @@ func TestMain(m *testing.M) {
 
 // connect begins a connection without waiting for it, and returns what the kernel says.
 func connect(network, address string) string {
-	protocols := map[string]int{"udp": unix.IPPROTO_UDP, "mptcp": unix.IPPROTO_MPTCP}
+	protocols := map[string]int{"udp": unix.IPPROTO_UDP, "sent": unix.IPPROTO_UDP, "mptcp": unix.IPPROTO_MPTCP}
 	kind := unix.SOCK_STREAM
-	if network == "udp" {
+	if network == "udp" || network == "sent" {
 		kind = unix.SOCK_DGRAM
 	}
 	to, family, err := socketAddress(address)
@@ -40,7 +40,11 @@ func connect(network, address string) string {
 	if err != nil {
 		return "no socket: " + err.Error()
 	}
-	if err := unix.Connect(socket, to); err != nil {
+	begin := unix.Connect
+	if network == "sent" {
+		begin = func(socket int, to unix.Sockaddr) error { return unix.Sendto(socket, []byte("x"), 0, to) }
+	}
+	if err := begin(socket, to); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -95,12 +99,13 @@ func TestMetadataIsNotReached(t *testing.T) {
 	cgroup := cgroupFor(t)
 	addresses := map[string]bool{
 		"169.254.169.254:80": true, "168.63.129.16:80": true, "100.100.100.200:80": true, "169.254.169.254:443": true,
-		"[::ffff:169.254.169.254]:80": true, "[fd00:ec2::254]:80": true, "[fd20:ce::254]:80": true,
+		"[::ffff:169.254.169.254]:80": true, "169.254.170.2:80": true, "[fd00:ec2::23]:80": true,
+		"[fd00:ec2::254]:80": true, "[fd20:ce::254]:80": true,
 		"169.254.169.254:53": false, "[fd00:ec2::254]:53": false, "169.254.169.253:80": false, "10.0.0.1:80": false,
 		"127.0.0.1:80": false, "[::1]:80": false, "[fd00:ec2::253]:80": false, "[fd00:ec3::254]:80": false,
 		"[::ffff:127.0.0.1]:80": false,
 	}
-	networks := []string{"tcp", "udp", "mptcp"}
+	networks := []string{"tcp", "udp", "sent", "mptcp"}
 	before := map[string]string{}
 	for address := range addresses {
 		for _, network := range networks {

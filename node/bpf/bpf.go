@@ -54,6 +54,8 @@ var (
 	OpensDevice  = Question{unix.BPF_PROG_TYPE_CGROUP_DEVICE, unix.BPF_CGROUP_DEVICE}
 	ConnectsIPv4 = Question{unix.BPF_PROG_TYPE_CGROUP_SOCK_ADDR, unix.BPF_CGROUP_INET4_CONNECT}
 	ConnectsIPv6 = Question{unix.BPF_PROG_TYPE_CGROUP_SOCK_ADDR, unix.BPF_CGROUP_INET6_CONNECT}
+	SendsIPv4    = Question{unix.BPF_PROG_TYPE_CGROUP_SOCK_ADDR, unix.BPF_CGROUP_UDP4_SENDMSG} // by UDP, unconnected
+	SendsIPv6    = Question{unix.BPF_PROG_TYPE_CGROUP_SOCK_ADDR, unix.BPF_CGROUP_UDP6_SENDMSG}
 )
 
 // Attach has a program answer a question for the processes of a cgroup, until that is removed. A cgroup that has a
