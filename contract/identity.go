@@ -78,6 +78,8 @@ type Key struct {
 	ExpiresAt        time.Time `json:"expires_at,omitzero"`
 	RevokedAt        time.Time `json:"revoked_at,omitzero"`
 	LastUsedAt       time.Time `json:"last_used_at,omitzero"`
+	Works            bool      `json:"works"`
+	EndedWith        string    `json:"ended_with,omitempty"`
 
 	Ended     []KeyEnded    `json:"ended,omitempty"`
 	Schedules []KeySchedule `json:"schedules,omitempty"`
@@ -152,6 +154,9 @@ var identityTags = tags{
 	"Caps.GPUHoursPerDay":     `doc:"For bookings that start in one UTC day; absent: no limit."`,
 	"Key.ParentID": `doc:"The key that made it, whose caps, role and expiry also apply to it; absent for an ` +
 		`independent key."`,
+	"Key.Works": `doc:"Whether it opens anything: neither it, nor its user, nor a key that it depends on has ended."`,
+	"Key.EndedWith": `doc:"The key or the user with which it stopped to work, where it has not been revoked and has ` +
+		`not expired itself."`,
 	"Key.Ended": `doc:"In the answer to a revocation: working keys that depended on it and ended with it."`,
 	"Key.Schedules": `doc:"In the answer to a revocation: schedules made by it or by a key that ended with it. ` +
 		`They belong to the organization and continue: pause or delete those that should not."`,

@@ -220,7 +220,7 @@ type Scope struct {
 
 // KeyFilter narrows a list of keys.
 type KeyFilter struct {
-	ValidAt time.Time // only those that may be used at that time; zero: also those that ended
+	ValidAt time.Time // only those that may be used then, as all that they rest on may; zero: also those that ended
 }
 
 // Page asks for part of a list, ordered by creation.

@@ -80,6 +80,30 @@ func TestKeysThatEndedAreListedWhenAskedFor(t *testing.T) {
 	require.ElementsMatch(t, []string{"root", "brief", "gone"}, list("?all=true"))
 }
 
+// A key that ended with another one is in no list of those that work, and says with which.
+func TestKeysThatEndedWithAnotherOneSaySo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	maker := w.createKey("maker", "admin")
+	made := ask[contract.KeyCreated](w, "maker", http.MethodPost, "/v1/keys",
+		`{"name":"made","kind":"person","role":"viewer"}`).Key
+	require.True(t, made.Works)
+	require.False(t, ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+maker.ID, "").Works)
+	for _, k := range ask[contract.List[contract.Key]](w, "root", http.MethodGet, "/v1/keys", "").Items {
+		require.NotContains(t, []string{"maker", "made"}, k.Name)
+		require.True(t, k.Works)
+	}
+	for _, k := range ask[contract.List[contract.Key]](w, "root", http.MethodGet, "/v1/keys?all=true", "").Items {
+		require.Equal(t, k.Name == "root", k.Works, k.Name)
+		if k.Name == "made" {
+			require.Equal(t, maker.ID, k.EndedWith)
+			require.Zero(t, k.RevokedAt)
+		} else {
+			require.Empty(t, k.EndedWith)
+		}
+	}
+}
+
 // Ten keys of a key that may hold one GPU hold one together.
 func TestCapsAreSharedByWhatAKeyMakes(t *testing.T) {
 	t.Parallel()

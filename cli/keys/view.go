@@ -19,7 +19,7 @@ var keyView = output.View[contract.Key]{
 		{Head: "LAST 4", Cell: func(x contract.Key) string { return "…" + x.Last4 }},
 		{Head: "CAPS", Cell: func(x contract.Key) string { return caps.Text(x.Caps) }},
 		{Head: "LAST USED", Cell: func(x contract.Key) string { return format.Time(x.LastUsedAt) }},
-		{Head: "REVOKED", Cell: func(x contract.Key) string { return format.Time(x.RevokedAt) }},
+		{Head: "ENDED", Cell: describeEnd},
 		{Head: "EXPIRES", Cell: func(x contract.Key) string { return format.Time(x.ExpiresAt) }, Wide: true},
 		{Head: "RESTS ON", Cell: func(x contract.Key) string { return format.OrDash(x.ParentID) }, Wide: true},
 		{Head: "USER", Cell: func(x contract.Key) string { return format.OrDash(cmp.Or(x.UserEmail, x.UserID)) },
@@ -41,4 +41,17 @@ var createdKey = output.View[contract.KeyCreated]{
 		{Head: "CAPS", Cell: func(x contract.KeyCreated) string { return caps.Text(x.Key.Caps) }},
 		{Head: "SECRET", Cell: func(x contract.KeyCreated) string { return x.Secret }},
 	},
+}
+
+// describeEnd says when a key ended, or with what, if it has.
+func describeEnd(x contract.Key) string {
+	switch {
+	case x.Works:
+		return format.OrDash("")
+	case !x.RevokedAt.IsZero():
+		return format.Time(x.RevokedAt)
+	case x.EndedWith != "":
+		return "with " + x.EndedWith
+	}
+	return format.Time(x.ExpiresAt)
 }

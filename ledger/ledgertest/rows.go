@@ -369,8 +369,8 @@ func newestFirst(w *world) {
 	require.Equal(w, []string{"key_d", "key_a", "key_c", "key_b"}, got)
 }
 
-// endedKeysAreLeftOut unless they are asked for: a key ends when it is revoked, and
-// at the instant at which it expires.
+// endedKeysAreLeftOut unless they are asked for: a key ends when it is revoked, at the instant at which it expires, and
+// with its person or a key that it rests on.
 func endedKeysAreLeftOut(w *world) {
 	saveGround(w)
 	made := func(id string, expires, revoked time.Time) ledger.Key {
@@ -378,7 +378,21 @@ func endedKeysAreLeftOut(w *world) {
 		k.ExpiresAt, k.RevokedAt = expires, revoked
 		return k
 	}
-	w.mustSave(ledger.Change{Keys: []ledger.Key{
+	restsOn := func(id, parent string) ledger.Key {
+		k := made(id, time.Time{}, time.Time{})
+		k.ParentID = parent
+		return k
+	}
+	of := func(id, user string) ledger.Key {
+		k := made(id, time.Time{}, time.Time{})
+		k.UserID = user
+		return k
+	}
+	inactive := newUser("usr_left", "org_1")
+	inactive.Active = false
+	w.mustSave(ledger.Change{Users: []ledger.User{newUser("usr_here", "org_1"), inactive}, Keys: []ledger.Key{
+		restsOn("key_child", "key_lasts"), restsOn("key_lost", "key_orphan"), restsOn("key_orphan", "key_revoked"),
+		of("key_hers", "usr_here"), of("key_his", "usr_left"), restsOn("key_his_too", "key_his"),
 		made("key_lasts", time.Time{}, time.Time{}), made("key_later", day.Add(time.Microsecond), time.Time{}),
 		made("key_now", day, time.Time{}), made("key_revoked", time.Time{}, day.Add(-time.Hour)),
 	}})
@@ -387,6 +401,7 @@ func endedKeysAreLeftOut(w *world) {
 			return r.Keys(everything, f, ledger.Page{})
 		}), func(k ledger.Key) string { return k.ID })
 	}
-	require.Equal(w, []string{"key_lasts", "key_later"}, list(ledger.KeyFilter{ValidAt: day}))
-	require.Subset(w, list(ledger.KeyFilter{}), []string{"key_lasts", "key_later", "key_now", "key_revoked"})
+	require.Equal(w, []string{"key_child", "key_hers", "key_lasts", "key_later"}, list(ledger.KeyFilter{ValidAt: day}))
+	require.Subset(w, list(ledger.KeyFilter{}), []string{"key_lasts", "key_later", "key_lost", "key_now", "key_orphan",
+		"key_revoked"})
 }

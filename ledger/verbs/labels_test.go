@@ -163,6 +163,31 @@ func TestAJobStaysOffANodeThatLostIt(t *testing.T) {
 	require.NotEqual(t, slot, w.slotsOf(j.ID)[0])
 }
 
+// It may have that node again where no other has what it asks for, however many there are.
+func TestAJobStaysOffNoNodeThatAloneHasWhatItAsksFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	w.warmNodes(2)
+	only := w.label(w.readNodes(node.Ready)[1], ledger.NodeChange{Labels: map[string]string{"disk": "nvme"}})
+	j := w.submit(ann, jobOf(2, where(job.Where{Constraints: []string{"disk=nvme"}})))
+	w.doDueWork()
+	held, daemons := w.readJob(j.ID).AllocationID, w.daemons()
+	for _, daemon := range daemons {
+		for _, o := range w.orders(daemon) {
+			w.report(daemon, o, &job.End{Code: job.Lost})
+		}
+	}
+	require.Empty(t, w.readJob(j.ID).Avoids)
+	w.pass(time.Minute)
+	require.Equal(t, ledger.WaitsForGPUs, w.queue()[0].Code, "which are still cleaned")
+	require.Equal(t, job.Pending, w.readJob(j.ID).State())
+	w.proveClean(daemons[only.ID], ledger.Cleaned{AllocationID: held, Proof: "nothing is left"})
+	w.doDueWork()
+	require.Equal(t, job.Scheduled, w.readJob(j.ID).State())
+	require.Equal(t, []int{only.Slot}, w.slotsOf(j.ID))
+}
+
 // Labels and taints of a pool are those of nodes that are not made yet: a job goes to the pool that has what it asks
 // for, and boots a node there; what does not tolerate a pool's taint goes elsewhere.
 func TestPoolsHaveLabelsForNodesThatAreNotMade(t *testing.T) {

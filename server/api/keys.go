@@ -111,7 +111,10 @@ func listKeys(ctx context.Context, a *API, in *struct {
 		out, err = readPage(in.Page, "key", func(p ledger.Page) ([]ledger.Key, error) {
 			return r.Keys(s, f, p)
 		}, func(k ledger.Key) string { return k.ID }, encodeKey)
-		return err
+		if err != nil {
+			return err
+		}
+		return tellEnds(r, out.Body.Items)
 	})
 	return out, err
 }
@@ -204,7 +207,8 @@ func encodeKey(k ledger.Key) contract.Key {
 		Kind: string(k.Kind),
 		Role: string(k.Role), Caps: encodeCaps(k.Caps), Last4: k.Last4, CreatedBy: k.CreatedBy, ParentID: k.ParentID,
 		CreatedAt: k.CreatedAt.UTC(),
-		ExpiresAt: k.ExpiresAt.UTC(), RevokedAt: k.RevokedAt.UTC(), LastUsedAt: k.LastUsedAt.UTC()}
+		ExpiresAt: k.ExpiresAt.UTC(), RevokedAt: k.RevokedAt.UTC(), LastUsedAt: k.LastUsedAt.UTC(),
+		Works: k.RevokedAt.IsZero()}
 }
 
 // forgetKeys has keys that have ended open nothing here at once, and elsewhere when

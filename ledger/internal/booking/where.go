@@ -5,33 +5,12 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/placement"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
-
-// RequestOf is what a job asks of its nodes.
-func RequestOf(j job.Job) placement.Request {
-	return placement.Request{Shape: j.Shape, Labels: placement.NewTerms(j.Where.Constraints...),
-		Prefers: placement.NewTerms(j.Where.Prefers...), Tolerates: placement.NewSet(j.Where.Tolerates...)}
-}
-
-// MayUse reports whether a job may run on a node of a pool, by what operators say of both and the job of its nodes.
-func MayUse(j job.Job, p capacity.Pool, n node.Node) bool {
-	if j.StaysOff(n.ID) {
-		return false
-	}
-	if len(j.Where.Constraints)+len(n.Taints)+len(p.Taints) == 0 {
-		return true
-	}
-	return RequestOf(j).Allows(placement.NewSet(n.LabelWords(p)...), placement.NewSet(n.AllTaints(p)...))
-}
-
-// MayBoot reports whether a job may run on a node that is made for it: it has the pool's labels and taints alone.
-func MayBoot(j job.Job, p capacity.Pool) bool { return MayUse(j, p, node.Node{}) }
 
 // maySlots are the slots of a pool on which a job may run, and would be started. It returns false if that is all of
 // them.
@@ -41,7 +20,7 @@ func maySlots(p *txn.PoolTx, j job.Job) (allowed calendar.SlotSet, narrower bool
 	if err != nil {
 		return allowed, false, err
 	}
-	boots := MayBoot(j, p.Pool.Pool)
+	boots := txn.MayBoot(j, p.Pool.Pool)
 	for slot := range p.Pool.MaxNodes {
 		if boots {
 			allowed.Add(slot)
@@ -50,7 +29,7 @@ func maySlots(p *txn.PoolTx, j job.Job) (allowed calendar.SlotSet, narrower bool
 	for _, n := range p.Nodes.Rows {
 		switch {
 		case node.Machine.Terminal(n.State()) || n.Slot >= p.Pool.MaxNodes:
-		case MayUse(j, p.Pool.Pool, *n) && (j.Reservation != "" || isServing(*n, seen[n.ID], p.Tx.Now())):
+		case txn.MayUse(j, p.Pool.Pool, *n) && (j.Reservation != "" || isServing(*n, seen[n.ID], p.Tx.Now())):
 			allowed.Add(n.Slot) // what is reserved, it has
 		default:
 			allowed.Remove(n.Slot)

@@ -7,7 +7,7 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/ledger"
-	"github.com/forewarm/forewarm/ledger/internal/booking"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
 // hotNodes are the nodes on which a job may run once they have cooled down.
@@ -17,7 +17,7 @@ func hotNodes(r ledger.Reader, j job.Job) (hot []node.Node, err error) {
 		return nil, fmt.Errorf("reading pool %s: %w", j.PoolID, err)
 	}
 	for _, n := range p.Nodes {
-		if n.State() == node.Ready && n.Heat.IsHot(r.Now()) && booking.MayUse(j, p.Pool.Pool, n) {
+		if n.State() == node.Ready && n.Heat.IsHot(r.Now()) && txn.MayUse(j, p.Pool.Pool, n) {
 			hot = append(hot, n)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/ledger"
-	"github.com/forewarm/forewarm/ledger/internal/booking"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
@@ -62,7 +61,7 @@ func (q queue) lacksDaemons(j job.Job) bool {
 func (q queue) silentFor(j job.Job) (silent []node.Node) {
 	p := q.pools[j.PoolID]
 	for _, n := range p.Nodes {
-		if q.isSilent(n) && booking.MayUse(j, p.Pool.Pool, n) {
+		if q.isSilent(n) && txn.MayUse(j, p.Pool.Pool, n) {
 			silent = append(silent, n)
 		}
 	}

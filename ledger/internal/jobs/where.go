@@ -13,7 +13,6 @@ import (
 	"github.com/forewarm/forewarm/core/placement"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
-	"github.com/forewarm/forewarm/ledger/internal/booking"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
@@ -103,7 +102,7 @@ func (t terms) taintsOf(p capacity.Pool, n node.Node) placement.Set {
 }
 
 func (t terms) requestOf(j job.Job) placement.Request {
-	r := booking.RequestOf(j)
+	r := txn.RequestOf(j)
 	tolerated := r.Tolerates.Words()
 	for id := range t.off {
 		if !j.StaysOff(id) {
@@ -125,7 +124,7 @@ type usable struct {
 // gets one, if the job may run on a new one.
 func (q queue) usableNodes(p ledger.PoolState, j job.Job) (is usable, all int) {
 	all = p.Pool.MaxNodes
-	boots := booking.MayBoot(j, p.Pool.Pool)
+	boots := txn.MayBoot(j, p.Pool.Pool)
 	if boots {
 		is = usable{all, all}
 	}
@@ -133,7 +132,7 @@ func (q queue) usableNodes(p ledger.PoolState, j job.Job) (is usable, all int) {
 		if n.Slot >= all || node.Machine.Terminal(n.State()) {
 			continue
 		}
-		may := booking.MayUse(j, p.Pool.Pool, n)
+		may := txn.MayUse(j, p.Pool.Pool, n)
 		switch {
 		case boots && !may:
 			is.nodes--

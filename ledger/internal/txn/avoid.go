@@ -7,7 +7,7 @@ import (
 
 // StayOffFailed returns a job whose attempt, with these ranks, has failed, once it is kept off those of its nodes that
 // failed: that are lost or unhealthy by now, or whose daemon has lost the work. Where the pool would then have too few
-// nodes for it, however many of them are free, it may have them again.
+// nodes that it may use, however many of them are free, it may have them again.
 func StayOffFailed(p *PoolTx, j job.Job, ranks []job.Rank) job.Job {
 	for _, r := range ranks {
 		n, known := p.FindNode(r.NodeID)
@@ -15,7 +15,7 @@ func StayOffFailed(p *PoolTx, j job.Job, ranks []job.Rank) job.Job {
 		if !known || !lost && !isOutOfUse(n) {
 			continue
 		}
-		if next := j.Avoid(n.ID); p.Pool.MaxNodes-countAvoided(p, next) >= j.Shape.Nodes {
+		if next := j.Avoid(n.ID); countUsable(p, next) >= j.Shape.Nodes {
 			j = next
 		}
 	}
@@ -27,10 +27,22 @@ func isOutOfUse(n node.Node) bool {
 	return n.State() == node.Lost || n.State() == node.Quarantined && !n.Kept()
 }
 
-// countAvoided counts the slots whose nodes a job stays off.
-func countAvoided(p *PoolTx, j job.Job) (count int) {
+// countUsable counts the slots on which a job may run once they are free: with a node that it may use, or with one that
+// is made for it.
+func countUsable(p *PoolTx, j job.Job) int {
+	boots := MayBoot(j, p.Pool.Pool)
+	usable := map[int]bool{}
+	for slot := range p.Pool.MaxNodes {
+		usable[slot] = boots
+	}
 	for _, n := range p.Nodes.Rows {
-		if !node.Machine.Terminal(n.State()) && j.StaysOff(n.ID) {
+		if _, there := usable[n.Slot]; there && !node.Machine.Terminal(n.State()) {
+			usable[n.Slot] = MayUse(j, p.Pool.Pool, *n) && (boots || !isOutOfUse(*n))
+		}
+	}
+	count := 0
+	for _, is := range usable {
+		if is {
 			count++
 		}
 	}
