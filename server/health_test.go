@@ -58,7 +58,7 @@ func TestHealthIsWatched(t *testing.T) {
 	require.Equal(t, 503, w.send("", "GET", "/readyz", "").Code)
 }
 
-// A watch ends after an hour as gRPC has it that clients begin again, since one that leaked would keep its place for ever.
+// A watch ends after an hour as gRPC has it that clients begin again: one that leaked would keep its place for ever.
 func TestAWatchOfHealthEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -81,7 +81,8 @@ func readDirectives(text string) (slurm []given, own, notes []string, err error)
 	for number, line := range leadingComments(text) {
 		trimmed := strings.TrimSpace(line)
 		if line[0] != '#' && strings.HasPrefix(trimmed, "#SBATCH") {
-			notes = append(notes, fmt.Sprintf("line %d: it does not count, as blanks before #SBATCH make it a comment", number))
+			notes = append(notes, fmt.Sprintf("line %d: it does not count, as blanks before #SBATCH make it a comment",
+				number))
 			continue
 		}
 		words, err := directiveWords(trimmed, "#FW")

@@ -49,8 +49,8 @@ echo "$@"
 // command. That of the first is said, as it is hard to see.
 func TestCommentsOfSlurm(t *testing.T) {
 	t.Parallel()
-	s, err := parse("#!/bin/sh\n  #SBATCH -J a --nosuch 'x\n##SBATCH -J b\n# SBATCH -J c\n\n#SBATCHX -J d\n\t#FW --gpus 2\n" +
-		"#SBATCH \t-N1\t# -J e\n: a command\n#SBATCH -J f\n#FW --name g\n")
+	s, err := parse("#!/bin/sh\n  #SBATCH -J a --nosuch 'x\n##SBATCH -J b\n# SBATCH -J c\n\n#SBATCHX -J d\n" +
+		"\t#FW --gpus 2\n#SBATCH \t-N1\t# -J e\n: a command\n#SBATCH -J f\n#FW --name g\n")
 	require.NoError(t, err)
 	require.Equal(t, []string{"--nodes=1", "--gpus", "2"}, s.Flags)
 	require.Equal(t, []string{"line 2: it does not count, as blanks before #SBATCH make it a comment"}, s.Notes)
