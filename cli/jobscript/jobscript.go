@@ -76,7 +76,7 @@ func (r Reader) Read(text string) (Script, error) {
 	return s, nil
 }
 
-// readDirectives reads what the first lines say: to Slurm, and to Forewarm. As for sbatch, #SBATCH has nothing before it.
+// readDirectives reads what the first lines say: to Slurm, and to Forewarm. As for sbatch, nothing is before #SBATCH.
 func readDirectives(text string) (slurm []given, own, notes []string, err error) {
 	for number, line := range leadingComments(text) {
 		trimmed := strings.TrimSpace(line)

@@ -114,8 +114,8 @@ func endpoints(a *API) []endpoint {
 		keyEndpoints(a), poolEndpoints(a), nodeEndpoints(a), daemonEndpoints(a), gpuEndpoints(a),
 		prewarmEndpoints(a), calendarEndpoints(a), sessionEndpoints(a), allocationEndpoints(a),
 		reservationEndpoints(a), jobEndpoints(a), priorityEndpoints(a), nodeJobEndpoints(a), batchEndpoints(a),
-		scheduleEndpoints(a), agentEndpoints(a), forecastEndpoints(a), journalEndpoints(a), reportEndpoints(a), decisionEndpoints(a),
-		explanationEndpoints(a), planEndpoints(a), recoveryEndpoints(a), auditEndpoints(a))
+		scheduleEndpoints(a), agentEndpoints(a), forecastEndpoints(a), journalEndpoints(a), reportEndpoints(a),
+		decisionEndpoints(a), explanationEndpoints(a), planEndpoints(a), recoveryEndpoints(a), auditEndpoints(a))
 }
 
 // describeAPI is what the document says of the API as a whole.
