@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,17 +84,22 @@ var placeholders = map[string]nameLister{
 	"KEY": listCompletions((*client.Client).Keys, func(x contract.Key) (string, string) {
 		return x.ID, x.Name
 	}),
+	"PRIORITY": listPriorities,
 }
 
 // choices are the flags whose values are known here.
 var choices = map[string][]string{
 	"output": output.Formats, "class": {"guaranteed", "speculative"}, "workload": {"online", "batch"},
 	"for-jobs": {"none", "mine", "organization"},
-	"on-full":  {"fail", "queue"}, "priority": {"low", "normal", "high"},
-	"dst": {"shift", "skip"}, "every": {"weekday", "weekend", "daily", "weekly", "monthly"},
+	"on-full":  {"fail", "queue"},
+	"dst":      {"shift", "skip"}, "every": {"weekday", "weekend", "daily", "weekly", "monthly"},
 	"kind": {contract.KindPerson, contract.KindAgent},
 	"role": {"viewer", "member", "admin", "operator"}, "period": {"day", "month"},
 }
+
+// nouns are the flags whose values name things, beside flags.Nouns: of these, failures say the names by themselves.
+var nouns = map[string]string{"partition": "POOL", "reservation": "RESERVATION", "after": "JOB", "near": "JOB",
+	"apart-from": "JOB"}
 
 // registerCompletions gives a command's arguments and flags their names.
 func registerCompletions(a *app.App, c *cobra.Command) {
@@ -105,7 +111,12 @@ func registerCompletions(a *app.App, c *cobra.Command) {
 			_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
-	for flag, noun := range flags.Nouns {
+	if c.LocalNonPersistentFlags().Lookup("priority") != nil && c.Name() != "sbatch" { // whose own means a number
+		_ = c.RegisterFlagCompletionFunc("priority", completePriorities(a))
+	}
+	known := maps.Clone(flags.Nouns)
+	maps.Copy(known, nouns)
+	for flag, noun := range known {
 		if c.LocalNonPersistentFlags().Lookup(flag) != nil {
 			_ = c.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string,
 				_ string) ([]string, cobra.ShellCompDirective) {
@@ -130,6 +141,33 @@ func completeArguments(a *app.App, placeholders []string) cobra.CompletionFunc {
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// completePriorities completes the classes of the installation that the key's jobs may have, and, where it cannot be
+// asked, those that are there unless it names others.
+func completePriorities(a *app.App) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if found := fetchCompletions(a, cmd, "PRIORITY"); len(found) > 0 {
+			return found, cobra.ShellCompDirectiveNoFileComp
+		}
+		const unknown = "\tunless your site names others"
+		return []string{"low" + unknown, "normal" + unknown, "high" + unknown}, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// listPriorities lists the classes that the key's jobs may have, which are none of a list in pages.
+func listPriorities(ctx context.Context, api *client.Client) (found []string) {
+	all, _ := api.Priorities(ctx) // of a server that knows none, none
+	for _, x := range all {
+		about := "priority class"
+		if x.Default {
+			about = "the default"
+		}
+		if x.Allowed {
+			found = append(found, format.Plain(x.Name)+"\t"+about)
+		}
+	}
+	return found
 }
 
 // fetchCompletions asks the server for names, and gives up soon.

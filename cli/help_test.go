@@ -11,6 +11,7 @@ import (
 
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/ledger"
 )
 
 // leafCommands are the commands that do something, by their paths below forewarm.
@@ -129,8 +130,16 @@ func TestCompletion(t *testing.T) {
 	require.Equal(t, []string{"ada@example.com"}, names("user", "caps", ""))
 	require.Equal(t, output.Formats, names("pools", "list", "-o", ""))
 	require.Contains(t, names("pools", ""), "edit")
+	w.ledger.Scheduling().Set(ledger.SchedulingConfig{Scheduling: ledger.Scheduling{Priorities: ledger.Priorities{
+		Default: "spare", Classes: map[string]ledger.PriorityClass{"spare": {}, "urgent": {Value: 1},
+			"theirs": {Value: 2, Organizations: []string{"others"}}}}}})
+	require.Equal(t, []string{"spare", "urgent"}, names("run", "--priority", ""))
+	require.Empty(t, names("sbatch", "--priority", ""), "it is a number of Slurm's, and counts for nothing")
+	require.Equal(t, []string{"lab"}, names("sbatch", "-p", ""))
+	require.Equal(t, []string{"spare", "urgent"}, names("jobs", "edit", "x", "--priority", ""))
 	w.env["FOREWARM_API"] = "http://127.0.0.1:1"
 	require.Empty(t, names("release", ""))
+	require.Equal(t, []string{"low", "normal", "high"}, names("run", "--priority", ""), "unless the site names others")
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		require.NotEmpty(t, w.mustRun("completion", shell), shell)
 	}

@@ -17,6 +17,7 @@ type jobServer struct {
 	t      *testing.T
 	mu     sync.Mutex
 	looks  []contract.Job // what each look shows; the last one goes on
+	old    bool           // it was submitted before what lists tell of
 	output map[string]func(http.ResponseWriter)
 	asked  []string
 	sent   contract.JobCreate
@@ -52,6 +53,9 @@ func (s *jobServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = contract.Explanation{Blockers: []contract.BlockedBy{{Code: "no_daemon", Message: "No daemon is there."}}}
 	case r.Method == http.MethodGet && r.URL.Path == "/v1/jobs":
 		answer = contract.List[contract.Job]{Items: s.looks[:1]}
+		if s.old {
+			answer = contract.List[contract.Job]{Items: []contract.Job{}}
+		}
 	case r.URL.Path == "/v1/allocations":
 		answer = contract.List[contract.Allocation]{Items: []contract.Allocation{{ID: "alc_1", JobID: "job_1"}}}
 	case strings.HasSuffix(r.URL.Path, "/output"):

@@ -93,10 +93,46 @@ func TestSbatchWaits(t *testing.T) {
 	w, _ := newJobServer(t, pending, ended)
 	_, errs, code := w.runCommand("sbatch", "-W", "-o", dir+"/%q", "--wrap", "true")
 	require.Equal(t, exit.Usage, code)
-	require.Contains(t, errs, "%q stands for nothing")
-	_, errs, code = w.runCommand("sbatch", "-W", "-o", dir+"/no/such", "--wrap", "true")
+	require.Contains(t, errs, "--output "+dir+"/%q: %q stands for nothing: write %j, ")
+	w, s := newJobServer(t, pending, ended)
+	_, errs, code = w.runCommand("sbatch", "-W", "-e", dir+"/no/%j", "--wrap", "true")
+	require.Equal(t, exit.Usage, code)
+	require.Contains(t, errs, "--error "+dir+"/no/%j: there is no folder "+dir+"/no here: make it first")
+	require.Contains(t, errs, "Next:  forewarm sbatch --help\n")
+	require.Empty(t, s.asked, "nothing was submitted")
+	_, errs, code = w.runCommand("sbatch", "-W", "-o", dir+"/%j/out", "--wrap", "true")
 	require.Equal(t, exit.Failed, code)
-	require.Contains(t, errs, "opening the file for output")
+	require.Contains(t, errs, "its output cannot be written here, and it goes on: ")
+	require.Contains(t, errs, "Next:  forewarm jobs logs -f job_1\n")
+}
+
+// What is wrong is told by the flags of sbatch and of run, each by its own, with the value, the rule and what to do.
+func TestWrongJobsAreToldByTheirFlags(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.createPool()
+	const slurm, own = "sbatch --wrap=true ", "run -d --pool=lab "
+	for line, says := range map[string]string{
+		slurm + "-p nosuch":                            `Error: --partition: There is no pool "nosuch".`,
+		slurm + "-p lab -t 99-0":                       "Error: --time 99-0 must be at most 30d",
+		slurm + "-p lab -d afterok:nosuch":             "Error: --dependency afterok:nosuch must be the id of a job",
+		slurm + "-p lab --signal=FOO@60":               "Error: --signal FOO@60 must be one of USR1,",
+		slurm + "-p lab -J " + strings.Repeat("x", 64): "x must be at most 63 characters long",
+		slurm + "-p lab -C a;b":                        `Error: --constraint "a;b": must have at most 63 letters`,
+		slurm + "-p lab -x foo":                        `Error: --exclude foo must be the id of a node`,
+		slurm + "-p lab -n 0":                          `wrap: --ntasks: "0" must be a whole number of 1 or more`,
+		slurm + "-p lab -a 5-3":                        "Error: --array 5-3: write indices and ranges",
+		slurm + "--exclusive":                          "Error: --exclusive: name the pool",
+		own + "--constraint a;b -- true":               `Error: --constraint "a;b": must have at most 63 letters`,
+		own + "--prefer a;b -- true":                   `Error: --prefer "a;b": must have at most 63 letters`,
+		own + "--tolerate a;b -- true":                 `Error: --tolerate "a;b": must have at most 63 letters`,
+		own + "--exclude foo -- true":                  `Error: --exclude foo must be the id of a node`,
+	} {
+		_, errs, _ := w.runCommand(strings.Fields(line)...)
+		require.Contains(t, errs, says, line)
+		name, _, _ := strings.Cut(line, " ")
+		require.Contains(t, errs, "forewarm "+name+" --help\n", line)
+	}
 }
 
 // sortedLines are the lines of what two streams wrote in any order.

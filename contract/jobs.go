@@ -17,7 +17,7 @@ type Job struct {
 	State             string            `json:"state"`
 	Reason            string            `json:"reason,omitempty"`
 	Detail            string            `json:"detail,omitempty" doc:"The reason, for people."`
-	Priority          string            `json:"priority" enum:"low,normal,high"`
+	Priority          string            `json:"priority" doc:"Its class: GET /v1/priorities."`
 	Workload          string            `json:"workload" enum:"online,batch"`
 	Command           []string          `json:"command" nullable:"false"`
 	CommandCut        bool              `json:"command_cut,omitempty" doc:"Lists have the beginning of a long command."`

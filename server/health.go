@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -24,6 +25,9 @@ const (
 	mostWatchesFrom = 16
 	// watchWithin is how long a watch lives to which nothing was sent and at which nobody looked.
 	watchWithin = 2 * time.Minute
+	// watchFor is how long a watch lives at most, as one whose client is gone without a word keeps its place: nothing is
+	// sent to it by which that would be noticed.
+	watchFor = time.Hour
 )
 
 // statusUnknownService is what a watch of a service that is not there sees, as gRPC's health protocol has it.
@@ -41,7 +45,7 @@ var _ grpchealth.Watcher = health{}
 // Check says whether this instance can do its work, for the services that there are.
 func (h health) Check(ctx context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	w := watchOf(ctx)
-	if err := w.beforeLook(); err != nil {
+	if err := w.beforeLook(h.Clock.Now()); err != nil {
 		return nil, err
 	}
 	defer w.afterLook(h.Leaving()) // as it was before the look, which then tells of it
@@ -67,6 +71,7 @@ func (h health) Watch(ctx context.Context, _ *grpchealth.CheckRequest, onChange 
 	if w == nil {
 		return nil, connect.NewError(connect.CodeInternal, errors.New("a watch came without its place"))
 	}
+	w.ends = h.Clock.Now().Add(watchFor)
 	h.watches.begin(w, onChange)
 	return func() {}, nil
 }
@@ -83,16 +88,19 @@ func watchOf(ctx context.Context) *healthWatch {
 type healthWatch struct {
 	extend func()
 	look   func() // has it look again
-	last   bool   // it was told that the server leaves
+	ends   time.Time
+	last   bool // it was told that the server leaves
 }
 
-// beforeLook ends a watch to which all was told.
-func (w *healthWatch) beforeLook() error {
+// beforeLook ends a watch to which all was told, or which is as old as one gets. Clients begin again after both.
+func (w *healthWatch) beforeLook(now time.Time) error {
 	switch {
 	case w == nil:
 		return nil
 	case w.last:
 		return connect.NewError(connect.CodeUnavailable, errors.New("the server ends: watch another one"))
+	case !now.Before(w.ends):
+		return connect.NewError(connect.CodeUnavailable, fmt.Errorf("a watch lives for %s: watch again", watchFor))
 	}
 	w.extend()
 	return nil

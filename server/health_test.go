@@ -58,6 +58,32 @@ func TestHealthIsWatched(t *testing.T) {
 	require.Equal(t, 503, w.send("", "GET", "/readyz", "").Code)
 }
 
+// A watch ends after an hour as gRPC has it that clients begin again: one that leaked would keep its place for ever.
+func TestAWatchOfHealthEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := grpchealth.NewClient(w.rpcClient(""), w.listenRPC(), connect.WithGRPC())
+	watch := c.Watch(t.Context(), &grpchealth.CheckRequest{})
+	require.Equal(t, grpchealth.StatusServing, nextHealth(t, watch))
+	w.clock.Advance(time.Hour - time.Second)
+	require.NoError(t, w.server.Step(t.Context()))
+	late := c.Watch(t.Context(), &grpchealth.CheckRequest{})
+	require.Equal(t, grpchealth.StatusServing, nextHealth(t, late))
+	w.clock.Advance(time.Second)
+	require.NoError(t, w.server.Step(t.Context()))
+	ended := (<-watch).Err
+	require.Equal(t, connect.CodeUnavailable, connect.CodeOf(ended))
+	require.ErrorContains(t, ended, "a watch lives for 1h0m0s: watch again")
+	again := c.Watch(t.Context(), &grpchealth.CheckRequest{})
+	require.Equal(t, grpchealth.StatusServing, nextHealth(t, again))
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, w.server.Run(ctx))
+	for _, younger := range []<-chan grpchealth.WatchEvent{late, again} {
+		require.Equal(t, grpchealth.StatusNotServing, nextHealth(t, younger), "it is told more")
+	}
+}
+
 // Nobody takes all the places of those who watch.
 func TestWatchesOfHealthAreBounded(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ package history
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -45,7 +44,8 @@ func NewCommand(a *app.App) *cobra.Command {
 		Long: `Each job, and what somebody allocated by hand, is one line: who wanted how many GPUs when, and for how
 long. With -o jsonl the lines are what forewarm-agent reads as a source of kind jobs with the format jsonl.
 
-An allocation counts for as long as its GPUs were used: idleness at its end is left off, and so are allocations whose
+What was submitted or allocated in the period is there, and what had begun before it and had not ended by then. An
+allocation counts for as long as its GPUs were used: idleness at its end is left off, and so are allocations whose
 GPUs nobody used at all, where the daemons of their nodes told. Left out, too, is what a cluster's own scheduler placed:
 the agent reads that from the cluster.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,6 +61,10 @@ the agent reads that from the cluster.`,
 			if unused > 0 {
 				cmd.PrintErrf("left out: %s whose GPUs nobody used\n", format.Count(unused, "allocation"))
 			}
+			if len(runs) == 0 && (a.Flags.Output == output.Table || a.Flags.Output == output.Wide) {
+				a.Say(cmd, "Nothing was run in the last %s: --last looks further back", last.LongText())
+				return nil
+			}
 			return output.List(a, cmd, view, runs)
 		},
 	}
@@ -72,19 +76,25 @@ the agent reads that from the cluster.`,
 // readRuns reads what was wanted since a time, in the order in which it was asked for, and says how many allocations it
 // left out that nobody used.
 func readRuns(ctx context.Context, api *client.Client, f client.Filter) (runs []Run, unused int, err error) {
-	jobs := client.JobFilter{Filter: f}
+	jobs, told := client.JobFilter{Filter: f}, map[string]bool{}
 	jobs.Used = false
 	for j, err := range api.Jobs(ctx, jobs) {
 		if err != nil {
 			return nil, 0, err
 		}
-		runs = append(runs, runOfJob(j))
+		runs, told[j.ID] = append(runs, runOfJob(j)), true
 	}
 	for x, err := range api.Allocations(ctx, f) {
 		switch {
 		case err != nil:
 			return nil, 0, err
-		case x.JobID != "" || x.Work != nil:
+		case x.Work != nil || told[x.JobID]:
+		case x.JobID != "": // it was submitted before, and whoever learned of that is to learn how it ended
+			j, err := api.Job(ctx, x.JobID)
+			if err != nil {
+				return nil, 0, err
+			}
+			runs, told[j.ID] = append(runs, runOfJob(j)), true
 		case !x.UsedUntil.IsZero() && !x.UsedUntil.After(x.ActiveAt):
 			unused++
 		default:
@@ -142,8 +152,8 @@ var view = output.View[Run]{
 	Name: func(x Run) string { return x.ID },
 	Columns: []output.Column[Run]{
 		{Head: "ID", Cell: func(x Run) string { return x.ID }},
-		{Head: "NAME", Cell: func(x Run) string { return x.Name }},
-		{Head: "USER", Cell: func(x Run) string { return x.User }},
+		{Head: "NAME", Cell: func(x Run) string { return format.OrDash(x.Name) }},
+		{Head: "USER", Cell: func(x Run) string { return format.OrDash(x.User) }},
 		{Head: "POOL", Cell: func(x Run) string { return x.Pool }},
 		{Head: "GPUS", Right: true, Cell: func(x Run) string { return strconv.Itoa(x.GPUs) }},
 		{Head: "STATUS", Cell: func(x Run) string { return x.Status }},
@@ -152,7 +162,7 @@ var view = output.View[Run]{
 			if x.Duration == 0 {
 				return "-"
 			}
-			return fmt.Sprint(time.Duration(x.Duration) * time.Second)
+			return format.Seconds(x.Duration)
 		}},
 	},
 }

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -43,6 +45,25 @@ func (b *batch) newFiles(x contract.Job) (*files, error) {
 	return f, nil
 }
 
+// checkFiles refuses what no file can be written to, before a job is submitted whose output is wanted there.
+func (b *batch) checkFiles() error {
+	for _, f := range []struct{ flag, pattern string }{{"output", b.Output}, {"error", b.Error}} {
+		path, err := expandPattern(f.pattern, contract.Job{}, 0, "")
+		if err != nil {
+			return wrongUse("--%s %s: %v", f.flag, f.pattern, err)
+		}
+		folder := filepath.Dir(path)
+		if !b.Wait || strings.Contains(filepath.Dir(f.pattern), "%") {
+			continue // nothing is written here, or it depends on the job where
+		}
+		if is, err := os.Stat(folder); err != nil || !is.IsDir() {
+			return wrongUse("--%s %s: there is no folder %s here: make it first, or write where there is one", f.flag,
+				f.pattern, folder)
+		}
+	}
+	return nil
+}
+
 // perNode reports whether each node has files of its own.
 func (f *files) perNode() bool {
 	ofNode := regexp.MustCompile(`(^|[^%])(%%)*%\d*[nN]`)
@@ -66,7 +87,8 @@ func (f *files) writer(from source) (io.Writer, error) {
 		}
 		if f.open[path], err = os.OpenFile(path, how, 0o666); err != nil { //nolint:gosec // as sbatch: the umask decides
 			delete(f.open, path)
-			return nil, fmt.Errorf("opening the file for output: %w", err)
+			return nil, &exit.Error{Code: exit.Failed, Message: "its output cannot be written here, and it goes on: " +
+				err.Error(), Next: []string{"forewarm jobs logs -f " + f.job.ID}, Err: err}
 		}
 	}
 	return f.open[path], nil
@@ -100,7 +122,7 @@ func expandPattern(pattern string, x contract.Job, rank int, user string) (path 
 		m := patternForm.FindStringSubmatch(found)
 		text, known := meanings[m[2]]
 		if !known {
-			err = wrongUse("%s: %s stands for nothing: write %%j, %%A, %%a, %%x, %%u, %%n, %%N or %%%%", pattern, found)
+			err = fmt.Errorf("%s stands for nothing: write %%j, %%A, %%a, %%x, %%u, %%n, %%N or %%%%", found)
 		}
 		width, _ := strconv.Atoi(m[1])
 		if _, wrong := strconv.Atoi(text); wrong == nil && len(text) < width {

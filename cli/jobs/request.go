@@ -158,8 +158,11 @@ func (r *request) build(a *app.App, cmd *cobra.Command, command []string) (in co
 	return r.addFiles(in)
 }
 
+// helpOfRun is where to read of what run takes.
+const helpOfRun = "forewarm run --help"
+
 func wrongUse(format string, args ...any) error {
-	return exit.UsageErrorf("forewarm run --help", format, args...)
+	return exit.UsageErrorf(helpOfRun, format, args...)
 }
 
 // parseCheckpoint reads SIGNAL or SIGNAL@DURATION; behind B:, as in Slurm, the signal is for the first process alone.

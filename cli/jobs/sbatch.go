@@ -81,6 +81,7 @@ const noValue = "true"
 type sbatchValue struct {
 	batch *batch
 	of    jobscript.FlagKind
+	text  string // that was given last
 }
 
 // Set takes a value.
@@ -91,12 +92,13 @@ func (v *sbatchValue) Set(text string) error {
 	if (v.of.Bare || v.of.Optional) && text == noValue {
 		text = ""
 	}
+	v.text = text
 	v.batch.given = append(v.batch.given, jobscript.Flag{Long: v.of.Long, Value: text})
 	return nil
 }
 
-// String is what it has from the start.
-func (v *sbatchValue) String() string { return "" }
+// String is what it was given.
+func (v *sbatchValue) String() string { return v.text }
 
 // Type names its value in help texts.
 func (v *sbatchValue) Type() string {
@@ -110,7 +112,7 @@ func (v *sbatchValue) Type() string {
 func (b *batch) submit(args []string) error {
 	in, err := b.read(args)
 	if err != nil {
-		return err
+		return usageOf(b.cmd, err)
 	}
 	api, err := b.app.NewClient()
 	if err != nil {
@@ -151,10 +153,8 @@ func (b *batch) read(args []string) (in contract.JobCreate, err error) {
 		b.app.Say(b.cmd, "Note      --output, --error: without --wait nobody is here to write files; output is kept, and "+
 			"forewarm jobs logs JOB shows it")
 	}
-	for _, pattern := range []string{b.Output, b.Error} {
-		if _, err := expandPattern(pattern, contract.Job{}, 0, ""); err != nil {
-			return in, err
-		}
+	if err := b.checkFiles(); err != nil {
+		return in, err
 	}
 	return all.build(b.app, b.cmd, script.Command(filepath.Base(name), args[min(len(args), 1):]))
 }
@@ -178,7 +178,7 @@ func (b *batch) readText(args []string) (name, text string, err error) {
 		data, err = os.ReadFile(name)
 	}
 	if err != nil {
-		return "", "", wrongUseOf(b.cmd, "%v", err)
+		return "", "", wrongUseOf(b.cmd, "reading the script: %v", err)
 	}
 	return name, string(data), nil
 }

@@ -1,6 +1,9 @@
 package jobs
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -14,7 +17,18 @@ func wrongUseOf(cmd *cobra.Command, format string, args ...any) error {
 	return exit.UsageErrorf(cmd.CommandPath()+" --help", format, args...)
 }
 
-var errScriptInput = exit.UsageErrorf("forewarm run --help", "--input: the input of a script is the script itself")
+// usageOf is a failure of a command line of run that another command reads, whose help is its own.
+func usageOf(cmd *cobra.Command, err error) error {
+	own, ok := errors.AsType[*exit.Error](err)
+	if !ok || !slices.Equal(own.Next, []string{helpOfRun}) {
+		return err
+	}
+	told := *own
+	told.Next = []string{cmd.CommandPath() + " --help"}
+	return &told
+}
+
+var errScriptInput = exit.UsageErrorf(helpOfRun, "--input: the input of a script is the script itself")
 
 // readScript is the request that a script makes, and the script.
 func readScript(a *app.App, cmd *cobra.Command, name, text string, by jobscript.Reader) (*request, jobscript.Script,

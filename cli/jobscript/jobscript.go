@@ -51,7 +51,7 @@ func (r Reader) Read(text string) (Script, error) {
 	if s.interpreter, err = parseInterpreter(text); err != nil {
 		return s, err
 	}
-	said, own, err := readDirectives(text)
+	said, own, notes, err := readDirectives(text)
 	if err != nil {
 		return s, err
 	}
@@ -66,7 +66,7 @@ func (r Reader) Read(text string) (Script, error) {
 		return s, err
 	}
 	s.Slurm = len(said) > 0 || r.Sbatch
-	s.Flags, s.Notes = slices.Concat(slurm.flags, own, slurm.last), slurm.allNotes()
+	s.Flags, s.Notes = slices.Concat(slurm.flags, own, slurm.last), append(notes, slurm.allNotes()...)
 	if s.Slurm {
 		s.Input = []byte(prelude + text)
 	}
@@ -76,21 +76,27 @@ func (r Reader) Read(text string) (Script, error) {
 	return s, nil
 }
 
-// readDirectives reads what the first lines say: to Slurm, and to Forewarm.
-func readDirectives(text string) (slurm []given, own []string, err error) {
+// readDirectives reads what the first lines say: to Slurm, and to Forewarm. As for sbatch, nothing is before #SBATCH.
+func readDirectives(text string) (slurm []given, own, notes []string, err error) {
 	for number, line := range leadingComments(text) {
-		words, err := directiveWords(line, "#FW")
+		trimmed := strings.TrimSpace(line)
+		if line[0] != '#' && strings.HasPrefix(trimmed, "#SBATCH") {
+			notes = append(notes, fmt.Sprintf("line %d: it does not count, as blanks before #SBATCH make it a comment",
+				number))
+			continue
+		}
+		words, err := directiveWords(trimmed, "#FW")
 		own = append(own, words...)
 		if err == nil {
-			words, err = directiveWords(line, "#SBATCH")
+			words, err = directiveWords(trimmed, "#SBATCH")
 		}
 		said, wrong := readLine(words, number)
 		if err = errors.Join(err, wrong); err != nil {
-			return nil, nil, fmt.Errorf("line %d: %w", number, err)
+			return nil, nil, nil, fmt.Errorf("line %d: %w", number, err)
 		}
 		slurm = append(slurm, said...)
 	}
-	return slurm, own, nil
+	return slurm, own, notes, nil
 }
 
 // Command runs the script by its own interpreter, which reads all of Input before it runs anything
@@ -146,14 +152,14 @@ func parseInterpreter(text string) ([]string, error) {
 	return words, nil
 }
 
-// leadingComments goes through the lines before the first command, counted from 1.
+// leadingComments goes through the lines before the first command, as they are, counted from 1.
 func leadingComments(text string) func(func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		number := 0
 		for line := range strings.Lines(text) {
 			number++
-			line = strings.TrimSpace(line)
-			if line != "" && line[0] != '#' || !yield(number, line) {
+			text := strings.TrimSpace(line)
+			if text != "" && text[0] != '#' || !yield(number, line) {
 				return
 			}
 		}

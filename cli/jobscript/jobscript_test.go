@@ -45,6 +45,17 @@ echo "$@"
 	require.NotContains(t, strings.TrimSuffix(string(s.Input), text), "\n", "lines keep their numbers")
 }
 
+// What sbatch takes for a comment is one here, too: what stands behind blanks, behind another # or behind the first
+// command. That of the first is said, as it is hard to see.
+func TestCommentsOfSlurm(t *testing.T) {
+	t.Parallel()
+	s, err := parse("#!/bin/sh\n  #SBATCH -J a --nosuch 'x\n##SBATCH -J b\n# SBATCH -J c\n\n#SBATCHX -J d\n" +
+		"\t#FW --gpus 2\n#SBATCH \t-N1\t# -J e\n: a command\n#SBATCH -J f\n#FW --name g\n")
+	require.NoError(t, err)
+	require.Equal(t, []string{"--nodes=1", "--gpus", "2"}, s.Flags)
+	require.Equal(t, []string{"line 2: it does not count, as blanks before #SBATCH make it a comment"}, s.Notes)
+}
+
 func tasks(all, perNode string) string {
 	return "--env=SLURM_NTASKS=" + all + " --env=SLURM_NPROCS=" + all + " --env=SLURM_NTASKS_PER_NODE=" + perNode
 }
@@ -135,7 +146,7 @@ func TestScriptsThatAreRefused(t *testing.T) {
 		"#SBATCH --mem=lots\n":                  "is no size",
 		"#SBATCH --mem=9999999T\n":              "no node has so much",
 		"#SBATCH --open-mode=a\n":               "neither append nor truncate",
-		"#SBATCH -c none\n":                     "is no number",
+		"#SBATCH -c none\n":                     "must be a whole number of 1 or more",
 		"#SBATCH --wait\n":                      "forewarm wait JOB",
 		"#SBATCH --wrap=true\n":                 "for the command line of sbatch",
 		"#SBATCH --test-only\n":                 "--dry-run",
@@ -151,7 +162,7 @@ func TestScriptsThatAreRefused(t *testing.T) {
 		"#SBATCH -t 1:2:3:4\n":                  "is no length of time",
 		"#SBATCH -t 0\n":                        "no limit cannot be had",
 		"#SBATCH -N 2-4\n":                      "one number of nodes",
-		"#SBATCH -G none\n":                     `"none" is no number`,
+		"#SBATCH -G none\n":                     `"none" must be a whole number`,
 		"#SBATCH --gres=gpu:2,license:1\n":      "there are GPUs alone",
 		"#SBATCH --gres=gpus\n":                 "there are GPUs alone",
 		"#SBATCH -p a,b\n":                      "one pool",

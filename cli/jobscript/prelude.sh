@@ -6,23 +6,28 @@ o=$1; shift; v=;
 case $o in
 --) break;;
 --*=*) v=${o#*=}; o=${o%%=*};;
--[nNc]|--ntasks|--nodes|--ntasks-per-node|--cpus-per-task|--gpus-per-task) v=${1-}; [ $# -eq 0 ] || shift;;
--[nNc]*) v=${o#-?}; o=${o%"$v"};;
+-[nNcJ]|--ntasks|--nodes|--ntasks-per-node|--cpus-per-task|--gpus-per-task|--job-name|--export|--cpu[-_]bind|--mem[-_]bind|--gpu-bind|--mpi|--hint) v=${1-}; [ $# -eq 0 ] || shift;;
+-[nNcJK]?*) v=${o#-?}; o=${o%"$v"};;
+-vv*) o=-v;;
 -*) ;;
 *) set -- "$o" "$@"; break;;
 esac;
-case $o in -[nN]|--ntasks|--nodes|--ntasks-per-node|--gpus-per-task) case $v in ''|*[!0-9]*) no "$o $v";; esac;; esac;
+case $o in -[nN]|--ntasks|--nodes|--ntasks-per-node|--gpus-per-task)
+while :; do case $v in 0?*) v=${v#0};; *) break;; esac; done;
+case $v in ''|0|*[!0-9]*|???????*) no "$o $v";; esac;;
+esac;
 case $o in
 -n|--ntasks) [ $((v % SLURM_NNODES)) -eq 0 ] || no "$o $v on $SLURM_NNODES nodes"; n=$((v / SLURM_NNODES));;
 -N|--nodes) [ "$v" -eq "$SLURM_NNODES" ] || no "$o $v on $SLURM_NNODES nodes";;
 --ntasks-per-node) n=$v;;
 --gpus-per-task) g=$v;;
 --export) [ "$v" = ALL ] || no "$o=$v";;
--c|--cpus-per-task|-u|--unbuffered|-K|--kill-on-bad-exit|--cpu-bind|--cpu_bind|--mem-bind|--gpu-bind|--mpi|--overlap|--exact|-Q|--quiet|-v|--verbose|--hint) ;;
+-c|--cpus-per-task|-J|--job-name|-u|--unbuffered|-K|--kill-on-bad-exit|--cpu[-_]bind|--mem[-_]bind|--gpu-bind|--mpi|--overlap|--exact|-Q|--quiet|-v|--verbose|--hint) ;;
 *) no "$o";;
 esac;
 done;
 [ $# -gt 0 ] || no "there is no command";
+[ $((n * g)) -le "${SLURM_GPUS_ON_NODE:-$((n * g))}" ] || no "$n tasks with $g GPUs each, on a node with $SLURM_GPUS_ON_NODE";
 task() {
 export SLURM_LOCALID=$i SLURM_PROCID=$((SLURM_NODEID * n + i)) SLURM_NTASKS=$((n * SLURM_NNODES)) SLURM_STEP_NUM_TASKS=$((n * SLURM_NNODES));
 export SLURM_NPROCS=$SLURM_NTASKS RANK=$SLURM_PROCID LOCAL_RANK=$i WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=$n;

@@ -51,6 +51,11 @@ func TestStepsOfAScript(t *testing.T) {
 			"srun -u -N2 -n 2 --cpu-bind=none --mpi=pmix -c 8 --export=ALL -- sh -c " + say: {"1 0 2 1 0 2 1 a,b,c,d"},
 			"srun --ntasks=8 --gpus-per-task=1 sh -c " + say + " || echo failed with $?": {"4 0 8 4 0 8 4 a",
 				"5 1 8 5 1 8 4 b", "6 2 8 6 2 8 4 c", "7 3 8 7 3 8 4 d", "failed with 7"},
+			"srun --mpi pmix --cpu-bind none --cpu_bind cores --mem-bind local --gpu-bind closest --hint nomultithread " +
+				"--export ALL -n 4 -N 2 -c 8 -J step -K1 -vv --job-name=x sh -c " + say: {"2 0 4 2 0 4 2 a,b,c,d",
+				"3 1 4 3 1 4 2 a,b,c,d"},
+			"srun -n 08 -N02 --gpus-per-task 01 sh -c " + say + " || echo failed with $?": {"4 0 8 4 0 8 4 a",
+				"5 1 8 5 1 8 4 b", "6 2 8 6 2 8 4 c", "7 3 8 7 3 8 4 d", "failed with 7"},
 			"srun --ntasks-per-node 1 sh -c " + say + " &\nwait $!\necho $WORLD_SIZE": {"1 0 2 1 0 2 1 a,b,c,d", "8"},
 		} {
 			out, code := runOfSlurm(t, shell, script, two...)
@@ -70,14 +75,23 @@ func TestStepsThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	for _, shell := range shells(t) {
 		for script, says := range map[string]string{
-			"srun -n 1 true":               "srun: -n 1 on 2 nodes: the script runs once on each node",
-			"srun --nodes=1 -w host true":  "srun: --nodes 1 on 2 nodes",
-			"srun -w host true":            "srun: -w: ",
-			"srun --export=NONE true":      "srun: --export=NONE: ",
-			"srun -n many true":            "srun: -n many: ",
-			"srun":                         "srun: there is no command: ",
-			"scontrol requeue 1":           "of it there is show hostnames alone",
-			"x=$(scontrol show hostnames)": "nobody knows the addresses",
+			"srun -n 1 true":                   "srun: -n 1 on 2 nodes: the script runs once on each node",
+			"srun --nodes=1 -w host true":      "srun: --nodes 1 on 2 nodes",
+			"srun -w host true":                "srun: -w: ",
+			"srun --export=NONE true":          "srun: --export=NONE: ",
+			"srun -n many true":                "srun: -n many: ",
+			"srun -n 0 true":                   "srun: -n 0: ",
+			"srun -n00 true":                   "srun: -n 0: ",
+			"srun --ntasks-per-node=0 true":    "srun: --ntasks-per-node 0: ",
+			"srun --gpus-per-task 0 true":      "srun: --gpus-per-task 0: ",
+			"srun -n 99999999 true":            "srun: -n 99999999: ",
+			"srun --export NONE true":          "srun: --export=NONE: ",
+			"srun -n":                          "srun: -n : ",
+			"srun --mpi pmix":                  "srun: there is no command: ",
+			"srun --gpus-per-task=3 -n 4 true": "srun: 2 tasks with 3 GPUs each, on a node with 4: ",
+			"srun":                             "srun: there is no command: ",
+			"scontrol requeue 1":               "of it there is show hostnames alone",
+			"x=$(scontrol show hostnames)":     "nobody knows the addresses",
 		} {
 			out, code := runOfSlurm(t, shell, script+"\necho goes on")
 			require.Contains(t, out, says, "%s: %s", shell, script)

@@ -125,7 +125,7 @@ var sbatchFlags = []sbatchFlag{
 const (
 	noMail       = "nobody is sent mail: forewarm wait JOB ends when a job does"
 	whosePays    = "a job is its organization's, which the key says that submits it (forewarm whoami)"
-	whoGoesFirst = "--priority low, normal or high in a line #FW says who goes first"
+	whoGoesFirst = "--priority CLASS in a line #FW says who goes first: low, normal or high, or as your site names them"
 	printsID     = "forewarm run -d prints the job's id, and nothing else, on its standard output"
 	whereOutput  = "output is kept, and forewarm jobs logs JOB shows it"
 	// ownEnvironment is what a job gets of its own.

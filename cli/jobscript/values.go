@@ -99,7 +99,7 @@ func (t *translation) countGPUs(value string) (int, error) {
 func parseCount(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%q is no number of them", text)
+		return 0, fmt.Errorf("%q must be a whole number of 1 or more", text)
 	}
 	return n, nil
 }

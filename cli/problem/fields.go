@@ -28,8 +28,12 @@ var fieldFlags = map[string][]string{
 	"until": {"until", "for"},
 	"from":  {"from", "last"}, "to": {"to", "last", "for"}, "step_seconds": {"step"}, "days": {"last"},
 	"hours": {"hours"}, "amount": {"price", "money"},
-	"directory": {"dir"}, "environment": {"env"}, "dependencies": {"after"}, "job_id": {"after"},
-	"before_seconds": {"checkpoint"}, "failed": {"retries"}, "lost": {"retries-lost"},
+	"directory": {"dir", "chdir"}, "environment": {"env", "export"}, "dependencies": {"after", "dependency"},
+	"job_id": {"after", "dependency"}, "before_seconds": {"checkpoint", "signal"}, "failed": {"retries"},
+	"lost": {"retries-lost"}, "constraints": {"constraint"}, "prefers": {"prefer"},
+	"tolerations": {"tolerate"}, "excluded_nodes": {"exclude"}, "mounts": {"volume"}, "files": {"file"},
+	"pool": {"partition"}, "max_runtime_seconds": {"time"}, "not_before": {"begin"},
+	"name": {"job-name"}, "checkpoint": {"signal"}, "reservation_id": {"reservation"},
 }
 
 // listPlace is where in a list a value stands.
@@ -97,6 +101,8 @@ func FieldText(cmd *cobra.Command, f contract.FieldError) string {
 	} else if words := strings.Fields(cmd.Use); len(words) > 1 && strings.EqualFold(words[1], what) &&
 		cmd.Flags().NArg() > 0 {
 		what += " " + flags.Quote(cmd.Flags().Arg(0))
+	} else if f.Code == CodeUnknown && what != "" {
+		what += ":"
 	}
 	return strings.TrimSpace(what + " " + afterFrom(cmd, rule))
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/forewarm/forewarm/internal/pagetest"
 )
 
 // files are what the examples speak of, as somebody would have them.
@@ -114,5 +116,16 @@ func TestExampleConfigurationsLoad(t *testing.T) {
 		require.NoError(t, yaml.Unmarshal([]byte(block[1]), &keys))
 		_, _, err := loadConfig(writeConfig(t, wholeConfig(block[1])), nothingSet)
 		require.NoError(t, err, block[1])
+	}
+}
+
+// Every command line of all pages names a command that there is, with its flags.
+func TestCommandLinesOfPages(t *testing.T) {
+	t.Parallel()
+	lines := pagetest.ReadLines(t, "../..", "forewarm-agent")
+	require.GreaterOrEqual(t, len(lines), 10)
+	for _, line := range lines {
+		require.NoError(t, pagetest.Check(newRoot(outside{}), line.Args), "%s: forewarm-agent %s", line.Where,
+			strings.Join(line.Args, " "))
 	}
 }

@@ -129,7 +129,7 @@ var boundaries = []Boundary{
 	},
 	{
 		Rule: "D10", Of: []string{"internal/clock", "internal/ids", "internal/obs", "internal/httpx",
-			"internal/archtest", "internal/forklock", "internal/leaktest", "internal/memory",
+			"internal/archtest", "internal/forklock", "internal/leaktest", "internal/memory", "internal/pagetest",
 			"internal/plaintext", "internal/statefile/...", "internal/strictyaml"},
 		Why: "the ground floor stands on nothing of ours, or somebody's import becomes a cycle",
 	},

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 )
 
 // The users of holders of GPUs on a machine, as its daemon hands them out (node/hold).
@@ -37,36 +38,53 @@ func NewGuardedTransport() http.RoundTripper {
 		if err != nil {
 			return nil, err
 		}
-		if err := checkPeer(conn.RemoteAddr()); err != nil {
+		if at, held := HolderBehind(conn); held {
 			_ = conn.Close()
-			return nil, err
+			return nil, &HeldPortError{Address: at}
 		}
 		return conn, nil
 	}
 	return guarded
 }
 
-// checkPeer refuses a peer on this machine that is a holder's: by its end of the connection, or, while
-// that is nobody's yet, by who listens there.
-func checkPeer(peer net.Addr) error {
-	at, err := netip.ParseAddrPort(peer.String())
-	if err != nil || !at.Addr().Unmap().IsLoopback() {
-		return nil
+// HolderBehind reports whether the peer of a connection is a program of a holder of GPUs on this machine, and at which
+// address: by its end of the connection, or, while that is nobody's yet, by who listens there. The machine's own
+// addresses are those of the loopback interface, and the one from which it speaks to itself.
+func HolderBehind(conn net.Conn) (address string, held bool) {
+	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return "", false
 	}
-	if _, held := HolderAt(at); held {
-		return &HeldPortError{Address: at.String()}
+	own, err := netip.ParseAddrPort(conn.LocalAddr().String())
+	ip := at.Addr().Unmap()
+	if !ip.IsLoopback() && (err != nil || ip != own.Addr().Unmap()) {
+		return "", false
 	}
-	return nil
+	_, held = HolderAt(at)
+	return at.String(), held
 }
 
 // HolderAt is the user of the holder of GPUs on this machine who has an address of it, if one has.
 func HolderAt(at netip.AddrPort) (user uint32, held bool) {
 	for _, s := range Sockets() {
 		ip := s.Local.Addr()
-		here := s.Local.Port() == at.Port() && (ip == at.Addr().Unmap() || ip.IsUnspecified())
+		here := s.Local.Port() == at.Port() && (ip == at.Addr().Unmap().WithZone("") || ip.IsUnspecified())
 		if here && s.UID >= FirstHolder && s.UID <= LastHolder {
 			return s.UID, true
 		}
 	}
 	return 0, false
+}
+
+// metadata is where clouds tell their machines of themselves, credentials among it: AWS, Azure, Google and others; the
+// credentials of AWS's containers; AWS, Google and Oracle by IPv6; Alibaba.
+var metadata = []netip.Prefix{netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("169.254.170.0/24"),
+	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::254/128"),
+	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), netip.MustParsePrefix("100.100.100.200/32")}
+
+// IsCloudMetadata reports whether a cloud answers at an address with what is meant for the machine alone, credentials
+// among it.
+func IsCloudMetadata(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	return slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(ip) })
 }

@@ -58,7 +58,8 @@ func (l *readLevels) takeLook(pool string, p ledger.Presence) {
 	if json.Unmarshal(p.Look, &look) != nil {
 		return
 	}
-	told := map[string]bool{} // a series that is told twice would take all metrics away
+	// A series that is told twice would take all metrics away.
+	told, whole := map[string]bool{}, map[string]bool{"": true}
 	for _, g := range look.GPUs {
 		if l.devices++; l.devices > mostDevices {
 			return
@@ -68,5 +69,9 @@ func (l *readLevels) takeLook(pool string, p ledger.Presence) {
 		}
 		told[g.UUID] = true
 		l.metrics = append(l.metrics, g.metrics(pool, p.NodeID)...)
+		if !whole[g.Parent] {
+			whole[g.Parent] = true
+			l.metrics = append(l.metrics, g.wholeMetrics(pool, p.NodeID)...)
+		}
 	}
 }

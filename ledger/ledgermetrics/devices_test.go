@@ -80,12 +80,7 @@ func TestEachFigureOfAGPUHasASeries(t *testing.T) {
 	t.Parallel()
 	w, save := newLab(t)
 	save(ledger.Change{Presences: []ledger.Presence{{NodeID: "nod_1", SeenAt: begin, Look: []byte(look)}}})
-	got, tells := readLevels(t, ledgermetrics.NewCollector(w.store, w.clock)), map[string]float64{}
-	for name, value := range got {
-		if strings.HasPrefix(name, "forewarm_gpu_") {
-			tells[strings.TrimPrefix(name, "forewarm_gpu_")] = value
-		}
-	}
+	tells := readGPUs(t, w)
 	const one, two = " 0 nod_1 lab GPU-1", " 1 nod_1 lab GPU-2"
 	require.Equal(t, map[string]float64{
 		"clock_hertz sm" + one: 1.41e9, "clock_hertz memory" + one: 1.593e9,
@@ -98,4 +93,44 @@ func TestEachFigureOfAGPUHasASeries(t *testing.T) {
 		"pcie_bytes_per_second received" + one: 4000, "sm_activity_ratio" + one: 0.125,
 		"unhealthy" + one: 0, "unhealthy" + two: 0, "ecc_errors_total volatile uncorrected" + two: 0,
 	}, tells)
+}
+
+// readGPUs reads the series of GPUs, without what their names have in common.
+func readGPUs(t *testing.T, w *world) map[string]float64 {
+	t.Helper()
+	tells := map[string]float64{}
+	for name, value := range readLevels(t, ledgermetrics.NewCollector(w.store, w.clock)) {
+		if short, of := strings.CutPrefix(name, "forewarm_gpu_"); of {
+			tells[short] = value
+		}
+	}
+	return tells
+}
+
+// divided is what a daemon says of a GPU that MIG divides in two, beside one that it does not.
+const divided = `{"gpus":[
+	{"uuid":"MIG-1","parent":"GPU-1","index":0,"health":"healthy","temperature_celsius":40,"memory_used_mib":1,
+	"ecc_uncorrected_volatile":1,"remapped_rows":5,"xid_count":6,"last_xid":79,"nvlink_errors":7,"nvlinks_up":18,
+	"pcie_width":16},
+	{"uuid":"MIG-2","parent":"GPU-1","index":1,"health":"unhealthy","temperature_celsius":40,"memory_used_mib":2,
+	"ecc_uncorrected_volatile":1,"remapped_rows":5,"xid_count":6,"last_xid":79,"nvlink_errors":7,"nvlinks_up":18,
+	"pcie_width":16},
+	{"uuid":"MIG-3","parent":"GPU-2","index":2,"health":"healthy","xid_count":1},
+	{"uuid":"GPU-2","index":3,"health":"healthy","xid_count":2}]}`
+
+// What counts for a whole GPU is told once, and not by each of its MIG devices, so that sums are right. No name that a
+// daemon gives makes a series twice.
+func TestWhatAWholeGPUCountsIsToldOnce(t *testing.T) {
+	t.Parallel()
+	w, save := newLab(t)
+	save(ledger.Change{Presences: []ledger.Presence{{NodeID: "nod_1", SeenAt: begin, Look: []byte(divided)}}})
+	const one, two, whole = " 0 nod_1 lab MIG-1", " 1 nod_1 lab MIG-2", "  nod_1 lab GPU-1"
+	require.Equal(t, map[string]float64{
+		"temperature_celsius" + one: 40, "temperature_celsius" + two: 40, "memory_used_bytes" + one: 1 << 20,
+		"memory_used_bytes" + two: 2 << 20, "unhealthy" + one: 0, "unhealthy" + two: 1,
+		"ecc_errors_total volatile uncorrected" + whole: 1, "remapped_rows" + whole: 5, "xids_total" + whole: 6,
+		"last_xid" + whole: 79, "nvlink_errors_total" + whole: 7, "nvlinks_up" + whole: 18, "pcie_width_lanes" + whole: 16,
+		"unhealthy 2 nod_1 lab MIG-3": 0, "xids_total  nod_1 lab GPU-2": 1, "unhealthy 3 nod_1 lab GPU-2": 0,
+		"xids_total 3 nod_1 lab GPU-2": 2,
+	}, readGPUs(t, w))
 }

@@ -15,6 +15,7 @@ type said struct {
 // saidGPU is what is counted of a GPU. Nil: it does not tell.
 type saidGPU struct {
 	UUID           string   `json:"uuid"`
+	Parent         string   `json:"parent"` // of a MIG device: the UUID of its GPU
 	Index          int      `json:"index"`
 	Health         string   `json:"health"`
 	Utilization    *float64 `json:"utilization_percent"`
@@ -101,6 +102,10 @@ var figures = []figure{
 	{gpuPower, level, 1, func(g saidGPU) *float64 { return g.Power }, nil},
 	{gpuClock, level, mega, func(g saidGPU) *float64 { return g.SMClock }, []string{"sm"}},
 	{gpuClock, level, mega, func(g saidGPU) *float64 { return g.MemoryClock }, []string{"memory"}},
+}
+
+// wholeFigures are those of the whole GPU, where MIG divides it: each of its MIG devices tells the same.
+var wholeFigures = []figure{
 	{gpuECC, counter, 1, func(g saidGPU) *float64 { return g.Volatile }, []string{"uncorrected", "volatile"}},
 	{gpuECC, counter, 1, func(g saidGPU) *float64 { return g.Aggregate }, []string{"uncorrected", "aggregate"}},
 	{gpuECC, counter, 1, func(g saidGPU) *float64 { return g.FixedVolatile }, []string{"corrected", "volatile"}},
@@ -125,22 +130,37 @@ var throttleReasons = []string{"applications_clocks", "power_cap", "hardware_slo
 
 const otherReason = "other"
 
-// metrics are the series of a GPU. A figure that it does not tell has none.
-func (g saidGPU) metrics(pool, nodeID string) (all []prometheus.Metric) {
+// metrics are the series of a GPU, or of a MIG device without those of its whole GPU. A figure that it does not tell
+// has none.
+func (g saidGPU) metrics(pool, nodeID string) []prometheus.Metric {
 	gpu := []string{pool, nodeID, strconv.Itoa(g.Index), g.UUID}
-	add := func(f gauge, kind prometheus.ValueType, value float64, labels ...string) {
-		all = append(all, prometheus.MustNewConstMetric(f.Desc, kind, value, slices.Concat(gpu, labels)...))
-	}
-	for _, f := range figures {
-		if v := f.of(g); v != nil {
-			add(f.gauge, f.kind, *v*f.by, f.labels...)
-		}
+	all := g.tell(figures, gpu)
+	if g.Parent == "" {
+		all = append(all, g.tell(wholeFigures, gpu)...)
 	}
 	for _, reason := range g.reasons() {
-		add(gpuThrottled, level, 1, reason)
+		all = append(all, newMetric(gpuThrottled, level, 1, gpu, reason))
 	}
-	add(gpuUnhealthy, level, float64(boolToInt(g.Health == "unhealthy")))
-	return all
+	return append(all, newMetric(gpuUnhealthy, level, float64(boolToInt(g.Health == "unhealthy")), gpu))
+}
+
+// wholeMetrics are the series of the GPU of which this is a MIG device. It has no index: its MIG devices have.
+func (g saidGPU) wholeMetrics(pool, nodeID string) []prometheus.Metric {
+	return g.tell(wholeFigures, []string{pool, nodeID, "", g.Parent})
+}
+
+// tell is the series of those figures that a GPU tells, under its labels.
+func (g saidGPU) tell(all []figure, gpu []string) (told []prometheus.Metric) {
+	for _, f := range all {
+		if v := f.of(g); v != nil {
+			told = append(told, newMetric(f.gauge, f.kind, *v*f.by, gpu, f.labels...))
+		}
+	}
+	return told
+}
+
+func newMetric(f gauge, kind prometheus.ValueType, value float64, gpu []string, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(f.Desc, kind, value, slices.Concat(gpu, labels)...)
 }
 
 // reasons are those for which its clocks are low, each once.

@@ -109,6 +109,9 @@ func (l *Ledger) ForeseeSubmitted(ctx context.Context, all []job.Job) (map[strin
 	return jobs.ForeseeSubmitted(ctx, l.Jobs, all)
 }
 
+// Scheduling is how jobs are scheduled, as it is by now.
+func (l *Ledger) Scheduling() *ledger.LiveScheduling { return l.engine.Config.Scheduling }
+
 // Store returns the port, for reads that need no verb.
 func (l *Ledger) Store() ledger.Store { return l.engine.Store }
 

@@ -31,40 +31,33 @@ type Cleaner struct {
 	Settings Settings
 }
 
-// Clean overwrites the memory of GPUs that nothing uses any more, resets their clocks, and restores how they were set
-// otherwise, and says what was done. An
-// error says that something of the last holder may be left.
+// Clean restores how GPUs were set, resets their clocks, and overwrites their memory, which nothing uses any more: in
+// this order, as what a holder set can slow the overwriting down or refuse it. It says what was done. Each step is
+// tried, whichever fails. An error says that something of the last holder may be left.
 func (c Cleaner) Clean(ctx context.Context, uuids []string) (said string, err error) {
-	var all []string
-	if c.Mode == Never {
-		all = append(all, "memory of GPUs not overwritten (overwrite is none)")
-	} else {
-		text, err := c.overwrite(ctx, uuids)
-		if err != nil {
-			return "", err
-		}
-		all = append(all, text)
-	}
+	steps := []func(context.Context, []string) (string, error){c.overwrite}
 	if c.Clocks != nil {
-		text, err := c.Clocks.ResetClocks(ctx, uuids)
-		if err != nil {
-			return "", err
-		}
-		all = append(all, text)
+		steps = slices.Insert(steps, 0, c.Clocks.ResetClocks)
 	}
 	if c.Settings != nil {
-		text, err := c.Settings.Restore(ctx, uuids)
-		if err != nil {
-			return "", err
-		}
+		steps = slices.Insert(steps, 0, c.Settings.Restore)
+	}
+	var all []string
+	var failed []error
+	for _, step := range steps {
+		text, err := step(ctx, uuids)
+		failed = append(failed, err)
 		if text != "" {
 			all = append(all, text)
 		}
 	}
-	return strings.Join(all, "; "), nil
+	return strings.Join(all, "; "), errors.Join(failed...)
 }
 
 func (c Cleaner) overwrite(ctx context.Context, uuids []string) (said string, err error) {
+	if c.Mode == Never {
+		return "memory of GPUs not overwritten (overwrite is none)", nil
+	}
 	var done Result
 	passed, not, failed := 0, map[string]int{}, []error{}
 	results := forEach(uuids, func(uuid string) Result { return c.Mode.apply(c.Prober.Overwrite(ctx, uuid)) })

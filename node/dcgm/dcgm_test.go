@@ -3,19 +3,24 @@ package dcgm_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/node/dcgm"
 	"github.com/forewarm/forewarm/node/gpu"
+	"github.com/forewarm/forewarm/node/work/worktest"
 )
 
 // told is a source that has looked already.
@@ -96,8 +101,9 @@ func TestAnExporterThatCannotBeRead(t *testing.T) {
 		"it answered 503": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
 		"it answered 302": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) },
 		"reading its metrics: text format parsing error": text(page(t) + "DCGM_FI_DEV_GPU_TEMP{gpu=\"1\n"),
-		"reading its metrics: text format":               text(page(t) + "<html>"),
-		"larger than 4194304 bytes":                      text(page(t) + strings.Repeat("# a comment\n", 400_000)),
+		"reading its metrics: the last line has no end":  text(page(t) + "DCGM_"),
+		"reading its metrics: none begins with DCGM_FI_": text("<html>\n"),
+		"larger than 1048576 bytes":                      text(page(t) + strings.Repeat("# a comment\n", 90_000)),
 		"unexpected EOF": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100000")
 			_, _ = w.Write([]byte(page(t)))
@@ -130,12 +136,55 @@ func TestWhereAnExporterMayBe(t *testing.T) {
 		require.Error(t, err, wrong)
 		require.NotContains(t, err.Error(), "secret")
 	}
-	for _, far := range []string{"http://8.8.8.8/metrics", "http://169.254.169.254/metrics",
+	for _, far := range []string{"http://8.8.8.8/metrics", "http://169.254.1.1/metrics",
 		"http://[2001:db8::1]/metrics", "http://0.0.0.0:9400/metrics"} {
 		_, err := dcgm.NewExporter(far, false)
 		require.ErrorContains(t, err, "neither of this machine nor of a private network")
 		_, err = dcgm.NewExporter(far, true)
 		require.NoError(t, err)
 	}
-	require.ErrorContains(t, dcgm.CheckDial(t.Context(), "192.0.2.1:9400"), "dcgm_anywhere is not set")
+	require.ErrorContains(t, dcgm.CheckDial(t.Context(), "192.0.2.1:9400", false), "dcgm_anywhere is not set")
+	for _, cloud := range []string{"169.254.169.254:80", "[::ffff:169.254.169.254]:80", "[fd00:ec2::254]:80"} {
+		for _, anywhere := range []bool{false, true} {
+			_, err := dcgm.NewExporter("http://"+cloud+"/metrics", anywhere)
+			require.ErrorContains(t, err, "is where a cloud hands out credentials")
+			require.ErrorContains(t, dcgm.CheckDial(t.Context(), cloud, anywhere), "is where a cloud hands out credentials")
+		}
+	}
+}
+
+// Each address of this machine is a holder's where a holder listens at it.
+func TestAProgramOfAHolderIsNoExporter(t *testing.T) {
+	t.Parallel()
+	user, is := httpx.FirstHolder, true
+	if os.Getuid() != 0 { // who can listen as oneself alone, and is no holder
+		user, is = os.Getuid(), false
+	}
+	all, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for _, a := range all {
+		own, err := netip.ParsePrefix(a.String())
+		require.NoError(t, err)
+		if own.Addr().IsLinkLocalUnicast() {
+			continue // it is none without its interface
+		}
+		l := worktest.ListenAtAs(t, netip.AddrPortFrom(own.Addr(), 0).String(), strconv.Itoa(user))
+		t.Cleanup(func() { _ = l.Close() })
+		err = dcgm.CheckDial(t.Context(), l.Addr().String(), true)
+		require.Equal(t, is, err != nil, "%s: %v", own, err)
+		require.True(t, !is || strings.HasSuffix(err.Error(), "is a program of somebody who holds GPUs here"))
+	}
+}
+
+// What else is on the page does not matter: an exporter tells of itself, and others tell of much on the same page.
+func TestLinesThatAreNotDCGMsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	const others = "# HELP go_gc Twice\n# TYPE go_gc counter\n# TYPE go_gc gauge\n<html>\n\n# DCGM_FI_ is told of\n" +
+		"go_gc{DCGM_FI_DEV_GPU_TEMP=\"1\n"
+	source := dcgm.Source{Source: told{gpus: []contract.LookGPU{{UUID: "GPU-2"}}},
+		Exporter: serve(t, text(others+page(t)+others))}
+	r, err := source.Look(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, r.Look.ExporterProblem)
+	require.Equal(t, gpu.Of(345), r.Look.GPUs[0].SMClock)
 }

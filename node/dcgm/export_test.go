@@ -11,8 +11,8 @@ func FieldNames() (all []string) {
 }
 
 // CheckDial dials an address as a name would have it that resolves to it.
-func CheckDial(ctx context.Context, address string) error {
-	conn, err := newTransport(false).DialContext(ctx, "tcp", address)
+func CheckDial(ctx context.Context, address string, anywhere bool) error {
+	conn, err := newTransport(anywhere).DialContext(ctx, "tcp", address)
 	if err == nil {
 		_ = conn.Close()
 	}

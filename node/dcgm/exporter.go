@@ -1,15 +1,16 @@
 package dcgm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -23,8 +24,8 @@ import (
 const (
 	// within is how long an exporter may take: a look waits for it.
 	within = 3 * time.Second
-	// mostPage bounds its page, in bytes: 64 GPUs with all that DCGM counts.
-	mostPage = 4 << 20
+	// mostPage bounds its page, in bytes: 16 GPUs with a hundred metrics each have half of it.
+	mostPage = 1 << 20
 )
 
 // Exporter is a DCGM exporter.
@@ -44,8 +45,10 @@ func NewExporter(address string, anywhere bool) (*Exporter, error) {
 	case u.User != nil:
 		return nil, errors.New("it must have no user and no password: they would be in each log that names it")
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && !anywhere && !isNear(ip) {
-		return nil, notNear(ip)
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		if err := checkPlace(ip, anywhere); err != nil {
+			return nil, err
+		}
 	}
 	return &Exporter{url: address, http: httpx.NewClient(httpx.Config{Timeout: within, MaxBody: mostPage,
 		UserAgent: "forewarm-node", Transport: newTransport(anywhere)})}, nil
@@ -59,10 +62,7 @@ func newTransport(anywhere bool) *http.Transport {
 		if err != nil {
 			return fmt.Errorf("reading the address %s: %w", address, err)
 		}
-		if !anywhere && !isNear(at.Addr()) {
-			return notNear(at.Addr())
-		}
-		return nil
+		return checkPlace(at.Addr(), anywhere)
 	}}
 	return &http.Transport{IdleConnTimeout: time.Minute, MaxIdleConns: 1,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -70,32 +70,23 @@ func newTransport(anywhere bool) *http.Transport {
 			if err != nil {
 				return nil, err
 			}
-			if err := checkPeer(conn.RemoteAddr()); err != nil {
+			if at, held := httpx.HolderBehind(conn); held {
 				_ = conn.Close()
-				return nil, err
+				return nil, fmt.Errorf("what listens at %s is a program of somebody who holds GPUs here", at)
 			}
 			return conn, nil
 		}}
 }
 
-// isNear reports whether an address is this machine's, or of a private network. Link-local ones are not: a cloud's
-// metadata is there.
-func isNear(ip netip.Addr) bool {
+// checkPlace refuses the addresses at which clouds hand out credentials, and, unless an exporter may be anywhere, all
+// that are neither this machine's nor of a private network.
+func checkPlace(ip netip.Addr, anywhere bool) error {
 	ip = ip.Unmap()
-	return ip.IsLoopback() || ip.IsPrivate()
-}
-
-func notNear(ip netip.Addr) error {
-	return fmt.Errorf("%s is neither of this machine nor of a private network, and dcgm_anywhere is not set", ip)
-}
-
-func checkPeer(peer net.Addr) error {
-	at, err := netip.ParseAddrPort(peer.String())
-	if err != nil || !at.Addr().Unmap().IsLoopback() {
-		return nil
-	}
-	if _, held := httpx.HolderAt(at); held {
-		return fmt.Errorf("what listens at %s is a program of somebody who holds GPUs here", at)
+	switch {
+	case httpx.IsCloudMetadata(ip):
+		return fmt.Errorf("%s is where a cloud hands out credentials, and no exporter's", ip)
+	case !anywhere && !ip.IsLoopback() && !ip.IsPrivate():
+		return fmt.Errorf("%s is neither of this machine nor of a private network, and dcgm_anywhere is not set", ip)
 	}
 	return nil
 }
@@ -115,20 +106,56 @@ func (e *Exporter) read(ctx context.Context) (map[string]page, error) {
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answered %d", answer.StatusCode)
 	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(answer.Body)
+	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return nil, fmt.Errorf("reading its metrics: %w", err)
 	}
-	return sortByGPU(families), nil
+	return parse(text)
+}
+
+// parse reads the text of a page.
+func parse(text []byte) (map[string]page, error) {
+	switch told := keepDCGM(text); {
+	case len(text) > 0 && text[len(text)-1] != '\n':
+		return nil, errors.New("reading its metrics: the last line has no end")
+	case len(told) == 0:
+		return nil, errors.New("reading its metrics: none begins with " + prefix)
+	default:
+		parser := expfmt.NewTextParser(model.LegacyValidation)
+		families, err := parser.TextToMetricFamilies(bytes.NewReader(told))
+		if err != nil {
+			return nil, fmt.Errorf("reading its metrics: %w", err)
+		}
+		return sortByGPU(families), nil
+	}
+}
+
+// keepDCGM is the lines of a page that are DCGM's, with what describes them. Exporters have metrics of their own
+// besides, and what is wrong with those is no matter here.
+func keepDCGM(text []byte) (told []byte) {
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte(prefix)) || describes(line) {
+			told = append(told, line...)
+		}
+	}
+	return told
+}
+
+// describes reports whether a line is the HELP or TYPE of a metric of DCGM.
+func describes(line []byte) bool {
+	rest, ok := bytes.CutPrefix(line, []byte("# "))
+	if !ok {
+		return false
+	}
+	word, name, _ := bytes.Cut(rest, []byte(" "))
+	return (string(word) == "HELP" || string(word) == "TYPE") && bytes.HasPrefix(name, []byte(prefix))
 }
 
 // sortByGPU sorts the metrics of whole GPUs by their UUIDs.
 func sortByGPU(families map[string]*dto.MetricFamily) map[string]page {
 	all := map[string]page{}
 	for name, family := range families {
-		if !strings.HasPrefix(name, prefix) ||
-			slices.Contains(rates, name) && family.GetType() == dto.MetricType_COUNTER {
+		if slices.Contains(rates, name) && family.GetType() == dto.MetricType_COUNTER {
 			continue
 		}
 		for _, m := range family.GetMetric() {

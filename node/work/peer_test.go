@@ -50,3 +50,43 @@ func TestNoKeyIsSentToAHolder(t *testing.T) {
 		require.Zero(t, asked.Load())
 	}
 }
+
+// between is a connection between two addresses.
+type between struct {
+	net.Conn
+	own, peer string
+}
+
+func (b between) LocalAddr() net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(b.own)) }
+func (b between) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(b.peer))
+}
+
+// A machine speaks to itself by each of its addresses, and a holder may listen on all of them. What another machine
+// listens on is none of this one's.
+func TestAHolderIsBehindEachAddressOfTheMachine(t *testing.T) {
+	t.Parallel()
+	user, is := httpx.FirstHolder, true
+	if os.Getuid() != 0 { // who can listen as oneself alone, and is no holder
+		user, is = os.Getuid(), false
+	}
+	l := worktest.ListenAtAs(t, "0.0.0.0:0", strconv.Itoa(user))
+	t.Cleanup(func() { _ = l.Close() })
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	for _, c := range []struct {
+		own, peer string
+		want      bool
+	}{
+		{"127.0.0.1:40000", "127.0.0.1:" + port, is},
+		{"10.1.2.3:40000", "127.0.0.1:" + port, is},
+		{"10.1.2.3:40000", "10.1.2.3:" + port, is},
+		{"[::ffff:10.1.2.3]:40000", "10.1.2.3:" + port, is},
+		{"[fd00::2]:40000", "[fd00::2]:" + port, is},
+		{"10.1.2.3:40000", "10.1.2.4:" + port, false},
+	} {
+		at, held := httpx.HolderBehind(between{own: c.own, peer: c.peer})
+		require.Equal(t, c.want, held, c.peer)
+		require.True(t, !held || at == c.peer)
+	}
+}

@@ -113,9 +113,9 @@ func endpoints(a *API) []endpoint {
 	return slices.Concat(identityEndpoints(a), organizationEndpoints(a), userEndpoints(a), quotaEndpoints(a),
 		keyEndpoints(a), poolEndpoints(a), nodeEndpoints(a), daemonEndpoints(a), gpuEndpoints(a),
 		prewarmEndpoints(a), calendarEndpoints(a), sessionEndpoints(a), allocationEndpoints(a),
-		reservationEndpoints(a), jobEndpoints(a), nodeJobEndpoints(a), batchEndpoints(a), scheduleEndpoints(a),
-		agentEndpoints(a), forecastEndpoints(a), journalEndpoints(a), reportEndpoints(a), decisionEndpoints(a),
-		explanationEndpoints(a), planEndpoints(a), recoveryEndpoints(a), auditEndpoints(a))
+		reservationEndpoints(a), jobEndpoints(a), priorityEndpoints(a), nodeJobEndpoints(a), batchEndpoints(a),
+		scheduleEndpoints(a), agentEndpoints(a), forecastEndpoints(a), journalEndpoints(a), reportEndpoints(a),
+		decisionEndpoints(a), explanationEndpoints(a), planEndpoints(a), recoveryEndpoints(a), auditEndpoints(a))
 }
 
 // describeAPI is what the document says of the API as a whole.
