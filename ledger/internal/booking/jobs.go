@@ -163,7 +163,7 @@ func ReleaseOfJob(tx *txn.Tx, p *txn.PoolTx, allocationID, reason string) error 
 	}
 	tx.WakePlan(p.Pool.ID)
 	if a.State() == allocation.Pending {
-		_, err := tx.StepAllocation(p, a, allocation.Cancel, reason, "its job waits for GPUs no more")
+		_, err := cancelAllocation(tx, p, a, reason, "its job waits for GPUs no more")
 		return err
 	}
 	a, err := tx.StepAllocation(p, a, allocation.Release, reason, "")

@@ -36,8 +36,9 @@ func FindJob(tx *Tx, id string) (job.Job, error) {
 type jobsRead struct {
 	byID    map[string]job.Job
 	ranks   map[ledger.JobAttempt][]job.Rank
-	onNode  map[string][]job.Rank     // that have not ended
-	waiting map[string]map[string]int // in each pool, by organization
+	onNode  map[string][]job.Rank          // that have not ended
+	waiting map[string]map[string]int      // in each pool, by organization
+	naming  map[string]map[string][]string // in each pool, by the reservation that they name
 	// changed has where in the change each job is, of the first of them: an array has thousands.
 	changed map[string]int
 }
