@@ -34,20 +34,33 @@ func (r Reservation) usualClaimants() ForJobs {
 // Submitter is whose job it is that may claim a reservation.
 type Submitter struct{ OrganizationID, UserID, KeyID string }
 
+// Claimants are those whose jobs claim a reservation by themselves.
+type Claimants struct {
+	ForJobs
+	Maker Submitter // who made it
+}
+
 // IsOf reports whether a reservation is the submitter's own: the same person made it, or the same key.
-func (r Reservation) IsOf(s Submitter) bool {
-	return r.OrganizationID == s.OrganizationID && (r.UserID != "" && r.UserID == s.UserID || r.MadeBy == s.KeyID)
+func (c Claimants) IsOf(s Submitter) bool {
+	m := c.Maker
+	return m.OrganizationID == s.OrganizationID && (m.UserID != "" && m.UserID == s.UserID ||
+		m.KeyID != "" && m.KeyID == s.KeyID)
 }
 
 // Serves reports whether a job of the submitter claims the reservation by itself.
-func (r Reservation) Serves(s Submitter) bool {
-	switch r.ForJobs {
+func (c Claimants) Serves(s Submitter) bool {
+	switch c.ForJobs {
 	case OwnJobs:
-		return r.IsOf(s)
+		return c.IsOf(s)
 	case OrganizationJobs:
-		return r.OrganizationID == s.OrganizationID
+		return c.Maker.OrganizationID == s.OrganizationID
 	}
 	return false
+}
+
+// Claimants are those whose jobs claim the reservation by themselves.
+func (r Reservation) Claimants() Claimants {
+	return Claimants{r.ForJobs, Submitter{OrganizationID: r.OrganizationID, UserID: r.UserID, KeyID: r.MadeBy}}
 }
 
 // Whole is the id of the reservation of which this one is what jobs have left, or its own.

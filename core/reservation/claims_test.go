@@ -42,7 +42,7 @@ func TestWhoseJobsClaim(t *testing.T) {
 		r, err := reservation.New(tc.of, reservation.Booked, time.Unix(0, 0))
 		require.NoError(t, err)
 		for i, who := range []reservation.Submitter{own, ownKey, colleague, stranger} {
-			require.Equal(t, tc.want[i], r.Serves(who), "%s: %+v", name, who)
+			require.Equal(t, tc.want[i], r.Claimants().Serves(who), "%s: %+v", name, who)
 		}
 	}
 }
@@ -51,7 +51,9 @@ func TestWhoseJobsClaim(t *testing.T) {
 func TestNobodyIsNoPerson(t *testing.T) {
 	t.Parallel()
 	r := reservation.Reservation{OrganizationID: "org_1", MadeBy: "key_1", ForJobs: reservation.OwnJobs}
-	require.False(t, r.Serves(reservation.Submitter{OrganizationID: "org_1", KeyID: "key_2"}))
+	require.False(t, r.Claimants().Serves(reservation.Submitter{OrganizationID: "org_1", KeyID: "key_2"}))
+	r.MadeBy = ""
+	require.False(t, r.Claimants().Serves(reservation.Submitter{OrganizationID: "org_1"}), "nor is no key one")
 }
 
 // What is carved out and what is left are what there was: each GPU once, and the cost to the micro-dollar.

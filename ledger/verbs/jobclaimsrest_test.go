@@ -183,3 +183,23 @@ func TestNobodyClaimsAPartOfWhatAJobHasJustNamed(t *testing.T) {
 	require.Equal(t, named.ID, is.JobID)
 	require.Equal(t, 8, is.Shape.GPUs())
 }
+
+// A job that may run for longer than its GPUs are free is not tried on them: others have booked the pool after the
+// reservation.
+func TestNoClaimIsTriedThatLastsTooLong(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		minutes, transactions int
+	}{"as long as they are free": {110, 2}, "longer": {130, 3}} {
+		w := newWorld(t)
+		ann := w.newSubmitter("ann")
+		w.reserveHours(ann, 1, 8)
+		w.mustReserve(w.newPerson("eve"), 8, w.windowAfter(2*time.Hour, 3*time.Hour))
+		w.doDueWork()
+		j := w.submit(ann, jobOf(8, short(tc.minutes)))
+		l, g := w.gatedLedger()
+		require.NoError(t, l.ScheduleJobs(t.Context(), w.pool.ID))
+		require.Equal(t, tc.minutes < 120, w.readJob(j.ID).State() == job.Scheduled, name)
+		require.Equal(t, tc.transactions, g.transactions, name)
+	}
+}

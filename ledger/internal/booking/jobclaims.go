@@ -27,12 +27,11 @@ type PartClaim struct {
 // ErrNotClaimable says that a job cannot claim what it was to claim by itself.
 var ErrNotClaimable = errors.New("the reservation cannot be claimed by the job any more")
 
-func submitterOf(j job.Job) reservation.Submitter {
-	return reservation.Submitter{OrganizationID: j.OrganizationID, UserID: j.UserID, KeyID: j.SubmittedBy}
-}
-
 // Serves reports whether a job claims a reservation by itself, once that can be claimed.
-func Serves(r reservation.Reservation, j job.Job) bool { return r.Serves(submitterOf(j)) }
+func Serves(r reservation.Reservation, j job.Job) bool {
+	return r.Claimants().Serves(reservation.Submitter{OrganizationID: j.OrganizationID, UserID: j.UserID,
+		KeyID: j.SubmittedBy})
+}
 
 // IsClaimable reports whether jobs claim a promise by themselves at an instant: its time has come, and nodes are made
 // ready for it. Speculative ones are claimed by whoever gets GPUs in the order of the queue.

@@ -20,18 +20,22 @@ import (
 // reservation is one, however many rows that is.
 func claimable(q queue) (all []scheduler.Reserved) {
 	at := map[string]int{}
+	booked := bookedAfter{pool: q.pool}
 	for _, r := range q.pool.Reservations {
 		if !booking.IsClaimable(r, q.now) || q.named[r.ID] || isOutside(q, r) || r.ForJobs == reservation.NoJobs {
 			continue
 		}
 		if _, known := at[r.Whole()]; !known {
 			at[r.Whole()] = len(all)
-			all = append(all, scheduler.Reserved{ID: r.Whole(), Tenant: r.OrganizationID, User: r.UserID, Key: r.MadeBy,
-				Anyone: r.ForJobs == reservation.OrganizationJobs, Until: r.Window.End})
+			all = append(all, scheduler.Reserved{ID: r.Whole(), For: r.Claimants(), Until: r.Window.End,
+				FreeUntil: map[string]time.Time{}})
 		}
 		is := &all[at[r.Whole()]]
 		for i, slot := range r.Slots {
 			is.Spots = addSpot(is.Spots, placementSpot(slot, r.Shape.On(i)))
+			if until := booked.freeUntil(slot, r.Window.End); !until.IsZero() {
+				is.FreeUntil[nameOfSlot(slot)] = until
+			}
 		}
 	}
 	return all
