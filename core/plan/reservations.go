@@ -38,10 +38,12 @@ func promisedAt(r *reservation.Reservation) time.Time { return later(r.CreatedAt
 
 // isPaused reports whether the reservation is speculative and nothing may be done for it.
 func (c *computation) isPaused(r *reservation.Reservation) bool {
-	if r.Class != reservation.Speculative {
-		return false
-	}
-	return c.Pool.Paused || c.organizationPaused(r.OrganizationID) || c.organizationPaused("")
+	return r.Class == reservation.Speculative && c.pausedFor(r.OrganizationID)
+}
+
+// pausedFor reports whether nothing speculative is made ready for an organization.
+func (c *computation) pausedFor(organization string) bool {
+	return c.Pool.Paused || c.organizationPaused(organization) || c.organizationPaused("")
 }
 
 // pausedUntil is when a paused reservation is warmed again; zero where nobody said.
