@@ -56,7 +56,7 @@ func TestNodesAreReadyForWorkAhead(t *testing.T) {
 	require.NotEqual(t, node.Ready, w.Nodes[0].State(), "and given up where nobody came")
 }
 
-// Nothing is made ready ahead where the pool, or whose work it is, is paused; what is there is kept as any idle node is.
+// Nothing is made ready ahead where the pool, or whose work it is, is paused.
 func TestNothingIsMadeReadyAheadWherePaused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
