@@ -8,9 +8,9 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// bookedAfter tells until when GPUs are free that are reserved and whose reservation ends. Nothing counts that admission
-// could move to other slots or displace, unless the whole pool is full: admission has the last word, and this spares
-// only what it would refuse for sure.
+// bookedAfter tells until when GPUs are free that are reserved and whose reservation ends. Nothing counts that
+// admission could move to other slots or displace, unless the whole pool is full: admission has the last word, and this
+// spares only what it would refuse for sure.
 type bookedAfter struct {
 	pool  ledger.PoolState
 	all   *calendar.Profile         // GPUs of the pool that are booked; nil: not counted yet

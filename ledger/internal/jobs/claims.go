@@ -16,8 +16,8 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/booking"
 )
 
-// claimable is what jobs may claim by themselves now, but for what a job names, which is that job's. What is left of one
-// reservation is one, however many rows that is.
+// claimable is what jobs may claim by themselves now, but for what a job names, which is that job's. What is left of
+// one reservation is one, however many rows that is.
 func claimable(q queue) (all []scheduler.Reserved) {
 	at := map[string]int{}
 	booked := bookedAfter{pool: q.pool}
