@@ -35,6 +35,7 @@ func FindJob(tx *Tx, id string) (job.Job, error) {
 // jobsRead is what a transaction has read of jobs: nobody else changes it meanwhile.
 type jobsRead struct {
 	byID    map[string]job.Job
+	arrays  map[string]job.Array // by job
 	ranks   map[ledger.JobAttempt][]job.Rank
 	onNode  map[string][]job.Rank          // that have not ended
 	waiting map[string]map[string]int      // in each pool, by organization

@@ -2,21 +2,44 @@ package verbs_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/runtimes"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
-// counting is a store that counts what is read outside of transactions.
+// counting is a store that counts what is read.
 type counting struct {
 	ledger.Store
-	states, runs int // of pools; of how long jobs ran
+	states, runs int // outside of transactions: of pools; of how long jobs ran
+	jobs         int // in transactions: one by one, or many at once
+	looks        int // outside of them: at jobs
+}
+
+func (s *counting) InTx(ctx context.Context, fn func(ledger.Tx) error) error {
+	return s.Store.InTx(ctx, func(tx ledger.Tx) error { return fn(countingTx{tx, s}) })
+}
+
+type countingTx struct {
+	ledger.Tx
+	count *counting
+}
+
+func (t countingTx) Job(s ledger.Scope, id string) (job.Job, error) {
+	t.count.jobs++
+	return t.Tx.Job(s, id)
+}
+
+func (t countingTx) JobsByID(ids []string) (map[string]job.Job, error) {
+	t.count.jobs++
+	return t.Tx.JobsByID(ids)
 }
 
 func (s *counting) Read(ctx context.Context, fn func(ledger.Reader) error) error {
@@ -36,6 +59,42 @@ func (r countingReader) LiveState(poolID string) (ledger.PoolState, error) {
 func (r countingReader) JobRuns(organizationID, name string, most int) ([]runtimes.Run, error) {
 	r.count.runs++
 	return r.Reader.JobRuns(organizationID, name, most)
+}
+
+func (r countingReader) JobsByID(ids []string) (map[string]job.Job, error) {
+	r.count.looks++
+	return r.Reader.JobsByID(ids)
+}
+
+// Who stays apart from an array asks once which of those that have GPUs are of it, and so does who explains it.
+func TestArraysAreReadAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	w.warmNodes(4)
+	all := w.submitArray(ann, 0, nil, 0, 1, 2, 3, 4)
+	w.doDueWork()
+	apart := jobOf(1, func(c *ledger.JobCommand) { c.Job.Where.Apart = []string{all[0].Array.ID} })
+	s := &counting{Store: w.store}
+	l := verbs.New(s, &ids.UUID{}, ledger.Config{})
+	first := w.submit(ann, apart)
+	require.NoError(t, l.ScheduleJobs(t.Context(), w.pool.ID))
+	require.Equal(t, job.Scheduled, w.readJob(first.ID).State())
+	require.LessOrEqual(t, s.jobs, 1)
+	for range 2 { // the rest of the nodes without the array
+		w.submit(ann, apart)
+	}
+	w.doDueWork()
+	waits := w.submit(ann, apart)
+	w.doDueWork()
+	require.Equal(t, job.Pending, w.readJob(waits.ID).State())
+	s.looks = 0
+	e, err := l.ExplainJob(t.Context(), ann, waits.ID)
+	require.NoError(t, err)
+	require.LessOrEqual(t, s.looks, 3)
+	at := slices.IndexFunc(e.Blockers, func(b ledger.Blocker) bool { return b.Code == "apart" })
+	require.GreaterOrEqual(t, at, 0)
+	require.Len(t, e.Blockers[at].Evidence, 5)
 }
 
 // A pool is planned many times a minute: what is ahead is foreseen once in a while, from what is remembered of runs.
