@@ -166,7 +166,7 @@ var bookingTags = tags{
 		`of room. It is part of the allocation's wait, and of no decision: it moves nobody forward."`,
 	"Reservation.ForJobs": `doc:"Whose jobs claim it by themselves: no one's, those of who made it, or of all of its ` +
 		`organization."`,
-	"ReservationCreate.ForJobs": `doc:"Whose jobs claim it by themselves, once its GPUs are ready or its time has come. ` +
+	"ReservationCreate.ForJobs": `doc:"Whose jobs claim it by themselves, once its time has come. ` +
 		`Left out: mine, and organization of a speculative one. A job that names it claims it in any case."`,
 	"Allocation.ZeroWait": `doc:"Whether it waited at most 5 s; absent while it waits."`,
 	"Allocation.IdleSince": `doc:"Since when none of its GPUs has done anything, as the daemons of its nodes tell; ` +

@@ -5,6 +5,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
@@ -134,9 +135,9 @@ type DaemonReader interface {
 	PresencesOf(nodeIDs []string) (map[string]Presence, error)
 	// DaemonsSeen returns when the daemons of some nodes said something last, by node: it costs a part of PresencesOf.
 	DaemonsSeen(nodeIDs []string) (map[string]time.Time, error)
-	// GPUStretches returns, by node, what the GPUs of some nodes did in a period, as far as
-	// they were looked at: those stretches that are open reach to the last look.
-	GPUStretches(nodeIDs []string, from, to time.Time) (map[string][]activity.Stretch, error)
+	// GPUStretches returns, by node, what the GPUs of some nodes did, each node's in a period of its own, as far as they
+	// were looked at: those stretches that are open reach to the last look. Those of a GPU are in the order of time.
+	GPUStretches(during map[string]calendar.Interval) (map[string][]activity.Stretch, error)
 }
 
 // The kinds of key with which the daemon of a node comes. They are in no list of keys.

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -43,20 +42,20 @@ func UsedUntil(r Reader, all []allocation.Allocation) (map[string]time.Time, err
 
 // readStretches returns what the GPUs of the nodes of some allocations did while these had them.
 func readStretches(r Reader, all []allocation.Allocation) (map[allocation.Held][]activity.Stretch, error) {
-	nodes := map[string]bool{}
-	from, to := all[0].ActiveAt, all[0].EndedAt
+	during := map[string]calendar.Interval{} // by node, while any of them had it
 	for _, a := range all {
 		for _, d := range a.Devices {
-			nodes[d.NodeID] = true
-		}
-		if a.ActiveAt.Before(from) {
-			from = a.ActiveAt
-		}
-		if a.EndedAt.After(to) {
-			to = a.EndedAt
+			held, known := during[d.NodeID]
+			if !known || a.ActiveAt.Before(held.Start) {
+				held.Start = a.ActiveAt
+			}
+			if !known || a.EndedAt.After(held.End) {
+				held.End = a.EndedAt
+			}
+			during[d.NodeID] = held
 		}
 	}
-	did, err := r.GPUStretches(slices.Sorted(maps.Keys(nodes)), from, to)
+	did, err := r.GPUStretches(during)
 	if err != nil {
 		return nil, fmt.Errorf("reading what GPUs did: %w", err)
 	}

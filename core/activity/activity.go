@@ -172,14 +172,12 @@ func Split(stretches []Stretch, held calendar.Interval) (used, idle time.Duratio
 }
 
 // UsedUntil is until when a GPU was used while it was held: the end of that time, less the idleness that was seen at
-// its end. Where that is all of it, nobody used the GPU, and it is when it began to be held.
+// its end. Where that is all of it, nobody used the GPU, and it is when it began to be held. The stretches are in the
+// order of time.
 func UsedUntil(stretches []Stretch, held calendar.Interval) time.Time {
 	until := held.End
-	byEnd := slices.SortedFunc(slices.Values(stretches), func(x, y Stretch) int { return y.End.Compare(x.End) })
-	for _, s := range byEnd {
-		if !s.Start.Before(held.End) {
-			continue // of whoever held it next
-		}
+	next, _ := slices.BinarySearchFunc(stretches, held.End, func(s Stretch, t time.Time) int { return s.Start.Compare(t) })
+	for _, s := range slices.Backward(stretches[:next]) { // those from then on are of whoever held it next
 		if !s.Idle || until.Sub(s.End) > MaxGap {
 			break
 		}

@@ -270,14 +270,16 @@ func (c *Cluster) Withdraw(id string) (Promised, bool) {
 }
 
 // CanTake reports whether a request could be put on these spots, whole GPUs of nodes that are known, from now until an
-// instant: the nodes are such as it asks for, take work, and have so many GPUs free, also of what is promised.
+// instant: the nodes are such as it asks for, take work, and have so many GPUs free, also of what is promised, and nobody
+// is there with whom it may not share a node.
 func (c *Cluster) CanTake(r Request, spots Placement, now, until time.Time) bool {
+	from, to := now.UnixNano(), until.UnixNano()
 	for _, s := range spots {
 		n, known := c.nodes[s.Node]
 		if !known || r.isPart() || n.Drained || !n.HotUntil.IsZero() || !r.Allows(n.Labels, n.Taints) {
 			return false
 		}
-		if n.freeDuring(now.UnixNano(), until.UnixNano(), now.UnixNano()) < s.GPUs {
+		if n.freeDuring(from, to, from) < s.GPUs || n.shunsDuring(r.Company, from, to, from) {
 			return false
 		}
 	}

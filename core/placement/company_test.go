@@ -63,12 +63,15 @@ func TestCompanyInTime(t *testing.T) {
 	require.Equal(t, after(5), p.From)
 	p.ID = "apart"
 	c.Promise(p)
-	_, ok = c.Find(in(gpus(1), "x", "", ""), noon, after(6))
-	require.False(t, ok, "it would be there when the other begins")
-	_, ok = c.Find(in(gpus(1), "x", "", ""), noon, after(5))
-	require.True(t, ok, "it is over before")
-	_, ok = c.Find(gpus(1), noon, after(9))
-	require.True(t, ok, "others share the node")
+	find := func(r placement.Request, until time.Time) bool {
+		_, ok := c.Find(r, noon, until)
+		require.Equal(t, ok, c.CanTake(r, placement.Placement{{Node: "a", GPUs: 1}}, noon, until))
+		return ok
+	}
+	require.False(t, find(in(gpus(1), "x", "", ""), after(6)), "it would be there when the other begins")
+	require.True(t, find(in(gpus(1), "x", "", ""), after(5)), "it is over before")
+	require.False(t, find(in(gpus(1), "", "x", ""), after(1)), "it stays apart from who is there")
+	require.True(t, find(gpus(1), after(9)), "others share the node")
 	c.Release("there")
 	p, ok = c.Earliest(in(gpus(1), "x", "", ""), noon, 7*time.Hour)
 	require.True(t, ok)

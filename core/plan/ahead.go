@@ -9,10 +9,11 @@ import (
 // Ahead is work that is expected to begin at a time, and for which nothing is booked: a job that is put off, or that
 // waits for others. Its nodes are made ready by then, where nobody is promised them. That is no promise.
 type Ahead struct {
-	For   string            // its id
-	Slots []int             // where it is expected to begin
-	GPUs  []int             // on each of them
-	Runs  calendar.Interval // how long it may run from when it is expected to begin
+	For            string            // its id
+	OrganizationID string            // whose it is
+	Slots          []int             // where it is expected to begin
+	GPUs           []int             // on each of them
+	Runs           calendar.Interval // how long it may run from when it is expected to begin
 }
 
 // lingers is how long after it was to begin nodes are kept for such work: it is given them a moment after that.
@@ -20,11 +21,11 @@ const lingers = time.Minute
 
 // planAhead asks for the nodes that work ahead will need, as their lead time comes, and keeps those that are there.
 // They count against the cap on nodes that nobody waits for; what is promised is served before, and where it leaves no
-// room nothing is asked for.
+// room, or where pre-warming is paused, nothing is asked for.
 func planAhead(c *computation) {
 	for _, w := range c.Ahead {
 		if c.Pool.Observed || c.hasCome(w.Runs.Start.Add(lingers)) || !c.hasCome(w.Runs.Start.Add(-c.lead)) ||
-			!hasRoomAhead(c, w) {
+			c.pausedFor(w.OrganizationID) || !hasRoomAhead(c, w) {
 			continue
 		}
 		c.requireNodes(w.Slots, ReasonAhead)

@@ -56,6 +56,32 @@ func TestNodesAreReadyForWorkAhead(t *testing.T) {
 	require.NotEqual(t, node.Ready, w.Nodes[0].State(), "and given up where nobody came")
 }
 
+// Nothing is made ready ahead where the pool, or whose work it is, is paused.
+func TestNothingIsMadeReadyAheadWherePaused(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pause func(w *world)
+		boots bool
+	}{
+		"nobody":       {func(*world) {}, true},
+		"the pool":     {func(w *world) { w.Pool.Paused = true }, false},
+		"everybody":    {func(w *world) { w.Paused = map[string]time.Time{"": {}} }, false},
+		"whose it is":  {func(w *world) { w.Paused = map[string]time.Time{"org_1": {}} }, false},
+		"another one":  {func(w *world) { w.Paused = map[string]time.Time{"org_2": {}} }, true},
+		"for a minute": {func(w *world) { w.Paused = map[string]time.Time{"org_1": w.now.Add(time.Minute)} }, false},
+	} {
+		w := newWidePool(t, 1)
+		w.expectWork("job", time.Minute, 0)
+		w.Ahead[0].OrganizationID = "org_1"
+		tc.pause(w)
+		result := plan.Compute(w.liveSnapshot(), w.policy, w.now)
+		require.Equal(t, tc.boots, len(result.Actions) == 1, name)
+		if name == "for a minute" {
+			require.Equal(t, w.now.Add(time.Minute), result.Next)
+		}
+	}
+}
+
 // Nothing is asked for where a promise is in the way, and nothing that the cap keeps for promises.
 func TestWorkAheadGivesWayToPromises(t *testing.T) {
 	t.Parallel()

@@ -27,6 +27,7 @@ type Facts struct {
 	Paused       bool            `json:"paused,omitempty"`       // speculation of its organization is paused
 	Degraded     bool            `json:"degraded,omitempty"`     // it was flagged before
 	Condition    string          `json:"condition,omitempty"`    // why it was flagged
+	Divided      bool            `json:"divided,omitempty"`      // somebody has claimed a part of what was reserved
 	Outside      bool            `json:"outside,omitempty"`      // it lies on slots that the pool no longer has
 	Taken        bool            `json:"taken,omitempty"`        // the cluster has work on its nodes, or gives them none
 	From         []int           `json:"from,omitempty"`         // its slots
@@ -158,10 +159,14 @@ func judgeDegrade(f Facts) string {
 
 // judgeExpiry ends what nobody came for. An agent asks for head room during its
 // window; a person asks for GPUs at its start, and is a no-show some time after.
+// What is left of a reservation after somebody came stays until its window is over.
 func judgeExpiry(f Facts) string {
 	over := f.hasCome(f.End)
 	switch reservation.State(f.State) {
 	case reservation.Ready:
+		if f.Divided {
+			return reasonIf(over, ReasonWindowEnded)
+		}
 		hold := f.Source != string(reservation.FromAgent) && f.Readiness == ready.String() && f.hasCome(f.Due)
 		return reasonIf(over || hold, ReasonNoShow)
 	case reservation.Booked, reservation.Warming:

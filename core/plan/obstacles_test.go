@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
 )
 
 func (w *world) foresee() *plan.Outlook { return plan.Foresee(w.liveSnapshot(), w.policy, w.now) }
@@ -170,4 +171,24 @@ func TestWhatComesNext(t *testing.T) {
 	require.Equal(t, []plan.Step{{Code: plan.StepLease, At: at("10:00")}}, w.foresee().Next("a"))
 	w.applyToAllocation("a", allocation.Release)
 	require.Empty(t, w.foresee().Next("a"))
+}
+
+// What is left of a reservation of which somebody has claimed a part is kept to its end, and is no no-show then.
+func TestWhatWasClaimedInPartIsKept(t *testing.T) {
+	t.Parallel()
+	w := worldOf(t, "node n 0 ready\n reservation r 09:00-10:00 1x8 0 person\n event r warm\n event r ready")
+	w.Reservations[0].PartOf = "r"
+	require.Equal(t, []plan.Step{{Code: plan.StepEnd, At: clockTime(t, "10:00")}}, w.foresee().Next("r"))
+	result := w.planUntilSettled(func(plan.Result) {})
+	require.Equal(t, clockTime(t, "10:00"), result.Next)
+	w.obeyCommand([]string{"clock", "09:59"})
+	w.planUntilSettled(func(plan.Result) {})
+	require.Equal(t, reservation.Ready, w.Reservations[0].State())
+	w.obeyCommand([]string{"clock", "10:00"})
+	w.planUntilSettled(func(r plan.Result) {
+		for _, a := range r.Actions {
+			require.Equal(t, plan.ReasonWindowEnded, a.Reason)
+		}
+	})
+	require.Equal(t, reservation.Expired, w.Reservations[0].State())
 }

@@ -204,7 +204,7 @@ func (o *Outlook) nextOfReservation(r *reservation.Reservation) []Step {
 	default:
 		return nil
 	}
-	if r.Origin != reservation.FromAgent && hold.Before(r.Window.End) {
+	if mayBeNoShow(r) && hold.Before(r.Window.End) {
 		steps = append(steps, Step{Code: StepNoShow, At: hold})
 	}
 	return steps

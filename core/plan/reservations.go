@@ -28,7 +28,7 @@ func reservationFacts(c *computation, r *reservation.Reservation) Facts {
 		State: string(r.State()), Source: string(r.Origin), Start: r.Window.Start, End: r.Window.End,
 		BookedAt: promisedAt(r),
 		Lead:     c.boot95, Guard: c.policy.Guard, Boot50: c.boot50, Paused: c.isPaused(r), Degraded: r.Degraded,
-		Condition: r.Reason,
+		Condition: r.Reason, Divided: r.PartOf != "",
 	}
 }
 
@@ -38,10 +38,12 @@ func promisedAt(r *reservation.Reservation) time.Time { return later(r.CreatedAt
 
 // isPaused reports whether the reservation is speculative and nothing may be done for it.
 func (c *computation) isPaused(r *reservation.Reservation) bool {
-	if r.Class != reservation.Speculative {
-		return false
-	}
-	return c.Pool.Paused || c.organizationPaused(r.OrganizationID) || c.organizationPaused("")
+	return r.Class == reservation.Speculative && c.pausedFor(r.OrganizationID)
+}
+
+// pausedFor reports whether nothing speculative is made ready for an organization.
+func (c *computation) pausedFor(organization string) bool {
+	return c.Pool.Paused || c.organizationPaused(organization) || c.organizationPaused("")
 }
 
 // pausedUntil is when a paused reservation is warmed again; zero where nobody said.
@@ -183,12 +185,17 @@ func pickSlots(c *computation, r *reservation.Reservation) []int {
 	}
 }
 
+// mayBeNoShow reports whether a reservation ends some time after its start if nobody has claimed anything of it.
+func mayBeNoShow(r *reservation.Reservation) bool {
+	return r.Origin != reservation.FromAgent && r.PartOf == ""
+}
+
 func planReady(c *computation, r *reservation.Reservation) {
 	hold := later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
 	f := reservationFacts(c, r)
 	f.Due, f.Readiness, f.Outside = hold, c.readiness(r.Slots).String(), c.losesSlot(r.Slots)
 	f.Taken = slices.ContainsFunc(r.Slots, func(slot int) bool { return isTaken(c, slot) })
-	if r.Origin != reservation.FromAgent && f.Readiness == ready.String() {
+	if mayBeNoShow(r) && f.Readiness == ready.String() {
 		c.wakeAt(hold)
 	}
 	c.wakeAt(r.Window.End)

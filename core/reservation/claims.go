@@ -2,8 +2,11 @@ package reservation
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"time"
 
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/money"
 )
@@ -31,77 +34,127 @@ func (r Reservation) usualClaimants() ForJobs {
 // Submitter is whose job it is that may claim a reservation.
 type Submitter struct{ OrganizationID, UserID, KeyID string }
 
+// Claimants are those whose jobs claim a reservation by themselves.
+type Claimants struct {
+	ForJobs
+	Maker Submitter // who made it
+}
+
 // IsOf reports whether a reservation is the submitter's own: the same person made it, or the same key.
-func (r Reservation) IsOf(s Submitter) bool {
-	return r.OrganizationID == s.OrganizationID && (r.UserID != "" && r.UserID == s.UserID || r.MadeBy == s.KeyID)
+func (c Claimants) IsOf(s Submitter) bool {
+	m := c.Maker
+	return m.OrganizationID == s.OrganizationID && (m.UserID != "" && m.UserID == s.UserID ||
+		m.KeyID != "" && m.KeyID == s.KeyID)
 }
 
 // Serves reports whether a job of the submitter claims the reservation by itself.
-func (r Reservation) Serves(s Submitter) bool {
-	switch r.ForJobs {
+func (c Claimants) Serves(s Submitter) bool {
+	switch c.ForJobs {
 	case OwnJobs:
-		return r.IsOf(s)
+		return c.IsOf(s)
 	case OrganizationJobs:
-		return r.OrganizationID == s.OrganizationID
+		return c.Maker.OrganizationID == s.OrganizationID
 	}
 	return false
 }
 
-// Carve divides the reservation in two: part, which has so many of its GPUs on each of some of its slots as shape
-// says, and what is left of it. What is left keeps the reservation's id where anything is, and is of several rows where
-// its nodes have not as many GPUs left; the part has a new id then. New rows are not stored yet. Each costs its GPUs'
-// share of what was agreed on, to the micro-dollar. It returns false where the reservation has not so many there.
-func (r Reservation) Carve(shape capacity.Shape, slots []int, newID func() string) (
-	rest []Reservation, part Reservation, ok bool) {
-	left := map[int]int{}
+// Claimants are those whose jobs claim the reservation by themselves.
+func (r Reservation) Claimants() Claimants {
+	return Claimants{r.ForJobs, Submitter{OrganizationID: r.OrganizationID, UserID: r.UserID, KeyID: r.MadeBy}}
+}
+
+// Whole is the id of the reservation of which this one is what jobs have left, or its own.
+func (r Reservation) Whole() string { return cmp.Or(r.PartOf, r.ID) }
+
+// Carve divides the reservation: parts, which have so many of its GPUs on each slot as take says, and what is left of
+// it. Each is of as few rows as their numbers of GPUs allow. What is left keeps the reservation's id where anything is,
+// and the first of the parts has it where nothing is; the other rows are new, and not stored yet. Each costs its GPUs'
+// share of what was agreed on, to the micro-dollar. It returns false where the reservation has not so many there, or
+// nothing is taken.
+func (r Reservation) Carve(take map[int]int, newID func() string) (rest, parts []Reservation, ok bool) {
+	left, taken := map[int]int{}, 0
 	for i, slot := range r.Slots {
 		left[slot] = r.Shape.On(i)
 	}
-	for i, slot := range slots {
-		if left[slot] -= shape.On(i); left[slot] < 0 {
-			return nil, r, false
+	for slot, gpus := range take {
+		if left[slot] -= gpus; gpus < 0 || left[slot] < 0 {
+			return nil, nil, false
+		}
+		taken += gpus
+	}
+	if taken == 0 {
+		return nil, nil, false
+	}
+	rest, parts = r.rowsOf(left), r.rowsOf(take)
+	all := make([]*Reservation, 0, len(rest)+len(parts))
+	for _, rows := range [][]Reservation{rest, parts} {
+		for i := range rows {
+			all = append(all, &rows[i])
 		}
 	}
-	if len(slots) != shape.Nodes || len(slots) == 0 {
-		return nil, r, false
+	all[0].Cost = r.Cost
+	for _, row := range all[1:] {
+		row.ID, row.Version = newID(), 0
+		all[0].Cost -= row.Cost
 	}
-	for _, group := range slotsByLeft(r.Slots, left) {
-		rest = append(rest, r.with(capacity.Shape{Nodes: len(group), PerNode: left[group[0]]}, group))
-	}
-	part = r.with(shape, slices.Clone(slots))
-	part.Cost = r.Cost
-	for i := range rest {
-		part.Cost -= rest[i].Cost
-		if i > 0 {
-			rest[i].ID, rest[i].Version = newID(), 0
-		}
-	}
-	if len(rest) > 0 {
-		part.ID, part.Version = newID(), 0
-	}
-	return rest, part, true
+	return rest, parts, true
 }
 
-// with is the reservation with other GPUs, and their share of its cost.
-func (r Reservation) with(shape capacity.Shape, slots []int) Reservation {
+// rowsOf are rows that have so many of the reservation's GPUs on its slots, the most of them first, and are else as the
+// reservation is.
+func (r Reservation) rowsOf(gpus map[int]int) (rows []Reservation) {
 	each := r.Cost / money.MicroUSD(r.Shape.GPUs())
-	r.Shape, r.Slots, r.Cost = shape, slots, each*money.MicroUSD(shape.GPUs())
-	return r
+	for _, group := range groupSlots(r.Slots, gpus) {
+		row := r
+		row.Slots, row.PartOf = group, r.Whole()
+		row.Shape = capacity.Shape{Nodes: len(group), PerNode: gpus[group[0]]}
+		row.Shape.Short = row.Shape.PerNode - gpus[group[len(group)-1]]
+		row.Cost = each * money.MicroUSD(row.Shape.GPUs())
+		rows = append(rows, row)
+	}
+	return rows
 }
 
-// slotsByLeft are the slots on which GPUs are left, those together that have as many, the most GPUs first.
-func slotsByLeft(slots []int, left map[int]int) (groups [][]int) {
+// groupSlots groups those slots that have GPUs as shapes allow: all of a group have as many, and where that gives two
+// groups, a single slot with fewer is the last one of the other group.
+func groupSlots(slots []int, gpus map[int]int) (groups [][]int) {
 	by := map[int][]int{}
 	for _, slot := range slots {
-		if left[slot] > 0 {
-			by[left[slot]] = append(by[left[slot]], slot)
+		if gpus[slot] > 0 {
+			by[gpus[slot]] = append(by[gpus[slot]], slot)
 		}
 	}
-	for _, group := range by {
-		groups = append(groups, group)
+	for _, n := range slices.SortedFunc(maps.Keys(by), func(a, b int) int { return b - a }) {
+		groups = append(groups, by[n])
 	}
-	slices.SortFunc(groups, func(a, b []int) int {
-		return cmp.Or(len(b)*left[b[0]]-len(a)*left[a[0]], left[b[0]]-left[a[0]])
-	})
+	if len(groups) == 2 && len(groups[1]) == 1 {
+		return [][]int{append(groups[0], groups[1]...)}
+	}
+	slices.SortStableFunc(groups, func(a, b []int) int { return len(b)*gpus[b[0]] - len(a)*gpus[a[0]] })
 	return groups
+}
+
+// leastRest is how much of a reservation's time has to be left for anybody to use it.
+const leastRest = time.Minute
+
+// After is what is left of a reservation after an allocation that used GPUs of it, which are those of the shape on the
+// slots: a new row, which is not stored yet, from an instant until the reservation ends. It returns false where that
+// leaves no time.
+func (r Reservation) After(a Used, from time.Time, id string, now time.Time) (Reservation, bool) {
+	if r.Window.End.Sub(from) < leastRest {
+		return r, false
+	}
+	later, err := New(Reservation{ID: id, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
+		Class: r.Class, Origin: r.Origin, MadeBy: r.MadeBy, UserID: r.UserID, Workload: r.Workload,
+		Window: calendar.Interval{Start: from, End: r.Window.End}, Shape: a.Shape, Slots: slices.Clone(a.Slots),
+		ForJobs: r.ForJobs, ReasonCode: r.ReasonCode, Probability: r.Probability,
+		PartOf: r.Whole(), Awaits: a.By}, Booked, now)
+	return later, err == nil
+}
+
+// Used is what an allocation has of a reservation.
+type Used struct {
+	By    string // the allocation's id
+	Shape capacity.Shape
+	Slots []int
 }

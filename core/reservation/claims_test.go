@@ -2,6 +2,7 @@ package reservation_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -40,7 +42,7 @@ func TestWhoseJobsClaim(t *testing.T) {
 		r, err := reservation.New(tc.of, reservation.Booked, time.Unix(0, 0))
 		require.NoError(t, err)
 		for i, who := range []reservation.Submitter{own, ownKey, colleague, stranger} {
-			require.Equal(t, tc.want[i], r.Serves(who), "%s: %+v", name, who)
+			require.Equal(t, tc.want[i], r.Claimants().Serves(who), "%s: %+v", name, who)
 		}
 	}
 }
@@ -49,7 +51,9 @@ func TestWhoseJobsClaim(t *testing.T) {
 func TestNobodyIsNoPerson(t *testing.T) {
 	t.Parallel()
 	r := reservation.Reservation{OrganizationID: "org_1", MadeBy: "key_1", ForJobs: reservation.OwnJobs}
-	require.False(t, r.Serves(reservation.Submitter{OrganizationID: "org_1", KeyID: "key_2"}))
+	require.False(t, r.Claimants().Serves(reservation.Submitter{OrganizationID: "org_1", KeyID: "key_2"}))
+	r.MadeBy = ""
+	require.False(t, r.Claimants().Serves(reservation.Submitter{OrganizationID: "org_1"}), "nor is no key one")
 }
 
 // What is carved out and what is left are what there was: each GPU once, and the cost to the micro-dollar.
@@ -60,41 +64,94 @@ func TestCarvedPartsAreTheWhole(t *testing.T) {
 		r := reservation.Reservation{ID: "rsv_1", Version: 3, Shape: shape,
 			Slots: rapid.Permutation([]int{0, 1, 2, 3}).Draw(t, "slots")[:shape.Nodes],
 			Cost:  money.MicroUSD(rapid.IntRange(0, 1_000_000).Draw(t, "cost"))}
-		asks := drawShape(t, "asked", shape.Nodes, shape.PerNode)
-		slots := rapid.Permutation(r.Slots).Draw(t, "on")[:asks.Nodes]
-		made := 0
-		rest, part, ok := r.Carve(asks, slots, func() string { made++; return fmt.Sprint("new_", made) })
-		left := gpusOn(r)
-		for i, slot := range slots {
-			left[slot] -= asks.On(i)
+		take, left, taken := map[int]int{}, gpusOn(r), 0
+		for _, slot := range rapid.SliceOfDistinct(rapid.IntRange(0, 4), rapid.ID).Draw(t, "on") {
+			take[slot] = rapid.IntRange(0, shape.PerNode).Draw(t, "takes")
+			left[slot] -= take[slot]
+			taken += take[slot]
 		}
-		fits := !slices.ContainsFunc(r.Slots, func(slot int) bool { return left[slot] < 0 })
+		made := 0
+		rest, parts, ok := r.Carve(take, func() string { made++; return fmt.Sprint("new_", made) })
+		fits := taken > 0
+		for _, n := range left {
+			fits = fits && n >= 0
+		}
 		require.Equal(t, fits, ok)
 		if !ok {
 			return
 		}
-		require.Equal(t, asks, part.Shape)
-		require.Equal(t, slots, part.Slots)
-		cost, ids := part.Cost, map[string]bool{part.ID: true}
-		for _, x := range rest {
+		require.Equal(t, withoutZeros(take), sumOf(parts))
+		require.Equal(t, withoutZeros(left), sumOf(rest))
+		cost, ids := money.MicroUSD(0), map[string]bool{}
+		for i, x := range slices.Concat(rest, parts) {
 			require.True(t, x.Shape.Valid())
-			for slot, n := range gpusOn(x) {
-				left[slot] -= n
-			}
+			require.Equal(t, "rsv_1", x.PartOf, "it says of what it is a part")
+			require.Equal(t, "rsv_1", x.Whole())
+			require.GreaterOrEqual(t, x.Cost, money.MicroUSD(0))
+			require.Equal(t, i == 0, x.ID == "rsv_1", "one of them is what it was: of what is left, if anything is")
+			require.Equal(t, i == 0, x.Version == 3)
 			cost, ids[x.ID] = cost+x.Cost, true
 		}
-		for slot, n := range left {
-			require.Zero(t, n, "slot %d", slot)
-		}
 		require.Equal(t, r.Cost, cost)
-		require.Len(t, ids, len(rest)+1)
-		require.True(t, ids["rsv_1"], "one of them is what it was")
-		if len(rest) > 0 {
-			require.Equal(t, "rsv_1", rest[0].ID)
-			require.Equal(t, 3, rest[0].Version)
-			require.Zero(t, part.Version)
-		}
+		require.Len(t, ids, len(rest)+len(parts))
 	})
+}
+
+// A part that is a shape is one row, also where its last node has fewer GPUs than the others.
+func TestAPartIsAsFewRowsAsItCanBe(t *testing.T) {
+	t.Parallel()
+	r := reservation.Reservation{ID: "r", Shape: capacity.Shape{Nodes: 3, PerNode: 8}, Slots: []int{4, 1, 6}, Cost: 2400}
+	rest, parts, ok := r.Carve(map[int]int{4: 3, 1: 8, 6: 8}, func() string { return "p" })
+	require.True(t, ok)
+	require.Len(t, parts, 1)
+	require.Equal(t, capacity.Shape{Nodes: 3, PerNode: 8, Short: 5}, parts[0].Shape)
+	require.Equal(t, []int{1, 6, 4}, parts[0].Slots)
+	require.Len(t, rest, 1)
+	require.Equal(t, []int{4}, rest[0].Slots)
+	require.EqualValues(t, 500, rest[0].Cost)
+	_, parts, _ = rest[0].Carve(map[int]int{4: 1}, func() string { return "q" })
+	require.Equal(t, "r", parts[0].PartOf, "what is left of a part is of the whole, too")
+}
+
+// What is left of a reservation after an allocation is promised as the reservation was, and nothing of it is warm yet.
+func TestWhatIsLeftAfterAnAllocation(t *testing.T) {
+	t.Parallel()
+	at := func(h int) time.Time { return now.Add(time.Duration(h) * time.Hour) }
+	r, err := reservation.New(reservation.Reservation{ID: "r", OrganizationID: "org_1", PoolID: "pol_1", Name: "nightly",
+		Class: reservation.Guaranteed, Origin: reservation.FromSchedule, MadeBy: "sch_1", UserID: "usr_1",
+		Workload: capacity.Batch, Window: calendar.Interval{Start: at(1), End: at(8)},
+		Shape: capacity.Shape{Nodes: 2, PerNode: 8}, Slots: []int{0, 1}, ForJobs: reservation.OrganizationJobs,
+		ReasonCode: "code", Probability: 0.5, Cost: 100}, reservation.Booked, now)
+	require.NoError(t, err)
+	want := r
+	for _, e := range []reservation.Event{reservation.Warm, reservation.BecomeReady, reservation.Claim} {
+		r, err = r.Apply(e, string(e), at(1))
+		require.NoError(t, err)
+	}
+	r.JobID, r.Degraded = "job_1", true
+	used := reservation.Used{By: "alc_1", Shape: capacity.Shape{Nodes: 1, PerNode: 3}, Slots: []int{1}}
+	later, ok := r.After(used, at(3), "r2", at(2))
+	require.True(t, ok)
+	want.ID, want.PartOf, want.Awaits, want.Shape, want.Slots, want.Cost = "r2", "r", "alc_1", used.Shape, []int{1}, 0
+	want.Window.Start, want.CreatedAt, want.BookedAt = at(3), at(2), at(2)
+	require.Equal(t, want, later)
+	_, ok = r.After(used, at(8).Add(-time.Minute+time.Second), "r2", at(2))
+	require.False(t, ok, "nobody could use it")
+}
+
+func sumOf(rows []reservation.Reservation) map[int]int {
+	all := map[int]int{}
+	for _, r := range rows {
+		for slot, n := range gpusOn(r) {
+			all[slot] += n
+		}
+	}
+	return all
+}
+
+func withoutZeros(all map[int]int) map[int]int {
+	maps.DeleteFunc(all, func(_, n int) bool { return n == 0 })
+	return all
 }
 
 func drawShape(t *rapid.T, name string, nodes, perNode int) capacity.Shape {

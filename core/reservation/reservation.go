@@ -6,7 +6,6 @@ package reservation
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
@@ -106,6 +105,8 @@ type Reservation struct {
 	Slots          []int   // its places in the pool; empty until booked
 	ForJobs        ForJobs // whose jobs claim it by themselves; New fills it in when it is empty
 	JobID          string  // of the job that claimed it; empty: none did
+	PartOf         string  // the reservation that was divided, because somebody claimed a part; empty: none was
+	Awaits         string  // the allocation that has its GPUs until its window begins; empty: none
 	ReasonCode     string
 	Probability    float64 // an agent's stated chance that it is claimed, else 0
 	Degraded       bool    // the promise will be, or was, late
@@ -172,20 +173,6 @@ func (r Reservation) Apply(event Event, reason string, now time.Time) (Reservati
 		r.EndedAt = now
 	}
 	return r, nil
-}
-
-// Split divides the reservation in two: what stays where it is, under its own id, and
-// the part on some, not all, of its slots, under another, as a row that is not stored
-// yet. All nodes of both are full: Shape.Short is 0. Each costs its nodes' share of what
-// was agreed on, to the micro-dollar.
-func (r Reservation) Split(slots []int, id string) (rest, part Reservation) {
-	rest, part = r, r
-	rest.Slots = slices.DeleteFunc(slices.Clone(r.Slots), func(slot int) bool { return slices.Contains(slots, slot) })
-	part.ID, part.Version, part.Slots = id, 0, slices.Clone(slots)
-	rest.Shape.Nodes, part.Shape.Nodes = len(rest.Slots), len(part.Slots)
-	part.Cost = r.Cost / money.MicroUSD(len(r.Slots)) * money.MicroUSD(len(part.Slots))
-	rest.Cost = r.Cost - part.Cost
-	return rest, part
 }
 
 // Placed reports whether the reservation occupies its slots.

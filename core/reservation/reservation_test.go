@@ -77,9 +77,9 @@ func TestItIsBookedWhenItHasAPlace(t *testing.T) {
 func TestAPartCostsItsShareOfWhatWasAgreed(t *testing.T) {
 	t.Parallel()
 	r := reservation.Reservation{ID: "r", Shape: capacity.Shape{Nodes: 3, PerNode: 8}, Slots: []int{4, 1, 6}, Cost: 100}
-	rest, part := r.Split([]int{1}, "p")
-	require.Equal(t, []int{4, 6}, rest.Slots)
-	require.Equal(t, []int{1}, part.Slots)
-	require.EqualValues(t, 33, part.Cost)
-	require.EqualValues(t, 67, rest.Cost, "nothing of it is lost")
+	rest, parts, _ := r.Carve(map[int]int{1: 8}, func() string { return "p" })
+	require.Equal(t, []int{4, 6}, rest[0].Slots)
+	require.Equal(t, []int{1}, parts[0].Slots)
+	require.EqualValues(t, 32, parts[0].Cost)
+	require.EqualValues(t, 68, rest[0].Cost, "nothing of it is lost")
 }

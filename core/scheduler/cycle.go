@@ -223,7 +223,7 @@ func (c *cycle) begin(w *waiter, spots placement.Placement, claims string) {
 	is := Start{Job: w.ID, Spots: taken, Until: until, Claims: claims}
 	c.out.Starts = append(c.out.Starts, is)
 	if claims != "" {
-		c.s.claims[w.ID] = is
+		c.s.claims[w.ID] = claim{Start: is}
 		c.s.reserved[claims].add(spots, -1)
 	}
 }

@@ -90,6 +90,11 @@ func (c *cycle) roomOf(major int64) int {
 			room--
 		}
 	}
+	for _, is := range c.s.claims {
+		if is.promise != nil && !is.promise.Preempting && is.major >= major {
+			room--
+		}
+	}
 	return room
 }
 

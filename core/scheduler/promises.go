@@ -9,6 +9,11 @@ import (
 // that are made anew in each cycle.
 func (c *cycle) reviewPromises() {
 	c.room = c.s.policy.Promises
+	for _, is := range c.s.claims {
+		if is.promise != nil && !is.promise.Preempting {
+			c.room--
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(c.s.promises)) {
 		p := c.s.promises[id]
 		switch {

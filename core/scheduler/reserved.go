@@ -2,65 +2,189 @@ package scheduler
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/placement"
+	"github.com/forewarm/forewarm/core/reservation"
 )
 
 // Reserved is what jobs may claim: GPUs that somebody has reserved, whose time has come, and that are not claimed yet.
 // A job that does has its turn at once, as nobody else could have them.
 type Reserved struct {
-	ID        string
-	Tenant    string              // whose jobs alone claim it
-	User, Key string              // who made it; User is empty for nobody
-	Anyone    bool                // all jobs of the tenant claim it; else those of User or Key alone
-	Spots     placement.Placement // how many GPUs are left on which nodes
-	Until     time.Time           // when its window ends
+	ID    string
+	For   reservation.Claimants // whose jobs claim it
+	Spots placement.Placement   // how many GPUs are left on which nodes
+	Until time.Time             // when its window ends
+	// FreeUntil is until when somebody could have the GPUs of a node, because others have booked them after it; by node,
+	// without those that nobody has booked.
+	FreeUntil map[string]time.Time
 }
 
-// isOwn reports whether who submitted the job made the reservation.
-func (r *Reserved) isOwn(j *Job) bool {
-	return r.User != "" && r.User == j.User || r.Key != "" && r.Key == j.Key
+// clone is the same, with nothing in common.
+func (r Reserved) clone() Reserved {
+	r.Spots, r.FreeUntil = slices.Clone(r.Spots), maps.Clone(r.FreeUntil)
+	return r
 }
 
-// serves reports whether it is one that the job claims, as far as that depends on whose both are.
-func (r *Reserved) serves(j *Job) bool { return r.Tenant == j.Tenant && (r.Anyone || r.isOwn(j)) }
+// claimable is what is left of something reserved.
+type claimable struct {
+	Reserved
+	left int // GPUs
+}
 
-// Reserve adds what jobs may claim. What lies on nodes that are not known is left out.
+// claimants are who may claim something: an organization, a person or a key of it. Other fields are empty.
+type claimants = reservation.Submitter
+
+// Reserve adds what jobs may claim. What is there already, or lies on nodes that are not known, is left out.
 func (s *Scheduler) Reserve(all ...Reserved) {
 	for _, r := range all {
-		if s.knows(r.Spots) {
-			r.Spots = slices.Clone(r.Spots)
-			s.reserved[r.ID] = &r
+		if !s.knows(r.Spots) || s.reserved[r.ID] != nil {
+			continue
+		}
+		is := &claimable{Reserved: r.clone()}
+		for _, spot := range r.Spots {
+			is.left += spot.GPUs
+		}
+		s.reserved[r.ID] = is
+		for _, who := range claimantsOf(r.For) {
+			s.claimers[who] = append(s.claimers[who], is)
 		}
 	}
 }
 
-// Unclaim takes back that a job claimed a reservation, because that could not be carried out: it waits as before, and
-// does not claim that one any more. It returns false where it has claimed none.
+// claimantsOf are those who may claim something, each of whom is enough.
+func claimantsOf(c reservation.Claimants) (all []claimants) {
+	of := c.Maker.OrganizationID
+	switch c.ForJobs {
+	case reservation.OrganizationJobs:
+		return []claimants{{OrganizationID: of}}
+	case reservation.OwnJobs:
+		if c.Maker.UserID != "" {
+			all = append(all, claimants{OrganizationID: of, UserID: c.Maker.UserID})
+		}
+		if c.Maker.KeyID != "" {
+			all = append(all, claimants{OrganizationID: of, KeyID: c.Maker.KeyID})
+		}
+	}
+	return all
+}
+
+// clearReserved forgets what jobs may claim.
+func (s *Scheduler) clearReserved() {
+	clear(s.reserved)
+	clear(s.claimers)
+}
+
+func (j *Job) submitter() reservation.Submitter {
+	return reservation.Submitter{OrganizationID: j.Tenant, UserID: j.User, KeyID: j.Key}
+}
+
+// claimableBy is what a job may claim of which anything is left. What its person and its key both may comes twice.
+func (s *Scheduler) claimableBy(j *Job) iter.Seq[*claimable] {
+	return func(yield func(*claimable) bool) {
+		all := []claimants{{OrganizationID: j.Tenant}, {OrganizationID: j.Tenant, UserID: j.User},
+			{OrganizationID: j.Tenant, KeyID: j.Key}}
+		for i, who := range all {
+			if i > 0 && who == all[0] { // it has no person, or no key
+				continue
+			}
+			for _, r := range s.claimers[who] {
+				if r.left > 0 && !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// mayClaimAny reports whether anything is left that a job may claim.
+func (s *Scheduler) mayClaimAny(j *Job) bool {
+	for range s.claimableBy(j) {
+		return true
+	}
+	return false
+}
+
+// asks is what decides whether a job can claim something, beside for how long it may run.
+type asks struct {
+	who     reservation.Submitter
+	request placement.Request
+}
+
+func (j *Job) asks() asks { return asks{j.submitter(), j.Request} }
+
+// refusal is what could not be claimed by whom.
+type refusal struct {
+	asks
+	reservation string
+}
+
+// claim is a start that claims something, and is not known to have been carried out.
+type claim struct {
+	Start
+	promise *Promise // that the job had, whose GPUs are kept until then; nil: none
+	major   int64    // of its line
+}
+
+// Unclaim takes back that a job claimed a reservation, because that could not be carried out: it waits as before, with
+// the promise that it had, and neither it nor others like it claim that one any more. It returns false where it has
+// claimed none.
 func (s *Scheduler) Unclaim(job string, now time.Time) bool {
 	claimed, found := s.claims[job]
 	if !found || s.running[job] == nil {
 		return false
 	}
-	delete(s.claims, job)
-	s.refused[pair{job, claimed.Claims}] = true
+	j := s.stop(job, now).Job
+	of := refusal{j.asks(), claimed.Claims}
+	if shortest, known := s.refused[of]; !known || j.MaxRuntime < shortest {
+		s.refused[of] = j.MaxRuntime
+	}
 	s.reserved[claimed.Claims].add(claimed.Spots, 1)
-	s.waitFrom(s.stop(job, now).Job, now)
+	s.waitFrom(j, now)
+	if claimed.promise != nil && s.jobs[job] != nil {
+		s.keep(claimed.promise)
+	}
 	return true
 }
 
-// pair is a job and a reservation.
-type pair struct{ job, reservation string }
+// isRefused reports whether the job, or one like it that may run no longer, was refused what it would claim.
+func (s *Scheduler) isRefused(w *waiter, reservation string) bool {
+	shortest, refused := s.refused[refusal{w.asks(), reservation}]
+	return refused && w.MaxRuntime >= shortest
+}
+
+// keepMeanwhile keeps the promise of a job that claims something until that is known to be carried out.
+func (s *Scheduler) keepMeanwhile(job string, p *Promise, major int64) {
+	if p == nil {
+		return
+	}
+	is := s.claims[job]
+	is.promise, is.major = p, major
+	s.claims[job] = is
+	s.cluster.Promise(p.Promised)
+}
+
+// dropKept takes back the promises that were kept meanwhile: whoever claimed something has it.
+func (s *Scheduler) dropKept() {
+	for job, is := range s.claims {
+		if is.promise != nil {
+			s.cluster.Withdraw(job)
+			is.promise = nil
+			s.claims[job] = is
+		}
+	}
+}
 
 // add changes how many GPUs are left on some of the nodes.
-func (r *Reserved) add(spots placement.Placement, sign int) {
+func (r *claimable) add(spots placement.Placement, sign int) {
 	for _, spot := range spots {
 		for i := range r.Spots {
 			if r.Spots[i].Node == spot.Node {
 				r.Spots[i].GPUs += sign * spot.GPUs
+				r.left += sign * spot.GPUs
 			}
 		}
 	}
@@ -69,65 +193,64 @@ func (r *Reserved) add(spots placement.Placement, sign int) {
 // claimReserved has jobs claim what is reserved for them, in the order in which it is their turn. None does that its
 // group or its tenant's limit keeps from running.
 func (c *cycle) claimReserved() {
+	c.s.dropKept()
 	if len(c.s.reserved) == 0 {
 		return
 	}
 	var order places
 	for _, w := range c.s.jobs {
-		if mayClaimAny(c.s, &w.Job) {
+		if c.s.mayClaimAny(&w.Job) {
 			order.push(place{c.rankOf(w).Key, w, nil})
 		}
 	}
+	none := map[asks]time.Duration{} // those who can claim nothing, if they may run for so long: what is left only shrinks
 	for len(order) > 0 {
 		w := order.pop().job
-		if c.isOverLimit(w) {
+		if shortest, found := none[w.asks()]; found && w.MaxRuntime >= shortest || c.isOverLimit(w) {
 			continue
 		}
-		if best, found := bestReserved(c.s, w, c.now); found {
-			c.s.withdraw(w.ID)
+		p, major := w.promise, w.line.major
+		c.s.withdraw(w.ID) // it may be of the same GPUs
+		best, found := c.s.bestReserved(w, c.now)
+		if found {
 			c.begin(w, best.spots, best.ID)
+			c.s.keepMeanwhile(w.ID, p, major)
+			continue
+		}
+		none[w.asks()] = w.MaxRuntime
+		if p != nil {
+			c.s.keep(p)
 		}
 	}
-}
-
-func mayClaimAny(s *Scheduler, j *Job) bool {
-	for _, r := range s.reserved {
-		if r.serves(j) {
-			return true
-		}
-	}
-	return false
 }
 
 // option is a reservation that a job could claim, and the part of it.
 type option struct {
-	*Reserved
+	*claimable
 	spots    placement.Placement
 	isOthers bool
 	isBeyond bool // the job may run longer than the reservation lasts
-	left     int  // GPUs of it that the job leaves
 }
 
 // bestReserved finds which of the reservations a job claims: one of its submitter before a colleague's, one that lasts
 // as long as the job may run, that of which the least is left, and the one that ends first.
-func bestReserved(s *Scheduler, w *waiter, now time.Time) (option, bool) {
+func (s *Scheduler) bestReserved(w *waiter, now time.Time) (best option, found bool) {
 	until := now.Add(w.MaxRuntime)
-	var all []option
-	for _, id := range slices.Sorted(maps.Keys(s.reserved)) {
-		r := s.reserved[id]
-		if !r.serves(&w.Job) || !r.Until.After(now) || s.refused[pair{w.ID, id}] {
+	for r := range s.claimableBy(&w.Job) {
+		is := option{claimable: r, isOthers: !r.For.IsOf(w.submitter()), isBeyond: until.After(r.Until)}
+		if found && compareOptions(is, best) >= 0 || r.left < w.Request.GPUs() || !r.Until.After(now) ||
+			s.isRefused(w, r.ID) {
 			continue
 		}
-		if spots, left, ok := partOf(s, r, w.Request, now, until); ok {
-			all = append(all, option{r, spots, !r.isOwn(&w.Job), until.After(r.Until), left})
+		if spots, ok := partOf(s, r, w.Request, now, until); ok {
+			is.spots = spots
+			best, found = is, true
 		}
 	}
-	if len(all) == 0 {
-		return option{}, false
-	}
-	return slices.MinFunc(all, compareOptions), true
+	return best, found
 }
 
+// compareOptions compares those of one job: that of which less is left leaves less.
 func compareOptions(a, b option) int {
 	return cmp.Or(compareBools(a.isOthers, b.isOthers), compareBools(a.isBeyond, b.isBeyond),
 		cmp.Compare(a.left, b.left), a.Until.Compare(b.Until), cmp.Compare(a.ID, b.ID))
@@ -144,13 +267,13 @@ func compareBools(a, b bool) int {
 }
 
 // partOf finds the part of a reservation that a request takes: of its nodes those on which the least is left.
-func partOf(s *Scheduler, r *Reserved, q placement.Request, now, until time.Time) (
-	spots placement.Placement, left int, ok bool) {
-	nodes := slices.Clone(r.Spots)
+func partOf(s *Scheduler, r *claimable, q placement.Request, now, until time.Time) (placement.Placement, bool) {
+	nodes := slices.DeleteFunc(slices.Clone(r.Spots), func(n placement.Spot) bool {
+		free, booked := r.FreeUntil[n.Node]
+		return booked && free.Before(until)
+	})
 	slices.SortStableFunc(nodes, func(a, b placement.Spot) int { return cmp.Compare(a.GPUs, b.GPUs) })
-	for _, node := range nodes {
-		left += node.GPUs
-	}
+	spots := make(placement.Placement, 0, q.Shape.Nodes)
 	for i := range q.Shape.Nodes {
 		wanted := q.Shape.On(i)
 		at := slices.IndexFunc(nodes, func(n placement.Spot) bool {
@@ -158,10 +281,10 @@ func partOf(s *Scheduler, r *Reserved, q placement.Request, now, until time.Time
 			return n.GPUs >= wanted && s.cluster.CanTake(q, placement.Placement{part}, now, until)
 		})
 		if at < 0 {
-			return nil, 0, false
+			return nil, false
 		}
 		spots = append(spots, placement.Spot{Node: nodes[at].Node, GPUs: wanted})
 		nodes = slices.Delete(nodes, at, at+1)
 	}
-	return spots, left - q.Shape.GPUs(), true
+	return spots, true
 }

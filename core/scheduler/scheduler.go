@@ -27,9 +27,10 @@ type Scheduler struct {
 	accounts *accounts
 	groups   map[string]groupUse // of those that are bounded
 	entries  map[userKey]queue.Entries
-	reserved map[string]*Reserved // what jobs may claim
-	claims   map[string]Start     // of what runs, those that claimed something
-	refused  map[pair]bool        // claims that could not be carried out
+	reserved map[string]*claimable
+	claimers map[claimants][]*claimable // of those, by who may claim them
+	claims   map[string]claim           // of what runs, those that claimed something
+	refused  map[refusal]time.Duration  // claims that could not be carried out, with the shortest runtime of them
 }
 
 // New returns a scheduler of these nodes, with no jobs.
@@ -39,8 +40,8 @@ func New(p Policy, nodes []placement.Node) (*Scheduler, error) {
 		piles: map[signature]*pile{}, jobs: map[string]*waiter{}, early: map[string]Job{},
 		running: map[string]*Running{}, promises: map[string]*Promise{}, accounts: newAccounts(p),
 		groups:  map[string]groupUse{},
-		entries: map[userKey]queue.Entries{}, later: queue.New(math.MaxInt32), reserved: map[string]*Reserved{},
-		claims: map[string]Start{}, refused: map[pair]bool{}}
+		entries: map[userKey]queue.Entries{}, later: queue.New(math.MaxInt32), reserved: map[string]*claimable{},
+		claimers: map[claimants][]*claimable{}, claims: map[string]claim{}, refused: map[refusal]time.Duration{}}
 	var err error
 	if s.cluster, err = placement.New(p.Placement, nodes); err != nil {
 		return nil, err
@@ -175,6 +176,9 @@ func (s *Scheduler) stop(id string, now time.Time) *Running {
 	}
 	s.cluster.Release(id)
 	delete(s.running, id)
+	if s.claims[id].promise != nil {
+		s.cluster.Withdraw(id)
+	}
 	delete(s.claims, id)
 	u := s.accounts.userOf(userKey{r.Tenant, r.User})
 	s.accounts.hold(u, -r.Request.GPUs(), now)

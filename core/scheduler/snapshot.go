@@ -66,9 +66,7 @@ func (s *Scheduler) Snapshot() Snapshot {
 		out.Promises = append(out.Promises, *s.promises[id])
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.reserved)) {
-		r := *s.reserved[id]
-		r.Spots = slices.Clone(r.Spots)
-		out.Reserved = append(out.Reserved, r)
+		out.Reserved = append(out.Reserved, s.reserved[id].clone())
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.accounts.tenants)) {
 		out.Tenants = append(out.Tenants, TenantUsage{name, s.accounts.tenants[name].usage})

@@ -18,7 +18,7 @@ import (
 //
 //	node:   born 0:00, usable 0:30, retired 4:30, billed until 5:00
 //	    alc_1 (org_1) 2 GPUs from 1:00 to 3:00; rsv_1 ready 3:30, nobody came until 4:00;
-//	    rsv_2 was never ready, and nobody came until 4:20
+//	    rsv_2 was never ready, and nobody came until 4:20; rsv_3 is what was left of a reservation that was used
 //	orphan: born 2:00, billed until 3:00
 func costsAreDivided(w *world) {
 	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
@@ -30,17 +30,21 @@ func costsAreDivided(w *world) {
 	n = applyEvents(w, n, at(270), node.Drain, node.Retire)
 	n = applyEvents(w, n, at(301), node.Confirm)
 	missed := bookedReservation(w, "rsv_1", "org_2", "pol_1", at(200))
-	missed.Slots = []int{1, 2}
+	missed.Slots, missed.PartOf = []int{1, 2}, ""
 	missed = applyEvents(w, missed, at(210), reservation.Warm, reservation.BecomeReady)
 	missed = applyEvents(w, missed, at(240), reservation.Expire)
 	unready := bookedReservation(w, "rsv_2", "org_2", "pol_1", at(200))
 	unready.Slots = []int{1, 2}
 	unready = applyEvents(w, applyEvents(w, unready, at(210), reservation.Warm), at(260), reservation.Expire)
+	left := bookedReservation(w, "rsv_3", "org_2", "pol_1", at(200))
+	left.Slots = []int{1, 2}
+	left = applyEvents(w, left, at(200), reservation.Warm, reservation.BecomeReady)
+	left = applyEvents(w, left, at(265), reservation.Expire)
 	taken := releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", n, at(60), 0, 1), at(180))
 	orphan := ledger.Orphan{Machine: "i-1", GPUs: 4, Source: poolOffering(), BilledFrom: at(120), BilledUntil: at(180)}
 	w.mustSave(ledger.Change{
-		Nodes: []node.Node{n}, Orphans: []ledger.Orphan{orphan}, Reservations: []reservation.Reservation{missed, unready},
-		Allocations: []allocation.Allocation{taken},
+		Nodes: []node.Node{n}, Orphans: []ledger.Orphan{orphan},
+		Reservations: []reservation.Reservation{missed, unready, left}, Allocations: []allocation.Allocation{taken},
 	})
 	line := func(payer cost.Payer, organization string, cause cost.Cause, gpuMinutes int) ledger.CostLine {
 		l := ledger.CostLine{PoolID: "pol_1", Provisioner: "sim", Machines: 1, Charge: cost.Charge{
@@ -85,7 +89,7 @@ func costsOfThePast(w *world) {
 	}
 	first, second := over("nod_1", 1), over("nod_2", 2)
 	waited := bookedReservation(w, "rsv_1", "org_1", "pol_1", at(200))
-	waited.Slots = []int{1, 3}
+	waited.Slots, waited.PartOf = []int{1, 3}, ""
 	waited = applyEvents(w, waited, at(30), reservation.Warm, reservation.BecomeReady)
 	taken := activeAllocation(w, "alc_1", "org_1", second, at(0), 0, 1, 2, 3)
 	w.mustSave(ledger.Change{Nodes: []node.Node{first, second}, Reservations: []reservation.Reservation{waited},

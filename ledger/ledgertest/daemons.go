@@ -117,13 +117,20 @@ func stretchesAreFound(w *world) {
 	})
 	w.mustSave(ledger.Change{GPUStretches: []ledger.GPUStretch{{NodeID: "nod_3", Stretch: used}}})
 	found := func(from, to int, ids ...string) map[string][]activity.Stretch {
-		return readValue(w, func(r ledger.Reader) (map[string][]activity.Stretch, error) {
-			return r.GPUStretches(ids, day.Add(time.Duration(from)*time.Hour), day.Add(time.Duration(to)*time.Hour))
-		})
+		during := map[string]calendar.Interval{}
+		for _, id := range ids {
+			during[id] = stretch(from, to, false).Interval
+		}
+		return readValue(w, func(r ledger.Reader) (map[string][]activity.Stretch, error) { return r.GPUStretches(during) })
 	}
 	require.Equal(w, map[string][]activity.Stretch{"nod_3": {used, idle, open}, "nod_4": {other}},
 		found(0, 9, "nod_3", "nod_4", "nobody"))
 	require.Equal(w, map[string][]activity.Stretch{"nod_3": {idle}}, found(1, 5, "nod_3"))
 	require.Equal(w, map[string][]activity.Stretch{"nod_3": {open}}, found(3, 9, "nod_3"))
 	require.Empty(w, found(6, 9, "nod_3", "nod_4"))
+	require.Empty(w, found(0, 9))
+	each := map[string]calendar.Interval{"nod_3": stretch(0, 1, false).Interval, "nod_4": stretch(2, 9, false).Interval}
+	require.Equal(w, map[string][]activity.Stretch{"nod_3": {used}},
+		readValue(w, func(r ledger.Reader) (map[string][]activity.Stretch, error) { return r.GPUStretches(each) }),
+		"each node's in a period of its own")
 }

@@ -160,7 +160,7 @@ func bookedReservation(w *world, id, org, poolID string, start time.Time) reserv
 		Window: calendar.Interval{Start: start, End: start.Add(time.Hour)},
 		Shape:  capacity.Shape{Nodes: 2, PerNode: 4, Short: 3},
 		Slots:  []int{3, 1}, ReasonCode: "pattern.weekday", Probability: 0.8125, Degraded: true, Reason: "fits",
-		Cost: 16 * money.USD, ForJobs: reservation.OwnJobs, JobID: "job_1",
+		Cost: 16 * money.USD, ForJobs: reservation.OwnJobs, JobID: "job_1", PartOf: "rsv_1", Awaits: "alc_1",
 	}, reservation.Booked, day)
 	require.NoError(w, err)
 	return r

@@ -1,6 +1,7 @@
 package sqlledger
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -62,4 +63,20 @@ func TestTurnsThatCannotBeRead(t *testing.T) {
 			return tx.Save(ledger.Change{JobTurns: []ledger.JobTurns{turns}})
 		})
 	}
+}
+
+// A row that a version wrote which knew of nobody ahead can be read: nobody is.
+func TestTurnsOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	now := clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
+	s := openMigrated(t, now)
+	inOneTx(t, s, func(tx ledger.Tx) error { return tx.Save(ledger.Change{Pools: []ledger.Pool{onePool()}}) })
+	require.NoError(t, ExecBehind(t.Context(), s, "INSERT INTO job_turns (pool_id, decided_at, jobs) VALUES "+
+		fmt.Sprintf(`('pol_1', %d, '[{"id":"job_1"}]')`, now.Now().UnixMicro())))
+	inOneTx(t, s, func(tx ledger.Tx) error {
+		got, err := tx.JobTurns("pol_1")
+		require.Equal(t, ledger.JobTurns{PoolID: "pol_1", DecidedAt: now.Now(), Next: []ledger.JobTurn{{JobID: "job_1"}},
+			Ahead: []ledger.JobAhead{}}, got)
+		return err
+	})
 }

@@ -296,7 +296,7 @@ func (missedRow) TableName() string { return "reservations" }
 func (r costReader) missedByPlace(period calendar.Interval) (map[poolSlot][]calendar.Interval, error) {
 	var rows []missedRow
 	if err := r.readTogether(queryRows("reading who did not come", &rows,
-		"FROM reservations WHERE state = 'expired' AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
+		"FROM reservations WHERE state = 'expired' AND part_of = '' AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
 		toMicros(period.End), toMicros(period.Start))); err != nil {
 		return nil, err
 	}

@@ -29,6 +29,8 @@ type reservationRow struct {
 	Slots          string  `gorm:"column:slots"`
 	ForJobs        string  `gorm:"column:for_jobs"`
 	JobID          string  `gorm:"column:job_id"`
+	PartOf         string  `gorm:"column:part_of"`
+	Awaits         string  `gorm:"column:awaits"`
 	ReasonCode     string  `gorm:"column:reason_code"`
 	Probability    float64 `gorm:"column:probability"`
 	Degraded       bool    `gorm:"column:degraded"`
@@ -51,7 +53,7 @@ func reservationToRow(r reservation.Reservation) reservationRow {
 		Class: string(r.Class), Origin: string(r.Origin), MadeBy: r.MadeBy, UserID: r.UserID,
 		Workload: string(r.Workload), Start: toMicros(r.Window.Start), End: toMicros(r.Window.End),
 		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Short: r.Shape.Short, Slots: packList(r.Slots),
-		ForJobs: string(r.ForJobs), JobID: r.JobID,
+		ForJobs: string(r.ForJobs), JobID: r.JobID, PartOf: r.PartOf, Awaits: r.Awaits,
 		ReasonCode: r.ReasonCode, Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason,
 		Cost:  int64(r.Cost),
 		State: string(r.State()), Created: toMicros(r.CreatedAt), Booked: toMicros(r.BookedAt),
@@ -70,7 +72,7 @@ func (r reservationRow) toValue() (reservation.Reservation, error) {
 		Workload: capacity.Workload(r.Workload),
 		Window:   calendar.Interval{Start: toTime(r.Start), End: toTime(r.End)},
 		Shape:    capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots,
-		ForJobs: reservation.ForJobs(r.ForJobs), JobID: r.JobID,
+		ForJobs: reservation.ForJobs(r.ForJobs), JobID: r.JobID, PartOf: r.PartOf, Awaits: r.Awaits,
 		ReasonCode: r.ReasonCode, Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason,
 		Cost:      money.MicroUSD(r.Cost),
 		CreatedAt: toTime(r.Created), BookedAt: toTime(r.Booked), WarmedAt: toTime(r.Warmed), ReadyAt: toTime(r.Ready),

@@ -1,6 +1,7 @@
 package sqlledger
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/forewarm/forewarm/ledger"
@@ -26,7 +27,7 @@ func turnsToRow(t ledger.JobTurns) turnsRow {
 // toValue reads a row. What cannot be read follows from the queue, and is decided anew: that holds up nobody.
 func (r turnsRow) toValue() (ledger.JobTurns, error) {
 	next, err1 := unpackValue[[]ledger.JobTurn]("jobs", r.Jobs)
-	ahead, err2 := unpackValue[[]ledger.JobAhead]("ahead", r.Ahead)
+	ahead, err2 := unpackValue[[]ledger.JobAhead]("ahead", cmp.Or(r.Ahead, "[]")) // empty: who wrote it knew of none
 	if err := errors.Join(err1, err2); err != nil {
 		return ledger.JobTurns{PoolID: r.PoolID, Damaged: true}, nil
 	}

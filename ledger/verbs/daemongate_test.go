@@ -94,6 +94,28 @@ func TestANodeWithAnOldDriverIsGivenUp(t *testing.T) {
 	}
 }
 
+// Machines of a kind whose image has an old driver are asked for twice: a third one would have it, too.
+func TestOldDriversStopTheRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := w.bootDemanding("535.104")
+	for range 2 {
+		w.lookAt(n.ID).say(`{"source":"nvml","driver":"535.98.01","gpus":[]}`)
+		for range 60 {
+			if w.pass(time.Minute); len(w.readNodes(node.Booting)) > 0 && w.readNodes(node.Booting)[0].ID != n.ID {
+				n = w.readNodes(node.Booting)[0]
+				break
+			}
+		}
+	}
+	stopped := w.readEvents("pool.stopped")
+	require.Len(t, stopped, 1)
+	require.Equal(t, ledger.ReasonOldDriver, stopped[0].Reason)
+	asked := len(w.readEvents("node.requested"))
+	w.pass(24 * time.Hour)
+	require.Len(t, w.readEvents("node.requested"), asked)
+}
+
 func TestANodeWithANewEnoughDriverIsReady(t *testing.T) {
 	t.Parallel()
 	for _, look := range []string{`{"source":"nvml","driver":"535.104.05","gpus":[]}`,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/activity"
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
@@ -60,7 +61,7 @@ func (l *lookedAt) pass(d time.Duration) {
 func (l *lookedAt) stretches() (found []activity.Stretch) {
 	l.w.Helper()
 	l.w.read(func(r ledger.Reader) error {
-		byNode, err := r.GPUStretches([]string{l.nodeID}, monday, l.w.clock.Now())
+		byNode, err := r.GPUStretches(map[string]calendar.Interval{l.nodeID: {Start: monday, End: l.w.clock.Now()}})
 		found = byNode[l.nodeID]
 		return err
 	})

@@ -56,6 +56,10 @@ func TestNothingIsBootedAheadInVain(t *testing.T) {
 	for name, prepare := range map[string]func(w *world, who ledger.Actor, j job.Job){
 		"cancelled": func(w *world, who ledger.Actor, j job.Job) { w.mustCancel(who, j.ID) },
 		"held":      func(w *world, who ledger.Actor, j job.Job) { w.mustHold(who, j.ID) },
+		"paused": func(w *world, who ledger.Actor, _ job.Job) {
+			_, err := w.ledger.PausePrewarming(w.Context(), operator, who.OrganizationID, "quiet", time.Time{})
+			require.NoError(w, err)
+		},
 		"others' promises": func(w *world, _ ledger.Actor, _ job.Job) {
 			w.reserveHour(w.newSubmitter("bob"), 2*time.Hour+30*time.Minute, 8)
 		},

@@ -169,7 +169,8 @@ func TestWhatIsLeftOfAReservationStays(t *testing.T) {
 	w.read(func(reader ledger.Reader) error {
 		all, err := reader.Reservations(ledger.Scope{All: true}, ledger.BookingFilter{Live: true}, ledger.Page{})
 		for _, other := range all {
-			if other.OrganizationID == ann.OrganizationID && other.ID != rest.ID {
+			now := other.Window.Contains(w.clock.Now()) // what the job has later is reserved again after it
+			if other.OrganizationID == ann.OrganizationID && other.ID != rest.ID && now {
 				left += other.Shape.GPUs()
 			}
 			if other.OrganizationID == ann.OrganizationID {

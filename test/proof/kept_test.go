@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/activity"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -168,7 +169,7 @@ func countByKey(r ledger.Reader, kept map[string][]map[string]any, count counter
 
 // lengthOfStretches counts the stretches of a node's GPUs that are over.
 func lengthOfStretches(r ledger.Reader, nodeID string) (int, error) {
-	found, err := r.GPUStretches([]string{nodeID}, time.Time{}, r.Now())
+	found, err := r.GPUStretches(map[string]calendar.Interval{nodeID: {End: r.Now()}})
 	if err != nil {
 		return 0, err
 	}

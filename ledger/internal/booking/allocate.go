@@ -197,9 +197,9 @@ type takeRequest struct {
 	shape    capacity.Shape
 	lease    time.Duration
 	name     string
-	own      []reservation.Reservation // may be claimed; with explicit, there is one, which is
+	own      []reservation.Reservation // may be claimed; with explicit, there is one, which is, or part says what of them
 	explicit bool
-	part     []int // slots on which it takes what it needs of the explicit one, whose rest stays
+	part     []int // slots on which it takes what it needs of own, one reservation's rows, whose rest stays
 	workload capacity.Workload
 	waited   time.Duration      // before, for room
 	jobID    string             // that it is for; empty: none
@@ -277,7 +277,7 @@ func allReady(p *txn.PoolTx, slots []int) bool {
 func claimOwn(tx *txn.Tx, p *txn.PoolTx, h *holding, a allocation.Allocation, req takeRequest, v txn.Verdict) (
 	[]string, error) {
 	if req.part != nil {
-		return claimPart(tx, p, a, req.own[0])
+		return claimPart(tx, p, a, req)
 	}
 	left := map[int]int{}
 	for i, slot := range a.Slots {
@@ -357,6 +357,7 @@ func ActivateAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, held
 	if err != nil {
 		return a, err
 	}
+	was := a.Window.End
 	p.Places.Remove(a.ID)
 	whole := a.Booking()
 	whole.Interval = calendar.Interval{Start: tx.Now(), End: a.LeaseUntil}
@@ -368,7 +369,7 @@ func ActivateAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, held
 	a.Window.End = a.LeaseUntil
 	a.Cost = txn.LeaseCost(p.Pool, a)
 	p.PutAllocation(a)
-	return a, nil
+	return a, reserveRest(tx, p, a, was, a.Window.End.Add(p.Places.Margin()))
 }
 
 func allocationName(a allocation.Allocation) string {

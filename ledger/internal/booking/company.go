@@ -8,7 +8,6 @@ import (
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/internal/ids"
-	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
@@ -27,33 +26,43 @@ func othersOf(p *txn.PoolTx, j job.Job) (all []*allocation.Allocation) {
 	return all
 }
 
-// namesArray reports whether any of the names is an array's, of which an allocation says nothing.
-func namesArray(names []string) bool {
+// NamesArray reports whether any of the names is an array's, of which an allocation says nothing.
+func NamesArray(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return ids.Check(ids.Array, name) == nil })
 }
 
-// companion is the job of an allocation; with its array, if that may matter.
-func companion(tx *txn.Tx, a *allocation.Allocation, names []string) (job.Job, error) {
-	is := StandIn(*a)
-	if !namesArray(names) {
-		return is, nil
+// companions are the jobs of allocations, in their order; with their arrays, if the names by which somebody may mean
+// them say so. These are read at once.
+func companions(tx *txn.Tx, all []*allocation.Allocation, names []string) ([]job.Job, error) {
+	jobs := make([]job.Job, len(all))
+	for i, a := range all {
+		jobs[i] = StandIn(*a)
 	}
-	whole, err := txn.FindJob(tx, a.JobID)
-	is.Array = whole.Array
-	return is, ledger.IgnoreMissing(err)
+	if !NamesArray(names) {
+		return jobs, nil
+	}
+	ids := make([]string, len(all))
+	for i, a := range all {
+		ids[i] = a.JobID
+	}
+	arrays, err := txn.ArraysOf(tx, ids)
+	for i := range jobs {
+		jobs[i].Array = arrays[jobs[i].ID]
+	}
+	return jobs, err
 }
 
 // leaveApart takes those slots out where somebody is with whom the job is not to share a node.
 func leaveApart(p *txn.PoolTx, j job.Job, allowed *calendar.SlotSet) error {
-	for _, a := range othersOf(p, j) {
-		if len(j.Where.Apart)+len(a.Apart) == 0 {
-			continue
-		}
-		other, err := companion(p.Tx, a, j.Where.Apart)
-		if err != nil {
-			return err
-		}
-		if !j.StaysApart(other) {
+	there := slices.DeleteFunc(othersOf(p, j), func(a *allocation.Allocation) bool {
+		return len(j.Where.Apart)+len(a.Apart) == 0
+	})
+	others, err := companions(p.Tx, there, j.Where.Apart)
+	if err != nil {
+		return err
+	}
+	for i, a := range there {
+		if !j.StaysApart(others[i]) {
 			continue
 		}
 		for _, slot := range a.Slots {
@@ -75,12 +84,13 @@ func distances(p *txn.PoolTx, j job.Job) ([]int, error) {
 	var far []int
 	groups := map[string]bool{}
 	key := p.Tx.Config.Scheduling.Now().Of(p.Pool.Name).NearLabel
-	for _, a := range othersOf(p, j) {
-		other, err := companion(p.Tx, a, j.Where.Near)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.ContainsFunc(j.Where.Near, other.IsCalled) {
+	there := othersOf(p, j)
+	others, err := companions(p.Tx, there, j.Where.Near)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range there {
+		if !slices.ContainsFunc(j.Where.Near, others[i].IsCalled) {
 			continue
 		}
 		if far == nil {

@@ -61,7 +61,7 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 		p.SetReservation(&r, nil)
 		defer p.SetReservation(nil, &r)
 	}
-	for _, left := range req.restOfPart() { // it is in nobody's way, and nobody's else
+	for _, left := range restOfPart(tx, p, req) { // it is in nobody's way, and nobody's else
 		p.SetReservation(nil, &left)
 		defer p.SetReservation(&left, nil)
 	}
@@ -116,6 +116,11 @@ func (r takeRequest) bookedUntil() time.Time {
 	return r.own[0].Window.End
 }
 
+// longestBoot is the time that a place has beside a lease that waits for a boot.
+func longestBoot(tx *txn.Tx, p *txn.PoolTx) time.Duration {
+	return p.Pool.AsPlanned(tx.Now()).Boot.P95() + tx.Config.Policy.Guard
+}
+
 // decideBoot admits a request that starts now, and again with a boot's time added
 // if its nodes are not all ready, unless the request is for what is booked until
 // then and there is no room for more. Of a request that is refused, it offers what
@@ -126,7 +131,7 @@ func decideBoot(tx *txn.Tx, p *txn.PoolTx, ask admission.Request, view admission
 	if warm.Accepted() && allReady(p, warm.Slots) {
 		return warm, ask.Window
 	}
-	boot := p.Pool.AsPlanned(tx.Now()).Boot.P95() + tx.Config.Policy.Guard
+	boot := longestBoot(tx, p)
 	long := ask
 	long.Window.End, long.Boot = ask.Window.End.Add(boot), boot
 	view.Pool.Timers.MaxLease += boot

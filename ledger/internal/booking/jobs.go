@@ -148,7 +148,7 @@ func takeForJob(tx *txn.Tx, p *txn.PoolTx, h *holding, j job.Job) takeRequest {
 	req := takeRequest{shape: j.Shape, lease: LeaseOfJob(j), name: j.Name, jobID: j.ID, job: &j,
 		workload: cmp.Or(j.Workload, capacity.Batch),
 		own: slices.DeleteFunc(claimableNow(p, h.org.ID, tx.Now(), tx.Config.Policy),
-			func(r reservation.Reservation) bool { return !r.Serves(submitterOf(j)) })}
+			func(r reservation.Reservation) bool { return !Serves(r, j) })}
 	if !since.IsZero() {
 		req.waited = max(tx.Now().Sub(since), 0)
 	}
@@ -163,7 +163,7 @@ func ReleaseOfJob(tx *txn.Tx, p *txn.PoolTx, allocationID, reason string) error 
 	}
 	tx.WakePlan(p.Pool.ID)
 	if a.State() == allocation.Pending {
-		_, err := tx.StepAllocation(p, a, allocation.Cancel, reason, "its job waits for GPUs no more")
+		_, err := cancelAllocation(tx, p, a, reason, "its job waits for GPUs no more")
 		return err
 	}
 	a, err := tx.StepAllocation(p, a, allocation.Release, reason, "")

@@ -80,10 +80,18 @@ func (s *sight) unclaimedSlots(p *txn.PoolTx, a allocation.Allocation, on []plac
 func claimSlots(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation, slots []int, by string) (string, error) {
 	message := fmt.Sprintf("claimed by %s, which the cluster placed", by)
 	if len(slots) < len(r.Slots) {
-		rest, part := r.Split(slots, tx.IDs.New(ids.Reservation))
-		p.PutReservation(rest)
+		take := map[int]int{}
+		for i, slot := range r.Slots {
+			if slices.Contains(slots, slot) {
+				take[slot] = r.Shape.On(i)
+			}
+		}
+		rest, parts, _ := r.Carve(take, func() string { return tx.IDs.New(ids.Reservation) })
+		for _, left := range rest {
+			p.PutReservation(left)
+		}
 		message = fmt.Sprintf("%s, %s of %s", message, phrase.Count(len(slots), "node"), r.ID)
-		r = part
+		r = parts[0]
 	}
 	_, err := tx.StepReservation(p, r, reservation.Claim, "claimed", message)
 	return r.ID, err

@@ -26,7 +26,7 @@ func (l Booking) Release(ctx context.Context, actor ledger.Actor, id string) (al
 		}
 		switch a.State() {
 		case allocation.Pending:
-			return tx.StepAllocation(p, a, allocation.Cancel, "asked", "gave up waiting")
+			return cancelAllocation(tx, p, a, "asked", "gave up waiting")
 		case allocation.Active:
 			return releaseAllocation(tx, p, a)
 		default:
@@ -55,9 +55,24 @@ func releaseAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation) (allo
 // idle from then on, if nobody else is on them.
 func EndAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, event allocation.Event, reason, message string,
 ) (allocation.Allocation, error) {
+	was := a.Window.End
 	a, err := tx.StepAllocation(p, a, event, reason, message)
 	MarkIdle(tx, p, a.Slots)
-	return a, err
+	if err != nil {
+		return a, err
+	}
+	return a, reserveRest(tx, p, a, was, cleanFrom(tx, p, a.ID))
+}
+
+// cancelAllocation ends an allocation that waits.
+func cancelAllocation(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, reason, message string) (
+	allocation.Allocation, error) {
+	was := a.Window.End
+	a, err := tx.StepAllocation(p, a, allocation.Cancel, reason, message)
+	if err != nil {
+		return a, err
+	}
+	return a, reserveRest(tx, p, a, was, tx.Now())
 }
 
 // Extend prolongs the lease of an active allocation that is not over, if the calendar and the

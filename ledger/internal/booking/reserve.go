@@ -231,8 +231,23 @@ func (l Booking) CancelReservation(ctx context.Context, actor ledger.Actor, id s
 			return r, &ledger.StateError{Subject: r.ID, State: string(r.State()), Asked: "cancel it"}
 		}
 		MarkIdle(tx, p, r.Slots)
-		return next, nil
+		return next, cancelParts(tx, p, r)
 	})
+}
+
+// cancelParts cancels what jobs have left of a reservation that is cancelled, in rows of its own.
+func cancelParts(tx *txn.Tx, p *txn.PoolTx, whole reservation.Reservation) error {
+	for part := range p.Reservations.All() {
+		if part.PartOf != whole.ID || part.ID == whole.ID || !part.Live() {
+			continue
+		}
+		_, err := tx.StepReservation(p, part, reservation.Cancel, "asked", "cancelled with "+whole.ID)
+		if err != nil {
+			return err
+		}
+		MarkIdle(tx, p, part.Slots)
+	}
+	return nil
 }
 
 // withReservation locks the pool of a visible reservation and runs fn on it.

@@ -24,7 +24,7 @@ func workAhead(tx *txn.Tx, poolID string) ([]plan.Ahead, error) {
 	var all []plan.Ahead
 	for _, a := range t.Ahead {
 		if j, there := live[a.JobID]; there && j.State() == job.Pending && j.PoolID == poolID {
-			all = append(all, plan.Ahead{For: a.JobID, Slots: a.Slots, GPUs: a.GPUs,
+			all = append(all, plan.Ahead{For: a.JobID, OrganizationID: j.OrganizationID, Slots: a.Slots, GPUs: a.GPUs,
 				Runs: calendar.Interval{Start: a.At, End: a.Until}})
 		}
 	}

@@ -34,7 +34,7 @@ func (l Fleet) ReportNotice(ctx context.Context, g ledger.Guard, nodeID string, 
 
 // kindFaults are faults that a machine has because all of its kind have them:
 // buying another one mends nothing.
-var kindFaults = map[string]bool{"gpu_model": true, "gpu_count": true, "gpu_memory": true}
+var kindFaults = map[string]bool{"gpu_model": true, "gpu_count": true, "gpu_memory": true, ledger.ReasonOldDriver: true}
 
 // giveUpBoot removes a booting node, which counts against its source like a
 // refusal.

@@ -50,6 +50,7 @@ func (l Fleet) Plan(ctx context.Context, g ledger.Guard, poolID string) (ledger.
 		if err := endCleaning(tx, p); err != nil {
 			return err
 		}
+		booking.BringForward(tx, p)
 		pinned, err := settleWhere(tx, p)
 		if err != nil {
 			return err
@@ -311,6 +312,9 @@ func describeForOwner(tx *txn.Tx, p *txn.PoolTx, r reservation.Reservation, a pl
 		return phrase.Count(r.Shape.GPUs(), "GPU") +
 			" warm again" // it lost a node, or moved, and that is when it was ready first
 	case plan.ExpireReservation:
+		if r.PartOf != "" {
+			return "its window is over, and nobody claimed what was left of " + r.PartOf
+		}
 		return "nobody came"
 	default:
 		return ""

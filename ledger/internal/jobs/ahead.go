@@ -22,6 +22,8 @@ const (
 	// aheadSettles is how far what is predicted has to move before it counts as another: each prediction of a job that
 	// runs differs a little from the one before, and each change has the pool planned.
 	aheadSettles = 15 * time.Second
+	// aheadEvery is how often it is foreseen: a pool is planned at each start and end of a job, and a boot takes minutes.
+	aheadEvery = 10 * time.Second
 )
 
 // aheadOf is what is foreseen of jobs that may not start yet.
@@ -30,7 +32,8 @@ type aheadOf struct {
 	look time.Time // when the next of them is near enough; zero: nobody knows
 }
 
-// lookAhead foresees which jobs begin about a boot from now that may not start yet, and where.
+// lookAhead foresees which jobs begin about a boot from now that may not start yet, and where. Where it has done so a
+// moment ago, that holds.
 func lookAhead(ctx context.Context, l Jobs, q queue) (out aheadOf, err error) {
 	if len(q.later) == 0 {
 		return out, nil
@@ -41,11 +44,16 @@ func lookAhead(ctx context.Context, l Jobs, q queue) (out aheadOf, err error) {
 		if out.look = look; err != nil || len(timed) == 0 {
 			return err
 		}
+		if again := l.Queues.Foreseen(q.pool.Pool.ID).Add(aheadEvery); q.now.Before(again) {
+			out.jobs, out.look = q.stillAhead(), earliestOf(q.now, out.look, again)
+			return nil
+		}
+		l.Queues.NoteForeseen(q.pool.Pool.ID, q.now)
 		if q, err = l.readQueue(r, q.pool.Pool.ID); err != nil || q.isEmpty() { // as it is after what has started
 			return err
 		}
 		if timed, out.look, err = timedWithin(q, newEnds(l, r), within); err == nil && len(timed) > 0 {
-			out.jobs, err = foreseeAhead(q, r, timed, within)
+			out.jobs, err = foreseeAhead(l, q, r, timed, within)
 		}
 		return err
 	})
@@ -56,15 +64,24 @@ func lookAhead(ctx context.Context, l Jobs, q queue) (out aheadOf, err error) {
 	return out, nil
 }
 
+// stillAhead are those that were foreseen last, and may still not start.
+func (q queue) stillAhead() []ledger.JobAhead {
+	return slices.DeleteFunc(slices.Clone(q.turns.Ahead), func(a ledger.JobAhead) bool {
+		return !slices.ContainsFunc(q.later, func(w ledger.QueuedJob) bool { return w.ID == a.JobID })
+	})
+}
+
 // foreseeAhead foresees which of the jobs begin within a time from now, and where.
-func foreseeAhead(q queue, r ledger.Reader, timed []ledger.QueuedJob, within time.Duration) (
+func foreseeAhead(l Jobs, q queue, r ledger.Reader, timed []ledger.QueuedJob, within time.Duration) (
 	out []ledger.JobAhead, err error) {
 	waiting, err := inTurn(q)
 	if err != nil {
 		return out, err
 	}
 	f := newForesight(q)
-	if err := f.read(r, slices.Concat(waiting, timed)); err != nil {
+	by := newPredictor(r)
+	by.runs = l.LiveJobs
+	if err := f.read(by, slices.Concat(waiting, timed)); err != nil {
 		return out, err
 	}
 	s, err := f.scheduler()
@@ -158,7 +175,7 @@ type ends struct {
 
 func newEnds(l Jobs, r ledger.Reader) *ends {
 	e := &ends{by: newPredictor(r), known: map[job.Depends]time.Time{}}
-	e.by.runs = l.LiveJobs // each plan of the pool asks
+	e.by.runs = l.LiveJobs
 	return e
 }
 

@@ -16,20 +16,39 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/booking"
 )
 
-// claimable is what jobs may claim by themselves now, but for what a job names, which is that job's.
+// claimable is what jobs may claim by themselves now, but for what a job names, which is that job's. What is left of
+// one reservation is one, however many rows that is.
 func claimable(q queue) (all []scheduler.Reserved) {
+	at := map[string]int{}
+	booked := bookedAfter{pool: q.pool}
 	for _, r := range q.pool.Reservations {
 		if !booking.IsClaimable(r, q.now) || q.named[r.ID] || isOutside(q, r) || r.ForJobs == reservation.NoJobs {
 			continue
 		}
-		is := scheduler.Reserved{ID: r.ID, Tenant: r.OrganizationID, User: r.UserID, Key: r.MadeBy,
-			Anyone: r.ForJobs == reservation.OrganizationJobs, Until: r.Window.End}
-		for i, slot := range r.Slots {
-			is.Spots = append(is.Spots, placementSpot(slot, r.Shape.On(i)))
+		if _, known := at[r.Whole()]; !known {
+			at[r.Whole()] = len(all)
+			all = append(all, scheduler.Reserved{ID: r.Whole(), For: r.Claimants(), Until: r.Window.End,
+				FreeUntil: map[string]time.Time{}})
 		}
-		all = append(all, is)
+		is := &all[at[r.Whole()]]
+		for i, slot := range r.Slots {
+			is.Spots = addSpot(is.Spots, placementSpot(slot, r.Shape.On(i)))
+			if until := booked.freeUntil(slot, r.Window.End); !until.IsZero() {
+				is.FreeUntil[nameOfSlot(slot)] = until
+			}
+		}
 	}
 	return all
+}
+
+// addSpot adds GPUs to those of the same node, if there are any.
+func addSpot(spots placement.Placement, more placement.Spot) placement.Placement {
+	i := slices.IndexFunc(spots, func(s placement.Spot) bool { return s.Node == more.Node })
+	if i < 0 {
+		return append(spots, more)
+	}
+	spots[i].GPUs += more.GPUs
+	return spots
 }
 
 // isOutside reports whether a reservation lies on slots that the pool no longer has.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/placement"
@@ -77,16 +78,22 @@ func checkCompany(tx *txn.Tx, w job.Where) error {
 func blockedByCompany(r ledger.Reader, p ledger.PoolState, e *ledger.Explanation, j job.Job) error {
 	b := ledger.Blocker{Code: "apart", Message: "It shares no node with jobs that have GPUs now, by --apart-from.",
 		Fix: "wait for them, or submit it without --apart-from"}
-	for _, a := range p.Allocations {
-		if !a.Live() || a.JobID == "" || a.OrganizationID != j.OrganizationID ||
-			len(j.Where.Apart)+len(a.Apart) == 0 {
-			continue
+	there := slices.DeleteFunc(slices.Clone(p.Allocations), func(a allocation.Allocation) bool {
+		return !a.Live() || a.JobID == "" || a.OrganizationID != j.OrganizationID || len(j.Where.Apart)+len(a.Apart) == 0
+	})
+	whole := map[string]job.Job{} // of those whose arrays may be meant
+	if booking.NamesArray(j.Where.Apart) {
+		ids := make([]string, len(there))
+		for i, a := range there {
+			ids[i] = a.JobID
 		}
+		var err error
+		if whole, err = r.JobsByID(ids); err != nil {
+			return fmt.Errorf("reading the jobs that have GPUs: %w", err)
+		}
+	}
+	for _, a := range there {
 		other := booking.StandIn(a)
-		whole, err := r.JobsByID([]string{a.JobID})
-		if err != nil {
-			return fmt.Errorf("reading job %s: %w", a.JobID, err)
-		}
 		if other.Array = whole[a.JobID].Array; j.StaysApart(other) {
 			b.Evidence = append(b.Evidence, a.JobID+" ("+a.Name+") is on "+strings.Join(nodesOn(p, a.Slots), ", "))
 		}

@@ -46,7 +46,7 @@ func newForesight(q queue) foresight {
 // foresee tells of jobs that wait, in their order, when they are predicted to start, or why that cannot be said.
 func (q queue) foresee(r ledger.Reader, all []ledger.QueuedJob) error {
 	f := newForesight(q)
-	if err := f.read(r, all); err != nil {
+	if err := f.read(newPredictor(r), all); err != nil {
 		return err
 	}
 	var bands [3]map[string]scheduler.Foreseen
@@ -64,8 +64,7 @@ func (q queue) foresee(r ledger.Reader, all []ledger.QueuedJob) error {
 }
 
 // read predicts for how long everything runs that is played.
-func (f *foresight) read(r ledger.Reader, all []ledger.QueuedJob) error {
-	by := newPredictor(r)
+func (f *foresight) read(by *predictor, all []ledger.QueuedJob) error {
 	note := func(id string, j job.Job) error {
 		is, err := by.of(j)
 		f.lengths[id], f.unsure[id] = is, !is.Known()

@@ -31,24 +31,12 @@ func checkNotTaken(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 	if j.Reservation == "" {
 		return nil
 	}
-	live, err := tx.LiveJobs.LiveJobs(tx.Port, p.Pool.ID)
-	if err != nil {
-		return fmt.Errorf("reading who has reservation %s: %w", j.Reservation, err)
+	is, taken, err := txn.JobNaming(tx, p.Pool.ID, j.Reservation)
+	if err != nil || !taken {
+		return err
 	}
-	for _, other := range slices.Concat(live, tx.Change.Jobs) {
-		if other.Reservation != j.Reservation {
-			continue
-		}
-		is, err := txn.FindJob(tx, other.ID)
-		if err != nil {
-			return err
-		}
-		if inReservation(is) && !is.Over() {
-			return &ledger.InvalidError{Field: "reservation_id", Rule: fmt.Sprintf("must be a reservation in which no other "+
-				"job is to run, and %s is", is.ID), Fix: "cancel that job, or reserve for this one, too"}
-		}
-	}
-	return nil
+	return &ledger.InvalidError{Field: "reservation_id", Rule: fmt.Sprintf("must be a reservation in which no other "+
+		"job is to run, and %s is", is.ID), Fix: "cancel that job, or reserve for this one, too"}
 }
 
 // startReserved starts the jobs whose reservations have begun. Nobody stands before them.
@@ -63,6 +51,18 @@ func (q queue) reservedUntil() (first time.Time) {
 	for _, id := range q.reserved {
 		if r, ok := q.reservationOf(q.jobs[id]); ok && (first.IsZero() || r.Window.End.Before(first)) {
 			first = r.Window.End
+		}
+	}
+	return first
+}
+
+// nextClaimable is when the first of the reservations begins that jobs may claim by themselves which wait now; zero:
+// there is none.
+func (q queue) nextClaimable() (first time.Time) {
+	for _, r := range q.pool.Reservations {
+		if _, waits := q.weights[r.OrganizationID]; waits && r.Class == reservation.Guaranteed &&
+			r.ForJobs != reservation.NoJobs {
+			first = earliestOf(q.now, first, r.Window.Start)
 		}
 	}
 	return first

@@ -35,9 +35,11 @@ func FindJob(tx *Tx, id string) (job.Job, error) {
 // jobsRead is what a transaction has read of jobs: nobody else changes it meanwhile.
 type jobsRead struct {
 	byID    map[string]job.Job
+	arrays  map[string]job.Array // by job
 	ranks   map[ledger.JobAttempt][]job.Rank
-	onNode  map[string][]job.Rank     // that have not ended
-	waiting map[string]map[string]int // in each pool, by organization
+	onNode  map[string][]job.Rank          // that have not ended
+	waiting map[string]map[string]int      // in each pool, by organization
+	naming  map[string]map[string][]string // in each pool, by the reservation that they name
 	// changed has where in the change each job is, of the first of them: an array has thousands.
 	changed map[string]int
 }

@@ -24,6 +24,7 @@ type toldQueue struct {
 	queue []ledger.QueuedJob
 
 	foretold time.Time // when starts were predicted last to be scored; guarded by the mutex of all
+	foreseen time.Time // when it was looked last for whom nodes are to be ready; guarded by the mutex of all
 }
 
 // queueVersion is the state of a pool and of its jobs that are not over. What else a queue rests on, such as how long
@@ -74,6 +75,21 @@ func (m *QueueMemory) NoteForetold(poolID string, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.find(poolID).foretold = at
+}
+
+// Foreseen is when it was looked last for whom nodes of a pool are to be ready that may not start yet; zero: nobody here
+// remembers.
+func (m *QueueMemory) Foreseen(poolID string) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.find(poolID).foreseen
+}
+
+// NoteForeseen notes that it was.
+func (m *QueueMemory) NoteForeseen(poolID string, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.find(poolID).foreseen = at
 }
 
 func (m *QueueMemory) of(poolID string) *toldQueue {

@@ -72,10 +72,18 @@ func (c Config) checkPriorities() error {
 		return c.valueError("scheduling.default_priority",
 			"must name one of the classes under scheduling.priorities: "+names, "write one of them")
 	}
-	if s.HighPriority != "" && !all.Has(job.High) {
-		return c.valueError("scheduling.high_priority", "is of the class high, and scheduling.priorities has none "+
-			"of this name",
-			"write least_role: "+s.HighPriority+" into the class that is meant")
+	if all.Has(job.High) {
+		return nil
+	}
+	least := map[string]string{"scheduling": s.HighPriority}
+	for pool, rules := range s.Pools {
+		least["scheduling.pools."+pool] = rules.HighPriority
+	}
+	for _, at := range slices.Sorted(maps.Keys(least)) {
+		if least[at] != "" {
+			return c.valueError(at+".high_priority", "is of the class high, and scheduling.priorities has none of this name",
+				"write least_role: "+least[at]+" into the class that is meant")
+		}
 	}
 	return nil
 }

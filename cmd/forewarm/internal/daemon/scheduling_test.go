@@ -82,6 +82,8 @@ func TestSchedulingIsChecked(t *testing.T) {
 		"{priorities: {usual: {value: 1}}}":                        "scheduling.default_priority: must name one",
 		"{default_priority: usual}":                                "low, normal, high",
 		"{high_priority: admin, priorities: {normal: {value: 1}}}": "scheduling.high_priority: is of the class high",
+		"{pools: {lab: {high_priority: admin}}, priorities: {normal: {value: 1}}}": "scheduling.pools.lab.high_priority: " +
+			"is of the class high",
 	} {
 		_, err := readScheduling(t, text)
 		require.ErrorContains(t, err, want, text)
