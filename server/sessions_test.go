@@ -256,6 +256,7 @@ func TestTheEndOfAnAllocationEndsItsSessionsAndCleansTheNode(t *testing.T) {
 	var told *session.EndError
 	require.ErrorAs(t, <-ended, &told)
 	require.Equal(t, wire.LeaseOver, told.Code)
+	require.Equal(t, s.held.ID+" was released by root", told.Reason)
 
 	require.Equal(t, []string{s.held.ID}, s.report().Ended)
 	gpu := s.held.Access.Nodes[0].GPUUUIDs[0]
