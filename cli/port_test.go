@@ -2,11 +2,14 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,4 +51,39 @@ func TestPortSaysWhatIsWrong(t *testing.T) {
 		line)
 	cancel()
 	require.Zero(t, <-ended)
+}
+
+// What listens for an allocation ends with it, as a command there does: nobody connects, and nothing is in between.
+func TestPortEndsWithItsAllocation(t *testing.T) {
+	t.Parallel()
+	w := newAttachedTower(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- w.server.Run(ctx) }()
+	defer func() {
+		cancel()
+		require.NoError(t, <-ran)
+	}()
+	said, say := io.Pipe()
+	var errs bytes.Buffer
+	root := w.newRoot()
+	root.SetArgs([]string{"port", "heron", "0:9"})
+	root.SetOut(say)
+	root.SetErr(&errs)
+	ended := make(chan int, 1)
+	go func() { ended <- Execute(ctx, root) }()
+	line, err := bufio.NewReader(said).ReadString('\n')
+	require.NoError(t, err)
+	id := w.mustRun("allocations", "show", "heron", "-o", "name")
+	w.mustRun("release", "heron")
+	select {
+	case code := <-ended:
+		require.Equal(t, exit.Conflict, code)
+	case <-time.After(time.Minute):
+		require.Fail(t, "it goes on")
+	}
+	require.Regexp(t, "^Error: "+strings.TrimSpace(id)+" was released by [a-z]+\n", errs.String())
+	address, _, _ := strings.Cut(line, " ")
+	_, err = net.Dial("tcp", address)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }

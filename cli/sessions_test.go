@@ -338,9 +338,9 @@ func TestPortOfAnAllocationThatIsOver(t *testing.T) {
 	require.NoError(t, err)
 	address, _, _ := strings.Cut(string(line[:n]), " ")
 	w.mustRun("release", "heron")
-	conn, err := net.Dial("tcp", address)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close() }()
+	if conn, err := net.Dial("tcp", address); err == nil { // else the events have told it before
+		defer func() { _ = conn.Close() }()
+	}
 	require.Equal(t, exit.Conflict, <-ended)
 	require.Contains(t, told.String(), "released")
 }

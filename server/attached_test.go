@@ -56,6 +56,32 @@ func TestASessionAcrossServers(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
+// An allocation is released where its node's daemon is not attached, and nobody has a session there: the daemon is asked
+// to report at once, and told that what it has of it is to end.
+func TestADaemonIsToldThatAnAllocationHasEnded(t *testing.T) {
+	p := newPair(t)
+	s := siteBefore(t, fleetIn(t, p.world), p.server)
+	asked := make(chan struct{}, 16)
+	s.hurry = func() { asked <- struct{}{} }
+	s.attach(1)
+	_, _, err := s.exec("root", "true")
+	require.NoError(t, err)
+	s.report()
+	for len(asked) > 0 { // a daemon that attaches always reports
+		<-asked
+	}
+	look := s.server.OrdersFromNow()
+	require.NoError(t, look(t.Context()))
+	ask[contract.Allocation](s.world, "root", http.MethodDelete, "/v1/allocations/"+s.held.ID, "", "Idempotency-Key", "end")
+	require.NoError(t, look(t.Context()))
+	select {
+	case <-asked:
+	case <-time.After(time.Minute):
+		require.Fail(t, "it is not asked")
+	}
+	require.Contains(t, s.report().Ended, s.held.ID)
+}
+
 // Of two daemons of one boot the later one is asked, one of another boot is refused, and one that is asked for
 // somebody else's session does not get it.
 func TestWhichDaemonIsAttached(t *testing.T) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -57,3 +58,15 @@ func (s *Server) IsFollower() bool { return s.peers.IsFollower() }
 
 // EndPeers ends what Attend began.
 func (s *Server) EndPeers(ctx context.Context) { s.peers.Leave(ctx) }
+
+// OrdersFromNow returns a look for what daemons are told, which asks those that are attached to report.
+func (s *Server) OrdersFromNow() (look func(ctx context.Context) error) {
+	all := ordersFromNow()
+	return func(ctx context.Context) error {
+		var failed error
+		for _, o := range all {
+			failed = errors.Join(failed, s.askOnce(ctx, o))
+		}
+		return failed
+	}
+}

@@ -83,6 +83,26 @@ func TestAServerThatEndsLetsGo(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
+// A node that ends what ran there before the server has seen that the allocation was released keeps nobody from being
+// told so.
+func TestASessionThatItsNodeEndsIsReleased(t *testing.T) {
+	s := newSite(t)
+	began := make(chan string, 1)
+	ended := make(chan error, 1)
+	go func() {
+		var out lineWriter = began
+		_, err := s.as("root").Run(t.Context(), s.held.ID, session.Command{Stdout: out,
+			Command: wire.Command{Arguments: []string{"sh", "-c", "echo up; exec sleep 1000"}}})
+		ended <- err
+	}()
+	require.Equal(t, "up\n", <-began)
+	ask[contract.Allocation](s.world, "root", http.MethodDelete, "/v1/allocations/"+s.held.ID, "", "Idempotency-Key", "end")
+	require.Equal(t, []string{s.held.ID}, s.report().Ended)
+	var told *session.EndError
+	require.ErrorAs(t, <-ended, &told)
+	require.Equal(t, wire.End{Code: wire.LeaseOver, Reason: s.held.ID + " was released by root"}, told.End)
+}
+
 // A key that was revoked before its holder said what to run begins nothing.
 func TestAKeyThatIsRevokedBeforeTheCommandIsSent(t *testing.T) {
 	s := newSite(t)

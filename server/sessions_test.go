@@ -50,6 +50,7 @@ type site struct {
 	holds       *hold.Keeper
 	supervisors *supervise.Supervisors
 	patience    time.Duration // of commands; 0: little
+	hurry       func()        // has the daemon report; nil: it does not
 	stop        func()        // the daemon, with what it runs
 	seq         int64
 }
@@ -123,8 +124,12 @@ func (s *site) attach(epoch int64) {
 	earlier, err := s.supervisors.Earlier()
 	require.NoError(s.t, err)
 	transport := attach.NewTransport()
+	hurry := s.hurry
+	if hurry == nil {
+		hurry = func() {}
+	}
 	at, err := attach.New(attach.Config{URL: s.nodeURL, BootID: "boot", Epoch: epoch, Holds: s.holds,
-		Supervisors: s.supervisors, Earlier: earlier, Patience: cmp.Or(s.patience, 2*time.Second), Hurry: func() {},
+		Supervisors: s.supervisors, Earlier: earlier, Patience: cmp.Or(s.patience, 2*time.Second), Hurry: hurry,
 		Key: func() obs.Secret { return obs.NewSecret(s.keys["daemon"]) }, Log: slog.New(slog.DiscardHandler),
 		HTTP: &http.Client{Transport: transport}, Random: rand.New(rand.NewPCG(1, 2)),
 		Runner: work.Runner{HangUp: 100 * time.Millisecond, Terminate: 100 * time.Millisecond, Kill: time.Minute,
@@ -251,6 +256,7 @@ func TestTheEndOfAnAllocationEndsItsSessionsAndCleansTheNode(t *testing.T) {
 	var told *session.EndError
 	require.ErrorAs(t, <-ended, &told)
 	require.Equal(t, wire.LeaseOver, told.Code)
+	require.Equal(t, s.held.ID+" was released by root", told.Reason)
 
 	require.Equal(t, []string{s.held.ID}, s.report().Ended)
 	gpu := s.held.Access.Nodes[0].GPUUUIDs[0]

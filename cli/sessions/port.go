@@ -22,6 +22,7 @@ import (
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/client/session"
 	"github.com/forewarm/forewarm/contract"
+	wire "github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/internal/httpx"
 )
 
@@ -56,7 +57,11 @@ LOCAL is the port here, PORT's number if it is left out, and any free one if it 
 				a.Say(cmd, "Dry run: nothing was forwarded.")
 				return nil
 			}
-			return forward(cmd, where, local, remote)
+			events, err := a.NewStreamClient()
+			if err != nil {
+				return err
+			}
+			return forward(cmd, where, events, local, remote)
 		},
 	}
 	c.Flags().IntVar(&node, "node", 0, "the rank of the node")
@@ -78,7 +83,7 @@ func parsePorts(text string) (local, remote int, err error) {
 }
 
 // forward carries connections until the command is interrupted, or no other can be had.
-func forward(cmd *cobra.Command, where at, local, remote int) error {
+func forward(cmd *cobra.Command, where at, events *client.Client, local, remote int) error {
 	ctx, end := context.WithCancelCause(cmd.Context())
 	defer end(nil)
 	var config net.ListenConfig
@@ -92,7 +97,7 @@ func forward(cmd *cobra.Command, where at, local, remote int) error {
 	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s is port %d of %s; Ctrl-C ends it\n", l.Addr(), remote, where.id)
 	var all sync.WaitGroup
 	defer all.Wait()
-	all.Go(func() { endWithAllocation(ctx, where, end) })
+	all.Go(func() { endWithAllocation(ctx, where, events, end) })
 	turns := make(chan struct{}, mostConnections)
 	for {
 		conn, err := l.Accept()
@@ -117,7 +122,7 @@ func forward(cmd *cobra.Command, where at, local, remote int) error {
 			switch {
 			case err == nil || ctx.Err() != nil:
 			case isFinal(err):
-				end(err)
+				end(explain(where, err))
 			default:
 				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "forewarm: %s\n", describeConnection(err))
 			}
@@ -128,25 +133,44 @@ func forward(cmd *cobra.Command, where at, local, remote int) error {
 const (
 	// mostConnections are carried at a time, which is as many as a node carries for a holder: others wait.
 	mostConnections = 12
-	// lookEvery is how often it is looked whether the allocation is over: nobody may connect any more.
-	lookEvery = 15 * time.Second
+	// watchAgain is how soon the events of an allocation are followed again, and it is looked whether it is over.
+	watchAgain = 15 * time.Second
 )
 
 // endWithAllocation ends the command once no connection can be had any more.
-func endWithAllocation(ctx context.Context, where at, end context.CancelCauseFunc) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
+func endWithAllocation(ctx context.Context, where at, events *client.Client, end context.CancelCauseFunc) {
+	f := client.EventFilter{Subject: where.id}
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+		for e, err := range events.FollowEvents(ctx, f) {
+			if err != nil {
+				break
+			}
+			f.After = e.Seq
+			if kind, state, _ := strings.Cut(e.Type, "."); kind == "allocation" && slices.Contains(over, state) {
+				end(where.over(wire.WhyOver(where.id, state, e.ActorName)))
+				return
+			}
 		}
-		if err := where.check(ctx); err != nil && isFinal(err) {
+		if err := where.check(ctx); isFinal(err) {
 			end(err)
 			return
 		}
+		timer := time.NewTimer(watchAgain)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
 	}
+}
+
+// over are the states in which an allocation has no GPUs any more.
+var over = []string{"released", "expired", "failed"}
+
+// over is the end of a command whose allocation is.
+func (w at) over(why string) error {
+	return &exit.Error{Code: exit.Conflict, Message: format.Plain(why), Next: []string{"forewarm allocations show " + w.id}}
 }
 
 // describeListening says why a port of this machine cannot be had.
@@ -168,9 +192,15 @@ func describeConnection(err error) string {
 	return httpx.DescribeFailure(err, "the control plane")
 }
 
-// isFinal reports whether a connection was refused for a reason that no later one escapes: the
+// isFinal reports whether a connection ended, or was refused, for a reason that no later one escapes: the
 // key, or the allocation, is over.
 func isFinal(err error) bool {
+	if ended, ok := errors.AsType[*session.EndError](err); ok {
+		return ended.Code == wire.LeaseOver
+	}
+	if e, ok := errors.AsType[*exit.Error](err); ok {
+		return e.Code == exit.Conflict
+	}
 	refused, ok := errors.AsType[*client.Error](err)
 	return ok && slices.Contains([]string{contract.CodeUnauthenticated, contract.CodePermissionDenied,
 		contract.CodeNotFound, contract.CodeStateConflict}, refused.Problem.Code)

@@ -183,3 +183,18 @@ func (s Size) Encode() []byte {
 	data, _ := json.Marshal(s) // it has no value that JSON lacks
 	return data
 }
+
+// WhyOver says for the holder why the work of an allocation was ended: by the state that it is in now, and the name of
+// who released it, which is empty where the reader may not see it.
+func WhyOver(allocationID, state, by string) string {
+	switch state {
+	case "released", "releasing":
+		if by != "" {
+			by = " by " + by
+		}
+		return allocationID + " was released" + by
+	case "failed":
+		return allocationID + " has failed"
+	}
+	return "the lease of " + allocationID + " is over"
+}

@@ -48,16 +48,8 @@ func (s scope) removeShared(ctx context.Context) (removed int, err error) {
 func (s scope) removeOwned(ctx context.Context, dir string) (removed int, err error) {
 	owned := func(of unix.Stat_t) bool { return s.isOver(of.Uid) }
 	for {
-		found := false
-		err := walkShared(ctx, dir, owned, func(in *os.File, name string) error {
-			found = true
-			n, err := removeEntry(ctx, in, name, owned)
-			if removed += n; err != nil && !isElsewhere(err) {
-				return fmt.Errorf("%q cannot be removed: %w", name, err)
-			}
-			return nil
-		})
-		if err != nil || !found {
+		n, found, err := clearShared(ctx, dir, owned)
+		if removed += n; err != nil || !found {
 			return removed, err
 		}
 	}
@@ -74,16 +66,4 @@ func removeHome(ctx context.Context, dir string) (count int, err error) {
 		return count, fmt.Errorf("removing the folder of the hold: %w", err)
 	}
 	return max(0, count-1), nil
-}
-
-// removeEntry removes an entry of a folder, with all that is in it, and returns how many there were.
-func removeEntry(ctx context.Context, in *os.File, name string, wanted filter) (int, error) {
-	err := unix.Unlinkat(int(in.Fd()), name, 0)
-	if errors.Is(err, unix.EISDIR) {
-		return removeFolder(ctx, in, name, wanted)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return 1, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,18 +52,20 @@ func give(t *testing.T, path string, uid uint32, mode os.FileMode) {
 	require.NoError(t, os.Chmod(path, mode))
 }
 
-// nest makes folders that lie in each other, the first with a link to a target, and returns the deepest.
-func nest(t *testing.T, top string, levels int, target string) *os.File {
+// nest makes folders of a user that lie in each other, the first with a link to a target, and returns the deepest.
+func nest(t *testing.T, top string, levels int, target string, uid uint32) *os.File {
 	t.Helper()
 	name := strings.Repeat("d", 60)
 	at, err := unix.Open(top, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	require.NoError(t, err)
 	require.NoError(t, unix.Symlinkat(target, at, "link"))
+	require.NoError(t, unix.Fchownat(at, "link", int(uid), int(uid), unix.AT_SYMLINK_NOFOLLOW))
 	for range levels {
 		require.NoError(t, unix.Mkdirat(at, name, 0o777))
 		below, err := unix.Openat(at, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		require.NoError(t, err)
 		require.NoError(t, unix.Fchmod(below, 0o777))
+		require.NoError(t, unix.Fchown(below, int(uid), int(uid)))
 		require.NoError(t, unix.Close(at))
 		at = below
 	}
@@ -89,10 +92,10 @@ func TestADeepFolderIsRemoved(t *testing.T) {
 	require.NoError(t, os.WriteFile(kept, nil, 0o600))
 	own, others := sharedFolder(t, p.UID, 0o700), sharedFolder(t, uint32(os.Getuid()), 0o777)
 	boundOpenFiles(t, 1_000)
-	require.NoError(t, nest(t, p.Home, 4_200, dir).Close())
+	require.NoError(t, nest(t, p.Home, 4_200, dir, p.UID).Close())
 	require.NoError(t, os.Chmod(p.Home, 0))
-	require.NoError(t, nest(t, own, 4_200, dir).Close())
-	bottom := nest(t, others, 4_200, dir)
+	require.NoError(t, nest(t, own, 4_200, dir, p.UID).Close())
+	bottom := nest(t, others, 4_200, dir, uint32(os.Getuid()))
 	defer func() { require.NoError(t, bottom.Close()) }()
 	require.NoError(t, unix.Mkdirat(int(bottom.Fd()), "left", 0o700))
 	require.NoError(t, unix.Fchownat(int(bottom.Fd()), "left", int(p.UID), int(p.GID), 0))
@@ -198,6 +201,50 @@ func TestWhatAnEarlierHolderLeftSinceIsRemoved(t *testing.T) {
 		k = keeperIn(t, dir) // a daemon that begins again
 	}
 	k.EndAll()
+}
+
+// A folder of a holder's in which others have files stays for them, with its mode and all that is theirs, however deep;
+// nothing of whoever made it owns it any more, and it goes once the last has left.
+func TestAFolderWithFilesOfOthersIsKeptForThem(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give holds users of their own")
+	}
+	k := keeperIn(t, newDir(t))
+	first, err := k.Open(hold.Hold{AllocationID: alc(1)})
+	require.NoError(t, err)
+	other, err := k.Open(hold.Hold{AllocationID: alc(2)})
+	require.NoError(t, err)
+	shared := sharedFolder(t, first.UID, 0o777|os.ModeSticky)
+	inside, empty := filepath.Join(shared, "closed", "since"), filepath.Join(shared, "closed", "empty")
+	for _, dir := range []string{filepath.Dir(inside), inside, empty} {
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		give(t, dir, first.UID, 0o750)
+	}
+	own := []string{filepath.Join(shared, "own"), filepath.Join(inside, "own")}
+	theirs := []string{filepath.Join(shared, "results"), filepath.Join(inside, "results")}
+	for i := range own {
+		require.NoError(t, os.WriteFile(own[i], nil, 0o600))
+		give(t, own[i], first.UID, 0o600)
+		require.NoError(t, os.WriteFile(theirs[i], []byte("figures"), 0o600))
+		give(t, theirs[i], other.UID, 0o600)
+	}
+	proofOf(t, k, alc(1))
+	for i := range own {
+		require.NoFileExists(t, own[i])
+		require.FileExists(t, theirs[i])
+	}
+	require.NoDirExists(t, empty)
+	for path, mode := range map[string]os.FileMode{shared: 0o777 | os.ModeSticky, inside: 0o750} {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, mode|os.ModeDir, info.Mode())
+		s, ok := info.Sys().(*syscall.Stat_t)
+		require.True(t, ok)
+		require.Zero(t, s.Uid)
+		require.NotEqual(t, first.GID, s.Gid)
+	}
+	proofOf(t, k, alc(2))
+	require.NoDirExists(t, shared)
 }
 
 // Shared memory that somebody else still has goes when they let go of it, and holds up no proof.

@@ -20,30 +20,28 @@ const (
 // filter chooses by what is known of an entry.
 type filter func(unix.Stat_t) bool
 
-// finder is told of an entry, in the folder that has it.
-type finder func(in *os.File, name string) error
-
 // errMoved says that a folder was moved or removed while somebody looked through it.
 var errMoved = errors.New("folders are moved all the time")
 
-// walkShared calls found for each wanted entry of a shared folder, and returns its first error. It does not look
-// into what is wanted. It begins anew where folders are moved, until its time is over.
-func walkShared(ctx context.Context, dir string, wanted filter, found finder) error {
+// clearShared removes each wanted entry of a shared folder, as far as nothing of others is in it, and reports how many
+// it removed, and whether there were any. It begins anew where folders are moved, until its time is over.
+func clearShared(ctx context.Context, dir string, wanted filter) (removed int, found bool, err error) {
 	for {
 		top, err := os.Open(dir) //nolint:gosec // one of the machine's
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+			return removed, found, nil
 		}
 		if err == nil {
-			w := walk{ctx: ctx, wanted: wanted, found: found, at: top}
+			w := walk{ctx: ctx, wanted: wanted, at: top}
 			err = w.through()
 			w.close()
+			removed, found = removed+w.removed, found || w.found
 		}
 		if err != nil && (!errors.Is(err, errMoved) || ctx.Err() != nil) {
-			return fmt.Errorf("looking through %s: %w", dir, err)
+			return removed, found, fmt.Errorf("looking through %s: %w", dir, err)
 		}
 		if err == nil {
-			return nil
+			return removed, found, nil
 		}
 	}
 }
@@ -52,18 +50,20 @@ func walkShared(ctx context.Context, dir string, wanted filter, found finder) er
 type walk struct {
 	ctx    context.Context //nolint:containedctx // it lives as long as one call
 	wanted filter
-	found  finder
 
 	at    *os.File
 	above []level
 	level
-	total int // of the folders that wait, on all levels
+	total   int // of the folders that wait, on all levels
+	removed int
+	found   bool // something was wanted
 }
 
 // level is a folder on the way.
 type level struct {
 	folder  *os.File // nil: it is opened again from the one below
 	is      identity
+	entered string   // which of its folders the way goes through
 	waiting []string // the folders in it that wait for a look
 }
 
@@ -94,17 +94,21 @@ func (w *walk) through() error {
 	}
 }
 
-// look looks at each entry of the folder, and has those wait that are to be looked into.
+// look removes what is wanted of the folder, and has those folders wait that are to be looked into. Wanted ones that are
+// too many at a time are found by the next look.
 func (w *walk) look() error {
 	var failed error
 	err := eachName(w.ctx, w.at, func(name string) {
 		s, err := statIn(w.at, name)
+		wanted := err == nil && w.wanted(s)
+		w.found = w.found || wanted
 		switch {
 		case failed != nil || isElsewhere(err):
 		case err != nil:
 			failed = err
-		case w.wanted(s):
-			failed = w.found(w.at, name)
+		case wanted && !isFolder(s):
+			failed = w.remove(name)
+		case wanted && w.total+len(w.waiting) >= mostWaiting/2:
 		case isOpenToHolders(s):
 			w.waiting = append(w.waiting, name)
 		}
@@ -116,10 +120,24 @@ func (w *walk) look() error {
 	return errors.Join(failed, err)
 }
 
+// remove removes an entry of the folder. What has become a folder since is found by the next look.
+func (w *walk) remove(name string) error {
+	err := unix.Unlinkat(int(w.at.Fd()), name, 0)
+	switch {
+	case err == nil:
+		w.removed++
+	case !isElsewhere(err) && !errors.Is(err, unix.EISDIR):
+		return fmt.Errorf("%q cannot be removed: %w", name, err)
+	}
+	return nil
+}
+
+func isFolder(s unix.Stat_t) bool { return s.Mode&unix.S_IFMT == unix.S_IFDIR }
+
 // isOpenToHolders reports whether a holder may have left something in there: in folders of others to which everybody
-// may write, and in those of any holder, whoever may write to them now.
+// may write, and in those of any holder, or kept after one, whoever may write to them now.
 func isOpenToHolders(s unix.Stat_t) bool {
-	return s.Mode&unix.S_IFMT == unix.S_IFDIR && (s.Mode&0o002 != 0 || isHolder(s.Uid))
+	return isFolder(s) && (s.Mode&0o002 != 0 || isHolder(s.Uid) || isHolder(s.Gid) || isKept(s))
 }
 
 // isElsewhere reports whether an entry is gone, is no folder any more, or is in a file system of FUSE,
@@ -144,14 +162,14 @@ func (w *walk) goDown() (entered bool, err error) {
 	}
 	now, err := statOf(below)
 	here, failed := statOf(w.at)
-	if err = errors.Join(err, failed); err != nil || w.wanted(now) || !isOpenToHolders(now) {
+	if err = errors.Join(err, failed); err != nil || !isOpenToHolders(now) {
 		_ = below.Close()
 		if err == nil {
 			err = errMoved // it is another one than before
 		}
 		return false, err
 	}
-	w.is = identityOf(here)
+	w.is, w.entered = identityOf(here), name
 	if len(w.above) < keptOpen {
 		w.folder = w.at
 	} else {
@@ -162,7 +180,7 @@ func (w *walk) goDown() (entered bool, err error) {
 	return true, nil
 }
 
-// goUp goes back to the folder above, where it came from.
+// goUp goes back to the folder above, where it came from, and removes the one that it leaves, if that is to go.
 func (w *walk) goUp() error {
 	last := len(w.above) - 1
 	up := w.above[last].folder
@@ -174,13 +192,14 @@ func (w *walk) goUp() error {
 			return err
 		}
 	}
-	_ = w.at.Close()
+	left := w.at
+	defer func() { _ = left.Close() }()
 	w.at, w.level, w.above = up, w.above[last], w.above[:last]
 	w.folder = nil
 	if s, err := statOf(up); err != nil || identityOf(s) != w.is {
 		return errors.Join(errMoved, err)
 	}
-	return nil
+	return w.leave(left)
 }
 
 // close closes what is open of the way.

@@ -28,9 +28,9 @@ func allocationEndpoints(a *API) []endpoint {
 			Tag: "bookings", Policy: auth.Viewer, Summary: "List allocations, the newest first"}, listAllocations),
 		serve(a, operation.Operation{ID: "getAllocation", Method: http.MethodGet, Path: "/allocations/{id}",
 			Tag: "bookings", Policy: auth.Viewer, Summary: "Read an allocation"}, getAllocation),
-		serveOnce(a, releaseAllocation(a, "", operation.Operation{ID: "deleteAllocation", Method: http.MethodDelete,
+		serveOnce(a, releaseAllocation("", operation.Operation{ID: "deleteAllocation", Method: http.MethodDelete,
 			Path: "/allocations/{id}"}), releaseOf, nil),
-		serveOnce(a, releaseAllocation(a, contract.PlanRelease, operation.Operation{ID: "releaseAllocation",
+		serveOnce(a, releaseAllocation(contract.PlanRelease, operation.Operation{ID: "releaseAllocation",
 			Method: http.MethodPost, Path: "/allocations/{id}/release"}), releaseOf, nil),
 		serveOnce(a, extendAllocation, func(in *extendInput) extension { return extension{in.ID, in.Body} }, nil),
 	}
@@ -295,20 +295,14 @@ func releaseOf(in *act) contract.PlannedRelease { return contract.PlannedRelease
 
 // releaseAllocation gives GPUs back. There are two routes to it, of which one has
 // plans.
-func releaseAllocation(a *API, plan string, op operation.Operation) allocationChange[contract.PlannedRelease] {
+func releaseAllocation(plan string, op operation.Operation) allocationChange[contract.PlannedRelease] {
 	op.Tag, op.Policy, op.Summary = "bookings", auth.Member, "Release the GPUs"
 	return allocationChange[contract.PlannedRelease]{
 		Operation: op, Plan: plan,
 		Lock: func(b contract.PlannedRelease) *ledger.LockHint { return &ledger.LockHint{Allocation: b.AllocationID} },
 		Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor,
 			b contract.PlannedRelease) (allocation.Allocation, error) {
-			got, err := l.Release(ctx, actor, b.AllocationID)
-			if err == nil {
-				for _, nodeID := range got.Opened {
-					a.Sessions.Ask(nodeID) // to end what runs there now, and not with the next report
-				}
-			}
-			return got, err
+			return l.Release(ctx, actor, b.AllocationID)
 		},
 		Encode: forAnybody(encodeAllocation),
 	}

@@ -292,7 +292,9 @@ func (a *API) runSession(ctx context.Context, user *websocket.Conn, s seated, op
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	end := sessions.Carry(ctx, user, node, a.watchSession(ctx, s))
+	end := sessions.Carry(ctx, user, node, a.watchSession(ctx, s), func(said session.End) session.End {
+		return a.judgeEnd(ctx, s, said)
+	})
 	if end.Code == session.LeaseOver {
 		a.Sessions.Ask(s.nodeID) // to end what else of it runs there, and to prove that nothing is left
 	}
@@ -310,58 +312,4 @@ func reasonOf(err error) string {
 		return p.Detail
 	}
 	return "it could not be opened"
-}
-
-// watchSession looks every second whether the session may go on: while the allocation is
-// active, its lease lasts by the database's clock, and the key that opened it may enter.
-// While the database does not answer, the lease that was known last counts.
-func (a *API) watchSession(ctx context.Context, s seated) <-chan session.End {
-	ends := make(chan session.End, 1)
-	go func() {
-		tick := time.NewTicker(checkEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-a.Sessions.Leaving():
-				ends <- session.End{Code: session.NodeLost, Reason: "the control plane was stopped"}
-				return
-			case <-tick.C:
-			}
-			if end, over := a.checkSession(ctx, &s); over {
-				ends <- end
-				return
-			}
-		}
-	}()
-	return ends
-}
-
-func (a *API) checkSession(ctx context.Context, s *seated) (session.End, bool) {
-	over := session.End{Code: session.LeaseOver, Reason: "the lease of " + s.allocationID + " is over"}
-	actor, _, err := a.Auth.Watch(ctx, s.keyID)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return session.End{Code: session.Refused, Reason: "the key that opened the session is not valid any more"}, true
-	}
-	if err == nil {
-		var entered error
-		err = a.readSnapshot(ctx, func(r ledger.Reader) error {
-			got, err := r.Allocation(ledger.Scope{All: true}, s.allocationID)
-			if err != nil {
-				return err
-			}
-			if entered = enterable(actor, got); entered == nil {
-				s.until = a.Clock.Now().Add(got.LeaseUntil.Sub(r.Now()))
-			}
-			return nil
-		})
-		if err == nil && errors.Is(entered, ledger.ErrDenied) {
-			return session.End{Code: session.Refused, Reason: "the key that opened the session may not enter any more"}, true
-		}
-		if err == nil && entered != nil {
-			return over, true
-		}
-	}
-	return over, !a.Clock.Now().Before(s.until)
 }

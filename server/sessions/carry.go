@@ -19,9 +19,10 @@ const signOfLife = 5 * time.Second
 const writeWithin = 5 * time.Second
 
 // Carry carries a session between its user and its node until either has ended it, or over
-// says that it has to end, and returns how. The user is told how it ended, and the connection
-// is closed.
-func Carry(ctx context.Context, user *websocket.Conn, node Conn, over <-chan session.End) session.End {
+// says that it has to end, and returns how. The user is told how it ended, as judge makes it of what the node says, and
+// the connection is closed.
+func Carry(ctx context.Context, user *websocket.Conn, node Conn, over <-chan session.End,
+	judge func(said session.End) session.End) session.End {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ends := make(chan session.End, 4)
@@ -32,7 +33,7 @@ func Carry(ctx context.Context, user *websocket.Conn, node Conn, over <-chan ses
 		carryToNode(ctx, user, node)
 		ends <- userLeft
 	})
-	both.Go(func() { ends <- carryToUser(ctx, user, node) })
+	both.Go(func() { ends <- carryToUser(ctx, user, node, judge) })
 	both.Go(func() {
 		keepAlive(ctx, user)
 		ends <- userLeft
@@ -102,7 +103,8 @@ func carryToNode(ctx context.Context, user *websocket.Conn, node Conn) {
 }
 
 // carryToUser hands on what the node sends, to the session's end.
-func carryToUser(ctx context.Context, user *websocket.Conn, node Conn) session.End {
+func carryToUser(ctx context.Context, user *websocket.Conn, node Conn,
+	judge func(said session.End) session.End) session.End {
 	buf := make([]byte, 0, session.MostData+1)
 	for {
 		c, data, err := node.Receive()
@@ -114,18 +116,30 @@ func carryToUser(ctx context.Context, user *websocket.Conn, node Conn) session.E
 		if len(data) > session.MostData {
 			continue // none of a session
 		}
+		var end session.End
+		if c == session.Result {
+			end, data = readEnd(data, judge)
+		}
 		buf = session.AppendMessage(buf[:0], c, data)
 		if err := user.Write(ctx, websocket.MessageBinary, buf); err != nil {
 			return userLeft
 		}
 		if c == session.Result {
-			end, err := session.ParseEnd(data)
-			if err != nil {
-				end = session.End{Code: session.NodeLost, Reason: "how it ended cannot be read"}
-			}
 			return end
 		}
 	}
+}
+
+// readEnd reads how the node says that a session ended, and returns what it was, with what the user is told.
+func readEnd(data []byte, judge func(said session.End) session.End) (session.End, []byte) {
+	said, err := session.ParseEnd(data)
+	if err != nil {
+		return session.End{Code: session.NodeLost, Reason: "how it ended cannot be read"}, data
+	}
+	if end := judge(said); end != said {
+		return end, end.Encode()
+	}
+	return said, data
 }
 
 // Tell tells a user how the session ended, and closes the connection.
