@@ -54,11 +54,7 @@ func (s *Server) logRequest(c *gin.Context) {
 	c.Next()
 	took, status := s.cfg.Clock.Now().Sub(begun), c.Writer.Status()
 	s.cfg.Metric.Request(c.FullPath(), c.Request.Method, status, took)
-	level := slog.LevelInfo
-	if status >= http.StatusInternalServerError {
-		level = slog.LevelWarn
-	}
-	ctx := c.Request.Context()
+	level, ctx := answerLevel(c), c.Request.Context()
 	if s.cfg.Logger.Enabled(ctx, level) {
 		s.cfg.Logger.LogAttrs(ctx, level, "answered", slog.String("method", c.Request.Method),
 			slog.String("route", c.FullPath()), slog.Int("status", status), slog.Duration("took", took),

@@ -16,6 +16,8 @@ import (
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/node"
 )
 
 var documentedMetric = regexp.MustCompile("(?m)^\\| `(forewarm_[a-z_]+)` \\| (counter|histogram|gauge) \\|")
@@ -133,6 +135,12 @@ func TestEveryMetricMoves(t *testing.T) {
 		moved: map[string]bool{}}
 	want := documentedMetrics(t)
 	s.scrapeMetrics(t)
+	for _, series := range []string{`forewarm_requests_forwarded_total{outcome="lost"}`,
+		`forewarm_node_requests_withheld_total{reason="creation_capped"}`,
+		`forewarm_reservation_transitions_total{event="failed"}`} {
+		family, _, _ := strings.Cut(series, "{")
+		require.Contains(t, s.values[family], series, "it is there before it counts anything")
+	}
 	ready, err := d.Do(newRequest(t, "/readyz"))
 	require.NoError(t, err)
 	require.NoError(t, ready.Body.Close())
@@ -194,6 +202,29 @@ var upSeries = regexp.MustCompile(`^up\{`)
 
 var metricName = regexp.MustCompile(`\bforewarm_[a-z_]+`)
 
+// labelValues are the values that the rules compare labels of metrics with, and that there are.
+var labelValues = map[string][]string{
+	"forewarm_node_daemons": {"online", "silent", "none"},
+	"forewarm_nodes":        wordsOf(node.Machine.States), "forewarm_jobs": wordsOf(job.Machine.States),
+	"forewarm_gpus":               {"held", "booked", "free", "coming", "unavailable"},
+	"forewarm_queue_length":       {"allocations", "waitlist", "jobs"},
+	"forewarm_workload_gpus_used": {"online", "batch"}, "forewarm_workload_gpus_limit": {"online", "batch"},
+}
+
+func wordsOf[S ~string](states []S) (words []string) {
+	for _, s := range states {
+		words = append(words, string(s))
+	}
+	return words
+}
+
+var matchedLabel = regexp.MustCompile(`\b(forewarm_[a-z_]+)\{(?:state|queue|workload)=~?"([^"]+)"\}`)
+
+// alerted are metrics of what people are to be woken for, or told of.
+var alerted = []string{"forewarm_ready", "forewarm_ledger_up", "forewarm_task_lag_seconds", "forewarm_tasks_failing",
+	"forewarm_node_daemons", "forewarm_gpu_unhealthy", "forewarm_observation_blind_seconds", "forewarm_jobs",
+	`forewarm_nodes{state="quarantined"}`, `forewarm_nodes{state="needs_attention"}`}
+
 // The rules for Prometheus speak of metrics that there are.
 func TestRulesOfPrometheus(t *testing.T) {
 	t.Parallel()
@@ -214,6 +245,7 @@ func TestRulesOfPrometheus(t *testing.T) {
 	known := documentedMetrics(t)
 	page, err := os.ReadFile("../../docs/metrics.md")
 	require.NoError(t, err)
+	alerts := ""
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
 			require.NotEqual(t, rule.Record == "", rule.Alert == "", "%+v", rule)
@@ -223,9 +255,22 @@ func TestRulesOfPrometheus(t *testing.T) {
 				name = strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")
 				require.Contains(t, known, name)
 			}
+			for _, match := range matchedLabel.FindAllStringSubmatch(rule.Expr, -1) {
+				for value := range strings.SplitSeq(match[2], "|") {
+					require.Contains(t, labelValues[match[1]], value, rule.Expr)
+				}
+			}
+			if rule.Alert != "" {
+				alerts += rule.Expr + "\n"
+				require.Contains(t, []string{"warning", "critical"}, rule.Labels["severity"], rule.Alert)
+				require.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
+			}
 			if group.Name == "forewarm-aliases" {
 				require.Contains(t, string(page), "`"+rule.Record+"`")
 			}
 		}
+	}
+	for _, what := range alerted {
+		require.Contains(t, alerts, what, "there is an alert for it")
 	}
 }

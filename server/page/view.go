@@ -37,6 +37,9 @@ type view struct {
 	WasteShare   string
 	Pools        []poolRow
 	Nodes        []nodeRow
+	Queues       []queueRow
+	Running      []runningRow
+	MoreRunning  int // than those shown
 	Reservations []bookingRow
 	Allocations  []bookingRow
 	Costs        []costRow
@@ -108,6 +111,9 @@ func (p *Page) readView(ctx context.Context, s ledger.Scope) (view, error) {
 		}
 		v.addNumbers(report, s.All)
 		if err := v.addTables(r, p.Ledger.Sight(s), s, now); err != nil {
+			return err
+		}
+		if err := p.addJobs(&v, jobReading{r, s, now}); err != nil {
 			return err
 		}
 		return v.addEvents(r, s, recent)

@@ -72,6 +72,7 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	if a.metrics, err = obs.NewMetrics(a.registry); err != nil {
 		return nil, fmt.Errorf("making metrics: %w", err)
 	}
+	showFromStart(a.metrics)
 	if a.pepper, err = loadPepper(cfg); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger/ledgermetrics"
 	"github.com/forewarm/forewarm/server"
 )
@@ -24,6 +29,23 @@ func (a *app) registerGauges() error {
 		}
 	}
 	return nil
+}
+
+// showFromStart shows the counters at 0 that begin with what is known of the ledger and of plans.
+func showFromStart(m *obs.Metrics) {
+	m.ShowFromStart(map[string][]string{
+		obs.Node:        wordsOf(node.Machine.States),
+		obs.Reservation: append(wordsOf(reservation.Machine.States), "degraded", "restored", "moved"),
+		obs.Allocation:  wordsOf(allocation.Machine.States),
+	}, []string{plan.HeldRefused, plan.HeldUnfit, plan.HeldTrial, plan.HeldCapped})
+}
+
+func wordsOf[S ~string](states []S) []string {
+	words := make([]string, len(states))
+	for i, s := range states {
+		words[i] = string(s)
+	}
+	return words
 }
 
 // metricsHandler shows a worker's metrics, that its process lives, and whether it
