@@ -75,9 +75,8 @@ func forecastOf(pool string, start time.Time) string {
 		`"source":"statistics","reason_code":"recurring_pattern","issued_at":"` + at(start.Add(-time.Hour)) + `"}]}`
 }
 
-// realNames puts what is there in the places of an example's ids, files and servers.
-func (w *town) realNames(command string) []string {
-	line := command
+// realIDs puts the ids of what is there in the places of a text's.
+func (w *town) realIDs(text string) string {
 	for prefix, find := range map[string][]string{
 		"nod_": {"nodes", "list", "--jq", ".[0].id"},
 		"dec_": {"decisions", "list", "--jq", ".[0].id"},
@@ -85,16 +84,22 @@ func (w *town) realNames(command string) []string {
 		"pln_": {"plan", "allocate", "--gpus", "1", "--pool", "demo-a100", "--jq", ".id"},
 		"GPU-": {"gpus", "list", "--jq", ".[0].uuid"},
 		"arr_": {"jobs", "list", "--name", "sweep", "--jq", ".[0].array_id"},
+		"job_": {"jobs", "list", "--name", "train", "--jq", ".[0].id"},
 	} {
-		if form := regexp.MustCompile(prefix + `[-\w]{26,}`); form.MatchString(line) {
-			line = form.ReplaceAllLiteralString(line, w.mustRun(append(find, "-q")...))
+		if form := regexp.MustCompile(prefix + `[-\w]{26,}`); form.MatchString(text) {
+			text = form.ReplaceAllLiteralString(text, w.mustRun(append(find, "-q")...))
 		}
 	}
-	line = strings.NewReplacer("https://forewarm.example.com", w.url, "my.key", filepath.Join(w.dir, "my.key"),
+	return text
+}
+
+// realNames puts what is there in the places of an example's ids, files and servers.
+func (w *town) realNames(command string) []string {
+	line := strings.NewReplacer("https://forewarm.example.com", w.url, "my.key", filepath.Join(w.dir, "my.key"),
 		"agent.key", filepath.Join(w.dir, "agent.key"), "jobs.sacct", filepath.Join(w.dir, "jobs.sacct"),
 		"./train.py", filepath.Join(w.dir, "train.py"),
 		"train.sh", filepath.Join(w.dir, "train.sh"), "./copy.py", filepath.Join(w.dir, "copy.py"), " 8888", " 0:8888",
-		"./man", filepath.Join(w.dir, "man"), `\'`, `'`).Replace(line)
+		"./man", filepath.Join(w.dir, "man"), `\'`, `'`).Replace(w.realIDs(command))
 	return splitWords(strings.TrimPrefix(line, "forewarm "))
 }
 

@@ -1,15 +1,20 @@
 package cli
 
 import (
+	"context"
 	"encoding/base64"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/exit"
 )
 
 var shellBlock = regexp.MustCompile("(?s)```(?:sh|console)\n(.*?)```")
@@ -74,6 +79,48 @@ func TestLinesAboutUse(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, lines, 35)
+}
+
+// What the page about jobs tells people to type is done as it stands, by a shell and as a dry run, where there is what
+// it names.
+func TestLinesAboutJobs(t *testing.T) { // not in parallel: its files are where it runs
+	w, blocks := newVillage(t), usageBlocks(t, "jobs.md", "")
+	w.mustRun("pools", "create", "lab", "--provisioner", "sim", "--model", "a100-80g", "--instance-type", "sim-4xa100",
+		"--gpus-per-node", "4", "--memory", "80", "--max-nodes", "3", "--price", "12.80", "--simulated")
+	w.mustRun("jobs", "cancel", "sweep", "--yes")
+	sweep := func() { w.mustRun("run", "-d", "--pool", "demo-a100", "--name", "sweep", "--array", "0-9", "--", "true") }
+	sweep()
+	t.Chdir(w.dir)
+	t.Setenv("HOME", w.dir)
+	require.NoError(t, os.Mkdir("conf", 0o700))
+	for _, name := range []string{"train.env", "prompts.txt", ".token", "conf/a"} {
+		require.NoError(t, os.WriteFile(name, []byte("A=1\n"), 0o600))
+	}
+	w.pauseWorking("ends 0")
+	lines := 0
+	for _, block := range blocks {
+		for _, words := range typed(t, w.realIDs(block)) {
+			if slices.Equal(words, []string{"jobs", "cancel", "sweep"}) {
+				sweep() // the one before has been waited for
+			}
+			w.dryRun(words)
+			lines++
+		}
+	}
+	require.GreaterOrEqual(t, lines, 30)
+}
+
+// dryRun runs a command line as a dry run; what follows something does so for a second, as it has no other end.
+func (w *town) dryRun(words []string) {
+	w.t.Helper()
+	ctx, want := w.t.Context(), []int{exit.OK}
+	if slices.Contains(words, "-f") {
+		bounded, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		ctx, want = bounded, []int{exit.OK, exit.Interrupt}
+	}
+	_, errs, code := w.runWithContext(ctx, slices.Insert(slices.Clone(words), 1, "--dry-run")...)
+	require.Contains(w.t, want, code, "%v: %s", words, errs)
 }
 
 // launchers stand in for programs that take GPUs: they tell what they are given.
