@@ -32,6 +32,7 @@ type Change struct {
 	JobRanks      []job.Rank         // replace what was known before
 	JobEntries    []JobEntries       // replace what was used before
 	JobStarts     []JobStartForecast // of jobs that have none; those of others are left alone
+	ForgetStarts  []string           // jobs whose forecast is forgotten: what was forecast is not what is asked any more
 	JobTurns      []JobTurns         // replace what was decided before; one of a pool
 	JobOutput     []JobOutput        // those that are there are left alone
 	TrimmedOutput []TrimmedOutput

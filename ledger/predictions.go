@@ -2,7 +2,8 @@ package ledger
 
 import "time"
 
-// JobStartForecast is when a job that waits was first predicted to start. It is kept with the job, and never changes.
+// JobStartForecast is when a job that waits was first predicted to start. It is kept with the job, and never changes. It
+// is forgotten where somebody holds or edits the job.
 type JobStartForecast struct {
 	JobID  string
 	MadeAt time.Time

@@ -58,7 +58,7 @@ func Record(open []Open, seen time.Time, looks []Look, now time.Time) (after []O
 		for _, o := range open {
 			ended = appendStretch(ended, o.until(seen))
 		}
-		return begin(looks, later(seen, now)), ended
+		return begin(looks, calendar.Later(seen, now)), ended
 	}
 	before := make(map[string]Open, len(open))
 	for _, o := range open {
@@ -150,7 +150,7 @@ func IdleSince(open []Open, gpus []string) (since time.Time, idle bool) {
 		if !known || !o.Idle {
 			return time.Time{}, false
 		}
-		since = later(since, o.Since)
+		since = calendar.Later(since, o.Since)
 	}
 	return since, len(gpus) > 0
 }
@@ -159,7 +159,7 @@ func IdleSince(open []Open, gpus []string) (since time.Time, idle bool) {
 // overlap. What is left of it was not observed.
 func Split(stretches []Stretch, held calendar.Interval) (used, idle time.Duration) {
 	for _, s := range stretches {
-		start, end := later(s.Start, held.Start), earlier(s.End, held.End)
+		start, end := calendar.Later(s.Start, held.Start), calendar.Earlier(s.End, held.End)
 		switch {
 		case !start.Before(end):
 		case s.Idle:
@@ -181,24 +181,10 @@ func UsedUntil(stretches []Stretch, held calendar.Interval) time.Time {
 		if !s.Idle || until.Sub(s.End) > MaxGap {
 			break
 		}
-		until = later(s.Start, held.Start)
+		until = calendar.Later(s.Start, held.Start)
 	}
 	if until.Before(held.End) && until.Sub(held.Start) <= MaxGap {
 		return held.Start // the first look at it came a moment after
 	}
 	return until
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -52,5 +52,5 @@ func settleTime(r Request, v *View) Request {
 
 // shortestFrom is the shortest window of the range that begins at start.
 func shortestFrom(span calendar.TimeRange, start time.Time) calendar.Interval {
-	return calendar.Interval{Start: start, End: latestOf(start.Add(span.MinDuration), span.EndNotEarlierThan)}
+	return calendar.Interval{Start: start, End: calendar.Later(start.Add(span.MinDuration), span.EndNotEarlierThan)}
 }

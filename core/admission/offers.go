@@ -83,7 +83,7 @@ func probeLater(r *Request, v *View, f *Facts) (Probe, bool) {
 func nextStart(f *Facts, v *View, start time.Time) (time.Time, bool) {
 	var next time.Time
 	for _, violation := range f.Limits.Violations() {
-		next = latestOf(next, violation.ClearsAt)
+		next = calendar.Later(next, violation.ClearsAt)
 	}
 	for _, c := range append([]CapFacts{f.Key, f.User}, f.Makers...) {
 		if !c.Capped {
@@ -91,7 +91,7 @@ func nextStart(f *Facts, v *View, start time.Time) (time.Time, bool) {
 		}
 		for _, violation := range c.Violations() {
 			if violation.Period != "" {
-				next = latestOf(next, violation.Period.Next(start))
+				next = calendar.Later(next, violation.Period.Next(start))
 			}
 		}
 	}
@@ -108,13 +108,6 @@ func nextStart(f *Facts, v *View, start time.Time) (time.Time, bool) {
 		}
 	}
 	return next, found
-}
-
-func latestOf(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // probeSmaller looks for the largest number of GPUs below the asked one that has a

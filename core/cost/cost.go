@@ -96,7 +96,7 @@ type account struct {
 func Divide(m Instance, period calendar.Interval) []Charge {
 	spent := map[account]time.Duration{}
 	life := m.Billed.From(period.Start)
-	life.End = earlierOf(life.End, period.End)
+	life.End = calendar.Earlier(life.End, period.End)
 	for _, holds := range m.timelines() {
 		m.spendHolds(spent, life, holds)
 	}
@@ -122,7 +122,7 @@ func (m Instance) chargeMinimum(charges []Charge, added money.MicroUSD) []Charge
 
 // costUntil is what its time has cost before t.
 func (m Instance) costUntil(t time.Time) money.MicroUSD {
-	return m.Price.Price.For(max(0, earlierOf(t, m.Billed.End).Sub(m.Billed.Start)))
+	return m.Price.Price.For(max(0, calendar.Earlier(t, m.Billed.End).Sub(m.Billed.Start)))
 }
 
 // minimumCharge is what the provider's shortest billed time adds to its life.
@@ -176,7 +176,7 @@ func (m Instance) spendHolds(spent map[account]time.Duration, life calendar.Inte
 func cutHolds(holds []Hold, life calendar.Interval) []Hold {
 	cut, at := make([]Hold, 0, len(holds)), life.Start
 	for _, h := range holds {
-		h.Held = calendar.Interval{Start: laterOf(h.Held.Start, at), End: earlierOf(h.Held.End, life.End)}
+		h.Held = calendar.Interval{Start: calendar.Later(h.Held.Start, at), End: calendar.Earlier(h.Held.End, life.End)}
 		if h.Held.Valid() {
 			cut, at = append(cut, h), h.Held.End
 		}
@@ -188,7 +188,7 @@ func cutHolds(holds []Hold, life calendar.Interval) []Hold {
 // life; idle is the cause of what was ready.
 func (m Instance) spendGap(spent map[account]time.Duration, gap calendar.Interval, idle Cause) {
 	add := func(start, end time.Time, cause Cause) {
-		if start, end = laterOf(start, gap.Start), earlierOf(end, gap.End); start.Before(end) {
+		if start, end = calendar.Later(start, gap.Start), calendar.Earlier(end, gap.End); start.Before(end) {
 			spent[m.accountOf(cause)] += end.Sub(start)
 		}
 	}
@@ -198,12 +198,12 @@ func (m Instance) spendGap(spent map[account]time.Duration, gap calendar.Interva
 	}
 	retired := m.Retired
 	if retired.IsZero() {
-		retired = laterOf(gap.End, m.Ready)
+		retired = calendar.Later(gap.End, m.Ready)
 	}
 	add(gap.Start, m.Ready, Boot)
 	at := m.Ready
 	for _, part := range m.splitByUse(retired) {
-		start, end := laterOf(part.Start, at), earlierOf(part.End, retired)
+		start, end := calendar.Later(part.Start, at), calendar.Earlier(part.End, retired)
 		if start.Before(end) {
 			add(at, start, idle)
 			add(start, end, part.cause)
@@ -292,18 +292,4 @@ func apportion(spent map[account]time.Duration, total money.MicroUSD) []Charge {
 		charges[i] = parts[i].Charge
 	}
 	return charges
-}
-
-func laterOf(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-func earlierOf(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -7,8 +7,6 @@
 // pool.
 package learned
 
-import "time"
-
 // Learned is what a pool has learned from what happened to it.
 type Learned struct {
 	Boot BootTimes
@@ -20,11 +18,4 @@ type Learned struct {
 	// Sources is what is known of the pool's alternates, by capacity.Offering.Key. Boot
 	// and Supply are its first source's.
 	Sources map[string]SourceLearned
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/money"
 )
 
@@ -38,7 +39,7 @@ func FailoverOrder(offers []Offering, deadline, now time.Time) []Choice {
 	}
 	order := make([]ranked, len(offers))
 	for i, o := range offers {
-		ask := later(now, o.Supply.BlockedUntil)
+		ask := calendar.Later(now, o.Supply.BlockedUntil)
 		c := Choice{ID: o.ID, OnTime: o.Supply.Odds(ask) * o.Boot.Within(deadline.Sub(ask))}
 		c.Cost = math.Inf(1)
 		if c.OnTime > 0 {

@@ -165,7 +165,7 @@ func LookAt(r *reservation.Reservation, timers capacity.Timers, keepAhead time.D
 	if r.State() != reservation.Booked || r.Degraded || r.Window.Start.Sub(now) <= timers.IdleRelease {
 		return now
 	}
-	return later(r.Window.Start.Add(-keepAhead), now)
+	return calendar.Later(r.Window.Start.Add(-keepAhead), now)
 }
 
 // noteDistant notes what a promise that is far off changes, if it is nearer than
@@ -251,13 +251,6 @@ func (c *computation) requireNodes(slots []int, because string) {
 		}
 		c.wanted[slot] = true
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // earlier is the first of two times, of which the zero one is never.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
 )
@@ -94,7 +95,7 @@ func (c *computation) nextTurn(because string) time.Time {
 	q := &c.capped
 	if !q.begun {
 		q.begun, q.window = true, c.Supply.Created.Add(c.unservedCount, length, c.now)
-		q.at = later(c.now, c.Supply.BlockedUntil) // nobody's turn comes before
+		q.at = calendar.Later(c.now, c.Supply.BlockedUntil) // nobody's turn comes before
 	}
 	q.at = q.window.Below(limit, length, q.at)
 	q.window = q.window.Add(countsAgainstCap(because), length, q.at)
@@ -124,7 +125,7 @@ func (c *computation) earliestRequest() time.Time {
 	if c.capped.begun {
 		window = c.capped.window
 	}
-	return later(later(c.now, c.Supply.BlockedUntil), window.Below(limit, length, later(c.now, c.capped.at)))
+	return calendar.Later(calendar.Later(c.now, c.Supply.BlockedUntil), window.Below(limit, length, calendar.Later(c.now, c.capped.at)))
 }
 
 // Capped returns until when the pool asks for no node because too many were asked

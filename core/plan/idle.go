@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 )
 
@@ -28,7 +29,7 @@ func (i Idleness) ReclaimAt(t capacity.Timers, warned time.Time) time.Time {
 	if t.IdleReclaim == 0 || !i.Warned(warned) {
 		return time.Time{}
 	}
-	return later(i.Since.Add(t.IdleReclaim), warned.Add(t.IdleReclaim-t.IdleWarn))
+	return calendar.Later(i.Since.Add(t.IdleReclaim), warned.Add(t.IdleReclaim-t.IdleWarn))
 }
 
 // planIdle warns the holder of GPUs that have been idle for as long as the pool allows, and
@@ -51,7 +52,7 @@ func planIdle(c *computation, a *allocation.Allocation) {
 		}
 	}
 	if !c.judge(step) {
-		c.wakeAt(later(step.Facts.Due, c.now).Add(lookAgain))
+		c.wakeAt(calendar.Later(step.Facts.Due, c.now).Add(lookAgain))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
@@ -119,7 +120,7 @@ func drainIdleNodes(c *computation, ordered []*node.Node, usable int) int {
 }
 
 func prepaidTime(c *computation, n *node.Node) time.Duration {
-	return c.Billing.prepaidTime(c.now.Sub(later(n.RequestedAt, n.BootingAt)))
+	return c.Billing.prepaidTime(c.now.Sub(calendar.Later(n.RequestedAt, n.BootingAt)))
 }
 
 // untilUncovered is how long until the next promise that no node waits for; 0 is none.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -192,7 +193,7 @@ func (o *Outlook) nextOfAllocation(a *allocation.Allocation) []Step {
 func (o *Outlook) nextOfReservation(r *reservation.Reservation) []Step {
 	c := o.c
 	steps := []Step{{Code: StepStart, At: r.Window.Start}, {Code: StepEnd, At: r.Window.End}}
-	hold := later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
+	hold := calendar.Later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
 	switch r.State() {
 	case reservation.Waitlisted:
 		return []Step{{Code: StepGivesUp, At: r.Window.End}}

@@ -265,7 +265,7 @@ func (c *computation) lastRequested(slots []int) (last time.Time) {
 		switch c.slotReadiness(slot) {
 		case ready:
 		case coming:
-			last = later(last, c.bySlot[slot].RequestedAt)
+			last = calendar.Later(last, c.bySlot[slot].RequestedAt)
 		default:
 			return time.Time{}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -34,7 +35,7 @@ func reservationFacts(c *computation, r *reservation.Reservation) Facts {
 
 // promisedAt is when the reservation was given its place, which is what its promise
 // counts from: one that waited was promised nothing while it did.
-func promisedAt(r *reservation.Reservation) time.Time { return later(r.CreatedAt, r.BookedAt) }
+func promisedAt(r *reservation.Reservation) time.Time { return calendar.Later(r.CreatedAt, r.BookedAt) }
 
 // isPaused reports whether the reservation is speculative and nothing may be done for it.
 func (c *computation) isPaused(r *reservation.Reservation) bool {
@@ -54,7 +55,7 @@ func pausedUntil(c *computation, r *reservation.Reservation) time.Time {
 			return time.Time{}
 		}
 		if c.organizationPaused(of) {
-			until = later(until, c.Paused[of])
+			until = calendar.Later(until, c.Paused[of])
 		}
 	}
 	return until
@@ -191,7 +192,7 @@ func mayBeNoShow(r *reservation.Reservation) bool {
 }
 
 func planReady(c *computation, r *reservation.Reservation) {
-	hold := later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
+	hold := calendar.Later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
 	f := reservationFacts(c, r)
 	f.Due, f.Readiness, f.Outside = hold, c.readiness(r.Slots).String(), c.losesSlot(r.Slots)
 	f.Taken = slices.ContainsFunc(r.Slots, func(slot int) bool { return isTaken(c, slot) })

@@ -10,7 +10,7 @@ import (
 )
 
 // startsAreScored saves when two jobs were predicted to start, of which one starts within what was said, the other
-// later, and a third that still waits.
+// later, a third that still waits, and one of which that was forgotten.
 func startsAreScored(w *world) {
 	told := func(id string, at time.Time) ledger.JobStartForecast {
 		return ledger.JobStartForecast{JobID: id, MadeAt: at, Band: ledger.Band{P10: at.Add(10 * time.Minute),
@@ -18,11 +18,14 @@ func startsAreScored(w *world) {
 	}
 	begun := day.Add(7 * 24 * time.Hour)
 	for id, after := range map[string]time.Duration{"job_told1": 30 * time.Minute, "job_told2": 2 * time.Hour,
-		"job_told3": 0} {
+		"job_told3": 0, "job_told4": 9 * time.Hour} {
 		j := waitingJob(id, "org_1", "pol_1", begun)
 		w.mustSave(ledger.Change{Jobs: []job.Job{j}})
 		w.mustSave(ledger.Change{JobStarts: []ledger.JobStartForecast{told(id, begun)}})
 		w.mustSave(ledger.Change{JobStarts: []ledger.JobStartForecast{told(id, begun.Add(time.Hour))}}) // it has one
+		if id == "job_told4" {
+			w.mustSave(ledger.Change{ForgetStarts: []string{id, "job_404"}})
+		}
 		if after == 0 {
 			continue
 		}

@@ -23,6 +23,14 @@ func keepStartForecasts(s changeWriter, all []ledger.JobStartForecast) {
 	}
 }
 
+// forgetStartForecasts forgets when jobs were predicted to start.
+func forgetStartForecasts(s changeWriter, ids []string) {
+	for _, id := range ids {
+		s.execStatement("forgetting when job "+id+" should start", "UPDATE jobs SET start_told_at = 0, start_p10 = 0, "+
+			"start_p50 = 0, start_p90 = 0 WHERE id = ? AND start_told_at > 0", nil, id)
+	}
+}
+
 // scoreRow is how the predictions of one kind came out in a pool, in microseconds.
 type scoreRow struct {
 	PoolID   string

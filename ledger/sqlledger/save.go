@@ -38,6 +38,7 @@ func (t *tx) Save(c ledger.Change) error {
 	addRows(s, "the ranks of jobs", rowsOf(c.JobRanks, rankToRow), replaceRank)
 	addRows(s, "submissions of jobs", lastOfEach(rowsOf(c.JobEntries, entriesToRow)), replaceEntries)
 	keepStartForecasts(s, c.JobStarts)
+	forgetStartForecasts(s, c.ForgetStarts)
 	addRows(s, "whose turn it is", rowsOf(c.JobTurns, turnsToRow), replaceTurns)
 	addRows(s, "the output of jobs", rowsOf(c.JobOutput, outputToRow), keepOutput)
 	trimOutput(s, c.TrimmedOutput)

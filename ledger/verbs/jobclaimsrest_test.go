@@ -1,6 +1,7 @@
 package verbs_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -202,4 +203,54 @@ func TestNoClaimIsTriedThatLastsTooLong(t *testing.T) {
 		require.Equal(t, tc.minutes < 120, w.readJob(j.ID).State() == job.Scheduled, name)
 		require.Equal(t, tc.transactions, g.transactions, name)
 	}
+}
+
+// forgetful is a store in which there is no reservation any more.
+type forgetful struct{ ledger.Store }
+
+func (s forgetful) Read(ctx context.Context, fn func(ledger.Reader) error) error {
+	return s.Store.Read(ctx, func(r ledger.Reader) error { return fn(withoutReservations{r}) })
+}
+
+type withoutReservations struct{ ledger.Reader }
+
+func (withoutReservations) Reservation(ledger.Scope, string) (reservation.Reservation, error) {
+	return reservation.Reservation{}, ledger.ErrNotFound
+}
+
+// A job is explained also where what it claimed cannot be read any more.
+func TestAJobIsExplainedWithoutWhatItClaimed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	r := w.reserveHours(ann, 1, 8)
+	one := w.claimNow(ann, jobOf(8, short(30)))
+	e, err := verbs.New(forgetful{w.store}, &ids.UUID{}, ledger.Config{}).ExplainJob(t.Context(), ann, one.ID)
+	require.NoError(t, err)
+	require.Contains(t, e.Summary, "It started at once, as it claimed reservation "+r.ID+".")
+}
+
+// Who does not claim something for another reason than its length is not told that others have reserved it.
+func TestNoClaimIsCalledTooShortThatIsNot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	w.warmNodes(4)
+	apart := job.Where{Apart: []string{"web"}}
+	for range 4 { // one on each node
+		w.submit(ann, called("web", 1, apart))
+		w.doDueWork()
+	}
+	start := w.clock.Now()
+	r := w.mustReserve(ann, 1, calendar.Interval{Start: start, End: start.Add(30 * time.Minute)})
+	j := w.submit(ann, called("other", 1, apart))
+	w.doDueWork()
+	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
+	require.Equal(t, job.Pending, w.readJob(j.ID).State())
+	var codes []string
+	for _, b := range w.explainJob(ann, j.ID).Blockers {
+		codes = append(codes, b.Code)
+	}
+	require.Contains(t, codes, "apart")
+	require.NotContains(t, codes, "reservation_too_short")
 }

@@ -1,13 +1,17 @@
 package verbs_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 )
 
 // named is a job of so many GPUs, which may run for four hours.
@@ -228,6 +232,80 @@ func TestNoStartIsPredictedBeforeAReservation(t *testing.T) {
 	require.Len(t, queue, 1, "it takes up to two and a half minutes to end")
 	require.NotNil(t, queue[0].Start, queue[0].Unpredicted)
 	require.False(t, queue[0].Start.P10.Before(r.Window.End), queue[0].Start)
+}
+
+// slow is a store of which each look takes so long.
+type slow struct {
+	ledger.Store
+	clock *clock.Manual
+	takes time.Duration
+}
+
+func (s slow) Read(ctx context.Context, fn func(ledger.Reader) error) error {
+	defer func() { s.clock.Set(s.clock.Now().Add(s.takes)) }()
+	return s.Store.Read(ctx, fn)
+}
+
+// A start is predicted at the moment at which the queue is looked at for it, which may be long after it was decided on.
+func TestAStartIsPredictedWhenItIsLookedAt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.newSubmitter("ann")
+	w.warmUp(ann)
+	w.teach(ann, "train", 10*time.Minute)
+	first := w.runWarm(ann, named("train", 8))
+	behind := running{Job: w.submit(ann, named("train", 8))}
+	decided := w.clock.Now()
+	l := verbs.New(slow{w.store, w.clock, 20 * time.Second}, &ids.UUID{}, ledger.Config{})
+	require.NoError(t, l.ScheduleJobs(t.Context(), w.pool.ID))
+	w.pass(8 * time.Minute)
+	w.endAll(first, succeeded)
+	w.pass(time.Second)
+	w.begin(&behind)
+	w.read(func(r ledger.Reader) error {
+		scores, err := r.JobPredictions(ledger.Scope{All: true}, decided, w.clock.Now().Add(time.Second))
+		require.NoError(t, err)
+		require.Equal(t, 1, scores[0].Starts.N)
+		require.LessOrEqual(t, scores[0].Starts.Measured, behind.StartedAt.Sub(decided)-20*time.Second)
+		return nil
+	})
+}
+
+// What was predicted of a job that was held or edited since then is not scored: it was said of something else.
+func TestStartsOfChangedJobsAreNotScored(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*world, ledger.Actor, string){
+		"held": func(w *world, who ledger.Actor, id string) {
+			w.mustHold(who, id)
+			w.pass(time.Minute)
+			w.mustRelease(who, id)
+		},
+		"edited": func(w *world, who ledger.Actor, id string) {
+			runtime := 50 * time.Minute
+			_, err := w.edit(who, id, ledger.JobEdit{MaxRuntime: &runtime})
+			require.NoError(w, err)
+		},
+	} {
+		w := newWorld(t)
+		ann := w.newSubmitter("ann")
+		w.warmUp(ann)
+		w.teach(ann, "train", 10*time.Minute)
+		first := w.runWarm(ann, named("train", 8))
+		behind := running{Job: w.submit(ann, named("train", 8))}
+		w.pass(time.Minute)
+		change(w, ann, behind.ID)
+		w.pass(8 * time.Minute)
+		w.endAll(first, succeeded)
+		w.pass(time.Second)
+		w.begin(&behind)
+		w.read(func(r ledger.Reader) error {
+			scores, err := r.JobPredictions(ledger.Scope{All: true}, first.SubmittedAt, w.clock.Now().Add(time.Second))
+			for _, s := range scores {
+				require.Zero(t, s.Starts.N, name)
+			}
+			return err
+		})
+	}
 }
 
 // The first prediction of a start is kept, and scored by when the job began.

@@ -117,7 +117,7 @@ func acceptableWindows(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.Reserve
 	[]ledger.Recommendation, error) {
 	shape, _ := p.Pool.ShapeOf(req.Layout, req.GPUs)
 	left := req.Range
-	left.StartNotEarlierThan = latestOf(left.StartNotEarlierThan, tx.Now())
+	left.StartNotEarlierThan = calendar.Later(left.StartNotEarlierThan, tx.Now())
 	var found []ledger.Recommendation
 	var last txn.Verdict
 	for range triedWindows {
@@ -155,7 +155,7 @@ func acceptableWindows(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.Reserve
 func shrinkToFit(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.ReserveRequest,
 	iv calendar.Interval) (calendar.Interval, txn.Verdict, error) {
 	_, d, err := judgeWindow(tx, p, h, req, iv)
-	short := calendar.Interval{Start: iv.Start, End: latestOf(iv.Start.Add(req.Range.MinDuration),
+	short := calendar.Interval{Start: iv.Start, End: calendar.Later(iv.Start.Add(req.Range.MinDuration),
 		req.Range.EndNotEarlierThan)}
 	if err != nil || d.Accepted() || !short.Valid() || !short.End.Before(iv.End) {
 		return iv, d, err
@@ -185,11 +185,4 @@ func judgeWindow(tx *txn.Tx, p *txn.PoolTx, h *holding, req ledger.ReserveReques
 		req.ID = ids.Reservation // it is only looked at
 	}
 	return decideReservation(tx, p, h, newReservation(tx, p, h.org, req, shape))
-}
-
-func latestOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/phrase"
@@ -162,7 +163,7 @@ func mayStartAt(q queue, e *ends, w ledger.QueuedJob) (at time.Time, known bool,
 			return at, false, err
 		}
 		// What the playback ends, it ends up to a fiftieth later, and the job may have its GPUs.
-		at = latest(at, end.Add(end.Sub(q.now)/25+time.Second))
+		at = calendar.Later(at, end.Add(end.Sub(q.now)/25+time.Second))
 	}
 	return at, true, nil
 }
@@ -205,7 +206,7 @@ func (e *ends) find(q queue, d job.Depends) (last time.Time, err error) {
 		if err != nil {
 			return last, err
 		}
-		last = latest(last, likelyEnd(q, j, p.P50))
+		last = calendar.Later(last, likelyEnd(q, j, p.P50))
 	}
 	if found < is.WithGPUs {
 		return time.Time{}, nil
@@ -223,7 +224,7 @@ func likelyEnd(q queue, j job.Job, runs time.Duration) time.Time {
 	if runs <= 0 {
 		runs = booking.LeaseOfJob(j)
 	}
-	return latest(q.now, began.Add(runs))
+	return calendar.Later(q.now, began.Add(runs))
 }
 
 // settled is what is foreseen now, as it was foreseen before where that has hardly changed.

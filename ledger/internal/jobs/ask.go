@@ -48,6 +48,9 @@ func (a ask) doTo(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 		}
 	}
 	txn.NoteJob(tx, next, a.message)
+	if next.State() == job.Held {
+		forgetStart(tx, next)
+	}
 	tx.WakePlan(p.Pool.ID)
 	if !j.HasGPUs() {
 		return nil

@@ -31,6 +31,24 @@ func (b *bookedAfter) freeUntil(slot int, from time.Time) time.Time {
 	return until
 }
 
+// freeBy are those GPUs of what is reserved that are not surely booked by others before an instant.
+func (b *bookedAfter) freeBy(rows []reservation.Reservation, at time.Time) (free []reservation.Reservation) {
+	for _, r := range rows {
+		taken := map[int]int{}
+		for i, slot := range r.Slots {
+			if until := b.freeUntil(slot, r.Window.End); !until.IsZero() && until.Before(at) {
+				taken[slot] = r.Shape.On(i)
+			}
+		}
+		rest, _, any := r.Carve(taken, func() string { return "" })
+		if !any {
+			rest = []reservation.Reservation{r}
+		}
+		free = append(free, rest...)
+	}
+	return free
+}
+
 func (b *bookedAfter) count() {
 	b.all, b.stays = &calendar.Profile{}, map[int]*calendar.Profile{}
 	for _, r := range b.pool.Reservations {

@@ -91,12 +91,12 @@ func tellClaimed(r ledger.Reader, e *ledger.Explanation, j job.Job) error {
 	all := ledger.Scope{All: true} // the job's are its organization's
 	a, err := r.Allocation(all, j.AllocationID)
 	if err != nil || len(a.Reservations) == 0 {
-		return err
+		return ledger.IgnoreMissing(err)
 	}
 	names := make([]string, 0, len(a.Reservations))
 	for _, id := range a.Reservations {
 		is, err := r.Reservation(all, id)
-		if err != nil {
+		if ledger.IgnoreMissing(err) != nil {
 			return fmt.Errorf("reading what job %s claimed: %w", j.ID, err)
 		}
 		if is.Name != "" {
@@ -112,11 +112,20 @@ func tellClaimed(r ledger.Reader, e *ledger.Explanation, j job.Job) error {
 	return nil
 }
 
-// blockedByShortClaim says of what a job would claim, were it over before the reservation is, how short it has to be.
-func blockedByShortClaim(e *ledger.Explanation, j job.Job, reserved []reservation.Reservation) {
+// blockedByShortClaim says of what a job would claim, were it over before others have the GPUs, how short it has to be.
+func blockedByShortClaim(e *ledger.Explanation, j job.Job, p ledger.PoolState, reserved []reservation.Reservation) {
+	booked, ends := bookedAfter{pool: p}, e.At.Add(booking.LeaseOfJob(j))
+	told := map[string]bool{}
 	for _, r := range reserved {
-		if !booking.IsClaimable(r, e.At) || !booking.ClaimableLater([]reservation.Reservation{r}, j, e.At) {
+		if told[r.Whole()] || !booking.IsClaimable(r, e.At) {
 			continue
+		}
+		told[r.Whole()] = true
+		rows := slices.DeleteFunc(slices.Clone(reserved), func(o reservation.Reservation) bool {
+			return o.Whole() != r.Whole() || !booking.IsClaimable(o, e.At)
+		})
+		if !booking.ClaimableLater(rows, j, e.At) || booking.ClaimableLater(booked.freeBy(rows, ends), j, e.At) {
+			continue // it is too small, or not for that reason
 		}
 		beside := booking.LeaseOfJob(j) - j.MaxRuntime
 		fits := r.Window.End.Sub(e.At) - beside

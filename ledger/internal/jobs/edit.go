@@ -118,6 +118,7 @@ func edit(tx *txn.Tx, p *txn.PoolTx, j job.Job, e ledger.JobEdit, may bounds) er
 		next = next.Delay(next.NotBefore, tx.Now())
 	}
 	txn.PutJob(tx, next)
+	forgetStart(tx, next)
 	tx.AddEvent(ledger.Event{OrganizationID: j.OrganizationID, Type: "job.edited", Subject: j.ID, PoolID: next.PoolID,
 		Message: what})
 	tx.WakePlan(p.Pool.ID)

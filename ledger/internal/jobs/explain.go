@@ -116,7 +116,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (
 				blockedByHeat(&e, hot)
 				e.Blockers = append(e.Blockers, company.Blockers...)
 				blockedByReservations(&e, j, reserved)
-				blockedByShortClaim(&e, j, reserved)
+				blockedByShortClaim(&e, j, around.pools[j.PoolID], reserved)
 				around.blockedBySilence(&e, j)
 				blockedByAwaited(&e, j, awaited)
 			}

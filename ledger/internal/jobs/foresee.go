@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/learned"
 	"github.com/forewarm/forewarm/core/node"
@@ -222,7 +223,7 @@ func (f *foresight) beginAt(i int) func(string, placement.Placement, time.Time) 
 			if !warm[s.Node] {
 				warm[s.Node] = true
 				if begins = at.Add(boot); !ahead[id].IsZero() {
-					begins = latest(at, ahead[id])
+					begins = calendar.Later(at, ahead[id])
 				}
 			}
 		}
@@ -232,13 +233,6 @@ func (f *foresight) beginAt(i int) func(string, placement.Placement, time.Time) 
 		}
 		return begins, begins.Add(length)
 	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // tell says when a job is predicted to start, or why that cannot be said.

@@ -33,7 +33,9 @@ func foretellStarts(ctx context.Context, l Jobs, q *queue) error {
 		return nil
 	}
 	var waiting []ledger.QueuedJob
+	at := q.now
 	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
+		at = r.Now()
 		waiting, err = l.makeQueue(r, poolID) // not kept for others: what is decided after this changes it
 		return err
 	})
@@ -42,14 +44,14 @@ func foretellStarts(ctx context.Context, l Jobs, q *queue) error {
 	}
 	var starts []ledger.JobStartForecast
 	for _, w := range waiting {
-		if w.Start != nil && isNewcomer(w.Job, last, q.now) {
-			starts = append(starts, ledger.JobStartForecast{JobID: w.ID, MadeAt: q.now, Band: w.Start.Band})
+		if w.Start != nil && isNewcomer(w.Job, last, at) {
+			starts = append(starts, ledger.JobStartForecast{JobID: w.ID, MadeAt: at, Band: w.Start.Band})
 		}
 	}
 	if err := keepStarts(ctx, l, poolID, starts); err != nil {
 		return err
 	}
-	l.Queues.NoteForetold(poolID, q.now)
+	l.Queues.NoteForetold(poolID, at)
 	return nil
 }
 
@@ -64,6 +66,13 @@ func keepStarts(ctx context.Context, l Jobs, poolID string, all []ledger.JobStar
 		}
 	}
 	return nil
+}
+
+// forgetStart forgets when a job that waits was predicted to start, because somebody changes what that rested on.
+func forgetStart(tx *txn.Tx, j job.Job) {
+	if !j.HasGPUs() && j.Attempt == 0 {
+		tx.Change.ForgetStarts = append(tx.Change.ForgetStarts, j.ID)
+	}
 }
 
 // hasNewcomers reports whether jobs came to a queue since an instant.
