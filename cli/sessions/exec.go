@@ -281,6 +281,9 @@ func explain(where at, err error) error {
 		e.Message = "the connection was cut, and the command is not there any more: " + e.Message
 	case wire.LeaseOver, wire.Refused:
 		e.Code, e.Next = exit.Conflict, look[1:]
+		if strings.Contains(ended.Reason, wire.AwaitPlace) { // the allocation shows none of its sessions
+			e.Next = []string{"forewarm exec " + where.id}
+		}
 	}
 	return e
 }
