@@ -111,7 +111,8 @@ func (u upgradeFlags) fix(failed upgrade.Stage) string {
 		return "put " + buildName() + " beside forewarm or into server.download_dir, where the control plane runs, or say " +
 			"where it is: --from https://…"
 	case failed == upgrade.Sum:
-		return "give the sum that forewarm-node.sha256 has for " + buildName() + ", or have the build that it is of handed out"
+		return "give the sum that forewarm-node.sha256 has for " + buildName() + ", or have the build handed out whose sum " +
+			"it is"
 	}
 	return "mend on this machine what the test names, or upgrade to another version"
 }
