@@ -56,8 +56,8 @@ func TestASessionAcrossServers(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// An allocation is released where its node's daemon is not attached, and nobody has a session there: the daemon is asked
-// to report at once, and told that what it has of it is to end.
+// An allocation is released where its node's daemon is not attached, and nobody has a session there: the daemon is
+// asked to report at once, and told that what it has of it is to end.
 func TestADaemonIsToldThatAnAllocationHasEnded(t *testing.T) {
 	p := newPair(t)
 	s := siteBefore(t, fleetIn(t, p.world), p.server)
@@ -72,7 +72,8 @@ func TestADaemonIsToldThatAnAllocationHasEnded(t *testing.T) {
 	}
 	look := s.server.OrdersFromNow()
 	require.NoError(t, look(t.Context()))
-	ask[contract.Allocation](s.world, "root", http.MethodDelete, "/v1/allocations/"+s.held.ID, "", "Idempotency-Key", "end")
+	ask[contract.Allocation](s.world, "root", http.MethodDelete, "/v1/allocations/"+s.held.ID, "", "Idempotency-Key",
+		"end")
 	require.NoError(t, look(t.Context()))
 	select {
 	case <-asked:

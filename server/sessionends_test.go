@@ -96,7 +96,8 @@ func TestASessionThatItsNodeEndsIsReleased(t *testing.T) {
 		ended <- err
 	}()
 	require.Equal(t, "up\n", <-began)
-	ask[contract.Allocation](s.world, "root", http.MethodDelete, "/v1/allocations/"+s.held.ID, "", "Idempotency-Key", "end")
+	ask[contract.Allocation](s.world, "root", http.MethodDelete, "/v1/allocations/"+s.held.ID, "", "Idempotency-Key",
+		"end")
 	require.Equal(t, []string{s.held.ID}, s.report().Ended)
 	var told *session.EndError
 	require.ErrorAs(t, <-ended, &told)

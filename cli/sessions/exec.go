@@ -72,7 +72,8 @@ A job has an allocation while it runs: its name, its id and 'NAME[INDEX]' are fo
 It runs in a folder of the allocation's own, with the environment of forewarm env. That folder, and all that runs there,
 ends with the allocation. Where the connection is cut, or the control plane or the node's daemon begins anew, the
 command goes on, and this program comes back to it within a minute; after that it is hung up. What is to go on without
-this program belongs behind nohup or into tmux. Ctrl-C reaches the command; the third one hangs it up.`,
+this program belongs behind nohup or into tmux. Ctrl-C reaches the command; the third one hangs it up, and so does who
+reads what it says and has read enough, such as head(1).`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if command.Environment, err = flags.ParseVariables(cmd, "env", variables); err != nil {
@@ -124,6 +125,8 @@ func run(cmd *cobra.Command, where at, command wire.Command, terminal bool) erro
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return &exit.StatusError{Code: exit.Interrupt}
+	case errors.Is(err, syscall.EPIPE) && !errors.Is(err, session.ErrCut): // as a program that does not listen for it
+		return &exit.StatusError{Code: 128 + int(syscall.SIGPIPE)}
 	case err != nil:
 		return suggestPath(explain(where, err), where, command)
 	}
@@ -220,12 +223,15 @@ var forwarded = map[os.Signal]string{syscall.SIGINT: "INT", syscall.SIGTERM: "TE
 const patience = 3
 
 // catchSignals hands signals on by name, until stop is called. It calls hangUp when Ctrl-C
-// has come too often.
+// has come too often. That nobody reads what the command says does not end this program by itself: the command is hung
+// up first.
 func catchSignals(hangUp func()) (names <-chan string, stop func()) {
 	caught, out, done := make(chan os.Signal, 8), make(chan string), make(chan struct{})
 	for s := range forwarded {
 		signal.Notify(caught, s)
 	}
+	unread := make(chan os.Signal, 1)
+	signal.Notify(unread, syscall.SIGPIPE)
 	go func() {
 		for interrupts := 0; ; {
 			select {
@@ -249,6 +255,7 @@ func catchSignals(hangUp func()) (names <-chan string, stop func()) {
 	}()
 	return out, func() {
 		signal.Stop(caught)
+		signal.Stop(unread)
 		close(done)
 	}
 }
@@ -274,6 +281,9 @@ func explain(where at, err error) error {
 		e.Message = "the connection was cut, and the command is not there any more: " + e.Message
 	case wire.LeaseOver, wire.Refused:
 		e.Code, e.Next = exit.Conflict, look[1:]
+		if strings.Contains(ended.Reason, wire.AwaitPlace) { // the allocation shows none of its sessions
+			e.Next = []string{"forewarm exec " + where.id}
+		}
 	}
 	return e
 }

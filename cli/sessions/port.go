@@ -170,7 +170,8 @@ var over = []string{"released", "expired", "failed"}
 
 // over is the end of a command whose allocation is.
 func (w at) over(why string) error {
-	return &exit.Error{Code: exit.Conflict, Message: format.Plain(why), Next: []string{"forewarm allocations show " + w.id}}
+	return &exit.Error{Code: exit.Conflict, Message: format.Plain(why),
+		Next: []string{"forewarm allocations show " + w.id}}
 }
 
 // describeListening says why a port of this machine cannot be had.

@@ -78,6 +78,15 @@ func newRoot(o outside) *cobra.Command {
 // usageError is a command line or configuration that makes no sense.
 type usageError struct{ error }
 
+// fixableError is a failure with what helps.
+type fixableError struct {
+	error
+	fix string
+}
+
+// Unwrap returns the failure.
+func (e *fixableError) Unwrap() error { return e.error }
+
 // The exit codes, the same as those of forewarm. After exitRefused starting again is of no
 // use: the unit file says so to systemd.
 const (
@@ -105,8 +114,11 @@ func classifyError(cmd *cobra.Command, err error) (code int, next string) {
 		wrong   *strictyaml.Error
 		usage   *usageError
 		refused *report.RefusedError
+		fixable *fixableError
 	)
 	switch {
+	case errors.As(err, &fixable):
+		return exitFailed, fixable.fix
 	case errors.As(err, &refused) && refused.Superseded():
 		return exitRefused, "stop one of the two daemons of this machine: systemctl status forewarm-node"
 	case errors.As(err, &refused):

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -51,7 +52,8 @@ func newUpgradeCommand(o outside) *cobra.Command {
 	f.StringVar(&u.config, "config", "/etc/forewarm/forewarm-node.yaml", "the daemon's configuration file")
 	f.StringVar(&u.program, "program", "/usr/local/bin/forewarm-node", "the program to replace")
 	f.StringVar(&u.sum, "sha256", "", "the sum of the new program, as make release/node writes it (required)")
-	f.StringVar(&u.from, "from", "", "where the new program is; else where the control plane hands out this build of it")
+	f.StringVar(&u.from, "from", "", "the https:// address of the new program (default where the control plane "+
+		"hands out this build of it)")
 	f.StringVar(&u.restart, "restart", "systemctl restart forewarm-node", "what starts the daemon anew")
 	f.DurationVar(&u.within, "within", upgrade.Within, "how long the control plane may take to hear the new daemon")
 	return c
@@ -60,6 +62,9 @@ func newUpgradeCommand(o outside) *cobra.Command {
 func (u upgradeFlags) run(cmd *cobra.Command, o outside) error {
 	if sum, err := hex.DecodeString(u.sum); err != nil || len(sum) != 32 {
 		return &usageError{fmt.Errorf("--sha256 %q: must be the sum of the new program, 64 hexadecimal digits", u.sum)}
+	}
+	if err := u.checkFrom(); err != nil {
+		return err
 	}
 	restart := strings.Fields(u.restart)
 	if len(restart) == 0 {
@@ -91,10 +96,34 @@ func (u upgradeFlags) run(cmd *cobra.Command, o outside) error {
 			return now, err
 		},
 		HTTP: newDownloader()})
-	if err == nil {
-		say("the control plane has heard the new daemon")
+	if failed, ok := errors.AsType[*upgrade.NotTriedError](err); ok {
+		err = &fixableError{err, u.fix(failed.Stage)}
 	}
 	return err
+}
+
+// fix is what helps where a program was not tried.
+func (u upgradeFlags) fix(failed upgrade.Stage) string {
+	switch {
+	case failed == upgrade.Download && u.from != "":
+		return "see whether the address of --from hands out " + buildName()
+	case failed == upgrade.Download:
+		return "put " + buildName() + " beside forewarm or into server.download_dir, where the control plane runs, or say " +
+			"where it is: --from https://…"
+	case failed == upgrade.Sum:
+		return "give the sum that forewarm-node.sha256 has for " + buildName() + ", or have the build handed out whose sum " +
+			"it is"
+	}
+	return "mend on this machine what the test names, or upgrade to another version"
+}
+
+// checkFrom says why a program cannot be had from where --from says.
+func (u upgradeFlags) checkFrom() error {
+	address, err := url.Parse(u.from)
+	if u.from == "" || err == nil && address.Host != "" && (address.Scheme == "https" || address.Scheme == "http") {
+		return nil
+	}
+	return &usageError{errors.New("--from: must be an https:// (or http://) address")} // it may be a secret
 }
 
 // newDownloader returns a client that brings a program.
@@ -131,7 +160,11 @@ func runCommand(words []string) func(context.Context) error {
 		run.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		said, err := run.CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("%s: %w: %.300s", strings.Join(words, " "), err, strings.TrimSpace(string(said)))
+			err = fmt.Errorf("the restart command failed: %s: %w", strings.Join(words, " "), err)
+			if text := strings.TrimSpace(string(said)); text != "" {
+				err = fmt.Errorf("%w: %.300s", err, text)
+			}
+			return err
 		}
 		return nil
 	}

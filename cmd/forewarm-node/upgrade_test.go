@@ -39,6 +39,10 @@ func newSite(t *testing.T) *site {
 			_, _ = w.Write(*s.offered.Load())
 			return
 		}
+		if r.URL.Path == "/nowhere" {
+			http.NotFound(w, r)
+			return
+		}
 		p.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
@@ -111,13 +115,33 @@ func TestADaemonIsUpgraded(t *testing.T) {
 	s.offer([]byte("#!/bin/sh\n[ $1 = self-test ]\n"))
 	said, err = s.upgrade("--within", "1ms")
 	require.Error(t, err)
-	require.Contains(t, said, "the daemon before is back: the control plane did not hear the new one")
+	require.Contains(t, said, "Error: the control plane did not hear the new one within 1ms; the daemon before is back\n")
 	require.Equal(t, second, s.read("forewarm-node"))
 
 	s.offer([]byte("#!/bin/sh\nexit 1\n"))
 	said, err = s.upgrade()
 	require.Error(t, err)
-	require.Contains(t, said, "does not pass its own test")
+	require.Contains(t, said, "does not pass its own test, and the old one stays: exit status 1\nNext:  mend on this "+
+		"machine what the test names, or upgrade to another version\n")
+
+	said, err = s.upgrade("--from", s.url+"/nowhere")
+	require.Error(t, err)
+	require.Contains(t, said, "Next:  see whether the address of --from hands out forewarm-node-")
+	said, err = s.upgrade("--sha256", strings.Repeat("0", 64))
+	require.Error(t, err)
+	require.Contains(t, said, "Next:  give the sum that forewarm-node.sha256 has for forewarm-node-")
+	for _, from := range []string{s.at("forewarm-node"), "file://" + s.at("forewarm-node"), "ftp://host/x", "https:x"} {
+		said, err = s.upgrade("--from", from)
+		require.Error(t, err)
+		require.Contains(t, said, "Error: --from: must be an https:// (or http://) address\n")
+	}
+	s.offer(another(second))
+	said, err = s.upgrade("--restart", "false")
+	require.Error(t, err)
+	require.Contains(t, said, "it is in its place: starting it\n")
+	require.Contains(t, said, "Error: the restart command failed: false: exit status 1; and the daemon before is not "+
+		"back, for the same reason\n")
+	require.Equal(t, second, s.read("forewarm-node"))
 }
 
 // The terminal is closed in which somebody upgrades: the upgrade goes on, and so does what starts the daemon.
@@ -149,7 +173,7 @@ func TestAnUpgradeThatIsInterrupted(t *testing.T) {
 	s.write("interrupt", "#!/bin/sh\n"+s.at("restart")+"\nkill -INT $PPID\n")
 	said, err := s.upgrade("--restart", s.at("interrupt"))
 	require.Error(t, err, said)
-	require.Contains(t, said, "the daemon before is back: ")
+	require.Contains(t, said, "Error: the upgrade was interrupted; the daemon before is back\n")
 	require.Equal(t, first, s.read("forewarm-node"))
 }
 

@@ -184,6 +184,9 @@ func (s Size) Encode() []byte {
 	return data
 }
 
+// AwaitPlace is in the reason of a session that is refused because as many are open as may be.
+const AwaitPlace = "wait until one ends, or end another"
+
 // WhyOver says for the holder why the work of an allocation was ended: by the state that it is in now, and the name of
 // who released it, which is empty where the reader may not see it.
 func WhyOver(allocationID, state, by string) string {

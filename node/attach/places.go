@@ -3,6 +3,8 @@ package attach
 import (
 	"fmt"
 	"sync"
+
+	"github.com/forewarm/forewarm/contract/session"
 )
 
 // How many sessions are open at a time: of them, connections to ports are fewer, so that
@@ -26,6 +28,14 @@ func (c *counts) add(n int, port bool) {
 	}
 }
 
+// whatToDo helps a holder for whom there is no place. The client knows it by these words.
+const whatToDo = session.AwaitPlace + " (Ctrl-C where it was begun), and try again"
+
+// describe says for their holder what is open.
+func (c *counts) describe() string {
+	return fmt.Sprintf("%d of exec or cp, and %d of port", c.all-c.ports, c.ports)
+}
+
 // places counts what is open on a node. Its zero value is ready to use.
 type places struct {
 	mu   sync.Mutex
@@ -44,14 +54,17 @@ func (p *places) enter(allocationID string, port bool) (leave func(), err error)
 	}
 	switch {
 	case p.node.all >= MostSessions:
-		return nil, fmt.Errorf("the node has as many sessions as it takes, %d", MostSessions)
+		return nil, fmt.Errorf("the node has as many sessions as it takes, %d, of which this allocation has %s: %s",
+			MostSessions, own.describe(), whatToDo)
 	case own.all >= MostOfOne:
-		return nil, fmt.Errorf("the allocation has as many sessions on the node as it may: %d", MostOfOne)
+		return nil, fmt.Errorf("the allocation has as many sessions on the node as it may, %d: %s; %s", MostOfOne,
+			own.describe(), whatToDo)
 	case port && p.node.ports >= mostPorts:
-		return nil, fmt.Errorf("the node has as many connections to ports as it takes, %d", mostPorts)
+		return nil, fmt.Errorf("the node has as many connections to ports as it takes, %d, of which this allocation has "+
+			"%d: %s", mostPorts, own.ports, whatToDo)
 	case port && own.ports >= portsOfOne:
-		return nil, fmt.Errorf("the allocation has as many connections to ports of the node as it may: %d; the rest is "+
-			"kept for commands", portsOfOne)
+		return nil, fmt.Errorf("the allocation has as many connections to ports of the node as it may, %d; the rest is "+
+			"kept for commands: %s", portsOfOne, whatToDo)
 	}
 	p.add(allocationID, own, port)
 	return func() { p.leave(allocationID, port) }, nil

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -83,12 +84,21 @@ func (c *Child) tell(ctx context.Context, words string) (answer, error) {
 	switch {
 	case a.NoDriver:
 		c.Close() // a driver that comes later is found by a new child
-		return answer{}, fmt.Errorf("%w: %s", ErrNoDriver, a.Error)
+		return answer{}, noDriver(a.Error)
 	case a.Error != "":
 		c.Close()
 		return answer{}, fmt.Errorf("asking NVML: %s", a.Error)
 	}
 	return a, nil
+}
+
+// noDriver is ErrNoDriver with what the child said of it, which may begin with the same words.
+func noDriver(said string) error {
+	said = strings.TrimPrefix(strings.TrimPrefix(said, ErrNoDriver.Error()), ": ")
+	if said == "" {
+		return ErrNoDriver
+	}
+	return fmt.Errorf("%w: %s", ErrNoDriver, said)
 }
 
 // Close has the child end, which closes its session with the driver.

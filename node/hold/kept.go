@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keptGroup is the group of folders that were kept after a hold, as others have files in them. Nobody is ever in it, and
-// only root can give it, so that a folder's group tells that it goes once it is empty.
+// keptGroup is the group of folders that were kept after a hold, as others have files in them. Nobody is ever in it,
+// and only root can give it, so that a folder's group tells that it goes once it is empty.
 const keptGroup = lastUser
 
 // isKept reports whether a folder was kept after a hold, for what others have in it.

@@ -94,8 +94,8 @@ func (w *walk) through() error {
 	}
 }
 
-// look removes what is wanted of the folder, and has those folders wait that are to be looked into. Wanted ones that are
-// too many at a time are found by the next look.
+// look removes what is wanted of the folder, and has those folders wait that are to be looked into. Wanted ones that
+// are too many at a time are found by the next look.
 func (w *walk) look() error {
 	var failed error
 	err := eachName(w.ctx, w.at, func(name string) {

@@ -22,15 +22,15 @@ import (
 func fetch(ctx context.Context, cfg Config) (path string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.URL, nil)
 	if err != nil {
-		return "", fmt.Errorf("downloading the new program: %w", httpx.HideURL(err))
+		return "", notHad(fmt.Errorf("downloading the new program: %w", httpx.HideURL(err)))
 	}
 	answer, err := cfg.HTTP.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("downloading the new program: %w", httpx.HideURL(err))
+		return "", notHad(fmt.Errorf("downloading the new program: %w", httpx.HideURL(err)))
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("downloading the new program from %s: %s", request.URL.Host, answer.Status)
+		return "", notHad(fmt.Errorf("downloading the new program from %s: %s", request.URL.Host, answer.Status))
 	}
 	file, err := makePlace(cfg.Program)
 	if err != nil {
@@ -39,15 +39,20 @@ func fetch(ctx context.Context, cfg Config) (path string, err error) {
 	sum := sha256.New()
 	_, err = io.Copy(io.MultiWriter(file, sum), answer.Body)
 	err = errors.Join(err, file.Chmod(0o755), file.Sync(), file.Close()) //nolint:gosec // anyone may start it
-	if got := hex.EncodeToString(sum.Sum(nil)); err == nil && !strings.EqualFold(got, cfg.SHA256) {
-		err = fmt.Errorf("its SHA-256 sum is %s, and not %s", got, cfg.SHA256)
+	if err != nil {
+		err = notHad(fmt.Errorf("downloading the new program: %w", httpx.HideURL(err)))
+	} else if got := hex.EncodeToString(sum.Sum(nil)); !strings.EqualFold(got, cfg.SHA256) {
+		err = &NotTriedError{Sum, fmt.Errorf("the new program is another one than was meant: its SHA-256 sum is %s, and "+
+			"not %s", got, cfg.SHA256)}
 	}
 	if err != nil {
 		_ = os.Remove(file.Name())
-		return "", fmt.Errorf("downloading the new program: %w", err)
+		return "", err
 	}
 	return file.Name(), nil
 }
+
+func notHad(err error) error { return &NotTriedError{Download, err} }
 
 // makePlace makes the file for the next program beside the one that is there, in the place of what an upgrade has left
 // that was killed.
@@ -84,8 +89,11 @@ func test(ctx context.Context, program string, arguments []string) error {
 	run.WaitDelay = time.Second                            // a child that waits for a driver may outlive it
 	said, err := run.CombinedOutput()
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		return fmt.Errorf("the new program does not pass its own test, and the old one stays: %w: %.600s", err,
-			strings.TrimSpace(string(said)))
+		err = fmt.Errorf("the new program does not pass its own test, and the old one stays: %w", err)
+		if text := strings.TrimSpace(string(said)); text != "" {
+			err = fmt.Errorf("%w: %.600s", err, text)
+		}
+		return err
 	}
 	return nil
 }

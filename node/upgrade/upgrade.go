@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/internal/statefile"
@@ -65,16 +66,42 @@ type RolledBackError struct {
 
 // Error says what failed.
 func (e *RolledBackError) Error() string {
-	if e.Again != nil {
-		return e.Cause.Error() + "; and the daemon before is not back: " + e.Again.Error()
+	switch {
+	case e.Again == nil:
+		return e.Cause.Error() + "; the daemon before is back"
+	case e.Again.Error() == e.Cause.Error():
+		return e.Cause.Error() + "; and the daemon before is not back, for the same reason"
 	}
-	return "the daemon before is back: " + e.Cause.Error()
+	return e.Cause.Error() + "; and the daemon before is not back: " + e.Again.Error()
 }
 
 // Unwrap returns why the new program was given up.
 func (e *RolledBackError) Unwrap() error { return e.Cause }
 
-// Run replaces the program. A *RolledBackError says that the new one was tried; any other error, that it was not.
+// Stage is as far as an upgrade came whose program was not tried.
+type Stage string
+
+// The stages at which a program is given up before it is tried.
+const (
+	Download Stage = "download" // it cannot be had
+	Sum      Stage = "sum"      // it is not the one that was meant
+	SelfTest Stage = "self_test"
+)
+
+// NotTriedError says that the new program was not tried, and nothing was changed.
+type NotTriedError struct {
+	Stage Stage
+	Cause error
+}
+
+// Error says what failed.
+func (e *NotTriedError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns why it was not tried.
+func (e *NotTriedError) Unwrap() error { return e.Cause }
+
+// Run replaces the program, unless it is the one that is asked for. A *RolledBackError says that the new one was tried;
+// any other error, that it was not.
 func Run(ctx context.Context, cfg Config) error {
 	if _, err := os.Stat(cfg.Program); err != nil {
 		return fmt.Errorf("there is nothing to upgrade: %w", err)
@@ -84,6 +111,9 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer func() { _ = lock.Close() }()
+	if there, err := cfg.isThere(); err != nil || there {
+		return err
+	}
 	next, err := fetch(ctx, cfg)
 	if err != nil {
 		return err
@@ -91,12 +121,12 @@ func Run(ctx context.Context, cfg Config) error {
 	defer func() { _ = os.Remove(next) }() // unless it has its place
 	cfg.Say("its sum is right: it tests itself")
 	if err := test(ctx, next, cfg.SelfTest); err != nil {
-		return err
+		return &NotTriedError{SelfTest, err}
 	}
 	if err := cfg.replace(next); err != nil {
 		return err
 	}
-	cfg.Say("it is in its place, and is started")
+	cfg.Say("it is in its place: starting it")
 	err = statefile.SyncFolder(filepath.Dir(cfg.Program))
 	if err == nil {
 		err = cfg.start(ctx, cfg.Within, "the new one")
@@ -105,7 +135,29 @@ func Run(ctx context.Context, cfg Config) error {
 		return cfg.rollBack(ctx, err)
 	}
 	endTrial(cfg.Program)
+	cfg.Say("the control plane has heard the new daemon")
 	return nil
+}
+
+// isThere reports, and says, whether the program in its place is the one that is asked for, and is not on trial.
+func (cfg Config) isThere() (bool, error) {
+	sum, err := sumOf(cfg.Program)
+	if err != nil {
+		return false, fmt.Errorf("reading the program: %w", err)
+	}
+	if !strings.EqualFold(sum, cfg.SHA256) {
+		return false, nil
+	}
+	welcomed, err := cfg.Welcomed()
+	if err != nil {
+		return false, fmt.Errorf("asking which daemon was heard last: %w", err)
+	}
+	t, err := trialOf(cfg.Program, sum, welcomed)
+	if err != nil || len(t.Sums) > 0 {
+		return false, err
+	}
+	cfg.Say("the program is this version already: nothing is changed")
+	return true, nil
 }
 
 // start has a daemon begin with the program that is there, and returns once the control plane has heard it.
@@ -114,11 +166,16 @@ func (cfg Config) start(ctx context.Context, within time.Duration, which string)
 	if err == nil {
 		err = cfg.Restart(ctx)
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupted
+	case err != nil:
 		return err
 	}
 	return cfg.awaitWelcome(ctx, from, cmp.Or(within, Within), which)
 }
+
+var errInterrupted = errors.New("the upgrade was interrupted")
 
 // awaitWelcome returns once the control plane has heard a daemon that has begun since a moment.
 func (cfg Config) awaitWelcome(ctx context.Context, from moment, within time.Duration, which string) error {
@@ -135,7 +192,7 @@ func (cfg Config) awaitWelcome(ctx context.Context, from moment, within time.Dur
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return errInterrupted
 		case <-over.C:
 			late = true // it may have been heard since the last question
 		case <-tick.C:

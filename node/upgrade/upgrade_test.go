@@ -25,6 +25,7 @@ type machine struct {
 	program   string
 	offered   string // what the control plane hands out
 	status    int
+	said      []string
 	started   []string        // the programs with which a daemon began
 	good      map[string]bool // that the control plane hears
 	welcomed  upgrade.Daemon
@@ -85,7 +86,7 @@ func (m *machine) upgrade(of string) error {
 		Welcomed: func() (upgrade.Daemon, error) { return m.welcomed, nil },
 		Now:      func() (upgrade.Daemon, error) { return m.now(), nil },
 		Within:   20 * time.Millisecond, WithinAgain: 20 * time.Millisecond, Every: time.Millisecond,
-		Say: func(string) {}})
+		Say: func(text string) { m.said = append(m.said, text) }})
 }
 
 // errKilled is how an upgrade ends that is killed.
@@ -118,27 +119,50 @@ func (m *machine) files() (names []string) {
 
 func TestANewProgramTakesThePlaceOfTheOldOne(t *testing.T) {
 	m := newMachine(t)
-	for _, previous := range []string{oldOne, newOne} { // a second upgrade finds what the first has kept
-		require.NoError(t, m.upgrade(newOne))
-		require.Equal(t, newOne, m.read(m.program))
-		require.Equal(t, previous, m.read(m.program+upgrade.Previous))
+	third := newOne + "# a third one\n"
+	m.good[third] = true
+	for _, of := range []struct{ next, previous string }{{newOne, oldOne}, {third, newOne}} { // it finds what was kept
+		m.offered = of.next
+		require.NoError(t, m.upgrade(of.next))
+		require.Equal(t, of.next, m.read(m.program))
+		require.Equal(t, of.previous, m.read(m.program+upgrade.Previous))
 		require.Equal(t, []string{"forewarm-node", "forewarm-node.lock", "forewarm-node.previous", "forewarm-node.sums"},
 			m.files())
 		info, err := os.Stat(m.program)
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o755), info.Mode().Perm())
 	}
-	require.Equal(t, []string{newOne, newOne}, m.started)
+	require.Equal(t, []string{newOne, third}, m.started)
+}
+
+// Whoever asks for the version that is there changes nothing: what was kept is the one before it.
+func TestTheVersionThatIsThereIsLeftAlone(t *testing.T) {
+	m := newMachine(t)
+	require.NoError(t, m.upgrade(newOne))
+	require.Equal(t, []string{"its sum is right: it tests itself", "it is in its place: starting it",
+		"the control plane has heard the new daemon"}, m.said)
+	m.said, m.status = nil, http.StatusNotFound
+	require.NoError(t, m.upgrade(newOne))
+	require.Equal(t, []string{"the program is this version already: nothing is changed"}, m.said)
+	require.Equal(t, oldOne, m.read(m.program+upgrade.Previous))
+	require.Equal(t, []string{newOne}, m.started)
 }
 
 // What is not the program that was meant, and what does not pass its own test, changes nothing.
 func TestAProgramThatIsNoGoodIsNotTried(t *testing.T) {
 	m := newMachine(t)
-	require.ErrorContains(t, m.upgrade(broken), "its SHA-256 sum is")
+	refuses := func(stage upgrade.Stage, says string) {
+		t.Helper()
+		var failed *upgrade.NotTriedError
+		require.ErrorAs(t, m.upgrade(broken), &failed)
+		require.Equal(t, stage, failed.Stage)
+		require.ErrorContains(t, failed, says)
+	}
+	refuses(upgrade.Sum, "its SHA-256 sum is")
 	m.offered = broken
-	require.ErrorContains(t, m.upgrade(broken), "the old one stays: exit status 3: it lacks something")
+	refuses(upgrade.SelfTest, "the old one stays: exit status 3: it lacks something")
 	m.status = http.StatusNotFound
-	require.ErrorContains(t, m.upgrade(broken), "404")
+	refuses(upgrade.Download, "404")
 	require.Empty(t, m.started)
 	require.Equal(t, []string{"forewarm-node", "forewarm-node.lock"}, m.files())
 	require.Equal(t, oldOne, m.read(m.program))
@@ -152,7 +176,7 @@ func TestAProgramThatIsNotWelcomeIsRolledBack(t *testing.T) {
 	m.offered = mute
 	var back *upgrade.RolledBackError
 	require.ErrorAs(t, m.upgrade(mute), &back)
-	require.EqualError(t, back, "the daemon before is back: the control plane did not hear the new one within 20ms")
+	require.EqualError(t, back, "the control plane did not hear the new one within 20ms; the daemon before is back")
 	require.Equal(t, []string{mute, oldOne}, m.started)
 	require.Equal(t, m.now(), m.welcomed, "it was heard")
 	require.Equal(t, []string{"forewarm-node", "forewarm-node.lock", "forewarm-node.sums"}, m.files())
@@ -160,7 +184,7 @@ func TestAProgramThatIsNotWelcomeIsRolledBack(t *testing.T) {
 
 	m.offered, m.failing = newOne, errors.New("no systemd")
 	require.ErrorAs(t, m.upgrade(newOne), &back)
-	require.EqualError(t, back, "no systemd; and the daemon before is not back: no systemd")
+	require.EqualError(t, back, "no systemd; and the daemon before is not back, for the same reason")
 	require.Equal(t, oldOne, m.read(m.program))
 }
 

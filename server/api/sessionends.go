@@ -39,7 +39,7 @@ func (a *API) watchSession(ctx context.Context, s seated) <-chan session.End {
 
 // judgeEnd is how a session ended of which the node says that its command failed: the node may have ended it with the
 // allocation, before this server saw that.
-func (a *API) judgeEnd(ctx context.Context, s seated, said session.End) session.End {
+func judgeEnd(ctx context.Context, a *API, s seated, said session.End) session.End {
 	if said.Code == "" && said.ExitCode == 0 {
 		return said
 	}
@@ -72,7 +72,7 @@ func (a *API) checkSession(ctx context.Context, s *seated) (session.End, bool) {
 			return session.End{Code: session.Refused, Reason: "the key that opened the session may not enter any more"}, true
 		}
 		if err == nil && entered != nil {
-			over.Reason = session.WhyOver(got.ID, string(got.State()), a.releasedBy(ctx, actor, got))
+			over.Reason = session.WhyOver(got.ID, string(got.State()), releasedBy(ctx, a, actor, got))
 			return over, true
 		}
 	}
@@ -80,7 +80,7 @@ func (a *API) checkSession(ctx context.Context, s *seated) (session.End, bool) {
 }
 
 // releasedBy is the name of who released an allocation; empty: nobody has, or the actor may not see it.
-func (a *API) releasedBy(ctx context.Context, actor ledger.Actor, got allocation.Allocation) string {
+func releasedBy(ctx context.Context, a *API, actor ledger.Actor, got allocation.Allocation) string {
 	var by contract.Event
 	if got.State() != allocation.Released {
 		return ""

@@ -293,7 +293,7 @@ func (a *API) runSession(ctx context.Context, user *websocket.Conn, s seated, op
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	end := sessions.Carry(ctx, user, node, a.watchSession(ctx, s), func(said session.End) session.End {
-		return a.judgeEnd(ctx, s, said)
+		return judgeEnd(ctx, a, s, said)
 	})
 	if end.Code == session.LeaseOver {
 		a.Sessions.Ask(s.nodeID) // to end what else of it runs there, and to prove that nothing is left
