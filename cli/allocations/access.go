@@ -94,7 +94,7 @@ func wayText(x contract.Allocation) string {
 			text += " on the server's machine"
 		}
 		if n.TakesSessions() {
-			through := "forewarm exec " + cmp.Or(x.Name, x.ID)
+			through := "forewarm exec " + flags.Quote(cmp.Or(x.Name, x.ID))
 			if n.Shell == "" {
 				text = through
 			} else {

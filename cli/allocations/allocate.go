@@ -43,7 +43,7 @@ of the allocation's wait in all reports, unless the request has an idempotency k
 				return explain.Ask(a, cmd, api, contract.ExplainRequest{Allocation: &in})
 			}
 			if lease.Duration() > longLease {
-				if err := AgreeToCost(a, cmd, args, func(ctx context.Context) (contract.Allocation, error) {
+				if err := AgreeToCost(a, cmd, func(ctx context.Context) (contract.Allocation, error) {
 					return api.Allocate(ctx, in, client.Options{DryRun: true})
 				}); err != nil {
 					return err

@@ -36,7 +36,7 @@ A key with caps extends only leases that count for those caps: its own, and thos
 					return api.Extend(ctx, id, by.Duration(), client.Options{DryRun: dry})
 				}
 			}
-			if err := AgreeToCost(a, cmd, args, extend(true)); err != nil {
+			if err := AgreeToCost(a, cmd, extend(true)); err != nil {
 				return err
 			}
 			got, err := extend(a.Flags.DryRun)(a.WithIdempotencyKey(cmd.Context()))

@@ -3,12 +3,10 @@ package allocations
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/format"
@@ -23,7 +21,7 @@ const askAbove = 100
 // at a terminal from askAbove on. preview answers a dry run. What it refuses, the
 // request itself will refuse with more to say; what was sent before under the same
 // idempotency key is not asked for again.
-func AgreeToCost(a *app.App, cmd *cobra.Command, args []string,
+func AgreeToCost(a *app.App, cmd *cobra.Command,
 	preview func(context.Context) (contract.Allocation, error)) error {
 	if a.Flags.DryRun || a.Flags.IdempotencyKey != "" {
 		return nil
@@ -40,7 +38,7 @@ func AgreeToCost(a *app.App, cmd *cobra.Command, args []string,
 	if cost < askAbove || !a.Terminal(cmd.InOrStdin()) || !a.Terminal(cmd.ErrOrStderr()) {
 		return nil
 	}
-	return a.Confirm(cmd, typedArgs(cmd, args), fmt.Sprintf("Take %s for up to %s", format.Count(shown.GPUs, "GPU"),
+	return a.Confirm(cmd, fmt.Sprintf("Take %s for up to %s", format.Count(shown.GPUs, "GPU"),
 		format.Money(shown.EstimatedCost)))
 }
 
@@ -58,11 +56,3 @@ func leaseText(x contract.Allocation) string {
 // longLease is the lease from which allocate says what it will cost, before: its
 // default is shorter.
 const longLease = time.Hour
-
-// typedArgs are the arguments and flags of the command as they were given, to be
-// repeated.
-func typedArgs(cmd *cobra.Command, args []string) []string {
-	again := slices.Clone(args)
-	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) { again = append(again, "--"+f.Name, f.Value.String()) })
-	return again
-}

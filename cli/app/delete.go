@@ -25,7 +25,7 @@ func NewDeleteCommand(a *App, noun, short, example string,
 			if err != nil {
 				return err
 			}
-			if err := a.Confirm(cmd, args, "Delete "+goes); err != nil {
+			if err := a.Confirm(cmd, "Delete "+goes); err != nil {
 				return err
 			}
 			if err := remove(cmd, api, id); err != nil {

@@ -11,17 +11,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/format"
 )
 
 // Confirm asks before something is destroyed. Without a terminal it fails with
-// the flag to add.
-func (a *App) Confirm(cmd *cobra.Command, args []string, question string) error {
+// the flag to add to what was typed.
+func (a *App) Confirm(cmd *cobra.Command, question string) error {
 	a.Question = question
 	if a.Flags.Yes || a.Flags.DryRun {
 		return nil
 	}
-	again := strings.Join(append([]string{cmd.CommandPath()}, append(args, "--yes")...), " ")
+	again := flags.TypedLine(cmd) + " --yes"
 	if !a.Terminal(cmd.InOrStdin()) || !a.Terminal(cmd.ErrOrStderr()) {
 		return &exit.Error{Code: exit.Usage,
 			Message: question + ": this needs a confirmation, and there is no terminal to ask at",

@@ -77,5 +77,8 @@ func (x watched) remainingText() string {
 	if x.wait == nil || x.done {
 		return ""
 	}
-	return ", ready in about " + format.ReadyIn(x.wait)
+	if in := format.ReadyIn(x.wait); in != "now" {
+		return ", ready in about " + in
+	}
+	return ", about to be ready"
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,7 @@ var eventView = output.View[contract.Event]{
 		{Head: "POOL", Cell: func(x contract.Event) string { return format.OrDash(cmp.Or(x.PoolName, x.PoolID)) },
 			Wide: true},
 		{Head: "REASON", Cell: func(x contract.Event) string { return format.OrDash(x.Reason) }, Wide: true},
-		{Head: "MESSAGE", Cell: func(x contract.Event) string { return format.OrDash(x.Message) }},
+		{Head: "MESSAGE", Cell: func(x contract.Event) string { return format.OrDash(messageText(x)) }},
 	},
 }
 
@@ -62,19 +63,21 @@ type Query struct {
 	Subject string // only those about what has this id; empty: all
 	follow  bool
 	after   int64
-	last    int
+	last    newest
 }
 
 // AddFlags adds the flags that say which events, but for their subject.
 func (q *Query) AddFlags(c *cobra.Command) {
 	c.Flags().BoolVarP(&q.follow, "follow", "f", false, "keep showing new events")
 	c.Flags().Int64Var(&q.after, "after", 0, "only those after this number")
-	c.Flags().IntVar(&q.last, "last", 50, "show only this many of the newest; 0 shows all")
+	q.last.count = 50
+	c.Flags().Var(&q.last, "last", "show only this many of the newest, or those of a period up to now, such as 5m; 0 "+
+		"shows all")
 }
 
 // Check refuses flags that make no sense together.
 func (q *Query) Check(a *app.App, cmd *cobra.Command) error {
-	if q.after < 0 || q.last < 0 {
+	if q.after < 0 || q.last.count < 0 {
 		return exit.UsageErrorf(cmd.CommandPath()+" --help", "--after and --last must not be negative")
 	}
 	if q.follow && a.Filter == nil && (a.Flags.Output == output.JSON || a.Flags.Output == output.YAML) {
@@ -94,7 +97,7 @@ func (q *Query) Show(a *app.App, cmd *cobra.Command) error {
 		return err
 	}
 	filter := client.EventFilter{After: q.after, Subject: q.Subject}
-	past, err := readHistory(cmd, api, &filter, q.last)
+	past, err := readHistory(cmd, api, &filter, q.last.count, q.last.from(a.Clock.Now()))
 	if err != nil {
 		return err
 	}
@@ -109,15 +112,21 @@ func (q *Query) Show(a *app.App, cmd *cobra.Command) error {
 	return followEvents(a, cmd, filter)
 }
 
-// readHistory reads all events that match a filter and keeps the last of them. The filter goes on behind them.
-func readHistory(cmd *cobra.Command, api *client.Client, f *client.EventFilter, last int) ([]contract.Event, error) {
+// readHistory reads all events since a time that match a filter and keeps the last of them. The filter goes on behind
+// them.
+func readHistory(cmd *cobra.Command, api *client.Client, f *client.EventFilter, last int,
+	since time.Time) ([]contract.Event, error) {
 	var kept []contract.Event
 	for {
 		page, err := api.FindEvents(cmd.Context(), *f, 0)
 		if err != nil {
 			return nil, err
 		}
-		kept = append(kept, page.Items...)
+		for _, e := range page.Items {
+			if !e.Time.Before(since) {
+				kept = append(kept, e)
+			}
+		}
 		if over := len(kept) - last; last > 0 && over > 0 {
 			kept = kept[over:]
 		}
@@ -155,6 +164,11 @@ func followEvents(a *app.App, cmd *cobra.Command, f client.EventFilter) error {
 	}
 }
 
+// messageText is what an event says, and of one that says nothing why it happened.
+func messageText(e contract.Event) string {
+	return cmp.Or(e.Message, strings.ReplaceAll(e.Reason, "_", " "))
+}
+
 // showEvent writes one event as a line of its own.
 func showEvent(a *app.App, cmd *cobra.Command, e contract.Event) error {
 	if a.Filter != nil {
@@ -167,7 +181,7 @@ func showEvent(a *app.App, cmd *cobra.Command, e contract.Event) error {
 	_, err :=
 		fmt.Fprintf(cmd.OutOrStdout(), "%s  %-24s  %s  %s\n", format.Time(e.Time), format.Plain(e.Type),
 			format.Plain(e.Subject),
-			format.Plain(e.Message))
+			format.Plain(messageText(e)))
 	if err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}

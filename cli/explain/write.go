@@ -23,7 +23,9 @@ func Show(a *app.App, cmd *cobra.Command, x contract.Explanation) error {
 
 func writeExplanation(w io.Writer, x contract.Explanation) {
 	title := strings.ToUpper(x.State)
-	if !x.Since.IsZero() {
+	if x.Kind == "pool" { // which has no states, but a use
+		title = fmt.Sprintf("POOL (use: %s)", x.State)
+	} else if !x.Since.IsZero() {
 		title += " " + flags.Span(x.At.Sub(x.Since).Round(time.Second)).LongText()
 	}
 	if x.Degraded {

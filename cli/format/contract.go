@@ -107,6 +107,9 @@ func ReadyIn(x *contract.WaitEstimate) string {
 	if x == nil {
 		return "-"
 	}
+	if x.P90Seconds < 1 {
+		return "now"
+	}
 	at := func(s float64) string {
 		return Duration(time.Duration(s * float64(time.Second)).Round(time.Second))
 	}

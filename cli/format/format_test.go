@@ -33,3 +33,11 @@ func TestMoneyAndDurations(t *testing.T) {
 		require.Equal(t, want, Duration(d))
 	}
 }
+
+// What is ready in no time is so now.
+func TestReadyIn(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "now", ReadyIn(&contract.WaitEstimate{}))
+	require.Equal(t, "2m (59s–4m5s)", ReadyIn(&contract.WaitEstimate{P10Seconds: 59, P50Seconds: 120, P90Seconds: 245}))
+	require.Equal(t, "-", ReadyIn(nil))
+}

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/names"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
@@ -41,6 +43,11 @@ func (r *request) findDependencies(a *app.App, cmd *cobra.Command) ([]contract.J
 		if _, condition, more := strings.Cut(ref, ":"); more && named.ID == ref {
 			return nil, wrongUse("--after %s: there is no such job, and %q is no condition: write one of %s", text, condition,
 				strings.Join(conditions, ", "))
+		}
+		if named.ID == ref && !strings.HasPrefix(ref, "job_") && !strings.HasPrefix(ref, names.ArrayPrefix) {
+			return nil, &exit.Error{Code: exit.NotFound, Message: "--after " + flags.Quote(ref) +
+				": there is no job or array of this id or name, or your key may not see it",
+				Next: []string{"forewarm jobs list --all"}}
 		}
 		d.JobID = named.ID
 		all = append(all, d)

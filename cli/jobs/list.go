@@ -4,10 +4,12 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/cli/listing"
@@ -57,9 +59,25 @@ func newListCommand(a *app.App) *cobra.Command {
 	return c
 }
 
+// states are those that a list of jobs shows, and can be narrowed to.
+var states = []string{contract.JobPending, contract.JobHeld, contract.JobScheduled, contract.JobRunning, ending,
+	contract.JobPreempted, contract.JobCompleted, contract.JobFailed, contract.JobCancelled}
+
+func checkStates(cmd *cobra.Command, wanted []string) error {
+	for _, s := range wanted {
+		if !slices.Contains(states, s) {
+			return exit.UsageErrorf(cmd.CommandPath()+" --help", "--state %q must be one of %s", s, strings.Join(states, ", "))
+		}
+	}
+	return nil
+}
+
 func listJobs(a *app.App, cmd *cobra.Command, f client.JobFilter) error {
 	f.Name, f.Index = names.SplitIndex(f.Name)
 	shown := f.State
+	if err := checkStates(cmd, shown); err != nil {
+		return err
+	}
 	if slices.Contains(shown, ending) { // which is no state of its own, but shown as one
 		f.State = append(slices.DeleteFunc(slices.Clone(shown), func(s string) bool { return s == ending }),
 			contract.JobScheduled, contract.JobRunning)

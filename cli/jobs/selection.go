@@ -116,8 +116,7 @@ func (s steering) confirm(a *app.App, cmd *cobra.Command, api *client.Client, wh
 	if n == 0 {
 		return nil
 	}
-	again := strings.TrimPrefix(flags.TypedLine(cmd), cmd.CommandPath()+" ")
-	return a.Confirm(cmd, []string{again}, strings.ToUpper(s.name[:1])+s.name[1:]+" "+format.Count(n, "job")+" of yours")
+	return a.Confirm(cmd, strings.ToUpper(s.name[:1])+s.name[1:]+" "+format.Count(n, "job")+" of yours")
 }
 
 // showOnly shows the jobs that would be changed.

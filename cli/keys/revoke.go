@@ -30,7 +30,7 @@ func newRevokeCommand(a *app.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.Confirm(cmd, args, question); err != nil {
+			if err := a.Confirm(cmd, question); err != nil {
 				return err
 			}
 			got, err := api.RevokeKey(a.WithIdempotencyKey(cmd.Context()), args[0])

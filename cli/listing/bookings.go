@@ -3,6 +3,7 @@ package listing
 import (
 	"context"
 	"iter"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,13 +20,14 @@ func NewBookingsCommand[T any](a *app.App, noun string, v output.View[T],
 	read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
 	var f client.Filter
 	var since, until, zone string
+	some := false
 	c :=
 		NewPooledCommand(a, noun, v,
 			func(api *client.Client, ctx context.Context, narrowed client.Filter) iter.Seq2[T, error] {
 				narrowed.Name, narrowed.User, narrowed.Since, narrowed.Until, narrowed.Schedule = f.Name, f.User,
 					f.Since,
 					f.Until, f.Schedule
-				return read(api, ctx, narrowed)
+				return noting(read(api, ctx, narrowed), &some)
 			})
 	run := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -42,7 +44,11 @@ func NewBookingsCommand[T any](a *app.App, noun string, v output.View[T],
 		if f.User, err = names.User(a, cmd, f.User); err != nil {
 			return err
 		}
-		return run(cmd, args)
+		if err := run(cmd, args); err != nil || some {
+			return err
+		}
+		sayEnded(a, cmd, noun)
+		return nil
 	}
 	c.Flags().StringVar(&f.Name, "name", "", "only those with this name")
 	if noun == "reservations" {
@@ -56,4 +62,27 @@ func NewBookingsCommand[T any](a *app.App, noun string, v output.View[T],
 		"those that have ended")
 	c.Flags().StringVar(&zone, "tz", "", "time zone of --since and --until (default the machine's)")
 	return c
+}
+
+// noting notes whether there is anything.
+func noting[T any](all iter.Seq2[T, error], some *bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for x, err := range all {
+			*some = true
+			if !yield(x, err) {
+				return
+			}
+		}
+	}
+}
+
+// sayEnded tells somebody who was shown nothing how those are listed that have ended, unless they were.
+func sayEnded(a *app.App, cmd *cobra.Command, noun string) {
+	isTable := a.Flags.Output == output.Table || a.Flags.Output == output.Wide
+	for _, name := range []string{"all", "state", "since", "until"} {
+		isTable = isTable && !cmd.Flags().Changed(name)
+	}
+	if isTable {
+		a.Say(cmd, "%s that have ended are listed with --all.", strings.ToUpper(noun[:1])+noun[1:])
+	}
 }

@@ -31,7 +31,7 @@ func NewCommand(a *app.App) *cobra.Command {
 			Use: use + " NODE", Short: short, Args: flags.ExactArgs("NODE"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if destroys {
-					if err := a.Confirm(cmd, args, "Keep node "+args[0]+
+					if err := a.Confirm(cmd, "Keep node "+args[0]+
 						", at its price, until it is resumed or drained"); err != nil {
 						return err
 					}

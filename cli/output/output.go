@@ -69,7 +69,11 @@ func List[T any](a *app.App, cmd *cobra.Command, v View[T], items []T) error {
 		a.Say(cmd, "Nothing to show.")
 		return nil
 	}
-	return writeTable(a, w, v.cellRows(items, a.Flags.Output == Wide), v.columnHeads(a.Flags.Output == Wide))
+	rows := v.cellRows(items, a.Flags.Output == Wide)
+	if a.Flags.Output == Wide && a.Terminal(w) {
+		clipSentences(rows)
+	}
+	return writeTable(a, w, rows, v.columnHeads(a.Flags.Output == Wide))
 }
 
 // One shows a single thing: all it has, one line each, in the table formats.

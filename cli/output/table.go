@@ -41,6 +41,21 @@ func (v View[T]) cellRows(items []T, all bool) [][]string {
 	return rows
 }
 
+// widestSentence is how wide a sentence is in a wide table on a terminal.
+const widestSentence = 40
+
+// clipSentences cuts sentences, which would push what stands behind them off the screen: who shows one thing sees them
+// whole. What has no blank, such as an id, is to be copied, and stays.
+func clipSentences(rows [][]string) {
+	for _, row := range rows {
+		for i, cell := range row {
+			if all := []rune(cell); len(all) > widestSentence && strings.Contains(cell, " ") {
+				row[i] = strings.TrimRight(string(all[:widestSentence-1]), " ") + "…"
+			}
+		}
+	}
+}
+
 // writeTable writes a light table without borders, so that columns can be cut by
 // other programs.
 func writeTable(a *app.App, w io.Writer, rows [][]string, heads []head) error {

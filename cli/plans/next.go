@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 )
@@ -28,7 +29,7 @@ func NextCommands(x contract.Allocation) string {
 // enterCommand is the command that enters an active allocation: through the daemon of its
 // first node where there is one, else by the node's own way in; empty: there is none.
 func enterCommand(x contract.Allocation) string {
-	name := cmp.Or(x.Name, x.ID)
+	name := flags.Quote(cmp.Or(x.Name, x.ID))
 	switch {
 	case x.Access == nil || len(x.Access.Nodes) == 0:
 		return ""

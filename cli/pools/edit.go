@@ -1,11 +1,14 @@
 package pools
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/cli/plans"
 	"github.com/forewarm/forewarm/contract"
@@ -52,7 +55,9 @@ func NewEditCommand(a *app.App) *cobra.Command {
 				return exit.UsageErrorf(cmd.CommandPath()+" --help", "there is nothing to change")
 			}
 			patch.Force = force
-			return patchPool(a, cmd, args[0], func(contract.Pool) (contract.PoolPatch, error) { return patch, nil })
+			return patchPool(a, cmd, args[0], func(p contract.Pool) (contract.PoolPatch, error) {
+				return patch, checkMinimum(cmd, p, patch)
+			})
 		},
 	}
 	f := c.Flags()
@@ -82,6 +87,16 @@ func NewEditCommand(a *app.App) *cobra.Command {
 		"even if a workload has booked more than its new share, or promises lose their place")
 	f.BoolVar(&paused, "paused", false, "switch speculative pre-warming off (true) or on (false)")
 	return c
+}
+
+// checkMinimum refuses fewer nodes than the pool keeps at all times, unless that is changed, too.
+func checkMinimum(cmd *cobra.Command, p contract.Pool, patch contract.PoolPatch) error {
+	if patch.MaxNodes == nil || patch.MinNodes != nil || *patch.MaxNodes < 1 || p.MinNodes <= *patch.MaxNodes {
+		return nil
+	}
+	return exit.UsageErrorf(fmt.Sprintf("%s --min-nodes %d", flags.TypedLine(cmd), *patch.MaxNodes),
+		"--max-nodes %d: the pool keeps %s at all times (min_nodes); add --min-nodes %[1]d", *patch.MaxNodes,
+		format.Count(p.MinNodes, "node"))
 }
 
 // patchPool changes the version of the pool that it has just read, so that a

@@ -34,7 +34,7 @@ The lease ends with the window. --for sets another length, at most that of the w
 			if a.PreviewsOnly() {
 				return plans.Make(a, cmd, api, contract.PlanClaim, contract.PlannedClaim{ReservationID: id, Claim: in})
 			}
-			if err := allocations.AgreeToCost(a, cmd, args, func(ctx context.Context) (contract.Allocation, error) {
+			if err := allocations.AgreeToCost(a, cmd, func(ctx context.Context) (contract.Allocation, error) {
 				return api.Claim(ctx, id, in, client.Options{DryRun: true})
 			}); err != nil {
 				return err

@@ -19,7 +19,7 @@ func newDeleteCommand(a *app.App) *cobra.Command {
 			if _, err := api.Schedule(cmd.Context(), args[0]); err != nil { // nobody is asked about what is not there
 				return err
 			}
-			if err := a.Confirm(cmd, args, "Delete schedule "+args[0]); err != nil {
+			if err := a.Confirm(cmd, "Delete schedule "+args[0]); err != nil {
 				return err
 			}
 			got, err := api.DeleteSchedule(a.WithIdempotencyKey(cmd.Context()), args[0])

@@ -44,7 +44,8 @@ func NewCommand(a *app.App) *cobra.Command {
 			"costs an hour that nobody holds, or that its holder does not use. SIM marks GPUs that are simulated. What is on " +
 			"a node that is being removed is left out, unless somebody holds it.\n\n" +
 			"Keys sort while it runs: u by use, m by memory, t by temperature, h by holder, i by cost of idling, " +
-			"n by node again. q or Ctrl-C quits.",
+			"n by node again. q or Ctrl-C quits. Where its output goes to no terminal, it shows a table once, and ends; " +
+			"-o jsonl goes on.",
 		Args: flags.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			streams := a.Flags.Output == output.JSONLines || a.Flags.Output == output.Table
@@ -57,7 +58,7 @@ func NewCommand(a *app.App) *cobra.Command {
 				return err
 			}
 			w := watcher{app: a, cmd: cmd, api: api, pool: pool, order: &atomic.Int32{}}
-			if once {
+			if once || a.Flags.Output == output.Table && !a.Terminal(cmd.OutOrStdout()) {
 				return w.show(cmd.Context(), false)
 			}
 			return w.repeat(every)
@@ -252,7 +253,7 @@ var view = output.View[row]{
 			if r.LeaseUntil.IsZero() {
 				return "-"
 			}
-			return format.Duration(r.left.Truncate(time.Minute))
+			return leftText(r.left)
 		}},
 		{Head: "IDLE $/H", Right: true, Cell: func(r row) string {
 			if r.IdleCostPerHour == nil {
@@ -272,6 +273,14 @@ var view = output.View[row]{
 		{Head: "MODEL", Wide: true, Cell: func(r row) string { return format.OrDash(r.Model) }},
 		{Head: "UUID", Wide: true, Cell: func(r row) string { return format.OrDash(r.UUID) }},
 	},
+}
+
+// leftText is how much of a lease is left: to the second once it is about to end.
+func leftText(left time.Duration) string {
+	if left < 2*time.Minute {
+		return format.Duration(left.Truncate(time.Second))
+	}
+	return format.Duration(left.Truncate(time.Minute))
 }
 
 func usage(s contract.GPUSeen) *int       { return s.Utilization }

@@ -80,7 +80,7 @@ var countsView = output.View[contract.JobCounts]{
 		{Head: "COMPLETED", Cell: func(x contract.JobCounts) string { return strconv.Itoa(x.Completed) }},
 		{Head: "FAILED", Cell: func(x contract.JobCounts) string { return strconv.Itoa(x.Failed) }},
 		{Head: "CANCELLED", Cell: func(x contract.JobCounts) string { return strconv.Itoa(x.Cancelled) }},
-		{Head: "GO ON", Cell: func(x contract.JobCounts) string {
+		{Head: "NOT OVER", Cell: func(x contract.JobCounts) string {
 			return strconv.Itoa(x.Pending + x.Held + x.Scheduled + x.Running + x.Preempted)
 		}},
 	},

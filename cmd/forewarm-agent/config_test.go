@@ -211,7 +211,7 @@ func TestWrongValuesNameTheLine(t *testing.T) {
 		"tenant: a\napi: {key: env(FOREWARM_TEST_NOT_SET)}": "2: the environment variable " +
 			"FOREWARM_TEST_NOT_SET is not set",
 		"place:\n  max_gpus: many": "2: place.max_gpus is not a whole number",
-		"every: -5m":               "1: the value is not a duration",
+		"every: -5m":               "1: every is not a duration",
 	} {
 		path := writeConfig(t, wholeConfig(text))
 		_, _, err := loadConfig(path, nothingSet)

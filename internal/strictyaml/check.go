@@ -14,10 +14,11 @@ import (
 )
 
 var (
-	nodeReader = reflect.TypeFor[yaml.Unmarshaler]()
-	textReader = reflect.TypeFor[encoding.TextUnmarshaler]()
-	anything   = reflect.TypeFor[yaml.Node]()
-	goDuration = reflect.TypeFor[time.Duration]()
+	nodeReader  = reflect.TypeFor[yaml.Unmarshaler]()
+	textReader  = reflect.TypeFor[encoding.TextUnmarshaler]()
+	anything    = reflect.TypeFor[yaml.Node]()
+	goDuration  = reflect.TypeFor[time.Duration]()
+	ourDuration = reflect.TypeFor[Duration]()
 )
 
 // checkNode walks a node beside the type that it will be read into and returns the
@@ -32,6 +33,9 @@ func checkNode(n *yaml.Node, t reflect.Type, at string) *Error {
 	}
 	if n.Tag == "!!null" {
 		return &Error{Line: n.Line, Message: at + " has no value", Fix: "write one, or remove the line"}
+	}
+	if t == ourDuration {
+		return checkDays(n, at)
 	}
 	if p := reflect.PointerTo(t); t == anything || p.Implements(nodeReader) {
 		return nil
@@ -75,6 +79,14 @@ func checkDuration(n *yaml.Node, at string) *Error {
 	if _, err := time.ParseDuration(n.Value); n.Kind != yaml.ScalarNode || err != nil {
 		return &Error{Line: n.Line, Message: at + " is not a duration",
 			Fix: "write a number with its unit, such as 300ms, 90s or 2h"}
+	}
+	return nil
+}
+
+// checkDays is for durations that may have days.
+func checkDays(n *yaml.Node, at string) *Error {
+	if _, err := ParseDuration(n.Value); n.Kind != yaml.ScalarNode || err != nil {
+		return noDuration(n, at)
 	}
 	return nil
 }

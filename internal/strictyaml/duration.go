@@ -17,11 +17,15 @@ type Duration time.Duration
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	v, err := ParseDuration(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		return &Error{Line: n.Line, Message: "the value is not a duration",
-			Fix: "write a number with its unit, such as 90m, 2h or 1d"}
+		return noDuration(n, "the value")
 	}
 	*d = Duration(v)
 	return nil
+}
+
+func noDuration(n *yaml.Node, at string) *Error {
+	return &Error{Line: n.Line, Message: at + " is not a duration",
+		Fix: "write a number with its unit, such as 90m, 2h or 1d"}
 }
 
 // Std returns the span as a time.Duration.

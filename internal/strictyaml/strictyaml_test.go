@@ -81,9 +81,11 @@ func TestDecodeErrors(t *testing.T) {
 			"a.yaml:2: place.max_gpus is not a whole number\n  fix: write a whole number"},
 		"secret group": {"key: {a: b}\n", "a.yaml:1: key is not text\n  fix: write text"},
 		"negative": {"\nevery: -5m\n",
-			"a.yaml:2: the value is not a duration\n  fix: write a number with its unit, such as 90m, 2h or 1d"},
+			"a.yaml:2: every is not a duration\n  fix: write a number with its unit, such as 90m, 2h or 1d"},
+		"in flow": {"{every: banana}\n",
+			"a.yaml:1: every is not a duration\n  fix: write a number with its unit, such as 90m, 2h or 1d"},
 		"no unit": {"every: 90\n",
-			"a.yaml:1: the value is not a duration\n  fix: write a number with its unit, such as 90m, 2h or 1d"},
+			"a.yaml:1: every is not a duration\n  fix: write a number with its unit, such as 90m, 2h or 1d"},
 		"not set": {"key: env(FW_TEST_NOT_SET)\n",
 			"a.yaml:1: the environment variable FW_TEST_NOT_SET is not set\n  fix: export FW_TEST_NOT_SET=… before the " +
 				"start, or write the value here"},

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/forewarm/forewarm/core/access"
 	"github.com/forewarm/forewarm/internal/keys"
 	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/server/auth"
@@ -53,7 +54,8 @@ func (a *app) savedContext(ctx context.Context, contexts Contexts, before, base 
 	if slices.Contains(names, current) {
 		return fmt.Sprintf("%q is selected, and has a key for this server", current)
 	}
-	return fmt.Sprintf("%q has a key for this server; to use it: forewarm contexts use %s", names[0], names[0])
+	return fmt.Sprintf("%q has a key for this server; to use it: forewarm contexts use %s", names[0],
+		access.QuoteWord(names[0]))
 }
 
 // contextsThatOpen are the contexts of an address whose key opens this installation, by

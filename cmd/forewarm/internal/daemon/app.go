@@ -312,9 +312,9 @@ func (a *app) completePool(def capacity.Pool, o provisioners.Offer, at string) (
 	def.MemoryMiB = cmp.Or(def.MemoryMiB, o.MemoryMiB/def.Shares())
 	def.Simulated, def.MinBilling = o.Simulated, o.MinBilling
 	if def.PerNode != gpus {
-		has := fmt.Sprintf("a %s has this many GPUs", o.Type)
+		has := fmt.Sprintf("instance type %s has this many GPUs", o.Type)
 		if def.Shares() > 1 {
-			has = fmt.Sprintf("a %s has %d GPUs of %d shares each, and shares are what is counted", o.Type, o.GPUs,
+			has = fmt.Sprintf("instance type %s has %d GPUs of %d shares each, and shares are what is counted", o.Type, o.GPUs,
 				def.Shares())
 		}
 		return def, a.cfg.valueError(at+".gpus_per_node", fmt.Sprintf("is %d", def.PerNode),
@@ -322,11 +322,11 @@ func (a *app) completePool(def capacity.Pool, o provisioners.Offer, at string) (
 	}
 	if most := o.MemoryMiB / def.Shares(); o.MemoryMiB > 0 && def.MemoryMiB > most {
 		return def, a.cfg.valueError(at+".gpu_memory_mib", fmt.Sprintf("is %d", def.MemoryMiB),
-			fmt.Sprintf("write %d: a GPU of a %s, or a share of one, has no more", most, o.Type))
+			fmt.Sprintf("write %d: a GPU of instance type %s, or a share of one, has no more", most, o.Type))
 	}
 	if !strings.EqualFold(def.Model, o.Model) {
 		return def, a.cfg.valueError(at+".model", fmt.Sprintf("is %q", def.Model),
-			fmt.Sprintf("write %q: that is what a %s has", o.Model, o.Type))
+			fmt.Sprintf("write %q: that is the model of the GPUs of instance type %s", o.Model, o.Type))
 	}
 	return def, nil
 }

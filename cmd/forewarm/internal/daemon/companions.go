@@ -28,7 +28,7 @@ const systemHoldDir = "/var/lib/forewarm-holds"
 
 // companions run the daemon of this machine's node beside the API at a URL, if the machine is
 // one.
-func companions(a *app, t *terminal, base string) ([]actor, error) {
+func companions(ctx context.Context, a *app, t *terminal, base string) ([]actor, error) {
 	var actors []actor
 	for _, p := range a.provs {
 		host, ok := p.(*local.Host)
@@ -41,19 +41,11 @@ func companions(a *app, t *terminal, base string) ([]actor, error) {
 		}
 		program, err := findNodeProgram()
 		if err != nil {
-			t.printLack("node", "no jobs, forewarm exec, port and cp here: "+err.Error())
+			t.printLack("node", nothingHere+err.Error())
 			continue
 		}
 		own := os.Geteuid() == 0
-		switch {
-		case own:
-			t.printNote("node", "its daemon runs beside: jobs, forewarm exec, port and cp work here")
-		case how.SharedUser:
-			t.printNote("node", "its daemon runs beside: jobs, forewarm exec, port and cp work here, and make everybody you")
-		default:
-			t.printLack("node", "no jobs, forewarm exec, port and cp here: this process cannot give holders a user of their "+
-				"own; --shared-user lets them be you")
-		}
+		printCompanion(ctx, t, host, own)
 		at, err := reachedHere(base)
 		if err != nil {
 			return nil, err
@@ -68,6 +60,26 @@ func companions(a *app, t *terminal, base string) ([]actor, error) {
 		actors = append(actors, companion.New(cfg).Run)
 	}
 	return actors, nil
+}
+
+// nothingHere begins why this machine's node is of no use.
+const nothingHere = "no jobs, forewarm exec, port and cp here: "
+
+// printCompanion says what the daemon beside this process makes possible on this machine. own is whether it can give
+// holders a user of their own. A machine without GPUs is offered once it has some, and may be the node of nothing yet.
+func printCompanion(ctx context.Context, t *terminal, host *local.Host, own bool) {
+	_, adopted := host.Adopted()
+	_, err := host.Offers(ctx)
+	switch {
+	case err != nil && !adopted:
+		t.printLack("node", nothingHere+"this machine offers no GPU: "+err.Error())
+	case own:
+		t.printNote("node", "its daemon runs beside: jobs, forewarm exec, port and cp work here")
+	case host.Daemon().SharedUser:
+		t.printNote("node", "its daemon runs beside: jobs, forewarm exec, port and cp work here, and make everybody you")
+	default:
+		t.printLack("node", nothingHere+"this process cannot give holders a user of their own; --shared-user lets them be you")
+	}
 }
 
 // defaultHoldDir is where holders' folders are made if the configuration does not say.

@@ -1,13 +1,20 @@
 package daemon
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/local"
+	"github.com/forewarm/forewarm/provisioners/local/discover"
 )
 
 // starter is a provisioner that starts daemons, or does not.
@@ -68,4 +75,29 @@ func TestReachedHere(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
+}
+
+// noDriver finds no GPUs.
+type noDriver struct{}
+
+func (noDriver) Devices(context.Context) ([]capacity.Device, error) { return nil, discover.ErrNoDriver }
+
+// What a machine without GPUs is of no use for is not promised, and who has no pool is told how one is made.
+func TestTheGreetingPromisesNothing(t *testing.T) {
+	t.Parallel()
+	say := func(config local.Config) string {
+		host, err := local.New(config, clock.NewManual(time.Unix(0, 0)))
+		require.NoError(t, err)
+		var out strings.Builder
+		printCompanion(t.Context(), newTerminal(&out), host, true)
+		return out.String()
+	}
+	told := say(local.Config{Source: noDriver{}})
+	require.NotContains(t, told, "work here")
+	require.Contains(t, told, "this machine offers no GPU: ")
+	require.Contains(t, told, "install the NVIDIA driver, or set simulate: 4")
+	require.Contains(t, say(local.Config{Simulate: 2}), "forewarm exec, port and cp work here")
+
+	require.Equal(t, "pools create --help", firstRequest(nil))
+	require.Equal(t, "allocate --pool lab --gpus 1 --for 30m", firstRequest([]Pool{{Name: "lab"}}))
 }

@@ -67,8 +67,8 @@ func runUp(ctx context.Context, cfg Config, version string, contexts Contexts, t
 		return errors.Join(err, release())
 	}
 	a.version = version
-	err = a.runControlPlane(ctx, contexts, t, nil, func(_ context.Context, base string) ([]actor, error) {
-		return companions(a, t, base)
+	err = a.runControlPlane(ctx, contexts, t, nil, func(ctx context.Context, base string) ([]actor, error) {
+		return companions(ctx, a, t, base)
 	})
 	return errors.Join(err, a.store.Close(), release())
 }
@@ -214,15 +214,15 @@ func (a *app) printGreeting(ctx context.Context, t *terminal, g greeting, contex
 	t.printLine("Next:  " + self + " status   ·   " + self + " " + firstRequest(a.cfg.Pools))
 }
 
-// firstRequest is what somebody can ask for first: GPUs of a pool now, or nodes that are
+// firstRequest is what somebody can ask for first: a pool where there is none, else GPUs of a pool now, or nodes that are
 // warm later where the cluster's own scheduler hands GPUs out: those are whole, however
 // few GPUs are asked for.
 func firstRequest(pools []Pool) string {
-	name := "NAME"
-	if len(pools) > 0 {
-		name = pools[0].Name
+	if len(pools) == 0 {
+		return "pools create --help"
 	}
-	if len(pools) > 0 && pools[0].Use == useObserved {
+	name := pools[0].Name
+	if pools[0].Use == useObserved {
 		return fmt.Sprintf("reserve --pool %s --gpus %d --at 'tomorrow 09:00' --for 1h", name, max(1, pools[0].GPUsPerNode))
 	}
 	return "allocate --pool " + name + " --gpus 1 --for 30m"
