@@ -112,6 +112,7 @@ func TestWrongJobsAreToldByTheirFlags(t *testing.T) {
 	w := newTown(t)
 	w.createPool()
 	const slurm, own = "sbatch --wrap=true ", "run -d --pool=lab "
+	id := w.mustRun("run", "-d", "--hold", "--pool", "lab", "--", "true")
 	for line, says := range map[string]string{
 		slurm + "-p nosuch":                            `Error: --partition: There is no pool "nosuch".`,
 		slurm + "-p lab -t 99-0":                       "Error: --time 99-0 must be at most 30d",
@@ -127,11 +128,18 @@ func TestWrongJobsAreToldByTheirFlags(t *testing.T) {
 		own + "--prefer a;b -- true":                   `Error: --prefer "a;b": must have at most 63 letters`,
 		own + "--tolerate a;b -- true":                 `Error: --tolerate "a;b": must have at most 63 letters`,
 		own + "--exclude foo -- true":                  `Error: --exclude foo must be the id of a node`,
+		"jobs edit " + id + " --to-pool nosuch":        `Error: --to-pool: There is no pool "nosuch".`,
+		"jobs edit " + id + " --pool nosuch":           `Error: --to-pool: There is no pool "nosuch".`,
+		"jobs edit " + id + " --max-runtime 0s":        "Error: --max-runtime 0s must be longer than 0s",
+		"jobs list --since yesterday":                  `Error: --since "yesterday" is not a time`,
+		"jobs logs " + id + " --since yesterday":       `Error: --since "yesterday" is not a time`,
+		"reservations list --until yesterday":          `Error: --until "yesterday" is not a time`,
 	} {
 		_, errs, _ := w.runCommand(strings.Fields(line)...)
 		require.Contains(t, errs, says, line)
-		name, _, _ := strings.Cut(line, " ")
-		require.Contains(t, errs, "forewarm "+name+" --help\n", line)
+		c, _, err := w.newRoot().Find(strings.Fields(line))
+		require.NoError(t, err)
+		require.Contains(t, errs, c.CommandPath()+" --help\n", line)
 	}
 }
 

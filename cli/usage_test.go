@@ -88,7 +88,9 @@ func TestLinesAboutJobs(t *testing.T) { // not in parallel: its files are where 
 	w.mustRun("pools", "create", "lab", "--provisioner", "sim", "--model", "a100-80g", "--instance-type", "sim-4xa100",
 		"--gpus-per-node", "4", "--memory", "80", "--max-nodes", "3", "--price", "12.80", "--simulated")
 	w.mustRun("jobs", "cancel", "sweep", "--yes")
-	sweep := func() { w.mustRun("run", "-d", "--pool", "demo-a100", "--name", "sweep", "--array", "0-9", "--", "true") }
+	sweep := func() {
+		w.mustRun("run", "-d", "--pool", "demo-a100", "--name", "sweep", "--array", "0-9", "--", "true")
+	}
 	sweep()
 	t.Chdir(w.dir)
 	t.Setenv("HOME", w.dir)

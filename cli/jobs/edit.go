@@ -21,7 +21,7 @@ type edit struct {
 	flags           *pflag.FlagSet
 	name, priority  string
 	pool            string
-	maxRuntime      flags.Duration
+	maxRuntime      flags.Span
 	notBefore, zone string
 	preemptible     bool
 	patch           contract.JobPatch

@@ -89,7 +89,7 @@ func (l logs) beginAt(a *app.App, cmd *cobra.Command, ranks []reading) error {
 	if err != nil {
 		return err
 	}
-	since, err := when.ParsePast("since", l.since, a.Clock.Now(), zone)
+	since, err := when.ParsePast(cmd, "since", l.since, a.Clock.Now(), zone)
 	for i := range ranks {
 		ranks[i].since = since
 	}

@@ -47,8 +47,8 @@ func (r *request) bind(f *pflag.FlagSet) {
 	f.StringVar(&r.in.Pool, "pool", "", "id or name of a pool (default the one that fits where it can start first)")
 	flags.BindNeeds(f, &r.in.Needs)
 	f.StringVar(&r.in.Name, "name", "", "what to call it")
-	f.StringVar(&r.in.Priority, "priority", "", "priority class: low, normal or high, or as your site names "+
-		"them (default normal)")
+	f.StringVar(&r.in.Priority, "priority", "", "priority class: low, normal or high (default normal), or as "+
+		"your site names them")
 	f.StringVar(&r.in.Workload, "workload", "", "online or batch: a pool may keep a share for each (default batch)")
 	f.Var(&r.maxRuntime, "max-runtime", "how long it may run; what is short starts earlier, in gaps (default 24h)")
 	f.Var(&r.grace, "grace", "how long it has between TERM and KILL (default 30s)")

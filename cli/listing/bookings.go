@@ -35,10 +35,10 @@ func NewBookingsCommand[T any](a *app.App, noun string, v output.View[T],
 		if err != nil {
 			return err
 		}
-		if f.Since, err = when.ParsePast("since", since, a.Clock.Now(), in); err != nil {
+		if f.Since, err = when.ParsePast(cmd, "since", since, a.Clock.Now(), in); err != nil {
 			return err
 		}
-		if f.Until, err = when.ParsePast("until", until, a.Clock.Now(), in); err != nil {
+		if f.Until, err = when.ParsePast(cmd, "until", until, a.Clock.Now(), in); err != nil {
 			return err
 		}
 		if f.User, err = names.User(a, cmd, f.User); err != nil {

@@ -32,7 +32,7 @@ var fieldFlags = map[string][]string{
 	"job_id": {"after", "dependency"}, "before_seconds": {"checkpoint", "signal"}, "failed": {"retries"},
 	"lost": {"retries-lost"}, "constraints": {"constraint"}, "prefers": {"prefer"},
 	"tolerations": {"tolerate"}, "excluded_nodes": {"exclude"}, "mounts": {"volume"}, "files": {"file"},
-	"pool": {"partition"}, "max_runtime_seconds": {"time"}, "not_before": {"begin"},
+	"pool": {"to-pool", "partition"}, "max_runtime_seconds": {"time"}, "not_before": {"begin"},
 	"name": {"job-name"}, "checkpoint": {"signal"}, "reservation_id": {"reservation"},
 }
 
@@ -59,16 +59,26 @@ func inFlags(cmd *cobra.Command, text string) string {
 	return amongFlags.ReplaceAllString(text, "$1--$2")
 }
 
-// flagOf is the flag that a field's value came from; nil when there is none.
+// flagOf is the flag that a field's value came from; nil when there is none. One that was given goes before one that
+// could have been.
 func flagOf(cmd *cobra.Command, pointer string) *pflag.Flag {
 	parts := strings.Split(strings.Trim(listPlace.ReplaceAllString(pointer, ""), "/"), "/")
 	slices.Reverse(parts)
 	for _, part := range parts {
 		kebab := strings.ReplaceAll(part, "_", "-")
+		var possible *pflag.Flag
 		for _, candidate := range append([]string{kebab, strings.TrimSuffix(kebab, "-seconds")}, fieldFlags[part]...) {
-			if f := cmd.Flags().Lookup(candidate); f != nil && (f.Changed || part == parts[0]) {
+			f := cmd.Flags().Lookup(candidate)
+			switch {
+			case f == nil:
+			case f.Changed:
 				return f
+			case possible == nil && part == parts[0]:
+				possible = f
 			}
+		}
+		if possible != nil {
+			return possible
 		}
 	}
 	return nil

@@ -106,7 +106,7 @@ func dayAndTime(text, lower string, now time.Time, zone *time.Location) (Moment,
 
 // ParsePast reads a time that people look back to: how long ago it was, or any time
 // as when reads it. Nothing is no time.
-func ParsePast(flag, text string, now time.Time, zone *time.Location) (time.Time, error) {
+func ParsePast(cmd *cobra.Command, flag, text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -115,7 +115,7 @@ func ParsePast(flag, text string, now time.Time, zone *time.Location) (time.Time
 	}
 	t, err := Parse(text, now, zone)
 	if err != nil {
-		return t, exit.UsageErrorf("forewarm allocations list --help",
+		return t, exit.UsageErrorf(cmd.CommandPath()+" --help",
 			"--%s %q is not a time; write '7d', '2026-11-20 09:00' or 'today 09:00'", flag, text)
 	}
 	return t, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
@@ -29,6 +30,25 @@ func TestCommandLinesOfPages(t *testing.T) {
 		}
 	}
 	require.Positive(t, upgrades)
+}
+
+// Every example of --help is a command line that is understood.
+func TestExamplesOfHelp(t *testing.T) {
+	t.Parallel()
+	tree := func() *cobra.Command {
+		return newRoot(outside{clock: clock.System{}, uptime: machineUptime, getenv: func(string) string { return "" }})
+	}
+	tried := 0
+	for _, c := range tree().Commands() {
+		for line := range strings.Lines(c.Example) {
+			_, args, ours := strings.Cut(strings.TrimSpace(line), "forewarm-node ")
+			require.True(t, ours, line)
+			args = regexp.MustCompile(`\$\(.*\)`).ReplaceAllString(args, "SUM")
+			require.NoError(t, pagetest.Check(tree(), strings.Fields(args)), line)
+			tried++
+		}
+	}
+	require.GreaterOrEqual(t, tried, 2)
 }
 
 // commentedKey is a key that the example shows as a comment.
