@@ -111,8 +111,6 @@ type JobReader interface {
 	// JobRuns returns what an organization ran last, of a name or, where that is empty, of all: up to limit runs that
 	// say how long such jobs run, the newest first.
 	JobRuns(organizationID, name string, limit int) ([]runtimes.Run, error)
-	// RuntimeCoverage is how runs came out that ended in [from, to) by themselves and whose length was predicted.
-	RuntimeCoverage(s Scope, from, to time.Time) (RuntimeCoverage, error)
 	// JobPredictions scores, by pool, the starts that came in [from, to), and the runs that ended in it.
 	JobPredictions(s Scope, from, to time.Time) ([]JobPredictions, error)
 	// JobRanks returns the ranks of an attempt, in order.
@@ -130,14 +128,6 @@ type JobReader interface {
 	JobTurns(poolID string) (JobTurns, error)
 	// JobOutputEnd is where a rank's output ends, as far as it is known.
 	JobOutputEnd(jobID string, attempt, rank int) (int64, error)
-}
-
-// RuntimeCoverage counts runs whose length was predicted when they got their GPUs, by how they came out.
-type RuntimeCoverage struct {
-	Runs     int
-	BelowP10 int // ended before it
-	ByP50    int // ended by it
-	ByP90    int // ended by it
 }
 
 // JobCommand asks for jobs: what is the same in all of an array.

@@ -270,8 +270,8 @@ func (c *Cluster) Withdraw(id string) (Promised, bool) {
 }
 
 // CanTake reports whether a request could be put on these spots, whole GPUs of nodes that are known, from now until an
-// instant: the nodes are such as it asks for, take work, and have so many GPUs free, also of what is promised, and nobody
-// is there with whom it may not share a node.
+// instant: the nodes are such as it asks for, take work, and have so many GPUs free, also of what is promised, and
+// nobody is there with whom it may not share a node.
 func (c *Cluster) CanTake(r Request, spots Placement, now, until time.Time) bool {
 	from, to := now.UnixNano(), until.UnixNano()
 	for _, s := range spots {

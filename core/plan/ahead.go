@@ -25,7 +25,7 @@ const lingers = time.Minute
 func planAhead(c *computation) {
 	for _, w := range c.Ahead {
 		if c.Pool.Observed || c.hasCome(w.Runs.Start.Add(lingers)) || !c.hasCome(w.Runs.Start.Add(-c.lead)) ||
-			c.pausedFor(w.OrganizationID) || !hasRoomAhead(c, w) {
+			isPausedFor(c, w.OrganizationID) || !hasRoomAhead(c, w) {
 			continue
 		}
 		c.requireNodes(w.Slots, ReasonAhead)

@@ -125,7 +125,8 @@ func (c *computation) earliestRequest() time.Time {
 	if c.capped.begun {
 		window = c.capped.window
 	}
-	return calendar.Later(calendar.Later(c.now, c.Supply.BlockedUntil), window.Below(limit, length, calendar.Later(c.now, c.capped.at)))
+	return calendar.Later(calendar.Later(c.now, c.Supply.BlockedUntil),
+		window.Below(limit, length, calendar.Later(c.now, c.capped.at)))
 }
 
 // Capped returns until when the pool asks for no node because too many were asked

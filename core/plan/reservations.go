@@ -39,11 +39,11 @@ func promisedAt(r *reservation.Reservation) time.Time { return calendar.Later(r.
 
 // isPaused reports whether the reservation is speculative and nothing may be done for it.
 func (c *computation) isPaused(r *reservation.Reservation) bool {
-	return r.Class == reservation.Speculative && c.pausedFor(r.OrganizationID)
+	return r.Class == reservation.Speculative && isPausedFor(c, r.OrganizationID)
 }
 
-// pausedFor reports whether nothing speculative is made ready for an organization.
-func (c *computation) pausedFor(organization string) bool {
+// isPausedFor reports whether nothing speculative is made ready for an organization.
+func isPausedFor(c *computation, organization string) bool {
 	return c.Pool.Paused || c.organizationPaused(organization) || c.organizationPaused("")
 }
 

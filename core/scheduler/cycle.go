@@ -224,7 +224,7 @@ func (c *cycle) begin(w *waiter, spots placement.Placement, claims string) {
 	c.out.Starts = append(c.out.Starts, is)
 	if claims != "" {
 		c.s.claims[w.ID] = claim{Start: is}
-		c.s.reserved[claims].add(spots, -1)
+		c.s.reserved.byID[claims].add(spots, -1)
 	}
 }
 

@@ -38,20 +38,34 @@ type claimable struct {
 // claimants are who may claim something: an organization, a person or a key of it. Other fields are empty.
 type claimants = reservation.Submitter
 
+// reserved is what jobs may claim, and who tried in vain.
+type reserved struct {
+	byID    map[string]*claimable
+	by      map[claimants][]*claimable // by who may claim it
+	refused map[refusal]time.Duration  // claims that could not be carried out, with the shortest runtime of them
+}
+
+func newReserved() reserved {
+	return reserved{byID: map[string]*claimable{}, by: map[claimants][]*claimable{}, refused: map[refusal]time.Duration{}}
+}
+
 // Reserve adds what jobs may claim. What is there already, or lies on nodes that are not known, is left out.
 func (s *Scheduler) Reserve(all ...Reserved) {
 	for _, r := range all {
-		if !s.knows(r.Spots) || s.reserved[r.ID] != nil {
-			continue
+		if s.knows(r.Spots) && s.reserved.byID[r.ID] == nil {
+			s.reserved.add(r)
 		}
-		is := &claimable{Reserved: r.clone()}
-		for _, spot := range r.Spots {
-			is.left += spot.GPUs
-		}
-		s.reserved[r.ID] = is
-		for _, who := range claimantsOf(r.For) {
-			s.claimers[who] = append(s.claimers[who], is)
-		}
+	}
+}
+
+func (all *reserved) add(r Reserved) {
+	is := &claimable{Reserved: r.clone()}
+	for _, spot := range r.Spots {
+		is.left += spot.GPUs
+	}
+	all.byID[r.ID] = is
+	for _, who := range claimantsOf(r.For) {
+		all.by[who] = append(all.by[who], is)
 	}
 }
 
@@ -72,26 +86,20 @@ func claimantsOf(c reservation.Claimants) (all []claimants) {
 	return all
 }
 
-// clearReserved forgets what jobs may claim.
-func (s *Scheduler) clearReserved() {
-	clear(s.reserved)
-	clear(s.claimers)
-}
-
 func (j *Job) submitter() reservation.Submitter {
 	return reservation.Submitter{OrganizationID: j.Tenant, UserID: j.User, KeyID: j.Key}
 }
 
 // claimableBy is what a job may claim of which anything is left. What its person and its key both may comes twice.
-func (s *Scheduler) claimableBy(j *Job) iter.Seq[*claimable] {
+func (all *reserved) claimableBy(j *Job) iter.Seq[*claimable] {
 	return func(yield func(*claimable) bool) {
-		all := []claimants{{OrganizationID: j.Tenant}, {OrganizationID: j.Tenant, UserID: j.User},
+		as := []claimants{{OrganizationID: j.Tenant}, {OrganizationID: j.Tenant, UserID: j.User},
 			{OrganizationID: j.Tenant, KeyID: j.Key}}
-		for i, who := range all {
-			if i > 0 && who == all[0] { // it has no person, or no key
+		for i, who := range as {
+			if i > 0 && who == as[0] { // it has no person, or no key
 				continue
 			}
-			for _, r := range s.claimers[who] {
+			for _, r := range all.by[who] {
 				if r.left > 0 && !yield(r) {
 					return
 				}
@@ -101,8 +109,8 @@ func (s *Scheduler) claimableBy(j *Job) iter.Seq[*claimable] {
 }
 
 // mayClaimAny reports whether anything is left that a job may claim.
-func (s *Scheduler) mayClaimAny(j *Job) bool {
-	for range s.claimableBy(j) {
+func (all *reserved) mayClaimAny(j *Job) bool {
+	for range all.claimableBy(j) {
 		return true
 	}
 	return false
@@ -138,11 +146,8 @@ func (s *Scheduler) Unclaim(job string, now time.Time) bool {
 		return false
 	}
 	j := s.stop(job, now).Job
-	of := refusal{j.asks(), claimed.Claims}
-	if shortest, known := s.refused[of]; !known || j.MaxRuntime < shortest {
-		s.refused[of] = j.MaxRuntime
-	}
-	s.reserved[claimed.Claims].add(claimed.Spots, 1)
+	s.reserved.refuse(&j, claimed.Claims)
+	s.reserved.byID[claimed.Claims].add(claimed.Spots, 1)
 	s.waitFrom(j, now)
 	if claimed.promise != nil && s.jobs[job] != nil {
 		s.keep(claimed.promise)
@@ -150,14 +155,22 @@ func (s *Scheduler) Unclaim(job string, now time.Time) bool {
 	return true
 }
 
+// refuse notes that a job was refused what it would claim.
+func (all *reserved) refuse(j *Job, reservation string) {
+	of := refusal{j.asks(), reservation}
+	if shortest, known := all.refused[of]; !known || j.MaxRuntime < shortest {
+		all.refused[of] = j.MaxRuntime
+	}
+}
+
 // isRefused reports whether the job, or one like it that may run no longer, was refused what it would claim.
-func (s *Scheduler) isRefused(w *waiter, reservation string) bool {
-	shortest, refused := s.refused[refusal{w.asks(), reservation}]
-	return refused && w.MaxRuntime >= shortest
+func (all *reserved) isRefused(j *Job, reservation string) bool {
+	shortest, refused := all.refused[refusal{j.asks(), reservation}]
+	return refused && j.MaxRuntime >= shortest
 }
 
 // keepMeanwhile keeps the promise of a job that claims something until that is known to be carried out.
-func (s *Scheduler) keepMeanwhile(job string, p *Promise, major int64) {
+func keepMeanwhile(s *Scheduler, job string, p *Promise, major int64) {
 	if p == nil {
 		return
 	}
@@ -168,7 +181,7 @@ func (s *Scheduler) keepMeanwhile(job string, p *Promise, major int64) {
 }
 
 // dropKept takes back the promises that were kept meanwhile: whoever claimed something has it.
-func (s *Scheduler) dropKept() {
+func dropKept(s *Scheduler) {
 	for job, is := range s.claims {
 		if is.promise != nil {
 			s.cluster.Withdraw(job)
@@ -193,13 +206,13 @@ func (r *claimable) add(spots placement.Placement, sign int) {
 // claimReserved has jobs claim what is reserved for them, in the order in which it is their turn. None does that its
 // group or its tenant's limit keeps from running.
 func (c *cycle) claimReserved() {
-	c.s.dropKept()
-	if len(c.s.reserved) == 0 {
+	dropKept(c.s)
+	if len(c.s.reserved.byID) == 0 {
 		return
 	}
 	var order places
 	for _, w := range c.s.jobs {
-		if c.s.mayClaimAny(&w.Job) {
+		if c.s.reserved.mayClaimAny(&w.Job) {
 			order.push(place{c.rankOf(w).Key, w, nil})
 		}
 	}
@@ -211,10 +224,10 @@ func (c *cycle) claimReserved() {
 		}
 		p, major := w.promise, w.line.major
 		c.s.withdraw(w.ID) // it may be of the same GPUs
-		best, found := c.s.bestReserved(w, c.now)
+		best, found := bestReserved(c.s, w, c.now)
 		if found {
 			c.begin(w, best.spots, best.ID)
-			c.s.keepMeanwhile(w.ID, p, major)
+			keepMeanwhile(c.s, w.ID, p, major)
 			continue
 		}
 		none[w.asks()] = w.MaxRuntime
@@ -234,12 +247,12 @@ type option struct {
 
 // bestReserved finds which of the reservations a job claims: one of its submitter before a colleague's, one that lasts
 // as long as the job may run, that of which the least is left, and the one that ends first.
-func (s *Scheduler) bestReserved(w *waiter, now time.Time) (best option, found bool) {
+func bestReserved(s *Scheduler, w *waiter, now time.Time) (best option, found bool) {
 	until := now.Add(w.MaxRuntime)
-	for r := range s.claimableBy(&w.Job) {
+	for r := range s.reserved.claimableBy(&w.Job) {
 		is := option{claimable: r, isOthers: !r.For.IsOf(w.submitter()), isBeyond: until.After(r.Until)}
 		if found && compareOptions(is, best) >= 0 || r.left < w.Request.GPUs() || !r.Until.After(now) ||
-			s.isRefused(w, r.ID) {
+			s.reserved.isRefused(&w.Job, r.ID) {
 			continue
 		}
 		if spots, ok := partOf(s, r, w.Request, now, until); ok {

@@ -27,10 +27,8 @@ type Scheduler struct {
 	accounts *accounts
 	groups   map[string]groupUse // of those that are bounded
 	entries  map[userKey]queue.Entries
-	reserved map[string]*claimable
-	claimers map[claimants][]*claimable // of those, by who may claim them
-	claims   map[string]claim           // of what runs, those that claimed something
-	refused  map[refusal]time.Duration  // claims that could not be carried out, with the shortest runtime of them
+	reserved reserved
+	claims   map[string]claim // of what runs, those that claimed something
 }
 
 // New returns a scheduler of these nodes, with no jobs.
@@ -40,8 +38,8 @@ func New(p Policy, nodes []placement.Node) (*Scheduler, error) {
 		piles: map[signature]*pile{}, jobs: map[string]*waiter{}, early: map[string]Job{},
 		running: map[string]*Running{}, promises: map[string]*Promise{}, accounts: newAccounts(p),
 		groups:  map[string]groupUse{},
-		entries: map[userKey]queue.Entries{}, later: queue.New(math.MaxInt32), reserved: map[string]*claimable{},
-		claimers: map[claimants][]*claimable{}, claims: map[string]claim{}, refused: map[refusal]time.Duration{}}
+		entries: map[userKey]queue.Entries{}, later: queue.New(math.MaxInt32), reserved: newReserved(),
+		claims: map[string]claim{}}
 	var err error
 	if s.cluster, err = placement.New(p.Placement, nodes); err != nil {
 		return nil, err

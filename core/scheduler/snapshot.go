@@ -65,8 +65,8 @@ func (s *Scheduler) Snapshot() Snapshot {
 	for _, id := range slices.Sorted(maps.Keys(s.promises)) {
 		out.Promises = append(out.Promises, *s.promises[id])
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.reserved)) {
-		out.Reserved = append(out.Reserved, s.reserved[id].clone())
+	for _, id := range slices.Sorted(maps.Keys(s.reserved.byID)) {
+		out.Reserved = append(out.Reserved, s.reserved.byID[id].clone())
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.accounts.tenants)) {
 		out.Tenants = append(out.Tenants, TenantUsage{name, s.accounts.tenants[name].usage})

@@ -7,7 +7,7 @@ import "time"
 // turn is next wherever GPUs become free. What does not run is passed over. It leaves the scheduler in a state that
 // never was, of no use any more.
 func Successors(s *Scheduler, now time.Time, ends []string, most int) []string {
-	s.clearReserved() // who claims has its turn by that, whatever ends
+	s.reserved = newReserved() // who claims has its turn by that, whatever ends
 	var next []string
 	for len(next) < most && len(ends) > 0 && s.Waiting() > 0 {
 		for _, id := range ends[:min(len(ends), most)] {

@@ -1,12 +1,9 @@
 package sqlledger
 
 import (
-	"time"
-
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/runtimes"
-	"github.com/forewarm/forewarm/ledger"
 )
 
 // hasRun is the condition of the indexes on what ran.
@@ -64,14 +61,4 @@ func (r runRow) toJob() (job.Job, error) {
 		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Reason: r.Reason, Attempt: r.Attempt,
 		GPUTime:   toDuration(r.GPUTime),
 		StartedAt: toTime(r.StartedAt), EndedAt: toTime(r.EndedAt)}, job.State(r.State))
-}
-
-func (r jobReader) RuntimeCoverage(s ledger.Scope, from, to time.Time) (c ledger.RuntimeCoverage, err error) {
-	err = r.ownRows(s).Table("jobs").Select("COUNT(*) AS runs, "+
-		"COALESCE(SUM(CASE WHEN ended_at - started_at < predicted_p10 THEN 1 ELSE 0 END), 0) AS below_p10, "+
-		"COALESCE(SUM(CASE WHEN ended_at - started_at <= predicted_p50 THEN 1 ELSE 0 END), 0) AS by_p50, "+
-		"COALESCE(SUM(CASE WHEN ended_at - started_at <= predicted_p90 THEN 1 ELSE 0 END), 0) AS by_p90").
-		Where(hasRun).Where(saysHowLong).Where(endedItself).Where("predicted_p90 > 0").
-		Where("ended_at >= ? AND ended_at < ?", toMicros(from), toMicros(to)).Scan(&c).Error
-	return c, wrapError("counting how predicted runs came out", err)
 }

@@ -36,6 +36,7 @@ type scoreRow struct {
 	PoolID   string
 	N        int
 	Inside   float64
+	ByMedian float64
 	Error    float64
 	Pinball  float64
 	Measured float64
@@ -43,8 +44,8 @@ type scoreRow struct {
 
 func (r scoreRow) toValue() ledger.PredictionScore {
 	micros := func(x float64) time.Duration { return time.Duration(math.Round(x)) * time.Microsecond }
-	return ledger.PredictionScore{N: r.N, Inside: r.Inside, Error: micros(r.Error), Pinball: micros(r.Pinball),
-		Measured: micros(r.Measured)}
+	return ledger.PredictionScore{N: r.N, Inside: r.Inside, ByMedian: r.ByMedian, Error: micros(r.Error),
+		Pinball: micros(r.Pinball), Measured: micros(r.Measured)}
 }
 
 // predicted are the columns of what was predicted, and of what it was.
@@ -63,7 +64,8 @@ func (p predicted) scores(measured string) string {
 	}
 	mean := func(what, name string) string { return "AVG(CAST(" + what + " AS DOUBLE PRECISION)) AS " + name }
 	return "pool_id, COUNT(*) AS n, " + mean("CASE WHEN "+p.was+" BETWEEN "+p.p10+" AND "+p.p90+
-		" THEN 1 ELSE 0 END", "inside") + ", " + mean("ABS("+p.was+" - "+p.p50+")", "error") + ", " +
+		" THEN 1 ELSE 0 END", "inside") + ", " + mean("CASE WHEN "+p.was+" <= "+p.p50+" THEN 1 ELSE 0 END", "by_median") +
+		", " + mean("ABS("+p.was+" - "+p.p50+")", "error") + ", " +
 		mean("("+loss(0.1, p.p10)+" + "+loss(0.5, p.p50)+" + "+loss(0.9, p.p90)+") / 3", "pinball") + ", " +
 		mean(measured, "measured")
 }

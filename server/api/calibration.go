@@ -52,29 +52,27 @@ func reportCalibration(ctx context.Context, a *API, in *struct {
 		if err != nil || in.Source != "" {
 			return err
 		}
-		runs, err := r.RuntimeCoverage(s, from, to)
+		predicted, err := r.JobPredictions(s, from, to)
 		if err != nil {
 			return err
 		}
-		out.Runtimes = encodeRuntimes(runs)
-		out.Jobs, err = jobCalibrations(r, s, from, to)
+		out.Runtimes = encodeRuntimes(ledger.RuntimesOf(predicted))
+		out.Jobs, err = jobCalibrations(r, predicted)
 		return err
 	})
 	return &One[contract.CalibrationReport]{Body: out}, err
 }
 
-func encodeRuntimes(c ledger.RuntimeCoverage) *contract.RuntimeCalibration {
-	if c.Runs == 0 {
+func encodeRuntimes(s ledger.PredictionScore) *contract.RuntimeCalibration {
+	if s.N == 0 {
 		return nil
 	}
-	all := float64(c.Runs)
-	return &contract.RuntimeCalibration{ByLikely: float64(c.ByP50) / all, Interval: contract.IntervalCoverage{Said: 0.8,
-		Seen: float64(c.ByP90-c.BelowP10) / all, N: c.Runs}}
+	return &contract.RuntimeCalibration{ByLikely: s.ByMedian,
+		Interval: contract.IntervalCoverage{Said: 0.8, Seen: s.Inside, N: s.N}}
 }
 
 // jobCalibrations are by pool. One that is gone has no name.
-func jobCalibrations(r ledger.Reader, s ledger.Scope, from, to time.Time) ([]contract.JobCalibration, error) {
-	found, err := r.JobPredictions(s, from, to)
+func jobCalibrations(r ledger.Reader, found []ledger.JobPredictions) ([]contract.JobCalibration, error) {
 	out := make([]contract.JobCalibration, 0, len(found))
 	for _, p := range found {
 		is := contract.JobCalibration{PoolID: p.PoolID, Starts: encodeScore(p.Starts), Runtimes: encodeScore(p.Runtimes)}
@@ -85,7 +83,7 @@ func jobCalibrations(r ledger.Reader, s ledger.Scope, from, to time.Time) ([]con
 		is.PoolName = pool.Name
 		out = append(out, is)
 	}
-	return out, err
+	return out, nil
 }
 
 func encodeScore(s ledger.PredictionScore) *contract.TimeCalibration {

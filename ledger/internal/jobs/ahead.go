@@ -46,7 +46,7 @@ func lookAhead(ctx context.Context, l Jobs, q queue) (out aheadOf, err error) {
 			return err
 		}
 		if again := l.Queues.Foreseen(q.pool.Pool.ID).Add(aheadEvery); q.now.Before(again) {
-			out.jobs, out.look = q.stillAhead(), earliestOf(q.now, out.look, again)
+			out.jobs, out.look = stillAhead(q), earliestOf(q.now, out.look, again)
 			return nil
 		}
 		l.Queues.NoteForeseen(q.pool.Pool.ID, q.now)
@@ -66,7 +66,7 @@ func lookAhead(ctx context.Context, l Jobs, q queue) (out aheadOf, err error) {
 }
 
 // stillAhead are those that were foreseen last, and may still not start.
-func (q queue) stillAhead() []ledger.JobAhead {
+func stillAhead(q queue) []ledger.JobAhead {
 	return slices.DeleteFunc(slices.Clone(q.turns.Ahead), func(a ledger.JobAhead) bool {
 		return !slices.ContainsFunc(q.later, func(w ledger.QueuedJob) bool { return w.ID == a.JobID })
 	})

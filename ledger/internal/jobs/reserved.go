@@ -58,7 +58,7 @@ func (q queue) reservedUntil() (first time.Time) {
 
 // nextClaimable is when the first of the reservations begins that jobs may claim by themselves which wait now; zero:
 // there is none.
-func (q queue) nextClaimable() (first time.Time) {
+func nextClaimable(q queue) (first time.Time) {
 	for _, r := range q.pool.Reservations {
 		if _, waits := q.weights[r.OrganizationID]; waits && r.Class == reservation.Guaranteed &&
 			r.ForJobs != reservation.NoJobs {

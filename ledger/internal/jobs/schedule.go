@@ -126,7 +126,7 @@ func (l Jobs) decide(ctx context.Context, q queue) (turns []ledger.JobTurn, err 
 // nextLook is when time alone changes what is to be done; zero: never. Each plan of the pool, which may be the next
 // one for another reason, forgets when it was to be.
 func (q queue) nextLook() time.Time {
-	all := []time.Time{q.opens, q.nextLeaving(), q.reservedUntil(), q.nextClaimable(), q.nextUnstarted(), q.foretell}
+	all := []time.Time{q.opens, q.nextLeaving(), q.reservedUntil(), nextClaimable(q), q.nextUnstarted(), q.foretell}
 	for _, j := range q.holders {
 		all = append(all, j.Ending.By, j.Awaited.Until)
 	}

@@ -77,8 +77,8 @@ func (m *QueueMemory) NoteForetold(poolID string, at time.Time) {
 	m.find(poolID).foretold = at
 }
 
-// Foreseen is when it was looked last for whom nodes of a pool are to be ready that may not start yet; zero: nobody here
-// remembers.
+// Foreseen is when it was looked last for whom nodes of a pool are to be ready that may not start yet; zero: nobody
+// here remembers.
 func (m *QueueMemory) Foreseen(poolID string) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
