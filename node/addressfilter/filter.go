@@ -47,9 +47,9 @@ const (
 	wordSize   = 4
 )
 
-// Attach refuses what the processes of a cgroup connect or send to the metadata of a cloud, with EPERM, until the cgroup is
-// removed. Connections that exist stay, so that it comes before the processes. A cgroup that has such a filter keeps
-// that one.
+// Attach refuses what the processes of a cgroup connect or send to the metadata of a cloud, with EPERM, until the
+// cgroup is removed. Connections that exist stay, so that it comes before the processes. A cgroup that has such a
+// filter keeps that one.
 func Attach(cgroup string) error {
 	ipv4, ipv6 := program(ipv4Offset, words4()), program(ipv6Offset, words6())
 	for question, code := range map[bpf.Question][]bpf.Instruction{
