@@ -82,9 +82,9 @@ func (r *request) bind(f *pflag.FlagSet) {
 		"repeat it for more")
 	f.StringArrayVar(&r.secrets, "secret", nil, "a file that it alone reads, as NAME=PATH: its variable NAME_FILE has "+
 		"where it is; repeat it for more")
-	f.StringArrayVar(&r.after, "after", nil, "a job that must have completed first, or an array whose jobs must, by id or name; "+
-		"as JOB:afterany be over, as JOB:afternotok have failed, as JOB:after have started, as ARRAY:aftercorr the job of the "+
-		"same index; repeat it for more")
+	f.StringArrayVar(&r.after, "after", nil, "a job that must have completed first, or an array whose jobs must, by id "+
+		"or name; as JOB:afterany be over, as JOB:afternotok have failed, as JOB:after have started, as ARRAY:aftercorr "+
+		"the job of the same index; repeat it for more")
 	f.StringVar(&r.array, "array", "", "make a job of each index, as in 0-99 or 0-98:2,150; behind % how many run at "+
 		"once, as in 0-99%4")
 	f.StringVar(&r.reservation, "reservation", "", "id or name of what you reserved: it starts when that begins, on all "+

@@ -78,7 +78,8 @@ func printCompanion(ctx context.Context, t *terminal, host *local.Host, own bool
 	case host.Daemon().SharedUser:
 		t.printNote("node", "its daemon runs beside: jobs, forewarm exec, port and cp work here, and make everybody you")
 	default:
-		t.printLack("node", nothingHere+"this process cannot give holders a user of their own; --shared-user lets them be you")
+		t.printLack("node", nothingHere+"this process cannot give holders a user of their own; --shared-user lets "+
+			"them be you")
 	}
 }
 

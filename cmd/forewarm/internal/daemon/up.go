@@ -214,9 +214,9 @@ func (a *app) printGreeting(ctx context.Context, t *terminal, g greeting, contex
 	t.printLine("Next:  " + self + " status   ·   " + self + " " + firstRequest(a.cfg.Pools))
 }
 
-// firstRequest is what somebody can ask for first: a pool where there is none, else GPUs of a pool now, or nodes that are
-// warm later where the cluster's own scheduler hands GPUs out: those are whole, however
-// few GPUs are asked for.
+// firstRequest is what somebody can ask for first: a pool where there is none, else GPUs
+// of a pool now, or nodes that are warm later where the cluster's own scheduler hands GPUs
+// out: those are whole, however few GPUs are asked for.
 func firstRequest(pools []Pool) string {
 	if len(pools) == 0 {
 		return "pools create --help"
