@@ -116,7 +116,7 @@ func TestWrongJobsAreToldByTheirFlags(t *testing.T) {
 	for line, says := range map[string]string{
 		slurm + "-p nosuch":                            `Error: --partition: There is no pool "nosuch".`,
 		slurm + "-p lab -t 99-0":                       "Error: --time 99-0 must be at most 30d",
-		slurm + "-p lab -d afterok:nosuch":             "Error: --dependency afterok:nosuch must be the id of a job",
+		slurm + "-p lab -d afterok:nosuch":             "Error: --dependency nosuch: there is no job or array",
 		slurm + "-p lab --signal=FOO@60":               "Error: --signal FOO@60 must be one of USR1,",
 		slurm + "-p lab -J " + strings.Repeat("x", 64): "x must be at most 63 characters long",
 		slurm + "-p lab -C a;b":                        `Error: --constraint "a;b": must have at most 63 letters`,
@@ -139,7 +139,7 @@ func TestWrongJobsAreToldByTheirFlags(t *testing.T) {
 		require.Contains(t, errs, says, line)
 		c, _, err := w.newRoot().Find(strings.Fields(line))
 		require.NoError(t, err)
-		require.Contains(t, errs, c.CommandPath()+" --help\n", line)
+		require.Regexp(t, "  (forewarm jobs list --all|"+c.CommandPath()+" --help)\n", errs, line)
 	}
 }
 

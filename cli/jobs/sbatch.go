@@ -112,7 +112,7 @@ func (v *sbatchValue) Type() string {
 func (b *batch) submit(args []string) error {
 	in, err := b.read(args)
 	if err != nil {
-		return usageOf(b.cmd, err)
+		return tellAsSlurm(b.cmd, err)
 	}
 	api, err := b.app.NewClient()
 	if err != nil {

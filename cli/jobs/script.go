@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,14 +18,25 @@ func wrongUseOf(cmd *cobra.Command, format string, args ...any) error {
 	return exit.UsageErrorf(cmd.CommandPath()+" --help", format, args...)
 }
 
-// usageOf is a failure of a command line of run that another command reads, whose help is its own.
-func usageOf(cmd *cobra.Command, err error) error {
+// sameOfSlurm are flags of run that sbatch calls otherwise.
+var sameOfSlurm = map[string]string{"--after ": "--dependency ", "--checkpoint ": "--signal ",
+	"--not-before ": "--begin "}
+
+// tellAsSlurm is a failure of what run would have been given, by the flags and the help of sbatch.
+func tellAsSlurm(cmd *cobra.Command, err error) error {
 	own, ok := errors.AsType[*exit.Error](err)
-	if !ok || !slices.Equal(own.Next, []string{helpOfRun}) {
+	if !ok {
 		return err
 	}
 	told := *own
-	told.Next = []string{cmd.CommandPath() + " --help"}
+	for ours, theirs := range sameOfSlurm {
+		if rest, is := strings.CutPrefix(told.Message, ours); is {
+			told.Message = theirs + rest
+		}
+	}
+	if slices.Equal(told.Next, []string{helpOfRun}) {
+		told.Next = []string{cmd.CommandPath() + " --help"}
+	}
 	return &told
 }
 
