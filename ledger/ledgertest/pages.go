@@ -72,7 +72,7 @@ func endedKeysAreLeftOut(w *world) {
 	saveGround(w)
 	made := func(id string, expires, revoked time.Time) ledger.Key {
 		k := newKey(id, "org_1")
-		k.ExpiresAt, k.RevokedAt = expires, revoked
+		k.UserID, k.ExpiresAt, k.RevokedAt = "", expires, revoked
 		return k
 	}
 	restsOn := func(id, parent string) ledger.Key {
