@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -9,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/server"
 	"github.com/forewarm/forewarm/server/auth"
 )
@@ -55,13 +58,17 @@ func TestEveryOldRouteRefuses(t *testing.T) {
 // One request counts once, whatever the route asks the API for it, and is one line of the log.
 func TestOldRoutesAreCountedOnce(t *testing.T) {
 	t.Parallel()
-	w := newOldWorld(t, func(c *server.Config) { c.Limits.Reads = auth.Rate{PerSecond: 0.001, Burst: 2} })
+	var log bytes.Buffer
+	w := newOldWorld(t, func(c *server.Config) {
+		c.Limits.Reads = auth.Rate{PerSecond: 0.001, Burst: 2}
+		c.Logger = obs.NewLogger(&log, obs.Config{Level: slog.LevelDebug}) // which tells of each request
+	})
 	for range 2 {
 		require.Equal(t, 200, w.send("root", http.MethodGet, "/api/v1/cluster/status", "").Code)
 	}
 	require.Equal(t, contract.CodeRateLimited, w.refuse("root", http.MethodGet, "/api/v1/cluster/status", "").Code)
-	require.Equal(t, 3, strings.Count(w.log.String(), "route=/api/v1/cluster/status"))
-	require.NotContains(t, w.log.String(), "route=/v1/jobs")
+	require.Equal(t, 3, strings.Count(log.String(), "route=/api/v1/cluster/status"))
+	require.NotContains(t, log.String(), "route=/v1/jobs")
 }
 
 // A client cannot send what makes its request one from inside.

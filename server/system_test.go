@@ -72,7 +72,8 @@ func TestHeaders(t *testing.T) {
 	require.NotContains(t, out.Header().Get("Content-Security-Policy"), "unsafe")
 	out = w.send("root", http.MethodGet, "/v1/whoami", "", contract.HeaderRequestID, "two\nlines and spaces")
 	require.Regexp(t, `^req_`, out.Header().Get(contract.HeaderRequestID))
-	require.Contains(t, w.log.String(), "mine-1")
+	w.send("root", http.MethodGet, "/v1/nothing", "", contract.HeaderRequestID, "mine-2")
+	require.Contains(t, w.log.String(), "mine-2")
 }
 
 // statusForHost sends a request under a host name.
