@@ -56,7 +56,7 @@ func TestNamesWhereIdsAre(t *testing.T) {
 		"If-Match", `"1"`).Active)
 
 	for list, n := range map[string]int{"schedules": 1, "allocations": 1, "reservations": 1, "users": 1,
-		"keys": 1, // that of a person who is not active does not work
+		"keys":      1, // that of a person who is not active does not work
 		"decisions": 2, "forecasts": 0} {
 		got := ask[contract.List[map[string]any]](w, "root", http.MethodGet, "/v1/"+list+"?organization=acme", "").Items
 		require.Len(t, got, n, list)
