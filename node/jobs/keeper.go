@@ -119,6 +119,10 @@ func (k *Keeper) load() error {
 		if err := awaitRelease(a.folder.file(beginLock)); err != nil {
 			k.Log.Error("a job of an earlier daemon has not begun", "job", key.JobID, "attempt", key.Attempt, "error", err)
 		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, a := range k.attempts { // once all are known, as each looks at the others
 		k.work.Go(func() { k.follow(a) })
 	}
 	return nil
