@@ -126,8 +126,8 @@ func (a *API) serveSession(ctx context.Context, in SessionOf, kind string,
 const attachLook = 100 * time.Millisecond
 
 // comesBack is how long a daemon may take to attach anew that has just reported, as after the
-// end of the server that it was attached to.
-const comesBack = 5 * time.Second
+// end of the server that it was attached to: its first tries come within three and nine seconds.
+const comesBack = 15 * time.Second
 
 // awaitDaemon waits for the daemon of a node that may be new, or between two servers.
 func (a *API) awaitDaemon(ctx context.Context, s seated) error {
