@@ -94,20 +94,34 @@ func connects(t *testing.T, cgroup, network, address string) string {
 
 const refused = "operation not permitted"
 
+// reached are addresses, and whether work is kept from them.
+var reached = map[string]bool{
+	"169.254.169.254:80": true, "168.63.129.16:80": true, "100.100.100.200:80": true, "169.254.169.254:443": true,
+	"[::ffff:169.254.169.254]:80": true, "169.254.170.2:80": true, "[fd00:ec2::23]:80": true,
+	"[fd00:ec2::254]:80": true, "[fd20:ce::254]:80": true,
+	"169.254.169.254:53": false, "[fd00:ec2::254]:53": false, "169.254.169.253:80": false, "10.0.0.1:80": false,
+	"127.0.0.1:80": false, "[::1]:80": false, "[fd00:ec2::253]:80": false, "[fd00:ec3::254]:80": false,
+	"[::ffff:127.0.0.1]:80": false,
+}
+
+// What the programs say wherever the kernel runs none.
+func TestWhatTheProgramsAllow(t *testing.T) {
+	t.Parallel()
+	for address, blocked := range reached {
+		to := netip.MustParseAddrPort(address)
+		require.Equal(t, !blocked, addressfilter.Allows(to, true), "%s by IPv6", address)
+		if to.Addr().Is4() {
+			require.Equal(t, !blocked, addressfilter.Allows(to, false), address)
+		}
+	}
+}
+
 // The work of a holder reaches the metadata of a cloud's machine by no kind of socket, and all else.
 func TestMetadataIsNotReached(t *testing.T) {
 	cgroup := cgroupFor(t)
-	addresses := map[string]bool{
-		"169.254.169.254:80": true, "168.63.129.16:80": true, "100.100.100.200:80": true, "169.254.169.254:443": true,
-		"[::ffff:169.254.169.254]:80": true, "169.254.170.2:80": true, "[fd00:ec2::23]:80": true,
-		"[fd00:ec2::254]:80": true, "[fd20:ce::254]:80": true,
-		"169.254.169.254:53": false, "[fd00:ec2::254]:53": false, "169.254.169.253:80": false, "10.0.0.1:80": false,
-		"127.0.0.1:80": false, "[::1]:80": false, "[fd00:ec2::253]:80": false, "[fd00:ec3::254]:80": false,
-		"[::ffff:127.0.0.1]:80": false,
-	}
 	networks := []string{"tcp", "udp", "sent", "mptcp"}
 	before := map[string]string{}
-	for address := range addresses {
+	for address := range reached {
 		for _, network := range networks {
 			before[network+address] = connects(t, cgroup, network, address)
 			require.NotEqual(t, refused, before[network+address])
@@ -117,7 +131,7 @@ func TestMetadataIsNotReached(t *testing.T) {
 		require.ErrorIs(t, err, unix.EPERM)
 		t.Skip("no filter can be attached here: ", err)
 	}
-	for address, blocked := range addresses {
+	for address, blocked := range reached {
 		for _, network := range networks {
 			want := before[network+address]
 			if blocked && !strings.HasPrefix(want, "no socket") {
