@@ -76,15 +76,30 @@ func HolderAt(at netip.AddrPort) (user uint32, held bool) {
 	return 0, false
 }
 
-// metadata is where clouds tell their machines of themselves, credentials among it: AWS, Azure, Google and others; the
-// credentials of AWS's containers; AWS, Google and Oracle by IPv6; Alibaba.
-var metadata = []netip.Prefix{netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("169.254.170.0/24"),
-	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::254/128"),
-	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), netip.MustParsePrefix("100.100.100.200/32")}
+// metadata is where clouds tell their machines of themselves, credentials among it: EC2, Compute Engine, Azure, OCI and
+// others; those three by IPv6; Azure's agent; Alibaba Cloud; and what gives containers of AWS their credentials.
+var metadata = []netip.Addr{
+	netip.MustParseAddr("169.254.169.254"),
+	netip.MustParseAddr("fd00:ec2::254"),
+	netip.MustParseAddr("fd20:ce::254"),
+	netip.MustParseAddr("fd00:c1::a9fe:a9fe"),
+	netip.MustParseAddr("168.63.129.16"),
+	netip.MustParseAddr("100.100.100.200"),
+	netip.MustParseAddr("169.254.170.2"),
+	netip.MustParseAddr("169.254.170.23"),
+	netip.MustParseAddr("fd00:ec2::23"),
+}
+
+// besideMetadata is what AWS keeps for itself around such addresses.
+var besideMetadata = []netip.Prefix{netip.MustParsePrefix("169.254.170.0/24"), netip.MustParsePrefix("fd00:ec2::/32")}
+
+// MetadataAddresses are those at which clouds tell their machines of themselves. The caller owns them.
+func MetadataAddresses() []netip.Addr { return slices.Clone(metadata) }
 
 // IsCloudMetadata reports whether a cloud answers at an address with what is meant for the machine alone, credentials
 // among it.
 func IsCloudMetadata(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
-	return slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(ip) })
+	return slices.Contains(metadata, ip) ||
+		slices.ContainsFunc(besideMetadata, func(p netip.Prefix) bool { return p.Contains(ip) })
 }

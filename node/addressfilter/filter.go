@@ -10,25 +10,11 @@ package addressfilter
 import (
 	"encoding/binary"
 	"fmt"
-	"net/netip"
 	"slices"
 
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/node/bpf"
 )
-
-// metadata are the addresses at which clouds tell machines about themselves: EC2, Compute Engine, Azure, OCI and others
-// have the first; EC2 and Compute Engine have one of IPv6 each; then come Azure's agent, Alibaba Cloud, and what gives
-// the tasks of ECS and the pods of EKS their credentials.
-var metadata = []netip.Addr{
-	netip.MustParseAddr("169.254.169.254"),
-	netip.MustParseAddr("fd00:ec2::254"),
-	netip.MustParseAddr("fd20:ce::254"),
-	netip.MustParseAddr("168.63.129.16"),
-	netip.MustParseAddr("100.100.100.200"),
-	netip.MustParseAddr("169.254.170.2"),
-	netip.MustParseAddr("169.254.170.23"),
-	netip.MustParseAddr("fd00:ec2::23"),
-}
 
 // dnsPort is let through.
 const dnsPort = 53
@@ -65,7 +51,7 @@ func Attach(cgroup string) error {
 
 // words4 are the addresses of IPv4.
 func words4() (all [][]uint32) {
-	for _, a := range metadata {
+	for _, a := range httpx.MetadataAddresses() {
 		if a.Is4() {
 			all = append(all, words(a.AsSlice()))
 		}
@@ -75,7 +61,7 @@ func words4() (all [][]uint32) {
 
 // words6 are all addresses as sockets of IPv6 reach them, which reach those of IPv4 as well (RFC 4291, 2.5.5.2).
 func words6() (all [][]uint32) {
-	for _, a := range metadata {
+	for _, a := range httpx.MetadataAddresses() {
 		mapped := a.As16()
 		all = append(all, words(mapped[:]))
 	}

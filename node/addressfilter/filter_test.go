@@ -98,7 +98,7 @@ const refused = "operation not permitted"
 var reached = map[string]bool{
 	"169.254.169.254:80": true, "168.63.129.16:80": true, "100.100.100.200:80": true, "169.254.169.254:443": true,
 	"[::ffff:169.254.169.254]:80": true, "169.254.170.2:80": true, "[fd00:ec2::23]:80": true,
-	"[fd00:ec2::254]:80": true, "[fd20:ce::254]:80": true,
+	"[fd00:ec2::254]:80": true, "[fd20:ce::254]:80": true, "[fd00:c1::a9fe:a9fe]:80": true,
 	"169.254.169.254:53": false, "[fd00:ec2::254]:53": false, "169.254.169.253:80": false, "10.0.0.1:80": false,
 	"127.0.0.1:80": false, "[::1]:80": false, "[fd00:ec2::253]:80": false, "[fd00:ec3::254]:80": false,
 	"[::ffff:127.0.0.1]:80": false,
