@@ -34,6 +34,7 @@ type NodeAccess struct {
 	Simulated   bool              `json:"simulated,omitempty" doc:"Its GPUs are not real."`
 	Daemon      string            `json:"daemon,omitempty" enum:"online,silent"`
 	Isolation   string            `json:"isolation,omitempty" enum:"devices,user,environment"`
+	Barred      bool              `json:"barred,omitempty"`
 }
 
 // GPUShares is what a holder has of GPUs that it shares with others.
@@ -44,7 +45,9 @@ type GPUShares struct {
 }
 
 // TakesSessions reports whether commands can be run on the node through its daemon.
-func (n NodeAccess) TakesSessions() bool { return n.Daemon == DaemonOnline && n.Isolation != "" }
+func (n NodeAccess) TakesSessions() bool {
+	return n.Daemon == DaemonOnline && n.Isolation != "" && !n.Barred
+}
 
 // The policies of access of a pool.
 const (
@@ -69,6 +72,8 @@ var accessTags = tags{
 		`has an isolation. Left out ` +
 		`where none ever called home, and where the pool's policy is devices."`,
 	"NodeAccess.Isolation": isolationTag,
+	"NodeAccess.Barred": `doc:"Another organization's work is there, and the node would not keep yours apart from it as ` +
+		`well as its pool asks: nothing of yours begins there before that has ended."`,
 	"NodeAccess.Kind": `doc:"How it is entered. local: it is the machine of the server; sim: it is simulated, and ` +
 		`nothing can be entered. Left out where no way in is known."`,
 	"NodeAccess.Way": `doc:"All of the way in as one URI, such as ssh://ubuntu@10.0.0.7 or slurm://c1?job=42."`,

@@ -25,6 +25,7 @@ type NodeAccess struct {
 	Address   string // as package access reads it; empty where the pool's policy hides it
 	Simulated bool
 	Devices   []capacity.Device
+	Barred    bool // others' work is there whom it does not keep the holder's apart from; false where the policy hides it
 }
 
 // MayEnter reports whether the actor is told how to get to what an organization holds:
@@ -60,10 +61,20 @@ func AccessTo(r LiveReader, who Actor, a allocation.Allocation) (*Access, error)
 		seen := NodeAccess{NodeID: n.ID, Address: n.Address, Simulated: n.Simulated, Devices: heldOn(n, a)}
 		if out.DevicesOnly {
 			seen.Address = ""
+		} else {
+			seen.Barred = IsBarred(state, n, a)
 		}
 		out.Nodes = append(out.Nodes, seen)
 	}
 	return out, nil
+}
+
+// IsBarred reports whether work of an allocation's holder would not be let in on a node now: another organization's is
+// there, and the node does not keep the two apart as well as its pool asks.
+func IsBarred(s PoolState, n node.Node, a allocation.Allocation) bool {
+	return n.Isolation.Mixes(s.Pool.Isolation) && slices.ContainsFunc(s.Allocations, func(o allocation.Allocation) bool {
+		return o.Live() && o.OrganizationID != a.OrganizationID && slices.Contains(o.Opened, n.ID)
+	})
 }
 
 // GPUs are the GPUs that the devices are, or are shares of, each once.

@@ -199,6 +199,8 @@ type Beat struct {
 	Unhealthy []UnhealthyGPU
 	Driver    capacity.Driver // of real GPUs; empty: it is not known, or the figures are simulated
 	Celsius   int             // of the hottest GPU; 0: it is not known
+	// Isolation is how well the node keeps holders apart; what is none of them: it does not say.
+	Isolation capacity.Isolation
 }
 
 // UnhealthyGPU is a GPU with what its node's daemon found against it.

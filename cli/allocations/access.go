@@ -101,12 +101,24 @@ func wayText(x contract.Allocation) string {
 				text = through + ", or " + text
 			}
 		}
+		text += closedText(n)
 		if len(x.Access.Nodes) > 1 {
 			text = fmt.Sprintf("%d: %s", n.Rank, text)
 		}
 		all = append(all, text)
 	}
 	return strings.Join(all, "  ·  ")
+}
+
+// closedText says why nothing begins on a node now.
+func closedText(n contract.NodeAccess) string {
+	switch {
+	case n.Barred:
+		return " (closed: another organization's work is there, from which the node would not keep yours apart)"
+	case n.Daemon == contract.DaemonSilent:
+		return " (its daemon is silent: no session begins before it is back)"
+	}
+	return ""
 }
 
 // wayless says why a node has no way in.

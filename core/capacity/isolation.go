@@ -17,6 +17,10 @@ var isolations = []Isolation{IsolationEnvironment, IsolationUser, IsolationDevic
 // Valid reports whether it is one of them.
 func (i Isolation) Valid() bool { return slices.Contains(isolations, i) }
 
+// Mixes reports whether a node is known not to keep holders apart as well as asked for: work of two organizations must
+// not be there at once.
+func (i Isolation) Mixes(least Isolation) bool { return i != "" && !i.AtLeast(least) }
+
 // AtLeast reports whether holders are kept apart as well as asked for. Empty asks for
 // IsolationUser; what is none of the isolations keeps nobody apart.
 func (i Isolation) AtLeast(least Isolation) bool {

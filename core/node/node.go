@@ -118,6 +118,8 @@ type Node struct {
 	// Taints keep jobs away that do not tolerate each of them, sorted; nil: none.
 	Taints []string
 	Heat   Heat
+	// Isolation is how well it keeps the holders of its GPUs apart, as its daemon says; empty: none has said so.
+	Isolation capacity.Isolation
 
 	RequestedAt time.Time
 	BootingAt   time.Time

@@ -2,13 +2,13 @@ package placement
 
 import "slices"
 
-// Nodes that differ in labels and taints alone are of several kinds and of one family. A gang that
-// accepts them all may spread over them, which takes a look at each node.
+// Nodes that differ in labels, taints and whether they are for one tenant alone are of several kinds and of one family.
+// A gang that accepts them all may spread over them, which takes a look at each node.
 
-// family is the kind that a kind would be without labels and taints.
+// family is the kind that a kind would be without what tells its nodes from others of the same machines.
 func (k *kind) family() Kind {
 	f := k.Kind
-	f.Labels, f.Taints = "", ""
+	f.Labels, f.Taints, f.OneTenant = "", "", false
 	return f
 }
 

@@ -8,7 +8,12 @@ type Company struct {
 	Names  Set // by which others stay apart from it, or come to it
 	Apart  Set // it shares no node with who has one of these names
 	Beside Set // nodes come first on which somebody has one of these names, then those near such nodes
+	// Tenant is for whom it is, where a node may be for one tenant at a time.
+	Tenant string
 }
+
+// isApart reports whether there are any with whom it shares no node, wherever that is.
+func (c Company) isApart() bool { return c.Names != "" || c.Apart != "" }
 
 // shuns reports whether the two may not share a node, whichever of them says so.
 func (c Company) shuns(o Company) bool { return c.Apart.overlaps(o.Names) || o.Apart.overlaps(c.Names) }
@@ -28,14 +33,15 @@ func (s Set) overlaps(o Set) bool {
 // shunsDuring reports whether somebody holds something of the node between two instants, or is promised it, with whom
 // the company may not share it.
 func (n *node) shunsDuring(c Company, from, until, now instant) bool {
-	if c.Names == "" && c.Apart == "" {
+	if !n.OneTenant && !c.isApart() {
 		return false
 	}
+	shuns := func(o Company) bool { return n.OneTenant && o.Tenant != c.Tenant || o.shuns(c) }
 	return slices.ContainsFunc(n.holds, func(h hold) bool {
-		return (from <= now || h.until > from) && h.company.shuns(c)
+		return (from <= now || h.until > from) && shuns(h.company)
 	}) ||
 		slices.ContainsFunc(n.promises, func(p promise) bool {
-			return p.from < until && from < p.until && p.company.shuns(c)
+			return p.from < until && from < p.until && shuns(p.company)
 		})
 }
 

@@ -77,3 +77,39 @@ func TestCompanyInTime(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, after(6), p.From, "after who was promised")
 }
+
+// A node for one tenant at a time takes nobody else's work beside it, now or in the time of a promise, and gangs spread
+// over such nodes and others.
+func TestNodesForOneTenantAtATime(t *testing.T) {
+	t.Parallel()
+	of := func(tenant string, r placement.Request) placement.Request {
+		r.Company.Tenant = tenant
+		return r
+	}
+	lone := func(id string) placement.Node {
+		n := machine(id, "")
+		n.OneTenant = true
+		return n
+	}
+	c := newCluster(t, lone("a"), lone("b"), machine("c", ""))
+	c.Take("there", of("x", gpus(1)), placement.Placement{{Node: "a", GPUs: 1}}, after(5))
+	c.Take("full", of("x", gpus(4)), placement.Placement{{Node: "c", GPUs: 4}}, after(9))
+	find := func(r placement.Request, until time.Time) []string {
+		p, _ := c.Find(r, noon, until)
+		return nodesOf(p)
+	}
+	require.Equal(t, []string{"a"}, find(of("x", gpus(1)), after(1)), "beside its own")
+	require.Equal(t, []string{"b"}, find(of("y", gpus(1)), after(1)))
+	require.Equal(t, []string{"a", "b"}, find(of("x", gang(2, 1, 0)), after(1)))
+	require.Nil(t, find(of("y", gang(2, 1, 0)), after(1)))
+	require.Equal(t, placement.KeptApart, c.Explain(of("y", gang(2, 1, 0))).Reason)
+	p, ok := c.Earliest(of("y", gang(2, 1, 0)), noon, time.Hour)
+	require.True(t, ok)
+	require.Equal(t, after(5), p.From, "when the other has gone")
+	p.ID = "gang"
+	c.Promise(p)
+	require.Nil(t, find(of("x", gpus(1)), after(6)), "the promise would be barred")
+	require.Equal(t, []string{"a"}, find(of("x", gpus(1)), after(5)))
+	c.Release("full")
+	require.ElementsMatch(t, []string{"b", "c"}, find(of("y", gang(2, 1, 0)), after(5)), "nodes of both sorts")
+}

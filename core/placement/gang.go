@@ -35,7 +35,7 @@ func (s search) promisedRoom(least int) []candidate {
 // roomOf counts the nodes of each group with at least so many free GPUs. It must not be changed.
 func (s search) roomOf(free int, promised []candidate) []int32 {
 	rooms := s.k.rooms[min(free, len(s.k.rooms)-1)]
-	if s.company.Names != "" || s.company.Apart != "" {
+	if s.k.OneTenant || s.company.isApart() {
 		rooms = s.roomBeside(free)
 	}
 	if len(promised) == 0 {

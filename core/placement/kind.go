@@ -22,7 +22,7 @@ type group struct{ lo, hi int }
 func compareKinds(a, b Kind) int {
 	return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Model, b.Model), cmp.Compare(a.GPUs, b.GPUs),
 		cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.Labels, b.Labels), cmp.Compare(a.Taints, b.Taints),
-		compareBools(a.Shared, b.Shared))
+		compareBools(a.Shared, b.Shared), compareBools(a.OneTenant, b.OneTenant))
 }
 
 func compareBools(a, b bool) int {

@@ -15,6 +15,7 @@ type Kind struct {
 	Labels      Set
 	Taints      Set
 	Shared      bool // several jobs may share a GPU, each with a part of its memory and time
+	OneTenant   bool // only one tenant's work may be there at a time
 }
 
 // Condition is what changes about a node while it stays what it is.

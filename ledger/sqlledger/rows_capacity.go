@@ -130,6 +130,7 @@ type nodeRow struct {
 	Taints      string  `gorm:"column:taints"`
 	Celsius     int     `gorm:"column:celsius"`
 	HotUntil    int64   `gorm:"column:hot_until"`
+	Isolation   string  `gorm:"column:isolation"`
 	State       string  `gorm:"column:state"`
 	Requested   int64   `gorm:"column:requested_at"`
 	Booting     int64   `gorm:"column:booting_at"`
@@ -154,7 +155,7 @@ func nodeToRow(n node.Node) nodeRow {
 		Price: int64(n.Offering.Price), MinBilling: n.Offering.MinBilling.Microseconds(),
 		BilledFrom: toMicros(n.BilledFrom), BilledUntil: toMicros(n.BilledUntil), Expires: toMicros(n.ExpiresAt),
 		Quarantine: packQuarantine(n.Quarantine), Taken: n.Taken, Labels: packLabels(n.Labels), Taints: packTaints(n.Taints),
-		Celsius: n.Heat.Celsius, HotUntil: toMicros(n.Heat.HotUntil),
+		Celsius: n.Heat.Celsius, HotUntil: toMicros(n.Heat.HotUntil), Isolation: string(n.Isolation),
 	}
 }
 
@@ -176,7 +177,8 @@ func (r nodeRow) toValue() (node.Node, error) {
 			Price: money.MicroUSD(r.Price), MinBilling: toDuration(r.MinBilling)},
 		BilledFrom: toTime(r.BilledFrom), BilledUntil: toTime(r.BilledUntil), ExpiresAt: toTime(r.Expires),
 		Quarantine: quarantine, Taken: r.Taken, Labels: labels, Taints: taints,
-		Heat: node.Heat{Celsius: r.Celsius, HotUntil: toTime(r.HotUntil)},
+		Heat:      node.Heat{Celsius: r.Celsius, HotUntil: toTime(r.HotUntil)},
+		Isolation: capacity.Isolation(r.Isolation),
 	}, node.State(r.State))
 }
 

@@ -72,7 +72,7 @@ func encodeAccess(a allocation.Allocation, found ledger.Access) *contract.Access
 		shown := contract.NodeAccess{NodeID: n.NodeID, Rank: rank, Kind: string(at.Kind), Address: at.Host, Port: at.Port,
 			User: at.User, Way: at.String(), Command: at.Command(), Shell: access.Quote(at.Shell()),
 			GPUIndices: seat.Indices, GPUUUIDs: seat.UUIDs, Shares: shares, Environment: seat.Environment(),
-			Simulated: n.Simulated}
+			Simulated: n.Simulated, Barred: n.Barred}
 		out.Nodes = append(out.Nodes, shown)
 	}
 	return out

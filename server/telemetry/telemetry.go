@@ -139,7 +139,7 @@ func (h *Hub) write(ctx context.Context, actor ledger.Actor, b contract.Heartbea
 	}
 	d, err := h.ledger.RecordBeat(ctx, actor, ledger.Beat{BootID: b.BootID, Epoch: b.Epoch, Program: b.Version,
 		Clears: b.Clears, Look: look, Activity: h.activityIn(actor.NodeID, b), Unhealthy: unhealthy(b.Look),
-		Driver: realDriver(b.Look), Celsius: hottest(b.Look)})
+		Driver: realDriver(b.Look), Celsius: hottest(b.Look), Isolation: capacity.Isolation(b.Look.Isolation)})
 	if err == nil {
 		h.noteWritten(actor.NodeID, b, d)
 	}

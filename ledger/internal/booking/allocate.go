@@ -206,8 +206,8 @@ type takeRequest struct {
 	job      *job.Job           // it, if any
 	passed   ledger.PassedPools // by the pools that were tried before
 
-	silentLast bool              // nodes whose daemon has fallen silent are the last ones
-	together   *calendar.SlotSet // these slots are the first ones; nil: none
+	shutLast bool              // nodes that the organization's work could not enter now are the last ones
+	together *calendar.SlotSet // these slots are the first ones; nil: none
 }
 
 // apart are those with whom the job, if it is for one, shares no node.

@@ -10,19 +10,19 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
-// decideWhere is decideNow for who does not claim certain places: nodes whose daemon has fallen silent come last, also
-// after those that have to boot, since they may be gone, and the nodes of a gang are near each other.
+// decideWhere is decideNow for who does not claim certain places: nodes come last that the holder could not enter now,
+// also after those that have to boot, and the nodes of a gang are near each other.
 func decideWhere(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.Verdict, calendar.Interval, error) {
 	d, window, err := decideNow(tx, p, h, req)
 	if err != nil || !d.Accepted() || req.explicit {
 		return d, window, err
 	}
 	if req.job == nil { // those of jobs are left out
-		silent, err := silentOn(p, d.Slots) // of few nodes: to ask for all of them takes as long as to decide
+		shut, err := shutTo(p, h.org.ID, d.Slots) // of few nodes: to ask for all of them takes as long as to decide
 		if err != nil {
 			return d, window, err
 		}
-		if req.silentLast = len(silent) > 0; req.silentLast {
+		if req.shutLast = len(shut) > 0; req.shutLast {
 			if d, window, err = decideNow(tx, p, h, req); err != nil {
 				return d, window, err
 			}
@@ -75,9 +75,9 @@ func decideInstead(tx *txn.Tx, p *txn.PoolTx, h *holding, req takeRequest) (txn.
 			return txn.Verdict{}, calendar.Interval{}, err
 		}
 	}
-	if req.silentLast {
+	if req.shutLast {
 		var err error
-		if tiers, err = putSilentLast(p, tiers); err != nil {
+		if tiers, err = putShutLast(p, h.org.ID, tiers); err != nil {
 			return txn.Verdict{}, calendar.Interval{}, err
 		}
 	}

@@ -35,7 +35,9 @@ func maySlots(p *txn.PoolTx, j job.Job) (allowed calendar.SlotSet, narrower bool
 			allowed.Remove(n.Slot)
 		}
 	}
-	err = leaveApart(p, j, &allowed)
+	if err = leaveBarred(p, j.OrganizationID, &allowed); err == nil {
+		err = leaveApart(p, j, &allowed)
+	}
 	return allowed, allowed.Len() < p.Pool.MaxNodes, err
 }
 

@@ -204,7 +204,7 @@ func (l Fleet) RenewNodeKey(ctx context.Context, actor ledger.Actor, j ledger.Jo
 func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat) (ledger.Daemon, error) {
 	var d ledger.Daemon
 	var refused *ledger.DaemonRefusedError
-	heats, against := false, finding{}
+	heats, isolates, against := false, false, finding{}
 	err := l.InGroup(ctx, actor, &ledger.LockHint{}, func(tx *txn.Tx) error {
 		var known ledger.DaemonState
 		var err error
@@ -213,6 +213,7 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 			return err
 		}
 		n, before := known.Node, known.Said
+		isolates = b.Isolation.Valid() && b.Isolation != n.Isolation
 		if against, err = findingAgainst(tx, known, b); err != nil {
 			return err
 		}
@@ -240,6 +241,9 @@ func (l Fleet) RecordBeat(ctx context.Context, actor ledger.Actor, b ledger.Beat
 	})
 	if err = orRefused(err, refused); err == nil && heats {
 		err = noteHeat(ctx, l.Engine, d.NodeID, b.Celsius)
+	}
+	if err == nil && isolates {
+		err = noteIsolation(ctx, l.Engine, d.NodeID, b.Isolation)
 	}
 	if err != nil || against.evidence == "" {
 		return d, err

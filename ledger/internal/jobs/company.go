@@ -31,7 +31,7 @@ func companyWord(j job.Job, name string) string {
 // are alike to the scheduler.
 func (t terms) companyOf(j job.Job) placement.Company {
 	if len(t.named) == 0 {
-		return placement.Company{}
+		return placement.Company{Tenant: t.tenantOf(j.OrganizationID)}
 	}
 	var own []string
 	for _, name := range []string{j.ID, j.Array.ID, j.Name} {
@@ -46,7 +46,16 @@ func (t terms) companyOf(j job.Job) placement.Company {
 		}
 		return placement.NewSet(all...)
 	}
-	return placement.Company{Names: placement.NewSet(own...), Apart: words(j.Where.Apart), Beside: words(j.Where.Near)}
+	return placement.Company{Names: placement.NewSet(own...), Apart: words(j.Where.Apart), Beside: words(j.Where.Near),
+		Tenant: t.tenantOf(j.OrganizationID)}
+}
+
+// tenantOf is an organization where it matters to the scheduler; else all are one.
+func (t terms) tenantOf(organizationID string) string {
+	if !t.divides {
+		return ""
+	}
+	return organizationID
 }
 
 // checkCompany refuses ids of jobs and arrays that are not there, or are others'. Of a name nobody knows whether there

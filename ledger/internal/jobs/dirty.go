@@ -24,7 +24,8 @@ func (q queue) dirty() (all []placement.Promised) {
 		if soon := q.now.Add(provedSoon); len(c.Await) > 0 && q.now.Sub(c.Since) < startsAtLatest || !until.After(q.now) {
 			until = soon
 		}
-		p := placement.Promised{ID: c.Booking().ID, From: q.now, Until: until}
+		p := placement.Promised{ID: c.Booking().ID, From: q.now, Until: until,
+			Company: placement.Company{Tenant: q.left[c.ID]}}
 		shape := capacity.Shape{Nodes: len(c.Slots), PerNode: c.GPUs, Short: c.Short}
 		for i, slot := range c.Slots {
 			p.Spots = append(p.Spots, placementSpot(slot, shape.On(i)))

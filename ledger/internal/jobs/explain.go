@@ -62,6 +62,9 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (
 			if err == nil {
 				err = blockedByCompany(r, around.pools[j.PoolID], &company, j)
 			}
+			if err == nil {
+				err = blockedByDivision(r, around.pools[j.PoolID], &company, j)
+			}
 		}
 		if err == nil && j.State() == job.Scheduled {
 			unserved, err = unservedBlocker(r, actor, j)

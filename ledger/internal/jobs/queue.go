@@ -29,6 +29,8 @@ type queue struct {
 	pool     ledger.PoolState
 	pools    map[string]ledger.PoolState     // whose nodes decide whether jobs may start; others are not looked at
 	seen     map[string]map[string]time.Time // by pool, when the daemons of its nodes said something last
+	divides  bool                            // nodes of the pool are for one organization at a time, and several are there
+	left     map[string]string               // whose work may be left of on such nodes, by the allocation that it was of
 	usable   map[string]usable               // by what a job says of nodes
 	jobs     map[string]job.Job              // that may start now
 	order    []string                        // of those, by id
@@ -74,6 +76,9 @@ func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 	}
 	q.pools = map[string]ledger.PoolState{poolID: q.pool}
 	if q.seen, err = readSeen(r, q.pools); err != nil {
+		return q, err
+	}
+	if err := readDivision(r, &q, live); err != nil {
 		return q, err
 	}
 	q.rules = l.Config.Scheduling.Now().Of(q.pool.Pool.Name)
@@ -246,6 +251,7 @@ func (q queue) nodes(t terms) []placement.Node {
 		if n.Slot < len(all) && !node.Machine.Terminal(n.State()) {
 			all[n.Slot].Drained = isClosed(n) || q.isSilent(n)
 			all[n.Slot].Labels, all[n.Slot].Taints = t.labelsOf(p, n), t.taintsOf(p, n)
+			all[n.Slot].OneTenant = q.divides && n.Isolation.Mixes(p.Isolation)
 			all[n.Slot].Celsius, all[n.Slot].Cold = n.Heat.Celsius, false
 			if n.Heat.IsHot(q.now) {
 				all[n.Slot].HotUntil = n.Heat.HotUntil
@@ -281,7 +287,7 @@ func (q queue) running(t terms) []scheduler.Running {
 func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64) (scheduler.Running, bool) {
 	r := scheduler.Running{Job: scheduler.Job{ID: a.ID, Tenant: a.OrganizationID, User: a.UserID,
 		Class: string(q.rules.Priorities.CountsAs(job.Normal)), Group: groupOf(q.holders[a.ID]),
-		Request:    placement.Request{Shape: a.Shape},
+		Request:    placement.Request{Shape: a.Shape, Company: placement.Company{Tenant: t.tenantOf(a.OrganizationID)}},
 		Eligible:   a.RequestedAt,
 		MaxRuntime: a.Lease}, Started: a.RequestedAt, Until: a.Window.End}
 	if j, ok := q.holders[a.ID]; ok {

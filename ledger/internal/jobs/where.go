@@ -21,10 +21,13 @@ type terms struct {
 	keys  map[string]bool // of the labels on which any that waits has a condition
 	named map[string]bool // by whom jobs stay apart, or want to be near, each with its organization
 	off   map[string]bool // nodes that any stays off
+	// divides says that nodes are for one organization at a time: whose a job is matters.
+	divides bool
 }
 
 func (q queue) terms() terms {
-	t := terms{off: map[string]bool{}, keys: map[string]bool{}, named: map[string]bool{}}
+	t := terms{off: map[string]bool{}, keys: map[string]bool{}, named: map[string]bool{},
+		divides: q.divides}
 	there := map[string]bool{} // what is not does not tell nodes apart
 	for _, n := range q.pool.Nodes {
 		there[n.ID] = true

@@ -261,6 +261,9 @@ func (l Reporting) ExplainAllocation(ctx context.Context, actor ledger.Actor, id
 		if err = e.explainIdleness(rd, a); err != nil {
 			return err
 		}
+		if err = e.blockByEntry(rd, a); err != nil {
+			return err
+		}
 		e.Wait, err = e.waits.Allocation(a)
 		return err
 	})

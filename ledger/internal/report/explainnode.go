@@ -23,6 +23,9 @@ func (l Reporting) ExplainNode(ctx context.Context, actor ledger.Actor, id strin
 			return err
 		}
 		e.explainNode(n)
+		if err := e.explainSilence(rd, n); err != nil {
+			return err
+		}
 		if err := e.explainCleaning(rd, n); err != nil {
 			return err
 		}

@@ -1,0 +1,110 @@
+package txn
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/learned"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Residents are organizations with GPUs, or with something that is left of their work, on nodes that do not keep two of
+// them apart as well as their pool asks: nobody else's work is let in there.
+type Residents struct {
+	bySlot map[int][]string // the organizations
+}
+
+// Bars reports whether an organization's work would not be let in on a slot.
+func (r Residents) Bars(slot int, organizationID string) bool {
+	return slices.ContainsFunc(r.bySlot[slot], func(id string) bool { return id != organizationID })
+}
+
+// Slots are those on which anybody is.
+func (r Residents) Slots() []int { return slices.Sorted(maps.Keys(r.bySlot)) }
+
+// residing is of what Residents are found.
+type residing struct {
+	pool     capacity.Pool
+	nodes    iter.Seq[*node.Node]
+	all      iter.Seq[allocation.Allocation]
+	cleaning []learned.Cleaning
+	holders  func(allocationIDs []string) (map[string]string, error)
+}
+
+// find costs a look at each node, and no more where each of them keeps all apart.
+func (r residing) find() (Residents, error) {
+	mixing := map[string]int{} // the slots of such nodes, by id
+	for n := range r.nodes {
+		if n.Isolation.Mixes(r.pool.Isolation) && !node.Machine.Terminal(n.State()) {
+			mixing[n.ID] = n.Slot
+		}
+	}
+	if len(mixing) == 0 {
+		return Residents{}, nil
+	}
+	out := Residents{map[int][]string{}}
+	slots := map[int]bool{}
+	for _, slot := range mixing {
+		slots[slot] = true
+	}
+	for a := range r.all {
+		for _, slot := range a.Slots {
+			if a.Live() && !a.Observed() && slots[slot] {
+				out.bySlot[slot] = append(out.bySlot[slot], a.OrganizationID)
+			}
+		}
+	}
+	return out, r.addCleaning(out, mixing)
+}
+
+// addCleaning adds those of whom something may be left.
+func (r residing) addCleaning(out Residents, mixing map[string]int) error {
+	left := map[string][]int{} // slots, by allocation
+	for _, c := range r.cleaning {
+		for _, id := range slices.Concat(c.Await, c.GivenUp) {
+			if slot, mixes := mixing[id]; mixes {
+				left[c.ID] = append(left[c.ID], slot)
+			}
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	holders, err := r.holders(SortedKeys(left))
+	if err != nil {
+		return err
+	}
+	for id, slots := range left {
+		for _, slot := range slots {
+			out.bySlot[slot] = append(out.bySlot[slot], holders[id])
+		}
+	}
+	return nil
+}
+
+// ResidentsOf finds them in a pool that is locked.
+func ResidentsOf(p *PoolTx) (Residents, error) {
+	return residing{p.Pool.Pool, slices.Values(p.Nodes.Rows), p.Allocations.All(), p.Cleaning,
+		func(ids []string) (map[string]string, error) {
+			if err := ReadHolders(p.Tx, ids); err != nil {
+				return nil, err
+			}
+			return p.Tx.holders, nil
+		}}.find()
+}
+
+// ReadResidents finds them in a pool that was read.
+func ReadResidents(r ledger.Reader, p ledger.PoolState) (Residents, error) {
+	nodes := func(yield func(*node.Node) bool) {
+		for i := range p.Nodes {
+			if !yield(&p.Nodes[i]) {
+				return
+			}
+		}
+	}
+	return residing{p.Pool.Pool, nodes, slices.Values(p.Allocations), p.Pool.Cleaning, r.Holders}.find()
+}
