@@ -92,7 +92,7 @@ var examplesOf = map[string]string{
 	"pools taint":      "forewarm pools taint demo-a100 licensed",
 	"nodes label":      "forewarm nodes label nod_06h05jkfp1rxn8ak4tjdkaxhc4 disk=nvme",
 	"nodes taint":      "forewarm nodes taint nod_06h05jkfp1rxn8ak4tjdkaxhc4 licensed",
-	"nodes quarantine": "forewarm nodes quarantine nod_06h05jkfp1rxn8ak4tjdkaxhc4 --yes",
+	"nodes quarantine": "forewarm nodes quarantine nod_06h05jkfp1rxn8ak4tjdkaxhc4 --reason 'XID 79 on GPU 3' --yes",
 	"events": "forewarm events --last 20\nforewarm events --subject nod_06h05jkfp1rxn8ak4tjdkaxhc4\n" +
 		"forewarm events -f -o jsonl",
 	"decisions list":     "forewarm decisions list --last 20",

@@ -57,9 +57,10 @@ func (c *Client) PatchNode(ctx context.Context, id string, version int, in contr
 		header: ifMatch(version)})
 }
 
-// DrainNode lets a node take no new work.
-func (c *Client) DrainNode(ctx context.Context, id string) (contract.Node, error) {
-	return callFor[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "drain"}})
+// DrainNode lets a node take no new work. The reason, up to 200 bytes, is for people; empty: none.
+func (c *Client) DrainNode(ctx context.Context, id, reason string) (contract.Node, error) {
+	return callFor[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "drain"},
+		body: contract.NodeHalt{Reason: reason}})
 }
 
 // ResumeNode lets a drained or quarantined node take work again.
@@ -67,9 +68,10 @@ func (c *Client) ResumeNode(ctx context.Context, id string) (contract.Node, erro
 	return callFor[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "resume"}})
 }
 
-// QuarantineNode keeps a node for inspection.
-func (c *Client) QuarantineNode(ctx context.Context, id string) (contract.Node, error) {
-	return callFor[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "quarantine"}})
+// QuarantineNode keeps a node for inspection. The reason, up to 200 bytes, is for people; empty: none.
+func (c *Client) QuarantineNode(ctx context.Context, id, reason string) (contract.Node, error) {
+	return callFor[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "quarantine"},
+		body: contract.NodeHalt{Reason: reason}})
 }
 
 // GPU reads a device of a live node by its UUID.

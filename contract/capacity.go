@@ -192,6 +192,7 @@ type Node struct {
 	ReadyAt          time.Time         `json:"ready_at,omitzero"`
 	QuarantinedAt    time.Time         `json:"quarantined_at,omitzero" doc:"When its quarantine began, which goes on."`
 	Kept             bool              `json:"kept,omitempty"`
+	KeptReason       string            `json:"kept_reason,omitempty" doc:"Why an operator keeps it, as given; shown to operators."`
 	Resuming         bool              `json:"resuming,omitempty"`
 	RetiredAt        time.Time         `json:"retired_at,omitzero"`
 	GoneAt           time.Time         `json:"gone_at,omitzero"`

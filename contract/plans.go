@@ -59,6 +59,11 @@ type PlannedPool struct {
 	PoolPatch
 }
 
+// NodeHalt says why a node is to take no new work.
+type NodeHalt struct {
+	Reason string `json:"reason,omitempty" maxLength:"200" doc:"For operators: in the journal and in explain."`
+}
+
 // PlannedNode is a change of a node. Version is the one that was read.
 type PlannedNode struct {
 	NodeID  string `json:"node_id" minLength:"1" maxLength:"64"`

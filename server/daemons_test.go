@@ -103,7 +103,7 @@ func (f *fleet) events(i int, kind string) []contract.Event {
 func (f *fleet) end(i int) {
 	f.t.Helper()
 	ctx := f.t.Context()
-	_, err := f.ledger.DrainNode(ctx, ledger.SystemActor("test"), f.nodes[i].ID)
+	_, err := f.ledger.DrainNode(ctx, ledger.SystemActor("test"), f.nodes[i].ID, "")
 	require.NoError(f.t, err)
 	for range 100 {
 		f.clock.Advance(time.Minute)

@@ -129,7 +129,7 @@ func (w *world) endEverything() {
 	}
 	for _, n := range w.readNodes() {
 		if n.Kept() {
-			_, err := w.ledger.DrainNode(w.t.Context(), w.actor, n.ID)
+			_, err := w.ledger.DrainNode(w.t.Context(), w.actor, n.ID, "")
 			require.NoError(w.t, err)
 		}
 	}

@@ -133,7 +133,11 @@ func (h history) killMachine() error {
 }
 
 // quarantineReady has an operator keep a node that is ready.
-func (h history) quarantineReady() error { return h.applyToNode(node.Ready, h.ledger.QuarantineNode) }
+func (h history) quarantineReady() error {
+	return h.applyToNode(node.Ready, func(ctx context.Context, actor ledger.Actor, id string) (node.Node, error) {
+		return h.ledger.QuarantineNode(ctx, actor, id, "")
+	})
+}
 
 // resumeQuarantined has an operator take a node back.
 func (h history) resumeQuarantined() error {

@@ -117,7 +117,7 @@ func TestADrainedNodeOfAClusterLeavesAtOnce(t *testing.T) {
 	w := newClusterWorld(t)
 	w.awaitPromise()
 	warm := w.readNodes()[0]
-	_, err := w.ledger.DrainNode(t.Context(), w.actor, warm.ID)
+	_, err := w.ledger.DrainNode(t.Context(), w.actor, warm.ID, "")
 	require.NoError(t, err)
 	w.doDueWork()
 	require.Equal(t, node.Gone, w.readNodes()[0].State())

@@ -17,7 +17,7 @@ import (
 // quarantineFirst has an operator keep the first node for inspection.
 func (w *world) quarantineFirst() node.Node {
 	w.t.Helper()
-	n, err := w.ledger.QuarantineNode(w.t.Context(), w.actor, w.readNodes()[0].ID)
+	n, err := w.ledger.QuarantineNode(w.t.Context(), w.actor, w.readNodes()[0].ID, "")
 	require.NoError(w.t, err)
 	require.True(w.t, n.Kept())
 	return n
@@ -109,7 +109,7 @@ func TestAKeptNodeThatIsUnfitDoesNotComeBack(t *testing.T) {
 	w.driveFor(10 * time.Minute)
 	require.Contains(t, w.eventTypes(), "node.resume_refused")
 	require.Equal(t, node.Quarantined, w.readNodes()[0].State())
-	_, err = w.ledger.DrainNode(t.Context(), w.actor, n.ID)
+	_, err = w.ledger.DrainNode(t.Context(), w.actor, n.ID, "")
 	require.NoError(t, err)
 	w.driveFor(10 * time.Minute)
 	require.Equal(t, node.Gone, w.readNodes()[0].State())

@@ -3,6 +3,7 @@ package nodes
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -23,44 +24,64 @@ func resumeText(x contract.Node) string {
 	return "It takes work again.\nNext:  forewarm nodes show " + x.ID
 }
 
+// nodeVerb is what a command does to a node.
+type nodeVerb func(ctx context.Context, api *client.Client, id string) (contract.Node, error)
+
+// newVerbCommand is a command that does something to a node; with a question first, which may be empty.
+func newVerbCommand(a *app.App, use, short, question string, verb nodeVerb) *cobra.Command {
+	return &cobra.Command{
+		Use: use + " NODE", Short: short, Args: flags.ExactArgs("NODE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if question != "" {
+				if err := a.Confirm(cmd, fmt.Sprintf(question, args[0])); err != nil {
+					return err
+				}
+			}
+			api, err := a.NewClient()
+			if err != nil {
+				return err
+			}
+			got, err := verb(a.WithIdempotencyKey(cmd.Context()), api, args[0])
+			if err != nil {
+				return err
+			}
+			if err := output.One(a, cmd, nodeView, got); err != nil {
+				return err
+			}
+			if use == "resume" {
+				a.Say(cmd, "%s", resumeText(got))
+			}
+			return nil
+		},
+	}
+}
+
+// newHaltCommand is a command after which a node takes no new work, for a reason that may be given.
+func newHaltCommand(a *app.App, use, short, question string, verb func(api *client.Client, ctx context.Context,
+	id, reason string) (contract.Node, error)) *cobra.Command {
+	var reason string
+	cmd := newVerbCommand(a, use, short, question, func(ctx context.Context, api *client.Client,
+		id string) (contract.Node, error) {
+		return verb(api, ctx, id, reason)
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for other operators")
+	return cmd
+}
+
 // NewCommand is the command nodes.
 func NewCommand(a *app.App) *cobra.Command {
-	do := func(use, short string, destroys bool, verb func(*client.Client, context.Context,
-		string) (contract.Node, error)) *cobra.Command {
-		return &cobra.Command{
-			Use: use + " NODE", Short: short, Args: flags.ExactArgs("NODE"),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				if destroys {
-					if err := a.Confirm(cmd, "Keep node "+args[0]+
-						", at its price, until it is resumed or drained"); err != nil {
-						return err
-					}
-				}
-				api, err := a.NewClient()
-				if err != nil {
-					return err
-				}
-				got, err := verb(api, a.WithIdempotencyKey(cmd.Context()), args[0])
-				if err != nil {
-					return err
-				}
-				if err := output.One(a, cmd, nodeView, got); err != nil {
-					return err
-				}
-				if use == "resume" {
-					a.Say(cmd, "%s", resumeText(got))
-				}
-				return nil
-			},
-		}
+	read := func(ctx context.Context, api *client.Client, id string) (contract.Node, error) {
+		return api.Node(ctx, id)
+	}
+	resume := func(ctx context.Context, api *client.Client, id string) (contract.Node, error) {
+		return api.ResumeNode(ctx, id)
 	}
 	return app.NewGroupCommand("nodes", "See and manage nodes",
 		listing.NewPooledCommand(a, "nodes", nodeView, (*client.Client).Nodes),
-		do("show", "Show one node", false, (*client.Client).Node),
+		newVerbCommand(a, "show", "Show one node", "", read),
 		newJoinCommand(a), newLabelCommand(a), newTaintCommand(a),
-		do("drain", "Take no new work and retire when empty (operators)", false, (*client.Client).DrainNode),
-		do("resume", "Take work again; out of quarantine only after a health check (operators)", false,
-			(*client.Client).ResumeNode),
-		do("quarantine", "Keep a node and its machine for inspection: holders stay, it takes no new work (operators)", true,
-			(*client.Client).QuarantineNode))
+		newHaltCommand(a, "drain", "Take no new work and retire when empty (operators)", "", (*client.Client).DrainNode),
+		newVerbCommand(a, "resume", "Take work again; out of quarantine only after a health check (operators)", "", resume),
+		newHaltCommand(a, "quarantine", "Keep a node and its machine for inspection: holders stay, it takes no new work "+
+			"(operators)", "Keep node %s, at its price, until it is resumed or drained", (*client.Client).QuarantineNode))
 }

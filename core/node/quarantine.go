@@ -17,6 +17,8 @@ type Quarantines struct {
 	Resuming bool
 	// Spans are the times, oldest first. The End of one that goes on is zero.
 	Spans []calendar.Interval
+	// Why is what the operator who keeps it said of that, for people; empty: nothing.
+	Why string
 	// WarnedAt is when somebody was last told how long this one lasts.
 	WarnedAt time.Time
 }

@@ -144,7 +144,8 @@ func fullNode(w *world, id, poolID string, slot int) node.Node {
 	n.Taken = node.TakenByWork
 	n.Labels, n.Taints = map[string]string{"disk": "nvme", "rack": ""}, []string{"licensed", "old"}
 	n.Heat = node.Heat{Celsius: 86, HotUntil: day.Add(2 * time.Hour)}
-	n.Quarantine = node.Quarantines{Kept: true, Resuming: true, WarnedAt: day, Spans: []calendar.Interval{
+	n.Isolation = capacity.IsolationUser
+	n.Quarantine = node.Quarantines{Kept: true, Resuming: true, Why: "its fans rattle", WarnedAt: day, Spans: []calendar.Interval{
 		{Start: day, End: day.Add(time.Minute)}, {Start: day.Add(time.Hour)},
 	}}
 	return n

@@ -13,6 +13,7 @@ import (
 type quarantineText struct {
 	Kept     bool       `json:"kept,omitempty"`
 	Resuming bool       `json:"resuming,omitempty"`
+	Why      string     `json:"why,omitempty"`
 	Warned   int64      `json:"warned,omitempty"`
 	Spans    [][2]int64 `json:"spans"`
 }
@@ -21,7 +22,7 @@ func packQuarantine(q node.Quarantines) string {
 	if len(q.Spans) == 0 {
 		return ""
 	}
-	t := quarantineText{Kept: q.Kept, Resuming: q.Resuming, Warned: toMicros(q.WarnedAt)}
+	t := quarantineText{Kept: q.Kept, Resuming: q.Resuming, Why: q.Why, Warned: toMicros(q.WarnedAt)}
 	for _, s := range q.Spans {
 		t.Spans = append(t.Spans, [2]int64{toMicros(s.Start), toMicros(s.End)})
 	}
@@ -40,7 +41,7 @@ func unpackQuarantine(text string) (node.Quarantines, error) {
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
 		return node.Quarantines{}, fmt.Errorf("column quarantine holds %q: %w", text, err)
 	}
-	q := node.Quarantines{Kept: t.Kept, Resuming: t.Resuming, WarnedAt: toTime(t.Warned)}
+	q := node.Quarantines{Kept: t.Kept, Resuming: t.Resuming, Why: t.Why, WarnedAt: toTime(t.Warned)}
 	for _, s := range t.Spans {
 		q.Spans = append(q.Spans, calendar.Interval{Start: toTime(s[0]), End: toTime(s[1])})
 	}

@@ -103,7 +103,7 @@ func TestADrainedNodeIsCleanedBeforeItGoes(t *testing.T) {
 	on := w.readNodes(node.Ready)[0].ID
 	daemon := w.lookAt(on).daemon
 	require.NoError(t, w.ledger.OpenHold(t.Context(), ann, ours.ID, on, capacity.IsolationDevices))
-	_, err := w.ledger.DrainNode(t.Context(), operator, on)
+	_, err := w.ledger.DrainNode(t.Context(), operator, on, "")
 	require.NoError(t, err)
 	_, err = w.ledger.Release(t.Context(), ann, ours.ID)
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestADrainedNodeThatIsHeldHasNoRoom(t *testing.T) {
 	held := w.allocateFor(ann, 1, time.Hour)
 	w.pass(boot)
 	until := w.readAllocation(held.ID).LeaseUntil
-	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID)
+	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID, "")
 	require.NoError(t, err)
 	for _, window := range []calendar.Interval{w.windowAfter(0, 10*time.Minute),
 		w.windowAfter(50*time.Minute, 2*time.Hour)} {
@@ -149,7 +149,7 @@ func TestADrainedNodeGoesWithoutAProofThatIsTooLate(t *testing.T) {
 	w.pass(boot)
 	on := w.readNodes(node.Ready)[0].ID
 	require.NoError(t, w.ledger.OpenHold(t.Context(), ann, ours.ID, on, capacity.IsolationDevices))
-	_, err := w.ledger.DrainNode(t.Context(), operator, on)
+	_, err := w.ledger.DrainNode(t.Context(), operator, on, "")
 	require.NoError(t, err)
 	_, err = w.ledger.Release(t.Context(), ann, ours.ID)
 	require.NoError(t, err)

@@ -87,7 +87,7 @@ func TestADrainedNodeIsToldToWhomItDoesNotServe(t *testing.T) {
 	require.NoError(t, err)
 	on := w.readNodes(node.Ready)
 	for _, n := range on {
-		_, err := w.ledger.DrainNode(t.Context(), operator, n.ID)
+		_, err := w.ledger.DrainNode(t.Context(), operator, n.ID, "")
 		require.NoError(t, err)
 	}
 	w.doDueWork()

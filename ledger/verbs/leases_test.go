@@ -323,7 +323,7 @@ func TestALeaseOnAKeptNodeIsExtended(t *testing.T) {
 	w.warmNodes(1)
 	ann := w.newPerson("ann")
 	a := w.mustAllocate(ann, 1)
-	_, err := w.ledger.QuarantineNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID)
+	_, err := w.ledger.QuarantineNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID, "")
 	require.NoError(t, err)
 	for range 2 {
 		_, err = w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)

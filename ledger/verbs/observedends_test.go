@@ -35,7 +35,7 @@ func TestAPoolWithRunningWorkCanBeDeleted(t *testing.T) {
 	require.ErrorAs(t, w.ledger.DeletePool(t.Context(), operator, "lab"), &inUse)
 	require.Len(t, inUse.In, 1)
 	require.Equal(t, "nodes", inUse.In[0].Noun)
-	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID)
+	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID, "")
 	require.NoError(t, err)
 	w.pass(time.Minute)
 	require.NoError(t, w.ledger.DeletePool(t.Context(), operator, "lab"))

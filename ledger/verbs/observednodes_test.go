@@ -123,7 +123,7 @@ func TestASlotIsFreeWhenItsNodeIsKeptNoMore(t *testing.T) {
 	w.begin("17", "vision", 0, 2, w.nodeOf(r, 0))
 	w.observe()
 	require.NotEmpty(t, w.workOf("17").Slots)
-	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID)
+	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID, "")
 	require.NoError(t, err)
 	w.doDueWork()
 	require.Empty(t, w.readNodes(node.Draining), "the keeping ends, and the work need not")

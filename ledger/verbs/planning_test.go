@@ -137,7 +137,7 @@ func TestOnlyTheFirstWarmUpIsPunctual(t *testing.T) {
 	w.pass(boot)
 	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
 	require.Contains(t, w.readEvents("reservation.ready")[0].Message, "2 GPUs warm ")
-	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID)
+	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID, "")
 	require.NoError(t, err)
 	w.pass(2 * boot)
 	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())

@@ -100,7 +100,7 @@ func TestAKeptNodeIsNoPlaceInAnExplanation(t *testing.T) {
 	ann := w.newPerson("ann")
 	w.warmNodes(1)
 	n := w.readNodes()[0]
-	_, err := w.ledger.QuarantineNode(t.Context(), operator, n.ID)
+	_, err := w.ledger.QuarantineNode(t.Context(), operator, n.ID, "")
 	require.NoError(t, err)
 	lost := w.mustReserve(ann, 2, w.windowAfter(5*time.Hour, 6*time.Hour))
 	require.NoError(t, w.shrinkPool(1, true)) // the one slot left is the kept node's
@@ -126,7 +126,7 @@ func TestAKeptNodeIsNotFree(t *testing.T) {
 		return f.Steps[0].FreeGPUs
 	}
 	require.Equal(t, 8, free())
-	_, err := w.ledger.QuarantineNode(t.Context(), operator, w.readNodes()[0].ID)
+	_, err := w.ledger.QuarantineNode(t.Context(), operator, w.readNodes()[0].ID, "")
 	require.NoError(t, err)
 	require.Equal(t, 6, free())
 	w.mustReserve(ann, free(), window)

@@ -20,14 +20,12 @@ func nodeEndpoints(a *API) []endpoint {
 			Summary: "List nodes, the newest first: to tenants those that they hold or have booked"}, listNodes),
 		serve(a, operation.Operation{ID: "getNode", Method: http.MethodGet, Path: "/nodes/{id}", Tag: "capacity",
 			Policy: auth.Viewer, Summary: "Read a node"}, getNode),
-		serveOnce(a, operateNode("drain", "Drain a node: it takes no new work", (*verbs.Ledger).DrainNode),
-			(*act).target, nil),
-		serveOnce(a, operateNode("resume",
-			"Take a node back into use: a draining one at once, a quarantined one after its health gate",
-			(*verbs.Ledger).ResumeNode), (*act).target, nil),
-		serveOnce(a, operateNode("quarantine",
+		serveOnce(a, haltNode("drain", "Drain a node: it takes no new work", (*verbs.Ledger).DrainNode),
+			(*haltInput).halt, nil),
+		serveOnce(a, resumeNode, (*act).target, nil),
+		serveOnce(a, haltNode("quarantine",
 			"Quarantine a node: its machine is kept for inspection, holders stay, no new work comes",
-			(*verbs.Ledger).QuarantineNode), (*act).target, nil),
+			(*verbs.Ledger).QuarantineNode), (*haltInput).halt, nil),
 		serveChange(a, patchNode, func(in *patchNodeInput) (contract.PlannedNode, error) {
 			version, err := in.parseIfMatch()
 			return contract.PlannedNode{NodeID: in.ID, Version: version, NodePatch: in.Body}, err
@@ -58,17 +56,52 @@ var patchNode = operation.Change[contract.PlannedNode, node.Node, contract.Node]
 	Encode: func(v operation.Viewer, n node.Node) contract.Node { return encodeNode(v.Actor, n) },
 }
 
-// operateNode is what operators do to a node.
-func operateNode(name, summary string, verb func(*verbs.Ledger, context.Context, ledger.Actor, string) (node.Node,
-	error)) operation.Change[ByID, node.Node, contract.Node] {
-	return operation.Change[ByID, node.Node, contract.Node]{
-		Operation: operation.Operation{ID: name + "Node", Method: http.MethodPost, Path: "/nodes/{id}/" + name,
-			Tag: "capacity", Policy: auth.Operator, Summary: summary},
-		Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b ByID) (node.Node, error) {
-			return verb(l, ctx, actor, b.ID)
+// haltInput asks for a node to take no new work.
+type haltInput struct {
+	ByID
+	Idempotency
+	Body *contract.NodeHalt
+}
+
+// nodeHalt is a node that is to take no new work, and why.
+type nodeHalt struct {
+	ByID
+	contract.NodeHalt
+}
+
+func (in *haltInput) halt() nodeHalt {
+	out := nodeHalt{ByID: in.ByID}
+	if in.Body != nil {
+		out.NodeHalt = *in.Body
+	}
+	return out
+}
+
+// haltNode is what operators do to a node that is to take no new work.
+func haltNode(name, summary string, verb func(l *verbs.Ledger, ctx context.Context, actor ledger.Actor,
+	nodeID, why string) (node.Node, error)) operation.Change[nodeHalt, node.Node, contract.Node] {
+	return operation.Change[nodeHalt, node.Node, contract.Node]{
+		Operation: operateNode(name, summary),
+		Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b nodeHalt) (node.Node, error) {
+			return verb(l, ctx, actor, b.ID, b.Reason)
 		},
 		Encode: func(v operation.Viewer, n node.Node) contract.Node { return encodeNode(v.Actor, n) },
 	}
+}
+
+var resumeNode = operation.Change[ByID, node.Node, contract.Node]{
+	Operation: operateNode("resume",
+		"Take a node back into use: a draining one at once, a quarantined one after its health gate"),
+	Run: func(ctx context.Context, l *verbs.Ledger, actor ledger.Actor, b ByID) (node.Node, error) {
+		return l.ResumeNode(ctx, actor, b.ID)
+	},
+	Encode: func(v operation.Viewer, n node.Node) contract.Node { return encodeNode(v.Actor, n) },
+}
+
+// operateNode is what operators do to a node.
+func operateNode(name, summary string) operation.Operation {
+	return operation.Operation{ID: name + "Node", Method: http.MethodPost, Path: "/nodes/{id}/" + name, Tag: "capacity",
+		Policy: auth.Operator, Summary: summary}
 }
 
 // NodeFilter narrows a list of nodes.
@@ -144,6 +177,7 @@ func encodeNode(actor ledger.Actor, n node.Node) contract.Node {
 		Labels: n.Labels, Taints: n.Taints, HotUntil: n.Heat.HotUntil.UTC(),
 	}
 	if actor.Role == ledger.Operator {
+		out.KeptReason = n.Quarantine.Why
 		price := formatMoney(n.Offering.Price)
 		out.Provisioner, out.Region, out.InstanceType, out.PricePerNodeHour = n.Offering.Provisioner, n.Offering.Region,
 			n.Offering.Type, &price

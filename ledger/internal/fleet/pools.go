@@ -308,11 +308,11 @@ func checkPool(p capacity.Pool) error {
 	)
 }
 
-// DrainNode takes no more work on a node and removes it once it is empty.
-func (l Fleet) DrainNode(ctx context.Context, actor ledger.Actor, nodeID string) (node.Node, error) {
+// DrainNode takes no more work on a node and removes it once it is empty. Why is for people.
+func (l Fleet) DrainNode(ctx context.Context, actor ledger.Actor, nodeID, why string) (node.Node, error) {
 	return moveNode(ctx, l.Engine, actor, nodeID, "drain it",
 		func(tx *txn.Tx, p *txn.PoolTx, n node.Node) (node.Node, error) {
-			return tx.StepNode(p, n, node.Drain, "asked", "")
+			return tx.StepNode(p, n, node.Drain, "asked", why)
 		})
 }
 

@@ -22,8 +22,8 @@ const remindAfter = 24 * time.Hour
 // Its machine stays and is renewed, whoever holds its GPUs keeps them, may extend
 // the lease and is told, no new work comes to it, and what was promised on it gets another place where
 // there is one. A node that its health gate has quarantined already is kept, too,
-// as long as it is there.
-func (l Fleet) QuarantineNode(ctx context.Context, actor ledger.Actor, nodeID string) (node.Node, error) {
+// as long as it is there. Why is for people.
+func (l Fleet) QuarantineNode(ctx context.Context, actor ledger.Actor, nodeID, why string) (node.Node, error) {
 	return moveNode(ctx, l.Engine, actor, nodeID, "quarantine it",
 		func(tx *txn.Tx, p *txn.PoolTx, n node.Node) (node.Node, error) {
 			if n.Kept() {
@@ -32,11 +32,11 @@ func (l Fleet) QuarantineNode(ctx context.Context, actor ledger.Actor, nodeID st
 			if n.State() != node.Quarantined {
 				var err error
 				if n, err = tx.StepNode(p, n, node.Quarantine, ledger.ReasonInspection,
-					"its machine is kept until it is resumed or drained"); err != nil {
+					because("its machine is kept until it is resumed or drained", why)); err != nil {
 					return n, err
 				}
 			}
-			n.Quarantine.Kept = true
+			n.Quarantine.Kept, n.Quarantine.Why = true, why
 			p.PutNode(n)
 			tellHolders(tx, p, n, ledger.ReasonInspection,
 				fmt.Sprintf("node %s is quarantined for inspection: the lease goes on, and nothing new is placed there",
@@ -44,6 +44,17 @@ func (l Fleet) QuarantineNode(ctx context.Context, actor ledger.Actor, nodeID st
 			vacateBooked(tx, p, n.Slot)
 			return n, nil
 		})
+}
+
+// because adds to a message what somebody gave as a reason.
+func because(message, why string) string {
+	switch {
+	case why == "":
+		return message
+	case message == "":
+		return why
+	}
+	return message + ": " + why
 }
 
 var errKept = errors.New("it is kept already")

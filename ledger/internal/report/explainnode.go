@@ -59,6 +59,9 @@ func (e *explained) explainNode(n node.Node) {
 	case n.Kept():
 		e.Since = n.Quarantine.Since()
 		e.Summary += ", kept for an operator, who resumes or drains it"
+		if e.operator && n.Quarantine.Why != "" {
+			e.Summary += ": " + n.Quarantine.Why
+		}
 	case n.State() == node.Draining, n.State() == node.Quarantined:
 		e.Summary += ", takes nothing new, and is removed when it is empty"
 	}
@@ -89,6 +92,9 @@ func (e *explained) explainDraining(r ledger.Reader, n node.Node) error {
 	switch {
 	case last.Reason == "asked":
 		e.Summary += "; an operator asked for it"
+		if e.operator && last.Message != "" {
+			e.Summary += ": " + last.Message
+		}
 	case e.operator && last.Reason == "boot_failed" && n.State() != node.Lost:
 		return e.explainLoss(r, n)
 	case e.operator && last.Message != "":

@@ -294,11 +294,19 @@ func EndRanks(tx *Tx, j job.Job) error {
 	return nil
 }
 
+// reasonLost is why an attempt ended whose allocation failed, for people.
+func reasonLost(reason string) string {
+	if reason == "" || reason == plan.ReasonNodeLost {
+		return "a node was lost"
+	}
+	return "a node was lost: " + reason
+}
+
 // endOf says how an attempt ended whose allocation did.
 func endOf(a allocation.Allocation) job.End {
 	switch a.State() {
 	case allocation.Failed:
-		return job.End{Code: job.Lost, Reason: "a node was lost: " + a.Reason}
+		return job.End{Code: job.Lost, Reason: reasonLost(a.Reason)}
 	case allocation.Expired:
 		if a.Reason == plan.ReasonLease { // it outlasts the job's time: nobody has heard of it
 			return job.End{Code: job.Lost, Reason: "its lease was over, and the daemons of its nodes had not said how it ended"}
