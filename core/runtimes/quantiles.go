@@ -16,6 +16,10 @@ const (
 	leastSpread  = 0.1 // of logarithms of lengths: no two runs take exactly as long
 )
 
+// jitter is by how much runs of the same work differ, by how busy their node is when they start and end. Where ranks
+// stand closer, they tell of the order in which these runs were measured, and nothing of the next one.
+const jitter = time.Second
+
 // studentT is the 90th percentile of Student's distribution, by degrees of freedom from 1.
 var studentT = [...]float64{3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415}
 
@@ -27,6 +31,7 @@ func quantilesOf(runs []Run) Prediction {
 	n := len(runs)
 	p := Prediction{P10: lower(all, n), P50: median(all, n), P90: upper(all, n)}
 	p.P90 = seconds(p.P90.Seconds() * widening(runs))
+	p.P10, p.P90 = max(0, min(p.P10, p.P50-jitter)), max(p.P90, min(p.P50, unknown-jitter)+jitter)
 	return p
 }
 
