@@ -94,6 +94,9 @@ func runDaemon(ctx context.Context, cfg config, c steady, stdin io.Reader, log *
 			UserAgent: "forewarm-node/" + versionText()})}
 	if holds != nil {
 		what.Holds = holds
+		if s, is := source.(*gpu.Simulated); is {
+			s.Working = holds.Working
+		}
 	}
 	watcher := watch.New(source, kernel, cfg.policy(), memory)
 	watcher.TestWith(burnin.Tester{Prober: prober, Mode: burnin.Mode(cfg.BurnIn)})

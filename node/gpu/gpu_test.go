@@ -194,6 +194,22 @@ func TestSimulatedSaysSoAndTheSame(t *testing.T) {
 	}
 }
 
+func TestSimulatedGPUsDoWhatRunsOnThem(t *testing.T) {
+	t.Parallel()
+	all := &gpu.Simulated{Seed: "a", Count: 2, MemoryMiB: 1000}
+	r, err := all.Look(t.Context())
+	require.NoError(t, err)
+	busy := r.Look.GPUs[1].UUID
+	all.Working = func() []string { return []string{busy} }
+	for range 5 {
+		r, err = all.Look(t.Context())
+		require.NoError(t, err)
+		idle, works := r.Look.GPUs[0], r.Look.GPUs[1]
+		require.Zero(t, *idle.Utilization+*idle.MemoryUsedMiB+*idle.Processes)
+		require.Positive(t, *works.Utilization)
+	}
+}
+
 const xid = "4,%d,%d,-;NVRM: Xid (PCI:0000:3B:00): %d, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
 
 // A storm is one event with its number; what was read before is not read again.

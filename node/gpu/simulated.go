@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/forewarm/forewarm/contract"
 )
@@ -18,19 +19,30 @@ type Simulated struct {
 	Count     int
 	MemoryMiB int
 	UUIDs     []string // of the GPUs, where they are known; others are made
+	// Working returns the UUIDs of those on which somebody's work runs; all others do nothing. Nil: nobody knows, and all
+	// seem to work.
+	Working func() []string
 
 	looks int
 }
 
-// Look returns figures that move like those of a machine with work.
+// Look returns figures that move like those of a machine with work, of the GPUs that work.
 func (s *Simulated) Look(ctx context.Context) (Reading, error) {
 	if err := ctx.Err(); err != nil {
 		return Reading{}, err
 	}
 	s.looks++
 	r := Reading{Look: contract.NodeLook{Source: FromSimulated, Driver: "SIM", GPUs: []contract.LookGPU{}}}
+	var working []string
+	if s.Working != nil {
+		working = s.Working()
+	}
 	for i := range s.Count {
-		r.Look.GPUs = append(r.Look.GPUs, s.gpu(i))
+		g := s.gpu(i)
+		if s.Working != nil && !slices.Contains(working, g.UUID) {
+			g.GPUTelemetry = s.figures(0)
+		}
+		r.Look.GPUs = append(r.Look.GPUs, g)
 	}
 	return r, nil
 }
@@ -48,8 +60,13 @@ func (s *Simulated) gpu(i int) contract.LookGPU {
 	if i < len(s.UUIDs) {
 		g.UUID = s.UUIDs[i]
 	}
-	g.GPUTelemetry = contract.GPUTelemetry{Utilization: &busy, MemoryMiB: &s.MemoryMiB,
+	g.GPUTelemetry = s.figures(busy)
+	return g
+}
+
+// figures are those of a GPU that is busy for a part of the time, in percent.
+func (s *Simulated) figures(busy int) contract.GPUTelemetry {
+	return contract.GPUTelemetry{Utilization: &busy, MemoryMiB: &s.MemoryMiB,
 		MemoryUsedMiB: Of(s.MemoryMiB * busy / 120), Temperature: Of(32 + busy/2), Power: Of(70 + 3.3*float64(busy)),
 		SMClock: Of(1200 + 7*busy), Recovery: "none", Processes: Of(min(busy/30, 1))}
-	return g
 }

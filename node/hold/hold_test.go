@@ -222,6 +222,20 @@ func TestMarkedProcessesAreEnded(t *testing.T) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
+func TestGPUsWorkWhereProcessesOfTheirHoldsRun(t *testing.T) {
+	dir := newDir(t)
+	k := keeperIn(t, dir)
+	busy, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}})
+	require.NoError(t, err)
+	_, err = k.Open(hold.Hold{AllocationID: alc(2), GPUUUIDs: []string{"GPU-2"}})
+	require.NoError(t, err)
+	require.Empty(t, k.Working())
+	begin(t, busy, "sleep 1000 >/dev/null 2>&1 & echo $!")
+	require.Equal(t, []string{"GPU-1"}, k.Working())
+	k.EndAll()
+	require.Empty(t, k.Working())
+}
+
 // A daemon that begins again goes on with what an earlier one held and was ending.
 func TestTheBookOutlivesTheDaemon(t *testing.T) {
 	dir := newDir(t)
