@@ -69,8 +69,8 @@ test: ## run every test that needs no service (RACE=-race for the race detector)
 # has no races, and takes twenty times as long with the detector; the program of the agent
 # is its packages, which are here; what is concurrent of the store, its users here are, and the
 # store's own suite runs without the detector. Of the largest suites those tests run that are concurrent themselves.
-PARTLY_CONCURRENT = ledger/verbs server worker test/proof cmd/forewarm
-SEQUENTIAL = core/|ledger/sqlledger$$|provisioners/(slurm|exec)$$|test/sim$$|bench/forecast|agent/(redact|backtest|predict)|bench/slurm|internal/archtest|cmd/forewarm-agent$$|cli(/|$$)
+PARTLY_CONCURRENT = ledger/verbs server worker worker/reconcile test/proof cmd/forewarm
+SEQUENTIAL = core/|ledger/sqlledger$$|provisioners/(slurm|exec)$$|test/sim$$|bench/forecast|agent/(redact|backtest|predict)|node/addressfilter$$|bench/slurm|internal/archtest|cmd/forewarm-agent$$|cli(/|$$)
 # A program for each key of the configuration, one after the other, shows no race and takes minutes.
 GORACE_TEST = scripts/with-empty-tmp go test -p 2 -race -count=1 -timeout 40m -skip '^TestTrapNEveryKeyCounts$$' -tags $(TAGS)
 .PHONY: test/race

@@ -116,6 +116,7 @@ func (s *Store) openMemory(ctx context.Context, cfg Config) error {
 		return s.openSingle(ctx, cfg)
 	}
 	name, options := "file:/"+ids.UUID{}.New("mem"), url.Values{"vfs": {"memdb"}}
+	s.memory = name + "?" + options.Encode()
 	keep, err := s.openConnections(ctx, name, sqliteOptions(cfg, options), 1)
 	if err != nil {
 		return err
@@ -128,10 +129,14 @@ func (s *Store) openMemory(ctx context.Context, cfg Config) error {
 	return s.openPair(ctx, cfg, name, options)
 }
 
+// ownMemory is the name of a database in memory that belongs to its one connection.
+const ownMemory = "file::memory:"
+
 // openSingle opens a database in memory that belongs to its one connection.
 func (s *Store) openSingle(ctx context.Context, cfg Config) error {
 	var err error
-	if s.writer, err = s.openConnections(ctx, "file::memory:", sqliteOptions(cfg, nil), 1); err != nil {
+	s.memory = ownMemory
+	if s.writer, err = s.openConnections(ctx, ownMemory, sqliteOptions(cfg, nil), 1); err != nil {
 		return err
 	}
 	s.write, err = s.openORM(sqliteDialector(s.writer), cfg)

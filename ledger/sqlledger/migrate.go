@@ -17,16 +17,23 @@ import (
 // Migrate brings the tables up to date. Several processes may call it at once on
 // PostgreSQL: they wait for each other.
 func (s *Store) Migrate(ctx context.Context) error {
+	if copied, err := s.copyImage(ctx); copied || err != nil {
+		return err
+	}
 	db, done := s.migrationDB()
 	defer done()
 	provider, err := s.migrationProvider(db)
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
+	ran, err := provider.Up(ctx)
+	if err != nil {
 		return fmt.Errorf("migrating the database: %w", err)
 	}
-	return nil
+	if len(ran) == 0 {
+		return nil
+	}
+	return s.keepImage(ctx)
 }
 
 // SchemaVersion returns the numbers of the newest migration in the database and of

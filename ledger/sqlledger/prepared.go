@@ -46,6 +46,7 @@ type sqliteConn interface {
 	driver.Pinger
 	driver.SessionResetter
 	driver.Validator
+	copier
 }
 
 // preparedConn is one connection; database/sql never uses one concurrently.

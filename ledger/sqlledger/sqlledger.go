@@ -84,6 +84,7 @@ type Store struct {
 	close   []func() error
 	config  *pgx.ConnConfig // of PostgreSQL's connections
 	place   string          // where the data is, for errors
+	memory  string          // the name of the database in memory; empty: it is elsewhere
 	process string          // the id of this process in heartbeats
 	beat    atomic.Int64
 	newest  func() (int64, error) // see newestMigration

@@ -163,7 +163,7 @@ func TestBackOffIsSpread(t *testing.T) {
 	t.Parallel()
 	seen := map[time.Time]bool{}
 	chance := rand.New(rand.NewPCG(1, 2))
-	for range 20 {
+	for range 6 {
 		b := newBench(t, clock.NewManual(start))
 		b.newRunner(func(context.Context, tasks.Claim) error { return errors.New("no") },
 			func(c *tasks.Config) { c.Rand = chance }).Handle(t.Context(), b.newMessage())
@@ -171,7 +171,7 @@ func TestBackOffIsSpread(t *testing.T) {
 		require.False(t, at.After(start.Add(time.Second)))
 		seen[at] = true
 	}
-	require.Greater(t, len(seen), 15)
+	require.Greater(t, len(seen), 4)
 }
 
 // A task of a newer version's kind is left to a worker that knows it.
