@@ -41,24 +41,6 @@ func (k *Keeper) scopeOf(id string, r record) scope {
 		}}
 }
 
-// Working returns the GPUs of those holds of which a process runs. It looks at all processes of the machine.
-func (k *Keeper) Working() (gpus []string) {
-	k.mu.Lock()
-	all := map[string]record{}
-	for id, r := range k.book.Holds {
-		if r.Phase == open || r.Phase == ending {
-			all[id] = *r
-		}
-	}
-	k.mu.Unlock()
-	for id, r := range all {
-		if there, err := k.scopeOf(id, r).processes(); err == nil && len(there) > 0 {
-			gpus = append(gpus, r.GPUs...)
-		}
-	}
-	return gpus
-}
-
 // lookEvery is how often processes are looked for while they end.
 const lookEvery = 20 * time.Millisecond
 
