@@ -230,7 +230,10 @@ func TestGPUsWorkWhereProcessesOfTheirHoldsRun(t *testing.T) {
 	_, err = k.Open(hold.Hold{AllocationID: alc(2), GPUUUIDs: []string{"GPU-2"}})
 	require.NoError(t, err)
 	require.Empty(t, k.Working())
-	begin(t, busy, "sleep 1000 >/dev/null 2>&1 & echo $!")
+	pid := begin(t, busy, "sleep 1000 >/dev/null 2>&1 & echo $!")
+	if busy.Cgroup != "" { // where who starts its work puts it
+		require.NoError(t, os.WriteFile(filepath.Join(busy.Cgroup, "cgroup.procs"), []byte(pid), 0))
+	}
 	require.Equal(t, []string{"GPU-1"}, k.Working())
 	k.EndAll()
 	require.Empty(t, k.Working())
