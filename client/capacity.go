@@ -60,7 +60,7 @@ func (c *Client) PatchNode(ctx context.Context, id string, version int, in contr
 // DrainNode lets a node take no new work. The reason, up to 200 bytes, is for people; empty: none.
 func (c *Client) DrainNode(ctx context.Context, id, reason string) (contract.Node, error) {
 	return callFor[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "drain"},
-		body: contract.NodeHalt{Reason: reason}})
+		body: haltFor(reason)})
 }
 
 // ResumeNode lets a drained or quarantined node take work again.
@@ -71,7 +71,15 @@ func (c *Client) ResumeNode(ctx context.Context, id string) (contract.Node, erro
 // QuarantineNode keeps a node for inspection. The reason, up to 200 bytes, is for people; empty: none.
 func (c *Client) QuarantineNode(ctx context.Context, id, reason string) (contract.Node, error) {
 	return callFor[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "quarantine"},
-		body: contract.NodeHalt{Reason: reason}})
+		body: haltFor(reason)})
+}
+
+// haltFor is the body of a request with a reason; without one there is none.
+func haltFor(reason string) any {
+	if reason == "" {
+		return nil
+	}
+	return contract.NodeHalt{Reason: reason}
 }
 
 // GPU reads a device of a live node by its UUID.
