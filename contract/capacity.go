@@ -192,7 +192,7 @@ type Node struct {
 	ReadyAt          time.Time         `json:"ready_at,omitzero"`
 	QuarantinedAt    time.Time         `json:"quarantined_at,omitzero" doc:"When its quarantine began, which goes on."`
 	Kept             bool              `json:"kept,omitempty"`
-	KeptReason       string            `json:"kept_reason,omitempty" doc:"Why an operator keeps it, as given; shown to operators."`
+	KeptReason       string            `json:"kept_reason,omitempty"`
 	Resuming         bool              `json:"resuming,omitempty"`
 	RetiredAt        time.Time         `json:"retired_at,omitzero"`
 	GoneAt           time.Time         `json:"gone_at,omitzero"`
@@ -313,6 +313,7 @@ var capacityTags = tags{
 	"PoolPatch.Force": `doc:"Split the pool although a workload has booked more than its new share, or make it ` +
 		`smaller although promises lose their place: what is booked stays, and promises without a place are marked ` +
 		`degraded."`,
+	"Node.KeptReason": `doc:"Why an operator keeps it, as given; shown to operators."`,
 	"Node.State": `enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,` +
 		`needs_attention"`,
 	"Node.Failing": `doc:"Its provider keeps failing; left out while it does not, and in the answer to a ` +

@@ -145,9 +145,10 @@ func fullNode(w *world, id, poolID string, slot int) node.Node {
 	n.Labels, n.Taints = map[string]string{"disk": "nvme", "rack": ""}, []string{"licensed", "old"}
 	n.Heat = node.Heat{Celsius: 86, HotUntil: day.Add(2 * time.Hour)}
 	n.Isolation = capacity.IsolationUser
-	n.Quarantine = node.Quarantines{Kept: true, Resuming: true, Why: "its fans rattle", WarnedAt: day, Spans: []calendar.Interval{
+	n.Quarantine = node.Quarantines{Kept: true, Resuming: true, Why: "its fans rattle", WarnedAt: day}
+	n.Quarantine.Spans = []calendar.Interval{
 		{Start: day, End: day.Add(time.Minute)}, {Start: day.Add(time.Hour)},
-	}}
+	}
 	return n
 }
 

@@ -25,7 +25,7 @@ type copier interface {
 }
 
 // keepImage keeps a database in memory, once it is migrated and before anything is in it.
-func (s *Store) keepImage(ctx context.Context) error {
+func keepImage(ctx context.Context, s *Store) error {
 	image.Lock()
 	defer image.Unlock()
 	if s.memory == "" || image.bytes != nil {
@@ -48,7 +48,7 @@ func (s *Store) keepImage(ctx context.Context) error {
 }
 
 // copyImage makes a database in memory that has no tables yet a copy of the image, if there is one.
-func (s *Store) copyImage(ctx context.Context) (copied bool, err error) {
+func copyImage(ctx context.Context, s *Store) (copied bool, err error) {
 	image.Lock()
 	bytes := image.bytes
 	image.Unlock()
@@ -58,12 +58,12 @@ func (s *Store) copyImage(ctx context.Context) (copied bool, err error) {
 	if have, err := readVersion(s.read.WithContext(ctx)); err != nil || have != 0 {
 		return false, err
 	}
-	return true, wrapError("copying a database in memory", s.fillFrom(ctx, bytes))
+	return true, wrapError("copying a database in memory", fillFrom(ctx, s, bytes))
 }
 
 // fillFrom fills a database in memory. One of several connections is filled by a backup of another one: each of them
 // would keep the database to itself.
-func (s *Store) fillFrom(ctx context.Context, bytes []byte) error {
+func fillFrom(ctx context.Context, s *Store, bytes []byte) error {
 	if s.memory == ownMemory {
 		c, err := s.writer.Conn(ctx)
 		if err != nil {

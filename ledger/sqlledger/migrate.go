@@ -17,7 +17,7 @@ import (
 // Migrate brings the tables up to date. Several processes may call it at once on
 // PostgreSQL: they wait for each other.
 func (s *Store) Migrate(ctx context.Context) error {
-	if copied, err := s.copyImage(ctx); copied || err != nil {
+	if copied, err := copyImage(ctx, s); copied || err != nil {
 		return err
 	}
 	db, done := s.migrationDB()
@@ -33,7 +33,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if len(ran) == 0 {
 		return nil
 	}
-	return s.keepImage(ctx)
+	return keepImage(ctx, s)
 }
 
 // SchemaVersion returns the numbers of the newest migration in the database and of
