@@ -117,6 +117,7 @@ type Reservation struct {
 	ReasonCode       string        `json:"reason_code,omitempty"`
 	ForJobs          string        `json:"for_jobs" enum:"none,mine,organization"`
 	JobID            string        `json:"job_id,omitempty" doc:"Of the job that claimed it."`
+	PartOf           string        `json:"part_of,omitempty"`
 	Probability      float64       `json:"probability,omitempty" doc:"An agent's stated chance that it is claimed."`
 	GPUs             int           `json:"gpus"`
 	Nodes            int           `json:"nodes"`
@@ -198,6 +199,8 @@ var bookingTags = tags{
 	"AllocationCreate.Workload": `doc:"What it is for; pools may keep a share for each."`,
 	"Extend.BySeconds": `doc:"The added time counts for the key that holds the lease, within its caps, on the day ` +
 		`and in the month in which the lease began. A key with caps extends only leases that count for those caps."`,
+	"Reservation.PartOf": `doc:"The reservation of which a job claimed a part, so that this is another part of it; left ` +
+		`out: it is none."`,
 	"Reservation.State": `enum:"booked,waitlisted,warming,ready,claimed,cancelled,expired,failed"`,
 	"Reservation.Wait": `doc:"How much longer it waits for a place or for its nodes; present while it does, when it ` +
 		`is read."`,

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +37,10 @@ func TestAJobClaimsOverTheWire(t *testing.T) {
 	}
 	require.Equal(t, "claimed", read(mine.ID).State)
 	require.Equal(t, made[0].ID, read(mine.ID).JobID)
+	all := ask[contract.List[contract.Reservation]](f.world, "root", http.MethodGet, "/v1/reservations", "")
+	require.True(t, slices.ContainsFunc(all.Items, func(r contract.Reservation) bool {
+		return r.PartOf == mine.ID && r.Start.After(mine.Start)
+	}), "what the job leaves is a part of it")
 	require.NotEqual(t, "claimed", read(none.ID).State)
 	why := ask[contract.Explanation](f.world, "root", http.MethodGet, "/v1/jobs/"+made[0].ID+"/explain", "")
 	require.Contains(t, why.Summary, mine.ID+" (mine)")

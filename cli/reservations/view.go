@@ -31,6 +31,7 @@ var View = output.View[contract.Reservation]{
 		{Head: "POOL", Cell: func(x contract.Reservation) string { return cmp.Or(x.PoolName, x.PoolID) }},
 		{Head: "FOR JOBS", Cell: func(x contract.Reservation) string { return format.OrDash(x.ForJobs) }, Wide: true},
 		{Head: "JOB", Cell: func(x contract.Reservation) string { return format.OrDash(x.JobID) }, Wide: true},
+		{Head: "PART OF", Cell: func(x contract.Reservation) string { return format.OrDash(x.PartOf) }, Wide: true},
 		{Head: "WHY", Cell: func(x contract.Reservation) string { return format.OrDash(x.ReasonCode) }, Wide: true},
 		{Head: "READY", Cell: func(x contract.Reservation) string { return format.Time(x.ReadyAt) }, Wide: true},
 		{Head: "REASON", Cell: func(x contract.Reservation) string { return format.OrDash(x.Reason) }, Wide: true},

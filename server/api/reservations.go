@@ -184,7 +184,7 @@ func encodeReservation(r reservation.Reservation) contract.Reservation {
 		ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, Class: string(r.Class),
 		Workload: string(r.Workload), Origin: string(r.Origin),
 		MadeBy: r.MadeBy, State: string(r.State()), Degraded: r.Degraded, Reason: r.Reason, ReasonCode: r.ReasonCode,
-		ForJobs: string(r.ForJobs), JobID: r.JobID,
+		ForJobs: string(r.ForJobs), JobID: r.JobID, PartOf: r.PartOf,
 		Probability: r.Probability, GPUs: r.Shape.GPUs(), Nodes: r.Shape.Nodes, GPUsPerNode: r.Shape.PerNode,
 		Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: formatMoney(r.Cost), CreatedAt: r.CreatedAt.UTC(),
 		WarmedAt: r.WarmedAt.UTC(), ReadyAt: r.ReadyAt.UTC(), EndedAt: r.EndedAt.UTC(), Version: r.Version,
