@@ -160,7 +160,10 @@ func TestConditionsOnOtherJobs(t *testing.T) {
 	require.Equal(t, job.Met, verdict)
 	verdict, on := waits.JudgeAll(map[string]job.Progress{"a": job.ProgressOf(runs), "b": job.ProgressOf(failed)})
 	require.Equal(t, job.Never, verdict)
-	require.Equal(t, "b", on.JobID)
+	require.Equal(t, waits.Dependencies[1:], on)
+	verdict, on = waits.JudgeAll(map[string]job.Progress{"a": job.ProgressOf(runs), "b": job.ProgressOf(runs)})
+	require.Equal(t, job.Wait, verdict)
+	require.Equal(t, waits.Dependencies, on, "it waits for both")
 	verdict, _ = waits.JudgeAll(map[string]job.Progress{"a": job.ProgressOf(done)})
 	require.Equal(t, job.Never, verdict, "one that is not there")
 }

@@ -193,17 +193,17 @@ const (
 	Never                // it cannot come true any more
 )
 
-// JudgeAll says whether all of a job's dependencies are met, by the jobs and arrays that they name. One
-// that is not there never will be.
-func (j Job) JudgeAll(others map[string]Progress) (verdict Verdict, on Depends) {
+// JudgeAll says whether all of a job's dependencies are met, by the jobs and arrays that they name, and which of them
+// are not: all for which it waits, or the first that never will be. One that is not there never will be.
+func (j Job) JudgeAll(others map[string]Progress) (verdict Verdict, on []Depends) {
 	verdict = Met
 	for _, d := range j.Dependencies {
 		is := d.Condition.Judge(others[d.JobID])
 		if is == Never {
-			return Never, d
+			return Never, []Depends{d}
 		}
-		if is == Wait && verdict == Met {
-			verdict, on = Wait, d
+		if is == Wait {
+			verdict, on = Wait, append(on, d)
 		}
 	}
 	return verdict, on

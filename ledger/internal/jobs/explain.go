@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/job"
@@ -165,7 +166,11 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 	before []ledger.QueuedJob) (ledger.Explanation, error) {
 	switch q.Code {
 	case ledger.WaitsForJob:
-		e.Summary = "It waits for another job: " + q.WaitText() + "."
+		others := "another job"
+		if strings.Contains(q.Detail, ", ") {
+			others = "other jobs"
+		}
+		e.Summary = "It waits for " + others + ": " + q.WaitText() + "."
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary})
 		return e, nil
 	case ledger.WaitsForArray:

@@ -7,12 +7,14 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/fairshare"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/placement"
 	"github.com/forewarm/forewarm/core/runtimes"
 	"github.com/forewarm/forewarm/core/scheduler"
@@ -146,10 +148,9 @@ func (q *queue) add(j job.Job, others map[string]job.Progress) {
 		q.hopeless = append(q.hopeless, reservationOver(j))
 	case verdict == job.Never:
 		q.hopeless = append(q.hopeless, failure{j, job.End{Code: job.Dependency,
-			Reason: fmt.Sprintf("it was to start %s %s, which can never come true any more", on.Condition, on.JobID)}})
+			Reason: fmt.Sprintf("it was to start %s %s, which can never come true any more", on[0].Condition, on[0].JobID)}})
 	case verdict == job.Wait:
-		q.later = append(q.later, ledger.QueuedJob{Job: j, Code: ledger.WaitsForJob,
-			Detail: fmt.Sprintf("%s %s", on.Condition, on.JobID)})
+		q.later = append(q.later, ledger.QueuedJob{Job: j, Code: ledger.WaitsForJob, Detail: describeDependencies(on)})
 	case j.NotBefore.After(q.now):
 		if q.opens.IsZero() || j.NotBefore.Before(q.opens) {
 			q.opens = j.NotBefore
@@ -170,6 +171,18 @@ func (q *queue) add(j job.Job, others map[string]job.Progress) {
 		q.jobs[j.ID] = j
 		q.order = append(q.order, j.ID)
 	}
+}
+
+// describeDependencies says for which others a job waits.
+func describeDependencies(on []job.Depends) string {
+	var all []string
+	for _, d := range on[:min(len(on), mostNamed)] {
+		all = append(all, fmt.Sprintf("%s %s", d.Condition, d.JobID))
+	}
+	if more := len(on) - mostNamed; more > 0 {
+		all = append(all, phrase.Count(more, "other"))
+	}
+	return strings.Join(all, ", ")
 }
 
 // scheduler returns the scheduler of the pool as it is. Slots stand for nodes: also one that is
