@@ -9,6 +9,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -32,6 +33,32 @@ func (w *world) newColleague(of ledger.Actor, name string) ledger.Actor {
 	require.NoError(w, err)
 	of.KeyID = made.ID
 	return of
+}
+
+// A job that may wait in several pools does so where something is reserved for it, which is paid for.
+func TestAJobGoesWhereItsReservationIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+	dear := w.addPool("dear", 9*money.USD, nil)
+	start := w.clock.Now().Add(time.Hour)
+	r, err := w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "dear", GPUs: 2,
+		Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}})
+	require.NoError(t, err)
+	early := w.submit(ann, anywhere(2, short(10)))
+	require.Equal(t, w.pool.ID, early.PoolID, "nothing can be claimed yet")
+	later := w.submit(ann, anywhere(2, func(c *ledger.JobCommand) { c.Job.NotBefore = start.Add(time.Minute) }))
+	require.Equal(t, dear.ID, later.PoolID, "it will be, when that one may start")
+	_, err = w.ledger.CancelJob(t.Context(), ann, later.ID)
+	require.NoError(t, err)
+	w.pass(time.Hour)
+	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
+	require.Equal(t, w.pool.ID, w.submit(bob, anywhere(2, short(10))).PoolID, "it is not reserved for others")
+	claims := w.submit(ann, anywhere(2, short(10)))
+	require.Equal(t, dear.ID, claims.PoolID)
+	w.doDueWork()
+	require.Equal(t, job.Scheduled, w.readJob(claims.ID).State())
+	require.Equal(t, claims.ID, w.readReservation(r.ID).JobID)
 }
 
 func short(minutes int) func(*ledger.JobCommand) {

@@ -35,7 +35,8 @@ func fitted(p *txn.PoolTx, req ledger.AllocateRequest, j job.Job) job.Job {
 }
 
 // ChoosePool returns a job as it is in the pool in which it is to wait, which is locked: of those
-// that could ever serve it the one where it would begin first, then the cheapest.
+// that could ever serve it the one where it claims what is reserved for it, which is paid for, then the one where it
+// would begin first, then the cheapest.
 // *ledger.RefusedError: none ever could.
 func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx, job.Job, error) {
 	h, err := readHolding(tx)
@@ -71,6 +72,7 @@ func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx,
 	if err := putReadyFirst(tx, able, h, ask); err != nil {
 		return nil, j, err
 	}
+	putReservedFirst(able, func(p *txn.PoolTx) job.Job { return fitted(p, req, j) })
 	if able, err = suitsFirst(able, func(p *txn.PoolTx) job.Job { return fitted(p, req, j) }); err != nil {
 		return nil, j, err
 	}
@@ -84,6 +86,25 @@ func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx,
 		first.Where.Pools = nil
 	}
 	return able[0], first, checkCheckpoint(first)
+}
+
+// putReservedFirst moves the pools to the front in which the job, as it is there, claims what is reserved when it begins.
+func putReservedFirst(pools []*txn.PoolTx, in func(*txn.PoolTx) job.Job) {
+	if len(pools) < 2 {
+		return
+	}
+	claims := map[string]int{}
+	for _, p := range pools {
+		j := in(p)
+		at := p.Tx.Now()
+		if j.NotBefore.After(at) {
+			at = j.NotBefore
+		}
+		if ClaimableLater(slices.Collect(p.Reservations.All()), j, at) {
+			claims[p.Pool.ID] = 1
+		}
+	}
+	slices.SortStableFunc(pools, func(a, b *txn.PoolTx) int { return claims[b.Pool.ID] - claims[a.Pool.ID] })
 }
 
 // CheckPool refuses to have a job that waits do so in another pool, which could never serve it as it is.

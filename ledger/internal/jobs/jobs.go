@@ -47,6 +47,7 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand, before added) ([]job.Job, error
 	}
 	priorities := tx.Config.Scheduling.Now().Of("").Priorities
 	c.Job.Priority = cmp.Or(c.Job.Priority, job.Priority(priorities.Default))
+	c.Job.OrganizationID, c.Job.SubmittedBy, c.Job.UserID = organizationID, tx.Actor.KeyID, tx.Actor.UserID
 	choose := booking.ChoosePool
 	if c.Job.Reservation != "" {
 		choose = booking.ReservedFor
@@ -79,7 +80,6 @@ func submitJobs(tx *txn.Tx, c ledger.JobCommand, before added) ([]job.Job, error
 	}
 	one.Dependencies = slices.DeleteFunc(slices.Clone(one.Dependencies),
 		func(d job.Depends) bool { return d.Condition == job.AfterCorr })
-	one.OrganizationID, one.SubmittedBy, one.UserID = organizationID, tx.Actor.KeyID, tx.Actor.UserID
 	indices := c.Indices
 	if len(indices) > 0 {
 		one.Array = arrayOf(tx.IDs.New(ids.Array), indices, c.ArrayLimit)
