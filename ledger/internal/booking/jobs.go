@@ -88,8 +88,8 @@ func ChoosePool(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx,
 	return able[0], first, checkCheckpoint(first)
 }
 
-// putReservedFirst moves the pools to the front in which the job, as it is there, claims what is reserved for it when it
-// begins.
+// putReservedFirst moves the pools to the front in which the job, as it is there, claims what is reserved for it when
+// it begins.
 func putReservedFirst(pools []*txn.PoolTx, in func(*txn.PoolTx) job.Job) {
 	if len(pools) < 2 {
 		return
