@@ -48,11 +48,8 @@ func (l Fleet) QuarantineNode(ctx context.Context, actor ledger.Actor, nodeID, w
 
 // because adds to a message what somebody gave as a reason.
 func because(message, why string) string {
-	switch {
-	case why == "":
+	if why == "" {
 		return message
-	case message == "":
-		return why
 	}
 	return message + ": " + why
 }
