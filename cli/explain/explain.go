@@ -82,7 +82,7 @@ func resolveExplainable(a *app.App, cmd *cobra.Command, ref string) (*client.Cli
 		id, err = names.OnlyJob(cmd.Context(), api, ref, id)
 		return api, id, err
 	}
-	if unknown, ok := errors.AsType[*exit.Error](err); ok && unknown.Code == exit.NotFound {
+	if unknown, ok := errors.AsType[*exit.Error](err); ok && api != nil && unknown.Code == exit.NotFound {
 		if s, err := api.Schedule(cmd.Context(), ref); err == nil {
 			return api, s.ID, nil
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -73,7 +74,7 @@ func TestJobsStayOffNodesThatDoNotLetThemIn(t *testing.T) {
 	require.Equal(t, job.Pending, w.readJob(barred.ID).State(), "a GPU was free, where ann is")
 	require.Equal(t, job.Scheduled, w.readJob(own.ID).State())
 	says := w.blockerOf(bob, barred.ID, "isolation")
-	require.Equal(t, "It does not start on 3 nodes of its pool: another organization's work is there, and the pool asks "+
+	require.Equal(t, "It does not start on 3 nodes of its pool: another organization is there, and the pool asks "+
 		"for the isolation user where two share a node.", says.Message)
 	require.Contains(t, says.Evidence[0], ": its isolation is environment")
 	require.Empty(t, w.blockerOf(ann, own.ID, "isolation"))
@@ -128,4 +129,28 @@ func TestHoldersAreToldOfNodesThatTheyCannotEnter(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ledger.WaitsForDaemon, of.Blockers[0].Code)
 	require.Contains(t, of.Blockers[0].Evidence[0], "has been silent since")
+}
+
+// Who holds GPUs of a node where others' work is that it is not let in beside keeps these from nothing.
+func TestWhoIsNotLetInBarsNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.newSubmitter("ann"), w.newSubmitter("bob")
+	big := w.addPool("big", money.USD, func(p *capacity.Pool) { p.PerNode, p.MaxNodes = 4, 1 })
+	on := w.warmIn(big).ID
+	w.joinedDaemons()
+	w.isolate(capacity.IsolationEnvironment)
+	take := func(who ledger.Actor) string {
+		a, err := w.ledger.Allocate(t.Context(), who, ledger.AllocateRequest{Pool: "big", GPUs: 1})
+		require.NoError(t, err)
+		return a.ID
+	}
+	theirs := take(bob)
+	require.NoError(t, w.ledger.OpenHold(t.Context(), bob, theirs, on, capacity.IsolationEnvironment))
+	take(ann)
+	inBig := func(c *ledger.JobCommand) { c.Needs.Pool, c.Job.MaxRuntime = "big", 10*time.Minute }
+	barred, own := w.submit(ann, jobOf(1, inBig)), w.submit(bob, jobOf(1, inBig))
+	w.doDueWork()
+	require.Equal(t, job.Pending, w.readJob(barred.ID).State())
+	require.Equal(t, job.Scheduled, w.readJob(own.ID).State())
 }

@@ -22,9 +22,10 @@ func usedAfter(before map[string]time.Time, l contract.NodeLook, at time.Time) m
 	return after
 }
 
-// telling are the GPUs of a look that tell whether they do something.
+// telling are the GPUs of a look that tell whether they do something. Simulated ones do what runs on them where the
+// daemon takes holders' work; elsewhere their figures mean nothing.
 func telling(l contract.NodeLook) []contract.LookGPU {
-	if l.Source == "simulated" {
+	if l.Source == "simulated" && l.Isolation == "" {
 		return nil
 	}
 	var all []contract.LookGPU

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/core/node"
@@ -40,8 +41,28 @@ func readDivision(r ledger.Reader, q *queue, live []job.Job) error {
 	for _, id := range q.left {
 		organizations[id] = true
 	}
-	q.divides = len(organizations) > 1
+	if q.divides = len(organizations) > 1; !q.divides {
+		return nil
+	}
+	var err error
+	if q.resides, err = txn.ReadResidents(r, q.pool); err != nil {
+		return fmt.Errorf("asking who is on the nodes of pool %s: %w", q.pool.Pool.Name, err)
+	}
 	return nil
+}
+
+// tenantBeside is for whom an allocation counts where nodes are for one organization at a time: where its holder is not
+// let in, it keeps nobody away.
+func tenantBeside(q queue, a allocation.Allocation) string {
+	if !q.divides {
+		return ""
+	}
+	for _, slot := range a.Slots {
+		if q.resides.Bars(slot, a.OrganizationID) {
+			return q.resides.Of(slot)
+		}
+	}
+	return a.OrganizationID
 }
 
 // blockedByDivision says of a job that waits for GPUs that it is not let in on nodes where others are.
@@ -60,7 +81,7 @@ func blockedByDivision(r ledger.Reader, p ledger.PoolState, e *ledger.Explanatio
 	if len(b.Evidence) == 0 {
 		return nil
 	}
-	b.Message = fmt.Sprintf("It does not start on %s of its pool: another organization's work is there, and the pool "+
+	b.Message = fmt.Sprintf("It does not start on %s of its pool: another organization is there, and the pool "+
 		"asks for the isolation %s where two share a node.", phrase.Count(len(b.Evidence), "node"),
 		cmp.Or(p.Pool.Isolation, capacity.IsolationUser))
 	e.Blockers = append(e.Blockers, b)

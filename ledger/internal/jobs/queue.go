@@ -20,6 +20,7 @@ import (
 	"github.com/forewarm/forewarm/core/scheduler"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
+	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
 // queue is what the scheduler decides on: a pool and its jobs, as they were at one moment.
@@ -32,6 +33,7 @@ type queue struct {
 	pools    map[string]ledger.PoolState     // whose nodes decide whether jobs may start; others are not looked at
 	seen     map[string]map[string]time.Time // by pool, when the daemons of its nodes said something last
 	divides  bool                            // nodes of the pool are for one organization at a time, and several are there
+	resides  txn.Residents                   // for which these are
 	left     map[string]string               // whose work may be left of on such nodes, by the allocation that it was of
 	usable   map[string]usable               // by what a job says of nodes
 	jobs     map[string]job.Job              // that may start now
@@ -300,7 +302,7 @@ func (q queue) running(t terms) []scheduler.Running {
 func (q queue) runningOf(t terms, a allocation.Allocation, taken map[int]uint64) (scheduler.Running, bool) {
 	r := scheduler.Running{Job: scheduler.Job{ID: a.ID, Tenant: a.OrganizationID, User: a.UserID,
 		Class: string(q.rules.Priorities.CountsAs(job.Normal)), Group: groupOf(q.holders[a.ID]),
-		Request:    placement.Request{Shape: a.Shape, Company: placement.Company{Tenant: t.tenantOf(a.OrganizationID)}},
+		Request:    placement.Request{Shape: a.Shape, Company: placement.Company{Tenant: tenantBeside(q, a)}},
 		Eligible:   a.RequestedAt,
 		MaxRuntime: a.Lease}, Started: a.RequestedAt, Until: a.Window.End}
 	if j, ok := q.holders[a.ID]; ok {

@@ -12,8 +12,9 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// Residents are organizations with GPUs, or with something that is left of their work, on nodes that do not keep two of
-// them apart as well as their pool asks: nobody else's work is let in there.
+// Residents are the organizations for which nodes are that do not keep two of them apart as well as their pool asks:
+// nobody else's work is let in there. They are those whose work has begun there, or of which something may be left; where
+// there are none, who has had GPUs there for longest. Others who hold GPUs there bar nobody.
 type Residents struct {
 	bySlot map[int][]string // the organizations
 }
@@ -21,6 +22,14 @@ type Residents struct {
 // Bars reports whether an organization's work would not be let in on a slot.
 func (r Residents) Bars(slot int, organizationID string) bool {
 	return slices.ContainsFunc(r.bySlot[slot], func(id string) bool { return id != organizationID })
+}
+
+// Of returns for which organization a slot is; empty: for any.
+func (r Residents) Of(slot int) string {
+	if all := r.bySlot[slot]; len(all) > 0 {
+		return all[0]
+	}
+	return ""
 }
 
 // Slots are those on which anybody is.
@@ -37,28 +46,39 @@ type residing struct {
 
 // find costs a look at each node, and no more where each of them keeps all apart.
 func (r residing) find() (Residents, error) {
-	mixing := map[string]int{} // the slots of such nodes, by id
+	mixing, ids := map[string]int{}, map[int]string{} // the slots of such nodes, and their ids
 	for n := range r.nodes {
 		if n.Isolation.Mixes(r.pool.Isolation) && !node.Machine.Terminal(n.State()) {
-			mixing[n.ID] = n.Slot
+			mixing[n.ID], ids[n.Slot] = n.Slot, n.ID
 		}
 	}
 	if len(mixing) == 0 {
 		return Residents{}, nil
 	}
 	out := Residents{map[int][]string{}}
-	slots := map[int]bool{}
-	for _, slot := range mixing {
-		slots[slot] = true
-	}
+	first := map[int]allocation.Allocation{} // who has had GPUs of a slot for longest
 	for a := range r.all {
 		for _, slot := range a.Slots {
-			if a.Live() && !a.Observed() && slots[slot] {
+			if !a.Live() || a.Observed() || ids[slot] == "" {
+				continue
+			}
+			if slices.Contains(a.Opened, ids[slot]) {
 				out.bySlot[slot] = append(out.bySlot[slot], a.OrganizationID)
+			}
+			if was, known := first[slot]; !known || a.RequestedAt.Before(was.RequestedAt) {
+				first[slot] = a
 			}
 		}
 	}
-	return out, r.addCleaning(out, mixing)
+	if err := r.addCleaning(out, mixing); err != nil {
+		return out, err
+	}
+	for slot, a := range first {
+		if len(out.bySlot[slot]) == 0 {
+			out.bySlot[slot] = []string{a.OrganizationID}
+		}
+	}
+	return out, nil
 }
 
 // addCleaning adds those of whom something may be left.
