@@ -65,7 +65,7 @@ var nodeView = output.View[contract.Node]{
 			if x.Failing != nil {
 				return "provider_failing"
 			}
-			return format.OrDash(x.Reason)
+			return format.OrDash(cmp.Or(x.KeptReason, x.Reason))
 		}},
 	},
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/client"
@@ -14,6 +15,9 @@ import (
 func NextCommands(x contract.Allocation) string {
 	switch x.State {
 	case "active":
+		if isShut(x) {
+			return "Next:  forewarm explain " + x.ID + "  ·  forewarm release " + x.ID
+		}
 		next := "forewarm extend " + x.ID + " --by 1h  ·  forewarm release " + x.ID
 		if enter := enterCommand(x); enter != "" {
 			next = enter + "  ·  " + next
@@ -24,6 +28,12 @@ func NextCommands(x contract.Allocation) string {
 	default:
 		return "Next:  forewarm allocations list"
 	}
+}
+
+// isShut reports whether work of the holder of an active allocation is let in on none of its nodes now.
+func isShut(x contract.Allocation) bool {
+	return x.Access != nil && len(x.Access.Nodes) > 0 &&
+		!slices.ContainsFunc(x.Access.Nodes, func(n contract.NodeAccess) bool { return !n.Barred })
 }
 
 // enterCommand is the command that enters an active allocation: through the daemon of its

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"strings"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/node"
@@ -72,7 +73,7 @@ type nodeHalt struct {
 func (in *haltInput) halt() nodeHalt {
 	out := nodeHalt{ByID: in.ByID}
 	if in.Body != nil {
-		out.NodeHalt = *in.Body
+		out.Reason = strings.TrimSpace(in.Body.Reason)
 	}
 	return out
 }

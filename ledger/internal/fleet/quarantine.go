@@ -26,7 +26,7 @@ const remindAfter = 24 * time.Hour
 func (l Fleet) QuarantineNode(ctx context.Context, actor ledger.Actor, nodeID, why string) (node.Node, error) {
 	return moveNode(ctx, l.Engine, actor, nodeID, "quarantine it",
 		func(tx *txn.Tx, p *txn.PoolTx, n node.Node) (node.Node, error) {
-			if n.Kept() {
+			if n.Kept() && !n.Quarantine.Resuming {
 				return n, errKept
 			}
 			if n.State() != node.Quarantined {
@@ -36,7 +36,7 @@ func (l Fleet) QuarantineNode(ctx context.Context, actor ledger.Actor, nodeID, w
 					return n, err
 				}
 			}
-			n.Quarantine.Kept, n.Quarantine.Why = true, why
+			n.Quarantine.Kept, n.Quarantine.Resuming, n.Quarantine.Why = true, false, why
 			p.PutNode(n)
 			tellHolders(tx, p, n, ledger.ReasonInspection,
 				fmt.Sprintf("node %s is quarantined for inspection: the lease goes on, and nothing new is placed there",

@@ -24,7 +24,10 @@ import (
 func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (
 	e ledger.Explanation, err error) {
 	var j job.Job
-	defer func() { explainClass(&e, j, l.Config.Scheduling.Now().Of("").Priorities) }()
+	defer func() {
+		explainClass(&e, j, l.Config.Scheduling.Now().Of("").Priorities)
+		addressFixes(e.Blockers, actor)
+	}()
 	var queued []ledger.QueuedJob
 	var room *learned.Room
 	var unserved *ledger.Blocker

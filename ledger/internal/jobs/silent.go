@@ -107,5 +107,17 @@ func (q queue) blockedBySilence(e *ledger.Explanation, j job.Job) {
 	e.Blockers = append(e.Blockers, b)
 }
 
-// fixSilence says what to do where daemons are silent.
-const fixSilence = "start forewarm-node there, see: forewarm nodes join --help"
+// What to do where daemons are silent, for operators and for others.
+const (
+	fixSilence = "start forewarm-node there, see: forewarm nodes join --help"
+	askAbout   = "ask an operator to start forewarm-node there again"
+)
+
+// addressFixes puts what others can do for what operators can.
+func addressFixes(all []ledger.Blocker, actor ledger.Actor) {
+	for i := range all {
+		if all[i].Fix == fixSilence && actor.Role != ledger.Operator {
+			all[i].Fix = askAbout
+		}
+	}
+}

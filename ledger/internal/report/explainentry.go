@@ -27,8 +27,9 @@ func (e *explained) blockByEntry(r ledger.Reader, a allocation.Allocation) error
 	if err != nil {
 		return fmt.Errorf("asking for the daemons of allocation %s: %w", a.ID, err)
 	}
-	silent := ledger.Blocker{Code: ledger.WaitsForDaemon, Fix: "ask an operator to start forewarm-node there again"}
-	barred := ledger.Blocker{Code: "isolation", Fix: "allocate again: nodes that let your work in come first"}
+	silent := ledger.Blocker{Code: ledger.WaitsForDaemon, Fix: e.fixSilence()}
+	barred := ledger.Blocker{Code: "isolation", Fix: "forewarm release " + a.ID +
+		", and allocate in another pool, or once the other has gone"}
 	for _, n := range there {
 		if last := seen[n.ID]; !last.IsZero() && ledger.IsSilent(n, last, e.At) {
 			silent.Evidence = append(silent.Evidence, tellSilence(n.ID, last, e.At))
@@ -59,10 +60,17 @@ func (e *explained) explainSilence(r ledger.Reader, n node.Node) error {
 	if last := seen[n.ID]; !last.IsZero() && ledger.IsSilent(n, last, e.At) {
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: ledger.WaitsForDaemon,
 			Message:  "its daemon is silent: no job and no session begins there before it is back",
-			Evidence: []string{tellSilence(n.ID, last, e.At)},
-			Fix:      "start forewarm-node there, see: forewarm nodes join --help"})
+			Evidence: []string{tellSilence(n.ID, last, e.At)}, Fix: e.fixSilence()})
 	}
 	return nil
+}
+
+// fixSilence says what who asks can do where daemons are silent.
+func (e *explained) fixSilence() string {
+	if e.operator {
+		return "start forewarm-node there, see: forewarm nodes join --help"
+	}
+	return "ask an operator to start forewarm-node there again"
 }
 
 func tellSilence(nodeID string, last, now time.Time) string {

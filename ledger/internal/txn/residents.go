@@ -13,8 +13,8 @@ import (
 )
 
 // Residents are the organizations for which nodes are that do not keep two of them apart as well as their pool asks:
-// nobody else's work is let in there. They are those whose work has begun there, or of which something may be left; where
-// there are none, who has had GPUs there for longest. Others who hold GPUs there bar nobody.
+// nobody else's work is let in there. They are those whose work has begun there, or of which something may be left;
+// where there are none, who has had GPUs there for longest. Others who hold GPUs there bar nobody.
 type Residents struct {
 	bySlot map[int][]string // the organizations
 }
