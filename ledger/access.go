@@ -73,8 +73,13 @@ func AccessTo(r LiveReader, who Actor, a allocation.Allocation) (*Access, error)
 // there, and the node does not keep the two apart as well as its pool asks.
 func IsBarred(s PoolState, n node.Node, a allocation.Allocation) bool {
 	return n.Isolation.Mixes(s.Pool.Isolation) && slices.ContainsFunc(s.Allocations, func(o allocation.Allocation) bool {
-		return o.Live() && o.OrganizationID != a.OrganizationID && slices.Contains(o.Opened, n.ID)
+		return IsOthersWork(o, a.OrganizationID, n.ID)
 	})
+}
+
+// IsOthersWork reports whether an allocation is of another organization, with work that has begun on a node.
+func IsOthersWork(a allocation.Allocation, organizationID, nodeID string) bool {
+	return a.Live() && a.OrganizationID != organizationID && slices.Contains(a.Opened, nodeID)
 }
 
 // GPUs are the GPUs that the devices are, or are shares of, each once.

@@ -70,6 +70,19 @@ func IsSilent(n node.Node, seen, now time.Time) bool {
 	return now.Sub(seen) > SilentAfter
 }
 
+// TellSilence says since when the daemon of a node has been silent.
+func TellSilence(nodeID string, seen, now time.Time) string {
+	return "the daemon of node " + nodeID + " has been silent since " + FormatTimeSeen(seen, now)
+}
+
+// FixSilence is what somebody can do where daemons are silent.
+func FixSilence(who Actor) string {
+	if who.Role == Operator {
+		return "start forewarm-node there, see: forewarm nodes join --help"
+	}
+	return "ask an operator to start forewarm-node there again"
+}
+
 // GPUStretch is a stretch of a GPU of a node that is over.
 type GPUStretch struct {
 	NodeID string

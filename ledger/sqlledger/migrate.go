@@ -30,7 +30,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("migrating the database: %w", err)
 	}
-	if len(ran) == 0 {
+	if len(ran) < len(provider.ListSources()) { // something may be in it already
 		return nil
 	}
 	return keepImage(ctx, s)

@@ -88,7 +88,7 @@ func mayShare(tx *txn.Tx, p *txn.PoolTx, a allocation.Allocation, nodeID string,
 	}
 	refused := &ledger.SharedNodeError{NodeID: nodeID, Isolation: is, Least: p.Pool.Isolation}
 	for other := range p.Allocations.All() {
-		if other.Live() && other.OrganizationID != a.OrganizationID && slices.Contains(other.Opened, nodeID) {
+		if ledger.IsOthersWork(other, a.OrganizationID, nodeID) {
 			return refused
 		}
 	}

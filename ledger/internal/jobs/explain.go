@@ -24,10 +24,7 @@ import (
 func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (
 	e ledger.Explanation, err error) {
 	var j job.Job
-	defer func() {
-		explainClass(&e, j, l.Config.Scheduling.Now().Of("").Priorities)
-		addressFixes(e.Blockers, actor)
-	}()
+	defer func() { explainClass(&e, j, l.Config.Scheduling.Now().Of("").Priorities) }()
 	var queued []ledger.QueuedJob
 	var room *learned.Room
 	var unserved *ledger.Blocker
@@ -113,7 +110,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (
 	for i, q := range queued {
 		if q.ID == j.ID {
 			if room == nil || room.For != j.ID {
-				e, err = l.explainWaiting(ctx, e, j, q, queued[:i])
+				e, err = l.explainWaiting(ctx, actor, e, j, q, queued[:i])
 			}
 			if err == nil && room != nil && room.For != j.ID && q.Code == ledger.WaitsForGPUs {
 				e.Blockers = append(e.Blockers, ledger.Blocker{Code: "preempting",
@@ -124,7 +121,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (
 				e.Blockers = append(e.Blockers, company.Blockers...)
 				blockedByReservations(&e, j, reserved)
 				blockedByShortClaim(&e, j, around.pools[j.PoolID], reserved)
-				around.blockedBySilence(&e, j)
+				around.blockedBySilence(&e, actor, j)
 				blockedByAwaited(&e, j, awaited)
 			}
 			if noWorker != nil {
@@ -165,8 +162,8 @@ func (l Jobs) missingWorker(r ledger.Reader, actor ledger.Actor, j job.Job) (*le
 }
 
 // explainWaiting names what a job waits for that is not started yet.
-func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Job, q ledger.QueuedJob,
-	before []ledger.QueuedJob) (ledger.Explanation, error) {
+func (l Jobs) explainWaiting(ctx context.Context, actor ledger.Actor, e ledger.Explanation, j job.Job,
+	q ledger.QueuedJob, before []ledger.QueuedJob) (ledger.Explanation, error) {
 	switch q.Code {
 	case ledger.WaitsForJob:
 		others := "another job"
@@ -189,7 +186,7 @@ func (l Jobs) explainWaiting(ctx context.Context, e ledger.Explanation, j job.Jo
 		return e, nil
 	case ledger.WaitsForDaemon:
 		e.Summary = "It waits for a daemon that starts it: " + q.Detail + "."
-		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary, Fix: fixSilence})
+		e.Blockers = append(e.Blockers, ledger.Blocker{Code: q.Code, Message: e.Summary, Fix: ledger.FixSilence(actor)})
 		return e, nil
 	case ledger.WaitsForTime:
 		e.Summary = "It does not start before its time: " + q.WaitText() + "."

@@ -88,36 +88,21 @@ func (q queue) describeSilence(j job.Job) string {
 // tellSilence says since when the daemon of a node has been silent.
 func (q queue) tellSilence(n node.Node) string {
 	if seen := q.seen[n.PoolID][n.ID]; !seen.IsZero() {
-		return "the daemon of node " + n.ID + " has been silent since " + ledger.FormatTimeSeen(seen, q.now)
+		return ledger.TellSilence(n.ID, seen, q.now)
 	}
 	return "no daemon has ever joined of node " + n.ID
 }
 
 // blockedBySilence says of a job that waits for GPUs that others have no daemon which would start it there.
-func (q queue) blockedBySilence(e *ledger.Explanation, j job.Job) {
+func (q queue) blockedBySilence(e *ledger.Explanation, actor ledger.Actor, j job.Job) {
 	silent := q.silentFor(j)
 	if len(silent) == 0 {
 		return
 	}
 	b := ledger.Blocker{Code: ledger.WaitsForDaemon, Message: "No job starts on " + phrase.Count(len(silent), "node") +
-		" of its pool: no daemon is there, and daemons start jobs.", Fix: fixSilence}
+		" of its pool: no daemon is there, and daemons start jobs.", Fix: ledger.FixSilence(actor)}
 	for _, n := range silent {
 		b.Evidence = append(b.Evidence, q.tellSilence(n))
 	}
 	e.Blockers = append(e.Blockers, b)
-}
-
-// What to do where daemons are silent, for operators and for others.
-const (
-	fixSilence = "start forewarm-node there, see: forewarm nodes join --help"
-	askAbout   = "ask an operator to start forewarm-node there again"
-)
-
-// addressFixes puts what others can do for what operators can.
-func addressFixes(all []ledger.Blocker, actor ledger.Actor) {
-	for i := range all {
-		if all[i].Fix == fixSilence && actor.Role != ledger.Operator {
-			all[i].Fix = askAbout
-		}
-	}
 }

@@ -261,7 +261,7 @@ func (l Reporting) ExplainAllocation(ctx context.Context, actor ledger.Actor, id
 		if err = e.explainIdleness(rd, a); err != nil {
 			return err
 		}
-		if err = e.blockByEntry(rd, a); err != nil {
+		if err = e.blockByEntry(rd, actor, a); err != nil {
 			return err
 		}
 		e.Wait, err = e.waits.Allocation(a)

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
@@ -13,7 +12,7 @@ import (
 )
 
 // blockByEntry says which nodes of an active allocation its holder's work could not enter now.
-func (e *explained) blockByEntry(r ledger.Reader, a allocation.Allocation) error {
+func (e *explained) blockByEntry(r ledger.Reader, actor ledger.Actor, a allocation.Allocation) error {
 	if a.State() != allocation.Active {
 		return nil
 	}
@@ -27,12 +26,12 @@ func (e *explained) blockByEntry(r ledger.Reader, a allocation.Allocation) error
 	if err != nil {
 		return fmt.Errorf("asking for the daemons of allocation %s: %w", a.ID, err)
 	}
-	silent := ledger.Blocker{Code: ledger.WaitsForDaemon, Fix: e.fixSilence()}
+	silent := ledger.Blocker{Code: ledger.WaitsForDaemon, Fix: ledger.FixSilence(actor)}
 	barred := ledger.Blocker{Code: "isolation", Fix: "forewarm release " + a.ID +
 		", and allocate in another pool, or once the other has gone"}
 	for _, n := range there {
 		if last := seen[n.ID]; !last.IsZero() && ledger.IsSilent(n, last, e.At) {
-			silent.Evidence = append(silent.Evidence, tellSilence(n.ID, last, e.At))
+			silent.Evidence = append(silent.Evidence, ledger.TellSilence(n.ID, last, e.At))
 		}
 		if ledger.IsBarred(e.state, n, a) {
 			barred.Evidence = append(barred.Evidence, n.ID+": its isolation is "+string(n.Isolation))
@@ -52,7 +51,7 @@ func (e *explained) blockByEntry(r ledger.Reader, a allocation.Allocation) error
 }
 
 // explainSilence says of a node that its daemon is silent.
-func (e *explained) explainSilence(r ledger.Reader, n node.Node) error {
+func (e *explained) explainSilence(r ledger.Reader, actor ledger.Actor, n node.Node) error {
 	seen, err := txn.DaemonsSeen(r, []node.Node{n})
 	if err != nil {
 		return fmt.Errorf("asking for the daemon of node %s: %w", n.ID, err)
@@ -60,19 +59,7 @@ func (e *explained) explainSilence(r ledger.Reader, n node.Node) error {
 	if last := seen[n.ID]; !last.IsZero() && ledger.IsSilent(n, last, e.At) {
 		e.Blockers = append(e.Blockers, ledger.Blocker{Code: ledger.WaitsForDaemon,
 			Message:  "its daemon is silent: no job and no session begins there before it is back",
-			Evidence: []string{tellSilence(n.ID, last, e.At)}, Fix: e.fixSilence()})
+			Evidence: []string{ledger.TellSilence(n.ID, last, e.At)}, Fix: ledger.FixSilence(actor)})
 	}
 	return nil
-}
-
-// fixSilence says what who asks can do where daemons are silent.
-func (e *explained) fixSilence() string {
-	if e.operator {
-		return "start forewarm-node there, see: forewarm nodes join --help"
-	}
-	return "ask an operator to start forewarm-node there again"
-}
-
-func tellSilence(nodeID string, last, now time.Time) string {
-	return "the daemon of node " + nodeID + " has been silent since " + ledger.FormatTimeSeen(last, now)
 }

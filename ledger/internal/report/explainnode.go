@@ -23,7 +23,7 @@ func (l Reporting) ExplainNode(ctx context.Context, actor ledger.Actor, id strin
 			return err
 		}
 		e.explainNode(n)
-		if err := e.explainSilence(rd, n); err != nil {
+		if err := e.explainSilence(rd, actor, n); err != nil {
 			return err
 		}
 		if err := e.explainCleaning(rd, n); err != nil {
