@@ -9,6 +9,7 @@ package addressfilter
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -33,16 +34,39 @@ const (
 	wordSize   = 4
 )
 
-// Attach refuses what the processes of a cgroup connect or send to the metadata of a cloud, with EPERM, until the
-// cgroup is removed. Connections that exist stay, so that it comes before the processes. A cgroup that has such a
-// filter keeps that one.
-func Attach(cgroup string) error {
+// Filter refuses what processes connect or send to the metadata of a cloud, with EPERM. It is safe for concurrent use.
+type Filter struct{ programs []*bpf.Program }
+
+// Load has the kernel check the programs of a filter, once for all cgroups.
+func Load() (*Filter, error) {
 	ipv4, ipv6 := program(ipv4Offset, words4()), program(ipv6Offset, words6())
+	f := &Filter{}
 	for question, code := range map[bpf.Question][]bpf.Instruction{
 		bpf.ConnectsIPv4: ipv4, bpf.SendsIPv4: ipv4,
 		bpf.ConnectsIPv6: ipv6, bpf.SendsIPv6: ipv6,
 	} {
-		if err := bpf.Attach(cgroup, question, code); err != nil {
+		p, err := bpf.Load(question, code)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("filtering addresses: %w", err), f.Close())
+		}
+		f.programs = append(f.programs, p)
+	}
+	return f, nil
+}
+
+// Close gives up the filter, which stays where it is attached.
+func (f *Filter) Close() (err error) {
+	for _, p := range f.programs {
+		err = errors.Join(err, p.Close())
+	}
+	return err
+}
+
+// Attach filters for the processes of a cgroup, until that is removed. Connections that exist stay, so that it comes
+// before the processes. A cgroup that has such a filter keeps that one.
+func (f *Filter) Attach(cgroup string) error {
+	for _, p := range f.programs {
+		if err := p.Attach(cgroup); err != nil {
 			return fmt.Errorf("filtering addresses: %w", err)
 		}
 	}

@@ -127,7 +127,12 @@ func TestMetadataIsNotReached(t *testing.T) {
 			require.NotEqual(t, refused, before[network+address])
 		}
 	}
-	if err := addressfilter.Attach(cgroup); err != nil {
+	filter, err := addressfilter.Load()
+	if err == nil {
+		defer func() { require.NoError(t, filter.Close()) }()
+		err = filter.Attach(cgroup)
+	}
+	if err != nil {
 		require.ErrorIs(t, err, unix.EPERM)
 		t.Skip("no filter can be attached here: ", err)
 	}
@@ -140,5 +145,5 @@ func TestMetadataIsNotReached(t *testing.T) {
 			require.Equal(t, want, connects(t, cgroup, network, address), "%s %s", network, address)
 		}
 	}
-	require.NoError(t, addressfilter.Attach(cgroup), "the first one stays")
+	require.NoError(t, filter.Attach(cgroup), "the first one stays")
 }

@@ -58,30 +58,53 @@ var (
 	SendsIPv6    = Question{unix.BPF_PROG_TYPE_CGROUP_SOCK_ADDR, unix.BPF_CGROUP_UDP6_SENDMSG}
 )
 
-// Attach has a program answer a question for the processes of a cgroup, until that is removed. A cgroup that has a
-// program for the question keeps that one.
-func Attach(cgroup string, question Question, code []Instruction) error {
-	program, err := load(question, code)
+// Program is one that the kernel has checked, which takes longer than to attach it.
+type Program struct {
+	question Question
+	file     *os.File
+}
+
+// Load has the kernel check a program that answers a question. It is there until it is closed, and for as long as it is
+// attached.
+func Load(question Question, code []Instruction) (*Program, error) {
+	fd, err := load(question, code)
 	if err != nil {
-		return fmt.Errorf("loading: %w", err)
+		return nil, fmt.Errorf("loading: %w", err)
 	}
-	defer func() { _ = unix.Close(program) }()
+	return &Program{question, os.NewFile(uintptr(fd), "program")}, nil //nolint:gosec // a descriptor
+}
+
+// Close gives up a program, which stays where it is attached.
+func (p *Program) Close() error { return p.file.Close() }
+
+// Attach has the program answer for the processes of a cgroup, until that is removed. A cgroup that has a program for
+// the question keeps that one.
+func (p *Program) Attach(cgroup string) error {
 	dir, err := os.Open(cgroup) //nolint:gosec // of a hold
 	if err != nil {
 		return err
 	}
 	defer func() { _ = dir.Close() }()
-	if has, err := hasProgram(dir, question); err != nil || has {
+	if has, err := hasProgram(dir, p.question); err != nil || has {
 		return err
 	}
 	attach := struct{ target, program, kind, flags uint32 }{
-		target:  uint32(dir.Fd()), //nolint:gosec // a descriptor
-		program: uint32(program),  //nolint:gosec // another
-		kind:    question.Attach, flags: unix.BPF_F_ALLOW_MULTI}
+		target:  uint32(dir.Fd()),    //nolint:gosec // a descriptor
+		program: uint32(p.file.Fd()), //nolint:gosec // another
+		kind:    p.question.Attach, flags: unix.BPF_F_ALLOW_MULTI}
 	if _, err := call(unix.BPF_PROG_ATTACH, unsafe.Pointer(&attach), unsafe.Sizeof(attach)); err != nil {
 		return fmt.Errorf("attaching: %w", err)
 	}
 	return nil
+}
+
+// Attach loads a program that only one cgroup has, and attaches it there.
+func Attach(cgroup string, question Question, code []Instruction) error {
+	p, err := Load(question, code)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.Attach(cgroup), p.Close())
 }
 
 // load has the kernel check a program, and returns its descriptor.

@@ -31,4 +31,4 @@ func EachName(ctx context.Context, f *os.File, do func(name string)) error {
 var UnboundPinning = unboundPinning
 
 // MetadataReached says why work cannot be kept from the metadata.
-func MetadataReached(k *Keeper) error { return k.metadata }
+func MetadataReached(k *Keeper) error { return k.metadata.missing }

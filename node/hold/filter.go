@@ -36,29 +36,49 @@ func aGPU(dir string) (device string, remove func(), ok bool) {
 }
 
 // filter has the kernel keep the work of a hold from what is not its.
-func (r *record) filter() error {
+func (r *record) filter(metadata metadataFilter) error {
 	if r.Filtered {
 		if err := devicefilter.Attach(r.Cgroup, r.devices()); err != nil {
 			return err
 		}
 	}
 	if r.NoMetadata {
-		return addressfilter.Attach(r.Cgroup)
+		return metadata.attach(r.Cgroup)
 	}
 	return nil
 }
 
-// canBlockMetadata says why the kernel does not keep a cgroup from the cloud's metadata.
-func canBlockMetadata(cgroups string) error {
+// metadataFilter keeps cgroups from the cloud's metadata, or says why the kernel does not.
+type metadataFilter struct {
+	*addressfilter.Filter
+	missing error
+}
+
+func (f metadataFilter) attach(cgroup string) error {
+	if f.missing != nil { // an earlier daemon had one
+		return fmt.Errorf("keeping work from the cloud's metadata: %w", f.missing)
+	}
+	return f.Attach(cgroup)
+}
+
+// filterMetadata returns a filter that was tried where cgroups are made.
+func filterMetadata(cgroups string) (*addressfilter.Filter, error) {
 	if cgroups == "" {
-		return errors.New("the daemon cannot make cgroups")
+		return nil, errors.New("the daemon cannot make cgroups")
 	}
 	group, err := makeProbe(cgroups)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = syscall.Rmdir(group) }()
-	return addressfilter.Attach(group)
+	f, err := addressfilter.Load()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Attach(group); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // makeProbe makes a cgroup in which filters are tried, which the caller removes.

@@ -88,8 +88,8 @@ type Keeper struct {
 	changed  chan struct{}
 	work     sync.WaitGroup
 
-	filters   bool  // GPUs that are not a hold's can be kept from it
-	metadata  error // why work cannot be kept from the cloud's metadata; nil: it can
+	filters   bool // GPUs that are not a hold's can be kept from it
+	metadata  metadataFilter
 	runtime   container.Runtime
 	bounds    bounds
 	machine   machine
@@ -148,9 +148,10 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 		return nil, fmt.Errorf("looking for what runs containers: %w", err)
 	}
 	k.filters = k.ownUsers && k.cgroups != "" && canFilter(k.cgroups, cfg.Dir)
-	if k.metadata = canBlockMetadata(k.cgroups); k.metadata != nil && !cfg.Metadata {
+	k.metadata.Filter, k.metadata.missing = filterMetadata(k.cgroups)
+	if k.metadata.missing != nil && !cfg.Metadata {
 		cfg.Log.Warn("holders' work reaches the cloud's metadata, and with it what the machine's role may do",
-			"why", k.metadata)
+			"why", k.metadata.missing)
 	}
 	return k, nil
 }
@@ -232,7 +233,7 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 			}
 		}
 		k.findDevices(r)
-		r.NoMetadata = r.Cgroup != "" && !k.Metadata && k.metadata == nil
+		r.NoMetadata = r.Cgroup != "" && !k.Metadata && k.metadata.missing == nil
 		k.book.Holds[h.AllocationID] = r
 		if h.Lease > 0 {
 			k.leases.keep(h.AllocationID, r, r.OpenedAt.Add(h.Lease))
@@ -251,7 +252,7 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 			return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, err)
 		}
 	}
-	if err := r.make(); err != nil {
+	if err := r.make(k.metadata); err != nil {
 		return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, err)
 	}
 	p := Place{UID: r.UID, GID: r.GID, OwnUser: r.OwnUser, Home: r.Home, Cgroup: r.Cgroup,
@@ -285,7 +286,7 @@ func cgroupOf(all, allocationID string, user uint32) string {
 }
 
 // make makes the folder and the cgroup of a place, where they are missing.
-func (r *record) make() error {
+func (r *record) make(metadata metadataFilter) error {
 	if err := os.Mkdir(r.Home, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
@@ -303,7 +304,7 @@ func (r *record) make() error {
 		err = nil
 	}
 	if err == nil { // a daemon that ended in between has made one without filters
-		if err = r.filter(); err != nil && made {
+		if err = r.filter(metadata); err != nil && made {
 			err = errors.Join(err, os.Remove(r.Cgroup))
 		}
 	}

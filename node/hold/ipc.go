@@ -30,12 +30,16 @@ func control(call uintptr, id, second, third int) error {
 // removeIPC removes the objects of System V that users own or made, and reads back that they are gone.
 func removeIPC(isOver func(uid uint32) bool) (removed int, err error) {
 	for _, kind := range ipcKinds {
-		for _, o := range ownedIPC(kind.list, isOver) { // root would need CAP_SYS_ADMIN
+		found := ownedIPC(kind.list, isOver)
+		for _, o := range found { // root would need CAP_SYS_ADMIN
 			err := asUser(sameUser, o.user, func() error { return kind.remove(o.id) })
 			if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EIDRM) {
 				return removed, fmt.Errorf("removing an object of %s: %w", kind.list, err)
 			}
 			removed++
+		}
+		if len(found) == 0 {
+			continue
 		}
 		if left := ownedIPC(kind.list, isOver); len(left) > 0 {
 			return removed, fmt.Errorf("%d objects of %s cannot be removed", len(left), kind.list)

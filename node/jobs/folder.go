@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -135,11 +136,11 @@ func now() *started {
 	return &started{BootID: bootID(), Seconds: float64(t.Nano()) / 1e9}
 }
 
-// bootID names since when the machine is up.
-func bootID() string {
+// bootID names since when the machine is up, which no process outlives.
+var bootID = sync.OnceValue(func() string {
 	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(text))
-}
+})
 
 // age is how long ago it began, in seconds; 0 if it has not, or the machine booted since.
 func (s *started) age() float64 {
