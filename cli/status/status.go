@@ -41,14 +41,11 @@ func NewCommand(a *app.App) *cobra.Command {
 
 func showOverview(a *app.App, cmd *cobra.Command, o overview) error {
 	w := cmd.OutOrStdout()
-	_,
-		_ =
-		fmt.Fprintf(w, "Forewarm %s at %s · %s · role %s\n\n",
-			format.Plain(format.MarkSimulated(o.Version.Version, o.Version.Simulation)),
-			format.Plain(o.Server),
-			format.Plain(format.OrDash(cmp.Or(o.Whoami.OrganizationName, o.Whoami.OrganizationID))), o.Whoami.Role)
-	if err :=
-		output.One(a, cmd, output.View[contract.Report]{Columns: reports.View.Columns[:2]}, *o.Report); err != nil {
+	_, _ = fmt.Fprintf(w, "Forewarm %s at %s · %s · role %s\n\n",
+		format.Plain(format.MarkSimulated(o.Version.Version, o.Version.Simulation)), format.Plain(o.Server),
+		o.organization(), o.Whoami.Role)
+	numbers := output.View[contract.Report]{Columns: reports.View.Columns[:2]}
+	if err := output.One(a, cmd, numbers, *o.Report); err != nil {
 		return err
 	}
 	if text := format.JobCounts(o.Jobs); text != "" {
@@ -66,12 +63,10 @@ func showOverview(a *app.App, cmd *cobra.Command, o overview) error {
 		return err
 	}
 	if len(o.Waiting) == 0 {
-		if o.Jobs.Pending > 0 {
-			_, err := fmt.Fprintln(w, "\nNobody waits but jobs.")
+		_, err := fmt.Fprintf(w, "\n%s\n", o.whoWaits())
+		if o.Jobs.Pending+o.OthersPending > 0 {
 			a.Say(cmd, "Next:  forewarm queue")
-			return err
 		}
-		_, err := fmt.Fprintln(w, "\nNobody waits.")
 		return err
 	}
 	_, _ = fmt.Fprintln(w)
@@ -80,6 +75,27 @@ func showOverview(a *app.App, cmd *cobra.Command, o overview) error {
 	}
 	a.Say(cmd, "Next:  forewarm explain %s", o.Waiting[0].ID)
 	return nil
+}
+
+// organization is whose key it is, for a terminal.
+func (o overview) organization() string {
+	return format.Plain(format.OrDash(cmp.Or(o.Whoami.OrganizationName, o.Whoami.OrganizationID)))
+}
+
+// whoWaits says who waits where neither an allocation nor a reservation does.
+func (o overview) whoWaits() string {
+	switch others := o.OthersPending; {
+	case o.Jobs.Pending > 0 && others > 0:
+		return fmt.Sprintf("Nobody waits but jobs: %d of your organization, %d of others.", o.Jobs.Pending, others)
+	case o.Jobs.Pending > 0:
+		return "Nobody waits but jobs."
+	case others == 1:
+		return fmt.Sprintf("Nobody of %s waits. 1 job of another organization does.", o.organization())
+	case others > 1:
+		return fmt.Sprintf("Nobody of %s waits. %d jobs of other organizations do.", o.organization(), others)
+	default:
+		return "Nobody waits."
+	}
 }
 
 func fetchOverview(a *app.App, cmd *cobra.Command) (overview, error) {
@@ -107,6 +123,13 @@ func fetchOverview(a *app.App, cmd *cobra.Command) (overview, error) {
 	own := client.JobFilter{Filter: client.Filter{Organization: who.OrganizationID}}
 	if o.Jobs, err = api.CountJobs(cmd.Context(), own); err != nil {
 		return o, err
+	}
+	if who.Role == "operator" {
+		all, err := api.CountJobs(cmd.Context(), client.JobFilter{})
+		if err != nil {
+			return o, err
+		}
+		o.OthersPending = max(0, all.Pending-o.Jobs.Pending) // they are counted one after the other
 	}
 	return o, fetchCapacity(cmd.Context(), a, api, &o)
 }

@@ -18,10 +18,12 @@ type overview struct {
 	Report  *contract.Report `json:"report,omitempty"`
 	Prewarm contract.Prewarm `json:"prewarm"`
 	// Jobs are those of the key's organization that are not over.
-	Jobs    contract.JobCounts `json:"jobs"`
-	Pools   []contract.Pool    `json:"pools"`
-	GPUs    []supply           `json:"gpus"`
-	Waiting []waiter           `json:"waiting"`
+	Jobs contract.JobCounts `json:"jobs"`
+	// OthersPending are the jobs of other organizations that wait, which an operator is told.
+	OthersPending int             `json:"others_pending,omitempty"`
+	Pools         []contract.Pool `json:"pools"`
+	GPUs          []supply        `json:"gpus"`
+	Waiting       []waiter        `json:"waiting"`
 }
 
 // supply is what becomes of a pool's GPUs now.
