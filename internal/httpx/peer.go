@@ -66,9 +66,9 @@ func HolderBehind(conn net.Conn) (address string, held bool) {
 
 // HolderAt is the user of the holder of GPUs on this machine who has an address of it, if one has.
 func HolderAt(at netip.AddrPort) (user uint32, held bool) {
-	for _, s := range Sockets() {
+	for _, s := range SocketsAt(at.Port()) {
 		ip := s.Local.Addr()
-		here := s.Local.Port() == at.Port() && (ip == at.Addr().Unmap().WithZone("") || ip.IsUnspecified())
+		here := ip == at.Addr().Unmap().WithZone("") || ip.IsUnspecified()
 		if here && s.UID >= FirstHolder && s.UID <= LastHolder {
 			return s.UID, true
 		}

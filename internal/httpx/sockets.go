@@ -24,8 +24,16 @@ const (
 	listens     = "0A"
 )
 
-// Sockets are those that the kernel shows: on Linux all of this network, elsewhere none.
-func Sockets() (all []Socket) {
+// SocketsAt are those of a port that the kernel shows: on Linux all of this network, elsewhere none.
+func SocketsAt(port uint16) []Socket {
+	if all, err := askForSockets(port); err == nil {
+		return all
+	}
+	return readSockets(port)
+}
+
+// readSockets reads the tables of the kernel, which are as long as the machine has connections.
+func readSockets(port uint16) (all []Socket) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		text, err := os.ReadFile(table) //nolint:gosec // one of two
 		if err != nil {
@@ -38,7 +46,7 @@ func Sockets() (all []Socket) {
 			}
 			at, ok := parseSocket(f[localColumn])
 			uid, err := strconv.ParseUint(f[userColumn], 10, 32)
-			if ok && err == nil {
+			if ok && err == nil && at.Port() == port {
 				all = append(all, Socket{Local: at, UID: uint32(uid), Listens: f[stateColumn] == listens})
 			}
 		}

@@ -9,8 +9,8 @@ import (
 // loopbackListener is the address at which a program of a user can be reached on a port of
 // the loopback interface.
 func loopbackListener(uid uint32, port int) (netip.Addr, bool) {
-	for _, s := range httpx.Sockets() {
-		if !s.Listens || s.UID != uid || int(s.Local.Port()) != port {
+	for _, s := range httpx.SocketsAt(uint16(port)) { //nolint:gosec // a port
+		if !s.Listens || s.UID != uid {
 			continue
 		}
 		switch ip := s.Local.Addr(); {
