@@ -122,10 +122,10 @@ func TestRealPodmanOutlivesTheDaemonAndIsCancelled(t *testing.T) {
 // What is left when runner, engine and all were killed ends with the hold, which is clean only then.
 func TestRealPodmanLeavesNothing(t *testing.T) {
 	n := newRealNode(t)
-	n.answer(0, boxed(1, "echo up; while :; do sleep 1; done"))
+	n.answer(0, boxed(1, "trap '' HUP; echo up; while :; do sleep 1; done"))
 	n.await(func() bool { return n.server.got(first, "") == "up\n" })
 	n.keeper.Close() // as a daemon that was killed
-	require.NoError(t, syscall.Kill(n.runnerOf(first), syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(n.runnerOf(first), syscall.SIGKILL)) // podman hands the HUP on
 	n.begin()
 	require.Equal(t, contract.JobLost, n.awaitEnd(first).Code)
 	require.NotEmpty(t, containers(t))
