@@ -118,6 +118,12 @@ test/slurm/accounting: ## run the tests of a cluster's history against a real sl
 test/nvml: ## run the tests of what asks NVIDIA's library, against a fake one (a C compiler; a minute the first time)
 	CGO_ENABLED=1 scripts/with-empty-tmp go test -p 2 -tags $(TAGS) ./node/gpu ./node/burnin ./provisioners/local/discover
 
+.PHONY: test/containers
+test/containers: ## run jobs in containers of the real podman; skipped where that cannot run (root, podman, crun, catatonit, busybox-static; a minute)
+	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),podman -o bin/containers.test ./node/jobs
+	cd node/jobs && $(if $(filter-out 0,$(shell id -u)),sudo) ../../scripts/with-containers \
+		../../bin/containers.test -test.run RealPodman -test.v -test.timeout 2m
+
 .PHONY: test/kubernetes
 test/kubernetes: ## run the Kubernetes adapter's suite against a real kube-apiserver (etcd; builds it the first time, about 16 minutes)
 	scripts/with-kube-apiserver env $(GOTEST),clouds,envtest -count=1 -run Real ./provisioners/kubernetes
