@@ -63,7 +63,11 @@ func (r Runtime) removeAll(label string) error {
 		if tries == 2 {
 			return fmt.Errorf("%s does not remove the containers %s", r.Name, strings.Join(strings.Fields(ids), " "))
 		}
-		remove := append([]string{"rm", "--force"}, strings.Fields(ids)...)
+		remove := []string{"rm", "--force"}
+		if r.Name == Podman { // which asks first, and waits ten seconds; docker kills
+			remove = append(remove, "--time", "0")
+		}
+		remove = append(remove, strings.Fields(ids)...)
 		if _, err := r.ask(remove...); err != nil && tries == 1 {
 			return err
 		}
