@@ -45,7 +45,7 @@ func Replay(r Record, by Policy) (out Replayed, err error) {
 		putBack(s, recorded.PutBack, r.Now)
 	}
 	if len(r.Ends) > 0 {
-		out.Next = Successors(s, r.Now, r.Ends, mostNext)
+		out.Next = Successors(s, r.Now, r.Ends, MostNext)
 	}
 	if out.Difference, err = differ(r, out); err != nil {
 		return out, err
@@ -53,12 +53,12 @@ func Replay(r Record, by Policy) (out Replayed, err error) {
 	return out, nil
 }
 
-// mostNext bounds how many turns a record has.
-const mostNext = 64
+// MostNext is how many turns a record has at most.
+const MostNext = 64
 
 // NextTurns are those whose turn is next in a record, and is noted in it. The scheduler is of no use any more then.
 func NextTurns(s *Scheduler, r *Record, now time.Time, ends []string) []string {
-	next := Successors(s, now, ends, mostNext)
+	next := Successors(s, now, ends, MostNext)
 	if r != nil {
 		r.Ends, r.Next = ends, next
 	}
