@@ -95,6 +95,11 @@ func (r Record) Decides() bool {
 	return r.Failed != "" || len(r.Next) > 0 || slices.ContainsFunc(r.Rounds, decides)
 }
 
+// Starts reports whether the record starts anybody, or tries to.
+func (r Record) Starts() bool {
+	return slices.ContainsFunc(r.Rounds, func(d Round) bool { return len(d.Starts) > 0 })
+}
+
 // Outcome is what was decided, as bytes: two looks that started nobody and have the same outcome tell the same.
 func (r Record) Outcome() ([]byte, error) {
 	of := Record{Pool: r.Pool, Next: r.Next, NotMade: r.NotMade, Failed: r.Failed}

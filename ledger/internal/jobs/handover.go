@@ -29,7 +29,7 @@ const (
 // GPUs back.
 func (q queue) nextTurns(s *scheduler.Scheduler, started []scheduler.Start, rec *recording) []ledger.JobTurn {
 	var next []ledger.JobTurn
-	for _, id := range rec.next(s, q.now, q.firstEnds(started)) {
+	for _, id := range rec.next(s, q.now, firstEnds(q, started)) {
 		is := q.expected[id]
 		next = append(next, ledger.JobTurn{JobID: id, Predicted: job.Predicted{P10: is.P10, P50: is.P50, P90: is.P90}})
 	}
@@ -37,7 +37,7 @@ func (q queue) nextTurns(s *scheduler.Scheduler, started []scheduler.Start, rec 
 }
 
 // firstEnds are those of the jobs that run, or have just started, whose GPUs others get who have their turn next.
-func (q queue) firstEnds(started []scheduler.Start) (ends []string) {
+func firstEnds(q queue, started []scheduler.Start) (ends []string) {
 	for _, a := range q.pool.Allocations {
 		if j, ok := q.holders[a.ID]; ok && a.Shape.Nodes == 1 && !j.Ending.Is() && len(ends) < mostTurns {
 			ends = append(ends, a.ID)

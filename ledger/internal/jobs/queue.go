@@ -193,7 +193,7 @@ func (q queue) scheduler() (*scheduler.Scheduler, error) { return q.schedulerWit
 
 // schedulerWith has jobs in it, too, that wait for a time.
 func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
-	p := q.policy()
+	p := policyOf(q)
 	terms := q.terms()
 	from := scheduler.Snapshot{Nodes: q.nodes(terms), Running: q.running(terms), Promises: q.promises(terms)}
 	for _, id := range q.order {
@@ -213,8 +213,8 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 	return s, nil
 }
 
-// policy is what the scheduler of the pool goes by.
-func (q queue) policy() scheduler.Policy {
+// policyOf is what the scheduler of the pool goes by.
+func policyOf(q queue) scheduler.Policy {
 	p := q.rules.Policy(q.weights)
 	p.MostWaiting = ledger.MostJobs
 	return p

@@ -31,7 +31,7 @@ func (r *recording) begin(q queue, s *scheduler.Scheduler) {
 
 // recordOf is a record in which nothing has been decided yet.
 func recordOf(q queue, s *scheduler.Scheduler) scheduler.Record {
-	r := scheduler.Record{Version: scheduler.RecordVersion, Pool: q.pool.Pool.Name, Now: q.now, Policy: q.policy(),
+	r := scheduler.Record{Version: scheduler.RecordVersion, Pool: q.pool.Pool.Name, Now: q.now, Policy: policyOf(q),
 		State: s.Snapshot(), Jobs: map[string]string{}}
 	for allocationID, j := range q.holders {
 		r.Jobs[allocationID] = j.ID
@@ -106,6 +106,6 @@ func DecideNow(l Jobs, r ledger.Reader, poolID string) (scheduler.Record, error)
 	out.DryRun = true
 	d := s.Cycle(q.now)
 	out.Rounds = []scheduler.Round{{Decision: d}}
-	scheduler.NextTurns(s, &out, q.now, q.firstEnds(d.Starts))
+	scheduler.NextTurns(s, &out, q.now, firstEnds(q, d.Starts))
 	return out, nil
 }
