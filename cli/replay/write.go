@@ -24,8 +24,12 @@ func write(w io.Writer, o options, x replayed) {
 	case !x.Identical:
 		verdict = "NOT IDENTICAL: " + x.Difference
 	}
+	order := string(r.Policy.Order)
+	if o.tuning.order != "" {
+		order = o.tuning.order + " instead of " + order
+	}
 	at := r.Now.UTC().Format(time.RFC3339Nano)
-	p(w, "%s  pool %s  %s  %d wait, %d run on %d nodes  %s\n", at, r.Pool, r.Policy.Order, len(x.Again.Order),
+	p(w, "%s  pool %s  %s  %d wait, %d run on %d nodes  %s\n", at, r.Pool, order, len(x.Again.Order),
 		len(r.State.Running), len(r.State.Nodes), verdict)
 	if r.DryRun {
 		p(w, "  nothing of it was carried out: somebody asked what would be decided\n")
@@ -36,7 +40,7 @@ func write(w io.Writer, o options, x replayed) {
 			p(w, "  decided again, without those who were refused:\n")
 		}
 		writeRound(w, x, round)
-		if o.tuning.isSet && i < len(r.Rounds) {
+		if !x.Identical && i < len(r.Rounds) {
 			writeStarts(w, "  recorded: ", r.Rounds[i].Starts, "nobody starts")
 		}
 	}

@@ -43,6 +43,9 @@ func Read(path string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		f, err := os.Open(path)
 		if err != nil {
+			if is, found := errors.AsType[*os.PathError](err); found { // which names the file once more
+				err = is.Err
+			}
 			yield(nil, &FileError{Path: path, Err: err})
 			return
 		}
