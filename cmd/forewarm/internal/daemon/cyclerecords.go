@@ -101,6 +101,9 @@ func (c *cycleRecorder) RecordCycles(ctx context.Context, r scheduler.Record) {
 	select {
 	case c.queue <- text:
 	default:
+		c.mu.Lock()
+		delete(c.last, r.Pool) // the next look may tell the same, and is the first to be kept that does
+		c.mu.Unlock()
 		c.lose(ctx, errDiskBehind)
 	}
 }
