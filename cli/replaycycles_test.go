@@ -23,7 +23,8 @@ func TestReplayOfCycles(t *testing.T) {
 	require.Contains(t, now, "identical")
 	require.Less(t, strings.Index(now, short), strings.Index(now, long), "what asks for less is next")
 
-	path := filepath.Join(w.dir, "now.json")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "now.json")
 	write := func(text string) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
@@ -51,7 +52,7 @@ func TestReplayOfCycles(t *testing.T) {
 		require.Equal(t, c.code, code, "%s: %s%s", name, out, errs)
 		require.Contains(t, errs, c.says, name)
 	}
-	_, errs, code := w.runCommand("replay", filepath.Join(w.dir, "missing"))
+	_, errs, code := w.runCommand("replay", filepath.Join(dir, "missing"))
 	require.Equal(t, exit.Failed, code)
 	require.Contains(t, errs, "missing")
 }
