@@ -36,6 +36,7 @@ import (
 	"github.com/forewarm/forewarm/cli/problem"
 	"github.com/forewarm/forewarm/cli/quota"
 	"github.com/forewarm/forewarm/cli/recovery"
+	"github.com/forewarm/forewarm/cli/replay"
 	"github.com/forewarm/forewarm/cli/reports"
 	"github.com/forewarm/forewarm/cli/reservations"
 	"github.com/forewarm/forewarm/cli/schedules"
@@ -86,7 +87,8 @@ func newRoot(w app.World) *cobra.Command {
 				reservations.NewCancelCommand(a), quota.NewSetCommand(a),
 				pools.NewEditCommand(a)), plans.NewApplyCommand(a)},
 		"fleet": {status.NewCommand(a), pools.NewCommand(a), shares.NewCommand(a), nodes.NewCommand(a),
-			gpus.NewCommand(a), top.NewCommand(a), events.NewCommand(a), decisions.NewCommand(a), forecasts.NewCommand(a),
+			gpus.NewCommand(a), top.NewCommand(a), events.NewCommand(a), decisions.NewCommand(a), replay.NewCommand(a),
+			forecasts.NewCommand(a),
 			reports.NewReportCommand(a), reports.NewCostsCommand(a), history.NewCommand(a), slurm.NewCommand(a),
 			recovery.NewCommand(a), audit.NewCommand(a)},
 		"admin": {contexts.NewLoginCommand(a), keys.NewWhoamiCommand(a), contexts.NewCommand(a), keys.NewCommand(a),

@@ -97,6 +97,7 @@ var examplesOf = map[string]string{
 		"forewarm events -f -o jsonl",
 	"decisions list":     "forewarm decisions list --last 20",
 	"decisions show":     "forewarm decisions show dec_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"replay":             "forewarm replay --pool demo-a100\nforewarm replay --pool demo-a100 --order arrival",
 	"decisions replay":   "forewarm decisions replay dec_06h05jkfp1rxn8ak4tjdkaxhc4",
 	"forecasts list":     "forewarm forecasts list --state closed --last 20",
 	"forecasts show":     "forewarm forecasts show fct_06h05jkfp1rxn8ak4tjdkaxhc4",

@@ -11,7 +11,7 @@ import (
 // single are the commands whose names have one number only, or are verbs.
 var single = []string{"allocate", "api", "apply", "audit", "calendar", "completion", "explain", "extend", "help",
 	"history", "login", "man", "options", "ssh", "env", "top", "exec", "port", "cp",
-	"exit-codes", "prewarm", "queue", "recovery",
+	"exit-codes", "prewarm", "queue", "recovery", "replay",
 	"run", "release", "reserve", "sbatch", "slurm", "status", "version", "wait", "whoami"}
 
 // What is about things is found under one of them and under many.

@@ -11,7 +11,7 @@ import (
 type tags map[string]reflect.StructTag
 
 var restOfTags = joinTags(accessTags, agentTags, auditTags, bookingTags, calendarTags, capacityTags,
-	contractTags, costsTags, decisionsTags, eventTags, explainTags, forecastsTags, identityTags,
+	contractTags, costsTags, cyclesTags, decisionsTags, eventTags, explainTags, forecastsTags, identityTags,
 	plansTags, prewarmTags, problemTags, quotaTags, recoveryTags, scheduleTags,
 	sharesTags, nodeDaemonTags, jobTags, nodeJobTags)
 

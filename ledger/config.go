@@ -65,6 +65,8 @@ type Config struct {
 	PepperCheck string
 	// Scheduling is how jobs are scheduled, which may change while verbs run; nil: by the defaults.
 	Scheduling *LiveScheduling
+	// Cycles keeps what the scheduler decides, and on what; nil: nothing is kept.
+	Cycles CycleRecorder
 	// Fairness is how use is charged and forgotten; zero: fairshare.Default.
 	Fairness fairshare.Policy
 }

@@ -121,6 +121,7 @@ func (x *playing) advance() bool {
 		x.last.Unsure = x.last.Unsure || x.Unsure[id]
 		if !x.s.Finish(id, x.now) {
 			x.s.cluster.Withdraw(id)
+			delete(x.s.booked, id)
 		}
 	}
 	return true

@@ -29,6 +29,7 @@ type Scheduler struct {
 	entries  map[userKey]queue.Entries
 	reserved reserved
 	claims   map[string]claim // of what runs, those that claimed something
+	booked   map[string]placement.Promised
 }
 
 // New returns a scheduler of these nodes, with no jobs.
@@ -39,7 +40,7 @@ func New(p Policy, nodes []placement.Node) (*Scheduler, error) {
 		running: map[string]*Running{}, promises: map[string]*Promise{}, accounts: newAccounts(p),
 		groups:  map[string]groupUse{},
 		entries: map[userKey]queue.Entries{}, later: queue.New(math.MaxInt32), reserved: newReserved(),
-		claims: map[string]claim{}}
+		claims: map[string]claim{}, booked: map[string]placement.Promised{}}
 	var err error
 	if s.cluster, err = placement.New(p.Placement, nodes); err != nil {
 		return nil, err
@@ -83,6 +84,7 @@ func (s *Scheduler) Book(p placement.Promised) bool {
 		return false
 	}
 	s.cluster.Promise(p)
+	s.booked[p.ID] = p
 	return true
 }
 

@@ -40,6 +40,7 @@ type Snapshot struct {
 	Running  []Running
 	Promises []Promise
 	Reserved []Reserved
+	Booked   []placement.Promised // kept for those who are no jobs
 	Tenants  []TenantUsage
 	Users    []UserUsage
 	Entries  []UserEntries
@@ -67,6 +68,9 @@ func (s *Scheduler) Snapshot() Snapshot {
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.reserved.byID)) {
 		out.Reserved = append(out.Reserved, s.reserved.byID[id].clone())
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.booked)) {
+		out.Booked = append(out.Booked, s.booked[id])
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.accounts.tenants)) {
 		out.Tenants = append(out.Tenants, TenantUsage{name, s.accounts.tenants[name].usage})
@@ -129,6 +133,11 @@ func Restore(p Policy, from Snapshot) (*Scheduler, error) {
 		s.keep(&promised)
 	}
 	s.Reserve(from.Reserved...)
+	for _, booked := range from.Booked {
+		if s.knowsJob(booked.ID) || !s.Book(booked) {
+			return nil, fmt.Errorf("restoring what is booked as %q: a job has that id, or a node is not known", booked.ID)
+		}
+	}
 	return s, nil
 }
 

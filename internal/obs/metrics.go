@@ -34,6 +34,7 @@ type Metrics struct {
 	sessions     *prometheus.GaugeVec
 	sessionsOver *prometheus.CounterVec
 	forwarded    *prometheus.CounterVec
+	cycles       *prometheus.CounterVec
 	leads        *prometheus.GaugeVec // without labels: only a server among others shows it
 }
 
@@ -103,6 +104,8 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			"Sessions on nodes that ended, by kind and why: exit, or a code such as lease_over.", "kind", "code"),
 		forwarded: newCounter("requests_forwarded_total",
 			"Requests sent on to the server that decides, by what came back.", "outcome"),
+		cycles: newCounter("cycle_records_total",
+			"Looks at queues of jobs that were to be recorded, by what became of them: kept, or lost.", "outcome"),
 		leads: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "forewarm", Name: "server_leads",
 			Help: "1 if this server decides what all servers are asked to change, else 0.",
@@ -276,7 +279,7 @@ func (m *Metrics) SessionEnded(kind, code string) {
 func (m *Metrics) allCollectors() []prometheus.Collector {
 	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait,
 		m.ready, m.queue, m.withheld, m.observed, m.observations, m.sealsBehind, m.forwarded, m.leads, m.nodeStreams,
-		m.sessions, m.sessionsOver}
+		m.sessions, m.sessionsOver, m.cycles}
 	for _, c := range m.transitions {
 		all = append(all, c)
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/scheduler"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/booking"
@@ -107,6 +108,11 @@ func (l *Ledger) UnheardBy(r ledger.Reader, j job.Job) ([]string, error) { retur
 // ForeseeSubmitted is that of jobs.
 func (l *Ledger) ForeseeSubmitted(ctx context.Context, all []job.Job) (map[string]ledger.QueuedJob, error) {
 	return jobs.ForeseeSubmitted(ctx, l.Jobs, all)
+}
+
+// DecideNow is that of jobs.
+func (l *Ledger) DecideNow(r ledger.Reader, poolID string) (scheduler.Record, error) {
+	return jobs.DecideNow(l.Jobs, r, poolID)
 }
 
 // Scheduling is how jobs are scheduled, as it is by now.

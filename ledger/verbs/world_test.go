@@ -52,11 +52,12 @@ type world struct {
 	awaitDaemons bool
 	joined       map[string]ledger.Actor // daemons, by their nodes
 	silent       map[string]bool         // nodes whose daemons say nothing
+	cycles       *replayer
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, clock: clock.NewManual(monday), up: map[string]time.Time{}}
+	w := &world{T: t, clock: clock.NewManual(monday), up: map[string]time.Time{}, cycles: &replayer{T: t}}
 	var err error
 	w.store, err = sqlledger.Open(t.Context(), sqlledger.Config{URL: "sqlite://:memory:", Clock: w.clock, Unsafe: true})
 	require.NoError(t, err)
@@ -80,6 +81,7 @@ func (w *world) restartedLedger() *verbs.Ledger {
 		Ahead:        8 * 24 * time.Hour,
 		AwaitDaemons: w.awaitDaemons,
 		Scheduling:   ledger.NewLiveScheduling(w.scheduling),
+		Cycles:       w.cycles,
 		BatchTime:    time.Hour, // by the machine's clock: a slow one decides on all of a batch, too
 	})
 }

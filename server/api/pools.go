@@ -36,6 +36,9 @@ func poolEndpoints(a *API) []endpoint {
 			Summary: "Delete an empty pool; its history stays"}, deletePool),
 		serve(a, operation.Operation{ID: "getShares", Method: http.MethodGet, Path: "/pools/{id}/shares",
 			Tag: "capacity", Policy: auth.Viewer, Summary: "Fair shares of a pool"}, getShares),
+		serve(a, operation.Operation{ID: "getCycle", Method: http.MethodGet, Path: "/pools/{id}/cycle", Tag: "capacity",
+			Policy:  auth.Operator,
+			Summary: "What the scheduler of jobs would decide in a pool now, and on what"}, getCycle),
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // be idle until somebody has looked at the queue, and the daemon until it was told.
 const (
 	// mostTurns bounds of how many jobs the scheduler says that it is their turn next.
-	mostTurns = 64
+	mostTurns = scheduler.MostNext
 	// turnsLast is for how long that is true without another look at the queue. Whatever changes it causes one.
 	turnsLast = 10 * time.Second
 	// turnsRenewed is how soon the queue is looked at again where others had their turn without that.
@@ -27,8 +27,17 @@ const (
 
 // nextTurns are the jobs whose turn is next, from what a cycle has left, as long as single jobs of the pool give their
 // GPUs back.
-func (q queue) nextTurns(s *scheduler.Scheduler, started []scheduler.Start) []ledger.JobTurn {
-	var ends []string
+func (q queue) nextTurns(s *scheduler.Scheduler, started []scheduler.Start, rec *recording) []ledger.JobTurn {
+	var next []ledger.JobTurn
+	for _, id := range rec.next(s, q.now, firstEnds(q, started)) {
+		is := q.expected[id]
+		next = append(next, ledger.JobTurn{JobID: id, Predicted: job.Predicted{P10: is.P10, P50: is.P50, P90: is.P90}})
+	}
+	return next
+}
+
+// firstEnds are those of the jobs that run, or have just started, whose GPUs others get who have their turn next.
+func firstEnds(q queue, started []scheduler.Start) (ends []string) {
 	for _, a := range q.pool.Allocations {
 		if j, ok := q.holders[a.ID]; ok && a.Shape.Nodes == 1 && !j.Ending.Is() && len(ends) < mostTurns {
 			ends = append(ends, a.ID)
@@ -39,12 +48,7 @@ func (q queue) nextTurns(s *scheduler.Scheduler, started []scheduler.Start) []le
 			ends = append(ends, start.Job)
 		}
 	}
-	var next []ledger.JobTurn
-	for _, id := range scheduler.Successors(s, q.now, ends, mostTurns) {
-		is := q.expected[id]
-		next = append(next, ledger.JobTurn{JobID: id, Predicted: job.Predicted{P10: is.P10, P50: is.P50, P90: is.P90}})
-	}
-	return next
+	return ends
 }
 
 // turnsOf returns whose turn is next, as this transaction leaves it.

@@ -19,7 +19,7 @@ import (
 
 // makeRooms carries out who leaves for whom. A plan that admission would not honour is not carried out:
 // then the scheduler is asked again without the job that it was for, so that nobody waits behind it.
-func (l Jobs) makeRooms(ctx context.Context, q queue, d scheduler.Decision) error {
+func (l Jobs) makeRooms(ctx context.Context, q queue, d scheduler.Decision, rec *recording) error {
 	hopeless := map[string]bool{}
 	for range mostRounds {
 		if err := noteAwaited(ctx, l, q, d); err != nil {
@@ -33,11 +33,13 @@ func (l Jobs) makeRooms(ctx context.Context, q queue, d scheduler.Decision) erro
 			}
 			if !made {
 				hopeless[plan.For] = true
+				rec.notMade(plan.For)
 			}
 		}
 		if len(hopeless) == before {
 			return nil
 		}
+		rec.keep(ctx, nil)
 		err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
 			q, err = l.readQueue(r, q.pool.Pool.ID)
 			return err
@@ -50,7 +52,9 @@ func (l Jobs) makeRooms(ctx context.Context, q queue, d scheduler.Decision) erro
 		if err != nil {
 			return fmt.Errorf("preparing the scheduler again: %w", err)
 		}
+		rec.begin(q, s)
 		d = s.Cycle(q.now)
+		rec.note(d)
 	}
 	return nil
 }

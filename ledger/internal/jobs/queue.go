@@ -193,8 +193,7 @@ func (q queue) scheduler() (*scheduler.Scheduler, error) { return q.schedulerWit
 
 // schedulerWith has jobs in it, too, that wait for a time.
 func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
-	p := q.rules.Policy(q.weights)
-	p.MostWaiting = ledger.MostJobs
+	p := policyOf(q)
 	terms := q.terms()
 	from := scheduler.Snapshot{Nodes: q.nodes(terms), Running: q.running(terms), Promises: q.promises(terms)}
 	for _, id := range q.order {
@@ -212,6 +211,13 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 		s.Book(dirty)
 	}
 	return s, nil
+}
+
+// policyOf is what the scheduler of the pool goes by.
+func policyOf(q queue) scheduler.Policy {
+	p := q.rules.Policy(q.weights)
+	p.MostWaiting = ledger.MostJobs
+	return p
 }
 
 // usages are what the scheduler is to know of what each has had. What an organization had and none of its people did,

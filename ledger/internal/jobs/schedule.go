@@ -113,10 +113,12 @@ func (l Jobs) decide(ctx context.Context, q queue) (turns []ledger.JobTurn, err 
 	if err := l.startReserved(ctx, q); err != nil {
 		return nil, err
 	}
-	decided, turns, err := l.startInOrder(ctx, q)
+	rec := newRecording(l)
+	decided, turns, err := l.startInOrder(ctx, q, rec)
 	if err == nil {
-		err = l.makeRooms(ctx, q, decided)
+		err = l.makeRooms(ctx, q, decided, rec)
 	}
+	rec.keep(ctx, err)
 	if err == nil {
 		err = l.dropStaleRooms(ctx, q, decided.Broken)
 	}

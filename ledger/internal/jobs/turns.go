@@ -45,16 +45,18 @@ func withoutClaims(ids []string) (all []chosen) {
 
 // startInOrder starts what the scheduler wants started, and asks it again without those that
 // admission refused. It returns the last decision, and whose turn is next if none was.
-func (l Jobs) startInOrder(ctx context.Context, q queue) (
+func (l Jobs) startInOrder(ctx context.Context, q queue, rec *recording) (
 	decided scheduler.Decision, next []ledger.JobTurn, err error) {
 	s, err := q.scheduler()
 	if err != nil {
 		return decided, nil, fmt.Errorf("preparing the scheduler: %w", err)
 	}
 	s.Reserve(claimable(q)...)
+	rec.begin(q, s)
 	t := &turns{l: l, q: q, by: newSubmitters(ctx, l)}
 	for range mostRounds {
 		decided = s.Cycle(q.now)
+		rec.note(decided)
 		q.noteRuntimes(decided.Starts)
 		starts := make([]chosen, 0, len(decided.Starts))
 		for _, start := range decided.Starts {
@@ -65,12 +67,12 @@ func (l Jobs) startInOrder(ctx context.Context, q queue) (
 			return decided, nil, err
 		}
 		if len(refused) == 0 && len(t.passed) == 0 {
-			return decided, q.nextTurns(s, decided.Starts), nil
+			return decided, q.nextTurns(s, decided.Starts, rec), nil
 		}
 		if len(refused) == 0 {
 			return decided, nil, nil
 		}
-		putBack(q, s, refused)
+		putBack(q, s, refused, rec.putBack())
 	}
 	return decided, nil, nil
 }
@@ -93,21 +95,20 @@ func kindOf(j job.Job) kind {
 
 // putBack has jobs wait again that admission has refused: those that were to claim something for their turn, and the
 // others no more in this run.
-func putBack(q queue, s *scheduler.Scheduler, refused []start) {
+func putBack(q queue, s *scheduler.Scheduler, refused []start, noted *scheduler.PutBack) {
 	var passed []start
 	for _, one := range refused {
-		if !s.Unclaim(one.ID, q.now) {
-			s.Requeue(one.ID, q.now, q.now.Add(time.Hour))
+		if !scheduler.Refuse(s, noted, one.ID, q.now) {
 			passed = append(passed, one)
 		}
 	}
-	q.leaveOut(s, passed)
+	q.leaveOut(s, passed, noted)
 }
 
 // leaveOut takes those out of a scheduler that admission would refuse as it has refused others: of a thousand jobs that
 // are alike, one is asked for. One for which others leave, or have left, is like no other: what they leave is kept for
 // it.
-func (q queue) leaveOut(s *scheduler.Scheduler, refused []start) {
+func (q queue) leaveOut(s *scheduler.Scheduler, refused []start, noted *scheduler.PutBack) {
 	kinds := map[kind]bool{}
 	for _, one := range refused {
 		kinds[kindOf(one.Job)] = true
@@ -118,7 +119,7 @@ func (q queue) leaveOut(s *scheduler.Scheduler, refused []start) {
 	}
 	for _, id := range q.order {
 		if !awaits[id] && kinds[kindOf(q.jobs[id])] {
-			s.Cancel(id)
+			scheduler.LeaveOut(s, noted, id)
 		}
 	}
 }

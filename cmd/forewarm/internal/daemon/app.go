@@ -49,6 +49,7 @@ type app struct {
 	metrics  *obs.Metrics
 	store    *sqlledger.Store
 	ledger   *verbs.Ledger
+	cycles   *cycleRecorder // may be nil
 	pepper   keys.Pepper
 	minter   auth.Minter
 	provs    []provisioners.Provisioner
@@ -100,6 +101,8 @@ func (a *app) openVerbs(store ledger.Store) {
 	settings.Seals = ledger.NewSealKey(a.pepper.Derive("journal seals"))
 	settings.SealMemory = a.cfg.sealMark(a.log)
 	settings.PepperCheck = hex.EncodeToString(a.pepper.Derive("pepper check"))
+	a.cycles = newCycleRecorder(a)
+	a.cycles.recordFor(&settings)
 	a.ledger = verbs.New(store, ids.UUID{}, settings)
 }
 
@@ -352,10 +355,6 @@ func (a *app) completeAlternates(ctx context.Context, def capacity.Pool, declare
 	}
 	return all, nil
 }
-
-// redisLook is how long a server's start may take to look at Redis, which it does
-// not use.
-const redisLook = time.Second
 
 // newWorker makes the worker of this process. base is the URL of an API in the same process;
 // empty: there is none.

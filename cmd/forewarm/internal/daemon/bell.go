@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/worker/queue"
@@ -10,6 +11,10 @@ import (
 	"github.com/forewarm/forewarm/worker/queue/memqueue"
 	"github.com/forewarm/forewarm/worker/queue/standby"
 )
+
+// redisLook is how long a server's start may take to look at Redis, which it does
+// not use.
+const redisLook = time.Second
 
 // bell is a queue that can tell that it works without what it should work with.
 type bell interface {

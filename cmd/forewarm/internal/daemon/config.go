@@ -58,6 +58,7 @@ type Config struct {
 	Organization Organization  `yaml:"organization"`
 	Timing       Timing        `yaml:"timing"`
 	Scheduling   Scheduling    `yaml:"scheduling"`
+	CycleRecords CycleRecords  `yaml:"cycle_records"`
 	Provisioners []Provisioner `yaml:"provisioners"`
 	Pools        []Pool        `yaml:"pools"`
 
@@ -230,7 +231,7 @@ func (c Config) checkValues() error {
 	if err := c.checkURLs(); err != nil {
 		return err
 	}
-	if err := c.checkScheduling(); err != nil {
+	if err := errors.Join(c.checkScheduling(), c.checkCycleRecords()); err != nil {
 		return err
 	}
 	names := map[string]bool{}

@@ -121,7 +121,7 @@ func describeInstallation(t *testing.T, text string) string {
 	require.NoError(t, err)
 	return strings.ReplaceAll(fmt.Sprintf("%+v %v %s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", edge, cfg.Keys,
 		strings.Join([]string{cfg.Listen, cfg.peersListen(), cfg.peersAddress(t.Context(), "127.0.0.1:1")}, " "),
-		cfg.MetricsListen+" "+cfg.Server.MetricsListen, cfg.Deployment, q,
+		cfg.MetricsListen+" "+cfg.Server.MetricsListen+" "+a.cycles.String(), cfg.Deployment, q,
 		a.log.Enabled(t.Context(), slog.LevelDebug), innerHandlerType(a.log.Handler()), orgs[0].Name, orgs[0].Limits,
 		pools,
 		cfg.ledgerConfig(), cfg.workerConfig(), found, key.Hash), dir, "")
@@ -170,6 +170,8 @@ var changes = map[string]struct{ was, is string }{
 	"metrics_listen":                      {"metrics_listen: 127.0.0.1:19464", "metrics_listen: 127.0.0.1:19465"},
 	"open_bind":                           {"open_bind: true", "open_bind: false"},
 	"tenants_see_nodes":                   {"log:", "tenants_see_nodes: true\nlog:"},
+	"cycle_records.folder":                {"log:", "cycle_records: {folder: /nowhere/cycles}\nlog:"},
+	"cycle_records.keep_mib":              {"log:", "cycle_records: {keep_mib: -1}\nlog:"},
 	"await_daemons":                       {"log:", "await_daemons: false\nlog:"},
 	"server.trusted_proxies":              {"10.1.0.0/16", "10.2.0.0/16"},
 	"server.metrics_listen":               {"127.0.0.1:19466", "127.0.0.1:19467"},

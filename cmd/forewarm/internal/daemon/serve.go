@@ -178,7 +178,8 @@ func (a *app) runWorker(ctx context.Context, up func(note func() string)) error 
 	up(q.OutageText)
 	defer a.tellEnd(ctx)()
 	a.log.InfoContext(ctx, "worker is up", "ledger", a.cfg.maskedText())
-	return errors.Join(runGroup(ctx, w.Run, followScheduling(a)), q.Close())
+	err = runGroup(ctx, w.Run, followScheduling(a), a.cycles.run)
+	return errors.Join(err, a.cycles.finish(ctx), q.Close())
 }
 
 // tellEnd logs when the process is told to end, and, by what it returns, when its

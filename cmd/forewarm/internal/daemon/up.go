@@ -155,7 +155,7 @@ func (a *app) runControlPlane(ctx context.Context, contexts Contexts, t *termina
 		return errors.Join(err, l.Close(), q.Close())
 	}
 	a.printGreeting(ctx, t, greeting{base: base, key: key, signIn: signIn}, contexts)
-	actors := []actor{serveHTTP(l, s), s.Run, w.Run, followScheduling(a)}
+	actors := []actor{serveHTTP(l, s), s.Run, w.Run, followScheduling(a), a.cycles.run}
 	if more != nil {
 		extra, err := more(ctx, base)
 		if err != nil {
@@ -165,7 +165,7 @@ func (a *app) runControlPlane(ctx context.Context, contexts Contexts, t *termina
 	}
 	err = runGroup(ctx, actors...)
 	mark.Finish(ctx) // the worker's mark knows nothing of what was handed out before the worker began
-	return errors.Join(err, q.Close())
+	return errors.Join(err, a.cycles.finish(ctx), q.Close())
 }
 
 // newSignInToken is the one-time sign-in of the page.
