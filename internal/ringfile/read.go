@@ -49,7 +49,7 @@ func Read(path string) iter.Seq2[[]byte, error] {
 			yield(nil, &FileError{Path: path, Err: err})
 			return
 		}
-		defer f.Close() //nolint:errcheck // nothing was written
+		defer func() { _ = f.Close() }()
 		in := bufio.NewReader(f)
 		next := plain(in)
 		if head, _ := in.Peek(2); len(head) == 2 && head[0] == 0x1f && head[1] == 0x8b {

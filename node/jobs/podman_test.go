@@ -124,7 +124,7 @@ func TestRealPodmanLeavesNothing(t *testing.T) {
 	n := newRealNode(t)
 	n.answer(0, boxed(1, "trap '' HUP; echo up; while :; do sleep 1; done"))
 	n.await(func() bool { return n.server.got(first, "") == "up\n" })
-	n.keeper.Close() // as a daemon that was killed
+	n.keeper.Close()                                                     // as a daemon that was killed
 	require.NoError(t, syscall.Kill(n.runnerOf(first), syscall.SIGKILL)) // podman hands the HUP on
 	n.begin()
 	require.Equal(t, contract.JobLost, n.awaitEnd(first).Code)
