@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -128,7 +129,7 @@ func TestEveryMetricMoves(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.writeConfig(t, strings.Replace(fmt.Sprintf(cloudConfig, h.dataDir(), h.cloudFile()), "provisioners:\n",
-		watchedCluster, 1)+watchedPool)
+		watchedCluster, 1)+watchedPool+"cycle_records: {folder: "+filepath.Join(h.dataDir(), "cycles")+"}\n")
 	p, d, api := h.startUp(t, "--config", h.configFile())
 	key := h.savedKey(t)
 	s := &scrapes{door: d, key: key, types: map[string]string{}, values: map[string]map[string]float64{},
@@ -168,6 +169,9 @@ func TestEveryMetricMoves(t *testing.T) {
 	require.NoError(t, err)
 	_, err = api.SubmitJob(t.Context(), contract.JobCreate{Pool: "load", GPUs: 1, Command: []string{"true"},
 		NotBefore: hour}, client.Options{})
+	require.NoError(t, err)
+	_, err = api.SubmitJob(t.Context(), contract.JobCreate{Pool: "load", GPUs: 1, Command: []string{"true"}},
+		client.Options{})
 	require.NoError(t, err)
 	eventually(t, patience, func() string {
 		s.scrapeMetrics(t)

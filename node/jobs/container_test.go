@@ -51,7 +51,7 @@ func TestAJobInAContainer(t *testing.T) {
 	run := said(t, engine, "run")
 	require.Contains(t, run, "\nnvidia.com/gpu=GPU-1\n")
 	require.NotContains(t, run, `a "b"`, "anybody may read arguments")
-	require.Equal(t, "forewarm-job_1-1-2\n", strings.ReplaceAll(said(t, engine, "removed"), "--force ", ""))
+	require.Equal(t, "forewarm-job_1-1-2\n", strings.ReplaceAll(said(t, engine, "removed"), "--force --time 0 ", ""))
 }
 
 // Its time limit reaches the whole process group inside, and its signal is not handed on by half.
