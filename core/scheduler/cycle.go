@@ -22,6 +22,7 @@ type cycle struct {
 	isOverdue bool          // who is looked at is served because it is overdue
 	late      map[int64]int // GPUs that overdue lines of a class ask for, one job of each, by the keys of classes
 	overdue   places        // heads of lines that have waited for too long, by class and when that was
+	rooms     map[int64]int // promises that overdue jobs of a class may be made in this cycle, by the keys of classes
 	unserved  int64         // the highest class of whose overdue jobs some got no promise
 	wants     []*waiter     // for whom others may have to leave, in order
 	victims   []victim      // who could leave, the cheapest first; nil: not computed
@@ -34,7 +35,7 @@ type cycle struct {
 // out a part of it says so by Requeue or Finish.
 func (s *Scheduler) Cycle(now time.Time) Decision {
 	c := &cycle{s: s, now: now, out: Decision{At: now}, refused: map[*pile]Blocked{}, hopeless: map[hope]bool{},
-		noted: map[*waiter]bool{}, late: map[int64]int{}, unserved: math.MaxInt64}
+		noted: map[*waiter]bool{}, late: map[int64]int{}, rooms: map[int64]int{}, unserved: math.MaxInt64}
 	s.cluster.Advance(now)
 	s.wakeLater(now)
 	s.accounts.weigh(now)
@@ -47,6 +48,7 @@ func (s *Scheduler) Cycle(now time.Time) Decision {
 		}
 	}
 	c.room -= c.mostCut()
+	c.countRooms()
 	for id := range s.promises {
 		w := s.jobs[id]
 		c.all.push(place{c.rankOf(w).Key, w, nil})

@@ -61,7 +61,7 @@ func (c *cycle) isOverdueNext() bool {
 // cannot start takes one. In a crowd only one is promised a start at a time, and the
 // others go on by their ratio. So the longest wait ends, one after the other.
 func (c *cycle) serveOverdue(w *waiter) {
-	if c.roomOf(w.line.major) <= 0 {
+	if min(c.rooms[w.line.major], c.roomOf(w.line.major)) <= 0 {
 		c.unserved = min(c.unserved, w.line.major)
 		return
 	}
@@ -77,6 +77,15 @@ func (c *cycle) serveOverdue(w *waiter) {
 	}
 	if !why.Forever() && c.promise(w) {
 		c.all.push(place{c.rankOf(w).Key, w, nil})
+	}
+}
+
+// countRooms notes how many promises may be made to overdue jobs, before any is kept: whoever is
+// behind one that is kept is looked at in the next cycle, and what is free in this one goes to all by
+// their turn. Otherwise one overdue job after the other would have GPUs wait for it, at the cost of all.
+func (c *cycle) countRooms() {
+	for major := range c.late {
+		c.rooms[major] = c.roomOf(major)
 	}
 }
 

@@ -273,6 +273,28 @@ func TestNobodyStarves(t *testing.T) {
 	}
 }
 
+// In the cycle in which an overdue job begins that was promised that, the next one is promised nothing yet: what is
+// free goes to everybody by their turn.
+func TestOneOverdueJobIsServedInACycle(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(t, scheduler.Policy{Order: scheduler.Balanced, Promises: 1, Overdue: hours(4)}, 2)
+	submit(t, s, want("runs", 4, 9), want("runs, too", 4, 9))
+	require.Len(t, s.Cycle(noon).Starts, 2)
+	submit(t, s, want("a", 4, 9, submitted(-9)), want("b", 4, 8, submitted(-8)), want("other", 1, 7, of("b")))
+	promised := func(d scheduler.Decision) (ids []string) {
+		for _, p := range d.Promised {
+			ids = append(ids, p.ID)
+		}
+		return ids
+	}
+	require.Equal(t, []string{"a"}, promised(s.Cycle(noon.Add(hours(1)))))
+	s.Finish("runs", noon.Add(hours(2)))
+	d := s.Cycle(noon.Add(hours(2)))
+	require.Equal(t, []string{"a"}, started(d))
+	require.Empty(t, promised(d))
+	require.Equal(t, []string{"b"}, promised(s.Cycle(noon.Add(hours(2)))))
+}
+
 // Whatever a higher class is promised, nobody of its own class or a lower one goes on before a job that is overdue.
 func TestOverdueIsServedInItsClass(t *testing.T) {
 	t.Parallel()
