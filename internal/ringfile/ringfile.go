@@ -78,11 +78,19 @@ func (r *Ring) Add(record []byte, now time.Time) error {
 		}
 	}
 	if _, err := r.file.Write(packed); err != nil {
-		// What was written of it would end the file within a record.
-		return fmt.Errorf("writing a record: %w", errors.Join(err, r.file.Truncate(r.size), r.Close()))
+		return fmt.Errorf("writing a record: %w", errors.Join(err, r.breakOff()))
 	}
 	r.size += size
 	return nil
+}
+
+// breakOff ends the file before a record that was written in part. One that would have no record is removed: a disk
+// that stays full would get another such file with each.
+func (r *Ring) breakOff() error {
+	if r.size == 0 {
+		return errors.Join(os.Remove(r.file.Name()), r.Close())
+	}
+	return errors.Join(r.file.Truncate(r.size), r.Close())
 }
 
 // Close ends the file that is being written. Another record begins the next one.
