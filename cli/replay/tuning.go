@@ -28,17 +28,13 @@ func (t *tuning) addFlags(c *cobra.Command) {
 	c.Flags().IntVar(&t.promises, "promises", 0, "decide with this scheduling.promises")
 }
 
-// orders are those that a policy may have.
-var orders = []scheduler.Order{scheduler.Balanced, scheduler.Arrival, scheduler.Multifactor,
-	scheduler.ShortestPredicted, scheduler.LeastAttained}
-
 func (t *tuning) check(cmd *cobra.Command) error {
 	for _, name := range []string{"order", "share-weight", "softening", "overdue", "promises"} {
 		t.isSet = t.isSet || cmd.Flags().Changed(name)
 	}
 	switch {
-	case cmd.Flags().Changed("order") && !slices.Contains(orders, scheduler.Order(t.order)):
-		return exit.UsageErrorf(next, "--order %q is none of %s", t.order, fmt.Sprint(orders))
+	case cmd.Flags().Changed("order") && !slices.Contains(scheduler.Orders(), scheduler.Order(t.order)):
+		return exit.UsageErrorf(next, "--order %q is none of %s", t.order, fmt.Sprint(scheduler.Orders()))
 	case t.shareWeight < 0 || t.softening < 0 || t.overdue < 0 || t.promises < 0:
 		return exit.UsageErrorf(next, "--share-weight, --softening, --overdue and --promises must not be negative")
 	}

@@ -44,6 +44,11 @@ const (
 	LeastAttained     Order = "least_attained"     // the least GPU-time so far, in bands, then arrival
 )
 
+// Orders are all that there are. The caller owns them.
+func Orders() []Order {
+	return []Order{Balanced, Arrival, Multifactor, ShortestPredicted, LeastAttained}
+}
+
 // Class is a priority class.
 type Class struct {
 	Level   int           // higher ones are served first, and may preempt lower ones

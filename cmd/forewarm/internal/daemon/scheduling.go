@@ -87,10 +87,6 @@ func (s Scheduling) config() ledger.SchedulingConfig {
 	return out
 }
 
-// orders are the names of orders of jobs.
-var orders = []string{string(scheduler.Balanced), string(scheduler.Arrival), string(scheduler.Multifactor),
-	string(scheduler.ShortestPredicted), string(scheduler.LeastAttained)}
-
 // mostLeaveWithin bounds for how long GPUs may be neither in use nor free.
 const mostLeaveWithin = time.Hour
 
@@ -116,9 +112,9 @@ func (c Config) checkScheduling() error {
 
 func (c Config) checkRules(at string, r SchedulingRules) error {
 	switch {
-	case r.Order != "" && !slices.Contains(orders, r.Order):
+	case r.Order != "" && !slices.Contains(scheduler.Orders(), scheduler.Order(r.Order)):
 		return c.valueError(at+".order", fmt.Sprintf("%q is no order of jobs", r.Order),
-			fmt.Sprintf("use one of %q", orders))
+			fmt.Sprintf("use one of %q", scheduler.Orders()))
 	case r.ShareWeight != nil && (*r.ShareWeight < 0 || *r.ShareWeight > 1000):
 		return c.valueError(at+".share_weight", "must be between 0 and 1000", "write 0.1")
 	case r.Overdue < 0 || r.MinRuntime < 0 || r.MostPreemptions < 0:
