@@ -28,13 +28,13 @@ import (
 )
 
 // demoCloud is a simulated cloud whose machines take real seconds to boot.
-const demoCloud = `
+var demoCloud = fmt.Sprintf(`
 name: sim
 terminating: 3s
 offers:
   - {type: sim-4xa100, model: a100-80g, gpus: 4, memory_mib: 81920, price_per_hour: 12.80,
-     boot: {p50: 12s, p95: 18s, min: 8s}}
-`
+     boot: {p50: %v, p95: %v, min: %v}}
+`, demo.BootP50, demo.BootP95, demo.BootMin)
 
 // demoPool is the one pool of the demo.
 const demoPool = "demo-a100"

@@ -30,18 +30,27 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 )
 
-// Boot is how long a simulated machine of the demo takes, at the median.
-const Boot = 12 * time.Second
+// How long a simulated machine of the demo takes to boot: at the least, at the median,
+// and in 95 of 100 boots.
+const (
+	BootMin = 7 * time.Second
+	BootP50 = 9 * time.Second
+	BootP95 = 11 * time.Second
+)
+
+// boot is what the demo's agent counts with: longer than nearly every boot, as a watcher
+// of two or three sweeps should see one whose GPUs are warm.
+const boot = 15 * time.Second
 
 // waitWorth is how many idle GPU-hours an hour of one waiting job is worth.
 const waitWorth = 32
 
-// pace is that of the forecaster's clock. A boot of the demo counts as one of
-// five minutes, and a day of it as fifty.
-const pace = 25
+// pace is that of the forecaster's clock: it takes the period of the demo for an hour,
+// which is one of the periods at which it expects what comes by the clock.
+const pace = int(time.Hour / Period)
 
 // look is how often the demo's agent looks.
-const look = 5 * time.Second
+const look = 2 * time.Second
 
 // Agent is the real agent on the demo's files.
 type Agent struct {
@@ -97,7 +106,7 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 		Tenant: "demo", Secret: secret, PoolID: c.PoolID, Mode: agent.Auto, Clock: clock.System{}, Logger: c.Log,
 		Predict: predictor, Scrub: scrub,
 		Control: control, Ledger: a.ledger, State: at("state.json"),
-		Place: place.Config{WaitWorth: waitWorth, Boot: Boot, MaxGPUs: sweepGPUs},
+		Place: place.Config{WaitWorth: waitWorth, Boot: boot, MaxGPUs: sweepGPUs},
 	})
 	if err != nil {
 		return nil, err
@@ -135,11 +144,15 @@ func (a *Agent) newPredictor(model string) (*predict.Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return predict.New(predict.Config{
+	return predict.New(predictConfig(), forecaster)
+}
+
+func predictConfig() predict.Config {
+	return predict.Config{
 		Series: forecast.Config{Period: Period, Bin: bin, Window: bin, PriorWeight: 2}, Window: bin, Horizon: Period,
 		MaxGPUs: 8, Pace: pace,
-		Terms: evidence.Terms{WaitPrice: waitWorth, GPUPrice: 1, Boot: Boot},
-	}, forecaster)
+		Terms: evidence.Terms{WaitPrice: waitWorth, GPUPrice: 1, Boot: boot},
+	}
 }
 
 func (a *Agent) openSources(f Files, positions string) error {

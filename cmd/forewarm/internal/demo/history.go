@@ -64,7 +64,7 @@ func (r Rhythm) Period(i int) []Arrival {
 	start := r.Anchor.Add(time.Duration(i) * Period)
 	var jobs []Arrival
 	if skipped := hashPeriod(i, "skip")%12 == 0 && (i < -1 || i > 3); !skipped {
-		offset := 6*time.Second + time.Duration(hashPeriod(i, "sweep")%8)*time.Second
+		offset := 6*time.Second + time.Duration(hashPeriod(i, "sweep")%4)*time.Second
 		jobs = append(jobs, Arrival{At: start.Add(offset), GPUs: sweepGPUs, Name: fmt.Sprintf("sweep-%d", i+past),
 			For: runFor})
 	}
