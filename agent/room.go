@@ -43,16 +43,24 @@ func (a *Agent) readRoom(ctx context.Context) contract.PoolRoom {
 
 // learnBoot has GPUs held by how long the pool's boots take, unless the user has said that.
 func (a *Agent) learnBoot(pool contract.Pool) {
-	seconds := min(math.Round(pool.BootP50Seconds), (24 * time.Hour).Seconds())
-	if a.cfg.Place.Boot > 0 || !(seconds >= 1) {
+	boot, longest := wholeSeconds(pool.BootP50Seconds), wholeSeconds(pool.BootP95Seconds)
+	if a.cfg.Place.Boot > 0 || boot < time.Second {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	boot := time.Duration(seconds) * time.Second
-	if a.cfg.Predict.SetBoot(boot) {
-		a.cfg.Logger.Info("a boot takes as long as the pool's do", "boot", boot.String(), "boots_seen", pool.BootSamples)
+	if a.cfg.Predict.SetBoot(boot, max(0, longest-boot)) {
+		a.cfg.Logger.Info("a boot takes as long as the pool's do", "boot", boot.String(), "of_95_in_100_at_most",
+			longest.String(), "boots_seen", pool.BootSamples)
 	}
+}
+
+// wholeSeconds are those of a duration of a day at most; what is no number is none.
+func wholeSeconds(seconds float64) time.Duration {
+	if !(seconds >= 0) {
+		return 0
+	}
+	return time.Duration(math.Round(min(seconds, (24*time.Hour).Seconds()))) * time.Second
 }
 
 // choosePlaces decides what to keep warm from now on, beside what is free.

@@ -90,7 +90,7 @@ func TestTheBootsOfThePoolAreLearned(t *testing.T) {
 	require.Less(t, learned.Prediction.Now.Held.Levels, given.Prediction.Now.Held.Levels)
 	require.True(t, learned.Prediction.Now.End.Before(given.Prediction.Now.End))
 
-	p.asked, p.pool.BootP50Seconds = 0, 600
+	p.asked, p.pool.BootP50Seconds, p.pool.BootP95Seconds = 0, 600, 720
 	for range 2 {
 		_, err = b.Step(t.Context())
 		require.NoError(t, err)
@@ -100,7 +100,8 @@ func TestTheBootsOfThePoolAreLearned(t *testing.T) {
 	_, err = b.Step(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, p.asked)
-	require.False(t, b.predict.SetBoot(10*time.Minute), "it was learned")
-	require.False(t, b.predict.SetBoot(10*time.Minute+30*time.Second), "it is next to the same")
-	require.True(t, b.predict.SetBoot(15*time.Minute))
+	require.False(t, b.predict.SetBoot(10*time.Minute, 2*time.Minute), "it was learned")
+	require.False(t, b.predict.SetBoot(10*time.Minute+30*time.Second, 2*time.Minute), "it is next to the same")
+	require.True(t, b.predict.SetBoot(10*time.Minute, 4*time.Minute))
+	require.True(t, b.predict.SetBoot(15*time.Minute, 4*time.Minute))
 }

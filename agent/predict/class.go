@@ -30,8 +30,8 @@ type terms struct {
 }
 
 func (c Config) terms() terms {
-	return terms{forecast.Prices{WaitWorth: c.Terms.WaitPrice / c.Terms.GPUPrice, Boot: c.Terms.Boot.Seconds()},
-		c.MaxGPUs}
+	return terms{forecast.Prices{WaitWorth: c.Terms.WaitPrice / c.Terms.GPUPrice, Boot: c.Terms.Boot.Seconds(),
+		Late: c.Late.Seconds()}, c.MaxGPUs}
 }
 
 // event is the beginning or the end of a job, in Unix seconds.

@@ -64,6 +64,9 @@ type Config struct {
 	// Terms are what waiting and idling are worth where evidence is acted on:
 	// WaitPrice, GPUPrice and Boot; default 32, 1 and 5 min.
 	Terms evidence.Terms
+	// Late is how much longer than Terms.Boot nearly every boot takes at most: what comes by
+	// the clock is held so much earlier. Default 0.
+	Late time.Duration
 	// Evidence bounds what a source of evidence may cost; default MaxGPUs GPU-hours
 	// in 30 days.
 	Evidence evidence.Config
@@ -112,14 +115,14 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// SetBoot has who finds no warm GPU wait for so long from now on. It reports whether that is not what it was before,
-// by a tenth or more: plans are not made anew for less.
-func (p *Predictor) SetBoot(boot time.Duration) (changed bool) {
+// SetBoot has who finds no warm GPU wait for so long from now on, and nearly never for more than late beyond that. It
+// reports whether either is not what it was before, by a tenth of a boot or more: plans are not made anew for less.
+func (p *Predictor) SetBoot(boot, late time.Duration) (changed bool) {
 	before := p.cfg.Terms.Boot
-	if boot <= 0 || (boot-before).Abs() < before/10 {
+	if boot <= 0 || late < 0 || (boot-before).Abs() < before/10 && (late-p.cfg.Late).Abs() < before/10 {
 		return false
 	}
-	p.cfg.Terms.Boot = boot
+	p.cfg.Terms.Boot, p.cfg.Late = boot, late
 	return true
 }
 
@@ -146,6 +149,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("skew: %v is negative", c.Skew)
 	case !(c.Terms.WaitPrice > 0) || !(c.Terms.GPUPrice > 0) || c.Terms.Boot <= 0:
 		return errors.New("terms: want prices and a boot time above 0")
+	case c.Late < 0:
+		return fmt.Errorf("late: %v is negative", c.Late)
 	default:
 		return nil
 	}

@@ -19,6 +19,7 @@ type scenario struct {
 	messages []Message      // what a source said, in the order of Sent; nil if there is none
 	members  []string       // the tenants that share all units, if they do
 	failures float64        // the share of boots that fail
+	spread   float64        // by which part of boot the 95th percentile of boots is longer; 0: all take as long
 	capacity int            // the most units that there are; 0 for no limit
 }
 

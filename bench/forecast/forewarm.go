@@ -92,7 +92,7 @@ func untaughtSettings(worths []float64, options ...forecast.Option) func(s *scen
 // checked unless c is nil.
 func newForewarmPolicies(s *scenario, fleet *forecast.OnlineModel, worth float64,
 	c *calibration) func(tenant int) backtest.Policy {
-	p := forecast.Prices{WaitWorth: worth, Boot: s.meanBoot()}
+	p := s.prices(worth)
 	experts := forecast.NewExperts()
 	return func(tenant int) backtest.Policy {
 		f := newForewarned(fleet, s.trace.Tenants[tenant], p)

@@ -68,6 +68,7 @@ func loadScenarios(c config, traces []lesson) []*scenario {
 					members: t.Tenants})
 			}
 			all = append(all, failingBoots(c.failures, l.name, name, t, boot)...)
+			all = append(all, spreadBoots(c.spreads, l.name, name, t, boot)...)
 			all = append(all, limitedPools(c.capacity, l.name, name, t, boot)...)
 		}
 		if derived {

@@ -34,6 +34,7 @@ type config struct {
 	pooled   bool      // replay tenants that share units, too
 	capacity []float64 // percent of the highest demand that the tenants share, too
 	failures []float64 // percent of boots that fail, of scenarios that are replayed, too
+	spreads  []float64 // percent by which the 95th percentile of boots is longer than the median, of such scenarios
 	cost     bool      // measure what the forecaster takes, too
 	prior    string    // as the flag says
 	worths   []float64 // of waiting, that Forewarm is run at; nil for all
@@ -91,6 +92,9 @@ func parseFlags() (config, error) {
 		"replay the traces once more with tenants that share this many percent of the highest demand, separated by commas")
 	failures := flag.String("boot-failures", "",
 		"replay the traces once more where this many percent of boots fail and start anew, separated by commas")
+	spreads := flag.String("boot-spread", "",
+		"replay the traces once more where the 95th percentile of boots is this many percent longer than the median, "+
+			"separated by commas")
 	cost := flag.Bool("cost", false, "replay once more alone to measure the time and the memory of the forecaster")
 	prior := flag.String("prior", "",
 		"what Forewarm knows before: builtin, none or a file; empty learns it from the other traces given, or is "+
@@ -129,6 +133,9 @@ func parseFlags() (config, error) {
 		return c, err
 	}
 	if c.failures, err = parsePercents("boot-failures", *failures, mostFailures); err != nil {
+		return c, err
+	}
+	if c.spreads, err = parsePercents("boot-spread", *spreads, mostSpread); err != nil {
 		return c, err
 	}
 	if c.channels, err = parseChannels(*channels); err != nil {

@@ -20,7 +20,7 @@ func memberSettings(s *scenario) []setting {
 		all = append(all, setting{label: fmt.Sprintf("r %g", worth), price: worth,
 			policies: func() func(int) backtest.Policy {
 				fleet, experts := forecast.NewOnlineModel(s.prior), forecast.NewExperts()
-				p := forecast.Prices{WaitWorth: worth, Boot: s.meanBoot()}
+				p := s.prices(worth)
 				return func(int) backtest.Policy {
 					return newMembers(s.members, func(name string) backtest.Policy {
 						f := newForewarned(fleet, name, p)

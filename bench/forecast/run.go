@@ -52,8 +52,8 @@ func (t *task) runTask(ctx context.Context) error {
 		Boot: t.scenario.boot, KeepAlive: t.setting.keepAlive, Capacity: t.scenario.capacity, Early: &t.early,
 		Progress: func(int, int) error { return ctx.Err() },
 	}
-	if q := t.scenario.failures; q > 0 {
-		opt.Retries = drawRetries(q)
+	if !t.scenario.bootsAlike() {
+		opt.BootNext = t.scenario.drawBoots()
 	}
 	if t.setting.policies != nil {
 		opt.Policy = t.setting.policies()

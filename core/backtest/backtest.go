@@ -111,7 +111,7 @@ type Options struct {
 	Boot      int64                     // seconds a unit takes to boot, at least 1
 	KeepAlive int64                     // a unit is released only after so many idle seconds
 	Capacity  int                       // the most units that a tenant may have; 0 for no limit
-	Retries   func() int                // how often the boot of a unit fails and starts anew; nil for never
+	BootNext  func() int64              // seconds that the next unit takes to boot; nil: Boot, each
 	KeepReady bool                      // a unit that is ready is not released because another one boots
 	Policy    func(tenant int) Policy   // makes the policy of a tenant; nil wants nothing
 	Progress  func(done, of int) error  // called now and then with the jobs replayed; an error ends the run

@@ -72,17 +72,17 @@ func (c *capped) End(now int64, j backtest.Job, started int64) {
 	}
 }
 
-func TestABootThatFailsStartsAnew(t *testing.T) {
+func TestUnitsBootForTimesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	trace := backtest.Trace{Tenants: []string{"a"}, Jobs: []backtest.Job{
 		{Submit: 0, Duration: 5, GPUs: 1}, {Submit: 100, Duration: 5, GPUs: 2}, {Submit: 200, Duration: 5, GPUs: 1},
 	}}
-	waits, retries := make([]int64, len(trace.Jobs)), []int{1, 0, 2, 0}
+	waits, boots := make([]int64, len(trace.Jobs)), []int64{20, 10, 30, 10}
 	_, err := backtest.Run(trace, backtest.Options{Boot: 10, Waited: func(job int, wait int64) { waits[job] = wait },
-		Retries: func() int {
-			n := retries[0]
-			retries = retries[1:]
-			return n
+		BootNext: func() int64 {
+			boot := boots[0]
+			boots = boots[1:]
+			return boot
 		}})
 	if err != nil {
 		t.Fatal(err)

@@ -249,12 +249,12 @@ func (r *run) applyPolicy(now int64, tenant int) {
 
 // startBoots puts on the agenda when units will be ready.
 func (r *run) startBoots(now int64, tenant, units int) {
-	if r.opt.Retries == nil {
+	if r.opt.BootNext == nil {
 		r.agenda.push(event{now + r.opt.Boot, bootReady, tenant, 0, units})
 		return
 	}
 	for range units {
-		r.agenda.push(event{now + r.opt.Boot*int64(1+r.opt.Retries()), bootReady, tenant, 0, 1})
+		r.agenda.push(event{now + r.opt.BootNext(), bootReady, tenant, 0, 1})
 	}
 }
 

@@ -103,7 +103,8 @@ func (o *Outlook) curvesOf(p Prices) (c expertCurves) {
 
 // wantedByClock is what the timetable wants.
 func (s *Shadows) wantedByClock(most int) int {
-	return min(most, s.tenant.past.Table.wanted(s.tenant.past.Last, s.experts.boot, s.experts.worth))
+	x, past := s.experts, &s.tenant.past
+	return min(most, past.Table.wanted(past.Last, Prices{WaitWorth: x.worth, Boot: x.boot, Late: x.late}))
 }
 
 // wanted is what the forecasters want that hold so many.

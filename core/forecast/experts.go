@@ -17,7 +17,8 @@ const (
 // the Best Expert", Machine Learning, 1998). It may be stored as JSON. It is not safe for concurrent use.
 type Experts struct {
 	at      int64            // costs have faded to this second of the model's clock
-	boot    float64          // seconds of the model's clock, and
+	boot    float64          // seconds of the model's clock,
+	late    float64          // that nearly every boot takes beyond that at most, and
 	worth   float64          // the worth of waiting: those of the last decision
 	cost    [experts]float64 // of all classes, fading, in GPU-seconds
 	classes map[string]*Shadows
@@ -76,7 +77,7 @@ func (st *shadowState) takeDemand(demand int32) {
 func (s *Shadows) Hold(now int64, o *Outlook, p Prices, held, most int) Held {
 	x, clock := s.experts, o.clockRate()
 	now = max(now*s.tenant.fleet.pace, s.tenant.past.Last)
-	x.boot, x.worth = p.Boot*clock, p.WaitWorth
+	x.boot, x.late, x.worth = p.Boot*clock, p.Late*clock, p.WaitWorth
 	s.passMeansTo(now)
 	curves := o.curvesOf(p)
 	var wants [experts]int

@@ -7,6 +7,7 @@ import "fmt"
 type Prices struct {
 	WaitWorth float64 // how many idle GPU-hours one hour of one waiting job is worth
 	Boot      float64 // seconds that a unit takes to boot, which are paid for: the mean of the pool's boot times
+	Late      float64 // seconds beyond Boot within which nearly every boot is over: see timetable.wanted
 	Minimum   float64 // seconds that are billed for a unit at least; 0 is none
 	Prepaid   float64 // seconds that the units held are paid for already
 }
@@ -55,7 +56,7 @@ func (o Outlook) HoldAtMost(p Prices, held, most int) Held {
 
 // byClock returns the prices in seconds of a clock that runs so many times faster.
 func (p Prices) byClock(rate float64) Prices {
-	p.Boot, p.Minimum, p.Prepaid = p.Boot*rate, p.Minimum*rate, p.Prepaid*rate
+	p.Boot, p.Late, p.Minimum, p.Prepaid = p.Boot*rate, p.Late*rate, p.Minimum*rate, p.Prepaid*rate
 	return p
 }
 

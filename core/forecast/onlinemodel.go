@@ -342,7 +342,7 @@ func (t *Tenant) nextByClock(now int64) int64 {
 		next = t.past.Slots.nextKnown(now, next)
 	}
 	for _, s := range t.shadows {
-		next = t.past.Table.next(now, next, int64(s.experts.boot))
+		next = t.past.Table.next(now, next, leadOf(s.experts.boot+s.experts.late))
 	}
 	return next
 }

@@ -129,18 +129,21 @@ func abs(x int64) int64 { return max(x, -x) }
 // punctual is how long before its time a habit's GPUs are to be ready, in seconds.
 const punctual = 30
 
+// leadOf is how long before a habit is due its GPUs are held, where a boot takes so many seconds at most.
+func leadOf(boot float64) int64 { return int64(boot) + punctual }
+
 // wanted is how many GPUs are to be held at a second for what comes by the clock. GPUs are held for a habit where that
-// costs less than its jobs' waits and boots would.
-func (t *timetable) wanted(now int64, boot, worth float64) int {
+// costs less than its jobs' waits and boots would, early enough for a slow boot to be over.
+func (t *timetable) wanted(now int64, p Prices) int {
 	n := 0
 	for i := range t.Habits {
 		h := &t.Habits[i]
-		if h.Every == 0 || now < h.due()-int64(boot)-punctual || now > h.due()+h.grace() {
+		if h.Every == 0 || now < h.due()-leadOf(p.Boot+p.Late) || now > h.due()+h.grace() {
 			continue
 		}
 		kept, gpus := float64(h.Kept), float64(h.GPUs)
-		idle := gpus * (boot + punctual + (1-kept)*float64(h.grace()))
-		if kept*boot*(worth*gpus/float64(h.Size)+gpus) >= idle {
+		idle := gpus * (p.Boot + p.Late + punctual + (1-kept)*float64(h.grace()))
+		if kept*p.Boot*(p.WaitWorth*gpus/float64(h.Size)+gpus) >= idle {
 			n += int(h.GPUs)
 		}
 	}
@@ -148,13 +151,13 @@ func (t *timetable) wanted(now int64, boot, worth float64) int {
 }
 
 // next is the first second after now, and before another, at which more or fewer GPUs may be wanted.
-func (t *timetable) next(now, before, boot int64) int64 {
+func (t *timetable) next(now, before, lead int64) int64 {
 	for i := range t.Habits {
 		h := &t.Habits[i]
 		if h.Every == 0 {
 			continue
 		}
-		for _, at := range [2]int64{h.due() - boot - punctual, h.due() + h.grace() + 1} {
+		for _, at := range [2]int64{h.due() - lead, h.due() + h.grace() + 1} {
 			if at > now {
 				before = min(before, at)
 			}

@@ -17,17 +17,30 @@ func TestTwoJobsAnHourApartMakeAHabit(t *testing.T) {
 	t.Parallel()
 	var hs timetable
 	hs.come(origin, 2)
-	require.Zero(t, hs.wanted(origin+3600-60, 300, 32), "it came once")
+	require.Zero(t, hs.wanted(origin+3600-60, Prices{WaitWorth: 32, Boot: 300}), "it came once")
 	hs.come(origin+3590, 2)
 	due := int64(origin + 3590 + 3600)
-	require.Zero(t, hs.wanted(due-331, 300, 32), "its boot can begin later")
-	require.Equal(t, 2, hs.wanted(due-330, 300, 32))
-	require.Equal(t, 2, hs.wanted(due+90, 300, 32))
-	require.Zero(t, hs.wanted(due+91, 300, 32), "it has not come")
-	require.Zero(t, hs.wanted(due, 300, 0.1), "waiting costs less than holding GPUs that may not be needed")
-	require.Equal(t, due-330, hs.next(due-1000, due, 300))
-	require.Equal(t, due+91, hs.next(due, due+1000, 300))
-	require.Equal(t, due-500, hs.next(due-1000, due-500, 300))
+	require.Zero(t, hs.wanted(due-331, Prices{WaitWorth: 32, Boot: 300}), "its boot can begin later")
+	require.Equal(t, 2, hs.wanted(due-330, Prices{WaitWorth: 32, Boot: 300}))
+	require.Equal(t, 2, hs.wanted(due+90, Prices{WaitWorth: 32, Boot: 300}))
+	require.Zero(t, hs.wanted(due+91, Prices{WaitWorth: 32, Boot: 300}), "it has not come")
+	require.Zero(t, hs.wanted(due, Prices{WaitWorth: 0.1, Boot: 300}),
+		"waiting costs less than holding GPUs that may not be needed")
+	require.Equal(t, due-330, hs.next(due-1000, due, 330))
+	require.Equal(t, due+91, hs.next(due, due+1000, 330))
+	require.Equal(t, due-500, hs.next(due-1000, due-500, 330))
+}
+
+// Half of all boots take longer than the median: what comes by the clock is held for nearly all of them to be over.
+func TestWhatComesByTheClockIsHeldBeforeASlowBoot(t *testing.T) {
+	t.Parallel()
+	var hs timetable
+	hs.come(origin, 2)
+	hs.come(origin+3600, 2)
+	due, p := int64(origin+2*3600), Prices{WaitWorth: 32, Boot: 300, Late: 150}
+	require.Zero(t, hs.wanted(due-481, p))
+	require.Equal(t, 2, hs.wanted(due-480, p))
+	require.Equal(t, due-480, hs.next(due-1000, due, leadOf(450)))
 }
 
 func TestWhatDoesNotComeAnyMoreIsGivenUp(t *testing.T) {
@@ -40,7 +53,7 @@ func TestWhatDoesNotComeAnyMoreIsGivenUp(t *testing.T) {
 	require.Greater(t, hs.Habits[0].Kept, float32(0.99))
 	due := hs.Habits[0].due()
 	hs.passTo(due + 2*900)
-	require.Equal(t, 1, hs.wanted(due+2*900, 300, 32), "once is no change of habit")
+	require.Equal(t, 1, hs.wanted(due+2*900, Prices{WaitWorth: 32, Boot: 300}), "once is no change of habit")
 	hs.passTo(due + 20*900)
 	require.Empty(t, hs.Habits)
 }
@@ -55,7 +68,7 @@ func TestChanceIsNoHabit(t *testing.T) {
 		now += 60 + int64(1200*draw.nextFloat())
 		hs.come(now, 1+int(3*draw.nextFloat()))
 		require.LessOrEqual(t, len(hs.Habits), maxHabits)
-		wanted += min(1, hs.wanted(now+30, 300, 8))
+		wanted += min(1, hs.wanted(now+30, Prices{WaitWorth: 8, Boot: 300}))
 		looks++
 	}
 	require.Less(t, float64(wanted), 0.5*float64(looks))
@@ -71,7 +84,7 @@ func TestEqualJobsOfOneMinuteAreOneHabit(t *testing.T) {
 		hs.come(origin+86400*day+20, 1)
 	}
 	require.Len(t, hs.Habits, 2)
-	require.Equal(t, 21, hs.wanted(origin+3*86400-100, 300, 32))
+	require.Equal(t, 21, hs.wanted(origin+3*86400-100, Prices{WaitWorth: 32, Boot: 300}))
 }
 
 // A job each quarter of an hour, and a gang each night: after two days both are held in time, and nothing between.

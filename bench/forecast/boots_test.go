@@ -14,16 +14,38 @@ func TestBootsFailAsOftenAsIsSaid(t *testing.T) {
 	if s.name != "x_failures20" || s.isFree() {
 		t.Fatalf("scenario %q, free %v", s.name, s.isFree())
 	}
-	if got := s.meanBoot(); got != 375 {
-		t.Errorf("boots take %v s in the mean, want 375", got)
+	if got := s.prices(32).Boot; got != 375 {
+		t.Errorf("boots are told to take %v s, want 375", got)
 	}
 	const units = 20_000
-	retries, sum := drawRetries(s.failures), 0
+	boots, sum := s.drawBoots(), int64(0)
 	for range units {
-		sum += retries()
+		sum += boots()
 	}
-	if mean := 300 * (1 + float64(sum)/units); math.Abs(mean-375) > 3 {
+	if mean := float64(sum) / units; math.Abs(mean-375) > 3 {
 		t.Errorf("boots took %v s in the mean", mean)
+	}
+}
+
+func TestBootsAreSpreadAsIsSaid(t *testing.T) {
+	t.Parallel()
+	s := spreadBoots([]float64{50}, "x", "x", backtest.Trace{Tenants: []string{"a"}}, 300)[0]
+	if p := s.prices(32); s.name != "x_spread50" || s.isFree() || p.Boot != 300 || p.Late != 150 {
+		t.Fatalf("scenario %q, free %v, prices %v", s.name, s.isFree(), p)
+	}
+	const units = 20_000
+	boots, slow, slowest := s.drawBoots(), 0, 0
+	for range units {
+		boot := boots()
+		if boot > 300 {
+			slow++
+		}
+		if boot > 450 {
+			slowest++
+		}
+	}
+	if math.Abs(float64(slow)/units-0.5) > 0.02 || math.Abs(float64(slowest)/units-0.05) > 0.005 {
+		t.Errorf("of %d boots %d took more than 300 s, and %d more than 450 s", units, slow, slowest)
 	}
 }
 
