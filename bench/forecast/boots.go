@@ -61,8 +61,8 @@ func (s *scenario) sigma() float64 {
 // isFree reports whether nobody waits longer than a boot.
 func (s *scenario) isFree() bool { return s.capacity == 0 && s.bootsAlike() }
 
-// prices are those of boots and waiting, as an agent is told of a pool's: the median with all tries, and how much longer the
-// 95th percentile takes.
+// prices are those of boots and waiting, as an agent is told of a pool's: the median with all tries, and how much
+// longer the 95th percentile takes.
 func (s *scenario) prices(worth float64) forecast.Prices {
 	boot := float64(s.boot)
 	return forecast.Prices{WaitWorth: worth, Boot: boot / (1 - s.failures), Late: s.spread * boot}

@@ -38,10 +38,6 @@ const (
 	BootP95 = 11 * time.Second
 )
 
-// boot is what the demo's agent counts with: longer than nearly every boot, as a watcher
-// of two or three sweeps should see one whose GPUs are warm.
-const boot = 15 * time.Second
-
 // waitWorth is how many idle GPU-hours an hour of one waiting job is worth.
 const waitWorth = 32
 
@@ -106,7 +102,7 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 		Tenant: "demo", Secret: secret, PoolID: c.PoolID, Mode: agent.Auto, Clock: clock.System{}, Logger: c.Log,
 		Predict: predictor, Scrub: scrub,
 		Control: control, Ledger: a.ledger, State: at("state.json"),
-		Place: place.Config{WaitWorth: waitWorth, Boot: boot, MaxGPUs: sweepGPUs},
+		Place: place.Config{WaitWorth: waitWorth, Boot: BootP50, MaxGPUs: sweepGPUs},
 	})
 	if err != nil {
 		return nil, err
@@ -151,7 +147,8 @@ func predictConfig() predict.Config {
 	return predict.Config{
 		Series: forecast.Config{Period: Period, Bin: bin, Window: bin, PriorWeight: 2}, Window: bin, Horizon: Period,
 		MaxGPUs: 8, Pace: pace,
-		Terms: evidence.Terms{WaitPrice: waitWorth, GPUPrice: 1, Boot: boot},
+		Terms: evidence.Terms{WaitPrice: waitWorth, GPUPrice: 1, Boot: BootP50},
+		Late:  BootP95 - BootP50 + jitter,
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 	Period    = 2 * time.Minute
 	bin       = 20 * time.Second // the sweep's start lies within one bin of the period
 	past      = 1500             // periods of history before the demo's first
+	jitter    = 3 * time.Second  // by which one sweep may be earlier in its period than another
 	sweepGPUs = 4
 	extraGPUs = 2
 	runFor    = 14 * time.Second
@@ -64,7 +65,7 @@ func (r Rhythm) Period(i int) []Arrival {
 	start := r.Anchor.Add(time.Duration(i) * Period)
 	var jobs []Arrival
 	if skipped := hashPeriod(i, "skip")%12 == 0 && (i < -1 || i > 3); !skipped {
-		offset := 6*time.Second + time.Duration(hashPeriod(i, "sweep")%4)*time.Second
+		offset := 6*time.Second + time.Duration(hashPeriod(i, "sweep"))*time.Second%(jitter+time.Second)
 		jobs = append(jobs, Arrival{At: start.Add(offset), GPUs: sweepGPUs, Name: fmt.Sprintf("sweep-%d", i+past),
 			For: runFor})
 	}
