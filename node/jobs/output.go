@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/forewarm/forewarm/contract/session"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -14,10 +16,15 @@ import (
 const (
 	mostSegment  = 4 << 20
 	mostSegments = 16
+	// mostTail is how many bytes are kept in memory beside it: the newest of what has no room there.
+	mostTail = 4 << 20
+	// tryAfter is how long what is in memory waits for room, if nothing more is written.
+	tryAfter = time.Second
 )
 
 // output keeps what a command writes in files, which the daemon takes away. It never holds the command
-// up: what has no room is dropped, and a line in its place says how much that was.
+// up: of what has no room the newest is kept, as errors stand at the end. The rest is dropped, and a line in
+// its place says how much that was.
 type output struct {
 	folder folder
 	clock  clock.Clock
@@ -29,6 +36,16 @@ type output struct {
 	dropped int64    // bytes, since something was kept
 	record  []byte   // the last one, whose memory is used again
 	failure error    // the last one in keeping something
+	tail    []held   // what has had no room so far, the oldest first
+	waits   int64    // bytes of output in it
+	again   *time.Timer
+}
+
+// held is a record that waits for room.
+type held struct {
+	stream byte
+	at     time.Time
+	data   []byte
 }
 
 // Send implements work.Stream.
@@ -39,16 +56,19 @@ func (o *output) Send(c session.Channel, data []byte) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.hasRoom(len(data)) || !o.tellDropped() || !o.keep(stream, data) {
-		o.dropped += int64(len(data))
+	now := o.clock.Now()
+	if len(o.tail) == 0 && o.hasRoom(len(data)) && o.keep(stream, now, data) {
+		return nil
 	}
+	o.hold(held{stream, now, slices.Clone(data)})
+	o.release()
 	return nil
 }
 
-// hasRoom reports whether so many bytes can be kept, and ends a file that is full. What was dropped is
+// hasRoom reports whether so many bytes can be kept, and ends a file that is full. What had no room is
 // followed by more only once there is room for a lot of it.
 func (o *output) hasRoom(n int) bool {
-	if o.file != nil && o.dropped == 0 && o.size+int64(n)+headerSize <= mostSegment {
+	if o.file != nil && len(o.tail) == 0 && o.size+int64(n)+headerSize <= mostSegment {
 		return true
 	}
 	all, err := o.folder.segments()
@@ -59,22 +79,59 @@ func (o *output) hasRoom(n int) bool {
 	return true
 }
 
-// tellDropped writes down how much was dropped, if something was.
-func (o *output) tellDropped() bool {
-	if o.dropped == 0 {
-		return true
+// hold keeps a record in memory, and drops the oldest there if they are too many.
+func (o *output) hold(h held) {
+	o.tail, o.waits = append(o.tail, h), o.waits+int64(len(h.data))
+	first := 0
+	for ; o.waits > mostTail; first++ {
+		n := int64(len(o.tail[first].data))
+		o.waits, o.dropped = o.waits-n, o.dropped+n
 	}
-	text := fmt.Sprintf("[forewarm: %d bytes of output were dropped here: its node keeps %d MiB that could not be sent]\n",
-		o.dropped, mostSegment*mostSegments>>20)
-	if !o.keep(streamErr, []byte(text)) {
-		return false
+	o.tail = slices.Delete(o.tail, 0, first)
+	if o.again == nil {
+		o.again = time.AfterFunc(tryAfter, func() {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if o.release(); len(o.tail) > 0 && o.again != nil {
+				o.again.Reset(tryAfter)
+			}
+		})
 	}
-	o.dropped = 0
-	return true
+}
+
+// release writes down what waits in memory, if there is room.
+func (o *output) release() {
+	if len(o.tail) > 0 && o.hasRoom(int(o.waits)) {
+		o.writeTail()
+	}
+}
+
+// writeTail writes down how much was dropped, if something was, and what came after that.
+func (o *output) writeTail() {
+	if o.dropped > 0 {
+		text := fmt.Sprintf("[forewarm: %d bytes of output were dropped here: its node keeps %d MiB that could not be sent]\n",
+			o.dropped, mostSegment*mostSegments>>20)
+		if !o.keep(streamErr, o.clock.Now(), []byte(text)) {
+			return
+		}
+		o.dropped = 0
+	}
+	for i, h := range o.tail {
+		if !o.keep(h.stream, h.at, h.data) {
+			o.tail = slices.Delete(o.tail, 0, i)
+			return
+		}
+		o.waits -= int64(len(h.data))
+	}
+	o.tail = nil
+	if o.again != nil {
+		o.again.Stop()
+		o.again = nil
+	}
 }
 
 // keep writes a record, all of it or nothing.
-func (o *output) keep(stream byte, data []byte) bool {
+func (o *output) keep(stream byte, at time.Time, data []byte) bool {
 	if o.file == nil {
 		f, err := os.OpenFile(o.folder.segment(o.total), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if o.note(err); err != nil {
@@ -82,7 +139,7 @@ func (o *output) keep(stream byte, data []byte) bool {
 		}
 		o.file, o.size = f, 0
 	}
-	o.record = appendRecord(o.record[:0], stream, o.clock.Now(), data)
+	o.record = appendRecord(o.record[:0], stream, at, data)
 	if _, err := o.file.Write(o.record); err != nil {
 		o.note(err)
 		o.note(o.file.Truncate(o.size))
@@ -106,11 +163,15 @@ func (o *output) endFile() {
 	}
 }
 
-// close makes what was kept durable. Of what was dropped at the end it says so, beyond all bounds.
+// close makes what was kept durable, and writes down what waits in memory beyond all bounds.
 func (o *output) close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.tellDropped()
+	o.writeTail()
+	if o.again != nil { // the disk is full
+		o.again.Stop()
+		o.again = nil
+	}
 	o.endFile()
 	all, err := o.folder.segments()
 	for _, base := range all {

@@ -87,10 +87,23 @@ func TestOutputBeyondTheBound(t *testing.T) {
 	require.NoError(t, os.WriteFile(pipe, nil, 0))
 	require.Zero(t, n.awaitEnd(first))
 	kept := strings.Count(n.server.got(first, "stdout"), "\x00")
-	require.InDelta(t, 64<<20, kept, 1<<20)
+	require.InDelta(t, 68<<20, kept, 1<<20)
 	require.Equal(t, "[forewarm: "+strconv.Itoa(written-kept)+" bytes of output were dropped here: its node keeps 64 MiB "+
 		"that could not be sent]\n", n.server.got(first, "stderr"))
 	require.True(t, strings.HasSuffix(n.server.got(first, ""), "end\n"), "what is written later is kept again")
+}
+
+// Of a job that fails in a flood of output, the end is kept, where the reason stands.
+func TestTheEndOfAFloodIsKept(t *testing.T) {
+	n := newNode(t)
+	n.server.set(func() { n.server.away = errAway })
+	n.answer(0, order("head -c 80000000 /dev/zero; echo Traceback >&2; exit 3"))
+	n.await(func() bool { return n.report(first).RanSeconds > 0 && n.runnerOf(first) == 0 })
+	n.server.set(func() { n.server.away = nil })
+	n.answer(time.Second)
+	require.Equal(t, 3, n.awaitEnd(first))
+	require.True(t, strings.HasSuffix(n.server.got(first, ""), "\x00Traceback\n"))
+	require.Contains(t, n.server.got(first, "stderr"), "bytes of output were dropped here")
 }
 
 // What the server has lost is sent again.
