@@ -52,7 +52,7 @@ type TrimmedOutput struct {
 // What is kept of the output of an attempt on one node, in bytes: its beginning, and its end.
 const (
 	OutputHead = 256 << 10
-	OutputTail = 4 << 20
+	OutputTail = 8 << 20
 )
 
 // JobOrdered is the type of the event that the nodes of a job are to start it.

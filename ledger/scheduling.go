@@ -16,7 +16,7 @@ import (
 type Scheduling struct {
 	Order       scheduler.Order // zero: balanced
 	ShareWeight *float64        // how much a tenant's use counts against it in balanced; nil: 0.1
-	Overdue     time.Duration   // after so long a wait a job goes first; 0: a day
+	Overdue     time.Duration   // after so long a wait a job goes first; 0: two days
 	// Preemption has jobs that allow it told to leave for those that go before them.
 	Preemption bool
 	// Preemptible are jobs that do not say whether they may be told to leave.

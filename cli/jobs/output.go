@@ -95,7 +95,8 @@ func (p *printer) show(x contract.JobOutput) error {
 	}
 }
 
-// tellLeftOut says in its place how much of the output is not kept. A line that was cut there is shown before.
+// tellLeftOut says in its place how much of the output is not kept. A line that was cut there is shown before. In a
+// file, which is taken for whole, a line says so, too.
 func (p *printer) tellLeftOut(x contract.JobOutput) error {
 	if x.LeftOut == 0 {
 		return nil
@@ -109,9 +110,12 @@ func (p *printer) tellLeftOut(x contract.JobOutput) error {
 			return err
 		}
 	}
-	p.app.Say(p.cmd, "%s… %s left out here (%d to %d): of long output its beginning and its end are kept", mark,
-		format.Count(x.LeftOut, "byte"), x.Offset-x.LeftOut, x.Offset)
-	return nil
+	what := fmt.Sprintf("%s left out here (%d to %d)", format.Count(x.LeftOut, "byte"), x.Offset-x.LeftOut, x.Offset)
+	p.app.Say(p.cmd, "%s… %s: of long output its beginning and its end are kept", mark, what)
+	if p.files == nil {
+		return nil
+	}
+	return p.write(source{x.Rank, x.Stream}, []byte("\n[forewarm: "+what+"]\n"))
 }
 
 // longestLine is how long a line may be before it is shown without its end.

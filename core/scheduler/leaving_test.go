@@ -116,10 +116,10 @@ func TestOverdueLeavesForAHigherClass(t *testing.T) {
 	t.Parallel()
 	for id, leaves := range map[string]bool{"high": true, "": false} {
 		s := newScheduler(t, leavingPolicy(), 1)
-		submit(t, s, want("1", 4, 9, keepsWork, submitted(-25)))
+		submit(t, s, want("1", 4, 9, keepsWork, submitted(-49)))
 		require.Len(t, s.Cycle(noon).Starts, 1)
 		require.True(t, s.Snapshot().Running[0].Overdue)
-		submit(t, s, want("x", 4, 1, class(id), submitted(-24.5)))
+		submit(t, s, want("x", 4, 1, class(id), submitted(-48.5)))
 		require.Equal(t, leaves, len(s.Cycle(noon.Add(3*time.Hour)).Plans) == 1, id)
 	}
 }

@@ -88,12 +88,12 @@ func TestWhoIsServedFirst(t *testing.T) {
 		"balanced: a long wait for much":            {scheduler.Balanced, want("b", 4, 4, submitted(-3)), want("a", 4, 1)},
 		"balanced: a class before any wait": {scheduler.Balanced, want("b", 4, 9),
 			want("a", 4, 1, submitted(-3), class("low"))},
-		"balanced: who is overdue, before its class": {scheduler.Balanced, want("b", 4, 9, submitted(-25)),
-			want("a", 4, 1, submitted(-20))},
-		"balanced: who is overdue, before a lower class": {scheduler.Balanced, want("b", 4, 9, submitted(-25)),
+		"balanced: who is overdue, before its class": {scheduler.Balanced, want("b", 4, 9, submitted(-49)),
+			want("a", 4, 1, submitted(-40))},
+		"balanced: who is overdue, before a lower class": {scheduler.Balanced, want("b", 4, 9, submitted(-49)),
 			want("a", 4, 1, class("low"), submitted(-99))},
 		"balanced: a higher class, before who is overdue": {scheduler.Balanced, want("b", 4, 9, class("high")),
-			want("a", 4, 1, submitted(-25))},
+			want("a", 4, 1, submitted(-49))},
 		"attained: who ran less": {scheduler.LeastAttained, want("b", 4, 9),
 			want("a", 4, 1, submitted(-5), func(j *scheduler.Job) { j.Attained = hours(3) })},
 		"balanced: who ran less": {scheduler.Balanced, want("b", 4, 9),
@@ -299,10 +299,10 @@ func TestOneOverdueJobIsServedInACycle(t *testing.T) {
 func TestOverdueIsServedInItsClass(t *testing.T) {
 	t.Parallel()
 	s := newScheduler(t, scheduler.Policy{Classes: levels, Promises: 1}, 2)
-	whole := want("overdue", 4, 9, submitted(-25))
+	whole := want("overdue", 4, 9, submitted(-49))
 	both := want("above", 4, 9, class("high"))
 	both.Request.Shape.Nodes = 2
-	submit(t, s, want("1", 3, 2, submitted(-26)), want("2", 4, 4, submitted(-26)))
+	submit(t, s, want("1", 3, 2, submitted(-50)), want("2", 4, 4, submitted(-50)))
 	require.Len(t, s.Cycle(noon.Add(-hours(1))).Starts, 2)
 	submit(t, s, whole, both, want("small", 1, 2), want("below", 1, 2, class("low")), want("short", 1, 0.5))
 	d := s.Cycle(noon)

@@ -90,7 +90,7 @@ type Policy struct {
 	ShareWeight float64 // how much the use of a tenant, over its share, counts against it in Balanced
 	Factors     Factors
 	Softening   time.Duration // 0: 10 minutes
-	Overdue     time.Duration // 0: a day
+	Overdue     time.Duration // 0: two days
 	Crowd       float64       // the part of the GPUs beyond which overdue jobs of a class are a crowd; 0: a quarter
 	MostExcess  float64       // how many times as much at most counts against a user; 0: 16
 	Bands       []int         // GPU-hours after which a job is in the next band; nil: 1, 10, 100
@@ -119,7 +119,7 @@ func Leaving() Policy {
 func (p Policy) withDefaults() Policy {
 	p.Order = cmp.Or(p.Order, Balanced)
 	p.Softening = cmp.Or(p.Softening, 10*time.Minute)
-	p.Overdue = cmp.Or(p.Overdue, 24*time.Hour)
+	p.Overdue = cmp.Or(p.Overdue, 48*time.Hour)
 	if p.Bands == nil {
 		p.Bands = []int{1, 10, 100}
 	}

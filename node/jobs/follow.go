@@ -163,6 +163,8 @@ func (a *attempt) findResult(begun *started) (r result, written bool) {
 // send sends what there is of the output of an attempt. While that runs, what comes meanwhile waits, so
 // that much is sent at once.
 func (k *Keeper) send(a *attempt, out *reader, ended bool) error {
+	next := time.NewTicker(k.SendEvery)
+	defer next.Stop()
 	for {
 		pieces, err := out.read()
 		if err != nil || len(pieces) == 0 {
@@ -179,6 +181,11 @@ func (k *Keeper) send(a *attempt, out *reader, ended bool) error {
 		}
 		if !out.more && !ended {
 			return nil
+		}
+		select {
+		case <-k.ctx.Done():
+			return k.ctx.Err()
+		case <-next.C:
 		}
 	}
 }

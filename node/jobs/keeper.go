@@ -26,6 +26,8 @@ import (
 const (
 	// lookEvery is how often an attempt that runs is looked at, unless the configuration says otherwise.
 	lookEvery = 200 * time.Millisecond
+	// sendEvery is for at most 8 MiB of output in a second.
+	sendEvery = time.Second / 16
 	// giveUp is for how long it is tried to send the output of an attempt that has ended, with a
 	// server that can be reached, before it is reported without.
 	giveUp = 30 * time.Second
@@ -46,6 +48,9 @@ type Config struct {
 	// LookEvery is how often an attempt that runs is looked at; zero: five times a second. The end of one
 	// that this keeper has started is seen at once.
 	LookEvery time.Duration
+	// SendEvery is between two parts of output, of mostPart at most; zero: sixteen in a second. Who follows a
+	// job reads what the control plane has, of which it keeps the end: what came faster would be gone.
+	SendEvery time.Duration
 	Log       *slog.Logger
 }
 
@@ -73,7 +78,7 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of jobs: %w", err)
 	}
-	cfg.LookEvery = cmp.Or(cfg.LookEvery, lookEvery)
+	cfg.LookEvery, cfg.SendEvery = cmp.Or(cfg.LookEvery, lookEvery), cmp.Or(cfg.SendEvery, sendEvery)
 	k := &Keeper{Config: cfg, attempts: map[contract.JobKey]*attempt{}, spares: make(spares, mostSpares),
 		runners: runners{command: cfg.Runner}}
 	k.ctx, k.cancel = context.WithCancel(ctx)

@@ -150,6 +150,7 @@ func (n *node) open(cfg jobs.Config) {
 func (n *node) complete(cfg jobs.Config) jobs.Config {
 	cfg.Dir, cfg.Runner, cfg.Store = filepath.Join(n.dir, "jobs"), n.runner, n.server.store
 	cfg.Hurry, cfg.Log = func() {}, slog.New(slog.DiscardHandler)
+	cfg.SendEvery = time.Millisecond
 	return cfg
 }
 

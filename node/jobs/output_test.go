@@ -101,7 +101,7 @@ func TestTheEndOfAFloodIsKept(t *testing.T) {
 	n.await(func() bool { return n.report(first).RanSeconds > 0 && n.runnerOf(first) == 0 })
 	n.server.set(func() { n.server.away = nil })
 	n.answer(time.Second)
-	require.Equal(t, 3, n.awaitEnd(first))
+	require.Equal(t, 3, n.awaitEnd(first).ExitCode)
 	require.True(t, strings.HasSuffix(n.server.got(first, ""), "\x00Traceback\n"))
 	require.Contains(t, n.server.got(first, "stderr"), "bytes of output were dropped here")
 }
