@@ -250,7 +250,7 @@ var jobTags = tags{
 		`that waits for other jobs."`,
 	"Job.State": `enum:"pending,held,scheduled,running,preempted,completed,failed,cancelled"`,
 	"Job.Reason": `doc:"A code: why it waits: gpus, dependency, not_before, array_limit, nodes, ` +
-		`silent_daemon; or how it ended: exit, signal, ` +
+		`silent_daemon, quota; or how it ended: exit, signal, ` +
 		`time_limit, oom, not_started, not_served, node_lost, lease_over, dependency, asked."`,
 	"Job.Ending": `doc:"The attempt was told to end: TERM, and KILL when its grace is over. Until it has, the job has ` +
 		`its GPUs."`,

@@ -300,6 +300,8 @@ const (
 	WaitsForNodes = "nodes"
 	// WaitsForDaemon: of too few nodes on which it may run a daemon is there that would start it.
 	WaitsForDaemon = "silent_daemon"
+	// WaitsForQuota: its organization holds as many GPUs as it may, or would with it.
+	WaitsForQuota = "quota"
 )
 
 // IsOf reports whether it is of an attempt's rank.

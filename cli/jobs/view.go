@@ -194,8 +194,9 @@ func reasonText(x contract.Job) string {
 var reasons = map[string]string{"gpus": "waits for GPUs", "dependency": "depends on another job",
 	contract.JobOutOfMemory: "its memory was full", "reservation": "its reservation is over",
 	"array_limit": "its array runs no more at once", "nodes": "no node of its pool suits it",
-	"silent_daemon": "no daemon would start it", "not_before": "is not to start yet",
-	"exit": "", "asked": "", contract.JobTimeLimit: "its time was over",
+	"silent_daemon": "no daemon would start it", "quota": "its organization has all GPUs that it may",
+	"not_before": "is not to start yet",
+	"exit":       "", "asked": "", contract.JobTimeLimit: "its time was over",
 	contract.JobNotStarted: "it could not be started", "not_served": "no daemon started it",
 	"preempted": "left for another job", "node_lost": "a node was lost", "lease_over": "its lease was over"}
 

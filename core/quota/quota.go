@@ -78,6 +78,14 @@ func (l *Limits) ceilingBounds() Bounds {
 	return own
 }
 
+// MostGPUs is how many GPUs it may hold at any one instant, whatever the others of its cohort leave; false: there is
+// no bound.
+func (l Limits) MostGPUs() (int, bool) {
+	all := l.ceilingBounds()
+	n, bounded := all[GPUs].Bound()
+	return int(min(n, math.MaxInt32)), bounded
+}
+
 // gpuSeconds is GPUHours in seconds, the unit that is summed.
 func (l *Limits) gpuSeconds() Limit { return inSeconds(l.GPUHours) }
 

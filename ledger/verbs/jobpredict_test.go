@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/job"
+	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
@@ -343,4 +344,30 @@ func TestPredictedStartsAreScored(t *testing.T) {
 		require.Less(t, starts.Error, starts.Measured)
 		return nil
 	})
+}
+
+// Who waits because the organization holds all that it may is told so, and when it starts: once that has ended.
+func TestAStartBehindTheQuotaIsPredicted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.giveKey(w.newLimitedPerson("ann", quota.Limits{GPUs: 4}), "ann")
+	w.warmUp(w.newSubmitter("bob"))
+	for range 3 {
+		r := w.runWarm(ann, named("train", 4))
+		w.pass(10 * time.Minute)
+		w.endAll(r, succeeded)
+		w.doDueWork()
+	}
+	r := w.runWarm(ann, named("train", 4))
+	began := w.readJob(r.ID).StartedAt
+	w.submit(ann, named("train", 4))
+	for _, later := range []time.Duration{time.Second, time.Minute} {
+		w.pass(later)
+		queue := w.queue()
+		require.Len(t, queue, 1)
+		require.Equal(t, ledger.WaitsForQuota, queue[0].Code)
+		require.Equal(t, "its organization has 4 GPUs here, and may have 4 at once", queue[0].Detail)
+		require.NotNil(t, queue[0].Start, queue[0].Unpredicted)
+		require.WithinDuration(t, began.Add(10*time.Minute), queue[0].Start.P50, time.Minute)
+	}
 }

@@ -18,7 +18,12 @@ import (
 // newSubmitter is a member with a key that there is: what they submit starts later, in its name.
 func (w *world) newSubmitter(name string) ledger.Actor {
 	w.Helper()
-	who := w.newPerson(name)
+	return w.giveKey(w.newPerson(name), name)
+}
+
+// giveKey makes a key of a person, as jobs start in the name of one.
+func (w *world) giveKey(who ledger.Actor, name string) ledger.Actor {
+	w.Helper()
 	made, err := w.ledger.CreateKey(w.Context(), operator, ledger.Key{ID: "key_" + name, Name: name,
 		OrganizationID: who.OrganizationID, Kind: ledger.PersonKey, Role: ledger.Member, Hash: []byte{1}})
 	require.NoError(w, err)

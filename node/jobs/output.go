@@ -109,8 +109,8 @@ func (o *output) release() {
 // writeTail writes down how much was dropped, if something was, and what came after that.
 func (o *output) writeTail() {
 	if o.dropped > 0 {
-		text := fmt.Sprintf("[forewarm: %d bytes of output were dropped here: its node keeps %d MiB that could not be sent]\n",
-			o.dropped, mostSegment*mostSegments>>20)
+		text := fmt.Sprintf("[forewarm: %d bytes of output were dropped here: its node keeps %d MiB that could not be "+
+			"sent]\n", o.dropped, mostSegment*mostSegments>>20)
 		if !o.keep(streamErr, o.clock.Now(), []byte(text)) {
 			return
 		}

@@ -195,6 +195,9 @@ func (l Jobs) explainWaiting(ctx context.Context, actor ledger.Actor, e ledger.E
 		return e, nil
 	}
 	e.Summary = fmt.Sprintf("It waits for GPUs, as number %d of its pool's queue.", q.Position)
+	if q.Code == ledger.WaitsForQuota {
+		e.Summary = fmt.Sprintf("It waits, as number %d of its pool's queue: %s.", q.Position, q.Detail)
+	}
 	explainStart(&e, q)
 	if len(before) > 0 {
 		blocker := ledger.Blocker{Code: "queue", Message: phrase.Count(len(before), "job") + " would start before it now.",

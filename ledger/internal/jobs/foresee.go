@@ -39,7 +39,7 @@ type foresight struct {
 }
 
 func newForesight(q queue) foresight {
-	q.coldLast = true // as admission has it
+	q.coldLast, q.bounded = true, true // as admission has it
 	return foresight{queue: q, leases: q.pool.Pool.Leases.Distribution(), lengths: map[string]runtimes.Prediction{},
 		unsure: map[string]bool{}}
 }
@@ -197,6 +197,9 @@ func (f *foresight) booked() []placement.Promised {
 
 // isRefused reports whether a job has waited although there were GPUs: admission or its limits keep it from them.
 func (f *foresight) isRefused(j job.Job) bool {
+	if lacksQuota(f.queue, j) {
+		return false // what it holds already keeps it, and ends
+	}
 	since := j.EligibleAt
 	if j.NotBefore.After(since) {
 		since = j.NotBefore

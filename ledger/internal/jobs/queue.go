@@ -28,6 +28,8 @@ type queue struct {
 	now      time.Time
 	rules    ledger.Scheduling
 	weights  map[string]int     // of those whose jobs wait
+	most     map[string]int     // GPUs that these may hold at once; who is not here may hold any number
+	bounded  bool               // the scheduler is to know of that; else admission alone does, which knows all of it
 	holders  map[string]job.Job // by the allocation that they have
 	pool     ledger.PoolState
 	pools    map[string]ledger.PoolState     // whose nodes decide whether jobs may start; others are not looked at
@@ -63,6 +65,7 @@ func (q queue) isEmpty() bool { return len(q.jobs) == 0 && len(q.later) == 0 }
 // by now, and which never can. They come without their commands.
 func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 	q := queue{now: r.Now(), usable: map[string]usable{}, jobs: map[string]job.Job{}, weights: map[string]int{},
+		most:    map[string]int{},
 		holders: map[string]job.Job{}, expected: map[string]runtimes.Prediction{},
 		ends: map[string]time.Time{}}
 	live, err := l.LiveJobs.LiveJobs(r, poolID)
@@ -108,7 +111,7 @@ func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 	return q, q.readWeights(r)
 }
 
-// readWeights reads what shares of use are fair of those whose jobs wait.
+// readWeights reads what shares of use are fair of those whose jobs wait, and what they may hold.
 func (q *queue) readWeights(r ledger.Reader) error {
 	for _, id := range q.order {
 		tenant := q.jobs[id].OrganizationID
@@ -120,6 +123,9 @@ func (q *queue) readWeights(r ledger.Reader) error {
 			return err
 		}
 		q.weights[tenant] = o.Limits.Weight
+		if most, is := o.Limits.MostGPUs(); is && most > 0 {
+			q.most[tenant] = most
+		}
 	}
 	return nil
 }
@@ -217,6 +223,11 @@ func (q queue) schedulerWith(early []job.Job) (*scheduler.Scheduler, error) {
 func policyOf(q queue) scheduler.Policy {
 	p := q.rules.Policy(q.weights)
 	p.MostWaiting = ledger.MostJobs
+	if q.bounded {
+		for tenant, most := range q.most {
+			p.Tenants[tenant] = scheduler.Tenant{Weight: q.weights[tenant], MostGPU: most}
+		}
+	}
 	return p
 }
 

@@ -324,8 +324,9 @@ func (l Jobs) makeQueue(r ledger.Reader, poolID string) ([]ledger.QueuedJob, err
 	may, mayNot := s.Within(s.Order(q.now))
 	may = slices.Concat(q.reserved, may)
 	for i, id := range may {
-		out = append(out, ledger.QueuedJob{Job: q.jobs[id], Position: i + 1, Code: ledger.WaitsForGPUs,
-			Turn: describeTurn(q, s, q.jobs[id])})
+		w := waitingNow(q, q.jobs[id])
+		w.Position, w.Turn = i+1, describeTurn(q, s, w.Job)
+		out = append(out, w)
 	}
 	all := slices.Concat(out, q.overLimit(mayNot), q.later)
 	noteNodesAhead(q, all[len(all)-len(q.later):])

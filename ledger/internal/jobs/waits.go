@@ -19,7 +19,8 @@ func (l Jobs) WhyWaiting(r ledger.Reader, some []job.Job) (map[string]ledger.Que
 	if err != nil {
 		return nil, err
 	}
-	q := queue{now: r.Now(), jobs: map[string]job.Job{}, usable: map[string]usable{}}
+	q := queue{now: r.Now(), jobs: map[string]job.Job{}, usable: map[string]usable{}, weights: map[string]int{},
+		most: map[string]int{}}
 	if q.pools, err = readPoolsOf(r, pending); err != nil {
 		return nil, err
 	}
@@ -29,13 +30,16 @@ func (l Jobs) WhyWaiting(r ledger.Reader, some []job.Job) (map[string]ledger.Que
 	for _, j := range pending {
 		q.add(j, progress)
 	}
+	if err := q.readWeights(r); err != nil {
+		return nil, err
+	}
 	why := make(map[string]ledger.QueuedJob, len(pending))
 	for _, w := range q.later {
 		why[w.ID] = w
 	}
 	var bounded []string // pools
 	for id, j := range q.jobs {
-		why[id] = ledger.QueuedJob{Job: j, Code: ledger.WaitsForGPUs}
+		why[id] = waitingNow(q, j)
 		if j.Array.Limit > 0 && !slices.Contains(bounded, j.PoolID) {
 			bounded = append(bounded, j.PoolID)
 		}
