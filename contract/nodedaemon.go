@@ -42,6 +42,9 @@ type Heartbeat struct {
 	Cleaned []Cleaned   `json:"cleaned,omitempty" maxItems:"256"`
 	Jobs    []JobReport `json:"jobs,omitempty" maxItems:"256"`
 	Asked   bool        `json:"asked,omitempty"`
+	// OverHolds and GoneJobs answer the questions of the last HeartbeatAnswer.
+	OverHolds []string `json:"over_holds,omitempty" maxItems:"256"`
+	GoneJobs  []JobKey `json:"gone_jobs,omitempty" maxItems:"256"`
 }
 
 // ErrorSuperseded is the code of a FieldError of daemon-refused: a later daemon of the same machine is there, and goes
@@ -57,6 +60,9 @@ type HeartbeatAnswer struct {
 	StopJobs         []JobStop  `json:"stop_jobs,omitempty"`
 	ForgetJobs       []JobKey   `json:"forget_jobs,omitempty"`
 	Leases           []Lease    `json:"leases,omitempty"`
+	// UnlistedHolds and UnlistedJobs are questions to the daemon.
+	UnlistedHolds []string `json:"unlisted_holds,omitempty"`
+	UnlistedJobs  []JobKey `json:"unlisted_jobs,omitempty"`
 }
 
 // Lease is for how long an allocation's work may still be on a node.
@@ -273,6 +279,10 @@ var nodeDaemonTags = tags{
 		`nothing of it is left. They are named until it has."`,
 	"HeartbeatAnswer.Leases": `doc:"Of the holds that the heartbeat lists and that go on. A daemon that hears nothing ` +
 		`for a minute after one ends their work by itself; of those that are left out it does not."`,
+	"Heartbeat.OverHolds": `doc:"Of unlisted_holds of the last answer, those that had a place on the node and were ` +
+		`ended there: the daemon does not let them in again, and the control plane ends their allocations."`,
+	"HeartbeatAnswer.UnlistedHolds": `doc:"Allocations that have GPUs of the node, and that the heartbeat does not list ` +
+		`although they may have a place there. The next heartbeat says which of them are over."`,
 	"HeartbeatAnswer.Clears": `doc:"How often an operator took the node back into use. When it grows, the daemon ` +
 		`forgets what spoke against its GPUs, and looks anew."`,
 }

@@ -128,6 +128,8 @@ type DaemonReader interface {
 	Holders(ids []string) (map[string]string, error)
 	// AllocationsByID returns those of some allocations that there are, without their devices.
 	AllocationsByID(ids []string) ([]allocation.Allocation, error)
+	// AllocationsOn returns those that have GPUs of a node now, without their devices.
+	AllocationsOn(nodeID string) ([]allocation.Allocation, error)
 	// DaemonState reads at once what a report of the daemon of a node is judged by: ErrNotFound if there is no such
 	// node, or no token was ever made for it.
 	DaemonState(nodeID string) (DaemonState, error)

@@ -318,6 +318,8 @@ type NodeReport struct {
 	Holds     []string           // the allocations that have work there
 	Cleaned   []Cleaned          // what it found where such work has ended
 	Jobs      []JobReport        // all attempts that it knows
+	OverHolds []string           // of NodeOrders.UnlistedHolds, those that it ended once and does not open again
+	GoneJobs  []JobAttempt       // of NodeOrders.UnlistedJobs, those that it does not have
 }
 
 // NodeOrders is what the daemon of a node is to do.
@@ -328,6 +330,10 @@ type NodeOrders struct {
 	Stop   []JobStop    // attempts that are to end
 	Forget []JobAttempt // attempts that have ended, of which all is known here, and those that nobody knows
 	Leases []Lease      // of those of its holds that go on
+	// UnlistedHolds and UnlistedJobs are what goes on there by what is known here, and was not listed: the daemon is asked
+	// whether that is over.
+	UnlistedHolds []string
+	UnlistedJobs  []JobAttempt
 }
 
 // JobOrder is an attempt that a node's daemon is to start.

@@ -21,6 +21,9 @@ const (
 	ReasonForgotten    = "forgotten"      // for so long that somebody is told
 )
 
+// ReasonOverOnNode is why an allocation ended that a node's daemon does not let in again.
+const ReasonOverOnNode = "over_on_node"
+
 // Offer is one kind of machine that a provisioner says it can make.
 type Offer struct {
 	Region    string

@@ -83,6 +83,11 @@ func oneGPUHasOneHolder(w *world) {
 	})
 	second.Version, second.Devices = 1, nil
 	require.Equal(w, []allocation.Allocation{second}, known, "without its devices")
+	for nodeID, want := range map[string][]allocation.Allocation{n.ID: {second}, "nod_404": {}} {
+		require.Equal(w, want, readValue(w, func(r ledger.Reader) ([]allocation.Allocation, error) {
+			return r.AllocationsOn(nodeID)
+		}), "what has its GPUs now")
+	}
 }
 
 func aPoolsStateIsWhatIsLive(w *world) {

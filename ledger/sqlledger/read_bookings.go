@@ -110,6 +110,12 @@ func (r bookingReader) AllocationsByID(wanted []string) ([]allocation.Allocation
 	return out, nil
 }
 
+func (r bookingReader) AllocationsOn(nodeID string) ([]allocation.Allocation, error) {
+	held := "id IN (SELECT allocation_id FROM allocation_gpus WHERE until IS NULL AND gpu_uuid IN " +
+		"(SELECT uuid FROM gpus WHERE node_id = ?))" // by GPU, as the other index has all that ever was there
+	return listRows[allocationRow](r.newQuery().Where(held, nodeID).Order("id"), "reading the allocations on node "+nodeID)
+}
+
 func (r bookingReader) Holders(wanted []string) (map[string]string, error) {
 	of := make(map[string]string, len(wanted))
 	for part := range slices.Chunk(wanted, atOnce) {

@@ -93,7 +93,7 @@ func (k *Keeper) noteCleared(found map[string]finding, shared int, from time.Tim
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for id, f := range found {
-		k.noteEnd(id)
+		noteEnd(k.ends, id)
 		kept := k.book.Holds[id]
 		if kept == nil {
 			continue

@@ -101,10 +101,10 @@ func (k *Keeper) EndNow(id string) <-chan struct{} {
 }
 
 // noteEnd tells whoever waits that nothing is left of a hold.
-func (k *Keeper) noteEnd(id string) {
-	if done := k.ends[id]; done != nil {
+func noteEnd(ends map[string]chan struct{}, id string) {
+	if done := ends[id]; done != nil {
 		close(done)
-		delete(k.ends, id)
+		delete(ends, id)
 	}
 }
 
@@ -189,7 +189,7 @@ func (k *Keeper) clear(id string, r record) {
 	err = errors.Join(err, failed)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.noteEnd(id)
+	noteEnd(k.ends, id)
 	kept := k.book.Holds[id]
 	if kept == nil {
 		return

@@ -17,8 +17,9 @@ import (
 
 const (
 	// overFor is how long it is remembered that a hold is over: longer than a server that was frozen can stay in
-	// touch, which may still ask for a session of one when its GPUs are somebody else's.
-	overFor = 24 * time.Hour
+	// touch, which may still ask for a session of one when its GPUs are somebody else's; and as old as a backup may be
+	// from which the control plane is restored, which has the daemon be asked what is over of it.
+	overFor = 30 * 24 * time.Hour
 	// mostOver bounds how many are remembered. The oldest are forgotten first.
 	mostOver = 1 << 14
 )
@@ -77,6 +78,18 @@ func (o *overList) rebase(now time.Time) {
 func (o *overList) has(id string) bool {
 	_, over := o.at[id]
 	return over
+}
+
+// Over returns those of some allocations whose holds were ended here and are forgotten. They are not opened again.
+func (k *Keeper) Over(ids []string) (all []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range ids {
+		if _, kept := k.book.Holds[id]; !kept && k.over.has(id) {
+			all = append(all, id)
+		}
+	}
+	return all
 }
 
 // add remembers holds, before the book forgets them.

@@ -21,6 +21,7 @@ func TestWhatIsOverIsNotOpenedAgain(t *testing.T) {
 	k := keeperAt(t, dir, now)
 	_, err := k.Open(hold.Hold{AllocationID: alc(1)})
 	require.NoError(t, err)
+	require.Empty(t, k.Over([]string{alc(1)}))
 	for _, id := range []string{alc(1), alc(2)} {
 		k.End([]string{id})
 		awaitChange(t, k)
@@ -28,6 +29,7 @@ func TestWhatIsOverIsNotOpenedAgain(t *testing.T) {
 		k.Look(gpus(0, 1), now.Now())
 		awaitChange(t, k)
 		require.Len(t, k.Cleaned(), 1, "it is proved")
+		require.Empty(t, k.Over([]string{id}), "the server has yet to hear it")
 		k.End(nil) // the server has heard it
 		require.Empty(t, k.Cleaned())
 	}
@@ -39,9 +41,10 @@ func TestWhatIsOverIsNotOpenedAgain(t *testing.T) {
 			require.ErrorIs(t, err, hold.ErrEnded)
 		}
 		require.Empty(t, k.List())
+		require.Equal(t, []string{alc(1), alc(2)}, k.Over([]string{alc(1), alc(2), alc(3)}))
 		k = keeperAt(t, dir, now)
 	}
-	now.Advance(25 * time.Hour)
+	now.Advance(31 * 24 * time.Hour)
 	endAll(t, k, now, alc(3))
 	now.Advance(2 * time.Hour)
 	keeperAt(t, dir, now)

@@ -71,6 +71,18 @@ func (k *Keeper) Reports() []contract.JobReport {
 	return all[:min(len(all), mostReports)]
 }
 
+// Gone returns those of some attempts that are not here, or not any more.
+func (k *Keeper) Gone(keys []contract.JobKey) (all []contract.JobKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, key := range keys {
+		if k.attempts[key] == nil {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
 func (a *attempt) report() contract.JobReport {
 	r := contract.JobReport{JobKey: a.key, Rank: a.rank, State: contract.JobRankRunning, RanSeconds: a.started.age()}
 	if a.result != nil {

@@ -328,8 +328,13 @@ func TestWhatIsForgottenIsGone(t *testing.T) {
 	require.Contains(t, string(text), "secret-token")
 	n.keeper.Heed(nil, []contract.JobKey{first, {JobID: "job_of_nobody", Attempt: 1}}, n.now)
 	require.Equal(t, contract.JobRankRunning, n.report(first).State, "one that runs is not forgotten")
+	nobodys := contract.JobKey{JobID: "job_of_nobody", Attempt: 1}
+	n.begin()
+	require.Equal(t, []contract.JobKey{nobodys}, n.keeper.Gone([]contract.JobKey{first, nobodys}))
+	n.keeper.Heed(nil, []contract.JobKey{first}, n.now)
 	require.NoError(t, os.WriteFile(pipe, nil, 0))
 	n.await(func() bool { return len(n.keeper.Reports()) == 0 })
+	require.Equal(t, []contract.JobKey{first}, n.keeper.Gone([]contract.JobKey{first}))
 	require.Eventually(t, func() bool { return n.isWiped(n.onlyFolder()) }, time.Minute, time.Millisecond)
 }
 

@@ -22,6 +22,8 @@ type Holds interface {
 	List() []string
 	// GPUs are those that they have, or had until they ended.
 	GPUs() []string
+	// Over returns those of some allocations whose holds were ended here and are forgotten.
+	Over(ids []string) []string
 	// Cleaned is what there is to tell of those that have ended.
 	Cleaned() []contract.Cleaned
 	// End ends those that the server names, and forgets what it names no more.

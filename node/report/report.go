@@ -73,6 +73,8 @@ type Config struct {
 type Jobs interface {
 	// Reports is what is known of them.
 	Reports() []contract.JobReport
+	// Gone returns those of some attempts that are not here, or not any more.
+	Gone(keys []contract.JobKey) []contract.JobKey
 	// Heed starts those that the server orders and that are not known, and forgets those that it
 	// names. It returns at once. The server answered a report at a time.
 	Heed(orders []contract.JobOrder, forget []contract.JobKey, at time.Time)
@@ -108,6 +110,7 @@ type Reporter struct {
 	unheardAt time.Time // since when that has been in vain; zero: it is not, or was not tried
 	welcomed  bool      // the server has heard this daemon, and the state folder says so
 	stateLost string    // why the state cannot be written
+	unlisted  unlisted  // what the last answer asked
 }
 
 // New returns a reporter that has not begun. The error says that its identity is not of
@@ -293,6 +296,7 @@ func (r *Reporter) beat(ctx context.Context, now time.Time) error {
 	if r.Jobs != nil {
 		beat.Jobs = r.Jobs.Reports()
 	}
+	r.answerUnlisted(&beat)
 	beat.Asked = r.asked.Swap(false)
 	got, err := api.PutHeartbeat(ctx, r.NodeID, beat)
 	if err != nil {
@@ -301,6 +305,7 @@ func (r *Reporter) beat(ctx context.Context, now time.Time) error {
 		}
 		return fmt.Errorf("reporting: %w", err)
 	}
+	r.unlisted = unlisted{got.UnlistedHolds, got.UnlistedJobs}
 	if r.Holds != nil {
 		r.Holds.End(got.Ended)
 		r.Holds.HearLeases(beat.Holds, got.Leases, now)

@@ -59,6 +59,10 @@ func (a *API) settleNode(ctx context.Context, b contract.Heartbeat, answer *cont
 		answer.Leases = append(answer.Leases, contract.Lease{AllocationID: l.AllocationID,
 			LeftSeconds: leftSeconds(l.Left)})
 	}
+	answer.UnlistedHolds = told.UnlistedHolds
+	for _, u := range told.UnlistedJobs {
+		answer.UnlistedJobs = append(answer.UnlistedJobs, contract.JobKey(u))
+	}
 	for _, f := range told.Forget {
 		answer.ForgetJobs = append(answer.ForgetJobs, contract.JobKey(f))
 	}
@@ -89,9 +93,13 @@ func (a *API) settleNode(ctx context.Context, b contract.Heartbeat, answer *cont
 func leftSeconds(left time.Duration) int64 { return int64((left + time.Second - 1) / time.Second) }
 
 func nodeReportOf(b contract.Heartbeat) ledger.NodeReport {
-	said := ledger.NodeReport{Isolation: capacity.Isolation(b.Look.Isolation), Holds: b.Holds}
+	said := ledger.NodeReport{Isolation: capacity.Isolation(b.Look.Isolation), Holds: b.Holds,
+		OverHolds: b.OverHolds}
 	for _, c := range b.Cleaned {
 		said.Cleaned = append(said.Cleaned, ledger.Cleaned{AllocationID: c.AllocationID, Problem: c.Problem, Proof: c.Proof})
+	}
+	for _, g := range b.GoneJobs {
+		said.GoneJobs = append(said.GoneJobs, ledger.JobAttempt(g))
 	}
 	for _, r := range b.Jobs {
 		said.Jobs = append(said.Jobs, reportOf(r))

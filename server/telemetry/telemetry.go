@@ -127,8 +127,13 @@ func (h *Hub) Beat(ctx context.Context, actor ledger.Actor, b contract.Heartbeat
 		}
 		taken.Answer.Clears, taken.KeyEnds = d.Clears, d.KeyEnds(actor.KeyID)
 	}
-	taken.Settle = due || b.Asked || len(b.Jobs) > 0 || len(b.Holds) > 0 || len(b.Cleaned) > 0
+	taken.Settle = due || b.Asked || tellsOfWork(b)
 	return taken, nil
+}
+
+// tellsOfWork reports whether a report says something of what runs, or ran, on its node.
+func tellsOfWork(b contract.Heartbeat) bool {
+	return len(b.Jobs)+len(b.Holds)+len(b.Cleaned)+len(b.OverHolds)+len(b.GoneJobs) > 0
 }
 
 // write writes a report down, and returns what is known of who sent it.

@@ -59,7 +59,8 @@ func judgeDaemon(tx *txn.Tx, actor ledger.Actor) error {
 
 // tellsOfAnEnd reports whether a daemon says that an attempt or a hold has ended.
 func tellsOfAnEnd(said ledger.NodeReport) bool {
-	return len(said.Cleaned) > 0 || slices.ContainsFunc(said.Jobs, func(s ledger.JobReport) bool { return s.Ended })
+	return len(said.Cleaned)+len(said.OverHolds)+len(said.GoneJobs) > 0 ||
+		slices.ContainsFunc(said.Jobs, func(s ledger.JobReport) bool { return s.Ended })
 }
 
 // settleQuiet is SettleNode where nothing is new, and reports whether that is so.
@@ -76,6 +77,12 @@ func (l Jobs) settleQuiet(ctx context.Context, actor ledger.Actor, said ledger.N
 		if out.Stop, err = readStops(r, said.Jobs); err == nil {
 			out.Ended, out.Leases, err = ledger.JudgeHolds(r, known.Pool, actor.NodeID, said.Holds)
 		}
+		if err != nil || known.Pool.Recovery.Active() {
+			return err
+		}
+		on, err := r.AllocationsOn(actor.NodeID)
+		out.UnlistedHolds = ledger.UnlistedHolds(actor.NodeID, said.Holds, on)
+		out.UnlistedJobs = ledger.UnlistedJobs(known.Ranks, said.Jobs)
 		return err
 	})
 	return out, quiet, err
@@ -147,6 +154,12 @@ func settleNode(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) 
 	if recovers {
 		return out, nil
 	}
+	if err := recordGone(tx, p, n.ID, said.GoneJobs); err != nil {
+		return out, err
+	}
+	if err := fleet.RecordOver(tx, p, n, said.OverHolds); err != nil {
+		return out, err
+	}
 	if len(said.Cleaned) > 0 {
 		all, err := handOver(tx, p, n)
 		if err != nil {
@@ -164,7 +177,10 @@ func settleNode(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) 
 	live := slices.Collect(p.Allocations.All())
 	out.Ended = ledger.EndedIn(n.ID, said.Holds, live, p.Cleaning, tx.Now())
 	out.Leases = ledger.LeasesIn(n.ID, said.Holds, live, tx.Now())
-	return out, nil
+	out.UnlistedHolds = fleet.UnlistedHolds(p, n.ID, said.Holds)
+	ranks, err := txn.RanksOn(tx, n.ID)
+	out.UnlistedJobs = ledger.UnlistedJobs(ranks, said.Jobs)
+	return out, err
 }
 
 // noteTold notes of orders that the answer has them, so that nobody asks the daemon to report for them.

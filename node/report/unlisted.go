@@ -1,0 +1,23 @@
+package report
+
+import "github.com/forewarm/forewarm/contract"
+
+// unlisted is what the control plane takes for being here although the last report did not list it: after a backup was
+// restored, what has ended since is among it.
+type unlisted struct {
+	holds []string
+	jobs  []contract.JobKey
+}
+
+// answerUnlisted says in a report what of it is over. It is said once: a server of an earlier version would refuse the
+// report, and whoever asks in vain asks again.
+func (r *Reporter) answerUnlisted(beat *contract.Heartbeat) {
+	asked := r.unlisted
+	r.unlisted = unlisted{}
+	if r.Holds != nil {
+		beat.OverHolds = r.Holds.Over(asked.holds)
+	}
+	if r.Jobs != nil {
+		beat.GoneJobs = r.Jobs.Gone(asked.jobs)
+	}
+}
