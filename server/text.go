@@ -115,7 +115,7 @@ func checkBatch(data []byte) *problem.Problem {
 			f.root = "/" + strconv.Itoa(i)
 		}
 		if p := f.checkValue(0); p != nil {
-			if p.Code == contract.CodeMalformedJSON && !f.tooDeep {
+			if p.Code == contract.CodeMalformedJSON && !f.strict {
 				return nil // the decoder of batches refuses all, and names the request
 			}
 			return p
