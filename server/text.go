@@ -29,6 +29,12 @@ func (s *Server) checkText(c *gin.Context) {
 			return
 		}
 	}
+	if exchangeOf(c).route.ShowsSecret && c.Request.Header.Get(contract.HeaderIdempotencyKey) != "" {
+		abortWith(c, problem.Parameter(contract.HeaderIdempotencyKey,
+			"must not be given: the answer shows a secret that is stored nowhere, and a repeat makes another one").
+			Request("Leave it out"))
+		return
+	}
 	if !onlyLegible(c.Request.URL.Path) {
 		abortWith(c, problem.Parameter("path", "must be UTF-8 without control or invisible characters"))
 		return
