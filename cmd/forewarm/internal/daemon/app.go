@@ -63,7 +63,7 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	memory.Relax()
 	log, err := cfg.logger, error(nil)
 	if log == nil {
-		if log, err = cfg.newLogger(); err != nil {
+		if log, err = cfg.Log.newLogger(); err != nil {
 			return nil, err
 		}
 	}

@@ -45,7 +45,7 @@ func serverCommand(version string) *cobra.Command {
 // serveAPI listens at once and opens the API as soon as its database is there.
 func serveAPI(ctx context.Context, cfg Config, version string) error {
 	var err error
-	if cfg.logger, err = cfg.newLogger(); err != nil {
+	if cfg.logger, err = cfg.Log.newLogger(); err != nil {
 		return err
 	}
 	l, err := cfg.listenAPI(ctx)
@@ -138,7 +138,7 @@ func workerCommand(version string) *cobra.Command {
 // database is there.
 func runWorkerProcess(ctx context.Context, cfg Config, version string) error {
 	var err error
-	if cfg.logger, err = cfg.newLogger(); err != nil {
+	if cfg.logger, err = cfg.Log.newLogger(); err != nil {
 		return err
 	}
 	f := newFront()
@@ -151,8 +151,8 @@ func runWorkerProcess(ctx context.Context, cfg Config, version string) error {
 }
 
 // newLogger returns the one logger of a process: another one would not know what was said already.
-func (c Config) newLogger() (*slog.Logger, error) {
-	logging, err := obs.ParseConfig(c.Log.Level, c.Log.Format)
+func (l Log) newLogger() (*slog.Logger, error) {
+	logging, err := obs.ParseConfig(l.Level, l.Format)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the log: %w", err)
 	}
