@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/exit"
 )
 
 // A node is told to dial where the control plane says it is. Where it does not, an address
@@ -36,4 +38,31 @@ func TestANodeDialsThePublicAddress(t *testing.T) {
 	url = "javascript:x"
 	out, _, _ = w.runCommand("nodes", "join", "nod_1")
 	require.Contains(t, out, "--url "+configured.URL+" ", "it is no address")
+}
+
+// A token cannot be asked for twice with one effect, and nothing pretends that it can.
+func TestATokenIsNotAskedForWithAnIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.createPool()
+	w.mustRun("allocate", "--gpus", "4", "--pool", "lab", "--wait")
+	id := w.mustRun("nodes", "list", "--jq", ".[0].id")
+	_, errs, code := w.runCommand("nodes", "join", id, "--idempotency-key", "once")
+	require.Equal(t, exit.Usage, code)
+	require.Contains(t, errs, "--idempotency-key is not for tokens")
+	require.Contains(t, w.mustRun("api", "POST", "/v1/nodes/"+id+"/join-token", "-d", "{}"), "token")
+	_, errs, code = w.runCommand("api", "POST", "/v1/nodes/"+id+"/join-token", "-d", "{}", "--idempotency-key", "once")
+	require.NotZero(t, code)
+	require.Contains(t, errs, "must not be given")
+}
+
+// A key that is asked for again is not made again.
+func TestAKeyIsMadeOnceForAnIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	id := w.mustRun("key", "create", "ci", "--idempotency-key", "once", "--jq", ".key.id")
+	_, errs, code := w.runCommand("key", "create", "ci", "--idempotency-key", "once")
+	require.Equal(t, exit.Conflict, code)
+	require.Contains(t, errs, id)
+	require.Contains(t, errs, "forewarm key revoke "+id)
 }

@@ -30,7 +30,8 @@ func bindGlobalFlags(a *app.App, root *cobra.Command) {
 	f.BoolVar(&g.NoColor, "no-color", false, "no colours (NO_COLOR)")
 	g.Timeout = flags.Span(15 * time.Minute)
 	f.BoolVarP(&g.DryRun, "dry-run", "n", false, "show what would happen and change nothing")
-	f.StringVar(&g.IdempotencyKey, "idempotency-key", "", "a request sent twice with the same key has one effect")
+	f.StringVar(&g.IdempotencyKey, "idempotency-key", "",
+		"a request sent twice with the same key has one effect (nodes join refuses it)")
 	f.BoolVarP(&g.Yes, "yes", "y", false, "do not ask before destroying something")
 }
 

@@ -75,8 +75,8 @@ type call struct {
 	query  url.Values
 	body   any
 	header http.Header
-	// unrepeatable marks a request whose repeat has another effect whatever key it
-	// carries, so that it carries none.
+	// unrepeatable marks a request whose repeat makes another secret, so that it must
+	// carry no key.
 	unrepeatable bool
 }
 

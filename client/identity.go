@@ -70,10 +70,9 @@ func (c *Client) PatchUser(ctx context.Context, id string, version int, in contr
 }
 
 // CreateKey makes an API key. The answer is the only place where its secret is
-// ever shown; a repeat makes another key.
+// ever shown; a repeat with the same idempotency key is refused and names the key.
 func (c *Client) CreateKey(ctx context.Context, in contract.KeyCreate) (contract.KeyCreated, error) {
-	return callFor[contract.KeyCreated](ctx, c, call{method: http.MethodPost, path: []string{"keys"}, body: in,
-		unrepeatable: true})
+	return callFor[contract.KeyCreated](ctx, c, call{method: http.MethodPost, path: []string{"keys"}, body: in})
 }
 
 // Keys lists keys without their secrets: those that work, and with Filter.All

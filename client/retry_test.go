@@ -58,6 +58,7 @@ func TestPatientTriesAgainWhenTold(t *testing.T) {
 		return err
 	}
 	mint := func(c *client.Client) error { _, err := c.CreateKey(t.Context(), contract.KeyCreate{}); return err }
+	token := func(c *client.Client) error { _, err := c.IssueJoinToken(t.Context(), "nod_1", 0); return err }
 	for name, x := range map[string]struct {
 		server reluctant
 		send   func(*client.Client) error
@@ -68,7 +69,8 @@ func TestPatientTriesAgainWhenTold(t *testing.T) {
 		"503 and a booking":              {reluctant{status: 503, times: 1, after: "3"}, post, 2},
 		"503 and a change of a version":  {reluctant{status: 503, times: 1, after: "3"}, patch, 1},
 		"429 and a change of a version":  {reluctant{status: 429, times: 1, after: "3"}, patch, 2},
-		"503 and what makes another key": {reluctant{status: 503, times: 1, after: "3"}, mint, 1},
+		"503 and what makes a key":       {reluctant{status: 503, times: 1, after: "3"}, mint, 2},
+		"503 and what makes a token":     {reluctant{status: 503, times: 1, after: "3"}, token, 1},
 		"503 without a time":             {reluctant{status: 503, times: 1}, get, 1},
 		"longer than the limit":          {reluctant{status: 429, times: 1, after: "31"}, get, 1},
 		"together longer than the limit": {reluctant{status: 429, times: 9, after: "12"}, get, 3},

@@ -78,3 +78,19 @@ func TestABatchIsCheckedBehindAWrongRequest(t *testing.T) {
 		}
 	}
 }
+
+// What is no batch is refused as a whole, of reservations and of jobs alike.
+func TestWhatIsNoBatchIsRefusedWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for path, bodies := range map[string][]string{
+		"/v1/reservations/batch": {`{}`, " { }\n", `{"items":[]}`, `{"items":{}}`},
+		"/v1/jobs/batch":         {`{}`, " { }\n", `{"items":{}}`},
+	} {
+		for _, body := range bodies {
+			p := w.refuse("root", http.MethodPost, path, body, "Idempotency-Key", "none")
+			require.Equal(t, http.StatusUnprocessableEntity, p.Status, path+body)
+			require.Contains(t, p.Detail, "must be an array", path+body)
+		}
+	}
+}

@@ -104,3 +104,17 @@ func TestLeasesAtOnceStayWithinTheQuota(t *testing.T) {
 	wait.Wait()
 	require.Equal(t, map[int]int{202: 8, 429: 12}, got)
 }
+
+// What a key may not see is as if it were not there, whichever of the old systems asks.
+func TestTasksOfATenantThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	w := newOldWorld(t)
+	mine, third := w.createTenant("other").ID, w.createTenant("third").ID
+	require.Equal(t, 200, w.send("other", http.MethodGet, "/api/tenants/"+mine, "").Code)
+	for _, id := range []string{third, "org_unknown", "nobody"} {
+		for _, path := range []string{"/api/tenants/", "/api/v1/tenants/"} {
+			require.Equal(t, 404, w.send("other", http.MethodGet, path+id, "").Code, path+id)
+		}
+	}
+	require.Equal(t, 200, w.send("root", http.MethodGet, "/api/tenants/"+mine, "").Code)
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/forewarm/forewarm/contract"
@@ -40,7 +41,10 @@ type form struct {
 	// textOnly passes over names that come twice and numbers that are too large: whoever
 	// reads them names their request.
 	textOnly bool
-	tooDeep  bool // the walk ended for that
+	// strict: the walk ended for what decoders take.
+	strict bool
+	// half is where half of a surrogate pair is in the string that was read last; zero: nowhere.
+	half int
 }
 
 // step is a way from a value into one of its own: a name or a number.
@@ -88,7 +92,7 @@ func (f *form) take(want byte) bool {
 // checkValue reads one value, which is so many steps down.
 func (f *form) checkValue(depth int) *problem.Problem {
 	if depth > httpx.MaxDepth {
-		f.tooDeep = true
+		f.strict = true
 		return malformedProblem(f.place(depth), fmt.Sprintf("nests deeper than %d levels", httpx.MaxDepth))
 	}
 	switch c, _ := f.peek(); {
@@ -189,6 +193,7 @@ func (f *form) readName(first bool) (name []byte, plain, ok bool) {
 // text could be refused for.
 func (f *form) readString() (text []byte, plain, ok bool) {
 	escaped, plain := false, true
+	f.half = 0
 	for i := f.at + 1; i < len(f.data); i++ {
 		switch c := f.data[i]; {
 		case c == '"':
@@ -199,9 +204,12 @@ func (f *form) readString() (text []byte, plain, ok bool) {
 			}
 			return quoted[1 : len(quoted)-1], plain, true
 		case c == '\\':
-			n := escapeLength(f.data[i:])
+			n, whole := escapeLength(f.data[i:])
 			if n == 0 {
 				return nil, false, false
+			}
+			if !whole && f.half == 0 {
+				f.half = i
 			}
 			escaped, i = true, i+n-1
 		case c < ' ':
@@ -220,23 +228,42 @@ func unquote(quoted []byte) []byte {
 	return []byte(text)
 }
 
-// escapeLength is the length of the escape that the text begins with; zero if it is
-// none.
-func escapeLength(text []byte) int {
+// escapeLength is the length of the escape that the text begins with, or of the pair of them that is one
+// character; zero if it is none. It is not whole if it is half of such a pair.
+func escapeLength(text []byte) (n int, whole bool) {
+	if len(text) >= 2 && bytes.IndexByte([]byte(`"\/bfnrt`), text[1]) >= 0 {
+		return 2, true
+	}
+	first, ok := escapedUnit(text)
 	switch {
-	case len(text) < 2:
-		return 0
-	case bytes.IndexByte([]byte(`"\/bfnrt`), text[1]) >= 0:
-		return 2
-	case text[1] != 'u' || len(text) < 6:
-		return 0
+	case !ok:
+		return 0, false
+	case !utf16.IsSurrogate(first):
+		return 6, true
+	}
+	if second, ok := escapedUnit(text[6:]); ok && utf16.DecodeRune(first, second) != utf8.RuneError {
+		return 12, true
+	}
+	return 6, false
+}
+
+// escapedUnit reads the four digits of the escape that the text begins with, if it has them.
+func escapedUnit(text []byte) (unit rune, ok bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
 	}
 	for _, c := range text[2:6] {
-		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
-			return 0
+		switch {
+		case isDigit(c):
+			c -= '0'
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
 		}
+		unit = unit<<4 | rune(c)
 	}
-	return 6
+	return unit, true
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
@@ -298,6 +325,11 @@ func (f *form) checkNumber(depth int, text []byte, exponent bool) *problem.Probl
 func (f *form) checkText(depth int, text []byte, plain bool) *problem.Problem {
 	if plain {
 		return nil
+	}
+	if f.half > 0 {
+		f.strict = true
+		return malformedProblem(f.place(depth),
+			fmt.Sprintf("has half of a surrogate pair, which is no character (at byte %d)", f.half))
 	}
 	return checkPlainText(f.place(depth), string(text))
 }

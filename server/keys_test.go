@@ -154,3 +154,35 @@ func TestARevocationNamesTheSchedulesThatGoOn(t *testing.T) {
 			{ID: child.ID, Name: "childs", MadeBy: child.MadeBy, MadeByName: child.MadeByName}}, got.Schedules)
 	require.False(t, ask[contract.Schedule](w, "root", http.MethodGet, "/v1/schedules/"+goes.ID, "").Paused)
 }
+
+// Whoever repeats a request for a key because its answer was lost gets no second one that works, and hears of the
+// first.
+func TestAKeyIsMadeOnceForAnIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const body = `{"name":"ci","kind":"person","role":"member"}`
+	first := ask[contract.KeyCreated](w, "root", http.MethodPost, "/v1/keys", body, "Idempotency-Key", "once")
+	p := w.refuse("root", http.MethodPost, "/v1/keys", body, "Idempotency-Key", "once")
+	require.Equal(t, contract.CodeStateConflict, p.Code)
+	require.Equal(t, contract.HeaderIdempotencyKey, p.Errors[0].Pointer)
+	require.Contains(t, p.Detail, first.Key.ID)
+	require.Contains(t, p.Fixes[0].Command, "forewarm key revoke "+first.Key.ID)
+	require.Len(t, ask[contract.List[contract.Key]](w, "root", http.MethodGet, "/v1/keys", "").Items, 2)
+	p = w.refuse("root", http.MethodPost, "/v1/keys", `{"name":"cd","kind":"person","role":"member"}`,
+		"Idempotency-Key", "once")
+	require.Equal(t, contract.CodeIdempotencyKeyReused, p.Code)
+	ask[contract.KeyCreated](w, "root", http.MethodPost, "/v1/keys", `{"name":"cd","kind":"person","role":"member"}`,
+		"Idempotency-Key", "another")
+}
+
+// What shows a secret and makes another one each time does not pretend that it can be repeated.
+func TestTokensRefuseAnIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, path := range []string{"join-token", "join", "renew"} {
+		p := w.refuse("root", http.MethodPost, "/v1/nodes/nod_1/"+path, "{}", "Idempotency-Key", "once")
+		require.Equal(t, contract.CodeInvalidParameter, p.Code)
+		require.Equal(t, contract.HeaderIdempotencyKey, p.Errors[0].Pointer)
+		require.Contains(t, p.Errors[0].Message, "must not be given")
+	}
+}

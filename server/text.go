@@ -29,6 +29,12 @@ func (s *Server) checkText(c *gin.Context) {
 			return
 		}
 	}
+	if exchangeOf(c).route.ShowsSecret && c.Request.Header.Get(contract.HeaderIdempotencyKey) != "" {
+		abortWith(c, problem.Parameter(contract.HeaderIdempotencyKey,
+			"must not be given: the answer shows a secret that is stored nowhere, and a repeat makes another one").
+			Request("Leave it out"))
+		return
+	}
 	if !onlyLegible(c.Request.URL.Path) {
 		abortWith(c, problem.Parameter("path", "must be UTF-8 without control or invisible characters"))
 		return
@@ -115,7 +121,7 @@ func checkBatch(data []byte) *problem.Problem {
 			f.root = "/" + strconv.Itoa(i)
 		}
 		if p := f.checkValue(0); p != nil {
-			if p.Code == contract.CodeMalformedJSON && !f.tooDeep {
+			if p.Code == contract.CodeMalformedJSON && !f.strict {
 				return nil // the decoder of batches refuses all, and names the request
 			}
 			return p

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -61,6 +62,9 @@ func readPayload(cmd *cobra.Command, data string) (string, error) {
 	return string(all), nil
 }
 
+// showsSecret is the paths of what refuses an idempotency key.
+var showsSecret = regexp.MustCompile(`^/v1/nodes/[^/]+/(join|join-token|renew)$`)
+
 // sendRaw sends a request to the chosen server and copies the answer out.
 func sendRaw(a *app.App, cmd *cobra.Command, method, path, body string) error {
 	t, err := a.Target()
@@ -84,7 +88,7 @@ func sendRaw(a *app.App, cmd *cobra.Command, method, path, body string) error {
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if method != http.MethodGet {
+	if method != http.MethodGet && (a.Flags.IdempotencyKey != "" || !showsSecret.MatchString(req.URL.Path)) {
 		req.Header.Set(contract.HeaderIdempotencyKey, cmp.Or(a.Flags.IdempotencyKey, rand.Text()))
 	}
 	resp, err := a.NewDoer(askFor).Do(req)

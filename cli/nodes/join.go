@@ -27,6 +27,10 @@ func newJoinCommand(a *app.App) *cobra.Command {
 			"standard input there, so that it is in no process list and in no file.",
 		Args: flags.ExactArgs("NODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.Flags.IdempotencyKey != "" {
+				return exit.UsageErrorf(cmd.CommandPath()+" --help",
+					"--idempotency-key is not for tokens: each request makes a new one, which voids the one before")
+			}
 			api, err := a.NewClient()
 			if err != nil {
 				return err

@@ -41,6 +41,7 @@ func TestABackupOfPostgreSQLByThePage(t *testing.T) {
 		cmd.Env = append(os.Environ(), "FOREWARM_DATABASE="+database, "ADMIN="+admin, "RESTORED="+restored)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s: %s", command, out)
+		require.Empty(t, string(out), command)
 	}
 	env := func(database string) []string {
 		return []string{"FOREWARM_DATABASE=" + database, "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + address,

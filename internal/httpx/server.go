@@ -37,3 +37,19 @@ func NewServer(addr string, h http.Handler) *http.Server {
 	s.Protocols.SetUnencryptedHTTP2(true) // for streams, where something before the server ends TLS
 	return s
 }
+
+// The limits of a server of short answers.
+const (
+	ShortReadTimeout  = 10 * time.Second // of a whole request, also a body that nobody reads
+	ShortWriteTimeout = 30 * time.Second // from the end of a request's header until its answer is taken
+)
+
+// NewShortServer returns a server of short answers to small requests, such as metrics: the whole of each is
+// bounded. It speaks HTTP/1 alone.
+func NewShortServer(addr string, h http.Handler) *http.Server {
+	s := NewServer(addr, h)
+	s.ReadTimeout, s.WriteTimeout, s.HTTP2 = ShortReadTimeout, ShortWriteTimeout, nil
+	s.Protocols.SetHTTP2(false)
+	s.Protocols.SetUnencryptedHTTP2(false)
+	return s
+}

@@ -128,7 +128,9 @@ func describeAPI() huma.Config {
 	c.Info.Description = "GPU capacity that is warm before it is needed. Every failure is a problem document (RFC " +
 		"9457). Every path with GET also answers HEAD, without the body; a method that a path does not have gets 405 " +
 		"and Allow. " +
-		"An operation that does not take an Idempotency-Key ignores one."
+		"An operation that does not take an Idempotency-Key has one effect however often it is sent, and ignores one; but " +
+		"those that show a new token or key of a node's daemon, which is stored nowhere, refuse one. createKey answers a " +
+		"second request with the same one with 409, and names the key that the first one made."
 	c.Servers = []*huma.Server{{URL: "/",
 		Description: "The server that gave you this document, or where you reach your own"}}
 	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +71,9 @@ func bookBatch(ctx context.Context, a *API, in *struct {
 	if _, err := in.idempotencyKey(); err != nil { // before a body of megabytes is read
 		return nil, err
 	}
+	if notABatchAtAll.Match(in.RawBody) {
+		return nil, problem.Invalid("", "must be an array", "").Request(sendReservations)
+	}
 	items, err := decodeBatch(a, reservationItems(a.Clock.Now()), in.RawBody)
 	if err != nil {
 		return nil, err
@@ -81,6 +85,11 @@ func bookBatch(ctx context.Context, a *API, in *struct {
 		Replayed: formatReplayed(got.Replayed)}, err
 }
 
+const sendReservations = "Send a JSON array of reservations, or one JSON object on each line"
+
+// notABatchAtAll matches an object that is no reservation but, if anything, the form of a batch of jobs.
+var notABatchAtAll = regexp.MustCompile(`^\s*\{\s*(\}\s*$|"items"\s*:)`)
+
 // itemForm is how the requests of a kind of batch are read.
 type itemForm[B, R any] struct {
 	send string // how a batch is to be sent, for whoever sent it otherwise
@@ -91,7 +100,7 @@ type itemForm[B, R any] struct {
 // reservationItems are requests that come at this time.
 func reservationItems(now time.Time) itemForm[contract.ReservationCreate, ledger.ReserveRequest] {
 	return itemForm[contract.ReservationCreate, ledger.ReserveRequest]{
-		send: "Send a JSON array of reservations, or one JSON object on each line",
+		send: sendReservations,
 		decode: func(b contract.ReservationCreate) (ledger.ReserveRequest, error) {
 			return decodeReservation(b), checkReservation(now, b)
 		},

@@ -22,7 +22,7 @@ const mostReport = 256 << 10
 func daemonEndpoints(a *API) []endpoint {
 	op := func(id, method, path string, policy auth.Policy, summary string) operation.Operation {
 		return operation.Operation{ID: id, Method: method, Path: "/nodes/{id}/" + path, Tag: "capacity", Policy: policy,
-			MaxBody: mostReport, Summary: summary}
+			MaxBody: mostReport, Summary: summary, ShowsSecret: method == http.MethodPost}
 	}
 	return []endpoint{
 		serve(a, op("issueJoinToken", http.MethodPost, "join-token", auth.Operator,

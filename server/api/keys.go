@@ -2,24 +2,29 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/verbs"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
+var createKeyOperation = operation.Operation{ID: "createKey", Method: http.MethodPost, Path: "/keys", Tag: "identity",
+	Status: http.StatusCreated, Policy: auth.Admin, Problems: []int{http.StatusConflict},
+	Summary: "Create an API key; its secret is shown once"}
+
 func keyEndpoints(a *API) []endpoint {
 	return []endpoint{
-		serve(a, operation.Operation{ID: "createKey", Method: http.MethodPost, Path: "/keys", Tag: "identity",
-			Status: http.StatusCreated, Policy: auth.Admin, Summary: "Create an API key; its secret is shown once"},
-			createKey),
+		serve(a, createKeyOperation, createKey),
 		serve(a, operation.Operation{ID: "listKeys", Method: http.MethodGet, Path: "/keys", Tag: "identity",
 			Policy: auth.Admin, Summary: "List keys without their secrets"}, listKeys),
 		serve(a, operation.Operation{ID: "revokeKey", Method: http.MethodDelete, Path: "/keys/{id}", Tag: "identity",
@@ -31,12 +36,7 @@ func keyEndpoints(a *API) []endpoint {
 	}
 }
 
-// createKey takes no idempotency key: a repeat could only be answered from a
-// stored secret.
-func createKey(ctx context.Context, a *API, in *struct {
-	Body contract.KeyCreate
-},
-) (*Created[contract.KeyCreated], error) {
+func createKey(ctx context.Context, a *API, in *create[contract.KeyCreate]) (*Created[contract.KeyCreated], error) {
 	actor, b := auth.From(ctx), in.Body
 	if err := checkCaps(b); err != nil {
 		return nil, err
@@ -58,11 +58,43 @@ func createKey(ctx context.Context, a *API, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if k, err = a.Ledger.CreateKey(ctx, actor, k); err != nil {
+	if k, err = createKeyOnce(ctx, a, in, k); err != nil {
 		return nil, err
 	}
 	return &Created[contract.KeyCreated]{Status: http.StatusCreated, Location: "/v1/keys/" + k.ID,
 		Body: contract.KeyCreated{Key: encodeKey(k), Secret: secret.Reveal()}}, nil
+}
+
+// createKeyOnce makes one key for each idempotency key. A repeat is refused and names the key that was made: it could
+// only be answered from a stored secret.
+func createKeyOnce(ctx context.Context, a *API, in *create[contract.KeyCreate], k ledger.Key) (ledger.Key, error) {
+	actor := auth.From(ctx)
+	if in.Key == "" {
+		return a.Ledger.CreateKey(ctx, actor, k)
+	}
+	sent, err := operation.EncodeJSON(&in.Body, true)
+	if err != nil {
+		return k, fmt.Errorf("encoding the request: %w", err)
+	}
+	sum := sha256.Sum256(sent)
+	once := ledger.Once{Route: createKeyOperation.Template(), Key: in.Key, Hash: sum[:]}
+	_, madeID, replayed, err := a.Ledger.Once(ctx, actor, once,
+		func(ctx context.Context, l *verbs.Ledger) (status int, answer []byte, err error) {
+			k, err = l.CreateKey(ctx, actor, k)
+			return http.StatusCreated, []byte(strconv.Quote(k.ID)), err
+		})
+	if err != nil || !replayed {
+		return k, err
+	}
+	id, err := strconv.Unquote(string(madeID))
+	if err != nil {
+		return k, fmt.Errorf("reading which key was made: %w", err)
+	}
+	return k, problem.New(contract.CodeStateConflict, "The first request with this idempotency key made the key "+id+
+		", whose secret was shown once, in its answer.").
+		Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "used", Message: "made the key " + id}).
+		Fix("If nobody has its secret, revoke it", "forewarm key revoke "+id).
+		Request("Then send a new Idempotency-Key")
 }
 
 // keyEnd is when a new key expires; zero means never. What nobody said is never

@@ -71,8 +71,12 @@ func stationTasks(c *Call, query url.Values) (int, any, error) {
 func listStationTasks(c *Call) (int, any, error) { return stationTasks(c, jobsIn(nil, "")) }
 
 func listTasksOfTenant(c *Call) (int, any, error) {
+	var o contract.Organization
+	if err := c.get(c.path("/v1/organizations"), nil, &o); err != nil {
+		return 0, nil, err
+	}
 	query := jobsIn(nil, "")
-	query.Set("organization", c.Param("id"))
+	query.Set("organization", o.ID)
 	return stationTasks(c, query)
 }
 

@@ -31,6 +31,9 @@ type Operation struct {
 	Upgrades bool
 	Waits    bool  // its answer may be held until what was asked for is there
 	MaxBody  int64 // of its body, in bytes; zero means the usual bound
+	// ShowsSecret says that its answer has a secret that is stored nowhere, and that a repeat makes another one: it
+	// refuses an Idempotency-Key.
+	ShowsSecret bool
 	// Problems are statuses of problems besides those of every operation of its form.
 	Problems []int
 }

@@ -97,12 +97,33 @@ func (w *Watermark) saveMark(ctx context.Context, now mark) {
 func (w *Watermark) enterRecovery(ctx context.Context, before, now mark) (mark, error) {
 	reason := fmt.Sprintf("the journal ends at event %d, and had come to %d: the database was restored from a backup",
 		now.Seq, before.Seq)
-	began, err := w.ledger.BeginRecovery(ctx, ledger.SystemActor("reconcile"), "", reason)
-	if err != nil {
+	if _, err := w.ledger.BeginRecovery(ctx, ledger.SystemActor("reconcile"), "", reason); err != nil {
 		return now, fmt.Errorf("stopping what acts on a restored database: %w", err)
 	}
-	w.log.ErrorContext(ctx, reason+"; pools only reconcile until `forewarm recovery confirm`", "pools", began)
+	recovering, err := w.countRecovering(ctx)
+	if err != nil {
+		return now, err
+	}
+	w.log.ErrorContext(ctx, reason+"; pools only reconcile until `forewarm recovery confirm`", "pools", recovering)
 	return w.readMark(ctx)
+}
+
+// countRecovering counts the pools that only reconcile, whichever process had them do so.
+func (w *Watermark) countRecovering(ctx context.Context) (n int, err error) {
+	err = w.ledger.Store().Read(ctx, func(r ledger.Reader) error {
+		pools, err := r.Pools(ledger.Page{})
+		n = 0
+		for _, p := range pools {
+			if p.Recovery.Active() {
+				n++
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("counting the pools that only reconcile: %w", err)
+	}
+	return n, nil
 }
 
 // Run steps until ctx ends. ready is called once, after the first step that

@@ -32,6 +32,13 @@ func TestAShorterJournalIsARestoredBackup(t *testing.T) {
 	require.NoError(t, restored.newWatermark(path).Step(t.Context()))
 	require.True(t, restored.readRecovery().Active())
 	require.Contains(t, restored.readRecovery().Reason, "restored from a backup")
+	require.Contains(t, restored.log.String(), "pools=1")
+	restored.log.Reset()
+	_, err = later.ledger.EndRecovery(t.Context(), ledger.SystemActor("test"))
+	require.NoError(t, err)
+	require.NoError(t, later.newWatermark(path).Step(t.Context()))
+	require.NoError(t, restored.newWatermark(path).Step(t.Context()))
+	require.Contains(t, restored.log.String(), "pools=1", "also where another process was first")
 	_, err = restored.ledger.EndRecovery(t.Context(), ledger.SystemActor("test"))
 	require.NoError(t, err)
 	require.NoError(t, restored.newWatermark(path).Step(t.Context()),

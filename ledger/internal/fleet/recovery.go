@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/internal/txn"
@@ -11,19 +12,38 @@ import (
 
 // BeginRecovery has pools only reconcile, until EndRecovery: those that have
 // machines from the provisioner, or all if it is empty. Pools that do so already
-// keep their reason. It returns how many began.
+// keep their reason; an operator's own is added to it. It returns how many pools it changed.
 func (l Fleet) BeginRecovery(ctx context.Context, actor ledger.Actor, provisioner, reason string) (int, error) {
 	return eachPool(ctx, l.Engine, actor, func(tx *txn.Tx, p *txn.PoolTx) bool {
-		if p.Pool.Recovery.Active() || (provisioner != "" && !ledger.UsesProvisioner(p.Pool, provisioner)) {
+		if provisioner != "" && !ledger.UsesProvisioner(p.Pool, provisioner) {
 			return false
 		}
 		next := p.Pool
+		if next.Recovery.Active() {
+			return !actor.IsSystem() && addReason(tx, p, reason)
+		}
 		next.Recovery = ledger.Recovery{Since: tx.Now(), Reason: ledger.ClipText(reason, 200)}
 		p.PutPool(next)
 		tx.AddEvent(ledger.Event{Type: "pool.recovering", Subject: next.ID, PoolID: next.ID, Reason: "recovery",
 			Message: fmt.Sprintf("%s only reconciles until an operator confirms: %s", next.Name, next.Recovery.Reason)})
 		return true
 	})
+}
+
+// mostReasons bounds what several reasons have together, in characters.
+const mostReasons = 1000
+
+// addReason adds why an operator wants a pool to recover that does so already. False: that was said.
+func addReason(tx *txn.Tx, p *txn.PoolTx, reason string) bool {
+	next, reason := p.Pool, ledger.ClipText(reason, 200)
+	if strings.Contains("; "+next.Recovery.Reason+"; ", "; "+reason+"; ") {
+		return false
+	}
+	next.Recovery.Reason = ledger.ClipText(next.Recovery.Reason+"; "+reason, mostReasons)
+	p.PutPool(next)
+	tx.AddEvent(ledger.Event{Type: "pool.recovering", Subject: next.ID, PoolID: next.ID, Reason: "recovery",
+		Message: fmt.Sprintf("%s still only reconciles until an operator confirms, also for: %s", next.Name, reason)})
+	return true
 }
 
 // EndRecovery has all pools work again on what the ledger knows now. What it

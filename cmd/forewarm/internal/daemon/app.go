@@ -61,14 +61,16 @@ type app struct {
 // of the keys it mints.
 func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	memory.Relax()
-	logging, err := obs.ParseConfig(cfg.Log.Level, cfg.Log.Format)
-	if err != nil {
-		return nil, fmt.Errorf("configuring the log: %w", err)
+	log, err := cfg.logger, error(nil)
+	if log == nil {
+		if log, err = cfg.Log.newLogger(); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
-	a := &app{cfg: cfg, log: obs.NewLogger(os.Stderr, logging), clock: clock.System{}, registry: obs.NewRegistry(),
+	a := &app{cfg: cfg, log: log, clock: clock.System{}, registry: obs.NewRegistry(),
 		context: "local"}
 	if a.metrics, err = obs.NewMetrics(a.registry); err != nil {
 		return nil, fmt.Errorf("making metrics: %w", err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	neturl "net/url"
 	"os"
@@ -62,6 +63,7 @@ type Config struct {
 	Provisioners []Provisioner `yaml:"provisioners"`
 	Pools        []Pool        `yaml:"pools"`
 
+	logger       *slog.Logger      // of the process, where it was needed early; nil: newApp makes it
 	wait         patience          // for what the start needs
 	missing      func(what string) // is told what is waited for; nil: nobody asks
 	alone        bool              // this process is the whole installation

@@ -140,7 +140,7 @@ func (a *app) newActors(ctx context.Context, base string, t *terminal) ([]actor,
 	t.printLine(
 		"The demo's day is 2 minutes long, and a sweep of 4 GPUs starts at about the same time each day. Ctrl-C ends the " +
 			"demo; its machines stay in the simulated cloud until the next start.")
-	return []actor{serveHTTP(model, routes), story.Run, agent.Run, p.Run}, nil
+	return []actor{serveHTTP(model, routes, a.log), story.Run, agent.Run, p.Run}, nil
 }
 
 // printStory prints a step by its weight.

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -33,6 +35,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h := f.handler.Load(); h != nil {
 		(*h).ServeHTTP(w, r)
 		return
+	}
+	if r.Body != nil && r.Body != http.NoBody { // which nobody reads but net/http, to its end
+		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(
+			time.Now().Add(httpx.ShortReadTimeout)) // a recorder of tests has none
 	}
 	missing := "starting: waiting for " + *f.missing.Load()
 	switch r.URL.Path {

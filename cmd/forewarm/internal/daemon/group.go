@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -36,9 +37,23 @@ const drain = 10 * time.Second
 
 // serveHTTP answers requests on an open listener until the context ends; then it
 // finishes what it has begun.
-func serveHTTP(l net.Listener, h http.Handler) actor {
+func serveHTTP(l net.Listener, h http.Handler, log *slog.Logger) actor {
+	return runServer(httpx.NewServer(l.Addr().String(), h), l, log)
+}
+
+// metricsLimits bound what is open where metrics are shown, to anybody who can reach it.
+var metricsLimits = httpx.ConnLimits{All: 64, PerAddress: 16}
+
+// serveMetrics is serveHTTP for short answers on a listener that has no bounds yet.
+func serveMetrics(l net.Listener, h http.Handler, log *slog.Logger) actor {
+	return runServer(httpx.NewShortServer(l.Addr().String(), h),
+		httpx.LimitConnections(l, metricsLimits, httpx.Proxies{}), log)
+}
+
+// runServer serves until the context ends. What net/http has to say goes to the log.
+func runServer(srv *http.Server, l net.Listener, log *slog.Logger) actor {
+	srv.ErrorLog = httpx.NewErrorLog(log)
 	return func(ctx context.Context) error {
-		srv := httpx.NewServer(l.Addr().String(), h)
 		done := make(chan error, 1)
 		go func() { done <- srv.Serve(l) }()
 		select {

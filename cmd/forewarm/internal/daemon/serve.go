@@ -3,9 +3,13 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/worker/reconcile"
 )
 
@@ -40,6 +44,10 @@ func serverCommand(version string) *cobra.Command {
 
 // serveAPI listens at once and opens the API as soon as its database is there.
 func serveAPI(ctx context.Context, cfg Config, version string) error {
+	var err error
+	if cfg.logger, err = cfg.Log.newLogger(); err != nil {
+		return err
+	}
 	l, err := cfg.listenAPI(ctx)
 	if err != nil {
 		return err
@@ -53,7 +61,7 @@ func serveAPI(ctx context.Context, cfg Config, version string) error {
 	}
 	var a *app
 	end := func() {}
-	err = runGroup(ctx, append(beside, serveHTTP(l, f), func(ctx context.Context) (err error) {
+	err = runGroup(ctx, append(beside, serveHTTP(l, f, cfg.logger), func(ctx context.Context) (err error) {
 		if a, err = newApp(ctx, cfg, "live"); err != nil {
 			return unlessTold(ctx, err)
 		}
@@ -129,6 +137,10 @@ func workerCommand(version string) *cobra.Command {
 // runWorkerProcess shows metrics, if they have an address, at once, and works as soon as the
 // database is there.
 func runWorkerProcess(ctx context.Context, cfg Config, version string) error {
+	var err error
+	if cfg.logger, err = cfg.Log.newLogger(); err != nil {
+		return err
+	}
 	f := newFront()
 	cfg.missing = f.setMissing
 	beside, err := cfg.besideMetrics(ctx, cfg.MetricsListen, f)
@@ -136,6 +148,15 @@ func runWorkerProcess(ctx context.Context, cfg Config, version string) error {
 		return err
 	}
 	return runGroup(ctx, append(beside, func(ctx context.Context) error { return runWorker(ctx, cfg, version, f) })...)
+}
+
+// newLogger returns the one logger of a process: another one would not know what was said already.
+func (l Log) newLogger() (*slog.Logger, error) {
+	logging, err := obs.ParseConfig(l.Level, l.Format)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the log: %w", err)
+	}
+	return obs.NewLogger(os.Stderr, logging), nil
 }
 
 // besideMetrics serves a process's metrics at their own address, if it has one.
@@ -148,7 +169,7 @@ func (c Config) besideMetrics(ctx context.Context, address string, f *front) ([]
 	if err != nil {
 		return nil, err
 	}
-	return []actor{serveHTTP(l, f)}, nil
+	return []actor{serveMetrics(l, f, c.logger)}, nil
 }
 
 func runWorker(ctx context.Context, cfg Config, version string, f *front) error {

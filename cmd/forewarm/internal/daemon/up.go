@@ -155,7 +155,7 @@ func (a *app) runControlPlane(ctx context.Context, contexts Contexts, t *termina
 		return errors.Join(err, l.Close(), q.Close())
 	}
 	a.printGreeting(ctx, t, greeting{base: base, key: key, signIn: signIn}, contexts)
-	actors := []actor{serveHTTP(l, s), s.Run, w.Run, followScheduling(a), a.cycles.run}
+	actors := []actor{serveHTTP(l, s, a.log), s.Run, w.Run, followScheduling(a), a.cycles.run}
 	if more != nil {
 		extra, err := more(ctx, base)
 		if err != nil {
