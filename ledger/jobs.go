@@ -193,6 +193,9 @@ func (c *JobCommand) Check() error {
 	if err := checkWhere(c.Job.Where); err != nil {
 		return err
 	}
+	if err := checkJobName(c.Job.Name); err != nil {
+		return err
+	}
 	return c.checkText()
 }
 
