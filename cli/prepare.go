@@ -37,8 +37,14 @@ func bindGlobalFlags(a *app.App, root *cobra.Command) {
 // checkLine refuses what no command could use, before anything is sent.
 func checkLine(a *app.App, cmd *cobra.Command, args []string) error {
 	cmd.SetContext(problem.WithClock(cmd.Context(), a.Clock.Now))
+	saidRate := false
 	a.OnWait = func(d time.Duration, why contract.Problem) {
-		a.Say(cmd, "%s; trying again in %s.", app.WaitsFor(why), format.Duration(d))
+		if why.Code != contract.CodeRateLimited {
+			a.Say(cmd, "%s; trying again in %s.", app.WaitsFor(why), format.Duration(d))
+		} else if !saidRate { // a list of many pages comes to it again and again
+			saidRate = true
+			a.Say(cmd, "%s; trying again in %s, and so on as often as needed.", app.WaitsFor(why), format.Duration(d))
+		}
 	}
 	a.OnPlainKey = func(host string) {
 		a.Say(cmd, "warning: your key goes to %s unencrypted; use https://", host)
