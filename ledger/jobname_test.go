@@ -13,12 +13,14 @@ import (
 func TestNamesByWhichNoJobIsFound(t *testing.T) {
 	t.Parallel()
 	check := func(name string) (submitted, edited error) {
-		c := ledger.JobCommand{Job: job.Job{Name: name, Grace: 30e9, Command: job.Command{Arguments: []string{"true"}}}}
+		c := ledger.JobCommand{Job: job.Job{Name: name, Grace: 30e9}}
+		c.Job.Command.Arguments = []string{"true"}
 		c.Needs.Pool = "lab"
 		return c.Check(), ledger.JobEdit{Name: &name}.Check()
 	}
-	for name, says := range map[string]string{" ": "more than blanks", "\t \n": "more than blanks", "job_x": "job_ or arr_",
-		"arr_": "job_ or arr_", "a[1]": "in brackets",
+	for name, says := range map[string]string{" ": "more than blanks", "\t \n": "more than blanks",
+		"job_x": "job_ or arr_",
+		"arr_":  "job_ or arr_", "a[1]": "in brackets",
 		"[12]": "in brackets"} {
 		submitted, edited := check(name)
 		var invalid *ledger.InvalidError

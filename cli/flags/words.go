@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,6 +14,9 @@ import (
 // CheckWords refuses what no command can send as it was typed: an argument of nothing but blanks, which would name
 // another thing than the one that was meant, and bytes that are not text.
 func CheckWords(cmd *cobra.Command, args []string) error {
+	if slices.Contains([]string{cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, cmd.CalledAs()) {
+		return nil // a shell completes what is not written yet
+	}
 	if err := checkNamed(cmd, args); err != nil {
 		return err
 	}
