@@ -127,6 +127,15 @@ func TestFlagsOfSlurm(t *testing.T) {
 	}
 }
 
+// Memory is bounded on nodes that bound it, and what is said of it holds of those alone.
+func TestNoteOnMemory(t *testing.T) {
+	t.Parallel()
+	s, err := parse("#SBATCH --mem=999G\ntrue\n")
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(s.Notes, "\n"), "left out: --mem: where the node bounds memory, a job has that "+
+		"of its nodes in proportion to its GPUs, which FOREWARM_MEMORY_BYTES says there")
+}
+
 // What cannot be had is refused by its name, and by its line.
 func TestScriptsThatAreRefused(t *testing.T) {
 	t.Parallel()
