@@ -46,6 +46,7 @@ func checkLine(a *app.App, cmd *cobra.Command, args []string) error {
 			a.Say(cmd, "%s; trying again in %s, and so on as often as needed.", app.WaitsFor(why), format.Duration(d))
 		}
 	}
+	a.OnSlow = func(server string) { a.Say(cmd, "%s has not answered yet; still waiting for it.", server) }
 	a.OnPlainKey = func(host string) {
 		a.Say(cmd, "warning: your key goes to %s unencrypted; use https://", host)
 	}
