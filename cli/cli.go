@@ -65,7 +65,7 @@ func newRoot(w app.World) *cobra.Command {
 		Long: "Forewarm keeps GPU capacity ready just ahead of need, and shows what that costs.\n\n" +
 			"Start:  forewarm up",
 		Args: flags.NoArgs, RunE: app.ShowHelp, SilenceErrors: true, SilenceUsage: true, Version: w.Version,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return checkFlags(a, cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error { return checkLine(a, cmd, args) },
 	}
 	root.SetFlagErrorFunc(problem.FlagError)
 	root.SetVersionTemplate("forewarm {{.Version}}\n")

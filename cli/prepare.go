@@ -35,12 +35,19 @@ func bindGlobalFlags(a *app.App, root *cobra.Command) {
 	f.BoolVarP(&g.Yes, "yes", "y", false, "do not ask before destroying something")
 }
 
-// checkFlags refuses what no command could use, before anything is sent.
-func checkFlags(a *app.App, cmd *cobra.Command) error {
+// checkLine refuses what no command could use, before anything is sent.
+func checkLine(a *app.App, cmd *cobra.Command, args []string) error {
 	cmd.SetContext(problem.WithClock(cmd.Context(), a.Clock.Now))
+	saidRate := false
 	a.OnWait = func(d time.Duration, why contract.Problem) {
-		a.Say(cmd, "%s; trying again in %s.", app.WaitsFor(why), format.Duration(d))
+		if why.Code != contract.CodeRateLimited {
+			a.Say(cmd, "%s; trying again in %s.", app.WaitsFor(why), format.Duration(d))
+		} else if !saidRate { // a list of many pages comes to it again and again
+			saidRate = true
+			a.Say(cmd, "%s; trying again in %s, and so on as often as needed.", app.WaitsFor(why), format.Duration(d))
+		}
 	}
+	a.OnSlow = func(server string) { a.Say(cmd, "%s has not answered yet; still waiting for it.", server) }
 	a.OnPlainKey = func(host string) {
 		a.Say(cmd, "warning: your key goes to %s unencrypted; use https://", host)
 	}
@@ -49,6 +56,9 @@ func checkFlags(a *app.App, cmd *cobra.Command) error {
 	}
 	if a.Terminal(cmd.ErrOrStderr()) && !a.Flags.NoColor && a.Getenv("NO_COLOR") == "" {
 		cmd.Root().Annotations = map[string]string{colours: "yes"}
+	}
+	if err := flags.CheckWords(cmd, args); err != nil {
+		return err
 	}
 	if err := checkFilter(a, cmd); err != nil {
 		return err

@@ -49,7 +49,8 @@ func TestSbatch(t *testing.T) {
 		"--wait=no":             "takes no value", "--nosuch": "there is no flag --nosuch", "-t": "needs",
 		"":          "it is empty",
 		"nosuch.sh": "no such file", "--exclusive --wrap=true": "name the pool", "--wrap=true x": "no script beside it",
-		"-d singleton -a 0-1 -J x --wrap=true": "--array 0-1%1 runs one"} {
+		"--gpus=1 --gpus-per-node=2 --wrap=true": "no multiple of --gpus-per-node",
+		"-d singleton -a 0-1 -J x --wrap=true":   "--array 0-1%1 runs one"} {
 		w.stdin = ""
 		_, errs, code := w.runCommand(append([]string{"sbatch"}, splitWords(line)...)...)
 		require.Equal(t, exit.Usage, code, line)

@@ -135,7 +135,7 @@ func TestALimitedKeyIsNotToldThatTheServerIsBusy(t *testing.T) {
 	})
 	_, errs, code := w.runCommand("org", "list", "-o", "name")
 	require.Zero(t, code, errs)
-	require.Equal(t, "Too many requests at once; trying again in 1s.\n", errs)
+	require.Equal(t, "Too many requests at once; trying again in 1s, and so on as often as needed.\n", errs)
 }
 
 // One whose database is away is not called busy.

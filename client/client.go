@@ -24,6 +24,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -120,11 +121,15 @@ func (c *Client) sendCall(ctx context.Context, r call) (*http.Response, error) {
 }
 
 // Address is where a path below /v1 of the server is, by its segments, and Authorize what a
-// request there has to carry, for requests that this package does not send.
-func (c *Client) Address(query url.Values, segments ...string) string {
+// request there has to carry, for requests that this package does not send. An empty segment is
+// refused: the path would be that of another route.
+func (c *Client) Address(query url.Values, segments ...string) (string, error) {
+	if slices.Contains(segments, "") {
+		return "", fmt.Errorf("an id or a name is empty: %s", strings.Join(segments, "/"))
+	}
 	target := c.base.JoinPath("v1").JoinPath(escapeSegments(segments)...)
 	target.RawQuery = query.Encode()
-	return target.String()
+	return target.String(), nil
 }
 
 // Authorize adds the key to the headers of a request to Address.
@@ -143,7 +148,11 @@ func (c *Client) buildRequest(ctx context.Context, r call) (*http.Request, error
 		}
 		body = bytes.NewReader(encoded)
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, c.Address(r.query, r.path...), body)
+	address, err := c.Address(r.query, r.path...)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, address, body)
 	if err != nil {
 		return nil, fmt.Errorf("building %s: %w", r.method, err)
 	}

@@ -157,3 +157,13 @@ func TestNewRefuses(t *testing.T) {
 	_, err := client.New("http://host", "", nil)
 	require.Error(t, err)
 }
+
+// A path with nothing where an id belongs is that of another route, such as the list of all events.
+func TestAnEmptyIDIsNotSent(t *testing.T) {
+	t.Parallel()
+	c := newServer(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+	_, err := c.Node(t.Context(), "")
+	require.ErrorContains(t, err, "an id or a name is empty: nodes/")
+	_, err = c.CancelJob(t.Context(), "")
+	require.ErrorContains(t, err, "jobs//cancel")
+}

@@ -25,6 +25,8 @@ func (e JobEdit) Check() error {
 		return &InvalidError{Field: "name", Rule: "must be given, or another field that is to change"}
 	case e.MaxRuntime != nil && *e.MaxRuntime < time.Second:
 		return &InvalidError{Field: "max_runtime_seconds", Rule: "must be at least 1 s"}
+	case e.Name != nil:
+		return checkJobName(*e.Name)
 	}
 	return nil
 }

@@ -193,6 +193,9 @@ func (c *JobCommand) Check() error {
 	if err := checkWhere(c.Job.Where); err != nil {
 		return err
 	}
+	if err := checkJobName(c.Job.Name); err != nil {
+		return err
+	}
 	return c.checkText()
 }
 
@@ -252,10 +255,21 @@ type QueueFullError struct {
 	Pool  string // its name
 	Most  int
 	OfOne bool // it is the bound of one organization
+	Asked int  // how many jobs were submitted at once
 }
+
+// IsTooMany reports whether the jobs that were submitted at once are more than may ever wait.
+func (e *QueueFullError) IsTooMany() bool { return e.Asked > e.Most }
 
 // Error names the pool and its bound.
 func (e *QueueFullError) Error() string {
+	switch {
+	case e.IsTooMany() && e.OfOne:
+		return fmt.Sprintf("these are %d jobs at once, and your organization may have %d waiting or running in pool %s",
+			e.Asked, e.Most, e.Pool)
+	case e.IsTooMany():
+		return fmt.Sprintf("these are %d jobs at once, and pool %s takes %d waiting or running", e.Asked, e.Pool, e.Most)
+	}
 	if e.OfOne {
 		return fmt.Sprintf("your organization has as many jobs waiting or running in pool %s as one may: %d", e.Pool, e.Most)
 	}

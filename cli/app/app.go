@@ -34,6 +34,8 @@ type World struct {
 	// SessionPatience is how long a command on a node is come back to whose connection was cut; 0: for as long as it
 	// waits.
 	SessionPatience time.Duration
+	// SlowAfter is after how long a person is told that a server does not answer; 0: DefaultSlow.
+	SlowAfter time.Duration
 }
 
 // App is one run of the command line.
@@ -46,6 +48,7 @@ type App struct {
 	Question             string                                // what a command would do for ever, and asks before
 	Filter               *jq.Filter                            // of --jq; nil for all
 	OnWait               func(time.Duration, contract.Problem) // says what is waited for
+	OnSlow               func(server string)                   // says that it has not answered yet
 	OnPlainKey           func(host string)                     // says that a key goes there unencrypted
 	OnEmptyVariable      func(name string)                     // says that one is set, and counts for nothing
 	saidPlainKey         bool

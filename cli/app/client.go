@@ -37,7 +37,7 @@ func (a *App) NewDoer(timeout time.Duration) client.Doer {
 	if a.Flags.DryRun {
 		d = dryRunDoer{d}
 	}
-	return client.Patient{Next: interruptDoer{d}, Wait: a.Pause, Limit: patience, OnWait: a.tellWait}
+	return client.Patient{Next: interruptDoer{slowDoer{d, a}}, Wait: a.Pause, Limit: patience, OnWait: a.tellWait}
 }
 
 // NewStreamClient is a client whose answers do not end.

@@ -59,7 +59,11 @@ func Job(a *app.App, cmd *cobra.Command, api *client.Client, x contract.Job) (co
 				return watched{id: x.ID}, err
 			}
 			x = again
-			return watched{id: x.ID, state: x.State, text: phaseText(x.State, cmp.Or(x.Detail, x.Reason)),
+			shown := x.State
+			if x.Ending != nil && x.State != contract.JobPreempted { // as lists have it
+				shown = "ending"
+			}
+			return watched{id: x.ID, state: x.State, text: phaseText(shown, cmp.Or(x.Detail, x.Reason)),
 				done: x.State == contract.JobCompleted}, nil
 		})
 	return x, err

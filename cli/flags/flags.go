@@ -63,6 +63,9 @@ func ParseVariables(cmd *cobra.Command, flag string, all []string) (map[string]s
 		if !ok || name == "" {
 			return nil, exit.UsageErrorf(cmd.CommandPath()+" --help", "--%s %s: must be NAME=VALUE", flag, v)
 		}
+		if err := CheckText(cmd, "--"+flag, v); err != nil {
+			return nil, err
+		}
 		out[name] = value
 	}
 	return out, nil

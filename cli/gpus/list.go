@@ -1,12 +1,16 @@
 package gpus
 
 import (
+	"context"
+	"iter"
+
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/flags"
-	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/cli/listing"
 	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
 )
 
 // newListCommand is the command gpus list.
@@ -20,21 +24,17 @@ func newListCommand(a *app.App) *cobra.Command {
 			"all (tenants_see_nodes).",
 		Example: "  forewarm gpus list --free\n  forewarm gpus list --pool demo-a100 -o wide",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := a.NewClient()
-			if err != nil {
-				return err
-			}
 			if free {
 				f.State = []string{"free"}
 			}
 			if held {
 				f.State = []string{"held"}
 			}
-			rows, err := client.All(api.GPUs(cmd.Context(), f))
-			if err != nil {
-				return err
+			read := func(api *client.Client, ctx context.Context, page client.Filter) iter.Seq2[contract.GPU, error] {
+				f.PageSize = page.PageSize
+				return api.GPUs(ctx, f)
 			}
-			return output.List(a, cmd, gpuView, rows)
+			return listing.Run(a, cmd, gpuView, read, client.Filter{})
 		},
 	}
 	c.Flags().StringVar(&f.Pool, "pool", "", "only those in this pool")
@@ -47,6 +47,7 @@ func newListCommand(a *app.App) *cobra.Command {
 		"only those with any of these: healthy, degraded, unhealthy, unknown")
 	c.Flags().BoolVar(&free, "free", false, "the same as --state free")
 	c.Flags().BoolVar(&held, "held", false, "the same as --state held")
+	listing.AddLimit(c)
 	for _, pair := range [][]string{{"free", "held"}, {"free", "state"}, {"held", "state"}} {
 		c.MarkFlagsMutuallyExclusive(pair...)
 	}

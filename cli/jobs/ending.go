@@ -50,10 +50,11 @@ func endingText(x contract.Job) string {
 	if x.Ending.Hold {
 		then = "held"
 	}
-	text := fmt.Sprintf("%s by %s", then, format.Time(x.Ending.By))
+	text := then
 	if x.Ending.For != "" {
 		text += " for " + x.Ending.For
 	}
+	text += ", to be over by " + format.Time(x.Ending.By)
 	if n := len(x.Ending.UnheardBy); n > 0 {
 		text += ", not heard yet on " + format.Count(n, "node")
 	}

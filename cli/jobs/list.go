@@ -56,6 +56,7 @@ func newListCommand(a *app.App) *cobra.Command {
 	c.Flags().StringVar(&f.User, "user", "", "only those that this person submitted: id, e-mail address or me")
 	c.Flags().BoolVar(&f.Mine, "mine", false, "only those that you submitted")
 	c.MarkFlagsMutuallyExclusive("user", "mine")
+	listing.AddLimit(c)
 	return c
 }
 
@@ -83,7 +84,8 @@ func listJobs(a *app.App, cmd *cobra.Command, f client.JobFilter) error {
 			contract.JobScheduled, contract.JobRunning)
 	}
 	some := false
-	read := func(api *client.Client, ctx context.Context, _ client.Filter) iter.Seq2[contract.Job, error] {
+	read := func(api *client.Client, ctx context.Context, page client.Filter) iter.Seq2[contract.Job, error] {
+		f.PageSize = page.PageSize
 		return func(yield func(contract.Job, error) bool) {
 			for x, err := range api.Jobs(ctx, f) {
 				wanted := len(shown) == 0 || slices.Contains(shown, x.State) || isEnding(x) && slices.Contains(shown, ending)
@@ -140,6 +142,7 @@ func NewQueueCommand(a *app.App) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&f.Pool, "pool", "", "only those that wait in this pool")
+	listing.AddLimit(c)
 	return c
 }
 
@@ -205,7 +208,7 @@ func queues(api *client.Client, ctx context.Context, f client.Filter) iter.Seq2[
 				yield(contract.Job{}, err)
 				return
 			}
-			for job, err := range api.Queue(ctx, client.Filter{Pool: pool.ID}) {
+			for job, err := range api.Queue(ctx, client.Filter{Pool: pool.ID, PageSize: f.PageSize}) {
 				if job.PoolName == "" {
 					job.PoolName = pool.Name
 				}

@@ -129,6 +129,9 @@ func (r *request) build(a *app.App, cmd *cobra.Command, command []string) (in co
 	if r.flags.Changed("gpus") && in.GPUs < 1 {
 		return in, wrongUse("--gpus %d: a job has at least one GPU", in.GPUs)
 	}
+	if in.GPUs > 0 && in.GPUs < in.GPUsPerNode {
+		return in, wrongUse("--gpus %d: one node of --gpus-per-node %d has more", in.GPUs, in.GPUsPerNode)
+	}
 	if in.ExcludedNodes, err = splitNodes(in.ExcludedNodes); err != nil {
 		return in, err
 	}

@@ -192,6 +192,11 @@ const mostName = 63
 // nameOfScript is what a job is called that its script does not name, as Slurm does.
 func nameOfScript(path string) string {
 	name := strings.Trim(unusual.ReplaceAllString(filepath.Base(path), "-"), "-._")
+	for _, id := range []string{"job", "arr"} { // with which ids begin, and no name
+		if rest, is := strings.CutPrefix(name, id+"_"); is {
+			name = id + "-" + rest
+		}
+	}
 	return name[:min(len(name), mostName)]
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
 	"github.com/forewarm/forewarm/cli/jobscript"
 )
 
@@ -53,6 +54,11 @@ func readScript(a *app.App, cmd *cobra.Command, name, text string, by jobscript.
 	if !script.Submission.Quiet {
 		for _, note := range script.Notes {
 			a.Say(cmd, "Note      %s: %s", name, note)
+		}
+	}
+	for _, word := range script.Flags {
+		if err := flags.CheckText(cmd, name+":", word); err != nil {
+			return nil, script, err
 		}
 	}
 	all, set := &request{}, pflag.NewFlagSet("script", pflag.ContinueOnError)

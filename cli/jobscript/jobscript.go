@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Most is how many bytes a script may have: it is a job's input.
@@ -171,6 +172,10 @@ func directiveWords(line, keyword string) ([]string, error) {
 	rest, ok := strings.CutPrefix(line, keyword)
 	if !ok || rest != "" && rest[0] != ' ' && rest[0] != '\t' {
 		return nil, nil
+	}
+	if !utf8.ValidString(rest) {
+		return nil, fmt.Errorf("%+q is not UTF-8, and would not arrive as it is; what follows these lines may be any bytes",
+			rest)
 	}
 	return splitWords(rest)
 }

@@ -127,6 +127,15 @@ func TestFlagsOfSlurm(t *testing.T) {
 	}
 }
 
+// Memory is bounded on nodes that bound it, and what is said of it holds of those alone.
+func TestNoteOnMemory(t *testing.T) {
+	t.Parallel()
+	s, err := parse("#SBATCH --mem=999G\ntrue\n")
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(s.Notes, "\n"), "left out: --mem: where the node bounds memory, a job has that "+
+		"of its nodes in proportion to its GPUs, which FOREWARM_MEMORY_BYTES says there")
+}
+
 // What cannot be had is refused by its name, and by its line.
 func TestScriptsThatAreRefused(t *testing.T) {
 	t.Parallel()
@@ -143,6 +152,10 @@ func TestScriptsThatAreRefused(t *testing.T) {
 		"#SBATCH --core-spek=a\n":               "does not know --core-spek",
 		"#SBATCH -n 5 -N 2\n":                   "5 tasks on 2 nodes cannot be had",
 		"#SBATCH -n 3 -G 2 --gpus-per-task=1\n": "are not as many as is said beside it",
+		"#SBATCH -G 1 --gpus-per-node=2\n":      "--gpus: 1 is no multiple of --gpus-per-node: 2",
+		"#SBATCH -G 5 --gpus-per-node=4\n":      "--gpus: 5 is no multiple of --gpus-per-node: 4",
+		"#SBATCH -N 3 -G 4 --gpus-per-node=2\n": "--gpus: 4 are not 2 on each of 3 nodes",
+		"#SBATCH -J x\xffy\n":                   "is not UTF-8",
 		"#SBATCH --mem=lots\n":                  "is no size",
 		"#SBATCH --mem=9999999T\n":              "no node has so much",
 		"#SBATCH --open-mode=a\n":               "neither append nor truncate",

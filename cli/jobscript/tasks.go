@@ -44,7 +44,8 @@ func (t *translation) putOpenMode(value string) error {
 }
 
 // byGPUs is what a job has of memory.
-const byGPUs = "a job has the memory of its nodes in proportion to its GPUs, which FOREWARM_MEMORY_BYTES says there"
+const byGPUs = "where the node bounds memory, a job has that of its nodes in proportion to its GPUs, which " +
+	"FOREWARM_MEMORY_BYTES says there"
 
 func (t *translation) putMemory(value string) error { return t.readMemory(value, &t.memory) }
 

@@ -98,6 +98,9 @@ func (t *translation) finish() error {
 	if err := t.layTasks(); err != nil {
 		return err
 	}
+	if err := t.checkPerNode(); err != nil {
+		return err
+	}
 	if t.perNode > 0 && t.nodes == 0 && t.gpus == 0 {
 		t.gpus, t.perNode = t.perNode, 0
 	}
@@ -110,6 +113,19 @@ func (t *translation) finish() error {
 		}
 	}
 	t.putVariables()
+	return nil
+}
+
+// checkPerNode refuses numbers of GPUs of which one says another than the others, as Slurm does.
+func (t *translation) checkPerNode() error {
+	switch {
+	case t.gpus == 0 || t.perNode == 0:
+		return nil
+	case t.gpus%t.perNode != 0:
+		return fmt.Errorf("--gpus: %d is no multiple of --gpus-per-node: %d", t.gpus, t.perNode)
+	case t.nodes > 0 && t.gpus != t.nodes*t.perNode:
+		return fmt.Errorf("--gpus: %d are not %d on each of %d nodes", t.gpus, t.perNode, t.nodes)
+	}
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	pretty "github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/format"
 )
 
@@ -25,6 +24,14 @@ func (v View[T]) columnHeads(all bool) []head {
 		}
 	}
 	return heads
+}
+
+func headTexts(heads []head) []string {
+	var texts []string
+	for _, h := range heads {
+		texts = append(texts, h.text)
+	}
+	return texts
 }
 
 func (v View[T]) cellRows(items []T, all bool) [][]string {
@@ -56,9 +63,21 @@ func clipSentences(rows [][]string) {
 	}
 }
 
+// widthsOf are the widths that columns need for their rows, no less than they were.
+func widthsOf(rows [][]string, were []int) []int {
+	widths := make([]int, len(rows[0]))
+	copy(widths, were)
+	for i := range widths {
+		for _, row := range rows {
+			widths[i] = max(widths[i], text.StringWidthWithoutEscSequences(format.Plain(row[i])))
+		}
+	}
+	return widths
+}
+
 // writeTable writes a light table without borders, so that columns can be cut by
 // other programs.
-func writeTable(a *app.App, w io.Writer, rows [][]string, heads []head) error {
+func writeTable(w io.Writer, rows [][]string, heads []head, widths []int, hasHeader bool) error {
 	t := pretty.NewWriter()
 	style := pretty.StyleLight
 	style.Options = pretty.OptionsNoBordersAndSeparators
@@ -68,13 +87,14 @@ func writeTable(a *app.App, w io.Writer, rows [][]string, heads []head) error {
 	header := make(pretty.Row, len(heads))
 	for i, h := range heads {
 		header[i] = h.text
+		c := pretty.ColumnConfig{Number: i + 1, WidthMin: widths[i]}
 		if h.right {
-			configs = append(configs, pretty.ColumnConfig{Number: i + 1, Align: text.AlignRight,
-				AlignHeader: text.AlignRight})
+			c.Align, c.AlignHeader = text.AlignRight, text.AlignRight
 		}
+		configs = append(configs, c)
 	}
 	t.SetColumnConfigs(configs)
-	if !a.Flags.NoHeaders {
+	if hasHeader {
 		t.AppendHeader(header)
 	}
 	for _, r := range rows {

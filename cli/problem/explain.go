@@ -34,7 +34,7 @@ func Explain(cmd *cobra.Command, err error) *exit.Error {
 	case cobraUsage(err):
 		return &exit.Error{Code: exit.Usage, Message: rewordComplaint(err.Error()), Next: suggestCommands(cmd, err)}
 	case errors.As(err, &netErr), errors.As(err, &urlErr), errors.Is(err, context.DeadlineExceeded):
-		return &exit.Error{Code: exit.Failed, Message: UnreachableText(err), Err: err, Next: startCommands(err)}
+		return fromUnreachable(err)
 	default:
 		return &exit.Error{Code: exit.Failed, Message: err.Error(), Err: err,
 			Next: []string{cmd.CommandPath() + " --help"}}

@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"testing"
@@ -22,4 +23,10 @@ func TestStartCommands(t *testing.T) {
 		require.Equal(t, want, startCommands(&url.Error{URL: address, Err: errors.New("refused")}), address)
 	}
 	require.Equal(t, []string{"forewarm up", elsewhere}, startCommands(errors.New("another")))
+	for address, want := range map[string][]string{ // whose port is taken
+		"http://127.0.0.1:8787/v1/pools": {"forewarm status", "forewarm doctor"},
+		"http://127.0.0.1:9000/v1/pools": {"forewarm status --server http://127.0.0.1:9000", "forewarm contexts list"},
+	} {
+		require.Equal(t, want, startCommands(&url.Error{URL: address, Err: context.DeadlineExceeded}), address)
+	}
 }

@@ -101,7 +101,11 @@ func (s Server) dial(ctx context.Context, query url.Values, path ...string) (*we
 	h := *s.HTTP
 	h.Transport = refused
 	options := &websocket.DialOptions{HTTPClient: &h, HTTPHeader: header, Subprotocols: []string{wire.Protocol}}
-	conn, _, err := websocket.Dial(ctx, s.API.Address(query, path...), options) //nolint:bodyclose // it is the connection
+	address, err := s.API.Address(query, path...)
+	if err != nil {
+		return nil, err
+	}
+	conn, _, err := websocket.Dial(ctx, address, options) //nolint:bodyclose // it is the connection
 	if err != nil {
 		if refused.problem != nil {
 			return nil, refused.problem

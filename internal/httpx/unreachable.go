@@ -31,7 +31,9 @@ func DescribeUnreachable(err error, service string) (text string, ok bool) {
 		return where + ": no machine has the name " + name.Name, true
 	case unnamed:
 		return where + ": this machine could not look up the name " + name.Name, true
-	case isLate(err):
+	case IsLate(err) && asked != nil && MayHaveArrived(err):
+		return where + " took the connection, and did not answer in time", true
+	case IsLate(err):
 		return where + " did not answer in time", true
 	case isDistrusted(err):
 		return where + " shows a certificate that this machine does not trust", true
@@ -55,7 +57,15 @@ func DescribeFailure(err error, service string) string {
 	return err.Error()
 }
 
-func isLate(err error) bool {
+// MayHaveArrived reports whether a request that was not answered may have been received all the same: its connection
+// was there, and nothing came of it.
+func MayHaveArrived(err error) bool {
+	failed, broken := errors.AsType[*net.OpError](err)
+	return (IsLate(err) || isCut(err)) && !(broken && failed.Op == "dial")
+}
+
+// IsLate reports whether there was no answer in time.
+func IsLate(err error) bool {
 	timed, ok := errors.AsType[net.Error](err)
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || ok && timed.Timeout()
 }

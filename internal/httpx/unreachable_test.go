@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -41,12 +42,24 @@ func TestWhyNoServiceAnswers(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	defer cutting.Close()
+	hung := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hung }))
+	defer silent.Close()
+	defer close(hung)
+	hurried, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	r, err := http.NewRequestWithContext(hurried, http.MethodPost, silent.URL, nil)
+	require.NoError(t, err)
+	_, late := (&http.Client{Transport: &http.Transport{}}).Do(r) //nolint:bodyclose // there is none
+	require.True(t, MayHaveArrived(late))
+	require.False(t, MayHaveArrived(get(t, "http://127.0.0.1:1/")))
 	overTLS := "https" + plain.URL[len("http"):]
 	for want, err := range map[string]error{
 		"no server answers at http://127.0.0.1:1 (connection refused)":       get(t, "http://127.0.0.1:1/v1?secret=x"),
 		overTLS + " does not speak TLS: write http:// if it is not meant to": get(t, overTLS),
 		secure.URL + " shows a certificate that this machine does not trust": get(t, secure.URL),
 		"the connection to " + cutting.URL + " was cut":                      get(t, cutting.URL),
+		silent.URL + " took the connection, and did not answer in time":      late,
 		"the server did not answer in time":                                  context.DeadlineExceeded,
 		"the connection to the server was cut":                               fmt.Errorf("reading: %w", io.ErrUnexpectedEOF),
 		"the server: no machine has the name x": &net.OpError{Op: "dial",

@@ -69,6 +69,11 @@ func From(err error) (*Problem, bool) {
 		return New(contract.CodeStateConflict, strings.ToUpper(shared.Error()[:1])+shared.Error()[1:]+".").
 			Fix("Try again when the other's work is over, or take whole nodes", "").
 			Fix("Have an operator see to the node's isolation, or to the pool's", "forewarm pools edit --help"), true
+	case errors.As(err, &queue) && queue.IsTooMany():
+		p := New(contract.CodeQueueFull, strings.ToUpper(queue.Error()[:1])+queue.Error()[1:]+".").
+			Fix(fmt.Sprintf("Submit at most %d at once, and the rest when those are over", queue.Most), "")
+		p.Retryable = false
+		return p, true
 	case errors.As(err, &queue):
 		return New(contract.CodeQueueFull, strings.ToUpper(queue.Error()[:1])+queue.Error()[1:]+".").
 			Fix("Try again when some have ended, or cancel what is not needed", "forewarm queue"), true

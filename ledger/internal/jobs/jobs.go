@@ -113,14 +113,14 @@ func checkRoom(tx *txn.Tx, p *txn.PoolTx, organizationID string, more int) error
 	}
 	rules := tx.Config.Scheduling.Now().Of(p.Pool.Name)
 	if counts[organizationID]+more > rules.MostWaitingOfOne {
-		return &ledger.QueueFullError{Pool: p.Pool.Name, Most: rules.MostWaitingOfOne, OfOne: true}
+		return &ledger.QueueFullError{Pool: p.Pool.Name, Most: rules.MostWaitingOfOne, OfOne: true, Asked: more}
 	}
 	all := more
 	for _, n := range counts {
 		all += n
 	}
 	if all > rules.MostWaiting {
-		return &ledger.QueueFullError{Pool: p.Pool.Name, Most: rules.MostWaiting}
+		return &ledger.QueueFullError{Pool: p.Pool.Name, Most: rules.MostWaiting, Asked: more}
 	}
 	return nil
 }
