@@ -50,7 +50,7 @@ func TestWhyNoServiceAnswers(t *testing.T) {
 	defer cancel()
 	r, err := http.NewRequestWithContext(hurried, http.MethodPost, silent.URL, nil)
 	require.NoError(t, err)
-	_, late := (&http.Client{Transport: &http.Transport{}}).Do(r) //nolint:bodyclose // there is none
+	_, late := (&http.Client{Transport: &http.Transport{}}).Do(r)
 	require.True(t, MayHaveArrived(late))
 	require.False(t, MayHaveArrived(get(t, "http://127.0.0.1:1/")))
 	overTLS := "https" + plain.URL[len("http"):]
