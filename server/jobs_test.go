@@ -205,7 +205,7 @@ func TestOutputThatIsNotKeptIsCounted(t *testing.T) {
 	f.submit("root", `{"pool":"`+f.pool+`","command":["true"]}`)
 	f.schedule()
 	order, node := f.order()
-	const parts = 12
+	const parts = 20
 	for i := range parts {
 		part := contract.JobOutputPart{Attempt: 1, Offset: int64(i) * (512 << 10)}
 		for range 8 {
