@@ -102,7 +102,8 @@ func TestTheEndOfAFloodIsKept(t *testing.T) {
 	n.server.set(func() { n.server.away = nil })
 	n.answer(time.Second)
 	require.Equal(t, 3, n.awaitEnd(first).ExitCode)
-	require.Regexp(t, `^\[forewarm: \d+ bytes of output were dropped here: .*\]\nTraceback\n$`, n.server.got(first, "stderr"))
+	require.Regexp(t, `^\[forewarm: \d+ bytes of output were dropped here: .*\]\nTraceback\n$`,
+		n.server.got(first, "stderr"))
 	require.InDelta(t, 68<<20, len(n.server.got(first, "stdout")), 1<<20)
 }
 
