@@ -110,7 +110,7 @@ func (f *Fleet) runCommand(ctx context.Context, h Host, command string, input io
 	session, err := client.NewSession()
 	if err != nil {
 		return nil, &provisioners.Error{Kind: provisioners.KindTransient, Scope: h.Name, Message: "opening a session",
-			Err: err}
+			Err: errors.Join(ctx.Err(), err)}
 	}
 	output, errs := &head{most: mostOutput}, &head{most: mostErrors}
 	session.Stdin, session.Stdout, session.Stderr = input, output, errs
