@@ -165,10 +165,17 @@ func (a *attempt) findResult(begun *started) (r result, written bool) {
 func (k *Keeper) send(a *attempt, out *reader, ended bool) error {
 	next := time.NewTicker(k.SendEvery)
 	defer next.Stop()
-	for {
+	for isFirst := true; ; isFirst = false {
 		pieces, err := out.read()
 		if err != nil || len(pieces) == 0 {
 			return err
+		}
+		if !isFirst {
+			select {
+			case <-k.ctx.Done():
+				return k.ctx.Err()
+			case <-next.C:
+			}
 		}
 		from := out.next
 		got, err := k.Store(k.ctx, a.key.JobID, contract.JobOutputPart{Attempt: a.key.Attempt, Rank: a.rank, Offset: from,
@@ -181,11 +188,6 @@ func (k *Keeper) send(a *attempt, out *reader, ended bool) error {
 		}
 		if !out.more && !ended {
 			return nil
-		}
-		select {
-		case <-k.ctx.Done():
-			return k.ctx.Err()
-		case <-next.C:
 		}
 	}
 }

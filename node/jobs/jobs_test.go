@@ -154,11 +154,11 @@ func TestARepeatedOrderRunsOnce(t *testing.T) {
 	require.Zero(t, n.runnerOf(first))
 }
 
-// The end of a job that this daemon started does not wait for the next look.
+// The end of a job that this daemon started waits neither for the next look nor for output that is not there.
 func TestAnEndIsSeenAtOnce(t *testing.T) {
 	n := newNode(t)
 	n.keeper.Close()
-	n.open(jobs.Config{Holds: n.holds, LookEvery: time.Hour})
+	n.open(jobs.Config{Holds: n.holds, LookEvery: time.Hour, SendEvery: time.Hour})
 	require.Zero(t, n.run(order("echo over")))
 	require.Equal(t, "over\n", n.server.got(first, ""))
 }

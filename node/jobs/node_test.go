@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +151,7 @@ func (n *node) open(cfg jobs.Config) {
 func (n *node) complete(cfg jobs.Config) jobs.Config {
 	cfg.Dir, cfg.Runner, cfg.Store = filepath.Join(n.dir, "jobs"), n.runner, n.server.store
 	cfg.Hurry, cfg.Log = func() {}, slog.New(slog.DiscardHandler)
-	cfg.SendEvery = time.Millisecond
+	cfg.SendEvery = cmp.Or(cfg.SendEvery, time.Millisecond)
 	return cfg
 }
 

@@ -168,7 +168,8 @@ func (o *output) close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.writeTail()
-	if o.again != nil { // the disk is full
+	o.tail = nil // where the disk is full, nothing more is tried: the folder may be another attempt's soon
+	if o.again != nil {
 		o.again.Stop()
 		o.again = nil
 	}

@@ -29,6 +29,7 @@ type queue struct {
 	rules    ledger.Scheduling
 	weights  map[string]int     // of those whose jobs wait
 	most     map[string]int     // GPUs that these may hold at once; who is not here may hold any number
+	held     map[share]int      // GPUs that they hold
 	bounded  bool               // the scheduler is to know of that; else admission alone does, which knows all of it
 	holders  map[string]job.Job // by the allocation that they have
 	pool     ledger.PoolState
@@ -64,8 +65,7 @@ func (q queue) isEmpty() bool { return len(q.jobs) == 0 && len(q.later) == 0 }
 // readQueue reads the pool and its jobs. Of those that wait for other jobs it finds which may start
 // by now, and which never can. They come without their commands.
 func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
-	q := queue{now: r.Now(), usable: map[string]usable{}, jobs: map[string]job.Job{}, weights: map[string]int{},
-		most:    map[string]int{},
+	q := queue{now: r.Now(), usable: map[string]usable{}, jobs: map[string]job.Job{},
 		holders: map[string]job.Job{}, expected: map[string]runtimes.Prediction{},
 		ends: map[string]time.Time{}}
 	live, err := l.LiveJobs.LiveJobs(r, poolID)
@@ -113,6 +113,7 @@ func (l Jobs) readQueue(r ledger.Reader, poolID string) (queue, error) {
 
 // readWeights reads what shares of use are fair of those whose jobs wait, and what they may hold.
 func (q *queue) readWeights(r ledger.Reader) error {
+	q.weights, q.most, q.held = map[string]int{}, map[string]int{}, countHeld(q.pools)
 	for _, id := range q.order {
 		tenant := q.jobs[id].OrganizationID
 		if _, known := q.weights[tenant]; known {

@@ -19,8 +19,7 @@ func (l Jobs) WhyWaiting(r ledger.Reader, some []job.Job) (map[string]ledger.Que
 	if err != nil {
 		return nil, err
 	}
-	q := queue{now: r.Now(), jobs: map[string]job.Job{}, usable: map[string]usable{}, weights: map[string]int{},
-		most: map[string]int{}}
+	q := queue{now: r.Now(), jobs: map[string]job.Job{}, usable: map[string]usable{}}
 	if q.pools, err = readPoolsOf(r, pending); err != nil {
 		return nil, err
 	}
