@@ -16,7 +16,7 @@ func TestDefaultsOfSchedulingAreThoseThatAreDocumented(t *testing.T) {
 	t.Parallel()
 	def := ledger.SchedulingConfig{}.Of("").Policy(nil)
 	for path, row := range map[string]string{
-		"../../../../docs/configuration.md":         "(?m)^\\| `scheduling\\.(KEY)` \\| `([^`]+)` \\|",
+		"../../../../docs/configuration.md":        "(?m)^\\| `scheduling\\.(KEY)` \\| `([^`]+)` \\|",
 		"../../../../deploy/forewarm.example.yaml": `(?m)^  (?:# )?(KEY): ([^#\n]*?) +#`,
 	} {
 		text, err := os.ReadFile(path)
