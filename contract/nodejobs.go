@@ -107,8 +107,8 @@ var nodeJobTags = tags{
 	"Heartbeat.Jobs": `doc:"All attempts that the daemon knows. One that has ended is reported once its output was ` +
 		`sent, as far as that can be."`,
 	"Heartbeat.GoneJobs": `doc:"Of unlisted_jobs of the last answer, the attempts that the daemon does not have: the ` +
-		`control plane takes them for lost."`,
-	"HeartbeatAnswer.UnlistedJobs": `doc:"Attempts that the daemon said to run, as far as the control plane knows, and ` +
-		`that the heartbeat does not list. The next heartbeat says which of them it does not have."`,
+		`control plane takes them for lost or, if they were to end before they were heard to begin, for never begun."`,
+	"HeartbeatAnswer.UnlistedJobs": `doc:"Attempts that may run there, as far as the control plane knows, and that the ` +
+		`heartbeat does not list. The next heartbeat, which comes at once, says which of them it does not have."`,
 	"Heartbeat.Asked": `doc:"The control plane asked for this report, as by AttachResponse.report."`,
 }

@@ -28,11 +28,11 @@ func MayBeOverOn(a allocation.Allocation, nodeID string) bool {
 		(len(a.Opened) == 0 || slices.Contains(a.Opened, nodeID))
 }
 
-// UnlistedJobs returns, of the ranks on a node, the attempts that its daemon has said to run, and does not list.
-func UnlistedJobs(on []job.Rank, listed []JobReport) (all []JobAttempt) {
-	for _, r := range on {
+// UnlistedJobs returns, of the ranks that may run on a node, the attempts that its daemon does not list.
+func UnlistedJobs(mayRun []job.Rank, listed []JobReport) (all []JobAttempt) {
+	for _, r := range mayRun {
 		known := slices.ContainsFunc(listed, func(s JobReport) bool { return s.IsOf(r) })
-		if r.State == job.RankRunning && !known && len(all) < mostUnlisted {
+		if !known && len(all) < mostUnlisted {
 			all = append(all, JobAttempt{JobID: r.JobID, Attempt: r.Attempt})
 		}
 	}

@@ -114,13 +114,3 @@ func AllEnded(ranks []Rank) (ended, completed bool) {
 	}
 	return len(ranks) > 0, completed
 }
-
-// AnyRunning reports whether a rank is known to have begun, and not to have ended.
-func AnyRunning(ranks []Rank) bool {
-	for _, r := range ranks {
-		if r.State == RankRunning {
-			return true
-		}
-	}
-	return false
-}

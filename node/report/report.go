@@ -227,6 +227,9 @@ func (r *Reporter) send(ctx context.Context, now time.Time) error {
 	if !now.Before(r.renewAt) {
 		r.renew(ctx, now)
 	}
+	if r.knowsGoneJobs() { // they wait for the answer
+		r.urgent, r.lookAt = true, now.Add(leastGap)
+	}
 	return nil
 }
 

@@ -3,7 +3,7 @@ package report
 import "github.com/forewarm/forewarm/contract"
 
 // unlisted is what the control plane takes for being here although the last report did not list it: after a backup was
-// restored, what has ended since is among it.
+// restored, what has ended since is among it, and so is an attempt that is to end whose order never arrived.
 type unlisted struct {
 	holds []string
 	jobs  []contract.JobKey
@@ -20,4 +20,9 @@ func (r *Reporter) answerUnlisted(beat *contract.Heartbeat) {
 	if r.Jobs != nil {
 		beat.GoneJobs = r.Jobs.Gone(asked.jobs)
 	}
+}
+
+// knowsGoneJobs reports whether one of the attempts that were asked for is not here.
+func (r *Reporter) knowsGoneJobs() bool {
+	return r.Jobs != nil && len(r.unlisted.jobs) > 0 && len(r.Jobs.Gone(r.unlisted.jobs)) > 0
 }

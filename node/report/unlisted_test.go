@@ -34,7 +34,7 @@ func TestADaemonSaysWhatIsOver(t *testing.T) {
 		h.Jobs = startedJobs{runs: true}
 		h.server.said.UnlistedHolds = []string{held, "alc_unknown"}
 		h.server.said.UnlistedJobs = []contract.JobKey{runs, ended}
-		h.wait()
+		require.Less(t, h.wait(), time.Second, "a job waits for the answer")
 		h.server.said.UnlistedHolds, h.server.said.UnlistedJobs = nil, nil
 		h.server.beats = nil
 		h.wait()

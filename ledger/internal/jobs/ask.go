@@ -43,7 +43,7 @@ func (a ask) doTo(tx *txn.Tx, p *txn.PoolTx, j job.Job) error {
 		return &ledger.StateError{Subject: j.ID, State: string(j.State()), Asked: a.asked}
 	}
 	if j.HasGPUs() {
-		if asks, err := askToEnd(tx, j, a.event, a.asked); asks || err != nil {
+		if asks, err := askToEnd(tx, p, j, a.event, a.asked); asks || err != nil {
 			return err
 		}
 	}

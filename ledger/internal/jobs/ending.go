@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/job"
@@ -11,12 +12,11 @@ import (
 	"github.com/forewarm/forewarm/ledger/internal/txn"
 )
 
-// askToEnd has an attempt that runs ended by the daemons of its nodes, and reports whether there is
-// one: what nobody has begun can be ended at once. A job that is being ended already may still be
-// cancelled instead.
-func askToEnd(tx *txn.Tx, j job.Job, event job.Event, asked string) (asks bool, err error) {
+// askToEnd has an attempt ended by the daemons of its nodes, and reports whether it may run on one: what no daemon was
+// told to start can be ended at once. A job that is being ended already may still be cancelled instead.
+func askToEnd(tx *txn.Tx, p *txn.PoolTx, j job.Job, event job.Event, asked string) (asks bool, err error) {
 	ranks, err := txn.RanksOf(tx, j.ID, j.Attempt)
-	if err != nil || !job.AnyRunning(ranks) {
+	if err != nil || !slices.ContainsFunc(ranks, func(r job.Rank) bool { return mayRun(p, j, r) }) {
 		return false, err
 	}
 	then := job.ThenRequeued
@@ -35,15 +35,25 @@ func askToEnd(tx *txn.Tx, j job.Job, event job.Event, asked string) (asks bool, 
 	if err != nil {
 		return true, err
 	}
-	return true, tellToEnd(tx, j, ranks, ledger.Event{Type: ledger.JobEnding, Reason: job.Asked,
+	return true, tellToEnd(tx, p, j, ranks, ledger.Event{Type: ledger.JobEnding, Reason: job.Asked,
 		Message: endingText(j.Ending, tx.Now())})
 }
 
-// tellToEnd keeps a job whose attempt is to end. What no daemon has begun of it is over.
-func tellToEnd(tx *txn.Tx, j job.Job, ranks []job.Rank, e ledger.Event) error {
+// mayRun reports whether a rank of a job's attempt may run. A daemon that was told to start it may have begun it, and
+// not be able to say so yet; it is told in the transaction that opens the hold there.
+func mayRun(p *txn.PoolTx, j job.Job, r job.Rank) bool {
+	a, found := p.FindAllocation(j.AllocationID)
+	return r.State == job.RankRunning || r.State == job.Ordered && found && slices.Contains(a.Opened, r.NodeID)
+}
+
+// neverBegun is how a rank ends that was to end before its daemon had begun it.
+var neverBegun = job.End{Code: job.Stopped, Reason: "its attempt ended before it began here"}
+
+// tellToEnd keeps a job whose attempt is to end. What no daemon can have begun of it is over.
+func tellToEnd(tx *txn.Tx, p *txn.PoolTx, j job.Job, ranks []job.Rank, e ledger.Event) error {
 	for _, r := range ranks {
-		if r.State == job.Ordered {
-			r.State, r.End = job.RankEnded, job.End{Code: job.Stopped, Reason: "its attempt ended before it began here"}
+		if r.State == job.Ordered && !mayRun(p, j, r) {
+			r.State, r.End = job.RankEnded, neverBegun
 			txn.PutRanks(tx, r)
 		}
 	}
@@ -95,7 +105,7 @@ func stopOf(j job.Job, of ledger.JobAttempt) (ledger.JobStop, bool) {
 		j.Attempt == of.Attempt && j.Ending.Is()
 }
 
-// unheard are the nodes on which an attempt runs that was told to end, and whose daemons have said nothing since, with
+// unheard are the nodes on which an attempt may run that was told to end, and whose daemons have said nothing since, with
 // the last word of the one that has been silent for the longest time; zero: it never said any.
 func unheard(r ledger.Reader, j job.Job) (ids []string, last time.Time, err error) {
 	if !j.Ending.Is() {
@@ -107,7 +117,7 @@ func unheard(r ledger.Reader, j job.Job) (ids []string, last time.Time, err erro
 	}
 	var runs []string
 	for _, rank := range ranks {
-		if rank.State == job.RankRunning {
+		if rank.State != job.RankEnded {
 			runs = append(runs, rank.NodeID)
 		}
 	}

@@ -186,7 +186,7 @@ func (r *room) tell() error {
 		if err != nil {
 			return err
 		}
-		err = tellToEnd(r.tx, v.next, ranks, ledger.Event{Type: ledger.JobPreempting, Reason: job.LeftForAnother,
+		err = tellToEnd(r.tx, r.p, v.next, ranks, ledger.Event{Type: ledger.JobPreempting, Reason: job.LeftForAnother,
 			Message: "it leaves for " + leftFor(v.next.Ending) + ", by " + ledger.FormatTimeSeen(v.next.Ending.By, now) +
 				" at the latest, and waits again with its place in the queue"})
 		if err != nil {

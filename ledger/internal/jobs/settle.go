@@ -178,8 +178,7 @@ func settleNode(tx *txn.Tx, p *txn.PoolTx, n node.Node, said ledger.NodeReport) 
 	out.Ended = ledger.EndedIn(n.ID, said.Holds, live, p.Cleaning, tx.Now())
 	out.Leases = ledger.LeasesIn(n.ID, said.Holds, live, tx.Now())
 	out.UnlistedHolds = fleet.UnlistedHolds(p, n.ID, said.Holds)
-	ranks, err := txn.RanksOn(tx, n.ID)
-	out.UnlistedJobs = ledger.UnlistedJobs(ranks, said.Jobs)
+	out.UnlistedJobs, err = unlistedJobs(tx, n.ID, said.Jobs)
 	return out, err
 }
 

@@ -66,20 +66,27 @@ func (a *attemptRuns) succeededAt(nodes int) (time.Time, bool) {
 	return slices.MaxFunc(slices.Collect(maps.Values(a.ended)), time.Time.Compare), true
 }
 
+// unheard is how long, beside its grace, an attempt may take to be heard to have ended that was told to.
+const unheard = 90 * time.Second
+
 // runTwice are attempts that began although their job had succeeded, or that had begun before. An attempt that had
-// been told to end before it succeeded counts as one that did not: its nodes may have been away when it did.
+// been told to end before it succeeded counts as one that did not: its nodes may have been away when it did. So does
+// one that was told later, if nobody was heard for so long that its GPUs were taken.
 func (j Jobs) runTwice() (found []string) {
-	all, told := attemptsOf(j.Runs), j.toldToEnd()
+	all, ordered := attemptsOf(j.Runs), j.happened(ledger.JobOrdered)
+	told := j.happened(ledger.JobEnding, ledger.JobPreempting)
 	for _, a := range all {
 		found = append(found, a.again...)
 		at, done := a.succeededAt(j.Told[a.job].Nodes)
-		if !done || slices.ContainsFunc(told[a.job], func(when time.Time) bool {
-			return when.Before(at) && !when.Before(a.firstBegun())
-		}) {
+		if !done {
 			continue
 		}
+		since := lastBefore(ordered[a.job], a.firstBegun())
 		for _, later := range all {
-			if later.job == a.job && later.number > a.number && later.begunLast.After(at) {
+			excused := slices.ContainsFunc(told[a.job], func(when time.Time) bool {
+				return !when.Before(since) && (when.Before(at) || later.begunLast.Sub(when) >= unheard)
+			})
+			if !excused && later.job == a.job && later.number > a.number && later.begunLast.After(at) {
 				found = append(found, fmt.Sprintf("attempt %d of job %s began at %s, after attempt %d had succeeded at %s",
 					later.number, a.job, later.begunLast.Format(stamp), a.number, at.Format(stamp)))
 			}
@@ -97,15 +104,25 @@ func (a *attemptRuns) firstBegun() time.Time {
 	return slices.MinFunc(slices.Collect(maps.Values(a.begun)), time.Time.Compare)
 }
 
-// toldToEnd is when an attempt of each job was told to end, for its cancellation, a requeue, or another job.
-func (j Jobs) toldToEnd() map[string][]time.Time {
+// happened is when something of some types happened to each job, in order.
+func (j Jobs) happened(types ...string) map[string][]time.Time {
 	all := map[string][]time.Time{}
 	for _, e := range j.Events {
-		if e.Type == ledger.JobEnding || e.Type == ledger.JobPreempting {
+		if slices.Contains(types, e.Type) {
 			all[e.Subject] = append(all[e.Subject], e.At)
 		}
 	}
 	return all
+}
+
+// lastBefore is the last of some times up to a limit; zero: all are after it.
+func lastBefore(all []time.Time, limit time.Time) (last time.Time) {
+	for _, at := range all {
+		if !at.After(limit) && at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // split are gangs that completed in an attempt of which not every rank ran, once and with the others, and ranks that

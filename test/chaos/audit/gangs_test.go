@@ -34,6 +34,17 @@ func TestGangsThatEndedAsTheyMust(t *testing.T) {
 	requeued.Events = append(requeued.Events, ledger.Event{At: secondsAfter(3), Type: ledger.JobEnding, Subject: "job_1"})
 	requeued.Runs = append(requeued.Runs, audit.Run{At: secondsAfter(9), JobID: "job_1", Attempt: 3})
 	require.Empty(t, requeued.Judge().RunTwice)
+
+	early := knownGang() // it was told to end before it began, and its nodes heard of that too late
+	early.Events = append(early.Events, ledger.Event{At: secondsAfter(1), Type: ledger.JobOrdered, Subject: "job_1"},
+		ledger.Event{At: secondsAfter(1), Type: ledger.JobEnding, Subject: "job_1"})
+	early.Runs = append(early.Runs, audit.Run{At: secondsAfter(9), JobID: "job_1", Attempt: 3})
+	require.Empty(t, early.Judge().RunTwice)
+
+	taken := knownGang() // it was told to end after its nodes had fallen silent, and its GPUs were taken
+	taken.Events = append(taken.Events, ledger.Event{At: secondsAfter(5), Type: ledger.JobEnding, Subject: "job_1"})
+	taken.Runs = append(taken.Runs, audit.Run{At: secondsAfter(100), JobID: "job_1", Attempt: 3})
+	require.Empty(t, taken.Judge().RunTwice)
 }
 
 func TestWhatIsWrongWithGangsIsFound(t *testing.T) {
@@ -58,6 +69,11 @@ func TestWhatIsWrongWithGangsIsFound(t *testing.T) {
 		"after success":   {func(j *audit.Jobs) { j.Runs = append(j.Runs, later(0)) }, twiceJobs, "attempt 2 had succeeded"},
 		"told to end after success": {func(j *audit.Jobs) {
 			j.Events = append(j.Events, ledger.Event{At: secondsAfter(5), Type: ledger.JobEnding, Subject: "job_1"})
+			j.Runs = append(j.Runs, later(0))
+		}, twiceJobs, "attempt 2 had succeeded"},
+		"the attempt before was told to end": {func(j *audit.Jobs) {
+			j.Events = append(j.Events, ledger.Event{At: secondsAfter(0), Type: ledger.JobEnding, Subject: "job_1"},
+				ledger.Event{At: secondsAfter(1), Type: ledger.JobOrdered, Subject: "job_1"})
 			j.Runs = append(j.Runs, later(0))
 		}, twiceJobs, "attempt 2 had succeeded"},
 		"left unasked": {func(j *audit.Jobs) { tell(j, func(t *contract.Job) { t.Preemptible = false }) }, left,
