@@ -73,6 +73,8 @@ type JobReport struct {
 	Reason     string  `json:"reason,omitempty" maxLength:"300" doc:"For people."`
 	// PeakMemoryBytes is the most memory that it had at once.
 	PeakMemoryBytes int64 `json:"peak_memory_bytes,omitempty" minimum:"0"`
+	// EndedSecondsAgo is how long before this report it ended, which an outage may delay.
+	EndedSecondsAgo float64 `json:"ended_seconds_ago,omitempty" minimum:"0" maximum:"1e9"`
 }
 
 // JobOutputPart is what a job wrote on a node since an offset. A part that is there already changes nothing.
@@ -98,6 +100,7 @@ type JobOutputStored struct {
 // nodeJobTags are the rests of tags that are too long for their lines.
 var nodeJobTags = tags{
 	"JobReport.PeakMemoryBytes": peakMemoryTag,
+	"JobReport.EndedSecondsAgo": `doc:"How long before this report it ended. An outage may delay its report."`,
 	"JobOrder.HoldEnvironment":  `doc:"What the hold brings, as for a session: it goes before environment."`,
 	"HeartbeatAnswer.Jobs": `doc:"Attempts of jobs to start. They are named until a heartbeat reports them: one that ` +
 		`is known is not started again."`,

@@ -148,7 +148,9 @@ type JobReport struct {
 	Attempt int
 	Rank    int
 	Ended   bool
-	End     job.End
+	End     job.End // its time does not count: EndedAgo does
+	// EndedAgo is how long before the report it ended; 0 also where that is not known.
+	EndedAgo time.Duration
 }
 
 // JobAttempt names an attempt of a job.

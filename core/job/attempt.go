@@ -56,6 +56,8 @@ type End struct {
 	Ran      bool   // ExitCode is its own
 	// PeakMemory is the most memory that it had at once on a node, in bytes; 0: it is not known.
 	PeakMemory int64 `json:",omitempty"`
+	// At is when it ended, which may be long before that could be heard; zero: it is not known.
+	At time.Time `json:",omitzero"`
 }
 
 // Success reports whether it ended by itself with exit code 0.
@@ -65,6 +67,7 @@ func (e End) Success() bool { return e.Code == "" }
 // rank that fails, whatever the others do: a gang of which one is missing waits for ever.
 func Combine(ranks []Rank) (End, bool) {
 	ended, out, over := 0, End{Ran: true}, false
+	var last time.Time
 	for _, r := range ranks {
 		if r.State != RankEnded {
 			continue
@@ -75,6 +78,12 @@ func Combine(ranks []Rank) (End, bool) {
 			out, over = r.End, true
 		}
 		out.PeakMemory = peak
+		if r.End.At.After(last) {
+			last = r.End.At
+		}
+	}
+	if out.At = last; ended < len(ranks) {
+		out.At = time.Time{} // the others end now
 	}
 	return out, over || len(ranks) > 0 && ended == len(ranks)
 }
@@ -106,7 +115,7 @@ func (j Job) Finish(e End, now time.Time) (Job, error) {
 	j.End = e
 	switch {
 	case e.Success():
-		return j.Apply(Complete, "", now)
+		return j.endAt(e.At, Complete, "", now)
 	case (e.Code == Unserved || e.Code == Lost || e.Code == Stopped) && j.Losses < j.Retries.Lost:
 		j.Losses++
 		j.NotBefore = now.Add(backoff(j.Losses))
@@ -116,5 +125,19 @@ func (j Job) Finish(e End, now time.Time) (Job, error) {
 		j.NotBefore = now.Add(backoff(j.Failures))
 		return j.Apply(j.Ending.back(), e.Code, now)
 	}
-	return j.Apply(Fail, e.Code, now)
+	return j.endAt(e.At, Fail, e.Code, now)
+}
+
+// endAt is Apply where the job's last attempt may have ended before that was heard.
+func (j Job) endAt(at time.Time, event Event, reason string, now time.Time) (Job, error) {
+	next, err := j.Apply(event, reason, now)
+	if err == nil && next.Over() && !at.IsZero() && at.Before(now) {
+		next.EndedAt = at
+		for _, earliest := range []time.Time{j.StartedAt, j.ScheduledAt} {
+			if next.EndedAt.Before(earliest) {
+				next.EndedAt = earliest
+			}
+		}
+	}
+	return next, err
 }

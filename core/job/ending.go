@@ -85,16 +85,16 @@ func (j Job) TellToEnd(then Then, most time.Duration, now time.Time) (Job, error
 	return j, nil
 }
 
-// EndAsTold returns the job after the end of an attempt that was told to end. One that had completed
-// before it heard of that has completed.
-func (j Job) EndAsTold(completed bool, now time.Time) (Job, error) {
+// EndAsTold returns the job after the end of an attempt that was told to end, as its nodes say it ended; zero: they
+// were not heard. One that had completed before it heard of that has completed.
+func (j Job) EndAsTold(e End, now time.Time) (Job, error) {
 	then, back := j.Ending.Then, j.Ending.back()
 	j.Ending = Ending{}
 	switch {
-	case completed && j.state != Scheduled:
-		return j.Finish(End{Ran: true}, now)
+	case e.Ran && e.Success() && j.state != Scheduled:
+		return j.Finish(e, now)
 	case then == ThenCancelled:
-		return j.Apply(Cancel, Asked, now)
+		return j.endAt(e.At, Cancel, Asked, now)
 	case then == ThenPreempted:
 		j.Preemptions++
 		return j.Apply(back, LeftForAnother, now)
@@ -102,15 +102,12 @@ func (j Job) EndAsTold(completed bool, now time.Time) (Job, error) {
 	return j.Apply(back, Asked, now)
 }
 
-// AllEnded reports whether every rank has ended, and whether all of them did so with success, by
-// themselves.
-func AllEnded(ranks []Rank) (ended, completed bool) {
-	completed = len(ranks) > 0
+// AllEnded reports whether every rank has ended.
+func AllEnded(ranks []Rank) bool {
 	for _, r := range ranks {
 		if r.State != RankEnded {
-			return false, false
+			return false
 		}
-		completed = completed && r.End.Success()
 	}
-	return len(ranks) > 0, completed
+	return len(ranks) > 0
 }

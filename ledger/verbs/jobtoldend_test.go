@@ -1,11 +1,14 @@
 package verbs_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -95,4 +98,31 @@ func TestAnAttemptThatNobodyWasToldToStartEndsAtOnce(t *testing.T) {
 	got, err := w.ledger.CancelJob(t.Context(), ann, j.ID)
 	require.NoError(t, err)
 	require.Equal(t, job.Cancelled, got.State())
+}
+
+// What ended while its node could not be heard ended then, not when that was heard.
+func TestAJobEndedWhenItsNodeSays(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ago  [2]time.Duration // before the report of each rank, which come together
+		want time.Duration
+	}{
+		"in an outage, one after the other": {[2]time.Duration{50 * time.Minute, 55 * time.Minute}, 50 * time.Minute},
+		"before it began":                   {[2]time.Duration{5 * time.Hour, 5 * time.Hour}, time.Hour},
+		"one daemon does not say":           {[2]time.Duration{0, 55 * time.Minute}, 0},
+	} {
+		w := newWorld(t)
+		ann := w.newSubmitter("ann")
+		r := w.run(ann, jobOf(0, aGang))
+		w.clock.Set(w.clock.Now().Add(time.Hour))
+		for i, daemon := range r.daemons {
+			w.settle(daemon, ledger.NodeReport{Isolation: capacity.IsolationUser, Jobs: []ledger.JobReport{{JobID: r.ID,
+				Attempt: 1, Rank: r.orders[i].Rank, Ended: true, End: *succeeded, EndedAgo: c.ago[i]}}})
+		}
+		is := w.readJob(r.ID)
+		require.Equal(t, job.Completed, is.State(), name)
+		require.Equal(t, w.clock.Now().Add(-c.want), is.EndedAt, name)
+		told := w.readEvents("job.completed")[0].Message
+		require.Equal(t, c.want > 0, strings.Contains(told, "it ended at "+ledger.FormatTime(is.EndedAt)), told)
+	}
 }

@@ -90,7 +90,7 @@ func (a *attempt) report() contract.JobReport {
 	}
 	if a.isOver() {
 		r.State, r.ExitCode, r.Signal = contract.JobRankEnded, a.result.ExitCode, a.result.Signal
-		r.PeakMemoryBytes = a.result.PeakMemory
+		r.PeakMemoryBytes, r.EndedSecondsAgo = a.result.PeakMemory, max(0, a.started.age()-a.result.RanSeconds)
 		r.Code, r.Reason = a.result.Code, clip(plaintext.Escape(a.result.Reason)) // holders choose what it quotes
 	}
 	return r

@@ -192,7 +192,7 @@ func (n *node) awaitEnd(key contract.JobKey) contract.JobReport {
 	n.Helper()
 	n.await(func() bool { return n.report(key).State == contract.JobRankEnded })
 	r := n.report(key)
-	r.JobKey, r.State, r.Rank, r.RanSeconds, r.PeakMemoryBytes = contract.JobKey{}, "", 0, 0, 0
+	r.JobKey, r.State, r.Rank, r.RanSeconds, r.EndedSecondsAgo, r.PeakMemoryBytes = contract.JobKey{}, "", 0, 0, 0, 0
 	return r
 }
 

@@ -259,6 +259,7 @@ func reportOf(r contract.JobReport) ledger.JobReport {
 	if !out.Ended {
 		return out
 	}
+	out.EndedAgo = time.Duration(r.EndedSecondsAgo * float64(time.Second)).Truncate(time.Microsecond)
 	e := job.End{ExitCode: r.ExitCode, Signal: r.Signal, Reason: plaintext.Escape(ledger.ClipText(r.Reason, 300)),
 		Ran: true, PeakMemory: r.PeakMemoryBytes}
 	switch {

@@ -74,9 +74,9 @@ func endingText(e job.Ending, now time.Time) string {
 		" at the latest"
 }
 
-// finishTold ends the attempt of a job that was told to end, and gives its GPUs back.
-func finishTold(tx *txn.Tx, p *txn.PoolTx, j job.Job, completed bool, message string) error {
-	next, err := j.EndAsTold(completed, tx.Now())
+// finishTold ends the attempt of a job that was told to end, as EndAsTold does, and gives its GPUs back.
+func finishTold(tx *txn.Tx, p *txn.PoolTx, j job.Job, e job.End, message string) error {
+	next, err := j.EndAsTold(e, tx.Now())
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func endInTime(ctx context.Context, l Jobs, j job.Job) error {
 		if is.Attempt != j.Attempt || !is.Ending.IsOverdue(tx.Now()) {
 			return nil
 		}
-		return finishTold(tx, p, is, false, "the daemons of its nodes did not say in time that it has ended")
+		return finishTold(tx, p, is, job.End{}, "the daemons of its nodes did not say in time that it has ended")
 	})
 }
 
@@ -105,8 +105,8 @@ func stopOf(j job.Job, of ledger.JobAttempt) (ledger.JobStop, bool) {
 		j.Attempt == of.Attempt && j.Ending.Is()
 }
 
-// unheard are the nodes on which an attempt may run that was told to end, and whose daemons have said nothing since, with
-// the last word of the one that has been silent for the longest time; zero: it never said any.
+// unheard are the nodes on which an attempt may run that was told to end, and whose daemons have said nothing since,
+// with the last word of the one that has been silent for the longest time; zero: it never said any.
 func unheard(r ledger.Reader, j job.Job) (ids []string, last time.Time, err error) {
 	if !j.Ending.Is() {
 		return nil, last, nil

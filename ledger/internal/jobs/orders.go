@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/forewarm/forewarm/core/job"
 	"github.com/forewarm/forewarm/ledger"
@@ -35,6 +36,7 @@ func recordJob(tx *txn.Tx, p *txn.PoolTx, nodeID string, s ledger.JobReport) (ov
 	}
 	if ranks[at].State = job.RankRunning; s.Ended {
 		ranks[at].State, ranks[at].End = job.RankEnded, s.End
+		ranks[at].End.At = tx.Now().Add(-s.EndedAgo)
 	}
 	txn.PutRanks(tx, ranks[at])
 	j, err := txn.FindJob(tx, s.JobID)
@@ -53,11 +55,11 @@ func advance(tx *txn.Tx, p *txn.PoolTx, j job.Job, ranks []job.Rank) (err error)
 		txn.NoteJob(tx, j, "")
 	}
 	if j.Ending.Is() {
-		ended, completed := job.AllEnded(ranks)
-		if !ended {
+		if !job.AllEnded(ranks) {
 			return nil
 		}
-		return finishTold(tx, p, j, completed, "")
+		end, _ := job.Combine(ranks)
+		return finishTold(tx, p, j, end, "")
 	}
 	end, over := job.Combine(ranks)
 	if !over {
@@ -79,7 +81,7 @@ func endAttempt(tx *txn.Tx, p *txn.PoolTx, j job.Job, end job.End) error {
 	if err != nil {
 		return err
 	}
-	txn.NoteJob(tx, j, describeEnd(end))
+	txn.NoteJob(tx, j, describeEnd(end)+describeDelay(j, tx.Now()))
 	if err := txn.EndRanks(tx, j); err != nil {
 		return err
 	}
@@ -99,6 +101,17 @@ func describeEnd(e job.End) string {
 		return fmt.Sprintf("exit code %d", e.ExitCode)
 	}
 	return ""
+}
+
+// late is how long after its end an attempt is heard to have ended of which that is told.
+const late = 10 * time.Second
+
+// describeDelay says of a job that is over when it ended, if that was long before it was heard.
+func describeDelay(j job.Job, now time.Time) string {
+	if !j.Over() || now.Sub(j.EndedAt) < late {
+		return ""
+	}
+	return "; it ended at " + ledger.FormatTimeSeen(j.EndedAt, now) + ", and its node was not heard before"
 }
 
 // mostGap bounds how much output may be missing before a part, in bytes: as much as a daemon keeps.

@@ -262,7 +262,7 @@ func settleJob(tx *Tx, p *PoolTx, a allocation.Allocation) error {
 	end := endOf(a)
 	if j.Ending.Is() && end.Code != job.Asked { // its end was wanted: nobody is to blame for how it came
 		end.Reason = ""
-		j, err = j.EndAsTold(false, tx.Now())
+		j, err = j.EndAsTold(job.End{}, tx.Now())
 	} else if end.Code == job.Asked {
 		j.End = end
 		j, err = j.Apply(job.Cancel, job.Asked, tx.Now())
