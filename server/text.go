@@ -48,6 +48,11 @@ func (s *Server) checkText(c *gin.Context) {
 		return
 	}
 	for name, values := range query {
+		if len(values) > 1 {
+			abortWith(c, problem.Parameter(plaintext.Escape(name), "must be given once").
+				Request("Join the values of a list by commas"))
+			return
+		}
 		for _, value := range append(values, name) {
 			if !onlyLegible(value) {
 				abortWith(c, problem.Parameter(plaintext.Escape(name),

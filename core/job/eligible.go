@@ -26,6 +26,20 @@ func (j Job) waitAnew(now time.Time) Job {
 // Ran is for how long the job's attempts had their GPUs.
 func (j Job) Ran() time.Duration { return j.GPUTime / time.Duration(max(j.Shape.GPUs(), 1)) }
 
+// WaitsSince is since when the job has waited, or had when it got its GPUs, as if it had never run before: what it ran
+// is no wait. It counts where IsEligible.
+func (j Job) WaitsSince() time.Time {
+	if !j.Over() || j.StartedAt.IsZero() {
+		return j.EligibleAt.Add(j.Ran())
+	}
+	last := j.EndedAt.Sub(j.ScheduledAt) // is among what it ran
+	since := j.EligibleAt.Add(j.Ran() - min(j.Ran(), last))
+	if since.After(j.ScheduledAt) { // its GPUs were its own for some time after its end
+		return j.ScheduledAt
+	}
+	return since
+}
+
 // IsEligible reports whether the job has begun to wait, or will at a time that is known.
 func (j Job) IsEligible() bool { return !j.EligibleAt.IsZero() }
 
@@ -42,7 +56,7 @@ func (j Job) LetWait(now time.Time) Job {
 // lost where that is still ahead.
 func (j Job) Delay(until, now time.Time) Job {
 	j.NotBefore = until
-	isAhead := j.EligibleAt.Add(j.Ran()).After(now)
+	isAhead := j.WaitsSince().After(now)
 	if j.IsEligible() && (until.After(now) || isAhead) {
 		return j.waitAnew(now)
 	}

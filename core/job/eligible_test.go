@@ -82,3 +82,32 @@ func TestWaitingCountsFromWhenAJobCouldRun(t *testing.T) {
 		require.Equal(t, c.want, j.EligibleAt, name)
 	}
 }
+
+// What a job ran is no wait, before and after its end.
+func TestWhatAJobRanIsNoWait(t *testing.T) {
+	t.Parallel()
+	at := func(hours int) time.Time { return noon.Add(time.Duration(hours) * time.Hour) }
+	j := job.New(job.Job{Shape: capacity.Shape{Nodes: 1, PerNode: 4}}, false, noon)
+	do := func(e job.Event, hours int) {
+		t.Helper()
+		next, err := j.Apply(e, "", at(hours))
+		require.NoError(t, err)
+		j = next
+	}
+	holds := func(hours int) { j.GPUTime += time.Duration(hours) * time.Hour * 4 }
+	require.Equal(t, noon, j.WaitsSince())
+	do(job.Schedule, 1)
+	do(job.Start, 1)
+	require.Equal(t, noon, j.WaitsSince())
+	do(job.Requeue, 3)
+	holds(2)
+	require.Equal(t, at(2), j.WaitsSince(), "it has waited for one hour")
+	do(job.Schedule, 4)
+	do(job.Start, 4)
+	require.Equal(t, at(2), j.WaitsSince(), "it waited for two")
+	do(job.Complete, 9)
+	holds(5)
+	require.Equal(t, at(2), j.WaitsSince())
+	holds(9) // nobody could hear of its end
+	require.Equal(t, at(4), j.WaitsSince(), "no wait is negative")
+}

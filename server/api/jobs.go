@@ -190,7 +190,7 @@ func encodeJob(j job.Job) contract.Job {
 		GPUSeconds: int64(j.GPUTime / time.Second), Cost: formatMoney(j.Cost), Version: j.Version,
 		PeakMemoryBytes: j.End.PeakMemory, Image: j.Command.Image, Mounts: encodeMounts(j.Command.Mounts)}
 	if j.IsEligible() {
-		out.EligibleAt = j.EligibleAt.Add(j.Ran()).UTC() // what it ran is no wait
+		out.EligibleAt = j.WaitsSince().UTC()
 	}
 	out.Checkpoint = encodeCheckpoint(j.Checkpoint)
 	for _, d := range j.Dependencies {

@@ -164,7 +164,7 @@ func waitingRowOf(q ledger.QueuedJob, who map[string]string, now time.Time, fore
 	if q.Position > 0 {
 		row.Place = strconv.Itoa(q.Position)
 	}
-	if began := q.EligibleAt.Add(q.Ran()); q.IsEligible() && !began.After(now) { // what it ran is no wait
+	if began := q.WaitsSince(); q.IsEligible() && !began.After(now) {
 		row.Since = formatSpan(now.Sub(began))
 	}
 	switch {

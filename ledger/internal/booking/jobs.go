@@ -163,7 +163,7 @@ func ServeJob(tx *txn.Tx, p *txn.PoolTx, j job.Job, claims PartClaim) (allocatio
 
 // takeForJob is what a job asks of a pool: first what its organization has warm there.
 func takeForJob(tx *txn.Tx, p *txn.PoolTx, h *holding, j job.Job) takeRequest {
-	since := j.EligibleAt
+	since := j.WaitsSince()
 	if j.NotBefore.After(since) {
 		since = j.NotBefore
 	}
@@ -171,7 +171,7 @@ func takeForJob(tx *txn.Tx, p *txn.PoolTx, h *holding, j job.Job) takeRequest {
 		workload: cmp.Or(j.Workload, capacity.Batch),
 		own: slices.DeleteFunc(claimableNow(p, h.org.ID, tx.Now(), tx.Config.Policy),
 			func(r reservation.Reservation) bool { return !Serves(r, j) })}
-	if !since.IsZero() {
+	if j.IsEligible() {
 		req.waited = max(tx.Now().Sub(since), 0)
 	}
 	return req

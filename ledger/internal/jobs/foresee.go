@@ -200,7 +200,7 @@ func (f *foresight) isRefused(j job.Job) bool {
 	if lacksQuota(f.queue, j) {
 		return false // what it holds already keeps it, and ends
 	}
-	since := j.EligibleAt
+	since := j.WaitsSince()
 	if j.NotBefore.After(since) {
 		since = j.NotBefore
 	}

@@ -20,7 +20,7 @@ func sinceOf(r ledger.Reader, j job.Job) (time.Time, error) {
 	case j.State() == job.Held:
 		return heldSince(r, j)
 	}
-	if waits := j.EligibleAt.Add(j.Ran()); j.IsEligible() && !waits.After(r.Now()) {
+	if waits := j.WaitsSince(); j.IsEligible() && !waits.After(r.Now()) {
 		return waits, nil
 	}
 	return j.SubmittedAt, nil
