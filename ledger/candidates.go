@@ -40,10 +40,11 @@ func (w PoolNeeds) FilterPools(all []Pool) ([]Pool, error) {
 	for _, only := range []PoolNeeds{{model: w.model}, {needs: capacity.Needs{Region: w.needs.Region}},
 		{needs: capacity.Needs{MemoryMiB: w.needs.MemoryMiB}},
 		{needs: capacity.Needs{NodeMemoryMiB: w.needs.NodeMemoryMiB}}} {
-		all = slices.DeleteFunc(slices.Clone(all), func(p Pool) bool { return only.UnmetBy(p) != nil })
-		if len(all) == 0 {
-			return nil, only.inNoPool()
+		fit := slices.DeleteFunc(slices.Clone(all), func(p Pool) bool { return only.UnmetBy(p) != nil })
+		if len(fit) == 0 {
+			return nil, only.inNoPool(all)
 		}
+		all = fit
 	}
 	return all, nil
 }
@@ -91,8 +92,12 @@ func (w PoolNeeds) UnmetBy(p Pool) error {
 
 func formatGiB(mib int) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1, 64) + " GiB" }
 
-// inNoPool says that no pool that would fit otherwise has the one thing wanted.
-func (w PoolNeeds) inNoPool() error {
+// inNoPool says that none of the pools that would fit otherwise has the one thing wanted.
+func (w PoolNeeds) inNoPool(others []Pool) error {
+	most, mostOfNode := 0, 0
+	for _, p := range others {
+		most, mostOfNode = max(most, p.MemoryMiB), max(mostOfNode, p.NodeMemoryMiB)
+	}
 	e := &InvalidError{Fix: "ask for what one of the pools has"}
 	switch {
 	case w.model != "":
@@ -101,11 +106,13 @@ func (w PoolNeeds) inNoPool() error {
 		e.Field, e.Rule = "region", fmt.Sprintf("%q is that of no pool that would fit", ClipText(w.needs.Region, 80))
 	case w.needs.MemoryMiB > 0:
 		e.Field, e.Rule = "min_gpu_memory_mib",
-			fmt.Sprintf("must be less than %s: no pool that would fit has such GPUs", formatGiB(w.needs.MemoryMiB))
+			fmt.Sprintf("must be at most %s, the most that a GPU of a pool that would fit has", formatGiB(most))
+	case mostOfNode == 0:
+		e.Field, e.Rule = "min_node_memory_mib", "cannot be met: no pool that would fit says how much its nodes have"
 	default:
 		e.Field, e.Rule = "min_node_memory_mib",
-			fmt.Sprintf("must be less than %s: no pool that would fit is known to have such nodes",
-				formatGiB(w.needs.NodeMemoryMiB))
+			fmt.Sprintf("must be at most %s, the most that a node of a pool that would fit is known to have",
+				formatGiB(mostOfNode))
 	}
 	return e
 }

@@ -68,9 +68,14 @@ type RefusedError struct {
 	Others     []PoolRefusal // the other pools that might have served, and could not
 	// Closed are nodes of the pool that take no new work though their GPUs may be free.
 	Closed []ClosedNodes
+	// What is what was asked for: a reservation, an allocation, a schedule, a job, or the extension of a lease.
+	What string
 
 	Leaves *Event // in the journal, whatever becomes of the rest of the verb
 }
+
+// RefusedExtension is what was asked for of RefusedError, where an allocation is there already.
+const RefusedExtension = "extension"
 
 // ClosedNodes are so many nodes that take no new work, in a state.
 type ClosedNodes struct {

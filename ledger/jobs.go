@@ -171,11 +171,8 @@ type JobStop struct {
 
 // Check returns *InvalidError for a command that nobody could run, and fills in its GPUs.
 func (c *JobCommand) Check() error {
-	if c.Needs.GPUs == 0 && c.Needs.Layout == (capacity.Layout{}) && c.Job.Reservation == "" {
-		c.Needs.GPUs = 1
-	}
-	if l := &c.Needs.Layout; c.Needs.GPUs == 0 && l.Nodes > 0 && l.PerNode == 0 {
-		l.PerNode = 1
+	if l := c.Needs.Layout; c.Needs.GPUs == 0 && (c.Job.Reservation == "" || l.Nodes > 0) {
+		c.Needs.GPUs = max(l.Nodes, 1) * max(l.PerNode, 1)
 	}
 	if err := c.checkNeeds(); err != nil {
 		return err

@@ -19,6 +19,10 @@ func LayOut(gpus int, l capacity.Layout) (int, error) {
 	if gpus == 0 {
 		gpus = l.Nodes * l.PerNode
 	}
+	if gpus == 0 {
+		return 0, &InvalidError{Field: "gpus", Rule: "must be given, and be at least 1",
+			Fix: "say how many GPUs, or on how many nodes and how many on each"}
+	}
 	if gpus < 1 || gpus > MaxGPUs {
 		return 0, &InvalidError{Field: "gpus", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
 	}

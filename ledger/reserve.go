@@ -44,6 +44,10 @@ func (r *ReserveRequest) Check() (err error) {
 	switch {
 	case r.IsFlexible():
 		return r.checkRange()
+	case r.Window.Start.IsZero():
+		return &InvalidError{Field: "start", Rule: "is missing", Fix: "say when it begins and ends"}
+	case r.Window.End.IsZero():
+		return &InvalidError{Field: "end", Rule: "is missing", Fix: "say when it begins and ends"}
 	case !r.Window.Valid():
 		return &InvalidError{Field: "end", Rule: "must be after start"}
 	case r.Probability < 0 || r.Probability > 1 || r.Probability != r.Probability:

@@ -167,7 +167,7 @@ func TestWrongWindowsZonesAndRules(t *testing.T) {
 		"unknown pool": {path: "/v1/allocations", body: `{"pool":"nowhere","gpus":1}`,
 			code: contract.CodeValidationFailed, pointer: "/pool"},
 		"lease too long": {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"lease_seconds":31000000}`,
-			code: contract.CodeWindowTooLong, pointer: "/end"},
+			code: contract.CodeWindowTooLong, pointer: "/lease_seconds"},
 		"wait negative": {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"waited_seconds":-1}`,
 			code: contract.CodeValidationFailed, pointer: "/waited_seconds"},
 		"wait too long": {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"waited_seconds":2592001}`,

@@ -316,9 +316,11 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 					`{"email":"ada@example.org","role":"viewer"}`)
 				k := w.keepKey("ada", `{"name":"ada","kind":"person","role":"viewer","user_id":"`+u.ID+
 					`","expires_in_seconds":90}`)
+				last := ask[contract.EventList](w, "root", http.MethodGet, "/v1/events?limit=500", "").Next
 				w.keys["root"], w.keys["operator"] = w.keys["ada"], w.keys["root"]
 				l := w.openLine(w.inMemory())
-				go l.writeText(w.requestHead(http.MethodGet, "/v1/events/stream?after=1000", "Accept: "+c.accept))
+				go l.writeText(w.requestHead(http.MethodGet, fmt.Sprintf("/v1/events/stream?after=%d", last),
+					"Accept: "+c.accept))
 				resp, err := http.ReadResponse(l.in, nil)
 				require.NoError(t, err)
 				w.keys["root"] = w.keys["operator"]

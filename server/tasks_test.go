@@ -169,7 +169,7 @@ func TestCallsAreRefusedWithDetails(t *testing.T) {
 			connect.CodeInvalidArgument, "/task_id"},
 		"priority": {func(m *forewarmv1.SubmitTaskRequest) { m.Priority = 99 }, connect.CodeInvalidArgument, "/priority"},
 		"another task": {func(m *forewarmv1.SubmitTaskRequest) { m.TaskId, m.Gpus = "mine", 1 },
-			connect.CodeAlreadyExists, "Idempotency-Key"},
+			connect.CodeAlreadyExists, "/task_id"},
 		"memory of no GPU": {func(m *forewarmv1.SubmitTaskRequest) { m.GpuMemoryRequired = 200_000 },
 			connect.CodeInvalidArgument, "/gpu_memory_required"},
 		"more GPUs than there are": {func(m *forewarmv1.SubmitTaskRequest) { m.Gpus = 100 },
@@ -182,8 +182,9 @@ func TestCallsAreRefusedWithDetails(t *testing.T) {
 		require.Equal(t, c.code, code, "%s: %v", name, p)
 		require.NotNil(t, p, name)
 		require.NotEmpty(t, p.GetRequestId(), name)
-		if c.field != "" {
-			require.Equal(t, c.field, p.GetFields()[0].GetField(), name)
+		require.Equal(t, c.field, p.GetFields()[0].GetField(), name)
+		for _, ours := range []string{"Idempotency", "name must", "min_gpu"} {
+			require.NotContains(t, p.String(), ours, name)
 		}
 	}
 	require.Len(t, ask[contract.List[contract.Job]](w, "alice", http.MethodGet, "/v1/jobs?all=true", "").Items, 1)
@@ -210,6 +211,15 @@ func TestCallsAreRefusedWithDetails(t *testing.T) {
 		_, err = w.taskClient(url, "other").CancelTask(t.Context(), ending(id))
 		denied(connect.CodeNotFound, err)
 	}
+	_, err = alice.GetGPUStatus(t.Context(), connect.NewRequest(&forewarmv1.GetGPUStatusRequest{PageToken: "xx"}))
+	_, p := refusedCall(t, err)
+	require.Equal(t, "page_token", p.GetFields()[0].GetField())
+	require.Contains(t, p.GetDetail(), "The page_token does not belong")
+	beyond, err := alice.TaskEvents(t.Context(), connect.NewRequest(&forewarmv1.TaskEventsRequest{AfterSequence: 9999}))
+	require.NoError(t, err)
+	require.False(t, beyond.Receive())
+	_, p = refusedCall(t, beyond.Err())
+	require.Equal(t, "after_sequence", p.GetFields()[0].GetField())
 	m := submission("large").Msg
 	m.Input = make([]byte, 2<<20)
 	_, err = alice.SubmitTask(t.Context(), connect.NewRequest(m))

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -52,6 +53,9 @@ func listEvents(ctx context.Context, a *API, in *struct {
 		if err != nil {
 			return err
 		}
+		if err := checkAfter(r, "after", in.After); err != nil {
+			return err
+		}
 		found, err := r.Events(s, in.toLedger(), in.Limit)
 		for _, e := range found {
 			out.Body.Items, out.Body.Next = append(out.Body.Items, events.Encode(e)), e.Seq
@@ -66,18 +70,20 @@ func streamEvents(ctx context.Context, a *API, in *struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"20" doc:"Resume after this one."`
 },
 ) (*huma.StreamResponse, error) {
-	filter := in.toLedger()
+	filter, from := in.toLedger(), "after"
 	if in.LastEventID != "" {
 		last, err := strconv.ParseInt(in.LastEventID, 10, 64)
 		if err != nil || last < 0 {
 			return nil, problem.Parameter("Last-Event-ID", "must be the number of an event, as an id of the stream is")
 		}
-		filter.After = last
+		filter.After, from = last, "Last-Event-ID"
 	}
 	var s ledger.Scope
 	if err := a.readSnapshot(ctx, func(r ledger.Reader) (err error) {
-		s, err = a.requestedScope(ctx, r, in.OfOrganization)
-		return err
+		if s, err = a.requestedScope(ctx, r, in.OfOrganization); err != nil {
+			return err
+		}
+		return checkAfter(r, from, filter.After)
 	}); err != nil {
 		return nil, err
 	}
@@ -87,6 +93,20 @@ func streamEvents(ctx context.Context, a *API, in *struct {
 			Viewer: viewerOf(a, auth.From(c.Request.Context()).KeyID, s), Filter: filter, Name: a.nameEvents,
 		})
 	}}, nil
+}
+
+// checkAfter refuses to go on after an event that there is not, as after a restore of an older database: what came
+// since would never be told.
+func checkAfter(r ledger.Reader, name string, after int64) error {
+	if after == 0 {
+		return nil
+	}
+	end, err := r.JournalEnd()
+	if err == nil && end > 0 && after > end {
+		return problem.Parameter(name, fmt.Sprintf("must be the number of an event, of which the last is %d: "+
+			"perhaps an older database was restored", end)).Request("Read anew what you follow, and go on after the last event")
+	}
+	return err
 }
 
 // Following is what whoever asks with a context may see of the events that match a filter, for as

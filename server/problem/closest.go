@@ -3,7 +3,7 @@ package problem
 // Closest returns the name that is fewest typing errors away, if that is close
 // enough to be meant.
 func Closest(wrong string, names []string) (string, bool) {
-	best, least := "", max(2, len(wrong)/3)+1
+	best, least := "", min(max(2, len(wrong)/3), len(wrong)-1)+1 // what shares no letter is not meant
 	for _, name := range names {
 		if d := editDistance(wrong, name); d < least {
 			best, least = name, d

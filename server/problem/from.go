@@ -186,7 +186,7 @@ var refusals = []refusal{
 	{admission.ClaimTooEarly, contract.CodeClaimTooEarly,
 		"Claim it when its window begins, or allocate GPUs separately now"},
 	{admission.ClaimTooLong, contract.CodeClaimTooLong, "Claim it for as long as it is booked, and extend the lease"},
-	{admission.WindowTooLong, contract.CodeWindowTooLong, "Ask for a shorter time and extend it later"},
+	{admission.WindowTooLong, contract.CodeWindowTooLong, shorten},
 	{admission.KeyCapExceeded, contract.CodeKeyCapExceeded, "Ask an admin for a key with larger caps"},
 	{admission.QuotaExceeded, contract.CodeQuotaExceeded, "Release something, or ask an operator for a larger quota"},
 	{admission.CohortExhausted, contract.CodeQuotaExceeded,
@@ -211,6 +211,7 @@ var refusals = []refusal{
 const (
 	takeOffer     = "Take one of the offers"
 	withoutOffers = "Wait until something ends, or ask for fewer GPUs or a shorter time"
+	shorten       = "Ask for a shorter time and extend it later"
 )
 
 // wayOut is the fix of a refusal, which names offers only if there are any.
@@ -220,6 +221,8 @@ func (r refusal) wayOut(e *ledger.RefusedError) string {
 		return withoutOffers
 	case r.blocker == admission.NoMatchingHardware:
 		return fitHardware(e, r.fix)
+	case r.fix == shorten && e.What == ledger.RefusedExtension:
+		return "Extend it by a shorter time, and again later"
 	}
 	return r.fix
 }
@@ -254,7 +257,7 @@ func fromRefused(e *ledger.RefusedError) *Problem {
 			if r.Code == row.blocker {
 				p := New(row.problem, r.Message+closedNodes(e)+otherPools(e)).Fix(row.wayOut(e), "")
 				p.Blockers, p.Offers, p.DecisionID = Blockers(e), Offers(e), e.DecisionID
-				if f, ok := fields[r.Code]; ok {
+				if f, ok := blamedField(r.Code, e.What); ok {
 					p = p.Field(contract.FieldError{Pointer: jsonPointer(f), Code: string(r.Code), Message: r.Message})
 				}
 				return p
@@ -288,6 +291,19 @@ var fields = map[admission.Code]string{
 	admission.WindowInPast:       "start",
 	admission.WindowTooLong:      "end",
 	admission.NoMatchingHardware: "gpus",
+}
+
+// lengths are the fields that say how long something is asked for, by what is asked for.
+var lengths = map[string]string{"allocation": "lease_seconds", ledger.RefusedExtension: "by_seconds",
+	"schedule": "duration_seconds", "job": "max_runtime_seconds"}
+
+// blamedField is what a blocker blames in a request.
+func blamedField(code admission.Code, what string) (field string, ok bool) {
+	if length, is := lengths[what]; is && code == admission.WindowTooLong {
+		return length, true
+	}
+	field, ok = fields[code]
+	return field, ok
 }
 
 // Blockers lists everything that stands in the way.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -123,7 +124,8 @@ func (p *Problem) addDetail(d *huma.ErrorDetail, names []string) *Problem {
 func (p *Problem) unknownField(location string, fields []string) *Problem {
 	last, places := lastPart(location), parentsOf(fields)
 	names := slices.Sorted(maps.Keys(places))
-	e := contract.FieldError{Code: "unknown-field", Allowed: names, Message: "is not a field of this request"}
+	e := contract.FieldError{Code: "unknown-field", Allowed: fieldsAt(location, fields),
+		Message: "is not a field of this request"}
 	near, ok := sameThing(last, names)
 	if !ok {
 		near, ok = Closest(last, names)
@@ -142,6 +144,21 @@ func (p *Problem) unknownField(location string, fields []string) *Problem {
 	e.Message = "is not a field here; it belongs " + place
 	return p.addError(location, e, "Put it "+place)
 }
+
+// fieldsAt are the names that there are at a place of the body, beside the one that there is not.
+func fieldsAt(location string, fields []string) (names []string) {
+	under := indices.ReplaceAllString(strings.TrimSuffix(location, lastPart(location)), "")
+	under = strings.TrimPrefix(strings.TrimPrefix(under, "body"), ".")
+	for _, path := range fields {
+		if name, ok := strings.CutPrefix(path, under); ok && !strings.Contains(name, ".") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// indices are those of lists in a place of huma's.
+var indices = regexp.MustCompile(`\[\d+\]`)
 
 // sameThing is the field that asks for what answers call by another name: their
 // pool_id is a request's pool, and the other way round.

@@ -3,6 +3,9 @@ package tasks
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	forewarmv1 "github.com/forewarm/forewarm/contract/proto/forewarm/v1"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/inward"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -23,6 +27,13 @@ func (s *service) TaskEvents(ctx context.Context, r *connect.Request[forewarmv1.
 	filter := ledger.EventFilter{After: r.Msg.GetAfterSequence(), Type: ofTasks}
 	if filter.After < 0 {
 		return s.refused(ctx, problem.Invalid("after_sequence", "must not be negative", ""))
+	}
+	if filter.After > 0 { // is there such an event?
+		query := url.Values{"after": {strconv.FormatInt(filter.After, 10)}, "limit": {"1"}}
+		if _, err := s.API.Ask(ctx, inward.Request{Method: http.MethodGet, Path: "/v1/events", Query: query},
+			&contract.EventList{}); err != nil {
+			return s.refused(ctx, renameSequence(err))
+		}
 	}
 	if id := r.Msg.GetTaskId(); id != "" {
 		task, err := s.findTask(ctx, id)
@@ -37,6 +48,15 @@ func (s *service) TaskEvents(ctx context.Context, r *connect.Request[forewarmv1.
 		beat: func(after int64) error {
 			return stream.Send(&forewarmv1.TaskEventsResponse{Sequence: after})
 		}})
+}
+
+// renameSequence has a problem name the sequence that was sent.
+func renameSequence(err error) error {
+	p, ok := err.(*problem.Problem) //nolint:errorlint // it is the API's own answer
+	if ok && len(p.Errors) > 0 && p.Errors[0].Pointer == "after" {
+		p.Errors[0].Pointer, p.Detail = "after_sequence", "after_sequence"+strings.TrimPrefix(p.Detail, "after")
+	}
+	return err
 }
 
 // follow follows events for a caller until one of them leaves.

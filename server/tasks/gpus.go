@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -34,7 +35,7 @@ func (s *service) GetGPUStatus(ctx context.Context, r *connect.Request[forewarmv
 	var found contract.GPUList
 	if _, err := s.API.Ask(ctx, inward.Request{Method: http.MethodGet, Path: "/v1/gpus", Query: query},
 		&found); err != nil {
-		return nil, s.refused(ctx, err)
+		return nil, s.refused(ctx, renamePage(err))
 	}
 	running, err := s.tasksOn(ctx, found.Items)
 	if err != nil {
@@ -46,6 +47,22 @@ func (s *service) GetGPUStatus(ctx context.Context, r *connect.Request[forewarmv
 		out.Gpus = append(out.Gpus, encodeGPU(g, running[g.AllocationID]))
 	}
 	return connect.NewResponse(out), nil
+}
+
+// pageFields are those of a page whose names in the API are others.
+var pageFields = strings.NewReplacer("next_cursor", "next_page_token", "cursor", "page_token")
+
+// renamePage has a problem name the page that was asked for as it was.
+func renamePage(err error) error {
+	p, ok := err.(*problem.Problem) //nolint:errorlint // it is the API's own answer
+	if !ok {
+		return err
+	}
+	p.Detail = pageFields.Replace(p.Detail)
+	for i, e := range p.Errors {
+		p.Errors[i].Pointer, p.Errors[i].Message = pageFields.Replace(e.Pointer), pageFields.Replace(e.Message)
+	}
+	return p
 }
 
 // tasksOn are the ids of the tasks that have GPUs, by allocation.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -141,13 +142,21 @@ var fields = strings.NewReplacer("/min_gpu_memory_mib", "/gpu_memory_required", 
 // detailFields are those of them that have a name of their own in sentences.
 var detailFields = strings.NewReplacer("min_gpu_memory_mib", "gpu_memory_required", "retries.failed", "retries")
 
+// beganWithName is a sentence on the field of the API that has the caller's own id.
+var beganWithName = regexp.MustCompile(`^/?name `)
+
 // renameFields has a problem name the fields that were sent.
 func renameFields(err error) error {
 	p, ok := err.(*problem.Problem) //nolint:errorlint // it is the API's own answer
 	if !ok {
 		return err
 	}
-	p.Detail = detailFields.Replace(p.Detail)
+	if p.Code == contract.CodeIdempotencyKeyReused {
+		return problem.New(p.Code, "This task_id was used before for another task.").
+			Field(contract.FieldError{Pointer: "/task_id", Code: "reused", Message: "was used before for another task"}).
+			Fix("Send a new task_id, or ask for the task of that id", "")
+	}
+	p.Detail = beganWithName.ReplaceAllString(detailFields.Replace(p.Detail), "task_id ")
 	for i := range p.Errors {
 		p.Errors[i].Pointer = fields.Replace(p.Errors[i].Pointer)
 	}

@@ -22,6 +22,10 @@ func ReservedFor(tx *txn.Tx, req ledger.AllocateRequest, j job.Job) (*txn.PoolTx
 		return nil, j, err
 	}
 	p, r, err := findReservation(tx, tx.Actor, j.Reservation)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil, j, &ledger.InvalidError{Field: "reservation_id",
+			Rule: "must be a reservation: there is none of that id, or this key may not see it"}
+	}
 	if err != nil {
 		return nil, j, err
 	}

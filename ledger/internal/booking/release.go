@@ -107,7 +107,9 @@ func (l Booking) Extend(ctx context.Context, actor ledger.Actor, id string, by t
 			return a, err
 		}
 		if !d.Accepted() {
-			return a, txn.RefuseRequest(tx, p, a.OrganizationID, "allocation", d)
+			refused := txn.RefuseRequest(tx, p, a.OrganizationID, "allocation", d)
+			refused.What = ledger.RefusedExtension
+			return a, refused
 		}
 		if err := displaceReservations(tx, p, d.DisplacedIDs(), d); err != nil {
 			return a, err

@@ -86,9 +86,9 @@ var plannedKinds = map[plan.Kind]ledger.DecisionKind{
 // RefuseRequest makes the error of a request that gets no place, and, but for a
 // dry run and for one of very many (see refusals), the event that it leaves
 // under an id of its own. What was asked for
-// is a reservation or an allocation.
+// is a reservation, an allocation, a schedule or a job.
 func RefuseRequest(tx *Tx, p *PoolTx, organizationID, what string, v Verdict) *ledger.RefusedError {
-	e := &ledger.RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: v.Decision,
+	e := &ledger.RefusedError{What: what, Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: v.Decision,
 		Closed: closedNodes(p, v.Decision)}
 	if tx.IsDryRun || !tx.mayJournal(organizationID, v.Reasons[0].Code) {
 		return e
