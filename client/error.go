@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/forewarm/forewarm/contract"
 )
@@ -21,8 +22,10 @@ func (e *Error) Error() string {
 	if e.Problem.Detail != "" {
 		text += ": " + e.Problem.Detail
 	}
-	for _, f := range e.Problem.Errors {
-		text += fmt.Sprintf("; %s %s", f.Pointer, f.Message)
+	for i, f := range e.Problem.Errors {
+		if i > 0 || !strings.HasSuffix(e.Problem.Detail, f.Message) { // the detail is mostly of the first
+			text += fmt.Sprintf("; %s %s", f.Pointer, f.Message)
+		}
 	}
 	return text
 }

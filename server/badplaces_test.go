@@ -65,6 +65,14 @@ func TestJobsNeedNotSayHowManyGPUs(t *testing.T) {
 			`{"pool":"lab","command":["true"]`+body+`}`, "Idempotency-Key", hex.EncodeToString([]byte("k"+body)))
 		require.Equal(t, want, got.Jobs[0].GPUs, body)
 	}
+	made := w.send("root", http.MethodPost, "/v1/jobs", `{"pool":"lab","command":["true"]}`, "Idempotency-Key", "one")
+	require.Contains(t, made.Body.String(), strings.TrimPrefix(made.Header().Get("Location"), "/v1/jobs/"))
+	require.Equal(t, `"1"`, made.Header().Get("ETag"))
+	require.Equal(t, http.StatusOK, w.send("root", http.MethodGet, made.Header().Get("Location"), "").Code)
+	made = w.send("root", http.MethodPost, "/v1/jobs", `{"pool":"lab","command":["true"],"array":{"first":0,"last":1}}`,
+		"Idempotency-Key", "two")
+	require.Equal(t, http.StatusCreated, made.Code)
+	require.Empty(t, made.Header().Get("Location"))
 }
 
 // A name that there is not is told those that there are at its place.

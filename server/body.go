@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -51,8 +52,14 @@ func (s *Server) checkBody(c *gin.Context) {
 	}
 	done()
 	c.Request.Body = httpx.NewWholeBody(data)
+	route := exchangeOf(c).route
+	if coded := c.GetHeader("Content-Encoding"); coded != "" && coded != "identity" && !route.rpc && len(data) > 0 {
+		abortWith(c, problem.New(contract.CodeUnsupportedMediaType, "The body must be sent as it is, not encoded.").
+			Request("Leave out the header Content-Encoding, and do not compress the body"))
+		return
+	}
 	switch {
-	case len(data) == 0 || limit == maxForm || exchangeOf(c).route.rpc:
+	case len(data) == 0 || limit == maxForm || route.rpc:
 		return
 	case limit == api.MaxBatchBody: // whose form is checked as it is read
 		if p := checkBatch(data); p != nil {
@@ -81,7 +88,10 @@ func isJSON(r *http.Request) bool {
 	if contentType == "application/json" { // as mostly
 		return true
 	}
-	kind, _, err := mime.ParseMediaType(contentType)
+	kind, more, err := mime.ParseMediaType(contentType)
+	if set := more["charset"]; set != "" && !strings.EqualFold(set, "utf-8") { // RFC 8259: JSON has no other
+		return false
+	}
 	return contentType == "" || err == nil && (kind == "application/json" || r.Method == http.MethodPatch &&
 		kind == api.MergePatch)
 }

@@ -73,6 +73,13 @@ func TestPatchesAreMergePatches(t *testing.T) {
 	p = w.refuse("root", http.MethodPatch, "/v1/pools/lab", `{}`, "If-Match", `"2"`, "Content-Type",
 		"application/json-patch+json")
 	require.Equal(t, contract.CodeUnsupportedMediaType, p.Code)
+	for header, value := range map[string]string{"Content-Encoding": "gzip",
+		"Content-Type": "application/json; charset=utf-16"} {
+		p = w.refuse("root", http.MethodPost, "/v1/pools", poolBody, header, value)
+		require.Equal(t, contract.CodeUnsupportedMediaType, p.Code, header)
+	}
+	ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools", strings.Replace(poolBody, "lab", "lab2", 1),
+		"Content-Type", `application/json; charset="UTF-8"`, "Content-Encoding", "identity")
 }
 
 // An exchange that the description does not know is noticed: each of these spoils

@@ -64,7 +64,11 @@ func downloadOperation() huma.Operation {
 }
 
 func systemOperation(path, id, summary, mediaType string, security []map[string][]string) huma.Operation {
-	text := map[string]*huma.MediaType{mediaType: {Schema: &huma.Schema{Type: huma.TypeString}}}
+	schema := &huma.Schema{Type: huma.TypeString}
+	if mediaType == openAPIInJSON {
+		schema.Type = huma.TypeObject
+	}
+	text := map[string]*huma.MediaType{mediaType: {Schema: schema}}
 	op := huma.Operation{
 		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{"system"},
 		Security:      security,

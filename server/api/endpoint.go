@@ -82,7 +82,7 @@ func serveChange[I, B, T, C any](a *API, c operation.Change[B, T, C], asked func
 }
 
 // serveOnce serves a change that has one effect for each idempotency key. locate
-// says where to read what was made, and in which version; nil: nothing was made.
+// says where to read what was made, and in which version; nil, or nothing: nothing was made, or several things.
 func serveOnce[I keyed, B, T, C any](a *API, c operation.Change[B, T, C], asked func(*I) B,
 	locate func(C) (path string, version int)) endpoint {
 	e := serve(a, c.Operation, func(ctx context.Context, a *API, in *I) (*Created[C], error) {
@@ -93,7 +93,9 @@ func serveOnce[I keyed, B, T, C any](a *API, c operation.Change[B, T, C], asked 
 		out := &Created[C]{Status: got.Status, Body: got.Body, Replayed: formatReplayed(got.Replayed)}
 		if locate != nil && !dry {
 			path, version := locate(got.Body)
-			out.Location, out.ETag = path, formatETag(version)
+			if out.Location = path; version > 0 {
+				out.ETag = formatETag(version)
+			}
 		}
 		return out, nil
 	})

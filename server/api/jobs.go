@@ -22,7 +22,7 @@ const mostJobBody = 1 << 20
 
 func jobEndpoints(a *API) []endpoint {
 	return []endpoint{
-		serveOnce(a, a.withImages(submitJobs), (*book[contract.JobCreate]).body, nil),
+		serveOnce(a, a.withImages(submitJobs), (*book[contract.JobCreate]).body, locateJob),
 		serveDescribed(a, submitJobBatch.Operation, a.describeJobBatch, submitBatch),
 		serve(a, operation.Operation{ID: "listJobs", Method: http.MethodGet, Path: "/jobs", Tag: "jobs",
 			Policy: auth.Viewer, Summary: "List jobs, the newest first"}, listJobs),
@@ -133,6 +133,14 @@ func decodeJob(b contract.JobCreate) ledger.JobCommand {
 		out.Indices, out.ArrayLimit = indicesOf(*b.Array), b.Array.Limit
 	}
 	return out
+}
+
+// locateJob is where to read a job that was submitted alone.
+func locateJob(made contract.JobsSubmitted) (path string, version int) {
+	if made.ArrayID != "" || len(made.Jobs) != 1 {
+		return "", 0
+	}
+	return "/v1/jobs/" + made.Jobs[0].ID, made.Jobs[0].Version
 }
 
 func encodeSubmitted(all submitted) contract.JobsSubmitted {
