@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -224,7 +226,7 @@ func isAscending(indices []int) bool {
 
 // checkText refuses what no kernel takes as an argument or a variable.
 func (c *JobCommand) checkText() error {
-	for name := range c.Job.Command.Environment {
+	for _, name := range slices.Sorted(maps.Keys(c.Job.Command.Environment)) {
 		if name == "" || strings.Contains(name, "=") {
 			return &InvalidError{Field: "environment", Rule: fmt.Sprintf("%q names no variable", ClipText(name, 40))}
 		}

@@ -1,5 +1,7 @@
 package ledger
 
+import "strings"
+
 // Noun is a kind of thing that people call by a name.
 type Noun string
 
@@ -12,6 +14,16 @@ const (
 	NounSchedule     Noun = "schedule"
 	NounNode         Noun = "node"
 )
+
+// CanonicalEmail writes an address as people are known by it: of the domain, case does not count (RFC 5321, section
+// 2.3.11).
+func CanonicalEmail(address string) string {
+	at := strings.LastIndexByte(address, '@')
+	if at < 0 {
+		return address
+	}
+	return address[:at] + strings.ToLower(address[at:])
+}
 
 // Named is something with its name. Names never change.
 type Named struct {

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -108,6 +109,21 @@ func TestAParameterCountsOnce(t *testing.T) {
 	}
 	require.Empty(t, ask[contract.List[contract.Job]](w, "root", http.MethodGet, "/v1/jobs?state=failed,completed",
 		"").Items)
+}
+
+// Of the domain of an address case does not count.
+func TestAnAddressIsOnePersons(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	user := `{"email":"Ada@%s","role":"member"}`
+	made := ask[contract.User](w, "root", http.MethodPost, "/v1/users", fmt.Sprintf(user, "Example.ORG"),
+		"Idempotency-Key", "one")
+	require.Equal(t, "Ada@example.org", made.Email)
+	p := w.refuse("root", http.MethodPost, "/v1/users", fmt.Sprintf(user, "EXAMPLE.org"), "Idempotency-Key", "two")
+	require.Equal(t, contract.CodeNameTaken, p.Code)
+	for _, name := range []string{"Ada@EXAMPLE.org", "Ada@example.org"} {
+		require.Equal(t, made.ID, ask[contract.User](w, "root", http.MethodGet, "/v1/users/"+name, "").ID)
+	}
 }
 
 // Nobody waits for what follows an event that there is not.

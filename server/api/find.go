@@ -105,6 +105,10 @@ func findByName(r ledger.Reader, s ledger.Scope, n ledger.Noun, idOrName string)
 		return "", ledger.ErrNotFound
 	}
 	found, err := r.FindNamed(s, n, idOrName)
+	if address := ledger.CanonicalEmail(idOrName); err == nil && len(found) == 0 && n == ledger.NounUser &&
+		address != idOrName {
+		found, err = r.FindNamed(s, n, address)
+	}
 	switch {
 	case err != nil:
 		return "", err

@@ -73,6 +73,7 @@ func (l Tenancy) CreateUser(ctx context.Context, actor ledger.Actor, user ledger
 		return user, &ledger.InvalidError{Field: "email", Rule: "must be an e-mail address alone",
 			Fix: "write it as in ada@example.org"}
 	}
+	user.Email = ledger.CanonicalEmail(user.Email)
 	if !slices.Contains([]ledger.Role{ledger.Viewer, ledger.Member, ledger.Admin}, user.Role) {
 		return user, &ledger.InvalidError{Field: "role", Rule: "must be viewer, member or admin"}
 	}
