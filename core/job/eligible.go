@@ -29,8 +29,11 @@ func (j Job) Ran() time.Duration { return j.GPUTime / time.Duration(max(j.Shape.
 // WaitsSince is since when the job has waited, or had when it got its GPUs, as if it had never run before: what it ran
 // is no wait. It counts where IsEligible.
 func (j Job) WaitsSince() time.Time {
-	if !j.Over() || j.StartedAt.IsZero() {
+	switch {
+	case !j.Over() || j.StartedAt.IsZero():
 		return j.EligibleAt.Add(j.Ran())
+	case j.Attempt == 1:
+		return j.EligibleAt
 	}
 	last := j.EndedAt.Sub(j.ScheduledAt) // is among what it ran
 	since := j.EligibleAt.Add(j.Ran() - min(j.Ran(), last))

@@ -99,6 +99,10 @@ func TestWhatAJobRanIsNoWait(t *testing.T) {
 	do(job.Schedule, 1)
 	do(job.Start, 1)
 	require.Equal(t, noon, j.WaitsSince())
+	once, err := j.Apply(job.Complete, "", at(3))
+	require.NoError(t, err)
+	once.GPUTime = 7 * time.Hour * 4
+	require.Equal(t, noon, once.WaitsSince())
 	do(job.Requeue, 3)
 	holds(2)
 	require.Equal(t, at(2), j.WaitsSince(), "it has waited for one hour")
