@@ -37,7 +37,8 @@ func newJob(w *world, id, org, poolID string, at time.Time) job.Job {
 		require.NoError(w, err)
 	}
 	j.Preemptible, j.Preemptions, j.EligibleAt = true, 2, at.Add(time.Minute)
-	j.End = job.End{Code: job.Exit, ExitCode: 3, Signal: "KILL", Reason: "why", Ran: true, PeakMemory: 7}
+	j.End = job.End{Code: job.Exit, ExitCode: 3, Signal: "KILL", Reason: "why", Ran: true, PeakMemory: 7,
+		At: at.Add(time.Minute)}
 	j, err := j.Apply(job.Fail, job.Exit, at.Add(time.Hour))
 	require.NoError(w, err)
 	j.Ending = job.Ending{Then: job.ThenPreempted, Asked: at, By: at.Add(time.Hour), Lead: time.Minute,
