@@ -89,7 +89,7 @@ func TestJobsThatDoNotFitAReservation(t *testing.T) {
 		require.Equal(t, field, invalid.Field)
 	}
 	_, err := w.ledger.SubmitJobs(t.Context(), bob, jobIn(r))
-	require.ErrorContains(t, err, "reservation_id must be a reservation: there is none of that id", "another organization's")
+	require.ErrorContains(t, err, "must be a reservation: there is none of that id", "another organization's")
 	first := w.submit(ann, jobIn(r))
 	_, err = w.ledger.SubmitJobs(t.Context(), ann, jobIn(r))
 	require.ErrorContains(t, err, first.ID, "it is one job's")
