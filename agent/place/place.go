@@ -38,7 +38,7 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	switch {
 	case !(c.WaitWorth > 0) || c.WaitWorth > 1e6:
-		return fmt.Errorf("wait_worth: %v is not between 0 and 1000000", c.WaitWorth)
+		return fmt.Errorf("wait_worth: %v is not above 0, and at most 1000000", c.WaitWorth)
 	case c.Boot < 0 || c.Boot > 24*time.Hour:
 		return fmt.Errorf("boot: %v is not between 0 and 24h", c.Boot)
 	case c.MaxGPUs < 1 || c.MaxGPUs > forecast.MaxLevels:

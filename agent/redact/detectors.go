@@ -86,8 +86,8 @@ func (d detector) findMatches(text string) [][]int {
 // builtin is the table of detectors. Those with a fixed beginning come first and
 // need no word boundary: a secret glued to a word is a secret. The formats are
 // those that the issuers publish for secret scanners.
-var builtin = anchorRules(slices.Concat(knownRules, commandRules, namedRules, languageRules, codeRules, privateRules, peopleRules,
-	lastRules))
+var builtin = anchorRules(slices.Concat(knownRules, commandRules, namedRules, languageRules, codeRules, privateRules,
+	peopleRules, lastRules))
 
 func anchorRules(rules []detector) []detector {
 	for i, d := range rules {

@@ -38,7 +38,8 @@ var peopleRules = []detector{
 // newNamesRule makes a rule of which the matches begin with one of the words.
 func newNamesRule(name, words, pattern string, after func(rest string) []span) detector {
 	return detector{
-		name: name, need: need{listSpellings(`(?:` + words + `)`)}, re: regexp.MustCompile(`(?i)` + pattern), after: after,
+		name: name, need: need{listSpellings(`(?:` + words + `)`)},
+		re: regexp.MustCompile(`(?i)` + pattern), after: after,
 	}
 }
 
@@ -49,7 +50,8 @@ var (
 )
 
 // noPeople are words with a capital that name nobody: times above all, which forecasts need.
-var noPeople = newWordSet("monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat",
+var noPeople = newWordSet("monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu",
+	"thur thurs fri sat",
 	"sun january february march april may june july august september october november december jan feb mar apr jun jul",
 	"aug sep sept oct nov dec utc cet cest gmt pst est am pm noon midnight today tomorrow tonight q1 q2 q3 q4",
 	"montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar märz mai juni juli oktober dezember uhr",

@@ -42,7 +42,7 @@ func TestPeopleAndMachinesAfterWhatIntroducesThem(t *testing.T) {
 	for _, line := range []string{
 		"meeting with 8 GPUs", "node count 4", "Server version 15;Timeout=3", "machine learning run 4",
 		"demo for Monday 9:00", "server v2 re-started", "node rank3 joined", "assigned to 8 GPUs",
-		"host re-joined the pool", "author: none", "customer Training run of 8 GPUs starts Friday",
+		"host re-joined the pool", "contact: none", "customer Training run of 8 GPUs starts Friday",
 	} {
 		got, _ := r.Redact(line)
 		require.Equal(t, line, got.String())
