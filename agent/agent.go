@@ -73,16 +73,18 @@ type Agent struct {
 	// bootsUntil is when the pool is asked anew how long its boots take; of Step.
 	bootsUntil time.Time
 
-	mu      sync.Mutex                // never held while a model or the control plane is waited for
-	seen    map[string]jobItem        // jobs counted lately and those that run, by id
-	newest  time.Time                 // of the jobs seen
-	lines   []redact.Scrubbed         // the newest, as many as a question can hold
-	logs    map[string]*redact.Stream // by the source of the lines
-	asked   time.Time                 // when the model was given lines last
-	sources []string                  // that it has learned from, those of earlier runs too
-	late    int                       // rows older than what was counted already
-	unsent  outbox.Outbox
-	news    chan struct{}
+	mu     sync.Mutex                // never held while a model or the control plane is waited for
+	seen   map[string]jobItem        // jobs counted lately and those that run, by id
+	newest time.Time                 // of the jobs seen
+	lines  []redact.Scrubbed         // the newest, as many as a question can hold
+	logs   map[string]*redact.Stream // by the source of the lines
+	asked  time.Time                 // when the model was given lines last
+	// pausedUntil is when it may be asked again, if it or its budget has said that.
+	pausedUntil time.Time
+	sources     []string // that it has learned from, those of earlier runs too
+	late        int      // rows older than what was counted already
+	unsent      outbox.Outbox
+	news        chan struct{}
 }
 
 // New returns an agent that has learned what its state file holds.
@@ -203,7 +205,8 @@ func endOf(r history.Record, known bool, now time.Time) (time.Time, bool) {
 // Report tells what one step did.
 type Report struct {
 	Prediction predict.Prediction
-	Choices    []place.Choice
+	Choices    []place.Choice // by statistics
+	Why        string         // what is kept warm, with what evidence adds, or why nothing is
 	Plan       contract.AgentPlan
 	Outcome    contract.PlanOutcome
 	Sent       bool
@@ -257,9 +260,9 @@ func (a *Agent) decidePlan(answer predict.Answer, room contract.PoolRoom) (Repor
 		return Report{}, fmt.Errorf("advancing to now: %w", err)
 	}
 	rep := Report{Prediction: a.cfg.Predict.Predict(now, a.cfg.Tenant, answer), Late: a.late}
-	if n := rep.Prediction.Note; n != nil {
-		a.cfg.Logger.Warn("the model had no say", "kind", n.Kind, "error", n.Err)
-	}
+	a.keepUnanswered(now, answer)
+	a.tellNote(rep.Prediction.Note, now)
+	a.tellEvidence(rep.Prediction)
 	kept := a.choosePlaces(&rep, room)
 	rep.Plan = contract.AgentPlan{PoolID: a.cfg.PoolID, Windows: fromNow(place.Windows(kept), now)}
 	var err error

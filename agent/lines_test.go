@@ -23,13 +23,19 @@ import (
 // newReader returns an agent whose model is given five lines at most, and what the model was asked.
 func newReader(t testing.TB) (bench, *[]string) {
 	t.Helper()
+	return newReaderOf(t, func(model http.Handler) http.Handler { return model }, nil)
+}
+
+// newReaderOf is newReader with a model behind something, and a configuration that is changed.
+func newReaderOf(t testing.TB, behind func(http.Handler) http.Handler, change func(*agent.Config)) (bench, *[]string) {
+	t.Helper()
 	asked := &[]string{}
 	say := func(user string) string {
 		*asked = append(*asked, user)
 		return `{"records":[]}`
 	}
 	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"},
-		&http.Client{Transport: memory{&scripted.Server{Respond: say}}})
+		&http.Client{Transport: memory{behind(&scripted.Server{Respond: say})}})
 	require.NoError(t, err)
 	caps := llm.BudgetConfig{Caps: llm.Caps{Calls: 9, Tokens: 1e6, Cost: money.USD}}
 	budget, err := llm.NewBudget(caps, llm.BudgetState{}, clock.NewManual(today))
@@ -43,6 +49,9 @@ func newReader(t testing.TB) (bench, *[]string) {
 			Window: width, Horizon: 5 * width, MaxGPUs: 16,
 		}, model)
 		require.NoError(t, err)
+		if change != nil {
+			change(c)
+		}
 	}), asked
 }
 

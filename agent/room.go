@@ -66,5 +66,7 @@ func wholeSeconds(seconds float64) time.Duration {
 // choosePlaces decides what to keep warm from now on, beside what is free.
 func (a *Agent) choosePlaces(rep *Report, room contract.PoolRoom) []place.Choice {
 	rep.Choices = place.UseRoom(place.Choose(rep.Prediction, a.cfg.Place), room, rep.Prediction.JobGPUs)
-	return place.Raise(rep.Choices, rep.Prediction.Holds, a.cfg.Place.MaxGPUs)
+	kept := place.Raise(rep.Choices, rep.Prediction.Holds, a.cfg.Place.MaxGPUs)
+	rep.Why = place.Explain(kept)
+	return kept
 }

@@ -51,9 +51,18 @@ func (q *Question) Ask(ctx context.Context) Answer {
 	}
 	evidence, err := q.forecaster.askModel(ctx, q.question)
 	if err != nil {
-		return Answer{note: &Note{Kind: llm.KindOf(err), Err: err}}
+		return Answer{asked: q.question, note: &Note{Kind: llm.KindOf(err), Err: err}}
 	}
 	return Answer{asked: q.question, evidence: evidence}
+}
+
+// Unanswered returns the lines of a question that nobody answered, to be asked again, and how long the model is not to
+// be asked; no lines if there was an answer, even a wrong one.
+func (a Answer) Unanswered() (lines []redact.Scrubbed, pause time.Duration) {
+	if a.note == nil || !llm.IsUnanswered(a.note.Err) {
+		return nil, 0
+	}
+	return a.asked.lines, llm.RetryAfterOf(a.note.Err)
 }
 
 // ingestAnswer keeps what a model has answered until its time is over: a plan states the whole, so what was

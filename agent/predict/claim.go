@@ -20,6 +20,12 @@ type claim struct {
 	Evidence   string    `json:"evidence"`       // hash of the lines that were read
 	Opened     bool      `json:"opened"`         // the gate has decided about it
 	Until      time.Time `json:"until,omitzero"` // and it is judged then
+	Told       bool      `json:"told,omitempty"` // that nothing could be decided about it
+}
+
+// taken tells what was decided about the claim.
+func (c claim) taken(d evidence.Decision) Taken {
+	return Taken{Start: c.Start, End: c.End, GPUs: c.Mid, Reason: c.Reason, Stated: c.Probability, Decision: d}
 }
 
 // evidenceHash names lines without telling them.

@@ -175,6 +175,7 @@ type Prediction struct {
 	Now     Now      // what is wanted beyond what is in use, by statistics alone
 	Windows []Window // arrivals in times to come, in the order of time, without gaps
 	Holds   []Hold   // what evidence adds now
+	Taken   []Taken  // what of it was decided about now, to be told
 	JobGPUs float64  // mean GPUs of the tenant's jobs, for the cost rule
 	Note    *Note    // why the model had no say; nil if it had, or was not asked
 }
@@ -302,7 +303,9 @@ func (p *Predictor) Predict(now time.Time, name string, a Answer) Prediction {
 	largest := p.largestJob(name)
 	prediction.Note = p.ingestAnswer(name, a)
 	prediction.Now = p.currentState(now, t)
-	prediction.Holds = p.gateClaims(now, name, prediction.Now.Held.Levels, prediction.JobGPUs, p.holdLimit(largest))
+	prediction.Holds, prediction.Taken = p.gateClaims(now, name, prediction.Now.Held.Levels, prediction.JobGPUs,
+		p.holdLimit(largest))
+	prediction.Taken = p.chancesOf(name, prediction.Taken, prediction.Windows)
 	if t != nil {
 		t.class.target += prediction.gpusFromEvidence()
 	}
