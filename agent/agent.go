@@ -81,6 +81,8 @@ type Agent struct {
 	asked  time.Time                 // when the model was given lines last
 	// pausedUntil is when it may be asked again, if it or its budget has said that.
 	pausedUntil time.Time
+	boots       *boots   // as the pool last told; nil: it has not
+	bootsNew    bool     // and they are not saved yet
 	sources     []string // that it has learned from, those of earlier runs too
 	late        int      // rows older than what was counted already
 	unsent      outbox.Outbox
@@ -376,8 +378,9 @@ func (a *Agent) scoreForecasts(now time.Time, rep Report) (int, error) {
 // became of one, must not be forgotten, or the source would be judged by half. So
 // it is with what is to be told.
 func (a *Agent) saveOutbox() error {
-	if !a.cfg.Predict.UsesEvidence() && a.unsent.Len() == 0 {
+	if !a.cfg.Predict.UsesEvidence() && a.unsent.Len() == 0 && !a.bootsNew {
 		return nil
 	}
+	a.bootsNew = false
 	return a.saveState()
 }

@@ -126,6 +126,9 @@ func (p *Predictor) SetBoot(boot, late time.Duration) (changed bool) {
 	return true
 }
 
+// Boot is how long who finds no warm GPU is taken to wait.
+func (p *Predictor) Boot() time.Duration { return p.cfg.Terms.Boot }
+
 // Validate says what is wrong with c, or returns nil. It expects WithDefaults to
 // have been applied.
 func (c Config) Validate() error {

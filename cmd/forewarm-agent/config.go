@@ -255,6 +255,9 @@ func (c config) checkNumbers(f file) error {
 	if err := c.LLM.clientConfig().Validate(); err != nil {
 		return f.locateError(err, "llm")
 	}
+	if err := egress.Check(c.LLM.BaseURL); err != nil {
+		return f.errorAt("llm.base_url", err.Error(), "write the URL of an OpenAI-compatible API")
+	}
 	return c.LLM.validate(f)
 }
 

@@ -204,6 +204,7 @@ func TestWrongValuesNameTheLine(t *testing.T) {
 		"forecast:\n  bin: 11m":                                        "2: forecast.",
 		"forecast:\n  horizon: 1m":                                     "2: forecast.horizon:",
 		"llm:\n  model: m":                                             "1: llm.base_url: want http",
+		"llm:\n  base_url: http://example.com/v1\n  model: m":          "2: llm.base_url: must be https unless",
 		"llm:\n  base_url: http://localhost/v1":                        "1: llm.model: missing",
 		modelConfig("max_calls_per_day: -1"):                           "1: llm.max_calls_per_day: must not be negative",
 		modelConfig("max_tokens_per_day: -1"): "1: llm.max_tokens_per_day: must not be " +
