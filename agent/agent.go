@@ -55,12 +55,13 @@ type Config struct {
 	Logger  *slog.Logger
 	Predict *predict.Predictor
 	Scrub   *redact.Redactor
-	Control ControlPlane    // may be nil in mode observe
-	Pools   PoolReader      // tells what is free in an observed pool; nil: every GPU that is held is promised
-	Ledger  *predict.Ledger // of forecasts; nil keeps none
-	Sources []string        // names of the histories that are learned from; without one, any state is taken over
-	State   string          // file of what was learned; empty keeps it in memory
-	Secret  []byte          // of the names under which forecasts are sent; without one, none is
+	Control ControlPlane      // may be nil in mode observe
+	Pools   PoolReader        // tells what is free in an observed pool; nil: every GPU that is held is promised
+	Placed  ReservationReader // of what its plans led to; nil: nobody looks whether another agent has its key
+	Ledger  *predict.Ledger   // of forecasts; nil keeps none
+	Sources []string          // names of the histories that are learned from; without one, any state is taken over
+	State   string            // file of what was learned; empty keeps it in memory
+	Secret  []byte            // of the names under which forecasts are sent; without one, none is
 }
 
 // Agent learns and places. It is safe for concurrent use by its sources and its
@@ -72,6 +73,7 @@ type Agent struct {
 	handedOut bool       // the pool's GPUs are handed out one by one: whose node has room does not matter; of Step
 	// bootsUntil is when the pool is asked anew how long its boots take; of Step.
 	bootsUntil time.Time
+	rivals     rivals // of Step
 
 	mu     sync.Mutex                // never held while a model or the control plane is waited for
 	seen   map[string]jobItem        // jobs counted lately and those that run, by id
@@ -234,9 +236,11 @@ func (a *Agent) Step(ctx context.Context) (Report, error) {
 		return rep, err
 	}
 	if rep.Outcome, err = a.cfg.Control.SetDemand(ctx, rep.Plan); err != nil {
+		a.rivals.placed = nil // it may have been carried out
 		return rep, fmt.Errorf("sending the plan: %w", err)
 	}
 	rep.Sent = true
+	a.watchRivals(ctx, rep.Outcome)
 	rep.Unsent, err = a.sendPlan(ctx)
 	return rep, err
 }

@@ -140,7 +140,7 @@ func (p composer) openEgress(ctx context.Context, out *composition, cfg *agent.C
 		if err != nil {
 			return nil, err
 		}
-		cfg.Control, cfg.Pools, cfg.PoolID = c, c, id
+		cfg.Control, cfg.Pools, cfg.Placed, cfg.PoolID = c, c, c, id
 	}
 	if p.cfg.LLM == nil {
 		return nil, nil
