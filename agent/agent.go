@@ -83,10 +83,11 @@ type Agent struct {
 	asked  time.Time                 // when the model was given lines last
 	// pausedUntil is when it may be asked again, if it or its budget has said that.
 	pausedUntil time.Time
-	boots       *boots   // as the pool last told; nil: it has not
-	bootsNew    bool     // and they are not saved yet
-	sources     []string // that it has learned from, those of earlier runs too
-	late        int      // rows older than what was counted already
+	boots       *boots          // as the pool last told; nil: it has not
+	bootsNew    bool            // and they are not saved yet
+	sources     []string        // that it has learned from, those of earlier runs too
+	others      map[string]bool // tenants of rows that do not count, some of them
+	late        int             // rows older than what was counted already
 	unsent      outbox.Outbox
 	news        chan struct{}
 }
@@ -104,7 +105,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, fmt.Errorf("checking the placing configuration: %w", err)
 	}
 	a := &Agent{cfg: cfg, seen: map[string]jobItem{}, sources: cfg.Sources, logs: map[string]*redact.Stream{},
-		news: make(chan struct{}, 1)}
+		others: map[string]bool{}, news: make(chan struct{}, 1)}
 	return a, a.loadState()
 }
 
@@ -154,6 +155,7 @@ func jobRecords(items []source.Item) []*history.Record {
 // no fault of the agent's: a history may be out of order or from a wrong clock.
 func (a *Agent) learnJob(now time.Time, r history.Record) {
 	if a.cfg.Tenant != "" && r.Tenant != a.cfg.Tenant {
+		a.noteTenant(r.Tenant)
 		return
 	}
 	j, known := a.seen[r.ID]

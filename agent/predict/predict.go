@@ -126,6 +126,9 @@ func (p *Predictor) SetBoot(boot, late time.Duration) (changed bool) {
 	return true
 }
 
+// Knows reports whether a job of a tenant was ever observed.
+func (p *Predictor) Knows(name string) bool { return p.tenants[name] != nil }
+
 // Boot is how long who finds no warm GPU is taken to wait.
 func (p *Predictor) Boot() time.Duration { return p.cfg.Terms.Boot }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,5 +81,24 @@ func TestADryRunCountsOnTheBootsOfTheAgent(t *testing.T) {
 		_, errs, code = w.runCommand(t.Context(), "run", how)
 		require.Equal(t, exitUsage, code, errs)
 		require.Contains(t, errs, "llm.base_url: must be https unless")
+	}
+}
+
+// A tenant that the history does not know is told, with those that it knows; the agent goes on.
+func TestAnUnknownTenantIsTold(t *testing.T) {
+	t.Parallel()
+	for tenant, says := range map[string][]string{
+		"nlp": {"", ""},
+		"npl": {"no job of tenant npl was seen, so nothing is learned: the rows that were read are of nlp",
+			"no job of tenant npl was seen, so nothing is learned: no other"},
+	} {
+		w := newHome(t)
+		w.writeConfig("tenant: " + tenant + "\n")
+		for _, want := range says {
+			_, errs, code := w.runCommand(t.Context(), "run", "--once")
+			require.Equal(t, exitOK, code, errs)
+			require.Contains(t, errs, want)
+			require.Equal(t, want != "", strings.Contains(errs, "nothing is learned"))
+		}
 	}
 }
