@@ -80,6 +80,7 @@ type Agent struct {
 	newest time.Time                 // of the jobs seen
 	lines  []redact.Scrubbed         // the newest, as many as a question can hold
 	logs   map[string]*redact.Stream // by the source of the lines
+	binary map[string]bool           // sources of lines with NUL bytes
 	asked  time.Time                 // when the model was given lines last
 	// pausedUntil is when it may be asked again, if it or its budget has said that.
 	pausedUntil time.Time
@@ -105,7 +106,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, fmt.Errorf("checking the placing configuration: %w", err)
 	}
 	a := &Agent{cfg: cfg, seen: map[string]jobItem{}, sources: cfg.Sources, logs: map[string]*redact.Stream{},
-		others: map[string]bool{}, news: make(chan struct{}, 1)}
+		others: map[string]bool{}, binary: map[string]bool{}, news: make(chan struct{}, 1)}
 	return a, a.loadState()
 }
 

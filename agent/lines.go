@@ -2,7 +2,9 @@ package agent
 
 import (
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/forewarm/forewarm/agent/history"
 	"github.com/forewarm/forewarm/agent/llm"
@@ -22,7 +24,7 @@ func (a *Agent) noteLines(items []source.Item) {
 	if room == 0 {
 		return
 	}
-	lines := foreignLines(items)
+	lines := a.textLines(foreignLines(items))
 	for i, raw := range lines {
 		stream := a.streamOf(raw.Source)
 		if i < len(lines)-room {
@@ -44,6 +46,25 @@ func foreignLines(items []source.Item) (lines []source.Line) {
 		}
 	}
 	return lines
+}
+
+// textLines leaves out, in place, lines of binary files, which tell a model nothing: those with a NUL, and of a source
+// that had such a line those that are no UTF-8.
+func (a *Agent) textLines(lines []source.Line) []source.Line {
+	return slices.DeleteFunc(lines, func(line source.Line) bool {
+		if strings.IndexByte(line.Text, 0) < 0 {
+			return a.binary[line.Source] && !utf8.ValidString(line.Text)
+		}
+		if !a.binary[line.Source] {
+			if len(a.binary) >= maxLogs {
+				clear(a.binary)
+			}
+			a.binary[line.Source] = true
+			a.cfg.Logger.Warn("lines with NUL bytes are left out: is this a binary file that matches the pattern of a log?",
+				"source", line.Source)
+		}
+		return true
+	})
 }
 
 // streamOf is what redacts the lines of one source.
