@@ -84,7 +84,7 @@ var languageRules = []detector{
 	newLanguageRule("password-word", passwordWords, `["'\]]?\s+`+value),
 	newSentenceRule("password-word", passwordWords, anyValue),
 	newSentenceRule("credentials", keyPhrases, mixedValue),
-	reversed,
+	reversedRules[0], reversedRules[1],
 	newLanguageRule("password-word", passwordWords, `[,;]?\s+\(?(?:which|that|it)\s+(?:is|was)\s+`+value),
 	{name: "password-word", need: parseNeed("p a s s"),
 		re: regexp.MustCompile(`(?i)\bp a s s(?: w o r d| w d| p h r a s e)?\s*(?:[:=]|i s\b|is\b)\s*(\S+)`)},

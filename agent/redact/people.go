@@ -26,7 +26,8 @@ const (
 
 // peopleRules find people after what introduces them, and machines after the word for one.
 var peopleRules = []detector{
-	newNamesRule("user", titles, `\b(?:`+titles+`)\.?(\s+)`, func(rest string) []span { return namesIn(rest, false) }),
+	newNamesRule("user", titles, `\b(?:`+titles+`)(?:\.|\b)(\s*)`,
+		func(rest string) []span { return namesIn(rest, false) }),
 	newNamesRule("user", introducers, `\b(?:`+introducers+`)["']?[:=,]?(\s+)`,
 		func(rest string) []span { return namesIn(rest, false) }),
 	newNamesRule("user", fields, `\b(?:`+fields+`)["']?\s*[:=](\s*)`,
@@ -37,10 +38,13 @@ var peopleRules = []detector{
 
 // newNamesRule makes a rule of which the matches begin with one of the words.
 func newNamesRule(name, words, pattern string, after func(rest string) []span) detector {
-	return detector{
-		name: name, need: need{listSpellings(`(?:` + words + `)`)},
-		re: regexp.MustCompile(`(?i)` + pattern), after: after,
+	spelled := listSpellings(`(?:` + words + `)`)
+	d := detector{name: name, need: need{nil}, re: regexp.MustCompile(`(?i)` + pattern), after: after,
+		starts: wordsAt(isWordEdge, spelled)}
+	for _, word := range spelled {
+		d.need[0] = append(d.need[0], `\b`+word)
 	}
+	return d
 }
 
 // particles belong to the name that they stand in, and joiners stand between two.
@@ -76,7 +80,7 @@ func namesIn(rest string, any bool) (found []span) {
 			}
 			open = !strings.ContainsAny(rest[s.to:to], ",")
 		case found != nil && open && particles[bare]:
-		case found != nil && joiners[bare]:
+		case found != nil && joiners[bare], strings.Contains(word, "@"):
 			open = false
 		default:
 			return found

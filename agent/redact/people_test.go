@@ -25,6 +25,8 @@ func TestPeopleAndMachinesAfterWhatIntroducesThem(t *testing.T) {
 		{"owner Søren Kierkegård", "Søren Kierkegård", "owner"},
 		{"assigned to Ann Lee and Bob Ng for epoch 3", "Ann Lee Bob Ng", "for epoch 3"},
 		{"cc Ann, Bob, Zoë; sweep at 9", "Ann Bob Zoë", "sweep at 9"},
+		{"cc: bob@x.org, Ann Lee", "Ann Lee", "cc: "},
+		{"Dr.Müller runs", "Müller", "runs"},
 		{"customer=contoso gpus=8", "contoso", "gpus=8"},
 		{"Termin mit Frau Groß um 9 Uhr", "Groß", "um 9 Uhr"},
 		{"node gpubox17 is up", "gpubox17", "is up"},

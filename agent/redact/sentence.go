@@ -25,7 +25,8 @@ func newWordSet(texts ...string) wordSet {
 
 var (
 	// copulas stand before a value.
-	copulas = newWordSet("is was are be been being becomes became equals reads = : := =>",
+	copulas = newWordSet("is was are be been being becomes became equals reads = : := => - -> →",
+		"it's that's there's isn't c'est being",
 		"ist war sind lautet lautete heißt wird wurde est était sera devient été es era será sea è era sarà",
 		"e é foi será fica jest był będzie är var blir er is was wordt werd oli je byl lesz volt",
 		"это будет стал")
@@ -36,7 +37,10 @@ var (
 		"zmienione ändrat ändrades endret ændret изменен изменён сменен сменили")
 	directions = newWordSet("to as into with auf zu in en à a para por su naar op na til till på на")
 	// times are adverbs of time and manner, which stand between a name and its value.
-	times = newWordSet("today tonight tomorrow yesterday now currently current presently still again already also just",
+	times = newWordSet("i think guess believe suppose maybe probably perhaps apparently please",
+		"glaube denke wohl vielleicht",
+		"bitte used",
+		"today tonight tomorrow yesterday now currently current presently still again already also just",
 		"only simply always temporarily really actually successfully twice once here there then henceforth instead",
 		"heute jetzt morgen gestern nun aktuell derzeit momentan zurzeit noch wieder immer ab sofort nur auch erneut",
 		"aujourd'hui maintenant actuellement désormais toujours encore demain hoy ahora actualmente todavía mañana",
@@ -57,7 +61,7 @@ var (
 // valuesInSentence returns where the values stand in what follows the name of a secret: the words after each
 // "is", "was", "now" or "to", up to the next word that belongs to no value. likely says which words can be values.
 func valuesInSentence(rest string, likely func(string) bool) (found []span) {
-	if signed := strings.TrimLeft(rest, ":="); len(signed) < len(rest) && !bridges[firstWord(signed)] {
+	if signed := strings.TrimLeft(rest, ":="); len(signed) < len(rest) && !isAside(firstWord(signed)) {
 		return nil // the rules of signs know it
 	}
 	var s sentence
@@ -77,6 +81,9 @@ func valuesInSentence(rest string, likely func(string) bool) (found []span) {
 	}
 	return found
 }
+
+// isAside reports whether a word can stand between a sign and the value.
+func isAside(word string) bool { return bridges[word] || times[word] || copulas[word] }
 
 func firstWord(text string) string {
 	for from, to := range wordsOf(text) {
@@ -104,14 +111,15 @@ func (s *sentence) step(word string, likely func(string) bool) bool {
 	case copulas[bare] || wasChanged && directions[bare] || bare == "on" && !s.begun: // Finnish
 		s.said, s.state, s.aside = true, false, false
 	case times[bare]:
-		s.said = s.said || !s.begun
+		s.said = s.said || !s.begun || endsInColon(word)
 		return false
 	case bridges[bare]:
-		s.said, s.aside = s.said && !s.state, s.said
+		s.said, s.aside = s.said && !s.state || endsInColon(word), s.said
 		return false
 	case changes[bare] || refusals[bare] || plainWord("", bare):
 		s.state = s.state || !s.aside
-	case strings.HasSuffix(word, ":"):
+		s.said = s.said || changes[bare] && endsInColon(word)
+	case endsInColon(word):
 		s.said = true
 	case s.said && likely(bare):
 		s.said, s.inValue = s.aside, true
@@ -119,6 +127,8 @@ func (s *sentence) step(word string, likely func(string) bool) bool {
 	s.begun = true
 	return s.inValue
 }
+
+func endsInColon(word string) bool { return strings.HasSuffix(word, ":") }
 
 // extends reports whether a value goes on with a word, as a phrase of several does.
 func (s *sentence) extends(word string, likely func(string) bool) bool {
@@ -155,8 +165,9 @@ func endsSentence(word string) bool {
 
 // bareWord is a word in small letters without the signs around it.
 func bareWord(word string) string {
-	bare := strings.ToLower(strings.Trim(word, "\"'`“”«»„()[]{}<>,;.!?、。"))
-	if trimmed := strings.TrimRight(bare, ":="); trimmed != "" {
+	const around = "\"'`“”«»„()[]{}<>,;.!?、。"
+	bare := strings.ToLower(strings.Trim(word, around))
+	if trimmed := strings.TrimRight(bare, ":="+around); trimmed != "" {
 		return trimmed
 	}
 	return bare
@@ -198,14 +209,23 @@ var keyPhrases = []string{
 	"api ?key", "access key", "secret key", "(?:access |api |auth |bearer )?token", "credentials?", "pin code", "passcode",
 }
 
-// reversed finds a value that a sentence names before it says what it is.
-var reversed = detector{
-	name: "password-word", need: parseNeed("pass|pwd|kennwort|secret|contrase|senha"),
-	re: regexp.MustCompile(`(?i)(?:^|[\s"'])([^\s"',;:]+)["']?,? (?:is|was|ist|war|est|es|è|é) ` +
-		`(?:now |today |jetzt |nun )?(?:the|my|our|your|their|das|mein|dein|unser|euer|` +
-		`ihr|le|mon|notre|la|mi|nuestra|il|a)(?: [\pL0-9-]+)? ` +
-		`(?:password|passwd|passwort|pass ?phrase|pass ?code|kennwort|pwd|secret|mot de passe|contrase[ñn]a|senha)\b`),
-	keep: noValue,
+// reversedRules find a value that a sentence names before it says what it is: "X is the password", "use X as password".
+var reversedRules = []detector{
+	newReversedRule(`is|was|ist|war|est|es|è|é`, `(?:now |today |jetzt |nun )?(?:`+owners+`) `),
+	newReversedRule(`as|als|comme|como|come`, `(?:(?:`+owners+`) )?`),
+}
+
+// owners stand before the name of a secret.
+const owners = `the|my|our|your|their|a|das|mein|dein|unser|euer|ihr|le|mon|notre|la|mi|nuestra|il`
+
+// newReversedRule makes a rule for a verb or conjunction, and what may stand before the name of the secret.
+func newReversedRule(verb, before string) detector {
+	return detector{
+		name: "password-word", need: parseNeed("pass|pwd|kennwort|secret|contrase|senha"),
+		re: regexp.MustCompile(`(?i)(?:^|[\s"'])([^\s"',;:]+)["']?,? (?:` + verb + `) ` + before + `(?:[\pL0-9-]+ )?` +
+			`(?:password|passwd|passwort|pass ?phrase|pass ?code|kennwort|pwd|secret|mot de passe|contrase[ñn]a|senha)\b`),
+		keep: noValue,
+	}
 }
 
 // noValue keeps pronouns and other words that no secret is.
