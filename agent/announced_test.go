@@ -27,6 +27,8 @@ func TestAnnouncementsAreToldOnce(t *testing.T) {
 		log.Reset()
 		rep := l.playMorning(t, true)
 		require.Equal(t, 1, strings.Count(log.String(), "the model announced 4 GPUs from"), log)
+		require.Equal(t, 1, strings.Count(log.String(), "the model announces 4 GPUs from"), log)
+		require.Contains(t, log.String(), "whether they are held is decided at ")
 		require.Contains(t, log.String(), "with a chance of 0.90, which by its record is 0.")
 		if len(rep.Prediction.Holds) == 0 {
 			require.Contains(t, log.String(), "hold none: ")
@@ -92,6 +94,28 @@ func TestLinesThatNobodyAnsweredAreAskedAgain(t *testing.T) {
 	}
 	step(2 * time.Hour)
 	require.Len(t, *questions, 1, "what was answered is not asked again")
+}
+
+// While the breaker is open the model is not asked, its lines wait, and the log says until when.
+func TestLinesWaitWhileTheBreakerIsOpen(t *testing.T) {
+	t.Parallel()
+	log := &bytes.Buffer{}
+	asked := 0
+	b, _ := newReaderOf(t, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+	}, func(c *agent.Config) { c.Logger = slog.New(slog.NewTextHandler(log, nil)) })
+	b.handleItems(t, logItems("a sweep of 8 GPUs begins at ten")...)
+	for minute := range 8 {
+		b.clock.Set(today.Add(time.Hour + time.Duration(minute)*time.Minute))
+		_, err := b.Step(t.Context())
+		require.NoError(t, err)
+	}
+	require.Equal(t, 3, asked)
+	require.Equal(t, 1, strings.Count(log.String(), "kind=breaker"), log)
+	require.Contains(t, log.String(), "paused_until="+today.Add(73*time.Minute).Format(time.RFC3339)+" lines_kept=1")
 }
 
 // A wrong answer is an answer: it gets its second try, and its lines are not kept.

@@ -27,12 +27,14 @@ type Hold struct {
 	Decision   evidence.Decision
 }
 
-// Taken is a record on which the gate has just decided: held or not, and why. It is told once.
+// Taken is a record that was announced for the first time, or about which the gate has just decided: held or not, and
+// why. Each is told once.
 type Taken struct {
 	Start, End     time.Time
 	GPUs           int // announced
 	Reason         Reason
 	Stated, Chance float64           // the chance of the need as stated, and what the source's record makes of it
+	DecidedAt      time.Time         // when it will be decided about; zero if it was
 	Decision       evidence.Decision // without a verdict if no job was seen that bounds what may be announced
 }
 
