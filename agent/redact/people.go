@@ -16,12 +16,14 @@ const (
 		`user|assigned to|handed over to|reported by|requested by|approved by|submitted by|owned by|started by|` +
 		`launched by|run by|created by|written by|signed by|cancell?ed by|reviewed by|commit by|booked by|on behalf of|` +
 		`(?:meeting|call|interview|demo|appointment|workshop|session|sync|lunch) (?:with|for)|kund(?:e|in)|` +
-		`ansprechpartner(?:in)?|autor(?:in)?|termin mit|besprechung mit|beauftragt von|im auftrag von|` +
+		`autor(?:in)?|` + //nolint:misspell // it is German
+		`ansprechpartner(?:in)?|termin mit|besprechung mit|beauftragt von|im auftrag von|` +
 		`client[ea]|paciente|paziente|auteur|autora?|autore|réunion avec|rendez-vous avec|reunión con|riunione con|` +
 		`reunião com`
 	// fields hold a name after a sign, in any case.
 	fields = `patient(?:_?name)?|customer(?:_?name)?|contact(?:_?name)?|author|assignee|maintainer|cc|bcc|` +
-		`requested_by|submitted_by|created_by|owner_?name|full_?name|first_?name|last_?name|surname|kunde|autor`
+		`requested_by|submitted_by|created_by|owner_?name|full_?name|first_?name|last_?name|surname|kunde|` +
+		`autor` //nolint:misspell // it is German
 )
 
 // peopleRules find people after what introduces them, and machines after the word for one.
@@ -64,15 +66,15 @@ var noPeople = newWordSet("monday tuesday wednesday thursday friday saturday sun
 	"that a an i we it is was training train eval evaluation inference sweep job jobs run batch epoch step model data",
 	"dataset error info warn warning debug failed id name none null no all a100 h100 h200 b200 v100 l40s for from")
 
-// namesIn returns where the names are with which a text begins; any takes the first word for one without a capital.
-func namesIn(rest string, any bool) (found []span) {
+// namesIn returns where the names are with which a text begins; loose takes the first word for one without a capital.
+func namesIn(rest string, loose bool) (found []span) {
 	open := false // the last word belonged to the name
 	for from, to := range wordsOf(rest) {
 		s := trimValue(rest, span{from: from, to: to})
 		word := strings.TrimRight(rest[s.from:s.to], ".:!?")
 		bare := bareWord(word)
 		switch {
-		case isName(word) || any && found == nil && isField(word):
+		case isName(word) || loose && found == nil && isField(word):
 			if open {
 				found[len(found)-1].to = s.from + len(word)
 			} else {
