@@ -55,12 +55,13 @@ type Config struct {
 	Logger  *slog.Logger
 	Predict *predict.Predictor
 	Scrub   *redact.Redactor
-	Control ControlPlane    // may be nil in mode observe
-	Pools   PoolReader      // tells what is free in an observed pool; nil: every GPU that is held is promised
-	Ledger  *predict.Ledger // of forecasts; nil keeps none
-	Sources []string        // names of the histories that are learned from; without one, any state is taken over
-	State   string          // file of what was learned; empty keeps it in memory
-	Secret  []byte          // of the names under which forecasts are sent; without one, none is
+	Control ControlPlane      // may be nil in mode observe
+	Pools   PoolReader        // tells what is free in an observed pool; nil: every GPU that is held is promised
+	Placed  ReservationReader // of what its plans led to; nil: nobody looks whether another agent has its key
+	Ledger  *predict.Ledger   // of forecasts; nil keeps none
+	Sources []string          // names of the histories that are learned from; without one, any state is taken over
+	State   string            // file of what was learned; empty keeps it in memory
+	Secret  []byte            // of the names under which forecasts are sent; without one, none is
 }
 
 // Agent learns and places. It is safe for concurrent use by its sources and its
@@ -72,17 +73,24 @@ type Agent struct {
 	handedOut bool       // the pool's GPUs are handed out one by one: whose node has room does not matter; of Step
 	// bootsUntil is when the pool is asked anew how long its boots take; of Step.
 	bootsUntil time.Time
+	rivals     rivals // of Step
 
-	mu      sync.Mutex                // never held while a model or the control plane is waited for
-	seen    map[string]jobItem        // jobs counted lately and those that run, by id
-	newest  time.Time                 // of the jobs seen
-	lines   []redact.Scrubbed         // the newest, as many as a question can hold
-	logs    map[string]*redact.Stream // by the source of the lines
-	asked   time.Time                 // when the model was given lines last
-	sources []string                  // that it has learned from, those of earlier runs too
-	late    int                       // rows older than what was counted already
-	unsent  outbox.Outbox
-	news    chan struct{}
+	mu     sync.Mutex                // never held while a model or the control plane is waited for
+	seen   map[string]jobItem        // jobs counted lately and those that run, by id
+	newest time.Time                 // of the jobs seen
+	lines  []redact.Scrubbed         // the newest, as many as a question can hold
+	logs   map[string]*redact.Stream // by the source of the lines
+	binary map[string]bool           // sources of lines with NUL bytes
+	asked  time.Time                 // when the model was given lines last
+	// pausedUntil is when it may be asked again, if it or its budget has said that.
+	pausedUntil time.Time
+	boots       *boots          // as the pool last told; nil: it has not
+	bootsNew    bool            // and they are not saved yet
+	sources     []string        // that it has learned from, those of earlier runs too
+	others      map[string]bool // tenants of rows that do not count, some of them
+	late        int             // rows older than what was counted already
+	unsent      outbox.Outbox
+	news        chan struct{}
 }
 
 // New returns an agent that has learned what its state file holds.
@@ -98,7 +106,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, fmt.Errorf("checking the placing configuration: %w", err)
 	}
 	a := &Agent{cfg: cfg, seen: map[string]jobItem{}, sources: cfg.Sources, logs: map[string]*redact.Stream{},
-		news: make(chan struct{}, 1)}
+		others: map[string]bool{}, binary: map[string]bool{}, news: make(chan struct{}, 1)}
 	return a, a.loadState()
 }
 
@@ -148,6 +156,7 @@ func jobRecords(items []source.Item) []*history.Record {
 // no fault of the agent's: a history may be out of order or from a wrong clock.
 func (a *Agent) learnJob(now time.Time, r history.Record) {
 	if a.cfg.Tenant != "" && r.Tenant != a.cfg.Tenant {
+		a.noteTenant(r.Tenant)
 		return
 	}
 	j, known := a.seen[r.ID]
@@ -203,7 +212,8 @@ func endOf(r history.Record, known bool, now time.Time) (time.Time, bool) {
 // Report tells what one step did.
 type Report struct {
 	Prediction predict.Prediction
-	Choices    []place.Choice
+	Choices    []place.Choice // by statistics
+	Why        string         // what is kept warm, with what evidence adds, or why nothing is
 	Plan       contract.AgentPlan
 	Outcome    contract.PlanOutcome
 	Sent       bool
@@ -229,9 +239,11 @@ func (a *Agent) Step(ctx context.Context) (Report, error) {
 		return rep, err
 	}
 	if rep.Outcome, err = a.cfg.Control.SetDemand(ctx, rep.Plan); err != nil {
+		a.rivals.placed = nil // it may have been carried out
 		return rep, fmt.Errorf("sending the plan: %w", err)
 	}
 	rep.Sent = true
+	a.watchRivals(ctx, rep.Outcome)
 	rep.Unsent, err = a.sendPlan(ctx)
 	return rep, err
 }
@@ -257,9 +269,9 @@ func (a *Agent) decidePlan(answer predict.Answer, room contract.PoolRoom) (Repor
 		return Report{}, fmt.Errorf("advancing to now: %w", err)
 	}
 	rep := Report{Prediction: a.cfg.Predict.Predict(now, a.cfg.Tenant, answer), Late: a.late}
-	if n := rep.Prediction.Note; n != nil {
-		a.cfg.Logger.Warn("the model had no say", "kind", n.Kind, "error", n.Err)
-	}
+	a.keepUnanswered(now, answer)
+	a.tellNote(rep.Prediction.Note, now)
+	a.tellEvidence(rep.Prediction)
 	kept := a.choosePlaces(&rep, room)
 	rep.Plan = contract.AgentPlan{PoolID: a.cfg.PoolID, Windows: fromNow(place.Windows(kept), now)}
 	var err error
@@ -373,8 +385,9 @@ func (a *Agent) scoreForecasts(now time.Time, rep Report) (int, error) {
 // became of one, must not be forgotten, or the source would be judged by half. So
 // it is with what is to be told.
 func (a *Agent) saveOutbox() error {
-	if !a.cfg.Predict.UsesEvidence() && a.unsent.Len() == 0 {
+	if !a.cfg.Predict.UsesEvidence() && a.unsent.Len() == 0 && !a.bootsNew {
 		return nil
 	}
+	a.bootsNew = false
 	return a.saveState()
 }

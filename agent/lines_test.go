@@ -1,7 +1,9 @@
 package agent_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"math/rand"
 	"net/http"
 	"strings"
@@ -23,13 +25,19 @@ import (
 // newReader returns an agent whose model is given five lines at most, and what the model was asked.
 func newReader(t testing.TB) (bench, *[]string) {
 	t.Helper()
+	return newReaderOf(t, func(model http.Handler) http.Handler { return model }, nil)
+}
+
+// newReaderOf is newReader with a model behind something, and a configuration that is changed.
+func newReaderOf(t testing.TB, behind func(http.Handler) http.Handler, change func(*agent.Config)) (bench, *[]string) {
+	t.Helper()
 	asked := &[]string{}
 	say := func(user string) string {
 		*asked = append(*asked, user)
 		return `{"records":[]}`
 	}
 	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"},
-		&http.Client{Transport: memory{&scripted.Server{Respond: say}}})
+		&http.Client{Transport: memory{behind(&scripted.Server{Respond: say})}})
 	require.NoError(t, err)
 	caps := llm.BudgetConfig{Caps: llm.Caps{Calls: 9, Tokens: 1e6, Cost: money.USD}}
 	budget, err := llm.NewBudget(caps, llm.BudgetState{}, clock.NewManual(today))
@@ -43,6 +51,9 @@ func newReader(t testing.TB) (bench, *[]string) {
 			Window: width, Horizon: 5 * width, MaxGPUs: 16,
 		}, model)
 		require.NoError(t, err)
+		if change != nil {
+			change(c)
+		}
 	}), asked
 }
 
@@ -93,4 +104,23 @@ func TestLinesThatCannotBeSentCostLittle(t *testing.T) {
 		allocations := testing.AllocsPerRun(1, func() { b.handleItems(t, items...) })
 		require.Less(t, allocations, float64(2*len(items)), name)
 	}
+}
+
+// Lines of a binary file that matches the pattern of a log do not reach the model, which is told once.
+func TestBinaryLinesAreLeftOut(t *testing.T) {
+	t.Parallel()
+	log := &bytes.Buffer{}
+	b, asked := newReaderOf(t, func(model http.Handler) http.Handler { return model },
+		func(c *agent.Config) { c.Logger = slog.New(slog.NewTextHandler(log, nil)) })
+	for range 2 {
+		b.handleItems(t, logItems("PK\x03\x04 weights\x00\x00", "tensor \xff\xfe data", "epoch 3 of 90 begins")...)
+	}
+	b.clock.Set(today.Add(time.Hour))
+	_, err := b.Step(t.Context())
+	require.NoError(t, err)
+	require.Len(t, *asked, 1)
+	require.Contains(t, (*asked)[0], "epoch 3 of 90 begins")
+	require.NotContains(t, (*asked)[0], "weights")
+	require.NotContains(t, (*asked)[0], "tensor")
+	require.Equal(t, 1, strings.Count(log.String(), "lines with NUL bytes are left out"), log)
 }

@@ -49,6 +49,9 @@ func (a *Agent) learnBoot(pool contract.Pool) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	learned := boots{Boot: boot, Late: max(0, longest-boot)}
+	a.bootsNew = a.bootsNew || a.boots == nil || *a.boots != learned
+	a.boots = &learned
 	if a.cfg.Predict.SetBoot(boot, max(0, longest-boot)) {
 		a.cfg.Logger.Info("a boot takes as long as the pool's do", "boot", boot.String(), "of_95_in_100_at_most",
 			longest.String(), "boots_seen", pool.BootSamples)
@@ -66,5 +69,7 @@ func wholeSeconds(seconds float64) time.Duration {
 // choosePlaces decides what to keep warm from now on, beside what is free.
 func (a *Agent) choosePlaces(rep *Report, room contract.PoolRoom) []place.Choice {
 	rep.Choices = place.UseRoom(place.Choose(rep.Prediction, a.cfg.Place), room, rep.Prediction.JobGPUs)
-	return place.Raise(rep.Choices, rep.Prediction.Holds, a.cfg.Place.MaxGPUs)
+	kept := place.Raise(rep.Choices, rep.Prediction.Holds, a.cfg.Place.MaxGPUs)
+	rep.Why = place.Explain(kept)
+	return kept
 }

@@ -22,6 +22,36 @@ type state struct {
 	// Sources are those that it was learned from, by name; none in states of versions that did not tell.
 	Sources []string      `json:"sources,omitempty"`
 	Unsent  outbox.Outbox `json:"unsent,omitzero"` // what the control plane is still to be told
+	Boots   *boots        `json:"boots,omitempty"` // of the pool, as it last told
+}
+
+// boots are how long those of a pool take.
+type boots struct {
+	Boot time.Duration `json:"boot"`
+	Late time.Duration `json:"late"` // how much longer nearly all take at most
+}
+
+// restoreBoots has the forecaster count on the boots that were learned before, until the pool tells.
+func (a *Agent) restoreBoots(learned *boots) {
+	if learned != nil && learned.Boot >= time.Second && a.cfg.Place.Boot == 0 {
+		a.boots = learned
+		a.cfg.Predict.SetBoot(learned.Boot, learned.Late)
+	}
+}
+
+// Boot is how long a boot is taken to last, and how that is known.
+func (a *Agent) Boot() (boot time.Duration, why string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	boot = a.cfg.Predict.Boot()
+	switch {
+	case a.cfg.Place.Boot > 0:
+		return boot, "place.boot says so"
+	case a.boots != nil:
+		return boot, "the pool's did when it was last asked"
+	default:
+		return boot, "no boot of the pool is known yet; in mode auto the agent asks the pool"
+	}
 }
 
 const stateVersion = 2
@@ -52,6 +82,7 @@ func (a *Agent) loadState() error {
 		return fmt.Errorf("restoring from %s (to learn again, delete it): %w", a.cfg.State, err)
 	}
 	a.unsent = s.Unsent
+	a.restoreBoots(s.Boots)
 	for id, j := range s.Seen {
 		a.seen[id] = j
 		if j.Submitted.After(a.newest) {
@@ -93,7 +124,7 @@ func (a *Agent) saveState() error {
 		return fmt.Errorf("encoding the agent's state: %w", err)
 	}
 	data, err := json.Marshal(state{Version: stateVersion, Seen: a.seen, Learned: learned, Unsent: a.unsent,
-		Sources: a.sources})
+		Sources: a.sources, Boots: a.boots})
 	if err != nil {
 		return fmt.Errorf("encoding the agent's state: %w", err)
 	}

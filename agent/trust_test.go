@@ -3,6 +3,7 @@ package agent_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand"
 	"net/http"
 	"net/http/httptest"
@@ -60,6 +61,7 @@ type listener struct {
 	ledger *predict.Ledger
 	now    time.Time
 	runs   int
+	logger *slog.Logger // nil: nobody listens
 }
 
 func newListener(t *testing.T) *listener {
@@ -97,6 +99,9 @@ func (l *listener) restartAgent(t *testing.T) {
 	require.NoError(t, err)
 	l.bench = newBench(t, func(c *agent.Config) {
 		c.Predict, c.Clock, c.Ledger, c.State = p, manual, l.ledger, filepath.Join(l.dir, "state.json")
+		if l.logger != nil {
+			c.Logger = l.logger
+		}
 	})
 	l.bench.clock, l.predict = manual, p
 	t.Cleanup(func() { _ = l.ledger.Release() })

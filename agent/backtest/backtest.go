@@ -33,6 +33,8 @@ type Config struct {
 	Days int
 	// Tenant limits the history to one group or account; empty takes all.
 	Tenant string
+	// Now is the present, after which no row counts; zero takes all.
+	Now time.Time
 	// Progress is told the share of the work that is done, 0 to 1; nil is not.
 	Progress func(share float64)
 }

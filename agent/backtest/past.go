@@ -16,6 +16,7 @@ type past struct {
 	trace  core.Trace
 	waited []int64 // how long each job really waited, in seconds; unknown if not known
 	counts Counts
+	future time.Time // when the first job of those after now was submitted
 }
 
 // unknown stands for a wait that the history does not tell.
@@ -31,6 +32,7 @@ type Counts struct {
 	NeverRan   int64 `json:"never_ran"`   // that ended or wait without having had a GPU
 	NoRunTime  int64 `json:"no_run_time"` // that ended without saying how long they ran
 	TooLarge   int64 `json:"too_large"`   // of more GPUs than can be replayed
+	Future     int64 `json:"future"`      // that begin or end after now: a wrong clock, or a wrong date
 	StillRuns  int64 `json:"still_runs"`  // that had not ended: taken to run to the history's end
 	StartKnown int64 `json:"start_known"` // that say when they really started
 }
@@ -40,6 +42,11 @@ func prepareInput(in Input, c Config) (*past, error) {
 	p := &past{counts: Counts{Rows: in.Report.Rows, Broken: in.Report.Broken, NoGPU: in.Report.Skipped}}
 	records := keepLatest(in.Records)
 	p.counts.Repeated = int64(len(in.Records) - len(records))
+	records = p.dropFuture(records, c.Now)
+	if len(records) == 0 && p.counts.Future > 0 {
+		return nil, fmt.Errorf("preparing the history: all %d jobs begin after now, %s, the first at %s: is a clock wrong?",
+			p.counts.Future, c.Now.UTC().Format(time.RFC3339), p.future.UTC().Format(time.RFC3339))
+	}
 	found, end := len(records), endOf(records)
 	chosen := c.chooseRecords(slices.Clone(records))
 	p.counts.Elsewhere = int64(found - len(chosen))
@@ -60,6 +67,27 @@ func prepareInput(in Input, c Config) (*past, error) {
 		return nil, fmt.Errorf("preparing the history: %w", ErrNoJobs)
 	}
 	return p, nil
+}
+
+// tolerance is how far after now a row may lie: clocks and time zones differ.
+const tolerance = 24 * time.Hour
+
+// dropFuture leaves out, in place, the rows that lie after now: one of a wrong year would make the history end there.
+func (p *past) dropFuture(records []history.Record, now time.Time) []history.Record {
+	if now.IsZero() {
+		return records
+	}
+	limit := now.Add(tolerance)
+	return slices.DeleteFunc(records, func(r history.Record) bool {
+		began := r.State != history.Pending && (r.Started.After(limit) || r.State != history.Running && r.Ended.After(limit))
+		if !r.Submitted.After(limit) && !began {
+			return false
+		}
+		if p.counts.Future++; p.future.IsZero() || r.Submitted.Before(p.future) {
+			p.future = r.Submitted
+		}
+		return true
+	})
 }
 
 func (p *past) addRecord(r history.Record, seconds int64, tenant int) {

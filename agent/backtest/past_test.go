@@ -147,3 +147,27 @@ func TestWhatIsKnownOfJobsIsReplayed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, core.Traits{Class: 3, Array: 4, Failed: true}, p.trace.Jobs[0].Traits)
 }
+
+// A row of a wrong year is left out, counted and told; the history ends with its last good row.
+func TestRowsAfterNowAreLeftOut(t *testing.T) {
+	t.Parallel()
+	good := burstHistory(10)
+	now := endOf(good)
+	const year = 75 * 365 * 24 * time.Hour
+	wrong := []history.Record{
+		jobRecord(901, "lab", year+time.Hour, time.Hour, 1), jobRecord(902, "lab", year, time.Hour, 1),
+	}
+	ends := jobRecord(903, "lab", 1, time.Hour, 1)
+	ends.State, ends.Ended = history.Completed, now.Add(30*24*time.Hour)
+	input := Input{Records: append(append(good, wrong...), ends, jobRecord(904, "lab", now.Sub(monday)+20*time.Hour,
+		time.Hour, 1))}
+	p, err := prepareInput(input, Config{Days: 3, Now: now}.WithDefaults())
+	require.NoError(t, err)
+	require.EqualValues(t, 3, p.counts.Future)
+	require.Equal(t, ends.Submitted, p.future)
+	last := p.trace.Jobs[len(p.trace.Jobs)-1].Submit
+	require.Equal(t, now.Add(20*time.Hour).Unix(), last, "a day is tolerated")
+	require.Greater(t, len(p.trace.Jobs), 10, "the last days are those of the good rows")
+	_, err = prepareInput(Input{Records: wrong}, Config{Now: now}.WithDefaults())
+	require.ErrorContains(t, err, "is a clock wrong?")
+}

@@ -36,6 +36,8 @@ type Past struct {
 	BusyHours  float64   `json:"busy_gpu_hours"` // scored
 	Silence    *Silence  `json:"silence"`        // null where there is none of note
 	Rows       Counts    `json:"rows"`
+	// FirstFuture is when the first job was submitted of those that lie after now; absent where there is none.
+	FirstFuture time.Time `json:"first_future,omitzero"`
 }
 
 // Settings are what the report was made with.
@@ -99,7 +101,7 @@ func (e *experiment) describePast() Past {
 	out := e.shownTrial(Reactive).out
 	p := Past{
 		From: e.timeAt(first), ScoredFrom: e.timeAt(from), To: e.timeAt(last), Jobs: len(t.Jobs), Scored: out.Jobs,
-		Tenants: len(t.Tenants), BusyHours: roundFigure(out.BusyHours), Rows: e.past.counts,
+		Tenants: len(t.Tenants), BusyHours: roundFigure(out.BusyHours), Rows: e.past.counts, FirstFuture: e.past.future.UTC(),
 	}
 	for _, j := range t.Jobs {
 		p.GPUs = max(p.GPUs, j.GPUs)

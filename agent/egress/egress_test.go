@@ -318,6 +318,20 @@ func TestTheNoteOfTheLastEntry(t *testing.T) {
 	require.NoError(t, os.WriteFile(path+".head", fmt.Appendf(nil, `{"seq":2,"hash":%q}`, second.Hash), 0o600))
 	_, err = egress.Verify(path)
 	require.NoError(t, err)
+
+	var first egress.Entry
+	require.NoError(t, json.Unmarshal(lines[0], &first))
+	require.NoError(t, os.WriteFile(path+".head", fmt.Appendf(nil, `{"seq":1,"hash":%q}`, first.Hash), 0o600))
+	_, err = egress.Verify(path)
+	require.ErrorContains(t, err, "notes entry 1 as the last: one of the two was replaced")
+	require.NoError(t, os.Remove(path+".head"))
+	_, err = egress.Verify(path)
+	require.ErrorContains(t, err, path+".head, which notes the last one, is missing")
+	_, err = egress.OpenLedger(path)
+	require.ErrorContains(t, err, "is missing", "a new note would hide that lines were removed")
+	require.NoError(t, os.WriteFile(path, lines[0], 0o600))
+	_, err = egress.Verify(path)
+	require.NoError(t, err, "a crash can come between the first entry and its note")
 }
 
 // chainAgain writes the entries of a log anew, as one who knows how.

@@ -187,12 +187,29 @@ func newChain(path string) (chain, error) {
 	return chain{path: path, head: h}, err
 }
 
-// checkComplete reports entries that were noted and are not there.
+// checkComplete reports entries that were noted and are not there, and a note that is missing or older than a crash
+// leaves it.
 func (c *chain) checkComplete() error {
-	if c.last.Seq < c.head.Seq {
+	switch behind := c.last.Seq - c.head.Seq; {
+	case behind < 0:
 		return c.broken(fmt.Sprintf("it and what followed are missing: %d entries were written", c.head.Seq))
+	case behind > 1 && c.wasWrittenMeanwhile():
+		return nil
+	case behind > 1 && c.head.Seq == 0:
+		return c.broken(fmt.Sprintf("there are %d entries, and %s, which notes the last one, is missing: whether lines "+
+			"were removed from the end cannot be told", c.last.Seq, headPath(c.path)))
+	case behind > 1:
+		return c.broken(fmt.Sprintf("there are %d entries, and %s notes entry %d as the last: one of the two was replaced",
+			c.last.Seq, headPath(c.path), c.head.Seq))
+	default:
+		return nil
 	}
-	return nil
+}
+
+// wasWrittenMeanwhile reports whether an agent went on writing while the log was read, after its note was.
+func (c *chain) wasWrittenMeanwhile() bool {
+	now, err := readHead(c.path)
+	return err == nil && now.Seq >= c.last.Seq-1
 }
 
 func (c *chain) broken(why string) error {

@@ -78,6 +78,30 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// IsUnanswered reports whether a failed Ask leaves the question as if nobody had been asked: the same question may
+// be answered later. What the model declined or answered wrongly is no such failure, nor a request that is refused
+// for what it says.
+func IsUnanswered(err error) bool {
+	switch KindOf(err) {
+	case KindUnavailable, KindThrottled, KindBudget, KindBreaker:
+		return err != nil
+	case KindDenied:
+		var e *Error
+		return errors.As(err, &e) && (e.Status == 401 || e.Status == 402 || e.Status == 403 || e.Status == 404)
+	default:
+		return false
+	}
+}
+
+// RetryAfterOf is how long err says to wait, 0 if it does not.
+func RetryAfterOf(err error) time.Duration {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}
+
 // KindOf returns the kind of err; KindUnavailable if it is not typed.
 func KindOf(err error) Kind {
 	var e *Error

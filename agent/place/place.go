@@ -38,7 +38,7 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	switch {
 	case !(c.WaitWorth > 0) || c.WaitWorth > 1e6:
-		return fmt.Errorf("wait_worth: %v is not between 0 and 1000000", c.WaitWorth)
+		return fmt.Errorf("wait_worth: %v is not above 0, and at most 1000000", c.WaitWorth)
 	case c.Boot < 0 || c.Boot > 24*time.Hour:
 		return fmt.Errorf("boot: %v is not between 0 and 24h", c.Boot)
 	case c.MaxGPUs < 1 || c.MaxGPUs > forecast.MaxLevels:
@@ -52,7 +52,9 @@ func (c Config) Validate() error {
 type Choice struct {
 	Window predict.Window
 	GPUs   int    // to keep warm beyond those in use
-	Why    string // by statistics; empty where nothing was weighed
+	Why    string // empty where nothing was weighed
+
+	Statistics int // what Raise was given: GPUs without what evidence holds
 }
 
 // Choose takes over what statistics hold from now on. Of times to come it keeps
@@ -74,6 +76,19 @@ func Choose(p predict.Prediction, c Config) []Choice {
 		}
 	}
 	return choices
+}
+
+// Explain says why GPUs are kept warm, of those that are kept first, or why none are. It is empty without choices.
+func Explain(choices []Choice) string {
+	if len(choices) == 0 {
+		return ""
+	}
+	for _, c := range choices {
+		if c.GPUs > 0 {
+			return c.Why
+		}
+	}
+	return choices[0].Why
 }
 
 // Windows joins the choices into as few reservations as say the same: each GPU

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ func Raise(choices []Choice, holds []predict.Hold, limit int) []Choice {
 		cuts := cutPoints(c.Window, holds)
 		for i, start := range cuts[:len(cuts)-1] {
 			piece := c
+			piece.Statistics = c.GPUs
 			piece.Window.Start, piece.Window.End = start, cuts[i+1]
 			all = append(all, raiseTo(piece, holds, limit))
 		}
@@ -45,6 +47,9 @@ func raiseTo(c Choice, holds []predict.Hold, limit int) Choice {
 		if gpus <= c.GPUs || h.Start.Truncate(time.Second).After(c.Window.Start) || h.End.Before(c.Window.End) {
 			continue
 		}
+		c.Why = fmt.Sprintf("hold %d from %s to %s, as the model announced (%s, with trust %.2f); statistics alone "+
+			"would hold %d", gpus, h.Start.UTC().Format(time.TimeOnly), h.End.UTC().Format(time.TimeOnly), h.Reason,
+			h.Chance, c.Statistics)
 		c.GPUs = gpus
 		c.Window.Reason = h.Reason
 		c.Window.Forecast = forecast.Highest(c.Window.Forecast, forecast.Event(h.Chance, gpus, gpus, gpus))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/forewarm/forewarm/agent/llm"
 	"github.com/forewarm/forewarm/agent/redact"
+	"github.com/forewarm/forewarm/core/evidence"
 )
 
 // Question is what a model is asked about a tenant's log lines. It shares nothing that changes with the Predictor that
@@ -51,16 +52,32 @@ func (q *Question) Ask(ctx context.Context) Answer {
 	}
 	evidence, err := q.forecaster.askModel(ctx, q.question)
 	if err != nil {
-		return Answer{note: &Note{Kind: llm.KindOf(err), Err: err}}
+		return Answer{asked: q.question, note: &Note{Kind: llm.KindOf(err), Err: err}}
 	}
 	return Answer{asked: q.question, evidence: evidence}
 }
 
-// ingestAnswer keeps what a model has answered until its time is over: a plan states the whole, so what was
-// forgotten would be given up. It returns why the model had no say.
-func (p *Predictor) ingestAnswer(name string, a Answer) *Note {
-	if len(a.evidence.Records) > 0 {
-		p.tenantEvidence(name).addClaims(p.trust.nameClaims(a.asked.now, a.evidence, a.asked.lines))
+// Unanswered returns the lines of a question that nobody answered, to be asked again, and how long the model is not to
+// be asked; no lines if there was an answer, even a wrong one.
+func (a Answer) Unanswered() (lines []redact.Scrubbed, pause time.Duration) {
+	if a.note == nil || !llm.IsUnanswered(a.note.Err) {
+		return nil, 0
 	}
-	return a.note
+	return a.asked.lines, llm.RetryAfterOf(a.note.Err)
+}
+
+// ingestAnswer keeps what a model has answered until its time is over: a plan states the whole, so what was
+// forgotten would be given up. It returns what was announced for the first time and is to be decided about later.
+func (p *Predictor) ingestAnswer(now time.Time, name string, a Answer) (announced []Taken) {
+	if len(a.evidence.Records) == 0 {
+		return nil
+	}
+	for _, c := range p.tenantEvidence(name).addClaims(p.trust.nameClaims(a.asked.now, a.evidence, a.asked.lines)) {
+		if at, _, _ := p.cfg.Terms.Hold(c.evidenceRecord(name, evidence.MaxGPUs)); at.After(now) {
+			t := c.taken(evidence.Decision{})
+			t.DecidedAt = at
+			announced = append(announced, t)
+		}
+	}
+	return announced
 }

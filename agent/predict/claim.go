@@ -20,6 +20,12 @@ type claim struct {
 	Evidence   string    `json:"evidence"`       // hash of the lines that were read
 	Opened     bool      `json:"opened"`         // the gate has decided about it
 	Until      time.Time `json:"until,omitzero"` // and it is judged then
+	Told       bool      `json:"told,omitempty"` // that nothing could be decided about it
+}
+
+// taken tells what was decided about the claim.
+func (c claim) taken(d evidence.Decision) Taken {
+	return Taken{Start: c.Start, End: c.End, GPUs: c.Mid, Reason: c.Reason, Stated: c.Probability, Decision: d}
 }
 
 // evidenceHash names lines without telling them.
@@ -54,12 +60,16 @@ type tenantEvidence struct {
 
 // addClaims takes new claims in. A new one takes the place of an older one that speaks
 // of the same need, unless that one is being judged: saying a thing twice makes
-// it neither likelier nor larger.
-func (h *tenantEvidence) addClaims(fresh []claim) {
+// it neither likelier nor larger. It returns those that speak of a need of which none spoke before.
+func (h *tenantEvidence) addClaims(fresh []claim) (unspoken []claim) {
 	var kept []claim
 	for _, c := range fresh {
-		if !anySame(c, kept, false) && !anySame(c, h.Claims, true) {
-			kept = append(kept, c)
+		if anySame(c, kept, false) || anySame(c, h.Claims, true) {
+			continue
+		}
+		kept = append(kept, c)
+		if !anySame(c, h.Claims, false) {
+			unspoken = append(unspoken, c)
 		}
 	}
 	for _, c := range h.Claims {
@@ -68,6 +78,7 @@ func (h *tenantEvidence) addClaims(fresh []claim) {
 		}
 	}
 	h.Claims = kept[:min(len(kept), maxRecords)]
+	return unspoken
 }
 
 func anySame(c claim, among []claim, opened bool) bool {

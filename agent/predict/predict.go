@@ -126,6 +126,12 @@ func (p *Predictor) SetBoot(boot, late time.Duration) (changed bool) {
 	return true
 }
 
+// Knows reports whether a job of a tenant was ever observed.
+func (p *Predictor) Knows(name string) bool { return p.tenants[name] != nil }
+
+// Boot is how long who finds no warm GPU is taken to wait.
+func (p *Predictor) Boot() time.Duration { return p.cfg.Terms.Boot }
+
 // Validate says what is wrong with c, or returns nil. It expects WithDefaults to
 // have been applied.
 func (c Config) Validate() error {
@@ -175,6 +181,7 @@ type Prediction struct {
 	Now     Now      // what is wanted beyond what is in use, by statistics alone
 	Windows []Window // arrivals in times to come, in the order of time, without gaps
 	Holds   []Hold   // what evidence adds now
+	Taken   []Taken  // what of it was announced for the first time or decided about now, to be told
 	JobGPUs float64  // mean GPUs of the tenant's jobs, for the cost rule
 	Note    *Note    // why the model had no say; nil if it had, or was not asked
 }
@@ -300,9 +307,12 @@ func (p *Predictor) Predict(now time.Time, name string, a Answer) Prediction {
 	}
 	prediction.Windows = p.statisticalBaseline(now, t)
 	largest := p.largestJob(name)
-	prediction.Note = p.ingestAnswer(name, a)
+	prediction.Note = a.note
+	announced := p.ingestAnswer(now, name, a)
 	prediction.Now = p.currentState(now, t)
-	prediction.Holds = p.gateClaims(now, name, prediction.Now.Held.Levels, prediction.JobGPUs, p.holdLimit(largest))
+	prediction.Holds, prediction.Taken = p.gateClaims(now, name, prediction.Now.Held.Levels, prediction.JobGPUs,
+		p.holdLimit(largest))
+	prediction.Taken = p.chancesOf(name, append(announced, prediction.Taken...), prediction.Windows)
 	if t != nil {
 		t.class.target += prediction.gpusFromEvidence()
 	}

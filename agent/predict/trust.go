@@ -27,6 +27,17 @@ type Hold struct {
 	Decision   evidence.Decision
 }
 
+// Taken is a record that was announced for the first time, or about which the gate has just decided: held or not, and
+// why. Each is told once.
+type Taken struct {
+	Start, End     time.Time
+	GPUs           int // announced
+	Reason         Reason
+	Stated, Chance float64           // the chance of the need as stated, and what the source's record makes of it
+	DecidedAt      time.Time         // when it will be decided about; zero if it was
+	Decision       evidence.Decision // without a verdict if no job was seen that bounds what may be announced
+}
+
 // Statement is what a source said of a window, and what statistics alone expected of
 // it: enough to judge the source when the window is over, whether it had any say
 // or not.
@@ -61,12 +72,13 @@ func (p *Predictor) tenantEvidence(name string) *tenantEvidence {
 }
 
 // gateClaims decides about claims whose time has come, judges those whose time is over
-// and returns what is to be held now. statistics is how many GPUs would be held
+// and returns what is to be held now, and what was decided. statistics is how many GPUs would be held
 // without it.
-func (p *Predictor) gateClaims(now time.Time, name string, statistics int, size float64, limit int) []Hold {
+func (p *Predictor) gateClaims(now time.Time, name string, statistics int, size float64, limit int,
+) (holds []Hold, taken []Taken) {
 	h := p.trust.evidenceOf(name)
 	if h == nil {
-		return nil
+		return nil, nil
 	}
 	terms := p.cfg.Terms
 	terms.JobGPUs, terms.MaxGPUs = size, p.cfg.MaxGPUs
@@ -75,7 +87,12 @@ func (p *Predictor) gateClaims(now time.Time, name string, statistics int, size 
 	for i := range h.Claims {
 		c := &h.Claims[i]
 		r := c.evidenceRecord(name, limit)
-		if from, _, _ := terms.Hold(r); c.Opened || limit < 1 || from.After(now) {
+		if from, _, _ := terms.Hold(r); c.Opened || from.After(now) || limit < 1 && c.Told {
+			continue
+		}
+		if limit < 1 {
+			c.Told = true
+			taken = append(taken, c.taken(evidence.Decision{}))
 			continue
 		}
 		d, err := p.trust.records.Consider(now, c.ID, r, terms)
@@ -83,11 +100,28 @@ func (p *Predictor) gateClaims(now time.Time, name string, statistics int, size 
 			continue // unreachable: a claim has an id of its own
 		}
 		c.Opened, c.Until = true, d.Until
+		taken = append(taken, c.taken(d))
 		if _, _, open := p.trust.records.Open(c.ID); open {
 			h.Watch.Open(now, c.ID, r, d)
 		}
 	}
-	return p.listHolds(now, h)
+	return p.listHolds(now, h), taken
+}
+
+// chancesOf says what the source's record makes of the chances that were stated.
+func (p *Predictor) chancesOf(name string, taken []Taken, windows []Window) []Taken {
+	for i, t := range taken {
+		baseline := 0.0
+		for _, w := range windows {
+			if t.Start.Before(w.End) && w.Start.Before(t.End) {
+				baseline = max(baseline, w.Statistics.Summary().Any)
+			}
+		}
+		c := claim{Record: Record{Start: t.Start, End: t.End, Mid: t.GPUs, High: t.GPUs, Probability: t.Stated,
+			Reason: t.Reason}}
+		taken[i].Chance = p.trust.records.Chance(c.evidenceRecord(name, evidence.MaxGPUs), baseline)
+	}
+	return taken
 }
 
 // closeClaims closes the claims whose holds are over, and forgets those whose time is.

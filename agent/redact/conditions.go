@@ -122,7 +122,7 @@ func headOfSyslog(text string) bool { return text != "" && (text[0] == '<' || cl
 
 // hasFiveFields is the condition that a word has five fields with colons between them.
 func hasFiveFields(text string) bool {
-	for from, to := range inField.findRuns(text, 9) {
+	for from, to := range inField.findRuns(text, 8) {
 		if strings.Count(text[from:to], ":") >= 4 {
 			return true
 		}

@@ -23,6 +23,8 @@ type detector struct {
 	// keep reports that a match, which is then left in, is harmless; nil keeps
 	// nothing. It is given the whole match and its first group.
 	keep func(match, group string) bool
+	// after, if it is set, returns which parts of the text from the first group on are cut out, instead of it.
+	after func(rest string) []span
 }
 
 // findGroups returns the first group of every match, or the match if it has no group.
@@ -32,6 +34,10 @@ func (d detector) findGroups(text string) []span {
 	}
 	var found []span
 	for _, m := range d.findMatches(text) {
+		if d.after != nil {
+			found = append(found, d.spansAfter(text, m[2])...)
+			continue
+		}
 		from, to := m[0], m[1]
 		if len(m) > 2 && m[2] >= 0 {
 			from, to = m[2], m[3]
@@ -40,6 +46,16 @@ func (d detector) findGroups(text string) []span {
 			continue
 		}
 		found = append(found, span{from: from, to: to, name: d.name})
+	}
+	return found
+}
+
+// spansAfter returns what is cut out from a place on.
+func (d detector) spansAfter(text string, place int) (found []span) {
+	for _, s := range d.after(text[place:]) {
+		if s.from < s.to {
+			found = append(found, span{from: place + s.from, to: place + s.to, name: d.name})
+		}
 	}
 	return found
 }
@@ -71,7 +87,7 @@ func (d detector) findMatches(text string) [][]int {
 // need no word boundary: a secret glued to a word is a secret. The formats are
 // those that the issuers publish for secret scanners.
 var builtin = anchorRules(slices.Concat(knownRules, commandRules, namedRules, languageRules, codeRules, privateRules,
-	lastRules))
+	peopleRules, lastRules))
 
 func anchorRules(rules []detector) []detector {
 	for i, d := range rules {

@@ -82,11 +82,17 @@ var languageRules = []detector{
 	newLanguageRule("password-word", passwordWords, toPlainText(`(?:\s+(?:for|до|für den|für|de|del|of)`)+
 		`\s+[\pL0-9@._-]+(?:\s+[\pL0-9@._-]+)?)?["'\]]?(?:\s*[:=]+>?\s*|\s+`+toPlainText(is)+`\s*:?\s+)`+value),
 	newLanguageRule("password-word", passwordWords, `["'\]]?\s+`+value),
+	newSentenceRule("password-word", passwordWords, anyValue),
+	newSentenceRule("credentials", keyPhrases, mixedValue),
+	reversedRules[0], reversedRules[1],
 	newLanguageRule("password-word", passwordWords, `[,;]?\s+\(?(?:which|that|it)\s+(?:is|was)\s+`+value),
 	{name: "password-word", need: parseNeed("p a s s"),
 		re: regexp.MustCompile(`(?i)\bp a s s(?: w o r d| w d| p h r a s e)?\s*(?:[:=]|i s\b|is\b)\s*(\S+)`)},
 	{name: "password-word", need: parseNeed("密码|密碼|口令|パスワード|暗証番号|비밀번호|암호"),
 		re: regexp.MustCompile(`(?:密码|密碼|口令|パスワード|暗証番号|비밀번호|암호)(?:是|为|為|は|が|는|은|\s|:)*([!-~]+)`)},
+	{name: "password-word", need: parseNeed("密码|密碼|口令|パスワード|暗証番号|비밀번호|암호"),
+		re: regexp.MustCompile(`(?:密码|密碼|口令|パスワード|暗証番号|비밀번호|암호)[^!-~\n]{0,20}(?:是|为|為|成|は|が|を|는|은|이|로)` +
+			`[^!-~\n]{0,4}([!-~]+)`)},
 	newLanguageRule("password-word", keyWords, `["'\]]?\s*[:=]+\s*`+value),
 	newDetector("credentials", `\bcred|\blogin|\blogon|\baccount|\bzugangsdaten|\buser & /`,
 		`(?i)\b(?:creds?|credentials?|login|logon|account|zugangsdaten|user ?/ ?pass\w*)\s*(?:[:=]|are|is)?\s*`+
@@ -143,5 +149,7 @@ var common = regexp.MustCompile(`(?i)^(?:authentication|auth|required|reset|expi
 
 // plainWord keeps the words of a sentence about passwords.
 func plainWord(_, word string) bool {
-	return common.MatchString(word) || harmlessValue.MatchString(word)
+	bare := bareWord(word)
+	return common.MatchString(word) || harmlessValue.MatchString(word) || times[bare] || changes[bare] ||
+		copulas[bare] || bridges[bare]
 }

@@ -47,7 +47,7 @@ func backtestCommand(o outside) *cobra.Command {
 			if err := f.completeFlags(cmd, o.getenv); err != nil {
 				return err
 			}
-			return f.runBacktest(cmd)
+			return f.runBacktest(cmd, o.clock.Now())
 		},
 	}
 	f.bindFlags(c)
@@ -162,13 +162,13 @@ func (f *backtestFlags) applyConfig(cmd *cobra.Command, getenv func(string) stri
 }
 
 // runBacktest reads, replays and shows. Told to stop, it leaves nothing half done.
-func (f *backtestFlags) runBacktest(cmd *cobra.Command) error {
+func (f *backtestFlags) runBacktest(cmd *cobra.Command, now time.Time) error {
 	zone, err := time.LoadLocation(f.zone)
 	if err != nil {
 		return &usageError{fmt.Errorf("--zone %s is not a time zone such as Europe/Berlin", f.zone)}
 	}
 	cfg := backtest.Config{
-		WaitWorth: f.waitWorth, GPUPrice: f.gpuPrice, Boot: f.boot, Zone: zone, Days: f.days, Tenant: f.tenant,
+		WaitWorth: f.waitWorth, GPUPrice: f.gpuPrice, Boot: f.boot, Zone: zone, Days: f.days, Tenant: f.tenant, Now: now,
 	}
 	if err := cfg.Validate(); err != nil {
 		return &usageError{err}

@@ -19,7 +19,8 @@ import (
 // agentAt runs a command line in a world that has nothing but a folder.
 func agentAt(t *testing.T, errs *bytes.Buffer, args ...string) (out string, code int) {
 	t.Helper()
-	root := newRoot(outside{clock: clock.NewManual(monday), getenv: func(string) string { return "" }})
+	root := newRoot(outside{clock: clock.NewManual(monday.AddDate(0, 2, 0)),
+		getenv: func(string) string { return "" }})
 	var stdout bytes.Buffer
 	root.SetOut(&stdout)
 	root.SetErr(errs)

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -27,7 +26,6 @@ import (
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/httpx"
-	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 // Files of the state folder.
@@ -69,6 +67,7 @@ func (p composer) composeAgent(ctx context.Context) (_ *composition, err error) 
 	if err := os.MkdirAll(p.cfg.StateDir, 0o700); err != nil {
 		return out, fmt.Errorf("making the state folder: %w", err)
 	}
+	p.warnOfLostSalt()
 	scrub, err := redact.New(redact.Config{Patterns: p.cfg.Redact.Patterns, Words: p.cfg.Redact.Words})
 	if err != nil {
 		return out, p.blameRedact(err)
@@ -141,7 +140,7 @@ func (p composer) openEgress(ctx context.Context, out *composition, cfg *agent.C
 		if err != nil {
 			return nil, err
 		}
-		cfg.Control, cfg.Pools, cfg.PoolID = c, c, id
+		cfg.Control, cfg.Pools, cfg.Placed, cfg.PoolID = c, c, c, id
 	}
 	if p.cfg.LLM == nil {
 		return nil, nil
@@ -161,13 +160,9 @@ func (p composer) blameEgress(err error) error {
 
 // newControlPlane makes the client of the control plane and finds the pool's id.
 func (p composer) newControlPlane(ctx context.Context, e *egress.Egress) (*client.Client, string, error) {
-	key := p.cfg.API.Key.Reveal()
-	if p.cfg.API.KeyFile != "" {
-		data, err := os.ReadFile(p.cfg.API.KeyFile)
-		if err != nil {
-			return nil, "", p.file.errorAt("api.key_file", err.Error(), "name a file that this user can read")
-		}
-		key = strings.TrimSpace(string(data))
+	key, err := p.readKey()
+	if err != nil {
+		return nil, "", err
 	}
 	c, err := client.New(p.cfg.API.Endpoint, key, e.ControlPlane())
 	if err != nil {
@@ -178,6 +173,18 @@ func (p composer) newControlPlane(ctx context.Context, e *egress.Egress) (*clien
 	}
 	id, err := p.findPool(ctx, c)
 	return c, id, err
+}
+
+// readKey returns the key that the configuration holds or names.
+func (p composer) readKey() (string, error) {
+	if p.cfg.API.KeyFile == "" {
+		return p.cfg.API.Key.Reveal(), nil
+	}
+	data, err := os.ReadFile(p.cfg.API.KeyFile)
+	if err != nil {
+		return "", p.file.errorAt("api.key_file", err.Error(), "name a file that this user can read")
+	}
+	return strings.TrimSpace(string(data)), nil
 }
 
 // findPool asks for the id of a pool that is given by its name. While nobody
@@ -230,7 +237,7 @@ func (p composer) statePath(name string) string { return filepath.Join(p.cfg.Sta
 
 // openSources opens what the agent learns from.
 func (p composer) openSources(out *composition) error {
-	checkpoint, err := history.OpenCheckpoint(p.statePath(checkpointFile))
+	checkpoint, err := p.openCheckpoint()
 	if err != nil {
 		return err
 	}
@@ -286,20 +293,4 @@ func (c *composition) close() error {
 	}
 	c.closers = nil
 	return errors.Join(errs...)
-}
-
-// loadSalt reads the secret of the job pseudonyms, and makes it the first time.
-func loadSalt(path string) ([]byte, error) {
-	salt, err := os.ReadFile(path)
-	if err == nil && len(salt) == 32 {
-		return salt, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading the salt: %w", err)
-	}
-	salt = make([]byte, 32)
-	if _, err := rand.Read(salt); err != nil {
-		return nil, fmt.Errorf("making a salt: %w", err)
-	}
-	return salt, statefile.Replace(path, salt)
 }

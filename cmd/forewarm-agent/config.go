@@ -127,7 +127,7 @@ func loadConfig(path string, getenv func(string) string) (config, file, error) {
 	f := file{path: path, data: data}
 	c := config{
 		API: apiConfig{Endpoint: "http://127.0.0.1:8787"}, Mode: agent.Observe, Every: strictyaml.Duration(time.Minute),
-		StateDir: stateDir(getenv),
+		StateDir: stateDir(getenv), Place: placeDefaults(),
 	}
 	if err := strictyaml.Decode(path, data, &c); err != nil {
 		return c, f, err
@@ -255,6 +255,9 @@ func (c config) checkNumbers(f file) error {
 	if err := c.LLM.clientConfig().Validate(); err != nil {
 		return f.locateError(err, "llm")
 	}
+	if err := egress.Check(c.LLM.BaseURL); err != nil {
+		return f.errorAt("llm.base_url", err.Error(), "write the URL of an OpenAI-compatible API")
+	}
 	return c.LLM.validate(f)
 }
 
@@ -288,8 +291,14 @@ func ofSeries(err error) error {
 	return errors.New(text)
 }
 
+// placeDefaults stand where the file says nothing: a zero that it says is no default, and is refused.
+func placeDefaults() placeConfig {
+	d := place.Config{}.WithDefaults()
+	return placeConfig{WaitWorth: d.WaitWorth, MaxGPUs: d.MaxGPUs}
+}
+
 func (c config) placeConfig() place.Config {
-	return place.Config{WaitWorth: c.Place.WaitWorth, Boot: c.Place.Boot.Std(), MaxGPUs: c.Place.MaxGPUs}.WithDefaults()
+	return place.Config{WaitWorth: c.Place.WaitWorth, Boot: c.Place.Boot.Std(), MaxGPUs: c.Place.MaxGPUs}
 }
 
 func (c config) predictConfig() predict.Config {

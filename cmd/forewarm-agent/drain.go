@@ -29,6 +29,7 @@ func (p composer) readAll(ctx context.Context, all *composition) error {
 			unread = append(unread, failed.Error())
 		}
 	}
+	p.warnOfTenant(all)
 	if len(unread) < len(all.sources) {
 		return nil
 	}
@@ -82,4 +83,17 @@ func (p composer) drainSource(ctx context.Context, s source.Source, all *composi
 			return failed, ctx.Err()
 		}
 	}
+}
+
+// warnOfTenant says that nothing is learned, as no job is of the tenant of the configuration.
+func (p composer) warnOfTenant(all *composition) {
+	has, others := all.agent.HasTenant()
+	if has {
+		return
+	}
+	there := "no other group or account was read either"
+	if len(others) > 0 {
+		there = "the rows that were read are of " + strings.Join(others, ", ")
+	}
+	p.logger.Warn(fmt.Sprintf("no job of tenant %s was seen, so nothing is learned: %s", p.cfg.Tenant, there))
 }

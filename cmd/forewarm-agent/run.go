@@ -16,6 +16,7 @@ import (
 	"github.com/forewarm/forewarm/agent/llm"
 	"github.com/forewarm/forewarm/agent/source"
 	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/internal/obs"
 )
 
@@ -170,6 +171,11 @@ func dryRun(cmd *cobra.Command, p composer) (err error) {
 		return fmt.Errorf("making a folder for the dry run: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if p.cfg.Mode == agent.Auto {
+		if _, err := p.readKey(); err != nil {
+			return err
+		}
+	}
 	if err := copyState(p.cfg.StateDir, dir); err != nil {
 		return err
 	}
@@ -186,6 +192,8 @@ func dryRun(cmd *cobra.Command, p composer) (err error) {
 	if err != nil {
 		return err
 	}
+	boot, why := all.agent.Boot()
+	p.logger.Info(fmt.Sprintf("assumes that a boot takes %s: %s", phrase.Length(boot), why))
 	p.logger.Info(describeReport(rep))
 	out := json.NewEncoder(cmd.OutOrStdout())
 	out.SetIndent("", "  ")

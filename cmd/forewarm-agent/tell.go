@@ -1,19 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/forewarm/forewarm/agent"
 	"github.com/forewarm/forewarm/agent/llm"
-	"github.com/forewarm/forewarm/agent/place"
 	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // describeReport says in one line what a step expects, what it keeps warm and why, and
 // what became of it.
 func describeReport(r agent.Report) string {
-	parts := []string{describeExpectation(r), describeKept(r.Choices)}
+	parts := []string{describeExpectation(r), cmp.Or(r.Why, "keeps nothing warm")}
 	if r.Sent {
 		parts = append(parts, describeOutcome(r))
 	} else {
@@ -55,14 +55,6 @@ func describeExpectation(r agent.Report) string {
 	s := w.Forecast.Summary()
 	return fmt.Sprintf("expects %d (%d–%d) GPUs %s–%s by %s", s.P50, s.P10, s.P90, w.Start.UTC().Format("15:04"),
 		w.End.UTC().Format("15:04Z"), w.Source)
-}
-
-// describeKept explains what is kept warm from now on.
-func describeKept(choices []place.Choice) string {
-	if len(choices) == 0 {
-		return "keeps nothing warm"
-	}
-	return choices[0].Why
 }
 
 func describeOutcome(r agent.Report) string {

@@ -71,7 +71,7 @@ func listNotes(r backtest.Report) []string {
 		if p.Policy == backtest.Happened && p.Mean != nil {
 			lines = append(lines,
 				"What happened includes waiting for anything, such as a full cluster; the other rows wait for boots "+
-					"alone.")
+					"alone. Its zero-wait counts the jobs that started within a minute.")
 		}
 	}
 	return lines

@@ -5,8 +5,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/forewarm/forewarm/agent/backtest"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // dash stands for what is not known.
@@ -43,6 +45,11 @@ func leftOut(h backtest.Past) []string {
 	if len(parts) > 0 {
 		lines = append(lines, fmt.Sprintf("Rows left out, of %s: %s.", formatCount(int(c.Rows)),
 			strings.Join(parts, ", ")))
+	}
+	if c.Future > 0 {
+		lines = append(lines, fmt.Sprintf("Left out as they begin or end after now: %s, the first of a job submitted at %s "+
+			"(%d): is a date or a clock wrong?", phrase.Count(c.Future, "row"), h.FirstFuture.Format(time.RFC3339),
+			h.FirstFuture.Unix()))
 	}
 	if c.StillRuns > 0 {
 		lines = append(lines, fmt.Sprintf("Had not ended, and are taken to run to the history's end: %s.",
