@@ -63,8 +63,8 @@ type llmConfig struct {
 	Key         obs.Secret          `yaml:"key"`
 	TokensField string              `yaml:"tokens_field"`
 	Timeout     strictyaml.Duration `yaml:"timeout"`
-	Calls       int64               `yaml:"max_calls_per_day"`
-	Tokens      int64               `yaml:"max_tokens_per_day"`
+	Calls       *int64              `yaml:"max_calls_per_day"`
+	Tokens      *int64              `yaml:"max_tokens_per_day"`
 	USD         float64             `yaml:"max_usd_per_day"`
 	PromptUSD   float64             `yaml:"usd_per_million_prompt_tokens"`
 	AnswerUSD   float64             `yaml:"usd_per_million_answer_tokens"`
@@ -261,6 +261,16 @@ func (c config) checkNumbers(f file) error {
 	return c.LLM.validate(f)
 }
 
+// orUsual is what the file says, or what is usual where it says nothing.
+func orUsual(said *int64, usual int64) int64 {
+	if said == nil {
+		return usual
+	}
+	return *said
+}
+
+const withoutModel = "write how many a day may cost, or leave out llm to ask no model"
+
 func (l llmConfig) validate(f file) error {
 	for key, v := range map[string]float64{"max_usd_per_day": l.USD, "usd_per_million_prompt_tokens": l.PromptUSD,
 		"usd_per_million_answer_tokens": l.AnswerUSD} {
@@ -269,10 +279,10 @@ func (l llmConfig) validate(f file) error {
 		}
 	}
 	switch {
-	case l.Calls < 0:
-		return f.errorAt("llm.max_calls_per_day", "must not be negative", "write how many questions a day may cost")
-	case l.Tokens < 0:
-		return f.errorAt("llm.max_tokens_per_day", "must not be negative", "write how many tokens a day may cost")
+	case l.Calls != nil && *l.Calls < 1:
+		return f.errorAt("llm.max_calls_per_day", "must be at least 1", withoutModel)
+	case l.Tokens != nil && *l.Tokens < 1:
+		return f.errorAt("llm.max_tokens_per_day", "must be at least 1", withoutModel)
 	case l.USD == 0 && (l.PromptUSD > 0 || l.AnswerUSD > 0):
 		return f.errorAt("llm.max_usd_per_day", "is missing for a model that costs something",
 			"write how many US dollars a day it may cost")
@@ -317,7 +327,7 @@ func (l llmConfig) clientConfig() llm.Config {
 // file says otherwise.
 func (l llmConfig) budgetConfig() llm.BudgetConfig {
 	return llm.BudgetConfig{
-		Caps:  llm.Caps{Calls: cmp.Or(l.Calls, 200), Tokens: cmp.Or(l.Tokens, 1_000_000), Cost: toMicroUSD(l.USD)},
+		Caps:  llm.Caps{Calls: orUsual(l.Calls, 200), Tokens: orUsual(l.Tokens, 1_000_000), Cost: toMicroUSD(l.USD)},
 		Price: llm.Price{Prompt: toMicroUSD(l.PromptUSD), Completion: toMicroUSD(l.AnswerUSD)},
 	}
 }

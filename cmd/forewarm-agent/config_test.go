@@ -206,9 +206,10 @@ func TestWrongValuesNameTheLine(t *testing.T) {
 		"llm:\n  model: m":                                             "1: llm.base_url: want http",
 		"llm:\n  base_url: http://example.com/v1\n  model: m":          "2: llm.base_url: must be https unless",
 		"llm:\n  base_url: http://localhost/v1":                        "1: llm.model: missing",
-		modelConfig("max_calls_per_day: -1"):                           "1: llm.max_calls_per_day: must not be negative",
-		modelConfig("max_tokens_per_day: -1"): "1: llm.max_tokens_per_day: must not be " +
-			"negative",
+		modelConfig("max_calls_per_day: -1"):                           "1: llm.max_calls_per_day: must be at least 1",
+		modelConfig("max_calls_per_day: 0"):                            "1: llm.max_calls_per_day: must be at least 1",
+		modelConfig("max_tokens_per_day: -1"): "1: llm.max_tokens_per_day: must be at " +
+			"least 1",
 		modelConfig("max_usd_per_day: -1"):              "1: llm.max_usd_per_day: must be between",
 		modelConfig("usd_per_million_prompt_tokens: 1"): "1: llm.max_usd_per_day: is missing",
 		"tenant: a\napi: {key: env(FOREWARM_TEST_NOT_SET)}": "2: the environment variable " +
