@@ -68,7 +68,7 @@ func (p *jobPlane) answer(b contract.Heartbeat) contract.HeartbeatAnswer {
 		if r.State == contract.JobRankEnded {
 			a.ForgetJobs = append(a.ForgetJobs, r.JobKey)
 		}
-		r.RanSeconds = 0
+		r.RanSeconds, r.EndedSecondsAgo = 0, 0
 		if len(p.reports) == 0 || p.reports[len(p.reports)-1] != r {
 			p.reports = append(p.reports, r)
 		}
