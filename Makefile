@@ -71,8 +71,9 @@ test: ## run every test that needs no service (RACE=-race for the race detector)
 # store's own suite runs without the detector. Of the largest suites those tests run that are concurrent themselves.
 PARTLY_CONCURRENT = ledger/verbs server worker worker/reconcile test/proof cmd/forewarm
 SEQUENTIAL = core/|ledger/sqlledger$$|provisioners/(slurm|exec)$$|test/sim$$|bench/forecast|agent/(redact|backtest|predict)|node/addressfilter$$|bench/slurm|internal/archtest|cmd/forewarm-agent$$|cli(/|$$)
-# A program for each key of the configuration, one after the other, shows no race and takes minutes. What vet finds lint does, too.
-GORACE_TEST = scripts/with-empty-tmp go test -p 2 -race -vet=off -count=1 -timeout 40m -skip '^TestTrapNEveryKeyCounts$$' -tags $(TAGS)
+# A program for each key of the configuration, one after the other, shows no race and takes minutes; nor do an agent's days.
+# What vet finds lint does, too.
+GORACE_TEST = scripts/with-empty-tmp go test -p 2 -race -vet=off -count=1 -timeout 40m -skip '^(TestTrapNEveryKeyCounts|TestEvidenceEarnsItsSayAndLosesIt)$$' -tags $(TAGS)
 .PHONY: test/race
 test/race: ## run the tests of what is concurrent with the race detector, PostgreSQL and Redis included
 	scripts/with-services $(GORACE_TEST),services $$(go list -tags $(TAGS) ./... | \
