@@ -100,7 +100,7 @@ type JobOutputStored struct {
 // nodeJobTags are the rests of tags that are too long for their lines.
 var nodeJobTags = tags{
 	"JobReport.PeakMemoryBytes": peakMemoryTag,
-	"JobReport.EndedSecondsAgo": `doc:"How long before this report it ended. An outage may delay its report."`,
+	"JobReport.EndedSecondsAgo": `doc:"How long before this report it ended; left out below a second."`,
 	"JobOrder.HoldEnvironment":  `doc:"What the hold brings, as for a session: it goes before environment."`,
 	"HeartbeatAnswer.Jobs": `doc:"Attempts of jobs to start. They are named until a heartbeat reports them: one that ` +
 		`is known is not started again."`,

@@ -83,6 +83,11 @@ func (k *Keeper) Gone(keys []contract.JobKey) (all []contract.JobKey) {
 	return all
 }
 
+// toldLate is from how many seconds after its end on an attempt's report says when it ended. What is told at once says
+// nothing of that, so that servers of earlier versions, which refuse the field, take nearly all ends while they are
+// replaced.
+const toldLate = 1
+
 func (a *attempt) report() contract.JobReport {
 	r := contract.JobReport{JobKey: a.key, Rank: a.rank, State: contract.JobRankRunning, RanSeconds: a.started.age()}
 	if a.result != nil {
@@ -90,7 +95,10 @@ func (a *attempt) report() contract.JobReport {
 	}
 	if a.isOver() {
 		r.State, r.ExitCode, r.Signal = contract.JobRankEnded, a.result.ExitCode, a.result.Signal
-		r.PeakMemoryBytes, r.EndedSecondsAgo = a.result.PeakMemory, max(0, a.started.age()-a.result.RanSeconds)
+		r.PeakMemoryBytes = a.result.PeakMemory
+		if ago := a.started.age() - a.result.RanSeconds; ago >= toldLate {
+			r.EndedSecondsAgo = ago
+		}
 		r.Code, r.Reason = a.result.Code, clip(plaintext.Escape(a.result.Reason)) // holders choose what it quotes
 	}
 	return r
