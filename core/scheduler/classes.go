@@ -15,9 +15,8 @@ type signature struct {
 	limit   time.Duration
 }
 
-// classKey is all that decides where a job stands in the order, but for when it came.
+// classKey is all that, beside its signature, decides where a job stands in the order, but for when it came.
 type classKey struct {
-	signature
 	userKey
 	class     string
 	group     Group
@@ -53,9 +52,11 @@ type line struct {
 	major    int64
 	places   int64 // major, and the band
 	overdue  time.Duration
+	gpus     int     // that each job asks for
 	asked    float64 // GPU-seconds that are predicted, softened
 	jobs     []*waiter
 	pile     *pile
+	at       int // in the lines of the pile
 	classKey
 }
 
@@ -63,6 +64,7 @@ type line struct {
 type pile struct {
 	signature
 	lines []*line
+	byKey map[classKey]*line
 	heads places // of a cycle: the lines in which somebody is left, by who that is
 }
 
@@ -70,19 +72,19 @@ func compareJobs(a, b *waiter) int {
 	return cmp.Or(a.Eligible.Compare(b.Eligible), cmp.Compare(a.ID, b.ID))
 }
 
+func signatureOf(j *Job) signature { return signature{j.Request, j.MaxRuntime} }
+
 func (s *Scheduler) classOf(j *Job) classKey {
-	return classKey{signature: signature{j.Request, j.MaxRuntime}, userKey: userKey{j.Tenant, j.User},
-		class: j.Class, group: j.Group,
+	return classKey{userKey: userKey{j.Tenant, j.User}, class: j.Class, group: j.Group,
 		predicted: roundUp(j.Predicted), band: s.policy.band(j.Attained, j.Request.GPUs())}
 }
 
-// lineOf returns a line of jobs like this one, in which nobody waits yet.
-func (s *Scheduler) lineOf(key classKey) *line {
-	gpus := float64(max(key.request.GPUs(), 1))
+// lineOf returns a line of jobs of a class that ask for so many GPUs each, in which nobody waits yet. No pile has it.
+func (s *Scheduler) lineOf(key classKey, gpus int) *line {
 	major := -int64(s.policy.Classes[key.class].Level) * levelWidth
-	return &line{classKey: key, user: s.accounts.userOf(key.userKey), major: major, places: major + int64(key.band),
-		overdue: s.policy.overdue(key.class),
-		asked:   (key.predicted + s.policy.Softening).Seconds() * gpus}
+	return &line{classKey: key, gpus: gpus, user: s.accounts.userOf(key.userKey), major: major,
+		places: major + int64(key.band), overdue: s.policy.overdue(key.class),
+		asked:   (key.predicted + s.policy.Softening).Seconds() * float64(max(gpus, 1))}
 }
 
 // roundUp rounds to an eighth of a power of two of seconds, upwards.
@@ -94,16 +96,13 @@ func roundUp(d time.Duration) time.Duration {
 
 // wait puts a job into its line.
 func (s *Scheduler) wait(w *waiter) {
+	p := s.pileOf(signatureOf(&w.Job))
 	key := s.classOf(&w.Job)
-	l := s.lines[key]
+	l := p.byKey[key]
 	if l == nil {
-		l = s.lineOf(key)
-		s.lines[key] = l
-		if l.pile = s.piles[key.signature]; l.pile == nil {
-			l.pile = &pile{signature: key.signature}
-			s.piles[key.signature] = l.pile
-		}
-		l.pile.lines = append(l.pile.lines, l)
+		l = s.lineOf(key, w.Request.GPUs())
+		l.pile, l.at = p, len(p.lines)
+		p.lines, p.byKey[key] = append(p.lines, l), l
 	}
 	w.line = l
 	at, _ := slices.BinarySearchFunc(l.jobs, w, compareJobs)
@@ -111,6 +110,15 @@ func (s *Scheduler) wait(w *waiter) {
 	l.noteFirst()
 	s.jobs[w.ID] = w
 	l.user.waiting++
+}
+
+func (s *Scheduler) pileOf(is signature) *pile {
+	p := s.piles[is]
+	if p == nil {
+		p = &pile{signature: is, byKey: map[classKey]*line{}}
+		s.piles[is] = p
+	}
+	return p
 }
 
 func (l *line) noteFirst() {
@@ -142,12 +150,17 @@ func (s *Scheduler) leave(w *waiter) {
 	if len(l.jobs) > 0 {
 		return
 	}
-	delete(s.lines, l.classKey)
-	at := slices.Index(l.pile.lines, l)
-	last := len(l.pile.lines) - 1
-	l.pile.lines[at] = l.pile.lines[last]
-	l.pile.lines[last] = nil
-	if l.pile.lines = l.pile.lines[:last]; last == 0 {
-		delete(s.piles, l.signature)
+	if l.pile.remove(l); len(l.pile.lines) == 0 {
+		delete(s.piles, l.pile.signature)
 	}
+}
+
+// remove takes a line out of the pile.
+func (p *pile) remove(l *line) {
+	delete(p.byKey, l.classKey)
+	last := len(p.lines) - 1
+	p.lines[l.at] = p.lines[last]
+	p.lines[l.at].at = l.at
+	p.lines[last] = nil
+	p.lines = p.lines[:last]
 }

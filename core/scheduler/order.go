@@ -21,7 +21,7 @@ func (s *Scheduler) keyOf(j standing, l *line, now time.Time) queue.Key {
 	case Multifactor:
 		return queue.Key{Major: l.major, Minor: -s.policy.Factors.points(j, s.accounts.fairShare(l.user), now)}
 	case ShortestPredicted:
-		gpus := float64(max(l.request.GPUs(), 1))
+		gpus := float64(max(l.gpus, 1))
 		return queue.Key{Major: l.major, Minor: int64(l.predicted.Seconds() * gpus)}
 	case LeastAttained:
 		return queue.Key{Major: l.places, Minor: j.eligible}
@@ -63,9 +63,11 @@ func (s *Scheduler) Order(now time.Time) []string {
 			all.push(place{Key: rankIn(s, standingOf(&w.Job), l, now).Key, job: w})
 		}
 	}
-	for _, l := range s.lines {
-		l.next = 0
-		push(l)
+	for _, p := range s.piles {
+		for _, l := range p.lines {
+			l.next = 0
+			push(l)
+		}
 	}
 	ids := make([]string, 0, len(s.jobs))
 	for len(all) > 0 {

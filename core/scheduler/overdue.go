@@ -28,7 +28,7 @@ func (c *cycle) rankOf(w *waiter) rank { return rankIn(c.s, standingOf(&w.Job), 
 // noteOverdue remembers the first of a line if it has waited for too long.
 func (c *cycle) noteOverdue(l *line) {
 	if is := rankIn(c.s, l.stands, l, c.now); is.overdue {
-		c.late[l.major] += l.request.GPUs()
+		c.late[l.major] += l.gpus
 		if l.first.promise == nil {
 			c.overdue.push(place{is.Key, l.first, nil})
 		}

@@ -44,7 +44,7 @@ func (c *cycle) makeRoom() {
 		if c.s.jobs[w.ID] == nil || c.isOverLimit(w) {
 			continue
 		}
-		h := hope{w.line.signature, w.line.major, rank{Key: c.s.keyOf(standingOf(&w.Job), w.line, c.now)}}
+		h := hope{w.line.pile.signature, w.line.major, rank{Key: c.s.keyOf(standingOf(&w.Job), w.line, c.now)}}
 		if w.promise != nil && !c.isCrowded(w.line.major) {
 			h.rank = c.rankOf(w)
 		}
@@ -136,7 +136,7 @@ func (c *cycle) listVictims() {
 		}
 		again := r.Job
 		again.Attained += r.kept(c.now)
-		l := c.s.lineOf(c.s.classOf(&again))
+		l := c.s.lineOf(c.s.classOf(&again), again.Request.GPUs())
 		is := standingOf(&again)
 		v := victim{Running: r, class: l.major, key: c.s.keyOf(is, l, c.now), again: rankIn(c.s, is, l, c.now),
 			soon: r.endsBy(c.now.Add(p.Grace), c.now)}

@@ -17,7 +17,6 @@ type Scheduler struct {
 	policy   Policy
 	cluster  *placement.Cluster
 	nodes    map[string]placement.Node
-	lines    map[classKey]*line
 	piles    map[signature]*pile
 	jobs     map[string]*waiter
 	later    *queue.Queue   // of early
@@ -35,7 +34,7 @@ type Scheduler struct {
 // New returns a scheduler of these nodes, with no jobs.
 func New(p Policy, nodes []placement.Node) (*Scheduler, error) {
 	p = p.withDefaults()
-	s := &Scheduler{policy: p, nodes: map[string]placement.Node{}, lines: map[classKey]*line{},
+	s := &Scheduler{policy: p, nodes: map[string]placement.Node{},
 		piles: map[signature]*pile{}, jobs: map[string]*waiter{}, early: map[string]Job{},
 		running: map[string]*Running{}, promises: map[string]*Promise{}, accounts: newAccounts(p),
 		groups:  map[string]groupUse{},
