@@ -84,7 +84,7 @@ func (s *Scheduler) lineOf(key classKey, gpus int) *line {
 	major := -int64(s.policy.Classes[key.class].Level) * levelWidth
 	return &line{classKey: key, gpus: gpus, user: s.accounts.userOf(key.userKey), major: major,
 		places: major + int64(key.band), overdue: s.policy.overdue(key.class),
-		asked:   (key.predicted + s.policy.Softening).Seconds() * float64(max(gpus, 1))}
+		asked: (key.predicted + s.policy.Softening).Seconds() * float64(max(gpus, 1))}
 }
 
 // roundUp rounds to an eighth of a power of two of seconds, upwards.
