@@ -120,10 +120,10 @@ test/nvml: ## run the tests of what asks NVIDIA's library, against a fake one (a
 	CGO_ENABLED=1 scripts/with-empty-tmp go test -p 2 -tags $(TAGS) ./node/gpu ./node/burnin ./provisioners/local/discover
 
 .PHONY: test/containers
-test/containers: ## run jobs in containers of the real podman; skipped where that cannot run (root, podman, crun, catatonit, busybox-static; a minute)
-	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),podman -o bin/containers.test ./node/jobs
+test/containers: ## run jobs in containers of the real podman, and of docker if it is there; skipped where they cannot run (root, podman, crun, catatonit, busybox-static, docker.io; a minute)
+	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),containers -o bin/containers.test ./node/jobs
 	cd node/jobs && $(if $(filter-out 0,$(shell id -u)),sudo) ../../scripts/with-containers \
-		../../bin/containers.test -test.run RealPodman -test.v -test.timeout 2m
+		../../bin/containers.test -test.run RealContainers -test.v -test.timeout 5m
 
 .PHONY: test/kubernetes
 test/kubernetes: ## run the Kubernetes adapter's suite against a real kube-apiserver (etcd; builds it the first time, about 16 minutes)

@@ -35,7 +35,10 @@ func (r Runtime) Command(j Job) (line []string, asRoot bool, err error) {
 
 func (j Job) environmentFile() string { return filepath.Join(j.Folder, "container.env") }
 
+// The files by which an engine says that there is a container: podman once it runs, docker once it was made.
 func (j Job) pidFile() string { return filepath.Join(j.Folder, "container.pid") }
+
+func (j Job) idFile() string { return filepath.Join(j.Folder, "container.id") }
 
 // apptainer runs the image's files with nothing of the node but the job's folder and what is mounted. Its
 // processes are the holder's, in the cgroup and the process group of any command.
@@ -74,6 +77,7 @@ func (r Runtime) engine(j Job) []string {
 			line = append(line, "--device", "nvidia.com/gpu="+uuid)
 		}
 	} else {
+		line = append(line, "--cidfile", j.idFile())
 		if parent, ok := strings.CutPrefix(j.Cgroup, cgroups); ok && r.Cgroups {
 			line = append(line, "--cgroup-parent", parent)
 		}

@@ -99,7 +99,8 @@ func TestPodmanAndDockerRunAsRootAndTheirContainersDoNot(t *testing.T) {
 	for name, want := range map[string]string{
 		"podman": "--cgroups disabled --pidfile FOLDER/container.pid --device nvidia.com/gpu=GPU-1 " +
 			"--device nvidia.com/gpu=GPU-2 python:3.12 python3 train.py --fast",
-		"docker": `--cgroup-parent /forewarm-holds/alc_1-7 --gpus "device=GPU-1,GPU-2" python:3.12 python3 train.py --fast`,
+		"docker": `--cidfile FOLDER/container.id --cgroup-parent /forewarm-holds/alc_1-7 ` +
+			`--gpus "device=GPU-1,GPU-2" python:3.12 python3 train.py --fast`,
 	} {
 		j := job(t)
 		j.Cgroup = "/sys/fs/cgroup/forewarm-holds/alc_1-7"

@@ -42,7 +42,8 @@ func (r Runtime) Remove(j Job) error {
 		return nil
 	}
 	err := r.removeAll(jobLabel + "=" + j.Name)
-	return errors.Join(err, ignoreMissing(os.Remove(j.environmentFile())), ignoreMissing(os.Remove(j.pidFile())))
+	return errors.Join(err, ignoreMissing(os.Remove(j.environmentFile())), ignoreMissing(os.Remove(j.pidFile())),
+		ignoreMissing(os.Remove(j.idFile())))
 }
 
 // RemoveOf ends and removes the containers of an allocation, and proves that none is left.
@@ -83,10 +84,16 @@ func ignoreMissing(err error) error {
 
 // Started reports whether a container has begun: before, what its engine ends with is its own.
 func (r Runtime) Started(j Job) bool {
-	if r.Name != Podman {
+	var says string
+	switch r.Name {
+	case Podman:
+		says = j.pidFile()
+	case Docker:
+		says = j.idFile()
+	default:
 		return true
 	}
-	_, err := os.Stat(j.pidFile())
+	_, err := os.Stat(says)
 	return err == nil
 }
 
