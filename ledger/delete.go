@@ -84,6 +84,24 @@ func ObservedPools(r Reader, provisioner string) ([]Pool, error) {
 	}
 }
 
+// AnyRecovers reports whether a pool only reconciles, until an operator has confirmed what was found.
+func AnyRecovers(r Reader) (bool, error) {
+	for after := ""; ; {
+		page, err := r.Pools(Page{After: after, Limit: 500})
+		if err != nil {
+			return false, fmt.Errorf("listing pools: %w", err)
+		}
+		if len(page) == 0 {
+			return false, nil
+		}
+		for _, p := range page {
+			if after = p.ID; p.Recovery.Active() && p.DeletedAt.IsZero() {
+				return true, nil
+			}
+		}
+	}
+}
+
 // LiveOrganization reads an organization. One that is deleted is ErrNotFound.
 func LiveOrganization(r Reader, s Scope, id string) (Organization, error) {
 	o, err := r.Organization(s, id)

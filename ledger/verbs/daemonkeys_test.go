@@ -38,6 +38,26 @@ func TestAReportIsJudgedByTheKeysOfItsDaemon(t *testing.T) {
 	require.ErrorIs(t, report("second"), ledger.ErrDenied)
 }
 
+// Whoever comes with a key that is not known, or not any more, is told to wait while a pool waits for an operator's
+// word: after a restore, the daemons' keys may be newer than the database.
+func TestAnUnknownKeyWaitsForTheEndOfARecovery(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.warmNodes(1)
+	l := w.lookAt(w.readNodes(node.Ready)[0].ID)
+	ask := func(id string) error {
+		_, err := w.ledger.AuthenticateNode(t.Context(), id)
+		return err
+	}
+	require.ErrorIs(t, ask("newer"), ledger.ErrNotFound)
+	_, err := w.ledger.BeginRecovery(t.Context(), operator, "", "restored")
+	require.NoError(t, err)
+	require.ErrorIs(t, ask("newer"), ledger.ErrRecovering)
+	require.NoError(t, ask(l.daemon.KeyID))
+	w.clock.Advance(ledger.NodeKeyLife + time.Hour)
+	require.ErrorIs(t, ask(l.daemon.KeyID), ledger.ErrRecovering)
+}
+
 // With a key that was replaced nobody ends a job, proves that GPUs are clean, is told what to start, or stores output,
 // although a server may remember it.
 func TestAReplacedKeySettlesNothing(t *testing.T) {

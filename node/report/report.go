@@ -215,6 +215,9 @@ func (r *Reporter) send(ctx context.Context, now time.Time) error {
 			err = r.beat(ctx, now)
 		}
 	}
+	if isUnknown(err) {
+		err = r.tryEarlier(ctx, now, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -236,7 +239,7 @@ func (r *Reporter) send(ctx context.Context, now time.Time) error {
 // join turns the token into a key. What the token is worth is lost with a key that cannot
 // be stored, so that storing is tried first.
 func (r *Reporter) join(ctx context.Context, now time.Time) error {
-	if err := r.state.SaveIdentity(Identity{NodeID: r.NodeID}); err != nil {
+	if err := r.state.SaveIdentity(Identity{NodeID: r.NodeID, Earlier: r.id.Earlier}); err != nil {
 		return fmt.Errorf("before joining: %w", err)
 	}
 	api, err := client.New(r.URL, r.Token.Reveal(), r.HTTP)
@@ -257,6 +260,7 @@ func (r *Reporter) join(ctx context.Context, now time.Time) error {
 }
 
 func (r *Reporter) useKey(got contract.NodeJoined, now time.Time) {
+	r.keepEarlier()
 	r.id.Key, r.unsaved = got.Key, true
 	r.showKey()
 	r.renewAt = now.Add(time.Duration(got.ExpiresInSeconds) * time.Second / 2)

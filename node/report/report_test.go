@@ -29,6 +29,7 @@ type played struct {
 	asked  []string // method, last part of the path and key
 	beats  []contract.Heartbeat
 	fail   *contract.Problem
+	failed map[string]*contract.Problem // by key
 	broken bool
 	clears int
 	keys   int
@@ -44,6 +45,9 @@ func (p *played) Do(r *http.Request) (*http.Response, error) {
 	}
 	if p.fail != nil {
 		return answer(p.fail.Status, p.fail), nil
+	}
+	if no := p.failed[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]; no != nil {
+		return answer(no.Status, no), nil
 	}
 	if what == "heartbeat" {
 		var b contract.Heartbeat

@@ -14,6 +14,8 @@ import (
 type Identity struct {
 	NodeID string `json:"node_id"`
 	Key    string `json:"key"`
+	// Earlier are the keys before, the newest first: one that a control plane knows which was restored from a backup.
+	Earlier []string `json:"earlier,omitempty"`
 }
 
 // State is the daemon's folder. What is in it is written atomically and durably, and only

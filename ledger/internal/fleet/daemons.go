@@ -87,13 +87,15 @@ func putToken(tx *txn.Tx, n node.Node, d ledger.Daemon, token ledger.NewSecret, 
 func isOver(n node.Node) bool { return node.Machine.Terminal(n.State()) }
 
 // AuthenticateNode returns the credential of a token or key of a daemon. A key that may not
-// be used now is ErrNotFound; a token is judged by JoinNode, which journals its refusal.
+// be used now is ErrNotFound, and ErrRecovering while a pool waits for an operator's word: the daemon of a restored
+// database may have a key that came after the backup, and must not end what runs there. A token is judged by JoinNode,
+// which journals its refusal.
 func (l Fleet) AuthenticateNode(ctx context.Context, id string) (ledger.NodeCredential, error) {
 	var c ledger.NodeCredential
 	err := l.Store.Read(ctx, func(r ledger.Reader) error {
 		d, err := r.DaemonByKey(id)
 		if err != nil {
-			return err
+			return refuseUnknown(r, err)
 		}
 		c = ledger.NodeCredential{Daemon: d, Kind: ledger.NodeKey, Hash: d.KeyHash, Expires: d.KeyExpires}
 		switch id {
@@ -105,11 +107,26 @@ func (l Fleet) AuthenticateNode(ctx context.Context, id string) (ledger.NodeCred
 		}
 		n, err := r.BareNode(d.NodeID)
 		if err == nil && (isOver(n) || n.Generation != d.Generation || !r.Now().Before(c.Expires)) {
-			err = ledger.ErrNotFound
+			err = refuseUnknown(r, ledger.ErrNotFound)
 		}
 		return err
 	})
 	return c, err
+}
+
+// refuseUnknown is why a key that is not known, or not any more, is refused.
+func refuseUnknown(r ledger.Reader, err error) error {
+	if !errors.Is(err, ledger.ErrNotFound) {
+		return err
+	}
+	recovers, failed := ledger.AnyRecovers(r)
+	switch {
+	case failed != nil:
+		return failed
+	case recovers:
+		return fmt.Errorf("the key of a daemon is not known here: %w", ledger.ErrRecovering)
+	}
+	return err
 }
 
 // JoinNode burns a token and stores the key with which the daemon comes from now on, both
