@@ -59,9 +59,9 @@ func TestASilentServer(t *testing.T) {
 func TestAJobThatEndsIsSaidToEnd(t *testing.T) {
 	t.Parallel()
 	stops, over := newJob(contract.JobRunning, 1), endedWith(1, 0)
-	stops.Ending = &contract.JobEnding{Then: "requeued", For: "job_9", By: monday}
+	stops.Ending = &contract.JobEnding{Then: "requeued", For: "job_9", KillAt: monday}
 	w, _ := newJobServer(t, stops, stops, over)
-	require.Contains(t, w.mustRun("jobs", "list"), "requeued for job_9, to be over by 2026-03-02T08:00:00Z")
+	require.Contains(t, w.mustRun("jobs", "list"), "requeued for job_9, KILL at 2026-03-02T08:00:00Z")
 	_, errs, code := w.runCommand("wait", "job_1")
 	require.Zero(t, code, errs)
 	require.Equal(t, "job_1  ending\njob_1  completed\n", errs)

@@ -92,6 +92,7 @@ const (
 type JobEnding struct {
 	Then    string    `json:"then" enum:"cancelled,requeued,preempted" doc:"What becomes of the job once it has ended."`
 	AskedAt time.Time `json:"asked_at"`
+	KillAt  time.Time `json:"kill_at" doc:"What has not ended then gets KILL, where its nodes heard of it at once."`
 	By      time.Time `json:"by" doc:"Then its GPUs are taken, whatever its nodes say."`
 	For     string    `json:"for,omitempty"`
 	Hold    bool      `json:"hold,omitempty" doc:"It is held then, instead of waiting again."`

@@ -54,11 +54,10 @@ func endingText(x contract.Job) string {
 	if x.Ending.For != "" {
 		text += " for " + x.Ending.For
 	}
-	text += ", to be over by " + format.Time(x.Ending.By)
 	if n := len(x.Ending.UnheardBy); n > 0 {
-		text += ", not heard yet on " + format.Count(n, "node")
+		return text + ", not heard yet on " + format.Count(n, "node") + ": its GPUs are taken at " + format.Time(x.Ending.By)
 	}
-	return text
+	return text + ", KILL at " + format.Time(x.Ending.KillAt)
 }
 
 // tellUnheard says of jobs that were just told to end where nobody heard it: their daemons are silent.

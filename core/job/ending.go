@@ -60,6 +60,9 @@ func (e Ending) back() Event {
 	return Requeue
 }
 
+// KillAt is when what has not ended gets KILL, where the attempt's nodes heard at once that it is to end.
+func (e Ending) KillAt() time.Time { return e.By.Add(-toldWithin) }
+
 // IsOverdue reports whether the attempt should have ended by now.
 func (e Ending) IsOverdue(now time.Time) bool { return e.Is() && !now.Before(e.By) }
 

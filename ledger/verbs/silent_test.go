@@ -236,3 +236,32 @@ func TestAllocationsGetSilentNodesLast(t *testing.T) {
 	bob := bare.newPerson("bob")
 	require.Equal(t, []int{0}, bare.mustAllocate(bob, 2).Slots)
 }
+
+// A daemon hears of an end at once, and says so with its next report: until it counts as silent, it has heard.
+func TestAnEndIsSaidToBeToldWhereTheDaemonIsHeard(t *testing.T) {
+	t.Parallel()
+	w := newDaemons(t)
+	ann := w.newSubmitter("ann")
+	r := w.runWarm(ann, jobOf(2, nil))
+	w.clock.Set(w.clock.Now().Add(ledger.SilentAfter / 2)) // after the daemon's last word
+	w.mustCancel(ann, r.ID)
+	why, err := w.ledger.ExplainJob(t.Context(), ann, r.ID)
+	require.NoError(t, err)
+	require.Contains(t, why.Summary, "It is ending: it was told TERM, and gets KILL 30s after TERM.")
+}
+
+// Of a job whose time is over it is said what its daemon does about it.
+func TestAJobWhoseTimeIsOverIsSaidToBeTold(t *testing.T) {
+	t.Parallel()
+	w := newDaemons(t)
+	ann := w.newSubmitter("ann")
+	r := w.runWarm(ann, jobOf(2, func(c *ledger.JobCommand) { c.Job.MaxRuntime = time.Minute }))
+	explain := func() string {
+		why, err := w.ledger.ExplainJob(t.Context(), ann, r.ID)
+		require.NoError(t, err)
+		return why.Summary
+	}
+	require.Contains(t, explain(), "It runs, and ends by itself or is told TERM 1m after its start, and gets KILL 30s after")
+	w.clock.Set(w.readJob(r.ID).StartedAt.Add(time.Minute + time.Second))
+	require.Regexp(t, "^Its time of 1m was over at .*: it was told TERM, and gets KILL 30s after that", explain())
+}

@@ -217,8 +217,8 @@ func encodeJob(j job.Job) contract.Job {
 	out.ExcludedNodes, out.AvoidedNodes = j.Where.Excludes, j.Avoids
 	out.Preemptible, out.Preemptions = j.Preemptible, j.Preemptions
 	if e := j.Ending; e.Is() {
-		out.Ending = &contract.JobEnding{Then: string(e.Then), AskedAt: e.Asked.UTC(), By: e.By.UTC(), For: e.For,
-			Hold: e.Hold}
+		out.Ending = &contract.JobEnding{Then: string(e.Then), AskedAt: e.Asked.UTC(),
+			KillAt: e.KillAt().UTC(), By: e.By.UTC(), For: e.For, Hold: e.Hold}
 	}
 	if j.Over() || j.Reason != "" {
 		out.Detail = j.End.Reason

@@ -70,8 +70,8 @@ func endingText(e job.Ending, now time.Time) string {
 	if e.Hold {
 		then = "held"
 	}
-	return "told to end, and is then " + then + ": it has until " + ledger.FormatTimeSeen(e.By, now) +
-		" at the latest"
+	return "told to end, and is then " + then + ": it gets KILL at " + ledger.FormatTimeSeen(e.KillAt(), now) +
+		", and its GPUs are taken at " + ledger.FormatTimeSeen(e.By, now) + " at the latest"
 }
 
 // finishTold ends the attempt of a job that was told to end, as EndAsTold does, and gives its GPUs back.
@@ -145,10 +145,11 @@ func UnheardBy(r ledger.Reader, j job.Job) ([]string, error) {
 	return ids, nil
 }
 
-// tellUnheard says of a job that was told to end where no daemon has heard it.
+// tellUnheard says of a job that was told to end where no daemon has heard it. A daemon hears at once, and tells so with
+// its next report: until it counts as silent, it has.
 func tellUnheard(r ledger.Reader, e *ledger.Explanation, j job.Job) error {
 	ids, last, err := unheard(r, j)
-	if err == nil && len(ids) > 0 {
+	if err == nil && len(ids) > 0 && r.Now().Sub(last) > ledger.SilentAfter {
 		e.Summary = unheardSummary(j, ids, last, e.At)
 	}
 	return err

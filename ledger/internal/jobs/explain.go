@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/job"
@@ -79,7 +80,7 @@ func (l Jobs) ExplainJob(ctx context.Context, actor ledger.Actor, id string) (
 		if err == nil && j.Awaited.Is() {
 			j, err = stillAwaited(r, j)
 		}
-		if e.Summary = summaryOf(j); err == nil {
+		if e.Summary = summaryOf(j, r.Now()); err == nil {
 			err = tellUnheard(r, &e, j)
 		}
 		if err == nil {
@@ -260,7 +261,7 @@ func tryJob(ctx context.Context, l Jobs, j job.Job) error {
 }
 
 // summaryOf is one sentence on a job that does not wait.
-func summaryOf(j job.Job) string {
+func summaryOf(j job.Job, now time.Time) string {
 	if j.Ending.Is() {
 		return endingSummary(j)
 	}
@@ -271,7 +272,7 @@ func summaryOf(j job.Job) string {
 		return "It has its place, and is started as soon as its nodes are up and their daemons have been told: forewarm " +
 			"explain " + j.AllocationID
 	case job.Running:
-		return "It runs, and ends by itself or " + phrase.Length(j.MaxRuntime) + " after its start."
+		return runningSummary(j, now)
 	case job.Completed:
 		return "It has completed."
 	case job.Cancelled:
@@ -280,6 +281,16 @@ func summaryOf(j job.Job) string {
 		return "It has failed: " + cmp.Or(describeEnd(j.End), j.Reason) + "."
 	}
 	return ""
+}
+
+// runningSummary is one sentence on a job that runs, or whose time is over.
+func runningSummary(j job.Job, now time.Time) string {
+	if limit := j.StartedAt.Add(j.MaxRuntime); now.After(limit) {
+		return fmt.Sprintf("Its time of %s was over at %s: it was told TERM, and gets KILL %s after that.",
+			phrase.Length(j.MaxRuntime), ledger.FormatTimeSeen(limit, now), phrase.Length(j.Grace))
+	}
+	return fmt.Sprintf("It runs, and ends by itself or is told TERM %s after its start, and gets KILL %s after that.",
+		phrase.Length(j.MaxRuntime), phrase.Length(j.Grace))
 }
 
 // endingSummary is one sentence on a job whose attempt was told to end.

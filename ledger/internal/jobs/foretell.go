@@ -18,27 +18,43 @@ const (
 	// foretellWithin is how soon after it was submitted the start of a job must be predicted for that to be the first
 	// prediction of it.
 	foretellWithin = 5 * time.Minute
+	// foretellFor is how long it may take: the next look at the queue waits meanwhile.
+	foretellFor = 5 * time.Second
 )
 
-// foretellStarts keeps when those jobs are predicted to start that came since it did so last, and still wait. What is
-// predicted of a job later is easier, and not scored. Of what cannot be predicted nothing is kept.
-func foretellStarts(ctx context.Context, l Jobs, q *queue) error {
-	poolID := q.pool.Pool.ID
-	last := l.Queues.Foretold(poolID)
+// noteForetelling reports whether it is time to predict when jobs start, and else notes in the queue when that is.
+func noteForetelling(l Jobs, q *queue) bool {
+	last := l.Queues.Foretold(q.pool.Pool.ID)
 	if !hasNewcomers(*q, last) {
-		return nil
+		return false
 	}
-	if next := last.Add(foretellEvery); q.now.Before(next) {
+	next := last.Add(foretellEvery)
+	if q.now.Before(next) {
 		q.foretell = next
-		return nil
+		return false
 	}
+	return true
+}
+
+// foretellStarts keeps when those jobs of a pool are predicted to start that came since it did so last, and still wait.
+// What is predicted of a job later is easier, and not scored. Of what cannot be predicted nothing is kept. Where that
+// fails, it is tried again as late as after a success; where more jobs wait than can be predicted in time, that is no
+// failure.
+func foretellStarts(ctx context.Context, l Jobs, q queue) error {
+	poolID, at := q.pool.Pool.ID, q.now
+	last := l.Queues.Foretold(poolID)
 	var waiting []ledger.QueuedJob
-	at := q.now
-	err := l.Store.Read(ctx, func(r ledger.Reader) (err error) {
+	defer func() { l.Queues.NoteForetold(poolID, at) }()
+	within, cancel := context.WithTimeout(ctx, foretellFor)
+	defer cancel()
+	err := l.Store.Read(within, func(r ledger.Reader) (err error) {
 		at = r.Now()
 		waiting, err = l.makeQueue(r, poolID) // not kept for others: what is decided after this changes it
 		return err
 	})
+	if within.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("predicting when jobs of pool %s start: %w", poolID, err)
 	}
@@ -48,11 +64,7 @@ func foretellStarts(ctx context.Context, l Jobs, q *queue) error {
 			starts = append(starts, ledger.JobStartForecast{JobID: w.ID, MadeAt: at, Band: w.Start.Band})
 		}
 	}
-	if err := keepStarts(ctx, l, poolID, starts); err != nil {
-		return err
-	}
-	l.Queues.NoteForetold(poolID, at)
-	return nil
+	return keepStarts(ctx, l, poolID, starts)
 }
 
 func keepStarts(ctx context.Context, l Jobs, poolID string, all []ledger.JobStartForecast) error {

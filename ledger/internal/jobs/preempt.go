@@ -187,8 +187,8 @@ func (r *room) tell() error {
 			return err
 		}
 		err = tellToEnd(r.tx, r.p, v.next, ranks, ledger.Event{Type: ledger.JobPreempting, Reason: job.LeftForAnother,
-			Message: "it leaves for " + leftFor(v.next.Ending) + ", by " + ledger.FormatTimeSeen(v.next.Ending.By, now) +
-				" at the latest, and waits again with its place in the queue"})
+			Message: "it leaves for " + leftFor(v.next.Ending) + ", gets KILL at " +
+				ledger.FormatTimeSeen(v.next.Ending.KillAt(), now) + ", and waits again with its place in the queue"})
 		if err != nil {
 			return err
 		}

@@ -58,14 +58,15 @@ func (l Jobs) ScheduleJobs(ctx context.Context, poolID string) error {
 	if err := moveDisplaced(ctx, l, q); err != nil {
 		return err
 	}
-	if err := foretellStarts(ctx, l, &q); err != nil {
-		return err
-	}
+	predict := noteForetelling(l, &q)
 	ahead, err := lookAhead(ctx, l, q)
 	if err != nil {
 		return err
 	}
-	return keepDecided(ctx, l, q, turns, ahead)
+	if err := keepDecided(ctx, l, q, turns, ahead); err != nil || !predict {
+		return err
+	}
+	return foretellStarts(ctx, l, q) // what was decided does not wait for it
 }
 
 // keepDecided keeps whose turn is next, for whom nodes are to be ready, and when to look again.
