@@ -211,7 +211,11 @@ func (l Jobs) explainWaiting(ctx context.Context, actor ledger.Actor, e ledger.E
 	err := tryJob(ctx, l, j)
 	if refused, ok := errors.AsType[*ledger.RefusedError](err); ok {
 		e.Refused, err = refused, nil
-		e.Take = takeOffer(&e, j)
+		if e.Take = takeOffer(&e, j); e.Take == "" { // a job takes its turn, and not what somebody else could book
+			bare := *refused
+			bare.Decision.Offers = nil
+			e.Refused = &bare
+		}
 	}
 	if errors.Is(err, ledger.ErrRecovering) {
 		e.Next, err = nil, nil

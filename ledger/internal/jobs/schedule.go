@@ -331,5 +331,11 @@ func (l Jobs) makeQueue(r ledger.Reader, poolID string) ([]ledger.QueuedJob, err
 	}
 	all := slices.Concat(out, q.overLimit(mayNot), q.later)
 	noteNodesAhead(q, all[len(all)-len(q.later):])
+	if q.pool.Pool.Recovery.Active() {
+		for i := range all {
+			all[i].Unpredicted = "nothing starts in its pool before an operator confirms what was restored"
+		}
+		return all, nil
+	}
 	return all, q.foresee(r, all)
 }
