@@ -212,7 +212,7 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 		return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, ErrEnded)
 	}
 	if !ok {
-		r = &record{Phase: open, GPUs: h.GPUUUIDs, OpenedAt: k.Clock.Now(), Floor: map[string]int{},
+		r = &record{Phase: open, GPUs: h.GPUUUIDs, Indices: h.GPUIndices, OpenedAt: k.Clock.Now(), Floor: map[string]int{},
 			SharesGPUs: h.Shares.areParts(),
 			UID:        uint32(os.Getuid()), GID: uint32(os.Getgid()), //nolint:gosec // the kernel's are 32 bits
 			Home: filepath.Join(k.Dir, h.AllocationID)}
