@@ -89,7 +89,7 @@ func (k *Keeper) clearTogether(all []due) {
 
 // noteCleared notes what was found of holds that were cleared together.
 func (k *Keeper) noteCleared(found map[string]finding, shared int, from time.Time) {
-	k.Log.Info("ended holds of which nothing ran", "holds", len(found), "files_in_shared_folders", shared)
+	k.Log.Info("ended holds with nothing left running", "holds", len(found), "files_in_shared_folders", shared)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for id, f := range found {
