@@ -29,6 +29,7 @@ type jobPlane struct {
 	order   contract.JobOrder
 	reports []contract.JobReport // each that says something new, without its time
 	output  string
+	busy    bool // a GPU did something
 }
 
 func (p *jobPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -61,6 +62,9 @@ func (p *jobPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (p *jobPlane) answer(b contract.Heartbeat) contract.HeartbeatAnswer {
 	a := contract.HeartbeatAnswer{HeartbeatSeconds: 1}
+	for _, g := range b.Look.GPUs {
+		p.busy = p.busy || g.Utilization != nil && *g.Utilization > 0
+	}
 	if len(b.Jobs) == 0 && len(p.reports) == 0 {
 		a.Jobs = []contract.JobOrder{p.order}
 	}
@@ -122,6 +126,7 @@ func newMachine(t *testing.T, user int) *machine {
 	require.NoError(t, os.Chmod(m.pipe, 0o666)) //nolint:gosec // holders read it
 	m.plane = &jobPlane{order: contract.JobOrder{JobKey: contract.JobKey{JobID: "job_1", Attempt: 3}, Rank: 1,
 		AllocationID: alc(), MaxRuntimeSeconds: 600, GraceSeconds: 1,
+		GPUUUIDs: []string{"GPU-PRETEND-1"}, GPUIndices: []int{0}, // of a provisioner that makes its own up
 		Command: []string{"sh", "-c", "cat; cat " + m.pipe + "; cat " + m.pipe + "; echo end; exit 5"},
 		Input:   slices.Repeat([]byte("up"), 1<<20)}} // more than an answer without jobs may have
 	server := httptest.NewServer(m.plane)
@@ -157,7 +162,7 @@ func (m *machine) stop(t *testing.T) {
 func outlive(t *testing.T, m *machine) {
 	t.Helper()
 	m.start(t)
-	m.plane.await(t, func() bool { return len(m.plane.output) == 2<<20 })
+	m.plane.await(t, func() bool { return len(m.plane.output) == 2<<20 && m.plane.busy })
 	require.NoError(t, m.daemon.Process.Kill())
 	_ = m.daemon.Wait()
 	require.NoError(t, os.WriteFile(m.pipe, []byte("alone\n"), 0)) // the job goes on with nobody there

@@ -212,14 +212,16 @@ func TestRunUntilToldToStop(t *testing.T) {
 	args := []string{"run", "--url", server.URL, "--node", "nod_1", "--simulate", "2", "--state-dir", state}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	ended := make(chan int, 1)
+	ended, said := make(chan int, 1), ""
 	go func() {
-		code, _ := command(ctx, "the token\n", nil, append(args, "--token-file", "-")...)
+		var code int
+		code, said = command(ctx, "the token\n", nil, append(args, "--token-file", "-")...)
 		ended <- code
 	}()
 	<-p.came
 	stop()
 	require.Zero(t, <-ended)
+	require.Contains(t, said, "source=simulated", "it says where its figures come from")
 	p.mu.Lock()
 	require.NotEmpty(t, p.beats[0].BootID)
 	require.Positive(t, p.beats[0].Epoch)

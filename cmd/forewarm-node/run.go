@@ -111,7 +111,8 @@ func runDaemon(ctx context.Context, cfg config, c steady, stdin io.Reader, log *
 	}
 	defer work.Close()
 	reporter.Jobs = work
-	log.InfoContext(ctx, "reporting", "node", cfg.Node, "to", cfg.URL, "nvml", gpu.HasNVML)
+	log.InfoContext(ctx, "reporting", "node", cfg.Node, "to", cfg.URL, "source",
+		strings.Join(cfg.sources(), " or "))
 	if holds != nil {
 		supervisors, earlier, err := cfg.openSupervisors()
 		if err != nil {
@@ -172,17 +173,34 @@ func repeatSteps(ctx context.Context, r *report.Reporter, c clock.Clock, hurry <
 	}
 }
 
+// sources are the names of those of this machine's figures, in the order in which they are tried.
+func (c config) sources() (all []string) {
+	if c.Simulate > 0 {
+		return []string{gpu.FromSimulated}
+	}
+	if gpu.HasNVML && c.Source != sourceSMI {
+		all = append(all, gpu.FromNVML)
+	}
+	if c.Source != sourceNVML {
+		all = append(all, gpu.FromSMI)
+	}
+	return all
+}
+
 // newSource is where the figures of this machine come from.
 func newSource(cfg config) gpu.Source {
-	if cfg.Simulate > 0 {
-		return &gpu.Simulated{Seed: cmp.Or(cfg.SimulateSeed, cfg.Node), Count: cfg.Simulate, MemoryMiB: 81_920}
-	}
 	var all gpu.FirstOf
-	if self, err := os.Executable(); err == nil && gpu.HasNVML && cfg.Source != sourceSMI {
-		all = append(all, &gpu.Child{Command: []string{self, nvmlArgument}, PCIe: cfg.PCIeThroughput})
-	}
-	if cfg.Source != sourceNVML {
-		all = append(all, &gpu.SMI{})
+	for _, name := range cfg.sources() {
+		switch name {
+		case gpu.FromSimulated:
+			return &gpu.Simulated{Seed: cmp.Or(cfg.SimulateSeed, cfg.Node), Count: cfg.Simulate, MemoryMiB: 81_920}
+		case gpu.FromNVML:
+			if self, err := os.Executable(); err == nil {
+				all = append(all, &gpu.Child{Command: []string{self, nvmlArgument}, PCIe: cfg.PCIeThroughput})
+			}
+		case gpu.FromSMI:
+			all = append(all, &gpu.SMI{})
+		}
 	}
 	return cfg.withExporter(all)
 }

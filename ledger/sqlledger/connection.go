@@ -45,7 +45,7 @@ func (c *connection) sendBatch(list []statement) error {
 	ctx := c.db.Statement.Context
 	err := c.session.runStatements(ctx, list...)
 	if err != nil && c.store.logger != nil && !isExpected(err) {
-		c.store.logger.ErrorContext(ctx, "batch of statements failed", "error", err)
+		c.store.logger.Log(ctx, levelOf(ctx), "batch of statements failed", "error", err)
 	}
 	return err
 }

@@ -2,6 +2,8 @@ package sqlledger
 
 import (
 	"bytes"
+	"context"
+	"database/sql/driver"
 	"errors"
 	"log/slog"
 	"testing"
@@ -30,4 +32,20 @@ func TestALostRaceIsNotLogged(t *testing.T) {
 	failed(errors.New("no such\ncolumn"))
 	require.Contains(t, lines.String(), `statement="UPDATE tasks SET x"`)
 	require.Contains(t, lines.String(), "level=ERROR")
+}
+
+// TestWhoGaveUpIsNoError: a connection that was closed for that, or for something else, fails in the same words.
+func TestWhoGaveUpIsNoError(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	l := newLogger(slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	ctx, giveUp := context.WithCancel(t.Context())
+	failed := func() string {
+		lines.Reset()
+		l.Trace(ctx, time.Time{}, func() (string, int64) { return "UPDATE tasks", 0 }, driver.ErrBadConn)
+		return lines.String()
+	}
+	require.Contains(t, failed(), "level=ERROR")
+	giveUp()
+	require.Contains(t, failed(), "level=DEBUG")
 }

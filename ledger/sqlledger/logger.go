@@ -40,7 +40,16 @@ func (l logger) Trace(ctx context.Context, _ time.Time, fc func() (string, int64
 		return
 	}
 	statement, _ := fc()
-	l.to.ErrorContext(ctx, "statement failed", "statement", clipStatement(statement), "error", err)
+	l.to.Log(ctx, levelOf(ctx), "statement failed", "statement", clipStatement(statement), "error", err)
+}
+
+// levelOf is how much a statement that failed matters. Where its caller gave up, the connection is closed, and what the
+// caller still asks of it fails in other words than that.
+func levelOf(ctx context.Context) slog.Level {
+	if ctx.Err() != nil {
+		return slog.LevelDebug
+	}
+	return slog.LevelError
 }
 
 // mostStatement bounds what is logged of a statement, which is as long as what somebody sent.

@@ -199,14 +199,17 @@ func TestSimulatedGPUsDoWhatRunsOnThem(t *testing.T) {
 	all := &gpu.Simulated{Seed: "a", Count: 2, MemoryMiB: 1000}
 	r, err := all.Look(t.Context())
 	require.NoError(t, err)
-	busy := r.Look.GPUs[1].UUID
-	all.Working = func() []string { return []string{busy} }
-	for range 5 {
+	for _, working := range []map[string]int{
+		{r.Look.GPUs[1].UUID: -1},
+		{r.Look.GPUs[1].UUID: 0}, // the UUID says which one it is
+		{"GPU-PRETEND-1": 1, "GPU-PRETEND-2": -1, "GPU-PRETEND-3": 2},
+	} {
+		all.Working = func() map[string]int { return working }
 		r, err = all.Look(t.Context())
 		require.NoError(t, err)
 		idle, works := r.Look.GPUs[0], r.Look.GPUs[1]
-		require.Zero(t, *idle.Utilization+*idle.MemoryUsedMiB+*idle.Processes)
-		require.Positive(t, *works.Utilization)
+		require.Zero(t, *idle.Utilization+*idle.MemoryUsedMiB+*idle.Processes, "%v", working)
+		require.Positive(t, *works.Utilization, "%v", working)
 	}
 }
 

@@ -19,9 +19,10 @@ type Simulated struct {
 	Count     int
 	MemoryMiB int
 	UUIDs     []string // of the GPUs, where they are known; others are made
-	// Working returns the UUIDs of those on which somebody's work runs; all others do nothing. Nil: nobody knows, and all
-	// seem to work.
-	Working func() []string
+	// Working returns those on which somebody's work runs, by UUID with their indices on the node; all others do
+	// nothing. The index counts where the UUID is none of these, as of a provisioner that made its own up, and -1 is
+	// none. Nil: nobody knows, and all seem to work.
+	Working func() map[string]int
 
 	looks int
 }
@@ -33,18 +34,31 @@ func (s *Simulated) Look(ctx context.Context) (Reading, error) {
 	}
 	s.looks++
 	r := Reading{Look: contract.NodeLook{Source: FromSimulated, Driver: "SIM", GPUs: []contract.LookGPU{}}}
-	var working []string
-	if s.Working != nil {
-		working = s.Working()
-	}
 	for i := range s.Count {
-		g := s.gpu(i)
-		if s.Working != nil && !slices.Contains(working, g.UUID) {
-			g.GPUTelemetry = s.figures(0)
-		}
-		r.Look.GPUs = append(r.Look.GPUs, g)
+		r.Look.GPUs = append(r.Look.GPUs, s.gpu(i))
+	}
+	if s.Working != nil {
+		s.idle(r.Look.GPUs, s.Working())
 	}
 	return r, nil
+}
+
+// idle has those GPUs do nothing on which no work runs.
+func (s *Simulated) idle(all []contract.LookGPU, working map[string]int) {
+	works := make([]bool, len(all))
+	for uuid, index := range working {
+		if i := slices.IndexFunc(all, func(g contract.LookGPU) bool { return g.UUID == uuid }); i >= 0 {
+			index = i
+		}
+		if index >= 0 && index < len(all) {
+			works[index] = true
+		}
+	}
+	for i := range all {
+		if !works[i] {
+			all[i].GPUTelemetry = s.figures(0)
+		}
+	}
 }
 
 // Close has nothing to close.

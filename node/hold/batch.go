@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,28 +71,30 @@ func (k *Keeper) clearTogether(all []due) {
 		removed, failed := removeHome(ctx, d.Home)
 		found[d.id] = finding{removed, errors.Join(err, failed)}
 	}
-	shared := 0
-	if len(quiet) > 0 {
-		var err error
-		if shared, err = k.sharedScope(quiet).removeShared(ctx); err != nil {
+	for shared, noted := 0, len(quiet) == 0; !noted; {
+		s := k.sharedScope(quiet)
+		n, err := s.removeShared(ctx)
+		if shared += n; err != nil {
 			clear(found)
+			break
 		}
+		noted = k.noteCleared(found, shared, s.left, from)
 	}
 	for _, d := range all {
 		if _, done := found[d.id]; !done {
 			k.work.Go(func() { k.clear(d.id, d.record) })
 		}
 	}
-	if len(found) > 0 {
-		k.noteCleared(found, shared, from)
-	}
 }
 
-// noteCleared notes what was found of holds that were cleared together.
-func (k *Keeper) noteCleared(found map[string]finding, shared int, from time.Time) {
-	k.Log.Info("ended holds of which nothing ran", "holds", len(found), "files_in_shared_folders", shared)
+// noteCleared notes what was found of holds that were cleared together, unless they are to look once more.
+func (k *Keeper) noteCleared(found map[string]finding, shared int, left map[uint32]bool, from time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.hasLeft(left, slices.Collect(maps.Keys(found))...) {
+		return false
+	}
+	k.Log.Info("ended holds with nothing left running", "holds", len(found), "files_in_shared_folders", shared)
 	for id, f := range found {
 		noteEnd(k.ends, id)
 		kept := k.book.Holds[id]
@@ -100,13 +103,14 @@ func (k *Keeper) noteCleared(found map[string]finding, shared int, from time.Tim
 		}
 		kept.Phase, kept.Cleared = cleared, k.Clock.Now()
 		kept.Proof = fmt.Sprintf("0 processes ended, %s removed in %s", describeRemoved(f.removed, shared, len(found)),
-			kept.Cleared.Sub(from).Round(time.Millisecond))
+			kept.Cleared.Sub(from).Round(time.Millisecond)) + describeLeft(left)
 		if f.err != nil {
 			kept.Phase, kept.Problem = ended, clip(f.err.Error())
 		}
 	}
 	k.save()
 	k.tell()
+	return true
 }
 
 // describeRemoved says how many files were removed of one of some holds.
@@ -150,5 +154,6 @@ func (k *Keeper) sharedScope(all []due) scope {
 		users[d.UID] = true
 	}
 	others := k.scopeOf(all[0].id, all[0].record)
-	return scope{folders: others.folders, isOver: func(uid uint32) bool { return users[uid] || others.isOver(uid) }}
+	return scope{folders: others.folders, left: others.left,
+		isOver: func(uid uint32) bool { return users[uid] || others.isOver(uid) }}
 }

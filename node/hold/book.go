@@ -39,6 +39,7 @@ type record struct {
 	NoMetadata   bool           `json:"no_metadata,omitempty"` // its cgroup does not reach the cloud's metadata
 	Share        *share         `json:"share,omitempty"`       // nil: its memory and processors are not bounded
 	GPUs         []string       `json:"gpus"`                  // UUIDs
+	Indices      []int          `json:"indices,omitempty"`     // of the GPUs on the node, in that order
 	Floor        map[string]int `json:"floor,omitempty"`       // memory of the GPUs that was in use before it, in MiB
 	// Done says that what it was for has ended by itself: what is left of that has no time to end.
 	Done bool `json:"done,omitempty"`

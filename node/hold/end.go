@@ -186,9 +186,17 @@ func (k *Keeper) clear(id string, r record) {
 		err = errors.Join(err, r.Containers.RemoveOf(id))
 	}
 	removed, failed := s.removeLeftovers() // also where a process stays
-	err = errors.Join(err, failed)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	for k.hasLeft(s.left, id) && failed == nil {
+		k.mu.Unlock()
+		var n int
+		s = k.scopeOf(id, r)
+		n, failed = s.removeLeftovers()
+		removed += n
+		k.mu.Lock()
+	}
+	err = errors.Join(err, failed)
 	noteEnd(k.ends, id)
 	kept := k.book.Holds[id]
 	if kept == nil {
@@ -196,7 +204,7 @@ func (k *Keeper) clear(id string, r record) {
 	}
 	kept.Phase, kept.Cleared, kept.Scrubbed = cleared, k.Clock.Now(), false
 	kept.Proof = fmt.Sprintf("%s ended, %s removed in %s", counted(count, "process", "processes"),
-		counted(removed, "file", "files"), kept.Cleared.Sub(from).Round(time.Millisecond))
+		counted(removed, "file", "files"), kept.Cleared.Sub(from).Round(time.Millisecond)) + describeLeft(s.left)
 	if !r.OwnUser {
 		kept.Proof += " (outside of its folder, none can be told from others')"
 	}

@@ -2,7 +2,11 @@ package hold
 
 import (
 	"context"
+	"maps"
 	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
 // ForgetRights has the keeper do as one whose daemon is not root.
@@ -32,3 +36,28 @@ var UnboundPinning = unboundPinning
 
 // MetadataReached says why work cannot be kept from the metadata.
 func MetadataReached(k *Keeper) error { return k.metadata.missing }
+
+// KeptGroup is keptGroup.
+const KeptGroup = keptGroup
+
+// ClearShared clears a shared folder, and returns whether something was found, and in whose folders not all was seen.
+func ClearShared(ctx context.Context, dir string, wanted func(unix.Stat_t) bool) (found bool, left []uint32, err error) {
+	all, err := clearShared(ctx, dir, wanted)
+	return all.found, slices.Collect(maps.Keys(all.left)), err
+}
+
+// BoundLooking has walks look at less of each holder who is still here, until restore is called.
+func BoundLooking(most int) (restore func()) {
+	before := mostLooked
+	mostLooked = most
+	return func() { mostLooked = before }
+}
+
+// DescribeLeft says whose folders were left.
+func DescribeLeft(users ...uint32) string {
+	left := map[uint32]bool{}
+	for _, uid := range users {
+		left[uid] = true
+	}
+	return describeLeft(left)
+}

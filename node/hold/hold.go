@@ -105,6 +105,7 @@ type Keeper struct {
 	begins map[string]*sync.WaitGroup // of each hold: what is being started there
 	ends   map[string]chan struct{}   // of holds that EndNow ends: closed once nothing is left of them
 	told   map[string]bool            // of which Cleaned has told
+	again  map[string]bool            // of holds that are ending: they are to look once more, see hasLeft
 	leases leases
 	due    []due               // to be cleared
 	scrubs map[string][]string // by hold that has ended: its GPUs, while they are cleaned
@@ -127,7 +128,7 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	}
 	k := &Keeper{Config: cfg, changed: make(chan struct{}, 1), gpus: map[string]int{},
 		opens: map[string]deviceNumbers{}, begins: map[string]*sync.WaitGroup{},
-		ends: map[string]chan struct{}{}, told: map[string]bool{}, scrubs: map[string][]string{},
+		ends: map[string]chan struct{}{}, told: map[string]bool{}, scrubs: map[string][]string{}, again: map[string]bool{},
 		leases: leases{cfg.BootID, cfg.Booted, map[string]time.Time{}}}
 	if k.bounds, err = cfg.Bounds.parse(); err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func (k *Keeper) Open(h Hold) (Place, error) {
 		return Place{}, fmt.Errorf("opening the hold of allocation %s: %w", h.AllocationID, ErrEnded)
 	}
 	if !ok {
-		r = &record{Phase: open, GPUs: h.GPUUUIDs, OpenedAt: k.Clock.Now(), Floor: map[string]int{},
+		r = &record{Phase: open, GPUs: h.GPUUUIDs, Indices: h.GPUIndices, OpenedAt: k.Clock.Now(), Floor: map[string]int{},
 			SharesGPUs: h.Shares.areParts(),
 			UID:        uint32(os.Getuid()), GID: uint32(os.Getgid()), //nolint:gosec // the kernel's are 32 bits
 			Home: filepath.Join(k.Dir, h.AllocationID)}

@@ -225,7 +225,8 @@ func TestMarkedProcessesAreEnded(t *testing.T) {
 func TestGPUsWorkWhereProcessesOfTheirHoldsRun(t *testing.T) {
 	dir := newDir(t)
 	k := keeperIn(t, dir)
-	busy, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1"}})
+	busy, err := k.Open(hold.Hold{AllocationID: alc(1), GPUUUIDs: []string{"GPU-1", "GPU-3"},
+		GPUIndices: []int{5}})
 	require.NoError(t, err)
 	_, err = k.Open(hold.Hold{AllocationID: alc(2), GPUUUIDs: []string{"GPU-2"}})
 	require.NoError(t, err)
@@ -234,7 +235,9 @@ func TestGPUsWorkWhereProcessesOfTheirHoldsRun(t *testing.T) {
 	if busy.Cgroup != "" { // where who starts its work puts it
 		require.NoError(t, os.WriteFile(filepath.Join(busy.Cgroup, "cgroup.procs"), []byte(pid), 0))
 	}
-	require.Equal(t, []string{"GPU-1"}, k.Working())
+	require.Equal(t, map[string]int{"GPU-1": 5, "GPU-3": -1}, k.Working())
+	k = keeperIn(t, dir) // a daemon that begins again
+	require.Equal(t, map[string]int{"GPU-1": 5, "GPU-3": -1}, k.Working())
 	k.EndAll()
 	require.Empty(t, k.Working())
 }

@@ -27,7 +27,10 @@ func (w *walk) leave(f *os.File) error {
 		return nil
 	}
 	if now, err := statIn(w.at, w.entered); isElsewhere(err) || err == nil && identityOf(now) != identityOf(s) {
-		return nil // it was moved, and the next look finds it
+		if len(w.yards) > 0 {
+			return errMoved // as may be each time that somebody looks
+		}
+		return nil // the next look finds it
 	}
 	err = unix.Unlinkat(int(w.at.Fd()), w.entered, unix.AT_REMOVEDIR)
 	switch isFull := errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST); {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -34,6 +35,7 @@ func (s scope) removeLeftovers() (int, error) {
 
 // removeShared removes what is in shared folders, and of System V's objects.
 func (s scope) removeShared(ctx context.Context) (removed int, err error) {
+	clear(s.left)
 	for _, dir := range s.folders {
 		n, err := s.removeOwned(ctx, dir)
 		if removed += n; err != nil {
@@ -48,8 +50,9 @@ func (s scope) removeShared(ctx context.Context) (removed int, err error) {
 func (s scope) removeOwned(ctx context.Context, dir string) (removed int, err error) {
 	owned := func(of unix.Stat_t) bool { return s.isOver(of.Uid) }
 	for {
-		n, found, err := clearShared(ctx, dir, owned)
-		if removed += n; err != nil || !found {
+		look, err := clearShared(ctx, dir, owned)
+		if removed += look.removed; err != nil || !look.found {
+			maps.Copy(s.left, look.left)
 			return removed, err
 		}
 	}

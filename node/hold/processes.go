@@ -22,6 +22,7 @@ type scope struct {
 	launcher launch.Launcher
 	folders  []string              // in which holders may leave files, beside the hold's own
 	isOver   func(uid uint32) bool // whether what a user left is to go: the hold's own, and those whose holds have ended
+	left     map[uint32]bool       // users in whose folders not everything was seen: see yard
 }
 
 // scopeOf is where what belongs to a hold is found. What users of earlier holds own is looked for with it: somebody
@@ -36,7 +37,7 @@ func (k *Keeper) scopeOf(id string, r record) scope {
 		}
 	}
 	return scope{id: id, record: r, launcher: k.Launcher, folders: append(slices.Clone(sharedFolders), k.Dir),
-		isOver: func(uid uint32) bool {
+		left: map[uint32]bool{}, isOver: func(uid uint32) bool {
 			return isHolder(uid) && (uid == r.UID || at.handedOut(uid) && !inUse[uid])
 		}}
 }

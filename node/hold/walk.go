@@ -23,25 +23,34 @@ type filter func(unix.Stat_t) bool
 // errMoved says that a folder was moved or removed while somebody looked through it.
 var errMoved = errors.New("folders are moved all the time")
 
-// clearShared removes each wanted entry of a shared folder, as far as nothing of others is in it, and reports how many
-// it removed, and whether there were any. It begins anew where folders are moved, until its time is over.
-func clearShared(ctx context.Context, dir string, wanted filter) (removed int, found bool, err error) {
+// outcome is what a walk came to.
+type outcome struct {
+	removed int
+	found   bool            // something was wanted
+	looked  map[uint32]int  // entries in the yards of each holder
+	left    map[uint32]bool // those in whose yards it has not seen everything
+}
+
+// clearShared removes each wanted entry of a shared folder, as far as nothing of others is in it. It begins anew where
+// folders are moved, until its time is over, but for those of holders who are still here.
+func clearShared(ctx context.Context, dir string, wanted filter) (all outcome, err error) {
 	for {
 		top, err := os.Open(dir) //nolint:gosec // one of the machine's
 		if errors.Is(err, fs.ErrNotExist) {
-			return removed, found, nil
+			return all, nil
 		}
 		if err == nil {
-			w := walk{ctx: ctx, wanted: wanted, at: top}
+			w := walk{ctx: ctx, wanted: wanted, at: top, outcome: outcome{looked: map[uint32]int{},
+				left: map[uint32]bool{}}}
 			err = w.through()
 			w.close()
-			removed, found = removed+w.removed, found || w.found
+			all.removed, all.found, all.left = all.removed+w.removed, all.found || w.found, w.left
 		}
 		if err != nil && (!errors.Is(err, errMoved) || ctx.Err() != nil) {
-			return removed, found, fmt.Errorf("looking through %s: %w", dir, err)
+			return all, fmt.Errorf("looking through %s: %w", dir, err)
 		}
 		if err == nil {
-			return removed, found, nil
+			return all, nil
 		}
 	}
 }
@@ -54,9 +63,9 @@ type walk struct {
 	at    *os.File
 	above []level
 	level
-	total   int // of the folders that wait, on all levels
-	removed int
-	found   bool // something was wanted
+	yards []yard // in which the way is, those that lie in another one last
+	total int    // of the folders that wait, on all levels
+	outcome
 }
 
 // level is a folder on the way.
@@ -73,23 +82,24 @@ type identity struct{ device, inode uint64 }
 func identityOf(s unix.Stat_t) identity { return identity{s.Dev, s.Ino} }
 
 func (w *walk) through() error {
-	for {
-		if err := w.look(); err != nil {
-			return err
+	for entered := true; ; {
+		var err error
+		switch {
+		case entered:
+			entered, err = false, w.look()
+		case len(w.waiting) > 0:
+			entered, err = w.goDown()
+		case len(w.above) == 0:
+			return nil
+		default:
+			err = w.goUp()
 		}
-		for entered := false; !entered; {
-			for len(w.waiting) == 0 {
-				if len(w.above) == 0 {
-					return nil
-				}
-				if err := w.goUp(); err != nil {
-					return err
-				}
-			}
-			var err error
-			if entered, err = w.goDown(); err != nil {
-				return err
-			}
+		switch {
+		case err == nil:
+		case w.isToLeave(err):
+			w.leaveYard()
+		default:
+			return err
 		}
 	}
 }
@@ -98,26 +108,48 @@ func (w *walk) through() error {
 // are too many at a time are found by the next look.
 func (w *walk) look() error {
 	var failed error
-	err := eachName(w.ctx, w.at, func(name string) {
-		s, err := statIn(w.at, name)
-		wanted := err == nil && w.wanted(s)
-		w.found = w.found || wanted
-		switch {
-		case failed != nil || isElsewhere(err):
-		case err != nil:
-			failed = err
-		case wanted && !isFolder(s):
-			failed = w.remove(name)
-		case wanted && w.total+len(w.waiting) >= mostWaiting/2:
-		case isOpenToHolders(s):
-			w.waiting = append(w.waiting, name)
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	err := eachName(ctx, w.at, func(name string) {
+		if failed == nil && !w.chargeYard() {
+			failed = errTooMany
 		}
+		if failed != nil {
+			stop()
+			return
+		}
+		failed = w.lookAt(name)
 	})
-	w.total += len(w.waiting)
-	if failed == nil && err == nil && w.total > mostWaiting {
+	if w.total += len(w.waiting); failed != nil {
+		return failed
+	}
+	if err == nil && w.total > mostWaiting {
 		err = errors.New("it has too many folders")
 	}
-	return errors.Join(failed, err)
+	return err
+}
+
+// lookAt looks at an entry of the folder.
+func (w *walk) lookAt(name string) error {
+	s, err := statIn(w.at, name)
+	if isElsewhere(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	wanted := w.wanted(s)
+	w.found = w.found || wanted
+	switch {
+	case wanted && !isFolder(s):
+		return w.remove(name)
+	case wanted && w.total+len(w.waiting) >= mostWaiting/2:
+	case isOpenToHolders(s):
+		if owner, begins := w.ownerOf(s); !begins || w.charge(owner) {
+			w.waiting = append(w.waiting, name)
+		}
+	}
+	return nil
 }
 
 // remove removes an entry of the folder. What has become a folder since is found by the next look.
@@ -170,7 +202,11 @@ func (w *walk) goDown() (entered bool, err error) {
 		return false, err
 	}
 	w.is, w.entered = identityOf(here), name
-	if len(w.above) < keptOpen {
+	owner, begins := w.ownerOf(now)
+	if begins {
+		w.yards = append(w.yards, yard{owner, len(w.above), w.total, w.found})
+	}
+	if begins || len(w.above) < keptOpen {
 		w.folder = w.at
 	} else {
 		_ = w.at.Close()
@@ -199,7 +235,11 @@ func (w *walk) goUp() error {
 	if s, err := statOf(up); err != nil || identityOf(s) != w.is {
 		return errors.Join(errMoved, err)
 	}
-	return w.leave(left)
+	err := w.leave(left)
+	if in := len(w.yards) - 1; in >= 0 && w.yards[in].above == last && err == nil {
+		w.yards = w.yards[:in]
+	}
+	return err
 }
 
 // close closes what is open of the way.

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,26 +9,38 @@ import (
 	"strings"
 )
 
-// Working returns the GPUs of those holds of which a process runs. Where a hold has no cgroup, its processes are those
-// that began with its environment: it looks at those of the whole machine once.
-func (k *Keeper) Working() []string {
-	var gpus []string
-	marked := map[string][]string{} // the GPUs of holds without a cgroup, by their mark
+// Working returns the GPUs of those holds of which a process runs: by UUID, the index of each on the node, or -1 where
+// that is not known. Where a hold has no cgroup, its processes are those that began with its environment: it looks at
+// those of the whole machine once.
+func (k *Keeper) Working() map[string]int {
+	gpus := map[string]int{}
+	marked := map[string]map[string]int{} // the GPUs of holds without a cgroup, by their mark
 	k.mu.Lock()
 	for id, r := range k.book.Holds {
 		switch {
 		case r.Phase != open && r.Phase != ending:
 		case r.Cgroup == "":
-			marked[markOf(id)] = r.GPUs
+			marked[markOf(id)] = r.indexed()
 		case isPopulated(r.Cgroup):
-			gpus = append(gpus, r.GPUs...)
+			maps.Copy(gpus, r.indexed())
 		}
 	}
 	k.mu.Unlock()
 	if len(marked) > 0 {
-		gpus = append(gpus, gpusOfMarked(marked)...)
+		addMarked(gpus, marked)
 	}
-	slices.Sort(gpus)
+	return gpus
+}
+
+// indexed returns the GPUs of a hold with their indices, as Working does.
+func (r *record) indexed() map[string]int {
+	gpus := map[string]int{}
+	for i, uuid := range r.GPUs {
+		gpus[uuid] = -1
+		if i < len(r.Indices) {
+			gpus[uuid] = r.Indices[i]
+		}
+	}
 	return gpus
 }
 
@@ -37,11 +50,11 @@ func isPopulated(cgroup string) bool {
 	return err == nil && slices.Contains(strings.Split(string(text), "\n"), "populated 1")
 }
 
-// gpusOfMarked are the GPUs of marks that a process has in its environment.
-func gpusOfMarked(marked map[string][]string) (gpus []string) {
+// addMarked adds the GPUs of those marks that a process has in its environment.
+func addMarked(gpus map[string]int, marked map[string]map[string]int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil
+		return
 	}
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
@@ -53,10 +66,9 @@ func gpusOfMarked(marked map[string][]string) (gpus []string) {
 		}
 		for word := range strings.SplitSeq(string(environment), "\x00") {
 			if its, known := marked[word]; known {
-				gpus = append(gpus, its...)
+				maps.Copy(gpus, its)
 				delete(marked, word)
 			}
 		}
 	}
-	return gpus
 }
