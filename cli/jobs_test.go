@@ -259,6 +259,16 @@ func TestOutputToATerminal(t *testing.T) {
 		require.Zero(t, code, errs)
 		require.Equal(t, c.want, out)
 	}
+	s.output["attempt=1"] = pieces(1, 0, 0, "stdout", "\x1b[1;30mbold\n")
+	s.output["attempt=1&follow=true"] = s.output["attempt=1"]
+	for _, args := range []string{"jobs logs job_1", "jobs logs -f job_1"} {
+		w.terminal = true
+		out, _, _ := w.runCommand(strings.Fields(args)...)
+		require.Equal(t, "\x1b[1;30mbold\n\x1b[0m", out, "what follows on the terminal is not bold")
+		w.terminal = false
+		out, _, _ = w.runCommand(strings.Fields(args)...)
+		require.Equal(t, "\x1b[1;30mbold\n", out)
+	}
 }
 
 // Where the middle of long output is not kept, its reader sees where and how much of it.
