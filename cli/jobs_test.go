@@ -36,7 +36,7 @@ func TestRunShowsAJob(t *testing.T) {
 	require.Equal(t, "one\nthree", out)
 	require.Equal(t, "job_1  pending: all GPUs are held\njob_1  pending: all GPUs are held, place 3 in the queue\n"+
 		"job_1  scheduled on 2 GPUs of lab\njob_1  running on 2 GPUs of lab\ntwo\n"+
-		"Error: job_1 failed: exit code 3\nNext:  forewarm jobs show job_1\n  or:  forewarm events --last 20\n", errs)
+		"Error: job_1 failed: exit code 3\nNext:  forewarm jobs logs job_1\n  or:  forewarm jobs show job_1\n", errs)
 	require.Equal(t, contract.JobCreate{GPUs: 2, Pool: "lab", Command: []string{"train", "--lr", "3"},
 		Environment: map[string]string{"A": "b=c"}}, s.sent)
 }
