@@ -150,7 +150,8 @@ func TestJobsOfAPersonAreListed(t *testing.T) {
 func TestListsSinceADay(t *testing.T) {
 	t.Parallel()
 	w, s := newJobServer(t, newJob(contract.JobPending, 0))
-	for _, line := range []string{"jobs list --since 2026-03-02 --until 2026-03-03", "jobs logs job_1 --since 2026-03-02"} {
+	for _, line := range []string{"jobs list --since 2026-03-02 --until 2026-03-03",
+		"jobs logs job_1 --since 2026-03-02"} {
 		_, errs, code := w.runCommand(strings.Fields(line)...)
 		require.Zero(t, code, errs)
 	}

@@ -137,7 +137,8 @@ func BlameFlag(cmd *cobra.Command, flag string, err error) error {
 		return err
 	}
 	return exit.UsageErrorf(cmd.CommandPath()+" --help",
-		"--%s %q is not a time; write 'tomorrow 09:00', 'mon 14:30', '2026-11-20', '2026-11-20 09:00' or 'in 2h'", flag, wrong.text)
+		"--%s %q is not a time; write 'tomorrow 09:00', 'mon 14:30', '2026-11-20', '2026-11-20 09:00' or 'in 2h'", flag,
+		wrong.text)
 }
 
 // ParseEvery turns the words of --every into a recurrence rule.
