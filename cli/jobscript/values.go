@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/forewarm/forewarm/cli/format"
 )
 
 // slurmTime has the forms of Slurm's lengths of time: M, M:S, H:M:S, D-H, D-H:M and D-H:M:S.
@@ -193,7 +195,8 @@ func (t *translation) putCheckpoint() {
 	}
 	if t.limit > time.Second && s.lead >= t.limit {
 		s.lead, s.given = t.limit-time.Second, true
-		t.note(fmt.Sprintf("--signal: of a job of %s it comes %s before the end, as early as can be", t.limit, s.lead))
+		t.note(fmt.Sprintf("--signal: of a job of %s it comes %s before the end, as early as can be",
+			format.Duration(t.limit), format.Duration(s.lead)))
 	}
 	text := s.name
 	if s.given {
