@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,4 +74,49 @@ func TestAFailureNamesTheLogs(t *testing.T) {
 		require.NotContains(t, errs, "jobs logs", line)
 		require.Contains(t, errs, "forewarm jobs show job_1\n", line)
 	}
+}
+
+// What the page about jobs says in the place of sreport adds up the hours of each person and month.
+func TestHoursByPersonAndMonth(t *testing.T) {
+	t.Parallel()
+	of := func(email string, at time.Time, seconds int64) contract.Job {
+		x := endedWith(1, 0)
+		x.UserEmail, x.SubmittedAt, x.GPUSeconds = email, at, seconds
+		return x
+	}
+	const ada = "ada@example.com"
+	all := contract.List[contract.Job]{Items: []contract.Job{of(ada, monday, 3600), of("", monday, 1800),
+		of(ada, monday.AddDate(0, 1, 0), 7200), of(ada, monday, 5400)}}
+	listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(all)
+	}))
+	defer listening.Close()
+	w := newTown(t)
+	w.env["FOREWARM_API"] = listening.URL
+	tried := 0
+	for _, block := range usageBlocks(t, "jobs.md", "Coming from sbatch") {
+		for _, words := range typed(t, block) {
+			if words[len(words)-2] != "--jq" {
+				continue
+			}
+			tried++
+			require.Equal(t, "nobody 2026-03 0.5\nada@example.com 2026-03 2.5\nada@example.com 2026-04 2", w.mustRun(words...))
+		}
+	}
+	require.Equal(t, 1, tried)
+}
+
+// Jobs of one name are cancelled by the ids that a list of that name has, as the page about jobs says.
+func TestJobsOfOneNameAreCancelled(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.createPool()
+	for range 2 {
+		w.mustRun("run", "-d", "--hold", "--pool", "lab", "--name", "twice", "--", "true")
+	}
+	_, errs, code := w.runCommand("jobs", "cancel", "twice")
+	require.Equal(t, exit.Conflict, code, errs)
+	w.mustRun(append([]string{"jobs", "cancel"}, strings.Fields(w.mustRun("jobs", "list", "--name", "twice", "-o",
+		"name"))...)...)
+	require.Equal(t, "2", w.mustRun("jobs", "list", "--state", "cancelled", "--jq", "length"))
 }
