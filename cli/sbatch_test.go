@@ -43,7 +43,8 @@ func TestSbatch(t *testing.T) {
 	_, errs, _ = w.runCommand("sbatch", "--signal=USR1@120", "-t", "60", "--wrap", "true")
 	require.NotContains(t, errs, "--signal")
 	_, errs, _ = w.runCommand("sbatch", "--signal=USR1@7200", "-t", "60", "--wrap", "true")
-	require.Contains(t, errs, "Note      wrap: --signal: of a job of 1h it comes 59m59s before the end, as early as can be\n")
+	require.Contains(t, errs, "Note      wrap: --signal: of a job of 1h it comes 59m59s before the end, as early as can "+
+		"be\n")
 	require.Equal(t, int64(3599), s.sent.Checkpoint.BeforeSeconds)
 	out, _, _ = w.runCommand("sbatch", "-a", "0-3", "--wrap", "exit 3")
 	require.Equal(t, "Submitted batch job arr_1\n", out)
