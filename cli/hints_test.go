@@ -20,6 +20,20 @@ func TestHintsCanBePasted(t *testing.T) {
 	require.Contains(t, errs, "Next:  forewarm key revoke 'first key' --yes\n")
 }
 
+// A wrong flag is told the one that may have been meant, and no other.
+func TestWrongFlagsAreToldAlikeOnes(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	for line, says := range map[string]string{
+		"sbatch --foo": "Next:  forewarm sbatch --help\n", "sbatch --part x": "Next:  forewarm sbatch --partition\n",
+		"sbatch --tiem 1": "Next:  forewarm sbatch --time\n", "run --gpu 1": "Next:  forewarm run --gpus\n",
+		"run --wait": "Next:  forewarm run --help\n"} {
+		_, errs, code := w.runCommand(strings.Fields(line)...)
+		require.Equal(t, exit.Usage, code, line)
+		require.Contains(t, errs, says, line)
+	}
+}
+
 // A list that shows nothing says where what has ended is, unless it was asked for.
 func TestEmptyListsNameAll(t *testing.T) {
 	t.Parallel()

@@ -145,3 +145,15 @@ func TestJobsOfAPersonAreListed(t *testing.T) {
 	require.Equal(t, exit.NotFound, code)
 	require.Contains(t, errs, `no user "eve@example.com"`)
 }
+
+// A date is the beginning of that day, here.
+func TestListsSinceADay(t *testing.T) {
+	t.Parallel()
+	w, s := newJobServer(t, newJob(contract.JobPending, 0))
+	for _, line := range []string{"jobs list --since 2026-03-02 --until 2026-03-03",
+		"jobs logs job_1 --since 2026-03-02"} {
+		_, errs, code := w.runCommand(strings.Fields(line)...)
+		require.Zero(t, code, errs)
+	}
+	require.Regexp(t, `^GET /v1/jobs\?.*since=2026-03-01T23%3A00%3A00Z&until=2026-03-02T23%3A00%3A00Z`, s.asked[0])
+}

@@ -36,7 +36,7 @@ func TestRunShowsAJob(t *testing.T) {
 	require.Equal(t, "one\nthree", out)
 	require.Equal(t, "job_1  pending: all GPUs are held\njob_1  pending: all GPUs are held, place 3 in the queue\n"+
 		"job_1  scheduled on 2 GPUs of lab\njob_1  running on 2 GPUs of lab\ntwo\n"+
-		"Error: job_1 failed: exit code 3\nNext:  forewarm jobs show job_1\n  or:  forewarm events --last 20\n", errs)
+		"Error: job_1 failed: exit code 3\nNext:  forewarm jobs logs job_1\n  or:  forewarm jobs show job_1\n", errs)
 	require.Equal(t, contract.JobCreate{GPUs: 2, Pool: "lab", Command: []string{"train", "--lr", "3"},
 		Environment: map[string]string{"A": "b=c"}}, s.sent)
 }
@@ -258,6 +258,16 @@ func TestOutputToATerminal(t *testing.T) {
 		out, errs, code := w.runCommand(strings.Fields(c.args)...)
 		require.Zero(t, code, errs)
 		require.Equal(t, c.want, out)
+	}
+	s.output["attempt=1"] = pieces(1, 0, 0, "stdout", "\x1b[1;30mbold\n")
+	s.output["attempt=1&follow=true"] = s.output["attempt=1"]
+	for _, args := range []string{"jobs logs job_1", "jobs logs -f job_1"} {
+		w.terminal = true
+		out, _, _ := w.runCommand(strings.Fields(args)...)
+		require.Equal(t, "\x1b[1;30mbold\n\x1b[0m", out, "what follows on the terminal is not bold")
+		w.terminal = false
+		out, _, _ = w.runCommand(strings.Fields(args)...)
+		require.Equal(t, "\x1b[1;30mbold\n", out)
 	}
 }
 

@@ -92,3 +92,31 @@ func TestAQuestionBeforeAllOfOnesJobs(t *testing.T) {
 	require.Zero(t, code, errs)
 	require.Equal(t, "2", w.mustRun("jobs", "list", "--state", "cancelled", "--jq", "length"))
 }
+
+// Several jobs of an array are named as in Slurm, and none is changed unless each of them is there.
+func TestRangesOfAnArray(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.createPool()
+	id := w.mustRun("run", "-d", "--hold", "--pool", "lab", "--name", "dka", "--array", "0-8", "--", "true")
+	w.mustRun("run", "-d", "--hold", "--pool", "lab", "--name", "one", "--", "true")
+	inState := func(state string) string {
+		return w.mustRun("jobs", "list", "--array", id, "--state", state, "--jq", `map(.array_index) | sort | join(",")`)
+	}
+	for line, says := range map[string]string{
+		"dka[1-2,9]": "'dka[1-2,9]': there is no job of the index 9 in an array", "one[0-1]": "no job of the index 0",
+		"nosuch[1,2]": "no job of the index 1", "dka[3-1]": "3-1: a range begins with the smaller index",
+		"dka[1-]": "write indices and ranges", "dka[0-2147483647]": "an array has at most 10000 jobs",
+		"dka[0-9999,1-2]": "an array has at most 10000 jobs"} {
+		_, errs, code := w.runCommand("jobs", "cancel", line)
+		require.Contains(t, []int{exit.NotFound, exit.Usage}, code, line)
+		require.Contains(t, errs, says, line)
+	}
+	require.Equal(t, "0,1,2,3,4,5,6,7,8", inState("held"))
+	w.mustRun("jobs", "release", "dka[0-1]", id+"_[3,5-6]")
+	require.Equal(t, "2,4,7,8", inState("held"))
+	w.mustRun("jobs", "hold", id+"[5,6]")
+	require.Equal(t, "2,4,5,6,7,8", inState("held"))
+	w.mustRun("jobs", "cancel", "dka[5-7]", "dka[6-8]")
+	require.Equal(t, "5,6,7,8", inState("cancelled"))
+}

@@ -35,6 +35,11 @@ func TestANodeDialsThePublicAddress(t *testing.T) {
 	out, errs, _ = w.runCommand("nodes", "join", "nod_1")
 	require.Contains(t, out, "--url https://forewarm.example.org --node nod_1")
 	require.NotContains(t, errs, "Warning")
+	url = "http://127.0.0.1:8787"
+	_, errs, _ = w.runCommand("nodes", "join", "nod_1")
+	require.Contains(t, errs, "Warning: "+url+" is reached on this machine alone. For a node on another one, write the ")
+	require.Contains(t, errs, "server.public_url is this loopback address.\n")
+	require.NotContains(t, errs, "set server.public_url")
 	url = "javascript:x"
 	out, _, _ = w.runCommand("nodes", "join", "nod_1")
 	require.Contains(t, out, "--url "+configured.URL+" ", "it is no address")

@@ -40,6 +40,12 @@ func TestSbatch(t *testing.T) {
 	require.Equal(t, "job_1\n", out)
 	require.Empty(t, errs)
 	require.Equal(t, "piped", s.sent.Name)
+	_, errs, _ = w.runCommand("sbatch", "--signal=USR1@120", "-t", "60", "--wrap", "true")
+	require.NotContains(t, errs, "--signal")
+	_, errs, _ = w.runCommand("sbatch", "--signal=USR1@7200", "-t", "60", "--wrap", "true")
+	require.Contains(t, errs, "Note      wrap: --signal: of a job of 1h it comes 59m59s before the end, as early as can "+
+		"be\n")
+	require.Equal(t, int64(3599), s.sent.Checkpoint.BeforeSeconds)
 	out, _, _ = w.runCommand("sbatch", "-a", "0-3", "--wrap", "exit 3")
 	require.Equal(t, "Submitted batch job arr_1\n", out)
 	require.Equal(t, "wrap", s.sent.Name)
@@ -115,26 +121,27 @@ func TestWrongJobsAreToldByTheirFlags(t *testing.T) {
 	const slurm, own = "sbatch --wrap=true ", "run -d --pool=lab "
 	id := w.mustRun("run", "-d", "--hold", "--pool", "lab", "--", "true")
 	for line, says := range map[string]string{
-		slurm + "-p nosuch":                            `Error: --partition: There is no pool "nosuch".`,
-		slurm + "-p lab -t 99-0":                       "Error: --time 99-0 must be at most 30d",
-		slurm + "-p lab -d afterok:nosuch":             "Error: --dependency nosuch: there is no job or array",
-		slurm + "-p lab --signal=FOO@60":               "Error: --signal FOO@60 must be one of USR1,",
-		slurm + "-p lab -J " + strings.Repeat("x", 64): "x must be at most 63 characters long",
-		slurm + "-p lab -C a;b":                        `Error: --constraint "a;b": must have at most 63 letters`,
-		slurm + "-p lab -x foo":                        `Error: --exclude foo must be the id of a node`,
-		slurm + "-p lab -n 0":                          `wrap: --ntasks: "0" must be a whole number of 1 or more`,
-		slurm + "-p lab -a 5-3":                        "Error: --array 5-3: write indices and ranges",
-		slurm + "--exclusive":                          "Error: --exclusive: name the pool",
-		own + "--constraint a;b -- true":               `Error: --constraint "a;b": must have at most 63 letters`,
-		own + "--prefer a;b -- true":                   `Error: --prefer "a;b": must have at most 63 letters`,
-		own + "--tolerate a;b -- true":                 `Error: --tolerate "a;b": must have at most 63 letters`,
-		own + "--exclude foo -- true":                  `Error: --exclude foo must be the id of a node`,
-		"jobs edit " + id + " --to-pool nosuch":        `Error: --to-pool: There is no pool "nosuch".`,
-		"jobs edit " + id + " --pool nosuch":           `Error: --to-pool: There is no pool "nosuch".`,
-		"jobs edit " + id + " --max-runtime 0s":        "Error: --max-runtime 0s must be longer than 0s",
-		"jobs list --since yesterday":                  `Error: --since "yesterday" is not a time`,
-		"jobs logs " + id + " --since yesterday":       `Error: --since "yesterday" is not a time`,
-		"reservations list --until yesterday":          `Error: --until "yesterday" is not a time`,
+		slurm + "-p nosuch":                                 `Error: --partition: There is no pool "nosuch".`,
+		slurm + "-p lab -t 99-0":                            "Error: --time 99-0 must be at most 30d",
+		slurm + "-p lab -d afterok:nosuch":                  "Error: --dependency nosuch: there is no job or array",
+		slurm + "-p lab --signal=FOO@60":                    "Error: --signal FOO@60 must be one of USR1,",
+		slurm + "-p lab -J " + strings.Repeat("x", 64):      "x must be at most 63 characters long",
+		slurm + "-p lab -C a;b":                             `Error: --constraint "a;b": must have at most 63 letters`,
+		slurm + "-p lab -x foo":                             `Error: --exclude foo must be the id of a node`,
+		slurm + "-p lab -n 0":                               `wrap: --ntasks: "0" must be a whole number of 1 or more`,
+		slurm + "-p lab -a 5-3":                             "Error: --array 5-3: write indices and ranges",
+		slurm + "--exclusive":                               "Error: --exclusive: name the pool",
+		own + "--max-runtime 60s --checkpoint USR1 -- true": "which is 1m (without a time it is 60s)",
+		own + "--constraint a;b -- true":                    `Error: --constraint "a;b": must have at most 63 letters`,
+		own + "--prefer a;b -- true":                        `Error: --prefer "a;b": must have at most 63 letters`,
+		own + "--tolerate a;b -- true":                      `Error: --tolerate "a;b": must have at most 63 letters`,
+		own + "--exclude foo -- true":                       `Error: --exclude foo must be the id of a node`,
+		"jobs edit " + id + " --to-pool nosuch":             `Error: --to-pool: There is no pool "nosuch".`,
+		"jobs edit " + id + " --pool nosuch":                `Error: --to-pool: There is no pool "nosuch".`,
+		"jobs edit " + id + " --max-runtime 0s":             "Error: --max-runtime 0s must be longer than 0s",
+		"jobs list --since yesterday":                       `Error: --since "yesterday" is not a time`,
+		"jobs logs " + id + " --since yesterday":            `Error: --since "yesterday" is not a time`,
+		"reservations list --until yesterday":               `Error: --until "yesterday" is not a time`,
 	} {
 		_, errs, _ := w.runCommand(strings.Fields(line)...)
 		require.Contains(t, errs, says, line)

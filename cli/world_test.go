@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http/httptest"
+	"os"
 	osexec "os/exec"
 	"path/filepath"
 	"regexp"
@@ -53,10 +54,11 @@ type town struct {
 	url      string
 	secret   string // of the operator
 	env      map[string]string
-	terminal bool   // whether the person sits at one
-	stdin    string // what they type
-	dir      string // where their files are
-	onPause  func() // runs at each pause instead of the world
+	terminal bool     // whether the person sits at one
+	stdin    string   // what they type
+	in       *os.File // what is piped to them, in the place of that
+	dir      string   // where their files are
+	onPause  func()   // runs at each pause instead of the world
 	seen     map[string]int
 	became   []string              // what the programs printed that commands became
 	daemons  map[string]string     // the keys of the daemons that have joined, by node
@@ -149,6 +151,9 @@ func (w *town) runWithContext(ctx context.Context, args ...string) (stdout, stde
 	root.SetOut(&out)
 	root.SetErr(&errs)
 	root.SetIn(strings.NewReader(w.stdin))
+	if w.in != nil {
+		root.SetIn(w.in)
+	}
 	code = Execute(ctx, root)
 	w.inPlainWords(args, errs.String(), code)
 	return out.String(), errs.String(), code

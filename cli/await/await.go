@@ -15,7 +15,6 @@ import (
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/cli/format"
-	"github.com/forewarm/forewarm/cli/names"
 	"github.com/forewarm/forewarm/cli/problem"
 	"github.com/forewarm/forewarm/client"
 )
@@ -39,8 +38,7 @@ func waitUntil(a *app.App, cmd *cobra.Command, failed []string, look func(contex
 		x = seen
 		p.show(x, a.Clock.Now())
 		if slices.Contains(failed, x.state) {
-			return false, &exit.Error{Code: exit.WaitFailed, Message: x.sentence("is"),
-				Next: []string{"forewarm events --last 20", cmp.Or(x.next, "forewarm "+names.NounOf(x.id)+" show "+x.id)}}
+			return false, &exit.Error{Code: exit.WaitFailed, Message: x.sentence("is"), Next: x.whatNext()}
 		}
 		return x.done, nil
 	})

@@ -63,8 +63,12 @@ func Job(a *app.App, cmd *cobra.Command, api *client.Client, x contract.Job) (co
 			if x.Ending != nil && x.State != contract.JobPreempted { // as lists have it
 				shown = "ending"
 			}
-			return watched{id: x.ID, state: x.State, text: phaseText(shown, cmp.Or(x.Detail, x.Reason)),
-				done: x.State == contract.JobCompleted}, nil
+			seen := watched{id: x.ID, state: x.State, text: phaseText(shown, cmp.Or(x.Detail, x.Reason)),
+				done: x.State == contract.JobCompleted}
+			if !x.StartedAt.IsZero() { // it may have written why
+				seen.next = "forewarm jobs logs " + x.ID
+			}
+			return seen, nil
 		})
 	return x, err
 }

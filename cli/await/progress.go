@@ -10,6 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/cli/app"
 	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/cli/names"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -59,6 +60,15 @@ type watched struct {
 	text    string // the phase, as people are told
 	done    bool
 	wait    *contract.WaitEstimate // how much longer, if anything is known of that
+}
+
+// whatNext are commands that show more of what failed.
+func (x watched) whatNext() []string {
+	const events = "forewarm events --last 20"
+	if x.next != "" {
+		return []string{x.next, events}
+	}
+	return []string{events, "forewarm " + names.NounOf(x.id) + " show " + x.id}
 }
 
 // name is what people are told that it is.

@@ -91,7 +91,8 @@ func newSteeredCommand(a *app.App, s *steering) *cobra.Command {
 	c := &cobra.Command{
 		Use: s.name + " JOB [JOB…]", Short: s.short, Long: s.long + `
 
-An array, by its name or its id, stands for all of its jobs that this can be done to; NAME[7] for its job of index 7.
+An array, by its name or its id, stands for all of its jobs that this can be done to; NAME[7] for its job of index 7,
+NAME[1-3,7] for several.
 --mine stands for all that you submitted. However many jobs these are, they are changed by few requests, and counted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := of.check(cmd, args, *s); err != nil {

@@ -53,6 +53,9 @@ func (f *follower) tellEnd(x contract.Job) error {
 	}
 	e := &exit.Error{Code: exit.WaitFailed, Message: x.ID + " " + x.State + endText(x),
 		Next: []string{"forewarm jobs show " + x.ID, "forewarm events --last 20"}}
+	if !x.StartedAt.IsZero() { // it may have written why
+		e.Next = []string{"forewarm jobs logs " + x.ID, "forewarm jobs show " + x.ID}
+	}
 	switch {
 	case x.State == contract.JobCancelled:
 	case x.Reason == contract.JobNotStarted:

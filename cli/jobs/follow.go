@@ -58,6 +58,7 @@ func newFollower(a *app.App, cmd *cobra.Command, api *client.Client, ranks []rea
 
 // follow shows a job until it is over, and returns how it ended.
 func (f *follower) follow(ctx context.Context, job contract.Job) (contract.Job, error) {
+	defer f.out.uncolour()
 	for {
 		f.tell(job)
 		if err := f.showBegun(ctx, job); err != nil {

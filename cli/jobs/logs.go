@@ -118,6 +118,7 @@ func (l logs) ranksOf(cmd *cobra.Command, x contract.Job) ([]reading, error) {
 
 // show shows what is wanted.
 func (l logs) show(f *follower, x contract.Job) error {
+	defer f.out.uncolour()
 	ctx := f.cmd.Context()
 	switch {
 	case l.follow:

@@ -55,6 +55,19 @@ func (p *printer) filter(x contract.JobOutput) []byte {
 	return p.filters[from].Filter(x.Data)
 }
 
+// uncolour ends what colours a job has left on, so that they are not those of what follows on the terminal. It comes
+// last: nobody is there to be told that it failed.
+func (p *printer) uncolour() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for from, filter := range p.filters {
+		if filter.coloured {
+			_ = write(p.streamOf(from.stream), []byte("\x1b[0m"))
+		}
+		filter.coloured = false
+	}
+}
+
 // pieceView shows output as data.
 var pieceView = output.View[contract.JobOutput]{
 	Name: func(x contract.JobOutput) string { return fmt.Sprint(x.Offset) }}

@@ -66,6 +66,7 @@ func run(a *app.App, cmd *cobra.Command, r *request, args []string) error {
 	if err != nil {
 		return err
 	}
+	r.tellUnsent(a, cmd)
 	api, err := a.NewClient()
 	if err != nil {
 		return err

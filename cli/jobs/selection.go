@@ -72,11 +72,13 @@ func (of *selection) find(a *app.App, cmd *cobra.Command, refs []string) (*clien
 		return api, what, nil
 	}
 	for _, ref := range refs {
-		_, found, err := names.FindJobs(a, cmd, ref)
+		found, err := names.FindAllJobs(a, cmd, ref)
 		if err != nil {
 			return nil, what, err
 		}
-		what.add(found)
+		for _, one := range found {
+			what.add(one)
+		}
 	}
 	if of.array != "" {
 		what.add(names.Jobs{ID: of.array, IsArray: true})

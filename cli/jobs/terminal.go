@@ -1,6 +1,9 @@
 package jobs
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // terminalFilter lets through what a job's output may do to a terminal: text, colours and other attributes of letters
 // (SGR), and what progress bars use to write their line anew: carriage return, backspace and erasing in the line. All
@@ -15,6 +18,7 @@ type terminalFilter struct {
 	left     int    // bytes of a character that are still to come
 	lead     []byte // the beginning of a character that may be one to drop
 	dropped  int    // bytes of a string
+	coloured bool   // letters have attributes now
 }
 
 type filterState int
@@ -164,6 +168,9 @@ func (f *terminalFilter) control(out []byte, b byte) []byte {
 		return out
 	case (b == 'm' || b == 'K') && !f.private:
 		out = append(out, f.sequence...)
+		if b == 'm' { // all else than zeros sets something
+			f.coloured = len(bytes.Trim(f.sequence[2:], "0;:m")) > 0
+		}
 	case b < ' ' || b >= del: // not a sequence
 		f.state = inText
 		return f.text(out, b)

@@ -129,7 +129,7 @@ const (
 	printsID     = "forewarm run -d prints the job's id, and nothing else, on its standard output"
 	whereOutput  = "output is kept, and forewarm jobs logs JOB shows it"
 	// ownEnvironment is what a job gets of its own.
-	ownEnvironment = "the environment here is not the job's: --env NAME=VALUE gives it a variable"
+	ownEnvironment = "the environment here is not the job's: --export=NAME=VALUE gives it a variable"
 	onlyGPUs       = "GPUs are given out, and the node's processors and memory are shared by those who have them"
 	measured       = "the most memory that a job had is measured in any case: forewarm jobs show JOB"
 	nearby         = "the nodes of a job are near each other where that can be"

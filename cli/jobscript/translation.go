@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // translation puts flags of sbatch into flags of forewarm run.
@@ -23,7 +24,9 @@ type translation struct {
 	nodes, gpus, perNode              int
 	tasks, tasksPerNode, gpusPerTask  int
 	countedOnLine                     bool
-	memory, memoryPerCPU, memoryByGPU int // MiB
+	memory, memoryPerCPU, memoryByGPU int           // MiB
+	limit                             time.Duration // 0: it was not said
+	signal                            signal
 }
 
 // leftOut are flags that change nothing here, for one reason.
@@ -94,6 +97,7 @@ func (t *translation) allNotes() []string {
 // finish puts what several flags say together: what is said of each node is of one node, unless there is a number
 // of them.
 func (t *translation) finish() error {
+	t.putCheckpoint()
 	t.onLine = t.countedOnLine
 	if err := t.layTasks(); err != nil {
 		return err

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/forewarm/forewarm/cli/format"
 )
 
 // slurmTime has the forms of Slurm's lengths of time: M, M:S, H:M:S, D-H, D-H:M and D-H:M:S.
@@ -16,6 +18,7 @@ var slurmTime = regexp.MustCompile(`^(?:(\d{1,5})-)?(\d{1,7})(?::(\d{1,4}))?(?::
 func (t *translation) putTime(value string) error {
 	length, err := parseTime(value)
 	if err == nil {
+		t.limit = length
 		t.put("max-runtime", length.String())
 	}
 	return err
@@ -147,7 +150,7 @@ func (t *translation) putDependency(value string) error {
 }
 
 // signalForm has the forms of --signal. With B: the shell of the script alone gets it.
-var signalForm = regexp.MustCompile(`^(?:([BR]+):)?(?:SIG)?(\w+)(?:@(\d+))?$`)
+var signalForm = regexp.MustCompile(`^(?:([BR]+):)?(?:SIG)?(\w+)(?:@(\d{1,6}))?$`)
 
 // signalNumbers are the numbers that people write for signals.
 var signalNumbers = map[string]string{"1": "HUP", "2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
@@ -161,14 +164,46 @@ func (t *translation) putSignal(value string) error {
 	if known, ok := signalNumbers[name]; ok {
 		name = known
 	}
-	if before != "" {
-		name += "@" + before + "s"
-	}
 	if strings.Contains(m[1], "B") {
 		name = "B:" + name
 	}
-	t.put("checkpoint", name)
-	return nil
+	t.signal = signal{name: name, given: before != "", onLine: t.onLine}
+	if before == "" {
+		before = usualLead
+	}
+	seconds, err := strconv.Atoi(before)
+	t.signal.lead = time.Duration(seconds) * time.Second
+	return err
+}
+
+// signal is a signal that comes before a job's time is over.
+type signal struct {
+	name   string // empty: none
+	lead   time.Duration
+	given  bool // the lead was said
+	onLine bool // the signal was given on the command line
+}
+
+// usualLead is how many seconds before the end a signal comes of which nothing else is said, in Slurm as here.
+const usualLead = "60"
+
+// putCheckpoint has the signal come, and, as in Slurm, as early as can be where that would be before the job's begin.
+func (t *translation) putCheckpoint() {
+	s := t.signal
+	if s.name == "" {
+		return
+	}
+	if t.limit > time.Second && s.lead >= t.limit {
+		s.lead, s.given = t.limit-time.Second, true
+		t.note(fmt.Sprintf("--signal: of a job of %s it comes %s before the end, as early as can be",
+			format.Duration(t.limit), format.Duration(s.lead)))
+	}
+	text := s.name
+	if s.given {
+		text += fmt.Sprintf("@%ds", int64(s.lead/time.Second))
+	}
+	t.onLine = s.onLine
+	t.put("checkpoint", text)
 }
 
 var (

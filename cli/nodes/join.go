@@ -50,8 +50,8 @@ func newJoinCommand(a *app.App) *cobra.Command {
 			a.Say(cmd, "The token is shown only once and stored nowhere.")
 			address := cmp.Or(publicAddress(got.URL), target.Server)
 			if isLoopback(address) {
-				a.Say(cmd, "Warning: %s is reached on this machine alone. For a node on another one, set server.public_url of "+
-					"the control plane, or write the address at which the node reaches it.", address)
+				a.Say(cmd, "Warning: %s is reached on this machine alone. For a node on another one, %s.", address,
+					otherAddress(got.URL))
 			}
 			return output.Text(a, cmd, got.NodeID, got, func(w io.Writer) {
 				_, _ = fmt.Fprintf(w, joinText, got.ExpiresAt.UTC().Format(time.RFC3339), access.QuoteWord(address),
@@ -61,6 +61,16 @@ func newJoinCommand(a *app.App) *cobra.Command {
 	}
 	c.Flags().DurationVar(&life, "expires-in", 0, "how long the token works; at most, and without it, 15m")
 	return c
+}
+
+// otherAddress says how an address comes about that nodes of other machines reach, beside the one that a server says it
+// has.
+func otherAddress(said string) string {
+	if publicAddress(said) == "" {
+		return "set server.public_url of the control plane, or write the address at which the node reaches it"
+	}
+	return "write the address at which the node reaches the control plane, of which server.public_url is this loopback " +
+		"address"
 }
 
 // publicAddress is an address that a server says it has, or empty if it is none.

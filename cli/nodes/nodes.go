@@ -45,7 +45,7 @@ func newVerbCommand(a *app.App, use, short, question string, verb nodeVerb) *cob
 			if err != nil {
 				return err
 			}
-			if err := output.One(a, cmd, nodeView, got); err != nil {
+			if err := output.One(a, cmd, nodeView, withDaemon(cmd.Context(), api, got)); err != nil {
 				return err
 			}
 			if use == "resume" {
@@ -54,6 +54,16 @@ func newVerbCommand(a *app.App, use, short, question string, verb nodeVerb) *cob
 			return nil
 		},
 	}
+}
+
+// withDaemon is a node with its daemon, which answers to changes have not.
+func withDaemon(ctx context.Context, api *client.Client, x contract.Node) contract.Node {
+	if x.Daemon == nil {
+		if now, err := api.Node(ctx, x.ID); err == nil { // what was changed is told in any case
+			x.Daemon = now.Daemon
+		}
+	}
+	return x
 }
 
 // newHaltCommand is a command after which a node takes no new work, for a reason that may be given.

@@ -73,9 +73,24 @@ func FlagError(cmd *cobra.Command, err error) error {
 	}
 	next := []string{cmd.CommandPath() + " --help"}
 	if _, name, ok := strings.Cut(err.Error(), "unknown flag: --"); ok {
-		if near, ok := strictyaml.Closest(name, flags.Names(cmd)); ok {
+		if near, ok := nearestFlag(name, flags.Names(cmd)); ok {
 			next = append([]string{cmd.CommandPath() + " --" + near}, next...)
 		}
 	}
 	return &exit.Error{Code: exit.Usage, Message: rewordComplaint(err.Error()), Next: next}
+}
+
+// nearestFlag is the flag that a wrong one begins, or else the one that is spelled much like it: of short names nearly
+// any is near, but typing errors seldom change the first letter.
+func nearestFlag(wrong string, names []string) (string, bool) {
+	var alike []string
+	for _, name := range names {
+		if len(wrong) > 1 && strings.HasPrefix(name, wrong) {
+			return name, true
+		}
+		if wrong != "" && name[0] == wrong[0] {
+			alike = append(alike, name)
+		}
+	}
+	return strictyaml.Closest(wrong, alike)
 }

@@ -139,13 +139,18 @@ func showCalibration(a *app.App, cmd *cobra.Command, got contract.CalibrationRep
 					"/" + format.Time(x.To)
 			}}, got)
 	}
-	err := output.List(a, cmd, calibrationView, got.Sources)
+	var err error
+	if len(got.Sources) > 0 || len(got.Jobs) == 0 && got.Runtimes == nil {
+		err = output.List(a, cmd, calibrationView, got.Sources)
+	}
 	if r := got.Runtimes; err == nil && r != nil {
 		a.Say(cmd, "Of %s whose runtime was predicted, %.2f ended within what was said (%.2f said), and %.2f by the likely "+
 			"time (0.50 said)", format.Count(r.Interval.N, "job"), r.Interval.Seen, r.Interval.Said, r.ByLikely)
 	}
 	if err == nil && len(got.Jobs) > 0 {
-		_, _ = fmt.Fprintln(cmd.OutOrStdout())
+		if len(got.Sources) > 0 {
+			_, _ = fmt.Fprintln(cmd.OutOrStdout())
+		}
 		err = output.List(a, cmd, predictionView, predictionsOf(got.Jobs))
 	}
 	if err != nil || len(got.Sources) == 0 {

@@ -15,7 +15,8 @@ import (
 	"github.com/forewarm/forewarm/ledger/recurrence"
 )
 
-var layouts = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"}
+var layouts = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04",
+	"2006-01-02"}
 
 // Moment is a time that somebody wrote.
 type Moment struct {
@@ -44,7 +45,7 @@ func Parse(text string, now time.Time, zone *time.Location) (time.Time, error) {
 }
 
 // ParseMoment reads the start of something as people write it: an RFC 3339 time, a local
-// date and time, a day's name and time, a time (the next one), now, or in 2h. Of a
+// date and time, a date (its midnight), a day's name and time, a time (the next one), now, or in 2h. Of a
 // local time that comes twice it is the first, as in schedules.
 func ParseMoment(text string, now time.Time, zone *time.Location) (Moment, error) {
 	text = strings.TrimSpace(text)
@@ -116,7 +117,7 @@ func ParsePast(cmd *cobra.Command, flag, text string, now time.Time, zone *time.
 	t, err := Parse(text, now, zone)
 	if err != nil {
 		return t, exit.UsageErrorf(cmd.CommandPath()+" --help",
-			"--%s %q is not a time; write '7d', '2026-11-20 09:00' or 'today 09:00'", flag, text)
+			"--%s %q is not a time; write '7d', '2026-11-20', '2026-11-20 09:00' or 'today 09:00'", flag, text)
 	}
 	return t, nil
 }
@@ -136,7 +137,8 @@ func BlameFlag(cmd *cobra.Command, flag string, err error) error {
 		return err
 	}
 	return exit.UsageErrorf(cmd.CommandPath()+" --help",
-		"--%s %q is not a time; write 'tomorrow 09:00', 'mon 14:30', '2026-11-20 09:00' or 'in 2h'", flag, wrong.text)
+		"--%s %q is not a time; write 'tomorrow 09:00', 'mon 14:30', '2026-11-20', '2026-11-20 09:00' or 'in 2h'", flag,
+		wrong.text)
 }
 
 // ParseEvery turns the words of --every into a recurrence rule.

@@ -19,6 +19,7 @@ func TestWhen(t *testing.T) {
 		"tomorrow 09:00": "2026-03-07T09:00:00+01:00", "fri 15:00": "2026-03-06T15:00:00+01:00",
 		"Friday 13:00": "2026-03-13T13:00:00+01:00",
 		"mon 09:00":    "2026-03-09T09:00:00+01:00", "2026-07-01 09:00": "2026-07-01T09:00:00+02:00",
+		"2026-07-01": "2026-07-01T00:00:00+02:00", "2026-12-01": "2026-12-01T00:00:00+01:00",
 		"2026-03-29 04:00":          "2026-03-29T04:00:00+02:00",
 		"2027-10-31 02:30":          "2027-10-31T02:30:00+02:00",
 		"2026-03-29 02:30":          "2026-03-29T03:30:00+02:00", // twice the first; never: as schedules shift it
@@ -30,7 +31,7 @@ func TestWhen(t *testing.T) {
 		require.Equal(t, want, got.In(berlin).Format(time.RFC3339), text)
 	}
 	for _, text := range []string{"", "soon", "25:00", "tomorrow", "frisday 10:00", "in -2h", "in 2",
-		"2026-13-01 09:00", "monday monday"} {
+		"2026-13-01 09:00", "2026-13-01", "2026-7-1", "monday monday"} {
 		_, err := Parse(text, now, berlin)
 		require.Error(t, err, text)
 	}

@@ -47,5 +47,6 @@ func checkCheckpoint(j job.Job) error {
 		return nil
 	}
 	return &ledger.InvalidError{Field: "checkpoint.before_seconds", Rule: "must be less than the runtime, which is " +
-		phrase.Length(j.MaxRuntime), Fix: "have the signal sent later, or give the job more time"}
+		phrase.Length(j.MaxRuntime) + " (without a time it is 60s)",
+		Fix: "have the signal sent later, or give the job more time"}
 }

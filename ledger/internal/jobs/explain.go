@@ -233,7 +233,8 @@ func (l Jobs) explainWaiting(ctx context.Context, actor ledger.Actor, e ledger.E
 func explainStart(e *ledger.Explanation, q ledger.QueuedJob) {
 	if q.Start == nil {
 		if q.Unpredicted != "" {
-			e.Summary += " When it starts cannot be said: " + q.Unpredicted + "."
+			why := strings.TrimSuffix(q.Unpredicted, seeExplanation(q.ID)) // which this is
+			e.Summary += " When it starts cannot be said: " + why + "."
 		}
 		return
 	}

@@ -278,10 +278,13 @@ func (f *foresight) tell(w ledger.QueuedJob, bands [3]map[string]scheduler.Fores
 
 func (f *foresight) whyNever(w ledger.QueuedJob) string {
 	if w.Code == ledger.WaitsForGPUs && f.isRefused(w.Job) {
-		return "no end of other work is known to let it start: forewarm jobs explain " + w.ID
+		return "no end of other work is known to let it start" + seeExplanation(w.ID)
 	}
 	return "no end of other work is known to let it start"
 }
+
+// seeExplanation names the command that says more.
+func seeExplanation(id string) string { return ": forewarm jobs explain " + id }
 
 // basisOf says what a predicted start rests on.
 func (f *foresight) basisOf(w ledger.QueuedJob, is scheduler.Foreseen) string {
