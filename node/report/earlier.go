@@ -18,8 +18,8 @@ func (r *Reporter) keepEarlier() {
 	}
 }
 
-// isUnknown reports whether the control plane does not know a key: it was ended, or came after the backup from which the
-// control plane was restored.
+// isUnknown reports whether the control plane does not know a key: it was ended, or came after the backup from which
+// the control plane was restored.
 func isUnknown(err error) bool {
 	return isCode(err, contract.CodeUnauthenticated) || isCode(err, contract.CodeRecovering)
 }

@@ -145,8 +145,8 @@ func UnheardBy(r ledger.Reader, j job.Job) ([]string, error) {
 	return ids, nil
 }
 
-// tellUnheard says of a job that was told to end where no daemon has heard it. A daemon hears at once, and tells so with
-// its next report: until it counts as silent, it has.
+// tellUnheard says of a job that was told to end where no daemon has heard it. A daemon hears at once, and tells so
+// with its next report: until it counts as silent, it has.
 func tellUnheard(r ledger.Reader, e *ledger.Explanation, j job.Job) error {
 	ids, last, err := unheard(r, j)
 	if err == nil && len(ids) > 0 && r.Now().Sub(last) > ledger.SilentAfter {
