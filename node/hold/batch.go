@@ -91,7 +91,7 @@ func (k *Keeper) clearTogether(all []due) {
 func (k *Keeper) noteCleared(found map[string]finding, shared int, left map[uint32]bool, from time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.hasLeft(left, slices.Collect(maps.Keys(found))...) {
+	if k.book.hasLeft(left, k.again, slices.Collect(maps.Keys(found))...) {
 		return false
 	}
 	k.Log.Info("ended holds with nothing left running", "holds", len(found), "files_in_shared_folders", shared)

@@ -188,7 +188,7 @@ func (k *Keeper) clear(id string, r record) {
 	removed, failed := s.removeLeftovers() // also where a process stays
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for k.hasLeft(s.left, id) && failed == nil {
+	for k.book.hasLeft(s.left, k.again, id) && failed == nil {
 		k.mu.Unlock()
 		var n int
 		s = k.scopeOf(id, r)

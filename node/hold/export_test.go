@@ -41,7 +41,7 @@ func MetadataReached(k *Keeper) error { return k.metadata.missing }
 const KeptGroup = keptGroup
 
 // ClearShared clears a shared folder, and returns whether something was found, and in whose folders not all was seen.
-func ClearShared(ctx context.Context, dir string, wanted func(unix.Stat_t) bool) (found bool, left []uint32, err error) {
+func ClearShared(ctx context.Context, dir string, wanted func(unix.Stat_t) bool) (bool, []uint32, error) {
 	all, err := clearShared(ctx, dir, wanted)
 	return all.found, slices.Collect(maps.Keys(all.left)), err
 }
@@ -60,4 +60,11 @@ func DescribeLeft(users ...uint32) string {
 		left[uid] = true
 	}
 	return describeLeft(left)
+}
+
+// HasLeft reports whether the end of a hold that left something in the folders of a user is to look once more.
+func HasLeft(k *Keeper, user uint32, id string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.book.hasLeft(map[uint32]bool{user: true}, k.again, id)
 }

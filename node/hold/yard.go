@@ -80,12 +80,12 @@ func (w *walk) leaveYard() {
 	w.total, w.found = y.waiting, y.found
 }
 
-// hasLeft notes in whose yards the ends of some holds, which are over now, did not see everything, and reports whether
-// they are to look once more. What is left in a yard is for the end of whoever has it, which looks for all that is over
-// as it begins. So one that has begun is told to look again; where it is over, these look again.
-func (k *Keeper) hasLeft(left map[uint32]bool, ids ...string) (again bool) {
+// hasLeft reports whether the ends of some holds, which are over now, are to look once more, as they did not see all in
+// the yards of some users. What is left in a yard is for the end of whoever has it, which looks for all that is over as
+// it begins. So one that has begun is told to look again; where it is over, these look again, as those that were told.
+func (b *book) hasLeft(left map[uint32]bool, told map[string]bool, ids ...string) (again bool) {
 	ends := map[uint32]string{}
-	for id, r := range k.book.Holds {
+	for id, r := range b.Holds {
 		switch {
 		case r.Phase == open:
 			ends[r.UID] = ""
@@ -96,15 +96,15 @@ func (k *Keeper) hasLeft(left map[uint32]bool, ids ...string) (again bool) {
 	for uid := range left {
 		id, toCome := ends[uid]
 		switch {
-		case !toCome && k.book.handedOut(uid):
+		case !toCome && b.handedOut(uid):
 			again = true
 		case id != "":
-			k.again[id] = true
+			told[id] = true
 		}
 	}
 	for _, id := range ids {
-		again = again || k.again[id]
-		delete(k.again, id)
+		again = again || told[id]
+		delete(told, id)
 	}
 	return again
 }

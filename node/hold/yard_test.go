@@ -197,6 +197,7 @@ func TestNothingIsLeftWhereBothEnd(t *testing.T) {
 	pid, err := strconv.Atoi(begin(t, stays,
 		"(trap 'echo >"+asked+"' TERM; while :; do sleep 0.01; done) >/dev/null 2>&1 & echo $!"))
 	require.NoError(t, err)
+	require.False(t, hold.HasLeft(k, stays.UID, alc(1)), "that one's end is to come")
 	k.End([]string{alc(2)})
 	_, err = os.ReadFile(asked)
 	require.NoError(t, err, "its end has begun, and waits for the process")
@@ -207,6 +208,8 @@ func TestNothingIsLeftWhereBothEnd(t *testing.T) {
 	k.EndAll()
 	require.NoFileExists(t, left)
 	require.NoFileExists(t, theirs)
+	require.True(t, hold.HasLeft(k, stays.UID, alc(1)), "nobody else would look there any more")
+	require.False(t, hold.HasLeft(k, stays.UID+5, alc(1)), "of another daemon")
 }
 
 func TestAProofSaysWhoseFoldersWereLeft(t *testing.T) {
