@@ -224,8 +224,7 @@ func yieldToHolders(l *Engine, group []*PendingTx, asked ledger.Rows, failed err
 		runGroup(l, rest)
 		return
 	}
-	impatient := slices.ContainsFunc(rest, func(it *PendingTx) bool { return !it.patient })
-	if impatient || errors.Is(failed, errGateClosed) && group[0].Ctx.Err() == nil { // they are free by now
+	if slices.ContainsFunc(rest, func(it *PendingTx) bool { return !it.patient }) { // they are free by now
 		for _, it := range rest {
 			it.patient = true
 		}
@@ -236,7 +235,8 @@ func yieldToHolders(l *Engine, group []*PendingTx, asked ledger.Rows, failed err
 }
 
 // waitOutside sends a group that failed to gates before all that it asked for: one holder after the other was quicker
-// than its patience. A gate before what is free opens at once.
+// than its patience, or it came to a gate that stays closed, since all who waited there have given up. A gate before
+// what is free opens at once, but for who waits at it: a group that only tried again would do so for ever.
 func waitOutside(l *Engine, group []*PendingTx, asked ledger.Rows, failed error) {
 	failAll(l, group, failed)
 	l.gates.closeGates(asked)
