@@ -66,6 +66,13 @@ func LivePool(r Reader, idOrName string) (Pool, error) {
 // ObservedPools lists the observed pools of a provisioner, in the order of their ids; the
 // empty name has those of all.
 func ObservedPools(r Reader, provisioner string) ([]Pool, error) {
+	return livePools(r, func(p Pool) bool {
+		return p.Observed && (provisioner == "" || p.Provisioner == provisioner)
+	})
+}
+
+// livePools lists those pools that are wanted, in the order of their ids.
+func livePools(r Reader, wanted func(Pool) bool) ([]Pool, error) {
 	var found []Pool
 	for after := ""; ; {
 		page, err := r.Pools(Page{After: after, Limit: 500})
@@ -76,27 +83,8 @@ func ObservedPools(r Reader, provisioner string) ([]Pool, error) {
 			return found, nil
 		}
 		for _, p := range page {
-			after = p.ID
-			if p.Observed && p.DeletedAt.IsZero() && (provisioner == "" || p.Provisioner == provisioner) {
+			if after = p.ID; p.DeletedAt.IsZero() && wanted(p) {
 				found = append(found, p)
-			}
-		}
-	}
-}
-
-// AnyRecovers reports whether a pool only reconciles, until an operator has confirmed what was found.
-func AnyRecovers(r Reader) (bool, error) {
-	for after := ""; ; {
-		page, err := r.Pools(Page{After: after, Limit: 500})
-		if err != nil {
-			return false, fmt.Errorf("listing pools: %w", err)
-		}
-		if len(page) == 0 {
-			return false, nil
-		}
-		for _, p := range page {
-			if after = p.ID; p.Recovery.Active() && p.DeletedAt.IsZero() {
-				return true, nil
 			}
 		}
 	}

@@ -32,3 +32,9 @@ func UsesProvisioner(p Pool, provisioner string) bool {
 	}
 	return false
 }
+
+// AnyRecovers reports whether a pool only reconciles, until an operator has confirmed what was found.
+func AnyRecovers(r Reader) (bool, error) {
+	found, err := livePools(r, func(p Pool) bool { return p.Recovery.Active() })
+	return len(found) > 0, err
+}
